@@ -1,0 +1,49 @@
+// Package cluster defines what stores: KV, an ordered transactional key-value
+// store for metadata, and Blobs, a store of immutable byte strings for data.
+// Engines implement both, one sub-package each; the package itself knows
+// nothing of files, objects or protocols.
+//
+//	vfs ──┬── KV     (metadata)  ── local (Pebble), mem (tests), ...
+//	      └── Blobs  (data)      ── local (files),  mem (tests), ...
+//
+// # Contract of KV
+//
+// Order: keys are compared as unsigned bytes. Keys are 1 to MaxKeyBytes long
+// and do not begin with 0xFF, which engines keep for themselves.
+//
+// Atomicity: an Update applies all of its writes or none, a crash included.
+//
+// Isolation: Updates are serializable, and range reads count: a key that
+// appears in a range which a transaction scanned is a conflict. An Update
+// whose reads no longer hold at commit runs its function again, on fresh
+// data; after MaxTxnAttempts it returns ErrConflict. A View sees one
+// consistent snapshot and never conflicts.
+//
+// Real time: a transaction sees all that was acknowledged before it began.
+//
+// Durability: when Update returns nil, its writes survive the loss of power.
+// A View returns only what is durable already: an engine that lets readers
+// see commits before they are synced holds the View back until they are.
+// A caller that can live with less says so in its context (Relaxed): an
+// Update is then atomic, serializable and visible to all when it returns, and
+// durable, in commit order, after the next Sync, the next Update that is not
+// relaxed, or RelaxedBound, whichever comes first; and a relaxed View may
+// return what is not durable yet.
+//
+// Limits: a transaction over the engine's limit fails whole with
+// ErrTxTooLarge. Nothing is ever split silently; Limits tells the numbers.
+//
+// Unknown outcomes: when an engine cannot tell whether a commit happened,
+// Update returns ErrUnavailable, never nil and never a definite failure.
+//
+// # Contract of Blobs
+//
+// A blob is created once, by streaming, and never changes. It does not exist
+// before Commit returns, and is durable after; a crash before leaves nothing
+// that List shows or ReadAt finds, or at the worst a whole blob that List
+// shows. Every block is checksummed (CRC64NVME) and verified when read: a
+// mismatch is ErrCorrupt, never wrong bytes. Delete is idempotent.
+//
+// An engine may keep the place of a blob in its own metadata as long as it
+// is durable no later than the first Update that starts after Commit.
+package cluster

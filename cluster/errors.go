@@ -1,0 +1,33 @@
+package cluster
+
+import "errors"
+
+// The errors of every engine. They are wrapped with %w and tested with
+// errors.Is.
+var (
+	// ErrConflict: a transaction lost against others MaxTxnAttempts times.
+	ErrConflict = errors.New("transaction conflict")
+	// ErrTxTooLarge: a transaction is over the engine's limits. Nothing was written.
+	ErrTxTooLarge = errors.New("transaction too large")
+	// ErrUnavailable: the engine cannot be reached, or the outcome of a
+	// commit is unknown. The write may or may not have happened.
+	ErrUnavailable = errors.New("storage unavailable")
+	// ErrNotFound: no such blob.
+	ErrNotFound = errors.New("blob not found")
+	// ErrExists: a blob of that ID exists already.
+	ErrExists = errors.New("blob exists already")
+	// ErrCorrupt: stored bytes do not match their checksum.
+	ErrCorrupt = errors.New("stored data is corrupt")
+	// ErrNoSpace: the medium is full. Nothing was written.
+	ErrNoSpace = errors.New("no space left in the cluster")
+	// ErrReadOnly: the medium does not take writes.
+	ErrReadOnly = errors.New("cluster is read-only")
+	// ErrClosed: the engine was closed.
+	ErrClosed = errors.New("cluster is closed")
+	// ErrLocked: another process has the data folder open.
+	ErrLocked = errors.New("data folder is in use by another process")
+	// ErrFormat: the data was written by a newer version, or is not ours.
+	ErrFormat = errors.New("unknown storage format")
+	// ErrInvalid: a key, value, ID or offset breaks the contract.
+	ErrInvalid = errors.New("invalid argument to the cluster")
+)

@@ -1,0 +1,120 @@
+package cluster
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// MaxKeyBytes bounds a key: the longest S3 key (1024 bytes), escaped at
+	// worst to twice its length, and the identifiers around it.
+	MaxKeyBytes = 4096
+	// MaxValueBytes bounds a value: an inline content and its envelope.
+	MaxValueBytes = 1 << 20
+	// MaxTxnAttempts bounds how often an Update runs its function. With
+	// jittered pauses between attempts, only a livelock exceeds it.
+	MaxTxnAttempts = 64
+	// RelaxedBound is how long a relaxed Update may stay volatile.
+	RelaxedBound = time.Second
+)
+
+// KV is an ordered, durable, transactional key-value store. See the package
+// documentation for the contract.
+type KV interface {
+	// View runs fn on one consistent snapshot.
+	View(ctx context.Context, fn func(Reader) error) error
+	// Update runs fn in a serializable transaction and commits it when fn
+	// returns nil; an error of fn rolls back and is returned unchanged. fn
+	// may run several times and must not have effects outside the
+	// transaction except on variables that it sets anew in every run. The
+	// transaction must not be used after fn returned.
+	Update(ctx context.Context, fn func(Txn) error) error
+	// Sync makes every Update that returned before durable.
+	Sync(ctx context.Context) error
+	// Limits returns what one transaction may hold.
+	Limits() Limits
+	// Close waits for running transactions, makes all durable and releases
+	// the engine. Later calls return ErrClosed.
+	Close() error
+}
+
+// Limits of one transaction; zero means unlimited.
+type Limits struct {
+	Ops   int // reads by key, scans, sets and deletes together
+	Bytes int // keys and values written, in bytes
+}
+
+// Reader reads one snapshot; in a Txn, together with the transaction's own
+// writes. It is for one goroutine.
+type Reader interface {
+	// Get returns the value of key, or nil when there is none; an empty
+	// value is a non-nil empty slice. The caller owns the slice.
+	Get(key []byte) ([]byte, error)
+	// GetMany returns the values of keys in their order, nil for what is
+	// absent. It costs one round trip; sorted keys are the fastest.
+	GetMany(keys [][]byte) ([][]byte, error)
+	// Scan calls fn for each pair with start <= key < end in order, until fn
+	// returns an error. ErrStop ends the scan without an error. key and
+	// value are valid until fn returns. fn must not use the Reader. Only
+	// what was visited counts as read when transactions conflict: the range
+	// from start to the last key that fn saw if fn or Limit stopped the
+	// scan, else the whole range.
+	Scan(start, end []byte, o ScanOptions, fn func(key, value []byte) error) error
+}
+
+// ScanOptions shape a Scan.
+type ScanOptions struct {
+	Limit    int  // visit at most so many pairs; 0 means no limit
+	Reverse  bool // from end to start
+	KeysOnly bool // values are nil, which some engines answer faster
+}
+
+// Txn is a Reader that also writes.
+type Txn interface {
+	Reader
+	// Set stores a pair. The engine copies or keeps the slices: the caller
+	// must not change them until the transaction ended.
+	Set(key, value []byte) error
+	// Delete removes a key; to remove an absent key is no error.
+	Delete(key []byte) error
+}
+
+type stopError struct{}
+
+func (stopError) Error() string { return "stop" }
+
+// ErrStop ends a Scan early, without an error.
+var ErrStop error = stopError{}
+
+type relaxedKey struct{}
+
+// Relaxed returns a context whose Updates need not be durable, and whose
+// Views may see what is not durable yet. The durability that a request needs
+// travels with it, as its deadline does.
+func Relaxed(ctx context.Context) context.Context {
+	return context.WithValue(ctx, relaxedKey{}, true)
+}
+
+// Strict returns a context that undoes Relaxed.
+func Strict(ctx context.Context) context.Context {
+	return context.WithValue(ctx, relaxedKey{}, false)
+}
+
+// IsRelaxed tells whether ctx came from Relaxed.
+func IsRelaxed(ctx context.Context) bool {
+	on, _ := ctx.Value(relaxedKey{}).(bool)
+	return on
+}
+
+// PrefixEnd returns the first key after all keys that begin with prefix, or
+// nil when there is none.
+func PrefixEnd(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			end := append([]byte(nil), prefix[:i+1]...)
+			end[i]++
+			return end
+		}
+	}
+	return nil
+}

@@ -1,0 +1,3 @@
+module ogw
+
+go 1.26.8
