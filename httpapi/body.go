@@ -1,0 +1,107 @@
+package httpapi
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// IdleTimeout is how long a transfer may stand still before its
+	// connection is dropped. Clients that back up to slow media pause for
+	// tens of seconds; a dead peer must not hold a request for ever.
+	IdleTimeout = 2 * time.Minute
+	// deadlineStep is how stale a deadline may get before it is set anew:
+	// setting one for every read costs a timer operation each.
+	deadlineStep = time.Second
+	// SendBufferBytes is the size of a response buffer: large enough that
+	// system calls do not matter, small enough for thousands of clients.
+	SendBufferBytes = 256 << 10
+)
+
+// Body is a request body that fails after IdleTimeout without a byte.
+type Body struct {
+	src  io.ReadCloser
+	ctl  *http.ResponseController
+	next time.Time
+	done bool
+}
+
+// NewBody returns the body of r. w is the response of the same request.
+func NewBody(w http.ResponseWriter, r *http.Request) *Body {
+	return &Body{src: r.Body, ctl: http.NewResponseController(w)}
+}
+
+// Read implements io.Reader.
+func (b *Body) Read(p []byte) (int, error) {
+	if now := time.Now(); !b.done && now.After(b.next) {
+		_ = b.ctl.SetReadDeadline(now.Add(IdleTimeout)) // without deadlines (tests) there is no limit
+		b.next = now.Add(deadlineStep)
+	}
+	n, err := b.src.Read(p)
+	if err != nil && !b.done {
+		// The server goes on reading to notice a client that leaves; a
+		// deadline left behind would cancel a request that takes its time.
+		b.done = true
+		_ = b.ctl.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *Body) Close() error { return b.src.Close() }
+
+var sendBuffers = sync.Pool{New: func() any {
+	b := make([]byte, SendBufferBytes)
+	return &b
+}}
+
+// Send copies n bytes at off from src to w through one pooled buffer. It
+// fails when the client takes nothing for IdleTimeout. The error tells
+// whether reading or writing failed: see SendError.
+func Send(w http.ResponseWriter, src io.ReaderAt, off, n int64) error {
+	buf := sendBuffers.Get().(*[]byte)
+	defer sendBuffers.Put(buf)
+	ctl := http.NewResponseController(w)
+	var next time.Time
+	for n > 0 {
+		p := (*buf)[:min(n, int64(len(*buf)))]
+		got, err := src.ReadAt(p, off)
+		if got < len(p) {
+			if err == nil || err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return &SendError{Read: true, Err: err}
+		}
+		if now := time.Now(); now.After(next) {
+			_ = ctl.SetWriteDeadline(now.Add(IdleTimeout))
+			next = now.Add(deadlineStep)
+		}
+		if _, err := w.Write(p); err != nil {
+			return &SendError{Err: err}
+		}
+		off += int64(got)
+		n -= int64(got)
+	}
+	return nil
+}
+
+// SendError is a response that broke off after its header was sent. The
+// connection must be dropped (panic with http.ErrAbortHandler), so that the
+// client does not take the part for the whole.
+type SendError struct {
+	Read bool // the store failed, not the client
+	Err  error
+}
+
+// Error implements error.
+func (e *SendError) Error() string {
+	if e.Read {
+		return "read content: " + e.Err.Error()
+	}
+	return "send response: " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *SendError) Unwrap() error { return e.Err }

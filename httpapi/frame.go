@@ -1,0 +1,188 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// Limits on what a client may send before a handler sees it.
+const (
+	// MaxHeaderBytes bounds the request line and headers: S3's 8 KiB of
+	// headers, its 2 KiB of user metadata, and a key of 1024 bytes at three
+	// characters each fit with room.
+	MaxHeaderBytes = 64 << 10
+	// HeaderTimeout bounds the wait for the headers of a request.
+	HeaderTimeout = 30 * time.Second
+	// KeepAliveTimeout is how long an idle connection is kept. Clients keep
+	// theirs for 60 to 90 s; the server should not be the one to close.
+	KeepAliveTimeout = 3 * time.Minute
+)
+
+// Record is what is known of a request when it ended.
+type Record struct {
+	RequestID string
+	Method    string
+	Path      string
+	Remote    string
+	Operation string // set by the door: GetObject, PUT, ...
+	Identity  string // set by the door; "" is anonymous
+	Status    int
+	BytesOut  int64
+	Duration  time.Duration
+	Err       error // what the door reported, if any
+}
+
+// FrameConfig of Frame.
+type FrameConfig struct {
+	Door   string       // in the log: "s3", "rest", "admin"
+	Logger *slog.Logger // never nil
+	// Done is called after each request, for metrics. May be nil.
+	Done func(*Record)
+	// Panic answers a request whose handler panicked before it wrote
+	// anything. May be nil: a bare 500.
+	Panic func(http.ResponseWriter, *http.Request)
+}
+
+type recordKey struct{}
+
+// Note tells Frame what the request turned out to be. Empty strings and a
+// nil error leave what was noted before.
+func Note(ctx context.Context, operation, identity string, err error) {
+	rec, ok := ctx.Value(recordKey{}).(*Record)
+	if !ok {
+		return
+	}
+	if operation != "" {
+		rec.Operation = operation
+	}
+	if identity != "" {
+		rec.Identity = identity
+	}
+	if err != nil {
+		rec.Err = err
+	}
+}
+
+// Frame gives each request its ID, contains panics, mends
+// `Expect: 100-continue` with an empty body, and logs once.
+func Frame(next http.Handler, c FrameConfig) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		rec := &Record{RequestID: NewRequestID(), Method: r.Method, Path: r.URL.Path, Remote: r.RemoteAddr}
+		ctx := context.WithValue(WithRequestID(r.Context(), rec.RequestID), recordKey{}, rec)
+		r = r.WithContext(ctx)
+		rw := &response{ResponseWriter: w}
+		if r.ContentLength == 0 && strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
+			// net/http answers 100 when the body is first read, and an empty
+			// body never is. botocore waits for it and then takes the final
+			// answer of this request for that of the next.
+			w.WriteHeader(http.StatusContinue)
+		}
+		defer func() {
+			fault := recover()
+			if fault != nil && fault != http.ErrAbortHandler {
+				rec.Err = fmt.Errorf("panic: %v\n%s", fault, debug.Stack())
+				if rw.status == 0 {
+					answerPanic(rw, r, c)
+					fault = nil
+				} else {
+					fault = http.ErrAbortHandler
+				}
+			}
+			rec.Status, rec.BytesOut, rec.Duration = rw.status, rw.bytes, time.Since(start)
+			logRecord(ctx, c, rec)
+			if c.Done != nil {
+				c.Done(rec)
+			}
+			if fault != nil {
+				panic(fault) // drops the connection
+			}
+		}()
+		next.ServeHTTP(rw, r)
+	})
+}
+
+func answerPanic(w http.ResponseWriter, r *http.Request, c FrameConfig) {
+	w.Header().Set("Connection", "close")
+	if c.Panic != nil {
+		c.Panic(w, r)
+		return
+	}
+	http.Error(w, "internal error", http.StatusInternalServerError)
+}
+
+// logRecord logs faults of ours as errors, refusals and what clients broke
+// off as information, and all else for debugging.
+func logRecord(ctx context.Context, c FrameConfig, rec *Record) {
+	level := slog.LevelDebug
+	switch {
+	case rec.Status >= 500 && rec.Status != http.StatusNotImplemented:
+		level = slog.LevelError
+	case isSendRead(rec.Err):
+		level = slog.LevelError
+	case rec.Err != nil:
+		level = slog.LevelInfo
+	}
+	if !c.Logger.Enabled(ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("door", c.Door), slog.String("request", rec.RequestID),
+		slog.String("op", rec.Operation), slog.String("method", rec.Method), slog.String("path", rec.Path),
+		slog.String("identity", rec.Identity), slog.String("remote", rec.Remote),
+		slog.Int("status", rec.Status), slog.Int64("bytes", rec.BytesOut), slog.Duration("took", rec.Duration),
+	}
+	if rec.Err != nil {
+		attrs = append(attrs, slog.String("error", rec.Err.Error()))
+	}
+	c.Logger.LogAttrs(ctx, level, "request", attrs...)
+}
+
+func isSendRead(err error) bool {
+	var e *SendError
+	return errors.As(err, &e) && e.Read
+}
+
+// response counts what goes out.
+type response struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (w *response) WriteHeader(code int) {
+	if w.status == 0 && code >= 200 {
+		w.status = code
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+func (w *response) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(p)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// NewServer returns a server for h with the limits of this package. Requests
+// as a whole have no time limit, on purpose.
+func NewServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: HeaderTimeout,
+		IdleTimeout:       KeepAliveTimeout,
+		MaxHeaderBytes:    MaxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
