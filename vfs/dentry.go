@@ -1,0 +1,99 @@
+package vfs
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"ogw/cluster"
+)
+
+// dentry is one entry of a directory: a stored name, whether it is a
+// directory (which is part of the key), and the inode.
+//
+// Value: inode (8 bytes), type of the inode (1 byte: mode >> 12).
+type dentry struct {
+	name string // stored name, without the slash
+	dir  bool
+	ino  Ino
+	mode uint32 // type bits
+}
+
+const dentryValueBytes = 9
+
+func (e *dentry) key(parent Ino) []byte {
+	if e.dir {
+		return dirEntryKey(parent, e.name)
+	}
+	return fileEntryKey(parent, e.name)
+}
+
+// s3name is the entry's part of an S3 key: directories end in "/".
+func (e *dentry) s3name() string {
+	if e.dir {
+		return e.name + "/"
+	}
+	return e.name
+}
+
+func (e *dentry) value() []byte {
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, dentryValueBytes), uint64(e.ino))
+	return append(b, byte(e.mode>>12))
+}
+
+func putDentry(t cluster.Txn, parent Ino, e *dentry) error {
+	return t.Set(e.key(parent), e.value())
+}
+
+// decodeDentry decodes the part of the key behind the parent, and the value.
+func decodeDentry(keyName, value []byte) (dentry, error) {
+	if len(value) != dentryValueBytes {
+		return dentry{}, fmt.Errorf("%w: dentry %q", ErrCorrupt, keyName)
+	}
+	e := dentry{ino: Ino(binary.BigEndian.Uint64(value)), mode: uint32(value[8]) << 12}
+	if n := len(keyName); n > 0 && keyName[n-1] == '/' {
+		e.name, e.dir = string(keyName[:n-1]), true
+	} else {
+		e.name = string(keyName)
+	}
+	if e.dir != (e.mode == ModeDirectory) {
+		return dentry{}, fmt.Errorf("%w: dentry %q has type %o", ErrCorrupt, keyName, e.mode)
+	}
+	return e, nil
+}
+
+// getDentry reads the entry of that stored name and kind; nil if there is none.
+func getDentry(r cluster.Reader, parent Ino, name string, dir bool) (*dentry, error) {
+	e := dentry{name: name, dir: dir}
+	v, err := r.Get(e.key(parent))
+	if err != nil || v == nil {
+		return nil, err
+	}
+	e, err = decodeDentry([]byte(e.s3name()), v)
+	if err != nil {
+		return nil, err
+	}
+	return &e, nil
+}
+
+// getPair reads the directory and the other entry of one stored name.
+func getPair(r cluster.Reader, parent Ino, name string) (dir, file *dentry, err error) {
+	vs, err := r.GetMany([][]byte{fileEntryKey(parent, name), dirEntryKey(parent, name)})
+	if err != nil {
+		return nil, nil, err
+	}
+	if vs[0] != nil {
+		e, err := decodeDentry([]byte(name), vs[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		file = &e
+	}
+	if vs[1] != nil {
+		e, err := decodeDentry([]byte(name+"/"), vs[1])
+		if err != nil {
+			return nil, nil, err
+		}
+		dir = &e
+	}
+	return dir, file, nil
+}

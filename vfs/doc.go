@@ -1,0 +1,99 @@
+// Package vfs is the namespace: one tree of inodes over a cluster, reached
+// through POSIX operations (by inode) and object operations (by bucket and
+// key). It knows no protocol and no engine.
+//
+//	          doors: S3, REST, NFS, FUSE, Go
+//	   object operations │ POSIX operations │ File
+//	  ───────────────────┼──────────────────┼────────────
+//	   namespace: inodes, dentries, links, attributes, events
+//	   content:   extents, write buffers, references, collector
+//	  ──────────────────────────────────────────────────────
+//	   cluster.KV (metadata)     cluster.Blobs (data)
+//
+// # Names
+//
+// A directory's entries are keyed `parent name` for a file and `parent
+// name/` for a directory, so both can exist, and a depth-first scan yields
+// the byte order of S3 keys. A stored name is any byte string without a
+// slash, the empty one included: the key "a//b" is the file "b" in the
+// directory "" in the directory "a"; "/a" is the file "a" in the directory
+// ""; "x/" is the directory x itself. A key's last component is never an
+// empty file name.
+//
+// The POSIX doors cannot express "", ".", "..", names with a NUL, names over
+// 255 bytes, and a file beside a directory of the same name. They show these
+// escaped (escape.go), under the reserved prefix ".ogw~"; a real name with
+// that prefix is escaped too, so that the mapping is a bijection:
+//
+//	.ogw~e~NAME   "", ".", "..", names that begin with ".ogw~", or hold NUL (%00, with % as %25)
+//	.ogw~f~NAME   a file that a directory of the same name shadows
+//	.ogw~h~HASH   a name whose shown form would be longer than 255 bytes: SHA-256
+//	              of kind and name, 160 bits in base32; key 'h' finds the name
+//
+// Making a name that begins with the prefix makes what it decodes to; one
+// that decodes to nothing is ErrInvalid.
+//
+// # Directories
+//
+// Explicit directories (mkdir, PUT "x/") stay; implied ones, made as parents
+// by an object operation, vanish in the transaction that removes their last
+// entry. A POSIX door that makes or removes entries treats implied
+// directories by the same rule. Emptiness is tested next to the entry that
+// went (first behind it, then before it), so that emptying a large directory
+// in order never walks over tombstones. Times of entries live under 't' and
+// are written blindly: creates in one directory do not conflict.
+//
+// # Transactions
+//
+// Every operation is one transaction (update), run again after a conflict;
+// all it learns is set anew in each run. What it changed is told to the
+// watchers after the commit and before the operation returns. Numbers for
+// inodes, contents and blobs are leased before the transaction.
+//
+// # Content
+//
+// inode → content → extents → blobs. Small extents hold their bytes in the
+// metadata. A content may change in place while one inode alone holds it.
+// When another content comes to name its extents (copy, clone, part copied),
+// it is marked shared (flagShared in the inode, record 's', key 'r') and
+// never changes again: a later write first gives the inode a fresh content
+// that refers to the shared one as a whole, which is O(1). A ref extent
+// never names a range that is itself a ref: references are resolved when
+// they are made.
+//
+// Blobs carry their content's ID; they are durable before a transaction
+// names them. A blob without an extent is an orphan: the collector finds the
+// queued ones under 'q', Check finds those that a crash left.
+//
+// Small contents are one inline extent at offset 0.
+//
+// # Writing through Files
+//
+// All Files of one inode in a process share one openFile: dirty chunks from
+// a bounded pool, uploads in flight, blobs that no transaction names yet.
+// Reads through every door of the process see them. A flush waits for the
+// uploads and runs one transaction that replaces extents and moves size,
+// times and version. If the inode's content is not the one that the
+// openFile began with (an object PUT replaced it), the dirty data is dropped
+// and the writers get ErrStale.
+//
+// # Unlinked but open
+//
+// See openTable: an inode whose last link goes while it is open in this
+// process becomes an orphan (key 'o'), removed by the last close, or by the
+// collector after a restart.
+//
+// # Durability
+//
+// Operations are durable when they return, unless the context is
+// cluster.Relaxed (FUSE, whose fsync is explicit): then they are after
+// SyncAll, or File.Sync and Close, which are always strict.
+//
+// # Lock order
+//
+//	openFile.mu → openShard.mu → dirtyPool.mu
+//	idAllocator.mu, contentPins.mu, watchers.mu are leaves
+//
+// No lock is held while a transaction runs, except openFile.flushMu, which
+// serializes the flushes of one file; no lock at all while watchers are told.
+package vfs

@@ -1,0 +1,124 @@
+package vfs
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"ogw/cluster"
+)
+
+// Config of an FS. The zero value of each field means its default.
+type Config struct {
+	Logger *slog.Logger     // default: discard
+	Now    func() time.Time // default: time.Now
+	// FileMode and DirMode are the permissions of what doors without modes
+	// make (S3, REST). Default 0644 and 0755.
+	FileMode uint32
+	DirMode  uint32
+	// InlineBytes is the largest content kept in the metadata store.
+	// Default DefaultInlineBytes.
+	InlineBytes int
+	// DirtyBytes bounds all write buffers of POSIX writers together.
+	// Default DefaultDirtyBytes.
+	DirtyBytes int64
+	// Grace is how long deleted blobs stay for readers that this process
+	// does not know. Default: none if the cluster is exclusive, else 10 min.
+	Grace time.Duration
+	// NoBackground leaves collection and compaction to explicit calls of
+	// Collect (tests, and the read-only commands of the CLI).
+	NoBackground bool
+}
+
+const (
+	// DefaultInlineBytes: up to this, one metadata transaction is cheaper
+	// than a blob and a transaction.
+	DefaultInlineBytes = 16 << 10
+	// DefaultDirtyBytes is enough for a dozen writers with chunks in flight.
+	DefaultDirtyBytes = 128 << 20
+)
+
+// FS is one namespace over one cluster. It is safe for concurrent use.
+type FS struct {
+	kv    cluster.KV
+	blobs cluster.Blobs
+	clu   *cluster.Cluster
+	cfg   Config
+	log   *slog.Logger
+	super superblock
+
+	ids   idAllocator
+	watch watchers
+	opens openTable
+	dirty dirtyPool
+	pins  contentPins
+
+	background struct {
+		stop context.CancelFunc
+		wait sync.WaitGroup
+	}
+}
+
+// Open opens the namespace in c, making it if c is empty. c stays the
+// caller's to close, after Close. It returns cluster.ErrFormat for a store
+// of a newer version.
+func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
+	fs := &FS{kv: c.KV, blobs: c.Blobs, clu: c, cfg: cfg.withDefaults(c.Exclusive)}
+	fs.log = fs.cfg.Logger
+	if err := fs.openSuper(ctx); err != nil {
+		return nil, err
+	}
+	fs.ids.init(fs.kv)
+	fs.opens.init()
+	fs.dirty.init(fs.cfg.DirtyBytes)
+	fs.pins.init()
+	if !fs.cfg.NoBackground {
+		bg, stop := context.WithCancel(context.WithoutCancel(ctx))
+		fs.background.stop = stop
+		fs.startBackground(bg)
+	}
+	return fs, nil
+}
+
+func (c Config) withDefaults(exclusive bool) Config {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.FileMode == 0 {
+		c.FileMode = 0o644
+	}
+	if c.DirMode == 0 {
+		c.DirMode = 0o755
+	}
+	if c.InlineBytes == 0 {
+		c.InlineBytes = DefaultInlineBytes
+	}
+	if c.DirtyBytes == 0 {
+		c.DirtyBytes = DefaultDirtyBytes
+	}
+	if c.Grace == 0 && !exclusive {
+		c.Grace = 10 * time.Minute
+	}
+	return c
+}
+
+// Close flushes every open file and stops the background work. The caller
+// drains the doors before.
+func (fs *FS) Close(ctx context.Context) error {
+	err := fs.flushAll(ctx)
+	if fs.background.stop != nil {
+		fs.background.stop()
+		fs.background.wait.Wait()
+	}
+	if e := fs.kv.Sync(ctx); err == nil {
+		err = mapErr(e)
+	}
+	return err
+}
+
+// FSID is a stable random number that identifies the namespace.
+func (fs *FS) FSID() uint64 { return fs.super.fsid }

@@ -1,0 +1,65 @@
+package vfs
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"ogw/cluster"
+)
+
+const (
+	// idLease is how many numbers a process takes at once: enough that the
+	// shared counter is no contention, few enough to waste at a crash.
+	idLease = 4096
+	// firstFreeID follows the root's number.
+	firstFreeID = uint64(RootIno) + 1
+)
+
+// idAllocator hands out numbers for inodes, contents and blobs, none twice.
+type idAllocator struct {
+	kv        cluster.KV
+	mu        sync.Mutex
+	next, end uint64
+}
+
+func (a *idAllocator) init(kv cluster.KV) { a.kv = kv }
+
+// take returns a number that was never returned before, by any process.
+func (a *idAllocator) take(ctx context.Context) (uint64, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.next == a.end {
+		if err := a.lease(ctx); err != nil {
+			return 0, err
+		}
+	}
+	a.next++
+	return a.next - 1, nil
+}
+
+// lease moves the shared counter on. It must be durable before a number is
+// used, whatever durability the caller asked for.
+func (a *idAllocator) lease(ctx context.Context) error {
+	var from uint64
+	err := a.kv.Update(cluster.Strict(context.WithoutCancel(ctx)), func(t cluster.Txn) error {
+		b, err := t.Get(counterKey("id"))
+		if err != nil {
+			return err
+		}
+		from = firstFreeID
+		if b != nil {
+			if len(b) != 8 {
+				return fmt.Errorf("%w: number counter", ErrCorrupt)
+			}
+			from = binary.BigEndian.Uint64(b)
+		}
+		return t.Set(counterKey("id"), binary.BigEndian.AppendUint64(nil, from+idLease))
+	})
+	if err != nil {
+		return mapErr(err)
+	}
+	a.next, a.end = from, from+idLease
+	return nil
+}

@@ -1,0 +1,189 @@
+package vfs
+
+import "time"
+
+// ETag of a content (DESIGN: every object always has one that changes when
+// its content does).
+//
+//	MD5 of the bytes        Parts == 0, Sum set
+//	MD5 of the parts' MD5s  Parts > 0,  Sum set  "…-N"
+//	opaque                  Sum nil: derived from inode and content version
+type ETag string // without quotes
+
+// ChecksumAlgorithm names an object checksum as S3 does: CRC32, CRC32C,
+// CRC64NVME, SHA1, SHA256.
+type ChecksumAlgorithm string
+
+const (
+	ChecksumCRC32     ChecksumAlgorithm = "CRC32"
+	ChecksumCRC32C    ChecksumAlgorithm = "CRC32C"
+	ChecksumCRC64NVME ChecksumAlgorithm = "CRC64NVME"
+	ChecksumSHA1      ChecksumAlgorithm = "SHA1"
+	ChecksumSHA256    ChecksumAlgorithm = "SHA256"
+)
+
+// Checksum of a content or a part.
+type Checksum struct {
+	Algorithm ChecksumAlgorithm
+	Value     []byte // big-endian for the CRCs
+	// Parts is the number of parts of a composite checksum (a checksum of
+	// the parts' checksums); 0 means that it covers the whole object.
+	Parts int
+}
+
+// ObjectMeta is what an object carries besides its bytes.
+type ObjectMeta struct {
+	ContentType string // as sent; derived from the name for POSIX files if ""
+	// Headers are further system metadata under canonical HTTP names:
+	// Cache-Control, Content-Disposition, Content-Encoding,
+	// Content-Language, Expires, X-Amz-Website-Redirect-Location,
+	// X-Amz-Storage-Class, X-Amz-Tagging …; the store does not look inside.
+	Headers map[string]string
+	// User is user metadata, NAME to value; NAME is lower case. It is the
+	// extended attribute user.NAME.
+	User map[string]string
+}
+
+// ObjectPart is one part of a completed multipart object.
+type ObjectPart struct {
+	Number   int
+	Size     int64
+	Checksum []byte // in the object's checksum algorithm, if any
+}
+
+// ObjectInfo describes an object (S3 HeadObject).
+type ObjectInfo struct {
+	Key      string
+	Ino      Ino
+	Size     int64
+	ETag     ETag
+	Modified time.Time
+	Meta     ObjectMeta
+	// Checksums always hold a full-object CRC64NVME when asked for
+	// (GetOptions.Checksums), computed if need be.
+	Checksums []Checksum
+	Parts     []ObjectPart // nil unless multipart
+	UID       uint32       // owner
+	// Dir tells that the key is a directory's own (it ends in "/").
+	Dir bool
+	// Symlink tells that the entry is a symbolic link; its content is that of
+	// the target if that lies within the same bucket.
+	Mode uint32
+}
+
+// Preconditions of a request, RFC 9110 section 13 and S3's conditional
+// writes. An ETag of "*" means any existing object.
+type Preconditions struct {
+	IfMatch           []ETag
+	IfNoneMatch       []ETag
+	IfModifiedSince   time.Time // zero: none
+	IfUnmodifiedSince time.Time
+}
+
+// PutOptions of PutObject and the like.
+type PutOptions struct {
+	Meta ObjectMeta
+	// Size is the length that the client stated, or -1. A body that differs
+	// gives ErrShortBody or ErrLongBody, and nothing is published.
+	Size int64
+	// MaxSize bounds the body; 0 means MaxPutBytes.
+	MaxSize int64
+	Cond    Preconditions
+	// MD5 that the client stated (Content-MD5); a difference is ErrBadDigest.
+	MD5 []byte
+	// Finish, if set, is called after the last byte was read and before
+	// anything is published; its checksums are stored with the object, and
+	// its error aborts the operation and is returned.
+	Finish func() ([]Checksum, error)
+	// Owner of what is made; Mode of a new file (0 means the configured one).
+	Owner *Cred
+	Mode  uint32
+	// MtimeNS, if not 0, is the modification time instead of now.
+	MtimeNS int64
+}
+
+// GetOptions of GetObject and HeadObject.
+type GetOptions struct {
+	Cond      Preconditions
+	Checksums bool // fill ObjectInfo.Checksums, CRC64NVME always among them
+}
+
+// CopyOptions of CopyObject.
+type CopyOptions struct {
+	// ReplaceMeta takes Meta instead of the source's.
+	ReplaceMeta bool
+	Meta        ObjectMeta
+	SourceCond  Preconditions
+	Cond        Preconditions // of the destination
+	Owner       *Cred
+	Mode        uint32
+	// ChecksumAlgorithm to compute over the copy, if the source lacks it.
+	ChecksumAlgorithm ChecksumAlgorithm
+}
+
+// DeleteOptions of DeleteObject.
+type DeleteOptions struct {
+	Cond Preconditions
+}
+
+// DeleteResult of one key of DeleteObjects.
+type DeleteResult struct {
+	Key string
+	Err error // nil also when the key did not exist
+}
+
+// ListOptions of ListObjects; see ListObjects.
+type ListOptions struct {
+	Prefix     string
+	Delimiter  string // any string; "/" is the fast one
+	StartAfter string // first key is greater than this
+	MaxKeys    int    // 0 to MaxListKeys
+	// Names only: ETag, size and times stay zero (multi-delete, emptiness tests).
+	NamesOnly bool
+}
+
+// ListResult is one page of a listing, in byte order of keys.
+type ListResult struct {
+	Objects        []ObjectInfo // Meta, Checksums and Parts are not filled
+	CommonPrefixes []string
+	Truncated      bool
+	// Next is the StartAfter that continues; "" unless Truncated. When the
+	// page ended with a common prefix, continuing skips all keys below it.
+	Next string
+}
+
+// BucketInfo describes a bucket.
+type BucketInfo struct {
+	Name    string
+	Ino     Ino
+	Created time.Time
+	UID     uint32
+	GID     uint32
+}
+
+// UploadInfo describes a multipart upload.
+type UploadInfo struct {
+	ID                string
+	Key               string
+	Initiated         time.Time
+	Meta              ObjectMeta
+	UID               uint32
+	ChecksumAlgorithm ChecksumAlgorithm // "" if none was asked for
+	ChecksumComposite bool
+}
+
+// PartInfo describes an uploaded part.
+type PartInfo struct {
+	Number    int
+	Size      int64
+	ETag      ETag // MD5
+	Modified  time.Time
+	Checksums []Checksum
+}
+
+// CompletePart names one part in CompleteUpload.
+type CompletePart struct {
+	Number    int
+	ETag      ETag
+	Checksums []Checksum // to be compared, if given
+}

@@ -1,0 +1,73 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ogw/cluster"
+)
+
+// op is one run of one operation's transaction: what it must do when the
+// commit succeeded or failed, and the clock it goes by. It is made anew for
+// every attempt.
+type op struct {
+	fs     *FS
+	ctx    context.Context
+	nowNS  int64
+	events []event
+	// unlinking are inodes whose last link this transaction removes; openers
+	// wait for its outcome (see openTable).
+	unlinking []Ino
+}
+
+// update runs fn in a serializable transaction, then tells the watchers what
+// changed. It returns after every watcher was told, so that an acknowledged
+// change is visible through every door of the process.
+func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) error {
+	var last *op
+	err := fs.kv.Update(ctx, func(t cluster.Txn) error {
+		if last != nil {
+			fs.opens.endUnlink(last.unlinking)
+		}
+		last = &op{fs: fs, ctx: ctx, nowNS: fs.cfg.Now().UnixNano()}
+		return fn(t, last)
+	})
+	if last != nil {
+		fs.opens.endUnlink(last.unlinking)
+		// After an unknown outcome the change may have happened: caches must go.
+		if err == nil || errors.Is(err, cluster.ErrUnavailable) {
+			fs.watch.notify(ctx, last.events)
+		}
+	}
+	return mapErr(err)
+}
+
+// view runs fn on one consistent snapshot.
+func (fs *FS) view(ctx context.Context, fn func(r cluster.Reader) error) error {
+	return mapErr(fs.kv.View(ctx, fn))
+}
+
+// mapErr turns an engine's error into one of this package, keeping the chain.
+func mapErr(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, m := range [...]struct{ from, to error }{
+		{cluster.ErrConflict, ErrConflict},
+		{cluster.ErrTxTooLarge, ErrTooLarge},
+		{cluster.ErrUnavailable, ErrUnavailable},
+		{cluster.ErrNotFound, ErrCorrupt}, // a blob that the metadata names is gone
+		{cluster.ErrCorrupt, ErrCorrupt},
+		{cluster.ErrNoSpace, ErrNoSpace},
+		{cluster.ErrReadOnly, ErrReadOnly},
+		{cluster.ErrClosed, ErrClosed},
+		{cluster.ErrInvalid, ErrInvalid},
+		{cluster.ErrExists, ErrIO},
+	} {
+		if errors.Is(err, m.from) && !errors.Is(err, m.to) {
+			return fmt.Errorf("%w: %w", m.to, err)
+		}
+	}
+	return err
+}

@@ -1,0 +1,135 @@
+package vfs
+
+import (
+	"context"
+	"sync"
+)
+
+// openTable knows the inodes that this process has open, one openFile each,
+// and orders opening against the removal of the last link:
+//
+//   - acquire waits while the inode is marked as unlinking, then counts;
+//   - beginUnlink, called inside the transaction, either marks the inode, or
+//     reports that it is open, and then the transaction keeps the inode as an
+//     orphan (key 'o') that the last close removes.
+type openTable struct {
+	shards [openShards]openShard
+}
+
+const openShards = 64
+
+type openShard struct {
+	mu        sync.Mutex
+	files     map[Ino]*openFile
+	unlinking map[Ino]*unlinkMark
+}
+
+type unlinkMark struct {
+	n    int           // transactions that marked it
+	done chan struct{} // closed when the last of them ended
+}
+
+func (t *openTable) init() {
+	for i := range t.shards {
+		t.shards[i].files = make(map[Ino]*openFile)
+		t.shards[i].unlinking = make(map[Ino]*unlinkMark)
+	}
+}
+
+func (t *openTable) shard(ino Ino) *openShard { return &t.shards[uint64(ino)%openShards] }
+
+// acquire counts one more user of ino and returns its openFile, made by mk
+// if there is none. The caller must validate that the inode exists after
+// this, and release.
+func (t *openTable) acquire(ctx context.Context, ino Ino, mk func() *openFile) (*openFile, error) {
+	s := t.shard(ino)
+	for {
+		s.mu.Lock()
+		m := s.unlinking[ino]
+		if m == nil {
+			f := s.files[ino]
+			if f == nil {
+				f = mk()
+				s.files[ino] = f
+			}
+			f.users++
+			s.mu.Unlock()
+			return f, nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-m.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// get returns the openFile of ino, or nil, without counting.
+func (t *openTable) get(ino Ino) *openFile {
+	s := t.shard(ino)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.files[ino]
+}
+
+// release counts one user less and tells whether that was the last; the
+// openFile is then out of the table.
+func (t *openTable) release(f *openFile) (last bool) {
+	s := t.shard(f.ino)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.users--; f.users > 0 {
+		return false
+	}
+	delete(s.files, f.ino)
+	return true
+}
+
+// each calls fn for every open file.
+func (t *openTable) each(fn func(*openFile)) {
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		list := make([]*openFile, 0, len(s.files))
+		for _, f := range s.files {
+			list = append(list, f)
+		}
+		s.mu.Unlock()
+		for _, f := range list {
+			fn(f)
+		}
+	}
+}
+
+// beginUnlink tells whether ino is open. If not, openers wait until endUnlink.
+func (o *op) beginUnlink(ino Ino) (open bool) {
+	s := o.fs.opens.shard(ino)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.files[ino] != nil {
+		return true
+	}
+	m := s.unlinking[ino]
+	if m == nil {
+		m = &unlinkMark{done: make(chan struct{})}
+		s.unlinking[ino] = m
+	}
+	m.n++
+	o.unlinking = append(o.unlinking, ino)
+	return false
+}
+
+func (t *openTable) endUnlink(inos []Ino) {
+	for _, ino := range inos {
+		s := t.shard(ino)
+		s.mu.Lock()
+		if m := s.unlinking[ino]; m != nil {
+			if m.n--; m.n == 0 {
+				delete(s.unlinking, ino)
+				close(m.done)
+			}
+		}
+		s.mu.Unlock()
+	}
+}

@@ -1,0 +1,186 @@
+package vfs
+
+import (
+	"time"
+)
+
+// Ino is an inode number. Numbers are never used twice in one store, so an
+// inode number alone identifies a file for good.
+type Ino uint64
+
+// RootIno is the directory whose entries are the buckets.
+const RootIno Ino = 1
+
+// ContentID names a content: the bytes of a file at one time. IDs share one
+// number space with inodes and are never used twice.
+type ContentID uint64
+
+// File types and permission bits, as in Linux st_mode.
+const (
+	ModeTypeMask  uint32 = 0o170000
+	ModeSocket    uint32 = 0o140000
+	ModeSymlink   uint32 = 0o120000
+	ModeRegular   uint32 = 0o100000
+	ModeBlock     uint32 = 0o060000
+	ModeDirectory uint32 = 0o040000
+	ModeChar      uint32 = 0o020000
+	ModeFIFO      uint32 = 0o010000
+	ModeSetUID    uint32 = 0o004000
+	ModeSetGID    uint32 = 0o002000
+	ModeSticky    uint32 = 0o001000
+	ModePermMask  uint32 = 0o007777 // all bits that chmod sets
+)
+
+// Limits of the namespace.
+const (
+	// MaxKeyBytes bounds an object key, S3's limit.
+	MaxKeyBytes = 1024
+	// MaxNameBytes bounds one stored component: a key may be one component.
+	MaxNameBytes = MaxKeyBytes
+	// MaxPosixNameBytes is NAME_MAX of the POSIX doors.
+	MaxPosixNameBytes = 255
+	// MaxSymlinkBytes bounds a symbolic link's target (PATH_MAX without the NUL).
+	MaxSymlinkBytes = 4095
+	// MaxXattrNameBytes and MaxXattrValueBytes are Linux's XATTR_NAME_MAX and
+	// XATTR_SIZE_MAX.
+	MaxXattrNameBytes  = 255
+	MaxXattrValueBytes = 64 << 10
+	// MaxXattrListBytes bounds all names of one inode, Linux's XATTR_LIST_MAX.
+	MaxXattrListBytes = 64 << 10
+	// MaxLinks bounds the hard links of one file.
+	MaxLinks = 65000
+	// MaxFileBytes bounds a file (8 EiB less one, what an off_t holds).
+	MaxFileBytes = 1<<63 - 1
+	// MaxObjectBytes bounds an object made by an upload (S3: 5 TiB; AWS
+	// raised it to 50 TB, which is what we allow).
+	MaxObjectBytes = 50_000_000_000_000
+	// MaxPutBytes bounds a single PUT, S3's 5 GiB.
+	MaxPutBytes = 5 << 30
+	// MaxParts and MinPartBytes are S3's: every part but the last has at
+	// least 5 MiB.
+	MaxParts     = 10000
+	MinPartBytes = 5 << 20
+	MaxPartBytes = 5 << 30
+	// MaxListKeys bounds a page of a listing, S3's.
+	MaxListKeys = 1000
+	// MaxGroups bounds the groups of a credential (Linux NGROUPS_MAX is
+	// 65536; no door sends more than this).
+	MaxGroups = 1024
+)
+
+// Cred is who asks. The zero value is the superuser.
+type Cred struct {
+	UID    uint32
+	GID    uint32
+	Groups []uint32 // supplementary
+	// Trusted tells that the caller checked permissions already (the kernel,
+	// under FUSE's default_permissions, or S3's own access control): UID
+	// and GID then only own what is made.
+	Trusted bool
+	// Umask is applied to the mode of what is made, unless a default ACL of
+	// the directory takes its place.
+	Umask uint32
+}
+
+// Root is the superuser.
+var Root = &Cred{}
+
+// Attr are the attributes of an inode, as stat shows them. Times are Unix
+// nanoseconds.
+type Attr struct {
+	Ino     Ino
+	Gen     uint32 // generation, for file handles
+	Mode    uint32 // type and permissions
+	Nlink   uint32 // 1 for directories
+	UID     uint32
+	GID     uint32
+	Rdev    uint32 // device number, Linux encoding (makedev)
+	Size    int64  // bytes; length of the target for a symlink
+	Used    int64  // bytes of storage that this inode accounts for
+	AtimeNS int64
+	MtimeNS int64
+	CtimeNS int64
+	BtimeNS int64 // birth
+	// Version grows with every change of content; with Ino it tells whether
+	// cached content is still right.
+	Version uint64
+	Parent  Ino // directory of the last link made; RootIno for the root
+}
+
+// IsDir tells whether a describes a directory.
+func (a *Attr) IsDir() bool { return a.Mode&ModeTypeMask == ModeDirectory }
+
+// IsRegular tells whether a describes a regular file.
+func (a *Attr) IsRegular() bool { return a.Mode&ModeTypeMask == ModeRegular }
+
+// IsSymlink tells whether a describes a symbolic link.
+func (a *Attr) IsSymlink() bool { return a.Mode&ModeTypeMask == ModeSymlink }
+
+// Mtime returns the time of the last change of content.
+func (a *Attr) Mtime() time.Time { return time.Unix(0, a.MtimeNS) }
+
+// SetAttr names attributes to change; nil fields stay as they are.
+type SetAttr struct {
+	Mode    *uint32 // permission bits only
+	UID     *uint32
+	GID     *uint32
+	Size    *int64
+	AtimeNS *int64
+	MtimeNS *int64
+	// AtimeNow and MtimeNow take the server's clock; whoever may write the
+	// file may do that, while only the owner sets a time of choice.
+	AtimeNow bool
+	MtimeNow bool
+	// GuardCtimeNS makes the change fail with ErrConflict unless ctime is
+	// this (NFSv3 SETATTR guard, RFC 1813 section 3.3.2).
+	GuardCtimeNS *int64
+	// KeepSetID keeps setuid and setgid bits where a change of size or owner
+	// would clear them (a caller with CAP_FSETID).
+	KeepSetID bool
+}
+
+// Access bits of Access, as in access(2).
+const (
+	AccessExec  uint32 = 1
+	AccessWrite uint32 = 2
+	AccessRead  uint32 = 4
+)
+
+// OpenFlags of Open and Create.
+type OpenFlags uint32
+
+const (
+	OpenRead   OpenFlags = 1 << iota
+	OpenWrite            // without it, writes fail with ErrBadHandle
+	OpenTrunc            // cut to length 0 (O_TRUNC)
+	OpenAppend           // every write goes to the end (O_APPEND)
+	OpenSync             // every write is durable when it returns (O_SYNC, O_DSYNC)
+)
+
+// RenameFlags of Rename, as in renameat2(2).
+type RenameFlags uint32
+
+const (
+	RenameNoReplace RenameFlags = 1 << iota
+	RenameExchange
+)
+
+// DirEntry is one entry of a directory as the POSIX doors show it.
+type DirEntry struct {
+	Name string // escaped where POSIX could not express the stored name
+	Ino  Ino
+	Mode uint32 // type bits only
+	// Pos continues a ReadDir after this entry. It is opaque, stable while
+	// the entry exists, and meaningful after it was removed.
+	Pos  string
+	Attr *Attr // with attributes asked for; nil if the entry vanished meanwhile
+}
+
+// StatFS tells the size of the whole.
+type StatFS struct {
+	TotalBytes int64
+	FreeBytes  int64
+	Files      uint64 // inodes in use, an estimate
+	FreeFiles  uint64
+	FSID       uint64 // stable, random, made with the store
+}

@@ -1,0 +1,96 @@
+package vfs
+
+import (
+	"context"
+	"sync"
+)
+
+// Invalidator drops what a door cached, such as a kernel's dentries,
+// attributes and pages. Calls come after a change committed and before it is
+// acknowledged, from the goroutine that made the change, which holds no lock.
+type Invalidator interface {
+	// InvalidateEntry drops what is known of one name, its absence included.
+	// name is in POSIX form.
+	InvalidateEntry(dir Ino, name string)
+	// InvalidateInode drops attributes and, with data, cached bytes.
+	InvalidateInode(ino Ino, data bool)
+}
+
+type originKey struct{}
+
+// WithOrigin marks the operations of ctx as made by inv's door, which knows
+// of its own changes and must not be told of them.
+func WithOrigin(ctx context.Context, inv Invalidator) context.Context {
+	return context.WithValue(ctx, originKey{}, inv)
+}
+
+// Watch registers inv until the returned function is called.
+func (fs *FS) Watch(inv Invalidator) (cancel func()) { return fs.watch.add(inv) }
+
+type event struct {
+	entry bool
+	ino   Ino    // the directory of an entry event
+	name  string // stored name
+	data  bool
+}
+
+type watchers struct {
+	mu   sync.RWMutex
+	list []Invalidator
+}
+
+func (w *watchers) add(inv Invalidator) func() {
+	w.mu.Lock()
+	w.list = append(w.list, inv)
+	w.mu.Unlock()
+	return sync.OnceFunc(func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for i, v := range w.list {
+			if v == inv {
+				w.list = append(append([]Invalidator(nil), w.list[:i]...), w.list[i+1:]...)
+				return
+			}
+		}
+	})
+}
+
+// notify tells every watcher but the origin. An entry event stands for all
+// POSIX forms of a name: a file is shown under an escaped name while a
+// directory shadows it.
+func (w *watchers) notify(ctx context.Context, events []event) {
+	if len(events) == 0 {
+		return
+	}
+	w.mu.RLock()
+	list := w.list
+	w.mu.RUnlock()
+	if len(list) == 0 {
+		return
+	}
+	origin, _ := ctx.Value(originKey{}).(Invalidator)
+	for _, inv := range list {
+		for _, e := range events {
+			switch {
+			case !e.entry && inv == origin:
+			case !e.entry:
+				inv.InvalidateInode(e.ino, e.data)
+			case inv != origin:
+				for _, name := range posixForms(e.name) {
+					inv.InvalidateEntry(e.ino, name)
+				}
+				inv.InvalidateInode(e.ino, true) // the directory's times and cached listing
+			}
+		}
+	}
+}
+
+// entryChanged records that the entry of a stored name came, went or changed.
+func (o *op) entryChanged(dir Ino, name string) {
+	o.events = append(o.events, event{entry: true, ino: dir, name: name})
+}
+
+// inodeChanged records a change of attributes and, with data, of content.
+func (o *op) inodeChanged(ino Ino, data bool) {
+	o.events = append(o.events, event{ino: ino, data: data})
+}
