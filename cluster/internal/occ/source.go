@@ -1,0 +1,24 @@
+package occ
+
+// Source is one snapshot of the store.
+type Source interface {
+	// Get returns a copy of the value of key that the caller owns, or nil.
+	Get(key []byte) ([]byte, error)
+	// GetMany fills values, one for each key.
+	GetMany(keys, values [][]byte) error
+	// Iter returns an unpositioned iterator over start <= key < end; a nil
+	// end is open.
+	Iter(start, end []byte, keysOnly bool) (Iter, error)
+}
+
+// Iter walks a range. Key and Value are valid until it moves.
+type Iter interface {
+	First() bool
+	Last() bool
+	Next() bool
+	Prev() bool
+	Key() []byte
+	Value() ([]byte, error)
+	// Close returns the error that ended the iteration early, if any.
+	Close() error
+}
