@@ -1,0 +1,50 @@
+package sigv4
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The closed set of errors of this package. The S3 error code that each
+// stands for is its comment.
+var (
+	ErrMalformedHeader   = errors.New("the authorization header is malformed")                                                           // AuthorizationHeaderMalformed
+	ErrMalformedQuery    = errors.New("the query-string authentication parameters are malformed")                                        // AuthorizationQueryParametersError
+	ErrMalformedPost     = errors.New("the form's authentication fields are malformed")                                                  // InvalidArgument
+	ErrUnsupportedAuth   = errors.New("the authorization mechanism you have provided is not supported, please use AWS4-HMAC-SHA256")     // InvalidRequest
+	ErrManyAuth          = errors.New("only one authentication mechanism is allowed")                                                    // InvalidArgument
+	ErrMismatch          = errors.New("the request signature we calculated does not match the signature you provided")                   // SignatureDoesNotMatch
+	ErrSkewed            = errors.New("the difference between the request time and the server's time is too large")                      // RequestTimeTooSkewed
+	ErrExpired           = errors.New("request has expired")                                                                             // AccessDenied
+	ErrNotYetValid       = errors.New("request is not yet valid")                                                                        // AccessDenied
+	ErrNoDate            = errors.New("authentication requires a valid Date or x-amz-date header")                                       // AccessDenied
+	ErrUnsignedHeader    = errors.New("there were headers present in the request which were not signed")                                 // AccessDenied
+	ErrMissingSHA256     = errors.New("missing required header for this request: x-amz-content-sha256")                                  // InvalidRequest
+	ErrBadSHA256         = errors.New("x-amz-content-sha256 must be UNSIGNED-PAYLOAD, a known STREAMING value, or a valid sha256 value") // InvalidArgument
+	ErrSHA256Mismatch    = errors.New("the provided x-amz-content-sha256 header does not match what was computed")                       // XAmzContentSHA256Mismatch
+	ErrUnsupportedStream = errors.New("this form of streaming signature is not supported")                                               // NotImplemented
+	ErrNoDecodedLength   = errors.New("you must provide the x-amz-decoded-content-length header")                                        // MissingContentLength
+	ErrIncompleteBody    = errors.New("the body is shorter or longer than its stated length")                                            // IncompleteBody
+	ErrMalformedChunk    = errors.New("the chunk encoding of the body is malformed")                                                     // InvalidRequest
+	ErrMalformedTrailer  = errors.New("the request contained trailing data that was not well-formed or did not conform to our schema")   // MalformedTrailerError
+	ErrSessionToken      = errors.New("the provided token is malformed or otherwise not valid: session tokens are not issued here")      // InvalidToken
+)
+
+// RegionError is an ErrMalformedHeader or ErrMalformedQuery because the scope
+// names another region. S3 clients read the right one from the answer.
+type RegionError struct {
+	Kind           error
+	Got, Expecting string
+}
+
+// Error implements error.
+func (e *RegionError) Error() string {
+	return fmt.Sprintf("%v; the region %q is wrong; expecting %q", e.Kind, e.Got, e.Expecting)
+}
+
+// Unwrap returns the sentinel.
+func (e *RegionError) Unwrap() error { return e.Kind }
+
+func wrapf(kind error, format string, args ...any) error {
+	return fmt.Errorf("%w: %s", kind, fmt.Sprintf(format, args...))
+}

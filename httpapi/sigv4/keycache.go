@@ -1,0 +1,50 @@
+package sigv4
+
+import (
+	"crypto/subtle"
+	"sync"
+)
+
+// maxCachedKeys bounds the cache: users of one day, at about 200 bytes each.
+// A larger crowd recomputes, which costs four HMACs.
+const maxCachedKeys = 4096
+
+// keyCache keeps signing keys, which depend on secret, day and region only.
+// The zero value is ready.
+type keyCache struct {
+	mu   sync.RWMutex
+	keys map[keyID]cachedKey
+}
+
+type keyID struct{ accessKey, date, region string }
+
+type cachedKey struct {
+	secret string // a rotated secret must not verify
+	key    []byte
+}
+
+// get returns the signing key; the caller must not change it.
+func (c *keyCache) get(accessKey, secret, date, region string) []byte {
+	id := keyID{accessKey, date, region}
+	c.mu.RLock()
+	k, ok := c.keys[id]
+	c.mu.RUnlock()
+	if ok && subtle.ConstantTimeCompare([]byte(k.secret), []byte(secret)) == 1 {
+		return k.key
+	}
+	key := signingKey(secret, date, region)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.keys == nil || len(c.keys) >= maxCachedKeys {
+		c.keys = make(map[keyID]cachedKey)
+	}
+	c.keys[id] = cachedKey{secret, key}
+	return key
+}
+
+func signingKey(secret, date, region string) []byte {
+	k := hmacSHA256([]byte("AWS4"+secret), []byte(date))
+	k = hmacSHA256(k, []byte(region))
+	k = hmacSHA256(k, []byte(service))
+	return hmacSHA256(k, []byte(terminator))
+}

@@ -1,0 +1,57 @@
+package sigv4
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+)
+
+// PayloadKind is how the body of a request is signed and encoded.
+type PayloadKind int
+
+// The kinds of payload.
+const (
+	Unsigned              PayloadKind = iota
+	Hashed                            // plain body, its SHA-256 in the header
+	StreamSigned                      // aws-chunked, each chunk signed
+	StreamSignedTrailer               // the same, with a signed trailer
+	StreamUnsignedTrailer             // aws-chunked with a trailer, unsigned
+)
+
+// Payload is the meaning of x-amz-content-sha256.
+type Payload struct {
+	Kind      PayloadKind
+	sum       [sha256.Size]byte
+	canonical string // as in the canonical request
+}
+
+// Streamed tells whether the body is aws-chunked.
+func (p Payload) Streamed() bool { return p.Kind >= StreamSigned }
+
+// ParsePayload reads x-amz-content-sha256; without it the payload is unsigned.
+func ParsePayload(h http.Header) (Payload, error) {
+	v := h.Get("X-Amz-Content-Sha256")
+	p := Payload{canonical: v}
+	switch v {
+	case "", "UNSIGNED-PAYLOAD":
+		p.canonical = "UNSIGNED-PAYLOAD"
+	case "STREAMING-AWS4-HMAC-SHA256-PAYLOAD":
+		p.Kind = StreamSigned
+	case "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER":
+		p.Kind = StreamSignedTrailer
+	case "STREAMING-UNSIGNED-PAYLOAD-TRAILER":
+		p.Kind = StreamUnsignedTrailer
+	default:
+		if strings.HasPrefix(v, "STREAMING-") {
+			return p, wrapf(ErrUnsupportedStream, "%.64s", v)
+		}
+		sum, err := hex.DecodeString(v)
+		if err != nil || len(sum) != sha256.Size {
+			return p, ErrBadSHA256
+		}
+		p.Kind = Hashed
+		copy(p.sum[:], sum)
+	}
+	return p, nil
+}

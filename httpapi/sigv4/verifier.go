@@ -1,0 +1,129 @@
+package sigv4
+
+import (
+	"crypto/hmac"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	// MaxSkew is how far a client's clock may be off, S3's 15 minutes.
+	MaxSkew = 15 * time.Minute
+	// MaxExpiry bounds a presigned URL, S3's 7 days.
+	MaxExpiry = 7 * 24 * time.Hour
+
+	algorithm  = "AWS4-HMAC-SHA256"
+	service    = "s3"
+	terminator = "aws4_request"
+	timeFormat = "20060102T150405Z"
+	dateFormat = "20060102"
+)
+
+// Config of a Verifier.
+type Config struct {
+	// Region that scopes must name; "" takes any.
+	Region string
+	// AllowV2 accepts Signature Version 2, which some clients still use for
+	// presigned URLs and browser forms.
+	AllowV2 bool
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Verifier checks signatures. It is safe for concurrent use.
+type Verifier struct {
+	cfg  Config
+	keys keyCache
+}
+
+// New returns a Verifier.
+func New(c Config) *Verifier {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Verifier{cfg: c}
+}
+
+// Scheme is how a request is signed.
+type Scheme string
+
+// The schemes.
+const (
+	HeaderV4    Scheme = "header-v4"
+	PresignedV4 Scheme = "presigned-v4"
+	PostV4      Scheme = "post-v4"
+	HeaderV2    Scheme = "header-v2"
+	PresignedV2 Scheme = "presigned-v2"
+	PostV2      Scheme = "post-v2"
+)
+
+// Signature is the claim of a request; it proves nothing before Verify.
+type Signature struct {
+	AccessKey string
+	Scheme    Scheme
+	Payload   Payload
+
+	req        *http.Request
+	query      url.Values
+	hostBucket string
+
+	mac        []byte // the signature itself
+	date       string // scope date, yyyymmdd
+	region     string
+	timestamp  string // as in the string to sign
+	headers    []string
+	policy     string // of a form, base64
+	signingKey []byte // after Verify, for chunks
+}
+
+// Parse reads the signature of r, whose parsed query is q, and checks all
+// that needs no secret: form, scope, clock and expiry. hostBucket is the
+// bucket that the Host header names, if any (Version 2 signs it). Parse
+// returns nil, nil for an anonymous request.
+func (v *Verifier) Parse(r *http.Request, q url.Values, hostBucket string) (*Signature, error) {
+	s := &Signature{req: r, query: q, hostBucket: hostBucket}
+	auth := r.Header.Get("Authorization")
+	inQuery := q.Has("X-Amz-Signature") || q.Has("X-Amz-Algorithm") || q.Has("X-Amz-Credential")
+	inQueryV2 := q.Has("Signature") && q.Has("AWSAccessKeyId")
+	if auth != "" && (inQuery || inQueryV2) {
+		return nil, ErrManyAuth
+	}
+	if r.Header.Get("X-Amz-Security-Token") != "" || q.Has("X-Amz-Security-Token") {
+		return nil, ErrSessionToken
+	}
+	var err error
+	switch {
+	case inQuery:
+		err = v.parsePresigned(s)
+	case inQueryV2:
+		err = v.parsePresignedV2(s)
+	case auth == "":
+		return nil, nil
+	case strings.HasPrefix(auth, algorithm):
+		err = v.parseHeader(s, auth[len(algorithm):])
+	case strings.HasPrefix(auth, "AWS "):
+		err = v.parseHeaderV2(s, auth[len("AWS "):])
+	default:
+		err = ErrUnsupportedAuth
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Verify checks the signature against the secret of its access key.
+func (v *Verifier) Verify(s *Signature, secret string) error {
+	switch s.Scheme {
+	case HeaderV4, PresignedV4, PostV4:
+		return v.verifyV4(s, secret)
+	case HeaderV2, PresignedV2, PostV2:
+		if !hmac.Equal(s.mac, macV2(secret, s.stringToSignV2())) {
+			return ErrMismatch
+		}
+		return nil
+	}
+	return ErrUnsupportedAuth
+}
