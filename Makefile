@@ -1,0 +1,67 @@
+# make run    builds ogw and serves S3, REST and NFS over ./ogw-data
+# make test   installs what the tests need and runs all of them
+# make help   lists the rest
+
+GO      ?= go
+BIN     := bin/ogw
+TOOLS   := $(CURDIR)/.cache/tools
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+# One place for each tool's version.
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+BENCHSTAT := golang.org/x/perf/cmd/benchstat@latest
+
+# Longest time for one package's tests, far above what they take.
+TEST_TIMEOUT := 20m
+
+.PHONY: help run build test test-unit test-race test-integration test-nfs-kernel test-large \
+	lint bench bench-compare fuzz soak deps deps-vm clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
+
+run: build ## build and serve S3, REST and NFS on loopback over ./ogw-data
+	$(BIN) serve
+
+build: ## build bin/ogw
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/ogw
+
+deps: ## install the clients that the tests drive
+	integration/setup/apt.sh clients
+
+deps-vm: ## install what a virtual machine with a Linux NFS client needs
+	integration/setup/apt.sh vm
+
+test: deps test-unit test-integration ## everything that belongs to every change
+
+test-unit: ## the tests beside the code
+	$(GO) test -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -v /integration)
+
+test-race: ## the same under the race detector
+	CGO_ENABLED=1 $(GO) test -race -short -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -v /integration)
+
+test-integration: build ## real clients against the real binary
+	$(GO) test -timeout $(TEST_TIMEOUT) ./integration/...
+
+test-nfs-kernel: build deps deps-vm ## a Linux kernel NFS client in a virtual machine
+	OGW_TEST_VM=1 $(GO) test -v -timeout 40m -run 'KernelClient' ./integration/...
+
+test-large: build deps ## a million files, 20 GiB objects: minutes, and 60 GiB of disk
+	OGW_TEST_LARGE=1 $(GO) test -v -timeout 60m -run 'Large' ./integration/...
+
+lint: $(TOOLS)/golangci-lint ## go vet, golangci-lint with the layers (depguard)
+	$(GO) vet ./...
+	$(TOOLS)/golangci-lint run ./...
+
+$(TOOLS)/golangci-lint:
+	GOBIN=$(TOOLS) $(GO) install $(GOLANGCI)
+
+bench: build ## every figure beside the physical limit measured in the same run
+	$(GO) run ./integration/bench
+
+fuzz: ## every fuzz target for FUZZTIME (30s)
+	integration/setup/fuzz.sh $(or $(FUZZTIME),30s)
+
+clean: ## remove what was built
+	rm -rf bin .cache

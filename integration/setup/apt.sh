@@ -1,0 +1,30 @@
+#!/bin/sh
+# apt.sh SET...: installs the Debian packages of each set that are missing.
+# Needs root (or sudo) only if something is missing.
+set -eu
+
+packages() {
+	case $1 in
+	# Clients that the tests drive, and what they check with.
+	clients) echo awscli s3cmd rclone curl libnfs-utils fuse3 rsync sqlite3 attr acl fio git ;;
+	# A Linux kernel in qemu; the kernel package is unpacked, not installed.
+	vm) echo qemu-system-x86 busybox-static cpio socat kmod ;;
+	*) echo "apt.sh: unknown set $1 (clients, vm)" >&2; exit 2 ;;
+	esac
+}
+
+missing=
+for set in "$@"; do
+	for p in $(packages "$set"); do
+		dpkg-query -W -f '${Status}\n' "$p" 2>/dev/null | grep -q '^install ok installed$' || missing="$missing $p"
+	done
+done
+[ -n "$missing" ] || exit 0
+
+as_root=
+[ "$(id -u)" = 0 ] || as_root=sudo
+echo "installing:$missing"
+export DEBIAN_FRONTEND=noninteractive
+$as_root apt-get update -qq
+# shellcheck disable=SC2086 # a list of words
+$as_root apt-get install -y -qq --no-install-recommends $missing >/dev/null
