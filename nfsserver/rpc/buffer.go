@@ -1,0 +1,40 @@
+package rpc
+
+import "sync"
+
+// bufferSizes are the classes of pooled buffers: small calls and replies, a
+// page of a directory, and the transfer sizes that clients negotiate, with
+// room for headers.
+var bufferSizes = [...]int{1 << 10, 8 << 10, 72 << 10, 264 << 10, 1<<20 + 16<<10}
+
+var bufferPools [len(bufferSizes)]sync.Pool
+
+// Buffer is a pooled byte buffer. B may be resliced within its capacity.
+type Buffer struct {
+	B     []byte
+	class int
+}
+
+// GetBuffer returns a buffer with len(B) == n. Its bytes are not cleared.
+func GetBuffer(n int) *Buffer {
+	for class, size := range bufferSizes {
+		if n > size {
+			continue
+		}
+		if b, ok := bufferPools[class].Get().(*Buffer); ok {
+			b.B = b.B[:n]
+			return b
+		}
+		return &Buffer{B: make([]byte, n, size), class: class}
+	}
+	return &Buffer{B: make([]byte, n), class: -1}
+}
+
+// Free returns b to its pool. b and slices of b.B must not be used again.
+func (b *Buffer) Free() {
+	if b == nil || b.class < 0 {
+		return
+	}
+	b.B = b.B[:cap(b.B)]
+	bufferPools[b.class].Put(b)
+}

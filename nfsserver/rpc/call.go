@@ -1,0 +1,192 @@
+package rpc
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"time"
+
+	"ogw/nfsserver/xdr"
+)
+
+// Version of the RPC protocol.
+const Version = 2
+
+// Fields of messages (RFC 5531 section 9).
+const (
+	msgCall     = 0
+	msgReply    = 1
+	msgAccepted = 0
+	msgDenied   = 1
+
+	rejectRPCMismatch = 0
+	rejectAuthError   = 1
+)
+
+// Accept states of a reply (accept_stat, RFC 5531 section 9).
+const (
+	Success      = 0
+	ProgUnavail  = 1
+	ProgMismatch = 2
+	ProcUnavail  = 3
+	GarbageArgs  = 4
+	SystemErr    = 5
+)
+
+var (
+	// ErrGarbageArgs, returned by a handler, answers GARBAGE_ARGS.
+	ErrGarbageArgs = errors.New("rpc: arguments cannot be decoded")
+	// ErrDrop, returned by a handler, sends no reply: the client asks again.
+	ErrDrop = errors.New("rpc: call dropped")
+)
+
+// Call is one request. It and what it points to are valid until the handler
+// returns.
+type Call struct {
+	XID    uint32
+	Prog   uint32
+	Vers   uint32
+	Proc   uint32
+	Cred   Cred
+	Remote netip.AddrPort
+	Args   xdr.Reader // over the arguments
+
+	conn  *conn
+	proc  *Proc
+	rec   *Buffer
+	cost  int // request bytes reserved
+	extra int // reply bytes reserved
+	start time.Time
+	reply Reply
+}
+
+// Conn returns an identity of the connection that the call came on.
+func (c *Call) Conn() any { return c.conn }
+
+// ArgBytes returns the whole undecoded arguments of the call as they came.
+func (c *Call) ArgBytes() []byte { return c.Args.Rest() }
+
+// parse decodes the header up to the arguments. A denied call returns its
+// reply instead; an undecodable one an error.
+func (c *Call) parse() (denied []byte, err error) {
+	r := xdr.NewReader(c.rec.B)
+	c.XID = r.Uint32()
+	if r.Uint32() != msgCall {
+		r.Fail(xdr.ErrBadValue)
+	}
+	vers := r.Uint32()
+	if r.Err() != nil {
+		return nil, r.Err()
+	}
+	if vers != Version {
+		return deniedReply(c.XID, rejectRPCMismatch, Version, Version), nil
+	}
+	c.Prog, c.Vers, c.Proc = r.Uint32(), r.Uint32(), r.Uint32()
+	stat := c.Cred.parse(&r)
+	if r.Err() != nil {
+		return nil, r.Err()
+	}
+	if stat != 0 {
+		return deniedReply(c.XID, rejectAuthError, stat), nil
+	}
+	c.Args = r
+	return nil, nil
+}
+
+func deniedReply(xid uint32, words ...uint32) []byte {
+	var w xdr.Writer
+	w.Uint32(lastFragment | uint32(12+4*len(words)))
+	w.Uint32(xid)
+	w.Uint32(msgReply)
+	w.Uint32(msgDenied)
+	for _, v := range words {
+		w.Uint32(v)
+	}
+	return w.B
+}
+
+// headerBytes is what stands before the results: record mark, transaction
+// ID, REPLY, MSG_ACCEPTED, an empty verifier, accept_stat.
+const headerBytes = 7 * 4
+
+// Reply is the answer being built. Handlers append results to the Writer.
+type Reply struct {
+	xdr.Writer
+	// Status is what the program's own result code was, for statistics.
+	Status uint32
+
+	head    *Buffer
+	payload *Buffer // sent behind the Writer's bytes, padded
+}
+
+func (r *Reply) reset() {
+	r.head = GetBuffer(headerBytes)
+	r.B = r.head.B
+	r.Status = 0
+	r.payload = nil
+}
+
+// Reset drops the results written so far.
+func (r *Reply) Reset() {
+	r.Truncate(headerBytes)
+	r.payload.Free()
+	r.payload = nil
+}
+
+// Results returns the results written so far, without the payload.
+func (r *Reply) Results() []byte { return r.B[headerBytes:] }
+
+// Payload makes b.B the last results, as they are and padded; the Reply
+// frees b after it was sent. Nothing may be appended afterwards.
+func (r *Reply) Payload(b *Buffer) { r.payload = b }
+
+func (r *Reply) size() int {
+	n := len(r.B)
+	if r.payload != nil {
+		n += len(r.payload.B) + xdr.Pad(len(r.payload.B))
+	}
+	return n
+}
+
+// finish writes the header.
+func (r *Reply) finish(xid uint32, accept uint32) {
+	b := r.B[:headerBytes]
+	binary.BigEndian.PutUint32(b, lastFragment|uint32(r.size()-4))
+	binary.BigEndian.PutUint32(b[4:], xid)
+	binary.BigEndian.PutUint32(b[8:], msgReply)
+	binary.BigEndian.PutUint32(b[12:], msgAccepted)
+	binary.BigEndian.PutUint64(b[16:], 0)
+	binary.BigEndian.PutUint32(b[24:], accept)
+}
+
+func (r *Reply) free() {
+	r.head.Free()
+	r.payload.Free()
+	r.head, r.payload, r.B = nil, nil, nil
+}
+
+// Proc is one procedure of a program.
+type Proc struct {
+	Name   string
+	Handle func(ctx context.Context, c *Call, r *Reply) error
+	// Cached answers duplicates from the cache: set it for what must not be
+	// done twice.
+	Cached bool
+	// ReplyBytes tells how many bytes the reply will hold in memory at the
+	// most, when that is more than a few kilobytes. It sees a copy of the
+	// arguments' reader.
+	ReplyBytes func(args xdr.Reader) int
+	// Inline runs the call on the connection's reader: only for what never
+	// blocks.
+	Inline bool
+}
+
+// Program is one RPC program in a contiguous range of versions that share
+// their procedures.
+type Program struct {
+	Number uint32
+	Low    uint32 // lowest version served
+	High   uint32 // highest version served
+	Procs  []Proc // by number; without Handle: PROC_UNAVAIL
+}

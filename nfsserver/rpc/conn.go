@@ -1,0 +1,379 @@
+package rpc
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ogw/nfsserver/xdr"
+)
+
+// conn is one client connection.
+type conn struct {
+	srv    *Server
+	nc     net.Conn
+	remote netip.AddrPort
+	since  time.Time
+	ctx    context.Context // ends when the connection does
+	cancel context.CancelFunc
+
+	slots    chan struct{} // one per call in flight
+	requests *budget
+	replies  *budget
+	inFlight sync.WaitGroup
+
+	stopping atomic.Bool
+	calls    atomic.Uint64
+	in, out  atomic.Uint64
+	machine  atomic.Pointer[string]
+
+	// Of the reading goroutine.
+	charged     int // request bytes reserved for the record being read
+	length      int // its length so far
+	idleSince   time.Time
+	idleIsArmed bool
+
+	mu      sync.Mutex
+	queue   []*Call // replies to write
+	spare   []*Call // the queue's other backing array
+	writing bool
+	dead    bool
+	gather  gatherer // of the goroutine that set writing
+}
+
+var callPool = sync.Pool{New: func() any { return new(Call) }}
+
+func newConn(s *Server, nc net.Conn) *conn {
+	c := &conn{srv: s, nc: nc, since: time.Now(),
+		slots:    make(chan struct{}, s.cfg.ConnCalls),
+		requests: newBudget(s.cfg.ConnBytes), replies: newBudget(s.cfg.ConnBytes)}
+	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		ap := a.AddrPort()
+		c.remote = netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+	}
+	c.ctx, c.cancel = context.WithCancel(s.ctx)
+	return c
+}
+
+// serve reads calls until the connection or the server ends, then waits for
+// what is in flight.
+func (c *conn) serve() {
+	rr := recordReader{br: bufio.NewReaderSize(c.nc, readBufferBytes), max: c.srv.cfg.MaxRecord,
+		reserve: c.reserve, wait: c.arm}
+	for {
+		c.charged, c.length = 0, 0
+		rec, err := rr.next()
+		if err == nil {
+			err = c.accept(rec)
+		} else {
+			c.unreserve(c.charged)
+		}
+		if err != nil {
+			c.logEnd(err)
+			break
+		}
+	}
+	if !c.stopping.Load() {
+		c.cancel() // nobody waits for budgets on behalf of a dead connection
+	}
+	c.inFlight.Wait()
+	c.cancel()
+	c.nc.Close()
+}
+
+func (c *conn) logEnd(err error) {
+	switch {
+	case err == io.EOF, c.stopping.Load(), errors.Is(err, net.ErrClosed), errors.Is(err, context.Canceled):
+	case errors.Is(err, os.ErrDeadlineExceeded) && c.idleIsArmed:
+		c.srv.log.Debug("rpc: idle connection closed", "client", c.remote)
+	default:
+		c.srv.log.Warn("rpc: connection closed", "client", c.remote, "err", err)
+	}
+}
+
+var errStopping = errors.New("rpc: server is shutting down")
+
+// arm sets the read deadline for the next read.
+func (c *conn) arm(started bool) error {
+	now := time.Now()
+	switch {
+	case started:
+		c.idleIsArmed = false
+		c.nc.SetReadDeadline(now.Add(c.srv.cfg.StallTimeout))
+	case !c.idleIsArmed || now.Sub(c.idleSince) > c.srv.cfg.IdleTimeout/8:
+		c.idleIsArmed, c.idleSince = true, now
+		c.nc.SetReadDeadline(now.Add(c.srv.cfg.IdleTimeout))
+	}
+	if c.stopping.Load() {
+		return errStopping
+	}
+	return nil
+}
+
+// stopReading makes the reader end at the next record boundary.
+func (c *conn) stopReading() {
+	c.stopping.Store(true)
+	c.nc.SetReadDeadline(time.Unix(1, 0))
+}
+
+// reserve waits until n more bytes of the current record fit the budgets.
+func (c *conn) reserve(n int) error {
+	c.length += n
+	if c.length <= freeBytes {
+		return nil
+	}
+	n = c.length - c.charged
+	if err := c.requests.acquire(c.ctx, n); err != nil {
+		return err
+	}
+	if err := c.srv.requests.acquire(c.ctx, n); err != nil {
+		c.requests.release(n)
+		return err
+	}
+	c.charged += n
+	return nil
+}
+
+func (c *conn) unreserve(n int) {
+	if n > 0 {
+		c.requests.release(n)
+		c.srv.requests.release(n)
+	}
+}
+
+// accept takes slots for a record and starts its call. It owns rec.
+func (c *conn) accept(rec *Buffer) error {
+	call := callPool.Get().(*Call)
+	*call = Call{conn: c, rec: rec, cost: c.charged, Remote: c.remote, start: time.Now()}
+	c.slots <- struct{}{}
+	c.srv.calls <- struct{}{}
+	c.inFlight.Add(1)
+	c.calls.Add(1)
+	c.in.Add(uint64(len(rec.B)))
+
+	denied, err := call.parse()
+	if err != nil {
+		c.release(call)
+		return err
+	}
+	if denied != nil {
+		call.reply.B = denied
+		c.finish(call, &call.reply)
+		return nil
+	}
+	c.note(&call.Cred)
+	if !c.resolve(call) {
+		return nil
+	}
+	if f := call.proc.ReplyBytes; f != nil {
+		if err := c.reserveReply(call, f(call.Args)); err != nil {
+			c.release(call)
+			return err
+		}
+	}
+	if call.proc.Inline {
+		c.srv.run(call)
+	} else {
+		c.srv.start(call)
+	}
+	return nil
+}
+
+// resolve finds the procedure, or answers why there is none.
+func (c *conn) resolve(call *Call) bool {
+	p := c.srv.programs[call.Prog]
+	r := &call.reply
+	switch {
+	case p == nil:
+		r.reset()
+		r.finish(call.XID, ProgUnavail)
+	case call.Vers < p.Low || call.Vers > p.High:
+		r.reset()
+		r.Uint32(p.Low)
+		r.Uint32(p.High)
+		r.finish(call.XID, ProgMismatch)
+	case call.Proc >= uint32(len(p.Procs)) || p.Procs[call.Proc].Handle == nil:
+		r.reset()
+		r.finish(call.XID, ProcUnavail)
+	default:
+		call.proc = &p.Procs[call.Proc]
+		return true
+	}
+	c.finish(call, r)
+	return false
+}
+
+func (c *conn) reserveReply(call *Call, n int) error {
+	if n <= freeBytes {
+		return nil
+	}
+	n = min(n, c.srv.cfg.MaxRecord) // no handler sends more
+	if err := c.replies.acquire(c.ctx, n); err != nil {
+		return err
+	}
+	if err := c.srv.replies.acquire(c.ctx, n); err != nil {
+		c.replies.release(n)
+		return err
+	}
+	call.extra = n
+	return nil
+}
+
+// note remembers the client's name for itself.
+func (c *conn) note(cred *Cred) {
+	if cred.Flavor != AuthUnix {
+		return
+	}
+	if m := c.machine.Load(); m == nil || *m != string(cred.Machine) {
+		name := string(cred.Machine)
+		c.machine.Store(&name)
+	}
+}
+
+// finish queues a reply (none if r is nil) and writes the queue unless
+// another goroutine does.
+func (c *conn) finish(call *Call, r *Reply) {
+	if r == nil {
+		c.release(call)
+		return
+	}
+	c.mu.Lock()
+	if c.dead {
+		c.mu.Unlock()
+		c.release(call)
+		return
+	}
+	c.queue = append(c.queue, call)
+	if c.writing {
+		c.mu.Unlock()
+		return
+	}
+	c.writing = true
+	for len(c.queue) > 0 {
+		batch := c.queue
+		c.queue = c.spare[:0]
+		dead := c.dead
+		c.mu.Unlock()
+		if !dead {
+			dead = !c.write(batch)
+		}
+		for i, done := range batch {
+			batch[i] = nil
+			c.release(done)
+		}
+		c.mu.Lock()
+		c.spare = batch[:0]
+		c.dead = dead
+	}
+	c.writing = false
+	c.mu.Unlock()
+}
+
+// minWriteRate in bytes per second is what a client must take to be kept.
+const minWriteRate = 32 << 10
+
+// write sends a batch of replies and tells whether the connection lives.
+func (c *conn) write(batch []*Call) bool {
+	size := 0
+	for _, call := range batch {
+		size += call.reply.size()
+	}
+	c.nc.SetWriteDeadline(time.Now().Add(c.srv.cfg.StallTimeout + time.Duration(size)*time.Second/minWriteRate))
+	n, err := c.gather.write(c.nc, batch)
+	c.out.Add(uint64(n))
+	if err != nil {
+		c.srv.log.Debug("rpc: reply not sent", "client", c.remote, "err", err)
+		c.cancel()
+		c.nc.Close() // ends the reader too
+		return false
+	}
+	return true
+}
+
+// release gives back all that a call held.
+func (c *conn) release(call *Call) {
+	call.reply.free()
+	call.rec.Free()
+	c.unreserve(call.cost)
+	if call.extra > 0 {
+		c.replies.release(call.extra)
+		c.srv.replies.release(call.extra)
+	}
+	callPool.Put(call)
+	<-c.srv.calls
+	<-c.slots
+	c.inFlight.Done()
+}
+
+func (c *conn) info() ClientInfo {
+	i := ClientInfo{Remote: c.remote, Since: c.since, Calls: c.calls.Load(),
+		InFlight: len(c.slots), In: c.in.Load(), Out: c.out.Load()}
+	if m := c.machine.Load(); m != nil {
+		i.Machine = *m
+	}
+	return i
+}
+
+// gatherBytes is where small replies are copied together: below a page or
+// so, copying is cheaper than one more element of a writev.
+const gatherBytes = 16 << 10
+
+// gatherer writes replies with as few system calls and copies as it can.
+type gatherer struct {
+	small []byte
+	vec   net.Buffers
+}
+
+var padding [xdr.Unit]byte
+
+func (g *gatherer) write(w io.Writer, batch []*Call) (total int64, err error) {
+	var buf *Buffer
+	if len(batch) > 1 {
+		buf = GetBuffer(gatherBytes)
+		defer buf.Free()
+		g.small = buf.B[:0]
+	}
+	start := 0 // of the part of small that is not in vec yet
+	flushSmall := func() {
+		if len(g.small) > start {
+			g.vec = append(g.vec, g.small[start:])
+			start = len(g.small)
+		}
+	}
+	for _, c := range batch {
+		r := &c.reply
+		if buf != nil && len(r.B) <= cap(g.small)-len(g.small) {
+			g.small = append(g.small, r.B...)
+		} else {
+			flushSmall()
+			g.vec = append(g.vec, r.B)
+		}
+		if r.payload != nil {
+			flushSmall()
+			g.vec = append(g.vec, r.payload.B)
+			if n := xdr.Pad(len(r.payload.B)); n > 0 {
+				g.vec = append(g.vec, padding[:n])
+			}
+		}
+	}
+	flushSmall()
+	vec := g.vec // WriteTo consumes its receiver
+	if len(vec) == 1 {
+		var n int
+		n, err = w.Write(vec[0])
+		total = int64(n)
+	} else {
+		v := vec
+		total, err = v.WriteTo(w)
+	}
+	clear(vec)
+	g.vec, g.small = vec[:0], nil
+	return total, err
+}

@@ -1,0 +1,31 @@
+// Package rpc serves ONC RPC version 2 (RFC 5531) over streams: it owns
+// records, credentials, versions, concurrency, memory and duplicates, and
+// knows nothing of NFS.
+//
+//	socket ─ record reader ─ header ─ slots and budgets ─ worker ─ Proc.Handle
+//	   ▲       (fragments)    (auth)   (back-pressure)      │
+//	   └────── reply queue, coalesced writev ◄── Reply ◄────┘
+//	                                     (duplicate cache for Proc.Cached)
+//
+// One goroutine per connection reads records. Each call runs on a worker of
+// its own, so replies leave in any order; whichever worker finds the reply
+// queue idle writes it out, together with all that was queued meanwhile.
+//
+// # Invariants
+//
+//   - A connection stops reading while it is over a limit (requests or bytes
+//     in flight, its own or everyone's), so a client is slowed by TCP and
+//     nothing is lost. A slot is free again when its reply was written, not
+//     when it was computed: a client that does not read its replies holds no
+//     more than its share, until the write times out.
+//   - Request bytes are reserved before they are read. Reply bytes are
+//     reserved afterwards, before the call runs, and a running call never
+//     waits for a budget: no cycle.
+//   - A call whose connection died still runs to its end: the client sends
+//     it again on a new connection and finds the answer in the duplicate
+//     cache.
+//   - A panic in a call is logged, answered with SYSTEM_ERR and harms no
+//     other call.
+//
+// Lock order: Server.mu before conn.mu; dupCache.mu is a leaf.
+package rpc

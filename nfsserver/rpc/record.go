@@ -1,0 +1,131 @@
+package rpc
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+const (
+	lastFragment = 1 << 31
+	// maxFragments bounds how many fragments one record may come in. Clients
+	// send one; more than a few only cost time.
+	maxFragments = 64
+	// stallChunk is what must arrive within the stall timeout: progress is
+	// asked for, not a whole megabyte over a slow line.
+	stallChunk = 64 << 10
+)
+
+var (
+	// ErrRecordTooLong: a record is over the limit. The stream cannot be
+	// used any further.
+	ErrRecordTooLong = errors.New("rpc: record too long")
+	// ErrFragments: a record in too many fragments.
+	ErrFragments = errors.New("rpc: too many fragments in one record")
+)
+
+// recordReader reassembles records from their fragments (RFC 5531 section 11).
+type recordReader struct {
+	br  *bufio.Reader
+	max int // longest record, in bytes
+	// reserve is called before n more bytes of a record are taken into
+	// memory; an error ends the connection.
+	reserve func(n int) error
+	// wait is called before a read that may block; started tells whether a
+	// part of a record has arrived already.
+	wait func(started bool) error
+}
+
+// next returns the next record. It returns io.EOF at a clean end, and
+// io.ErrUnexpectedEOF within a record.
+func (r *recordReader) next() (rec *Buffer, err error) {
+	for n := 0; n < maxFragments; n++ {
+		var last bool
+		rec, last, err = r.fragment(rec)
+		if err != nil {
+			rec.Free()
+			return nil, err
+		}
+		if last {
+			return rec, nil
+		}
+	}
+	rec.Free()
+	return nil, ErrFragments
+}
+
+// fragment appends one fragment to rec and tells whether it is the last.
+func (r *recordReader) fragment(rec *Buffer) (*Buffer, bool, error) {
+	have := 0
+	if rec != nil {
+		have = len(rec.B)
+	}
+	mark, err := r.mark(rec != nil)
+	if err != nil {
+		return rec, false, err
+	}
+	length := int(mark &^ lastFragment)
+	if length > r.max-have {
+		return rec, false, fmt.Errorf("%w: more than %d bytes", ErrRecordTooLong, r.max)
+	}
+	if err := r.reserve(length); err != nil {
+		return rec, false, err
+	}
+	rec = grow(rec, have+length)
+	return rec, mark&lastFragment != 0, r.fill(rec.B[have:])
+}
+
+func (r *recordReader) mark(started bool) (uint32, error) {
+	if r.br.Buffered() < 4 {
+		if err := r.wait(started || r.br.Buffered() > 0); err != nil {
+			return 0, err
+		}
+	}
+	p, err := r.br.Peek(4)
+	if err != nil {
+		if err == io.EOF && (started || len(p) > 0) {
+			err = io.ErrUnexpectedEOF
+		}
+		return 0, err
+	}
+	v := binary.BigEndian.Uint32(p)
+	_, err = r.br.Discard(4)
+	return v, err
+}
+
+func (r *recordReader) fill(p []byte) error {
+	for len(p) > 0 {
+		chunk := p[:min(len(p), stallChunk)]
+		if r.br.Buffered() < len(chunk) {
+			if err := r.wait(true); err != nil {
+				return err
+			}
+		}
+		n, err := io.ReadFull(r.br, chunk)
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+// grow returns b with length n and its old bytes.
+func grow(b *Buffer, n int) *Buffer {
+	if b == nil {
+		return GetBuffer(n)
+	}
+	if n <= cap(b.B) {
+		b.B = b.B[:n]
+		return b
+	}
+	nb := GetBuffer(n)
+	copy(nb.B, b.B)
+	b.Free()
+	return nb
+}
