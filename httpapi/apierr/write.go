@@ -1,0 +1,85 @@
+package apierr
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"ogw/httpapi"
+)
+
+// retryAfterSeconds tells clients when to try again after a 503: conflicts
+// and short outages are over by then.
+const retryAfterSeconds = 1
+
+// Body is the JSON form of an error.
+type Body struct {
+	Error Detail `json:"error"`
+}
+
+// Detail of an error.
+type Detail struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Request string `json:"request,omitempty"`
+}
+
+// Write answers a request with err and notes it for the log. It returns the
+// status sent.
+func Write(w http.ResponseWriter, r *http.Request, err error) int {
+	httpapi.Note(r.Context(), "", "", err)
+	e := Of(err)
+	h := w.Header()
+	if e.Status == http.StatusNotModified {
+		w.WriteHeader(e.Status)
+		return e.Status
+	}
+	for _, name := range []string{"Content-Encoding", "Content-Disposition", "Content-Language", "Cache-Control",
+		"Expires", "Etag", "Last-Modified", "Content-Length"} {
+		h.Del(name) // they would describe the object, not this answer
+	}
+	if e.Status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", strconv.Itoa(retryAfterSeconds))
+	}
+	d := Detail{Code: e.Code, Message: err.Error(), Request: httpapi.RequestID(r.Context())}
+	if e.Status >= 500 {
+		d.Message = e.Err.Error()
+	}
+	h.Set("X-Content-Type-Options", "nosniff")
+	body, kind := d.encode(r.Header.Get("Accept"))
+	h.Set("Content-Type", kind)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(e.Status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // the client may be gone; nothing is left to tell
+	}
+	return e.Status
+}
+
+func (d Detail) encode(accept string) (body []byte, contentType string) {
+	if WantsText(accept) {
+		text := d.Message
+		if d.Request != "" {
+			text += " (request " + d.Request + ")"
+		}
+		return []byte(text + "\n"), "text/plain; charset=utf-8"
+	}
+	body, _ = json.Marshal(Body{d}) // strings always encode
+	return append(body, '\n'), "application/json"
+}
+
+// WantsText tells whether an Accept header names a text type before JSON and
+// before "anything".
+func WantsText(accept string) bool {
+	for item := range strings.SplitSeq(accept, ",") {
+		kind, _, _ := strings.Cut(item, ";")
+		switch kind = strings.TrimSpace(kind); {
+		case kind == "application/json" || kind == "*/*":
+			return false
+		case strings.HasPrefix(kind, "text/"):
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,54 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"ogw/vfs"
+)
+
+// delete serves DELETE: 204, or 404 if there was nothing.
+func (s *Server) delete(r *request) error {
+	if r.key == "" {
+		return fmt.Errorf("%w: the root cannot be removed", vfs.ErrPerm)
+	}
+	if isDir(r.key) {
+		if err := s.checkEmpty(r); err != nil {
+			return err
+		}
+	}
+	cond := writeConditions(r.Header)
+	if len(cond.IfNoneMatch) > 0 {
+		// The store knows no such condition for a removal.
+		if _, err := s.checkEarly(r); err != nil {
+			return err
+		}
+		cond.IfNoneMatch = nil
+	}
+	existed, err := s.fs.DeleteObject(r.Context(), "", r.key, vfs.DeleteOptions{Cond: cond})
+	if err != nil {
+		return conditional(r, err)
+	}
+	if !existed {
+		return fmt.Errorf("%w: %s", vfs.ErrNoSuchKey, r.key)
+	}
+	r.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// checkEmpty refuses to remove a directory with entries: removing its mark
+// alone would succeed and change nothing that the client can see.
+func (s *Server) checkEmpty(r *request) error {
+	page, err := s.fs.ListObjects(r.Context(), "", vfs.ListOptions{Prefix: r.key, StartAfter: r.key, MaxKeys: 1, NamesOnly: true})
+	if errors.Is(err, vfs.ErrNoSuchBucket) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(page.Objects) > 0 {
+		return fmt.Errorf("%w: %s", vfs.ErrNotEmpty, r.key)
+	}
+	return nil
+}

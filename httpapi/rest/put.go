@@ -1,0 +1,143 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"ogw/httpapi"
+	"ogw/httpapi/apierr"
+	"ogw/vfs"
+)
+
+// put serves PUT and POST: the body becomes the object. It answers 201 for a
+// new object and 204 for a replaced one.
+func (s *Server) put(r *request) error {
+	if r.key == "" {
+		return fmt.Errorf("%w: the root cannot be written", vfs.ErrIsDir)
+	}
+	if err := s.checkBody(r); err != nil {
+		return err
+	}
+	sums, err := parseDigests(r.Header)
+	if err != nil {
+		return err
+	}
+	meta, err := metaOf(r.Header)
+	if err != nil {
+		return err
+	}
+	existed, err := s.checkEarly(r)
+	if err != nil {
+		return err
+	}
+	o := vfs.PutOptions{
+		Meta:    meta,
+		Size:    r.ContentLength,
+		MaxSize: s.maxObject,
+		Cond:    writeConditions(r.Header),
+		MD5:     sums.md5,
+		Owner:   &r.who.cred,
+	}
+	if len(sums.sum) > 0 {
+		o.Finish = sums.finish
+	}
+	info, err := s.fs.PutObject(r.Context(), "", r.key, sums.reader(httpapi.NewBody(r.w, r.Request)), o)
+	if err != nil {
+		return conditional(r, err)
+	}
+	h := r.w.Header()
+	h.Set("Etag", quote(info.ETag))
+	h.Set("Last-Modified", info.Modified.UTC().Format(http.TimeFormat))
+	if existed {
+		r.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	h.Set("Location", pathOf(r.key))
+	h.Set("Content-Length", "0")
+	r.w.WriteHeader(http.StatusCreated)
+	return nil
+}
+
+// checkBody refuses bodies whose length is missing, too large, or that are
+// only a part.
+func (s *Server) checkBody(r *request) error {
+	if r.Header.Get("Content-Range") != "" {
+		// RFC 9110, section 14.5: storing a part as the whole would corrupt.
+		return fmt.Errorf("%w: a PUT with Content-Range is not supported", apierr.ErrBadRequest)
+	}
+	if r.ContentLength == 0 && r.ProtoMajor == 1 && r.Header.Get("Content-Length") == "" && !isDir(r.key) {
+		return fmt.Errorf("%w: send Content-Length (0 for an empty object) or a chunked body", apierr.ErrLengthRequired)
+	}
+	if r.ContentLength > s.maxObject {
+		return fmt.Errorf("%w: %d bytes, at most %d", vfs.ErrObjectTooLarge, r.ContentLength, s.maxObject)
+	}
+	return nil
+}
+
+// checkEarly tells whether the object exists, and decides the conditions
+// before the body is asked for, so that a client which waits for
+// 100-continue need not send it. The store decides them again when it
+// publishes; this answer is only the cheaper one.
+func (s *Server) checkEarly(r *request) (existed bool, err error) {
+	info, err := s.fs.HeadObject(r.Context(), "", r.key, vfs.GetOptions{})
+	switch {
+	case err == nil:
+		existed = true
+	case !absent(err):
+		return false, err
+	}
+	c := httpapi.ParseConditions(r.Header, "")
+	if c.CheckWrite(existed, string(info.ETag), info.Modified) != httpapi.Proceed {
+		return existed, vfs.ErrPrecondition
+	}
+	return existed, nil
+}
+
+// absent tells whether err means that there is no object.
+func absent(err error) bool {
+	return errors.Is(err, vfs.ErrNoSuchKey) || errors.Is(err, vfs.ErrNoSuchBucket) || errors.Is(err, vfs.ErrNotExist)
+}
+
+// writeConditions are the conditions that the store decides.
+func writeConditions(h http.Header) vfs.Preconditions {
+	c := httpapi.ParseConditions(h, "")
+	return vfs.Preconditions{
+		IfMatch:           tags(c.IfMatch, false),
+		IfNoneMatch:       tags(c.IfNoneMatch, true),
+		IfUnmodifiedSince: c.IfUnmodifiedSince,
+	}
+}
+
+// noTag matches no object: entity tags have no NUL.
+const noTag vfs.ETag = "\x00"
+
+// tags converts a list. If-Match compares strongly, so that weak tags in it
+// match nothing; If-None-Match compares weakly.
+func tags(e httpapi.ETags, weakly bool) []vfs.ETag {
+	if !e.Given() {
+		return nil
+	}
+	if e.Any {
+		return []vfs.ETag{"*"}
+	}
+	out := []vfs.ETag{}
+	for _, t := range e.Tags {
+		if e.Matches(t, weakly) {
+			out = append(out, vfs.ETag(t))
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, noTag)
+	}
+	return out
+}
+
+// conditional turns "there is no such object" into 412 where the request
+// asked for one.
+func conditional(r *request, err error) error {
+	if absent(err) && r.Header.Get("If-Match") != "" {
+		return fmt.Errorf("%w: %w", vfs.ErrPrecondition, err)
+	}
+	return err
+}

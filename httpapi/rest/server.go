@@ -1,0 +1,144 @@
+package rest
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/julienschmidt/httprouter"
+
+	"ogw/httpapi"
+	"ogw/httpapi/apierr"
+	"ogw/vfs"
+)
+
+// Config of a Server.
+type Config struct {
+	FS     *vfs.FS
+	Logger *slog.Logger // of requests; never nil
+	// Done is told of every request, for metrics. May be nil.
+	Done func(*httpapi.Record)
+	// Tokens are bearer tokens that may do everything.
+	Tokens []string
+	// Users admits the users of the store with basic credentials.
+	Users bool
+	// Owner of what tokens and open access write.
+	Owner vfs.Cred
+	// Hosts are names, besides loopback ones, by which an open door may be
+	// addressed.
+	Hosts []string
+	// MaxObjectBytes bounds a body; 0 means vfs.MaxObjectBytes.
+	MaxObjectBytes int64
+}
+
+// Server is the REST door. It is an http.Handler.
+type Server struct {
+	fs        *vfs.FS
+	auth      authenticator
+	guard     guard
+	maxObject int64
+	handler   http.Handler
+}
+
+// New returns the door of c.
+func New(c Config) *Server {
+	s := &Server{
+		fs:        c.FS,
+		auth:      newAuthenticator(c),
+		guard:     newGuard(c),
+		maxObject: c.MaxObjectBytes,
+	}
+	if s.maxObject <= 0 {
+		s.maxObject = vfs.MaxObjectBytes
+	}
+	s.handler = httpapi.Frame(s.routes(), httpapi.FrameConfig{Door: "rest", Logger: c.Logger, Done: c.Done})
+	return s
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// allowed are the methods, as in Allow.
+const allowed = "GET, HEAD, PUT, POST, DELETE, OPTIONS"
+
+// routes are one catch-all per method: the router must not clean, redirect
+// or match anything, because every path is a name.
+func (s *Server) routes() http.Handler {
+	router := httprouter.New()
+	router.RedirectTrailingSlash = false
+	router.RedirectFixedPath = false
+	router.HandleOPTIONS = false
+	router.HandleMethodNotAllowed = true
+	for method, h := range map[string]handler{
+		http.MethodGet:     s.get,
+		http.MethodHead:    s.get,
+		http.MethodPut:     s.put,
+		http.MethodPost:    s.put,
+		http.MethodDelete:  s.delete,
+		http.MethodOptions: s.options,
+	} {
+		router.Handle(method, "/*path", s.enter(h))
+	}
+	router.MethodNotAllowed = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", allowed)
+		apierr.Write(w, r, apierr.ErrMethod)
+	})
+	router.NotFound = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		apierr.Write(w, r, errNoPath)
+	})
+	return router
+}
+
+// request is one request on its way through a handler.
+type request struct {
+	*http.Request
+	w   http.ResponseWriter
+	key string // the path without its first slash
+	who identity
+}
+
+// handler serves a request that may proceed, or returns why not; then it
+// wrote nothing.
+type handler func(*request) error
+
+// enter admits requests.
+func (s *Server) enter(h handler) httprouter.Handle {
+	return func(w http.ResponseWriter, hr *http.Request, _ httprouter.Params) {
+		r := &request{Request: hr, w: w}
+		w.Header().Set("X-Request-Id", httpapi.RequestID(hr.Context()))
+		err := s.admit(r)
+		if err == nil {
+			err = h(r)
+		}
+		if err != nil {
+			s.auth.challenge(w, err)
+			apierr.Write(w, hr, err)
+		}
+	}
+}
+
+func (s *Server) admit(r *request) (err error) {
+	if err := s.guard.check(r.Request); err != nil {
+		return err
+	}
+	if r.key, err = keyOf(r.URL); err != nil {
+		return err
+	}
+	if r.Method == http.MethodOptions {
+		return nil // browsers ask without credentials
+	}
+	if r.who, err = s.auth.identify(r.Request, s.fs); err != nil {
+		return err
+	}
+	httpapi.Note(r.Context(), r.Method, r.who.name, nil)
+	return s.authorize(r)
+}
+
+// options tells what can be done (RFC 9110, section 9.3.7).
+func (s *Server) options(r *request) error {
+	httpapi.Note(r.Context(), "OPTIONS", "", nil)
+	h := r.w.Header()
+	h.Set("Allow", allowed)
+	h.Set("Accept-Ranges", "bytes")
+	r.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
