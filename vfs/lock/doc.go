@@ -1,0 +1,25 @@
+// Package lock keeps advisory locks on files for all doors of a process:
+// POSIX byte ranges (fcntl), open-file-description ranges, which differ only
+// in who owns them, and whole-file locks (flock). Locks live in memory and
+// bind no one who does not ask: reads and writes never look at them.
+//
+//	FUSE GETLK/SETLK/SETLKW ──┐            ┌ per file: held ranges, held flocks,
+//	NLM LOCK/UNLOCK/TEST ─────┼─ Manager ──┤           waiters in order of arrival
+//	                          ┘            └ per owner: what it waits for
+//
+// # Invariants
+//
+//   - Of one owner, ranges in one file never overlap, and neighbours of the
+//     same type are merged.
+//   - No two owners hold overlapping ranges of which one is exclusive.
+//   - A waiter conflicts with something that is held: whenever something is
+//     released or weakened, waiters are granted in order of arrival.
+//   - The wait-for graph of POSIX ranges has no cycle. It is checked when a
+//     request begins to wait, and again for those who go on waiting when
+//     somebody else was granted something in their file.
+//   - A file without locks and waiters takes no memory.
+//
+// # Lock order
+//
+// Manager.mu is a leaf. Callbacks run without it.
+package lock

@@ -1,0 +1,83 @@
+package lock
+
+import (
+	"errors"
+	"math"
+)
+
+// Errors of this package.
+var (
+	// ErrWouldBlock: another owner holds a conflicting lock (EAGAIN).
+	ErrWouldBlock = errors.New("lock is held by another")
+	// ErrDeadlock: waiting would close a cycle of owners (EDEADLK).
+	ErrDeadlock = errors.New("lock would deadlock")
+	// ErrNoLocks: MaxLocks is reached (ENOLCK).
+	ErrNoLocks = errors.New("too many locks")
+	// ErrInterrupted: the context of a waiting request ended, or its client
+	// was released (EINTR).
+	ErrInterrupted = errors.New("interrupted")
+	// ErrInvalid: the range ends before it begins, or the space or type is
+	// unknown (EINVAL).
+	ErrInvalid = errors.New("invalid lock")
+)
+
+// EOF as the End of a range means up to the end of the file, wherever that
+// comes to be (Linux OFFSET_MAX).
+const EOF = math.MaxInt64
+
+// Space tells which kind of lock is meant. Locks of different spaces never
+// conflict, as in Linux.
+type Space uint8
+
+const (
+	// Range is a byte range. The door chooses the owner: a process for
+	// POSIX locks, an open file for OFD locks.
+	Range Space = iota
+	// Flock is the whole file (flock(2)); the owner is an open file. A change
+	// of type first drops the old lock, as Linux does, so that two who
+	// upgrade at the same time do not block each other for good.
+	Flock
+)
+
+// Type of a lock.
+type Type uint8
+
+const (
+	Shared Type = iota
+	Exclusive
+)
+
+// Owner of a lock. Requests of equal Owners never conflict.
+type Owner struct {
+	Client string // who is released as a whole: a mount, an NFS client
+	ID     string // opaque, within the client
+}
+
+// Lock is one lock or request.
+type Lock struct {
+	Owner Owner
+	Type  Type
+	// Start and End bound the range, both inclusive, End at most EOF. Flock
+	// ignores them.
+	Start, End uint64
+	// PID is what F_GETLK shows of the holder; it has no other meaning.
+	PID uint32
+}
+
+func (l *Lock) overlaps(o *Lock) bool { return l.Start <= o.End && o.Start <= l.End }
+
+// blocks tells whether the held lock l keeps o from being granted.
+func (l *Lock) blocks(o *Lock) bool {
+	return l.Owner != o.Owner && (l.Type == Exclusive || o.Type == Exclusive) && l.overlaps(o)
+}
+
+// normalize validates a request.
+func (l *Lock) normalize(s Space) error {
+	if s == Flock {
+		l.Start, l.End = 0, EOF
+	}
+	if s > Flock || l.Type > Exclusive || l.Start > l.End || l.End > EOF {
+		return ErrInvalid
+	}
+	return nil
+}
