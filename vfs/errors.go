@@ -1,6 +1,10 @@
 package vfs
 
-import "errors"
+import (
+	"errors"
+
+	"ogw/vfs/lock"
+)
 
 // The closed set of errors of this package. They are wrapped with %w and
 // tested with errors.Is; each door has one table that maps them to its own
@@ -29,10 +33,10 @@ var (
 	ErrRange        = errors.New("result does not fit")                     // ERANGE
 	ErrNoData       = errors.New("no data or hole behind this offset")      // ENXIO
 	ErrBadHandle    = errors.New("file not open for this operation")        // EBADF
-	ErrWouldBlock   = errors.New("lock is held by another")                 // EAGAIN
-	ErrDeadlock     = errors.New("lock would deadlock")                     // EDEADLK
-	ErrNoLocks      = errors.New("too many locks")                          // ENOLCK
-	ErrInterrupted  = errors.New("interrupted")                             // EINTR
+	ErrWouldBlock   = lock.ErrWouldBlock                                    // EAGAIN
+	ErrDeadlock     = lock.ErrDeadlock                                      // EDEADLK
+	ErrNoLocks      = lock.ErrNoLocks                                       // ENOLCK
+	ErrInterrupted  = lock.ErrInterrupted                                   // EINTR
 	ErrTimeout      = errors.New("timed out")                               // ETIMEDOUT
 	ErrUnavailable  = errors.New("storage unavailable")                     // EIO, EAGAIN
 	ErrConflict     = errors.New("too many conflicting changes, try again") // EAGAIN

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/lock"
 )
 
 // Config of an FS. The zero value of each field means its default.
@@ -53,6 +54,7 @@ type FS struct {
 	opens openTable
 	dirty dirtyPool
 	pins  contentPins
+	locks *lock.Manager
 
 	background struct {
 		stop context.CancelFunc
@@ -66,6 +68,7 @@ type FS struct {
 func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs := &FS{kv: c.KV, blobs: c.Blobs, clu: c, cfg: cfg.withDefaults(c.Exclusive)}
 	fs.log = fs.cfg.Logger
+	fs.locks = lock.New(0)
 	if err := fs.openSuper(ctx); err != nil {
 		return nil, err
 	}
@@ -122,3 +125,11 @@ func (fs *FS) Close(ctx context.Context) error {
 
 // FSID is a stable random number that identifies the namespace.
 func (fs *FS) FSID() uint64 { return fs.super.fsid }
+
+// Locks are the advisory locks of this process, named by inode number. The
+// doors share them.
+func (fs *FS) Locks() *lock.Manager { return fs.locks }
+
+// Exclusive tells that no other process can change the store, so that what
+// a Watch does not report did not change.
+func (fs *FS) Exclusive() bool { return fs.clu.Exclusive }
