@@ -2,13 +2,13 @@
 // through POSIX operations (by inode) and object operations (by bucket and
 // key). It knows no protocol and no engine.
 //
-//	          doors: S3, REST, NFS, FUSE, Go
-//	   object operations │ POSIX operations │ File
-//	  ───────────────────┼──────────────────┼────────────
-//	   namespace: inodes, dentries, links, attributes, events
-//	   content:   extents, write buffers, references, collector
-//	  ──────────────────────────────────────────────────────
-//	   cluster.KV (metadata)     cluster.Blobs (data)
+//	        doors: S3, REST, NFS, FUSE, Go
+//	 object operations │ POSIX operations │ File
+//	───────────────────┼──────────────────┼────────────
+//	 namespace: inodes, dentries, links, attributes, events
+//	 content:   extents, write buffers, references, collector
+//	──────────────────────────────────────────────────────
+//	 cluster.KV (metadata)     cluster.Blobs (data)
 //
 // # Names
 //

@@ -49,12 +49,13 @@ type FS struct {
 	log   *slog.Logger
 	super superblock
 
-	ids   idAllocator
-	watch watchers
-	opens openTable
-	dirty dirtyPool
-	pins  contentPins
-	locks *lock.Manager
+	ids    idAllocator
+	watch  watchers
+	opens  openTable
+	dirty  dirtyPool
+	pins   contentPins
+	locks  *lock.Manager
+	ghosts ghostTable
 
 	background struct {
 		stop context.CancelFunc
@@ -76,6 +77,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.opens.init()
 	fs.dirty.init(fs.cfg.DirtyBytes)
 	fs.pins.init()
+	fs.ghosts.init(fs.cfg.Now)
 	if !fs.cfg.NoBackground {
 		bg, stop := context.WithCancel(context.WithoutCancel(ctx))
 		fs.background.stop = stop

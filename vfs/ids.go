@@ -13,6 +13,10 @@ const (
 	// idLease is how many numbers a process takes at once: enough that the
 	// shared counter is no contention, few enough to waste at a crash.
 	idLease = 4096
+	// idReserve is more than one operation takes (a directory for every
+	// component of a key): with so many in hand no transaction has to lease
+	// within itself.
+	idReserve = 1024
 	// firstFreeID follows the root's number.
 	firstFreeID = uint64(RootIno) + 1
 )
@@ -37,6 +41,16 @@ func (a *idAllocator) take(ctx context.Context) (uint64, error) {
 	}
 	a.next++
 	return a.next - 1, nil
+}
+
+// reserve sees to it that operations find their numbers leased.
+func (a *idAllocator) reserve(ctx context.Context) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.end-a.next >= idReserve {
+		return nil
+	}
+	return a.lease(ctx)
 }
 
 // lease moves the shared counter on. It must be durable before a number is

@@ -159,3 +159,11 @@ func parseUploadKey(k []byte) (bucket Ino, key string, upload ContentID, err err
 	}
 	return 0, "", 0, bad
 }
+
+// parseLinkKey is the inverse of linkKey, without the inode.
+func parseLinkKey(k []byte) (parent Ino, name string, err error) {
+	if len(k) < 17 || k[0] != tabLink {
+		return 0, "", fmt.Errorf("%w: link key %x", ErrCorrupt, k)
+	}
+	return Ino(binary.BigEndian.Uint64(k[9:])), string(k[17:]), nil
+}

@@ -19,12 +19,20 @@ type op struct {
 	// unlinking are inodes whose last link this transaction removes; openers
 	// wait for its outcome (see openTable).
 	unlinking []Ino
+	// vanished are the implied directories that this transaction removes.
+	vanished []ghost
+	// prune are implied directories that may be empty now and that this
+	// transaction has no room to remove.
+	prune []Ino
 }
 
 // update runs fn in a serializable transaction, then tells the watchers what
 // changed. It returns after every watcher was told, so that an acknowledged
 // change is visible through every door of the process.
 func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) error {
+	if err := fs.ids.reserve(ctx); err != nil {
+		return err
+	}
 	var last *op
 	err := fs.kv.Update(ctx, func(t cluster.Txn) error {
 		if last != nil {
@@ -38,6 +46,10 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 		// After an unknown outcome the change may have happened: caches must go.
 		if err == nil || errors.Is(err, cluster.ErrUnavailable) {
 			fs.watch.notify(ctx, last.events)
+		}
+		if err == nil {
+			fs.ghosts.add(last.vanished)
+			fs.pruneRest(ctx, last.prune)
 		}
 	}
 	return mapErr(err)

@@ -2,8 +2,6 @@ package vfs
 
 import (
 	"context"
-
-	"ogw/cluster"
 )
 
 // Lookup returns the attributes of the entry that the POSIX doors show as
@@ -135,38 +133,3 @@ func (fs *FS) ListXattr(ctx context.Context, cred *Cred, ino Ino) ([]string, err
 
 // StatFS tells the size of the whole.
 func (fs *FS) StatFS(ctx context.Context) (StatFS, error) { return StatFS{}, ErrNotSupported }
-
-// --- internal, for the object operations -------------------------------------
-
-// posixForms returns the names under which the POSIX doors may show a stored
-// name: as a directory or sole entry, and as a shadowed file.
-func posixForms(stored string) []string { return []string{stored} }
-
-// makeParents returns the directory that holds the last of comps below root,
-// making implied directories (owned by cred) for what is missing. comps are
-// stored names without the last one.
-func (o *op) makeParents(t cluster.Txn, root Ino, comps []string, cred *Cred) (Ino, error) {
-	return 0, ErrNotSupported
-}
-
-// addEntry makes entry e in dir: dentry, long-name index, directory time,
-// flagShadows if it makes a pair, event. The inode is the caller's.
-func (o *op) addEntry(t cluster.Txn, dir Ino, e *dentry) error { return ErrNotSupported }
-
-// removeEntry removes entry e from dir (dentry, long-name index, directory
-// time, event) and then every implied directory that this left empty, from
-// dir upwards. The inode is the caller's (see dropLink).
-func (o *op) removeEntry(t cluster.Txn, dir Ino, e *dentry) error { return ErrNotSupported }
-
-// dropLink takes one link, dir/name, off inode n: at the last one the inode,
-// its attributes and its content go, or it becomes an orphan if it is open.
-func (o *op) dropLink(t cluster.Txn, n *inode, dir Ino, name string) error { return ErrNotSupported }
-
-// newInode returns an inode with a fresh number, times and owner, version 1,
-// not stored yet. Numbers are taken before the transaction: id comes from
-// fs.ids.take.
-func (o *op) newInode(id uint64, mode uint32, cred *Cred) *inode { return nil }
-
-// attrOf returns the attributes of n; dirtime from key 't' for directories,
-// overlaid with unflushed writes of this process.
-func (fs *FS) attrOf(r cluster.Reader, n *inode) (Attr, error) { return Attr{}, ErrNotSupported }
