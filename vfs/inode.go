@@ -33,6 +33,7 @@ type inode struct {
 	version uint64    // grows with every change of content
 	content ContentID // 0: no bytes stored (empty or all holes)
 	used    int64     // bytes of storage that extents of this content hold
+	epoch   uint64    // grows when an object operation replaces the content: older writers are stale
 	crc     uint64    // CRC64NVME of the whole content, if flagCRC
 	verf    uint64    // verifier of an exclusive create (RFC 1813 section 3.3.8), if flagVerf
 	object  objectPart
@@ -60,6 +61,8 @@ const (
 	flagObject
 	// flagLinks: this inode has or had several links; 'l' keys name them.
 	flagLinks
+	// flagRefs: the content may have ref extents.
+	flagRefs
 )
 
 // objectPart is what an S3 or REST PUT left, and POSIX files lack. A POSIX
@@ -101,7 +104,7 @@ func (n *inode) encode() []byte {
 	b = append(b, inodeVersion)
 	for _, v := range [...]uint64{uint64(n.flags), uint64(n.gen), uint64(n.mode), uint64(n.nlink),
 		uint64(n.uid), uint64(n.gid), uint64(n.rdev), uint64(n.size), uint64(n.parent),
-		n.version, uint64(n.content), uint64(n.used)} {
+		n.version, uint64(n.content), uint64(n.used), n.epoch} {
 		b = binary.AppendUvarint(b, v)
 	}
 	for _, v := range [...]int64{n.atimeNS, n.mtimeNS, n.ctimeNS, n.btimeNS} {
@@ -177,6 +180,7 @@ func decodeInode(ino Ino, b []byte) (*inode, error) {
 	n.version = d.uint()
 	n.content = ContentID(d.uint())
 	n.used = int64(d.uint())
+	n.epoch = d.uint()
 	n.atimeNS = int64(d.fixed64())
 	n.mtimeNS = int64(d.fixed64())
 	n.ctimeNS = int64(d.fixed64())

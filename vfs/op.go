@@ -55,8 +55,10 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 	return mapErr(err)
 }
 
-// view runs fn on one consistent snapshot.
+// view runs fn on one consistent snapshot. What fn pins stays readable.
 func (fs *FS) view(ctx context.Context, fn func(r cluster.Reader) error) error {
+	epoch := fs.pins.enter()
+	defer fs.pins.leave(epoch)
 	return mapErr(fs.kv.View(ctx, fn))
 }
 

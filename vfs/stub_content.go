@@ -2,7 +2,6 @@ package vfs
 
 import (
 	"context"
-	"io"
 
 	"ogw/cluster"
 )
@@ -156,74 +155,41 @@ type dirtyPool struct{}
 
 func (p *dirtyPool) init(limit int64) {}
 
-// contentPins counts the readers of each content, which the collector spares.
-type contentPins struct{}
-
-func (p *contentPins) init() {}
-
 func (fs *FS) startBackground(ctx context.Context) {}
 func (fs *FS) flushAll(ctx context.Context) error  { return nil }
 
-// content is a written content that no inode holds yet.
-type content struct {
-	id      ContentID // 0: empty
-	size    int64
-	used    int64
-	crc     uint64 // CRC64NVME of the whole
-	extents []extent
-	// staged tells that the extents are stored already (more than fit one
-	// transaction) and stand under a staging record.
-	staged bool
-}
 
-// contentWriter streams a new content: inline if small, else blobs of up to
-// cluster.MaxBlobBytes.
-type contentWriter struct{}
-
-// newContentWriter begins a content. id 0 takes a fresh one (an upload
-// passes its own, which all its parts share). size is expected, or -1.
-func (fs *FS) newContentWriter(ctx context.Context, id ContentID, size int64) (*contentWriter, error) {
+// openInode opens a regular file without asking for permission: what Open
+// and Create do after they did. The inode must exist.
+func (fs *FS) openInode(ctx context.Context, ino Ino, flags OpenFlags) (*File, error) {
 	return nil, ErrNotSupported
 }
 
-func (w *contentWriter) Write(p []byte) (int, error) { return 0, ErrNotSupported }
+// overlayAttr adds what this process wrote to the file but did not flush yet.
+func (fs *FS) overlayAttr(a *Attr) {}
 
-// finish commits the blobs, durably, and stages the extents if they are many.
-func (w *contentWriter) finish(ctx context.Context) (*content, error) { return nil, ErrNotSupported }
+// settle flushes what this process wrote to ino, if anything, so that a
+// transaction that follows sees all that was acknowledged. It comes before
+// changes of size and times, and before reading as an object or copying.
+// It is as durable as ctx asks. ErrStale is not reported here: the data is
+// gone already, and the writers learn of it.
+func (fs *FS) settle(ctx context.Context, ino Ino) error { return nil }
 
-// abort drops what was written.
-func (w *contentWriter) abort(ctx context.Context) {}
-
-// discard drops a finished content that will not be published.
-func (fs *FS) discard(ctx context.Context, c *content) {}
-
-// setContent makes c the content of n: extents, size, used, crc, version,
-// clearing the object part's sums, and dropping the old content. The caller
-// stores n.
-func (o *op) setContent(t cluster.Txn, n *inode, c *content) error { return ErrNotSupported }
-
-// dropContent removes n's content: at once if it is inline and unshared,
-// else through the queue, or only n's hold on it if others refer to it.
-func (o *op) dropContent(t cluster.Txn, n *inode) error { return ErrNotSupported }
-
-// cloneContent returns a content that shares n's bytes by reference (inline
-// bytes are copied) and makes n's shared. id comes from fs.ids.take.
-func (o *op) cloneContent(t cluster.Txn, n *inode, id ContentID) (*content, error) {
-	return nil, ErrNotSupported
+// truncate changes n's size; what was behind a smaller one is gone. The
+// caller settles before the transaction, and stores n, with its times. It
+// clears the object part's sums and moves version. id comes from
+// fs.ids.take.
+func (o *op) truncate(t cluster.Txn, n *inode, size int64, id ContentID) error {
+	return ErrNotSupported
 }
 
-// contentReader reads the bytes that an inode had when it was made, whatever
-// happens to the inode meanwhile.
-type contentReader struct{}
+// deleteInode removes n, which has no links: attributes, link and directory
+// records, and its content.
+func (o *op) deleteInode(t cluster.Txn, n *inode) error { return ErrNotSupported }
 
-// openContent begins reading n's content as of r's snapshot.
-func (fs *FS) openContent(ctx context.Context, r cluster.Reader, n *inode) (*contentReader, error) {
-	return nil, ErrNotSupported
-}
+// makeOrphan records that n has no links but is open in this process (its
+// nlink is 0); the caller stores n. endOrphan takes that back (a link to a
+// file without a name).
+func (o *op) makeOrphan(t cluster.Txn, n *inode) error { return ErrNotSupported }
 
-func (c *contentReader) ReadAt(p []byte, off int64) (int, error) { return 0, ErrNotSupported }
-
-// Close releases the bytes to the collector.
-func (c *contentReader) Close() error { return nil }
-
-var _ io.ReaderAt = (*contentReader)(nil)
+func (o *op) endOrphan(t cluster.Txn, n *inode) error { return ErrNotSupported }

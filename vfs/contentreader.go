@@ -1,0 +1,302 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"ogw/cluster"
+)
+
+// maxReadPages bounds the pages of extents that one reader keeps.
+const maxReadPages = 4
+
+// segment is a range of a content and the place of its bytes, references
+// resolved.
+type segment struct {
+	off, len int64
+	data     []byte // inline; else
+	blob     cluster.BlobID
+	blobOff  int64
+}
+
+func (s *segment) end() int64 { return s.off + s.len }
+
+// readPage holds all segments within [from, to); the rest of it is holes.
+type readPage struct {
+	from, to int64
+	segs     []segment
+}
+
+// contentReader reads the bytes that an inode had when it was made, whatever
+// happens to the inode meanwhile. It is safe for concurrent use.
+//
+// The first page of extents is loaded with the inode; contents with more
+// load theirs when they are needed, and give ErrStale if the content changed
+// in place since, never a mixture.
+type contentReader struct {
+	fs      *FS
+	ctx     context.Context
+	ino     Ino
+	content ContentID
+	size    int64
+	version uint64
+	changes uint64 // of the pin
+
+	mu     sync.Mutex
+	pages  []*readPage
+	next   int // page to replace
+	pinned []ContentID
+	closed bool
+}
+
+// openContent begins reading n's content as of r's snapshot, which must be
+// that of fs.view. ctx is that of all reading.
+func (fs *FS) openContent(ctx context.Context, r cluster.Reader, n *inode) (*contentReader, error) {
+	c := &contentReader{fs: fs, ctx: ctx, ino: n.ino, content: n.content, size: n.size, version: n.version}
+	c.changes = fs.pins.pin(n.content)
+	c.pinned = append(c.pinned, n.content)
+	if n.content == 0 || n.size == 0 {
+		c.pages = []*readPage{{to: n.size}}
+		return c, nil
+	}
+	p, err := c.load(r, 0)
+	if err == nil {
+		// A change after the snapshot counts against the pages to come.
+		c.pages = []*readPage{p}
+		return c, nil
+	}
+	c.Close()
+	return nil, err
+}
+
+// load reads the page that begins at from.
+func (c *contentReader) load(r cluster.Reader, from int64) (*readPage, error) {
+	list, more, err := loadExtents(r, c.content, from, c.size, extentPage)
+	if err != nil {
+		return nil, err
+	}
+	p := &readPage{from: from, to: c.size}
+	if more {
+		p.to = list[len(list)-1].end()
+	}
+	for i := range list {
+		e := list[i].clip(from, c.size)
+		if e.kind != extentRef {
+			p.segs = append(p.segs, newSegment(c.content, &e, e.off))
+			continue
+		}
+		full, err := c.loadRef(r, p, &e)
+		if err != nil {
+			return nil, err
+		}
+		if full {
+			break
+		}
+	}
+	return p, nil
+}
+
+// loadRef adds what e refers to; full tells that the page ends within.
+func (c *contentReader) loadRef(r cluster.Reader, p *readPage, e *extent) (full bool, err error) {
+	c.pin(e.src)
+	list, more, err := loadExtents(r, e.src, e.srcOff, e.srcOff+e.len, max(extentPage-len(p.segs), 1))
+	if err != nil {
+		return false, err
+	}
+	for i := range list {
+		s := list[i].clip(e.srcOff, e.srcOff+e.len)
+		if s.kind == extentRef {
+			return false, fmt.Errorf("%w: content %d refers to a reference in %d", ErrCorrupt, c.content, e.src)
+		}
+		p.segs = append(p.segs, newSegment(e.src, &s, s.off-e.srcOff+e.off))
+	}
+	if more {
+		last := p.segs[len(p.segs)-1]
+		p.to = last.end()
+	}
+	return more, nil
+}
+
+func newSegment(c ContentID, e *extent, off int64) segment {
+	s := segment{off: off, len: e.len}
+	if e.kind == extentInline {
+		s.data = e.data
+	} else {
+		s.blob, s.blobOff = e.blobID(c), e.blobOff
+	}
+	return s
+}
+
+// pin protects a source until Close.
+func (c *contentReader) pin(id ContentID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.pinned {
+		if p == id {
+			return
+		}
+	}
+	c.fs.pins.pin(id)
+	c.pinned = append(c.pinned, id)
+}
+
+// page returns the page that holds off.
+func (c *contentReader) page(ctx context.Context, off int64) (*readPage, error) {
+	c.mu.Lock()
+	for _, p := range c.pages {
+		if p.from <= off && off < p.to {
+			c.mu.Unlock()
+			return p, nil
+		}
+	}
+	closed := c.closed
+	c.mu.Unlock()
+	if closed {
+		return nil, fmt.Errorf("%w: content reader", ErrClosed)
+	}
+	var p *readPage
+	err := c.fs.view(ctx, func(r cluster.Reader) (err error) {
+		if !c.fs.clu.Exclusive {
+			n, err := getInode(r, c.ino)
+			if err != nil {
+				return err
+			}
+			if n.content != c.content || n.version != c.version {
+				return c.stale()
+			}
+		}
+		p, err = c.load(r, off)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.fs.pins.changes(c.content) != c.changes {
+		return nil, c.stale()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.pages) < maxReadPages {
+		c.pages = append(c.pages, p)
+	} else {
+		c.pages[c.next] = p
+		c.next = (c.next + 1) % maxReadPages
+	}
+	return p, nil
+}
+
+func (c *contentReader) stale() error {
+	return fmt.Errorf("inode %d changed while it was read: %w", c.ino, ErrStale)
+}
+
+// ReadAt reads like io.ReaderAt.
+func (c *contentReader) ReadAt(p []byte, off int64) (int, error) { return c.readAt(c.ctx, p, off) }
+
+func (c *contentReader) readAt(ctx context.Context, p []byte, off int64) (n int, err error) {
+	if off < 0 {
+		return 0, fmt.Errorf("%w: offset %d", ErrInvalid, off)
+	}
+	if off >= c.size {
+		return 0, io.EOF
+	}
+	if rest := c.size - off; int64(len(p)) > rest {
+		p, err = p[:rest], io.EOF
+	}
+	for n < len(p) {
+		page, e := c.page(ctx, off+int64(n))
+		if e != nil {
+			return n, e
+		}
+		at := off + int64(n)
+		part := p[n:min(int64(len(p)), page.to-off)]
+		if e := c.readPage(ctx, page, part, at); e != nil {
+			return n, e
+		}
+		n += len(part)
+	}
+	return n, err
+}
+
+// readPage fills p, which lies within page, from offset off on.
+func (c *contentReader) readPage(ctx context.Context, page *readPage, p []byte, off int64) error {
+	end := off + int64(len(p))
+	for i := page.find(off); i < len(page.segs) && page.segs[i].off < end; i++ {
+		s := &page.segs[i]
+		if s.off > off {
+			clear(p[:s.off-off])
+			p, off = p[s.off-off:], s.off
+		}
+		k := min(s.end(), end) - off
+		if err := c.readSegment(ctx, s, p[:k], off-s.off); err != nil {
+			return err
+		}
+		p, off = p[k:], off+k
+	}
+	clear(p)
+	return nil
+}
+
+func (c *contentReader) readSegment(ctx context.Context, s *segment, p []byte, off int64) error {
+	if s.data != nil {
+		copy(p, s.data[off:])
+		return nil
+	}
+	n, err := c.fs.blobs.ReadAt(ctx, s.blob, p, s.blobOff+off)
+	switch {
+	case n == len(p) && (err == nil || err == io.EOF):
+		return nil
+	case errors.Is(err, cluster.ErrNotFound):
+		return c.missing(ctx, s, err)
+	case err == nil || err == io.EOF:
+		return fmt.Errorf("%w: blob %v is too short", ErrCorrupt, s.blob)
+	}
+	return mapErr(err)
+}
+
+// missing tells a blob that was collected after another process replaced the
+// content from one that is lost.
+func (c *contentReader) missing(ctx context.Context, s *segment, cause error) error {
+	err := c.fs.view(ctx, func(r cluster.Reader) error {
+		n, err := getInode(r, c.ino)
+		if err == nil && (n.content != c.content || n.version != c.version) {
+			err = c.stale()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: inode %d at %d: %w", ErrCorrupt, c.ino, s.off, cause)
+}
+
+// find returns the index of the first segment that ends behind off.
+func (p *readPage) find(off int64) int {
+	lo, hi := 0, len(p.segs)
+	for lo < hi {
+		if m := (lo + hi) / 2; p.segs[m].end() <= off {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	return lo
+}
+
+// Close releases the bytes to the collector.
+func (c *contentReader) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.closed = true
+		for _, id := range c.pinned {
+			c.fs.pins.unpin(id)
+		}
+		c.pinned, c.pages = nil, nil
+	}
+	return nil
+}
+
+var _ io.ReaderAt = (*contentReader)(nil)

@@ -1,0 +1,102 @@
+package vfs
+
+import (
+	"bytes"
+
+	"ogw/cluster"
+)
+
+const (
+	// extentPage is how many extents are loaded at once: 64 GiB of whole
+	// blobs, some 100 KiB of memory.
+	extentPage = 1024
+	// extentPageInline bounds the inline bytes that one page brings along.
+	extentPageInline = 1 << 20
+	// limitedTxnExtents is how many extents one transaction stores in an
+	// engine with limits: half of etcd's 128 operations, and 1 MiB if all of
+	// them are inline.
+	limitedTxnExtents = 64
+	// unlimitedTxnExtents keeps transactions in engines without limits short.
+	unlimitedTxnExtents = 1024
+)
+
+// txnExtents is how many extents one transaction may store.
+func (fs *FS) txnExtents() int {
+	if l := fs.kv.Limits(); l.Ops > 0 || l.Bytes > 0 {
+		return limitedTxnExtents
+	}
+	return unlimitedTxnExtents
+}
+
+// loadExtents returns the extents of c that overlap [from, to) in order, at
+// most limit and no more than extentPageInline inline bytes; more tells that
+// there are others behind the last.
+func loadExtents(r cluster.Reader, c ContentID, from, to int64, limit int) (list []extent, more bool, err error) {
+	if c == 0 || from >= to {
+		return nil, false, nil
+	}
+	add := func(k, v []byte) error {
+		_, off, err := parseExtentKey(k)
+		if err != nil {
+			return err
+		}
+		e, err := decodeExtent(off, v)
+		if err != nil {
+			return err
+		}
+		if e.kind == extentInline {
+			e.data = bytes.Clone(e.data)
+		}
+		list = append(list, e)
+		return nil
+	}
+	if from > 0 {
+		o := cluster.ScanOptions{Limit: 1, Reverse: true}
+		if err := r.Scan(extentPrefix(c), extentKey(c, from), o, add); err != nil {
+			return nil, false, err
+		}
+		if len(list) == 1 && list[0].end() <= from {
+			list = list[:0]
+		}
+	}
+	inline := 0
+	err = r.Scan(extentKey(c, from), extentKey(c, to), cluster.ScanOptions{}, func(k, v []byte) error {
+		if len(list) >= limit || len(list) > 0 && inline > extentPageInline {
+			more = true
+			return cluster.ErrStop
+		}
+		if err := add(k, v); err != nil {
+			return err
+		}
+		inline += len(list[len(list)-1].data)
+		return nil
+	})
+	return list, more, err
+}
+
+// clip returns the part of e within [from, to).
+func (e *extent) clip(from, to int64) extent { return e.slice(max(e.off, from), min(e.end(), to)) }
+
+func allInline(list []extent) bool {
+	for i := range list {
+		if list[i].kind != extentInline {
+			return false
+		}
+	}
+	return true
+}
+
+func hasRefs(list []extent) bool {
+	for i := range list {
+		if list[i].kind == extentRef {
+			return true
+		}
+	}
+	return false
+}
+
+func anyKey(r cluster.Reader, prefix []byte) (found bool, err error) {
+	err = r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{Limit: 1, KeysOnly: true},
+		func(_, _ []byte) error { found = true; return nil })
+	return found, err
+}
