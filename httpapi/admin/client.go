@@ -1,0 +1,241 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"syscall"
+	"time"
+
+	"ogw/httpapi/apierr"
+)
+
+const (
+	// dialTimeout bounds the wait for the socket: it is local.
+	dialTimeout = 5 * time.Second
+	// maxAnswerBytes bounds an answer: the listing of a million buckets fits.
+	maxAnswerBytes = 256 << 20
+)
+
+// ErrNotRunning: nobody answers at the socket.
+var ErrNotRunning = errors.New("no process serves this data folder")
+
+// Error is what a server answered.
+type Error struct {
+	Status  int
+	Code    string // see apierr.Table
+	Message string
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Message }
+
+// Client speaks to a Server.
+type Client struct {
+	http  *http.Client
+	token string
+	base  string
+}
+
+// Dial returns a client of the process that listens at a Unix socket, and
+// ErrNotRunning if there is none.
+func Dial(ctx context.Context, socket string) (*Client, error) {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		path, release, err := socketPath(socket)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+		d := net.Dialer{Timeout: dialTimeout}
+		return d.DialContext(ctx, "unix", path)
+	}
+	conn, err := dial(ctx, "", "")
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, ErrNotRunning
+		}
+		return nil, fmt.Errorf("connect to the running process: %w", err)
+	}
+	_ = conn.Close()
+	return &Client{http: &http.Client{Transport: &http.Transport{DialContext: dial}}, base: "http://ogw"}, nil
+}
+
+// Remote returns a client of a Server on TCP; base is its URL.
+func Remote(base, token string) *Client {
+	return &Client{http: &http.Client{}, base: base, token: token}
+}
+
+// Local returns a client of a handler in this process.
+func Local(h http.Handler) *Client {
+	return &Client{http: &http.Client{Transport: localTransport{h}}, base: "http://local"}
+}
+
+type localTransport struct{ h http.Handler }
+
+// RoundTrip implements http.RoundTripper.
+func (t localTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	w := &answer{header: http.Header{}, status: http.StatusOK}
+	t.h.ServeHTTP(w, r)
+	return &http.Response{
+		Status:     http.StatusText(w.status),
+		StatusCode: w.status,
+		Proto:      "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header:  w.header,
+		Body:    io.NopCloser(&w.body),
+		Request: r,
+	}, nil
+}
+
+// answer keeps what a handler writes.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header         { return a.header }
+func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
+func (a *answer) WriteHeader(status int)      { a.status = status }
+
+// do sends a request and decodes the answer. There is no time limit but
+// ctx's: a check may take hours.
+func (c *Client) do(ctx context.Context, method, path string, query url.Values, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	u := c.base + path
+	if len(query) > 0 {
+		u += "?" + query.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, method, u, body)
+	if err != nil {
+		return err
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return fmt.Errorf("ask the running process: %w", err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
+	if err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if resp.StatusCode >= 300 {
+		var e apierr.Body
+		if json.Unmarshal(b, &e) != nil || e.Error.Message == "" {
+			return fmt.Errorf("the server answered %s", resp.Status)
+		}
+		return &Error{resp.StatusCode, e.Error.Code, e.Error.Message}
+	}
+	if err := json.Unmarshal(b, out); err != nil {
+		return fmt.Errorf("understand the answer: %w", err)
+	}
+	return nil
+}
+
+// ask is do with a typed result.
+func ask[T any](ctx context.Context, c *Client, method, path string, query url.Values, in any) (T, error) {
+	var out T
+	err := c.do(ctx, method, path, query, in, &out)
+	return out, err
+}
+
+// Status tells what runs.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	return ask[Status](ctx, c, "GET", "/v1/status", nil, nil)
+}
+
+// Whereis tells who holds the bytes of an object.
+func (c *Client) Whereis(ctx context.Context, path string) (Whereis, error) {
+	return ask[Whereis](ctx, c, "GET", "/v1/whereis", url.Values{"path": {path}}, nil)
+}
+
+// Purge drops a path from the caches of the process.
+func (c *Client) Purge(ctx context.Context, path string) (Purged, error) {
+	return ask[Purged](ctx, c, "POST", "/v1/purge", nil, PathRequest{path})
+}
+
+// Check walks everything.
+func (c *Client) Check(ctx context.Context, q CheckRequest) (CheckReport, error) {
+	return ask[CheckReport](ctx, c, "POST", "/v1/check", nil, q)
+}
+
+// Users lists the users.
+func (c *Client) Users(ctx context.Context) ([]User, error) {
+	return ask[[]User](ctx, c, "GET", "/v1/users", nil, nil)
+}
+
+// AddUser adds a user; the result holds the secret.
+func (c *Client) AddUser(ctx context.Context, q AddUser) (User, error) {
+	return ask[User](ctx, c, "POST", "/v1/users", nil, q)
+}
+
+// RemoveUser removes a user.
+func (c *Client) RemoveUser(ctx context.Context, name string) error {
+	_, err := ask[User](ctx, c, "DELETE", "/v1/users/"+url.PathEscape(name), nil, nil)
+	return err
+}
+
+// Rotate gives a user new keys; the first key of the result holds the secret.
+func (c *Client) Rotate(ctx context.Context, name string, keep bool) (User, error) {
+	return ask[User](ctx, c, "POST", "/v1/users/"+url.PathEscape(name)+"/rotate", nil, Rotate{keep})
+}
+
+// Buckets lists the buckets.
+func (c *Client) Buckets(ctx context.Context) ([]Bucket, error) {
+	return ask[[]Bucket](ctx, c, "GET", "/v1/buckets", nil, nil)
+}
+
+// AddBucket makes a bucket.
+func (c *Client) AddBucket(ctx context.Context, q AddBucket) (Bucket, error) {
+	return ask[Bucket](ctx, c, "POST", "/v1/buckets", nil, q)
+}
+
+// RemoveBucket removes an empty bucket.
+func (c *Client) RemoveBucket(ctx context.Context, name string) error {
+	_, err := ask[Bucket](ctx, c, "DELETE", "/v1/buckets/"+url.PathEscape(name), nil, nil)
+	return err
+}
+
+// Usage counts what a bucket holds.
+func (c *Client) Usage(ctx context.Context, name string) (Usage, error) {
+	return ask[Usage](ctx, c, "GET", "/v1/buckets/"+url.PathEscape(name)+"/usage", nil, nil)
+}
+
+// Mount makes the process mount the namespace.
+func (c *Client) Mount(ctx context.Context, m Mount) error {
+	_, err := ask[Mount](ctx, c, "POST", "/v1/mounts", nil, m)
+	return err
+}
+
+// Umount ends a mount of the process.
+func (c *Client) Umount(ctx context.Context, dir string) error {
+	_, err := ask[Mount](ctx, c, "DELETE", "/v1/mounts", url.Values{"dir": {dir}}, nil)
+	return err
+}
+
+// Stop makes the process drain and stop; it returns before that is done.
+func (c *Client) Stop(ctx context.Context) error {
+	var out struct {
+		Stopping bool `json:"stopping"`
+	}
+	return c.do(ctx, "POST", "/v1/stop", nil, nil, &out)
+}

@@ -1,0 +1,32 @@
+// Package admin is the operator's door: a versioned JSON API over HTTP, and
+// the client that the commands use.
+//
+//	ogw COMMAND ── Client ─┬─ Unix socket in the data folder ─┐
+//	Prometheus, probes ────┼─ TCP with a token ───────────────┼─ Server ── vfs
+//	                       └─ Local: no process is running ───┘    └───── Process
+//
+// The client always speaks HTTP. When no process serves the data folder, the
+// command opens the cluster itself and hands the requests to a Server in its
+// own process, so that there is one code path.
+//
+//	GET    /v1/status                      what runs
+//	GET    /v1/gateways                    the listeners
+//	GET    /v1/mounts                      the FUSE mounts of the process
+//	POST   /v1/mounts                      {"dir": …} mount
+//	DELETE /v1/mounts?dir=                 unmount
+//	GET    /v1/whereis?path=               who holds the bytes of an object
+//	POST   /v1/purge                       {"path": …} drop from caches
+//	POST   /v1/check                       {"repair": …, "data": …}
+//	GET    /v1/users                       all users, without secrets
+//	POST   /v1/users                       add; the answer holds the secret
+//	DELETE /v1/users/NAME
+//	POST   /v1/users/NAME/rotate           new keys; the answer holds the secret
+//	GET    /v1/buckets
+//	POST   /v1/buckets                     add
+//	DELETE /v1/buckets/NAME
+//	GET    /v1/buckets/NAME/usage
+//	POST   /v1/stop                        drain and stop
+//	GET    /metrics /healthz /readyz
+//
+// Errors have the body of package apierr. Changes within /v1 only add.
+package admin

@@ -1,0 +1,110 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/julienschmidt/httprouter"
+
+	"ogw/httpapi/apierr"
+	"ogw/vfs"
+)
+
+// StoredPath turns what an operator types into "bucket/key": a URL or host
+// form is taken apart as the S3 door would, with the given service domains.
+//
+//	photos/a.jpg                 photos/a.jpg
+//	/photos/a.jpg                photos/a.jpg
+//	s3://photos/a.jpg            photos/a.jpg
+//	photos.example.com/a.jpg     the bucket photos.example.com (bare host)
+//	photos.s3.example.com/a.jpg  photos/a.jpg, if s3.example.com is a domain
+//	s3.example.com/photos/a.jpg  photos/a.jpg, likewise
+func StoredPath(arg string, domains []string) string {
+	path := arg
+	for _, scheme := range []string{"s3://", "http://", "https://"} {
+		if rest, ok := strings.CutPrefix(path, scheme); ok {
+			path = rest
+			break
+		}
+	}
+	if strings.HasPrefix(path, "/") {
+		return path[1:]
+	}
+	host, key, _ := strings.Cut(path, "/")
+	bare := strings.ToLower(host)
+	if i := strings.LastIndexByte(bare, ':'); i >= 0 {
+		bare = bare[:i] // a port is never part of a bucket's name
+	}
+	for _, d := range domains {
+		d = strings.ToLower(d)
+		if bare == d {
+			return key
+		}
+		if bucket, ok := strings.CutSuffix(bare, "."+d); ok {
+			return bucket + "/" + key
+		}
+	}
+	return path
+}
+
+func (s *Server) whereis(r *http.Request, _ httprouter.Params) (any, error) {
+	path := StoredPath(r.URL.Query().Get("path"), s.Domains)
+	if path == "" {
+		return nil, fmt.Errorf("%w: the query names no path", apierr.ErrBadRequest)
+	}
+	out := Whereis{Path: path, Extents: []Extent{}}
+	info, extents, err := s.FS.Whereis(r.Context(), path)
+	switch {
+	case errors.Is(err, vfs.ErrNotExist), errors.Is(err, vfs.ErrNoSuchKey), errors.Is(err, vfs.ErrNoSuchBucket):
+		return out, nil
+	case err != nil:
+		return nil, err
+	}
+	out.Exists, out.Size, out.ETag = true, info.Size, string(info.ETag)
+	out.Modified, out.Inode = info.Modified.UTC(), uint64(info.Ino)
+	for _, e := range extents {
+		x := Extent{Offset: e.Off, Length: e.Len, Kind: e.Kind, Blob: e.Blob, Copies: []Location{}}
+		for _, n := range e.Nodes {
+			x.Copies = append(x.Copies, Location{n.Node, n.Address, n.Path, n.Detail, n.Primary})
+		}
+		out.Extents = append(out.Extents, x)
+	}
+	return out, nil
+}
+
+func (s *Server) purge(r *http.Request, _ httprouter.Params) (any, error) {
+	var q PathRequest
+	if err := decode(r, &q); err != nil {
+		return nil, err
+	}
+	path := StoredPath(q.Path, s.Domains)
+	if path == "" {
+		return nil, fmt.Errorf("%w: the request names no path", apierr.ErrBadRequest)
+	}
+	n, err := s.FS.Purge(r.Context(), path)
+	return Purged{path, n}, err
+}
+
+func (s *Server) check(r *http.Request, _ httprouter.Params) (any, error) {
+	var q CheckRequest
+	if err := decode(r, &q); err != nil {
+		return nil, err
+	}
+	c, err := s.FS.Check(r.Context(), vfs.CheckOptions{Repair: q.Repair, Data: q.Data})
+	if err != nil {
+		return nil, err
+	}
+	out := CheckReport{
+		Inodes: c.Inodes, Directories: c.Directories, Files: c.Files, Contents: c.Contents,
+		Extents: c.Extents, Blobs: c.Blobs, Bytes: c.Bytes,
+		Problems: []Problem{}, Dropped: c.Dropped, Repaired: c.Repaired,
+		Clean: c.Dropped == 0,
+	}
+	for _, p := range c.Problems {
+		out.Problems = append(out.Problems, Problem{p.Kind, p.Detail, p.Repaired})
+		out.Clean = out.Clean && p.Repaired
+	}
+	return out, nil
+}

@@ -1,0 +1,97 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+
+	"github.com/julienschmidt/httprouter"
+
+	"ogw/httpapi/apierr"
+)
+
+// errNoProcess answers what only a running process can do.
+var errNoProcess = fmt.Errorf("%w: no process serves this data folder", apierr.ErrUnsupported)
+
+func (s *Server) status(r *http.Request, _ httprouter.Params) (any, error) {
+	st := Status{
+		Version: s.Version, Running: s.Process != nil, PID: s.PID, Started: s.Started,
+		Dir: s.Dir, Engine: s.Engine, FSID: fmt.Sprintf("%016x", s.FS.FSID()),
+		Gateways: []Gateway{}, Mounts: []Mount{},
+	}
+	fs, err := s.FS.StatFS(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	st.TotalBytes, st.FreeBytes, st.Files = fs.TotalBytes, fs.FreeBytes, fs.Files
+	if s.Process != nil {
+		st.Gateways, st.Mounts = s.Process.Gateways(), s.Process.Mounts()
+	}
+	return st, nil
+}
+
+func (s *Server) gateways(*http.Request, httprouter.Params) (any, error) {
+	if s.Process == nil {
+		return []Gateway{}, nil
+	}
+	return s.Process.Gateways(), nil
+}
+
+func (s *Server) mounts(*http.Request, httprouter.Params) (any, error) {
+	if s.Process == nil {
+		return []Mount{}, nil
+	}
+	return s.Process.Mounts(), nil
+}
+
+func (s *Server) mount(r *http.Request, _ httprouter.Params) (any, error) {
+	var m Mount
+	if err := decode(r, &m); err != nil {
+		return nil, err
+	}
+	if !filepath.IsAbs(m.Dir) {
+		return nil, fmt.Errorf("%w: %q is not an absolute path", apierr.ErrBadRequest, m.Dir)
+	}
+	if s.Process == nil {
+		return nil, errNoProcess
+	}
+	return m, s.Process.Mount(r.Context(), m)
+}
+
+func (s *Server) umount(r *http.Request, _ httprouter.Params) (any, error) {
+	if s.Process == nil {
+		return nil, errNoProcess
+	}
+	dir := r.URL.Query().Get("dir")
+	return Mount{Dir: dir}, s.Process.Umount(r.Context(), dir)
+}
+
+func (s *Server) stop(*http.Request, httprouter.Params) (any, error) {
+	if s.Process == nil {
+		return nil, errNoProcess
+	}
+	s.Process.Stop()
+	return struct {
+		Stopping bool `json:"stopping"`
+	}{true}, nil
+}
+
+type health struct {
+	Status string `json:"status"`
+}
+
+func (s *Server) healthz(*http.Request, httprouter.Params) (any, error) {
+	return health{"alive"}, nil
+}
+
+func (s *Server) readyz(r *http.Request, _ httprouter.Params) (any, error) {
+	if s.Process != nil {
+		if err := s.Process.Ready(r.Context()); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := s.FS.StatFS(r.Context()); err != nil {
+		return nil, err
+	}
+	return health{"ready"}, nil
+}

@@ -1,0 +1,172 @@
+package admin
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/julienschmidt/httprouter"
+
+	"ogw/httpapi"
+	"ogw/httpapi/apierr"
+	"ogw/vfs"
+)
+
+// maxRequestBytes bounds a request body: they are a few fields each.
+const maxRequestBytes = 64 << 10
+
+// Process is what the API can tell and ask of the process around it. It is
+// nil when a command answers for itself.
+type Process interface {
+	Gateways() []Gateway
+	Mounts() []Mount
+	Mount(ctx context.Context, m Mount) error
+	// Umount ends a mount; vfs.ErrNotExist if there is none.
+	Umount(ctx context.Context, dir string) error
+	// Ready tells why requests cannot be served now, or nil.
+	Ready(ctx context.Context) error
+	// Stop begins to shut down and returns at once.
+	Stop()
+}
+
+// Config of a Server.
+type Config struct {
+	FS      *vfs.FS
+	Process Process
+	Logger  *slog.Logger // of requests; never nil
+	Version string
+	Dir     string // data folder, absolute
+	Engine  string
+	PID     int
+	Started time.Time
+	// Domains are the service domains of the S3 gateways: a path may be
+	// given as HOST/KEY too.
+	Domains []string
+	// Metrics serves /metrics; nil: 404.
+	Metrics http.Handler
+	// KeysChanged is told when a user's keys were replaced. May be nil.
+	KeysChanged func(vfs.User) error
+}
+
+// Server is the API. It is an http.Handler without access control: that is
+// the listener's (the mode of the socket, or RequireToken).
+type Server struct {
+	Config
+	handler http.Handler
+}
+
+// New returns the API over c.
+func New(c Config) *Server {
+	s := &Server{Config: c}
+	s.handler = httpapi.Frame(s.routes(), httpapi.FrameConfig{Door: "admin", Logger: c.Logger})
+	return s
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// call is one request; its result is sent as JSON.
+type call func(r *http.Request, p httprouter.Params) (any, error)
+
+func (s *Server) routes() http.Handler {
+	router := httprouter.New()
+	router.RedirectTrailingSlash = false
+	router.RedirectFixedPath = false
+	for _, route := range []struct {
+		method, path, op string
+		call             call
+	}{
+		{"GET", "/v1/status", "Status", s.status},
+		{"GET", "/v1/gateways", "Gateways", s.gateways},
+		{"GET", "/v1/mounts", "Mounts", s.mounts},
+		{"POST", "/v1/mounts", "Mount", s.mount},
+		{"DELETE", "/v1/mounts", "Umount", s.umount},
+		{"GET", "/v1/whereis", "Whereis", s.whereis},
+		{"POST", "/v1/purge", "Purge", s.purge},
+		{"POST", "/v1/check", "Check", s.check},
+		{"GET", "/v1/users", "ListUsers", s.listUsers},
+		{"POST", "/v1/users", "AddUser", s.addUser},
+		{"DELETE", "/v1/users/:name", "RemoveUser", s.removeUser},
+		{"POST", "/v1/users/:name/rotate", "RotateKeys", s.rotate},
+		{"GET", "/v1/buckets", "ListBuckets", s.listBuckets},
+		{"POST", "/v1/buckets", "AddBucket", s.addBucket},
+		{"DELETE", "/v1/buckets/:name", "RemoveBucket", s.removeBucket},
+		{"GET", "/v1/buckets/:name/usage", "Usage", s.usage},
+		{"POST", "/v1/stop", "Stop", s.stop},
+		{"GET", "/healthz", "Health", s.healthz},
+		{"GET", "/readyz", "Ready", s.readyz},
+	} {
+		router.Handle(route.method, route.path, serve(route.op, route.call))
+	}
+	if s.Metrics != nil {
+		router.Handler("GET", "/metrics", s.Metrics)
+	}
+	router.NotFound = refuse(apierr.ErrUnknownOperation)
+	router.MethodNotAllowed = refuse(apierr.ErrMethod)
+	return router
+}
+
+func refuse(err error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { apierr.Write(w, r, err) })
+}
+
+func serve(op string, c call) httprouter.Handle {
+	return func(w http.ResponseWriter, r *http.Request, p httprouter.Params) {
+		httpapi.Note(r.Context(), op, "operator", nil)
+		r.Body = http.MaxBytesReader(w, r.Body, maxRequestBytes)
+		out, err := c(r, p)
+		if err != nil {
+			apierr.Write(w, r, err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		body, err := json.Marshal(out)
+		if err != nil {
+			apierr.Write(w, r, err)
+			return
+		}
+		_, _ = w.Write(append(body, '\n')) // the client may be gone
+	}
+}
+
+// decode reads a request body; unknown fields are errors, so that a client
+// which is newer than the server notices.
+func decode(r *http.Request, into any) error {
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil {
+		_, err = d.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		err = errors.New("more than one value")
+	}
+	return fmt.Errorf("%w: %w", apierr.ErrBadRequest, err)
+}
+
+// RequireToken admits requests with a bearer token only. The probes are open:
+// they tell nothing but that the process lives.
+func RequireToken(h http.Handler, token string) http.Handler {
+	want := sha256.Sum256([]byte(token))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
+			scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+			got := sha256.Sum256([]byte(strings.TrimSpace(given)))
+			if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="ogw admin"`)
+				apierr.Write(w, r, apierr.ErrUnauthorized)
+				return
+			}
+		}
+		h.ServeHTTP(w, r)
+	})
+}

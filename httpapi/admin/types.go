@@ -1,0 +1,159 @@
+package admin
+
+import "time"
+
+// Status of a process.
+type Status struct {
+	Version    string    `json:"version"`
+	Running    bool      `json:"running"` // false: answered by the command itself
+	PID        int       `json:"pid"`
+	Started    time.Time `json:"started"`
+	Dir        string    `json:"dir"`
+	Engine     string    `json:"engine"`
+	FSID       string    `json:"fsid"` // 16 hexadecimal digits
+	TotalBytes int64     `json:"total_bytes"`
+	FreeBytes  int64     `json:"free_bytes"`
+	Files      uint64    `json:"files"` // inodes, an estimate
+	Gateways   []Gateway `json:"gateways"`
+	Mounts     []Mount   `json:"mounts"`
+}
+
+// Gateway is one listener.
+type Gateway struct {
+	Name     string `json:"name"`
+	Protocol string `json:"protocol"`
+	Listen   string `json:"listen"` // the address in use
+	TLS      bool   `json:"tls"`
+	State    string `json:"state"` // "serving", "draining", "stopped"
+}
+
+// Mount is one FUSE mount of the process.
+type Mount struct {
+	Dir      string `json:"dir"`               // absolute
+	Subtree  string `json:"subtree,omitempty"` // path in the namespace shown there; "" is all
+	ReadOnly bool   `json:"read_only,omitempty"`
+	// AllowOther lets users other than the one who mounted use it.
+	AllowOther bool `json:"allow_other,omitempty"`
+}
+
+// Whereis tells who holds an object.
+type Whereis struct {
+	Path     string    `json:"path"` // as stored: bucket/key
+	Exists   bool      `json:"exists"`
+	Size     int64     `json:"size"`
+	ETag     string    `json:"etag,omitempty"`
+	Modified time.Time `json:"modified,omitzero"`
+	Inode    uint64    `json:"inode,omitempty"`
+	Extents  []Extent  `json:"extents"`
+}
+
+// Extent is a range of an object.
+type Extent struct {
+	Offset int64      `json:"offset"`
+	Length int64      `json:"length"`
+	Kind   string     `json:"kind"` // "inline", "blob", "hole", "unflushed"
+	Blob   string     `json:"blob,omitempty"`
+	Copies []Location `json:"copies"`
+}
+
+// Location is one copy of a blob.
+type Location struct {
+	Node    string `json:"node"`
+	Address string `json:"address,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Detail  string `json:"detail,omitempty"`
+	Primary bool   `json:"primary"`
+}
+
+// PathRequest names a path.
+type PathRequest struct {
+	Path string `json:"path"`
+}
+
+// Purged answers a purge.
+type Purged struct {
+	Path   string `json:"path"`
+	Inodes int    `json:"inodes"` // touched
+}
+
+// CheckRequest asks for a check.
+type CheckRequest struct {
+	Repair bool `json:"repair"`
+	Data   bool `json:"data"` // read and verify all bytes too
+}
+
+// CheckReport is what a check found.
+type CheckReport struct {
+	Clean       bool      `json:"clean"` // no problem is left
+	Inodes      int64     `json:"inodes"`
+	Directories int64     `json:"directories"`
+	Files       int64     `json:"files"`
+	Contents    int64     `json:"contents"`
+	Extents     int64     `json:"extents"`
+	Blobs       int64     `json:"blobs"`
+	Bytes       int64     `json:"bytes"`
+	Problems    []Problem `json:"problems"`
+	Dropped     int64     `json:"dropped"` // problems counted but not listed
+	Repaired    int64     `json:"repaired"`
+}
+
+// Problem is one finding.
+type Problem struct {
+	Kind     string `json:"kind"`
+	Detail   string `json:"detail"`
+	Repaired bool   `json:"repaired"`
+}
+
+// User is a user; Keys hold secrets only where they were just made.
+type User struct {
+	Name  string `json:"name"`
+	UID   uint32 `json:"uid"`
+	GID   uint32 `json:"gid"`
+	Admin bool   `json:"admin"`
+	Keys  []Key  `json:"keys"`
+}
+
+// Key is an access key.
+type Key struct {
+	ID      string    `json:"id"`
+	Secret  string    `json:"secret,omitempty"`
+	Created time.Time `json:"created"`
+}
+
+// AddUser asks for a new user. Without UID the next free one from
+// FirstUID is taken; without GID it is the UID; without a key one is made.
+type AddUser struct {
+	Name      string  `json:"name"`
+	UID       *uint32 `json:"uid,omitempty"`
+	GID       *uint32 `json:"gid,omitempty"`
+	Admin     bool    `json:"admin,omitempty"`
+	AccessKey string  `json:"access_key,omitempty"`
+	SecretKey string  `json:"secret_key,omitempty"`
+}
+
+// Rotate asks for a new key.
+type Rotate struct {
+	Keep bool `json:"keep"` // the old keys stay valid
+}
+
+// Bucket is a bucket.
+type Bucket struct {
+	Name    string    `json:"name"`
+	Created time.Time `json:"created"`
+	UID     uint32    `json:"uid"`
+	GID     uint32    `json:"gid"`
+	Owner   string    `json:"owner,omitempty"` // name of the user with that uid
+}
+
+// AddBucket asks for a new bucket.
+type AddBucket struct {
+	Name  string `json:"name"`
+	Owner string `json:"owner,omitempty"` // user; "" is the superuser
+}
+
+// Usage of a bucket.
+type Usage struct {
+	Name    string `json:"name"`
+	Objects int64  `json:"objects"`
+	Bytes   int64  `json:"bytes"`
+}
