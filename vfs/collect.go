@@ -66,6 +66,9 @@ func decodeQueueEntry(k, v []byte) (e queueEntry, err error) {
 	return e, d.end()
 }
 
+// collectPage is how many entries the collector takes at a time.
+const collectPage = 256
+
 // enqueue puts e into the queue, due after the grace period.
 func (o *op) enqueue(t cluster.Txn, e queueEntry) error {
 	e.dueNS = o.nowNS + int64(o.fs.cfg.Grace)

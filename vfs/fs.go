@@ -3,6 +3,7 @@ package vfs
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -48,6 +49,8 @@ type FS struct {
 	cfg   Config
 	log   *slog.Logger
 	super superblock
+	// instance tells the orphans of this process from those of others.
+	instance uint64
 
 	ids    idAllocator
 	watch  watchers
@@ -69,6 +72,7 @@ type FS struct {
 func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs := &FS{kv: c.KV, blobs: c.Blobs, clu: c, cfg: cfg.withDefaults(c.Exclusive)}
 	fs.log = fs.cfg.Logger
+	fs.instance = rand.Uint64()
 	fs.locks = lock.New(0)
 	if err := fs.openSuper(ctx); err != nil {
 		return nil, err

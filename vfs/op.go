@@ -19,6 +19,8 @@ type op struct {
 	// unlinking are inodes whose last link this transaction removes; openers
 	// wait for its outcome (see openTable).
 	unlinking []Ino
+	// changedIn are contents that change in place (see contentPins).
+	changedIn []ContentID
 	// vanished are the implied directories that this transaction removes.
 	vanished []ghost
 	// prune are implied directories that may be empty now and that this
@@ -45,6 +47,7 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 		fs.opens.endUnlink(last.unlinking)
 		// After an unknown outcome the change may have happened: caches must go.
 		if err == nil || errors.Is(err, cluster.ErrUnavailable) {
+			fs.committed(ctx, last)
 			fs.watch.notify(ctx, last.events)
 		}
 		if err == nil {
@@ -53,6 +56,13 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 		}
 	}
 	return mapErr(err)
+}
+
+// committed tells the files that this process has open, before the watchers.
+func (fs *FS) committed(ctx context.Context, o *op) {
+	for _, c := range o.changedIn {
+		fs.pins.touch(c)
+	}
 }
 
 // view runs fn on one consistent snapshot. What fn pins stays readable.

@@ -158,10 +158,9 @@ func (p *dirtyPool) init(limit int64) {}
 func (fs *FS) startBackground(ctx context.Context) {}
 func (fs *FS) flushAll(ctx context.Context) error  { return nil }
 
-
 // openInode opens a regular file without asking for permission: what Open
 // and Create do after they did. The inode must exist.
-func (fs *FS) openInode(ctx context.Context, ino Ino, flags OpenFlags) (*File, error) {
+func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlags) (*File, error) {
 	return nil, ErrNotSupported
 }
 
@@ -174,22 +173,3 @@ func (fs *FS) overlayAttr(a *Attr) {}
 // It is as durable as ctx asks. ErrStale is not reported here: the data is
 // gone already, and the writers learn of it.
 func (fs *FS) settle(ctx context.Context, ino Ino) error { return nil }
-
-// truncate changes n's size; what was behind a smaller one is gone. The
-// caller settles before the transaction, and stores n, with its times. It
-// clears the object part's sums and moves version. id comes from
-// fs.ids.take.
-func (o *op) truncate(t cluster.Txn, n *inode, size int64, id ContentID) error {
-	return ErrNotSupported
-}
-
-// deleteInode removes n, which has no links: attributes, link and directory
-// records, and its content.
-func (o *op) deleteInode(t cluster.Txn, n *inode) error { return ErrNotSupported }
-
-// makeOrphan records that n has no links but is open in this process (its
-// nlink is 0); the caller stores n. endOrphan takes that back (a link to a
-// file without a name).
-func (o *op) makeOrphan(t cluster.Txn, n *inode) error { return ErrNotSupported }
-
-func (o *op) endOrphan(t cluster.Txn, n *inode) error { return ErrNotSupported }

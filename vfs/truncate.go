@@ -1,0 +1,71 @@
+package vfs
+
+import (
+	"ogw/cluster"
+)
+
+// truncate changes n's size; what was behind a smaller one is gone. The
+// caller settles before the transaction, and stores n, with its times. It
+// clears the object part's sums and moves version. id comes from
+// fs.ids.take.
+func (o *op) truncate(t cluster.Txn, n *inode, size int64, id ContentID) error {
+	if size < 0 {
+		return ErrInvalid
+	}
+	if size == n.size {
+		return nil
+	}
+	old := n.size
+	switch {
+	case size == 0:
+		if err := o.dropContent(t, n); err != nil {
+			return err
+		}
+	case size < old:
+		if err := o.cutTail(t, n, size, id); err != nil {
+			return err
+		}
+	}
+	n.size = size
+	n.crc = 0
+	n.set(flagCRC, size == 0)
+	o.contentChanged(n)
+	return nil
+}
+
+// cutTail removes what lies behind size. If that is more than a transaction
+// may hold, or if the content is shared, n gets a fresh content that refers
+// to the old one up to size.
+func (o *op) cutTail(t cluster.Txn, n *inode, size int64, id ContentID) error {
+	if n.content == 0 {
+		return nil
+	}
+	if !n.has(flagShared) {
+		// A cut extent costs up to four operations.
+		limit := o.fs.txnExtents() / 4
+		list, more, err := loadExtents(t, n.content, size, n.size, limit)
+		if err != nil {
+			return err
+		}
+		if !more {
+			_, err := o.cutRange(t, n, size, n.size, len(list), nil)
+			return err
+		}
+	}
+	kept, err := o.refExtents(t, n, id, 0, size, 0)
+	if err != nil {
+		return err
+	}
+	if err := o.dropContent(t, n); err != nil {
+		return err
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	n.content = id
+	for i := range kept {
+		n.used += kept[i].len
+	}
+	n.set(flagRefs, hasRefs(kept))
+	return putExtents(t, id, kept)
+}
