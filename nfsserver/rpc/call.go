@@ -64,6 +64,9 @@ type Call struct {
 // Conn returns an identity of the connection that the call came on.
 func (c *Call) Conn() any { return c.conn }
 
+// Start returns when the call arrived.
+func (c *Call) Start() time.Time { return c.start }
+
 // ArgBytes returns the whole undecoded arguments of the call as they came.
 func (c *Call) ArgBytes() []byte { return c.Args.Rest() }
 

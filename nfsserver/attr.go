@@ -1,0 +1,193 @@
+package nfsserver
+
+import (
+	"math"
+	"time"
+
+	"ogw/nfsserver/xdr"
+	"ogw/vfs"
+)
+
+// File types (ftype3, RFC 1813 section 2.5.5).
+const (
+	typeRegular   = 1
+	typeDirectory = 2
+	typeBlock     = 3
+	typeChar      = 4
+	typeSymlink   = 5
+	typeSocket    = 6
+	typeFIFO      = 7
+)
+
+func fileType(mode uint32) uint32 {
+	switch mode & vfs.ModeTypeMask {
+	case vfs.ModeDirectory:
+		return typeDirectory
+	case vfs.ModeBlock:
+		return typeBlock
+	case vfs.ModeChar:
+		return typeChar
+	case vfs.ModeSymlink:
+		return typeSymlink
+	case vfs.ModeSocket:
+		return typeSocket
+	case vfs.ModeFIFO:
+		return typeFIFO
+	}
+	return typeRegular
+}
+
+// attrBytes is the length of an encoded fattr3.
+const attrBytes = 84
+
+// putAttr encodes a fattr3 (RFC 1813 section 2.5.5).
+func putAttr(w *xdr.Writer, a *vfs.Attr, fsid uint64) {
+	w.Uint32(fileType(a.Mode))
+	w.Uint32(a.Mode & vfs.ModePermMask)
+	w.Uint32(a.Nlink)
+	w.Uint32(a.UID)
+	w.Uint32(a.GID)
+	w.Uint64(uint64(a.Size))
+	w.Uint64(uint64(a.Used))
+	major, minor := splitDev(a.Rdev)
+	w.Uint32(major)
+	w.Uint32(minor)
+	w.Uint64(fsid)
+	w.Uint64(uint64(a.Ino))
+	putTime(w, a.AtimeNS)
+	putTime(w, a.MtimeNS)
+	putTime(w, a.CtimeNS)
+}
+
+// putPostOp encodes a post_op_attr; a may be nil.
+func putPostOp(w *xdr.Writer, a *vfs.Attr, fsid uint64) {
+	if a == nil {
+		w.Uint32(0)
+		return
+	}
+	w.Uint32(1)
+	putAttr(w, a, fsid)
+}
+
+// putWcc encodes wcc_data without attributes from before the operation: they
+// would have to be atomic with it, and a client that trusted them would miss
+// the change of another in between (RFC 1813 section 2.6).
+func putWcc(w *xdr.Writer, a *vfs.Attr, fsid uint64) {
+	w.Uint32(0)
+	putPostOp(w, a, fsid)
+}
+
+// putTime encodes an nfstime3, which holds 1970 to 2106; other times become
+// the nearest it can.
+func putTime(w *xdr.Writer, ns int64) {
+	sec, nsec := floorDiv(ns, int64(time.Second))
+	switch {
+	case sec < 0:
+		sec, nsec = 0, 0
+	case sec > math.MaxUint32:
+		sec, nsec = math.MaxUint32, 0
+	}
+	w.Uint32(uint32(sec))
+	w.Uint32(uint32(nsec))
+}
+
+func floorDiv(a, b int64) (q, r int64) {
+	q, r = a/b, a%b
+	if r < 0 {
+		q, r = q-1, r+b
+	}
+	return q, r
+}
+
+func getTime(r *xdr.Reader) int64 {
+	sec, nsec := r.Uint32(), r.Uint32()
+	if nsec >= uint32(time.Second) {
+		r.Fail(xdr.ErrBadValue)
+	}
+	return int64(sec)*int64(time.Second) + int64(nsec)
+}
+
+// splitDev and makeDev translate Linux device numbers (makedev(3)).
+func splitDev(dev uint32) (major, minor uint32) {
+	return dev >> 8 & 0xfff, dev&0xff | dev>>12&0xfff00
+}
+
+func makeDev(major, minor uint32) (dev uint32, ok bool) {
+	if major > 0xfff || minor > 0xfffff {
+		return 0, false
+	}
+	return minor&0xff | major<<8 | minor&^0xff<<12, true
+}
+
+// How a time is set (time_how, RFC 1813 section 2.5.3).
+const (
+	timeKeep   = 0
+	timeServer = 1
+	timeClient = 2
+)
+
+// sattr is a sattr3.
+type sattr struct {
+	set  vfs.SetAttr
+	mode uint32
+	uid  uint32
+	gid  uint32
+	size int64
+	at   int64
+	mt   int64
+	// tooBig: the size is over what a file can have.
+	tooBig bool
+}
+
+// decode decodes a sattr3 (RFC 1813 section 2.5.3).
+func (s *sattr) decode(r *xdr.Reader) {
+	if r.Bool() {
+		s.mode = r.Uint32() & vfs.ModePermMask
+		s.set.Mode = &s.mode
+	}
+	if r.Bool() {
+		s.uid = r.Uint32()
+		s.set.UID = &s.uid
+	}
+	if r.Bool() {
+		s.gid = r.Uint32()
+		s.set.GID = &s.gid
+	}
+	if r.Bool() {
+		size := r.Uint64()
+		s.tooBig = size > vfs.MaxFileBytes
+		s.size = int64(size)
+		s.set.Size = &s.size
+	}
+	s.set.AtimeNow = setTime(r, &s.at, &s.set.AtimeNS)
+	s.set.MtimeNow = setTime(r, &s.mt, &s.set.MtimeNS)
+}
+
+func setTime(r *xdr.Reader, ns *int64, set **int64) (now bool) {
+	switch r.Uint32() {
+	case timeKeep:
+	case timeServer:
+		return true
+	case timeClient:
+		*ns = getTime(r)
+		*set = ns
+	default:
+		r.Fail(xdr.ErrBadValue)
+	}
+	return false
+}
+
+// rest returns the attributes that an operation which takes a mode did not
+// apply yet, and whether there are any.
+func (s *sattr) rest() (vfs.SetAttr, bool) {
+	set := s.set
+	set.Mode, set.Size = nil, nil
+	return set, set.UID != nil || set.GID != nil || set.AtimeNS != nil || set.MtimeNS != nil
+}
+
+func (s *sattr) modeOr(def uint32) uint32 {
+	if s.set.Mode != nil {
+		return s.mode
+	}
+	return def
+}

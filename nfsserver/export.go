@@ -1,0 +1,212 @@
+package nfsserver
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"path"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"ogw/nfsserver/rpc"
+	"ogw/vfs"
+)
+
+// Squash tells whose rights a client's users have.
+type Squash string
+
+const (
+	SquashRoot Squash = "root" // user 0 becomes the anonymous one (the default)
+	SquashAll  Squash = "all"  // everyone becomes the anonymous one
+	SquashNone Squash = "none" // users are who they say they are
+)
+
+// DefaultAnonID is the anonymous user and group, "nobody" by convention.
+const DefaultAnonID = 65534
+
+// Export is a directory that clients may mount, and what they may do there.
+type Export struct {
+	// Path of the directory: "/", "/bucket" or "/bucket/directory".
+	Path string
+	// Networks that may use the export; empty: every client that can connect.
+	Networks []netip.Prefix
+	ReadOnly bool
+	Squash   Squash
+	// AnonUID and AnonGID of the anonymous user; nil: DefaultAnonID.
+	AnonUID *uint32
+	AnonGID *uint32
+	// Secret, if set, must stand behind the path when mounting:
+	// host:/bucket@SECRET. Taking the export away, or giving it another
+	// secret, ends the access of those who mounted with it.
+	Secret string
+	// Expires, if set, ends the access of everyone at that time.
+	Expires time.Time
+}
+
+// export is an Export in use.
+type export struct {
+	Export
+	id      uint32
+	anonUID uint32
+	anonGID uint32
+	root    atomic.Uint64 // inode of Path, 0: not resolved yet
+}
+
+// exportTable is an immutable set of exports.
+type exportTable struct {
+	list []*export
+	byID map[uint32]*export
+}
+
+func newExportTable(list []Export) (*exportTable, error) {
+	t := &exportTable{byID: make(map[uint32]*export)}
+	for _, e := range list {
+		x, err := newExport(e)
+		if err != nil {
+			return nil, err
+		}
+		if t.byID[x.id] != nil {
+			return nil, fmt.Errorf("nfs: export %s stands twice with the same secret", x.Path)
+		}
+		t.byID[x.id] = x
+		t.list = append(t.list, x)
+	}
+	return t, nil
+}
+
+func newExport(e Export) (*export, error) {
+	if !strings.HasPrefix(e.Path, "/") {
+		return nil, fmt.Errorf("nfs: export path %q does not begin with /", e.Path)
+	}
+	if len(e.Path) > maxMountPath/2 || len(e.Secret) > maxMountPath/4 {
+		return nil, fmt.Errorf("nfs: export path or secret of %.40q is too long", e.Path)
+	}
+	if strings.ContainsAny(e.Secret, "/@\x00") {
+		return nil, fmt.Errorf("nfs: secret of export %s holds a slash, an @ or a NUL", e.Path)
+	}
+	e.Path = path.Clean(e.Path)
+	switch e.Squash {
+	case "":
+		e.Squash = SquashRoot
+	case SquashRoot, SquashAll, SquashNone:
+	default:
+		return nil, fmt.Errorf("nfs: squash %q of export %s is none of root, all, none", e.Squash, e.Path)
+	}
+	x := &export{Export: e, anonUID: DefaultAnonID, anonGID: DefaultAnonID}
+	if e.AnonUID != nil {
+		x.anonUID = *e.AnonUID
+	}
+	if e.AnonGID != nil {
+		x.anonGID = *e.AnonGID
+	}
+	sum := sha256.Sum256([]byte(e.Path + "\x00" + e.Secret))
+	x.id = binary.BigEndian.Uint32(sum[:])
+	return x, nil
+}
+
+// allows tells whether a client may use the export now.
+func (x *export) allows(client netip.Addr, now time.Time) bool {
+	if !x.Expires.IsZero() && !now.Before(x.Expires) {
+		return false
+	}
+	return x.inNetworks(client)
+}
+
+func (x *export) inNetworks(client netip.Addr) bool {
+	if len(x.Networks) == 0 {
+		return true
+	}
+	for _, n := range x.Networks {
+		if n.Contains(client) {
+			return true
+		}
+	}
+	return false
+}
+
+// allows tells whether any export is open to a client, so that others are
+// turned away before they cost anything.
+func (t *exportTable) allows(client netip.Addr) bool {
+	for _, x := range t.list {
+		if x.inNetworks(client) {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns the export that a client means by the path of a MNT call, and
+// the path below it that the client wants: the export's own, or a directory
+// within (RFC 1813 section 5.2.1 leaves that open; kernels' servers allow it).
+// The longest export path that the client may use wins.
+func (t *exportTable) find(dirpath string, client netip.Addr, now time.Time) (x *export, dir string, err error) {
+	dir, secret := dirpath, ""
+	if i := strings.LastIndexByte(dirpath, '@'); i >= 0 {
+		dir, secret = dirpath[:i], dirpath[i+1:]
+	}
+	err = ErrNoEnt
+	for _, want := range []struct{ dir, secret string }{{dir, secret}, {dirpath, ""}} {
+		clean := path.Clean("/" + want.dir)
+		for _, e := range t.list {
+			if !within(clean, e.Path) || x != nil && len(e.Path) <= len(x.Path) ||
+				subtle.ConstantTimeCompare([]byte(e.Secret), []byte(want.secret)) != 1 {
+				continue
+			}
+			if !e.allows(client, now) {
+				err = ErrAcces
+				continue
+			}
+			x, dir = e, clean
+		}
+		if x != nil {
+			return x, dir, nil
+		}
+	}
+	return nil, "", err
+}
+
+func within(dir, root string) bool {
+	return dir == root || root == "/" || strings.HasPrefix(dir, root+"/")
+}
+
+// rootOf returns the inode of the export's directory.
+func (x *export) rootOf(ctx context.Context, fs *vfs.FS) (vfs.Ino, error) {
+	if ino := x.root.Load(); ino != 0 {
+		return vfs.Ino(ino), nil
+	}
+	a, err := fs.Resolve(ctx, vfs.Root, x.Path, true)
+	if err != nil {
+		return 0, err
+	}
+	x.root.Store(uint64(a.Ino))
+	return a.Ino, nil
+}
+
+// cred fills in whose rights a call has. Without AUTH_SYS nobody is known.
+func (x *export) cred(to *vfs.Cred, from *rpc.Cred) {
+	anon := x.Squash == SquashAll || from.Flavor != rpc.AuthUnix
+	if anon || x.Squash == SquashRoot && from.UID == 0 {
+		*to = vfs.Cred{UID: x.anonUID, GID: x.anonGID}
+		return
+	}
+	*to = vfs.Cred{UID: from.UID, GID: from.GID, Groups: from.GIDs}
+	if x.Squash == SquashRoot {
+		x.squashGroups(to)
+	}
+}
+
+// squashGroups keeps a user from claiming the superuser's group.
+func (x *export) squashGroups(c *vfs.Cred) {
+	if c.GID == 0 {
+		c.GID = x.anonGID
+	}
+	for i, g := range c.Groups {
+		if g == 0 {
+			c.Groups[i] = x.anonGID
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package nfsserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"ogw/nfsserver/rpc"
+	"ogw/vfs"
+)
+
+// Limits of MOUNT (RFC 1813 section 5.1.1).
+const (
+	maxMountPath = 1024 // MNTPATHLEN
+	// maxMounts bounds the mount list. It is informative only; the oldest
+	// entry goes first.
+	maxMounts = 4096
+	// maxExportReply bounds the groups that EXPORT lists, in bytes.
+	maxExportReply = 64 << 10
+)
+
+// Procedures of MOUNT version 3 (RFC 1813 section 5.2).
+const (
+	mountNull = iota
+	mountMnt
+	mountDump
+	mountUmnt
+	mountUmntAll
+	mountExport
+)
+
+var mountNames = []string{"NULL", "MNT", "DUMP", "UMNT", "UMNTALL", "EXPORT"}
+
+// mountProgram lists the procedures. The library answers NULL, MNT and UMNT;
+// it has no others.
+func (s *Server) mountProgram() rpc.Program {
+	procs := make([]rpc.Proc, len(mountNames))
+	for n, handle := range map[int]func(context.Context, *rpc.Call, *rpc.Reply) error{
+		mountNull:    s.mountForward(mountNull),
+		mountMnt:     s.mnt,
+		mountDump:    s.dump,
+		mountUmnt:    s.umnt,
+		mountUmntAll: s.umntAll,
+		mountExport:  s.export,
+	} {
+		procs[n] = rpc.Proc{Name: mountNames[n], Handle: handle}
+	}
+	return rpc.Program{Number: ProgramMount, Low: 3, High: 3, Procs: procs}
+}
+
+func (s *Server) mountForward(proc uint32) func(context.Context, *rpc.Call, *rpc.Reply) error {
+	return func(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
+		return s.forwardMount(ctx, c, r, proc, nil)
+	}
+}
+
+func (s *Server) forwardMount(ctx context.Context, c *rpc.Call, r *rpc.Reply, proc uint32, target any) error {
+	results, err := s.library.Call(ctx, ProgramMount, proc, c.Args.Rest(), target)
+	if err != nil {
+		return err
+	}
+	r.B = append(r.B, results...)
+	return nil
+}
+
+// dirpath decodes the only argument of MNT and UMNT.
+func dirpath(c *rpc.Call) (string, error) {
+	args := c.Args // a copy: the library decodes it again
+	p := args.String(maxMountPath)
+	if err := args.Err(); err != nil {
+		return "", fmt.Errorf("%w: %w", rpc.ErrGarbageArgs, err)
+	}
+	return p, nil
+}
+
+// mnt is MNT (RFC 1813 section 5.2.1).
+func (s *Server) mnt(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
+	if _, err := dirpath(c); err != nil {
+		return err
+	}
+	t := &mountTarget{s: s, c: c}
+	if err := s.forwardMount(ctx, c, r, mountMnt, t); err != nil {
+		return err
+	}
+	r.Status = t.status
+	return nil
+}
+
+// mountTarget is what the library sees of one MNT call.
+type mountTarget struct {
+	s      *Server
+	c      *rpc.Call
+	status uint32
+}
+
+// Mount answers MNT.
+func (t *mountTarget) Mount(ctx context.Context, dirpath string) (uint32, []byte) {
+	fh, err := t.mount(ctx, dirpath)
+	t.status = mountStatus(err)
+	log := t.s.log.With("client", t.c.Remote, "machine", string(t.c.Cred.Machine))
+	if err != nil {
+		log.Warn("nfs: mount refused", "err", err) // not the path: it may hold a secret
+		return t.status, nil
+	}
+	return t.status, fh
+}
+
+func (t *mountTarget) mount(ctx context.Context, dirpath string) ([]byte, error) {
+	client := t.c.Remote.Addr()
+	x, dir, err := t.s.exports.Load().find(dirpath, client, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	a, err := t.s.fs.Resolve(ctx, vfs.Root, dir, true)
+	if err != nil {
+		return nil, err
+	}
+	if !a.IsDir() {
+		return nil, ErrNotDir
+	}
+	if dir == x.Path {
+		x.root.Store(uint64(a.Ino))
+	}
+	t.s.mounts.add(client, dir)
+	t.s.log.Info("nfs: mounted", "client", t.c.Remote, "path", dir)
+	return t.s.sealer.append(nil, handle{x.id, a.Ino, a.Gen}), nil
+}
+
+// mountStatus maps an error to a mountstat3, whose numbers are those of
+// nfsstat3 as far as they go (RFC 1813 section 5.1.5).
+func mountStatus(err error) uint32 {
+	switch s := statusOf(err); s {
+	case OK, ErrPerm, ErrNoEnt, ErrIO, ErrAcces, ErrNotDir, ErrInval, ErrNameTooLong, ErrNotSupp, ErrServerFault:
+		return uint32(s)
+	case ErrJukebox:
+		return uint32(ErrIO)
+	}
+	return uint32(ErrServerFault)
+}
+
+// umnt is UMNT (RFC 1813 section 5.2.3).
+func (s *Server) umnt(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
+	p, err := dirpath(c)
+	if err != nil {
+		return err
+	}
+	if _, dir, err := s.exports.Load().find(p, c.Remote.Addr(), time.Now()); err == nil {
+		s.mounts.remove(c.Remote.Addr(), dir)
+	}
+	return s.forwardMount(ctx, c, r, mountUmnt, nil)
+}
+
+// umntAll is UMNTALL (RFC 1813 section 5.2.4).
+func (s *Server) umntAll(_ context.Context, c *rpc.Call, _ *rpc.Reply) error {
+	s.mounts.remove(c.Remote.Addr(), "")
+	return nil
+}
+
+// dump is DUMP (RFC 1813 section 5.2.2).
+func (s *Server) dump(_ context.Context, _ *rpc.Call, r *rpc.Reply) error {
+	for _, m := range s.mounts.all() {
+		r.Uint32(1)
+		r.String(m.client.String())
+		r.String(m.path)
+	}
+	r.Uint32(0)
+	return nil
+}
+
+// export is EXPORT (RFC 1813 section 5.2.5): the exports that the caller may
+// use, never their secrets.
+func (s *Server) export(_ context.Context, c *rpc.Call, r *rpc.Reply) error {
+	now := time.Now()
+	for _, x := range s.exports.Load().list {
+		if !x.allows(c.Remote.Addr(), now) {
+			continue
+		}
+		if r.Len() > maxExportReply {
+			return errors.New("nfs: export list too long")
+		}
+		r.Uint32(1)
+		r.String(x.Path)
+		for _, n := range x.Networks {
+			r.Uint32(1)
+			r.String(n.String())
+		}
+		r.Uint32(0)
+	}
+	r.Uint32(0)
+	return nil
+}
+
+// mountEntry is what DUMP lists.
+type mountEntry struct {
+	client netip.Addr
+	path   string
+}
+
+// mountTable is the mount list. It is kept in memory only: NFS needs no
+// mounts to be known, and after a restart it fills again.
+type mountTable struct {
+	mu   sync.Mutex
+	list []mountEntry // oldest first
+}
+
+func (t *mountTable) add(client netip.Addr, path string) {
+	e := mountEntry{client, path}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if slices.Contains(t.list, e) {
+		return
+	}
+	if len(t.list) >= maxMounts {
+		t.list = t.list[1:]
+	}
+	t.list = append(t.list, e)
+}
+
+// remove takes a client's mount of path out, or with "" all of its mounts.
+func (t *mountTable) remove(client netip.Addr, path string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.list = slices.DeleteFunc(t.list, func(e mountEntry) bool {
+		return e.client == client && (path == "" || e.path == path)
+	})
+}
+
+func (t *mountTable) all() []mountEntry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.list)
+}
+
+func (t *mountTable) paths(client netip.Addr) (list []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.list {
+		if e.client == client {
+			list = append(list, e.path)
+		}
+	}
+	return list
+}

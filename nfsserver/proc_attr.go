@@ -1,0 +1,210 @@
+package nfsserver
+
+import (
+	"context"
+	"errors"
+
+	"ogw/vfs"
+)
+
+// getattr is GETATTR (RFC 1813 section 3.3.1).
+func getattr(ctx context.Context, q *request) error {
+	fh := q.args.Opaque(maxHandle)
+	if err := q.decoded(); err != nil {
+		return err
+	}
+	ino, err := q.open(fh, false)
+	if err != nil {
+		return err
+	}
+	a, err := q.s.fs.GetAttr(ctx, ino)
+	if err != nil {
+		return err
+	}
+	q.ok()
+	putAttr(&q.out.Writer, &a, q.s.sealer.fsid)
+	return nil
+}
+
+// setattr is SETATTR (RFC 1813 section 3.3.2).
+func setattr(ctx context.Context, q *request) error {
+	fh := q.args.Opaque(maxHandle)
+	var s sattr
+	s.decode(q.args)
+	var guard int64
+	if q.args.Bool() {
+		guard = getTime(q.args)
+		s.set.GuardCtimeNS = &guard
+	}
+	if err := q.decoded(); err != nil {
+		return err
+	}
+	ino, err := q.open(fh, true)
+	if err != nil {
+		return err
+	}
+	if s.tooBig {
+		return ErrFBig
+	}
+	a, err := q.s.fs.SetAttr(ctx, &q.cred, ino, s.set)
+	if err != nil {
+		if s.set.GuardCtimeNS != nil && errors.Is(err, vfs.ErrConflict) {
+			return ErrNotSync
+		}
+		return err
+	}
+	q.ok()
+	q.wcc(&a)
+	return nil
+}
+
+// Bits of ACCESS (RFC 1813 section 3.3.4).
+const (
+	accessRead    = 0x01
+	accessLookup  = 0x02
+	accessModify  = 0x04
+	accessExtend  = 0x08
+	accessDelete  = 0x10
+	accessExecute = 0x20
+)
+
+// access is ACCESS (RFC 1813 section 3.3.4).
+func access(ctx context.Context, q *request) error {
+	fh := q.args.Opaque(maxHandle)
+	want := q.args.Uint32()
+	if err := q.decoded(); err != nil {
+		return err
+	}
+	ino, err := q.open(fh, false)
+	if err != nil {
+		return err
+	}
+	a, err := q.s.fs.GetAttr(ctx, ino)
+	if err != nil {
+		return err
+	}
+	granted, err := q.granted(ctx, &a, want)
+	if err != nil {
+		return err
+	}
+	q.ok()
+	q.postOp(&a)
+	q.out.Uint32(granted)
+	return nil
+}
+
+// granted returns which of the wanted rights the caller has.
+func (q *request) granted(ctx context.Context, a *vfs.Attr, want uint32) (uint32, error) {
+	modify, exec := uint32(accessModify|accessExtend), uint32(accessExecute)
+	if a.IsDir() {
+		modify, exec = accessModify|accessExtend|accessDelete, accessLookup
+	}
+	got := uint32(0)
+	for _, right := range []struct{ bits, mask uint32 }{
+		{accessRead, vfs.AccessRead},
+		{modify, vfs.AccessWrite},
+		{exec, vfs.AccessExec},
+	} {
+		bits := want & right.bits
+		if bits == 0 || right.mask == vfs.AccessWrite && q.export.ReadOnly {
+			continue
+		}
+		err := q.s.fs.Access(ctx, &q.cred, a.Ino, right.mask)
+		switch {
+		case err == nil:
+			got |= bits
+		case errors.Is(err, vfs.ErrAccess), errors.Is(err, vfs.ErrPerm), errors.Is(err, vfs.ErrReadOnly):
+		default:
+			return 0, err
+		}
+	}
+	return got, nil
+}
+
+// fsstat is FSSTAT (RFC 1813 section 3.3.18).
+func fsstat(ctx context.Context, q *request) error {
+	ino, err := q.only()
+	if err != nil {
+		return err
+	}
+	a, err := q.s.fs.GetAttr(ctx, ino)
+	if err != nil {
+		return err
+	}
+	st, err := q.s.fs.StatFS(ctx)
+	if err != nil {
+		return err
+	}
+	q.ok()
+	q.postOp(&a)
+	q.out.Uint64(uint64(st.TotalBytes))
+	q.out.Uint64(uint64(st.FreeBytes))
+	q.out.Uint64(uint64(st.FreeBytes))
+	q.out.Uint64(st.Files + st.FreeFiles)
+	q.out.Uint64(st.FreeFiles)
+	q.out.Uint64(st.FreeFiles)
+	q.out.Uint32(0) // invarsec: may change at any time
+	return nil
+}
+
+// only decodes the argument of a procedure that takes one handle.
+func (q *request) only() (vfs.Ino, error) {
+	fh := q.args.Opaque(maxHandle)
+	if err := q.decoded(); err != nil {
+		return 0, err
+	}
+	return q.open(fh, false)
+}
+
+// Properties of FSINFO (RFC 1813 section 3.3.19): hard links, symbolic
+// links, PATHCONF is the same everywhere, times can be set.
+const fsProperties = 0x01 | 0x02 | 0x08 | 0x10
+
+// transferMultiple is the suggested multiple of transfers: a page.
+const transferMultiple = 4096
+
+// fsinfo is FSINFO (RFC 1813 section 3.3.19).
+func fsinfo(ctx context.Context, q *request) error {
+	ino, err := q.only()
+	if err != nil {
+		return err
+	}
+	a, err := q.s.fs.GetAttr(ctx, ino)
+	if err != nil {
+		return err
+	}
+	q.ok()
+	q.postOp(&a)
+	for range 2 { // reading, then writing
+		q.out.Uint32(maxTransfer)
+		q.out.Uint32(maxTransfer)
+		q.out.Uint32(transferMultiple)
+	}
+	q.out.Uint32(maxDirReply)
+	q.out.Uint64(vfs.MaxFileBytes)
+	q.out.Uint32(0) // times are kept to the nanosecond
+	q.out.Uint32(1)
+	q.out.Uint32(fsProperties)
+	return nil
+}
+
+// pathconf is PATHCONF (RFC 1813 section 3.3.20).
+func pathconf(ctx context.Context, q *request) error {
+	ino, err := q.only()
+	if err != nil {
+		return err
+	}
+	a, err := q.s.fs.GetAttr(ctx, ino)
+	if err != nil {
+		return err
+	}
+	q.ok()
+	q.postOp(&a)
+	q.out.Uint32(vfs.MaxLinks)
+	q.out.Uint32(vfs.MaxPosixNameBytes)
+	q.out.Bool(true)  // no_trunc
+	q.out.Bool(true)  // chown_restricted
+	q.out.Bool(false) // case_insensitive
+	q.out.Bool(true)  // case_preserving
+	return nil
+}

@@ -1,0 +1,351 @@
+package nfsserver
+
+import (
+	"context"
+	"errors"
+
+	"ogw/nfsserver/xdr"
+	"ogw/vfs"
+)
+
+// lookup is LOOKUP (RFC 1813 section 3.3.3).
+func lookup(ctx context.Context, q *request) error {
+	d := q.dirop()
+	if err := q.decoded(); err != nil {
+		return err
+	}
+	dir, err := q.open(d.fh, false)
+	if err != nil {
+		return err
+	}
+	q.name = d.name
+	if err := checkName(d.name); err != nil {
+		return err
+	}
+	if d.name == ".." {
+		// Nobody walks out of an export.
+		root, err := q.export.rootOf(ctx, q.s.fs)
+		if err != nil {
+			return err
+		}
+		if dir == root {
+			d.name = "."
+		}
+	}
+	a, err := q.s.fs.Lookup(ctx, &q.cred, dir, d.name)
+	if err != nil {
+		if errors.Is(err, vfs.ErrNotExist) {
+			return q.absent(ctx, dir)
+		}
+		return err
+	}
+	q.ok()
+	q.handle(&a)
+	q.postOp(&a)
+	q.postOp(q.attr(ctx, dir))
+	return nil
+}
+
+// absent answers a LOOKUP that found nothing, with the directory's
+// attributes: clients keep the absence as long as these do not change.
+func (q *request) absent(ctx context.Context, dir vfs.Ino) error {
+	q.out.Status = uint32(ErrNoEnt)
+	q.out.Uint32(uint32(ErrNoEnt))
+	q.postOp(q.attr(ctx, dir))
+	return nil
+}
+
+// How CREATE treats an existing file (createmode3, RFC 1813 section 3.3.8).
+const (
+	createUnchecked = 0
+	createGuarded   = 1
+	createExclusive = 2
+)
+
+const (
+	// defaultFileMode and defaultDirMode are for clients that send no mode.
+	// An exclusive create never has one: the client sets it afterwards.
+	defaultFileMode = 0o600
+	defaultDirMode  = 0o755
+)
+
+// create is CREATE (RFC 1813 section 3.3.8).
+func create(ctx context.Context, q *request) error {
+	d := q.dirop()
+	var s sattr
+	var verifier uint64
+	how := q.args.Uint32()
+	switch how {
+	case createUnchecked, createGuarded:
+		s.decode(q.args)
+	case createExclusive:
+		verifier = q.args.Uint64()
+	default:
+		q.args.Fail(xdr.ErrBadValue)
+	}
+	if err := q.decoded(); err != nil {
+		return err
+	}
+	dir, err := q.openDir(d)
+	if err != nil {
+		return err
+	}
+	if isDots(d.name) {
+		return ErrExist
+	}
+	if s.tooBig {
+		return ErrFBig
+	}
+	o := vfs.CreateOptions{Mode: s.modeOr(defaultFileMode), NoOpen: true, SetAttr: s.set, Exclusive: how != createUnchecked}
+	o.SetAttr.Mode = nil
+	if how == createExclusive {
+		o.Verifier = &verifier
+	}
+	a, _, _, err := q.s.fs.Create(ctx, &q.cred, dir, d.name, o)
+	if err != nil {
+		return err
+	}
+	return q.made(ctx, dir, &a)
+}
+
+// made answers what created an entry.
+func (q *request) made(ctx context.Context, dir vfs.Ino, a *vfs.Attr) error {
+	q.ok()
+	q.out.Bool(true)
+	q.handle(a)
+	q.postOp(a)
+	q.wcc(q.attr(ctx, dir))
+	return nil
+}
+
+// finishNew applies what the operation that made a could not take.
+func (q *request) finishNew(ctx context.Context, a *vfs.Attr, s *sattr) error {
+	set, any := s.rest()
+	if !any {
+		return nil
+	}
+	b, err := q.s.fs.SetAttr(ctx, &q.cred, a.Ino, set)
+	if err != nil {
+		return err
+	}
+	*a = b
+	return nil
+}
+
+// mkdir is MKDIR (RFC 1813 section 3.3.9).
+func mkdir(ctx context.Context, q *request) error {
+	d := q.dirop()
+	var s sattr
+	s.decode(q.args)
+	if err := q.decoded(); err != nil {
+		return err
+	}
+	dir, err := q.openDir(d)
+	if err != nil {
+		return err
+	}
+	if isDots(d.name) {
+		return ErrExist
+	}
+	a, err := q.s.fs.Mkdir(ctx, &q.cred, dir, d.name, s.modeOr(defaultDirMode))
+	if err != nil {
+		return err
+	}
+	if err := q.finishNew(ctx, &a, &s); err != nil {
+		return err
+	}
+	return q.made(ctx, dir, &a)
+}
+
+// symlink is SYMLINK (RFC 1813 section 3.3.10).
+func symlink(ctx context.Context, q *request) error {
+	d := q.dirop()
+	var s sattr
+	s.decode(q.args)
+	target := q.args.String(maxPathArg)
+	if err := q.decoded(); err != nil {
+		return err
+	}
+	dir, err := q.openDir(d)
+	if err != nil {
+		return err
+	}
+	switch {
+	case isDots(d.name):
+		return ErrExist
+	case len(target) > vfs.MaxSymlinkBytes:
+		return ErrNameTooLong
+	}
+	a, err := q.s.fs.Symlink(ctx, &q.cred, dir, d.name, target)
+	if err != nil {
+		return err
+	}
+	if err := q.finishNew(ctx, &a, &s); err != nil {
+		return err
+	}
+	return q.made(ctx, dir, &a)
+}
+
+// mknod is MKNOD (RFC 1813 section 3.3.11).
+func mknod(ctx context.Context, q *request) error {
+	d := q.dirop()
+	kind := q.args.Uint32()
+	var s sattr
+	mode, rdev, fits := uint32(0), uint32(0), true
+	switch kind {
+	case typeChar, typeBlock:
+		s.decode(q.args)
+		major, minor := q.args.Uint32(), q.args.Uint32()
+		rdev, fits = makeDev(major, minor)
+		mode = vfs.ModeChar
+		if kind == typeBlock {
+			mode = vfs.ModeBlock
+		}
+	case typeSocket:
+		s.decode(q.args)
+		mode = vfs.ModeSocket
+	case typeFIFO:
+		s.decode(q.args)
+		mode = vfs.ModeFIFO
+	}
+	if err := q.decoded(); err != nil {
+		return err
+	}
+	dir, err := q.openDir(d)
+	switch {
+	case err != nil:
+		return err
+	case mode == 0:
+		return ErrBadType
+	case isDots(d.name):
+		return ErrExist
+	case !fits:
+		return ErrInval
+	}
+	a, err := q.s.fs.Mknod(ctx, &q.cred, dir, d.name, mode|s.modeOr(defaultFileMode), rdev)
+	if err != nil {
+		return err
+	}
+	if err := q.finishNew(ctx, &a, &s); err != nil {
+		return err
+	}
+	return q.made(ctx, dir, &a)
+}
+
+// remove is REMOVE (RFC 1813 section 3.3.12).
+func remove(ctx context.Context, q *request) error { return q.unlink(ctx, q.s.fs.Unlink, ErrInval) }
+
+// rmdir is RMDIR (RFC 1813 section 3.3.13).
+func rmdir(ctx context.Context, q *request) error { return q.unlink(ctx, q.s.fs.Rmdir, ErrExist) }
+
+// unlink removes an entry; parentStatus answers an attempt on "..".
+func (q *request) unlink(ctx context.Context, op func(context.Context, *vfs.Cred, vfs.Ino, string) error, parentStatus Status) error {
+	d := q.dirop()
+	if err := q.decoded(); err != nil {
+		return err
+	}
+	dir, err := q.openDir(d)
+	if err != nil {
+		return err
+	}
+	switch d.name {
+	case ".":
+		return ErrInval
+	case "..":
+		return parentStatus
+	}
+	if err := op(ctx, &q.cred, dir, d.name); err != nil {
+		return err
+	}
+	q.ok()
+	q.wcc(q.attr(ctx, dir))
+	return nil
+}
+
+// rename is RENAME (RFC 1813 section 3.3.14).
+func rename(ctx context.Context, q *request) error {
+	from, to := q.dirop(), q.dirop()
+	if err := q.decoded(); err != nil {
+		return err
+	}
+	fromDir, err := q.openDir(from)
+	if err != nil {
+		return err
+	}
+	toDir, err := q.openDir(to)
+	if err != nil {
+		return err
+	}
+	if isDots(from.name) || isDots(to.name) {
+		return ErrInval
+	}
+	if err := q.s.fs.Rename(ctx, &q.cred, fromDir, from.name, toDir, to.name, 0); err != nil {
+		return err
+	}
+	q.ok()
+	q.wcc(q.attr(ctx, fromDir))
+	q.wcc(q.attr(ctx, toDir))
+	return nil
+}
+
+// link is LINK (RFC 1813 section 3.3.15).
+func link(ctx context.Context, q *request) error {
+	fh := q.args.Opaque(maxHandle)
+	d := q.dirop()
+	if err := q.decoded(); err != nil {
+		return err
+	}
+	ino, err := q.open(fh, true)
+	if err != nil {
+		return err
+	}
+	dir, err := q.openDir(d)
+	if err != nil {
+		return err
+	}
+	if isDots(d.name) {
+		return ErrExist
+	}
+	a, err := q.s.fs.Link(ctx, &q.cred, ino, dir, d.name)
+	if err != nil {
+		return err
+	}
+	q.ok()
+	q.postOp(&a)
+	q.wcc(q.attr(ctx, dir))
+	return nil
+}
+
+// readlink is READLINK (RFC 1813 section 3.3.5), which the library answers.
+// What it makes of errors is not used: the front has a table for them.
+func readlink(ctx context.Context, q *request) error {
+	args := q.args.Rest()
+	ino, err := q.only()
+	if err != nil {
+		return err
+	}
+	t := &linkTarget{q: q, ino: ino}
+	results, err := q.s.library.Call(ctx, ProgramNFS, procReadlink, args, t)
+	if t.err != nil {
+		return t.err
+	}
+	if err != nil {
+		return err
+	}
+	q.out.B = append(q.out.B, results...)
+	return nil
+}
+
+// linkTarget is what the library sees of one READLINK call.
+type linkTarget struct {
+	q   *request
+	ino vfs.Ino
+	err error
+}
+
+// Readlink reads the link that the call is about.
+func (t *linkTarget) Readlink(ctx context.Context) (string, error) {
+	var target string
+	target, t.err = t.q.s.fs.Readlink(ctx, t.ino)
+	return target, t.err
+}

@@ -1,0 +1,198 @@
+package nfsserver
+
+import (
+	"context"
+	"errors"
+
+	"ogw/nfsserver/rpc"
+	"ogw/nfsserver/xdr"
+	"ogw/vfs"
+)
+
+// listing is a READDIR or READDIRPLUS call.
+type listing struct {
+	q      *request
+	dir    vfs.Ino
+	cookie uint64
+	plus   bool
+	// limit is how long the reply may get; names how long the names, inode
+	// numbers and cookies in it (RFC 1813 section 3.3.17: dircount).
+	limit, names int
+	attr         vfs.Attr // of the directory
+
+	w       xdr.Writer // entries, in a buffer that never grows
+	buf     *rpc.Buffer
+	block   *cookieBlock
+	entries int
+	full    bool
+}
+
+// readdir is READDIR (RFC 1813 section 3.3.16).
+func readdir(ctx context.Context, q *request) error {
+	fh := q.args.Opaque(maxHandle)
+	l := &listing{q: q, cookie: q.args.Uint64()}
+	q.args.Uint64() // the verifier: cookies stay valid whatever changes
+	l.limit = clampDir(q.args.Uint32())
+	l.names = l.limit
+	return l.run(ctx, fh)
+}
+
+// readdirplus is READDIRPLUS (RFC 1813 section 3.3.17).
+func readdirplus(ctx context.Context, q *request) error {
+	fh := q.args.Opaque(maxHandle)
+	l := &listing{q: q, plus: true, cookie: q.args.Uint64()}
+	q.args.Uint64()
+	l.names = clampDir(q.args.Uint32())
+	l.limit = clampDir(q.args.Uint32())
+	return l.run(ctx, fh)
+}
+
+func clampDir(n uint32) int { return int(max(minDirReply, min(n, maxDirReply))) }
+
+func (l *listing) run(ctx context.Context, fh []byte) error {
+	q := l.q
+	if err := q.decoded(); err != nil {
+		return err
+	}
+	var err error
+	if l.dir, err = q.open(fh, false); err != nil {
+		return err
+	}
+	if l.attr, err = q.s.fs.GetAttr(ctx, l.dir); err != nil {
+		return err
+	}
+	if !l.attr.IsDir() {
+		return ErrNotDir
+	}
+	q.ok()
+	q.postOp(&l.attr)
+	q.out.Uint64(0) // cookieverf
+	l.block = &cookieBlock{dir: l.dir, start: l.cookie}
+	// Behind the entries stand the end of the list and the end-of-directory flag.
+	l.limit -= q.out.Len() + 8
+	l.buf = rpc.GetBuffer(l.limit + 8)
+	l.w.B = l.buf.B[:0]
+	done, err := l.fill(ctx)
+	if err == nil && l.entries == 0 && !done {
+		err = ErrTooSmall
+	}
+	if err != nil {
+		l.buf.Free()
+		return err
+	}
+	l.w.Uint32(0)
+	l.w.Bool(done)
+	l.buf.B = l.w.B
+	q.out.Payload(l.buf)
+	q.s.cookies.put(l.block)
+	return nil
+}
+
+// fill encodes entries until the reply is full or the directory ends.
+func (l *listing) fill(ctx context.Context) (done bool, err error) {
+	if err := l.dots(ctx); err != nil || l.full {
+		return false, err
+	}
+	after, err := l.position(ctx)
+	if err != nil {
+		return false, err
+	}
+	err = l.q.s.fs.ReadDir(ctx, &l.q.cred, l.dir, after, l.plus, func(e vfs.DirEntry) error {
+		cookie := l.q.s.sealer.cookie(e.Pos)
+		if !l.add(e.Name, e.Ino, cookie, e.Attr) {
+			return errFull
+		}
+		l.block.add(cookie, e.Pos)
+		return nil
+	})
+	if errors.Is(err, errFull) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// errFull ends a scan when the reply is full.
+var errFull = errors.New("nfs: reply is full")
+
+// dots adds "." and ".." where the listing begins with them.
+func (l *listing) dots(ctx context.Context) error {
+	if l.cookie >= cookieDotDot {
+		return nil
+	}
+	if l.cookie < cookieDot && !l.add(".", l.dir, cookieDot, &l.attr) {
+		return nil
+	}
+	parent := l.attr
+	root, err := l.q.export.rootOf(ctx, l.q.s.fs)
+	if err == nil && l.dir != root {
+		// Whoever may not look there sees no attributes, yet an entry.
+		if a, err := l.q.s.fs.GetAttr(ctx, l.attr.Parent); err == nil {
+			parent = a
+		}
+	}
+	l.add("..", parent.Ino, cookieDotDot, &parent)
+	return nil
+}
+
+// position returns where the scan goes on. A cookie that is not remembered
+// is looked for; if its entry is gone, too, the listing starts over: it may
+// show entries again, but never misses one.
+func (l *listing) position(ctx context.Context) (string, error) {
+	if l.cookie <= cookieDotDot {
+		return "", nil
+	}
+	if pos, ok := l.q.s.cookies.get(l.dir, l.cookie); ok {
+		return pos, nil
+	}
+	found := ""
+	err := l.q.s.fs.ReadDir(ctx, &l.q.cred, l.dir, "", false, func(e vfs.DirEntry) error {
+		if l.q.s.sealer.cookie(e.Pos) == l.cookie {
+			found = e.Pos
+			return errFull
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errFull) {
+		return "", err
+	}
+	return found, nil
+}
+
+// add encodes one entry, if it fits.
+func (l *listing) add(name string, ino vfs.Ino, cookie uint64, a *vfs.Attr) bool {
+	dirBytes := 4 + 8 + 4 + len(name) + xdr.Pad(len(name)) + 8
+	size := dirBytes
+	if l.plus {
+		size += 4 + 4
+		if a != nil {
+			size += attrBytes + 4 + handleBytes
+		}
+	}
+	if l.w.Len()+size > l.limit || dirBytes > l.names && l.entries > 0 {
+		l.full = true
+		return false
+	}
+	l.names -= dirBytes
+	l.w.Uint32(1)
+	l.w.Uint64(uint64(ino))
+	l.w.String(name)
+	l.w.Uint64(cookie)
+	if l.plus {
+		l.addPlus(a)
+	}
+	l.entries++
+	return true
+}
+
+// addPlus encodes attributes and handle, or that there are none because the
+// entry vanished meanwhile.
+func (l *listing) addPlus(a *vfs.Attr) {
+	putPostOp(&l.w, a, l.q.s.sealer.fsid)
+	if a == nil {
+		l.w.Uint32(0)
+		return
+	}
+	l.w.Uint32(1)
+	l.w.Uint32(handleBytes)
+	l.w.B = l.q.s.sealer.append(l.w.B, handle{l.q.export.id, a.Ino, a.Gen})
+}

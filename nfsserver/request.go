@@ -1,0 +1,183 @@
+package nfsserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"ogw/nfsserver/rpc"
+	"ogw/nfsserver/xdr"
+	"ogw/vfs"
+)
+
+const (
+	// maxNameArg is the longest name that is decoded at all; longer ones than
+	// a file can have are answered with NAMETOOLONG.
+	maxNameArg = 4096
+	// maxPathArg bounds a symbolic link's target.
+	maxPathArg = 8192
+)
+
+// request is one NFS call on its way through a procedure.
+type request struct {
+	s      *Server
+	call   *rpc.Call
+	args   *xdr.Reader
+	out    *rpc.Reply
+	cred   vfs.Cred
+	export *export
+	// detail for the log: what the call was about.
+	ino  vfs.Ino
+	name string
+}
+
+var requestPool = sync.Pool{New: func() any { return new(request) }}
+
+// procFunc decodes its arguments from q.args, and writes the results of
+// success to q.out, beginning with the status. An error is answered with its
+// status and empty attributes.
+type procFunc func(ctx context.Context, q *request) error
+
+// Shapes of failures: how many words of absent attributes follow the status.
+const (
+	failNothing = 0
+	failPostOp  = 1
+	failWcc     = 2
+	failLink    = 3
+	failRename  = 4
+)
+
+// handler makes an RPC handler of a procedure.
+func (s *Server) handler(name string, shape int, fn procFunc) func(context.Context, *rpc.Call, *rpc.Reply) error {
+	return func(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
+		q := requestPool.Get().(*request)
+		*q = request{s: s, call: c, args: &c.Args, out: r}
+		err := fn(ctx, q)
+		if err != nil {
+			err = q.fail(ctx, name, shape, err)
+		}
+		*q = request{}
+		requestPool.Put(q)
+		return err
+	}
+}
+
+func (q *request) fail(ctx context.Context, name string, shape int, err error) error {
+	if dropped(err) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return rpc.ErrDrop // the server is going away: the client asks the next one
+	}
+	status := statusOf(err)
+	q.out.Reset()
+	q.out.Status = uint32(status)
+	q.out.Uint32(uint32(status))
+	for range shape {
+		q.out.Uint32(0)
+	}
+	switch status {
+	case ErrIO, ErrServerFault, ErrJukebox, ErrNoSpc, ErrROFS:
+		q.s.log.Warn("nfs: call failed", "op", name, "inode", uint64(q.ino), "name", q.name,
+			"uid", q.cred.UID, "client", q.call.Remote, "xid", q.call.XID,
+			"duration", time.Since(q.call.Start()), "err", err)
+	default:
+		q.s.log.Debug("nfs: call refused", "op", name, "inode", uint64(q.ino), "name", q.name,
+			"uid", q.cred.UID, "client", q.call.Remote, "xid", q.call.XID, "status", status)
+	}
+	return nil
+}
+
+// decoded ends the decoding of arguments.
+func (q *request) decoded() error {
+	if err := q.args.Err(); err != nil {
+		return fmt.Errorf("%w: %w", rpc.ErrGarbageArgs, err)
+	}
+	return nil
+}
+
+// open resolves the file handle of a call: whose rights apply, and to which
+// inode. With write, the export must allow changes.
+func (q *request) open(fh []byte, write bool) (vfs.Ino, error) {
+	h, err := q.s.sealer.parse(fh)
+	if err != nil {
+		return 0, err
+	}
+	x := q.s.exports.Load().byID[h.export]
+	if x == nil {
+		return 0, ErrStale // revoked
+	}
+	if !x.allows(q.call.Remote.Addr(), time.Now()) {
+		return 0, ErrAcces
+	}
+	if write && x.ReadOnly {
+		return 0, ErrROFS
+	}
+	if q.export == nil {
+		q.export = x
+		q.ino = h.ino
+		x.cred(&q.cred, &q.call.Cred)
+	} else if q.export != x {
+		return 0, ErrXDev
+	}
+	return h.ino, nil
+}
+
+// handle encodes the handle of a file found through this call.
+func (q *request) handle(a *vfs.Attr) {
+	q.out.Uint32(handleBytes)
+	q.out.B = q.s.sealer.append(q.out.B, handle{q.export.id, a.Ino, a.Gen})
+}
+
+func (q *request) ok() { q.out.Uint32(uint32(OK)) }
+
+func (q *request) postOp(a *vfs.Attr) { putPostOp(&q.out.Writer, a, q.s.sealer.fsid) }
+
+func (q *request) wcc(a *vfs.Attr) { putWcc(&q.out.Writer, a, q.s.sealer.fsid) }
+
+// attr returns the attributes of ino for a reply, nil if they cannot be had.
+func (q *request) attr(ctx context.Context, ino vfs.Ino) *vfs.Attr {
+	a, err := q.s.fs.GetAttr(ctx, ino)
+	if err != nil {
+		return nil
+	}
+	return &a
+}
+
+// dirop is a diropargs3: a directory and a name in it.
+type dirop struct {
+	fh   []byte
+	name string
+}
+
+func (q *request) dirop() dirop {
+	return dirop{fh: q.args.Opaque(maxHandle), name: q.args.String(maxNameArg)}
+}
+
+// openDir resolves the directory of a dirop that makes or removes an entry.
+func (q *request) openDir(d dirop) (vfs.Ino, error) {
+	dir, err := q.open(d.fh, true)
+	if err != nil {
+		return 0, err
+	}
+	q.name = d.name
+	return dir, checkName(d.name)
+}
+
+// checkName refuses what no entry can be called. RFC 1813 section 3.2 asks
+// for ACCES where a name is empty.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return ErrAcces
+	case len(name) > vfs.MaxPosixNameBytes:
+		return ErrNameTooLong
+	case strings.ContainsAny(name, "/\x00"):
+		return ErrInval
+	}
+	return nil
+}
+
+func isDots(name string) bool { return name == "." || name == ".." }

@@ -1,0 +1,156 @@
+package nfsserver
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"ogw/nfsserver/backend"
+	"ogw/nfsserver/rpc"
+	"ogw/vfs"
+)
+
+// Program numbers (RFC 1813 sections 3 and 5).
+const (
+	ProgramNFS   = 100003
+	ProgramMount = 100005
+)
+
+// Config of a Server.
+type Config struct {
+	FS      *vfs.FS
+	Exports []Export
+	Logger  *slog.Logger // default: discard
+	// RPC holds the limits; its programs and hooks are the Server's to set.
+	RPC rpc.Config
+}
+
+// Server serves NFS version 3 and MOUNT version 3 over TCP.
+type Server struct {
+	fs      *vfs.FS
+	log     *slog.Logger
+	rpc     *rpc.Server
+	sealer  *sealer
+	exports atomic.Pointer[exportTable]
+	files   *openFiles
+	cookies *cookieCache
+	mounts  mountTable
+	library *backend.Pool
+	stats   stats
+	// verifier is the write verifier (RFC 1813 section 3.3.7): random at the
+	// start, another one whenever unstable data may have been lost.
+	verifier atomic.Uint64
+
+	stop     context.CancelFunc
+	wait     sync.WaitGroup
+	unwatch  func()
+	shutdown sync.Once
+}
+
+// New returns a Server over an open namespace. Shutdown must be called
+// before the namespace is closed.
+func New(cfg Config) (*Server, error) {
+	table, err := newExportTable(cfg.Exports)
+	if err != nil {
+		return nil, err
+	}
+	log := cfg.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{fs: cfg.FS, log: log, sealer: newSealer(cfg.FS.FSID()), cookies: newCookieCache(),
+		library: backend.NewPool()}
+	s.exports.Store(table)
+	s.newVerifier()
+	s.files = newOpenFiles(cfg.FS, log, s.newVerifier)
+	s.unwatch = cfg.FS.Watch(s.files)
+
+	rc := cfg.RPC
+	rc.Logger = log
+	rc.Programs = []rpc.Program{s.nfsProgram(), s.mountProgram()}
+	rc.Allow = func(a netip.Addr) bool { return s.exports.Load().allows(a) }
+	rc.Observe = s.stats.observe
+	s.rpc = rpc.NewServer(rc)
+
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.wait.Add(1)
+	go func() {
+		defer s.wait.Done()
+		s.files.run(ctx)
+	}()
+	return s, nil
+}
+
+// newVerifier tells clients to send again what they have not committed.
+func (s *Server) newVerifier() {
+	var b [8]byte
+	rand.Read(b[:])
+	s.verifier.Store(binary.BigEndian.Uint64(b[:]))
+}
+
+// Serve accepts connections from l until Shutdown, and then returns nil.
+func (s *Server) Serve(l net.Listener) error { return s.rpc.Serve(l) }
+
+// Shutdown lets the calls in flight finish, then flushes and closes every
+// file. If ctx ends first, connections are cut; files are flushed still.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.rpc.Shutdown(ctx)
+	s.shutdown.Do(func() {
+		s.stop()
+		s.wait.Wait()
+		s.unwatch()
+		s.files.sweep(true)
+		s.library.Close()
+	})
+	return err
+}
+
+// SetExports replaces the exports, at once for everyone: handles of exports
+// that are gone become stale.
+func (s *Server) SetExports(list []Export) error {
+	t, err := newExportTable(list)
+	if err != nil {
+		return err
+	}
+	s.exports.Store(t)
+	return nil
+}
+
+// Exports returns the exports.
+func (s *Server) Exports() []Export {
+	var list []Export
+	for _, x := range s.exports.Load().list {
+		list = append(list, x.Export)
+	}
+	return list
+}
+
+// Client describes a connected client.
+type Client struct {
+	rpc.ClientInfo
+	Mounts []string // paths that its address has mounted
+}
+
+// Clients lists the connections.
+func (s *Server) Clients() []Client {
+	var list []Client
+	for _, i := range s.rpc.Clients() {
+		list = append(list, Client{i, s.mounts.paths(i.Remote.Addr())})
+	}
+	return list
+}
+
+// OpenFiles returns how many files are held open between calls.
+func (s *Server) OpenFiles() int { return s.files.len() }
+
+// RefusedConns counts connections turned away.
+func (s *Server) RefusedConns() uint64 { return s.rpc.Refused() }
+
+// Stats returns the figures of every procedure that was called.
+func (s *Server) Stats() []ProcStats { return s.stats.snapshot() }
