@@ -90,6 +90,25 @@ func (g *ghostTable) take(parent Ino, name string) bool {
 	return !g.now().After(e.until)
 }
 
+// takeShown is take for a name as the POSIX doors show it.
+func (g *ghostTable) takeShown(parent Ino, p posixName) bool {
+	if p.file {
+		return false
+	}
+	if p.hash == nil {
+		return g.take(parent, p.stored)
+	}
+	g.mu.Lock()
+	name, ok := "", false
+	for k := range g.byKey {
+		if h := nameHash(k.name, true); k.parent == parent && string(h[:]) == string(p.hash) {
+			name, ok = k.name, true
+		}
+	}
+	g.mu.Unlock()
+	return ok && g.take(parent, name)
+}
+
 // is tells whether ino is a ghost.
 func (g *ghostTable) is(ino Ino) bool {
 	g.mu.Lock()

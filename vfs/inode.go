@@ -63,6 +63,8 @@ const (
 	flagLinks
 	// flagRefs: the content may have ref extents.
 	flagRefs
+	// flagACL: there may be POSIX ACLs among the extended attributes.
+	flagACL
 )
 
 // objectPart is what an S3 or REST PUT left, and POSIX files lack. A POSIX

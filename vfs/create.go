@@ -1,0 +1,276 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ogw/cluster"
+)
+
+// createAttempts bounds how often Create begins anew because the file that
+// it found was removed before it was opened.
+const createAttempts = 16
+
+// CreateOptions of Create.
+type CreateOptions struct {
+	Mode  uint32    // permissions, before the umask
+	Flags OpenFlags // of the file returned; OpenTrunc cuts an existing file
+	// Exclusive fails with ErrExist if the name exists.
+	Exclusive bool
+	// Verifier, with Exclusive: an existing file that was made with the same
+	// verifier and not changed since is success (RFC 1813 section 3.3.8).
+	Verifier *uint64
+	// NoOpen makes the file without opening it; the returned File is nil.
+	NoOpen bool
+	// SetAttr is applied to a file that is made (not to an existing one,
+	// except Size), within the same transaction.
+	SetAttr SetAttr
+}
+
+// Create makes a regular file, or opens an existing one unless Exclusive.
+// created tells which. ErrExist, ErrIsDir, ErrAccess, ErrInvalid for a name
+// that no entry can have, ErrNameTooLong.
+func (fs *FS) Create(ctx context.Context, cred *Cred, dir Ino, name string, o CreateOptions) (a Attr, f *File, created bool, err error) {
+	p, err := parseNewName(name)
+	if err != nil {
+		return Attr{}, nil, false, err
+	}
+	for range createAttempts {
+		a, created, err = fs.createOnce(ctx, cred, dir, p, &o)
+		if err != nil {
+			return Attr{}, nil, false, err
+		}
+		a, f, err = fs.openCreated(ctx, cred, a, created, &o)
+		if !errors.Is(err, ErrStale) {
+			break
+		}
+	}
+	if err != nil {
+		return Attr{}, nil, false, err
+	}
+	return a, f, created, nil
+}
+
+// createOnce is the transaction of Create.
+func (fs *FS) createOnce(ctx context.Context, cred *Cred, dir Ino, p posixName, o *CreateOptions) (a Attr, created bool, err error) {
+	err = fs.update(ctx, func(t cluster.Txn, op *op) error {
+		created = false
+		d, f, err := findIn(t, dir, p)
+		if err != nil {
+			return err
+		}
+		if err := checkAccess(t, cred, d, AccessExec); err != nil {
+			return err
+		}
+		var n *inode
+		if f.e != nil {
+			if n, err = existing(t, &f, o); err != nil {
+				return err
+			}
+			a, err = fs.attrOf(t, n)
+			return err
+		}
+		created = true
+		n, err = op.makeNode(t, cred, d, &f, ModeRegular|o.Mode&ModePermMask, func(n *inode) error {
+			if o.Verifier != nil && o.Exclusive {
+				n.verf = *o.Verifier
+				n.set(flagVerf, true)
+			}
+			return applyNew(n, cred, &o.SetAttr, op.nowNS)
+		})
+		if err != nil {
+			return err
+		}
+		a, err = fs.attrWith(n, nil)
+		return err
+	})
+	return a, created, err
+}
+
+// existing decides what Create does with an entry that is there already.
+func existing(r cluster.Reader, f *found, o *CreateOptions) (*inode, error) {
+	if o.Exclusive && o.Verifier == nil {
+		return nil, ErrExist
+	}
+	if f.e.dir {
+		if o.Exclusive {
+			return nil, ErrExist
+		}
+		return nil, ErrIsDir
+	}
+	n, err := getTarget(r, f.e)
+	if err != nil {
+		return nil, err
+	}
+	if o.Exclusive && (!n.has(flagVerf) || n.verf != *o.Verifier) || !n.isRegular() {
+		return nil, ErrExist
+	}
+	return n, nil
+}
+
+// openCreated opens what createOnce made or found. A file that it made is
+// open to its maker whatever its mode.
+func (fs *FS) openCreated(ctx context.Context, cred *Cred, a Attr, created bool, o *CreateOptions) (Attr, *File, error) {
+	if created {
+		cred = &Cred{Trusted: true}
+	} else if o.SetAttr.Size != nil && !o.Exclusive {
+		var err error
+		if a, err = fs.SetAttr(ctx, cred, a.Ino, SetAttr{Size: o.SetAttr.Size}); err != nil {
+			return a, nil, err
+		}
+	}
+	if o.NoOpen {
+		return a, nil, nil
+	}
+	f, err := fs.Open(ctx, cred, a.Ino, o.Flags)
+	if err == nil && !created && o.Flags&OpenTrunc != 0 {
+		a, err = f.Attr(ctx)
+		if err != nil {
+			f.Close(ctx)
+			return a, nil, err
+		}
+	}
+	return a, f, err
+}
+
+// parseNewName decodes a name that shall be made.
+func parseNewName(name string) (posixName, error) {
+	if name == "." || name == ".." {
+		return posixName{}, ErrExist
+	}
+	return parsePosixName(name)
+}
+
+// makeNode makes an inode and its entry in d, where f found none: owner,
+// mode and ACL by the rules of d. init may change the inode before it is
+// stored.
+func (o *op) makeNode(t cluster.Txn, cred *Cred, d *inode, f *found, mode uint32, init func(*inode) error) (*inode, error) {
+	if f.e != nil {
+		return nil, ErrExist
+	}
+	dir := mode&ModeTypeMask == ModeDirectory
+	switch {
+	case f.name.hash != nil && f.name.stored == "":
+		return nil, fmt.Errorf("%w: the name is a hash that stands for nothing", ErrInvalid)
+	case f.name.file && dir, f.name.stored == "" && !dir:
+		return nil, fmt.Errorf("%w: no such kind of file can have this name", ErrInvalid)
+	}
+	if err := checkAccess(t, cred, d, AccessWrite|AccessExec); err != nil {
+		return nil, err
+	}
+	id, err := o.newID()
+	if err != nil {
+		return nil, err
+	}
+	n := o.newInode(id, mode, cred)
+	n.parent, n.name = d.ino, f.name.stored
+	inheritGroup(cred, d, n)
+	inherited, err := inheritACL(t, d, n)
+	if err != nil {
+		return nil, err
+	}
+	if !inherited && cred != nil && !n.isSymlink() {
+		n.mode &^= cred.Umask & 0o777
+	}
+	if init != nil {
+		if err := init(n); err != nil {
+			return nil, err
+		}
+	}
+	if err := putInode(t, n); err != nil {
+		return nil, err
+	}
+	e := &dentry{name: n.name, dir: dir, ino: n.ino, mode: n.mode & ModeTypeMask}
+	return n, o.addEntryBeside(t, d.ino, e, f.dir != nil || f.file != nil)
+}
+
+// inheritGroup applies the setgid bit of d to what is made in it.
+func inheritGroup(cred *Cred, d, n *inode) {
+	if d.mode&ModeSetGID == 0 {
+		return
+	}
+	n.gid = d.gid
+	const setgidExec = ModeSetGID | 0o010
+	switch {
+	case n.isDir():
+		n.mode |= ModeSetGID
+	case n.mode&setgidExec == setgidExec && !cred.rooted() && !cred.inGroup(n.gid):
+		n.mode &^= ModeSetGID
+	}
+}
+
+// make is the whole of Mkdir, Mknod and Symlink.
+func (fs *FS) make(ctx context.Context, cred *Cred, dir Ino, name string, mode uint32, init func(*inode) error) (a Attr, err error) {
+	p, err := parseNewName(name)
+	if err != nil {
+		return Attr{}, err
+	}
+	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
+		d, f, err := findIn(t, dir, p)
+		if err != nil {
+			return err
+		}
+		if err := checkAccess(t, cred, d, AccessExec); err != nil {
+			return err
+		}
+		n, err := o.makeNode(t, cred, d, &f, mode, init)
+		if err != nil {
+			return err
+		}
+		a, err = fs.attrWith(n, nil)
+		return err
+	})
+	return a, err
+}
+
+// Mkdir makes a directory. At the top, with a legal bucket name, that makes a
+// bucket, owned by cred. mode may hold the sticky and setgid bits.
+func (fs *FS) Mkdir(ctx context.Context, cred *Cred, dir Ino, name string, mode uint32) (Attr, error) {
+	return fs.make(ctx, cred, dir, name, ModeDirectory|mode&ModePermMask, func(n *inode) error {
+		n.set(flagExplicit, true)
+		return nil
+	})
+}
+
+// Mknod makes a special file, or a regular one; mode holds the type. Devices
+// are for the superuser (ErrPerm).
+func (fs *FS) Mknod(ctx context.Context, cred *Cred, dir Ino, name string, mode, rdev uint32) (Attr, error) {
+	switch mode & ModeTypeMask {
+	case 0:
+		mode |= ModeRegular
+	case ModeRegular, ModeFIFO, ModeSocket:
+	case ModeChar, ModeBlock:
+		if !cred.rooted() {
+			return Attr{}, ErrPerm
+		}
+	case ModeDirectory:
+		return Attr{}, ErrPerm
+	default:
+		return Attr{}, ErrInvalid
+	}
+	return fs.make(ctx, cred, dir, name, mode&(ModeTypeMask|ModePermMask), func(n *inode) error {
+		if t := n.mode & ModeTypeMask; t == ModeChar || t == ModeBlock {
+			n.rdev = rdev
+		}
+		return nil
+	})
+}
+
+// Symlink makes a symbolic link. ErrNotExist for an empty target,
+// ErrNameTooLong for one over MaxSymlinkBytes.
+func (fs *FS) Symlink(ctx context.Context, cred *Cred, dir Ino, name, target string) (Attr, error) {
+	switch {
+	case target == "":
+		return Attr{}, ErrNotExist
+	case len(target) > MaxSymlinkBytes:
+		return Attr{}, ErrNameTooLong
+	case strings.IndexByte(target, 0) >= 0:
+		return Attr{}, ErrInvalid
+	}
+	return fs.make(ctx, cred, dir, name, ModeSymlink|0o777, func(n *inode) error {
+		n.target = target
+		return nil
+	})
+}

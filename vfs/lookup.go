@@ -1,0 +1,219 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ogw/cluster"
+)
+
+// found is what a POSIX name stands for in a directory.
+type found struct {
+	name posixName
+	dir  *dentry // the directory of that stored name
+	file *dentry // the other entry of that stored name
+	e    *dentry // the one of them that is meant; nil: no such entry
+}
+
+// findIn reads directory dir and what p stands for in it, in one round trip.
+// ErrStale, ErrNotDir.
+func findIn(r cluster.Reader, dir Ino, p posixName) (*inode, found, error) {
+	f := found{name: p}
+	var hashedDir bool
+	if p.hash != nil {
+		b, err := r.Get(longNameKey(dir, p.hash))
+		if err != nil {
+			return nil, f, err
+		}
+		if b == nil {
+			d, err := getDir(r, dir)
+			return d, f, err
+		}
+		e, err := decodeLongName(b)
+		if err != nil {
+			return nil, f, err
+		}
+		f.name.stored, hashedDir = e.name, e.dir
+		f.name.file = !e.dir
+	}
+	stored := f.name.stored
+	vs, err := r.GetMany([][]byte{inodeKey(dir), fileEntryKey(dir, stored), dirEntryKey(dir, stored)})
+	if err != nil {
+		return nil, f, err
+	}
+	if vs[0] == nil {
+		return nil, f, ErrStale
+	}
+	d, err := decodeInode(dir, vs[0])
+	if err != nil {
+		return nil, f, err
+	}
+	if !d.isDir() {
+		return nil, f, ErrNotDir
+	}
+	if err := f.decode(vs[1], vs[2]); err != nil {
+		return nil, f, err
+	}
+	switch {
+	case f.name.file:
+		// The form of a shadowed file stands for the file also when the
+		// directory is gone: `rm -r` may have removed it a moment ago.
+		f.e = f.file
+	case f.dir != nil || hashedDir:
+		f.e = f.dir
+	default:
+		f.e = f.file
+	}
+	return d, f, nil
+}
+
+func (f *found) decode(file, dir []byte) error {
+	if file != nil {
+		e, err := decodeDentry([]byte(f.name.stored), file)
+		if err != nil {
+			return err
+		}
+		f.file = &e
+	}
+	if dir != nil {
+		e, err := decodeDentry([]byte(f.name.stored+"/"), dir)
+		if err != nil {
+			return err
+		}
+		f.dir = &e
+	}
+	return nil
+}
+
+// decodeLongName decodes the value of key 'h': a stored name, with a slash
+// behind a directory's.
+func decodeLongName(b []byte) (dentry, error) {
+	n := len(b)
+	switch {
+	case n == 0:
+		return dentry{}, fmt.Errorf("%w: empty long name", ErrCorrupt)
+	case b[n-1] == '/':
+		return dentry{name: string(b[:n-1]), dir: true}, nil
+	}
+	return dentry{name: string(b)}, nil
+}
+
+// getDir reads the inode of a directory. ErrStale, ErrNotDir.
+func getDir(r cluster.Reader, dir Ino) (*inode, error) {
+	d, err := getInode(r, dir)
+	if err != nil {
+		return nil, err
+	}
+	if !d.isDir() {
+		return nil, ErrNotDir
+	}
+	return d, nil
+}
+
+// getTarget reads the inode of an entry, which must exist.
+func getTarget(r cluster.Reader, e *dentry) (*inode, error) {
+	n, err := getInode(r, e.ino)
+	if errors.Is(err, ErrStale) {
+		return nil, fmt.Errorf("%w: entry %q has no inode %d", ErrCorrupt, e.name, e.ino)
+	}
+	return n, err
+}
+
+// Lookup returns the attributes of the entry that the POSIX doors show as
+// name; "." and ".." work. ErrNotExist, ErrNotDir, ErrAccess, ErrNameTooLong.
+func (fs *FS) Lookup(ctx context.Context, cred *Cred, dir Ino, name string) (a Attr, err error) {
+	if name == "." || name == ".." {
+		return fs.lookupDots(ctx, cred, dir, name == "..")
+	}
+	p, err := parsePosixName(name)
+	if err != nil {
+		return Attr{}, lookupErr(err)
+	}
+	err = fs.view(ctx, func(r cluster.Reader) error {
+		d, f, err := findIn(r, dir, p)
+		if err != nil {
+			return err
+		}
+		if err := checkAccess(r, cred, d, AccessExec); err != nil {
+			return err
+		}
+		if f.e == nil {
+			return ErrNotExist
+		}
+		n, dirTime, err := getInodeAndTime(r, f.e.ino, f.e.dir)
+		if err != nil {
+			return err
+		}
+		if n == nil {
+			return fmt.Errorf("%w: entry %q has no inode %d", ErrCorrupt, f.e.name, f.e.ino)
+		}
+		a, err = fs.attrWith(n, dirTime)
+		return err
+	})
+	return a, err
+}
+
+func (fs *FS) lookupDots(ctx context.Context, cred *Cred, dir Ino, up bool) (a Attr, err error) {
+	err = fs.view(ctx, func(r cluster.Reader) error {
+		n, err := getDir(r, dir)
+		if err != nil {
+			return err
+		}
+		if err := checkAccess(r, cred, n, AccessExec); err != nil {
+			return err
+		}
+		if up {
+			if n, err = getDir(r, n.parent); err != nil {
+				return err
+			}
+		}
+		a, err = fs.attrOf(r, n)
+		return err
+	})
+	return a, err
+}
+
+// lookupErr turns the error of a name that cannot be into that of one that
+// is not there.
+func lookupErr(err error) error {
+	if errors.Is(err, ErrInvalid) {
+		return ErrNotExist
+	}
+	return err
+}
+
+// getInodeAndTime reads an inode, and with dir the value of its key 't', in
+// one round trip; a nil inode if there is none.
+func getInodeAndTime(r cluster.Reader, ino Ino, dir bool) (*inode, []byte, error) {
+	if !dir {
+		b, err := r.Get(inodeKey(ino))
+		if err != nil || b == nil {
+			return nil, nil, err
+		}
+		n, err := decodeInode(ino, b)
+		return n, nil, err
+	}
+	vs, err := r.GetMany([][]byte{inodeKey(ino), dirTimeKey(ino)})
+	if err != nil || vs[0] == nil {
+		return nil, nil, err
+	}
+	n, err := decodeInode(ino, vs[0])
+	return n, vs[1], err
+}
+
+// Readlink returns the target of a symbolic link. ErrInvalid for anything else.
+func (fs *FS) Readlink(ctx context.Context, ino Ino) (target string, err error) {
+	err = fs.view(ctx, func(r cluster.Reader) error {
+		n, err := getInode(r, ino)
+		if err != nil {
+			return err
+		}
+		if !n.isSymlink() {
+			return ErrInvalid
+		}
+		target = n.target
+		return nil
+	})
+	return target, err
+}

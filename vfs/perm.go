@@ -1,0 +1,81 @@
+package vfs
+
+import (
+	"slices"
+
+	"ogw/cluster"
+)
+
+// rooted tells whether cred passes permission checks: the superuser, or a
+// caller that checked already.
+func (c *Cred) rooted() bool { return c == nil || c.UID == 0 || c.Trusted }
+
+// unchecked tells whether nothing at all is to be checked.
+func (c *Cred) unchecked() bool { return c != nil && c.Trusted }
+
+func (c *Cred) inGroup(gid uint32) bool {
+	return c == nil || c.GID == gid || slices.Contains(c.Groups, gid)
+}
+
+// owns tells whether cred may do what only the owner of n may.
+func (c *Cred) owns(n *inode) bool { return c.rooted() || c.UID == n.uid }
+
+// checkAccess returns ErrAccess unless cred has all rights of mask on n. The
+// superuser may read and write everything, and execute what anybody may.
+func checkAccess(r cluster.Reader, cred *Cred, n *inode, mask uint32) error {
+	if cred.unchecked() || mask == 0 {
+		return nil
+	}
+	if cred.rooted() {
+		if mask&AccessExec != 0 && !n.isDir() && n.mode&0o111 == 0 {
+			return ErrAccess
+		}
+		return nil
+	}
+	granted, err := rights(r, cred, n, mask)
+	if err != nil {
+		return err
+	}
+	if mask&^granted != 0 {
+		return ErrAccess
+	}
+	return nil
+}
+
+// rights returns what n's mode and access ACL grant to cred, of what mask
+// asks for.
+func rights(r cluster.Reader, cred *Cred, n *inode, mask uint32) (uint32, error) {
+	switch {
+	case cred.UID == n.uid:
+		return n.mode >> 6 & 7, nil
+	case n.has(flagACL):
+		a, err := getACL(r, n.ino, xattrAccessACL)
+		if err != nil {
+			return 0, err
+		}
+		if a != nil {
+			return a.rights(cred, n, mask), nil
+		}
+	}
+	if cred.inGroup(n.gid) {
+		return n.mode >> 3 & 7, nil
+	}
+	return n.mode & 7, nil
+}
+
+// checkSticky returns ErrPerm if the sticky bit of d keeps cred from
+// removing or renaming n.
+func checkSticky(cred *Cred, d, n *inode) error {
+	if d.mode&ModeSticky == 0 || cred.owns(n) || cred.owns(d) {
+		return nil
+	}
+	return ErrPerm
+}
+
+// checkRemove is what removing or renaming the entry of n in d needs.
+func checkRemove(r cluster.Reader, cred *Cred, d, n *inode) error {
+	if err := checkAccess(r, cred, d, AccessWrite|AccessExec); err != nil {
+		return err
+	}
+	return checkSticky(cred, d, n)
+}

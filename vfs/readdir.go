@@ -1,0 +1,175 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"ogw/cluster"
+)
+
+const (
+	// firstPage of a directory is what one small reply holds; each further
+	// page doubles up to maxPage, which bounds the memory of a listing at
+	// about a megabyte and the time of one snapshot at a few milliseconds.
+	firstPage = 128
+	maxPage   = 2048
+)
+
+// ReadDir calls fn for the entries of dir behind position after ("" for the
+// start), without "." and "..", until fn returns an error (cluster.ErrStop:
+// without one). fn may call back into the FS. Entries that exist throughout
+// are shown exactly once, whatever comes and goes meanwhile.
+func (fs *FS) ReadDir(ctx context.Context, cred *Cred, dir Ino, after string, attrs bool, fn func(DirEntry) error) error {
+	for limit := firstPage; ; limit = min(2*limit, maxPage) {
+		page, err := fs.readPage(ctx, cred, dir, after, limit, attrs)
+		if errors.Is(err, ErrStale) && fs.ghosts.is(dir) {
+			return nil // removed while being read
+		}
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			if err := fn(page[i]); err != nil {
+				if errors.Is(err, cluster.ErrStop) {
+					return nil
+				}
+				return err
+			}
+		}
+		if len(page) < limit {
+			return nil
+		}
+		after = page[len(page)-1].Pos
+		cred = &Cred{Trusted: true} // checked with the first page
+	}
+}
+
+// readPage reads up to limit entries behind after from one snapshot.
+func (fs *FS) readPage(ctx context.Context, cred *Cred, dir Ino, after string, limit int, attrs bool) (page []DirEntry, err error) {
+	err = fs.view(ctx, func(r cluster.Reader) error {
+		page = nil
+		d, err := getDir(r, dir)
+		if err != nil {
+			return err
+		}
+		if err := checkAccess(r, cred, d, AccessRead); err != nil {
+			return err
+		}
+		entries, err := scanEntries(r, dir, after, limit)
+		if err != nil {
+			return err
+		}
+		page = make([]DirEntry, len(entries))
+		shadowed, err := findShadowed(r, d, entries)
+		if err != nil {
+			return err
+		}
+		for i := range entries {
+			e := &entries[i]
+			page[i] = DirEntry{Name: shownName(e.name, e.dir, shadowed[i]), Ino: e.ino, Mode: e.mode, Pos: e.s3name()}
+		}
+		if attrs {
+			return fs.fillAttrs(r, page)
+		}
+		return nil
+	})
+	return page, err
+}
+
+// scanEntries reads up to limit dentries of dir behind position after.
+func scanEntries(r cluster.Reader, dir Ino, after string, limit int) ([]dentry, error) {
+	prefix := dentryPrefix(dir)
+	start := prefix
+	if after != "" {
+		start = append(append(dentryPrefix(dir), after...), 0)
+	}
+	var list []dentry
+	o := cluster.ScanOptions{Limit: limit}
+	err := r.Scan(start, cluster.PrefixEnd(prefix), o, func(k, v []byte) error {
+		e, err := decodeDentry(k[len(prefix):], v)
+		list = append(list, e)
+		return err
+	})
+	return list, err
+}
+
+// findShadowed tells which entries are files beside a directory of the same
+// name. Only directories that ever held such a pair pay for it.
+func findShadowed(r cluster.Reader, d *inode, entries []dentry) ([]bool, error) {
+	shadowed := make([]bool, len(entries))
+	if !d.has(flagShadows) {
+		return shadowed, nil
+	}
+	var keys [][]byte
+	var places []int
+	for i := range entries {
+		if !entries[i].dir {
+			keys = append(keys, dirEntryKey(d.ino, entries[i].name))
+			places = append(places, i)
+		}
+	}
+	vs, err := r.GetMany(keys)
+	if err != nil {
+		return nil, err
+	}
+	for k, i := range places {
+		shadowed[i] = vs[k] != nil
+	}
+	return shadowed, nil
+}
+
+// fillAttrs reads the attributes of all entries of a page in one round trip.
+func (fs *FS) fillAttrs(r cluster.Reader, page []DirEntry) error {
+	order := make([]int, len(page))
+	var dirs []int
+	for i := range page {
+		order[i] = i
+		if page[i].Mode == ModeDirectory {
+			dirs = append(dirs, i)
+		}
+	}
+	byIno := func(a, b int) int { return compareIno(page[a].Ino, page[b].Ino) }
+	slices.SortFunc(order, byIno)
+	slices.SortFunc(dirs, byIno)
+	keys := make([][]byte, 0, len(order)+len(dirs))
+	for _, i := range order {
+		keys = append(keys, inodeKey(page[i].Ino))
+	}
+	for _, i := range dirs {
+		keys = append(keys, dirTimeKey(page[i].Ino))
+	}
+	vs, err := r.GetMany(keys)
+	if err != nil {
+		return err
+	}
+	times := make(map[Ino][]byte, len(dirs))
+	for k, i := range dirs {
+		times[page[i].Ino] = vs[len(order)+k]
+	}
+	for k, i := range order {
+		if vs[k] == nil {
+			continue
+		}
+		n, err := decodeInode(page[i].Ino, vs[k])
+		if err != nil {
+			return err
+		}
+		a, err := fs.attrWith(n, times[n.ino])
+		if err != nil {
+			return err
+		}
+		page[i].Attr = &a
+	}
+	return nil
+}
+
+func compareIno(a, b Ino) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,188 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+
+	"ogw/cluster"
+)
+
+// Unlink removes an entry that is not a directory. ErrIsDir, ErrNotExist,
+// ErrAccess, ErrPerm (sticky directory).
+func (fs *FS) Unlink(ctx context.Context, cred *Cred, dir Ino, name string) error {
+	if name == "." || name == ".." {
+		return ErrIsDir
+	}
+	p, err := parsePosixName(name)
+	if err != nil {
+		return lookupErr(err)
+	}
+	return fs.update(ctx, func(t cluster.Txn, o *op) error {
+		d, n, e, err := findToRemove(t, cred, dir, p)
+		if err != nil {
+			return err
+		}
+		if e.dir {
+			return ErrIsDir
+		}
+		if err := o.deleteEntry(t, dir, e); err != nil {
+			return err
+		}
+		if err := o.dropLink(t, n, dir, e.name); err != nil {
+			return err
+		}
+		return o.settle(t, d, e.key(dir))
+	})
+}
+
+// Rmdir removes an empty directory. ErrNotEmpty, ErrNotDir, ErrNotExist,
+// ErrAccess, ErrPerm (sticky directory), ErrInvalid for ".".
+//
+// An implied directory vanishes with its last entry. Whoever removed that
+// entry may remove the directory, too, as `rm -r` does: that is no error for
+// a short time.
+func (fs *FS) Rmdir(ctx context.Context, cred *Cred, dir Ino, name string) error {
+	switch name {
+	case ".":
+		return ErrInvalid
+	case "..":
+		return ErrNotEmpty
+	}
+	p, err := parsePosixName(name)
+	if err != nil {
+		return lookupErr(err)
+	}
+	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
+		d, n, e, err := findToRemove(t, cred, dir, p)
+		if err != nil {
+			return err
+		}
+		if !e.dir {
+			return ErrNotDir
+		}
+		empty, err := isEmpty(t, n.ino)
+		if err != nil {
+			return err
+		}
+		if !empty {
+			return ErrNotEmpty
+		}
+		if err := o.dropDir(t, n); err != nil {
+			return err
+		}
+		if err := o.deleteEntry(t, dir, e); err != nil {
+			return err
+		}
+		return o.settle(t, d, e.key(dir))
+	})
+	if (errors.Is(err, ErrNotExist) || errors.Is(err, ErrStale)) && fs.ghosts.takeShown(dir, p) {
+		return nil
+	}
+	return err
+}
+
+// findToRemove reads dir and the entry that p stands for, and checks that
+// cred may remove it.
+func findToRemove(t cluster.Txn, cred *Cred, dir Ino, p posixName) (d, n *inode, e *dentry, err error) {
+	d, f, err := findIn(t, dir, p)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err := checkAccess(t, cred, d, AccessExec); err != nil {
+		return nil, nil, nil, err
+	}
+	if f.e == nil {
+		return nil, nil, nil, ErrNotExist
+	}
+	if n, err = getTarget(t, f.e); err != nil {
+		return nil, nil, nil, err
+	}
+	return d, n, f.e, checkRemove(t, cred, d, n)
+}
+
+// Link makes a hard link to anything but a directory. ErrPerm for a
+// directory, ErrTooManyLinks, ErrExist, ErrAccess. A file without a name
+// (OpenTemp) gets its first one.
+func (fs *FS) Link(ctx context.Context, cred *Cred, ino, dir Ino, name string) (a Attr, err error) {
+	p, err := parseNewName(name)
+	if err != nil {
+		return Attr{}, err
+	}
+	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
+		d, f, err := findIn(t, dir, p)
+		if err != nil {
+			return err
+		}
+		if err := checkAccess(t, cred, d, AccessExec); err != nil {
+			return err
+		}
+		if err := checkNewFile(&f); err != nil {
+			return err
+		}
+		if err := checkAccess(t, cred, d, AccessWrite|AccessExec); err != nil {
+			return err
+		}
+		n, err := getInode(t, ino)
+		if err != nil {
+			return err
+		}
+		if n.isDir() {
+			return ErrPerm
+		}
+		if err := o.addLink(t, n, d, &f); err != nil {
+			return err
+		}
+		a, err = fs.attrWith(n, nil)
+		return err
+	})
+	return a, err
+}
+
+// checkNewFile checks that an entry other than a directory can be made where
+// f found none.
+func checkNewFile(f *found) error {
+	switch {
+	case f.e != nil:
+		return ErrExist
+	case f.name.stored == "":
+		return ErrInvalid
+	}
+	return nil
+}
+
+// addLink makes the entry that f names in d for n, and stores n.
+func (o *op) addLink(t cluster.Txn, n, d *inode, f *found) error {
+	switch {
+	case n.nlink >= MaxLinks:
+		return ErrTooManyLinks
+	case n.nlink == 0:
+		b, err := t.Get(orphanKey(n.ino))
+		if err != nil {
+			return err
+		}
+		if b == nil {
+			return ErrNotExist
+		}
+		if err := t.Delete(orphanKey(n.ino)); err != nil {
+			return err
+		}
+	case !n.has(flagLinks):
+		if err := t.Set(linkKey(n.ino, n.parent, n.name), []byte{}); err != nil {
+			return err
+		}
+		n.set(flagLinks, true)
+	}
+	n.nlink++
+	n.parent, n.name, n.ctimeNS = d.ino, f.name.stored, o.nowNS
+	if n.has(flagLinks) {
+		if err := t.Set(linkKey(n.ino, n.parent, n.name), []byte{}); err != nil {
+			return err
+		}
+	}
+	if err := putInode(t, n); err != nil {
+		return err
+	}
+	o.inodeChanged(n.ino, false)
+	e := &dentry{name: n.name, ino: n.ino, mode: n.mode & ModeTypeMask}
+	return o.addEntryBeside(t, d.ino, e, f.dir != nil)
+}
