@@ -38,9 +38,7 @@ func (fs *FS) attrWith(n *inode, dirTime []byte) (Attr, error) {
 	case n.isSymlink():
 		a.Size = int64(len(n.target))
 	case n.isRegular():
-		if f, ok := any(fs.opens.get(n.ino)).(interface{ overlay(*Attr) }); ok {
-			f.overlay(&a)
-		}
+		fs.overlayAttr(&a)
 	}
 	return a, nil
 }

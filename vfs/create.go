@@ -113,9 +113,7 @@ func existing(r cluster.Reader, f *found, o *CreateOptions) (*inode, error) {
 // openCreated opens what createOnce made or found. A file that it made is
 // open to its maker whatever its mode.
 func (fs *FS) openCreated(ctx context.Context, cred *Cred, a Attr, created bool, o *CreateOptions) (Attr, *File, error) {
-	if created {
-		cred = &Cred{Trusted: true}
-	} else if o.SetAttr.Size != nil && !o.Exclusive {
+	if !created && o.SetAttr.Size != nil && !o.Exclusive {
 		var err error
 		if a, err = fs.SetAttr(ctx, cred, a.Ino, SetAttr{Size: o.SetAttr.Size}); err != nil {
 			return a, nil, err
@@ -124,8 +122,12 @@ func (fs *FS) openCreated(ctx context.Context, cred *Cred, a Attr, created bool,
 	if o.NoOpen {
 		return a, nil, nil
 	}
+	if created {
+		f, err := fs.openInode(ctx, a.Ino, o.Flags)
+		return a, f, err
+	}
 	f, err := fs.Open(ctx, cred, a.Ino, o.Flags)
-	if err == nil && !created && o.Flags&OpenTrunc != 0 {
+	if err == nil && o.Flags&OpenTrunc != 0 {
 		a, err = f.Attr(ctx)
 		if err != nil {
 			f.Close(ctx)
@@ -174,8 +176,14 @@ func (o *op) makeNode(t cluster.Txn, cred *Cred, d *inode, f *found, mode uint32
 	if !inherited && cred != nil && !n.isSymlink() {
 		n.mode &^= cred.Umask & 0o777
 	}
+	mode = n.mode
 	if init != nil {
 		if err := init(n); err != nil {
+			return nil, err
+		}
+	}
+	if n.mode != mode {
+		if err := chmodACL(t, n); err != nil {
 			return nil, err
 		}
 	}

@@ -71,8 +71,12 @@ func (fs *FS) openSuper(ctx context.Context) error {
 // putDirTime records a change of a directory's entries. It is written
 // blindly, so that many may create in one directory at the same time.
 func putDirTime(t cluster.Txn, dir Ino, mtimeNS, ctimeNS int64) error {
+	return t.Set(dirTimeKey(dir), encodeDirTime(mtimeNS, ctimeNS))
+}
+
+func encodeDirTime(mtimeNS, ctimeNS int64) []byte {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, 16), uint64(mtimeNS))
-	return t.Set(dirTimeKey(dir), binary.BigEndian.AppendUint64(b, uint64(ctimeNS)))
+	return binary.BigEndian.AppendUint64(b, uint64(ctimeNS))
 }
 
 // getDirTime returns the times of a directory's entries.

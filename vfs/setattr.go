@@ -1,0 +1,242 @@
+package vfs
+
+import (
+	"context"
+
+	"ogw/cluster"
+)
+
+// GetAttr returns the attributes of ino, unflushed writes of this process
+// included. ErrStale if it is gone.
+func (fs *FS) GetAttr(ctx context.Context, ino Ino) (a Attr, err error) {
+	err = fs.view(ctx, func(r cluster.Reader) error {
+		n, dirTime, err := getInodeAndTime(r, ino, true)
+		if err != nil {
+			return err
+		}
+		if n == nil {
+			return ErrStale
+		}
+		a, err = fs.attrWith(n, dirTime)
+		return err
+	})
+	return a, err
+}
+
+// Access checks cred's rights on ino, ACLs included; ErrAccess.
+func (fs *FS) Access(ctx context.Context, cred *Cred, ino Ino, mask uint32) error {
+	return fs.view(ctx, func(r cluster.Reader) error {
+		n, err := getInode(r, ino)
+		if err != nil {
+			return err
+		}
+		return checkAccess(r, cred, n, mask)
+	})
+}
+
+// touches tells whether anything but the guard is asked for.
+func (s *SetAttr) touches() bool {
+	return s.Mode != nil || s.UID != nil || s.GID != nil || s.Size != nil || s.timesSet()
+}
+
+func (s *SetAttr) timesSet() bool {
+	return s.AtimeNS != nil || s.MtimeNS != nil || s.AtimeNow || s.MtimeNow
+}
+
+// SetAttr changes attributes (chmod, chown, truncate, utimensat) and returns
+// the new ones. ErrPerm for what only the owner or the superuser may,
+// ErrAccess, ErrIsDir and ErrInvalid for the size of what is no regular
+// file, ErrConflict if the guard differs.
+func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a Attr, err error) {
+	if set.Size != nil && *set.Size < 0 {
+		return Attr{}, ErrInvalid
+	}
+	if set.Size != nil || set.timesSet() {
+		// What was written before must not come after, with other times.
+		if err := fs.settle(ctx, ino); err != nil {
+			return Attr{}, err
+		}
+	}
+	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
+		n, dirTime, err := getInodeAndTime(t, ino, true)
+		if err != nil {
+			return err
+		}
+		if n == nil {
+			return ErrStale
+		}
+		if set.GuardCtimeNS != nil {
+			if a, err = fs.attrWith(n, dirTime); err != nil {
+				return err
+			}
+			if a.CtimeNS != *set.GuardCtimeNS {
+				return ErrConflict
+			}
+		}
+		if set.touches() {
+			if dirTime, err = o.setAttr(t, cred, n, dirTime, &set); err != nil {
+				return err
+			}
+		}
+		a, err = fs.attrWith(n, dirTime)
+		return err
+	})
+	return a, err
+}
+
+// setAttr checks and applies set to n and stores it. It returns the new
+// value of key 't'.
+func (o *op) setAttr(t cluster.Txn, cred *Cred, n *inode, dirTime []byte, set *SetAttr) ([]byte, error) {
+	if err := checkSetAttr(t, cred, n, set); err != nil {
+		return nil, err
+	}
+	mode := n.mode
+	n.ctimeNS = o.nowNS
+	if set.Size != nil {
+		id, err := o.newID()
+		if err != nil {
+			return nil, err
+		}
+		if err := o.truncate(t, n, *set.Size, ContentID(id)); err != nil {
+			return nil, err
+		}
+		n.mtimeNS = o.nowNS
+	}
+	applyOwner(n, cred, set)
+	applyMode(n, cred, set)
+	var err error
+	if n.mode&0o777 != mode&0o777 {
+		if err := chmodACL(t, n); err != nil {
+			return nil, err
+		}
+	}
+	if (set.Size != nil || set.UID != nil || set.GID != nil) && n.has(flagXattrs) && !n.isDir() && !set.KeepSetID {
+		if err := t.Delete(xattrKey(n.ino, xattrCapability)); err != nil {
+			return nil, err
+		}
+	}
+	if dirTime, err = o.applyTimes(t, n, dirTime, set); err != nil {
+		return nil, err
+	}
+	n.set(flagVerf, false)
+	o.inodeChanged(n.ino, set.Size != nil)
+	return dirTime, putInode(t, n)
+}
+
+// checkSetAttr checks cred's right to make the change set to n.
+func checkSetAttr(r cluster.Reader, cred *Cred, n *inode, set *SetAttr) error {
+	if set.Size != nil {
+		switch {
+		case n.isDir():
+			return ErrIsDir
+		case !n.isRegular():
+			return ErrInvalid
+		}
+		if err := checkAccess(r, cred, n, AccessWrite); err != nil {
+			return err
+		}
+	}
+	if cred.rooted() {
+		return nil
+	}
+	owner := cred.UID == n.uid
+	if set.Mode != nil && !owner || set.UID != nil && (*set.UID != n.uid || !owner) {
+		return ErrPerm
+	}
+	if set.GID != nil && (!owner || *set.GID != n.gid && !cred.inGroup(*set.GID)) {
+		return ErrPerm
+	}
+	if !set.timesSet() || owner {
+		return nil
+	}
+	if set.AtimeNS != nil || set.MtimeNS != nil || set.AtimeNow != set.MtimeNow {
+		return ErrPerm
+	}
+	return checkAccess(r, cred, n, AccessWrite)
+}
+
+// applyOwner changes owner and group. That clears setuid and setgid bits of
+// programs, as does a change of size by anyone but the superuser.
+func applyOwner(n *inode, cred *Cred, set *SetAttr) {
+	chown := set.UID != nil || set.GID != nil
+	if set.UID != nil {
+		n.uid = *set.UID
+	}
+	if set.GID != nil {
+		n.gid = *set.GID
+	}
+	superuser := cred == nil || cred.UID == 0
+	if !set.KeepSetID && n.isRegular() && (chown || set.Size != nil && !superuser) {
+		clearSetID(n)
+	}
+}
+
+// clearSetID drops the bits that would run a changed program with the rights
+// of its owner. setgid without group execution is no such bit.
+func clearSetID(n *inode) {
+	n.mode &^= ModeSetUID
+	if n.mode&0o010 != 0 {
+		n.mode &^= ModeSetGID
+	}
+}
+
+// applyMode changes permissions. The setgid bit is for members of the group.
+func applyMode(n *inode, cred *Cred, set *SetAttr) {
+	if set.Mode == nil || n.isSymlink() {
+		return
+	}
+	mode := *set.Mode & ModePermMask
+	if !cred.rooted() && !cred.inGroup(n.gid) {
+		mode &^= ModeSetGID
+	}
+	n.mode = n.mode&ModeTypeMask | mode
+}
+
+// applyTimes changes access and modification time; the latter is under key
+// 't' for a directory.
+func (o *op) applyTimes(t cluster.Txn, n *inode, dirTime []byte, set *SetAttr) ([]byte, error) {
+	n.atimeNS = pickTime(n.atimeNS, o.nowNS, set.AtimeNS, set.AtimeNow)
+	if !n.isDir() {
+		n.mtimeNS = pickTime(n.mtimeNS, o.nowNS, set.MtimeNS, set.MtimeNow)
+		return nil, nil
+	}
+	if set.MtimeNS == nil && !set.MtimeNow {
+		return dirTime, nil
+	}
+	dirTime = encodeDirTime(pickTime(0, o.nowNS, set.MtimeNS, set.MtimeNow), o.nowNS)
+	return dirTime, t.Set(dirTimeKey(n.ino), dirTime)
+}
+
+func pickTime(old, now int64, chosen *int64, useNow bool) int64 {
+	switch {
+	case useNow:
+		return now
+	case chosen != nil:
+		return *chosen
+	}
+	return old
+}
+
+// applyNew applies set to an inode that cred makes. A size is a hole.
+func applyNew(n *inode, cred *Cred, set *SetAttr, nowNS int64) error {
+	if set.Size != nil {
+		if *set.Size < 0 {
+			return ErrInvalid
+		}
+		n.size = *set.Size
+	}
+	if !cred.rooted() && (set.UID != nil && *set.UID != n.uid ||
+		set.GID != nil && *set.GID != n.gid && !cred.inGroup(*set.GID)) {
+		return ErrPerm
+	}
+	if set.UID != nil {
+		n.uid = *set.UID
+	}
+	if set.GID != nil {
+		n.gid = *set.GID
+	}
+	applyMode(n, cred, set)
+	n.atimeNS = pickTime(n.atimeNS, nowNS, set.AtimeNS, set.AtimeNow)
+	n.mtimeNS = pickTime(n.mtimeNS, nowNS, set.MtimeNS, set.MtimeNow)
+	return nil
+}
