@@ -235,15 +235,12 @@ func isEmpty(r cluster.Reader, dir Ino) (bool, error) {
 // dropDir removes the inode of an empty directory and what hangs on it; the
 // entry is the caller's.
 func (o *op) dropDir(t cluster.Txn, d *inode) error {
-	if err := t.Delete(dirTimeKey(d.ino)); err != nil {
-		return err
-	}
 	if d.parent == RootIno {
 		if err := t.Delete(bucketKey(d.ino)); err != nil {
 			return err
 		}
 	}
-	return o.dropInode(t, d)
+	return o.deleteInode(t, d)
 }
 
 // dropLink takes one link, dir/name, off inode n: at the last one the inode,
@@ -268,12 +265,12 @@ func (o *op) dropLink(t cluster.Txn, n *inode, dir Ino, name string) error {
 	}
 	if n.isRegular() && o.beginUnlink(n.ino) {
 		n.nlink = 0
-		if err := t.Set(orphanKey(n.ino), nil); err != nil {
+		if err := o.makeOrphan(t, n); err != nil {
 			return err
 		}
 		return putInode(t, n)
 	}
-	return o.dropInode(t, n)
+	return o.deleteInode(t, n)
 }
 
 // pickLink sets parent and name of n to one of its remaining links.
@@ -285,41 +282,4 @@ func pickLink(r cluster.Reader, n *inode) error {
 		n.parent, n.name = parent, name
 		return err
 	})
-}
-
-// dropInode removes an inode without links or entries: record, extended
-// attributes, content, orphan mark.
-func (o *op) dropInode(t cluster.Txn, n *inode) error {
-	if n.nlink == 0 {
-		if err := t.Delete(orphanKey(n.ino)); err != nil {
-			return err
-		}
-	}
-	if n.has(flagXattrs) {
-		if err := dropXattrs(t, n.ino); err != nil {
-			return err
-		}
-	}
-	if n.content != 0 {
-		if err := o.dropContent(t, n); err != nil {
-			return err
-		}
-	}
-	return t.Delete(inodeKey(n.ino))
-}
-
-// dropXattrs deletes all extended attributes of ino.
-func dropXattrs(t cluster.Txn, ino Ino) error {
-	var keys [][]byte
-	prefix := xattrPrefix(ino)
-	err := t.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
-		keys = append(keys, append([]byte(nil), k...))
-		return nil
-	})
-	for _, k := range keys {
-		if err == nil {
-			err = t.Delete(k)
-		}
-	}
-	return err
 }

@@ -163,7 +163,7 @@ func (o *op) addLink(t cluster.Txn, n, d *inode, f *found) error {
 		if b == nil {
 			return ErrNotExist
 		}
-		if err := t.Delete(orphanKey(n.ino)); err != nil {
+		if err := o.endOrphan(t, n); err != nil {
 			return err
 		}
 	case !n.has(flagLinks):
