@@ -1,0 +1,106 @@
+package config
+
+import "time"
+
+// Config is everything that can be set.
+type Config struct {
+	Cluster  Cluster   `toml:"cluster"`
+	Admin    Admin     `toml:"admin"`
+	Log      Log       `toml:"log"`
+	Server   Server    `toml:"server"`
+	Gateways []Gateway `toml:"gateway"`
+
+	// File that was read, "" for none.
+	File string `toml:"-"`
+	// Zero tells that the gateways are the ones of no configuration: their
+	// ports may move when they are taken.
+	Zero bool `toml:"-"`
+}
+
+// Cluster is where everything is stored.
+type Cluster struct {
+	Engine string `toml:"engine" doc:"what stores: \"embedded\""`
+	Dir    string `toml:"dir" doc:"data folder"`
+	Cache  Size   `toml:"cache" doc:"memory for metadata blocks"`
+	Inline Size   `toml:"inline" doc:"contents up to this are kept in the metadata"`
+	Dirty  Size   `toml:"dirty" doc:"memory for writes of NFS and FUSE that are not stored yet"`
+	// FileMode and DirMode are of what S3 and REST make.
+	FileMode Mode `toml:"file_mode" doc:"permissions of files that S3 and REST make"`
+	DirMode  Mode `toml:"dir_mode" doc:"permissions of directories that S3 and REST make"`
+}
+
+// Admin is the operator's API on TCP; the socket in the data folder is
+// always there.
+type Admin struct {
+	Listen string `toml:"listen" doc:"TCP address of the admin API and /metrics; \"\" for the socket alone"`
+	Token  string `toml:"token" secret:"true" doc:"bearer token for that address"`
+}
+
+// Log says what is logged, to standard error.
+type Log struct {
+	Level  string `toml:"level" doc:"debug, info, warn or error"`
+	Format string `toml:"format" doc:"text or json"`
+	Access bool   `toml:"access" doc:"one line for every request"`
+}
+
+// Server are the limits of the process.
+type Server struct {
+	Connections int           `toml:"connections" doc:"open connections of each gateway"`
+	Drain       time.Duration `toml:"drain" doc:"how long requests may go on when stopping"`
+}
+
+// Gateway is one listener that speaks one protocol. Keys with a for tag
+// belong to these protocols alone.
+type Gateway struct {
+	Protocol string `toml:"protocol" doc:"s3, rest, nfs or embed"`
+	Name     string `toml:"name" doc:"in logs and metrics; the protocol by default"`
+	Listen   string `toml:"listen" for:"s3 rest nfs" doc:"address and port"`
+	TLSCert  string `toml:"tls_cert" for:"s3 rest" doc:"file with the certificate chain"`
+	TLSKey   string `toml:"tls_key" for:"s3 rest" doc:"file with its key"`
+
+	Region       string   `toml:"region" for:"s3" doc:"region that signatures must name; \"\" takes any"`
+	Domains      []string `toml:"domains" for:"s3" doc:"service domains: bucket.DOMAIN is a bucket"`
+	V2Signatures bool     `toml:"v2_signatures" for:"s3" doc:"accept Signature Version 2"`
+	MaxRequests  int      `toml:"max_requests" for:"s3" doc:"requests in flight; others get SlowDown"`
+
+	Tokens    []string `toml:"tokens" secret:"true" for:"rest" doc:"bearer tokens that may do everything"`
+	Users     bool     `toml:"users" for:"rest" doc:"admit users with basic credentials"`
+	Hosts     []string `toml:"hosts" for:"rest" doc:"host names besides loopback, where nobody must authenticate"`
+	MaxObject Size     `toml:"max_object" for:"s3 rest" doc:"largest body"`
+	UID       *uint32  `toml:"uid" for:"rest" doc:"owner of what tokens and open access write"`
+	GID       *uint32  `toml:"gid" for:"rest" doc:"its group"`
+
+	Exports []Export `toml:"export" for:"nfs" doc:"what can be mounted"`
+}
+
+// Export is a subtree that NFS clients may mount. Without any, the gateway
+// exports the root, and on loopback only.
+type Export struct {
+	Path     string   `toml:"path" doc:"directory in the namespace, \"/\" or \"/bucket\""`
+	Clients  []string `toml:"clients" doc:"networks (CIDR) or addresses that may mount it"`
+	ReadOnly bool     `toml:"read_only" doc:"refuse changes"`
+	Squash   string   `toml:"squash" doc:"root, all or none"`
+	AnonUID  *uint32  `toml:"anon_uid" doc:"who squashed users are"`
+	AnonGID  *uint32  `toml:"anon_gid" doc:"their group"`
+}
+
+// Addresses of gateways whose listen key is not set.
+var defaultListen = map[string]string{
+	"s3":   "127.0.0.1:9000",
+	"rest": "127.0.0.1:8080",
+	"nfs":  "127.0.0.1:2049",
+}
+
+// Default returns the configuration of no file.
+func Default() *Config {
+	return &Config{
+		Cluster: Cluster{
+			Engine: "embedded", Dir: "./ogw-data",
+			Cache: 128 << 20, Inline: 16 << 10, Dirty: 128 << 20,
+			FileMode: 0o644, DirMode: 0o755,
+		},
+		Log: Log{Level: "info", Format: "text"},
+		// A connection costs some 10 KiB while idle, and a transfer 256 KiB.
+		Server: Server{Connections: 4096, Drain: 30 * time.Second},
+	}
+}

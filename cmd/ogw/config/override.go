@@ -1,0 +1,119 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// envPrefix begins the names of all variables.
+const envPrefix = "OGW_"
+
+// Variables that are not keys of a section: they are read elsewhere.
+var otherVariables = map[string]bool{
+	"OGW_CONFIG": true, "OGW_S3_LISTEN": true, "OGW_REST_LISTEN": true, "OGW_NFS_LISTEN": true,
+}
+
+// readEnviron takes the variables OGW_SECTION_KEY. Others that begin with
+// OGW_ are left alone: container systems invent such names.
+func (c *Config) readEnviron(environ []string) error {
+	byVariable := map[string]string{}
+	for _, key := range sectionKeys() {
+		byVariable[variable(key)] = key
+	}
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		key, ok := byVariable[name]
+		if !ok || value == "" {
+			continue
+		}
+		if err := c.set(key, value); err != nil {
+			return fmt.Errorf("environment %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// UnknownVariables returns the variables that look like ours and are not.
+func UnknownVariables(environ []string) []string {
+	known := map[string]bool{}
+	for _, key := range sectionKeys() {
+		known[variable(key)] = true
+	}
+	var out []string
+	for _, kv := range environ {
+		name, _, _ := strings.Cut(kv, "=")
+		if strings.HasPrefix(name, envPrefix) && !known[name] && !otherVariables[name] {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func variable(key string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+}
+
+func envListen(environ []string, protocol string) string {
+	for _, kv := range environ {
+		if v, ok := strings.CutPrefix(kv, envPrefix+strings.ToUpper(protocol)+"_LISTEN="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// sectionKeys returns SECTION.KEY of every key outside of gateways.
+func sectionKeys() []string {
+	var out []string
+	for _, key := range fileKeys() {
+		if strings.Contains(key, ".") && !strings.HasPrefix(key, "gateway.") {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// set changes one key of a section.
+func (c *Config) set(key, value string) error {
+	section, name, _ := strings.Cut(key, ".")
+	for s := range fields(reflect.TypeFor[Config]()) {
+		if s.Tag.Get("toml") != section || s.Type.Kind() != reflect.Struct {
+			continue
+		}
+		for f := range fields(s.Type) {
+			if f.Tag.Get("toml") == name {
+				return setValue(reflect.ValueOf(c).Elem().FieldByIndex(s.Index).FieldByIndex(f.Index), value)
+			}
+		}
+	}
+	return fmt.Errorf("unknown key %q%s", key, suggestion(key, sectionKeys()))
+}
+
+func setValue(v reflect.Value, s string) (err error) {
+	switch p := v.Addr().Interface().(type) {
+	case *string:
+		*p = s
+	case *bool:
+		if *p, err = strconv.ParseBool(s); err != nil {
+			err = fmt.Errorf("%q is neither true nor false", s)
+		}
+	case *int:
+		if *p, err = strconv.Atoi(s); err != nil {
+			err = fmt.Errorf("%q is not a number", s)
+		}
+	case *time.Duration:
+		if *p, err = time.ParseDuration(s); err != nil {
+			err = fmt.Errorf("%q is not a duration such as 30s", s)
+		}
+	case *Size:
+		*p, err = ParseSize(s)
+	case *Mode:
+		*p, err = ParseMode(s)
+	default:
+		err = fmt.Errorf("a %s can be set in the file only", v.Type())
+	}
+	return err
+}

@@ -1,0 +1,252 @@
+package config
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bounds of values, each with the reason in its message or here.
+const (
+	minCache       = 1 << 20  // smaller thrashes
+	maxInline      = 64 << 10 // larger values make the metadata store slow
+	minDirty       = 8 << 20  // two writers with a chunk each
+	maxDrain       = time.Hour
+	maxConnections = 1 << 20
+	minToken       = 16 // characters; shorter ones can be guessed
+	maxGateways    = 64
+)
+
+// Validate checks every value and returns all that is wrong, one line each.
+func (c *Config) Validate() error {
+	v := &validator{}
+	c.validateCluster(v)
+	c.validateSections(v)
+	if len(c.Gateways) > maxGateways {
+		v.bad("gateway", "%d of them, at most %d", len(c.Gateways), maxGateways)
+	}
+	names, listens := map[string]bool{}, map[string]string{}
+	for i := range c.Gateways {
+		g := &c.Gateways[i]
+		v.prefix = fmt.Sprintf("gateway[%d].", i)
+		g.validate(v)
+		if names[g.Name] {
+			v.bad("name", "%q is the name of another gateway", g.Name)
+		}
+		names[g.Name] = true
+		if other := listens[g.Listen]; other != "" && !strings.HasSuffix(g.Listen, ":0") && g.Listen != "" {
+			v.bad("listen", "%s is the address of gateway %s", g.Listen, other)
+		}
+		listens[g.Listen] = g.Name
+	}
+	return errors.Join(v.errs...)
+}
+
+type validator struct {
+	prefix string
+	errs   []error
+}
+
+func (v *validator) bad(key, format string, args ...any) {
+	v.errs = append(v.errs, fmt.Errorf("%s%s: %s", v.prefix, key, fmt.Sprintf(format, args...)))
+}
+
+func (c *Config) validateCluster(v *validator) {
+	if c.Cluster.Engine != "embedded" {
+		v.bad("cluster.engine", "unknown engine %q; there is \"embedded\"", c.Cluster.Engine)
+	}
+	if c.Cluster.Dir == "" {
+		v.bad("cluster.dir", "a data folder is needed")
+	}
+	if c.Cluster.Cache < minCache {
+		v.bad("cluster.cache", "%s is less than %s", c.Cluster.Cache, Size(minCache))
+	}
+	if c.Cluster.Inline < 1 || c.Cluster.Inline > maxInline {
+		v.bad("cluster.inline", "%s is not within 1 and %s", c.Cluster.Inline, Size(maxInline))
+	}
+	if c.Cluster.Dirty < minDirty {
+		v.bad("cluster.dirty", "%s is less than %s", c.Cluster.Dirty, Size(minDirty))
+	}
+	if c.Cluster.FileMode == 0 {
+		v.bad("cluster.file_mode", "nobody could read the files")
+	}
+	if c.Cluster.DirMode == 0 {
+		v.bad("cluster.dir_mode", "nobody could enter the directories")
+	}
+}
+
+func (c *Config) validateSections(v *validator) {
+	if _, err := c.Log.SlogLevel(); err != nil {
+		v.bad("log.level", "%v", err)
+	}
+	if c.Log.Format != "text" && c.Log.Format != "json" {
+		v.bad("log.format", "%q is neither \"text\" nor \"json\"", c.Log.Format)
+	}
+	if c.Server.Connections < 1 || c.Server.Connections > maxConnections {
+		v.bad("server.connections", "%d is not within 1 and %d", c.Server.Connections, maxConnections)
+	}
+	if c.Server.Drain < 0 || c.Server.Drain > maxDrain {
+		v.bad("server.drain", "%s is not within 0 and %s", c.Server.Drain, maxDrain)
+	}
+	if c.Admin.Listen != "" {
+		v.address("admin.listen", c.Admin.Listen)
+		v.token("admin.token", c.Admin.Token)
+	} else if c.Admin.Token != "" {
+		v.bad("admin.token", "it protects admin.listen, which is not set")
+	}
+}
+
+// SlogLevel returns the level as slog has it.
+func (l Log) SlogLevel() (slog.Level, error) {
+	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
+		if strings.EqualFold(l.Level, level.String()) {
+			return level, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is none of debug, info, warn, error", l.Level)
+}
+
+func (v *validator) token(key, token string) {
+	if len(token) < minToken {
+		v.bad(key, "a token of at least %d characters is needed", minToken)
+	}
+	if strings.ContainsAny(token, " \t\r\n") {
+		v.bad(key, "a token has no spaces")
+	}
+}
+
+func (v *validator) address(key, s string) {
+	_, port, err := net.SplitHostPort(s)
+	if err != nil {
+		v.bad(key, "%q is not an address such as 127.0.0.1:9000 or :9000", s)
+		return
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		v.bad(key, "%q: the port is not within 0 and 65535", s)
+	}
+}
+
+func (g *Gateway) validate(v *validator) {
+	if !slices.Contains([]string{"s3", "rest", "nfs", "embed"}, g.Protocol) {
+		v.bad("protocol", "%q is none of s3, rest, nfs, embed", g.Protocol)
+		return
+	}
+	g.validateKeys(v)
+	if g.Protocol == "embed" {
+		return
+	}
+	v.address("listen", g.Listen)
+	g.validateTLS(v)
+	switch g.Protocol {
+	case "s3":
+		g.validateS3(v)
+	case "rest":
+		g.validateREST(v)
+	case "nfs":
+		g.validateNFS(v)
+	}
+}
+
+// validateKeys refuses keys of other protocols.
+func (g *Gateway) validateKeys(v *validator) {
+	value := reflect.ValueOf(*g)
+	for f := range fields(value.Type()) {
+		protocols := strings.Fields(f.Tag.Get("for"))
+		if len(protocols) > 0 && !slices.Contains(protocols, g.Protocol) && !value.FieldByIndex(f.Index).IsZero() {
+			v.bad(f.Tag.Get("toml"), "protocol %q has no such key (only %s)", g.Protocol, strings.Join(protocols, " and "))
+		}
+	}
+}
+
+func (g *Gateway) validateTLS(v *validator) {
+	switch {
+	case g.TLSCert == "" && g.TLSKey == "":
+	case g.TLSKey == "":
+		v.bad("tls_key", "tls_cert needs its key")
+	case g.TLSCert == "":
+		v.bad("tls_cert", "tls_key needs its certificate")
+	default:
+		if _, err := tls.LoadX509KeyPair(g.TLSCert, g.TLSKey); err != nil {
+			v.bad("tls_cert", "%v", err)
+		}
+	}
+}
+
+func (g *Gateway) validateS3(v *validator) {
+	for _, d := range g.Domains {
+		if d == "" || strings.ContainsAny(d, "/: *") || strings.HasPrefix(d, ".") {
+			v.bad("domains", "%q is not a domain such as s3.example.com", d)
+		}
+	}
+	if g.MaxRequests < 0 {
+		v.bad("max_requests", "%d is negative", g.MaxRequests)
+	}
+}
+
+func (g *Gateway) validateREST(v *validator) {
+	for _, t := range g.Tokens {
+		v.token("tokens", t)
+	}
+	if len(g.Tokens) == 0 && !g.Users && !Loopback(g.Listen) {
+		v.bad("listen", "%s can be reached from elsewhere, and anybody could change everything: "+
+			"set tokens or users, or listen on 127.0.0.1", g.Listen)
+	}
+	if len(g.Hosts) > 0 && (len(g.Tokens) > 0 || g.Users) {
+		v.bad("hosts", "it is for gateways without tokens and users")
+	}
+}
+
+func (g *Gateway) validateNFS(v *validator) {
+	if len(g.Exports) == 0 && !Loopback(g.Listen) {
+		v.bad("listen", "%s can be reached from elsewhere: say in [[gateway.export]] what which clients may mount", g.Listen)
+	}
+	for i, e := range g.Exports {
+		key := fmt.Sprintf("export[%d].", i)
+		if !strings.HasPrefix(e.Path, "/") {
+			v.bad(key+"path", "%q does not begin with /", e.Path)
+		}
+		if !slices.Contains([]string{"", "root", "all", "none"}, e.Squash) {
+			v.bad(key+"squash", "%q is none of root, all, none", e.Squash)
+		}
+		if len(e.Clients) == 0 && !Loopback(g.Listen) {
+			v.bad(key+"clients", "name the networks that may mount it (\"0.0.0.0/0\" for all)")
+		}
+		for _, s := range e.Clients {
+			if _, err := ParseNetwork(s); err != nil {
+				v.bad(key+"clients", "%v", err)
+			}
+		}
+	}
+}
+
+// ParseNetwork reads a network or a single address.
+func ParseNetwork(s string) (netip.Prefix, error) {
+	if p, err := netip.ParsePrefix(s); err == nil {
+		return p.Masked(), nil
+	}
+	if a, err := netip.ParseAddr(s); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	return netip.Prefix{}, fmt.Errorf("%q is neither a network such as 10.0.0.0/8 nor an address", s)
+}
+
+// Loopback tells whether an address can be reached from this machine only.
+func Loopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
