@@ -1,0 +1,93 @@
+package s3
+
+import (
+	"net/http"
+
+	"ogw/vfs"
+)
+
+// getBucketACL is GetBucketAcl.
+func (q *request) getBucketACL() error {
+	if err := q.loadBucket(); err != nil {
+		return err
+	}
+	q.sendACL(q.ownerName(q.info.UID), q.acl)
+	return nil
+}
+
+// putBucketACL is PutBucketAcl: canned, by grant headers, or as XML.
+func (q *request) putBucketACL() error {
+	if err := q.loadBucket(); err != nil {
+		return err
+	}
+	a, err := q.requestedACL(q.ownerName(q.info.UID))
+	if err != nil {
+		return err
+	}
+	if err := q.fs.SetBucketAttr(q.ctx, q.bucket, aclAttr, a.encode()); err != nil {
+		return err
+	}
+	q.w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// requestedACL reads the ACL from headers or else from the body.
+func (q *request) requestedACL(owner string) (*acl, error) {
+	a, err := q.headerACL(q.r.Header)
+	if err != nil || a != nil {
+		return a, err
+	}
+	return q.bodyACL(owner)
+}
+
+// getObjectACL is GetObjectAcl.
+func (q *request) getObjectACL() error {
+	info, err := q.headForACL(aclReadACP)
+	if err != nil {
+		return err
+	}
+	a, err := q.objectACL(&info)
+	if err != nil {
+		return err
+	}
+	q.sendACL(q.ownerName(info.UID), a)
+	return nil
+}
+
+// putObjectACL is PutObjectAcl.
+func (q *request) putObjectACL() error {
+	info, err := q.headForACL(aclWriteACP)
+	if err != nil {
+		return err
+	}
+	a, err := q.requestedACL(q.ownerName(info.UID))
+	if err != nil {
+		return err
+	}
+	if err := q.fs.SetObjectHeader(q.ctx, q.bucket, q.key, aclHeader, string(a.encode())); err != nil {
+		return err
+	}
+	q.w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// headForACL returns the object if the caller has permission to its ACL.
+func (q *request) headForACL(permission string) (vfs.ObjectInfo, error) {
+	info, err := q.fs.HeadObject(q.ctx, q.bucket, q.key, vfs.GetOptions{})
+	if err != nil {
+		return info, q.hideMissing(err)
+	}
+	return info, q.mayObject(&info, permission)
+}
+
+// objectACL returns the object's own ACL, else that of the bucket's grants
+// that reach its objects.
+func (q *request) objectACL(info *vfs.ObjectInfo) (*acl, error) {
+	if own, ok := info.Meta.Headers[aclHeader]; ok {
+		return decodeACL([]byte(own))
+	}
+	if err := q.loadBucket(); err != nil {
+		return nil, err
+	}
+	return q.acl, nil
+}

@@ -1,0 +1,153 @@
+package s3
+
+import (
+	"encoding/xml"
+	"net/http"
+	"strconv"
+
+	"ogw/vfs"
+)
+
+// maxBucketsPage is the most buckets of one ListBuckets (S3), and what is
+// returned without paging.
+const maxBucketsPage = 10000
+
+// listBuckets is ListBuckets: the caller's buckets; all for administrators.
+func (q *request) listBuckets() error {
+	limit := maxBucketsPage
+	if v := q.q.Get("max-buckets"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 || n > maxBucketsPage {
+			return invalidArgument("max-buckets", v, "Argument max-buckets must be an integer between 1 and 10000")
+		}
+		limit = n
+	}
+	prefix := q.q.Get("prefix")
+	after, err := decodeToken(q.q.Get("continuation-token"))
+	if err != nil {
+		return err
+	}
+	buckets, more, err := q.ownBuckets(prefix, after, limit)
+	if err != nil {
+		return err
+	}
+	var x xmlWriter
+	x.start("ListAllMyBucketsResult", xmlNamespace)
+	x.owner("Owner", q.id.name())
+	x.open("Buckets")
+	for _, b := range buckets {
+		x.open("Bucket")
+		x.str("Name", b.Name)
+		x.time("CreationDate", b.Created)
+		x.str("BucketRegion", q.region())
+		x.end("Bucket")
+	}
+	x.end("Buckets")
+	x.opt("Prefix", prefix)
+	if more {
+		x.str("ContinuationToken", encodeToken(buckets[len(buckets)-1].Name))
+	}
+	x.end("ListAllMyBucketsResult")
+	x.send(q.w, q.r, http.StatusOK)
+	return nil
+}
+
+// ownBuckets returns up to limit of the caller's buckets behind after.
+func (q *request) ownBuckets(prefix, after string, limit int) (out []vfs.BucketInfo, more bool, err error) {
+	for {
+		page, err := q.fs.ListBuckets(q.ctx, after, maxPage)
+		if err != nil || len(page) == 0 {
+			return out, false, err
+		}
+		for _, b := range page {
+			after = b.Name
+			if len(b.Name) < len(prefix) || b.Name[:len(prefix)] != prefix {
+				continue
+			}
+			if !q.id.admin() && b.UID != q.id.user.UID {
+				continue
+			}
+			if len(out) == limit {
+				return out, true, nil
+			}
+			out = append(out, b)
+		}
+	}
+}
+
+type createBucketXML struct {
+	XMLName  xml.Name `xml:"CreateBucketConfiguration"`
+	Location string   `xml:"LocationConstraint"`
+}
+
+// createBucket is CreateBucket.
+func (q *request) createBucket() error {
+	if err := refuseHeaders(q.r.Header); err != nil {
+		return err
+	}
+	a, err := q.headerACL(q.r.Header)
+	if err != nil {
+		return err
+	}
+	body, err := q.readBody(maxConfigBytes)
+	if err != nil {
+		return err
+	}
+	if len(body) > 0 {
+		var doc createBucketXML
+		if err := parseXML(body, &doc); err != nil {
+			return err
+		}
+		if doc.Location != "" && doc.Location != q.region() && q.cfg.Region != "" {
+			return newError(codeIllegalLocation).with("LocationConstraint", doc.Location)
+		}
+	}
+	if _, err := q.fs.CreateBucket(q.ctx, q.bucket, q.id.cred()); err != nil {
+		return err
+	}
+	if a != nil {
+		if err := q.fs.SetBucketAttr(q.ctx, q.bucket, aclAttr, a.encode()); err != nil {
+			return err
+		}
+	}
+	q.w.Header().Set("Location", "/"+q.bucket)
+	q.w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// headBucket is HeadBucket.
+func (q *request) headBucket() error {
+	if _, err := q.fs.HeadBucket(q.ctx, q.bucket); err != nil {
+		return err
+	}
+	q.w.Header().Set("X-Amz-Bucket-Region", q.region())
+	q.w.Header().Set("Content-Type", "application/xml")
+	q.w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// deleteBucket is DeleteBucket.
+func (q *request) deleteBucket() error {
+	if err := q.fs.DeleteBucket(q.ctx, q.bucket); err != nil {
+		return err
+	}
+	q.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// getBucketLocation is GetBucketLocation; us-east-1 is written as nothing.
+func (q *request) getBucketLocation() error {
+	if _, err := q.fs.HeadBucket(q.ctx, q.bucket); err != nil {
+		return err
+	}
+	region := q.region()
+	if region == "us-east-1" {
+		region = ""
+	}
+	var x xmlWriter
+	x.start("LocationConstraint", xmlNamespace)
+	x.b = appendEscaped(x.b, region)
+	x.end("LocationConstraint")
+	x.send(q.w, q.r, http.StatusOK)
+	return nil
+}

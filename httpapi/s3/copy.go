@@ -1,0 +1,228 @@
+package s3
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"ogw/httpapi"
+	"ogw/vfs"
+)
+
+// copyAttempts bounds how often a copy that changes part of the metadata runs
+// anew because its source was replaced meanwhile.
+const copyAttempts = 10
+
+const copySourcePrefix = "X-Amz-Copy-Source-"
+
+// copySource reads x-amz-copy-source and checks that the caller may read it.
+func (q *request) copySource() (*request, vfs.ObjectInfo, error) {
+	v := q.r.Header.Get("X-Amz-Copy-Source")
+	path, query, _ := strings.Cut(v, "?")
+	if version, ok := strings.CutPrefix(query, "versionId="); ok && version != "null" {
+		return nil, vfs.ObjectInfo{}, newError(codeNoSuchVersion).with("VersionId", version)
+	}
+	if strings.HasPrefix(path, "arn:") {
+		return nil, vfs.ObjectInfo{}, newError(codeNotImplemented).withMessage("Access points are not implemented.")
+	}
+	path, err := url.PathUnescape(path)
+	bucket, key, ok := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if err != nil || !ok || bucket == "" || key == "" {
+		return nil, vfs.ObjectInfo{}, invalidArgument("x-amz-copy-source", v, "Copy Source must mention the source bucket and key: sourcebucket/sourcekey")
+	}
+	src := &request{Server: q.Server, w: q.w, r: q.r, ctx: q.ctx, op: q.op, id: q.id, bucket: bucket, key: key}
+	info, err := src.fs.HeadObject(src.ctx, bucket, key, vfs.GetOptions{})
+	if err != nil {
+		err = src.hideMissing(err)
+	} else {
+		err = src.mayObject(&info, aclRead)
+	}
+	if err != nil {
+		e := *toAPI(err)
+		if e.code == codeNoSuchKey {
+			e.fields = append(e.fields, field{"Key", key}) // the source's, not ours
+		}
+		return nil, info, &e
+	}
+	return src, info, nil
+}
+
+// directive reads COPY or REPLACE.
+func directive(h http.Header, name string) (replace bool, err error) {
+	switch v := h.Get(name); v {
+	case "", "COPY":
+		return false, nil
+	case "REPLACE":
+		return true, nil
+	default:
+		return false, invalidArgument(strings.ToLower(name), v, "Unknown directive.")
+	}
+}
+
+// copyObject is CopyObject.
+func (q *request) copyObject() error {
+	src, info, err := q.copySource()
+	if err != nil {
+		return err
+	}
+	replaceMeta, err := directive(q.r.Header, "X-Amz-Metadata-Directive")
+	if err != nil {
+		return err
+	}
+	replaceTags, err := directive(q.r.Header, "X-Amz-Tagging-Directive")
+	if err != nil {
+		return err
+	}
+	given, err := q.requestMeta(q.r.Header)
+	if err != nil {
+		return err
+	}
+	if src.bucket == q.bucket && src.key == q.key && !replaceMeta && !changesOnCopy(&given) {
+		return newError(codeInvalidRequest).withMessage("This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata, storage class, website redirect location or encryption attributes.")
+	}
+	opts := vfs.CopyOptions{
+		SourceCond: httpapi.ParseConditions(q.r.Header, copySourcePrefix).VFS(),
+		Cond:       httpapi.ParseConditions(q.r.Header, "").VFS(),
+		Owner:      q.id.cred(),
+	}
+	if v := q.r.Header.Get("X-Amz-Checksum-Algorithm"); v != "" {
+		a, err := findAlgorithm(v)
+		if err != nil {
+			return err
+		}
+		opts.ChecksumAlgorithm = a.name
+	}
+	out, err := q.copyWith(src, info, given, replaceMeta, replaceTags, opts)
+	if err != nil {
+		return sourceError(err)
+	}
+	var x xmlWriter
+	x.start("CopyObjectResult", xmlNamespace)
+	x.time("LastModified", out.Modified)
+	x.str("ETag", quoteETag(out.ETag))
+	x.checksum(out.Checksums, true)
+	x.end("CopyObjectResult")
+	x.send(q.w, q.r, http.StatusOK)
+	return nil
+}
+
+// changesOnCopy tells whether headers beside the directive change something.
+func changesOnCopy(m *vfs.ObjectMeta) bool {
+	return m.Headers[storageClassHeader] != "" || m.Headers[redirectHeader] != ""
+}
+
+// copyWith merges the metadata of source and request and copies. S3 does not
+// copy ACL, storage class and redirect. If metadata must be merged here, the
+// copy runs only while the source is the one that was merged from.
+func (q *request) copyWith(src *request, info vfs.ObjectInfo, given vfs.ObjectMeta, replaceMeta, replaceTags bool, o vfs.CopyOptions) (vfs.ObjectInfo, error) {
+	for attempt := 1; ; attempt++ {
+		opts := o
+		opts.Meta, opts.ReplaceMeta = mergeMeta(&info.Meta, given, replaceMeta, replaceTags)
+		pinned := opts.ReplaceMeta && !(replaceMeta && replaceTags) && len(o.SourceCond.IfMatch) == 0
+		if pinned {
+			opts.SourceCond.IfMatch = []vfs.ETag{info.ETag}
+		}
+		out, err := q.fs.CopyObject(q.ctx, src.bucket, src.key, q.bucket, q.key, opts)
+		if !pinned || !errors.Is(err, vfs.ErrPrecondition) || attempt == copyAttempts {
+			return out, err
+		}
+		before := info.ETag
+		if info, err = q.fs.HeadObject(q.ctx, src.bucket, src.key, vfs.GetOptions{}); err != nil {
+			return out, err
+		}
+		if info.ETag == before {
+			return out, vfs.ErrPrecondition // a condition of the client's
+		}
+	}
+}
+
+// mergeMeta returns the metadata of the copy, and whether it differs from
+// the source's.
+func mergeMeta(source *vfs.ObjectMeta, given vfs.ObjectMeta, replaceMeta, replaceTags bool) (vfs.ObjectMeta, bool) {
+	own := []string{aclHeader, storageClassHeader, redirectHeader}
+	differs := replaceMeta || replaceTags
+	for _, name := range own {
+		differs = differs || source.Headers[name] != given.Headers[name]
+	}
+	if !differs {
+		return vfs.ObjectMeta{}, false
+	}
+	out := vfs.ObjectMeta{ContentType: source.ContentType, User: source.User, Headers: map[string]string{}}
+	from := source.Headers
+	if replaceMeta {
+		out.ContentType, out.User, from = given.ContentType, given.User, given.Headers
+	}
+	for name, v := range from {
+		out.Headers[name] = v
+	}
+	for _, name := range own {
+		setOrDelete(out.Headers, name, given.Headers[name])
+	}
+	tags := source.Headers[taggingHeader]
+	if replaceTags {
+		tags = given.Headers[taggingHeader]
+	}
+	setOrDelete(out.Headers, taggingHeader, tags)
+	return out, true
+}
+
+func setOrDelete(m map[string]string, k, v string) {
+	if v == "" {
+		delete(m, k)
+	} else {
+		m[k] = v
+	}
+}
+
+// sourceError: a copy has no 304.
+func sourceError(err error) error {
+	if errors.Is(err, vfs.ErrNotModified) {
+		return vfs.ErrPrecondition
+	}
+	return err
+}
+
+// uploadPartCopy is UploadPartCopy.
+func (q *request) uploadPartCopy(upload string, number int) error {
+	src, info, err := q.copySource()
+	if err != nil {
+		return err
+	}
+	off, length := int64(0), int64(-1)
+	if v := q.r.Header.Get("X-Amz-Copy-Source-Range"); v != "" {
+		if off, length, err = copyRange(v, info.Size); err != nil {
+			return err
+		}
+	}
+	opts := vfs.CopyOptions{SourceCond: httpapi.ParseConditions(q.r.Header, copySourcePrefix).VFS(), Owner: q.id.cred()}
+	part, err := q.fs.CopyPart(q.ctx, src.bucket, src.key, off, length, q.bucket, q.key, upload, number, opts)
+	if err != nil {
+		return sourceError(err)
+	}
+	var x xmlWriter
+	x.start("CopyPartResult", xmlNamespace)
+	x.time("LastModified", part.Modified)
+	x.str("ETag", quoteETag(part.ETag))
+	x.checksum(part.Checksums, false)
+	x.end("CopyPartResult")
+	x.send(q.w, q.r, http.StatusOK)
+	return nil
+}
+
+// copyRange takes only bytes=first-last within the source.
+func copyRange(v string, size int64) (off, length int64, err error) {
+	bad := invalidArgument("x-amz-copy-source-range", v, "The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are the zero-based offsets of the first and last bytes to copy")
+	first, last, ok := strings.Cut(strings.TrimPrefix(v, "bytes="), "-")
+	if !ok || first == "" || last == "" || !strings.HasPrefix(v, "bytes=") {
+		return 0, 0, bad
+	}
+	r, partial, err := httpapi.ParseRange(v, size)
+	if err != nil || !partial {
+		return 0, 0, bad
+	}
+	if last != itoa(r.Off+r.Len-1) {
+		return 0, 0, newError(codeInvalidRange).withMessage("The specified copy range is invalid for the source object size: %d", size)
+	}
+	return r.Off, r.Len, nil
+}

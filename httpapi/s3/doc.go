@@ -1,0 +1,28 @@
+// Package s3 is the S3 door: Amazon's S3 REST API over vfs.
+//
+//	httpapi.Frame ─ Server.ServeHTTP
+//	   host.go      bucket from the Host header, key from the raw path
+//	   router.go    method, level and sub-resource → operation (or 501 by name)
+//	   auth.go      signature → identity; ACL → permission
+//	   operation    buckets.go list.go get.go put.go copy.go delete.go
+//	                multipart.go post.go acl_ops.go tagging.go
+//	   payload.go   body: aws-chunked, digests, checksums, idle limit
+//	   errors.go    every error → S3's code, status and XML
+//
+// # Invariants
+//
+// A request runs one operation of the table in router.go. A sub-resource that
+// is not implemented, or not known, never falls through to the base operation.
+//
+// No byte of an object is published before length, digests, chunk signatures
+// and checksums were found right: all are checked in PutOptions.Finish.
+//
+// Keys are byte strings, taken from the path decoded once, never cleaned.
+//
+// Access: the owner of a bucket and administrators may do everything in it.
+// Others, and anonymous requests, may do what the bucket's ACL grants. An
+// object that was given an ACL of its own is read under that one.
+//
+// Memory per request is a constant: the buffers of httpapi.Send and sigv4,
+// and XML bodies up to the limits in limits.go.
+package s3

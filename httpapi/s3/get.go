@@ -1,0 +1,180 @@
+package s3
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"ogw/httpapi"
+	"ogw/vfs"
+)
+
+// overrides are the response-* parameters of GetObject.
+var overrides = map[string]string{
+	"response-cache-control": "Cache-Control", "response-content-disposition": "Content-Disposition",
+	"response-content-encoding": "Content-Encoding", "response-content-language": "Content-Language",
+	"response-content-type": "Content-Type", "response-expires": "Expires",
+}
+
+// getObject is GetObject.
+func (q *request) getObject() error {
+	opts := q.getOptions()
+	obj, err := q.fs.GetObject(q.ctx, q.bucket, q.key, opts)
+	if err != nil {
+		var info *vfs.ObjectInfo
+		if obj != nil {
+			info = &obj.Info
+		}
+		return q.readFailed(info, err)
+	}
+	defer obj.Close()
+	span, status, err := q.readHeader(&obj.Info, opts.Checksums)
+	if err != nil {
+		return err
+	}
+	q.w.WriteHeader(status)
+	return httpapi.Send(q.w, obj, span.Off, span.Len)
+}
+
+// headObject is HeadObject.
+func (q *request) headObject() error {
+	opts := q.getOptions()
+	info, err := q.fs.HeadObject(q.ctx, q.bucket, q.key, opts)
+	if err != nil {
+		return q.readFailed(&info, err)
+	}
+	_, status, err := q.readHeader(&info, opts.Checksums)
+	if err != nil {
+		return err
+	}
+	q.w.WriteHeader(status)
+	return nil
+}
+
+func (q *request) getOptions() vfs.GetOptions {
+	return vfs.GetOptions{
+		Cond:      httpapi.ParseConditions(q.r.Header, "").VFS(),
+		Checksums: strings.EqualFold(q.r.Header.Get("X-Amz-Checksum-Mode"), "ENABLED"),
+	}
+}
+
+// readFailed answers conditions that do not hold, to those who may know.
+func (q *request) readFailed(info *vfs.ObjectInfo, err error) error {
+	if !errors.Is(err, vfs.ErrNotModified) && !errors.Is(err, vfs.ErrPrecondition) {
+		return q.hideMissing(err)
+	}
+	if info == nil {
+		return err
+	}
+	if denied := q.mayObject(info, aclRead); denied != nil {
+		return denied
+	}
+	if errors.Is(err, vfs.ErrNotModified) {
+		h := q.w.Header()
+		h.Set("Etag", quoteETag(info.ETag))
+		h.Set("Last-Modified", info.Modified.UTC().Format(http.TimeFormat))
+	}
+	return err
+}
+
+// readHeader sets the headers of a response and returns what is to be sent.
+func (q *request) readHeader(info *vfs.ObjectInfo, checksums bool) (httpapi.Range, int, error) {
+	if err := q.mayObject(info, aclRead); err != nil {
+		return httpapi.Range{}, 0, err
+	}
+	h := q.w.Header()
+	span, partial, part, err := q.span(info)
+	if err != nil {
+		return span, 0, err
+	}
+	setMeta(h, &info.Meta)
+	if err := q.override(h); err != nil {
+		return span, 0, err
+	}
+	h.Set("Etag", quoteETag(info.ETag))
+	h.Set("Last-Modified", info.Modified.UTC().Format(http.TimeFormat))
+	h.Set("Accept-Ranges", "bytes")
+	h.Set("Content-Length", itoa(span.Len))
+	if q.q.Has("partNumber") && len(info.Parts) > 0 {
+		h.Set("X-Amz-Mp-Parts-Count", strconv.Itoa(len(info.Parts)))
+	}
+	if checksums {
+		setSpanChecksum(h, info, partial, part)
+	}
+	if !partial {
+		return span, http.StatusOK, nil
+	}
+	h.Set("Content-Range", span.ContentRange(info.Size))
+	return span, http.StatusPartialContent, nil
+}
+
+// setSpanChecksum: the whole object's checksum goes with the whole object, a
+// part's with the part; clients check what they receive against it.
+func setSpanChecksum(h http.Header, info *vfs.ObjectInfo, partial bool, part *vfs.ObjectPart) {
+	a, sum, ok := shownChecksum(info.Checksums)
+	switch {
+	case !ok:
+	case !partial:
+		setChecksum(h, info.Checksums)
+	case part != nil && len(part.Checksum) == a.size:
+		h.Set(a.header, checksumText(vfs.Checksum{Algorithm: a.name, Value: part.Checksum}))
+		h.Set("X-Amz-Checksum-Type", checksumType(sum.Parts > 0))
+	}
+}
+
+// span finds the bytes to send: a part, a range, or all.
+func (q *request) span(info *vfs.ObjectInfo) (httpapi.Range, bool, *vfs.ObjectPart, error) {
+	if q.q.Has("partNumber") {
+		if q.r.Header.Get("Range") != "" {
+			return httpapi.Range{}, false, nil, newError(codeInvalidRequest).withMessage("Cannot specify both Range header and partNumber query parameter")
+		}
+		return q.partSpan(info)
+	}
+	header := q.r.Header.Get("Range")
+	if header != "" && !httpapi.IfRangeHolds(q.r.Header, string(info.ETag), info.Modified) {
+		header = ""
+	}
+	r, partial, err := httpapi.ParseRange(header, info.Size)
+	if err != nil {
+		q.w.Header().Set("Content-Range", "bytes */"+itoa(info.Size))
+		return r, false, nil, newError(codeInvalidRange).with("RangeRequested", header).with("ActualObjectSize", itoa(info.Size))
+	}
+	return r, partial, nil, nil
+}
+
+// partSpan finds a part of a multipart object; any other object is one part.
+func (q *request) partSpan(info *vfs.ObjectInfo) (httpapi.Range, bool, *vfs.ObjectPart, error) {
+	n, err := parsePartNumber(q.q.Get("partNumber"))
+	if err != nil {
+		return httpapi.Range{}, false, nil, err
+	}
+	if len(info.Parts) == 0 && n == 1 {
+		return httpapi.Range{Len: info.Size}, info.Size > 0, nil, nil
+	}
+	var off int64
+	for i := range info.Parts {
+		// S3 counts the parts that an object has, whatever their numbers were.
+		if i+1 == n {
+			return httpapi.Range{Off: off, Len: info.Parts[i].Size}, info.Parts[i].Size > 0, &info.Parts[i], nil
+		}
+		off += info.Parts[i].Size
+	}
+	return httpapi.Range{}, false, nil, newError(codeInvalidPartNumber).with("PartNumberRequested", strconv.Itoa(n)).with("ActualPartCount", strconv.Itoa(max(1, len(info.Parts))))
+}
+
+// override applies response-*; S3 demands a signature for that, so that a
+// public object cannot be dressed up by a link.
+func (q *request) override(h http.Header) error {
+	for param, header := range overrides {
+		v := q.q.Get(param)
+		if v == "" {
+			continue
+		}
+		if q.id.anonymous() {
+			return newError(codeInvalidRequest).withMessage("Request specific response headers cannot be used for anonymous GET requests.")
+		}
+		h.Set(header, v)
+	}
+	return nil
+}

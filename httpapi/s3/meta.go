@@ -1,0 +1,169 @@
+package s3
+
+import (
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/http/httpguts"
+
+	"ogw/vfs"
+)
+
+const (
+	defaultContentType = "binary/octet-stream" // S3's own
+	taggingHeader      = "X-Amz-Tagging"
+	storageClassHeader = "X-Amz-Storage-Class"
+	redirectHeader     = "X-Amz-Website-Redirect-Location"
+	userMetaPrefix     = "X-Amz-Meta-"
+	standardClass      = "STANDARD"
+)
+
+// storedHeaders are kept with the object and returned as they came.
+var storedHeaders = []string{"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Expires", redirectHeader, storageClassHeader}
+
+// refusedHeaders ask for what this door does not do; to ignore them would
+// store plain what a client wants encrypted, or deletable what it wants kept.
+var refusedHeaders = []string{
+	"X-Amz-Server-Side-Encryption", "X-Amz-Copy-Source-Server-Side-Encryption", "X-Amz-Object-Lock", "X-Amz-Bucket-Object-Lock-Enabled",
+	"X-Amz-Write-Offset-Bytes", "X-Amz-Object-Ownership", "X-Amz-Rename-Source",
+}
+
+func refuseHeaders(h http.Header) error {
+	for name := range h {
+		for _, p := range refusedHeaders {
+			if strings.HasPrefix(name, p) {
+				return newError(codeNotImplemented).with("Header", strings.ToLower(name))
+			}
+		}
+	}
+	return nil
+}
+
+// requestMeta reads the metadata of a new object from headers, tags and ACL
+// included.
+func (q *request) requestMeta(h http.Header) (vfs.ObjectMeta, error) {
+	m := vfs.ObjectMeta{ContentType: h.Get("Content-Type"), Headers: map[string]string{}, User: map[string]string{}}
+	if err := refuseHeaders(h); err != nil {
+		return m, err
+	}
+	if m.ContentType == "" {
+		m.ContentType = defaultContentType
+	}
+	for _, name := range storedHeaders {
+		if v := strings.Join(h.Values(name), ","); v != "" {
+			m.Headers[name] = v
+		}
+	}
+	if v := withoutChunked(m.Headers["Content-Encoding"]); v != "" {
+		m.Headers["Content-Encoding"] = v
+	} else {
+		delete(m.Headers, "Content-Encoding")
+	}
+	switch m.Headers[storageClassHeader] {
+	case standardClass:
+		delete(m.Headers, storageClassHeader)
+	case "", "REDUCED_REDUNDANCY":
+	default:
+		return m, newError(codeInvalidStorageClass)
+	}
+	total := 0
+	for name, values := range h {
+		if user, ok := strings.CutPrefix(name, userMetaPrefix); ok && user != "" {
+			v := strings.Join(values, ",")
+			m.User[strings.ToLower(user)] = v
+			total += len(user) + len(v)
+		}
+	}
+	if total > maxUserMetaBytes {
+		return m, newError(codeMetadataTooLarge).with("Size", strconv.Itoa(total)).with("MaxSizeAllowed", strconv.Itoa(maxUserMetaBytes))
+	}
+	if err := setTagging(&m, h.Get(taggingHeader)); err != nil {
+		return m, err
+	}
+	a, err := q.headerACL(h)
+	if err != nil {
+		return m, err
+	}
+	if a != nil {
+		m.Headers[aclHeader] = string(a.encode())
+	}
+	return m, nil
+}
+
+// setTagging checks tags in URL form and keeps them.
+func setTagging(m *vfs.ObjectMeta, v string) error {
+	if v == "" {
+		return nil
+	}
+	tags, err := parseTagging(v)
+	if err != nil {
+		return err
+	}
+	if len(tags) > 0 {
+		m.Headers[taggingHeader] = encodeTags(tags)
+	}
+	return nil
+}
+
+// withoutChunked drops aws-chunked, which describes the transfer, from a
+// Content-Encoding.
+func withoutChunked(v string) string {
+	var keep []string
+	for _, e := range strings.Split(v, ",") {
+		if e = strings.TrimSpace(e); e != "" && !strings.EqualFold(e, "aws-chunked") {
+			keep = append(keep, e)
+		}
+	}
+	return strings.Join(keep, ",")
+}
+
+// setMeta puts an object's metadata in the response headers.
+func setMeta(h http.Header, m *vfs.ObjectMeta) {
+	h.Set("Content-Type", m.ContentType)
+	if m.ContentType == "" {
+		h.Set("Content-Type", defaultContentType)
+	}
+	for _, name := range storedHeaders {
+		if v, ok := m.Headers[name]; ok {
+			h.Set(name, v)
+		}
+	}
+	if v := m.Headers[taggingHeader]; v != "" {
+		h.Set("X-Amz-Tagging-Count", strconv.Itoa(strings.Count(v, "&")+1))
+	}
+	total, missing := 0, 0
+	for name, v := range m.User {
+		// Extended attributes set through a mount may hold what no header can.
+		if total += len(name) + len(v); total > 2*maxUserMetaBytes || !httpguts.ValidHeaderFieldName(name) {
+			missing++
+			continue
+		}
+		if !httpguts.ValidHeaderFieldValue(v) || !isASCII(v) {
+			if !utf8.ValidString(v) {
+				missing++
+				continue
+			}
+			v = mime.QEncoding.Encode("UTF-8", v)
+		}
+		h[userMetaPrefix+http.CanonicalHeaderKey(name)] = []string{v}
+	}
+	if missing > 0 {
+		h.Set("X-Amz-Missing-Meta", strconv.Itoa(missing))
+	}
+}
+
+func isASCII(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+func quoteETag(e vfs.ETag) string { return `"` + string(e) + `"` }
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,401 @@
+package s3
+
+import (
+	"encoding/xml"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"ogw/httpapi"
+	"ogw/vfs"
+)
+
+// parsePartNumber reads 1 to 10,000.
+func parsePartNumber(v string) (int, error) {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 || n > vfs.MaxParts {
+		return 0, invalidArgument("partNumber", v, "Part number must be an integer between 1 and 10000, inclusive")
+	}
+	return n, nil
+}
+
+// createUpload is CreateMultipartUpload.
+func (q *request) createUpload() error {
+	meta, err := q.requestMeta(q.r.Header)
+	if err != nil {
+		return err
+	}
+	alg, composite, err := uploadChecksum(q.r.Header)
+	if err != nil {
+		return err
+	}
+	up, err := q.fs.CreateUpload(q.ctx, q.bucket, q.key, vfs.PutOptions{Meta: meta, Size: -1, Owner: q.id.cred()}, alg, composite)
+	if err != nil {
+		return err
+	}
+	if alg != "" {
+		q.w.Header().Set("X-Amz-Checksum-Algorithm", string(alg))
+		q.w.Header().Set("X-Amz-Checksum-Type", checksumType(composite))
+	}
+	var x xmlWriter
+	x.start("InitiateMultipartUploadResult", xmlNamespace)
+	x.str("Bucket", q.bucket)
+	x.str("Key", q.key)
+	x.str("UploadId", up.ID)
+	x.end("InitiateMultipartUploadResult")
+	x.send(q.w, q.r, http.StatusOK)
+	return nil
+}
+
+// uploadChecksum reads algorithm and type of an upload's checksum. CRC64NVME
+// is always of the full object, the SHAs never; the others as asked for.
+func uploadChecksum(h http.Header) (vfs.ChecksumAlgorithm, bool, error) {
+	v, kind := h.Get("X-Amz-Checksum-Algorithm"), strings.ToUpper(h.Get("X-Amz-Checksum-Type"))
+	if v == "" {
+		if kind != "" {
+			return "", false, newError(codeInvalidRequest).withMessage("The x-amz-checksum-type header can only be used with the x-amz-checksum-algorithm header.")
+		}
+		return "", false, nil
+	}
+	a, err := findAlgorithm(v)
+	if err != nil {
+		return "", false, err
+	}
+	full := a.name == vfs.ChecksumCRC64NVME
+	never := a.name == vfs.ChecksumSHA1 || a.name == vfs.ChecksumSHA256
+	switch {
+	case kind == "":
+	case kind != "COMPOSITE" && kind != "FULL_OBJECT":
+		return "", false, newError(codeInvalidRequest).withMessage("Value for x-amz-checksum-type header is invalid.")
+	case full && kind == "COMPOSITE" || never && kind == "FULL_OBJECT":
+		return "", false, newError(codeInvalidRequest).withMessage("The %s checksum type cannot be used with the %s checksum algorithm.", kind, strings.ToLower(string(a.name)))
+	default:
+		full = kind == "FULL_OBJECT"
+	}
+	return a.name, !full, nil
+}
+
+// uploadPart is UploadPart, or UploadPartCopy if there is a copy source.
+func (q *request) uploadPart() error {
+	upload := q.q.Get("uploadId")
+	if upload == "" || !q.q.Has("partNumber") {
+		return newError(codeInvalidRequest).withMessage("An upload of a part needs uploadId and partNumber.")
+	}
+	number, err := parsePartNumber(q.q.Get("partNumber"))
+	if err != nil {
+		return err
+	}
+	if err := refuseHeaders(q.r.Header); err != nil {
+		return err
+	}
+	if q.r.Header.Get("X-Amz-Copy-Source") != "" {
+		return q.uploadPartCopy(upload, number)
+	}
+	p, err := q.openPayload()
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if p.size > vfs.MaxPartBytes {
+		return newError(codeEntityTooLarge).with("ProposedSize", itoa(p.size)).with("MaxSizeAllowed", itoa(vfs.MaxPartBytes))
+	}
+	part, err := q.fs.PutPart(q.ctx, q.bucket, q.key, upload, number, p, vfs.PutOptions{
+		Size: p.size, MaxSize: vfs.MaxPartBytes, MD5: p.md5, Finish: p.finish, Owner: q.id.cred(),
+	})
+	if err != nil {
+		return err
+	}
+	h := q.w.Header()
+	h.Set("Etag", quoteETag(part.ETag))
+	if a, sum, ok := shownChecksum(part.Checksums); ok {
+		h.Set(a.header, checksumText(sum))
+	}
+	q.w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+type completeXML struct {
+	XMLName xml.Name      `xml:"CompleteMultipartUpload"`
+	Parts   []completeOne `xml:"Part"`
+}
+
+type completeOne struct {
+	Number    int    `xml:"PartNumber"`
+	ETag      string `xml:"ETag"`
+	CRC32     string `xml:"ChecksumCRC32"`
+	CRC32C    string `xml:"ChecksumCRC32C"`
+	CRC64NVME string `xml:"ChecksumCRC64NVME"`
+	SHA1      string `xml:"ChecksumSHA1"`
+	SHA256    string `xml:"ChecksumSHA256"`
+}
+
+func (c *completeOne) part() (vfs.CompletePart, error) {
+	p := vfs.CompletePart{Number: c.Number, ETag: vfs.ETag(strings.Trim(strings.TrimSpace(c.ETag), `"`))}
+	for i, v := range []string{c.CRC64NVME, c.CRC32, c.CRC32C, c.SHA1, c.SHA256} { // in the order of algorithms
+		if v == "" {
+			continue
+		}
+		b, err := algorithms[i].decode(v)
+		if err != nil {
+			return p, err
+		}
+		p.Checksums = append(p.Checksums, vfs.Checksum{Algorithm: algorithms[i].name, Value: b})
+	}
+	return p, nil
+}
+
+// completeUpload is CompleteMultipartUpload. The store only writes metadata,
+// so there is no need to keep the client waiting with spaces, as S3 does.
+func (q *request) completeUpload() error {
+	upload := q.q.Get("uploadId")
+	objectSum, err := objectChecksum(q.r.Header)
+	if err != nil {
+		return err
+	}
+	parts, err := q.completeParts()
+	if err != nil {
+		return err
+	}
+	if err := q.checkObjectSize(upload, parts); err != nil {
+		return err
+	}
+	info, err := q.fs.CompleteUpload(q.ctx, q.bucket, q.key, upload, parts, httpapi.ParseConditions(q.r.Header, "").VFS(), objectSum)
+	if err != nil {
+		return err
+	}
+	var x xmlWriter
+	x.start("CompleteMultipartUploadResult", xmlNamespace)
+	x.str("Location", "http://"+q.r.Host+q.r.URL.EscapedPath())
+	x.str("Bucket", q.bucket)
+	x.str("Key", q.key)
+	x.str("ETag", quoteETag(info.ETag))
+	x.checksum(info.Checksums, true)
+	x.end("CompleteMultipartUploadResult")
+	x.send(q.w, q.r, http.StatusOK)
+	return nil
+}
+
+// completeParts reads the list of parts. The checksum headers of this request
+// are the object's, not the body's.
+func (q *request) completeParts() ([]vfs.CompletePart, error) {
+	r := q.r
+	plain := *r
+	plain.Header = r.Header.Clone()
+	for i := range algorithms {
+		plain.Header.Del(algorithms[i].header)
+	}
+	plain.Header.Del("X-Amz-Sdk-Checksum-Algorithm")
+	q.r = &plain
+	defer func() { q.r = r }()
+	var doc completeXML
+	if err := q.readXML(maxCompleteBytes, &doc); err != nil {
+		return nil, err
+	}
+	if len(doc.Parts) == 0 || len(doc.Parts) > vfs.MaxParts {
+		return nil, newError(codeMalformedXML)
+	}
+	parts := make([]vfs.CompletePart, len(doc.Parts))
+	for i := range doc.Parts {
+		if n := doc.Parts[i].Number; n < 1 || n > vfs.MaxParts {
+			return nil, newError(codeInvalidPart).with("PartNumber", strconv.Itoa(n))
+		}
+		var err error
+		if parts[i], err = doc.Parts[i].part(); err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
+}
+
+// objectChecksum reads what the client says of the whole object; a composite
+// ends in -N.
+func objectChecksum(h http.Header) (*vfs.Checksum, error) {
+	for i := range algorithms {
+		a := &algorithms[i]
+		v := h.Get(a.header)
+		if v == "" {
+			continue
+		}
+		text, count, composite := strings.Cut(v, "-")
+		b, err := a.decode(text)
+		if err != nil {
+			return nil, err
+		}
+		sum := &vfs.Checksum{Algorithm: a.name, Value: b}
+		if composite {
+			if sum.Parts, err = parsePartNumber(count); err != nil {
+				return nil, err
+			}
+		}
+		return sum, nil
+	}
+	return nil, nil
+}
+
+// checkObjectSize compares x-amz-mp-object-size with the parts named.
+func (q *request) checkObjectSize(upload string, parts []vfs.CompletePart) error {
+	v := q.r.Header.Get("X-Amz-Mp-Object-Size")
+	if v == "" {
+		return nil
+	}
+	want, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || want < 0 {
+		return newError(codeInvalidRequest).withMessage("Value for x-amz-mp-object-size header is invalid.")
+	}
+	sizes := map[int]int64{}
+	for after, more := 0, true; more; {
+		var page []vfs.PartInfo
+		if page, more, err = q.fs.ListParts(q.ctx, q.bucket, q.key, upload, after, maxPage); err != nil {
+			return err
+		}
+		for _, p := range page {
+			sizes[p.Number], after = p.Size, p.Number
+		}
+	}
+	var total int64
+	for _, p := range parts {
+		total += sizes[p.Number]
+	}
+	if total != want {
+		return newError(codeInvalidRequest).withMessage("The provided 'x-amz-mp-object-size' header value does not match what was computed.")
+	}
+	return nil
+}
+
+// abortUpload is AbortMultipartUpload.
+func (q *request) abortUpload() error {
+	if err := q.fs.AbortUpload(q.ctx, q.bucket, q.key, q.q.Get("uploadId")); err != nil {
+		return err
+	}
+	q.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// listParts is ListParts.
+func (q *request) listParts() error {
+	limit, err := q.pageSize("max-parts")
+	if err != nil {
+		return err
+	}
+	after := 0
+	if v := q.q.Get("part-number-marker"); v != "" {
+		if after, err = strconv.Atoi(v); err != nil || after < 0 {
+			return invalidArgument("part-number-marker", v, "Argument part-number-marker must be an integer between 0 and 2147483647")
+		}
+	}
+	upload := q.q.Get("uploadId")
+	up, err := q.fs.GetUpload(q.ctx, q.bucket, q.key, upload)
+	if err != nil {
+		return err
+	}
+	var parts []vfs.PartInfo
+	more := false
+	if limit > 0 {
+		if parts, more, err = q.fs.ListParts(q.ctx, q.bucket, q.key, upload, after, limit); err != nil {
+			return err
+		}
+	}
+	var x xmlWriter
+	x.start("ListPartsResult", xmlNamespace)
+	x.str("Bucket", q.bucket)
+	x.str("Key", q.key)
+	x.str("UploadId", upload)
+	owner := q.ownerName(up.UID)
+	x.owner("Initiator", owner)
+	x.owner("Owner", owner)
+	x.str("StorageClass", standardClass)
+	x.int("PartNumberMarker", int64(after))
+	if len(parts) > 0 {
+		x.int("NextPartNumberMarker", int64(parts[len(parts)-1].Number))
+	}
+	x.int("MaxParts", int64(limit))
+	x.bool("IsTruncated", more)
+	x.uploadChecksum(&up)
+	for i := range parts {
+		p := &parts[i]
+		x.open("Part")
+		x.int("PartNumber", int64(p.Number))
+		x.time("LastModified", p.Modified)
+		x.str("ETag", quoteETag(p.ETag))
+		x.int("Size", p.Size)
+		x.checksum(p.Checksums, false)
+		x.end("Part")
+	}
+	x.end("ListPartsResult")
+	x.send(q.w, q.r, http.StatusOK)
+	return nil
+}
+
+func (x *xmlWriter) uploadChecksum(up *vfs.UploadInfo) {
+	if up.ChecksumAlgorithm != "" {
+		x.str("ChecksumAlgorithm", string(up.ChecksumAlgorithm))
+		x.str("ChecksumType", checksumType(up.ChecksumComposite))
+	}
+}
+
+// listUploads is ListMultipartUploads.
+func (q *request) listUploads() error {
+	limit, err := q.pageSize("max-uploads")
+	if err != nil {
+		return err
+	}
+	encode, err := q.urlEncoding()
+	if err != nil {
+		return err
+	}
+	enc := func(s string) string {
+		if encode {
+			return urlEncode(s)
+		}
+		return s
+	}
+	prefix, delim := q.q.Get("prefix"), q.q.Get("delimiter")
+	afterKey, afterUpload := q.q.Get("key-marker"), q.q.Get("upload-id-marker")
+	if afterKey == "" {
+		afterUpload = "" // means nothing without a key (S3)
+	}
+	var page vfs.UploadPage
+	if limit > 0 {
+		page, err = q.fs.ListUploads(q.ctx, q.bucket, prefix, delim, afterKey, afterUpload, limit)
+	} else {
+		_, err = q.fs.HeadBucket(q.ctx, q.bucket)
+	}
+	if err != nil {
+		return err
+	}
+	var x xmlWriter
+	x.start("ListMultipartUploadsResult", xmlNamespace)
+	x.str("Bucket", q.bucket)
+	x.str("KeyMarker", enc(afterKey))
+	x.str("UploadIdMarker", afterUpload)
+	if page.Truncated {
+		x.str("NextKeyMarker", enc(page.NextKey))
+		x.str("NextUploadIdMarker", page.NextUpload)
+	}
+	x.str("Prefix", enc(prefix))
+	if delim != "" {
+		x.str("Delimiter", enc(delim))
+	}
+	if encode {
+		x.str("EncodingType", "url")
+	}
+	x.int("MaxUploads", int64(limit))
+	x.bool("IsTruncated", page.Truncated)
+	for i := range page.Uploads {
+		up := &page.Uploads[i]
+		x.open("Upload")
+		x.str("Key", enc(up.Key))
+		x.str("UploadId", up.ID)
+		owner := q.ownerName(up.UID)
+		x.owner("Initiator", owner)
+		x.owner("Owner", owner)
+		x.str("StorageClass", standardClass)
+		x.time("Initiated", up.Initiated)
+		x.uploadChecksum(up)
+		x.end("Upload")
+	}
+	x.prefixes(page.CommonPrefixes, enc)
+	x.end("ListMultipartUploadsResult")
+	x.send(q.w, q.r, http.StatusOK)
+	return nil
+}

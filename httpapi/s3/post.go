@@ -1,0 +1,235 @@
+package s3
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"hash"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"ogw/httpapi"
+	"ogw/vfs"
+)
+
+// postObject is PostObject: an upload from a browser's form. The fields come
+// first, then the file; what follows the file is ignored.
+func (q *request) postObject() error {
+	kind, params, err := mime.ParseMediaType(q.r.Header.Get("Content-Type"))
+	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
+		return newError(code{"PreconditionFailed", 412, "Bucket POST must be of the enclosure-type multipart/form-data"})
+	}
+	if !q.id.anonymous() {
+		return newError(codeInvalidRequest).withMessage("A form is signed in its fields.")
+	}
+	form := multipart.NewReader(httpapi.NewBody(q.w, q.r), params["boundary"])
+	fields, file, err := readForm(form)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if q.key = strings.ReplaceAll(fields["key"], "${filename}", file.FileName()); q.key == "" {
+		return newError(codeKeyMustBeSpecified).withMessage("Bucket POST must contain a field named 'key'.  If it is specified, please check the order of the fields.")
+	}
+	fields["key"], fields["bucket"] = q.key, q.bucket
+	pol, err := q.authorizeForm(fields)
+	if err != nil {
+		return err
+	}
+	return q.storeForm(fields, file, pol)
+}
+
+// readForm reads the fields up to the file. Names are case-insensitive.
+func readForm(form *multipart.Reader) (map[string]string, *multipart.Part, error) {
+	fields := map[string]string{}
+	left := int64(maxFormBytes)
+	for {
+		part, err := form.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			return nil, nil, invalidArgument("file", "0", "POST requires exactly one file upload per request.")
+		}
+		if err != nil {
+			return nil, nil, &apiError{code: codeMalformedPOST, cause: err}
+		}
+		name := strings.ToLower(part.FormName())
+		if name == "file" {
+			return fields, part, nil
+		}
+		value, err := io.ReadAll(io.LimitReader(part, left+1))
+		if err != nil {
+			return nil, nil, &apiError{code: codeMalformedPOST, cause: err}
+		}
+		if left -= int64(len(name) + len(value)); left < 0 {
+			return nil, nil, newError(code{"MaxPostPreDataLengthExceeded", 400, "Your POST request fields preceding the upload file were too large."})
+		}
+		if _, twice := fields[name]; twice {
+			return nil, nil, invalidArgument(name, string(value), "The field is given twice.")
+		}
+		fields[name] = string(value)
+	}
+}
+
+// authorizeForm checks signature and policy; without a policy the request
+// stays anonymous.
+func (q *request) authorizeForm(fields map[string]string) (*policy, error) {
+	sig, err := q.verify.ParsePost(func(name string) string { return fields[name] })
+	if err != nil {
+		return nil, err
+	}
+	pol := &policy{maxBytes: -1}
+	if sig != nil {
+		if err := q.identify(sig); err != nil {
+			return nil, err
+		}
+		httpapi.Note(q.ctx, "", q.id.name(), nil)
+		if pol, err = parsePolicy(fields["policy"], q.cfg.Now()); err != nil {
+			return nil, err
+		}
+		if err := pol.check(fields); err != nil {
+			return nil, err
+		}
+	}
+	return pol, q.mayBucket(aclWrite)
+}
+
+// formHeaders puts the fields that describe the object under their headers.
+func formHeaders(fields map[string]string) (http.Header, error) {
+	h := http.Header{}
+	for name, v := range fields {
+		switch {
+		case name == "acl":
+			h.Set("X-Amz-Acl", v)
+		case name == "tagging":
+			var doc taggingXML
+			if err := parseXML([]byte(v), &doc); err != nil {
+				return nil, err
+			}
+			if err := checkTags(doc.Tags); err != nil {
+				return nil, err
+			}
+			h.Set(taggingHeader, encodeTags(doc.Tags))
+		case strings.HasPrefix(name, "x-amz-"), strings.HasPrefix(name, "content-"), name == "cache-control", name == "expires":
+			h.Set(name, v)
+		}
+	}
+	return h, nil
+}
+
+// storeForm stores the file and answers as the form asks.
+func (q *request) storeForm(fields map[string]string, file io.Reader, pol *policy) error {
+	h, err := formHeaders(fields)
+	if err != nil {
+		return err
+	}
+	meta, err := q.requestMeta(h)
+	if err != nil {
+		return err
+	}
+	body := &formFile{src: file, minBytes: pol.minBytes}
+	if body.alg, body.want, err = headerChecksum(h); err != nil {
+		return err
+	}
+	if body.alg != nil {
+		body.sum = body.alg.make()
+	}
+	limit := q.cfg.MaxObjectBytes
+	if pol.maxBytes >= 0 {
+		limit = min(limit, max(pol.maxBytes, 1)) // 0 would mean the default
+	}
+	body.maxBytes = limit
+	if pol.maxBytes >= 0 {
+		body.maxBytes = pol.maxBytes
+	}
+	opts := vfs.PutOptions{Meta: meta, Size: -1, MaxSize: limit, Finish: body.finish, Owner: q.id.cred()}
+	if v := h.Get("Content-Md5"); v != "" {
+		if opts.MD5, err = base64.StdEncoding.DecodeString(v); err != nil || len(opts.MD5) != 16 {
+			return newError(codeInvalidDigest)
+		}
+	}
+	info, err := q.fs.PutObject(q.ctx, q.bucket, q.key, body, opts)
+	if err != nil {
+		return err
+	}
+	q.answerForm(fields, &info)
+	return nil
+}
+
+func (q *request) answerForm(fields map[string]string, info *vfs.ObjectInfo) {
+	h := q.w.Header()
+	h.Set("Etag", quoteETag(info.ETag))
+	location := url.URL{Scheme: "http", Host: q.r.Host, Path: "/" + q.key}
+	if q.hostBucket == "" {
+		location.Path = "/" + q.bucket + "/" + q.key
+	}
+	h.Set("Location", location.String())
+	target := fields["success_action_redirect"]
+	if target == "" {
+		target = fields["redirect"]
+	}
+	if u, err := url.Parse(target); target != "" && err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+		v := u.Query()
+		v.Set("bucket", q.bucket)
+		v.Set("key", q.key)
+		v.Set("etag", quoteETag(info.ETag))
+		u.RawQuery = v.Encode()
+		h.Set("Location", u.String())
+		q.w.WriteHeader(http.StatusSeeOther)
+		return
+	}
+	switch fields["success_action_status"] {
+	case "200":
+		q.w.WriteHeader(http.StatusOK)
+	case "201":
+		var x xmlWriter
+		x.start("PostResponse", "")
+		x.str("Location", location.String())
+		x.str("Bucket", q.bucket)
+		x.str("Key", q.key)
+		x.str("ETag", quoteETag(info.ETag))
+		x.end("PostResponse")
+		x.send(q.w, q.r, http.StatusCreated)
+	default:
+		q.w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// formFile is the file of a form: its length shows at its end.
+type formFile struct {
+	src                io.Reader
+	n                  int64
+	minBytes, maxBytes int64
+	alg                *algorithm
+	sum                hash.Hash
+	want               []byte
+}
+
+// Read implements io.Reader.
+func (f *formFile) Read(p []byte) (int, error) {
+	n, err := f.src.Read(p)
+	f.n += int64(n)
+	if f.sum != nil {
+		f.sum.Write(p[:n])
+	}
+	return n, err
+}
+
+func (f *formFile) finish() ([]vfs.Checksum, error) {
+	if f.n < f.minBytes {
+		return nil, newError(codeEntityTooSmall).with("ProposedSize", itoa(f.n)).with("MinSizeAllowed", itoa(f.minBytes))
+	}
+	if f.n > f.maxBytes {
+		return nil, newError(codeEntityTooLarge).with("ProposedSize", itoa(f.n)).with("MaxSizeAllowed", itoa(f.maxBytes))
+	}
+	if f.alg == nil {
+		return nil, nil
+	}
+	got := f.sum.Sum(nil)
+	if !bytes.Equal(got, f.want) {
+		return nil, f.alg.mismatch()
+	}
+	return []vfs.Checksum{{Algorithm: f.alg.name, Value: got}}, nil
+}

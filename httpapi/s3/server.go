@@ -1,0 +1,171 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/julienschmidt/httprouter"
+
+	"ogw/httpapi"
+	"ogw/httpapi/sigv4"
+	"ogw/vfs"
+)
+
+// Config of a Server. The zero value of each field means its default.
+type Config struct {
+	// Region that signatures must name; "" takes any and answers as us-east-1.
+	Region string
+	// Domains are the service domains: bucket.DOMAIN is a bucket, DOMAIN
+	// itself is path style.
+	Domains []string
+	// AllowV2 accepts Signature Version 2.
+	AllowV2 bool
+	// MaxRequests bounds requests in flight; others get 503 SlowDown.
+	MaxRequests int
+	// MaxObjectBytes bounds a single PUT or POST; default vfs.MaxPutBytes.
+	MaxObjectBytes int64
+	Logger         *slog.Logger
+	// Done is called after every request, for metrics.
+	Done func(*httpapi.Record)
+	// Now is the clock for signatures and policies.
+	Now func() time.Time
+}
+
+// Server is the S3 door. It is an http.Handler.
+type Server struct {
+	fs      *vfs.FS
+	cfg     Config
+	verify  *sigv4.Verifier
+	router  *httprouter.Router
+	slots   chan struct{}
+	handler http.Handler
+}
+
+// New returns a Server over fs.
+func New(fs *vfs.FS, c Config) *Server {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.MaxRequests <= 0 {
+		c.MaxRequests = defaultMaxRequests
+	}
+	if c.MaxObjectBytes <= 0 || c.MaxObjectBytes > vfs.MaxPutBytes {
+		c.MaxObjectBytes = vfs.MaxPutBytes
+	}
+	domains := make([]string, len(c.Domains))
+	for i, d := range c.Domains {
+		domains[i] = strings.ToLower(strings.Trim(d, "."))
+	}
+	c.Domains = domains
+	s := &Server{
+		fs: fs, cfg: c,
+		verify: sigv4.New(sigv4.Config{Region: c.Region, AllowV2: c.AllowV2, Now: c.Now}),
+		slots:  make(chan struct{}, c.MaxRequests),
+	}
+	s.router = newRouter()
+	s.handler = httpapi.Frame(http.HandlerFunc(s.serve), httpapi.FrameConfig{
+		Door: "s3", Logger: c.Logger, Done: c.Done,
+		Panic: func(w http.ResponseWriter, r *http.Request) {
+			writeError(w, r, "", "", newError(codeInternal))
+		},
+	})
+	return s
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+func (s *Server) region() string {
+	if s.cfg.Region == "" {
+		return "us-east-1"
+	}
+	return s.cfg.Region
+}
+
+// request is one request on its way through an operation.
+type request struct {
+	*Server
+	w      http.ResponseWriter
+	r      *http.Request
+	ctx    context.Context
+	q      url.Values
+	op     *operation
+	bucket string
+	key    string
+	// hostBucket is the bucket that the Host header named, "" in path style.
+	hostBucket string
+	sig        *sigv4.Signature // nil: anonymous, or a form not yet read
+	id         identity
+	info       *vfs.BucketInfo // of bucket, once looked up
+	acl        *acl            // of bucket, once looked up
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Amz-Request-Id", httpapi.RequestID(r.Context()))
+	w.Header().Set("X-Amz-Id-2", hostID)
+	q := &request{Server: s, w: w, r: r, ctx: r.Context()}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	default:
+		q.fail(newError(codeSlowDown))
+		return
+	}
+	var err error
+	if q.q, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+		q.fail(newError(codeInvalidURI))
+		return
+	}
+	if q.hostBucket, err = q.bucketOfHost(); err != nil {
+		q.fail(err)
+		return
+	}
+	s.router.ServeHTTP(w, q.routed())
+}
+
+// hostID stands in x-amz-id-2, which clients print and nobody reads.
+const hostID = "ogw"
+
+// execute finds operation and identity, and runs it.
+func (q *request) execute(ops methodOps) error {
+	if q.bucket == "" && q.key != "" {
+		return newError(codeInvalidBucketName)
+	}
+	op, err := q.choose(ops)
+	q.op = op
+	httpapi.Note(q.ctx, op.name, "", nil)
+	if err != nil {
+		return err
+	}
+	if err := q.authenticate(); err != nil {
+		return err
+	}
+	httpapi.Note(q.ctx, "", q.id.name(), nil)
+	if op.handle == nil {
+		return newError(codeNotImplemented).withMessage("%s is not implemented.", op.name)
+	}
+	if err := q.authorize(); err != nil {
+		return err
+	}
+	return op.handle(q)
+}
+
+// fail answers with an error, once.
+func (q *request) fail(err error) {
+	var se *httpapi.SendError
+	if errors.As(err, &se) {
+		// The header is gone: only a broken connection tells the client.
+		httpapi.Note(q.ctx, "", "", err)
+		panic(http.ErrAbortHandler)
+	}
+	httpapi.Note(q.ctx, "", "", err)
+	writeError(q.w, q.r, q.bucket, q.key, err)
+}
