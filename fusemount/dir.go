@@ -1,0 +1,168 @@
+package fusemount
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"ogw/cluster"
+	"ogw/vfs"
+)
+
+// maxPositions bounds the positions that one open directory remembers, some
+// 50 bytes each. Of a longer listing the older half is forgotten: seekdir
+// beyond that fails, while reading on and rewinddir always work.
+const maxPositions = 1 << 20
+
+// First offsets of a listing: behind ".", behind "..", behind the first entry.
+const (
+	offDot uint64 = iota + 1
+	offDotDot
+	offFirst
+)
+
+// dirHandle is one open directory. The VFS continues a listing by opaque
+// positions, the kernel by numbers: number offFirst+i stands behind the
+// entry at position list[i].
+type dirHandle struct {
+	ino vfs.Ino
+
+	mu   sync.Mutex
+	base uint64   // positions forgotten before list[0]
+	list []string // positions, in the order in which they were given out
+}
+
+// position returns where the listing goes on behind offset.
+func (d *dirHandle) position(offset uint64) (string, error) {
+	if offset < offFirst {
+		return "", nil
+	}
+	i := offset - offFirst
+	if i < d.base || i-d.base >= uint64(len(d.list)) {
+		return "", fmt.Errorf("%w: directory offset %d is not known any more", vfs.ErrInvalid, offset)
+	}
+	return d.list[i-d.base], nil
+}
+
+// number returns the offset of the entry at pos, which follows the one at
+// offset prev. Read again, an entry has its old number, so that every number
+// given out stays right.
+func (d *dirHandle) number(prev uint64, pos string) uint64 {
+	next := max(prev+1, offFirst)
+	if i := next - offFirst; i >= d.base && i-d.base < uint64(len(d.list)) && d.list[i-d.base] == pos {
+		return next
+	}
+	d.list = append(d.list, pos)
+	if len(d.list) > maxPositions {
+		half := len(d.list) / 2
+		d.list = append([]string(nil), d.list[half:]...)
+		d.base += uint64(half)
+	}
+	return offFirst + d.base + uint64(len(d.list)) - 1
+}
+
+// OpenDir begins a listing.
+func (f *rawFS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	out.Fh = f.dirs.add(&dirHandle{ino: f.ino(in.NodeId)})
+	return fuse.OK
+}
+
+// ReleaseDir ends a listing.
+func (f *rawFS) ReleaseDir(in *fuse.ReleaseIn) { f.dirs.remove(in.Fh) }
+
+// FsyncDir makes changes of names durable.
+func (f *rawFS) FsyncDir(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+	return f.status("fsyncdir", &in.InHeader, f.fs.SyncInode(f.ctx, f.ino(in.NodeId)))
+}
+
+// ReadDir lists names.
+func (f *rawFS) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	return f.readDir(in, out, false)
+}
+
+// ReadDirPlus lists names with attributes, which the kernel keeps as if it
+// had looked them up.
+func (f *rawFS) ReadDirPlus(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	return f.readDir(in, out, true)
+}
+
+func (f *rawFS) readDir(in *fuse.ReadIn, out *fuse.DirEntryList, plus bool) fuse.Status {
+	d := f.dirs.get(in.Fh)
+	if d == nil {
+		return fuse.EBADF
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	since := f.inv.count()
+	after, err := d.position(in.Offset)
+	if err == nil && in.Offset == 0 {
+		// A program that reads from the start has no use for old numbers.
+		d.base, d.list = 0, d.list[:0]
+	}
+	if err == nil && in.Offset < offDotDot {
+		err = f.addDots(d, in.Offset, out, plus)
+	}
+	if err == nil {
+		prev := in.Offset
+		err = f.fs.ReadDir(f.ctx, cred(&in.InHeader), d.ino, after, plus, func(e vfs.DirEntry) error {
+			off := d.number(prev, e.Pos)
+			if !f.addEntry(&e, off, out, plus, since) {
+				return cluster.ErrStop
+			}
+			prev = off
+			return nil
+		})
+	}
+	switch {
+	case errors.Is(err, cluster.ErrStop):
+		return fuse.OK
+	case errors.Is(err, vfs.ErrStale):
+		return enoent
+	}
+	return f.status("readdir", &in.InHeader, err)
+}
+
+// addDots lists "." and "..".
+func (f *rawFS) addDots(d *dirHandle, offset uint64, out *fuse.DirEntryList, plus bool) error {
+	a, err := f.fs.GetAttr(f.ctx, d.ino)
+	if err != nil {
+		return err
+	}
+	parent := a.Parent
+	if d.ino == f.opt.Root {
+		parent = d.ino
+	}
+	for _, e := range [...]fuse.DirEntry{
+		{Name: ".", Ino: uint64(d.ino), Mode: vfs.ModeDirectory, Off: offDot},
+		{Name: "..", Ino: uint64(parent), Mode: vfs.ModeDirectory, Off: offDotDot},
+	} {
+		if e.Off <= offset {
+			continue
+		}
+		if plus {
+			if out.AddDirLookupEntry(e) == nil {
+				return cluster.ErrStop
+			}
+		} else if !out.AddDirEntry(e) {
+			return cluster.ErrStop
+		}
+	}
+	return nil
+}
+
+func (f *rawFS) addEntry(e *vfs.DirEntry, off uint64, out *fuse.DirEntryList, plus bool, since uint64) bool {
+	de := fuse.DirEntry{Name: e.Name, Ino: uint64(e.Ino), Mode: e.Mode, Off: off}
+	if !plus {
+		return out.AddDirEntry(de)
+	}
+	entry := out.AddDirLookupEntry(de)
+	if entry == nil {
+		return false
+	}
+	if e.Attr != nil { // else node 0: the kernel looks the name up when it needs it
+		f.fillEntry(e.Attr, entry, since)
+	}
+	return true
+}

@@ -1,0 +1,62 @@
+// Package fusemount is the FUSE door: one mount of the namespace, or of a
+// directory in it, through go-fuse's raw interface. A node ID is an inode
+// number; only the mount's root stands for FUSE's node 1.
+//
+//	kernel ── /dev/fuse ── go-fuse Server ── rawFS ── vfs.FS
+//	   ▲                                                │ changes of other doors
+//	   └───────────── invalidator ◄─────────────────────┘
+//
+// # Permissions
+//
+// The kernel checks modes and ACLs (default_permissions); the VFS is told
+// that the caller is trusted and only takes owners from the credential.
+//
+// # Caches
+//
+// Names, absent names and attributes stay in the kernel for a minute, pages
+// until they are changed. That is right only because every change of another
+// door is told to the kernel before it is acknowledged:
+//
+//   - Names: the kernel serializes its own lookups in a directory with our
+//     notification, so what a lookup that began earlier has found is dropped
+//     as well.
+//   - Attributes of an inode that the kernel knows: it numbers requests and
+//     notifications, and ignores the attributes in a reply to a request that
+//     began before the notification.
+//   - Attributes of an inode that the kernel does not know yet, because the
+//     reply that introduces it is on its way: changes are counted before they
+//     are told. A handler that finds the count moved answers with zero
+//     timeouts. One that did not may still lose the race between its return
+//     and its write, so it leaves a stamp for each inode that it introduces,
+//     and the notification of an unknown inode with a fresh stamp is repeated
+//     until the stamp is old (introWindow).
+//   - Pages: the kernel locks a page while it is read, and the notification
+//     waits for it.
+//
+// A process that shares its cluster with others cannot see their changes at
+// once: timeouts are a second then, and pages are kept over an open only if
+// the version of the content is the same.
+//
+// The kernel's writeback cache is off unless asked for: with it, the kernel
+// holds its own idea of a file's size for as long as it remembers the inode,
+// and a change of size through another door would not be seen.
+//
+// # Deadlocks
+//
+// The kernel holds a directory's lock while our handler works on it, and a
+// notification takes it too. So the goroutine of a handler never notifies
+// its own mount; what it must tell (side effects of its own request) and the
+// changes that another mount made go through a queue. Other doors notify in
+// their own goroutine: they hold no lock, and handlers never wait for them.
+//
+// # Durability
+//
+// Requests run relaxed (cluster.Relaxed): mkdir returns when the change is
+// visible, not when it is on the disk. fsync, and close of a file that was
+// written, are strict.
+//
+// # Lock order
+//
+// handleTable.mu, dirHandle.mu and ownerSet.mu are leaves, except that a
+// dirHandle.mu is held while the VFS lists.
+package fusemount

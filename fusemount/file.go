@@ -1,0 +1,268 @@
+package fusemount
+
+import (
+	"errors"
+	"io"
+	"math"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"ogw/vfs"
+)
+
+// fileHandle is one open file of the kernel.
+type fileHandle struct {
+	ino    vfs.Ino
+	file   *vfs.File
+	wrote  atomic.Bool   // since the last flush
+	plain  atomic.Uint64 // see privClock
+	owners ownerSet      // of locks set through this handle
+}
+
+// openFlags translates open(2). Reading is always possible: the kernel fills
+// pages through whatever handle it has. O_APPEND is seen at each write, and
+// O_SYNC by the kernel, which follows a write with an fsync.
+func openFlags(flags uint32) vfs.OpenFlags {
+	o := vfs.OpenRead
+	if flags&unix.O_ACCMODE != unix.O_RDONLY {
+		o |= vfs.OpenWrite
+	}
+	if flags&unix.O_TRUNC != 0 {
+		o |= vfs.OpenTrunc
+	}
+	return o
+}
+
+func (f *rawFS) addFile(ino vfs.Ino, file *vfs.File, out *fuse.OpenOut) {
+	out.Fh = f.files.add(&fileHandle{ino: ino, file: file})
+}
+
+// Create makes a file and opens it. The kernel asks only when it believes
+// that the name is free; if it is not, ESTALE makes it look again and open
+// what is there, with its own checks.
+func (f *rawFS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+	since := f.inv.count()
+	a, file, _, err := f.fs.Create(f.ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name,
+		vfs.CreateOptions{Mode: in.Mode & vfs.ModePermMask, Flags: openFlags(in.Flags), Exclusive: true})
+	if err != nil {
+		if errors.Is(err, vfs.ErrExist) && in.Flags&unix.O_EXCL == 0 {
+			return fuse.Status(syscall.ESTALE)
+		}
+		return f.status("create", &in.InHeader, err)
+	}
+	f.fillEntry(&a, &out.EntryOut, since)
+	f.pages.opened(&a, &out.OpenOut)
+	f.addFile(a.Ino, file, &out.OpenOut)
+	return fuse.OK
+}
+
+// Tmpfile is open(2) with O_TMPFILE.
+func (f *rawFS) Tmpfile(_ <-chan struct{}, in *fuse.CreateIn, out *fuse.CreateOut) fuse.Status {
+	since := f.inv.count()
+	a, file, err := f.fs.OpenTemp(f.ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId),
+		in.Mode&vfs.ModePermMask, openFlags(in.Flags))
+	if err != nil {
+		return f.status("tmpfile", &in.InHeader, err)
+	}
+	f.fillEntry(&a, &out.EntryOut, since)
+	f.addFile(a.Ino, file, &out.OpenOut)
+	return fuse.OK
+}
+
+// Open opens a regular file.
+func (f *rawFS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	ino := f.ino(in.NodeId)
+	file, err := f.fs.Open(f.ctx, cred(&in.InHeader), ino, openFlags(in.Flags))
+	if err != nil {
+		return f.status("open", &in.InHeader, err)
+	}
+	if in.Flags&unix.O_TRUNC != 0 {
+		if err := f.dropPrivileges(&in.InHeader, ino, in.Mode&fuse.OPEN_KILL_SUIDGID != 0); err != nil {
+			file.Close(f.ctx)
+			return f.status("open", &in.InHeader, err)
+		}
+	}
+	if err := f.keepPages(file, out); err != nil {
+		file.Close(f.ctx)
+		return f.status("open", &in.InHeader, err)
+	}
+	f.addFile(ino, file, out)
+	return fuse.OK
+}
+
+// Read fills pages, or the caller's buffer under O_DIRECT.
+func (f *rawFS) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
+	h := f.files.get(in.Fh)
+	if h == nil {
+		return nil, fuse.EBADF
+	}
+	if in.Offset > math.MaxInt64 {
+		return nil, fuse.EINVAL
+	}
+	n, err := h.file.ReadAt(f.ctx, buf[:min(len(buf), int(in.Size))], int64(in.Offset))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, f.status("read", &in.InHeader, err)
+	}
+	return fuse.ReadResultData(buf[:n]), fuse.OK
+}
+
+// Writev is not used: data comes in one piece from the kernel.
+func (f *rawFS) Writev(cancel <-chan struct{}, in *fuse.WriteIn, data [][]byte) (uint32, fuse.Status) {
+	if len(data) == 1 {
+		return f.Write(cancel, in, data[0])
+	}
+	return 0, fuse.ENOSYS
+}
+
+// Write stores bytes. With O_APPEND they go to the true end of the file,
+// which the kernel may not know yet.
+func (f *rawFS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
+	h := f.files.get(in.Fh)
+	if h == nil {
+		return 0, fuse.EBADF
+	}
+	if in.Offset > math.MaxInt64-uint64(len(data)) {
+		return 0, fuse.Status(syscall.EFBIG)
+	}
+	h.wrote.Store(true)
+	cached := in.WriteFlags&fuse.WRITE_CACHE != 0
+	if !cached {
+		if err := f.killPrivileges(h, in); err != nil {
+			return 0, f.status("write", &in.InHeader, err)
+		}
+	}
+	var n int
+	var err error
+	if in.Flags&unix.O_APPEND != 0 && !cached {
+		var off int64
+		off, err = h.file.Append(f.ctx, data)
+		if n = len(data); err != nil {
+			n = 0
+		} else if off != int64(in.Offset) {
+			// The kernel put the bytes at its own idea of the end.
+			f.inv.changes.Add(1)
+			f.inv.later(func() { f.inv.inode(h.ino, true) })
+		}
+	} else {
+		n, err = h.file.WriteAt(f.ctx, data, int64(in.Offset))
+	}
+	if err != nil && n == 0 {
+		return 0, f.status("write", &in.InHeader, err)
+	}
+	return uint32(n), fuse.OK
+}
+
+// Flush is close(2) of one descriptor: errors of earlier writes must be told
+// now, and the process's POSIX locks on the file go.
+func (f *rawFS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
+	h := f.files.get(in.Fh)
+	if h == nil {
+		return fuse.EBADF
+	}
+	var err error
+	if h.wrote.Swap(false) {
+		err = h.file.Sync(f.ctx)
+		f.pages.wrote(h.ino)
+	}
+	f.closeLocks(h, in.LockOwner)
+	return f.status("flush", &in.InHeader, err)
+}
+
+// Fsync is fsync and fdatasync.
+func (f *rawFS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+	h := f.files.get(in.Fh)
+	if h == nil {
+		return fuse.EBADF
+	}
+	h.wrote.Store(false)
+	err := h.file.Sync(f.ctx)
+	f.pages.wrote(h.ino)
+	return f.status("fsync", &in.InHeader, err)
+}
+
+// Release is the end of the last descriptor of one open.
+func (f *rawFS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
+	h := f.files.remove(in.Fh)
+	if h == nil {
+		return
+	}
+	f.dropLocks(h)
+	f.status("release", &in.InHeader, h.file.Close(f.ctx)) // nobody waits for the answer: log it
+}
+
+// Fallocate allocates, punches holes and zeroes.
+func (f *rawFS) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
+	h := f.files.get(in.Fh)
+	if h == nil {
+		return fuse.EBADF
+	}
+	var mode vfs.AllocMode
+	for _, m := range [...]struct {
+		linux uint32
+		vfs   vfs.AllocMode
+	}{
+		{unix.FALLOC_FL_KEEP_SIZE, vfs.AllocKeepSize},
+		{unix.FALLOC_FL_PUNCH_HOLE, vfs.AllocPunchHole},
+		{unix.FALLOC_FL_ZERO_RANGE, vfs.AllocZeroRange},
+	} {
+		if in.Mode&m.linux != 0 {
+			mode |= m.vfs
+			in.Mode &^= m.linux
+		}
+	}
+	if in.Mode != 0 {
+		return fuse.Status(syscall.EOPNOTSUPP)
+	}
+	if in.Offset > math.MaxInt64 || in.Length > math.MaxInt64-in.Offset {
+		return fuse.Status(syscall.EFBIG)
+	}
+	h.wrote.Store(true)
+	return f.status("fallocate", &in.InHeader, h.file.Allocate(f.ctx, mode, int64(in.Offset), int64(in.Length)))
+}
+
+// Lseek finds data and holes; the kernel answers the other forms itself.
+func (f *rawFS) Lseek(_ <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut) fuse.Status {
+	h := f.files.get(in.Fh)
+	if h == nil {
+		return fuse.EBADF
+	}
+	if in.Offset > math.MaxInt64 {
+		return fuse.Status(syscall.ENXIO)
+	}
+	var off int64
+	var err error
+	switch in.Whence {
+	case unix.SEEK_DATA:
+		off, err = h.file.SeekData(f.ctx, int64(in.Offset))
+	case unix.SEEK_HOLE:
+		off, err = h.file.SeekHole(f.ctx, int64(in.Offset))
+	default:
+		return fuse.EINVAL
+	}
+	out.Offset = uint64(off)
+	return f.status("lseek", &in.InHeader, err)
+}
+
+// copyMax bounds one copy: its length is answered in 32 bits. The caller
+// comes again for the rest.
+const copyMax = 1 << 30
+
+// CopyFileRange copies by reference where the VFS can.
+func (f *rawFS) CopyFileRange(_ <-chan struct{}, in *fuse.CopyFileRangeIn) (uint32, fuse.Status) {
+	src, dst := f.files.get(in.FhIn), f.files.get(in.FhOut)
+	if src == nil || dst == nil {
+		return 0, fuse.EBADF
+	}
+	if in.Flags != 0 || in.OffIn > math.MaxInt64 || in.OffOut > math.MaxInt64 {
+		return 0, fuse.EINVAL
+	}
+	dst.wrote.Store(true)
+	n, err := dst.file.CopyRange(f.ctx, int64(in.OffOut), src.file, int64(in.OffIn), int64(min(in.Len, copyMax)))
+	if err != nil && n == 0 {
+		return 0, f.status("copy_file_range", &in.InHeader, err)
+	}
+	return uint32(n), fuse.OK
+}

@@ -1,0 +1,164 @@
+package fusemount
+
+import (
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"ogw/vfs"
+)
+
+const (
+	// introWindow is how long after its handler returned the write of a reply
+	// may take; beyond it, a notification that met no inode is final. Replies
+	// are written by the handler's own goroutine, so only preemption delays
+	// them: 20 ms is several time slices of a loaded machine.
+	introWindow = 20 * time.Millisecond
+	// introRetry is the pause between repeated notifications in that window.
+	introRetry = 500 * time.Microsecond
+	// introSlots stamps are kept, by hash of the inode; a collision costs a
+	// needless retry.
+	introSlots = 8192
+	// deferredMax bounds the queue of deferred notifications. Beyond it,
+	// whoever adds waits up to deferredWait, then the notification is lost
+	// and logged: the kernel's cache is stale until its timeout.
+	deferredMax  = 4096
+	deferredWait = time.Second
+)
+
+// invalidator tells the kernel what other doors changed (vfs.Invalidator).
+type invalidator struct {
+	f       *rawFS
+	server  atomic.Pointer[fuse.Server]
+	changes atomic.Uint64
+	intro   [introSlots]atomic.Int64 // nanoseconds since f.started
+
+	queue chan func()
+	stop  sync.Once
+	done  chan struct{}
+}
+
+func (v *invalidator) init(f *rawFS) {
+	v.f = f
+	v.queue = make(chan func(), deferredMax)
+	v.done = make(chan struct{})
+}
+
+// run serves the queue of deferred notifications until close.
+func (v *invalidator) run() {
+	for {
+		select {
+		case fn := <-v.queue:
+			fn()
+		case <-v.done:
+			return
+		}
+	}
+}
+
+func (v *invalidator) close() { v.stop.Do(func() { close(v.done) }) }
+
+// count returns the number of changes told so far. A handler reads it before
+// it asks the VFS and again before it answers.
+func (v *invalidator) count() uint64 { return v.changes.Load() }
+
+// stamp notes that a reply which may make ino known to the kernel is about
+// to be written. It comes before the handler's last look at count.
+func (v *invalidator) stamp(ino vfs.Ino) {
+	v.intro[uint64(ino)%introSlots].Store(int64(time.Since(v.f.started)))
+}
+
+// InvalidateEntry drops a name, its absence included.
+func (v *invalidator) InvalidateEntry(dir vfs.Ino, name string) {
+	v.changes.Add(1)
+	v.entry(dir, name)
+}
+
+// InvalidateInode drops attributes and, with data, pages.
+func (v *invalidator) InvalidateInode(ino vfs.Ino, data bool) {
+	v.changes.Add(1)
+	v.f.caps.moved()
+	v.inode(ino, data)
+}
+
+// Deferred returns an Invalidator whose calls do not wait for the kernel. A
+// door that makes a change while the kernel holds locks for it uses it.
+func (v *invalidator) Deferred() vfs.Invalidator { return deferred{v} }
+
+func (v *invalidator) entry(dir vfs.Ino, name string) {
+	s := v.server.Load()
+	node, ok := v.f.node(dir)
+	if s == nil || !ok {
+		return
+	}
+	v.report(s.EntryNotify(node, name), "entry", dir)
+}
+
+func (v *invalidator) inode(ino vfs.Ino, data bool) {
+	s := v.server.Load()
+	node, ok := v.f.node(ino)
+	if s == nil || !ok {
+		return
+	}
+	off, length := int64(-1), int64(0) // attributes only
+	if data {
+		off, length = 0, -1 // to the end
+	}
+	for {
+		st := s.InodeNotify(node, off, length)
+		if st != fuse.ENOENT {
+			v.report(st, "inode", ino)
+			return
+		}
+		at := v.intro[uint64(ino)%introSlots].Load()
+		if at == 0 || time.Since(v.f.started)-time.Duration(at) > introWindow {
+			return
+		}
+		time.Sleep(introRetry)
+	}
+}
+
+// report logs a notification that failed for another reason than that the
+// kernel knows nothing of its subject, or is gone.
+func (v *invalidator) report(st fuse.Status, what string, ino vfs.Ino) {
+	switch syscall.Errno(st) {
+	case 0, syscall.ENOENT, syscall.ENOTDIR, syscall.ENODEV, syscall.ENOTCONN, syscall.EBADF, syscall.EPERM:
+	default:
+		v.f.opt.Logger.Warn("kernel cache not invalidated", "what", what, "inode", ino, "err", st.String())
+	}
+}
+
+// later queues a notification.
+func (v *invalidator) later(fn func()) {
+	select {
+	case v.queue <- fn:
+		return
+	case <-v.done:
+		return
+	default:
+	}
+	t := time.NewTimer(deferredWait)
+	defer t.Stop()
+	select {
+	case v.queue <- fn:
+	case <-v.done:
+	case <-t.C:
+		v.f.opt.Logger.Warn("kernel cache not invalidated: too many notifications wait")
+	}
+}
+
+type deferred struct{ v *invalidator }
+
+func (d deferred) InvalidateEntry(dir vfs.Ino, name string) {
+	d.v.changes.Add(1)
+	d.v.later(func() { d.v.entry(dir, name) })
+}
+
+func (d deferred) InvalidateInode(ino vfs.Ino, data bool) {
+	d.v.changes.Add(1)
+	d.v.f.caps.moved()
+	d.v.later(func() { d.v.inode(ino, data) })
+}

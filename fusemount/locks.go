@@ -1,0 +1,143 @@
+package fusemount
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"ogw/vfs/lock"
+)
+
+// lockOwner is one owner of locks in one space.
+type lockOwner struct {
+	space lock.Space
+	id    uint64
+}
+
+// ownerSet remembers who set locks through a handle: owners that are open
+// files (flock, OFD locks) end with it, and the kernel does not tell their
+// names then.
+type ownerSet struct {
+	mu   sync.Mutex
+	list []lockOwner
+}
+
+func (s *ownerSet) add(o lockOwner) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.list, o) {
+		s.list = append(s.list, o)
+	}
+}
+
+func (s *ownerSet) take(o lockOwner) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.list, o); i >= 0 {
+		s.list = slices.Delete(s.list, i, i+1)
+		return true
+	}
+	return false
+}
+
+func (s *ownerSet) takeAll() []lockOwner {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.list
+	s.list = nil
+	return list
+}
+
+func (f *rawFS) owner(id uint64) lock.Owner {
+	return lock.Owner{Client: f.client, ID: string(binary.BigEndian.AppendUint64(nil, id))}
+}
+
+func (f *rawFS) lockOf(in *fuse.LkIn) (lock.Space, lock.Lock) {
+	space := lock.Range
+	if in.LkFlags&fuse.LK_FLOCK != 0 {
+		space = lock.Flock
+	}
+	l := lock.Lock{Owner: f.owner(in.Owner), Start: in.Lk.Start, End: min(in.Lk.End, lock.EOF), PID: in.Lk.Pid}
+	if in.Lk.Typ == unix.F_WRLCK {
+		l.Type = lock.Exclusive
+	}
+	return space, l
+}
+
+// GetLk is F_GETLK.
+func (f *rawFS) GetLk(_ <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) fuse.Status {
+	space, l := f.lockOf(in)
+	held, found, err := f.fs.Locks().Test(uint64(f.ino(in.NodeId)), space, l)
+	if err != nil {
+		return f.status("getlk", &in.InHeader, err)
+	}
+	if !found {
+		out.Lk = fuse.FileLock{Typ: unix.F_UNLCK}
+		return fuse.OK
+	}
+	out.Lk = fuse.FileLock{Start: held.Start, End: held.End, Typ: unix.F_RDLCK, Pid: held.PID}
+	if held.Type == lock.Exclusive {
+		out.Lk.Typ = unix.F_WRLCK
+	}
+	return fuse.OK
+}
+
+// SetLk is F_SETLK and flock with LOCK_NB.
+func (f *rawFS) SetLk(_ <-chan struct{}, in *fuse.LkIn) fuse.Status { return f.setLk(nil, in) }
+
+// SetLkw is F_SETLKW and flock.
+func (f *rawFS) SetLkw(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status { return f.setLk(cancel, in) }
+
+// setLk locks or unlocks; with cancel, it waits until that is closed.
+func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
+	h := f.files.get(in.Fh)
+	if h == nil {
+		return fuse.EBADF
+	}
+	space, l := f.lockOf(in)
+	ino, locks := uint64(h.ino), f.fs.Locks()
+	var err error
+	switch {
+	case in.Lk.Typ == unix.F_UNLCK:
+		err = locks.Unlock(ino, space, l.Owner, l.Start, l.End)
+	case in.Lk.Typ != unix.F_RDLCK && in.Lk.Typ != unix.F_WRLCK:
+		return fuse.Status(syscall.EINVAL)
+	default:
+		h.owners.add(lockOwner{space, in.Owner})
+		err = locks.TryLock(ino, space, l)
+		if cancel != nil && err != nil && errnoOf(err) == syscall.EAGAIN {
+			ctx, stop := context.WithCancel(f.ctx)
+			go func() {
+				select {
+				case <-cancel:
+				case <-ctx.Done():
+				}
+				stop()
+			}()
+			err = locks.Lock(ctx, ino, space, l)
+			stop()
+		}
+	}
+	return f.status("setlk", &in.InHeader, err)
+}
+
+// closeLocks ends the POSIX locks of the process that closes a descriptor:
+// all that it holds on the file, through whichever handle.
+func (f *rawFS) closeLocks(h *fileHandle, owner uint64) {
+	h.owners.take(lockOwner{lock.Range, owner})
+	if f.fs.Locks().Count() > 0 {
+		f.fs.Locks().ReleaseOwner(uint64(h.ino), lock.Range, f.owner(owner))
+	}
+}
+
+// dropLocks ends the locks of the open file itself.
+func (f *rawFS) dropLocks(h *fileHandle) {
+	for _, o := range h.owners.takeAll() {
+		f.fs.Locks().ReleaseOwner(uint64(h.ino), o.space, f.owner(o.id))
+	}
+}

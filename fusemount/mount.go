@@ -1,0 +1,319 @@
+package fusemount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"ogw/vfs"
+)
+
+// Errors of Mount.
+var (
+	ErrNoDevice   = errors.New("FUSE is not available")
+	ErrNoRights   = errors.New("no right to mount")
+	ErrMountPoint = errors.New("bad mount point")
+)
+
+// Server is one mount.
+type Server struct {
+	dir    string
+	raw    *rawFS
+	server *fuse.Server
+	cancel func() // ends the watch of the VFS
+	served chan struct{}
+	end    sync.Once
+}
+
+// Mount mounts fs on the directory dir and serves it until Unmount, or until
+// somebody unmounts it. A dead mount on dir, left by a crash, is removed
+// first. It returns ErrNoDevice, ErrNoRights or ErrMountPoint, wrapped with
+// what to do about it.
+func Mount(fs *vfs.FS, dir string, opt Options) (*Server, error) {
+	opt = opt.withDefaults(fs.Exclusive())
+	dir, err := prepare(dir, opt)
+	if err != nil {
+		return nil, err
+	}
+	root, err := fs.GetAttr(context.Background(), opt.Root)
+	if err != nil {
+		return nil, fmt.Errorf("mount %s: root directory: %w", dir, err)
+	}
+	if !root.IsDir() {
+		return nil, fmt.Errorf("mount %s: root: %w", dir, vfs.ErrNotDir)
+	}
+	raw := newRawFS(context.Background(), fs, opt)
+	cancel := fs.Watch(&raw.inv)
+	server, err := fuse.NewServer(raw, dir, mountOptions(opt, fs.Exclusive()))
+	if err != nil {
+		cancel()
+		return nil, explain(dir, err)
+	}
+	s := &Server{dir: dir, raw: raw, server: server, cancel: cancel, served: make(chan struct{})}
+	go raw.inv.run()
+	go func() {
+		defer close(s.served)
+		server.Serve()
+		s.finish()
+	}()
+	if err := server.WaitMount(); err != nil {
+		s.Unmount()
+		return nil, fmt.Errorf("mount %s: %w", dir, err)
+	}
+	if err := setReadAhead(dir); err != nil {
+		opt.Logger.Warn("read-ahead stays at the kernel's default: sequential reads are slower", "dir", dir, "err", err)
+	}
+	return s, nil
+}
+
+// Dir returns the absolute path of the mount point.
+func (s *Server) Dir() string { return s.dir }
+
+// Wait returns when the mount is gone.
+func (s *Server) Wait() { <-s.served }
+
+// Unmount removes the mount. It fails with EBUSY while programs use it.
+func (s *Server) Unmount() error {
+	select {
+	case <-s.served:
+		return nil
+	default:
+	}
+	if err := s.server.Unmount(); err != nil {
+		return fmt.Errorf("unmount %s: %w", s.dir, err)
+	}
+	s.Wait()
+	return nil
+}
+
+// Detach takes the mount out of the tree at once; programs that use it go on
+// until they close what they have open.
+func (s *Server) Detach() error { return detach(s.dir) }
+
+func (s *Server) finish() {
+	s.end.Do(func() {
+		s.cancel()
+		s.raw.inv.close()
+	})
+}
+
+// prepare checks the mount point and removes a dead mount from it.
+func prepare(dir string, opt Options) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(abs)
+	if errors.Is(err, syscall.ENOTCONN) || errors.Is(err, syscall.ECONNABORTED) {
+		opt.Logger.Warn("removing a dead mount", "dir", abs)
+		if err := detach(abs); err != nil {
+			return "", fmt.Errorf("%w: %s holds a dead mount that cannot be removed: %w", ErrMountPoint, abs, err)
+		}
+		info, err = os.Stat(abs)
+	}
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "", fmt.Errorf("%w: %s does not exist; make it with mkdir", ErrMountPoint, abs)
+	case err != nil:
+		return "", fmt.Errorf("%w: %w", ErrMountPoint, err)
+	case !info.IsDir():
+		return "", fmt.Errorf("%w: %s is not a directory", ErrMountPoint, abs)
+	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		abs = real
+	}
+	if t := mountedType(abs); t == "fuse."+fsType {
+		return "", fmt.Errorf("%w: %s is mounted already; umount it first", ErrMountPoint, abs)
+	}
+	if !opt.NonEmpty {
+		if empty, err := isEmpty(abs); err != nil {
+			return "", fmt.Errorf("%w: %w", ErrMountPoint, err)
+		} else if !empty {
+			return "", fmt.Errorf("%w: %s is not empty; its entries would be hidden (option nonempty mounts all the same)", ErrMountPoint, abs)
+		}
+	}
+	return abs, checkDevice()
+}
+
+func isEmpty(dir string) (bool, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return false, err
+	}
+	defer d.Close()
+	_, err = d.Readdirnames(1)
+	if errors.Is(err, io.EOF) {
+		return true, nil
+	}
+	return false, err
+}
+
+func checkDevice() error {
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	switch {
+	case err == nil:
+		return unix.Close(fd)
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return fmt.Errorf("%w: /dev/fuse: %w; in a container, start it with --device /dev/fuse --cap-add SYS_ADMIN", ErrNoRights, err)
+	}
+	return fmt.Errorf("%w: /dev/fuse: %w; load the kernel module (modprobe fuse), or start the container with --device /dev/fuse", ErrNoDevice, err)
+}
+
+// explain says what a failed mount lacks.
+func explain(dir string, err error) error {
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("mount %s: %w: mounting without root needs fusermount3 (package fuse3): %w", dir, ErrNoRights, err)
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("mount %s: %w: %w; mounting needs CAP_SYS_ADMIN, or fusermount3 and write permission on the directory", dir, ErrNoRights, err)
+	case strings.Contains(err.Error(), "fusermount"):
+		return fmt.Errorf("mount %s: %w: %w; its message is above (allow_other needs user_allow_other in /etc/fuse.conf)", dir, ErrNoRights, err)
+	}
+	return fmt.Errorf("mount %s: %w", dir, err)
+}
+
+// fsType is the subtype: the mount table shows fuse.ogw.
+const fsType = "ogw"
+
+func mountOptions(opt Options, exclusive bool) *fuse.MountOptions {
+	m := &fuse.MountOptions{
+		FsName:     opt.FSName,
+		Name:       fsType,
+		AllowOther: opt.AllowOther,
+		Options:    []string{"default_permissions"},
+		MaxWrite:   maxRequestBytes,
+		// Read-ahead is set through sysfs after mounting: the kernel takes at
+		// most 128 KiB here.
+		MaxBackground:        maxBackground,
+		EnableLocks:          true,
+		EnableAcl:            true,
+		EnableSymlinkCaching: true,
+		// Pages are dropped when we say so, not when a time stamp moved:
+		// every own write moves it.
+		ExplicitDataCacheControl: exclusive,
+		DisableSplice:            true, // replies come from memory
+		DirectMountStrict:        os.Geteuid() == 0,
+		Debug:                    opt.Debug,
+		Logger:                   log.New(logWriter{opt.Logger}, "", 0),
+		ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC | fuse.CAP_DONT_MASK | fuse.CAP_ASYNC_DIO |
+			fuse.CAP_HANDLE_KILLPRIV_V2 | fuse.CAP_SETXATTR_EXT | fuse.CAP_READDIRPLUS_AUTO |
+			fuse.CAP_DIRECT_IO_ALLOW_MMAP,
+		PanicHandler: func(v any) fuse.Status {
+			opt.Logger.Error("panic in a fuse request", "panic", v, "stack", stack())
+			return fuse.EIO
+		},
+	}
+	if opt.Writeback {
+		m.ExtraCapabilities |= fuse.CAP_WRITEBACK_CACHE
+	}
+	m.Options = append(m.Options, mountFlags(opt)...)
+	m.DirectMountFlags = directFlags(opt)
+	return m
+}
+
+// mountFlags are the flags that fusermount3 and go-fuse know by name.
+func mountFlags(opt Options) []string {
+	var list []string
+	for _, f := range opt.MountFlags {
+		if os.Geteuid() != 0 || slices.Contains([]string{"suid", "nosuid", "dev", "nodev", "exec", "noexec"}, f) {
+			list = append(list, f)
+		}
+	}
+	if opt.ReadOnly && os.Geteuid() != 0 {
+		list = append(list, "ro")
+	}
+	return list
+}
+
+// directFlags are the flags of mount(2).
+func directFlags(opt Options) uintptr {
+	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV)
+	if opt.ReadOnly {
+		flags |= unix.MS_RDONLY
+	}
+	for _, f := range opt.MountFlags {
+		switch f {
+		case "noatime":
+			flags |= unix.MS_NOATIME
+		case "sync":
+			flags |= unix.MS_SYNCHRONOUS
+		}
+	}
+	return flags
+}
+
+// logWriter hands go-fuse's lines to the logger.
+type logWriter struct{ log *slog.Logger }
+
+func (w logWriter) Write(p []byte) (int, error) {
+	w.log.Debug("go-fuse", "msg", strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+// detach is umount -l.
+func detach(dir string) error {
+	if err := unix.Unmount(dir, unix.MNT_DETACH); err == nil || os.Geteuid() == 0 {
+		return err
+	}
+	out, err := exec.Command("fusermount3", "-u", "-z", dir).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("fusermount3 -u -z %s: %w: %s", dir, err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// mountedType returns the type of the file system mounted on dir, if any.
+func mountedType(dir string) string {
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return ""
+	}
+	found := ""
+	for line := range strings.SplitSeq(string(table), "\n") {
+		// ID parent major:minor root MOUNTPOINT options... - TYPE source ...
+		fields := strings.Fields(line)
+		if len(fields) < 7 || unescapeMount(fields[4]) != dir {
+			continue
+		}
+		if i := slices.Index(fields, "-"); i > 0 && i+1 < len(fields) {
+			found = fields[i+1] // the last one is on top
+		}
+	}
+	return found
+}
+
+// unescapeMount undoes the octal escapes of the mount table.
+func unescapeMount(s string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+}
+
+// setReadAhead raises the read-ahead of the mount's backing device.
+func setReadAhead(dir string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return err
+	}
+	name := fmt.Sprintf("/sys/class/bdi/%d:%d/read_ahead_kb", unix.Major(st.Dev), unix.Minor(st.Dev))
+	var err error
+	for range 10 { // the entry appears a moment after the mount
+		if err = os.WriteFile(name, fmt.Appendf(nil, "%d", readAheadKB), 0); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return err
+}

@@ -1,0 +1,197 @@
+package fusemount
+
+import (
+	"errors"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"ogw/vfs"
+)
+
+// Lookup finds a name. An absent one is answered with node 0, so that the
+// kernel remembers its absence.
+func (f *rawFS) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	since := f.inv.count()
+	a, err := f.fs.Lookup(f.ctx, cred(h), f.ino(h.NodeId), name)
+	if errors.Is(err, vfs.ErrNotExist) && f.opt.EntryTimeout > 0 {
+		if f.inv.count() == since {
+			out.SetEntryTimeout(f.opt.EntryTimeout)
+			return fuse.OK
+		}
+		return fuse.ENOENT
+	}
+	if err != nil {
+		return f.status("lookup", h, err)
+	}
+	f.fillEntry(&a, out, since)
+	return fuse.OK
+}
+
+// Forget is told when the kernel drops an inode.
+func (f *rawFS) Forget(node, _ uint64) { f.pages.forget(f.ino(node)) }
+
+// GetAttr is stat.
+func (f *rawFS) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
+	since := f.inv.count()
+	a, err := f.fs.GetAttr(f.ctx, f.ino(in.NodeId))
+	if err != nil {
+		return f.status("getattr", &in.InHeader, err)
+	}
+	f.fillAttrOut(&a, out, since)
+	return fuse.OK
+}
+
+// SetAttr is chmod, chown, truncate and utimensat.
+func (f *rawFS) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+	since := f.inv.count()
+	ino := f.ino(in.NodeId)
+	set := setAttrOf(in)
+	if set.Mode != nil || set.UID != nil || set.GID != nil {
+		f.caps.moved()
+	}
+	a, err := f.fs.SetAttr(f.ctx, cred(&in.InHeader), ino, set)
+	if err != nil {
+		return f.status("setattr", &in.InHeader, err)
+	}
+	if set.Size != nil || set.UID != nil || set.GID != nil {
+		if err := f.dropCapability(&in.InHeader, ino); err != nil {
+			return f.status("setattr", &in.InHeader, err)
+		}
+	}
+	f.fillAttrOut(&a, out, since)
+	return fuse.OK
+}
+
+func setAttrOf(in *fuse.SetAttrIn) vfs.SetAttr {
+	var set vfs.SetAttr
+	if m, ok := in.GetMode(); ok {
+		set.Mode = &m
+	}
+	if u, ok := in.GetUID(); ok {
+		set.UID = &u
+	}
+	if g, ok := in.GetGID(); ok {
+		set.GID = &g
+	}
+	if n, ok := in.GetSize(); ok {
+		size := int64(n)
+		set.Size = &size
+		// A change of owner clears setuid and setgid whoever makes it; one of
+		// size only if the caller lacks CAP_FSETID, as the kernel tells.
+		set.KeepSetID = in.Valid&fuse.FATTR_KILL_SUIDGID == 0
+	}
+	if in.Valid&fuse.FATTR_ATIME_NOW != 0 {
+		set.AtimeNow = true
+	} else if in.Valid&fuse.FATTR_ATIME != 0 {
+		ns := nanoseconds(in.Atime, in.Atimensec)
+		set.AtimeNS = &ns
+	}
+	if in.Valid&fuse.FATTR_MTIME_NOW != 0 {
+		set.MtimeNow = true
+	} else if in.Valid&fuse.FATTR_MTIME != 0 {
+		ns := nanoseconds(in.Mtime, in.Mtimensec)
+		set.MtimeNS = &ns
+	}
+	return set
+}
+
+// Mknod makes a special or regular file.
+func (f *rawFS) Mknod(_ <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
+	since := f.inv.count()
+	a, err := f.fs.Mknod(f.ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name, in.Mode, in.Rdev)
+	return f.made("mknod", &in.InHeader, &a, err, out, since)
+}
+
+// Mkdir makes a directory.
+func (f *rawFS) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+	since := f.inv.count()
+	a, err := f.fs.Mkdir(f.ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name, in.Mode)
+	return f.made("mkdir", &in.InHeader, &a, err, out, since)
+}
+
+// Symlink makes a symbolic link.
+func (f *rawFS) Symlink(_ <-chan struct{}, h *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
+	since := f.inv.count()
+	a, err := f.fs.Symlink(f.ctx, cred(h), f.ino(h.NodeId), name, target)
+	return f.made("symlink", h, &a, err, out, since)
+}
+
+// Link makes a hard link.
+func (f *rawFS) Link(_ <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
+	since := f.inv.count()
+	a, err := f.fs.Link(f.ctx, cred(&in.InHeader), f.ino(in.Oldnodeid), f.ino(in.NodeId), name)
+	return f.made("link", &in.InHeader, &a, err, out, since)
+}
+
+func (f *rawFS) made(op string, h *fuse.InHeader, a *vfs.Attr, err error, out *fuse.EntryOut, since uint64) fuse.Status {
+	if err != nil {
+		return f.status(op, h, err)
+	}
+	f.fillEntry(a, out, since)
+	return fuse.OK
+}
+
+// Readlink returns a link's target.
+func (f *rawFS) Readlink(_ <-chan struct{}, h *fuse.InHeader) ([]byte, fuse.Status) {
+	target, err := f.fs.Readlink(f.ctx, f.ino(h.NodeId))
+	if err != nil {
+		return nil, f.status("readlink", h, err)
+	}
+	return []byte(target), fuse.OK
+}
+
+// Unlink removes a name that is no directory.
+func (f *rawFS) Unlink(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
+	return f.status("unlink", h, f.fs.Unlink(f.ctx, cred(h), f.ino(h.NodeId), name))
+}
+
+// Rmdir removes an empty directory.
+func (f *rawFS) Rmdir(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
+	return f.status("rmdir", h, f.fs.Rmdir(f.ctx, cred(h), f.ino(h.NodeId), name))
+}
+
+// Rename is renameat2.
+func (f *rawFS) Rename(_ <-chan struct{}, in *fuse.RenameIn, name, newName string) fuse.Status {
+	var flags vfs.RenameFlags
+	switch in.Flags {
+	case 0:
+	case unix.RENAME_NOREPLACE:
+		flags = vfs.RenameNoReplace
+	case unix.RENAME_EXCHANGE:
+		flags = vfs.RenameExchange
+	default: // RENAME_WHITEOUT, which only overlay file systems need
+		return fuse.EINVAL
+	}
+	err := f.fs.Rename(f.ctx, cred(&in.InHeader), f.ino(in.NodeId), name, f.ino(in.Newdir), newName, flags)
+	return f.status("rename", &in.InHeader, err)
+}
+
+// Access is asked only where the kernel does not check permissions itself.
+func (f *rawFS) Access(_ <-chan struct{}, in *fuse.AccessIn) fuse.Status {
+	c := &vfs.Cred{UID: in.Uid, GID: in.Gid}
+	return f.status("access", &in.InHeader, f.fs.Access(f.ctx, c, f.ino(in.NodeId), in.Mask))
+}
+
+// statfsBlock is the unit in which sizes are told.
+const statfsBlock = 4096
+
+// StatFs tells the size of the whole.
+func (f *rawFS) StatFs(_ <-chan struct{}, h *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
+	s, err := f.fs.StatFS(f.ctx)
+	if err != nil {
+		return f.status("statfs", h, err)
+	}
+	out.Bsize, out.Frsize = statfsBlock, statfsBlock
+	out.Blocks = uint64(s.TotalBytes) / statfsBlock
+	out.Bfree = uint64(s.FreeBytes) / statfsBlock
+	out.Bavail = out.Bfree
+	out.Files = s.Files + s.FreeFiles
+	out.Ffree = s.FreeFiles
+	out.NameLen = vfs.MaxPosixNameBytes
+	return fuse.OK
+}
+
+// enoent is for what was removed while it was open.
+const enoent = fuse.Status(syscall.ENOENT)

@@ -1,0 +1,82 @@
+package fusemount
+
+import (
+	"log/slog"
+	"time"
+
+	"ogw/vfs"
+)
+
+// Defaults and limits of Options.
+const (
+	// DefaultTimeout is how long the kernel may keep names and attributes.
+	// Changes invalidate them, so it bounds only the damage of a lost one.
+	DefaultTimeout = time.Minute
+	// DefaultSharedTimeout is the same where other processes may change the
+	// store unseen.
+	DefaultSharedTimeout = time.Second
+	// maxRequestBytes is what one READ or WRITE carries; the kernel's limit.
+	maxRequestBytes = 1 << 20
+	// readAheadKB is set on the mount's backing device: the kernel's default
+	// of 128 KiB would cut sequential reads into small requests.
+	readAheadKB = 4096
+	// maxBackground bounds the kernel's asynchronous requests (read-ahead,
+	// writeback): enough to keep 4 MiB of read-ahead for several readers in
+	// flight, few enough to bound their buffers to 64 MiB.
+	maxBackground = 64
+)
+
+// Options of a mount. The zero value is a private, writable mount of the
+// whole namespace.
+type Options struct {
+	// Root is the directory that the mount shows; 0 means vfs.RootIno.
+	Root vfs.Ino
+	// FSName is the source that mount(8) and df show. Default "ogw".
+	FSName string
+	// AllowOther lets users other than the mounting one in.
+	AllowOther bool
+	// ReadOnly refuses all changes through this mount.
+	ReadOnly bool
+	// NonEmpty mounts over a directory that has entries.
+	NonEmpty bool
+	// EntryTimeout and AttrTimeout bound how long the kernel keeps names
+	// (absent ones too) and attributes. 0 means the default, negative none.
+	EntryTimeout time.Duration
+	AttrTimeout  time.Duration
+	// Writeback turns the kernel's writeback cache on: faster small writes,
+	// but a size changed through another door is not seen while the kernel
+	// remembers the inode. For mounts that nobody else writes under.
+	Writeback bool
+	// MountFlags are further flags: suid, nosuid, dev, nodev, exec, noexec,
+	// noatime, sync. Default nosuid, nodev.
+	MountFlags []string
+	// Debug logs every request at debug level.
+	Debug bool
+	// Logger; default: discard.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults(exclusive bool) Options {
+	if o.Root == 0 {
+		o.Root = vfs.RootIno
+	}
+	if o.FSName == "" {
+		o.FSName = "ogw"
+	}
+	timeout := DefaultTimeout
+	if !exclusive {
+		timeout = DefaultSharedTimeout
+	}
+	for _, t := range []*time.Duration{&o.EntryTimeout, &o.AttrTimeout} {
+		switch {
+		case *t == 0:
+			*t = timeout
+		case *t < 0:
+			*t = 0
+		}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}

@@ -1,0 +1,138 @@
+package fusemount
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"ogw/cluster"
+	"ogw/vfs"
+)
+
+// rawFS answers the kernel's requests. Its methods run in many goroutines.
+type rawFS struct {
+	fuse.RawFileSystem // answers ENOSYS to what is not defined here
+
+	fs     *vfs.FS
+	opt    Options
+	ctx    context.Context // of all requests: relaxed, this mount the origin
+	client string          // of its locks
+
+	inv     invalidator
+	files   handleTable[*fileHandle]
+	dirs    handleTable[*dirHandle]
+	caps    privClock
+	pages   pageVersions
+	started time.Time
+}
+
+func newRawFS(ctx context.Context, fs *vfs.FS, opt Options) *rawFS {
+	f := &rawFS{RawFileSystem: fuse.NewDefaultRawFileSystem(), fs: fs, opt: opt, started: time.Now()}
+	f.client = fmt.Sprintf("fuse:%p", f) // unlike that of any other mount of the process
+	f.inv.init(f)
+	f.ctx = vfs.WithOrigin(cluster.Relaxed(ctx), &f.inv)
+	f.pages.init(!fs.Exclusive())
+	return f
+}
+
+// String names the file system.
+func (f *rawFS) String() string { return "ogw" }
+
+// Init is called before the first request is served.
+func (f *rawFS) Init(s *fuse.Server) { f.inv.server.Store(s) }
+
+// OnUnmount is called after the last request.
+func (f *rawFS) OnUnmount() {
+	f.files.each(func(h *fileHandle) {
+		if err := h.file.Close(f.ctx); err != nil {
+			f.opt.Logger.Error("closing a file at unmount", "inode", h.ino, "err", err)
+		}
+	})
+	f.fs.Locks().ReleaseClient(f.client)
+}
+
+// ino translates a node ID: node 1 is the mount's root.
+func (f *rawFS) ino(node uint64) vfs.Ino {
+	if node == fuse.FUSE_ROOT_ID {
+		return f.opt.Root
+	}
+	return vfs.Ino(node)
+}
+
+// node translates an inode number. The true root, if it is not the mount's,
+// has no node: nothing below the mount's root leads to it.
+func (f *rawFS) node(ino vfs.Ino) (node uint64, ok bool) {
+	switch {
+	case ino == f.opt.Root:
+		return fuse.FUSE_ROOT_ID, true
+	case ino == fuse.FUSE_ROOT_ID:
+		return 0, false
+	}
+	return uint64(ino), true
+}
+
+func cred(h *fuse.InHeader) *vfs.Cred {
+	return &vfs.Cred{UID: h.Uid, GID: h.Gid, Trusted: true}
+}
+
+func credUmask(h *fuse.InHeader, umask uint32) *vfs.Cred {
+	return &vfs.Cred{UID: h.Uid, GID: h.Gid, Trusted: true, Umask: umask}
+}
+
+// attrBlockSize is st_blksize: programs that buffer by it send requests of a
+// useful size.
+const attrBlockSize = 64 << 10
+
+func (f *rawFS) fillAttr(a *vfs.Attr, out *fuse.Attr) {
+	out.Ino = uint64(a.Ino)
+	out.Size = uint64(a.Size)
+	out.Blocks = uint64(a.Used+511) / 512
+	out.Atime, out.Atimensec = unixTime(a.AtimeNS)
+	out.Mtime, out.Mtimensec = unixTime(a.MtimeNS)
+	out.Ctime, out.Ctimensec = unixTime(a.CtimeNS)
+	out.Mode = a.Mode
+	out.Nlink = a.Nlink
+	out.Uid = a.UID
+	out.Gid = a.GID
+	out.Rdev = a.Rdev
+	out.Blksize = attrBlockSize
+}
+
+const nsPerSec = int64(time.Second)
+
+// unixTime splits nanoseconds; the fraction is never negative.
+func unixTime(ns int64) (sec uint64, nsec uint32) {
+	s, n := ns/nsPerSec, ns%nsPerSec
+	if n < 0 {
+		s, n = s-1, n+nsPerSec
+	}
+	return uint64(s), uint32(n)
+}
+
+func nanoseconds(sec uint64, nsec uint32) int64 { return int64(sec)*nsPerSec + int64(nsec) }
+
+// fillEntry answers with an inode. since is the count of changes that was
+// read before the attributes were (see invalidator).
+func (f *rawFS) fillEntry(a *vfs.Attr, out *fuse.EntryOut, since uint64) {
+	out.NodeId, _ = f.node(a.Ino)
+	out.Generation = uint64(a.Gen)
+	f.fillAttr(a, &out.Attr)
+	f.inv.stamp(a.Ino)
+	if f.inv.count() == since {
+		out.SetEntryTimeout(f.opt.EntryTimeout)
+		out.SetAttrTimeout(f.opt.AttrTimeout)
+	}
+}
+
+func (f *rawFS) fillAttrOut(a *vfs.Attr, out *fuse.AttrOut, since uint64) {
+	f.fillAttr(a, &out.Attr)
+	if f.inv.count() == since {
+		out.SetTimeout(f.opt.AttrTimeout)
+	}
+}
+
+// stack returns where a panic came from.
+func stack() string { return string(debug.Stack()) }
