@@ -235,10 +235,8 @@ func isEmpty(r cluster.Reader, dir Ino) (bool, error) {
 // dropDir removes the inode of an empty directory and what hangs on it; the
 // entry is the caller's.
 func (o *op) dropDir(t cluster.Txn, d *inode) error {
-	if d.parent == RootIno {
-		if err := t.Delete(bucketKey(d.ino)); err != nil {
-			return err
-		}
+	if err := t.Delete(bucketKey(d.ino)); err != nil { // it may be, or have been, a bucket
+		return err
 	}
 	return o.deleteInode(t, d)
 }

@@ -1,3 +1,301 @@
 package vfs
 
-const xattrCapability = "security.capability"
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"ogw/cluster"
+)
+
+// XattrFlags of SetXattr.
+type XattrFlags uint32
+
+const (
+	XattrCreate  XattrFlags = 1 // ErrExist if present
+	XattrReplace XattrFlags = 2 // ErrNoAttr if absent
+)
+
+const (
+	xattrUser     = "user."
+	xattrTrusted  = "trusted."
+	xattrSecurity = "security."
+
+	xattrCapability = "security.capability"
+
+	// maxXattrs bounds the extended attributes of one inode, which one
+	// transaction must be able to remove.
+	maxXattrs = 4096
+)
+
+func isACLName(name string) bool { return name == xattrAccessACL || name == xattrDefaultACL }
+
+// checkXattrName checks length and namespace. ErrNotSupported for a namespace
+// that does not exist, ErrRange for a name that is too long (xattr(7)).
+func checkXattrName(name string) error {
+	if len(name) > MaxXattrNameBytes {
+		return ErrRange
+	}
+	if strings.IndexByte(name, 0) >= 0 {
+		return ErrInvalid
+	}
+	for _, ns := range [...]string{xattrUser, xattrTrusted, xattrSecurity} {
+		if strings.HasPrefix(name, ns) {
+			if len(name) == len(ns) {
+				return ErrInvalid
+			}
+			return nil
+		}
+	}
+	if isACLName(name) {
+		return nil
+	}
+	return ErrNotSupported
+}
+
+// checkXattrWrite checks cred's right to change attribute name of n.
+func checkXattrWrite(r cluster.Reader, cred *Cred, n *inode, name string) error {
+	switch {
+	case isACLName(name):
+		if n.isSymlink() {
+			return ErrNotSupported
+		}
+		if !cred.owns(n) {
+			return ErrPerm
+		}
+		return nil
+	case strings.HasPrefix(name, xattrUser):
+		if !n.isRegular() && !n.isDir() {
+			return ErrPerm
+		}
+		if n.isDir() && n.mode&ModeSticky != 0 && !cred.owns(n) {
+			return ErrPerm
+		}
+		return checkAccess(r, cred, n, AccessWrite)
+	case !cred.rooted():
+		return ErrPerm
+	}
+	return nil
+}
+
+// checkXattrRead checks cred's right to read attribute name of n.
+func checkXattrRead(r cluster.Reader, cred *Cred, n *inode, name string) error {
+	switch {
+	case strings.HasPrefix(name, xattrUser):
+		if !n.isRegular() && !n.isDir() {
+			return ErrNoAttr
+		}
+		return checkAccess(r, cred, n, AccessRead)
+	case strings.HasPrefix(name, xattrTrusted) && !cred.rooted():
+		return ErrNoAttr
+	}
+	return nil
+}
+
+// GetXattr returns an extended attribute. ErrNoAttr, ErrAccess,
+// ErrNotSupported for an unknown namespace.
+func (fs *FS) GetXattr(ctx context.Context, cred *Cred, ino Ino, name string) (value []byte, err error) {
+	if strings.HasPrefix(name, xattrVirtual) {
+		return fs.virtualXattr(ctx, ino, name)
+	}
+	if err := checkXattrName(name); err != nil {
+		return nil, err
+	}
+	err = fs.view(ctx, func(r cluster.Reader) error {
+		n, err := getInode(r, ino)
+		if err != nil {
+			return err
+		}
+		if err := checkXattrRead(r, cred, n, name); err != nil {
+			return err
+		}
+		if !n.has(flagXattrs) {
+			return ErrNoAttr
+		}
+		if value, err = r.Get(xattrKey(ino, name)); err == nil && value == nil {
+			err = ErrNoAttr
+		}
+		return err
+	})
+	return value, err
+}
+
+// ListXattr returns the names of the extended attributes that cred may see,
+// in byte order.
+func (fs *FS) ListXattr(ctx context.Context, cred *Cred, ino Ino) (names []string, err error) {
+	err = fs.view(ctx, func(r cluster.Reader) error {
+		n, err := getInode(r, ino)
+		if err != nil || !n.has(flagXattrs) {
+			return err
+		}
+		all, err := xattrNames(r, ino)
+		names = nil
+		for _, name := range all {
+			if !strings.HasPrefix(name, xattrTrusted) || cred.rooted() {
+				names = append(names, name)
+			}
+		}
+		return err
+	})
+	return names, err
+}
+
+func xattrNames(r cluster.Reader, ino Ino) (names []string, err error) {
+	prefix := xattrPrefix(ino)
+	err = r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
+		names = append(names, string(k[len(prefix):]))
+		return nil
+	})
+	return names, err
+}
+
+// SetXattr stores an extended attribute. ErrExist, ErrNoAttr (see
+// XattrFlags), ErrAttrTooLarge, ErrNoSpace when the inode has too many,
+// ErrPerm, ErrAccess, ErrNotSupported, ErrInvalid for a malformed ACL.
+func (fs *FS) SetXattr(ctx context.Context, cred *Cred, ino Ino, name string, value []byte, flags XattrFlags) error {
+	if strings.HasPrefix(name, xattrVirtual) {
+		return ErrPerm
+	}
+	if err := checkXattrName(name); err != nil {
+		return err
+	}
+	if flags&^(XattrCreate|XattrReplace) != 0 {
+		return ErrInvalid
+	}
+	if len(value) > MaxXattrValueBytes {
+		return ErrAttrTooLarge
+	}
+	value = append([]byte{}, value...) // the store keeps it, the caller reuses it
+	return fs.update(ctx, func(t cluster.Txn, o *op) error {
+		n, err := o.xattrInode(t, cred, ino, name)
+		if err != nil {
+			return err
+		}
+		old, err := t.Get(xattrKey(ino, name))
+		if err != nil {
+			return err
+		}
+		switch {
+		case flags&XattrCreate != 0 && old != nil:
+			return ErrExist
+		case flags&XattrReplace != 0 && old == nil:
+			return ErrNoAttr
+		case isACLName(name):
+			return o.setACL(t, cred, n, name, value)
+		case old == nil:
+			if err := fs.checkXattrRoom(t, n, name); err != nil {
+				return err
+			}
+		}
+		n.set(flagXattrs, true)
+		if err := t.Set(xattrKey(ino, name), value); err != nil {
+			return err
+		}
+		return o.putChanged(t, n)
+	})
+}
+
+// RemoveXattr removes an extended attribute. ErrNoAttr, ErrPerm, ErrAccess,
+// ErrNotSupported.
+func (fs *FS) RemoveXattr(ctx context.Context, cred *Cred, ino Ino, name string) error {
+	if strings.HasPrefix(name, xattrVirtual) {
+		return ErrPerm
+	}
+	if err := checkXattrName(name); err != nil {
+		return err
+	}
+	return fs.update(ctx, func(t cluster.Txn, o *op) error {
+		n, err := o.xattrInode(t, cred, ino, name)
+		if err != nil {
+			return err
+		}
+		old, err := t.Get(xattrKey(ino, name))
+		if err != nil {
+			return err
+		}
+		if old == nil {
+			return ErrNoAttr
+		}
+		if isACLName(name) {
+			return o.setACL(t, cred, n, name, nil)
+		}
+		if err := t.Delete(xattrKey(ino, name)); err != nil {
+			return err
+		}
+		return o.putChanged(t, n)
+	})
+}
+
+// xattrInode reads the inode whose attribute name cred is about to change.
+func (o *op) xattrInode(t cluster.Txn, cred *Cred, ino Ino, name string) (*inode, error) {
+	n, err := getInode(t, ino)
+	if err != nil {
+		return nil, err
+	}
+	return n, checkXattrWrite(t, cred, n, name)
+}
+
+// putChanged stores n after a change of its metadata.
+func (o *op) putChanged(t cluster.Txn, n *inode) error {
+	n.ctimeNS = o.nowNS
+	o.inodeChanged(n.ino, false)
+	return putInode(t, n)
+}
+
+// checkXattrRoom bounds the attributes of one inode, in number and in the
+// length of the list of their names.
+func (fs *FS) checkXattrRoom(r cluster.Reader, n *inode, name string) error {
+	if !n.has(flagXattrs) {
+		return nil
+	}
+	names, err := xattrNames(r, n.ino)
+	if err != nil {
+		return err
+	}
+	limit := maxXattrs
+	if ops := fs.kv.Limits().Ops; ops > 0 {
+		limit = min(limit, ops/2) // the other half is for the rest of the removal
+	}
+	total := len(name) + 1
+	for _, s := range names {
+		total += len(s) + 1
+	}
+	if len(names) >= limit || total > MaxXattrListBytes {
+		return fmt.Errorf("%w: %d extended attributes", ErrNoSpace, len(names))
+	}
+	return nil
+}
+
+// setACL stores or, with an empty value, removes an ACL. An access ACL also
+// sets the mode; one that says no more than the mode is not stored.
+func (o *op) setACL(t cluster.Txn, cred *Cred, n *inode, name string, value []byte) error {
+	a, err := parseACL(value)
+	if err != nil {
+		return err
+	}
+	if name == xattrDefaultACL && !n.isDir() {
+		if a == nil {
+			return nil
+		}
+		return ErrAccess
+	}
+	if name == xattrAccessACL && a != nil {
+		n.mode = n.mode&^0o777 | a.mode()
+		if !cred.rooted() && !cred.inGroup(n.gid) {
+			n.mode &^= ModeSetGID
+		}
+		if !a.extended() {
+			a = nil
+		}
+	}
+	if a == nil {
+		err = t.Delete(xattrKey(n.ino, name))
+	} else {
+		n.set(flagXattrs|flagACL, true)
+		err = t.Set(xattrKey(n.ino, name), a.encode())
+	}
+	if err != nil {
+		return err
+	}
+	return o.putChanged(t, n)
+}

@@ -1,0 +1,186 @@
+package vfs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"ogw/cluster"
+)
+
+// maxSymlinks is how many symbolic links one path may follow, as in Linux.
+const maxSymlinks = 40
+
+// Resolve walks a slash-separated POSIX path from the root, following
+// symbolic links (of the last component only with follow). A link to an
+// absolute path begins at the root of the namespace. ErrNotExist, ErrNotDir,
+// ErrAccess, ErrNameTooLong, ErrInvalid for too many links.
+func (fs *FS) Resolve(ctx context.Context, cred *Cred, path string, follow bool) (a Attr, err error) {
+	err = fs.view(ctx, func(r cluster.Reader) error {
+		w := walker{r: r, cred: cred, follow: follow}
+		n, err := w.walk(path)
+		if err != nil {
+			return err
+		}
+		a, err = fs.attrOf(r, n)
+		return err
+	})
+	return a, err
+}
+
+// walker walks one path in one snapshot.
+type walker struct {
+	r      cluster.Reader
+	cred   *Cred
+	follow bool
+	links  int
+}
+
+func (w *walker) walk(path string) (*inode, error) {
+	at, err := getDir(w.r, RootIno)
+	if err != nil {
+		return nil, err
+	}
+	mustDir := strings.HasSuffix(path, "/")
+	rest := splitPath(path)
+	for len(rest) > 0 {
+		name := rest[0]
+		rest = rest[1:]
+		n, err := w.step(at, name)
+		if err != nil {
+			return nil, err
+		}
+		if n.isSymlink() && (len(rest) > 0 || w.follow || mustDir) {
+			if w.links++; w.links > maxSymlinks {
+				return nil, fmt.Errorf("%w: more than %d symbolic links", ErrInvalid, maxSymlinks)
+			}
+			if strings.HasPrefix(n.target, "/") {
+				if at, err = getDir(w.r, RootIno); err != nil {
+					return nil, err
+				}
+			}
+			rest = append(splitPath(n.target), rest...)
+			continue
+		}
+		at = n
+	}
+	if mustDir && !at.isDir() {
+		return nil, ErrNotDir
+	}
+	return at, nil
+}
+
+// step returns the inode of name in at.
+func (w *walker) step(at *inode, name string) (*inode, error) {
+	if !at.isDir() {
+		return nil, ErrNotDir
+	}
+	if err := checkAccess(w.r, w.cred, at, AccessExec); err != nil {
+		return nil, err
+	}
+	if name == ".." {
+		return getDir(w.r, at.parent)
+	}
+	p, err := parsePosixName(name)
+	if err != nil {
+		return nil, lookupErr(err)
+	}
+	_, f, err := findIn(w.r, at.ino, p)
+	if err != nil {
+		return nil, err
+	}
+	if f.e == nil {
+		return nil, ErrNotExist
+	}
+	return getTarget(w.r, f.e)
+}
+
+// splitPath returns the components of a POSIX path without empty ones and ".".
+func splitPath(path string) []string {
+	return slices.DeleteFunc(strings.Split(path, "/"), func(s string) bool { return s == "" || s == "." })
+}
+
+// KeyOf returns the stored path of ino: "bucket/key". A directory's ends in
+// "/", the root's is "". Of several links it takes the last one made, if that
+// still exists. ErrNotExist for an inode without links, ErrStale.
+func (fs *FS) KeyOf(ctx context.Context, ino Ino) (key string, err error) {
+	err = fs.view(ctx, func(r cluster.Reader) error {
+		key, err = keyOf(r, ino)
+		return err
+	})
+	return key, err
+}
+
+func keyOf(r cluster.Reader, ino Ino) (string, error) {
+	n, err := getInode(r, ino)
+	if err != nil {
+		return "", err
+	}
+	if n.nlink == 0 {
+		return "", ErrNotExist
+	}
+	var comps []string
+	if !n.isDir() {
+		dir, name, err := aLink(r, n)
+		if err != nil {
+			return "", err
+		}
+		comps = append(comps, name)
+		if n, err = getDir(r, dir); err != nil {
+			return "", err
+		}
+	} else {
+		comps = append(comps, "")
+	}
+	for n.ino != RootIno {
+		comps = append(comps, n.name)
+		if n, err = getDir(r, n.parent); err != nil {
+			return "", err
+		}
+	}
+	slices.Reverse(comps)
+	return strings.Join(comps, "/"), nil
+}
+
+// aLink returns a link of n that exists.
+func aLink(r cluster.Reader, n *inode) (dir Ino, name string, err error) {
+	e, err := getDentry(r, n.parent, n.name, false)
+	if err != nil {
+		return 0, "", err
+	}
+	if e != nil && e.ino == n.ino {
+		return n.parent, n.name, nil
+	}
+	links, err := linksOf(r, n.ino)
+	if err != nil {
+		return 0, "", err
+	}
+	for _, l := range links {
+		e, err := getDentry(r, l.parent, l.name, false)
+		if err != nil {
+			return 0, "", err
+		}
+		if e != nil && e.ino == n.ino {
+			return l.parent, l.name, nil
+		}
+	}
+	return 0, "", ErrNotExist
+}
+
+type link struct {
+	parent Ino
+	name   string
+}
+
+// linksOf returns what the 'l' keys of ino say: every link of an inode with
+// more than one.
+func linksOf(r cluster.Reader, ino Ino) (links []link, err error) {
+	prefix := linkPrefix(ino)
+	err = r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
+		parent, name, err := parseLinkKey(k)
+		links = append(links, link{parent, name})
+		return err
+	})
+	return links, err
+}

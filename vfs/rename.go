@@ -1,0 +1,274 @@
+package vfs
+
+import (
+	"context"
+	"fmt"
+
+	"ogw/cluster"
+)
+
+// Rename moves an entry, directories with all below, in one transaction: it
+// costs the same whatever they hold. A replaced file is unlinked, a replaced
+// directory must be empty. Two links of one file are left as they are.
+//
+// ErrNotExist, ErrExist (RenameNoReplace), ErrIsDir, ErrNotDir, ErrNotEmpty,
+// ErrInvalid (a directory into itself, bad flags or names), ErrAccess,
+// ErrPerm (sticky directory).
+func (fs *FS) Rename(ctx context.Context, cred *Cred, from Ino, name string, to Ino, newName string, flags RenameFlags) error {
+	if flags&^(RenameNoReplace|RenameExchange) != 0 || flags == RenameNoReplace|RenameExchange {
+		return fmt.Errorf("%w: rename flags %#x", ErrInvalid, uint32(flags))
+	}
+	for _, s := range [...]string{name, newName} {
+		if s == "." || s == ".." {
+			return ErrInvalid
+		}
+	}
+	source, err := parsePosixName(name)
+	if err != nil {
+		return lookupErr(err)
+	}
+	target, err := parsePosixName(newName)
+	if err != nil {
+		return err
+	}
+	return fs.update(ctx, func(t cluster.Txn, o *op) error {
+		r := &renaming{o: o, t: t, cred: cred, flags: flags}
+		if err := r.find(from, source, to, target); err != nil {
+			return err
+		}
+		if r.same {
+			return nil
+		}
+		if err := r.check(); err != nil {
+			return err
+		}
+		if flags&RenameExchange != 0 {
+			return r.exchange()
+		}
+		return r.move()
+	})
+}
+
+// renaming is one run of the transaction of Rename.
+type renaming struct {
+	o     *op
+	t     cluster.Txn
+	cred  *Cred
+	flags RenameFlags
+
+	from, to place
+	same     bool // nothing to do
+}
+
+// place is one of the two names.
+type place struct {
+	dir *inode
+	found
+	n *inode // of the entry; nil if there is none
+}
+
+// find reads both places.
+func (r *renaming) find(from Ino, source posixName, to Ino, target posixName) (err error) {
+	if err := r.from.find(r.t, r.cred, from, source); err != nil {
+		return err
+	}
+	if err := r.to.find(r.t, r.cred, to, target); err != nil {
+		return err
+	}
+	switch {
+	case r.from.e == nil:
+		return ErrNotExist
+	case r.flags&RenameNoReplace != 0 && r.to.e != nil:
+		return ErrExist
+	case r.flags&RenameExchange != 0 && r.to.e == nil:
+		return ErrNotExist
+	case r.to.e != nil && r.to.e.ino == r.from.e.ino,
+		// A directory and the file that it shadows have one name already.
+		r.flags&RenameExchange != 0 && from == to && r.from.name.stored == r.to.name.stored:
+		r.same = true
+		return nil
+	}
+	if r.from.n, err = getTarget(r.t, r.from.e); err != nil {
+		return err
+	}
+	if r.to.e != nil {
+		r.to.n, err = getTarget(r.t, r.to.e)
+	}
+	return err
+}
+
+func (p *place) find(t cluster.Txn, cred *Cred, dir Ino, name posixName) (err error) {
+	if p.dir, p.found, err = findIn(t, dir, name); err != nil {
+		return err
+	}
+	return checkAccess(t, cred, p.dir, AccessExec)
+}
+
+// check decides whether the rename is allowed.
+func (r *renaming) check() error {
+	if err := r.checkAncestors(); err != nil {
+		return err
+	}
+	if err := checkRemove(r.t, r.cred, r.from.dir, r.from.n); err != nil {
+		return err
+	}
+	if r.to.n != nil {
+		if err := checkRemove(r.t, r.cred, r.to.dir, r.to.n); err != nil {
+			return err
+		}
+	} else if err := checkAccess(r.t, r.cred, r.to.dir, AccessWrite|AccessExec); err != nil {
+		return err
+	}
+	if r.from.dir.ino != r.to.dir.ino {
+		// A directory that moves has its ".." written.
+		for _, n := range [...]*inode{r.from.n, r.to.n} {
+			if n == nil || !n.isDir() || n == r.to.n && r.flags&RenameExchange == 0 {
+				continue
+			}
+			if err := checkAccess(r.t, r.cred, n, AccessWrite); err != nil {
+				return err
+			}
+		}
+	}
+	if r.flags&RenameExchange != 0 {
+		return r.checkExchange()
+	}
+	return r.checkKinds()
+}
+
+// checkAncestors refuses to move a directory below itself. The inodes that it
+// reads are those that a concurrent rename of an ancestor writes.
+func (r *renaming) checkAncestors() error {
+	if r.from.dir.ino == r.to.dir.ino {
+		return nil
+	}
+	if r.from.n.isDir() {
+		if err := notBelow(r.t, r.to.dir, r.from.n.ino); err != nil {
+			return err
+		}
+	}
+	if r.flags&RenameExchange != 0 && r.to.n.isDir() {
+		return notBelow(r.t, r.from.dir, r.to.n.ino)
+	}
+	return nil
+}
+
+// notBelow returns ErrInvalid if dir is top or below it.
+func notBelow(r cluster.Reader, dir *inode, top Ino) (err error) {
+	for dir.ino != RootIno {
+		if dir.ino == top {
+			return ErrInvalid
+		}
+		up := dir.parent
+		if dir, err = getDir(r, up); err != nil {
+			return fmt.Errorf("%w: directory %d: %w", ErrCorrupt, up, err)
+		}
+	}
+	return nil
+}
+
+// checkKinds checks that the source can take the place of the target.
+func (r *renaming) checkKinds() error {
+	dir := r.from.n.isDir()
+	switch n := r.to.n; {
+	case n == nil && r.to.name.hash != nil:
+		return fmt.Errorf("%w: the new name is a hash that stands for nothing", ErrInvalid)
+	case n == nil && (dir && r.to.name.file || !dir && r.to.name.stored == ""):
+		return fmt.Errorf("%w: no such kind of file can have the new name", ErrInvalid)
+	case n == nil:
+		return nil
+	case dir && !n.isDir():
+		return ErrNotDir
+	case !dir && n.isDir():
+		return ErrIsDir
+	case !dir:
+		return nil
+	}
+	empty, err := isEmpty(r.t, r.to.n.ino)
+	if err == nil && !empty {
+		err = ErrNotEmpty
+	}
+	return err
+}
+
+// checkExchange checks that each can take the other's name: a shadowed file
+// and its directory leave no room for another of either kind.
+func (r *renaming) checkExchange() error {
+	for _, x := range [...]struct {
+		p *place
+		n *inode
+	}{{&r.from, r.to.n}, {&r.to, r.from.n}} {
+		kind := x.p.file
+		if x.n.isDir() {
+			kind = x.p.found.dir
+		}
+		if kind != nil && kind != x.p.e {
+			return ErrExist
+		}
+		if x.p.name.stored == "" && !x.n.isDir() {
+			return ErrInvalid
+		}
+	}
+	return nil
+}
+
+// move is a rename without exchange.
+func (r *renaming) move() error {
+	o, t := r.o, r.t
+	if err := o.deleteEntry(t, r.from.dir.ino, r.from.e); err != nil {
+		return err
+	}
+	if n := r.to.n; n != nil {
+		// The new dentry overwrites the old one, which is of the same kind.
+		drop := o.dropDir
+		if !n.isDir() {
+			drop = func(t cluster.Txn, n *inode) error { return o.dropLink(t, n, r.to.dir.ino, r.to.name.stored) }
+		}
+		if err := drop(t, n); err != nil {
+			return err
+		}
+	}
+	if err := r.put(&r.to, r.from.n, &r.from); err != nil {
+		return err
+	}
+	if r.from.dir.ino == r.to.dir.ino {
+		return nil
+	}
+	return o.settle(t, r.from.dir, r.from.e.key(r.from.dir.ino))
+}
+
+// exchange makes each entry the other's.
+func (r *renaming) exchange() error {
+	for _, p := range [...]*place{&r.from, &r.to} {
+		if err := r.o.deleteEntry(r.t, p.dir.ino, p.e); err != nil {
+			return err
+		}
+	}
+	if err := r.put(&r.to, r.from.n, &r.from); err != nil {
+		return err
+	}
+	return r.put(&r.from, r.to.n, &r.to)
+}
+
+// put makes the entry of n at place p; it was at old.
+func (r *renaming) put(p *place, n *inode, old *place) error {
+	if n.has(flagLinks) {
+		if err := r.t.Delete(linkKey(n.ino, old.dir.ino, old.e.name)); err != nil {
+			return err
+		}
+		if err := r.t.Set(linkKey(n.ino, p.dir.ino, p.name.stored), []byte{}); err != nil {
+			return err
+		}
+	}
+	n.parent, n.name, n.ctimeNS = p.dir.ino, p.name.stored, r.o.nowNS
+	if err := putInode(r.t, n); err != nil {
+		return err
+	}
+	r.o.inodeChanged(n.ino, false)
+	e := &dentry{name: n.name, dir: n.isDir(), ino: n.ino, mode: n.mode & ModeTypeMask}
+	pair := p.file
+	if !e.dir {
+		pair = p.found.dir
+	}
+	return r.o.addEntryBeside(r.t, p.dir.ino, e, pair != nil && pair != p.e)
+}

@@ -1,0 +1,33 @@
+package vfs
+
+import "context"
+
+const (
+	// unknownBytes is what a cluster that cannot tell its size shows as
+	// total and free: programs that look for room must find some.
+	unknownBytes = 1 << 50
+	// freeFiles: inode numbers do not run out.
+	freeFiles = 1 << 40
+)
+
+// StatFS tells the size of the whole. Files counts the inodes ever made: an
+// upper bound that costs nothing to know.
+func (fs *FS) StatFS(ctx context.Context) (StatFS, error) {
+	u, err := fs.blobs.Usage(ctx)
+	if err != nil {
+		return StatFS{}, mapErr(err)
+	}
+	s := StatFS{TotalBytes: u.Total, FreeBytes: u.Free, Files: fs.ids.used(), FreeFiles: freeFiles, FSID: fs.FSID()}
+	if u.Total == 0 {
+		s.TotalBytes, s.FreeBytes = unknownBytes, unknownBytes
+	}
+	return s, nil
+}
+
+// used returns how many numbers were taken at the most, as far as this
+// process knows.
+func (a *idAllocator) used() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.next
+}
