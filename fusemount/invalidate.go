@@ -27,18 +27,25 @@ const (
 	// and logged: the kernel's cache is stale until its timeout.
 	deferredMax  = 4096
 	deferredWait = time.Second
+	// vanishDelay is how long the kernel keeps the name of a directory that
+	// vanished with its last entry: rm -r removes the directory next, and
+	// succeeds only if it still finds the name.
+	vanishDelay = 250 * time.Millisecond
 )
 
-// invalidator tells the kernel what other doors changed (vfs.Invalidator).
+var _ vfs.KernelInvalidator = (*invalidator)(nil)
+
+// invalidator tells the kernel what other doors changed.
 type invalidator struct {
 	f       *rawFS
 	server  atomic.Pointer[fuse.Server]
 	changes atomic.Uint64
 	intro   [introSlots]atomic.Int64 // nanoseconds since f.started
 
-	queue chan func()
-	stop  sync.Once
-	done  chan struct{}
+	queue  chan func()
+	timers atomic.Int64 // names that wait for their vanishDelay
+	stop   sync.Once
+	done   chan struct{}
 }
 
 func (v *invalidator) init(f *rawFS) {
@@ -87,6 +94,22 @@ func (v *invalidator) InvalidateInode(ino vfs.Ino, data bool) {
 // Deferred returns an Invalidator whose calls do not wait for the kernel. A
 // door that makes a change while the kernel holds locks for it uses it.
 func (v *invalidator) Deferred() vfs.Invalidator { return deferred{v} }
+
+// Vanished drops the name of a directory that went with its last entry,
+// after a while (see vanishDelay).
+func (v *invalidator) Vanished(dir vfs.Ino, name string) {
+	v.changes.Add(1)
+	drop := func() { v.later(func() { v.entry(dir, name) }) }
+	if v.timers.Add(1) > deferredMax {
+		v.timers.Add(-1)
+		drop() // too many wait already; rm may complain
+		return
+	}
+	time.AfterFunc(vanishDelay, func() {
+		v.timers.Add(-1)
+		drop()
+	})
+}
 
 func (v *invalidator) entry(dir vfs.Ino, name string) {
 	s := v.server.Load()

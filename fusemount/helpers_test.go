@@ -1,0 +1,60 @@
+package fusemount
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
+	"strings"
+	"testing"
+
+	"ogw/cluster"
+	"ogw/cluster/mem"
+)
+
+func newCluster(t testing.TB) *cluster.Cluster { return mem.New(mem.Options{}) }
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// vfsErrors returns the sentinels that the table holds; TestErrnoTable
+// compares them with the source.
+func vfsErrors() (list []error) {
+	for _, e := range errnos {
+		list = append(list, e.err)
+	}
+	return list
+}
+
+// The table is complete: every sentinel that package vfs declares is in it.
+func TestErrnoTable(t *testing.T) {
+	names := map[string]bool{}
+	for file, pkg := range map[string]string{"../vfs/errors.go": "", "errno.go": "vfs"} {
+		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(tree, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				for _, id := range n.Names {
+					if pkg == "" && strings.HasPrefix(id.Name, "Err") {
+						names[id.Name] = names[id.Name] || false
+					}
+				}
+			case *ast.SelectorExpr:
+				if x, ok := n.X.(*ast.Ident); ok && pkg != "" && x.Name == pkg && strings.HasPrefix(n.Sel.Name, "Err") {
+					names[n.Sel.Name] = true
+				}
+			}
+			return true
+		})
+	}
+	if len(names) < 30 {
+		t.Fatalf("found only %d errors", len(names))
+	}
+	for name, there := range names {
+		if !there {
+			t.Errorf("vfs.%s is not in the table", name)
+		}
+	}
+}
