@@ -86,10 +86,14 @@ func (o *op) setContent(t cluster.Txn, n *inode, c *content) error {
 // contentChanged moves n's version and forgets what described the old bytes.
 func (o *op) contentChanged(n *inode) {
 	n.version++
+	n.forgetSums()
+	o.inodeChanged(n.ino, true)
+}
+
+func (n *inode) forgetSums() {
 	n.set(flagVerf, false)
 	n.object.sum, n.object.nparts = nil, 0
 	n.object.checksums, n.object.parts = nil, nil
-	o.inodeChanged(n.ino, true)
 }
 
 // storeContent writes c's extents, or ends their staging.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ogw/cluster"
@@ -49,16 +50,23 @@ type FS struct {
 	cfg   Config
 	log   *slog.Logger
 	super superblock
+	tune  tuning
 	// instance tells the orphans of this process from those of others.
 	instance uint64
 
-	ids    idAllocator
-	watch  watchers
-	opens  openTable
-	dirty  dirtyPool
-	pins   contentPins
-	locks  *lock.Manager
-	ghosts ghostTable
+	ids   idAllocator
+	watch watchers
+	opens openTable
+	dirty dirtyPool
+	pins  contentPins
+	locks *lock.Manager
+	// uploads holds a token for each blob of a write buffer in flight.
+	uploads chan struct{}
+	// losses counts how often unflushed writes were dropped.
+	losses atomic.Uint64
+	// relaxed counts relaxed commits, synced those known to be durable.
+	relaxed, synced atomic.Uint64
+	ghosts          ghostTable
 
 	background struct {
 		stop context.CancelFunc
@@ -72,6 +80,7 @@ type FS struct {
 func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs := &FS{kv: c.KV, blobs: c.Blobs, clu: c, cfg: cfg.withDefaults(c.Exclusive)}
 	fs.log = fs.cfg.Logger
+	fs.tune = tuning{uploadBytes: uploadBytes, extentPage: extentPage, flushOps: unlimitedFlushOps}
 	fs.instance = rand.Uint64()
 	fs.locks = lock.New(0)
 	if err := fs.openSuper(ctx); err != nil {
@@ -81,6 +90,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.opens.init()
 	fs.dirty.init(fs.cfg.DirtyBytes)
 	fs.pins.init()
+	fs.uploads = make(chan struct{}, maxUploads)
 	fs.ghosts.init(fs.cfg.Now)
 	if !fs.cfg.NoBackground {
 		bg, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -88,6 +98,13 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 		fs.startBackground(bg)
 	}
 	return fs, nil
+}
+
+// tuning holds constants that tests make smaller.
+type tuning struct {
+	uploadBytes int64
+	extentPage  int
+	flushOps    int
 }
 
 func (c Config) withDefaults(exclusive bool) Config {

@@ -21,6 +21,9 @@ type op struct {
 	unlinking []Ino
 	// changedIn are contents that change in place (see contentPins).
 	changedIn []ContentID
+	// flushed are inodes whose stored content moved without a change that
+	// anybody in this process could see.
+	flushed []Ino
 	// vanished are the implied directories that this transaction removes.
 	vanished []ghost
 	// prune are implied directories that may be empty now and that this
@@ -36,6 +39,7 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 		return err
 	}
 	var last *op
+	relaxed := fs.relaxed.Load()
 	err := fs.kv.Update(ctx, func(t cluster.Txn) error {
 		if last != nil {
 			fs.opens.endUnlink(last.unlinking)
@@ -47,7 +51,7 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 		fs.opens.endUnlink(last.unlinking)
 		// After an unknown outcome the change may have happened: caches must go.
 		if err == nil || errors.Is(err, cluster.ErrUnavailable) {
-			fs.committed(ctx, last)
+			fs.committed(ctx, last, relaxed)
 			fs.watch.notify(ctx, last.events)
 		}
 		if err == nil {
@@ -60,9 +64,27 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 }
 
 // committed tells the files that this process has open, before the watchers.
-func (fs *FS) committed(ctx context.Context, o *op) {
+// relaxed is how many relaxed commits there were when the transaction began.
+func (fs *FS) committed(ctx context.Context, o *op, relaxed uint64) {
+	if cluster.IsRelaxed(ctx) {
+		fs.relaxed.Add(1)
+	} else if len(o.flushed) > 0 {
+		fs.markSynced(relaxed)
+	}
 	for _, c := range o.changedIn {
 		fs.pins.touch(c)
+	}
+	for _, ino := range o.flushed {
+		if of := fs.opens.get(ino); of != nil {
+			of.contentCommitted()
+		}
+	}
+	for _, e := range o.events {
+		if !e.entry {
+			if of := fs.opens.get(e.ino); of != nil {
+				of.contentCommitted()
+			}
+		}
 	}
 }
 

@@ -107,7 +107,8 @@ func (o *op) beginUnlink(ino Ino) (open bool) {
 	s := o.fs.opens.shard(ino)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.files[ino] != nil {
+	if f := s.files[ino]; f != nil {
+		f.orphan.Store(true)
 		return true
 	}
 	m := s.unlinking[ino]

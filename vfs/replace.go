@@ -9,27 +9,28 @@ import (
 const survivorPage = 64
 
 // cutRange removes [from, to) from n's content, which must be writable, at
-// most limit extents of it, and returns up to where it came. Blobs that lose
+// most limit extents of it, and returns up to where it came and how many
+// extents that were. Blobs that lose
 // their last extent go to the queue, unless keep holds their number; sources
 // that lose their last reference are released. n.used follows; the caller
 // stores n and moves its version.
-func (o *op) cutRange(t cluster.Txn, n *inode, from, to int64, limit int, keep map[uint64]bool) (int64, error) {
+func (o *op) cutRange(t cluster.Txn, n *inode, from, to int64, limit int, keep map[uint64]bool) (int64, int, error) {
 	list, more, err := loadExtents(t, n.content, from, to, max(limit, 1))
 	if err != nil {
-		return from, err
+		return from, 0, err
 	}
 	if more {
 		to = min(to, list[len(list)-1].end())
 	}
 	if len(list) == 0 {
-		return to, nil
+		return to, 0, nil
 	}
 	o.touch(n.content)
 	alive := make(map[uint64]bool)      // blobs of which a piece is kept
 	sources := make(map[ContentID]bool) // false: no piece is kept as far as known
 	for i := range list {
 		if err := o.cutExtent(t, n, &list[i], from, to, alive, sources); err != nil {
-			return from, err
+			return from, 0, err
 		}
 	}
 	for i := range list {
@@ -39,7 +40,7 @@ func (o *op) cutRange(t cluster.Txn, n *inode, from, to int64, limit int, keep m
 		}
 		alive[e.seq] = true // ask once
 		if err := o.dropBlobIfUnnamed(t, n.content, e); err != nil {
-			return from, err
+			return from, 0, err
 		}
 	}
 	for source, kept := range sources {
@@ -47,10 +48,10 @@ func (o *op) cutRange(t cluster.Txn, n *inode, from, to int64, limit int, keep m
 			continue
 		}
 		if err := o.releaseIfUnnamed(t, n.content, source); err != nil {
-			return from, err
+			return from, 0, err
 		}
 	}
-	return to, nil
+	return to, len(list), nil
 }
 
 // cutExtent takes [from, to) out of e.

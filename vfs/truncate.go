@@ -48,7 +48,7 @@ func (o *op) cutTail(t cluster.Txn, n *inode, size int64, id ContentID) error {
 			return err
 		}
 		if !more {
-			_, err := o.cutRange(t, n, size, n.size, len(list), nil)
+			_, _, err := o.cutRange(t, n, size, n.size, len(list), nil)
 			return err
 		}
 	}

@@ -1,0 +1,304 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"ogw/cluster"
+)
+
+// File is an open file. All Files of one inode in this process share one
+// view of its bytes, unflushed writes included. Safe for concurrent use.
+type File struct {
+	fs       *FS
+	of       *openFile
+	flags    OpenFlags
+	killPriv bool // its writes take setuid and setgid off the file
+
+	closed atomic.Bool
+
+	// Under openFile.mu:
+	wrote   bool
+	epoch   uint64 // of the inode, when this File first wrote
+	seen    uint64 // of openFile.lostSeq
+	unsaved bool   // wrote since its last Sync
+}
+
+// Open opens a regular file. ErrIsDir, ErrInvalid for other types, ErrAccess,
+// ErrStale.
+func (fs *FS) Open(ctx context.Context, cred *Cred, ino Ino, flags OpenFlags) (*File, error) {
+	var mask uint32
+	if flags&OpenRead != 0 {
+		mask |= AccessRead
+	}
+	if flags&(OpenWrite|OpenTrunc) != 0 {
+		mask |= AccessWrite
+	}
+	if mask != 0 && cred != nil && !cred.Trusted {
+		if err := fs.Access(ctx, cred, ino, mask); err != nil {
+			return nil, err
+		}
+	}
+	return fs.openInode(ctx, cred, ino, flags)
+}
+
+// openInode opens a regular file without asking for permission: what Open
+// and Create do after they did.
+func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlags) (*File, error) {
+	of, err := fs.opens.acquire(ctx, ino, func() *openFile { return fs.newOpenFile(ino) })
+	if err != nil {
+		return nil, err
+	}
+	f := &File{fs: fs, of: of, flags: flags, killPriv: cred != nil && cred.UID != 0}
+	err = fs.view(ctx, func(r cluster.Reader) error {
+		n, err := getInode(r, ino)
+		switch {
+		case err != nil:
+			return err
+		case n.isDir():
+			return ErrIsDir
+		case !n.isRegular():
+			return fmt.Errorf("%w: inode %d is not a regular file", ErrInvalid, ino)
+		}
+		return nil
+	})
+	if err == nil && flags&OpenTrunc != 0 {
+		err = f.truncate(ctx, 0)
+	}
+	if err != nil {
+		f.release(ctx)
+		return nil, err
+	}
+	// What other processes did is seen from the next open on.
+	of.mu.Lock()
+	f.seen = of.lostSeq
+	of.mu.Unlock()
+	if !fs.clu.Exclusive {
+		of.gen.Add(1)
+	}
+	return f, nil
+}
+
+// truncate is O_TRUNC, and what SetAttr does with a size.
+func (f *File) truncate(ctx context.Context, size int64) error {
+	return f.change(ctx, func(t cluster.Txn, o *op, n *inode, id ContentID) error {
+		if n.size == size && size == 0 && n.content == 0 {
+			return nil
+		}
+		return o.truncate(t, n, size, id)
+	})
+}
+
+// change runs one transaction over the flushed inode, which it stores with
+// new times if the content's version moved.
+func (f *File) change(ctx context.Context, fn func(t cluster.Txn, o *op, n *inode, id ContentID) error) error {
+	if err := f.fs.settle(ctx, f.of.ino); err != nil {
+		return err
+	}
+	id, err := f.fs.ids.take(ctx)
+	if err != nil {
+		return err
+	}
+	return f.fs.update(ctx, func(t cluster.Txn, o *op) error {
+		n, err := getInode(t, f.of.ino)
+		if err != nil {
+			return err
+		}
+		version := n.version
+		if err := fn(t, o, n, ContentID(id)); err != nil || n.version == version {
+			return err
+		}
+		n.mtimeNS, n.ctimeNS = o.nowNS, o.nowNS
+		if f.killPriv {
+			n.mode = dropSetID(n.mode)
+		}
+		return putInode(t, n)
+	})
+}
+
+// Ino returns the inode number.
+func (f *File) Ino() Ino { return f.of.ino }
+
+// Attr returns the attributes, unflushed writes included.
+func (f *File) Attr(ctx context.Context) (a Attr, err error) {
+	err = f.fs.view(ctx, func(r cluster.Reader) error {
+		n, err := getInode(r, f.of.ino)
+		if err != nil {
+			return err
+		}
+		a, err = f.fs.attrOf(r, n)
+		return err
+	})
+	return a, err
+}
+
+// ReadAt reads like io.ReaderAt: io.EOF at the end of the file.
+func (f *File) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
+	if f.flags&OpenRead == 0 || f.closed.Load() {
+		return 0, ErrBadHandle
+	}
+	return f.of.read(ctx, p, off)
+}
+
+// WriteAt writes p at off (at the end with OpenAppend). It is visible to
+// every door of this process when it returns, and durable after Sync, Close,
+// or at once with OpenSync. p may be reused afterwards.
+func (f *File) WriteAt(ctx context.Context, p []byte, off int64) (int, error) {
+	_, n, err := f.write(ctx, p, off, f.flags&OpenAppend != 0)
+	return n, err
+}
+
+// Append writes p at the end and returns where that was.
+func (f *File) Append(ctx context.Context, p []byte) (off int64, err error) {
+	off, _, err = f.write(ctx, p, 0, true)
+	return off, err
+}
+
+func (f *File) write(ctx context.Context, p []byte, off int64, atEnd bool) (int64, int, error) {
+	if f.flags&OpenWrite == 0 || f.closed.Load() {
+		return off, 0, ErrBadHandle
+	}
+	if off < 0 {
+		return off, 0, fmt.Errorf("%w: offset %d", ErrInvalid, off)
+	}
+	at, n, err := f.of.write(ctx, f, p, off, atEnd)
+	if n > 0 {
+		f.fs.watch.notify(ctx, []event{{ino: f.of.ino, data: true}})
+	}
+	if err == nil && f.flags&OpenSync != 0 {
+		err = f.Sync(ctx)
+	}
+	return at, n, err
+}
+
+// Sync makes all writes to the file durable and visible to other processes
+// (fsync, NFS COMMIT). An error of a write behind is reported once to each
+// File that was open then. ErrStale if the content was replaced meanwhile.
+func (f *File) Sync(ctx context.Context) error {
+	ctx = cluster.Strict(ctx)
+	if err := f.save(ctx); err != nil {
+		return err
+	}
+	return f.fs.syncRelaxed(ctx)
+}
+
+// save flushes and tells what was lost before.
+func (f *File) save(ctx context.Context) error {
+	err := f.of.flush(cluster.Strict(ctx))
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	if e := f.of.lostSince(f.seen); e != nil {
+		f.seen = f.of.lostSeq
+		if err == nil && f.wrote {
+			err = e
+		}
+	}
+	if err == nil {
+		f.unsaved = false
+	}
+	return err
+}
+
+// Close flushes as Sync does, if the File wrote since, and closes the File,
+// also when it fails.
+func (f *File) Close(ctx context.Context) error {
+	if f.closed.Swap(true) {
+		return ErrBadHandle
+	}
+	f.of.mu.RLock()
+	unsaved := f.unsaved
+	f.of.mu.RUnlock()
+	var err error
+	if unsaved {
+		err = f.Sync(ctx)
+	}
+	f.release(ctx)
+	return err
+}
+
+// release gives up the openFile; the last one drops what could not be
+// flushed, and removes the inode if it has no links.
+func (f *File) release(ctx context.Context) {
+	of := f.of
+	if !f.fs.opens.release(of) {
+		return
+	}
+	of.mu.Lock()
+	of.dropPieces(ErrIO)
+	of.snap.release()
+	of.snap = nil
+	of.mu.Unlock()
+	if !of.orphan.Load() {
+		return
+	}
+	if err := f.fs.closeOrphan(context.WithoutCancel(ctx), of.ino); err != nil && !errors.Is(err, ErrClosed) {
+		f.fs.log.Warn("unlinked file is left to the collector", "inode", uint64(of.ino), "err", err)
+	}
+}
+
+// closeOrphan removes ino if it has no links; looking costs no transaction.
+func (fs *FS) closeOrphan(ctx context.Context, ino Ino) error {
+	orphan := false
+	err := fs.view(cluster.Relaxed(ctx), func(r cluster.Reader) error {
+		b, err := r.Get(orphanKey(ino))
+		orphan = b != nil
+		return err
+	})
+	if err != nil || !orphan {
+		return err
+	}
+	return fs.removeOrphan(cluster.Relaxed(ctx), ino)
+}
+
+// OpenTemp makes a file without a name in dir's bucket (O_TMPFILE); Link
+// gives it one.
+func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, flags OpenFlags) (a Attr, f *File, err error) {
+	if cred == nil {
+		cred = Root
+	}
+	if !cred.Trusted {
+		if err := fs.Access(ctx, cred, dir, AccessWrite|AccessExec); err != nil {
+			return a, nil, err
+		}
+	}
+	id, err := fs.ids.take(ctx)
+	if err != nil {
+		return a, nil, err
+	}
+	// Opened before it exists, so that the collector sees it open.
+	of, err := fs.opens.acquire(ctx, Ino(id), func() *openFile { return fs.newOpenFile(Ino(id)) })
+	if err != nil {
+		return a, nil, err
+	}
+	of.orphan.Store(true)
+	f = &File{fs: fs, of: of, flags: flags, killPriv: cred.UID != 0}
+	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
+		d, err := getInode(t, dir)
+		if err != nil {
+			return err
+		}
+		if !d.isDir() {
+			return ErrNotDir
+		}
+		n := o.newInode(id, ModeRegular|mode&ModePermMask&^cred.Umask, cred)
+		n.nlink, n.parent = 0, dir
+		if d.mode&ModeSetGID != 0 {
+			n.gid = d.gid
+		}
+		if err := o.makeOrphan(t, n); err != nil {
+			return err
+		}
+		if err := putInode(t, n); err != nil {
+			return err
+		}
+		a, err = fs.attrOf(t, n)
+		return err
+	})
+	if err != nil {
+		f.release(ctx)
+		return Attr{}, nil, err
+	}
+	return a, f, nil
+}

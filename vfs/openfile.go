@@ -1,0 +1,327 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ogw/cluster"
+)
+
+// openFile is the state that all Files of one inode share: what was written
+// and not flushed (pieces), over a snapshot of what is stored (snap).
+//
+//	write ──► pieces in chunks ──► uploads (blobs) ──► flush: one transaction
+//	read  ◄── pieces over snap
+//
+// A piece stays until the transaction that stores it has committed, and is
+// then removed together with the snapshot below it, so that a reader sees
+// every byte either above or below, and never waits for an upload.
+type openFile struct {
+	fs    *FS
+	ino   Ino
+	users int // guarded by the openShard
+
+	// orphan tells that the inode may have lost its last link while open.
+	orphan atomic.Bool
+
+	// gen grows when what is stored may have changed; a snapshot of an older
+	// one is not used any more.
+	gen atomic.Uint64
+
+	flushMu sync.Mutex // serializes flushes; before mu
+
+	mu       sync.RWMutex
+	snap     *fileSnap
+	pieces   pieces
+	active   *chunk // takes the next bytes; counted in its refs
+	epoch    uint64 // of the inode when the first piece was written
+	writes   uint64 // since the last flush began, and those it captured
+	captured uint64 // of writes, by the flush that runs
+	mtimeNS  int64  // of the last write
+	dirtyNS  int64  // of the oldest write since the last flush began
+	killPriv bool   // a write came from somebody who loses setuid and setgid with it
+	last     *inode // as our last flush left it
+	// committing is the version that the flush which runs gives the inode.
+	committing atomic.Uint64
+	lost       error  // why pieces were dropped last
+	lostSeq    uint64 // how often that happened
+
+	target ContentID // content for uploads
+	fresh  bool      // target was never named by a transaction
+	nextID uint64    // an unused number, for target
+
+	streamAgain time.Time // not before this, after a failed upload
+}
+
+// fileSnap is a snapshot of what is stored.
+type fileSnap struct {
+	gen    uint64
+	at     time.Time
+	inode  *inode
+	reader *contentReader
+	refs   atomic.Int32
+}
+
+func (s *fileSnap) release() {
+	if s != nil && s.refs.Add(-1) == 0 {
+		s.reader.Close()
+	}
+}
+
+// revalidateAfter bounds how long a process believes its snapshot in a
+// cluster that others write to.
+const revalidateAfter = time.Second
+
+func (fs *FS) newOpenFile(ino Ino) *openFile { return &openFile{fs: fs, ino: ino} }
+
+// current tells whether the snapshot may be used. Under mu.
+func (of *openFile) current() bool {
+	return of.snap != nil && of.snap.gen == of.gen.Load() &&
+		(of.fs.clu.Exclusive || time.Since(of.snap.at) < revalidateAfter)
+}
+
+// size is that which a reader sees. Under mu, with a snapshot.
+func (of *openFile) size() int64 { return max(of.snap.inode.size, of.pieces.end()) }
+
+// rlock returns with mu held for reading and a current snapshot.
+func (of *openFile) rlock(ctx context.Context) error {
+	for {
+		of.mu.RLock()
+		if of.current() {
+			return nil
+		}
+		of.mu.RUnlock()
+		if err := of.load(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// lock returns with mu held and a current snapshot.
+func (of *openFile) lock(ctx context.Context) error {
+	for {
+		of.mu.Lock()
+		if of.current() {
+			return nil
+		}
+		of.mu.Unlock()
+		if err := of.load(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// load takes a new snapshot.
+func (of *openFile) load(ctx context.Context) error {
+	s := &fileSnap{gen: of.gen.Load(), at: time.Now()}
+	s.refs.Store(1)
+	err := of.fs.view(ctx, func(r cluster.Reader) error {
+		n, err := getInode(r, of.ino)
+		if err != nil {
+			return err
+		}
+		if !n.isRegular() {
+			return ErrInvalid
+		}
+		s.inode = n
+		s.reader, err = of.fs.openContent(context.WithoutCancel(ctx), r, n)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	old := of.snap
+	if old != nil && old.inode.version > s.inode.version {
+		s.release() // another load was faster and saw more
+		return nil
+	}
+	of.snap = s
+	old.release()
+	if len(of.pieces) > 0 && s.inode.epoch != of.epoch {
+		of.dropPieces(fmt.Errorf("inode %d was replaced: %w", of.ino, ErrStale))
+	}
+	return nil
+}
+
+// dropPieces forgets all that was written and not flushed. Under mu.
+func (of *openFile) dropPieces(why error) {
+	if len(of.pieces) > 0 {
+		of.lost, of.lostSeq = why, of.lostSeq+1
+		of.fs.losses.Add(1)
+	}
+	for _, p := range of.pieces {
+		of.freePiece(p)
+	}
+	of.pieces = nil
+	of.writes, of.killPriv = of.captured, false
+	of.retire()
+}
+
+// retire lets the active chunk go when its pieces do. Under mu.
+func (of *openFile) retire() {
+	if of.active != nil {
+		of.releaseChunk(of.active)
+		of.active = nil
+	}
+}
+
+// readPart is a range of a read that is answered without the lock.
+type readPart struct {
+	p   []byte
+	off int64 // in the blob, or in the file
+	up  *upload
+}
+
+// maxReadAttempts bounds how often a read begins anew because what it reads
+// is changed in place meanwhile.
+const maxReadAttempts = 32
+
+// read reads like io.ReaderAt.
+func (of *openFile) read(ctx context.Context, p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, fmt.Errorf("%w: offset %d", ErrInvalid, off)
+	}
+	for attempt := 1; ; attempt++ {
+		n, gen, err := of.tryRead(ctx, p, off)
+		if err == nil || err == io.EOF || attempt == maxReadAttempts || ctx.Err() != nil {
+			return n, err
+		}
+		if !errors.Is(err, ErrStale) && gen == of.gen.Load() {
+			return n, err
+		}
+		of.gen.CompareAndSwap(gen, gen+1) // the snapshot is too old for pages not loaded yet
+	}
+}
+
+func (of *openFile) tryRead(ctx context.Context, p []byte, off int64) (n int, gen uint64, err error) {
+	if err := of.rlock(ctx); err != nil {
+		return 0, of.gen.Load() + 1, err
+	}
+	snap, size := of.snap, of.size()
+	gen = snap.gen
+	if off >= size {
+		of.mu.RUnlock()
+		return 0, gen, io.EOF
+	}
+	if int64(len(p)) > size-off {
+		p = p[:size-off]
+		err = io.EOF
+	}
+	snap.refs.Add(1)
+	defer snap.release()
+	parts := of.planRead(p, off)
+	of.mu.RUnlock()
+	for i := range parts {
+		e := of.readPart(ctx, snap, &parts[i])
+		if parts[i].up != nil {
+			of.fs.releaseUpload(parts[i].up)
+		}
+		if e != nil {
+			for _, rest := range parts[i+1:] {
+				if rest.up != nil {
+					of.fs.releaseUpload(rest.up)
+				}
+			}
+			return 0, gen, e
+		}
+	}
+	return len(p), gen, err
+}
+
+// planRead copies what is in memory and returns the rest. Under mu.
+func (of *openFile) planRead(p []byte, off int64) (parts []readPart) {
+	end := off + int64(len(p))
+	for i := of.pieces.find(off); i < len(of.pieces) && of.pieces[i].off < end; i++ {
+		x := of.pieces[i]
+		if x.off > off {
+			parts = append(parts, readPart{p: p[:x.off-off], off: off})
+			p, off = p[x.off-off:], x.off
+		}
+		k := min(x.end(), end) - off
+		if x.chunk != nil {
+			copy(p[:k], x.data[off-x.off:])
+		} else {
+			x.up.refs.Add(1)
+			parts = append(parts, readPart{p: p[:k], off: x.upOff + off - x.off, up: x.up})
+		}
+		p, off = p[k:], off+k
+	}
+	if len(p) > 0 {
+		parts = append(parts, readPart{p: p, off: off})
+	}
+	return parts
+}
+
+func (of *openFile) readPart(ctx context.Context, snap *fileSnap, part *readPart) error {
+	if part.up != nil {
+		of.mu.RLock()
+		id := part.up.id
+		of.mu.RUnlock()
+		n, err := of.fs.blobs.ReadAt(ctx, id, part.p, part.off)
+		if n == len(part.p) && (err == nil || err == io.EOF) {
+			return nil
+		}
+		if err == nil || err == io.EOF {
+			return fmt.Errorf("%w: blob %v is too short", ErrCorrupt, id)
+		}
+		return mapErr(err)
+	}
+	stored := part.p[:max(0, min(int64(len(part.p)), snap.inode.size-part.off))]
+	clear(part.p[len(stored):])
+	if len(stored) == 0 {
+		return nil
+	}
+	_, err := snap.reader.readAt(ctx, stored, part.off)
+	if err == io.EOF {
+		err = nil
+	}
+	return err
+}
+
+// contentCommitted comes after a commit that changed what is stored.
+func (of *openFile) contentCommitted() { of.gen.Add(1) }
+
+// overlay adds what was not flushed to attributes of the inode.
+func (of *openFile) overlay(a *Attr) {
+	of.mu.RLock()
+	defer of.mu.RUnlock()
+	writes := of.writes
+	if l := of.last; l != nil {
+		if a.Version < l.version { // a snapshot from before our flush, which has no pieces any more
+			a.Size, a.Used, a.Version, a.Mode = l.size, l.used, l.version, l.mode
+			a.MtimeNS, a.CtimeNS = l.mtimeNS, max(l.ctimeNS, a.CtimeNS)
+		}
+	}
+	if len(of.pieces) == 0 {
+		return
+	}
+	if v := of.committing.Load(); v != 0 && a.Version >= v {
+		writes -= of.captured // the snapshot has them already
+	}
+	a.Size = max(a.Size, of.pieces.end())
+	a.Version += writes
+	a.MtimeNS, a.CtimeNS = of.mtimeNS, max(a.CtimeNS, of.mtimeNS)
+	for _, p := range of.pieces {
+		a.Used += p.len
+	}
+	if of.killPriv {
+		a.Mode = dropSetID(a.Mode)
+	}
+}
+
+// dropSetID is what a write by an ordinary user does to a mode: setuid goes,
+// and setgid unless it is that of mandatory locking (no group execution).
+func dropSetID(mode uint32) uint32 {
+	mode &^= ModeSetUID
+	if mode&0o010 != 0 {
+		mode &^= ModeSetGID
+	}
+	return mode
+}

@@ -1,0 +1,133 @@
+package vfs
+
+import (
+	"sort"
+	"sync/atomic"
+
+	"ogw/cluster"
+)
+
+// piece is a range of a file that was written and not flushed: bytes in a
+// chunk, or within an upload, or both while it is under way. All but upload
+// is guarded by openFile.mu.
+type piece struct {
+	off, len int64
+	chunk    *chunk // nil once uploaded
+	data     []byte // within chunk
+	up       *upload
+	upOff    int64
+	captured bool // belongs to the flush that runs: it must not change
+}
+
+func (p *piece) end() int64 { return p.off + p.len }
+
+// open tells that the bytes may still change in place.
+func (p *piece) open() bool { return p.up == nil && !p.captured }
+
+// upload is one blob on its way, or stored and not named by a transaction.
+// Whoever uses it counts; the last one deletes a blob that was not published.
+type upload struct {
+	id   cluster.BlobID // changed only by retarget, under openFile.mu
+	size int64
+	done chan struct{}
+
+	// Set before done is closed:
+	crc uint64
+	err error
+
+	refs      atomic.Int32
+	published atomic.Bool
+	parts     []uploadPart // dropped when done
+}
+
+type uploadPart struct {
+	chunk *chunk
+	data  []byte
+}
+
+func (u *upload) finished() bool {
+	select {
+	case <-u.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// pieces are sorted and do not overlap.
+type pieces []*piece
+
+// find returns the index of the first piece that ends behind off.
+func (ps pieces) find(off int64) int {
+	return sort.Search(len(ps), func(i int) bool { return ps[i].end() > off })
+}
+
+func (ps pieces) end() int64 {
+	if len(ps) == 0 {
+		return 0
+	}
+	return ps[len(ps)-1].end()
+}
+
+// splitPiece cuts ps[i] in two at off, which lies within it.
+func (of *openFile) splitPiece(i int, off int64) {
+	left := of.pieces[i]
+	right := *left
+	k := off - left.off
+	right.off, right.len, right.upOff = off, left.len-k, left.upOff+k
+	left.len = k
+	if left.chunk != nil {
+		left.data, right.data = left.data[:k:k], left.data[k:]
+		left.chunk.refs++
+	}
+	if left.up != nil {
+		left.up.refs.Add(1)
+	}
+	of.pieces = append(of.pieces, nil)
+	copy(of.pieces[i+2:], of.pieces[i+1:])
+	of.pieces[i+1] = &right
+}
+
+// cutPieces removes all pieces within [from, to) and returns the index where
+// a piece for that range belongs.
+func (of *openFile) cutPieces(from, to int64) int {
+	i := of.pieces.find(from)
+	if i < len(of.pieces) && of.pieces[i].off < from {
+		of.splitPiece(i, from)
+		i++
+	}
+	j := i
+	for j < len(of.pieces) && of.pieces[j].off < to {
+		if of.pieces[j].end() > to {
+			of.splitPiece(j, to)
+		}
+		of.freePiece(of.pieces[j])
+		j++
+	}
+	if i < j {
+		of.pieces = append(of.pieces[:i], of.pieces[j:]...)
+	}
+	return i
+}
+
+func (of *openFile) freePiece(p *piece) {
+	if p.chunk != nil {
+		of.releaseChunk(p.chunk)
+	}
+	if p.up != nil {
+		of.fs.releaseUpload(p.up)
+	}
+}
+
+func (of *openFile) releaseChunk(c *chunk) {
+	if c.refs--; c.refs == 0 {
+		of.fs.dirty.put(c)
+	}
+}
+
+// insertPiece puts p at index i.
+func (of *openFile) insertPiece(i int, p *piece) {
+	of.pieces = append(of.pieces, nil)
+	copy(of.pieces[i+1:], of.pieces[i:])
+	of.pieces[i] = p
+}

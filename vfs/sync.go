@@ -1,0 +1,125 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"ogw/cluster"
+)
+
+// syncParallel is how many files SyncAll flushes at a time.
+const syncParallel = 8
+
+// syncRelaxed makes the relaxed commits of this process durable, if there
+// are any that are not known to be.
+func (fs *FS) syncRelaxed(ctx context.Context) error {
+	n := fs.relaxed.Load()
+	if fs.synced.Load() >= n {
+		return nil
+	}
+	if err := fs.kv.Sync(ctx); err != nil {
+		return mapErr(err)
+	}
+	fs.markSynced(n)
+	return nil
+}
+
+func (fs *FS) markSynced(n uint64) {
+	for {
+		old := fs.synced.Load()
+		if old >= n || fs.synced.CompareAndSwap(old, n) {
+			return
+		}
+	}
+}
+
+// SyncAll makes everything that was acknowledged durable (syncfs).
+func (fs *FS) SyncAll(ctx context.Context) error {
+	err := fs.flushAll(cluster.Relaxed(ctx))
+	if e := fs.kv.Sync(ctx); err == nil {
+		err = mapErr(e)
+	}
+	return err
+}
+
+// flushAll flushes every open file and returns the first error. Stale files
+// are their writers' business.
+func (fs *FS) flushAll(ctx context.Context) error {
+	return fs.flushWhere(ctx, func(*openFile) bool { return true })
+}
+
+func (fs *FS) flushWhere(ctx context.Context, which func(*openFile) bool) error {
+	var (
+		wg    sync.WaitGroup
+		mu    sync.Mutex
+		first error
+	)
+	slots := make(chan struct{}, syncParallel)
+	fs.opens.each(func(of *openFile) {
+		if !which(of) {
+			return
+		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if err := of.flush(ctx); err != nil && !errors.Is(err, ErrStale) {
+				mu.Lock()
+				defer mu.Unlock()
+				if first == nil {
+					first = err
+				}
+			}
+		})
+	})
+	wg.Wait()
+	return first
+}
+
+// dirty tells whether of holds writes older than an age.
+func (of *openFile) dirtySince(beforeNS int64) bool {
+	of.mu.RLock()
+	defer of.mu.RUnlock()
+	return len(of.pieces) > 0 && of.dirtyNS != 0 && of.dirtyNS <= beforeNS
+}
+
+// SyncInode flushes what this process wrote to ino, if anything (NFS COMMIT
+// without an open file).
+func (fs *FS) SyncInode(ctx context.Context, ino Ino) error {
+	ctx = cluster.Strict(ctx)
+	if of := fs.opens.get(ino); of != nil {
+		if err := of.flush(ctx); err != nil {
+			return err
+		}
+	}
+	return fs.syncRelaxed(ctx)
+}
+
+// Losses counts how often this process dropped writes that it had
+// acknowledged and not made durable, because the content was replaced or
+// could not be stored at the last close. A write verifier (RFC 1813 section
+// 3.3.7) must change with it.
+func (fs *FS) Losses() uint64 { return fs.losses.Load() }
+
+// settle flushes what this process wrote to ino, if anything, so that a
+// transaction that follows sees all that was acknowledged. It comes before
+// changes of size and times, and before reading as an object or copying.
+// It is as durable as ctx asks. ErrStale is not reported here: the data is
+// gone already, and the writers learn of it.
+func (fs *FS) settle(ctx context.Context, ino Ino) error {
+	of := fs.opens.get(ino)
+	if of == nil {
+		return nil
+	}
+	if err := of.flush(ctx); err != nil && !errors.Is(err, ErrStale) {
+		return err
+	}
+	return nil
+}
+
+// overlayAttr adds what this process wrote to the file but did not flush yet.
+func (fs *FS) overlayAttr(a *Attr) {
+	if of := fs.opens.get(a.Ino); of != nil {
+		of.overlay(a)
+	}
+}

@@ -1,0 +1,195 @@
+package vfs
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// uploadBytes is how much of a sequential stream makes one blob: long enough
+// for the medium's full speed, short enough that several are in flight
+// within the pool.
+const uploadBytes = 8 << 20
+
+// write stores p at off, or at the end.
+func (of *openFile) write(ctx context.Context, f *File, p []byte, off int64, atEnd bool) (at int64, n int, err error) {
+	at = off
+	for first := true; first || n < len(p); first = false {
+		part := p[n:min(len(p), n+atomicWriteBytes)]
+		if len(part) == 0 {
+			return at, 0, nil
+		}
+		from, err := of.writePart(ctx, f, part, off+int64(n), atEnd)
+		if err != nil {
+			return at, n, err
+		}
+		if first && atEnd {
+			// The rest follows where the first part went; another appender
+			// may come between only for writes over atomicWriteBytes.
+			at, off, atEnd = from, from, false
+		}
+		n += len(part)
+	}
+	return at, n, nil
+}
+
+func (of *openFile) writePart(ctx context.Context, f *File, p []byte, off int64, atEnd bool) (_ int64, err error) {
+	var mine []*chunk // never held while waiting for more
+	defer func() { of.fs.dirty.put(mine...) }()
+	for {
+		if err := of.lockForWrite(ctx, f); err != nil {
+			return off, err
+		}
+		if atEnd {
+			off = of.size()
+		}
+		if off < 0 || off > MaxFileBytes-int64(len(p)) {
+			of.mu.Unlock()
+			return off, ErrFileTooLarge
+		}
+		if of.overwrite(p, off) {
+			break
+		}
+		if of.room(mine) >= len(p) {
+			mine = of.insert(p, off, mine)
+			break
+		}
+		need, size := len(p), 0
+		if of.active != nil {
+			need -= of.active.room()
+			size = 2 * len(of.active.buf) // a stream's chunks grow
+		}
+		of.mu.Unlock()
+		of.fs.dirty.put(mine...)
+		if mine, err = of.fs.takeChunks(ctx, of, need, size); err != nil {
+			return off, err
+		}
+	}
+	of.wrote(f)
+	of.streamUpload(off)
+	of.mu.Unlock()
+	return off, nil
+}
+
+// room is what the active chunk and mine can take. Under mu.
+func (of *openFile) room(mine []*chunk) (n int) {
+	if of.active != nil {
+		n = of.active.room()
+	}
+	for _, c := range mine {
+		n += c.room()
+	}
+	return n
+}
+
+// lockForWrite returns with mu held, a current snapshot, and a spare number.
+func (of *openFile) lockForWrite(ctx context.Context, f *File) error {
+	for {
+		if err := of.lock(ctx); err != nil {
+			return err
+		}
+		if f.wrote && f.epoch != of.snap.inode.epoch {
+			of.mu.Unlock()
+			return fmt.Errorf("inode %d was replaced since it was opened: %w", of.ino, ErrStale)
+		}
+		if of.nextID != 0 {
+			return nil
+		}
+		of.mu.Unlock()
+		if err := of.spareID(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// spareID sees to it that nextID is set.
+func (of *openFile) spareID(ctx context.Context) error {
+	id, err := of.fs.ids.take(ctx)
+	if err != nil {
+		return err
+	}
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	if of.nextID == 0 {
+		of.nextID = id
+	}
+	return nil
+}
+
+// wrote records one write of f. Under mu, after the bytes are in.
+func (of *openFile) wrote(f *File) {
+	n := of.snap.inode
+	now := of.fs.cfg.Now().UnixNano()
+	if of.dirtyNS == 0 {
+		of.dirtyNS = now
+	}
+	of.epoch, of.mtimeNS = n.epoch, now
+	of.writes++
+	of.killPriv = of.killPriv || f.killPriv
+	f.epoch, f.wrote, f.unsaved = n.epoch, true, true
+}
+
+// overwrite stores p within a piece that may still change, if there is one
+// around it. Under mu.
+func (of *openFile) overwrite(p []byte, off int64) bool {
+	i := of.pieces.find(off)
+	if i == len(of.pieces) {
+		return false
+	}
+	x := of.pieces[i]
+	if x.off > off || x.end() < off+int64(len(p)) || !x.open() {
+		return false
+	}
+	copy(x.data[off-x.off:], p)
+	return true
+}
+
+// insert makes pieces of p, in the active chunk and then in those of mine,
+// and returns what it did not take. Under mu.
+func (of *openFile) insert(p []byte, off int64, mine []*chunk) []*chunk {
+	i := of.cutPieces(off, off+int64(len(p)))
+	for len(p) > 0 {
+		if of.active == nil || of.active.room() == 0 {
+			of.retire()
+			of.active, mine = mine[0], mine[1:]
+			of.active.refs++
+		}
+		c := of.active
+		k := copy(c.buf[c.used:], p)
+		if i > 0 && of.pieces[i-1].extends(c, off) {
+			x := of.pieces[i-1]
+			x.data = c.buf[c.used-len(x.data) : c.used+k]
+			x.len += int64(k)
+		} else {
+			c.refs++
+			of.insertPiece(i, &piece{off: off, len: int64(k), chunk: c, data: c.buf[c.used : c.used+k]})
+			i++
+		}
+		c.used += k
+		p, off = p[k:], off+int64(k)
+	}
+	return mine
+}
+
+// extends tells that bytes for off, put next into c, continue the piece.
+func (p *piece) extends(c *chunk, off int64) bool {
+	return p.end() == off && p.open() && p.chunk == c && len(p.data) <= c.used &&
+		&p.data[len(p.data)-1] == &c.buf[c.used-1]
+}
+
+// streamUpload starts to upload the run of pieces that ends with the one at
+// off, if it is long enough. Under mu.
+func (of *openFile) streamUpload(off int64) {
+	j := of.pieces.find(off) + 1
+	for j < len(of.pieces) && of.pieces[j].open() && of.pieces[j].off == of.pieces[j-1].end() {
+		j++
+	}
+	i, length := j, int64(0)
+	for i > 0 && of.pieces[i-1].open() && (i == j || of.pieces[i-1].end() == of.pieces[i].off) {
+		i--
+		length += of.pieces[i].len
+	}
+	if length >= of.fs.tune.uploadBytes && !time.Now().Before(of.streamAgain) {
+		of.uploadRun(i, j)
+	}
+}
