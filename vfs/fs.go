@@ -67,6 +67,7 @@ type FS struct {
 	// relaxed counts relaxed commits, synced those known to be durable.
 	relaxed, synced atomic.Uint64
 	ghosts          ghostTable
+	users           userCache
 
 	background struct {
 		stop context.CancelFunc

@@ -1,0 +1,38 @@
+package vfs
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+)
+
+// emptyMD5 is the MD5 of no bytes.
+var emptyMD5 = [16]byte{0xd4, 0x1d, 0x8c, 0xd9, 0x8f, 0x00, 0xb2, 0x04, 0xe9, 0x80, 0x09, 0x98, 0xec, 0xf8, 0x42, 0x7e}
+
+// etag returns the ETag of the content of n. That of a directory nobody gave
+// a content is the MD5 of none: POSIX cannot change it.
+func (n *inode) etag() ETag {
+	sum := n.object.sum
+	switch {
+	case len(sum) > 0 && n.object.nparts > 0:
+		b := make([]byte, 2*len(sum), 2*len(sum)+6)
+		hex.Encode(b, sum)
+		return ETag(strconv.AppendInt(append(b, '-'), int64(n.object.nparts), 10))
+	case len(sum) > 0:
+		return ETag(hex.EncodeToString(sum))
+	case n.isDir() && n.size == 0:
+		return ETag(hex.EncodeToString(emptyMD5[:]))
+	default:
+		return opaqueETag(n.ino, n.version)
+	}
+}
+
+// opaqueETag is the ETag of what has no stored sum. Its dash tells clients
+// that it is no MD5, and its zero that it is no multipart ETag either. Inode
+// numbers are never used twice and versions only grow, so it is unique.
+func opaqueETag(ino Ino, version uint64) ETag {
+	return ETag(fmt.Sprintf("%016x%016x-0", uint64(ino), version))
+}
+
+// partETag is the ETag of a part.
+func partETag(sum []byte) ETag { return ETag(hex.EncodeToString(sum)) }

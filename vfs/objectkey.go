@@ -1,0 +1,100 @@
+package vfs
+
+import (
+	"fmt"
+	"strings"
+
+	"ogw/cluster"
+)
+
+// objectKey is the name of an object, split into stored names.
+type objectKey struct {
+	bucket string // "": the key begins at the root
+	key    string
+	names  []string // from the bucket down; one at the least
+	dir    bool     // the key ends in "/": the last name is a directory's
+}
+
+// parseKey splits a key. ErrNoSuchBucket for a name that no bucket can have,
+// ErrInvalid for the empty key, ErrKeyTooLong.
+func parseKey(bucket, key string) (objectKey, error) {
+	k := objectKey{bucket: bucket, key: key}
+	rest := key
+	if bucket == "" {
+		// The name of the top-level directory does not count as part of the key.
+		if i := strings.IndexByte(key, '/'); i >= 0 && i <= MaxNameBytes {
+			rest = key[i+1:]
+		}
+	} else if !ValidBucketName(bucket) {
+		return k, fmt.Errorf("bucket %q: %w", bucket, ErrNoSuchBucket)
+	}
+	if key == "" {
+		return k, fmt.Errorf("empty key: %w", ErrInvalid)
+	}
+	if len(rest) > MaxKeyBytes {
+		return k, fmt.Errorf("key of %d bytes, at most %d are allowed: %w", len(rest), MaxKeyBytes, ErrKeyTooLong)
+	}
+	path, dir := strings.CutSuffix(key, "/")
+	k.dir = dir
+	k.names = strings.Split(path, "/")
+	return k, nil
+}
+
+func (k *objectKey) last() string { return k.names[len(k.names)-1] }
+
+// place is where a key leads in one snapshot.
+type place struct {
+	// trail are the directories on the way, from the bucket's (with bucket
+	// "": the root) to the deepest that exists.
+	trail []Ino
+	// missing are the names of the directories on the way that do not exist;
+	// entry is nil then.
+	missing []string
+	entry   *dentry // nil: no such entry
+}
+
+// dir is the directory of the entry, or the deepest on the way to it.
+func (p *place) dir() Ino { return p.trail[len(p.trail)-1] }
+
+// bucket is the inode of the bucket.
+func (p *place) bucket() Ino { return p.trail[0] }
+
+// locate walks to a key, one Get for each name. ErrNoSuchBucket.
+func locate(r cluster.Reader, k *objectKey) (place, error) {
+	p := place{trail: make([]Ino, 0, len(k.names))}
+	if k.bucket == "" {
+		p.trail = append(p.trail, RootIno)
+	} else {
+		e, err := bucketEntry(r, k.bucket)
+		if err != nil {
+			return p, err
+		}
+		p.trail = append(p.trail, e.ino)
+	}
+	for i, name := range k.names[:len(k.names)-1] {
+		e, err := getDentry(r, p.dir(), name, true)
+		if err != nil {
+			return p, err
+		}
+		if e == nil {
+			p.missing = k.names[i : len(k.names)-1]
+			return p, nil
+		}
+		p.trail = append(p.trail, e.ino)
+	}
+	var err error
+	p.entry, err = getDentry(r, p.dir(), k.last(), k.dir)
+	return p, err
+}
+
+// bucketEntry reads the entry of a bucket; ErrNoSuchBucket.
+func bucketEntry(r cluster.Reader, bucket string) (*dentry, error) {
+	e, err := getDentry(r, RootIno, bucket, true)
+	if err == nil && e == nil {
+		err = fmt.Errorf("bucket %q: %w", bucket, ErrNoSuchBucket)
+	}
+	return e, err
+}
+
+// noSuchKey is the error of an object that does not exist.
+func (k *objectKey) noSuchKey() error { return fmt.Errorf("key %q: %w", k.key, ErrNoSuchKey) }

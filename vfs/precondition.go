@@ -1,0 +1,93 @@
+package vfs
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// anyETag in a list of a precondition stands for every existing object.
+const anyETag ETag = "*"
+
+func (c *Preconditions) empty() bool {
+	return len(c.IfMatch) == 0 && len(c.IfNoneMatch) == 0 &&
+		c.IfModifiedSince.IsZero() && c.IfUnmodifiedSince.IsZero()
+}
+
+// checkRead decides a read of an existing object in the order of RFC 9110
+// section 13.2.2: nil, ErrPrecondition or ErrNotModified. Dates compare in
+// whole seconds, which is all that HTTP can say.
+func (c *Preconditions) checkRead(etag ETag, modified time.Time) error {
+	if err := c.checkUnchanged(etag, modified); err != nil {
+		return err
+	}
+	if len(c.IfNoneMatch) > 0 {
+		if matchesWeakly(c.IfNoneMatch, etag) {
+			return fmt.Errorf("If-None-Match: %w", ErrNotModified)
+		}
+	} else if !c.IfModifiedSince.IsZero() && !modified.Truncate(time.Second).After(c.IfModifiedSince) {
+		return fmt.Errorf("If-Modified-Since: %w", ErrNotModified)
+	}
+	return nil
+}
+
+// checkSource decides a copy by its source: as checkRead, except that what
+// was not modified fails (S3 CopyObject).
+func (c *Preconditions) checkSource(etag ETag, modified time.Time) error {
+	err := c.checkRead(etag, modified)
+	if err != nil {
+		return fmt.Errorf("copy source: %w", ErrPrecondition)
+	}
+	return nil
+}
+
+// checkWrite decides a change: nil, ErrPrecondition, or ErrNoSuchKey where
+// If-Match names an object that does not exist (S3 conditional writes).
+// Without an object, etag and modified mean nothing.
+func (c *Preconditions) checkWrite(exists bool, etag ETag, modified time.Time) error {
+	if !exists {
+		if len(c.IfMatch) > 0 {
+			return fmt.Errorf("If-Match: %w", ErrNoSuchKey)
+		}
+		return nil
+	}
+	if err := c.checkUnchanged(etag, modified); err != nil {
+		return err
+	}
+	if len(c.IfNoneMatch) > 0 && matchesWeakly(c.IfNoneMatch, etag) {
+		return fmt.Errorf("If-None-Match: %w", ErrPrecondition)
+	}
+	return nil
+}
+
+func (c *Preconditions) checkUnchanged(etag ETag, modified time.Time) error {
+	if len(c.IfMatch) > 0 {
+		if !matchesStrongly(c.IfMatch, etag) {
+			return fmt.Errorf("If-Match: %w", ErrPrecondition)
+		}
+	} else if !c.IfUnmodifiedSince.IsZero() && modified.Truncate(time.Second).After(c.IfUnmodifiedSince) {
+		return fmt.Errorf("If-Unmodified-Since: %w", ErrPrecondition)
+	}
+	return nil
+}
+
+// matchesStrongly compares as If-Match does (RFC 9110 section 8.8.3.2): ours
+// are strong, so a weak one (W/…) never matches.
+func matchesStrongly(list []ETag, etag ETag) bool {
+	for _, e := range list {
+		if e == anyETag || e == etag {
+			return true
+		}
+	}
+	return false
+}
+
+// matchesWeakly compares as If-None-Match does.
+func matchesWeakly(list []ETag, etag ETag) bool {
+	for _, e := range list {
+		if e == anyETag || ETag(strings.TrimPrefix(string(e), "W/")) == etag {
+			return true
+		}
+	}
+	return false
+}

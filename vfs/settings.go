@@ -1,0 +1,45 @@
+package vfs
+
+import (
+	"context"
+	"fmt"
+
+	"ogw/cluster"
+)
+
+// maxSettingNameBytes bounds the name of a setting; doors use short words.
+const maxSettingNameBytes = 255
+
+// Setting returns a small value kept in the store for a door (exports …), nil
+// if it is unset.
+func (fs *FS) Setting(ctx context.Context, name string) ([]byte, error) {
+	var value []byte
+	err := fs.view(ctx, func(r cluster.Reader) (err error) {
+		value, err = r.Get(settingKey(name))
+		return err
+	})
+	return value, err
+}
+
+// UpdateSetting changes a setting in one transaction; nil removes it. change
+// may be called several times, and its error is returned.
+func (fs *FS) UpdateSetting(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error {
+	if name == "" || len(name) > maxSettingNameBytes {
+		return fmt.Errorf("setting name of %d bytes: %w", len(name), ErrInvalid)
+	}
+	return fs.update(ctx, func(t cluster.Txn, _ *op) error {
+		key := settingKey(name)
+		old, err := t.Get(key)
+		if err != nil {
+			return err
+		}
+		value, err := change(old)
+		if err != nil {
+			return err
+		}
+		if value == nil {
+			return t.Delete(key)
+		}
+		return t.Set(key, value)
+	})
+}

@@ -1,0 +1,71 @@
+package vfs
+
+import (
+	"fmt"
+	"strings"
+
+	"ogw/cluster"
+)
+
+// maxLinkDepth bounds the symbolic links on one way, as Linux does (MAXSYMLINKS).
+const maxLinkDepth = 40
+
+// followLink returns the regular file that the symbolic link ino leads to.
+// trail are the directories from the bucket's to the link's; the way must not
+// leave the bucket, so absolute targets lead nowhere. ErrNoSuchKey if it
+// leads to no regular file.
+func (fs *FS) followLink(r cluster.Reader, trail []Ino, ino Ino) (*inode, error) {
+	nowhere := fmt.Errorf("symbolic link: %w", ErrNoSuchKey)
+	n, err := getInode(r, ino)
+	if err != nil {
+		return nil, err
+	}
+	way := append(make([]Ino, 0, len(trail)+8), trail...)
+	rest := n.target
+	for links := 1; links <= maxLinkDepth; {
+		if rest == "" || rest[0] == '/' {
+			return nil, nowhere
+		}
+		var name string
+		var more bool
+		name, rest, more = strings.Cut(rest, "/")
+		rest = strings.TrimLeft(rest, "/")
+		if name == ".." {
+			if len(way) == 1 {
+				return nil, nowhere
+			}
+			way = way[:len(way)-1]
+			continue
+		}
+		if name == "." {
+			continue
+		}
+		e, err := lookupShown(r, way[len(way)-1], name)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case e == nil:
+			return nil, nowhere
+		case e.dir:
+			way = append(way, e.ino)
+		case e.mode == ModeSymlink:
+			if n, err = getInode(r, e.ino); err != nil {
+				return nil, err
+			}
+			if links++; more {
+				rest = n.target + "/" + rest
+			} else {
+				rest = n.target
+			}
+		case e.mode == ModeRegular && !more:
+			return getInode(r, e.ino)
+		default:
+			return nil, nowhere
+		}
+		if len(rest) > 2*MaxSymlinkBytes {
+			return nil, nowhere
+		}
+	}
+	return nil, nowhere
+}

@@ -1,0 +1,93 @@
+package vfs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"ogw/cluster"
+)
+
+const (
+	// userCacheEntries bounds the cache of access keys: 4096 of them take
+	// about a MiB, and a gateway with more active keys still only pays one
+	// read for each miss.
+	userCacheEntries = 4096
+	// userCacheTTL is how long another gateway's change to a user may stay
+	// unseen where the cluster is shared.
+	userCacheTTL = time.Second
+)
+
+// userCache remembers who holds an access key, because every signed request
+// asks. Local changes empty it; in a shared cluster entries expire as well.
+type userCache struct {
+	mu      sync.Mutex
+	entries map[string]cachedUser
+	changes uint64 // counts invalidations: a read that began before one is not kept
+}
+
+type cachedUser struct {
+	user User
+	read time.Time
+}
+
+func (c *userCache) get(keyID string, now time.Time, expires bool) (u User, changes uint64, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[keyID]
+	if ok && expires && now.Sub(e.read) >= userCacheTTL {
+		ok = false
+	}
+	return e.user, c.changes, ok
+}
+
+func (c *userCache) put(keyID string, u User, now time.Time, changes uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changes != changes {
+		return
+	}
+	if c.entries == nil || len(c.entries) >= userCacheEntries {
+		c.entries = make(map[string]cachedUser)
+	}
+	c.entries[keyID] = cachedUser{u, now}
+}
+
+func (c *userCache) invalidate() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changes++
+	c.entries = nil
+}
+
+// UserByKey returns the user who holds an access key, and that key. It is
+// cached for at most a second in shared clusters; ErrNoSuchUser.
+func (fs *FS) UserByKey(ctx context.Context, keyID string) (User, AccessKey, error) {
+	now := time.Now() // not the configured clock: a TTL is about real time
+	u, changes, ok := fs.users.get(keyID, now, !fs.clu.Exclusive)
+	if !ok {
+		err := fs.view(ctx, func(r cluster.Reader) error {
+			name, err := r.Get(accessKey(keyID))
+			if err != nil {
+				return err
+			}
+			if name == nil {
+				return fmt.Errorf("access key %q: %w", keyID, ErrNoSuchUser)
+			}
+			u, err = getUser(r, string(name))
+			return err
+		})
+		if err != nil {
+			return User{}, AccessKey{}, err
+		}
+		fs.users.put(keyID, u, now, changes)
+	}
+	i := slices.IndexFunc(u.Keys, func(k AccessKey) bool { return k.ID == keyID })
+	if i < 0 {
+		return User{}, AccessKey{}, fmt.Errorf("%w: access key %q is not among those of user %q", ErrCorrupt, keyID, u.Name)
+	}
+	u.Keys = slices.Clone(u.Keys)
+	return u, u.Keys[i], nil
+}
