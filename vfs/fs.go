@@ -69,6 +69,9 @@ type FS struct {
 	ghosts          ghostTable
 	users           userCache
 
+	small   sync.Pool // of *smallBuffer
+	putPool putPool
+
 	background struct {
 		stop context.CancelFunc
 		wait sync.WaitGroup

@@ -319,11 +319,7 @@ func (l *lister) fill() error {
 			l.fs.log.Error("entry without inode", "key", o.Key, "inode", o.Ino)
 			continue
 		}
-		info, err := l.fs.listInfo(l.r, o.Key, n)
-		if err != nil {
-			return err
-		}
-		objects = append(objects, info)
+		objects = append(objects, l.fs.listInfo(o.Key, n))
 	}
 	l.page.Objects = objects
 	return nil

@@ -41,20 +41,21 @@ func (c *Preconditions) checkSource(etag ETag, modified time.Time) error {
 	return nil
 }
 
-// checkWrite decides a change: nil, ErrPrecondition, or ErrNoSuchKey where
-// If-Match names an object that does not exist (S3 conditional writes).
-// Without an object, etag and modified mean nothing.
-func (c *Preconditions) checkWrite(exists bool, etag ETag, modified time.Time) error {
-	if !exists {
-		if len(c.IfMatch) > 0 {
-			return fmt.Errorf("If-Match: %w", ErrNoSuchKey)
-		}
-		return nil
+// checkAbsent decides a change of an object that does not exist:
+// ErrNoSuchKey where If-Match names one (S3 conditional writes).
+func (c *Preconditions) checkAbsent(k *objectKey) error {
+	if len(c.IfMatch) > 0 {
+		return fmt.Errorf("If-Match: %w", k.noSuchKey())
 	}
+	return nil
+}
+
+// checkWrite decides a change of an object that exists: nil or ErrPrecondition.
+func (c *Preconditions) checkWrite(etag ETag, modified time.Time) error {
 	if err := c.checkUnchanged(etag, modified); err != nil {
 		return err
 	}
-	if len(c.IfNoneMatch) > 0 && matchesWeakly(c.IfNoneMatch, etag) {
+	if matchesWeakly(c.IfNoneMatch, etag) {
 		return fmt.Errorf("If-None-Match: %w", ErrPrecondition)
 	}
 	return nil

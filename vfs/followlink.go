@@ -20,6 +20,9 @@ func (fs *FS) followLink(r cluster.Reader, trail []Ino, ino Ino) (*inode, error)
 	if err != nil {
 		return nil, err
 	}
+	if trail[0] == RootIno && len(trail) > 1 {
+		trail = trail[1:] // a key from the root on: its bucket comes first
+	}
 	way := append(make([]Ino, 0, len(trail)+8), trail...)
 	rest := n.target
 	for links := 1; links <= maxLinkDepth; {
@@ -68,4 +71,29 @@ func (fs *FS) followLink(r cluster.Reader, trail []Ino, ino Ino) (*inode, error)
 		}
 	}
 	return nil, nowhere
+}
+
+// lookupShown reads the entry that the POSIX doors show as name; nil if there
+// is none.
+func lookupShown(r cluster.Reader, dir Ino, name string) (*dentry, error) {
+	p, err := parsePosixName(name)
+	if err != nil {
+		return nil, nil // no entry can have that name
+	}
+	if p.hash != nil {
+		v, err := r.Get(longNameKey(dir, p.hash))
+		if err != nil || v == nil {
+			return nil, err
+		}
+		stored, isDir := strings.CutSuffix(string(v), "/")
+		return getDentry(r, dir, stored, isDir)
+	}
+	if p.file {
+		return getDentry(r, dir, p.stored, false)
+	}
+	d, f, err := getPair(r, dir, p.stored)
+	if d == nil {
+		d = f
+	}
+	return d, err
 }

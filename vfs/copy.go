@@ -1,0 +1,166 @@
+package vfs
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"ogw/cluster"
+)
+
+// maxCopyAttempts bounds how often a copy begins anew because its source
+// changed while its checksum was computed.
+const maxCopyAttempts = 8
+
+// CopyObject copies by reference, attributes included (S3 CopyObject). A copy
+// onto itself replaces the metadata only.
+func (fs *FS) CopyObject(ctx context.Context, srcBucket, srcKey, bucket, key string, o CopyOptions) (ObjectInfo, error) {
+	src, err := parseKey(srcBucket, srcKey)
+	if err != nil {
+		return ObjectInfo{}, err
+	}
+	dst, err := parseKey(bucket, key)
+	if err != nil {
+		return ObjectInfo{}, err
+	}
+	if err := o.Meta.validate(); err != nil {
+		return ObjectInfo{}, err
+	}
+	for range maxCopyAttempts {
+		c := copying{fs: fs, src: &src, o: &o}
+		if err := c.prepare(ctx); err != nil {
+			return ObjectInfo{}, err
+		}
+		info, err := c.run(ctx, &dst)
+		if !errors.Is(err, errSourceChanged) {
+			return info, err
+		}
+	}
+	return ObjectInfo{}, fmt.Errorf("source %q keeps changing: %w", srcKey, ErrConflict)
+}
+
+var errSourceChanged = fmt.Errorf("copy source changed: %w", ErrConflict)
+
+// copying is one attempt to copy an object.
+type copying struct {
+	fs      *FS
+	src     *objectKey
+	o       *CopyOptions
+	n    *inode    // of the source, as prepare saw it
+	sum  *Checksum // computed over it, if it had to be
+	meta ObjectMeta
+}
+
+// prepare flushes the source and computes the checksum that was asked for.
+func (c *copying) prepare(ctx context.Context) error {
+	alg := c.o.ChecksumAlgorithm
+	var content *contentReader
+	n, err := c.fs.readObject(ctx, c.src, func(r cluster.Reader, n *inode) (err error) {
+		if err := c.o.SourceCond.checkSource(n.etag(), n.modified()); err != nil {
+			return err
+		}
+		if alg != "" && alg != ChecksumCRC64NVME && !n.object.hasChecksum(alg) || alg == ChecksumCRC64NVME && !n.has(flagCRC) {
+			content, err = c.fs.openContent(ctx, r, n)
+		}
+		return err
+	})
+	if content != nil {
+		defer content.Close()
+	}
+	if err != nil {
+		return err
+	}
+	c.n = n
+	if content != nil {
+		h, err := newChecksumHash(alg)
+		if err != nil {
+			return err
+		}
+		if err := hashContent(ctx, content, 0, n.size, h); err != nil {
+			return err
+		}
+		c.sum = &Checksum{Algorithm: alg, Value: h.Sum(nil)}
+	}
+	return nil
+}
+
+func (o *objectPart) hasChecksum(alg ChecksumAlgorithm) bool {
+	for _, c := range o.checksums {
+		if c.Algorithm == alg {
+			return true
+		}
+	}
+	return false
+}
+
+// run copies in one transaction.
+func (c *copying) run(ctx context.Context, dst *objectKey) (ObjectInfo, error) {
+	id, err := c.fs.ids.take(ctx)
+	if err != nil {
+		return ObjectInfo{}, err
+	}
+	p := publication{key: dst, cond: &c.o.Cond, meta: &c.meta, owner: c.o.Owner, mode: c.o.Mode}
+	p.make = func(t cluster.Txn, o *op, at *place) (self *inode, err error) {
+		p.content = nil
+		from, err := c.source(t)
+		if err != nil {
+			return nil, err
+		}
+		p.object = objectPart{sum: from.object.sum, nparts: from.object.nparts, parts: from.object.parts}
+		p.object.checksums = slices.Clone(from.object.checksums)
+		if c.sum != nil && c.sum.Algorithm != ChecksumCRC64NVME {
+			p.object.checksums = append(p.object.checksums, *c.sum)
+		}
+		crc := c.sum != nil && c.sum.Algorithm == ChecksumCRC64NVME
+		if at.entry != nil && at.entry.ino == from.ino && (from.nlink <= 1 || c.sameKey(dst)) {
+			if crc {
+				from.crc = binary.BigEndian.Uint64(c.sum.Value)
+				from.set(flagCRC, true)
+			}
+			return from, nil
+		}
+		if p.content, err = o.cloneContent(t, from, ContentID(id)); err == nil && crc {
+			p.content.crc, p.content.noCRC = binary.BigEndian.Uint64(c.sum.Value), false
+		}
+		return nil, err
+	}
+	if !c.o.Cond.empty() {
+		if err := c.fs.precheck(ctx, &p); err != nil {
+			return ObjectInfo{}, err
+		}
+	}
+	return c.fs.publish(ctx, &p)
+}
+
+func (c *copying) sameKey(dst *objectKey) bool {
+	return c.src.bucket == dst.bucket && c.src.key == dst.key
+}
+
+// source reads the source and fills what the copy takes from it.
+func (c *copying) source(t cluster.Txn) (*inode, error) {
+	from, err := c.fs.objectInode(t, c.src)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.o.SourceCond.checkSource(from.etag(), from.modified()); err != nil {
+		return nil, err
+	}
+	if c.sum != nil && (from.ino != c.n.ino || from.version != c.n.version) {
+		return nil, errSourceChanged
+	}
+	c.meta = c.o.Meta
+	if !c.o.ReplaceMeta {
+		c.meta = ObjectMeta{ContentType: from.object.contentType, Headers: from.object.headers}
+		if c.meta.ContentType == "" && from.isRegular() {
+			c.meta.ContentType = contentTypeOf(c.src.key)
+		}
+		if from.has(flagXattrs) {
+			if c.meta.User, err = userMeta(t, from.ino); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return from, nil
+}

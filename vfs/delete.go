@@ -1,0 +1,304 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+
+	"ogw/cluster"
+)
+
+// DeleteObject removes an object; an absent key is no error unless Cond asks
+// for it. existed tells. For "x/" it removes the directory's own content and
+// its explicit mark: the directory stays while it has entries. Entries that
+// are no objects (special files, dangling links) are removed too, when they
+// are named.
+func (fs *FS) DeleteObject(ctx context.Context, bucket, key string, o DeleteOptions) (existed bool, err error) {
+	k, err := parseKey(bucket, key)
+	if err != nil {
+		return false, err
+	}
+	p := publication{key: &k, cond: &o.Cond}
+	if !o.Cond.empty() {
+		if err := fs.precheck(ctx, &p); err != nil {
+			return false, err
+		}
+	}
+	err = fs.update(ctx, func(t cluster.Txn, o *op) (err error) {
+		existed, err = o.deleteObject(t, &p)
+		return err
+	})
+	return existed && err == nil, err
+}
+
+func (o *op) deleteObject(t cluster.Txn, p *publication) (existed bool, err error) {
+	at, err := locate(t, p.key)
+	if err != nil {
+		return false, err
+	}
+	n, err := o.fs.checkTarget(t, p, &at)
+	if err != nil || n == nil {
+		return false, err
+	}
+	if p.key.dir {
+		return o.deleteDirKey(t, n)
+	}
+	if err := o.removeEntry(t, at.dir(), at.entry); err != nil {
+		return false, err
+	}
+	return true, o.dropLink(t, n, at.dir(), at.entry.name)
+}
+
+// deleteDirKey makes a directory implied and takes its own content and
+// metadata; if it is empty, it goes.
+func (o *op) deleteDirKey(t cluster.Txn, n *inode) (existed bool, err error) {
+	if !n.has(flagExplicit) {
+		return false, nil
+	}
+	n.set(flagExplicit, false)
+	if err := o.setContent(t, n, &content{}); err != nil {
+		return false, err
+	}
+	if err := setMeta(t, n, &ObjectMeta{}); err != nil {
+		return false, err
+	}
+	n.ctimeNS = o.nowNS
+	empty, err := isEmpty(t, n.ino)
+	if err != nil {
+		return false, err
+	}
+	if !empty {
+		return true, putInode(t, n)
+	}
+	e := &dentry{name: n.name, dir: true, ino: n.ino, mode: ModeDirectory}
+	if err := o.dropDir(t, n); err != nil {
+		return false, err
+	}
+	return true, o.removeEntry(t, n.parent, e)
+}
+
+const (
+	// deleteBatch is how many keys one transaction removes in an engine
+	// without limits: enough that the commit costs little for each, and few
+	// enough that a conflict costs little.
+	deleteBatch = 250
+	// deleteOps is how many operations the removal of one key takes at the
+	// most, if it is simple; what takes more is split.
+	deleteOps = 12
+)
+
+// DeleteObjects removes many objects with few transactions; each key has its
+// own result, in order (S3 DeleteObjects).
+func (fs *FS) DeleteObjects(ctx context.Context, bucket string, keys []string) ([]DeleteResult, error) {
+	if err := fs.view(ctx, func(r cluster.Reader) error {
+		if bucket == "" {
+			return nil
+		}
+		_, err := bucketInode(r, bucket)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	results := make([]DeleteResult, len(keys))
+	var todo []deleteItem
+	for i, key := range keys {
+		results[i].Key = key
+		k, err := parseKey(bucket, key)
+		if err != nil {
+			results[i].Err = err
+			continue
+		}
+		todo = append(todo, deleteItem{k, &results[i]})
+	}
+	size := deleteBatch
+	if ops := fs.kv.Limits().Ops; ops > 0 {
+		size = max(ops/deleteOps, 1)
+	}
+	for len(todo) > 0 {
+		n := min(size, len(todo))
+		fs.deleteItems(ctx, todo[:n])
+		todo = todo[n:]
+	}
+	return results, ctx.Err()
+}
+
+type deleteItem struct {
+	key    objectKey
+	result *DeleteResult
+}
+
+// deleteItems removes the keys in one transaction, or after a conflict, or
+// where one of them fails, in smaller ones.
+func (fs *FS) deleteItems(ctx context.Context, items []deleteItem) {
+	err := fs.update(ctx, func(t cluster.Txn, o *op) error { return o.deleteMany(t, items) })
+	if err == nil {
+		return
+	}
+	whole := errors.Is(err, ErrUnavailable) || errors.Is(err, ErrClosed) || errors.Is(err, ErrNoSuchBucket) || ctx.Err() != nil
+	if len(items) == 1 || whole {
+		for i := range items {
+			if !errors.Is(err, ErrNoSuchBucket) { // it went with its last key
+				items[i].result.Err = err
+			}
+		}
+		return
+	}
+	half := len(items) / 2
+	fs.deleteItems(ctx, items[:half])
+	fs.deleteItems(ctx, items[half:])
+}
+
+// deleteMany removes keys: files directory by directory, reading all records
+// of a directory's files at once, then the keys of directories.
+func (o *op) deleteMany(t cluster.Txn, items []deleteItem) error {
+	groups := make(map[string][]*objectKey)
+	var order []string
+	for i := range items {
+		k := &items[i].key
+		if k.dir {
+			continue
+		}
+		path := k.key[:len(k.key)-len(k.last())]
+		if groups[path] == nil {
+			order = append(order, path)
+		}
+		groups[path] = append(groups[path], k)
+	}
+	for _, path := range order {
+		if err := o.deleteFiles(t, groups[path]); err != nil {
+			return err
+		}
+	}
+	for i := range items {
+		if k := &items[i].key; k.dir {
+			p := publication{key: k, cond: &Preconditions{}}
+			if _, err := o.deleteObject(t, &p); err != nil && !errors.Is(err, ErrNoSuchBucket) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// deleteFiles removes files of one directory.
+func (o *op) deleteFiles(t cluster.Txn, keys []*objectKey) error {
+	at, err := locate(t, keys[0])
+	if errors.Is(err, ErrNoSuchBucket) {
+		return nil // it was implied, and went with the last of its keys
+	}
+	if err != nil || len(at.missing) > 0 {
+		return err
+	}
+	dir := at.dir()
+	found, err := o.readDoomed(t, dir, keys)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	for i := range found {
+		if err := o.deleteEntry(t, dir, &found[i].entry); err != nil {
+			return err
+		}
+		if err := o.dropDoomed(t, dir, &found[i]); err != nil {
+			return err
+		}
+	}
+	d, err := getInode(t, dir)
+	if err != nil {
+		return err
+	}
+	return o.settle(t, d, found[len(found)-1].entry.key(dir))
+}
+
+// doomed is a file that is about to go.
+type doomed struct {
+	entry dentry
+	n     *inode
+	first []byte // the extent at offset 0, if the content may be that alone
+}
+
+// readDoomed reads dentries, inodes and first extents of the files of dir
+// that exist, with one GetMany each.
+func (o *op) readDoomed(t cluster.Txn, dir Ino, keys []*objectKey) ([]doomed, error) {
+	names := make([][]byte, 0, len(keys))
+	seen := make(map[string]bool, len(keys))
+	for _, k := range keys {
+		if name := k.last(); !seen[name] {
+			seen[name] = true
+			names = append(names, fileEntryKey(dir, name))
+		}
+	}
+	values, err := t.GetMany(names)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]doomed, 0, len(names))
+	inodes := make([][]byte, 0, len(names))
+	for i, v := range values {
+		if v == nil {
+			continue
+		}
+		e, err := decodeDentry(names[i][len(dentryPrefix(dir)):], v)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, doomed{entry: e})
+		inodes = append(inodes, inodeKey(e.ino))
+	}
+	if values, err = t.GetMany(inodes); err != nil {
+		return nil, err
+	}
+	var extents [][]byte
+	var places []int
+	for i, v := range values {
+		if v == nil {
+			continue // an entry without inode goes, too
+		}
+		n, err := decodeInode(found[i].entry.ino, v)
+		if err != nil {
+			return nil, err
+		}
+		found[i].n = n
+		if n.content != 0 && n.simple() && n.used == n.size && n.size <= int64(o.fs.cfg.InlineBytes) {
+			extents = append(extents, extentKey(n.content, 0))
+			places = append(places, i)
+		}
+	}
+	if values, err = t.GetMany(extents); err != nil {
+		return nil, err
+	}
+	for i, at := range places {
+		found[at].first = values[i]
+	}
+	return found, nil
+}
+
+// simple tells that nothing hangs on the file but its content.
+func (n *inode) simple() bool {
+	return n.isRegular() && n.nlink == 1 && !n.has(flagLinks|flagXattrs|flagShared)
+}
+
+// dropDoomed takes the link off the inode. A file whose content is one
+// inline extent goes without a scan.
+func (o *op) dropDoomed(t cluster.Txn, dir Ino, f *doomed) error {
+	if f.n == nil {
+		return nil
+	}
+	n := f.n
+	alone := n.content == 0
+	if len(f.first) > 0 {
+		e, err := decodeExtent(0, f.first)
+		if err != nil {
+			return err
+		}
+		alone = e.kind == extentInline && e.len == n.size
+	}
+	if !alone || !n.simple() || o.beginUnlink(n.ino) {
+		return o.dropLink(t, n, dir, f.entry.name)
+	}
+	o.inodeChanged(n.ino, false)
+	if n.content != 0 {
+		if err := t.Delete(extentKey(n.content, 0)); err != nil {
+			return err
+		}
+	}
+	return t.Delete(inodeKey(n.ino))
+}

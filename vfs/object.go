@@ -1,0 +1,255 @@
+package vfs
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"ogw/cluster"
+
+	"github.com/minio/crc64nvme"
+)
+
+// Object operations name an object by bucket and key. A bucket of "" is the
+// root itself: then key is the whole path, as the REST door uses it, and
+// top-level directories that are no legal buckets are within reach. Access
+// control is the door's.
+
+// Object is an open object: the bytes that it had when it was opened.
+type Object struct {
+	Info ObjectInfo
+	r    *contentReader
+}
+
+// ReadAt reads like io.ReaderAt. Large reads (1 MiB and more) are the fast ones.
+func (o *Object) ReadAt(p []byte, off int64) (int, error) {
+	if o.r == nil {
+		return 0, fmt.Errorf("object %q: %w", o.Info.Key, ErrBadHandle)
+	}
+	return o.r.ReadAt(p, off)
+}
+
+// Close releases the bytes.
+func (o *Object) Close() error {
+	if o.r == nil {
+		return nil
+	}
+	return o.r.Close()
+}
+
+// GetObject opens an object. With ErrNotModified and ErrPrecondition the
+// Object's Info is filled, and there is nothing to close (S3 GetObject).
+func (fs *FS) GetObject(ctx context.Context, bucket, key string, o GetOptions) (*Object, error) {
+	k, err := parseKey(bucket, key)
+	if err != nil {
+		return nil, err
+	}
+	ob := &Object{}
+	n, err := fs.readObject(ctx, &k, func(r cluster.Reader, n *inode) (err error) {
+		if ob.Info, err = fs.objectInfo(r, key, n); err != nil {
+			return err
+		}
+		if err := o.Cond.checkRead(ob.Info.ETag, ob.Info.Modified); err != nil {
+			return err
+		}
+		ob.r, err = fs.openContent(ctx, r, n)
+		return err
+	})
+	if err == nil && o.Checksums {
+		ob.Info.Checksums, err = fs.checksums(ctx, n, ob.r)
+	}
+	if err != nil {
+		ob.Close()
+		ob.r = nil
+		if errors.Is(err, ErrNotModified) || errors.Is(err, ErrPrecondition) {
+			return ob, err
+		}
+		return nil, err
+	}
+	return ob, nil
+}
+
+// HeadObject returns what GetObject would, without the bytes.
+func (fs *FS) HeadObject(ctx context.Context, bucket, key string, o GetOptions) (ObjectInfo, error) {
+	k, err := parseKey(bucket, key)
+	if err != nil {
+		return ObjectInfo{}, err
+	}
+	var info ObjectInfo
+	var content *contentReader
+	n, err := fs.readObject(ctx, &k, func(r cluster.Reader, n *inode) (err error) {
+		if info, err = fs.objectInfo(r, key, n); err != nil {
+			return err
+		}
+		if err := o.Cond.checkRead(info.ETag, info.Modified); err != nil {
+			return err
+		}
+		if o.Checksums && !n.has(flagCRC) {
+			content, err = fs.openContent(ctx, r, n)
+		}
+		return err
+	})
+	if content != nil {
+		defer content.Close()
+	}
+	if err == nil && o.Checksums {
+		info.Checksums, err = fs.checksums(ctx, n, content)
+	}
+	if err != nil && !errors.Is(err, ErrNotModified) && !errors.Is(err, ErrPrecondition) {
+		return ObjectInfo{}, err
+	}
+	return info, err
+}
+
+// errUnsettled asks to flush what this process wrote to the inode first.
+var errUnsettled = errors.New("inode has unflushed writes")
+
+// readObject calls fn with the inode of an object, in one snapshot that holds
+// all that this process wrote to it. fn may be called again.
+func (fs *FS) readObject(ctx context.Context, k *objectKey, fn func(r cluster.Reader, n *inode) error) (*inode, error) {
+	var n *inode
+	var settled Ino
+	for {
+		err := fs.view(ctx, func(r cluster.Reader) (err error) {
+			if n, err = fs.objectInode(r, k); err != nil {
+				return err
+			}
+			if n.ino != settled && n.isRegular() && fs.opens.get(n.ino) != nil {
+				return errUnsettled
+			}
+			return fn(r, n)
+		})
+		if !errors.Is(err, errUnsettled) {
+			return n, err
+		}
+		if err := fs.settle(ctx, n.ino); err != nil {
+			return nil, err
+		}
+		settled = n.ino
+	}
+}
+
+// objectInode returns the inode that holds the content of a key: the file,
+// the one that a symbolic link leads to within the bucket, or an explicit
+// directory's own. ErrNoSuchKey, ErrNoSuchBucket.
+func (fs *FS) objectInode(r cluster.Reader, k *objectKey) (*inode, error) {
+	p, err := locate(r, k)
+	if err != nil {
+		return nil, err
+	}
+	if p.entry == nil {
+		return nil, k.noSuchKey()
+	}
+	return fs.entryInode(r, k, &p)
+}
+
+// entryInode is objectInode for an entry that exists.
+func (fs *FS) entryInode(r cluster.Reader, k *objectKey, p *place) (*inode, error) {
+	switch p.entry.mode {
+	case ModeSymlink:
+		n, err := fs.followLink(r, p.trail, p.entry.ino)
+		if errors.Is(err, ErrNoSuchKey) {
+			err = fmt.Errorf("key %q: %w", k.key, err)
+		}
+		return n, err
+	case ModeRegular, ModeDirectory:
+		n, err := getInode(r, p.entry.ino)
+		if err == nil && n.isDir() && !n.has(flagExplicit) {
+			return nil, k.noSuchKey()
+		}
+		return n, err
+	default:
+		return nil, k.noSuchKey()
+	}
+}
+
+// checksums returns those stored with an object, and its CRC64NVME, which is
+// computed from content and remembered if the inode does not hold it.
+func (fs *FS) checksums(ctx context.Context, n *inode, content *contentReader) ([]Checksum, error) {
+	crc := n.crc
+	if !n.has(flagCRC) {
+		h := crc64nvme.New()
+		if err := hashContent(ctx, content, 0, n.size, h); err != nil {
+			return nil, err
+		}
+		crc = h.Sum64()
+		fs.rememberCRC(ctx, n, crc)
+	}
+	list := append([]Checksum(nil), n.object.checksums...)
+	return append(list, Checksum{Algorithm: ChecksumCRC64NVME, Value: crcBytes(crc)}), nil
+}
+
+func crcBytes(crc uint64) []byte { return binary.BigEndian.AppendUint64(nil, crc) }
+
+// hashContent feeds the range of a content to w.
+func hashContent(ctx context.Context, r io.ReaderAt, off, length int64, w io.Writer) error {
+	buf := make([]byte, min(length, putBufferBytes))
+	for length > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p := buf[:min(length, int64(len(buf)))]
+		n, err := r.ReadAt(p, off)
+		if n < len(p) {
+			if err == nil || err == io.EOF {
+				err = fmt.Errorf("%w: content ends early", ErrIO)
+			}
+			return err
+		}
+		w.Write(p)
+		off, length = off+int64(n), length-int64(n)
+	}
+	return nil
+}
+
+// rememberCRC stores a computed checksum in the inode unless its content
+// changed meanwhile. A failure only costs computing it again.
+func (fs *FS) rememberCRC(ctx context.Context, n *inode, crc uint64) {
+	err := fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, _ *op) error {
+		now, err := getInode(t, n.ino)
+		if err != nil {
+			return err
+		}
+		if now.has(flagCRC) || now.content != n.content || now.version != n.version {
+			return nil
+		}
+		now.crc = crc
+		now.set(flagCRC, true)
+		return putInode(t, now)
+	})
+	if err != nil && !errors.Is(err, ErrStale) {
+		fs.log.Debug("checksum of an object not remembered", "inode", uint64(n.ino), "err", err)
+	}
+}
+
+// SetObjectHeader replaces one system header of an object without touching
+// content and ETag; value "" removes it (tagging, ACLs of objects).
+func (fs *FS) SetObjectHeader(ctx context.Context, bucket, key, name, value string) error {
+	k, err := parseKey(bucket, key)
+	if err != nil {
+		return err
+	}
+	return fs.update(ctx, func(t cluster.Txn, o *op) error {
+		n, err := fs.objectInode(t, &k)
+		if err != nil {
+			return err
+		}
+		if value == "" {
+			delete(n.object.headers, name)
+		} else {
+			if n.object.headers == nil {
+				n.object.headers = make(map[string]string)
+			}
+			n.object.headers[name] = value
+		}
+		n.ctimeNS = o.nowNS
+		o.inodeChanged(n.ino, false)
+		return putInode(t, n)
+	})
+}
+
+// modified is when the content of n changed last.
+func (n *inode) modified() time.Time { return time.Unix(0, n.mtimeNS) }

@@ -1,0 +1,590 @@
+package vfs
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ogw/cluster"
+	"ogw/cluster/mem"
+)
+
+// onEngines runs a test on the gentle engine and on one with the manners of
+// a distributed one.
+func onEngines(t *testing.T, fn func(t *testing.T, fs *FS)) {
+	t.Helper()
+	distributed := mem.Distributed(uint64(time.Now().UnixNano()))
+	distributed.Latency = 20 * time.Microsecond
+	for name, o := range map[string]mem.Options{"gentle": {}, "distributed": distributed} {
+		t.Run(name, func(t *testing.T) {
+			t.Logf("seed %d", o.Seed)
+			fn(t, openObjects(t, mem.New(o), Config{}))
+		})
+	}
+}
+
+func openObjects(t testing.TB, c *cluster.Cluster, cfg Config) *FS {
+	t.Helper()
+	cfg.NoBackground = true
+	fs, err := Open(t.Context(), c, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return fs
+}
+
+func bucketFS(t testing.TB, fs *FS) *FS {
+	t.Helper()
+	if _, err := fs.CreateBucket(t.Context(), "bucket", nil); err != nil {
+		t.Fatal(err)
+	}
+	return fs
+}
+
+func put(t testing.TB, fs *FS, key, body string) ObjectInfo {
+	t.Helper()
+	info, err := fs.PutObject(t.Context(), "bucket", key, strings.NewReader(body), PutOptions{Size: int64(len(body))})
+	if err != nil {
+		t.Fatalf("put %q: %v", key, err)
+	}
+	return info
+}
+
+func get(t testing.TB, fs *FS, key string) (string, ObjectInfo) {
+	t.Helper()
+	b, info, err := tryGet(t.Context(), fs, key)
+	if err != nil {
+		t.Fatalf("get %q: %v", key, err)
+	}
+	return b, info
+}
+
+func tryGet(ctx context.Context, fs *FS, key string) (string, ObjectInfo, error) {
+	o, err := fs.GetObject(ctx, "bucket", key, GetOptions{})
+	if err != nil {
+		return "", ObjectInfo{}, err
+	}
+	defer o.Close()
+	b, err := io.ReadAll(io.NewSectionReader(o, 0, o.Info.Size))
+	if err == nil && int64(len(b)) != o.Info.Size {
+		err = fmt.Errorf("%d bytes, want %d", len(b), o.Info.Size)
+	}
+	return string(b), o.Info, err
+}
+
+func wantErr(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("error %v, want %v", err, want)
+	}
+}
+
+func keysOf(r ListResult) []string {
+	keys := make([]string, len(r.Objects))
+	for i := range r.Objects {
+		keys[i] = r.Objects[i].Key
+	}
+	return keys
+}
+
+func listAll(t testing.TB, fs *FS) []string {
+	t.Helper()
+	r, err := fs.ListObjects(t.Context(), "bucket", ListOptions{MaxKeys: MaxListKeys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keysOf(r)
+}
+
+func md5Hex(s string) ETag {
+	sum := md5.Sum([]byte(s))
+	return ETag(hex.EncodeToString(sum[:]))
+}
+
+var nastyKeys = []string{
+	"a", "a/b", "a//b", "/a", "a/../b", "./x", "//", "/", "x/", "x/y/", "a-b", "a.b", "a\x00b", "\x00", "\xff\xfe/\xff",
+	strings.Repeat("n", 1000), strings.Repeat("d/", 511) + "zz", strings.Repeat("/", 1024), ".ogw~e~", ".ogw~f~a", "名前/ファイル",
+	strings.Repeat("k", 1024),
+}
+
+func TestNastyKeys(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		keys := nastyKeys
+		if fs.kv.Limits().Ops > 0 { // deeper than its transactions can make
+			keys = slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return strings.Count(k, "/") > 100 })
+		}
+		for _, k := range keys {
+			info := put(t, fs, k, "body of "+k)
+			if info.ETag != md5Hex("body of "+k) || info.Key != k || info.Dir != strings.HasSuffix(k, "/") {
+				t.Errorf("put %q: %+v", k, info)
+			}
+		}
+		for _, k := range keys {
+			if b, info := get(t, fs, k); b != "body of "+k || info.ETag != md5Hex(b) {
+				t.Errorf("get %q: %q %v", k, b, info.ETag)
+			}
+		}
+		want := slices.Sorted(slices.Values(keys))
+		if got := listAll(t, fs); !slices.Equal(got, want) {
+			t.Errorf("list: %q\nwant %q", got, want)
+		}
+		rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+		for i, k := range keys {
+			existed, err := fs.DeleteObject(t.Context(), "bucket", k, DeleteOptions{})
+			if err != nil || !existed {
+				t.Errorf("delete %q: %v %v", k, existed, err)
+			}
+			if _, _, err := tryGet(t.Context(), fs, k); !errors.Is(err, ErrNoSuchKey) {
+				t.Errorf("get of deleted %q: %v", k, err)
+			}
+			if got := listAll(t, fs); len(got) != len(keys)-i-1 {
+				t.Errorf("after %q: %q", k, got)
+			}
+		}
+		if err := fs.DeleteBucket(t.Context(), "bucket"); err != nil {
+			t.Error("implied directories are left:", err)
+		}
+		dumpEmpty(t, fs)
+	})
+}
+
+// dumpEmpty checks that nothing is left in the store but the root, counters
+// and what waits for the collector.
+func dumpEmpty(t *testing.T, fs *FS) {
+	t.Helper()
+	queued := make(map[ContentID]bool)
+	err := fs.kv.View(t.Context(), func(r cluster.Reader) error {
+		err := r.Scan([]byte{tabQueue}, []byte{tabQueue + 1}, cluster.ScanOptions{}, func(k, v []byte) error {
+			e, err := decodeQueueEntry(k, v)
+			queued[e.content] = true
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return r.Scan([]byte{0}, []byte{0xff}, cluster.ScanOptions{}, func(k, v []byte) error {
+			switch {
+			case k[0] == tabSuper, k[0] == tabCounter, k[0] == tabQueue:
+			case bytes.Equal(k, dirTimeKey(RootIno)), bytes.Equal(k, inodeKey(RootIno)):
+			case (k[0] == tabExtent || k[0] == tabPart) && queued[ContentID(binary.BigEndian.Uint64(k[1:]))]:
+			default:
+				t.Errorf("left over: %q %x", k, v)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBadKeys(t *testing.T) {
+	fs := bucketFS(t, openObjects(t, mem.New(mem.Options{}), Config{}))
+	for _, c := range []struct {
+		bucket, key string
+		want        error
+	}{
+		{"bucket", "", ErrInvalid},
+		{"bucket", strings.Repeat("k", 1025), ErrKeyTooLong},
+		{"bucket", strings.Repeat("k/", 512) + "x", ErrKeyTooLong},
+		{"absent", "k", ErrNoSuchBucket},
+		{"NotLegal", "k", ErrNoSuchBucket},
+		{"", strings.Repeat("k", 1025), ErrKeyTooLong},
+		{"", "b/" + strings.Repeat("k", 1025), ErrKeyTooLong},
+	} {
+		_, err := fs.PutObject(t.Context(), c.bucket, c.key, strings.NewReader(""), PutOptions{})
+		wantErr(t, err, c.want)
+		_, err = fs.HeadObject(t.Context(), c.bucket, c.key, GetOptions{})
+		if c.bucket != "absent" || !errors.Is(err, ErrNoSuchBucket) {
+			wantErr(t, err, c.want)
+		}
+		_, err = fs.DeleteObject(t.Context(), c.bucket, c.key, DeleteOptions{})
+		wantErr(t, err, c.want)
+	}
+	// The longest key counts from the bucket on, also for paths from the root.
+	if _, err := fs.PutObject(t.Context(), "", "top/"+strings.Repeat("k", 1024), strings.NewReader("x"), PutOptions{Size: 1}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Bodies of all sizes around the limits of inline contents, buffers and blobs.
+func TestPutSizes(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		for _, n := range []int{0, 1, 100, DefaultInlineBytes - 1, DefaultInlineBytes, DefaultInlineBytes + 1,
+			ownBufferBytes, putBufferBytes + DefaultInlineBytes, putBufferBytes + DefaultInlineBytes + 1, 5<<20 + 3} {
+			body := randomBytes(n)
+			sum := md5.Sum(body)
+			for _, stated := range []int64{int64(n), -1} {
+				// A reader that returns little at a time, and EOF with data.
+				info, err := fs.PutObject(t.Context(), "bucket", "k", &oddReader{b: body}, PutOptions{Size: stated, MD5: sum[:]})
+				if err != nil {
+					t.Fatalf("%d bytes: %v", n, err)
+				}
+				if info.ETag != ETag(hex.EncodeToString(sum[:])) || info.Size != int64(n) {
+					t.Errorf("%d bytes: %+v", n, info)
+				}
+				if b, info := get(t, fs, "k"); b != string(body) || info.Size != int64(n) {
+					t.Errorf("%d bytes: read %d", n, len(b))
+				}
+			}
+		}
+	})
+}
+
+type oddReader struct {
+	b []byte
+	n int
+}
+
+func (r *oddReader) Read(p []byte) (int, error) {
+	r.n = r.n*7%8191 + 1
+	k := min(len(p), len(r.b), r.n*16)
+	copy(p, r.b[:k])
+	r.b = r.b[k:]
+	if len(r.b) == 0 {
+		return k, io.EOF
+	}
+	return k, nil
+}
+
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rand.Uint32())
+	}
+	return b
+}
+
+type failReader struct{ err error }
+
+func (r failReader) Read([]byte) (int, error) { return 0, r.err }
+
+// A PUT that fails leaves the old object and nothing else.
+func TestPutFails(t *testing.T) {
+	own := errors.New("own")
+	onEngines(t, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		put(t, fs, "k", "old")
+		for _, n := range []int{100, 2 << 20} {
+			body := randomBytes(n)
+			bad := md5.Sum(nil)
+			for name, c := range map[string]struct {
+				r    io.Reader
+				o    PutOptions
+				want error
+			}{
+				"short":        {bytes.NewReader(body), PutOptions{Size: int64(n) + 1}, ErrShortBody},
+				"long":         {bytes.NewReader(body), PutOptions{Size: int64(n) - 1}, ErrLongBody},
+				"broken":       {io.MultiReader(bytes.NewReader(body), failReader{own}), PutOptions{Size: -1}, own},
+				"cut":          {io.MultiReader(bytes.NewReader(body), failReader{io.ErrUnexpectedEOF}), PutOptions{Size: int64(n) + 9}, ErrShortBody},
+				"digest":       {bytes.NewReader(body), PutOptions{Size: int64(n), MD5: bad[:]}, ErrBadDigest},
+				"too large":    {bytes.NewReader(body), PutOptions{Size: -1, MaxSize: int64(n) - 1}, ErrObjectTooLarge},
+				"stated large": {bytes.NewReader(body), PutOptions{Size: MaxPutBytes + 1}, ErrObjectTooLarge},
+				"finish":       {bytes.NewReader(body), PutOptions{Size: int64(n), Finish: func() ([]Checksum, error) { return nil, own }}, own},
+				"crc": {bytes.NewReader(body), PutOptions{Size: int64(n), Finish: func() ([]Checksum, error) {
+					return []Checksum{{Algorithm: ChecksumCRC64NVME, Value: make([]byte, 8)}}, nil
+				}}, ErrBadDigest},
+				"if-match":      {bytes.NewReader(body), PutOptions{Size: int64(n), Cond: Preconditions{IfMatch: []ETag{"x"}}}, ErrPrecondition},
+				"if-none-match": {bytes.NewReader(body), PutOptions{Size: int64(n), Cond: Preconditions{IfNoneMatch: []ETag{"*"}}}, ErrPrecondition},
+				"metadata":      {bytes.NewReader(body), PutOptions{Size: int64(n), Meta: ObjectMeta{User: map[string]string{strings.Repeat("n", 300): "v"}}}, ErrAttrTooLarge},
+			} {
+				_, err := fs.PutObject(t.Context(), "bucket", "k", c.r, c.o)
+				if !errors.Is(err, c.want) {
+					t.Errorf("%s: error %v, want %v", name, err, c.want)
+				}
+				if b, _ := get(t, fs, "k"); b != "old" {
+					t.Errorf("%s: object has %d bytes", name, len(b))
+				}
+			}
+		}
+		if err := fs.blobs.List(t.Context(), cluster.BlobID{}, func(b cluster.BlobInfo) error {
+			return fmt.Errorf("blob %v of %d bytes is left", b.ID, b.Size)
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestObjectMeta(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		meta := ObjectMeta{
+			ContentType: "text/x-test", Headers: map[string]string{"Cache-Control": "no-store"},
+			User: map[string]string{"one": "1", "two": ""},
+		}
+		owner := &Cred{UID: 7, GID: 8}
+		at := time.Unix(1234567, 89)
+		info, err := fs.PutObject(t.Context(), "bucket", "d/k", strings.NewReader("x"),
+			PutOptions{Size: 1, Meta: meta, Owner: owner, Mode: 0o600, MtimeNS: at.UnixNano()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := fs.HeadObject(t.Context(), "bucket", "d/k", GetOptions{Checksums: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Meta.ContentType != meta.ContentType || fmt.Sprint(got.Meta) != fmt.Sprint(meta) || got.UID != 7 ||
+			got.Mode != ModeRegular|0o600 || !got.Modified.Equal(at) || got.ETag != info.ETag {
+			t.Errorf("head: %+v", got)
+		}
+		if len(got.Checksums) != 1 || got.Checksums[0].Algorithm != ChecksumCRC64NVME || len(got.Checksums[0].Value) != 8 {
+			t.Errorf("checksums: %+v", got.Checksums)
+		}
+		ino := got.Ino
+
+		// Overwriting keeps inode, owner and mode, and replaces metadata.
+		put(t, fs, "d/k", "yy")
+		got, err = fs.HeadObject(t.Context(), "bucket", "d/k", GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Ino != ino || got.UID != 7 || got.Mode != ModeRegular|0o600 || got.Meta.User != nil ||
+			got.Meta.Headers != nil || got.Meta.ContentType != "application/octet-stream" {
+			t.Errorf("overwritten: %+v", got)
+		}
+		for _, c := range []struct{ name, value string }{{"X-Amz-Tagging", "a=b"}, {"X-Amz-Tagging", ""}} {
+			if err := fs.SetObjectHeader(t.Context(), "bucket", "d/k", c.name, c.value); err != nil {
+				t.Fatal(err)
+			}
+			now, err := fs.HeadObject(t.Context(), "bucket", "d/k", GetOptions{})
+			if err != nil || now.Meta.Headers[c.name] != c.value || now.ETag != got.ETag {
+				t.Errorf("header %+v: %+v %v", c, now, err)
+			}
+		}
+		wantErr(t, fs.SetObjectHeader(t.Context(), "bucket", "d", "X", "y"), ErrNoSuchKey)
+	})
+}
+
+func TestDirectoryKeys(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		put(t, fs, "x/y/file", "1")
+		_, _, err := tryGet(t.Context(), fs, "x/y/")
+		wantErr(t, err, ErrNoSuchKey)
+		existed, err := fs.DeleteObject(t.Context(), "bucket", "x/y/", DeleteOptions{})
+		if existed || err != nil {
+			t.Error("implied directory:", existed, err)
+		}
+		big := strings.Repeat("0123456789abcdef", 4096)
+		put(t, fs, "x/y/", big)
+		if b, info := get(t, fs, "x/y/"); b != big || !info.Dir || info.Meta.ContentType != dirContentType {
+			t.Errorf("directory's own: %d bytes %+v", len(b), info)
+		}
+		if got := listAll(t, fs); !slices.Equal(got, []string{"x/y/", "x/y/file"}) {
+			t.Error(got)
+		}
+		// The explicit directory stays without entries, the implied one above with it.
+		if _, err := fs.DeleteObject(t.Context(), "bucket", "x/y/file", DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := listAll(t, fs); !slices.Equal(got, []string{"x/y/"}) {
+			t.Error(got)
+		}
+		existed, err = fs.DeleteObject(t.Context(), "bucket", "x/y/", DeleteOptions{})
+		if !existed || err != nil {
+			t.Error("explicit directory:", existed, err)
+		}
+		if err := fs.DeleteBucket(t.Context(), "bucket"); err != nil {
+			t.Error(err)
+		}
+		dumpEmpty(t, fs)
+	})
+}
+
+func TestDeleteObjects(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		var keys []string
+		for i := range 120 {
+			k := fmt.Sprintf("d%d/e%d/k%03d", i%3, i%7, i)
+			body := "small"
+			if i%10 == 0 {
+				body = strings.Repeat("large", 8000)
+			}
+			put(t, fs, k, body)
+			keys = append(keys, k)
+		}
+		put(t, fs, "d0/", "")
+		put(t, fs, "stay", "here")
+		ask := append(slices.Clone(keys), "absent", "no/such/dir/k", keys[0], "d0/", "d1/", strings.Repeat("k", 1025), "")
+		results, err := fs.DeleteObjects(t.Context(), "bucket", ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range results {
+			var want error
+			if len(ask[i]) > 1024 {
+				want = ErrKeyTooLong
+			} else if ask[i] == "" {
+				want = ErrInvalid
+			}
+			if r.Key != ask[i] || !errors.Is(r.Err, want) {
+				t.Errorf("%q: %v", r.Key, r.Err)
+			}
+		}
+		if got := listAll(t, fs); !slices.Equal(got, []string{"stay"}) {
+			t.Error(got)
+		}
+		_, err = fs.DeleteObjects(t.Context(), "absent", keys)
+		wantErr(t, err, ErrNoSuchBucket)
+		// From an implied bucket, which goes with its last key.
+		if _, err := fs.PutObject(t.Context(), "", "implied/k", strings.NewReader(""), PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		results, err = fs.DeleteObjects(t.Context(), "implied", []string{"k", "x/", "l/m"})
+		if err != nil || results[0].Err != nil || results[1].Err != nil || results[2].Err != nil {
+			t.Error(results, err)
+		}
+		_, err = fs.HeadBucket(t.Context(), "implied")
+		wantErr(t, err, ErrNoSuchBucket)
+		if _, err := fs.DeleteObject(t.Context(), "bucket", "stay", DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+		if err := fs.DeleteBucket(t.Context(), "bucket"); err != nil {
+			t.Error(err)
+		}
+		dumpEmpty(t, fs)
+	})
+}
+
+func TestBuckets(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		ctx := t.Context()
+		for _, name := range []string{"", "ab", "Abc", "-abc", "abc.", "_abc", "1.2.3.4", "999.1.1.1", "a b", strings.Repeat("a", 256), "a/b"} {
+			_, err := fs.CreateBucket(ctx, name, nil)
+			wantErr(t, err, ErrBadBucketName)
+		}
+		names := []string{"abc", "abc-d", "abc.d", "abc_d", "abcd", "1.2.3", strings.Repeat("z", 255)}
+		for _, name := range names {
+			if _, err := fs.CreateBucket(ctx, name, &Cred{UID: 5, GID: 6}); err != nil {
+				t.Error(name, err)
+			}
+		}
+		_, err := fs.CreateBucket(ctx, "abc", &Cred{UID: 5})
+		wantErr(t, err, ErrBucketOwned)
+		_, err = fs.CreateBucket(ctx, "abc", &Cred{UID: 6})
+		wantErr(t, err, ErrBucketExists)
+		slices.Sort(names)
+		var got []string
+		for after := ""; ; {
+			page, err := fs.ListBuckets(ctx, after, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range page {
+				got = append(got, b.Name)
+			}
+			if len(page) < 3 {
+				break
+			}
+			after = page[2].Name
+		}
+		if !slices.Equal(got, names) {
+			t.Errorf("%q, want %q", got, names)
+		}
+		info, err := fs.HeadBucket(ctx, "abc")
+		if err != nil || info.UID != 5 || info.GID != 6 || time.Since(info.Created) > time.Minute {
+			t.Error(info, err)
+		}
+		if err := fs.SetBucketAttr(ctx, "abc", "acl", []byte("x")); err != nil {
+			t.Error(err)
+		}
+		if v, err := fs.BucketAttr(ctx, "abc", "acl"); string(v) != "x" || err != nil {
+			t.Error(v, err)
+		}
+		if v, err := fs.BucketAttr(ctx, "abc", "other"); v != nil || err != nil {
+			t.Error(v, err)
+		}
+		if err := fs.SetBucketAttr(ctx, "abc", "acl", nil); err != nil {
+			t.Error(err)
+		}
+		wantErr(t, fs.SetBucketAttr(ctx, "abc", "acl", make([]byte, 1<<20)), ErrAttrTooLarge)
+		wantErr(t, fs.SetBucketAttr(ctx, "nope", "acl", nil), ErrNoSuchBucket)
+		// An implied bucket becomes a real one.
+		if _, err := fs.PutObject(ctx, "", "implied/k", strings.NewReader("12345"), PutOptions{Size: 5}); err != nil {
+			t.Fatal(err)
+		}
+		if n, bytes, err := fs.BucketUsage(ctx, "implied"); n != 1 || bytes != 5 || err != nil {
+			t.Error(n, bytes, err)
+		}
+		if _, err := fs.CreateBucket(ctx, "implied", &Cred{UID: 9}); err != nil {
+			t.Error(err)
+		}
+		wantErr(t, fs.DeleteBucket(ctx, "implied"), ErrBucketNotEmpty)
+		if _, err := fs.DeleteObject(ctx, "implied", "k", DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+		for _, name := range append(names, "implied") {
+			if err := fs.DeleteBucket(ctx, name); err != nil {
+				t.Error(name, err)
+			}
+		}
+		dumpEmpty(t, fs)
+	})
+}
+
+func TestCopyObject(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		ctx := t.Context()
+		for name, body := range map[string]string{"empty": "", "small": "small body", "large": strings.Repeat("0123456789", 100_000)} {
+			meta := ObjectMeta{ContentType: "text/a", User: map[string]string{"m": "1"}}
+			src, err := fs.PutObject(ctx, "bucket", name, strings.NewReader(body), PutOptions{Size: -1, Meta: meta})
+			if err != nil {
+				t.Fatal(err)
+			}
+			info, err := fs.CopyObject(ctx, "bucket", name, "bucket", "copy/"+name, CopyOptions{ChecksumAlgorithm: ChecksumSHA256})
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			b, got := get(t, fs, "copy/"+name)
+			if b != body || got.ETag != src.ETag || got.Meta.ContentType != "text/a" || got.Meta.User["m"] != "1" || info.ETag != src.ETag {
+				t.Errorf("%s: %d bytes %+v", name, len(b), got)
+			}
+			if len(info.Checksums) != 2 || info.Checksums[0].Algorithm != ChecksumSHA256 {
+				t.Errorf("%s: %+v", name, info.Checksums)
+			}
+			// The source changes; the copy does not. A copy of the copy, then the copy goes.
+			put(t, fs, name, "changed")
+			if _, err := fs.CopyObject(ctx, "bucket", "copy/"+name, "bucket", "third", CopyOptions{
+				ReplaceMeta: true, Meta: ObjectMeta{ContentType: "text/b"}}); err != nil {
+				t.Fatal(name, err)
+			}
+			if _, err := fs.DeleteObject(ctx, "bucket", "copy/"+name, DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if b, got := get(t, fs, "third"); b != body || got.Meta.ContentType != "text/b" || got.Meta.User != nil {
+				t.Errorf("%s: third: %d bytes %+v", name, len(b), got)
+			}
+			// Onto itself.
+			if _, err := fs.CopyObject(ctx, "bucket", "third", "bucket", "third", CopyOptions{
+				ReplaceMeta: true, Meta: ObjectMeta{ContentType: "text/c"}}); err != nil {
+				t.Fatal(name, err)
+			}
+			if b, got := get(t, fs, "third"); b != body || got.Meta.ContentType != "text/c" || got.ETag != src.ETag {
+				t.Errorf("%s: onto itself: %d bytes %+v", name, len(b), got)
+			}
+		}
+		_, err := fs.CopyObject(ctx, "bucket", "absent", "bucket", "k", CopyOptions{})
+		wantErr(t, err, ErrNoSuchKey)
+		_, err = fs.CopyObject(ctx, "bucket", "small", "bucket", "k", CopyOptions{SourceCond: Preconditions{IfNoneMatch: []ETag{"*"}}})
+		wantErr(t, err, ErrPrecondition)
+		_, err = fs.CopyObject(ctx, "bucket", "small", "bucket", "third", CopyOptions{Cond: Preconditions{IfNoneMatch: []ETag{"*"}}})
+		wantErr(t, err, ErrPrecondition)
+		_, err = fs.CopyObject(ctx, "bucket", "small", "bucket", "k", CopyOptions{ChecksumAlgorithm: "MD4"})
+		wantErr(t, err, ErrInvalid)
+	})
+}

@@ -1,0 +1,255 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"ogw/cluster"
+)
+
+// PutObject stores body under the key, atomically and durably: readers see
+// the old object or the new. MD5 and CRC64NVME are computed on the way,
+// concurrently with writing. A key that ends in "/" is the directory's own
+// content (S3 PutObject).
+func (fs *FS) PutObject(ctx context.Context, bucket, key string, body io.Reader, o PutOptions) (ObjectInfo, error) {
+	k, err := parseKey(bucket, key)
+	if err != nil {
+		return ObjectInfo{}, err
+	}
+	if err := o.Meta.validate(); err != nil {
+		return ObjectInfo{}, err
+	}
+	p := publication{key: &k, cond: &o.Cond, meta: &o.Meta, owner: o.Owner, mode: o.Mode, mtimeNS: o.MtimeNS}
+	// A large body is not worth reading for a request that cannot succeed.
+	if !o.Cond.empty() || o.Size < 0 || o.Size > int64(fs.cfg.InlineBytes) {
+		if err := fs.precheck(ctx, &p); err != nil {
+			return ObjectInfo{}, err
+		}
+	}
+	v, err := fs.receive(ctx, 0, body, &o, MaxPutBytes, nil)
+	if err != nil {
+		return ObjectInfo{}, err
+	}
+	defer v.release(fs)
+	p.content = v.content
+	p.object = objectPart{sum: v.sum[:], checksums: v.checksums}
+	return fs.publish(ctx, &p)
+}
+
+// publication is a content on its way to become an object.
+type publication struct {
+	key     *objectKey
+	cond    *Preconditions
+	meta    *ObjectMeta
+	content *content
+	object  objectPart // sums, checksums and parts
+	owner   *Cred      // nil: root
+	mode    uint32     // of a new file; 0: the configured one
+	mtimeNS int64      // 0: now
+	// make, if set, completes the publication within the transaction, before
+	// the inode of the target is read. If it returns an inode, that is the
+	// target itself, which keeps its content.
+	make func(t cluster.Txn, o *op, at *place) (self *inode, err error)
+}
+
+// precheck tells early what publish would find: no such bucket, and
+// preconditions that fail. It flushes what this process wrote to the object,
+// so that preconditions are about all that was acknowledged.
+func (fs *FS) precheck(ctx context.Context, p *publication) error {
+	for settled := false; ; settled = true {
+		var open Ino
+		err := fs.view(ctx, func(r cluster.Reader) error {
+			at, err := locate(r, p.key)
+			if err != nil || p.cond.empty() {
+				return err
+			}
+			if open = 0; !settled && at.entry != nil && fs.opens.get(at.entry.ino) != nil {
+				open = at.entry.ino
+				return nil
+			}
+			_, err = fs.checkTarget(r, p, &at)
+			return err
+		})
+		if err != nil || open == 0 {
+			return err
+		}
+		if err := fs.settle(ctx, open); err != nil {
+			return err
+		}
+	}
+}
+
+// publish makes p.content the object, or drops it.
+func (fs *FS) publish(ctx context.Context, p *publication) (ObjectInfo, error) {
+	var n *inode
+	err := fs.update(ctx, func(t cluster.Txn, o *op) (err error) {
+		n, err = o.publish(t, p)
+		return err
+	})
+	if errors.Is(err, ErrUnavailable) {
+		// The outcome is unknown: the content must stay. If it is there, all
+		// is well.
+		if n = fs.published(ctx, p); n != nil {
+			err = nil
+		}
+	} else if err != nil {
+		fs.discard(ctx, p.content)
+	}
+	if err != nil {
+		return ObjectInfo{}, err
+	}
+	info := plainInfo(p.key.key, n)
+	info.Meta, info.Parts = *p.meta, n.object.parts
+	info.Checksums = n.object.checksums
+	if n.has(flagCRC) {
+		info.Checksums = append(info.Checksums[:len(info.Checksums):len(info.Checksums)],
+			Checksum{Algorithm: ChecksumCRC64NVME, Value: crcBytes(n.crc)})
+	}
+	return info, nil
+}
+
+// published returns the inode of the object if it holds p's content.
+func (fs *FS) published(ctx context.Context, p *publication) *inode {
+	if p.content == nil || p.content.id == 0 {
+		return nil
+	}
+	var n *inode
+	err := fs.view(ctx, func(r cluster.Reader) (err error) {
+		n, err = fs.objectInode(r, p.key)
+		return err
+	})
+	if err != nil || n.content != p.content.id {
+		return nil
+	}
+	return n
+}
+
+// publish makes p.content the object's and returns the inode, stored.
+func (o *op) publish(t cluster.Txn, p *publication) (*inode, error) {
+	at, err := locate(t, p.key)
+	if err != nil {
+		return nil, err
+	}
+	var self *inode
+	if p.make != nil {
+		if self, err = p.make(t, o, &at); err != nil {
+			return nil, err
+		}
+	}
+	old, err := o.fs.checkTarget(t, p, &at)
+	if err != nil {
+		return nil, err
+	}
+	if self != nil {
+		o.inodeChanged(self.ino, false)
+		return self, o.describe(t, p, self)
+	}
+	if p.key.dir {
+		return o.publishDir(t, p, &at, old)
+	}
+	if old != nil && old.isRegular() && old.nlink <= 1 {
+		old.mode &^= ModeSetUID | ModeSetGID // as every write by another does
+		return old, o.fillObject(t, p, old)
+	}
+	return o.publishFile(t, p, &at, old)
+}
+
+// checkTarget evaluates p's preconditions and returns the inode of the entry
+// that p replaces, nil if there is none.
+func (fs *FS) checkTarget(r cluster.Reader, p *publication, at *place) (*inode, error) {
+	if at.entry == nil {
+		return nil, p.cond.checkAbsent(p.key)
+	}
+	old, err := getInode(r, at.entry.ino)
+	if err != nil || p.cond.empty() {
+		return old, err
+	}
+	if old.isDir() && !old.has(flagExplicit) {
+		return old, p.cond.checkAbsent(p.key)
+	}
+	// Of what is no object, such as a special file, no ETag is known, but it exists.
+	etag, modified := ETag(""), old.modified()
+	n, err := fs.entryInode(r, p.key, at)
+	if err == nil {
+		etag, modified = n.etag(), n.modified()
+	} else if !errors.Is(err, ErrNoSuchKey) {
+		return nil, err
+	}
+	return old, p.cond.checkWrite(etag, modified)
+}
+
+// publishFile makes a new inode for the key; old, if any, loses a link.
+func (o *op) publishFile(t cluster.Txn, p *publication, at *place, old *inode) (*inode, error) {
+	dir := at.dir()
+	var err error
+	if len(at.missing) > 0 {
+		if dir, err = o.makeImplied(t, dir, at.missing, p.owner); err != nil {
+			return nil, err
+		}
+	}
+	id, err := o.newID()
+	if err != nil {
+		return nil, err
+	}
+	mode := p.mode & ModePermMask
+	if p.mode == 0 {
+		mode = o.fs.cfg.FileMode
+	}
+	n := o.newInode(id, ModeRegular|mode, p.owner)
+	n.parent, n.name = dir, p.key.last()
+	e := &dentry{name: n.name, ino: n.ino, mode: ModeRegular}
+	switch {
+	case old != nil:
+		if err = o.dropLink(t, old, dir, n.name); err == nil {
+			err = o.addEntryBeside(t, dir, e, false) // whether it is a pair does not change
+		}
+	case len(at.missing) > 0:
+		err = o.addEntryBeside(t, dir, e, false) // in a directory that is new
+	default:
+		err = o.addEntry(t, dir, e)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return n, o.fillObject(t, p, n)
+}
+
+// publishDir gives the directory of a key "x/" its own content and makes it
+// explicit.
+func (o *op) publishDir(t cluster.Txn, p *publication, at *place, n *inode) (*inode, error) {
+	if n == nil {
+		names := append(at.missing[:len(at.missing):len(at.missing)], p.key.last())
+		dir, err := o.makeImplied(t, at.dir(), names, p.owner)
+		if err != nil {
+			return nil, err
+		}
+		if n, err = getInode(t, dir); err != nil {
+			return nil, err
+		}
+	}
+	n.set(flagExplicit, true)
+	return n, o.fillObject(t, p, n)
+}
+
+// fillObject gives n the content and the metadata of p, and stores it.
+func (o *op) fillObject(t cluster.Txn, p *publication, n *inode) error {
+	if err := o.setContent(t, n, p.content); err != nil {
+		return err
+	}
+	return o.describe(t, p, n)
+}
+
+// describe gives n what the object part and the metadata of p say, and
+// stores it.
+func (o *op) describe(t cluster.Txn, p *publication, n *inode) error {
+	n.object = p.object
+	if err := setMeta(t, n, p.meta); err != nil {
+		return err
+	}
+	n.ctimeNS, n.mtimeNS = o.nowNS, o.nowNS
+	if p.mtimeNS != 0 {
+		n.mtimeNS = p.mtimeNS
+	}
+	return putInode(t, n)
+}

@@ -1,0 +1,327 @@
+package vfs
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"sync"
+
+	"github.com/minio/crc64nvme"
+)
+
+const (
+	// putBufferBytes is a buffer of a body on its way: large enough that
+	// handing it between goroutines costs nothing.
+	putBufferBytes = 1 << 20
+	// putBuffers is how many buffers one body uses: one being read, one being
+	// written, one being hashed.
+	putBuffers = 3
+	// maxPutBuffers bounds the buffers of all bodies together (64 MiB). A body
+	// that finds none free goes on with two small ones of its own, so that
+	// slow clients cannot hold up others.
+	maxPutBuffers = 64
+	// ownBufferBytes is the size of these.
+	ownBufferBytes = 64 << 10
+)
+
+// received is a body that is stored and not published yet.
+type received struct {
+	content   *content
+	sum       [md5.Size]byte
+	extra     []byte // of the hash that was asked for
+	checksums []Checksum
+	// buffer holds the bytes of a small content until it is published.
+	buffer *smallBuffer
+}
+
+// smallBuffer holds one byte more than a content may have inline.
+type smallBuffer struct{ b []byte }
+
+func (fs *FS) takeSmall() *smallBuffer {
+	if s, ok := fs.small.Get().(*smallBuffer); ok {
+		return s
+	}
+	return &smallBuffer{make([]byte, fs.cfg.InlineBytes+1)}
+}
+
+// release ends the use of an inline content's bytes.
+func (v *received) release(fs *FS) {
+	if v.buffer != nil {
+		fs.small.Put(v.buffer)
+		v.buffer = nil
+	}
+}
+
+// receive stores a body as a content. id 0 takes a fresh one. Size, MD5 and
+// Finish are checked, and with an error nothing is left. extra, if not nil,
+// is fed with all bytes. The caller releases the result.
+func (fs *FS) receive(ctx context.Context, id ContentID, body io.Reader, o *PutOptions, maxSize int64, extra hash.Hash) (received, error) {
+	if o.MaxSize > 0 {
+		maxSize = o.MaxSize
+	}
+	if o.Size > maxSize {
+		return received{}, tooLarge(maxSize)
+	}
+	v := received{buffer: fs.takeSmall()}
+	n, err := readFull(body, v.buffer.b)
+	first := v.buffer.b[:n]
+	switch {
+	case err == io.EOF && n < len(v.buffer.b):
+		err = fs.receiveSmall(ctx, id, first, o, maxSize, extra, &v)
+	case err == nil || err == io.EOF:
+		err = fs.receiveLarge(ctx, id, first, body, o, maxSize, extra, &v)
+	default:
+		err = bodyError(err)
+	}
+	if err != nil || v.content.id == 0 || v.content.extents[0].kind != extentInline {
+		v.release(fs)
+	}
+	return v, err
+}
+
+// receiveSmall makes an inline content of data, without a copy.
+func (fs *FS) receiveSmall(ctx context.Context, id ContentID, data []byte, o *PutOptions, maxSize int64, extra hash.Hash, v *received) error {
+	v.sum = md5.Sum(data)
+	if extra != nil {
+		extra.Write(data)
+		v.extra = extra.Sum(nil)
+	}
+	if err := v.check(int64(len(data)), o, maxSize); err != nil {
+		return err
+	}
+	c := &content{id: id, size: int64(len(data)), used: int64(len(data))}
+	v.content = c
+	if c.size == 0 {
+		c.id = 0
+		return v.checkCRC()
+	}
+	if id == 0 {
+		n, err := fs.ids.take(ctx)
+		if err != nil {
+			return err
+		}
+		c.id = ContentID(n)
+	}
+	c.crc = crc64nvme.Checksum(data)
+	c.extents = []extent{{len: c.size, kind: extentInline, data: data}}
+	return v.checkCRC()
+}
+
+// receiveLarge streams a body that begins with first into blobs. Hashing runs
+// beside reading and writing.
+func (fs *FS) receiveLarge(ctx context.Context, id ContentID, first []byte, body io.Reader, o *PutOptions, maxSize int64, extra hash.Hash, v *received) error {
+	w, err := fs.newContentWriter(ctx, id, o.Size)
+	if err != nil {
+		return err
+	}
+	defer w.abort(ctx) // does nothing after finish
+	h := newBodyHasher(&fs.putPool, extra)
+	defer h.stop()
+
+	h.sum.Write(first)
+	if extra != nil {
+		extra.Write(first)
+	}
+	if _, err := w.Write(first); err != nil {
+		return err
+	}
+	limit := maxSize
+	if o.Size >= 0 {
+		limit = o.Size
+	}
+	size := int64(len(first))
+	for size <= limit {
+		b := h.buffer()
+		n, err := readFull(body, b)
+		h.write(b[:n])
+		size += int64(n)
+		if n > 0 && size <= limit {
+			if _, err := w.Write(b[:n]); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return bodyError(err)
+		}
+	}
+	v.extra = h.finish(v.sum[:0])
+	if err := v.check(size, o, maxSize); err != nil {
+		return err
+	}
+	if v.content, err = w.finish(ctx); err != nil {
+		return err
+	}
+	if err := v.checkCRC(); err != nil {
+		fs.discard(ctx, v.content)
+		return err
+	}
+	return nil
+}
+
+// check compares what came with what was announced.
+func (v *received) check(size int64, o *PutOptions, maxSize int64) error {
+	switch {
+	case o.Size >= 0 && size > o.Size:
+		return fmt.Errorf("more than the stated %d bytes: %w", o.Size, ErrLongBody)
+	case o.Size >= 0 && size < o.Size:
+		return fmt.Errorf("%d of the stated %d bytes: %w", size, o.Size, ErrShortBody)
+	case size > maxSize:
+		return tooLarge(maxSize)
+	case o.MD5 != nil && !bytes.Equal(o.MD5, v.sum[:]):
+		return fmt.Errorf("MD5: %w", ErrBadDigest)
+	}
+	if o.Finish == nil {
+		return nil
+	}
+	var err error
+	v.checksums, err = o.Finish()
+	return err
+}
+
+// checkCRC compares a full-object CRC64NVME that came along with the one that
+// was computed, and drops it: the inode holds that.
+func (v *received) checkCRC() error {
+	kept := v.checksums[:0]
+	for _, c := range v.checksums {
+		if c.Algorithm != ChecksumCRC64NVME || c.Parts > 0 {
+			kept = append(kept, c)
+		} else if !bytes.Equal(c.Value, crcBytes(v.content.crc)) {
+			return fmt.Errorf("CRC64NVME: %w", ErrBadDigest)
+		}
+	}
+	v.checksums = kept
+	return nil
+}
+
+func tooLarge(maxSize int64) error {
+	return fmt.Errorf("more than %d bytes: %w", maxSize, ErrObjectTooLarge)
+}
+
+// bodyError is the error of a body that broke off.
+func bodyError(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, ErrShortBody) {
+		return fmt.Errorf("%w: %w", ErrShortBody, err)
+	}
+	return err
+}
+
+// readFull reads until p is full or r ends; it returns r's own error.
+func readFull(r io.Reader, p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var k int
+		k, err = r.Read(p[n:])
+		n += k
+	}
+	return n, err
+}
+
+// bodyHasher hashes a body beside its reading and writing. Buffers go round:
+// buffer takes a free one, write hands it to the goroutine, which frees it.
+type bodyHasher struct {
+	pool  *putPool
+	sum   hash.Hash
+	extra hash.Hash
+	own   bool // the buffers are not the pool's
+	all   [][]byte
+	free  chan []byte
+	full  chan []byte
+	done  chan struct{}
+	ended bool
+}
+
+func newBodyHasher(pool *putPool, extra hash.Hash) *bodyHasher {
+	h := &bodyHasher{
+		pool: pool, sum: md5.New(), extra: extra,
+		free: make(chan []byte, putBuffers), full: make(chan []byte, putBuffers), done: make(chan struct{}),
+	}
+	h.all = pool.take(putBuffers)
+	if h.own = len(h.all) == 0; h.own {
+		h.all = [][]byte{make([]byte, ownBufferBytes), make([]byte, ownBufferBytes)}
+	}
+	for _, b := range h.all {
+		h.free <- b
+	}
+	go h.run()
+	return h
+}
+
+func (h *bodyHasher) run() {
+	defer close(h.done)
+	for b := range h.full {
+		h.sum.Write(b)
+		if h.extra != nil {
+			h.extra.Write(b)
+		}
+		h.free <- b[:cap(b)]
+	}
+}
+
+// buffer returns a buffer to fill; it must be given to write.
+func (h *bodyHasher) buffer() []byte { return <-h.free }
+
+// write hashes b, which stays readable until the next call of buffer.
+func (h *bodyHasher) write(b []byte) { h.full <- b }
+
+// finish appends the MD5 to sum and returns the other hash's sum.
+func (h *bodyHasher) finish(sum []byte) (extra []byte) {
+	h.stop()
+	h.sum.Sum(sum)
+	if h.extra != nil {
+		extra = h.extra.Sum(nil)
+	}
+	return extra
+}
+
+// stop ends the goroutine and gives the buffers back.
+func (h *bodyHasher) stop() {
+	if h.ended {
+		return
+	}
+	h.ended = true
+	close(h.full)
+	<-h.done
+	if !h.own {
+		h.pool.give(h.all)
+	}
+}
+
+// putPool lends the large buffers of bodies.
+type putPool struct {
+	mu   sync.Mutex
+	lent int
+	idle [][]byte
+}
+
+// take lends up to n buffers, and at least two or none.
+func (p *putPool) take(n int) [][]byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n = min(n, maxPutBuffers-p.lent); n < 2 {
+		return nil
+	}
+	p.lent += n
+	list := make([][]byte, 0, n)
+	for len(list) < n {
+		if k := len(p.idle); k > 0 {
+			list = append(list, p.idle[k-1])
+			p.idle = p.idle[:k-1]
+		} else {
+			list = append(list, make([]byte, putBufferBytes))
+		}
+	}
+	return list
+}
+
+func (p *putPool) give(list [][]byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lent -= len(list)
+	p.idle = append(p.idle, list...)
+}
