@@ -45,9 +45,9 @@ var errSourceChanged = fmt.Errorf("copy source changed: %w", ErrConflict)
 
 // copying is one attempt to copy an object.
 type copying struct {
-	fs      *FS
-	src     *objectKey
-	o       *CopyOptions
+	fs   *FS
+	src  *objectKey
+	o    *CopyOptions
 	n    *inode    // of the source, as prepare saw it
 	sum  *Checksum // computed over it, if it had to be
 	meta ObjectMeta
@@ -102,7 +102,7 @@ func (c *copying) run(ctx context.Context, dst *objectKey) (ObjectInfo, error) {
 		return ObjectInfo{}, err
 	}
 	p := publication{key: dst, cond: &c.o.Cond, meta: &c.meta, owner: c.o.Owner, mode: c.o.Mode}
-	p.make = func(t cluster.Txn, o *op, at *place) (self *inode, err error) {
+	p.make = func(t cluster.Txn, o *op, at *keyPlace) (self *inode, err error) {
 		p.content = nil
 		from, err := c.source(t)
 		if err != nil {

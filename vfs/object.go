@@ -147,7 +147,7 @@ func (fs *FS) objectInode(r cluster.Reader, k *objectKey) (*inode, error) {
 }
 
 // entryInode is objectInode for an entry that exists.
-func (fs *FS) entryInode(r cluster.Reader, k *objectKey, p *place) (*inode, error) {
+func (fs *FS) entryInode(r cluster.Reader, k *objectKey, p *keyPlace) (*inode, error) {
 	switch p.entry.mode {
 	case ModeSymlink:
 		n, err := fs.followLink(r, p.trail, p.entry.ino)

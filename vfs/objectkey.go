@@ -42,8 +42,8 @@ func parseKey(bucket, key string) (objectKey, error) {
 
 func (k *objectKey) last() string { return k.names[len(k.names)-1] }
 
-// place is where a key leads in one snapshot.
-type place struct {
+// keyPlace is where a key leads in one snapshot.
+type keyPlace struct {
 	// trail are the directories on the way, from the bucket's (with bucket
 	// "": the root) to the deepest that exists.
 	trail []Ino
@@ -54,14 +54,14 @@ type place struct {
 }
 
 // dir is the directory of the entry, or the deepest on the way to it.
-func (p *place) dir() Ino { return p.trail[len(p.trail)-1] }
+func (p *keyPlace) dir() Ino { return p.trail[len(p.trail)-1] }
 
 // bucket is the inode of the bucket.
-func (p *place) bucket() Ino { return p.trail[0] }
+func (p *keyPlace) bucket() Ino { return p.trail[0] }
 
 // locate walks to a key, one Get for each name. ErrNoSuchBucket.
-func locate(r cluster.Reader, k *objectKey) (place, error) {
-	p := place{trail: make([]Ino, 0, len(k.names))}
+func locate(r cluster.Reader, k *objectKey) (keyPlace, error) {
+	p := keyPlace{trail: make([]Ino, 0, len(k.names))}
 	if k.bucket == "" {
 		p.trail = append(p.trail, RootIno)
 	} else {

@@ -50,7 +50,7 @@ type publication struct {
 	// make, if set, completes the publication within the transaction, before
 	// the inode of the target is read. If it returns an inode, that is the
 	// target itself, which keeps its content.
-	make func(t cluster.Txn, o *op, at *place) (self *inode, err error)
+	make func(t cluster.Txn, o *op, at *keyPlace) (self *inode, err error)
 }
 
 // precheck tells early what publish would find: no such bucket, and
@@ -157,7 +157,7 @@ func (o *op) publish(t cluster.Txn, p *publication) (*inode, error) {
 
 // checkTarget evaluates p's preconditions and returns the inode of the entry
 // that p replaces, nil if there is none.
-func (fs *FS) checkTarget(r cluster.Reader, p *publication, at *place) (*inode, error) {
+func (fs *FS) checkTarget(r cluster.Reader, p *publication, at *keyPlace) (*inode, error) {
 	if at.entry == nil {
 		return nil, p.cond.checkAbsent(p.key)
 	}
@@ -180,7 +180,7 @@ func (fs *FS) checkTarget(r cluster.Reader, p *publication, at *place) (*inode, 
 }
 
 // publishFile makes a new inode for the key; old, if any, loses a link.
-func (o *op) publishFile(t cluster.Txn, p *publication, at *place, old *inode) (*inode, error) {
+func (o *op) publishFile(t cluster.Txn, p *publication, at *keyPlace, old *inode) (*inode, error) {
 	dir := at.dir()
 	var err error
 	if len(at.missing) > 0 {
@@ -217,7 +217,7 @@ func (o *op) publishFile(t cluster.Txn, p *publication, at *place, old *inode) (
 
 // publishDir gives the directory of a key "x/" its own content and makes it
 // explicit.
-func (o *op) publishDir(t cluster.Txn, p *publication, at *place, n *inode) (*inode, error) {
+func (o *op) publishDir(t cluster.Txn, p *publication, at *keyPlace, n *inode) (*inode, error) {
 	if n == nil {
 		names := append(at.missing[:len(at.missing):len(at.missing)], p.key.last())
 		dir, err := o.makeImplied(t, at.dir(), names, p.owner)
