@@ -1,0 +1,107 @@
+package nfsserver
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"ogw/nfsserver/rpc"
+	"ogw/vfs"
+)
+
+func mustTable(t *testing.T, list ...Export) *exportTable {
+	t.Helper()
+	table, err := newExportTable(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+func TestFindExport(t *testing.T) {
+	now := time.Now()
+	lan := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	table := mustTable(t,
+		Export{Path: "/"},
+		Export{Path: "/lan", Networks: lan},
+		Export{Path: "/old", Expires: now.Add(-time.Second), Secret: "s"},
+		Export{Path: "/sec", Secret: "abc"},
+		Export{Path: "/sec", Secret: "def"},
+	)
+	for _, c := range []struct {
+		path, client string
+		export, dir  string
+		err          error
+	}{
+		{"/", "1.2.3.4", "/", "/", nil},
+		{"/any/dir/", "1.2.3.4", "/", "/any/dir", nil},
+		{"/lan/x", "10.1.1.1", "/lan", "/lan/x", nil},
+		{"/lan/x", "1.2.3.4", "/", "/lan/x", nil}, // through the wider export
+		{"/lanx", "10.1.1.1", "/", "/lanx", nil},
+		{"/sec@abc", "1.2.3.4", "/sec", "/sec", nil},
+		{"/sec/sub@def", "1.2.3.4", "/sec", "/sec/sub", nil},
+		{"/a@b", "1.2.3.4", "/", "/a@b", nil}, // a directory of that name
+		{"/../..", "1.2.3.4", "/", "/", nil},
+		{"", "1.2.3.4", "/", "/", nil},
+	} {
+		x, dir, err := table.find(c.path, netip.MustParseAddr(c.client), now)
+		if !errors.Is(err, c.err) || err == nil && (x.Path != c.export || dir != c.dir) {
+			t.Errorf("%s for %s: %v %q %v", c.path, c.client, x, dir, err)
+		}
+	}
+	table = mustTable(t, Export{Path: "/lan", Networks: lan}, Export{Path: "/sec", Secret: "abc"},
+		Export{Path: "/old", Expires: now.Add(-time.Second)})
+	for _, c := range []struct {
+		path string
+		want error
+	}{{"/lan", ErrAcces}, {"/sec", ErrNoEnt}, {"/sec@abd", ErrNoEnt}, {"/old", ErrAcces}, {"/", ErrNoEnt}, {"/lan/../sec", ErrNoEnt}} {
+		if _, _, err := table.find(c.path, netip.MustParseAddr("1.2.3.4"), now); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.path, err, c.want)
+		}
+	}
+	if !table.allows(netip.MustParseAddr("1.2.3.4")) || mustTable(t, Export{Path: "/", Networks: lan}).allows(netip.MustParseAddr("1.2.3.4")) {
+		t.Error("who may connect")
+	}
+}
+
+func TestBadExports(t *testing.T) {
+	for _, list := range [][]Export{
+		{{Path: "relative"}},
+		{{Path: "/", Squash: "some"}},
+		{{Path: "/", Secret: "a/b"}},
+		{{Path: "/a"}, {Path: "/a/"}},
+	} {
+		if _, err := newExportTable(list); err == nil {
+			t.Errorf("%v is accepted", list)
+		}
+	}
+}
+
+func TestSquash(t *testing.T) {
+	id := func(v uint32) *uint32 { return &v }
+	unix := func(uid, gid uint32, groups ...uint32) rpc.Cred {
+		return rpc.Cred{Flavor: rpc.AuthUnix, UID: uid, GID: gid, GIDs: groups}
+	}
+	for _, c := range []struct {
+		name   string
+		export Export
+		from   rpc.Cred
+		want   vfs.Cred
+	}{
+		{"root becomes nobody", Export{}, unix(0, 0, 0, 5), vfs.Cred{UID: 65534, GID: 65534}},
+		{"users stay", Export{}, unix(1000, 1000, 4, 5), vfs.Cred{UID: 1000, GID: 1000, Groups: []uint32{4, 5}}},
+		{"no user has group 0", Export{}, unix(1000, 0, 0, 5), vfs.Cred{UID: 1000, GID: 65534, Groups: []uint32{65534, 5}}},
+		{"all", Export{Squash: SquashAll, AnonUID: id(7), AnonGID: id(8)}, unix(1000, 1000, 5), vfs.Cred{UID: 7, GID: 8}},
+		{"none", Export{Squash: SquashNone}, unix(0, 0), vfs.Cred{}},
+		{"without credentials", Export{Squash: SquashNone}, rpc.Cred{}, vfs.Cred{UID: 65534, GID: 65534}},
+	} {
+		c.export.Path = "/"
+		var got vfs.Cred
+		mustTable(t, c.export).list[0].cred(&got, &c.from)
+		if got.UID != c.want.UID || got.GID != c.want.GID || !slices.Equal(got.Groups, c.want.Groups) {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package nfsserver
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"ogw/vfs"
+)
+
+func TestHandleRoundTrip(t *testing.T) {
+	s := newSealer(42)
+	h := handle{export: 7, ino: 1 << 50, gen: 9}
+	b := s.append(nil, h)
+	if len(b) != handleBytes || len(b) > maxHandle {
+		t.Fatalf("%d bytes", len(b))
+	}
+	got, err := newSealer(42).parse(b) // after a restart, or on another gateway
+	if err != nil || got != h {
+		t.Fatalf("%v, %v", got, err)
+	}
+}
+
+func TestBadHandles(t *testing.T) {
+	s := newSealer(42)
+	good := s.append(nil, handle{1, 2, 3})
+	for i := range good {
+		for bit := range 8 {
+			b := append([]byte(nil), good...)
+			b[i] ^= 1 << bit
+			if _, err := s.parse(b); !errors.Is(err, ErrBadHandle) && !errors.Is(err, ErrStale) {
+				t.Fatalf("bit %d of byte %d flipped: %v", bit, i, err)
+			}
+		}
+	}
+	for n := range len(good) {
+		if _, err := s.parse(good[:n]); !errors.Is(err, ErrBadHandle) {
+			t.Fatalf("cut to %d bytes: %v", n, err)
+		}
+	}
+	if _, err := s.parse(append(good, 0)); !errors.Is(err, ErrBadHandle) {
+		t.Errorf("one byte more: %v", err)
+	}
+	if _, err := s.parse(newSealer(43).append(nil, handle{1, 2, 3})); !errors.Is(err, ErrStale) {
+		t.Errorf("of another namespace: %v", err)
+	}
+}
+
+func TestCookiesAreStableAndDistinct(t *testing.T) {
+	s, again := newSealer(1), newSealer(1)
+	seen := make(map[uint64]string)
+	for i := range 200_000 {
+		pos := fmt.Sprintf("file%d", i)
+		c := s.cookie(pos)
+		if c != again.cookie(pos) {
+			t.Fatal("differs after a restart")
+		}
+		if c < cookieFirst || c>>63 != 0 {
+			t.Fatalf("cookie %x is reserved", c)
+		}
+		if o, ok := seen[c]; ok {
+			t.Fatalf("%q and %q have one cookie", o, pos)
+		}
+		seen[c] = pos
+	}
+	if s.cookie("a") == s.cookie("a\x00") || s.cookie("") == s.cookie("\x00") {
+		t.Error("padding makes positions equal")
+	}
+}
+
+func FuzzHandle(f *testing.F) {
+	s := newSealer(5)
+	f.Add(s.append(nil, handle{1, 2, 3}))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, err := s.parse(b)
+		if err != nil {
+			return
+		}
+		if again := s.append(nil, h); string(again) != string(b) {
+			t.Fatal("accepts a handle that it would not make")
+		}
+	})
+}
+
+func TestCookieCache(t *testing.T) {
+	c := newCookieCache()
+	block := func(dir vfs.Ino, start uint64, n int) *cookieBlock {
+		b := &cookieBlock{dir: dir, start: start}
+		for i := range n {
+			b.add(start+uint64(i)+1, fmt.Sprintf("pos%d", start+uint64(i)+1))
+		}
+		return b
+	}
+	c.put(block(1, 0, 100))
+	c.put(block(1, 100, 100))
+	c.put(block(2, 0, 1))
+	for _, x := range []struct {
+		dir    vfs.Ino
+		cookie uint64
+		want   string
+	}{{1, 1, "pos1"}, {1, 100, "pos100"}, {1, 200, "pos200"}, {2, 1, "pos1"}, {2, 2, ""}, {3, 1, ""}} {
+		if got, _ := c.get(x.dir, x.cookie); got != x.want {
+			t.Errorf("directory %d, cookie %d: %q", x.dir, x.cookie, got)
+		}
+	}
+	before := c.bytes
+	c.put(block(1, 0, 100))
+	if c.bytes != before || len(c.dirs[1]) != 2 {
+		t.Errorf("the same listing again: %d bytes, were %d", c.bytes, before)
+	}
+	for i := range 3000 {
+		c.put(block(vfs.Ino(10+i), 0, 1000))
+	}
+	sum := 0
+	for e := c.lru.Front(); e != nil; e = e.Next() {
+		sum += e.Value.(*cookieBlock).size()
+	}
+	if c.bytes > maxCookieBytes || sum != c.bytes {
+		t.Errorf("%d bytes, sum %d", c.bytes, sum)
+	}
+	if _, ok := c.get(1, 1); ok {
+		t.Error("the oldest listing is still there")
+	}
+}
