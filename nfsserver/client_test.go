@@ -20,13 +20,14 @@ import (
 
 // site is a server over a namespace of its own.
 type site struct {
-	t    testing.TB
-	disk *mem.Disk
-	clu  *cluster.Cluster
-	fs   *vfs.FS
-	srv  *Server
-	addr string
-	done chan error
+	t     testing.TB
+	disk  *mem.Disk
+	clu   *cluster.Cluster
+	fs    *vfs.FS
+	srv   *Server
+	addr  string
+	done  chan error
+	dials uint32
 }
 
 var everyone = Export{Path: "/", Squash: SquashNone}
@@ -81,6 +82,9 @@ func (s *site) stop() {
 }
 
 func testLogger(t testing.TB) *slog.Logger {
+	if _, fuzzing := t.(*testing.F); fuzzing {
+		return slog.New(slog.DiscardHandler) // F.Log is not for the fuzz function
+	}
 	return slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
@@ -111,7 +115,9 @@ func (s *site) dial() *client {
 	}
 	s.t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(60 * time.Second))
-	return &client{t: s.t, conn: conn, xid: 1000}
+	s.dials++
+	// Clients start anywhere; equal numbers would make duplicates of calls.
+	return &client{t: s.t, conn: conn, xid: s.dials * 100_000_000}
 }
 
 // mount dials and mounts a path as a user.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ogw/nfsserver/rpc"
+	"ogw/nfsserver/xdr"
 	"ogw/vfs"
 )
 
@@ -54,12 +55,12 @@ func (s *Server) mountProgram() rpc.Program {
 
 func (s *Server) mountForward(proc uint32) func(context.Context, *rpc.Call, *rpc.Reply) error {
 	return func(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
-		return s.forwardMount(ctx, c, r, proc, nil)
+		return s.forwardMount(ctx, r, proc, nil, nil)
 	}
 }
 
-func (s *Server) forwardMount(ctx context.Context, c *rpc.Call, r *rpc.Reply, proc uint32, target any) error {
-	results, err := s.library.Call(ctx, ProgramMount, proc, c.Args.Rest(), target)
+func (s *Server) forwardMount(ctx context.Context, r *rpc.Reply, proc uint32, args []byte, target any) error {
+	results, err := s.library.Call(ctx, ProgramMount, proc, args, target)
 	if err != nil {
 		return err
 	}
@@ -67,23 +68,29 @@ func (s *Server) forwardMount(ctx context.Context, c *rpc.Call, r *rpc.Reply, pr
 	return nil
 }
 
-// dirpath decodes the only argument of MNT and UMNT.
-func dirpath(c *rpc.Call) (string, error) {
-	args := c.Args // a copy: the library decodes it again
-	p := args.String(maxMountPath)
-	if err := args.Err(); err != nil {
-		return "", fmt.Errorf("%w: %w", rpc.ErrGarbageArgs, err)
+// dirpath decodes the only argument of MNT and UMNT, and encodes it anew for
+// the library, which fails on an empty path (it means the root here).
+func dirpath(c *rpc.Call) (path string, args []byte, err error) {
+	path = c.Args.String(maxMountPath)
+	if err := c.Args.Err(); err != nil {
+		return "", nil, fmt.Errorf("%w: %w", rpc.ErrGarbageArgs, err)
 	}
-	return p, nil
+	if path == "" {
+		path = "/"
+	}
+	var w xdr.Writer
+	w.String(path)
+	return path, w.B, nil
 }
 
 // mnt is MNT (RFC 1813 section 5.2.1).
 func (s *Server) mnt(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
-	if _, err := dirpath(c); err != nil {
+	_, args, err := dirpath(c)
+	if err != nil {
 		return err
 	}
 	t := &mountTarget{s: s, c: c}
-	if err := s.forwardMount(ctx, c, r, mountMnt, t); err != nil {
+	if err := s.forwardMount(ctx, r, mountMnt, args, t); err != nil {
 		return err
 	}
 	r.Status = t.status
@@ -144,14 +151,14 @@ func mountStatus(err error) uint32 {
 
 // umnt is UMNT (RFC 1813 section 5.2.3).
 func (s *Server) umnt(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
-	p, err := dirpath(c)
+	p, args, err := dirpath(c)
 	if err != nil {
 		return err
 	}
 	if _, dir, err := s.exports.Load().find(p, c.Remote.Addr(), time.Now()); err == nil {
 		s.mounts.remove(c.Remote.Addr(), dir)
 	}
-	return s.forwardMount(ctx, c, r, mountUmnt, nil)
+	return s.forwardMount(ctx, r, mountUmnt, args, nil)
 }
 
 // umntAll is UMNTALL (RFC 1813 section 5.2.4).

@@ -17,7 +17,7 @@ func getattr(ctx context.Context, q *request) error {
 	if err != nil {
 		return err
 	}
-	a, err := q.s.fs.GetAttr(ctx, ino)
+	a, err := q.stat(ctx, ino)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func access(ctx context.Context, q *request) error {
 	if err != nil {
 		return err
 	}
-	a, err := q.s.fs.GetAttr(ctx, ino)
+	a, err := q.stat(ctx, ino)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func fsstat(ctx context.Context, q *request) error {
 	if err != nil {
 		return err
 	}
-	a, err := q.s.fs.GetAttr(ctx, ino)
+	a, err := q.stat(ctx, ino)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func fsinfo(ctx context.Context, q *request) error {
 	if err != nil {
 		return err
 	}
-	a, err := q.s.fs.GetAttr(ctx, ino)
+	a, err := q.stat(ctx, ino)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func pathconf(ctx context.Context, q *request) error {
 	if err != nil {
 		return err
 	}
-	a, err := q.s.fs.GetAttr(ctx, ino)
+	a, err := q.stat(ctx, ino)
 	if err != nil {
 		return err
 	}

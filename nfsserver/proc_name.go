@@ -319,13 +319,14 @@ func link(ctx context.Context, q *request) error {
 // readlink is READLINK (RFC 1813 section 3.3.5), which the library answers.
 // What it makes of errors is not used: the front has a table for them.
 func readlink(ctx context.Context, q *request) error {
-	args := q.args.Rest()
 	ino, err := q.only()
 	if err != nil {
 		return err
 	}
 	t := &linkTarget{q: q, ino: ino}
-	results, err := q.s.library.Call(ctx, ProgramNFS, procReadlink, args, t)
+	var w xdr.Writer
+	w.Opaque(make([]byte, handleBytes)) // any handle: the target knows the file
+	results, err := q.s.library.Call(ctx, ProgramNFS, procReadlink, w.B, t)
 	if t.err != nil {
 		return t.err
 	}

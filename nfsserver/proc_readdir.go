@@ -58,7 +58,7 @@ func (l *listing) run(ctx context.Context, fh []byte) error {
 	if l.dir, err = q.open(fh, false); err != nil {
 		return err
 	}
-	if l.attr, err = q.s.fs.GetAttr(ctx, l.dir); err != nil {
+	if l.attr, err = q.stat(ctx, l.dir); err != nil {
 		return err
 	}
 	if !l.attr.IsDir() {

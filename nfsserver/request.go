@@ -30,6 +30,7 @@ type request struct {
 	export *export
 	// detail for the log: what the call was about.
 	ino  vfs.Ino
+	gen  uint32
 	name string
 }
 
@@ -117,7 +118,7 @@ func (q *request) open(fh []byte, write bool) (vfs.Ino, error) {
 	}
 	if q.export == nil {
 		q.export = x
-		q.ino = h.ino
+		q.ino, q.gen = h.ino, h.gen
 		x.cred(&q.cred, &q.call.Cred)
 	} else if q.export != x {
 		return 0, ErrXDev
@@ -136,6 +137,15 @@ func (q *request) ok() { q.out.Uint32(uint32(OK)) }
 func (q *request) postOp(a *vfs.Attr) { putPostOp(&q.out.Writer, a, q.s.sealer.fsid) }
 
 func (q *request) wcc(a *vfs.Attr) { putWcc(&q.out.Writer, a, q.s.sealer.fsid) }
+
+// stat returns the attributes of the file that the call's first handle names.
+func (q *request) stat(ctx context.Context, ino vfs.Ino) (vfs.Attr, error) {
+	a, err := q.s.fs.GetAttr(ctx, ino)
+	if err == nil && a.Gen != q.gen {
+		err = ErrStale
+	}
+	return a, err
+}
 
 // attr returns the attributes of ino for a reply, nil if they cannot be had.
 func (q *request) attr(ctx context.Context, ino vfs.Ino) *vfs.Attr {

@@ -348,20 +348,20 @@ func (s *Server) handle(c *Call) (err error) {
 }
 
 func (s *Server) answer(c *Call, err error, replayed bool) {
-	accept := uint32(Success)
+	accept, level := uint32(Success), slog.LevelWarn
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrDrop):
 		c.conn.finish(c, nil)
 		return
 	case errors.Is(err, ErrGarbageArgs):
-		accept = GarbageArgs
+		accept, level = GarbageArgs, slog.LevelDebug // the client's fault
 	default:
 		accept = SystemErr
 	}
 	if accept != Success {
 		c.reply.Reset()
-		s.log.Warn("rpc: call failed", "proc", c.proc.Name, "client", c.Remote, "err", err)
+		s.log.Log(s.ctx, level, "rpc: call failed", "proc", c.proc.Name, "client", c.Remote, "err", err)
 	}
 	c.reply.finish(c.XID, accept)
 	if s.cfg.Observe != nil {

@@ -1,0 +1,253 @@
+package nfsserver
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"ogw/nfsserver/xdr"
+)
+
+func TestMount(t *testing.T) {
+	s := newSite(t, Export{Path: "/", Squash: SquashNone}, Export{Path: "/b", Secret: "xyz"})
+	c := s.mount("/", 0)
+	c.must("mkdir", first(c.mkdir(c.root, "b", set{})))
+	c.must("mkdir", first(c.mkdir(c.root, "other", set{})))
+	if st, fh := s.dial().mnt("/b@xyz"); st != 0 || bytes.Equal(fh, c.root) {
+		t.Errorf("with the secret: %d", st)
+	}
+	for _, x := range []struct {
+		path string
+		want Status
+	}{{"/nothing", ErrNoEnt}, {"/b@wrong", ErrNoEnt}, {strings.Repeat("x", 300), ErrNameTooLong}} {
+		if st, _ := s.dial().mnt(x.path); st != uint32(x.want) {
+			t.Errorf("mounting %.20s: %d, want %v", x.path, st, x.want)
+		}
+	}
+	c.call(ProgramMount, mountNull, &xdr.Writer{})
+
+	r := c.call(ProgramMount, mountExport, &xdr.Writer{})
+	var exports []string
+	for r.Bool() {
+		exports = append(exports, r.String(maxMountPath))
+		for r.Bool() {
+			r.String(100)
+		}
+	}
+	c.end(r)
+	if strings.Join(exports, " ") != "/ /b" {
+		t.Errorf("exports %v", exports)
+	}
+	if got := c.dump(); strings.Join(got, " ") != "127.0.0.1:/ 127.0.0.1:/b" {
+		t.Errorf("mounts %v", got)
+	}
+	var w xdr.Writer
+	w.String("/b@xyz")
+	c.end(c.call(ProgramMount, mountUmnt, &w))
+	if got := c.dump(); strings.Join(got, " ") != "127.0.0.1:/" {
+		t.Errorf("mounts after UMNT %v", got)
+	}
+	c.end(c.call(ProgramMount, mountUmntAll, &xdr.Writer{}))
+	if got := c.dump(); len(got) != 0 {
+		t.Errorf("mounts after UMNTALL %v", got)
+	}
+}
+
+func (c *client) dump() (list []string) {
+	r := c.call(ProgramMount, mountDump, &xdr.Writer{})
+	for r.Bool() {
+		list = append(list, r.String(255)+":"+r.String(maxMountPath))
+	}
+	c.end(r)
+	return list
+}
+
+func first[A, B any](st Status, _ A, _ B) Status { return st }
+
+func TestCreate(t *testing.T) {
+	s := newSite(t)
+	c := s.mount("/", 0)
+	st, fh, a := c.create(c.root, "f", createGuarded, set{mode: ptr(uint32(0o4751)), uid: ptr(uint32(5)), gid: ptr(uint32(6))})
+	c.must("guarded", st)
+	if a.kind != typeRegular || a.mode != 0o4751 || a.uid != 5 || a.gid != 6 || a.nlink != 1 || a.size != 0 {
+		t.Errorf("attributes %+v", a)
+	}
+	st, _, _ = c.create(c.root, "f", createGuarded, set{})
+	c.want("guarded again", st, ErrExist)
+
+	c.must("write", firstOf(c.write(fh, 0, fileSync, []byte("content"))))
+	st, again, a := c.create(c.root, "f", createUnchecked, set{mode: ptr(uint32(0o600))})
+	c.must("unchecked on an existing file", st)
+	if !bytes.Equal(fh, again) || a.size != 7 || a.mode != 0o4751 {
+		t.Errorf("an existing file became %+v", a)
+	}
+	st, _, a = c.create(c.root, "f", createUnchecked, set{size: ptr(uint64(0))})
+	c.must("unchecked with size 0", st)
+	if a.size != 0 {
+		t.Errorf("not truncated: %d", a.size)
+	}
+
+	st, x, _ := c.createExclusive(c.root, "x", 77)
+	c.must("exclusive", st)
+	st, x2, _ := c.createExclusive(c.root, "x", 77)
+	c.want("exclusive, sent again", st, OK)
+	if !bytes.Equal(x, x2) {
+		t.Error("another file")
+	}
+	st, _, _ = c.createExclusive(c.root, "x", 78)
+	c.want("exclusive by another", st, ErrExist)
+	c.must("setattr", c.setattr(x, set{mode: ptr(uint32(0o644))}, nil))
+
+	st, _, _ = c.create(c.root, "big", createUnchecked, set{size: ptr(uint64(1 << 63))})
+	c.want("size over the limit", st, ErrFBig)
+	for _, name := range []struct {
+		name string
+		want Status
+	}{{"", ErrAcces}, {".", ErrExist}, {"..", ErrExist}, {"a/b", ErrInval}, {"a\x00", ErrInval},
+		{strings.Repeat("n", 255), OK}, {strings.Repeat("n", 256), ErrNameTooLong}} {
+		st, _, _ := c.create(c.root, name.name, createUnchecked, set{})
+		c.want("name "+name.name[:min(len(name.name), 5)], st, name.want)
+	}
+	st, _, _ = c.create(fh, "y", createUnchecked, set{})
+	c.want("in a file", st, ErrNotDir)
+}
+
+func firstOf[A any](st Status, _ A) Status { return st }
+
+func TestNamespace(t *testing.T) {
+	s := newSite(t)
+	c := s.mount("/", 0)
+	st, d, a := c.mkdir(c.root, "d", set{mode: ptr(uint32(0o1777)), uid: ptr(uint32(9))})
+	c.must("mkdir", st)
+	if a.kind != typeDirectory || a.mode != 0o1777 || a.uid != 9 {
+		t.Errorf("directory %+v", a)
+	}
+	c.want("mkdir again", first(c.mkdir(c.root, "d", set{})), ErrExist)
+
+	_, f, _ := c.create(d, "f", createGuarded, set{})
+	c.must("link", c.link(f, d, "hard"))
+	c.want("link again", c.link(f, d, "hard"), ErrExist)
+	_, a = c.getattr(f)
+	if a.nlink != 2 {
+		t.Errorf("%d links", a.nlink)
+	}
+	st, l, a := c.symlink(d, "sym", "../some/where")
+	c.must("symlink", st)
+	if a.kind != typeSymlink || a.size != 13 {
+		t.Errorf("link %+v", a)
+	}
+	if st, target := c.readlink(l); st != OK || target != "../some/where" {
+		t.Errorf("readlink: %v %q", st, target)
+	}
+	st, _ = c.readlink(f)
+	c.want("readlink of a file", st, ErrInval)
+
+	for _, n := range []struct {
+		name string
+		kind uint32
+		dev  []uint32
+	}{{"chr", typeChar, []uint32{1, 300}}, {"blk", typeBlock, []uint32{259, 7}}, {"sock", typeSocket, nil}, {"fifo", typeFIFO, nil}} {
+		st, _, a := c.mknod(d, n.name, n.kind, n.dev...)
+		c.must(n.name, st)
+		if a.kind != n.kind || a.mode != 0o640 || n.dev != nil && (a.major != n.dev[0] || a.minor != n.dev[1]) {
+			t.Errorf("%s: %+v", n.name, a)
+		}
+	}
+	st, _, _ = c.mknod(d, "reg", typeRegular)
+	c.want("mknod of a regular file", st, ErrBadType)
+
+	c.must("rename", c.rename(d, "f", d, "g"))
+	st, _, _ = c.lookup(d, "f")
+	c.want("the old name", st, ErrNoEnt)
+	c.must("rename onto", c.rename(d, "chr", d, "blk"))
+	if _, _, a := c.lookup(d, "blk"); a == nil || a.kind != typeChar {
+		t.Errorf("renamed onto: %+v", a)
+	}
+	_, e, _ := c.mkdir(c.root, "e", set{})
+	c.must("rename of a directory", c.rename(c.root, "e", d, "e"))
+	if st, up, _ := c.lookup(e, ".."); st != OK || !bytes.Equal(up, d) {
+		t.Errorf("parent of the moved directory: %v", st)
+	}
+	c.want("directory below itself", c.rename(c.root, "d", e, "x"), ErrInval)
+	c.want("directory onto a file", c.rename(d, "e", d, "g"), ErrNotDir)
+	c.want("file onto a directory", c.rename(d, "g", d, "e"), ErrIsDir)
+	c.want("rename of nothing", c.rename(d, "nothing", d, "y"), ErrNoEnt)
+
+	c.want("rmdir of a full directory", c.unlink(procRmdir, c.root, "d"), ErrNotEmpty)
+	c.want("rmdir of a file", c.unlink(procRmdir, d, "g"), ErrNotDir)
+	c.want("remove of a directory", c.unlink(procRemove, d, "e"), ErrIsDir)
+	c.want("remove of nothing", c.unlink(procRemove, d, "nothing"), ErrNoEnt)
+	c.want("rmdir of .", c.unlink(procRmdir, d, "."), ErrInval)
+	for _, e := range c.list(d, 4096, true) {
+		proc := uint32(procRemove)
+		if e.attr.kind == typeDirectory {
+			proc = procRmdir
+		}
+		c.must("removing "+e.name, c.unlink(proc, d, e.name))
+	}
+	c.must("rmdir", c.unlink(procRmdir, c.root, "d"))
+	st, _ = c.getattr(d)
+	c.want("a removed directory", st, ErrStale)
+	st, _, _ = c.create(d, "z", createGuarded, set{})
+	if st != ErrStale && st != ErrNoEnt {
+		t.Errorf("create in a removed directory: %v", st)
+	}
+}
+
+func TestSetattr(t *testing.T) {
+	s := newSite(t)
+	c := s.mount("/", 0)
+	_, f, a := c.create(c.root, "f", createGuarded, set{mode: ptr(uint32(0o644))})
+	mtime := time.Date(2001, 2, 3, 4, 5, 6, 789, time.UTC).UnixNano()
+	c.must("setattr", c.setattr(f, set{mode: ptr(uint32(0o6755)), uid: ptr(uint32(3)), size: ptr(uint64(100)), mtime: &mtime}, nil))
+	_, b := c.getattr(f)
+	if b.mode&0o777 != 0o755 || b.uid != 3 || b.size != 100 || b.mtime != mtime || b.ctime <= a.ctime || b.fileid != a.fileid || b.fsid == 0 {
+		t.Errorf("%+v", b)
+	}
+	c.want("a guard that holds", c.setattr(f, set{mode: ptr(uint32(0o600))}, &b.ctime), OK)
+	c.want("a guard that does not", c.setattr(f, set{mode: ptr(uint32(0o644))}, &b.ctime), ErrNotSync)
+	c.must("server's time", c.setattr(f, set{mtimeNow: true}, nil))
+	if _, b = c.getattr(f); time.Since(time.Unix(0, b.mtime)) > time.Minute {
+		t.Errorf("mtime %v", time.Unix(0, b.mtime))
+	}
+	c.want("size over the limit", c.setattr(f, set{size: ptr(uint64(1 << 63))}, nil), ErrFBig)
+}
+
+func TestLimitsOfTheFileSystem(t *testing.T) {
+	s := newSite(t)
+	c := s.mount("/", 0)
+	var w xdr.Writer
+	w.Opaque(c.root)
+	st, r := c.nfs(procFsinfo, &w)
+	c.must("FSINFO", st)
+	postOp(r)
+	if rt, wt := [3]uint32{r.Uint32(), r.Uint32(), r.Uint32()}, [3]uint32{r.Uint32(), r.Uint32(), r.Uint32()}; rt[0] != 1<<20 || wt != rt {
+		t.Errorf("transfer sizes %v %v", rt, wt)
+	}
+	r.Uint32()
+	r.Uint64()
+	if d := r.Uint64(); d != 1 {
+		t.Errorf("time_delta %d", d)
+	}
+	if p := r.Uint32(); p != 0x1b {
+		t.Errorf("properties %x", p)
+	}
+	c.end(r)
+	st, r = c.nfs(procPathconf, &w)
+	c.must("PATHCONF", st)
+	postOp(r)
+	if r.Uint32(); r.Uint32() != 255 {
+		t.Error("name_max")
+	}
+	r.Fixed(16)
+	c.end(r)
+	st, r = c.nfs(procFsstat, &w)
+	c.must("FSSTAT", st)
+	postOp(r)
+	if total, free := r.Uint64(), r.Uint64(); free > total {
+		t.Errorf("%d of %d bytes free", free, total)
+	}
+	r.Fixed(4*8 + 4)
+	c.end(r)
+}

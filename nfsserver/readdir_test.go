@@ -1,0 +1,99 @@
+package nfsserver
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+func fillDir(c *client, dir []byte, n int) {
+	c.t.Helper()
+	for i := range n {
+		c.must("create", first(c.create(dir, fmt.Sprintf("file%05d", i), createGuarded, set{})))
+	}
+}
+
+func names(list []dirent) (out []string) {
+	for _, e := range list {
+		out = append(out, e.name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestReaddir(t *testing.T) {
+	s := newSite(t)
+	c := s.mount("/", 0)
+	_, d, _ := c.mkdir(c.root, "d", set{})
+	st, list, eof := c.readdir(d, 0, 4096, true)
+	c.must("an empty directory", st)
+	if len(list) != 2 || list[0].name != "." || list[1].name != ".." || !eof {
+		t.Errorf("%v, %v", list, eof)
+	}
+	_, root, _ := c.lookup(c.root, ".")
+	if string(list[1].fh) != string(root) || string(list[0].fh) != string(d) {
+		t.Error("handles of . and ..")
+	}
+	const n = 1000
+	fillDir(c, d, n)
+	for _, plus := range []bool{false, true} {
+		for _, bytes := range []uint32{1, 512, 4096, 1 << 20} {
+			got := names(c.list(d, bytes, plus))
+			if len(got) != n || len(slices.Compact(got)) != n {
+				t.Errorf("replies of %d bytes: %d entries, %d different", bytes, len(got), len(slices.Compact(got)))
+			}
+		}
+	}
+	for _, e := range c.list(d, 1<<20, true)[:20] {
+		st, fh, a := c.lookup(d, e.name)
+		if st != OK || string(fh) != string(e.fh) || *a != *e.attr || a.fileid != e.fileid {
+			t.Errorf("%s: READDIRPLUS and LOOKUP differ", e.name)
+		}
+	}
+	_, f, _ := c.lookup(d, "file00000")
+	st, _, _ = c.readdir(f, 0, 4096, false)
+	c.want("of a file", st, ErrNotDir)
+}
+
+// TestReaddirWhileEntriesGo removes what was listed, and more, between the
+// replies, with and without remembered cookies.
+func TestReaddirWhileEntriesGo(t *testing.T) {
+	for _, forget := range []bool{false, true} {
+		s := newSite(t)
+		c := s.mount("/", 0)
+		_, d, _ := c.mkdir(c.root, "d", set{})
+		const n = 600
+		fillDir(c, d, n)
+		seen := map[string]int{}
+		removed := map[string]bool{}
+		cookie := uint64(0)
+		for i := 0; ; i++ {
+			st, list, eof := c.readdir(d, cookie, 1024, false)
+			c.must("readdir", st)
+			for _, e := range list {
+				seen[e.name]++
+				cookie = e.cookie
+			}
+			// The last one listed, whose cookie is continued from, included.
+			for _, e := range list {
+				if !isDots(e.name) && !removed[e.name] {
+					c.must("remove", c.unlink(procRemove, d, e.name))
+					removed[e.name] = true
+				}
+			}
+			c.must("create", first(c.create(d, fmt.Sprintf("new%05d", i), createGuarded, set{})))
+			if forget {
+				s.srv.cookies = newCookieCache()
+			}
+			if eof || i > 10*n {
+				break
+			}
+		}
+		for i := range n {
+			name := fmt.Sprintf("file%05d", i)
+			if seen[name] == 0 || !forget && seen[name] > 1 {
+				t.Fatalf("forget %v: %s was listed %d times", forget, name, seen[name])
+			}
+		}
+	}
+}
