@@ -61,6 +61,17 @@ func (t *Txn) WrittenKeys() [][]byte {
 // Bytes returns the length of all that was written, keys and values.
 func (t *Txn) Bytes() int { return t.bytes }
 
+// Deletes returns how many keys the transaction deletes.
+func (t *Txn) Deletes() (n int) {
+	t.Writes(func(p Pair) error {
+		if p.Deleted {
+			n++
+		}
+		return nil
+	})
+	return n
+}
+
 // begin counts ops and bytes against the limits.
 func (t *Txn) begin(ops, bytes int) error {
 	if t.done {

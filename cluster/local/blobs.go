@@ -1,0 +1,253 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"ogw/cluster"
+	"ogw/cluster/internal/occ"
+)
+
+const (
+	metaDir    = "meta"
+	blobDir    = "blobs"
+	segmentDir = "segments"
+	// blobFanOut is the number of folders of blob files.
+	blobFanOut = 256
+	// listPage is how many blobs List reads at a time; in between it holds
+	// nothing.
+	listPage = 1000
+)
+
+// Blobs is the data half.
+type Blobs struct {
+	dir      string
+	host     string
+	store    storeID
+	disk     disk
+	gate     *occ.Gate
+	index    index
+	space    *spaceGuard
+	handles  *handles
+	places   *placeCache
+	buffers  *buffers
+	segments *segments
+
+	collector *collector
+	reaper    *reaper
+	sweeper   *sweeper
+
+	// changing is held by who changes the place of a blob that exists:
+	// Delete, and the collector when it moves one.
+	changing sync.Mutex
+
+	mu     sync.Mutex
+	active map[cluster.BlobID]struct{} // being created
+}
+
+var _ cluster.Blobs = (*Blobs)(nil)
+
+// filePath is where a blob with a file of its own is.
+func (b *Blobs) filePath(id cluster.BlobID) string {
+	return filepath.Join(b.dir, blobDir, fmt.Sprintf("%02x", byte(id.Content+id.Seq)), id.String())
+}
+
+func (b *Blobs) begin(ctx context.Context) error {
+	if err := b.gate.Enter(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		b.gate.Leave()
+		return err
+	}
+	return nil
+}
+
+// Create implements cluster.Blobs.
+func (b *Blobs) Create(ctx context.Context, id cluster.BlobID, sizeHint int64) (cluster.BlobWriter, error) {
+	if err := b.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer b.gate.Leave()
+	if sizeHint > cluster.MaxBlobBytes {
+		return nil, errTooLong
+	}
+	if err := b.space.admitData(int(max(sizeHint, 0))); err != nil {
+		return nil, err
+	}
+	if err := b.reserve(id); err != nil {
+		return nil, err
+	}
+	return newWriter(b, id, sizeHint), nil
+}
+
+// reserve makes the caller the only writer of id, which must not exist.
+func (b *Blobs) reserve(id cluster.BlobID) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.active[id]; ok {
+		return fmt.Errorf("%w: %v", cluster.ErrExists, id)
+	}
+	_, err := b.index.get(id)
+	switch {
+	case err == nil:
+		return fmt.Errorf("%w: %v", cluster.ErrExists, id)
+	case !errors.Is(err, cluster.ErrNotFound):
+		return err
+	}
+	b.active[id] = struct{}{}
+	return nil
+}
+
+func (b *Blobs) release(id cluster.BlobID) {
+	b.mu.Lock()
+	delete(b.active, id)
+	b.mu.Unlock()
+}
+
+func (b *Blobs) isActive(id cluster.BlobID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, ok := b.active[id]
+	return ok
+}
+
+// createFile opens the file of a new blob. A leftover of a crash is in nobody's
+// index and gives way.
+func (b *Blobs) createFile(id cluster.BlobID) (diskFile, error) {
+	path := b.filePath(id)
+	f, err := b.disk.create(path)
+	if errors.Is(err, os.ErrExist) {
+		if err = b.disk.remove(path); err == nil {
+			f, err = b.disk.create(path)
+		}
+	}
+	return f, mapError(err)
+}
+
+// Delete implements cluster.Blobs.
+func (b *Blobs) Delete(ctx context.Context, ids ...cluster.BlobID) error {
+	if err := b.begin(ctx); err != nil {
+		return err
+	}
+	defer b.gate.Leave()
+	b.changing.Lock()
+	defer b.changing.Unlock()
+	var found []indexEntry
+	seen := make(map[cluster.BlobID]struct{}, len(ids))
+	for _, id := range ids {
+		if _, ok := seen[id]; ok {
+			continue
+		}
+		seen[id] = struct{}{}
+		p, err := b.index.get(id)
+		if errors.Is(err, cluster.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		found = append(found, indexEntry{id, p})
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	gone := make([]cluster.BlobID, len(found))
+	for i := range found {
+		gone[i] = found[i].id
+	}
+	if err := b.index.remove(gone); err != nil {
+		return err
+	}
+	for i := range found {
+		b.forget(&found[i])
+	}
+	return nil
+}
+
+// forget gives back the space of a blob that left the index.
+func (b *Blobs) forget(e *indexEntry) {
+	b.places.drop(e.id)
+	if e.segment != 0 {
+		b.segments.addLive(e.segment, -recordBytes(e.size))
+		return
+	}
+	path := b.filePath(e.id)
+	b.handles.drop(path)
+	b.reaper.add(path)
+}
+
+// List implements cluster.Blobs.
+func (b *Blobs) List(ctx context.Context, from cluster.BlobID, fn func(cluster.BlobInfo) error) error {
+	if err := b.begin(ctx); err != nil {
+		return err
+	}
+	defer b.gate.Leave()
+	for after := false; ; after = true {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		page, err := b.index.page(from, after, listPage)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			e := &page[i]
+			if err := fn(cluster.BlobInfo{ID: e.id, Size: e.size, Modified: e.modified}); err != nil {
+				if errors.Is(err, cluster.ErrStop) {
+					return nil
+				}
+				return err
+			}
+		}
+		if len(page) < listPage {
+			return nil
+		}
+		from = page[len(page)-1].id
+	}
+}
+
+// Locate implements cluster.Blobs.
+func (b *Blobs) Locate(ctx context.Context, id cluster.BlobID) ([]cluster.Location, error) {
+	if err := b.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer b.gate.Leave()
+	p, err := b.index.get(id)
+	if err != nil {
+		return nil, err
+	}
+	path, detail := b.filePath(id), "own file"
+	if p.segment != 0 {
+		path = b.segments.path(p.segment)
+		detail = fmt.Sprintf("segment, offset %d", p.offset)
+	}
+	return []cluster.Location{{Node: b.host, Path: path, Detail: detail, Primary: true}}, nil
+}
+
+// Usage implements cluster.Blobs.
+func (b *Blobs) Usage(ctx context.Context) (cluster.Usage, error) {
+	if err := b.begin(ctx); err != nil {
+		return cluster.Usage{}, err
+	}
+	defer b.gate.Leave()
+	return b.space.usage()
+}
+
+// Close implements cluster.Blobs.
+func (b *Blobs) Close() error {
+	if !b.gate.Close() {
+		return cluster.ErrClosed
+	}
+	b.sweeper.stop()
+	b.collector.stop()
+	b.segments.stop()
+	b.reaper.stop()
+	err := b.segments.close()
+	b.handles.close()
+	return mapError(err)
+}

@@ -1,0 +1,269 @@
+package local
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"ogw/cluster"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/minio/crc64nvme"
+)
+
+const (
+	// collectEvery is how often segments are looked at.
+	collectEvery = 5 * time.Second
+	// collectBelow is the share of live bytes, in percent, below which a
+	// segment is rewritten: at the worst the disk holds twice the data, and
+	// each byte freed costs at most one byte copied.
+	collectBelow = 50
+	// collectRate bounds rewriting, in bytes per second, so that it leaves
+	// the disk to those who wait for it.
+	collectRate = 256 << 20
+)
+
+// collector gives back the space of dead records. It holds no lock while it
+// reads or writes; who reads a blob that it moves looks its place up again.
+type collector struct {
+	blobs    *Blobs
+	segments *segments
+	log      *slog.Logger
+	counting *pebble.Iterator // the index as it was at the start
+	every    time.Duration
+	quit     chan struct{}
+	done     chan struct{}
+}
+
+// newCollector must be called before the index changes.
+func newCollector(b *Blobs, every time.Duration, log *slog.Logger) (*collector, error) {
+	it, err := b.index.kv.db.NewIter(&pebble.IterOptions{LowerBound: blobPrefix, UpperBound: cluster.PrefixEnd(blobPrefix)})
+	if err != nil {
+		return nil, mapError(err)
+	}
+	c := &collector{blobs: b, segments: b.segments, log: log, counting: it, every: every,
+		quit: make(chan struct{}), done: make(chan struct{})}
+	go c.run()
+	return c, nil
+}
+
+func (c *collector) stop() {
+	close(c.quit)
+	<-c.done
+}
+
+func (c *collector) stopping() bool {
+	select {
+	case <-c.quit:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *collector) run() {
+	defer close(c.done)
+	if err := c.count(); err != nil {
+		c.log.Error("cannot count the live bytes of data segments; no space is collected until the next start", "err", err)
+		return
+	}
+	tick := time.NewTicker(c.every)
+	defer tick.Stop()
+	for {
+		c.pass()
+		select {
+		case <-tick.C:
+		case <-c.quit:
+			return
+		}
+	}
+}
+
+// count adds what the index held at the start; what changed since is counted
+// as it happens.
+func (c *collector) count() error {
+	it := c.counting
+	live := make(map[uint64]int64)
+	n := 0
+	for ok := it.First(); ok; ok = it.Next() {
+		if n++; n%1024 == 0 && c.stopping() {
+			break
+		}
+		e, err := decodeEntry(it)
+		if err != nil {
+			it.Close()
+			return err
+		}
+		if e.segment != 0 {
+			live[e.segment] += recordBytes(e.size)
+		}
+	}
+	if err := it.Close(); err != nil {
+		return mapError(err)
+	}
+	if c.stopping() {
+		return nil
+	}
+	for number, bytes := range live {
+		if !c.segments.addLive(number, bytes) {
+			c.log.Error("a data segment is missing", "path", c.segments.path(number), "bytes", bytes)
+		}
+	}
+	return nil
+}
+
+// pass frees the dead segments, then rewrites the mostly dead ones.
+func (c *collector) pass() {
+	candidates := c.segments.collectable()
+	slices.SortFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.live, b.live) })
+	for _, g := range candidates {
+		if c.stopping() {
+			return
+		}
+		err := c.collect(g)
+		if err != nil && !errors.Is(err, errStopped) {
+			c.log.Warn("cannot collect a data segment", "path", c.segments.path(g.number), "err", err)
+			if errors.Is(err, cluster.ErrNoSpace) || errors.Is(err, cluster.ErrUnavailable) {
+				return // try again at the next pass
+			}
+			c.segments.markDamaged(g.number)
+		}
+	}
+}
+
+func (c *collector) collect(g candidate) error {
+	if g.live > 0 {
+		if err := c.rewrite(g.number); err != nil {
+			return err
+		}
+	}
+	// A power cut must not bring back index entries that point to it.
+	if err := c.blobs.index.sync(); err != nil {
+		return err
+	}
+	if !c.segments.forget(g.number) {
+		return fmt.Errorf("%w: live records cannot be found in it", cluster.ErrCorrupt)
+	}
+	path := c.segments.path(g.number)
+	if c.blobs.handles.drop(path) {
+		if adopted, err := c.segments.alloc.adopt(g.number); adopted || err != nil {
+			return mapError(err)
+		}
+	}
+	if err := c.segments.disk.remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return mapError(err)
+	}
+	return nil
+}
+
+// rewrite moves the live records of a segment to the current one. It finds
+// them by their trailers, each at the end of a page, and asks the index
+// whether they are still where they say.
+func (c *collector) rewrite(number uint64) error {
+	f, err := c.segments.disk.open(c.segments.path(number))
+	if err != nil {
+		return mapError(err)
+	}
+	defer f.Close()
+	chunk := make([]byte, prewriteBytes)
+	var damage error
+	for off := int64(0); ; off += int64(len(chunk)) {
+		n, err := f.ReadAt(chunk, off)
+		if err != nil && err != io.EOF {
+			return mapError(err)
+		}
+		for at := 0; at+pageBytes <= n; at += pageBytes {
+			r, _, ok := parseTrailer(chunk[at : at+pageBytes])
+			if !ok || r.store != c.blobs.store || r.segment != number ||
+				r.offset+recordBytes(r.size) != off+int64(at)+pageBytes {
+				continue
+			}
+			if c.stopping() {
+				return errStopped
+			}
+			if err := c.move(f, &r); errors.Is(err, cluster.ErrCorrupt) {
+				damage = err
+			} else if err != nil {
+				return err
+			}
+		}
+		if n < len(chunk) {
+			return damage
+		}
+	}
+}
+
+var errMovedAway = errors.New("the blob is elsewhere by now")
+
+// move copies one record if it is live.
+func (c *collector) move(f diskFile, r *record) error {
+	b := c.blobs
+	old, err := b.index.get(r.id)
+	if errors.Is(err, cluster.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if old.segment != r.segment || old.offset != r.offset {
+		return nil
+	}
+	pool := b.buffers.forSize(old.size)
+	buf := pool.get()
+	defer pool.put(buf)
+	if recordBytes(old.size) > int64(len(buf)) {
+		return fmt.Errorf("%w: record of %d bytes in a segment", cluster.ErrCorrupt, old.size)
+	}
+	if _, err := f.ReadAt(buf[:old.size], old.offset); err != nil {
+		return mapError(err)
+	}
+	for i, crc := range old.blocks {
+		from := int64(i) * cluster.BlockBytes
+		if crc64nvme.Checksum(buf[from:min(from+cluster.BlockBytes, old.size)]) != crc {
+			return fmt.Errorf("%w: blob %v, block %d", cluster.ErrCorrupt, r.id, i)
+		}
+	}
+	fresh := record{store: b.store, id: r.id, size: old.size, blocks: old.blocks}
+	err = b.appendRecord(&fresh, buf, func(p *place) error {
+		p.modified = old.modified
+		return b.replace(r.id, &old, p)
+	})
+	if errors.Is(err, errMovedAway) {
+		return nil
+	}
+	if err == nil {
+		c.pause(recordBytes(old.size))
+	}
+	return err
+}
+
+// replace changes the place of a blob unless it changed already.
+func (b *Blobs) replace(id cluster.BlobID, old, fresh *place) error {
+	b.changing.Lock()
+	defer b.changing.Unlock()
+	now, err := b.index.get(id)
+	if errors.Is(err, cluster.ErrNotFound) || err == nil && (now.segment != old.segment || now.offset != old.offset) {
+		return errMovedAway
+	}
+	if err != nil {
+		return err
+	}
+	if err := b.index.put(id, fresh); err != nil {
+		return err
+	}
+	b.places.drop(id)
+	b.segments.addLive(old.segment, -recordBytes(old.size))
+	return nil
+}
+
+func (c *collector) pause(bytes int64) {
+	select {
+	case <-time.After(time.Duration(bytes) * time.Second / collectRate):
+	case <-c.quit:
+	}
+}

@@ -1,0 +1,169 @@
+package local
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sys/unix"
+)
+
+// pageBytes is the unit of O_DIRECT: offsets, lengths and memory addresses
+// are multiples of it.
+const pageBytes = 4096
+
+// disk is what the data half needs of the file system. The tests replace it
+// to let the power fail.
+type disk interface {
+	// create makes a file for writing pages; os.ErrExist if there is one.
+	create(path string) (diskFile, error)
+	// openSegment opens a file for durable writes of pages: a write that
+	// returned survives a power cut.
+	openSegment(path string) (diskFile, error)
+	// open opens a file for reading.
+	open(path string) (diskFile, error)
+	remove(path string) error
+	rename(from, to string) error
+	list(dir string) ([]string, error)
+	mkdir(dir string) error
+	// syncDir makes the entries of dir durable.
+	syncDir(dir string) error
+}
+
+// diskFile is one open file.
+type diskFile interface {
+	io.ReaderAt
+	// writePages writes whole pages from page-aligned memory, one buffer
+	// after the other, at a multiple of pageBytes.
+	writePages(off int64, pages ...[]byte) error
+	// allocate reserves space without writing it.
+	allocate(bytes int64) error
+	size() (int64, error)
+	sync() error
+	Close() error
+}
+
+// alignBytes rounds n up to a multiple of pageBytes.
+func alignBytes(n int64) int64 { return (n + pageBytes - 1) &^ (pageBytes - 1) }
+
+// osDisk is the operating system's file system.
+type osDisk struct {
+	direct bool // O_DIRECT works here
+}
+
+// newOSDisk finds out whether dir takes O_DIRECT; tmpfs and some others do
+// not, and are then written through the page cache.
+func newOSDisk(dir string) *osDisk {
+	path := filepath.Join(dir, "probe.tmp")
+	defer os.Remove(path)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_DIRECT, 0o600)
+	if err != nil {
+		return &osDisk{}
+	}
+	defer f.Close()
+	_, err = f.WriteAt(newPages(pageBytes), 0)
+	return &osDisk{direct: err == nil}
+}
+
+func (d *osDisk) openFile(path string, flags int) (diskFile, error) {
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (d *osDisk) directFlag() int {
+	if d.direct {
+		return unix.O_DIRECT
+	}
+	return 0
+}
+
+func (d *osDisk) create(path string) (diskFile, error) {
+	return d.openFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|d.directFlag())
+}
+
+func (d *osDisk) openSegment(path string) (diskFile, error) {
+	return d.openFile(path, os.O_RDWR|os.O_CREATE|unix.O_DSYNC|d.directFlag())
+}
+
+func (d *osDisk) open(path string) (diskFile, error) { return d.openFile(path, os.O_RDONLY) }
+func (d *osDisk) remove(path string) error           { return os.Remove(path) }
+func (d *osDisk) rename(from, to string) error       { return os.Rename(from, to) }
+func (d *osDisk) mkdir(dir string) error             { return os.MkdirAll(dir, 0o700) }
+func (d *osDisk) syncDir(dir string) error           { return syncDir(vfs.Default, dir) }
+
+func (d *osDisk) list(dir string) ([]string, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Readdirnames(-1)
+}
+
+type osFile struct{ *os.File }
+
+// iovecsMax is the most buffers that one system call takes (IOV_MAX).
+const iovecsMax = 1024
+
+func (f osFile) writePages(off int64, pages ...[]byte) error {
+	if len(pages) == 1 {
+		_, err := f.WriteAt(pages[0], off)
+		return err
+	}
+	for len(pages) > 0 {
+		some := pages[:min(len(pages), iovecsMax)]
+		total := 0
+		for _, p := range some {
+			total += len(p)
+		}
+		n, err := f.pwritev(some, off)
+		if err != nil {
+			return &os.PathError{Op: "pwritev", Path: f.Name(), Err: err}
+		}
+		if n != total {
+			// A short write is rare enough to be finished one by one.
+			at := off
+			for _, p := range some {
+				if _, err := f.WriteAt(p, at); err != nil {
+					return err
+				}
+				at += int64(len(p))
+			}
+		}
+		off += int64(total)
+		pages = pages[len(some):]
+	}
+	return nil
+}
+
+func (f osFile) pwritev(pages [][]byte, off int64) (int, error) {
+	for {
+		n, err := unix.Pwritev(int(f.Fd()), pages, off)
+		if !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
+}
+
+func (f osFile) allocate(bytes int64) error {
+	err := unix.Fallocate(int(f.Fd()), 0, 0, bytes)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return f.Truncate(bytes)
+	}
+	return err
+}
+
+func (f osFile) size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func (f osFile) sync() error { return f.Sync() }

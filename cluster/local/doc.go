@@ -1,0 +1,49 @@
+// Package local is the embedded engine: metadata in Pebble, data in segments
+// and files of the same folder, for one process.
+//
+//	DIR/FORMAT            version and store ID
+//	DIR/LOCK              held by the process that has the store open
+//	DIR/meta/             Pebble: the metadata, and the index of blobs below 0xFF
+//	DIR/segments/N.seg    blobs of up to 1 MiB, one after the other
+//	DIR/blobs/XX/ID       larger blobs, a file each
+//
+// # Metadata
+//
+// Transactions are optimistic (package occ): a Pebble snapshot, a set of what
+// was read, and at commit, under KV.commit, a comparison with what was written
+// since. A commit is visible before it is durable, which is what lets many
+// share a sync; so every commit has a version, durability.synced is the newest
+// durable one, and who read something newer waits for it before answering
+// (KV.awaitReads). When nothing is unsynced, that costs one atomic load.
+//
+// Pebble's fatal errors end the taking of writes, not the process: see health.
+//
+// # Data
+//
+//	Create ─ Write ─┬─ up to 1 MiB: Commit → segments.append (O_DIRECT, O_DSYNC,
+//	                │                         batches) ─┐
+//	                └─ longer: a file, written while ───┤
+//	                   it streams; Commit syncs it      │
+//	                                                    └→ index (relaxed)
+//
+// A blob exists when the index says so. Its entry is written after the data
+// are durable, relaxed: Pebble's log has one order, so the entry is durable no
+// later than the Update that publishes the blob. Deleting is the index first;
+// the space is given back once that is durable: files by the reaper, segments
+// by the collector, which moves the last live records out of mostly dead ones.
+// A start reads no blobs: the live bytes of segments are counted from the
+// index, and files without an entry are swept, both in the background.
+//
+// Every block is verified when it is read. Readers hold no lock: a place that
+// was looked up may be outdated when it is read, which shows as a missing file
+// or a wrong checksum, and is answered by looking it up again.
+//
+// # Space
+//
+// The last 256 MiB are refused to data, and the last 64 MiB to everything
+// (less on small disks), so that deletes work on a full disk.
+//
+// Lock order: Blobs.changing, then KV.commit, then durability.mu; Blobs.mu,
+// then nothing but reads of the index; segments.mu, then allocator.mu. The
+// locks of handles, placeCache, pagePool and reaper are innermost.
+package local

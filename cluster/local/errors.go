@@ -1,0 +1,45 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"ogw/cluster"
+
+	"github.com/cockroachdb/pebble/v2"
+	"golang.org/x/sys/unix"
+)
+
+// sentinels are never mapped again.
+var sentinels = []error{
+	cluster.ErrNoSpace, cluster.ErrReadOnly, cluster.ErrUnavailable, cluster.ErrCorrupt, cluster.ErrClosed,
+	cluster.ErrNotFound, cluster.ErrExists, cluster.ErrInvalid, cluster.ErrFormat, cluster.ErrLocked,
+}
+
+// mapError wraps an error of the operating system or of Pebble with the
+// sentinel that fits.
+func mapError(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, known := range sentinels {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	switch {
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return fmt.Errorf("%w: %w", cluster.ErrNoSpace, err)
+	case errors.Is(err, unix.EROFS), errors.Is(err, pebble.ErrReadOnly):
+		return fmt.Errorf("%w: %w", cluster.ErrReadOnly, err)
+	case errors.Is(err, pebble.ErrClosed):
+		return fmt.Errorf("%w: %w", cluster.ErrClosed, err)
+	case pebble.IsCorruptionError(err):
+		return fmt.Errorf("%w: %w", cluster.ErrCorrupt, err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: %w", cluster.ErrReadOnly, err)
+	default:
+		return fmt.Errorf("%w: %w", cluster.ErrUnavailable, err)
+	}
+}

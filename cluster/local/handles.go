@@ -1,0 +1,127 @@
+package local
+
+import (
+	"container/list"
+	"sync"
+)
+
+// openFilesMax bounds the data files that stay open without a reader.
+const openFilesMax = 512
+
+// handles keeps data files open for reading.
+type handles struct {
+	disk disk
+	mu   sync.Mutex
+	open map[string]*handle
+	idle list.List // of *handle, the longest idle first
+	max  int
+}
+
+// handle is an open file that readers share.
+type handle struct {
+	diskFile
+	path string
+	refs int
+	gone bool // dropped: to be closed by the last reader
+	idle *list.Element
+}
+
+func newHandles(d disk) *handles {
+	return &handles{disk: d, open: make(map[string]*handle), max: openFilesMax}
+}
+
+// get opens path or shares it. The caller must put it back.
+func (h *handles) get(path string) (*handle, error) {
+	if found := h.find(path); found != nil {
+		return found, nil
+	}
+	f, err := h.disk.open(path)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	if found := h.take(path); found != nil {
+		h.mu.Unlock()
+		f.Close() // another reader was faster
+		return found, nil
+	}
+	fresh := &handle{diskFile: f, path: path, refs: 1}
+	h.open[path] = fresh
+	h.mu.Unlock()
+	return fresh, nil
+}
+
+func (h *handles) find(path string) *handle {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.take(path)
+}
+
+func (h *handles) take(path string) *handle {
+	found := h.open[path]
+	if found == nil {
+		return nil
+	}
+	found.refs++
+	if found.idle != nil {
+		h.idle.Remove(found.idle)
+		found.idle = nil
+	}
+	return found
+}
+
+// put gives back what get returned.
+func (h *handles) put(f *handle) {
+	h.mu.Lock()
+	f.refs--
+	var victim *handle
+	if f.refs == 0 {
+		if f.gone {
+			victim = f
+		} else {
+			f.idle = h.idle.PushBack(f)
+			if h.idle.Len() > h.max {
+				victim = h.idle.Remove(h.idle.Front()).(*handle)
+				victim.idle = nil
+				delete(h.open, victim.path)
+			}
+		}
+	}
+	h.mu.Unlock()
+	if victim != nil {
+		victim.Close()
+	}
+}
+
+// drop forgets path. It returns false while readers still use the file.
+func (h *handles) drop(path string) bool {
+	h.mu.Lock()
+	f := h.open[path]
+	if f == nil {
+		h.mu.Unlock()
+		return true
+	}
+	delete(h.open, path)
+	f.gone = true
+	busy := f.refs > 0
+	if f.idle != nil {
+		h.idle.Remove(f.idle)
+		f.idle = nil
+	}
+	h.mu.Unlock()
+	if !busy {
+		f.Close()
+	}
+	return !busy
+}
+
+// close closes all files; nobody may use them any more.
+func (h *handles) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range h.open {
+		f.Close()
+	}
+	clear(h.open)
+	h.idle.Init()
+}

@@ -1,0 +1,304 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ogw/cluster"
+	"ogw/cluster/internal/occ"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// txnMaxBytes bounds what one transaction writes, and so the memory that it
+// takes: a batch and its copy in a memtable.
+const txnMaxBytes = 64 << 20
+
+// KV is the metadata half: optimistic transactions on Pebble.
+type KV struct {
+	db      *pebble.DB
+	gate    *occ.Gate
+	health  *health
+	history *occ.History
+	space   *spaceGuard
+	onClose func() error
+
+	// commit is held while a transaction is compared and applied, so that
+	// versions, the history and Pebble's log have one order.
+	commit sync.Mutex
+	// allocated is the version of the newest batch, set before it is
+	// applied; visible is set after. In between, a snapshot may or may not
+	// hold it.
+	allocated atomic.Uint64
+	visible   atomic.Uint64
+
+	durability durability
+}
+
+var _ cluster.KV = (*KV)(nil)
+
+func newKV(db *pebble.DB, h *health, space *spaceGuard) *KV {
+	kv := &KV{db: db, gate: occ.NewGate(), health: h, history: occ.NewHistory(0), space: space}
+	kv.durability.init(kv)
+	return kv
+}
+
+// View implements cluster.KV.
+func (kv *KV) View(ctx context.Context, fn func(cluster.Reader) error) error {
+	if err := kv.gate.Enter(); err != nil {
+		return err
+	}
+	defer kv.gate.Leave()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s := newSource(kv.db)
+	defer s.close()
+	r := &occ.Reader{Ctx: ctx, Source: s}
+	if cluster.IsRelaxed(ctx) {
+		return fn(r)
+	}
+	upTo := kv.allocated.Load()
+	if kv.durability.synced.Load() < upTo {
+		r.Reads = kv.history.NewReadSet()
+	}
+	err := fn(r)
+	if r.Reads != nil {
+		if e := kv.awaitReads(r.Reads, upTo); e != nil {
+			return e
+		}
+	}
+	return err
+}
+
+// awaitReads waits until those of the versions up to upTo that wrote
+// something in reads are durable.
+func (kv *KV) awaitReads(reads *occ.ReadSet, upTo uint64) error {
+	synced := kv.durability.synced.Load()
+	if synced >= upTo {
+		return nil
+	}
+	if v := kv.history.LastHit(reads, synced, upTo); v > 0 {
+		return kv.durability.await(v)
+	}
+	return nil
+}
+
+// Update implements cluster.KV.
+func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
+	if err := kv.gate.Enter(); err != nil {
+		return err
+	}
+	defer kv.gate.Leave()
+	for attempt := range cluster.MaxTxnAttempts {
+		if err := occ.Backoff(ctx, attempt); err != nil {
+			return err
+		}
+		done, err := kv.attempt(ctx, fn)
+		if done || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %d attempts", cluster.ErrConflict, cluster.MaxTxnAttempts)
+}
+
+// attempt returns false without an error after a conflict.
+func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error) (done bool, err error) {
+	relaxed := cluster.IsRelaxed(ctx)
+	version := kv.visible.Load()
+	s := newSource(kv.db)
+	defer s.close()
+	upTo := kv.allocated.Load()
+	reads := kv.history.NewReadSet()
+	t := occ.NewTxn(ctx, s, reads, kv.Limits())
+	err = fn(t)
+	if e := t.Finish(); err == nil {
+		err = e
+	}
+	keys := t.WrittenKeys()
+	if err != nil || len(keys) == 0 {
+		// It answers from what it read, as a View does.
+		if !relaxed {
+			if e := kv.awaitReads(reads, upTo); e != nil {
+				return true, e
+			}
+		}
+		return true, err
+	}
+	if err := kv.space.admit(t); err != nil {
+		return true, err
+	}
+	batch, err := kv.batch(t)
+	if err != nil {
+		return true, err
+	}
+	committed, ok, err := kv.apply(batch, applyOptions{keys: keys, reads: reads, after: version, relaxed: relaxed})
+	if err != nil || !ok {
+		return err != nil, err
+	}
+	if relaxed {
+		return true, nil
+	}
+	return true, kv.finishSync(batch, committed)
+}
+
+// batch encodes what t wrote.
+func (kv *KV) batch(t *occ.Txn) (*pebble.Batch, error) {
+	b := kv.db.NewBatchWithSize(t.Bytes() + 64)
+	err := t.Writes(func(p occ.Pair) error {
+		if p.Deleted {
+			return b.Delete(p.Key, nil)
+		}
+		return b.Set(p.Key, p.Value, nil)
+	})
+	if err != nil {
+		b.Close()
+		return nil, mapError(err)
+	}
+	return b, nil
+}
+
+type applyOptions struct {
+	keys    [][]byte     // written, for the history
+	reads   *occ.ReadSet // nil: cannot conflict
+	after   uint64       // the version that reads were made at
+	relaxed bool
+}
+
+// apply gives b a version and makes it visible. Unless it is relaxed, the
+// caller calls finishSync. It returns false without an error, and closes b,
+// when what was read has changed.
+func (kv *KV) apply(b *pebble.Batch, o applyOptions) (version uint64, ok bool, err error) {
+	if o.reads != nil && kv.history.Conflicts(o.reads, o.after) {
+		b.Close() // found without the lock: most conflicts are
+		return 0, false, nil
+	}
+	kv.commit.Lock()
+	defer kv.commit.Unlock()
+	if err := kv.health.err(); err != nil {
+		b.Close()
+		return 0, false, err
+	}
+	if o.reads != nil && kv.history.Conflicts(o.reads, o.after) {
+		b.Close()
+		return 0, false, nil
+	}
+	version = kv.allocated.Load() + 1
+	kv.allocated.Store(version)
+	// Before it can be read, so that a reader that sees it finds it.
+	kv.history.Push(version, o.keys)
+	if err := kv.applyBatch(b, o.relaxed); err != nil {
+		return 0, false, err
+	}
+	kv.visible.Store(version)
+	if o.relaxed {
+		kv.durability.relaxedCommit()
+		b.Close()
+	} else {
+		kv.durability.requested.Store(version)
+	}
+	return version, true, nil
+}
+
+// applyBatch turns Pebble's fatal errors into a failed store. Its name is
+// known to health.Fatalf.
+func (kv *KV) applyBatch(b *pebble.Batch, relaxed bool) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case fatalError:
+			err = kv.health.fail(p.cause)
+		case error:
+			err = kv.health.fail(p)
+		default:
+			err = kv.health.fail(fmt.Errorf("panic: %v", p))
+		}
+	}()
+	if relaxed {
+		err = kv.db.Apply(b, pebble.NoSync)
+	} else {
+		err = kv.db.ApplyNoSyncWait(b, pebble.Sync)
+	}
+	if err != nil {
+		return kv.health.fail(err)
+	}
+	return nil
+}
+
+// finishSync waits until b, which was applied as version, is durable.
+func (kv *KV) finishSync(b *pebble.Batch, version uint64) error {
+	if err := b.SyncWait(); err != nil {
+		// The log is broken; b must not go back to the pool.
+		return fmt.Errorf("%w: outcome of the commit unknown: %w", cluster.ErrUnavailable, kv.health.fail(err))
+	}
+	kv.durability.advance(version)
+	b.Close()
+	return nil
+}
+
+// Sync implements cluster.KV.
+func (kv *KV) Sync(ctx context.Context) error {
+	if err := kv.gate.Enter(); err != nil {
+		return err
+	}
+	defer kv.gate.Leave()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return kv.syncAll()
+}
+
+// syncAll makes all that is visible durable.
+func (kv *KV) syncAll() error { return kv.durability.await(kv.visible.Load()) }
+
+// Limits implements cluster.KV.
+func (kv *KV) Limits() cluster.Limits { return cluster.Limits{Bytes: txnMaxBytes} }
+
+// closeTimeout bounds how long Close waits for Pebble when the store has
+// failed: a goroutine that ended in the middle may never be done.
+const closeTimeout = 5 * time.Second
+
+// Close implements cluster.KV.
+func (kv *KV) Close() error {
+	if !kv.gate.Close() {
+		return cluster.ErrClosed
+	}
+	kv.durability.stop()
+	var err error
+	if p := kv.health.failed.Load(); p != nil {
+		err = *p
+	} else {
+		err = kv.syncAll()
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- closeDB(kv.db) }()
+	var failed <-chan time.Time
+	if kv.health.failed.Load() != nil {
+		failed = time.After(closeTimeout)
+	}
+	select {
+	case e := <-closed:
+		if err == nil {
+			err = mapError(e)
+		}
+	case <-failed:
+	}
+	if kv.onClose != nil {
+		if e := kv.onClose(); err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+func closeDB(db *pebble.DB) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("close: %v", p)
+		}
+	}()
+	return db.Close()
+}

@@ -1,0 +1,45 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"ogw/cluster"
+
+	"golang.org/x/sys/unix"
+)
+
+const lockFile = "LOCK"
+
+// lockFolder takes the exclusive lock of dir, which ends with the process at
+// the latest. The file names the holder, for people.
+func lockFolder(dir string) (io.Closer, error) {
+	path := filepath.Join(dir, lockFile)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, mapError(err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer f.Close()
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("lock %s: %w", path, mapError(err))
+		}
+		holder := "unknown"
+		buf := make([]byte, 32)
+		if n, _ := f.ReadAt(buf, 0); n > 0 {
+			if pid, err := strconv.Atoi(strings.TrimSpace(string(buf[:n]))); err == nil {
+				holder = strconv.Itoa(pid)
+			}
+		}
+		return nil, fmt.Errorf("%w: folder %s, process %s", cluster.ErrLocked, dir, holder)
+	}
+	if err := f.Truncate(0); err == nil {
+		f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // only a hint for people
+	}
+	return f, nil
+}

@@ -1,0 +1,48 @@
+package local
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const (
+	// defaultCacheBytes is the block cache: the hot directories and inodes
+	// of a few million files.
+	defaultCacheBytes = 128 << 20
+	// defaultSegmentBytes is the length of a segment: large enough that
+	// creating one is rare, small enough that rewriting one is short.
+	defaultSegmentBytes = 64 << 20
+)
+
+// Options of the engine.
+type Options struct {
+	// Dir is the data folder; it is created if it does not exist.
+	Dir string
+	// Logger for troubles and background work; nil for none.
+	Logger *slog.Logger
+	// CacheBytes bounds the cache of metadata blocks; 0 means 128 MiB.
+	CacheBytes int64
+	// SegmentBytes is the length of new segments; 0 means 64 MiB. It must be
+	// a multiple of 4 KiB and hold the largest small blob.
+	SegmentBytes int64
+
+	// The rest is for tests of this package.
+
+	fs           vfs.FS        // nil: the operating system's
+	disk         disk          // nil: one of the operating system's
+	collectEvery time.Duration // 0: the constant
+}
+
+func (o *Options) setDefaults() {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = defaultCacheBytes
+	}
+	if o.SegmentBytes == 0 {
+		o.SegmentBytes = defaultSegmentBytes
+	}
+}

@@ -1,0 +1,66 @@
+package local
+
+import (
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const (
+	// memTableBytes is the size of a memtable: large enough that a burst of
+	// small objects is sorted in memory, small enough that replaying one at
+	// a start takes well under a second.
+	memTableBytes = 32 << 20
+	// memTablesMax bounds the memtables in memory; beyond it, writers wait.
+	memTablesMax = 4
+	// separateBytes is the size from which values (inline contents) leave
+	// the tables for files of their own, so that scans and compactions do
+	// not carry them.
+	separateBytes = 8 << 10
+	// separateDepth bounds how many value files one table may refer to.
+	separateDepth = 10
+	// bloomBits per key: 1 % of the lookups of absent keys read a block.
+	bloomBits = 10
+	// metaFilesMax bounds Pebble's open files.
+	metaFilesMax = 1024
+	// compactionsMax uses one core of two for compactions, and both when
+	// they fall behind.
+	compactionsMax = 2
+	// tableBytes is the size of a table of the first level.
+	tableBytes = 8 << 20
+)
+
+// pebbleOptions returns the settings for metadata: small pairs, point reads of
+// absent names, scans of directories.
+func pebbleOptions(fs vfs.FS, h *health, cache *pebble.Cache) *pebble.Options {
+	o := &pebble.Options{
+		FS:                          guardFS{fs, h},
+		Cache:                       cache,
+		Logger:                      h,
+		EventListener:               h.listener(),
+		FormatMajorVersion:          pebble.FormatNewest,
+		MemTableSize:                memTableBytes,
+		MemTableStopWritesThreshold: memTablesMax,
+		L0CompactionThreshold:       2,
+		L0StopWritesThreshold:       1000,
+		LBaseMaxBytes:               64 << 20,
+		MaxOpenFiles:                metaFilesMax,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, compactionsMax },
+	}
+	for i := range o.Levels {
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBits)
+	}
+	o.TargetFileSizes[0] = tableBytes
+	o.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy {
+		return pebble.ValueSeparationPolicy{
+			Enabled:               true,
+			MinimumSize:           separateBytes,
+			MaxBlobReferenceDepth: separateDepth,
+			RewriteMinimumAge:     time.Minute,
+			TargetGarbageRatio:    0.3,
+		}
+	}
+	return o
+}

@@ -1,0 +1,202 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"ogw/cluster"
+
+	"github.com/minio/crc64nvme"
+)
+
+// readAttempts bounds how often a read follows a blob that the collector
+// moves: once is the rule.
+const readAttempts = 4
+
+// ReadAt implements cluster.BlobReader.
+func (b *Blobs) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int64) (int, error) {
+	if err := b.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer b.gate.Leave()
+	if off < 0 {
+		return 0, fmt.Errorf("%w: offset %d", cluster.ErrInvalid, off)
+	}
+	for attempt := 1; ; attempt++ {
+		n, err := b.readOnce(id, p, off)
+		if err == nil || err == io.EOF || errors.Is(err, cluster.ErrNotFound) {
+			return n, err
+		}
+		// The file is gone or holds something else: perhaps the blob was
+		// moved or deleted since its place was looked up.
+		b.places.drop(id)
+		if attempt == readAttempts {
+			if errors.Is(err, os.ErrNotExist) {
+				err = fmt.Errorf("%w: blob %v: its file is missing: %w", cluster.ErrCorrupt, id, err)
+			}
+			return 0, mapError(err)
+		}
+	}
+}
+
+func (b *Blobs) readOnce(id cluster.BlobID, p []byte, off int64) (int, error) {
+	c, err := b.lookup(id)
+	if err != nil {
+		return 0, err
+	}
+	if off >= c.size || len(p) == 0 {
+		if len(p) == 0 {
+			return 0, nil
+		}
+		return 0, io.EOF
+	}
+	short := off+int64(len(p)) > c.size
+	if short {
+		p = p[:c.size-off]
+	}
+	f, err := b.handles.get(b.placePath(id, &c.place))
+	if err != nil {
+		return 0, err
+	}
+	defer b.handles.put(f)
+	r := blockReader{blobs: b, file: f, c: c}
+	if err := r.read(p, off); err != nil {
+		return 0, err
+	}
+	if short {
+		return len(p), io.EOF
+	}
+	return len(p), nil
+}
+
+func (b *Blobs) placePath(id cluster.BlobID, p *place) string {
+	if p.segment != 0 {
+		return b.segments.path(p.segment)
+	}
+	return b.filePath(id)
+}
+
+// lookup returns the place of a blob with its block checksums.
+func (b *Blobs) lookup(id cluster.BlobID) (*cachedPlace, error) {
+	c, epoch := b.places.get(id)
+	if c != nil {
+		return c, nil
+	}
+	p, err := b.index.get(id)
+	if err != nil {
+		return nil, err
+	}
+	c = &cachedPlace{id, p}
+	if p.segment == 0 {
+		if c.blocks, err = b.readFooter(id, p.size); err != nil {
+			return nil, err
+		}
+	}
+	b.places.put(c, epoch)
+	return c, nil
+}
+
+// readFooter reads the block checksums from a file.
+func (b *Blobs) readFooter(id cluster.BlobID, size int64) ([]uint64, error) {
+	path := b.filePath(id)
+	f, err := b.handles.get(path)
+	if err != nil {
+		return nil, err
+	}
+	defer b.handles.put(f)
+	tail := make([]byte, footerBytes(size))
+	if _, err := f.ReadAt(tail, recordBytes(size)-int64(len(tail))); err != nil {
+		if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, fmt.Errorf("%w: blob %v: file %s is cut short", cluster.ErrCorrupt, id, path)
+		}
+		return nil, mapError(err)
+	}
+	r, err := parseFooter(tail)
+	if err != nil {
+		return nil, fmt.Errorf("blob %v, file %s: %w", id, path, err)
+	}
+	if r.id != id || r.size != size || r.store != b.store || r.segment != 0 {
+		return nil, fmt.Errorf("%w: blob %v: file %s holds blob %v of %d bytes of store %v instead",
+			cluster.ErrCorrupt, id, path, r.id, r.size, r.store)
+	}
+	return r.blocks, nil
+}
+
+// blockReader reads verified blocks of one blob.
+type blockReader struct {
+	blobs *Blobs
+	file  *handle
+	c     *cachedPlace
+}
+
+// read fills p from off; all of it lies within the blob. Whole blocks are
+// verified where they land, those at the edges in a buffer of ours.
+func (r *blockReader) read(p []byte, off int64) error {
+	for len(p) > 0 {
+		block := off / cluster.BlockBytes
+		start := block * cluster.BlockBytes
+		if off == start {
+			if n := r.wholeBlocks(off, int64(len(p))); n > 0 {
+				if err := r.fill(p[:n], block); err != nil {
+					return err
+				}
+				p, off = p[n:], off+n
+				continue
+			}
+		}
+		n, err := r.edge(p, off, block)
+		if err != nil {
+			return err
+		}
+		p, off = p[n:], off+int64(n)
+	}
+	return nil
+}
+
+// wholeBlocks returns how many of n bytes at off, the start of a block, are
+// whole blocks; the last block of a blob may be short.
+func (r *blockReader) wholeBlocks(off, n int64) int64 {
+	if off+n == r.c.size {
+		return n
+	}
+	return n / cluster.BlockBytes * cluster.BlockBytes
+}
+
+func (r *blockReader) edge(p []byte, off, block int64) (int, error) {
+	scratch := r.blobs.buffers.block.get()
+	defer r.blobs.buffers.block.put(scratch)
+	start := block * cluster.BlockBytes
+	whole := scratch[:min(cluster.BlockBytes, r.c.size-start)]
+	if err := r.fill(whole, block); err != nil {
+		return 0, err
+	}
+	return copy(p, whole[off-start:]), nil
+}
+
+// fill reads and verifies whole blocks from block on.
+func (r *blockReader) fill(p []byte, block int64) error {
+	n, err := r.file.ReadAt(p, r.c.offset+block*cluster.BlockBytes)
+	if n < len(p) {
+		if err == io.EOF {
+			return r.corrupt(block+int64(n)/cluster.BlockBytes, "is cut short")
+		}
+		return mapError(err)
+	}
+	for len(p) > 0 {
+		n := min(len(p), cluster.BlockBytes)
+		if crc64nvme.Checksum(p[:n]) != r.c.blocks[block] {
+			return r.corrupt(block, "does not match its checksum")
+		}
+		p = p[n:]
+		block++
+	}
+	return nil
+}
+
+func (r *blockReader) corrupt(block int64, what string) error {
+	return fmt.Errorf("%w: blob %v: block %d %s (file %s, offset %d)", cluster.ErrCorrupt,
+		r.c.id, block, what, r.file.path, r.c.offset+block*cluster.BlockBytes)
+}

@@ -1,0 +1,289 @@
+package local
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"ogw/cluster"
+)
+
+const (
+	// lanesMax is how many writes to segments are under way at a time; who
+	// comes meanwhile shares the next.
+	lanesMax = 4
+	// batchMax bounds one write.
+	batchMax = 4 << 20
+	// segmentSuffix ends the names of segment files.
+	segmentSuffix = ".seg"
+)
+
+// segments appends records to prewritten files. Places are given out in
+// order; the writes of up to lanesMax batches run at the same time, and every
+// record is durable when its append returns.
+type segments struct {
+	disk  disk
+	dir   string
+	store storeID
+	bytes int64 // length of new segments
+	log   *slog.Logger
+	alloc *allocator
+
+	mu      sync.Mutex
+	known   map[uint64]*segment
+	current *segment // nil: none yet
+	queue   []*appendRequest
+	lanes   int
+	idle    *sync.Cond // lanes became 0
+}
+
+// segment is one file. The fields are guarded by segments.mu.
+type segment struct {
+	number  uint64
+	total   int64 // length of the file
+	used    int64 // next free offset
+	live    int64 // bytes of records in the index
+	pending int   // records appended, not yet in the index or given up
+	sealed  bool  // takes no more records
+	damaged bool  // holds what cannot be moved: never collected
+	file    diskFile
+}
+
+type appendRequest struct {
+	segment *segment
+	offset  int64
+	pages   []byte
+	done    chan error
+}
+
+func newSegments(d disk, dir string, store storeID, bytes int64, log *slog.Logger) (*segments, error) {
+	s := &segments{disk: d, dir: dir, store: store, bytes: bytes, log: log, known: make(map[uint64]*segment)}
+	s.idle = sync.NewCond(&s.mu)
+	names, err := d.list(dir)
+	if err != nil {
+		return nil, mapError(err)
+	}
+	next := uint64(1)
+	for _, name := range names {
+		number, ok := parseSegmentName(name)
+		if !ok {
+			if strings.HasSuffix(name, freshSuffix) {
+				d.remove(filepath.Join(dir, name)) // half made when the process ended
+			}
+			continue
+		}
+		s.known[number] = &segment{number: number, total: bytes, sealed: true}
+		next = max(next, number+1)
+	}
+	s.alloc = newAllocator(d, dir, bytes, next, log)
+	return s, nil
+}
+
+func segmentName(number uint64) string { return fmt.Sprintf("%016x%s", number, segmentSuffix) }
+
+func parseSegmentName(name string) (uint64, bool) {
+	digits, ok := strings.CutSuffix(name, segmentSuffix)
+	if !ok || len(digits) != 16 {
+		return 0, false
+	}
+	number, err := strconv.ParseUint(digits, 16, 64)
+	return number, err == nil && number > 0
+}
+
+func (s *segments) path(number uint64) string { return filepath.Join(s.dir, segmentName(number)) }
+
+// append writes a record, whose data is in pages, and sets its segment and
+// offset. The caller indexes it and calls settled.
+func (s *segments) append(r *record, pages []byte) error {
+	q := &appendRequest{pages: pages, done: make(chan error, 1)}
+	s.mu.Lock()
+	if err := s.place(q); err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	r.segment, r.offset = q.segment.number, q.offset
+	r.putFooter(pages)
+	s.queue = append(s.queue, q)
+	if s.lanes < lanesMax {
+		s.lanes++
+		go s.lane()
+	}
+	s.mu.Unlock()
+	if err := <-q.done; err != nil {
+		s.settled(r.segment)
+		return mapError(err)
+	}
+	return nil
+}
+
+// place gives q the next free place. It is called with mu held.
+func (s *segments) place(q *appendRequest) error {
+	need := int64(len(q.pages))
+	if s.current != nil && s.current.used+need > s.current.total {
+		s.seal(s.current)
+	}
+	if s.current == nil {
+		fresh, err := s.alloc.take()
+		if err != nil {
+			return mapError(err)
+		}
+		s.known[fresh.number] = fresh
+		s.current = fresh
+	}
+	q.segment, q.offset = s.current, s.current.used
+	s.current.used += need
+	s.current.pending++
+	return nil
+}
+
+// seal ends a segment. It is called with mu held.
+func (s *segments) seal(g *segment) {
+	g.sealed = true
+	if s.current == g {
+		s.current = nil
+	}
+	s.closeIfDone(g)
+}
+
+func (s *segments) closeIfDone(g *segment) {
+	if g.sealed && g.pending == 0 && g.file != nil {
+		g.file.Close()
+		g.file = nil
+	}
+}
+
+// lane writes batches until the queue is empty.
+func (s *segments) lane() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.queue) > 0 {
+		batch := s.takeBatch()
+		s.mu.Unlock()
+		err := writeBatch(batch)
+		s.mu.Lock()
+		if err != nil {
+			s.log.Error("cannot write to a data segment", "segment", batch[0].segment.number, "err", err)
+			s.seal(batch[0].segment)
+		}
+		for _, q := range batch {
+			q.done <- err
+		}
+	}
+	s.lanes--
+	if s.lanes == 0 {
+		s.idle.Broadcast()
+	}
+}
+
+// takeBatch takes neighbours from the front of the queue: places are given
+// out in its order.
+func (s *segments) takeBatch() []*appendRequest {
+	n, bytes := 0, 0
+	for _, q := range s.queue {
+		if n > 0 && (q.segment != s.queue[0].segment || bytes+len(q.pages) > batchMax) {
+			break
+		}
+		bytes += len(q.pages)
+		n++
+	}
+	batch := s.queue[:n:n]
+	s.queue = s.queue[n:]
+	return batch
+}
+
+func writeBatch(batch []*appendRequest) error {
+	pages := make([][]byte, len(batch))
+	for i, q := range batch {
+		pages[i] = q.pages
+	}
+	return batch[0].segment.file.writePages(batch[0].offset, pages...)
+}
+
+// addLive changes the live bytes of a segment; false if there is none.
+func (s *segments) addLive(number uint64, bytes int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.known[number]
+	if g == nil {
+		return false
+	}
+	g.live += bytes
+	return true
+}
+
+// candidate is a segment that can be collected.
+type candidate struct {
+	number uint64
+	live   int64
+}
+
+// collectable returns the segments that are dead, or mostly.
+func (s *segments) collectable() (found []candidate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.known {
+		if g.sealed && g.pending == 0 && !g.damaged && g.live*100 < g.total*collectBelow {
+			found = append(found, candidate{g.number, g.live})
+		}
+	}
+	return found
+}
+
+// markDamaged keeps a segment from being collected.
+func (s *segments) markDamaged(number uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.known[number]; g != nil {
+		g.damaged = true
+	}
+}
+
+// forget drops a dead segment; false if it is not dead.
+func (s *segments) forget(number uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.known[number]
+	if g == nil || g.live != 0 || g.pending != 0 || !g.sealed {
+		return false
+	}
+	delete(s.known, number)
+	return true
+}
+
+// settled tells that an appended record is in the index, or given up.
+func (s *segments) settled(number uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.known[number]; g != nil {
+		g.pending--
+		s.closeIfDone(g)
+	}
+}
+
+// close waits for writes under way and releases the files.
+func (s *segments) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.lanes > 0 {
+		s.idle.Wait()
+	}
+	var err error
+	for _, g := range s.known {
+		if g.file == nil {
+			continue
+		}
+		if e := g.file.Close(); err == nil {
+			err = e
+		}
+		g.file = nil
+	}
+	return err
+}
+
+// stop ends background work.
+func (s *segments) stop() { s.alloc.stop() }
+
+var errStopped = fmt.Errorf("%w: segments", cluster.ErrClosed)

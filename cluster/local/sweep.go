@@ -1,0 +1,91 @@
+package local
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"ogw/cluster"
+)
+
+// sweepPause is the pause between two folders of blob files, so that the
+// sweep after a start is not felt.
+const sweepPause = 20 * time.Millisecond
+
+// sweeper removes, once after every start and in the background, the blob
+// files that a crash left without an index entry.
+type sweeper struct {
+	blobs *Blobs
+	log   *slog.Logger
+	quit  chan struct{}
+	done  chan struct{}
+}
+
+func newSweeper(b *Blobs, log *slog.Logger) *sweeper {
+	s := &sweeper{blobs: b, log: log, quit: make(chan struct{}), done: make(chan struct{})}
+	go s.run()
+	return s
+}
+
+func (s *sweeper) stop() {
+	close(s.quit)
+	<-s.done
+}
+
+func (s *sweeper) run() {
+	defer close(s.done)
+	removed := 0
+	for i := range blobFanOut {
+		select {
+		case <-s.quit:
+			return
+		case <-time.After(sweepPause):
+		}
+		n, err := s.folder(filepath.Join(s.blobs.dir, blobDir, fmt.Sprintf("%02x", i)))
+		removed += n
+		if err != nil {
+			s.log.Warn("sweep of blob files", "err", err)
+		}
+	}
+	if removed > 0 {
+		s.log.Info("removed blob files that a crash left", "files", removed)
+	}
+}
+
+func (s *sweeper) folder(dir string) (removed int, err error) {
+	names, err := s.blobs.disk.list(dir)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		raw, err := hex.DecodeString(name)
+		if err != nil {
+			continue // not ours
+		}
+		id, err := cluster.ParseBlobID(raw)
+		if err != nil || !s.orphan(id) {
+			continue
+		}
+		if err := s.blobs.disk.remove(filepath.Join(dir, name)); err == nil {
+			removed++
+		}
+	}
+	return removed, nil
+}
+
+// orphan tells whether nobody knows the file of id, or will. A writer is
+// active until its blob is in the index, so the order of the questions counts.
+// Files whose removal waits for a sync are gone from the index already.
+func (s *sweeper) orphan(id cluster.BlobID) bool {
+	if s.blobs.isActive(id) {
+		return false
+	}
+	p, err := s.blobs.index.get(id)
+	if err == nil {
+		return p.segment != 0
+	}
+	return errors.Is(err, cluster.ErrNotFound) && !s.blobs.reaper.waiting(s.blobs.filePath(id))
+}

@@ -1,0 +1,234 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"ogw/cluster"
+)
+
+var (
+	errTooLong    = fmt.Errorf("%w: a blob has at most %d bytes", cluster.ErrInvalid, cluster.MaxBlobBytes)
+	errWriterDone = fmt.Errorf("%w: the blob writer is done", cluster.ErrInvalid)
+)
+
+// writer streams one blob. It fills a buffer; a blob that ends within it goes
+// into a segment at Commit, a longer one is written to a file, one buffer
+// being written while the next is filled.
+type writer struct {
+	blobs *Blobs
+	id    cluster.BlobID
+	err   error // what ended the writer
+
+	pool *pagePool
+	buf  []byte
+	fill int   // bytes in buf
+	size int64 // bytes in all
+
+	file    diskFile // nil: small so far
+	flushed int64    // bytes given to the file
+	sums    []uint64 // of what was flushed
+	flush   chan flushed
+}
+
+// flushed is the end of a flush in the background.
+type flushed struct {
+	buf  []byte
+	sums []uint64
+	err  error
+}
+
+func newWriter(b *Blobs, id cluster.BlobID, sizeHint int64) *writer {
+	pool := b.buffers.forSize(sizeHint)
+	return &writer{blobs: b, id: id, pool: pool, buf: pool.get()}
+}
+
+// room is how much data fits into the buffer, the footer aside.
+func (w *writer) room() int {
+	if w.pool == w.blobs.buffers.mid {
+		return midMax
+	}
+	return smallMax
+}
+
+// Write implements io.Writer.
+func (w *writer) Write(p []byte) (n int, err error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	if w.size+int64(len(p)) > cluster.MaxBlobBytes {
+		w.fail(errTooLong)
+		return 0, w.err
+	}
+	for len(p) > 0 {
+		if w.fill == w.room() {
+			if err := w.makeRoom(); err != nil {
+				w.fail(err)
+				return n, w.err
+			}
+		}
+		copied := copy(w.buf[w.fill:w.room()], p)
+		w.fill += copied
+		w.size += int64(copied)
+		n += copied
+		p = p[copied:]
+	}
+	return n, nil
+}
+
+// makeRoom goes from the small buffer to the large, and from there to a file.
+func (w *writer) makeRoom() error {
+	large := w.blobs.buffers.large
+	if w.pool != large {
+		bigger := large.get()
+		copy(bigger, w.buf[:w.fill])
+		w.pool.put(w.buf)
+		w.pool, w.buf = large, bigger
+		return nil
+	}
+	if w.file == nil {
+		f, err := w.blobs.createFile(w.id)
+		if err != nil {
+			return err
+		}
+		w.file = f
+	}
+	next, err := w.awaitFlush()
+	if err != nil {
+		return err
+	}
+	if err := w.blobs.space.admitData(w.fill); err != nil {
+		w.pool.put(next)
+		return err
+	}
+	w.startFlush()
+	w.buf, w.fill = next, 0
+	return nil
+}
+
+// startFlush writes the full buffer in the background. The buffer is whole
+// blocks, so the checksums stay those of blocks.
+func (w *writer) startFlush() {
+	w.flush = make(chan flushed, 1)
+	result, file, buf, off, sums := w.flush, w.file, w.buf, w.flushed, w.sums
+	w.flushed += smallMax
+	go func() {
+		sums = blockSums(sums, buf[:smallMax])
+		result <- flushed{buf, sums, file.writePages(off, buf[:smallMax])}
+	}()
+}
+
+// awaitFlush waits for the flush under way, if any, and returns a free buffer.
+func (w *writer) awaitFlush() ([]byte, error) {
+	if w.flush == nil {
+		return w.pool.get(), nil
+	}
+	done := <-w.flush
+	w.flush = nil
+	if done.err != nil {
+		w.pool.put(done.buf)
+		return nil, mapError(done.err)
+	}
+	w.sums = done.sums
+	return done.buf, nil
+}
+
+// Commit implements cluster.BlobWriter.
+func (w *writer) Commit(ctx context.Context) (int64, uint64, error) {
+	if w.err != nil {
+		return 0, 0, w.err
+	}
+	if err := w.blobs.begin(ctx); err != nil {
+		w.fail(err)
+		return 0, 0, err
+	}
+	defer w.blobs.gate.Leave()
+	r := record{store: w.blobs.store, id: w.id, size: w.size}
+	commit := w.commitSmall
+	if w.file != nil {
+		commit = w.commitFile
+	}
+	if err := commit(&r); err != nil {
+		w.fail(err)
+		return 0, 0, err
+	}
+	w.file = nil
+	w.fail(errWriterDone)
+	return r.size, r.wholeCRC(), nil
+}
+
+func (w *writer) commitSmall(r *record) error {
+	r.blocks = blockSums(nil, w.buf[:w.fill])
+	return w.blobs.appendRecord(r, w.buf, func(p *place) error { return w.blobs.index.put(w.id, p) })
+}
+
+// appendRecord writes r, whose data begins buf, to a segment, and calls put
+// to index it before the segment can be collected.
+func (b *Blobs) appendRecord(r *record, buf []byte, put func(*place) error) error {
+	total := recordBytes(r.size)
+	clear(buf[r.size : total-footerBytes(r.size)])
+	if err := b.segments.append(r, buf[:total]); err != nil {
+		return err
+	}
+	p := &place{size: r.size, modified: time.Now(), segment: r.segment, offset: r.offset, blocks: r.blocks}
+	err := put(p)
+	if err == nil {
+		b.segments.addLive(r.segment, total)
+	}
+	b.segments.settled(r.segment)
+	return err
+}
+
+func (w *writer) commitFile(r *record) error {
+	spare, err := w.awaitFlush()
+	if err != nil {
+		return err
+	}
+	w.pool.put(spare)
+	r.blocks = blockSums(w.sums, w.buf[:w.fill])
+	tail := w.buf[:recordBytes(r.size)-w.flushed]
+	clear(tail[w.fill : int64(len(tail))-footerBytes(r.size)])
+	r.putFooter(tail)
+	if err := w.file.writePages(w.flushed, tail); err != nil {
+		return mapError(err)
+	}
+	if err := w.file.sync(); err != nil {
+		return mapError(err)
+	}
+	if err := w.file.Close(); err != nil {
+		return mapError(err)
+	}
+	if err := w.blobs.disk.syncDir(filepath.Dir(w.blobs.filePath(w.id))); err != nil {
+		return mapError(err)
+	}
+	return w.blobs.index.put(w.id, &place{size: r.size, modified: time.Now()})
+}
+
+// Abort implements cluster.BlobWriter.
+func (w *writer) Abort() {
+	if w.err == nil {
+		w.fail(errWriterDone)
+	}
+}
+
+// fail ends the writer and gives back what it holds; a file that was not
+// committed is removed.
+func (w *writer) fail(err error) {
+	w.err = err
+	if w.flush != nil {
+		w.pool.put((<-w.flush).buf)
+		w.flush = nil
+	}
+	if w.buf != nil {
+		w.pool.put(w.buf)
+		w.buf = nil
+	}
+	if w.file != nil {
+		w.file.Close()
+		w.blobs.disk.remove(w.blobs.filePath(w.id)) // else the sweep finds it
+		w.file = nil
+	}
+	w.blobs.release(w.id)
+}
