@@ -1,0 +1,101 @@
+package vfs
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestXattrs(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		f := mustFile(t, fs, RootIno, "f")
+		set := func(name, value string, flags XattrFlags) error {
+			return fs.SetXattr(bg, Root, f, name, []byte(value), flags)
+		}
+		_, err := fs.GetXattr(bg, Root, f, "user.a")
+		want(t, err, ErrNoAttr)
+		want(t, set("user.a", "1", XattrReplace), ErrNoAttr)
+		want(t, set("user.a", "1", XattrCreate), nil)
+		want(t, set("user.a", "2", XattrCreate), ErrExist)
+		want(t, set("user.a", "", XattrReplace), nil)
+		v, err := fs.GetXattr(bg, Root, f, "user.a")
+		if err != nil || v == nil || len(v) != 0 {
+			t.Errorf("an empty value reads %v, %v", v, err)
+		}
+		want(t, set("trusted.t", "1", 0), nil)
+		want(t, set("security.s", "1", 0), nil)
+		want(t, set("system.other", "1", 0), ErrNotSupported)
+		want(t, set("nothing", "1", 0), ErrNotSupported)
+		want(t, set("user.", "1", 0), ErrInvalid)
+		want(t, set("user."+strings.Repeat("n", 251), "1", 0), ErrRange)
+		want(t, set("user.big", strings.Repeat("v", MaxXattrValueBytes+1), 0), ErrAttrTooLarge)
+		want(t, set("ogw.key", "x", 0), ErrPerm)
+		big := strings.Repeat("v", MaxXattrValueBytes)
+		want(t, set("user.big", big, 0), nil)
+		if v, err := fs.GetXattr(bg, Root, f, "user.big"); err != nil || !bytes.Equal(v, []byte(big)) {
+			t.Errorf("big value: %d bytes, %v", len(v), err)
+		}
+		list, err := fs.ListXattr(bg, Root, f)
+		if w := []string{"security.s", "trusted.t", "user.a", "user.big"}; err != nil || !slices.Equal(list, w) {
+			t.Errorf("names %q, %v", list, err)
+		}
+		list, err = fs.ListXattr(bg, cred(10, 20), f)
+		if w := []string{"security.s", "user.a", "user.big"}; err != nil || !slices.Equal(list, w) {
+			t.Errorf("a user sees %q, %v", list, err)
+		}
+		want(t, fs.RemoveXattr(bg, Root, f, "user.a"), nil)
+		want(t, fs.RemoveXattr(bg, Root, f, "user.a"), ErrNoAttr)
+		if v, err := fs.GetXattr(bg, Root, f, "ogw.key"); err != nil || string(v) != "f" {
+			t.Errorf("ogw.key is %q, %v", v, err)
+		}
+		want(t, fs.Unlink(bg, Root, RootIno, "f"), nil)
+		noLeftovers(t, fs)
+	})
+}
+
+func TestXattrRights(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		f := mustFile(t, fs, RootIno, "f")
+		d := mustMkdir(t, fs, RootIno, "d")
+		l, err := fs.Symlink(bg, Root, RootIno, "l", "f")
+		want(t, err, nil)
+		user := cred(10, 20)
+		_, err = fs.SetAttr(bg, Root, f, SetAttr{Mode: ptr(uint32(0o602))})
+		want(t, err, nil)
+		_, err = fs.SetAttr(bg, Root, d, SetAttr{Mode: ptr(uint32(0o1777))})
+		want(t, err, nil)
+		want(t, fs.SetXattr(bg, user, f, "user.a", nil, 0), nil)
+		_, err = fs.GetXattr(bg, user, f, "user.a")
+		want(t, err, ErrAccess)
+		want(t, fs.SetXattr(bg, user, d, "user.a", nil, 0), ErrPerm) // sticky, not the owner
+		want(t, fs.SetXattr(bg, user, f, "trusted.a", nil, 0), ErrPerm)
+		want(t, fs.SetXattr(bg, user, f, "security.a", nil, 0), ErrPerm)
+		want(t, fs.SetXattr(bg, Root, f, "trusted.a", nil, 0), nil)
+		_, err = fs.GetXattr(bg, user, f, "trusted.a")
+		want(t, err, ErrNoAttr)
+		want(t, fs.SetXattr(bg, Root, l.Ino, "user.a", nil, 0), ErrPerm)
+		want(t, fs.SetXattr(bg, Root, l.Ino, "trusted.a", nil, 0), nil)
+	})
+}
+
+// An engine with small transactions bounds the attributes so that the file
+// can still be removed.
+func TestManyXattrs(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		f := mustFile(t, fs, RootIno, "f")
+		var err error
+		n := 0
+		for ; n < 200 && err == nil; n++ {
+			err = fs.SetXattr(bg, Root, f, fmt.Sprintf("user.%d", n), nil, 0)
+		}
+		if fs.kv.Limits().Ops > 0 {
+			want(t, err, ErrNoSpace)
+		} else {
+			want(t, err, nil)
+		}
+		want(t, fs.Unlink(bg, Root, RootIno, "f"), nil)
+		noLeftovers(t, fs)
+	})
+}
