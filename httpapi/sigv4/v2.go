@@ -94,7 +94,7 @@ func (s *Signature) stringToSignV2() string {
 	if s.Scheme == PostV2 {
 		return s.policy
 	}
-	h := s.req.Header
+	h := s.headersV2()
 	var b strings.Builder
 	for _, part := range []string{s.req.Method, h.Get("Content-Md5"), h.Get("Content-Type"), s.timestamp} {
 		b.WriteString(part)
@@ -120,6 +120,23 @@ func (s *Signature) stringToSignV2() string {
 	}
 	s.writeResourceV2(&b)
 	return b.String()
+}
+
+// headersV2 returns the headers that count. In a presigned URL botocore puts
+// x-amz-, Content-MD5 and Content-Type into the query, signed as headers.
+func (s *Signature) headersV2() http.Header {
+	h := s.req.Header
+	if s.Scheme != PresignedV2 {
+		return h
+	}
+	h = h.Clone()
+	for name, values := range s.query {
+		lower := strings.ToLower(name)
+		if (strings.HasPrefix(lower, "x-amz-") || lower == "content-md5" || lower == "content-type") && h.Get(name) == "" {
+			h[http.CanonicalHeaderKey(name)] = values
+		}
+	}
+	return h
 }
 
 // writeResourceV2 writes the path as sent and the sub-resources, decoded.
