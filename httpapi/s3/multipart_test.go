@@ -368,7 +368,7 @@ func TestDownloadKeepsItsBytes(t *testing.T) {
 	}
 	defer out.Body.Close()
 	put(t, c, "keep", "k", "new")
-	if err := d.fs.Collect(bg); err != nil {
+	if _, err := d.fs.Collect(bg); err != nil {
 		t.Fatal(err)
 	}
 	got, err := io.ReadAll(out.Body)
