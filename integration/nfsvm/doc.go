@@ -1,0 +1,12 @@
+// Package nfsvm boots Debian's Linux kernel in qemu, so that the tests can
+// use the kernel's own NFS client against a server of this host.
+//
+//	test ── Boot(script, port) ── qemu ── guest.sh ── mount -t nfs
+//	  ▲                                        │          │
+//	  └── output, line by line; "@host WORD" ◄─┘          │
+//	  server on 127.0.0.1:port ◄── one socat a connection ┘
+//
+// The guest reaches nothing but that one port, at 10.0.2.100:2049. It has no
+// disk; its files are in memory. The processor is emulated, so the figures
+// say nothing about speed.
+package nfsvm

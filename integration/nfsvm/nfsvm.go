@@ -1,0 +1,159 @@
+package nfsvm
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Guest is a virtual machine to boot.
+type Guest struct {
+	Cache  string   // folder for the kernel and the RAM disk, kept between runs
+	Script string   // what runs in the guest: text of a busybox shell script
+	Env    []string // NAME=value for the script
+	Port   int      // of the NFS server on this host's loopback
+	// Files are copied into the guest's memory: path there, path here.
+	Files map[string]string
+	// MemoryMiB of the guest.
+	MemoryMiB int
+	Timeout   time.Duration
+	// Line is told of every line that the guest prints.
+	Line func(string)
+	// Host is told of the words that the guest prints behind "@host ".
+	Host func(string)
+}
+
+// Boot runs the guest until its script ends and returns the exit code of
+// the script.
+func (g *Guest) Boot(ctx context.Context) (code int, err error) {
+	if out, err := exec.CommandContext(ctx, g.prepareScript(), g.Cache).CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("preparing the kernel: %w\n%s", err, out)
+	}
+	work, err := os.MkdirTemp("", "ogw-nfsvm-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(work)
+	if err := g.ramDisk(ctx, work); err != nil {
+		return 0, err
+	}
+	relay := filepath.Join(work, "relay")
+	text := fmt.Sprintf("#!/bin/sh\nexec socat -b 262144 - TCP:127.0.0.1:%d,nodelay\n", g.Port)
+	if err := os.WriteFile(relay, []byte(text), 0o755); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, g.Timeout)
+	defer cancel()
+	return g.run(ctx, work, relay)
+}
+
+func (g *Guest) run(ctx context.Context, work, relay string) (int, error) {
+	console, result := filepath.Join(work, "console"), filepath.Join(work, "result")
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", "-accel", "tcg", "-M", "q35", "-cpu", "max",
+		"-m", strconv.Itoa(g.MemoryMiB), "-nodefaults", "-display", "none", "-no-reboot",
+		"-kernel", filepath.Join(g.Cache, "vmlinuz"), "-initrd", filepath.Join(work, "initrd"),
+		"-append", "console=ttyS0 quiet panic=-1 mitigations=off",
+		"-serial", "file:"+console, "-serial", "stdio", "-serial", "file:"+result,
+		"-netdev", "user,id=net,restrict=on,guestfwd=tcp:10.0.2.100:2049-cmd:"+relay,
+		"-device", "virtio-net-pci,netdev=net,romfile=")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	cmd.WaitDelay = time.Second
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	g.follow(out)
+	err = cmd.Wait()
+	if ctx.Err() != nil {
+		return 0, fmt.Errorf("the guest did not end in time: %w\n%s", ctx.Err(), tail(console))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("qemu: %w\n%s", err, stderr.String())
+	}
+	text, err := os.ReadFile(result)
+	if err != nil {
+		return 0, err
+	}
+	code, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0, fmt.Errorf("the guest gave no exit code\n%s", tail(console))
+	}
+	return code, nil
+}
+
+func (g *Guest) follow(out io.Reader) {
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		line := strings.TrimRight(lines.Text(), "\r")
+		if word, ok := strings.CutPrefix(line, "@host "); ok {
+			if g.Host != nil {
+				g.Host(word)
+			}
+			continue
+		}
+		if g.Line != nil {
+			g.Line(line)
+		}
+	}
+	io.Copy(io.Discard, out)
+}
+
+func (g *Guest) prepareScript() string {
+	if _, err := os.Stat("prepare.sh"); err == nil {
+		return "./prepare.sh"
+	}
+	return "integration/nfsvm/prepare.sh"
+}
+
+// ramDisk writes work/initrd: the base, and behind it what belongs to this
+// run. The kernel unpacks one after the other.
+func (g *Guest) ramDisk(ctx context.Context, work string) error {
+	root := filepath.Join(work, "root")
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return err
+	}
+	env := ""
+	for _, e := range g.Env {
+		name, value, _ := strings.Cut(e, "=")
+		env += "export " + name + "='" + strings.ReplaceAll(value, "'", `'\''`) + "'\n"
+	}
+	for name, text := range map[string]string{"guest.sh": g.Script, "guest.env": env} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	for there, here := range g.Files {
+		to := filepath.Join(root, there)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if out, err := exec.CommandContext(ctx, "cp", "-a", here, to).CombinedOutput(); err != nil {
+			return fmt.Errorf("copying %s: %w\n%s", here, err, out)
+		}
+	}
+	pack := exec.CommandContext(ctx, "sh", "-c",
+		`cp "$1/base.cpio" "$2/initrd" && cd "$2/root" && find . | cpio -o -H newc --quiet -R 0:0 >> "$2/initrd"`,
+		"sh", g.Cache, work)
+	if out, err := pack.CombinedOutput(); err != nil {
+		return fmt.Errorf("packing the RAM disk: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// tail returns the end of the kernel's console.
+func tail(file string) string {
+	b, _ := os.ReadFile(file)
+	return string(b[max(0, len(b)-4096):])
+}
