@@ -16,9 +16,15 @@ const maxSymlinks = 40
 // symbolic links (of the last component only with follow). A link to an
 // absolute path begins at the root of the namespace. ErrNotExist, ErrNotDir,
 // ErrAccess, ErrNameTooLong, ErrInvalid for too many links.
-func (fs *FS) Resolve(ctx context.Context, cred *Cred, path string, follow bool) (a Attr, err error) {
+func (fs *FS) Resolve(ctx context.Context, cred *Cred, path string, follow bool) (Attr, error) {
+	return fs.ResolveBelow(ctx, cred, RootIno, path, follow)
+}
+
+// ResolveBelow is Resolve with directory root for the root: neither ".." nor
+// a symbolic link leads out of it. ErrStale if root is gone.
+func (fs *FS) ResolveBelow(ctx context.Context, cred *Cred, root Ino, path string, follow bool) (a Attr, err error) {
 	err = fs.view(ctx, func(r cluster.Reader) error {
-		w := walker{r: r, cred: cred, follow: follow}
+		w := walker{r: r, cred: cred, root: root, follow: follow}
 		n, err := w.walk(path)
 		if err != nil {
 			return err
@@ -33,12 +39,13 @@ func (fs *FS) Resolve(ctx context.Context, cred *Cred, path string, follow bool)
 type walker struct {
 	r      cluster.Reader
 	cred   *Cred
+	root   Ino
 	follow bool
 	links  int
 }
 
 func (w *walker) walk(path string) (*inode, error) {
-	at, err := getDir(w.r, RootIno)
+	at, err := getDir(w.r, w.root)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +63,7 @@ func (w *walker) walk(path string) (*inode, error) {
 				return nil, fmt.Errorf("%w: more than %d symbolic links", ErrInvalid, maxSymlinks)
 			}
 			if strings.HasPrefix(n.target, "/") {
-				if at, err = getDir(w.r, RootIno); err != nil {
+				if at, err = getDir(w.r, w.root); err != nil {
 					return nil, err
 				}
 			}
@@ -79,7 +86,10 @@ func (w *walker) step(at *inode, name string) (*inode, error) {
 	if err := checkAccess(w.r, w.cred, at, AccessExec); err != nil {
 		return nil, err
 	}
-	if name == ".." {
+	switch {
+	case name == ".." && at.ino == w.root:
+		return at, nil
+	case name == "..":
 		return getDir(w.r, at.parent)
 	}
 	p, err := parsePosixName(name)
