@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"ogw/httpapi"
 	"ogw/httpapi/apierr"
@@ -101,36 +102,9 @@ func absent(err error) bool {
 
 // writeConditions are the conditions that the store decides.
 func writeConditions(h http.Header) vfs.Preconditions {
-	c := httpapi.ParseConditions(h, "")
-	return vfs.Preconditions{
-		IfMatch:           tags(c.IfMatch, false),
-		IfNoneMatch:       tags(c.IfNoneMatch, true),
-		IfUnmodifiedSince: c.IfUnmodifiedSince,
-	}
-}
-
-// noTag matches no object: entity tags have no NUL.
-const noTag vfs.ETag = "\x00"
-
-// tags converts a list. If-Match compares strongly, so that weak tags in it
-// match nothing; If-None-Match compares weakly.
-func tags(e httpapi.ETags, weakly bool) []vfs.ETag {
-	if !e.Given() {
-		return nil
-	}
-	if e.Any {
-		return []vfs.ETag{"*"}
-	}
-	out := []vfs.ETag{}
-	for _, t := range e.Tags {
-		if e.Matches(t, weakly) {
-			out = append(out, vfs.ETag(t))
-		}
-	}
-	if len(out) == 0 {
-		out = append(out, noTag)
-	}
-	return out
+	c := httpapi.ParseConditions(h, "").VFS()
+	c.IfModifiedSince = time.Time{} // of GET and HEAD alone, RFC 9110 section 13.1.3
+	return c
 }
 
 // conditional turns "there is no such object" into 412 where the request

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"ogw/httpapi/admin"
+)
+
+// bucketCommand has a subcommand for each operation.
+func bucketCommand(env *environment) *cli.Command {
+	sub := func(op, usage, args string, flags ...cli.Flag) *cli.Command {
+		return &cli.Command{
+			Name: op, Usage: usage, ArgsUsage: args, Flags: append(commonFlags(), flags...),
+			Action: action(func() command { return &bucket{common: common{env: env}, op: op} }),
+		}
+	}
+	return &cli.Command{
+		Name: "bucket", Usage: "add, list and remove buckets, and count what they hold", HideHelpCommand: true,
+		Action: noSubcommand,
+		Subcommands: []*cli.Command{
+			sub("add", "make a bucket", "NAME",
+				&cli.StringFlag{Name: "owner", Usage: "`USER` who owns it", Value: rootUser}),
+			sub("list", "list all buckets", ""),
+			sub("remove", "remove an empty bucket", "NAME"),
+			sub("usage", "count objects and bytes", "NAME"),
+		},
+	}
+}
+
+// bucket is one operation on buckets.
+type bucket struct {
+	common
+	op  string
+	add admin.AddBucket
+}
+
+// ParseFlags implements command.
+func (b *bucket) ParseFlags(c *cli.Context) (err error) {
+	if b.op == "list" {
+		return errors.Join(noArgs(c), b.common.ParseFlags(c))
+	}
+	if b.add.Name, err = oneArg(c, "the bucket's name"); err != nil {
+		return err
+	}
+	b.add.Owner = c.String("owner")
+	return b.common.ParseFlags(c)
+}
+
+// Run implements command.
+func (b *bucket) Run(ctx context.Context) error {
+	return b.with(ctx, func(s *session) error {
+		switch b.op {
+		case "add":
+			made, err := s.AddBucket(ctx, b.add)
+			return b.print(err, made, "bucket %s is made\n", b.add.Name)
+		case "remove":
+			err := s.RemoveBucket(ctx, b.add.Name)
+			return b.print(err, map[string]string{"removed": b.add.Name}, "bucket %s is removed\n", b.add.Name)
+		case "usage":
+			u, err := s.Usage(ctx, b.add.Name)
+			return b.print(err, u, "%s: %d objects, %d bytes (%s)\n", u.Name, u.Objects, u.Bytes, bytesText(u.Bytes))
+		}
+		return b.list(ctx, s)
+	})
+}
+
+// print shows a result in the form asked for.
+func (b *bucket) print(err error, v any, format string, args ...any) error {
+	if err != nil {
+		return err
+	}
+	if b.json {
+		return b.printJSON(v)
+	}
+	b.printf(format, args...)
+	return nil
+}
+
+func (b *bucket) list(ctx context.Context, s *session) error {
+	buckets, err := s.Buckets(ctx)
+	if err != nil {
+		return err
+	}
+	if b.json {
+		return b.printJSON(buckets)
+	}
+	rows := [][]string{{"NAME", "OWNER", "CREATED"}}
+	for _, x := range buckets {
+		owner := x.Owner
+		if owner == "" {
+			owner = "uid " + strconv.FormatUint(uint64(x.UID), 10)
+		}
+		rows = append(rows, []string{x.Name, owner, x.Created.Format(time.RFC3339)})
+	}
+	return b.table(rows)
+}

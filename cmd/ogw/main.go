@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"ogw/cluster"
+	"ogw/httpapi/admin"
+	"ogw/vfs"
+)
+
+// version is set by the linker (-X main.version=…).
+var version = "development"
+
+// Exit codes.
+const (
+	exitOK       = 0
+	exitFailure  = 1
+	exitUsage    = 2 // wrong arguments or configuration
+	exitNotFound = 3 // the object, user, bucket or mount does not exist
+	exitProblems = 4 // check found problems
+	exitInUse    = 5 // the data folder is in use by another process
+)
+
+// environment is what a command sees of the world.
+type environment struct {
+	stdout  io.Writer
+	stderr  io.Writer
+	environ []string // as os.Environ
+}
+
+func main() {
+	env := &environment{os.Stdout, os.Stderr, os.Environ()}
+	os.Exit(run(context.Background(), env, os.Args))
+}
+
+// run runs one command line and returns the exit code.
+func run(ctx context.Context, env *environment, args []string) int {
+	app := newApp(env)
+	err := app.RunContext(ctx, permute(app, args))
+	if err == nil {
+		return exitOK
+	}
+	var quiet *exitError
+	if errors.As(err, &quiet) && quiet.err == nil {
+		return quiet.code
+	}
+	fmt.Fprintf(env.stderr, "ogw: %v\n", err)
+	return exitCode(err)
+}
+
+// exitError carries an exit code; without err nothing more is printed.
+type exitError struct {
+	code int
+	err  error
+}
+
+// Error implements error.
+func (e *exitError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *exitError) Unwrap() error { return e.err }
+
+func usageError(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+func exitCode(err error) int {
+	var coded *exitError
+	var remote *admin.Error
+	switch {
+	case errors.As(err, &coded):
+		return coded.code
+	case errors.As(err, &remote) && remote.Status == 404:
+		return exitNotFound
+	case errors.As(err, &remote) && remote.Status == 400:
+		return exitUsage
+	case errors.Is(err, cluster.ErrLocked):
+		return exitInUse
+	case errors.Is(err, vfs.ErrNotExist):
+		return exitNotFound
+	}
+	return exitFailure
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"ogw/cluster"
+	"ogw/cluster/local"
+	"ogw/cmd/ogw/config"
+	"ogw/vfs"
+)
+
+// openEngine opens what stores.
+func openEngine(ctx context.Context, c *config.Config, log *slog.Logger) (*cluster.Cluster, error) {
+	// config.Validate knows no other engine.
+	e, err := local.Open(ctx, local.Options{
+		Dir: c.Cluster.Dir, Logger: log, CacheBytes: int64(c.Cluster.Cache),
+	})
+	return e, explain(err)
+}
+
+// vfsConfig is the namespace's part of the configuration.
+func vfsConfig(c *config.Config, log *slog.Logger) vfs.Config {
+	return vfs.Config{
+		Logger:      log,
+		FileMode:    uint32(c.Cluster.FileMode),
+		DirMode:     uint32(c.Cluster.DirMode),
+		InlineBytes: int(c.Cluster.Inline),
+		DirtyBytes:  int64(c.Cluster.Dirty),
+	}
+}
+
+// domains returns the service domains of all S3 gateways.
+func domains(c *config.Config) []string {
+	var out []string
+	for _, g := range c.Gateways {
+		out = append(out, g.Domains...)
+	}
+	return out
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"ogw/httpapi/admin"
+)
+
+// userCommand has a subcommand for each operation.
+func userCommand(env *environment) *cli.Command {
+	sub := func(op, usage, args string, flags ...cli.Flag) *cli.Command {
+		return &cli.Command{
+			Name: op, Usage: usage, ArgsUsage: args, Flags: append(commonFlags(), flags...),
+			Action: action(func() command { return &user{common: common{env: env}, op: op} }),
+		}
+	}
+	return &cli.Command{
+		Name: "user", Usage: "add, list and remove users, and rotate their keys", HideHelpCommand: true,
+		Action: noSubcommand,
+		Subcommands: []*cli.Command{
+			sub("add", "add a user and print the access key, once", "NAME",
+				&cli.Int64Flag{Name: "uid", Value: -1, Usage: "owner of what the user writes (default: the next free one)"},
+				&cli.Int64Flag{Name: "gid", Value: -1, Usage: "its group (default: the uid)"},
+				&cli.BoolFlag{Name: "administrator", Usage: "may do everything"},
+				&cli.StringFlag{Name: "access-key", Usage: "take this access key `ID` instead of a new one"},
+				&cli.StringFlag{Name: "secret-key", Usage: "the secret of --access-key"}),
+			sub("list", "list all users", ""),
+			sub("remove", "remove a user and the keys", "NAME"),
+			sub("rotate", "replace a user's keys by a new one and print it, once", "NAME",
+				&cli.BoolFlag{Name: "keep", Usage: "leave the old keys valid"}),
+		},
+	}
+}
+
+// user is one operation on users.
+type user struct {
+	common
+	op   string
+	add  admin.AddUser
+	keep bool
+}
+
+// ParseFlags implements command.
+func (u *user) ParseFlags(c *cli.Context) (err error) {
+	if u.op == "list" {
+		return errors.Join(noArgs(c), u.common.ParseFlags(c))
+	}
+	if u.add.Name, err = oneArg(c, "the user's name"); err != nil {
+		return err
+	}
+	u.keep = c.Bool("keep")
+	u.add.Admin = c.Bool("administrator")
+	u.add.AccessKey, u.add.SecretKey = c.String("access-key"), c.String("secret-key")
+	if u.op == "add" {
+		var e1, e2 error
+		u.add.UID, e1 = idFlag(c, "uid")
+		u.add.GID, e2 = idFlag(c, "gid")
+		if err := errors.Join(e1, e2); err != nil {
+			return err
+		}
+	}
+	return u.common.ParseFlags(c)
+}
+
+func idFlag(c *cli.Context, name string) (*uint32, error) {
+	n := c.Int64(name)
+	if !c.IsSet(name) {
+		return nil, nil
+	}
+	if n < 0 || n >= 1<<32-1 {
+		return nil, fmt.Errorf("--%s %d is not within 0 and %d", name, n, uint32(1<<32-2))
+	}
+	id := uint32(n)
+	return &id, nil
+}
+
+// Run implements command.
+func (u *user) Run(ctx context.Context) error {
+	return u.with(ctx, func(s *session) error {
+		switch u.op {
+		case "add":
+			made, err := s.AddUser(ctx, u.add)
+			return u.printSecret(made, err)
+		case "rotate":
+			rotated, err := s.Rotate(ctx, u.add.Name, u.keep)
+			return u.printSecret(rotated, err)
+		case "remove":
+			if err := s.RemoveUser(ctx, u.add.Name); err != nil {
+				return err
+			}
+			if u.json {
+				return u.printJSON(map[string]string{"removed": u.add.Name})
+			}
+			u.printf("user %s is removed\n", u.add.Name)
+			return nil
+		}
+		return u.list(ctx, s)
+	})
+}
+
+// printSecret shows a new key: it is the only time.
+func (u *user) printSecret(made admin.User, err error) error {
+	if err != nil {
+		return err
+	}
+	if u.json {
+		return u.printJSON(made)
+	}
+	u.printf("user        %s (uid %d, gid %d)\naccess key  %s\nsecret key  %s\n",
+		made.Name, made.UID, made.GID, made.Keys[0].ID, made.Keys[0].Secret)
+	return nil
+}
+
+func (u *user) list(ctx context.Context, s *session) error {
+	users, err := s.Users(ctx)
+	if err != nil {
+		return err
+	}
+	if u.json {
+		return u.printJSON(users)
+	}
+	rows := [][]string{{"NAME", "UID", "GID", "ROLE", "ACCESS KEYS"}}
+	for _, x := range users {
+		role := "user"
+		if x.Admin {
+			role = "administrator"
+		}
+		var keys []string
+		for _, k := range x.Keys {
+			keys = append(keys, k.ID+" ("+k.Created.Format(time.DateOnly)+")")
+		}
+		rows = append(rows, []string{x.Name, strconv.FormatUint(uint64(x.UID), 10),
+			strconv.FormatUint(uint64(x.GID), 10), role, strings.Join(keys, ", ")})
+	}
+	return u.table(rows)
+}
