@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -93,7 +92,7 @@ func (b *bucket) list(ctx context.Context, s *session) error {
 	for _, x := range buckets {
 		owner := x.Owner
 		if owner == "" {
-			owner = "uid " + strconv.FormatUint(uint64(x.UID), 10)
+			owner = "uid " + itoa(int64(x.UID))
 		}
 		rows = append(rows, []string{x.Name, owner, x.Created.Format(time.RFC3339)})
 	}

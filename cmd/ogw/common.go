@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -119,6 +120,8 @@ func (o *common) logger(level slog.Level) *slog.Logger {
 	}
 	return slog.New(slog.NewTextHandler(o.env.stderr, opts))
 }
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 // bytesText is a size for people.
 func bytesText(n int64) string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -66,7 +65,7 @@ func (w *whereis) print(found admin.Whereis) error {
 		found.Modified.Format(time.RFC3339), found.Inode)
 	rows := [][]string{{"OFFSET", "LENGTH", "KIND", "BLOB", "NODE", "WHERE"}}
 	for _, e := range found.Extents {
-		row := []string{strconv.FormatInt(e.Offset, 10), strconv.FormatInt(e.Length, 10), e.Kind, e.Blob}
+		row := []string{itoa(e.Offset), itoa(e.Length), e.Kind, e.Blob}
 		if len(e.Copies) == 0 {
 			where := ""
 			if e.Kind == "inline" {

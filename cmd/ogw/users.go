@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -136,8 +135,7 @@ func (u *user) list(ctx context.Context, s *session) error {
 		for _, k := range x.Keys {
 			keys = append(keys, k.ID+" ("+k.Created.Format(time.DateOnly)+")")
 		}
-		rows = append(rows, []string{x.Name, strconv.FormatUint(uint64(x.UID), 10),
-			strconv.FormatUint(uint64(x.GID), 10), role, strings.Join(keys, ", ")})
+		rows = append(rows, []string{x.Name, itoa(int64(x.UID)), itoa(int64(x.GID)), role, strings.Join(keys, ", ")})
 	}
 	return u.table(rows)
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -226,9 +227,10 @@ func (c *Client) Mount(ctx context.Context, m Mount) error {
 	return err
 }
 
-// Umount ends a mount of the process.
-func (c *Client) Umount(ctx context.Context, dir string) error {
-	_, err := ask[Mount](ctx, c, "DELETE", "/v1/mounts", url.Values{"dir": {dir}}, nil)
+// Umount ends a mount of the process, a busy one only if lazy.
+func (c *Client) Umount(ctx context.Context, dir string, lazy bool) error {
+	q := url.Values{"dir": {dir}, "lazy": {strconv.FormatBool(lazy)}}
+	_, err := ask[Mount](ctx, c, "DELETE", "/v1/mounts", q, nil)
 	return err
 }
 

@@ -13,7 +13,7 @@
 //	GET    /v1/gateways                    the listeners
 //	GET    /v1/mounts                      the FUSE mounts of the process
 //	POST   /v1/mounts                      {"dir": …} mount
-//	DELETE /v1/mounts?dir=                 unmount
+//	DELETE /v1/mounts?dir=&lazy=           unmount
 //	GET    /v1/whereis?path=               who holds the bytes of an object
 //	POST   /v1/purge                       {"path": …} drop from caches
 //	POST   /v1/check                       {"repair": …, "data": …}

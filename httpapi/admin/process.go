@@ -62,8 +62,9 @@ func (s *Server) umount(r *http.Request, _ httprouter.Params) (any, error) {
 	if s.Process == nil {
 		return nil, errNoProcess
 	}
-	dir := r.URL.Query().Get("dir")
-	return Mount{Dir: dir}, s.Process.Umount(r.Context(), dir)
+	q := r.URL.Query()
+	dir := q.Get("dir")
+	return Mount{Dir: dir}, s.Process.Umount(r.Context(), dir, q.Get("lazy") == "true")
 }
 
 func (s *Server) stop(*http.Request, httprouter.Params) (any, error) {

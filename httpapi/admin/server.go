@@ -29,8 +29,9 @@ type Process interface {
 	Gateways() []Gateway
 	Mounts() []Mount
 	Mount(ctx context.Context, m Mount) error
-	// Umount ends a mount; vfs.ErrNotExist if there is none.
-	Umount(ctx context.Context, dir string) error
+	// Umount ends a mount, a busy one only if lazy; vfs.ErrNotExist if there
+	// is none, vfs.ErrBusy.
+	Umount(ctx context.Context, dir string, lazy bool) error
 	// Ready tells why requests cannot be served now, or nil.
 	Ready(ctx context.Context) error
 	// Stop begins to shut down and returns at once.
@@ -115,7 +116,7 @@ func (s *Server) routes() http.Handler {
 }
 
 func refuse(err error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { apierr.Write(w, r, err) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { apierr.WriteDetailed(w, r, err) })
 }
 
 func serve(op string, c call) httprouter.Handle {
@@ -124,13 +125,13 @@ func serve(op string, c call) httprouter.Handle {
 		r.Body = http.MaxBytesReader(w, r.Body, maxRequestBytes)
 		out, err := c(r, p)
 		if err != nil {
-			apierr.Write(w, r, err)
+			apierr.WriteDetailed(w, r, err)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
 		body, err := json.Marshal(out)
 		if err != nil {
-			apierr.Write(w, r, err)
+			apierr.WriteDetailed(w, r, err)
 			return
 		}
 		_, _ = w.Write(append(body, '\n')) // the client may be gone

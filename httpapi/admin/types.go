@@ -34,6 +34,11 @@ type Mount struct {
 	ReadOnly bool   `json:"read_only,omitempty"`
 	// AllowOther lets users other than the one who mounted use it.
 	AllowOther bool `json:"allow_other,omitempty"`
+	// NonEmpty mounts over a directory that has entries.
+	NonEmpty bool `json:"non_empty,omitempty"`
+	// Writeback lets the kernel gather small writes; for files that nobody
+	// else changes meanwhile.
+	Writeback bool `json:"writeback,omitempty"`
 }
 
 // Whereis tells who holds an object.

@@ -28,8 +28,21 @@ type Detail struct {
 // Write answers a request with err and notes it for the log. It returns the
 // status sent.
 func Write(w http.ResponseWriter, r *http.Request, err error) int {
-	httpapi.Note(r.Context(), "", "", err)
 	e := Of(err)
+	message := err.Error()
+	if e.Status >= 500 && e.Status != http.StatusNotImplemented {
+		message = e.Err.Error()
+	}
+	return write(w, r, err, e, message)
+}
+
+// WriteDetailed is Write for operators, who may see the details of faults.
+func WriteDetailed(w http.ResponseWriter, r *http.Request, err error) int {
+	return write(w, r, err, Of(err), err.Error())
+}
+
+func write(w http.ResponseWriter, r *http.Request, err error, e Entry, message string) int {
+	httpapi.Note(r.Context(), "", "", err)
 	h := w.Header()
 	if e.Status == http.StatusNotModified {
 		w.WriteHeader(e.Status)
@@ -42,10 +55,7 @@ func Write(w http.ResponseWriter, r *http.Request, err error) int {
 	if e.Status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", strconv.Itoa(retryAfterSeconds))
 	}
-	d := Detail{Code: e.Code, Message: err.Error(), Request: httpapi.RequestID(r.Context())}
-	if e.Status >= 500 {
-		d.Message = e.Err.Error()
-	}
+	d := Detail{Code: e.Code, Message: message, Request: httpapi.RequestID(r.Context())}
 	h.Set("X-Content-Type-Options", "nosniff")
 	body, kind := d.encode(r.Header.Get("Accept"))
 	h.Set("Content-Type", kind)

@@ -80,6 +80,7 @@ type Export struct {
 	Clients  []string `toml:"clients" doc:"networks (CIDR) or addresses that may mount it"`
 	ReadOnly bool     `toml:"read_only" doc:"refuse changes"`
 	Squash   string   `toml:"squash" doc:"root, all or none"`
+	Secret   string   `toml:"secret" secret:"true" doc:"must stand behind the path when mounting: host:/path@SECRET"`
 	AnonUID  *uint32  `toml:"anon_uid" doc:"who squashed users are"`
 	AnonGID  *uint32  `toml:"anon_gid" doc:"their group"`
 }

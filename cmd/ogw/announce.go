@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"ogw/httpapi/admin"
+)
+
+// announcement is what serve prints when all gateways listen.
+type announcement struct {
+	Version     string          `json:"version"`
+	Dir         string          `json:"dir"`
+	PID         int             `json:"pid"`
+	Gateways    []admin.Gateway `json:"gateways"`
+	Credentials string          `json:"credentials"` // file
+	// AccessKey and SecretKey are printed at the first start alone.
+	AccessKey string `json:"access_key,omitempty"`
+	SecretKey string `json:"secret_key,omitempty"`
+}
+
+// announce says what runs and how to use it.
+func (s *serve) announce(p *process) error {
+	a := announcement{
+		Version: version, Dir: s.cfg.Cluster.Dir, PID: os.Getpid(), Gateways: p.Gateways(),
+		Credentials: filepath.Join(s.cfg.Cluster.Dir, credentialsName),
+	}
+	for i := range a.Gateways {
+		a.Gateways[i].State = "serving" // the sockets are open already
+	}
+	if p.firstKey != nil {
+		a.AccessKey, a.SecretKey = p.firstKey.ID, p.firstKey.Secret
+	}
+	if s.json {
+		return s.printJSON(a)
+	}
+	_, err := fmt.Fprint(s.env.stdout, a.text())
+	return err
+}
+
+func (a *announcement) text() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("ogw %s serves %s\n", a.Version, a.Dir)
+	if a.AccessKey != "" {
+		line("First start. The keys of the user root, printed this once and kept in\n%s:\n", a.Credentials)
+		line("    access key  %s\n    secret key  %s\n", a.AccessKey, a.SecretKey)
+	}
+	for _, g := range a.Gateways {
+		host, port := reachable(g.Listen)
+		url := "http://" + net.JoinHostPort(host, port)
+		if g.TLS {
+			url = "https://" + net.JoinHostPort(host, port)
+		}
+		switch g.Protocol {
+		case "s3":
+			line("S3    %s", url)
+			line("    export AWS_SHARED_CREDENTIALS_FILE=%s AWS_DEFAULT_REGION=us-east-1", shellWord(a.Credentials))
+			line("    aws --endpoint-url %s s3 mb s3://photos", url)
+			line("    aws --endpoint-url %s s3 cp FILE s3://photos/\n", url)
+		case "rest":
+			line("REST  %s", url)
+			line("    curl -T FILE %s/photos/FILE", url)
+			line("    curl %s/photos/\n", url)
+		case "nfs":
+			line("NFS   %s", g.Listen)
+			line("    sudo mount -t nfs -o vers=3,tcp,port=%s,mountport=%s,nolock %s:/ /mnt\n", port, port, host)
+		}
+	}
+	line("FUSE\n    ogw mount --dir %s /mnt\n", shellWord(a.Dir))
+	line("Ctrl-C stops.")
+	return b.String()
+}
+
+// reachable returns an address under which a listener is reached.
+func reachable(listen string) (host, port string) {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return listen, ""
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		if name, err := os.Hostname(); err == nil {
+			host = name
+		}
+	}
+	return host, port
+}
+
+// shellWord quotes s for a shell if need be.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+,:@%", r)
+	}
+	if strings.TrimFunc(s, plain) == "" && s != "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"ogw/httpapi"
+	"ogw/nfsserver"
+	"ogw/vfs"
+)
+
+// requestBuckets go from a cached HEAD to an upload of hours.
+var requestBuckets = []float64{.5e-3, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, .1, .25, .5, 1, 2.5, 10, 60, 600, 3600}
+
+// statTimeout bounds a scrape's look at the store.
+const statTimeout = 5 * time.Second
+
+// meters are the metrics of a process.
+type meters struct {
+	registry *prometheus.Registry
+	seconds  *prometheus.HistogramVec
+	sent     *prometheus.CounterVec
+	requests *prometheus.CounterVec
+}
+
+func newMeters(version string) *meters {
+	m := &meters{
+		registry: prometheus.NewRegistry(),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "ogw_http_request_seconds", Help: "Time that requests take, transfer included.", Buckets: requestBuckets,
+		}, []string{"gateway", "operation"}),
+		sent: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ogw_http_response_bytes_total", Help: "Bytes of response bodies.",
+		}, []string{"gateway", "operation"}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ogw_http_requests_total", Help: "Requests by their status.",
+		}, []string{"gateway", "operation", "status"}),
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "ogw_build_info", Help: "The version that runs.",
+		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
+	})
+	build.Set(1)
+	m.registry.MustRegister(m.seconds, m.sent, m.requests, build,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// http returns what a door tells of its requests. Operations are a closed
+// set: doors name them, clients do not.
+func (m *meters) http(gateway string) func(*httpapi.Record) {
+	return func(r *httpapi.Record) {
+		op := r.Operation
+		if op == "" {
+			op = "unknown" // refused before it was understood
+		}
+		m.seconds.WithLabelValues(gateway, op).Observe(r.Duration.Seconds())
+		m.sent.WithLabelValues(gateway, op).Add(float64(r.BytesOut))
+		m.requests.WithLabelValues(gateway, op, strconv.Itoa(r.Status)).Inc()
+	}
+}
+
+func (m *meters) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// addStore adds what the namespace says about itself.
+func (m *meters) addStore(fs *vfs.FS) error {
+	return m.registry.Register(&storeCollector{fs: fs,
+		bytes: prometheus.NewDesc("ogw_store_bytes", "Size of the store's medium.", []string{"kind"}, nil),
+		files: prometheus.NewDesc("ogw_store_inodes", "Inodes in use, an estimate.", nil, nil),
+	})
+}
+
+type storeCollector struct {
+	fs           *vfs.FS
+	bytes, files *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (s *storeCollector) Describe(out chan<- *prometheus.Desc) {
+	out <- s.bytes
+	out <- s.files
+}
+
+// Collect implements prometheus.Collector.
+func (s *storeCollector) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), statTimeout)
+	defer cancel()
+	st, err := s.fs.StatFS(ctx)
+	if err != nil {
+		out <- prometheus.NewInvalidMetric(s.bytes, err)
+		return
+	}
+	out <- prometheus.MustNewConstMetric(s.bytes, prometheus.GaugeValue, float64(st.TotalBytes), "total")
+	out <- prometheus.MustNewConstMetric(s.bytes, prometheus.GaugeValue, float64(st.FreeBytes), "free")
+	out <- prometheus.MustNewConstMetric(s.files, prometheus.GaugeValue, float64(st.Files))
+}
+
+// addNFS adds the figures of an NFS gateway.
+func (m *meters) addNFS(gateway string, s *nfsserver.Server) error {
+	label := prometheus.Labels{"gateway": gateway}
+	perProc := []string{"program", "procedure"}
+	return m.registry.Register(&nfsCollector{server: s,
+		seconds: prometheus.NewDesc("ogw_nfs_call_seconds", "Time that calls take.", perProc, label),
+		errors:  prometheus.NewDesc("ogw_nfs_errors_total", "Calls answered with an error.", perProc, label),
+		replays: prometheus.NewDesc("ogw_nfs_replays_total", "Calls answered from the duplicate request cache.", perProc, label),
+		bytes:   prometheus.NewDesc("ogw_nfs_bytes_total", "Bytes of records.", append(perProc, "direction"), label),
+		clients: prometheus.NewDesc("ogw_nfs_clients", "Clients connected.", nil, label),
+	})
+}
+
+type nfsCollector struct {
+	server                                   *nfsserver.Server
+	seconds, errors, replays, bytes, clients *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (n *nfsCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{n.seconds, n.errors, n.replays, n.bytes, n.clients} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (n *nfsCollector) Collect(out chan<- prometheus.Metric) {
+	bounds := nfsserver.LatencyBounds()
+	counter := func(d *prometheus.Desc, v uint64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	for _, p := range n.server.Stats() {
+		cumulative, sum := map[float64]uint64{}, uint64(0)
+		for i, bound := range bounds {
+			sum += p.Buckets[i]
+			cumulative[bound.Seconds()] = sum
+		}
+		out <- prometheus.MustNewConstHistogram(n.seconds, p.Calls, p.Total.Seconds(), cumulative, p.Program, p.Proc)
+		counter(n.errors, p.Errors, p.Program, p.Proc)
+		counter(n.replays, p.Replayed, p.Program, p.Proc)
+		counter(n.bytes, p.In, p.Program, p.Proc, "in")
+		counter(n.bytes, p.Out, p.Program, p.Proc, "out")
+	}
+	out <- prometheus.MustNewConstMetric(n.clients, prometheus.GaugeValue, float64(len(n.server.Clients())))
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"ogw/fusemount"
+	"ogw/httpapi/admin"
+	"ogw/httpapi/apierr"
+	"ogw/vfs"
+)
+
+const (
+	// maxMounts bounds the FUSE mounts of a process: each holds up to 64 MiB
+	// of requests in flight.
+	maxMounts = 64
+	// busyTries and busyPause bound the wait for programs to leave a mount
+	// when the process stops; then it is detached.
+	busyTries = 10
+	busyPause = 200 * time.Millisecond
+)
+
+// mountTable are the FUSE mounts of a process.
+type mountTable struct {
+	fs  *vfs.FS
+	log *slog.Logger
+
+	mu     sync.Mutex // guards list and closed; never held while mounting
+	list   []*mounted
+	closed bool
+}
+
+type mounted struct {
+	info   admin.Mount
+	server *fusemount.Server
+}
+
+func (t *mountTable) init(fs *vfs.FS, log *slog.Logger) { t.fs, t.log = fs, log }
+
+// Mounts implements admin.Process.
+func (p *process) Mounts() []admin.Mount {
+	p.mounts.mu.Lock()
+	defer p.mounts.mu.Unlock()
+	out := []admin.Mount{}
+	for _, m := range p.mounts.list {
+		out = append(out, m.info)
+	}
+	return out
+}
+
+// Mount implements admin.Process.
+func (p *process) Mount(ctx context.Context, m admin.Mount) error {
+	_, err := p.mounts.add(ctx, m)
+	return err
+}
+
+// Umount implements admin.Process.
+func (p *process) Umount(_ context.Context, dir string, lazy bool) error {
+	return p.mounts.remove(dir, lazy)
+}
+
+func (t *mountTable) add(ctx context.Context, m admin.Mount) (*fusemount.Server, error) {
+	t.mu.Lock()
+	full, closed := len(t.list) >= maxMounts, t.closed
+	t.mu.Unlock()
+	if closed {
+		return nil, vfs.ErrClosed
+	}
+	if full {
+		return nil, fmt.Errorf("%w: there are %d mounts already", vfs.ErrBusy, maxMounts)
+	}
+	opt := fusemount.Options{
+		ReadOnly: m.ReadOnly, AllowOther: m.AllowOther, NonEmpty: m.NonEmpty, Writeback: m.Writeback, Logger: t.log,
+	}
+	if path := strings.Trim(m.Subtree, "/"); path != "" {
+		a, err := t.fs.Resolve(ctx, vfs.Root, path, true)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Subtree, err)
+		}
+		opt.Root = a.Ino
+	}
+	server, err := fusemount.Mount(t.fs, m.Dir, opt)
+	if err != nil {
+		return nil, mountError(err)
+	}
+	m.Dir = server.Dir()
+	entry := &mounted{m, server}
+	t.mu.Lock()
+	closed = t.closed
+	if !closed {
+		t.list = append(t.list, entry)
+	}
+	t.mu.Unlock()
+	if closed { // the process began to stop meanwhile
+		return nil, errors.Join(vfs.ErrClosed, server.Unmount())
+	}
+	t.log.Info("mounted", "dir", m.Dir)
+	go func() {
+		server.Wait()
+		t.forget(entry)
+		t.log.Info("unmounted", "dir", m.Dir)
+	}()
+	return server, nil
+}
+
+// mountError gives fusemount's errors their place in the tables.
+func mountError(err error) error {
+	switch {
+	case errors.Is(err, fusemount.ErrMountPoint):
+		return fmt.Errorf("%w: %w", apierr.ErrBadRequest, err)
+	case errors.Is(err, fusemount.ErrNoRights):
+		return fmt.Errorf("%w: %w", vfs.ErrPerm, err)
+	case errors.Is(err, fusemount.ErrNoDevice):
+		return fmt.Errorf("%w: %w", apierr.ErrUnsupported, err)
+	}
+	return err
+}
+
+func (t *mountTable) forget(m *mounted) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.list = slices.DeleteFunc(t.list, func(x *mounted) bool { return x == m })
+}
+
+func (t *mountTable) remove(dir string, lazy bool) error {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	t.mu.Lock()
+	i := slices.IndexFunc(t.list, func(m *mounted) bool { return m.info.Dir == filepath.Clean(dir) })
+	var m *mounted
+	if i >= 0 {
+		m = t.list[i]
+	}
+	t.mu.Unlock()
+	if m == nil {
+		return fmt.Errorf("%w: this process has no mount at %s", vfs.ErrNotExist, dir)
+	}
+	err := m.server.Unmount()
+	if err != nil && lazy {
+		return m.server.Detach()
+	}
+	if busy(err) {
+		return fmt.Errorf("%w: programs use %s; --lazy takes it out of the tree at once", vfs.ErrBusy, dir)
+	}
+	return err
+}
+
+// busy tells whether an unmount failed because programs use the mount:
+// fusermount says so in words only.
+func busy(err error) bool {
+	return err != nil && (errors.Is(err, syscall.EBUSY) || strings.Contains(strings.ToLower(err.Error()), "busy"))
+}
+
+// closeAll ends all mounts; no new ones come.
+func (t *mountTable) closeAll() {
+	t.mu.Lock()
+	t.closed = true
+	list := slices.Clone(t.list)
+	t.mu.Unlock()
+	for _, m := range list {
+		err := m.server.Unmount()
+		for i := 0; i < busyTries && busy(err); i++ {
+			time.Sleep(busyPause)
+			err = m.server.Unmount()
+		}
+		if err != nil {
+			t.log.Warn("programs still use a mount; they will get errors", "dir", m.info.Dir, "error", err)
+			if err := m.server.Detach(); err != nil {
+				t.log.Error("detach", "dir", m.info.Dir, "error", err)
+			}
+		}
+	}
+}

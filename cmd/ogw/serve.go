@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"ogw/cmd/ogw/config"
+)
+
+// listenFlags set the addresses of gateways.
+func listenFlags() []cli.Flag {
+	flag := func(protocol string) cli.Flag {
+		return &cli.StringFlag{Name: protocol, Usage: "`ADDRESS` of the " + protocol + " gateway, or off"}
+	}
+	return []cli.Flag{flag("s3"), flag("rest"), flag("nfs")}
+}
+
+// serve runs gateways until it is told to stop.
+type serve struct {
+	common
+}
+
+func serveCommand(env *environment) *cli.Command {
+	return &cli.Command{
+		Name: "serve", Usage: "run the configured gateways, by default S3, REST and NFS on loopback",
+		Description: "Ctrl-C or SIGTERM drains and stops; a second one stops at once. Nothing that was\nacknowledged is lost by either.",
+		Flags:       append(commonFlags(), listenFlags()...),
+		Action:      action(func() command { return &serve{common{env: env}} }),
+	}
+}
+
+// ParseFlags implements command.
+func (s *serve) ParseFlags(c *cli.Context) error {
+	if err := errors.Join(noArgs(c), s.common.ParseFlags(c)); err != nil {
+		return err
+	}
+	s.sources.Listen = listenOf(c)
+	return nil
+}
+
+func listenOf(c *cli.Context) map[string]string {
+	out := map[string]string{}
+	for _, protocol := range []string{"s3", "rest", "nfs"} {
+		if v := c.String(protocol); v != "" {
+			out[protocol] = v
+		}
+	}
+	return out
+}
+
+// Run implements command.
+func (s *serve) Run(ctx context.Context) error {
+	log, access := s.logs()
+	p, err := wire(ctx, s.cfg, log, access)
+	if err != nil {
+		return err
+	}
+	ctx, release := signals(ctx, log)
+	defer release()
+	if err := s.announce(p); err != nil {
+		return errors.Join(err, p.close())
+	}
+	return p.run(ctx)
+}
+
+// logs returns the log of the process and that of requests.
+func (o *common) logs() (log, access *slog.Logger) {
+	level, _ := o.cfg.Log.SlogLevel() // validated
+	log = o.logger(level)
+	access = log
+	if o.cfg.Log.Access {
+		access = o.logger(slog.LevelDebug)
+	}
+	for _, name := range config.UnknownVariables(o.env.environ) {
+		log.Debug("environment variable is not one of ours", "name", name)
+	}
+	return log, access
+}
+
+// signals returns a context that ends with the first SIGINT or SIGTERM. The
+// second ends the process: whoever sends it does not want to wait, and what
+// was acknowledged survives a kill.
+func signals(ctx context.Context, log *slog.Logger) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	received := make(chan os.Signal, 2)
+	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case s := <-received:
+			log.Info("stopping; once more to stop at once", "signal", s.String())
+			cancel()
+		case <-ctx.Done():
+			return
+		}
+		if _, ok := <-received; ok {
+			log.Warn("stopped at once")
+			os.Exit(exitFailure)
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(received)
+		cancel()
+	}
+}

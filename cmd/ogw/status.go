@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"ogw/httpapi/admin"
+)
+
+// status prints what runs.
+type status struct {
+	common
+}
+
+func statusCommand(env *environment) *cli.Command {
+	return &cli.Command{
+		Name: "status", Usage: "print what runs: gateways, mounts, space", Flags: commonFlags(),
+		Action: action(func() command { return &status{common{env: env}} }),
+	}
+}
+
+// ParseFlags implements command.
+func (s *status) ParseFlags(c *cli.Context) error {
+	return errors.Join(noArgs(c), s.common.ParseFlags(c))
+}
+
+// Run implements command.
+func (s *status) Run(ctx context.Context) error {
+	return s.with(ctx, func(x *session) error {
+		st, err := x.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if s.json {
+			return s.printJSON(st)
+		}
+		return s.print(st)
+	})
+}
+
+func (s *status) print(st admin.Status) error {
+	rows := [][]string{{"folder", st.Dir}, {"engine", st.Engine}, {"file system", st.FSID}}
+	if st.Running {
+		rows = append(rows, []string{"process", "ogw " + st.Version + ", pid " + itoa(int64(st.PID)) +
+			", up " + time.Since(st.Started).Round(time.Second).String()})
+	} else {
+		rows = append(rows, []string{"process", "none serves this folder"})
+	}
+	rows = append(rows, []string{"space", bytesText(st.FreeBytes) + " free of " + bytesText(st.TotalBytes)},
+		[]string{"files", "about " + itoa(int64(st.Files))})
+	for _, g := range st.Gateways {
+		tls := ""
+		if g.TLS {
+			tls = " (TLS)"
+		}
+		rows = append(rows, []string{"gateway", g.Name + ": " + g.Protocol + " on " + g.Listen + tls + ", " + g.State})
+	}
+	for _, m := range st.Mounts {
+		rows = append(rows, []string{"mount", m.Dir})
+	}
+	return s.table(rows)
+}
+
+// stopPoll is how often stop looks whether the process has ended.
+const stopPoll = 50 * time.Millisecond
+
+// stop ends the process that serves the data folder.
+type stop struct {
+	common
+	wait time.Duration
+}
+
+func stopCommand(env *environment) *cli.Command {
+	return &cli.Command{
+		Name: "stop", Usage: "drain and stop the process that serves the data folder",
+		Flags:  append(commonFlags(), &cli.DurationFlag{Name: "wait", Value: 3 * time.Minute, Usage: "how long to wait for its end"}),
+		Action: action(func() command { return &stop{common: common{env: env}} }),
+	}
+}
+
+// ParseFlags implements command.
+func (s *stop) ParseFlags(c *cli.Context) error {
+	s.wait = c.Duration("wait")
+	return errors.Join(noArgs(c), s.common.ParseFlags(c))
+}
+
+// Run implements command.
+func (s *stop) Run(ctx context.Context) error {
+	x, err := s.dial(ctx)
+	if err != nil {
+		return err
+	}
+	st, err := x.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if err := x.Stop(ctx); err != nil {
+		return err
+	}
+	// The socket goes when everything but the engine is closed; the process
+	// itself says the rest.
+	socket := filepath.Join(st.Dir, admin.SocketName)
+	for end := time.Now().Add(s.wait); s.remote == "" && alive(socket, st.PID); time.Sleep(stopPoll) {
+		if time.Now().After(end) {
+			return errors.New("the process still drains; it stops when that is done")
+		}
+	}
+	if s.json {
+		return s.printJSON(map[string]any{"stopped": st.PID})
+	}
+	s.printf("process %d is stopped\n", st.PID)
+	return nil
+}
+
+func alive(socket string, pid int) bool {
+	if _, err := os.Stat(socket); err == nil {
+		return true
+	}
+	_, err := os.Stat(filepath.Join("/proc", itoa(int64(pid))))
+	return err == nil
+}

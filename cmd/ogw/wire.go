@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"ogw/cluster/metered"
+	"ogw/cmd/ogw/config"
+	"ogw/httpapi/admin"
+	"ogw/httpapi/rest"
+	"ogw/httpapi/s3"
+	"ogw/nfsserver"
+	"ogw/nfsserver/rpc"
+	"ogw/vfs"
+)
+
+// wire puts a process together, from the bottom up:
+//
+//	engine ── metrics ── namespace ── doors ── listeners
+//
+// What it opened is closed again if it fails.
+func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p *process, err error) {
+	p = &process{cfg: cfg, log: log, stop: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.close())
+		}
+	}()
+	started := time.Now()
+
+	// Engine and its decorators.
+	if err = checkDir(cfg.Cluster.Dir); err != nil {
+		return p, err
+	}
+	if p.engine, err = openEngine(ctx, cfg, log); err != nil {
+		return p, err
+	}
+	meters := newMeters(version)
+	store, err := metered.Wrap(p.engine, meters.registry)
+	if err != nil {
+		return p, err
+	}
+
+	// Namespace.
+	if p.fs, err = vfs.Open(ctx, store, vfsConfig(cfg, log)); err != nil {
+		return p, explain(err)
+	}
+	if err = meters.addStore(p.fs); err != nil {
+		return p, err
+	}
+	key, made, err := ensureRoot(ctx, p.fs, cfg.Cluster.Dir)
+	if err != nil {
+		return p, fmt.Errorf("root user: %w", err)
+	}
+	if made {
+		p.firstKey = &key
+	}
+	p.mounts.init(p.fs, log)
+
+	// Doors and their listeners: one protocol each.
+	for _, g := range cfg.Gateways {
+		if g.Protocol == "embed" {
+			continue // the Go packages are the interface: nothing listens
+		}
+		var l net.Listener
+		if l, err = listen(g, cfg.Zero, log); err != nil {
+			return p, err
+		}
+		var d *door
+		switch g.Protocol {
+		case "s3":
+			d, err = httpDoor(g, l, s3.New(p.fs, s3.Config{
+				Region: g.Region, Domains: g.Domains, AllowV2: g.V2Signatures, MaxRequests: g.MaxRequests,
+				MaxObjectBytes: int64(g.MaxObject), Logger: access, Done: meters.http(g.Name),
+			}), cfg.Server.Connections, log)
+		case "rest":
+			d, err = httpDoor(g, l, rest.New(rest.Config{
+				FS: p.fs, Logger: access, Done: meters.http(g.Name),
+				Tokens: g.Tokens, Users: g.Users, Owner: restOwner(g), Hosts: g.Hosts,
+				MaxObjectBytes: int64(g.MaxObject),
+			}), cfg.Server.Connections, log)
+		case "nfs":
+			var server *nfsserver.Server
+			server, err = nfsserver.New(nfsserver.Config{
+				FS: p.fs, Exports: exports(g), Logger: access, RPC: rpc.Config{MaxConns: cfg.Server.Connections},
+			})
+			if err == nil {
+				d = nfsDoor(g, l, server)
+				err = meters.addNFS(g.Name, server)
+			}
+		}
+		if d != nil {
+			p.doors = append(p.doors, d)
+		}
+		if err != nil {
+			return p, errors.Join(err, l.Close())
+		}
+	}
+
+	// The operator's door, over everything else.
+	api := admin.New(admin.Config{
+		FS: p.fs, Process: p, Logger: access, Version: version,
+		Dir: cfg.Cluster.Dir, Engine: p.engine.Name, PID: os.Getpid(), Started: started,
+		Domains: domains(cfg), Metrics: meters.handler(), KeysChanged: keysChanged(cfg.Cluster.Dir),
+	})
+	socket, err := admin.ListenSocket(filepath.Join(cfg.Cluster.Dir, admin.SocketName))
+	if err != nil {
+		return p, err
+	}
+	if err = p.addAdmin(config.Gateway{Name: "admin-socket"}, socket, api); err != nil {
+		return p, err
+	}
+	if cfg.Admin.Listen != "" {
+		g := config.Gateway{Name: "admin", Listen: cfg.Admin.Listen}
+		var l net.Listener
+		if l, err = listen(g, false, log); err != nil {
+			return p, err
+		}
+		if err = p.addAdmin(g, l, admin.RequireToken(api, cfg.Admin.Token)); err != nil {
+			return p, err
+		}
+	}
+	p.failed = make(chan error, len(p.doors)+len(p.admin)) // never blocks a door
+	return p, nil
+}
+
+func (p *process) addAdmin(g config.Gateway, l net.Listener, h http.Handler) error {
+	g.Protocol = "admin"
+	d, err := httpDoor(g, l, h, p.cfg.Server.Connections, p.log)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	p.admin = append(p.admin, d)
+	return nil
+}
+
+func nfsDoor(g config.Gateway, l net.Listener, server *nfsserver.Server) *door {
+	return &door{
+		gateway: admin.Gateway{Name: g.Name, Protocol: g.Protocol, Listen: l.Addr().String()},
+		serve:   func() error { return server.Serve(l) },
+		shutdown: func(ctx context.Context) error {
+			_ = l.Close() // also when it was never served
+			return server.Shutdown(ctx)
+		},
+	}
+}
+
+// exports are an NFS gateway's; without any, the root, for everyone who can
+// connect (config.Validate allows that on loopback only) and as they are.
+func exports(g config.Gateway) []nfsserver.Export {
+	if len(g.Exports) == 0 {
+		return []nfsserver.Export{{Path: "/", Squash: nfsserver.SquashNone}}
+	}
+	var out []nfsserver.Export
+	for _, e := range g.Exports {
+		x := nfsserver.Export{
+			Path: e.Path, ReadOnly: e.ReadOnly, Squash: nfsserver.Squash(e.Squash),
+			AnonUID: e.AnonUID, AnonGID: e.AnonGID, Secret: e.Secret,
+		}
+		if x.Squash == "" {
+			x.Squash = nfsserver.SquashRoot
+		}
+		for _, s := range e.Clients {
+			if n, err := config.ParseNetwork(s); err == nil { // validated before
+				x.Networks = append(x.Networks, n)
+			}
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// restOwner is who owns what comes without a user: the one who runs the
+// process, unless configured.
+func restOwner(g config.Gateway) vfs.Cred {
+	c := vfs.Cred{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
+	if g.UID != nil {
+		c.UID = *g.UID
+	}
+	if g.GID != nil {
+		c.GID = *g.GID
+	}
+	return c
+}
