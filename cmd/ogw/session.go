@@ -47,7 +47,7 @@ func (o *common) open(ctx context.Context) (*session, error) {
 	}
 	api := admin.New(admin.Config{
 		FS: store, Logger: slog.New(slog.DiscardHandler), Version: version,
-		Dir: o.cfg.Cluster.Dir, Engine: c.Name, PID: os.Getpid(), Started: time.Now(),
+		Dir: o.cfg.Cluster.Dir, Engine: o.cfg.Cluster.Engine, PID: os.Getpid(), Started: time.Now(),
 		Domains: domains(o.cfg), KeysChanged: keysChanged(o.cfg.Cluster.Dir),
 	})
 	return &session{Client: admin.Local(api), close: func() error {

@@ -107,7 +107,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 	// The operator's door, over everything else.
 	api := admin.New(admin.Config{
 		FS: p.fs, Process: p, Logger: access, Version: version,
-		Dir: cfg.Cluster.Dir, Engine: p.engine.Name, PID: os.Getpid(), Started: started,
+		Dir: cfg.Cluster.Dir, Engine: cfg.Cluster.Engine, PID: os.Getpid(), Started: started,
 		Domains: domains(cfg), Metrics: meters.handler(), KeysChanged: keysChanged(cfg.Cluster.Dir),
 	})
 	socket, err := admin.ListenSocket(filepath.Join(cfg.Cluster.Dir, admin.SocketName))
