@@ -24,6 +24,7 @@ func (fs *FS) startBackground(ctx context.Context) {
 		_, err := fs.Collect(ctx)
 		return err
 	})
+	fs.every(ctx, collectEvery, "compaction", fs.compactQueued)
 }
 
 // every runs fn again and again until ctx ends. A failure is logged once

@@ -1,76 +1,299 @@
 package vfs
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"time"
 
 	"ogw/cluster"
 )
 
-// queueEntry is a deletion that waits for the collector (key 'q').
-//
-// Value: kind (1 byte), content (uvarint); of a blob also its sequence number
-// (uvarint). The number in the key is that of the blob or the content, which
-// are never used twice.
-type queueEntry struct {
-	dueNS   int64 // part of the key
-	kind    queueKind
-	content ContentID
-	seq     uint64 // blob
-}
-
-type queueKind byte
-
 const (
-	// queueContent: a whole content: its extents, their blobs, and its hold
-	// on other contents.
-	queueContent queueKind = 1
-	// queueBlob: one blob that a partly overwritten content no longer names.
-	queueBlob queueKind = 2
-	// queueUpload: the parts of an upload that ended (the number is the
-	// upload's), with the blobs and holds that its content does not name.
-	queueUpload queueKind = 3
+	// collectPage is how many entries the collector takes at a time.
+	collectPage = 256
+	// unlimitedCollectBatch is how many extents the collector removes in one
+	// transaction; limitedCollectBatch keeps it within 128 operations even
+	// if each extent releases another source.
+	unlimitedCollectBatch = 512
+	limitedCollectBatch   = 16
+	// stagingGrace is how long a staged content may wait for the transaction
+	// that publishes it, which comes at once.
+	stagingGrace = time.Hour
+	// quiesceTimeout bounds how long the collector waits for old views. It
+	// tries again later.
+	quiesceTimeout = 30 * time.Second
 )
 
-func (e *queueEntry) key() []byte {
-	id := uint64(e.content)
-	if e.kind == queueBlob {
-		id = e.seq
+// collectBatch is how many extents one transaction of the collector removes.
+func (fs *FS) collectBatch() int {
+	if fs.txnExtents() == limitedTxnExtents {
+		return limitedCollectBatch
 	}
-	return queueKey(e.dueNS, id)
+	return unlimitedCollectBatch
 }
 
-func (e *queueEntry) encode() []byte {
-	b := binary.AppendUvarint([]byte{byte(e.kind)}, uint64(e.content))
-	if e.kind == queueBlob {
-		b = binary.AppendUvarint(b, e.seq)
+// Collect runs one pass of the collector: what is queued for deletion and
+// due goes. It returns how many queue entries it finished.
+func (fs *FS) Collect(ctx context.Context) (int, error) {
+	fs.collectMu.Lock()
+	defer fs.collectMu.Unlock()
+	ctx = cluster.Strict(ctx)
+	done, err := fs.collectOrphans(ctx)
+	if err != nil {
+		return done, err
 	}
-	return b
+	if err := fs.collectStaging(ctx); err != nil {
+		return done, err
+	}
+	n, err := fs.collectQueue(ctx)
+	return done + n, err
 }
 
-func decodeQueueEntry(k, v []byte) (e queueEntry, err error) {
-	if len(k) != 17 || k[0] != tabQueue {
-		return e, fmt.Errorf("%w: queue key %x", ErrCorrupt, k)
+func (fs *FS) collectQueue(ctx context.Context) (done int, err error) {
+	// Deletions by relaxed transactions must be durable before the blobs go:
+	// strict views see to that, and this where an engine's views do not.
+	if err := fs.syncRelaxed(ctx); err != nil {
+		return 0, err
 	}
-	e.dueNS = int64(binary.BigEndian.Uint64(k[1:]))
-	d := decoder{b: v, what: "queue"}
-	e.kind = queueKind(d.byte())
-	e.content = ContentID(d.uint())
-	switch e.kind {
-	case queueContent, queueUpload:
-	case queueBlob:
-		e.seq = d.uint()
-	default:
-		d.fail()
+	from := queueKey(0, 0)
+	for {
+		page, next, err := fs.dueEntries(ctx, from)
+		if err != nil || len(page) == 0 {
+			return done, err
+		}
+		from = next
+		wait, cancel := context.WithTimeout(ctx, quiesceTimeout)
+		err = fs.pins.quiesce(wait)
+		cancel()
+		if err != nil {
+			return done, err
+		}
+		fs.dropOldSnapshots(page)
+		n, err := fs.collectEntries(ctx, page)
+		if done += n; err != nil {
+			return done, err
+		}
 	}
-	return e, d.end()
 }
 
-// collectPage is how many entries the collector takes at a time.
-const collectPage = 256
+// dueEntries returns the next entries that are due.
+func (fs *FS) dueEntries(ctx context.Context, from []byte) (page []queueEntry, next []byte, err error) {
+	end := queueKey(fs.cfg.Now().UnixNano()+1, 0)
+	err = fs.view(ctx, func(r cluster.Reader) error {
+		page = page[:0]
+		return r.Scan(from, end, cluster.ScanOptions{Limit: collectPage}, func(k, v []byte) error {
+			e, err := decodeQueueEntry(k, v)
+			if err != nil {
+				return err
+			}
+			page = append(page, e)
+			next = append(append(next[:0], k...), 0)
+			return nil
+		})
+	})
+	return page, next, err
+}
 
-// enqueue puts e into the queue, due after the grace period.
-func (o *op) enqueue(t cluster.Txn, e queueEntry) error {
-	e.dueNS = o.nowNS + int64(o.fs.cfg.Grace)
-	return t.Set(e.key(), e.encode())
+// dropOldSnapshots lets go of contents that open files hold without need.
+func (fs *FS) dropOldSnapshots(page []queueEntry) {
+	for i := range page {
+		if fs.pins.pinned(page[i].content) {
+			fs.opens.each((*openFile).dropOldSnapshot)
+			return
+		}
+	}
+}
+
+func (of *openFile) dropOldSnapshot() {
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	if of.snap != nil && !of.current() {
+		of.snap.release()
+		of.snap = nil
+	}
+}
+
+// collectEntries finishes what is not pinned: blobs together, contents one
+// by one.
+func (fs *FS) collectEntries(ctx context.Context, page []queueEntry) (done int, err error) {
+	var blobs []queueEntry
+	for _, e := range page {
+		if fs.pins.pinned(e.content) {
+			continue
+		}
+		switch e.kind {
+		case queueBlob:
+			blobs = append(blobs, e)
+			continue
+		case queueContent:
+			err = fs.collectContent(ctx, &e)
+		case queueUpload:
+			if err = fs.collectUpload(ctx, e.content); err == nil {
+				err = fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error { return t.Delete(e.key()) })
+			}
+		}
+		if err != nil {
+			return done, fmt.Errorf("content %d: %w", e.content, err)
+		}
+		done++
+	}
+	batch := fs.txnExtents()
+	for i := 0; i < len(blobs); i += batch {
+		part := blobs[i:min(i+batch, len(blobs))]
+		if err := fs.collectBlobs(ctx, part); err != nil {
+			return done, err
+		}
+		done += len(part)
+	}
+	return done, nil
+}
+
+// collectBlobs deletes single blobs, unless an extent came to name one again
+// (a flush whose first outcome was unknown).
+func (fs *FS) collectBlobs(ctx context.Context, list []queueEntry) error {
+	var ids []cluster.BlobID
+	err := fs.view(ctx, func(r cluster.Reader) error {
+		ids = ids[:0]
+		for i := range list {
+			e := &list[i]
+			named, err := blobNamed(r, e.content, e.seq, e.origin, e.size)
+			if err != nil {
+				return err
+			}
+			if !named {
+				ids = append(ids, cluster.BlobID{Content: uint64(e.content), Seq: e.seq})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := fs.blobs.Delete(ctx, ids...); err != nil {
+		return mapErr(err)
+	}
+	return fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
+		for i := range list {
+			if err := t.Delete(list[i].key()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// collectContent removes a content in batches: blobs, then the extents that
+// name them, so that a crash leaves no orphans.
+func (fs *FS) collectContent(ctx context.Context, e *queueEntry) error {
+	for {
+		var list []extent
+		var more bool
+		err := fs.view(ctx, func(r cluster.Reader) (err error) {
+			list, more, err = loadExtents(r, e.content, 0, MaxFileBytes, fs.collectBatch())
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if err := fs.blobs.Delete(ctx, blobIDs(e.content, list)...); err != nil {
+			return mapErr(err)
+		}
+		err = fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
+			released := make(map[ContentID]bool)
+			for i := range list {
+				x := &list[i]
+				if err := t.Delete(extentKey(e.content, x.off)); err != nil {
+					return err
+				}
+				// The rest of this content is never read again, so that its
+				// hold can go with the first extent that had it.
+				if x.kind == extentRef && !released[x.src] {
+					released[x.src] = true
+					if err := o.releaseRef(t, x.src, e.content); err != nil {
+						return err
+					}
+				}
+			}
+			if more {
+				return nil
+			}
+			return t.Delete(e.key())
+		})
+		if err != nil || !more {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// blobIDs returns each blob of the extents once.
+func blobIDs(c ContentID, list []extent) (ids []cluster.BlobID) {
+	seen := make(map[uint64]bool)
+	for i := range list {
+		if e := &list[i]; e.kind == extentBlob && !seen[e.seq] {
+			seen[e.seq] = true
+			ids = append(ids, e.blobID(c))
+		}
+	}
+	return ids
+}
+
+// collectStaging queues contents that were staged and never published.
+func (fs *FS) collectStaging(ctx context.Context) error {
+	var old []ContentID
+	before := fs.cfg.Now().Add(-stagingGrace).UnixNano()
+	from := []byte{tabContent}
+	for {
+		var n int
+		err := fs.view(ctx, func(r cluster.Reader) error {
+			n = 0
+			return r.Scan(from, []byte{tabContent + 1}, cluster.ScanOptions{Limit: collectPage}, func(k, v []byte) error {
+				n++
+				from = append(append(from[:0:0], k...), 0)
+				rec, err := decodeContentRecord(v)
+				if err != nil || len(k) != 9 {
+					return fmt.Errorf("%w: content record %x", ErrCorrupt, k)
+				}
+				c := ContentID(binary.BigEndian.Uint64(k[1:]))
+				if rec.staging && (rec.madeNS < before || fs.clu.Exclusive && !fs.staged.has(c)) {
+					old = append(old, c)
+				}
+				return nil
+			})
+		})
+		if err != nil {
+			return err
+		}
+		if n < collectPage || len(old) >= collectPage {
+			break
+		}
+	}
+	for _, c := range old {
+		if err := fs.dropStaged(ctx, c); err != nil && !errors.Is(err, ErrStale) {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropStaged hands a staged content to the collector.
+func (fs *FS) dropStaged(ctx context.Context, c ContentID) error {
+	return fs.update(ctx, func(t cluster.Txn, o *op) error {
+		b, err := t.Get(contentKey(c))
+		if err != nil || b == nil {
+			return err // published meanwhile
+		}
+		rec, err := decodeContentRecord(b)
+		if err != nil || !rec.staging {
+			return err
+		}
+		if err := t.Delete(contentKey(c)); err != nil {
+			return err
+		}
+		return o.enqueue(t, queueEntry{kind: queueContent, content: c})
+	})
 }

@@ -108,22 +108,16 @@ func (o *op) storeContent(t cluster.Txn, c *content) error {
 	if b == nil {
 		return fmt.Errorf("content %d waited too long to be published: %w", c.id, ErrStale)
 	}
+	o.published = append(o.published, c.id)
 	return t.Delete(contentKey(c.id))
 }
 
-// putExtents stores extents of content id and holds on to what they refer to.
+// putExtents stores extents of content id. What they refer to is held
+// already (refExtents).
 func putExtents(t cluster.Txn, id ContentID, list []extent) error {
-	var last ContentID
 	for i := range list {
-		e := &list[i]
-		if err := t.Set(extentKey(id, e.off), e.encode()); err != nil {
+		if err := t.Set(extentKey(id, list[i].off), list[i].encode()); err != nil {
 			return err
-		}
-		if e.kind == extentRef && e.src != last {
-			last = e.src
-			if err := t.Set(refKey(e.src, id), []byte{}); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -137,6 +131,7 @@ func (fs *FS) stage(ctx context.Context, c *content) error {
 	if c.staged || len(c.extents) <= limit {
 		return nil
 	}
+	fs.staged.add(c.id) // until published or discarded
 	// The transaction that publishes makes these durable too.
 	ctx = cluster.Relaxed(ctx)
 	record := contentRecord{staging: true, madeNS: fs.cfg.Now().UnixNano()}.encode()
@@ -259,7 +254,7 @@ func (o *op) refExtents(t cluster.Txn, n *inode, user ContentID, off, length, at
 	if n.content == 0 || off >= end {
 		return nil, nil
 	}
-	if end-off <= max(int64(o.fs.cfg.InlineBytes), DefaultInlineBytes) {
+	if end-off <= int64(o.fs.cfg.InlineBytes) {
 		list, more, err := loadExtents(t, n.content, off, end, dropContentExtents)
 		if err != nil {
 			return nil, err
@@ -283,14 +278,17 @@ func (o *op) refExtents(t cluster.Txn, n *inode, user ContentID, off, length, at
 		}
 		runs = refRuns(n.content, list, off, end)
 	}
-	var last ContentID
+	if len(runs) > o.fs.refRunLimit() {
+		return nil, fmt.Errorf("%w: %w", ErrTooLarge, errTooFragmented)
+	}
+	held := make(map[ContentID]bool)
 	for i := range runs {
 		e := &runs[i]
 		e.off += at - off
-		if e.src == last {
+		if held[e.src] {
 			continue
 		}
-		last = e.src
+		held[e.src] = true
 		if e.src == n.content {
 			if err := o.share(t, n); err != nil {
 				return nil, err
@@ -353,6 +351,9 @@ func (o *op) makeWritable(t cluster.Txn, n *inode, id ContentID) error {
 		return t.Delete(contentKey(n.content))
 	}
 	c, err := o.cloneContent(t, n, id)
+	if errors.Is(err, errTooFragmented) {
+		return errDetach
+	}
 	if err != nil {
 		return err
 	}

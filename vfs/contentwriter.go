@@ -26,10 +26,11 @@ type contentWriter struct {
 	hint int64 // bytes expected, or -1
 	size int64
 
-	inline  []byte // all bytes so far, while they may become inline
-	blob    cluster.BlobWriter
-	seq     uint64
-	blobLen int64
+	inlineLimit int64  // up to this the content becomes inline
+	inline      []byte // all bytes so far, while they may become inline
+	blob        cluster.BlobWriter
+	seq         uint64
+	blobLen     int64
 
 	extents    []extent // in order; lengths and checksums of those under way are still missing
 	committing []*blobCommit
@@ -50,7 +51,7 @@ type blobCommit struct {
 // passes its own, which all its parts share; then nothing is staged). size
 // is expected, or -1. ctx is that of all writing.
 func (fs *FS) newContentWriter(ctx context.Context, id ContentID, size int64) (*contentWriter, error) {
-	w := &contentWriter{fs: fs, ctx: ctx, id: id, hint: size}
+	w := &contentWriter{fs: fs, ctx: ctx, id: id, hint: size, inlineLimit: int64(fs.cfg.InlineBytes)}
 	if id == 0 {
 		n, err := fs.ids.take(ctx)
 		if err != nil {
@@ -67,7 +68,7 @@ func (w *contentWriter) Write(p []byte) (n int, err error) {
 		return 0, w.err
 	}
 	if w.blob == nil && len(w.extents) == 0 {
-		if w.size+int64(len(p)) <= int64(w.fs.cfg.InlineBytes) {
+		if w.size+int64(len(p)) <= w.inlineLimit {
 			w.inline = append(w.inline, p...)
 			w.size += int64(len(p))
 			return len(p), nil
@@ -236,6 +237,7 @@ func (fs *FS) discard(ctx context.Context, c *content) {
 		fs.deleteBlobs(ctx, c.id, c.extents)
 		return
 	}
+	fs.staged.remove(c.id)
 	err := fs.update(cluster.Relaxed(context.WithoutCancel(ctx)), func(t cluster.Txn, o *op) error {
 		if err := t.Delete(contentKey(c.id)); err != nil {
 			return err

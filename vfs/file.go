@@ -101,7 +101,7 @@ func (f *File) change(ctx context.Context, fn func(t cluster.Txn, o *op, n *inod
 	if err != nil {
 		return err
 	}
-	return f.fs.update(ctx, func(t cluster.Txn, o *op) error {
+	return f.fs.updateFile(ctx, f.of.ino, func(t cluster.Txn, o *op) error {
 		n, err := getInode(t, f.of.ino)
 		if err != nil {
 			return err

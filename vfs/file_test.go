@@ -112,18 +112,18 @@ func modelStep(t *testing.T, r *rand.Rand, fs *FS, files []*fileModel) string {
 		want(t, m.f.Close(bg), nil)
 		m.f = mustOpen(t, fs, ino, OpenRead|OpenWrite)
 		return fmt.Sprintf("reopen %d", i)
-	case 106:
+	case 6:
 		want(t, m.f.Allocate(bg, AllocPunchHole|AllocKeepSize, off, n), nil)
 		if off < int64(len(m.data)) {
 			clear(m.data[off:min(off+n, int64(len(m.data)))])
 		}
 		return fmt.Sprintf("punch %d at %d of %d", n, off, i)
-	case 107:
+	case 7:
 		want(t, m.f.Allocate(bg, AllocZeroRange, off, n), nil)
 		m.grow(off + n)
 		clear(m.data[off : off+n])
 		return fmt.Sprintf("zero %d at %d of %d", n, off, i)
-	case 108, 109:
+	case 8, 9:
 		j := r.IntN(len(files))
 		src := files[j]
 		if len(src.data) == 0 {

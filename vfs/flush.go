@@ -14,10 +14,10 @@ const (
 	// A flush is several transactions if it holds more than these. An item
 	// costs about flushItemOps operations, and flushCutOps for every extent
 	// that it replaces.
-	limitedFlushOps   = 100
+	limitedFlushOps   = 80
 	unlimitedFlushOps = 16384
 	flushItemOps      = 9
-	flushCutOps       = 4
+	flushCutOps       = 9
 	// flushInlineBytes bounds the inline bytes of one transaction.
 	flushInlineBytes = 512 << 10
 	// maxFlushAttempts bounds how often a flush finds its content changed
@@ -28,7 +28,7 @@ const (
 // flushItem is one new extent of a flush: part of an upload, or small pieces.
 type flushItem struct {
 	off, len int64
-	up       *upload
+	up       *blobUpload
 	upOff    int64
 	small    [][]byte // consecutive; else
 }
@@ -49,7 +49,7 @@ type flushPlan struct {
 	inode    *inode          // as the last transaction left it
 }
 
-func (p *flushPlan) uploads() (list []*upload) {
+func (p *flushPlan) uploads() (list []*blobUpload) {
 	for i := range p.items {
 		if u := p.items[i].up; u != nil && (len(list) == 0 || list[len(list)-1] != u) {
 			list = append(list, u)
@@ -215,7 +215,7 @@ func (of *openFile) publish(ctx context.Context, plan *flushPlan) error {
 		if err != nil {
 			return err
 		}
-		err = of.fs.update(ctx, func(t cluster.Txn, o *op) (err error) {
+		err = of.fs.updateFile(ctx, of.ino, func(t cluster.Txn, o *op) (err error) {
 			n, next, err = of.publishSome(t, o, plan, pos, ContentID(spare))
 			return err
 		})
@@ -475,7 +475,7 @@ func (of *openFile) finishFlush(plan *flushPlan, err error) {
 	of.mu.Unlock()
 	for i := range plan.items {
 		if u := plan.items[i].up; u != nil {
-			of.fs.releaseUpload(u)
+			of.fs.releaseBlobUpload(u)
 		}
 	}
 }

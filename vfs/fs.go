@@ -62,6 +62,11 @@ type FS struct {
 	locks *lock.Manager
 	// uploads holds a token for each blob of a write buffer in flight.
 	uploads chan struct{}
+	// compactQueue holds files that were flushed in small pieces.
+	compactQueue chan Ino
+	collectMu    sync.Mutex // one pass of the collector at a time
+	// staged are the contents that this process stages.
+	staged contentSet
 	// losses counts how often unflushed writes were dropped.
 	losses atomic.Uint64
 	// relaxed counts relaxed commits, synced those known to be durable.
@@ -94,7 +99,8 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.opens.init()
 	fs.dirty.init(fs.cfg.DirtyBytes)
 	fs.pins.init()
-	fs.uploads = make(chan struct{}, maxUploads)
+	fs.uploads = make(chan struct{}, maxBlobUploads)
+	fs.compactQueue = make(chan Ino, maxCompactQueue)
 	fs.ghosts.init(fs.cfg.Now)
 	if !fs.cfg.NoBackground {
 		bg, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -21,6 +21,10 @@ type op struct {
 	unlinking []Ino
 	// changedIn are contents that change in place (see contentPins).
 	changedIn []ContentID
+	// sameBytes tells that extents change and what they hold does not.
+	sameBytes bool
+	// published are contents whose staging ends.
+	published []ContentID
 	// flushed are inodes whose stored content moved without a change that
 	// anybody in this process could see.
 	flushed []Ino
@@ -73,6 +77,9 @@ func (fs *FS) committed(ctx context.Context, o *op, relaxed uint64) {
 	}
 	for _, c := range o.changedIn {
 		fs.pins.touch(c)
+	}
+	for _, c := range o.published {
+		fs.staged.remove(c)
 	}
 	for _, ino := range o.flushed {
 		if of := fs.opens.get(ino); of != nil {

@@ -176,7 +176,7 @@ func (of *openFile) retire() {
 type readPart struct {
 	p   []byte
 	off int64 // in the blob, or in the file
-	up  *upload
+	up  *blobUpload
 }
 
 // maxReadAttempts bounds how often a read begins anew because what it reads
@@ -221,12 +221,12 @@ func (of *openFile) tryRead(ctx context.Context, p []byte, off int64) (n int, ge
 	for i := range parts {
 		e := of.readPart(ctx, snap, &parts[i])
 		if parts[i].up != nil {
-			of.fs.releaseUpload(parts[i].up)
+			of.fs.releaseBlobUpload(parts[i].up)
 		}
 		if e != nil {
 			for _, rest := range parts[i+1:] {
 				if rest.up != nil {
-					of.fs.releaseUpload(rest.up)
+					of.fs.releaseBlobUpload(rest.up)
 				}
 			}
 			return 0, gen, e

@@ -14,7 +14,7 @@ type piece struct {
 	off, len int64
 	chunk    *chunk // nil once uploaded
 	data     []byte // within chunk
-	up       *upload
+	up       *blobUpload
 	upOff    int64
 	captured bool // belongs to the flush that runs: it must not change
 }
@@ -24,9 +24,9 @@ func (p *piece) end() int64 { return p.off + p.len }
 // open tells that the bytes may still change in place.
 func (p *piece) open() bool { return p.up == nil && !p.captured }
 
-// upload is one blob on its way, or stored and not named by a transaction.
+// blobUpload is one blob on its way, or stored and not named by a transaction.
 // Whoever uses it counts; the last one deletes a blob that was not published.
-type upload struct {
+type blobUpload struct {
 	id   cluster.BlobID // changed only by retarget, under openFile.mu
 	size int64
 	done chan struct{}
@@ -37,15 +37,15 @@ type upload struct {
 
 	refs      atomic.Int32
 	published atomic.Bool
-	parts     []uploadPart // dropped when done
+	parts     []blobPart // dropped when done
 }
 
-type uploadPart struct {
+type blobPart struct {
 	chunk *chunk
 	data  []byte
 }
 
-func (u *upload) finished() bool {
+func (u *blobUpload) finished() bool {
 	select {
 	case <-u.done:
 		return true
@@ -115,7 +115,7 @@ func (of *openFile) freePiece(p *piece) {
 		of.releaseChunk(p.chunk)
 	}
 	if p.up != nil {
-		of.fs.releaseUpload(p.up)
+		of.fs.releaseBlobUpload(p.up)
 	}
 }
 

@@ -130,3 +130,31 @@ func (p *contentPins) quiesce(ctx context.Context) error {
 		p.mu.Lock()
 	}
 }
+
+// contentSet is a set of contents.
+type contentSet struct {
+	mu sync.Mutex
+	m  map[ContentID]struct{}
+}
+
+func (s *contentSet) add(c ContentID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.m == nil {
+		s.m = make(map[ContentID]struct{})
+	}
+	s.m[c] = struct{}{}
+}
+
+func (s *contentSet) remove(c ContentID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.m, c)
+}
+
+func (s *contentSet) has(c ContentID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.m[c]
+	return ok
+}

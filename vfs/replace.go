@@ -90,30 +90,35 @@ func (o *op) cutExtent(t cluster.Txn, n *inode, e *extent, from, to int64, alive
 // it. Such an extent lies where the blob was written at first: extents are
 // cut, never moved within their content.
 func (o *op) dropBlobIfUnnamed(t cluster.Txn, c ContentID, e *extent) error {
+	origin := max(e.off-e.blobOff, 0)
 	if e.len < e.blobSize {
-		named := false
-		origin := e.off - e.blobOff
-		err := t.Scan(extentKey(c, max(origin, 0)), extentKey(c, origin+e.blobSize), cluster.ScanOptions{},
-			func(k, v []byte) error {
-				_, off, err := parseExtentKey(k)
-				if err != nil {
-					return err
-				}
-				x, err := decodeExtent(off, v)
-				if err != nil {
-					return err
-				}
-				if x.kind == extentBlob && x.seq == e.seq {
-					named = true
-					return cluster.ErrStop
-				}
-				return nil
-			})
+		named, err := blobNamed(t, c, e.seq, origin, e.blobSize)
 		if err != nil || named {
 			return err
 		}
 	}
-	return o.enqueue(t, queueEntry{kind: queueBlob, content: c, seq: e.seq})
+	return o.enqueue(t, queueEntry{kind: queueBlob, content: c, seq: e.seq, origin: origin, size: e.blobSize})
+}
+
+// blobNamed tells whether an extent of c within [origin, origin+size) names
+// the blob.
+func blobNamed(r cluster.Reader, c ContentID, seq uint64, origin, size int64) (named bool, err error) {
+	err = r.Scan(extentKey(c, origin), extentKey(c, origin+size), cluster.ScanOptions{}, func(k, v []byte) error {
+		_, off, err := parseExtentKey(k)
+		if err != nil {
+			return err
+		}
+		x, err := decodeExtent(off, v)
+		if err != nil {
+			return err
+		}
+		if x.kind == extentBlob && x.seq == seq {
+			named = true
+			return cluster.ErrStop
+		}
+		return nil
+	})
+	return named, err
 }
 
 // releaseIfUnnamed ends c's hold on source if no extent of c names it. In a
@@ -134,6 +139,9 @@ func (o *op) releaseIfUnnamed(t cluster.Txn, c, source ContentID) error {
 // touch tells the readers of c in this process that it changes in place,
 // before the commit and after it.
 func (o *op) touch(c ContentID) {
+	if o.sameBytes {
+		return
+	}
 	o.fs.pins.touch(c)
 	o.changedIn = append(o.changedIn, c)
 }

@@ -57,7 +57,7 @@ func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a 
 			return Attr{}, err
 		}
 	}
-	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
+	err = fs.updateFile(ctx, ino, func(t cluster.Txn, o *op) error {
 		n, dirTime, err := getInodeAndTime(t, ino, true)
 		if err != nil {
 			return err

@@ -6,38 +6,6 @@ import (
 	"ogw/cluster"
 )
 
-// AllocMode of Allocate.
-type AllocMode uint32
-
-const (
-	AllocKeepSize  AllocMode = 1 << iota // FALLOC_FL_KEEP_SIZE
-	AllocPunchHole                       // FALLOC_FL_PUNCH_HOLE
-	AllocZeroRange                       // FALLOC_FL_ZERO_RANGE
-)
-
-// Allocate is fallocate(2).
-func (f *File) Allocate(ctx context.Context, mode AllocMode, off, length int64) error {
-	return ErrNotSupported
-}
-
-// SeekData returns the first offset at or behind off that holds data;
-// SeekHole the first that lies in a hole, the end of the file being one.
-// ErrNoData behind the end.
-func (f *File) SeekData(ctx context.Context, off int64) (int64, error) { return 0, ErrNotSupported }
-
-// SeekHole: see SeekData.
-func (f *File) SeekHole(ctx context.Context, off int64) (int64, error) { return 0, ErrNotSupported }
-
-// CopyRange copies n bytes from src to f by reference where it can
-// (copy_file_range, FICLONERANGE). It returns how many were copied.
-func (f *File) CopyRange(ctx context.Context, off int64, src *File, srcOff, n int64) (int64, error) {
-	return 0, ErrNotSupported
-}
-
-// Collect runs one pass of the collector: what is queued for deletion and
-// due goes. It returns how many queue entries it finished.
-func (fs *FS) Collect(ctx context.Context) (int, error) { return 0, nil }
-
 // CheckOptions of Check.
 type CheckOptions struct {
 	Repair bool // mend what is safe to mend
@@ -83,5 +51,3 @@ func (fs *FS) Whereis(ctx context.Context, path string) (ObjectInfo, []ExtentLoc
 // of this process: block caches, and through the Invalidators those of the
 // kernels. It returns the number of inodes touched. The store is unchanged.
 func (fs *FS) Purge(ctx context.Context, path string) (int, error) { return 0, ErrNotSupported }
-
-func (fs *FS) compact(ctx context.Context, ino Ino, min int, window int64) error { return nil }

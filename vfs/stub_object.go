@@ -58,3 +58,12 @@ type UploadPage struct {
 func (fs *FS) ListUploads(ctx context.Context, bucket, prefix, delimiter, afterKey, afterUpload string, limit int) (UploadPage, error) {
 	return UploadPage{}, ErrNotSupported
 }
+
+// collectUpload removes what is left of an upload that was queued
+// (queueUpload): part records, the blobs that its content does not name, and
+// its holds on others (releaseRef). Batches are bounded by fs.collectBatch.
+// It must do nothing when called again.
+func (fs *FS) collectUpload(ctx context.Context, upload ContentID) error { return ErrNotSupported }
+
+// partExtents returns the extents of a part record ('p'), for Check.
+func partExtents(v []byte) ([]extent, error) { return nil, ErrNotSupported }

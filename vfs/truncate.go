@@ -1,11 +1,14 @@
 package vfs
 
 import (
+	"errors"
+
 	"ogw/cluster"
 )
 
 // truncate changes n's size; what was behind a smaller one is gone. The
-// caller settles before the transaction, and stores n, with its times. It
+// caller settles before the transaction, runs it with updateFile, and stores
+// n, with its times. It
 // clears the object part's sums and moves version. id comes from
 // fs.ids.take.
 func (o *op) truncate(t cluster.Txn, n *inode, size int64, id ContentID) error {
@@ -41,8 +44,7 @@ func (o *op) cutTail(t cluster.Txn, n *inode, size int64, id ContentID) error {
 		return nil
 	}
 	if !n.has(flagShared) {
-		// A cut extent costs up to four operations.
-		limit := o.fs.txnExtents() / 4
+		limit := o.fs.cutLimit()
 		list, more, err := loadExtents(t, n.content, size, n.size, limit)
 		if err != nil {
 			return err
@@ -53,6 +55,12 @@ func (o *op) cutTail(t cluster.Txn, n *inode, size int64, id ContentID) error {
 		}
 	}
 	kept, err := o.refExtents(t, n, id, 0, size, 0)
+	if errors.Is(err, errTooFragmented) {
+		if n.has(flagShared) {
+			return errDetach
+		}
+		return &trimError{size}
+	}
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// maxUploads bounds the blobs in flight of all files: what it takes to
+	// maxBlobUploads bounds the blobs in flight of all files: what it takes to
 	// keep a medium busy while others are being synced.
-	maxUploads = 8
+	maxBlobUploads = 8
 	// retargetBuffer is what moves a blob to another content at a time.
 	retargetBuffer = 1 << 20
 	// streamPause is how long a stream does not try again to upload behind
@@ -49,14 +49,14 @@ func (of *openFile) uploadTarget() ContentID {
 }
 
 func (of *openFile) startUpload(run []*piece, length int64) {
-	u := &upload{size: length, done: make(chan struct{})}
+	u := &blobUpload{size: length, done: make(chan struct{})}
 	u.id.Content = uint64(of.uploadTarget())
 	u.refs.Store(int32(len(run)) + 1)
 	var pos int64
 	for _, p := range run {
 		p.up, p.upOff = u, pos
 		p.chunk.refs++
-		u.parts = append(u.parts, uploadPart{p.chunk, p.data})
+		u.parts = append(u.parts, blobPart{p.chunk, p.data})
 		pos += p.len
 	}
 	of.fs.pins.pin(ContentID(u.id.Content))
@@ -64,10 +64,10 @@ func (of *openFile) startUpload(run []*piece, length int64) {
 }
 
 // runUpload writes the blob and frees the chunks.
-func (of *openFile) runUpload(u *upload) {
+func (of *openFile) runUpload(u *blobUpload) {
 	fs := of.fs
 	fs.uploads <- struct{}{}
-	id, crc, err := fs.writeUpload(context.Background(), u)
+	id, crc, err := fs.writeBlobUpload(context.Background(), u)
 	<-fs.uploads
 
 	of.mu.Lock()
@@ -92,10 +92,10 @@ func (of *openFile) runUpload(u *upload) {
 	}
 	close(u.done)
 	of.mu.Unlock()
-	fs.releaseUpload(u)
+	fs.releaseBlobUpload(u)
 }
 
-func (fs *FS) writeUpload(ctx context.Context, u *upload) (id cluster.BlobID, crc uint64, err error) {
+func (fs *FS) writeBlobUpload(ctx context.Context, u *blobUpload) (id cluster.BlobID, crc uint64, err error) {
 	id = u.id
 	if id.Seq, err = fs.ids.take(ctx); err != nil {
 		return u.id, 0, err
@@ -119,7 +119,7 @@ func (fs *FS) writeUpload(ctx context.Context, u *upload) (id cluster.BlobID, cr
 
 // releaseUpload counts one user less; after the last, a blob that no
 // transaction can have named is deleted.
-func (fs *FS) releaseUpload(u *upload) {
+func (fs *FS) releaseBlobUpload(u *blobUpload) {
 	if u.refs.Add(-1) > 0 {
 		return
 	}

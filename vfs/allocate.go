@@ -1,0 +1,176 @@
+package vfs
+
+import (
+	"context"
+	"fmt"
+
+	"ogw/cluster"
+)
+
+// AllocMode of Allocate.
+type AllocMode uint32
+
+const (
+	AllocKeepSize  AllocMode = 1 << iota // FALLOC_FL_KEEP_SIZE
+	AllocPunchHole                       // FALLOC_FL_PUNCH_HOLE
+	AllocZeroRange                       // FALLOC_FL_ZERO_RANGE
+)
+
+// Allocate is fallocate(2). Space cannot be reserved in a store of immutable
+// blobs, so plain allocation sets the size; holes and zeros remove extents.
+func (f *File) Allocate(ctx context.Context, mode AllocMode, off, length int64) error {
+	if f.flags&OpenWrite == 0 || f.closed.Load() {
+		return ErrBadHandle
+	}
+	if off < 0 || length <= 0 {
+		return fmt.Errorf("%w: range %d+%d", ErrInvalid, off, length)
+	}
+	if off > MaxFileBytes-length {
+		return ErrFileTooLarge
+	}
+	punch, zero := mode&AllocPunchHole != 0, mode&AllocZeroRange != 0
+	if punch && (zero || mode&AllocKeepSize == 0) || mode&^(AllocKeepSize|AllocPunchHole|AllocZeroRange) != 0 {
+		return fmt.Errorf("%w: mode %#x", ErrNotSupported, uint32(mode))
+	}
+	if punch || zero {
+		if err := f.clear(ctx, off, off+length); err != nil {
+			return err
+		}
+	}
+	if mode&AllocKeepSize != 0 {
+		return nil
+	}
+	return f.change(ctx, func(t cluster.Txn, o *op, n *inode, id ContentID) error {
+		if n.size >= off+length {
+			return nil
+		}
+		return o.truncate(t, n, off+length, id)
+	})
+}
+
+// clear makes a hole of [from, to), in as many transactions as it takes.
+func (f *File) clear(ctx context.Context, from, to int64) error {
+	for from < to {
+		var done int64
+		err := f.change(ctx, func(t cluster.Txn, o *op, n *inode, id ContentID) (err error) {
+			done, err = o.clearSome(t, n, from, to, id)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		from = done
+	}
+	return nil
+}
+
+// clearSome removes extents from from on, at most what one transaction may
+// hold, and returns up to where it came.
+func (o *op) clearSome(t cluster.Txn, n *inode, from, to int64, id ContentID) (int64, error) {
+	if n.content == 0 || from >= n.size {
+		return to, nil
+	}
+	list, _, err := loadExtents(t, n.content, from, to, 1)
+	if err != nil {
+		return from, err
+	}
+	if len(list) == 0 {
+		return to, nil
+	}
+	if err := o.makeWritable(t, n, id); err != nil {
+		return from, err
+	}
+	done, _, err := o.cutRange(t, n, from, to, o.fs.cutLimit(), nil)
+	if err != nil {
+		return from, err
+	}
+	n.crc = 0
+	n.set(flagCRC, false)
+	o.contentChanged(n)
+	return done, nil
+}
+
+// SeekData returns the first offset at or behind off that holds data;
+// SeekHole the first that lies in a hole, the end of the file being one.
+// ErrNoData behind the end.
+func (f *File) SeekData(ctx context.Context, off int64) (int64, error) { return f.seek(ctx, off, true) }
+
+// SeekHole: see SeekData.
+func (f *File) SeekHole(ctx context.Context, off int64) (int64, error) {
+	return f.seek(ctx, off, false)
+}
+
+func (f *File) seek(ctx context.Context, off int64, data bool) (int64, error) {
+	if f.closed.Load() {
+		return 0, ErrBadHandle
+	}
+	if off < 0 {
+		return 0, ErrNoData
+	}
+	of := f.of
+	for attempt := 1; ; attempt++ {
+		at, gen, err := of.trySeek(ctx, off, data)
+		if err == nil || err == ErrNoData || attempt == maxReadAttempts || ctx.Err() != nil {
+			return at, err
+		}
+		if gen == of.gen.Load() {
+			of.gen.CompareAndSwap(gen, gen+1)
+		}
+	}
+}
+
+// trySeek walks the pieces and the stored segments side by side.
+func (of *openFile) trySeek(ctx context.Context, off int64, data bool) (at int64, gen uint64, err error) {
+	if err := of.rlock(ctx); err != nil {
+		return 0, of.gen.Load(), err
+	}
+	snap, size := of.snap, of.size()
+	var dirty [][2]int64
+	for i := of.pieces.find(off); i < len(of.pieces); i++ {
+		dirty = append(dirty, [2]int64{of.pieces[i].off, of.pieces[i].end()})
+	}
+	snap.refs.Add(1)
+	of.mu.RUnlock()
+	defer snap.release()
+	if off >= size {
+		return 0, snap.gen, ErrNoData
+	}
+	for at = off; at < size; {
+		for len(dirty) > 0 && dirty[0][1] <= at {
+			dirty = dirty[1:]
+		}
+		from, to, err := snap.reader.dataAt(ctx, at)
+		if err != nil {
+			return 0, snap.gen, err
+		}
+		if len(dirty) > 0 && dirty[0][0] <= max(at, from) {
+			from, to = dirty[0][0], dirty[0][1]
+		}
+		switch {
+		case data && from >= size:
+			return 0, snap.gen, ErrNoData
+		case data:
+			return max(at, from), snap.gen, nil
+		case from > at:
+			return at, snap.gen, nil
+		}
+		at = to
+	}
+	return size, snap.gen, nil // a hole is wanted, and the end is one
+}
+
+// dataAt returns the first stored range that ends behind off; it begins at
+// or behind the end of the content if there is none.
+func (c *contentReader) dataAt(ctx context.Context, off int64) (from, to int64, err error) {
+	for off < c.size {
+		p, err := c.page(ctx, off)
+		if err != nil {
+			return 0, 0, err
+		}
+		if i := p.find(off); i < len(p.segs) {
+			return p.segs[i].off, p.segs[i].end(), nil
+		}
+		off = p.to
+	}
+	return MaxFileBytes, MaxFileBytes, nil
+}

@@ -1,0 +1,148 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ogw/cluster"
+)
+
+// copyBufferBytes is what a copy that cannot be made by reference moves at a
+// time.
+const copyBufferBytes = 1 << 20
+
+// CopyRange copies n bytes from src to f by reference where it can
+// (copy_file_range, FICLONERANGE). It returns how many were copied, less
+// than n at the end of src. Ranges of one file must not overlap (ErrInvalid).
+func (f *File) CopyRange(ctx context.Context, off int64, src *File, srcOff, n int64) (int64, error) {
+	if f.flags&OpenWrite == 0 || src.flags&OpenRead == 0 || f.closed.Load() || src.closed.Load() {
+		return 0, ErrBadHandle
+	}
+	if off < 0 || srcOff < 0 || n < 0 {
+		return 0, fmt.Errorf("%w: range %d, %d+%d", ErrInvalid, off, srcOff, n)
+	}
+	if f.of == src.of && srcOff < off+n && off < srcOff+n {
+		return 0, fmt.Errorf("%w: ranges of one file overlap", ErrInvalid)
+	}
+	a, err := src.Attr(ctx)
+	if err != nil {
+		return 0, err
+	}
+	n = min(n, max(0, a.Size-srcOff))
+	if n == 0 {
+		return 0, nil
+	}
+	if off > MaxFileBytes-n {
+		return 0, ErrFileTooLarge
+	}
+	if n <= int64(f.fs.cfg.InlineBytes) {
+		return f.copyBytes(ctx, off, src, srcOff, n)
+	}
+	return f.copyByReference(ctx, off, src, srcOff, n)
+}
+
+// copyBytes copies through the write buffers.
+func (f *File) copyBytes(ctx context.Context, off int64, src *File, srcOff, n int64) (done int64, err error) {
+	buf := make([]byte, min(n, copyBufferBytes))
+	for done < n {
+		k, err := src.of.read(ctx, buf[:min(n-done, int64(len(buf)))], srcOff+done)
+		if k == 0 {
+			if done > 0 {
+				err = nil
+			}
+			return done, err
+		}
+		if _, _, err := f.write(ctx, buf[:k], off+done, false); err != nil {
+			return done, err
+		}
+		done += int64(k)
+	}
+	return done, nil
+}
+
+// copyByReference makes room first, in as many transactions as it takes, and
+// then names the source's bytes.
+func (f *File) copyByReference(ctx context.Context, off int64, src *File, srcOff, n int64) (int64, error) {
+	fs := f.fs
+	if err := fs.settle(ctx, src.of.ino); err != nil {
+		return 0, err
+	}
+	own, err := fs.ids.take(ctx) // for the source's own new content, if it is f's too
+	if err != nil {
+		return 0, err
+	}
+	for {
+		var copied, cleared int64
+		err := f.change(ctx, func(t cluster.Txn, o *op, dst *inode, id ContentID) (err error) {
+			copied, cleared, err = o.copyRange(t, dst, off, src.of.ino, srcOff, n, id, ContentID(own))
+			return err
+		})
+		if errors.Is(err, ErrTooLarge) || errors.Is(err, errDetach) {
+			return f.copyBytes(ctx, off, src, srcOff, n)
+		}
+		if err != nil {
+			return 0, err
+		}
+		if copied > 0 || cleared == 0 {
+			return copied, nil
+		}
+	}
+}
+
+// copyRange is one transaction of copyByReference. If the room that it needs
+// holds too many extents, it clears some and returns how far, with copied 0.
+func (o *op) copyRange(t cluster.Txn, dst *inode, off int64, from Ino, srcOff, n int64, id, own ContentID) (copied, cleared int64, err error) {
+	src := dst
+	if from != dst.ino {
+		if src, err = getInode(t, from); err != nil {
+			return 0, 0, err
+		}
+	}
+	if n = min(n, src.size-srcOff); n <= 0 {
+		return 0, 0, nil
+	}
+	if src == dst && dst.content != 0 {
+		// Its bytes become those of a content that both ranges refer to.
+		if err := o.share(t, dst); err != nil {
+			return 0, 0, err
+		}
+		source := *dst
+		if err := t.Set(refKey(dst.content, own), []byte{}); err != nil { // keeps it while dst moves on
+			return 0, 0, err
+		}
+		if err := o.makeWritable(t, dst, own); err != nil {
+			return 0, 0, err
+		}
+		src = &source
+	} else if err := o.makeWritable(t, dst, id); err != nil {
+		return 0, 0, err
+	}
+	oldSize := dst.size
+	done, _, err := o.cutRange(t, dst, off, off+n, max(o.fs.cutLimit()/2, 1), nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	dst.crc = 0
+	dst.set(flagCRC, false)
+	o.contentChanged(dst)
+	if done < off+n {
+		return 0, done, nil
+	}
+	list, err := o.refExtents(t, src, dst.content, srcOff, n, off)
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := putExtents(t, dst.content, list); err != nil {
+		return 0, 0, err
+	}
+	for i := range list {
+		dst.used += list[i].len
+	}
+	dst.set(flagRefs, dst.has(flagRefs) || hasRefs(list))
+	dst.size = max(oldSize, off+n)
+	if src != dst && from == dst.ino && src.content != 0 {
+		err = o.releaseIfUnnamed(t, dst.content, src.content)
+	}
+	return n, 0, err
+}
