@@ -1,0 +1,180 @@
+package billyfs
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"ogw/vfs"
+	"ogw/vfs/iofs"
+	"ogw/vfs/lock"
+)
+
+// file is an open file. Like os.File, it is safe for concurrent use.
+type file struct {
+	fs     *files
+	f      *vfs.File
+	name   string
+	append bool
+	write  bool
+
+	mu     sync.Mutex
+	off    int64
+	closed bool
+	owner  lock.Owner // of its lock, zero before the first
+}
+
+func (f *file) Name() string { return f.name }
+
+// check returns the error of a closed file or a bad offset.
+func (f *file) check(op string, off int64) error {
+	if f.closed {
+		return &os.PathError{Op: op, Path: f.name, Err: os.ErrClosed}
+	}
+	if off < 0 {
+		return &os.PathError{Op: op, Path: f.name, Err: os.ErrInvalid}
+	}
+	return nil
+}
+
+func (f *file) Read(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n, err := f.readAt(p, f.off)
+	f.off += int64(n)
+	if n > 0 && err == io.EOF {
+		err = nil
+	}
+	return n, err
+}
+
+func (f *file) ReadAt(p []byte, off int64) (int, error) {
+	f.mu.Lock()
+	closed := f.check("read", off)
+	f.mu.Unlock()
+	if closed != nil {
+		return 0, closed
+	}
+	return f.readAt(p, off)
+}
+
+func (f *file) readAt(p []byte, off int64) (int, error) {
+	if f.closed {
+		return 0, f.check("read", off)
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	n, err := f.f.ReadAt(f.fs.ctx, p, off)
+	if err != nil && err != io.EOF {
+		err = iofs.PathError("read", f.name, err)
+	}
+	return n, err
+}
+
+func (f *file) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.check("write", f.off); err != nil {
+		return 0, err
+	}
+	if f.append {
+		off, err := f.f.Append(f.fs.ctx, p)
+		if err != nil {
+			return 0, iofs.PathError("write", f.name, err)
+		}
+		f.off = off + int64(len(p))
+		return len(p), nil
+	}
+	n, err := f.f.WriteAt(f.fs.ctx, p, f.off)
+	f.off += int64(n)
+	return n, iofs.PathError("write", f.name, err)
+}
+
+func (f *file) Seek(off int64, whence int) (int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.check("seek", 0); err != nil {
+		return 0, err
+	}
+	switch whence {
+	case io.SeekStart:
+	case io.SeekCurrent:
+		off += f.off
+	case io.SeekEnd:
+		a, err := f.f.Attr(f.fs.ctx)
+		if err != nil {
+			return 0, iofs.PathError("seek", f.name, err)
+		}
+		off += a.Size
+	default:
+		off = -1
+	}
+	if err := f.check("seek", off); err != nil {
+		return 0, err
+	}
+	f.off = off
+	return off, nil
+}
+
+// Truncate implements billy.File. The right to write was checked at opening.
+func (f *file) Truncate(size int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.check("truncate", size); err != nil {
+		return err
+	}
+	if !f.write {
+		return iofs.PathError("truncate", f.name, vfs.ErrInvalid)
+	}
+	cred := vfs.Cred{Trusted: true}
+	if f.fs.cred != nil {
+		cred.UID, cred.GID = f.fs.cred.UID, f.fs.cred.GID
+	}
+	_, err := f.fs.vfs.SetAttr(f.fs.ctx, &cred, f.f.Ino(), vfs.SetAttr{Size: &size})
+	return iofs.PathError("truncate", f.name, err)
+}
+
+// Lock waits for the exclusive lock of the whole file.
+func (f *file) Lock() error {
+	f.mu.Lock()
+	if err := f.check("lock", 0); err != nil {
+		f.mu.Unlock()
+		return err
+	}
+	if f.owner == (lock.Owner{}) {
+		f.owner = lock.Owner{Client: "billy", ID: fmt.Sprintf("%p", f)}
+	}
+	owner := f.owner
+	f.mu.Unlock()
+	err := f.fs.vfs.Locks().Lock(f.fs.ctx, uint64(f.f.Ino()), lock.Flock, lock.Lock{Owner: owner, Type: lock.Exclusive})
+	return iofs.PathError("lock", f.name, err)
+}
+
+func (f *file) Unlock() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.check("unlock", 0); err != nil {
+		return err
+	}
+	f.unlock()
+	return nil
+}
+
+func (f *file) unlock() {
+	if f.owner != (lock.Owner{}) {
+		f.fs.vfs.Locks().ReleaseOwner(uint64(f.f.Ino()), lock.Flock, f.owner)
+	}
+}
+
+func (f *file) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.check("close", 0); err != nil {
+		return err
+	}
+	f.closed = true
+	f.unlock()
+	return iofs.PathError("close", f.name, f.f.Close(f.fs.ctx))
+}
