@@ -15,6 +15,7 @@ var (
 	ErrForbidden        = errors.New("not allowed")
 	ErrCrossOrigin      = errors.New("cross-origin request refused")
 	ErrMethod           = errors.New("method not allowed")
+	ErrSlowBody         = errors.New("the body stopped arriving")
 	ErrLengthRequired   = errors.New("length required")
 	ErrHeadersTooLarge  = errors.New("metadata headers too large")
 	ErrUnsupported      = errors.New("not supported")
@@ -31,6 +32,9 @@ type Entry struct {
 // Table holds every sentinel once. The first entry that errors.Is finds
 // wins, so specific errors stand before those that they wrap.
 var Table = []Entry{
+	{vfs.ErrPrecondition, http.StatusPreconditionFailed, "precondition_failed"}, // also of what does not exist
+	{vfs.ErrNotModified, http.StatusNotModified, "not_modified"},
+	{ErrSlowBody, http.StatusRequestTimeout, "body_timeout"},
 	{ErrBadRequest, http.StatusBadRequest, "bad_request"},
 	{ErrUnauthorized, http.StatusUnauthorized, "unauthorized"},
 	{ErrForbidden, http.StatusForbidden, "forbidden"},
@@ -58,8 +62,6 @@ var Table = []Entry{
 	{vfs.ErrBadPartNumber, http.StatusBadRequest, "bad_part_number"},
 	{vfs.ErrObjectTooLarge, http.StatusRequestEntityTooLarge, "too_large"},
 	{vfs.ErrFileTooLarge, http.StatusRequestEntityTooLarge, "too_large"},
-	{vfs.ErrPrecondition, http.StatusPreconditionFailed, "precondition_failed"},
-	{vfs.ErrNotModified, http.StatusNotModified, "not_modified"},
 	{vfs.ErrBadRange, http.StatusRequestedRangeNotSatisfiable, "bad_range"},
 	{vfs.ErrBadDigest, http.StatusBadRequest, "digest_mismatch"},
 	{vfs.ErrShortBody, http.StatusBadRequest, "short_body"},

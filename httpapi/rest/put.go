@@ -3,7 +3,9 @@ package rest
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"time"
 
 	"ogw/httpapi"
@@ -43,7 +45,7 @@ func (s *Server) put(r *request) error {
 	if len(sums.sum) > 0 {
 		o.Finish = sums.finish
 	}
-	info, err := s.fs.PutObject(r.Context(), "", r.key, sums.reader(httpapi.NewBody(r.w, r.Request)), o)
+	info, err := s.fs.PutObject(r.Context(), "", r.key, sums.reader(&body{httpapi.NewBody(r.w, r.Request)}), o)
 	if err != nil {
 		return conditional(r, err)
 	}
@@ -58,6 +60,25 @@ func (s *Server) put(r *request) error {
 	h.Set("Content-Length", "0")
 	r.w.WriteHeader(http.StatusCreated)
 	return nil
+}
+
+// body tells the client's failures from those of the store.
+type body struct {
+	src io.Reader
+}
+
+// Read implements io.Reader. An unexpected end is left to the store, which
+// knows how much was stated.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.src.Read(p)
+	switch {
+	case err == nil, err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = fmt.Errorf("%w: %w", apierr.ErrSlowBody, err)
+	default:
+		err = fmt.Errorf("%w: body: %w", apierr.ErrBadRequest, err)
+	}
+	return n, err
 }
 
 // checkBody refuses bodies whose length is missing, too large, or that are
