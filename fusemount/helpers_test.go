@@ -9,10 +9,18 @@ import (
 	"testing"
 
 	"ogw/cluster"
-	"ogw/cluster/mem"
+	"ogw/cluster/local"
 )
 
-func newCluster(t testing.TB) *cluster.Cluster { return mem.New(mem.Options{}) }
+// newCluster is the embedded engine in a fresh folder.
+func newCluster(t testing.TB) *cluster.Cluster {
+	t.Helper()
+	c, err := local.Open(bg, local.Options{Dir: t.TempDir(), Logger: testLogger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
