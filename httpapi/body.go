@@ -24,20 +24,21 @@ const (
 type Body struct {
 	src  io.ReadCloser
 	ctl  *http.ResponseController
+	idle time.Duration
 	next time.Time
 	done bool
 }
 
 // NewBody returns the body of r. w is the response of the same request.
 func NewBody(w http.ResponseWriter, r *http.Request) *Body {
-	return &Body{src: r.Body, ctl: http.NewResponseController(w)}
+	return &Body{src: r.Body, ctl: http.NewResponseController(w), idle: IdleTimeout}
 }
 
 // Read implements io.Reader.
 func (b *Body) Read(p []byte) (int, error) {
 	if now := time.Now(); !b.done && now.After(b.next) {
-		_ = b.ctl.SetReadDeadline(now.Add(IdleTimeout)) // without deadlines (tests) there is no limit
-		b.next = now.Add(deadlineStep)
+		_ = b.ctl.SetReadDeadline(now.Add(b.idle)) // without deadlines (tests) there is no limit
+		b.next = now.Add(min(deadlineStep, b.idle/4))
 	}
 	n, err := b.src.Read(p)
 	if err != nil && !b.done {
@@ -61,6 +62,10 @@ var sendBuffers = sync.Pool{New: func() any {
 // fails when the client takes nothing for IdleTimeout. The error tells
 // whether reading or writing failed: see SendError.
 func Send(w http.ResponseWriter, src io.ReaderAt, off, n int64) error {
+	return send(w, src, off, n, IdleTimeout)
+}
+
+func send(w http.ResponseWriter, src io.ReaderAt, off, n int64, idle time.Duration) error {
 	buf := sendBuffers.Get().(*[]byte)
 	defer sendBuffers.Put(buf)
 	ctl := http.NewResponseController(w)
@@ -75,8 +80,8 @@ func Send(w http.ResponseWriter, src io.ReaderAt, off, n int64) error {
 			return &SendError{Read: true, Err: err}
 		}
 		if now := time.Now(); now.After(next) {
-			_ = ctl.SetWriteDeadline(now.Add(IdleTimeout))
-			next = now.Add(deadlineStep)
+			_ = ctl.SetWriteDeadline(now.Add(idle))
+			next = now.Add(min(deadlineStep, idle/4))
 		}
 		if _, err := w.Write(p); err != nil {
 			return &SendError{Err: err}

@@ -218,3 +218,77 @@ func TestSendShortSource(t *testing.T) {
 		t.Fatal(err, w.Body.Len())
 	}
 }
+
+// A body may take any time as long as bytes come; when they stop, it fails.
+func TestIdleBody(t *testing.T) {
+	const idle = 200 * time.Millisecond
+	type outcome struct {
+		n   int
+		err error
+	}
+	done := make(chan outcome, 1)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b := NewBody(w, r)
+		b.idle = idle
+		p, err := io.ReadAll(b)
+		done <- outcome{len(p), err}
+	}))
+	defer srv.Close()
+	for _, stall := range []bool{false, true} {
+		c, err := net.Dial("tcp", srv.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprint(c, "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n")
+		for i := range 10 {
+			if stall && i == 5 {
+				break
+			}
+			time.Sleep(idle / 4)
+			fmt.Fprint(c, "x")
+		}
+		o := <-done
+		var timeout net.Error
+		if !stall && (o.n != 10 || o.err != nil) || stall && (o.n != 5 || !errors.As(o.err, &timeout) || !timeout.Timeout()) {
+			t.Errorf("stall %v: %d bytes, %v", stall, o.n, o.err)
+		}
+	}
+}
+
+// A client that takes nothing loses its connection; a slow one does not.
+func TestIdleReader(t *testing.T) {
+	const size = 64 << 20
+	done := make(chan error, 1)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		done <- send(w, zeros{}, 0, size, 300*time.Millisecond)
+	}))
+	defer srv.Close()
+	res, err := http.Get(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var se *SendError
+	if err := <-done; !errors.As(err, &se) || se.Read {
+		t.Errorf("stalled: %v", err)
+	}
+	slow, err := http.Get(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Body.Close()
+	for range 8 {
+		time.Sleep(80 * time.Millisecond)
+		if _, err := io.CopyN(io.Discard, slow.Body, size/8); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-done; err != nil {
+		t.Errorf("slow: %v", err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) ReadAt(p []byte, _ int64) (int, error) { return len(p), nil }

@@ -3,7 +3,6 @@ package s3
 import (
 	"bytes"
 	"crypto/md5"
-	"encoding/base64"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -13,8 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-
-	"ogw/vfs"
 )
 
 func randomBytes(n int, seed byte) []byte {
@@ -379,6 +376,3 @@ func TestDownloadKeepsItsBytes(t *testing.T) {
 		t.Error("not replaced")
 	}
 }
-
-var _ = base64.StdEncoding
-var _ = vfs.MaxParts
