@@ -156,3 +156,12 @@ func TestRclone(t *testing.T) {
 	rclone("moveto", "o:clone/up/dir/large.bin", "o:clone/moved")
 	rclone("purge", "o:clone")
 }
+
+func TestBoto3(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil || exec.Command(python, "-c", "import boto3").Run() != nil {
+		t.Skip("no boto3")
+	}
+	d := openDoor(t, Config{AllowV2: true})
+	tool(t, []string{"PATH=" + pathEnv(), "HOME=/nonexistent"}, "python3", "testdata/boto.py", d.url, d.tls, "KEYalice", secretOf("alice"))
+}

@@ -32,6 +32,7 @@ type door struct {
 	fs  *vfs.FS
 	srv *Server
 	url string
+	tls string // the same door over HTTPS, with a certificate of nobody
 }
 
 // secretOf is the secret of each test user: root is an administrator, alice
@@ -61,9 +62,11 @@ func openDoor(t testing.TB, c Config) *door {
 	}
 	d.srv = New(fs, c)
 	web := httptest.NewServer(d.srv)
-	d.url = web.URL
+	tls := httptest.NewTLSServer(d.srv)
+	d.url, d.tls = web.URL, tls.URL
 	t.Cleanup(func() {
 		web.Close()
+		tls.Close()
 		if len(d.srv.slots) != 0 {
 			t.Errorf("%d requests never ended", len(d.srv.slots))
 		}

@@ -72,7 +72,7 @@ func (q *request) readFailed(info *vfs.ObjectInfo, err error) error {
 	}
 	if errors.Is(err, vfs.ErrNotModified) {
 		h := q.w.Header()
-		h.Set("Etag", quoteETag(info.ETag))
+		setETag(h, info.ETag)
 		h.Set("Last-Modified", info.Modified.UTC().Format(http.TimeFormat))
 	}
 	return err
@@ -92,7 +92,7 @@ func (q *request) readHeader(info *vfs.ObjectInfo, checksums bool) (httpapi.Rang
 	if err := q.override(h); err != nil {
 		return span, 0, err
 	}
-	h.Set("Etag", quoteETag(info.ETag))
+	setETag(h, info.ETag)
 	h.Set("Last-Modified", info.Modified.UTC().Format(http.TimeFormat))
 	h.Set("Accept-Ranges", "bytes")
 	h.Set("Content-Length", itoa(span.Len))

@@ -148,7 +148,8 @@ func setMeta(h http.Header, m *vfs.ObjectMeta) {
 			}
 			v = mime.QEncoding.Encode("UTF-8", v)
 		}
-		h[userMetaPrefix+http.CanonicalHeaderKey(name)] = []string{v}
+		// Written in lower case, as S3 does: boto3 keeps the case that it sees.
+		h[strings.ToLower(userMetaPrefix)+name] = []string{v}
 	}
 	if missing > 0 {
 		h.Set("X-Amz-Missing-Meta", strconv.Itoa(missing))
@@ -163,6 +164,9 @@ func isASCII(s string) bool {
 	}
 	return true
 }
+
+// setETag writes the header in S3's own spelling, which some clients match.
+func setETag(h http.Header, e vfs.ETag) { h["ETag"] = []string{quoteETag(e)} }
 
 func quoteETag(e vfs.ETag) string { return `"` + string(e) + `"` }
 

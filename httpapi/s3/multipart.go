@@ -106,7 +106,7 @@ func (q *request) uploadPart() error {
 		return err
 	}
 	h := q.w.Header()
-	h.Set("Etag", quoteETag(part.ETag))
+	setETag(h, part.ETag)
 	if a, sum, ok := shownChecksum(part.Checksums); ok {
 		h.Set(a.header, checksumText(sum))
 	}

@@ -160,7 +160,7 @@ func (q *request) storeForm(fields map[string]string, file io.Reader, pol *polic
 
 func (q *request) answerForm(fields map[string]string, info *vfs.ObjectInfo) {
 	h := q.w.Header()
-	h.Set("Etag", quoteETag(info.ETag))
+	setETag(h, info.ETag)
 	location := url.URL{Scheme: "http", Host: q.r.Host, Path: "/" + q.key}
 	if q.hostBucket == "" {
 		location.Path = "/" + q.bucket + "/" + q.key

@@ -32,7 +32,7 @@ func (q *request) putObject() error {
 		return err
 	}
 	h := q.w.Header()
-	h.Set("Etag", quoteETag(info.ETag))
+	setETag(h, info.ETag)
 	setChecksum(h, info.Checksums)
 	q.w.WriteHeader(http.StatusOK)
 	return nil
