@@ -1,0 +1,154 @@
+package s3
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"ogw/cluster/local"
+	"ogw/httpapi"
+	"ogw/vfs"
+)
+
+// openLocal is a door over the embedded engine.
+func openLocal(b *testing.B) *door {
+	b.Helper()
+	clu, err := local.Open(bg, local.Options{Dir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	fs, err := vfs.Open(bg, clu, vfs.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	u := vfs.User{Name: "alice", UID: 1001, GID: 100, Keys: []vfs.AccessKey{{ID: "KEYalice", Secret: secretOf("alice")}}}
+	if err := fs.AddUser(bg, u); err != nil {
+		b.Fatal(err)
+	}
+	d := &door{t: b, fs: fs, srv: New(fs, Config{Region: "us-east-1"})}
+	d.url = serve(b, d.srv)
+	b.Cleanup(func() {
+		fs.Close(bg)
+		clu.Close()
+	})
+	d.bucket("alice", "bench")
+	return d
+}
+
+func serve(b *testing.B, h http.Handler) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	srv := httpapi.NewServer(h, New(nil, Config{}).cfg.Logger)
+	go srv.Serve(l)
+	b.Cleanup(func() { srv.Close() })
+	return "http://" + l.Addr().String()
+}
+
+var benchSizes = []int{4 << 10, 1 << 20, 64 << 20}
+
+// each runs fn from so many clients at once, each with its own connection.
+func each(b *testing.B, clients, size int, fn func(client *http.Client, i int)) {
+	b.Helper()
+	b.SetBytes(int64(size))
+	b.SetParallelism(max(1, clients/2))
+	b.ResetTimer()
+	if clients == 1 {
+		c := &http.Client{Transport: &http.Transport{}}
+		for i := 0; b.Loop(); i++ {
+			fn(c, i)
+		}
+		return
+	}
+	b.RunParallel(func(pb *testing.PB) {
+		c := &http.Client{Transport: &http.Transport{}}
+		for i := 0; pb.Next(); i++ {
+			fn(c, i)
+		}
+	})
+}
+
+func fetch(b *testing.B, c *http.Client, r *http.Request, buf []byte) {
+	res, err := c.Do(r)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	defer res.Body.Close()
+	if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, res.Body, buf); err != nil || res.StatusCode != 200 {
+		b.Errorf("%d %v", res.StatusCode, err)
+	}
+}
+
+// BenchmarkGet: the door, beside a bare file server in the same run.
+func BenchmarkGet(b *testing.B) {
+	for _, size := range benchSizes {
+		for _, clients := range []int{1, 16} {
+			body := randomBytes(size, 1)
+			b.Run(fmt.Sprintf("door/%d/%d", size, clients), func(b *testing.B) {
+				d := openLocal(b)
+				if res, got := d.raw("alice", "PUT", "/bench/k", body, nil); res.StatusCode != 200 {
+					b.Fatal(got)
+				}
+				each(b, clients, size, func(c *http.Client, i int) {
+					r := d.request("GET", "/bench/k", nil, nil)
+					d.sign(r, "alice", nil, time.Now())
+					fetch(b, c, r, make([]byte, 256<<10))
+				})
+			})
+			b.Run(fmt.Sprintf("bare/%d/%d", size, clients), func(b *testing.B) {
+				dir := b.TempDir()
+				if err := os.WriteFile(filepath.Join(dir, "k"), body, 0o600); err != nil {
+					b.Fatal(err)
+				}
+				url := serve(b, http.FileServer(http.Dir(dir)))
+				each(b, clients, size, func(c *http.Client, i int) {
+					r, _ := http.NewRequest("GET", url+"/k", nil)
+					fetch(b, c, r, make([]byte, 256<<10))
+				})
+			})
+		}
+	}
+}
+
+// BenchmarkPut: durable PUTs with an unsigned payload.
+func BenchmarkPut(b *testing.B) {
+	for _, size := range benchSizes {
+		for _, clients := range []int{1, 16} {
+			body := randomBytes(size, 1)
+			b.Run(fmt.Sprintf("%d/%d", size, clients), func(b *testing.B) {
+				d := openLocal(b)
+				each(b, clients, size, func(c *http.Client, i int) {
+					r, _ := http.NewRequest("PUT", fmt.Sprintf("%s/bench/%p-%d", d.url, c, i%64), bytes.NewReader(body))
+					r.Header.Set("X-Amz-Content-Sha256", "UNSIGNED-PAYLOAD")
+					d.sign(r, "alice", nil, time.Now())
+					fetch(b, c, r, nil)
+				})
+			})
+		}
+	}
+}
+
+// BenchmarkList: a page of 1000 keys.
+func BenchmarkList(b *testing.B) {
+	d := openLocal(b)
+	for i := range 3000 {
+		if _, err := d.fs.PutObject(bg, "bench", fmt.Sprintf("key-%09d", i), bytes.NewReader(nil), vfs.PutOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	c := &http.Client{}
+	buf := make([]byte, 64<<10)
+	for b.Loop() {
+		r := d.request("GET", "/bench?list-type=2&start-after=key-000001000", nil, nil)
+		d.sign(r, "alice", nil, time.Now())
+		fetch(b, c, r, buf)
+	}
+}
