@@ -1,18 +1,18 @@
 package nfsvm
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
-	"log/slog"
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
-
-	"ogw/cluster/mem"
-	"ogw/nfsserver"
-	"ogw/vfs"
 )
 
 //go:embed guest/lib.sh
@@ -21,62 +21,115 @@ var guestLib string
 //go:embed guest/posix.sh
 var guestPosix string
 
-// server is an NFS server in this process.
+//go:embed guest/restart.sh
+var guestRestart string
+
+//go:embed guest/tree.sh
+var guestTree string
+
+// server is the program with one NFS gateway over a store of its own.
 type server struct {
 	t    *testing.T
-	disk *mem.Disk
-	fs   *vfs.FS
-	nfs  *nfsserver.Server
+	dir  string
 	port int
+
+	mu  sync.Mutex
+	cmd *exec.Cmd
+	out bytes.Buffer
 }
+
+// startTimeout is how long the program may take until it accepts.
+const startTimeout = 20 * time.Second
 
 func start(t *testing.T) *server {
-	s := &server{t: t, disk: mem.NewDisk()}
-	s.open()
-	t.Cleanup(s.stop)
-	return s
-}
-
-func (s *server) open() {
-	s.t.Helper()
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	var err error
-	if s.fs, err = vfs.Open(context.Background(), mem.New(mem.Options{Disk: s.disk}), vfs.Config{Logger: log}); err != nil {
-		s.t.Fatal(err)
-	}
-	s.nfs, err = nfsserver.New(nfsserver.Config{FS: s.fs, Logger: log,
-		Exports: []nfsserver.Export{{Path: "/", Squash: nfsserver.SquashNone}}})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: s.port})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.port = l.Addr().(*net.TCPAddr).Port
-	go s.nfs.Serve(l)
-}
-
-func (s *server) stop() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if err := s.nfs.Shutdown(ctx); err != nil {
-		s.t.Errorf("shutdown: %v", err)
-	}
-	if err := s.fs.Close(ctx); err != nil {
-		s.t.Errorf("close: %v", err)
-	}
-}
-
-// boot runs a guest script and fails the test with it.
-func boot(t *testing.T, s *server, script string, g Guest) {
 	t.Helper()
 	if os.Getenv("OGW_TEST_VM") == "" {
 		t.Skip("boots a virtual machine: make test-nfs-kernel (OGW_TEST_VM=1)")
 	}
-	cache, err := filepath.Abs("../../.cache/nfsvm")
+	s := &server{t: t, dir: t.TempDir(), port: freePort(t)}
+	config := fmt.Sprintf("[cluster]\ndir = %q\n[[gateway]]\nprotocol = \"nfs\"\nlisten = \"127.0.0.1:%d\"\n"+
+		"[[gateway.export]]\npath = \"/\"\nsquash = \"none\"\n", filepath.Join(s.dir, "data"), s.port)
+	if err := os.WriteFile(filepath.Join(s.dir, "ogw.toml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.run(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.stop(syscall.SIGTERM); err != nil {
+			t.Errorf("stopping the server: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("the server said:\n%s", s.out.Bytes()[max(0, s.out.Len()-8000):])
+		}
+	})
+	return s
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// run starts the program and waits until it accepts connections.
+func (s *server) run() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	binary, err := filepath.Abs("../../bin/ogw")
+	if err != nil {
+		return err
+	}
+	s.cmd = exec.Command(binary, "serve", "--config", filepath.Join(s.dir, "ogw.toml"))
+	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
+	if err := s.cmd.Start(); err != nil {
+		return fmt.Errorf("%w (make build makes it)", err)
+	}
+	for end := time.Now().Add(startTimeout); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.port)); err == nil {
+			return c.Close()
+		}
+	}
+	return fmt.Errorf("the server does not accept connections:\n%s", s.out.Bytes())
+}
+
+// stop ends the program; SIGTERM must make it end well.
+func (s *server) stop(how syscall.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		return nil
+	}
+	s.cmd.Process.Signal(how)
+	err := s.cmd.Wait()
+	s.cmd = nil
+	if how == syscall.SIGKILL {
+		return nil
+	}
+	return err
+}
+
+// again ends the program and starts it anew after a pause.
+func (s *server) again(how syscall.Signal, pause time.Duration) {
+	if err := s.stop(how); err != nil {
+		s.t.Errorf("stopping the server: %v", err)
+	}
+	time.Sleep(pause)
+	if err := s.run(); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// boot runs a guest script and fails the test with it.
+func (s *server) boot(script string, g Guest) {
+	s.t.Helper()
+	cache, err := filepath.Abs("../../.cache/nfsvm")
+	if err != nil {
+		s.t.Fatal(err)
 	}
 	g.Cache, g.Port, g.Script = cache, s.port, guestLib+script
 	if g.MemoryMiB == 0 {
@@ -85,21 +138,70 @@ func boot(t *testing.T, s *server, script string, g Guest) {
 	if g.Timeout == 0 {
 		g.Timeout = 10 * time.Minute
 	}
-	g.Line = func(line string) { t.Log(line) }
+	g.Line = func(line string) { s.t.Log(line) }
 	code, err := g.Boot(context.Background())
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	if code != 0 {
-		t.Errorf("the guest's script ended with %d", code)
+		s.t.Errorf("the guest's script ended with %d", code)
 	}
 }
 
 func TestKernelClientPOSIX(t *testing.T) {
+	start(t).boot(guestPosix, Guest{})
+}
+
+// TestKernelClientRestart kills and restarts the server where the guest asks
+// for it: between WRITE and COMMIT, and while files are made.
+func TestKernelClientRestart(t *testing.T) {
 	s := start(t)
-	boot(t, s, guestPosix, Guest{})
-	for _, p := range s.nfs.Stats() {
-		t.Logf("%-5s %-12s %7d calls %5d errors %4d replayed %10d in %10d out %8s", p.Program, p.Proc,
-			p.Calls, p.Errors, p.Replayed, p.In, p.Out, (p.Total / time.Duration(p.Calls)).Round(time.Microsecond))
+	var restarts sync.WaitGroup
+	s.boot(guestRestart, Guest{Host: func(word string) {
+		how := map[string]syscall.Signal{"kill": syscall.SIGKILL, "restart": syscall.SIGTERM}[word]
+		if how == 0 {
+			t.Errorf("the guest asks for %q", word)
+			return
+		}
+		restarts.Add(1)
+		go func() {
+			defer restarts.Done()
+			s.again(how, 500*time.Millisecond)
+			t.Logf("%s done", word)
+		}()
+	}})
+	restarts.Wait()
+}
+
+// TestKernelClientTree copies a part of the toolchain's own source tree in,
+// with the server restarting now and then, and compares.
+func TestKernelClientTree(t *testing.T) {
+	s := start(t)
+	goroot, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
 	}
+	tree := filepath.Join(string(bytes.TrimSpace(goroot)), "src", "net")
+	stop := make(chan struct{})
+	var wait sync.WaitGroup
+	s.boot(guestTree, Guest{Files: map[string]string{"tree": tree}, MemoryMiB: 768, Host: func(word string) {
+		switch word {
+		case "disturb":
+			wait.Add(1)
+			go func() {
+				defer wait.Done()
+				for {
+					select {
+					case <-stop:
+						return
+					case <-time.After(5 * time.Second):
+						s.again(syscall.SIGTERM, 200*time.Millisecond)
+					}
+				}
+			}()
+		case "calm":
+			close(stop)
+			wait.Wait()
+		}
+	}})
 }
