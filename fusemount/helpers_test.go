@@ -1,9 +1,11 @@
 package fusemount
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -65,4 +67,14 @@ func TestErrnoTable(t *testing.T) {
 			t.Errorf("vfs.%s is not in the table", name)
 		}
 	}
+}
+
+// run runs a program and returns its output as the error if it fails.
+func run(t testing.TB, name string, args ...string) error {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s %v: %w: %s", name, args, err, out)
+	}
+	return nil
 }

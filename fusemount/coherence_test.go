@@ -1,0 +1,315 @@
+package fusemount
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"ogw/vfs"
+)
+
+// coherenceKeys are few, so that names come and go and are replaced often.
+const coherenceKeys = 12
+
+type coherence struct {
+	t     *testing.T
+	fs    *vfs.FS
+	dir   string
+	r     *rand.Rand
+	state map[string]string // key to content; what the bucket holds
+}
+
+func keyName(i int) string {
+	if i%3 == 0 {
+		return fmt.Sprintf("sub%d/f%d", i%2, i)
+	}
+	return fmt.Sprintf("f%d", i)
+}
+
+// With names, absent names and attributes cached for a minute, a change made
+// through another door is seen by the next system call.
+func TestCoherence(t *testing.T) {
+	fs, dir := mountBucket(t)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	c := &coherence{t: t, fs: fs, dir: dir, r: rand.New(rand.NewPCG(seed, 3)), state: map[string]string{}}
+	steps := 3000
+	if testing.Short() {
+		steps = 300
+	}
+	for i := range steps {
+		changed := c.change(i)
+		for _, k := range changed {
+			c.check(i, k)
+		}
+		c.check(i, keyName(c.r.IntN(coherenceKeys)))
+		if i%50 == 0 {
+			c.checkListing(i)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// change does one random change through the object or POSIX interface and
+// returns the keys that it concerned.
+func (c *coherence) change(i int) []string {
+	k := keyName(c.r.IntN(coherenceKeys))
+	switch c.r.IntN(6) {
+	case 0, 1, 2:
+		body := bytes.Repeat([]byte(fmt.Sprintf("%d.", i)), 1+c.r.IntN(3000))
+		_, err := c.fs.PutObject(bg, "bucket", k, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body)), Owner: vfs.Root})
+		if err != nil {
+			c.t.Fatalf("step %d: put %s: %v", i, k, err)
+		}
+		c.state[k] = string(body)
+	case 3:
+		if _, err := c.fs.DeleteObject(bg, "bucket", k, vfs.DeleteOptions{}); err != nil {
+			c.t.Fatalf("step %d: delete %s: %v", i, k, err)
+		}
+		delete(c.state, k)
+	case 4:
+		return c.rename(i, k, keyName(c.r.IntN(coherenceKeys)))
+	case 5:
+		c.write(i, k)
+	}
+	return []string{k}
+}
+
+func (c *coherence) parent(key string) (vfs.Ino, bool) {
+	a, err := c.fs.Resolve(bg, vfs.Root, "bucket/"+filepath.Dir(key), true)
+	return a.Ino, err == nil
+}
+
+func (c *coherence) rename(i int, from, to string) []string {
+	body, ok := c.state[from]
+	fromDir, ok1 := c.parent(from)
+	toDir, ok2 := c.parent(to)
+	if !ok || !ok1 || !ok2 || from == to {
+		return []string{from}
+	}
+	err := c.fs.Rename(bg, vfs.Root, fromDir, filepath.Base(from), toDir, filepath.Base(to), 0)
+	if err != nil {
+		c.t.Fatalf("step %d: rename %s %s: %v", i, from, to, err)
+	}
+	delete(c.state, from)
+	c.state[to] = body
+	return []string{from, to}
+}
+
+// write changes a file as NFS would: through an open file of the VFS.
+func (c *coherence) write(i int, k string) {
+	body, ok := c.state[k]
+	if !ok {
+		return
+	}
+	a, err := c.fs.Resolve(bg, vfs.Root, "bucket/"+k, true)
+	if err != nil {
+		c.t.Fatalf("step %d: resolve %s: %v", i, k, err)
+	}
+	f, err := c.fs.Open(bg, vfs.Root, a.Ino, vfs.OpenRead|vfs.OpenWrite)
+	if err != nil {
+		c.t.Fatalf("step %d: open %s: %v", i, k, err)
+	}
+	off := c.r.IntN(len(body) + 1)
+	patch := fmt.Sprintf("<%d>", i)
+	if _, err := f.WriteAt(bg, []byte(patch), int64(off)); err != nil {
+		c.t.Fatalf("step %d: write %s: %v", i, k, err)
+	}
+	c.state[k] = body[:off] + patch + body[min(len(body), off+len(patch)):]
+	c.check(i, k) // also before it is closed
+	if err := f.Close(bg); err != nil {
+		c.t.Fatalf("step %d: close %s: %v", i, k, err)
+	}
+}
+
+// check compares one file through the mount with what it must be: stat
+// first, so that a stale name or size shows.
+func (c *coherence) check(i int, k string) {
+	c.t.Helper()
+	want, exists := c.state[k]
+	name := filepath.Join(c.dir, k)
+	info, err := os.Lstat(name)
+	switch {
+	case !exists && !errors.Is(err, os.ErrNotExist):
+		c.t.Errorf("step %d: %s is gone, but lstat: %v", i, k, err)
+		return
+	case !exists:
+		return
+	case err != nil:
+		c.t.Errorf("step %d: lstat %s: %v", i, k, err)
+		return
+	case info.Size() != int64(len(want)):
+		c.t.Errorf("step %d: %s has size %d, want %d", i, k, info.Size(), len(want))
+		return
+	}
+	got, err := os.ReadFile(name)
+	if err != nil || string(got) != want {
+		c.t.Errorf("step %d: %s holds %.30q… (%d bytes), %v; want %.30q… (%d)", i, k, got, len(got), err, want, len(want))
+	}
+}
+
+func (c *coherence) checkListing(i int) {
+	c.t.Helper()
+	seen := 0
+	err := filepath.WalkDir(c.dir, func(p string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		rel, _ := filepath.Rel(c.dir, p)
+		if _, ok := c.state[rel]; !ok {
+			c.t.Errorf("step %d: %s is listed, but gone", i, rel)
+		}
+		seen++
+		return nil
+	})
+	if err != nil {
+		c.t.Errorf("step %d: walk: %v", i, err)
+	}
+	if seen != len(c.state) {
+		c.t.Errorf("step %d: %d files listed, want %d", i, seen, len(c.state))
+	}
+}
+
+// Readers hammer the mount while another door replaces objects: after each
+// put returned, no reader may find an older one. This is the race between a
+// reply on its way and the notification.
+func TestCoherenceUnderLoad(t *testing.T) {
+	fs, dir := mountBucket(t)
+	const objects = 4
+	var done [objects]atomic.Int64 // generation that was acknowledged
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	put := func(o int, gen int64) {
+		body := bytes.Repeat([]byte{byte('a' + gen%26)}, int(gen))
+		key := fmt.Sprintf("o%d", o)
+		if gen%5 == 0 { // a new inode, which the kernel does not know
+			if _, err := fs.DeleteObject(bg, "bucket", key, vfs.DeleteOptions{}); err != nil {
+				t.Errorf("delete: %v", err)
+			}
+		}
+		if _, err := fs.PutObject(bg, "bucket", key, bytes.NewReader(body), vfs.PutOptions{Size: gen}); err != nil {
+			t.Errorf("put: %v", err)
+		}
+		done[o].Store(gen)
+	}
+	for o := range objects {
+		put(o, 1)
+		for range 2 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				name := filepath.Join(dir, fmt.Sprintf("o%d", o))
+				for !stop.Load() {
+					before := done[o].Load()
+					f, err := os.Open(name)
+					if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESTALE) {
+						continue // between delete and put
+					}
+					if err != nil {
+						t.Errorf("open: %v", err)
+						return
+					}
+					b, err := io.ReadAll(f)
+					f.Close()
+					if err != nil && !errors.Is(err, syscall.ESTALE) {
+						t.Errorf("read: %v", err)
+					}
+					if err == nil && int64(len(b)) < before {
+						t.Errorf("object %d: read generation %d after %d was acknowledged", o, len(b), before)
+						return
+					}
+					info, err := os.Lstat(name)
+					if err == nil && info.Size() < before {
+						t.Errorf("object %d: stat shows generation %d after %d was acknowledged", o, info.Size(), before)
+						return
+					}
+				}
+			}()
+		}
+	}
+	end := time.Now().Add(3 * time.Second)
+	for gen := int64(2); time.Now().Before(end) && !t.Failed(); gen++ {
+		for o := range objects {
+			put(o, gen)
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+	t.Logf("%d generations", done[0].Load())
+}
+
+// Two mounts of one process see each other's changes, and working on the same
+// directories through both does not deadlock.
+func TestTwoMounts(t *testing.T) {
+	fs := openFS(t)
+	one, _ := mountFS(t, fs, Options{})
+	two, _ := mountFS(t, fs, Options{})
+	must(t, os.Mkdir(filepath.Join(one, "shared"), 0o755))
+	eventually(t, func() error { _, err := os.Stat(filepath.Join(two, "shared")); return err })
+	var wg sync.WaitGroup
+	for g, top := range []string{one, two, one, two} {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range 100 {
+				name := filepath.Join(top, "shared", fmt.Sprintf("g%d-%d", g, i%5))
+				if err := os.WriteFile(name, []byte("x"), 0o644); err != nil {
+					t.Errorf("write: %v", err)
+					return
+				}
+				os.ReadDir(filepath.Join(top, "shared"))
+				if err := os.Remove(name); err != nil {
+					t.Errorf("remove: %v", err)
+					return
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	write(t, filepath.Join(one, "shared", "f"), "first")
+	eventually(t, func() error { _, err := os.Stat(filepath.Join(two, "shared", "f")); return err })
+	must(t, os.Rename(filepath.Join(one, "shared", "f"), filepath.Join(one, "shared", "g")))
+	eventually(t, func() error { _, err := os.Stat(filepath.Join(two, "shared", "g")); return err })
+	eventually(t, func() error {
+		if _, err := os.Stat(filepath.Join(two, "shared", "f")); !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("the old name: %v", err)
+		}
+		return nil
+	})
+}
+
+// Directories that S3 implied vanish with their last entry, and rm -r of
+// such a tree succeeds all the same.
+func TestImpliedDirectories(t *testing.T) {
+	fs, dir := mountBucket(t)
+	put := func(key string) {
+		t.Helper()
+		_, err := fs.PutObject(bg, "bucket", key, bytes.NewReader([]byte("x")), vfs.PutOptions{Size: 1})
+		must(t, err)
+	}
+	put("a/b/c/f")
+	put("a/b/g")
+	if err := run(t, "rm", "-r", filepath.Join(dir, "a")); err != nil {
+		t.Error(err)
+	}
+	put("d/e/f")
+	must(t, os.Remove(filepath.Join(dir, "d/e/f")))
+	eventually(t, func() error {
+		if _, err := os.Stat(filepath.Join(dir, "d")); !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("the implied directory: %v", err)
+		}
+		return nil
+	})
+	must(t, os.Mkdir(filepath.Join(dir, "d"), 0o755))
+}
