@@ -238,6 +238,15 @@ func (o *op) dropDir(t cluster.Txn, d *inode) error {
 	if err := t.Delete(bucketKey(d.ino)); err != nil { // it may be, or have been, a bucket
 		return err
 	}
+	if d.has(flagUploads) {
+		uploads, err := anyKey(t, uploadPrefix(d.ino))
+		if err != nil {
+			return err
+		}
+		if uploads {
+			o.buckets = append(o.buckets, d.ino)
+		}
+	}
 	return o.deleteInode(t, d)
 }
 

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"crypto/md5"
 	"encoding/hex"
 	"fmt"
 	"strconv"
@@ -36,3 +37,12 @@ func opaqueETag(ino Ino, version uint64) ETag {
 
 // partETag is the ETag of a part.
 func partETag(sum []byte) ETag { return ETag(hex.EncodeToString(sum)) }
+
+// parsePartETag is the inverse of partETag.
+func parsePartETag(e ETag) ([]byte, error) {
+	b, err := hex.DecodeString(string(e))
+	if err != nil || len(b) != md5.Size {
+		return nil, fmt.Errorf("part ETag %q: %w", e, ErrBadPart)
+	}
+	return b, nil
+}

@@ -169,17 +169,25 @@ func (fs *FS) entryInode(r cluster.Reader, k *objectKey, p *keyPlace) (*inode, e
 // checksums returns those stored with an object, and its CRC64NVME, which is
 // computed from content and remembered if the inode does not hold it.
 func (fs *FS) checksums(ctx context.Context, n *inode, content *contentReader) ([]Checksum, error) {
-	crc := n.crc
 	if !n.has(flagCRC) {
 		h := crc64nvme.New()
 		if err := hashContent(ctx, content, 0, n.size, h); err != nil {
 			return nil, err
 		}
-		crc = h.Sum64()
-		fs.rememberCRC(ctx, n, crc)
+		n.crc = h.Sum64()
+		n.set(flagCRC, true)
+		fs.rememberCRC(ctx, n)
 	}
+	return n.checksumList(), nil
+}
+
+// checksumList returns the checksums that the inode holds.
+func (n *inode) checksumList() []Checksum {
 	list := append([]Checksum(nil), n.object.checksums...)
-	return append(list, Checksum{Algorithm: ChecksumCRC64NVME, Value: crcBytes(crc)}), nil
+	if n.has(flagCRC) {
+		list = append(list, Checksum{Algorithm: ChecksumCRC64NVME, Value: crcBytes(n.crc)})
+	}
+	return list
 }
 
 func crcBytes(crc uint64) []byte { return binary.BigEndian.AppendUint64(nil, crc) }
@@ -207,7 +215,7 @@ func hashContent(ctx context.Context, r io.ReaderAt, off, length int64, w io.Wri
 
 // rememberCRC stores a computed checksum in the inode unless its content
 // changed meanwhile. A failure only costs computing it again.
-func (fs *FS) rememberCRC(ctx context.Context, n *inode, crc uint64) {
+func (fs *FS) rememberCRC(ctx context.Context, n *inode) {
 	err := fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, _ *op) error {
 		now, err := getInode(t, n.ino)
 		if err != nil {
@@ -216,7 +224,7 @@ func (fs *FS) rememberCRC(ctx context.Context, n *inode, crc uint64) {
 		if now.has(flagCRC) || now.content != n.content || now.version != n.version {
 			return nil
 		}
-		now.crc = crc
+		now.crc = n.crc
 		now.set(flagCRC, true)
 		return putInode(t, now)
 	})

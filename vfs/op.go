@@ -33,6 +33,8 @@ type op struct {
 	// prune are implied directories that may be empty now and that this
 	// transaction has no room to remove.
 	prune []Ino
+	// buckets are removed directories that had uploads.
+	buckets []Ino
 }
 
 // update runs fn in a serializable transaction, then tells the watchers what
@@ -62,6 +64,9 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 			fs.ghosts.add(last.vanished)
 			fs.watch.vanished(ctx, last.vanished)
 			fs.pruneRest(ctx, last.prune)
+			for _, ino := range last.buckets {
+				fs.abortUploads(ctx, ino)
+			}
 		}
 	}
 	return mapErr(err)

@@ -47,6 +47,8 @@ type publication struct {
 	owner   *Cred      // nil: root
 	mode    uint32     // of a new file; 0: the configured one
 	mtimeNS int64      // 0: now
+	refs    bool       // the content's extents are stored already, and some are references
+	keep    bool       // the content is not dropped when publishing fails
 	// make, if set, completes the publication within the transaction, before
 	// the inode of the target is read. If it returns an inode, that is the
 	// target itself, which keeps its content.
@@ -93,7 +95,7 @@ func (fs *FS) publish(ctx context.Context, p *publication) (ObjectInfo, error) {
 		if n = fs.published(ctx, p); n != nil {
 			err = nil
 		}
-	} else if err != nil {
+	} else if err != nil && !p.keep {
 		fs.discard(ctx, p.content)
 	}
 	if err != nil {
@@ -101,11 +103,7 @@ func (fs *FS) publish(ctx context.Context, p *publication) (ObjectInfo, error) {
 	}
 	info := plainInfo(p.key.key, n)
 	info.Meta, info.Parts = *p.meta, n.object.parts
-	info.Checksums = n.object.checksums
-	if n.has(flagCRC) {
-		info.Checksums = append(info.Checksums[:len(info.Checksums):len(info.Checksums)],
-			Checksum{Algorithm: ChecksumCRC64NVME, Value: crcBytes(n.crc)})
-	}
+	info.Checksums = n.checksumList()
 	return info, nil
 }
 
@@ -236,6 +234,9 @@ func (o *op) publishDir(t cluster.Txn, p *publication, at *keyPlace, n *inode) (
 func (o *op) fillObject(t cluster.Txn, p *publication, n *inode) error {
 	if err := o.setContent(t, n, p.content); err != nil {
 		return err
+	}
+	if p.refs {
+		n.set(flagRefs, true)
 	}
 	return o.describe(t, p, n)
 }

@@ -1,0 +1,144 @@
+package vfs
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"ogw/cluster"
+)
+
+// collectUpload removes what an upload that was queued (queueUpload) does not
+// need: the parts that were replaced, and when it ended, all part records,
+// the blobs that its content does not name, and holds on other contents that
+// it does not use. It does nothing when called again.
+func (fs *FS) collectUpload(ctx context.Context, upload ContentID) error {
+	var alive bool
+	named := make(map[uint64]bool) // blobs of its content, which no part adds to any more
+	err := fs.view(ctx, func(r cluster.Reader) error {
+		clear(named)
+		v, err := r.Get(uploadIDKey(upload))
+		if err != nil || v != nil {
+			alive = v != nil
+			return err
+		}
+		return eachExtent(r, upload, func(e *extent) {
+			if e.kind == extentBlob {
+				named[e.seq] = true
+			}
+		})
+	})
+	if err != nil {
+		return err
+	}
+	from := partPrefix(upload)
+	if alive {
+		from = partKey(upload, garbagePart)
+	}
+	for {
+		done, err := fs.collectParts(ctx, upload, from, alive, named)
+		if done || err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+func eachExtent(r cluster.Reader, c ContentID, fn func(*extent)) error {
+	prefix := extentPrefix(c)
+	return r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
+		_, off, err := parseExtentKey(k)
+		if err != nil {
+			return err
+		}
+		e, err := decodeExtent(off, v)
+		if err == nil {
+			fn(&e)
+		}
+		return err
+	})
+}
+
+// collectParts removes some of the parts from a key on: blobs first, then
+// the records that name them, so that a crash leaves no orphans.
+func (fs *FS) collectParts(ctx context.Context, upload ContentID, from []byte, alive bool, named map[uint64]bool) (done bool, err error) {
+	var keys [][]byte
+	var blobs []cluster.BlobID
+	var sources []ContentID
+	limit := fs.txnExtents() / 4
+	err = fs.view(ctx, func(r cluster.Reader) error {
+		keys, blobs, sources = nil, nil, nil
+		o := cluster.ScanOptions{Limit: limit}
+		return r.Scan(from, cluster.PrefixEnd(partPrefix(upload)), o, func(k, v []byte) error {
+			if len(sources) >= limit {
+				return cluster.ErrStop
+			}
+			p, err := decodePart(k, v)
+			if err != nil {
+				return err
+			}
+			keys = append(keys, bytes.Clone(k))
+			for i := range p.extents {
+				switch e := &p.extents[i]; {
+				case e.kind == extentBlob && !named[e.seq]:
+					blobs = append(blobs, e.blobID(upload))
+				case e.kind == extentRef && !slices.Contains(sources, e.src):
+					sources = append(sources, e.src)
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return false, err
+	}
+	if len(keys) == 0 {
+		return true, nil
+	}
+	if err := fs.blobs.Delete(ctx, blobs...); err != nil {
+		return false, mapErr(err)
+	}
+	for _, source := range sources {
+		if err := fs.releaseUnused(ctx, upload, source, keys); err != nil {
+			return false, err
+		}
+	}
+	return false, fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
+		for _, k := range keys {
+			if err := t.Delete(k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// releaseUnused ends the upload's hold on source, unless its content or one
+// of its parts, other than those that go, refers to it.
+func (fs *FS) releaseUnused(ctx context.Context, upload, source ContentID, gone [][]byte) error {
+	return fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
+		used := false
+		err := eachExtent(t, upload, func(e *extent) { used = used || e.kind == extentRef && e.src == source })
+		if err != nil || used {
+			return err
+		}
+		prefix := partPrefix(upload)
+		err = t.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
+			if _, going := slices.BinarySearchFunc(gone, k, bytes.Compare); going {
+				return nil
+			}
+			p, err := decodePart(k, v)
+			if err != nil {
+				return err
+			}
+			used = used || slices.ContainsFunc(p.extents, func(e extent) bool { return e.kind == extentRef && e.src == source })
+			return nil
+		})
+		if err != nil || used {
+			return err
+		}
+		return o.releaseRef(t, source, upload)
+	})
+}

@@ -1,0 +1,270 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ogw/cluster"
+)
+
+const (
+	// maxCompleteAttempts bounds how often Complete begins anew because a
+	// part came in or another Complete ran meanwhile.
+	maxCompleteAttempts = 16
+)
+
+// CompleteUpload publishes the parts as one object, atomically; it is
+// metadata only. Checks order, sizes, ETags and checksums of the parts.
+// objectSum, if not nil, is what the client says the whole object's
+// checksum is. Asked again after it succeeded, it succeeds while the object
+// still has that content (S3 CompleteMultipartUpload).
+func (fs *FS) CompleteUpload(ctx context.Context, bucket, key, upload string, parts []CompletePart, cond Preconditions, objectSum *Checksum) (ObjectInfo, error) {
+	name, err := parseUploadName(bucket, key, upload)
+	if err != nil {
+		return ObjectInfo{}, err
+	}
+	if err := checkOrder(parts); err != nil {
+		return ObjectInfo{}, err
+	}
+	c := completion{fs: fs, name: &name, want: parts, cond: &cond, sum: objectSum}
+	for range maxCompleteAttempts {
+		info, err := c.run(ctx)
+		switch {
+		case errors.Is(err, errUploadChanged):
+			continue
+		case errors.Is(err, ErrNoSuchUpload):
+			if info, ok := c.already(ctx); ok {
+				return info, nil
+			}
+		}
+		return info, err
+	}
+	return ObjectInfo{}, fmt.Errorf("upload %q keeps changing: %w", upload, ErrConflict)
+}
+
+// errUploadChanged: the upload is not as the staging of its extents began.
+var errUploadChanged = fmt.Errorf("upload changed: %w", ErrConflict)
+
+// completion is one CompleteUpload.
+type completion struct {
+	fs   *FS
+	name *uploadName
+	want []CompletePart
+	cond *Preconditions
+	sum  *Checksum
+}
+
+// run is one attempt: it looks at the parts, then publishes in one
+// transaction, or stages the extents before if they are many.
+func (c *completion) run(ctx context.Context) (ObjectInfo, error) {
+	u, extents, err := c.measure(ctx)
+	if err != nil {
+		return ObjectInfo{}, err
+	}
+	p := publication{key: &c.name.key, cond: c.cond, meta: &u.meta, owner: &u.owner, mode: u.mode, keep: true}
+	if !c.cond.empty() {
+		if err := c.fs.precheck(ctx, &p); err != nil {
+			return ObjectInfo{}, err
+		}
+	}
+	// Each extent takes a write, and another if it is a reference. What an
+	// earlier staging left must be cleared first.
+	if u.stage == 0 && extents <= c.fs.txnExtents()/2 {
+		p.make = func(t cluster.Txn, o *op, _ *keyPlace) (*inode, error) { return nil, c.assemble(t, o, &p) }
+		return c.fs.publish(ctx, &p)
+	}
+	a, stage, err := c.stage(ctx)
+	if err != nil {
+		return ObjectInfo{}, err
+	}
+	p.make = func(t cluster.Txn, o *op, _ *keyPlace) (*inode, error) {
+		u, err := c.staged(t, stage)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.fill(&p, a, nil); err != nil {
+			return nil, err
+		}
+		return nil, o.endUpload(t, u)
+	}
+	return c.fs.publish(ctx, &p)
+}
+
+// measure checks all parts and counts their extents.
+func (c *completion) measure(ctx context.Context) (u *uploadRecord, extents int, err error) {
+	err = c.fs.view(ctx, func(r cluster.Reader) (err error) {
+		if u, err = getUpload(r, c.name); err != nil {
+			return err
+		}
+		a := newAssembly(u, c.want)
+		extents = 0
+		for done := false; !done; {
+			var list []extent
+			if list, done, err = a.read(r, unlimitedTxnExtents); err != nil {
+				return err
+			}
+			extents += len(list)
+		}
+		_, err = a.object(c.sum)
+		return err
+	})
+	return u, extents, err
+}
+
+// assemble does all in the transaction that publishes.
+func (c *completion) assemble(t cluster.Txn, o *op, p *publication) error {
+	u, err := getUpload(t, c.name)
+	if err != nil {
+		return err
+	}
+	if u.stage > 0 {
+		return errUploadChanged // its extents must be cleared before
+	}
+	a := newAssembly(u, c.want)
+	var all []extent
+	for done := false; !done; {
+		var list []extent
+		if list, done, err = a.read(t, c.fs.txnExtents()); err != nil {
+			return err
+		}
+		all = append(all, list...)
+	}
+	if len(all) > c.fs.txnExtents() {
+		return errUploadChanged // parts were replaced by longer ones
+	}
+	if err := c.fill(p, a, all); err != nil {
+		return err
+	}
+	return o.endUpload(t, u)
+}
+
+// fill makes p publish what a assembled.
+func (c *completion) fill(p *publication, a *assembly, list []extent) error {
+	var err error
+	if p.object, err = a.object(c.sum); err != nil {
+		return err
+	}
+	p.content = &content{id: a.u.id, size: a.size, used: a.used, crc: a.crc, noCRC: a.noCRC, extents: list}
+	p.refs = a.refs
+	if a.size == 0 {
+		p.content.id = 0
+	}
+	return nil
+}
+
+// stage writes the extents in batches, each of which sees to it that the
+// upload did not change since stage began.
+func (c *completion) stage(ctx context.Context) (a *assembly, stage uint64, err error) {
+	fs := c.fs
+	// The transaction that publishes makes these durable too.
+	relaxed := cluster.Relaxed(ctx)
+	var u *uploadRecord
+	err = fs.update(relaxed, func(t cluster.Txn, o *op) error {
+		if u, err = getUpload(t, c.name); err != nil {
+			return err
+		}
+		u.stage++
+		return t.Set(u.storeKey(), u.encode())
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	for more := u.stage > 1; more; {
+		err := fs.update(relaxed, func(t cluster.Txn, o *op) error {
+			if _, err := c.staged(t, u.stage); err != nil {
+				return err
+			}
+			more, err = clearExtents(t, u.id, fs.txnExtents())
+			return err
+		})
+		if err != nil {
+			return nil, 0, err
+		}
+	}
+	a = newAssembly(u, c.want)
+	for done := false; !done; {
+		var list []extent
+		err := fs.view(ctx, func(r cluster.Reader) (err error) {
+			if _, err = c.staged(r, u.stage); err == nil {
+				list, done, err = a.read(r, fs.txnExtents()/2)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, 0, err
+		}
+		if err := c.stageBatch(relaxed, u, list); err != nil {
+			return nil, 0, err
+		}
+	}
+	return a, u.stage, nil
+}
+
+// stageBatch writes extents, in several transactions if a part has many.
+func (c *completion) stageBatch(ctx context.Context, u *uploadRecord, list []extent) error {
+	for size := c.fs.txnExtents() / 2; len(list) > 0; {
+		n := min(size, len(list))
+		err := c.fs.update(ctx, func(t cluster.Txn, o *op) error {
+			if _, err := c.staged(t, u.stage); err != nil {
+				return err
+			}
+			return putExtents(t, u.id, list[:n])
+		})
+		if err != nil {
+			return err
+		}
+		list = list[n:]
+	}
+	return nil
+}
+
+// staged reads the upload, which must be as the staging began.
+func (c *completion) staged(r cluster.Reader, stage uint64) (*uploadRecord, error) {
+	u, err := getUpload(r, c.name)
+	if err == nil && u.stage != stage {
+		err = errUploadChanged
+	}
+	return u, err
+}
+
+// clearExtents deletes up to limit extents that a staging wrote. The parts
+// hold what they refer to.
+func clearExtents(t cluster.Txn, upload ContentID, limit int) (more bool, err error) {
+	var keys [][]byte
+	prefix := extentPrefix(upload)
+	o := cluster.ScanOptions{Limit: limit, KeysOnly: true}
+	err = t.Scan(prefix, cluster.PrefixEnd(prefix), o, func(k, _ []byte) error {
+		keys = append(keys, append([]byte(nil), k...))
+		return nil
+	})
+	for _, k := range keys {
+		if err == nil {
+			err = t.Delete(k)
+		}
+	}
+	return len(keys) == limit, err
+}
+
+// already tells whether the object holds the content of the upload: then an
+// earlier call succeeded, and only its answer was lost.
+func (c *completion) already(ctx context.Context) (ObjectInfo, bool) {
+	id, _, ok := parseUploadID(c.name.upload)
+	if !ok {
+		return ObjectInfo{}, false
+	}
+	var info ObjectInfo
+	err := c.fs.view(ctx, func(r cluster.Reader) error {
+		n, err := c.fs.objectInode(r, &c.name.key)
+		if err != nil {
+			return err
+		}
+		if n.content != id || n.object.nparts == 0 {
+			return ErrNoSuchUpload
+		}
+		info, err = c.fs.objectInfo(r, c.name.key.key, n)
+		info.Checksums = n.checksumList()
+		return err
+	})
+	return info, err == nil
+}

@@ -1,0 +1,119 @@
+package vfs
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"ogw/cluster"
+)
+
+// UploadPage is one page of ListUploads.
+type UploadPage struct {
+	Uploads        []UploadInfo
+	CommonPrefixes []string
+	Truncated      bool
+	NextKey        string
+	NextUpload     string
+}
+
+// ListUploads returns uploads in order of key, then of upload, behind
+// (afterKey, afterUpload) (S3 ListMultipartUploads).
+func (fs *FS) ListUploads(ctx context.Context, bucket, prefix, delimiter, afterKey, afterUpload string, limit int) (UploadPage, error) {
+	var l *uploadLister
+	err := fs.view(ctx, func(r cluster.Reader) error {
+		ino, err := uploadBucket(r, bucket)
+		if err != nil {
+			return err
+		}
+		l = &uploadLister{prefix: prefix, delimiter: delimiter, limit: min(limit, MaxListKeys)}
+		return l.run(r, ino, afterKey, afterUpload)
+	})
+	if err != nil {
+		return UploadPage{}, err
+	}
+	return l.page, nil
+}
+
+// uploadLister fills one page of uploads.
+type uploadLister struct {
+	prefix, delimiter string
+	limit             int
+	page              UploadPage
+}
+
+func (l *uploadLister) run(r cluster.Reader, bucket Ino, afterKey, afterUpload string) error {
+	base := uploadPrefix(bucket)
+	start := appendEscaped(base[:len(base):len(base)], l.prefix)
+	end := cluster.PrefixEnd(start)
+	if from := l.behind(bucket, afterKey, afterUpload); bytes.Compare(from, start) > 0 {
+		start = from
+	}
+	for l.limit > 0 && bytes.Compare(start, end) < 0 {
+		var skip string // a common prefix to pass over
+		n := 0
+		o := cluster.ScanOptions{Limit: l.room() + 1}
+		err := r.Scan(start, end, o, func(k, v []byte) error {
+			n++
+			u, err := decodeUpload(k, v)
+			if err != nil {
+				return err
+			}
+			if l.room() == 0 {
+				l.page.Truncated = true
+				return cluster.ErrStop
+			}
+			if skip = l.commonPrefix(u.key); skip != "" {
+				l.page.CommonPrefixes = append(l.page.CommonPrefixes, skip)
+				l.page.NextKey, l.page.NextUpload = skip, ""
+				return cluster.ErrStop
+			}
+			l.page.Uploads = append(l.page.Uploads, u.info())
+			l.page.NextKey, l.page.NextUpload = u.key, u.idString()
+			start = append(append(start[:0:0], k...), 0)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if l.page.Truncated || skip == "" && n < o.Limit {
+			break
+		}
+		if skip != "" {
+			start = cluster.PrefixEnd(appendEscaped(base[:len(base):len(base)], skip))
+		}
+	}
+	if !l.page.Truncated {
+		l.page.NextKey, l.page.NextUpload = "", ""
+	}
+	return nil
+}
+
+func (l *uploadLister) room() int { return l.limit - len(l.page.Uploads) - len(l.page.CommonPrefixes) }
+
+// behind returns the first stored key behind the markers.
+func (l *uploadLister) behind(bucket Ino, key, upload string) []byte {
+	if key == "" {
+		return nil
+	}
+	if id, _, ok := parseUploadID(upload); ok {
+		return append(uploadKey(bucket, key, id), 0)
+	}
+	k := appendEscaped(uploadPrefix(bucket), key)
+	if l.commonPrefix(key) == key {
+		return cluster.PrefixEnd(k) // the page before ended with it
+	}
+	return append(k, 0, 2) // behind the end mark of the key, before any longer one
+}
+
+func (l *uploadLister) commonPrefix(key string) string {
+	rest, ok := strings.CutPrefix(key, l.prefix)
+	if l.delimiter == "" || !ok {
+		return ""
+	}
+	i := strings.Index(rest, l.delimiter)
+	if i < 0 {
+		return ""
+	}
+	return key[:len(l.prefix)+i+len(l.delimiter)]
+}

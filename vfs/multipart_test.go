@@ -1,0 +1,484 @@
+package vfs
+
+import (
+	"bytes"
+	"crypto/md5"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"ogw/cluster"
+	"ogw/cluster/mem"
+)
+
+func createUpload(t testing.TB, fs *FS, key string) string {
+	t.Helper()
+	u, err := fs.CreateUpload(bg, "bucket", key, PutOptions{Meta: ObjectMeta{ContentType: "text/up", User: map[string]string{"m": "v"}}}, "", false)
+	want(t, err, nil)
+	return u.ID
+}
+
+func putPart(t testing.TB, fs *FS, key, upload string, number int, body []byte) CompletePart {
+	t.Helper()
+	p, err := fs.PutPart(bg, "bucket", key, upload, number, bytes.NewReader(body), PutOptions{Size: int64(len(body))})
+	want(t, err, nil)
+	sum := md5.Sum(body)
+	if p.ETag != ETag(hex.EncodeToString(sum[:])) || p.Size != int64(len(body)) || p.Number != number {
+		t.Errorf("part: %+v", p)
+	}
+	return CompletePart{Number: number, ETag: p.ETag}
+}
+
+func complete(fs *FS, key, upload string, parts []CompletePart) (ObjectInfo, error) {
+	return fs.CompleteUpload(bg, "bucket", key, upload, parts, Preconditions{}, nil)
+}
+
+// partsETag is S3's ETag of a multipart object.
+func partsETag(bodies ...[]byte) ETag {
+	h := md5.New()
+	for _, b := range bodies {
+		sum := md5.Sum(b)
+		h.Write(sum[:])
+	}
+	return ETag(fmt.Sprintf("%x-%d", h.Sum(nil), len(bodies)))
+}
+
+func wantBlobs(t testing.TB, fs *FS, n int) {
+	t.Helper()
+	got := 0
+	err := fs.blobs.List(bg, cluster.BlobID{}, func(cluster.BlobInfo) error { got++; return nil })
+	if want(t, err, nil); got != n {
+		t.Errorf("%d blobs are stored, want %d", got, n)
+	}
+}
+
+func TestMultipart(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		up := createUpload(t, fs, "dir/k")
+		a, b, c := randomBytes(MinPartBytes), randomBytes(MinPartBytes+1), []byte("the end")
+		p3 := putPart(t, fs, "dir/k", up, 30, c)
+		p1 := putPart(t, fs, "dir/k", up, 1, b) // replaced below
+		putPart(t, fs, "dir/k", up, 5, a)       // not used
+		p1 = putPart(t, fs, "dir/k", up, 1, a)
+		p2 := putPart(t, fs, "dir/k", up, 7, b)
+		if got := listAll(t, fs); len(got) != 0 {
+			t.Errorf("before complete: %q", got)
+		}
+		list, more, err := fs.ListParts(bg, "bucket", "dir/k", up, 1, 2)
+		if err != nil || !more || len(list) != 2 || list[0].Number != 5 || list[1].Number != 7 || list[1].ETag != p2.ETag {
+			t.Errorf("parts: %+v %v %v", list, more, err)
+		}
+		wantBlobs(t, fs, 4) // with the one that was replaced
+		want(t, fs.collectUploadOf(up), nil)
+		wantBlobs(t, fs, 3)
+
+		info, err := complete(fs, "dir/k", up, []CompletePart{p1, p2, p3})
+		want(t, err, nil)
+		whole := slices.Concat(a, b, c)
+		if info.ETag != partsETag(a, b, c) || info.Size != int64(len(whole)) || len(info.Parts) != 3 || info.Parts[2].Number != 30 {
+			t.Errorf("completed: %+v", info)
+		}
+		check := func() {
+			t.Helper()
+			got, head := get(t, fs, "dir/k")
+			if got != string(whole) || head.ETag != info.ETag || head.Meta.ContentType != "text/up" || head.Meta.User["m"] != "v" || len(head.Parts) != 3 {
+				t.Errorf("get: %d bytes, %+v", len(got), head)
+			}
+		}
+		check()
+		want(t, fs.collectUploadOf(up), nil)
+		want(t, fs.collectUploadOf(up), nil) // again does nothing
+		check()
+		wantBlobs(t, fs, 2)
+
+		// Asked again, it succeeds; everything else fails.
+		again, err := complete(fs, "dir/k", up, []CompletePart{p1, p2, p3})
+		if err != nil || again.ETag != info.ETag || again.Size != info.Size {
+			t.Errorf("again: %+v %v", again, err)
+		}
+		_, err = fs.PutPart(bg, "bucket", "dir/k", up, 1, bytes.NewReader(a), PutOptions{Size: -1})
+		wantErr(t, err, ErrNoSuchUpload)
+		wantErr(t, fs.AbortUpload(bg, "bucket", "dir/k", up), ErrNoSuchUpload)
+		put(t, fs, "dir/k", "other")
+		_, err = complete(fs, "dir/k", up, []CompletePart{p1, p2, p3})
+		wantErr(t, err, ErrNoSuchUpload)
+	})
+}
+
+// collectUploadOf runs the collector's part of an upload at once.
+func (fs *FS) collectUploadOf(upload string) error {
+	id, _, _ := parseUploadID(upload)
+	return fs.collectUpload(bg, id)
+}
+
+func TestMultipartErrors(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		up := createUpload(t, fs, "k")
+		big := putPart(t, fs, "k", up, 1, randomBytes(MinPartBytes))
+		small := putPart(t, fs, "k", up, 2, []byte("small"))
+		last := putPart(t, fs, "k", up, 3, []byte("last"))
+		other := CompletePart{Number: 2, ETag: big.ETag}
+		for name, c := range map[string]struct {
+			parts []CompletePart
+			want  error
+		}{
+			"none":       {nil, ErrBadPart},
+			"order":      {[]CompletePart{small, big}, ErrPartOrder},
+			"twice":      {[]CompletePart{big, big}, ErrPartOrder},
+			"number":     {[]CompletePart{{Number: 0, ETag: big.ETag}}, ErrBadPartNumber},
+			"number max": {[]CompletePart{{Number: 10001, ETag: big.ETag}}, ErrBadPartNumber},
+			"small":      {[]CompletePart{big, small, last}, ErrPartTooSmall},
+			"ETag":       {[]CompletePart{big, other}, ErrBadPart},
+			"missing":    {[]CompletePart{big, {Number: 9, ETag: big.ETag}}, ErrBadPart},
+			"missing 2":  {[]CompletePart{big, {Number: 2, ETag: small.ETag}, {Number: 9}}, ErrPartTooSmall},
+			"checksum":   {[]CompletePart{{1, big.ETag, []Checksum{{ChecksumCRC64NVME, make([]byte, 8), 0}}}}, ErrBadPart},
+		} {
+			_, err := complete(fs, "k", up, c.parts)
+			if !errors.Is(err, c.want) {
+				t.Errorf("%s: error %v, want %v", name, err, c.want)
+			}
+		}
+		for _, n := range []int{0, -1, MaxParts + 1} {
+			_, err := fs.PutPart(bg, "bucket", "k", up, n, strings.NewReader(""), PutOptions{})
+			wantErr(t, err, ErrBadPartNumber)
+		}
+		for _, id := range []string{"", "x", strings.Repeat("0", 32), strings.ToUpper(up) + "0", up[:31] + "g", up[:16] + strings.Repeat("0", 16)} {
+			_, err := fs.PutPart(bg, "bucket", "k", id, 1, strings.NewReader(""), PutOptions{})
+			wantErr(t, err, ErrNoSuchUpload)
+			_, err = complete(fs, "k", id, []CompletePart{big})
+			wantErr(t, err, ErrNoSuchUpload)
+		}
+		_, err := fs.GetUpload(bg, "bucket", "other", up)
+		wantErr(t, err, ErrNoSuchUpload)
+		_, _, err = fs.ListParts(bg, "absent", "k", up, 0, 1)
+		wantErr(t, err, ErrNoSuchBucket)
+		_, err = fs.CreateUpload(bg, "absent", "k", PutOptions{}, "", false)
+		wantErr(t, err, ErrNoSuchBucket)
+		for alg, composite := range map[ChecksumAlgorithm]bool{"MD5": false, ChecksumSHA1: false, ChecksumCRC64NVME: true} {
+			_, err = fs.CreateUpload(bg, "bucket", "k", PutOptions{}, alg, composite)
+			wantErr(t, err, ErrInvalid)
+		}
+		// Preconditions.
+		put(t, fs, "k", "there")
+		_, err = fs.CompleteUpload(bg, "bucket", "k", up, []CompletePart{big}, Preconditions{IfNoneMatch: []ETag{"*"}}, nil)
+		wantErr(t, err, ErrPrecondition)
+		_, err = fs.CompleteUpload(bg, "bucket", "k", up, []CompletePart{big}, Preconditions{IfMatch: []ETag{"x"}}, nil)
+		wantErr(t, err, ErrPrecondition)
+		if b, _ := get(t, fs, "k"); b != "there" {
+			t.Error("object changed")
+		}
+		want(t, fs.AbortUpload(bg, "bucket", "k", up), nil)
+		want(t, fs.collectUploadOf(up), nil)
+		wantBlobs(t, fs, 0)
+		_, err = fs.DeleteObject(bg, "bucket", "k", DeleteOptions{})
+		want(t, err, nil)
+		want(t, fs.DeleteBucket(bg, "bucket"), nil)
+		dumpEmpty(t, fs)
+	})
+}
+
+func TestMultipartChecksums(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		a, b := randomBytes(MinPartBytes), []byte("tail of the object")
+		whole := slices.Concat(a, b)
+		castagnoli := crc32.MakeTable(crc32.Castagnoli)
+		for _, c := range []struct {
+			alg       ChecksumAlgorithm
+			composite bool
+			want      []byte
+		}{
+			{ChecksumCRC32, false, be32(crc32.ChecksumIEEE(whole))},
+			{ChecksumCRC32C, false, be32(crc32.Checksum(whole, castagnoli))},
+			{ChecksumCRC32, true, be32(crc32.ChecksumIEEE(slices.Concat(be32(crc32.ChecksumIEEE(a)), be32(crc32.ChecksumIEEE(b)))))},
+			{ChecksumCRC64NVME, false, nil},
+			{ChecksumSHA256, true, nil},
+		} {
+			u, err := fs.CreateUpload(bg, "bucket", "k", PutOptions{}, c.alg, c.composite)
+			want(t, err, nil)
+			var parts []CompletePart
+			for i, body := range [][]byte{a, b} {
+				p, err := fs.PutPart(bg, "bucket", "k", u.ID, i+1, bytes.NewReader(body), PutOptions{Size: -1})
+				want(t, err, nil)
+				h, _ := newChecksumHash(c.alg)
+				h.Write(body)
+				sum := Checksum{Algorithm: c.alg, Value: h.Sum(nil)}
+				parts = append(parts, CompletePart{Number: i + 1, ETag: p.ETag, Checksums: []Checksum{sum}})
+			}
+			_, err = fs.CompleteUpload(bg, "bucket", "k", u.ID, parts, Preconditions{}, &Checksum{Algorithm: c.alg, Value: []byte("wrong")})
+			wantErr(t, err, ErrBadDigest)
+			var said *Checksum
+			if c.want != nil {
+				said = &Checksum{Algorithm: c.alg, Value: c.want}
+			}
+			_, err = fs.CompleteUpload(bg, "bucket", "k", u.ID, parts, Preconditions{}, said)
+			want(t, err, nil)
+			info, err := fs.HeadObject(bg, "bucket", "k", GetOptions{Checksums: true})
+			want(t, err, nil)
+			h, _ := newChecksumHash(ChecksumCRC64NVME)
+			h.Write(whole)
+			last := info.Checksums[len(info.Checksums)-1]
+			if last.Algorithm != ChecksumCRC64NVME || !bytes.Equal(last.Value, h.Sum(nil)) {
+				t.Errorf("%s: CRC64NVME %x", c.alg, last.Value)
+			}
+			first := info.Checksums[0]
+			if first.Algorithm != c.alg || c.want != nil && !bytes.Equal(first.Value, c.want) || c.composite != (first.Parts == 2) {
+				t.Errorf("%s %v: %+v, want %x", c.alg, c.composite, first, c.want)
+			}
+			if !bytes.Equal(info.Parts[1].Checksum, parts[1].Checksums[0].Value) {
+				t.Errorf("%s: part checksum %x", c.alg, info.Parts[1].Checksum)
+			}
+		}
+	})
+}
+
+func be32(v uint32) []byte { return []byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)} }
+
+func TestCopyPart(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		src := randomBytes(2*MinPartBytes + 100)
+		put(t, fs, "src", string(src))
+		up := createUpload(t, fs, "k")
+		copyPart := func(n int, off, length int64, want error) CompletePart {
+			t.Helper()
+			p, err := fs.CopyPart(bg, "bucket", "src", off, length, "bucket", "k", up, n, CopyOptions{})
+			wantErr(t, err, want)
+			return CompletePart{Number: n, ETag: p.ETag}
+		}
+		for _, r := range [][2]int64{{-1, 1}, {0, int64(len(src)) + 1}, {int64(len(src)), -1}, {int64(len(src)) + 1, -1}, {1, -2}, {1, 1<<63 - 1}} {
+			copyPart(1, r[0], r[1], ErrBadRange)
+		}
+		copyPart(1, 0, 10, nil) // replaced
+		p1 := copyPart(1, 100, MinPartBytes, nil)
+		p2 := copyPart(2, 0, -1, nil)
+		p3 := putPart(t, fs, "k", up, 3, []byte("end"))
+		if p2.ETag != md5Hex(string(src)) {
+			t.Error("ETag of a whole:", p2.ETag)
+		}
+		_, err := fs.CopyPart(bg, "bucket", "src", 0, -1, "bucket", "k", up, 4, CopyOptions{SourceCond: Preconditions{IfMatch: []ETag{"x"}}})
+		wantErr(t, err, ErrPrecondition)
+		_, err = complete(fs, "k", up, []CompletePart{p1, p2, p3})
+		want(t, err, nil)
+		whole := string(slices.Concat(src[100:100+MinPartBytes], src, []byte("end")))
+		check := func() {
+			t.Helper()
+			if got, _ := get(t, fs, "k"); got != whole {
+				t.Errorf("%d bytes, want %d", len(got), len(whole))
+			}
+		}
+		check()
+		want(t, fs.collectUploadOf(up), nil)
+		if _, err := fs.DeleteObject(bg, "bucket", "src", DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+		fs.Collect(bg)
+		check()
+		info, err := fs.HeadObject(bg, "bucket", "k", GetOptions{Checksums: true})
+		want(t, err, nil)
+		h, _ := newChecksumHash(ChecksumCRC64NVME)
+		io.WriteString(h, whole)
+		if !bytes.Equal(info.Checksums[0].Value, h.Sum(nil)) {
+			t.Errorf("CRC64NVME: %x", info.Checksums[0].Value)
+		}
+		_, err = fs.DeleteObject(bg, "bucket", "k", DeleteOptions{})
+		want(t, err, nil)
+		fs.Collect(bg)
+		fs.Collect(bg)
+		wantBlobs(t, fs, 0)
+		want(t, fs.DeleteBucket(bg, "bucket"), nil)
+		dumpEmpty(t, fs)
+	})
+}
+
+// As many parts as there may be, on an engine with small transactions.
+func TestManyParts(t *testing.T) {
+	fs := bucketFS(t, openTest(t, mem.New(mem.Options{Limits: cluster.Limits{Ops: 128, Bytes: 3 << 19}})))
+	src := randomBytes(MinPartBytes)
+	put(t, fs, "src", string(src))
+	up := createUpload(t, fs, "k")
+	parts := make([]CompletePart, MaxParts)
+	for i := range parts {
+		p, err := fs.CopyPart(bg, "bucket", "src", 0, -1, "bucket", "k", up, i+1, CopyOptions{})
+		want(t, err, nil)
+		parts[i] = CompletePart{Number: i + 1, ETag: p.ETag}
+	}
+	info, err := complete(fs, "k", up, parts)
+	want(t, err, nil)
+	if info.Size != MaxParts*MinPartBytes || len(info.Parts) != MaxParts || !strings.HasSuffix(string(info.ETag), "-10000") {
+		t.Errorf("%d bytes, %d parts, %s", info.Size, len(info.Parts), info.ETag)
+	}
+	want(t, fs.collectUploadOf(up), nil)
+	o, err := fs.GetObject(bg, "bucket", "k", GetOptions{})
+	want(t, err, nil)
+	defer o.Close()
+	b := make([]byte, 1000)
+	if _, err := o.ReadAt(b, 7777*MinPartBytes-500); err != nil || !bytes.Equal(b, slices.Concat(src[MinPartBytes-500:], src[:500])) {
+		t.Error("bytes differ", err)
+	}
+}
+
+// A staged Complete that was given up is cleared by the next and by Abort.
+func TestStagedComplete(t *testing.T) {
+	fs := bucketFS(t, openTest(t, mem.New(mem.Options{Limits: cluster.Limits{Ops: 128}})))
+	src := randomBytes(MinPartBytes)
+	put(t, fs, "src", string(src))
+	for _, abort := range []bool{false, true} {
+		up := createUpload(t, fs, "k")
+		var parts []CompletePart
+		for i := range 100 {
+			p, err := fs.CopyPart(bg, "bucket", "src", 0, -1, "bucket", "k", up, i+1, CopyOptions{})
+			want(t, err, nil)
+			parts = append(parts, CompletePart{Number: i + 1, ETag: p.ETag})
+		}
+		name, err := parseUploadName("bucket", "k", up)
+		want(t, err, nil)
+		c := completion{fs: fs, name: &name, want: parts, cond: &Preconditions{}}
+		_, stage, err := c.stage(bg)
+		want(t, err, nil)
+		// A part that comes in ends the staging.
+		parts[7] = putPart(t, fs, "k", up, 8, randomBytes(MinPartBytes))
+		err = fs.view(bg, func(r cluster.Reader) error { _, err := c.staged(r, stage); return err })
+		wantErr(t, err, errUploadChanged)
+		if abort {
+			want(t, fs.AbortUpload(bg, "bucket", "k", up), nil)
+		} else {
+			_, err := complete(fs, "k", up, parts[:3])
+			want(t, err, nil)
+			if got, _ := get(t, fs, "k"); got != string(slices.Concat(src, src, src)) {
+				t.Error("bytes differ")
+			}
+			_, err = fs.DeleteObject(bg, "bucket", "k", DeleteOptions{})
+			want(t, err, nil)
+		}
+		want(t, fs.collectUploadOf(up), nil)
+	}
+	_, err := fs.DeleteObject(bg, "bucket", "src", DeleteOptions{})
+	want(t, err, nil)
+	want(t, fs.DeleteBucket(bg, "bucket"), nil)
+	dumpEmpty(t, fs)
+}
+
+// Parts, completes and aborts at once: one end wins, and what it published
+// is one of the sets of parts.
+func TestMultipartRaces(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		bodies := [][]byte{randomBytes(MinPartBytes), randomBytes(MinPartBytes)}
+		for round := range 6 {
+			key := fmt.Sprint("k", round)
+			up := createUpload(t, fs, key)
+			var parts []CompletePart
+			for n := range 3 {
+				parts = append(parts, putPart(t, fs, key, up, n+1, bodies[0]))
+			}
+			var wg sync.WaitGroup
+			errs := make([]error, 5)
+			for i := range errs {
+				wg.Go(func() {
+					switch i {
+					case 0, 1:
+						_, errs[i] = complete(fs, key, up, parts)
+					case 2:
+						errs[i] = fs.AbortUpload(bg, "bucket", key, up)
+					default:
+						_, errs[i] = fs.PutPart(bg, "bucket", key, up, i, bytes.NewReader(bodies[1]), PutOptions{Size: -1})
+					}
+				})
+			}
+			wg.Wait()
+			aborted := errs[2] == nil
+			for i, err := range errs {
+				if err != nil && !errors.Is(err, ErrNoSuchUpload) && !errors.Is(err, ErrBadPart) && !errors.Is(err, ErrConflict) {
+					t.Errorf("%d: %v", i, err)
+				}
+			}
+			got, _, err := tryGet(bg, fs, key)
+			if completed := errs[0] == nil || errs[1] == nil; completed == aborted && completed || completed != (err == nil) {
+				t.Errorf("round %d: %v, get: %v", round, errs, err)
+			}
+			if err == nil && got != strings.Repeat(string(bodies[0]), 3) {
+				t.Error("bytes differ")
+			}
+			if err != nil && !aborted {
+				want(t, fs.AbortUpload(bg, "bucket", key, up), nil)
+			}
+			want(t, fs.collectUploadOf(up), nil)
+			if _, err := fs.DeleteObject(bg, "bucket", key, DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+		want(t, fs.DeleteBucket(bg, "bucket"), nil)
+		dumpEmpty(t, fs)
+	})
+}
+
+func TestListUploads(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		type upload struct{ key, id string }
+		var all []upload
+		for _, key := range []string{"a", "a", "a/b", "a/c", "a\x00", "a\x00b", "b/x/y", "b/z", "c", "\x00"} {
+			all = append(all, upload{key, createUpload(t, fs, key)})
+		}
+		slices.SortFunc(all, func(a, b upload) int {
+			if c := strings.Compare(a.key, b.key); c != 0 {
+				return c
+			}
+			return strings.Compare(a.id, b.id)
+		})
+		for _, prefix := range []string{"", "a", "a/", "a\x00", "zz"} {
+			for _, delimiter := range []string{"", "/", "\x00"} {
+				var expect []string
+				for _, u := range all {
+					rest, ok := strings.CutPrefix(u.key, prefix)
+					if !ok {
+						continue
+					}
+					e := u.key + " " + u.id
+					if i := strings.Index(rest, delimiter); delimiter != "" && i >= 0 {
+						e = "P" + prefix + rest[:i+len(delimiter)]
+					}
+					if !slices.Contains(expect, e) {
+						expect = append(expect, e)
+					}
+				}
+				for limit := 1; limit < 5; limit++ {
+					var got []string
+					for key, id, pages := "", "", 0; ; pages++ {
+						p, err := fs.ListUploads(bg, "bucket", prefix, delimiter, key, id, limit)
+						want(t, err, nil)
+						for _, u := range p.Uploads {
+							got = append(got, u.Key+" "+u.ID)
+						}
+						for _, c := range p.CommonPrefixes {
+							got = append(got, "P"+c)
+						}
+						if !p.Truncated {
+							break
+						}
+						if key, id = p.NextKey, p.NextUpload; pages > 20 {
+							t.Fatal("no end")
+						}
+					}
+					slices.Sort(got)
+					slices.Sort(expect)
+					if !slices.Equal(got, expect) {
+						t.Errorf("prefix %q delimiter %q limit %d: %q\nwant %q", prefix, delimiter, limit, got, expect)
+					}
+				}
+			}
+		}
+		// The bucket is empty, and its uploads go with it.
+		want(t, fs.DeleteBucket(bg, "bucket"), nil)
+		dumpEmpty(t, fs)
+	})
+}
