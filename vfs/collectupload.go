@@ -67,7 +67,7 @@ func (fs *FS) collectParts(ctx context.Context, upload ContentID, from []byte, a
 	var keys [][]byte
 	var blobs []cluster.BlobID
 	var sources []ContentID
-	limit := fs.txnExtents() / 4
+	limit := fs.collectBatch()
 	err = fs.view(ctx, func(r cluster.Reader) error {
 		keys, blobs, sources = nil, nil, nil
 		o := cluster.ScanOptions{Limit: limit}

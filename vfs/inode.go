@@ -65,6 +65,8 @@ const (
 	flagRefs
 	// flagACL: there may be POSIX ACLs among the extended attributes.
 	flagACL
+	// flagUploads: this directory is or was a bucket that had uploads.
+	flagUploads
 )
 
 // objectPart is what an S3 or REST PUT left, and POSIX files lack. A POSIX
