@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ogw/cluster"
+	"ogw/cluster/local"
 	"ogw/cluster/mem"
 )
 
@@ -17,6 +18,17 @@ var engines = []struct {
 }{
 	{"mem", func(t testing.TB) *cluster.Cluster { return mem.New(mem.Options{}) }},
 	{"worst", func(t testing.TB) *cluster.Cluster { return mem.New(mem.Distributed(1)) }},
+	{"local", openLocal},
+}
+
+// openLocal opens the embedded engine on a folder of the test's own.
+func openLocal(t testing.TB) *cluster.Cluster {
+	t.Helper()
+	c, err := local.Open(context.Background(), local.Options{Dir: t.TempDir(), CacheBytes: 8 << 20, SegmentBytes: 4 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // openTest opens a namespace over c without background work.

@@ -8,7 +8,9 @@ import (
 	"ogw/cluster"
 )
 
-func TestRename(t *testing.T) {
+func TestRename(t *testing.T) { onEngines(t, testRenames) }
+
+func testRenames(t *testing.T, fs *FS) {
 	// Every case begins with: files f g, a/x, b/y; empty directories e e2;
 	// hard links l1 l2; a file that directory s shadows.
 	for _, c := range []struct {
@@ -53,13 +55,13 @@ func TestRename(t *testing.T) {
 		{"to a hash of nothing", "f", ".ogw~h~aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 0, ErrInvalid, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			onEngines(t, func(t *testing.T, fs *FS) { testRename(t, fs, c.from, c.to, c.flags, c.err, c.after) })
+			testRename(t, fs, c.name, c.from, c.to, c.flags, c.err, c.after)
 		})
 	}
 }
 
-func testRename(t *testing.T, fs *FS, from, to string, flags RenameFlags, target error, after []string) {
-	top := mustMkdir(t, fs, RootIno, "bucket")
+func testRename(t *testing.T, fs *FS, bucket, from, to string, flags RenameFlags, target error, after []string) {
+	top := mustMkdir(t, fs, RootIno, bucket)
 	inos := map[string]Ino{}
 	for _, n := range []string{"f", "g", "l1"} {
 		inos[n] = mustFile(t, fs, top, n)

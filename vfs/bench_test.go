@@ -1,0 +1,129 @@
+package vfs
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ogw/cluster"
+	"ogw/cluster/local"
+)
+
+// benchLocal opens a namespace over the embedded engine as it ships.
+func benchLocal(b *testing.B) *FS {
+	c, err := local.Open(bg, local.Options{Dir: b.TempDir()})
+	want(b, err, nil)
+	return openTest(b, c)
+}
+
+func benchCreate(b *testing.B, ctx context.Context) {
+	fs := benchLocal(b)
+	d := mustMkdir(b, fs, RootIno, "bucket")
+	var n atomic.Int64
+	b.SetParallelism(16)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			_, _, _, err := fs.Create(ctx, Root, d, fmt.Sprintf("file%09d", n.Add(1)), CreateOptions{Mode: 0o644, NoOpen: true})
+			want(b, err, nil)
+		}
+	})
+}
+
+func BenchmarkCreateDurable(b *testing.B) { benchCreate(b, bg) }
+func BenchmarkCreateRelaxed(b *testing.B) { benchCreate(b, cluster.Relaxed(bg)) }
+
+func BenchmarkUnlinkRelaxed(b *testing.B) {
+	fs := benchLocal(b)
+	d := mustMkdir(b, fs, RootIno, "bucket")
+	fillDir(b, fs, d, b.N)
+	b.ResetTimer()
+	for i := range b.N {
+		want(b, fs.Unlink(cluster.Relaxed(bg), Root, d, fmt.Sprintf("file%09d", i)), nil)
+	}
+}
+
+const benchFiles = 100_000
+
+// fill makes n files in d, 1000 in a transaction.
+func fillDir(b testing.TB, fs *FS, d Ino, n int) {
+	b.Helper()
+	for from := 0; from < n; from += 1000 {
+		want(b, fs.update(cluster.Relaxed(bg), func(t cluster.Txn, o *op) error {
+			for i := from; i < min(n, from+1000); i++ {
+				id, err := o.newID()
+				if err != nil {
+					return err
+				}
+				f := o.newInode(id, ModeRegular|0o644, Root)
+				f.parent, f.name = d, fmt.Sprintf("file%09d", i)
+				if err := putInode(t, f); err != nil {
+					return err
+				}
+				if err := putDentry(t, d, &dentry{name: f.name, ino: f.ino, mode: ModeRegular}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}), nil)
+	}
+}
+
+func BenchmarkLookup(b *testing.B) {
+	fs := benchLocal(b)
+	d := mustMkdir(b, fs, RootIno, "bucket")
+	fillDir(b, fs, d, benchFiles)
+	ctx := cluster.Relaxed(bg)
+	b.ResetTimer()
+	for i := range b.N {
+		_, err := fs.Lookup(ctx, Root, d, fmt.Sprintf("file%09d", i*7919%benchFiles))
+		want(b, err, nil)
+	}
+}
+
+func BenchmarkGetAttr(b *testing.B) {
+	fs := benchLocal(b)
+	d := mustMkdir(b, fs, RootIno, "bucket")
+	f := mustFile(b, fs, d, "f")
+	ctx := cluster.Relaxed(bg)
+	b.ResetTimer()
+	for range b.N {
+		_, err := fs.GetAttr(ctx, f)
+		want(b, err, nil)
+	}
+}
+
+func benchReadDir(b *testing.B, attrs bool) {
+	fs := benchLocal(b)
+	d := mustMkdir(b, fs, RootIno, "bucket")
+	fillDir(b, fs, d, benchFiles)
+	b.ResetTimer()
+	for range b.N {
+		n := 0
+		want(b, fs.ReadDir(cluster.Relaxed(bg), Root, d, "", attrs, func(DirEntry) error { n++; return nil }), nil)
+		if n != benchFiles {
+			b.Fatalf("%d entries", n)
+		}
+	}
+	b.ReportMetric(float64(benchFiles)*float64(b.N)/b.Elapsed().Seconds(), "entries/s")
+}
+
+func BenchmarkReadDir(b *testing.B)     { benchReadDir(b, false) }
+func BenchmarkReadDirPlus(b *testing.B) { benchReadDir(b, true) }
+
+// A directory is renamed in the same time whatever it holds.
+func BenchmarkRenameDirectoryOfAMillion(b *testing.B) {
+	fs := benchLocal(b)
+	from, to := mustMkdir(b, fs, RootIno, "from"), mustMkdir(b, fs, RootIno, "to")
+	d := mustMkdir(b, fs, from, "d")
+	start := time.Now()
+	fillDir(b, fs, d, 1_000_000)
+	b.Logf("filled in %v", time.Since(start))
+	b.ResetTimer()
+	for range b.N {
+		want(b, fs.Rename(bg, Root, from, "d", to, "d", 0), nil)
+		from, to = to, from
+	}
+}
