@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"ogw/cluster"
 )
@@ -21,7 +22,7 @@ const (
 	segmentSuffix = ".seg"
 )
 
-// segments appends records to prewritten files. Places are given out in
+// segments appends records to files of a fixed length. Places are given out in
 // order; the writes of up to lanesMax batches run at the same time, and every
 // record is durable when its append returns.
 type segments struct {
@@ -42,14 +43,15 @@ type segments struct {
 
 // segment is one file. The fields are guarded by segments.mu.
 type segment struct {
-	number  uint64
-	total   int64 // length of the file
-	used    int64 // next free offset
-	live    int64 // bytes of records in the index
-	pending int   // records appended, not yet in the index or given up
-	sealed  bool  // takes no more records
-	damaged bool  // holds what cannot be moved: never collected
-	file    diskFile
+	number     uint64
+	total      int64 // length of the file
+	used       int64 // next free offset
+	live       int64 // bytes of records in the index
+	pending    int   // records appended, not yet in the index or given up
+	sealed     bool  // takes no more records
+	prewritten int64 // guarded by allocator.mu, while it is ready
+	damaged    bool  // holds what cannot be moved: never collected
+	file       diskFile
 }
 
 type appendRequest struct {
@@ -99,6 +101,7 @@ func (s *segments) path(number uint64) string { return filepath.Join(s.dir, segm
 // offset. The caller indexes it and calls settled.
 func (s *segments) append(r *record, pages []byte) error {
 	q := &appendRequest{pages: pages, done: make(chan error, 1)}
+	s.alloc.lastAppend.Store(time.Now().UnixNano())
 	s.mu.Lock()
 	if err := s.place(q); err != nil {
 		s.mu.Unlock()
