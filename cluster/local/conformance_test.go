@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"testing"
 
 	"ogw/cluster"
@@ -37,3 +38,5 @@ func TestReopen(t *testing.T) {
 		return clustertest.Restarter{Open: func(t *testing.T) *cluster.Cluster { return openAt(t, o) }}
 	})
 }
+
+var ctx = context.Background()
