@@ -1,0 +1,414 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ogw/cluster/mem"
+	"ogw/httpapi/apierr"
+	"ogw/vfs"
+)
+
+// fakeProcess records what it is asked: the process itself lives in cmd/ogw.
+type fakeProcess struct {
+	mounts  []Mount
+	ready   error
+	stopped bool
+}
+
+func (p *fakeProcess) Gateways() []Gateway {
+	return []Gateway{{Name: "s3", Protocol: "s3", Listen: "x:1", State: "serving"}}
+}
+func (p *fakeProcess) Mounts() []Mount { return append([]Mount{}, p.mounts...) }
+func (p *fakeProcess) Mount(_ context.Context, m Mount) error {
+	p.mounts = append(p.mounts, m)
+	return nil
+}
+func (p *fakeProcess) Umount(_ context.Context, dir string, lazy bool) error {
+	if len(p.mounts) == 0 || p.mounts[0].Dir != dir {
+		return vfs.ErrNotExist
+	}
+	if !lazy {
+		return vfs.ErrBusy
+	}
+	p.mounts = nil
+	return nil
+}
+func (p *fakeProcess) Ready(context.Context) error { return p.ready }
+func (p *fakeProcess) Stop()                       { p.stopped = true }
+
+func newServer(t *testing.T, p Process) (*Server, *vfs.FS) {
+	t.Helper()
+	ctx := context.Background()
+	store := mem.New(mem.Options{Seed: 1})
+	fs, err := vfs.Open(ctx, store, vfs.Config{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(fs.Close(ctx), store.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return New(Config{
+		FS: fs, Process: p, Logger: slog.New(slog.DiscardHandler), Version: "v1", Dir: "/data", Engine: "mem",
+		PID: 7, Started: time.Now(), Domains: []string{"s3.example.com"},
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics") }),
+	}), fs
+}
+
+func put(t *testing.T, fs *vfs.FS, path, body string) {
+	t.Helper()
+	if _, err := fs.PutObject(context.Background(), "", path, strings.NewReader(body),
+		vfs.PutOptions{Size: int64(len(body)), Owner: vfs.Root}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// status returns the HTTP status of an error of the client.
+func status(err error) int {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Status
+	}
+	return 0
+}
+
+func TestStoredPath(t *testing.T) {
+	domains := []string{"s3.example.com", "S3.lan"}
+	for arg, want := range map[string]string{
+		"photos/a.jpg":                         "photos/a.jpg",
+		"/photos/a.jpg":                        "photos/a.jpg",
+		"/s3.example.com/a":                    "s3.example.com/a",
+		"s3://photos/a.jpg":                    "photos/a.jpg",
+		"photos.example.com/a.jpg":             "photos.example.com/a.jpg",
+		"photos.s3.example.com/a.jpg":          "photos/a.jpg",
+		"Photos.S3.example.com/A.jpg":          "photos/A.jpg",
+		"photos.s3.lan:9000/a//b":              "photos/a//b",
+		"s3.example.com/photos/a.jpg":          "photos/a.jpg",
+		"http://s3.example.com:9000/photos/a":  "photos/a",
+		"https://photos.s3.example.com/a/../b": "photos/a/../b",
+		"photos":                               "photos",
+		"photos/":                              "photos/",
+	} {
+		if got := StoredPath(arg, domains); got != want {
+			t.Errorf("%s: %s, want %s", arg, got, want)
+		}
+	}
+}
+
+func TestUsersAndBuckets(t *testing.T) {
+	ctx := context.Background()
+	s, fs := newServer(t, nil)
+	var changed []string
+	s.KeysChanged = func(u vfs.User) error {
+		changed = append(changed, u.Name)
+		return nil
+	}
+	c := Local(s)
+	ann, err := c.AddUser(ctx, AddUser{Name: "ann"})
+	if err != nil || ann.UID != FirstUID || ann.GID != FirstUID || len(ann.Keys) != 1 || len(ann.Keys[0].Secret) != 40 || len(ann.Keys[0].ID) != 20 {
+		t.Fatalf("%+v %v", ann, err)
+	}
+	uid, gid := uint32(5), uint32(6)
+	bob, err := c.AddUser(ctx, AddUser{Name: "bob", UID: &uid, GID: &gid, Admin: true, AccessKey: "AKBOB", SecretKey: "bobs-secret"})
+	if err != nil || bob.UID != 5 || bob.GID != 6 || !bob.Admin || bob.Keys[0].ID != "AKBOB" {
+		t.Fatalf("%+v %v", bob, err)
+	}
+	if cy, err := c.AddUser(ctx, AddUser{Name: "cy"}); err != nil || cy.UID != FirstUID+1 {
+		t.Errorf("the next free uid: %+v %v", cy, err)
+	}
+	for _, x := range []struct {
+		q    AddUser
+		want int
+	}{
+		{AddUser{Name: "ann"}, 409},
+		{AddUser{Name: "dora", AccessKey: "AKBOB", SecretKey: "another-one"}, 409},
+		{AddUser{Name: ""}, 400},
+		{AddUser{Name: "a/b"}, 400},
+		{AddUser{Name: "-x"}, 400},
+		{AddUser{Name: strings.Repeat("x", maxUserName+1)}, 400},
+		{AddUser{Name: "dora", AccessKey: "AK1234"}, 400},
+		{AddUser{Name: "dora", AccessKey: "A,B", SecretKey: "long-enough"}, 400},
+		{AddUser{Name: "dora", AccessKey: "AK1234", SecretKey: "short"}, 400},
+	} {
+		if _, err := c.AddUser(ctx, x.q); status(err) != x.want {
+			t.Errorf("%+v: %v, want %d", x.q, err, x.want)
+		}
+	}
+	users, err := c.Users(ctx)
+	if err != nil || len(users) != 3 {
+		t.Fatalf("%+v %v", users, err)
+	}
+	for _, u := range users {
+		if u.Keys[0].Secret != "" {
+			t.Errorf("the list shows secrets: %+v", u)
+		}
+	}
+
+	kept, err := c.Rotate(ctx, "ann", true)
+	if err != nil || len(kept.Keys) != 2 || kept.Keys[0].Secret == "" || kept.Keys[1].ID != ann.Keys[0].ID || kept.Keys[1].Secret != "" {
+		t.Fatalf("%+v %v", kept, err)
+	}
+	alone, err := c.Rotate(ctx, "ann", false)
+	if err != nil || len(alone.Keys) != 1 {
+		t.Fatalf("%+v %v", alone, err)
+	}
+	if _, _, err := fs.UserByKey(ctx, ann.Keys[0].ID); !errors.Is(err, vfs.ErrNoSuchUser) {
+		t.Errorf("the old key is still good: %v", err)
+	}
+	if fmt.Sprint(changed) != "[ann ann]" {
+		t.Errorf("told of %v", changed)
+	}
+	if _, err := c.Rotate(ctx, "nobody", false); status(err) != 404 {
+		t.Errorf("rotate of nobody: %v", err)
+	}
+
+	made, err := c.AddBucket(ctx, AddBucket{Name: "photos", Owner: "ann"})
+	if err != nil || made.UID != ann.UID || made.Owner != "ann" {
+		t.Fatalf("%+v %v", made, err)
+	}
+	for _, x := range []struct {
+		q    AddBucket
+		want int
+	}{
+		{AddBucket{Name: "photos", Owner: "bob"}, 409}, {AddBucket{Name: "X"}, 400}, {AddBucket{Name: "10.0.0.1"}, 400},
+		{AddBucket{Name: "films", Owner: "nobody"}, 404},
+	} {
+		if _, err := c.AddBucket(ctx, x.q); status(err) != x.want {
+			t.Errorf("%+v: %v, want %d", x.q, err, x.want)
+		}
+	}
+	put(t, fs, "photos/a", "12345")
+	put(t, fs, "photos/b/c", "123")
+	if u, err := c.Usage(ctx, "photos"); err != nil || u.Objects != 2 || u.Bytes != 8 {
+		t.Errorf("usage %+v %v", u, err)
+	}
+	if err := c.RemoveBucket(ctx, "photos"); status(err) != 409 {
+		t.Errorf("removal of a bucket with objects: %v", err)
+	}
+	if _, err := fs.DeleteObjects(ctx, "photos", []string{"a", "b/c"}); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := c.Buckets(ctx); err != nil || len(list) != 1 || list[0].Owner != "ann" {
+		t.Errorf("%+v %v", list, err)
+	}
+	if err := c.RemoveBucket(ctx, "photos"); err != nil {
+		t.Error(err)
+	}
+	if err := c.RemoveBucket(ctx, "photos"); status(err) != 404 {
+		t.Errorf("second removal: %v", err)
+	}
+	if err := c.RemoveUser(ctx, "bob"); err != nil {
+		t.Error(err)
+	}
+	if err := c.RemoveUser(ctx, "bob"); status(err) != 404 {
+		t.Errorf("second removal: %v", err)
+	}
+}
+
+func TestObjects(t *testing.T) {
+	ctx := context.Background()
+	s, fs := newServer(t, nil)
+	c := Local(s)
+	put(t, fs, "photos/small", "12345")
+	put(t, fs, "photos/large", strings.Repeat("x", 1<<20))
+	w, err := c.Whereis(ctx, "photos.s3.example.com/small")
+	if err != nil || !w.Exists || w.Size != 5 || w.Path != "photos/small" || len(w.Extents) != 1 || w.Extents[0].Kind != "inline" {
+		t.Errorf("%+v %v", w, err)
+	}
+	w, err = c.Whereis(ctx, "photos/large")
+	if err != nil || len(w.Extents) == 0 || w.Extents[0].Kind != "blob" || len(w.Extents[0].Copies) == 0 || w.Extents[0].Copies[0].Node == "" {
+		t.Errorf("%+v %v", w, err)
+	}
+	for _, none := range []string{"photos/none", "nowhere/x", "photos/none/deeper"} {
+		if w, err := c.Whereis(ctx, none); err != nil || w.Exists {
+			t.Errorf("%s: %+v %v", none, w, err)
+		}
+	}
+	if _, err := c.Whereis(ctx, ""); status(err) != 400 {
+		t.Errorf("no path: %v", err)
+	}
+	if p, err := c.Purge(ctx, "photos/small"); err != nil || p.Path != "photos/small" {
+		t.Errorf("%+v %v", p, err)
+	}
+	if r, err := c.Check(ctx, CheckRequest{Data: true}); err != nil || !r.Clean {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
+func TestProcess(t *testing.T) {
+	ctx := context.Background()
+	p := &fakeProcess{}
+	s, _ := newServer(t, p)
+	c := Local(s)
+	st, err := c.Status(ctx)
+	if err != nil || !st.Running || st.PID != 7 || len(st.Gateways) != 1 || st.Dir != "/data" || len(st.FSID) != 16 {
+		t.Errorf("%+v %v", st, err)
+	}
+	if err := c.Mount(ctx, Mount{Dir: "relative"}); status(err) != 400 {
+		t.Errorf("relative path: %v", err)
+	}
+	if err := c.Mount(ctx, Mount{Dir: "/mnt", ReadOnly: true}); err != nil || len(p.mounts) != 1 || !p.mounts[0].ReadOnly {
+		t.Errorf("%v %+v", err, p.mounts)
+	}
+	if err := c.Umount(ctx, "/other", false); status(err) != 404 {
+		t.Errorf("umount of nothing: %v", err)
+	}
+	if err := c.Umount(ctx, "/mnt", false); status(err) != 409 {
+		t.Errorf("busy: %v", err)
+	}
+	if err := c.Umount(ctx, "/mnt", true); err != nil {
+		t.Error(err)
+	}
+	get := func(path string) int {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		return w.Code
+	}
+	if get("/healthz") != 200 || get("/readyz") != 200 || get("/metrics") != 200 || get("/v2/status") != 404 || get("/v1/stop") != 405 {
+		t.Error("probes")
+	}
+	p.ready = vfs.ErrUnavailable
+	if get("/readyz") != 503 || get("/healthz") != 200 {
+		t.Error("not ready, but alive")
+	}
+	if err := c.Stop(ctx); err != nil || !p.stopped {
+		t.Errorf("stop: %v", err)
+	}
+
+	// Without a process, what needs one is refused.
+	alone, _ := newServer(t, nil)
+	if err := Local(alone).Stop(ctx); status(err) != 501 || !strings.Contains(err.Error(), "no process") {
+		t.Errorf("stop of nothing: %v", err)
+	}
+	if st, err := Local(alone).Status(ctx); err != nil || st.Running {
+		t.Errorf("%+v %v", st, err)
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	s, _ := newServer(t, &fakeProcess{})
+	for _, c := range []struct {
+		method, path, body string
+		want               int
+	}{
+		{"POST", "/v1/users", "{", 400},
+		{"POST", "/v1/users", `{"name":"x"}{}`, 400},
+		{"POST", "/v1/users", `{"name":"x","colour":"red"}`, 400},
+		{"POST", "/v1/users", `{"name":7}`, 400},
+		{"POST", "/v1/users", `{"name":"` + strings.Repeat("x", maxRequestBytes) + `"}`, 400},
+		{"POST", "/v1/check", "", 400},
+		{"PUT", "/v1/users", "{}", 405},
+		{"GET", "/nowhere", "", 404},
+	} {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(c.method, c.path, strings.NewReader(c.body)))
+		if w.Code != c.want {
+			t.Errorf("%s %s %.40s: %d %s, want %d", c.method, c.path, c.body, w.Code, w.Body, c.want)
+		}
+	}
+}
+
+func TestToken(t *testing.T) {
+	s, _ := newServer(t, &fakeProcess{})
+	server := httptest.NewServer(RequireToken(s, "a-long-admin-token"))
+	defer server.Close()
+	ctx := context.Background()
+	if _, err := Remote(server.URL, "wrong").Status(ctx); status(err) != 401 {
+		t.Errorf("wrong token: %v", err)
+	}
+	if _, err := Remote(server.URL, "").Status(ctx); status(err) != 401 {
+		t.Errorf("no token: %v", err)
+	}
+	if _, err := Remote(server.URL, "a-long-admin-token").Status(ctx); err != nil {
+		t.Error(err)
+	}
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 401} {
+		resp, err := http.Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
+		}
+	}
+}
+
+// Sockets work in folders whose path is longer than a socket address.
+func TestSocket(t *testing.T) {
+	ctx := context.Background()
+	s, _ := newServer(t, &fakeProcess{})
+	short := t.TempDir()
+	long := filepath.Join(short, strings.Repeat("long/", 30))
+	if err := os.MkdirAll(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{short, long} {
+		path := filepath.Join(dir, SocketName)
+		if _, err := Dial(ctx, path); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("no socket: %v", err)
+		}
+		if dir == short { // what a crash leaves
+			l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.SetUnlinkOnClose(false)
+			l.Close()
+			if _, err := Dial(ctx, path); !errors.Is(err, ErrNotRunning) {
+				t.Errorf("dead socket: %v", err)
+			}
+		}
+		l, err := ListenSocket(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v %v", info, err)
+		}
+		server := &http.Server{Handler: s}
+		done := make(chan error)
+		go func() { done <- server.Serve(l) }()
+		c, err := Dial(ctx, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st, err := c.Status(ctx); err != nil || st.PID != 7 {
+			t.Errorf("%+v %v", st, err)
+		}
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+		<-done
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the socket is left: %v", err)
+		}
+	}
+}
+
+// Operators see what went wrong, other doors' clients do not.
+func TestErrorDetails(t *testing.T) {
+	p := &fakeProcess{ready: fmt.Errorf("%w: disk 7 is on fire", vfs.ErrUnavailable)}
+	s, _ := newServer(t, p)
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+	if !strings.Contains(w.Body.String(), "on fire") {
+		t.Errorf("%s", w.Body)
+	}
+	if got := apierr.Of(p.ready).Status; got != 503 {
+		t.Errorf("%d", got)
+	}
+}
