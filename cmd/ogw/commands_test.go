@@ -1,0 +1,259 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"ogw/httpapi/admin"
+)
+
+// Every command does the same with a process and without one.
+func TestCommands(t *testing.T) {
+	w := newWorld(t)
+	if _, errs, code := w.ogw("user", "list"); code != exitNotFound || !strings.Contains(errs, "no data folder") {
+		t.Errorf("no folder: %d %s", code, errs)
+	}
+	d := w.serve(anyPort...)
+	t.Run("running", func(t *testing.T) { testCommands(&world{t, w.dir, w.env}, "one") })
+	d.put("/photos/a.txt", "hello")
+	d.signal(syscall.SIGTERM)
+	d.wait(endLimit)
+	t.Run("alone", func(t *testing.T) { testCommands(&world{t, w.dir, w.env}, "two") })
+	if out := w.ok("status"); !strings.Contains(out, "none serves") {
+		t.Errorf("%s", out)
+	}
+	if out := w.ok("purge", "photos/a.txt"); !strings.Contains(out, "nothing is cached") {
+		t.Errorf("%s", out)
+	}
+}
+
+func testCommands(w *world, name string) {
+	t := w.t
+	var u admin.User
+	w.json(&u, "user", "add", name, "--uid", "2000", "--gid", "3000")
+	if u.UID != 2000 || u.GID != 3000 || len(u.Keys) != 1 || u.Keys[0].Secret == "" {
+		t.Errorf("%+v", u)
+	}
+	var rotated admin.User
+	w.json(&rotated, "user", "rotate", name)
+	if len(rotated.Keys) != 1 || rotated.Keys[0].ID == u.Keys[0].ID {
+		t.Errorf("%+v", rotated)
+	}
+	if out := w.ok("user", "list"); !strings.Contains(out, name) || !strings.Contains(out, rotated.Keys[0].ID) || strings.Contains(out, rotated.Keys[0].Secret) {
+		t.Errorf("%s", out)
+	}
+	// The file follows root's keys.
+	var root admin.User
+	w.json(&root, "user", "rotate", "root")
+	if b, err := os.ReadFile(w.data(credentialsName)); err != nil || !strings.Contains(string(b), root.Keys[0].Secret) {
+		t.Errorf("%v %s", err, b)
+	}
+	if out := w.ok("bucket", "add", "bucket-"+name, "--owner", name); !strings.Contains(out, "is made") {
+		t.Errorf("%s", out)
+	}
+	var buckets []admin.Bucket
+	w.json(&buckets, "bucket", "list")
+	found := false
+	for _, b := range buckets {
+		found = found || b.Name == "bucket-"+name && b.Owner == name
+	}
+	if !found {
+		t.Errorf("%+v", buckets)
+	}
+	var usage admin.Usage
+	w.json(&usage, "bucket", "usage", "bucket-"+name)
+	w.ok("bucket", "remove", "bucket-"+name)
+	w.ok("user", "remove", name)
+	var report admin.CheckReport
+	w.json(&report, "check")
+	if !report.Clean {
+		t.Errorf("%+v", report)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		say  string
+	}{
+		{[]string{"user", "remove", name}, exitNotFound, "no such user"},
+		{[]string{"user", "add", "root"}, exitFailure, "exists"},
+		{[]string{"user", "add", "a/b"}, exitUsage, "user name"},
+		{[]string{"bucket", "remove", "none"}, exitNotFound, "no such bucket"},
+		{[]string{"bucket", "add", "NOT-LEGAL"}, exitUsage, "bucket name"},
+		{[]string{"bucket", "usage", "none"}, exitNotFound, "no such bucket"},
+	} {
+		if _, errs, code := w.ogw(c.args...); code != c.code || !strings.Contains(errs, c.say) {
+			t.Errorf("%v: %d %s, want %d %s", c.args, code, errs, c.code, c.say)
+		}
+	}
+}
+
+func TestWhereisAndPurge(t *testing.T) {
+	w := newWorld(t)
+	w.write("ogw.toml", "[[gateway]]\nprotocol = \"rest\"\nlisten = \"127.0.0.1:0\"\n[[gateway]]\nprotocol = \"s3\"\nlisten = \"127.0.0.1:0\"\ndomains = [\"s3.example.com\"]\n")
+	w.env = []string{"OGW_CONFIG=ogw.toml"}
+	d := w.serve()
+	d.put("/photos/small", "hello")
+	d.put("/photos/large", strings.Repeat("x", 3<<20))
+	d.put("/photos.example.com/y", "hello")
+	check := func() {
+		t.Helper()
+		if out := w.ok("whereis", "photos/small"); !strings.Contains(out, "exists: 5 bytes") || !strings.Contains(out, "inline") {
+			t.Errorf("%s", out)
+		}
+		var found admin.Whereis
+		w.json(&found, "whereis", "photos.s3.example.com/large")
+		total := int64(0)
+		for _, e := range found.Extents {
+			total += e.Length
+			if e.Kind != "blob" || len(e.Copies) == 0 {
+				t.Errorf("%+v", e)
+				continue
+			}
+			if _, err := os.Stat(e.Copies[0].Path); err != nil {
+				t.Errorf("the named file: %v", err)
+			}
+		}
+		if !found.Exists || found.Path != "photos/large" || total != 3<<20 {
+			t.Errorf("%+v", found)
+		}
+		if out := w.ok("whereis", "photos.example.com/y"); !strings.Contains(out, "exists") {
+			t.Errorf("%s", out)
+		}
+		if out, _, code := w.ogw("whereis", "photos/none"); code != exitNotFound || !strings.Contains(out, "does not exist") {
+			t.Errorf("%d %s", code, out)
+		}
+		if out, _, code := w.ogw("whereis", "photos/none", "--json"); code != exitNotFound || !strings.Contains(out, `"exists": false`) {
+			t.Errorf("%d %s", code, out)
+		}
+	}
+	check()
+	var purged admin.Purged
+	w.json(&purged, "purge", "photos.s3.example.com/large")
+	if purged.Path != "photos/large" {
+		t.Errorf("%+v", purged)
+	}
+	if got := d.get("/photos/large"); len(got) != 3<<20 {
+		t.Errorf("a purge removed bytes: %d are left", len(got))
+	}
+	d.signal(syscall.SIGTERM)
+	d.wait(endLimit)
+	check() // the command opens the cluster itself
+}
+
+func TestUsage(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		args []string
+		say  string
+	}{
+		{[]string{"frobnicate"}, "no command"},
+		{[]string{"serve", "--colour"}, "colour"},
+		{[]string{"serve", "now"}, "no arguments"},
+		{[]string{"whereis"}, "one argument"},
+		{[]string{"whereis", "a", "b"}, "one argument"},
+		{[]string{"user", "add"}, "name"},
+		{[]string{"user", "frobnicate"}, "no command"},
+		{[]string{"user", "add", "x", "--uid", "-5"}, "uid"},
+		{[]string{"user", "add", "x", "--uid", "many"}, "uid"},
+		{[]string{"mount"}, "one argument"},
+		{[]string{"serve", "--set", "log.levl=debug"}, `did you mean "log.level"`},
+		{[]string{"serve", "--config", "none.toml"}, "none.toml"},
+		{[]string{"serve", "--rest", "0.0.0.0:8080"}, "anybody could change everything"},
+		{[]string{"status", "--admin", "gateway:9090"}, "not a URL"},
+		{[]string{"config", "test"}, "name the file"},
+	} {
+		if _, errs, code := w.ogw(c.args...); code != exitUsage || !strings.Contains(errs, c.say) {
+			t.Errorf("%v: %d %s, want %s", c.args, code, errs, c.say)
+		}
+	}
+	for _, args := range [][]string{{}, {"--help"}, {"user"}, {"serve", "--help"}} {
+		if out := w.ok(args...); !strings.Contains(out, "USAGE") {
+			t.Errorf("%v: %s", args, out)
+		}
+	}
+	if _, err := os.Stat(w.data("")); !os.IsNotExist(err) {
+		t.Errorf("a wrong command line made a data folder: %v", err)
+	}
+}
+
+func TestConfigCommand(t *testing.T) {
+	w := newWorld(t)
+	good := w.write("good.toml", "[admin]\nlisten = \"127.0.0.1:9\"\ntoken = \"0123456789abcdef\"\n")
+	bad := w.write("bad.toml", "[cluster]\ndirr = 1\n")
+	if out := w.ok("config", "test", good); !strings.Contains(out, "is right") {
+		t.Errorf("%s", out)
+	}
+	if _, errs, code := w.ogw("config", "test", bad); code != exitUsage || !strings.Contains(errs, "line 2") || !strings.Contains(errs, "cluster.dir") {
+		t.Errorf("%d %s", code, errs)
+	}
+	w.env = []string{"OGW_LOG_LEVEL=warn"}
+	out := w.ok("config", "-c", good)
+	if !strings.Contains(out, `level = "warn"`) || strings.Contains(out, "0123456789abcdef") {
+		t.Errorf("%s", out)
+	}
+	if out := w.ok("config", "-c", good, "--secrets"); !strings.Contains(out, "0123456789abcdef") {
+		t.Errorf("%s", out)
+	}
+	// What it prints is a configuration.
+	if out := w.ok("config", "test", w.write("again.toml", w.ok("config"))); !strings.Contains(out, "is right") {
+		t.Errorf("%s", out)
+	}
+	var any map[string]any
+	w.json(&any, "config")
+	if out := w.ok("version"); !strings.HasPrefix(out, "ogw ") {
+		t.Errorf("%s", out)
+	}
+	w.json(&any, "version")
+}
+
+func TestPermute(t *testing.T) {
+	app := newApp(&environment{})
+	for in, want := range map[string]string{
+		"ogw whereis a/b --json":               "ogw whereis --json a/b",
+		"ogw whereis a/b --dir x":              "ogw whereis --dir x a/b",
+		"ogw whereis a/b --dir=x":              "ogw whereis --dir=x a/b",
+		"ogw --dir x whereis a/b":              "ogw whereis --dir x a/b",
+		"ogw user add ann --uid 5 --json":      "ogw user add --uid 5 --json ann",
+		"ogw whereis -- --json":                "ogw whereis -- --json",
+		"ogw user add --json whereis":          "ogw user add --json whereis",
+		"ogw bucket list":                      "ogw bucket list",
+		"ogw mount /mnt -d x --read-only":      "ogw mount -d x --read-only /mnt",
+		"ogw serve --set a=b --set c=d --json": "ogw serve --set a=b --set c=d --json",
+	} {
+		if got := strings.Join(permute(app, strings.Fields(in)), " "); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestShellWord(t *testing.T) {
+	for in, want := range map[string]string{"/a/b": "/a/b", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "a/./b c/d": "'a/./b c/d'", "a$b": "'a$b'"} {
+		if got := shellWord(in); got != want {
+			t.Errorf("%q: %s, want %s", in, got, want)
+		}
+	}
+}
+
+// What serve prints can be copied and pasted.
+func TestAnnouncement(t *testing.T) {
+	a := announcement{Version: "v1", Dir: "/srv/my data", Credentials: "/srv/my data/credentials", AccessKey: "AK", SecretKey: "SK",
+		Gateways: []admin.Gateway{
+			{Protocol: "s3", Listen: "127.0.0.1:9000", TLS: true}, {Protocol: "rest", Listen: "[::1]:8080"}, {Protocol: "nfs", Listen: "127.0.0.1:2050"},
+		}}
+	text := a.text()
+	for _, want := range []string{
+		"AWS_SHARED_CREDENTIALS_FILE='/srv/my data/credentials'", "aws --endpoint-url https://127.0.0.1:9000 ", "curl -T FILE http://[::1]:8080/photos/FILE",
+		"port=2050,mountport=2050,nolock 127.0.0.1:/ /mnt", "ogw mount --dir '/srv/my data' /mnt", "AK", "SK",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	b, err := json.Marshal(announcement{})
+	if err != nil || strings.Contains(string(b), "secret_key") {
+		t.Errorf("%s %v", b, err)
+	}
+}

@@ -1,0 +1,360 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"ogw/httpapi/admin"
+)
+
+// endLimit is how long a process that has nothing to drain may take to end.
+const endLimit = 20 * time.Second
+
+func TestFirstStartAndRestart(t *testing.T) {
+	w := newWorld(t)
+	d := w.serve(anyPort...)
+	if d.said.AccessKey == "" || d.said.SecretKey == "" || d.said.Dir != filepath.Join(w.dir, "ogw-data") || len(d.said.Gateways) != 3 {
+		t.Fatalf("%+v", d.said)
+	}
+	text, err := os.ReadFile(d.said.Credentials)
+	if err != nil || !strings.Contains(string(text), d.said.AccessKey) || !strings.Contains(string(text), d.said.SecretKey) {
+		t.Errorf("credentials: %v %s", err, text)
+	}
+	for _, name := range []string{credentialsName, admin.SocketName} {
+		if info, err := os.Stat(w.data(name)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v %v", name, info, err)
+		}
+	}
+	if info, err := os.Stat(w.data("")); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("data folder: %v %v", info.Mode(), err)
+	}
+	if strings.Contains(d.stderr.String(), d.said.SecretKey) {
+		t.Error("the log holds the secret")
+	}
+	d.put("/photos/a", "hello")
+	d.signal(syscall.SIGINT)
+	if code := d.wait(endLimit); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if _, err := os.Stat(w.data(admin.SocketName)); !os.IsNotExist(err) {
+		t.Errorf("the socket is left: %v", err)
+	}
+
+	d2 := w.serve(anyPort...)
+	if d2.said.AccessKey != "" || d2.said.SecretKey != "" {
+		t.Error("the keys are printed again")
+	}
+	if got := d2.get("/photos/a"); got != "hello" {
+		t.Errorf("%q", got)
+	}
+	var users []admin.User
+	w.json(&users, "user", "list")
+	if len(users) != 1 || users[0].Name != "root" || users[0].Keys[0].ID != d.said.AccessKey || users[0].UID != uint32(os.Getuid()) {
+		t.Errorf("%+v", users)
+	}
+}
+
+// A start that died between the file and the user goes on with the file.
+func TestCredentialsAfterCrash(t *testing.T) {
+	w := newWorld(t)
+	if err := os.Mkdir(w.data(""), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.write("ogw-data/credentials", "[default]\naws_access_key_id = AKOFCRASH\naws_secret_access_key = secret-of-crash\n")
+	if d := w.serve(anyPort...); d.said.AccessKey != "AKOFCRASH" || d.said.SecretKey != "secret-of-crash" {
+		t.Errorf("%+v", d.said)
+	}
+	w2 := newWorld(t)
+	if err := os.Mkdir(w2.data(""), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w2.write("ogw-data/credentials", "nonsense")
+	if _, errs, code := w2.ogw(append([]string{"serve"}, anyPort...)...); code != exitFailure || !strings.Contains(errs, "no access key") {
+		t.Errorf("%d %s", code, errs)
+	}
+}
+
+func TestKill(t *testing.T) {
+	w := newWorld(t)
+	d := w.serve(anyPort...)
+	var mu sync.Mutex
+	acknowledged := map[string]string{}
+	var wait sync.WaitGroup
+	stop := make(chan struct{})
+	for c := range 4 {
+		wait.Go(func() {
+			for i := 0; ; i++ {
+				path, body := fmt.Sprintf("/b/%d/%d", c, i), strings.Repeat(fmt.Sprint(i), 1+i%20000)
+				r, _ := http.NewRequest("PUT", d.url("rest")+path, strings.NewReader(body))
+				resp, err := http.DefaultClient.Do(r)
+				if err != nil {
+					return // killed
+				}
+				resp.Body.Close()
+				if resp.StatusCode == 201 {
+					mu.Lock()
+					acknowledged[path] = body
+					mu.Unlock()
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	time.Sleep(700 * time.Millisecond)
+	d.signal(syscall.SIGKILL)
+	close(stop)
+	wait.Wait()
+	d.wait(endLimit)
+	if len(acknowledged) < 20 {
+		t.Fatalf("only %d writes before the kill", len(acknowledged))
+	}
+	begin := time.Now()
+	d2 := w.serve(anyPort...)
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("restart took %v", took)
+	}
+	for path, body := range acknowledged {
+		if got := d2.get(path); got != body {
+			t.Fatalf("%s: %d bytes, want %d", path, len(got), len(body))
+		}
+	}
+	t.Logf("%d acknowledged writes are there", len(acknowledged))
+}
+
+func TestFolderInUse(t *testing.T) {
+	w := newWorld(t)
+	d := w.serve(anyPort...)
+	_, errs, code := w.ogw(append([]string{"serve"}, anyPort...)...)
+	if code != exitInUse || !strings.Contains(errs, "in use") || !strings.Contains(errs, fmt.Sprint(d.cmd.Process.Pid)) {
+		t.Errorf("%d %s", code, errs)
+	}
+	if got := w.ok("status"); !strings.Contains(got, fmt.Sprint(d.cmd.Process.Pid)) || !strings.Contains(got, "rest on 127.0.0.1:") {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestNewerFormat(t *testing.T) {
+	w := newWorld(t)
+	d := w.serve(anyPort...)
+	d.signal(syscall.SIGTERM)
+	d.wait(endLimit)
+	b, err := os.ReadFile(w.data("FORMAT"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := strings.Replace(string(b), "1", "999", 1)
+	if newer == string(b) {
+		t.Fatalf("no version in %q", b)
+	}
+	w.write("ogw-data/FORMAT", newer)
+	for _, args := range [][]string{append([]string{"serve"}, anyPort...), {"user", "list"}} {
+		if _, errs, code := w.ogw(args...); code != exitFailure || !strings.Contains(errs, "format") || !strings.Contains(errs, "999") {
+			t.Errorf("%v: %d %s", args, code, errs)
+		}
+	}
+}
+
+func TestForeignFolder(t *testing.T) {
+	w := newWorld(t)
+	if err := os.MkdirAll(w.data("holiday"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := w.ogw(append([]string{"serve"}, anyPort...)...); code != exitFailure || !strings.Contains(errs, "holiday") {
+		t.Errorf("%d %s", code, errs)
+	}
+	w.write("file", "x")
+	if _, errs, code := w.ogw("serve", "--dir", "file"); code != exitFailure || !strings.Contains(errs, "not a folder") {
+		t.Errorf("%d %s", code, errs)
+	}
+}
+
+// A request in flight ends well while the process drains.
+func TestDrain(t *testing.T) {
+	w := newWorld(t)
+	d := w.serve(append(anyPort, "--set", "server.drain=20s")...)
+	pr, pw := io.Pipe()
+	result := make(chan string, 1)
+	go func() {
+		r, _ := http.NewRequest("PUT", d.url("rest")+"/b/slow", pr)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			result <- err.Error()
+			return
+		}
+		resp.Body.Close()
+		result <- resp.Status
+	}()
+	if _, err := io.WriteString(pw, "first half, "); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	d.signal(syscall.SIGTERM)
+	time.Sleep(300 * time.Millisecond)
+	if _, err := http.Get(d.url("rest") + "/b/slow"); err == nil {
+		t.Error("new connections are taken while draining")
+	}
+	_, _ = io.WriteString(pw, "second half")
+	_ = pw.Close()
+	if got := <-result; got != "201 Created" {
+		t.Errorf("the request in flight: %s", got)
+	}
+	if code := d.wait(endLimit); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if got := w.serve(anyPort...).get("/b/slow"); got != "first half, second half" {
+		t.Errorf("%q", got)
+	}
+}
+
+// hang begins an upload that never ends.
+func hang(t *testing.T, d *daemon) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(d.url("rest"), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if _, err := io.WriteString(conn, "PUT /b/hang HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nabc"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	return conn
+}
+
+func TestDrainIsBounded(t *testing.T) {
+	w := newWorld(t)
+	d := w.serve(append(anyPort, "--set", "server.drain=500ms")...)
+	hang(t, d)
+	d.signal(syscall.SIGTERM)
+	if code := d.wait(endLimit); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if !strings.Contains(d.stderr.String(), "cut off") {
+		t.Errorf("the log does not tell: %s", d.stderr)
+	}
+	if status, _ := w.serve(anyPort...).http("GET", w.serveURL("/b/hang"), ""); status != 404 {
+		t.Errorf("half an object: %d", status)
+	}
+}
+
+// serveURL returns the REST address of the process that runs now.
+func (w *world) serveURL(path string) string {
+	w.t.Helper()
+	var st admin.Status
+	w.json(&st, "status")
+	for _, g := range st.Gateways {
+		if g.Protocol == "rest" {
+			return "http://" + g.Listen + path
+		}
+	}
+	w.t.Fatal("no REST gateway")
+	return ""
+}
+
+func TestSecondSignal(t *testing.T) {
+	w := newWorld(t)
+	d := w.serve(append(anyPort, "--set", "server.drain=10m")...)
+	d.put("/b/kept", "kept")
+	hang(t, d)
+	d.signal(syscall.SIGINT)
+	time.Sleep(300 * time.Millisecond)
+	d.signal(syscall.SIGINT)
+	if code := d.wait(5 * time.Second); code != exitFailure {
+		t.Errorf("exit code %d", code)
+	}
+	if got := w.serve(anyPort...).get("/b/kept"); got != "kept" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestStop(t *testing.T) {
+	w := newWorld(t)
+	d := w.serve(anyPort...)
+	if got := w.ok("stop"); !strings.Contains(got, fmt.Sprint(d.cmd.Process.Pid)) {
+		t.Errorf("%s", got)
+	}
+	if code := d.wait(endLimit); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if _, errs, code := w.ogw("stop"); code != exitFailure || !strings.Contains(errs, "no process") {
+		t.Errorf("%d %s", code, errs)
+	}
+}
+
+// The usual ports of no configuration move when they are taken.
+func TestPortTaken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	taken := l.Addr().String()
+	w := newWorld(t)
+	d := w.serve("--s3", "off", "--nfs", "off", "--rest", taken)
+	if got := d.url("rest"); got == "http://"+taken || !strings.Contains(d.stderr.String(), "next free") {
+		t.Errorf("%s %s", got, d.stderr)
+	}
+	// A configured port does not.
+	w2 := newWorld(t)
+	w2.write("ogw.toml", "[[gateway]]\nprotocol = \"rest\"\nlisten = \""+taken+"\"\n")
+	if _, errs, code := w2.ogw("serve", "-c", "ogw.toml"); code != exitFailure || !strings.Contains(errs, taken) || !strings.Contains(errs, "another process") {
+		t.Errorf("%d %s", code, errs)
+	}
+	if _, err := os.Stat(w2.data(admin.SocketName)); !os.IsNotExist(err) {
+		t.Errorf("left behind: %v", err)
+	}
+}
+
+func TestMetricsAndProbes(t *testing.T) {
+	w := newWorld(t)
+	w.write("ogw.toml", "[admin]\nlisten = \"127.0.0.1:0\"\ntoken = \"a-long-admin-token\"\n[log]\naccess = true\nformat = \"json\"\n"+
+		"[[gateway]]\nprotocol = \"rest\"\nlisten = \"127.0.0.1:0\"\n[[gateway]]\nprotocol = \"embed\"\n[[gateway]]\nprotocol = \"nfs\"\nlisten = \"127.0.0.1:0\"\n")
+	d := w.serve("--config", "ogw.toml")
+	d.put("/b/x", "hello")
+	d.get("/b/x")
+	c := http.Client{Transport: socketTransport(w.data(admin.SocketName))}
+	for path, want := range map[string]string{
+		"/metrics": `ogw_http_requests_total{gateway="rest",operation="GET",status="200"} 1`,
+		"/healthz": "alive", "/readyz": "ready",
+	} {
+		resp, err := c.Get("http://ogw" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != 200 || !strings.Contains(string(b), want) {
+			t.Errorf("%s: %s without %s:\n%s", path, resp.Status, want, b)
+		}
+		if path == "/metrics" {
+			for _, name := range []string{"ogw_cluster_seconds_bucket", "ogw_store_bytes", "ogw_nfs_clients", "ogw_build_info", "go_goroutines", "process_resident_memory_bytes"} {
+				if !strings.Contains(string(b), "\n"+name) {
+					t.Errorf("no metric %s", name)
+				}
+			}
+		}
+	}
+	log := d.stderr.String()
+	for _, want := range []string{`"door":"rest"`, `"op":"PUT"`, `"path":"/b/x"`, `"identity":"anonymous"`, `"request":"`, `"took":`} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the access log has no %s: %s", want, log)
+		}
+	}
+}
+
+func socketTransport(path string) http.RoundTripper {
+	return &http.Transport{Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", path) }}
+}
