@@ -41,7 +41,16 @@ func newApp(env *environment) *cli.App {
 			statusCommand(env), configCommand(env), versionCommand(env),
 		},
 	}
+	setUsageError(app.Commands, usage)
 	return app
+}
+
+// setUsageError makes wrong flags of every command usage errors.
+func setUsageError(commands []*cli.Command, f cli.OnUsageErrorFunc) {
+	for _, c := range commands {
+		c.OnUsageError = f
+		setUsageError(c.Subcommands, f)
+	}
 }
 
 // noCommand answers "ogw" with the help and "ogw X" with an error.

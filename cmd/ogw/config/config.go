@@ -33,7 +33,7 @@ type Cluster struct {
 // always there.
 type Admin struct {
 	Listen string `toml:"listen" doc:"TCP address of the admin API and /metrics; \"\" for the socket alone"`
-	Token  string `toml:"token" secret:"true" doc:"bearer token for that address"`
+	Token  string `toml:"token" secret:"true" doc:"bearer token for that address, and for --admin"`
 }
 
 // Log says what is logged, to standard error.

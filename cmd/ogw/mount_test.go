@@ -1,0 +1,188 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ogw/httpapi/admin"
+)
+
+// needFUSE skips where the machine cannot mount.
+func needFUSE(t *testing.T) {
+	t.Helper()
+	if f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
+		t.Skipf("no FUSE here: %v", err)
+	} else {
+		f.Close()
+	}
+}
+
+func (w *world) mkdir(name string) string {
+	w.t.Helper()
+	path := filepath.Join(w.dir, name)
+	if err := os.Mkdir(path, 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	// Whatever a failed test leaves must not keep the folder from removal.
+	w.t.Cleanup(func() { _ = kernelUnmount(path, true) })
+	return path
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestMountOfProcess(t *testing.T) {
+	needFUSE(t)
+	w := newWorld(t)
+	d := w.serve(anyPort...)
+	mnt, sub := w.mkdir("mnt"), w.mkdir("with space")
+	d.put("/photos/a", "hello")
+	if out := w.ok("mount", mnt); !strings.Contains(out, "is mounted by the process") {
+		t.Errorf("%s", out)
+	}
+	if got := readFile(t, mnt+"/photos/a"); got != "hello" {
+		t.Errorf("%q", got)
+	}
+	if err := os.WriteFile(mnt+"/photos/b", []byte("from FUSE"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.get("/photos/b"); got != "from FUSE" {
+		t.Errorf("%q", got)
+	}
+	// A write through another door is seen at once.
+	d.put("/photos/a", "changed")
+	if got := readFile(t, mnt+"/photos/a"); got != "changed" {
+		t.Errorf("%q", got)
+	}
+	w.ok("mount", "--subtree", "photos", "--read-only", sub)
+	if got := readFile(t, sub+"/a"); got != "changed" {
+		t.Errorf("%q", got)
+	}
+	if err := os.WriteFile(sub+"/c", nil, 0o644); err == nil {
+		t.Error("a read-only mount takes writes")
+	}
+	var st admin.Status
+	w.json(&st, "status")
+	if len(st.Mounts) != 2 || st.Mounts[0].Dir != mnt {
+		t.Errorf("%+v", st.Mounts)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		say  string
+	}{
+		{[]string{"mount", mnt}, exitUsage, "mounted already"},
+		{[]string{"mount", filepath.Join(w.dir, "none")}, exitUsage, "does not exist"},
+		{[]string{"mount", "--subtree", "nowhere", w.mkdir("other")}, exitNotFound, "nowhere"},
+		{[]string{"umount", w.dir}, exitNotFound, "no ogw mount"},
+	} {
+		if _, errs, code := w.ogw(c.args...); code != c.code || !strings.Contains(errs, c.say) {
+			t.Errorf("%v: %d %s, want %d %s", c.args, code, errs, c.code, c.say)
+		}
+	}
+	f, err := os.Open(mnt + "/photos/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := w.ogw("umount", mnt); code != exitFailure || !strings.Contains(errs, "programs use") {
+		t.Errorf("busy: %d %s", code, errs)
+	}
+	f.Close()
+	w.ok("umount", mnt)
+	w.ok("umount", sub)
+	if mountedHere(mnt) || mountedHere(sub) {
+		t.Error("still mounted")
+	}
+	// The process unmounts when it stops.
+	w.ok("mount", mnt)
+	d.signal(syscall.SIGTERM)
+	d.wait(endLimit)
+	if mountedHere(mnt) {
+		t.Error("still mounted after the end")
+	}
+}
+
+func TestMountAlone(t *testing.T) {
+	needFUSE(t)
+	w := newWorld(t)
+	mnt := w.mkdir("mnt")
+	start := func() (pid *os.Process, ended chan int) {
+		t.Helper()
+		c := w.command("mount", mnt)
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended = make(chan int, 1)
+		go func() {
+			_ = c.Wait()
+			ended <- c.ProcessState.ExitCode()
+		}()
+		t.Cleanup(func() { _ = c.Process.Kill() })
+		for range 100 {
+			if mountedHere(mnt) {
+				return c.Process, ended
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		t.Fatal("no mount")
+		return nil, nil
+	}
+	end := func(ended chan int) int {
+		t.Helper()
+		select {
+		case code := <-ended:
+			return code
+		case <-time.After(endLimit):
+			t.Fatal("it does not end")
+			return -1
+		}
+	}
+
+	_, ended := start()
+	if err := os.MkdirAll(mnt+"/bucket/dir", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(mnt+"/bucket/dir/f", []byte("kept"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out := w.ok("status"); !strings.Contains(out, mnt) {
+		t.Errorf("%s", out)
+	}
+	w.ok("umount", mnt)
+	if code := end(ended); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+
+	p, ended := start()
+	if got := readFile(t, mnt+"/bucket/dir/f"); got != "kept" {
+		t.Errorf("%q", got)
+	}
+	_ = p.Signal(syscall.SIGINT)
+	if code := end(ended); code != 0 || mountedHere(mnt) {
+		t.Errorf("exit code %d, mounted %v", code, mountedHere(mnt))
+	}
+
+	// A crash leaves a dead mount: umount removes it, and so does mount.
+	for range 2 {
+		p, ended = start()
+		_ = p.Kill()
+		end(ended)
+		if !mountedHere(mnt) {
+			t.Fatal("the kernel removed the dead mount itself")
+		}
+	}
+	w.ok("umount", mnt)
+	if mountedHere(mnt) {
+		t.Error("the dead mount is left")
+	}
+}
