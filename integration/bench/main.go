@@ -1,0 +1,194 @@
+// Command bench measures ogw beside the physical limits of the machine, in
+// one run, and prints each figure as a ratio to its limit: absolute times on
+// a shared machine mean little.
+//
+//	go run ./integration/bench [-run REGEXP] [-seconds N] [-json FILE] [-dir DIR]
+//
+// It needs the binary bin/ogw (make build). The FUSE rows need root or
+// fusermount3 and /dev/fuse.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// row is one figure beside its limit.
+type row struct {
+	Name      string  `json:"name"`
+	Value     float64 `json:"value"`
+	Unit      string  `json:"unit"`
+	LimitName string  `json:"limit_name,omitempty"`
+	Limit     float64 `json:"limit,omitempty"`
+	Target    float64 `json:"target,omitempty"` // smallest ratio that we want
+	Note      string  `json:"note,omitempty"`
+}
+
+// ratio is how much of the limit was reached; 0 without a limit. Times are
+// better small, rates large.
+func (r row) ratio() float64 {
+	switch {
+	case r.Limit == 0 || r.Value == 0:
+		return 0
+	case r.Unit == "s" || r.Unit == "ms":
+		return r.Limit / r.Value
+	default:
+		return r.Value / r.Limit
+	}
+}
+
+// report is what -json writes.
+type report struct {
+	Time string `json:"time"`
+	Go   string `json:"go"`
+	CPUs int    `json:"cpus"`
+	Rows []row  `json:"rows"`
+}
+
+// env is what every suite gets.
+type env struct {
+	ctx     context.Context
+	dir     string // scratch folder on the disk that is measured
+	bin     string // the ogw binary
+	seconds float64
+	limits  map[string]float64 // measured once, by name
+	rows    []row
+}
+
+func (e *env) add(r row) {
+	e.rows = append(e.rows, r)
+	printRow(r)
+}
+
+func (e *env) span() time.Duration { return time.Duration(e.seconds * float64(time.Second)) }
+
+type suite struct {
+	name string
+	run  func(*env) error
+}
+
+func suites() []suite {
+	return []suite{
+		{"limits", limitsSuite},
+		{"s3", s3Suite},
+		{"list", listSuite},
+		{"fuse", fuseSuite},
+	}
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	only := flag.String("run", "", "run the suites whose name matches (limits always runs)")
+	seconds := flag.Float64("seconds", 3, "how long each figure is measured")
+	out := flag.String("json", "", "write the results to this file")
+	dir := flag.String("dir", "", "scratch folder on the disk to measure (default: a new one below .cache)")
+	bin := flag.String("bin", "bin/ogw", "the binary to measure")
+	flag.Parse()
+
+	want, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	scratch, err := makeScratch(*dir)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	path, err := filepath.Abs(*bin)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("%w: run `make build` first", err)
+	}
+	e := &env{ctx: ctx, dir: scratch, bin: path, seconds: *seconds, limits: map[string]float64{}}
+	var errs []error
+	for _, s := range suites() {
+		if s.name != "limits" && !want.MatchString(s.name) {
+			continue
+		}
+		fmt.Printf("\n%s\n", s.name)
+		if err := s.run(e); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", s.name, err))
+			fmt.Printf("  failed: %v\n", err)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	if *out != "" {
+		errs = append(errs, writeReport(*out, e.rows))
+	}
+	return errors.Join(errs...)
+}
+
+func makeScratch(dir string) (string, error) {
+	if dir == "" {
+		dir = ".cache"
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	d, err := os.MkdirTemp(dir, "bench-*")
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(d)
+}
+
+func printRow(r row) {
+	line := fmt.Sprintf("  %-44s %10s %-5s", r.Name, number(r.Value), r.Unit)
+	if r.Limit != 0 {
+		line += fmt.Sprintf(" %3.0f %% of %s (%s)", 100*r.ratio(), r.LimitName, number(r.Limit))
+		switch {
+		case r.Target == 0:
+		case r.ratio() >= r.Target:
+			line += fmt.Sprintf(", target %.0f %%: met", 100*r.Target)
+		default:
+			line += fmt.Sprintf(", target %.0f %%: MISSED", 100*r.Target)
+		}
+	}
+	if r.Note != "" {
+		line += "  " + r.Note
+	}
+	fmt.Println(line)
+}
+
+func number(v float64) string {
+	switch {
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 1:
+		return fmt.Sprintf("%.2f", v)
+	default:
+		return fmt.Sprintf("%.4f", v)
+	}
+}
+
+func writeReport(path string, rows []row) error {
+	b, err := json.MarshalIndent(report{
+		Time: time.Now().UTC().Format(time.RFC3339), Go: runtime.Version(), CPUs: runtime.NumCPU(), Rows: rows,
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(b, '\n'), 0o644)
+}
