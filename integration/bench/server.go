@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+const startTimeout = 20 * time.Second
+
+// server is one ogw that is measured.
+type server struct {
+	dir    string
+	config string
+	addr   string // of the S3 gateway
+	cmd    *exec.Cmd
+	client *client
+}
+
+// startServer runs ogw over a new data folder.
+func startServer(e *env) (*server, error) {
+	dir, err := os.MkdirTemp(e.dir, "data-*")
+	if err != nil {
+		return nil, err
+	}
+	return startServerOn(e, filepath.Join(dir, "data"))
+}
+
+// startServerOn runs ogw with an S3 gateway over a data folder.
+func startServerOn(e *env, data string) (*server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{addr: l.Addr().String(), client: newClient()}
+	l.Close()
+	if s.dir, err = os.MkdirTemp(e.dir, "server-*"); err != nil {
+		return nil, err
+	}
+	s.config = filepath.Join(s.dir, "ogw.toml")
+	text := fmt.Sprintf("[cluster]\ndir = %q\n[log]\naccess = false\nlevel = \"warn\"\n[[gateway]]\nprotocol = \"s3\"\nlisten = %q\n", data, s.addr)
+	if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(s.dir, "log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	s.cmd = exec.Command(e.bin, "--config", s.config, "serve")
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		c, err := net.Dial("tcp", s.addr)
+		if err == nil {
+			c.Close()
+			break
+		}
+		if time.Since(begin) > startTimeout {
+			s.cmd.Process.Kill()
+			b, _ := os.ReadFile(log.Name())
+			return nil, fmt.Errorf("ogw does not listen on %s: %s", s.addr, b)
+		}
+	}
+	s.client.creds, err = readCredentials(data)
+	return s, err
+}
+
+func (s *server) url(path string) string { return "http://" + s.addr + path }
+
+// stop ends the server as Ctrl-C does.
+func (s *server) stop() {
+	s.cmd.Process.Signal(syscall.SIGINT)
+	s.cmd.Wait()
+}

@@ -1,0 +1,89 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestDiskFull fills the disk below the data folder: writes fail with each
+// door's own error, what was acknowledged stays, deletes work, space comes
+// back, and nothing is half-written.
+func TestDiskFull(t *testing.T) {
+	disk := filepath.Join(tempDir(t), "disk")
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const size = 384 << 20
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
+		t.Fatalf("mounting a small tmpfs (the test needs root): %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(disk, 0); err != nil {
+			t.Errorf("unmounting the disk: %v", err)
+		}
+	})
+	s := newServer(t, options{data: filepath.Join(disk, "data")})
+	t.Cleanup(s.stop) // before the unmount
+	s.aws("s3", "mb", "s3://full")
+	mnt := s.mount()
+
+	body := strings.Repeat("0123456789abcdef", 4<<20/16)
+	put := func(i int) error { return restPut(fmt.Sprintf("http://%s/full/%d", s.rest, i), body) }
+	written := 0
+	var full error
+	for written = 0; written < 2*size/len(body); written++ {
+		if full = put(written); full != nil {
+			break
+		}
+	}
+	if full == nil {
+		t.Fatalf("wrote twice the size of the disk without an error")
+	}
+	if !strings.Contains(full.Error(), "507") {
+		t.Errorf("REST on a full disk: %v, want 507", full)
+	}
+	t.Logf("full after %d objects of 4 MiB: %v", written, full)
+
+	out, err := s.try("/usr/bin/aws", "--endpoint-url", "http://"+s.s3, "s3api", "put-object",
+		"--bucket", "full", "--key", "s3", "--body", bigFile(t, 8<<20))
+	if err == nil {
+		t.Errorf("S3 PUT on a full disk succeeded")
+	} else if !strings.Contains(out, "space") && !strings.Contains(out, "507") && !strings.Contains(out, "Full") {
+		t.Errorf("S3 PUT on a full disk says: %s", out)
+	}
+	err = writeSynced(filepath.Join(mnt, "full/fuse"), body+body)
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("FUSE on a full disk: %v, want ENOSPC", err)
+	}
+	for i := range written {
+		if got, err := restGet(fmt.Sprintf("http://%s/full/%d", s.rest, i)); err != nil || got != body {
+			t.Fatalf("object %d on a full disk: %d bytes, %v", i, len(got), err)
+		}
+	}
+	for i := range written {
+		if err := restDelete(fmt.Sprintf("http://%s/full/%d", s.rest, i)); err != nil {
+			t.Fatalf("delete on a full disk: %v", err)
+		}
+	}
+	eventually(t, "space to come back", func() error { return put(0) })
+	checkClean(t, s)
+	s.stop()
+	s.start()
+	if got, err := restGet(fmt.Sprintf("http://%s/full/0", s.rest)); err != nil || got != body {
+		t.Errorf("after the restart: %d bytes, %v", len(got), err)
+	}
+}
+
+func bigFile(t *testing.T, n int) string {
+	t.Helper()
+	name := filepath.Join(tempDir(t), "big")
+	if err := os.WriteFile(name, make([]byte, n), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}

@@ -1,0 +1,141 @@
+package integration
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestGoTree carries the source tree of the Go toolchain through every door:
+// in over S3, compared over FUSE, read over NFS, fetched over REST, renamed
+// over FUSE and listed over S3 at once, written over NFS and read over S3.
+func TestGoTree(t *testing.T) {
+	s := newServer(t, options{})
+	tree := goTree()
+	files := listFiles(t, tree)
+	if len(files) < 10000 {
+		t.Fatalf("the Go tree has only %d files", len(files))
+	}
+	s.aws("s3", "mb", "s3://gosrc")
+	s.aws("s3", "sync", "--only-show-errors", "--no-follow-symlinks", tree, "s3://gosrc/src")
+
+	mnt := s.mount()
+	s.command("diff", "-r", "--no-dereference", tree, filepath.Join(mnt, "gosrc/src"))
+
+	t.Run("libnfs", func(t *testing.T) { readOverNFS(t, s, tree, files) })
+	t.Run("curl", func(t *testing.T) {
+		for _, f := range sample(files, 20) {
+			got := s.command("curl", "-sSf", "http://"+s.rest+"/gosrc/src/"+f)
+			sameBytes(t, f, []byte(got), readFile(t, filepath.Join(tree, f)))
+		}
+	})
+	t.Run("whereis and purge", func(t *testing.T) {
+		out := s.ogw("whereis", "gosrc/src/net/http/server.go")
+		if !strings.Contains(out, "gosrc/src/net/http/server.go") {
+			t.Errorf("whereis does not name the object:\n%s", out)
+		}
+		if out, err := s.try(binary, "--config", s.config, "whereis", "gosrc/src/no/such/file"); err == nil ||
+			!strings.Contains(out, "no such") {
+			t.Errorf("whereis of what does not exist: %v\n%s", err, out)
+		}
+		s.ogw("purge", "gosrc/src/net/http/server.go")
+		sameBytes(t, "after purge", readFile(t, filepath.Join(mnt, "gosrc/src/net/http/server.go")),
+			readFile(t, filepath.Join(tree, "net/http/server.go")))
+	})
+	t.Run("rename over FUSE, list over S3", func(t *testing.T) {
+		if err := os.Rename(filepath.Join(mnt, "gosrc/src"), filepath.Join(mnt, "gosrc/renamed")); err != nil {
+			t.Fatal(err)
+		}
+		out := s.aws("s3", "ls", "--recursive", "s3://gosrc/")
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if len(lines) != len(files) {
+			t.Errorf("%d keys after the rename, %d files before", len(lines), len(files))
+		}
+		for _, l := range lines {
+			if !strings.Contains(l, " renamed/") {
+				t.Fatalf("an old key is still listed: %s", l)
+			}
+		}
+	})
+	t.Run("write over NFS, read over S3", func(t *testing.T) {
+		src := filepath.Join(tree, "net/http/server.go")
+		s.command("nfs-cp", src, s.nfsURL("/gosrc/from-nfs.go"))
+		out := filepath.Join(tempDir(t), "out")
+		s.aws("s3", "cp", "--only-show-errors", "s3://gosrc/from-nfs.go", out)
+		sameBytes(t, "from-nfs.go", readFile(t, out), readFile(t, src))
+	})
+	t.Run("check", func(t *testing.T) { checkClean(t, s) })
+}
+
+// readOverNFS lists the tree and reads a sample with libnfs's tools.
+func readOverNFS(t *testing.T, s *server, tree string, files []string) {
+	out := s.command("nfs-ls", "-R", s.nfsURL("/gosrc/src"))
+	listed := 0
+	for _, l := range strings.Split(out, "\n") {
+		if strings.HasPrefix(l, "-") {
+			listed++
+		}
+	}
+	if listed != len(files) {
+		t.Errorf("nfs-ls shows %d files, there are %d", listed, len(files))
+	}
+	for _, f := range sample(files, 100) {
+		want := readFile(t, filepath.Join(tree, f))
+		if len(want) == 0 {
+			continue // nfs-cat fails on empty files, whatever the server
+		}
+		sameBytes(t, f, []byte(s.command("nfs-cat", s.nfsURL("/gosrc/src/"+f))), want)
+	}
+}
+
+func listFiles(t *testing.T, root string) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			rel, _ := filepath.Rel(root, p)
+			files = append(files, rel)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// sample returns n of list, spread evenly.
+func sample(list []string, n int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, list[i*len(list)/n])
+	}
+	return out
+}
+
+func readFile(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func sameBytes(t *testing.T, what string, got, want []byte) {
+	t.Helper()
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s: %d bytes differ from the %d expected", what, len(got), len(want))
+	}
+}
+
+// checkClean runs ogw check and wants no problem.
+func checkClean(t *testing.T, s *server) {
+	t.Helper()
+	if out, err := s.try(binary, "--config", s.config, "check", "--data"); err != nil {
+		t.Errorf("ogw check: %v\n%s", err, out)
+	}
+}

@@ -1,0 +1,288 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	startTimeout = 20 * time.Second
+	stopTimeout  = 30 * time.Second
+	// commandTimeout is far above what any client here takes.
+	commandTimeout = 10 * time.Minute
+)
+
+// binary is the ogw under test, built once by TestMain.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	binary = os.Getenv("OGW_BIN")
+	if binary == "" {
+		dir, err := os.MkdirTemp("", "ogw-bin-*")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		binary = filepath.Join(dir, "ogw")
+		build := exec.Command("go", "build", "-o", binary, "ogw/cmd/ogw")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "building ogw: %v\n%s", err, out)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// server is one `ogw serve` over a data folder of its own.
+type server struct {
+	t      *testing.T
+	dir    string // holds config, data folder, log
+	data   string
+	config string
+	s3     string // host:port
+	rest   string
+	nfs    string
+	keyID  string
+	secret string
+	cmd    *exec.Cmd
+	done   chan error
+}
+
+// options of newServer.
+type options struct {
+	data  string // data folder; default: a new one
+	extra string // lines added to the configuration
+}
+
+// newServer starts a server with an S3, a REST and an NFS gateway, and stops
+// it when the test ends.
+func newServer(t *testing.T, o options) *server {
+	t.Helper()
+	dir := tempDir(t)
+	s := &server{t: t, dir: dir, data: o.data, config: filepath.Join(dir, "ogw.toml"),
+		s3: freeAddr(t), rest: freeAddr(t), nfs: freeAddr(t)}
+	if s.data == "" {
+		s.data = filepath.Join(dir, "data")
+	}
+	text := fmt.Sprintf(`
+[cluster]
+engine = "embedded"
+dir = %q
+
+[[gateway]]
+protocol = "s3"
+listen = %q
+
+[[gateway]]
+protocol = "rest"
+listen = %q
+
+[[gateway]]
+protocol = "nfs"
+listen = %q
+
+%s`, s.data, s.s3, s.rest, s.nfs, o.extra)
+	if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+// tempDir is t.TempDir on the disk rather than where TMPDIR may be a tmpfs,
+// and without its failure when a mount is still there.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "ogw-test-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start runs the binary and waits until it answers. It returns how long that took.
+func (s *server) start() time.Duration {
+	s.t.Helper()
+	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer log.Close()
+	s.cmd = exec.Command(binary, "--config", s.config, "serve")
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	begin := time.Now()
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.done = make(chan error, 1)
+	go func(cmd *exec.Cmd, done chan error) { done <- cmd.Wait() }(s.cmd, s.done)
+	for _, addr := range []string{s.s3, s.rest, s.nfs} {
+		s.await(addr, begin)
+	}
+	took := time.Since(begin)
+	s.readCredentials()
+	return took
+}
+
+// await waits until addr accepts a connection.
+func (s *server) await(addr string, begin time.Time) {
+	s.t.Helper()
+	for {
+		c, err := net.DialTimeout("tcp", addr, time.Second)
+		if err == nil {
+			c.Close()
+			return
+		}
+		select {
+		case err := <-s.done:
+			s.t.Fatalf("ogw ended at start: %v\n%s", err, s.log())
+		default:
+		}
+		if time.Since(begin) > startTimeout {
+			s.t.Fatalf("ogw does not listen on %s after %v\n%s", addr, startTimeout, s.log())
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func (s *server) log() string {
+	b, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+	if len(b) > 8<<10 {
+		b = b[len(b)-8<<10:]
+	}
+	return string(b)
+}
+
+// stop ends the server as Ctrl-C does and checks that it ended well.
+func (s *server) stop() {
+	s.t.Helper()
+	if s.cmd == nil {
+		return
+	}
+	s.cmd.Process.Signal(syscall.SIGINT)
+	select {
+	case err := <-s.done:
+		if err != nil {
+			s.t.Errorf("ogw ended with %v\n%s", err, s.log())
+		}
+	case <-time.After(stopTimeout):
+		s.cmd.Process.Kill()
+		<-s.done
+		s.t.Errorf("ogw did not stop within %v\n%s", stopTimeout, s.log())
+	}
+	s.cmd = nil
+}
+
+// kill ends the server as a crash does.
+func (s *server) kill() {
+	s.cmd.Process.Kill()
+	<-s.done
+	s.cmd = nil
+}
+
+// command runs a program and returns its output; it fails the test if the
+// program does.
+func (s *server) command(name string, args ...string) string {
+	s.t.Helper()
+	out, err := s.try(name, args...)
+	if err != nil {
+		s.t.Fatalf("%s %s: %v\n%s\nserver log:\n%s", name, strings.Join(args, " "), err, out, s.log())
+	}
+	return out
+}
+
+// try is command for a program that may fail.
+func (s *server) try(name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(),
+		"AWS_ACCESS_KEY_ID="+s.keyID, "AWS_SECRET_ACCESS_KEY="+s.secret,
+		"AWS_DEFAULT_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true", "AWS_PAGER=",
+		"AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("still running after %v", commandTimeout)
+	}
+	return out.String(), err
+}
+
+// aws runs Debian's aws against the S3 gateway.
+func (s *server) aws(args ...string) string {
+	s.t.Helper()
+	return s.command("/usr/bin/aws", append([]string{"--endpoint-url", "http://" + s.s3}, args...)...)
+}
+
+// ogw runs a command of the CLI.
+func (s *server) ogw(args ...string) string {
+	s.t.Helper()
+	return s.command(binary, append([]string{"--config", s.config}, args...)...)
+}
+
+// nfsURL is libnfs's name of a path.
+func (s *server) nfsURL(path string) string {
+	host, port, _ := net.SplitHostPort(s.nfs)
+	return fmt.Sprintf("nfs://%s%s?nfsport=%s&mountport=%s&version=3&uid=0&gid=0", host, path, port, port)
+}
+
+// mount makes a FUSE mount in the server and takes it away at the end.
+func (s *server) mount(args ...string) string {
+	s.t.Helper()
+	dir := filepath.Join(tempDir(s.t), "mnt")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	s.ogw(append(append([]string{"mount"}, args...), dir)...)
+	s.t.Cleanup(func() {
+		if out, err := s.try(binary, "--config", s.config, "umount", dir); err != nil {
+			s.try("umount", "-l", dir)
+			s.t.Errorf("umount: %v\n%s", err, out)
+		}
+	})
+	return dir
+}
+
+// goTree is the source tree of the toolchain: real input with over 10,000 files.
+func goTree() string { return filepath.Join(runtime.GOROOT(), "src") }
+
+// eventually tries fn until it succeeds: for what the server does in the
+// background, within a bound.
+func eventually(t *testing.T, what string, fn func() error) {
+	t.Helper()
+	var err error
+	for begin := time.Now(); time.Since(begin) < 30*time.Second; time.Sleep(100 * time.Millisecond) {
+		if err = fn(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("waited 30 s for %s: %v", what, err)
+}

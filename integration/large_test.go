@@ -1,0 +1,281 @@
+package integration
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"ogw/cluster"
+	"ogw/cluster/local"
+	"ogw/vfs"
+)
+
+const (
+	largeFiles = 1_000_000
+	gib        = 1 << 30
+	// maxResidentBytes is what the process may hold while a large object
+	// passes through.
+	maxResidentBytes = 512 << 20
+)
+
+func needLarge(t *testing.T) {
+	t.Helper()
+	if os.Getenv("OGW_TEST_LARGE") == "" {
+		t.Skip("set OGW_TEST_LARGE=1 (make test-large): takes minutes and 60 GiB of disk")
+	}
+}
+
+// fill makes n objects of 100 bytes in one flat bucket directly through the
+// Go API, which is the fastest door.
+func fill(t *testing.T, dir, bucket, prefix string, n int) {
+	t.Helper()
+	ctx := context.Background()
+	c, err := local.Open(ctx, local.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fs, err := vfs.Open(ctx, c, vfs.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fs.Close(ctx)
+	if _, err := fs.CreateBucket(ctx, bucket, vfs.Root); err != nil {
+		t.Fatal(err)
+	}
+	const writers = 8
+	relaxed := cluster.Relaxed(ctx) // Close makes all of it durable
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			body := strings.Repeat("x", 100)
+			for i := w; i < n; i += writers {
+				key := fmt.Sprintf("%s%08d", prefix, i)
+				if _, err := fs.PutObject(relaxed, bucket, key, strings.NewReader(body), vfs.PutOptions{Size: 100}); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}()
+	}
+	wg.Wait()
+}
+
+// TestLargeNamespace holds a million files: restart after a kill, listing,
+// memory, and the rename of a directory with all of them below.
+func TestLargeNamespace(t *testing.T) {
+	needLarge(t)
+	data := filepath.Join(tempDir(t), "data")
+	begin := time.Now()
+	fill(t, data, "million", "dir/f", largeFiles)
+	t.Logf("made %d files in %v", largeFiles, time.Since(begin))
+
+	s := newServer(t, options{data: data})
+	s.kill()
+	took := s.start()
+	t.Logf("restart after a kill with %d files: %v", largeFiles, took)
+	if took > restartLimit {
+		t.Errorf("restart took %v, want less than %v", took, restartLimit)
+	}
+	before := residentBytes(t, s)
+	begin = time.Now()
+	if n := listAll(t, s.sdk(), "million", "dir/"); n != largeFiles {
+		t.Errorf("listed %d keys", n)
+	}
+	took = time.Since(begin)
+	t.Logf("listed %d keys in pages of 1000 in %v; resident before %d MiB, after %d MiB",
+		largeFiles, took, before>>20, residentBytes(t, s)>>20)
+	if took > 10*time.Second {
+		t.Errorf("listing took %v, want less than 10 s", took)
+	}
+	mnt := s.mount()
+	begin = time.Now()
+	if err := os.Rename(filepath.Join(mnt, "million/dir"), filepath.Join(mnt, "million/moved")); err != nil {
+		t.Fatal(err)
+	}
+	took = time.Since(begin)
+	t.Logf("renamed a directory of %d files in %v", largeFiles, took)
+	if took > 10*time.Millisecond {
+		t.Errorf("rename took %v, want less than 10 ms", took)
+	}
+	out, err := s.sdk().ListObjectsV2(context.Background(), &s3.ListObjectsV2Input{
+		Bucket: aws.String("million"), MaxKeys: aws.Int32(1)})
+	if err != nil || *out.Contents[0].Key != "moved/f00000000" {
+		t.Errorf("first key after the rename: %v %v", out, err)
+	}
+}
+
+func listAll(t *testing.T, c *s3.Client, bucket, prefix string) int {
+	t.Helper()
+	n := 0
+	p := s3.NewListObjectsV2Paginator(c, &s3.ListObjectsV2Input{Bucket: &bucket, Prefix: &prefix})
+	for p.HasMorePages() {
+		page, err := p.NextPage(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += len(page.Contents)
+	}
+	return n
+}
+
+// residentBytes is the server's resident set.
+func residentBytes(t *testing.T, s *server) int64 { return procStatus(t, s, "VmRSS") }
+
+// peakBytes is the largest resident set that the server had.
+func peakBytes(t *testing.T, s *server) int64 { return procStatus(t, s, "VmHWM") }
+
+func procStatus(t *testing.T, s *server, field string) int64 {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range strings.Split(string(b), "\n") {
+		if f := strings.Fields(l); len(f) >= 2 && f[0] == field+":" {
+			kb, _ := strconv.ParseInt(f[1], 10, 64)
+			return kb << 10
+		}
+	}
+	t.Fatalf("no %s", field)
+	return 0
+}
+
+// pattern is a body that is cheap to make and differs in every block.
+type pattern struct{ off, size int64 }
+
+func (p *pattern) Read(b []byte) (int, error) {
+	if p.off >= p.size {
+		return 0, io.EOF
+	}
+	n := int(min(int64(len(b)), p.size-p.off))
+	for i := range b[:n] {
+		o := p.off + int64(i)
+		b[i] = byte(o) ^ byte(o>>12) ^ byte(o>>20)
+	}
+	p.off += int64(n)
+	return n, nil
+}
+
+func (p *pattern) Seek(off int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekStart:
+		p.off = off
+	case io.SeekCurrent:
+		p.off += off
+	case io.SeekEnd:
+		p.off = p.size + off
+	}
+	return p.off, nil
+}
+
+// TestLargeObjects passes 5 GiB in one PUT and 20 GiB in parts through the
+// S3 gateway and reads them back, in bounded memory.
+func TestLargeObjects(t *testing.T) {
+	needLarge(t)
+	s := newServer(t, options{})
+	c, ctx := s.sdk(), context.Background()
+	bucket := "large"
+	if _, err := c.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &bucket}); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	body := &pattern{size: 5 * gib}
+	if _, err := c.PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: aws.String("single"), Body: body,
+		ContentLength: aws.Int64(body.size)}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("PUT of 5 GiB: %v, peak %d MiB", time.Since(begin), peakBytes(t, s)>>20)
+	readBack(t, c, bucket, "single", 5*gib)
+
+	begin = time.Now()
+	putParts(t, c, bucket, "parts", 20, gib)
+	t.Logf("20 parts of 1 GiB: %v, peak %d MiB", time.Since(begin), peakBytes(t, s)>>20)
+	readBack(t, c, bucket, "parts", 20*gib)
+	if peak := peakBytes(t, s); peak > maxResidentBytes {
+		t.Errorf("the process held %d MiB, want at most %d", peak>>20, maxResidentBytes>>20)
+	}
+}
+
+func putParts(t *testing.T, c *s3.Client, bucket, key string, parts int, size int64) {
+	t.Helper()
+	ctx := context.Background()
+	up, err := c.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &bucket, Key: &key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make([]types.CompletedPart, parts)
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 4)
+	for i := range parts {
+		wg.Add(1)
+		slots <- struct{}{}
+		go func() {
+			defer func() { <-slots; wg.Done() }()
+			n := int32(i + 1)
+			// Parts begin where they lie in the whole, so that readBack fits.
+			body := io.NewSectionReader(patternAt{}, int64(i)*size, size)
+			out, err := c.UploadPart(ctx, &s3.UploadPartInput{Bucket: &bucket, Key: &key, UploadId: up.UploadId,
+				PartNumber: &n, Body: body, ContentLength: &size})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			done[i] = types.CompletedPart{PartNumber: &n, ETag: out.ETag, ChecksumCRC32: out.ChecksumCRC32}
+		}()
+	}
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	if _, err := c.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{Bucket: &bucket, Key: &key,
+		UploadId: up.UploadId, MultipartUpload: &types.CompletedMultipartUpload{Parts: done}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// patternAt is pattern as an io.ReaderAt without an end.
+type patternAt struct{}
+
+func (patternAt) ReadAt(b []byte, off int64) (int, error) {
+	p := pattern{off: off, size: 1 << 62}
+	return p.Read(b)
+}
+
+// readBack compares an object with the pattern by digest.
+func readBack(t *testing.T, c *s3.Client, bucket, key string, size int64) {
+	t.Helper()
+	begin := time.Now()
+	out, err := c.GetObject(context.Background(), &s3.GetObjectInput{Bucket: &bucket, Key: &key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Body.Close()
+	got, want := md5.New(), md5.New()
+	n, err := io.Copy(got, out.Body)
+	if err != nil || n != size {
+		t.Fatalf("%s: read %d of %d bytes: %v", key, n, size, err)
+	}
+	t.Logf("GET of %s: %v", key, time.Since(begin))
+	if _, err := io.Copy(want, &pattern{size: size}); err != nil {
+		t.Fatal(err)
+	}
+	if g, w := hex.EncodeToString(got.Sum(nil)), hex.EncodeToString(want.Sum(nil)); g != w {
+		t.Errorf("%s: digest %s, want %s", key, g, w)
+	}
+}
