@@ -37,7 +37,7 @@ func TestGoTree(t *testing.T) {
 		if !strings.Contains(out, "gosrc/src/net/http/server.go") {
 			t.Errorf("whereis does not name the object:\n%s", out)
 		}
-		if out, err := s.try(binary, "--config", s.config, "whereis", "gosrc/src/no/such/file"); err == nil ||
+		if out, err := s.try(binary, "whereis", "--config", s.config, "gosrc/src/no/such/file"); err == nil ||
 			!strings.Contains(out, "no such") {
 			t.Errorf("whereis of what does not exist: %v\n%s", err, out)
 		}
@@ -135,7 +135,7 @@ func sameBytes(t *testing.T, what string, got, want []byte) {
 // checkClean runs ogw check and wants no problem.
 func checkClean(t *testing.T, s *server) {
 	t.Helper()
-	if out, err := s.try(binary, "--config", s.config, "check", "--data"); err != nil {
+	if out, err := s.try(binary, "check", "--config", s.config, "--data"); err != nil {
 		t.Errorf("ogw check: %v\n%s", err, out)
 	}
 }

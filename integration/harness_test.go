@@ -135,7 +135,7 @@ func (s *server) start() time.Duration {
 		s.t.Fatal(err)
 	}
 	defer log.Close()
-	s.cmd = exec.Command(binary, "--config", s.config, "serve")
+	s.cmd = exec.Command(binary, "serve", "--config", s.config)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	begin := time.Now()
 	if err := s.cmd.Start(); err != nil {
@@ -245,7 +245,7 @@ func (s *server) aws(args ...string) string {
 // ogw runs a command of the CLI.
 func (s *server) ogw(args ...string) string {
 	s.t.Helper()
-	return s.command(binary, append([]string{"--config", s.config}, args...)...)
+	return s.command(binary, append(args[:1:1], append([]string{"--config", s.config}, args[1:]...)...)...)
 }
 
 // nfsURL is libnfs's name of a path.
@@ -263,7 +263,7 @@ func (s *server) mount(args ...string) string {
 	}
 	s.ogw(append(append([]string{"mount"}, args...), dir)...)
 	s.t.Cleanup(func() {
-		if out, err := s.try(binary, "--config", s.config, "umount", dir); err != nil {
+		if out, err := s.try(binary, "umount", "--config", s.config, dir); err != nil {
 			s.try("umount", "-l", dir)
 			s.t.Errorf("umount: %v\n%s", err, out)
 		}
@@ -285,4 +285,23 @@ func eventually(t *testing.T, what string, fn func() error) {
 		}
 	}
 	t.Fatalf("waited 30 s for %s: %v", what, err)
+}
+
+// readCredentials takes the root user's key from the file that the first
+// start wrote.
+func (s *server) readCredentials() {
+	s.t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.data, "credentials"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(b), "\n") {
+		name, value, _ := strings.Cut(line, "=")
+		switch strings.TrimSpace(name) {
+		case "aws_access_key_id":
+			s.keyID = strings.TrimSpace(value)
+		case "aws_secret_access_key":
+			s.secret = strings.TrimSpace(value)
+		}
+	}
 }

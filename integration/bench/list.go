@@ -172,4 +172,3 @@ func (c *client) doXML(r *http.Request, v any) error {
 	}
 	return xml.NewDecoder(resp.Body).Decode(v)
 }
-

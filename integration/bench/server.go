@@ -6,8 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
 const startTimeout = 20 * time.Second
@@ -51,7 +54,7 @@ func startServerOn(e *env, data string) (*server, error) {
 		return nil, err
 	}
 	defer log.Close()
-	s.cmd = exec.Command(e.bin, "--config", s.config, "serve")
+	s.cmd = exec.Command(e.bin, "serve", "--config", s.config)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
@@ -78,4 +81,23 @@ func (s *server) url(path string) string { return "http://" + s.addr + path }
 func (s *server) stop() {
 	s.cmd.Process.Signal(syscall.SIGINT)
 	s.cmd.Wait()
+}
+
+// readCredentials reads the file that the first start wrote.
+func readCredentials(data string) (aws.Credentials, error) {
+	b, err := os.ReadFile(filepath.Join(data, "credentials"))
+	if err != nil {
+		return aws.Credentials{}, err
+	}
+	var c aws.Credentials
+	for line := range strings.SplitSeq(string(b), "\n") {
+		name, value, _ := strings.Cut(line, "=")
+		switch strings.TrimSpace(name) {
+		case "aws_access_key_id":
+			c.AccessKeyID = strings.TrimSpace(value)
+		case "aws_secret_access_key":
+			c.SecretAccessKey = strings.TrimSpace(value)
+		}
+	}
+	return c, nil
 }
