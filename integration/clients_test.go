@@ -37,6 +37,7 @@ func TestClients(t *testing.T) {
 	s := newServer(t, options{})
 	src := mixedTree(t)
 	t.Run("aws", func(t *testing.T) {
+		s := s.with(t)
 		s.aws("s3", "mb", "s3://by-aws")
 		for range 3 { // a reused connection after an empty upload must not break
 			s.aws("s3", "sync", "--only-show-errors", src, "s3://by-aws/tree")
@@ -50,6 +51,7 @@ func TestClients(t *testing.T) {
 		s.aws("s3", "rb", "--force", "s3://by-aws")
 	})
 	t.Run("s3cmd", func(t *testing.T) {
+		s := s.with(t)
 		cfg := filepath.Join(tempDir(t), "s3cfg")
 		text := fmt.Sprintf("[default]\naccess_key = %s\nsecret_key = %s\nhost_base = %s\nhost_bucket = %s\nuse_https = False\n",
 			s.keyID, s.secret, s.s3, s.s3)
@@ -72,6 +74,7 @@ func TestClients(t *testing.T) {
 		s3cmd("rb", "s3://by-s3cmd")
 	})
 	t.Run("rclone", func(t *testing.T) {
+		s := s.with(t)
 		remote := fmt.Sprintf(":s3,provider=Other,access_key_id=%s,secret_access_key=%s,endpoint='http://%s':",
 			s.keyID, s.secret, s.s3)
 		rclone := func(args ...string) string {

@@ -25,14 +25,16 @@ func TestGoTree(t *testing.T) {
 	mnt := s.mount()
 	s.command("diff", "-r", "--no-dereference", tree, filepath.Join(mnt, "gosrc/src"))
 
-	t.Run("libnfs", func(t *testing.T) { readOverNFS(t, s, tree, files) })
+	t.Run("libnfs", func(t *testing.T) { readOverNFS(t, s.with(t), tree, files) })
 	t.Run("curl", func(t *testing.T) {
+		s := s.with(t)
 		for _, f := range sample(files, 20) {
 			got := s.command("curl", "-sSf", "http://"+s.rest+"/gosrc/src/"+f)
 			sameBytes(t, f, []byte(got), readFile(t, filepath.Join(tree, f)))
 		}
 	})
 	t.Run("whereis and purge", func(t *testing.T) {
+		s := s.with(t)
 		out := s.ogw("whereis", "gosrc/src/net/http/server.go")
 		if !strings.Contains(out, "gosrc/src/net/http/server.go") {
 			t.Errorf("whereis does not name the object:\n%s", out)
@@ -46,6 +48,7 @@ func TestGoTree(t *testing.T) {
 			readFile(t, filepath.Join(tree, "net/http/server.go")))
 	})
 	t.Run("rename over FUSE, list over S3", func(t *testing.T) {
+		s := s.with(t)
 		if err := os.Rename(filepath.Join(mnt, "gosrc/src"), filepath.Join(mnt, "gosrc/renamed")); err != nil {
 			t.Fatal(err)
 		}
@@ -61,6 +64,7 @@ func TestGoTree(t *testing.T) {
 		}
 	})
 	t.Run("write over NFS, read over S3", func(t *testing.T) {
+		s := s.with(t)
 		src := filepath.Join(tree, "net/http/server.go")
 		s.command("nfs-cp", src, s.nfsURL("/gosrc/from-nfs.go"))
 		out := filepath.Join(tempDir(t), "out")

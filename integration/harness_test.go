@@ -207,6 +207,13 @@ func (s *server) kill() {
 	s.cmd = nil
 }
 
+// with returns s for a subtest, which then is what fails.
+func (s *server) with(t *testing.T) *server {
+	c := *s
+	c.t = t
+	return &c
+}
+
 // command runs a program and returns its output; it fails the test if the
 // program does.
 func (s *server) command(name string, args ...string) string {

@@ -78,6 +78,7 @@ func TestAwkwardKeys(t *testing.T) {
 		}
 	})
 	t.Run("fuse", func(t *testing.T) {
+		s := s.with(t)
 		bodies := put(t, "awkward-fuse")
 		top := filepath.Join(s.mount(), "awkward-fuse")
 		wantBodies(t, readTree(t, top), bodies)
@@ -91,6 +92,7 @@ func TestAwkwardKeys(t *testing.T) {
 		wantKeys(t, c, "awkward-fuse", nil)
 	})
 	t.Run("nfs", func(t *testing.T) {
+		s := s.with(t)
 		bodies := put(t, "awkward-nfs")
 		readAndRemoveOverNFS(t, s, "awkward-nfs", bodies)
 		wantKeys(t, c, "awkward-nfs", nil)

@@ -278,7 +278,9 @@ func (w *worker) rmdir(p string) bool {
 		w.failf("rmdir %s through %s: %v, want success %v", p, d.name, err, ok)
 		return false
 	}
-	delete(w.m.made, p)
+	if ok {
+		delete(w.m.made, p)
+	}
 	return true
 }
 
