@@ -2,6 +2,7 @@ package nfsserver
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"ogw/nfsserver/rpc"
@@ -98,21 +99,11 @@ func write(ctx context.Context, q *request) error {
 	if off > vfs.MaxFileBytes-uint64(len(data)) {
 		return ErrFBig
 	}
-	f, err := q.openFile(ctx, ino, true)
+	f, verifier, err := q.writeOpen(ctx, ino, data, int64(off))
 	if err != nil {
 		return err
 	}
 	defer q.s.files.release(f)
-	// The verifier is read before the data is taken: if data is lost at any
-	// time afterwards, the client sees another one at COMMIT.
-	verifier := q.s.verifier.Load()
-	f.unstable.Store(true)
-	if n, err := f.file.WriteAt(ctx, data, int64(off)); err != nil {
-		if n > 0 {
-			q.s.log.Debug("nfs: short write", "inode", uint64(ino), "bytes", n, "err", err)
-		}
-		return q.ioError(f, err)
-	}
 	committed := uint32(unstable)
 	if stable != unstable {
 		if err := q.s.files.sync(ctx, f); err != nil {
@@ -130,6 +121,36 @@ func write(ctx context.Context, q *request) error {
 	q.out.Uint32(committed)
 	q.out.Uint64(verifier)
 	return nil
+}
+
+// writeOpen writes data to the file that is kept open for ino and returns it,
+// with the verifier as it was before: if data is lost at any time afterwards,
+// the client sees another one at COMMIT. The caller releases the file.
+//
+// A file that was written before an object PUT replaced its content stays
+// stale for its writer. Here that says nothing of this client, unless data
+// was not committed yet: the file is opened anew.
+func (q *request) writeOpen(ctx context.Context, ino vfs.Ino, data []byte, off int64) (*openFile, uint64, error) {
+	for first := true; ; first = false {
+		f, err := q.openFile(ctx, ino, true)
+		if err != nil {
+			return nil, 0, err
+		}
+		verifier := q.s.verifier.Load()
+		committed := !f.unstable.Swap(true)
+		n, err := f.file.WriteAt(ctx, data, off)
+		if err == nil {
+			return f, verifier, nil
+		}
+		if n > 0 {
+			q.s.log.Debug("nfs: short write", "inode", uint64(ino), "bytes", n, "err", err)
+		}
+		q.ioError(f, err)
+		q.s.files.release(f)
+		if !first || !committed || !errors.Is(err, vfs.ErrStale) {
+			return nil, 0, err
+		}
+	}
 }
 
 // commit is COMMIT (RFC 1813 section 3.3.21). It commits the whole file,
