@@ -165,3 +165,14 @@ func TestBoto3(t *testing.T) {
 	d := openDoor(t, Config{AllowV2: true})
 	tool(t, []string{"PATH=" + pathEnv(), "HOME=/nonexistent"}, "python3", "testdata/boto.py", d.url, d.tls, "KEYalice", secretOf("alice"))
 }
+
+// The JavaScript SDK, where OGW_NODE_MODULES names a folder that holds it in
+// node_modules.
+func TestJavaScript(t *testing.T) {
+	modules := os.Getenv("OGW_NODE_MODULES")
+	if modules == "" {
+		t.Skip("OGW_NODE_MODULES is not set")
+	}
+	d := openDoor(t, Config{})
+	tool(t, []string{"PATH=" + pathEnv(), "HOME=/nonexistent", "OGW_NODE_MODULES=" + modules}, "node", "testdata/sdk.mjs", d.url, "KEYalice", secretOf("alice"))
+}
