@@ -18,6 +18,10 @@ const (
 	// SendBufferBytes is the size of a response buffer: large enough that
 	// system calls do not matter, small enough for thousands of clients.
 	SendBufferBytes = 256 << 10
+	// largeSendBytes is the size of the buffers that the first maxLargeSends
+	// large responses use (64 MiB in all): the store reads fastest so.
+	largeSendBytes = 1 << 20
+	maxLargeSends  = 64
 )
 
 // Body is a request body that fails after IdleTimeout without a byte.
@@ -53,43 +57,98 @@ func (b *Body) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (b *Body) Close() error { return b.src.Close() }
 
-var sendBuffers = sync.Pool{New: func() any {
-	b := make([]byte, SendBufferBytes)
-	return &b
-}}
-
-// Send copies n bytes at off from src to w through one pooled buffer. It
-// fails when the client takes nothing for IdleTimeout. The error tells
-// whether reading or writing failed: see SendError.
-func Send(w http.ResponseWriter, src io.ReaderAt, off, n int64) error {
-	return send(w, src, off, n, IdleTimeout)
+// sendPool lends the buffers of responses.
+var sendPool = struct {
+	small, large sync.Pool
+	slots        chan struct{} // one for each large buffer in use
+}{
+	small: sync.Pool{New: func() any { return newBuffer(SendBufferBytes) }},
+	large: sync.Pool{New: func() any { return newBuffer(largeSendBytes) }},
+	slots: make(chan struct{}, maxLargeSends),
 }
 
-func send(w http.ResponseWriter, src io.ReaderAt, off, n int64, idle time.Duration) error {
-	buf := sendBuffers.Get().(*[]byte)
-	defer sendBuffers.Put(buf)
-	ctl := http.NewResponseController(w)
+func newBuffer(n int) *[]byte {
+	b := make([]byte, n)
+	return &b
+}
+
+// borrow returns a buffer for a response of n bytes, and its return.
+func borrow(n int64) (buf []byte, giveBack func()) {
+	if n > SendBufferBytes {
+		select {
+		case sendPool.slots <- struct{}{}:
+			b := sendPool.large.Get().(*[]byte)
+			return *b, func() {
+				sendPool.large.Put(b)
+				<-sendPool.slots
+			}
+		default:
+		}
+	}
+	b := sendPool.small.Get().(*[]byte)
+	return *b, func() { sendPool.small.Put(b) }
+}
+
+// Send copies n bytes at off from src to w through one pooled buffer. It
+// fails when the client takes nothing for IdleTimeout, always with a
+// SendError.
+func Send(w http.ResponseWriter, src io.ReaderAt, off, n int64) error {
+	s := sender{w: w, src: src, idle: IdleTimeout}
+	return s.run(off, n)
+}
+
+// Respond writes the header with status, and then as Send does. The first
+// bytes are read before: an error that is no SendError is theirs, nothing was
+// sent, and the caller can still answer with it.
+func Respond(w http.ResponseWriter, status int, src io.ReaderAt, off, n int64) error {
+	s := sender{w: w, src: src, idle: IdleTimeout, status: status}
+	return s.run(off, n)
+}
+
+type sender struct {
+	w      http.ResponseWriter
+	src    io.ReaderAt
+	idle   time.Duration
+	status int // to be written before the first byte; 0: was written
+}
+
+func (s *sender) run(off, n int64) error {
+	buf, giveBack := borrow(n)
+	defer giveBack()
+	ctl := http.NewResponseController(s.w)
 	var next time.Time
 	for n > 0 {
-		p := (*buf)[:min(n, int64(len(*buf)))]
-		got, err := src.ReadAt(p, off)
+		p := buf[:min(n, int64(len(buf)))]
+		got, err := s.src.ReadAt(p, off)
 		if got < len(p) {
 			if err == nil || err == io.EOF {
 				err = io.ErrUnexpectedEOF
 			}
+			if s.status != 0 {
+				return err
+			}
 			return &SendError{Read: true, Err: err}
 		}
+		s.header()
 		if now := time.Now(); now.After(next) {
-			_ = ctl.SetWriteDeadline(now.Add(idle))
-			next = now.Add(min(deadlineStep, idle/4))
+			_ = ctl.SetWriteDeadline(now.Add(s.idle))
+			next = now.Add(min(deadlineStep, s.idle/4))
 		}
-		if _, err := w.Write(p); err != nil {
+		if _, err := s.w.Write(p); err != nil {
 			return &SendError{Err: err}
 		}
 		off += int64(got)
 		n -= int64(got)
 	}
+	s.header()
 	return nil
+}
+
+func (s *sender) header() {
+	if s.status != 0 {
+		s.w.WriteHeader(s.status)
+		s.status = 0
+	}
 }
 
 // SendError is a response that broke off after its header was sent. The

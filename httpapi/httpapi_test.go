@@ -212,6 +212,22 @@ func TestSendShortSource(t *testing.T) {
 	if !errors.As(err, &se) || !se.Read {
 		t.Fatal(err)
 	}
+	// Respond can still answer when the first bytes cannot be read.
+	w = httptest.NewRecorder()
+	if err := Respond(w, 206, strings.NewReader("hello"), 1, 10); errors.As(err, &se) && err == error(se) || err == nil || w.Body.Len() > 0 {
+		t.Fatal(err)
+	}
+	w = httptest.NewRecorder()
+	if err := Respond(w, 206, strings.NewReader("hello"), 1, 3); err != nil || w.Code != 206 || w.Body.String() != "ell" {
+		t.Fatal(err, w.Code, w.Body)
+	}
+	w = httptest.NewRecorder()
+	if err := Respond(w, 204, strings.NewReader(""), 0, 0); err != nil || w.Code != 204 {
+		t.Fatal(err, w.Code)
+	}
+	if len(sendPool.slots) != 0 {
+		t.Fatal("large buffers not given back")
+	}
 	big := strings.Repeat("0123456789", SendBufferBytes/4)
 	w = httptest.NewRecorder()
 	if err := Send(w, strings.NewReader(big), 7, int64(len(big)-7)); err != nil || w.Body.String() != big[7:] {
@@ -261,7 +277,7 @@ func TestIdleReader(t *testing.T) {
 	const size = 64 << 20
 	done := make(chan error, 1)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		done <- send(w, zeros{}, 0, size, 300*time.Millisecond)
+		done <- (&sender{w: w, src: zeros{}, idle: 300 * time.Millisecond}).run(0, size)
 	}))
 	defer srv.Close()
 	res, err := http.Get(srv.URL)

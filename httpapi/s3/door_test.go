@@ -41,7 +41,12 @@ func secretOf(user string) string { return "secret-of-" + user + "-0123456789" }
 
 func openDoor(t testing.TB, c Config) *door {
 	t.Helper()
-	clu := mem.New(mem.Options{})
+	return openDoorOn(t, c, mem.Options{})
+}
+
+func openDoorOn(t testing.TB, c Config, o mem.Options) *door {
+	t.Helper()
+	clu := mem.New(o)
 	fs, err := vfs.Open(bg, clu, vfs.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -243,10 +243,26 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
+// keptOnError are the headers that an operation may have set before it
+// failed; all others describe an object that is not sent.
+var (
+	keptOnError = map[string]bool{"X-Amz-Request-Id": true, "X-Amz-Id-2": true, "Connection": true}
+	keptOn304   = map[string]bool{"ETag": true, "Last-Modified": true, "Cache-Control": true, "Expires": true}
+)
+
 // writeError answers with S3's error XML; to HEAD, and with 304, without it.
 func writeError(w http.ResponseWriter, r *http.Request, bucket, key string, err error) {
 	e := toAPI(err)
 	h := w.Header()
+	for name := range h {
+		switch {
+		case keptOnError[name],
+			keptOn304[name] && e.status == http.StatusNotModified,
+			name == "Content-Range" && e.status == http.StatusRequestedRangeNotSatisfiable:
+		default:
+			delete(h, name)
+		}
+	}
 	if e.status == http.StatusNotModified {
 		w.WriteHeader(e.status)
 		return

@@ -2,6 +2,7 @@ package s3
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -33,8 +34,12 @@ func (q *request) getObject() error {
 	if err != nil {
 		return err
 	}
-	q.w.WriteHeader(status)
-	return httpapi.Send(q.w, obj, span.Off, span.Len)
+	err = httpapi.Respond(q.w, status, obj, span.Off, span.Len)
+	var sent *httpapi.SendError
+	if errors.Is(err, io.ErrUnexpectedEOF) && !errors.As(err, &sent) {
+		err = &apiError{code: codeInternal, cause: err} // the store's fault, not the client's
+	}
+	return err
 }
 
 // headObject is HeadObject.

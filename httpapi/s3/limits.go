@@ -10,6 +10,9 @@ const (
 	// maxConfigBytes bounds every other XML body; the longest is an ACL of
 	// 100 grants.
 	maxConfigBytes = 64 << 10
+	// maxLargeXML bounds the bodies over maxConfigBytes that are held at a
+	// time (256 MiB at the worst); others get 503 SlowDown.
+	maxLargeXML = 32
 	// maxDeleteKeys is S3's limit of one DeleteObjects.
 	maxDeleteKeys = 1000
 	// maxUserMetaBytes bounds user metadata, names and values together (S3).

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/md5"
 	"encoding/base64"
-	"errors"
 	"hash"
 	"io"
 
@@ -122,13 +121,24 @@ func (q *request) readBody(limit int64) ([]byte, error) {
 	if p.size > limit {
 		return nil, newError(codeMaxMessageLength).with("MaxMessageLengthBytes", itoa(limit))
 	}
-	body := make([]byte, p.size)
-	if _, err := io.ReadFull(p, body); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
+	if p.size > maxConfigBytes {
+		select {
+		case q.largeXML <- struct{}{}:
+			defer func() { <-q.largeXML }()
+		default:
+			return nil, newError(codeSlowDown)
 		}
+	}
+	// The buffer grows with what comes: a stated length alone costs nothing.
+	var buf bytes.Buffer
+	n, err := buf.ReadFrom(io.LimitReader(p, p.size))
+	if err != nil {
 		return nil, err
 	}
+	if n < p.size {
+		return nil, io.ErrUnexpectedEOF
+	}
+	body := buf.Bytes()
 	if _, err := p.finish(); err != nil {
 		return nil, err
 	}

@@ -38,12 +38,14 @@ type Config struct {
 
 // Server is the S3 door. It is an http.Handler.
 type Server struct {
-	fs      *vfs.FS
-	cfg     Config
-	verify  *sigv4.Verifier
-	router  *httprouter.Router
-	slots   chan struct{}
-	handler http.Handler
+	fs     *vfs.FS
+	cfg    Config
+	verify *sigv4.Verifier
+	router *httprouter.Router
+	slots  chan struct{} // one for each request in flight
+	// largeXML holds one for each large XML body in memory.
+	largeXML chan struct{}
+	handler  http.Handler
 }
 
 // New returns a Server over fs.
@@ -68,7 +70,7 @@ func New(fs *vfs.FS, c Config) *Server {
 	s := &Server{
 		fs: fs, cfg: c,
 		verify: sigv4.New(sigv4.Config{Region: c.Region, AllowV2: c.AllowV2, Now: c.Now}),
-		slots:  make(chan struct{}, c.MaxRequests),
+		slots:  make(chan struct{}, c.MaxRequests), largeXML: make(chan struct{}, maxLargeXML),
 	}
 	s.router = newRouter()
 	s.handler = httpapi.Frame(http.HandlerFunc(s.serve), httpapi.FrameConfig{

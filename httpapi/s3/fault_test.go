@@ -1,0 +1,111 @@
+package s3
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"ogw/cluster"
+	"ogw/cluster/mem"
+)
+
+// A failing store is reported in S3's terms, and nothing is half-written.
+func TestStoreFaults(t *testing.T) {
+	faults := &mem.Faults{}
+	d := openDoorOn(t, Config{}, mem.Options{Faults: faults})
+	c := d.bucket("alice", "faults")
+	before, after := randomBytes(3<<20, 1), randomBytes(3<<20, 2)
+	d.wantRaw("alice", "PUT", "/faults/k", before, nil, 200, "")
+	for _, f := range []struct {
+		err    error
+		op     mem.Op
+		status int
+		code   string
+	}{
+		{cluster.ErrNoSpace, mem.OpBlobWrite, 507, "InsufficientStorage"},
+		{cluster.ErrNoSpace, mem.OpBlobCommit, 507, "InsufficientStorage"},
+		{cluster.ErrReadOnly, mem.OpBlobCreate, 403, "AccessDenied"},
+		{cluster.ErrUnavailable, mem.OpBlobWrite, 503, "ServiceUnavailable"},
+		{cluster.ErrUnavailable, mem.OpCommit, 503, "ServiceUnavailable"},
+		{cluster.ErrConflict, mem.OpUpdate, 503, "SlowDown"},
+	} {
+		faults.FailFrom(1, f.err, f.op)
+		d.wantRaw("alice", "PUT", "/faults/k", after, nil, f.status, "<Code>"+f.code)
+		faults.Clear()
+		if got := get(t, c, "faults", "k"); got != string(before) {
+			t.Fatalf("%v: the object changed", f.op)
+		}
+	}
+	// Every call in turn fails once: the object is the old or the new one.
+	for n := 1; ; n++ {
+		faults.FailAt(n, cluster.ErrUnavailable)
+		res, _ := d.raw("alice", "PUT", "/faults/k", after, nil)
+		calls := faults.Calls()
+		faults.Clear()
+		got := get(t, c, "faults", "k")
+		if res.StatusCode == 200 && got != string(after) || got != string(before) && got != string(after) {
+			t.Fatalf("call %d: %d, %d bytes", n, res.StatusCode, len(got))
+		}
+		if n > calls {
+			break
+		}
+		d.wantRaw("alice", "PUT", "/faults/k", before, nil, 200, "")
+	}
+}
+
+func TestReadFaults(t *testing.T) {
+	faults := &mem.Faults{}
+	d := openDoorOn(t, Config{}, mem.Options{Faults: faults})
+	d.bucket("alice", "faults")
+	body := randomBytes(8<<20, 1)
+	d.wantRaw("alice", "PUT", "/faults/k", body, map[string]string{"X-Amz-Meta-A": "b"}, 200, "")
+	faults.FailFrom(1, cluster.ErrCorrupt, mem.OpBlobRead)
+	res, _ := d.wantRaw("alice", "GET", "/faults/k", nil, map[string]string{"Range": "bytes=5-"}, 500, "<Code>InternalError")
+	for _, name := range []string{"ETag", "X-Amz-Meta-A", "Content-Range", "Last-Modified", "Accept-Ranges"} {
+		if res.Header.Get(name) != "" {
+			t.Errorf("the error has the object's %s", name)
+		}
+	}
+	faults.FailFrom(1, cluster.ErrUnavailable, mem.OpBlobRead)
+	d.wantRaw("alice", "GET", "/faults/k", nil, nil, 503, "<Code>ServiceUnavailable")
+	// Once bytes are out, only a broken connection tells the client.
+	faults.FailFrom(3, cluster.ErrCorrupt, mem.OpBlobRead)
+	r := d.request("GET", "/faults/k", nil, nil)
+	d.sign(r, "alice", nil, time.Now())
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	got, err := io.ReadAll(res.Body)
+	if err == nil || len(got) >= len(body) || !bytes.HasPrefix(body, got) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	faults.Clear()
+}
+
+// All errors of the store at the listing door.
+func TestListFaults(t *testing.T) {
+	faults := &mem.Faults{}
+	d := openDoorOn(t, Config{}, mem.Options{Faults: faults})
+	put(t, d.bucket("alice", "faults"), "faults", "k", "v")
+	for n := 1; ; n++ {
+		faults.FailAt(n, cluster.ErrUnavailable)
+		res, body := d.raw("alice", "GET", "/faults?list-type=2", nil, nil)
+		done := n > faults.Calls()
+		faults.Clear()
+		if done {
+			if res.StatusCode != 200 {
+				t.Errorf("%d %s", res.StatusCode, body)
+			}
+			return
+		}
+		if res.StatusCode != 503 || !strings.Contains(body, "ServiceUnavailable") {
+			t.Error(fmt.Sprint("call ", n, ": ", res.StatusCode, body))
+		}
+	}
+}
