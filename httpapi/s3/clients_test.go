@@ -64,6 +64,9 @@ func tree(t *testing.T) string {
 // tool runs a client program; the test is skipped where it is not installed.
 func tool(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("client programs take their time")
+	}
 	path, err := exec.LookPath(name)
 	if err != nil {
 		t.Skipf("no %s command", name)
