@@ -4,10 +4,6 @@ import (
 	"ogw/cluster"
 )
 
-// survivorPage bounds how many extents are looked at to learn whether a
-// content still refers to a source.
-const survivorPage = 64
-
 // cutRange removes [from, to) from n's content, which must be writable, at
 // most limit extents of it, and returns up to where it came and how many
 // extents that were. Blobs that lose
@@ -121,17 +117,25 @@ func blobNamed(r cluster.Reader, c ContentID, seq uint64, origin, size int64) (n
 	return named, err
 }
 
-// releaseIfUnnamed ends c's hold on source if no extent of c names it. In a
-// content of very many extents the hold stays until the content goes.
+// releaseIfUnnamed ends c's hold on source if no extent of c names it. It
+// looks at all extents of c: a hold that outlived its extents would keep the
+// source for good.
 func (o *op) releaseIfUnnamed(t cluster.Txn, c, source ContentID) error {
-	list, more, err := loadExtents(t, c, 0, MaxFileBytes, survivorPage)
-	if err != nil || more {
-		return err
-	}
-	for i := range list {
-		if list[i].kind == extentRef && list[i].src == source {
-			return nil
+	named := false
+	err := t.Scan(extentPrefix(c), extentPrefix(c+1), cluster.ScanOptions{}, func(k, v []byte) error {
+		_, off, err := parseExtentKey(k)
+		if err != nil {
+			return err
 		}
+		e, err := decodeExtent(off, v)
+		if err == nil && e.kind == extentRef && e.src == source {
+			named = true
+			err = cluster.ErrStop
+		}
+		return err
+	})
+	if err != nil || named {
+		return err
 	}
 	return o.releaseRef(t, source, c)
 }

@@ -1,0 +1,183 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ogw/cluster"
+)
+
+const (
+	// MaxProblems bounds what a CheckReport lists; the rest is counted.
+	MaxProblems = 1000
+	// checkPage is how many pairs one snapshot of a check covers.
+	checkPage = 256
+	// checkOwners bounds the contents whose owners are in memory at a time
+	// (32 MiB); a larger store is walked in several passes.
+	checkOwners = 1 << 20
+	// checkSuspects bounds the suspicions that are confirmed together.
+	checkSuspects = 4096
+	// youngBlob is the age below which a blob that nothing names may be on
+	// its way to be named, by a writer that has just committed it;
+	// youngSharedBlob is that for writers in other processes.
+	youngBlob       = time.Minute
+	youngSharedBlob = 24 * time.Hour
+)
+
+// CheckOptions of Check.
+type CheckOptions struct {
+	Repair bool // mend what is safe to mend
+	Data   bool // read and verify all bytes too
+}
+
+// CheckReport tells what Check found.
+type CheckReport struct {
+	Inodes, Directories, Files, Contents, Extents, Blobs int64
+	Bytes                                                int64
+	Problems                                             []Problem
+	Dropped                                              int64 // problems over MaxProblems, counted only
+	Repaired                                             int64
+}
+
+// Problem is one finding of Check.
+type Problem struct {
+	Kind     string // stable word: "orphan-blob", "missing-blob", "nlink", …
+	Detail   string
+	Repaired bool
+}
+
+// Check walks everything (ogw check). It runs beside the work of this and
+// other processes: what concerns several keys is looked at within one
+// snapshot, and what concerns blobs is looked at again before it is reported.
+//
+// Kinds of problems, * where Repair mends them:
+//
+//	inode-record, dentry-record, extent-record, other-record   undecodable
+//	unreachable*      inode without a dentry: goes to /lost+found
+//	nlink*            count of links differs from the links
+//	dangling-entry*   dentry of an inode that does not exist
+//	entry-type, extra-entry, entry-without-parent, directory-loop
+//	link-record*, long-name*, stray-times*, stray-attribute*, stray-orphan*, stray-bucket*
+//	upload-record*, stray-part*
+//	shared-record*    inode and content record disagree on sharing
+//	leaked-content*   shared content that nobody holds or refers to
+//	stray-ref*        hold on a content that nothing uses
+//	missing-ref       extent that refers to a content which is not held
+//	orphan-content*   extents that belong to nothing
+//	overlap, beyond-size
+//	orphan-blob*      blob that nothing names
+//	missing-blob, blob-size, corrupt-data, checksum
+func (fs *FS) Check(ctx context.Context, o CheckOptions) (CheckReport, error) {
+	c := &checker{fs: fs, ctx: cluster.Strict(ctx), o: o, rooted: make(map[Ino]bool)}
+	err := c.run()
+	return c.rep, err
+}
+
+type checker struct {
+	fs     *FS
+	ctx    context.Context
+	o      CheckOptions
+	rep    CheckReport
+	rooted map[Ino]bool // directories known to lead to the root
+}
+
+func (c *checker) run() error {
+	steps := []func() error{c.checkInodes, c.checkDentries, c.checkTables, c.checkShared, c.checkContents}
+	if c.o.Data {
+		steps = append(steps, c.checkData)
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return fmt.Errorf("check: %w", err)
+		}
+	}
+	return nil
+}
+
+// finding is a problem and what would mend it.
+type finding struct {
+	kind, detail string
+	repair       func(t cluster.Txn, o *op) error
+}
+
+// findings collects those of one snapshot.
+type findings []finding
+
+func (f *findings) add(kind string, repair func(t cluster.Txn, o *op) error, format string, args ...any) {
+	*f = append(*f, finding{kind, fmt.Sprintf(format, args...), repair})
+}
+
+// report takes findings, and mends them if asked.
+func (c *checker) report(list findings) {
+	for _, f := range list {
+		p := Problem{Kind: f.kind, Detail: f.detail}
+		if c.o.Repair && f.repair != nil {
+			if err := c.fs.update(c.ctx, f.repair); err != nil {
+				p.Detail += fmt.Sprintf(" (repair failed: %v)", err)
+			} else {
+				p.Repaired = true
+			}
+		}
+		c.add(p)
+	}
+}
+
+func (c *checker) add(p Problem) {
+	if p.Repaired {
+		c.rep.Repaired++
+	}
+	if len(c.rep.Problems) < MaxProblems {
+		c.rep.Problems = append(c.rep.Problems, p)
+	} else {
+		c.rep.Dropped++
+	}
+}
+
+// pair is one key and its value.
+type pair struct{ key, value []byte }
+
+// walk calls fn with pages of the keys in [from, to), each within a snapshot
+// of its own, and reports what fn finds.
+func (c *checker) walk(from, to []byte, keysOnly bool, fn func(r cluster.Reader, page []pair, f *findings) error) error {
+	for {
+		var page []pair
+		var found findings
+		err := c.fs.view(c.ctx, func(r cluster.Reader) (err error) {
+			found = nil
+			if page, err = readPairs(r, from, to, keysOnly); err != nil {
+				return err
+			}
+			return fn(r, page, &found)
+		})
+		if err != nil {
+			return err
+		}
+		c.report(found)
+		if len(page) < checkPage {
+			return nil
+		}
+		from = append(page[len(page)-1].key, 0)
+	}
+}
+
+func readPairs(r cluster.Reader, from, to []byte, keysOnly bool) (page []pair, err error) {
+	o := cluster.ScanOptions{Limit: checkPage, KeysOnly: keysOnly}
+	err = r.Scan(from, to, o, func(k, v []byte) error {
+		page = append(page, pair{append([]byte(nil), k...), append([]byte(nil), v...)})
+		return nil
+	})
+	return page, err
+}
+
+// table returns the bounds of a table.
+func table(tab byte) (from, to []byte) { return []byte{tab}, []byte{tab + 1} }
+
+// deleteKey is a repair.
+func deleteKey(k []byte) func(cluster.Txn, *op) error {
+	return func(t cluster.Txn, _ *op) error { return t.Delete(k) }
+}
+
+// damaged tells errors that are findings from those that end the check.
+func damaged(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrStale) }
