@@ -49,6 +49,14 @@ func TestImpliedDirectories(t *testing.T) {
 		want(t, fs.Rmdir(bg, Root, a, "b"), nil)
 		want(t, fs.Rmdir(bg, Root, b, "a"), nil)
 		want(t, fs.Rmdir(bg, Root, b, "a"), ErrNotExist)
+		// The same where the directory shadowed a file.
+		mustImplied(t, fs, b, "s", "f")
+		mustImplied(t, fs, b, "s")
+		want(t, fs.Unlink(bg, Root, mustLookup(t, fs, b, "s").Ino, "f"), nil)
+		wantNames(t, fs, b, "s")
+		want(t, fs.Rmdir(bg, Root, b, "s"), nil)
+		want(t, fs.Rmdir(bg, Root, b, "s"), ErrNotDir)
+		wantNames(t, fs, b, "s")
 	})
 }
 

@@ -75,7 +75,9 @@ func (fs *FS) Rmdir(ctx context.Context, cred *Cred, dir Ino, name string) error
 		}
 		return o.settle(t, d, e.key(dir))
 	})
-	if (errors.Is(err, ErrNotExist) || errors.Is(err, ErrStale)) && fs.ghosts.takeShown(dir, p) {
+	// ErrNotDir: the file that the directory shadowed has the name now.
+	gone := errors.Is(err, ErrNotExist) || errors.Is(err, ErrStale) || errors.Is(err, ErrNotDir)
+	if gone && fs.ghosts.takeShown(dir, p) {
 		return nil
 	}
 	return err
