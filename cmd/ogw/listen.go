@@ -61,11 +61,11 @@ func httpDoor(g config.Gateway, l net.Listener, h http.Handler, connections int,
 	limited := netutil.LimitListener(l, connections)
 	d.serve = func() error { return served(server.Serve(limited)) }
 	if g.TLSCert != "" {
-		cert, err := tls.LoadX509KeyPair(g.TLSCert, g.TLSKey)
+		cert, err := newCertificate(g.TLSCert, g.TLSKey, log)
 		if err != nil {
 			return nil, fmt.Errorf("gateway %s: %w", g.Name, err)
 		}
-		server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+		server.TLSConfig = &tls.Config{GetCertificate: cert.get, MinVersion: tls.VersionTLS12}
 		d.gateway.TLS = true
 		d.serve = func() error { return served(server.ServeTLS(limited, "", "")) }
 	}
