@@ -1,0 +1,153 @@
+package nfsserver
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+
+	"ogw/cluster/local"
+	"ogw/nfsserver/xdr"
+	"ogw/vfs"
+)
+
+// benchSite is a server over the embedded engine.
+func benchSite(b *testing.B) *site {
+	b.Helper()
+	s := &site{t: b}
+	var err error
+	if s.clu, err = local.Open(context.Background(), local.Options{Dir: b.TempDir()}); err != nil {
+		b.Fatal(err)
+	}
+	if s.fs, err = vfs.Open(context.Background(), s.clu, vfs.Config{}); err != nil {
+		b.Fatal(err)
+	}
+	if s.srv, err = New(Config{FS: s.fs, Exports: []Export{everyone}, Logger: testLogger(b)}); err != nil {
+		b.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.addr = l.Addr().String()
+	s.done = make(chan error, 1)
+	go func() { s.done <- s.srv.Serve(l) }()
+	b.Cleanup(s.stop)
+	return s
+}
+
+// pipeline keeps depth calls in flight on one connection.
+func pipeline(b *testing.B, c *client, proc uint32, depth int, args func(i int) *xdr.Writer) {
+	b.Helper()
+	window := make(chan struct{}, depth)
+	br := bufio.NewReaderSize(c.conn, 256<<10)
+	b.ResetTimer()
+	go func() {
+		bw := bufio.NewWriterSize(c.conn, 32<<10)
+		for i := range b.N {
+			select {
+			case window <- struct{}{}:
+			default:
+				bw.Flush()
+				window <- struct{}{}
+			}
+			bw.Write(c.record(ProgramNFS, 3, proc, args(i).B))
+		}
+		bw.Flush()
+	}()
+	var head [32]byte
+	for range b.N {
+		if _, err := io.ReadFull(br, head[:]); err != nil {
+			b.Fatal(err)
+		}
+		if st := Status(binary.BigEndian.Uint32(head[28:])); st != OK {
+			b.Fatal(st)
+		}
+		if _, err := br.Discard(int(binary.BigEndian.Uint32(head[:])&^(1<<31)) - 28); err != nil {
+			b.Fatal(err)
+		}
+		<-window
+	}
+	b.StopTimer()
+}
+
+func BenchmarkGetattr(b *testing.B) {
+	c := benchSite(b).mount("/", 0)
+	_, f, _ := c.create(c.root, "f", createGuarded, set{})
+	pipeline(b, c, procGetattr, 16, func(int) *xdr.Writer { w := &xdr.Writer{}; w.Opaque(f); return w })
+}
+
+func BenchmarkLookup(b *testing.B) {
+	c := benchSite(b).mount("/", 0)
+	c.create(c.root, "f", createGuarded, set{})
+	pipeline(b, c, procLookup, 16, func(int) *xdr.Writer { return diropArgs(c.root, "f") })
+}
+
+func createArgs(dir []byte, i int) *xdr.Writer {
+	w := diropArgs(dir, fmt.Sprintf("file%07d", i))
+	w.Uint32(createGuarded)
+	set{mode: ptr(uint32(0o644))}.put(w)
+	return w
+}
+
+func BenchmarkCreate(b *testing.B) {
+	c := benchSite(b).mount("/", 0)
+	_, d, _ := c.mkdir(c.root, "d", set{})
+	pipeline(b, c, procCreate, 16, func(i int) *xdr.Writer { return createArgs(d, i) })
+}
+
+func BenchmarkRemove(b *testing.B) {
+	c := benchSite(b).mount("/", 0)
+	_, d, _ := c.mkdir(c.root, "d", set{})
+	pipeline(b, c, procCreate, 64, func(i int) *xdr.Writer { return createArgs(d, i) })
+	pipeline(b, c, procRemove, 16, func(i int) *xdr.Writer { return diropArgs(d, fmt.Sprintf("file%07d", i)) })
+}
+
+func BenchmarkReaddirplus(b *testing.B) {
+	c := benchSite(b).mount("/", 0)
+	_, d, _ := c.mkdir(c.root, "d", set{})
+	const n = 10_000
+	for i := range n {
+		c.nfs(procCreate, createArgs(d, i))
+	}
+	b.ResetTimer()
+	for range b.N {
+		if got := len(c.list(d, 1<<20, true)); got != n {
+			b.Fatal(got)
+		}
+	}
+	b.ReportMetric(float64(b.N)*n/b.Elapsed().Seconds(), "entries/s")
+}
+
+const benchFile = 64 << 20
+
+func BenchmarkWrite1M(b *testing.B) {
+	c := benchSite(b).mount("/", 0)
+	_, f, _ := c.create(c.root, "f", createGuarded, set{})
+	data := randomBytes(maxTransfer)
+	b.SetBytes(maxTransfer)
+	pipeline(b, c, procWrite, 8, func(i int) *xdr.Writer {
+		return writeArgs(f, uint64(i)*maxTransfer, unstable, data)
+	})
+	c.must("commit", firstOf(c.commit(f)))
+}
+
+func benchRead(b *testing.B, depth, size int) {
+	c := benchSite(b).mount("/", 0)
+	_, f, _ := c.create(c.root, "f", createGuarded, set{})
+	data := randomBytes(maxTransfer)
+	for off := 0; off < benchFile; off += maxTransfer {
+		c.must("write", firstOf(c.write(f, uint64(off), unstable, data)))
+	}
+	c.must("commit", firstOf(c.commit(f)))
+	b.SetBytes(int64(size))
+	pipeline(b, c, procRead, depth, func(i int) *xdr.Writer {
+		return readArgs(f, uint64(i*7919%(benchFile/size)*size), uint32(size))
+	})
+}
+
+func BenchmarkRead1M(b *testing.B) { benchRead(b, 8, maxTransfer) }
+func BenchmarkRead4K(b *testing.B) { benchRead(b, 16, 4096) }
