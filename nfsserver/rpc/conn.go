@@ -10,6 +10,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"ogw/nfsserver/xdr"
@@ -90,7 +91,8 @@ func (c *conn) serve() {
 
 func (c *conn) logEnd(err error) {
 	switch {
-	case err == io.EOF, c.stopping.Load(), errors.Is(err, net.ErrClosed), errors.Is(err, context.Canceled):
+	case err == io.EOF, c.stopping.Load(), errors.Is(err, net.ErrClosed), errors.Is(err, context.Canceled),
+		errors.Is(err, syscall.ECONNRESET):
 	case errors.Is(err, os.ErrDeadlineExceeded) && c.idleIsArmed:
 		c.srv.log.Debug("rpc: idle connection closed", "client", c.remote)
 	default:

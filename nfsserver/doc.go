@@ -1,0 +1,61 @@
+// Package nfsserver serves NFS version 3 and MOUNT version 3 (RFC 1813) over
+// TCP, both on one port.
+//
+//	client ─ rpc (records, credentials, slots, duplicates)
+//	           │ one call
+//	           ▼
+//	         request: handle → export → whose rights
+//	           │
+//	   ┌───────┼───────────────┬──────────────────────┐
+//	 names   attributes   READ WRITE COMMIT     MNT UMNT NULL READLINK
+//	   │       │               │                      │
+//	   │       │           openFiles            backend (go-nfs servers
+//	   │       │               │                 over in-memory pipes)
+//	   └───────┴──── vfs ──────┴──────────────────────┘
+//
+// Sub-packages: xdr encodes, rpc is the layer below NFS and knows nothing of
+// it, backend hands calls to the library.
+//
+// # Handles
+//
+// A file handle is file-system ID, inode and generation, with the export
+// that it came through and a code that keeps clients from making up their
+// own (handle.go). It means the same after a restart and on every gateway
+// over the same store that has the export.
+//
+// # Stability of writes
+//
+// UNSTABLE data goes to the buffers of the vfs and from there to the store
+// in the background; COMMIT and the other stabilities return when it is
+// durable. The write verifier is random at the start and changes whenever
+// written data may have been lost: the flush of a file failed. A COMMIT reads
+// it last, after every close of the file that is under way has told its
+// outcome, so a client never believes lost data to be committed.
+//
+// NFSv3 has no open and close. Files stay open between calls, a bounded
+// number of them, and are flushed and closed when nobody used them for a
+// while. Rights are checked per call as a kernel's server checks them: an
+// owner may always read and write, since the client checked when the program
+// opened the file.
+//
+// # Listings
+//
+// A cookie is a keyed digest of an entry's position in the directory, 63
+// bits, the same in every process. The positions of recent replies are
+// remembered; other cookies are looked for by scanning; if the entry is gone
+// too, the listing starts over and shows entries twice rather than missing
+// one. The cookie verifier is always 0: no change makes cookies invalid.
+//
+// # Invariants
+//
+//   - No attributes from before an operation are sent unless nothing else
+//     changed the object in between.
+//   - Nobody leaves an export upwards, and a handle obtained through one
+//     export never gets another's rights.
+//   - Every error of vfs has one status (status.go). Calls that would fail
+//     because the server is stopping are dropped instead: the client sends
+//     them to the next process.
+//
+// Lock order: openFiles.mu → openFile.permMu. cookieCache.mu and
+// mountTable.mu are leaves. No lock is held while the vfs is called.
+package nfsserver
