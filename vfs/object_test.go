@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/md5"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -232,10 +233,10 @@ func (r *oddReader) Read(p []byte) (int, error) {
 }
 
 func randomBytes(n int) []byte {
+	var randomSeed [32]byte
 	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(rand.Uint32())
-	}
+	binary.NativeEndian.PutUint64(randomSeed[:], rand.Uint64())
+	rand.NewChaCha8(randomSeed).Read(b)
 	return b
 }
 

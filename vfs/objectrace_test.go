@@ -192,4 +192,3 @@ func TestUnflushedObject(t *testing.T) {
 		}
 	})
 }
-
