@@ -25,9 +25,18 @@ func (fs *FS) Whereis(ctx context.Context, path string) (ObjectInfo, []ExtentLoc
 	if err != nil {
 		return ObjectInfo{}, nil, err
 	}
+	list, err := fs.whereisInode(ctx, info.Ino)
+	if k := len(list); k > 0 {
+		info.Size = max(info.Size, list[k-1].end())
+	}
+	return info, list, err
+}
+
+// whereisInode tells who holds the bytes of an inode, unflushed ones included.
+func (fs *FS) whereisInode(ctx context.Context, ino Ino) ([]ExtentLocation, error) {
 	var rd *contentReader
-	err = fs.view(ctx, func(r cluster.Reader) error {
-		n, err := getInode(r, info.Ino)
+	err := fs.view(ctx, func(r cluster.Reader) error {
+		n, err := getInode(r, ino)
 		if err != nil {
 			return err
 		}
@@ -35,20 +44,17 @@ func (fs *FS) Whereis(ctx context.Context, path string) (ObjectInfo, []ExtentLoc
 		return err
 	})
 	if err != nil {
-		return info, nil, err
+		return nil, err
 	}
 	defer rd.Close()
 	list, err := fs.locateStored(ctx, rd)
 	if err != nil {
-		return info, nil, err
+		return nil, err
 	}
-	if of := fs.opens.get(info.Ino); of != nil {
+	if of := fs.opens.get(ino); of != nil {
 		list = of.locateUnflushed(list)
-		if k := len(list); k > 0 {
-			info.Size = max(info.Size, list[k-1].end())
-		}
 	}
-	return info, list, nil
+	return list, nil
 }
 
 // findPath describes what is at a stored path or at its POSIX form.

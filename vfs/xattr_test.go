@@ -99,3 +99,36 @@ func TestManyXattrs(t *testing.T) {
 		noLeftovers(t, fs)
 	})
 }
+
+func TestVirtualXattrs(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		b := mustMkdir(t, fs, RootIno, "bucket")
+		text := strings.Repeat("x", fs.cfg.InlineBytes+1)
+		put, err := fs.PutObject(bg, "bucket", "a//o", strings.NewReader(text), PutOptions{Size: -1})
+		want(t, err, nil)
+		small := mustFile(t, fs, b, "small")
+		for _, c := range []struct {
+			ino   Ino
+			name  string
+			match func(string) bool
+		}{
+			{put.Ino, "ogw.key", func(s string) bool { return s == "bucket/a//o" }},
+			{put.Ino, "ogw.etag", func(s string) bool { return s == string(put.ETag) }},
+			{put.Ino, "ogw.whereis", func(s string) bool { return strings.HasPrefix(s, fmt.Sprintf("0+%d blob ", len(text))) }},
+			{b, "ogw.key", func(s string) bool { return s == "bucket/" }},
+			{small, "ogw.whereis", func(s string) bool { return s == "" }},
+			{small, "ogw.etag", func(s string) bool { return strings.Contains(s, "-") }},
+		} {
+			v, err := fs.GetXattr(bg, cred(10, 10), c.ino, c.name)
+			if err != nil || !c.match(string(v)) {
+				t.Errorf("%s is %q, %v", c.name, v, err)
+			}
+		}
+		_, err = fs.GetXattr(bg, Root, small, "ogw.none")
+		want(t, err, ErrNoAttr)
+		list, err := fs.ListXattr(bg, Root, put.Ino)
+		if err != nil || len(list) != 0 {
+			t.Errorf("names %q, %v", list, err)
+		}
+	})
+}
