@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	"ogw/cluster"
 
@@ -162,6 +163,19 @@ func (p *flushPlan) add(x *piece) {
 		it.small = [][]byte{x.data}
 	}
 	p.items = append(p.items, it)
+}
+
+// fragments tells, by chance, that the flush stored small extents: each of
+// them asks for a look at the file with a probability that makes one look
+// for many of them, whether the file stays open or is opened for each.
+func (p *flushPlan) fragments() bool {
+	small := 0
+	for i := range p.items {
+		if p.items[i].len < compactWindow/compactSmall {
+			small++
+		}
+	}
+	return rand.IntN(compactExtents/4) < small
 }
 
 // lostSince returns why pieces were dropped, if that happened after seq.
@@ -469,6 +483,9 @@ func (of *openFile) finishFlush(plan *flushPlan, err error) {
 	}
 	of.captured = 0
 	of.committing.Store(0)
+	if err == nil && plan.fragments() {
+		of.fs.compactSoon(of.ino)
+	}
 	for _, c := range plan.chunks {
 		of.releaseChunk(c)
 	}

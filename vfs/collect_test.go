@@ -1,0 +1,300 @@
+package vfs
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"ogw/cluster"
+	"ogw/cluster/mem"
+)
+
+func cloneTo(t *testing.T, fs *FS, from, to Ino) {
+	t.Helper()
+	id, err := fs.ids.take(bg)
+	want(t, err, nil)
+	want(t, fs.update(bg, func(tx cluster.Txn, o *op) error {
+		src, err := getInode(tx, from)
+		if err != nil {
+			return err
+		}
+		c, err := o.cloneContent(tx, src, ContentID(id))
+		if err != nil {
+			return err
+		}
+		dst, err := getInode(tx, to)
+		if err != nil {
+			return err
+		}
+		if err := o.setContent(tx, dst, c); err != nil {
+			return err
+		}
+		return putInode(tx, dst)
+	}), nil)
+}
+
+func readAll(t *testing.T, fs *FS, ino Ino) []byte {
+	t.Helper()
+	f := mustOpen(t, fs, ino, OpenRead)
+	defer f.Close(bg)
+	a, err := f.Attr(bg)
+	want(t, err, nil)
+	p := make([]byte, a.Size)
+	if n, err := f.ReadAt(bg, p, 0); n != len(p) || err != nil && n > 0 {
+		t.Fatalf("read %d of %d: %v", n, len(p), err)
+	}
+	return p
+}
+
+func collect(t *testing.T, fs *FS) {
+	t.Helper()
+	for {
+		n, err := fs.Collect(bg)
+		want(t, err, nil)
+		if n == 0 {
+			return
+		}
+	}
+}
+
+// Bytes live as long as anybody refers to them, through chains of copies.
+func TestCloneLifetimes(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			r := newSeed(t)
+			c := e.open(t)
+			fs := openContentTest(t, c, Config{})
+			const n = 5
+			inos, datas := make([]Ino, n), make([][]byte, n)
+			for i := range inos {
+				inos[i] = mustFile(t, fs, RootIno, fmt.Sprint("f", i))
+			}
+			for range 120 {
+				i, j := r.IntN(n), r.IntN(n)
+				switch r.IntN(5) {
+				case 0:
+					datas[i] = fill(r, r.IntN(100<<10))
+					replace(t, fs, inos[i], datas[i])
+				case 1:
+					if i != j {
+						cloneTo(t, fs, inos[i], inos[j])
+						datas[j] = bytes.Clone(datas[i])
+					}
+				case 2: // a write makes it its own
+					f := mustOpen(t, fs, inos[i], OpenRead|OpenWrite)
+					p := fill(r, 1+r.IntN(30<<10))
+					off := r.IntN(len(datas[i]) + 1)
+					_, err := f.WriteAt(bg, p, int64(off))
+					want(t, err, nil)
+					want(t, f.Close(bg), nil)
+					if grow := off + len(p) - len(datas[i]); grow > 0 {
+						datas[i] = append(datas[i], make([]byte, grow)...)
+					}
+					copy(datas[i][off:], p)
+				case 3:
+					want(t, fs.Unlink(bg, Root, RootIno, fmt.Sprint("f", i)), nil)
+					inos[i], datas[i] = mustFile(t, fs, RootIno, fmt.Sprint("f", i)), nil
+				case 4:
+					collect(t, fs)
+				}
+				for k := range inos {
+					if !bytes.Equal(readAll(t, fs, inos[k]), datas[k]) {
+						t.Fatalf("file %d differs", k)
+					}
+				}
+			}
+			mustBeClean(t, fs)
+			for i := range inos {
+				want(t, fs.Unlink(bg, Root, RootIno, fmt.Sprint("f", i)), nil)
+			}
+			collect(t, fs)
+			mustBeClean(t, fs)
+			if k := countBlobs(t, c); k != 0 {
+				t.Errorf("%d blobs outlive all files", k)
+			}
+			for _, tab := range []byte{tabExtent, tabContent, tabRef, tabQueue} {
+				want(t, fs.view(bg, func(r cluster.Reader) error {
+					any, err := anyKey(r, []byte{tab})
+					if any {
+						t.Errorf("table %c is not empty", tab)
+					}
+					return err
+				}), nil)
+			}
+		})
+	}
+}
+
+// What is deleted stays for the grace period.
+func TestGrace(t *testing.T) {
+	now := time.Now()
+	c := mem.New(mem.Options{})
+	fs := openContentTest(t, c, Config{Grace: time.Minute, Now: func() time.Time { return now }})
+	ino := mustFile(t, fs, RootIno, "f")
+	replace(t, fs, ino, bytes.Repeat([]byte{1}, 100<<10))
+	want(t, fs.Unlink(bg, Root, RootIno, "f"), nil)
+	collect(t, fs)
+	if countBlobs(t, c) == 0 {
+		t.Fatal("collected within the grace period")
+	}
+	now = now.Add(time.Minute)
+	collect(t, fs)
+	if n := countBlobs(t, c); n != 0 {
+		t.Fatalf("%d blobs are left after the grace period", n)
+	}
+}
+
+// Contents with more extents than a transaction holds are staged; what was
+// staged and never published is collected.
+func TestStaging(t *testing.T) {
+	disk := mem.NewDisk()
+	o := mem.Distributed(1)
+	o.Disk = disk
+	c := mem.New(o)
+	fs := openContentTest(t, c, Config{Now: later})
+	many := func() *content {
+		c := writeContent(t, fs, bytes.Repeat([]byte{1}, 100<<10))
+		blob := c.extents[0]
+		c.extents = nil
+		for i := range int64(200) {
+			e := blob.slice(blob.off+i*500, blob.off+i*500+500)
+			c.extents = append(c.extents, e)
+		}
+		want(t, fs.stage(bg, c), nil)
+		if !c.staged {
+			t.Fatal("not staged")
+		}
+		c.size, c.noCRC = 100000, true
+		return c
+	}
+	ino := mustFile(t, fs, RootIno, "f")
+	staged, lost := many(), many()
+	collect(t, fs)
+	want(t, fs.update(bg, func(tx cluster.Txn, o *op) error {
+		n, err := getInode(tx, ino)
+		if err != nil {
+			return err
+		}
+		if err := o.setContent(tx, n, staged); err != nil {
+			return err
+		}
+		return putInode(tx, n)
+	}), nil)
+	if got := readAll(t, fs, ino); !bytes.Equal(got, bytes.Repeat([]byte{1}, 100000)) {
+		t.Fatal("content differs")
+	}
+	fs.staged.remove(lost.id) // as a crash does
+	collect(t, fs)
+	if n := countBlobs(t, c); n != 1 {
+		t.Errorf("%d blobs, want 1", n)
+	}
+	mustBeClean(t, fs)
+}
+
+// Writers share a small pool without waiting for each other for good.
+func TestDirtyPoolBound(t *testing.T) {
+	c := mem.New(mem.Options{Latency: time.Millisecond})
+	fs, err := Open(bg, c, Config{NoBackground: true, DirtyBytes: 1})
+	want(t, err, nil)
+	defer c.Close()
+	var wg sync.WaitGroup
+	for k := range 12 {
+		ino := mustFile(t, fs, RootIno, fmt.Sprint("f", k))
+		wg.Go(func() {
+			f, err := fs.Open(bg, Root, ino, OpenRead|OpenWrite)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			p := bytes.Repeat([]byte{byte(k + 1)}, 3<<20)
+			for i := range int64(6) {
+				if _, err := f.WriteAt(bg, p, i*int64(len(p))); err != nil {
+					t.Error(err)
+				}
+				if _, err := f.WriteAt(bg, p[:5000], i*7000); err != nil {
+					t.Error(err)
+				}
+				fs.dirty.mu.Lock()
+				if fs.dirty.used > fs.dirty.limit {
+					t.Errorf("%d bytes of buffers, limit %d", fs.dirty.used, fs.dirty.limit)
+				}
+				fs.dirty.mu.Unlock()
+			}
+			if err := f.Close(bg); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if fs.dirty.used != 0 {
+		t.Errorf("%d bytes of buffers are still in use", fs.dirty.used)
+	}
+	want(t, fs.Close(bg), nil)
+}
+
+// Unflushed writes become durable by themselves, and fragments become few.
+func TestBackground(t *testing.T) {
+	c := mem.New(mem.Options{})
+	fs, err := Open(bg, c, Config{})
+	want(t, err, nil)
+	defer c.Close()
+	ino := mustFile(t, fs, RootIno, "f")
+	f := mustOpen(t, fs, ino, OpenWrite)
+	_, err = f.WriteAt(bg, []byte("hello"), 0)
+	want(t, err, nil)
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		var size int64
+		want(t, fs.view(bg, func(r cluster.Reader) error {
+			n, err := getInode(r, ino)
+			size = n.size
+			return err
+		}), nil)
+		if size == 5 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the write behind did not come")
+		}
+	}
+	want(t, f.Close(bg), nil)
+	want(t, fs.Close(bg), nil)
+}
+
+// Appending lines with a sync each keeps the extents few.
+func TestAppendLog(t *testing.T) {
+	fs, err := Open(bg, mem.New(mem.Options{}), Config{NoBackground: true, InlineBytes: 1 << 10, Now: later})
+	want(t, err, nil)
+	ino := mustFile(t, fs, RootIno, "log")
+	f := mustOpen(t, fs, ino, OpenRead|OpenWrite|OpenAppend)
+	line := bytes.Repeat([]byte{'x'}, 100)
+	const lines = 4000
+	for range lines {
+		_, err := f.WriteAt(bg, line, 0)
+		want(t, err, nil)
+		want(t, f.Sync(bg), nil)
+	}
+	want(t, fs.compact(bg, ino, compactExtents, compactWindow), nil)
+	var list []extent
+	want(t, fs.view(bg, func(r cluster.Reader) error {
+		n, err := getInode(r, ino)
+		if err != nil {
+			return err
+		}
+		list, _, err = loadExtents(r, n.content, 0, n.size, extentPage)
+		return err
+	}), nil)
+	if len(list) > 8 {
+		t.Errorf("%d extents after compaction", len(list))
+	}
+	if got := readAll(t, fs, ino); !bytes.Equal(got, bytes.Repeat(line, lines)) {
+		t.Error("content differs")
+	}
+	checkCRC(t, fs, ino, bytes.Repeat(line, lines))
+	want(t, f.Close(bg), nil)
+	collect(t, fs)
+	mustBeClean(t, fs)
+	want(t, fs.Close(bg), nil)
+}
