@@ -104,7 +104,12 @@ func Frame(next http.Handler, c FrameConfig) http.Handler {
 				panic(fault) // drops the connection
 			}
 		}()
+		body := &trackedBody{ReadCloser: r.Body}
+		r.Body = body
 		next.ServeHTTP(rw, r)
+		if rw.status >= 400 {
+			body.drain(rw)
+		}
 	})
 }
 

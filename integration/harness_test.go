@@ -230,7 +230,8 @@ func (s *server) try(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = append(os.Environ(),
+	// Only this: what else the environment says of AWS is about something else.
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "LC_ALL=C.UTF-8"},
 		"AWS_ACCESS_KEY_ID="+s.keyID, "AWS_SECRET_ACCESS_KEY="+s.secret,
 		"AWS_DEFAULT_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true", "AWS_PAGER=",
 		"AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null")
@@ -270,6 +271,9 @@ func (s *server) mount(args ...string) string {
 	}
 	s.ogw(append(append([]string{"mount"}, args...), dir)...)
 	s.t.Cleanup(func() {
+		if mounts, _ := os.ReadFile("/proc/mounts"); !strings.Contains(string(mounts), dir) {
+			return // the server was stopped, and took its mounts along
+		}
 		if out, err := s.try(binary, "umount", "--config", s.config, dir); err != nil {
 			s.try("umount", "-l", dir)
 			s.t.Errorf("umount: %v\n%s", err, out)
