@@ -40,7 +40,7 @@ func TestGoTree(t *testing.T) {
 			t.Errorf("whereis does not name the object:\n%s", out)
 		}
 		if out, err := s.try(binary, "whereis", "--config", s.config, "gosrc/src/no/such/file"); err == nil ||
-			!strings.Contains(out, "no such") {
+			!strings.Contains(out, "does not exist") {
 			t.Errorf("whereis of what does not exist: %v\n%s", err, out)
 		}
 		s.ogw("purge", "gosrc/src/net/http/server.go")

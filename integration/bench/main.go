@@ -82,7 +82,7 @@ func suites() []suite {
 		{"limits", limitsSuite},
 		{"s3", s3Suite},
 		{"list", listSuite},
-		// fuse
+		{"fuse", fuseSuite},
 	}
 }
 

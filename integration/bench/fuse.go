@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"ogw/integration/bench/fusebench"
+	"ogw/integration/bench/noopfs"
+)
+
+// fuseSuite measures the mount beside a FUSE file system that stores nothing
+// and beside a plain directory.
+func fuseSuite(e *env) error {
+	noop, err := measureNoop(e)
+	if err != nil {
+		return err
+	}
+	plain, err := fusebench.Measure(e.dir, fusebench.DefaultScale())
+	if err != nil {
+		return err
+	}
+	s, err := startServer(e)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	if _, err := s.client.send(e.ctx, "PUT", s.url("/bench"), nil); err != nil {
+		return err
+	}
+	mnt := filepath.Join(s.dir, "mnt")
+	if err := os.Mkdir(mnt, 0o755); err != nil {
+		return err
+	}
+	if out, err := exec.Command(e.bin, "mount", "--config", s.config, mnt).CombinedOutput(); err != nil {
+		return fmt.Errorf("mount: %w: %s", err, out)
+	}
+	defer exec.Command(e.bin, "umount", "--config", s.config, mnt).Run()
+	own, err := fusebench.Measure(filepath.Join(mnt, "bench"), fusebench.DefaultScale())
+	if err != nil {
+		return err
+	}
+	for i, r := range own {
+		note := fmt.Sprintf("plain directory: %s", number(plain[i].Rate))
+		e.add(row{Name: "FUSE " + r.Name, Value: r.Rate, Unit: r.Unit,
+			Limit: noop[i].Rate, LimitName: "no-op FUSE", Target: fuseTarget(r.Name), Note: note})
+	}
+	return nil
+}
+
+// fuseTarget is the share of the no-op file system that we want. Files that
+// are closed with bytes in them wait for the disk, which the no-op has not.
+func fuseTarget(name string) float64 {
+	switch {
+	case strings.HasPrefix(name, "create 4 KiB"):
+		return 0
+	case strings.Contains(name, "sequential"):
+		return 0.8
+	default:
+		return 0.7
+	}
+}
+
+func measureNoop(e *env) ([]fusebench.Result, error) {
+	dir := filepath.Join(e.dir, "noop")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	srv, err := noopfs.Mount(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer srv.Unmount()
+	return fusebench.Measure(dir, fusebench.DefaultScale())
+}
