@@ -93,7 +93,7 @@ func TestKill(t *testing.T) {
 	for c := range 4 {
 		wait.Go(func() {
 			for i := 0; ; i++ {
-				path, body := fmt.Sprintf("/b/%d/%d", c, i), strings.Repeat(fmt.Sprint(i), 1+i%20000)
+				path, body := fmt.Sprintf("/b/%d/%d", c, i), strings.Repeat(fmt.Sprint(i), 1+i*97%40000)
 				r, _ := http.NewRequest("PUT", d.url("rest")+path, strings.NewReader(body))
 				resp, err := http.DefaultClient.Do(r)
 				if err != nil {
@@ -132,6 +132,11 @@ func TestKill(t *testing.T) {
 		}
 	}
 	t.Logf("%d acknowledged writes are there", len(acknowledged))
+	var report admin.CheckReport
+	w.json(&report, "check", "--data")
+	if !report.Clean || report.Files < int64(len(acknowledged)) {
+		t.Errorf("check after the kill: %+v", report)
+	}
 }
 
 func TestFolderInUse(t *testing.T) {
