@@ -69,12 +69,15 @@ func putPostOp(w *xdr.Writer, a *vfs.Attr, fsid uint64) {
 	putAttr(w, a, fsid)
 }
 
-// putWcc encodes wcc_data without attributes from before the operation: they
-// would have to be atomic with it, and a client that trusted them would miss
-// the change of another in between (RFC 1813 section 2.6).
-func putWcc(w *xdr.Writer, a *vfs.Attr, fsid uint64) {
-	w.Uint32(0)
-	putPostOp(w, a, fsid)
+// putWcc encodes wcc_data (RFC 1813 section 2.6); before and after may be nil.
+func putWcc(w *xdr.Writer, before, after *vfs.Attr, fsid uint64) {
+	w.Bool(before != nil)
+	if before != nil {
+		w.Uint64(uint64(before.Size))
+		putTime(w, before.MtimeNS)
+		putTime(w, before.CtimeNS)
+	}
+	putPostOp(w, after, fsid)
 }
 
 // putTime encodes an nfstime3, which holds 1970 to 2106; other times become

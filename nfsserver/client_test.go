@@ -244,10 +244,17 @@ func postOp(r *xdr.Reader) *fattr {
 }
 
 func wcc(r *xdr.Reader) *fattr {
+	_, after := wccBoth(r)
+	return after
+}
+
+// wccBoth returns mtime and ctime from before, if they were sent.
+func wccBoth(r *xdr.Reader) (before *[2]int64, after *fattr) {
 	if r.Bool() {
-		r.Fixed(24)
+		r.Uint64()
+		before = &[2]int64{getTime(r), getTime(r)}
 	}
-	return postOp(r)
+	return before, postOp(r)
 }
 
 func diropArgs(dir []byte, name string) *xdr.Writer {

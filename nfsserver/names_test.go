@@ -2,7 +2,9 @@ package nfsserver
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -250,4 +252,92 @@ func TestLimitsOfTheFileSystem(t *testing.T) {
 	}
 	r.Fixed(4*8 + 4)
 	c.end(r)
+}
+
+// TestWeakCacheConsistency checks that attributes from before an operation
+// are sent, and link one to the next, as long as one client changes a
+// directory, and that none are sent that hide another's change.
+func TestWeakCacheConsistency(t *testing.T) {
+	s := newSite(t)
+	c := s.mount("/", 0)
+	_, d, a := c.mkdir(c.root, "d", set{})
+	last := [2]int64{a.mtime, a.ctime}
+	step := func(what string, proc uint32, args *xdr.Writer, made bool) {
+		t.Helper()
+		st, r := c.nfs(proc, args)
+		c.must(what, st)
+		if made {
+			r.Bool()
+			r.Opaque(maxHandle)
+			postOp(r)
+		}
+		before, after := wccBoth(r)
+		c.end(r)
+		if before == nil || *before != last {
+			t.Errorf("%s: before %v, was %v", what, before, last)
+		}
+		last = [2]int64{after.mtime, after.ctime}
+	}
+	w := diropArgs(d, "f")
+	w.Uint32(createGuarded)
+	set{}.put(w)
+	step("CREATE", procCreate, w, true)
+	w = diropArgs(d, "e")
+	set{}.put(w)
+	step("MKDIR", procMkdir, w, true)
+	step("REMOVE", procRemove, diropArgs(d, "f"), false)
+	step("RMDIR", procRmdir, diropArgs(d, "e"), false)
+
+	w = diropArgs(d, "g")
+	w.Uint32(createUnchecked)
+	set{}.put(w)
+	step("CREATE", procCreate, w, true)
+	st, r := c.nfs(procCreate, w)
+	c.must("CREATE of an existing file", st)
+	r.Bool()
+	r.Opaque(maxHandle)
+	postOp(r)
+	if before, _ := wccBoth(r); before != nil {
+		t.Error("attributes from before, though nothing changed")
+	}
+}
+
+// TestNoChangeIsHidden has several clients change one directory at once: a
+// chain of attributes from before and after must not jump over the change
+// of another.
+func TestNoChangeIsHidden(t *testing.T) {
+	s := newSite(t)
+	root := s.mount("/", 0)
+	_, d, _ := root.mkdir(root.root, "d", set{})
+	type step struct{ before, after [2]int64 }
+	steps := make(chan step, 10_000)
+	var wait sync.WaitGroup
+	for i := range 4 {
+		c := s.mount("/", 0)
+		wait.Go(func() {
+			for j := range 200 {
+				w := diropArgs(d, fmt.Sprintf("%d-%d", i, j))
+				set{}.put(w)
+				_, r := c.nfs(procMkdir, w)
+				r.Bool()
+				r.Opaque(maxHandle)
+				postOp(r)
+				if before, after := wccBoth(r); before != nil {
+					steps <- step{*before, [2]int64{after.mtime, after.ctime}}
+				}
+			}
+		})
+	}
+	wait.Wait()
+	close(steps)
+	// Two steps from one state would mean that each hid the other.
+	seen := map[[2]int64]bool{}
+	n := 0
+	for st := range steps {
+		if n++; seen[st.before] {
+			t.Fatal("two changes begin at one state")
+		}
+		seen[st.before] = true
+	}
+	t.Logf("%d of 800 changes with attributes from before", n)
 }

@@ -101,20 +101,21 @@ func create(ctx context.Context, q *request) error {
 	if how == createExclusive {
 		o.Verifier = &verifier
 	}
-	a, _, _, err := q.s.fs.Create(ctx, &q.cred, dir, d.name, o)
+	c := q.change(ctx, dir)
+	a, _, created, err := q.s.fs.Create(ctx, &q.cred, dir, d.name, o)
 	if err != nil {
 		return err
 	}
-	return q.made(ctx, dir, &a)
+	return q.made(ctx, c, &a, created)
 }
 
-// made answers what created an entry.
-func (q *request) made(ctx context.Context, dir vfs.Ino, a *vfs.Attr) error {
+// made answers what created an entry, or found the one it would have created.
+func (q *request) made(ctx context.Context, c dirChange, a *vfs.Attr, created bool) error {
 	q.ok()
 	q.out.Bool(true)
 	q.handle(a)
 	q.postOp(a)
-	q.wcc(q.attr(ctx, dir))
+	c.done(ctx, created)
 	return nil
 }
 
@@ -147,6 +148,7 @@ func mkdir(ctx context.Context, q *request) error {
 	if isDots(d.name) {
 		return ErrExist
 	}
+	c := q.change(ctx, dir)
 	a, err := q.s.fs.Mkdir(ctx, &q.cred, dir, d.name, s.modeOr(defaultDirMode))
 	if err != nil {
 		return err
@@ -154,7 +156,7 @@ func mkdir(ctx context.Context, q *request) error {
 	if err := q.finishNew(ctx, &a, &s); err != nil {
 		return err
 	}
-	return q.made(ctx, dir, &a)
+	return q.made(ctx, c, &a, true)
 }
 
 // symlink is SYMLINK (RFC 1813 section 3.3.10).
@@ -176,6 +178,7 @@ func symlink(ctx context.Context, q *request) error {
 	case len(target) > vfs.MaxSymlinkBytes:
 		return ErrNameTooLong
 	}
+	c := q.change(ctx, dir)
 	a, err := q.s.fs.Symlink(ctx, &q.cred, dir, d.name, target)
 	if err != nil {
 		return err
@@ -183,7 +186,7 @@ func symlink(ctx context.Context, q *request) error {
 	if err := q.finishNew(ctx, &a, &s); err != nil {
 		return err
 	}
-	return q.made(ctx, dir, &a)
+	return q.made(ctx, c, &a, true)
 }
 
 // mknod is MKNOD (RFC 1813 section 3.3.11).
@@ -222,6 +225,7 @@ func mknod(ctx context.Context, q *request) error {
 	case !fits:
 		return ErrInval
 	}
+	c := q.change(ctx, dir)
 	a, err := q.s.fs.Mknod(ctx, &q.cred, dir, d.name, mode|s.modeOr(defaultFileMode), rdev)
 	if err != nil {
 		return err
@@ -229,7 +233,7 @@ func mknod(ctx context.Context, q *request) error {
 	if err := q.finishNew(ctx, &a, &s); err != nil {
 		return err
 	}
-	return q.made(ctx, dir, &a)
+	return q.made(ctx, c, &a, true)
 }
 
 // remove is REMOVE (RFC 1813 section 3.3.12).
@@ -254,11 +258,12 @@ func (q *request) unlink(ctx context.Context, op func(context.Context, *vfs.Cred
 	case "..":
 		return parentStatus
 	}
+	c := q.change(ctx, dir)
 	if err := op(ctx, &q.cred, dir, d.name); err != nil {
 		return err
 	}
 	q.ok()
-	q.wcc(q.attr(ctx, dir))
+	c.done(ctx, true)
 	return nil
 }
 
@@ -306,13 +311,14 @@ func link(ctx context.Context, q *request) error {
 	if isDots(d.name) {
 		return ErrExist
 	}
+	c := q.change(ctx, dir)
 	a, err := q.s.fs.Link(ctx, &q.cred, ino, dir, d.name)
 	if err != nil {
 		return err
 	}
 	q.ok()
 	q.postOp(&a)
-	q.wcc(q.attr(ctx, dir))
+	c.done(ctx, true)
 	return nil
 }
 

@@ -136,7 +136,8 @@ func (q *request) ok() { q.out.Uint32(uint32(OK)) }
 
 func (q *request) postOp(a *vfs.Attr) { putPostOp(&q.out.Writer, a, q.s.sealer.fsid) }
 
-func (q *request) wcc(a *vfs.Attr) { putWcc(&q.out.Writer, a, q.s.sealer.fsid) }
+// wcc writes wcc_data without attributes from before.
+func (q *request) wcc(a *vfs.Attr) { putWcc(&q.out.Writer, nil, a, q.s.sealer.fsid) }
 
 // stat returns the attributes of the file that the call's first handle names.
 func (q *request) stat(ctx context.Context, ino vfs.Ino) (vfs.Attr, error) {

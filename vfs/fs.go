@@ -54,12 +54,13 @@ type FS struct {
 	// instance tells the orphans of this process from those of others.
 	instance uint64
 
-	ids   idAllocator
-	watch watchers
-	opens openTable
-	dirty dirtyPool
-	pins  contentPins
-	locks *lock.Manager
+	ids     idAllocator
+	watch   watchers
+	changes changeCounts
+	opens   openTable
+	dirty   dirtyPool
+	pins    contentPins
+	locks   *lock.Manager
 	// uploads holds a token for each blob of a write buffer in flight.
 	uploads chan struct{}
 	// compactQueue holds files that were flushed in small pieces.

@@ -49,11 +49,13 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 	err := fs.kv.Update(ctx, func(t cluster.Txn) error {
 		if last != nil {
 			fs.opens.endUnlink(last.unlinking)
+			fs.changes.end(last.events)
 		}
 		last = &op{fs: fs, ctx: ctx, nowNS: fs.cfg.Now().UnixNano()}
 		return fn(t, last)
 	})
 	if last != nil {
+		defer fs.changes.end(last.events)
 		fs.opens.endUnlink(last.unlinking)
 		// After an unknown outcome the change may have happened: caches must go.
 		if err == nil || errors.Is(err, cluster.ErrUnavailable) {

@@ -148,10 +148,12 @@ func (w *watchers) notifyLater(ctx context.Context, vanished []ghost) {
 
 // entryChanged records that the entry of a stored name came, went or changed.
 func (o *op) entryChanged(dir Ino, name string) {
+	o.fs.changes.begin(dir)
 	o.events = append(o.events, event{entry: true, ino: dir, name: name})
 }
 
 // inodeChanged records a change of attributes and, with data, of content.
 func (o *op) inodeChanged(ino Ino, data bool) {
+	o.fs.changes.begin(ino)
 	o.events = append(o.events, event{ino: ino, data: data})
 }

@@ -1,0 +1,46 @@
+package nfsserver
+
+import (
+	"context"
+
+	"ogw/vfs"
+)
+
+// dirChange brackets an operation that changes one directory, to tell its
+// attributes from before and after. With them a client keeps what it has
+// cached of the directory through its own changes. They are sent only if
+// nothing else changed the directory in between, or the client would take
+// the change of another for its own.
+type dirChange struct {
+	q      *request
+	dir    vfs.Ino
+	before vfs.Attr
+	begun  uint64
+	known  bool
+}
+
+// change begins an operation on dir.
+func (q *request) change(ctx context.Context, dir vfs.Ino) dirChange {
+	c := dirChange{q: q, dir: dir}
+	if !q.s.fs.Exclusive() {
+		return c // another gateway may change it at any time
+	}
+	begun, ended := q.s.fs.Changes(dir)
+	if begun != ended {
+		return c
+	}
+	before, err := q.s.fs.GetAttr(ctx, dir)
+	c.before, c.begun, c.known = before, begun, err == nil
+	return c
+}
+
+// done writes the wcc_data of an operation that changed dir exactly once;
+// changed tells whether it did.
+func (c *dirChange) done(ctx context.Context, changed bool) {
+	after := c.q.attr(ctx, c.dir)
+	var before *vfs.Attr
+	if begun, _ := c.q.s.fs.Changes(c.dir); c.known && changed && after != nil && begun == c.begun+1 {
+		before = &c.before
+	}
+	putWcc(&c.q.out.Writer, before, after, c.q.s.sealer.fsid)
+}
