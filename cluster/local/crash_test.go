@@ -141,6 +141,10 @@ func (j *journal) check(c *cluster.Cluster) error {
 			return fmt.Errorf("%s is %q, acknowledged was %q", key, got, want)
 		}
 	}
+	return j.checkBlobs(c)
+}
+
+func (j *journal) checkBlobs(c *cluster.Cluster) error {
 	for id, seed := range j.blobs {
 		err := readBack(c.Blobs, id, seedBytes(seed))
 		if err != nil && !(j.gone[id] && errors.Is(err, cluster.ErrNotFound)) {

@@ -94,7 +94,7 @@ func readFormat(fs vfs.FS, dir string) (storeID, error) {
 // parseFormat decodes what encodeFormat wrote.
 func parseFormat(data []byte) (id storeID, err error) {
 	lines := bytes.Split(data, []byte("\n"))
-	if len(lines) < 3 || string(lines[0]) != formatMagic {
+	if len(lines) < 4 || string(lines[0]) != formatMagic {
 		return id, fmt.Errorf("%w: not an ogw store", cluster.ErrFormat)
 	}
 	text, ok := bytes.CutPrefix(lines[1], []byte("version "))

@@ -1,0 +1,201 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"ogw/cluster"
+)
+
+// waitFor polls until ok, for a few seconds.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("%s: not in time", what)
+}
+
+func segmentFiles(t *testing.T, dir string) int {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, segmentDir, "*"+segmentSuffix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names)
+}
+
+// TestCollect deletes most blobs while others are read: the space comes back,
+// the rest stays readable all the while, through a restart as well.
+func TestCollect(t *testing.T) {
+	const count, keepEvery, size = 200, 10, 150_000
+	dir := t.TempDir()
+	o := Options{Dir: dir, SegmentBytes: 2 << 20, collectEvery: 10 * time.Millisecond}
+	c := openAt(t, o)
+	id := func(i int) cluster.BlobID { return cluster.BlobID{Content: uint64(i), Seq: 1} }
+	data := func(i int) []byte {
+		d := make([]byte, size)
+		d[0], d[size-1] = byte(i), byte(i)
+		return d
+	}
+	for i := range count {
+		if err := storeBlob(c.Blobs, id(i), data(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := segmentFiles(t, dir)
+	if before < 14 {
+		t.Fatalf("only %d segments", before)
+	}
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for i := 0; ; i = (i + keepEvery) % count {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := readBack(c.Blobs, id(i), data(i)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for i := range count {
+		if i%keepEvery != 0 {
+			if err := c.Blobs.Delete(ctx, id(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// 20 blobs of 150 kB live: 2 segments, the current one, those made ahead,
+	// and what is just below half full.
+	waitFor(t, "collection", func() bool { return segmentFiles(t, dir) <= 8 })
+	close(stop)
+	readers.Wait()
+	check := func() {
+		t.Helper()
+		for i := 0; i < count; i += keepEvery {
+			if err := readBack(c.Blobs, id(i), data(i)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	check()
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c = openAt(t, o)
+	check()
+	for i := 0; i < count; i += keepEvery {
+		if err := c.Blobs.Delete(ctx, id(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitFor(t, "collection of the last", func() bool { return segmentFiles(t, dir) <= readyMax+1 })
+}
+
+// TestCollectDamaged: a damaged blob is not lost silently with its segment,
+// and its neighbours move on.
+func TestCollectDamaged(t *testing.T) {
+	fs := newMem(t)
+	o := memOptions(fs)
+	o.SegmentBytes = 2 << 20
+	o.collectEvery = 5 * time.Millisecond
+	c := openAt(t, o)
+	ids := make([]cluster.BlobID, 30)
+	for i := range ids {
+		ids[i] = cluster.BlobID{Content: uint64(i + 1)}
+		if err := storeBlob(c.Blobs, ids[i], seedBytes(4)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := c.Blobs.(*Blobs)
+	p, err := b.index.get(ids[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := fs.UnsafeGetFileDataBuffer(b.placePath(ids[0], &p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw[p.offset+5] ^= 1
+	// Leave the damaged one and its neighbour in their segment.
+	if err := c.Blobs.Delete(ctx, ids[2:]...); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the neighbour moves", func() bool {
+		q, err := b.index.get(ids[1])
+		return err == nil && q.segment != p.segment
+	})
+	waitFor(t, "the segment is marked", func() bool {
+		b.segments.mu.Lock()
+		defer b.segments.mu.Unlock()
+		g := b.segments.known[p.segment]
+		return g != nil && g.damaged
+	})
+	if err := readBack(c.Blobs, ids[1], seedBytes(4)); err != nil {
+		t.Error(err)
+	}
+	if _, err := fs.Stat(b.segments.path(p.segment)); err != nil {
+		t.Errorf("the segment of a damaged blob is gone: %v", err)
+	}
+}
+
+// TestSweep: files that a crash left without an entry go, others stay.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	c := openAt(t, Options{Dir: dir})
+	kept, orphan := cluster.BlobID{Content: 1, Seq: 1}, cluster.BlobID{Content: 2, Seq: 2}
+	if err := storeBlob(c.Blobs, kept, seedBytes(7)); err != nil {
+		t.Fatal(err)
+	}
+	path := c.Blobs.(*Blobs).filePath(orphan)
+	c.Close()
+	foreign := filepath.Join(filepath.Dir(path), "README")
+	for _, p := range []string{path, foreign} {
+		if err := os.WriteFile(p, []byte("left"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c = openAt(t, Options{Dir: dir})
+	waitFor(t, "sweep", func() bool {
+		_, err := os.Stat(path)
+		return os.IsNotExist(err)
+	})
+	<-c.Blobs.(*Blobs).sweeper.done
+	if _, err := os.Stat(foreign); err != nil {
+		t.Errorf("the sweep took what is not ours: %v", err)
+	}
+	if err := readBack(c.Blobs, kept, seedBytes(7)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDeletedFilesGo: the file of a deleted blob is removed in time.
+func TestDeletedFilesGo(t *testing.T) {
+	c := openAt(t, Options{Dir: t.TempDir()})
+	id := cluster.BlobID{Content: 1, Seq: 1}
+	if err := storeBlob(c.Blobs, id, seedBytes(7)); err != nil {
+		t.Fatal(err)
+	}
+	path := c.Blobs.(*Blobs).filePath(id)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Blobs.Delete(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "removal", func() bool {
+		_, err := os.Stat(path)
+		return os.IsNotExist(err)
+	})
+}

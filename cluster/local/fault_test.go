@@ -1,0 +1,295 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"ogw/cluster"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+// faultFS fails the nth call that is counted, and perhaps all after it.
+type faultFS struct {
+	at     atomic.Int64 // 0: none
+	calls  atomic.Int64
+	sticky bool
+	err    error
+	count  func(errorfs.Op) bool
+	hit    atomic.Pointer[string]
+}
+
+func (f *faultFS) String() string { return "nth call" }
+
+func (f *faultFS) MaybeError(op errorfs.Op) error {
+	at := f.at.Load()
+	if at == 0 || !f.count(op) {
+		return nil
+	}
+	n := f.calls.Add(1)
+	if n == at || f.sticky && n > at {
+		what := fmt.Sprintf("%v %s", op.Kind, op.Path)
+		f.hit.CompareAndSwap(nil, &what)
+		return f.err
+	}
+	return nil
+}
+
+func mutating(op errorfs.Op) bool {
+	return op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpFileClose
+}
+
+// TestFaults fails the nth mutating call, for every n of a short scenario: the
+// caller gets an error of the contract, the process goes on, and what was
+// acknowledged is there after a restart.
+func TestFaults(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		err    error
+		sticky bool
+		want   []error
+	}{
+		{"EIO", syscall.EIO, false, []error{cluster.ErrUnavailable}},
+		{"ENOSPC", syscall.ENOSPC, true, []error{cluster.ErrNoSpace, cluster.ErrUnavailable}},
+		{"EROFS", syscall.EROFS, true, []error{cluster.ErrReadOnly, cluster.ErrUnavailable}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			step := 1
+			if testing.Short() {
+				step = 7
+			}
+			for n := 1; n < 60; n += step {
+				base := newMem(t)
+				f := &faultFS{err: test.err, sticky: test.sticky, count: mutating}
+				if hit := runFault(t, base, f, int64(n), test.want); !hit {
+					break // the scenario makes no more calls
+				}
+			}
+		})
+	}
+}
+
+func runFault(t *testing.T, base *vfs.MemFS, f *faultFS, n int64, want []error) bool {
+	t.Helper()
+	o := memOptions(errorfs.Wrap(base, f))
+	o.collectEvery = time.Millisecond
+	c, err := Open(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := newJournal()
+	f.at.Store(n)
+	var failed error
+	for i := 0; i < 6 && failed == nil; i++ {
+		failed = j.step(c, 0, i)
+	}
+	f.at.Store(0)
+	what := "nothing"
+	if p := f.hit.Load(); p != nil {
+		what = *p
+	}
+	if failed != nil {
+		if !isAny(failed, want) {
+			t.Errorf("call %d, %s: the client got %v", n, what, failed)
+		}
+		// What is there can be read all the while, except for a commit that
+		// is visible but will never be durable.
+		if err := j.check(c); err != nil && !isAny(err, want) {
+			t.Errorf("call %d, %s: before the restart: %v", n, what, err)
+		}
+		if err := j.checkBlobs(c); err != nil {
+			t.Errorf("call %d, %s: before the restart: %v", n, what, err)
+		}
+	}
+	closed := make(chan struct{})
+	go func() {
+		c.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("call %d, %s: Close hangs", n, what)
+	}
+	again, err := Open(ctx, memOptions(base.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0})))
+	if err != nil {
+		t.Fatalf("call %d, %s: open again: %v", n, what, err)
+	}
+	defer again.Close()
+	if err := j.check(again); err != nil {
+		t.Errorf("call %d, %s: after the restart: %v", n, what, err)
+	}
+	if err := j.step(again, 1, 1); err != nil {
+		t.Errorf("call %d, %s: the store takes no writes after the restart: %v", n, what, err)
+	}
+	return f.hit.Load() != nil
+}
+
+// TestDataFaults: a failing data disk leaves the metadata alone and heals.
+func TestDataFaults(t *testing.T) {
+	for _, size := range []int{1000, 2 << 20} {
+		base := newMem(t)
+		f := &faultFS{err: syscall.ENOSPC, sticky: true, count: func(op errorfs.Op) bool {
+			return mutating(op) && !strings.Contains(op.Path, "/meta/")
+		}}
+		c := openAt(t, memOptions(errorfs.Wrap(base, f)))
+		kept := cluster.BlobID{Content: 1, Seq: 1}
+		if err := storeBlob(c.Blobs, kept, seedBytes(3)); err != nil {
+			t.Fatal(err)
+		}
+		f.at.Store(1)
+		id := cluster.BlobID{Content: 2, Seq: 1}
+		for range 3 {
+			if err := storeBlob(c.Blobs, id, make([]byte, size)); !errors.Is(err, cluster.ErrNoSpace) {
+				t.Errorf("full disk, %d bytes: %v", size, err)
+			}
+		}
+		if _, err := c.Blobs.Locate(ctx, id); !errors.Is(err, cluster.ErrNotFound) {
+			t.Errorf("a blob that failed is there: %v", err)
+		}
+		if err := readBack(c.Blobs, kept, seedBytes(3)); err != nil {
+			t.Error(err)
+		}
+		if err := c.Blobs.Delete(ctx, kept); err != nil {
+			t.Errorf("Delete on a full disk: %v", err)
+		}
+		f.at.Store(0)
+		if err := storeBlob(c.Blobs, id, make([]byte, size)); err != nil {
+			t.Errorf("the space is back, but: %v", err)
+		}
+		if err := readBack(c.Blobs, id, make([]byte, size)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestReserve: near the end of the space data are refused first, then
+// metadata, and a deletion goes on longest.
+func TestReserve(t *testing.T) {
+	fs := newMem(t)
+	const gib = 1 << 30
+	setFree := func(free uint64) {
+		fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: free, TotalBytes: 100 * gib, UsedBytes: 100*gib - free})
+	}
+	setFree(50 * gib)
+	c := openAt(t, memOptions(fs))
+	set := func(txn cluster.Txn) error { return txn.Set([]byte("k"), []byte("v")) }
+	remove := func(txn cluster.Txn) error { return txn.Delete([]byte("k")) }
+	for i, test := range []struct {
+		free                uint64
+		data, write, delete bool
+	}{
+		{50 * gib, true, true, true},
+		{dataReserveBytes - 1, false, false, true},
+		{metaReserveBytes - 1, false, false, false},
+		{gib, true, true, true},
+	} {
+		setFree(test.free)
+		c.KV.(*KV).space.usage()
+		for name, ok := range map[string]bool{"data": test.data, "write": test.write, "delete": test.delete} {
+			var err error
+			switch name {
+			case "data":
+				err = storeBlob(c.Blobs, cluster.BlobID{Content: 1, Seq: uint64(i)}, []byte("data"))
+			case "write":
+				err = c.KV.Update(ctx, set)
+			case "delete":
+				err = c.KV.Update(ctx, remove)
+			}
+			if ok && err != nil || !ok && !errors.Is(err, cluster.ErrNoSpace) {
+				t.Errorf("%d MiB free: %s: %v", test.free>>20, name, err)
+			}
+		}
+	}
+}
+
+// TestDamage flips, cuts, swaps and removes what is on the disk: reads give
+// ErrCorrupt and no bytes.
+func TestDamage(t *testing.T) {
+	const small, large = 150_000, 3 << 20
+	rng := rand.New(rand.NewPCG(5, 5))
+	for _, size := range []int{small, large} {
+		for _, damage := range []string{"flip", "cut", "swap", "zero", "remove", "footer"} {
+			t.Run(fmt.Sprintf("%s/%d", damage, size), func(t *testing.T) {
+				fs := newMem(t)
+				c := openAt(t, memOptions(fs))
+				data := make([]byte, size)
+				rand.NewChaCha8([32]byte{9}).Read(data)
+				id, other := cluster.BlobID{Content: 1, Seq: 1}, cluster.BlobID{Content: 1, Seq: 2}
+				for _, id := range []cluster.BlobID{id, other} {
+					if err := storeBlob(c.Blobs, id, data); err != nil {
+						t.Fatal(err)
+					}
+					data[0]++
+				}
+				b := c.Blobs.(*Blobs)
+				p, err := b.index.get(id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				q, _ := b.index.get(other)
+				path, otherPath := b.placePath(id, &p), b.placePath(other, &q)
+				if damage == "footer" && p.segment != 0 {
+					t.Skip("the checksums of segments are in the index")
+				}
+				mutate(t, fs, damage, path, otherPath, p, q, rng)
+				got := make([]byte, size)
+				n, err := c.Blobs.ReadAt(ctx, id, got, 0)
+				if n != 0 || !errors.Is(err, cluster.ErrCorrupt) || !strings.Contains(err.Error(), id.String()) {
+					t.Errorf("ReadAt: %d, %v", n, err)
+				}
+			})
+		}
+	}
+}
+
+func mutate(t *testing.T, fs *vfs.MemFS, damage, path, otherPath string, p, q place, rng *rand.Rand) {
+	t.Helper()
+	raw, err := fs.UnsafeGetFileDataBuffer(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch damage {
+	case "flip":
+		raw[p.offset+rng.Int64N(p.size)] ^= 1 << rng.IntN(8)
+	case "zero":
+		clear(raw[p.offset+p.size/2 : p.offset+p.size/2+10])
+	case "footer":
+		raw[len(raw)-1-rng.IntN(int(footerBytes(p.size)))] ^= 1
+	case "remove":
+		if err := fs.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	case "swap":
+		others, err := fs.UnsafeGetFileDataBuffer(otherPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(raw[p.offset:p.offset+recordBytes(p.size)], others[q.offset:q.offset+recordBytes(q.size)])
+	case "cut":
+		f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write(raw[:p.offset+p.size/2]); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+}
+
+func isAny(err error, want []error) bool {
+	for _, w := range want {
+		if errors.Is(err, w) {
+			return true
+		}
+	}
+	return false
+}
