@@ -78,6 +78,7 @@ func TestMultipart(t *testing.T) {
 		wantBlobs(t, fs, 4) // with the one that was replaced
 		want(t, fs.collectUploadOf(up), nil)
 		wantBlobs(t, fs, 3)
+		mustBeClean(t, fs)
 
 		info, err := complete(fs, "dir/k", up, []CompletePart{p1, p2, p3})
 		want(t, err, nil)
@@ -97,6 +98,7 @@ func TestMultipart(t *testing.T) {
 		want(t, fs.collectUploadOf(up), nil) // again does nothing
 		check()
 		wantBlobs(t, fs, 2)
+		mustBeClean(t, fs)
 
 		// Asked again, it succeeds; everything else fails.
 		again, err := complete(fs, "dir/k", up, []CompletePart{p1, p2, p3})
@@ -280,8 +282,10 @@ func TestCopyPart(t *testing.T) {
 		if _, err := fs.DeleteObject(bg, "bucket", "src", DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
-		fs.Collect(bg)
+		_, err = fs.Collect(bg)
+		want(t, err, nil)
 		check()
+		mustBeClean(t, fs)
 		info, err := fs.HeadObject(bg, "bucket", "k", GetOptions{Checksums: true})
 		want(t, err, nil)
 		h, _ := newChecksumHash(ChecksumCRC64NVME)
@@ -348,6 +352,7 @@ func TestStagedComplete(t *testing.T) {
 		parts[7] = putPart(t, fs, "k", up, 8, randomBytes(MinPartBytes))
 		err = fs.view(bg, func(r cluster.Reader) error { _, err := c.staged(r, stage); return err })
 		wantErr(t, err, errUploadChanged)
+		mustBeClean(t, fs)
 		if abort {
 			want(t, fs.AbortUpload(bg, "bucket", "k", up), nil)
 		} else {

@@ -145,6 +145,7 @@ func dumpEmpty(t *testing.T, fs *FS) {
 			t.Error(err)
 		}
 	}
+	mustBeClean(t, fs)
 	err := fs.kv.View(bg, func(r cluster.Reader) error {
 		return r.Scan([]byte{0}, []byte{0xff}, cluster.ScanOptions{}, func(k, v []byte) error {
 			switch {
