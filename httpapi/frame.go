@@ -123,7 +123,8 @@ func answerPanic(w http.ResponseWriter, r *http.Request, c FrameConfig) {
 }
 
 // logRecord logs faults of ours as errors, refusals and what clients broke
-// off as information, and all else for debugging.
+// off as information, and all else for debugging: with it the answers that
+// are part of normal work, such as to a client that asks what exists.
 func logRecord(ctx context.Context, c FrameConfig, rec *Record) {
 	level := slog.LevelDebug
 	switch {
@@ -131,6 +132,7 @@ func logRecord(ctx context.Context, c FrameConfig, rec *Record) {
 		level = slog.LevelError
 	case isSendRead(rec.Err):
 		level = slog.LevelError
+	case rec.Status == http.StatusNotFound, rec.Status == http.StatusPreconditionFailed, rec.Status < 400 && rec.Status >= 300:
 	case rec.Err != nil:
 		level = slog.LevelInfo
 	}
