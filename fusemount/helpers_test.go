@@ -1,14 +1,18 @@
 package fusemount
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"ogw/cluster"
 	"ogw/cluster/local"
@@ -78,3 +82,36 @@ func run(t testing.TB, name string, args ...string) error {
 	}
 	return nil
 }
+
+// mountEnv tells a child process of a test where the mount is.
+const mountEnv = "OGW_TEST_MOUNT"
+
+// inChild runs fn with a mounted bucket in a child process of its own: a
+// program that faults on pages of a mount which it serves itself can block
+// for good, since Go's collector waits for the faulting thread.
+func inChild(t *testing.T, fn func(dir string)) {
+	t.Helper()
+	if dir := os.Getenv(mountEnv); dir != "" {
+		fn(dir)
+		return
+	}
+	_, dir := mountBucket(t)
+	ctx, cancel := context.WithTimeout(bg, childTimeout)
+	defer cancel()
+	args := []string{"-test.run=^" + t.Name() + "$", "-test.v", "-test.timeout=" + childTimeout.String()}
+	if testing.Short() {
+		args = append(args, "-test.short")
+	}
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), mountEnv+"="+dir)
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	} else if bytes.Contains(out, []byte("--- SKIP")) {
+		t.Logf("%s", out)
+	}
+}
+
+// childTimeout is far above what a child takes.
+const childTimeout = 3 * time.Minute

@@ -23,8 +23,9 @@ type posixCase struct {
 	run  func(t *testing.T, d string)
 }
 
-func TestPOSIX(t *testing.T) {
-	_, bucket := mountBucket(t)
+func TestPOSIX(t *testing.T) { inChild(t, func(dir string) { testPOSIX(t, dir) }) }
+
+func testPOSIX(t *testing.T, bucket string) {
 	old := unix.Umask(0o022)
 	defer unix.Umask(old)
 	for _, group := range []struct {

@@ -1,0 +1,259 @@
+package fusemount
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// fsx does random operations on one file through the mount and compares
+// every byte with a model in memory.
+type fsx struct {
+	t     *testing.T
+	r     *rand.Rand
+	name  string
+	fd    int
+	model []byte
+	log   []string // the last operations, for a failure
+	max   int
+}
+
+const fsxLog = 30
+
+// TestFSX: OGW_FSX_SEED repeats a run, OGW_FSX_OPS lengthens it.
+func TestFSX(t *testing.T) { inChild(t, func(dir string) { testFSX(t, dir) }) }
+
+func testFSX(t *testing.T, dir string) {
+	seed := uint64(time.Now().UnixNano())
+	if s, err := strconv.ParseUint(os.Getenv("OGW_FSX_SEED"), 10, 64); err == nil {
+		seed = s
+	}
+	ops := 4000
+	if testing.Short() {
+		ops = 500
+	}
+	if n, err := strconv.Atoi(os.Getenv("OGW_FSX_OPS")); err == nil {
+		ops = n
+	}
+	for i, max := range []int{40 << 10, 400 << 10, 6 << 20} {
+		t.Run(fmt.Sprintf("up to %d KiB", max>>10), func(t *testing.T) {
+			s := seed + uint64(i)
+			t.Logf("seed %d (OGW_FSX_SEED=%d repeats the whole)", s, seed)
+			x := &fsx{t: t, r: rand.New(rand.NewPCG(s, 4)), name: filepath.Join(dir, fmt.Sprintf("fsx%d", i)), max: max}
+			x.open(unix.O_CREAT)
+			defer func() { unix.Close(x.fd) }()
+			for n := range ops / (1 + 2*i) {
+				x.step()
+				if t.Failed() {
+					for _, l := range x.log {
+						t.Log(l)
+					}
+					t.Fatalf("at operation %d", n)
+				}
+			}
+			x.reopen()
+			x.compare(0, len(x.model)+1)
+		})
+	}
+}
+
+func (x *fsx) note(format string, args ...any) {
+	if x.log = append(x.log, fmt.Sprintf(format, args...)); len(x.log) > fsxLog {
+		x.log = x.log[1:]
+	}
+}
+
+func (x *fsx) ok(err error) {
+	if err != nil {
+		x.t.Errorf("%s: %v", x.log[len(x.log)-1], err)
+	}
+}
+
+func (x *fsx) open(flags int) {
+	fd, err := unix.Open(x.name, unix.O_RDWR|flags, 0o644)
+	must(x.t, err)
+	x.fd = fd
+}
+
+func (x *fsx) reopen() {
+	x.note("close and open")
+	x.ok(unix.Close(x.fd))
+	x.open(0)
+	if x.r.IntN(2) == 0 {
+		x.ok(unix.Fadvise(x.fd, 0, 0, unix.FADV_DONTNEED))
+	}
+}
+
+// span returns a random range that begins within the file or a little behind.
+func (x *fsx) span() (off, n int) {
+	off = x.r.IntN(min(x.max, len(x.model)+len(x.model)/4+100))
+	n = 1 + x.r.IntN(min(x.max-off, []int{100, 5000, 70000, 2 << 20}[x.r.IntN(4)]))
+	return off, n
+}
+
+func (x *fsx) grow(size int) {
+	if size > len(x.model) {
+		x.model = append(x.model, make([]byte, size-len(x.model))...)
+	}
+}
+
+func (x *fsx) random(n int) []byte {
+	b := make([]byte, n)
+	c := byte(1 + x.r.IntN(255))
+	for i := range b {
+		b[i] = c + byte(i>>4)
+	}
+	return b
+}
+
+func (x *fsx) step() {
+	switch x.r.IntN(16) {
+	case 0, 1, 2:
+		off, n := x.span()
+		b := x.random(n)
+		x.note("write %d at %d", n, off)
+		got, err := unix.Pwrite(x.fd, b, int64(off))
+		if err == nil && got != n {
+			err = fmt.Errorf("wrote %d", got)
+		}
+		x.ok(err)
+		x.grow(off + n)
+		copy(x.model[off:], b)
+	case 3, 4, 5, 6:
+		off, n := x.span()
+		x.compare(off, n)
+	case 7:
+		size := x.r.IntN(x.max)
+		if x.r.IntN(3) > 0 {
+			size = x.r.IntN(len(x.model) + 1)
+		}
+		x.note("truncate to %d (was %d)", size, len(x.model))
+		x.ok(unix.Ftruncate(x.fd, int64(size)))
+		x.grow(size)
+		x.model = x.model[:size]
+	case 8:
+		x.mapped(true)
+	case 9:
+		x.mapped(false)
+	case 10:
+		off, n := x.span()
+		mode := []uint32{unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE, unix.FALLOC_FL_ZERO_RANGE,
+			unix.FALLOC_FL_ZERO_RANGE | unix.FALLOC_FL_KEEP_SIZE, 0, unix.FALLOC_FL_KEEP_SIZE}[x.r.IntN(5)]
+		x.note("fallocate mode %#x, %d at %d (size %d)", mode, n, off, len(x.model))
+		x.ok(unix.Fallocate(x.fd, mode, int64(off), int64(n)))
+		if mode&unix.FALLOC_FL_KEEP_SIZE == 0 {
+			x.grow(off + n)
+		}
+		if mode&^uint32(unix.FALLOC_FL_KEEP_SIZE) != 0 && off < len(x.model) {
+			clear(x.model[off:min(len(x.model), off+n)])
+		}
+	case 11:
+		x.copyRange()
+	case 12:
+		x.note("fsync")
+		x.ok(unix.Fsync(x.fd))
+	case 13:
+		x.reopen()
+	case 14:
+		b := x.random(1 + x.r.IntN(5000))
+		if len(x.model)+len(b) > x.max {
+			return
+		}
+		x.note("append %d at %d", len(b), len(x.model))
+		fd, err := unix.Open(x.name, unix.O_WRONLY|unix.O_APPEND, 0)
+		x.ok(err)
+		_, err = unix.Write(fd, b)
+		x.ok(err)
+		x.ok(unix.Close(fd))
+		x.model = append(x.model, b...)
+	case 15:
+		var st unix.Stat_t
+		x.note("stat")
+		x.ok(unix.Stat(x.name, &st))
+		if st.Size != int64(len(x.model)) {
+			x.t.Errorf("size %d, want %d", st.Size, len(x.model))
+		}
+	}
+}
+
+// compare reads a range and compares it.
+func (x *fsx) compare(off, n int) {
+	x.note("read %d at %d (size %d)", n, off, len(x.model))
+	b := make([]byte, n)
+	got, err := unix.Pread(x.fd, b, int64(off))
+	x.ok(err)
+	want := x.model[min(off, len(x.model)):min(off+n, len(x.model))]
+	x.same(b[:max(got, 0)], want, off)
+}
+
+func (x *fsx) same(got, want []byte, off int) {
+	if bytes.Equal(got, want) {
+		return
+	}
+	i := 0
+	for i < len(got) && i < len(want) && got[i] == want[i] {
+		i++
+	}
+	x.t.Errorf("read %d bytes at %d, want %d; the first difference is at %d: %x, want %x",
+		len(got), off, len(want), off+i, got[i:min(i+8, len(got))], want[i:min(i+8, len(want))])
+}
+
+// mapped reads or writes through a shared mapping.
+func (x *fsx) mapped(writing bool) {
+	if len(x.model) == 0 {
+		return
+	}
+	prot := unix.PROT_READ
+	if writing {
+		prot |= unix.PROT_WRITE
+	}
+	m, err := unix.Mmap(x.fd, 0, len(x.model), prot, unix.MAP_SHARED)
+	x.note("mmap of %d, write %v", len(x.model), writing)
+	x.ok(err)
+	if err != nil {
+		return
+	}
+	off := x.r.IntN(len(x.model))
+	n := min(len(x.model)-off, 1+x.r.IntN(20000))
+	if writing {
+		b := x.random(n)
+		x.note("  store %d at %d", n, off)
+		copy(m[off:], b)
+		copy(x.model[off:], b)
+	} else {
+		x.note("  load %d at %d", n, off)
+		x.same(m[off:off+n], x.model[off:off+n], off)
+	}
+	x.ok(unix.Munmap(m))
+}
+
+func (x *fsx) copyRange() {
+	if len(x.model) == 0 {
+		return
+	}
+	from := x.r.IntN(len(x.model))
+	n := min(len(x.model)-from, 1+x.r.IntN(100000))
+	to := x.r.IntN(max(1, x.max-n))
+	if from < to+n && to < from+n {
+		return // overlapping ranges of one file are refused
+	}
+	x.note("copy_file_range %d from %d to %d (size %d)", n, from, to, len(x.model))
+	in, out := int64(from), int64(to)
+	for left := n; left > 0; {
+		k, err := unix.CopyFileRange(x.fd, &in, x.fd, &out, left, 0)
+		x.ok(err)
+		if err != nil || k == 0 {
+			break
+		}
+		left -= k
+	}
+	x.grow(to + n)
+	copy(x.model[to:to+n], bytes.Clone(x.model[from:from+n]))
+}
