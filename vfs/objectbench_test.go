@@ -15,9 +15,6 @@ func benchPut(b *testing.B, size, clients int) {
 	var n atomic.Int64
 	b.SetBytes(int64(size))
 	b.SetParallelism(max(clients/runtime.GOMAXPROCS(0), 1))
-	if clients == 1 {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	}
 	b.ReportAllocs()
 	b.ResetTimer()
 	one := func() {
@@ -56,6 +53,7 @@ func BenchmarkGetObject(b *testing.B) {
 			var n atomic.Int64
 			b.SetBytes(int64(size))
 			b.ReportAllocs()
+			b.ResetTimer()
 			b.RunParallel(func(pb *testing.PB) {
 				p := make([]byte, size)
 				for pb.Next() {
@@ -75,6 +73,7 @@ func BenchmarkHeadObject(b *testing.B) {
 	fs := bucketFS(b, benchLocal(b))
 	put(b, fs, "dir/key", "x")
 	b.ReportAllocs()
+	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			_, err := fs.HeadObject(bg, "bucket", "dir/key", GetOptions{})
