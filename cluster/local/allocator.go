@@ -37,6 +37,7 @@ type allocator struct {
 	mu     sync.Mutex
 	next   uint64
 	ready  []*segment
+	coming int // segments in the making that will be ready
 	making bool
 	ended  bool
 	idle   *sync.Cond // making became false
@@ -102,9 +103,11 @@ func (a *allocator) makeAhead() {
 func (a *allocator) makeOne() error {
 	number := a.next
 	a.next++
+	a.coming++
 	a.mu.Unlock()
 	g, err := a.make(number)
 	a.mu.Lock()
+	a.coming--
 	if err == nil {
 		a.ready = append(a.ready, g)
 	}
@@ -169,7 +172,7 @@ func (a *allocator) make(number uint64) (g *segment, err error) {
 func (a *allocator) adopt(number uint64) (bool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.ended || len(a.ready) >= readyMax {
+	if a.ended || len(a.ready)+a.coming >= readyMax {
 		return false, nil
 	}
 	// A new number, so that its old records cannot be taken for new ones.
