@@ -280,6 +280,14 @@ func TestProcess(t *testing.T) {
 	if get("/healthz") != 200 || get("/readyz") != 200 || get("/metrics") != 200 || get("/v2/status") != 404 || get("/v1/stop") != 405 {
 		t.Error("probes")
 	}
+	for _, name := range []string{"", "goroutine", "heap?debug=1", "symbol", "cmdline", "profile?seconds=1", "trace?seconds=0.01"} {
+		if code := get("/debug/pprof/" + name); code != 200 {
+			t.Errorf("profile %q: %d", name, code)
+		}
+	}
+	if get("/debug/pprof/nothing") != 404 {
+		t.Error("a profile that does not exist")
+	}
 	p.ready = vfs.ErrUnavailable
 	if get("/readyz") != 503 || get("/healthz") != 200 {
 		t.Error("not ready, but alive")
@@ -335,7 +343,7 @@ func TestToken(t *testing.T) {
 	if _, err := Remote(server.URL, "a-long-admin-token").Status(ctx); err != nil {
 		t.Error(err)
 	}
-	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 401} {
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 401, "/debug/pprof/heap": 401} {
 		resp, err := http.Get(server.URL + path)
 		if err != nil {
 			t.Fatal(err)

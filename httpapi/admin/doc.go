@@ -27,6 +27,7 @@
 //	GET    /v1/buckets/NAME/usage
 //	POST   /v1/stop                        drain and stop
 //	GET    /metrics /healthz /readyz
+//	GET    /debug/pprof/NAME               profiles of the process (net/http/pprof)
 //
 // Errors have the body of package apierr. Changes within /v1 only add.
 package admin

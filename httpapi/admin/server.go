@@ -110,6 +110,7 @@ func (s *Server) routes() http.Handler {
 	if s.Metrics != nil {
 		router.Handler("GET", "/metrics", s.Metrics)
 	}
+	router.GET(profilePath+"*name", profile)
 	router.NotFound = refuse(apierr.ErrUnknownOperation)
 	router.MethodNotAllowed = refuse(apierr.ErrMethod)
 	return router

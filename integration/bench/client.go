@@ -3,80 +3,90 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// client drives HTTP with as little work of its own as it can: the two cores
-// are shared with the server that is measured.
+// client is a plain HTTP client for what cannot be prepared ahead: pages of a
+// listing, and setting up.
 type client struct {
 	http   *http.Client
 	signer *v4.Signer
 	creds  aws.Credentials
-	bufs   sync.Pool
 }
 
 func newClient() *client {
 	return &client{
 		http: &http.Client{Transport: &http.Transport{
-			MaxIdleConnsPerHost: 256, DisableCompression: true,
-			ReadBufferSize: 256 << 10, WriteBufferSize: 256 << 10,
+			MaxIdleConnsPerHost: 64, DisableCompression: true, ReadBufferSize: rawBufferBytes,
 		}},
 		signer: v4.NewSigner(),
-		bufs:   sync.Pool{New: func() any { b := make([]byte, 256<<10); return &b }},
 	}
 }
 
-// sign signs r for S3 with an unsigned payload, as SDKs do over HTTPS.
-func (c *client) sign(r *http.Request) error {
-	const unsigned = "UNSIGNED-PAYLOAD"
-	r.Header.Set("X-Amz-Content-Sha256", unsigned)
-	return c.signer.SignHTTP(r.Context(), c.creds, r, unsigned, "s3", "us-east-1", time.Now(),
+// do signs a request, payload aside, and appends the answer's body to into.
+func (c *client) do(r *http.Request, into []byte) ([]byte, error) {
+	r.Header.Set("X-Amz-Content-Sha256", unsignedPayload)
+	err := c.signer.SignHTTP(r.Context(), c.creds, r, unsignedPayload, "s3", "us-east-1", time.Now(),
 		func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
-}
-
-func (c *client) do(r *http.Request, sign bool) (int, error) {
-	if sign {
-		if err := c.sign(r); err != nil {
-			return 0, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer resp.Body.Close()
+	b := bytes.NewBuffer(into)
+	if _, err := io.Copy(b, resp.Body); err != nil {
+		return nil, err
+	}
 	if resp.StatusCode/100 != 2 {
-		b, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
-		return 0, fmt.Errorf("%s %s: %s: %s", r.Method, r.URL.Path, resp.Status, b)
+		return nil, fmt.Errorf("%s %s: %s: %.1000s", r.Method, r.URL.Path, resp.Status, b.Bytes())
 	}
-	buf := c.bufs.Get().(*[]byte)
-	defer c.bufs.Put(buf)
-	n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{resp.Body}, *buf)
-	return int(n), err
+	return b.Bytes(), nil
 }
 
-func (c *client) get(ctx context.Context, url string, sign *bool) (int, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return 0, err
-	}
-	return c.do(r, sign != nil && *sign)
-}
-
-func (c *client) send(ctx context.Context, method, url string, body []byte) (int, error) {
+func (c *client) send(ctx context.Context, method, url string, body []byte) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	if _, err := c.do(r, true); err != nil {
-		return 0, err
+	return c.do(r, nil)
+}
+
+// createBucket makes a bucket; acl is a canned one, or "".
+func (c *client) createBucket(ctx context.Context, url, acl string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPut, url, nil)
+	if err != nil {
+		return err
 	}
-	return len(body), nil
+	if acl != "" {
+		r.Header.Set("X-Amz-Acl", acl)
+	}
+	_, err = c.do(r, nil)
+	return err
+}
+
+var errCutShort = errors.New("an XML element without an end")
+
+// element returns the text of the first element of that name in doc, and
+// what follows it. The names and texts that the benchmark asks for need no
+// unescaping.
+func element(doc []byte, name string) (text, rest []byte, err error) {
+	_, after, ok := bytes.Cut(doc, []byte("<"+name+">"))
+	if !ok {
+		return nil, nil, nil
+	}
+	text, rest, ok = bytes.Cut(after, []byte("</"+name+">"))
+	if !ok {
+		return nil, nil, errCutShort
+	}
+	return text, rest, nil
 }

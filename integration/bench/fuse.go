@@ -27,7 +27,7 @@ func fuseSuite(e *env) error {
 		return err
 	}
 	defer s.stop()
-	if _, err := s.client.send(e.ctx, "PUT", s.url("/bench"), nil); err != nil {
+	if err := s.client.createBucket(e.ctx, s.url("/bench"), ""); err != nil {
 		return err
 	}
 	mnt := filepath.Join(s.dir, "mnt")

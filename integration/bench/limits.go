@@ -3,167 +3,241 @@ package main
 import (
 	"crypto/md5"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
-	"net"
-	"net/http"
+	"hash"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"sync"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
+
+	"github.com/minio/crc64nvme"
+
+	"ogw/cluster"
+	"ogw/cluster/local"
 )
 
 const (
-	mib       = 1 << 20
-	directBuf = 4 * mib // what one O_DIRECT write takes
+	kib        = 1 << 10
+	mib        = 1 << 20
+	smallBytes = 4 * kib
+	largeBytes = 64 * mib
+	directBuf  = 4 * mib // what one O_DIRECT write takes
+	// segmentFile is the prewritten file that the segment gauge writes into.
+	segmentFile = 256 * mib
+	pageBytes   = 4096
 )
 
-// limitsSuite measures what the machine can do without us.
+// limitsSuite prints what the machine can do without us. The other suites
+// measure these again, in turn with what they bound.
 func limitsSuite(e *env) error {
-	e.limits["md5"] = md5Rate()
-	e.add(row{Name: "MD5, one core", Value: e.limits["md5"] / mib, Unit: "MiB/s"})
-	for _, clients := range []int{1, 4, 16} {
-		v, err := e.durableFiles(64*mib, clients, true)
-		if err != nil {
-			return err
-		}
-		e.limits[fmt.Sprintf("disk64M/%d", clients)] = v
-		e.add(row{Name: fmt.Sprintf("disk, 64 MiB O_DIRECT + fdatasync, %d writers", clients), Value: v / mib, Unit: "MiB/s"})
-	}
-	for _, size := range []int{4 << 10, mib} {
-		for _, clients := range []int{1, 16} {
-			v, err := e.durableFiles(size, clients, false)
-			if err != nil {
-				return err
-			}
-			name := fmt.Sprintf("sync%s/%d", sizeName(size), clients)
-			e.limits[name] = v / float64(size)
-			e.add(row{Name: fmt.Sprintf("disk, file of %s + fdatasync, %d writers", sizeName(size), clients),
-				Value: v / float64(size), Unit: "op/s"})
-		}
-	}
-	return e.bareHTTP()
-}
-
-func md5Rate() float64 {
-	b := make([]byte, 64*mib)
-	rand.Read(b[:mib])
-	h, start := md5.New(), time.Now()
-	h.Write(b)
-	return float64(len(b)) / time.Since(start).Seconds()
-}
-
-// durableFiles returns bytes per second of writing files of size bytes,
-// synced, over and over.
-func (e *env) durableFiles(size, clients int, direct bool) (float64, error) {
-	buf := alignedBuffer(min(size, directBuf))
-	rand.Read(buf)
-	flags := os.O_CREATE | os.O_TRUNC | os.O_WRONLY
-	if direct {
-		flags |= syscall.O_DIRECT
-	}
-	return e.parallel(clients, func(client, i int) (int, error) {
-		name := filepath.Join(e.dir, fmt.Sprintf("limit-%d", client))
-		f, err := os.OpenFile(name, flags, 0o600)
-		if err != nil {
-			return 0, err
-		}
-		defer f.Close()
-		for n := 0; n < size; n += len(buf) {
-			if _, err := f.Write(buf); err != nil {
-				return 0, err
-			}
-		}
-		return size, syscall.Fdatasync(int(f.Fd()))
-	})
-}
-
-// alignedBuffer returns n bytes at a multiple of 4096, as O_DIRECT wants.
-func alignedBuffer(n int) []byte {
-	b := make([]byte, n+4096)
-	skip := int(-uintptr(unsafe.Pointer(&b[0])) & 4095)
-	return b[skip : skip+n : skip+n]
-}
-
-// parallel runs fn in clients goroutines for the span and returns the sum of
-// its results per second.
-func (e *env) parallel(clients int, fn func(client, i int) (int, error)) (float64, error) {
-	var (
-		total atomic.Int64
-		wg    sync.WaitGroup
-		once  sync.Once
-		first error
-	)
-	start := time.Now()
-	deadline := start.Add(e.span())
-	for c := range clients {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for i := 0; time.Now().Before(deadline) && e.ctx.Err() == nil; i++ {
-				n, err := fn(c, i)
-				if err != nil {
-					once.Do(func() { first = err })
-					return
-				}
-				total.Add(int64(n))
-			}
-		}()
-	}
-	wg.Wait()
-	return float64(total.Load()) / time.Since(start).Seconds(), first
-}
-
-// bareHTTP measures net/http: a file server (sendfile) and a handler that
-// answers bytes from memory or swallows a body.
-func (e *env) bareHTTP() error {
-	for _, size := range objectSizes {
-		name := filepath.Join(e.dir, "bare-"+sizeName(size))
-		b := make([]byte, size)
-		rand.Read(b)
-		if err := os.WriteFile(name, b, 0o600); err != nil {
-			return err
-		}
-	}
-	small := make([]byte, 4<<10)
-	mux := http.NewServeMux()
-	mux.Handle("GET /files/", http.StripPrefix("/files/", http.FileServer(http.Dir(e.dir))))
-	mux.HandleFunc("GET /small", func(w http.ResponseWriter, r *http.Request) { w.Write(small) })
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	bare, err := e.bareEngine()
 	if err != nil {
 		return err
 	}
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go srv.Serve(l)
-	defer srv.Close()
-
-	client := newClient()
-	get := func(url string, clients int) (float64, error) {
-		return e.parallel(clients, func(int, int) (int, error) { return client.get(e.ctx, url, nil) })
+	defer bare.close()
+	for _, p := range []pair{
+		{name: "MD5, one core", figure: hashing(e, "", largeBytes, 1, md5.New), bytes: largeBytes},
+		{name: "SHA-256, one core", figure: hashing(e, "", largeBytes, 1, sha256.New), bytes: largeBytes},
+		{name: "CRC64NVME, one core", figure: hashing(e, "", largeBytes, 1, newCRC), bytes: largeBytes},
+		{name: "disk, 64 MiB O_DIRECT + fdatasync, 1 writer", figure: e.directFiles(largeBytes, 1), bytes: largeBytes},
+		{name: "disk, 64 MiB O_DIRECT + fdatasync, 4 writers", figure: e.directFiles(largeBytes, 4), bytes: largeBytes},
+		{name: "disk, dd of 64 MiB, conv=fdatasync", figure: e.dd(), bytes: largeBytes},
+		{name: "disk, file of 4 KiB + fdatasync, 16 writers", figure: e.syncedFiles(smallBytes, 16), bytes: smallBytes},
+		{name: "segment, 64 KiB O_DIRECT|O_DSYNC, 16 writers", figure: e.segmentWrites(64*kib, 16), bytes: 64 * kib},
+		{name: "segment, 1 MiB O_DIRECT|O_DSYNC, 16 writers", figure: e.segmentWrites(mib, 16), bytes: mib},
+		{name: "engine transaction, 2 reads and 3 writes, 1 client", figure: bare.transactions(1, 100)},
+		{name: "engine transaction, 2 reads and 3 writes, 16 clients", figure: bare.transactions(16, 100)},
+		{name: "the same with 4 KiB in it, 16 clients", figure: bare.transactions(16, smallBytes)},
+		{name: "engine blob of 64 KiB, 16 clients", figure: bare.blobs(64*kib, 16), bytes: 64 * kib},
+	} {
+		if err := e.measure(p); err != nil {
+			return err
+		}
 	}
-	base := "http://" + l.Addr().String()
-	for _, size := range objectSizes {
-		for _, clients := range objectClients {
-			v, err := get(base+"/files/bare-"+sizeName(size), clients)
+	return nil
+}
+
+func newCRC() hash.Hash { return crc64nvme.New() }
+
+// hashing hashes size bytes an operation, at most one stream for each core.
+func hashing(e *env, name string, size, streams int, newHash func() hash.Hash) gauge {
+	b := make([]byte, min(size, mib))
+	rand.Read(b)
+	streams = min(streams, runtime.NumCPU())
+	return gauge{name, func(span time.Duration) (float64, error) {
+		return e.parallel(streams, span, func(int, int) error {
+			h := newHash()
+			for n := 0; n < size; n += len(b) {
+				h.Write(b)
+			}
+			h.Sum(nil)
+			return nil
+		})
+	}}
+}
+
+// directFiles writes files past the page cache and syncs each.
+func (e *env) directFiles(size, clients int) gauge {
+	return e.files("disk, O_DIRECT", size, clients, syscall.O_DIRECT)
+}
+
+// syncedFiles writes files through the page cache and syncs each.
+func (e *env) syncedFiles(size, clients int) gauge {
+	return e.files("a synced file each", size, clients, 0)
+}
+
+func (e *env) files(name string, size, clients, flags int) gauge {
+	buf := alignedBuffer(min(size, directBuf))
+	rand.Read(buf)
+	return gauge{name, func(span time.Duration) (float64, error) {
+		return e.parallel(clients, span, func(client, _ int) error {
+			path := filepath.Join(e.dir, fmt.Sprintf("limit-%d", client))
+			f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|flags, 0o600)
 			if err != nil {
 				return err
 			}
-			e.limits[fmt.Sprintf("http%s/%d", sizeName(size), clients)] = v / float64(size)
-			e.add(row{Name: fmt.Sprintf("net/http file server, GET %s, %d clients", sizeName(size), clients),
-				Value: v / float64(size), Unit: "op/s", Note: fmt.Sprintf("%.0f MiB/s", v/mib)})
-		}
-	}
-	v, err := get(base+"/small", 64)
-	e.limits["httpsmall/64"] = v / float64(len(small))
-	e.add(row{Name: "net/http handler, GET 4KiB from memory, 64 clients", Value: v / float64(len(small)), Unit: "op/s"})
-	return err
+			defer f.Close()
+			for n := 0; n < size; n += len(buf) {
+				if _, err := f.Write(buf); err != nil {
+					return err
+				}
+			}
+			return syscall.Fdatasync(int(f.Fd()))
+		})
+	}}
 }
 
-func sizeName(n int) string {
-	if n >= mib {
-		return fmt.Sprintf("%dMiB", n/mib)
+// dd is the tool that everybody has.
+func (e *env) dd() gauge {
+	return gauge{"dd conv=fdatasync", func(span time.Duration) (float64, error) {
+		return e.parallel(1, span, func(int, int) error {
+			out, err := exec.CommandContext(e.ctx, "dd", "if=/dev/zero", "of="+filepath.Join(e.dir, "dd"),
+				"bs=1M", "count=64", "conv=fdatasync").CombinedOutput()
+			if err != nil {
+				return fmt.Errorf("dd: %w: %s", err, out)
+			}
+			return nil
+		})
+	}}
+}
+
+// segmentWrites writes to one file that was written before, durably and past
+// the page cache: the fastest way to durable bytes that the engine knows.
+func (e *env) segmentWrites(size, clients int) gauge {
+	var file *os.File
+	var next atomic.Int64
+	buf := alignedBuffer(size)
+	rand.Read(buf)
+	slots := int64(segmentFile / size)
+	return gauge{"bare segment", func(span time.Duration) (float64, error) {
+		if file == nil {
+			var err error
+			if file, err = e.prewritten(); err != nil {
+				return 0, err
+			}
+		}
+		return e.parallel(clients, span, func(int, int) error {
+			_, err := file.WriteAt(buf, (next.Add(1)-1)%slots*int64(size))
+			return err
+		})
+	}}
+}
+
+func (e *env) prewritten() (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(e.dir, "segment"), os.O_CREATE|os.O_RDWR|syscall.O_DIRECT|syscall.O_DSYNC, 0o600)
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Sprintf("%dKiB", n>>10)
+	buf := alignedBuffer(directBuf)
+	rand.Read(buf)
+	for off := int64(0); off < segmentFile; off += directBuf {
+		if _, err := f.WriteAt(buf, off); err != nil {
+			f.Close()
+			return nil, err
+		}
+	}
+	return f, nil // open until the process ends
+}
+
+// alignedBuffer returns n bytes at a multiple of a page, as O_DIRECT wants.
+func alignedBuffer(n int) []byte {
+	b := make([]byte, n+pageBytes)
+	skip := int(-uintptr(unsafe.Pointer(&b[0])) & (pageBytes - 1))
+	return b[skip : skip+n : skip+n]
+}
+
+// bareEngine is the embedded engine with nothing above it.
+type bareEngine struct {
+	e       *env
+	cluster *cluster.Cluster
+	next    atomic.Uint64
+}
+
+func (e *env) bareEngine() (*bareEngine, error) {
+	dir, err := os.MkdirTemp(e.dir, "engine-*")
+	if err != nil {
+		return nil, err
+	}
+	c, err := local.Open(e.ctx, local.Options{Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	return &bareEngine{e: e, cluster: c}, nil
+}
+
+func (b *bareEngine) close() { b.cluster.Close() }
+
+// transactions are what making a file takes at the least: the parent is read,
+// the name is found free, and an inode (with bytes bytes), an entry and the
+// parent's time are written. Durable.
+func (b *bareEngine) transactions(clients, bytes int) gauge {
+	value := make([]byte, bytes)
+	rand.Read(value)
+	return gauge{"bare engine transaction", func(span time.Duration) (float64, error) {
+		return b.e.parallel(clients, span, func(client, _ int) error {
+			n := b.next.Add(1)
+			return b.cluster.KV.Update(b.e.ctx, func(t cluster.Txn) error {
+				key := func(kind byte, n uint64) []byte { return binary.BigEndian.AppendUint64([]byte{kind}, n) }
+				for _, k := range [][]byte{key('i', 1), key('d', n)} {
+					if _, err := t.Get(k); err != nil {
+						return err
+					}
+				}
+				if err := t.Set(key('i', n), value); err != nil {
+					return err
+				}
+				if err := t.Set(key('d', n), value[:20]); err != nil {
+					return err
+				}
+				return t.Set(key('t', uint64(client)), value[:8])
+			})
+		})
+	}}
+}
+
+// blobs stores blobs without a transaction that would name them.
+func (b *bareEngine) blobs(size, clients int) gauge {
+	data := make([]byte, size)
+	rand.Read(data)
+	return gauge{"engine blob", func(span time.Duration) (float64, error) {
+		return b.e.parallel(clients, span, func(int, int) error {
+			ctx := b.e.ctx
+			w, err := b.cluster.Blobs.Create(ctx, cluster.BlobID{Content: 1, Seq: b.next.Add(1)}, int64(size))
+			if err != nil {
+				return err
+			}
+			defer w.Abort()
+			if _, err := w.Write(data); err != nil {
+				return err
+			}
+			_, _, err = w.Commit(ctx)
+			return err
+		})
+	}}
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/xml"
 	"flag"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -95,14 +93,9 @@ func fill(ctx context.Context, dir, bucket string, n int) error {
 	return first
 }
 
-type listPage struct {
-	Contents              []struct{ Key string }
-	IsTruncated           bool
-	NextContinuationToken string
-}
-
-func (s *server) listAll(ctx context.Context, bucket string) ([]string, error) {
-	var keys []string
+// listAll pages through a bucket.
+func (s *server) listAll(ctx context.Context, bucket string) (keys []string, err error) {
+	var page []byte
 	token := ""
 	for {
 		q := url.Values{"list-type": {"2"}}
@@ -113,17 +106,24 @@ func (s *server) listAll(ctx context.Context, bucket string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		var page listPage
-		if err := s.client.doXML(r, &page); err != nil {
+		if page, err = s.client.do(r, page[:0]); err != nil {
 			return nil, err
 		}
-		for _, c := range page.Contents {
-			keys = append(keys, c.Key)
+		for rest := page; ; {
+			var key []byte
+			if key, rest, err = element(rest, "Key"); err != nil {
+				return nil, err
+			}
+			if key == nil {
+				break
+			}
+			keys = append(keys, string(key))
 		}
-		if !page.IsTruncated {
-			return keys, nil
+		next, _, err := element(page, "NextContinuationToken")
+		if err != nil || next == nil {
+			return keys, err
 		}
-		token = page.NextContinuationToken
+		token = string(next)
 	}
 }
 
@@ -155,20 +155,4 @@ func (s *server) deleteAll(ctx context.Context, bucket string, keys []string) er
 	}
 	wg.Wait()
 	return first
-}
-
-func (c *client) doXML(r *http.Request, v any) error {
-	if err := c.sign(r); err != nil {
-		return err
-	}
-	resp, err := c.http.Do(r)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		b, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
-		return fmt.Errorf("%s: %s", resp.Status, b)
-	}
-	return xml.NewDecoder(resp.Body).Decode(v)
 }

@@ -2,7 +2,10 @@
 // one run, and prints each figure as a ratio to its limit: absolute times on
 // a shared machine mean little.
 //
-//	go run ./integration/bench [-run REGEXP] [-seconds N] [-json FILE] [-dir DIR]
+//	go run ./integration/bench [-run SUITES] [-rows ROWS] [-seconds N] [-json FILE] [-dir DIR]
+//	go run ./integration/bench -compare OLD.json NEW.json
+//
+// A figure and its limits take turns, so that noise meets all of them.
 //
 // It needs the binary bin/ogw (make build). The FUSE rows need root or
 // fusermount3 and /dev/fuse.
@@ -25,13 +28,20 @@ import (
 
 // row is one figure beside its limit.
 type row struct {
-	Name      string  `json:"name"`
-	Value     float64 `json:"value"`
-	Unit      string  `json:"unit"`
-	LimitName string  `json:"limit_name,omitempty"`
-	Limit     float64 `json:"limit,omitempty"`
-	Target    float64 `json:"target,omitempty"` // smallest ratio that we want
-	Note      string  `json:"note,omitempty"`
+	Name      string    `json:"name"`
+	Value     float64   `json:"value"`
+	Unit      string    `json:"unit"`
+	Samples   []float64 `json:"samples,omitempty"` // Value is their mean
+	LimitName string    `json:"limit_name,omitempty"`
+	Limit     float64   `json:"limit,omitempty"`  // the lowest of Limits
+	Limits    []limit   `json:"limits,omitempty"` // all that were measured beside it
+	Target    float64   `json:"target,omitempty"` // smallest ratio that we want
+	Note      string    `json:"note,omitempty"`
+}
+
+type limit struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
 }
 
 // ratio is how much of the limit was reached; 0 without a limit. Times are
@@ -61,8 +71,9 @@ type env struct {
 	dir     string // scratch folder on the disk that is measured
 	bin     string // the ogw binary
 	seconds float64
-	limits  map[string]float64 // measured once, by name
 	rows    []row
+	// rowsWanted is what -rows leaves of the rows.
+	rowsWanted *regexp.Regexp
 }
 
 func (e *env) add(r row) {
@@ -94,14 +105,27 @@ func main() {
 }
 
 func run() error {
-	only := flag.String("run", "", "run the suites whose name matches (limits always runs)")
-	seconds := flag.Float64("seconds", 3, "how long each figure is measured")
+	only := flag.String("run", "", "run the suites whose name matches this expression: limits, s3, list, fuse")
+	rows := flag.String("rows", "", "measure the rows whose name matches this expression (limits and s3)")
+	seconds := flag.Float64("seconds", 3, "how long each figure and each of its limits is measured")
 	out := flag.String("json", "", "write the results to this file")
 	dir := flag.String("dir", "", "scratch folder on the disk to measure (default: a new one below .cache)")
 	bin := flag.String("bin", "bin/ogw", "the binary to measure")
+	bare := flag.String("bare", "", "serve this folder with net/http alone; the benchmark starts itself so")
+	compare := flag.Bool("compare", false, "turn two files that -json wrote into input for benchstat, and end")
 	flag.Parse()
+	if *bare != "" {
+		return serveBare(*bare)
+	}
+	if *compare {
+		return compareReports(flag.Args())
+	}
 
 	want, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	rowsWanted, err := regexp.Compile(*rows)
 	if err != nil {
 		return err
 	}
@@ -119,10 +143,10 @@ func run() error {
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("%w: run `make build` first", err)
 	}
-	e := &env{ctx: ctx, dir: scratch, bin: path, seconds: *seconds, limits: map[string]float64{}}
+	e := &env{ctx: ctx, dir: scratch, bin: path, seconds: *seconds, rowsWanted: rowsWanted}
 	var errs []error
 	for _, s := range suites() {
-		if s.name != "limits" && !want.MatchString(s.name) {
+		if !want.MatchString(s.name) {
 			continue
 		}
 		fmt.Printf("\n%s\n", s.name)
@@ -155,7 +179,7 @@ func makeScratch(dir string) (string, error) {
 }
 
 func printRow(r row) {
-	line := fmt.Sprintf("  %-44s %10s %-5s", r.Name, number(r.Value), r.Unit)
+	line := fmt.Sprintf("  %-46s %10s %-5s", r.Name, number(r.Value), r.Unit)
 	if r.Limit != 0 {
 		line += fmt.Sprintf(" %3.0f %% of %s (%s)", 100*r.ratio(), r.LimitName, number(r.Limit))
 		switch {

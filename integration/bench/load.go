@@ -1,0 +1,63 @@
+package main
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// parallel runs fn in clients goroutines for the span and returns how often
+// it ended per second. Operations that begin within the span count with all
+// of their time.
+func (e *env) parallel(clients int, span time.Duration, fn func(client, i int) error) (float64, error) {
+	var (
+		total atomic.Int64
+		wg    sync.WaitGroup
+		once  sync.Once
+		first error
+	)
+	start := time.Now()
+	deadline := start.Add(span)
+	for c := range clients {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := 0; time.Now().Before(deadline) && e.ctx.Err() == nil; i++ {
+				if err := fn(c, i); err != nil {
+					once.Do(func() { first = err })
+					return
+				}
+				total.Add(1)
+			}
+		}()
+	}
+	wg.Wait()
+	return float64(total.Load()) / time.Since(start).Seconds(), first
+}
+
+// httpLoad is a gauge of HTTP requests: client c sends requests(c) in turn,
+// over a connection of its own that lasts for the whole row.
+func (e *env) httpLoad(name, addr string, clients int, requests func(client int) []rawRequest) (gauge, func(), error) {
+	conns := make([]*rawConn, clients)
+	lists := make([][]rawRequest, clients)
+	done := func() {
+		for _, c := range conns {
+			if c != nil {
+				c.close()
+			}
+		}
+	}
+	for i := range conns {
+		c, err := dialRaw(e.ctx, addr)
+		if err != nil {
+			done()
+			return gauge{}, nil, err
+		}
+		conns[i], lists[i] = c, requests(i)
+	}
+	return gauge{name, func(span time.Duration) (float64, error) {
+		return e.parallel(clients, span, func(c, i int) error {
+			return conns[c].do(&lists[c][i%len(lists[c])], nil)
+		})
+	}}, done, nil
+}

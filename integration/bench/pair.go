@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// rounds is how often a figure and its limits take turns: on a shared machine
+// noise comes in waves, and so it meets all of them.
+const rounds = 3
+
+// gauge is something whose rate can be measured for a while.
+type gauge struct {
+	name string
+	run  func(span time.Duration) (perSecond float64, err error)
+}
+
+// pair is a figure and what bounds it. The lowest limit counts.
+type pair struct {
+	name   string
+	figure gauge
+	limits []gauge
+	bytes  int     // of one operation: the note shows MiB/s; 0 for none
+	target float64 // smallest ratio that we want
+}
+
+// measure runs p and adds its row, unless -rows leaves it out.
+func (e *env) measure(p pair) error {
+	if !e.rowsWanted.MatchString(p.name) {
+		return nil
+	}
+	span := e.span() / rounds
+	limits := make([][]float64, len(p.limits))
+	var figures []float64
+	for range rounds {
+		for i, l := range p.limits {
+			v, err := l.run(span)
+			if err != nil {
+				return fmt.Errorf("%s: %w", l.name, err)
+			}
+			limits[i] = append(limits[i], v)
+		}
+		v, err := p.figure.run(span)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		if v == 0 {
+			return errors.New(p.name + ": nothing was done in the time given")
+		}
+		figures = append(figures, v)
+		if e.ctx.Err() != nil {
+			return e.ctx.Err()
+		}
+	}
+	r := row{Name: p.name, Value: mean(figures), Unit: "op/s", Samples: figures, Target: p.target}
+	r.Limit = math.Inf(1)
+	for i, l := range p.limits {
+		v := mean(limits[i])
+		r.Limits = append(r.Limits, limit{Name: l.name, Value: v})
+		if v < r.Limit {
+			r.Limit, r.LimitName = v, l.name
+		}
+	}
+	if len(p.limits) == 0 {
+		r.Limit = 0
+	}
+	if p.bytes > 0 {
+		r.Note = fmt.Sprintf("%.0f MiB/s", r.Value*float64(p.bytes)/mib)
+	}
+	if lo, hi := slices.Min(figures), slices.Max(figures); hi > noisy*lo {
+		r.Note += fmt.Sprintf(" (noisy: %s to %s)", number(lo), number(hi))
+	}
+	e.add(r)
+	return nil
+}
+
+// noisy is the ratio between rounds from which a row says so.
+const noisy = 1.5
+
+func mean(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
+}
+
+// fixed is a limit that is a number.
+func fixed(name string, v float64) gauge {
+	return gauge{name, func(time.Duration) (float64, error) { return v, nil }}
+}
+
+// part is a share of another limit.
+func part(share float64, g gauge) gauge {
+	return gauge{fmt.Sprintf("%.0f %% of %s", 100*share, g.name), func(d time.Duration) (float64, error) {
+		v, err := g.run(d)
+		return share * v, err
+	}}
+}
