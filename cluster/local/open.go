@@ -94,10 +94,12 @@ func openKV(o *Options, store storeID) (*KV, error) {
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
 	dir := o.fs.PathJoin(o.Dir, metaDir)
-	db, err := pebble.Open(dir, pebbleOptions(o.fs, h, cache))
+	compactions := newScheduler()
+	db, err := pebble.Open(dir, pebbleOptions(o.fs, h, cache, compactions))
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, mapError(err))
 	}
+	compactions.begin()
 	space := &spaceGuard{fs: o.fs, dir: o.Dir}
 	if _, err := space.usage(); err != nil {
 		o.Logger.Warn("cannot measure free space", "dir", o.Dir, "err", err)

@@ -34,7 +34,7 @@ const (
 
 // pebbleOptions returns the settings for metadata: small pairs, point reads of
 // absent names, scans of directories.
-func pebbleOptions(fs vfs.FS, h *health, cache *pebble.Cache) *pebble.Options {
+func pebbleOptions(fs vfs.FS, h *health, cache *pebble.Cache, s *scheduler) *pebble.Options {
 	o := &pebble.Options{
 		FS:                          guardFS{fs, h},
 		Cache:                       cache,
@@ -53,6 +53,7 @@ func pebbleOptions(fs vfs.FS, h *health, cache *pebble.Cache) *pebble.Options {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBits)
 	}
 	o.TargetFileSizes[0] = tableBytes
+	o.Experimental.CompactionScheduler = s
 	o.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy {
 		return pebble.ValueSeparationPolicy{
 			Enabled:               true,
