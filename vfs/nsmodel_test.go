@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"ogw/cluster"
 	"ogw/cluster/mem"
 )
 
@@ -205,12 +206,31 @@ func (d *mnode) dump(path string, ids map[*mnode]int, out *[]string) {
 		}
 		shown := path + "/" + shownName(stored, n.dir, d.kids[k+"/"] != nil)
 		if n.dir {
-			*out = append(*out, shown+"/")
+			*out = append(*out, shownDir(shown, n.explicit))
 			n.dump(shown, ids, out)
 		} else {
 			*out = append(*out, fmt.Sprintf("%s nlink=%d", shown, n.links))
 		}
 	}
+}
+
+// shownDir tells an implied directory from an explicit one: after an unknown
+// outcome that is all the difference there may be.
+func shownDir(path string, explicit bool) string {
+	if explicit {
+		return path + "/"
+	}
+	return path + "/ (implied)"
+}
+
+func isExplicit(t *testing.T, fs *FS, dir Ino) (explicit bool) {
+	t.Helper()
+	want(t, fs.view(bg, func(r cluster.Reader) error {
+		n, err := getInode(r, dir)
+		explicit = err == nil && n.has(flagExplicit)
+		return err
+	}), nil)
+	return explicit
 }
 
 func dumpFS(t *testing.T, fs *FS, dir Ino, path string, out *[]string) {
@@ -221,7 +241,7 @@ func dumpFS(t *testing.T, fs *FS, dir Ino, path string, out *[]string) {
 			t.Fatalf("%s has no attributes", shown)
 		}
 		if e.Mode == ModeDirectory {
-			*out = append(*out, shown+"/")
+			*out = append(*out, shownDir(shown, isExplicit(t, fs, e.Ino)))
 			dumpFS(t, fs, e.Ino, shown, out)
 			return nil
 		}
