@@ -50,9 +50,10 @@ type Call struct {
 	Proc   uint32
 	Cred   Cred
 	Remote netip.AddrPort
-	Args   xdr.Reader // over the arguments
+	Local  netip.AddrPort // where the call came in
+	Args   xdr.Reader     // over the arguments
 
-	conn  *conn
+	conn  transport
 	proc  *Proc
 	rec   *Buffer
 	cost  int // request bytes reserved
@@ -61,8 +62,15 @@ type Call struct {
 	reply Reply
 }
 
+// transport takes the replies of calls that came by it. finish sends a reply
+// (none if r is nil) and gives back all that the call held.
+type transport interface{ finish(c *Call, r *Reply) }
+
 // Conn returns an identity of the connection that the call came on.
 func (c *Call) Conn() any { return c.conn }
+
+// Datagram tells whether the call came in a datagram.
+func (c *Call) Datagram() bool { _, ok := c.conn.(*packets); return ok }
 
 // Start returns when the call arrived.
 func (c *Call) Start() time.Time { return c.start }
@@ -192,4 +200,6 @@ type Program struct {
 	Low    uint32 // lowest version served
 	High   uint32 // highest version served
 	Procs  []Proc // by number; without Handle: PROC_UNAVAIL
+	// Datagrams tells whether the program is served by ServePacket, too.
+	Datagrams bool
 }

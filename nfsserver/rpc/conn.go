@@ -21,6 +21,7 @@ type conn struct {
 	srv    *Server
 	nc     net.Conn
 	remote netip.AddrPort
+	local  netip.AddrPort
 	since  time.Time
 	ctx    context.Context // ends when the connection does
 	cancel context.CancelFunc
@@ -55,10 +56,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{srv: s, nc: nc, since: time.Now(),
 		slots:    make(chan struct{}, s.cfg.ConnCalls),
 		requests: newBudget(s.cfg.ConnBytes), replies: newBudget(s.cfg.ConnBytes)}
-	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
-		ap := a.AddrPort()
-		c.remote = netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
-	}
+	c.remote, c.local = addrPort(nc.RemoteAddr()), addrPort(nc.LocalAddr())
 	c.ctx, c.cancel = context.WithCancel(s.ctx)
 	return c
 }
@@ -153,7 +151,7 @@ func (c *conn) unreserve(n int) {
 // accept takes slots for a record and starts its call. It owns rec.
 func (c *conn) accept(rec *Buffer) error {
 	call := callPool.Get().(*Call)
-	*call = Call{conn: c, rec: rec, cost: c.charged, Remote: c.remote, start: time.Now()}
+	*call = Call{conn: c, rec: rec, cost: c.charged, Remote: c.remote, Local: c.local, start: time.Now()}
 	c.slots <- struct{}{}
 	c.srv.calls <- struct{}{}
 	c.inFlight.Add(1)
@@ -171,7 +169,7 @@ func (c *conn) accept(rec *Buffer) error {
 		return nil
 	}
 	c.note(&call.Cred)
-	if !c.resolve(call) {
+	if !c.srv.resolve(call) {
 		return nil
 	}
 	if f := call.proc.ReplyBytes; f != nil {
@@ -188,12 +186,21 @@ func (c *conn) accept(rec *Buffer) error {
 	return nil
 }
 
+// addrPort returns the address of a TCP or UDP endpoint, IPv4 as such.
+func addrPort(a net.Addr) netip.AddrPort {
+	if x, ok := a.(interface{ AddrPort() netip.AddrPort }); ok {
+		ap := x.AddrPort()
+		return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+	}
+	return netip.AddrPort{}
+}
+
 // resolve finds the procedure, or answers why there is none.
-func (c *conn) resolve(call *Call) bool {
-	p := c.srv.programs[call.Prog]
+func (s *Server) resolve(call *Call) bool {
+	p := s.programs[call.Prog]
 	r := &call.reply
 	switch {
-	case p == nil:
+	case p == nil, !p.Datagrams && call.Datagram():
 		r.reset()
 		r.finish(call.XID, ProgUnavail)
 	case call.Vers < p.Low || call.Vers > p.High:
@@ -208,7 +215,7 @@ func (c *conn) resolve(call *Call) bool {
 		call.proc = &p.Procs[call.Proc]
 		return true
 	}
-	c.finish(call, r)
+	call.conn.finish(call, r)
 	return false
 }
 

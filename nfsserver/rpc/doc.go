@@ -7,6 +7,10 @@
 //	   └────── reply queue, coalesced writev ◄── Reply ◄────┘
 //	                                     (duplicate cache for Proc.Cached)
 //
+// Programs of small messages (locks, status, the portmapper) are served over
+// datagrams as well; packets is what conn is to a stream. Invoke is the other
+// side: one call to somebody else's server.
+//
 // One goroutine per connection reads records. Each call runs on a worker of
 // its own, so replies leave in any order; whichever worker finds the reply
 // queue idle writes it out, together with all that was queued meanwhile.

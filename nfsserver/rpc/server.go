@@ -96,7 +96,8 @@ type Server struct {
 	closing   bool
 	listeners map[net.Listener]struct{}
 	conns     map[*conn]struct{}
-	wait      sync.WaitGroup // connections
+	packets   map[*packets]struct{}
+	wait      sync.WaitGroup // connections and datagram sockets
 }
 
 // NewServer returns a Server that serves nothing yet.
@@ -112,6 +113,7 @@ func NewServer(cfg Config) *Server {
 		work:      make(chan *Call),
 		listeners: make(map[net.Listener]struct{}),
 		conns:     make(map[*conn]struct{}),
+		packets:   make(map[*packets]struct{}),
 	}
 	for i := range cfg.Programs {
 		s.programs[cfg.Programs[i].Number] = &cfg.Programs[i]
@@ -231,6 +233,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for c := range s.conns {
 		c.stopReading()
 	}
+	for p := range s.packets {
+		p.stopReading()
+	}
 	s.mu.Unlock()
 	done := make(chan struct{})
 	go func() { s.wait.Wait(); close(done) }()
@@ -243,6 +248,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.mu.Lock()
 		for c := range s.conns {
 			c.nc.Close()
+		}
+		for p := range s.packets {
+			p.pc.Close()
 		}
 		s.mu.Unlock()
 		<-done
