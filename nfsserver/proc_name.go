@@ -102,7 +102,14 @@ func create(ctx context.Context, q *request) error {
 		o.Verifier = &verifier
 	}
 	c := q.change(ctx, dir)
-	a, _, created, err := q.s.fs.Create(ctx, &q.cred, dir, d.name, o)
+	once := ctx
+	if how == createGuarded {
+		once = q.once(ctx)
+	}
+	a, _, created, err := q.s.fs.Create(once, &q.cred, dir, d.name, o)
+	if errors.Is(err, vfs.ErrDone) {
+		a, err = q.s.fs.Lookup(ctx, vfs.Root, dir, d.name)
+	}
 	if err != nil {
 		return err
 	}
@@ -149,7 +156,10 @@ func mkdir(ctx context.Context, q *request) error {
 		return ErrExist
 	}
 	c := q.change(ctx, dir)
-	a, err := q.s.fs.Mkdir(ctx, &q.cred, dir, d.name, s.modeOr(defaultDirMode))
+	a, err := q.s.fs.Mkdir(q.once(ctx), &q.cred, dir, d.name, s.modeOr(defaultDirMode))
+	if errors.Is(err, vfs.ErrDone) {
+		a, err = q.s.fs.Lookup(ctx, vfs.Root, dir, d.name)
+	}
 	if err != nil {
 		return err
 	}
@@ -179,7 +189,10 @@ func symlink(ctx context.Context, q *request) error {
 		return ErrNameTooLong
 	}
 	c := q.change(ctx, dir)
-	a, err := q.s.fs.Symlink(ctx, &q.cred, dir, d.name, target)
+	a, err := q.s.fs.Symlink(q.once(ctx), &q.cred, dir, d.name, target)
+	if errors.Is(err, vfs.ErrDone) {
+		a, err = q.s.fs.Lookup(ctx, vfs.Root, dir, d.name)
+	}
 	if err != nil {
 		return err
 	}
@@ -226,7 +239,10 @@ func mknod(ctx context.Context, q *request) error {
 		return ErrInval
 	}
 	c := q.change(ctx, dir)
-	a, err := q.s.fs.Mknod(ctx, &q.cred, dir, d.name, mode|s.modeOr(defaultFileMode), rdev)
+	a, err := q.s.fs.Mknod(q.once(ctx), &q.cred, dir, d.name, mode|s.modeOr(defaultFileMode), rdev)
+	if errors.Is(err, vfs.ErrDone) {
+		a, err = q.s.fs.Lookup(ctx, vfs.Root, dir, d.name)
+	}
 	if err != nil {
 		return err
 	}
@@ -259,7 +275,7 @@ func (q *request) unlink(ctx context.Context, op func(context.Context, *vfs.Cred
 		return parentStatus
 	}
 	c := q.change(ctx, dir)
-	if err := op(ctx, &q.cred, dir, d.name); err != nil {
+	if err := op(q.once(ctx), &q.cred, dir, d.name); err != nil && !errors.Is(err, vfs.ErrDone) {
 		return err
 	}
 	q.ok()
@@ -284,7 +300,8 @@ func rename(ctx context.Context, q *request) error {
 	if isDots(from.name) || isDots(to.name) {
 		return ErrInval
 	}
-	if err := q.s.fs.Rename(ctx, &q.cred, fromDir, from.name, toDir, to.name, 0); err != nil {
+	err = q.s.fs.Rename(q.once(ctx), &q.cred, fromDir, from.name, toDir, to.name, 0)
+	if err != nil && !errors.Is(err, vfs.ErrDone) {
 		return err
 	}
 	q.ok()
@@ -312,7 +329,10 @@ func link(ctx context.Context, q *request) error {
 		return ErrExist
 	}
 	c := q.change(ctx, dir)
-	a, err := q.s.fs.Link(ctx, &q.cred, ino, dir, d.name)
+	a, err := q.s.fs.Link(q.once(ctx), &q.cred, ino, dir, d.name)
+	if errors.Is(err, vfs.ErrDone) {
+		a, err = q.stat(ctx, ino)
+	}
 	if err != nil {
 		return err
 	}

@@ -191,4 +191,11 @@ func checkName(name string) error {
 	return nil
 }
 
+// once returns a context for the change that the call asks for. The duplicate
+// cache of the rpc package is gone when the process dies; what a call changed
+// is not, and its repetition by the client must not fail for it.
+func (q *request) once(ctx context.Context) context.Context {
+	return vfs.WithToken(ctx, &vfs.Token{ID: q.call.Identity()})
+}
+
 func isDots(name string) bool { return name == "." || name == ".." }

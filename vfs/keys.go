@@ -34,6 +34,7 @@ const FormatVersion = 1
 //	'b' ino                              bucket attributes: creation, owner, ACL
 //	'u' name                             user and its access keys
 //	'k' access key                       name of the user who holds it
+//	'd' slot(2)                          request that was done last, of those that share the slot (once.go)
 //	'g' name                             settings kept in the store (exports and the like)
 const (
 	tabSuper    = 'S'
@@ -55,6 +56,7 @@ const (
 	tabBucket   = 'b'
 	tabUser     = 'u'
 	tabAccess   = 'k'
+	tabOnce     = 'd'
 	tabSetting  = 'g'
 )
 
@@ -93,6 +95,7 @@ func orphanKey(ino Ino) []byte                { return key1(tabOrphan, uint64(in
 func bucketKey(ino Ino) []byte                { return key1(tabBucket, uint64(ino)) }
 func userKey(name string) []byte              { return append([]byte{tabUser}, name...) }
 func accessKey(id string) []byte              { return append([]byte{tabAccess}, id...) }
+func onceKey(slot uint16) []byte              { return []byte{tabOnce, byte(slot >> 8), byte(slot)} }
 func settingKey(name string) []byte           { return append([]byte{tabSetting}, name...) }
 
 func linkKey(ino, parent Ino, name string) []byte {

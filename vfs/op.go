@@ -45,6 +45,7 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 		return err
 	}
 	var last *op
+	token := takeToken(ctx)
 	relaxed := fs.relaxed.Load()
 	err := fs.kv.Update(ctx, func(t cluster.Txn) error {
 		if last != nil {
@@ -52,7 +53,7 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 			fs.changes.end(last.events)
 		}
 		last = &op{fs: fs, ctx: ctx, nowNS: fs.cfg.Now().UnixNano()}
-		return fn(t, last)
+		return last.once(t, token, fn)
 	})
 	if last != nil {
 		defer fs.changes.end(last.events)

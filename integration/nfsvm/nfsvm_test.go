@@ -24,14 +24,12 @@ var guestPosix string
 //go:embed guest/restart.sh
 var guestRestart string
 
-//go:embed guest/tree.sh
-var guestTree string
-
 // server is the program with one NFS gateway over a store of its own.
 type server struct {
 	t    *testing.T
 	dir  string
-	port int
+	port int    // of the NFS gateway
+	rest string // URL of the REST gateway
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
@@ -46,9 +44,12 @@ func start(t *testing.T) *server {
 	if os.Getenv("OGW_TEST_VM") == "" {
 		t.Skip("boots a virtual machine: make test-nfs-kernel (OGW_TEST_VM=1)")
 	}
-	s := &server{t: t, dir: t.TempDir(), port: freePort(t)}
-	config := fmt.Sprintf("[cluster]\ndir = %q\n[[gateway]]\nprotocol = \"nfs\"\nlisten = \"127.0.0.1:%d\"\n"+
-		"[[gateway.export]]\npath = \"/\"\nsquash = \"none\"\n", filepath.Join(s.dir, "data"), s.port)
+	rest := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	s := &server{t: t, dir: t.TempDir(), port: freePort(t), rest: "http://" + rest}
+	config := fmt.Sprintf("[cluster]\ndir = %q\n"+
+		"[[gateway]]\nprotocol = \"rest\"\nlisten = %q\n"+
+		"[[gateway]]\nprotocol = \"nfs\"\nlisten = \"127.0.0.1:%d\"\n"+
+		"[[gateway.export]]\npath = \"/\"\nsquash = \"none\"\n", filepath.Join(s.dir, "data"), rest, s.port)
 	if err := os.WriteFile(filepath.Join(s.dir, "ogw.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -171,37 +172,4 @@ func TestKernelClientRestart(t *testing.T) {
 		}()
 	}})
 	restarts.Wait()
-}
-
-// TestKernelClientTree copies a part of the toolchain's own source tree in,
-// with the server restarting now and then, and compares.
-func TestKernelClientTree(t *testing.T) {
-	s := start(t)
-	goroot, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree := filepath.Join(string(bytes.TrimSpace(goroot)), "src", "net")
-	stop := make(chan struct{})
-	var wait sync.WaitGroup
-	s.boot(guestTree, Guest{Files: map[string]string{"tree": tree}, MemoryMiB: 768, Host: func(word string) {
-		switch word {
-		case "disturb":
-			wait.Add(1)
-			go func() {
-				defer wait.Done()
-				for {
-					select {
-					case <-stop:
-						return
-					case <-time.After(5 * time.Second):
-						s.again(syscall.SIGTERM, 200*time.Millisecond)
-					}
-				}
-			}()
-		case "calm":
-			close(stop)
-			wait.Wait()
-		}
-	}})
 }

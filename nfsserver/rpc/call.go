@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"net/netip"
@@ -53,6 +54,7 @@ type Call struct {
 	Local  netip.AddrPort // where the call came in
 	Args   xdr.Reader     // over the arguments
 
+	args  []byte // all of them, however far Args has read
 	conn  transport
 	proc  *Proc
 	rec   *Buffer
@@ -75,8 +77,26 @@ func (c *Call) Datagram() bool { _, ok := c.conn.(*packets); return ok }
 // Start returns when the call arrived.
 func (c *Call) Start() time.Time { return c.start }
 
-// ArgBytes returns the whole undecoded arguments of the call as they came.
-func (c *Call) ArgBytes() []byte { return c.Args.Rest() }
+// ArgBytes returns the arguments of the call as they came.
+func (c *Call) ArgBytes() []byte { return c.args }
+
+// Identity is a digest of what makes two calls the same request: the client's
+// address, its transaction number, procedure, user and arguments. It is the
+// same in every process.
+func (c *Call) Identity() [16]byte {
+	b := GetBuffer(0)
+	defer b.Free()
+	for _, v := range [...]uint32{c.XID, c.Prog, c.Vers, c.Proc, c.Cred.Flavor, c.Cred.UID, c.Cred.GID} {
+		b.B = binary.BigEndian.AppendUint32(b.B, v)
+	}
+	addr := c.Remote.Addr().As16()
+	b.B = append(b.B, addr[:]...)
+	b.B = binary.BigEndian.AppendUint32(b.B, uint32(len(c.Cred.Machine)))
+	b.B = append(b.B, c.Cred.Machine...)
+	b.B = append(b.B, c.args...)
+	sum := sha256.Sum256(b.B)
+	return [16]byte(sum[:])
+}
 
 // parse decodes the header up to the arguments. A denied call returns its
 // reply instead; an undecodable one an error.
@@ -101,7 +121,7 @@ func (c *Call) parse() (denied []byte, err error) {
 	if stat != 0 {
 		return deniedReply(c.XID, rejectAuthError, stat), nil
 	}
-	c.Args = r
+	c.Args, c.args = r, r.Rest()
 	return nil, nil
 }
 

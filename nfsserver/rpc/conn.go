@@ -89,10 +89,12 @@ func (c *conn) serve() {
 
 func (c *conn) logEnd(err error) {
 	switch {
-	case err == io.EOF, c.stopping.Load(), errors.Is(err, net.ErrClosed), errors.Is(err, context.Canceled),
-		errors.Is(err, syscall.ECONNRESET):
+	case err == io.EOF, c.stopping.Load(), errors.Is(err, net.ErrClosed), errors.Is(err, context.Canceled):
 	case errors.Is(err, os.ErrDeadlineExceeded) && c.idleIsArmed:
 		c.srv.log.Debug("rpc: idle connection closed", "client", c.remote)
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrUnexpectedEOF):
+		// Clients end so as they like: libnfs resets, a dying one leaves half a record.
+		c.srv.log.Debug("rpc: connection ended by the client", "client", c.remote, "err", err)
 	default:
 		c.srv.log.Warn("rpc: connection closed", "client", c.remote, "err", err)
 	}

@@ -1,0 +1,97 @@
+package vfs
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+
+	"ogw/cluster"
+)
+
+// ErrDone tells that a change asked for under a Token was made already, by a
+// process that could not tell: nothing was done now.
+var ErrDone = errors.New("vfs: done already, as this request was sent before")
+
+// Token identifies one request of a client that sends it again, unchanged,
+// until it is answered. The first change made in a context with a token
+// leaves a record of the token in its own transaction. If the process dies
+// between that and the answer, the next one finds the record and returns
+// ErrDone instead of, for example, ErrExist for the directory that the
+// request made itself.
+//
+// A process recognises the requests that it answered itself by other means:
+// its own records say nothing. A Token is for one operation.
+type Token struct {
+	// ID is a digest of all that makes the request what it is, sender and
+	// transaction number included.
+	ID   [16]byte
+	used bool
+}
+
+const (
+	// tokenSlots bounds the records; each takes the place of an earlier one
+	// in the same slot. It is far above the requests that are on their way at
+	// the time of a crash.
+	tokenSlots = 1 << 16
+	// tokenTTL bounds how long a record says something: far above the time
+	// after which clients send again, below that after which their
+	// transaction numbers come round.
+	tokenTTL = int64(15 * 60 * 1e9)
+	// tokenVersion begins a record: version, ID, process, time.
+	tokenVersion = 1
+	tokenBytes   = 1 + 16 + 8 + 8
+)
+
+type tokenKey struct{}
+
+// WithToken returns a context for one operation that must not happen twice.
+func WithToken(ctx context.Context, t *Token) context.Context {
+	return context.WithValue(ctx, tokenKey{}, t)
+}
+
+// takeToken returns the unused token of ctx, nil if there is none. What the
+// operation does besides, or afterwards, goes without.
+func takeToken(ctx context.Context) *Token {
+	t, _ := ctx.Value(tokenKey{}).(*Token)
+	if t == nil || t.used {
+		return nil
+	}
+	t.used = true
+	return t
+}
+
+func (t *Token) key() []byte {
+	return onceKey(binary.BigEndian.Uint16(t.ID[:]) & (tokenSlots - 1))
+}
+
+// once runs fn unless its token was used by another process.
+func (o *op) once(t cluster.Txn, token *Token, fn func(t cluster.Txn, o *op) error) error {
+	if token == nil {
+		return fn(t, o)
+	}
+	key := token.key()
+	old, err := t.Get(key)
+	if err != nil {
+		return err
+	}
+	if token.doneIn(old, o.fs.instance, o.nowNS) {
+		return ErrDone
+	}
+	if err := fn(t, o); err != nil {
+		return err
+	}
+	return t.Set(key, token.record(o.fs.instance, o.nowNS))
+}
+
+func (t *Token) record(process uint64, nowNS int64) []byte {
+	b := append(make([]byte, 0, tokenBytes), tokenVersion)
+	b = append(b, t.ID[:]...)
+	b = binary.BigEndian.AppendUint64(b, process)
+	return binary.BigEndian.AppendUint64(b, uint64(nowNS))
+}
+
+// doneIn tells whether a stored record says that another process did it.
+func (t *Token) doneIn(b []byte, process uint64, nowNS int64) bool {
+	return len(b) == tokenBytes && b[0] == tokenVersion && [16]byte(b[1:17]) == t.ID &&
+		binary.BigEndian.Uint64(b[17:]) != process && nowNS-int64(binary.BigEndian.Uint64(b[25:])) < tokenTTL
+}
