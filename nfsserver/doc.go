@@ -38,6 +38,14 @@
 // owner may always read and write, since the client checked when the program
 // opened the file.
 //
+// # Requests sent again
+//
+// A client that gets no answer sends its request again, for as long as it
+// takes. While the process lives, package rpc answers from its cache. What a
+// dead process had done but not answered is recorded in the store, in the
+// same transaction (vfs.Token): making, removing, renaming and linking
+// succeed when they are sent again to the next process, and do nothing.
+//
 // # Listings
 //
 // A cookie is a keyed digest of an entry's position in the directory, 63

@@ -151,8 +151,8 @@ func TestKernelClientGit(t *testing.T) {
 // TestKernelClientSQLite has two programs work on one database.
 func TestKernelClientSQLite(t *testing.T) {
 	s := start(t)
-	s.load(guestSQLite, 12*time.Second, Guest{Files: programs(t, "/usr/bin/sqlite3"),
-		Env: []string{"ROUNDS=" + number(t, "OGW_TEST_VM_TRANSACTIONS", 60)}})
+	s.load(guestSQLite, 6*time.Second, Guest{Files: programs(t, "/usr/bin/sqlite3"),
+		Env: []string{"ROUNDS=" + number(t, "OGW_TEST_VM_TRANSACTIONS", 100)}})
 }
 
 // TestKernelClientBig writes and reads a file that fits no memory.
@@ -172,12 +172,12 @@ func TestKernelClientMany(t *testing.T) {
 // TestKernelClientShare has two mounts change the same files.
 func TestKernelClientShare(t *testing.T) {
 	s := start(t)
-	s.load(guestShare, 12*time.Second, Guest{Files: guestprog(t), Env: []string{"ROUNDS=" + number(t, "OGW_TEST_VM_CHANGES", 400)}})
+	s.load(guestShare, 8*time.Second, Guest{Files: guestprog(t), Env: []string{"ROUNDS=" + number(t, "OGW_TEST_VM_CHANGES", 400)}})
 }
 
 // TestKernelClientCommit kills the server between WRITE and COMMIT.
 func TestKernelClientCommit(t *testing.T) {
 	s := start(t)
 	s.load(guestCommit, time.Hour, Guest{Files: guestprog(t), MemoryMiB: 1024,
-		Env: []string{"ROUNDS=3", "BYTES=" + number(t, "OGW_TEST_VM_UNCOMMITTED", 48<<20)}})
+		Env: []string{"ROUNDS=3", "BYTES=" + number(t, "OGW_TEST_VM_UNCOMMITTED", 128<<20)}})
 }

@@ -6,13 +6,11 @@
 //	guestprog fill DIR N            N empty files
 //	guestprog thin DIR N            removes every other one while DIR is listed
 //	guestprog share DIR1 DIR2 N     N changes through one mount, seen through the other
-//	guestprog commit FILE BYTES     writes, says so, waits for a line, then syncs
 //
 // It prints what went wrong and exits with 1.
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -24,7 +22,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 )
 
 func main() {
@@ -44,18 +41,7 @@ func run(args []string) error {
 	}
 	switch args[0] {
 	case "write":
-		return write(args[1], n, func(*os.File) error { return nil })
-	case "commit":
-		return write(args[1], n, func(f *os.File) error {
-			// The bytes leave for the server, but no COMMIT follows them.
-			const write, waitAfter = 2, 4
-			if err := syscall.SyncFileRange(int(f.Fd()), 0, 0, write|waitAfter); err != nil {
-				return err
-			}
-			fmt.Println("written")
-			_, err := bufio.NewReader(os.Stdin).ReadString('\n')
-			return err
-		})
+		return write(args[1], n)
 	case "verify":
 		return verify(args[1], n)
 	case "fill":
@@ -85,7 +71,7 @@ func pattern(p []byte, off int64) {
 	}
 }
 
-func write(file string, size int64, before func(*os.File) error) error {
+func write(file string, size int64) error {
 	f, err := os.Create(file)
 	if err != nil {
 		return err
@@ -96,9 +82,6 @@ func write(file string, size int64, before func(*os.File) error) error {
 		if _, err := f.Write(p[:min(block, size-off)]); err != nil {
 			return err
 		}
-	}
-	if err := before(f); err != nil {
-		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
 }

@@ -1,0 +1,65 @@
+package vfs
+
+import (
+	"context"
+	"testing"
+
+	"ogw/cluster/mem"
+)
+
+// TestToken has two processes over one store get the same requests.
+func TestToken(t *testing.T) {
+	disk := mem.NewDisk()
+	first := openTest(t, mem.New(mem.Options{Disk: disk}))
+	ctx := context.Background()
+	under := func(id byte) context.Context { return WithToken(ctx, &Token{ID: [16]byte{id, id, id}}) }
+	do := func(id byte, fs *FS) error {
+		_, err := fs.Mkdir(under(id), Root, RootIno, "dir", 0o755)
+		return err
+	}
+	want(t, do(1, first), nil)
+	want(t, do(1, first), ErrExist) // the process that answered it remembers by itself
+	want(t, do(2, first), ErrExist) // failed: leaves no record
+	if err := first.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	second := openTest(t, mem.New(mem.Options{Disk: disk}))
+	want(t, do(1, second), ErrDone)
+	want(t, do(2, second), ErrExist)
+	want(t, do(3, second), ErrExist)
+	want(t, second.Rmdir(under(4), Root, RootIno, "dir"), nil)
+	want(t, do(1, second), ErrDone) // however the directory fares since
+	want(t, do(2, second), nil)
+
+	// A token is for one change; what follows in the same context is free.
+	both := under(5)
+	if _, err := second.Mkdir(both, Root, RootIno, "a", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.Mkdir(both, Root, RootIno, "b", 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTokenRecord takes records that say nothing for what they are.
+func TestTokenRecord(t *testing.T) {
+	token := Token{ID: [16]byte{1, 2, 3}}
+	const now = int64(1e18)
+	good := token.record(7, now)
+	if !token.doneIn(good, 8, now+tokenTTL-1) {
+		t.Error("a record of another process is not recognised")
+	}
+	for name, done := range map[string]bool{
+		"own process":   token.doneIn(good, 7, now),
+		"old":           token.doneIn(good, 8, now+tokenTTL),
+		"none":          token.doneIn(nil, 8, now),
+		"cut":           token.doneIn(good[:len(good)-1], 8, now),
+		"other version": token.doneIn(append([]byte{9}, good[1:]...), 8, now),
+		"other request": (&Token{ID: [16]byte{1, 2, 4}}).doneIn(good, 8, now),
+	} {
+		if done {
+			t.Errorf("%s: taken for done", name)
+		}
+	}
+}
