@@ -127,6 +127,8 @@ func (l *lister) directory(ino Ino, path string, chunk int) error {
 			return err
 		}
 		more := len(buf) == chunk
+		l.page.Objects = slices.Grow(l.page.Objects, min(len(buf), l.room()))
+		l.inos = slices.Grow(l.inos, min(len(buf), l.room()))
 		start = append(append(slices.Clip(base), buf[len(buf)-1].key[len(path):]...), 0)
 		chunk = min(2*chunk, MaxListKeys+1)
 		for i := 0; i < len(buf); i++ {

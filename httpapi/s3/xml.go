@@ -89,9 +89,22 @@ func (x *xmlWriter) send(w http.ResponseWriter, r *http.Request, status int) {
 	}
 }
 
+// xmlPlain marks the bytes that need no escape.
+var xmlPlain = func() (t [256]bool) {
+	for c := range utf8.RuneSelf {
+		t[c] = c >= ' ' && c != '&' && c != '<' && c != '>' && c != '"'
+	}
+	return t
+}()
+
 // appendEscaped escapes text as S3 does: control characters as references,
 // although XML 1.0 forbids most of them (clients ask for encoding-type=url).
 func appendEscaped(b []byte, s string) []byte {
+	plain := 0 // the beginning that stands for itself: most often all of s
+	for plain < len(s) && xmlPlain[s[plain]] {
+		plain++
+	}
+	b, s = append(b, s[:plain]...), s[plain:]
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c >= utf8.RuneSelf {
