@@ -61,6 +61,8 @@ func (b *bareServer) stop() {
 	b.cmd.Wait() // it has nothing to lose
 }
 
+func (b *bareServer) target() target { return target{b.addr, b.cmd.Process.Pid} }
+
 // serveBare is what the process runs.
 func serveBare(dir string) error {
 	small := make([]byte, smallBytes)

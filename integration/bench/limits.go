@@ -70,7 +70,7 @@ func hashing(e *env, name string, size, streams int, newHash func() hash.Hash) g
 	b := make([]byte, min(size, mib))
 	rand.Read(b)
 	streams = min(streams, runtime.NumCPU())
-	return gauge{name, func(span time.Duration) (float64, error) {
+	return gauge{name: name, run: func(span time.Duration) (float64, error) {
 		return e.parallel(streams, span, func(int, int) error {
 			h := newHash()
 			for n := 0; n < size; n += len(b) {
@@ -95,7 +95,7 @@ func (e *env) syncedFiles(size, clients int) gauge {
 func (e *env) files(name string, size, clients, flags int) gauge {
 	buf := alignedBuffer(min(size, directBuf))
 	rand.Read(buf)
-	return gauge{name, func(span time.Duration) (float64, error) {
+	return gauge{name: name, run: func(span time.Duration) (float64, error) {
 		return e.parallel(clients, span, func(client, _ int) error {
 			path := filepath.Join(e.dir, fmt.Sprintf("limit-%d", client))
 			f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|flags, 0o600)
@@ -115,7 +115,7 @@ func (e *env) files(name string, size, clients, flags int) gauge {
 
 // dd is the tool that everybody has.
 func (e *env) dd() gauge {
-	return gauge{"dd conv=fdatasync", func(span time.Duration) (float64, error) {
+	return gauge{name: "dd conv=fdatasync", run: func(span time.Duration) (float64, error) {
 		return e.parallel(1, span, func(int, int) error {
 			out, err := exec.CommandContext(e.ctx, "dd", "if=/dev/zero", "of="+filepath.Join(e.dir, "dd"),
 				"bs=1M", "count=64", "conv=fdatasync").CombinedOutput()
@@ -135,7 +135,7 @@ func (e *env) segmentWrites(size, clients int) gauge {
 	buf := alignedBuffer(size)
 	rand.Read(buf)
 	slots := int64(segmentFile / size)
-	return gauge{"bare segment", func(span time.Duration) (float64, error) {
+	return gauge{name: "bare segment", run: func(span time.Duration) (float64, error) {
 		if file == nil {
 			var err error
 			if file, err = e.prewritten(); err != nil {
@@ -199,7 +199,7 @@ func (b *bareEngine) close() { b.cluster.Close() }
 func (b *bareEngine) transactions(clients, bytes int) gauge {
 	value := make([]byte, bytes)
 	rand.Read(value)
-	return gauge{"bare engine transaction", func(span time.Duration) (float64, error) {
+	return gauge{name: "bare engine transaction", run: func(span time.Duration) (float64, error) {
 		return b.e.parallel(clients, span, func(client, _ int) error {
 			n := b.next.Add(1)
 			return b.cluster.KV.Update(b.e.ctx, func(t cluster.Txn) error {
@@ -225,7 +225,7 @@ func (b *bareEngine) transactions(clients, bytes int) gauge {
 func (b *bareEngine) blobs(size, clients int) gauge {
 	data := make([]byte, size)
 	rand.Read(data)
-	return gauge{"engine blob", func(span time.Duration) (float64, error) {
+	return gauge{name: "engine blob", run: func(span time.Duration) (float64, error) {
 		return b.e.parallel(clients, span, func(int, int) error {
 			ctx := b.e.ctx
 			w, err := b.cluster.Blobs.Create(ctx, cluster.BlobID{Content: 1, Seq: b.next.Add(1)}, int64(size))

@@ -35,9 +35,15 @@ func (e *env) parallel(clients int, span time.Duration, fn func(client, i int) e
 	return float64(total.Load()) / time.Since(start).Seconds(), first
 }
 
+// target is a server.
+type target struct {
+	addr string
+	pid  int
+}
+
 // httpLoad is a gauge of HTTP requests: client c sends requests(c) in turn,
 // over a connection of its own that lasts for the whole row.
-func (e *env) httpLoad(name, addr string, clients int, requests func(client int) []rawRequest) (gauge, func(), error) {
+func (e *env) httpLoad(name string, to target, clients int, requests func(client int) []rawRequest) (gauge, func(), error) {
 	conns := make([]*rawConn, clients)
 	lists := make([][]rawRequest, clients)
 	done := func() {
@@ -48,14 +54,14 @@ func (e *env) httpLoad(name, addr string, clients int, requests func(client int)
 		}
 	}
 	for i := range conns {
-		c, err := dialRaw(e.ctx, addr)
+		c, err := dialRaw(e.ctx, to.addr)
 		if err != nil {
 			done()
 			return gauge{}, nil, err
 		}
 		conns[i], lists[i] = c, requests(i)
 	}
-	return gauge{name, func(span time.Duration) (float64, error) {
+	return gauge{name: name, pid: to.pid, run: func(span time.Duration) (float64, error) {
 		return e.parallel(clients, span, func(c, i int) error {
 			return conns[c].do(&lists[c][i%len(lists[c])], nil)
 		})

@@ -37,11 +37,16 @@ type row struct {
 	Limits    []limit   `json:"limits,omitempty"` // all that were measured beside it
 	Target    float64   `json:"target,omitempty"` // smallest ratio that we want
 	Note      string    `json:"note,omitempty"`
+	// CPU is what the server, and what the lowest limit's, spent on an
+	// operation, in microseconds: it hardly depends on what else runs.
+	CPU      float64 `json:"cpu_us,omitempty"`
+	LimitCPU float64 `json:"limit_cpu_us,omitempty"`
 }
 
 type limit struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
+	CPU   float64 `json:"cpu_us,omitempty"`
 }
 
 // ratio is how much of the limit was reached; 0 without a limit. Times are
@@ -67,11 +72,13 @@ type report struct {
 
 // env is what every suite gets.
 type env struct {
-	ctx     context.Context
-	dir     string // scratch folder on the disk that is measured
-	bin     string // the ogw binary
-	seconds float64
-	rows    []row
+	ctx      context.Context
+	dir      string // scratch folder on the disk that is measured
+	bin      string // the ogw binary
+	seconds  float64
+	rows     []row
+	profiles string  // folder for CPU profiles of the server; "" takes none
+	server   *server // that is measured
 	// rowsWanted is what -rows leaves of the rows.
 	rowsWanted *regexp.Regexp
 }
@@ -112,6 +119,7 @@ func run() error {
 	dir := flag.String("dir", "", "scratch folder on the disk to measure (default: a new one below .cache)")
 	bin := flag.String("bin", "bin/ogw", "the binary to measure")
 	bare := flag.String("bare", "", "serve this folder with net/http alone; the benchmark starts itself so")
+	profiles := flag.String("profiles", "", "keep a CPU profile of the server for each row of s3 in this folder")
 	compare := flag.Bool("compare", false, "turn two files that -json wrote into input for benchstat, and end")
 	flag.Parse()
 	if *bare != "" {
@@ -143,7 +151,7 @@ func run() error {
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("%w: run `make build` first", err)
 	}
-	e := &env{ctx: ctx, dir: scratch, bin: path, seconds: *seconds, rowsWanted: rowsWanted}
+	e := &env{ctx: ctx, dir: scratch, bin: path, seconds: *seconds, rowsWanted: rowsWanted, profiles: *profiles}
 	var errs []error
 	for _, s := range suites() {
 		if !want.MatchString(s.name) {

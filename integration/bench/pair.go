@@ -16,6 +16,7 @@ const rounds = 3
 type gauge struct {
 	name string
 	run  func(span time.Duration) (perSecond float64, err error)
+	pid  int // of the process that does the work, if it is not this one
 }
 
 // pair is a figure and what bounds it. The lowest limit counts.
@@ -34,16 +35,18 @@ func (e *env) measure(p pair) error {
 	}
 	span := e.span() / rounds
 	limits := make([][]float64, len(p.limits))
+	limitCPU := make([]cpuMeter, len(p.limits))
 	var figures []float64
+	var figureCPU cpuMeter
 	for range rounds {
 		for i, l := range p.limits {
-			v, err := l.run(span)
+			v, err := limitCPU[i].measure(l, span)
 			if err != nil {
 				return fmt.Errorf("%s: %w", l.name, err)
 			}
 			limits[i] = append(limits[i], v)
 		}
-		v, err := p.figure.run(span)
+		v, err := e.profile(p.name, span, func() (float64, error) { return figureCPU.measure(p.figure, span) })
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
@@ -55,13 +58,13 @@ func (e *env) measure(p pair) error {
 			return e.ctx.Err()
 		}
 	}
-	r := row{Name: p.name, Value: mean(figures), Unit: "op/s", Samples: figures, Target: p.target}
+	r := row{Name: p.name, Value: mean(figures), Unit: "op/s", Samples: figures, Target: p.target, CPU: figureCPU.perOp()}
 	r.Limit = math.Inf(1)
 	for i, l := range p.limits {
 		v := mean(limits[i])
-		r.Limits = append(r.Limits, limit{Name: l.name, Value: v})
+		r.Limits = append(r.Limits, limit{Name: l.name, Value: v, CPU: limitCPU[i].perOp()})
 		if v < r.Limit {
-			r.Limit, r.LimitName = v, l.name
+			r.Limit, r.LimitName, r.LimitCPU = v, l.name, limitCPU[i].perOp()
 		}
 	}
 	if len(p.limits) == 0 {
@@ -69,6 +72,12 @@ func (e *env) measure(p pair) error {
 	}
 	if p.bytes > 0 {
 		r.Note = fmt.Sprintf("%.0f MiB/s", r.Value*float64(p.bytes)/mib)
+	}
+	switch {
+	case r.CPU > 0 && r.LimitCPU > 0:
+		r.Note += fmt.Sprintf(" CPU %s (bare %s) us/op", number(r.CPU), number(r.LimitCPU))
+	case r.CPU > 0:
+		r.Note += fmt.Sprintf(" CPU %s us/op", number(r.CPU))
 	}
 	if lo, hi := slices.Min(figures), slices.Max(figures); hi > noisy*lo {
 		r.Note += fmt.Sprintf(" (noisy: %s to %s)", number(lo), number(hi))
@@ -90,12 +99,12 @@ func mean(v []float64) float64 {
 
 // fixed is a limit that is a number.
 func fixed(name string, v float64) gauge {
-	return gauge{name, func(time.Duration) (float64, error) { return v, nil }}
+	return gauge{name: name, run: func(time.Duration) (float64, error) { return v, nil }}
 }
 
 // part is a share of another limit.
 func part(share float64, g gauge) gauge {
-	return gauge{fmt.Sprintf("%.0f %% of %s", 100*share, g.name), func(d time.Duration) (float64, error) {
+	return gauge{name: fmt.Sprintf("%.0f %% of %s", 100*share, g.name), run: func(d time.Duration) (float64, error) {
 		v, err := g.run(d)
 		return share * v, err
 	}}

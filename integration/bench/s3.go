@@ -128,7 +128,7 @@ func rowName(op string, size, clients int) string {
 func (b *s3Bench) put(body []byte, clients int, sign signed, variant string) error {
 	size := len(body)
 	var failed error
-	load, done, err := b.httpLoad("S3", b.s.addr, clients, func(client int) []rawRequest {
+	load, done, err := b.httpLoad("S3", b.s.target(), clients, func(client int) []rawRequest {
 		list := make([]rawRequest, keysPerClient)
 		for i := range list {
 			r, err := sign.request("PUT", fmt.Sprintf("/bench/%s/%d/%d", sizeName(size), client, i), body, 0)
@@ -179,12 +179,12 @@ func (b *s3Bench) get(path string, size, clients int) error {
 	if err != nil {
 		return err
 	}
-	load, done, err := b.httpLoad("S3", b.s.addr, clients, func(int) []rawRequest { return []rawRequest{r} })
+	load, done, err := b.httpLoad("S3", b.s.target(), clients, func(int) []rawRequest { return []rawRequest{r} })
 	if err != nil {
 		return err
 	}
 	defer done()
-	limit, doneBare, err := b.httpLoad("net/http file server", b.bare.addr, clients, func(int) []rawRequest {
+	limit, doneBare, err := b.httpLoad("net/http file server", b.bare.target(), clients, func(int) []rawRequest {
 		return []rawRequest{bareGet(b.bare.addr, "/files/bare-"+sizeName(size), int64(size))}
 	})
 	if err != nil {
@@ -218,7 +218,7 @@ func (b *s3Bench) small() error {
 		}
 		open := anonymous(b.s.addr, method, "/open/small", smallBytes)
 		bareRequest := anonymous(b.bare.addr, method, "/small", smallBytes)
-		limit, done, err := b.httpLoad("net/http handler", b.bare.addr, clients, func(int) []rawRequest { return []rawRequest{bareRequest} })
+		limit, done, err := b.httpLoad("net/http handler", b.bare.target(), clients, func(int) []rawRequest { return []rawRequest{bareRequest} })
 		if err != nil {
 			return err
 		}
@@ -228,7 +228,7 @@ func (b *s3Bench) small() error {
 			request rawRequest
 			target  float64
 		}{{"", r, 0.6}, {", anonymous", open, 0}} {
-			load, done, err := b.httpLoad("S3", b.s.addr, clients, func(int) []rawRequest { return []rawRequest{v.request} })
+			load, done, err := b.httpLoad("S3", b.s.target(), clients, func(int) []rawRequest { return []rawRequest{v.request} })
 			if err != nil {
 				return err
 			}

@@ -18,6 +18,7 @@ const startTimeout = 20 * time.Second
 // server is one ogw that is measured.
 type server struct {
 	dir    string
+	data   string
 	config string
 	addr   string // of the S3 gateway
 	cmd    *exec.Cmd
@@ -39,7 +40,7 @@ func startServerOn(e *env, data string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{addr: l.Addr().String(), client: newClient()}
+	s := &server{data: data, addr: l.Addr().String(), client: newClient()}
 	l.Close()
 	if s.dir, err = os.MkdirTemp(e.dir, "server-*"); err != nil {
 		return nil, err
@@ -72,8 +73,11 @@ func startServerOn(e *env, data string) (*server, error) {
 		}
 	}
 	s.client.creds, err = readCredentials(data)
+	e.server = s
 	return s, err
 }
+
+func (s *server) target() target { return target{s.addr, s.cmd.Process.Pid} }
 
 func (s *server) url(path string) string { return "http://" + s.addr + path }
 

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// cpuMeter sums what a process spends on operations.
+type cpuMeter struct {
+	spent time.Duration
+	ops   float64
+}
+
+// measure runs g and counts what its process spent.
+func (m *cpuMeter) measure(g gauge, span time.Duration) (float64, error) {
+	if g.pid == 0 {
+		return g.run(span)
+	}
+	before, err := processTime(g.pid)
+	if err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	v, err := g.run(span)
+	if err != nil {
+		return 0, err
+	}
+	m.ops += v * time.Since(start).Seconds()
+	after, err := processTime(g.pid)
+	m.spent += after - before
+	return v, err
+}
+
+// perOp is in microseconds; 0 is unknown.
+func (m *cpuMeter) perOp() float64 {
+	if m.ops == 0 {
+		return 0
+	}
+	return float64(m.spent.Microseconds()) / m.ops
+}
+
+// clockTick is the unit of /proc/PID/stat (USER_HZ), the same on all Linux.
+const clockTick = time.Second / 100
+
+// processTime is the user and system time of a process.
+func processTime(pid int) (time.Duration, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name in brackets may hold anything.
+	_, rest, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
+	fields := strings.Fields(rest)
+	const user, system = 11, 12 // fields 14 and 15, counted from the state
+	if len(fields) <= system {
+		return 0, errors.New("/proc/PID/stat is too short")
+	}
+	var ticks int64
+	for _, f := range []string{fields[user], fields[system]} {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * clockTick, nil
+}
