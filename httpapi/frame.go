@@ -69,48 +69,58 @@ func Note(ctx context.Context, operation, identity string, err error) {
 	}
 }
 
+// framed is all that Frame keeps of one request, allocated at once.
+type framed struct {
+	FrameConfig
+	rec   Record
+	start time.Time
+	w     response
+	body  trackedBody
+	r     *http.Request
+}
+
 // Frame gives each request its ID, contains panics, mends
 // `Expect: 100-continue` with an empty body, and logs once.
 func Frame(next http.Handler, c FrameConfig) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		start := time.Now()
-		rec := &Record{RequestID: NewRequestID(), Method: r.Method, Path: r.URL.Path, Remote: r.RemoteAddr}
-		ctx := context.WithValue(WithRequestID(r.Context(), rec.RequestID), recordKey{}, rec)
-		r = r.WithContext(ctx)
-		rw := &response{ResponseWriter: w}
+		f := &framed{FrameConfig: c, start: time.Now(), w: response{ResponseWriter: w}, body: trackedBody{ReadCloser: r.Body}}
+		f.rec = Record{RequestID: NewRequestID(), Method: r.Method, Path: r.URL.Path, Remote: r.RemoteAddr}
+		f.r = r.WithContext(context.WithValue(r.Context(), recordKey{}, &f.rec))
+		f.r.Body = &f.body
 		if r.ContentLength == 0 && strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
 			// net/http answers 100 when the body is first read, and an empty
 			// body never is. botocore waits for it and then takes the final
 			// answer of this request for that of the next.
 			w.WriteHeader(http.StatusContinue)
 		}
-		defer func() {
-			fault := recover()
-			if fault != nil && fault != http.ErrAbortHandler {
-				rec.Err = fmt.Errorf("panic: %v\n%s", fault, debug.Stack())
-				if rw.status == 0 {
-					answerPanic(rw, r, c)
-					fault = nil
-				} else {
-					fault = http.ErrAbortHandler
-				}
-			}
-			rec.Status, rec.BytesOut, rec.Duration = rw.status, rw.bytes, time.Since(start)
-			logRecord(ctx, c, rec)
-			if c.Done != nil {
-				c.Done(rec)
-			}
-			if fault != nil {
-				panic(fault) // drops the connection
-			}
-		}()
-		body := &trackedBody{ReadCloser: r.Body}
-		r.Body = body
-		next.ServeHTTP(rw, r)
-		if rw.status >= 400 {
-			body.drain(rw)
+		defer f.end()
+		next.ServeHTTP(&f.w, f.r)
+		if f.w.status >= 400 {
+			f.body.drain(&f.w)
 		}
 	})
+}
+
+// end contains a panic of the handler, and logs. It is deferred.
+func (f *framed) end() {
+	fault := recover()
+	if fault != nil && fault != http.ErrAbortHandler {
+		f.rec.Err = fmt.Errorf("panic: %v\n%s", fault, debug.Stack())
+		if f.w.status == 0 {
+			answerPanic(&f.w, f.r, f.FrameConfig)
+			fault = nil
+		} else {
+			fault = http.ErrAbortHandler
+		}
+	}
+	f.rec.Status, f.rec.BytesOut, f.rec.Duration = f.w.status, f.w.bytes, time.Since(f.start)
+	logRecord(f.r.Context(), f.FrameConfig, &f.rec)
+	if f.Done != nil {
+		f.Done(&f.rec)
+	}
+	if fault != nil {
+		panic(fault) // drops the connection
+	}
 }
 
 func answerPanic(w http.ResponseWriter, r *http.Request, c FrameConfig) {
@@ -130,7 +140,7 @@ func logRecord(ctx context.Context, c FrameConfig, rec *Record) {
 	switch {
 	case rec.Status >= 500 && rec.Status != http.StatusNotImplemented:
 		level = slog.LevelError
-	case isSendRead(rec.Err):
+	case rec.Err != nil && isSendRead(rec.Err):
 		level = slog.LevelError
 	case rec.Status == http.StatusNotFound, rec.Status == http.StatusPreconditionFailed, rec.Status < 400 && rec.Status >= 300:
 	case rec.Err != nil:

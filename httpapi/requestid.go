@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 )
 
-type requestIDKey struct{}
-
 // NewRequestID returns 16 hexadecimal digits, as S3's request IDs look. They
 // tell requests apart in logs and are no secret.
 func NewRequestID() string {
@@ -21,11 +19,13 @@ func NewRequestID() string {
 
 // WithRequestID returns a context that carries id.
 func WithRequestID(ctx context.Context, id string) context.Context {
-	return context.WithValue(ctx, requestIDKey{}, id)
+	return context.WithValue(ctx, recordKey{}, &Record{RequestID: id})
 }
 
 // RequestID returns the ID that Frame gave the request, or "".
 func RequestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey{}).(string)
-	return id
+	if rec, ok := ctx.Value(recordKey{}).(*Record); ok {
+		return rec.RequestID
+	}
+	return ""
 }

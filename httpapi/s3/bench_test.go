@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -150,5 +151,48 @@ func BenchmarkList(b *testing.B) {
 		r := d.request("GET", "/bench?list-type=2&start-after=key-000001000", nil, nil)
 		d.sign(r, "alice", nil, time.Now())
 		fetch(b, c, r, buf)
+	}
+}
+
+// discard is a ResponseWriter without a connection.
+type discard struct{ h http.Header }
+
+func (d *discard) Header() http.Header               { return d.h }
+func (d *discard) Write(p []byte) (int, error)       { return len(p), nil }
+func (d *discard) WriteHeader(int)                   {}
+func (d *discard) SetReadDeadline(t time.Time) error { return nil }
+func (d *discard) SetWriteDeadline(time.Time) error  { return nil }
+
+// BenchmarkHandler: what small requests cost above net/http.
+func BenchmarkHandler(b *testing.B) {
+	d := openLocal(b)
+	body := randomBytes(4<<10, 1)
+	if res, got := d.raw("alice", "PUT", "/bench/k", body, nil); res.StatusCode != 200 {
+		b.Fatal(got)
+	}
+	for _, method := range []string{"HEAD", "GET", "PUT"} {
+		b.Run(method, func(b *testing.B) {
+			var payload []byte
+			if method == "PUT" {
+				payload = body
+			}
+			out := d.request(method, "/bench/k", payload, nil)
+			d.sign(out, "alice", payload, time.Now())
+			var wire bytes.Buffer
+			if err := out.Write(&wire); err != nil {
+				b.Fatal(err)
+			}
+			in, err := http.ReadRequest(bufio.NewReader(&wire))
+			if err != nil {
+				b.Fatal(err)
+			}
+			in.RemoteAddr = "127.0.0.1:1"
+			b.ReportAllocs()
+			for b.Loop() {
+				r := *in
+				r.Body = io.NopCloser(bytes.NewReader(payload))
+				d.srv.ServeHTTP(&discard{h: http.Header{}}, &r)
+			}
+		})
 	}
 }

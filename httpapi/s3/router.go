@@ -1,13 +1,9 @@
 package s3
 
 import (
-	"context"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/julienschmidt/httprouter"
 )
 
 // operation is one operation of the S3 API.
@@ -133,58 +129,36 @@ var parameters = map[string]bool{
 	"AWSAccessKeyId": true, "Signature": true, "Expires": true, "content-md5": true, "content-type": true,
 }
 
-// newRouter routes on the path "/bucket/key" that serve made of host and path.
-func newRouter() *httprouter.Router {
-	r := httprouter.New()
-	// Keys are bytes: "a//b", "a/" and "a/../b" are what they are.
-	r.RedirectTrailingSlash = false
-	r.RedirectFixedPath = false
-	r.HandleMethodNotAllowed = true
-	r.HandleOPTIONS = false
-	notAllowed := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		q := requestOf(r)
-		q.fail(newError(codeMethodNotAllowed).with("Method", r.Method).with("ResourceType", q.level()))
-	})
-	r.MethodNotAllowed, r.NotFound = notAllowed, notAllowed
-	bucket := bucketOps()
-	add := func(path string, ops map[string]methodOps) {
-		for method, o := range ops {
-			r.Handle(method, path, func(_ http.ResponseWriter, r *http.Request, p httprouter.Params) {
-				q, o := requestOf(r), o
-				q.bucket = p.ByName("bucket")
-				q.key = strings.TrimPrefix(p.ByName("key"), "/")
-				if p.ByName("key") == "/" { // "/bucket/" is the bucket
-					var ok bool
-					if o, ok = bucket[r.Method]; !ok {
-						notAllowed(nil, r)
-						return
-					}
-				}
-				if err := q.execute(o); err != nil {
-					q.fail(err)
-				}
-			})
-		}
+// router holds the operations of each level by method.
+type router struct{ service, bucket, object map[string]methodOps }
+
+func newRouter() *router { return &router{serviceOps(), bucketOps(), objectOps()} }
+
+// route splits the path into bucket and key and finds the operations of its
+// method. Keys are bytes: "a//b", "a/" and "a/../b" are what they are, and
+// nothing is cleaned or redirected. "/bucket/" is the bucket.
+func (q *request) route() (methodOps, error) {
+	path, ok := strings.CutPrefix(q.r.URL.Path, "/")
+	if !ok {
+		return methodOps{}, newError(codeInvalidURI) // such as "*"
 	}
-	add("/", serviceOps())
-	add("/:bucket", bucket)
-	add("/:bucket/*key", objectOps())
-	return r
-}
-
-type requestKey struct{}
-
-func requestOf(r *http.Request) *request { return r.Context().Value(requestKey{}).(*request) }
-
-// routed returns the request that the router sees.
-func (q *request) routed() *http.Request {
-	path := q.r.URL.Path
 	if q.hostBucket != "" {
-		path = "/" + q.hostBucket + path
+		q.bucket, q.key = q.hostBucket, path
+	} else {
+		q.bucket, q.key, _ = strings.Cut(path, "/")
 	}
-	r := q.r.WithContext(context.WithValue(q.ctx, requestKey{}, q))
-	r.URL = &url.URL{Path: path}
-	return r
+	table := q.router.object
+	switch {
+	case q.bucket == "" && q.key == "":
+		table = q.router.service
+	case q.key == "":
+		table = q.router.bucket
+	}
+	ops, ok := table[q.r.Method]
+	if !ok {
+		return ops, newError(codeMethodNotAllowed).with("Method", q.r.Method).with("ResourceType", q.level())
+	}
+	return ops, nil
 }
 
 func (q *request) level() string {

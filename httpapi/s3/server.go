@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/julienschmidt/httprouter"
-
 	"ogw/httpapi"
 	"ogw/httpapi/sigv4"
 	"ogw/vfs"
@@ -41,7 +39,7 @@ type Server struct {
 	fs     *vfs.FS
 	cfg    Config
 	verify *sigv4.Verifier
-	router *httprouter.Router
+	router *router
 	slots  chan struct{} // one for each request in flight
 	// largeXML holds one for each large XML body in memory.
 	largeXML chan struct{}
@@ -108,12 +106,14 @@ type request struct {
 	id         identity
 	info       *vfs.BucketInfo // of bucket, once looked up
 	acl        *acl            // of bucket, once looked up
+	values     []string        // backs header values
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("X-Amz-Request-Id", httpapi.RequestID(r.Context()))
-	w.Header().Set("X-Amz-Id-2", hostID)
 	q := &request{Server: s, w: w, r: r, ctx: r.Context()}
+	h := w.Header()
+	h["X-Amz-Request-Id"] = q.one(httpapi.RequestID(q.ctx))
+	h["X-Amz-Id-2"] = hostIDs
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
@@ -121,20 +121,48 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		q.fail(newError(codeSlowDown))
 		return
 	}
+	if err := q.dispatch(); err != nil {
+		q.fail(err)
+	}
+}
+
+// dispatch finds bucket, key and operation, and runs it.
+func (q *request) dispatch() error {
 	var err error
-	if q.q, err = url.ParseQuery(r.URL.RawQuery); err != nil {
-		q.fail(newError(codeInvalidURI))
-		return
+	if q.q, err = url.ParseQuery(q.r.URL.RawQuery); err != nil {
+		return newError(codeInvalidURI)
 	}
 	if q.hostBucket, err = q.bucketOfHost(); err != nil {
-		q.fail(err)
-		return
+		return err
 	}
-	s.router.ServeHTTP(w, q.routed())
+	ops, err := q.route()
+	if err != nil {
+		return err
+	}
+	return q.execute(ops)
 }
+
+// one returns a list of one header value. The lists of a response share one
+// allocation while it lasts.
+func (q *request) one(v string) []string {
+	if q.values == nil {
+		q.values = make([]string, 0, headerValues)
+	}
+	n := len(q.values)
+	if n == cap(q.values) {
+		return []string{v}
+	}
+	q.values = append(q.values, v)
+	return q.values[n : n+1 : n+1]
+}
+
+// headerValues is what most responses need.
+const headerValues = 8
 
 // hostID stands in x-amz-id-2, which clients print and nobody reads.
 const hostID = "ogw"
+
+var hostIDs = []string{hostID} // never changed
 
 // execute finds operation and identity, and runs it.
 func (q *request) execute(ops methodOps) error {
