@@ -96,7 +96,9 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	if err := fs.openSuper(ctx); err != nil {
 		return nil, err
 	}
-	fs.ids.init(fs.kv)
+	if err := fs.ids.init(ctx, fs.kv); err != nil {
+		return nil, err
+	}
 	fs.opens.init()
 	fs.dirty.init(fs.cfg.DirtyBytes)
 	fs.pins.init()
@@ -151,6 +153,7 @@ func (fs *FS) Close(ctx context.Context) error {
 		fs.background.stop()
 		fs.background.wait.Wait()
 	}
+	fs.ids.release(ctx)
 	if e := fs.kv.Sync(ctx); err == nil {
 		err = mapErr(e)
 	}

@@ -28,7 +28,19 @@ type idAllocator struct {
 	next, end uint64
 }
 
-func (a *idAllocator) init(kv cluster.KV) { a.kv = kv }
+// init starts with nothing leased; next tells what was handed out before.
+func (a *idAllocator) init(ctx context.Context, kv cluster.KV) error {
+	a.kv = kv
+	err := kv.View(ctx, func(r cluster.Reader) error {
+		b, err := r.Get(counterKey("id"))
+		if err == nil && len(b) == 8 {
+			a.next = binary.BigEndian.Uint64(b)
+			a.end = a.next
+		}
+		return err
+	})
+	return mapErr(err)
+}
 
 // take returns a number that was never returned before, by any process.
 func (a *idAllocator) take(ctx context.Context) (uint64, error) {
@@ -76,4 +88,23 @@ func (a *idAllocator) lease(ctx context.Context) error {
 	}
 	a.next, a.end = from, from+idLease
 	return nil
+}
+
+// release gives back what was leased and not used, if nobody leased after.
+// Only the count of files profits, so a failure loses nothing.
+func (a *idAllocator) release(ctx context.Context) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.next == a.end {
+		return
+	}
+	next, end := a.next, a.end
+	a.end = a.next // also after a commit of unknown outcome: a new lease decides
+	_ = a.kv.Update(ctx, func(t cluster.Txn) error {
+		b, err := t.Get(counterKey("id"))
+		if err != nil || len(b) != 8 || binary.BigEndian.Uint64(b) != end {
+			return err
+		}
+		return t.Set(counterKey("id"), binary.BigEndian.AppendUint64(nil, next))
+	})
 }

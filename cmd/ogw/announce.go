@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 // announcement is what serve prints when all gateways listen.
 type announcement struct {
 	Version     string          `json:"version"`
+	Program     string          `json:"-"` // how the shell finds this program
 	Dir         string          `json:"dir"`
 	PID         int             `json:"pid"`
 	Gateways    []admin.Gateway `json:"gateways"`
@@ -25,7 +27,7 @@ type announcement struct {
 // announce says what runs and how to use it.
 func (s *serve) announce(p *process) error {
 	a := announcement{
-		Version: version, Dir: s.cfg.Cluster.Dir, PID: os.Getpid(), Gateways: p.Gateways(),
+		Version: version, Program: program(), Dir: s.cfg.Cluster.Dir, PID: os.Getpid(), Gateways: p.Gateways(),
 		Credentials: filepath.Join(s.cfg.Cluster.Dir, credentialsName),
 	}
 	for i := range a.Gateways {
@@ -57,22 +59,50 @@ func (a *announcement) text() string {
 		}
 		switch g.Protocol {
 		case "s3":
-			line("S3    %s", url)
+			line("%-5s %s", heading(g, "S3"), url)
 			line("    export AWS_SHARED_CREDENTIALS_FILE=%s AWS_DEFAULT_REGION=us-east-1", shellWord(a.Credentials))
 			line("    aws --endpoint-url %s s3 mb s3://photos", url)
 			line("    aws --endpoint-url %s s3 cp FILE s3://photos/\n", url)
 		case "rest":
-			line("REST  %s", url)
+			line("%-5s %s", heading(g, "REST"), url)
 			line("    curl -T FILE %s/photos/FILE", url)
 			line("    curl %s/photos/\n", url)
 		case "nfs":
-			line("NFS   %s", g.Listen)
+			line("%-5s %s", heading(g, "NFS"), g.Listen)
 			line("    sudo mount -t nfs -o vers=3,tcp,port=%s,mountport=%s,nolock %s:/ /mnt\n", port, port, host)
 		}
 	}
-	line("FUSE\n    ogw mount --dir %s /mnt\n", shellWord(a.Dir))
+	if len(a.Gateways) == 0 {
+		line("No gateway listens: only mounts and the commands reach this store.\n")
+	}
+	line("FUSE\n    %s mount --dir %s /mnt\n", shellWord(a.Program), shellWord(a.Dir))
 	line("Ctrl-C stops.")
 	return b.String()
+}
+
+// heading names a gateway; one of several of a protocol by its own name.
+func heading(g admin.Gateway, protocol string) string {
+	if g.Name == "" || strings.EqualFold(g.Name, protocol) {
+		return protocol
+	}
+	return protocol + " (" + g.Name + ")"
+}
+
+// program is what to type for this program: its name where the shell finds
+// it by that, else its path.
+func program() string {
+	self, err := os.Executable()
+	if err != nil {
+		return "ogw"
+	}
+	if found, err := exec.LookPath("ogw"); err == nil {
+		a, errA := os.Stat(found)
+		b, errB := os.Stat(self)
+		if errA == nil && errB == nil && os.SameFile(a, b) {
+			return "ogw"
+		}
+	}
+	return self
 }
 
 // reachable returns an address under which a listener is reached.

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"ogw/cmd/ogw/config"
 )
 
 const description = `One namespace, through S3, REST, NFS and FUSE at once.
@@ -33,7 +35,7 @@ func newApp(env *environment) *cli.App {
 		OnUsageError:    usage,
 		ExitErrHandler:  func(*cli.Context, error) {}, // run handles all
 		CommandNotFound: nil,
-		Action:          noCommand,
+		Action:          func(c *cli.Context) error { return noCommand(c, "ogw", c.App.Commands) },
 		Commands: []*cli.Command{
 			serveCommand(env), mountCommand(env), umountCommand(env), stopCommand(env),
 			whereisCommand(env), purgeCommand(env), checkCommand(env),
@@ -41,32 +43,59 @@ func newApp(env *environment) *cli.App {
 			statusCommand(env), configCommand(env), versionCommand(env),
 		},
 	}
-	setUsageError(app.Commands, usage)
+	finish(app.Commands, usage)
 	return app
 }
 
-// setUsageError makes wrong flags of every command usage errors.
-func setUsageError(commands []*cli.Command, f cli.OnUsageErrorFunc) {
+// finish makes wrong flags of every command usage errors, and keeps "(default:
+// false)" out of its help.
+func finish(commands []*cli.Command, f cli.OnUsageErrorFunc) {
 	for _, c := range commands {
 		c.OnUsageError = f
-		setUsageError(c.Subcommands, f)
+		for _, flag := range c.Flags {
+			if b, ok := flag.(*cli.BoolFlag); ok {
+				b.DisableDefaultText = true
+			}
+		}
+		finish(c.Subcommands, f)
 	}
 }
 
-// noCommand answers "ogw" with the help and "ogw X" with an error.
-func noCommand(c *cli.Context) error {
+// noCommand answers "ogw" with the help and "ogw X" with an error; the same
+// for commands that have subcommands.
+func noCommand(c *cli.Context, name string, commands []*cli.Command) error {
 	if c.Args().Present() {
-		return usageError("there is no command %q; ogw --help lists them", c.Args().First())
+		var known []string
+		for _, x := range commands {
+			known = append(known, x.Name)
+		}
+		word := c.Args().First()
+		return usageError("there is no command %q%s; %s --help lists them", word, config.Suggestion(word, known), name)
 	}
-	return cli.ShowAppHelp(c)
-}
-
-// noSubcommand does the same for commands that have subcommands.
-func noSubcommand(c *cli.Context) error {
-	if c.Args().Present() {
-		return usageError("there is no command %q; ogw %s --help lists them", c.Args().First(), c.Command.Name)
+	if name == c.App.Name {
+		return cli.ShowAppHelp(c)
 	}
 	return cli.ShowSubcommandHelp(c)
+}
+
+// noSubcommand is noCommand for a command.
+func noSubcommand(c *cli.Context) error {
+	return noCommand(c, c.Command.HelpName, c.Command.Subcommands)
+}
+
+// familiar turns what people type out of habit into our commands: help of a
+// command, and the version as a flag.
+func familiar(args []string) []string {
+	if len(args) < 2 {
+		return args
+	}
+	switch args[1] {
+	case "help":
+		return append(append(args[:1:1], args[2:]...), "--help")
+	case "--version", "-version", "-v", "-V":
+		return append(append(args[:1:1], "version"), args[2:]...)
+	}
+	return args
 }
 
 // command is one command's life: flags are read, checked, and then it runs.

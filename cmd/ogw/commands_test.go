@@ -78,6 +78,10 @@ func testCommands(w *world, name string) {
 		say  string
 	}{
 		{[]string{"user", "remove", name}, exitNotFound, "no such user"},
+		{[]string{"user", "remove", "root"}, exitUsage, "ogw: root is the only administrator"},
+		{[]string{"purge", "/"}, exitUsage, "names no bucket or file"},
+		{[]string{"purge", "nothere/x"}, exitNotFound, "nothere/x: "},
+		{[]string{"mount", "/nonexistent/dir"}, exitUsage, "ogw: bad mount point: /nonexistent/dir does not exist"},
 		{[]string{"user", "add", "root"}, exitFailure, "exists"},
 		{[]string{"user", "add", "a/b"}, exitUsage, "user name"},
 		{[]string{"bucket", "remove", "none"}, exitNotFound, "no such bucket"},
@@ -118,6 +122,9 @@ func TestWhereisAndPurge(t *testing.T) {
 		}
 		if !found.Exists || found.Path != "photos/large" || total != 3<<20 {
 			t.Errorf("%+v", found)
+		}
+		if out := w.ok("whereis", "photos/"); !strings.Contains(out, "photos/ exists: a directory") || strings.Contains(out, "OFFSET") {
+			t.Errorf("%s", out)
 		}
 		if out := w.ok("whereis", "photos.example.com/y"); !strings.Contains(out, "exists") {
 			t.Errorf("%s", out)
@@ -164,15 +171,27 @@ func TestUsage(t *testing.T) {
 		{[]string{"serve", "--rest", "0.0.0.0:8080"}, "anybody could change everything"},
 		{[]string{"status", "--admin", "gateway:9090"}, "not a URL"},
 		{[]string{"config", "test"}, "name the file"},
+		{[]string{"config", "test", "none.toml"}, "stat none.toml: no such file"},
+		{[]string{"serv"}, `did you mean "serve"`},
+		{[]string{"user", "ad", "x"}, `did you mean "add"?; ogw user --help`},
+		{[]string{"user", "add"}, "ogw user add takes one argument"},
 	} {
 		if _, errs, code := w.ogw(c.args...); code != exitUsage || !strings.Contains(errs, c.say) {
 			t.Errorf("%v: %d %s, want %s", c.args, code, errs, c.say)
 		}
 	}
-	for _, args := range [][]string{{}, {"--help"}, {"user"}, {"serve", "--help"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"user"}, {"serve", "--help"}, {"help"}, {"help", "user", "add"}} {
 		if out := w.ok(args...); !strings.Contains(out, "USAGE") {
 			t.Errorf("%v: %s", args, out)
 		}
+	}
+	for _, args := range [][]string{{"--version"}, {"-v"}, {"version"}} {
+		if out := w.ok(args...); !strings.HasPrefix(out, "ogw ") {
+			t.Errorf("%v: %s", args, out)
+		}
+	}
+	if out := w.ok("user", "add", "--help"); strings.Contains(out, "(default: false)") || strings.Contains(out, "value") {
+		t.Errorf("%s", out)
 	}
 	if _, err := os.Stat(w.data("")); !os.IsNotExist(err) {
 		t.Errorf("a wrong command line made a data folder: %v", err)
@@ -201,8 +220,15 @@ func TestConfigCommand(t *testing.T) {
 	if out := w.ok("config", "test", w.write("again.toml", w.ok("config"))); !strings.Contains(out, "is right") {
 		t.Errorf("%s", out)
 	}
+	var shown struct {
+		Server  map[string]any
+		Gateway []map[string]any
+	}
+	w.json(&shown, "config")
+	if shown.Server["drain"] != "30s" || len(shown.Gateway) != 3 {
+		t.Errorf("%+v", shown)
+	}
 	var any map[string]any
-	w.json(&any, "config")
 	if out := w.ok("version"); !strings.HasPrefix(out, "ogw ") {
 		t.Errorf("%s", out)
 	}
@@ -239,14 +265,14 @@ func TestShellWord(t *testing.T) {
 
 // What serve prints can be copied and pasted.
 func TestAnnouncement(t *testing.T) {
-	a := announcement{Version: "v1", Dir: "/srv/my data", Credentials: "/srv/my data/credentials", AccessKey: "AK", SecretKey: "SK",
+	a := announcement{Version: "v1", Program: "/opt/new things/ogw", Dir: "/srv/my data", Credentials: "/srv/my data/credentials", AccessKey: "AK", SecretKey: "SK",
 		Gateways: []admin.Gateway{
-			{Protocol: "s3", Listen: "127.0.0.1:9000", TLS: true}, {Protocol: "rest", Listen: "[::1]:8080"}, {Protocol: "nfs", Listen: "127.0.0.1:2050"},
+			{Protocol: "s3", Name: "s3", Listen: "127.0.0.1:9000", TLS: true}, {Protocol: "s3", Name: "inside", Listen: "127.0.0.1:9001"}, {Protocol: "rest", Listen: "[::1]:8080"}, {Protocol: "nfs", Listen: "127.0.0.1:2050"},
 		}}
 	text := a.text()
 	for _, want := range []string{
 		"AWS_SHARED_CREDENTIALS_FILE='/srv/my data/credentials'", "aws --endpoint-url https://127.0.0.1:9000 ", "curl -T FILE http://[::1]:8080/photos/FILE",
-		"port=2050,mountport=2050,nolock 127.0.0.1:/ /mnt", "ogw mount --dir '/srv/my data' /mnt", "AK", "SK",
+		"port=2050,mountport=2050,nolock 127.0.0.1:/ /mnt", "'/opt/new things/ogw' mount --dir '/srv/my data' /mnt", "AK", "SK", "S3    https", "S3 (inside) http://127.0.0.1:9001",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

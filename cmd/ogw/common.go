@@ -74,7 +74,7 @@ func (o *common) Validate() (err error) {
 // noArgs refuses arguments.
 func noArgs(c *cli.Context) error {
 	if c.Args().Present() {
-		return fmt.Errorf("ogw %s takes no arguments; there is %q", c.Command.FullName(), c.Args().First())
+		return fmt.Errorf("%s takes no arguments; there is %q", c.Command.HelpName, c.Args().First())
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func noArgs(c *cli.Context) error {
 // oneArg returns the only argument.
 func oneArg(c *cli.Context, what string) (string, error) {
 	if c.Args().Len() != 1 || c.Args().First() == "" {
-		return "", fmt.Errorf("ogw %s takes one argument: %s", c.Command.FullName(), what)
+		return "", fmt.Errorf("%s takes one argument: %s", c.Command.HelpName, what)
 	}
 	return c.Args().First(), nil
 }
@@ -134,4 +134,12 @@ func bytesText(n int64) string {
 		f, i = f/1024, i+1
 	}
 	return fmt.Sprintf("%.1f %ciB", f, units[i])
+}
+
+// plural returns noun in the number that n asks for.
+func plural[N int | int64](n N, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
 }

@@ -38,12 +38,8 @@ func (s *showConfig) ParseFlags(c *cli.Context) error {
 
 // Run implements command.
 func (s *showConfig) Run(context.Context) error {
-	cfg := s.cfg
-	if !s.secrets {
-		cfg = cfg.Redacted()
-	}
 	if s.json {
-		return s.printJSON(cfg)
+		return s.printJSON(s.cfg.Map(s.secrets))
 	}
 	return s.cfg.Write(s.env.stdout, s.secrets)
 }

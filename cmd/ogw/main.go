@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"ogw/cluster"
 	"ogw/httpapi/admin"
-	"ogw/vfs"
+	"ogw/httpapi/apierr"
 )
 
 // version is set by the linker (-X main.version=…).
@@ -40,7 +41,7 @@ func main() {
 // run runs one command line and returns the exit code.
 func run(ctx context.Context, env *environment, args []string) int {
 	app := newApp(env)
-	err := app.RunContext(ctx, permute(app, args))
+	err := app.RunContext(ctx, permute(app, familiar(args)))
 	if err == nil {
 		return exitOK
 	}
@@ -48,8 +49,14 @@ func run(ctx context.Context, env *environment, args []string) int {
 	if errors.As(err, &quiet) && quiet.err == nil {
 		return quiet.code
 	}
-	fmt.Fprintf(env.stderr, "ogw: %v\n", err)
+	fmt.Fprintf(env.stderr, "ogw: %s\n", message(err))
 	return exitCode(err)
+}
+
+// message is an error as people read it: the class that begins the message
+// of a refused request is in the exit code already.
+func message(err error) string {
+	return strings.TrimPrefix(err.Error(), apierr.ErrBadRequest.Error()+": ")
 }
 
 // exitError carries an exit code; without err nothing more is printed.
@@ -80,8 +87,10 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, cluster.ErrLocked):
 		return exitInUse
-	case errors.Is(err, vfs.ErrNotExist):
+	case apierr.Of(err).Status == 404:
 		return exitNotFound
+	case apierr.Of(err).Status == 400: // as the server would have answered
+		return exitUsage
 	}
 	return exitFailure
 }

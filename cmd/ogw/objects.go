@@ -61,8 +61,17 @@ func (w *whereis) print(found admin.Whereis) error {
 		w.printf("%s does not exist\n", found.Path)
 		return nil
 	}
+	if found.Directory {
+		w.printf("%s exists: a directory, inode %d, modified %s\n", found.Path, found.Inode, found.Modified.Format(time.RFC3339))
+		if found.Size == 0 {
+			return nil
+		}
+	}
 	w.printf("%s exists: %d bytes, ETag %q, modified %s, inode %d\n", found.Path, found.Size, found.ETag,
 		found.Modified.Format(time.RFC3339), found.Inode)
+	if len(found.Extents) == 0 {
+		return nil // empty: nobody holds anything
+	}
 	rows := [][]string{{"OFFSET", "LENGTH", "KIND", "BLOB", "NODE", "WHERE"}}
 	for _, e := range found.Extents {
 		row := []string{itoa(e.Offset), itoa(e.Length), e.Kind, e.Blob}
@@ -130,7 +139,7 @@ func (p *purge) Run(ctx context.Context) error {
 			p.printf("no process serves %s: nothing is cached\n", p.cfg.Cluster.Dir)
 			return nil
 		}
-		p.printf("%s: dropped from the caches (%d inodes)\n", done.Path, done.Inodes)
+		p.printf("%s: dropped from the caches (%d %s)\n", done.Path, done.Inodes, plural(done.Inodes, "inode"))
 		return nil
 	})
 }

@@ -44,6 +44,7 @@ type process struct {
 	admin []*door // served until the end
 
 	firstKey *vfs.AccessKey // made at this start
+	started  bool           // it served; set once, by run
 
 	mu       sync.Mutex // guards state of doors, and stopping
 	stopping bool
@@ -113,6 +114,7 @@ func (p *process) setState(d *door, state string) {
 // and closes everything.
 func (p *process) run(ctx context.Context) error {
 	p.start()
+	p.started = true
 	var failure error
 	select {
 	case <-ctx.Done():
@@ -143,7 +145,9 @@ func (p *process) close() error {
 	if p.engine != nil {
 		err = errors.Join(err, p.engine.Close())
 	}
-	p.log.Info("stopped", "took", time.Since(begin).Round(time.Millisecond))
+	if p.started {
+		p.log.Info("stopped", "took", time.Since(begin).Round(time.Millisecond))
+	}
 	return err
 }
 

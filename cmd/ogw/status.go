@@ -52,7 +52,7 @@ func (s *status) print(st admin.Status) error {
 		rows = append(rows, []string{"process", "none serves this folder"})
 	}
 	rows = append(rows, []string{"space", bytesText(st.FreeBytes) + " free of " + bytesText(st.TotalBytes)},
-		[]string{"files", "about " + itoa(int64(st.Files))})
+		[]string{"files", "at most " + itoa(int64(st.Files))})
 	for _, g := range st.Gateways {
 		tls := ""
 		if g.TLS {
@@ -78,7 +78,7 @@ type stop struct {
 func stopCommand(env *environment) *cli.Command {
 	return &cli.Command{
 		Name: "stop", Usage: "drain and stop the process that serves the data folder",
-		Flags:  append(commonFlags(), &cli.DurationFlag{Name: "wait", Value: 3 * time.Minute, Usage: "how long to wait for its end"}),
+		Flags:  append(commonFlags(), &cli.DurationFlag{Name: "wait", Value: 3 * time.Minute, Usage: "`TIME` to wait for its end"}),
 		Action: action(func() command { return &stop{common: common{env: env}} }),
 	}
 }

@@ -210,6 +210,12 @@ func TestUsersAndBuckets(t *testing.T) {
 	if err := c.RemoveBucket(ctx, "photos"); status(err) != 404 {
 		t.Errorf("second removal: %v", err)
 	}
+	if err := c.RemoveUser(ctx, "bob"); status(err) != 400 {
+		t.Errorf("removal of the only administrator: %v", err)
+	}
+	if _, err := c.AddUser(ctx, AddUser{Name: "eve", Admin: true}); err != nil {
+		t.Error(err)
+	}
 	if err := c.RemoveUser(ctx, "bob"); err != nil {
 		t.Error(err)
 	}

@@ -52,7 +52,7 @@ func StoredPath(arg string, domains []string) string {
 func (s *Server) whereis(r *http.Request, _ httprouter.Params) (any, error) {
 	path := StoredPath(r.URL.Query().Get("path"), s.Domains)
 	if path == "" {
-		return nil, fmt.Errorf("%w: the query names no path", apierr.ErrBadRequest)
+		return nil, fmt.Errorf("%w: %q names no bucket or file", apierr.ErrBadRequest, r.URL.Query().Get("path"))
 	}
 	out := Whereis{Path: path, Extents: []Extent{}}
 	info, extents, err := s.FS.Whereis(r.Context(), path)
@@ -62,6 +62,7 @@ func (s *Server) whereis(r *http.Request, _ httprouter.Params) (any, error) {
 	case err != nil:
 		return nil, err
 	}
+	out.Directory = info.Mode&vfs.ModeTypeMask == vfs.ModeDirectory
 	out.Exists, out.Size, out.ETag = true, info.Size, string(info.ETag)
 	out.Modified, out.Inode = info.Modified.UTC(), uint64(info.Ino)
 	for _, e := range extents {
@@ -81,10 +82,13 @@ func (s *Server) purge(r *http.Request, _ httprouter.Params) (any, error) {
 	}
 	path := StoredPath(q.Path, s.Domains)
 	if path == "" {
-		return nil, fmt.Errorf("%w: the request names no path", apierr.ErrBadRequest)
+		return nil, fmt.Errorf("%w: %q names no bucket or file", apierr.ErrBadRequest, q.Path)
 	}
 	n, err := s.FS.Purge(r.Context(), path)
-	return Purged{path, n}, err
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return Purged{path, n}, nil
 }
 
 func (s *Server) check(r *http.Request, _ httprouter.Params) (any, error) {

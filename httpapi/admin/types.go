@@ -13,7 +13,7 @@ type Status struct {
 	FSID       string    `json:"fsid"` // 16 hexadecimal digits
 	TotalBytes int64     `json:"total_bytes"`
 	FreeBytes  int64     `json:"free_bytes"`
-	Files      uint64    `json:"files"` // inodes, an estimate
+	Files      uint64    `json:"files"` // inodes, at most
 	Gateways   []Gateway `json:"gateways"`
 	Mounts     []Mount   `json:"mounts"`
 }
@@ -43,13 +43,16 @@ type Mount struct {
 
 // Whereis tells who holds an object.
 type Whereis struct {
-	Path     string    `json:"path"` // as stored: bucket/key
-	Exists   bool      `json:"exists"`
-	Size     int64     `json:"size"`
-	ETag     string    `json:"etag,omitempty"`
-	Modified time.Time `json:"modified,omitzero"`
-	Inode    uint64    `json:"inode,omitempty"`
-	Extents  []Extent  `json:"extents"`
+	Path   string `json:"path"` // as stored: bucket/key
+	Exists bool   `json:"exists"`
+	// Directory tells that the path is one; Size is then of the body that S3
+	// may give it.
+	Directory bool      `json:"directory,omitempty"`
+	Size      int64     `json:"size"`
+	ETag      string    `json:"etag,omitempty"`
+	Modified  time.Time `json:"modified,omitzero"`
+	Inode     uint64    `json:"inode,omitempty"`
+	Extents   []Extent  `json:"extents"`
 }
 
 // Extent is a range of an object.

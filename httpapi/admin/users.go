@@ -157,7 +157,32 @@ func printable(s, not string) bool {
 
 func (s *Server) removeUser(r *http.Request, p httprouter.Params) (any, error) {
 	name := p.ByName("name")
+	if err := s.keepsAdmin(r, name); err != nil {
+		return nil, err
+	}
 	return User{Name: name, Keys: []Key{}}, s.FS.RemoveUser(r.Context(), name)
+}
+
+// keepsAdmin refuses to leave a store without an administrator: nobody could
+// change owners and ACLs any more, and an empty list of users would bring the
+// first key back at the next start.
+func (s *Server) keepsAdmin(r *http.Request, leaving string) error {
+	users, err := s.FS.ListUsers(r.Context())
+	if err != nil {
+		return err
+	}
+	left, last := 0, false
+	for _, u := range users {
+		if u.Admin && u.Name != leaving {
+			left++
+		}
+		last = last || u.Admin && u.Name == leaving
+	}
+	if last && left == 0 {
+		return fmt.Errorf("%w: %s is the only administrator; add another first (ogw user add NAME --administrator)",
+			apierr.ErrBadRequest, leaving)
+	}
+	return nil
 }
 
 func (s *Server) rotate(r *http.Request, p httprouter.Params) (any, error) {

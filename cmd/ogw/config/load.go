@@ -65,14 +65,14 @@ func Load(s Sources) (*Config, error) {
 func (c *Config) readFile(name string) error {
 	info, err := os.Stat(name)
 	if err != nil {
-		return fmt.Errorf("configuration: %w", err)
+		return err
 	}
 	if info.Size() > maxFileBytes {
-		return fmt.Errorf("configuration: %s is larger than %d bytes", name, maxFileBytes)
+		return fmt.Errorf("%s is larger than %d bytes", name, maxFileBytes)
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return fmt.Errorf("configuration: %w", err)
+		return err
 	}
 	if err := c.parse(string(text)); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -101,7 +101,7 @@ func (c *Config) parse(text string) error {
 		if slices.ContainsFunc(unknown, func(e error) bool { return strings.Contains(e.Error(), "\""+name+"\"") }) {
 			continue // a second [[gateway]] with the same mistake
 		}
-		e := fmt.Errorf("unknown key %q%s", name, suggestion(name, fileKeys()))
+		e := fmt.Errorf("unknown key %q%s", name, Suggestion(name, fileKeys()))
 		if line := lineOf(text, key); line > 0 {
 			e = fmt.Errorf("line %d: %w", line, e)
 		}

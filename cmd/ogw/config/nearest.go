@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// suggestion names the nearest of known, if one is near.
-func suggestion(name string, known []string) string {
+// Suggestion names the nearest of known, if one is near.
+func Suggestion(name string, known []string) string {
 	best, bestCost := "", len(name)/2+1 // further away is another word
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	for _, k := range known {

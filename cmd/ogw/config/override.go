@@ -89,7 +89,7 @@ func (c *Config) set(key, value string) error {
 			}
 		}
 	}
-	return fmt.Errorf("unknown key %q%s", key, suggestion(key, sectionKeys()))
+	return fmt.Errorf("unknown key %q%s", key, Suggestion(key, sectionKeys()))
 }
 
 func setValue(v reflect.Value, s string) (err error) {

@@ -35,19 +35,73 @@ func (c *Config) Write(w io.Writer, secrets bool) error {
 	return err
 }
 
-// Redacted returns a copy without secrets.
-func (c *Config) Redacted() *Config {
-	out := *c
-	if out.Admin.Token != "" {
-		out.Admin.Token = hidden
-	}
-	out.Gateways = append([]Gateway(nil), c.Gateways...)
-	for i := range out.Gateways {
-		if n := len(out.Gateways[i].Tokens); n > 0 {
-			out.Gateways[i].Tokens = []string{fmt.Sprintf("%s: %d", hidden, n)}
+// Map returns the configuration under the names that the file has; secrets
+// only on demand. Keys of other protocols than a gateway's are left out.
+func (c *Config) Map(secrets bool) map[string]any {
+	p := &printer{secrets: secrets}
+	out := map[string]any{}
+	root := reflect.ValueOf(*c)
+	for f := range fields(root.Type()) {
+		if f.Type.Kind() == reflect.Struct {
+			out[f.Tag.Get("toml")] = p.section(root.FieldByIndex(f.Index), "")
 		}
 	}
-	return &out
+	gateways := []map[string]any{}
+	for _, g := range c.Gateways {
+		m := p.section(reflect.ValueOf(g), g.Protocol)
+		if g.Protocol == "nfs" {
+			exports := []map[string]any{}
+			for _, e := range g.Exports {
+				exports = append(exports, p.section(reflect.ValueOf(e), ""))
+			}
+			m["export"] = exports
+		}
+		gateways = append(gateways, m)
+	}
+	out["gateway"] = gateways
+	return out
+}
+
+// section returns a table's keys and values as JSON shows them best.
+func (p *printer) section(v reflect.Value, protocol string) map[string]any {
+	out := map[string]any{}
+	for f := range fields(v.Type()) {
+		if !belongs(f, protocol) {
+			continue
+		}
+		value := v.FieldByIndex(f.Index)
+		secret := f.Tag.Get("secret") != "" && !p.secrets
+		switch x := value.Interface().(type) {
+		case string:
+			if secret && x != "" {
+				x = hidden
+			}
+			out[f.Tag.Get("toml")] = x
+		case []string:
+			list := make([]string, len(x))
+			for i := range x {
+				if list[i] = x[i]; secret {
+					list[i] = hidden
+				}
+			}
+			out[f.Tag.Get("toml")] = list
+		case time.Duration:
+			out[f.Tag.Get("toml")] = x.String()
+		default:
+			out[f.Tag.Get("toml")] = x
+		}
+	}
+	return out
+}
+
+// belongs tells whether a gateway of the protocol has a key; tables of tables
+// stand for themselves.
+func belongs(f reflect.StructField, protocol string) bool {
+	protocols := f.Tag.Get("for")
+	if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct {
+		return false
+	}
+	return protocol == "" || protocols == "" || strings.Contains(" "+protocols+" ", " "+protocol+" ")
 }
 
 type printer struct {
@@ -60,8 +114,7 @@ func (p *printer) table(v reflect.Value, protocol string, skipZero bool) {
 	for f := range fields(v.Type()) {
 		protocols := f.Tag.Get("for")
 		value := v.FieldByIndex(f.Index)
-		if protocol != "" && protocols != "" && !strings.Contains(" "+protocols+" ", " "+protocol+" ") ||
-			f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct || skipZero && value.IsZero() {
+		if !belongs(f, protocol) || skipZero && value.IsZero() {
 			continue
 		}
 		line := f.Tag.Get("toml") + " = " + p.value(value, f.Tag.Get("secret") != "")
