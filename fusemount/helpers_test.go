@@ -115,3 +115,29 @@ func inChild(t *testing.T, fn func(dir string)) {
 
 // childTimeout is far above what a child takes.
 const childTimeout = 3 * time.Minute
+
+// must fails the test at once.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t testing.TB, name, text string) {
+	t.Helper()
+	must(t, os.WriteFile(name, []byte(text), 0o644))
+}
+
+// eventually repeats fn for what the kernel is told, or does, a little later.
+func eventually(t testing.TB, fn func() error) {
+	t.Helper()
+	var err error
+	for range 2000 {
+		if err = fn(); err == nil {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Error(err)
+}

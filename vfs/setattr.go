@@ -166,7 +166,7 @@ func applyOwner(n *inode, cred *Cred, set *SetAttr) {
 		n.gid = *set.GID
 	}
 	superuser := cred == nil || cred.UID == 0
-	if !set.KeepSetID && n.isRegular() && (chown || set.Size != nil && !superuser) {
+	if !set.KeepSetID && !n.isDir() && (chown || set.Size != nil && !superuser) {
 		clearSetID(n)
 	}
 }

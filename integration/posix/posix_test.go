@@ -1,0 +1,188 @@
+package posix
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ogw/cluster/local"
+	"ogw/fusemount"
+	"ogw/vfs"
+)
+
+func TestMain(m *testing.M) { os.Exit(Main(m)) }
+
+// Where TestDirectory runs: OGW_POSIX_DIR on any mount, OGW_POSIX_OTHER on
+// another file system, OGW_POSIX_WITHOUT a list of features that the first
+// one lacks.
+const (
+	dirEnv     = "OGW_POSIX_DIR"
+	otherEnv   = "OGW_POSIX_OTHER"
+	withoutEnv = "OGW_POSIX_WITHOUT"
+)
+
+// TestDirectory runs the suite on a directory that somebody names: an NFS
+// mount, for one.
+func TestDirectory(t *testing.T) {
+	dir := os.Getenv(dirEnv)
+	if dir == "" {
+		t.Skipf("%s names no directory", dirEnv)
+	}
+	Run(t, Config{Dir: dir, Other: os.Getenv(otherEnv), Without: ParseFeatures(os.Getenv(withoutEnv))})
+}
+
+// What local file systems have not.
+var (
+	notOfExt4  = []Feature{Own, XattrBig}
+	notOfTmpfs = []Feature{Own, XattrBig, ZeroRange}
+)
+
+// TestLocal shows that the suite is right: the file system of the disk
+// passes it.
+func TestLocal(t *testing.T) {
+	dir := diskDir(t, "/var/tmp")
+	without := notOfExt4
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	switch st.Type {
+	case unix.EXT4_SUPER_MAGIC:
+	case unix.XFS_SUPER_MAGIC:
+		without = []Feature{Own}
+	default:
+		t.Skipf("a file system of type %#x has rules of its own", st.Type)
+	}
+	Run(t, Config{Dir: dir, Other: "/dev/shm", Without: without})
+}
+
+// TestTmpfs does the same on a tmpfs.
+func TestTmpfs(t *testing.T) {
+	dir := diskDir(t, "/dev/shm")
+	Run(t, Config{Dir: dir, Other: "/var/tmp", Without: notOfTmpfs})
+}
+
+func diskDir(t *testing.T, base string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(base, "ogw-posix-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// notOfOGW: devices cannot be opened (nodev), and directories have one link.
+var notOfOGW = []Feature{Devices, DirLinks}
+
+// TestFUSE runs the suite through an ogw mount. The suite is a process of
+// its own: one that faults on pages of a mount which it serves itself can
+// block for good, since Go's collector waits for the faulting thread.
+func TestFUSE(t *testing.T) {
+	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
+		t.Skip("needs root and /dev/fuse")
+	}
+	inChild(t, filepath.Join(mount(t), "bucket"), notOfOGW)
+}
+
+// mount mounts a fresh namespace with a bucket.
+func mount(t *testing.T) string {
+	t.Helper()
+	ctx, log := context.Background(), slog.New(slog.NewTextHandler(logTo{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	base := diskDir(t, "/var/tmp")
+	c, err := local.Open(ctx, local.Options{Dir: filepath.Join(base, "store"), Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("closing the engine: %v", err)
+		}
+	})
+	fs, err := vfs.Open(ctx, c, vfs.Config{Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := fs.Close(ctx); err != nil {
+			t.Errorf("closing the namespace: %v", err)
+		}
+	})
+	if _, err := fs.Mkdir(ctx, vfs.Root, vfs.RootIno, "bucket", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(base, "mnt")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s, err := fusemount.Mount(fs, dir, fusemount.Options{AllowOther: true, Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		var err error
+		for range waitTries { // the kernel may still be releasing files
+			if err = s.Unmount(); err == nil {
+				return
+			}
+			time.Sleep(waitPause)
+		}
+		t.Errorf("unmount: %v", err)
+		s.Detach()
+	})
+	return dir
+}
+
+type logTo struct{ t *testing.T }
+
+func (l logTo) Write(p []byte) (int, error) {
+	l.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+// childTimeout is far above what the suite takes.
+const childTimeout = 10 * time.Minute
+
+func inChild(t *testing.T, dir string, without []Feature) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), childTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestDirectory$", "-test.v", "-test.timeout="+childTimeout.String())
+	var list []string
+	for _, f := range without {
+		list = append(list, string(f))
+	}
+	cmd.Env = append(os.Environ(), dirEnv+"="+dir, otherEnv+"=/dev/shm", withoutEnv+"="+strings.Join(list, ","))
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	for line := range bytes.Lines(out) {
+		if s := string(line); err != nil && !passed(s) || strings.Contains(s, " checks, ") {
+			t.Log(strings.TrimRight(s, "\n"))
+		}
+	}
+	if err != nil {
+		t.Errorf("the suite: %v", err)
+	}
+}
+
+// passed tells lines of -test.v that say nothing of a failure.
+func passed(line string) bool {
+	line = strings.TrimSpace(line)
+	for _, s := range []string{"=== ", "--- PASS", "--- SKIP"} {
+		if strings.HasPrefix(line, s) {
+			return true
+		}
+	}
+	return false
+}

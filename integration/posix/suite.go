@@ -1,0 +1,195 @@
+// Package posix is a conformance suite for file systems: what POSIX and the
+// man pages of Linux say of each system call, case by case. It runs on any
+// directory: on a local file system, where it shows that the suite itself is
+// right, on a FUSE mount, and on an NFS mount.
+//
+// Most checks come from tables that are multiplied: kinds of files by callers
+// by modes by calls. Each check counts for itself; a test is one table.
+//
+// The suite must run as root: it makes devices, and becomes other users.
+package posix
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Feature is something that not every file system has.
+type Feature string
+
+// Features that a Config may lack.
+const (
+	ACL         Feature = "acl"         // POSIX ACLs as system.posix_acl_*
+	Atomic      Feature = "atomic"      // an append is atomic between descriptors
+	Devices     Feature = "devices"     // device nodes can be opened (no nodev)
+	DirLinks    Feature = "dirlinks"    // st_nlink of a directory counts its subdirectories
+	Direct      Feature = "direct"      // O_DIRECT
+	Exec        Feature = "exec"        // ETXTBSY
+	Fallocate   Feature = "fallocate"   // allocate, keep size, punch hole
+	Flags       Feature = "renameflags" // RENAME_NOREPLACE and RENAME_EXCHANGE
+	Holes       Feature = "holes"       // SEEK_HOLE tells holes
+	Own         Feature = "own"         // the own attributes and reserved names of ogw
+	RemovedDirs Feature = "removeddirs" // a removed directory that is open answers ENOENT
+	Security    Feature = "security"    // security.capability is revoked by writes
+	Tmpfile     Feature = "tmpfile"     // O_TMPFILE
+	Xattr       Feature = "xattr"       // user.*, trusted.*, security.*
+	XattrBig    Feature = "xattrbig"    // values of 64 KiB
+	ZeroRange   Feature = "zerorange"   // FALLOC_FL_ZERO_RANGE
+)
+
+// Config says where the suite runs and what is missing there.
+type Config struct {
+	// Dir is a directory that root owns and others may search.
+	Dir string
+	// Other is a directory on another file system, for EXDEV. "" leaves that
+	// out.
+	Other string
+	// Without lists what the file system does not have.
+	Without []Feature
+}
+
+// T is one case: its own directory, which everybody may write, is passed
+// beside it.
+type T struct {
+	*testing.T
+	run     *run
+	callers map[string]*caller
+	shown   atomic.Int64
+}
+
+// run is one run of the suite.
+type run struct {
+	Config
+	lacks  map[Feature]bool
+	checks atomic.Int64
+	failed atomic.Int64
+}
+
+type namedCase struct {
+	name string
+	run  func(t *T, d string)
+}
+
+// group is a part of the suite that may need a feature.
+type group struct {
+	name  string
+	needs []Feature
+	cases []namedCase
+}
+
+// groups is the whole suite.
+func groups() []group {
+	return []group{
+		{"open", nil, openCases}, {"tmpfile", []Feature{Tmpfile}, tmpfileCases},
+		{"names", nil, nameCases}, {"bytes", nil, byteCases},
+		{"rename", nil, renameCases}, {"renameflags", []Feature{Flags}, renameFlagCases}, {"renamekinds", nil, renameKindCases},
+		{"paths", nil, pathCases}, {"limits", nil, limitCases}, {"parents", nil, parentCases},
+		{"modes", nil, modeCases}, {"create", nil, createCases}, {"kinds", nil, kindCases},
+		{"attributes", nil, attrCases}, {"chmod", nil, chmodCases}, {"chown", nil, chownCases},
+		{"permissions", nil, permCases}, {"sticky", nil, stickyCases}, {"times", nil, timeCases},
+		{"data", nil, dataCases}, {"sizes", nil, sizeCases}, {"fallocate", []Feature{Fallocate}, fallocateCases},
+		{"exec", nil, execCases}, {"locks", nil, lockCases}, {"lockranges", nil, lockRangeCases},
+		{"directories", nil, dirCases},
+		{"xattrs", []Feature{Xattr}, xattrCases}, {"xattrspaces", []Feature{Xattr}, xattrSpaceCases},
+		{"acl", []Feature{Xattr, ACL}, aclCases}, {"aclrights", []Feature{Xattr, ACL}, aclRightCases},
+	}
+}
+
+// Run runs the suite on a directory.
+func Run(t *testing.T, c Config) {
+	if os.Geteuid() != 0 {
+		t.Skip("the suite must run as root: it becomes other users")
+	}
+	old := unix.Umask(0o022)
+	defer unix.Umask(old)
+	r := newRun(c)
+	t.Run("cases", func(t *testing.T) { // returns when all parallel ones did
+		for _, g := range groups() {
+			if lacking := r.missing(g.needs); lacking != "" {
+				t.Logf("%s: left out, the file system has no %s", g.name, lacking)
+				continue
+			}
+			for i, c := range g.cases {
+				d := filepath.Join(r.Dir, fmt.Sprintf("%s-%d", g.name, i))
+				t.Run(g.name+"/"+c.name, func(t *testing.T) {
+					t.Parallel()
+					r.one(t, d, c.run)
+				})
+			}
+		}
+	})
+	t.Logf("%d checks, %d failed", r.checks.Load(), r.failed.Load())
+	if r.checks.Load() < minChecks {
+		t.Errorf("only %d checks were made: something was left out", r.checks.Load())
+	}
+}
+
+// minChecks is what even a file system without any feature must see.
+const minChecks = 5000
+
+func newRun(c Config) *run {
+	r := &run{Config: c, lacks: map[Feature]bool{}}
+	for _, f := range c.Without {
+		r.lacks[f] = true
+	}
+	return r
+}
+
+func (r *run) missing(needs []Feature) string {
+	for _, f := range needs {
+		if r.lacks[f] {
+			return string(f)
+		}
+	}
+	return ""
+}
+
+func (r *run) one(t *testing.T, d string, fn func(t *T, d string)) {
+	c := &T{T: t, run: r, callers: map[string]*caller{}}
+	defer c.stopCallers()
+	must(c, os.Mkdir(d, 0o777))
+	must(c, os.Chmod(d, 0o777))
+	defer os.RemoveAll(d)
+	fn(c, d)
+}
+
+// has tells whether the file system has a feature; where it has not, the case
+// leaves out what needs it.
+func (t *T) has(f Feature) bool { return !t.run.lacks[f] }
+
+// ParseFeatures splits a list like "acl,xattr".
+func ParseFeatures(list string) (fs []Feature) {
+	for f := range strings.SplitSeq(list, ",") {
+		if f = strings.TrimSpace(f); f != "" {
+			fs = append(fs, Feature(f))
+		}
+	}
+	return fs
+}
+
+// maxShown failures are printed in full for one test; thousands of lines
+// would hide the first.
+const maxShown = 25
+
+// failf counts and reports a failed check.
+func (t *T) failf(format string, args ...any) {
+	t.Helper()
+	t.run.failed.Add(1)
+	if t.shown.Add(1) > maxShown {
+		t.Fail()
+		return
+	}
+	t.T.Errorf(format, args...)
+}
+
+// Errorf reports like failf.
+func (t *T) Errorf(format string, args ...any) {
+	t.Helper()
+	t.failf(format, args...)
+}
