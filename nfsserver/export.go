@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"net/netip"
 	"path"
@@ -30,6 +31,10 @@ const DefaultAnonID = 65534
 
 // Export is a directory that clients may mount, and what they may do there.
 type Export struct {
+	// Name tells exports of one path and secret apart, which may then differ
+	// in clients and rights. It is part of the handles made through the
+	// export: another name makes them stale.
+	Name string
 	// Path of the directory: "/", "/bucket" or "/bucket/directory".
 	Path string
 	// Networks that may use the export; empty: every client that can connect.
@@ -43,6 +48,9 @@ type Export struct {
 	// host:/bucket@SECRET. Taking the export away, or giving it another
 	// secret, ends the access of those who mounted with it.
 	Secret string
+	// SecretSum is SecretSum(secret) in hexadecimal, for those who keep no
+	// secrets; Secret must be empty then.
+	SecretSum string
 	// Expires, if set, ends the access of everyone at that time.
 	Expires time.Time
 }
@@ -51,6 +59,7 @@ type Export struct {
 type export struct {
 	Export
 	id      uint32
+	secret  string // its sum, "" for none
 	anonUID uint32
 	anonGID uint32
 	root    atomic.Uint64 // inode of Path, 0: not resolved yet
@@ -70,7 +79,7 @@ func newExportTable(list []Export) (*exportTable, error) {
 			return nil, err
 		}
 		if t.byID[x.id] != nil {
-			return nil, fmt.Errorf("nfs: export %s stands twice with the same secret", x.Path)
+			return nil, fmt.Errorf("nfs: export %s stands twice with the same name and secret", x.Path)
 		}
 		t.byID[x.id] = x
 		t.list = append(t.list, x)
@@ -88,6 +97,9 @@ func newExport(e Export) (*export, error) {
 	if strings.ContainsAny(e.Secret, "/@\x00") {
 		return nil, fmt.Errorf("nfs: secret of export %s holds a slash, an @ or a NUL", e.Path)
 	}
+	if e.SecretSum != "" && (e.Secret != "" || len(e.SecretSum) != sha256.Size*2) {
+		return nil, fmt.Errorf("nfs: export %s has a secret twice, or half of one", e.Path)
+	}
 	e.Path = path.Clean(e.Path)
 	switch e.Squash {
 	case "":
@@ -103,9 +115,25 @@ func newExport(e Export) (*export, error) {
 	if e.AnonGID != nil {
 		x.anonGID = *e.AnonGID
 	}
-	sum := sha256.Sum256([]byte(e.Path + "\x00" + e.Secret))
+	x.secret = e.SecretSum
+	if e.Secret != "" {
+		x.secret = SecretSum(e.Secret)
+	}
+	sum := sha256.Sum256([]byte(e.Path + "\x00" + x.secret + "\x00" + e.Name))
 	x.id = binary.BigEndian.Uint32(sum[:])
 	return x, nil
+}
+
+// CheckExport tells what is wrong with an export.
+func CheckExport(e Export) error {
+	_, err := newExport(e)
+	return err
+}
+
+// SecretSum is what remains of a secret that is not kept: a digest.
+func SecretSum(secret string) string {
+	sum := sha256.Sum256([]byte("ogw nfs export\x00" + secret))
+	return hex.EncodeToString(sum[:])
 }
 
 // allows tells whether a client may use the export now.
@@ -150,10 +178,13 @@ func (t *exportTable) find(dirpath string, client netip.Addr, now time.Time) (x 
 	}
 	err = ErrNoEnt
 	for _, want := range []struct{ dir, secret string }{{dir, secret}, {dirpath, ""}} {
-		clean := path.Clean("/" + want.dir)
+		clean, sum := path.Clean("/"+want.dir), ""
+		if want.secret != "" {
+			sum = SecretSum(want.secret)
+		}
 		for _, e := range t.list {
 			if !within(clean, e.Path) || x != nil && len(e.Path) <= len(x.Path) ||
-				subtle.ConstantTimeCompare([]byte(e.Secret), []byte(want.secret)) != 1 {
+				subtle.ConstantTimeCompare([]byte(e.secret), []byte(sum)) != 1 {
 				continue
 			}
 			if !e.allows(client, now) {

@@ -182,10 +182,13 @@ func (s *Server) dump(_ context.Context, _ *rpc.Call, r *rpc.Reply) error {
 // use, never their secrets.
 func (s *Server) export(_ context.Context, c *rpc.Call, r *rpc.Reply) error {
 	now := time.Now()
+	seen := map[string]bool{} // exports that differ in secret or rights alone
 	for _, x := range s.exports.Load().list {
-		if !x.allows(c.Remote.Addr(), now) {
+		key := fmt.Sprint(x.Path, x.Networks)
+		if !x.allows(c.Remote.Addr(), now) || seen[key] {
 			continue
 		}
+		seen[key] = true
 		if r.Len() > maxExportReply {
 			return errors.New("nfs: export list too long")
 		}

@@ -29,6 +29,7 @@ type door struct {
 	gateway  admin.Gateway
 	serve    func() error                // until shutdown
 	shutdown func(context.Context) error // drains; cuts when the context ends
+	clients  func() []admin.NFSClient    // may be nil
 	state    string                      // guarded by process.mu
 }
 
@@ -39,6 +40,8 @@ type process struct {
 	engine *cluster.Cluster
 	fs     *vfs.FS
 	mounts mountTable
+
+	exports *exportBook
 
 	doors []*door // fixed once wired
 	admin []*door // served until the end
@@ -60,6 +63,9 @@ func (p *process) Gateways() []admin.Gateway {
 	for _, d := range p.doors {
 		g := d.gateway
 		g.State = d.state
+		if d.clients != nil {
+			g.Clients = d.clients()
+		}
 		out = append(out, g)
 	}
 	return out
@@ -133,6 +139,7 @@ func (p *process) close() error {
 	drain, cancel := context.WithTimeout(context.Background(), p.cfg.Server.Drain)
 	defer cancel()
 	err := p.shutdownDoors(drain, p.doors)
+	p.exports.close()
 	p.mounts.closeAll()
 	if p.fs != nil {
 		flush, cancel := context.WithTimeout(context.Background(), flushWait)

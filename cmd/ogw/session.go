@@ -45,8 +45,15 @@ func (o *common) open(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, errors.Join(explain(err), c.Close())
 	}
+	book := newExportBook(store, log)
+	for _, g := range o.cfg.Gateways {
+		if g.Protocol == "nfs" {
+			book.serve(g, nil)
+		}
+	}
 	api := admin.New(admin.Config{
-		FS: store, Logger: slog.New(slog.DiscardHandler), Version: version,
+		Exports: book,
+		FS:      store, Logger: slog.New(slog.DiscardHandler), Version: version,
 		Dir: o.cfg.Cluster.Dir, Engine: o.cfg.Cluster.Engine, PID: os.Getpid(), Started: time.Now(),
 		Domains: domains(o.cfg), KeysChanged: keysChanged(o.cfg.Cluster.Dir),
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -59,11 +60,28 @@ func (s *status) print(st admin.Status) error {
 			tls = " (TLS)"
 		}
 		rows = append(rows, []string{"gateway", g.Name + ": " + g.Protocol + " on " + g.Listen + tls + ", " + g.State})
+		for _, c := range g.Clients {
+			rows = append(rows, []string{"client", clientText(g.Name, c)})
+		}
 	}
 	for _, m := range st.Mounts {
 		rows = append(rows, []string{"mount", m.Dir})
 	}
 	return s.table(rows)
+}
+
+// clientText is one connection of an NFS gateway for people.
+func clientText(gateway string, c admin.NFSClient) string {
+	who := c.Address
+	if c.Machine != "" {
+		who = c.Machine + " (" + c.Address + ")"
+	}
+	mounts := ""
+	if len(c.Mounts) > 0 {
+		mounts = ", mounted " + strings.Join(c.Mounts, " ")
+	}
+	return gateway + ": " + who + mounts + ", since " + time.Since(c.Since).Round(time.Second).String() + ", " +
+		itoa(int64(c.Calls)) + " calls, " + bytesText(int64(c.BytesIn)) + " in, " + bytesText(int64(c.BytesOut)) + " out"
 }
 
 // stopPoll is how often stop looks whether the process has ended.

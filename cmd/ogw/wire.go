@@ -63,6 +63,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 		p.firstKey = &key
 	}
 	p.mounts.init(p.fs, log)
+	p.exports = newExportBook(p.fs, log)
 
 	// Doors and their listeners: one protocol each.
 	for _, g := range cfg.Gateways {
@@ -89,10 +90,11 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 		case "nfs":
 			var server *nfsserver.Server
 			server, err = nfsserver.New(nfsserver.Config{
-				FS: p.fs, Exports: exports(g), Logger: access, RPC: rpc.Config{MaxConns: cfg.Server.Connections},
+				FS: p.fs, Logger: access, RPC: rpc.Config{MaxConns: cfg.Server.Connections},
 			})
 			if err == nil {
 				d = nfsDoor(g, l, server)
+				p.exports.serve(g, server)
 				err = meters.addNFS(g.Name, server)
 			}
 		}
@@ -104,11 +106,16 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 		}
 	}
 
+	if err = p.exports.open(ctx); err != nil {
+		return p, fmt.Errorf("exports: %w", err)
+	}
+
 	// The operator's door, over everything else.
 	api := admin.New(admin.Config{
 		FS: p.fs, Process: p, Logger: access, Version: version,
 		Dir: cfg.Cluster.Dir, Engine: cfg.Cluster.Engine, PID: os.Getpid(), Started: started,
 		Domains: domains(cfg), Metrics: meters.handler(), KeysChanged: keysChanged(cfg.Cluster.Dir),
+		Exports: p.exports,
 	})
 	socket, err := admin.ListenSocket(filepath.Join(cfg.Cluster.Dir, admin.SocketName))
 	if err != nil {
@@ -145,6 +152,7 @@ func nfsDoor(g config.Gateway, l net.Listener, server *nfsserver.Server) *door {
 	return &door{
 		gateway: admin.Gateway{Name: g.Name, Protocol: g.Protocol, Listen: l.Addr().String()},
 		serve:   func() error { return server.Serve(l) },
+		clients: func() []admin.NFSClient { return nfsClients(server) },
 		shutdown: func(ctx context.Context) error {
 			_ = l.Close() // also when it was never served
 			return server.Shutdown(ctx)
@@ -152,27 +160,13 @@ func nfsDoor(g config.Gateway, l net.Listener, server *nfsserver.Server) *door {
 	}
 }
 
-// exports are an NFS gateway's; without any, the root, for everyone who can
-// connect (config.Validate allows that on loopback only) and as they are.
-func exports(g config.Gateway) []nfsserver.Export {
-	if len(g.Exports) == 0 {
-		return []nfsserver.Export{{Path: "/", Squash: nfsserver.SquashNone}}
-	}
-	var out []nfsserver.Export
-	for _, e := range g.Exports {
-		x := nfsserver.Export{
-			Path: e.Path, ReadOnly: e.ReadOnly, Squash: nfsserver.Squash(e.Squash),
-			AnonUID: e.AnonUID, AnonGID: e.AnonGID, Secret: e.Secret,
-		}
-		if x.Squash == "" {
-			x.Squash = nfsserver.SquashRoot
-		}
-		for _, s := range e.Clients {
-			if n, err := config.ParseNetwork(s); err == nil { // validated before
-				x.Networks = append(x.Networks, n)
-			}
-		}
-		out = append(out, x)
+func nfsClients(server *nfsserver.Server) []admin.NFSClient {
+	out := []admin.NFSClient{}
+	for _, c := range server.Clients() {
+		out = append(out, admin.NFSClient{
+			Address: c.Remote.String(), Machine: c.Machine, Since: c.Since.UTC(), Mounts: append([]string{}, c.Mounts...),
+			Calls: c.Calls, InFlight: c.InFlight, BytesIn: c.In, BytesOut: c.Out,
+		})
 	}
 	return out
 }

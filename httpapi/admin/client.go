@@ -221,6 +221,22 @@ func (c *Client) Usage(ctx context.Context, name string) (Usage, error) {
 	return ask[Usage](ctx, c, "GET", "/v1/buckets/"+url.PathEscape(name)+"/usage", nil, nil)
 }
 
+// ListExports lists what NFS clients may mount.
+func (c *Client) ListExports(ctx context.Context) ([]Export, error) {
+	return ask[[]Export](ctx, c, "GET", "/v1/exports", nil, nil)
+}
+
+// AddExport adds an export; the result holds the secret, if one was asked for.
+func (c *Client) AddExport(ctx context.Context, q AddExport) (Export, error) {
+	return ask[Export](ctx, c, "POST", "/v1/exports", nil, q)
+}
+
+// RevokeExport takes an export back, from those who mounted it too.
+func (c *Client) RevokeExport(ctx context.Context, id string) error {
+	_, err := ask[Export](ctx, c, "DELETE", "/v1/exports/"+url.PathEscape(id), nil, nil)
+	return err
+}
+
 // Mount makes the process mount the namespace.
 func (c *Client) Mount(ctx context.Context, m Mount) error {
 	_, err := ask[Mount](ctx, c, "POST", "/v1/mounts", nil, m)

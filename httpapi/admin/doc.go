@@ -25,6 +25,9 @@
 //	POST   /v1/buckets                     add
 //	DELETE /v1/buckets/NAME
 //	GET    /v1/buckets/NAME/usage
+//	GET    /v1/exports                     what NFS clients may mount
+//	POST   /v1/exports                     add; the answer holds the secret
+//	DELETE /v1/exports/ID                  revoke
 //	POST   /v1/stop                        drain and stop
 //	GET    /metrics /healthz /readyz
 //	GET    /debug/pprof/NAME               profiles of the process (net/http/pprof)

@@ -51,6 +51,8 @@ type Config struct {
 	// Domains are the service domains of the S3 gateways: a path may be
 	// given as HOST/KEY too.
 	Domains []string
+	// Exports keeps what NFS clients may mount; may be nil.
+	Exports Exports
 	// Metrics serves /metrics; nil: 404.
 	Metrics http.Handler
 	// KeysChanged is told when a user's keys were replaced. May be nil.
@@ -101,6 +103,9 @@ func (s *Server) routes() http.Handler {
 		{"POST", "/v1/buckets", "AddBucket", s.addBucket},
 		{"DELETE", "/v1/buckets/:name", "RemoveBucket", s.removeBucket},
 		{"GET", "/v1/buckets/:name/usage", "Usage", s.usage},
+		{"GET", "/v1/exports", "ListExports", s.listExports},
+		{"POST", "/v1/exports", "AddExport", s.addExport},
+		{"DELETE", "/v1/exports/:id", "RevokeExport", s.revokeExport},
 		{"POST", "/v1/stop", "Stop", s.stop},
 		{"GET", "/healthz", "Health", s.healthz},
 		{"GET", "/readyz", "Ready", s.readyz},

@@ -25,6 +25,20 @@ type Gateway struct {
 	Listen   string `json:"listen"` // the address in use
 	TLS      bool   `json:"tls"`
 	State    string `json:"state"` // "serving", "draining", "stopped"
+	// Clients are the connections of an NFS gateway.
+	Clients []NFSClient `json:"clients,omitempty"`
+}
+
+// NFSClient is one connection of an NFS client.
+type NFSClient struct {
+	Address  string    `json:"address"`
+	Machine  string    `json:"machine,omitempty"` // as it calls itself
+	Since    time.Time `json:"since"`
+	Mounts   []string  `json:"mounts"` // paths that its address has mounted
+	Calls    uint64    `json:"calls"`
+	InFlight int       `json:"in_flight"`
+	BytesIn  uint64    `json:"bytes_in"`
+	BytesOut uint64    `json:"bytes_out"`
 }
 
 // Mount is one FUSE mount of the process.

@@ -24,6 +24,14 @@ const startTimeout = 20 * time.Second
 // makes the URLs of a path.
 func serve(t *testing.T) (nfs, rest func(path string) string) {
 	t.Helper()
+	nfs, rest, _ = serveExport(t, "path = \"/\"\nsquash = \"none\"\n")
+	return nfs, rest
+}
+
+// serveExport is serve with one configured export; ogw runs a command on the
+// same data folder.
+func serveExport(t *testing.T, export string) (nfs, rest func(path string) string, ogw func(args ...string) (string, error)) {
+	t.Helper()
 	if _, err := exec.LookPath("nfs-cp"); err != nil {
 		t.Skip("nfs-cp is not installed (make deps)")
 	}
@@ -31,8 +39,8 @@ func serve(t *testing.T) (nfs, rest func(path string) string) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "ogw.toml")
 	text := fmt.Sprintf("[cluster]\ndir = %q\n[[gateway]]\nprotocol = \"nfs\"\nlisten = \"127.0.0.1:%d\"\n"+
-		"[[gateway.export]]\npath = \"/\"\nsquash = \"none\"\n[[gateway]]\nprotocol = \"rest\"\nlisten = \"127.0.0.1:%d\"\n",
-		filepath.Join(dir, "data"), port, restPort)
+		"[[gateway.export]]\n%s[[gateway]]\nprotocol = \"rest\"\nlisten = \"127.0.0.1:%d\"\n",
+		filepath.Join(dir, "data"), port, export, restPort)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +68,12 @@ func serve(t *testing.T) (nfs, rest func(path string) string) {
 	nfs = func(path string) string {
 		return fmt.Sprintf("nfs://127.0.0.1%s?nfsport=%d&mountport=%d&version=3&uid=0&gid=0", path, port, port)
 	}
-	return nfs, func(path string) string { return fmt.Sprintf("http://127.0.0.1:%d%s", restPort, path) }
+	rest = func(path string) string { return fmt.Sprintf("http://127.0.0.1:%d%s", restPort, path) }
+	return nfs, rest, func(args ...string) (string, error) {
+		args = append(args, "--config", config)
+		out, err := exec.Command("../../bin/ogw", args...).CombinedOutput()
+		return string(out), err
+	}
 }
 
 func freePort(t *testing.T) int {

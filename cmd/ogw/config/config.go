@@ -73,8 +73,8 @@ type Gateway struct {
 	Exports []Export `toml:"export" for:"nfs" doc:"what can be mounted"`
 }
 
-// Export is a subtree that NFS clients may mount. Without any, the gateway
-// exports the root, and on loopback only.
+// Export is a subtree that NFS clients may mount. Without any, a gateway on
+// loopback exports the root, and others what was added at run time alone.
 type Export struct {
 	Path     string   `toml:"path" doc:"directory in the namespace, \"/\" or \"/bucket\""`
 	Clients  []string `toml:"clients" doc:"networks (CIDR) or addresses that may mount it"`

@@ -69,7 +69,6 @@ func TestErrors(t *testing.T) {
 		{"hosts and tokens", rest + "tokens = [\"0123456789abcdef\"]\nhosts = [\"x\"]\n", []string{"gateway[0].hosts"}},
 		{"bad domain", "[[gateway]]\nprotocol = \"s3\"\ndomains = [\"http://x/\"]\n", []string{"gateway[0].domains"}},
 		{"negative requests", "[[gateway]]\nprotocol = \"s3\"\nmax_requests = -1\n", []string{"gateway[0].max_requests"}},
-		{"exports to the world", nfs + "listen = \"0.0.0.0:2049\"\n", []string{"gateway[0].listen", "export"}},
 		{"export without clients", nfs + "listen = \"0.0.0.0:2049\"\n[[gateway.export]]\npath = \"/x\"\n", []string{"export[0].clients"}},
 		{"bad export", nfs + "[[gateway.export]]\npath = \"x\"\nclients = [\"all\"]\nsquash = \"some\"\n",
 			[]string{"export[0].path", "export[0].clients", "export[0].squash"}},

@@ -205,9 +205,6 @@ func (g *Gateway) validateREST(v *validator) {
 }
 
 func (g *Gateway) validateNFS(v *validator) {
-	if len(g.Exports) == 0 && !Loopback(g.Listen) {
-		v.bad("listen", "%s can be reached from elsewhere: say in [[gateway.export]] what which clients may mount", g.Listen)
-	}
 	for i, e := range g.Exports {
 		key := fmt.Sprintf("export[%d].", i)
 		if !strings.HasPrefix(e.Path, "/") {

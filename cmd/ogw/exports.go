@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"ogw/httpapi/admin"
+)
+
+// exportCommand has a subcommand for each operation.
+func exportCommand(env *environment) *cli.Command {
+	sub := func(op, usage, args string, flags ...cli.Flag) *cli.Command {
+		return &cli.Command{
+			Name: op, Usage: usage, ArgsUsage: args, Flags: append(commonFlags(), flags...),
+			Action: action(func() command { return &export{common: common{env: env}, op: op} }),
+		}
+	}
+	return &cli.Command{
+		Name: "export", Usage: "add, list and revoke what NFS clients may mount", HideHelpCommand: true,
+		Action: noSubcommand,
+		Subcommands: []*cli.Command{
+			sub("add", "let clients mount a directory, at once and until revoked", "PATH",
+				&cli.StringSliceFlag{Name: "client", Usage: "`NETWORK` or address that may mount it (again for more; default with --secret: all)"},
+				&cli.BoolFlag{Name: "read-only", Usage: "refuse changes"},
+				&cli.StringFlag{Name: "squash", Value: "root", Usage: "whose users become the anonymous one: root, all or none"},
+				&cli.Int64Flag{Name: "anon-uid", Value: -1, Usage: "the anonymous user (default: 65534)"},
+				&cli.Int64Flag{Name: "anon-gid", Value: -1, Usage: "its group (default: 65534)"},
+				&cli.BoolFlag{Name: "secret", Usage: "make a secret that must stand in the mount path, and print it, once"},
+				&cli.StringFlag{Name: "expires", Usage: "`TIME` (2026-12-31T00:00:00Z) or duration (72h) after which it ends"}),
+			sub("list", "list all exports, the configured ones too", ""),
+			sub("revoke", "end an export, for those who mounted it too", "ID"),
+		},
+	}
+}
+
+// export is one operation on exports.
+type export struct {
+	common
+	op  string
+	id  string
+	add admin.AddExport
+}
+
+// ParseFlags implements command.
+func (e *export) ParseFlags(c *cli.Context) (err error) {
+	switch e.op {
+	case "list":
+		err = noArgs(c)
+	case "revoke":
+		e.id, err = oneArg(c, "the export's ID, as ogw export list prints it")
+	default:
+		err = e.parseAdd(c)
+	}
+	return errors.Join(err, e.common.ParseFlags(c))
+}
+
+func (e *export) parseAdd(c *cli.Context) error {
+	var errs [4]error
+	e.add.Path, errs[0] = oneArg(c, "the directory, such as /bucket")
+	e.add.AnonUID, errs[1] = idFlag(c, "anon-uid")
+	e.add.AnonGID, errs[2] = idFlag(c, "anon-gid")
+	e.add.Expires, errs[3] = expiry(c.String("expires"), time.Now())
+	e.add.Clients, e.add.ReadOnly = c.StringSlice("client"), c.Bool("read-only")
+	e.add.Squash, e.add.Secret = c.String("squash"), c.Bool("secret")
+	return errors.Join(errs[:]...)
+}
+
+// expiry reads a time, or how long from now.
+func expiry(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(s); err == nil {
+		return now.Add(d).UTC().Truncate(time.Second), nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return t, fmt.Errorf("--expires %q is neither a time such as 2026-12-31T00:00:00Z nor a duration such as 72h", s)
+	}
+	return t.UTC(), nil
+}
+
+// Run implements command.
+func (e *export) Run(ctx context.Context) error {
+	return e.with(ctx, func(s *session) error {
+		switch e.op {
+		case "add":
+			return e.runAdd(ctx, s)
+		case "revoke":
+			if err := s.RevokeExport(ctx, e.id); err != nil {
+				return err
+			}
+			if e.json {
+				return e.printJSON(map[string]string{"revoked": e.id})
+			}
+			e.printf("export %s is revoked\n", e.id)
+			return nil
+		}
+		return e.list(ctx, s)
+	})
+}
+
+func (e *export) runAdd(ctx context.Context, s *session) error {
+	x, err := s.AddExport(ctx, e.add)
+	if err != nil {
+		return err
+	}
+	if e.json {
+		return e.printJSON(x)
+	}
+	path := x.Path
+	if x.Secret != "" {
+		path += "@" + x.Secret
+		e.printf("The secret is printed this once.\n")
+	}
+	e.printf("export %s\nmount   mount -t nfs -o vers=3,proto=tcp HOST:%s DIR\n", x.ID, path)
+	return nil
+}
+
+func (e *export) list(ctx context.Context, s *session) error {
+	list, err := s.ListExports(ctx)
+	if err != nil {
+		return err
+	}
+	if e.json {
+		return e.printJSON(list)
+	}
+	rows := [][]string{{"ID", "PATH", "CLIENTS", "OPTIONS", "EXPIRES"}}
+	for _, x := range list {
+		id, clients, expires := x.ID, strings.Join(x.Clients, " "), "never"
+		if id == "" {
+			id = "(" + x.Gateway + ")"
+		}
+		if clients == "" {
+			clients = "all"
+		}
+		if !x.Expires.IsZero() {
+			expires = x.Expires.Format(time.RFC3339)
+			if !x.Expires.After(time.Now()) {
+				expires += " (over)"
+			}
+		}
+		rows = append(rows, []string{id, x.Path, clients, exportOptions(x), expires})
+	}
+	return e.table(rows)
+}
+
+// exportOptions is how an export restricts its users.
+func exportOptions(x admin.Export) string {
+	out := []string{"rw"}
+	if x.ReadOnly {
+		out[0] = "ro"
+	}
+	out = append(out, "squash="+x.Squash)
+	if x.AnonUID != nil {
+		out = append(out, "anon_uid="+itoa(int64(*x.AnonUID)))
+	}
+	if x.AnonGID != nil {
+		out = append(out, "anon_gid="+itoa(int64(*x.AnonGID)))
+	}
+	if x.NeedsSecret {
+		out = append(out, "secret")
+	}
+	return strings.Join(out, ",")
+}
