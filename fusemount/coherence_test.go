@@ -283,7 +283,7 @@ func TestTwoMounts(t *testing.T) {
 	eventually(t, func() error { _, err := os.Stat(filepath.Join(two, "shared", "g")); return err })
 	eventually(t, func() error {
 		if _, err := os.Stat(filepath.Join(two, "shared", "f")); !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("the old name: %v", err)
+			return fmt.Errorf("the old name: %w", err)
 		}
 		return nil
 	})
@@ -307,7 +307,7 @@ func TestImpliedDirectories(t *testing.T) {
 	must(t, os.Remove(filepath.Join(dir, "d/e/f")))
 	eventually(t, func() error {
 		if _, err := os.Stat(filepath.Join(dir, "d")); !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("the implied directory: %v", err)
+			return fmt.Errorf("the implied directory: %w", err)
 		}
 		return nil
 	})

@@ -81,13 +81,11 @@ func (f *rawFS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse
 	}
 	if in.Flags&unix.O_TRUNC != 0 {
 		if err := f.dropPrivileges(&in.InHeader, ino, in.Mode&fuse.OPEN_KILL_SUIDGID != 0); err != nil {
-			file.Close(f.ctx)
-			return f.status("open", &in.InHeader, err)
+			return f.status("open", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
 		}
 	}
 	if err := f.keepPages(file, out); err != nil {
-		file.Close(f.ctx)
-		return f.status("open", &in.InHeader, err)
+		return f.status("open", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
 	}
 	f.addFile(ino, file, out)
 	return fuse.OK

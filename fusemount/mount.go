@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -71,8 +70,7 @@ func Mount(fs *vfs.FS, dir string, opt Options) (*Server, error) {
 		s.finish()
 	}()
 	if err := server.WaitMount(); err != nil {
-		s.Unmount()
-		return nil, fmt.Errorf("mount %s: %w", dir, err)
+		return nil, fmt.Errorf("mount %s: %w", dir, errors.Join(err, s.Unmount()))
 	}
 	if err := setReadAhead(dir); err != nil {
 		opt.Logger.Warn("read-ahead stays at the kernel's default: sequential reads are slower", "dir", dir, "err", err)
@@ -208,7 +206,7 @@ func mountOptions(opt Options, exclusive bool) *fuse.MountOptions {
 		DisableSplice:            true, // replies come from memory
 		DirectMountStrict:        os.Geteuid() == 0,
 		Debug:                    opt.Debug,
-		Logger:                   log.New(logWriter{opt.Logger}, "", 0),
+		Logger:                   slog.NewLogLogger(opt.Logger.Handler(), slog.LevelDebug),
 		ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC | fuse.CAP_DONT_MASK | fuse.CAP_ASYNC_DIO |
 			fuse.CAP_HANDLE_KILLPRIV_V2 | fuse.CAP_SETXATTR_EXT | fuse.CAP_READDIRPLUS_AUTO |
 			fuse.CAP_DIRECT_IO_ALLOW_MMAP,
@@ -254,14 +252,6 @@ func directFlags(opt Options) uintptr {
 		}
 	}
 	return flags
-}
-
-// logWriter hands go-fuse's lines to the logger.
-type logWriter struct{ log *slog.Logger }
-
-func (w logWriter) Write(p []byte) (int, error) {
-	w.log.Debug("go-fuse", "msg", strings.TrimSpace(string(p)))
-	return len(p), nil
 }
 
 // detach is umount -l.

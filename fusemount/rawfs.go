@@ -65,10 +65,10 @@ func (f *rawFS) ino(node uint64) vfs.Ino {
 // node translates an inode number. The true root, if it is not the mount's,
 // has no node: nothing below the mount's root leads to it.
 func (f *rawFS) node(ino vfs.Ino) (node uint64, ok bool) {
-	switch {
-	case ino == f.opt.Root:
+	switch ino {
+	case f.opt.Root:
 		return fuse.FUSE_ROOT_ID, true
-	case ino == fuse.FUSE_ROOT_ID:
+	case fuse.FUSE_ROOT_ID:
 		return 0, false
 	}
 	return uint64(ino), true

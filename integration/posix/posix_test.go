@@ -93,11 +93,39 @@ func TestFUSE(t *testing.T) {
 	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
 		t.Skip("needs root and /dev/fuse")
 	}
-	inChild(t, filepath.Join(mount(t), "bucket"), notOfOGW)
+	dir, _ := mount(t)
+	inChild(t, filepath.Join(dir, "bucket"), notOfOGW)
+}
+
+// TestFUSEReadOnly mounts one namespace twice.
+func TestFUSEReadOnly(t *testing.T) {
+	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
+		t.Skip("needs root and /dev/fuse")
+	}
+	dir, fs := mount(t)
+	view := mountFS(t, fs, fusemount.Options{ReadOnly: true})
+	RunReadOnly(t, Config{Dir: filepath.Join(dir, "bucket"), Without: notOfOGW}, filepath.Join(view, "bucket"))
+}
+
+// TestLocalReadOnly does the same with a read-only bind mount.
+func TestLocalReadOnly(t *testing.T) {
+	dir, view := diskDir(t, "/var/tmp"), diskDir(t, "/var/tmp")
+	if err := unix.Mount(dir, view, "", unix.MS_BIND, ""); err != nil {
+		t.Skipf("cannot bind-mount: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(view, unix.MNT_DETACH); err != nil {
+			t.Errorf("unmount: %v", err)
+		}
+	})
+	if err := unix.Mount("", view, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	RunReadOnly(t, Config{Dir: dir, Without: notOfExt4}, view)
 }
 
 // mount mounts a fresh namespace with a bucket.
-func mount(t *testing.T) string {
+func mount(t *testing.T) (string, *vfs.FS) {
 	t.Helper()
 	ctx, log := context.Background(), slog.New(slog.NewTextHandler(logTo{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	base := diskDir(t, "/var/tmp")
@@ -122,11 +150,14 @@ func mount(t *testing.T) string {
 	if _, err := fs.Mkdir(ctx, vfs.Root, vfs.RootIno, "bucket", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(base, "mnt")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	s, err := fusemount.Mount(fs, dir, fusemount.Options{AllowOther: true, Logger: log})
+	return mountFS(t, fs, fusemount.Options{Logger: log}), fs
+}
+
+func mountFS(t *testing.T, fs *vfs.FS, opt fusemount.Options) string {
+	t.Helper()
+	dir := diskDir(t, "/var/tmp")
+	opt.AllowOther = true
+	s, err := fusemount.Mount(fs, dir, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
