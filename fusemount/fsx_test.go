@@ -2,6 +2,8 @@ package fusemount
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -11,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ogw/vfs"
 )
 
 // fsx does random operations on one file through the mount and compares
@@ -28,14 +32,68 @@ type fsx struct {
 const fsxLog = 30
 
 // TestFSX: OGW_FSX_SEED repeats a run, OGW_FSX_OPS lengthens it.
-func TestFSX(t *testing.T) { inChild(t, func(dir string) { testFSX(t, dir) }) }
+// Meanwhile other doors change what is beside the file, and its attributes.
+func TestFSX(t *testing.T) {
+	inChild(t, func(dir string) { testFSX(t, dir) }, func(ctx context.Context, fs *vfs.FS) { fsxBeside(ctx, t, fs) })
+}
+
+// fsxBeside makes random changes through the object and POSIX interfaces.
+func fsxBeside(ctx context.Context, t *testing.T, fs *vfs.FS) {
+	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 5))
+	changes := 0
+	for ctx.Err() == nil {
+		key := fmt.Sprintf("beside/%d/o%d", r.IntN(3), r.IntN(10))
+		body := bytes.Repeat([]byte("beside"), r.IntN(30000))
+		var err error
+		switch r.IntN(5) {
+		case 0, 1:
+			_, err = fs.PutObject(bg, "bucket", key, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body))})
+		case 2:
+			_, err = fs.DeleteObject(bg, "bucket", key, vfs.DeleteOptions{})
+		case 3:
+			err = fsxBesideWrite(fs, key, body)
+		case 4: // the file itself: what the kernel knows of its size must stay right
+			mode := uint32(0o600 + r.IntN(64))
+			if a, e := fs.Resolve(bg, vfs.Root, fmt.Sprintf("bucket/fsx%d", r.IntN(3)), true); e == nil {
+				_, err = fs.SetAttr(bg, vfs.Root, a.Ino, vfs.SetAttr{Mode: &mode})
+				if errors.Is(err, vfs.ErrStale) {
+					err = nil
+				}
+			}
+		}
+		if err != nil {
+			t.Errorf("beside the file: %v", err)
+			return
+		}
+		changes++
+		time.Sleep(time.Millisecond) // it shares the machine with the file
+	}
+	t.Logf("%d changes beside the files", changes)
+}
+
+// fsxBesideWrite writes to a file as NFS does.
+func fsxBesideWrite(fs *vfs.FS, key string, body []byte) error {
+	a, err := fs.Resolve(bg, vfs.Root, "bucket/"+key, true)
+	if errors.Is(err, vfs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	f, err := fs.Open(bg, vfs.Root, a.Ino, vfs.OpenWrite)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(bg, body, int64(len(body)/2))
+	return errors.Join(err, f.Close(bg))
+}
 
 func testFSX(t *testing.T, dir string) {
 	seed := uint64(time.Now().UnixNano())
 	if s, err := strconv.ParseUint(os.Getenv("OGW_FSX_SEED"), 10, 64); err == nil {
 		seed = s
 	}
-	ops := 4000
+	ops := 10_000
 	if testing.Short() {
 		ops = 500
 	}
@@ -114,7 +172,7 @@ func (x *fsx) random(n int) []byte {
 }
 
 func (x *fsx) step() {
-	switch x.r.IntN(16) {
+	switch x.r.IntN(19) {
 	case 0, 1, 2:
 		off, n := x.span()
 		b := x.random(n)
@@ -180,7 +238,52 @@ func (x *fsx) step() {
 		if st.Size != int64(len(x.model)) {
 			x.t.Errorf("size %d, want %d", st.Size, len(x.model))
 		}
+	case 16:
+		x.direct()
+	case 17:
+		x.note("rename")
+		x.ok(unix.Rename(x.name, x.name+"-moved"))
+		x.ok(unix.Rename(x.name+"-moved", x.name))
+	case 18:
+		x.private()
 	}
+}
+
+// direct reads past the page cache.
+func (x *fsx) direct() {
+	const align = 4096
+	buf, err := unix.Mmap(-1, 0, 64*align, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	x.ok(err)
+	defer unix.Munmap(buf)
+	fd, err := unix.Open(x.name, unix.O_RDONLY|unix.O_DIRECT, 0)
+	x.note("open O_DIRECT")
+	x.ok(err)
+	defer unix.Close(fd)
+	off := x.r.IntN(len(x.model)/align+1) * align
+	n := (1 + x.r.IntN(64)) * align
+	x.note("direct read of %d at %d (size %d)", n, off, len(x.model))
+	got, err := unix.Pread(fd, buf[:n], int64(off))
+	x.ok(err)
+	x.same(buf[:max(got, 0)], x.model[min(off, len(x.model)):min(off+n, len(x.model))], off)
+}
+
+// private writes to a private mapping, which the file must not see.
+func (x *fsx) private() {
+	if len(x.model) == 0 {
+		return
+	}
+	m, err := unix.Mmap(x.fd, 0, len(x.model), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+	x.note("private mmap of %d", len(x.model))
+	x.ok(err)
+	if err != nil {
+		return
+	}
+	off := x.r.IntN(len(x.model))
+	n := min(len(x.model)-off, 1+x.r.IntN(20000))
+	x.same(m[off:off+n], x.model[off:off+n], off)
+	copy(m[off:off+n], x.random(n))
+	x.ok(unix.Munmap(m))
+	x.compare(off, n)
 }
 
 // compare reads a range and compares it.

@@ -1,7 +1,6 @@
 package fusemount
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"go/ast"
@@ -16,6 +15,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/local"
+	"ogw/vfs"
 )
 
 // newCluster is the embedded engine in a fresh folder.
@@ -89,13 +89,22 @@ const mountEnv = "OGW_TEST_MOUNT"
 // inChild runs fn with a mounted bucket in a child process of its own: a
 // program that faults on pages of a mount which it serves itself can block
 // for good, since Go's collector waits for the faulting thread.
-func inChild(t *testing.T, fn func(dir string)) {
+// Meanwhile, beside works on the same bucket in the serving process, until
+// its context ends.
+func inChild(t *testing.T, fn func(dir string), beside func(ctx context.Context, fs *vfs.FS)) {
 	t.Helper()
 	if dir := os.Getenv(mountEnv); dir != "" {
 		fn(dir)
 		return
 	}
-	_, dir := mountBucket(t)
+	fs, dir := mountBucket(t)
+	around, stop := context.WithCancel(bg)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		beside(around, fs)
+	}()
+	defer func() { stop(); <-ended }()
 	ctx, cancel := context.WithTimeout(bg, childTimeout)
 	defer cancel()
 	args := []string{"-test.run=^" + t.Name() + "$", "-test.v", "-test.timeout=" + childTimeout.String()}
@@ -108,8 +117,12 @@ func inChild(t *testing.T, fn func(dir string)) {
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
-	} else if bytes.Contains(out, []byte("--- SKIP")) {
-		t.Logf("%s", out)
+	} else {
+		for line := range strings.Lines(string(out)) {
+			if strings.Contains(line, "seed") || strings.Contains(line, "--- SKIP") {
+				t.Log(strings.TrimSpace(line))
+			}
+		}
 	}
 }
 
