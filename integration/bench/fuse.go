@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -30,14 +29,11 @@ func fuseSuite(e *env) error {
 	if err := s.client.createBucket(e.ctx, s.url("/bench"), ""); err != nil {
 		return err
 	}
-	mnt := filepath.Join(s.dir, "mnt")
-	if err := os.Mkdir(mnt, 0o755); err != nil {
+	mnt, err := s.mount()
+	if err != nil {
 		return err
 	}
-	if out, err := exec.Command(e.bin, "mount", "--config", s.config, mnt).CombinedOutput(); err != nil {
-		return fmt.Errorf("mount: %w: %s", err, out)
-	}
-	defer exec.Command(e.bin, "umount", "--config", s.config, mnt).Run()
+	defer s.umount(mnt)
 	own, err := fusebench.Measure(filepath.Join(mnt, "bench"), fusebench.DefaultScale())
 	if err != nil {
 		return err

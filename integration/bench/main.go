@@ -49,13 +49,13 @@ type limit struct {
 	CPU   float64 `json:"cpu_us,omitempty"`
 }
 
-// ratio is how much of the limit was reached; 0 without a limit. Times are
-// better small, rates large.
+// ratio is how much of the limit was reached; 0 without a limit. Times and
+// memory are better small, rates large.
 func (r row) ratio() float64 {
 	switch {
 	case r.Limit == 0 || r.Value == 0:
 		return 0
-	case r.Unit == "s" || r.Unit == "ms":
+	case r.Unit == "s" || r.Unit == "ms" || r.Unit == "MiB":
 		return r.Limit / r.Value
 	default:
 		return r.Value / r.Limit
@@ -101,6 +101,7 @@ func suites() []suite {
 		{"s3", s3Suite},
 		{"list", listSuite},
 		{"fuse", fuseSuite},
+		{"scale", scaleSuite},
 	}
 }
 
@@ -112,7 +113,7 @@ func main() {
 }
 
 func run() error {
-	only := flag.String("run", "", "run the suites whose name matches this expression: limits, s3, list, fuse")
+	only := flag.String("run", "", "run the suites whose name matches this expression: limits, s3, list, fuse, scale")
 	rows := flag.String("rows", "", "measure the rows whose name matches this expression (limits and s3)")
 	seconds := flag.Float64("seconds", 3, "how long each figure and each of its limits is measured")
 	out := flag.String("json", "", "write the results to this file")

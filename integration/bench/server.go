@@ -20,6 +20,7 @@ type server struct {
 	dir    string
 	data   string
 	config string
+	bin    string
 	addr   string // of the S3 gateway
 	cmd    *exec.Cmd
 	client *client
@@ -40,7 +41,7 @@ func startServerOn(e *env, data string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{data: data, addr: l.Addr().String(), client: newClient()}
+	s := &server{bin: e.bin, data: data, addr: l.Addr().String(), client: newClient()}
 	l.Close()
 	if s.dir, err = os.MkdirTemp(e.dir, "server-*"); err != nil {
 		return nil, err
@@ -80,6 +81,23 @@ func startServerOn(e *env, data string) (*server, error) {
 func (s *server) target() target { return target{s.addr, s.cmd.Process.Pid} }
 
 func (s *server) url(path string) string { return "http://" + s.addr + path }
+
+// mount makes a FUSE mount in the server.
+func (s *server) mount() (string, error) {
+	mnt, err := os.MkdirTemp(s.dir, "mnt-*")
+	if err != nil {
+		return "", err
+	}
+	if out, err := exec.Command(s.bin, "mount", "--config", s.config, mnt).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("mount: %w: %s", err, out)
+	}
+	return mnt, nil
+}
+
+// umount takes a mount away; stopping the server would, too.
+func (s *server) umount(mnt string) {
+	_ = exec.Command(s.bin, "umount", "--config", s.config, mnt).Run()
+}
 
 // stop ends the server as Ctrl-C does.
 func (s *server) stop() {
