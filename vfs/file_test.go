@@ -232,6 +232,9 @@ func TestFileModel(t *testing.T) {
 				if e.name != "mem" {
 					steps = 300
 				}
+				if testing.Short() {
+					steps /= 5
+				}
 				var log []string
 				for range steps {
 					log = append(log, modelStep(t, r, fs, files))
