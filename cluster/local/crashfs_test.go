@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -472,8 +473,8 @@ func (fs *crashFS) List(dir string) ([]string, error) {
 	}
 	var list []string
 	for path := range fs.names {
-		if path != "/" && filepath.Dir(path) == dir {
-			list = append(list, filepath.Base(path))
+		if name, ok := strings.CutPrefix(path, dir+"/"); ok && !strings.Contains(name, "/") {
+			list = append(list, name)
 		}
 	}
 	sort.Strings(list)

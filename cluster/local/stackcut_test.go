@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +37,12 @@ const (
 	nestedEvery = 8
 	// repairEvery: one in so many clones is repaired and must be spotless.
 	repairEvery = 8
+	// sweepEvery: one in so many clones has its blob files swept at once.
+	sweepEvery = 32
+	// checkersPerCPU: a closing store waits for a timer or two.
+	checkersPerCPU = 4
+	// stackGC is the garbage collector's percentage: nearly all is garbage.
+	stackGC = 400
 )
 
 // stackWorld is one store with its clients.
@@ -77,7 +84,7 @@ type expected struct {
 }
 
 func stackOptions(fs *crashFS) Options {
-	return Options{Dir: "/store", SegmentBytes: recordBytes(smallMax), CacheBytes: 1 << 20, fs: fs, disk: crashDisk{fs},
+	return Options{Dir: "/store", SegmentBytes: recordBytes(smallMax), CacheBytes: 8 << 20, fs: fs, disk: crashDisk{fs},
 		collectEvery: time.Hour}
 }
 
@@ -267,7 +274,7 @@ type stackChecks struct {
 
 func newStackChecks() *stackChecks {
 	s := &stackChecks{queue: make(chan *stackCut, stackWaiting)}
-	for range runtime.GOMAXPROCS(0) {
+	for range checkersPerCPU * runtime.GOMAXPROCS(0) {
 		s.wg.Go(func() {
 			for cut := range s.queue {
 				s.check(cut)
@@ -331,7 +338,7 @@ func (cut *stackCut) check(rng *rand.Rand) error {
 		return fmt.Errorf("open: %w", err)
 	}
 	defer cl.Close()
-	if rng.IntN(4) == 0 {
+	if rng.IntN(sweepEvery) == 0 {
 		if err := sweepAll(cl); err != nil {
 			return err
 		}
@@ -364,7 +371,7 @@ func sweepAll(cl *cluster.Cluster) error {
 // wantClean lets Check find nothing but blobs of operations that did not end,
 // and after a repair nothing at all.
 func wantClean(n *ns.FS, repair bool) error {
-	report, err := n.Check(ctx, ns.CheckOptions{Data: true, Repair: repair})
+	report, err := n.Check(ctx, ns.CheckOptions{Data: repair, Repair: repair}) // looking reads all data that is named
 	if err != nil {
 		return err
 	}
@@ -434,6 +441,7 @@ func cutPoints(t *testing.T) int {
 // TestStackPowerCuts cuts before every mutating call of random work.
 func TestStackPowerCuts(t *testing.T) {
 	points := cutPoints(t)
+	defer debug.SetGCPercent(debug.SetGCPercent(stackGC))
 	checks := newStackChecks()
 	begun := time.Now()
 	for taken := 0; taken < points && checks.failed() == nil; {
