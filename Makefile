@@ -15,7 +15,7 @@ BENCHSTAT := golang.org/x/perf/cmd/benchstat@latest
 # Longest time for one package's tests, far above what they take.
 TEST_TIMEOUT := 20m
 
-.PHONY: help run build test test-unit test-race test-integration test-nfs-kernel test-large \
+.PHONY: help run build test test-unit test-crash test-race test-integration test-nfs-kernel test-large \
 	lint bench bench-compare fuzz soak deps deps-vm clean
 
 help: ## this list
@@ -37,6 +37,9 @@ test: deps test-unit test-integration ## everything that belongs to every change
 
 test-unit: ## the tests beside the code
 	$(GO) test -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -v /integration)
+
+test-crash: ## power cuts at CUT_POINTS (100000) calls of the whole stack: half an hour
+	OGW_CUT_POINTS=$(or $(CUT_POINTS),100000) $(GO) test -v -timeout 4h -run TestStackPowerCuts ./cluster/local
 
 test-race: ## the same under the race detector
 	CGO_ENABLED=1 $(GO) test -race -short -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -v /integration)
