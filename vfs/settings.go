@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -19,6 +20,22 @@ func (fs *FS) Setting(ctx context.Context, name string) ([]byte, error) {
 		return err
 	})
 	return value, err
+}
+
+// Settings returns all settings whose names begin with prefix. Doors keep few
+// of them: they are read at once.
+func (fs *FS) Settings(ctx context.Context, prefix string) (map[string][]byte, error) {
+	start := settingKey(prefix)
+	end := append(settingKey(prefix), bytes.Repeat([]byte{0xff}, maxSettingNameBytes)...)
+	var found map[string][]byte
+	err := fs.view(ctx, func(r cluster.Reader) error {
+		found = make(map[string][]byte)
+		return r.Scan(start, end, cluster.ScanOptions{}, func(key, value []byte) error {
+			found[string(key[1:])] = bytes.Clone(value)
+			return nil
+		})
+	})
+	return found, err
 }
 
 // UpdateSetting changes a setting in one transaction; nil removes it. change

@@ -13,7 +13,9 @@
 //     same type are merged.
 //   - No two owners hold overlapping ranges of which one is exclusive.
 //   - A waiter conflicts with something that is held: whenever something is
-//     released or weakened, waiters are granted in order of arrival.
+//     released or weakened, waiters are granted in order of arrival. In a
+//     grace period, waiters for ranges need no conflict to wait for.
+//   - In a grace period, nobody through any door gets a range but by Reclaim.
 //   - The wait-for graph of POSIX ranges has no cycle. It is checked when a
 //     request begins to wait, and again for those who go on waiting when
 //     somebody else was granted something in their file.

@@ -10,13 +10,20 @@ import (
 // about 150 bytes each, some 150 MB at the worst.
 const DefaultMaxLocks = 1 << 20
 
+// DefaultMaxClientLocks bounds those of one client, so that it leaves some to
+// the others. Databases hold a few per file, and mail servers one.
+const DefaultMaxClientLocks = 1 << 18
+
 // Manager holds all locks of a process. Files are named by number.
 type Manager struct {
-	max   int
-	total atomic.Int64 // held and waiting; written under mu
+	max       int
+	maxClient int
+	total     atomic.Int64 // held and waiting; written under mu
 
 	mu      sync.Mutex
 	files   map[uint64]*file
+	clients map[string]int // held and waiting by Owner.Client
+	grace   int            // BeginGrace without EndGrace
 	waiting map[Owner][]*waiter // in space Range
 }
 
@@ -46,11 +53,32 @@ func New(max int) *Manager {
 	if max <= 0 {
 		max = DefaultMaxLocks
 	}
-	return &Manager{max: max, files: make(map[uint64]*file), waiting: make(map[Owner][]*waiter)}
+	return &Manager{max: max, maxClient: min(max, DefaultMaxClientLocks),
+		files: make(map[uint64]*file), clients: make(map[string]int), waiting: make(map[Owner][]*waiter)}
 }
 
 // Count returns the number of held ranges and waiting requests.
 func (m *Manager) Count() int { return int(m.total.Load()) }
+
+// ClientCount returns how many of them are a client's.
+func (m *Manager) ClientCount(client string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.clients[client]
+}
+
+// count notes n more locks and waiters of a client.
+func (m *Manager) count(client string, n int) {
+	m.total.Add(int64(n))
+	if m.clients[client] += n; m.clients[client] == 0 {
+		delete(m.clients, client)
+	}
+}
+
+// full tells whether a client may not have n more.
+func (m *Manager) full(client string, n int) bool {
+	return int(m.total.Load())+n > m.max || m.clients[client]+n > m.maxClient
+}
 
 // Test returns the lock that would keep l from being granted, the one with
 // the lowest start if there are several (F_GETLK).
@@ -72,6 +100,19 @@ func (m *Manager) Test(ino uint64, s Space, l Lock) (holder Lock, held bool, err
 // ErrInvalid (F_SETLK, LOCK_NB).
 func (m *Manager) TryLock(ino uint64, s Space, l Lock) error {
 	_, err := m.request(ino, s, l, nil)
+	return err
+}
+
+// Reclaim is TryLock during a grace period, for a lock that was held before
+// the restart.
+func (m *Manager) Reclaim(ino uint64, s Space, l Lock) error {
+	if err := l.normalize(s); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	_, told, err := m.grantLocked(ino, s, l, nil)
+	m.mu.Unlock()
+	tell(told)
 	return err
 }
 
@@ -122,11 +163,11 @@ func (m *Manager) Unlock(ino uint64, s Space, owner Owner, start, end uint64) er
 		m.mu.Unlock()
 		return nil
 	}
-	if m.splits(f.held[s], &l) && int(m.total.Load()) >= m.max {
+	if m.splits(f.held[s], &l) && m.full(owner.Client, 1) {
 		m.mu.Unlock()
 		return ErrNoLocks
 	}
-	m.replace(f, s, unset(f.held[s], owner, l.Start, l.End))
+	m.replace(f, s, owner.Client, unset(f.held[s], owner, l.Start, l.End))
 	told := m.wake(ino, f)
 	m.mu.Unlock()
 	tell(told)
@@ -155,7 +196,7 @@ func (m *Manager) ReleaseClient(client string) {
 			gone := len(f.held[s]) - len(kept)
 			clear(f.held[s][len(kept):])
 			f.held[s] = kept
-			m.total.Add(-int64(gone))
+			m.count(client, -gone)
 		}
 		for _, w := range append([]*waiter(nil), f.waiters...) {
 			if w.lock.Owner.Client == client {
@@ -183,34 +224,58 @@ func (m *Manager) request(ino uint64, s Space, l Lock, done func(error)) (*waite
 }
 
 func (m *Manager) requestLocked(ino uint64, s Space, l Lock, done func(error)) (w *waiter, told []verdict, err error) {
-	// A conversion can split a range in three: two more than before.
-	if int(m.total.Load())+2 > m.max {
+	switch {
+	case !m.inGrace(s):
+		return m.grantLocked(ino, s, l, done)
+	case done == nil:
+		return nil, nil, ErrGrace
+	case m.full(l.Owner.Client, 1):
 		return nil, nil, ErrNoLocks
 	}
-	f := m.files[ino]
-	if f == nil {
-		f = &file{}
-		m.files[ino] = f
+	return m.enqueue(ino, m.fileOf(ino), s, l, done), nil, nil
+}
+
+// grantLocked is requestLocked without regard to a grace period.
+func (m *Manager) grantLocked(ino uint64, s Space, l Lock, done func(error)) (w *waiter, told []verdict, err error) {
+	// A conversion can split a range in three: two more than before.
+	if m.full(l.Owner.Client, 2) {
+		return nil, nil, ErrNoLocks
 	}
+	f := m.fileOf(ino)
 	if s == Flock {
-		m.replace(f, s, unset(f.held[s], l.Owner, 0, EOF))
+		m.replace(f, s, l.Owner.Client, unset(f.held[s], l.Owner, 0, EOF))
 	}
 	switch {
 	case firstBlocker(f.held[s], &l) == nil:
-		m.replace(f, s, set(f.held[s], l))
+		m.replace(f, s, l.Owner.Client, set(f.held[s], l))
 	case done == nil:
 		err = ErrWouldBlock
 	case s == Range && m.deadlocks(l.Owner, f, &l):
 		err = ErrDeadlock
 	default:
-		w = &waiter{file: ino, space: s, lock: l, done: done}
-		f.waiters = append(f.waiters, w)
-		m.total.Add(1)
-		if s == Range {
-			m.waiting[l.Owner] = append(m.waiting[l.Owner], w)
-		}
+		w = m.enqueue(ino, f, s, l, done)
 	}
 	return w, m.wake(ino, f), err
+}
+
+// fileOf returns the locks of a file; the caller drops what stays empty.
+func (m *Manager) fileOf(ino uint64) *file {
+	f := m.files[ino]
+	if f == nil {
+		f = &file{}
+		m.files[ino] = f
+	}
+	return f
+}
+
+func (m *Manager) enqueue(ino uint64, f *file, s Space, l Lock, done func(error)) *waiter {
+	w := &waiter{file: ino, space: s, lock: l, done: done}
+	f.waiters = append(f.waiters, w)
+	m.count(l.Owner.Client, 1)
+	if s == Range {
+		m.waiting[l.Owner] = append(m.waiting[l.Owner], w)
+	}
+	return w
 }
 
 // cancel takes w out of its queue and tells whether it was still there.
@@ -225,10 +290,11 @@ func (m *Manager) cancel(w *waiter) bool {
 	return true
 }
 
-// replace stores the held locks of one space and keeps count.
-func (m *Manager) replace(f *file, s Space, held []Lock) {
+// replace stores the held locks of one space, of which those of client
+// changed, and keeps count.
+func (m *Manager) replace(f *file, s Space, client string, held []Lock) {
 	// held may share its array with the old slice: count by length only.
-	m.total.Add(int64(len(held) - len(f.held[s])))
+	m.count(client, len(held)-len(f.held[s]))
 	f.held[s] = held
 }
 
@@ -246,12 +312,12 @@ func (m *Manager) splits(held []Lock, l *Lock) bool {
 func (m *Manager) wake(ino uint64, f *file) (told []verdict) {
 	for i := 0; i < len(f.waiters); {
 		w := f.waiters[i]
-		if firstBlocker(f.held[w.space], &w.lock) != nil {
+		if m.inGrace(w.space) || firstBlocker(f.held[w.space], &w.lock) != nil {
 			i++
 			continue
 		}
 		m.remove(f, w)
-		m.replace(f, w.space, set(f.held[w.space], w.lock))
+		m.replace(f, w.space, w.lock.Owner.Client, set(f.held[w.space], w.lock))
 		told = append(told, verdict{w, nil})
 		i = 0 // a conversion to shared may let an earlier one through
 	}
@@ -302,7 +368,7 @@ func (m *Manager) remove(f *file, w *waiter) bool {
 		return false
 	}
 	f.waiters = append(f.waiters[:i:i], f.waiters[i+1:]...)
-	m.total.Add(-1)
+	m.count(w.lock.Owner.Client, -1)
 	if w.space == Range {
 		own := m.waiting[w.lock.Owner]
 		if j := index(own, w); j >= 0 {

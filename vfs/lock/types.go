@@ -2,6 +2,7 @@ package lock
 
 import (
 	"errors"
+	"fmt"
 	"math"
 )
 
@@ -9,6 +10,9 @@ import (
 var (
 	// ErrWouldBlock: another owner holds a conflicting lock (EAGAIN).
 	ErrWouldBlock = errors.New("lock is held by another")
+	// ErrGrace is an ErrWouldBlock: those who held locks before a restart may
+	// take them back first.
+	ErrGrace = fmt.Errorf("%w: it is the grace period after a restart", ErrWouldBlock)
 	// ErrDeadlock: waiting would close a cycle of owners (EDEADLK).
 	ErrDeadlock = errors.New("lock would deadlock")
 	// ErrNoLocks: MaxLocks is reached (ENOLCK).

@@ -70,6 +70,9 @@ type Gateway struct {
 	UID       *uint32  `toml:"uid" for:"rest" doc:"owner of what tokens and open access write"`
 	GID       *uint32  `toml:"gid" for:"rest" doc:"its group"`
 
+	Portmap string        `toml:"portmap" for:"nfs" doc:"auto, on or off: register with this machine's rpcbind; serve: be the portmapper"`
+	Grace   time.Duration `toml:"grace" for:"nfs" doc:"after a restart, how long clients may take back their locks"`
+
 	Exports []Export `toml:"export" for:"nfs" doc:"what can be mounted"`
 }
 
@@ -91,6 +94,10 @@ var defaultListen = map[string]string{
 	"rest": "127.0.0.1:8080",
 	"nfs":  "127.0.0.1:2049",
 }
+
+// DefaultGrace is what Linux servers allow, too: time for a client to notice
+// the restart, and to send all its locks again.
+const DefaultGrace = 45 * time.Second
 
 // Default returns the configuration of no file.
 func Default() *Config {

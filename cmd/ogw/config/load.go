@@ -133,6 +133,9 @@ func (c *Config) fillGateways() {
 		if g.Listen == "" {
 			g.Listen = defaultListen[g.Protocol]
 		}
+		if g.Protocol == "nfs" {
+			g.fillNFS()
+		}
 		if g.Name == "" {
 			g.Name = g.Protocol
 			if n := seen[g.Protocol]; n > 0 {
@@ -143,6 +146,15 @@ func (c *Config) fillGateways() {
 		if g.Listen != "" && !strings.Contains(g.Listen, ":") {
 			g.Listen = ":" + g.Listen // a port alone
 		}
+	}
+}
+
+func (g *Gateway) fillNFS() {
+	if g.Portmap == "" {
+		g.Portmap = "auto"
+	}
+	if g.Grace == 0 {
+		g.Grace = DefaultGrace
 	}
 }
 

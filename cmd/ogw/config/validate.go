@@ -23,6 +23,8 @@ const (
 	maxConnections = 1 << 20
 	minToken       = 16 // characters; shorter ones can be guessed
 	maxGateways    = 64
+	minGrace       = time.Second     // clients cannot even be told in less
+	maxGrace       = 5 * time.Minute // nobody else gets a lock in that time
 )
 
 // Validate checks every value and returns all that is wrong, one line each.
@@ -205,6 +207,12 @@ func (g *Gateway) validateREST(v *validator) {
 }
 
 func (g *Gateway) validateNFS(v *validator) {
+	if !slices.Contains([]string{"auto", "on", "off", "serve"}, g.Portmap) {
+		v.bad("portmap", "%q is none of auto, on, off, serve", g.Portmap)
+	}
+	if g.Grace < minGrace || g.Grace > maxGrace {
+		v.bad("grace", "%s is not within %s and %s", g.Grace, minGrace, maxGrace)
+	}
 	for i, e := range g.Exports {
 		key := fmt.Sprintf("export[%d].", i)
 		if !strings.HasPrefix(e.Path, "/") {

@@ -1,0 +1,146 @@
+package nsm
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"ogw/nfsserver/portmap"
+)
+
+// MaxPeers bounds the clients that are monitored: all are told within a
+// fraction of a grace period, and each costs some 200 bytes in the store.
+const MaxPeers = 4096
+
+// ErrTooManyPeers means that MaxPeers clients hold locks.
+var ErrTooManyPeers = errors.New("nsm: too many clients hold locks")
+
+// Store keeps small values durably; vfs.FS is one.
+type Store interface {
+	Settings(ctx context.Context, prefix string) (map[string][]byte, error)
+	UpdateSetting(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error
+}
+
+// Config of a Monitor.
+type Config struct {
+	Store Store
+	// Instance tells this process from others over the same store, and is
+	// the same after a restart.
+	Instance string
+	Logger   *slog.Logger
+	// Rebooted is told of clients that say they have rebooted.
+	Rebooted func(from netip.Addr, name string, state uint32)
+	// PortmapPort is where clients' portmappers listen; 0 means 111.
+	PortmapPort uint16
+}
+
+// Monitor knows the peers.
+type Monitor struct {
+	cfg    Config
+	log    *slog.Logger
+	prefix string // of names in the store
+	names  []string
+	state  uint32
+	old    []Peer
+
+	mu    sync.Mutex
+	peers map[string]Peer // by key; those in the store
+}
+
+// Open loads the peers that the process before has left and moves the state
+// number on.
+func Open(ctx context.Context, cfg Config) (*Monitor, error) {
+	if cfg.PortmapPort == 0 {
+		cfg.PortmapPort = portmap.Port
+	}
+	m := &Monitor{cfg: cfg, log: cfg.Logger, prefix: "nsm/" + cfg.Instance + "/", peers: make(map[string]Peer)}
+	if name, err := os.Hostname(); err == nil {
+		m.names = []string{name}
+		if short, _, ok := strings.Cut(name, "."); ok {
+			m.names = append(m.names, short)
+		}
+	}
+	err := cfg.Store.UpdateSetting(ctx, m.prefix+"state", func(old []byte) ([]byte, error) {
+		m.state = 1
+		if len(old) == 4 {
+			m.state = (binary.BigEndian.Uint32(old) + 2) | 1
+		}
+		return binary.BigEndian.AppendUint32(nil, m.state), nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("nsm: state number: %w", err)
+	}
+	stored, err := cfg.Store.Settings(ctx, m.prefix+"peer/")
+	if err != nil {
+		return nil, fmt.Errorf("nsm: peers: %w", err)
+	}
+	for name, value := range stored {
+		p, err := decodePeer(value)
+		if err != nil {
+			m.log.Error("nsm: a peer is lost; it will not be told of the restart", "name", name, "err", err)
+			continue
+		}
+		m.peers[p.key()] = p
+		m.old = append(m.old, p)
+	}
+	return m, nil
+}
+
+// Left returns the peers of the process before.
+func (m *Monitor) Left() []Peer { return slices.Clone(m.old) }
+
+// State returns the state number: odd, greater after each start.
+func (m *Monitor) State() uint32 { return m.state }
+
+// Watch makes p durable, so that it hears of a restart.
+func (m *Monitor) Watch(ctx context.Context, p Peer) error {
+	key := p.key()
+	m.mu.Lock()
+	_, known := m.peers[key]
+	full := len(m.peers) >= MaxPeers
+	m.mu.Unlock()
+	if full && !known {
+		return ErrTooManyPeers
+	}
+	if err := m.put(ctx, key, p.encode()); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.peers[key] = p
+	return nil
+}
+
+// Forget is the opposite of Watch.
+func (m *Monitor) Forget(ctx context.Context, p Peer) error {
+	key := p.key()
+	if err := m.put(ctx, key, nil); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.peers, key)
+	return nil
+}
+
+func (m *Monitor) put(ctx context.Context, key string, value []byte) error {
+	err := m.cfg.Store.UpdateSetting(ctx, m.prefix+"peer/"+key, func([]byte) ([]byte, error) { return value, nil })
+	if err != nil {
+		return fmt.Errorf("nsm: storing a peer: %w", err)
+	}
+	return nil
+}
+
+// Len returns the number of peers.
+func (m *Monitor) Len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.peers)
+}
