@@ -1,5 +1,5 @@
 // Package nfsserver serves NFS version 3 and MOUNT version 3 (RFC 1813) over
-// TCP, both on one port.
+// TCP, and with them NLM version 4 and NSM over TCP and UDP, all on one port.
 //
 //	client ─ rpc (records, credentials, slots, duplicates)
 //	           │ one call
@@ -14,7 +14,8 @@
 //	   └───────┴──── vfs ──────┴──────────────────────┘
 //
 // Sub-packages: xdr encodes, rpc is the layer below NFS and knows nothing of
-// it, backend hands calls to the library.
+// it, backend hands calls to the library, nlm keeps locks with nsm's help, and
+// portmap makes that all known.
 //
 // # Handles
 //

@@ -9,8 +9,10 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"ogw/nfsserver/backend"
+	"ogw/nfsserver/nlm"
 	"ogw/nfsserver/rpc"
 	"ogw/vfs"
 )
@@ -28,9 +30,17 @@ type Config struct {
 	Logger  *slog.Logger // default: discard
 	// RPC holds the limits; its programs and hooks are the Server's to set.
 	RPC rpc.Config
+	// Instance names this server among those over the same store, the same
+	// after a restart: its clients with locks are remembered by it.
+	Instance string
+	// Grace is how long clients may take back their locks after a restart;
+	// 0 means DefaultGrace.
+	Grace time.Duration
+	// ClientPortmapPort is where clients' portmappers listen; 0 means 111.
+	ClientPortmapPort uint16
 }
 
-// Server serves NFS version 3 and MOUNT version 3 over TCP.
+// Server serves NFS version 3, MOUNT version 3, NLM version 4 and NSM.
 type Server struct {
 	fs      *vfs.FS
 	log     *slog.Logger
@@ -42,6 +52,7 @@ type Server struct {
 	mounts  mountTable
 	library *backend.Pool
 	stats   stats
+	locks   *nlm.Server
 	// verifier is the write verifier (RFC 1813 section 3.3.7): random at the
 	// start, another one whenever unstable data may have been lost.
 	verifier atomic.Uint64
@@ -67,12 +78,15 @@ func New(cfg Config) (*Server, error) {
 		library: backend.NewPool()}
 	s.exports.Store(table)
 	s.newVerifier()
+	if s.locks, err = s.newLocks(cfg); err != nil {
+		return nil, err
+	}
 	s.files = newOpenFiles(cfg.FS, log, s.newVerifier)
 	s.unwatch = cfg.FS.Watch(s.files)
 
 	rc := cfg.RPC
 	rc.Logger = log
-	rc.Programs = []rpc.Program{s.nfsProgram(), s.mountProgram()}
+	rc.Programs = append([]rpc.Program{s.nfsProgram(), s.mountProgram()}, s.locks.Programs()...)
 	rc.Allow = func(a netip.Addr) bool { return s.exports.Load().allows(a) }
 	rc.Observe = s.stats.observe
 	s.rpc = rpc.NewServer(rc)
@@ -102,6 +116,7 @@ func (s *Server) Serve(l net.Listener) error { return s.rpc.Serve(l) }
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.rpc.Shutdown(ctx)
 	s.shutdown.Do(func() {
+		s.locks.Close(ctx)
 		s.stop()
 		s.wait.Wait()
 		s.unwatch()

@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ogw/nfsserver/nlm"
+	"ogw/nfsserver/nsm"
 	"ogw/nfsserver/rpc"
 )
 
@@ -20,7 +22,7 @@ func LatencyBounds() []time.Duration { return latencyBounds[:] }
 
 // ProcStats are the figures of one procedure since the start.
 type ProcStats struct {
-	Program  string // "nfs" or "mount"
+	Program  string // "nfs", "mount", "nlm" or "nsm"
 	Proc     string
 	Calls    uint64
 	Errors   uint64 // calls that were answered with anything but success
@@ -31,7 +33,7 @@ type ProcStats struct {
 }
 
 // maxProcs is above every procedure number served.
-const maxProcs = 22
+const maxProcs = 24
 
 type procStats struct {
 	calls, errors, replayed, in, out, totalNS atomic.Uint64
@@ -39,13 +41,18 @@ type procStats struct {
 }
 
 type stats struct {
-	nfs, mount [maxProcs]procStats
+	nfs, mount, nlm, nsm [maxProcs]procStats
 }
 
 func (s *stats) observe(e rpc.Event) {
 	set := &s.nfs
-	if e.Prog == ProgramMount {
+	switch e.Prog {
+	case ProgramMount:
 		set = &s.mount
+	case nlm.ProgramNumber:
+		set = &s.nlm
+	case nsm.ProgramNumber:
+		set = &s.nsm
 	}
 	if e.Proc >= maxProcs {
 		return
@@ -73,7 +80,7 @@ func (s *stats) snapshot() (list []ProcStats) {
 		program string
 		names   []string
 		procs   *[maxProcs]procStats
-	}{{"nfs", nfsNames, &s.nfs}, {"mount", mountNames, &s.mount}} {
+	}{{"nfs", nfsNames, &s.nfs}, {"mount", mountNames, &s.mount}, {"nlm", nlm.Names(), &s.nlm}, {"nsm", nsm.Names(), &s.nsm}} {
 		for i, name := range set.names {
 			p := &set.procs[i]
 			if p.calls.Load() == 0 {

@@ -39,7 +39,9 @@ func (m *Monitor) Program() rpc.Program {
 }
 
 // Names of the procedures, by number.
-func Names() []string { return []string{"NULL", "STAT", "MON", "UNMON", "UNMON_ALL", "SIMU_CRASH", "NOTIFY"} }
+func Names() []string {
+	return []string{"NULL", "STAT", "MON", "UNMON", "UNMON_ALL", "SIMU_CRASH", "NOTIFY"}
+}
 
 func (m *Monitor) stat(_ context.Context, c *rpc.Call, r *rpc.Reply) error {
 	c.Args.String(maxString)

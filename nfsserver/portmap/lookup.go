@@ -10,14 +10,20 @@ import (
 	"ogw/nfsserver/xdr"
 )
 
-// ErrNotRegistered: the portmapper knows no such program.
+// ErrNotRegistered means that the portmapper knows no such program.
 var ErrNotRegistered = errors.New("portmap: program is not registered")
 
 // Lookup asks the portmapper at host, over UDP or TCP as network says, where
 // a program listens on that network. from, if valid, is the source address
 // of the question. ctx must end.
 func Lookup(ctx context.Context, network string, from netip.Addr, host netip.AddrPort, prog, vers uint32) (netip.AddrPort, error) {
-	nc, err := rpc.Dial(ctx, network, from, host)
+	return LookupBy(ctx, network, network, from, host, prog, vers)
+}
+
+// LookupBy is Lookup with the question travelling by another network than it
+// is about.
+func LookupBy(ctx context.Context, by, network string, from netip.Addr, host netip.AddrPort, prog, vers uint32) (netip.AddrPort, error) {
+	nc, err := rpc.Dial(ctx, by, from, host)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// firstResend is when a datagram is sent again; the time doubles up to
+	// FirstResend is when a datagram is sent again; the time doubles up to
 	// maxResend. Local networks answer within milliseconds.
-	firstResend = 500 * time.Millisecond
+	FirstResend = 500 * time.Millisecond
 	maxResend   = 4 * time.Second
 	// maxInvokeReply bounds what a server may answer to Invoke.
 	maxInvokeReply = 64 << 10
@@ -115,7 +115,7 @@ func invokeStream(nc net.Conn, xid uint32, call []byte) ([]byte, error) {
 
 func invokePacket(ctx context.Context, nc net.Conn, xid uint32, call []byte) ([]byte, error) {
 	buf := make([]byte, maxInvokeReply)
-	for pause := firstResend; ; pause = min(2*pause, maxResend) {
+	for pause := FirstResend; ; pause = min(2*pause, maxResend) {
 		if _, err := nc.Write(call[4:]); err != nil {
 			return nil, err
 		}

@@ -22,8 +22,8 @@ type Manager struct {
 
 	mu      sync.Mutex
 	files   map[uint64]*file
-	clients map[string]int // held and waiting by Owner.Client
-	grace   int            // BeginGrace without EndGrace
+	clients map[string]int      // held and waiting by Owner.Client
+	grace   int                 // BeginGrace without EndGrace
 	waiting map[Owner][]*waiter // in space Range
 }
 

@@ -1,0 +1,105 @@
+package nfsserver
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"time"
+
+	"ogw/nfsserver/nlm"
+	"ogw/nfsserver/nsm"
+	"ogw/nfsserver/portmap"
+	"ogw/nfsserver/rpc"
+	"ogw/vfs"
+)
+
+// DefaultGrace is how long clients may take back their locks after a restart.
+const DefaultGrace = 45 * time.Second
+
+// lockStartTimeout bounds reading who held locks when a server starts.
+const lockStartTimeout = 30 * time.Second
+
+// newLocks makes the lock manager's protocol side.
+func (s *Server) newLocks(cfg Config) (*nlm.Server, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lockStartTimeout)
+	defer cancel()
+	if cfg.Instance == "" {
+		cfg.Instance = "nfs"
+	}
+	if cfg.Grace == 0 {
+		cfg.Grace = DefaultGrace
+	}
+	return nlm.New(ctx, nlm.Config{Locks: s.fs.Locks(), Files: lockFiles{s}, Store: s.fs, Logger: s.log,
+		Instance: cfg.Instance, Grace: cfg.Grace, PortmapPort: cfg.ClientPortmapPort})
+}
+
+// Locks returns the figures of the lock manager's clients.
+func (s *Server) Locks() nlm.Stats { return s.locks.Stats() }
+
+// ServePacket answers what may come in datagrams, NLM and NSM, until
+// Shutdown, and then returns nil.
+func (s *Server) ServePacket(pc *net.UDPConn) error { return s.rpc.ServePacket(pc) }
+
+// Services lists what a portmapper must know: what is served on a TCP
+// address, and on the same port over UDP if udp.
+func Services(addr netip.AddrPort, udp bool) []portmap.Service {
+	list := []portmap.Service{
+		{Prog: ProgramNFS, Vers: 3, Network: "tcp", Addr: addr},
+		{Prog: ProgramMount, Vers: 3, Network: "tcp", Addr: addr},
+		{Prog: nlm.ProgramNumber, Vers: nlm.Version, Network: "tcp", Addr: addr},
+		{Prog: nsm.ProgramNumber, Vers: nsm.Version, Network: "tcp", Addr: addr},
+	}
+	if udp {
+		list = append(list,
+			portmap.Service{Prog: nlm.ProgramNumber, Vers: nlm.Version, Network: "udp", Addr: addr},
+			portmap.Service{Prog: nsm.ProgramNumber, Vers: nsm.Version, Network: "udp", Addr: addr})
+	}
+	return list
+}
+
+// lockFiles implements nlm.Files.
+type lockFiles struct{ s *Server }
+
+// Resolve checks the export's rules as every call does. Whoever locks must be
+// allowed to read, or to write for an exclusive lock, or own the file: the
+// client checked when the program opened it.
+func (f lockFiles) Resolve(ctx context.Context, c *rpc.Call, fh []byte, want nlm.Access) (uint64, error) {
+	q := &request{s: f.s, call: c}
+	ino, err := q.open(fh, want == nlm.Write)
+	if err != nil || want == nlm.Name {
+		return uint64(ino), vfsError(err)
+	}
+	a, err := q.stat(ctx, ino)
+	if err != nil {
+		return 0, vfsError(err)
+	}
+	if !a.IsRegular() {
+		return 0, vfs.ErrInvalid
+	}
+	mask := uint32(vfs.AccessRead)
+	if want == nlm.Write {
+		mask = vfs.AccessWrite
+	}
+	if a.UID != q.cred.UID {
+		err = f.s.fs.Access(ctx, &q.cred, ino, mask)
+	}
+	return uint64(ino), err
+}
+
+// vfsError puts the sentinel of vfs in the place of a status of NFS.
+func vfsError(err error) error {
+	var s Status
+	if !errors.As(err, &s) {
+		return err
+	}
+	switch s {
+	case ErrStale, ErrBadHandle:
+		return vfs.ErrStale
+	case ErrROFS:
+		return vfs.ErrReadOnly
+	case ErrAcces:
+		return vfs.ErrAccess
+	}
+	return err
+}

@@ -1,0 +1,137 @@
+package nlm
+
+import (
+	"ogw/vfs/lock"
+)
+
+const (
+	// maxBlocked bounds the requests that wait: each keeps a file handle and
+	// an owner, some 500 bytes.
+	maxBlocked = 16 << 10
+	// maxHostBlocked is one client's part: as many processes of it wait.
+	maxHostBlocked = 2 << 10
+)
+
+// blockKey identifies a blocked request: the same one comes again while the
+// client waits, and in CANCEL.
+type blockKey struct {
+	ino        uint64
+	owner      lock.Owner
+	typ        lock.Type
+	start, end uint64
+}
+
+func keyOf(ino uint64, l lock.Lock) blockKey { return blockKey{ino, l.Owner, l.Type, l.Start, l.End} }
+
+type blockState uint8
+
+const (
+	waiting blockState = iota
+	granted            // held; the client does not know yet
+	ended
+)
+
+// blocked is a LOCK that could not be granted at once.
+type blocked struct {
+	key  blockKey
+	host *host
+	args lockArgs
+
+	// Guarded by Server.mu.
+	state  blockState
+	cancel func() bool // of the manager; nil while the request is being queued
+}
+
+// lockOrWait grants a lock, or queues the request.
+func (s *Server) lockOrWait(h *host, ino uint64, a *lockArgs, l lock.Lock) error {
+	key := keyOf(ino, l)
+	s.mu.Lock()
+	if b := h.waits[key]; b != nil {
+		defer s.mu.Unlock()
+		if b.state == granted { // the client learns it by this answer
+			s.endLocked(b)
+			return nil
+		}
+		return statBlocked
+	}
+	if s.waits >= maxBlocked || len(h.waits) >= maxHostBlocked {
+		s.mu.Unlock()
+		return statNoLocks
+	}
+	b := &blocked{key: key, host: h, args: a.keep()}
+	h.waits[key] = b
+	s.waits++
+	s.mu.Unlock()
+
+	cancel, queued, err := s.locks.LockFunc(ino, lock.Range, l, func(err error) { s.resolved(b, err) })
+	s.mu.Lock()
+	if !queued || b.state == granted {
+		s.endLocked(b)
+		s.mu.Unlock()
+		return err
+	}
+	if b.state == ended { // cancelled, unlocked or released while it was queued
+		s.mu.Unlock()
+		if !cancel() {
+			s.undo(b)
+		}
+		return statDenied
+	}
+	b.cancel = cancel
+	s.mu.Unlock()
+	return statBlocked
+}
+
+// endLocked takes b off the books.
+func (s *Server) endLocked(b *blocked) {
+	if b.state == ended {
+		return
+	}
+	b.state = ended
+	if b.host.waits[b.key] == b {
+		delete(b.host.waits, b.key)
+		s.waits--
+	}
+}
+
+// resolved is told by the manager that a queued request was granted, or never
+// will be. Whoever ended b meanwhile undoes the grant.
+func (s *Server) resolved(b *blocked, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case b.state == ended:
+	case err != nil: // a deadlock came to be: the client learns when it asks again
+		s.endLocked(b)
+	default:
+		b.state = granted
+		if b.cancel != nil && !s.closed { // else the LOCK call itself tells
+			s.wait.Go(func() { s.callBack(b) })
+		}
+	}
+}
+
+// cancel is CANCEL. A grant that the client has not been told of is given up.
+func (s *Server) cancel(h *host, key blockKey) error {
+	s.mu.Lock()
+	b := h.waits[key]
+	if b == nil {
+		s.mu.Unlock()
+		return statDenied
+	}
+	state, cancel := b.state, b.cancel
+	s.endLocked(b)
+	s.mu.Unlock()
+	if state == granted || cancel != nil && !cancel() {
+		s.undo(b)
+	}
+	return nil
+}
+
+// undo gives up a lock that the client does not have.
+func (s *Server) undo(b *blocked) {
+	k := b.key
+	if err := s.locks.Unlock(k.ino, lock.Range, k.owner, k.start, k.end); err != nil {
+		s.log.Error("nlm: a lock that nobody took cannot be given up", "client", b.host.addr, "inode", k.ino, "err", err)
+	}
+}

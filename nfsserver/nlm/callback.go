@@ -1,0 +1,183 @@
+package nlm
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"ogw/nfsserver/portmap"
+	"ogw/nfsserver/rpc"
+)
+
+const (
+	// maxCallbacks are made at the same time; others wait.
+	maxCallbacks = 128
+	// maxAnswers bounds the _RES calls that wait for their turn: a client
+	// whose answer is dropped asks again.
+	maxAnswers = 1024
+	// callTimeout bounds one call to a client, the portmapper's part included.
+	callTimeout = 5 * time.Second
+	// grantTries are made before a grant is no longer told. A client that
+	// waits asks again by itself (Linux: every 30 seconds).
+	grantTries = 8
+	// grantPause is between the first two; it doubles up to maxGrantPause.
+	grantPause    = 500 * time.Millisecond
+	maxGrantPause = 15 * time.Second
+)
+
+// callBack tells a client that its lock was granted.
+func (s *Server) callBack(b *blocked) {
+	sent := false
+	pause := grantPause
+	for try := range grantTries {
+		if try > 0 {
+			select {
+			case <-time.After(pause):
+			case <-s.ctx.Done():
+				return
+			}
+			pause = min(2*pause, maxGrantPause)
+		}
+		if !s.isGranted(b) {
+			return // the client knows, or does not want it any more
+		}
+		begin := time.Now()
+		stat, delivered, err := s.grant(b)
+		// A datagram was sent again by then: a refusal may mean that the
+		// first one was taken.
+		repeated := sent || time.Since(begin) >= rpc.FirstResend
+		sent = sent || delivered
+		s.log.Debug("nlm: granted by callback", "client", b.host.addr, "try", try+1, "status", stat, "err", err)
+		switch {
+		case err != nil, stat == statGrace:
+			continue
+		case stat == statDenied && !repeated:
+			s.giveUp(b, "the client does not want it")
+		default:
+			s.taken(b)
+		}
+		return
+	}
+	if !sent {
+		s.giveUp(b, "the client cannot be reached")
+		return
+	}
+	s.log.Warn("nlm: no answer to a granted lock; it stays until the client gives it up or reboots",
+		"client", b.host.addr, "name", b.host.name, "inode", b.key.ino)
+	s.taken(b)
+}
+
+func (s *Server) isGranted(b *blocked) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return b.state == granted
+}
+
+func (s *Server) taken(b *blocked) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endLocked(b)
+}
+
+// giveUp undoes a grant, unless the client has learnt of it in another way.
+func (s *Server) giveUp(b *blocked, why string) {
+	s.mu.Lock()
+	still := b.state == granted
+	s.endLocked(b)
+	s.mu.Unlock()
+	if still {
+		s.log.Info("nlm: a granted lock is given up", "client", b.host.addr, "name", b.host.name, "inode", b.key.ino, "reason", why)
+		s.undo(b)
+	}
+}
+
+// grant makes a GRANTED call. delivered tells whether the client may have got
+// it.
+func (s *Server) grant(b *blocked) (stat Stat, delivered bool, err error) {
+	s.mu.Lock()
+	h := b.host
+	k := caller{h.addr, h.local, h.network}
+	port := h.port
+	s.cookie++
+	cookie := binary.BigEndian.AppendUint64(nil, s.cookie)
+	s.mu.Unlock()
+	results, port, delivered, err := s.call(k, port, procGranted, b.args.encodeGranted(cookie))
+	if err != nil {
+		port = 0 // ask again: the client's NLM may have moved
+	}
+	s.mu.Lock()
+	h.port = port
+	s.mu.Unlock()
+	if err != nil {
+		return 0, delivered, err
+	}
+	_, stat, err = decodeResult(results)
+	return stat, true, err
+}
+
+// call makes one call to a client's NLM, at port, or where its portmapper
+// says, which it returns.
+func (s *Server) call(k caller, port uint16, proc uint32, args []byte) (results []byte, at uint16, delivered bool, err error) {
+	select {
+	case s.slots <- struct{}{}:
+	case <-s.ctx.Done():
+		return nil, 0, false, s.ctx.Err()
+	}
+	defer func() { <-s.slots }()
+	ctx, cancel := context.WithTimeout(s.ctx, callTimeout)
+	defer cancel()
+	to := netip.AddrPortFrom(k.remote, port)
+	if port == 0 {
+		if to, err = s.lookup(ctx, k); err != nil {
+			return nil, 0, false, err
+		}
+	}
+	nc, err := rpc.Dial(ctx, k.network, k.local, to)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	defer nc.Close()
+	results, err = rpc.Invoke(ctx, nc, ProgramNumber, Version, proc, args)
+	// Where nobody listens, or serves something else, nobody took the lock.
+	nobody := errors.Is(err, rpc.ErrNoProgram) || errors.Is(err, syscall.ECONNREFUSED)
+	return results, to.Port(), !nobody, err
+}
+
+// lookup asks the client's portmapper, by the network of its calls, then by
+// the other.
+func (s *Server) lookup(ctx context.Context, k caller) (netip.AddrPort, error) {
+	other := map[string]string{"tcp": "udp", "udp": "tcp"}[k.network]
+	mapper := netip.AddrPortFrom(k.remote, s.cfg.PortmapPort)
+	first, cancel := context.WithTimeout(ctx, callTimeout/2)
+	defer cancel()
+	to, err := portmap.LookupBy(first, k.network, k.network, k.local, mapper, ProgramNumber, Version)
+	if err == nil || errors.Is(err, portmap.ErrNotRegistered) {
+		return to, err
+	}
+	to, e := portmap.LookupBy(ctx, other, k.network, k.local, mapper, ProgramNumber, Version)
+	if e != nil {
+		return to, errors.Join(err, e)
+	}
+	return to, nil
+}
+
+// answerLater makes a _RES call in the background.
+func (s *Server) answerLater(k caller, proc uint32, args []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.answers >= maxAnswers {
+		return
+	}
+	s.answers++
+	s.wait.Go(func() {
+		if _, _, _, err := s.call(k, 0, proc, args); err != nil {
+			s.log.Debug("nlm: answer not taken", "client", k.remote, "op", procNames[proc], "err", err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.answers--
+	})
+}

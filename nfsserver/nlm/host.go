@@ -1,0 +1,189 @@
+package nlm
+
+import (
+	"context"
+	"encoding/binary"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"ogw/nfsserver/nsm"
+	"ogw/nfsserver/rpc"
+	"ogw/vfs/lock"
+)
+
+const (
+	// maxHosts bounds the clients that are known at a time; those that hold
+	// nothing make room.
+	maxHosts = 2 * nsm.MaxPeers
+	// idleForget is how long a client without locks is remembered, so that
+	// one that locks now and then does not cost a durable write each time.
+	idleForget = 5 * time.Minute
+	// sweepInterval is how often idle clients are looked for.
+	sweepInterval = time.Minute
+)
+
+// clientPrefix tells NFS clients from those of other doors.
+const clientPrefix = "nfs "
+
+// caller is what a call tells about who sent it. It outlives the call.
+type caller struct {
+	remote  netip.Addr
+	local   netip.Addr
+	network string // "tcp" or "udp"
+}
+
+func callerOf(c *rpc.Call) caller {
+	k := caller{remote: c.Remote.Addr(), local: c.Local.Addr(), network: "tcp"}
+	if c.Datagram() {
+		k.network = "udp"
+	}
+	return k
+}
+
+// clientName is the lock.Owner.Client of a host.
+func clientName(addr netip.Addr, name string) string {
+	return clientPrefix + addr.String() + " " + name
+}
+
+// ownerOf returns the owner of a request: the process number, then the opaque
+// handle.
+func ownerOf(client string, svid uint32, oh []byte) lock.Owner {
+	id := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(oh)), svid)
+	return lock.Owner{Client: client, ID: string(append(id, oh...))}
+}
+
+// splitOwner is the inverse of ownerOf; ok is false for other doors' owners.
+func splitOwner(o lock.Owner) (svid uint32, oh []byte, ok bool) {
+	if !strings.HasPrefix(o.Client, clientPrefix) || len(o.ID) < 4 {
+		return 0, nil, false
+	}
+	id := []byte(o.ID)
+	return binary.BigEndian.Uint32(id), id[4:], true
+}
+
+// host is a client machine.
+type host struct {
+	name   string
+	addr   netip.Addr
+	client string
+
+	mu      sync.Mutex // covers Watch and Forget
+	watched bool       // durable
+
+	// Guarded by Server.mu.
+	local   netip.Addr // the address of this server that it uses
+	network string
+	users   int // calls that run
+	waits   map[blockKey]*blocked
+	shares  int
+	state   uint32    // of its status monitor, 0: unknown
+	last    time.Time // when users became 0
+	port    uint16    // of its NLM, 0: ask its portmapper
+}
+
+func (h *host) peer(local netip.Addr) nsm.Peer {
+	return nsm.Peer{Name: h.name, Addr: h.addr, Local: local}
+}
+
+// enter returns the host that sent a call, known from now on until leave.
+func (s *Server) enter(k caller, name string) (*host, error) {
+	client := clientName(k.remote, name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.hosts[client]
+	if h == nil {
+		if len(s.hosts) >= maxHosts && !s.evictLocked() {
+			return nil, statNoLocks
+		}
+		h = &host{name: name, addr: k.remote, client: client, waits: make(map[blockKey]*blocked)}
+		s.hosts[client] = h
+	}
+	h.users++
+	h.local, h.network = k.local, k.network
+	return h, nil
+}
+
+func (s *Server) leave(h *host) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.users--
+	h.last = time.Now()
+}
+
+// evictLocked drops a host that is nothing but known.
+func (s *Server) evictLocked() bool {
+	for client, h := range s.hosts {
+		if h.users == 0 && h.shares == 0 && s.locks.ClientCount(client) == 0 && h.mu.TryLock() {
+			idle := !h.watched
+			h.mu.Unlock()
+			if idle {
+				delete(s.hosts, client)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// watch makes the host durable.
+func (s *Server) watch(ctx context.Context, h *host) error {
+	s.mu.Lock()
+	local := h.local
+	s.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.watched {
+		return nil
+	}
+	if err := s.monitor.Watch(ctx, h.peer(local)); err != nil {
+		return err
+	}
+	h.watched = true
+	return nil
+}
+
+// sweep forgets hosts that have held nothing for a while.
+func (s *Server) sweep(ctx context.Context, idle time.Duration) {
+	if s.inOwnGrace() {
+		return // their locks are still to come
+	}
+	s.mu.Lock()
+	list := make([]*host, 0, len(s.hosts))
+	for _, h := range s.hosts {
+		list = append(list, h)
+	}
+	s.mu.Unlock()
+	for _, h := range list {
+		if err := s.forget(ctx, h, idle); err != nil {
+			s.log.Warn("nlm: a client without locks cannot be forgotten", "client", h.addr, "name", h.name, "err", err)
+			return // the store is away; next time
+		}
+	}
+}
+
+// forget drops h if it holds nothing. With h.mu held nobody gets a lock who
+// was not durable before; whoever is about to, counts as a user.
+func (s *Server) forget(ctx context.Context, h *host, idle time.Duration) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.mu.Lock()
+	busy := h.users+len(h.waits)+h.shares > 0 || time.Since(h.last) < idle
+	s.mu.Unlock()
+	if busy || s.locks.ClientCount(h.client) > 0 {
+		return nil
+	}
+	if h.watched {
+		if err := s.monitor.Forget(ctx, h.peer(netip.Addr{})); err != nil {
+			return err
+		}
+		h.watched = false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h.users == 0 && s.hosts[h.client] == h {
+		delete(s.hosts, h.client)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package nlm
+
+import (
+	"context"
+	"fmt"
+
+	"ogw/nfsserver/rpc"
+	"ogw/vfs/lock"
+)
+
+// maxShares bounds the share reservations, of some 300 bytes each. DOS
+// clients have one per open file.
+const maxShares = 64 << 10
+
+// share is a share reservation: how somebody has opened a file, and what
+// others must not do meanwhile. Only other reservations look at it.
+type share struct {
+	owner        lock.Owner
+	deny, access uint32
+}
+
+// shareTable holds them by inode.
+type shareTable struct {
+	files map[uint64][]share
+	count int
+}
+
+// set adds or replaces an owner's reservation, unless it conflicts.
+func (t *shareTable) set(ino uint64, n share) (added, ok bool) {
+	list := t.files[ino]
+	own := -1
+	for i, o := range list {
+		switch {
+		case o.owner == n.owner:
+			own = i
+		case o.deny&n.access != 0 || n.deny&o.access != 0:
+			return false, false
+		}
+	}
+	if own >= 0 {
+		list[own] = n
+		return false, true
+	}
+	t.files[ino] = append(list, n)
+	t.count++
+	return true, true
+}
+
+// drop removes the reservations for which gone returns true.
+func (t *shareTable) drop(ino uint64, gone func(lock.Owner) bool) (n int) {
+	var kept []share
+	for _, o := range t.files[ino] {
+		if gone(o.owner) {
+			n++
+			t.count--
+		} else {
+			kept = append(kept, o)
+		}
+	}
+	if t.files[ino] = kept; len(kept) == 0 {
+		delete(t.files, ino)
+	}
+	return n
+}
+
+// share is SHARE.
+func (s *Server) share(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
+	return s.doShare(ctx, c, r, func(h *host, ino uint64, a *shareArgs, owner lock.Owner) error {
+		if s.locks.InGrace() != a.reclaim {
+			return statGrace
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.shares.count >= maxShares {
+			return statNoLocks
+		}
+		added, ok := s.shares.set(ino, share{owner, a.deny, a.access})
+		if !ok {
+			return statDenied
+		}
+		if added {
+			h.shares++
+		}
+		return nil
+	})
+}
+
+// unshare is UNSHARE.
+func (s *Server) unshare(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
+	return s.doShare(ctx, c, r, func(h *host, ino uint64, _ *shareArgs, owner lock.Owner) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		h.shares -= s.shares.drop(ino, func(o lock.Owner) bool { return o == owner })
+		return nil
+	})
+}
+
+func (s *Server) doShare(ctx context.Context, c *rpc.Call, r *rpc.Reply,
+	do func(h *host, ino uint64, a *shareArgs, owner lock.Owner) error) error {
+	var a shareArgs
+	if err := a.decode(&c.Args); err != nil {
+		return fmt.Errorf("%w: %w", rpc.ErrGarbageArgs, err)
+	}
+	stat := statOf(func() error {
+		h, err := s.enter(callerOf(c), a.caller)
+		if err != nil {
+			return err
+		}
+		defer s.leave(h)
+		ino, err := s.files.Resolve(ctx, c, a.fh, Name)
+		if err != nil {
+			return err
+		}
+		return do(h, ino, &a, ownerOf(h.client, 0, a.oh))
+	}())
+	if ctx.Err() != nil {
+		return rpc.ErrDrop
+	}
+	if stat.failure() {
+		r.Status = uint32(stat)
+	}
+	r.Opaque(a.cookie)
+	r.Uint32(uint32(stat))
+	r.Uint32(0) // sequence: not used by anybody
+	return nil
+}
