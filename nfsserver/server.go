@@ -87,7 +87,7 @@ func New(cfg Config) (*Server, error) {
 	rc := cfg.RPC
 	rc.Logger = log
 	rc.Programs = append([]rpc.Program{s.nfsProgram(), s.mountProgram()}, s.locks.Programs()...)
-	rc.Allow = func(a netip.Addr) bool { return s.exports.Load().allows(a) }
+	rc.Allow = s.Allows
 	rc.Observe = s.stats.observe
 	s.rpc = rpc.NewServer(rc)
 
@@ -136,6 +136,9 @@ func (s *Server) SetExports(list []Export) error {
 	s.exports.Store(t)
 	return nil
 }
+
+// Allows tells whether a client may use any export.
+func (s *Server) Allows(a netip.Addr) bool { return s.exports.Load().allows(a) }
 
 // Exports returns the exports.
 func (s *Server) Exports() []Export {

@@ -114,17 +114,22 @@ func (m *meters) addNFS(gateway string, s *nfsserver.Server) error {
 		replays: prometheus.NewDesc("ogw_nfs_replays_total", "Calls answered from the duplicate request cache.", perProc, label),
 		bytes:   prometheus.NewDesc("ogw_nfs_bytes_total", "Bytes of records.", append(perProc, "direction"), label),
 		clients: prometheus.NewDesc("ogw_nfs_clients", "Clients connected.", nil, label),
+		lockers: prometheus.NewDesc("ogw_nfs_lock_clients", "Clients that may hold locks, told of a restart.", nil, label),
+		blocked: prometheus.NewDesc("ogw_nfs_locks_blocked", "Lock requests that wait.", nil, label),
+		grace:   prometheus.NewDesc("ogw_nfs_grace", "1 while clients take back their locks after a restart.", nil, label),
 	})
 }
 
 type nfsCollector struct {
 	server                                   *nfsserver.Server
 	seconds, errors, replays, bytes, clients *prometheus.Desc
+	lockers, blocked, grace                  *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
 func (n *nfsCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{n.seconds, n.errors, n.replays, n.bytes, n.clients} {
+	for _, d := range []*prometheus.Desc{n.seconds, n.errors, n.replays, n.bytes, n.clients,
+		n.lockers, n.blocked, n.grace} {
 		out <- d
 	}
 }
@@ -147,5 +152,12 @@ func (n *nfsCollector) Collect(out chan<- prometheus.Metric) {
 		counter(n.bytes, p.In, p.Program, p.Proc, "in")
 		counter(n.bytes, p.Out, p.Program, p.Proc, "out")
 	}
-	out <- prometheus.MustNewConstMetric(n.clients, prometheus.GaugeValue, float64(len(n.server.Clients())))
+	gauge := func(d *prometheus.Desc, v int) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v))
+	}
+	gauge(n.clients, len(n.server.Clients()))
+	locks := n.server.Locks()
+	gauge(n.lockers, locks.Durable)
+	gauge(n.blocked, locks.Blocked)
+	gauge(n.grace, map[bool]int{true: 1}[locks.Grace])
 }

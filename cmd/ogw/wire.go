@@ -91,11 +91,12 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 			var server *nfsserver.Server
 			server, err = nfsserver.New(nfsserver.Config{
 				FS: p.fs, Logger: access, RPC: rpc.Config{MaxConns: cfg.Server.Connections},
+				Instance: nfsInstance(cfg, g), Grace: g.Grace,
 			})
 			if err == nil {
-				d = nfsDoor(g, l, server)
+				d, err = nfsDoor(ctx, g, l, server, log)
 				p.exports.serve(g, server)
-				err = meters.addNFS(g.Name, server)
+				err = errors.Join(err, meters.addNFS(g.Name, server))
 			}
 		}
 		if d != nil {
@@ -146,18 +147,6 @@ func (p *process) addAdmin(g config.Gateway, l net.Listener, h http.Handler) err
 	}
 	p.admin = append(p.admin, d)
 	return nil
-}
-
-func nfsDoor(g config.Gateway, l net.Listener, server *nfsserver.Server) *door {
-	return &door{
-		gateway: admin.Gateway{Name: g.Name, Protocol: g.Protocol, Listen: l.Addr().String()},
-		serve:   func() error { return server.Serve(l) },
-		clients: func() []admin.NFSClient { return nfsClients(server) },
-		shutdown: func(ctx context.Context) error {
-			_ = l.Close() // also when it was never served
-			return server.Shutdown(ctx)
-		},
-	}
 }
 
 func nfsClients(server *nfsserver.Server) []admin.NFSClient {

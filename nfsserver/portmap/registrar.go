@@ -76,15 +76,14 @@ func (r *Registrar) Register(ctx context.Context) error {
 func (r *Registrar) Run(ctx context.Context) {
 	tick := time.NewTicker(refreshInterval)
 	defer tick.Stop()
-	for {
+	for ctx.Err() == nil {
 		r.report(r.Register(ctx))
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			r.Unregister()
-			return
 		}
 	}
+	r.Unregister()
 }
 
 func (r *Registrar) report(err error) {
