@@ -16,7 +16,7 @@ BENCHSTAT := golang.org/x/perf/cmd/benchstat@latest
 TEST_TIMEOUT := 20m
 
 .PHONY: help run build test test-unit test-crash test-race test-integration test-nfs-kernel test-large \
-	lint bench bench-compare fuzz soak deps deps-vm clean
+	lint bench bench-nfs bench-compare fuzz soak deps deps-vm clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
@@ -48,7 +48,7 @@ test-integration: build ## real clients against the real binary
 	$(GO) test -timeout $(TEST_TIMEOUT) ./integration/...
 
 test-nfs-kernel: build deps deps-vm ## a Linux kernel NFS client in a virtual machine
-	OGW_TEST_VM=1 $(GO) test -v -timeout 40m -run 'KernelClient' ./integration/...
+	OGW_TEST_VM=1 $(GO) test -v -timeout 120m -run 'KernelClient' ./integration/...
 
 test-large: build deps ## a million files, 20 GiB objects: minutes, and 60 GiB of disk
 	OGW_TEST_LARGE=1 $(GO) test -v -timeout 60m -run 'Large' ./integration/...
@@ -62,6 +62,10 @@ $(TOOLS)/golangci-lint:
 
 bench: build ## every figure beside the physical limit measured in the same run
 	$(GO) run ./integration/bench
+
+bench-nfs: build ## the NFS gateway beside nfs-ganesha on the same disk; needs root
+	integration/setup/apt.sh ganesha
+	integration/bench/nfs.sh
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	integration/setup/fuzz.sh $(or $(FUZZTIME),30s)

@@ -119,7 +119,11 @@ func newExport(e Export) (*export, error) {
 	if e.Secret != "" {
 		x.secret = SecretSum(e.Secret)
 	}
-	sum := sha256.Sum256([]byte(e.Path + "\x00" + x.secret + "\x00" + e.Name))
+	id := e.Path + "\x00" + x.secret
+	if e.Name != "" {
+		id += "\x00" + e.Name
+	}
+	sum := sha256.Sum256([]byte(id))
 	x.id = binary.BigEndian.Uint32(sum[:])
 	return x, nil
 }

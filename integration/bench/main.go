@@ -102,6 +102,7 @@ func suites() []suite {
 		{"list", listSuite},
 		{"fuse", fuseSuite},
 		{"scale", scaleSuite},
+		{"nfs", nfsSuite},
 	}
 }
 
@@ -113,18 +114,22 @@ func main() {
 }
 
 func run() error {
-	only := flag.String("run", "", "run the suites whose name matches this expression: limits, s3, list, fuse, scale")
+	only := flag.String("run", "", "run the suites whose name matches this expression: limits, s3, list, fuse, nfs, scale")
 	rows := flag.String("rows", "", "measure the rows whose name matches this expression (limits and s3)")
 	seconds := flag.Float64("seconds", 3, "how long each figure and each of its limits is measured")
 	out := flag.String("json", "", "write the results to this file")
 	dir := flag.String("dir", "", "scratch folder on the disk to measure (default: a new one below .cache)")
 	bin := flag.String("bin", "bin/ogw", "the binary to measure")
 	bare := flag.String("bare", "", "serve this folder with net/http alone; the benchmark starts itself so")
+	rpcEcho := flag.Bool("rpc-echo", false, "answer RPC calls with nothing; the benchmark starts itself so")
 	profiles := flag.String("profiles", "", "keep a CPU profile of the server for each row of s3 in this folder")
 	compare := flag.Bool("compare", false, "turn two files that -json wrote into input for benchstat, and end")
 	flag.Parse()
 	if *bare != "" {
 		return serveBare(*bare)
+	}
+	if *rpcEcho {
+		return serveEcho()
 	}
 	if *compare {
 		return compareReports(flag.Args())

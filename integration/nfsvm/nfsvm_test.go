@@ -53,6 +53,10 @@ func start(t *testing.T) *server {
 	if err := os.WriteFile(filepath.Join(s.dir, "ogw.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// A copy: the file may be built anew while the test takes its time.
+	if out, err := exec.Command("cp", "../../bin/ogw", filepath.Join(s.dir, "ogw")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s (make build makes it)", err, out)
+	}
 	if err := s.run(); err != nil {
 		t.Fatal(err)
 	}
@@ -81,14 +85,10 @@ func freePort(t *testing.T) int {
 func (s *server) run() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	binary, err := filepath.Abs("../../bin/ogw")
-	if err != nil {
-		return err
-	}
-	s.cmd = exec.Command(binary, "serve", "--config", filepath.Join(s.dir, "ogw.toml"))
+	s.cmd = exec.Command(filepath.Join(s.dir, "ogw"), "serve", "--config", filepath.Join(s.dir, "ogw.toml"))
 	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
 	if err := s.cmd.Start(); err != nil {
-		return fmt.Errorf("%w (make build makes it)", err)
+		return err
 	}
 	for end := time.Now().Add(startTimeout); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.port)); err == nil {
