@@ -57,7 +57,7 @@ func Mount(fs *vfs.FS, dir string, opt Options) (*Server, error) {
 	}
 	raw := newRawFS(context.Background(), fs, opt)
 	cancel := fs.Watch(&raw.inv)
-	server, err := fuse.NewServer(raw, dir, mountOptions(opt, fs.Exclusive()))
+	server, err := fuse.NewServer(observe(raw, opt), dir, mountOptions(opt, fs.Exclusive()))
 	if err != nil {
 		cancel()
 		return nil, explain(dir, err)

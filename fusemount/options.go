@@ -2,6 +2,7 @@ package fusemount
 
 import (
 	"log/slog"
+	"syscall"
 	"time"
 
 	"ogw/vfs"
@@ -52,6 +53,10 @@ type Options struct {
 	MountFlags []string
 	// Debug logs every request at debug level.
 	Debug bool
+	// Observe is called after every request with its operation (a closed
+	// set: lookup, getattr, read, ...), what it took and its error, 0 for
+	// none. It must be fast and safe for concurrent use. May be nil.
+	Observe func(operation string, took time.Duration, errno syscall.Errno)
 	// Logger; default: discard.
 	Logger *slog.Logger
 }

@@ -30,12 +30,14 @@ func newApp(env *environment) *cli.App {
 		HideVersion:     true, // it is a command
 		HideHelpCommand: true,
 		Suggest:         true,
-		Writer:          env.stdout,
-		ErrWriter:       env.stderr,
-		OnUsageError:    usage,
-		ExitErrHandler:  func(*cli.Context, error) {}, // run handles all
-		CommandNotFound: nil,
-		Action:          func(c *cli.Context) error { return noCommand(c, "ogw", c.App.Commands) },
+		// A value may hold commas: --set, -o.
+		DisableSliceFlagSeparator: true,
+		Writer:                    env.stdout,
+		ErrWriter:                 env.stderr,
+		OnUsageError:              usage,
+		ExitErrHandler:            func(*cli.Context, error) {}, // run handles all
+		CommandNotFound:           nil,
+		Action:                    func(c *cli.Context) error { return noCommand(c, "ogw", c.App.Commands) },
 		Commands: []*cli.Command{
 			serveCommand(env), mountCommand(env), umountCommand(env), stopCommand(env),
 			whereisCommand(env), purgeCommand(env), checkCommand(env),

@@ -49,14 +49,7 @@ func (o *common) ParseFlags(c *cli.Context) error {
 	return nil
 }
 
-func (o *common) getenv(name string) string {
-	for _, kv := range o.env.environ {
-		if v, ok := strings.CutPrefix(kv, name+"="); ok {
-			return v
-		}
-	}
-	return ""
-}
+func (o *common) getenv(name string) string { return o.env.getenv(name) }
 
 // Validate loads the configuration.
 func (o *common) Validate() (err error) {

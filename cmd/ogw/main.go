@@ -31,19 +31,42 @@ type environment struct {
 	stdout  io.Writer
 	stderr  io.Writer
 	environ []string // as os.Environ
+	args    []string // of this process, as os.Args
+	ready   *readyPipe
+}
+
+func (e *environment) getenv(name string) string {
+	for _, kv := range e.environ {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v
+		}
+	}
+	return ""
 }
 
 func main() {
-	env := &environment{os.Stdout, os.Stderr, os.Environ()}
+	env := &environment{stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), args: os.Args}
+	env.ready = inheritedPipe(env.getenv)
 	os.Exit(run(context.Background(), env, os.Args))
 }
 
 // run runs one command line and returns the exit code.
 func run(ctx context.Context, env *environment, args []string) int {
 	app := newApp(env)
-	err := app.RunContext(ctx, permute(app, familiar(args)))
+	args, err := helperCall(app, args)
+	if err != nil {
+		err = &exitError{exitUsage, err}
+	} else {
+		err = app.RunContext(ctx, permute(app, familiar(args)))
+	}
 	if err == nil {
 		return exitOK
+	}
+	if env.ready.pending() {
+		// The parent says it; the terminal is not ours.
+		if e := env.ready.send(report{message(err), exitCode(err)}); e == nil {
+			return exitCode(err)
+		}
 	}
 	var quiet *exitError
 	if errors.As(err, &quiet) && quiet.err == nil {

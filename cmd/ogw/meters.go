@@ -5,11 +5,13 @@ import (
 	"net/http"
 	"runtime"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sys/unix"
 
 	"ogw/httpapi"
 	"ogw/nfsserver"
@@ -18,6 +20,9 @@ import (
 
 // requestBuckets go from a cached HEAD to an upload of hours.
 var requestBuckets = []float64{.5e-3, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, .1, .25, .5, 1, 2.5, 10, 60, 600, 3600}
+
+// fuseBuckets go from an attribute in memory to a lock that waits.
+var fuseBuckets = []float64{10e-6, 25e-6, 50e-6, 100e-6, 250e-6, .5e-3, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, .1, .5, 2.5, 10, 60}
 
 // statTimeout bounds a scrape's look at the store.
 const statTimeout = 5 * time.Second
@@ -28,6 +33,9 @@ type meters struct {
 	seconds  *prometheus.HistogramVec
 	sent     *prometheus.CounterVec
 	requests *prometheus.CounterVec
+
+	fuseSeconds *prometheus.HistogramVec
+	fuseErrors  *prometheus.CounterVec
 }
 
 func newMeters(version string) *meters {
@@ -43,12 +51,18 @@ func newMeters(version string) *meters {
 			Name: "ogw_http_requests_total", Help: "Requests by their status.",
 		}, []string{"gateway", "operation", "status"}),
 	}
+	m.fuseSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "ogw_fuse_request_seconds", Help: "Time that requests of FUSE mounts take.", Buckets: fuseBuckets,
+	}, []string{"operation"})
+	m.fuseErrors = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ogw_fuse_errors_total", Help: "Requests of FUSE mounts answered with an error.",
+	}, []string{"operation", "error"})
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "ogw_build_info", Help: "The version that runs.",
 		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.seconds, m.sent, m.requests, build,
+	m.registry.MustRegister(m.seconds, m.sent, m.requests, m.fuseSeconds, m.fuseErrors, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -65,6 +79,21 @@ func (m *meters) http(gateway string) func(*httpapi.Record) {
 		m.sent.WithLabelValues(gateway, op).Add(float64(r.BytesOut))
 		m.requests.WithLabelValues(gateway, op, strconv.Itoa(r.Status)).Inc()
 	}
+}
+
+// fuse is told of the requests of mounts.
+func (m *meters) fuse(operation string, took time.Duration, e syscall.Errno) {
+	m.fuseSeconds.WithLabelValues(operation).Observe(took.Seconds())
+	if e != 0 {
+		m.fuseErrors.WithLabelValues(operation, unix.ErrnoName(e)).Inc()
+	}
+}
+
+// addMounts counts the FUSE mounts.
+func (m *meters) addMounts(count func() int) error {
+	return m.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ogw_fuse_mounts", Help: "FUSE mounts of this process.",
+	}, func() float64 { return float64(count()) }))
 }
 
 func (m *meters) handler() http.Handler {

@@ -4,69 +4,199 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
+	"net/http"
 	"path/filepath"
-	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/sys/unix"
 
+	"ogw/cluster"
 	"ogw/httpapi/admin"
+	"ogw/vfs"
+)
+
+const (
+	// mountPoll is how often mount looks for a process to come or to go.
+	mountPoll = 100 * time.Millisecond
+	// mountPatience is how long mount waits for a process that is just
+	// ending to let go of the folder: after "umount" it takes a moment.
+	mountPatience = 10 * time.Second
 )
 
 // mount mounts the namespace.
 type mount struct {
 	common
-	m admin.Mount
+	mountOptions
+	foreground bool
+	background bool
+	helper     bool // called by mount(8): in the background, and silent
+	fake       bool // mount -f of mount(8): everything but the mount
 }
+
+const mountDescription = `SOURCE is the data folder, or a name for the mount table. If a process serves the
+data folder, it makes the mount and this command returns. Else this command opens
+the folder and serves the mount until Ctrl-C or umount, with --background without
+a terminal.
+
+Options of -o, as in fstab: ro, allow_other, nonempty, subtree=PATH, dir=FOLDER,
+config=FILE, set=SECTION.KEY=VALUE, fsname=NAME, metrics=ADDRESS, wait=TIME,
+writeback, entry_timeout=SECONDS, attr_timeout=SECONDS, suid, nosuid, dev, nodev,
+exec, noexec, noatime, sync. Those for mount and systemd (noauto, _netdev,
+x-systemd.*) are ignored. Linked to /sbin/mount.fuse.ogw, this program serves
+
+   mount -t fuse.ogw /var/lib/ogw /mnt/ogw -o allow_other
+   /var/lib/ogw  /mnt/ogw  fuse.ogw  allow_other,_netdev  0  0      (fstab)`
 
 func mountCommand(env *environment) *cli.Command {
 	return &cli.Command{
-		Name: "mount", Usage: "mount the namespace, or a directory of it, with FUSE", ArgsUsage: "DIR",
-		Description: "If a process serves the data folder, it makes the mount and this command returns.\nElse this command opens the folder and serves the mount until Ctrl-C or umount.",
+		Name: "mount", Usage: "mount the namespace, or a directory of it, with FUSE", ArgsUsage: "[SOURCE] DIR",
+		Description: mountDescription,
 		Flags: append(commonFlags(),
+			&cli.StringSliceFlag{Name: "o", Usage: "mount `OPTIONS`, separated by commas"},
+			&cli.BoolFlag{Name: "foreground", Aliases: []string{"f"}, Usage: "stay until the mount ends, also if a server makes it; Ctrl-C unmounts"},
+			&cli.BoolFlag{Name: "background", Aliases: []string{"b"}, Usage: "return when mounted; the log goes to the journal or to " + mountLog + " in the data folder"},
+			&cli.StringFlag{Name: "metrics", Usage: "serve /metrics at `ADDRESS`"},
 			&cli.StringFlag{Name: "subtree", Usage: "show only this `PATH` of the namespace, such as a bucket"},
 			&cli.BoolFlag{Name: "read-only", Usage: "refuse changes"},
 			&cli.BoolFlag{Name: "allow-other", Usage: "let other users in"},
 			&cli.BoolFlag{Name: "nonempty", Usage: "mount over a folder with entries"},
-			&cli.BoolFlag{Name: "writeback", Usage: "let the kernel gather small writes; for files that nobody else changes"}),
+			&cli.BoolFlag{Name: "writeback", Usage: "let the kernel gather small writes; for files that nobody else changes"},
+			&cli.BoolFlag{Name: "helper", Hidden: true, Usage: "behave as mount(8) expects"},
+			&cli.BoolFlag{Name: "sloppy", Hidden: true, Usage: "ignore unknown options"},
+			&cli.BoolFlag{Name: "fake", Hidden: true, Usage: "do all but the mount"}),
 		Action: action(func() command { return &mount{common: common{env: env}} }),
 	}
 }
 
 // ParseFlags implements command.
-func (m *mount) ParseFlags(c *cli.Context) error {
-	dir, err := oneArg(c, "the folder to mount at")
-	if err != nil {
+func (m *mount) ParseFlags(c *cli.Context) (err error) {
+	if n := c.Args().Len(); n < 1 || n > 2 || c.Args().Get(n-1) == "" {
+		return fmt.Errorf("%s takes a folder to mount at, and before it, if need be, a source", c.Command.HelpName)
+	}
+	for _, list := range c.StringSlice("o") {
+		if err := m.parse(list, c.Bool("sloppy")); err != nil {
+			return err
+		}
+	}
+	if c.Args().Len() == 2 {
+		if err := m.source(c.Args().First()); err != nil {
+			return err
+		}
+	}
+	o := &m.mountOptions
+	o.mount.ReadOnly = o.mount.ReadOnly || c.Bool("read-only")
+	o.mount.AllowOther = o.mount.AllowOther || c.Bool("allow-other")
+	o.mount.NonEmpty = o.mount.NonEmpty || c.Bool("nonempty")
+	o.mount.Writeback = o.mount.Writeback || c.Bool("writeback")
+	if s := c.String("subtree"); s != "" {
+		o.mount.Subtree = s
+	}
+	if s := c.String("metrics"); s != "" {
+		o.metrics = s
+	}
+	if o.mount.Dir, err = filepath.Abs(c.Args().Get(c.Args().Len() - 1)); err != nil {
 		return err
 	}
-	m.m = admin.Mount{
-		Subtree: c.String("subtree"), ReadOnly: c.Bool("read-only"), AllowOther: c.Bool("allow-other"),
-		NonEmpty: c.Bool("nonempty"), Writeback: c.Bool("writeback"),
+	m.foreground, m.helper, m.fake = c.Bool("foreground"), c.Bool("helper"), c.Bool("fake")
+	m.background = c.Bool("background") || m.helper && !m.foreground
+	if m.foreground && m.background {
+		return errors.New("--foreground and --background exclude each other")
 	}
-	if m.m.Dir, err = filepath.Abs(dir); err != nil {
-		return err
-	}
-	return m.common.ParseFlags(c)
+	return m.parseCommon(c)
 }
 
-// Run implements command.
+// parseCommon reads the common flags; what -o says is as strong as a flag.
+func (m *mount) parseCommon(c *cli.Context) error {
+	if err := m.common.ParseFlags(c); err != nil {
+		return err
+	}
+	if m.config != "" {
+		m.sources.File = m.config
+	}
+	m.sources.Set = append(m.sources.Set, m.set...)
+	if m.dir != "" {
+		m.sources.Set = append(m.sources.Set, "cluster.dir="+m.dir)
+	}
+	if m.helper && m.dir == "" && m.sources.File == "" && m.getenv("OGW_CLUSTER_DIR") == "" {
+		return errors.New("name the data folder: as the source, or with the option dir=FOLDER or config=FILE")
+	}
+	return nil
+}
+
+// Run implements command. A process that is just ending is waited for.
 func (m *mount) Run(ctx context.Context) error {
-	s, err := m.dial(ctx)
-	if errors.Is(err, admin.ErrNotRunning) {
-		return m.serve(ctx)
+	if m.fake {
+		return nil
 	}
-	if err != nil {
-		return err
+	for begin := time.Now(); ; time.Sleep(mountPoll) {
+		err := m.try(ctx)
+		var remote *admin.Error
+		switch {
+		case errors.Is(err, admin.ErrNotRunning) && time.Since(begin) < m.wait:
+		case errors.Is(err, admin.ErrNotRunning):
+			return fmt.Errorf("%w: waited %v for one at %s", err, m.wait, m.cfg.Cluster.Dir)
+		case (errors.Is(err, cluster.ErrLocked) || errors.Is(err, vfs.ErrClosed) ||
+			errors.As(err, &remote) && remote.Status == http.StatusServiceUnavailable) && time.Since(begin) < mountPatience:
+		default:
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
-	if err := s.Mount(ctx, m.m); err != nil {
-		return err
-	}
-	return m.done("%s is mounted by the process that serves %s\n", m.m.Dir, m.cfg.Cluster.Dir)
 }
 
-// serve makes the mount in this process.
+// try asks the process that serves the folder, or serves the mount itself.
+func (m *mount) try(ctx context.Context) error {
+	s, err := m.dial(ctx)
+	switch {
+	case errors.Is(err, admin.ErrNotRunning) && m.wait > 0:
+		return err
+	case errors.Is(err, admin.ErrNotRunning) && m.background && m.env.ready == nil:
+		pid, err := background(m.env, m.env.args)
+		if err != nil {
+			return err
+		}
+		return m.done("%s is mounted by process %d in the background\n", m.mount.Dir, pid)
+	case errors.Is(err, admin.ErrNotRunning):
+		return m.serve(ctx)
+	case err != nil:
+		return err
+	case m.metrics != "":
+		return usageError("the process that serves %s makes the mount and counts its requests: see /metrics of its admin API; --metrics is for a mount without one", m.cfg.Cluster.Dir)
+	}
+	if err := s.Mount(ctx, m.mount); err != nil {
+		return err
+	}
+	if err := m.done("%s is mounted by the process that serves %s\n", m.mount.Dir, m.cfg.Cluster.Dir); err != nil || !m.foreground {
+		return err
+	}
+	return m.follow(ctx, s)
+}
+
+// follow stays until a mount that another process made ends, and ends it when
+// it is told to stop itself.
+func (m *mount) follow(ctx context.Context, s *session) error {
+	log, _ := m.logs()
+	stop, release := signals(ctx, log)
+	defer release()
+	if err := notify(m.getenv, "READY=1"); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-stop.Done():
+			return s.Umount(ctx, m.mount.Dir, false)
+		case <-time.After(mountPoll):
+		}
+		if !mountedHere(m.mount.Dir) {
+			return nil
+		}
+	}
+}
+
+// serve makes the mount in this process, and ends with its last one: others
+// may ask it for more.
 func (m *mount) serve(ctx context.Context) error {
 	m.cfg.Gateways = nil
 	log, access := m.logs()
@@ -76,115 +206,34 @@ func (m *mount) serve(ctx context.Context) error {
 	}
 	ctx, release := signals(ctx, log)
 	defer release()
-	server, err := p.mounts.add(ctx, m.m)
-	if err != nil {
-		return errors.Join(err, p.close())
+	if m.metrics != "" {
+		err = p.addMetrics(m.metrics)
 	}
-	go func() {
-		server.Wait()
-		p.Stop()
-	}()
-	if err := m.done("%s is mounted; Ctrl-C unmounts\n", m.m.Dir); err != nil {
+	if err == nil {
+		p.mounts.onEmpty = p.Stop
+		p.mounts.restore(ctx, m.mount.Dir)
+		_, err = p.mounts.add(ctx, m.mount)
+	}
+	if err == nil && m.env.ready != nil {
+		if err = detach(m.cfg.Cluster.Dir, m.getenv); err == nil {
+			err = m.env.ready.send(report{})
+		}
+	} else if err == nil {
+		err = errors.Join(m.done("%s is mounted; Ctrl-C unmounts\n", m.mount.Dir), notify(m.getenv, "READY=1"))
+	}
+	if err != nil {
 		return errors.Join(err, p.close())
 	}
 	return p.run(ctx)
 }
 
 func (m *mount) done(format string, args ...any) error {
-	if m.json {
-		return m.printJSON(m.m)
+	switch {
+	case m.helper:
+		return nil
+	case m.json:
+		return m.printJSON(m.mount)
 	}
 	m.printf(format, args...)
 	return nil
-}
-
-// umount ends a mount.
-type umount struct {
-	common
-	path string
-	lazy bool
-}
-
-func umountCommand(env *environment) *cli.Command {
-	return &cli.Command{
-		Name: "umount", Aliases: []string{"unmount"}, Usage: "end a mount, also a dead one that a crash left", ArgsUsage: "DIR",
-		Flags:  append(commonFlags(), &cli.BoolFlag{Name: "lazy", Usage: "take a busy mount out of the tree at once"}),
-		Action: action(func() command { return &umount{common: common{env: env}} }),
-	}
-}
-
-// ParseFlags implements command.
-func (u *umount) ParseFlags(c *cli.Context) error {
-	dir, err := oneArg(c, "the folder that is mounted at")
-	if err != nil {
-		return err
-	}
-	u.lazy = c.Bool("lazy")
-	if u.path, err = filepath.Abs(dir); err != nil {
-		return err
-	}
-	return u.common.ParseFlags(c)
-}
-
-// Run implements command. The process that made the mount is asked first;
-// a mount of another process, or of none any more, is left to the kernel.
-func (u *umount) Run(ctx context.Context) error {
-	s, err := u.dial(ctx)
-	if err == nil {
-		err = s.Umount(ctx, u.path, u.lazy)
-	}
-	var remote *admin.Error
-	if errors.Is(err, admin.ErrNotRunning) || errors.As(err, &remote) && remote.Status == 404 {
-		err = kernelUnmount(u.path, u.lazy)
-	}
-	if err != nil {
-		return err
-	}
-	if u.json {
-		return u.printJSON(map[string]string{"unmounted": u.path})
-	}
-	u.printf("%s is unmounted\n", u.path)
-	return nil
-}
-
-func kernelUnmount(dir string, lazy bool) error {
-	if !mountedHere(dir) {
-		return &exitError{exitNotFound, fmt.Errorf("no ogw mount is at %s", dir)}
-	}
-	flags, args := 0, []string{"-u", dir}
-	if lazy {
-		flags, args = unix.MNT_DETACH, []string{"-u", "-z", dir}
-	}
-	err := unix.Unmount(dir, flags)
-	if errors.Is(err, unix.EPERM) {
-		var out []byte
-		if out, err = exec.Command("fusermount3", args...).CombinedOutput(); err != nil {
-			err = errors.New(strings.TrimSpace(string(out)))
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("unmount %s: %w", dir, err)
-	}
-	return nil
-}
-
-// mountedHere tells whether a file system of ours is mounted at dir.
-func mountedHere(dir string) bool {
-	b, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return false
-	}
-	for line := range strings.SplitSeq(string(b), "\n") {
-		// ID parent major:minor root DIR options … - TYPE source options
-		f := strings.Fields(line)
-		if len(f) > 4 && unescapeMount(f[4]) == dir && strings.Contains(line, " - fuse.ogw ") {
-			return true
-		}
-	}
-	return false
-}
-
-// unescapeMount decodes the octal escapes of mountinfo.
-func unescapeMount(s string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }

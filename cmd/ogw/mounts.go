@@ -30,8 +30,11 @@ const (
 
 // mountTable are the FUSE mounts of a process.
 type mountTable struct {
-	fs  *vfs.FS
-	log *slog.Logger
+	fs      *vfs.FS
+	log     *slog.Logger
+	record  string                                               // file that lists the mounts, for a start after a crash
+	observe func(op string, took time.Duration, e syscall.Errno) // metrics
+	onEmpty func()                                               // called when the last mount ends; may be nil
 
 	mu     sync.Mutex // guards list and closed; never held while mounting
 	list   []*mounted
@@ -43,7 +46,9 @@ type mounted struct {
 	server *fusemount.Server
 }
 
-func (t *mountTable) init(fs *vfs.FS, log *slog.Logger) { t.fs, t.log = fs, log }
+func (t *mountTable) init(fs *vfs.FS, log *slog.Logger, dir string, m *meters) {
+	t.fs, t.log, t.record, t.observe = fs, log, filepath.Join(dir, mountRecord), m.fuse
+}
 
 // Mounts implements admin.Process.
 func (p *process) Mounts() []admin.Mount {
@@ -78,7 +83,9 @@ func (t *mountTable) add(ctx context.Context, m admin.Mount) (*fusemount.Server,
 		return nil, fmt.Errorf("%w: there are %d mounts already", vfs.ErrBusy, maxMounts)
 	}
 	opt := fusemount.Options{
-		ReadOnly: m.ReadOnly, AllowOther: m.AllowOther, NonEmpty: m.NonEmpty, Writeback: m.Writeback, Logger: t.log,
+		ReadOnly: m.ReadOnly, AllowOther: m.AllowOther, NonEmpty: m.NonEmpty, Writeback: m.Writeback,
+		FSName: m.Source, MountFlags: m.Flags, EntryTimeout: kernelCache(m.EntryTimeout), AttrTimeout: kernelCache(m.AttrTimeout),
+		Observe: t.observe, Logger: t.log,
 	}
 	if path := strings.Trim(m.Subtree, "/"); path != "" {
 		a, err := t.fs.Resolve(ctx, vfs.Root, path, true)
@@ -97,6 +104,7 @@ func (t *mountTable) add(ctx context.Context, m admin.Mount) (*fusemount.Server,
 	closed = t.closed
 	if !closed {
 		t.list = append(t.list, entry)
+		t.save()
 	}
 	t.mu.Unlock()
 	if closed { // the process began to stop meanwhile
@@ -128,6 +136,21 @@ func (t *mountTable) forget(m *mounted) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.list = slices.DeleteFunc(t.list, func(x *mounted) bool { return x == m })
+	t.save()
+	if len(t.list) == 0 && t.onEmpty != nil {
+		t.onEmpty()
+	}
+}
+
+// kernelCache turns seconds into what fusemount takes: negative is none.
+func kernelCache(seconds *float64) time.Duration {
+	switch {
+	case seconds == nil:
+		return 0
+	case *seconds <= 0:
+		return -1
+	}
+	return time.Duration(*seconds * float64(time.Second))
 }
 
 func (t *mountTable) remove(dir string, lazy bool) error {

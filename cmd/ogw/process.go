@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -42,6 +43,7 @@ type process struct {
 	mounts mountTable
 
 	exports *exportBook
+	metrics http.Handler
 
 	doors []*door // fixed once wired
 	admin []*door // served until the end

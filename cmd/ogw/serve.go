@@ -63,7 +63,8 @@ func (s *serve) Run(ctx context.Context) error {
 	}
 	ctx, release := signals(ctx, log)
 	defer release()
-	if err := s.announce(p); err != nil {
+	p.mounts.restore(ctx, "")
+	if err := errors.Join(s.announce(p), notify(s.getenv, "READY=1")); err != nil {
 		return errors.Join(err, p.close())
 	}
 	return p.run(ctx)

@@ -62,8 +62,12 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 	if made {
 		p.firstKey = &key
 	}
-	p.mounts.init(p.fs, log)
 	p.exports = newExportBook(p.fs, log)
+	p.mounts.init(p.fs, log, cfg.Cluster.Dir, meters)
+	p.metrics = meters.handler()
+	if err = meters.addMounts(func() int { return len(p.Mounts()) }); err != nil {
+		return p, err
+	}
 
 	// Doors and their listeners: one protocol each.
 	for _, g := range cfg.Gateways {
@@ -115,8 +119,8 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 	api := admin.New(admin.Config{
 		FS: p.fs, Process: p, Logger: access, Version: version,
 		Dir: cfg.Cluster.Dir, Engine: cfg.Cluster.Engine, PID: os.Getpid(), Started: started,
-		Domains: domains(cfg), Metrics: meters.handler(), KeysChanged: keysChanged(cfg.Cluster.Dir),
 		Exports: p.exports,
+		Domains: domains(cfg), Metrics: p.metrics, Done: meters.http("admin"), KeysChanged: keysChanged(cfg.Cluster.Dir),
 	})
 	socket, err := admin.ListenSocket(filepath.Join(cfg.Cluster.Dir, admin.SocketName))
 	if err != nil {
@@ -147,6 +151,18 @@ func (p *process) addAdmin(g config.Gateway, l net.Listener, h http.Handler) err
 	}
 	p.admin = append(p.admin, d)
 	return nil
+}
+
+// addMetrics serves the metrics and nothing else at an address.
+func (p *process) addMetrics(address string) error {
+	g := config.Gateway{Name: "metrics", Listen: address}
+	l, err := listen(g, false, p.log)
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", p.metrics)
+	return p.addAdmin(g, l, mux)
 }
 
 func nfsClients(server *nfsserver.Server) []admin.NFSClient {

@@ -55,6 +55,8 @@ type Config struct {
 	Exports Exports
 	// Metrics serves /metrics; nil: 404.
 	Metrics http.Handler
+	// Done is called after each request, for metrics. May be nil.
+	Done func(*httpapi.Record)
 	// KeysChanged is told when a user's keys were replaced. May be nil.
 	KeysChanged func(vfs.User) error
 }
@@ -69,7 +71,7 @@ type Server struct {
 // New returns the API over c.
 func New(c Config) *Server {
 	s := &Server{Config: c}
-	s.handler = httpapi.Frame(s.routes(), httpapi.FrameConfig{Door: "admin", Logger: c.Logger})
+	s.handler = httpapi.Frame(s.routes(), httpapi.FrameConfig{Door: "admin", Logger: c.Logger, Done: c.Done})
 	return s
 }
 

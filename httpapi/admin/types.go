@@ -44,6 +44,7 @@ type NFSClient struct {
 // Mount is one FUSE mount of the process.
 type Mount struct {
 	Dir      string `json:"dir"`               // absolute
+	Source   string `json:"source,omitempty"`  // name in the mount table; "" is ogw
 	Subtree  string `json:"subtree,omitempty"` // path in the namespace shown there; "" is all
 	ReadOnly bool   `json:"read_only,omitempty"`
 	// AllowOther lets users other than the one who mounted use it.
@@ -53,6 +54,12 @@ type Mount struct {
 	// Writeback lets the kernel gather small writes; for files that nobody
 	// else changes meanwhile.
 	Writeback bool `json:"writeback,omitempty"`
+	// Flags of the kernel: suid, nosuid, dev, nodev, exec, noexec, noatime, sync.
+	Flags []string `json:"flags,omitempty"`
+	// EntryTimeout and AttrTimeout bound in seconds how long the kernel keeps
+	// names and attributes; nil is the default.
+	EntryTimeout *float64 `json:"entry_timeout,omitempty"`
+	AttrTimeout  *float64 `json:"attr_timeout,omitempty"`
 }
 
 // Whereis tells who holds an object.

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"ogw/cmd/ogw/config"
+	"ogw/httpapi/admin"
+)
+
+// mountOptions are what -o says, in the words of mount(8).
+type mountOptions struct {
+	mount   admin.Mount
+	dir     string   // data folder; "" is the configured one
+	config  string   // configuration file
+	set     []string // SECTION.KEY=VALUE
+	metrics string   // address of /metrics
+	// wait is how long to wait for a process that serves the folder; with it
+	// the folder is never opened by the mount itself.
+	wait time.Duration
+}
+
+// mountOption is an option that means something to us.
+type mountOption struct {
+	name  string
+	value string // what the value is, in messages; "" takes none
+	set   func(o *mountOptions, value string) error
+}
+
+// ownOptions are the options that mean something to us.
+func ownOptions() []mountOption {
+	flag := func(name string, set func(o *mountOptions)) mountOption {
+		return mountOption{name, "", func(o *mountOptions, _ string) error {
+			set(o)
+			return nil
+		}}
+	}
+	text := func(name, what string, field func(o *mountOptions) *string) mountOption {
+		return mountOption{name, what, func(o *mountOptions, v string) error {
+			*field(o) = v
+			return nil
+		}}
+	}
+	seconds := func(name string, field func(o *mountOptions) **float64) mountOption {
+		return mountOption{name, "SECONDS", func(o *mountOptions, v string) error {
+			f, err := strconv.ParseFloat(v, 64)
+			if err != nil || f < 0 || f > maxKernelCache.Seconds() {
+				return fmt.Errorf("%q is not a number of seconds up to %.0f", v, maxKernelCache.Seconds())
+			}
+			*field(o) = &f
+			return nil
+		}}
+	}
+	return []mountOption{
+		text("dir", "FOLDER", func(o *mountOptions) *string { return &o.dir }),
+		text("config", "FILE", func(o *mountOptions) *string { return &o.config }),
+		{"set", "SECTION.KEY=VALUE", func(o *mountOptions, v string) error {
+			o.set = append(o.set, v)
+			return nil
+		}},
+		text("subtree", "PATH", func(o *mountOptions) *string { return &o.mount.Subtree }),
+		text("fsname", "NAME", func(o *mountOptions) *string { return &o.mount.Source }),
+		text("metrics", "ADDRESS", func(o *mountOptions) *string { return &o.metrics }),
+		{"wait", "TIME", func(o *mountOptions, v string) (err error) {
+			if o.wait, err = time.ParseDuration(v); err != nil || o.wait <= 0 {
+				return fmt.Errorf("%q is not a time such as 30s", v)
+			}
+			return nil
+		}},
+		flag("ro", func(o *mountOptions) { o.mount.ReadOnly = true }),
+		flag("rw", func(o *mountOptions) { o.mount.ReadOnly = false }),
+		flag("allow_other", func(o *mountOptions) { o.mount.AllowOther = true }),
+		flag("nonempty", func(o *mountOptions) { o.mount.NonEmpty = true }),
+		flag("writeback", func(o *mountOptions) { o.mount.Writeback = true }),
+		seconds("entry_timeout", func(o *mountOptions) **float64 { return &o.mount.EntryTimeout }),
+		seconds("attr_timeout", func(o *mountOptions) **float64 { return &o.mount.AttrTimeout }),
+	}
+}
+
+// maxKernelCache bounds entry_timeout and attr_timeout: a mistyped number
+// should not make a lost invalidation last for ever.
+const maxKernelCache = 24 * time.Hour
+
+// kernelFlags are passed on to the kernel.
+var kernelFlags = []string{"suid", "nosuid", "dev", "nodev", "exec", "noexec", "noatime", "sync"}
+
+// otherOptions are addressed to mount(8), systemd or the kernel, or name what
+// is always so here. Like others, we take and ignore them.
+var otherOptions = []string{
+	"defaults", "auto", "noauto", "user", "nouser", "users", "owner", "group", "nofail", "_netdev",
+	"async", "atime", "relatime", "norelatime", "diratime", "nodiratime", "lazytime", "nolazytime", "silent", "loud",
+	"default_permissions", "subtype", "comment", "helper", "uhelper",
+}
+
+// parse adds the options of one -o. Those that nobody knows are errors,
+// unless sloppy (mount -s).
+func (o *mountOptions) parse(list string, sloppy bool) error {
+	own := ownOptions()
+	for _, word := range splitOptions(list) {
+		name, value, hasValue := strings.Cut(word, "=")
+		i := slices.IndexFunc(own, func(x mountOption) bool { return x.name == name })
+		switch {
+		case i >= 0 && (own[i].value != "") != hasValue:
+			if hasValue {
+				return fmt.Errorf("mount option %s takes no value", name)
+			}
+			return fmt.Errorf("mount option %s needs a value: %s=%s", name, name, own[i].value)
+		case i >= 0:
+			if err := own[i].set(o, value); err != nil {
+				return fmt.Errorf("mount option %s: %w", name, err)
+			}
+		case slices.Contains(kernelFlags, name) && !hasValue:
+			o.mount.Flags = append(o.mount.Flags, name)
+		case word == "" || slices.Contains(otherOptions, name) ||
+			strings.HasPrefix(name, "x-") || strings.HasPrefix(name, "X-") || sloppy:
+		default:
+			return fmt.Errorf("unknown mount option %q%s", name, config.Suggestion(name, optionNames()))
+		}
+	}
+	return nil
+}
+
+func optionNames() []string {
+	names := append(slices.Clone(kernelFlags), otherOptions...)
+	for _, x := range ownOptions() {
+		names = append(names, x.name)
+	}
+	return names
+}
+
+// splitOptions splits at commas; a backslash takes the next character as it is.
+func splitOptions(list string) []string {
+	var out []string
+	var word strings.Builder
+	for i := 0; i < len(list); i++ {
+		switch {
+		case list[i] == '\\' && i+1 < len(list):
+			i++
+			word.WriteByte(list[i])
+		case list[i] == ',':
+			out = append(out, word.String())
+			word.Reset()
+		default:
+			word.WriteByte(list[i])
+		}
+	}
+	return append(out, word.String())
+}
+
+// source takes the first field of a line of fstab: a path is the data folder,
+// a word just a name for the mount table.
+func (o *mountOptions) source(s string) error {
+	if o.mount.Source == "" {
+		o.mount.Source = s
+	}
+	if !strings.Contains(s, "/") {
+		return nil
+	}
+	if o.dir != "" && filepath.Clean(o.dir) != filepath.Clean(s) {
+		return fmt.Errorf("the source %s and the option dir=%s name two data folders", s, o.dir)
+	}
+	o.dir = s
+	return nil
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"ogw/httpapi/admin"
+)
+
+// mountRecord is the file in the data folder that lists the mounts of the
+// process, so that the next one can mend what a crash left.
+const mountRecord = "mounts.json"
+
+// save writes the record; t.mu is held. It needs no fsync: a power cut ends
+// the mounts too.
+func (t *mountTable) save() {
+	list := []admin.Mount{}
+	for _, m := range t.list {
+		list = append(list, m.info)
+	}
+	err := os.Remove(t.record)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if len(list) > 0 {
+		var b []byte
+		if b, err = json.Marshal(list); err == nil {
+			temp := t.record + ".new"
+			if err = os.WriteFile(temp, b, 0o600); err == nil {
+				err = os.Rename(temp, t.record)
+			}
+		}
+	}
+	if err != nil {
+		t.log.Warn("mounts are not recorded: after a crash they would not come back", "error", err)
+	}
+}
+
+// restore mounts again what a process that crashed had mounted, where its
+// dead mount still stands; except the one that is about to be mounted anyway.
+func (t *mountTable) restore(ctx context.Context, except string) {
+	b, err := os.ReadFile(t.record)
+	if err != nil {
+		return // the usual case: nothing is left
+	}
+	var list []admin.Mount
+	if err := json.Unmarshal(b, &list); err != nil {
+		t.log.Warn("the record of mounts cannot be read", "file", t.record, "error", err)
+	}
+	for _, m := range list {
+		if m.Dir == except || !deadMount(m.Dir) {
+			continue
+		}
+		if _, err := t.add(ctx, m); err != nil {
+			t.log.Error("a mount from before the crash cannot be made again", "dir", m.Dir, "error", err)
+			continue
+		}
+		t.log.Info("mounted again after a crash", "dir", m.Dir)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.save()
+}
+
+// deadMount tells whether a mount of ours without a process stands at dir.
+func deadMount(dir string) bool {
+	_, err := os.Stat(dir)
+	return (errors.Is(err, syscall.ENOTCONN) || errors.Is(err, syscall.ECONNABORTED)) && mountedHere(dir)
+}
