@@ -116,7 +116,7 @@ func prepare(dir string, opt Options) (string, error) {
 		return "", err
 	}
 	info, err := os.Stat(abs)
-	if errors.Is(err, syscall.ENOTCONN) || errors.Is(err, syscall.ECONNABORTED) {
+	if IsDead(abs) {
 		opt.Logger.Warn("removing a dead mount", "dir", abs)
 		if err := detach(abs); err != nil {
 			return "", fmt.Errorf("%w: %s holds a dead mount that cannot be removed: %w", ErrMountPoint, abs, err)
@@ -145,6 +145,14 @@ func prepare(dir string, opt Options) (string, error) {
 		}
 	}
 	return abs, checkDevice()
+}
+
+// IsDead tells whether a mount whose server is gone stands at dir. A stat
+// would not notice while the kernel has the attributes of the root.
+func IsDead(dir string) bool {
+	var st unix.Statfs_t
+	err := unix.Statfs(dir, &st)
+	return errors.Is(err, unix.ENOTCONN) || errors.Is(err, unix.ECONNABORTED)
 }
 
 func isEmpty(dir string) (bool, error) {

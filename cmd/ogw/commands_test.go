@@ -165,7 +165,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"user", "frobnicate"}, "no command"},
 		{[]string{"user", "add", "x", "--uid", "-5"}, "uid"},
 		{[]string{"user", "add", "x", "--uid", "many"}, "uid"},
-		{[]string{"mount"}, "one argument"},
+		{[]string{"mount"}, "takes a folder to mount at"},
 		{[]string{"serve", "--set", "log.levl=debug"}, `did you mean "log.level"`},
 		{[]string{"serve", "--config", "none.toml"}, "none.toml"},
 		{[]string{"serve", "--rest", "0.0.0.0:8080"}, "anybody could change everything"},

@@ -209,15 +209,16 @@ func (m *mount) serve(ctx context.Context) error {
 	if m.metrics != "" {
 		err = p.addMetrics(m.metrics)
 	}
+	if err == nil && m.env.ready != nil {
+		err = detach(m.cfg.Cluster.Dir, m.getenv)
+	}
 	if err == nil {
 		p.mounts.onEmpty = p.Stop
 		p.mounts.restore(ctx, m.mount.Dir)
 		_, err = p.mounts.add(ctx, m.mount)
 	}
 	if err == nil && m.env.ready != nil {
-		if err = detach(m.cfg.Cluster.Dir, m.getenv); err == nil {
-			err = m.env.ready.send(report{})
-		}
+		err = m.env.ready.send(report{})
 	} else if err == nil {
 		err = errors.Join(m.done("%s is mounted; Ctrl-C unmounts\n", m.mount.Dir), notify(m.getenv, "READY=1"))
 	}

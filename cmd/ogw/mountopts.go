@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -117,6 +118,8 @@ func (o *mountOptions) parse(list string, sloppy bool) error {
 			o.mount.Flags = append(o.mount.Flags, name)
 		case word == "" || slices.Contains(otherOptions, name) ||
 			strings.HasPrefix(name, "x-") || strings.HasPrefix(name, "X-") || sloppy:
+		case name == "remount":
+			return errors.New("remount: umount and mount again; or change the kernel's flags alone with mount -i -o remount,…")
 		default:
 			return fmt.Errorf("unknown mount option %q%s", name, config.Suggestion(name, optionNames()))
 		}

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"syscall"
 
+	"ogw/fusemount"
 	"ogw/httpapi/admin"
 )
 
@@ -52,7 +52,7 @@ func (t *mountTable) restore(ctx context.Context, except string) {
 		t.log.Warn("the record of mounts cannot be read", "file", t.record, "error", err)
 	}
 	for _, m := range list {
-		if m.Dir == except || !deadMount(m.Dir) {
+		if m.Dir == except || !mountedHere(m.Dir) || !fusemount.IsDead(m.Dir) {
 			continue
 		}
 		if _, err := t.add(ctx, m); err != nil {
@@ -64,10 +64,4 @@ func (t *mountTable) restore(ctx context.Context, except string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.save()
-}
-
-// deadMount tells whether a mount of ours without a process stands at dir.
-func deadMount(dir string) bool {
-	_, err := os.Stat(dir)
-	return (errors.Is(err, syscall.ENOTCONN) || errors.Is(err, syscall.ECONNABORTED)) && mountedHere(dir)
 }
