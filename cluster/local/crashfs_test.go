@@ -82,7 +82,7 @@ type crashNode struct {
 }
 
 func newCrashNode(dir bool) *crashNode {
-	return &crashNode{dir: dir, token: crashTokens.Add(1), dirty: map[int]byte{}, modified: time.Now()}
+	return &crashNode{dir: dir, token: crashTokens.Add(1), modified: time.Now()}
 }
 
 // nameChange is one change of a directory; from is "" for a creation, to is
@@ -178,7 +178,10 @@ func (fs *crashFS) clone(m crashMode, rng *rand.Rand) *crashFS {
 }
 
 func (n *crashNode) clone(m crashMode, rng *rand.Rand) *crashNode {
-	c := newCrashNode(n.dir)
+	if n.dir {
+		return n // its entries are in crashFS
+	}
+	c := newCrashNode(false)
 	c.modified = n.modified
 	c.pages = append([]*crashPage(nil), n.synced...)
 	c.size = n.syncSize
@@ -248,6 +251,9 @@ func (n *crashNode) write(p []byte, off int64) {
 			n.pages[i], page = fresh, fresh
 		}
 		done := copy(page.data[at:], p)
+		if n.dirty == nil {
+			n.dirty = make(map[int]byte)
+		}
 		for s := at / crashSector; s <= (at+done-1)/crashSector; s++ {
 			n.dirty[i] |= 1 << s
 		}

@@ -43,6 +43,9 @@ type stackFile struct {
 	unsaved bool
 }
 
+// maxStackFile bounds files: every check reads them all.
+const maxStackFile = 300_000
+
 var (
 	stackKeys = []string{"a", "b", "c", "d/x", "d/y", "d/e/z", "f/w"}
 	stackDirs = []string{"", "d", "d/e", "f", "g", "d/g"}
@@ -57,12 +60,12 @@ func (c *stackClient) path() string {
 
 // bytes are the contents of a file: inline, in a segment, rarely in a file.
 func (c *stackClient) bytes() []byte {
-	sizes := []int{0, 10, 700, 1500, 4096, 9000, 9000, 70_000, 70_000, 200_000}
+	sizes := []int{0, 10, 700, 1500, 4096, 9000, 9000, 9000, 40_000, 70_000}
 	n := sizes[c.rng.IntN(len(sizes))]
 	if n > 0 {
 		n += c.rng.IntN(n)
 	}
-	if c.rng.IntN(60) == 0 {
+	if c.rng.IntN(120) == 0 {
 		n = smallMax + c.rng.IntN(smallMax)
 	}
 	data := make([]byte, n)
@@ -146,11 +149,15 @@ func (c *stackClient) put(ctx context.Context) (bool, error) {
 	if c.isOpen(ctx, key) {
 		return false, errNothing
 	}
-	o := ns.PutOptions{Size: -1}
+	data := c.bytes()
+	o := ns.PutOptions{Size: int64(len(data))}
+	if c.rng.IntN(4) == 0 {
+		o.Size = -1
+	}
 	if c.rng.IntN(3) == 0 {
 		o.Meta.User = map[string]string{"t1": fmt.Sprint(c.rng.Uint32())}
 	}
-	_, err := c.w.ns.PutObject(ctx, c.bucket, key, bytes.NewReader(c.bytes()), o)
+	_, err := c.w.ns.PutObject(ctx, c.bucket, key, bytes.NewReader(data), o)
 	return true, err
 }
 
@@ -190,7 +197,7 @@ func (c *stackClient) part(ctx context.Context) (bool, error) {
 	if c.rng.IntN(100) == 0 {
 		data = bytes.Repeat([]byte{7}, ns.MinPartBytes)
 	}
-	_, err = c.w.ns.PutPart(ctx, c.bucket, u.Key, u.ID, 1+c.rng.IntN(2), bytes.NewReader(data), ns.PutOptions{Size: -1})
+	_, err = c.w.ns.PutPart(ctx, c.bucket, u.Key, u.ID, 1+c.rng.IntN(2), bytes.NewReader(data), ns.PutOptions{Size: int64(len(data))})
 	return true, err
 }
 
@@ -306,7 +313,7 @@ func (c *stackClient) write(ctx context.Context) (bool, error) {
 	}
 	p := c.bytes()
 	off := c.rng.IntN(len(c.file.data) + 5000)
-	if len(p) == 0 || off+len(p) > 4<<20 {
+	if len(p) == 0 || off+len(p) > maxStackFile {
 		return false, errNothing
 	}
 	c.addVersion(overwrite(c.file.data, off, p))
@@ -363,6 +370,9 @@ func (c *stackClient) copyRange(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	off := c.rng.IntN(len(c.file.data) + 5000)
+	if off+len(data) > maxStackFile {
+		return false, errNothing
+	}
 	c.addVersion(overwrite(c.file.data, off, data))
 	c.file.unsaved = true
 	n, err := c.file.CopyRange(ctx, int64(off), src, 0, int64(len(data)))

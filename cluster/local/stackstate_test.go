@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"io"
@@ -167,7 +168,7 @@ func readFile(fs *ns.FS, a *ns.Attr) ([]byte, error) {
 	defer f.Close(relaxed)
 	data := make([]byte, a.Size+1)
 	n, err := f.ReadAt(relaxed, data, 0)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read: %w", err)
 	}
 	if int64(n) != a.Size {
