@@ -122,17 +122,7 @@ func (f *File) change(ctx context.Context, fn func(t cluster.Txn, o *op, n *inod
 func (f *File) Ino() Ino { return f.of.ino }
 
 // Attr returns the attributes, unflushed writes included.
-func (f *File) Attr(ctx context.Context) (a Attr, err error) {
-	err = f.fs.view(ctx, func(r cluster.Reader) error {
-		n, err := getInode(r, f.of.ino)
-		if err != nil {
-			return err
-		}
-		a, err = f.fs.attrOf(r, n)
-		return err
-	})
-	return a, err
-}
+func (f *File) Attr(ctx context.Context) (a Attr, err error) { return f.fs.attrFor(ctx, f.of.ino) }
 
 // ReadAt reads like io.ReaderAt: io.EOF at the end of the file.
 func (f *File) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {

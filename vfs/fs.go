@@ -57,6 +57,7 @@ type FS struct {
 	ids     idAllocator
 	watch   watchers
 	changes changeCounts
+	attrs   attrCache
 	opens   openTable
 	dirty   dirtyPool
 	pins    contentPins
@@ -102,6 +103,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.opens.init()
 	fs.dirty.init(fs.cfg.DirtyBytes)
 	fs.pins.init()
+	fs.attrs.off = !fs.Exclusive()
 	fs.uploads = make(chan struct{}, maxBlobUploads)
 	fs.compactQueue = make(chan Ino, maxCompactQueue)
 	fs.ghosts.init(fs.cfg.Now)

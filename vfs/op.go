@@ -46,6 +46,8 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 	}
 	var last *op
 	token := takeToken(ctx)
+	rec := recordingTxn{c: &fs.attrs}
+	defer rec.end()
 	relaxed := fs.relaxed.Load()
 	err := fs.kv.Update(ctx, func(t cluster.Txn) error {
 		if last != nil {
@@ -53,7 +55,8 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 			fs.changes.end(last.events)
 		}
 		last = &op{fs: fs, ctx: ctx, nowNS: fs.cfg.Now().UnixNano()}
-		return last.once(t, token, fn)
+		rec.Txn = t
+		return last.once(&rec, token, fn)
 	})
 	if last != nil {
 		defer fs.changes.end(last.events)

@@ -8,20 +8,7 @@ import (
 
 // GetAttr returns the attributes of ino, unflushed writes of this process
 // included. ErrStale if it is gone.
-func (fs *FS) GetAttr(ctx context.Context, ino Ino) (a Attr, err error) {
-	err = fs.view(ctx, func(r cluster.Reader) error {
-		n, dirTime, err := getInodeAndTime(r, ino, true)
-		if err != nil {
-			return err
-		}
-		if n == nil {
-			return ErrStale
-		}
-		a, err = fs.attrWith(n, dirTime)
-		return err
-	})
-	return a, err
-}
+func (fs *FS) GetAttr(ctx context.Context, ino Ino) (a Attr, err error) { return fs.attrFor(ctx, ino) }
 
 // Access checks cred's rights on ino, ACLs included; ErrAccess.
 func (fs *FS) Access(ctx context.Context, cred *Cred, ino Ino, mask uint32) error {
