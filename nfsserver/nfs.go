@@ -60,7 +60,7 @@ func (s *Server) nfsProgram() rpc.Program {
 	}
 	procs[procNull] = rpc.Proc{Name: nfsNames[procNull], Inline: true,
 		Handle: func(context.Context, *rpc.Call, *rpc.Reply) error { return nil }}
-	set(procGetattr, failNothing, getattr)
+	set(procGetattr, failNothing, getattr).Quick = s.quickGetattr
 	set(procSetattr, failWcc, setattr).Cached = true
 	set(procLookup, failPostOp, lookup)
 	set(procAccess, failPostOp, access)

@@ -62,6 +62,8 @@ type Call struct {
 	extra int // reply bytes reserved
 	start time.Time
 	reply Reply
+	// corked tells that the reader answers: it sends replies in batches.
+	corked bool
 }
 
 // transport takes the replies of calls that came by it. finish sends a reply
@@ -211,6 +213,11 @@ type Proc struct {
 	// Inline runs the call on the connection's reader: only for what never
 	// blocks.
 	Inline bool
+	// Quick, if set, is tried on the connection's reader first. It never
+	// blocks, and answers only what it can answer at once and with success;
+	// it returns false, whatever it wrote, to have Handle run. It gets a copy
+	// of the arguments' reader.
+	Quick func(c *Call, args xdr.Reader, r *Reply) bool
 }
 
 // Program is one RPC program in a contiguous range of versions that share

@@ -41,6 +41,7 @@ type conn struct {
 	length      int // its length so far
 	idleSince   time.Time
 	idleIsArmed bool
+	cork        []*Call // answered by the reader itself, not sent yet
 
 	mu      sync.Mutex
 	queue   []*Call // replies to write
@@ -79,6 +80,7 @@ func (c *conn) serve() {
 			break
 		}
 	}
+	c.uncork()
 	if !c.stopping.Load() {
 		c.cancel() // nobody waits for budgets on behalf of a dead connection
 	}
@@ -104,6 +106,7 @@ var errStopping = errors.New("rpc: server is shutting down")
 
 // arm sets the read deadline for the next read.
 func (c *conn) arm(started bool) error {
+	c.uncork() // what comes next may take its time
 	now := time.Now()
 	switch {
 	case started:
@@ -132,6 +135,7 @@ func (c *conn) reserve(n int) error {
 		return nil
 	}
 	n = c.length - c.charged
+	c.uncork()
 	if err := c.requests.acquire(c.ctx, n); err != nil {
 		return err
 	}
@@ -154,8 +158,8 @@ func (c *conn) unreserve(n int) {
 func (c *conn) accept(rec *Buffer) error {
 	call := callPool.Get().(*Call)
 	*call = Call{conn: c, rec: rec, cost: c.charged, Remote: c.remote, Local: c.local, start: time.Now()}
-	c.slots <- struct{}{}
-	c.srv.calls <- struct{}{}
+	c.takeSlot(c.slots)
+	c.takeSlot(c.srv.calls)
 	c.inFlight.Add(1)
 	c.calls.Add(1)
 	c.in.Add(uint64(len(rec.B)))
@@ -180,12 +184,42 @@ func (c *conn) accept(rec *Buffer) error {
 			return err
 		}
 	}
-	if call.proc.Inline {
+	call.corked = true
+	switch {
+	case call.proc.Inline:
 		c.srv.run(call)
-	} else {
+	case call.proc.Quick != nil && c.srv.quick(call):
+	default:
+		call.corked = false
 		c.srv.start(call)
 	}
 	return nil
+}
+
+// takeSlot waits for a free slot; before it blocks, the slots that the reader
+// itself holds are set on their way to be free.
+func (c *conn) takeSlot(slots chan struct{}) {
+	select {
+	case slots <- struct{}{}:
+	default:
+		c.uncork()
+		slots <- struct{}{}
+	}
+}
+
+// corkCalls is how many replies the reader collects, while more calls have
+// arrived already, before it sends them: enough to make the system call's
+// share small, few enough to leave slots for others.
+const corkCalls = 32
+
+// uncork sends the replies of the calls that the reader answered itself.
+func (c *conn) uncork() {
+	if len(c.cork) == 0 {
+		return
+	}
+	c.send(c.cork)
+	clear(c.cork)
+	c.cork = c.cork[:0]
 }
 
 // addrPort returns the address of a TCP or UDP endpoint, IPv4 as such.
@@ -226,6 +260,7 @@ func (c *conn) reserveReply(call *Call, n int) error {
 		return nil
 	}
 	n = min(n, c.srv.cfg.MaxRecord) // no handler sends more
+	c.uncork()
 	if err := c.replies.acquire(c.ctx, n); err != nil {
 		return err
 	}
@@ -248,20 +283,33 @@ func (c *conn) note(cred *Cred) {
 	}
 }
 
-// finish queues a reply (none if r is nil) and writes the queue unless
-// another goroutine does.
+// finish has a reply sent (none if r is nil).
 func (c *conn) finish(call *Call, r *Reply) {
 	if r == nil {
 		c.release(call)
 		return
 	}
+	if !call.corked {
+		c.send([]*Call{call})
+		return
+	}
+	c.cork = append(c.cork, call)
+	if len(c.cork) >= corkCalls {
+		c.uncork()
+	}
+}
+
+// send queues replies and writes the queue unless another goroutine does.
+func (c *conn) send(calls []*Call) {
 	c.mu.Lock()
 	if c.dead {
 		c.mu.Unlock()
-		c.release(call)
+		for _, call := range calls {
+			c.release(call)
+		}
 		return
 	}
-	c.queue = append(c.queue, call)
+	c.queue = append(c.queue, calls...)
 	if c.writing {
 		c.mu.Unlock()
 		return

@@ -343,6 +343,28 @@ func (s *Server) run(c *Call) {
 	s.answer(c, ErrDrop, true) // the client asks once more
 }
 
+// quick answers a call on its connection's reader, if it can be answered at
+// once.
+func (s *Server) quick(c *Call) bool {
+	c.reply.reset()
+	if !s.tryQuick(c) {
+		c.reply.free()
+		return false
+	}
+	s.answer(c, nil, false)
+	return true
+}
+
+// tryQuick survives a panic, which Handle will meet again and report.
+func (s *Server) tryQuick(c *Call) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	return c.proc.Quick(c, c.Args, &c.reply)
+}
+
 // handle calls the procedure and survives its panic.
 func (s *Server) handle(c *Call) (err error) {
 	defer func() {
