@@ -7,23 +7,22 @@ import (
 	"strings"
 )
 
-// canonicalRequest builds what is hashed, with path as the canonical URI.
-func (s *Signature) canonicalRequest(path string) []byte {
-	b := make([]byte, 0, 1024)
+// canonicalRequest appends what is hashed, with path as the canonical URI.
+func (s *Signature) canonicalRequest(b []byte, path string) []byte {
 	b = append(b, s.req.Method...)
 	b = append(b, '\n')
 	b = append(b, path...)
 	b = append(b, '\n')
 	b = appendQuery(b, s.query)
 	b = append(b, '\n')
-	for _, name := range s.headers {
+	for name := range strings.SplitSeq(s.headers, ";") {
 		b = append(b, name...)
 		b = append(b, ':')
 		b = s.appendHeaderValue(b, name)
 		b = append(b, '\n')
 	}
 	b = append(b, '\n')
-	b = append(b, strings.Join(s.headers, ";")...)
+	b = append(b, s.headers...)
 	b = append(b, '\n')
 	return append(b, s.Payload.canonical...)
 }
@@ -47,7 +46,23 @@ func (s *Signature) appendHeaderValue(b []byte, name string) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, strings.Join(strings.Fields(v), " ")...)
+		b = appendTrimmed(b, v)
+	}
+	return b
+}
+
+// appendTrimmed appends the words of v with one space between them.
+func appendTrimmed(b []byte, v string) []byte {
+	if strings.IndexByte(v, ' ') < 0 && strings.IndexByte(v, '\t') < 0 {
+		return append(b, v...)
+	}
+	first := true
+	for word := range strings.FieldsSeq(v) {
+		if !first {
+			b = append(b, ' ')
+		}
+		b = append(b, word...)
+		first = false
 	}
 	return b
 }
@@ -55,6 +70,9 @@ func (s *Signature) appendHeaderValue(b []byte, name string) []byte {
 // appendQuery appends the canonical query: all but the signature, sorted by
 // encoded name and value.
 func appendQuery(b []byte, q url.Values) []byte {
+	if len(q) == 0 {
+		return b
+	}
 	pairs := make([]string, 0, len(q))
 	for name, values := range q {
 		if name == "X-Amz-Signature" {
@@ -91,7 +109,26 @@ func encodePath(path string) string {
 	if path == "" {
 		return "/"
 	}
+	if isPlain(path) {
+		return path
+	}
 	return string(appendEncoded(make([]byte, 0, len(path)+16), path, true))
+}
+
+// isPlain tells whether encodePath has nothing to do.
+func isPlain(path string) bool {
+	for i := 0; i < len(path); i++ {
+		if c := path[i]; !unreserved(c) && c != '/' {
+			return false
+		}
+	}
+	return true
+}
+
+// unreserved are the characters of RFC 3986, section 2.3.
+func unreserved(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+		c == '-' || c == '.' || c == '_' || c == '~'
 }
 
 // appendEncoded is S3's UriEncode: all but unreserved characters (RFC 3986,
@@ -100,11 +137,9 @@ func appendEncoded(b []byte, s string, slash bool) []byte {
 	const hexUpper = "0123456789ABCDEF"
 	for i := 0; i < len(s); i++ {
 		c := s[i]
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9',
-			c == '-', c == '.', c == '_', c == '~', slash && c == '/':
+		if unreserved(c) || slash && c == '/' {
 			b = append(b, c)
-		default:
+		} else {
 			b = append(b, '%', hexUpper[c>>4], hexUpper[c&15])
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +20,7 @@ const maxSignedHeaders = 100
 func (v *Verifier) parseHeader(s *Signature, rest string) error {
 	s.Scheme = HeaderV4
 	var credential, headers, signature string
-	for _, field := range strings.Split(rest, ",") {
+	for field := range strings.SplitSeq(rest, ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(field), "=")
 		if !ok {
 			return wrapf(ErrMalformedHeader, "%q is not name=value", field)
@@ -108,32 +107,63 @@ func (v *Verifier) parseClaim(s *Signature, kind error, credential, signature, h
 	if err := v.parseScope(s, kind, credential, signature); err != nil {
 		return err
 	}
-	s.headers = strings.Split(headers, ";")
-	if len(s.headers) > maxSignedHeaders {
+	s.headers = headers
+	if strings.Count(headers, ";") >= maxSignedHeaders {
 		return wrapf(kind, "more than %d signed headers", maxSignedHeaders)
 	}
-	if !slices.Contains(s.headers, "host") {
+	if !s.signs("Host") {
 		return wrapf(kind, "the host header must be signed")
 	}
 	for name := range s.req.Header {
-		lower := strings.ToLower(name)
-		if strings.HasPrefix(lower, "x-amz-") && !slices.Contains(s.headers, lower) {
-			return wrapf(ErrUnsignedHeader, "%s", lower)
+		if len(name) >= len(amzPrefix) && strings.EqualFold(name[:len(amzPrefix)], amzPrefix) && !s.signs(name) {
+			return wrapf(ErrUnsignedHeader, "%s", strings.ToLower(name))
 		}
 	}
 	return nil
 }
 
+// amzPrefix begins the names of headers that must be signed.
+const amzPrefix = "x-amz-"
+
+// signs tells whether a header is among those signed, whose names are in
+// lower case.
+func (s *Signature) signs(header string) bool {
+	for name := range strings.SplitSeq(s.headers, ";") {
+		if len(name) == len(header) && equalLower(name, header) {
+			return true
+		}
+	}
+	return false
+}
+
+// equalLower compares lower with s in lower case (ASCII).
+func equalLower(lower, s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != lower[i] {
+			return false
+		}
+	}
+	return true
+}
+
 // parseScope reads KEY/yyyymmdd/region/s3/aws4_request. The key itself may
 // hold slashes.
 func (v *Verifier) parseScope(s *Signature, kind error, credential, signature string) error {
-	parts := strings.Split(credential, "/")
-	if len(parts) < 5 {
-		return wrapf(kind, "the credential must be <access key>/<yyyymmdd>/<region>/s3/aws4_request")
+	var scope [4]string
+	rest := credential
+	for i := len(scope) - 1; i >= 0; i-- {
+		cut := strings.LastIndexByte(rest, '/')
+		if cut < 0 {
+			return wrapf(kind, "the credential must be <access key>/<yyyymmdd>/<region>/s3/aws4_request")
+		}
+		rest, scope[i] = rest[:cut], rest[cut+1:]
 	}
-	scope := parts[len(parts)-4:]
-	s.AccessKey = strings.Join(parts[:len(parts)-4], "/")
-	s.date, s.region = scope[0], scope[1]
+	s.AccessKey, s.date, s.region = rest, scope[0], scope[1]
+	s.scope = credential[len(rest)+1:]
 	switch {
 	case s.AccessKey == "":
 		return wrapf(kind, "the access key is empty")
@@ -147,8 +177,12 @@ func (v *Verifier) parseScope(s *Signature, kind error, credential, signature st
 	if _, err := time.Parse(dateFormat, s.date); err != nil {
 		return wrapf(kind, "incorrect date format %q, expecting yyyymmdd", s.date)
 	}
-	mac, err := hex.DecodeString(signature)
-	if err != nil || len(mac) != sha256.Size {
+	if len(signature) != 2*sha256.Size {
+		return wrapf(ErrMismatch, "a signature has 64 hexadecimal digits")
+	}
+	mac := make([]byte, sha256.Size)
+	var digits [2 * sha256.Size]byte
+	if _, err := hex.Decode(mac, digits[:copy(digits[:], signature)]); err != nil {
 		return wrapf(ErrMismatch, "a signature has 64 hexadecimal digits")
 	}
 	s.mac = mac
@@ -159,10 +193,10 @@ func (v *Verifier) checkClock(s *Signature, kind error, t time.Time) error {
 	if d := v.cfg.Now().Sub(t); d > MaxSkew || d < -MaxSkew {
 		return ErrSkewed
 	}
-	if t.Format(dateFormat) != s.date {
+	s.timestamp = t.Format(timeFormat)
+	if !strings.HasPrefix(s.timestamp, s.date) {
 		return wrapf(kind, "the credential's date is not that of the request")
 	}
-	s.timestamp = t.Format(timeFormat)
 	return nil
 }
 
@@ -184,10 +218,6 @@ func requestTime(h http.Header) (time.Time, error) {
 		return t.UTC(), nil
 	}
 	return time.Time{}, ErrNoDate
-}
-
-func (s *Signature) scope() string {
-	return s.date + "/" + s.region + "/" + service + "/" + terminator
 }
 
 func (v *Verifier) verifyV4(s *Signature, secret string) error {
@@ -214,16 +244,20 @@ func (s *Signature) compare(text []byte) error {
 
 // stringToSign hashes the canonical request with the given path.
 func (s *Signature) stringToSign(path string) []byte {
-	sum := sha256.Sum256(s.canonicalRequest(path))
+	var room [canonicalRoom]byte
+	sum := sha256.Sum256(s.canonicalRequest(room[:0], path))
 	b := make([]byte, 0, 256)
 	b = append(b, algorithm...)
 	b = append(b, '\n')
 	b = append(b, s.timestamp...)
 	b = append(b, '\n')
-	b = append(b, s.scope()...)
+	b = append(b, s.scope...)
 	b = append(b, '\n')
 	return hex.AppendEncode(b, sum[:])
 }
+
+// canonicalRoom is what the canonical request of nearly all requests takes.
+const canonicalRoom = 1024
 
 func hmacSHA256(key, text []byte) []byte {
 	h := hmac.New(sha256.New, key)
