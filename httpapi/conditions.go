@@ -41,11 +41,12 @@ func (e ETags) Given() bool { return e.Any || len(e.Tags) > 0 }
 // before its name (S3 copies use "X-Amz-Copy-Source-"). Dates that do not
 // parse are ignored, as RFC 9110 asks.
 func ParseConditions(h http.Header, prefix string) Conditions {
+	// The names are canonical: nothing needs to be looked at letter by letter.
 	return Conditions{
-		IfMatch:           parseETags(h.Values(prefix + "If-Match")),
-		IfNoneMatch:       parseETags(h.Values(prefix + "If-None-Match")),
-		IfModifiedSince:   parseDate(h.Get(prefix + "If-Modified-Since")),
-		IfUnmodifiedSince: parseDate(h.Get(prefix + "If-Unmodified-Since")),
+		IfMatch:           parseETags(h[prefix+"If-Match"]),
+		IfNoneMatch:       parseETags(h[prefix+"If-None-Match"]),
+		IfModifiedSince:   parseDate(first(h[prefix+"If-Modified-Since"])),
+		IfUnmodifiedSince: parseDate(first(h[prefix+"If-Unmodified-Since"])),
 	}
 }
 
@@ -152,6 +153,13 @@ func parseETags(values []string) ETags {
 		out.weak = append(out.weak, weak)
 	}
 	return out
+}
+
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
 }
 
 func parseDate(s string) time.Time {

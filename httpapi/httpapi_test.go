@@ -308,3 +308,19 @@ func TestIdleReader(t *testing.T) {
 type zeros struct{}
 
 func (zeros) ReadAt(p []byte, _ int64) (int, error) { return len(p), nil }
+
+func TestDateText(t *testing.T) {
+	when := time.Date(1999, 12, 31, 23, 59, 58, 0, time.FixedZone("x", 3600))
+	for i := range 5000 {
+		if got, want := DateText(when), when.UTC().Format(http.TimeFormat); got != want {
+			t.Fatalf("%v: %q, want %q", when, got, want)
+		}
+		when = when.Add(time.Duration(i) * 37 * time.Minute)
+	}
+	for _, year := range []int{1, 999, 9999, 12000} {
+		when := time.Date(year, 2, 3, 4, 5, 6, 7, time.UTC)
+		if got, want := DateText(when), when.Format(http.TimeFormat); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -35,6 +35,19 @@ func loadExtents(r cluster.Reader, c ContentID, from, to int64, limit int) (list
 	if c == 0 || from >= to {
 		return nil, false, nil
 	}
+	if from == 0 {
+		// Most contents are one extent, and a lookup is cheaper than a scan.
+		v, err := r.Get(extentKey(c, 0))
+		if err != nil {
+			return nil, false, err
+		}
+		if v != nil {
+			e, err := decodeExtent(0, v)
+			if err != nil || e.end() >= to {
+				return []extent{e}, false, err
+			}
+		}
+	}
 	add := func(k, v []byte) error {
 		_, off, err := parseExtentKey(k)
 		if err != nil {

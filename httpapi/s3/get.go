@@ -64,6 +64,8 @@ func (q *request) getOptions() vfs.GetOptions {
 	}
 }
 
+var acceptRanges = []string{"bytes"} // never changed
+
 // readFailed answers conditions that do not hold, to those who may know.
 func (q *request) readFailed(info *vfs.ObjectInfo, err error) error {
 	if !errors.Is(err, vfs.ErrNotModified) && !errors.Is(err, vfs.ErrPrecondition) {
@@ -78,7 +80,7 @@ func (q *request) readFailed(info *vfs.ObjectInfo, err error) error {
 	if errors.Is(err, vfs.ErrNotModified) {
 		h := q.w.Header()
 		setETag(h, info.ETag)
-		h.Set("Last-Modified", info.Modified.UTC().Format(http.TimeFormat))
+		h.Set("Last-Modified", httpapi.DateText(info.Modified))
 	}
 	return err
 }
@@ -93,14 +95,14 @@ func (q *request) readHeader(info *vfs.ObjectInfo, checksums bool) (httpapi.Rang
 	if err != nil {
 		return span, 0, err
 	}
-	setMeta(h, &info.Meta)
+	q.setMeta(h, &info.Meta)
 	if err := q.override(h); err != nil {
 		return span, 0, err
 	}
-	setETag(h, info.ETag)
-	h.Set("Last-Modified", info.Modified.UTC().Format(http.TimeFormat))
-	h.Set("Accept-Ranges", "bytes")
-	h.Set("Content-Length", itoa(span.Len))
+	h["ETag"] = q.one(quoteETag(info.ETag)) // S3's own spelling
+	h["Last-Modified"] = q.one(httpapi.DateText(info.Modified))
+	h["Accept-Ranges"] = acceptRanges
+	h["Content-Length"] = q.one(itoa(span.Len))
 	if q.q.Has("partNumber") && len(info.Parts) > 0 {
 		h.Set("X-Amz-Mp-Parts-Count", strconv.Itoa(len(info.Parts)))
 	}
@@ -171,6 +173,9 @@ func (q *request) partSpan(info *vfs.ObjectInfo) (httpapi.Range, bool, *vfs.Obje
 // override applies response-*; S3 demands a signature for that, so that a
 // public object cannot be dressed up by a link.
 func (q *request) override(h http.Header) error {
+	if len(q.q) == 0 {
+		return nil
+	}
 	for param, header := range overrides {
 		v := q.q.Get(param)
 		if v == "" {

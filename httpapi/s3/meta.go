@@ -121,14 +121,17 @@ func withoutChunked(v string) string {
 }
 
 // setMeta puts an object's metadata in the response headers.
-func setMeta(h http.Header, m *vfs.ObjectMeta) {
-	h.Set("Content-Type", m.ContentType)
-	if m.ContentType == "" {
-		h.Set("Content-Type", defaultContentType)
+func (q *request) setMeta(h http.Header, m *vfs.ObjectMeta) {
+	contentType := m.ContentType
+	if contentType == "" {
+		contentType = defaultContentType
 	}
-	for _, name := range storedHeaders {
-		if v, ok := m.Headers[name]; ok {
-			h.Set(name, v)
+	h["Content-Type"] = q.one(contentType)
+	if len(m.Headers) > 0 {
+		for _, name := range storedHeaders {
+			if v, ok := m.Headers[name]; ok {
+				h.Set(name, v)
+			}
 		}
 	}
 	if v := m.Headers[taggingHeader]; v != "" {

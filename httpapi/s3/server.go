@@ -129,7 +129,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // dispatch finds bucket, key and operation, and runs it.
 func (q *request) dispatch() error {
 	var err error
-	if q.q, err = url.ParseQuery(q.r.URL.RawQuery); err != nil {
+	if q.q, err = parseQuery(q.r.URL.RawQuery); err != nil {
 		return newError(codeInvalidURI)
 	}
 	if q.hostBucket, err = q.bucketOfHost(); err != nil {
@@ -140,6 +140,14 @@ func (q *request) dispatch() error {
 		return err
 	}
 	return q.execute(ops)
+}
+
+// parseQuery spares most requests an empty map.
+func parseQuery(raw string) (url.Values, error) {
+	if raw == "" {
+		return nil, nil
+	}
+	return url.ParseQuery(raw)
 }
 
 // one returns a list of one header value. The lists of a response share one
