@@ -120,6 +120,15 @@ func (w *contentWriter) begin() error {
 	return mapErr(err)
 }
 
+// flush begins to make durable what is there already, in the background. Any
+// bytes that follow go to another blob.
+func (w *contentWriter) flush() error {
+	if w.err == nil && w.blob != nil {
+		w.err = w.end()
+	}
+	return w.err
+}
+
 // end hands the blob to a goroutine that commits it.
 func (w *contentWriter) end() error {
 	if len(w.committing) >= maxCommitting {
@@ -163,9 +172,7 @@ var errBlobLength = errors.New("the engine stored a blob of another length than 
 // many. The content must be published or discarded. After an error nothing
 // is left but what the engine may not tell.
 func (w *contentWriter) finish(ctx context.Context) (*content, error) {
-	if w.err == nil && w.blob != nil {
-		w.err = w.end()
-	}
+	w.err = w.flush()
 	for w.err == nil && len(w.committing) > 0 {
 		w.err = w.reap()
 	}

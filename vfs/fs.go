@@ -78,6 +78,7 @@ type FS struct {
 
 	small   sync.Pool // of *smallBuffer
 	putPool putPool
+	md5s    md5Pool
 
 	background struct {
 		stop context.CancelFunc
@@ -156,6 +157,7 @@ func (fs *FS) Close(ctx context.Context) error {
 		fs.background.wait.Wait()
 	}
 	fs.ids.release(ctx)
+	fs.md5s.close()
 	if e := fs.kv.Sync(ctx); err == nil {
 		err = mapErr(e)
 	}

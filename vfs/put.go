@@ -21,8 +21,9 @@ func (fs *FS) PutObject(ctx context.Context, bucket, key string, body io.Reader,
 		return ObjectInfo{}, err
 	}
 	p := publication{key: &k, cond: &o.Cond, meta: &o.Meta, owner: o.Owner, mode: o.Mode, mtimeNS: o.MtimeNS}
-	// A large body is not worth reading for a request that cannot succeed.
-	if !o.Cond.empty() || o.Size < 0 || o.Size > int64(fs.cfg.InlineBytes) {
+	// A large body is not worth reading for a request that cannot succeed;
+	// one that fits a buffer costs less than to ask.
+	if !o.Cond.empty() || o.Size < 0 || o.Size > putBufferBytes {
 		if err := fs.precheck(ctx, &p); err != nil {
 			return ObjectInfo{}, err
 		}

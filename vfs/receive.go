@@ -8,24 +8,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"sync"
 
 	"github.com/minio/crc64nvme"
-)
-
-const (
-	// putBufferBytes is a buffer of a body on its way: large enough that
-	// handing it between goroutines costs nothing.
-	putBufferBytes = 1 << 20
-	// putBuffers is how many buffers one body uses: one being read, one being
-	// written, one being hashed.
-	putBuffers = 3
-	// maxPutBuffers bounds the buffers of all bodies together (64 MiB). A body
-	// that finds none free goes on with two small ones of its own, so that
-	// slow clients cannot hold up others.
-	maxPutBuffers = 64
-	// ownBufferBytes is the size of these.
-	ownBufferBytes = 64 << 10
 )
 
 // received is a body that is stored and not published yet.
@@ -72,6 +56,8 @@ func (fs *FS) receive(ctx context.Context, id ContentID, body io.Reader, o *PutO
 	switch {
 	case err == io.EOF && n < len(v.buffer.b):
 		err = fs.receiveSmall(ctx, id, first, o, maxSize, extra, &v)
+	case (err == nil || err == io.EOF) && o.Size <= putBufferBytes && o.Size > int64(n):
+		err = fs.receiveWhole(ctx, id, first, body, o, maxSize, extra, &v)
 	case err == nil || err == io.EOF:
 		err = fs.receiveLarge(ctx, id, first, body, o, maxSize, extra, &v)
 	default:
@@ -111,6 +97,69 @@ func (fs *FS) receiveSmall(ctx context.Context, id ContentID, data []byte, o *Pu
 	return v.checkCRC()
 }
 
+// receiveWhole stores a body that fits one buffer, and begins with first, as
+// one blob. It is hashed while it becomes durable.
+func (fs *FS) receiveWhole(ctx context.Context, id ContentID, first []byte, body io.Reader, o *PutOptions, maxSize int64, extra hash.Hash, v *received) error {
+	bufs := fs.putPool.take(1, 1)
+	if len(bufs) == 0 {
+		return fs.receiveLarge(ctx, id, first, body, o, maxSize, extra, v)
+	}
+	defer fs.putPool.give(bufs)
+	data := bufs[0][:o.Size]
+	n := copy(data, first)
+	k, err := readFull(body, data[n:])
+	size := int64(n + k)
+	for err == nil { // the body's own end, or a byte too many
+		var one [1]byte
+		if k, err = body.Read(one[:]); k > 0 {
+			size++
+			break
+		}
+	}
+	if err != nil && err != io.EOF {
+		return bodyError(err)
+	}
+	if size != o.Size {
+		return v.check(size, o, maxSize)
+	}
+	w, err := fs.newContentWriter(ctx, id, o.Size)
+	if err != nil {
+		return err
+	}
+	defer w.abort(ctx) // does nothing after finish
+	if _, err := w.Write(data); err != nil {
+		return err
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	sum := fs.md5s.begin()
+	defer sum.end()
+	sum.Write(data)
+	if extra != nil {
+		extra.Write(data)
+		v.extra = extra.Sum(nil)
+	}
+	sum.Sum(v.sum[:0])
+	return fs.received(ctx, w, size, o, maxSize, v)
+}
+
+// received ends the receiving of size bytes, all given to w.
+func (fs *FS) received(ctx context.Context, w *contentWriter, size int64, o *PutOptions, maxSize int64, v *received) error {
+	if err := v.check(size, o, maxSize); err != nil {
+		return err
+	}
+	var err error
+	if v.content, err = w.finish(ctx); err != nil {
+		return err
+	}
+	if err := v.checkCRC(); err != nil {
+		fs.discard(ctx, v.content)
+		return err
+	}
+	return nil
+}
+
 // receiveLarge streams a body that begins with first into blobs. Hashing runs
 // beside reading and writing.
 func (fs *FS) receiveLarge(ctx context.Context, id ContentID, first []byte, body io.Reader, o *PutOptions, maxSize int64, extra hash.Hash, v *received) error {
@@ -119,7 +168,7 @@ func (fs *FS) receiveLarge(ctx context.Context, id ContentID, first []byte, body
 		return err
 	}
 	defer w.abort(ctx) // does nothing after finish
-	h := newBodyHasher(&fs.putPool, extra)
+	h := newBodyHasher(&fs.putPool, &fs.md5s, extra)
 	defer h.stop()
 
 	h.sum.Write(first)
@@ -151,18 +200,13 @@ func (fs *FS) receiveLarge(ctx context.Context, id ContentID, first []byte, body
 			return bodyError(err)
 		}
 	}
+	if size <= limit {
+		if err := w.flush(); err != nil { // becomes durable while the last bytes are hashed
+			return err
+		}
+	}
 	v.extra = h.finish(v.sum[:0])
-	if err := v.check(size, o, maxSize); err != nil {
-		return err
-	}
-	if v.content, err = w.finish(ctx); err != nil {
-		return err
-	}
-	if err := v.checkCRC(); err != nil {
-		fs.discard(ctx, v.content)
-		return err
-	}
-	return nil
+	return fs.received(ctx, w, size, o, maxSize, v)
 }
 
 // check compares what came with what was announced.
@@ -220,108 +264,4 @@ func readFull(r io.Reader, p []byte) (n int, err error) {
 		n += k
 	}
 	return n, err
-}
-
-// bodyHasher hashes a body beside its reading and writing. Buffers go round:
-// buffer takes a free one, write hands it to the goroutine, which frees it.
-type bodyHasher struct {
-	pool  *putPool
-	sum   hash.Hash
-	extra hash.Hash
-	own   bool // the buffers are not the pool's
-	all   [][]byte
-	free  chan []byte
-	full  chan []byte
-	done  chan struct{}
-	ended bool
-}
-
-func newBodyHasher(pool *putPool, extra hash.Hash) *bodyHasher {
-	h := &bodyHasher{
-		pool: pool, sum: md5.New(), extra: extra,
-		free: make(chan []byte, putBuffers), full: make(chan []byte, putBuffers), done: make(chan struct{}),
-	}
-	h.all = pool.take(putBuffers)
-	if h.own = len(h.all) == 0; h.own {
-		h.all = [][]byte{make([]byte, ownBufferBytes), make([]byte, ownBufferBytes)}
-	}
-	for _, b := range h.all {
-		h.free <- b
-	}
-	go h.run()
-	return h
-}
-
-func (h *bodyHasher) run() {
-	defer close(h.done)
-	for b := range h.full {
-		h.sum.Write(b)
-		if h.extra != nil {
-			h.extra.Write(b)
-		}
-		h.free <- b[:cap(b)]
-	}
-}
-
-// buffer returns a buffer to fill; it must be given to write.
-func (h *bodyHasher) buffer() []byte { return <-h.free }
-
-// write hashes b, which stays readable until the next call of buffer.
-func (h *bodyHasher) write(b []byte) { h.full <- b }
-
-// finish appends the MD5 to sum and returns the other hash's sum.
-func (h *bodyHasher) finish(sum []byte) (extra []byte) {
-	h.stop()
-	h.sum.Sum(sum)
-	if h.extra != nil {
-		extra = h.extra.Sum(nil)
-	}
-	return extra
-}
-
-// stop ends the goroutine and gives the buffers back.
-func (h *bodyHasher) stop() {
-	if h.ended {
-		return
-	}
-	h.ended = true
-	close(h.full)
-	<-h.done
-	if !h.own {
-		h.pool.give(h.all)
-	}
-}
-
-// putPool lends the large buffers of bodies.
-type putPool struct {
-	mu   sync.Mutex
-	lent int
-	idle [][]byte
-}
-
-// take lends up to n buffers, and at least two or none.
-func (p *putPool) take(n int) [][]byte {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if n = min(n, maxPutBuffers-p.lent); n < 2 {
-		return nil
-	}
-	p.lent += n
-	list := make([][]byte, 0, n)
-	for len(list) < n {
-		if k := len(p.idle); k > 0 {
-			list = append(list, p.idle[k-1])
-			p.idle = p.idle[:k-1]
-		} else {
-			list = append(list, make([]byte, putBufferBytes))
-		}
-	}
-	return list
-}
-
-func (p *putPool) give(list [][]byte) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lent -= len(list)
-	p.idle = append(p.idle, list...)
 }
