@@ -32,6 +32,7 @@ type allocator struct {
 	dir   string
 	bytes int64
 	log   *slog.Logger
+	space *spaceGuard // nil: not looked at
 	zeros []byte
 
 	mu     sync.Mutex
@@ -82,6 +83,9 @@ func (a *allocator) makeAhead() {
 	}()
 	for !a.ended {
 		if len(a.ready) < readyMax {
+			if a.space != nil && !a.space.roomy(a.bytes, dataReserve) {
+				return // what is left is for who needs it now
+			}
 			if err := a.makeOne(); err != nil {
 				a.log.Warn("cannot make a data segment ahead", "err", err)
 				return
@@ -191,6 +195,20 @@ func (a *allocator) adopt(number uint64) (bool, error) {
 	}
 	a.ready = append(a.ready, &segment{number: fresh, total: a.bytes, prewritten: a.bytes, file: f})
 	return true, nil
+}
+
+// shed removes a segment that nobody took yet; false if there is none.
+func (a *allocator) shed() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := len(a.ready)
+	if n == 0 {
+		return false
+	}
+	g := a.ready[n-1]
+	a.ready = a.ready[:n-1]
+	g.file.Close()
+	return a.disk.remove(filepath.Join(a.dir, segmentName(g.number))) == nil
 }
 
 // stop ends the making, and removes what nobody took.

@@ -76,7 +76,7 @@ func (b *Blobs) Create(ctx context.Context, id cluster.BlobID, sizeHint int64) (
 	if sizeHint > cluster.MaxBlobBytes {
 		return nil, errTooLong
 	}
-	if err := b.space.admitData(int(max(sizeHint, 0))); err != nil {
+	if err := b.space.admitData(max(sizeHint, 0)); err != nil {
 		return nil, err
 	}
 	if err := b.reserve(id); err != nil {

@@ -109,6 +109,9 @@ func (c *collector) count() error {
 	if c.stopping() {
 		return nil
 	}
+	if err := c.segments.measure(); err != nil {
+		return err
+	}
 	for number, bytes := range live {
 		if !c.segments.addLive(number, bytes) {
 			c.log.Error("a data segment is missing", "path", c.segments.path(number), "bytes", bytes)

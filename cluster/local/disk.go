@@ -26,7 +26,11 @@ type disk interface {
 	open(path string) (diskFile, error)
 	remove(path string) error
 	rename(from, to string) error
+	// truncate makes a file shorter.
+	truncate(path string, bytes int64) error
 	list(dir string) ([]string, error)
+	// length returns the length of a file in bytes.
+	length(path string) (int64, error)
 	mkdir(dir string) error
 	// syncDir makes the entries of dir durable.
 	syncDir(dir string) error
@@ -40,7 +44,6 @@ type diskFile interface {
 	writePages(off int64, pages ...[]byte) error
 	// allocate reserves space without writing it.
 	allocate(bytes int64) error
-	size() (int64, error)
 	sync() error
 	Close() error
 }
@@ -59,12 +62,12 @@ func newOSDisk(dir string) *osDisk {
 	path := filepath.Join(dir, "probe.tmp")
 	defer os.Remove(path)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_DIRECT, 0o600)
-	if err != nil {
-		return &osDisk{}
+	if err == nil {
+		defer f.Close()
+		_, err = f.WriteAt(newPages(pageBytes), 0)
 	}
-	defer f.Close()
-	_, err = f.WriteAt(newPages(pageBytes), 0)
-	return &osDisk{direct: err == nil}
+	// A full disk, say, is no reason to do without.
+	return &osDisk{direct: !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EOPNOTSUPP)}
 }
 
 func (d *osDisk) openFile(path string, flags int) (diskFile, error) {
@@ -93,8 +96,11 @@ func (d *osDisk) openSegment(path string) (diskFile, error) {
 func (d *osDisk) open(path string) (diskFile, error) { return d.openFile(path, os.O_RDONLY) }
 func (d *osDisk) remove(path string) error           { return os.Remove(path) }
 func (d *osDisk) rename(from, to string) error       { return os.Rename(from, to) }
-func (d *osDisk) mkdir(dir string) error             { return os.MkdirAll(dir, 0o700) }
-func (d *osDisk) syncDir(dir string) error           { return syncDir(vfs.Default, dir) }
+func (d *osDisk) truncate(path string, n int64) error {
+	return os.Truncate(path, n)
+}
+func (d *osDisk) mkdir(dir string) error   { return os.MkdirAll(dir, 0o700) }
+func (d *osDisk) syncDir(dir string) error { return syncDir(vfs.Default, dir) }
 
 func (d *osDisk) list(dir string) ([]string, error) {
 	f, err := os.Open(dir)
@@ -158,8 +164,8 @@ func (f osFile) allocate(bytes int64) error {
 	return err
 }
 
-func (f osFile) size() (int64, error) {
-	info, err := f.Stat()
+func (d *osDisk) length(path string) (int64, error) {
+	info, err := os.Stat(path)
 	if err != nil {
 		return 0, err
 	}

@@ -3,6 +3,7 @@
 //
 //	DIR/FORMAT            version and store ID
 //	DIR/LOCK              held by the process that has the store open
+//	DIR/reserve           the ballast: holds space, and nothing else
 //	DIR/meta/             Pebble: the metadata, and the index of blobs below 0xFF
 //	DIR/segments/N.seg    blobs of up to 1 MiB, one after the other
 //	DIR/blobs/XX/ID       larger blobs, a file each
@@ -40,10 +41,17 @@
 //
 // # Space
 //
-// The last 256 MiB are refused to data, and the last 64 MiB to everything
-// (less on small disks), so that deletes work on a full disk.
+// The last 256 MiB are refused to data, half of that to metadata, and the last
+// 16 MiB to deletes (less on small disks): see reserves. A neighbour may fill
+// the disk all the same, so 128 MiB are held in a file (ballast), which gives
+// way step by step when Pebble's log meets the end of the space. Where that is
+// not enough the log waits (patience), since for Pebble its failure is the
+// end: what is new is refused meanwhile, reads go on, and when there is space
+// again so do writes. Failures that are not for lack of space, a medium that
+// became read-only among them, end the taking of writes until the next start.
 //
 // Lock order: Blobs.changing, then KV.commit, then durability.mu; Blobs.mu,
-// then nothing but reads of the index; segments.mu, then allocator.mu. The
+// then nothing but reads of the index; segments.mu, then allocator.mu;
+// patience.mu, then ballast.mu or allocator.mu. The
 // locks of handles, placeCache, pagePool and reaper are innermost.
 package local

@@ -57,7 +57,6 @@ func TestFaults(t *testing.T) {
 		want   []error
 	}{
 		{"EIO", syscall.EIO, false, []error{cluster.ErrUnavailable}},
-		{"ENOSPC", syscall.ENOSPC, true, []error{cluster.ErrNoSpace, cluster.ErrUnavailable}},
 		{"EROFS", syscall.EROFS, true, []error{cluster.ErrReadOnly, cluster.ErrUnavailable}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -166,46 +165,6 @@ func TestDataFaults(t *testing.T) {
 		}
 		if err := readBack(c.Blobs, id, make([]byte, size)); err != nil {
 			t.Error(err)
-		}
-	}
-}
-
-// TestReserve: near the end of the space data are refused first, then
-// metadata, and a deletion goes on longest.
-func TestReserve(t *testing.T) {
-	fs := newMem(t)
-	const gib = 1 << 30
-	setFree := func(free uint64) {
-		fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: free, TotalBytes: 100 * gib, UsedBytes: 100*gib - free})
-	}
-	setFree(50 * gib)
-	c := openAt(t, memOptions(fs))
-	set := func(txn cluster.Txn) error { return txn.Set([]byte("k"), []byte("v")) }
-	remove := func(txn cluster.Txn) error { return txn.Delete([]byte("k")) }
-	for i, test := range []struct {
-		free                uint64
-		data, write, delete bool
-	}{
-		{50 * gib, true, true, true},
-		{dataReserveBytes - 1, false, false, true},
-		{metaReserveBytes - 1, false, false, false},
-		{gib, true, true, true},
-	} {
-		setFree(test.free)
-		c.KV.(*KV).space.usage()
-		for name, ok := range map[string]bool{"data": test.data, "write": test.write, "delete": test.delete} {
-			var err error
-			switch name {
-			case "data":
-				err = storeBlob(c.Blobs, cluster.BlobID{Content: 1, Seq: uint64(i)}, []byte("data"))
-			case "write":
-				err = c.KV.Update(ctx, set)
-			case "delete":
-				err = c.KV.Update(ctx, remove)
-			}
-			if ok && err != nil || !ok && !errors.Is(err, cluster.ErrNoSpace) {
-				t.Errorf("%d MiB free: %s: %v", test.free>>20, name, err)
-			}
 		}
 	}
 }

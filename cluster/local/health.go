@@ -24,8 +24,9 @@ import (
 type health struct {
 	log    *slog.Logger
 	failed atomic.Pointer[error]
-	full   atomic.Bool // a flush or compaction ended for lack of space
-	onFail func()      // wakes who waits for a sync
+	full   atomic.Bool  // the last flush ended for lack of space
+	stalls atomic.Int32 // writes of the log that wait for space
+	onFail func()       // wakes who waits for a sync
 	once   sync.Once
 }
 
@@ -34,10 +35,23 @@ func (h *health) err() error {
 	if p := h.failed.Load(); p != nil {
 		return *p
 	}
-	if h.full.Load() {
-		return fmt.Errorf("%w: the metadata store cannot flush", cluster.ErrNoSpace)
+	if h.full.Load() || h.stalls.Load() > 0 {
+		return fmt.Errorf("%w: the metadata store waits for space", cluster.ErrNoSpace)
 	}
 	return nil
+}
+
+// stall notes that a write of the log waits for space; resume ends that.
+func (h *health) stall() {
+	if h.stalls.Add(1) == 1 {
+		h.log.Error("metadata store: the disk is full, writes wait for space")
+	}
+}
+
+func (h *health) resume() {
+	if h.stalls.Add(-1) == 0 {
+		h.log.Info("metadata store: writes go on")
+	}
 }
 
 // fail marks the store as failed for good, with the first cause.
@@ -104,13 +118,15 @@ func calledFrom(function string) bool {
 func (h *health) listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
-			h.log.Error("metadata store: background work failed", "err", err)
-			if errors.Is(mapError(err), cluster.ErrNoSpace) {
-				h.full.Store(true)
+			if !isFull(err) {
+				h.log.Error("metadata store: background work failed", "err", err)
 			}
 		},
 		FlushEnd: func(info pebble.FlushInfo) {
-			if info.Err == nil && h.full.CompareAndSwap(true, false) {
+			switch full := isFull(info.Err); {
+			case full && h.full.CompareAndSwap(false, true):
+				h.log.Error("metadata store: the disk is full, cannot flush", "err", info.Err)
+			case !full && h.full.CompareAndSwap(true, false):
 				h.log.Info("metadata store: space is back")
 			}
 		},

@@ -36,6 +36,8 @@ type KV struct {
 	visible   atomic.Uint64
 
 	durability durability
+	patience   *patience
+	ballast    *ballast
 }
 
 var _ cluster.KV = (*KV)(nil)
@@ -176,6 +178,10 @@ func (kv *KV) apply(b *pebble.Batch, o applyOptions) (version uint64, ok bool, e
 		b.Close() // found without the lock: most conflicts are
 		return 0, false, nil
 	}
+	if err := kv.health.err(); err != nil {
+		b.Close() // who holds the lock may be waiting for space
+		return 0, false, err
+	}
 	kv.commit.Lock()
 	defer kv.commit.Unlock()
 	if err := kv.health.err(); err != nil {
@@ -261,12 +267,18 @@ func (kv *KV) Limits() cluster.Limits { return cluster.Limits{Bytes: txnMaxBytes
 // failed: a goroutine that ended in the middle may never be done.
 const closeTimeout = 5 * time.Second
 
+// closeStallMax bounds how long Close waits for writes that wait for space.
+// They end with an unknown outcome then.
+const closeStallMax = 10 * time.Second
+
 // Close implements cluster.KV.
 func (kv *KV) Close() error {
+	defer time.AfterFunc(closeStallMax, kv.patience.stop).Stop()
 	if !kv.gate.Close() {
 		return cluster.ErrClosed
 	}
 	kv.durability.stop()
+	kv.ballast.stop()
 	var err error
 	if p := kv.health.failed.Load(); p != nil {
 		err = *p

@@ -21,7 +21,7 @@ import (
 // something else or the store of a newer version.
 func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 	o.setDefaults()
-	if o.SegmentBytes%pageBytes != 0 || o.SegmentBytes < recordBytes(smallMax) {
+	if o.SegmentBytes != 0 && (o.SegmentBytes%pageBytes != 0 || o.SegmentBytes < recordBytes(smallMax)) {
 		return nil, fmt.Errorf("%w: segments of %d bytes", cluster.ErrInvalid, o.SegmentBytes)
 	}
 	if err := ctx.Err(); err != nil {
@@ -56,7 +56,14 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 	if o.disk == nil {
 		o.disk = newOSDisk(o.Dir)
 	}
-	kv, err := openKV(&o, store)
+	space := &spaceGuard{fs: o.fs, dir: o.Dir}
+	if err := space.measure(); err != nil {
+		o.Logger.Warn("cannot measure free space", "dir", o.Dir, "err", err)
+	}
+	if o.SegmentBytes == 0 {
+		o.SegmentBytes = segmentBytes(space.total.Load())
+	}
+	kv, err := openKV(&o, store, space)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +74,7 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 	}
 	kv.onClose = cleanup.take(0)
 	cleanup = nil
+	kv.patience.opened.Store(true)
 	return &cluster.Cluster{KV: kv, Blobs: blobs, Name: "local", Exclusive: true}, nil
 }
 
@@ -89,22 +97,24 @@ func (c cleanups) run() {
 	}
 }
 
-func openKV(o *Options, store storeID) (*KV, error) {
+func openKV(o *Options, store storeID, space *spaceGuard) (*KV, error) {
 	h := &health{log: o.Logger}
+	ballast := newBallast(o.disk, o.Dir, space, o.Logger)
+	space.held = ballast.held
+	patience := newPatience(h, space)
+	patience.addRelease(ballast.release)
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
 	dir := o.fs.PathJoin(o.Dir, metaDir)
 	compactions := newScheduler()
-	db, err := pebble.Open(dir, pebbleOptions(o.fs, h, cache, compactions))
+	db, err := pebble.Open(dir, pebbleOptions(patientFS{o.fs, patience}, h, cache, compactions, space.total.Load()))
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, mapError(err))
 	}
 	compactions.begin()
-	space := &spaceGuard{fs: o.fs, dir: o.Dir}
-	if _, err := space.usage(); err != nil {
-		o.Logger.Warn("cannot measure free space", "dir", o.Dir, "err", err)
-	}
 	kv := newKV(db, h, space)
+	kv.patience, kv.ballast = patience, ballast
+	ballast.start()
 	if err := checkStore(kv, store); err != nil {
 		kv.Close()
 		return nil, fmt.Errorf("open %s: %w", dir, err)
@@ -151,6 +161,8 @@ func openBlobs(o *Options, kv *KV, store storeID) (*Blobs, error) {
 	if err != nil {
 		return nil, err
 	}
+	segments.alloc.space = kv.space
+	kv.patience.addRelease(segments.alloc.shed)
 	host, err := os.Hostname()
 	if err != nil {
 		host = "localhost"

@@ -14,6 +14,9 @@ const (
 	// defaultSegmentBytes is the length of a segment: large enough that
 	// creating one is rare, small enough that rewriting one is short.
 	defaultSegmentBytes = 64 << 20
+	// On a small disk it is one part in so many, but not below the minimum.
+	segmentShare    = 128
+	segmentMinBytes = 4 << 20
 )
 
 // Options of the engine.
@@ -24,8 +27,9 @@ type Options struct {
 	Logger *slog.Logger
 	// CacheBytes bounds the cache of metadata blocks; 0 means 128 MiB.
 	CacheBytes int64
-	// SegmentBytes is the length of new segments; 0 means 64 MiB. It must be
-	// a multiple of 4 KiB and hold the largest small blob.
+	// SegmentBytes is the length of new segments; 0 means 64 MiB, less on
+	// disks under 8 GiB. It must be a multiple of 4 KiB and hold the largest
+	// small blob.
 	SegmentBytes int64
 
 	// The rest is for tests of this package.
@@ -42,7 +46,12 @@ func (o *Options) setDefaults() {
 	if o.CacheBytes == 0 {
 		o.CacheBytes = defaultCacheBytes
 	}
-	if o.SegmentBytes == 0 {
-		o.SegmentBytes = defaultSegmentBytes
+}
+
+// segmentBytes returns the default for a disk of diskBytes; 0 means unknown.
+func segmentBytes(diskBytes int64) int64 {
+	if diskBytes == 0 {
+		return defaultSegmentBytes
 	}
+	return min(defaultSegmentBytes, max(segmentMinBytes, diskBytes/segmentShare&^(1<<20-1)))
 }

@@ -13,6 +13,9 @@ const (
 	// small objects is sorted in memory, small enough that replaying one at
 	// a start takes well under a second.
 	memTableBytes = 32 << 20
+	// On a small disk it is one part in so many, but not below the minimum.
+	memTableShare    = 256
+	memTableMinBytes = 1 << 20
 	// memTablesMax bounds the memtables in memory; beyond it, writers wait.
 	memTablesMax = 4
 	// separateBytes is the size from which values (inline contents) leave
@@ -32,16 +35,25 @@ const (
 	tableBytes = 8 << 20
 )
 
+// memTable returns the size for a disk of diskBytes; 0 means unknown. The log
+// of each is reserved in one piece.
+func memTable(diskBytes int64) int64 {
+	if diskBytes == 0 {
+		return memTableBytes
+	}
+	return min(memTableBytes, max(memTableMinBytes, diskBytes/memTableShare))
+}
+
 // pebbleOptions returns the settings for metadata: small pairs, point reads of
 // absent names, scans of directories.
-func pebbleOptions(fs vfs.FS, h *health, cache *pebble.Cache, s *scheduler) *pebble.Options {
+func pebbleOptions(fs vfs.FS, h *health, cache *pebble.Cache, s *scheduler, diskBytes int64) *pebble.Options {
 	o := &pebble.Options{
 		FS:                          guardFS{fs, h},
 		Cache:                       cache,
 		Logger:                      h,
 		EventListener:               h.listener(),
 		FormatMajorVersion:          pebble.FormatNewest,
-		MemTableSize:                memTableBytes,
+		MemTableSize:                uint64(memTable(diskBytes)),
 		MemTableStopWritesThreshold: memTablesMax,
 		L0CompactionThreshold:       2,
 		L0StopWritesThreshold:       1000,

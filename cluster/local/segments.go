@@ -1,8 +1,10 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -44,7 +46,7 @@ type segments struct {
 // segment is one file. The fields are guarded by segments.mu.
 type segment struct {
 	number     uint64
-	total      int64 // length of the file
+	total      int64 // length of the file; 0: of an earlier run, not yet known
 	used       int64 // next free offset
 	live       int64 // bytes of records in the index
 	pending    int   // records appended, not yet in the index or given up
@@ -77,7 +79,7 @@ func newSegments(d disk, dir string, store storeID, bytes int64, log *slog.Logge
 			}
 			continue
 		}
-		s.known[number] = &segment{number: number, total: bytes, sealed: true}
+		s.known[number] = &segment{number: number, sealed: true}
 		next = max(next, number+1)
 	}
 	s.alloc = newAllocator(d, dir, bytes, next, log)
@@ -217,6 +219,28 @@ func (s *segments) addLive(number uint64, bytes int64) bool {
 	return true
 }
 
+// measure finds the lengths of the segments of earlier runs.
+func (s *segments) measure() error {
+	s.mu.Lock()
+	var unknown []*segment
+	for _, g := range s.known {
+		if g.total == 0 {
+			unknown = append(unknown, g)
+		}
+	}
+	s.mu.Unlock()
+	for _, g := range unknown {
+		bytes, err := s.disk.length(s.path(g.number))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return mapError(err)
+		}
+		s.mu.Lock()
+		g.total = bytes
+		s.mu.Unlock()
+	}
+	return nil
+}
+
 // candidate is a segment that can be collected.
 type candidate struct {
 	number uint64
@@ -228,7 +252,7 @@ func (s *segments) collectable() (found []candidate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.known {
-		if g.sealed && g.pending == 0 && !g.damaged && g.live*100 < g.total*collectBelow {
+		if g.sealed && g.pending == 0 && !g.damaged && (g.live == 0 || g.live*100 < g.total*collectBelow) {
 			found = append(found, candidate{g.number, g.live})
 		}
 	}

@@ -12,73 +12,127 @@ import (
 )
 
 const (
-	// dataReserveBytes is the free space at which blobs are refused, so that
-	// deletes, which need a little metadata, still work on a full disk.
-	dataReserveBytes = 256 << 20
-	// metaReserveBytes is the free space at which every Update is refused:
-	// what Pebble needs to flush its memtables and go on.
-	metaReserveBytes = 64 << 20
-	// reserveShare bounds both reserves on small disks: a reserve is at most
-	// one part in so many of the whole.
-	reserveShare = 16
-	// spaceCheckEvery is how old the measurement may be, and
-	// spaceCheckBytes how much may be written before the next.
+	// dataReserveMax is the free space at which data are refused, and
+	// growReserve's half of it that at which metadata are: what is left is
+	// for deletes, which need a little of both, and for the collector, which
+	// needs a segment to empty others.
+	dataReserveMax = 256 << 20
+	// ballastMax is the length of a file that does nothing but hold space: a
+	// neighbour who fills the disk cannot take it. See ballast.
+	ballastMax = 128 << 20
+	// lastReserveMax is kept from deletes too: what Pebble needs to end what
+	// it began.
+	lastReserveMax = 16 << 20
+	// On small disks each is at most one part in so many of the whole.
+	dataReserveShare = 16
+	ballastShare     = 16
+	lastReserveShare = 256
+	// tinyTxnBytes is what a transaction may write on a full disk, though it
+	// deletes nothing: counters, by which a start takes its numbers.
+	tinyTxnBytes = 64
+	// shrinkBytes is what a transaction may write for each key that it
+	// deletes to count as one that makes room: a place in a queue, a
+	// directory's time.
+	shrinkBytes = 1 << 10
+	// spaceCheckEvery is how old a measurement may be, and spaceCheckBytes
+	// how much may be written before the next, or a quarter of the reserve.
 	spaceCheckEvery = time.Second
 	spaceCheckBytes = 16 << 20
 )
 
+// reserves are what is kept free on a disk of total bytes. On one of unknown
+// size nothing is: the medium tells when it is full.
+type reserves struct{ data, grow, ballast, last int64 }
+
+func reservesOf(total int64) reserves {
+	data := min(dataReserveMax, total/dataReserveShare)
+	return reserves{data: data, grow: data / 2, ballast: min(ballastMax, total/ballastShare) &^ (pageBytes - 1),
+		last: min(lastReserveMax, total/lastReserveShare)}
+}
+
 // spaceGuard refuses writes before the disk is full: a store whose log cannot
 // grow could not even delete.
 type spaceGuard struct {
-	fs  vfs.FS
-	dir string
+	fs   vfs.FS
+	dir  string
+	held func() int64 // what the ballast holds; nil: nothing
 
 	free, total atomic.Int64
-	checked     atomic.Int64 // unix nanoseconds
+	checked     atomic.Int64 // Unix nanoseconds
 	written     atomic.Int64 // since the last measurement
 }
 
-// usage measures the disk.
-func (g *spaceGuard) usage() (cluster.Usage, error) {
+// measure asks the file system.
+func (g *spaceGuard) measure() error {
 	u, err := g.fs.GetDiskUsage(g.dir)
 	if err != nil {
-		return cluster.Usage{}, mapError(err)
+		return mapError(err)
 	}
 	g.free.Store(int64(u.AvailBytes))
 	g.total.Store(int64(u.TotalBytes))
 	g.checked.Store(time.Now().UnixNano())
 	g.written.Store(0)
-	return cluster.Usage{Total: int64(u.TotalBytes), Free: int64(u.AvailBytes)}, nil
+	return nil
 }
 
-// left returns the free bytes above reserve, measured not long ago.
-func (g *spaceGuard) left(bytes int, reserve int64) int64 {
-	if g.written.Add(int64(bytes)) > spaceCheckBytes || time.Now().UnixNano()-g.checked.Load() > int64(spaceCheckEvery) {
-		g.usage() // an error leaves the old figures
+// usage measures the disk; free is what data may take.
+func (g *spaceGuard) usage() (cluster.Usage, error) {
+	if err := g.measure(); err != nil {
+		return cluster.Usage{}, err
 	}
 	total := g.total.Load()
-	if total == 0 {
-		return spaceCheckBytes // unknown: the medium will tell
-	}
-	return g.free.Load() - int64(bytes) - min(reserve, total/reserveShare)
+	return cluster.Usage{Total: total, Free: max(0, g.free.Load()-reservesOf(total).data)}, nil
 }
 
-// admit refuses a transaction when the disk is full. One that deletes may use
-// the last reserve, since it is how space comes back.
+// left returns the free bytes, measured not long ago, after bytes more were
+// written; ok is false when nothing is known of the disk.
+func (g *spaceGuard) left(bytes int64) (left int64, r reserves, ok bool) {
+	r = reservesOf(g.total.Load())
+	written := g.written.Add(bytes)
+	if written > min(spaceCheckBytes, r.data/4) || time.Now().UnixNano()-g.checked.Load() > int64(spaceCheckEvery) {
+		if g.measure() == nil {
+			r = reservesOf(g.total.Load())
+			written = g.written.Add(bytes)
+		} // else the old figures stay
+	}
+	return g.free.Load() - written, r, g.total.Load() > 0
+}
+
+// admit refuses a transaction when the disk is full. One that makes room may
+// use the reserve, since that is how space comes back.
 func (g *spaceGuard) admit(t *occ.Txn) error {
-	if g.left(t.Bytes(), dataReserveBytes) > 0 {
+	left, r, ok := g.left(int64(t.Bytes()))
+	if !ok || left > r.grow {
 		return nil
 	}
-	if t.Deletes() > 0 && g.left(0, metaReserveBytes) > 0 {
-		return nil
+	if t.Bytes() <= tinyTxnBytes || t.Bytes() <= shrinkBytes*t.Deletes() {
+		if g.held != nil {
+			left += g.held()
+		}
+		if left > r.last {
+			return nil
+		}
 	}
-	return fmt.Errorf("%w: %d MiB left", cluster.ErrNoSpace, g.free.Load()>>20)
+	return g.full("deletes")
 }
 
 // admitData refuses data when the disk is full.
-func (g *spaceGuard) admitData(bytes int) error {
-	if g.left(bytes, dataReserveBytes) > 0 {
-		return nil
+func (g *spaceGuard) admitData(bytes int64) error {
+	if left, r, ok := g.left(bytes); ok && left <= r.data {
+		return g.full("metadata and deletes")
 	}
-	return fmt.Errorf("%w: %d MiB left, kept for metadata", cluster.ErrNoSpace, g.free.Load()>>20)
+	return nil
 }
+
+// roomy tells whether bytes more would leave reserve.
+func (g *spaceGuard) roomy(bytes int64, reserve func(reserves) int64) bool {
+	left, r, ok := g.left(0)
+	return !ok || left-bytes > reserve(r)
+}
+
+func (g *spaceGuard) full(keptFor string) error {
+	return fmt.Errorf("%w: %d MiB left, kept for %s", cluster.ErrNoSpace, max(0, g.free.Load())>>20, keptFor)
+}
+
+func dataReserve(r reserves) int64 { return r.data }
+func growReserve(r reserves) int64 { return r.grow }

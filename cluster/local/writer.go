@@ -99,7 +99,7 @@ func (w *writer) makeRoom() error {
 	if err != nil {
 		return err
 	}
-	if err := w.blobs.space.admitData(w.fill); err != nil {
+	if err := w.blobs.space.admitData(int64(w.fill)); err != nil {
 		w.pool.put(next)
 		return err
 	}
