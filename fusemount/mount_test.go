@@ -188,6 +188,48 @@ func TestDeadMountIsReplaced(t *testing.T) {
 	}
 }
 
+// The same when the kernel still knows attributes of the dead mount.
+func TestDeadMountWithWarmCache(t *testing.T) {
+	needFUSE(t)
+	dir := t.TempDir()
+	first, err := Mount(openFS(t), dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); err != nil { // kept for a minute
+		t.Fatal(err)
+	}
+	abort(t, dir)
+	first.Wait()
+	second, err := Mount(openFS(t), dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.ReadDir(dir); err != nil {
+		t.Error(err)
+	}
+	if err := second.Unmount(); err != nil {
+		t.Error(err)
+	}
+}
+
+// abort breaks the connection of a mount, as the death of its server does.
+func abort(t testing.TB, dir string) {
+	t.Helper()
+	var st unix.Stat_t
+	must(t, unix.Stat(dir, &st))
+	if _, err := os.Stat("/sys/fs/fuse/connections"); err != nil {
+		t.Skip("no /sys/fs/fuse")
+	}
+	name := "/sys/fs/fuse/connections/" + itoa(int(unix.Minor(st.Dev))) + "/abort"
+	if err := os.WriteFile(name, []byte("1"), 0); err != nil {
+		if err := unix.Mount("none", "/sys/fs/fuse/connections", "fusectl", 0, ""); err != nil && !errors.Is(err, syscall.EBUSY) {
+			t.Skipf("cannot abort a FUSE connection: %v", err)
+		}
+		must(t, os.WriteFile(name, []byte("1"), 0))
+	}
+}
+
 func TestUnmountBusy(t *testing.T) {
 	fs := openFS(t)
 	dir, s := mountFS(t, fs, Options{})
