@@ -8,9 +8,10 @@ import (
 	"testing"
 )
 
-// TestCompile builds, tests and runs a Go program with the race detector,
-// with sources, cache and temporary files in the mount: the linker maps its
-// output, and the program is executed from the mount.
+// TestCompile builds and runs a Go program with the race detector, with
+// sources, cache and temporary files in the mount: the linker maps its
+// output, and the program is executed from the mount. It imports little: with
+// an empty cache, what it imports is compiled as well.
 func TestCompile(t *testing.T) {
 	need(t, "go", "gcc")
 	m := newMount(t)
@@ -25,15 +26,14 @@ func TestCompile(t *testing.T) {
 		must(t, os.Mkdir(filepath.Join(src, pkg), 0o755))
 		must(t, os.WriteFile(filepath.Join(src, pkg, pkg+".go"), fmt.Appendf(nil,
 			"// Package %s adds.\npackage %s\n\n// Add adds.\nfunc Add(n int) int { return n + %d }\n", pkg, pkg, i), 0o644))
-		must(t, os.WriteFile(filepath.Join(src, pkg, pkg+"_test.go"), fmt.Appendf(nil,
-			"package %s\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1) != %d {\n\t\tt.Fatal()\n\t}\n}\n", pkg, i+1), 0o644))
 		fmt.Fprintf(&imports, "\t\"example.com/built/%s\"\n", pkg)
 		fmt.Fprintf(&calls, "\t\tn = %s.Add(n)\n", pkg)
 	}
 	must(t, os.WriteFile(filepath.Join(src, "main.go"), fmt.Appendf(nil, `package main
 
 import (
-	"fmt"
+	"os"
+	"strconv"
 	"sync"
 %s)
 
@@ -52,7 +52,7 @@ func main() {
 		}()
 	}
 	wg.Wait()
-	fmt.Println("total", total)
+	os.Stdout.WriteString("total " + strconv.Itoa(total) + "\n")
 }
 `, imports.String(), calls.String()), 0o644))
 	env := []string{"env", "CGO_ENABLED=1", "GOCACHE=" + filepath.Join(m.dir, "cache"), "GOTMPDIR=" + filepath.Join(m.dir, "tmp")}
@@ -65,8 +65,6 @@ func main() {
 	}
 	first, err := os.ReadFile(filepath.Join(src, "built"))
 	must(t, err)
-	goTool("test", "-race", "./p1", "./p2")
-	goTool("vet", "./p3")
 	// Built again over the old one, from the cache: the same bytes.
 	goTool("build", "-race", "-o", "built", ".")
 	second, err := os.ReadFile(filepath.Join(src, "built"))
