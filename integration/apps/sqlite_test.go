@@ -85,7 +85,7 @@ func startWriters(t *testing.T, db, journal string, n int) *writers {
 // work goes on until the process ends, or fails. Of SQLite's levels, only
 // EXTRA makes the removal of a journal, which is a commit, durable.
 func (w *writer) work(out *bufio.Scanner, journal string) {
-	fmt.Fprintf(w.in, "PRAGMA journal_mode=%s;\nPRAGMA synchronous=EXTRA;\n.timeout 60000\n", journal)
+	fmt.Fprintf(w.in, "PRAGMA journal_mode=%s;\nPRAGMA synchronous=EXTRA;\n.timeout 600000\n", journal)
 	for n := int64(1); ; n++ {
 		if _, err := fmt.Fprintf(w.in, "BEGIN IMMEDIATE;\nINSERT INTO t VALUES(%d, %d, randomblob(%d));\nCOMMIT;\nSELECT 'acked', %d;\n",
 			w.id, n, 100+n*37%9000, n); err != nil {
@@ -97,6 +97,7 @@ func (w *writer) work(out *bufio.Scanner, journal string) {
 			}
 			if k, ok := strings.CutPrefix(out.Text(), "acked|"); ok && k == strconv.FormatInt(n, 10) {
 				w.acked.Store(n)
+				time.Sleep(2 * time.Millisecond) // the others wait for the lock by polling
 				break
 			}
 		}
@@ -106,9 +107,14 @@ func (w *writer) work(out *bufio.Scanner, journal string) {
 // loadFor waits until time has passed and some rows were written since.
 func (w *writers) loadFor(t *testing.T, d time.Duration) {
 	t.Helper()
-	last := w.list[len(w.list)-1]
-	before, begin := last.acked.Load(), time.Now()
-	for time.Since(begin) < d || last.acked.Load() < before+5 {
+	rows := func() (n int64) {
+		for _, one := range w.list {
+			n += one.acked.Load()
+		}
+		return n
+	}
+	before, begin := rows(), time.Now()
+	for time.Since(begin) < d || rows() < before+5 {
 		if time.Since(begin) > commandTimeout {
 			t.Fatal("the writers do not advance")
 		}
