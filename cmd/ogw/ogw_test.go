@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"ogw/httpapi/admin"
 )
@@ -330,6 +334,7 @@ func TestMetricsAndProbes(t *testing.T) {
 	d := w.serve("--config", "ogw.toml")
 	d.put("/b/x", "hello")
 	d.get("/b/x")
+	w.ok("status", "-c", "ogw.toml")
 	c := http.Client{Transport: socketTransport(w.data(admin.SocketName))}
 	for path, want := range map[string]string{
 		"/metrics": `ogw_http_requests_total{gateway="rest",operation="GET",status="200"} 1`,
@@ -345,7 +350,16 @@ func TestMetricsAndProbes(t *testing.T) {
 			t.Errorf("%s: %s without %s:\n%s", path, resp.Status, want, b)
 		}
 		if path == "/metrics" {
-			for _, name := range []string{"ogw_cluster_seconds_bucket", "ogw_store_bytes", "ogw_nfs_clients", "ogw_build_info", "go_goroutines", "process_resident_memory_bytes"} {
+			problems, err := promlint.New(bytes.NewReader(b)).Lint()
+			if err != nil {
+				t.Errorf("the metrics are not valid: %v", err)
+			}
+			for _, p := range problems {
+				if strings.HasPrefix(p.Metric, "ogw_") {
+					t.Errorf("metric %s: %s", p.Metric, p.Text)
+				}
+			}
+			for _, name := range []string{`ogw_http_requests_total{gateway="admin",operation="Status",status="200"}`, "ogw_cluster_seconds_bucket", "ogw_store_bytes", "ogw_nfs_clients", "ogw_build_info", "go_goroutines", "process_resident_memory_bytes"} {
 				if !strings.Contains(string(b), "\n"+name) {
 					t.Errorf("no metric %s", name)
 				}
@@ -361,5 +375,7 @@ func TestMetricsAndProbes(t *testing.T) {
 }
 
 func socketTransport(path string) http.RoundTripper {
-	return &http.Transport{Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", path) }}
+	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}
 }

@@ -25,7 +25,7 @@ const (
 	maxAnswerBytes = 256 << 20
 )
 
-// ErrNotRunning: nobody answers at the socket.
+// ErrNotRunning tells that nobody answers at the socket.
 var ErrNotRunning = errors.New("no process serves this data folder")
 
 // Error is what a server answered.

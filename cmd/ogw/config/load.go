@@ -101,7 +101,7 @@ func (c *Config) parse(text string) error {
 		if slices.ContainsFunc(unknown, func(e error) bool { return strings.Contains(e.Error(), "\""+name+"\"") }) {
 			continue // a second [[gateway]] with the same mistake
 		}
-		e := fmt.Errorf("unknown key %q%s", name, Suggestion(name, fileKeys()))
+		e := fmt.Errorf("unknown key %q%s", name, Suggestion(name, Keys()))
 		if line := lineOf(text, key); line > 0 {
 			e = fmt.Errorf("line %d: %w", line, e)
 		}
@@ -158,8 +158,8 @@ func (g *Gateway) fillNFS() {
 	}
 }
 
-// fileKeys returns every key that a file can have, dotted.
-func fileKeys() []string {
+// Keys returns every key that a file can have, dotted.
+func Keys() []string {
 	var out []string
 	var walk func(t reflect.Type, prefix string)
 	walk = func(t reflect.Type, prefix string) {

@@ -68,7 +68,7 @@ func envListen(environ []string, protocol string) string {
 // sectionKeys returns SECTION.KEY of every key outside of gateways.
 func sectionKeys() []string {
 	var out []string
-	for _, key := range fileKeys() {
+	for _, key := range Keys() {
 		if strings.Contains(key, ".") && !strings.HasPrefix(key, "gateway.") {
 			out = append(out, key)
 		}
