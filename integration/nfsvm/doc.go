@@ -6,7 +6,9 @@
 //	  └── output, line by line; "@host WORD" ◄─┘          │
 //	  server on 127.0.0.1:port ◄── one socat a connection ┘
 //
-// The guest reaches nothing but that one port, at 10.0.2.100:2049. It has no
+// The guest reaches nothing but that one port, at 10.0.2.100:2049; locks, where
+// the server calls the client too, have a tap device in a network namespace
+// with the server, its rpcbind and nothing else. The guest has no
 // disk; its files are in memory. The processor is emulated, so the figures
 // say nothing about speed.
 package nfsvm

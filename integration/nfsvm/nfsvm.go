@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,12 @@ type Guest struct {
 	Script string   // what runs in the guest: text of a busybox shell script
 	Env    []string // NAME=value for the script
 	Port   int      // of the NFS server on this host's loopback
+	// Tap, if set, is the name of a tap device that is the guest's network, in
+	// place of that one port: the server is at 10.0.2.100, the guest at
+	// 10.0.2.15, and both can call each other.
+	Tap string
+	// Enter is put before qemu's command line: the namespace of Tap.
+	Enter []string
 	// Files are copied into the guest's memory: path there, path here.
 	Files map[string]string
 	// MemoryMiB of the guest.
@@ -57,13 +64,17 @@ func (g *Guest) Boot(ctx context.Context) (code int, err error) {
 
 func (g *Guest) run(ctx context.Context, work, relay string) (int, error) {
 	console, result := filepath.Join(work, "console"), filepath.Join(work, "result")
-	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", "-accel", "tcg", "-M", "q35", "-cpu", "max",
+	network := "user,id=net,restrict=on,guestfwd=tcp:10.0.2.100:2049-cmd:" + relay
+	if g.Tap != "" {
+		network = "tap,id=net,script=no,downscript=no,ifname=" + g.Tap
+	}
+	args := append(slices.Clone(g.Enter), "qemu-system-x86_64", "-accel", "tcg", "-M", "q35", "-cpu", "max",
 		"-m", strconv.Itoa(g.MemoryMiB), "-nodefaults", "-display", "none", "-no-reboot",
 		"-kernel", filepath.Join(g.Cache, "vmlinuz"), "-initrd", filepath.Join(work, "initrd"),
 		"-append", "console=ttyS0 quiet panic=-1 mitigations=off",
 		"-serial", "file:"+console, "-serial", "stdio", "-serial", "file:"+result,
-		"-netdev", "user,id=net,restrict=on,guestfwd=tcp:10.0.2.100:2049-cmd:"+relay,
-		"-device", "virtio-net-pci,netdev=net,romfile=")
+		"-netdev", network, "-device", "virtio-net-pci,netdev=net,romfile=")
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	cmd.WaitDelay = time.Second

@@ -8,7 +8,7 @@ packages() {
 	# Clients that the tests drive, and what they check with.
 	clients) echo awscli s3cmd rclone curl libnfs-utils fuse3 rsync sqlite3 attr acl fio git gcc libc6-dev ;;
 	# A Linux kernel in qemu; the kernel package is unpacked, not installed.
-	vm) echo qemu-system-x86 busybox-static cpio socat kmod ;;
+	vm) echo qemu-system-x86 busybox-static cpio socat kmod rpcbind nfs-common iproute2 util-linux ;;
 	# The server that the NFS benchmark measures beside ours.
 	ganesha) echo nfs-ganesha nfs-ganesha-vfs rpcbind iproute2 util-linux ;;
 	*) echo "apt.sh: unknown set $1 (clients, vm, ganesha)" >&2; exit 2 ;;
