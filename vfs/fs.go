@@ -58,6 +58,7 @@ type FS struct {
 	watch   watchers
 	changes changeCounts
 	attrs   attrCache
+	tokens  tokenBook
 	opens   openTable
 	dirty   dirtyPool
 	pins    contentPins
@@ -104,6 +105,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.opens.init()
 	fs.dirty.init(fs.cfg.DirtyBytes)
 	fs.pins.init()
+	fs.tokens.fs = fs
 	fs.attrs.off = !fs.Exclusive()
 	fs.uploads = make(chan struct{}, maxBlobUploads)
 	fs.compactQueue = make(chan Ino, maxCompactQueue)

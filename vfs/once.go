@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"sync"
+	"sync/atomic"
 
 	"ogw/cluster"
 )
@@ -69,18 +71,67 @@ func (o *op) once(t cluster.Txn, token *Token, fn func(t cluster.Txn, o *op) err
 	if token == nil {
 		return fn(t, o)
 	}
-	key := token.key()
-	old, err := t.Get(key)
+	done, err := o.fs.tokens.done(t, token, o.nowNS)
 	if err != nil {
 		return err
 	}
-	if token.doneIn(old, o.fs.instance, o.nowNS) {
+	if done {
 		return ErrDone
 	}
 	if err := fn(t, o); err != nil {
 		return err
 	}
-	return t.Set(key, token.record(o.fs.instance, o.nowNS))
+	return t.Set(token.key(), token.record(o.fs.instance, o.nowNS))
+}
+
+// tokenBook knows the records of other processes. Where this process alone
+// has the store, they are those of the processes before it: it reads them
+// once, and then no change has to look.
+type tokenBook struct {
+	fs     *FS
+	loaded atomic.Bool
+	mu     sync.Mutex
+	before map[[16]byte]int64 // time of the record, Unix nanoseconds; fixed once loaded
+}
+
+func (b *tokenBook) done(r cluster.Reader, token *Token, nowNS int64) (bool, error) {
+	if !b.fs.Exclusive() {
+		old, err := r.Get(token.key())
+		return token.doneIn(old, b.fs.instance, nowNS), err
+	}
+	if !b.loaded.Load() {
+		if err := b.load(nowNS); err != nil {
+			return false, err
+		}
+	}
+	at, ok := b.before[token.ID]
+	return ok && nowNS-at < tokenTTL, nil
+}
+
+// load reads the records. Those that this process writes meanwhile are its
+// own, and left out.
+func (b *tokenBook) load(nowNS int64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.loaded.Load() {
+		return nil
+	}
+	b.before = make(map[[16]byte]int64)
+	from, to := table(tabOnce)
+	err := b.fs.view(context.Background(), func(r cluster.Reader) error {
+		clear(b.before)
+		return r.Scan(from, to, cluster.ScanOptions{}, func(_, v []byte) error {
+			if len(v) != tokenBytes {
+				return nil
+			}
+			if t := (Token{ID: [16]byte(v[1:17])}); t.doneIn(v, b.fs.instance, nowNS) {
+				b.before[t.ID] = int64(binary.BigEndian.Uint64(v[25:]))
+			}
+			return nil
+		})
+	})
+	b.loaded.Store(err == nil)
+	return err
 }
 
 func (t *Token) record(process uint64, nowNS int64) []byte {

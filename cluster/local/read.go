@@ -89,12 +89,12 @@ func (b *Blobs) lookup(id cluster.BlobID) (*cachedPlace, error) {
 	if err != nil {
 		return nil, err
 	}
-	c = &cachedPlace{id, p}
 	if p.segment == 0 {
-		if c.blocks, err = b.readFooter(id, p.size); err != nil {
+		if p.blocks, err = b.readFooter(id, p.size); err != nil {
 			return nil, err
 		}
 	}
+	c = newCachedPlace(id, p)
 	b.places.put(c, epoch)
 	return c, nil
 }
@@ -165,7 +165,19 @@ func (r *blockReader) wholeBlocks(off, n int64) int64 {
 	return n / cluster.BlockBytes * cluster.BlockBytes
 }
 
+// edge reads a part of a block.
 func (r *blockReader) edge(p []byte, off, block int64) (int, error) {
+	if r.c.trusted(block) {
+		p = p[:min(int64(len(p)), (block+1)*cluster.BlockBytes-off)]
+		n, err := r.file.ReadAt(p, r.c.offset+off)
+		if n < len(p) {
+			if err == io.EOF {
+				return 0, r.corrupt(block, "is cut short")
+			}
+			return 0, mapError(err)
+		}
+		return n, nil
+	}
 	scratch := r.blobs.buffers.block.get()
 	defer r.blobs.buffers.block.put(scratch)
 	start := block * cluster.BlockBytes
@@ -190,6 +202,7 @@ func (r *blockReader) fill(p []byte, block int64) error {
 		if crc64nvme.Checksum(p[:n]) != r.c.blocks[block] {
 			return r.corrupt(block, "does not match its checksum")
 		}
+		r.c.markVerified(block)
 		p = p[n:]
 		block++
 	}

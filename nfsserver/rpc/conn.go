@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -315,6 +316,12 @@ func (c *conn) send(calls []*Call) {
 		return
 	}
 	c.writing = true
+	if len(c.slots) > len(c.queue) {
+		// Calls that are about to end shall share the system call.
+		c.mu.Unlock()
+		runtime.Gosched()
+		c.mu.Lock()
+	}
 	for len(c.queue) > 0 {
 		batch := c.queue
 		c.queue = c.spare[:0]
