@@ -10,7 +10,10 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 
 # One place for each tool's version.
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-BENCHSTAT := golang.org/x/perf/cmd/benchstat@latest
+BENCHSTAT := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+
+# The JavaScript SDK, a client of the tests.
+NODE_MODULES := $(CURDIR)/.cache/node
 
 # Longest time for one package's tests, far above what they take.
 TEST_TIMEOUT := 20m
@@ -29,6 +32,7 @@ build: ## build bin/ogw
 
 deps: ## install the clients that the tests drive
 	integration/setup/apt.sh clients
+	integration/setup/npm.sh $(NODE_MODULES)
 
 deps-vm: ## install what a virtual machine with a Linux NFS client needs
 	integration/setup/apt.sh vm
@@ -36,7 +40,7 @@ deps-vm: ## install what a virtual machine with a Linux NFS client needs
 test: deps test-unit test-integration ## everything that belongs to every change
 
 test-unit: ## the tests beside the code
-	$(GO) test -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -v /integration)
+	OGW_NODE_MODULES=$(NODE_MODULES) $(GO) test -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -v /integration)
 
 test-crash: ## power cuts at CUT_POINTS (100000) calls of the whole stack: half an hour
 	OGW_CUT_POINTS=$(or $(CUT_POINTS),100000) $(GO) test -v -timeout 4h -run TestStackPowerCuts ./cluster/local
@@ -60,8 +64,15 @@ lint: $(TOOLS)/golangci-lint ## go vet, golangci-lint with the layers (depguard)
 $(TOOLS)/golangci-lint:
 	GOBIN=$(TOOLS) $(GO) install $(GOLANGCI)
 
-bench: build ## every figure beside the physical limit measured in the same run
-	$(GO) run ./integration/bench
+bench: build ## every figure beside the limit measured in the same run; results in bench-DATE.json
+	$(GO) run ./integration/bench -json bench-$$(date +%Y%m%d-%H%M%S).json
+
+bench-compare: $(TOOLS)/benchstat ## compare two results: make bench-compare OLD=a.json NEW=b.json
+	$(GO) run ./integration/bench -compare $(OLD) $(NEW)
+	$(TOOLS)/benchstat $(basename $(OLD)).txt $(basename $(NEW)).txt
+
+$(TOOLS)/benchstat:
+	GOBIN=$(TOOLS) $(GO) install $(BENCHSTAT)
 
 bench-nfs: build ## the NFS gateway beside nfs-ganesha on the same disk; needs root
 	integration/setup/apt.sh ganesha

@@ -175,6 +175,10 @@ type aclXML struct {
 func (q *request) bodyACL(owner string) (*acl, error) {
 	var doc aclXML
 	if err := q.readXML(maxConfigBytes, &doc); err != nil {
+		var e *apiError
+		if errors.As(err, &e) && e.code == codeMalformedXML {
+			err = newError(codeMalformedACL)
+		}
 		return nil, err
 	}
 	if doc.Owner.ID != "" && doc.Owner.ID != owner {

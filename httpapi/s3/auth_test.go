@@ -271,7 +271,7 @@ func TestACLs(t *testing.T) {
 	wantCode(t, "canned", err, "InvalidArgument")
 	_, err = alice.PutBucketAcl(bg, &awss3.PutBucketAclInput{Bucket: b, ACL: types.BucketCannedACLPrivate, GrantRead: aws.String("id=bob")})
 	wantCode(t, "both", err, "InvalidRequest")
-	d.wantRaw("alice", "PUT", "/acl?acl", []byte("<x/>"), nil, 400, "MalformedXML")
+	d.wantRaw("alice", "PUT", "/acl?acl", []byte("<x/>"), nil, 400, "MalformedACLError")
 
 	// An object's own ACL.
 	if _, err := alice.PutBucketAcl(bg, &awss3.PutBucketAclInput{Bucket: b, ACL: types.BucketCannedACLPrivate}); err != nil {

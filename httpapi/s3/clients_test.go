@@ -170,11 +170,14 @@ func TestBoto3(t *testing.T) {
 }
 
 // The JavaScript SDK, where OGW_NODE_MODULES names a folder that holds it in
-// node_modules.
+// node_modules (make deps).
 func TestJavaScript(t *testing.T) {
 	modules := os.Getenv("OGW_NODE_MODULES")
 	if modules == "" {
 		t.Skip("OGW_NODE_MODULES is not set")
+	}
+	if _, err := os.Stat(filepath.Join(modules, "node_modules")); err != nil {
+		t.Skip(err)
 	}
 	d := openDoor(t, Config{})
 	tool(t, []string{"PATH=" + pathEnv(), "HOME=/nonexistent", "OGW_NODE_MODULES=" + modules}, "node", "testdata/sdk.mjs", d.url, "KEYalice", secretOf("alice"))
