@@ -106,6 +106,9 @@ func IsRelaxed(ctx context.Context) bool {
 	return on
 }
 
+// AsksDurability tells whether ctx came from Relaxed or Strict.
+func AsksDurability(ctx context.Context) bool { return ctx.Value(relaxedKey{}) != nil }
+
 // PrefixEnd returns the first key after all keys that begin with prefix, or
 // nil when there is none.
 func PrefixEnd(prefix []byte) []byte {

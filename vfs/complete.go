@@ -20,6 +20,7 @@ const (
 // checksum is. Asked again after it succeeded, it succeeds while the object
 // still has that content (S3 CompleteMultipartUpload).
 func (fs *FS) CompleteUpload(ctx context.Context, bucket, key, upload string, parts []CompletePart, cond Preconditions, objectSum *Checksum) (ObjectInfo, error) {
+	ctx = fs.objectCtx(ctx, bucket, key)
 	name, err := parseUploadName(bucket, key, upload)
 	if err != nil {
 		return ObjectInfo{}, err

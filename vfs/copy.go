@@ -17,6 +17,7 @@ const maxCopyAttempts = 8
 // CopyObject copies by reference, attributes included (S3 CopyObject). A copy
 // onto itself replaces the metadata only.
 func (fs *FS) CopyObject(ctx context.Context, srcBucket, srcKey, bucket, key string, o CopyOptions) (ObjectInfo, error) {
+	ctx = fs.objectCtx(ctx, bucket, key)
 	src, err := parseKey(srcBucket, srcKey)
 	if err != nil {
 		return ObjectInfo{}, err

@@ -13,6 +13,7 @@ import (
 // are no objects (special files, dangling links) are removed too, when they
 // are named.
 func (fs *FS) DeleteObject(ctx context.Context, bucket, key string, o DeleteOptions) (existed bool, err error) {
+	ctx = fs.objectCtx(ctx, bucket, key)
 	k, err := parseKey(bucket, key)
 	if err != nil {
 		return false, err
@@ -89,6 +90,7 @@ const (
 // DeleteObjects removes many objects with few transactions; each key has its
 // own result, in order (S3 DeleteObjects).
 func (fs *FS) DeleteObjects(ctx context.Context, bucket string, keys []string) ([]DeleteResult, error) {
+	ctx = fs.objectCtx(ctx, bucket, "")
 	if err := fs.view(ctx, func(r cluster.Reader) error {
 		if bucket == "" {
 			return nil

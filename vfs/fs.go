@@ -29,6 +29,8 @@ type Config struct {
 	// Grace is how long deleted blobs stay for readers that this process
 	// does not know. Default: none if the cluster is exclusive, else 10 min.
 	Grace time.Duration
+	// Async makes Async the durability of all that has none of its own.
+	Async bool
 	// NoBackground leaves collection and compaction to explicit calls of
 	// Collect (tests, and the read-only commands of the CLI).
 	NoBackground bool
@@ -74,6 +76,7 @@ type FS struct {
 	losses atomic.Uint64
 	// relaxed counts relaxed commits, synced those known to be durable.
 	relaxed, synced atomic.Uint64
+	tuned           atomic.Bool // a bucket may have a durability of its own
 	ghosts          ghostTable
 	users           userCache
 
@@ -110,6 +113,9 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.uploads = make(chan struct{}, maxBlobUploads)
 	fs.compactQueue = make(chan Ino, maxCompactQueue)
 	fs.ghosts.init(fs.cfg.Now)
+	if err := fs.findTuned(ctx); err != nil {
+		return nil, err
+	}
 	if !fs.cfg.NoBackground {
 		bg, stop := context.WithCancel(context.WithoutCancel(ctx))
 		fs.background.stop = stop

@@ -32,6 +32,7 @@ const (
 // look at what it holds; one that holds nothing but such entries is one too.
 // A page may hold less than MaxKeys and still be Truncated.
 func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (ListResult, error) {
+	ctx = fs.objectCtx(ctx, bucket, o.Prefix)
 	if o.MaxKeys < 0 {
 		return ListResult{}, fmt.Errorf("page of %d keys: %w", o.MaxKeys, ErrInvalid)
 	}

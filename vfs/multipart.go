@@ -167,6 +167,7 @@ func getUpload(r cluster.Reader, name *uploadName) (*uploadRecord, error) {
 // object's is made of those of the parts. SHA1 and SHA256 can only be that,
 // CRC64NVME cannot.
 func (fs *FS) CreateUpload(ctx context.Context, bucket, key string, o PutOptions, alg ChecksumAlgorithm, composite bool) (UploadInfo, error) {
+	ctx = fs.objectCtx(ctx, bucket, key)
 	k, err := parseKey(bucket, key)
 	if err != nil {
 		return UploadInfo{}, err
@@ -238,6 +239,7 @@ func (fs *FS) readUpload(ctx context.Context, bucket, key, upload string) (*uplo
 
 // AbortUpload drops an upload and its parts.
 func (fs *FS) AbortUpload(ctx context.Context, bucket, key, upload string) error {
+	ctx = fs.objectCtx(ctx, bucket, key)
 	name, err := parseUploadName(bucket, key, upload)
 	if err != nil {
 		return err

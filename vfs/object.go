@@ -43,6 +43,7 @@ func (o *Object) Close() error {
 // GetObject opens an object. With ErrNotModified and ErrPrecondition the
 // Object's Info is filled, and there is nothing to close (S3 GetObject).
 func (fs *FS) GetObject(ctx context.Context, bucket, key string, o GetOptions) (*Object, error) {
+	ctx = fs.objectCtx(ctx, bucket, key)
 	k, err := parseKey(bucket, key)
 	if err != nil {
 		return nil, err
@@ -74,6 +75,7 @@ func (fs *FS) GetObject(ctx context.Context, bucket, key string, o GetOptions) (
 
 // HeadObject returns what GetObject would, without the bytes.
 func (fs *FS) HeadObject(ctx context.Context, bucket, key string, o GetOptions) (ObjectInfo, error) {
+	ctx = fs.objectCtx(ctx, bucket, key)
 	k, err := parseKey(bucket, key)
 	if err != nil {
 		return ObjectInfo{}, err
@@ -236,6 +238,7 @@ func (fs *FS) rememberCRC(ctx context.Context, n *inode) {
 // SetObjectHeader replaces one system header of an object without touching
 // content and ETag; value "" removes it (tagging, ACLs of objects).
 func (fs *FS) SetObjectHeader(ctx context.Context, bucket, key, name, value string) error {
+	ctx = fs.objectCtx(ctx, bucket, key)
 	k, err := parseKey(bucket, key)
 	if err != nil {
 		return err

@@ -44,6 +44,7 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 	if err := fs.ids.reserve(ctx); err != nil {
 		return err
 	}
+	ctx = fs.durably(ctx)
 	var last *op
 	token := takeToken(ctx)
 	rec := recordingTxn{c: &fs.attrs}
@@ -111,7 +112,7 @@ func (fs *FS) committed(ctx context.Context, o *op, relaxed uint64) {
 func (fs *FS) view(ctx context.Context, fn func(r cluster.Reader) error) error {
 	epoch := fs.pins.enter()
 	defer fs.pins.leave(epoch)
-	return mapErr(fs.kv.View(ctx, fn))
+	return mapErr(fs.kv.View(fs.durably(ctx), fn))
 }
 
 // mapErr turns an engine's error into one of this package, keeping the chain.

@@ -124,6 +124,7 @@ func (p *part) checksum(alg ChecksumAlgorithm) []byte {
 // PutPart stores a part, durably, replacing an earlier one of that number
 // (S3 UploadPart).
 func (fs *FS) PutPart(ctx context.Context, bucket, key, upload string, number int, body io.Reader, o PutOptions) (PartInfo, error) {
+	ctx = fs.objectCtx(ctx, bucket, key)
 	name, err := parsePartName(bucket, key, upload, number)
 	if err != nil {
 		return PartInfo{}, err

@@ -24,6 +24,7 @@ const maxPartRefs = 1000
 // Its ETag is the MD5 if that is known, else a value of that form that
 // stands for the range.
 func (fs *FS) CopyPart(ctx context.Context, srcBucket, srcKey string, off, length int64, bucket, key, upload string, number int, o CopyOptions) (PartInfo, error) {
+	ctx = fs.objectCtx(ctx, bucket, key)
 	name, err := parsePartName(bucket, key, upload, number)
 	if err != nil {
 		return PartInfo{}, err

@@ -13,6 +13,7 @@ import (
 // concurrently with writing. A key that ends in "/" is the directory's own
 // content (S3 PutObject).
 func (fs *FS) PutObject(ctx context.Context, bucket, key string, body io.Reader, o PutOptions) (ObjectInfo, error) {
+	ctx = fs.objectCtx(ctx, bucket, key)
 	k, err := parseKey(bucket, key)
 	if err != nil {
 		return ObjectInfo{}, err

@@ -65,6 +65,20 @@ func testCommands(w *world, name string) {
 	}
 	var usage admin.Usage
 	w.json(&usage, "bucket", "usage", "bucket-"+name)
+	var b admin.Bucket
+	if w.json(&b, "bucket", "show", "bucket-"+name); b.Durability != "sync" || !b.Inherited || b.Owner != name {
+		t.Errorf("%+v", b)
+	}
+	if out := w.ok("bucket", "set", "bucket-"+name, "--durability", "async"); !strings.Contains(out, "async") {
+		t.Errorf("%s", out)
+	}
+	b = admin.Bucket{}
+	if w.json(&b, "bucket", "show", "bucket-"+name); b.Durability != "async" || b.Inherited {
+		t.Errorf("%+v", b)
+	}
+	if out := w.ok("bucket", "set", "bucket-"+name, "--durability", "default"); !strings.Contains(out, "sync (of the configuration)") {
+		t.Errorf("%s", out)
+	}
 	w.ok("bucket", "remove", "bucket-"+name)
 	w.ok("user", "remove", name)
 	var report admin.CheckReport
@@ -87,6 +101,10 @@ func testCommands(w *world, name string) {
 		{[]string{"bucket", "remove", "none"}, exitNotFound, "no such bucket"},
 		{[]string{"bucket", "add", "NOT-LEGAL"}, exitUsage, "bucket name"},
 		{[]string{"bucket", "usage", "none"}, exitNotFound, "no such bucket"},
+		{[]string{"bucket", "show", "none"}, exitNotFound, "no such bucket"},
+		{[]string{"bucket", "set", "none"}, exitUsage, "nothing to set"},
+		{[]string{"bucket", "set", "none", "--durability", "soon"}, exitUsage, "--durability soon: it is sync, async or default"},
+		{[]string{"bucket", "set", "none", "--durability", "async"}, exitNotFound, "no such bucket"},
 	} {
 		if _, errs, code := w.ogw(c.args...); code != c.code || !strings.Contains(errs, c.say) {
 			t.Errorf("%v: %d %s, want %d %s", c.args, code, errs, c.code, c.say)

@@ -59,6 +59,52 @@ func (s *Server) addBucket(r *http.Request, _ httprouter.Params) (any, error) {
 	return bucketOf(b, q.Owner), err
 }
 
+func (s *Server) bucket(r *http.Request, p httprouter.Params) (any, error) {
+	return s.showBucket(r, p.ByName("name"))
+}
+
+func (s *Server) showBucket(r *http.Request, name string) (Bucket, error) {
+	info, err := s.FS.HeadBucket(r.Context(), name)
+	if err != nil {
+		return Bucket{}, err
+	}
+	d, err := s.FS.BucketDurability(r.Context(), name)
+	if err != nil {
+		return Bucket{}, err
+	}
+	users, err := s.FS.ListUsers(r.Context())
+	if err != nil {
+		return Bucket{}, err
+	}
+	owner := ""
+	for _, u := range users {
+		if u.UID == info.UID {
+			owner = u.Name
+			break
+		}
+	}
+	b := bucketOf(info, owner)
+	if b.Inherited = d == ""; b.Inherited {
+		d = s.FS.Durability()
+	}
+	b.Durability = string(d)
+	return b, nil
+}
+
+func (s *Server) setBucket(r *http.Request, p httprouter.Params) (any, error) {
+	var q SetBucket
+	if err := decode(r, &q); err != nil {
+		return nil, err
+	}
+	name := p.ByName("name")
+	if q.Durability != nil {
+		if err := s.FS.SetBucketDurability(r.Context(), name, vfs.Durability(*q.Durability)); err != nil {
+			return nil, err
+		}
+	}
+	return s.showBucket(r, name)
+}
+
 func (s *Server) removeBucket(r *http.Request, p httprouter.Params) (any, error) {
 	name := p.ByName("name")
 	return Bucket{Name: name}, s.FS.DeleteBucket(r.Context(), name)

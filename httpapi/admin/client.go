@@ -210,6 +210,16 @@ func (c *Client) AddBucket(ctx context.Context, q AddBucket) (Bucket, error) {
 	return ask[Bucket](ctx, c, "POST", "/v1/buckets", nil, q)
 }
 
+// Bucket shows one bucket with its settings.
+func (c *Client) Bucket(ctx context.Context, name string) (Bucket, error) {
+	return ask[Bucket](ctx, c, "GET", "/v1/buckets/"+url.PathEscape(name), nil, nil)
+}
+
+// SetBucket changes settings of a bucket.
+func (c *Client) SetBucket(ctx context.Context, name string, q SetBucket) (Bucket, error) {
+	return ask[Bucket](ctx, c, "PATCH", "/v1/buckets/"+url.PathEscape(name), nil, q)
+}
+
 // RemoveBucket removes an empty bucket.
 func (c *Client) RemoveBucket(ctx context.Context, name string) error {
 	_, err := ask[Bucket](ctx, c, "DELETE", "/v1/buckets/"+url.PathEscape(name), nil, nil)

@@ -103,6 +103,8 @@ func (s *Server) routes() http.Handler {
 		{"POST", "/v1/users/:name/rotate", "RotateKeys", s.rotate},
 		{"GET", "/v1/buckets", "ListBuckets", s.listBuckets},
 		{"POST", "/v1/buckets", "AddBucket", s.addBucket},
+		{"GET", "/v1/buckets/:name", "Bucket", s.bucket},
+		{"PATCH", "/v1/buckets/:name", "SetBucket", s.setBucket},
 		{"DELETE", "/v1/buckets/:name", "RemoveBucket", s.removeBucket},
 		{"GET", "/v1/buckets/:name/usage", "Usage", s.usage},
 		{"GET", "/v1/exports", "ListExports", s.listExports},

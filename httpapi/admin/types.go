@@ -172,6 +172,15 @@ type Bucket struct {
 	UID     uint32    `json:"uid"`
 	GID     uint32    `json:"gid"`
 	Owner   string    `json:"owner,omitempty"` // name of the user with that uid
+	// Durability of what is done to its objects, "sync" or "async", and
+	// whether it is that of the whole; "" where it was not asked for.
+	Durability string `json:"durability,omitempty"`
+	Inherited  bool   `json:"durability_inherited,omitempty"`
+}
+
+// SetBucket changes settings of a bucket; nil leaves one as it is.
+type SetBucket struct {
+	Durability *string `json:"durability,omitempty"` // "sync", "async"; "" for that of the whole
 }
 
 // AddBucket asks for a new bucket.

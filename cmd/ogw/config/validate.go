@@ -74,6 +74,9 @@ func (c *Config) validateCluster(v *validator) {
 	if c.Cluster.Inline < 1 || c.Cluster.Inline > maxInline {
 		v.bad("cluster.inline", "%s is not within 1 and %s", c.Cluster.Inline, Size(maxInline))
 	}
+	if d := c.Cluster.Durability; d != "sync" && d != "async" {
+		v.bad("cluster.durability", "unknown %q; there is \"sync\" and \"async\"", d)
+	}
 	if c.Cluster.Dirty < minDirty {
 		v.bad("cluster.dirty", "%s is less than %s", c.Cluster.Dirty, Size(minDirty))
 	}
