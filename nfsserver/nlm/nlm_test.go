@@ -1,0 +1,296 @@
+package nlm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"ogw/nfsserver/nsm"
+	"ogw/nfsserver/rpc"
+	"ogw/nfsserver/xdr"
+	"ogw/vfs"
+	"ogw/vfs/lock"
+)
+
+func TestStatuses(t *testing.T) {
+	for _, e := range errorTable {
+		if got := statOf(fmt.Errorf("wrapped: %w", e.err)); got != e.stat {
+			t.Errorf("%v: %v, want %v", e.err, got, e.stat)
+		}
+	}
+	for err, want := range map[error]Stat{
+		nil: statGranted, statFBig: statFBig, vfs.ErrAccess: statFailed, vfs.ErrInvalid: statFailed,
+		errors.New("unheard of"): statFailed, lock.ErrWouldBlock: statDenied, lock.ErrGrace: statGrace,
+	} {
+		if got := statOf(err); got != want {
+			t.Errorf("%v: %v, want %v", err, got, want)
+		}
+	}
+}
+
+func TestRanges(t *testing.T) {
+	for _, c := range []struct {
+		offset, length uint64
+		end            uint64
+		err            error
+	}{
+		{0, 0, lock.EOF, nil},
+		{0, 1, 0, nil},
+		{10, 5, 14, nil},
+		{lock.EOF, 1, lock.EOF, nil},
+		{lock.EOF, 2, lock.EOF, nil},
+		{5, math.MaxUint64, lock.EOF, nil},
+		{lock.EOF + 1, 1, 0, statFBig},
+		{math.MaxUint64, math.MaxUint64, 0, statFBig},
+	} {
+		a := lockArgs{offset: c.offset, length: c.length}
+		l, err := a.lock("c")
+		if !errors.Is(err, c.err) || err == nil && (l.Start != c.offset || l.End != c.end) {
+			t.Errorf("%d+%d: %d-%d %v", c.offset, c.length, l.Start, l.End, err)
+		}
+	}
+}
+
+func TestOwners(t *testing.T) {
+	o := ownerOf(clientName(netip.MustParseAddr("10.0.0.1"), "host"), 7, []byte("oh"))
+	if svid, oh, ok := splitOwner(o); svid != 7 || string(oh) != "oh" || !ok {
+		t.Errorf("%d %q %v", svid, oh, ok)
+	}
+	if _, _, ok := splitOwner(lock.Owner{Client: "fuse:1", ID: "12345678"}); ok {
+		t.Error("an owner of FUSE is taken for one of NFS")
+	}
+}
+
+func TestSameHost(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"a", "A", true}, {"a", "a.example.org", true}, {"a.example.org", "a", true},
+		{"a.example.org", "a.example.com", false}, {"a", "b", false}, {"", "a", false},
+	} {
+		if sameHost(c.a, c.b) != c.same {
+			t.Errorf("%q %q: not %v", c.a, c.b, c.same)
+		}
+	}
+}
+
+// FuzzLockArgs: what is decoded encodes to the same arguments, and nothing
+// crashes.
+func FuzzLockArgs(f *testing.F) {
+	sample := lockArgs{exclusive: true, caller: "host", fh: []byte("handle"), oh: []byte("1@host"), svid: 1, offset: 2, length: 3}
+	for _, proc := range []int{procTest, procLock, procCancel, procUnlock, procGranted} {
+		f.Add(byte(proc), sample.encodeGranted([]byte("cookie")))
+	}
+	f.Fuzz(func(t *testing.T, proc byte, b []byte) {
+		r := xdr.NewReader(b)
+		var a lockArgs
+		err := a.decode(&r, int(proc))
+		if err == nil && (len(a.caller) > nsm.MaxName || len(a.oh) > maxOwner || len(a.fh) > maxNetobj) {
+			t.Error("longer than allowed")
+		}
+		if err == nil && proc == procGranted {
+			if again := a.encodeGranted(a.cookie); r.Len() == 0 && !zeroPadded(b, again) {
+				t.Errorf("%x became %x", b, again)
+			}
+		}
+		if l, err := a.lock("c"); err == nil && l.Start > l.End {
+			t.Errorf("range %d-%d", l.Start, l.End)
+		}
+		var s shareArgs
+		r = xdr.NewReader(b)
+		if s.decode(&r) == nil && (s.deny > maxShareMode || s.access > maxShareMode) {
+			t.Error("share mode out of range")
+		}
+		_, _, _ = decodeResult(b)
+	})
+}
+
+// zeroPadded compares encodings; padding may have been anything.
+func zeroPadded(a, b []byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] && b[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// memStore keeps settings in memory, as vfs.FS does in its store.
+type memStore struct {
+	mu     sync.Mutex
+	values map[string][]byte
+	broken error
+}
+
+func (m *memStore) Settings(_ context.Context, prefix string) (map[string][]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := map[string][]byte{}
+	for k, v := range m.values {
+		if len(k) >= len(prefix) && k[:len(prefix)] == prefix {
+			found[k] = v
+		}
+	}
+	return found, m.broken
+}
+
+func (m *memStore) UpdateSetting(_ context.Context, name string, change func([]byte) ([]byte, error)) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broken != nil {
+		return m.broken
+	}
+	v, err := change(m.values[name])
+	if v == nil {
+		delete(m.values, name)
+	} else {
+		m.values[name] = v
+	}
+	return err
+}
+
+// oneFile resolves every handle to the inode in its first byte.
+type oneFile struct{}
+
+func (oneFile) Resolve(_ context.Context, _ *rpc.Call, fh []byte, _ Access) (uint64, error) {
+	if len(fh) != 1 {
+		return 0, vfs.ErrStale
+	}
+	return uint64(fh[0]), nil
+}
+
+func newServer(t *testing.T, store *memStore) *Server {
+	t.Helper()
+	s, err := New(context.Background(), Config{Locks: lock.New(0), Files: oneFile{}, Store: store, Instance: "test",
+		Grace: time.Hour, PortmapPort: 1, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(context.Background()) })
+	return s
+}
+
+func (s *Server) testLock(t *testing.T, k caller, name string, a lockArgs) Stat {
+	t.Helper()
+	h, err := s.enter(k, name)
+	if err != nil {
+		return statOf(err)
+	}
+	defer s.leave(h)
+	l, err := a.lock(h.client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return statOf(s.lock(context.Background(), h, 1, &a, l, true))
+}
+
+var testCaller = caller{remote: netip.MustParseAddr("127.0.0.1"), network: "tcp"}
+
+func TestNoLockWithoutDurableClient(t *testing.T) {
+	store := &memStore{values: map[string][]byte{}}
+	s := newServer(t, store)
+	store.mu.Lock()
+	store.broken = vfs.ErrUnavailable
+	store.mu.Unlock()
+	if got := s.testLock(t, testCaller, "a", lockArgs{exclusive: true}); got != statGrace || s.locks.Count() != 0 {
+		t.Errorf("%v, %d locks", got, s.locks.Count())
+	}
+	store.mu.Lock()
+	store.broken = nil
+	store.mu.Unlock()
+	if got := s.testLock(t, testCaller, "a", lockArgs{exclusive: true}); got != statGranted {
+		t.Error(got)
+	}
+}
+
+func TestIdleClientsAreForgotten(t *testing.T) {
+	store := &memStore{values: map[string][]byte{}}
+	s := newServer(t, store)
+	s.testLock(t, testCaller, "holds", lockArgs{exclusive: true})
+	s.testLock(t, testCaller, "waits", lockArgs{exclusive: true, block: true})
+	s.testLock(t, testCaller, "idle", lockArgs{exclusive: true}) // denied
+	if st := s.Stats(); st.Clients != 3 || st.Durable != 3 || st.Blocked != 1 {
+		t.Errorf("%+v", st)
+	}
+	s.sweep(context.Background(), time.Hour)
+	if st := s.Stats(); st.Durable != 3 {
+		t.Errorf("forgotten too early: %+v", st)
+	}
+	s.sweep(context.Background(), 0)
+	if st := s.Stats(); st.Clients != 2 || st.Durable != 2 {
+		t.Errorf("%+v", st)
+	}
+	s.Close(context.Background())
+	if left := newServer(t, store).monitor.Left(); len(left) != 2 {
+		t.Errorf("told of the restart: %v", left)
+	}
+}
+
+func TestWaitersAreBounded(t *testing.T) {
+	s := newServer(t, &memStore{values: map[string][]byte{}})
+	s.testLock(t, testCaller, "holds", lockArgs{exclusive: true})
+	for i := range uint32(maxHostBlocked) {
+		if got := s.testLock(t, testCaller, "many", lockArgs{exclusive: true, block: true, svid: i}); got != statBlocked {
+			t.Fatal(i, got)
+		}
+	}
+	if got := s.testLock(t, testCaller, "many", lockArgs{exclusive: true, block: true, svid: 1 << 30}); got != statNoLocks {
+		t.Errorf("one more: %v", got)
+	}
+	if got := s.testLock(t, testCaller, "other", lockArgs{exclusive: true, block: true}); got != statBlocked {
+		t.Errorf("another client: %v", got)
+	}
+	s.release(s.hosts[clientName(testCaller.remote, "many")])
+	if st := s.Stats(); st.Blocked != 1 {
+		t.Errorf("%d blocked", st.Blocked)
+	}
+}
+
+// A client that cannot be reached does not keep what it does not know of.
+func TestGrantThatCannotBeTold(t *testing.T) {
+	s := newServer(t, &memStore{values: map[string][]byte{}})
+	s.testLock(t, testCaller, "holds", lockArgs{exclusive: true})
+	s.testLock(t, testCaller, "gone", lockArgs{exclusive: true, block: true})
+	h := s.hosts[clientName(testCaller.remote, "gone")]
+	var b *blocked
+	for _, b = range h.waits {
+	}
+	if _, delivered, err := s.grant(b); err == nil || delivered {
+		t.Fatalf("nobody listens, and yet: %v %v", delivered, err)
+	}
+	// Somebody takes the call and never answers: it may have been taken.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		if nc, err := l.Accept(); err == nil {
+			nc.Read(make([]byte, 1))
+			nc.Close()
+		}
+	}()
+	h.port = l.Addr().(*net.TCPAddr).AddrPort().Port()
+	if _, delivered, err := s.grant(b); err == nil || !delivered {
+		t.Errorf("taken without an answer: %v %v", delivered, err)
+	}
+	s.mu.Lock()
+	b.state = granted
+	s.mu.Unlock()
+	s.giveUp(b, "test")
+	if st := s.Stats(); st.Blocked != 0 || !bytes.Equal(b.args.fh, nil) {
+		t.Errorf("%+v", st)
+	}
+}
