@@ -28,10 +28,13 @@ const (
 	scaleRestart = 2
 	// scaleMemory is the largest resident set, in MiB.
 	scaleMemory = 2048
-	// scaleRequests is how many requests a round has ready for each client:
-	// more than it takes, so that no key comes twice.
-	scaleRequests = 4000
+	// scaleRequests is how many requests are signed ahead for one figure:
+	// about as many as there is time for, so that keys seldom come twice.
+	scaleRequests = 96_000
 )
+
+// scaleMount are options of a mount where every look asks the server.
+const scaleMount = "entry_timeout=0,attr_timeout=0"
 
 // scaleSide is one of the two servers that are compared.
 type scaleSide struct {
@@ -64,7 +67,7 @@ func scaleSuite(e *env) error {
 	defer many.stop()
 	for _, m := range []struct {
 		name string
-		rate func(*scaleSide, time.Duration) (float64, error)
+		load func(*scaleSide) (scaleLoad, error)
 	}{
 		{"S3 GET 100 B, 16 clients", (*scaleSide).get},
 		{"S3 HEAD 100 B, 16 clients", (*scaleSide).head},
@@ -72,13 +75,7 @@ func scaleSuite(e *env) error {
 		{"FUSE stat, 4 threads", (*scaleSide).stat},
 		{"S3 PUT 100 B, 16 clients", (*scaleSide).put},
 	} {
-		err := e.measure(pair{
-			name:   m.name + ", " + count(many.keys),
-			figure: many.gauge(m.name, m.rate),
-			limits: []gauge{few.gauge("the same with "+count(few.keys), m.rate)},
-			target: scaleKept,
-		})
-		if err != nil {
+		if err := compareSides(few, many, m.name, m.load); err != nil {
 			return err
 		}
 	}
@@ -88,9 +85,28 @@ func scaleSuite(e *env) error {
 	return many.restart("under load")
 }
 
-func (s *scaleSide) gauge(name string, rate func(*scaleSide, time.Duration) (float64, error)) gauge {
-	return gauge{name: name, pid: s.s.cmd.Process.Pid,
-		run: func(span time.Duration) (float64, error) { return rate(s, span) }}
+// scaleLoad is a rate that is measured again and again, and what ends it.
+type scaleLoad struct {
+	run  func(span time.Duration) (float64, error)
+	done func()
+}
+
+func compareSides(few, many *scaleSide, name string, load func(*scaleSide) (scaleLoad, error)) error {
+	full := name + ", " + count(many.keys)
+	if !many.rowsWanted.MatchString(full) {
+		return nil
+	}
+	var gauges []gauge
+	for _, side := range []*scaleSide{few, many} {
+		l, err := load(side)
+		if err != nil {
+			return err
+		}
+		defer l.done()
+		gauges = append(gauges, gauge{name: "the same with " + count(side.keys), pid: side.s.cmd.Process.Pid, run: l.run})
+	}
+	many.server = many.s // whose profiles are kept
+	return many.measure(pair{name: full, figure: gauges[1], limits: gauges[:1], target: scaleKept})
 }
 
 func count(n int) string {
@@ -130,7 +146,7 @@ func (s *scaleSide) start() (err error) {
 		return err
 	}
 	s.sign = signed{addr: s.s.addr, creds: s.s.client.creds}
-	if s.mnt, err = s.s.mount(); err != nil {
+	if s.mnt, err = s.s.mount("-o", scaleMount); err != nil {
 		s.s.stop()
 	}
 	return err
@@ -157,7 +173,7 @@ func (s *scaleSide) restart(when string) error {
 	s.s, s.sign.addr = next, next.addr
 	s.add(row{Name: fmt.Sprintf("start after a kill, %s, %s", when, count(s.keys)), Value: took, Unit: "s",
 		Limit: scaleRestart, LimitName: fmt.Sprintf("%d s", scaleRestart), Target: 1})
-	s.mnt, err = s.s.mount()
+	s.mnt, err = s.s.mount("-o", scaleMount)
 	return err
 }
 
@@ -186,77 +202,79 @@ func (s *scaleSide) memory() error {
 // key returns a random key of the bucket.
 func (s *scaleSide) key() string { return fmt.Sprintf("key-%09d", s.rand.IntN(s.keys)) }
 
-// requests makes a list of requests for each client, outside of the time
-// that is measured.
-func (s *scaleSide) requests(clients int, next func() (rawRequest, error)) ([][]rawRequest, error) {
+// requests prepares clients connections and a list of requests for each,
+// which the rounds go on with where the one before ended.
+func (s *scaleSide) requests(clients int, next func() (rawRequest, error)) (l scaleLoad, err error) {
+	conns := make([]*rawConn, clients)
 	lists := make([][]rawRequest, clients)
-	for c := range lists {
-		for range scaleRequests {
-			r, err := next()
-			if err != nil {
-				return nil, err
+	sent := make([]int, clients)
+	l.done = func() {
+		for _, c := range conns {
+			if c != nil {
+				c.close()
 			}
-			lists[c] = append(lists[c], r)
 		}
 	}
-	return lists, nil
-}
-
-func (s *scaleSide) load(span time.Duration, clients int, next func() (rawRequest, error)) (float64, error) {
-	lists, err := s.requests(clients, next)
-	if err != nil {
-		return 0, err
+	defer func() {
+		if err != nil {
+			l.done()
+		}
+	}()
+	for c := range clients {
+		if conns[c], err = dialRaw(s.ctx, s.s.addr); err != nil {
+			return l, err
+		}
+		lists[c] = make([]rawRequest, scaleRequests/clients)
+		for i := range lists[c] {
+			if lists[c][i], err = next(); err != nil {
+				return l, err
+			}
+		}
 	}
-	g, done, err := s.httpLoad("S3", s.s.target(), clients, func(client int) []rawRequest { return lists[client] })
-	if err != nil {
-		return 0, err
+	l.run = func(span time.Duration) (float64, error) {
+		return s.parallel(clients, span, func(c, _ int) error {
+			sent[c]++
+			return conns[c].do(&lists[c][sent[c]%len(lists[c])], nil)
+		})
 	}
-	defer done()
-	return g.run(span)
+	return l, nil
 }
 
-func (s *scaleSide) get(span time.Duration) (float64, error) {
-	return s.load(span, 16, func() (rawRequest, error) { return s.sign.request("GET", "/flat/"+s.key(), nil, 100) })
+func (s *scaleSide) get() (scaleLoad, error) {
+	return s.requests(16, func() (rawRequest, error) { return s.sign.request("GET", "/flat/"+s.key(), nil, 100) })
 }
 
-func (s *scaleSide) head(span time.Duration) (float64, error) {
-	return s.load(span, 16, func() (rawRequest, error) { return s.sign.request("HEAD", "/flat/"+s.key(), nil, 100) })
+func (s *scaleSide) head() (scaleLoad, error) {
+	return s.requests(16, func() (rawRequest, error) { return s.sign.request("HEAD", "/flat/"+s.key(), nil, 100) })
 }
 
-func (s *scaleSide) list(span time.Duration) (float64, error) {
-	return s.load(span, 4, func() (rawRequest, error) {
+func (s *scaleSide) list() (scaleLoad, error) {
+	return s.requests(4, func() (rawRequest, error) {
 		return s.sign.request("GET", "/flat?list-type=2&start-after="+s.key(), nil, -1)
 	})
 }
 
 // put makes objects with names of their own, all over the bucket.
-func (s *scaleSide) put(span time.Duration) (float64, error) {
+func (s *scaleSide) put() (scaleLoad, error) {
 	body := make([]byte, 100)
-	return s.load(span, 16, func() (rawRequest, error) {
+	return s.requests(16, func() (rawRequest, error) {
 		s.made++
 		return s.sign.request("PUT", fmt.Sprintf("/flat/%s-%d", s.key(), s.made), body, 0)
 	})
 }
 
-// stat looks at files that the kernel does not know yet, most of them: the
-// mount is a new one.
-func (s *scaleSide) stat(span time.Duration) (_ float64, err error) {
-	s.s.umount(s.mnt)
-	if s.mnt, err = s.s.mount(); err != nil {
-		return 0, err
-	}
+// stat looks at files, of which the kernel remembers nothing (scaleMount).
+func (s *scaleSide) stat() (scaleLoad, error) {
 	const threads = 4
 	seeds := make([]*rand.Rand, threads)
 	for i := range seeds {
 		seeds[i] = rand.New(rand.NewPCG(s.rand.Uint64(), 0))
 	}
-	var st syscall.Stat_t
 	dir := filepath.Join(s.mnt, "flat")
-	if err := syscall.Lstat(dir, &st); err != nil {
-		return 0, err
-	}
-	return s.parallel(threads, span, func(c, _ int) error {
-		var st syscall.Stat_t
-		return syscall.Lstat(fmt.Sprintf("%s/key-%09d", dir, seeds[c].IntN(s.keys)), &st)
-	})
+	return scaleLoad{done: func() {}, run: func(span time.Duration) (float64, error) {
+		return s.parallel(threads, span, func(c, _ int) error {
+			var st syscall.Stat_t
+			return syscall.Lstat(fmt.Sprintf("%s/key-%09d", dir, seeds[c].IntN(s.keys)), &st)
+		})
+	}}, nil
 }

@@ -62,15 +62,17 @@ func startServerOn(e *env, data string) (*server, error) {
 		return nil, err
 	}
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		c, err := net.Dial("tcp", s.addr)
+		// An answer, not only a connection: the kernel accepts those before
+		// anything is served.
+		resp, err := s.client.http.Get(s.url("/"))
 		if err == nil {
-			c.Close()
+			resp.Body.Close()
 			break
 		}
 		if time.Since(begin) > startTimeout {
 			s.cmd.Process.Kill()
 			b, _ := os.ReadFile(log.Name())
-			return nil, fmt.Errorf("ogw does not listen on %s: %s", s.addr, b)
+			return nil, fmt.Errorf("ogw does not answer on %s: %s", s.addr, b)
 		}
 	}
 	s.client.creds, err = readCredentials(data)
@@ -83,12 +85,12 @@ func (s *server) target() target { return target{s.addr, s.cmd.Process.Pid} }
 func (s *server) url(path string) string { return "http://" + s.addr + path }
 
 // mount makes a FUSE mount in the server.
-func (s *server) mount() (string, error) {
+func (s *server) mount(args ...string) (string, error) {
 	mnt, err := os.MkdirTemp(s.dir, "mnt-*")
 	if err != nil {
 		return "", err
 	}
-	if out, err := exec.Command(s.bin, "mount", "--config", s.config, mnt).CombinedOutput(); err != nil {
+	if out, err := exec.Command(s.bin, append(append([]string{"mount", "--config", s.config}, args...), mnt)...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("mount: %w: %s", err, out)
 	}
 	return mnt, nil
