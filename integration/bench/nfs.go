@@ -14,7 +14,7 @@ import (
 const (
 	nfsTransfer = mib
 	nfsDepth    = 8  // calls of 1 MiB in flight
-	smallDepth  = 64 // small calls in flight
+	smallDepth  = 120 // small calls in flight
 	nfsFile     = 256 * mib
 	listEntries = 100_000
 	statFiles   = 10_000
