@@ -31,7 +31,7 @@ func read(ctx context.Context, q *request) error {
 	if off <= vfs.MaxFileBytes {
 		n, err = f.file.ReadAt(ctx, buf.B, int64(off))
 	}
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		buf.Free()
 		return q.ioError(f, err)
 	}
@@ -145,7 +145,7 @@ func (q *request) writeOpen(ctx context.Context, ino vfs.Ino, data []byte, off i
 		if n > 0 {
 			q.s.log.Debug("nfs: short write", "inode", uint64(ino), "bytes", n, "err", err)
 		}
-		q.ioError(f, err)
+		_ = q.ioError(f, err)
 		q.s.files.release(f)
 		if !first || !committed || !errors.Is(err, vfs.ErrStale) {
 			return nil, 0, err

@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"ogw/cluster"
@@ -110,7 +111,7 @@ func (f *File) seek(ctx context.Context, off int64, data bool) (int64, error) {
 	of := f.of
 	for attempt := 1; ; attempt++ {
 		at, gen, err := of.trySeek(ctx, off, data)
-		if err == nil || err == ErrNoData || attempt == maxReadAttempts || ctx.Err() != nil {
+		if err == nil || errors.Is(err, ErrNoData) || attempt == maxReadAttempts || ctx.Err() != nil {
 			return at, err
 		}
 		if gen == of.gen.Load() {

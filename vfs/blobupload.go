@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -186,7 +187,7 @@ func (fs *FS) copyBlob(ctx context.Context, from cluster.BlobID, size int64, to 
 		part := buf[:min(size-off, int64(len(buf)))]
 		n, err := fs.blobs.ReadAt(ctx, from, part, off)
 		if n != len(part) {
-			if err == nil || err == io.EOF {
+			if err == nil || errors.Is(err, io.EOF) {
 				err = fmt.Errorf("%w: blob %v is too short", ErrCorrupt, from)
 			}
 			return id, mapErr(err)

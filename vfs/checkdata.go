@@ -74,7 +74,7 @@ func readCRC(ctx context.Context, rd *contentReader) (crc uint64, err error) {
 	h := crc64nvme.New()
 	for off := int64(0); off < rd.size; {
 		n, err := rd.readAt(ctx, buf, off)
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return 0, err
 		}
 		h.Write(buf[:n])

@@ -68,7 +68,7 @@ func (fs *FS) openContent(ctx context.Context, r cluster.Reader, n *inode) (*con
 		c.pages = []*readPage{p}
 		return c, nil
 	}
-	c.Close()
+	_ = c.Close()
 	return nil, err
 }
 
@@ -246,11 +246,11 @@ func (c *contentReader) readSegment(ctx context.Context, s *segment, p []byte, o
 	}
 	n, err := c.fs.blobs.ReadAt(ctx, s.blob, p, s.blobOff+off)
 	switch {
-	case n == len(p) && (err == nil || err == io.EOF):
+	case n == len(p) && (err == nil || errors.Is(err, io.EOF)):
 		return nil
 	case errors.Is(err, cluster.ErrNotFound):
 		return c.missing(ctx, s, err)
-	case err == nil || err == io.EOF:
+	case err == nil || errors.Is(err, io.EOF):
 		return fmt.Errorf("%w: blob %v is too short", ErrCorrupt, s.blob)
 	}
 	return mapErr(err)

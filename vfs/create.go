@@ -130,7 +130,7 @@ func (fs *FS) openCreated(ctx context.Context, cred *Cred, a Attr, created bool,
 	if err == nil && o.Flags&OpenTrunc != 0 {
 		a, err = f.Attr(ctx)
 		if err != nil {
-			f.Close(ctx)
+			_ = f.Close(ctx)
 			return a, nil, err
 		}
 	}

@@ -204,12 +204,12 @@ func hashContent(ctx context.Context, r io.ReaderAt, off, length int64, w io.Wri
 		p := buf[:min(length, int64(len(buf)))]
 		n, err := r.ReadAt(p, off)
 		if n < len(p) {
-			if err == nil || err == io.EOF {
+			if err == nil || errors.Is(err, io.EOF) {
 				err = fmt.Errorf("%w: content ends early", ErrIO)
 			}
 			return err
 		}
-		w.Write(p)
+		_, _ = w.Write(p)
 		off, length = off+int64(n), length-int64(n)
 	}
 	return nil

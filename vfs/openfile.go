@@ -69,7 +69,7 @@ type fileSnap struct {
 
 func (s *fileSnap) release() {
 	if s != nil && s.refs.Add(-1) == 0 {
-		s.reader.Close()
+		_ = s.reader.Close()
 	}
 }
 
@@ -190,7 +190,7 @@ func (of *openFile) read(ctx context.Context, p []byte, off int64) (int, error) 
 	}
 	for attempt := 1; ; attempt++ {
 		n, gen, err := of.tryRead(ctx, p, off)
-		if err == nil || err == io.EOF || attempt == maxReadAttempts || ctx.Err() != nil {
+		if err == nil || errors.Is(err, io.EOF) || attempt == maxReadAttempts || ctx.Err() != nil {
 			return n, err
 		}
 		if !errors.Is(err, ErrStale) && gen == of.gen.Load() {
@@ -265,10 +265,10 @@ func (of *openFile) readPart(ctx context.Context, snap *fileSnap, part *readPart
 		id := part.up.id
 		of.mu.RUnlock()
 		n, err := of.fs.blobs.ReadAt(ctx, id, part.p, part.off)
-		if n == len(part.p) && (err == nil || err == io.EOF) {
+		if n == len(part.p) && (err == nil || errors.Is(err, io.EOF)) {
 			return nil
 		}
-		if err == nil || err == io.EOF {
+		if err == nil || errors.Is(err, io.EOF) {
 			return fmt.Errorf("%w: blob %v is too short", ErrCorrupt, id)
 		}
 		return mapErr(err)
@@ -279,7 +279,7 @@ func (of *openFile) readPart(ctx context.Context, snap *fileSnap, part *readPart
 		return nil
 	}
 	_, err := snap.reader.readAt(ctx, stored, part.off)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return err

@@ -54,11 +54,11 @@ func (fs *FS) receive(ctx context.Context, id ContentID, body io.Reader, o *PutO
 	n, err := readFull(body, v.buffer.b)
 	first := v.buffer.b[:n]
 	switch {
-	case err == io.EOF && n < len(v.buffer.b):
+	case errors.Is(err, io.EOF) && n < len(v.buffer.b):
 		err = fs.receiveSmall(ctx, id, first, o, maxSize, extra, &v)
-	case (err == nil || err == io.EOF) && o.Size <= putBufferBytes && o.Size > int64(n):
+	case (err == nil || errors.Is(err, io.EOF)) && o.Size <= putBufferBytes && o.Size > int64(n):
 		err = fs.receiveWhole(ctx, id, first, body, o, maxSize, extra, &v)
-	case err == nil || err == io.EOF:
+	case err == nil || errors.Is(err, io.EOF):
 		err = fs.receiveLarge(ctx, id, first, body, o, maxSize, extra, &v)
 	default:
 		err = bodyError(err)
@@ -193,7 +193,7 @@ func (fs *FS) receiveLarge(ctx context.Context, id ContentID, first []byte, body
 				return err
 			}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -117,7 +117,7 @@ func testLimits(t *testing.T, kv cluster.KV) {
 			try := func(n int) error {
 				return kv.Update(ctx, func(txn cluster.Txn) error {
 					for i := range n {
-						fn(txn, i)
+						_ = fn(txn, i)
 					}
 					return nil
 				})
@@ -142,7 +142,7 @@ func testLimits(t *testing.T, kv cluster.KV) {
 		n := limits.Bytes/len(value) + 1
 		err := kv.Update(ctx, func(txn cluster.Txn) error {
 			for i := range n {
-				txn.Set(fmt.Appendf(nil, "big%06d", i), value)
+				_ = txn.Set(fmt.Appendf(nil, "big%06d", i), value)
 			}
 			return nil
 		})

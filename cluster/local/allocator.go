@@ -165,7 +165,7 @@ func (a *allocator) make(number uint64) (g *segment, err error) {
 		f, err = a.disk.openSegment(path)
 	}
 	if err != nil {
-		a.disk.remove(temp)
+		_ = a.disk.remove(temp)
 		return nil, err
 	}
 	return &segment{number: number, total: a.bytes, file: f}, nil
@@ -220,8 +220,8 @@ func (a *allocator) stop() {
 		a.idle.Wait()
 	}
 	for _, g := range a.ready {
-		g.file.Close()
-		a.disk.remove(filepath.Join(a.dir, segmentName(g.number)))
+		_ = g.file.Close()
+		_ = a.disk.remove(filepath.Join(a.dir, segmentName(g.number)))
 	}
 	a.ready = nil
 }

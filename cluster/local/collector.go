@@ -177,7 +177,7 @@ func (c *collector) rewrite(number uint64) error {
 	var damage error
 	for off := int64(0); ; off += int64(len(chunk)) {
 		n, err := f.ReadAt(chunk, off)
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return mapError(err)
 		}
 		for at := 0; at+pageBytes <= n; at += pageBytes {

@@ -42,7 +42,7 @@ func (h *handles) get(path string) (*handle, error) {
 	h.mu.Lock()
 	if found := h.take(path); found != nil {
 		h.mu.Unlock()
-		f.Close() // another reader was faster
+		_ = f.Close() // another reader was faster
 		return found, nil
 	}
 	fresh := &handle{diskFile: f, path: path, refs: 1}
@@ -89,7 +89,7 @@ func (h *handles) put(f *handle) {
 	}
 	h.mu.Unlock()
 	if victim != nil {
-		victim.Close()
+		_ = victim.Close()
 	}
 }
 
@@ -110,7 +110,7 @@ func (h *handles) drop(path string) bool {
 	}
 	h.mu.Unlock()
 	if !busy {
-		f.Close()
+		_ = f.Close()
 	}
 	return !busy
 }
@@ -120,7 +120,7 @@ func (h *handles) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, f := range h.open {
-		f.Close()
+		_ = f.Close()
 	}
 	clear(h.open)
 	h.idle.Init()

@@ -93,7 +93,7 @@ func (h *health) Fatalf(format string, args ...any) {
 			break
 		}
 	}
-	h.fail(cause)
+	_ = h.fail(cause)
 	if calledFrom("applyBatch") {
 		panic(fatalError{cause})
 	}

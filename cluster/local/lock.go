@@ -39,7 +39,7 @@ func lockFolder(dir string) (io.Closer, error) {
 		return nil, fmt.Errorf("%w: folder %s, process %s", cluster.ErrLocked, dir, holder)
 	}
 	if err := f.Truncate(0); err == nil {
-		f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // only a hint for people
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // only a hint for people
 	}
 	return f, nil
 }

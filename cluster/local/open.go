@@ -93,7 +93,7 @@ func (c cleanups) take(i int) func() error {
 
 func (c cleanups) run() {
 	for i := len(c) - 1; i >= 0; i-- {
-		c[i]()
+		_ = c[i]()
 	}
 }
 
@@ -116,7 +116,7 @@ func openKV(o *Options, store storeID, space *spaceGuard) (*KV, error) {
 	kv.patience, kv.ballast = patience, ballast
 	ballast.start()
 	if err := checkStore(kv, store); err != nil {
-		kv.Close()
+		_ = kv.Close()
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
 	return kv, nil

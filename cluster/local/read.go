@@ -27,7 +27,7 @@ func (b *Blobs) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int
 	}
 	for attempt := 1; ; attempt++ {
 		n, err := b.readOnce(id, p, off)
-		if err == nil || err == io.EOF || errors.Is(err, cluster.ErrNotFound) {
+		if err == nil || errors.Is(err, io.EOF) || errors.Is(err, cluster.ErrNotFound) {
 			return n, err
 		}
 		// The file is gone or holds something else: perhaps the blob was
@@ -109,7 +109,7 @@ func (b *Blobs) readFooter(id cluster.BlobID, size int64) ([]uint64, error) {
 	defer b.handles.put(f)
 	tail := make([]byte, footerBytes(size))
 	if _, err := f.ReadAt(tail, recordBytes(size)-int64(len(tail))); err != nil {
-		if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil, fmt.Errorf("%w: blob %v: file %s is cut short", cluster.ErrCorrupt, id, path)
 		}
 		return nil, mapError(err)
@@ -192,7 +192,7 @@ func (r *blockReader) edge(p []byte, off, block int64) (int, error) {
 func (r *blockReader) fill(p []byte, block int64) error {
 	n, err := r.file.ReadAt(p, r.c.offset+block*cluster.BlockBytes)
 	if n < len(p) {
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return r.corrupt(block+int64(n)/cluster.BlockBytes, "is cut short")
 		}
 		return mapError(err)

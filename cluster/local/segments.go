@@ -75,7 +75,7 @@ func newSegments(d disk, dir string, store storeID, bytes int64, log *slog.Logge
 		number, ok := parseSegmentName(name)
 		if !ok {
 			if strings.HasSuffix(name, freshSuffix) {
-				d.remove(filepath.Join(dir, name)) // half made when the process ended
+				_ = d.remove(filepath.Join(dir, name)) // half made when the process ended
 			}
 			continue
 		}
@@ -155,7 +155,7 @@ func (s *segments) seal(g *segment) {
 
 func (s *segments) closeIfDone(g *segment) {
 	if g.sealed && g.pending == 0 && g.file != nil {
-		g.file.Close()
+		_ = g.file.Close()
 		g.file = nil
 	}
 }

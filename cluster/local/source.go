@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 
 	"ogw/cluster/internal/occ"
@@ -23,7 +24,7 @@ func (s *source) close() { s.snap.Close() }
 // Get implements occ.Source.
 func (s *source) Get(key []byte) ([]byte, error) {
 	value, closer, err := s.snap.Get(key)
-	if err == pebble.ErrNotFound {
+	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {

@@ -226,8 +226,8 @@ func (w *writer) fail(err error) {
 		w.buf = nil
 	}
 	if w.file != nil {
-		w.file.Close()
-		w.blobs.disk.remove(w.blobs.filePath(w.id)) // else the sweep finds it
+		_ = w.file.Close()
+		_ = w.blobs.disk.remove(w.blobs.filePath(w.id)) // else the sweep finds it
 		w.file = nil
 	}
 	w.blobs.release(w.id)

@@ -72,7 +72,7 @@ type body struct {
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.src.Read(p)
 	switch {
-	case err == nil, err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
+	case err == nil, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = fmt.Errorf("%w: %w", apierr.ErrSlowBody, err)
 	default:

@@ -71,7 +71,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	if b.chunks != nil {
 		n, err := b.chunks.Read(p)
 		b.err = err
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			b.trailer = b.chunks.trailer
 		}
 		return n, err
@@ -99,7 +99,7 @@ func (b *Body) Finish() error {
 			b.err = ErrIncompleteBody
 		}
 	}
-	if b.err != io.EOF {
+	if !errors.Is(b.err, io.EOF) {
 		return b.err
 	}
 	return nil

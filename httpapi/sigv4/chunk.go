@@ -109,7 +109,7 @@ func (c *chunkReader) Read(p []byte) (int, error) {
 			c.err = endOfBody(err)
 		}
 	}
-	if n > 0 && c.err == io.EOF {
+	if n > 0 && errors.Is(c.err, io.EOF) {
 		return n, nil // the next call says so
 	}
 	return n, c.err
@@ -258,7 +258,7 @@ func (c *chunkReader) checkTrailer(canonical []byte, signature string) error {
 // At the end of the body it returns what is left and ErrIncompleteBody.
 func (c *chunkReader) line() ([]byte, error) {
 	line, err := c.br.ReadSlice('\n')
-	if err == bufio.ErrBufferFull {
+	if errors.Is(err, bufio.ErrBufferFull) {
 		return nil, wrapf(ErrMalformedChunk, "line longer than %d bytes", chunkBufferBytes)
 	}
 	if err != nil {
@@ -290,7 +290,7 @@ func parseChunkSize(b []byte) (int64, bool) {
 
 // endOfBody turns an early end into ErrIncompleteBody and keeps the rest.
 func endOfBody(err error) error {
-	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return ErrIncompleteBody
 	}
 	return err

@@ -58,7 +58,7 @@ func startBare(dir string) (*bareServer, error) {
 
 func (b *bareServer) stop() {
 	b.in.Close()
-	b.cmd.Wait() // it has nothing to lose
+	_ = b.cmd.Wait() // it has nothing to lose
 }
 
 func (b *bareServer) target() target { return target{b.addr, b.cmd.Process.Pid} }
@@ -83,7 +83,7 @@ func serveBare(dir string) error {
 	})
 	mux.HandleFunc("PUT /swallow", func(w http.ResponseWriter, r *http.Request) {
 		buf := make([]byte, rawBufferBytes)
-		io.CopyBuffer(struct{ io.Writer }{io.Discard}, r.Body, buf) // the client is told of a short body by the broken connection
+		_, _ = io.CopyBuffer(struct{ io.Writer }{io.Discard}, r.Body, buf) // the client is told of a short body by the broken connection
 		w.WriteHeader(http.StatusOK)
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -93,8 +93,8 @@ func serveBare(dir string) error {
 	fmt.Println(l.Addr())
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() {
-		io.Copy(io.Discard, os.Stdin)
-		srv.Close()
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		_ = srv.Close()
 	}()
 	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err

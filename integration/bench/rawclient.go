@@ -120,7 +120,7 @@ func (c *rawConn) body(part []byte, length int64, check func([]byte) error) erro
 		}
 		n, err := c.conn.Read(c.buf[:min(int64(len(c.buf)), length)])
 		if err != nil {
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
 			return err

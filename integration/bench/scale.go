@@ -163,7 +163,7 @@ func (s *scaleSide) restart(when string) error {
 	if err := s.s.cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
-	s.s.cmd.Wait()
+	_ = s.s.cmd.Wait()
 	begin := time.Now()
 	next, err := startServerOn(s.env, s.data)
 	if err != nil {

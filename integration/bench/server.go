@@ -70,7 +70,7 @@ func startServerOn(e *env, data string) (*server, error) {
 			break
 		}
 		if time.Since(begin) > startTimeout {
-			s.cmd.Process.Kill()
+			_ = s.cmd.Process.Kill()
 			b, _ := os.ReadFile(log.Name())
 			return nil, fmt.Errorf("ogw does not answer on %s: %s", s.addr, b)
 		}
@@ -103,8 +103,8 @@ func (s *server) umount(mnt string) {
 
 // stop ends the server as Ctrl-C does.
 func (s *server) stop() {
-	s.cmd.Process.Signal(syscall.SIGINT)
-	s.cmd.Wait()
+	_ = s.cmd.Process.Signal(syscall.SIGINT)
+	_ = s.cmd.Wait()
 }
 
 // readCredentials reads the file that the first start wrote.

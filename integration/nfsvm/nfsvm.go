@@ -118,7 +118,7 @@ func (g *Guest) follow(out io.Reader) {
 			g.Line(line)
 		}
 	}
-	io.Copy(io.Discard, out)
+	_, _ = io.Copy(io.Discard, out)
 }
 
 func (g *Guest) prepareScript() string {

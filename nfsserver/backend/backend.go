@@ -169,7 +169,7 @@ func newServer() *server {
 
 func (s *server) close() {
 	s.conn.Close()
-	s.handler.stop()
+	_ = s.handler.stop()
 }
 
 func (s *server) call(ctx context.Context, prog, proc uint32, args []byte, target any) ([]byte, error) {

@@ -92,7 +92,7 @@ func (c *conn) serve() {
 
 func (c *conn) logEnd(err error) {
 	switch {
-	case err == io.EOF, c.stopping.Load(), errors.Is(err, net.ErrClosed), errors.Is(err, context.Canceled):
+	case errors.Is(err, io.EOF), c.stopping.Load(), errors.Is(err, net.ErrClosed), errors.Is(err, context.Canceled):
 	case errors.Is(err, os.ErrDeadlineExceeded) && c.idleIsArmed:
 		c.srv.log.Debug("rpc: idle connection closed", "client", c.remote)
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrUnexpectedEOF):

@@ -42,7 +42,7 @@ func (s *Server) ServePacket(pc *net.UDPConn) error {
 	s.mu.Lock()
 	if s.closing {
 		s.mu.Unlock()
-		pc.Close()
+		_ = pc.Close()
 		return nil
 	}
 	s.packets[p] = struct{}{}
@@ -50,7 +50,7 @@ func (s *Server) ServePacket(pc *net.UDPConn) error {
 	s.mu.Unlock()
 	defer func() {
 		p.inFlight.Wait()
-		pc.Close()
+		_ = pc.Close()
 		s.mu.Lock()
 		delete(s.packets, p)
 		s.mu.Unlock()

@@ -250,7 +250,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			c.nc.Close()
 		}
 		for p := range s.packets {
-			p.pc.Close()
+			_ = p.pc.Close()
 		}
 		s.mu.Unlock()
 		<-done

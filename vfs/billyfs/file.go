@@ -1,6 +1,7 @@
 package billyfs
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,7 +44,7 @@ func (f *file) Read(p []byte) (int, error) {
 	defer f.mu.Unlock()
 	n, err := f.readAt(p, f.off)
 	f.off += int64(n)
-	if n > 0 && err == io.EOF {
+	if n > 0 && errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return n, err
@@ -67,7 +68,7 @@ func (f *file) readAt(p []byte, off int64) (int, error) {
 		return 0, nil
 	}
 	n, err := f.f.ReadAt(f.fs.ctx, p, off)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		err = iofs.PathError("read", f.name, err)
 	}
 	return n, err

@@ -2,6 +2,7 @@ package iofs
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"path"
@@ -35,7 +36,7 @@ func (f *file) Stat() (fs.FileInfo, error) {
 func (f *file) Read(p []byte) (int, error) {
 	n, err := f.ReadAt(p, f.off)
 	f.off += int64(n)
-	if n > 0 && err == io.EOF {
+	if n > 0 && errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return n, err
@@ -49,7 +50,7 @@ func (f *file) ReadAt(p []byte, off int64) (int, error) {
 		return 0, nil
 	}
 	n, err := f.f.ReadAt(f.ctx, p, off)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		err = PathError("read", f.name, err)
 	}
 	return n, err

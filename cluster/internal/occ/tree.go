@@ -151,6 +151,6 @@ func (m *mergeIter) Value() ([]byte, error) {
 }
 
 func (m *mergeIter) Close() error {
-	m.own.Close()
+	_ = m.own.Close()
 	return m.base.Close()
 }

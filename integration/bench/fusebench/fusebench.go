@@ -3,6 +3,7 @@
 package fusebench
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -209,7 +210,7 @@ func list(d string, s Scale, read func(*os.File, int) (int, error)) (float64, er
 	for {
 		got, err := read(f, 1000)
 		n += got
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
