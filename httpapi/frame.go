@@ -104,7 +104,7 @@ func Frame(next http.Handler, c FrameConfig) http.Handler {
 // end contains a panic of the handler, and logs. It is deferred.
 func (f *framed) end() {
 	fault := recover()
-	if fault != nil && fault != http.ErrAbortHandler {
+	if fault != nil && fault != any(http.ErrAbortHandler) {
 		f.rec.Err = fmt.Errorf("panic: %v\n%s", fault, debug.Stack())
 		if f.w.status == 0 {
 			answerPanic(&f.w, f.r, f.FrameConfig)

@@ -34,7 +34,7 @@ func TestDiskFull(t *testing.T) {
 
 	body := strings.Repeat("0123456789abcdef", 4<<20/16)
 	put := func(i int) error { return restPut(fmt.Sprintf("http://%s/full/%d", s.rest, i), body) }
-	written := 0
+	var written int
 	var full error
 	for written = 0; written < 2*size/len(body); written++ {
 		if full = put(written); full != nil {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -283,7 +282,14 @@ func (s *server) mount(args ...string) string {
 }
 
 // goTree is the source tree of the toolchain: real input with over 10,000 files.
-func goTree() string { return filepath.Join(runtime.GOROOT(), "src") }
+func goTree(t testing.TB) string {
+	t.Helper()
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatalf("go env GOROOT: %v", err)
+	}
+	return filepath.Join(strings.TrimSpace(string(root)), "src")
+}
 
 // eventually tries fn until it succeeds: for what the server does in the
 // background, within a bound.

@@ -77,7 +77,7 @@ func (f lockFiles) Resolve(ctx context.Context, c *rpc.Call, fh []byte, want nlm
 	if !a.IsRegular() {
 		return 0, vfs.ErrInvalid
 	}
-	mask := uint32(vfs.AccessRead)
+	mask := vfs.AccessRead
 	if want == nlm.Write {
 		mask = vfs.AccessWrite
 	}

@@ -102,8 +102,9 @@ func refUsed(r cluster.Reader, source, user ContentID) (bool, error) {
 		return true, nil
 	}
 	if values[0] != nil {
-		if rec, err := decodeContentRecord(values[0]); err != nil || rec.staging {
-			return true, nil
+		rec, err := decodeContentRecord(values[0])
+		if err != nil || rec.staging {
+			return true, nil //nolint:nilerr // what cannot be read may own the blob
 		}
 	}
 	for off := int64(0); ; {
@@ -242,11 +243,10 @@ type merge struct {
 	more    bool
 	from    cluster.BlobID
 
-	orphans  []cluster.BlobInfo
-	missing  []missingBlob
-	strays   []ContentID
-	readBuf  []byte
-	lastBlob cluster.BlobID // verified last
+	orphans []cluster.BlobInfo
+	missing []missingBlob
+	strays  []ContentID
+	readBuf []byte
 }
 
 type extentAt struct {

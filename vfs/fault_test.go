@@ -148,7 +148,7 @@ func faultRun(t *testing.T, n, inline int, which []mem.Op, unknown bool) (done b
 	defer fs.Close(bg)
 	s := &faultScript{fs: fs, a: mustFile(t, fs, RootIno, "a"), b: mustFile(t, fs, RootIno, "b")}
 	replace(t, fs, mustFile(t, fs, RootIno, "gone"), bytes.Repeat([]byte{9}, faultSize))
-	fail := error(errBoom)
+	fail := errBoom
 	if unknown {
 		fail = fmt.Errorf("%w: answer lost", cluster.ErrUnavailable)
 	}

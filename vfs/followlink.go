@@ -78,7 +78,7 @@ func (fs *FS) followLink(r cluster.Reader, trail []Ino, ino Ino) (*inode, error)
 func lookupShown(r cluster.Reader, dir Ino, name string) (*dentry, error) {
 	p, err := parsePosixName(name)
 	if err != nil {
-		return nil, nil // no entry can have that name
+		return nil, nil //nolint:nilerr // no entry can have that name
 	}
 	if p.hash != nil {
 		v, err := r.Get(longNameKey(dir, p.hash))

@@ -64,9 +64,9 @@ func TestMultipart(t *testing.T) {
 		up := createUpload(t, fs, "dir/k")
 		a, b, c := randomBytes(MinPartBytes), randomBytes(MinPartBytes+1), []byte("the end")
 		p3 := putPart(t, fs, "dir/k", up, 30, c)
-		p1 := putPart(t, fs, "dir/k", up, 1, b) // replaced below
-		putPart(t, fs, "dir/k", up, 5, a)       // not used
-		p1 = putPart(t, fs, "dir/k", up, 1, a)
+		putPart(t, fs, "dir/k", up, 1, b) // replaced below
+		putPart(t, fs, "dir/k", up, 5, a) // not used
+		p1 := putPart(t, fs, "dir/k", up, 1, a)
 		p2 := putPart(t, fs, "dir/k", up, 7, b)
 		if got := listAll(t, fs); len(got) != 0 {
 			t.Errorf("before complete: %q", got)

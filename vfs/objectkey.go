@@ -57,7 +57,6 @@ type keyPlace struct {
 func (p *keyPlace) dir() Ino { return p.trail[len(p.trail)-1] }
 
 // bucket is the inode of the bucket.
-func (p *keyPlace) bucket() Ino { return p.trail[0] }
 
 // locate walks to a key, one Get for each name. ErrNoSuchBucket.
 func locate(r cluster.Reader, k *objectKey) (keyPlace, error) {

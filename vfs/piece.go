@@ -45,15 +45,6 @@ type blobPart struct {
 	data  []byte
 }
 
-func (u *blobUpload) finished() bool {
-	select {
-	case <-u.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // pieces are sorted and do not overlap.
 type pieces []*piece
 

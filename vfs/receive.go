@@ -116,7 +116,7 @@ func (fs *FS) receiveWhole(ctx context.Context, id ContentID, first []byte, body
 			break
 		}
 	}
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return bodyError(err)
 	}
 	if size != o.Size {

@@ -155,8 +155,8 @@ func TestRmdirRacesCreate(t *testing.T) {
 				_, _, _, mkErr = fs.Create(bg, Root, d, "f", CreateOptions{NoOpen: true})
 			})
 			wg.Wait()
-			switch {
-			case rmErr == nil:
+			switch rmErr {
+			case nil:
 				want(t, mkErr, ErrStale)
 				_, err := fs.GetAttr(bg, d)
 				want(t, err, ErrStale)

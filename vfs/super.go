@@ -79,15 +79,6 @@ func encodeDirTime(mtimeNS, ctimeNS int64) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(ctimeNS))
 }
 
-// getDirTime returns the times of a directory's entries.
-func getDirTime(r cluster.Reader, dir Ino) (mtimeNS, ctimeNS int64, err error) {
-	b, err := r.Get(dirTimeKey(dir))
-	if err != nil || b == nil {
-		return 0, 0, err
-	}
-	return parseDirTime(b)
-}
-
 func parseDirTime(b []byte) (mtimeNS, ctimeNS int64, err error) {
 	if len(b) != 16 {
 		return 0, 0, fmt.Errorf("%w: directory times", ErrCorrupt)

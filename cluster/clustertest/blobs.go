@@ -67,7 +67,7 @@ func put(b cluster.Blobs, id cluster.BlobID, data []byte) error {
 		return err
 	}
 	if size != int64(len(data)) || crc != crc64.Checksum(data, crcTable) {
-		return fmt.Errorf("Commit of %d bytes returned %d, checksum %x", len(data), size, crc)
+		return fmt.Errorf("commit of %d bytes returned %d, checksum %x", len(data), size, crc)
 	}
 	return nil
 }

@@ -196,7 +196,7 @@ func testPhantomReverse(t *testing.T, kv cluster.KV) {
 // testAbsentKey: a key that was read as absent and created meanwhile is a
 // conflict: of two exclusive creates one wins.
 func testAbsentKey(t *testing.T, kv cluster.KV) {
-	var exists error = errors.New("exists")
+	exists := errors.New("exists")
 	for _, many := range []bool{false, true} {
 		key := []byte(fmt.Sprintf("name-%v", many))
 		runs := 0

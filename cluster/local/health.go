@@ -89,7 +89,7 @@ func (h *health) Fatalf(format string, args ...any) {
 	cause := fmt.Errorf(format, args...)
 	for _, arg := range args {
 		if err, ok := arg.(error); ok {
-			cause = fmt.Errorf("%s: %w", cause, err)
+			cause = fmt.Errorf("%s: %w", cause.Error(), err)
 			break
 		}
 	}

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -189,7 +188,7 @@ func (w *stackWorld) release() {
 // no operation may give.
 func (c *stackClient) step() error {
 	op := pickOp(c.rng)
-	var with context.Context = ctx
+	with := ctx
 	if c.rng.IntN(4) == 0 {
 		with = relaxed
 	}

@@ -73,7 +73,7 @@ func (d *Disk) apply(t *occ.Txn, relaxed bool) {
 		d.durable = d.pairs.Copy()
 	}
 	d.snap = nil
-	t.Writes(func(p occ.Pair) error {
+	_ = t.Writes(func(p occ.Pair) error {
 		if p.Deleted {
 			d.pairs.Delete(p)
 		} else {

@@ -34,7 +34,7 @@ func newGuard(c Config) guard {
 func (g *guard) check(r *http.Request) error {
 	if g.checkOrigin {
 		if err := g.origin.Check(r); err != nil {
-			return fmt.Errorf("%w: %v", apierr.ErrCrossOrigin, err)
+			return fmt.Errorf("%w: %w", apierr.ErrCrossOrigin, err)
 		}
 	}
 	if g.checkHost && !g.knows(r.Host) {

@@ -16,7 +16,7 @@ var errNoPath = fmt.Errorf("%w: the request names no path", apierr.ErrBadRequest
 func keyOf(u *url.URL) (string, error) {
 	path, err := url.PathUnescape(u.EscapedPath())
 	if err != nil {
-		return "", fmt.Errorf("%w: %v", apierr.ErrBadRequest, err)
+		return "", fmt.Errorf("%w: %w", apierr.ErrBadRequest, err)
 	}
 	key, ok := strings.CutPrefix(path, "/")
 	if !ok {

@@ -31,7 +31,7 @@ func (q *request) postObject() error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	if q.key = strings.ReplaceAll(fields["key"], "${filename}", file.FileName()); q.key == "" {
 		return newError(codeKeyMustBeSpecified).withMessage("Bucket POST must contain a field named 'key'.  If it is specified, please check the order of the fields.")
 	}

@@ -163,7 +163,7 @@ func newServer() *server {
 	l := &oneConn{conn: theirs, closed: make(chan struct{})}
 	s.handler.stop = l.Close
 	lib := &gonfs.Server{Handler: s.handler}
-	go lib.Serve(l) // returns when the listener is closed
+	go func() { _ = lib.Serve(l) }() // returns when the listener is closed
 	return s
 }
 

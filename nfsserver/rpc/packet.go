@@ -78,7 +78,7 @@ func (p *packets) setup() error {
 	}
 }
 
-func (p *packets) stopReading() { p.pc.SetReadDeadline(time.Unix(1, 0)) }
+func (p *packets) stopReading() { _ = p.pc.SetReadDeadline(time.Unix(1, 0)) }
 
 func (p *packets) serve() error {
 	for {
@@ -87,7 +87,7 @@ func (p *packets) serve() error {
 		if err != nil {
 			buf.Free()
 			if p.srv.ctx.Err() != nil || p.srv.isClosing() {
-				return nil
+				return nil //nolint:nilerr // told to stop
 			}
 			if errors.Is(err, net.ErrClosed) {
 				return err

@@ -118,7 +118,7 @@ func (r *Reader) visit(it Iter, start, end []byte, o cluster.ScanOptions, fn fun
 		}
 	}()
 	move := it.Next
-	ok := false
+	var ok bool
 	if o.Reverse {
 		move = it.Prev
 		ok = it.Last()

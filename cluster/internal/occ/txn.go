@@ -63,7 +63,7 @@ func (t *Txn) Bytes() int { return t.bytes }
 
 // Deletes returns how many keys the transaction deletes.
 func (t *Txn) Deletes() (n int) {
-	t.Writes(func(p Pair) error {
+	_ = t.Writes(func(p Pair) error {
 		if p.Deleted {
 			n++
 		}
