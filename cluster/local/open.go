@@ -107,7 +107,11 @@ func openKV(o *Options, store storeID, space *spaceGuard) (*KV, error) {
 	defer cache.Unref()
 	dir := o.fs.PathJoin(o.Dir, metaDir)
 	compactions := newScheduler()
-	db, err := pebble.Open(dir, pebbleOptions(patientFS{o.fs, patience}, h, cache, compactions, space.total.Load()))
+	po := pebbleOptions(patientFS{o.fs, patience}, h, cache, compactions, space.total.Load())
+	if o.memTable != 0 {
+		po.MemTableSize = o.memTable
+	}
+	db, err := pebble.Open(dir, po)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, mapError(err))
 	}

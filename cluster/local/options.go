@@ -37,6 +37,7 @@ type Options struct {
 	fs           vfs.FS        // nil: the operating system's
 	disk         disk          // nil: one of the operating system's
 	collectEvery time.Duration // 0: the constant
+	memTable     uint64        // bytes; 0: the constant
 }
 
 func (o *Options) setDefaults() {

@@ -29,6 +29,8 @@ const (
 	// stackWorldCuts is how many come from one store: it grows.
 	stackWorldCuts = 1500
 	stackClients   = 2
+	// stackMemTable makes flushes, new logs and compactions frequent.
+	stackMemTable = 128 << 10
 	// stackWaiting bounds the clones that wait for a checker.
 	stackWaiting = 64
 	// nestedEvery: one in so many recoveries is cut as well.
@@ -81,7 +83,7 @@ type expected struct {
 
 func stackOptions(fs *crashFS) Options {
 	return Options{Dir: "/store", SegmentBytes: recordBytes(smallMax), CacheBytes: 8 << 20, fs: fs, disk: crashDisk{fs},
-		collectEvery: time.Hour}
+		collectEvery: time.Hour, memTable: stackMemTable}
 }
 
 func stackConfig() ns.Config {
@@ -160,7 +162,7 @@ func anyMode(rng *rand.Rand) crashMode {
 // release hands over the cuts for which all is known.
 func (w *stackWorld) release() {
 	w.mu.Lock()
-	var ready []*stackCut
+	var ready []*stackCut // none without checks
 	w.waiting = slices.DeleteFunc(w.waiting, func(cut *stackCut) bool {
 		for i := range cut.expects {
 			if e := &cut.expects[i]; e.ceil >= len(e.c.states) {

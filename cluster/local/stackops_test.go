@@ -514,11 +514,17 @@ func (c *stackClient) collect(ctx context.Context) (bool, error) {
 }
 
 func (c *stackClient) flushMeta(context.Context) (bool, error) {
+	if c.w.checks == nil {
+		return false, errNothing // nobody would recover its panic when the disk fails
+	}
 	_, err := c.w.cl.KV.(*KV).db.AsyncFlush()
 	return false, err
 }
 
 func (c *stackClient) compactMeta(ctx context.Context) (bool, error) {
+	if c.w.checks == nil {
+		return false, errNothing
+	}
 	return false, c.w.cl.KV.(*KV).db.Compact(ctx, []byte{0}, []byte{0xff, 0xff}, false)
 }
 
