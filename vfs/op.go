@@ -64,7 +64,7 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 		fs.opens.endUnlink(last.unlinking)
 		// After an unknown outcome the change may have happened: caches must go.
 		if err == nil || errors.Is(err, cluster.ErrUnavailable) {
-			fs.committed(ctx, last, relaxed)
+			fs.committed(ctx, last, relaxed, err == nil)
 			fs.watch.notify(ctx, last.events)
 		}
 		if err == nil {
@@ -81,11 +81,12 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 }
 
 // committed tells the files that this process has open, before the watchers.
-// relaxed is how many relaxed commits there were when the transaction began.
-func (fs *FS) committed(ctx context.Context, o *op, relaxed uint64) {
+// relaxed is how many relaxed commits there were when the transaction began;
+// known tells that the commit happened, and with it the earlier ones.
+func (fs *FS) committed(ctx context.Context, o *op, relaxed uint64, known bool) {
 	if cluster.IsRelaxed(ctx) {
 		fs.relaxed.Add(1)
-	} else if len(o.flushed) > 0 {
+	} else if known && len(o.flushed) > 0 {
 		fs.markSynced(relaxed)
 	}
 	for _, c := range o.changedIn {

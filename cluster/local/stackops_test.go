@@ -24,15 +24,21 @@ type stackClient struct {
 	cache  contentCache
 	file   *stackFile // open, or nil
 	closed ns.Ino     // what this operation closed
-	last   string     // operation, for messages
+	// touched are the paths that this operation may change; stackUploads
+	// stands for an upload that it makes.
+	touched []string
+	last    string // operation, for messages
 
 	// Under stackWorld.mu. State i is what operation i left; states[0] is
 	// the beginning.
 	states []treeState
 	loose  map[int]bool // operations on several keys, each for itself
-	floor  int          // newest state that is known to be durable
-	begun  int          // newest operation that was begun
-	open   map[ns.Ino][][]byte
+	// unknown are operations that may have happened or not, and what they
+	// touched.
+	unknown map[int][]string
+	floor   int // newest state that is known to be durable
+	begun   int // newest operation that was begun
+	open    map[ns.Ino][][]byte
 }
 
 // stackFile is an open file; its versions since the last sync are in
@@ -43,6 +49,9 @@ type stackFile struct {
 	unsaved bool
 }
 
+// stackUploads is what the names of uploads in a treeState begin with.
+const stackUploads = "upload "
+
 // maxStackFile bounds files: every check reads them all.
 const maxStackFile = 300_000
 
@@ -51,11 +60,17 @@ var (
 	stackDirs = []string{"", "d", "d/e", "f", "g", "d/g"}
 )
 
-func (c *stackClient) key() string { return stackKeys[c.rng.IntN(len(stackKeys))] }
+func (c *stackClient) key() string {
+	key := stackKeys[c.rng.IntN(len(stackKeys))]
+	c.touched = append(c.touched, key)
+	return key
+}
 
 // path is a path that need not exist.
 func (c *stackClient) path() string {
-	return path.Join(stackDirs[c.rng.IntN(len(stackDirs))], []string{"a", "b", "x", "g", "z"}[c.rng.IntN(5)])
+	p := path.Join(stackDirs[c.rng.IntN(len(stackDirs))], []string{"a", "b", "x", "g", "z"}[c.rng.IntN(5)])
+	c.touched = append(c.touched, p)
+	return p
 }
 
 // bytes are the contents of a file: inline, in a segment, rarely in a file.
@@ -172,6 +187,7 @@ func (c *stackClient) isOpen(ctx context.Context, p string) bool {
 }
 
 func (c *stackClient) upload(ctx context.Context) (bool, error) {
+	c.touched = append(c.touched, stackUploads)
 	_, err := c.w.ns.CreateUpload(ctx, c.bucket, c.key(), ns.PutOptions{Size: -1}, "", false)
 	return true, err
 }
@@ -185,7 +201,9 @@ func (c *stackClient) anyUpload(ctx context.Context) (ns.UploadInfo, error) {
 	if len(page.Uploads) == 0 {
 		return ns.UploadInfo{}, errNothing
 	}
-	return page.Uploads[c.rng.IntN(len(page.Uploads))], nil
+	u := page.Uploads[c.rng.IntN(len(page.Uploads))]
+	c.touched = append(c.touched, u.Key, "upload "+u.Key+" "+u.ID)
+	return u, nil
 }
 
 func (c *stackClient) part(ctx context.Context) (bool, error) {
@@ -246,6 +264,7 @@ func (c *stackClient) delete(ctx context.Context) (bool, error) {
 func (c *stackClient) deleteMany(ctx context.Context) (bool, error) {
 	keys := slices.Clone(stackKeys)
 	c.rng.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	c.touched = append(c.touched, keys[:3]...)
 	results, err := c.w.ns.DeleteObjects(ctx, c.bucket, keys[:3])
 	for _, r := range results {
 		if err == nil {
@@ -258,6 +277,10 @@ func (c *stackClient) deleteMany(ctx context.Context) (bool, error) {
 func (c *stackClient) openFile(ctx context.Context) (bool, error) {
 	if c.file != nil {
 		return false, errNothing
+	}
+	// What is read here as its content must be durable.
+	if err := c.w.ns.SyncAll(ctx); err != nil {
+		return false, err
 	}
 	dir, name, err := c.parent(ctx, c.path())
 	if err != nil {
@@ -402,7 +425,9 @@ func (c *stackClient) mkdir(ctx context.Context) (bool, error) {
 }
 
 func (c *stackClient) rmdir(ctx context.Context) (bool, error) {
-	dir, name, err := c.parent(ctx, stackDirs[1+c.rng.IntN(len(stackDirs)-1)])
+	p := stackDirs[1+c.rng.IntN(len(stackDirs)-1)]
+	c.touched = append(c.touched, p)
+	dir, name, err := c.parent(ctx, p)
 	if err == nil {
 		err = c.w.ns.Rmdir(ctx, ns.Root, dir, name)
 	}

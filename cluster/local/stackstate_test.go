@@ -53,7 +53,7 @@ func lookAt(fs *ns.FS, bucket string, dir ns.Ino, open map[ns.Ino][][]byte, cach
 		for _, p := range parts {
 			fmt.Fprintf(&text, "%d:%d:%s ", p.Number, p.Size, p.ETag)
 		}
-		s["upload "+u.Key+" "+u.ID] = treeEntry{meta: text.String()}
+		s[stackUploads+u.Key+" "+u.ID] = treeEntry{meta: text.String()}
 	}
 	return s, nil
 }
@@ -252,4 +252,33 @@ func between(got, a, b treeState, open map[ns.Ino][][]byte) error {
 		}
 	}
 	return nil
+}
+
+// except drops what an operation of unknown outcome may have changed: what it
+// touched, all below, the folders above, and other links of the same files.
+func (s treeState) except(touched []string, inodes map[ns.Ino]bool) treeState {
+	rest := make(treeState)
+	for path, e := range s {
+		if !mayChange(path, touched) && !inodes[e.ino] {
+			rest[path] = e
+		}
+	}
+	return rest
+}
+
+func mayChange(path string, touched []string) bool {
+	path = strings.ReplaceAll(path, ".ogw~f~", "") // shown so beside a directory of the same name
+	return slices.ContainsFunc(touched, func(t string) bool {
+		return path == t || t == stackUploads && strings.HasPrefix(path, t) ||
+			strings.HasPrefix(path, t+"/") || strings.HasSuffix(path, "/") && strings.HasPrefix(t+"/", path)
+	})
+}
+
+// inodesOf returns the inodes at touched paths.
+func (s treeState) inodesOf(touched []string, inodes map[ns.Ino]bool) {
+	for path, e := range s {
+		if e.ino != 0 && mayChange(path, touched) {
+			inodes[e.ino] = true
+		}
+	}
 }
