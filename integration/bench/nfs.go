@@ -13,7 +13,7 @@ import (
 
 const (
 	nfsTransfer = mib
-	nfsDepth    = 8  // calls of 1 MiB in flight
+	nfsDepth    = 8   // calls of 1 MiB in flight
 	smallDepth  = 120 // small calls in flight
 	nfsFile     = 256 * mib
 	listEntries = 100_000
@@ -129,7 +129,12 @@ func (s *nfsServer) fill(file []byte, size int) error {
 		}
 		return nfsclient.WriteArgs(file, uint64(i)*nfsTransfer, data)
 	})
-	return errors.Join(err, s.client.Commit(file))
+	return errors.Join(err, s.commit(file))
+}
+
+func (s *nfsServer) commit(file []byte) error {
+	_, err := s.client.Commit(file)
+	return err
 }
 
 // run keeps depth calls in flight for the span, then does last, and returns
@@ -159,7 +164,7 @@ func (s *nfsServer) write(span time.Duration) (float64, error) {
 	rand.Read(data)
 	v, err := s.run(nfsclient.Write, nfsDepth, span, func(i int) []byte {
 		return nfsclient.WriteArgs(file, uint64(i)*nfsTransfer, data)
-	}, func() error { return s.client.Commit(file) })
+	}, func() error { return s.commit(file) })
 	if err != nil {
 		return 0, err
 	}

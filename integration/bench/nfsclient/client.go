@@ -160,14 +160,47 @@ func (c *Client) made(r *xdr.Reader, err error) ([]byte, error) {
 	return append([]byte(nil), r.Opaque(64)...), r.Err()
 }
 
-// Commit makes what was written durable.
-func (c *Client) Commit(file []byte) error {
+// Write sends one unstable WRITE and returns the write verifier.
+func (c *Client) Write(file []byte, off uint64, data []byte) (verifier uint64, err error) {
+	r, err := c.call(nfs, Write, WriteArgs(file, off, data))
+	if err != nil {
+		return 0, err
+	}
+	skipWcc(r)
+	r.Uint64() // count and how it was committed
+	return r.Uint64(), r.Err()
+}
+
+// Commit makes what was written durable, and returns the write verifier.
+func (c *Client) Commit(file []byte) (verifier uint64, err error) {
 	var w xdr.Writer
 	w.Opaque(file)
 	w.Uint64(0)
 	w.Uint32(0)
-	_, err := c.call(nfs, Commit, w.B)
-	return err
+	r, err := c.call(nfs, Commit, w.B)
+	if err != nil {
+		return 0, err
+	}
+	skipWcc(r)
+	return r.Uint64(), r.Err()
+}
+
+// Read returns up to count bytes at off.
+func (c *Client) Read(file []byte, off uint64, count uint32) ([]byte, error) {
+	r, err := c.call(nfs, Read, ReadArgs(file, off, count))
+	if err != nil {
+		return nil, err
+	}
+	skipAttributes(r)
+	r.Uint64() // count and end of file
+	return r.Opaque(int(count)), r.Err()
+}
+
+func skipWcc(r *xdr.Reader) {
+	if r.Bool() {
+		r.Fixed(24) // size, mtime and ctime from before
+	}
+	skipAttributes(r)
 }
 
 // List reads a directory with READDIRPLUS, bytes at a time, and returns how
