@@ -69,6 +69,7 @@ type Problem struct {
 //	overlap, beyond-size
 //	orphan-blob*      blob that nothing names
 //	missing-blob, blob-size, corrupt-data, checksum
+//	damaged-blob      found by the scrub, see DamagedBlob
 func (fs *FS) Check(ctx context.Context, o CheckOptions) (CheckReport, error) {
 	c := &checker{fs: fs, ctx: cluster.Strict(ctx), o: o, rooted: make(map[Ino]bool)}
 	err := c.run()
@@ -84,7 +85,7 @@ type checker struct {
 }
 
 func (c *checker) run() error {
-	steps := []func() error{c.checkInodes, c.checkDentries, c.checkTables, c.checkShared, c.checkContents}
+	steps := []func() error{c.checkInodes, c.checkDentries, c.checkTables, c.checkShared, c.checkContents, c.checkQuarantine}
 	if c.o.Data {
 		steps = append(steps, c.checkData)
 	}

@@ -31,6 +31,9 @@ type Config struct {
 	Grace time.Duration
 	// Async makes Async the durability of all that has none of its own.
 	Async bool
+	// ScrubBytes is how fast stored blobs are read again to verify them, in
+	// bytes per second; 0 for not at all.
+	ScrubBytes int64
 	// NoBackground leaves collection and compaction to explicit calls of
 	// Collect (tests, and the read-only commands of the CLI).
 	NoBackground bool
@@ -77,6 +80,7 @@ type FS struct {
 	// relaxed counts relaxed commits, synced those known to be durable.
 	relaxed, synced atomic.Uint64
 	tuned           atomic.Bool // a bucket may have a durability of its own
+	scrub           scrubber
 	ghosts          ghostTable
 	users           userCache
 
@@ -113,6 +117,9 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.uploads = make(chan struct{}, maxBlobUploads)
 	fs.compactQueue = make(chan Ino, maxCompactQueue)
 	fs.ghosts.init(fs.cfg.Now)
+	if err := fs.scrub.init(ctx, fs); err != nil {
+		return nil, err
+	}
 	if err := fs.findTuned(ctx); err != nil {
 		return nil, err
 	}

@@ -684,6 +684,8 @@ func (d crashDisk) length(path string) (int64, error) {
 
 func (d crashDisk) truncate(string, int64) error { return nil } // the disk is never full
 
+func (d crashDisk) openDirect(path string) (diskFile, error) { return d.open(path) }
+
 func (d crashDisk) remove(path string) error          { return d.fs.Remove(path) }
 func (d crashDisk) rename(from, to string) error      { return d.fs.Rename(from, to) }
 func (d crashDisk) list(dir string) ([]string, error) { return d.fs.List(dir) }

@@ -24,6 +24,8 @@ type disk interface {
 	openSegment(path string) (diskFile, error)
 	// open opens a file for reading.
 	open(path string) (diskFile, error)
+	// openDirect opens a file for reading whole pages past the page cache.
+	openDirect(path string) (diskFile, error)
 	remove(path string) error
 	rename(from, to string) error
 	// truncate makes a file shorter.
@@ -94,8 +96,11 @@ func (d *osDisk) openSegment(path string) (diskFile, error) {
 }
 
 func (d *osDisk) open(path string) (diskFile, error) { return d.openFile(path, os.O_RDONLY) }
-func (d *osDisk) remove(path string) error           { return os.Remove(path) }
-func (d *osDisk) rename(from, to string) error       { return os.Rename(from, to) }
+func (d *osDisk) openDirect(path string) (diskFile, error) {
+	return d.openFile(path, os.O_RDONLY|d.directFlag())
+}
+func (d *osDisk) remove(path string) error     { return os.Remove(path) }
+func (d *osDisk) rename(from, to string) error { return os.Rename(from, to) }
 func (d *osDisk) truncate(path string, n int64) error {
 	return os.Truncate(path, n)
 }

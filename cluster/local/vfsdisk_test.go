@@ -37,6 +37,8 @@ func (d vfsDisk) open(path string) (diskFile, error) {
 	return vfsFile{File: f}, nil
 }
 
+func (d vfsDisk) openDirect(path string) (diskFile, error) { return d.open(path) }
+
 func (d vfsDisk) remove(path string) error          { return d.fs.Remove(path) }
 func (d vfsDisk) rename(from, to string) error      { return d.fs.Rename(from, to) }
 func (d vfsDisk) list(dir string) ([]string, error) { return d.fs.List(dir) }

@@ -20,7 +20,7 @@ func Wrap(c *cluster.Cluster, r prometheus.Registerer) (*cluster.Cluster, error)
 	out.Blobs = &blobs{
 		Blobs: c.Blobs, m: m,
 		read: m.op("blobs", "read"), create: m.op("blobs", "create"), commit: m.op("blobs", "commit"),
-		remove: m.op("blobs", "delete"), list: m.op("blobs", "list"), locate: m.op("blobs", "locate"),
+		remove: m.op("blobs", "delete"), list: m.op("blobs", "list"), locate: m.op("blobs", "locate"), verify: m.op("blobs", "verify"),
 		in: m.bytes.WithLabelValues("written"), out: m.bytes.WithLabelValues("read"),
 	}
 	return &out, nil
@@ -64,9 +64,9 @@ func (k *kv) Sync(ctx context.Context) error {
 
 type blobs struct {
 	cluster.Blobs
-	m                                          *metrics
-	read, create, commit, remove, list, locate op
-	in, out                                    prometheus.Counter
+	m                                                  *metrics
+	read, create, commit, remove, list, locate, verify op
+	in, out                                            prometheus.Counter
 }
 
 // ReadAt implements cluster.BlobReader.
@@ -111,6 +111,14 @@ func (b *blobs) Locate(ctx context.Context, id cluster.BlobID) ([]cluster.Locati
 	l, err := b.Blobs.Locate(ctx, id)
 	b.locate.done(start, err)
 	return l, err
+}
+
+// Verify implements cluster.BlobVerifier.
+func (b *blobs) Verify(ctx context.Context, id cluster.BlobID) error {
+	start := time.Now()
+	err := cluster.VerifyBlob(ctx, b.Blobs, id)
+	b.verify.done(start, err)
+	return err
 }
 
 type writer struct {

@@ -105,22 +105,38 @@ func (m *meters) addStore(fs *vfs.FS) error {
 	return m.registry.Register(&storeCollector{fs: fs,
 		bytes: prometheus.NewDesc("ogw_store_bytes", "Size of the store's medium.", []string{"kind"}, nil),
 		files: prometheus.NewDesc("ogw_store_inodes", "Inodes in use, an estimate.", nil, nil),
+		damaged: prometheus.NewDesc("ogw_scrub_damaged_blobs",
+			"Stored blobs that failed verification and are still there.", nil, nil),
+		scrubbed: prometheus.NewDesc("ogw_scrub_pass_bytes", "Bytes that the scrub verified in the pass under way, or the last.", nil, nil),
+		finished: prometheus.NewDesc("ogw_scrub_finished_timestamp_seconds", "When the scrub had verified everything, Unix time; 0 for never.", nil, nil),
 	})
 }
 
 type storeCollector struct {
-	fs           *vfs.FS
-	bytes, files *prometheus.Desc
+	fs                          *vfs.FS
+	bytes, files                *prometheus.Desc
+	damaged, scrubbed, finished *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
 func (s *storeCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- s.bytes
 	out <- s.files
+	out <- s.damaged
+	out <- s.scrubbed
+	out <- s.finished
 }
 
 // Collect implements prometheus.Collector.
 func (s *storeCollector) Collect(out chan<- prometheus.Metric) {
+	scrub := s.fs.Scrub()
+	out <- prometheus.MustNewConstMetric(s.damaged, prometheus.GaugeValue, float64(len(scrub.Damaged)))
+	out <- prometheus.MustNewConstMetric(s.scrubbed, prometheus.GaugeValue, float64(scrub.Bytes))
+	finished := 0.0
+	if !scrub.Finished.IsZero() {
+		finished = float64(scrub.Finished.Unix())
+	}
+	out <- prometheus.MustNewConstMetric(s.finished, prometheus.GaugeValue, finished)
 	ctx, cancel := context.WithTimeout(context.Background(), statTimeout)
 	defer cancel()
 	st, err := s.fs.StatFS(ctx)

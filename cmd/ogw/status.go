@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"ogw/httpapi/admin"
+	"ogw/vfs"
 )
 
 // status prints what runs.
@@ -54,6 +55,10 @@ func (s *status) print(st admin.Status) error {
 	}
 	rows = append(rows, []string{"space", bytesText(st.FreeBytes) + " free of " + bytesText(st.TotalBytes)},
 		[]string{"files", "at most " + itoa(int64(st.Files))})
+	rows = append(rows, []string{"scrub", scrubText(&st.Scrub)})
+	for _, d := range st.Scrub.Damaged {
+		rows = append(rows, []string{"damaged", "blob " + d.Blob + " in " + d.Path + ", found " + d.Found.Format(time.RFC3339)})
+	}
 	for _, g := range st.Gateways {
 		tls := ""
 		if g.TLS {
@@ -68,6 +73,23 @@ func (s *status) print(st admin.Status) error {
 		rows = append(rows, []string{"mount", m.Dir})
 	}
 	return s.table(rows)
+}
+
+// scrubText is the state of the scrub for people.
+func scrubText(s *vfs.ScrubState) string {
+	text := "never ran"
+	switch {
+	case s.Running:
+		text = "since " + s.Started.Format(time.RFC3339) + ", " + itoa(s.Blobs) + " blobs, " + bytesText(s.Bytes) + " verified"
+	case !s.Finished.IsZero():
+		text = "all " + itoa(s.Blobs) + " blobs, " + bytesText(s.Bytes) + " verified on " + s.Finished.Format(time.RFC3339)
+	}
+	if s.Rate == 0 {
+		text += "; it is off"
+	} else {
+		text += ", " + bytesText(s.Rate) + "/s at the most"
+	}
+	return text + ", " + itoa(int64(len(s.Damaged))) + " damaged"
 }
 
 // clientText is one connection of an NFS gateway for people.

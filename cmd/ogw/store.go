@@ -27,6 +27,7 @@ func vfsConfig(c *config.Config, log *slog.Logger) vfs.Config {
 		DirMode:     uint32(c.Cluster.DirMode),
 		InlineBytes: int(c.Cluster.Inline),
 		DirtyBytes:  int64(c.Cluster.Dirty),
+		ScrubBytes:  int64(c.Cluster.Scrub),
 		Async:       c.Cluster.Durability == string(vfs.Async),
 	}
 }

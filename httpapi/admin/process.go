@@ -24,6 +24,7 @@ func (s *Server) status(r *http.Request, _ httprouter.Params) (any, error) {
 		return nil, err
 	}
 	st.TotalBytes, st.FreeBytes, st.Files = fs.TotalBytes, fs.FreeBytes, fs.Files
+	st.Scrub = s.FS.Scrub()
 	if s.Process != nil {
 		st.Gateways, st.Mounts = s.Process.Gateways(), s.Process.Mounts()
 	}

@@ -1,6 +1,10 @@
 package admin
 
-import "time"
+import (
+	"time"
+
+	"ogw/vfs"
+)
 
 // Status of a process.
 type Status struct {
@@ -14,8 +18,10 @@ type Status struct {
 	TotalBytes int64     `json:"total_bytes"`
 	FreeBytes  int64     `json:"free_bytes"`
 	Files      uint64    `json:"files"` // inodes, at most
-	Gateways   []Gateway `json:"gateways"`
-	Mounts     []Mount   `json:"mounts"`
+	// Scrub verifies what is stored, in the background.
+	Scrub    vfs.ScrubState `json:"scrub"`
+	Gateways []Gateway      `json:"gateways"`
+	Mounts   []Mount        `json:"mounts"`
 }
 
 // Gateway is one listener.

@@ -26,6 +26,7 @@ type Cluster struct {
 	Dirty  Size   `toml:"dirty" doc:"memory for writes of NFS and FUSE that are not stored yet"`
 	// Durability of what has none of its own; see vfs.Durability.
 	Durability string `toml:"durability" doc:"sync: changes are durable when acknowledged; async: within a second"`
+	Scrub      Size   `toml:"scrub" doc:"bytes per second that are read again in the background to verify them; 0 for none"`
 	// FileMode and DirMode are of what S3 and REST make.
 	FileMode Mode `toml:"file_mode" doc:"permissions of files that S3 and REST make"`
 	DirMode  Mode `toml:"dir_mode" doc:"permissions of directories that S3 and REST make"`
@@ -107,8 +108,8 @@ func Default() *Config {
 		Cluster: Cluster{
 			Engine: "embedded", Dir: "./ogw-data",
 			Cache: 128 << 20, Inline: 16 << 10, Dirty: 128 << 20,
-			Durability: "sync",
-			FileMode:   0o644, DirMode: 0o755,
+			Durability: "sync", Scrub: 8 << 20,
+			FileMode: 0o644, DirMode: 0o755,
 		},
 		Log: Log{Level: "info", Format: "text"},
 		// A connection costs some 10 KiB while idle, and a transfer 256 KiB.

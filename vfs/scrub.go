@@ -1,0 +1,279 @@
+package vfs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"ogw/cluster"
+)
+
+const (
+	// DefaultScrubBytes is how fast the scrub reads, per second: 5 TB a week,
+	// a hundredth of what the disk gives.
+	DefaultScrubBytes = 8 << 20
+	// scrubEvery is the time from the begin of one pass to that of the next.
+	scrubEvery = 7 * 24 * time.Hour
+	// scrubPage is how many blobs are listed at a time.
+	scrubPage = 256
+	// scrubSave is how often the place is stored, from which a start goes on.
+	scrubSave = time.Minute
+	// maxDamaged bounds the list of damaged blobs; more are counted by the
+	// metrics and the log alone.
+	maxDamaged = 1000
+	// scrubSetting is the name under which all of this is stored.
+	scrubSetting = "scrub"
+)
+
+// ScrubState tells what the scrub does. Times are zero for never.
+type ScrubState struct {
+	Rate     int64         `json:"rate"`    // bytes per second; 0: it is off
+	Running  bool          `json:"running"` // a pass is under way
+	Started  time.Time     `json:"started"` // the pass under way, or the last
+	Finished time.Time     `json:"finished"`
+	Blobs    int64         `json:"blobs"` // of the pass
+	Bytes    int64         `json:"bytes"`
+	Damaged  []DamagedBlob `json:"damaged"` // the quarantine
+}
+
+// DamagedBlob is a blob that failed verification. It stays where it is, for
+// who can mend it from a copy; reading it is an I/O error.
+type DamagedBlob struct {
+	Blob  string    `json:"blob"` // as cluster.BlobID.String
+	Path  string    `json:"path"` // where the engine has it
+	Error string    `json:"error"`
+	Found time.Time `json:"found"`
+
+	ID cluster.BlobID `json:"id"`
+}
+
+// scrubRecord is what is stored, as JSON.
+type scrubRecord struct {
+	ScrubState
+	Next cluster.BlobID `json:"next"` // the pass goes on here
+}
+
+// scrubber reads every blob again and again, slowly, to find what the medium
+// lost while nobody looked.
+type scrubber struct {
+	fs    *FS
+	rate  int64
+	pass  sync.Mutex // one pass or recheck at a time
+	mu    sync.Mutex
+	rec   scrubRecord
+	saved time.Time
+}
+
+// Scrub returns the state of the scrub.
+func (fs *FS) Scrub() ScrubState {
+	s := &fs.scrub
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.rec.ScrubState
+	state.Rate = s.rate
+	state.Damaged = slices.Clone(state.Damaged)
+	return state
+}
+
+func (s *scrubber) init(ctx context.Context, fs *FS) error {
+	s.fs, s.rate = fs, fs.cfg.ScrubBytes
+	b, err := fs.Setting(ctx, scrubSetting)
+	if err != nil || b == nil {
+		return err
+	}
+	if err := json.Unmarshal(b, &s.rec); err != nil {
+		fs.log.Error("the stored state of the scrub is damaged; it begins anew", "err", err)
+		s.rec = scrubRecord{}
+	}
+	return nil
+}
+
+// run makes passes until ctx ends.
+func (s *scrubber) run(ctx context.Context) {
+	for {
+		s.mu.Lock()
+		wait := time.Duration(0)
+		if !s.rec.Running && !s.rec.Started.IsZero() {
+			wait = s.rec.Started.Add(scrubEvery).Sub(s.fs.cfg.Now())
+		}
+		s.mu.Unlock()
+		if wait > 0 {
+			// At the most an hour at a time: clocks jump.
+			if !sleep(ctx, min(wait, time.Hour)) {
+				return
+			}
+			continue
+		}
+		if err := s.onePass(ctx, s.rate); err != nil && ctx.Err() == nil {
+			s.fs.log.Error("scrub fails, it is tried again", "err", err)
+			sleep(ctx, time.Minute)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// onePass begins a pass, or goes on with the one that a stop interrupted.
+func (s *scrubber) onePass(ctx context.Context, rate int64) error {
+	s.pass.Lock()
+	defer s.pass.Unlock()
+	s.mu.Lock()
+	if !s.rec.Running {
+		s.rec.Running, s.rec.Started = true, s.fs.cfg.Now()
+		s.rec.Blobs, s.rec.Bytes, s.rec.Next = 0, 0, cluster.BlobID{}
+	}
+	from := s.rec.Next
+	s.mu.Unlock()
+	if err := s.recheck(ctx); err != nil {
+		return err
+	}
+	for {
+		var page []cluster.BlobInfo
+		if err := s.fs.blobs.List(ctx, from, func(b cluster.BlobInfo) error {
+			if page = append(page, b); len(page) == scrubPage {
+				return cluster.ErrStop
+			}
+			return nil
+		}); err != nil {
+			return mapErr(err)
+		}
+		for i := range page {
+			if err := s.verify(ctx, &page[i], rate); err != nil {
+				return err
+			}
+		}
+		if len(page) < scrubPage {
+			break
+		}
+		from = nextBlob(page[len(page)-1].ID)
+	}
+	s.mu.Lock()
+	s.rec.Running, s.rec.Finished, s.rec.Next = false, s.fs.cfg.Now(), cluster.BlobID{}
+	s.mu.Unlock()
+	return s.save(ctx)
+}
+
+func nextBlob(id cluster.BlobID) cluster.BlobID {
+	if id.Seq++; id.Seq == 0 {
+		id.Content++
+	}
+	return id
+}
+
+// verify checks one blob and rests for as long as its bytes are worth.
+func (s *scrubber) verify(ctx context.Context, b *cluster.BlobInfo, rate int64) error {
+	begun := time.Now()
+	err := cluster.VerifyBlob(ctx, s.fs.blobs, b.ID)
+	switch {
+	case errors.Is(err, cluster.ErrCorrupt):
+		s.quarantine(ctx, b.ID, err)
+	case errors.Is(err, cluster.ErrNotFound): // deleted meanwhile
+	case err != nil:
+		return mapErr(err)
+	}
+	s.mu.Lock()
+	s.rec.Blobs++
+	s.rec.Bytes += b.Size
+	s.rec.Next = nextBlob(b.ID)
+	due := time.Since(s.saved) > scrubSave
+	s.mu.Unlock()
+	if due {
+		if err := s.save(ctx); err != nil {
+			return err
+		}
+	}
+	if rate > 0 {
+		sleep(ctx, time.Duration(float64(b.Size)/float64(rate)*float64(time.Second))-time.Since(begun))
+	}
+	return ctx.Err()
+}
+
+// quarantine takes note of a damaged blob.
+func (s *scrubber) quarantine(ctx context.Context, id cluster.BlobID, cause error) {
+	d := DamagedBlob{ID: id, Blob: id.String(), Error: cause.Error(), Found: s.fs.cfg.Now()}
+	if at, err := s.fs.blobs.Locate(ctx, id); err == nil && len(at) > 0 {
+		d.Path = at[0].Path
+	}
+	s.mu.Lock()
+	known := slices.ContainsFunc(s.rec.Damaged, func(o DamagedBlob) bool { return o.ID == id })
+	if !known && len(s.rec.Damaged) < maxDamaged {
+		s.rec.Damaged = append(s.rec.Damaged, d)
+		s.saved = time.Time{} // soon
+	}
+	s.mu.Unlock()
+	if !known {
+		s.fs.log.Error("scrub: a stored blob is damaged; its file cannot be read whole", "blob", d.Blob, "path", d.Path, "err", cause)
+	}
+}
+
+// recheck drops from the quarantine what is gone, or was mended.
+func (s *scrubber) recheck(ctx context.Context) error {
+	s.mu.Lock()
+	list := slices.Clone(s.rec.Damaged)
+	s.mu.Unlock()
+	healed := make(map[cluster.BlobID]bool)
+	for i := range list {
+		err := cluster.VerifyBlob(ctx, s.fs.blobs, list[i].ID)
+		switch {
+		case err == nil, errors.Is(err, cluster.ErrNotFound):
+			healed[list[i].ID] = true
+		case !errors.Is(err, cluster.ErrCorrupt):
+			return mapErr(err)
+		}
+	}
+	if len(healed) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	s.rec.Damaged = slices.DeleteFunc(s.rec.Damaged, func(d DamagedBlob) bool { return healed[d.ID] })
+	s.mu.Unlock()
+	return s.save(ctx)
+}
+
+// save stores the state, for the next start.
+func (s *scrubber) save(ctx context.Context) error {
+	s.mu.Lock()
+	b, err := json.Marshal(&s.rec)
+	s.saved = time.Now()
+	s.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("scrub: %w", err)
+	}
+	return s.fs.UpdateSetting(cluster.Relaxed(ctx), scrubSetting, func([]byte) ([]byte, error) { return b, nil })
+}
+
+// checkQuarantine reports the damaged blobs that the scrub found. With Repair
+// those that are gone by now, or mended, leave the list; of the others there
+// is no second copy to mend them from.
+func (c *checker) checkQuarantine() error {
+	s := &c.fs.scrub
+	s.pass.Lock()
+	defer s.pass.Unlock()
+	if c.o.Repair {
+		if err := s.recheck(c.ctx); err != nil {
+			return err
+		}
+	}
+	var found findings
+	for _, d := range c.fs.Scrub().Damaged {
+		found.add("damaged-blob", nil, "blob %s of content %d: %s", d.Blob, d.ID.Content, d.Error)
+	}
+	c.report(found)
+	return nil
+}
