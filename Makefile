@@ -18,7 +18,7 @@ NODE_MODULES := $(CURDIR)/.cache/node
 # Longest time for one package's tests, far above what they take.
 TEST_TIMEOUT := 20m
 
-.PHONY: help run build test test-unit test-crash test-race test-integration test-nfs-kernel test-large \
+.PHONY: help run build test test-unit test-crash test-race test-integration test-nfs-kernel test-large test-huge \
 	lint bench bench-nfs bench-compare fuzz soak deps deps-vm clean
 
 help: ## this list
@@ -56,6 +56,9 @@ test-nfs-kernel: build deps deps-vm ## a Linux kernel NFS client in a virtual ma
 
 test-large: build deps ## a million files, 20 GiB objects: minutes, and 60 GiB of disk
 	OGW_TEST_LARGE=1 $(GO) test -v -timeout 60m -run 'Large' ./integration/...
+
+test-huge: build ## 10 million objects in one bucket beside 100,000: half an hour, 3 GB
+	$(GO) run ./integration/bench -run scale -scale $(or $(OBJECTS),10000000)
 
 lint: $(TOOLS)/golangci-lint ## go vet, golangci-lint with the layers (depguard)
 	$(GO) vet ./...

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -145,6 +146,12 @@ func (s *server) start() time.Duration {
 	for _, addr := range []string{s.s3, s.rest, s.nfs} {
 		s.await(addr, begin)
 	}
+	// The kernel accepts connections before anything is served.
+	resp, err := http.Get("http://" + s.s3 + "/")
+	if err != nil {
+		s.t.Fatalf("ogw does not answer: %v\n%s", err, s.log())
+	}
+	resp.Body.Close()
 	took := time.Since(begin)
 	s.readCredentials()
 	return took

@@ -19,6 +19,9 @@ var (
 )
 
 const (
+	// scaleWarm is how many objects a working set has: what they need of the
+	// metadata fits into the cache, however many objects lie between them.
+	scaleWarm = 10_000
 	// scaleShrink is how many times fewer objects the other bucket holds.
 	scaleShrink = 100
 	// scaleKept is the share of a rate that a hundred times more objects
@@ -55,7 +58,10 @@ func scaleSuite(e *env) error {
 		fmt.Println("  left out: -scale N asks for it")
 		return nil
 	}
-	few, err := newScaleSide(e, max(*scaleKeys/scaleShrink, 1000))
+	if *scaleKeys < scaleWarm {
+		return fmt.Errorf("-scale must be at least %d", scaleWarm)
+	}
+	few, err := newScaleSide(e, max(*scaleKeys/scaleShrink, scaleWarm))
 	if err != nil {
 		return err
 	}
@@ -69,10 +75,13 @@ func scaleSuite(e *env) error {
 		name string
 		load func(*scaleSide) (scaleLoad, error)
 	}{
-		{"S3 GET 100 B, 16 clients", (*scaleSide).get},
-		{"S3 HEAD 100 B, 16 clients", (*scaleSide).head},
-		{"S3 LIST of a page of 1000, 4 clients", (*scaleSide).list},
-		{"FUSE stat, 4 threads", (*scaleSide).stat},
+		{"S3 GET 100 B, 16 clients, working set", func(s *scaleSide) (scaleLoad, error) { return s.read("GET", s.warmKey) }},
+		{"S3 HEAD 100 B, 16 clients, working set", func(s *scaleSide) (scaleLoad, error) { return s.read("HEAD", s.warmKey) }},
+		{"FUSE stat, 4 threads, working set", func(s *scaleSide) (scaleLoad, error) { return s.stat(scaleWarm) }},
+		{"S3 GET 100 B, 16 clients, anywhere", func(s *scaleSide) (scaleLoad, error) { return s.read("GET", s.key) }},
+		{"S3 HEAD 100 B, 16 clients, anywhere", func(s *scaleSide) (scaleLoad, error) { return s.read("HEAD", s.key) }},
+		{"FUSE stat, 4 threads, anywhere", func(s *scaleSide) (scaleLoad, error) { return s.stat(s.keys) }},
+		{"S3 LIST of a page of 1000, 4 clients, anywhere", (*scaleSide).list},
 		{"S3 PUT 100 B, 16 clients", (*scaleSide).put},
 	} {
 		if err := compareSides(few, many, m.name, m.load); err != nil {
@@ -200,7 +209,12 @@ func (s *scaleSide) memory() error {
 }
 
 // key returns a random key of the bucket.
-func (s *scaleSide) key() string { return fmt.Sprintf("key-%09d", s.rand.IntN(s.keys)) }
+func (s *scaleSide) key() string { return keyName(s.rand.IntN(s.keys)) }
+
+// warmKey returns a random one of scaleWarm keys all over the bucket.
+func (s *scaleSide) warmKey() string { return keyName(s.rand.IntN(scaleWarm) * (s.keys / scaleWarm)) }
+
+func keyName(i int) string { return fmt.Sprintf("key-%09d", i) }
 
 // requests prepares clients connections and a list of requests for each,
 // which the rounds go on with where the one before ended.
@@ -240,12 +254,9 @@ func (s *scaleSide) requests(clients int, next func() (rawRequest, error)) (l sc
 	return l, nil
 }
 
-func (s *scaleSide) get() (scaleLoad, error) {
-	return s.requests(16, func() (rawRequest, error) { return s.sign.request("GET", "/flat/"+s.key(), nil, 100) })
-}
-
-func (s *scaleSide) head() (scaleLoad, error) {
-	return s.requests(16, func() (rawRequest, error) { return s.sign.request("HEAD", "/flat/"+s.key(), nil, 100) })
+// read looks at one object after the other.
+func (s *scaleSide) read(method string, key func() string) (scaleLoad, error) {
+	return s.requests(16, func() (rawRequest, error) { return s.sign.request(method, "/flat/"+key(), nil, 100) })
 }
 
 func (s *scaleSide) list() (scaleLoad, error) {
@@ -263,8 +274,9 @@ func (s *scaleSide) put() (scaleLoad, error) {
 	})
 }
 
-// stat looks at files, of which the kernel remembers nothing (scaleMount).
-func (s *scaleSide) stat() (scaleLoad, error) {
+// stat looks at n files all over the bucket, of which the kernel remembers
+// nothing (scaleMount).
+func (s *scaleSide) stat(n int) (scaleLoad, error) {
 	const threads = 4
 	seeds := make([]*rand.Rand, threads)
 	for i := range seeds {
@@ -274,7 +286,7 @@ func (s *scaleSide) stat() (scaleLoad, error) {
 	return scaleLoad{done: func() {}, run: func(span time.Duration) (float64, error) {
 		return s.parallel(threads, span, func(c, _ int) error {
 			var st syscall.Stat_t
-			return syscall.Lstat(fmt.Sprintf("%s/key-%09d", dir, seeds[c].IntN(s.keys)), &st)
+			return syscall.Lstat(filepath.Join(dir, keyName(seeds[c].IntN(n)*(s.keys/n))), &st)
 		})
 	}}, nil
 }
