@@ -47,7 +47,7 @@ const (
 func needLarge(t *testing.T) {
 	t.Helper()
 	if os.Getenv("OGW_TEST_LARGE") == "" {
-		t.Skip("set OGW_TEST_LARGE=1 (make test-large): takes minutes and 60 GiB of disk")
+		t.Skip("set OGW_TEST_LARGE=1 (make test-large): takes minutes and 40 GiB of disk")
 	}
 }
 
