@@ -51,7 +51,7 @@ func Dial(ctx context.Context, network string, from netip.Addr, to netip.AddrPor
 // again until an answer comes or ctx ends; ctx must end. Errors of nc come as
 // they are, those of the other side are ErrNoProgram and ErrRefused.
 func Invoke(ctx context.Context, nc net.Conn, prog, vers, proc uint32, args []byte) ([]byte, error) {
-	stop := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	xid, call := encodeCall(prog, vers, proc, args)
 	var reply []byte
@@ -121,7 +121,7 @@ func invokePacket(ctx context.Context, nc net.Conn, xid uint32, call []byte) ([]
 		}
 		until := time.Now().Add(pause)
 		for {
-			nc.SetReadDeadline(until)
+			_ = nc.SetReadDeadline(until)
 			if ctx.Err() != nil { // its deadline was just overwritten
 				return nil, ctx.Err()
 			}
