@@ -27,6 +27,9 @@ const (
 	stackFaultRuns = 10
 	// stackFaultOps is how many operations a client tries in one run.
 	stackFaultOps = 100
+	// stackFullTime is when a full disk has room again: commits under way
+	// wait for it.
+	stackFullTime = 200 * time.Millisecond
 	// stackFaultTime is when a run counts as hanging.
 	stackFaultTime = 3 * time.Minute
 )
@@ -82,7 +85,9 @@ func (r *faultRun) before(c *fsCall) (int, error) {
 		return c.bytes, nil
 	}
 	what := fmt.Sprintf("%s of %s", c.kind, c.path)
-	r.hit.CompareAndSwap(nil, &what)
+	if r.hit.CompareAndSwap(nil, &what) && r.err == syscall.ENOSPC {
+		time.AfterFunc(stackFullTime, func() { r.on.Store(false) })
+	}
 	if r.short {
 		return c.bytes / 2, r.err
 	}
@@ -147,7 +152,7 @@ func runStackFault(f stackFault, seed uint64) (hit string, err error) {
 	}
 	r := &faultRun{stackFault: f, w: w, at: 1 + rng.Int64N(120)}
 	if !slices.Contains(f.kinds, callWrite) && !slices.Contains(f.kinds, callSync) {
-		r.at = 1 + rng.Int64N(12) // the others are rare
+		r.at = 1 + rng.Int64N(6) // the others are rare
 	}
 	w.fs.before = r.before
 	defer func() {
