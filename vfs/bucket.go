@@ -213,19 +213,22 @@ func getBucketRecord(r cluster.Reader, ino Ino) (bucketRecord, error) {
 	return decodeBucket(v)
 }
 
-// BucketAttr returns a stored attribute of a bucket (ACL, …), nil if unset.
-func (fs *FS) BucketAttr(ctx context.Context, name, attr string) ([]byte, error) {
+// BucketAttr describes a bucket and returns one of its stored attributes (ACL,
+// …), nil if unset.
+func (fs *FS) BucketAttr(ctx context.Context, name, attr string) (BucketInfo, []byte, error) {
 	var value []byte
+	var info BucketInfo
 	err := fs.view(ctx, func(r cluster.Reader) error {
 		n, err := bucketInode(r, name)
 		if err != nil {
 			return err
 		}
+		info = bucketInfo(name, n)
 		b, err := getBucketRecord(r, n.ino)
 		value = b[attr]
 		return err
 	})
-	return value, err
+	return info, value, err
 }
 
 // SetBucketAttr stores an attribute of a bucket; nil removes it.

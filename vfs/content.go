@@ -159,7 +159,7 @@ const dropContentExtents = 8
 // else through the queue, or only n's hold on it if others refer to it.
 // Size, version and the rest are the caller's.
 func (o *op) dropContent(t cluster.Txn, n *inode) error {
-	c, shared := n.content, n.has(flagShared)
+	c, shared, used := n.content, n.has(flagShared), n.used
 	n.content, n.used = 0, 0
 	n.set(flagShared|flagRefs, false)
 	if c == 0 {
@@ -175,6 +175,17 @@ func (o *op) dropContent(t cluster.Txn, n *inode) error {
 		}
 		if err := t.Delete(contentKey(c)); err != nil {
 			return err
+		}
+	}
+	// Most contents are one inline extent: to look it up and see that it
+	// holds all bytes costs less than to scan for others.
+	v, err := t.Get(extentKey(c, 0))
+	if err != nil {
+		return err
+	}
+	if v != nil {
+		if e, err := decodeExtent(0, v); err == nil && e.kind == extentInline && e.len == used {
+			return t.Delete(extentKey(c, 0))
 		}
 	}
 	return o.removeContent(t, c)

@@ -475,10 +475,10 @@ func TestBuckets(t *testing.T) {
 		if err := fs.SetBucketAttr(ctx, "abc", "acl", []byte("x")); err != nil {
 			t.Error(err)
 		}
-		if v, err := fs.BucketAttr(ctx, "abc", "acl"); string(v) != "x" || err != nil {
+		if _, v, err := fs.BucketAttr(ctx, "abc", "acl"); string(v) != "x" || err != nil {
 			t.Error(v, err)
 		}
-		if v, err := fs.BucketAttr(ctx, "abc", "other"); v != nil || err != nil {
+		if _, v, err := fs.BucketAttr(ctx, "abc", "other"); v != nil || err != nil {
 			t.Error(v, err)
 		}
 		if err := fs.SetBucketAttr(ctx, "abc", "acl", nil); err != nil {

@@ -138,14 +138,7 @@ func (q *request) loadBucket() error {
 	if q.acl != nil {
 		return nil
 	}
-	if q.info == nil {
-		info, err := q.fs.HeadBucket(q.ctx, q.bucket)
-		if err != nil {
-			return err
-		}
-		q.info = &info
-	}
-	raw, err := q.fs.BucketAttr(q.ctx, q.bucket, aclAttr)
+	info, raw, err := q.fs.BucketAttr(q.ctx, q.bucket, aclAttr)
 	if err != nil {
 		return err
 	}
@@ -153,7 +146,7 @@ func (q *request) loadBucket() error {
 	if err != nil {
 		return err
 	}
-	q.acl = a
+	q.info, q.acl = &info, a
 	return nil
 }
 

@@ -352,3 +352,19 @@ func TestUploadChecksum(t *testing.T) {
 }
 
 func encode64(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
+
+func TestAppendTime(t *testing.T) {
+	when := time.Date(1969, 12, 31, 23, 59, 59, 999_999_999, time.FixedZone("x", -3600))
+	for i := range 3000 {
+		if got, want := string(appendTime(nil, when)), when.UTC().Format(xmlTime); got != want {
+			t.Fatalf("%s, want %s", got, want)
+		}
+		when = when.Add(time.Duration(i) * 61 * time.Second * 60).Add(123456789)
+	}
+	for _, year := range []int{1, 9999, 20000} {
+		when := time.Date(year, 1, 2, 3, 4, 5, 6e6, time.UTC)
+		if got, want := string(appendTime(nil, when)), when.Format(xmlTime); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

@@ -74,9 +74,30 @@ func (x *xmlWriter) bool(name string, v bool) {
 
 func (x *xmlWriter) time(name string, t time.Time) {
 	x.open(name)
-	x.b = t.UTC().AppendFormat(x.b, xmlTime)
+	x.b = appendTime(x.b, t)
 	x.end(name)
 }
+
+// appendTime appends t in the form xmlTime; a listing has a thousand of them.
+func appendTime(b []byte, t time.Time) []byte {
+	t = t.UTC()
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		return t.AppendFormat(b, xmlTime)
+	}
+	hour, minute, second := t.Clock()
+	b = appendTwo(appendTwo(b, year/100), year%100)
+	b = appendTwo(append(b, '-'), int(month))
+	b = appendTwo(append(b, '-'), day)
+	b = appendTwo(append(b, 'T'), hour)
+	b = appendTwo(append(b, ':'), minute)
+	b = appendTwo(append(b, ':'), second)
+	ms := t.Nanosecond() / 1e6
+	b = append(b, '.', byte('0'+ms/100))
+	return append(appendTwo(b, ms%100), 'Z')
+}
+
+func appendTwo(b []byte, n int) []byte { return append(b, byte('0'+n/10), byte('0'+n%10)) }
 
 // send writes the document as the response.
 func (x *xmlWriter) send(w http.ResponseWriter, r *http.Request, status int) {
