@@ -51,7 +51,7 @@ func (fs *FS) Durability() Durability {
 // BucketDurability returns the setting of a bucket, "" if it has none of its
 // own; ErrNoSuchBucket.
 func (fs *FS) BucketDurability(ctx context.Context, bucket string) (Durability, error) {
-	v, err := fs.BucketAttr(ctx, bucket, attrDurability)
+	_, v, err := fs.BucketAttr(ctx, bucket, attrDurability)
 	return Durability(v), err
 }
 
