@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,21 +22,34 @@ import (
 
 // Scale is how much is measured.
 type Scale struct {
-	Files    int   // for create, stat, open, unlink
-	Listing  int   // entries of the directory that is listed
-	Bytes    int64 // written and read in sequence
-	Parallel int   // threads of the parallel figures
+	Rounds   int    // the file systems take turns this often
+	Files    int    // for create, stat, open, unlink
+	Listing  int    // entries of the directory that is listed
+	Bytes    int64  // written and read in sequence
+	Random   int    // 4 KiB blocks read and written at random offsets
+	Parallel int    // threads of the parallel figures
+	Tree     string // is packed, unpacked, and asked for its git status; "" leaves that out
 }
 
-// DefaultScale takes some 20 seconds a file system.
+// DefaultScale takes a minute or two for three file systems.
 func DefaultScale() Scale {
-	return Scale{Files: 10000, Listing: 100_000, Bytes: 1 << 30, Parallel: 4}
+	return Scale{Rounds: 5, Files: 2000, Listing: 100_000, Bytes: 256 << 20, Random: 4000, Parallel: 4,
+		Tree: filepath.Join(goRoot(), "src")}
+}
+
+// goRoot is where the sources of the toolchain are.
+func goRoot() string {
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // Result is one figure: operations or bytes per second.
 type Result struct {
 	Name string
-	Unit string // "op/s", "entries/s" or "MB/s"
+	Unit string // "op/s", "entries/s", "MB/s" or "files/s"
 	Rate float64
 }
 
@@ -41,6 +58,7 @@ type step struct {
 	run        func(dir string, s Scale) (float64, error)
 }
 
+// steps are measured in each round.
 var steps = []step{
 	{"create", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, 1, create) }},
 	{"stat, cached", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, 1, stat) }},
@@ -51,34 +69,78 @@ var steps = []step{
 	{"stat, cold, parallel", "op/s", func(d string, s Scale) (float64, error) { return cold(d, s, s.Parallel, stat) }},
 	{"open+close, parallel", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, s.Parallel, open) }},
 	{"unlink, parallel", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, s.Parallel, os.Remove) }},
-	{"create 4 KiB, close", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, 1, createSmall) }},
+	{"create 4 KiB, close", "op/s", createSmalls},
 	{"readdir", "entries/s", readdir},
 	{"readdir with stat", "entries/s", readdirStat},
 	{"write, sequential", "MB/s", writeSeq},
 	{"read, sequential", "MB/s", readSeq},
 	{"write, O_DIRECT", "MB/s", writeDirect},
 	{"read, O_DIRECT", "MB/s", readDirect},
+	{"write 4 KiB, random", "op/s", func(d string, s Scale) (float64, error) { return random(d, s, unix.O_WRONLY) }},
+	{"read 4 KiB, random", "op/s", func(d string, s Scale) (float64, error) { return random(d, s, unix.O_RDONLY) }},
 }
 
-// Measure runs all steps in a fresh directory below dir, which it removes.
-func Measure(dir string, s Scale) (list []Result, err error) {
-	top, err := os.MkdirTemp(dir, "fusebench")
-	if err != nil {
+// treeSteps are measured once: they take long.
+var treeSteps = []step{
+	{"untar of the Go tree", "files/s", untar},
+	{"git status of it, cold", "files/s", func(d string, s Scale) (float64, error) { return gitStatus(d, true) }},
+	{"git status of it, cached", "files/s", func(d string, s Scale) (float64, error) { return gitStatus(d, false) }},
+}
+
+// Measure runs all steps in a fresh directory below each of dirs, which it
+// removes. The directories take turns, so that what else the machine does
+// hits all of them alike; of the rounds, the median counts.
+func Measure(dirs []string, s Scale) (results [][]Result, err error) {
+	tops := make([]string, len(dirs))
+	for i, d := range dirs {
+		if tops[i], err = os.MkdirTemp(d, "fusebench"); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if e := os.RemoveAll(tops[i]); err == nil {
+				err = e
+			}
+		}()
+		if err := fillListing(tops[i], s); err != nil {
+			return nil, err
+		}
+	}
+	rates := make([][][]float64, len(dirs)) // by directory and step
+	measure := func(list []step, first int) error {
+		for i, top := range tops {
+			for n, st := range list {
+				rate, err := st.run(top, s)
+				if err != nil {
+					return fmt.Errorf("%s: %s: %w", dirs[i], st.name, err)
+				}
+				rates[i][first+n] = append(rates[i][first+n], rate)
+			}
+		}
+		return nil
+	}
+	all := steps
+	if s.Tree != "" {
+		all = append(all[:len(all):len(all)], treeSteps...)
+	}
+	for i := range rates {
+		rates[i] = make([][]float64, len(all))
+	}
+	for range s.Rounds {
+		if err := measure(steps, 0); err != nil {
+			return nil, err
+		}
+	}
+	if err := measure(all[len(steps):], len(steps)); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if e := os.RemoveAll(top); err == nil {
-			err = e
+	results = make([][]Result, len(dirs))
+	for i := range dirs {
+		for n, st := range all {
+			slices.Sort(rates[i][n])
+			results[i] = append(results[i], Result{st.name, st.unit, rates[i][n][len(rates[i][n])/2]})
 		}
-	}()
-	for _, st := range steps {
-		rate, err := st.run(top, s)
-		if err != nil {
-			return list, fmt.Errorf("%s: %w", st.name, err)
-		}
-		list = append(list, Result{st.name, st.unit, rate})
 	}
-	return list, nil
+	return results, nil
 }
 
 // Print writes a table: what was measured, its limits, and the ratio to each.
@@ -174,17 +236,32 @@ func open(name string) error {
 	return unix.Close(fd)
 }
 
-func readdir(dir string, s Scale) (float64, error) {
+// createSmalls leaves nothing: the next round makes the names again.
+func createSmalls(dir string, s Scale) (float64, error) {
+	rate, err := perFile(dir, s, 1, createSmall)
+	if err != nil {
+		return 0, err
+	}
+	_, err = perFile(dir, s, 1, os.Remove)
+	return rate, err
+}
+
+// fillListing makes the directory that is listed.
+func fillListing(dir string, s Scale) error {
 	d := filepath.Join(dir, "listing")
 	if err := os.Mkdir(d, 0o755); err != nil {
-		return 0, err
+		return err
 	}
 	for i := range s.Listing {
 		if err := create(filepath.Join(d, fmt.Sprintf("entry-%08d", i))); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return list(d, s, func(f *os.File, n int) (int, error) {
+	return nil
+}
+
+func readdir(dir string, s Scale) (float64, error) {
+	return list(filepath.Join(dir, "listing"), s, func(f *os.File, n int) (int, error) {
 		names, err := f.Readdirnames(n)
 		return len(names), err
 	})
@@ -283,6 +360,43 @@ func read(dir string, s Scale, flags int) (float64, error) {
 		return 0, fmt.Errorf("%d bytes read of %d", n, s.Bytes)
 	}
 	return float64(n) / 1e6 / time.Since(begin).Seconds(), nil
+}
+
+// random reads or writes blocks of the file that write left. Writes include
+// an fsync at the end.
+func random(dir string, s Scale, flags int) (float64, error) {
+	const block = 4096
+	fd, err := unix.Open(filepath.Join(dir, "data"), flags|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	if err := unix.Fadvise(fd, 0, 0, unix.FADV_DONTNEED); err != nil {
+		return 0, err
+	}
+	if err := unix.Fadvise(fd, 0, 0, unix.FADV_RANDOM); err != nil {
+		return 0, err
+	}
+	r := rand.New(rand.NewPCG(1, 2)) // the same offsets for all
+	buf := make([]byte, block)
+	begin := time.Now()
+	for range s.Random {
+		off := r.Int64N(s.Bytes/block) * block
+		if flags == unix.O_RDONLY {
+			_, err = unix.Pread(fd, buf, off)
+		} else {
+			_, err = unix.Pwrite(fd, buf, off)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	if flags != unix.O_RDONLY {
+		if err := unix.Fsync(fd); err != nil {
+			return 0, err
+		}
+	}
+	return float64(s.Random) / time.Since(begin).Seconds(), nil
 }
 
 // aligned returns a buffer for O_DIRECT, filled with what does not compress.

@@ -3,7 +3,6 @@ package fusebench
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -19,26 +18,22 @@ import (
 
 // FUSE measures an ogw mount over a fresh embedded engine below base, the
 // no-op file system, and base itself, in one run, and prints the ratios.
-func FUSE(ctx context.Context, w io.Writer, base string, s Scale, log *slog.Logger) error {
+func FUSE(ctx context.Context, w io.Writer, base string, s Scale, log *slog.Logger) (err error) {
 	work, err := os.MkdirTemp(base, "ogw-fusebench")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(work)
-	plain, err := Measure(work, s)
+	noop, err := mountPoint(work, "noop")
 	if err != nil {
-		return fmt.Errorf("plain directory: %w", err)
+		return err
 	}
-	noop, err := measureNoop(work, s)
+	limit, err := noopfs.Mount(noop)
 	if err != nil {
-		return fmt.Errorf("no-op file system: %w", err)
+		return err
 	}
-	own, err := measureOwn(ctx, work, s, log)
-	if err != nil {
-		return fmt.Errorf("ogw mount: %w", err)
-	}
-	Print(w, own, noop, plain)
-	return nil
+	defer func() { err = errors.Join(err, unmount(limit.Unmount)) }()
+	return measureOwn(ctx, w, work, noop, s, log)
 }
 
 func mountPoint(work, name string) (string, error) {
@@ -46,48 +41,37 @@ func mountPoint(work, name string) (string, error) {
 	return dir, os.Mkdir(dir, 0o755)
 }
 
-func measureNoop(work string, s Scale) ([]Result, error) {
-	dir, err := mountPoint(work, "noop")
-	if err != nil {
-		return nil, err
-	}
-	server, err := noopfs.Mount(dir)
-	if err != nil {
-		return nil, err
-	}
-	list, err := Measure(dir, s)
-	return list, errors.Join(err, unmount(server.Unmount))
-}
-
-func measureOwn(ctx context.Context, work string, s Scale, log *slog.Logger) (list []Result, err error) {
+// measureOwn mounts ogw and measures all three.
+func measureOwn(ctx context.Context, w io.Writer, work, noop string, s Scale, log *slog.Logger) (err error) {
 	c, err := local.Open(ctx, local.Options{Dir: filepath.Join(work, "store"), Logger: log})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	fs, err := vfs.Open(ctx, c, vfs.Config{Logger: log})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, fs.Close(ctx)) }()
 	dir, err := mountPoint(work, "ogw")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	server, err := fusemount.Mount(fs, dir, fusemount.Options{AllowOther: true, Logger: log})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	list, err = measureBucket(dir, s)
-	return list, errors.Join(err, unmount(server.Unmount))
-}
-
-func measureBucket(dir string, s Scale) ([]Result, error) {
-	bucket := filepath.Join(dir, "bench")
-	if err := os.Mkdir(bucket, 0o755); err != nil {
-		return nil, err
+	defer func() { err = errors.Join(err, unmount(server.Unmount)) }()
+	bucket, err := mountPoint(dir, "bench")
+	if err != nil {
+		return err
 	}
-	return Measure(bucket, s)
+	list, err := Measure([]string{bucket, noop, work}, s)
+	if err != nil {
+		return err
+	}
+	Print(w, list[0], list[1], list[2])
+	return nil
 }
 
 // unmount waits for the kernel to release what was closed last.
