@@ -127,18 +127,15 @@ func (p *packets) read(b []byte) (n int, from, to netip.AddrPort, err error) {
 }
 
 func (p *packets) write(b []byte, from, to netip.AddrPort) error {
-	dst := net.UDPAddrFromAddrPort(to)
-	src := from.Addr()
-	if src.IsUnspecified() || src == p.bound {
-		_, err := p.pc.WriteTo(b, dst)
-		return err
+	var source []byte // as a control message
+	switch src := from.Addr(); {
+	case src.IsUnspecified() || src == p.bound:
+	case src.Is4(): // on sockets of both families
+		source = (&ipv4.ControlMessage{Src: src.AsSlice()}).Marshal()
+	default:
+		source = (&ipv6.ControlMessage{Src: src.AsSlice()}).Marshal()
 	}
-	if p.v4 != nil {
-		_, err := p.v4.WriteTo(b, &ipv4.ControlMessage{Src: src.AsSlice()}, dst)
-		return err
-	}
-	mapped := src.As16()
-	_, err := p.v6.WriteTo(b, &ipv6.ControlMessage{Src: mapped[:]}, dst)
+	_, _, err := p.pc.WriteMsgUDPAddrPort(b, source, to)
 	return err
 }
 
