@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"ogw/cluster"
 )
@@ -25,7 +24,7 @@ const (
 	// the last moment, as a whole.
 	Async Durability = "async"
 	// AsyncBound is how long an acknowledged change may be lost.
-	AsyncBound = time.Duration(cluster.RelaxedBound)
+	AsyncBound = cluster.RelaxedBound
 )
 
 // attrDurability is the attribute of a bucket that holds its Durability.

@@ -613,12 +613,6 @@ func (f *crashFile) Stat() (info vfs.FileInfo, _ error) {
 
 func (f *crashFile) sync() error { return f.Sync() }
 
-func (f *crashFile) size() (int64, error) {
-	f.fs.mu.Lock()
-	defer f.fs.mu.Unlock()
-	return f.node.size, nil
-}
-
 func (f *crashFile) allocate(bytes int64) error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()

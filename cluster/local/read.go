@@ -171,7 +171,7 @@ func (r *blockReader) edge(p []byte, off, block int64) (int, error) {
 		p = p[:min(int64(len(p)), (block+1)*cluster.BlockBytes-off)]
 		n, err := r.file.ReadAt(p, r.c.offset+off)
 		if n < len(p) {
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return 0, r.corrupt(block, "is cut short")
 			}
 			return 0, mapError(err)
