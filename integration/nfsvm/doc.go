@@ -11,4 +11,11 @@
 // with the server, its rpcbind and nothing else. The guest has no
 // disk; its files are in memory. The processor is emulated, so the figures
 // say nothing about speed.
+//
+// The sizes of the tests are those that people ask about: the sources of the
+// toolchain, a file of 4 GiB, 100,000 files in a directory. On a slow machine
+// they can be made smaller, with OGW_TEST_VM_TREE (a folder below the
+// sources), OGW_TEST_VM_BYTES, OGW_TEST_VM_FILES, OGW_TEST_VM_CLONES,
+// OGW_TEST_VM_TRANSACTIONS, OGW_TEST_VM_CHANGES and OGW_TEST_VM_UNCOMMITTED
+// (bytes).
 package nfsvm

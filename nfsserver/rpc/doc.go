@@ -15,6 +15,10 @@
 // its own, so replies leave in any order; whichever worker finds the reply
 // queue idle writes it out, together with all that was queued meanwhile.
 //
+// What a procedure can answer from memory (Proc.Quick) the reader answers
+// itself. It collects such replies while more calls have arrived, and sends
+// them before it does anything that may block.
+//
 // # Invariants
 //
 //   - A connection stops reading while it is over a limit (requests or bytes
