@@ -16,6 +16,9 @@ const (
 	// in all, and four take half as much again, because bodies come in
 	// pieces and the lanes are rarely full.
 	md5Beside = 7
+	// md5Short is up to what length a body is hashed plainly in any case:
+	// joining takes longer than that.
+	md5Short = 256 << 10
 	// md5Lanes is how many bodies one vector unit takes at a time.
 	md5Lanes = md5simd.Lanes
 )
@@ -40,6 +43,18 @@ type md5Sum struct {
 	hash.Hash
 	pool *md5Pool
 	unit *md5Unit // nil: plain
+}
+
+// of hashes a body that is there as a whole.
+func (p *md5Pool) of(data []byte) (sum [md5.Size]byte) {
+	if len(data) <= md5Short {
+		return md5.Sum(data)
+	}
+	s := p.begin()
+	defer s.end()
+	s.Write(data)
+	s.Sum(sum[:0])
+	return sum
 }
 
 func (p *md5Pool) begin() *md5Sum {

@@ -133,14 +133,11 @@ func (fs *FS) receiveWhole(ctx context.Context, id ContentID, first []byte, body
 	if err := w.flush(); err != nil {
 		return err
 	}
-	sum := fs.md5s.begin()
-	defer sum.end()
-	sum.Write(data)
 	if extra != nil {
 		extra.Write(data)
 		v.extra = extra.Sum(nil)
 	}
-	sum.Sum(v.sum[:0])
+	v.sum = fs.md5s.of(data)
 	return fs.received(ctx, w, size, o, maxSize, v)
 }
 
