@@ -74,3 +74,17 @@ func TestMD5PoolAlone(t *testing.T) {
 		s.end()
 	}
 }
+
+func TestMD5PoolOf(t *testing.T) {
+	var p md5Pool
+	defer p.close()
+	for _, n := range []int{0, 1, md5Short, md5Short + 1, 1 << 20} {
+		data := make([]byte, n)
+		if got, want := p.of(data), md5.Sum(data); got != want {
+			t.Errorf("%d bytes: %x, want %x", n, got, want)
+		}
+	}
+	if p.active != 0 {
+		t.Errorf("%d bodies are still counted", p.active)
+	}
+}
