@@ -79,6 +79,99 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
+// TestDiskFullNeighbour lets another program take the last byte of the disk:
+// every door still deletes, also after a start on the full disk, and writes go
+// on without a restart when the other gives the space back.
+func TestDiskFullNeighbour(t *testing.T) {
+	disk := filepath.Join(tempDir(t), "disk")
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=256m"); err != nil {
+		t.Fatalf("mounting a small tmpfs (the test needs root): %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(disk, 0); err != nil {
+			t.Errorf("unmounting the disk: %v", err)
+		}
+	})
+	s := newServer(t, options{data: filepath.Join(disk, "data")})
+	t.Cleanup(s.stop) // before the unmount
+	s.aws("s3", "mb", "s3://full")
+	body := strings.Repeat("0123456789abcdef", 100<<10/16)
+	url := func(i int) string { return fmt.Sprintf("http://%s/full/%d", s.rest, i) }
+	for i := range 60 {
+		if err := restPut(url(i), body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the reserve", func() error {
+		_, err := os.Stat(filepath.Join(s.data, "reserve"))
+		return err
+	})
+	neighbour := filepath.Join(disk, "neighbour")
+	fill := func() {
+		t.Helper()
+		f, err := os.OpenFile(neighbour, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for n := 1 << 20; n >= 512; {
+			if _, err := f.Write(make([]byte, n)); errors.Is(err, syscall.ENOSPC) {
+				n /= 2
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fill()
+	eventually(t, "writes to be refused", func() error {
+		err := restPut(url(100), body)
+		if err == nil {
+			return errors.New("a PUT succeeded")
+		}
+		if !strings.Contains(err.Error(), "507") {
+			t.Errorf("REST on a full disk: %v, want 507", err)
+		}
+		return nil
+	})
+	for i := range 10 {
+		if got, err := restGet(url(i)); err != nil || got != body {
+			t.Fatalf("object %d on a full disk: %d bytes, %v", i, len(got), err)
+		}
+		if err := restDelete(url(i)); err != nil {
+			t.Fatalf("delete on a full disk: %v", err)
+		}
+	}
+	s.aws("s3api", "delete-object", "--bucket", "full", "--key", "10")
+	s.stop()
+	fill() // what the stop gave back
+	s.start()
+	mnt := s.mount()
+	fill()
+	for i := 11; i < 30; i++ {
+		if err := os.Remove(filepath.Join(mnt, "full", fmt.Sprint(i))); err != nil {
+			t.Fatalf("unlink on a full disk: %v", err)
+		}
+	}
+	for i := 30; i < 50; i++ {
+		if err := restDelete(url(i)); err != nil {
+			t.Fatalf("delete on a full disk, after a start: %v", err)
+		}
+	}
+	if err := os.Remove(neighbour); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "space to come back", func() error { return restPut(url(200), body) })
+	for i := 50; i < 60; i++ {
+		if got, err := restGet(url(i)); err != nil || got != body {
+			t.Errorf("object %d: %d bytes, %v", i, len(got), err)
+		}
+	}
+	checkClean(t, s)
+}
+
 func bigFile(t *testing.T, n int) string {
 	t.Helper()
 	name := filepath.Join(tempDir(t), "big")
