@@ -33,6 +33,8 @@ const (
 	stackMemTable = 128 << 10
 	// stackWaiting bounds the clones that wait for a checker.
 	stackWaiting = 64
+	// stackLog is how many operations of each client a failure tells.
+	stackLog = 20
 	// nestedEvery: one in so many recoveries is cut as well.
 	nestedEvery = 8
 	// repairEvery: one in so many clones is repaired and must be spotless.
@@ -80,6 +82,7 @@ type expected struct {
 	loose       map[int]bool
 	unknown     []string // what operations of unknown outcome touched
 	log         string
+	history     []string
 }
 
 func stackOptions(fs *crashFS) Options {
@@ -149,7 +152,7 @@ func (w *stackWorld) before(c *fsCall) (int, error) {
 	w.cuts++
 	cut := &stackCut{seed: w.seed, number: w.cuts, what: fmt.Sprintf("%s of %s", c.kind, c.path)}
 	for _, c := range w.clients {
-		cut.expects = append(cut.expects, expected{c: c, floor: c.floor, ceil: c.begun, open: c.open, log: c.last})
+		cut.expects = append(cut.expects, expected{c: c, floor: c.floor, ceil: c.begun, open: c.open, log: c.last, history: c.log})
 	}
 	cut.fs = w.fs.clone(anyMode(w.rng), w.rng)
 	w.waiting = append(w.waiting, cut)
@@ -202,10 +205,11 @@ func (c *stackClient) step() error {
 	if with == relaxed {
 		c.last += " (relaxed)"
 	}
-	c.closed, c.touched = 0, nil
+	c.closed, c.touched, c.detail = 0, nil, ""
 	c.w.mu.Unlock()
 	durable, err := op.run(c, with)
 	c.w.mu.Lock()
+	c.log = append(c.log[max(0, len(c.log)-stackLog):len(c.log):len(c.log)], fmt.Sprintf("%d %s %s: %v", c.begun, c.last, c.detail, err))
 	if durable && err == nil && (with != relaxed || op.strict()) {
 		c.floor = c.begun
 	}
@@ -327,9 +331,9 @@ func (s *stackChecks) check(cut *stackCut) {
 	if s.err == nil {
 		var log []string
 		for _, e := range cut.expects {
-			log = append(log, fmt.Sprintf("%s: %d to %d, %s", e.c.bucket, e.floor, e.ceil, e.log))
+			log = append(log, fmt.Sprintf("%s: %d to %d, %s", e.c.bucket, e.floor, e.ceil, e.log)+"\n"+strings.Join(e.history, "\n"))
 		}
-		s.err = fmt.Errorf("seed %d, cut %d, before %s [%s]: %w", cut.seed, cut.number, cut.what, strings.Join(log, "; "), err)
+		s.err = fmt.Errorf("seed %d, cut %d, before %s [%s]: %w", cut.seed, cut.number, cut.what, strings.Join(log, "\n"), err)
 	}
 }
 

@@ -27,7 +27,9 @@ type stackClient struct {
 	// touched are the paths that this operation may change; stackUploads
 	// stands for an upload that it makes.
 	touched []string
-	last    string // operation, for messages
+	last    string   // operation, for messages
+	detail  string   // of the operation
+	log     []string // the newest operations, under stackWorld.mu
 
 	// Under stackWorld.mu. State i is what operation i left; states[0] is
 	// the beginning.
@@ -294,6 +296,7 @@ func (c *stackClient) openFile(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, errors.Join(err, f.Close(ctx))
 	}
+	c.detail = fmt.Sprintf("inode %d of %d bytes", f.Ino(), len(data))
 	c.file = &stackFile{File: f, data: data}
 	c.setVersions(f.Ino(), data)
 	return created, nil
@@ -339,6 +342,7 @@ func (c *stackClient) write(ctx context.Context) (bool, error) {
 	if len(p) == 0 || off+len(p) > maxStackFile {
 		return false, errNothing
 	}
+	c.detail = fmt.Sprintf("%d at %d of inode %d", len(p), off, c.file.Ino())
 	c.addVersion(overwrite(c.file.data, off, p))
 	c.file.unsaved = true
 	_, err := c.file.WriteAt(ctx, p, int64(off))
@@ -396,6 +400,7 @@ func (c *stackClient) copyRange(ctx context.Context) (bool, error) {
 	if off+len(data) > maxStackFile {
 		return false, errNothing
 	}
+	c.detail = fmt.Sprintf("%d of inode %d to %d of inode %d", len(data), a.Ino, off, c.file.Ino())
 	c.addVersion(overwrite(c.file.data, off, data))
 	c.file.unsaved = true
 	n, err := c.file.CopyRange(ctx, int64(off), src, 0, int64(len(data)))
@@ -411,6 +416,7 @@ func (c *stackClient) punch(ctx context.Context) (bool, error) {
 	}
 	off := c.rng.IntN(len(c.file.data))
 	n := min(1+c.rng.IntN(50_000), len(c.file.data)-off)
+	c.detail = fmt.Sprintf("%d at %d of inode %d", n, off, c.file.Ino())
 	c.addVersion(overwrite(c.file.data, off, make([]byte, n)))
 	c.file.unsaved = true
 	return false, c.file.Allocate(ctx, ns.AllocKeepSize|ns.AllocPunchHole, int64(off), int64(n))
@@ -495,6 +501,7 @@ func (c *stackClient) truncate(ctx context.Context) (bool, error) {
 	}
 	cut := make([]byte, size)
 	copy(cut, c.file.data)
+	c.detail = fmt.Sprintf("inode %d from %d to %d", a.Ino, a.Size, size)
 	c.addVersion(cut)
 	c.file.unsaved = true
 	_, err = c.w.ns.SetAttr(ctx, ns.Root, a.Ino, ns.SetAttr{Size: &size})

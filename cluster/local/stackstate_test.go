@@ -224,7 +224,15 @@ func mixture(data []byte, versions [][]byte) error {
 	}
 	for i, b := range data {
 		if !slices.ContainsFunc(versions, func(v []byte) bool { return i < len(v) && v[i] == b || i >= len(v) && b == 0 }) {
-			return fmt.Errorf("holds a wrong byte at %d of %d", i, len(data))
+			end := i // of what is wrong
+			for end < len(data) && !slices.ContainsFunc(versions, func(v []byte) bool { return end < len(v) && v[end] == data[end] }) {
+				end++
+			}
+			var have []string
+			for _, v := range versions {
+				have = append(have, fmt.Sprintf("%d bytes, %x there", len(v), v[min(i, len(v)):min(i+8, len(v))]))
+			}
+			return fmt.Errorf("holds wrong bytes from %d to %d of %d: %x; versions: %q", i, end, len(data), data[i:min(i+8, len(data))], have)
 		}
 	}
 	return nil
