@@ -84,5 +84,8 @@ bench-nfs: build ## the NFS gateway beside nfs-ganesha on the same disk; needs r
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	integration/setup/fuzz.sh $(or $(FUZZTIME),30s)
 
+soak: build deps ## random load through all doors for SOAK_TIME (1h), watching memory, files, goroutines, space
+	OGW_SOAK_TIME=$(or $(SOAK_TIME),1h) $(GO) test -v -timeout 0 -run TestSoak ./integration
+
 clean: ## remove what was built
 	rm -rf bin .cache
