@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -18,14 +19,14 @@ import (
 
 // registerOp is one operation on one key; value "" is absence.
 type registerOp struct {
-	kind  string // put, get, delete, create (only if absent)
+	kind  string // put, get, delete, create (only if absent), remove (only if there)
 	key   string
 	value string
 }
 
 type registerResult struct {
 	value   string
-	refused bool // a precondition failed
+	refused bool // a precondition failed, or there was nothing to remove
 }
 
 // registerModel is a map of independent registers.
@@ -53,6 +54,8 @@ func registerModel() porcupine.Model {
 				return true, in.value
 			case "delete":
 				return true, ""
+			case "remove":
+				return out.refused == (value == ""), ""
 			default: // create
 				if out.refused {
 					return value != "", value
@@ -64,14 +67,28 @@ func registerModel() porcupine.Model {
 	}
 }
 
-// TestLinearizable records what concurrent clients saw of a few keys through
-// S3, REST, NFS and FUSE, and wants one order that explains it all.
+// linearSeeds is how many histories one run looks at.
+const linearSeeds = 3
+
+// TestLinearizable records what concurrent clients saw of a few keys: written
+// through S3 and REST, read through both, removed through every door. There
+// must be one order that explains it all. (Writes through NFS and FUSE are
+// several calls, and no register.)
 func TestLinearizable(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
 	s := newServer(t, options{})
-	s.aws("s3", "mb", "s3://linear")
-	all, _ := doors(t, s)
+	all, mnt := doors(t, s)
+	posix := posixDoors(t, s, mnt)
+	for i := range linearSeeds {
+		seed := uint64(time.Now().UnixNano())
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			bucket := fmt.Sprintf("linear-%d", i)
+			s.with(t).aws("s3", "mb", "s3://"+bucket)
+			testLinearizable(t, s, all, posix, bucket, seed)
+		})
+	}
+}
+
+func testLinearizable(t *testing.T, s *server, all []door, posix []posixDoor, bucket string, seed uint64) {
 	var (
 		mu      sync.Mutex
 		history []porcupine.Operation
@@ -93,16 +110,28 @@ func TestLinearizable(t *testing.T) {
 				switch n := rnd.IntN(10); {
 				case n < 3:
 					op.kind, op.value = "put", fmt.Sprintf("%d-%d %s", id, i, strings.Repeat("v", rnd.IntN(40000)))
-					err = all[rnd.IntN(2)].write("linear/"+op.key, op.value)
+					err = all[rnd.IntN(2)].write(bucket+"/"+op.key, op.value)
 				case n < 4:
 					op.kind, op.value = "create", fmt.Sprintf("%d-%d", id, i)
-					out.refused, err = createOnly(c, "linear", op.key, op.value)
+					out.refused, err = createOnly(c, bucket, op.key, op.value)
 				case n < 5:
 					op.kind = "delete"
-					err = deleteKey(c, "linear", op.key)
+					err = deleteKey(c, bucket, op.key)
+				case n < 6:
+					op.kind = "remove"
+					err = posix[rnd.IntN(len(posix))].remove(bucket + "/" + op.key)
+					if out.refused = isAbsent(err); out.refused {
+						err = nil
+					}
+				case n < 7:
+					op.kind = "get"
+					out.value, err = restGet("http://" + s.rest + "/" + bucket + "/" + op.key)
+					if err != nil && strings.Contains(err.Error(), "404") {
+						err = nil
+					}
 				default:
 					op.kind = "get"
-					out.value, err = getOrAbsent(c, "linear", op.key)
+					out.value, err = getOrAbsent(c, bucket, op.key)
 				}
 				if err != nil {
 					t.Errorf("client %d: %+v: %v", id, op, err)
@@ -119,6 +148,11 @@ func TestLinearizable(t *testing.T) {
 	if res := porcupine.CheckOperationsTimeout(registerModel(), history, time.Minute); res != porcupine.Ok {
 		t.Errorf("history of %d operations: %v", len(history), res)
 	}
+}
+
+// isAbsent tells ENOENT of either POSIX door.
+func isAbsent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || err != nil && strings.Contains(err.Error(), "file does not exist")
 }
 
 func createOnly(c *s3.Client, bucket, key, body string) (refused bool, err error) {

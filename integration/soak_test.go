@@ -172,8 +172,8 @@ func takeSample(t *testing.T, s *server, admin, token string) soakSample {
 
 // diskBytes is what the files below dir take on the disk.
 func diskBytes(dir string) (total int64) {
-	filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil {
+	filepath.WalkDir(dir, func(_ string, e fs.DirEntry, _ error) error {
+		if e == nil {
 			return nil // files come and go
 		}
 		if info, err := e.Info(); err == nil {
