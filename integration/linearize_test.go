@@ -127,7 +127,7 @@ func testLinearizable(t *testing.T, s *server, all []door, posix []posixDoor, bu
 					op.kind = "get"
 					out.value, err = restGet("http://" + s.rest + "/" + bucket + "/" + op.key)
 					if err != nil && strings.Contains(err.Error(), "404") {
-						err = nil
+						out.value, err = "", nil
 					}
 				default:
 					op.kind = "get"
