@@ -187,13 +187,12 @@ func (s *server) signedRequest(t *testing.T, method, path string, body []byte) [
 func TestLargeDelete(t *testing.T) {
 	needLarge(t)
 	for _, x := range []struct {
-		name  string
-		n     int
-		size  int64
-		share int64 // of the space that may stay, in percent, besides spaceSlack
+		name string
+		n    int
+		size int64
 	}{
-		{"100 bytes", largeFiles, 100, 50},
-		{"32 KiB", 100_000, 32 << 10, 10},
+		{"100 bytes", largeFiles, 100}, // all of it is less than spaceSlack
+		{"32 KiB", 100_000, 32 << 10},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			data := filepath.Join(tempDir(t), "data")
@@ -209,7 +208,7 @@ func TestLargeDelete(t *testing.T) {
 			}
 			for end := time.Now().Add(spaceLimit); ; time.Sleep(time.Second) {
 				left := diskUsage(t, data)
-				if left <= full*x.share/100+spaceSlack {
+				if left <= full/10+spaceSlack {
 					t.Logf("%d of %d MiB are left %v after the last delete", left>>20, full>>20, time.Since(begin)-took)
 					return
 				}

@@ -112,6 +112,9 @@ func compareSides(few, many *scaleSide, name string, load func(*scaleSide) (scal
 			return err
 		}
 		defer l.done()
+		if _, err := l.run(side.span() / rounds); err != nil { // what is cold at first is not what is measured
+			return err
+		}
 		gauges = append(gauges, gauge{name: "the same with " + count(side.keys), pid: side.s.cmd.Process.Pid, run: l.run})
 	}
 	many.server = many.s // whose profiles are kept
