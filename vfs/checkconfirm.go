@@ -1,0 +1,181 @@
+package vfs
+
+import (
+	"errors"
+	"fmt"
+
+	"ogw/cluster"
+)
+
+// confirm looks again at what was suspicious, once there is enough of it.
+func (m *merge) confirm(all bool) error {
+	if len(m.orphans) >= checkSuspects || all && len(m.orphans) > 0 {
+		if err := m.confirmOrphans(); err != nil {
+			return err
+		}
+		m.orphans = m.orphans[:0]
+	}
+	if len(m.missing) >= checkSuspects || all && len(m.missing) > 0 {
+		if err := m.confirmMissing(); err != nil {
+			return err
+		}
+		m.missing = m.missing[:0]
+	}
+	if len(m.strays) >= checkSuspects || all && len(m.strays) > 0 {
+		if err := m.confirmStrays(); err != nil {
+			return err
+		}
+		m.strays = m.strays[:0]
+	}
+	return nil
+}
+
+// confirmOrphans reports the blobs that nothing names: no extent, no part,
+// no queue entry, no writer.
+func (m *merge) confirmOrphans() error {
+	fs, young := m.c.fs, youngBlob
+	if !fs.clu.Exclusive {
+		young = youngSharedBlob
+	}
+	before := fs.cfg.Now().Add(-young)
+	suspects := make(map[cluster.BlobID]cluster.BlobInfo)
+	for _, b := range m.orphans {
+		if b.Modified.Before(before) && !fs.pins.pinned(ContentID(b.ID.Content)) {
+			suspects[b.ID] = b
+		}
+	}
+	if len(suspects) == 0 {
+		return nil
+	}
+	err := fs.view(m.c.ctx, func(r cluster.Reader) error { return dropNamed(r, suspects) })
+	if err != nil {
+		return err
+	}
+	for id, b := range suspects {
+		if _, err := fs.blobs.Locate(m.c.ctx, id); errors.Is(err, cluster.ErrNotFound) {
+			continue
+		}
+		p := Problem{Kind: "orphan-blob", Detail: fmt.Sprintf("nothing names blob %v of %d bytes", id, b.Size)}
+		if m.c.o.Repair {
+			if err := fs.blobs.Delete(m.c.ctx, id); err == nil {
+				p.Repaired = true
+			}
+		}
+		m.c.add(p)
+	}
+	return nil
+}
+
+// dropNamed removes what the snapshot names from suspects.
+func dropNamed(r cluster.Reader, suspects map[cluster.BlobID]cluster.BlobInfo) error {
+	contents := make(map[ContentID]bool)
+	for id := range suspects {
+		contents[ContentID(id.Content)] = true
+	}
+	for c := range contents {
+		drop := func(list []extent) {
+			for i := range list {
+				delete(suspects, list[i].blobID(c))
+			}
+		}
+		for off, more := int64(0), true; more; {
+			list, m, err := loadExtents(r, c, off, MaxFileBytes, extentPage)
+			if err != nil {
+				return err
+			}
+			drop(list)
+			if more = m; more {
+				off = list[len(list)-1].end()
+			}
+		}
+		prefix := partPrefix(c)
+		err := r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(_, v []byte) error {
+			list, err := partExtents(v)
+			if err == nil {
+				drop(list)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	from, to := table(tabQueue)
+	return r.Scan(from, to, cluster.ScanOptions{}, func(k, v []byte) error {
+		e, err := decodeQueueEntry(k, v)
+		if err == nil && e.kind == queueBlob {
+			delete(suspects, cluster.BlobID{Content: uint64(e.content), Seq: e.seq})
+		}
+		return err
+	})
+}
+
+// confirmMissing reports blobs that an extent names before and after they
+// were looked for.
+func (m *merge) confirmMissing() error {
+	for _, x := range m.missing {
+		for look := range 2 {
+			if look == 1 {
+				if _, err := m.c.fs.blobs.Locate(m.c.ctx, x.id); !errors.Is(err, cluster.ErrNotFound) {
+					break
+				}
+			}
+			named := false
+			err := m.c.fs.view(m.c.ctx, func(r cluster.Reader) error {
+				list, _, err := loadExtents(r, x.content, x.off, x.off+1, 1)
+				if err != nil {
+					return err
+				}
+				named = len(list) == 1 && list[0].kind == extentBlob && list[0].seq == x.id.Seq
+				if !named {
+					return nil
+				}
+				dead, err := queued(r, x.content, queueContent)
+				named = !dead
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if !named {
+				break
+			}
+			if look == 1 {
+				m.c.add(Problem{Kind: "missing-blob", Detail: fmt.Sprintf("content %d at %d: blob %v does not exist", x.content, x.off, x.id)})
+			}
+		}
+	}
+	return nil
+}
+
+// confirmStrays reports contents with extents and without an owner, which
+// one snapshot shows for certain: both come in one transaction.
+func (m *merge) confirmStrays() error {
+	var found findings
+	err := m.c.fs.view(m.c.ctx, func(r cluster.Reader) error {
+		found = nil
+		suspects := make(map[ContentID]bool)
+		for _, id := range m.strays {
+			suspects[id] = true
+		}
+		if err := m.c.ownersIn(r, func(o owner) { delete(suspects, o.id) }); err != nil {
+			return err
+		}
+		for id := range suspects {
+			exists, err := anyKey(r, extentPrefix(id))
+			if err != nil {
+				return err
+			}
+			if exists {
+				found.add("orphan-content", func(t cluster.Txn, o *op) error { return o.removeContent(t, id) },
+					"extents of content %d belong to nothing", id)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	m.c.report(found)
+	return nil
+}

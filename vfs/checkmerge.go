@@ -1,0 +1,251 @@
+package vfs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"ogw/cluster"
+)
+
+// merge walks the extents and the blobs of the contents below hi.
+type merge struct {
+	c      *checker
+	owners []owner
+	hi     ContentID
+
+	extents []extentAt // page of the extents
+	next    []byte     // where the next begins; nil at the end
+	blobs   []cluster.BlobInfo
+	more    bool
+	from    cluster.BlobID
+
+	orphans []cluster.BlobInfo
+	missing []missingBlob
+	strays  []ContentID
+	readBuf []byte
+}
+
+type extentAt struct {
+	content ContentID
+	extent
+}
+
+type missingBlob struct {
+	content ContentID
+	off     int64
+	id      cluster.BlobID
+	size    int64
+}
+
+func (m *merge) run(lo ContentID) error {
+	m.next = extentPrefix(lo)
+	m.from, m.more = cluster.BlobID{Content: uint64(lo)}, true
+	for {
+		if err := m.fill(); err != nil {
+			return err
+		}
+		var id ContentID
+		switch {
+		case len(m.extents) > 0 && (len(m.blobs) == 0 || m.extents[0].content <= ContentID(m.blobs[0].ID.Content)):
+			id = m.extents[0].content
+		case len(m.blobs) > 0:
+			id = ContentID(m.blobs[0].ID.Content)
+		default:
+			return m.confirm(true)
+		}
+		if m.hi != 0 && id >= m.hi {
+			return m.confirm(true)
+		}
+		if err := m.content(id); err != nil {
+			return err
+		}
+		if err := m.confirm(false); err != nil {
+			return err
+		}
+	}
+}
+
+// fill loads the next page of extents and blobs where there is none.
+func (m *merge) fill() error {
+	for len(m.extents) == 0 && m.next != nil {
+		_, to := table(tabExtent)
+		var page []pair
+		err := m.c.fs.view(m.c.ctx, func(r cluster.Reader) (err error) {
+			page, err = readPairs(r, m.next, to, false)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		m.next = nil
+		if len(page) == checkPage {
+			m.next = append(append([]byte(nil), page[len(page)-1].key...), 0)
+		}
+		for _, p := range page {
+			id, off, err := parseExtentKey(p.key)
+			var e extent
+			if err == nil {
+				e, err = decodeExtent(off, p.value)
+			}
+			if err != nil {
+				m.c.report(findings{{"extent-record", err.Error(), nil}})
+				continue
+			}
+			m.extents = append(m.extents, extentAt{id, e})
+		}
+	}
+	if len(m.blobs) > 0 || !m.more {
+		return nil
+	}
+	n := 0
+	err := m.c.fs.blobs.List(m.c.ctx, m.from, func(b cluster.BlobInfo) error {
+		m.blobs = append(m.blobs, b)
+		if n++; n == checkSuspects {
+			return cluster.ErrStop
+		}
+		return nil
+	})
+	if err != nil {
+		return mapErr(err)
+	}
+	if m.more = n == checkSuspects; m.more {
+		last := m.blobs[n-1].ID
+		m.from = cluster.BlobID{Content: last.Content, Seq: last.Seq + 1}
+	}
+	return nil
+}
+
+// content handles all extents and blobs of one content.
+func (m *merge) content(id ContentID) error {
+	own := m.owner(id)
+	m.c.rep.Contents++
+	named := make(map[uint64]missingBlob)
+	var end int64
+	any := false
+	for len(m.extents) > 0 && m.extents[0].content == id {
+		e := m.extents[0].extent
+		m.extents = m.extents[1:]
+		m.c.rep.Extents++
+		any = true
+		if own != nil && !own.dead {
+			m.checkExtent(id, own, &e, end)
+		}
+		end = max(end, e.end())
+		if e.kind == extentBlob {
+			named[e.seq] = missingBlob{id, e.off, e.blobID(id), e.blobSize}
+		}
+		if err := m.fill(); err != nil {
+			return err
+		}
+	}
+	if own == nil && any {
+		m.strays = append(m.strays, id)
+	}
+	for len(m.blobs) > 0 && ContentID(m.blobs[0].ID.Content) == id {
+		b := m.blobs[0]
+		m.blobs = m.blobs[1:]
+		m.c.rep.Blobs++
+		x, ok := named[b.ID.Seq]
+		switch {
+		case !ok:
+			m.orphans = append(m.orphans, b)
+		case x.size != b.Size:
+			m.c.report(findings{{"blob-size", fmt.Sprintf("blob %v has %d bytes, not %d", b.ID, b.Size, x.size), nil}})
+		case m.c.o.Data && own != nil && own.ino == 0 && !own.dead:
+			m.readBlob(b)
+		}
+		delete(named, b.ID.Seq)
+		if err := m.fill(); err != nil {
+			return err
+		}
+	}
+	if own != nil && !own.dead {
+		for _, x := range named {
+			m.missing = append(m.missing, x)
+		}
+	}
+	return nil
+}
+
+// owner returns who owns a content, an inode first.
+func (m *merge) owner(id ContentID) *owner {
+	i, ok := slices.BinarySearchFunc(m.owners, id, func(o owner, id ContentID) int { return cmp.Compare(o.id, id) })
+	if !ok {
+		return nil
+	}
+	best := &m.owners[i]
+	for ; i < len(m.owners) && m.owners[i].id == id; i++ {
+		if m.owners[i].dead || best.dead {
+			best = &owner{id: id, dead: true}
+		} else if m.owners[i].ino != 0 {
+			best = &m.owners[i]
+		}
+	}
+	return best
+}
+
+// checkExtent looks at one extent beside the end of the one before, which
+// only counts if nothing changed since: it is looked at again.
+func (m *merge) checkExtent(id ContentID, own *owner, e *extent, end int64) {
+	beyond := own.ino != 0 && e.end() > own.size
+	if e.off >= end && !beyond && e.kind != extentRef {
+		return
+	}
+	var found findings
+	err := m.c.fs.view(m.c.ctx, func(r cluster.Reader) error {
+		list, _, err := loadExtents(r, id, max(e.off-1, 0), e.end(), extentPage)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			if i > 0 && list[i].off < list[i-1].end() {
+				found.add("overlap", nil, "extents of content %d overlap at %d", id, list[i].off)
+			}
+			if list[i].kind != extentRef || list[i].off != e.off {
+				continue
+			}
+			values, err := r.GetMany([][]byte{refKey(list[i].src, id), contentKey(list[i].src)})
+			if err != nil {
+				return err
+			}
+			if values[0] == nil || values[1] == nil {
+				found.add("missing-ref", nil, "content %d refers to %d without holding it", id, list[i].src)
+			}
+		}
+		if !beyond || len(list) == 0 {
+			return nil
+		}
+		n, err := getInode(r, own.ino)
+		if isStale(err) {
+			return nil
+		}
+		if err == nil && n.content == id && list[len(list)-1].end() > n.size {
+			found.add("beyond-size", nil, "inode %d of %d bytes has an extent up to %d", n.ino, n.size, list[len(list)-1].end())
+		}
+		return err
+	})
+	if err != nil {
+		found.add("extent-record", nil, "content %d: %v", id, err)
+	}
+	m.c.report(found)
+}
+
+// readBlob verifies a blob that no inode leads to directly.
+func (m *merge) readBlob(b cluster.BlobInfo) {
+	if m.readBuf == nil {
+		m.readBuf = make([]byte, copyBufferBytes)
+	}
+	for off := int64(0); off < b.Size; off += int64(len(m.readBuf)) {
+		p := m.readBuf[:min(int64(len(m.readBuf)), b.Size-off)]
+		n, err := m.c.fs.blobs.ReadAt(m.c.ctx, b.ID, p, off)
+		if errors.Is(err, cluster.ErrNotFound) {
+			return // collected meanwhile
+		}
+		if n < len(p) {
+			m.c.report(findings{{"corrupt-data", fmt.Sprintf("blob %v: %v", b.ID, err), nil}})
+			return
+		}
+	}
+}
