@@ -115,10 +115,9 @@ func (of *openFile) dropOldSnapshot() {
 	}
 }
 
-// collectEntries finishes what is not pinned: blobs together, contents one
-// by one.
+// collectEntries finishes what is not pinned: blobs together, and contents.
 func (fs *FS) collectEntries(ctx context.Context, page []queueEntry) (done int, err error) {
-	var blobs []queueEntry
+	var blobs, contents []queueEntry
 	for _, e := range page {
 		if fs.pins.pinned(e.content) {
 			continue
@@ -128,7 +127,8 @@ func (fs *FS) collectEntries(ctx context.Context, page []queueEntry) (done int, 
 			blobs = append(blobs, e)
 			continue
 		case queueContent:
-			err = fs.collectContent(ctx, &e)
+			contents = append(contents, e)
+			continue
 		case queueUpload:
 			if err = fs.collectUpload(ctx, e.content); err == nil {
 				err = fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error { return t.Delete(e.key()) })
@@ -138,6 +138,10 @@ func (fs *FS) collectEntries(ctx context.Context, page []queueEntry) (done int, 
 			return done, fmt.Errorf("content %d: %w", e.content, err)
 		}
 		done++
+	}
+	n, err := fs.collectContents(ctx, contents)
+	if done += n; err != nil {
+		return done, err
 	}
 	batch := fs.txnExtents()
 	for i := 0; i < len(blobs); i += batch {
@@ -184,8 +188,73 @@ func (fs *FS) collectBlobs(ctx context.Context, list []queueEntry) error {
 	})
 }
 
-// collectContent removes a content in batches: blobs, then the extents that
-// name them, so that a crash leaves no orphans.
+// collectContents removes contents, those with few extents together: most
+// are small files, of which a million may have been deleted at once.
+func (fs *FS) collectContents(ctx context.Context, list []queueEntry) (done int, err error) {
+	for len(list) > 0 {
+		extents, err := fs.loadFew(ctx, list)
+		n := len(extents)
+		switch {
+		case err != nil:
+		case n == 0:
+			n, err = 1, fs.collectContent(ctx, &list[0])
+		default:
+			err = fs.collectFew(ctx, list[:n], extents)
+		}
+		if err != nil {
+			return done, fmt.Errorf("content %d and %d after it: %w", list[0].content, max(n, 1)-1, err)
+		}
+		done += n
+		list = list[n:]
+	}
+	return done, nil
+}
+
+// loadFew reads all extents of the first contents of list, of as many as one
+// transaction can remove; none, if the first one alone has too many.
+func (fs *FS) loadFew(ctx context.Context, list []queueEntry) (extents [][]extent, err error) {
+	err = fs.view(ctx, func(r cluster.Reader) error {
+		extents = nil
+		room := fs.collectBatch()
+		for i := range list {
+			x, more, err := loadExtents(r, list[i].content, 0, MaxFileBytes, fs.collectBatch())
+			if err != nil {
+				return err
+			}
+			if room -= len(x) + 1; more || room < 0 { // one for the entry of the queue
+				return nil
+			}
+			extents = append(extents, x)
+		}
+		return nil
+	})
+	return extents, err
+}
+
+// collectFew removes contents whole, in one transaction: blobs, then the
+// extents that name them, so that a crash leaves no orphans.
+func (fs *FS) collectFew(ctx context.Context, list []queueEntry, extents [][]extent) error {
+	var ids []cluster.BlobID
+	for i := range list {
+		ids = append(ids, blobIDs(list[i].content, extents[i])...)
+	}
+	if err := fs.blobs.Delete(ctx, ids...); err != nil {
+		return mapErr(err)
+	}
+	return fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
+		for i := range list {
+			if err := o.dropExtents(t, list[i].content, extents[i]); err != nil {
+				return err
+			}
+			if err := t.Delete(list[i].key()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// collectContent removes a content in batches, as collectFew does.
 func (fs *FS) collectContent(ctx context.Context, e *queueEntry) error {
 	for {
 		var list []extent
@@ -201,23 +270,8 @@ func (fs *FS) collectContent(ctx context.Context, e *queueEntry) error {
 			return mapErr(err)
 		}
 		err = fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
-			released := make(map[ContentID]bool)
-			for i := range list {
-				x := &list[i]
-				if err := t.Delete(extentKey(e.content, x.off)); err != nil {
-					return err
-				}
-				// The rest of this content is never read again, so that its
-				// hold can go with the first extent that had it.
-				if x.kind == extentRef && !released[x.src] {
-					released[x.src] = true
-					if err := o.releaseRef(t, x.src, e.content); err != nil {
-						return err
-					}
-				}
-			}
-			if more {
-				return nil
+			if err := o.dropExtents(t, e.content, list); err != nil || more {
+				return err
 			}
 			return t.Delete(e.key())
 		})
@@ -228,6 +282,25 @@ func (fs *FS) collectContent(ctx context.Context, e *queueEntry) error {
 			return err
 		}
 	}
+}
+
+// dropExtents removes extents of a content that nobody reads again, with its
+// holds on others: each can go with the first extent that had it.
+func (o *op) dropExtents(t cluster.Txn, c ContentID, list []extent) error {
+	released := make(map[ContentID]bool)
+	for i := range list {
+		x := &list[i]
+		if err := t.Delete(extentKey(c, x.off)); err != nil {
+			return err
+		}
+		if x.kind == extentRef && !released[x.src] {
+			released[x.src] = true
+			if err := o.releaseRef(t, x.src, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // blobIDs returns each blob of the extents once.
