@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +18,7 @@ func richTree(t *testing.T, m *mount) string {
 	top := filepath.Join(m.base, "rich")
 	must(t, os.MkdirAll(filepath.Join(top, "a/b/c"), 0o755))
 	in := func(name string) string { return filepath.Join(top, name) }
-	m.run(m.base, "cp", "-a", filepath.Join(runtime.GOROOT(), "src/go"), in("go"))
+	m.run(m.base, "cp", "-a", filepath.Join(goRoot(t), "src/go"), in("go"))
 	for i, size := range []int{0, 1, 4095, 4096, 100_000, 3 << 20} {
 		b := make([]byte, size)
 		for j := range b {

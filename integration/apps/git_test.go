@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -56,7 +55,7 @@ func makeRepository(t *testing.T, m *mount, origin string) {
 	m.run(m.base, "git", "config", "--global", "init.defaultBranch", "main")
 	m.run(m.base, "git", "config", "--global", "core.fsyncMethod", "fsync")
 	m.run(origin, "git", "init", "-q")
-	m.run(m.base, "cp", "-r", filepath.Join(runtime.GOROOT(), "src/net"), filepath.Join(origin, "net"))
+	m.run(m.base, "cp", "-r", filepath.Join(goRoot(t), "src/net"), filepath.Join(origin, "net"))
 	m.run(origin, "git", "add", "-A")
 	m.run(origin, "git", "commit", "-q", "-m", "net")
 	must(t, os.MkdirAll(filepath.Join(origin, "dir/sub"), 0o755))

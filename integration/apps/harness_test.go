@@ -191,3 +191,11 @@ func need(t *testing.T, programs ...string) {
 		}
 	}
 }
+
+// goRoot is where the toolchain's sources are: real input.
+func goRoot(t *testing.T) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	must(t, err)
+	return strings.TrimSpace(string(out))
+}
