@@ -7,12 +7,17 @@ echo 70 > /proc/sys/vm/dirty_background_ratio
 # calls PROCEDURE: how many the client has made and got an answer to.
 calls() { awk -v op="$1:" '$1 == op { print $2 }' /proc/self/mountstats; }
 acknowledged=20 # WRITEs that the kill must undo
-i=0
-while [ $i -lt "$ROUNDS" ]; do
+i=0 tries=0
+while [ $i -lt "$ROUNDS" ] && [ $tries -lt 20 ]; do
+	tries=$((tries + 1))
 	before=$(calls WRITE) commits=$(calls COMMIT)
-	guestprog write /mnt/f$i "$BYTES" & prog=$!
-	while [ $(($(calls WRITE) - before)) -lt $acknowledged ]; do usleep 20000; done
-	same "nothing committed yet, round $i" "$commits" calls COMMIT
+	nice -n 19 guestprog write /mnt/f$i "$BYTES" & prog=$!
+	while [ $(($(calls WRITE) - before)) -lt $acknowledged ]; do usleep 10000; done
+	if [ "$(calls COMMIT)" != "$commits" ]; then
+		echo "committed before this could look, once more"
+		wait $prog
+		continue
+	fi
 	echo "@host kill"
 	check "synced in another process, round $i" wait $prog
 	sent=$(($(calls WRITE) - before)) need=$(($BYTES / 1048576))
@@ -21,5 +26,6 @@ while [ $i -lt "$ROUNDS" ]; do
 	check "every byte is there, round $i" guestprog verify /mnt/f$i "$BYTES"
 	i=$((i + 1))
 done
+same "rounds in which the kill came in time" "$ROUNDS" echo $i
 check umount umount /mnt
 finish
