@@ -397,8 +397,8 @@ func (c *stackClient) copyRange(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	off := c.rng.IntN(len(c.file.data) + 5000)
-	if off+len(data) > maxStackFile {
-		return false, errNothing
+	if len(data) == 0 || off+len(data) > maxStackFile {
+		return false, errNothing // copying nothing does not extend the file
 	}
 	c.detail = fmt.Sprintf("%d of inode %d to %d of inode %d", len(data), a.Ino, off, c.file.Ino())
 	c.addVersion(overwrite(c.file.data, off, data))
