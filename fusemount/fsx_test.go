@@ -29,7 +29,7 @@ type fsx struct {
 	max   int
 }
 
-const fsxLog = 30
+const fsxLog = 200
 
 // TestFSX: OGW_FSX_SEED repeats a run, OGW_FSX_OPS lengthens it.
 // Meanwhile other doors change what is beside the file, and its attributes.
@@ -304,8 +304,34 @@ func (x *fsx) same(got, want []byte, off int) {
 	for i < len(got) && i < len(want) && got[i] == want[i] {
 		i++
 	}
-	x.t.Errorf("read %d bytes at %d, want %d; the first difference is at %d: %x, want %x",
-		len(got), off, len(want), off+i, got[i:min(i+8, len(got))], want[i:min(i+8, len(want))])
+	last := min(len(got), len(want)) - 1
+	for last > i && got[last] == want[last] {
+		last--
+	}
+	x.t.Errorf("read %d bytes at %d, want %d; they differ from %d to %d: %x, want %x; past the page cache they are %s",
+		len(got), off, len(want), off+i, off+last, got[i:min(i+8, len(got))], want[i:min(i+8, len(want))], x.stored())
+}
+
+// stored compares the whole file with what the server holds.
+func (x *fsx) stored() string {
+	fd, err := unix.Open(x.name, unix.O_RDONLY|unix.O_DIRECT, 0)
+	if err != nil {
+		return err.Error()
+	}
+	defer unix.Close(fd)
+	buf, err := unix.Mmap(-1, 0, (len(x.model)/4096+2)*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return err.Error()
+	}
+	defer unix.Munmap(buf)
+	n, err := unix.Pread(fd, buf, 0)
+	switch {
+	case err != nil:
+		return err.Error()
+	case bytes.Equal(buf[:n], x.model):
+		return "right"
+	}
+	return fmt.Sprintf("wrong too (%d bytes of %d)", n, len(x.model))
 }
 
 // mapped reads or writes through a shared mapping.

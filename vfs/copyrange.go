@@ -68,13 +68,15 @@ func (f *File) copyByReference(ctx context.Context, off int64, src *File, srcOff
 	if err := fs.settle(ctx, src.of.ino); err != nil {
 		return 0, err
 	}
-	own, err := fs.ids.take(ctx) // for the source's own new content, if it is f's too
-	if err != nil {
-		return 0, err
-	}
 	for {
+		// For the source's own new content, if it is f's too: another one each
+		// time, since after the first f has it.
+		own, err := fs.ids.take(ctx)
+		if err != nil {
+			return 0, err
+		}
 		var copied, cleared int64
-		err := f.change(ctx, func(t cluster.Txn, o *op, dst *inode, id ContentID) (err error) {
+		err = f.change(ctx, func(t cluster.Txn, o *op, dst *inode, id ContentID) (err error) {
 			copied, cleared, err = o.copyRange(t, dst, off, src.of.ino, srcOff, n, id, ContentID(own))
 			return err
 		})
@@ -126,8 +128,15 @@ func (o *op) copyRange(t cluster.Txn, dst *inode, off int64, from Ino, srcOff, n
 	dst.crc = 0
 	dst.set(flagCRC, false)
 	o.contentChanged(dst)
+	// The hold on what the source was ends if nothing of it is left in dst.
+	release := func() error {
+		if src == dst || from != dst.ino || src.content == 0 {
+			return nil
+		}
+		return o.releaseIfUnnamed(t, dst.content, src.content)
+	}
 	if done < off+n {
-		return 0, done, nil
+		return 0, done, release()
 	}
 	list, err := o.refExtents(t, src, dst.content, srcOff, n, off)
 	if err != nil {
@@ -141,8 +150,5 @@ func (o *op) copyRange(t cluster.Txn, dst *inode, off int64, from Ino, srcOff, n
 	}
 	dst.set(flagRefs, dst.has(flagRefs) || hasRefs(list))
 	dst.size = max(oldSize, off+n)
-	if src != dst && from == dst.ino && src.content != 0 {
-		err = o.releaseIfUnnamed(t, dst.content, src.content)
-	}
-	return n, 0, err
+	return n, 0, release()
 }
