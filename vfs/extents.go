@@ -16,13 +16,16 @@ const (
 	// engine with limits: half of etcd's 128 operations, and 1 MiB if all of
 	// them are inline.
 	limitedTxnExtents = 64
+	// roomyTxnBytes: an engine that takes so much in one transaction has room
+	// for unlimitedTxnExtents inline extents, twice.
+	roomyTxnBytes = 32 << 20
 	// unlimitedTxnExtents keeps transactions in engines without limits short.
 	unlimitedTxnExtents = 1024
 )
 
 // txnExtents is how many extents one transaction may store.
 func (fs *FS) txnExtents() int {
-	if l := fs.kv.Limits(); l.Ops > 0 || l.Bytes > 0 {
+	if l := fs.kv.Limits(); l.Ops > 0 || l.Bytes > 0 && l.Bytes < roomyTxnBytes {
 		return limitedTxnExtents
 	}
 	return unlimitedTxnExtents
