@@ -11,8 +11,8 @@ i=0 tries=0
 while [ $i -lt "$ROUNDS" ] && [ $tries -lt 20 ]; do
 	tries=$((tries + 1))
 	before=$(calls WRITE) commits=$(calls COMMIT)
-	nice -n 19 guestprog write /mnt/f$i "$BYTES" & prog=$!
-	while [ $(($(calls WRITE) - before)) -lt $acknowledged ]; do usleep 10000; done
+	guestprog write /mnt/f$i "$BYTES" & prog=$!
+	while [ $(($(calls WRITE) - before)) -lt $acknowledged ] && kill -0 $prog 2>/dev/null; do usleep 10000; done
 	if [ "$(calls COMMIT)" != "$commits" ]; then
 		echo "committed before this could look, once more"
 		wait $prog
