@@ -19,9 +19,30 @@ import (
 type model struct {
 	files map[string]string // path to body
 	made  map[string]bool   // explicit directories
+	// was are directories that were there once. One that S3 implied vanishes
+	// with its last entry; for a while after that its rmdir succeeds, so that
+	// rm -r does, and the mount that removed the entry may show it.
+	was map[string]bool
 }
 
-func newModel() *model { return &model{files: map[string]string{}, made: map[string]bool{"": true}} }
+func newModel() *model {
+	return &model{files: map[string]string{}, made: map[string]bool{"": true}, was: map[string]bool{}}
+}
+
+// remember notes which directories there are.
+func (m *model) remember() {
+	for _, p := range m.paths() {
+		for d := parent(p); d != ""; d = parent(d) {
+			m.was[d] = true
+		}
+	}
+	for p := range m.made {
+		m.was[p] = true
+	}
+}
+
+// vanished tells whether p may be such a directory.
+func (m *model) vanished(p string) bool { return !m.isDir(p) && m.was[p] }
 
 // isDir tells whether p exists as a directory, made or implied.
 func (m *model) isDir(p string) bool {
@@ -161,6 +182,7 @@ func (w *worker) failf(format string, args ...any) {
 // do runs one random step; false ends the worker.
 func (w *worker) do() bool {
 	w.step++
+	w.m.remember()
 	p := w.path()
 	switch w.rnd.IntN(12) {
 	case 0, 1, 2:
@@ -245,6 +267,9 @@ func (w *worker) remove(p string) bool {
 	if isFile && w.m.isDir(p) {
 		name = path.Join(parent(p), ".ogw~f~"+path.Base(p))
 	}
+	if isFile && w.m.vanished(p) {
+		d = w.posix[len(w.posix)-1] // no mount, which may take it for the directory
+	}
 	w.note("%s remove %s", d.name, name)
 	err := d.remove(w.full(name))
 	if isFile != (err == nil) {
@@ -274,7 +299,7 @@ func (w *worker) rmdir(p string) bool {
 	d := w.posix[w.rnd.IntN(len(w.posix))]
 	ok := w.m.isDir(p) && w.m.empty(p)
 	w.note("%s rmdir %s", d.name, p)
-	if err := d.rmdir(w.full(p)); ok != (err == nil) {
+	if err := d.rmdir(w.full(p)); ok != (err == nil) && !w.m.vanished(p) {
 		w.failf("rmdir %s through %s: %v, want success %v", p, d.name, err, ok)
 		return false
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -70,6 +71,7 @@ func startWriters(t *testing.T, db, journal string, n int) *writers {
 		must(t, err)
 		out, err := one.cmd.StdoutPipe()
 		must(t, err)
+		one.cmd.Stderr = os.Stderr
 		must(t, one.cmd.Start())
 		w.list = append(w.list, one)
 		w.wg.Add(1)
@@ -85,7 +87,7 @@ func startWriters(t *testing.T, db, journal string, n int) *writers {
 // work goes on until the process ends, or fails. Of SQLite's levels, only
 // EXTRA makes the removal of a journal, which is a commit, durable.
 func (w *writer) work(out *bufio.Scanner, journal string) {
-	fmt.Fprintf(w.in, "PRAGMA journal_mode=%s;\nPRAGMA synchronous=EXTRA;\n.timeout 600000\n", journal)
+	fmt.Fprintf(w.in, ".timeout 600000\nPRAGMA journal_mode=%s;\nPRAGMA synchronous=EXTRA;\n", journal)
 	for n := int64(1); ; n++ {
 		if _, err := fmt.Fprintf(w.in, "BEGIN IMMEDIATE;\nINSERT INTO t VALUES(%d, %d, randomblob(%d));\nCOMMIT;\nSELECT 'acked', %d;\n",
 			w.id, n, 100+n*37%9000, n); err != nil {
