@@ -29,7 +29,7 @@ type treeEntry struct {
 var hashSeed = maphash.MakeSeed()
 
 // contentCache spares the reading of what did not change since the last look.
-type contentCache map[[2]uint64]string
+type contentCache map[[3]uint64]string
 
 // lookAt reads a bucket. With a cache, as a client looks: contents come from
 // there, and files with unsynced writes have none. Without one, as after a
@@ -135,7 +135,7 @@ func (l *looker) file(path string, a *ns.Attr, t *treeEntry) error {
 	if l.cache != nil && len(versions) > 1 {
 		return nil
 	}
-	id := [2]uint64{uint64(a.Ino), a.Version}
+	id := [3]uint64{uint64(a.Ino), a.Version, uint64(a.MtimeNS)} // a truncation to the same size changes the time alone
 	if text, ok := l.cache[id]; ok {
 		t.content = text
 		return nil
