@@ -25,7 +25,7 @@ import (
 const (
 	// stackCuts is how many cut points a plain run goes through, in some ten
 	// seconds; OGW_CUT_POINTS sets another number.
-	stackCuts = 3000
+	stackCuts = 1500
 	// stackWorldCuts is how many come from one store: it grows.
 	stackWorldCuts = 1500
 	stackClients   = 2
