@@ -3,6 +3,7 @@ package integration
 import (
 	"bytes"
 	"io/fs"
+	"ogw/integration/testenv"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,7 @@ import (
 // over FUSE and listed over S3 at once, written over NFS and read over S3.
 func TestGoTree(t *testing.T) {
 	s := newServer(t, options{})
-	tree := goTree(t)
+	tree := testenv.GoSources(t)
 	files := listFiles(t, tree)
 	if len(files) < 10000 {
 		t.Fatalf("the Go tree has only %d files", len(files))

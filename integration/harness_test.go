@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"ogw/integration/testenv"
 )
 
 const (
@@ -26,27 +28,7 @@ const (
 // binary is the ogw under test, built once by TestMain.
 var binary string
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
-
-func runTests(m *testing.M) int {
-	binary = os.Getenv("OGW_BIN")
-	if binary == "" {
-		dir, err := os.MkdirTemp("", "ogw-bin-*")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, "ogw")
-		build := exec.Command("go", "build", "-o", binary, "ogw/cmd/ogw")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "building ogw: %v\n%s", err, out)
-			return 1
-		}
-	}
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m, &binary)) }
 
 // server is one `ogw serve` over a data folder of its own.
 type server struct {
@@ -286,16 +268,6 @@ func (s *server) mount(args ...string) string {
 		}
 	})
 	return dir
-}
-
-// goTree is the source tree of the toolchain: real input with over 10,000 files.
-func goTree(t testing.TB) string {
-	t.Helper()
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		t.Fatalf("go env GOROOT: %v", err)
-	}
-	return filepath.Join(strings.TrimSpace(string(root)), "src")
 }
 
 // eventually tries fn until it succeeds: for what the server does in the

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"ogw/integration/testenv"
 )
 
 const (
@@ -23,27 +25,7 @@ const (
 
 var binary string
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
-
-func runTests(m *testing.M) int {
-	binary = os.Getenv("OGW_BIN")
-	if binary == "" {
-		dir, err := os.MkdirTemp("", "ogw-bin-*")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, "ogw")
-		build := exec.Command("go", "build", "-o", binary, "ogw/cmd/ogw")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "building ogw: %v\n%s", err, out)
-			return 1
-		}
-	}
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m, &binary)) }
 
 // mount is one `ogw mount` process over a data folder of its own.
 type mount struct {

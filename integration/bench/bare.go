@@ -31,29 +31,39 @@ type bareServer struct {
 }
 
 func startBare(dir string) (*bareServer, error) {
+	cmd, in, addr, err := startSelf("-bare", dir)
+	if err != nil {
+		return nil, fmt.Errorf("bare server: %w", err)
+	}
+	return &bareServer{addr: addr, cmd: cmd, in: in}, nil
+}
+
+// startSelf runs this program with args, as a process of its own that prints
+// the address it listens on and goes on until its input is closed.
+func startSelf(args ...string) (cmd *exec.Cmd, in io.Closer, addr string, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return nil, nil, "", err
 	}
-	cmd := exec.Command(self, "-bare", dir)
+	cmd = exec.Command(self, args...)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
+	stdin, err := cmd.StdinPipe()
 	if err != nil {
-		return nil, err
+		return nil, nil, "", err
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return nil, nil, "", err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return nil, nil, "", err
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		in.Close()
-		return nil, errors.Join(fmt.Errorf("bare server: %w", err), cmd.Wait())
+		stdin.Close()
+		return nil, nil, "", errors.Join(err, cmd.Wait())
 	}
-	return &bareServer{addr: strings.TrimSpace(line), cmd: cmd, in: in}, nil
+	return cmd, stdin, strings.TrimSpace(line), nil
 }
 
 func (b *bareServer) stop() {

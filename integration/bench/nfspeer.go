@@ -131,32 +131,15 @@ func connectNFS(name string, cmd *exec.Cmd, log, addr, mountAddr, path string) (
 const echoBytes = 4 + 24 + 4 + 84
 
 func startEcho() (*nfsServer, error) {
-	self, err := os.Executable()
+	cmd, in, addr, err := startSelf("-rpc-echo")
 	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(self, "-rpc-echo")
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("RPC echo: %w", err)
 	}
 	s := &nfsServer{name: "RPC echo", pid: cmd.Process.Pid, stop: func() {
 		in.Close()
-		cmd.Wait() // it has nothing to lose
+		_ = cmd.Wait() // it has nothing to lose
 	}}
-	addr, err := bufio.NewReader(out).ReadString('\n')
-	if err == nil {
-		s.client, err = nfsclient.Connect(addr[:len(addr)-1])
-	}
-	if err != nil {
+	if s.client, err = nfsclient.Connect(addr); err != nil {
 		s.stop()
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package nfsvm
 
 import (
 	"fmt"
+	"ogw/integration/testenv"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,20 +61,6 @@ func programs(t *testing.T, paths ...string) map[string]string {
 	return files
 }
 
-// goSources returns the folder of the toolchain's own sources.
-func goSources(t *testing.T) string {
-	t.Helper()
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := filepath.EvalSymlinks(filepath.Join(strings.TrimSpace(string(root)), "src"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 // repository makes a git repository with some history.
 func repository(t *testing.T) string {
 	t.Helper()
@@ -84,7 +71,7 @@ func repository(t *testing.T) string {
 		for part in bufio bytes encoding net; do
 			cp -r %[2]s/$part . && git add . && git commit -q -m $part
 		done
-		git rm -q -r encoding && git commit -q -m "encoding goes" && git tag v1`, dir, goSources(t))
+		git rm -q -r encoding && git commit -q -m "encoding goes" && git tag v1`, dir, testenv.GoSources(t))
 	if out, err := exec.Command("sh", "-c", script).CombinedOutput(); err != nil {
 		t.Fatalf("making a repository: %v\n%s", err, out)
 	}

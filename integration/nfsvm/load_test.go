@@ -3,6 +3,7 @@ package nfsvm
 import (
 	_ "embed"
 	"net/http"
+	"ogw/integration/testenv"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,7 +99,7 @@ func (s *server) load(script string, every time.Duration, g Guest) {
 // came in over REST, then copies them in, compares, and removes them.
 func TestKernelClientGoTree(t *testing.T) {
 	s := start(t)
-	tree := goSources(t)
+	tree := testenv.GoSources(t)
 	if sub := os.Getenv("OGW_TEST_VM_TREE"); sub != "" {
 		tree = filepath.Join(tree, sub)
 	}

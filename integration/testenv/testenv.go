@@ -1,0 +1,48 @@
+// Package testenv is what the suites that drive the real binary share.
+package testenv
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Main is the body of a TestMain: it builds ogw once, unless OGW_BIN names
+// one, stores its path in binary, and runs the tests.
+func Main(m *testing.M, binary *string) int {
+	*binary = os.Getenv("OGW_BIN")
+	if *binary == "" {
+		dir, err := os.MkdirTemp("", "ogw-bin-*")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		*binary = filepath.Join(dir, "ogw")
+		build := exec.Command("go", "build", "-o", *binary, "ogw/cmd/ogw")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "building ogw: %v\n%s", err, out)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// GoSources is the folder of the toolchain's own sources: real input with
+// over 10,000 files.
+func GoSources(t testing.TB) string {
+	t.Helper()
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatalf("go env GOROOT: %v", err)
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Join(strings.TrimSpace(string(root)), "src"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
