@@ -376,6 +376,11 @@ func runDiskFull(t *testing.T, disk string, neighbour bool) {
 	waitFor(t, "space for data", func() bool { return put(3<<20) == nil })
 	waitFor(t, "space for metadata", func() bool { return set() == nil })
 	waitFor(t, "the reserve to be back", reserve)
+	// The first of it is back before the collector and Pebble are through.
+	waitFor(t, "space for all that follows", func() bool {
+		usage, err := c.Blobs.Usage(ctx)
+		return err == nil && usage.Free >= 64<<20
+	})
 	for len(ids) < 30 {
 		if err := put(100_000); err != nil {
 			t.Fatalf("after the space was back: %v", err)
