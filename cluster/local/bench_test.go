@@ -234,3 +234,45 @@ func BenchmarkBlobRead(b *testing.B) {
 		c.Close()
 	}
 }
+
+// BenchmarkBlobReadPart reads parts of blocks, of one large blob and of small
+// ones in segments; the page cache holds them all.
+func BenchmarkBlobReadPart(b *testing.B) {
+	const part = 4 << 10
+	for _, size := range []int{64 << 10, 64 << 20} {
+		c := openAt(b, Options{Dir: b.TempDir(), SegmentBytes: defaultSegmentBytes})
+		count := 64 << 20 / size
+		for i := range count {
+			if err := storeBlob(c.Blobs, cluster.BlobID{Content: uint64(i)}, make([]byte, size)); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := c.Blobs.ReadAt(context.Background(), cluster.BlobID{Content: uint64(i)}, make([]byte, size), 0); err != nil {
+				b.Fatal(err)
+			}
+		}
+		read := func(b *testing.B, clients int, place func(i int) int) {
+			pool := sync.Pool{New: func() any { return new([part]byte) }}
+			b.SetBytes(part)
+			parallel(b, clients, func(i int) error {
+				p := pool.Get().(*[part]byte)
+				defer pool.Put(p)
+				at := place(i) * part
+				_, err := c.Blobs.ReadAt(context.Background(), cluster.BlobID{Content: uint64(at / size)}, p[:], int64(at%size))
+				return err
+			})
+		}
+		const parts = 64 << 20 / part
+		for _, clients := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%s/random/clients=%d", sizeName(size), clients), func(b *testing.B) {
+				read(b, clients, func(int) int { return rand.IntN(parts) })
+			})
+			b.Run(fmt.Sprintf("%s/sequential/clients=%d", sizeName(size), clients), func(b *testing.B) {
+				read(b, clients, func(i int) int { return i % parts })
+			})
+		}
+		b.Run(sizeName(size)+"/hot", func(b *testing.B) { // 4 MiB, over and over
+			read(b, 1, func(int) int { return rand.IntN(parts / 16) })
+		})
+		c.Close()
+	}
+}

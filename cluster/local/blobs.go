@@ -34,6 +34,7 @@ type Blobs struct {
 	space    *spaceGuard
 	handles  *handles
 	places   *placeCache
+	sums     *pageSums
 	buffers  *buffers
 	segments *segments
 

@@ -35,9 +35,12 @@
 // A start reads no blobs: the live bytes of segments are counted from the
 // index, and files without an entry are swept, both in the background.
 //
-// Every block is verified when it is read. Readers hold no lock: a place that
-// was looked up may be outdated when it is read, which shows as a missing file
-// or a wrong checksum, and is answered by looking it up again.
+// Every byte is verified each time it is read: with its block, or, where a
+// part of a block is read again, with the checksums of the block's pages, which
+// are kept in memory from the time that all of it was verified (pageSums).
+// Readers hold no lock: a place that was looked up may be outdated when it is
+// read, which shows as a missing file or a wrong checksum, and is answered by
+// looking it up again.
 //
 // # Space
 //
@@ -53,5 +56,5 @@
 // Lock order: Blobs.changing, then KV.commit, then durability.mu; Blobs.mu,
 // then nothing but reads of the index; segments.mu, then allocator.mu;
 // patience.mu, then ballast.mu or allocator.mu. The
-// locks of handles, placeCache, pagePool and reaper are innermost.
+// locks of handles, placeCache, pageSums, pagePool and reaper are innermost.
 package local

@@ -181,6 +181,7 @@ func openBlobs(o *Options, kv *KV, store storeID) (*Blobs, error) {
 		space:    kv.space,
 		handles:  newHandles(o.disk),
 		places:   newPlaceCache(),
+		sums:     newPageSums(),
 		buffers:  newBuffers(),
 		segments: segments,
 		active:   make(map[cluster.BlobID]struct{}),

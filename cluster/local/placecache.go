@@ -3,8 +3,6 @@ package local
 import (
 	"container/list"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"ogw/cluster"
 )
@@ -35,51 +33,9 @@ type placeShard struct {
 type cachedPlace struct {
 	id cluster.BlobID
 	place
-	// verified is when each block of a file was last read whole and right, in
-	// ticks; nil for blobs in segments.
-	verified []atomic.Uint32
 }
 
-func newCachedPlace(id cluster.BlobID, p place) *cachedPlace {
-	c := &cachedPlace{id: id, place: p}
-	if p.segment == 0 {
-		c.verified = make([]atomic.Uint32, len(p.blocks))
-	}
-	return c
-}
-
-func (c *cachedPlace) bytes() int {
-	return placeOverheadBytes + crcBytes*len(c.blocks) + verifiedBytes*len(c.verified)
-}
-
-const (
-	// verifiedBytes is the memory of one element of verified.
-	verifiedBytes = 4
-	// verifiedFor bounds how long a part of a block may be read without the
-	// rest, after the block was verified: programs that read here and there
-	// in a file would otherwise read and verify 64 KiB for every 4. Only
-	// files count, which hold one blob for as long as they live; a segment's
-	// space may hold another by then.
-	verifiedFor = 10 * time.Second
-)
-
-// tick is the wall clock in seconds: where it jumps, blocks are verified anew.
-func tick() uint32 { return uint32(time.Now().Unix()) }
-
-func (c *cachedPlace) markVerified(block int64) {
-	if c.verified != nil {
-		c.verified[block].Store(tick())
-	}
-}
-
-// trusted tells whether a block was verified a short while ago.
-func (c *cachedPlace) trusted(block int64) bool {
-	if c.verified == nil {
-		return false
-	}
-	at := c.verified[block].Load()
-	return at != 0 && tick()-at < uint32(verifiedFor/time.Second)
-}
+func (c *cachedPlace) bytes() int { return placeOverheadBytes + crcBytes*len(c.blocks) }
 
 func newPlaceCache() *placeCache {
 	c := &placeCache{}

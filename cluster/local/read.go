@@ -94,7 +94,7 @@ func (b *Blobs) lookup(id cluster.BlobID) (*cachedPlace, error) {
 			return nil, err
 		}
 	}
-	c = newCachedPlace(id, p)
+	c = &cachedPlace{id, p}
 	b.places.put(c, epoch)
 	return c, nil
 }
@@ -165,26 +165,32 @@ func (r *blockReader) wholeBlocks(off, n int64) int64 {
 	return n / cluster.BlockBytes * cluster.BlockBytes
 }
 
-// edge reads a part of a block.
+// edge reads a part of a block: its pages, if their checksums are known, else
+// all of it.
 func (r *blockReader) edge(p []byte, off, block int64) (int, error) {
-	if r.c.trusted(block) {
-		p = p[:min(int64(len(p)), (block+1)*cluster.BlockBytes-off)]
-		n, err := r.file.ReadAt(p, r.c.offset+off)
-		if n < len(p) {
-			if errors.Is(err, io.EOF) {
-				return 0, r.corrupt(block, "is cut short")
-			}
-			return 0, mapError(err)
-		}
-		return n, nil
-	}
+	start := block * cluster.BlockBytes
+	end := min(start+cluster.BlockBytes, r.c.size)
+	p = p[:min(int64(len(p)), end-off)]
 	scratch := r.blobs.buffers.block.get()
 	defer r.blobs.buffers.block.put(scratch)
-	start := block * cluster.BlockBytes
-	whole := scratch[:min(cluster.BlockBytes, r.c.size-start)]
+	id := blockID{r.c.id, block}
+	if sums, ok := r.blobs.sums.get(id); ok {
+		from := off &^ (pageBytes - 1)
+		pages := scratch[:min(alignBytes(off+int64(len(p))), end)-from]
+		n, err := r.file.ReadAt(pages, r.c.offset+from)
+		if n == len(pages) && sums.match(pages, (from-start)/pageBytes) {
+			return copy(p, pages[off-from:]), nil
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return 0, mapError(err)
+		}
+		// Damage shows below: there is one way to report it.
+	}
+	whole := scratch[:end-start]
 	if err := r.fill(whole, block); err != nil {
 		return 0, err
 	}
+	r.blobs.sums.put(id, whole)
 	return copy(p, whole[off-start:]), nil
 }
 
@@ -202,7 +208,6 @@ func (r *blockReader) fill(p []byte, block int64) error {
 		if crc64nvme.Checksum(p[:n]) != r.c.blocks[block] {
 			return r.corrupt(block, "does not match its checksum")
 		}
-		r.c.markVerified(block)
 		p = p[n:]
 		block++
 	}
