@@ -81,6 +81,10 @@ func Mount(fs *vfs.FS, dir string, opt Options) (*Server, error) {
 // Dir returns the absolute path of the mount point.
 func (s *Server) Dir() string { return s.dir }
 
+// LockClient returns the name under which the locks of the mount's programs
+// stand in lock.Owner.Client.
+func (s *Server) LockClient() string { return s.raw.client }
+
 // Wait returns when the mount is gone.
 func (s *Server) Wait() { <-s.served }
 

@@ -103,3 +103,15 @@ func vfsError(err error) error {
 	}
 	return err
 }
+
+// Shares returns the share reservations of NFS clients, at most max; more
+// tells that there are others.
+func (s *Server) Shares(max int) (list []nlm.Share, more bool) { return s.locks.Shares(max) }
+
+// LockHolders returns the NFS clients of an address or a host name that hold
+// locks or wait for them.
+func (s *Server) LockHolders(client string) []nlm.Holder { return s.locks.Holders(client) }
+
+// FreeLocks gives up all that they hold and wait for, and returns what that
+// was.
+func (s *Server) FreeLocks(client string) []nlm.Holder { return s.locks.Free(client) }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"ogw/cmd/ogw/config"
 	"ogw/httpapi/admin"
 )
 
@@ -69,7 +70,7 @@ func (a *announcement) text() string {
 			line("    curl %s/photos/\n", url)
 		case "nfs":
 			line("%-5s %s", heading(g, "NFS"), g.Listen)
-			line("    sudo mount -t nfs -o vers=3,tcp,port=%s,mountport=%s,nolock %s:/ /mnt\n", port, port, host)
+			line("    sudo mount -t nfs -o %s %s:/ /mnt\n", nfsOptions(g, host, port), host)
 		}
 	}
 	if len(a.Gateways) == 0 {
@@ -78,6 +79,21 @@ func (a *announcement) text() string {
 	line("FUSE\n    %s mount --dir %s /mnt\n", shellWord(a.Program), shellWord(a.Dir))
 	line("Ctrl-C stops.")
 	return b.String()
+}
+
+// nfsOptions are what a Linux client needs to mount an NFS gateway. Without
+// a portmapper it finds neither the ports nor the lock manager; and on the
+// gateway's own machine the kernel's lock manager would take the place of the
+// gateway's in the portmapper.
+func nfsOptions(g admin.Gateway, host, port string) string {
+	options := "vers=3,tcp"
+	if !g.Portmapper {
+		options += ",port=" + port + ",mountport=" + port
+	}
+	if !g.Portmapper || config.Loopback(net.JoinHostPort(host, port)) {
+		options += ",nolock"
+	}
+	return options
 }
 
 // heading names a gateway; one of several of a protocol by its own name.

@@ -41,7 +41,7 @@ func newApp(env *environment) *cli.App {
 		Commands: []*cli.Command{
 			serveCommand(env), mountCommand(env), umountCommand(env), stopCommand(env),
 			whereisCommand(env), purgeCommand(env), checkCommand(env),
-			userCommand(env), bucketCommand(env), exportCommand(env),
+			userCommand(env), bucketCommand(env), exportCommand(env), lockCommand(env),
 			statusCommand(env), configCommand(env), versionCommand(env),
 		},
 	}

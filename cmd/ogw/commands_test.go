@@ -105,6 +105,7 @@ func testCommands(w *world, name string) {
 		{[]string{"bucket", "set", "none"}, exitUsage, "nothing to set"},
 		{[]string{"bucket", "set", "none", "--durability", "soon"}, exitUsage, "--durability soon: it is sync, async or default"},
 		{[]string{"bucket", "set", "none", "--durability", "async"}, exitNotFound, "no such bucket"},
+		{[]string{"lock", "free"}, exitUsage, "needs --client"},
 	} {
 		if _, errs, code := w.ogw(c.args...); code != c.code || !strings.Contains(errs, c.say) {
 			t.Errorf("%v: %d %s, want %d %s", c.args, code, errs, c.code, c.say)
@@ -193,6 +194,9 @@ func TestUsage(t *testing.T) {
 		{[]string{"serv"}, `did you mean "serve"`},
 		{[]string{"user", "ad", "x"}, `did you mean "add"?; ogw user --help`},
 		{[]string{"user", "add"}, "ogw user add takes one argument"},
+		{[]string{"lock", "free"}, "needs --client"},
+		{[]string{"lock", "free", "--client", "a", "b"}, "no arguments"},
+		{[]string{"lock", "list", "a", "b"}, "one argument at the most"},
 	} {
 		if _, errs, code := w.ogw(c.args...); code != exitUsage || !strings.Contains(errs, c.say) {
 			t.Errorf("%v: %d %s, want %s", c.args, code, errs, c.say)
@@ -286,11 +290,14 @@ func TestAnnouncement(t *testing.T) {
 	a := announcement{Version: "v1", Program: "/opt/new things/ogw", Dir: "/srv/my data", Credentials: "/srv/my data/credentials", AccessKey: "AK", SecretKey: "SK",
 		Gateways: []admin.Gateway{
 			{Protocol: "s3", Name: "s3", Listen: "127.0.0.1:9000", TLS: true}, {Protocol: "s3", Name: "inside", Listen: "127.0.0.1:9001"}, {Protocol: "rest", Listen: "[::1]:8080"}, {Protocol: "nfs", Listen: "127.0.0.1:2050"},
+			{Protocol: "nfs", Name: "here", Listen: "127.0.0.1:2049", Portmapper: true}, {Protocol: "nfs", Name: "net", Listen: "10.1.2.3:2051", Portmapper: true},
+			{Protocol: "nfs", Name: "lone", Listen: "10.1.2.3:2052"},
 		}}
 	text := a.text()
 	for _, want := range []string{
 		"AWS_SHARED_CREDENTIALS_FILE='/srv/my data/credentials'", "aws --endpoint-url https://127.0.0.1:9000 ", "curl -T FILE http://[::1]:8080/photos/FILE",
-		"port=2050,mountport=2050,nolock 127.0.0.1:/ /mnt", "'/opt/new things/ogw' mount --dir '/srv/my data' /mnt", "AK", "SK", "S3    https", "S3 (inside) http://127.0.0.1:9001",
+		"-o vers=3,tcp,port=2050,mountport=2050,nolock 127.0.0.1:/ /mnt", "-o vers=3,tcp,nolock 127.0.0.1:/ /mnt",
+		"-o vers=3,tcp 10.1.2.3:/ /mnt", "-o vers=3,tcp,port=2052,mountport=2052,nolock 10.1.2.3:/ /mnt", "'/opt/new things/ogw' mount --dir '/srv/my data' /mnt", "AK", "SK", "S3    https", "S3 (inside) http://127.0.0.1:9001",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

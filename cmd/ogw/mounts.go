@@ -61,6 +61,18 @@ func (p *process) Mounts() []admin.Mount {
 	return out
 }
 
+// lockClients returns the directories by the names under which their locks
+// are held.
+func (t *mountTable) lockClients() map[string]string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := map[string]string{}
+	for _, m := range t.list {
+		out[m.server.LockClient()] = m.info.Dir
+	}
+	return out
+}
+
 // Mount implements admin.Process.
 func (p *process) Mount(ctx context.Context, m admin.Mount) error {
 	_, err := p.mounts.add(ctx, m)

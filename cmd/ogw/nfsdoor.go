@@ -45,6 +45,7 @@ func nfsDoor(ctx context.Context, g config.Gateway, l net.Listener, server *nfss
 		gateway: admin.Gateway{Name: g.Name, Protocol: g.Protocol, Listen: l.Addr().String()},
 		serve:   n.serve, shutdown: n.shutdown,
 		clients: func() []admin.NFSClient { return nfsClients(server) },
+		mapped:  n.mapped,
 	}
 	services := nfsserver.Services(addr, n.udp != nil)
 	switch mode := g.Portmap; {
@@ -52,14 +53,21 @@ func nfsDoor(ctx context.Context, g config.Gateway, l net.Listener, server *nfss
 		n.mapper, err = newMapper(addr.Addr(), services, server.Allows, log)
 	case mode == "on", mode == "auto" && !config.Loopback(g.Listen):
 		n.registrar = portmap.NewRegistrar(portmap.SocketPaths(), services, log.With("gateway", g.Name))
-		if mode == "on" {
-			err = n.registrar.Register(ctx)
+		// Here already, so that what serve prints fits; with "auto" the
+		// registrar logs why it failed when it tries again.
+		if e := n.registrar.Register(ctx); mode == "on" {
+			err = e
 		}
 	}
 	if err != nil {
 		err = fmt.Errorf("gateway %s: portmap = %q: %w", g.Name, g.Portmap, err)
 	}
 	return d, err
+}
+
+// mapped tells whether a portmapper knows all services.
+func (n *nfsParts) mapped() bool {
+	return n.mapper != nil || n.registrar != nil && n.registrar.Registered()
 }
 
 func (n *nfsParts) serve() error {
@@ -87,6 +95,9 @@ func (n *nfsParts) serve() error {
 func (n *nfsParts) shutdown(ctx context.Context) error {
 	n.stop()
 	n.wait.Wait() // registrations are taken back while others could not yet take over
+	if n.registrar != nil {
+		n.registrar.Unregister() // also when it never ran
+	}
 	var err error
 	if n.mapper != nil {
 		err = n.mapper.server.Shutdown(ctx)

@@ -31,6 +31,7 @@ type door struct {
 	serve    func() error                // until shutdown
 	shutdown func(context.Context) error // drains; cuts when the context ends
 	clients  func() []admin.NFSClient    // may be nil
+	mapped   func() bool                 // by a portmapper; may be nil
 	state    string                      // guarded by process.mu
 }
 
@@ -68,6 +69,7 @@ func (p *process) Gateways() []admin.Gateway {
 		if d.clients != nil {
 			g.Clients = d.clients()
 		}
+		g.Portmapper = d.mapped != nil && d.mapped()
 		out = append(out, g)
 	}
 	return out

@@ -60,11 +60,14 @@ func (s *status) print(st admin.Status) error {
 		rows = append(rows, []string{"damaged", "blob " + d.Blob + " in " + d.Path + ", found " + d.Found.Format(time.RFC3339)})
 	}
 	for _, g := range st.Gateways {
-		tls := ""
+		note := ""
 		if g.TLS {
-			tls = " (TLS)"
+			note = " (TLS)"
 		}
-		rows = append(rows, []string{"gateway", g.Name + ": " + g.Protocol + " on " + g.Listen + tls + ", " + g.State})
+		if g.Portmapper {
+			note += " (known to the portmapper)"
+		}
+		rows = append(rows, []string{"gateway", g.Name + ": " + g.Protocol + " on " + g.Listen + note + ", " + g.State})
 		for _, c := range g.Clients {
 			rows = append(rows, []string{"client", clientText(g.Name, c)})
 		}

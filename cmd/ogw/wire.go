@@ -63,6 +63,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 		p.firstKey = &key
 	}
 	p.exports = newExportBook(p.fs, log)
+	locks := &lockBook{fs: p.fs, log: log, mounts: &p.mounts}
 	p.mounts.init(p.fs, log, cfg.Cluster.Dir, meters)
 	p.metrics = meters.handler()
 	if err = meters.addMounts(func() int { return len(p.Mounts()) }); err != nil {
@@ -100,6 +101,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 			if err == nil {
 				d, err = nfsDoor(ctx, g, l, server, log)
 				p.exports.serve(g, server)
+				locks.gateways = append(locks.gateways, lockGateway{g.Name, server})
 				err = errors.Join(err, meters.addNFS(g.Name, server))
 			}
 		}
@@ -119,7 +121,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 	api := admin.New(admin.Config{
 		FS: p.fs, Process: p, Logger: access, Version: version,
 		Dir: cfg.Cluster.Dir, Engine: cfg.Cluster.Engine, PID: os.Getpid(), Started: started,
-		Exports: p.exports,
+		Exports: p.exports, Locks: locks,
 		Domains: domains(cfg), Metrics: p.metrics, Done: meters.http("admin"), KeysChanged: keysChanged(cfg.Cluster.Dir),
 	})
 	socket, err := admin.ListenSocket(filepath.Join(cfg.Cluster.Dir, admin.SocketName))

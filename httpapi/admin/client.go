@@ -260,6 +260,16 @@ func (c *Client) Umount(ctx context.Context, dir string, lazy bool) error {
 	return err
 }
 
+// ListLocks lists the locks of the process.
+func (c *Client) ListLocks(ctx context.Context, f LockFilter) (LockList, error) {
+	return ask[LockList](ctx, c, "GET", "/v1/locks", url.Values{"path": {f.Path}, "client": {f.Client}}, nil)
+}
+
+// FreeLocks ends all locks of an NFS client.
+func (c *Client) FreeLocks(ctx context.Context, q FreeLocks) (FreedLocks, error) {
+	return ask[FreedLocks](ctx, c, "POST", "/v1/locks/free", nil, q)
+}
+
 // Stop makes the process drain and stop; it returns before that is done.
 func (c *Client) Stop(ctx context.Context) error {
 	var out struct {

@@ -28,6 +28,8 @@
 //	GET    /v1/exports                     what NFS clients may mount
 //	POST   /v1/exports                     add; the answer holds the secret
 //	DELETE /v1/exports/ID                  revoke
+//	GET    /v1/locks?path=&client=         who holds locks, who waits for them
+//	POST   /v1/locks/free                  {"client": …, "force": …} end those of an NFS client
 //	POST   /v1/stop                        drain and stop
 //	GET    /metrics /healthz /readyz
 //	GET    /debug/pprof/NAME               profiles of the process (net/http/pprof)

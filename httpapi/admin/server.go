@@ -53,6 +53,8 @@ type Config struct {
 	Domains []string
 	// Exports keeps what NFS clients may mount; may be nil.
 	Exports Exports
+	// Locks knows the locks of the process; nil: there is none.
+	Locks Locks
 	// Metrics serves /metrics; nil: 404.
 	Metrics http.Handler
 	// Done is called after each request, for metrics. May be nil.
@@ -110,6 +112,8 @@ func (s *Server) routes() http.Handler {
 		{"GET", "/v1/exports", "ListExports", s.listExports},
 		{"POST", "/v1/exports", "AddExport", s.addExport},
 		{"DELETE", "/v1/exports/:id", "RevokeExport", s.revokeExport},
+		{"GET", "/v1/locks", "ListLocks", s.listLocks},
+		{"POST", "/v1/locks/free", "FreeLocks", s.freeLocks},
 		{"POST", "/v1/stop", "Stop", s.stop},
 		{"GET", "/healthz", "Health", s.healthz},
 		{"GET", "/readyz", "Ready", s.readyz},

@@ -31,6 +31,9 @@ type Gateway struct {
 	Listen   string `json:"listen"` // the address in use
 	TLS      bool   `json:"tls"`
 	State    string `json:"state"` // "serving", "draining", "stopped"
+	// Portmapper tells that NFS clients learn its ports from port 111 of its
+	// machine: they mount without port options, and have locks.
+	Portmapper bool `json:"portmapper,omitempty"`
 	// Clients are the connections of an NFS gateway.
 	Clients []NFSClient `json:"clients,omitempty"`
 }

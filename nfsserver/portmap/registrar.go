@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ogw/nfsserver/rpc"
@@ -38,6 +39,7 @@ type Registrar struct {
 	sockets  []string
 	services []Service
 	log      *slog.Logger
+	complete atomic.Bool // the last attempt registered everything
 
 	mu   sync.Mutex
 	mine map[Service]bool
@@ -55,6 +57,15 @@ func NewRegistrar(sockets []string, services []Service, log *slog.Logger) *Regis
 func (r *Registrar) Register(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	err := r.registerAll(ctx)
+	r.complete.Store(err == nil)
+	return err
+}
+
+// Registered tells whether clients find every service, as far as is known.
+func (r *Registrar) Registered() bool { return r.complete.Load() }
+
+func (r *Registrar) registerAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout*time.Duration(1+len(r.services)))
 	defer cancel()
 	nc, err := r.dial(ctx)
@@ -109,6 +120,7 @@ func (r *Registrar) report(err error) {
 func (r *Registrar) Unregister() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.complete.Store(false)
 	if len(r.mine) == 0 {
 		return
 	}

@@ -1,0 +1,62 @@
+package nfsserver
+
+import (
+	"testing"
+
+	"ogw/nfsserver/nlm"
+	"ogw/nfsserver/xdr"
+	"ogw/vfs/lock"
+)
+
+// The locks of a client that is dead are freed by name or address, and those
+// who waited for them get them.
+func TestFreeLocks(t *testing.T) {
+	s, a, b := pair(t)
+	a.want("held", isGranted, ask{proc: nlmLock, svid: 1, length: 10})
+	a.want("another", isGranted, ask{proc: nlmLock, svid: 2, start: 20, length: 10})
+	b.want("waits", isBlocked, ask{proc: nlmLock, svid: 7, length: 10, block: true})
+	var w xdr.Writer
+	w.Opaque([]byte("cookie"))
+	w.String(a.name)
+	w.Opaque(a.fh)
+	w.String("owner")
+	w.Uint32(2) // nobody else writes
+	w.Uint32(1)
+	w.Bool(false)
+	if _, err := a.invoke("tcp", nlm.ProgramNumber, 4, nlmShare, &w); err != nil {
+		t.Fatal(err)
+	}
+	shares, more := s.srv.Shares(10)
+	if len(shares) != 1 || more || shares[0].Access != 1 || shares[0].Deny != 2 || shares[0].File != s.ino(t, "f") {
+		t.Errorf("%+v %v", shares, more)
+	}
+	if _, more := s.srv.Shares(0); !more {
+		t.Error("a share too many is not told")
+	}
+	for _, nobody := range []string{"127.0.0.9", "elsewhere", ""} {
+		if list := s.srv.FreeLocks(nobody); len(list) != 0 {
+			t.Errorf("%q: %+v", nobody, list)
+		}
+	}
+	held := nlm.Holder{Addr: a.addr, Host: a.name, Locks: 2, Shares: 1}
+	if list := s.srv.LockHolders(a.addr.String()); len(list) != 1 || list[0] != held {
+		t.Errorf("%+v", list)
+	}
+	if list := s.srv.FreeLocks(a.name); len(list) != 1 || list[0] != held {
+		t.Errorf("%+v", list)
+	}
+	b.wantGrant("freed", 7)
+	if shares, _ := s.srv.Shares(10); len(shares) != 0 {
+		t.Errorf("%+v", shares)
+	}
+	if list := s.srv.FreeLocks(a.addr.String()); len(list) != 0 {
+		t.Errorf("twice: %+v", list)
+	}
+	list, _ := s.fs.Locks().List(10, func(*lock.Entry) bool { return true })
+	if len(list) != 1 {
+		t.Fatalf("%+v", list)
+	}
+	if o, ok := nlm.OwnerOf(list[0].Lock.Owner); !ok || o.Addr != b.addr || o.Host != b.name || o.PID != 7 || string(o.ID) != "owner" {
+		t.Errorf("%+v %v", o, ok)
+	}
+}
