@@ -33,6 +33,7 @@ func (f *File) Allocate(ctx context.Context, mode AllocMode, off, length int64) 
 	if punch && (zero || mode&AllocKeepSize == 0) || mode&^(AllocKeepSize|AllocPunchHole|AllocZeroRange) != 0 {
 		return fmt.Errorf("%w: mode %#x", ErrNotSupported, uint32(mode))
 	}
+	f.markUnsaved()
 	if punch || zero {
 		if err := f.clear(ctx, off, off+length); err != nil {
 			return err

@@ -36,6 +36,7 @@ func (f *File) CopyRange(ctx context.Context, off int64, src *File, srcOff, n in
 	if off > MaxFileBytes-n {
 		return 0, ErrFileTooLarge
 	}
+	f.markUnsaved()
 	if n <= int64(f.fs.cfg.InlineBytes) {
 		return f.copyBytes(ctx, off, src, srcOff, n)
 	}

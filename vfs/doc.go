@@ -87,7 +87,8 @@
 //
 // Operations are durable when they return, unless the context is
 // cluster.Relaxed (FUSE, whose fsync is explicit): then they are after
-// SyncAll, or File.Sync and Close, which are always strict.
+// SyncAll or File.Sync. Close of a File is strict for all that was changed
+// through it: bytes written, copied, allocated, or cut by OpenTrunc.
 //
 // # Lock order
 //

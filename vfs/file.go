@@ -23,7 +23,7 @@ type File struct {
 	wrote   bool
 	epoch   uint64 // of the inode, when this File first wrote
 	seen    uint64 // of openFile.lostSeq
-	unsaved bool   // wrote since its last Sync
+	unsaved bool   // changed bytes or size since its last Sync
 }
 
 // Open opens a regular file. ErrIsDir, ErrInvalid for other types, ErrAccess,
@@ -83,12 +83,24 @@ func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlag
 
 // truncate is O_TRUNC, and what SetAttr does with a size.
 func (f *File) truncate(ctx context.Context, size int64) error {
-	return f.change(ctx, func(t cluster.Txn, o *op, n *inode, id ContentID) error {
-		if n.size == size && size == 0 && n.content == 0 {
+	cut := false
+	err := f.change(ctx, func(t cluster.Txn, o *op, n *inode, id ContentID) error {
+		if cut = n.size != size || size != 0 || n.content != 0; !cut {
 			return nil
 		}
 		return o.truncate(t, n, size, id)
 	})
+	if cut {
+		f.markUnsaved()
+	}
+	return err
+}
+
+// markUnsaved leaves something to make durable to Close.
+func (f *File) markUnsaved() {
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	f.unsaved = true
 }
 
 // change runs one transaction over the flushed inode, which it stores with
@@ -191,8 +203,9 @@ func (f *File) save(ctx context.Context) error {
 	return err
 }
 
-// Close flushes as Sync does, if the File wrote since, and closes the File,
-// also when it fails.
+// Close does what Sync does, if bytes or size were changed through the File
+// since (written, copied, allocated, cut when it was opened), and closes it,
+// also when that fails.
 func (f *File) Close(ctx context.Context) error {
 	if f.closed.Swap(true) {
 		return ErrBadHandle

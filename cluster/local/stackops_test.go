@@ -366,7 +366,7 @@ func (c *stackClient) close(ctx context.Context) (bool, error) {
 		return false, errNothing
 	}
 	f := c.file
-	if !f.unsaved { // then Close makes nothing durable: relaxed copies, holes, cuts are no writes
+	if !f.unsaved { // then Close makes nothing durable: what was cut, was cut by name
 		if err := f.Sync(ctx); err != nil {
 			return false, err
 		}
@@ -402,6 +402,7 @@ func (c *stackClient) copyRange(ctx context.Context) (bool, error) {
 	}
 	c.detail = fmt.Sprintf("%d of inode %d to %d of inode %d", len(data), a.Ino, off, c.file.Ino())
 	c.addVersion(overwrite(c.file.data, off, data))
+	c.file.unsaved = true
 	n, err := c.file.CopyRange(ctx, int64(off), src, 0, int64(len(data)))
 	if err == nil && n != int64(len(data)) {
 		err = fmt.Errorf("copied %d bytes of %d", n, len(data))
@@ -417,6 +418,7 @@ func (c *stackClient) punch(ctx context.Context) (bool, error) {
 	n := min(1+c.rng.IntN(50_000), len(c.file.data)-off)
 	c.detail = fmt.Sprintf("%d at %d of inode %d", n, off, c.file.Ino())
 	c.addVersion(overwrite(c.file.data, off, make([]byte, n)))
+	c.file.unsaved = true
 	return false, c.file.Allocate(ctx, ns.AllocKeepSize|ns.AllocPunchHole, int64(off), int64(n))
 }
 
