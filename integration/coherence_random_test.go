@@ -20,6 +20,8 @@ import (
 	"github.com/willscott/go-nfs-client/nfs"
 	"github.com/willscott/go-nfs-client/nfs/rpc"
 	"golang.org/x/sys/unix"
+
+	"ogw/integration/doors"
 )
 
 const (
@@ -251,7 +253,7 @@ func (c *coherent) nfsWrite(i int, k string) bool {
 		_, err = f.Seek(int64(off), 0)
 		c.ok(err)
 	} else {
-		c.ok(t.Setattr(k, truncateTo(0)))
+		c.ok(t.Setattr(k, doors.TruncateTo(0)))
 		old.body = ""
 	}
 	_, err = f.Write([]byte(body))
@@ -337,7 +339,7 @@ func (c *coherent) nfsTruncate(_ int, k string) bool {
 		return false
 	}
 	size := c.r.IntN(len(f.body) + 1000)
-	c.ok(c.target().Setattr(k, truncateTo(uint64(size))))
+	c.ok(c.target().Setattr(k, doors.TruncateTo(uint64(size))))
 	f.body += strings.Repeat("\x00", max(0, size-len(f.body)))
 	f.body = f.body[:size]
 	return true

@@ -15,6 +15,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"ogw/integration/doors"
 )
 
 // restartLimit is how long a restart after a crash may take.
@@ -106,7 +108,7 @@ func (l *ledger) loop(prefix string, stop chan struct{}, write func(path, body s
 }
 
 func (l *ledger) writeS3(s *server, round, w int, stop chan struct{}) {
-	c := s.sdk()
+	c := s.s3Door()
 	l.loop(fmt.Sprintf("s3/%d/%d", round, w), stop, func(p, body string) error {
 		_, err := c.PutObject(context.Background(), &s3.PutObjectInput{
 			Bucket: aws.String("crash"), Key: &p, Body: strings.NewReader(body)},
@@ -116,16 +118,17 @@ func (l *ledger) writeS3(s *server, round, w int, stop chan struct{}) {
 }
 
 func (l *ledger) writeREST(s *server, round, w int, stop chan struct{}) {
+	rest := doors.NewREST(s.rest)
 	l.loop(fmt.Sprintf("rest/%d/%d", round, w), stop, func(p, body string) error {
-		return restPut("http://"+s.rest+"/crash/"+p, body)
+		return rest.Write("crash/"+p, body)
 	})
 }
 
 // writeNFS writes new files; Close commits.
 func (l *ledger) writeNFS(t *testing.T, s *server, round, w int, stop chan struct{}) {
-	target := s.nfsTarget(t, "/crash")
+	target := s.nfsDoor(t, "/crash")
 	dir := fmt.Sprintf("nfs-%d-%d", round, w)
-	if _, err := target.Mkdir(dir, 0o755); err != nil {
+	if err := target.Mkdir(dir); err != nil {
 		return
 	}
 	n := 0
@@ -148,8 +151,9 @@ func (l *ledger) writeNFS(t *testing.T, s *server, round, w int, stop chan struc
 // verify reads every acknowledged path over REST.
 func (l *ledger) verify(t *testing.T, s *server, round int) {
 	t.Helper()
+	rest := doors.NewREST(s.rest)
 	for path, gen := range l.acked {
-		got, err := restGet("http://" + s.rest + "/crash/" + path)
+		got, err := rest.Read("crash/" + path)
 		if err == nil && got == bodyOf(path, gen) {
 			continue
 		}

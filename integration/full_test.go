@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"ogw/integration/doors"
 )
 
 // TestDiskFull fills the disk below the data folder: writes fail with each
@@ -33,7 +35,8 @@ func TestDiskFull(t *testing.T) {
 	mnt := s.mount()
 
 	body := strings.Repeat("0123456789abcdef", 4<<20/16)
-	put := func(i int) error { return restPut(fmt.Sprintf("http://%s/full/%d", s.rest, i), body) }
+	rest := doors.NewREST(s.rest)
+	put := func(i int) error { return rest.Write(fmt.Sprintf("full/%d", i), body) }
 	var written int
 	var full error
 	for written = 0; written < 2*size/len(body); written++ {
@@ -61,12 +64,12 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("FUSE on a full disk: %v, want ENOSPC", err)
 	}
 	for i := range written {
-		if got, err := restGet(fmt.Sprintf("http://%s/full/%d", s.rest, i)); err != nil || got != body {
+		if got, err := rest.Read(fmt.Sprintf("full/%d", i)); err != nil || got != body {
 			t.Fatalf("object %d on a full disk: %d bytes, %v", i, len(got), err)
 		}
 	}
 	for i := range written {
-		if err := restDelete(fmt.Sprintf("http://%s/full/%d", s.rest, i)); err != nil {
+		if err := rest.Delete(fmt.Sprintf("full/%d", i)); err != nil {
 			t.Fatalf("delete on a full disk: %v", err)
 		}
 	}
@@ -74,7 +77,7 @@ func TestDiskFull(t *testing.T) {
 	checkClean(t, s)
 	s.stop()
 	s.start()
-	if got, err := restGet(fmt.Sprintf("http://%s/full/0", s.rest)); err != nil || got != body {
+	if got, err := rest.Read("full/0"); err != nil || got != body {
 		t.Errorf("after the restart: %d bytes, %v", len(got), err)
 	}
 }
@@ -99,9 +102,10 @@ func TestDiskFullNeighbour(t *testing.T) {
 	t.Cleanup(s.stop) // before the unmount
 	s.aws("s3", "mb", "s3://full")
 	body := strings.Repeat("0123456789abcdef", 100<<10/16)
-	url := func(i int) string { return fmt.Sprintf("http://%s/full/%d", s.rest, i) }
+	rest := doors.NewREST(s.rest)
+	path := func(i int) string { return fmt.Sprintf("full/%d", i) }
 	for i := range 60 {
-		if err := restPut(url(i), body); err != nil {
+		if err := rest.Write(path(i), body); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -127,7 +131,7 @@ func TestDiskFullNeighbour(t *testing.T) {
 	}
 	fill()
 	eventually(t, "writes to be refused", func() error {
-		err := restPut(url(100), body)
+		err := rest.Write(path(100), body)
 		if err == nil {
 			return errors.New("a PUT succeeded")
 		}
@@ -137,10 +141,10 @@ func TestDiskFullNeighbour(t *testing.T) {
 		return nil
 	})
 	for i := range 10 {
-		if got, err := restGet(url(i)); err != nil || got != body {
+		if got, err := rest.Read(path(i)); err != nil || got != body {
 			t.Fatalf("object %d on a full disk: %d bytes, %v", i, len(got), err)
 		}
-		if err := restDelete(url(i)); err != nil {
+		if err := rest.Delete(path(i)); err != nil {
 			t.Fatalf("delete on a full disk: %v", err)
 		}
 	}
@@ -156,16 +160,16 @@ func TestDiskFullNeighbour(t *testing.T) {
 		}
 	}
 	for i := 30; i < 50; i++ {
-		if err := restDelete(url(i)); err != nil {
+		if err := rest.Delete(path(i)); err != nil {
 			t.Fatalf("delete on a full disk, after a start: %v", err)
 		}
 	}
 	if err := os.Remove(neighbour); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "space to come back", func() error { return restPut(url(200), body) })
+	eventually(t, "space to come back", func() error { return rest.Write(path(200), body) })
 	for i := 50; i < 60; i++ {
-		if got, err := restGet(url(i)); err != nil || got != body {
+		if got, err := rest.Read(path(i)); err != nil || got != body {
 			t.Errorf("object %d: %d bytes, %v", i, len(got), err)
 		}
 	}

@@ -13,17 +13,15 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"ogw/integration/doors"
 )
 
 // sdk returns an S3 client of the AWS SDK: unlike the command line tools it
 // takes every key as it is.
 func (s *server) sdk() *s3.Client {
-	return s3.New(s3.Options{
-		BaseEndpoint: aws.String("http://" + s.s3), UsePathStyle: true, Region: "us-east-1",
-		Credentials: credentials.NewStaticCredentialsProvider(s.keyID, s.secret, ""),
-	})
+	return s.s3Door().Client
 }
 
 // awkwardKeys are legal in S3, and hard for a file system.
@@ -103,7 +101,7 @@ func TestAwkwardKeys(t *testing.T) {
 // wantKeys compares a listing, its order included, with the keys of bodies.
 func wantKeys(t *testing.T, c *s3.Client, bucket string, bodies map[string]string) {
 	t.Helper()
-	got, err := listKeys(c, bucket)
+	got, err := (&doors.S3{Client: c}).Keys(bucket, "", "", 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,20 +148,4 @@ func wantBodies(t *testing.T, got []string, bodies map[string]string) {
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("files hold\n %q, want\n %q", got, want)
 	}
-}
-
-// listKeys lists a bucket in small pages.
-func listKeys(c *s3.Client, bucket string) ([]string, error) {
-	var keys []string
-	p := s3.NewListObjectsV2Paginator(c, &s3.ListObjectsV2Input{Bucket: &bucket, MaxKeys: aws.Int32(3)})
-	for p.HasMorePages() {
-		page, err := p.NextPage(context.Background())
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range page.Contents {
-			keys = append(keys, *o.Key)
-		}
-	}
-	return keys, nil
 }

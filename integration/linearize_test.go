@@ -1,11 +1,10 @@
 package integration
 
 import (
-	"context"
+	"crypto/md5"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -13,15 +12,18 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"ogw/integration/doors"
 )
 
 // registerOp is one operation on one key; value "" is absence.
 type registerOp struct {
-	kind  string // put, get, delete, create (only if absent), remove (only if there)
+	// put, get, delete, create (only if absent), swap (only if it is old),
+	// remove (only if there)
+	kind  string
 	key   string
 	value string
+	old   string
 }
 
 type registerResult struct {
@@ -56,6 +58,11 @@ func registerModel() porcupine.Model {
 				return true, ""
 			case "remove":
 				return out.refused == (value == ""), ""
+			case "swap":
+				if out.refused {
+					return value != in.old, value
+				}
+				return value == in.old, in.value
 			default: // create
 				if out.refused {
 					return value != "", value
@@ -71,24 +78,24 @@ func registerModel() porcupine.Model {
 const linearSeeds = 3
 
 // TestLinearizable records what concurrent clients saw of a few keys: written
-// through S3 and REST, read through both, removed through every door. There
-// must be one order that explains it all. (Writes through NFS and FUSE are
+// through S3 and REST, copied and uploaded in parts, under preconditions too,
+// read through both, removed through every door. There must be one order that
+// explains it all. (Writes through NFS and FUSE are
 // several calls, and no register.)
 func TestLinearizable(t *testing.T) {
 	s := newServer(t, options{})
-	all, mnt := doors(t, s)
-	posix := posixDoors(t, s, mnt)
+	d := s.doors(t)
 	for i := range linearSeeds {
 		seed := uint64(time.Now().UnixNano())
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			bucket := fmt.Sprintf("linear-%d", i)
 			s.with(t).aws("s3", "mb", "s3://"+bucket)
-			testLinearizable(t, s, all, posix, bucket, seed)
+			testLinearizable(t, d, bucket, seed)
 		})
 	}
 }
 
-func testLinearizable(t *testing.T, s *server, all []door, posix []posixDoor, bucket string, seed uint64) {
+func testLinearizable(t *testing.T, d *serverDoors, bucket string, seed uint64) {
 	var (
 		mu      sync.Mutex
 		history []porcupine.Operation
@@ -100,46 +107,18 @@ func testLinearizable(t *testing.T, s *server, all []door, posix []posixDoor, bu
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			rnd := rand.New(rand.NewPCG(seed, uint64(id)))
-			c := s.sdk()
+			c := &registerClient{d: d, bucket: bucket, id: id, rnd: rand.New(rand.NewPCG(seed, uint64(id)))}
 			for i := range steps {
-				op := registerOp{key: fmt.Sprintf("k%d", rnd.IntN(3))}
+				run := c.next(i)
 				call := time.Since(begin).Nanoseconds()
-				var out registerResult
-				var err error
-				switch n := rnd.IntN(10); {
-				case n < 3:
-					op.kind, op.value = "put", fmt.Sprintf("%d-%d %s", id, i, strings.Repeat("v", rnd.IntN(40000)))
-					err = all[rnd.IntN(2)].write(bucket+"/"+op.key, op.value)
-				case n < 4:
-					op.kind, op.value = "create", fmt.Sprintf("%d-%d", id, i)
-					out.refused, err = createOnly(c, bucket, op.key, op.value)
-				case n < 5:
-					op.kind = "delete"
-					err = deleteKey(c, bucket, op.key)
-				case n < 6:
-					op.kind = "remove"
-					err = posix[rnd.IntN(len(posix))].remove(bucket + "/" + op.key)
-					if out.refused = isAbsent(err); out.refused {
-						err = nil
-					}
-				case n < 7:
-					op.kind = "get"
-					out.value, err = restGet("http://" + s.rest + "/" + bucket + "/" + op.key)
-					if err != nil && strings.Contains(err.Error(), "404") {
-						out.value, err = "", nil
-					}
-				default:
-					op.kind = "get"
-					out.value, err = getOrAbsent(c, bucket, op.key)
-				}
+				out, err := run()
 				if err != nil {
-					t.Errorf("client %d: %+v: %v", id, op, err)
+					t.Errorf("client %d: %+v: %v", id, c.op, err)
 					return
 				}
 				done := time.Since(begin).Nanoseconds()
 				mu.Lock()
-				history = append(history, porcupine.Operation{ClientId: id, Input: op, Output: out, Call: call, Return: done})
+				history = append(history, porcupine.Operation{ClientId: id, Input: c.op, Output: out, Call: call, Return: done})
 				mu.Unlock()
 			}
 		}()
@@ -150,36 +129,112 @@ func testLinearizable(t *testing.T, s *server, all []door, posix []posixDoor, bu
 	}
 }
 
-// isAbsent tells ENOENT of either POSIX door.
-func isAbsent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || err != nil && strings.Contains(err.Error(), "file does not exist")
+// registerClient is one of the clients.
+type registerClient struct {
+	d      *serverDoors
+	bucket string
+	id     int
+	rnd    *rand.Rand
+	op     registerOp
+	seen   [linearKeys]string // what it last read of each key
 }
 
-func createOnly(c *s3.Client, bucket, key, body string) (refused bool, err error) {
-	star := "*"
-	_, err = c.PutObject(context.Background(), &s3.PutObjectInput{Bucket: &bucket, Key: &key,
-		Body: strings.NewReader(body), IfNoneMatch: &star})
-	if err != nil && strings.Contains(err.Error(), "PreconditionFailed") {
-		return true, nil
+const (
+	linearKeys = 3
+	// inParts begins the values of multipart uploads: their ETag is not the
+	// MD5 of the value.
+	inParts = "parts "
+)
+
+// next decides on the step i and returns what runs it, which is prepared so
+// far that only the call itself is timed.
+func (c *registerClient) next(i int) func() (registerResult, error) {
+	k := c.rnd.IntN(linearKeys)
+	c.op = registerOp{key: fmt.Sprintf("k%d", k), value: fmt.Sprintf("%d-%d %s", c.id, i, strings.Repeat("v", c.rnd.IntN(40000)))}
+	path := c.bucket + "/" + c.op.key
+	switch c.rnd.IntN(14) {
+	case 0, 1, 2:
+		c.op.kind = "put"
+		return plain(func() error { return pick[doors.Door](c, c.d.rest, c.d.s3).Write(path, c.op.value) })
+	case 3:
+		c.op.kind = "create"
+		return refusable(func() error { return c.d.s3.WriteIf(path, c.op.value, doors.Cond{IfNone: true}) })
+	case 4:
+		if c.seen[k] == "" || strings.HasPrefix(c.seen[k], inParts) {
+			break
+		}
+		c.op.kind, c.op.old = "swap", c.seen[k]
+		sum := md5.Sum([]byte(c.op.old))
+		return refusable(func() error {
+			return c.d.s3.WriteIf(path, c.op.value, doors.Cond{IfMatch: hex.EncodeToString(sum[:])})
+		})
+	case 5:
+		c.op.kind = "put"
+		return c.copied(path)
+	case 6, 7:
+		c.op.kind, c.op.value = pick(c, "put", "create"), inParts+c.op.value
+		return c.uploaded(path)
+	case 8:
+		c.op.kind = "delete"
+		return plain(func() error { return c.d.s3.Delete(path) })
+	case 9:
+		c.op.kind = "delete"
+		return plain(func() error { return c.d.s3.DeleteMany(c.bucket, []string{c.op.key, "none"}) })
+	case 10:
+		c.op.kind = "remove"
+		return refusable(func() error { return pick(c, c.d.posix()...).Remove(path) })
 	}
-	return false, err
-}
-
-func deleteKey(c *s3.Client, bucket, key string) error {
-	_, err := c.DeleteObject(context.Background(), &s3.DeleteObjectInput{Bucket: &bucket, Key: &key})
-	return err
-}
-
-func getOrAbsent(c *s3.Client, bucket, key string) (string, error) {
-	out, err := c.GetObject(context.Background(), &s3.GetObjectInput{Bucket: &bucket, Key: &key})
-	var none *types.NoSuchKey
-	if errors.As(err, &none) {
-		return "", nil
+	c.op.kind = "get"
+	d := pick[doors.Door](c, c.d.rest, c.d.s3)
+	return func() (registerResult, error) {
+		value, err := d.Read(path)
+		if errors.Is(err, doors.ErrAbsent) {
+			value, err = "", nil
+		}
+		c.seen[k] = value
+		return registerResult{value: value}, err
 	}
+}
+
+// copied is a put by a copy of an object of its own.
+func (c *registerClient) copied(path string) func() (registerResult, error) {
+	source := fmt.Sprintf("%s/source-%d", c.bucket, c.id)
+	prepared := c.d.s3.Write(source, c.op.value)
+	return plain(func() error { return errors.Join(prepared, c.d.s3.Copy(source, path)) })
+}
+
+// uploaded is a put or a create by a multipart upload.
+func (c *registerClient) uploaded(path string) func() (registerResult, error) {
+	u, err := c.d.s3.Upload(path)
 	if err != nil {
-		return "", err
+		return plain(func() error { return err })
 	}
-	defer out.Body.Close()
-	b, err := io.ReadAll(out.Body)
-	return string(b), err
+	etag, err := u.Part(1, c.op.value)
+	return refusable(func() error {
+		if err != nil {
+			return err
+		}
+		_, err := u.Complete([]string{etag}, doors.Cond{IfNone: c.op.kind == "create"})
+		if errors.Is(err, doors.ErrRefused) {
+			return errors.Join(err, u.Abort())
+		}
+		return err
+	})
 }
+
+func plain(run func() error) func() (registerResult, error) {
+	return func() (registerResult, error) { return registerResult{}, run() }
+}
+
+// refusable is for what fails if there is nothing, or something.
+func refusable(run func() error) func() (registerResult, error) {
+	return func() (registerResult, error) {
+		err := run()
+		if errors.Is(err, doors.ErrRefused) || errors.Is(err, doors.ErrAbsent) {
+			return registerResult{refused: true}, nil
+		}
+		return registerResult{}, err
+	}
+}
+
+func pick[T any](c *registerClient, list ...T) T { return list[c.rnd.IntN(len(list))] }

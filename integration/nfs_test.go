@@ -4,33 +4,13 @@ import (
 	"io"
 	"path"
 	"testing"
-
-	"github.com/willscott/go-nfs-client/nfs"
-	"github.com/willscott/go-nfs-client/nfs/rpc"
 )
-
-// nfsTarget mounts an export with an NFS client in Go, which can remove, as
-// libnfs's command line tools cannot.
-func (s *server) nfsTarget(t *testing.T, export string) *nfs.Target {
-	t.Helper()
-	client, err := rpc.DialTCP("tcp", s.nfs, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close() })
-	m := nfs.Mount{Client: client}
-	target, err := m.Mount(export, rpc.NewAuthUnix("test", 0, 0).Auth())
-	if err != nil {
-		t.Fatalf("mount %s: %v", export, err)
-	}
-	return target
-}
 
 // readAndRemoveOverNFS reads all files of a bucket, compares them with bodies
 // and removes everything, deepest first.
 func readAndRemoveOverNFS(t *testing.T, s *server, bucket string, bodies map[string]string) {
 	t.Helper()
-	target := s.nfsTarget(t, "/"+bucket)
+	target := s.nfsDoor(t, "/"+bucket)
 	var got []string
 	var remove func(dir string)
 	remove = func(dir string) {
@@ -69,9 +49,4 @@ func readAndRemoveOverNFS(t *testing.T, s *server, bucket string, bodies map[str
 	}
 	remove("/")
 	wantBodies(t, got, bodies)
-}
-
-// truncateTo is a SETATTR that changes the size only.
-func truncateTo(size uint64) nfs.Sattr3 {
-	return nfs.Sattr3{Size: nfs.SetSize{SetIt: true, Size: size}}
 }

@@ -16,10 +16,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"ogw/integration/model"
 )
 
 const (
-	soakWorkers = 4
 	// soakPhases is how many parts a soak is looked at in; the first is for
 	// warming up.
 	soakPhases = 6
@@ -38,6 +39,9 @@ const (
 	// growth.
 	soakSteadyAfter = 5 * time.Minute
 )
+
+// soakRoots are the subtrees of the workers.
+var soakRoots = []string{"soak-0", "soak-1", "soak-2/a", "soak-2/b"}
 
 // soakSample is one look at the server.
 type soakSample struct{ memory, files, goroutines, disk float64 }
@@ -59,28 +63,24 @@ func TestSoak(t *testing.T) {
 	admin := freeAddr(t)
 	const token = "0123456789abcdef"
 	s := newServer(t, options{extra: fmt.Sprintf("[admin]\nlisten = %q\ntoken = %q\n", admin, token)})
-	all, mnt := doors(t, s)
-	posix := posixDoors(t, s, mnt)
+	d := s.doors(t)
 	s.aws("s3", "mb", "s3://soak-churn")
-	for i := range soakWorkers {
-		s.aws("s3", "mb", fmt.Sprintf("s3://soak-%d", i))
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
 	var wg sync.WaitGroup
-	workers := make([]*worker, soakWorkers)
-	for i := range workers {
-		w := &worker{t: t, m: newModel(), rnd: rand.New(rand.NewPCG(seed, uint64(i))),
-			root: fmt.Sprintf("soak-%d", i), doors: all, posix: posix, s: s}
-		workers[i] = w
+	workers := model.Workers(t, d.model(), seed, soakRoots...)
+	for _, w := range workers {
 		wg.Go(func() {
-			for ctx.Err() == nil && w.do() {
+			for ctx.Err() == nil {
+				if !w.Step() {
+					return
+				}
 			}
-			w.compare()
+			w.End()
 		})
 	}
 	churned := 0
-	wg.Go(func() { churned = churn(ctx, t, s, all, rand.New(rand.NewPCG(seed, soakWorkers))) })
+	wg.Go(func() { churned = churn(ctx, t, d, rand.New(rand.NewPCG(seed, uint64(len(workers))))) })
 	var samples []soakSample
 	for ctx.Err() == nil {
 		select {
@@ -93,10 +93,8 @@ func TestSoak(t *testing.T) {
 	steps := churned
 	live := int64(0)
 	for _, w := range workers {
-		steps += w.step
-		for _, body := range w.m.files {
-			live += int64(len(body))
-		}
+		steps += w.Steps()
+		live += w.Bytes()
 	}
 	t.Logf("%d operations", steps)
 	if length < soakSteadyAfter {
@@ -116,14 +114,14 @@ func TestSoak(t *testing.T) {
 }
 
 // churn writes, reads and deletes objects that live in files of their own.
-func churn(ctx context.Context, t *testing.T, s *server, all []door, rnd *rand.Rand) (steps int) {
-	bodies := make(map[string]string)
+func churn(ctx context.Context, t *testing.T, doors *serverDoors, rnd *rand.Rand) (steps int) {
+	all, bodies := doors.all(), make(map[string]string)
 	for ctx.Err() == nil {
 		steps++
 		key := fmt.Sprintf("soak-churn/%d", rnd.IntN(soakChurnKeys))
 		old, there := bodies[key]
 		if there && rnd.IntN(3) == 0 {
-			if err := restDelete("http://" + s.rest + "/" + key); err != nil {
+			if err := doors.rest.Delete(key); err != nil {
 				t.Errorf("delete %s: %v", key, err)
 				return steps
 			}
@@ -132,15 +130,15 @@ func churn(ctx context.Context, t *testing.T, s *server, all []door, rnd *rand.R
 		}
 		d := all[rnd.IntN(len(all))]
 		if there && rnd.IntN(2) == 0 {
-			if got, err := d.read(key); err != nil || got != old {
-				t.Errorf("%s reads %d bytes of %s, want %d: %v", d.name, len(got), key, len(old), err)
+			if got, err := d.Read(key); err != nil || got != old {
+				t.Errorf("%s reads %d bytes of %s, want %d: %v", d.Name(), len(got), key, len(old), err)
 				return steps
 			}
 			continue
 		}
 		body := strings.Repeat(fmt.Sprintf("%016x", rnd.Uint64()), 1+rnd.IntN(soakChurnBytes/16))
-		if err := d.write(key, body); err != nil {
-			t.Errorf("%s writes %s: %v", d.name, key, err)
+		if err := d.Write(key, body); err != nil {
+			t.Errorf("%s writes %s: %v", d.Name(), key, err)
 			return steps
 		}
 		bodies[key] = body
