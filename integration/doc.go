@@ -4,6 +4,8 @@
 // fail rather than skip, because a test that did not run proves nothing.
 //
 //	bench    figures beside the limits of the machine (make bench)
+//	doors    every door in the same words
+//	model    random operations through all doors, against a model
 //	nfsvm    the virtual machine
 //	setup    packages
 package integration
