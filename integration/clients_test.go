@@ -6,13 +6,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ogw/integration/testenv"
 )
 
 // mixedTree is what clients stumble over: an empty file, one that becomes a
 // multipart upload, nested and oddly named ones.
 func mixedTree(t *testing.T) string {
 	t.Helper()
-	dir := tempDir(t)
+	dir := testenv.TempDir(t)
 	for name, size := range map[string]int{
 		"empty": 0, "one": 1, "sub/dir/4k": 4096, "sub/100k": 100_000, "big": 20 << 20,
 		"sp ace/plus+and%percent": 10, "ünïcödé/naïve": 10,
@@ -44,7 +46,7 @@ func TestClients(t *testing.T) {
 			s.aws("s3", "rm", "--recursive", "--only-show-errors", "s3://by-aws/tree")
 		}
 		s.aws("s3", "sync", "--only-show-errors", src, "s3://by-aws/tree")
-		back := tempDir(t)
+		back := testenv.TempDir(t)
 		s.aws("s3", "sync", "--only-show-errors", "s3://by-aws/tree", back)
 		s.command("diff", "-r", src, back)
 		s.aws("s3", "mv", "--only-show-errors", "s3://by-aws/tree/big", "s3://by-aws/moved")
@@ -52,7 +54,7 @@ func TestClients(t *testing.T) {
 	})
 	t.Run("s3cmd", func(t *testing.T) {
 		s := s.with(t)
-		cfg := filepath.Join(tempDir(t), "s3cfg")
+		cfg := filepath.Join(testenv.TempDir(t), "s3cfg")
 		text := fmt.Sprintf("[default]\naccess_key = %s\nsecret_key = %s\nhost_base = %s\nhost_bucket = %s\nuse_https = False\n",
 			s.keyID, s.secret, s.s3, s.s3)
 		if err := os.WriteFile(cfg, []byte(text), 0o600); err != nil {
@@ -63,7 +65,7 @@ func TestClients(t *testing.T) {
 		}
 		s3cmd("mb", "s3://by-s3cmd")
 		s3cmd("sync", src+"/", "s3://by-s3cmd/tree/")
-		back := tempDir(t)
+		back := testenv.TempDir(t)
 		s3cmd("sync", "s3://by-s3cmd/tree/", back+"/")
 		s.command("diff", "-r", src, back)
 		if out := s3cmd("ls", "s3://by-s3cmd/tree/"); !strings.Contains(out, "DIR") || !strings.Contains(out, "big") {

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"ogw/integration/doors"
+	"ogw/integration/testenv"
 )
 
 // restartLimit is how long a restart after a crash may take.
@@ -171,7 +172,7 @@ func (l *ledger) verify(t *testing.T, s *server, round int) {
 func TestKillFUSE(t *testing.T) {
 	s := newServer(t, options{})
 	s.aws("s3", "mb", "s3://crash")
-	dir := filepath.Join(tempDir(t), "mnt")
+	dir := filepath.Join(testenv.TempDir(t), "mnt")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"ogw/integration/doors"
+	"ogw/integration/testenv"
 )
 
 // TestDiskFull fills the disk below the data folder: writes fail with each
 // door's own error, what was acknowledged stays, deletes work, space comes
 // back, and nothing is half-written.
 func TestDiskFull(t *testing.T) {
-	disk := filepath.Join(tempDir(t), "disk")
+	disk := filepath.Join(testenv.TempDir(t), "disk")
 	if err := os.Mkdir(disk, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func TestDiskFull(t *testing.T) {
 // every door still deletes, also after a start on the full disk, and writes go
 // on without a restart when the other gives the space back.
 func TestDiskFullNeighbour(t *testing.T) {
-	disk := filepath.Join(tempDir(t), "disk")
+	disk := filepath.Join(testenv.TempDir(t), "disk")
 	if err := os.Mkdir(disk, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +179,7 @@ func TestDiskFullNeighbour(t *testing.T) {
 
 func bigFile(t *testing.T, n int) string {
 	t.Helper()
-	name := filepath.Join(tempDir(t), "big")
+	name := filepath.Join(testenv.TempDir(t), "big")
 	if err := os.WriteFile(name, make([]byte, n), 0o644); err != nil {
 		t.Fatal(err)
 	}

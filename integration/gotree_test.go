@@ -68,7 +68,7 @@ func TestGoTree(t *testing.T) {
 		s := s.with(t)
 		src := filepath.Join(tree, "net/http/server.go")
 		s.command("nfs-cp", src, s.nfsURL("/gosrc/from-nfs.go"))
-		out := filepath.Join(tempDir(t), "out")
+		out := filepath.Join(testenv.TempDir(t), "out")
 		s.aws("s3", "cp", "--only-show-errors", "s3://gosrc/from-nfs.go", out)
 		sameBytes(t, "from-nfs.go", readFile(t, out), readFile(t, src))
 	})

@@ -19,8 +19,7 @@ import (
 )
 
 const (
-	startTimeout = 20 * time.Second
-	stopTimeout  = 30 * time.Second
+	stopTimeout = 30 * time.Second
 	// commandTimeout is far above what any client here takes.
 	commandTimeout = 10 * time.Minute
 )
@@ -55,9 +54,9 @@ type options struct {
 // it when the test ends.
 func newServer(t *testing.T, o options) *server {
 	t.Helper()
-	dir := tempDir(t)
+	dir := testenv.TempDir(t)
 	s := &server{t: t, dir: dir, data: o.data, config: filepath.Join(dir, "ogw.toml"),
-		s3: freeAddr(t), rest: freeAddr(t), nfs: freeAddr(t)}
+		s3: testenv.FreeAddr(t), rest: testenv.FreeAddr(t), nfs: testenv.FreeAddr(t)}
 	if s.data == "" {
 		s.data = filepath.Join(dir, "data")
 	}
@@ -87,28 +86,6 @@ listen = %q
 	return s
 }
 
-// tempDir is t.TempDir on the disk rather than where TMPDIR may be a tmpfs,
-// and without its failure when a mount is still there.
-func tempDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/var/tmp", "ogw-test-*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // start runs the binary and waits until it answers. It returns how long that took.
 func (s *server) start() time.Duration {
 	s.t.Helper()
@@ -125,8 +102,10 @@ func (s *server) start() time.Duration {
 	}
 	s.done = make(chan error, 1)
 	go func(cmd *exec.Cmd, done chan error) { done <- cmd.Wait() }(s.cmd, s.done)
-	for _, addr := range []string{s.s3, s.rest, s.nfs} {
-		s.await(addr, begin)
+	if err := testenv.Await(s.done, s.s3, s.rest, s.nfs); err != nil {
+		s.cmd.Process.Kill()
+		s.cmd = nil
+		s.t.Fatalf("ogw: %v\n%s", err, s.log())
 	}
 	// The kernel accepts connections before anything is served.
 	resp, err := http.Get("http://" + s.s3 + "/")
@@ -137,27 +116,6 @@ func (s *server) start() time.Duration {
 	took := time.Since(begin)
 	s.readCredentials()
 	return took
-}
-
-// await waits until addr accepts a connection.
-func (s *server) await(addr string, begin time.Time) {
-	s.t.Helper()
-	for {
-		c, err := net.DialTimeout("tcp", addr, time.Second)
-		if err == nil {
-			c.Close()
-			return
-		}
-		select {
-		case err := <-s.done:
-			s.t.Fatalf("ogw ended at start: %v\n%s", err, s.log())
-		default:
-		}
-		if time.Since(begin) > startTimeout {
-			s.t.Fatalf("ogw does not listen on %s after %v\n%s", addr, startTimeout, s.log())
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }
 
 func (s *server) log() string {
@@ -253,7 +211,7 @@ func (s *server) nfsURL(path string) string {
 // mount makes a FUSE mount in the server and takes it away at the end.
 func (s *server) mount(args ...string) string {
 	s.t.Helper()
-	dir := filepath.Join(tempDir(s.t), "mnt")
+	dir := filepath.Join(testenv.TempDir(s.t), "mnt")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		s.t.Fatal(err)
 	}

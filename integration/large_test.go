@@ -26,6 +26,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/local"
+	"ogw/integration/testenv"
 	"ogw/vfs"
 )
 
@@ -93,7 +94,7 @@ func fill(t *testing.T, dir, bucket, prefix string, n int, size int64) {
 // memory, and the rename of a directory with all of them below.
 func TestLargeNamespace(t *testing.T) {
 	needLarge(t)
-	data := filepath.Join(tempDir(t), "data")
+	data := filepath.Join(testenv.TempDir(t), "data")
 	begin := time.Now()
 	fill(t, data, "million", "dir/f", largeFiles, 100)
 	t.Logf("made %d files in %v", largeFiles, time.Since(begin))
@@ -195,7 +196,7 @@ func TestLargeDelete(t *testing.T) {
 		{"32 KiB", 100_000, 32 << 10},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			data := filepath.Join(tempDir(t), "data")
+			data := filepath.Join(testenv.TempDir(t), "data")
 			fill(t, data, "doomed", "f", x.n, x.size)
 			s := newServer(t, options{data: data})
 			full := diskUsage(t, data)

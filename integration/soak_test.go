@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"ogw/integration/model"
+	"ogw/integration/testenv"
 )
 
 const (
@@ -60,7 +61,7 @@ func TestSoak(t *testing.T) {
 	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, %v", seed, length)
-	admin := freeAddr(t)
+	admin := testenv.FreeAddr(t)
 	const token = "0123456789abcdef"
 	s := newServer(t, options{extra: fmt.Sprintf("[admin]\nlisten = %q\ntoken = %q\n", admin, token)})
 	d := s.doors(t)

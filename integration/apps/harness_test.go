@@ -44,7 +44,7 @@ func newMount(t *testing.T) *mount {
 	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
 		t.Skip("needs root and /dev/fuse")
 	}
-	base := tempDir(t)
+	base := testenv.TempDir(t)
 	m := &mount{t: t, base: base, mnt: filepath.Join(base, "mnt")}
 	must(t, os.Mkdir(m.mnt, 0o755))
 	m.start()
@@ -64,15 +64,6 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// tempDir is on the disk, wherever TMPDIR is.
-func tempDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/var/tmp", "ogw-apps-*")
-	must(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
 }
 
 func (m *mount) start() {

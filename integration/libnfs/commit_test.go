@@ -4,21 +4,20 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"ogw/integration/bench/nfsclient"
+	"ogw/integration/testenv"
 )
 
 // TestKilledBetweenWriteAndCommit plays a client that knows RFC 1813 section
 // 3.3.21: it sends what it wrote again when COMMIT answers another verifier
 // than WRITE did, and forgets it when the two are equal.
 func TestKilledBetweenWriteAndCommit(t *testing.T) {
-	dir, addr := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	dir, addr := t.TempDir(), testenv.FreeAddr(t)
 	config := filepath.Join(dir, "ogw.toml")
 	text := fmt.Sprintf("[cluster]\ndir = %q\n[[gateway]]\nprotocol = \"nfs\"\nlisten = %q\n", filepath.Join(dir, "data"), addr)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
@@ -35,14 +34,8 @@ func TestKilledBetweenWriteAndCommit(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatalf("%v (make build makes it)", err)
 		}
-		for end := time.Now().Add(startTimeout); ; time.Sleep(20 * time.Millisecond) {
-			if c, err := net.Dial("tcp", addr); err == nil {
-				c.Close()
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatal("the server does not accept connections")
-			}
+		if err := testenv.Await(nil, addr); err != nil {
+			t.Fatal(err)
 		}
 		c, err := nfsclient.Dial(addr, addr, "/")
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,11 +13,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-)
 
-// startTimeout is how long the program may take until it accepts.
-const startTimeout = 20 * time.Second
+	"ogw/integration/testenv"
+)
 
 // serve starts the program with an NFS and a REST gateway and returns what
 // makes the URLs of a path.
@@ -35,7 +32,7 @@ func serveExport(t *testing.T, export string) (nfs, rest func(path string) strin
 	if _, err := exec.LookPath("nfs-cp"); err != nil {
 		t.Skip("nfs-cp is not installed (make deps)")
 	}
-	port, restPort := freePort(t), freePort(t)
+	port, restPort := testenv.FreePort(t), testenv.FreePort(t)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "ogw.toml")
 	text := fmt.Sprintf("[cluster]\ndir = %q\n[[gateway]]\nprotocol = \"nfs\"\nlisten = \"127.0.0.1:%d\"\n"+
@@ -56,13 +53,9 @@ func serveExport(t *testing.T, export string) (nfs, rest func(path string) strin
 			t.Errorf("server: %v\n%s", err, out.Bytes())
 		}
 	})
-	for end := time.Now().Add(startTimeout); ; time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			c.Close()
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the server does not accept connections")
+	for _, p := range []int{port, restPort} {
+		if err := testenv.Await(nil, fmt.Sprintf("127.0.0.1:%d", p)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	nfs = func(path string) string {
@@ -74,16 +67,6 @@ func serveExport(t *testing.T, export string) (nfs, rest func(path string) strin
 		out, err := exec.Command("../../bin/ogw", args...).CombinedOutput()
 		return string(out), err
 	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 func tool(t *testing.T, name string, args ...string) string {

@@ -5,7 +5,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"ogw/integration/testenv"
 )
 
 //go:embed guest/lib.sh
@@ -36,7 +37,7 @@ type server struct {
 	out bytes.Buffer
 }
 
-// startTimeout is how long the program may take until it accepts.
+// startTimeout is how long a service may take until it answers.
 const startTimeout = 20 * time.Second
 
 func start(t *testing.T) *server {
@@ -44,8 +45,8 @@ func start(t *testing.T) *server {
 	if os.Getenv("OGW_TEST_VM") == "" {
 		t.Skip("boots a virtual machine: make test-nfs-kernel (OGW_TEST_VM=1)")
 	}
-	rest := fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	s := &server{t: t, dir: t.TempDir(), port: freePort(t), rest: "http://" + rest}
+	rest := testenv.FreeAddr(t)
+	s := &server{t: t, dir: t.TempDir(), port: testenv.FreePort(t), rest: "http://" + rest}
 	config := fmt.Sprintf("[cluster]\ndir = %q\n"+
 		"[[gateway]]\nprotocol = \"rest\"\nlisten = %q\n"+
 		"[[gateway]]\nprotocol = \"nfs\"\nlisten = \"127.0.0.1:%d\"\n"+
@@ -71,16 +72,6 @@ func start(t *testing.T) *server {
 	return s
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 // run starts the program and waits until it accepts connections.
 func (s *server) run() error {
 	s.mu.Lock()
@@ -90,12 +81,10 @@ func (s *server) run() error {
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
-	for end := time.Now().Add(startTimeout); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.port)); err == nil {
-			return c.Close()
-		}
+	if err := testenv.Await(nil, fmt.Sprintf("127.0.0.1:%d", s.port)); err != nil {
+		return fmt.Errorf("%w:\n%s", err, s.out.Bytes())
 	}
-	return fmt.Errorf("the server does not accept connections:\n%s", s.out.Bytes())
+	return nil
 }
 
 // stop ends the program; SIGTERM must make it end well.

@@ -46,3 +46,15 @@ func GoSources(t testing.TB) string {
 	}
 	return dir
 }
+
+// TempDir is t.TempDir on the disk, wherever TMPDIR is, and without its
+// failure when a mount is still there.
+func TempDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "ogw-test-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
