@@ -87,6 +87,17 @@ func (fs *FS) attrFor(ctx context.Context, ino Ino) (a Attr, err error) {
 	if a, ok := fs.TryAttr(ino); ok {
 		return a, nil
 	}
+	for mark := fs.opens.mark(); ; mark = fs.opens.mark() {
+		a, err = fs.readAttr(ctx, ino)
+		if err != nil || !fs.opens.leftSince(mark, ino) {
+			return a, err
+		}
+	}
+}
+
+// readAttr is attrFor by one snapshot; what was flushed and closed meanwhile
+// may be missing.
+func (fs *FS) readAttr(ctx context.Context, ino Ino) (a Attr, err error) {
 	begun, quiet := fs.attrs.counter(ino)
 	var e *attrEntry
 	err = fs.view(ctx, func(r cluster.Reader) error {

@@ -41,6 +41,7 @@ func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (Li
 	}
 	o.MaxKeys = min(o.MaxKeys, MaxListKeys)
 	var l *lister
+	mark := fs.opens.mark()
 	err := fs.view(ctx, func(r cluster.Reader) error {
 		l = &lister{fs: fs, r: r, o: o}
 		root := RootIno
@@ -56,10 +57,35 @@ func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (Li
 		}
 		return l.fill()
 	})
+	for i := range l.page.Objects {
+		if ob := &l.page.Objects[i]; err == nil && !o.NamesOnly && fs.opens.leftSince(mark, ob.Ino) {
+			err = fs.listAgain(ctx, ob)
+		}
+	}
 	if err != nil {
 		return ListResult{}, err
 	}
 	return l.page, nil
+}
+
+// listAgain describes an object whose file was flushed and closed after the
+// snapshot of the page. One that is gone by now stays as it was.
+func (fs *FS) listAgain(ctx context.Context, ob *ObjectInfo) error {
+	for mark := fs.opens.mark(); ; mark = fs.opens.mark() {
+		err := fs.view(ctx, func(r cluster.Reader) error {
+			n, err := getInode(r, ob.Ino)
+			if err == nil {
+				*ob = fs.listInfo(ob.Key, n)
+			}
+			return err
+		})
+		if errors.Is(err, ErrStale) {
+			return nil
+		}
+		if err != nil || !fs.opens.leftSince(mark, ob.Ino) {
+			return err
+		}
+	}
 }
 
 // errPageFull ends the walk of a lister.

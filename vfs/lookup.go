@@ -155,6 +155,17 @@ func (fs *FS) Lookup(ctx context.Context, cred *Cred, dir Ino, name string) (a A
 	if err != nil {
 		return Attr{}, lookupErr(err)
 	}
+	for mark := fs.opens.mark(); ; mark = fs.opens.mark() {
+		a, err = fs.lookup(ctx, cred, dir, p)
+		if err != nil || !fs.opens.leftSince(mark, a.Ino) {
+			return a, err
+		}
+	}
+}
+
+// lookup is Lookup by one snapshot; what was flushed and closed meanwhile may
+// be missing.
+func (fs *FS) lookup(ctx context.Context, cred *Cred, dir Ino, p posixName) (a Attr, err error) {
 	err = fs.view(ctx, func(r cluster.Reader) error {
 		e, err := findEntry(r, cred, dir, p)
 		if err != nil {

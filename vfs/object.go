@@ -115,11 +115,12 @@ func (fs *FS) readObject(ctx context.Context, k *objectKey, fn func(r cluster.Re
 	var n *inode
 	var settled Ino
 	for {
+		mark := fs.opens.mark()
 		err := fs.view(ctx, func(r cluster.Reader) (err error) {
 			if n, err = fs.objectInode(r, k); err != nil {
 				return err
 			}
-			if n.ino != settled && n.isRegular() && fs.opens.get(n.ino) != nil {
+			if n.ino != settled && n.isRegular() && (fs.opens.get(n.ino) != nil || fs.opens.leftSince(mark, n.ino)) {
 				return errUnsettled
 			}
 			return fn(r, n)

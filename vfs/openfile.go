@@ -28,6 +28,8 @@ type openFile struct {
 
 	// orphan tells that the inode may have lost its last link while open.
 	orphan atomic.Bool
+	// written tells that something was ever written to it.
+	written atomic.Bool
 
 	// gen grows when what is stored may have changed; a snapshot of an older
 	// one is not used any more.

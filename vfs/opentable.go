@@ -3,6 +3,7 @@ package vfs
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // openTable knows the inodes that this process has open, one openFile each,
@@ -11,12 +12,24 @@ import (
 //   - acquire waits while the inode is marked as unlinking, then counts;
 //   - beginUnlink, called inside the transaction, either marks the inode, or
 //     reports that it is open, and then the transaction keeps the inode as an
-//     orphan (key 'o') that the last close removes.
+//     orphan (key 'o') that the last close removes;
+//   - an inode that was written to leaves the table after its last flush has
+//     committed. Who reads a snapshot and then finds nothing here would miss
+//     that flush, if the snapshot is older: see leftSince.
 type openTable struct {
 	shards [openShards]openShard
+
+	leaves atomic.Uint64            // written files that left
+	left   [leftSlots]atomic.Uint64 // leaves, when the last of a slot left; changed under the shard's mu
 }
 
-const openShards = 64
+const (
+	openShards = 64
+	// leftSlots is how many inodes are told apart among those that left; two
+	// that share a slot are read once more now and then. A multiple of
+	// openShards: the inodes of a slot share a shard.
+	leftSlots = 4096
+)
 
 type openShard struct {
 	mu        sync.Mutex
@@ -82,9 +95,20 @@ func (t *openTable) release(f *openFile) (last bool) {
 	if f.users--; f.users > 0 {
 		return false
 	}
+	if f.written.Load() {
+		t.left[f.ino%leftSlots].Store(t.leaves.Add(1))
+	}
 	delete(s.files, f.ino)
 	return true
 }
+
+// mark is taken before a snapshot, for leftSince.
+func (t *openTable) mark() uint64 { return t.leaves.Load() }
+
+// leftSince tells whether ino was flushed and left the table after mark, so
+// that neither a snapshot nor the table may show what was written to it. It
+// is asked after the table.
+func (t *openTable) leftSince(mark uint64, ino Ino) bool { return t.left[ino%leftSlots].Load() > mark }
 
 // each calls fn for every open file.
 func (t *openTable) each(fn func(*openFile)) {

@@ -23,16 +23,20 @@ func (fs *FS) Resolve(ctx context.Context, cred *Cred, path string, follow bool)
 // ResolveBelow is Resolve with directory root for the root: neither ".." nor
 // a symbolic link leads out of it. ErrStale if root is gone.
 func (fs *FS) ResolveBelow(ctx context.Context, cred *Cred, root Ino, path string, follow bool) (a Attr, err error) {
-	err = fs.view(ctx, func(r cluster.Reader) error {
-		w := walker{r: r, cred: cred, root: root, follow: follow}
-		n, err := w.walk(path)
-		if err != nil {
+	for mark := fs.opens.mark(); ; mark = fs.opens.mark() {
+		err = fs.view(ctx, func(r cluster.Reader) error {
+			w := walker{r: r, cred: cred, root: root, follow: follow}
+			n, err := w.walk(path)
+			if err != nil {
+				return err
+			}
+			a, err = fs.attrOf(r, n)
 			return err
+		})
+		if err != nil || !fs.opens.leftSince(mark, a.Ino) {
+			return a, err
 		}
-		a, err = fs.attrOf(r, n)
-		return err
-	})
-	return a, err
+	}
 }
 
 // walker walks one path in one snapshot.
