@@ -285,8 +285,11 @@ func (p *readPage) find(off int64) int {
 	return lo
 }
 
-// Close releases the bytes to the collector.
+// Close releases the bytes to the collector. A nil reader has none.
 func (c *contentReader) Close() error {
+	if c == nil {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {

@@ -83,6 +83,15 @@
 // process becomes an orphan (key 'o'), removed by the last close, or by the
 // collector after a restart.
 //
+// # What is remembered
+//
+// The pairs that reading an object by its key takes (keyCache) and the
+// attributes of inodes (attrCache) are kept in memory where no other process
+// can change the store. Nothing is told to these caches: changeClock says
+// whether a transaction wrote what shares a slot with the key since. What was
+// read from memory holds if all of it is found unchanged at the end; else it
+// is read again, from a snapshot.
+//
 // # Durability
 //
 // Operations are durable when they return, unless the context is

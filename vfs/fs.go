@@ -63,6 +63,7 @@ type FS struct {
 	watch   watchers
 	changes changeCounts
 	attrs   attrCache
+	keys    keyCache
 	tokens  tokenBook
 	opens   openTable
 	dirty   dirtyPool
@@ -113,7 +114,8 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.dirty.init(fs.cfg.DirtyBytes)
 	fs.pins.init()
 	fs.tokens.fs = fs
-	fs.attrs.off = !fs.Exclusive()
+	fs.keys.init(!fs.Exclusive())
+	fs.attrs.off, fs.attrs.clock = fs.keys.off, &fs.keys.clock
 	fs.uploads = make(chan struct{}, maxBlobUploads)
 	fs.compactQueue = make(chan Ino, maxCompactQueue)
 	fs.ghosts.init(fs.cfg.Now)

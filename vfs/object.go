@@ -50,6 +50,8 @@ func (fs *FS) GetObject(ctx context.Context, bucket, key string, o GetOptions) (
 	}
 	ob := &Object{}
 	n, err := fs.readObject(ctx, &k, func(r cluster.Reader, n *inode) (err error) {
+		ob.r.Close() // of an earlier run
+		ob.r = nil
 		if ob.Info, err = fs.objectInfo(r, key, n); err != nil {
 			return err
 		}
@@ -83,6 +85,8 @@ func (fs *FS) HeadObject(ctx context.Context, bucket, key string, o GetOptions) 
 	var info ObjectInfo
 	var content *contentReader
 	n, err := fs.readObject(ctx, &k, func(r cluster.Reader, n *inode) (err error) {
+		content.Close() // of an earlier run
+		content = nil
 		if info, err = fs.objectInfo(r, key, n); err != nil {
 			return err
 		}
@@ -116,7 +120,7 @@ func (fs *FS) readObject(ctx context.Context, k *objectKey, fn func(r cluster.Re
 	var settled Ino
 	for {
 		mark := fs.opens.mark()
-		err := fs.view(ctx, func(r cluster.Reader) (err error) {
+		err := fs.viewHot(ctx, func(r cluster.Reader) (err error) {
 			if n, err = fs.objectInode(r, k); err != nil {
 				return err
 			}

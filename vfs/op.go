@@ -47,7 +47,7 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 	ctx = fs.durably(ctx)
 	var last *op
 	token := takeToken(ctx)
-	rec := recordingTxn{c: &fs.attrs}
+	rec := recordingTxn{c: &fs.keys}
 	defer rec.end()
 	relaxed := fs.relaxed.Load()
 	err := fs.kv.Update(ctx, func(t cluster.Txn) error {

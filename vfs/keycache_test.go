@@ -1,0 +1,263 @@
+package vfs
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"ogw/cluster"
+)
+
+// TestHotReadsAreNeverBehind changes objects from several goroutines through
+// all that can change them, while others read them all the time, so that they
+// are remembered. Whoever changed something must see it at once, and nobody
+// may see the bytes of one time with the ETag of another.
+func TestHotReadsAreNeverBehind(t *testing.T) {
+	fs := bucketFS(t, openTest(t, openLocal(t)))
+	const writers, rounds = 4, 250
+	ctx, stop := context.WithCancel(bg)
+	var readers, changers sync.WaitGroup
+	for seed := range 2 {
+		readers.Add(1)
+		go func() {
+			defer readers.Done()
+			r := rand.New(rand.NewPCG(uint64(seed), 1))
+			for ctx.Err() == nil {
+				key := fmt.Sprintf("%c%d/k%d", "de"[r.IntN(2)], r.IntN(writers), r.IntN(hotKeys))
+				if err := readWhole(fs, key); err != nil {
+					t.Errorf("reader of seed %d: %v", seed, err)
+					return
+				}
+			}
+		}()
+	}
+	for w := range writers {
+		changers.Add(1)
+		go func() {
+			defer changers.Done()
+			c := changer{fs: fs, r: rand.New(rand.NewPCG(uint64(w), 2)), id: w, dir: fmt.Sprint("d", w), want: map[int]string{}}
+			for round := range rounds {
+				if err := c.change(round); err != nil {
+					t.Errorf("writer of seed %d, round %d: %v", w, round, err)
+					return
+				}
+			}
+		}()
+	}
+	changers.Wait()
+	stop()
+	readers.Wait()
+	if fs.keys.bytes.Load() == 0 {
+		t.Error("nothing is remembered")
+	}
+}
+
+// hotKeys is how many keys each changer has.
+const hotKeys = 3
+
+// readWhole gets an object, if there is one, and compares bytes and MD5.
+func readWhole(fs *FS, key string) error {
+	body, info, err := tryGet(bg, fs, key)
+	if errors.Is(err, ErrNoSuchKey) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("get %s: %w", key, err)
+	}
+	sum := md5.Sum([]byte(body))
+	if !strings.Contains(string(info.ETag), "-") && string(info.ETag) != hex.EncodeToString(sum[:]) {
+		return fmt.Errorf("get %s: %d bytes of MD5 %x, ETag %s", key, len(body), sum, info.ETag)
+	}
+	return nil
+}
+
+// changer changes the objects below a directory that only it changes.
+type changer struct {
+	fs   *FS
+	r    *rand.Rand
+	id   int
+	dir  string
+	want map[int]string // bodies by number of the key
+}
+
+func (c *changer) key(i int) string { return fmt.Sprintf("%s/k%d", c.dir, i) }
+
+// change does one thing and looks at all keys.
+func (c *changer) change(round int) error {
+	i := c.r.IntN(hotKeys)
+	var err error
+	switch op := c.r.IntN(5); op {
+	case 0, 1:
+		size := []int{10, 3000, 20_000}[c.r.IntN(3)] // inline, and a blob
+		body := strings.Repeat(fmt.Sprintf("%d.%d ", c.id, round), size/5)
+		_, err = c.fs.PutObject(bg, "bucket", c.key(i), strings.NewReader(body), PutOptions{Size: int64(len(body))})
+		c.want[i] = body
+	case 2:
+		_, err = c.fs.DeleteObject(bg, "bucket", c.key(i), DeleteOptions{})
+		delete(c.want, i)
+	case 3:
+		err = c.rename()
+	case 4:
+		err = c.write(i, fmt.Sprintf("[%d.%d]", c.id, round))
+	}
+	if err != nil {
+		return err
+	}
+	for i := range hotKeys {
+		if err := c.look(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look compares an object with what it must be.
+func (c *changer) look(i int) error {
+	body, exists := c.want[i]
+	info, err := c.fs.HeadObject(bg, "bucket", c.key(i), GetOptions{})
+	if !exists {
+		if !errors.Is(err, ErrNoSuchKey) {
+			return fmt.Errorf("head %s, which is deleted: %v", c.key(i), err)
+		}
+		return nil
+	}
+	if err != nil || info.Size != int64(len(body)) {
+		return fmt.Errorf("head %s: %d bytes, %w, want %d", c.key(i), info.Size, err, len(body))
+	}
+	got, _, err := tryGet(bg, c.fs, c.key(i))
+	if err != nil || got != body {
+		return fmt.Errorf("get %s: %.30q, %w, want %.30q", c.key(i), got, err, body)
+	}
+	return nil
+}
+
+// rename moves the directory with all that is in it.
+func (c *changer) rename() error {
+	if len(c.want) == 0 {
+		return nil
+	}
+	bucket, err := c.fs.Lookup(bg, Root, RootIno, "bucket")
+	if err != nil {
+		return err
+	}
+	to := fmt.Sprintf("%c%d", "ed"[strings.IndexByte("de", c.dir[0])], c.id)
+	err = c.fs.Rename(bg, Root, bucket.Ino, c.dir, bucket.Ino, to, 0)
+	c.dir = to
+	return err
+}
+
+// write changes the first bytes of a file, and looks before they are flushed.
+func (c *changer) write(i int, text string) error {
+	old, exists := c.want[i]
+	if !exists {
+		return nil
+	}
+	a, err := c.fs.Resolve(bg, Root, "bucket/"+c.key(i), true)
+	if err != nil {
+		return err
+	}
+	f, err := c.fs.Open(bg, Root, a.Ino, OpenWrite)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteAt(bg, []byte(text), 0); err == nil {
+		c.want[i] = text + old[min(len(text), len(old)):]
+		err = c.look(i)
+	}
+	return errors.Join(err, f.Close(bg))
+}
+
+// What a relaxed reader saw may be lost with the power: it is not remembered
+// for strict readers. They remember what they waited for.
+func TestHotReadsAreDurable(t *testing.T) {
+	fs := bucketFS(t, openTest(t, openLocal(t)))
+	relaxed := cluster.Relaxed(bg)
+	_, err := fs.PutObject(relaxed, "bucket", "key", strings.NewReader("body"), PutOptions{Size: 4})
+	want(t, err, nil)
+	remembered := func() bool {
+		bucket := mustLookup(t, fs, RootIno, "bucket")
+		e := fs.keys.get(fileEntryKey(bucket.Ino, "key"))
+		return e != nil && fs.keys.valid(e)
+	}
+	for _, c := range []struct {
+		ctx  context.Context
+		want bool
+	}{{relaxed, false}, {bg, true}} {
+		if _, _, err := tryGet(c.ctx, fs, "key"); err != nil {
+			t.Fatal(err)
+		}
+		if got := remembered(); got != c.want {
+			t.Errorf("relaxed %v: remembered %v", cluster.IsRelaxed(c.ctx), got)
+		}
+	}
+	if _, err := fs.Purge(bg, "bucket/key"); err != nil {
+		t.Fatal(err)
+	}
+	if remembered() {
+		t.Error("remembered after a purge")
+	}
+}
+
+// A store that another process may change is read every time.
+func TestHotReadsNeedExclusiveStore(t *testing.T) {
+	c := openLocal(t)
+	c.Exclusive = false
+	fs := bucketFS(t, openTest(t, c))
+	put(t, fs, "key", "body")
+	for range 2 {
+		get(t, fs, "key")
+	}
+	if n := fs.keys.bytes.Load(); n != 0 {
+		t.Errorf("%d bytes are remembered", n)
+	}
+}
+
+func TestKeyCacheIsBounded(t *testing.T) {
+	var c keyCache
+	c.init(false)
+	value := bytes.Repeat([]byte{1}, maxCachedValue)
+	for i := range 3 * keyCacheBytes / len(value) {
+		c.put(inodeKey(Ino(i)), value, c.clock.now.Load())
+	}
+	c.put(inodeKey(1<<40), append(value, 1), c.clock.now.Load())
+	held := int64(0)
+	for i := range c.slots {
+		held += c.slots[i].Load().size()
+	}
+	if got := c.bytes.Load(); got != held || got > keyCacheBytes || got < keyCacheBytes/2 {
+		t.Errorf("%d bytes are held, %d counted, at most %d are allowed", held, got, keyCacheBytes)
+	}
+	if c.get(inodeKey(1<<40)) != nil {
+		t.Error("a value above the limit is remembered")
+	}
+}
+
+// A change that began, or ended, after the stamp counts.
+func TestChangeClock(t *testing.T) {
+	var c changeClock
+	stamp := c.now.Load()
+	if !c.quiet(7, stamp) {
+		t.Error("not quiet at first")
+	}
+	c.begin(7)
+	c.begin(7)
+	c.end(7)
+	if during := c.now.Load(); c.quiet(7, stamp) || c.quiet(7, during) {
+		t.Error("quiet while a change is under way")
+	}
+	late := c.now.Load()
+	c.end(7)
+	if c.quiet(7, stamp) || c.quiet(7, late) {
+		t.Error("a change is forgotten")
+	}
+	if !c.quiet(7, c.now.Load()) || !c.quiet(8, stamp) {
+		t.Error("not quiet after the change, or in another slot")
+	}
+}
