@@ -6,6 +6,9 @@ import "strings"
 func (w *Worker) write() bool {
 	p, d, body := w.path(), pick(w, w.d.Posix), w.body()
 	w.note("%s write %s (%d bytes)", d.Name(), p, len(body))
+	if !w.settle(d, p) {
+		return false
+	}
 	err := d.Write(w.full(p), body)
 	if ok := w.m.canHold(p); ok != (err == nil) {
 		return w.failf("write %s through %s: %v, want success %v", p, d.Name(), err, ok)
@@ -20,14 +23,14 @@ func (w *Worker) write() bool {
 func (w *Worker) remove() bool {
 	p, d := w.path(), pick(w, w.d.Posix)
 	_, isFile := w.m.files[p]
-	for isFile && w.m.vanished(p) && d == w.d.Caching {
-		d = pick(w, w.d.Posix)
-	}
 	name := p
 	if isFile {
 		name = w.m.shown(p)
 	}
 	w.note("%s remove %s", d.Name(), name)
+	if !w.settle(d, p) {
+		return false
+	}
 	if err := d.Remove(w.full(name)); isFile != (err == nil) {
 		return w.failf("remove %s through %s: %v, exists %v", name, d.Name(), err, isFile)
 	}
@@ -40,6 +43,9 @@ func (w *Worker) mkdir() bool {
 	_, isFile := w.m.files[p]
 	ok := !isFile && w.m.canHold(p)
 	w.note("%s mkdir %s", d.Name(), p)
+	if !w.settle(d, p) {
+		return false
+	}
 	if err := d.Mkdir(w.full(p)); ok != (err == nil) {
 		return w.failf("mkdir %s through %s: %v, want success %v", p, d.Name(), err, ok)
 	}
@@ -80,6 +86,9 @@ func (w *Worker) rename() bool {
 		ok = !qDir
 	}
 	w.note("%s rename %s %s", d.Name(), p, q)
+	if !w.settle(d, p, q) {
+		return false
+	}
 	if err := d.Rename(w.full(p), w.full(q)); ok != (err == nil) {
 		return w.failf("rename %s to %s through %s: %v, want success %v", p, q, d.Name(), err, ok)
 	}
