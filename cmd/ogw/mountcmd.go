@@ -200,6 +200,7 @@ func (m *mount) follow(ctx context.Context, s *session) error {
 func (m *mount) serve(ctx context.Context) error {
 	m.cfg.Gateways = nil
 	log, access := m.logs()
+	tuneCollector(m.cfg, m.getenv)
 	p, err := wire(ctx, m.cfg, log, access)
 	if err != nil {
 		return err

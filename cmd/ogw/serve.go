@@ -57,6 +57,7 @@ func listenOf(c *cli.Context) map[string]string {
 // Run implements command.
 func (s *serve) Run(ctx context.Context) error {
 	log, access := s.logs()
+	tuneCollector(s.cfg, s.getenv)
 	p, err := wire(ctx, s.cfg, log, access)
 	if err != nil {
 		return err
