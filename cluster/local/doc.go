@@ -56,5 +56,6 @@
 // Lock order: Blobs.changing, then KV.commit, then durability.mu; Blobs.mu,
 // then nothing but reads of the index; segments.mu, then allocator.mu;
 // patience.mu, then ballast.mu or allocator.mu. The
-// locks of handles, placeCache, pageSums, pagePool and reaper are innermost.
+// locks of snapshots, handles, placeCache, pageSums, pagePool and reaper are
+// innermost.
 package local

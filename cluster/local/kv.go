@@ -26,6 +26,8 @@ type KV struct {
 	space   *spaceGuard
 	onClose func() error
 
+	snapshots snapshots
+
 	// commit is held while a transaction is compared and applied, so that
 	// versions, the history and Pebble's log have one order.
 	commit sync.Mutex
@@ -44,6 +46,7 @@ var _ cluster.KV = (*KV)(nil)
 
 func newKV(db *pebble.DB, h *health, space *spaceGuard) *KV {
 	kv := &KV{db: db, gate: occ.NewGate(), health: h, history: occ.NewHistory(0), space: space}
+	kv.snapshots.db, kv.snapshots.visible = db, &kv.visible
 	kv.durability.init(kv)
 	return kv
 }
@@ -57,7 +60,7 @@ func (kv *KV) View(ctx context.Context, fn func(cluster.Reader) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s := newSource(kv.db)
+	s := newSource(&kv.snapshots)
 	defer s.close()
 	r := &occ.Reader{Ctx: ctx, Source: s}
 	if cluster.IsRelaxed(ctx) {
@@ -111,7 +114,7 @@ func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error) (done bool, err error) {
 	relaxed := cluster.IsRelaxed(ctx)
 	version := kv.visible.Load()
-	s := newSource(kv.db)
+	s := newSource(&kv.snapshots)
 	defer s.close()
 	upTo := kv.allocated.Load()
 	reads := kv.history.NewReadSet()
@@ -141,6 +144,7 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error) (done boo
 	if err != nil || !ok {
 		return err != nil, err
 	}
+	kv.snapshots.expire()
 	if relaxed {
 		return true, nil
 	}
@@ -279,6 +283,7 @@ func (kv *KV) Close() error {
 	}
 	kv.durability.stop()
 	kv.ballast.stop()
+	kv.snapshots.close()
 	var err error
 	if p := kv.health.failed.Load(); p != nil {
 		err = *p

@@ -14,12 +14,15 @@ import (
 // one by one.
 const getManyByIter = 4
 
-// source is a Pebble snapshot as an occ.Source.
-type source struct{ snap *pebble.Snapshot }
+// source is a snapshot as an occ.Source.
+type source struct {
+	snap *snapshot
+	from *snapshots
+}
 
-func newSource(db *pebble.DB) *source { return &source{db.NewSnapshot()} }
+func newSource(from *snapshots) *source { return &source{from.acquire(), from} }
 
-func (s *source) close() { s.snap.Close() }
+func (s *source) close() { s.from.release(s.snap) }
 
 // Get implements occ.Source.
 func (s *source) Get(key []byte) ([]byte, error) {
