@@ -52,10 +52,10 @@ test-integration: build ## real clients against the real binary
 	$(GO) test -timeout $(TEST_TIMEOUT) ./integration/...
 
 test-nfs-kernel: build deps deps-vm ## a Linux kernel NFS client in a virtual machine
-	OGW_TEST_VM=1 $(GO) test -v -timeout 120m -run 'KernelClient' ./integration/...
+	OGW_TEST_VM=1 $(GO) test -v -timeout 120m -run KernelClient ./integration/nfsvm
 
 test-large: build deps ## a million files, 20 GiB objects: minutes, and 40 GiB of disk
-	OGW_TEST_LARGE=1 $(GO) test -v -timeout 60m -run 'Large' ./integration/...
+	OGW_TEST_LARGE=1 $(GO) test -v -timeout 60m -run Large ./integration
 
 test-huge: build ## 10 million objects in one bucket beside 100,000: half an hour, 3 GB
 	$(GO) run ./integration/bench -run scale -scale $(or $(OBJECTS),10000000)

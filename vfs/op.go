@@ -69,7 +69,6 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 		}
 		if err == nil {
 			fs.ghosts.add(last.vanished)
-			fs.watch.notifyLater(ctx, last.vanished)
 			fs.watch.vanished(ctx, last.vanished)
 			fs.pruneRest(ctx, last.prune)
 			for _, ino := range last.buckets {

@@ -2,9 +2,7 @@ package vfs
 
 import (
 	"context"
-	"slices"
 	"sync"
-	"time"
 )
 
 // Invalidator drops what a door cached, such as a kernel's dentries,
@@ -119,31 +117,6 @@ func (w *watchers) vanished(ctx context.Context, list []ghost) {
 			origin.Vanished(g.parent, name)
 		}
 	}
-}
-
-// ghostNotice is after what time a door learns that a directory vanished
-// with the last entry, which it removed itself: long enough for `rm -r` to
-// remove the directory under the name that a kernel still knows.
-const ghostNotice = 2 * time.Second
-
-// notifyLater tells the origin of ctx about directories that vanished by its
-// own doing; everybody else knows already.
-func (w *watchers) notifyLater(ctx context.Context, vanished []ghost) {
-	origin, _ := ctx.Value(originKey{}).(Invalidator)
-	if origin == nil || len(vanished) == 0 {
-		return
-	}
-	time.AfterFunc(ghostNotice, func() {
-		w.mu.RLock()
-		watching := slices.Contains(w.list, origin)
-		w.mu.RUnlock()
-		if !watching {
-			return
-		}
-		for _, g := range vanished {
-			origin.InvalidateEntry(g.parent, shownName(g.name, true, false))
-		}
-	})
 }
 
 // entryChanged records that the entry of a stored name came, went or changed.
