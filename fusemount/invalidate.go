@@ -29,8 +29,8 @@ const (
 	deferredWait = time.Second
 	// vanishDelay is how long the kernel keeps the name of a directory that
 	// vanished with its last entry: rm -r removes the directory next, and
-	// succeeds only if it still finds the name.
-	vanishDelay = 250 * time.Millisecond
+	// succeeds only if it still finds the name, on a busy machine too.
+	vanishDelay = time.Second
 )
 
 var _ vfs.KernelInvalidator = (*invalidator)(nil)
