@@ -30,6 +30,7 @@ type dirHandle struct {
 	ino vfs.Ino
 
 	mu   sync.Mutex
+	from *vfs.DirStream
 	base uint64   // positions forgotten before list[0]
 	list []string // positions, in the order in which they were given out
 }
@@ -65,7 +66,8 @@ func (d *dirHandle) number(prev uint64, pos string) uint64 {
 
 // OpenDir begins a listing.
 func (f *rawFS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
-	out.Fh = f.dirs.add(&dirHandle{ino: f.ino(in.NodeId)})
+	ino := f.ino(in.NodeId)
+	out.Fh = f.dirs.add(&dirHandle{ino: ino, from: f.fs.OpenDirStream(ino)})
 	return fuse.OK
 }
 
@@ -106,9 +108,9 @@ func (f *rawFS) readDir(in *fuse.ReadIn, out *fuse.DirEntryList, plus bool) fuse
 	}
 	if err == nil {
 		prev := in.Offset
-		err = f.fs.ReadDir(f.ctx, cred(&in.InHeader), d.ino, after, plus, func(e vfs.DirEntry) error {
+		err = d.from.Read(f.ctx, cred(&in.InHeader), after, plus, func(e *vfs.DirEntry) error {
 			off := d.number(prev, e.Pos)
-			if !f.addEntry(&e, off, out, plus, since) {
+			if !f.addEntry(e, off, out, plus, since) {
 				return cluster.ErrStop
 			}
 			prev = off

@@ -96,6 +96,9 @@ func scanEntries(r cluster.Reader, dir Ino, after string, limit int) ([]dentry, 
 	var list []dentry
 	o := cluster.ScanOptions{Limit: limit}
 	err := r.Scan(start, cluster.PrefixEnd(prefix), o, func(k, v []byte) error {
+		if len(list) == firstPage {
+			list = slices.Grow(list, limit-firstPage)
+		}
 		e, err := decodeDentry(k[len(prefix):], v)
 		list = append(list, e)
 		return err

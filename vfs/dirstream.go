@@ -1,0 +1,171 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+
+	"ogw/cluster"
+)
+
+const (
+	// firstAttrs is for how many entries attributes are read ahead when they
+	// are asked for, about one reply of a door; it doubles while they are,
+	// up to maxAttrs.
+	firstAttrs = 32
+	maxAttrs   = 1024
+	// stepBack is how many entries before the next one a reader may go back
+	// within a page: those of a reply that it had no room for.
+	stepBack = 512
+)
+
+// DirStream lists one directory for a reader that comes back for each few
+// entries: what a page of the directory held beyond them is kept. It is for
+// one goroutine at a time, and needs no closing.
+type DirStream struct {
+	fs    *FS
+	dir   Ino
+	limit int // of the last page
+
+	page  []DirEntry
+	start string // position before the page
+	next  int    // of page, not given out yet
+	full  bool   // more may follow the page
+	begun uint64 // changes of the directory, before the page was read
+	quiet bool   // none was under way
+
+	// Attributes of page[from:to] were read when the clock stood at stamp.
+	from, to, attrs int
+	stamp, mark     uint64
+}
+
+// OpenDirStream returns a stream at no position in particular.
+func (fs *FS) OpenDirStream(dir Ino) *DirStream { return &DirStream{fs: fs, dir: dir} }
+
+// Read is FS.ReadDir of the stream's directory. What fn is given is as new as
+// the call: entries that were kept are read again if the directory changed
+// meanwhile, and attributes if they did. fn must not keep e. An entry for
+// which fn returned an error comes again.
+func (s *DirStream) Read(ctx context.Context, cred *Cred, after string, attrs bool, fn func(e *DirEntry) error) error {
+	for loads := 0; ; loads++ {
+		if loads > 0 || !s.seek(after) {
+			if err := s.load(ctx, cred, after); err != nil {
+				if errors.Is(err, ErrStale) && s.fs.ghosts.is(s.dir) {
+					return nil // removed while being read
+				}
+				return err
+			}
+		}
+		for s.next < len(s.page) {
+			if attrs {
+				if err := s.fillAttr(ctx, s.next); err != nil {
+					return err
+				}
+			}
+			e := &s.page[s.next]
+			if err := fn(e); err != nil {
+				if errors.Is(err, cluster.ErrStop) {
+					return nil
+				}
+				return err
+			}
+			after = e.Pos
+			s.next++
+		}
+		if !s.full {
+			return nil
+		}
+	}
+}
+
+// seek tells whether the page holds what follows after, and goes there.
+func (s *DirStream) seek(after string) bool {
+	if !s.quiet || !s.fs.Exclusive() {
+		return false
+	}
+	if begun, _ := s.fs.Changes(s.dir); begun != s.begun {
+		return false
+	}
+	for i := s.next; i >= max(0, s.next-stepBack); i-- {
+		if s.position(i) == after {
+			s.next = i
+			return i < len(s.page) || !s.full
+		}
+	}
+	return false
+}
+
+// position is that before page[i].
+func (s *DirStream) position(i int) string {
+	if i == 0 {
+		return s.start
+	}
+	return s.page[i-1].Pos
+}
+
+// load reads the page behind after. The longer the listing, the larger it is.
+func (s *DirStream) load(ctx context.Context, cred *Cred, after string) error {
+	if after == "" {
+		s.limit, s.attrs = 0, 0
+	}
+	s.limit = min(max(firstPage, 2*s.limit), maxPage)
+	begun, ended := s.fs.Changes(s.dir)
+	page, err := s.fs.readPage(ctx, cred, s.dir, after, s.limit, false)
+	if err != nil {
+		s.page, s.quiet = nil, false
+		return err
+	}
+	s.page, s.start, s.next, s.full = page, after, 0, len(page) == s.limit
+	s.begun, s.quiet = begun, begun == ended
+	s.from, s.to = 0, 0
+	return nil
+}
+
+// fillAttr sets the attributes of page[i] to what they are now.
+func (s *DirStream) fillAttr(ctx context.Context, i int) error {
+	if i < s.from || i >= s.to {
+		if err := s.loadAttrs(ctx, i); err != nil {
+			return err
+		}
+	}
+	e := &s.page[i]
+	if e.Attr == nil || s.holds(e) {
+		return nil
+	}
+	a, err := s.fs.attrFor(ctx, e.Ino)
+	switch {
+	case errors.Is(err, ErrStale):
+		e.Attr = nil // it vanished meanwhile
+	case err != nil:
+		return err
+	default:
+		e.Attr = &a
+	}
+	return nil
+}
+
+// holds tells whether the attributes of e are still what they were read as.
+func (s *DirStream) holds(e *DirEntry) bool {
+	fs := s.fs
+	if fs.opens.get(e.Ino) != nil || fs.opens.leftSince(s.mark, e.Ino) {
+		return false // its bytes may not be flushed
+	}
+	return fs.keys.off || fs.keys.clock.quiet(inodeSlot(e.Ino), s.stamp)
+}
+
+// loadAttrs reads the attributes of page[from] and some that follow.
+func (s *DirStream) loadAttrs(ctx context.Context, from int) error {
+	s.attrs = min(max(firstAttrs, 2*s.attrs), maxAttrs)
+	s.from, s.to = from, min(from+s.attrs, len(s.page))
+	s.stamp, s.mark = s.fs.keys.clock.now.Load(), s.fs.opens.mark()
+	list := s.page[s.from:s.to]
+	err := s.fs.view(ctx, func(r cluster.Reader) error {
+		for i := range list {
+			list[i].Attr = nil
+		}
+		return s.fs.fillAttrs(r, list)
+	})
+	if err != nil {
+		s.to = s.from
+	}
+	return err
+}
