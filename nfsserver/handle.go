@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
+	"sync/atomic"
 
 	"ogw/vfs"
 )
@@ -45,6 +46,34 @@ type sealer struct {
 	fsid    uint64 // as clients see it
 	handles cipher.Block
 	cookies cipher.Block
+	// valid are handles that were checked lately: clients send the same ones
+	// again and again, and the code costs more than all else of a GETATTR.
+	valid [validSlots]atomic.Pointer[validHandle]
+}
+
+// validSlots is how many handles are remembered, 64 bytes each; two inodes
+// that share a slot displace each other.
+const validSlots = 4096
+
+// validHandle is immutable.
+type validHandle struct {
+	bytes handleWords
+	h     handle
+}
+
+// handleWords are the bytes of a handle.
+type handleWords [handleBytes / 8]uint64
+
+func wordsOf(b []byte) (w handleWords) {
+	for i := range w {
+		w[i] = binary.BigEndian.Uint64(b[8*i:])
+	}
+	return w
+}
+
+// equal takes the same time whatever differs, as the code's comparison does.
+func (w *handleWords) equal(o *handleWords) bool {
+	return (w[0]^o[0])|(w[1]^o[1])|(w[2]^o[2])|(w[3]^o[3])|(w[4]^o[4]) == 0
 }
 
 // newSealer derives the keys from the namespace's ID.
@@ -86,6 +115,11 @@ func (s *sealer) parse(b []byte) (handle, error) {
 	if len(b) != handleBytes || b[0] != handleVersion {
 		return handle{}, ErrBadHandle
 	}
+	words := wordsOf(b)
+	slot := &s.valid[words[2]%validSlots] // by inode
+	if v := slot.Load(); v != nil && v.bytes.equal(&words) {
+		return v.h, nil
+	}
 	if binary.BigEndian.Uint64(b[8:]) != s.fsid {
 		return handle{}, ErrStale
 	}
@@ -94,11 +128,13 @@ func (s *sealer) parse(b []byte) (handle, error) {
 	if subtle.ConstantTimeCompare(mac[:macBytes], b[handleBytes-macBytes:]) != 1 {
 		return handle{}, ErrBadHandle
 	}
-	return handle{
+	h := handle{
 		export: binary.BigEndian.Uint32(b[4:]),
 		ino:    vfs.Ino(binary.BigEndian.Uint64(b[16:])),
 		gen:    binary.BigEndian.Uint32(b[28:]),
-	}, nil
+	}
+	slot.Store(&validHandle{words, h})
+	return h, nil
 }
 
 // Cookies of the entries that every directory has, and the first one of the

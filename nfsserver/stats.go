@@ -58,21 +58,22 @@ func (s *stats) observe(e rpc.Event) {
 		return
 	}
 	p := &set[e.Proc]
-	p.calls.Add(1)
+	n := uint64(e.Calls)
+	p.calls.Add(n)
 	if e.Accept != rpc.Success || e.Status != 0 {
-		p.errors.Add(1)
+		p.errors.Add(n)
 	}
 	if e.Replayed {
-		p.replayed.Add(1)
+		p.replayed.Add(n)
 	}
 	p.in.Add(uint64(e.In))
 	p.out.Add(uint64(e.Out))
-	p.totalNS.Add(uint64(e.Duration))
+	p.totalNS.Add(n * uint64(e.Duration))
 	i := 0
 	for i < len(latencyBounds) && e.Duration > latencyBounds[i] {
 		i++
 	}
-	p.buckets[i].Add(1)
+	p.buckets[i].Add(n)
 }
 
 func (s *stats) snapshot() (list []ProcStats) {

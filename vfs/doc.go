@@ -77,6 +77,10 @@
 // openFile began with (an object PUT replaced it), the dirty data is dropped
 // and the writers get ErrStale.
 //
+// What tells of a file reads a snapshot and then asks the open files. One
+// that was flushed and closed in between is in neither: openTable.leftSince
+// tells, and the file is read again.
+//
 // # Unlinked but open
 //
 // See openTable: an inode whose last link goes while it is open in this

@@ -19,6 +19,9 @@ import (
 type openTable struct {
 	shards [openShards]openShard
 
+	// open counts the files of each slot that are in the table: who only
+	// looks, and mostly finds none, needs no lock.
+	open   [leftSlots]atomic.Int32
 	leaves atomic.Uint64            // written files that left
 	left   [leftSlots]atomic.Uint64 // leaves, when the last of a slot left; changed under the shard's mu
 }
@@ -64,6 +67,7 @@ func (t *openTable) acquire(ctx context.Context, ino Ino, mk func() *openFile) (
 			if f == nil {
 				f = mk()
 				s.files[ino] = f
+				t.open[ino%leftSlots].Add(1)
 			}
 			f.users++
 			s.mu.Unlock()
@@ -80,6 +84,9 @@ func (t *openTable) acquire(ctx context.Context, ino Ino, mk func() *openFile) (
 
 // get returns the openFile of ino, or nil, without counting.
 func (t *openTable) get(ino Ino) *openFile {
+	if t.open[ino%leftSlots].Load() == 0 {
+		return nil
+	}
 	s := t.shard(ino)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,6 +106,7 @@ func (t *openTable) release(f *openFile) (last bool) {
 		t.left[f.ino%leftSlots].Store(t.leaves.Add(1))
 	}
 	delete(s.files, f.ino)
+	t.open[f.ino%leftSlots].Add(-1)
 	return true
 }
 

@@ -3,9 +3,9 @@ package rpc
 import "sync"
 
 // bufferSizes are the classes of pooled buffers: small calls and replies, a
-// page of a directory, and the transfer sizes that clients negotiate, with
-// room for headers.
-var bufferSizes = [...]int{1 << 10, 8 << 10, 72 << 10, 264 << 10, 1<<20 + 16<<10}
+// batch of small replies, a page of a directory, and the transfer sizes that
+// clients negotiate, with room for headers.
+var bufferSizes = [...]int{1 << 10, 8 << 10, 16 << 10, 72 << 10, 264 << 10, 1<<20 + 16<<10}
 
 var bufferPools [len(bufferSizes)]sync.Pool
 

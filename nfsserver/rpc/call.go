@@ -62,8 +62,6 @@ type Call struct {
 	extra int // reply bytes reserved
 	start time.Time
 	reply Reply
-	// corked tells that the reader answers: it sends replies in batches.
-	corked bool
 }
 
 // transport takes the replies of calls that came by it. finish sends a reply
@@ -100,10 +98,10 @@ func (c *Call) Identity() [16]byte {
 	return [16]byte(sum[:])
 }
 
-// parse decodes the header up to the arguments. A denied call returns its
-// reply instead; an undecodable one an error.
-func (c *Call) parse() (denied []byte, err error) {
-	r := xdr.NewReader(c.rec.B)
+// parse decodes the header of a record up to the arguments. A denied call
+// returns its reply instead; an undecodable one an error.
+func (c *Call) parse(rec []byte) (denied []byte, err error) {
+	r := xdr.NewReader(rec)
 	c.XID = r.Uint32()
 	if r.Uint32() != msgCall {
 		r.Fail(xdr.ErrBadValue)
@@ -213,10 +211,11 @@ type Proc struct {
 	// Inline runs the call on the connection's reader: only for what never
 	// blocks.
 	Inline bool
-	// Quick, if set, is tried on the connection's reader first. It never
-	// blocks, and answers only what it can answer at once and with success;
-	// it returns false, whatever it wrote, to have Handle run. It gets a copy
-	// of the arguments' reader.
+	// Quick, if set, is tried on the connection's reader first, for calls that
+	// come in small records. It never blocks, and answers only what it can
+	// answer at once and with success; it returns false, whatever it wrote,
+	// to have Handle run. It gets a copy of the arguments' reader, and must
+	// keep nothing of the call.
 	Quick func(c *Call, args xdr.Reader, r *Reply) bool
 }
 

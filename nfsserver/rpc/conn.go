@@ -42,7 +42,7 @@ type conn struct {
 	length      int // its length so far
 	idleSince   time.Time
 	idleIsArmed bool
-	cork        []*Call // answered by the reader itself, not sent yet
+	lane        lane // calls that the reader answers itself
 
 	mu      sync.Mutex
 	queue   []*Call // replies to write
@@ -69,25 +69,35 @@ func (c *conn) serve() {
 	rr := recordReader{br: bufio.NewReaderSize(c.nc, readBufferBytes), max: c.srv.cfg.MaxRecord,
 		reserve: c.reserve, wait: c.arm}
 	for {
-		c.charged, c.length = 0, 0
-		rec, err := rr.next()
-		if err == nil {
-			err = c.accept(rec)
-		} else {
-			c.unreserve(c.charged)
-		}
+		err := c.next(&rr)
 		if err != nil {
 			c.logEnd(err)
 			break
 		}
 	}
-	c.uncork()
+	c.flush()
 	if !c.stopping.Load() {
 		c.cancel() // nobody waits for budgets on behalf of a dead connection
 	}
 	c.inFlight.Wait()
 	c.cancel()
 	c.nc.Close()
+}
+
+// next takes the next record and answers it, or starts its call.
+func (c *conn) next(rr *recordReader) error {
+	if small, err := rr.peek(); err != nil {
+		return err
+	} else if small != nil && c.quick(small) {
+		return rr.skip(small)
+	}
+	c.charged, c.length = 0, 0
+	rec, err := rr.next()
+	if err != nil {
+		c.unreserve(c.charged)
+		return err
+	}
+	return c.accept(rec)
 }
 
 func (c *conn) logEnd(err error) {
@@ -107,7 +117,7 @@ var errStopping = errors.New("rpc: server is shutting down")
 
 // arm sets the read deadline for the next read.
 func (c *conn) arm(started bool) error {
-	c.uncork() // what comes next may take its time
+	c.flush() // what comes next may take its time
 	now := time.Now()
 	switch {
 	case started:
@@ -136,7 +146,7 @@ func (c *conn) reserve(n int) error {
 		return nil
 	}
 	n = c.length - c.charged
-	c.uncork()
+	c.flush()
 	if err := c.requests.acquire(c.ctx, n); err != nil {
 		return err
 	}
@@ -165,7 +175,7 @@ func (c *conn) accept(rec *Buffer) error {
 	c.calls.Add(1)
 	c.in.Add(uint64(len(rec.B)))
 
-	denied, err := call.parse()
+	denied, err := call.parse(rec.B)
 	if err != nil {
 		c.release(call)
 		return err
@@ -185,13 +195,9 @@ func (c *conn) accept(rec *Buffer) error {
 			return err
 		}
 	}
-	call.corked = true
-	switch {
-	case call.proc.Inline:
+	if call.proc.Inline {
 		c.srv.run(call)
-	case call.proc.Quick != nil && c.srv.quick(call):
-	default:
-		call.corked = false
+	} else {
 		c.srv.start(call)
 	}
 	return nil
@@ -203,24 +209,9 @@ func (c *conn) takeSlot(slots chan struct{}) {
 	select {
 	case slots <- struct{}{}:
 	default:
-		c.uncork()
+		c.flush()
 		slots <- struct{}{}
 	}
-}
-
-// corkCalls is how many replies the reader collects, while more calls have
-// arrived already, before it sends them: enough to make the system call's
-// share small, few enough to leave slots for others.
-const corkCalls = 32
-
-// uncork sends the replies of the calls that the reader answered itself.
-func (c *conn) uncork() {
-	if len(c.cork) == 0 {
-		return
-	}
-	c.send(c.cork)
-	clear(c.cork)
-	c.cork = c.cork[:0]
 }
 
 // addrPort returns the address of a TCP or UDP endpoint, IPv4 as such.
@@ -261,7 +252,7 @@ func (c *conn) reserveReply(call *Call, n int) error {
 		return nil
 	}
 	n = min(n, c.srv.cfg.MaxRecord) // no handler sends more
-	c.uncork()
+	c.flush()
 	if err := c.replies.acquire(c.ctx, n); err != nil {
 		return err
 	}
@@ -290,27 +281,18 @@ func (c *conn) finish(call *Call, r *Reply) {
 		c.release(call)
 		return
 	}
-	if !call.corked {
-		c.send([]*Call{call})
-		return
-	}
-	c.cork = append(c.cork, call)
-	if len(c.cork) >= corkCalls {
-		c.uncork()
-	}
+	c.send(call)
 }
 
-// send queues replies and writes the queue unless another goroutine does.
-func (c *conn) send(calls []*Call) {
+// send queues a reply and writes the queue unless another goroutine does.
+func (c *conn) send(call *Call) {
 	c.mu.Lock()
 	if c.dead {
 		c.mu.Unlock()
-		for _, call := range calls {
-			c.release(call)
-		}
+		c.release(call)
 		return
 	}
-	c.queue = append(c.queue, calls...)
+	c.queue = append(c.queue, call)
 	if c.writing {
 		c.mu.Unlock()
 		return

@@ -33,7 +33,7 @@ type Cred struct {
 // parse decodes credential and verifier from a call header and returns an
 // auth_stat, 0 for success. A malformed frame is the Reader's error.
 func (c *Cred) parse(r *xdr.Reader) (authStat uint32) {
-	c.Flavor = r.Uint32()
+	c.Flavor, c.UID, c.GID, c.GIDs, c.Machine = r.Uint32(), 0, 0, nil, nil
 	body := xdr.NewReader(r.Opaque(maxAuthBytes))
 	r.Uint32() // the verifier's flavor: AUTH_NONE with both of ours
 	r.Opaque(maxAuthBytes)

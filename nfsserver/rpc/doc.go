@@ -16,8 +16,9 @@
 // queue idle writes it out, together with all that was queued meanwhile.
 //
 // What a procedure can answer from memory (Proc.Quick) the reader answers
-// itself. It collects such replies while more calls have arrived, and sends
-// them before it does anything that may block.
+// itself (lane.go), from the record where it lies in the read buffer. It
+// collects such replies while more calls have arrived, and sends them before
+// it does anything that may block.
 //
 // # Invariants
 //
@@ -25,7 +26,8 @@
 //     in flight, its own or everyone's), so a client is slowed by TCP and
 //     nothing is lost. A slot is free again when its reply was written, not
 //     when it was computed: a client that does not read its replies holds no
-//     more than its share, until the write times out.
+//     more than its share, until the write times out. Replies that the reader
+//     collected share one slot and 16 KiB.
 //   - Request bytes are reserved before they are read. Reply bytes are
 //     reserved afterwards, before the call runs, and a running call never
 //     waits for a budget: no cycle.

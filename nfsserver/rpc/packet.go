@@ -162,7 +162,7 @@ func (p *packets) accept(rec *Buffer, from, to netip.AddrPort) {
 	call := callPool.Get().(*Call)
 	*call = Call{conn: p, rec: rec, Remote: from, Local: to, start: time.Now()}
 	p.inFlight.Add(1)
-	denied, err := call.parse()
+	denied, err := call.parse(rec.B)
 	switch {
 	case err != nil:
 		p.finish(call, nil) // no call at all

@@ -16,6 +16,9 @@ const (
 	// stallChunk is what must arrive within the stall timeout: progress is
 	// asked for, not a whole megabyte over a slow line.
 	stallChunk = 64 << 10
+	// smallRecord is the longest that is looked at before it is taken, mark
+	// included: a call of one handle with the longest credential.
+	smallRecord = 1 << 10
 )
 
 var (
@@ -77,22 +80,60 @@ func (r *recordReader) fragment(rec *Buffer) (*Buffer, bool, error) {
 	return rec, mark&lastFragment != 0, r.fill(rec.B[have:])
 }
 
-func (r *recordReader) mark(started bool) (uint32, error) {
-	if r.br.Buffered() < 4 {
-		if err := r.wait(started || r.br.Buffered() > 0); err != nil {
-			return 0, err
+// peek returns the next record if it is a small one in one fragment, without
+// taking it, and else nil. It is valid until the reader is used again.
+func (r *recordReader) peek() ([]byte, error) {
+	p, err := r.head(false)
+	if err != nil {
+		return nil, err
+	}
+	mark := binary.BigEndian.Uint32(p)
+	n := 4 + int(mark&^lastFragment)
+	if mark&lastFragment == 0 || n > smallRecord {
+		return nil, nil
+	}
+	if r.br.Buffered() < n {
+		if err := r.wait(true); err != nil {
+			return nil, err
 		}
 	}
-	p, err := r.br.Peek(4)
-	if err != nil {
-		if err == io.EOF && (started || len(p) > 0) {
+	if p, err = r.br.Peek(n); err != nil {
+		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
+		return nil, err
+	}
+	return p[4:], nil
+}
+
+// skip takes the record that peek returned.
+func (r *recordReader) skip(rec []byte) error {
+	_, err := r.br.Discard(4 + len(rec))
+	return err
+}
+
+func (r *recordReader) mark(started bool) (uint32, error) {
+	p, err := r.head(started)
+	if err != nil {
 		return 0, err
 	}
 	v := binary.BigEndian.Uint32(p)
 	_, err = r.br.Discard(4)
 	return v, err
+}
+
+// head returns the next record mark without taking it.
+func (r *recordReader) head(started bool) ([]byte, error) {
+	if r.br.Buffered() < 4 {
+		if err := r.wait(started || r.br.Buffered() > 0); err != nil {
+			return nil, err
+		}
+	}
+	p, err := r.br.Peek(4)
+	if err == io.EOF && (started || len(p) > 0) {
+		err = io.ErrUnexpectedEOF
+	}
+	return p, err
 }
 
 func (r *recordReader) fill(p []byte) error {

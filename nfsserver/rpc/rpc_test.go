@@ -20,7 +20,8 @@ const testProg = 400123
 
 // harness is a server with one program:
 // 0 null, 1 echo of an opaque, 2 waits for a token, 3 panics, 4 counts
-// (cached), 5 drops, 6 fails, 7 has no handler, 8 payload of n bytes.
+// (cached), 5 drops, 6 fails, 7 has no handler, 8 payload of n bytes, 9 quick
+// (n words; 0 is left to Handle, which answers quickLeft, as a panic at 1 is).
 type harness struct {
 	t      *testing.T
 	srv    *Server
@@ -64,6 +65,10 @@ func start(t *testing.T, cfg Config) *harness {
 			r.Payload(b)
 			return nil
 		}, ReplyBytes: func(a xdr.Reader) int { return int(a.Uint32()) }},
+		{Name: "quick", Quick: quickWords, Handle: func(_ context.Context, _ *Call, r *Reply) error {
+			r.Uint32(quickLeft)
+			return nil
+		}},
 	}}}
 	observe := cfg.Observe
 	cfg.Observe = func(e Event) {
@@ -455,18 +460,23 @@ func FuzzRecords(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 4, 1, 2, 3, 4, 0x80, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		total := 0
-		rr := recordReader{br: bufio.NewReaderSize(bytes.NewReader(b), 64), max: 1 << 12,
+		rr := recordReader{br: bufio.NewReaderSize(bytes.NewReader(b), smallRecord), max: 1 << 12,
 			reserve: func(n int) error { total += n; return nil }, wait: func(bool) error { return nil }}
 		for {
+			small, _ := rr.peek()
+			seen := bytes.Clone(small)
 			rec, err := rr.next()
 			if err != nil {
 				break
+			}
+			if small != nil && !bytes.Equal(seen, rec.B) {
+				t.Fatalf("the record %x was %x before it was taken", rec.B, seen)
 			}
 			if len(rec.B) > 1<<12 {
 				t.Fatal("record over the limit")
 			}
 			c := Call{rec: rec}
-			if denied, err := c.parse(); err == nil && denied == nil && len(c.Cred.GIDs) > maxGIDs {
+			if denied, err := c.parse(rec.B); err == nil && denied == nil && len(c.Cred.GIDs) > maxGIDs {
 				t.Fatal("too many groups")
 			}
 			rec.Free()

@@ -17,7 +17,7 @@ import (
 const (
 	// DefaultMaxRecord holds a 1 MiB transfer and its header.
 	DefaultMaxRecord = 1<<20 + 8<<10
-	// DefaultMaxConns bounds connections; each costs about 20 KiB when idle.
+	// DefaultMaxConns bounds connections; each costs about 28 KiB when idle.
 	DefaultMaxConns = 2048
 	// DefaultConnCalls is what a Linux client keeps in flight on one
 	// connection when the server is slow (its slot table grows on demand).
@@ -36,8 +36,9 @@ const (
 	// that has begun, and for a client to take its replies.
 	DefaultStallTimeout = 30 * time.Second
 
-	// readBufferBytes holds a burst of small calls; larger ones bypass it.
-	readBufferBytes = 8 << 10
+	// readBufferBytes holds as many small calls as a client has in flight on a
+	// connection (DefaultConnCalls); larger ones bypass it.
+	readBufferBytes = 16 << 10
 	// maxIdleWorkers keep their grown stacks for the next call.
 	maxIdleWorkers = 64
 	// freeBytes: smaller records are bounded by their number alone.
@@ -52,7 +53,7 @@ type Config struct {
 	Logger   *slog.Logger // default: discard
 	// Allow tells whether a client may connect at all; default: every one.
 	Allow func(netip.Addr) bool
-	// Observe is told of every call after it ran.
+	// Observe is told of calls after they ran.
 	Observe func(Event)
 	// Closed is told when a connection ended, by its Call.Conn identity.
 	Closed func(conn any)
@@ -67,13 +68,14 @@ type Config struct {
 	StallTimeout time.Duration
 }
 
-// Event describes a call that ran.
+// Event describes a call that ran, or several that were answered together.
 type Event struct {
 	Prog, Proc uint32
-	Accept     uint32 // accept_stat
-	Status     uint32 // Reply.Status
-	Duration   time.Duration
-	In, Out    int // bytes of record and reply
+	Calls      int
+	Accept     uint32        // accept_stat
+	Status     uint32        // Reply.Status
+	Duration   time.Duration // of each
+	In, Out    int           // bytes of records and replies, together
 	Replayed   bool
 }
 
@@ -343,28 +345,6 @@ func (s *Server) run(c *Call) {
 	s.answer(c, ErrDrop, true) // the client asks once more
 }
 
-// quick answers a call on its connection's reader, if it can be answered at
-// once.
-func (s *Server) quick(c *Call) bool {
-	c.reply.reset()
-	if !s.tryQuick(c) {
-		c.reply.free()
-		return false
-	}
-	s.answer(c, nil, false)
-	return true
-}
-
-// tryQuick survives a panic, which Handle will meet again and report.
-func (s *Server) tryQuick(c *Call) (ok bool) {
-	defer func() {
-		if recover() != nil {
-			ok = false
-		}
-	}()
-	return c.proc.Quick(c, c.Args, &c.reply)
-}
-
 // handle calls the procedure and survives its panic.
 func (s *Server) handle(c *Call) (err error) {
 	defer func() {
@@ -395,7 +375,7 @@ func (s *Server) answer(c *Call, err error, replayed bool) {
 	}
 	c.reply.finish(c.XID, accept)
 	if s.cfg.Observe != nil {
-		s.cfg.Observe(Event{Prog: c.Prog, Proc: c.Proc, Accept: accept, Status: c.reply.Status,
+		s.cfg.Observe(Event{Prog: c.Prog, Proc: c.Proc, Calls: 1, Accept: accept, Status: c.reply.Status,
 			Duration: time.Since(c.start), In: len(c.rec.B), Out: c.reply.size(), Replayed: replayed})
 	}
 	c.conn.finish(c, &c.reply)
