@@ -250,6 +250,7 @@ func (o *op) readDoomed(t cluster.Txn, dir Ino, keys []*objectKey) ([]doomed, er
 	}
 	var extents [][]byte
 	var places []int
+	linked := map[Ino]*inode{} // several of the entries may be links of one file
 	for i, v := range values {
 		if v == nil {
 			continue // an entry without inode goes, too
@@ -257,6 +258,12 @@ func (o *op) readDoomed(t cluster.Txn, dir Ino, keys []*objectKey) ([]doomed, er
 		n, err := decodeInode(found[i].entry.ino, v)
 		if err != nil {
 			return nil, err
+		}
+		if n.has(flagLinks) {
+			if known := linked[n.ino]; known != nil {
+				n = known
+			}
+			linked[n.ino] = n
 		}
 		found[i].n = n
 		if n.content != 0 && n.simple() && n.used == n.size && n.size <= int64(o.fs.cfg.InlineBytes) {

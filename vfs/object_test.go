@@ -377,6 +377,30 @@ func TestDirectoryKeys(t *testing.T) {
 	})
 }
 
+// Several links of one file in one request go one after the other.
+func TestDeleteObjectsLinks(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		info := put(t, fs, "d/a", "linked")
+		dir, err := fs.Resolve(bg, Root, "bucket/d", true)
+		want(t, err, nil)
+		for _, name := range []string{"b", "c"} {
+			_, err := fs.Link(bg, Root, info.Ino, dir.Ino, name)
+			want(t, err, nil)
+		}
+		for _, keys := range [][]string{{"d/a", "d/c"}, {"d/b", "d/a"}} {
+			results, err := fs.DeleteObjects(bg, "bucket", keys)
+			want(t, err, nil)
+			for _, r := range results {
+				want(t, r.Err, nil)
+			}
+			mustBeClean(t, fs)
+		}
+		_, err = fs.GetAttr(bg, info.Ino)
+		want(t, err, ErrStale)
+	})
+}
+
 func TestDeleteObjects(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		bucketFS(t, fs)
