@@ -34,12 +34,18 @@ func openLocal(t testing.TB) *cluster.Cluster {
 // openTest opens a namespace over c without background work.
 func openTest(t testing.TB, c *cluster.Cluster) *FS {
 	t.Helper()
-	fs, err := Open(context.Background(), c, Config{NoBackground: true})
+	return openTestWith(t, c, Config{})
+}
+
+func openTestWith(t testing.TB, c *cluster.Cluster, cfg Config) *FS {
+	t.Helper()
+	cfg.NoBackground = true
+	fs, err := Open(context.Background(), c, cfg)
 	for range 100 { // an engine that forgets outcomes: opening is idempotent
 		if !errors.Is(err, ErrUnavailable) {
 			break
 		}
-		fs, err = Open(context.Background(), c, Config{NoBackground: true})
+		fs, err = Open(context.Background(), c, cfg)
 	}
 	if err != nil {
 		t.Fatal(err)
