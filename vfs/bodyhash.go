@@ -53,7 +53,7 @@ func newBodyHasher(pool *putPool, sums *md5Pool, extra hash.Hash) *bodyHasher {
 func (h *bodyHasher) run() {
 	defer close(h.done)
 	for b := range h.full {
-		h.sum.Write(b)
+		h.sum.write(b)
 		if h.extra != nil {
 			h.extra.Write(b)
 		}
@@ -69,16 +69,16 @@ func (h *bodyHasher) write(b []byte) { h.full <- b }
 
 // finish appends the MD5 to sum and returns the other hash's sum.
 func (h *bodyHasher) finish(sum []byte) (extra []byte) {
-	h.drain()
-	h.sum.Sum(sum)
+	h.stop()
+	h.sum.finish(sum)
 	if h.extra != nil {
 		extra = h.extra.Sum(nil)
 	}
 	return extra
 }
 
-// drain ends the goroutine and gives the buffers back.
-func (h *bodyHasher) drain() {
+// stop ends the goroutine and gives the buffers back.
+func (h *bodyHasher) stop() {
 	if h.ended {
 		return
 	}
@@ -88,12 +88,6 @@ func (h *bodyHasher) drain() {
 	if !h.own {
 		h.pool.give(h.all)
 	}
-}
-
-// stop releases what the hasher holds.
-func (h *bodyHasher) stop() {
-	h.drain()
-	h.sum.end()
 }
 
 // putPool lends the large buffers of bodies.

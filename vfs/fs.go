@@ -174,7 +174,6 @@ func (fs *FS) Close(ctx context.Context) error {
 		fs.background.wait.Wait()
 	}
 	fs.ids.release(ctx)
-	fs.md5s.close()
 	if e := fs.kv.Sync(ctx); err == nil {
 		err = mapErr(e)
 	}

@@ -2,47 +2,42 @@ package vfs
 
 import (
 	"crypto/md5"
+	"encoding"
+	"encoding/binary"
 	"hash"
 	"runtime"
+	"slices"
 	"sync"
 
-	md5simd "github.com/minio/md5-simd"
+	"ogw/vfs/internal/md5lanes"
 )
 
 const (
-	// md5Beside is how many other bodies must be hashed for one to join the
-	// vector unit. It saves when many lanes have work at the same time:
-	// measured over S3, sixteen uploads take a third less of the processors
-	// in all, and four take half as much again, because bodies come in
-	// pieces and the lanes are rarely full.
-	md5Beside = 7
-	// md5Short is up to what length a body is hashed plainly in any case:
-	// joining takes longer than that.
-	md5Short = 256 << 10
-	// md5Lanes is how many bodies one vector unit takes at a time.
-	md5Lanes = md5simd.Lanes
+	// md5Short is up to what length a body is hashed by itself in any case:
+	// meeting others takes longer than that.
+	md5Short = 16 << 10
+	// md5ChunkBytes is what is hashed between two looks at who else came.
+	md5ChunkBytes = 64 << 10
 )
 
 // md5Pool computes the MD5 of many bodies at once. MD5 cannot use more than
 // one lane of a vector unit by itself, so a body alone is hashed plainly, and
-// bodies that meet share a unit.
+// bodies that meet share a unit, which takes no longer for sixteen than for
+// one.
+//
+// There is no goroutine for it: whose body comes when nobody hashes leads,
+// takes those along that come meanwhile, and hands over when its own is done.
 type md5Pool struct {
-	mu     sync.Mutex
-	active int // bodies being hashed
-	units  []*md5Unit
+	mu      sync.Mutex
+	waiting []*md5Job
+	leading int // goroutines that hash
 }
 
-// md5Unit is a goroutine that hashes for up to md5Lanes bodies.
-type md5Unit struct {
-	server md5simd.Server
-	used   int
-}
-
-// md5Sum is one body's hash; end must be called.
-type md5Sum struct {
-	hash.Hash
-	pool *md5Pool
-	unit *md5Unit // nil: plain
+// md5Job is whole blocks that are added to the state of one body.
+type md5Job struct {
+	lane md5lanes.Lane // Data is what is left
+	// turn tells the one who waits that it is done (true) or leads (false).
+	turn chan bool
 }
 
 // of hashes a body that is there as a whole.
@@ -51,67 +46,176 @@ func (p *md5Pool) of(data []byte) (sum [md5.Size]byte) {
 		return md5.Sum(data)
 	}
 	s := p.begin()
-	defer s.end()
-	s.Write(data)
-	s.Sum(sum[:0])
+	s.write(data)
+	s.finish(sum[:0])
 	return sum
 }
 
 func (p *md5Pool) begin() *md5Sum {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := &md5Sum{pool: p}
-	if p.active >= md5Beside {
-		s.unit = p.take()
-	}
-	p.active++
-	if s.unit != nil {
-		s.Hash = s.unit.server.NewHash()
-	} else {
-		s.Hash = md5.New()
+	s := &md5Sum{pool: p, state: md5lanes.Init()}
+	if !md5lanes.Available() {
+		s.plain = md5.New()
 	}
 	return s
 }
 
-// take finds a unit with a free lane: fuller ones first, since a unit's work
-// hardly depends on its bodies. Half of the processors is for them.
-func (p *md5Pool) take() *md5Unit {
-	for _, u := range p.units {
-		if u.used < md5Lanes {
-			u.used++
-			return u
+// add adds whole blocks to a state.
+func (p *md5Pool) add(s *md5lanes.State, data []byte) {
+	j := &md5Job{lane: md5lanes.Lane{State: s, Data: data}, turn: make(chan bool, 1)}
+	p.mu.Lock()
+	p.waiting = append(p.waiting, j)
+	p.mu.Unlock()
+	runtime.Gosched() // who is about to come may come along
+	p.mu.Lock()
+	i := slices.Index(p.waiting, j)
+	if i < 0 || p.leading > 0 && len(p.waiting) < md5lanes.Lanes {
+		p.mu.Unlock()
+		if <-j.turn {
+			return
 		}
+	} else {
+		p.waiting = slices.Delete(p.waiting, i, i+1)
+		p.leading++
+		p.mu.Unlock()
 	}
-	if len(p.units) >= max(1, runtime.NumCPU()/2) {
-		return nil
-	}
-	u := &md5Unit{server: md5simd.NewServer(), used: 1}
-	p.units = append(p.units, u)
-	return u
+	p.lead(j)
 }
 
-func (s *md5Sum) end() {
-	if s.pool == nil {
-		return
+// lead hashes j and who else comes until j is done. The caller counts as
+// leading and j does not wait.
+func (p *md5Pool) lead(j *md5Job) {
+	batch := make([]*md5Job, 1, md5lanes.Lanes)
+	batch[0] = j
+	for len(j.lane.Data) > 0 {
+		p.mu.Lock()
+		k := min(md5lanes.Lanes-len(batch), len(p.waiting))
+		batch = append(batch, p.waiting[:k]...)
+		p.waiting = slices.Delete(p.waiting, 0, k)
+		p.mu.Unlock()
+		hashTogether(batch)
+		batch = slices.DeleteFunc(batch, func(other *md5Job) bool {
+			if len(other.lane.Data) > 0 {
+				return false
+			}
+			if other != j {
+				other.turn <- true
+			}
+			return true
+		})
 	}
-	if s.unit != nil {
-		s.Hash.(md5simd.Hasher).Close()
-	}
-	s.pool.mu.Lock()
-	defer s.pool.mu.Unlock()
-	s.pool.active--
-	if s.unit != nil {
-		s.unit.used--
-	}
-	s.pool = nil
-}
-
-// close ends the units; no body is being hashed any more.
-func (p *md5Pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, u := range p.units {
-		u.server.Close()
+	p.waiting = slices.Insert(p.waiting, 0, batch...)
+	if len(p.waiting) == 0 {
+		p.leading--
+		return
 	}
-	p.units = nil
+	next := p.waiting[0]
+	p.waiting = slices.Delete(p.waiting, 0, 1)
+	next.turn <- false
+}
+
+// hashTogether takes one chunk off each job, or as much as all have left.
+func hashTogether(batch []*md5Job) {
+	n := md5ChunkBytes
+	for _, j := range batch {
+		n = min(n, len(j.lane.Data))
+	}
+	if len(batch) == 1 {
+		hashAlone(batch[0].lane.State, batch[0].lane.Data[:n])
+	} else {
+		var lanes [md5lanes.Lanes]md5lanes.Lane
+		for i, j := range batch {
+			lanes[i] = j.lane
+		}
+		md5lanes.Blocks(lanes[:len(batch)], n)
+	}
+	for _, j := range batch {
+		j.lane.Data = j.lane.Data[n:]
+	}
+}
+
+// What crypto/md5 writes as its state: a name, the state, a block of which
+// nothing is filled, and the length.
+const (
+	md5Magic      = "md5\x01"
+	md5StateBytes = len(md5Magic) + md5.Size + md5.BlockSize + 8
+)
+
+// hashAlone adds whole blocks to a state with crypto/md5, which is as fast as
+// one lane and does not need the vector unit.
+func hashAlone(s *md5lanes.State, data []byte) {
+	var buf [md5StateBytes]byte
+	b := append(buf[:0], md5Magic...)
+	for _, w := range s {
+		b = binary.BigEndian.AppendUint32(b, w)
+	}
+	h := md5.New()
+	// What is given and taken is its own format: there is nothing to fail.
+	_ = h.(encoding.BinaryUnmarshaler).UnmarshalBinary(buf[:])
+	h.Write(data)
+	b, _ = h.(encoding.BinaryAppender).AppendBinary(buf[:0])
+	for i := range s {
+		s[i] = binary.BigEndian.Uint32(b[len(md5Magic)+4*i:])
+	}
+}
+
+// md5Sum is one body's hash.
+type md5Sum struct {
+	pool   *md5Pool
+	plain  hash.Hash // instead of all else, where there is no vector unit
+	state  md5lanes.State
+	length uint64
+	tail   [md5.BlockSize]byte
+	filled int // of tail
+}
+
+// write adds bytes.
+func (s *md5Sum) write(p []byte) {
+	if s.plain != nil {
+		s.plain.Write(p)
+		return
+	}
+	s.length += uint64(len(p))
+	if s.filled > 0 {
+		k := copy(s.tail[s.filled:], p)
+		s.filled += k
+		p = p[k:]
+		if s.filled < len(s.tail) {
+			return
+		}
+		hashAlone(&s.state, s.tail[:])
+		s.filled = 0
+	}
+	if whole := len(p) &^ (md5.BlockSize - 1); whole > 0 {
+		s.blocks(p[:whole])
+		p = p[whole:]
+	}
+	s.filled = copy(s.tail[:], p)
+}
+
+func (s *md5Sum) blocks(p []byte) {
+	if len(p) <= md5Short {
+		hashAlone(&s.state, p)
+	} else {
+		s.pool.add(&s.state, p)
+	}
+}
+
+// finish appends the MD5 of all that was written. It must be called once.
+func (s *md5Sum) finish(b []byte) []byte {
+	if s.plain != nil {
+		return s.plain.Sum(b)
+	}
+	// A bit, zeros, and the length in bits (RFC 1321, 3.1 and 3.2).
+	var pad [2 * md5.BlockSize]byte
+	n := copy(pad[:], s.tail[:s.filled])
+	pad[n] = 0x80
+	size := md5.BlockSize
+	if n+1+8 > size {
+		size *= 2
+	}
+	binary.LittleEndian.PutUint64(pad[size-8:], s.length*8)
+	hashAlone(&s.state, pad[:size])
+	return s.state.Append(b)
 }

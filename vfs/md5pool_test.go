@@ -6,14 +6,15 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+
+	"ogw/vfs/internal/md5lanes"
 )
 
 // Bodies that meet are hashed together; each gets its own sum, whatever the
 // others do and however they are cut.
 func TestMD5Pool(t *testing.T) {
 	var p md5Pool
-	defer p.close()
-	const bodies = 3 * md5Lanes
+	const bodies = 3 * md5lanes.Lanes
 	var wg sync.WaitGroup
 	for i := range bodies {
 		wg.Add(1)
@@ -21,70 +22,54 @@ func TestMD5Pool(t *testing.T) {
 			defer wg.Done()
 			rnd := rand.New(rand.NewPCG(7, uint64(i)))
 			for range 4 {
-				data := make([]byte, rnd.IntN(200<<10))
+				data := make([]byte, rnd.IntN(400<<10))
 				for j := range data {
 					data[j] = byte(rnd.Uint32())
 				}
 				sum := p.begin()
 				for rest := data; len(rest) > 0; {
-					n := min(len(rest), 1+rnd.IntN(70<<10))
-					sum.Write(rest[:n])
+					n := min(len(rest), 1+rnd.IntN(140<<10))
+					sum.write(rest[:n])
 					rest = rest[n:]
 				}
-				if rnd.IntN(5) == 0 {
-					sum.end() // a body that broke off
-					sum.end()
-					continue
-				}
-				var got [md5.Size]byte
-				sum.Sum(got[:0])
-				sum.end()
-				if want := md5.Sum(data); got != want {
+				if got, want := [md5.Size]byte(sum.finish(nil)), md5.Sum(data); got != want {
 					t.Errorf("body %d of %d bytes: %x, want %x", i, len(data), got, want)
 				}
 			}
 		}()
 	}
 	wg.Wait()
-	if p.active != 0 {
-		t.Errorf("%d bodies are still counted", p.active)
-	}
-	for _, u := range p.units {
-		if u.used != 0 {
-			t.Errorf("%d lanes are still taken", u.used)
-		}
+	if p.leading != 0 || len(p.waiting) != 0 {
+		t.Errorf("%d lead and %d wait still", p.leading, len(p.waiting))
 	}
 }
 
-// A few bodies are hashed plainly: a vector unit would take longer.
-func TestMD5PoolAlone(t *testing.T) {
+// All lengths around the ends of blocks and chunks, in pieces.
+func TestMD5Sum(t *testing.T) {
 	var p md5Pool
-	var sums []*md5Sum
-	for range md5Beside {
-		sums = append(sums, p.begin())
+	data := make([]byte, 3*md5ChunkBytes)
+	rand.NewChaCha8([32]byte{1}).Read(data)
+	var lengths []int
+	for n := range 200 {
+		lengths = append(lengths, n, md5Short+n-100, md5ChunkBytes+n-100, 2*md5ChunkBytes+n-100)
 	}
-	if len(p.units) != 0 {
-		t.Error("a vector unit for so few")
-	}
-	for _, s := range sums {
-		s.Write([]byte("abc"))
-		if got := fmt.Sprintf("%x", s.Sum(nil)); got != "900150983cd24fb0d6963f7d28e17f72" {
-			t.Error(got)
+	for _, n := range lengths {
+		want := md5.Sum(data[:n])
+		for _, cut := range []int{0, 1, n / 2, n - min(n, 1), n} {
+			s := p.begin()
+			s.write(data[:min(cut, n)])
+			s.write(data[min(cut, n):n])
+			if got := [md5.Size]byte(s.finish(nil)); got != want {
+				t.Fatalf("%d bytes, cut at %d: %x, want %x", n, cut, got, want)
+			}
 		}
-		s.end()
-	}
-}
-
-func TestMD5PoolOf(t *testing.T) {
-	var p md5Pool
-	defer p.close()
-	for _, n := range []int{0, 1, md5Short, md5Short + 1, 1 << 20} {
-		data := make([]byte, n)
-		if got, want := p.of(data), md5.Sum(data); got != want {
-			t.Errorf("%d bytes: %x, want %x", n, got, want)
+		if got := p.of(data[:n]); got != want {
+			t.Fatalf("%d bytes as a whole: %x, want %x", n, got, want)
 		}
 	}
-	if p.active != 0 {
-		t.Errorf("%d bodies are still counted", p.active)
+	s := p.begin()
+	s.write([]byte("abc"))
+	if got := fmt.Sprintf("%x", s.finish(nil)); got != "900150983cd24fb0d6963f7d28e17f72" {
+		t.Error(got)
 	}
 }

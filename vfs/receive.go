@@ -168,7 +168,7 @@ func (fs *FS) receiveLarge(ctx context.Context, id ContentID, first []byte, body
 	h := newBodyHasher(&fs.putPool, &fs.md5s, extra)
 	defer h.stop()
 
-	h.sum.Write(first)
+	h.sum.write(first)
 	if extra != nil {
 		extra.Write(first)
 	}
