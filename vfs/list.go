@@ -57,13 +57,15 @@ func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (Li
 		}
 		return l.fill()
 	})
-	for i := range l.page.Objects {
-		if ob := &l.page.Objects[i]; err == nil && !o.NamesOnly && fs.opens.leftSince(mark, ob.Ino) {
-			err = fs.listAgain(ctx, ob)
-		}
-	}
 	if err != nil {
 		return ListResult{}, err
+	}
+	for i := range l.page.Objects {
+		if ob := &l.page.Objects[i]; !o.NamesOnly && fs.opens.leftSince(mark, ob.Ino) {
+			if err := fs.listAgain(ctx, ob); err != nil {
+				return ListResult{}, err
+			}
+		}
 	}
 	return l.page, nil
 }
