@@ -3,6 +3,7 @@ package vfs
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	"ogw/cluster"
 )
@@ -66,7 +67,8 @@ func (m *merge) confirmOrphans() error {
 	return nil
 }
 
-// dropNamed removes what the snapshot names from suspects.
+// dropNamed removes what the snapshot names from suspects, and what a record
+// that cannot be read may name.
 func dropNamed(r cluster.Reader, suspects map[cluster.BlobID]cluster.BlobInfo) error {
 	contents := make(map[ContentID]bool)
 	for id := range suspects {
@@ -78,24 +80,11 @@ func dropNamed(r cluster.Reader, suspects map[cluster.BlobID]cluster.BlobInfo) e
 				delete(suspects, list[i].blobID(c))
 			}
 		}
-		for off, more := int64(0), true; more; {
-			list, m, err := loadExtents(r, c, off, MaxFileBytes, extentPage)
-			if err != nil {
-				return err
-			}
-			drop(list)
-			if more = m; more {
-				off = list[len(list)-1].end()
-			}
+		err := eachNamed(r, c, drop)
+		if damaged(err) {
+			maps.DeleteFunc(suspects, func(id cluster.BlobID, _ cluster.BlobInfo) bool { return ContentID(id.Content) == c })
+			err = nil
 		}
-		prefix := partPrefix(c)
-		err := r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(_, v []byte) error {
-			list, err := partExtents(v)
-			if err == nil {
-				drop(list)
-			}
-			return err
-		})
 		if err != nil {
 			return err
 		}
@@ -103,8 +92,35 @@ func dropNamed(r cluster.Reader, suspects map[cluster.BlobID]cluster.BlobInfo) e
 	from, to := table(tabQueue)
 	return r.Scan(from, to, cluster.ScanOptions{}, func(k, v []byte) error {
 		e, err := decodeQueueEntry(k, v)
+		if damaged(err) {
+			clear(suspects)
+			return cluster.ErrStop
+		}
 		if err == nil && e.kind == queueBlob {
 			delete(suspects, cluster.BlobID{Content: uint64(e.content), Seq: e.seq})
+		}
+		return err
+	})
+}
+
+// eachNamed tells fn of the extents of a content, and those of its parts if it
+// is an upload.
+func eachNamed(r cluster.Reader, c ContentID, fn func([]extent)) error {
+	for off, more := int64(0), true; more; {
+		list, m, err := loadExtents(r, c, off, MaxFileBytes, extentPage)
+		if err != nil {
+			return err
+		}
+		fn(list)
+		if more = m; more {
+			off = list[len(list)-1].end()
+		}
+	}
+	prefix := partPrefix(c)
+	return r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(_, v []byte) error {
+		list, err := partExtents(v)
+		if err == nil {
+			fn(list)
 		}
 		return err
 	})
@@ -123,6 +139,9 @@ func (m *merge) confirmMissing() error {
 			named := false
 			err := m.c.fs.view(m.c.ctx, func(r cluster.Reader) error {
 				list, _, err := loadExtents(r, x.content, x.off, x.off+1, 1)
+				if damaged(err) {
+					return nil // reported with the extents
+				}
 				if err != nil {
 					return err
 				}

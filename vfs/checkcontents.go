@@ -107,6 +107,9 @@ func refUsed(r cluster.Reader, source, user ContentID) (bool, error) {
 	}
 	for off := int64(0); ; {
 		list, more, err := loadExtents(r, user, off, MaxFileBytes, extentPage)
+		if damaged(err) {
+			return true, nil // it may
+		}
 		if err != nil {
 			return false, err
 		}

@@ -351,6 +351,10 @@ func queued(r cluster.Reader, id ContentID, kinds ...queueKind) (found bool, err
 	from, to := table(tabQueue)
 	err = r.Scan(from, to, cluster.ScanOptions{}, func(k, v []byte) error {
 		e, err := decodeQueueEntry(k, v)
+		if damaged(err) { // it may be that
+			found = true
+			return cluster.ErrStop
+		}
 		if err != nil {
 			return err
 		}
