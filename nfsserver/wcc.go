@@ -3,6 +3,7 @@ package nfsserver
 import (
 	"context"
 
+	"ogw/cluster"
 	"ogw/vfs"
 )
 
@@ -35,9 +36,12 @@ func (q *request) change(ctx context.Context, dir vfs.Ino) dirChange {
 }
 
 // done writes the wcc_data of an operation that changed dir exactly once;
-// changed tells whether it did.
+// changed tells whether it did. What others did to the directory meanwhile may
+// not be durable yet: waiting for that would make every operation in a busy
+// directory take as long as two, and the client only compares the attributes
+// with those it gets next.
 func (c *dirChange) done(ctx context.Context, changed bool) {
-	after := c.q.attr(ctx, c.dir)
+	after := c.q.attr(cluster.Relaxed(ctx), c.dir)
 	var before *vfs.Attr
 	if begun, _ := c.q.s.fs.Changes(c.dir); c.known && changed && after != nil && begun == c.begun+1 {
 		before = &c.before
