@@ -305,3 +305,35 @@ func TestDuplicatesAreAnsweredOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestOthersChangeAFile: who may write to a file that is not theirs takes its
+// setuid and setgid off, and may truncate it as open(O_TRUNC) does.
+func TestOthersChangeAFile(t *testing.T) {
+	s := newSite(t)
+	root, other := s.mount("/", 0), s.mount("/", 1001)
+	for name, change := range map[string]func(c *client, fh []byte) Status{
+		"unstable":  func(c *client, fh []byte) Status { return firstOf(c.write(fh, 0, unstable, []byte("x"))) },
+		"file sync": func(c *client, fh []byte) Status { return firstOf(c.write(fh, 0, fileSync, []byte("x"))) },
+		"O_TRUNC": func(c *client, fh []byte) Status {
+			return c.setattr(fh, set{size: ptr(uint64(0)), mtimeNow: true}, nil)
+		},
+	} {
+		mode := set{mode: ptr(uint32(0o6777)), uid: ptr(uint32(5)), gid: ptr(uint32(5))}
+		_, f, _ := root.create(root.root, name, createGuarded, set{})
+		root.must("content", firstOf(root.write(f, 0, fileSync, []byte("content"))))
+		root.must("mode", root.setattr(f, mode, nil))
+		root.must("mode behind the owner", root.setattr(f, set{mode: mode.mode}, nil))
+		root.must("the superuser writes", firstOf(root.write(f, 3, fileSync, []byte("x"))))
+		if _, a := root.getattr(f); a.mode&0o7777 != 0o6777 {
+			t.Errorf("%s: the superuser's write leaves %o", name, a.mode)
+		}
+		other.must(name, change(other, f))
+		if _, a := other.getattr(f); a.mode&0o7777 != 0o777 {
+			t.Errorf("%s: mode %o, want 777", name, a.mode&0o7777)
+		}
+	}
+	_, f, _ := root.create(root.root, "private", createGuarded, set{mode: ptr(uint32(0o644))})
+	other.want("O_TRUNC without the right to write", other.setattr(f, set{size: ptr(uint64(0)), mtimeNow: true}, nil), ErrAcces)
+	_, f, _ = root.create(root.root, "public", createGuarded, set{mode: ptr(uint32(0o666))})
+	other.want("a time of one's own", other.setattr(f, set{size: ptr(uint64(0)), mtime: ptr(int64(1))}, nil), ErrPerm)
+}

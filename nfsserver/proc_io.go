@@ -138,7 +138,7 @@ func (q *request) writeOpen(ctx context.Context, ino vfs.Ino, data []byte, off i
 		}
 		verifier := q.s.verifier.Load()
 		committed := !f.unstable.Swap(true)
-		n, err := f.file.WriteAt(ctx, data, off)
+		n, err := f.file.WriteAtFor(ctx, &q.cred, data, off)
 		if err == nil {
 			return f, verifier, nil
 		}

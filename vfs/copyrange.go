@@ -54,7 +54,7 @@ func (f *File) copyBytes(ctx context.Context, off int64, src *File, srcOff, n in
 			}
 			return done, err
 		}
-		if _, _, err := f.write(ctx, buf[:k], off+done, false); err != nil {
+		if _, _, err := f.write(ctx, buf[:k], off+done, false, f.killPriv); err != nil {
 			return done, err
 		}
 		done += int64(k)

@@ -148,24 +148,31 @@ func (f *File) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
 // every door of this process when it returns, and durable after Sync, Close,
 // or at once with OpenSync. p may be reused afterwards.
 func (f *File) WriteAt(ctx context.Context, p []byte, off int64) (int, error) {
-	_, n, err := f.write(ctx, p, off, f.flags&OpenAppend != 0)
+	_, n, err := f.write(ctx, p, off, f.flags&OpenAppend != 0, f.killPriv)
+	return n, err
+}
+
+// WriteAtFor is WriteAt on behalf of cred, through a File that several users
+// share: setuid and setgid go from the file as if cred had opened it.
+func (f *File) WriteAtFor(ctx context.Context, cred *Cred, p []byte, off int64) (int, error) {
+	_, n, err := f.write(ctx, p, off, f.flags&OpenAppend != 0, cred.UID != 0)
 	return n, err
 }
 
 // Append writes p at the end and returns where that was.
 func (f *File) Append(ctx context.Context, p []byte) (off int64, err error) {
-	off, _, err = f.write(ctx, p, 0, true)
+	off, _, err = f.write(ctx, p, 0, true, f.killPriv)
 	return off, err
 }
 
-func (f *File) write(ctx context.Context, p []byte, off int64, atEnd bool) (int64, int, error) {
+func (f *File) write(ctx context.Context, p []byte, off int64, atEnd, killPriv bool) (int64, int, error) {
 	if f.flags&OpenWrite == 0 || f.closed.Load() {
 		return off, 0, ErrBadHandle
 	}
 	if off < 0 {
 		return off, 0, fmt.Errorf("%w: offset %d", ErrInvalid, off)
 	}
-	at, n, err := f.of.write(ctx, f, p, off, atEnd)
+	at, n, err := f.of.write(ctx, f, p, off, atEnd, killPriv)
 	if n > 0 {
 		f.fs.watch.notify(ctx, []event{{ino: f.of.ino, data: true}})
 	}

@@ -12,14 +12,14 @@ import (
 const uploadBytes = 8 << 20
 
 // write stores p at off, or at the end.
-func (of *openFile) write(ctx context.Context, f *File, p []byte, off int64, atEnd bool) (at int64, n int, err error) {
+func (of *openFile) write(ctx context.Context, f *File, p []byte, off int64, atEnd, killPriv bool) (at int64, n int, err error) {
 	at = off
 	for first := true; first || n < len(p); first = false {
 		part := p[n:min(len(p), n+atomicWriteBytes)]
 		if len(part) == 0 {
 			return at, 0, nil
 		}
-		from, err := of.writePart(ctx, f, part, off+int64(n), atEnd)
+		from, err := of.writePart(ctx, f, part, off+int64(n), atEnd, killPriv)
 		if err != nil {
 			return at, n, err
 		}
@@ -33,7 +33,7 @@ func (of *openFile) write(ctx context.Context, f *File, p []byte, off int64, atE
 	return at, n, nil
 }
 
-func (of *openFile) writePart(ctx context.Context, f *File, p []byte, off int64, atEnd bool) (_ int64, err error) {
+func (of *openFile) writePart(ctx context.Context, f *File, p []byte, off int64, atEnd, killPriv bool) (_ int64, err error) {
 	var mine []*chunk // never held while waiting for more
 	defer func() { of.fs.dirty.put(mine...) }()
 	for {
@@ -65,7 +65,7 @@ func (of *openFile) writePart(ctx context.Context, f *File, p []byte, off int64,
 			return off, err
 		}
 	}
-	of.wrote(f)
+	of.wrote(f, killPriv)
 	of.streamUpload(off)
 	of.mu.Unlock()
 	return off, nil
@@ -117,7 +117,7 @@ func (of *openFile) spareID(ctx context.Context) error {
 }
 
 // wrote records one write of f. Under mu, after the bytes are in.
-func (of *openFile) wrote(f *File) {
+func (of *openFile) wrote(f *File, killPriv bool) {
 	of.written.Store(true)
 	n := of.snap.inode
 	now := of.fs.cfg.Now().UnixNano()
@@ -126,7 +126,7 @@ func (of *openFile) wrote(f *File) {
 	}
 	of.epoch, of.mtimeNS = n.epoch, now
 	of.writes++
-	of.killPriv = of.killPriv || f.killPriv
+	of.killPriv = of.killPriv || killPriv
 	f.epoch, f.wrote, f.unsaved = n.epoch, true, true
 }
 

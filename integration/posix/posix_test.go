@@ -22,11 +22,13 @@ func TestMain(m *testing.M) { os.Exit(Main(m)) }
 
 // Where TestDirectory runs: OGW_POSIX_DIR on any mount, OGW_POSIX_OTHER on
 // another file system, OGW_POSIX_WITHOUT a list of features that the first
-// one lacks.
+// one lacks, OGW_POSIX_EXPECTED the failures that must be (Config.Expected),
+// one a line.
 const (
-	dirEnv     = "OGW_POSIX_DIR"
-	otherEnv   = "OGW_POSIX_OTHER"
-	withoutEnv = "OGW_POSIX_WITHOUT"
+	dirEnv      = "OGW_POSIX_DIR"
+	otherEnv    = "OGW_POSIX_OTHER"
+	withoutEnv  = "OGW_POSIX_WITHOUT"
+	expectedEnv = "OGW_POSIX_EXPECTED"
 )
 
 // TestDirectory runs the suite on a directory that somebody names: an NFS
@@ -36,7 +38,11 @@ func TestDirectory(t *testing.T) {
 	if dir == "" {
 		t.Skipf("%s names no directory", dirEnv)
 	}
-	Run(t, Config{Dir: dir, Other: os.Getenv(otherEnv), Without: ParseFeatures(os.Getenv(withoutEnv))})
+	expected, err := ParseExpected(os.Getenv(expectedEnv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	Run(t, Config{Dir: dir, Other: os.Getenv(otherEnv), Without: ParseFeatures(os.Getenv(withoutEnv)), Expected: expected})
 }
 
 // What local file systems have not.
