@@ -61,7 +61,7 @@ func (c *dirChanger) change() {
 	n := c.r.IntN(700)
 	vary, stay := fmt.Sprintf("vary%04d", n), fmt.Sprintf("stay%04d", n)
 	f, exists := c.there[vary]
-	switch op := c.r.IntN(4); {
+	switch op := c.r.IntN(20); { // mostly attributes: a change of names drops the page
 	case op == 0 && exists:
 		want(c.t, c.fs.Unlink(cluster.Relaxed(bg), Root, c.dir, vary), nil)
 		delete(c.there, vary)
@@ -71,12 +71,6 @@ func (c *dirChanger) change() {
 	case op == 0:
 		c.make(vary)
 	case op == 1:
-		a, err := c.fs.Lookup(bg, Root, c.dir, stay)
-		want(c.t, err, nil)
-		mode := uint32(c.r.IntN(0o1000))
-		_, err = c.fs.SetAttr(cluster.Relaxed(bg), Root, a.Ino, SetAttr{Mode: &mode})
-		want(c.t, err, nil)
-	case op == 2:
 		for _, f := range c.there { // any that is open
 			if f != nil {
 				_, err := f.WriteAt(bg, []byte("more"), int64(c.r.IntN(100_000)))
@@ -84,6 +78,12 @@ func (c *dirChanger) change() {
 				break
 			}
 		}
+	default:
+		a, err := c.fs.Lookup(bg, Root, c.dir, stay)
+		want(c.t, err, nil)
+		mode := uint32(c.r.IntN(0o1000))
+		_, err = c.fs.SetAttr(cluster.Relaxed(bg), Root, a.Ino, SetAttr{Mode: &mode})
+		want(c.t, err, nil)
 	}
 }
 
@@ -93,7 +93,7 @@ func (c *dirChanger) read(s *DirStream) {
 	seen := map[string]int{}
 	after := ""
 	for last := false; !last; {
-		if c.r.IntN(3) == 0 {
+		for range c.r.IntN(8) {
 			c.change()
 		}
 		attrs, left := c.r.IntN(2) == 0, 1+c.r.IntN(40)
