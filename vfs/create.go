@@ -127,7 +127,7 @@ func (fs *FS) openCreated(ctx context.Context, cred *Cred, a Attr, created bool,
 		return a, nil, nil
 	}
 	if created {
-		f, err := fs.openInode(ctx, cred, a.Ino, o.Flags)
+		f, err := fs.openInode(ctx, cred, a.Ino, o.Flags&^OpenTrunc) // nothing to cut
 		return a, f, err
 	}
 	f, err := fs.Open(ctx, cred, a.Ino, o.Flags)

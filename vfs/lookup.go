@@ -75,22 +75,26 @@ func (f *found) choose(hashedDir bool) {
 
 // findUnchecked is findIn for lookups by those whose rights on the directory
 // do not matter: an entry that exists proves that its directory does, which
-// saves reading it. It returns nil if there is no entry, or if that is not
-// the whole story.
-func findUnchecked(r cluster.Reader, dir Ino, p posixName) (*dentry, error) {
+// saves reading it. done tells that it is the whole story.
+func findUnchecked(r cluster.Reader, dir Ino, p posixName) (e *dentry, done bool, err error) {
 	if p.hash != nil {
-		return nil, nil
+		return nil, false, nil
 	}
 	f := found{name: p}
 	vs, err := r.GetMany([][]byte{fileEntryKey(dir, p.stored), dirEntryKey(dir, p.stored)})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if err := f.decode(vs[0], vs[1]); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	f.choose(false)
-	return f.e, nil
+	if f.choose(false); f.e != nil {
+		return f.e, true, nil
+	}
+	if _, err := getDir(r, dir); err != nil {
+		return nil, false, err
+	}
+	return nil, true, ErrNotExist
 }
 
 func (f *found) decode(file, dir []byte) error {
@@ -187,7 +191,7 @@ func (fs *FS) lookup(ctx context.Context, cred *Cred, dir Ino, p posixName) (a A
 // findEntry returns the entry that cred finds under p in dir.
 func findEntry(r cluster.Reader, cred *Cred, dir Ino, p posixName) (*dentry, error) {
 	if cred.rooted() {
-		if e, err := findUnchecked(r, dir, p); e != nil || err != nil {
+		if e, done, err := findUnchecked(r, dir, p); done || err != nil {
 			return e, err
 		}
 	}
