@@ -17,19 +17,8 @@ import (
 // door's own error, what was acknowledged stays, deletes work, space comes
 // back, and nothing is half-written.
 func TestDiskFull(t *testing.T) {
-	disk := filepath.Join(testenv.TempDir(t), "disk")
-	if err := os.Mkdir(disk, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	const size = 384 << 20
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
-		t.Fatalf("mounting a small tmpfs (the test needs root): %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(disk, 0); err != nil {
-			t.Errorf("unmounting the disk: %v", err)
-		}
-	})
+	disk := smallDisk(t, size)
 	s := newServer(t, options{data: filepath.Join(disk, "data")})
 	t.Cleanup(s.stop) // before the unmount
 	s.aws("s3", "mb", "s3://full")
@@ -87,18 +76,7 @@ func TestDiskFull(t *testing.T) {
 // every door still deletes, also after a start on the full disk, and writes go
 // on without a restart when the other gives the space back.
 func TestDiskFullNeighbour(t *testing.T) {
-	disk := filepath.Join(testenv.TempDir(t), "disk")
-	if err := os.Mkdir(disk, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=256m"); err != nil {
-		t.Fatalf("mounting a small tmpfs (the test needs root): %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(disk, 0); err != nil {
-			t.Errorf("unmounting the disk: %v", err)
-		}
-	})
+	disk := smallDisk(t, 256<<20)
 	s := newServer(t, options{data: filepath.Join(disk, "data")})
 	t.Cleanup(s.stop) // before the unmount
 	s.aws("s3", "mb", "s3://full")
@@ -175,6 +153,24 @@ func TestDiskFullNeighbour(t *testing.T) {
 		}
 	}
 	checkClean(t, s)
+}
+
+// smallDisk mounts one of so many bytes.
+func smallDisk(t *testing.T, size int) string {
+	t.Helper()
+	disk := filepath.Join(testenv.TempDir(t), "disk")
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
+		t.Fatalf("mounting a small tmpfs (the test needs root): %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(disk, 0); err != nil {
+			t.Errorf("unmounting the disk: %v", err)
+		}
+	})
+	return disk
 }
 
 func bigFile(t *testing.T, n int) string {

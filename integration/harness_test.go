@@ -1,9 +1,6 @@
 package integration
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -18,11 +15,7 @@ import (
 	"ogw/integration/testenv"
 )
 
-const (
-	stopTimeout = 30 * time.Second
-	// commandTimeout is far above what any client here takes.
-	commandTimeout = 10 * time.Minute
-)
+const stopTimeout = 30 * time.Second
 
 // binary is the ogw under test, built once by TestMain.
 var binary string
@@ -40,8 +33,8 @@ type server struct {
 	nfs    string
 	keyID  string
 	secret string
-	cmd    *exec.Cmd
-	done   chan error
+
+	process *testenv.Process // nil: it does not run
 }
 
 // options of newServer.
@@ -89,24 +82,16 @@ listen = %q
 // start runs the binary and waits until it answers. It returns how long that took.
 func (s *server) start() time.Duration {
 	s.t.Helper()
-	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	begin := time.Now()
+	p, err := testenv.Start(exec.Command(binary, "serve", "--config", s.config), s.logFile())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer log.Close()
-	s.cmd = exec.Command(binary, "serve", "--config", s.config)
-	s.cmd.Stdout, s.cmd.Stderr = log, log
-	begin := time.Now()
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	s.done = make(chan error, 1)
-	go func(cmd *exec.Cmd, done chan error) { done <- cmd.Wait() }(s.cmd, s.done)
-	if err := testenv.Await(s.done, s.s3, s.rest, s.nfs); err != nil {
-		s.cmd.Process.Kill()
-		s.cmd = nil
+	if err := testenv.Await(p.Done(), s.s3, s.rest, s.nfs); err != nil {
+		syscall.Kill(p.PID(), syscall.SIGKILL)
 		s.t.Fatalf("ogw: %v\n%s", err, s.log())
 	}
+	s.process = p
 	// The kernel accepts connections before anything is served.
 	resp, err := http.Get("http://" + s.s3 + "/")
 	if err != nil {
@@ -118,39 +103,26 @@ func (s *server) start() time.Duration {
 	return took
 }
 
-func (s *server) log() string {
-	b, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-	if len(b) > 8<<10 {
-		b = b[len(b)-8<<10:]
-	}
-	return string(b)
-}
+func (s *server) logFile() string { return filepath.Join(s.dir, "log") }
+
+func (s *server) log() string { return testenv.Tail(s.logFile()) }
 
 // stop ends the server as Ctrl-C does and checks that it ended well.
 func (s *server) stop() {
 	s.t.Helper()
-	if s.cmd == nil {
+	if s.process == nil {
 		return
 	}
-	s.cmd.Process.Signal(syscall.SIGINT)
-	select {
-	case err := <-s.done:
-		if err != nil {
-			s.t.Errorf("ogw ended with %v\n%s", err, s.log())
-		}
-	case <-time.After(stopTimeout):
-		s.cmd.Process.Kill()
-		<-s.done
-		s.t.Errorf("ogw did not stop within %v\n%s", stopTimeout, s.log())
+	if err := s.process.Stop(stopTimeout); err != nil {
+		s.t.Errorf("ogw: %v\n%s", err, s.log())
 	}
-	s.cmd = nil
+	s.process = nil
 }
 
 // kill ends the server as a crash does.
 func (s *server) kill() {
-	s.cmd.Process.Kill()
-	<-s.done
-	s.cmd = nil
+	s.process.Kill()
+	s.process = nil
 }
 
 // with returns s for a subtest, which then is what fails.
@@ -173,21 +145,12 @@ func (s *server) command(name string, args ...string) string {
 
 // try is command for a program that may fail.
 func (s *server) try(name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
 	// Only this: what else the environment says of AWS is about something else.
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "LC_ALL=C.UTF-8"},
+	env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "LC_ALL=C.UTF-8"},
 		"AWS_ACCESS_KEY_ID="+s.keyID, "AWS_SECRET_ACCESS_KEY="+s.secret,
 		"AWS_DEFAULT_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true", "AWS_PAGER=",
 		"AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null")
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = fmt.Errorf("still running after %v", commandTimeout)
-	}
-	return out.String(), err
+	return testenv.Output("", env, name, args...)
 }
 
 // aws runs Debian's aws against the S3 gateway.

@@ -267,7 +267,7 @@ func diskUsage(t *testing.T, dir string) (total int64) {
 // cpuTime is what the server has computed so far.
 func cpuTime(t *testing.T, s *server) time.Duration {
 	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.PID()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func peakBytes(t *testing.T, s *server) int64 { return procStatus(t, s, "VmHWM")
 
 func procStatus(t *testing.T, s *server, field string) int64 {
 	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process.PID()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,6 +107,17 @@ type command interface {
 	Run(ctx context.Context) error
 }
 
+// operations makes the subcommands of a command, one for each operation on
+// what it is about.
+func operations(make func(op string) command) func(op, usage, args string, flags ...cli.Flag) *cli.Command {
+	return func(op, usage, args string, flags ...cli.Flag) *cli.Command {
+		return &cli.Command{
+			Name: op, Usage: usage, ArgsUsage: args, Flags: append(commonFlags(), flags...),
+			Action: action(func() command { return make(op) }),
+		}
+	}
+}
+
 // action runs a fresh command. What goes wrong before Run is the user's mistake.
 func action(make func() command) cli.ActionFunc {
 	return func(c *cli.Context) error {

@@ -14,12 +14,7 @@ import (
 
 // bucketCommand has a subcommand for each operation.
 func bucketCommand(env *environment) *cli.Command {
-	sub := func(op, usage, args string, flags ...cli.Flag) *cli.Command {
-		return &cli.Command{
-			Name: op, Usage: usage, ArgsUsage: args, Flags: append(commonFlags(), flags...),
-			Action: action(func() command { return &bucket{common: common{env: env}, op: op} }),
-		}
-	}
+	sub := operations(func(op string) command { return &bucket{common: common{env: env}, op: op} })
 	return &cli.Command{
 		Name: "bucket", Usage: "add, list, set and remove buckets, and count what they hold", HideHelpCommand: true,
 		Action: noSubcommand,

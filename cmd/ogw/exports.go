@@ -14,12 +14,7 @@ import (
 
 // exportCommand has a subcommand for each operation.
 func exportCommand(env *environment) *cli.Command {
-	sub := func(op, usage, args string, flags ...cli.Flag) *cli.Command {
-		return &cli.Command{
-			Name: op, Usage: usage, ArgsUsage: args, Flags: append(commonFlags(), flags...),
-			Action: action(func() command { return &export{common: common{env: env}, op: op} }),
-		}
-	}
+	sub := operations(func(op string) command { return &export{common: common{env: env}, op: op} })
 	return &cli.Command{
 		Name: "export", Usage: "add, list and revoke what NFS clients may mount", HideHelpCommand: true,
 		Action: noSubcommand,

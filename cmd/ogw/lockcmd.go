@@ -12,12 +12,7 @@ import (
 
 // lockCommand has a subcommand for each operation.
 func lockCommand(env *environment) *cli.Command {
-	sub := func(op, usage, args string, flags ...cli.Flag) *cli.Command {
-		return &cli.Command{
-			Name: op, Usage: usage, ArgsUsage: args, Flags: append(commonFlags(), flags...),
-			Action: action(func() command { return &locks{common: common{env: env}, op: op} }),
-		}
-	}
+	sub := operations(func(op string) command { return &locks{common: common{env: env}, op: op} })
 	client := func(usage string) cli.Flag { return &cli.StringFlag{Name: "client", Usage: usage} }
 	return &cli.Command{
 		Name: "lock", Usage: "list who holds locks on files, and free those of a dead NFS client", HideHelpCommand: true,

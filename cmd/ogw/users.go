@@ -14,12 +14,7 @@ import (
 
 // userCommand has a subcommand for each operation.
 func userCommand(env *environment) *cli.Command {
-	sub := func(op, usage, args string, flags ...cli.Flag) *cli.Command {
-		return &cli.Command{
-			Name: op, Usage: usage, ArgsUsage: args, Flags: append(commonFlags(), flags...),
-			Action: action(func() command { return &user{common: common{env: env}, op: op} }),
-		}
-	}
+	sub := operations(func(op string) command { return &user{common: common{env: env}, op: op} })
 	return &cli.Command{
 		Name: "user", Usage: "add, list and remove users, and rotate their keys", HideHelpCommand: true,
 		Action: noSubcommand,

@@ -1,10 +1,6 @@
 package apps
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,8 +15,6 @@ import (
 const (
 	startTimeout = time.Minute
 	stopTimeout  = 2 * time.Minute
-	// commandTimeout is far above what any program here takes.
-	commandTimeout = 10 * time.Minute
 )
 
 var binary string
@@ -33,8 +27,8 @@ type mount struct {
 	base string // data folder, log, mount point, and room for the test
 	dir  string // a bucket in the mount
 	mnt  string
-	cmd  *exec.Cmd
-	done chan error
+
+	process *testenv.Process // nil: it does not run
 }
 
 // newMount starts `ogw mount` and makes a bucket; both go when the test ends,
@@ -68,14 +62,11 @@ func must(t *testing.T, err error) {
 
 func (m *mount) start() {
 	m.t.Helper()
-	log, err := os.OpenFile(filepath.Join(m.base, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	cmd := exec.Command(binary, "mount", "--dir", filepath.Join(m.base, "data"), "--allow-other", m.mnt)
+	cmd.Dir = m.base
+	p, err := testenv.Start(cmd, m.logFile())
 	must(m.t, err)
-	defer log.Close()
-	m.cmd = exec.Command(binary, "mount", "--dir", filepath.Join(m.base, "data"), "--allow-other", m.mnt)
-	m.cmd.Dir, m.cmd.Stdout, m.cmd.Stderr = m.base, log, log
-	must(m.t, m.cmd.Start())
-	m.done = make(chan error, 1)
-	go func(cmd *exec.Cmd, done chan error) { done <- cmd.Wait() }(m.cmd, m.done)
+	m.process = p
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		if mounts, err := os.ReadFile("/proc/mounts"); err == nil && strings.Contains(string(mounts), m.mnt+" fuse.ogw") {
 			if _, err := os.ReadDir(m.mnt); err == nil {
@@ -83,8 +74,8 @@ func (m *mount) start() {
 			}
 		}
 		select {
-		case err := <-m.done:
-			m.cmd = nil
+		case err := <-p.Done():
+			m.process = nil
 			m.t.Fatalf("ogw mount ended: %v\n%s", err, m.log())
 		default:
 		}
@@ -94,37 +85,27 @@ func (m *mount) start() {
 	}
 }
 
-func (m *mount) log() string {
-	b, _ := os.ReadFile(filepath.Join(m.base, "log"))
-	return string(b[max(0, len(b)-8<<10):])
-}
+func (m *mount) logFile() string { return filepath.Join(m.base, "log") }
+
+func (m *mount) log() string { return testenv.Tail(m.logFile()) }
 
 // stop ends the mount as Ctrl-C does.
 func (m *mount) stop() {
 	m.t.Helper()
-	if m.cmd == nil {
+	if m.process == nil {
 		return
 	}
-	m.cmd.Process.Signal(syscall.SIGINT)
-	select {
-	case err := <-m.done:
-		if err != nil {
-			m.t.Errorf("ogw mount ended with %v\n%s", err, m.log())
-		}
-	case <-time.After(stopTimeout):
-		m.cmd.Process.Kill()
-		<-m.done
-		m.t.Errorf("ogw mount did not stop within %v\n%s", stopTimeout, m.log())
+	if err := m.process.Stop(stopTimeout); err != nil {
+		m.t.Errorf("ogw mount: %v\n%s", err, m.log())
 	}
-	m.cmd = nil
+	m.process = nil
 	syscall.Unmount(m.mnt, 2) // what a program that hangs left; an error means there is nothing
 }
 
 // kill ends it as a crash does. The dead mount stays.
 func (m *mount) kill() {
-	m.cmd.Process.Kill()
-	<-m.done
-	m.cmd = nil
+	m.process.Kill()
+	m.process = nil
 }
 
 // run runs a program in a folder and returns its output; it fails the test
@@ -139,18 +120,8 @@ func (m *mount) run(dir, name string, args ...string) string {
 }
 
 func (m *mount) try(dir, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "HOME="+m.base, "LC_ALL=C.UTF-8", "GIT_CONFIG_NOSYSTEM=1", "GOFLAGS=", "GOPROXY=off")
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = fmt.Errorf("still running after %v", commandTimeout)
-	}
-	return out.String(), err
+	env := append(os.Environ(), "HOME="+m.base, "LC_ALL=C.UTF-8", "GIT_CONFIG_NOSYSTEM=1", "GOFLAGS=", "GOPROXY=off")
+	return testenv.Output(dir, env, name, args...)
 }
 
 func tail(s string) string { return s[max(0, len(s)-8<<10):] }

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"ogw/integration/testenv"
 )
 
 // TestKilledUnderLoad kills ogw while programs write: their calls fail soon
@@ -42,7 +44,7 @@ func TestKilledUnderLoad(t *testing.T) {
 		go func() { wg.Wait(); close(ended) }()
 		select {
 		case <-ended:
-		case <-time.After(commandTimeout):
+		case <-time.After(testenv.CommandTimeout):
 			t.Fatal("a call hangs after the server died")
 		}
 		for w, err := range errs {

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"ogw/integration/testenv"
 )
 
 const (
@@ -117,7 +119,7 @@ func (w *writers) loadFor(t *testing.T, d time.Duration) {
 	}
 	before, begin := rows(), time.Now()
 	for time.Since(begin) < d || rows() < before+5 {
-		if time.Since(begin) > commandTimeout {
+		if time.Since(begin) > testenv.CommandTimeout {
 			t.Fatal("the writers do not advance")
 		}
 		time.Sleep(10 * time.Millisecond)
