@@ -3,6 +3,7 @@ package nfsserver
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"ogw/vfs"
@@ -121,5 +122,32 @@ func TestCookieCache(t *testing.T) {
 	}
 	if _, ok := c.get(1, 1); ok {
 		t.Error("the oldest listing is still there")
+	}
+}
+
+// TestRememberedHandles: a handle that was found good makes no other good
+// that differs from it in any bit.
+func TestRememberedHandles(t *testing.T) {
+	s := newSealer(7)
+	h := handle{export: 3, ino: 1 << 40, gen: 9}
+	good := s.append(nil, h)
+	for range 2 { // checked, then remembered
+		if got, err := s.parse(good); err != nil || got != h {
+			t.Fatalf("%+v %v", got, err)
+		}
+	}
+	for bit := range 8 * len(good) {
+		bad := slices.Clone(good)
+		bad[bit/8] ^= 1 << (bit % 8)
+		if got, err := s.parse(bad); err == nil {
+			t.Errorf("bit %d: %+v", bit, got)
+		}
+	}
+	// Another inode takes the slot, and the first one is found good again.
+	next := handle{export: 3, ino: h.ino + validSlots, gen: 1}
+	for _, want := range []handle{next, h, next} {
+		if got, err := s.parse(s.append(nil, want)); err != nil || got != want {
+			t.Errorf("%+v %v, want %+v", got, err, want)
+		}
 	}
 }
