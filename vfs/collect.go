@@ -315,7 +315,8 @@ func blobIDs(c ContentID, list []extent) (ids []cluster.BlobID) {
 	return ids
 }
 
-// collectStaging queues contents that were staged and never published.
+// collectStaging queues contents that were staged and never published. Those
+// that this process stages are left alone, whatever the clock says.
 func (fs *FS) collectStaging(ctx context.Context) error {
 	var old []ContentID
 	before := fs.cfg.Now().Add(-stagingGrace).UnixNano()
@@ -332,7 +333,7 @@ func (fs *FS) collectStaging(ctx context.Context) error {
 					return fmt.Errorf("%w: content record %x", ErrCorrupt, k)
 				}
 				c := ContentID(binary.BigEndian.Uint64(k[1:]))
-				if rec.staging && (rec.madeNS < before || fs.clu.Exclusive && !fs.staged.has(c)) {
+				if rec.staging && !fs.staged.has(c) && (rec.madeNS < before || fs.clu.Exclusive) {
 					old = append(old, c)
 				}
 				return nil

@@ -43,14 +43,18 @@ type allocator struct {
 	ended  bool
 	idle   *sync.Cond // making became false
 
-	lastAppend atomic.Int64 // Unix nanoseconds
+	began      time.Time    // any, for a clock that does not jump
+	lastAppend atomic.Int64 // nanoseconds since began
 }
 
 func newAllocator(d disk, dir string, bytes int64, next uint64, log *slog.Logger) *allocator {
-	a := &allocator{disk: d, dir: dir, bytes: bytes, next: next, log: log, zeros: newPages(prewriteBytes)}
+	a := &allocator{disk: d, dir: dir, bytes: bytes, next: next, log: log, began: time.Now(), zeros: newPages(prewriteBytes)}
 	a.idle = sync.NewCond(&a.mu)
 	return a
 }
+
+// noteAppend tells that somebody writes.
+func (a *allocator) noteAppend() { a.lastAppend.Store(int64(time.Since(a.began))) }
 
 // take returns a segment, and starts to make the next.
 func (a *allocator) take() (*segment, error) {
@@ -67,6 +71,10 @@ func (a *allocator) take() (*segment, error) {
 		g := a.ready[0]
 		a.ready = a.ready[1:]
 		return g, nil
+	}
+	if a.space != nil && !a.space.roomy(a.bytes, lastReserve) {
+		// Trying would take, for a moment, what is given up for deletes.
+		return nil, a.space.full("deletes")
 	}
 	number := a.next
 	a.next++
@@ -126,7 +134,7 @@ func (a *allocator) prewriteSome() (done bool, err error) {
 		if g.prewritten >= a.bytes {
 			continue
 		}
-		if time.Now().UnixNano()-a.lastAppend.Load() < int64(idleTime) {
+		if int64(time.Since(a.began))-a.lastAppend.Load() < int64(idleTime) {
 			a.mu.Unlock()
 			time.Sleep(idlePoll)
 			a.mu.Lock()
@@ -195,6 +203,13 @@ func (a *allocator) adopt(number uint64) (bool, error) {
 	}
 	a.ready = append(a.ready, &segment{number: fresh, total: a.bytes, prewritten: a.bytes, file: f})
 	return true, nil
+}
+
+// idleBytes is the length of the segments that nobody took yet.
+func (a *allocator) idleBytes() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return int64(len(a.ready)) * a.bytes
 }
 
 // shed removes a segment that nobody took yet; false if there is none.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
@@ -27,6 +28,7 @@ const (
 type Blobs struct {
 	dir      string
 	host     string
+	now      func() time.Time // of blobs, for those who list them
 	store    storeID
 	disk     disk
 	gate     *occ.Gate
@@ -77,13 +79,29 @@ func (b *Blobs) Create(ctx context.Context, id cluster.BlobID, sizeHint int64) (
 	if sizeHint > cluster.MaxBlobBytes {
 		return nil, errTooLong
 	}
-	if err := b.space.admitData(max(sizeHint, 0)); err != nil {
+	if err := b.admit(max(sizeHint, 0)); err != nil {
 		return nil, err
 	}
 	if err := b.reserve(id); err != nil {
 		return nil, err
 	}
 	return newWriter(b, id, sizeHint), nil
+}
+
+// admit refuses data when the disk is full. Segments made ahead give way if
+// that makes room enough, for data of any kind.
+func (b *Blobs) admit(bytes int64) error {
+	err := b.space.admitData(bytes)
+	if err == nil || !b.space.roomy(-b.segments.alloc.idleBytes(), dataReserve) {
+		return err
+	}
+	for err != nil && b.segments.alloc.shed() {
+		if b.space.measure() != nil {
+			return err
+		}
+		err = b.space.admitData(bytes)
+	}
+	return err
 }
 
 // reserve makes the caller the only writer of id, which must not exist.

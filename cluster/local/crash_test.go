@@ -239,7 +239,7 @@ func testCutPoints(t *testing.T, points int) {
 		return nil
 	}))
 	o := memOptions(fs)
-	o.collectEvery = 20 * time.Millisecond
+	o.collectEvery, o.markEvery = 20*time.Millisecond, 30*time.Millisecond
 	c := openAt(t, o)
 	on.Store(true)
 	finished := func() bool {

@@ -3,6 +3,7 @@
 //
 //	DIR/FORMAT            version and store ID
 //	DIR/LOCK              held by the process that has the store open
+//	DIR/MARK              what the metadata were a short while ago
 //	DIR/reserve           the ballast: holds space, and nothing else
 //	DIR/meta/             Pebble: the metadata, and the index of blobs below 0xFF
 //	DIR/segments/N.seg    blobs of up to 1 MiB, one after the other
@@ -17,7 +18,14 @@
 // durable one, and who read something newer waits for it before answering
 // (KV.awaitReads). When nothing is unsynced, that costs one atomic load.
 //
-// Pebble's fatal errors end the taking of writes, not the process: see health.
+// Pebble's fatal errors end the taking of writes, not the process: see health
+// and sturdyFS.
+//
+// What Pebble's checksums cannot show, that a whole file is an older one or
+// another's, or that a log or manifest ends too early, the mark does (witness):
+// every markEvery and at Close, the metadata get a number, and once that is
+// durable it goes into MARK with prints of Pebble's files. A start whose files
+// differ from the prints, or whose number is lower, is refused, and undone.
 //
 // # Data
 //
@@ -56,6 +64,6 @@
 // Lock order: Blobs.changing, then KV.commit, then durability.mu; Blobs.mu,
 // then nothing but reads of the index; segments.mu, then allocator.mu;
 // patience.mu, then ballast.mu or allocator.mu. The
-// locks of snapshots, handles, placeCache, pageSums, pagePool and reaper are
-// innermost.
+// locks of snapshots, handles, placeCache, pageSums, pagePool, reaper and
+// witness are innermost.
 package local

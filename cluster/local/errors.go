@@ -43,3 +43,13 @@ func mapError(err error) error {
 		return fmt.Errorf("%w: %w", cluster.ErrUnavailable, err)
 	}
 }
+
+// mapOpenError is mapError for Pebble's start: what is not the operating
+// system's, Pebble found in its files, or did not find.
+func mapOpenError(err error) error {
+	var errno unix.Errno
+	if mapped := mapError(err); !errors.Is(mapped, cluster.ErrUnavailable) || errors.As(err, &errno) && !errors.Is(err, fs.ErrNotExist) {
+		return mapped
+	}
+	return fmt.Errorf("%w: %w", cluster.ErrCorrupt, err)
+}

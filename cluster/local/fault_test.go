@@ -78,7 +78,7 @@ func TestFaults(t *testing.T) {
 func runFault(t *testing.T, base *vfs.MemFS, f *faultFS, n int64, want []error) bool {
 	t.Helper()
 	o := memOptions(errorfs.Wrap(base, f))
-	o.collectEvery = time.Millisecond
+	o.collectEvery, o.markEvery = time.Millisecond, time.Millisecond
 	c, err := Open(ctx, o)
 	if err != nil {
 		t.Fatal(err)
@@ -251,4 +251,61 @@ func isAny(err error, want []error) bool {
 		}
 	}
 	return false
+}
+
+// TestLogFaults fails each call that the log makes when it begins anew: the
+// process goes on, reads too, and a restart has all that was acknowledged.
+func TestLogFaults(t *testing.T) {
+	for _, fault := range []struct {
+		err  error
+		want error
+	}{{syscall.EIO, cluster.ErrUnavailable}, {syscall.EROFS, cluster.ErrReadOnly}} {
+		for n := int64(1); ; n += 3 {
+			base := newMem(t)
+			f := &faultFS{err: fault.err, sticky: true, count: func(op errorfs.Op) bool {
+				log := strings.HasSuffix(op.Path, ".log") || op.Kind == errorfs.OpFileSync && strings.HasSuffix(op.Path, "/meta")
+				return log && op.Kind.ReadOrWrite() == errorfs.OpIsWrite
+			}}
+			o := memOptions(errorfs.Wrap(base, f))
+			o.memTable = 64 << 10
+			c := openAt(t, o)
+			f.at.Store(n)
+			stored, failed := 0, error(nil)
+			for ; stored < 300 && failed == nil; stored++ {
+				failed = c.KV.Update(ctx, func(txn cluster.Txn) error {
+					return txn.Set(fmt.Appendf(nil, "key%04d", stored), make([]byte, 2000))
+				})
+			}
+			if failed == nil {
+				if f.calls.Load() >= n {
+					t.Errorf("%v, call %d, %s: no client was told", fault.err, n, *f.hit.Load())
+				}
+				break // there are no more calls
+			}
+			what := fmt.Sprintf("%v, call %d, %s", fault.err, n, *f.hit.Load())
+			if !errors.Is(failed, fault.want) && !errors.Is(failed, cluster.ErrUnavailable) {
+				t.Errorf("%s: the client got %v", what, failed)
+			}
+			keysThere(t, what, c, stored-1)
+			again := openAt(t, memOptions(base.CrashClone(vfs.CrashCloneCfg{})))
+			keysThere(t, what+", after the restart", again, stored-1)
+			f.at.Store(0)
+			c.Close()
+			again.Close()
+		}
+	}
+}
+
+func keysThere(t *testing.T, what string, c *cluster.Cluster, n int) {
+	t.Helper()
+	if err := c.KV.View(cluster.Relaxed(ctx), func(r cluster.Reader) error {
+		for i := range n {
+			if v, err := r.Get(fmt.Appendf(nil, "key%04d", i)); err != nil || len(v) != 2000 {
+				return fmt.Errorf("key %d: %d bytes, %w", i, len(v), err)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
 }

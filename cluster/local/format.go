@@ -120,13 +120,18 @@ func encodeFormat(id storeID) []byte {
 }
 
 func writeFormat(fs vfs.FS, dir string, id storeID) error {
-	path := fs.PathJoin(dir, formatFile)
+	return replaceFile(fs, dir, formatFile, encodeFormat(id))
+}
+
+// replaceFile writes a small file, all of it or not at all.
+func replaceFile(fs vfs.FS, dir, name string, data []byte) error {
+	path := fs.PathJoin(dir, name)
 	temp := path + ".new"
 	f, err := fs.Create(temp, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return mapError(err)
 	}
-	_, err = f.Write(encodeFormat(id))
+	_, err = f.Write(data)
 	if err == nil {
 		err = f.Sync()
 	}

@@ -390,3 +390,62 @@ func runDiskFull(t *testing.T, disk string, neighbour bool) {
 		t.Fatal(err)
 	}
 }
+
+// TestReadySegmentsAreRoom: segments made ahead do not keep data out of a disk
+// that is nearly full.
+func TestReadySegmentsAreRoom(t *testing.T) {
+	for kind := range smallDisks {
+		t.Run(kind, func(t *testing.T) {
+			disk := smallDisk(t, kind)
+			const segment = 16 << 20
+			c := openAt(t, Options{Dir: filepath.Join(disk, "data"), SegmentBytes: segment})
+			b := c.Blobs.(*Blobs)
+			n := 0
+			put := func(size int) error {
+				n++
+				return storeBlob(b, cluster.BlobID{Content: uint64(n), Seq: 1}, make([]byte, size))
+			}
+			if err := put(1000); err != nil {
+				t.Fatal(err)
+			}
+			ready := func() int {
+				b.segments.alloc.mu.Lock()
+				defer b.segments.alloc.mu.Unlock()
+				return len(b.segments.alloc.ready)
+			}
+			waitFor(t, "segments made ahead", func() bool { return ready() == readyMax })
+			waitFor(t, "the reserve", func() bool { return c.KV.(*KV).ballast.held() > 0 })
+			usage, err := b.Usage(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// A neighbour takes what data may take, and a little more.
+			f, err := os.Create(filepath.Join(disk, "neighbour"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if err := unix.Fallocate(int(f.Fd()), 0, 0, usage.Free+1<<20); err != nil {
+				t.Fatal(err)
+			}
+			if usage, err = b.Usage(ctx); err != nil || usage.Free != 0 {
+				t.Fatalf("%+v, %v", usage, err)
+			}
+			for i, size := range []int{1000, 3 << 20} {
+				if err := put(size); err != nil {
+					t.Errorf("%d bytes: %v", size, err)
+				}
+				if i == 0 && ready() != readyMax-1 {
+					t.Errorf("%d segments are ready", ready())
+				}
+			}
+			stored := 0
+			for err = nil; err == nil && stored < 20; stored++ {
+				err = put(3 << 20)
+			}
+			if !errors.Is(err, cluster.ErrNoSpace) || ready() != 0 || stored < segment/(3<<20) {
+				t.Errorf("%d blobs, %d segments are ready: %v", stored, ready(), err)
+			}
+		})
+	}
+}

@@ -26,9 +26,8 @@ type handle struct {
 	idle *list.Element
 }
 
-func newHandles(d disk) *handles {
-	return &handles{disk: d, open: make(map[string]*handle), max: openFilesMax}
-}
+// newHandles keeps up to max files open. Its disk is set before its use.
+func newHandles(max int) *handles { return &handles{open: make(map[string]*handle), max: max} }
 
 // get opens path or shares it. The caller must put it back.
 func (h *handles) get(path string) (*handle, error) {
@@ -113,6 +112,23 @@ func (h *handles) drop(path string) bool {
 		_ = f.Close()
 	}
 	return !busy
+}
+
+// closeIdle closes all files without a reader; false if there are none.
+func (h *handles) closeIdle() bool {
+	h.mu.Lock()
+	var victims []*handle
+	for e := h.idle.Front(); e != nil; e = h.idle.Front() {
+		f := h.idle.Remove(e).(*handle)
+		f.idle = nil
+		delete(h.open, f.path)
+		victims = append(victims, f)
+	}
+	h.mu.Unlock()
+	for _, f := range victims {
+		_ = f.Close()
+	}
+	return len(victims) > 0
 }
 
 // close closes all files; nobody may use them any more.

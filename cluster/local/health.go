@@ -100,6 +100,7 @@ func (h *health) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
+// calledFrom tells whether a function of that name waits for this one.
 func calledFrom(function string) bool {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])

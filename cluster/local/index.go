@@ -16,6 +16,7 @@ import (
 // apart from the keys of the layers above.
 //
 //	FF 'b' blob ID (16)  → place of the blob
+//	FF 'm'               → state (8), see mark
 //	FF 's'               → store ID (16), as in FORMAT
 //
 // A place is, little-endian:

@@ -40,6 +40,7 @@ type KV struct {
 	durability durability
 	patience   *patience
 	ballast    *ballast
+	witness    *witness
 }
 
 var _ cluster.KV = (*KV)(nil)
@@ -244,6 +245,10 @@ func (kv *KV) finishSync(b *pebble.Batch, version uint64) error {
 		// The log is broken; b must not go back to the pool.
 		return fmt.Errorf("%w: outcome of the commit unknown: %w", cluster.ErrUnavailable, kv.health.fail(err))
 	}
+	if p := kv.health.failed.Load(); p != nil {
+		// Perhaps this sync's failure, which Pebble was not told.
+		return fmt.Errorf("%w: outcome of the commit unknown: %w", cluster.ErrUnavailable, *p)
+	}
 	kv.durability.advance(version)
 	b.Close()
 	return nil
@@ -283,6 +288,8 @@ func (kv *KV) Close() error {
 	}
 	kv.durability.stop()
 	kv.ballast.stop()
+	kv.witness.stop()
+	marking := kv.witness.count(kv)
 	kv.snapshots.close()
 	var err error
 	if p := kv.health.failed.Load(); p != nil {
@@ -298,6 +305,9 @@ func (kv *KV) Close() error {
 	}
 	select {
 	case e := <-closed:
+		if e == nil && marking {
+			kv.witness.write() // nothing changes any more
+		}
 		if err == nil {
 			err = mapError(e)
 		}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
@@ -25,6 +25,10 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 		return nil, fmt.Errorf("%w: segments of %d bytes", cluster.ErrInvalid, o.SegmentBytes)
 	}
 	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	files, err := limitFiles(o.openFiles)
+	if err != nil {
 		return nil, err
 	}
 	var cleanup cleanups
@@ -46,29 +50,35 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 			return nil, err
 		}
 		cleanup.add(lock.Close)
-		warnNetworkFS(dir, o.Logger)
+		if err := checkFileSystem(&o); err != nil {
+			return nil, err
+		}
 		o.fs = vfs.Default
 	}
 	store, err := ensureFormat(o.fs, o.Dir)
 	if err != nil {
 		return nil, err
 	}
+	handles := newHandles(files.data)
 	if o.disk == nil {
-		o.disk = newOSDisk(o.Dir)
+		disk := newOSDisk(o.Dir)
+		disk.relieve = handles.closeIdle
+		o.disk = disk
 	}
-	space := &spaceGuard{fs: o.fs, dir: o.Dir}
+	handles.disk = o.disk
+	space := &spaceGuard{fs: o.fs, dir: o.Dir, began: time.Now()}
 	if err := space.measure(); err != nil {
 		o.Logger.Warn("cannot measure free space", "dir", o.Dir, "err", err)
 	}
 	if o.SegmentBytes == 0 {
 		o.SegmentBytes = segmentBytes(space.total.Load())
 	}
-	kv, err := openKV(&o, store, space)
+	kv, err := openKV(&o, store, space, files.meta, handles.closeIdle)
 	if err != nil {
 		return nil, err
 	}
 	cleanup.add(kv.Close)
-	blobs, err := openBlobs(&o, kv, store)
+	blobs, err := openBlobs(&o, kv, store, handles)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +107,7 @@ func (c cleanups) run() {
 	}
 }
 
-func openKV(o *Options, store storeID, space *spaceGuard) (*KV, error) {
+func openKV(o *Options, store storeID, space *spaceGuard, files int, relieve func() bool) (*KV, error) {
 	h := &health{log: o.Logger}
 	ballast := newBallast(o.disk, o.Dir, space, o.Logger)
 	space.held = ballast.held
@@ -106,58 +116,97 @@ func openKV(o *Options, store storeID, space *spaceGuard) (*KV, error) {
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
 	dir := o.fs.PathJoin(o.Dir, metaDir)
+	witness := newWitness(o.fs, o.Dir, o.Logger)
+	witness.relieve = relieve
+	if err := witness.begin(store); err != nil {
+		return nil, err
+	}
 	compactions := newScheduler()
-	po := pebbleOptions(patientFS{o.fs, patience}, h, cache, compactions, space.total.Load())
+	po := pebbleOptions(sturdyFS{guardFS{patientFS{witness, patience}, h}, h, patience}, h, cache, compactions, space.total.Load())
+	po.MaxOpenFiles = files
 	if o.memTable != 0 {
 		po.MemTableSize = o.memTable
 	}
 	db, err := pebble.Open(dir, po)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", dir, mapError(err))
+		witness.refuse()
+		if errors.Is(err, unix.EAGAIN) {
+			// Pebble's own lock: somebody removed ours, or replaced it.
+			return nil, fmt.Errorf("%w: folder %s, process unknown", cluster.ErrLocked, o.Dir)
+		}
+		return nil, fmt.Errorf("open %s: %w", dir, mapOpenError(err))
 	}
-	compactions.begin()
 	kv := newKV(db, h, space)
-	kv.patience, kv.ballast = patience, ballast
+	kv.patience, kv.ballast, kv.witness = patience, ballast, witness
 	ballast.start()
-	if err := checkStore(kv, store); err != nil {
+	if err := checkStore(o, kv, store); err != nil {
 		_ = kv.Close()
+		witness.refuse()
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
+	compactions.begin()
+	every := o.markEvery
+	if every == 0 {
+		every = markEvery
+	}
+	witness.start(kv, every)
 	return kv, nil
 }
 
-// checkStore makes sure that FORMAT and the metadata belong together.
-func checkStore(kv *KV, store storeID) error {
+// checkStore makes sure that the metadata are those of FORMAT and of the data,
+// and writes to them only then.
+func checkStore(o *Options, kv *KV, store storeID) error {
 	value, closer, err := kv.db.Get(storeKey)
-	if errors.Is(err, pebble.ErrNotFound) {
-		// Fresh, or the power went before this was durable.
-		it, err := kv.db.NewIter(nil)
-		if err != nil {
-			return mapError(err)
-		}
-		empty := !it.First()
-		if err := it.Close(); err != nil {
-			return mapError(err)
-		}
-		if !empty {
-			return fmt.Errorf("%w: the metadata carry no store ID", cluster.ErrFormat)
-		}
-		if err := kv.applyInternal(func(b *pebble.Batch) error { return b.Set(storeKey, store[:], nil) }); err != nil {
+	fresh := errors.Is(err, pebble.ErrNotFound)
+	switch {
+	case fresh:
+		if err := checkFreshStore(o, kv); err != nil {
 			return err
 		}
-		return kv.syncAll()
+	case err != nil:
+		return mapError(err)
+	default:
+		found := string(value)
+		if err := closer.Close(); err != nil {
+			return mapError(err)
+		}
+		if found != string(store[:]) {
+			return fmt.Errorf("%w: the metadata belong to store %x, the folder to %s", cluster.ErrFormat, found, store)
+		}
 	}
+	if p := kv.health.failed.Load(); p != nil {
+		return *p
+	}
+	if err := kv.witness.accept(kv.db); err != nil || !fresh {
+		return err
+	}
+	if err := kv.applyInternal(func(b *pebble.Batch) error { return b.Set(storeKey, store[:], nil) }); err != nil {
+		return err
+	}
+	return kv.syncAll()
+}
+
+// checkFreshStore refuses metadata without a store ID, unless they are new, or
+// the power went before it was durable: then nothing came after it.
+func checkFreshStore(o *Options, kv *KV) error {
+	it, err := kv.db.NewIter(nil)
 	if err != nil {
 		return mapError(err)
 	}
-	defer closer.Close()
-	if string(value) != string(store[:]) {
-		return fmt.Errorf("%w: the metadata belong to store %x, the folder to %s", cluster.ErrFormat, value, store)
+	empty := !it.First()
+	if err := it.Close(); err != nil {
+		return mapError(err)
+	}
+	if !empty {
+		return fmt.Errorf("%w: the metadata carry no store ID", cluster.ErrFormat)
+	}
+	if _, err := o.fs.Stat(o.fs.PathJoin(o.Dir, segmentDir)); err == nil {
+		return fmt.Errorf("%w: the metadata are gone, the data are there", cluster.ErrCorrupt)
 	}
 	return nil
 }
 
-func openBlobs(o *Options, kv *KV, store storeID) (*Blobs, error) {
+func openBlobs(o *Options, kv *KV, store storeID, handles *handles) (*Blobs, error) {
 	if err := makeFolders(o); err != nil {
 		return nil, err
 	}
@@ -174,12 +223,13 @@ func openBlobs(o *Options, kv *KV, store storeID) (*Blobs, error) {
 	b := &Blobs{
 		dir:      o.Dir,
 		host:     host,
+		now:      o.now,
 		store:    store,
 		disk:     o.disk,
 		gate:     occ.NewGate(),
 		index:    index{kv},
 		space:    kv.space,
-		handles:  newHandles(o.disk),
+		handles:  handles,
 		places:   newPlaceCache(),
 		sums:     newPageSums(),
 		buffers:  newBuffers(),
@@ -218,16 +268,4 @@ func makeFolders(o *Options) error {
 		}
 	}
 	return nil
-}
-
-// warnNetworkFS tells operators what a network file system cannot promise.
-func warnNetworkFS(dir string, log *slog.Logger) {
-	var st unix.Statfs_t
-	if unix.Statfs(dir, &st) != nil {
-		return
-	}
-	switch uint32(st.Type) {
-	case unix.NFS_SUPER_MAGIC, 0xff534d42, unix.SMB2_SUPER_MAGIC:
-		log.Warn("the data folder is on a network file system: its lock and its durability are only as good as that server's", "dir", dir)
-	}
 }

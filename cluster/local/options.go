@@ -31,6 +31,8 @@ type Options struct {
 	// disks under 8 GiB. It must be a multiple of 4 KiB and hold the largest
 	// small blob.
 	SegmentBytes int64
+	// NetworkFS lets Dir be on NFS or SMB, with a warning.
+	NetworkFS bool
 
 	// The rest is for tests of this package.
 
@@ -38,6 +40,11 @@ type Options struct {
 	disk         disk          // nil: one of the operating system's
 	collectEvery time.Duration // 0: the constant
 	memTable     uint64        // bytes; 0: the constant
+	markEvery    time.Duration // 0: the constant
+	openFiles    uint64        // limit of open files; 0: that of the process
+
+	now    func() time.Time                 // nil: the system's clock
+	fsType func(dir string) (uint32, error) // nil: what statfs tells
 }
 
 func (o *Options) setDefaults() {
@@ -46,6 +53,12 @@ func (o *Options) setDefaults() {
 	}
 	if o.CacheBytes == 0 {
 		o.CacheBytes = defaultCacheBytes
+	}
+	if o.now == nil {
+		o.now = time.Now
+	}
+	if o.openFiles == 0 {
+		o.openFiles = openFileLimit()
 	}
 }
 

@@ -26,7 +26,7 @@ const (
 	separateDepth = 10
 	// bloomBits per key: 1 % of the lookups of absent keys read a block.
 	bloomBits = 10
-	// metaFilesMax bounds Pebble's open files.
+	// metaFilesMax bounds Pebble's open files; see limitFiles.
 	metaFilesMax = 1024
 	// compactionsMax uses one core of two for compactions, and both when
 	// they fall behind.
@@ -48,7 +48,7 @@ func memTable(diskBytes int64) int64 {
 // absent names, scans of directories.
 func pebbleOptions(fs vfs.FS, h *health, cache *pebble.Cache, s *scheduler, diskBytes int64) *pebble.Options {
 	o := &pebble.Options{
-		FS:                          guardFS{fs, h},
+		FS:                          fs,
 		Cache:                       cache,
 		Logger:                      h,
 		EventListener:               h.listener(),
@@ -58,7 +58,6 @@ func pebbleOptions(fs vfs.FS, h *health, cache *pebble.Cache, s *scheduler, disk
 		L0CompactionThreshold:       2,
 		L0StopWritesThreshold:       1000,
 		LBaseMaxBytes:               64 << 20,
-		MaxOpenFiles:                metaFilesMax,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, compactionsMax },
 	}
 	for i := range o.Levels {

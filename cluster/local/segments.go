@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"ogw/cluster"
 )
@@ -103,7 +102,7 @@ func (s *segments) path(number uint64) string { return filepath.Join(s.dir, segm
 // offset. The caller indexes it and calls settled.
 func (s *segments) append(r *record, pages []byte) error {
 	q := &appendRequest{pages: pages, done: make(chan error, 1)}
-	s.alloc.lastAppend.Store(time.Now().UnixNano())
+	s.alloc.noteAppend()
 	s.mu.Lock()
 	if err := s.place(q); err != nil {
 		s.mu.Unlock()

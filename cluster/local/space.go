@@ -57,8 +57,9 @@ type spaceGuard struct {
 	dir  string
 	held func() int64 // what the ballast holds; nil: nothing
 
+	began       time.Time // any, for a clock that does not jump
 	free, total atomic.Int64
-	checked     atomic.Int64 // Unix nanoseconds
+	checked     atomic.Int64 // nanoseconds since began
 	written     atomic.Int64 // since the last measurement
 }
 
@@ -70,7 +71,7 @@ func (g *spaceGuard) measure() error {
 	}
 	g.free.Store(int64(u.AvailBytes))
 	g.total.Store(int64(u.TotalBytes))
-	g.checked.Store(time.Now().UnixNano())
+	g.checked.Store(int64(time.Since(g.began)))
 	g.written.Store(0)
 	return nil
 }
@@ -89,7 +90,7 @@ func (g *spaceGuard) usage() (cluster.Usage, error) {
 func (g *spaceGuard) left(bytes int64) (left int64, r reserves, ok bool) {
 	r = reservesOf(g.total.Load())
 	written := g.written.Add(bytes)
-	if written > min(spaceCheckBytes, r.data/4) || time.Now().UnixNano()-g.checked.Load() > int64(spaceCheckEvery) {
+	if written > min(spaceCheckBytes, r.data/4) || int64(time.Since(g.began))-g.checked.Load() > int64(spaceCheckEvery) {
 		if g.measure() == nil {
 			r = reservesOf(g.total.Load())
 			written = g.written.Add(bytes)
@@ -136,3 +137,4 @@ func (g *spaceGuard) full(keptFor string) error {
 
 func dataReserve(r reserves) int64 { return r.data }
 func growReserve(r reserves) int64 { return r.grow }
+func lastReserve(r reserves) int64 { return r.last }

@@ -87,7 +87,7 @@ type expected struct {
 
 func stackOptions(fs *crashFS) Options {
 	return Options{Dir: "/store", SegmentBytes: recordBytes(smallMax), CacheBytes: 8 << 20, fs: fs, disk: crashDisk{fs},
-		collectEvery: time.Hour, memTable: stackMemTable}
+		collectEvery: time.Hour, memTable: stackMemTable, markEvery: 100 * time.Millisecond}
 }
 
 func stackConfig() ns.Config {

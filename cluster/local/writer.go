@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"time"
 
 	"ogw/cluster"
 )
@@ -99,7 +98,7 @@ func (w *writer) makeRoom() error {
 	if err != nil {
 		return err
 	}
-	if err := w.blobs.space.admitData(int64(w.fill)); err != nil {
+	if err := w.blobs.admit(int64(w.fill)); err != nil {
 		w.pool.put(next)
 		return err
 	}
@@ -172,7 +171,7 @@ func (b *Blobs) appendRecord(r *record, buf []byte, put func(*place) error) erro
 	if err := b.segments.append(r, buf[:total]); err != nil {
 		return err
 	}
-	p := &place{size: r.size, modified: time.Now(), segment: r.segment, offset: r.offset, blocks: r.blocks}
+	p := &place{size: r.size, modified: b.now(), segment: r.segment, offset: r.offset, blocks: r.blocks}
 	err := put(p)
 	if err == nil {
 		b.segments.addLive(r.segment, total)
@@ -203,7 +202,7 @@ func (w *writer) commitFile(r *record) error {
 	if err := w.blobs.disk.syncDir(filepath.Dir(w.blobs.filePath(w.id))); err != nil {
 		return mapError(err)
 	}
-	return w.blobs.index.put(w.id, &place{size: r.size, modified: time.Now()})
+	return w.blobs.index.put(w.id, &place{size: r.size, modified: w.blobs.now()})
 }
 
 // Abort implements cluster.BlobWriter.

@@ -14,7 +14,7 @@ import (
 func openEngine(ctx context.Context, c *config.Config, log *slog.Logger) (*cluster.Cluster, error) {
 	// config.Validate knows no other engine.
 	e, err := local.Open(ctx, local.Options{
-		Dir: c.Cluster.Dir, Logger: log, CacheBytes: int64(c.Cluster.Cache),
+		Dir: c.Cluster.Dir, Logger: log, CacheBytes: int64(c.Cluster.Cache), NetworkFS: c.Cluster.NetworkFS,
 	})
 	return e, explain(err)
 }

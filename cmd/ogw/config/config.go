@@ -21,9 +21,11 @@ type Config struct {
 type Cluster struct {
 	Engine string `toml:"engine" doc:"what stores: \"embedded\""`
 	Dir    string `toml:"dir" doc:"data folder"`
-	Cache  Size   `toml:"cache" doc:"memory for metadata blocks"`
-	Inline Size   `toml:"inline" doc:"contents up to this are kept in the metadata"`
-	Dirty  Size   `toml:"dirty" doc:"memory for writes of NFS and FUSE that are not stored yet"`
+	// NetworkFS: see local.Options.
+	NetworkFS bool `toml:"network_fs" doc:"let the data folder be on NFS or SMB"`
+	Cache     Size `toml:"cache" doc:"memory for metadata blocks"`
+	Inline    Size `toml:"inline" doc:"contents up to this are kept in the metadata"`
+	Dirty     Size `toml:"dirty" doc:"memory for writes of NFS and FUSE that are not stored yet"`
 	// Durability of what has none of its own; see vfs.Durability.
 	Durability string `toml:"durability" doc:"sync: changes are durable when acknowledged; async: within a second"`
 	Scrub      Size   `toml:"scrub" doc:"bytes per second that are read again in the background to verify them; 0 for none"`

@@ -1,0 +1,122 @@
+package local
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sys/unix"
+)
+
+// forLog is Pebble's name for writing its log.
+const forLog vfs.DiskWriteCategory = "pebble-wal"
+
+// filesWait bounds how long a new log waits while the process may open no more
+// files.
+const filesWait = 10 * time.Second
+
+// sturdyFS hides errors of the log from Pebble, which would end the process
+// when it begins a new one and that fails, or the end of the old one does. They
+// go to health, which KV asks after every sync: from the first on, nothing is
+// acknowledged, nothing removed, and what is written goes nowhere.
+type sturdyFS struct {
+	vfs.FS
+	health   *health
+	patience *patience
+}
+
+// Create implements vfs.FS.
+func (fs sturdyFS) Create(name string, why vfs.DiskWriteCategory) (vfs.File, error) {
+	return fs.begin(why, func() (vfs.File, error) { return fs.FS.Create(name, why) })
+}
+
+// ReuseForWrite implements vfs.FS.
+func (fs sturdyFS) ReuseForWrite(old, name string, why vfs.DiskWriteCategory) (vfs.File, error) {
+	return fs.begin(why, func() (vfs.File, error) { return fs.FS.ReuseForWrite(old, name, why) })
+}
+
+func (fs sturdyFS) begin(why vfs.DiskWriteCategory, open func() (vfs.File, error)) (vfs.File, error) {
+	f, err := open()
+	if why != forLog || err != nil && !fs.patience.opened.Load() {
+		return f, err // of a start
+	}
+	for end := time.Now().Add(filesWait); outOfFiles(err) && time.Now().Before(end) && fs.patience.pause(stallPoll); {
+		f, err = open()
+	}
+	if err != nil {
+		_ = fs.health.fail(err)
+		return vfs.NewMem().Create("log", why)
+	}
+	return &sturdyLog{f, fs.health}, nil
+}
+
+func outOfFiles(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
+
+// OpenDir implements vfs.FS: a log begins with a sync of its folder. Those for
+// other files are told, since what follows relies on them.
+func (fs sturdyFS) OpenDir(name string) (vfs.File, error) {
+	f, err := fs.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &sturdyDir{f, fs.health}, nil
+}
+
+// Unwrap implements vfs.FS.
+func (fs sturdyFS) Unwrap() vfs.FS { return fs.FS }
+
+type sturdyDir struct {
+	vfs.File
+	health *health
+}
+
+// Sync implements vfs.File.
+func (d *sturdyDir) Sync() error {
+	err := d.File.Sync()
+	if err != nil && calledFrom("rotateWAL") {
+		_ = d.health.fail(err)
+		return nil
+	}
+	return err
+}
+
+type sturdyLog struct {
+	vfs.File
+	health *health
+}
+
+// note tells health of an error. After one, nothing is written any more.
+func (f *sturdyLog) note(op func() error) error {
+	if f.health.failed.Load() != nil {
+		return nil
+	}
+	if err := op(); err != nil {
+		_ = f.health.fail(err)
+	}
+	return nil
+}
+
+// Write implements vfs.File.
+func (f *sturdyLog) Write(p []byte) (int, error) {
+	return len(p), f.note(func() error { _, err := f.File.Write(p); return err })
+}
+
+// Sync implements vfs.File.
+func (f *sturdyLog) Sync() error { return f.note(f.File.Sync) }
+
+// SyncData implements vfs.File.
+func (f *sturdyLog) SyncData() error { return f.note(f.File.SyncData) }
+
+// SyncTo implements vfs.File.
+func (f *sturdyLog) SyncTo(length int64) (full bool, err error) {
+	err = f.note(func() (err error) { full, err = f.File.SyncTo(length); return err })
+	return full, err
+}
+
+// Close implements vfs.File. The file is closed in any case.
+func (f *sturdyLog) Close() error {
+	if err := f.File.Close(); err != nil && f.health.failed.Load() == nil {
+		_ = f.health.fail(err)
+	}
+	return nil
+}
