@@ -79,6 +79,13 @@ type Txn interface {
 	Delete(key []byte) error
 }
 
+// Noter is a Txn that spares its user what the user knows.
+type Noter interface {
+	// Note counts key as read without reading it: the commit fails as if it
+	// had been read when the transaction began.
+	Note(key []byte) error
+}
+
 type stopError struct{}
 
 func (stopError) Error() string { return "stop" }

@@ -49,11 +49,47 @@ func (c *changeClock) quiet(slot uint32, stamp uint64) bool {
 
 func inodeSlot(ino Ino) uint32 { return uint32(ino % clockSlots) }
 
-// recordingTxn is a transaction that tells the clock which keys it writes.
+// recordingTxn is a transaction that tells the clock which keys it writes, and
+// takes the entries of directories on the way from the cache.
 type recordingTxn struct {
 	cluster.Txn
 	c       *keyCache
+	stamp   uint64 // of the clock, before the transaction
 	touched []uint32
+	dirs    []hotPair // entries of directories that this attempt read
+}
+
+// attempt begins the transaction, or begins it again.
+func (r *recordingTxn) attempt(t cluster.Txn) *recordingTxn {
+	r.Txn, r.dirs = t, r.dirs[:0]
+	return r
+}
+
+// Get implements cluster.Reader. Every object operation walks through the
+// same directories; to know their entries is enough if the commit fails when
+// they change. The snapshot holds what did not change since before it was
+// taken.
+func (r *recordingTxn) Get(key []byte) ([]byte, error) {
+	noter, ok := r.Txn.(cluster.Noter)
+	if r.c.off || !ok || key[0] != tabDentry || key[len(key)-1] != '/' {
+		return r.Txn.Get(key)
+	}
+	if e := r.c.get(key); e != nil && e.stamp <= r.stamp && r.c.valid(e) {
+		return e.value, noter.Note(key)
+	}
+	value, err := r.Txn.Get(key)
+	if err == nil {
+		r.dirs = append(r.dirs, hotPair{key: key, value: value})
+	}
+	return value, err
+}
+
+// remember keeps what was read for others. The transaction is durable, and so
+// is what it read.
+func (r *recordingTxn) remember() {
+	for _, e := range r.dirs {
+		r.c.put(e.key, e.value, r.stamp)
+	}
 }
 
 // Set implements cluster.Txn.

@@ -261,3 +261,95 @@ func TestChangeClock(t *testing.T) {
 		t.Error("not quiet after the change, or in another slot")
 	}
 }
+
+// Objects are put below a directory that is renamed away again and again:
+// what is put after a rename was acknowledged must not land in what was
+// renamed, and nothing is lost.
+func TestPutsDoNotFollowRenames(t *testing.T) {
+	fs := bucketFS(t, openTest(t, openLocal(t)))
+	bucket := mustLookup(t, fs, RootIno, "bucket").Ino
+	const writers, renames = 3, 40
+	ctx, stop := context.WithCancel(bg)
+	var putters sync.WaitGroup
+	counts := make([]int, writers)
+	for w := range writers {
+		putters.Add(1)
+		go func() {
+			defer putters.Done()
+			for ctx.Err() == nil {
+				key := fmt.Sprintf("d/w%d-%d", w, counts[w])
+				if _, err := fs.PutObject(bg, "bucket", key, strings.NewReader("x"), PutOptions{Size: 1}); err != nil {
+					t.Errorf("put %s: %v", key, err)
+					return
+				}
+				counts[w]++
+			}
+		}()
+	}
+	size := func(dir string) int {
+		n := 0
+		o := ListOptions{Prefix: dir + "/", MaxKeys: MaxListKeys, NamesOnly: true}
+		for {
+			page, err := fs.ListObjects(bg, "bucket", o)
+			if err != nil {
+				t.Error(err)
+				return n
+			}
+			if n += len(page.Objects); !page.Truncated {
+				return n
+			}
+			o.StartAfter = page.Next
+		}
+	}
+	moved := make([]int, renames)
+	for i := range moved {
+		put(t, fs, fmt.Sprintf("d/marker%d", i), "x")
+		want(t, fs.Rename(bg, Root, bucket, "d", bucket, fmt.Sprint("gone", i), 0), nil)
+		moved[i] = size(fmt.Sprint("gone", i))
+	}
+	stop()
+	putters.Wait()
+	total := size("d")
+	for i, n := range moved {
+		if now := size(fmt.Sprint("gone", i)); now != n {
+			t.Errorf("directory %d held %d objects after it was renamed, and %d later", i, n, now)
+		}
+		total += n
+	}
+	expect := renames
+	for _, n := range counts {
+		expect += n
+	}
+	if total != expect {
+		t.Errorf("%d objects, want %d", total, expect)
+	}
+}
+
+// A transaction that takes the entry of a directory from the cache fails, and
+// runs again, when the entry changes before it commits.
+func TestRememberedDirectoryConflicts(t *testing.T) {
+	fs := bucketFS(t, openTest(t, openLocal(t)))
+	bucket := mustLookup(t, fs, RootIno, "bucket").Ino
+	put(t, fs, "d/key", "x")
+	put(t, fs, "d/key", "y")
+	if e := fs.keys.get(dirEntryKey(bucket, "d")); e == nil || !fs.keys.valid(e) {
+		t.Fatal("the directory is not remembered")
+	}
+	var found []bool
+	err := fs.update(bg, func(tx cluster.Txn, _ *op) error {
+		e, err := getDentry(tx, bucket, "d", true)
+		if err != nil {
+			return err
+		}
+		found = append(found, e != nil)
+		if len(found) == 1 {
+			if err := fs.Rename(bg, Root, bucket, "d", bucket, "e", 0); err != nil {
+				return err
+			}
+		}
+		return tx.Set(settingKey("test"), []byte("x"))
+	})
+	if err != nil || len(found) != 2 || !found[0] || found[1] {
+		t.Errorf("the directory was there in the runs: %v; %v", found, err)
+	}
+}

@@ -47,7 +47,7 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 	ctx = fs.durably(ctx)
 	var last *op
 	token := takeToken(ctx)
-	rec := recordingTxn{c: &fs.keys}
+	rec := recordingTxn{c: &fs.keys, stamp: fs.keys.clock.now.Load()}
 	defer rec.end()
 	relaxed := fs.relaxed.Load()
 	err := fs.kv.Update(ctx, func(t cluster.Txn) error {
@@ -56,9 +56,11 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 			fs.changes.end(last.events)
 		}
 		last = &op{fs: fs, ctx: ctx, nowNS: fs.cfg.Now().UnixNano()}
-		rec.Txn = t
-		return last.once(&rec, token, fn)
+		return last.once(rec.attempt(t), token, fn)
 	})
+	if err == nil && !cluster.IsRelaxed(ctx) {
+		rec.remember()
+	}
 	if last != nil {
 		defer fs.changes.end(last.events)
 		fs.opens.endUnlink(last.unlinking)

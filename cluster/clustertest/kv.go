@@ -39,6 +39,7 @@ func TestKV(t *testing.T, open func(t *testing.T) cluster.KV) {
 		{"Relaxed", testRelaxed},
 		{"LostUpdate", testLostUpdate},
 		{"WriteSkew", testWriteSkew},
+		{"Note", testNote},
 		{"Phantom", testPhantom},
 		{"PhantomBehindStop", testPhantomBehindStop},
 		{"PhantomReverse", testPhantomReverse},

@@ -104,6 +104,18 @@ func (t *Txn) Get(key []byte) ([]byte, error) {
 	return t.reader.Get(key)
 }
 
+// Note implements cluster.Noter.
+func (t *Txn) Note(key []byte) error {
+	if err := t.begin(1, 0); err != nil {
+		return err
+	}
+	if err := CheckKey(key); err != nil {
+		return err
+	}
+	t.reader.Reads.AddKey(key)
+	return nil
+}
+
 func (p Pair) copyValue() []byte {
 	if p.Deleted {
 		return nil
