@@ -332,8 +332,11 @@ func TestOthersChangeAFile(t *testing.T) {
 			t.Errorf("%s: mode %o, want 777", name, a.mode&0o7777)
 		}
 	}
-	_, f, _ := root.create(root.root, "private", createGuarded, set{mode: ptr(uint32(0o644))})
+	_, f, _ := root.create(root.root, "empty", createGuarded, set{mode: ptr(uint32(0o666))})
+	other.must("O_TRUNC of an empty file", other.setattr(f, set{mtimeNow: true}, nil))
+	_, f, _ = root.create(root.root, "private", createGuarded, set{mode: ptr(uint32(0o644))})
 	other.want("O_TRUNC without the right to write", other.setattr(f, set{size: ptr(uint64(0)), mtimeNow: true}, nil), ErrAcces)
+	other.want("the same of an empty file", other.setattr(f, set{mtimeNow: true}, nil), ErrAcces)
 	_, f, _ = root.create(root.root, "public", createGuarded, set{mode: ptr(uint32(0o666))})
 	other.want("a time of one's own", other.setattr(f, set{size: ptr(uint64(0)), mtime: ptr(int64(1))}, nil), ErrPerm)
 }

@@ -67,11 +67,9 @@ func setattr(ctx context.Context, q *request) error {
 	if s.tooBig {
 		return ErrFBig
 	}
-	if s.set.Size != nil && s.set.AtimeNS == nil && !s.set.AtimeNow {
-		// open(O_TRUNC) asks for the time of the change, which it gets anyway;
-		// that needs no more rights than the change.
-		s.set.MtimeNow = false
-	}
+	// open(O_TRUNC) asks for the time of the change, of an empty file for
+	// nothing else; that needs no more rights than the change.
+	s.set.MtimeByWriter = true
 	a, err := q.s.fs.SetAttr(ctx, &q.cred, ino, s.set)
 	if err != nil {
 		if s.set.GuardCtimeNS != nil && errors.Is(err, vfs.ErrConflict) {

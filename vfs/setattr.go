@@ -136,7 +136,7 @@ func checkSetAttr(r cluster.Reader, cred *Cred, n *inode, set *SetAttr) error {
 	if !set.timesSet() || owner {
 		return nil
 	}
-	if set.AtimeNS != nil || set.MtimeNS != nil || set.AtimeNow != set.MtimeNow {
+	if set.AtimeNS != nil || set.MtimeNS != nil || set.AtimeNow != set.MtimeNow && !(set.MtimeNow && set.MtimeByWriter) {
 		return ErrPerm
 	}
 	return checkAccess(r, cred, n, AccessWrite)

@@ -137,6 +137,9 @@ type SetAttr struct {
 	// KeepSetID keeps setuid and setgid bits where a change of size or owner
 	// would clear them (a caller with CAP_FSETID).
 	KeepSetID bool
+	// MtimeByWriter lets who may write set the modification time alone to now,
+	// as a truncation does; else that is the owner's, as in utimensat(2).
+	MtimeByWriter bool
 }
 
 // Access bits of Access, as in access(2).

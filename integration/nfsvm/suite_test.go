@@ -34,7 +34,7 @@ var notOfNFS = []struct{ feature, reason string }{
 
 // unlikePOSIX are checks that cannot hold on any NFSv3 mount.
 var unlikePOSIX = []struct{ failure, reason string }{
-	{`/times/nanoseconds: utimensat\([a-z]+, .*\{(-\d+|0|4294967[3-9]\d\d|85899\d{5}) \d+\}.* gives `,
+	{`/times/nanoseconds: utimensat\([a-z ]+, .*\{(-\d+|0|4294967[3-9]\d\d|85899\d{5}) \d+\}.* gives `,
 		"times are unsigned 32 bits, and the client's kernel drops the nanoseconds in the first second"},
 	{`/attributes/utimensat: set \{(-86400 5|4294967296 999999999)\}, got `, "the same"},
 	{`/modes/a_descriptor_keeps_its_rights: (read|write|ftruncate) after chmod 0: permission denied`,
