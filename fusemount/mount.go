@@ -88,18 +88,39 @@ func (s *Server) LockClient() string { return s.raw.client }
 // Wait returns when the mount is gone.
 func (s *Server) Wait() { <-s.served }
 
-// Unmount removes the mount. It fails with EBUSY while programs use it.
+// unmountWait bounds how long Unmount waits for the kernel to end the
+// connection of a mount that is out of the tree. It takes milliseconds, but
+// another mount namespace (a container, a service with mounts of its own) may
+// have a copy of the mount, and the connection lasts as long as that.
+const unmountWait = 10 * time.Second
+
+// Unmount removes the mount. It fails with EBUSY while programs use it. Copies
+// in other mount namespaces stay, and are served on.
 func (s *Server) Unmount() error {
 	select {
 	case <-s.served:
 		return nil
 	default:
 	}
-	if err := s.server.Unmount(); err != nil {
-		return fmt.Errorf("unmount %s: %w", s.dir, err)
+	done := make(chan error, 1)
+	go func() { done <- s.server.Unmount() }() // it waits for the end of the connection
+	late := time.NewTimer(unmountWait)
+	defer late.Stop()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				return fmt.Errorf("unmount %s: %w", s.dir, err)
+			}
+			s.Wait()
+			return nil
+		case <-late.C:
+			if mountedType(s.dir) != "fuse."+fsType {
+				s.raw.opt.Logger.Warn("unmounted here, but another mount namespace still has the mount", "dir", s.dir)
+				return nil
+			}
+		}
 	}
-	s.Wait()
-	return nil
 }
 
 // Detach takes the mount out of the tree at once; programs that use it go on

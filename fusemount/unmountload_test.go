@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -103,4 +104,27 @@ func changeBeside(ctx context.Context, t *testing.T, fs *vfs.FS, w int) {
 			return
 		}
 	}
+}
+
+// A copy of the mount in another mount namespace keeps the connection open;
+// unmounting does not wait for its end.
+func TestUnmountBesideNamespace(t *testing.T) {
+	dir, s := mountFS(t, openFS(t), Options{})
+	other := exec.Command("unshare", "-m", "sh", "-c", "echo copied; read end")
+	end, err := other.StdinPipe()
+	must(t, err)
+	out, err := other.StdoutPipe()
+	must(t, err)
+	must(t, other.Start())
+	if n, _ := out.Read(make([]byte, 10)); n == 0 {
+		_ = other.Wait()
+		t.Skip("no mount namespaces here")
+	}
+	inTime(t, "unmount", func() { must(t, s.Unmount()) })
+	if mountedType(dir) != "" {
+		t.Error("still mounted")
+	}
+	end.Close()
+	_ = other.Wait() // its read ends without a line
+	inTime(t, "the end of the copy", s.Wait)
 }
