@@ -168,7 +168,8 @@ func (m *merge) confirmMissing() error {
 }
 
 // confirmStrays reports contents with extents and without an owner, which
-// one snapshot shows for certain: both come in one transaction.
+// one snapshot shows for certain: both come in one transaction. They stay
+// where a record that cannot be read may own them.
 func (m *merge) confirmStrays() error {
 	var found findings
 	err := m.c.fs.view(m.c.ctx, func(r cluster.Reader) error {
@@ -177,7 +178,12 @@ func (m *merge) confirmStrays() error {
 		for _, id := range m.strays {
 			suspects[id] = true
 		}
-		if err := m.c.ownersIn(r, func(o owner) { delete(suspects, o.id) }); err != nil {
+		unsure := false
+		err := m.c.ownersIn(r, func(o owner) {
+			delete(suspects, o.id)
+			unsure = unsure || o.unknown
+		})
+		if err != nil {
 			return err
 		}
 		for id := range suspects {
@@ -185,7 +191,10 @@ func (m *merge) confirmStrays() error {
 			if err != nil {
 				return err
 			}
-			if exists {
+			switch {
+			case exists && unsure:
+				found.add("orphan-content", nil, "extents of content %d belong to nothing, or to a record that cannot be read", id)
+			case exists:
 				found.add("orphan-content", func(t cluster.Txn, o *op) error { return o.removeContent(t, id) },
 					"extents of content %d belong to nothing", id)
 			}

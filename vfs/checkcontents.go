@@ -132,6 +132,8 @@ type owner struct {
 	ino  Ino   // 0: not an inode's
 	size int64 // of the inode
 	dead bool  // queued: its blobs may be gone
+	// unknown: the record cannot be read, and nobody knows what is its own.
+	unknown bool
 }
 
 // checkContents walks extents and blobs side by side, as many contents at a
@@ -188,14 +190,14 @@ func (c *checker) ownersIn(r cluster.Reader, add func(owner)) error {
 		{tabInode, func(p pair) owner {
 			n, err := decodeInode(keyIno(p.key), p.value)
 			if err != nil {
-				return owner{}
+				return owner{unknown: true}
 			}
 			return owner{id: n.content, ino: n.ino, size: n.size}
 		}},
 		{tabContent, func(p pair) owner {
 			rec, err := decodeContentRecord(p.value)
 			if err != nil || rec.held {
-				return owner{}
+				return owner{unknown: err != nil}
 			}
 			return owner{id: ContentID(keyIno(p.key)), dead: rec.staging}
 		}},
@@ -203,7 +205,7 @@ func (c *checker) ownersIn(r cluster.Reader, add func(owner)) error {
 		{tabQueue, func(p pair) owner {
 			e, err := decodeQueueEntry(p.key, p.value)
 			if err != nil || e.kind == queueBlob {
-				return owner{}
+				return owner{unknown: err != nil}
 			}
 			return owner{id: e.content, dead: true}
 		}},

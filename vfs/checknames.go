@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"ogw/cluster"
@@ -255,7 +256,9 @@ func (c *checker) checkEntry(r cluster.Reader, parent Ino, e *dentry, value []by
 	return err
 }
 
-// checkTables: what hangs on an inode or an entry has it.
+// checkTables: what hangs on an inode or an entry has it. A record that
+// cannot be read itself hangs on nothing; one that hangs on such a record
+// stays.
 func (c *checker) checkTables() error {
 	for _, x := range []struct {
 		tab  byte
@@ -278,13 +281,12 @@ func (c *checker) checkTables() error {
 		err := c.walk(from, to, false, func(r cluster.Reader, page []pair, f *findings) error {
 			for _, p := range page {
 				ok, err := x.ok(r, p)
-				if damaged(err) {
-					ok, err = false, nil
-				}
-				if err != nil {
+				switch {
+				case errors.Is(err, ErrCorrupt):
+					f.add(x.kind, nil, "key %q hangs on a record that cannot be read: %v", p.key, err)
+				case err != nil && !errors.Is(err, ErrStale):
 					return err
-				}
-				if !ok {
+				case !ok:
 					f.add(x.kind, deleteKey(p.key), "key %q hangs on nothing", p.key)
 				}
 			}
@@ -300,7 +302,7 @@ func (c *checker) checkTables() error {
 func linkOK(r cluster.Reader, p pair) (bool, error) {
 	parent, name, err := parseLinkKey(p.key)
 	if err != nil {
-		return false, err
+		return false, nil //nolint:nilerr // it is nothing
 	}
 	e, err := getDentry(r, parent, name, false)
 	return e != nil && e.ino == keyIno(p.key), err
@@ -309,7 +311,7 @@ func linkOK(r cluster.Reader, p pair) (bool, error) {
 func longNameOK(r cluster.Reader, p pair) (bool, error) {
 	e, err := decodeLongName(p.value)
 	if err != nil {
-		return false, err
+		return false, nil //nolint:nilerr // it is nothing
 	}
 	found, err := getDentry(r, keyIno(p.key), e.name, e.dir)
 	return found != nil, err
@@ -326,7 +328,7 @@ func inodeOK(r cluster.Reader, p pair, is func(*inode) bool) (bool, error) {
 func uploadOK(r cluster.Reader, p pair) (bool, error) {
 	_, _, id, err := parseUploadKey(p.key)
 	if err != nil {
-		return false, err
+		return false, nil //nolint:nilerr // it is nothing
 	}
 	b, err := r.Get(uploadIDKey(id))
 	return string(b) == string(p.key), err
