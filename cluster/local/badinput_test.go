@@ -23,7 +23,7 @@ import (
 
 // childEnv makes a run of the test binary a process of its own: what it does,
 // and the folder.
-const childEnv = "OGW_LOCAL_CHILD"
+const childEnv = "OGW_TEST_LOCAL_CHILD"
 
 // TestChild is not a test: it is what the tests of this file start.
 func TestChild(t *testing.T) {
