@@ -46,8 +46,9 @@ type process struct {
 	exports *exportBook
 	metrics http.Handler
 
-	doors []*door // fixed once wired
-	admin []*door // served until the end
+	connections int     // that each door takes at once
+	doors       []*door // fixed once wired
+	admin       []*door // served until the end
 
 	firstKey *vfs.AccessKey // made at this start
 	started  bool           // it served; set once, by run

@@ -90,7 +90,7 @@ func explain(err error) error {
 	case errors.Is(err, cluster.ErrLocked):
 		return fmt.Errorf("%w; stop it, or talk to it through the same --dir once it serves", err)
 	case errors.Is(err, cluster.ErrFormat):
-		return fmt.Errorf("%w; a newer ogw may open it, this one leaves it as it is", err)
+		return fmt.Errorf("%w; it is left as it is", err)
 	}
 	return err
 }

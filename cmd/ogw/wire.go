@@ -71,6 +71,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 	}
 
 	// Doors and their listeners: one protocol each.
+	p.connections = connectionLimit(cfg.Server.Connections, openFileLimit(), log)
 	for _, g := range cfg.Gateways {
 		if g.Protocol == "embed" {
 			continue // the Go packages are the interface: nothing listens
@@ -85,17 +86,17 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 			d, err = httpDoor(g, l, s3.New(p.fs, s3.Config{
 				Region: g.Region, Domains: g.Domains, AllowV2: g.V2Signatures, MaxRequests: g.MaxRequests,
 				MaxObjectBytes: int64(g.MaxObject), Logger: access, Done: meters.http(g.Name),
-			}), cfg.Server.Connections, log)
+			}), p.connections, log)
 		case "rest":
 			d, err = httpDoor(g, l, rest.New(rest.Config{
 				FS: p.fs, Logger: access, Done: meters.http(g.Name),
 				Tokens: g.Tokens, Users: g.Users, Owner: restOwner(g), Hosts: g.Hosts,
 				MaxObjectBytes: int64(g.MaxObject),
-			}), cfg.Server.Connections, log)
+			}), p.connections, log)
 		case "nfs":
 			var server *nfsserver.Server
 			server, err = nfsserver.New(nfsserver.Config{
-				FS: p.fs, Logger: access, RPC: rpc.Config{MaxConns: cfg.Server.Connections},
+				FS: p.fs, Logger: access, RPC: rpc.Config{MaxConns: p.connections},
 				Instance: nfsInstance(cfg, g), Grace: g.Grace,
 			})
 			if err == nil {
@@ -147,7 +148,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 
 func (p *process) addAdmin(g config.Gateway, l net.Listener, h http.Handler) error {
 	g.Protocol = "admin"
-	d, err := httpDoor(g, l, h, p.cfg.Server.Connections, p.log)
+	d, err := httpDoor(g, l, h, p.connections, p.log)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"log/slog"
+	"math"
+	"syscall"
+)
+
+// connectionShare is the part of the limit of open files that the connections
+// of one gateway may take; the store takes the rest.
+const connectionShare = 2
+
+// connectionLimit is how many connections a gateway may have: as configured,
+// unless the process may not open so many files.
+func connectionLimit(configured int, files uint64, log *slog.Logger) int {
+	room := max(1, int(min(files, math.MaxInt32))/connectionShare)
+	if room >= configured {
+		return configured
+	}
+	log.Warn("fewer connections than server.connections: the limit of open files (ulimit -n, LimitNOFILE=) allows no more",
+		"configured", configured, "allowed", room, "open_files", files)
+	return room
+}
+
+// openFileLimit is that of this process. Go raised it as far as it may be.
+func openFileLimit() uint64 {
+	var l syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil {
+		return math.MaxUint64
+	}
+	return l.Cur
+}
