@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -274,6 +275,37 @@ func TestRepairKeepsWhatMayBelong(t *testing.T) {
 	}
 	if rep, err := fs.Check(bg, CheckOptions{Data: true}); err != nil || len(rep.Problems) > 0 {
 		t.Errorf("check of the whole: %v, %+v", err, rep.Problems)
+	}
+}
+
+// TestDirectoryBelowItself: a damaged entry may make a tree endless. Listing
+// it is an error, and a check tells.
+func TestDirectoryBelowItself(t *testing.T) {
+	fs := openTestWith(t, mem.New(mem.Options{}), Config{Now: later})
+	populate(t, fs)
+	d, err := fs.Resolve(bg, Root, "bucket/d", true)
+	want(t, err, nil)
+	e := mustLookup(t, fs, d.Ino, "e")
+	want(t, fs.update(bg, func(t cluster.Txn, _ *op) error {
+		key := append(dentryPrefix(d.Ino), "e/"...)
+		v, err := t.Get(key)
+		if err != nil {
+			return err
+		}
+		v = bytes.Clone(v)
+		binary.BigEndian.PutUint64(v, uint64(d.Ino))
+		return t.Set(key, v)
+	}), nil)
+	if _, err := fs.ListObjects(bg, "bucket", ListOptions{MaxKeys: 1000}); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("listing: %v", err)
+	}
+	if _, _, err := fs.BucketUsage(bg, "bucket"); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("usage: %v", err)
+	}
+	rep, err := fs.Check(bg, CheckOptions{})
+	want(t, err, nil)
+	if !slices.ContainsFunc(rep.Problems, func(p Problem) bool { return strings.Contains(p.Detail, fmt.Sprint(e.Ino)) }) {
+		t.Errorf("no check tells of inode %d: %+v", e.Ino, rep.Problems)
 	}
 }
 

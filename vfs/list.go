@@ -238,6 +238,9 @@ func (l *lister) entry(e *listEntry) error {
 			return l.tellPrefix(cp)
 		}
 	}
+	if slices.Contains(l.trail, e.ino) {
+		return fmt.Errorf("%w: directory %d, %q, is below itself", ErrCorrupt, e.ino, e.key)
+	}
 	if err := l.ownKey(e.ino, e.key); err != nil {
 		return err
 	}
