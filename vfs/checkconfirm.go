@@ -32,7 +32,8 @@ func (m *merge) confirm(all bool) error {
 }
 
 // confirmOrphans reports the blobs that nothing names: no extent, no part,
-// no queue entry, no writer.
+// no queue entry, no writer, and that are no leftovers of a crash, which go by
+// themselves.
 func (m *merge) confirmOrphans() error {
 	fs, young := m.c.fs, youngBlob
 	if !fs.clu.Exclusive {
@@ -41,6 +42,9 @@ func (m *merge) confirmOrphans() error {
 	before := fs.cfg.Now().Add(-young)
 	suspects := make(map[cluster.BlobID]cluster.BlobInfo)
 	for _, b := range m.orphans {
+		if fs.leftovers.pending(b.ID) && !m.c.o.Repair {
+			continue // it goes by itself
+		}
 		if b.Modified.Before(before) && !fs.pins.pinned(ContentID(b.ID.Content)) {
 			suspects[b.ID] = b
 		}

@@ -63,7 +63,9 @@
 //
 // Blobs carry their content's ID; they are durable before a transaction
 // names them. A blob without an extent is an orphan: the collector finds the
-// queued ones under 'q', Check finds those that a crash left.
+// queued ones under 'q'. Those that a crash left have numbers of an earlier
+// process; they are looked for after the next start (leftovers), or by Check
+// where other processes share the store.
 //
 // Small contents are one inline extent at offset 0.
 //

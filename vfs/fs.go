@@ -59,16 +59,17 @@ type FS struct {
 	// instance tells the orphans of this process from those of others.
 	instance uint64
 
-	ids     idAllocator
-	watch   watchers
-	changes changeCounts
-	attrs   attrCache
-	keys    keyCache
-	tokens  tokenBook
-	opens   openTable
-	dirty   dirtyPool
-	pins    contentPins
-	locks   *lock.Manager
+	ids       idAllocator
+	watch     watchers
+	changes   changeCounts
+	attrs     attrCache
+	keys      keyCache
+	tokens    tokenBook
+	opens     openTable
+	leftovers leftovers
+	dirty     dirtyPool
+	pins      contentPins
+	locks     *lock.Manager
 	// uploads holds a token for each blob of a write buffer in flight.
 	uploads chan struct{}
 	// compactQueue holds files that were flushed in small pieces.
@@ -108,6 +109,9 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 		return nil, err
 	}
 	if err := fs.ids.init(ctx, fs.kv); err != nil {
+		return nil, err
+	}
+	if err := fs.leftovers.init(ctx, fs); err != nil {
 		return nil, err
 	}
 	fs.opens.init()

@@ -1,0 +1,125 @@
+package vfs
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"ogw/cluster"
+)
+
+const (
+	// leftoverPage is how many blobs are looked at together.
+	leftoverPage = 512
+	// leftoverRest is how much longer than its work the sweep rests: a store
+	// of many objects is swept for minutes, beside other work.
+	leftoverRest = 4
+)
+
+// leftovers are blobs that earlier processes made durable and did not live to
+// name: a crash between the two leaves them. Their numbers are below the first
+// one of this process, and nobody else makes blobs (see Exclusive), so those of
+// them that nothing names are removed, once, in the background.
+type leftovers struct {
+	fs *FS
+	// Numbers within [from, to) have not been looked at. Fixed by init.
+	from, to uint64
+	done     chan struct{} // closed when they have been
+}
+
+// init comes after that of the numbers.
+func (l *leftovers) init(ctx context.Context, fs *FS) error {
+	l.fs, l.done = fs, make(chan struct{})
+	if !fs.Exclusive() {
+		return nil
+	}
+	l.to = fs.ids.next
+	return mapErr(fs.kv.View(ctx, func(r cluster.Reader) error {
+		b, err := r.Get(counterKey("swept"))
+		if err == nil && len(b) == 8 {
+			l.from = binary.BigEndian.Uint64(b)
+		}
+		return err
+	}))
+}
+
+// pending tells whether a blob, if nothing names it, will be removed.
+func (l *leftovers) pending(b cluster.BlobID) bool {
+	select {
+	case <-l.done:
+		return false
+	default:
+		return l.from <= b.Seq && b.Seq < l.to
+	}
+}
+
+// run sweeps, unless there is nothing or another run did.
+func (l *leftovers) run(ctx context.Context) {
+	if l.from >= l.to {
+		return
+	}
+	removed, err := l.sweep(ctx)
+	switch {
+	case err == nil && removed > 0:
+		l.fs.log.Info("blobs that an earlier process left are removed", "blobs", removed)
+	case err != nil && ctx.Err() == nil:
+		l.fs.log.Warn("blobs that an earlier process left are looked for again at the next start", "err", err)
+	}
+}
+
+// sweep looks at all pending blobs and removes those that nothing names.
+func (l *leftovers) sweep(ctx context.Context) (removed int, err error) {
+	for from := (cluster.BlobID{}); ; {
+		begun := time.Now()
+		last, n, err := l.page(ctx, from)
+		removed += n
+		if err != nil {
+			return removed, mapErr(err)
+		}
+		if last == nil {
+			break
+		}
+		from = nextBlob(*last)
+		select {
+		case <-ctx.Done():
+			return removed, ctx.Err()
+		case <-time.After(leftoverRest * time.Since(begun)):
+		}
+	}
+	err = l.fs.kv.Update(ctx, func(t cluster.Txn) error {
+		return t.Set(counterKey("swept"), binary.BigEndian.AppendUint64(nil, l.to))
+	})
+	if err == nil {
+		close(l.done)
+	}
+	return removed, mapErr(err)
+}
+
+// page looks at some blobs from one on, and returns the last, nil at the end.
+func (l *leftovers) page(ctx context.Context, from cluster.BlobID) (last *cluster.BlobID, removed int, err error) {
+	suspects := make(map[cluster.BlobID]cluster.BlobInfo)
+	n := 0
+	err = l.fs.blobs.List(ctx, from, func(b cluster.BlobInfo) error {
+		last = &b.ID
+		if l.pending(b.ID) {
+			suspects[b.ID] = b
+		}
+		if n++; n == leftoverPage {
+			return cluster.ErrStop
+		}
+		return nil
+	})
+	if err != nil || len(suspects) == 0 {
+		return last, 0, err
+	}
+	if err := l.fs.view(ctx, func(r cluster.Reader) error { return dropNamed(r, suspects) }); err != nil {
+		return nil, 0, err
+	}
+	for id := range suspects {
+		if err := l.fs.blobs.Delete(ctx, id); err != nil {
+			return nil, removed, err
+		}
+		removed++
+	}
+	return last, removed, nil
+}

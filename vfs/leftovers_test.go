@@ -1,0 +1,103 @@
+package vfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"ogw/cluster"
+	"ogw/cluster/local"
+)
+
+// TestLeftovers: blobs that a process made durable and did not live to name
+// are gone after the next start. A check before that is clean. Blobs that
+// something names stay, and so do those of the process itself.
+func TestLeftovers(t *testing.T) {
+	dir := t.TempDir()
+	start := func() (*cluster.Cluster, *FS) {
+		t.Helper()
+		c, err := local.Open(bg, local.Options{Dir: dir, CacheBytes: 8 << 20, SegmentBytes: 4 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fs, err := Open(bg, c, Config{NoBackground: true, Now: later})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c, fs
+	}
+	c, fs := start()
+	bucketFS(t, fs)
+	body := strings.Repeat("body ", 30_000)
+	for i := range 5 {
+		put(t, fs, fmt.Sprint("kept", i), body)
+	}
+	upload, err := fs.CreateUpload(bg, "bucket", "parts", PutOptions{Size: -1}, "", false)
+	want(t, err, nil)
+	part, err := fs.PutPart(bg, "bucket", "parts", upload.ID, 1, strings.NewReader(body), PutOptions{Size: int64(len(body))})
+	want(t, err, nil)
+	put(t, fs, "gone", body)
+	_, err = fs.DeleteObject(bg, "bucket", "gone", DeleteOptions{})
+	want(t, err, nil)
+	kept, err := fs.Resolve(bg, Root, "bucket/kept0", true)
+	want(t, err, nil)
+	var n *inode
+	want(t, fs.view(bg, func(r cluster.Reader) (err error) { n, err = getInode(r, kept.Ino); return err }), nil)
+	lost := []cluster.BlobID{leaveBlob(t, fs, 0), leaveBlob(t, fs, n.content)}
+	want(t, c.Close(), nil) // and not fs
+
+	c, fs = start()
+	own := leaveBlob(t, fs, 0)
+	if rep, err := fs.Check(bg, CheckOptions{}); err != nil || len(rep.Problems) != 1 || rep.Problems[0].Kind != "orphan-blob" {
+		t.Errorf("check before: %v, %+v; want our own blob alone", err, rep.Problems)
+	}
+	fs.leftovers.run(bg)
+	for _, id := range lost {
+		if _, err := c.Blobs.Locate(bg, id); !errors.Is(err, cluster.ErrNotFound) {
+			t.Errorf("blob %v is left: %v", id, err)
+		}
+	}
+	if _, err := c.Blobs.Locate(bg, own); err != nil {
+		t.Errorf("our own blob: %v", err)
+	}
+	want(t, c.Blobs.Delete(bg, own), nil)
+	_, err = fs.CompleteUpload(bg, "bucket", "parts", upload.ID, []CompletePart{{Number: 1, ETag: part.ETag}}, Preconditions{}, nil)
+	want(t, err, nil)
+	for _, key := range []string{"kept0", "kept4", "parts"} {
+		if got, _ := get(t, fs, key); got != body {
+			t.Errorf("%s: %d bytes", key, len(got))
+		}
+	}
+	if rep, err := fs.Check(bg, CheckOptions{Data: true}); err != nil || len(rep.Problems) > 0 {
+		t.Errorf("check after: %v, %+v", err, rep.Problems)
+	}
+	looked := fs.leftovers.to
+	want(t, errors.Join(fs.Close(bg), c.Close()), nil)
+
+	c, fs = start()
+	if fs.leftovers.from != looked {
+		t.Errorf("the next start looks from %d on, not %d", fs.leftovers.from, looked)
+	}
+	want(t, errors.Join(fs.Close(bg), c.Close()), nil)
+}
+
+// leaveBlob makes a blob of a content (0: of a new one) that nothing names.
+func leaveBlob(t *testing.T, fs *FS, content ContentID) cluster.BlobID {
+	t.Helper()
+	seq, err := fs.ids.take(bg)
+	want(t, err, nil)
+	id := cluster.BlobID{Content: uint64(content), Seq: seq}
+	if content == 0 {
+		id.Content = seq
+	}
+	w, err := fs.blobs.Create(bg, id, 10)
+	want(t, err, nil)
+	defer w.Abort()
+	_, err = w.Write(bytes.Repeat([]byte("x"), 10))
+	want(t, err, nil)
+	_, _, err = w.Commit(bg)
+	want(t, err, nil)
+	return id
+}
