@@ -157,6 +157,11 @@ func run() error {
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("%w: run `make build` first", err)
 	}
+	if *profiles != "" {
+		if err := os.MkdirAll(*profiles, 0o755); err != nil {
+			return err
+		}
+	}
 	e := &env{ctx: ctx, dir: scratch, bin: path, seconds: *seconds, rowsWanted: rowsWanted, profiles: *profiles}
 	var errs []error
 	for _, s := range suites() {
