@@ -10,8 +10,9 @@ const (
 	// extentPage is how many extents are loaded at once: 64 GiB of whole
 	// blobs, some 100 KiB of memory.
 	extentPage = 1024
-	// extentPageInline bounds the inline bytes that one page brings along.
-	extentPageInline = 1 << 20
+	// extentPageInline bounds the inline bytes that one page brings along: a
+	// file that was overwritten here and there is read here and there, too.
+	extentPageInline = 64 << 10
 	// limitedTxnExtents is how many extents one transaction stores in an
 	// engine with limits: half of etcd's 128 operations, and 1 MiB if all of
 	// them are inline.
