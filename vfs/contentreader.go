@@ -74,7 +74,7 @@ func (fs *FS) openContent(ctx context.Context, r cluster.Reader, n *inode) (*con
 
 // load reads the page that begins at from.
 func (c *contentReader) load(r cluster.Reader, from int64) (*readPage, error) {
-	list, more, err := loadExtents(r, c.content, from, c.size, c.fs.tune.extentPage)
+	list, more, err := loadExtentPage(r, c.content, from, c.size, c.fs.tune.extentPage, readPageInline)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (c *contentReader) load(r cluster.Reader, from int64) (*readPage, error) {
 // loadRef adds what e refers to; full tells that the page ends within.
 func (c *contentReader) loadRef(r cluster.Reader, p *readPage, e *extent) (full bool, err error) {
 	c.pin(e.src)
-	list, more, err := loadExtents(r, e.src, e.srcOff, e.srcOff+e.len, max(c.fs.tune.extentPage-len(p.segs), 1))
+	list, more, err := loadExtentPage(r, e.src, e.srcOff, e.srcOff+e.len, max(c.fs.tune.extentPage-len(p.segs), 1), readPageInline)
 	if err != nil {
 		return false, err
 	}

@@ -10,9 +10,11 @@ const (
 	// extentPage is how many extents are loaded at once: 64 GiB of whole
 	// blobs, some 100 KiB of memory.
 	extentPage = 1024
-	// extentPageInline bounds the inline bytes that one page brings along: a
-	// file that was overwritten here and there is read here and there, too.
-	extentPageInline = 64 << 10
+	// extentPageInline bounds the inline bytes that one page brings along.
+	extentPageInline = 1 << 20
+	// readPageInline is that for reads: a file that was overwritten here and
+	// there is read here and there, too.
+	readPageInline = 64 << 10
 	// limitedTxnExtents is how many extents one transaction stores in an
 	// engine with limits: half of etcd's 128 operations, and 1 MiB if all of
 	// them are inline.
@@ -36,6 +38,11 @@ func (fs *FS) txnExtents() int {
 // most limit and no more than extentPageInline inline bytes; more tells that
 // there are others behind the last.
 func loadExtents(r cluster.Reader, c ContentID, from, to int64, limit int) (list []extent, more bool, err error) {
+	return loadExtentPage(r, c, from, to, limit, extentPageInline)
+}
+
+// loadExtentPage is loadExtents with another bound of the inline bytes.
+func loadExtentPage(r cluster.Reader, c ContentID, from, to int64, limit, maxInline int) (list []extent, more bool, err error) {
 	if c == 0 || from >= to {
 		return nil, false, nil
 	}
@@ -78,7 +85,7 @@ func loadExtents(r cluster.Reader, c ContentID, from, to int64, limit int) (list
 	}
 	inline := 0
 	err = r.Scan(extentKey(c, from), extentKey(c, to), cluster.ScanOptions{}, func(k, v []byte) error {
-		if len(list) >= limit || len(list) > 0 && inline > extentPageInline {
+		if len(list) >= limit || len(list) > 0 && inline > maxInline {
 			more = true
 			return cluster.ErrStop
 		}
