@@ -48,8 +48,9 @@ test-crash: ## power cuts at CUT_POINTS (100000) calls of the whole stack: half 
 test-race: ## the same under the race detector
 	CGO_ENABLED=1 $(GO) test -race -short -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -v /integration)
 
+# -count=1: the binary that they drive is not among the inputs that Go caches by.
 test-integration: build ## real clients against the real binary
-	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) ./integration/... # what they drive is not among the inputs that Go caches by
+	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) ./integration/...
 
 test-nfs-kernel: build deps deps-vm ## a Linux kernel NFS client in a virtual machine
 	OGW_TEST_VM=1 $(GO) test -v -timeout 120m -run KernelClient ./integration/nfsvm
