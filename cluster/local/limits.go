@@ -32,8 +32,9 @@ func limitFiles(limit uint64) (fileLimits, error) {
 	return fileLimits{meta: share, data: min(share, openFilesMax)}, nil
 }
 
-// openFileLimit is that of this process. Go raised it as far as it may be.
-func openFileLimit() uint64 {
+// OpenFileLimit is how many files this process may have open, sockets
+// included. Go raised it as far as it may be.
+func OpenFileLimit() uint64 {
 	var l unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {
 		return filesShare * metaFilesMax

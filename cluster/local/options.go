@@ -58,7 +58,7 @@ func (o *Options) setDefaults() {
 		o.now = time.Now
 	}
 	if o.openFiles == 0 {
-		o.openFiles = openFileLimit()
+		o.openFiles = OpenFileLimit()
 	}
 }
 

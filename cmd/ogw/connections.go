@@ -3,7 +3,6 @@ package main
 import (
 	"log/slog"
 	"math"
-	"syscall"
 )
 
 // connectionShare is the part of the limit of open files that the connections
@@ -20,13 +19,4 @@ func connectionLimit(configured int, files uint64, log *slog.Logger) int {
 	log.Warn("fewer connections than server.connections: the limit of open files (ulimit -n, LimitNOFILE=) allows no more",
 		"configured", configured, "allowed", room, "open_files", files)
 	return room
-}
-
-// openFileLimit is that of this process. Go raised it as far as it may be.
-func openFileLimit() uint64 {
-	var l syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil {
-		return math.MaxUint64
-	}
-	return l.Cur
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"ogw/cluster/local"
 	"ogw/cluster/metered"
 	"ogw/cmd/ogw/config"
 	"ogw/httpapi/admin"
@@ -71,7 +72,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 	}
 
 	// Doors and their listeners: one protocol each.
-	p.connections = connectionLimit(cfg.Server.Connections, openFileLimit(), log)
+	p.connections = connectionLimit(cfg.Server.Connections, local.OpenFileLimit(), log)
 	for _, g := range cfg.Gateways {
 		if g.Protocol == "embed" {
 			continue // the Go packages are the interface: nothing listens
