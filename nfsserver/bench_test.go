@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"net"
 	"testing"
 
 	"ogw/cluster/local"
@@ -17,26 +16,11 @@ import (
 // benchSite is a server over the embedded engine.
 func benchSite(b *testing.B) *site {
 	b.Helper()
-	s := &site{t: b}
-	var err error
-	if s.clu, err = local.Open(context.Background(), local.Options{Dir: b.TempDir()}); err != nil {
-		b.Fatal(err)
-	}
-	if s.fs, err = vfs.Open(context.Background(), s.clu, vfs.Config{}); err != nil {
-		b.Fatal(err)
-	}
-	if s.srv, err = New(Config{FS: s.fs, Exports: []Export{everyone}, Logger: testLogger(b)}); err != nil {
-		b.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	clu, err := local.Open(context.Background(), local.Options{Dir: b.TempDir()})
 	if err != nil {
 		b.Fatal(err)
 	}
-	s.addr = l.Addr().String()
-	s.done = make(chan error, 1)
-	go func() { s.done <- s.srv.Serve(l) }()
-	b.Cleanup(s.stop)
-	return s
+	return openSiteOver(b, nil, clu, vfs.Config{}, everyone)
 }
 
 // pipeline keeps depth calls in flight on one connection.

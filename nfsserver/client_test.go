@@ -42,9 +42,15 @@ func openSite(t testing.TB, disk *mem.Disk, exports ...Export) *site {
 	if len(exports) == 0 {
 		exports = []Export{everyone}
 	}
-	s := &site{t: t, disk: disk, clu: mem.New(mem.Options{Disk: disk})}
+	return openSiteOver(t, disk, mem.New(mem.Options{Disk: disk}), vfs.Config{}, exports...)
+}
+
+// openSiteOver is openSite over a cluster on disk.
+func openSiteOver(t testing.TB, disk *mem.Disk, clu *cluster.Cluster, cfg vfs.Config, exports ...Export) *site {
+	t.Helper()
+	s := &site{t: t, disk: disk, clu: clu}
 	var err error
-	if s.fs, err = vfs.Open(context.Background(), s.clu, vfs.Config{}); err != nil {
+	if s.fs, err = vfs.Open(context.Background(), s.clu, cfg); err != nil {
 		t.Fatal(err)
 	}
 	if s.srv, err = New(Config{FS: s.fs, Exports: exports, Logger: testLogger(t)}); err != nil {

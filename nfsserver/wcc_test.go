@@ -2,7 +2,6 @@ package nfsserver
 
 import (
 	"context"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -48,25 +47,10 @@ func (kv *slowKV) View(ctx context.Context, fn func(cluster.Reader) error) error
 // site is a server over the store, which nothing in the background uses.
 func (kv *slowKV) site(t *testing.T) *site {
 	t.Helper()
-	s := &site{t: t, disk: mem.NewDisk()}
-	s.clu = mem.New(mem.Options{Disk: s.disk})
-	kv.KV, s.clu.KV = s.clu.KV, kv
-	var err error
-	if s.fs, err = vfs.Open(context.Background(), s.clu, vfs.Config{NoBackground: true}); err != nil {
-		t.Fatal(err)
-	}
-	if s.srv, err = New(Config{FS: s.fs, Exports: []Export{everyone}, Logger: testLogger(t)}); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.addr = l.Addr().String()
-	s.done = make(chan error, 1)
-	go func() { s.done <- s.srv.Serve(l) }()
-	t.Cleanup(s.stop)
-	return s
+	disk := mem.NewDisk()
+	clu := mem.New(mem.Options{Disk: disk})
+	kv.KV, clu.KV = clu.KV, kv
+	return openSiteOver(t, disk, clu, vfs.Config{NoBackground: true}, everyone)
 }
 
 // TestReplyWaitsForNobody: an operation whose own change is durable is
