@@ -31,15 +31,21 @@ type idAllocator struct {
 // init starts with nothing leased; next tells what was handed out before.
 func (a *idAllocator) init(ctx context.Context, kv cluster.KV) error {
 	a.kv = kv
-	err := kv.View(ctx, func(r cluster.Reader) error {
-		b, err := r.Get(counterKey("id"))
-		if err == nil && len(b) == 8 {
-			a.next = binary.BigEndian.Uint64(b)
-			a.end = a.next
-		}
+	err := kv.View(ctx, func(r cluster.Reader) (err error) {
+		a.next, err = counter(r, "id")
+		a.end = a.next
 		return err
 	})
 	return mapErr(err)
+}
+
+// counter returns a number kept under 'C', 0 if there is none yet.
+func counter(r cluster.Reader, name string) (n uint64, err error) {
+	b, err := r.Get(counterKey(name))
+	if err == nil && len(b) == 8 {
+		n = binary.BigEndian.Uint64(b)
+	}
+	return n, err
 }
 
 // take returns a number that was never returned before, by any process.

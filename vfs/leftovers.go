@@ -34,11 +34,8 @@ func (l *leftovers) init(ctx context.Context, fs *FS) error {
 		return nil
 	}
 	l.to = fs.ids.next
-	return mapErr(fs.kv.View(ctx, func(r cluster.Reader) error {
-		b, err := r.Get(counterKey("swept"))
-		if err == nil && len(b) == 8 {
-			l.from = binary.BigEndian.Uint64(b)
-		}
+	return mapErr(fs.kv.View(ctx, func(r cluster.Reader) (err error) {
+		l.from, err = counter(r, "swept")
 		return err
 	}))
 }
