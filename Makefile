@@ -78,8 +78,8 @@ bench-compare: $(TOOLS)/benchstat ## compare two results: make bench-compare OLD
 $(TOOLS)/benchstat:
 	GOBIN=$(TOOLS) $(GO) install $(BENCHSTAT)
 
-bench-nfs: build ## the NFS gateway beside nfs-ganesha on the same disk; needs root
-	integration/setup/apt.sh ganesha
+bench-nfs: build ## the NFS gateway beside nfs-ganesha on the same disk, through libnfs; needs root
+	integration/setup/apt.sh bench-nfs
 	integration/bench/nfs.sh
 
 fuzz: ## every fuzz target for FUZZTIME (30s)

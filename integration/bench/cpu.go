@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// cpuMeter sums what a process spends on operations.
+// cpuMeter sums what processes spend on operations.
 type cpuMeter struct {
-	spent time.Duration
-	ops   float64
+	server, client time.Duration
+	ops            float64
 }
 
-// measure runs g and counts what its process spent.
+// measure runs g and counts what its processes spent.
 func (m *cpuMeter) measure(g gauge, span time.Duration) (float64, error) {
 	if g.pid == 0 {
 		return g.run(span)
 	}
-	before, err := processTime(g.pid)
+	server, client, err := g.processTimes()
 	if err != nil {
 		return 0, err
 	}
@@ -30,17 +30,32 @@ func (m *cpuMeter) measure(g gauge, span time.Duration) (float64, error) {
 		return 0, err
 	}
 	m.ops += v * time.Since(start).Seconds()
-	after, err := processTime(g.pid)
-	m.spent += after - before
+	serverAfter, clientAfter, err := g.processTimes()
+	m.server += serverAfter - server
+	m.client += clientAfter - client
 	return v, err
 }
 
-// perOp is in microseconds; 0 is unknown.
-func (m *cpuMeter) perOp() float64 {
+// processTimes are those of the server and the client, if it has a process.
+func (g gauge) processTimes() (server, client time.Duration, err error) {
+	if server, err = processTime(g.pid); err != nil || g.client == 0 {
+		return server, 0, err
+	}
+	client, err = processTime(g.client)
+	return server, client, err
+}
+
+// perOp is the server's, in microseconds; 0 is unknown.
+func (m *cpuMeter) perOp() float64 { return m.microseconds(m.server) }
+
+// clientPerOp is the client's, in microseconds; 0 is unknown.
+func (m *cpuMeter) clientPerOp() float64 { return m.microseconds(m.client) }
+
+func (m *cpuMeter) microseconds(spent time.Duration) float64 {
 	if m.ops == 0 {
 		return 0
 	}
-	return float64(m.spent.Microseconds()) / m.ops
+	return float64(spent.Microseconds()) / m.ops
 }
 
 // clockTick is the unit of /proc/PID/stat (USER_HZ), the same on all Linux.

@@ -41,6 +41,9 @@ type row struct {
 	// operation, in microseconds: it hardly depends on what else runs.
 	CPU      float64 `json:"cpu_us,omitempty"`
 	LimitCPU float64 `json:"limit_cpu_us,omitempty"`
+	// ClientCPU is what the client spent on one of the figure's operations,
+	// where it is a process of its own: it may be what limits the figure.
+	ClientCPU float64 `json:"client_cpu_us,omitempty"`
 }
 
 type limit struct {
@@ -115,14 +118,14 @@ func main() {
 
 func run() error {
 	only := flag.String("run", "", "run the suites whose name matches this expression: limits, s3, list, fuse, nfs, scale")
-	rows := flag.String("rows", "", "measure the rows whose name matches this expression (limits and s3)")
+	rows := flag.String("rows", "", "measure the rows whose name matches this expression (all but those of list, fuse and scale)")
 	seconds := flag.Float64("seconds", 3, "how long each figure and each of its limits is measured")
 	out := flag.String("json", "", "write the results to this file")
 	dir := flag.String("dir", "", "scratch folder on the disk to measure (default: a new one below .cache)")
 	bin := flag.String("bin", "bin/ogw", "the binary to measure")
 	bare := flag.String("bare", "", "serve this folder with net/http alone; the benchmark starts itself so")
 	rpcEcho := flag.Bool("rpc-echo", false, "answer RPC calls with nothing; the benchmark starts itself so")
-	profiles := flag.String("profiles", "", "keep a CPU profile of the server for each row of s3 in this folder")
+	profiles := flag.String("profiles", "", "keep a CPU profile of the server for each row of s3 and nfs in this folder")
 	compare := flag.Bool("compare", false, "turn two files that -json wrote into input for benchstat, and end")
 	flag.Parse()
 	if *bare != "" {

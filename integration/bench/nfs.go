@@ -1,10 +1,8 @@
 package main
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"net"
 	"os/exec"
 	"time"
@@ -14,18 +12,22 @@ import (
 
 const (
 	nfsTransfer = mib
-	nfsDepth    = 8   // calls of 1 MiB in flight
-	smallDepth  = 120 // small calls in flight
+	nfsDepth    = 8   // calls of 1 MiB in flight, on all connections
+	smallDepth  = 120 // small calls in flight, on all connections
 	nfsFile     = 256 * mib
 	listEntries = 100_000
 	statFiles   = 10_000
+	// manyConnections is what a client with several of them has (nconnect).
+	manyConnections = 4
+	// listBytes is what kernels ask a READDIRPLUS to answer at the most.
+	listBytes = 64 * kib
 	// portmapperAddr is where nfs-ganesha looks for one (RFC 1833).
 	portmapperAddr = "127.0.0.1:111"
 )
 
 // nfsSuite measures the NFS gateway beside nfs-ganesha with its VFS back end
-// on the same disk, through the same client. What ganesha answers to CREATE
-// and REMOVE is in its kernel's memory; what ogw answers is on the disk.
+// on the same disk, both through libnfs. What ganesha answers to CREATE and
+// REMOVE is in its kernel's memory; what ogw answers is on the disk.
 func nfsSuite(e *env) error {
 	own, err := startNFS(e)
 	if err != nil {
@@ -43,17 +45,16 @@ func nfsSuite(e *env) error {
 		defer g.stop()
 		peers = append(peers, g)
 	}
-	for _, s := range peers {
-		if err := s.prepare(); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
+	rows, err := libnfsRows(e, peers)
+	if err != nil {
+		return err
 	}
 	echo, err := startEcho()
 	if err != nil {
 		return err
 	}
 	defer echo.stop()
-	for _, p := range nfsRows(peers, echo) {
+	for _, p := range append(rows, echoRow(own, echo)) {
 		if err := e.measure(p); err != nil {
 			return err
 		}
@@ -74,12 +75,33 @@ func ganeshaFits() error {
 	return conn.Close()
 }
 
-// nfsRows are the figures; a peer is the limit to be ahead of.
-func nfsRows(peers []*nfsServer, echo *nfsServer) []pair {
-	row := func(name string, bytes int, run func(*nfsServer, time.Duration) (float64, error)) pair {
+// libnfsRows connects to the servers with libnfs and makes what the rows
+// read. There are none without the library.
+func libnfsRows(e *env, peers []*nfsServer) ([]pair, error) {
+	bin, err := buildLibnfsload(e)
+	if err != nil {
+		fmt.Printf("  the rows through libnfs are left out: %v; make bench-nfs has them\n", err)
+		return nil, nil
+	}
+	for _, s := range peers {
+		if err := s.prepare(bin); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return append(nfsRows(peers, 1), nfsRows(peers, manyConnections)...), nil
+}
+
+// nfsRows are the figures through so many connections; a peer is the limit to
+// be ahead of.
+func nfsRows(peers []*nfsServer, connections int) []pair {
+	row := func(name string, bytes int, gauge func(s *nfsServer, connections int) gauge) pair {
 		p := pair{name: "NFS " + name, bytes: bytes, target: 1}
+		if connections > 1 {
+			p.name += fmt.Sprintf(", %d connections", connections)
+		}
 		for i, s := range peers {
-			g := gauge{name: s.name, pid: s.pid, run: func(d time.Duration) (float64, error) { return run(s, d) }}
+			g := gauge(s, connections)
+			g.name, g.pid, g.client = s.name, s.pid, s.load.cmd.Process.Pid
 			if i == 0 {
 				p.figure = g
 			} else {
@@ -88,207 +110,165 @@ func nfsRows(peers []*nfsServer, echo *nfsServer) []pair {
 		}
 		return p
 	}
-	echoed := row("GETATTR beside RPC echo", 0, (*nfsServer).getattr)
-	echoed.limits = []gauge{{name: echo.name, pid: echo.pid, run: echo.null}}
-	echoed.target = 0.6
 	return []pair{
-		row("sequential write, 1 MiB, then COMMIT", nfsTransfer, (*nfsServer).write),
-		row("sequential read, 1 MiB", nfsTransfer, (*nfsServer).read),
-		row("random read, 4 KiB", smallBytes, (*nfsServer).randomRead),
-		row("create", 0, (*nfsServer).create),
-		row("stat: GETATTR", 0, (*nfsServer).getattr),
-		row("stat: LOOKUP", 0, (*nfsServer).lookup),
-		row("unlink", 0, (*nfsServer).unlink),
-		row(fmt.Sprintf("READDIRPLUS of %d entries", listEntries), 0, (*nfsServer).list),
-		echoed,
+		row("sequential write, 1 MiB, then COMMIT", nfsTransfer, (*nfsServer).writes),
+		row("sequential read, 1 MiB", nfsTransfer, (*nfsServer).reads),
+		row("random read, 4 KiB", smallBytes, (*nfsServer).randomReads),
+		row("create", 0, (*nfsServer).creates),
+		row("stat: LOOKUP, LOOKUP, GETATTR", 0, (*nfsServer).stats),
+		row("GETATTR", 0, (*nfsServer).getattrs),
+		row("LOOKUP", 0, (*nfsServer).lookups),
+		row("unlink", 0, (*nfsServer).unlinks),
+		row(fmt.Sprintf("READDIRPLUS of %d entries", listEntries), 0, (*nfsServer).lists),
+		row(fmt.Sprintf("opendir of %d entries", listEntries), 0, (*nfsServer).opendirs),
 	}
 }
 
-func fileName(i int) string { return fmt.Sprintf("file-%08d", i) }
-
 // prepare makes what the rows read.
-func (s *nfsServer) prepare() error {
-	var errs [3]error
-	s.dir, errs[0] = s.client.Mkdir(s.client.Root, "dir")
-	s.listed, errs[1] = s.client.Mkdir(s.client.Root, "listed")
-	s.file, errs[2] = s.client.Create(s.client.Root, "file")
-	if err := errors.Join(errs[:]...); err != nil {
+func (s *nfsServer) prepare(bin string) error {
+	var err error
+	if s.load, err = startLibnfsload(bin, s.url, manyConnections); err != nil {
 		return err
 	}
-	if err := s.fill(s.file, nfsFile); err != nil {
-		return err
+	for _, name := range []string{"dir", "listed"} {
+		if _, err := s.load.do("mkdir", name); err != nil {
+			return err
+		}
 	}
-	if err := s.createMany(s.listed, listEntries, 0); err != nil {
+	if _, err := s.load.do("write file", fmt.Sprintf("bytes=%d limit=%d depth=%d", nfsTransfer, nfsFile/nfsTransfer, nfsDepth)); err != nil {
 		return err
 	}
 	s.made = statFiles
-	return s.createMany(s.dir, statFiles, 0)
+	return errors.Join(s.createMany("listed", 0, listEntries), s.createMany("dir", 0, statFiles))
 }
 
-func (s *nfsServer) createMany(dir []byte, n, from int) error {
-	_, err := s.client.Run(nfsclient.Create, smallDepth, func(i int) []byte {
-		if i == n {
-			return nil
-		}
-		return nfsclient.CreateArgs(dir, fileName(from+i))
-	})
+func (s *nfsServer) createMany(dir string, from, n int) error {
+	_, err := s.load.do("create", dir, fmt.Sprintf("first=%d limit=%d depth=%d", from, n, smallDepth))
 	return err
-}
-
-// fill writes size bytes at random and commits them.
-func (s *nfsServer) fill(file []byte, size int) error {
-	data := make([]byte, nfsTransfer)
-	rand.Read(data)
-	_, err := s.client.Run(nfsclient.Write, nfsDepth, func(i int) []byte {
-		if i*nfsTransfer == size {
-			return nil
-		}
-		return nfsclient.WriteArgs(file, uint64(i)*nfsTransfer, data)
-	})
-	return errors.Join(err, s.commit(file))
-}
-
-func (s *nfsServer) commit(file []byte) error {
-	_, err := s.client.Commit(file)
-	return err
-}
-
-// run keeps depth calls in flight for the span, then does last, and returns
-// calls a second.
-func (s *nfsServer) run(proc uint32, depth int, span time.Duration, args func(i int) []byte, last func() error) (float64, error) {
-	begin := time.Now()
-	n, err := s.client.Run(proc, depth, func(i int) []byte {
-		if time.Since(begin) > span {
-			return nil
-		}
-		return args(i)
-	})
-	if err == nil && last != nil {
-		err = last()
-	}
-	return float64(n) / time.Since(begin).Seconds(), err
-}
-
-func (s *nfsServer) write(span time.Duration) (float64, error) {
-	name := fileName(s.made)
-	s.made++
-	file, err := s.client.Create(s.client.Root, name)
-	if err != nil {
-		return 0, err
-	}
-	data := make([]byte, nfsTransfer)
-	rand.Read(data)
-	v, err := s.run(nfsclient.Write, nfsDepth, span, func(i int) []byte {
-		return nfsclient.WriteArgs(file, uint64(i)*nfsTransfer, data)
-	}, func() error { return s.commit(file) })
-	if err != nil {
-		return 0, err
-	}
-	_, err = s.client.Run(nfsclient.Remove, 1, once(nfsclient.NameArgs(s.client.Root, name)))
-	return v, err
-}
-
-// once gives arguments for one call.
-func once(args []byte) func(int) []byte {
-	return func(i int) []byte {
-		if i > 0 {
-			return nil
-		}
-		return args
-	}
-}
-
-func (s *nfsServer) read(span time.Duration) (float64, error) {
-	return s.run(nfsclient.Read, nfsDepth, span, func(i int) []byte {
-		return nfsclient.ReadArgs(s.file, uint64(i)*nfsTransfer%nfsFile, nfsTransfer)
-	}, nil)
-}
-
-func (s *nfsServer) randomRead(span time.Duration) (float64, error) {
-	return s.run(nfsclient.Read, smallDepth, span, func(int) []byte {
-		return nfsclient.ReadArgs(s.file, uint64(mathrand.IntN(nfsFile/smallBytes))*smallBytes, smallBytes)
-	}, nil)
-}
-
-func (s *nfsServer) create(span time.Duration) (float64, error) {
-	from := s.made
-	v, err := s.run(nfsclient.Create, smallDepth, span, func(int) []byte {
-		s.made++
-		return nfsclient.CreateArgs(s.dir, fileName(s.made-1))
-	}, nil)
-	if err != nil {
-		return 0, err
-	}
-	return v, s.removeMany(from, s.made-from)
 }
 
 func (s *nfsServer) removeMany(from, n int) error {
-	_, err := s.client.Run(nfsclient.Remove, smallDepth, func(i int) []byte {
-		if i == n {
-			return nil
-		}
-		return nfsclient.NameArgs(s.dir, fileName(from+i))
-	})
+	if n == 0 {
+		return nil // no limit is none
+	}
+	_, err := s.load.do("unlink dir", fmt.Sprintf("first=%d limit=%d depth=%d", from, n, smallDepth))
 	return err
 }
 
-func (s *nfsServer) getattr(span time.Duration) (float64, error) {
-	args := nfsclient.HandleArgs(s.file)
-	return s.run(nfsclient.Getattr, smallDepth, span, func(int) []byte { return args }, nil)
+// timed does a job for the span through so many connections, with depth calls
+// in flight on all of them.
+func (s *nfsServer) timed(job string, connections, depth int, span time.Duration) (loadResult, error) {
+	return s.load.do(job, fmt.Sprintf("connections=%d depth=%d seconds=%f", connections, max(1, depth/connections), span.Seconds()))
 }
 
-func (s *nfsServer) null(span time.Duration) (float64, error) {
-	args := make([]byte, 44) // those of a GETATTR
-	return s.run(nfsclient.Null, smallDepth, span, func(int) []byte { return args }, nil)
+// gauge is one of a job that leaves nothing behind.
+func (s *nfsServer) gauge(job string, connections, depth int) gauge {
+	return gauge{run: func(span time.Duration) (float64, error) {
+		r, err := s.timed(job, connections, depth, span)
+		return r.rate(), err
+	}}
 }
 
-func (s *nfsServer) lookup(span time.Duration) (float64, error) {
-	return s.run(nfsclient.Lookup, smallDepth, span, func(int) []byte {
-		return nfsclient.NameArgs(s.dir, fileName(mathrand.IntN(statFiles)))
-	}, nil)
+func (s *nfsServer) writes(connections int) gauge {
+	g := s.gauge(fmt.Sprintf("write written bytes=%d", nfsTransfer), connections, nfsDepth)
+	g.after = func() error {
+		_, err := s.load.do("remove written")
+		return err
+	}
+	return g
+}
+
+func (s *nfsServer) reads(connections int) gauge {
+	return s.gauge(fmt.Sprintf("read file bytes=%d count=%d", nfsTransfer, nfsFile/nfsTransfer), connections, nfsDepth)
+}
+
+func (s *nfsServer) randomReads(connections int) gauge {
+	return s.gauge(fmt.Sprintf("randomread file bytes=%d count=%d", smallBytes, nfsFile/smallBytes), connections, smallDepth)
+}
+
+func (s *nfsServer) creates(connections int) gauge {
+	created := 0
+	return gauge{
+		run: func(span time.Duration) (float64, error) {
+			r, err := s.timed(fmt.Sprintf("create dir first=%d", s.made), connections, smallDepth, span)
+			created = r.Ops
+			return r.rate(), err
+		},
+		after: func() error {
+			from := s.made
+			s.made += created
+			return s.removeMany(from, created)
+		},
+	}
+}
+
+func (s *nfsServer) stats(connections int) gauge {
+	return s.gauge(fmt.Sprintf("stat dir count=%d", statFiles), connections, smallDepth)
+}
+
+func (s *nfsServer) getattrs(connections int) gauge {
+	return s.gauge("getattr file", connections, smallDepth)
+}
+
+func (s *nfsServer) lookups(connections int) gauge {
+	return s.gauge(fmt.Sprintf("lookup dir count=%d", statFiles), connections, smallDepth)
 }
 
 // unlinkRate is above what any server reaches; so many files are made before.
-const unlinkRate = 20_000
+const unlinkRate = 40_000
 
-func (s *nfsServer) unlink(span time.Duration) (float64, error) {
-	n, from := int(unlinkRate*span.Seconds()), s.made
-	s.made += n
-	if err := s.createMany(s.dir, n, from); err != nil {
-		return 0, err
+func (s *nfsServer) unlinks(connections int) gauge {
+	var made, removed int
+	return gauge{
+		before: func(span time.Duration) error {
+			made = int(unlinkRate * span.Seconds())
+			return s.createMany("dir", s.made, made)
+		},
+		run: func(span time.Duration) (float64, error) {
+			r, err := s.timed(fmt.Sprintf("unlink dir first=%d limit=%d", s.made, made), connections, smallDepth, span)
+			removed = r.Ops
+			return r.rate(), err
+		},
+		after: func() error {
+			from := s.made + removed
+			s.made += made
+			return s.removeMany(from, made-removed)
+		},
 	}
-	done := 0
-	begin := time.Now()
-	v, err := s.run(nfsclient.Remove, smallDepth, span, func(i int) []byte {
-		if i == n {
-			return nil
-		}
-		done = i + 1
-		return nfsclient.NameArgs(s.dir, fileName(from+i))
-	}, nil)
-	if err == nil && done == n {
-		v = float64(n) / time.Since(begin).Seconds()
-	}
-	if err != nil {
-		return 0, err
-	}
-	return v, s.removeMany(from+done, n-done)
 }
 
-// listBytes is what clients ask a READDIRPLUS to answer at the most.
-const listBytes = 64 * kib
-
-func (s *nfsServer) list(span time.Duration) (float64, error) {
-	begin, entries := time.Now(), 0
-	for time.Since(begin) < span {
-		n, err := s.client.List(s.listed, listBytes)
-		if err != nil {
-			return 0, err
-		}
-		if n < listEntries {
-			return 0, fmt.Errorf("%s lists %d entries of %d", s.name, n, listEntries)
-		}
-		entries += n
-	}
-	return float64(entries) / time.Since(begin).Seconds(), nil
+// lists reads the directory as kernels do: each connection the whole of it,
+// one call after the other, as each needs the cookie of the one before.
+func (s *nfsServer) lists(connections int) gauge {
+	return s.gauge(fmt.Sprintf("list listed bytes=%d", listBytes), connections, connections)
 }
+
+// opendirs reads it as libnfs does, 8 KiB a call.
+func (s *nfsServer) opendirs(connections int) gauge {
+	return s.gauge("opendir listed", connections, connections)
+}
+
+// echoRow is small requests beside an RPC server that does nothing, through a
+// client that costs less than libnfs.
+func echoRow(own, echo *nfsServer) pair {
+	run := func(s *nfsServer, proc uint32, args []byte) gauge {
+		return gauge{name: s.name, pid: s.pid, run: func(span time.Duration) (float64, error) {
+			begin := time.Now()
+			n, err := s.client.Run(proc, smallDepth, func(int) []byte {
+				if time.Since(begin) > span {
+					return nil
+				}
+				return args
+			})
+			return float64(n) / time.Since(begin).Seconds(), err
+		}}
+	}
+	return pair{
+		name: "NFS GETATTR beside RPC echo", target: 0.6,
+		figure: run(own, nfsclient.Getattr, nfsclient.HandleArgs(own.client.Root)),
+		limits: []gauge{run(echo, nfsclient.Null, make([]byte, getattrBytes))},
+	}
+}
+
+// getattrBytes is what the arguments of a GETATTR take: a handle.
+const getattrBytes = 44

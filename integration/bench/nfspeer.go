@@ -16,16 +16,16 @@ import (
 	"ogw/integration/bench/nfsclient"
 )
 
-// nfsServer is one server that the same client measures.
+// nfsServer is one server that the same clients measure.
 type nfsServer struct {
 	name   string
 	pid    int
-	client *nfsclient.Client
+	url    string            // of its export, for libnfs
+	client *nfsclient.Client // beside the RPC echo
+	load   *libnfsload
 	stop   func()
 
-	dir, file []byte // of the rows that need one
-	listed    []byte // directory of listEntries files
-	made      int    // names used so far
+	made int // names used so far in "dir"
 }
 
 // startNFS runs ogw with an NFS gateway over a new folder.
@@ -103,8 +103,12 @@ func connectNFS(name string, cmd *exec.Cmd, log, addr, mountAddr, path string) (
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	s := &nfsServer{name: name, pid: cmd.Process.Pid}
+	s := &nfsServer{name: name, pid: cmd.Process.Pid, url: fmt.Sprintf(
+		"nfs://127.0.0.1%s?version=3&nfsport=%s&mountport=%s&uid=0&gid=0", path, port(addr), port(mountAddr))}
 	s.stop = func() {
+		if s.load != nil {
+			s.load.stop()
+		}
 		if s.client != nil {
 			s.client.Close()
 		}

@@ -17,6 +17,11 @@ type gauge struct {
 	name string
 	run  func(span time.Duration) (perSecond float64, err error)
 	pid  int // of the process that does the work, if it is not this one
+	// client is the process that asks for it, if it is not this one.
+	client int
+	// before and after are outside of what is measured; nil is nothing.
+	before func(span time.Duration) error
+	after  func() error
 }
 
 // pair is a figure and what bounds it. The lowest limit counts.
@@ -40,13 +45,15 @@ func (e *env) measure(p pair) error {
 	var figureCPU cpuMeter
 	for range rounds {
 		for i, l := range p.limits {
-			v, err := limitCPU[i].measure(l, span)
+			v, err := l.turn(&limitCPU[i], span, nil)
 			if err != nil {
 				return fmt.Errorf("%s: %w", l.name, err)
 			}
 			limits[i] = append(limits[i], v)
 		}
-		v, err := e.profile(p.name, span, func() (float64, error) { return figureCPU.measure(p.figure, span) })
+		v, err := p.figure.turn(&figureCPU, span, func(run func() (float64, error)) (float64, error) {
+			return e.profile(p.name, span, run)
+		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
@@ -58,7 +65,8 @@ func (e *env) measure(p pair) error {
 			return e.ctx.Err()
 		}
 	}
-	r := row{Name: p.name, Value: mean(figures), Unit: "op/s", Samples: figures, Target: p.target, CPU: figureCPU.perOp()}
+	r := row{Name: p.name, Value: mean(figures), Unit: "op/s", Samples: figures, Target: p.target,
+		CPU: figureCPU.perOp(), ClientCPU: figureCPU.clientPerOp()}
 	r.Limit = math.Inf(1)
 	for i, l := range p.limits {
 		v := mean(limits[i])
@@ -79,11 +87,33 @@ func (e *env) measure(p pair) error {
 	case r.CPU > 0:
 		r.Note += fmt.Sprintf(" CPU %s us/op", number(r.CPU))
 	}
+	if r.ClientCPU > 0 {
+		r.Note += fmt.Sprintf(", client's %s", number(r.ClientCPU))
+	}
 	if lo, hi := slices.Min(figures), slices.Max(figures); hi > noisy*lo {
 		r.Note += fmt.Sprintf(" (noisy: %s to %s)", number(lo), number(hi))
 	}
 	e.add(r)
 	return nil
+}
+
+// turn measures g once; around, if there is one, calls the measurement.
+func (g gauge) turn(m *cpuMeter, span time.Duration, around func(run func() (float64, error)) (float64, error)) (v float64, err error) {
+	if g.before != nil {
+		if err := g.before(span); err != nil {
+			return 0, err
+		}
+	}
+	run := func() (float64, error) { return m.measure(g, span) }
+	if around != nil {
+		v, err = around(run)
+	} else {
+		v, err = run()
+	}
+	if err == nil && g.after != nil {
+		err = g.after()
+	}
+	return v, err
 }
 
 // noisy is the ratio between rounds from which a row says so.

@@ -9,9 +9,9 @@ packages() {
 	clients) echo awscli s3cmd rclone curl libnfs-utils fuse3 rsync sqlite3 attr acl fio git gcc libc6-dev ;;
 	# A Linux kernel in qemu; the kernel package is unpacked, not installed.
 	vm) echo qemu-system-x86 busybox-static cpio socat kmod rpcbind nfs-common iproute2 util-linux ;;
-	# The server that the NFS benchmark measures beside ours.
-	ganesha) echo nfs-ganesha nfs-ganesha-vfs rpcbind iproute2 util-linux ;;
-	*) echo "apt.sh: unknown set $1 (clients, vm, ganesha)" >&2; exit 2 ;;
+	# What the NFS benchmark measures with, and the server beside ours.
+	bench-nfs) echo libnfs-dev gcc libc6-dev nfs-ganesha nfs-ganesha-vfs rpcbind iproute2 util-linux ;;
+	*) echo "apt.sh: unknown set $1 (clients, vm, bench-nfs)" >&2; exit 2 ;;
 	esac
 }
 
