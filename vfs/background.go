@@ -18,6 +18,7 @@ func (fs *FS) startBackground(ctx context.Context) {
 	if fs.scrub.rate > 0 {
 		fs.background.wait.Go(func() { fs.scrub.run(ctx) })
 	}
+	fs.background.wait.Go(func() { fs.quarantine.run(ctx) })
 	fs.background.wait.Go(func() { fs.leftovers.run(ctx) })
 	fs.every(ctx, flushTick, "write-behind", func(ctx context.Context) error {
 		before := fs.cfg.Now().Add(-flushAfter).UnixNano()

@@ -39,6 +39,8 @@ type CheckReport struct {
 	Problems                                             []Problem
 	Dropped                                              int64 // problems over MaxProblems, counted only
 	Repaired                                             int64
+	// Damaged blobs that no file uses any more, kept until they are released.
+	Aside, AsideBytes int64
 }
 
 // Problem is one finding of Check.
@@ -69,9 +71,10 @@ type Problem struct {
 //	overlap, beyond-size
 //	orphan-blob*      blob that nothing names
 //	missing-blob, blob-size, corrupt-data, checksum
-//	damaged-blob      found by the scrub, see DamagedBlob
+//	damaged-blob      in quarantine and in use, see DamagedBlob
+//	quarantine-record*  that names no blob
 func (fs *FS) Check(ctx context.Context, o CheckOptions) (CheckReport, error) {
-	c := &checker{fs: fs, ctx: cluster.Strict(ctx), o: o, rooted: make(map[Ino]bool)}
+	c := &checker{fs: fs, ctx: foundBy(cluster.Strict(ctx), "check"), o: o, rooted: make(map[Ino]bool)}
 	err := c.run()
 	return c.rep, err
 }
@@ -85,10 +88,11 @@ type checker struct {
 }
 
 func (c *checker) run() error {
-	steps := []func() error{c.checkInodes, c.checkDentries, c.checkTables, c.checkShared, c.checkContents, c.checkQuarantine}
+	steps := []func() error{c.checkInodes, c.checkDentries, c.checkTables, c.checkShared, c.checkContents}
 	if c.o.Data {
 		steps = append(steps, c.checkData)
 	}
+	steps = append(steps, c.checkQuarantine)
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return fmt.Errorf("check: %w", err)

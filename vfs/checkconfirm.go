@@ -60,9 +60,15 @@ func (m *merge) confirmOrphans() error {
 		if _, err := fs.blobs.Locate(m.c.ctx, id); errors.Is(err, cluster.ErrNotFound) {
 			continue
 		}
+		if aside, err := fs.quarantine.isAside(m.c.ctx, id); err != nil || aside {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		p := Problem{Kind: "orphan-blob", Detail: fmt.Sprintf("nothing names blob %v of %d bytes", id, b.Size)}
 		if m.c.o.Repair {
-			if err := fs.blobs.Delete(m.c.ctx, id); err == nil {
+			if err := fs.dropBlobs(m.c.ctx, id); err == nil {
 				p.Repaired = true
 			}
 		}

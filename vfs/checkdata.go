@@ -1,9 +1,12 @@
 package vfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"strings"
+	"time"
 
 	"ogw/cluster"
 
@@ -69,16 +72,68 @@ func (c *checker) checkBytes(ino Ino) error {
 
 func isStale(err error) bool { return errors.Is(err, ErrStale) }
 
+// readCRC reads everything, and returns the first damage that it meets.
 func readCRC(ctx context.Context, rd *contentReader) (crc uint64, err error) {
 	buf := make([]byte, min(rd.size, copyBufferBytes))
 	h := crc64nvme.New()
 	for off := int64(0); off < rd.size; {
-		n, err := rd.readAt(ctx, buf, off)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return 0, err
-		}
-		h.Write(buf[:n])
+		n, e := rd.readAt(ctx, buf, off)
 		off += int64(n)
+		switch {
+		case e == nil || errors.Is(e, io.EOF):
+			h.Write(buf[:n])
+		case !errors.Is(e, ErrCorrupt):
+			return 0, e
+		default:
+			// What comes after is read too, for all that is damaged to be found.
+			off += cluster.BlockBytes
+			err = cmp.Or(err, e)
+		}
 	}
-	return h.Sum64(), nil
+	return h.Sum64(), err
+}
+
+// checkQuarantine reports the damaged blobs that files use; there is no second
+// copy to mend them from. What is gone, or reads well, leaves the list.
+func (c *checker) checkQuarantine() error {
+	q := &c.fs.quarantine
+	if err := q.load(c.ctx); err != nil {
+		return err
+	}
+	if err := q.recheck(c.ctx, c.o.Repair); err != nil {
+		return err
+	}
+	if err := q.trace(c.ctx, true); err != nil {
+		return err
+	}
+	list, err := c.fs.Quarantine(c.ctx, false)
+	if err != nil {
+		return err
+	}
+	var found findings
+	for i := range list {
+		d := &list[i]
+		if d.Aside {
+			c.rep.Aside++
+			c.rep.AsideBytes += d.Size
+			continue
+		}
+		files := "no file, as far as is known"
+		if len(d.Files) > 0 {
+			files = strings.Join(d.Files, ", ")
+		}
+		found.add("damaged-blob", nil, "%s: blob %s of %d bytes, found by %s on %s: %s",
+			files, d.Blob, d.Size, d.By, d.Found.Format(time.RFC3339), d.Error)
+	}
+	from, to := table(tabDamaged)
+	err = c.walk(from, to, true, func(_ cluster.Reader, page []pair, f *findings) error {
+		for _, p := range page {
+			if _, err := parseDamagedKey(p.key); err != nil {
+				f.add("quarantine-record", deleteKey(p.key), "%v", err)
+			}
+		}
+		return nil
+	})
+	c.report(found)
+	return err
 }

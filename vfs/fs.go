@@ -83,6 +83,7 @@ type FS struct {
 	relaxed, synced atomic.Uint64
 	tuned           atomic.Bool // a bucket may have a durability of its own
 	scrub           scrubber
+	quarantine      quarantine
 	ghosts          ghostTable
 	users           userCache
 
@@ -123,6 +124,9 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.uploads = make(chan struct{}, maxBlobUploads)
 	fs.compactQueue = make(chan Ino, maxCompactQueue)
 	fs.ghosts.init(fs.cfg.Now)
+	if err := fs.quarantine.init(ctx, fs); err != nil {
+		return nil, err
+	}
 	if err := fs.scrub.init(ctx, fs); err != nil {
 		return nil, err
 	}

@@ -36,6 +36,7 @@ const FormatVersion = 1
 //	'k' access key                       name of the user who holds it
 //	'd' slot(2)                          request that was done last, of those that share the slot (once.go)
 //	'g' name                             settings kept in the store (exports and the like)
+//	'z' content blob                     blob in quarantine, JSON (quarantine.go)
 const (
 	tabSuper    = 'S'
 	tabCounter  = 'C'
@@ -58,6 +59,7 @@ const (
 	tabAccess   = 'k'
 	tabOnce     = 'd'
 	tabSetting  = 'g'
+	tabDamaged  = 'z'
 )
 
 func key1(tab byte, a uint64) []byte {

@@ -22,9 +22,6 @@ const (
 	scrubPage = 256
 	// scrubSave is how often the place is stored, from which a start goes on.
 	scrubSave = time.Minute
-	// maxDamaged bounds the list of damaged blobs; more are counted by the
-	// metrics and the log alone.
-	maxDamaged = 1000
 	// scrubSetting is the name under which all of this is stored.
 	scrubSetting = "scrub"
 )
@@ -37,24 +34,20 @@ type ScrubState struct {
 	Finished time.Time     `json:"finished"`
 	Blobs    int64         `json:"blobs"` // of the pass
 	Bytes    int64         `json:"bytes"`
-	Damaged  []DamagedBlob `json:"damaged"` // the quarantine
-}
-
-// DamagedBlob is a blob that failed verification. It stays where it is, for
-// who can mend it from a copy; reading it is an I/O error.
-type DamagedBlob struct {
-	Blob  string    `json:"blob"` // as cluster.BlobID.String
-	Path  string    `json:"path"` // where the engine has it
-	Error string    `json:"error"`
-	Found time.Time `json:"found"`
-
-	ID cluster.BlobID `json:"id"`
+	Damaged  []DamagedBlob `json:"damaged"` // in quarantine, and in use
+	// Aside and AsideBytes are those in quarantine that no file uses any more.
+	Aside      int   `json:"aside"`
+	AsideBytes int64 `json:"aside_bytes"`
 }
 
 // scrubRecord is what is stored, as JSON.
 type scrubRecord struct {
-	ScrubState
-	Next cluster.BlobID `json:"next"` // the pass goes on here
+	Running  bool           `json:"running"`
+	Started  time.Time      `json:"started"`
+	Finished time.Time      `json:"finished"`
+	Blobs    int64          `json:"blobs"`
+	Bytes    int64          `json:"bytes"`
+	Next     cluster.BlobID `json:"next"` // the pass goes on here
 }
 
 // scrubber reads every blob again and again, slowly, to find what the medium
@@ -68,14 +61,22 @@ type scrubber struct {
 	saved time.Time
 }
 
-// Scrub returns the state of the scrub.
+// Scrub returns the state of the scrub, and what is damaged as far as this
+// process knows, without the files (see Quarantine).
 func (fs *FS) Scrub() ScrubState {
 	s := &fs.scrub
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	state := s.rec.ScrubState
-	state.Rate = s.rate
-	state.Damaged = slices.Clone(state.Damaged)
+	r := s.rec
+	s.mu.Unlock()
+	state := ScrubState{Rate: s.rate, Running: r.Running, Started: r.Started, Finished: r.Finished, Blobs: r.Blobs, Bytes: r.Bytes,
+		Damaged: fs.quarantine.blobs()}
+	state.Damaged = slices.DeleteFunc(state.Damaged, func(d DamagedBlob) bool {
+		if d.Aside {
+			state.Aside++
+			state.AsideBytes += d.Size
+		}
+		return d.Aside
+	})
 	return state
 }
 
@@ -140,7 +141,8 @@ func (s *scrubber) onePass(ctx context.Context, rate int64) error {
 	}
 	from := s.rec.Next
 	s.mu.Unlock()
-	if err := s.recheck(ctx); err != nil {
+	ctx = foundBy(ctx, "scrub")
+	if err := s.fs.quarantine.recheck(ctx, true); err != nil {
 		return err
 	}
 	for {
@@ -182,7 +184,9 @@ func (s *scrubber) verify(ctx context.Context, b *cluster.BlobInfo, rate int64) 
 	err := cluster.VerifyBlob(ctx, s.fs.blobs, b.ID)
 	switch {
 	case errors.Is(err, cluster.ErrCorrupt):
-		s.quarantine(ctx, b.ID, err)
+		if err := s.fs.quarantine.note(ctx, b.ID, err); err != nil {
+			return err
+		}
 	case errors.Is(err, cluster.ErrNotFound): // deleted meanwhile
 	case err != nil:
 		return mapErr(err)
@@ -204,48 +208,6 @@ func (s *scrubber) verify(ctx context.Context, b *cluster.BlobInfo, rate int64) 
 	return ctx.Err()
 }
 
-// quarantine takes note of a damaged blob.
-func (s *scrubber) quarantine(ctx context.Context, id cluster.BlobID, cause error) {
-	d := DamagedBlob{ID: id, Blob: id.String(), Error: cause.Error(), Found: s.fs.cfg.Now()}
-	if at, err := s.fs.blobs.Locate(ctx, id); err == nil && len(at) > 0 {
-		d.Path = at[0].Path
-	}
-	s.mu.Lock()
-	known := slices.ContainsFunc(s.rec.Damaged, func(o DamagedBlob) bool { return o.ID == id })
-	if !known && len(s.rec.Damaged) < maxDamaged {
-		s.rec.Damaged = append(s.rec.Damaged, d)
-		s.saved = time.Time{} // soon
-	}
-	s.mu.Unlock()
-	if !known {
-		s.fs.log.Error("scrub: a stored blob is damaged; its file cannot be read whole", "blob", d.Blob, "path", d.Path, "err", cause)
-	}
-}
-
-// recheck drops from the quarantine what is gone, or was mended.
-func (s *scrubber) recheck(ctx context.Context) error {
-	s.mu.Lock()
-	list := slices.Clone(s.rec.Damaged)
-	s.mu.Unlock()
-	healed := make(map[cluster.BlobID]bool)
-	for i := range list {
-		err := cluster.VerifyBlob(ctx, s.fs.blobs, list[i].ID)
-		switch {
-		case err == nil, errors.Is(err, cluster.ErrNotFound):
-			healed[list[i].ID] = true
-		case !errors.Is(err, cluster.ErrCorrupt):
-			return mapErr(err)
-		}
-	}
-	if len(healed) == 0 {
-		return nil
-	}
-	s.mu.Lock()
-	s.rec.Damaged = slices.DeleteFunc(s.rec.Damaged, func(d DamagedBlob) bool { return healed[d.ID] })
-	s.mu.Unlock()
-	return s.save(ctx)
-}
-
 // save stores the state, for the next start.
 func (s *scrubber) save(ctx context.Context) error {
 	s.mu.Lock()
@@ -256,24 +218,4 @@ func (s *scrubber) save(ctx context.Context) error {
 		return fmt.Errorf("scrub: %w", err)
 	}
 	return s.fs.UpdateSetting(cluster.Relaxed(ctx), scrubSetting, func([]byte) ([]byte, error) { return b, nil })
-}
-
-// checkQuarantine reports the damaged blobs that the scrub found. With Repair
-// those that are gone by now, or mended, leave the list; of the others there
-// is no second copy to mend them from.
-func (c *checker) checkQuarantine() error {
-	s := &c.fs.scrub
-	s.pass.Lock()
-	defer s.pass.Unlock()
-	if c.o.Repair {
-		if err := s.recheck(c.ctx); err != nil {
-			return err
-		}
-	}
-	var found findings
-	for _, d := range c.fs.Scrub().Damaged {
-		found.add("damaged-blob", nil, "blob %s of content %d: %s", d.Blob, d.ID.Content, d.Error)
-	}
-	c.report(found)
-	return nil
 }

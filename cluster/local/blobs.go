@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -28,6 +29,7 @@ const (
 type Blobs struct {
 	dir      string
 	host     string
+	log      *slog.Logger
 	now      func() time.Time // of blobs, for those who list them
 	store    storeID
 	disk     disk

@@ -141,7 +141,13 @@ func (c *collector) pass() {
 
 func (c *collector) collect(g candidate) error {
 	if g.live > 0 {
-		if err := c.rewrite(g.number); err != nil {
+		stay, err := c.rewrite(g.number)
+		if len(stay) > 0 {
+			if e := c.punchRest(g.number, stay); e != nil {
+				c.log.Warn("cannot give back the space around damage", "path", c.segments.path(g.number), "err", e)
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -151,6 +157,9 @@ func (c *collector) collect(g candidate) error {
 	}
 	if !c.segments.forget(g.number) {
 		return fmt.Errorf("%w: live records cannot be found in it", cluster.ErrCorrupt)
+	}
+	if g.doubtful {
+		return c.removeDoubtful(g.number)
 	}
 	path := c.segments.path(g.number)
 	if c.blobs.handles.drop(path) {
@@ -166,19 +175,19 @@ func (c *collector) collect(g candidate) error {
 
 // rewrite moves the live records of a segment to the current one. It finds
 // them by their trailers, each at the end of a page, and asks the index
-// whether they are still where they say.
-func (c *collector) rewrite(number uint64) error {
+// whether they are still where they say. Damaged ones stay; damage is the last
+// of their errors.
+func (c *collector) rewrite(number uint64) (stay []stuck, damage error) {
 	f, err := c.segments.disk.open(c.segments.path(number))
 	if err != nil {
-		return mapError(err)
+		return nil, mapError(err)
 	}
 	defer f.Close()
 	chunk := make([]byte, prewriteBytes)
-	var damage error
 	for off := int64(0); ; off += int64(len(chunk)) {
-		n, err := f.ReadAt(chunk, off)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return mapError(err)
+		n, err := c.readChunk(f, chunk, off)
+		if err != nil {
+			return nil, err
 		}
 		for at := 0; at+pageBytes <= n; at += pageBytes {
 			r, _, ok := parseTrailer(chunk[at : at+pageBytes])
@@ -187,18 +196,44 @@ func (c *collector) rewrite(number uint64) error {
 				continue
 			}
 			if c.stopping() {
-				return errStopped
+				return nil, errStopped
 			}
 			if err := c.move(f, &r); errors.Is(err, cluster.ErrCorrupt) {
 				damage = err
+				stay = append(stay, stuck{r.id, r.offset, recordBytes(r.size)})
+				c.blobs.doubt(r.id)
 			} else if err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if n < len(chunk) {
-			return damage
+			return stay, damage
 		}
 	}
+}
+
+// readChunk reads a part of a segment, and returns its length, which is less
+// only at the end. Pages that the medium cannot read become zeros.
+func (c *collector) readChunk(f diskFile, chunk []byte, off int64) (n int, err error) {
+	n, err = f.ReadAt(chunk, off)
+	if err == nil || errors.Is(err, io.EOF) {
+		return n, nil
+	}
+	for n = 0; n < len(chunk); n += pageBytes {
+		if c.stopping() {
+			return 0, errStopped
+		}
+		page := chunk[n : n+pageBytes]
+		switch got, err := f.ReadAt(page, off+int64(n)); {
+		case errors.Is(err, io.EOF):
+			return n + got, nil
+		case unreadable(err):
+			clear(page)
+		case err != nil:
+			return 0, mapError(err)
+		}
+	}
+	return n, nil
 }
 
 var errMovedAway = errors.New("the blob is elsewhere by now")
@@ -222,7 +257,9 @@ func (c *collector) move(f diskFile, r *record) error {
 	if recordBytes(old.size) > int64(len(buf)) {
 		return fmt.Errorf("%w: record of %d bytes in a segment", cluster.ErrCorrupt, old.size)
 	}
-	if _, err := f.ReadAt(buf[:old.size], old.offset); err != nil {
+	if _, err := f.ReadAt(buf[:old.size], old.offset); unreadable(err) {
+		return fmt.Errorf("%w: blob %v: %w", cluster.ErrCorrupt, r.id, err)
+	} else if err != nil {
 		return mapError(err)
 	}
 	for i, crc := range old.blocks {

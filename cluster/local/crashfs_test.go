@@ -678,6 +678,16 @@ func (d crashDisk) length(path string) (int64, error) {
 
 func (d crashDisk) truncate(string, int64) error { return nil } // the disk is never full
 
+// punch writes zeros, which a cut may drop.
+func (d crashDisk) punch(path string, off, bytes int64) error {
+	f, err := d.fs.openFile(path, false)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(make([]byte, bytes), off)
+	return err
+}
+
 func (d crashDisk) openDirect(path string) (diskFile, error) { return d.open(path) }
 
 func (d crashDisk) remove(path string) error          { return d.fs.Remove(path) }

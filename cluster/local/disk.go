@@ -30,6 +30,9 @@ type disk interface {
 	rename(from, to string) error
 	// truncate makes a file shorter.
 	truncate(path string, bytes int64) error
+	// punch gives back the space of whole pages of a file, which read as
+	// zeros then, where the file system can do that.
+	punch(path string, off, bytes int64) error
 	list(dir string) ([]string, error)
 	// length returns the length of a file in bytes.
 	length(path string) (int64, error)
@@ -104,6 +107,18 @@ func (d *osDisk) remove(path string) error     { return os.Remove(path) }
 func (d *osDisk) rename(from, to string) error { return os.Rename(from, to) }
 func (d *osDisk) truncate(path string, n int64) error {
 	return os.Truncate(path, n)
+}
+func (d *osDisk) punch(path string, off, bytes int64) error {
+	f, err := openWith(d.relieve, func() (*os.File, error) { return os.OpenFile(path, os.O_RDWR, 0) })
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, bytes)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return nil
+	}
+	return err
 }
 func (d *osDisk) mkdir(dir string) error { return os.MkdirAll(dir, 0o700) }
 

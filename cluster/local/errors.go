@@ -44,6 +44,18 @@ func mapError(err error) error {
 	}
 }
 
+// unreadable tells that the medium, or the file system, cannot give back what
+// was written: a bad sector is EIO, and past the page cache ENODATA or EILSEQ;
+// file systems that find damage themselves say EUCLEAN or EBADMSG.
+func unreadable(err error) bool {
+	for _, errno := range []unix.Errno{unix.EIO, unix.ENODATA, unix.EILSEQ, unix.EUCLEAN, unix.EBADMSG} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
 // mapOpenError is mapError for Pebble's start: what is not the operating
 // system's, Pebble found in its files, or did not find.
 func mapOpenError(err error) error {

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -16,6 +17,7 @@ import (
 // apart from the keys of the layers above.
 //
 //	FF 'b' blob ID (16)  → place of the blob
+//	FF 'd' segment (8)   → nothing: damage was found in the segment
 //	FF 'm'               → state (8), see mark
 //	FF 's'               → store ID (16), as in FORMAT
 //
@@ -37,8 +39,9 @@ const (
 )
 
 var (
-	blobPrefix = []byte{0xff, 'b'}
-	storeKey   = []byte{0xff, 's'}
+	blobPrefix  = []byte{0xff, 'b'}
+	doubtPrefix = []byte{0xff, 'd'}
+	storeKey    = []byte{0xff, 's'}
 )
 
 func blobKey(id cluster.BlobID) []byte {
@@ -154,6 +157,41 @@ func (x index) remove(ids []cluster.BlobID) error {
 		}
 		return nil
 	})
+}
+
+func doubtKey(segment uint64) []byte {
+	return binary.BigEndian.AppendUint64(bytes.Clone(doubtPrefix), segment)
+}
+
+// doubt remembers that damage was found in a segment.
+func (x index) doubt(segment uint64) error {
+	return x.kv.applyInternal(func(b *pebble.Batch) error { return b.Set(doubtKey(segment), nil, nil) })
+}
+
+// undoubt forgets segments that are gone.
+func (x index) undoubt(segments ...uint64) error {
+	return x.kv.applyInternal(func(b *pebble.Batch) error {
+		for _, n := range segments {
+			if err := b.Delete(doubtKey(n), nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// doubted returns the segments in which damage was found.
+func (x index) doubted() (segments []uint64, err error) {
+	it, err := x.kv.db.NewIter(&pebble.IterOptions{LowerBound: doubtPrefix, UpperBound: cluster.PrefixEnd(doubtPrefix)})
+	if err != nil {
+		return nil, mapError(err)
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		if number := it.Key()[len(doubtPrefix):]; len(number) == 8 {
+			segments = append(segments, binary.BigEndian.Uint64(number))
+		}
+	}
+	return segments, mapError(it.Close())
 }
 
 // indexEntry is a blob and its place.

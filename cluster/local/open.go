@@ -223,6 +223,7 @@ func openBlobs(o *Options, kv *KV, store storeID, handles *handles) (*Blobs, err
 	b := &Blobs{
 		dir:      o.Dir,
 		host:     host,
+		log:      o.Logger,
 		now:      o.now,
 		store:    store,
 		disk:     o.disk,
@@ -235,6 +236,9 @@ func openBlobs(o *Options, kv *KV, store storeID, handles *handles) (*Blobs, err
 		buffers:  newBuffers(),
 		segments: segments,
 		active:   make(map[cluster.BlobID]struct{}),
+	}
+	if err := b.recallDoubts(); err != nil {
+		return nil, err
 	}
 	every := o.collectEvery
 	if every == 0 {

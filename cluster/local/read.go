@@ -37,7 +37,10 @@ func (b *Blobs) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int
 			if errors.Is(err, os.ErrNotExist) {
 				err = fmt.Errorf("%w: blob %v: its file is missing: %w", cluster.ErrCorrupt, id, err)
 			}
-			return 0, mapError(err)
+			if err = mapError(err); errors.Is(err, cluster.ErrCorrupt) {
+				b.doubt(id)
+			}
+			return 0, err
 		}
 	}
 }

@@ -51,7 +51,8 @@ type segment struct {
 	pending    int   // records appended, not yet in the index or given up
 	sealed     bool  // takes no more records
 	prewritten int64 // guarded by allocator.mu, while it is ready
-	damaged    bool  // holds what cannot be moved: never collected
+	doubtful   bool  // damage was found in it: emptied, and never written again
+	damaged    bool  // holds what cannot be moved: collected when that is deleted
 	file       diskFile
 }
 
@@ -242,23 +243,52 @@ func (s *segments) measure() error {
 
 // candidate is a segment that can be collected.
 type candidate struct {
-	number uint64
-	live   int64
+	number   uint64
+	live     int64
+	doubtful bool
 }
 
-// collectable returns the segments that are dead, or mostly.
+// collectable returns the segments that are dead, or mostly, and those that
+// are to be emptied because the medium may be bad there.
 func (s *segments) collectable() (found []candidate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.known {
-		if g.sealed && g.pending == 0 && !g.damaged && (g.live == 0 || g.live*100 < g.total*collectBelow) {
-			found = append(found, candidate{g.number, g.live})
+		worth := g.doubtful || g.live*100 < g.total*collectBelow
+		if g.sealed && g.pending == 0 && (g.live == 0 || worth && !g.damaged) {
+			found = append(found, candidate{g.number, g.live, g.doubtful})
 		}
 	}
 	return found
 }
 
-// markDamaged keeps a segment from being collected.
+// doubt notes that damage was found in a segment, which takes no more records
+// then; false if that is known.
+func (s *segments) doubt(number uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.known[number]
+	if g == nil || g.doubtful {
+		return false
+	}
+	g.doubtful = true
+	if s.current == g {
+		s.seal(g)
+	}
+	return true
+}
+
+// liveBytes returns the bytes of live records of a segment.
+func (s *segments) liveBytes(number uint64) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.known[number]; g != nil {
+		return g.live
+	}
+	return 0
+}
+
+// markDamaged keeps a segment from being collected until nothing in it lives.
 func (s *segments) markDamaged(number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

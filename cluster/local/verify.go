@@ -27,10 +27,16 @@ func (b *Blobs) Verify(ctx context.Context, id cluster.BlobID) error {
 			return err
 		}
 		if attempt == readAttempts { // the collector did not just move it
-			if errors.Is(err, os.ErrNotExist) {
+			switch {
+			case errors.Is(err, os.ErrNotExist):
 				err = fmt.Errorf("%w: blob %v: its file is missing: %w", cluster.ErrCorrupt, id, err)
+			case unreadable(err):
+				err = fmt.Errorf("%w: blob %v: the medium cannot read it: %w", cluster.ErrCorrupt, id, err)
 			}
-			return mapError(err)
+			if err = mapError(err); errors.Is(err, cluster.ErrCorrupt) {
+				b.doubt(id)
+			}
+			return err
 		}
 	}
 }

@@ -1,0 +1,258 @@
+package vfs
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"ogw/cluster"
+)
+
+const (
+	// maxDamagedFiles bounds the files that are named for one blob: there are
+	// more only where it was copied by reference.
+	maxDamagedFiles = 16
+	// traceEvery is how soon the files of new damage are looked for, and
+	// traceRest how much longer than that takes nobody looks again: it walks
+	// all inodes.
+	traceEvery = 2 * time.Second
+	traceRest  = 10
+	// tracePage is how many inodes one snapshot covers.
+	tracePage = 4096
+)
+
+// errInUse: a damaged blob cannot be released while files use it.
+var errInUse = fmt.Errorf("files use it: overwrite or delete them first: %w", ErrBusy)
+
+// Quarantine lists the damaged blobs, the oldest finding first. With trace it
+// looks for the files of those that were found since that was last done, which
+// takes as long as a walk over all inodes.
+func (fs *FS) Quarantine(ctx context.Context, trace bool) ([]DamagedBlob, error) {
+	q := &fs.quarantine
+	if err := q.load(ctx); err != nil {
+		return nil, err
+	}
+	if trace {
+		if err := q.trace(ctx, false); err != nil {
+			return nil, err
+		}
+	}
+	list := q.blobs()
+	for i := range list {
+		d := &list[i]
+		if at, err := fs.blobs.Locate(ctx, d.ID); err == nil && len(at) > 0 {
+			d.Path, d.Detail = at[0].Path, at[0].Detail
+		}
+		for _, ino := range q.inodes(d.ID) {
+			if key, err := fs.KeyOf(ctx, ino); err == nil && !d.Aside {
+				d.Files = append(d.Files, key)
+			}
+		}
+	}
+	return list, nil
+}
+
+// blobs lists what memory holds.
+func (q *quarantine) blobs() []DamagedBlob {
+	list := []DamagedBlob{}
+	for id, r := range q.snapshot() {
+		list = append(list, DamagedBlob{ID: id, Blob: id.String(), Size: r.Size, Path: r.Path, Error: r.Error,
+			By: r.By, Found: r.Found, Aside: r.Aside})
+	}
+	slices.SortFunc(list, func(a, b DamagedBlob) int {
+		return cmp.Or(a.Found.Compare(b.Found), cmp.Compare(a.Blob, b.Blob))
+	})
+	return list
+}
+
+func (q *quarantine) inodes(id cluster.BlobID) []Ino {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.list[id].Inodes
+}
+
+// Release deletes damaged blobs that were set aside: those named, or without
+// names all of them. It returns how many they were, and their bytes, which
+// come back to the medium like those of any deleted file. ErrNotExist for what
+// is not in quarantine, ErrBusy for what files use; then nothing is released.
+func (fs *FS) Release(ctx context.Context, ids ...cluster.BlobID) (blobs int, bytes int64, err error) {
+	q := &fs.quarantine
+	if err := q.load(ctx); err != nil {
+		return 0, 0, err
+	}
+	known := q.snapshot()
+	all := len(ids) == 0
+	if all {
+		for id, rec := range known {
+			if rec.Aside {
+				ids = append(ids, id)
+			}
+		}
+	}
+	for _, id := range ids {
+		switch rec, ok := known[id]; {
+		case !ok:
+			return 0, 0, fmt.Errorf("blob %v is not in quarantine: %w", id, ErrNotExist)
+		case !rec.Aside:
+			return 0, 0, fmt.Errorf("blob %v: %w", id, errInUse)
+		default:
+			blobs++
+			bytes += rec.Size
+		}
+	}
+	// The record goes last: a crash in between leaves one of a blob that is
+	// gone, which the next look at it drops.
+	if err := fs.blobs.Delete(ctx, ids...); err != nil {
+		return 0, 0, mapErr(err)
+	}
+	if err := q.drop(cluster.Strict(ctx), ids...); err != nil {
+		return 0, 0, err
+	}
+	fs.log.Info("damaged blobs are released from quarantine", "blobs", blobs, "bytes", bytes)
+	return blobs, bytes, nil
+}
+
+// run looks for the files of what is found.
+func (q *quarantine) run(ctx context.Context) {
+	for rest := traceEvery; sleep(ctx, rest); {
+		begun := time.Now()
+		if err := q.trace(ctx, false); err != nil && ctx.Err() == nil {
+			q.fs.log.Warn("cannot find the files of damaged blobs, it is tried again", "err", err)
+		}
+		rest = max(traceEvery, traceRest*time.Since(begun))
+	}
+}
+
+// trace finds the files that use damaged blobs: of those found since the last
+// time, or of all.
+func (q *quarantine) trace(ctx context.Context, all bool) error {
+	t := tracer{q: q, found: make(map[cluster.BlobID][]Ino), contents: make(map[ContentID]bool)}
+	for id, rec := range q.snapshot() {
+		if !rec.Aside && (all || !rec.Traced) {
+			t.found[id] = nil
+		}
+	}
+	if len(t.found) == 0 {
+		return nil
+	}
+	if err := t.run(ctx); err != nil {
+		return err
+	}
+	for id, inodes := range t.found {
+		slices.Sort(inodes)
+		var before []Ino
+		err := q.put(cluster.Relaxed(ctx), id, func(rec damagedRecord) damagedRecord {
+			before = rec.Inodes
+			rec.Traced, rec.Inodes = true, inodes
+			return rec
+		}, false)
+		if err != nil {
+			return err
+		}
+		for _, ino := range inodes {
+			if key, err := q.fs.KeyOf(ctx, ino); err == nil && !slices.Contains(before, ino) {
+				q.fs.log.Error("a file uses a damaged blob", "file", key, "blob", id.String())
+			}
+		}
+	}
+	return nil
+}
+
+// tracer walks all inodes for those whose contents use damaged blobs.
+type tracer struct {
+	q        *quarantine
+	found    map[cluster.BlobID][]Ino
+	contents map[ContentID]bool // that may use one: their own, and by reference
+}
+
+func (t *tracer) run(ctx context.Context) error {
+	fs := t.q.fs
+	err := fs.view(ctx, func(r cluster.Reader) error {
+		for id := range t.found {
+			source := ContentID(id.Content)
+			t.contents[source] = true
+			prefix := refPrefix(source)
+			err := r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
+				if len(k) == 17 {
+					t.contents[ContentID(binary.BigEndian.Uint64(k[9:]))] = true
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	from, to := table(tabInode)
+	for from != nil {
+		var users []Ino
+		err := fs.view(ctx, func(r cluster.Reader) error {
+			users = nil
+			n, start := 0, from
+			from = nil
+			return r.Scan(start, to, cluster.ScanOptions{Limit: tracePage}, func(k, v []byte) error {
+				if n++; n == tracePage {
+					from = append(slices.Clone(k), 0)
+				}
+				// One that cannot be read is Check's to report.
+				if x, err := decodeInode(keyIno(k), v); err == nil && t.contents[x.content] {
+					users = append(users, x.ino)
+				}
+				return nil
+			})
+		})
+		if err != nil {
+			return err
+		}
+		for _, ino := range users {
+			if err := t.look(ctx, ino); err != nil && !errors.Is(err, ErrStale) && !errors.Is(err, ErrCorrupt) {
+				return err
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look finds which damaged blobs a file uses.
+func (t *tracer) look(ctx context.Context, ino Ino) error {
+	fs := t.q.fs
+	var rd *contentReader
+	err := fs.view(ctx, func(r cluster.Reader) error {
+		n, err := getInode(r, ino)
+		if err != nil {
+			return err
+		}
+		rd, err = fs.openContent(ctx, r, n)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer rd.Close()
+	for off := int64(0); off < rd.size; {
+		p, err := rd.page(ctx, off)
+		if err != nil {
+			return err
+		}
+		for i := range p.segs {
+			id := p.segs[i].blob
+			users, damaged := t.found[id]
+			if damaged && p.segs[i].data == nil && len(users) < maxDamagedFiles && !slices.Contains(users, ino) {
+				t.found[id] = append(users, ino)
+			}
+		}
+		off = p.to
+	}
+	return nil
+}
