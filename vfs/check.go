@@ -74,7 +74,7 @@ type Problem struct {
 //	damaged-blob      in quarantine and in use, see DamagedBlob
 //	quarantine-record*  that names no blob
 func (fs *FS) Check(ctx context.Context, o CheckOptions) (CheckReport, error) {
-	c := &checker{fs: fs, ctx: foundBy(cluster.Strict(ctx), "check"), o: o, rooted: make(map[Ino]bool)}
+	c := &checker{fs: fs, ctx: foundBy(cluster.Strict(ctx), "check"), o: o, rooted: make(map[Ino]bool), corrupt: make(map[Ino]bool)}
 	err := c.run()
 	return c.rep, err
 }
@@ -85,6 +85,8 @@ type checker struct {
 	o      CheckOptions
 	rep    CheckReport
 	rooted map[Ino]bool // directories known to lead to the root
+	// corrupt are the files whose bytes were found damaged.
+	corrupt map[Ino]bool
 }
 
 func (c *checker) run() error {

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,9 +64,10 @@ func (c *checker) checkBytes(ino Ino) error {
 		return context.Cause(c.ctx)
 	case isStale(err): // changed meanwhile
 	case err != nil:
-		found.add("corrupt-data", nil, "inode %d: %v", ino, err)
+		c.corrupt[ino] = true
+		found.add("corrupt-data", nil, "%s: %v", c.fileText(ino), err)
 	case n.has(flagCRC) && crc != n.crc:
-		found.add("checksum", nil, "inode %d: the bytes do not have the stored checksum", ino)
+		found.add("checksum", nil, "%s: the bytes do not have the stored checksum", c.fileText(ino))
 	}
 	c.report(found)
 	return nil
@@ -93,8 +96,17 @@ func readCRC(ctx context.Context, rd *contentReader) (crc uint64, err error) {
 	return h.Sum64(), err
 }
 
-// checkQuarantine reports the damaged blobs that files use; there is no second
-// copy to mend them from. What is gone, or reads well, leaves the list.
+// fileText names a file for people.
+func (c *checker) fileText(ino Ino) string {
+	if key, err := c.fs.KeyOf(c.ctx, ino); err == nil {
+		return fmt.Sprintf("inode %d, %s", ino, key)
+	}
+	return fmt.Sprintf("inode %d", ino)
+}
+
+// checkQuarantine reports the damaged blobs that files use, unless each of the
+// files was just reported; there is no second copy to mend them from. What is
+// gone, or reads well, leaves the list.
 func (c *checker) checkQuarantine() error {
 	q := &c.fs.quarantine
 	if err := q.load(c.ctx); err != nil {
@@ -116,6 +128,10 @@ func (c *checker) checkQuarantine() error {
 		if d.Aside {
 			c.rep.Aside++
 			c.rep.AsideBytes += d.Size
+			continue
+		}
+		inodes := q.inodes(d.ID)
+		if len(inodes) > 0 && !slices.ContainsFunc(inodes, func(ino Ino) bool { return !c.corrupt[ino] }) {
 			continue
 		}
 		files := "no file, as far as is known"

@@ -83,6 +83,13 @@
 // that was flushed and closed in between is in neither: openTable.leftSince
 // tells, and the file is read again.
 //
+// # Damage
+//
+// A blob that fails verification is in quarantine (key 'z'): dropBlobs, which
+// every deletion of blobs goes through, sets it aside in place of deleting it,
+// so that the engine keeps its bytes until Release. What reads blobs goes
+// through readBlob, which takes note of damage.
+//
 // # Unlinked but open
 //
 // See openTable: an inode whose last link goes while it is open in this

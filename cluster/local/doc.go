@@ -50,6 +50,10 @@
 // read, which shows as a missing file or a wrong checksum, and is answered by
 // looking it up again.
 //
+// A segment in which a read, Verify or the collector found damage is in doubt
+// (doubt.go): sealed, emptied but for what is damaged, and removed instead of
+// reused when that is deleted.
+//
 // # Space
 //
 // The last 256 MiB are refused to data, half of that to metadata, and the last

@@ -106,7 +106,9 @@ func (m *meters) addStore(fs *vfs.FS) error {
 		bytes: prometheus.NewDesc("ogw_store_bytes", "Size of the store's medium.", []string{"kind"}, nil),
 		files: prometheus.NewDesc("ogw_store_inodes", "Inodes in use, an estimate.", nil, nil),
 		damaged: prometheus.NewDesc("ogw_scrub_damaged_blobs",
-			"Stored blobs that failed verification and are still there.", nil, nil),
+			"Stored blobs that failed verification and that files use.", nil, nil),
+		aside: prometheus.NewDesc("ogw_quarantine_aside_bytes",
+			"Bytes of damaged blobs that no file uses, kept until they are released.", nil, nil),
 		scrubbed: prometheus.NewDesc("ogw_scrub_pass_bytes", "Bytes that the scrub verified in the pass under way, or the last.", nil, nil),
 		finished: prometheus.NewDesc("ogw_scrub_finished_timestamp_seconds", "When the scrub had verified everything, Unix time; 0 for never.", nil, nil),
 	})
@@ -116,6 +118,7 @@ type storeCollector struct {
 	fs                          *vfs.FS
 	bytes, files                *prometheus.Desc
 	damaged, scrubbed, finished *prometheus.Desc
+	aside                       *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
@@ -123,6 +126,7 @@ func (s *storeCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- s.bytes
 	out <- s.files
 	out <- s.damaged
+	out <- s.aside
 	out <- s.scrubbed
 	out <- s.finished
 }
@@ -131,6 +135,7 @@ func (s *storeCollector) Describe(out chan<- *prometheus.Desc) {
 func (s *storeCollector) Collect(out chan<- prometheus.Metric) {
 	scrub := s.fs.Scrub()
 	out <- prometheus.MustNewConstMetric(s.damaged, prometheus.GaugeValue, float64(len(scrub.Damaged)))
+	out <- prometheus.MustNewConstMetric(s.aside, prometheus.GaugeValue, float64(scrub.AsideBytes))
 	out <- prometheus.MustNewConstMetric(s.scrubbed, prometheus.GaugeValue, float64(scrub.Bytes))
 	finished := 0.0
 	if !scrub.Finished.IsZero() {

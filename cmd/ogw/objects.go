@@ -199,6 +199,10 @@ func (k *check) print(r admin.CheckReport) {
 	}
 	k.printf("%d inodes (%d directories, %d files), %d contents, %d extents, %d blobs, %s\n",
 		r.Inodes, r.Directories, r.Files, r.Contents, r.Extents, r.Blobs, bytesText(r.Bytes))
+	if r.AsideBlobs > 0 {
+		k.printf("%d damaged %s of %s, which no file uses any more, kept until ogw quarantine release\n",
+			r.AsideBlobs, plural(int(r.AsideBlobs), "blob"), bytesText(r.AsideBytes))
+	}
 	switch {
 	case r.Clean && len(r.Problems) == 0:
 		k.printf("clean\n")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,9 @@ import (
 	"ogw/httpapi/admin"
 	"ogw/vfs"
 )
+
+// maxDamagedRows bounds the damaged blobs that status names.
+const maxDamagedRows = 20
 
 // status prints what runs.
 type status struct {
@@ -56,8 +60,18 @@ func (s *status) print(st admin.Status) error {
 	rows = append(rows, []string{"space", bytesText(st.FreeBytes) + " free of " + bytesText(st.TotalBytes)},
 		[]string{"files", "at most " + itoa(int64(st.Files))})
 	rows = append(rows, []string{"scrub", scrubText(&st.Scrub)})
-	for _, d := range st.Scrub.Damaged {
-		rows = append(rows, []string{"damaged", "blob " + d.Blob + " in " + d.Path + ", found " + d.Found.Format(time.RFC3339)})
+	for i := range st.Scrub.Damaged {
+		if i == maxDamagedRows {
+			rows = append(rows, []string{"damaged", "and more: ogw quarantine list"})
+			break
+		}
+		d := &st.Scrub.Damaged[i]
+		rows = append(rows, []string{"damaged", "blob " + d.Blob + ", files: " + damagedFiles(d) + ", in " + d.Path +
+			", found " + d.Found.Format(time.RFC3339)})
+	}
+	if n := st.Scrub.Aside; n > 0 {
+		rows = append(rows, []string{"quarantine", fmt.Sprintf("%d damaged %s of %s without files, kept until ogw quarantine release",
+			n, plural(n, "blob"), bytesText(st.Scrub.AsideBytes))})
 	}
 	for _, g := range st.Gateways {
 		note := ""

@@ -270,6 +270,16 @@ func (c *Client) FreeLocks(ctx context.Context, q FreeLocks) (FreedLocks, error)
 	return ask[FreedLocks](ctx, c, "POST", "/v1/locks/free", nil, q)
 }
 
+// Quarantine lists the damaged blobs.
+func (c *Client) Quarantine(ctx context.Context) (Quarantine, error) {
+	return ask[Quarantine](ctx, c, "GET", "/v1/quarantine", nil, nil)
+}
+
+// ReleaseDamaged deletes damaged blobs that no file uses any more.
+func (c *Client) ReleaseDamaged(ctx context.Context, q ReleaseDamaged) (ReleasedDamaged, error) {
+	return ask[ReleasedDamaged](ctx, c, "POST", "/v1/quarantine/release", nil, q)
+}
+
 // Stop makes the process drain and stop; it returns before that is done.
 func (c *Client) Stop(ctx context.Context) error {
 	var out struct {

@@ -30,6 +30,8 @@
 //	DELETE /v1/exports/ID                  revoke
 //	GET    /v1/locks?path=&client=         who holds locks, who waits for them
 //	POST   /v1/locks/free                  {"client": …, "force": …} end those of an NFS client
+//	GET    /v1/quarantine                  damaged blobs, the files that use them
+//	POST   /v1/quarantine/release          {"blobs": [ID…]} or {"all": true} delete those without files
 //	POST   /v1/stop                        drain and stop
 //	GET    /metrics /healthz /readyz
 //	GET    /debug/pprof/NAME               profiles of the process (net/http/pprof)

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 
 	"github.com/julienschmidt/httprouter"
 
 	"ogw/httpapi/apierr"
+	"ogw/vfs"
 )
 
 // errNoProcess answers what only a running process can do.
@@ -25,6 +27,13 @@ func (s *Server) status(r *http.Request, _ httprouter.Params) (any, error) {
 	}
 	st.TotalBytes, st.FreeBytes, st.Files = fs.TotalBytes, fs.FreeBytes, fs.Files
 	st.Scrub = s.FS.Scrub()
+	if len(st.Scrub.Damaged) > 0 { // with their files, as far as they were found
+		list, err := s.FS.Quarantine(r.Context(), false)
+		if err != nil {
+			return nil, err
+		}
+		st.Scrub.Damaged = slices.DeleteFunc(list, func(d vfs.DamagedBlob) bool { return d.Aside })
+	}
 	if s.Process != nil {
 		st.Gateways, st.Mounts = s.Process.Gateways(), s.Process.Mounts()
 	}

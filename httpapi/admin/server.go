@@ -114,6 +114,8 @@ func (s *Server) routes() http.Handler {
 		{"DELETE", "/v1/exports/:id", "RevokeExport", s.revokeExport},
 		{"GET", "/v1/locks", "ListLocks", s.listLocks},
 		{"POST", "/v1/locks/free", "FreeLocks", s.freeLocks},
+		{"GET", "/v1/quarantine", "ListQuarantine", s.listQuarantine},
+		{"POST", "/v1/quarantine/release", "ReleaseQuarantine", s.releaseQuarantine},
 		{"POST", "/v1/stop", "Stop", s.stop},
 		{"GET", "/healthz", "Health", s.healthz},
 		{"GET", "/readyz", "Ready", s.readyz},

@@ -133,6 +133,9 @@ type CheckReport struct {
 	Problems    []Problem `json:"problems"`
 	Dropped     int64     `json:"dropped"` // problems counted but not listed
 	Repaired    int64     `json:"repaired"`
+	// Damaged blobs that no file uses any more, kept until they are released.
+	AsideBlobs int64 `json:"aside_blobs"`
+	AsideBytes int64 `json:"aside_bytes"`
 }
 
 // Problem is one finding.

@@ -1,0 +1,57 @@
+package admin
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/http"
+
+	"github.com/julienschmidt/httprouter"
+
+	"ogw/cluster"
+	"ogw/httpapi/apierr"
+	"ogw/vfs"
+)
+
+// Quarantine lists the damaged blobs.
+type Quarantine struct {
+	Blobs []vfs.DamagedBlob `json:"blobs"` // the oldest finding first
+}
+
+// ReleaseDamaged asks to delete damaged blobs that no file uses any more.
+type ReleaseDamaged struct {
+	Blobs []string `json:"blobs"` // 32 hexadecimal digits each; none with All
+	All   bool     `json:"all"`
+}
+
+// ReleasedDamaged answers ReleaseDamaged.
+type ReleasedDamaged struct {
+	Blobs int   `json:"blobs"`
+	Bytes int64 `json:"bytes"`
+}
+
+func (s *Server) listQuarantine(r *http.Request, _ httprouter.Params) (any, error) {
+	list, err := s.FS.Quarantine(r.Context(), true)
+	return Quarantine{Blobs: list}, err
+}
+
+func (s *Server) releaseQuarantine(r *http.Request, _ httprouter.Params) (any, error) {
+	var q ReleaseDamaged
+	if err := decode(r, &q); err != nil {
+		return nil, err
+	}
+	if q.All != (len(q.Blobs) == 0) {
+		return nil, fmt.Errorf("%w: name the blobs to be released, or all, not both", apierr.ErrBadRequest)
+	}
+	ids := make([]cluster.BlobID, len(q.Blobs))
+	for i, name := range q.Blobs {
+		raw, err := hex.DecodeString(name)
+		if err == nil {
+			ids[i], err = cluster.ParseBlobID(raw)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %q is no blob: it is named by 32 hexadecimal digits", apierr.ErrBadRequest, name)
+		}
+	}
+	blobs, bytes, err := s.FS.Release(r.Context(), ids...)
+	return ReleasedDamaged{blobs, bytes}, err
+}
