@@ -32,6 +32,9 @@
 //     until the stamp is old (introWindow).
 //   - Pages: the kernel locks a page while it is read, and the notification
 //     waits for it.
+//   - Sizes: no notification carries one, and the kernel goes on with the old
+//     until a program asks. For a file that programs have open, a thread of
+//     ours asks at once (sizes).
 //
 // A process that shares its cluster with others cannot see their changes at
 // once: timeouts are a second then, and pages are kept over an open only if
@@ -48,6 +51,11 @@
 // its own mount; what it must tell (side effects of its own request) and the
 // changes that another mount made go through a queue. Other doors notify in
 // their own goroutine: they hold no lock, and handlers never wait for them.
+//
+// No thread of the process may wait for an answer to a system call on its own
+// mount: if the process is killed then, the thread waits for good, and
+// /dev/fuse stays open with it. The thread that asks for sizes has no
+// /dev/fuse; nobody else makes such calls while the mount is in use.
 //
 // # Durability
 //

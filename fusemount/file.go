@@ -37,6 +37,7 @@ func openFlags(flags uint32) vfs.OpenFlags {
 }
 
 func (f *rawFS) addFile(ino vfs.Ino, file *vfs.File, out *fuse.OpenOut) {
+	f.sizes.opened(ino)
 	out.Fh = f.files.add(&fileHandle{ino: ino, file: file})
 }
 
@@ -142,7 +143,7 @@ func (f *rawFS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32,
 		} else if off != int64(in.Offset) {
 			// The kernel put the bytes at its own idea of the end.
 			f.inv.changes.Add(1)
-			f.inv.later(func() { f.inv.inode(h.ino, true) })
+			f.inv.later(func() { f.inv.changed(h.ino, true) })
 		}
 	} else {
 		n, err = h.file.WriteAt(f.ctx, data, int64(in.Offset))
@@ -187,6 +188,7 @@ func (f *rawFS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	if h == nil {
 		return
 	}
+	f.sizes.closed(h.ino)
 	f.dropLocks(h)
 	f.status("release", &in.InHeader, h.file.Close(f.ctx)) // nobody waits for the answer: log it
 }

@@ -88,7 +88,7 @@ func (v *invalidator) InvalidateEntry(dir vfs.Ino, name string) {
 func (v *invalidator) InvalidateInode(ino vfs.Ino, data bool) {
 	v.changes.Add(1)
 	v.f.caps.moved()
-	v.inode(ino, data)
+	v.changed(ino, data)
 }
 
 // Deferred returns an Invalidator whose calls do not wait for the kernel. A
@@ -118,6 +118,14 @@ func (v *invalidator) entry(dir vfs.Ino, name string) {
 		return
 	}
 	v.report(s.EntryNotify(node, name), "entry", dir)
+}
+
+// changed tells of another door's change of an inode.
+func (v *invalidator) changed(ino vfs.Ino, data bool) {
+	v.inode(ino, data)
+	if data {
+		v.f.sizes.tell(ino)
+	}
 }
 
 func (v *invalidator) inode(ino vfs.Ino, data bool) {
@@ -183,5 +191,5 @@ func (d deferred) InvalidateEntry(dir vfs.Ino, name string) {
 func (d deferred) InvalidateInode(ino vfs.Ino, data bool) {
 	d.v.changes.Add(1)
 	d.v.f.caps.moved()
-	d.v.later(func() { d.v.inode(ino, data) })
+	d.v.later(func() { d.v.changed(ino, data) })
 }

@@ -56,6 +56,7 @@ func Mount(fs *vfs.FS, dir string, opt Options) (*Server, error) {
 		return nil, fmt.Errorf("mount %s: root: %w", dir, vfs.ErrNotDir)
 	}
 	raw := newRawFS(context.Background(), fs, opt)
+	raw.sizes.dir = dir
 	cancel := fs.Watch(&raw.inv)
 	server, err := fuse.NewServer(observe(raw, opt), dir, mountOptions(opt, fs.Exclusive()))
 	if err != nil {
@@ -64,6 +65,7 @@ func Mount(fs *vfs.FS, dir string, opt Options) (*Server, error) {
 	}
 	s := &Server{dir: dir, raw: raw, server: server, cancel: cancel, served: make(chan struct{})}
 	go raw.inv.run()
+	go raw.sizes.run()
 	go func() {
 		defer close(s.served)
 		server.Serve()
@@ -131,6 +133,7 @@ func (s *Server) finish() {
 	s.end.Do(func() {
 		s.cancel()
 		s.raw.inv.close()
+		s.raw.sizes.close()
 	})
 }
 
@@ -301,19 +304,24 @@ func detach(dir string) error {
 
 // mountedType returns the type of the file system mounted on dir, if any.
 func mountedType(dir string) string {
+	fields := mountEntry(dir)
+	if i := slices.Index(fields, "-"); i > 0 && i+1 < len(fields) {
+		return fields[i+1]
+	}
+	return ""
+}
+
+// mountEntry returns the line of the mount table for what is mounted on dir:
+//
+//	ID parent major:minor root MOUNTPOINT options... - TYPE source ...
+func mountEntry(dir string) (found []string) {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return ""
+		return nil
 	}
-	found := ""
 	for line := range strings.SplitSeq(string(table), "\n") {
-		// ID parent major:minor root MOUNTPOINT options... - TYPE source ...
-		fields := strings.Fields(line)
-		if len(fields) < 7 || unescapeMount(fields[4]) != dir {
-			continue
-		}
-		if i := slices.Index(fields, "-"); i > 0 && i+1 < len(fields) {
-			found = fields[i+1] // the last one is on top
+		if fields := strings.Fields(line); len(fields) >= 7 && unescapeMount(fields[4]) == dir {
+			found = fields // the last one is on top
 		}
 	}
 	return found
@@ -324,13 +332,15 @@ func unescapeMount(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// setReadAhead raises the read-ahead of the mount's backing device.
+// setReadAhead raises the read-ahead of the mount's backing device. It does
+// not ask stat for that: who waits for an answer of his own when he is killed
+// stays for good, with /dev/fuse open.
 func setReadAhead(dir string) error {
-	var st unix.Stat_t
-	if err := unix.Stat(dir, &st); err != nil {
-		return err
+	mount := mountEntry(dir)
+	if mount == nil {
+		return fmt.Errorf("%s: %w in the mount table", dir, os.ErrNotExist)
 	}
-	name := fmt.Sprintf("/sys/class/bdi/%d:%d/read_ahead_kb", unix.Major(st.Dev), unix.Minor(st.Dev))
+	name := "/sys/class/bdi/" + mount[2] + "/read_ahead_kb"
 	var err error
 	for range 10 { // the entry appears a moment after the mount
 		if err = os.WriteFile(name, fmt.Appendf(nil, "%d", readAheadKB), 0); !errors.Is(err, os.ErrNotExist) {

@@ -22,6 +22,7 @@ type rawFS struct {
 	client string          // of its locks
 
 	inv     invalidator
+	sizes   sizes
 	files   handleTable[*fileHandle]
 	dirs    handleTable[*dirHandle]
 	caps    privClock
@@ -33,6 +34,7 @@ func newRawFS(ctx context.Context, fs *vfs.FS, opt Options) *rawFS {
 	f := &rawFS{RawFileSystem: fuse.NewDefaultRawFileSystem(), fs: fs, opt: opt, started: time.Now()}
 	f.client = fmt.Sprintf("fuse:%p", f) // unlike that of any other mount of the process
 	f.inv.init(f)
+	f.sizes.init(f)
 	f.ctx = vfs.WithOrigin(cluster.Relaxed(ctx), &f.inv)
 	f.pages.init(!fs.Exclusive())
 	return f

@@ -46,7 +46,7 @@ func TestCoherenceRandom(t *testing.T) {
 		steps = n
 	}
 	t.Logf("seed %d (OGW_COHERENCE_SEED)", seed)
-	client, err := rpc.DialTCP("tcp", s.nfs, false)
+	client, err := doors.DialRPC(s.nfs)
 	if err != nil {
 		t.Fatal(err)
 	}

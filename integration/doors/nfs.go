@@ -1,8 +1,10 @@
 package doors
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"syscall"
 
 	"github.com/willscott/go-nfs-client/nfs"
 	"github.com/willscott/go-nfs-client/nfs/rpc"
@@ -19,7 +21,7 @@ var _ Posix = (*NFS)(nil)
 
 // DialNFS mounts an export of the gateway at host:port.
 func DialNFS(addr, export string) (*NFS, error) {
-	client, err := rpc.DialTCP("tcp", addr, false)
+	client, err := DialRPC(addr)
 	if err != nil {
 		return nil, err
 	}
@@ -30,6 +32,20 @@ func DialNFS(addr, export string) (*NFS, error) {
 		return nil, fmt.Errorf("mount %s: %w", export, err)
 	}
 	return &NFS{target, client}, nil
+}
+
+// dialTries bounds how often the client looks for a port of its own: it takes
+// one at random, which another program may have.
+const dialTries = 20
+
+// DialRPC connects to the NFS gateway at host:port.
+func DialRPC(addr string) (client *rpc.Client, err error) {
+	for range dialTries {
+		if client, err = rpc.DialTCP("tcp", addr, false); !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+	}
+	return client, err
 }
 
 // Close ends the connection.

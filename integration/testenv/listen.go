@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"testing"
 	"time"
 )
@@ -20,11 +21,19 @@ const (
 	awaitPause = 5 * time.Millisecond
 )
 
-// FreePort returns a TCP port of 127.0.0.1 that nobody listens at.
+// given are the ports that FreePort returned: nobody may listen at them yet,
+// but a server with several addresses must not get one twice.
+var given sync.Map
+
+// FreePort returns a TCP port of 127.0.0.1 that nobody listens at, another one
+// each time.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range portAttempts {
 		port := portFirst + rand.IntN(portEnd-portFirst)
+		if _, twice := given.LoadOrStore(port, true); twice {
+			continue
+		}
 		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 			l.Close()
 			return port

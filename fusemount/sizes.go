@@ -1,0 +1,196 @@
+package fusemount
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"ogw/vfs"
+)
+
+const (
+	// openSlots count the open files, by hash of the inode; a collision costs
+	// a needless look at a size.
+	openSlots = 8192
+	// sizeTries bounds how often a size is told: the kernel drops the answer
+	// if it changed the file itself meanwhile.
+	sizeTries = 3
+	// sizeWait bounds how long the change of another door waits until the
+	// kernel knows the size. It takes microseconds, unless a page that the
+	// kernel cuts off is on its way and the engine slow.
+	sizeWait = time.Second
+	// handleInoGen is FUSE's type of file handle: node ID and generation
+	// (FILEID_INO64_GEN of the kernel).
+	handleInoGen = 0x81
+)
+
+// sizes makes the kernel learn the size of a file that another door changed
+// while programs have it open.
+//
+// A notification drops attributes, but the kernel goes on with the size that
+// it has until somebody asks for one: what a mapping holds behind it is lost,
+// and reads up to it show zeros behind the true end. Only stat(2) makes the
+// kernel ask us. So one thread calls that, by file handle, without a path.
+//
+// That thread has a table of descriptors of its own, without /dev/fuse. In a
+// process that is killed while a thread waits for its own answer, /dev/fuse
+// would stay open as long as the thread waits: for good.
+type sizes struct {
+	f     *rawFS
+	dir   string // of the mount
+	opens [openSlots]atomic.Int32
+	asked chan sizeRequest
+	stop  chan struct{}
+	once  sync.Once
+	ended chan struct{} // the thread is gone, or never was
+}
+
+type sizeRequest struct {
+	node uint64
+	gen  uint32
+	size int64 // that the kernel should know
+	// answer has room, so that nobody waits for one who gave up.
+	answer chan sizeAnswer
+}
+
+type sizeAnswer struct {
+	known bool // already; else it was told now
+	err   error
+}
+
+func (s *sizes) init(f *rawFS) {
+	s.f = f
+	s.asked = make(chan sizeRequest)
+	s.stop, s.ended = make(chan struct{}), make(chan struct{})
+}
+
+func (s *sizes) opened(ino vfs.Ino) { s.opens[uint64(ino)%openSlots].Add(1) }
+func (s *sizes) closed(ino vfs.Ino) { s.opens[uint64(ino)%openSlots].Add(-1) }
+
+// tell returns when the kernel knows the size of ino, if programs have it
+// open. A request's handler must not call it: the kernel may hold locks.
+func (s *sizes) tell(ino vfs.Ino) {
+	node, ok := s.f.node(ino)
+	if !ok || node == fuse.FUSE_ROOT_ID || s.opens[uint64(ino)%openSlots].Load() <= 0 {
+		return
+	}
+	late := time.NewTimer(sizeWait)
+	defer late.Stop()
+	for range sizeTries {
+		a, err := s.f.fs.GetAttr(s.f.ctx, ino)
+		if err != nil || !a.IsRegular() {
+			return // gone
+		}
+		r := sizeRequest{node, a.Gen, a.Size, make(chan sizeAnswer, 1)}
+		select {
+		case s.asked <- r:
+		case <-s.ended:
+			return
+		case <-late.C:
+			return
+		}
+		select {
+		case answer := <-r.answer:
+			if answer.known || s.failed(ino, answer.err) {
+				return
+			}
+		case <-late.C:
+			return
+		}
+	}
+}
+
+// failed logs an error that does not just say that the kernel has no such inode.
+func (s *sizes) failed(ino vfs.Ino, err error) bool {
+	if err != nil && !errors.Is(err, unix.ESTALE) {
+		s.f.opt.Logger.Debug("the kernel is not told a size", "inode", ino, "err", err)
+	}
+	return err != nil
+}
+
+func (s *sizes) close() { s.once.Do(func() { close(s.stop) }) }
+
+// run serves tell until close. Its thread ends with it: it must do nothing
+// but system calls on descriptors of its own.
+func (s *sizes) run() {
+	defer close(s.ended)
+	runtime.LockOSThread()
+	if err := ownDescriptors(); err != nil {
+		s.f.opt.Logger.Warn("programs that have a file open see late that another door changed its size", "err", err)
+		return
+	}
+	for {
+		select {
+		case r := <-s.asked:
+			known, err := tellSize(s.dir, r)
+			r.answer <- sizeAnswer{known, err}
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// ownDescriptors gives the calling thread a working directory of its own, and
+// a table of descriptors with those of Go's scheduler alone.
+func ownDescriptors() error {
+	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_FILES); err != nil {
+		return fmt.Errorf("unshare: %w", err)
+	}
+	const dir = "/proc/thread-self/fd"
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		to, err := os.Readlink(dir + "/" + e.Name())
+		if err != nil || strings.HasPrefix(to, "anon_inode:[event") {
+			continue // the descriptor of the listing itself, or eventpoll and eventfd
+		}
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil {
+			return err
+		}
+		if err := unix.Close(fd); err != nil {
+			return fmt.Errorf("close: %w", err)
+		}
+	}
+	return nil
+}
+
+// tellSize makes the kernel ask for the attributes of an inode, unless it
+// knows the size.
+func tellSize(dir string, r sizeRequest) (known bool, err error) {
+	// The handle's mount is named by the working directory: opening the mount
+	// would ask us, and O_PATH does not do. It leaves at once, or the mount
+	// would be busy.
+	if err := unix.Chdir(dir); err != nil {
+		return false, err
+	}
+	defer func() { _ = unix.Chdir("/") }() // cannot fail
+	h := binary.NativeEndian.AppendUint32(nil, uint32(r.node>>32))
+	h = binary.NativeEndian.AppendUint32(h, uint32(r.node))
+	h = binary.NativeEndian.AppendUint32(h, r.gen)
+	fd, err := unix.OpenByHandleAt(unix.AT_FDCWD, unix.NewFileHandle(handleInoGen, h), unix.O_PATH|unix.O_CLOEXEC)
+	if err != nil {
+		return false, err
+	}
+	defer unix.Close(fd)
+	var st unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_SIZE, &st); err != nil {
+		return false, err
+	}
+	if int64(st.Size) == r.size {
+		return true, nil
+	}
+	return false, unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_FORCE_SYNC, unix.STATX_SIZE, &st)
+}

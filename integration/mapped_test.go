@@ -1,0 +1,124 @@
+package integration
+
+import (
+	"bytes"
+	"errors"
+	"path/filepath"
+	"runtime/debug"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"ogw/integration/doors"
+)
+
+// TestMappedBesideDoors maps a file and changes its size over NFS: the mapping
+// follows, as it would if the change came through the mount. What is stored
+// behind the old end is kept, and what is cut off is a fault, not a store that
+// makes the file longer again. The program never asks for the size.
+func TestMappedBesideDoors(t *testing.T) {
+	s := newServer(t, options{})
+	s.aws("s3", "mb", "s3://mapped")
+	nfs, err := doors.DialNFS(s.nfs, "/mapped")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nfs.Close)
+	rest := doors.NewREST(s.rest)
+	const pages = 8
+	page := unix.Getpagesize()
+	model := bytes.Repeat([]byte("m"), 100)
+	if err := rest.Write("mapped/f", string(model)); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Open(filepath.Join(s.mount(), "mapped/f"), unix.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	m, err := unix.Mmap(fd, 0, pages*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(m)
+	resize := func(size int) {
+		t.Helper()
+		if err := nfs.Setattr("f", doors.TruncateTo(uint64(size))); err != nil {
+			t.Fatal(err)
+		}
+		model = append(model, make([]byte, max(0, size-len(model)))...)[:size]
+	}
+	store := func(off int, text string) {
+		t.Helper()
+		if err := touching(func() { copy(m[off:], text) }); err != nil {
+			t.Errorf("store at %d of %d: %v", off, len(model), err)
+		}
+		copy(model[off:], text)
+	}
+	same := func(when string) {
+		t.Helper()
+		if err := unix.Msync(m, unix.MS_SYNC); err != nil {
+			t.Errorf("%s: msync: %v", when, err)
+		}
+		if got, err := rest.Read("mapped/f"); err != nil || got != string(model) {
+			t.Errorf("%s: %d bytes, %v; want %d; they differ from %d on", when, len(got), err, len(model), firstOdd(got, string(model)))
+		}
+	}
+
+	store(50, "first")
+	same("at the start")
+	resize(3000)
+	store(2000, "behind the old end, in the same page")
+	same("longer within a page")
+	resize(5*page + 10)
+	store(4*page+1, "in a page that was not there")
+	store(5*page, "at the end")
+	same("longer by pages")
+	if err := touching(func() { m[6*page]++ }); err == nil {
+		t.Error("a load behind the last page succeeds")
+	}
+	resize(page + 7)
+	for _, off := range []int{2 * page, 5 * page} {
+		if err := touching(func() { m[off] = 'x' }); err == nil {
+			t.Errorf("a store at %d, which was cut off, succeeds", off)
+		}
+	}
+	if err := touching(func() { m[page+100] = 'x' }); err != nil { // in the last page: it goes nowhere
+		t.Error(err)
+	}
+	same("cut off")
+	resize(3 * page)
+	if err := touching(func() {
+		if i := bytes.IndexFunc(m[page+7:3*page], func(r rune) bool { return r != 0 }); i >= 0 {
+			t.Errorf("cut off and longer again, byte %d is not zero", page+7+i)
+		}
+	}); err != nil {
+		t.Error(err)
+	}
+	store(2*page, "once more")
+	same("longer again")
+}
+
+// errFault is SIGBUS.
+var errFault = errors.New("fault")
+
+// touching runs fn, which touches a mapping.
+func touching(fn func()) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if recover() != nil {
+			err = errFault
+		}
+	}()
+	fn()
+	return nil
+}
+
+func firstOdd(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return min(len(a), len(b))
+}
