@@ -26,6 +26,9 @@ const (
 	// collectRate bounds rewriting, in bytes per second, so that it leaves
 	// the disk to those who wait for it.
 	collectRate = 256 << 20
+	// badPagesMax is how many pages of a segment may be unreadable before it
+	// is left alone: a medium that is dying takes seconds for each.
+	badPagesMax = 64
 )
 
 // collector gives back the space of dead records. It holds no lock while it
@@ -178,16 +181,22 @@ func (c *collector) collect(g candidate) error {
 // whether they are still where they say. Damaged ones stay; damage is the last
 // of their errors.
 func (c *collector) rewrite(number uint64) (stay []stuck, damage error) {
-	f, err := c.segments.disk.open(c.segments.path(number))
+	path := c.segments.path(number)
+	end, err := c.segments.disk.length(path)
+	if err != nil {
+		return nil, mapError(err)
+	}
+	f, err := c.segments.disk.open(path)
 	if err != nil {
 		return nil, mapError(err)
 	}
 	defer f.Close()
 	chunk := make([]byte, prewriteBytes)
-	for off := int64(0); ; off += int64(len(chunk)) {
-		n, err := c.readChunk(f, chunk, off)
+	bad := 0
+	for off := int64(0); off < end; off += int64(len(chunk)) {
+		n, err := c.readChunk(f, chunk[:min(int64(len(chunk)), end-off)], off, &bad)
 		if err != nil {
-			return nil, err
+			return stay, err
 		}
 		for at := 0; at+pageBytes <= n; at += pageBytes {
 			r, _, ok := parseTrailer(chunk[at : at+pageBytes])
@@ -206,15 +215,14 @@ func (c *collector) rewrite(number uint64) (stay []stuck, damage error) {
 				return nil, err
 			}
 		}
-		if n < len(chunk) {
-			return stay, damage
-		}
 	}
+	return stay, damage
 }
 
 // readChunk reads a part of a segment, and returns its length, which is less
-// only at the end. Pages that the medium cannot read become zeros.
-func (c *collector) readChunk(f diskFile, chunk []byte, off int64) (n int, err error) {
+// only at the end. Pages that the medium cannot read become zeros, and are
+// counted; ErrCorrupt if they are many.
+func (c *collector) readChunk(f diskFile, chunk []byte, off int64, bad *int) (n int, err error) {
 	n, err = f.ReadAt(chunk, off)
 	if err == nil || errors.Is(err, io.EOF) {
 		return n, nil
@@ -223,11 +231,14 @@ func (c *collector) readChunk(f diskFile, chunk []byte, off int64) (n int, err e
 		if c.stopping() {
 			return 0, errStopped
 		}
-		page := chunk[n : n+pageBytes]
+		page := chunk[n:min(n+pageBytes, len(chunk))]
 		switch got, err := f.ReadAt(page, off+int64(n)); {
 		case errors.Is(err, io.EOF):
 			return n + got, nil
 		case unreadable(err):
+			if *bad++; *bad > badPagesMax {
+				return 0, fmt.Errorf("%w: the medium cannot read it: %w", cluster.ErrCorrupt, err)
+			}
 			clear(page)
 		case err != nil:
 			return 0, mapError(err)
