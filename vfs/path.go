@@ -147,7 +147,11 @@ func keyOf(r cluster.Reader, ino Ino) (string, error) {
 	} else {
 		comps = append(comps, "")
 	}
+	var way wayUp
 	for n.ino != RootIno {
+		if err := way.pass(n.ino); err != nil {
+			return "", err
+		}
 		comps = append(comps, n.name)
 		if n, err = getDir(r, n.parent); err != nil {
 			return "", err

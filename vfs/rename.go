@@ -155,9 +155,13 @@ func (r *renaming) checkAncestors() error {
 
 // notBelow returns ErrInvalid if dir is top or below it.
 func notBelow(r cluster.Reader, dir *inode, top Ino) (err error) {
+	var way wayUp
 	for dir.ino != RootIno {
 		if dir.ino == top {
 			return ErrInvalid
+		}
+		if err := way.pass(dir.ino); err != nil {
+			return err
 		}
 		up := dir.parent
 		if dir, err = getDir(r, up); err != nil {
