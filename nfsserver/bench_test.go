@@ -92,6 +92,12 @@ func BenchmarkRemove(b *testing.B) {
 }
 
 func BenchmarkReaddirplus(b *testing.B) {
+	for _, bytes := range []uint32{8 << 10, 64 << 10, 1 << 20} {
+		b.Run(fmt.Sprintf("%dK", bytes>>10), func(b *testing.B) { benchReaddirplus(b, bytes) })
+	}
+}
+
+func benchReaddirplus(b *testing.B, bytes uint32) {
 	c := benchSite(b).mount("/", 0)
 	_, d, _ := c.mkdir(c.root, "d", set{})
 	const n = 10_000
@@ -100,7 +106,7 @@ func BenchmarkReaddirplus(b *testing.B) {
 	}
 	b.ResetTimer()
 	for range b.N {
-		if got := len(c.list(d, 1<<20, true)); got != n {
+		if got := len(c.list(d, bytes, true)); got != n {
 			b.Fatal(got)
 		}
 	}

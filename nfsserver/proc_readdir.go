@@ -97,7 +97,7 @@ func (l *listing) fill(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	err = l.q.s.fs.ReadDir(ctx, &l.q.cred, l.dir, after, l.plus, func(e vfs.DirEntry) error {
+	err = l.q.s.fs.ReadDirN(ctx, &l.q.cred, l.dir, after, l.most(), l.plus, func(e vfs.DirEntry) error {
 		cookie := l.q.s.sealer.cookie(e.Pos)
 		if !l.add(e.Name, e.Ino, cookie, e.Attr) {
 			return errFull
@@ -109,6 +109,13 @@ func (l *listing) fill(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// most is how many entries fit in what is left of the reply, if their names
+// are short.
+func (l *listing) most() int {
+	dirBytes, size := l.entryBytes(1, true)
+	return min(l.names/dirBytes, (l.limit-l.w.Len())/size) + 1 // one shows that it is full
 }
 
 // errFull ends a scan when the reply is full.
@@ -160,14 +167,7 @@ func (l *listing) position(ctx context.Context) (string, error) {
 
 // add encodes one entry, if it fits.
 func (l *listing) add(name string, ino vfs.Ino, cookie uint64, a *vfs.Attr) bool {
-	dirBytes := 4 + 8 + 4 + len(name) + xdr.Pad(len(name)) + 8
-	size := dirBytes
-	if l.plus {
-		size += 4 + 4
-		if a != nil {
-			size += attrBytes + 4 + handleBytes
-		}
-	}
+	dirBytes, size := l.entryBytes(len(name), a != nil)
 	if l.w.Len()+size > l.limit || dirBytes > l.names && l.entries > 0 {
 		l.full = true
 		return false
@@ -182,6 +182,19 @@ func (l *listing) add(name string, ino vfs.Ino, cookie uint64, a *vfs.Attr) bool
 	}
 	l.entries++
 	return true
+}
+
+// entryBytes is the size of an entry, and of that what counts as names.
+func (l *listing) entryBytes(name int, attributes bool) (dirBytes, size int) {
+	dirBytes = 4 + 8 + 4 + name + xdr.Pad(name) + 8
+	size = dirBytes
+	if l.plus {
+		size += 4 + 4
+		if attributes {
+			size += attrBytes + 4 + handleBytes
+		}
+	}
+	return dirBytes, size
 }
 
 // addPlus encodes attributes and handle, or that there are none because the

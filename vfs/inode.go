@@ -167,11 +167,16 @@ func (d *decoder) checksums() []Checksum {
 
 // decodeInode is the inverse of encode. b must not be changed afterwards.
 func decodeInode(ino Ino, b []byte) (*inode, error) {
+	n := &inode{ino: ino}
+	return n, n.decode(b)
+}
+
+// decode sets all but the number.
+func (n *inode) decode(b []byte) error {
 	d := decoder{b: b, what: "inode"}
 	if v := d.byte(); v != inodeVersion {
-		return nil, fmt.Errorf("%w: inode %d has format %d", ErrCorrupt, ino, v)
+		return fmt.Errorf("%w: inode %d has format %d", ErrCorrupt, n.ino, v)
 	}
-	n := &inode{ino: ino}
 	n.flags = inodeFlags(d.uint())
 	n.gen = uint32(d.uint())
 	n.mode = uint32(d.uint())
@@ -203,7 +208,7 @@ func decodeInode(ino Ino, b []byte) (*inode, error) {
 	if n.size < 0 {
 		d.fail()
 	}
-	return n, d.end()
+	return d.end()
 }
 
 func (o *objectPart) decode(d *decoder) {

@@ -62,8 +62,11 @@ const (
 	tabDamaged  = 'z'
 )
 
+// key1Bytes is the length of a key of a table and a number.
+const key1Bytes = 1 + 8
+
 func key1(tab byte, a uint64) []byte {
-	b := make([]byte, 0, 9)
+	b := make([]byte, 0, key1Bytes)
 	return binary.BigEndian.AppendUint64(append(b, tab), a)
 }
 

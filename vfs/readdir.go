@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"slices"
 
@@ -14,6 +15,9 @@ const (
 	// about a megabyte and the time of one snapshot at a few milliseconds.
 	firstPage = 128
 	maxPage   = 2048
+	// someEntries is what most directories do not hold; from there on there
+	// is room for a page.
+	someEntries = 16
 )
 
 // ReadDir calls fn for the entries of dir behind position after ("" for the
@@ -21,7 +25,13 @@ const (
 // without one). fn may call back into the FS. Entries that exist throughout
 // are shown exactly once, whatever comes and goes meanwhile.
 func (fs *FS) ReadDir(ctx context.Context, cred *Cred, dir Ino, after string, attrs bool, fn func(DirEntry) error) error {
-	for limit := firstPage; ; limit = min(2*limit, maxPage) {
+	return fs.ReadDirN(ctx, cred, dir, after, firstPage, attrs, fn)
+}
+
+// ReadDirN is ReadDir by one who will hardly take more than n entries: so many
+// are read at first.
+func (fs *FS) ReadDirN(ctx context.Context, cred *Cred, dir Ino, after string, n int, attrs bool, fn func(DirEntry) error) error {
+	for limit := min(max(1, n), maxPage); ; limit = min(2*limit, maxPage) {
 		page, err := fs.readPage(ctx, cred, dir, after, limit, attrs)
 		if errors.Is(err, ErrStale) && fs.ghosts.is(dir) {
 			return nil // removed while being read
@@ -96,7 +106,10 @@ func scanEntries(r cluster.Reader, dir Ino, after string, limit int) ([]dentry, 
 	var list []dentry
 	o := cluster.ScanOptions{Limit: limit}
 	err := r.Scan(start, cluster.PrefixEnd(prefix), o, func(k, v []byte) error {
-		if len(list) == firstPage {
+		switch len(list) {
+		case someEntries:
+			list = slices.Grow(list, min(limit, firstPage)-someEntries)
+		case firstPage:
 			list = slices.Grow(list, limit-firstPage)
 		}
 		e, err := decodeDentry(k[len(prefix):], v)
@@ -145,11 +158,12 @@ func (fs *FS) fillAttrs(r cluster.Reader, page []DirEntry) error {
 	slices.SortFunc(order, byIno)
 	slices.SortFunc(dirs, byIno)
 	keys := make([][]byte, 0, len(order)+len(dirs))
+	text := make([]byte, 0, cap(keys)*key1Bytes)
 	for _, i := range order {
-		keys = append(keys, inodeKey(page[i].Ino))
+		keys, text = appendKey1(keys, text, tabInode, page[i].Ino)
 	}
 	for _, i := range dirs {
-		keys = append(keys, dirTimeKey(page[i].Ino))
+		keys, text = appendKey1(keys, text, tabDirTime, page[i].Ino)
 	}
 	vs, err := r.GetMany(keys)
 	if err != nil {
@@ -159,21 +173,28 @@ func (fs *FS) fillAttrs(r cluster.Reader, page []DirEntry) error {
 	for k, i := range dirs {
 		times[page[i].Ino] = vs[len(order)+k]
 	}
+	list := make([]Attr, len(order))
 	for k, i := range order {
 		if vs[k] == nil {
 			continue
 		}
-		n, err := decodeInode(page[i].Ino, vs[k])
-		if err != nil {
+		n := inode{ino: page[i].Ino}
+		if err := n.decode(vs[k]); err != nil {
 			return err
 		}
-		a, err := fs.attrWith(n, times[n.ino])
-		if err != nil {
+		if list[k], err = fs.attrWith(&n, times[n.ino]); err != nil {
 			return err
 		}
-		page[i].Attr = &a
+		page[i].Attr = &list[k]
 	}
 	return nil
+}
+
+// appendKey1 appends a key whose bytes stand in text, which has room for it.
+func appendKey1(keys [][]byte, text []byte, table byte, ino Ino) ([][]byte, []byte) {
+	begin := len(text)
+	text = binary.BigEndian.AppendUint64(append(text, table), uint64(ino))
+	return append(keys, text[begin:len(text):len(text)]), text
 }
 
 func compareIno(a, b Ino) int {
