@@ -1,10 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"ogw/integration/bench/fusebench"
 	"ogw/integration/bench/noopfs"
@@ -13,15 +17,11 @@ import (
 // fuseSuite measures the mount beside a FUSE file system that stores nothing
 // and beside a plain directory.
 func fuseSuite(e *env) error {
-	noop := filepath.Join(e.dir, "noop")
-	if err := os.Mkdir(noop, 0o755); err != nil {
-		return err
-	}
-	limit, err := noopfs.Mount(noop)
+	noop, err := startNoop(e)
 	if err != nil {
 		return err
 	}
-	defer limit.Unmount()
+	defer noop.stop()
 	s, err := startServer(e)
 	if err != nil {
 		return err
@@ -35,16 +35,63 @@ func fuseSuite(e *env) error {
 		return err
 	}
 	defer s.umount(mnt)
-	list, err := fusebench.Measure([]string{filepath.Join(mnt, "bench"), noop, e.dir}, fusebench.DefaultScale())
+	spent := func(pid int) func() (time.Duration, error) {
+		return func() (time.Duration, error) { return processTime(pid) }
+	}
+	list, err := fusebench.Measure([]fusebench.Target{
+		{Dir: filepath.Join(mnt, "bench"), CPU: spent(s.cmd.Process.Pid)},
+		{Dir: noop.dir, CPU: spent(noop.cmd.Process.Pid)},
+		{Dir: e.dir},
+	}, fusebench.DefaultScale(), e.rowsWanted)
 	if err != nil {
 		return err
 	}
 	for i, r := range list[0] {
-		note := fmt.Sprintf("plain directory: %s", number(list[2][i].Rate))
-		e.add(row{Name: "FUSE " + r.Name, Value: r.Rate, Unit: r.Unit,
-			Limit: list[1][i].Rate, LimitName: "no-op FUSE", Target: fuseTarget(r.Name), Note: note})
+		limit := list[1][i]
+		note := fmt.Sprintf("CPU %.1f us (%.1f)  plain directory: %s", r.CPU, limit.CPU, number(list[2][i].Rate))
+		e.add(row{Name: "FUSE " + r.Name, Value: r.Rate, Unit: r.Unit, CPU: r.CPU,
+			Limit: limit.Rate, LimitName: "no-op FUSE", LimitCPU: limit.CPU, Target: fuseTarget(r.Name), Note: note})
 	}
 	return nil
+}
+
+// The no-op file system is served by a process of its own, as ogw is: the
+// command itself, started with -noop-fuse DIR. It prints a line when it is
+// mounted, and unmounts when its input ends.
+
+type noopServer struct {
+	dir string
+	cmd *exec.Cmd
+	in  io.Closer
+}
+
+func startNoop(e *env) (*noopServer, error) {
+	n := &noopServer{dir: filepath.Join(e.dir, "noop")}
+	if err := os.Mkdir(n.dir, 0o755); err != nil {
+		return nil, err
+	}
+	var err error
+	if n.cmd, n.in, _, err = startSelf("-noop-fuse", n.dir); err != nil {
+		return nil, fmt.Errorf("no-op file system: %w", err)
+	}
+	return n, nil
+}
+
+func (n *noopServer) stop() {
+	n.in.Close()
+	_ = n.cmd.Wait() // it has nothing to lose
+}
+
+func serveNoop(dir string) error {
+	s, err := noopfs.Mount(dir)
+	if err != nil {
+		return err
+	}
+	fmt.Println("mounted")
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return errors.Join(err, fusebench.Unmount(s.Unmount))
+	}
+	return fusebench.Unmount(s.Unmount)
 }
 
 // fuseTarget is the share of the no-op file system that we want. Files that

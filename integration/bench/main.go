@@ -118,13 +118,14 @@ func main() {
 
 func run() error {
 	only := flag.String("run", "", "run the suites whose name matches this expression: limits, s3, list, fuse, nfs, scale")
-	rows := flag.String("rows", "", "measure the rows whose name matches this expression (all but those of list, fuse and scale)")
+	rows := flag.String("rows", "", "measure the rows whose name matches this expression (all but those of list and scale; for fuse without \"FUSE \")")
 	seconds := flag.Float64("seconds", 3, "how long each figure and each of its limits is measured")
 	out := flag.String("json", "", "write the results to this file")
 	dir := flag.String("dir", "", "scratch folder on the disk to measure (default: a new one below .cache)")
 	bin := flag.String("bin", "bin/ogw", "the binary to measure")
 	bare := flag.String("bare", "", "serve this folder with net/http alone; the benchmark starts itself so")
 	rpcEcho := flag.Bool("rpc-echo", false, "answer RPC calls with nothing; the benchmark starts itself so")
+	noopFUSE := flag.String("noop-fuse", "", "mount a file system that stores nothing here; the benchmark starts itself so")
 	profiles := flag.String("profiles", "", "keep a CPU profile of the server for each row of s3 and nfs in this folder")
 	compare := flag.Bool("compare", false, "turn two files that -json wrote into input for benchstat, and end")
 	flag.Parse()
@@ -133,6 +134,9 @@ func run() error {
 	}
 	if *rpcEcho {
 		return serveEcho()
+	}
+	if *noopFUSE != "" {
+		return serveNoop(*noopFUSE)
 	}
 	if *compare {
 		return compareReports(flag.Args())

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -46,11 +47,21 @@ func goRoot() string {
 	return strings.TrimSpace(string(out))
 }
 
+// Target is one file system that is measured: a directory on it, and what its
+// server has spent of the processors so far (nil: there is none to ask).
+type Target struct {
+	Dir string
+	CPU func() (time.Duration, error)
+}
+
 // Result is one figure: operations or bytes per second.
 type Result struct {
 	Name string
 	Unit string // "op/s", "entries/s", "MB/s" or "files/s"
 	Rate float64
+	// CPU is what the server spent on an operation, an entry, a megabyte or a
+	// file, in microseconds; 0 if it is not known.
+	CPU float64
 }
 
 type step struct {
@@ -58,42 +69,65 @@ type step struct {
 	run        func(dir string, s Scale) (float64, error)
 }
 
-// steps are measured in each round.
-var steps = []step{
-	{"create", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, 1, create) }},
-	{"stat, cached", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, 1, stat) }},
-	{"stat, cold", "op/s", func(d string, s Scale) (float64, error) { return cold(d, s, 1, stat) }},
-	{"open+close", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, 1, open) }},
-	{"unlink", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, 1, os.Remove) }},
-	{"create, parallel", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, s.Parallel, create) }},
-	{"stat, cold, parallel", "op/s", func(d string, s Scale) (float64, error) { return cold(d, s, s.Parallel, stat) }},
-	{"open+close, parallel", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, s.Parallel, open) }},
-	{"unlink, parallel", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, s.Parallel, os.Remove) }},
-	{"create 4 KiB, close", "op/s", createSmalls},
-	{"readdir", "entries/s", readdir},
-	{"readdir with stat", "entries/s", readdirStat},
-	{"write, sequential", "MB/s", writeSeq},
-	{"read, sequential", "MB/s", readSeq},
-	{"write, O_DIRECT", "MB/s", writeDirect},
-	{"read, O_DIRECT", "MB/s", readDirect},
-	{"write 4 KiB, random", "op/s", func(d string, s Scale) (float64, error) { return random(d, s, unix.O_WRONLY) }},
-	{"read 4 KiB, random", "op/s", func(d string, s Scale) (float64, error) { return random(d, s, unix.O_RDONLY) }},
+// group is what is measured as a whole: its later steps use what the first
+// left.
+type group struct {
+	prepare func(dir string, s Scale) error // once
+	steps   []step
 }
 
-// treeSteps are measured once: they take long.
-var treeSteps = []step{
+// groups are measured in each round.
+var groups = []group{
+	{steps: []step{
+		{"create", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, 1, create) }},
+		{"stat, cached", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, 1, stat) }},
+		{"stat, cold", "op/s", func(d string, s Scale) (float64, error) { return cold(d, s, 1, stat) }},
+		{"open+close", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, 1, open) }},
+		{"unlink", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, 1, os.Remove) }},
+	}},
+	{steps: []step{
+		{"create, parallel", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, s.Parallel, create) }},
+		{"stat, cold, parallel", "op/s", func(d string, s Scale) (float64, error) { return cold(d, s, s.Parallel, stat) }},
+		{"open+close, parallel", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, s.Parallel, open) }},
+		{"unlink, parallel", "op/s", func(d string, s Scale) (float64, error) { return perFile(d, s, s.Parallel, os.Remove) }},
+	}},
+	{steps: []step{{"create 4 KiB, close", "op/s", createSmalls}}},
+	{prepare: fillListing, steps: []step{
+		{"readdir", "entries/s", readdir},
+		{"readdir with stat", "entries/s", readdirStat},
+	}},
+	{steps: []step{
+		{"write, sequential", "MB/s", writeSeq},
+		{"read, sequential", "MB/s", readSeq},
+		{"write, O_DIRECT", "MB/s", writeDirect},
+		{"read, O_DIRECT", "MB/s", readDirect},
+		{"write 4 KiB, random", "op/s", func(d string, s Scale) (float64, error) { return random(d, s, unix.O_WRONLY) }},
+		{"read 4 KiB, random", "op/s", func(d string, s Scale) (float64, error) { return random(d, s, unix.O_RDONLY) }},
+	}},
+}
+
+// tree is measured once: it takes long.
+var tree = group{steps: []step{
 	{"untar of the Go tree", "files/s", untar},
 	{"git status of it, cold", "files/s", func(d string, s Scale) (float64, error) { return gitStatus(d, true) }},
 	{"git status of it, cached", "files/s", func(d string, s Scale) (float64, error) { return gitStatus(d, false) }},
+}}
+
+// wanted leaves the groups with a step that want matches; nil wants all.
+func wanted(list []group, want *regexp.Regexp) []group {
+	return slices.DeleteFunc(slices.Clone(list), func(g group) bool {
+		return want != nil && !slices.ContainsFunc(g.steps, func(st step) bool { return want.MatchString(st.name) })
+	})
 }
 
-// Measure runs all steps in a fresh directory below each of dirs, which it
-// removes. The directories take turns, so that what else the machine does
-// hits all of them alike; of the rounds, the median counts.
-func Measure(dirs []string, s Scale) (results [][]Result, err error) {
-	tops := make([]string, len(dirs))
-	for i, d := range dirs {
-		if tops[i], err = os.MkdirTemp(d, "fusebench"); err != nil {
+// Measure runs the groups with a step that want matches in a fresh directory
+// below each target, which it removes. The targets take turns, so that what
+// else the machine does hits all of them alike; of the rounds, the median
+// counts.
+func Measure(targets []Target, s Scale, want *regexp.Regexp) (results [][]Result, err error) {
+	tops := make([]string, len(targets))
+	for i, t := range targets {
+		if tops[i], err = os.MkdirTemp(t.Dir, "fusebench"); err != nil {
 			return nil, err
 		}
 		defer func() {
@@ -101,46 +135,98 @@ func Measure(dirs []string, s Scale) (results [][]Result, err error) {
 				err = e
 			}
 		}()
-		if err := fillListing(tops[i], s); err != nil {
-			return nil, err
-		}
 	}
-	rates := make([][][]float64, len(dirs)) // by directory and step
-	measure := func(list []step, first int) error {
-		for i, top := range tops {
-			for n, st := range list {
-				rate, err := st.run(top, s)
+	results = make([][]Result, len(targets))
+	measure := func(list []group, rounds int) error {
+		samples := make([][][]Result, len(targets)) // by target and step
+		for range rounds {
+			for i := range targets {
+				got, err := round(targets[i], tops[i], list, s)
 				if err != nil {
-					return fmt.Errorf("%s: %s: %w", dirs[i], st.name, err)
+					return err
 				}
-				rates[i][first+n] = append(rates[i][first+n], rate)
+				samples[i] = append(samples[i], got)
 			}
+		}
+		for i := range targets {
+			results[i] = append(results[i], medians(samples[i])...)
 		}
 		return nil
 	}
-	all := steps
-	if s.Tree != "" {
-		all = append(all[:len(all):len(all)], treeSteps...)
-	}
-	for i := range rates {
-		rates[i] = make([][]float64, len(all))
-	}
-	for range s.Rounds {
-		if err := measure(steps, 0); err != nil {
-			return nil, err
+	list := wanted(groups, want)
+	for _, g := range list {
+		for i := range targets {
+			if g.prepare == nil {
+				continue
+			}
+			if err := g.prepare(tops[i], s); err != nil {
+				return nil, err
+			}
 		}
 	}
-	if err := measure(all[len(steps):], len(steps)); err != nil {
+	if err := measure(list, s.Rounds); err != nil {
 		return nil, err
 	}
-	results = make([][]Result, len(dirs))
-	for i := range dirs {
-		for n, st := range all {
-			slices.Sort(rates[i][n])
-			results[i] = append(results[i], Result{st.name, st.unit, rates[i][n][len(rates[i][n])/2]})
+	if s.Tree != "" {
+		err = measure(wanted([]group{tree}, want), 1)
+	}
+	return results, err
+}
+
+// round runs all steps once.
+func round(t Target, top string, list []group, s Scale) (results []Result, err error) {
+	for _, g := range list {
+		for _, st := range g.steps {
+			r, err := t.measure(st, top, s)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", t.Dir, st.name, err)
+			}
+			results = append(results, r)
 		}
 	}
 	return results, nil
+}
+
+func (t Target) measure(st step, top string, s Scale) (Result, error) {
+	var before, after time.Duration
+	var err error
+	if t.CPU != nil {
+		if before, err = t.CPU(); err != nil {
+			return Result{}, err
+		}
+	}
+	begin := time.Now()
+	r := Result{Name: st.name, Unit: st.unit}
+	if r.Rate, err = st.run(top, s); err != nil {
+		return r, err
+	}
+	took := time.Since(begin)
+	if t.CPU != nil {
+		if after, err = t.CPU(); err != nil {
+			return r, err
+		}
+		r.CPU = float64((after - before).Microseconds()) / (r.Rate * took.Seconds())
+	}
+	return r, nil
+}
+
+// medians are those of the rounds, step by step.
+func medians(rounds [][]Result) (results []Result) {
+	if len(rounds) == 0 {
+		return nil
+	}
+	for n := range rounds[0] {
+		var rates, cpu []float64
+		for _, r := range rounds {
+			rates, cpu = append(rates, r[n].Rate), append(cpu, r[n].CPU)
+		}
+		slices.Sort(rates)
+		slices.Sort(cpu)
+		r := rounds[0][n]
+		r.Rate, r.CPU = rates[len(rates)/2], cpu[len(cpu)/2]
+		results = append(results, r)
+	}
+	return results
 }
 
 // Print writes a table: what was measured, its limits, and the ratio to each.

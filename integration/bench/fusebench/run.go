@@ -32,7 +32,7 @@ func FUSE(ctx context.Context, w io.Writer, base string, s Scale, log *slog.Logg
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, unmount(limit.Unmount)) }()
+	defer func() { err = errors.Join(err, Unmount(limit.Unmount)) }()
 	return measureOwn(ctx, w, work, noop, s, log)
 }
 
@@ -61,12 +61,12 @@ func measureOwn(ctx context.Context, w io.Writer, work, noop string, s Scale, lo
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, unmount(server.Unmount)) }()
+	defer func() { err = errors.Join(err, Unmount(server.Unmount)) }()
 	bucket, err := mountPoint(dir, "bench")
 	if err != nil {
 		return err
 	}
-	list, err := Measure([]string{bucket, noop, work}, s)
+	list, err := Measure([]Target{{Dir: bucket}, {Dir: noop}, {Dir: work}}, s, nil)
 	if err != nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func measureOwn(ctx context.Context, w io.Writer, work, noop string, s Scale, lo
 	return nil
 }
 
-// unmount waits for the kernel to release what was closed last.
-func unmount(fn func() error) (err error) {
+// Unmount calls fn until it finds the mount idle: it waits for the kernel to release what was closed last.
+func Unmount(fn func() error) (err error) {
 	for range 50 {
 		if err = fn(); !errors.Is(err, syscall.EBUSY) {
 			return err
