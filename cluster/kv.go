@@ -23,6 +23,11 @@ const (
 type KV interface {
 	// View runs fn on one consistent snapshot.
 	View(ctx context.Context, fn func(Reader) error) error
+	// Peek is View for a few pairs that were probably read or written a
+	// moment ago: an engine that remembers those need not take a snapshot,
+	// and runs fn again if what it had read has changed by the time it takes
+	// one. So fn must set its results anew in every run, as in Update.
+	Peek(ctx context.Context, fn func(Reader) error) error
 	// Update runs fn in a serializable transaction and commits it when fn
 	// returns nil; an error of fn rolls back and is returned unchanged. fn
 	// may run several times and must not have effects outside the
@@ -77,13 +82,6 @@ type Txn interface {
 	Set(key, value []byte) error
 	// Delete removes a key; to remove an absent key is no error.
 	Delete(key []byte) error
-}
-
-// Noter is a Txn that spares its user what the user knows.
-type Noter interface {
-	// Note counts key as read without reading it: the commit fails as if it
-	// had been read when the transaction began.
-	Note(key []byte) error
 }
 
 type stopError struct{}

@@ -29,6 +29,10 @@ func (kv *slowKV) Update(ctx context.Context, fn func(cluster.Txn) error) error 
 	return err
 }
 
+func (kv *slowKV) Peek(ctx context.Context, fn func(cluster.Reader) error) error {
+	return kv.View(ctx, fn)
+}
+
 func (kv *slowKV) View(ctx context.Context, fn func(cluster.Reader) error) error {
 	select {
 	case <-kv.stuck:

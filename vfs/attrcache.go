@@ -15,8 +15,7 @@ const attrSlots = 1 << 14
 // A record is valid while the clock says so, and all is empty wherever another
 // process may change the store (see Exclusive).
 type attrCache struct {
-	off   bool
-	clock *changeClock
+	clock *changeClock // nil: nothing is remembered
 	slots [attrSlots]atomic.Pointer[attrEntry]
 }
 
@@ -29,7 +28,7 @@ type attrEntry struct {
 
 // get returns the entry of ino if it is what the store holds now.
 func (c *attrCache) get(ino Ino) *attrEntry {
-	if c.off {
+	if c.clock == nil {
 		return nil
 	}
 	e := c.slots[ino%attrSlots].Load()
@@ -83,9 +82,9 @@ func (fs *FS) attrFor(ctx context.Context, ino Ino) (a Attr, err error) {
 // may be missing.
 func (fs *FS) readAttr(ctx context.Context, ino Ino) (a Attr, err error) {
 	ctx = fs.durably(ctx)
-	stamp := fs.attrs.clock.now.Load()
+	stamp := fs.attrs.clock.stamp()
 	var e *attrEntry
-	err = fs.view(ctx, func(r cluster.Reader) error {
+	err = fs.peek(ctx, func(r cluster.Reader) error {
 		n, dirTime, err := getInodeAndTime(r, ino, true)
 		if err != nil {
 			return err
@@ -98,7 +97,7 @@ func (fs *FS) readAttr(ctx context.Context, ino Ino) (a Attr, err error) {
 		return err
 	})
 	// What a relaxed reader saw may not be durable yet.
-	if err == nil && !fs.attrs.off && !cluster.IsRelaxed(ctx) {
+	if err == nil && fs.attrs.clock != nil && !cluster.IsRelaxed(ctx) {
 		fs.attrs.put(e)
 	}
 	return a, err

@@ -6,12 +6,12 @@ import (
 	"ogw/cluster"
 )
 
-// clockSlots is how many slots all keys share: so many that the changes of
+// clockSlots is how many slots all inodes share: so many that the changes of
 // some rarely make others be read again.
 const clockSlots = 1 << 16
 
-// changeClock tells whether the value of a key may have changed. A
-// transaction is counted in the slots of the keys that it writes before it
+// changeClock tells whether the record of an inode may have changed. A
+// transaction is counted in the slots of the inodes that it writes before it
 // commits, and stamps them when it is over. So nothing has to be told to
 // those who remember values: theirs is the store's while the slot is quiet
 // since the moment before they read it.
@@ -21,6 +21,14 @@ type changeClock struct {
 		running atomic.Int64
 		last    atomic.Uint64 // stamp of the last change that ended
 	}
+}
+
+// stamp is what the last change that ended left; 0 without a clock.
+func (c *changeClock) stamp() uint64 {
+	if c == nil {
+		return 0
+	}
+	return c.now.Load()
 }
 
 // begin counts a change of what shares the slot.
@@ -49,47 +57,11 @@ func (c *changeClock) quiet(slot uint32, stamp uint64) bool {
 
 func inodeSlot(ino Ino) uint32 { return uint32(ino % clockSlots) }
 
-// recordingTxn is a transaction that tells the clock which keys it writes, and
-// takes the entries of directories on the way from the cache.
+// recordingTxn is a transaction that tells the clock which inodes it changes.
 type recordingTxn struct {
 	cluster.Txn
-	c       *keyCache
-	stamp   uint64 // of the clock, before the transaction
+	clock   *changeClock // nil: nobody asks it
 	touched []uint32
-	dirs    []hotPair // entries of directories that this attempt read
-}
-
-// attempt begins the transaction, or begins it again.
-func (r *recordingTxn) attempt(t cluster.Txn) *recordingTxn {
-	r.Txn, r.dirs = t, r.dirs[:0]
-	return r
-}
-
-// Get implements cluster.Reader. Every object operation walks through the
-// same directories; to know their entries is enough if the commit fails when
-// they change. The snapshot holds what did not change since before it was
-// taken.
-func (r *recordingTxn) Get(key []byte) ([]byte, error) {
-	noter, ok := r.Txn.(cluster.Noter)
-	if r.c.off || !ok || key[0] != tabDentry || key[len(key)-1] != '/' {
-		return r.Txn.Get(key)
-	}
-	if e := r.c.get(key); e != nil && e.stamp <= r.stamp && r.c.valid(e) {
-		return e.value, noter.Note(key)
-	}
-	value, err := r.Txn.Get(key)
-	if err == nil {
-		r.dirs = append(r.dirs, hotPair{key: key, value: value})
-	}
-	return value, err
-}
-
-// remember keeps what was read for others. The transaction is durable, and so
-// is what it read.
-func (r *recordingTxn) remember() {
-	for _, e := range r.dirs {
-		r.c.put(e.key, e.value, r.stamp)
-	}
 }
 
 // Set implements cluster.Txn.
@@ -104,18 +76,19 @@ func (r *recordingTxn) Delete(key []byte) error {
 	return r.Txn.Delete(key)
 }
 
+// touch looks for the keys that an inode's attributes are made of.
 func (r *recordingTxn) touch(key []byte) {
-	if r.c.off {
+	if r.clock == nil || len(key) != 9 || key[0] != tabInode && key[0] != tabDirTime {
 		return
 	}
-	_, slot := r.c.hash(key)
-	r.c.clock.begin(slot)
+	slot := inodeSlot(keyIno(key))
+	r.clock.begin(slot)
 	r.touched = append(r.touched, slot)
 }
 
 // end is called when the transaction is over, with what all attempts touched.
 func (r *recordingTxn) end() {
 	for _, slot := range r.touched {
-		r.c.clock.end(slot)
+		r.clock.end(slot)
 	}
 }

@@ -19,7 +19,16 @@ type closingKV struct {
 
 // View implements cluster.KV.
 func (kv *closingKV) View(ctx context.Context, fn func(cluster.Reader) error) error {
-	return kv.KV.View(ctx, func(r cluster.Reader) error {
+	return kv.KV.View(ctx, kv.closing(fn))
+}
+
+// Peek implements cluster.KV.
+func (kv *closingKV) Peek(ctx context.Context, fn func(cluster.Reader) error) error {
+	return kv.KV.Peek(ctx, kv.closing(fn))
+}
+
+func (kv *closingKV) closing(fn func(cluster.Reader) error) func(cluster.Reader) error {
+	return func(r cluster.Reader) error {
 		if _, err := r.Get(superKey()); err != nil { // the snapshot is taken
 			return err
 		}
@@ -27,7 +36,7 @@ func (kv *closingKV) View(ctx context.Context, fn func(cluster.Reader) error) er
 			(*f)()
 		}
 		return fn(r)
-	})
+	}
 }
 
 // Update implements cluster.KV.

@@ -59,6 +59,8 @@ func (c *copying) prepare(ctx context.Context) error {
 	alg := c.o.ChecksumAlgorithm
 	var content *contentReader
 	n, err := c.fs.readObject(ctx, c.src, func(r cluster.Reader, n *inode) (err error) {
+		content.Close() // of an earlier run
+		content = nil
 		if err := c.o.SourceCond.checkSource(n.etag(), n.modified()); err != nil {
 			return err
 		}

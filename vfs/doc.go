@@ -98,12 +98,11 @@
 //
 // # What is remembered
 //
-// The pairs that reading an object by its key takes (keyCache) and the
-// attributes of inodes (attrCache) are kept in memory where no other process
-// can change the store. Nothing is told to these caches: changeClock says
-// whether a transaction wrote what shares a slot with the key since. What was
-// read from memory holds if all of it is found unchanged at the end; else it
-// is read again, from a snapshot.
+// The attributes of inodes (attrCache) are kept in memory, decoded, where no
+// other process can change the store. Nothing is told to the cache:
+// changeClock says whether a transaction wrote an inode that shares its slot
+// since. Pairs are remembered by the engine, if at all: what is read by a few
+// keys again and again is read with peek.
 //
 // # Durability
 //

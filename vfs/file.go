@@ -52,7 +52,7 @@ func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlag
 		return nil, err
 	}
 	f := &File{fs: fs, of: of, flags: flags, killPriv: cred != nil && cred.UID != 0}
-	err = fs.view(ctx, func(r cluster.Reader) error {
+	err = fs.peek(ctx, func(r cluster.Reader) error {
 		n, err := getInode(r, ino)
 		switch {
 		case err != nil:
@@ -251,7 +251,7 @@ func (f *File) release(ctx context.Context) {
 // closeOrphan removes ino if it has no links; looking costs no transaction.
 func (fs *FS) closeOrphan(ctx context.Context, ino Ino) error {
 	orphan := false
-	err := fs.view(cluster.Relaxed(ctx), func(r cluster.Reader) error {
+	err := fs.peek(cluster.Relaxed(ctx), func(r cluster.Reader) error {
 		b, err := r.Get(orphanKey(ino))
 		orphan = b != nil
 		return err

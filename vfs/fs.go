@@ -63,7 +63,6 @@ type FS struct {
 	watch     watchers
 	changes   changeCounts
 	attrs     attrCache
-	keys      keyCache
 	tokens    tokenBook
 	opens     openTable
 	leftovers leftovers
@@ -119,8 +118,9 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.dirty.init(fs.cfg.DirtyBytes)
 	fs.pins.init()
 	fs.tokens.fs = fs
-	fs.keys.init(!fs.Exclusive())
-	fs.attrs.off, fs.attrs.clock = fs.keys.off, &fs.keys.clock
+	if fs.Exclusive() {
+		fs.attrs.clock = new(changeClock)
+	}
 	fs.uploads = make(chan struct{}, maxBlobUploads)
 	fs.compactQueue = make(chan Ino, maxCompactQueue)
 	fs.ghosts.init(fs.cfg.Now)

@@ -170,7 +170,7 @@ func (fs *FS) Lookup(ctx context.Context, cred *Cred, dir Ino, name string) (a A
 // lookup is Lookup by one snapshot; what was flushed and closed meanwhile may
 // be missing.
 func (fs *FS) lookup(ctx context.Context, cred *Cred, dir Ino, p posixName) (a Attr, err error) {
-	err = fs.view(ctx, func(r cluster.Reader) error {
+	err = fs.peek(ctx, func(r cluster.Reader) error {
 		e, err := findEntry(r, cred, dir, p)
 		if err != nil {
 			return err
@@ -209,7 +209,7 @@ func findEntry(r cluster.Reader, cred *Cred, dir Ino, p posixName) (*dentry, err
 }
 
 func (fs *FS) lookupDots(ctx context.Context, cred *Cred, dir Ino, up bool) (a Attr, err error) {
-	err = fs.view(ctx, func(r cluster.Reader) error {
+	err = fs.peek(ctx, func(r cluster.Reader) error {
 		n, err := getDir(r, dir)
 		if err != nil {
 			return err
@@ -258,7 +258,7 @@ func getInodeAndTime(r cluster.Reader, ino Ino, dir bool) (*inode, []byte, error
 
 // Readlink returns the target of a symbolic link. ErrInvalid for anything else.
 func (fs *FS) Readlink(ctx context.Context, ino Ino) (target string, err error) {
-	err = fs.view(ctx, func(r cluster.Reader) error {
+	err = fs.peek(ctx, func(r cluster.Reader) error {
 		n, err := getInode(r, ino)
 		if err != nil {
 			return err

@@ -120,7 +120,7 @@ func (fs *FS) readObject(ctx context.Context, k *objectKey, fn func(r cluster.Re
 	var settled Ino
 	for {
 		mark := fs.opens.mark()
-		err := fs.viewHot(ctx, func(r cluster.Reader) (err error) {
+		err := fs.peek(ctx, func(r cluster.Reader) (err error) {
 			if n, err = fs.objectInode(r, k); err != nil {
 				return err
 			}

@@ -47,7 +47,7 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 	ctx = fs.durably(ctx)
 	var last *op
 	token := takeToken(ctx)
-	rec := recordingTxn{c: &fs.keys, stamp: fs.keys.clock.now.Load()}
+	rec := recordingTxn{clock: fs.attrs.clock}
 	defer rec.end()
 	relaxed := fs.relaxed.Load()
 	err := fs.kv.Update(ctx, func(t cluster.Txn) error {
@@ -56,11 +56,9 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 			fs.changes.end(last.events)
 		}
 		last = &op{fs: fs, ctx: ctx, nowNS: fs.cfg.Now().UnixNano()}
-		return last.once(rec.attempt(t), token, fn)
+		rec.Txn = t
+		return last.once(&rec, token, fn)
 	})
-	if err == nil && !cluster.IsRelaxed(ctx) {
-		rec.remember()
-	}
 	if last != nil {
 		defer fs.changes.end(last.events)
 		fs.opens.endUnlink(last.unlinking)
@@ -115,6 +113,13 @@ func (fs *FS) view(ctx context.Context, fn func(r cluster.Reader) error) error {
 	epoch := fs.pins.enter()
 	defer fs.pins.leave(epoch)
 	return mapErr(fs.kv.View(fs.durably(ctx), fn))
+}
+
+// peek is view for a few pairs that are read by key. fn may run twice.
+func (fs *FS) peek(ctx context.Context, fn func(r cluster.Reader) error) error {
+	epoch := fs.pins.enter()
+	defer fs.pins.leave(epoch)
+	return mapErr(fs.kv.Peek(fs.durably(ctx), fn))
 }
 
 // mapErr turns an engine's error into one of this package, keeping the chain.

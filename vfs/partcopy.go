@@ -90,6 +90,8 @@ func (c *partCopy) run(ctx context.Context) error {
 func (c *partCopy) prepare(ctx context.Context) (content *contentReader, err error) {
 	var u *uploadRecord
 	c.n, err = c.fs.readObject(ctx, c.src, func(r cluster.Reader, n *inode) (err error) {
+		content.Close() // of an earlier run
+		content = nil
 		if u, err = getUpload(r, c.name); err != nil {
 			return err
 		}

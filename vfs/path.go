@@ -24,7 +24,7 @@ func (fs *FS) Resolve(ctx context.Context, cred *Cred, path string, follow bool)
 // a symbolic link leads out of it. ErrStale if root is gone.
 func (fs *FS) ResolveBelow(ctx context.Context, cred *Cred, root Ino, path string, follow bool) (a Attr, err error) {
 	for mark := fs.opens.mark(); ; mark = fs.opens.mark() {
-		err = fs.view(ctx, func(r cluster.Reader) error {
+		err = fs.peek(ctx, func(r cluster.Reader) error {
 			w := walker{r: r, cred: cred, root: root, follow: follow}
 			n, err := w.walk(path)
 			if err != nil {
@@ -119,7 +119,7 @@ func splitPath(path string) []string {
 // "/", the root's is "". Of several links it takes the last one made, if that
 // still exists. ErrNotExist for an inode without links, ErrStale.
 func (fs *FS) KeyOf(ctx context.Context, ino Ino) (key string, err error) {
-	err = fs.view(ctx, func(r cluster.Reader) error {
+	err = fs.peek(ctx, func(r cluster.Reader) error {
 		key, err = keyOf(r, ino)
 		return err
 	})

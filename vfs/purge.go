@@ -80,7 +80,6 @@ func (fs *FS) purgeBelow(ctx context.Context, dir Ino) (count int, err error) {
 
 // purgeEvents tells open files and every watcher, whoever asked.
 func (fs *FS) purgeEvents(events []event) {
-	fs.keys.clear()
 	for _, e := range events {
 		fs.attrs.forget(e.ino)
 		if of := fs.opens.get(e.ino); of != nil && !e.entry {

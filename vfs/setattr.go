@@ -12,7 +12,7 @@ func (fs *FS) GetAttr(ctx context.Context, ino Ino) (a Attr, err error) { return
 
 // Access checks cred's rights on ino, ACLs included; ErrAccess.
 func (fs *FS) Access(ctx context.Context, cred *Cred, ino Ino, mask uint32) error {
-	return fs.view(ctx, func(r cluster.Reader) error {
+	return fs.peek(ctx, func(r cluster.Reader) error {
 		n, err := getInode(r, ino)
 		if err != nil {
 			return err

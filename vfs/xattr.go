@@ -101,7 +101,7 @@ func (fs *FS) GetXattr(ctx context.Context, cred *Cred, ino Ino, name string) (v
 	if err := checkXattrName(name); err != nil {
 		return nil, err
 	}
-	err = fs.view(ctx, func(r cluster.Reader) error {
+	err = fs.peek(ctx, func(r cluster.Reader) error {
 		n, err := getInode(r, ino)
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func (fs *FS) GetXattr(ctx context.Context, cred *Cred, ino Ino, name string) (v
 // ListXattr returns the names of the extended attributes that cred may see,
 // in byte order.
 func (fs *FS) ListXattr(ctx context.Context, cred *Cred, ino Ino) (names []string, err error) {
-	err = fs.view(ctx, func(r cluster.Reader) error {
+	err = fs.peek(ctx, func(r cluster.Reader) error {
 		n, err := getInode(r, ino)
 		if err != nil || !n.has(flagXattrs) {
 			return err

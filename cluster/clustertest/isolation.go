@@ -230,34 +230,6 @@ func testAbsentKey(t *testing.T, kv cluster.KV) {
 	}
 }
 
-// testNote: what a transaction notes conflicts as what it reads, and only
-// that.
-func testNote(t *testing.T, kv cluster.KV) {
-	for _, c := range []struct {
-		noted, changed string
-		runs           int
-	}{{"a", "a", 2}, {"a", "b", 1}} {
-		runs := 0
-		err := kv.Update(ctx, func(txn cluster.Txn) error {
-			noter, ok := txn.(cluster.Noter)
-			if !ok {
-				t.Skip("this engine's transactions note nothing")
-			}
-			runs++
-			if err := noter.Note([]byte(c.noted)); err != nil {
-				return err
-			}
-			if runs == 1 {
-				set(t, kv, pair{c.changed, "new"})
-			}
-			return txn.Set([]byte("last"), nil)
-		})
-		if err != nil || runs != c.runs {
-			t.Errorf("%q noted, %q changed: %v after %d runs, want %d", c.noted, c.changed, err, runs, c.runs)
-		}
-	}
-}
-
 // testBlindWrites: writes without reads never conflict, also with reads of
 // other keys and with each other.
 func testBlindWrites(t *testing.T, kv cluster.KV) {

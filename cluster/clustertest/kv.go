@@ -39,7 +39,6 @@ func TestKV(t *testing.T, open func(t *testing.T) cluster.KV) {
 		{"Relaxed", testRelaxed},
 		{"LostUpdate", testLostUpdate},
 		{"WriteSkew", testWriteSkew},
-		{"Note", testNote},
 		{"Phantom", testPhantom},
 		{"PhantomBehindStop", testPhantomBehindStop},
 		{"PhantomReverse", testPhantomReverse},
@@ -49,6 +48,7 @@ func TestKV(t *testing.T, open func(t *testing.T) cluster.KV) {
 		{"Counter", testCounter},
 		{"Transfers", testTransfers},
 		{"RealTime", testRealTime},
+		{"Peek", testPeek},
 		{"Closed", testClosed},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })

@@ -18,6 +18,13 @@
 // durable one, and who read something newer waits for it before answering
 // (KV.awaitReads). When nothing is unsynced, that costs one atomic load.
 //
+// Pairs that were read or written a moment ago are kept in memory (pairCache),
+// as of which version. A commit replaces them before Pebble has it, so that
+// they and a snapshot fit together. A transaction, and a Peek, begins with
+// nothing but the version; it takes a snapshot when it asks for more, and
+// begins again if what it read from memory is not what the snapshot holds
+// (source). Most creates, lookups and removals of files take none.
+//
 // Pebble's fatal errors end the taking of writes, not the process: see health
 // and sturdyFS.
 //

@@ -27,6 +27,7 @@ type KV struct {
 	onClose func() error
 
 	snapshots snapshots
+	pairs     *pairCache
 
 	// commit is held while a transaction is compared and applied, so that
 	// versions, the history and Pebble's log have one order.
@@ -46,7 +47,7 @@ type KV struct {
 var _ cluster.KV = (*KV)(nil)
 
 func newKV(db *pebble.DB, h *health, space *spaceGuard) *KV {
-	kv := &KV{db: db, gate: occ.NewGate(), health: h, history: occ.NewHistory(0), space: space}
+	kv := &KV{db: db, gate: occ.NewGate(), health: h, history: occ.NewHistory(0), space: space, pairs: newPairCache()}
 	kv.snapshots.db, kv.snapshots.visible = db, &kv.visible
 	kv.durability.init(kv)
 	return kv
@@ -54,30 +55,47 @@ func newKV(db *pebble.DB, h *health, space *spaceGuard) *KV {
 
 // View implements cluster.KV.
 func (kv *KV) View(ctx context.Context, fn func(cluster.Reader) error) error {
+	_, err := kv.view(ctx, fn, false)
+	return err
+}
+
+// Peek implements cluster.KV.
+func (kv *KV) Peek(ctx context.Context, fn func(cluster.Reader) error) error {
+	torn, err := kv.view(ctx, fn, true)
+	if torn {
+		_, err = kv.view(ctx, fn, false)
+	}
+	return err
+}
+
+// view runs fn once. If torn, what it did means nothing; that happens to a
+// hasty one only (see source).
+func (kv *KV) view(ctx context.Context, fn func(cluster.Reader) error, hasty bool) (torn bool, err error) {
 	if err := kv.gate.Enter(); err != nil {
-		return err
+		return false, err
 	}
 	defer kv.gate.Leave()
 	if err := ctx.Err(); err != nil {
-		return err
+		return false, err
 	}
-	s := newSource(&kv.snapshots)
+	s := newSource(kv, hasty)
 	defer s.close()
 	r := &occ.Reader{Ctx: ctx, Source: s}
 	if cluster.IsRelaxed(ctx) {
-		return fn(r)
+		err := fn(r)
+		return s.torn, err
 	}
 	upTo := kv.allocated.Load()
 	if kv.durability.synced.Load() < upTo {
 		r.Reads = kv.history.NewReadSet()
 	}
-	err := fn(r)
-	if r.Reads != nil {
+	err = fn(r)
+	if r.Reads != nil && !s.torn {
 		if e := kv.awaitReads(r.Reads, upTo); e != nil {
-			return e
+			return false, e
 		}
 	}
-	return err
+	return s.torn, err
 }
 
 // awaitReads waits until those of the versions up to upTo that wrote
@@ -115,16 +133,19 @@ func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error) (done bool, err error) {
 	relaxed := cluster.IsRelaxed(ctx)
 	version := kv.visible.Load()
-	s := newSource(&kv.snapshots)
+	s := newSource(kv, true)
 	defer s.close()
 	upTo := kv.allocated.Load()
 	reads := kv.history.NewReadSet()
 	t := occ.NewTxn(ctx, s, reads, kv.Limits())
 	err = fn(t)
+	if s.torn {
+		return false, nil
+	}
 	if e := t.Finish(); err == nil {
 		err = e
 	}
-	keys := t.WrittenKeys()
+	keys, values := t.Written()
 	if err != nil || len(keys) == 0 {
 		// It answers from what it read, as a View does.
 		if !relaxed {
@@ -141,7 +162,7 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error) (done boo
 	if err != nil {
 		return true, err
 	}
-	committed, ok, err := kv.apply(batch, applyOptions{keys: keys, reads: reads, after: version, relaxed: relaxed})
+	committed, ok, err := kv.apply(batch, applyOptions{keys: keys, values: values, reads: reads, after: version, relaxed: relaxed})
 	if err != nil || !ok {
 		return err != nil, err
 	}
@@ -170,6 +191,7 @@ func (kv *KV) batch(t *occ.Txn) (*pebble.Batch, error) {
 
 type applyOptions struct {
 	keys    [][]byte     // written, for the history
+	values  [][]byte     // of the keys; nil: deleted
 	reads   *occ.ReadSet // nil: cannot conflict
 	after   uint64       // the version that reads were made at
 	relaxed bool
@@ -201,6 +223,7 @@ func (kv *KV) apply(b *pebble.Batch, o applyOptions) (version uint64, ok bool, e
 	kv.allocated.Store(version)
 	// Before it can be read, so that a reader that sees it finds it.
 	kv.history.Push(version, o.keys)
+	kv.pairs.wrote(version, o.keys, o.values)
 	if err := kv.applyBatch(b, o.relaxed); err != nil {
 		return 0, false, err
 	}

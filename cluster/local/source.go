@@ -14,18 +14,94 @@ import (
 // one by one.
 const getManyByIter = 4
 
-// source is a snapshot as an occ.Source.
+// errTorn ends a run that read pairs from memory which changed before it took
+// a snapshot. The run begins again.
+var errTorn = errors.New("what was read has changed")
+
+// seenMax is how many pairs are read from memory before a snapshot must be
+// taken: most operations need fewer.
+const seenMax = 16
+
+// source is the store at one version as an occ.Source. It takes a snapshot
+// when something is asked for that is not remembered.
 type source struct {
-	snap *snapshot
-	from *snapshots
+	kv      *KV
+	version uint64
+	snap    *snapshot // nil: not taken
+	torn    bool
+	seen    []seenPair // before the snapshot
+	space   [seenMax]seenPair
 }
 
-func newSource(from *snapshots) *source { return &source{from.acquire(), from} }
+type seenPair struct {
+	slot  *pairSlot
+	entry *pairEntry
+}
 
-func (s *source) close() { s.from.release(s.snap) }
+// newSource returns what is visible now. A hasty one may end with errTorn.
+func newSource(kv *KV, hasty bool) *source {
+	s := &source{kv: kv, version: kv.visible.Load()}
+	s.seen = s.space[:0]
+	if !hasty {
+		_ = s.take() // nothing was read yet that could be torn
+	}
+	return s
+}
+
+func (s *source) close() {
+	if s.snap != nil {
+		s.kv.snapshots.release(s.snap)
+	}
+}
+
+// take takes the snapshot, unless what was read is not in it.
+func (s *source) take() error {
+	if s.snap != nil {
+		return nil
+	}
+	snap := s.kv.snapshots.acquire()
+	for _, p := range s.seen {
+		if p.slot.entry.Load() != p.entry {
+			s.torn = true
+			s.kv.snapshots.release(snap)
+			return errTorn
+		}
+	}
+	s.snap, s.version = snap, snap.version
+	return nil
+}
+
+// remembered returns the entry of key, if there is one.
+func (s *source) remembered(slot *pairSlot, key []byte) *pairEntry {
+	e := slot.get(key, s.version)
+	if e == nil || s.snap != nil {
+		return e
+	}
+	if len(s.seen) == seenMax {
+		return nil
+	}
+	s.seen = append(s.seen, seenPair{slot, e})
+	return e
+}
 
 // Get implements occ.Source.
 func (s *source) Get(key []byte) ([]byte, error) {
+	slot := s.kv.pairs.slot(key)
+	if e := s.remembered(slot, key); e != nil {
+		return bytes.Clone(e.value), nil
+	}
+	if err := s.take(); err != nil {
+		return nil, err
+	}
+	old := slot.entry.Load()
+	value, err := s.lookup(key)
+	if err == nil {
+		s.kv.pairs.fill(slot, old, key, value, s.version)
+	}
+	return value, err
+}
+
+func (s *source) lookup(key []byte) ([]byte, error) {
 	value, closer, err := s.snap.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, nil
@@ -49,6 +125,9 @@ func (s *source) GetMany(keys, values [][]byte) error {
 			values[i] = value
 		}
 		return nil
+	}
+	if err := s.take(); err != nil {
+		return err
 	}
 	it, err := s.snap.NewIter(nil)
 	if err != nil {
@@ -113,6 +192,9 @@ func ascending(keys [][]byte) []int {
 
 // Iter implements occ.Source. Pebble loads values only when asked for.
 func (s *source) Iter(start, end []byte, _ bool) (occ.Iter, error) {
+	if err := s.take(); err != nil {
+		return nil, err
+	}
 	it, err := s.snap.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
 	if err != nil {
 		return nil, mapError(err)

@@ -56,6 +56,9 @@ func (kv *KV) View(ctx context.Context, fn func(cluster.Reader) error) error {
 	return err
 }
 
+// Peek implements cluster.KV.
+func (kv *KV) Peek(ctx context.Context, fn func(cluster.Reader) error) error { return kv.View(ctx, fn) }
+
 // Update implements cluster.KV.
 func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 	if err := kv.gate.Enter(); err != nil {
@@ -120,7 +123,7 @@ func (kv *KV) apply(t *occ.Txn, reads *occ.ReadSet, version uint64, relaxed bool
 		return false
 	}
 	kv.disk.apply(t, relaxed)
-	if keys := t.WrittenKeys(); len(keys) > 0 {
+	if keys, _ := t.Written(); len(keys) > 0 {
 		kv.history.Push(kv.version.Load()+1, keys)
 		kv.version.Add(1)
 	}

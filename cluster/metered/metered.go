@@ -40,6 +40,14 @@ func (k *kv) View(ctx context.Context, fn func(cluster.Reader) error) error {
 	return err
 }
 
+// Peek implements cluster.KV.
+func (k *kv) Peek(ctx context.Context, fn func(cluster.Reader) error) error {
+	start := time.Now()
+	err := k.KV.Peek(ctx, fn)
+	k.view.done(start, err)
+	return err
+}
+
 // Update implements cluster.KV.
 func (k *kv) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 	start, runs := time.Now(), 0

@@ -45,17 +45,22 @@ func (t *Txn) Writes(fn func(Pair) error) error {
 	return err
 }
 
-// WrittenKeys returns the written keys in order.
-func (t *Txn) WrittenKeys() [][]byte {
+// Written returns what was written in the order of the keys; the value of a
+// deleted one is nil.
+func (t *Txn) Written() (keys, values [][]byte) {
 	if t.writes == nil {
-		return nil
+		return nil, nil
 	}
-	keys := make([][]byte, 0, t.writes.Len())
+	n := t.writes.Len()
+	keys, values = make([][]byte, 0, n), make([][]byte, 0, n)
 	t.writes.Scan(func(p Pair) bool {
-		keys = append(keys, p.Key)
+		if p.Value == nil && !p.Deleted {
+			p.Value = []byte{}
+		}
+		keys, values = append(keys, p.Key), append(values, p.Value)
 		return true
 	})
-	return keys
+	return keys, values
 }
 
 // Bytes returns the length of all that was written, keys and values.
@@ -102,18 +107,6 @@ func (t *Txn) Get(key []byte) ([]byte, error) {
 		}
 	}
 	return t.reader.Get(key)
-}
-
-// Note implements cluster.Noter.
-func (t *Txn) Note(key []byte) error {
-	if err := t.begin(1, 0); err != nil {
-		return err
-	}
-	if err := CheckKey(key); err != nil {
-		return err
-	}
-	t.reader.Reads.AddKey(key)
-	return nil
 }
 
 func (p Pair) copyValue() []byte {

@@ -1,7 +1,6 @@
 package vfs
 
 import (
-	"bytes"
 	"context"
 	"crypto/md5"
 	"encoding/hex"
@@ -11,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"ogw/cluster"
 )
 
 // TestHotReadsAreNeverBehind changes objects from several goroutines through
@@ -54,9 +51,6 @@ func TestHotReadsAreNeverBehind(t *testing.T) {
 	changers.Wait()
 	stop()
 	readers.Wait()
-	if fs.keys.bytes.Load() == 0 {
-		t.Error("nothing is remembered")
-	}
 }
 
 // hotKeys is how many keys each changer has.
@@ -174,94 +168,6 @@ func (c *changer) write(i int, text string) error {
 	return errors.Join(err, f.Close(bg))
 }
 
-// What a relaxed reader saw may be lost with the power: it is not remembered
-// for strict readers. They remember what they waited for.
-func TestHotReadsAreDurable(t *testing.T) {
-	fs := bucketFS(t, openTest(t, openLocal(t)))
-	relaxed := cluster.Relaxed(bg)
-	_, err := fs.PutObject(relaxed, "bucket", "key", strings.NewReader("body"), PutOptions{Size: 4})
-	want(t, err, nil)
-	remembered := func() bool {
-		bucket := mustLookup(t, fs, RootIno, "bucket")
-		e := fs.keys.get(fileEntryKey(bucket.Ino, "key"))
-		return e != nil && fs.keys.valid(e)
-	}
-	for _, c := range []struct {
-		ctx  context.Context
-		want bool
-	}{{relaxed, false}, {bg, true}} {
-		if _, _, err := tryGet(c.ctx, fs, "key"); err != nil {
-			t.Fatal(err)
-		}
-		if got := remembered(); got != c.want {
-			t.Errorf("relaxed %v: remembered %v", cluster.IsRelaxed(c.ctx), got)
-		}
-	}
-	if _, err := fs.Purge(bg, "bucket/key"); err != nil {
-		t.Fatal(err)
-	}
-	if remembered() {
-		t.Error("remembered after a purge")
-	}
-}
-
-// A store that another process may change is read every time.
-func TestHotReadsNeedExclusiveStore(t *testing.T) {
-	c := openLocal(t)
-	c.Exclusive = false
-	fs := bucketFS(t, openTest(t, c))
-	put(t, fs, "key", "body")
-	for range 2 {
-		get(t, fs, "key")
-	}
-	if n := fs.keys.bytes.Load(); n != 0 {
-		t.Errorf("%d bytes are remembered", n)
-	}
-}
-
-func TestKeyCacheIsBounded(t *testing.T) {
-	var c keyCache
-	c.init(false)
-	value := bytes.Repeat([]byte{1}, maxCachedValue)
-	for i := range 3 * keyCacheBytes / len(value) {
-		c.put(inodeKey(Ino(i)), value, c.clock.now.Load())
-	}
-	c.put(inodeKey(1<<40), append(value, 1), c.clock.now.Load())
-	held := int64(0)
-	for i := range c.slots {
-		held += c.slots[i].Load().size()
-	}
-	if got := c.bytes.Load(); got != held || got > keyCacheBytes || got < keyCacheBytes/2 {
-		t.Errorf("%d bytes are held, %d counted, at most %d are allowed", held, got, keyCacheBytes)
-	}
-	if c.get(inodeKey(1<<40)) != nil {
-		t.Error("a value above the limit is remembered")
-	}
-}
-
-// A change that began, or ended, after the stamp counts.
-func TestChangeClock(t *testing.T) {
-	var c changeClock
-	stamp := c.now.Load()
-	if !c.quiet(7, stamp) {
-		t.Error("not quiet at first")
-	}
-	c.begin(7)
-	c.begin(7)
-	c.end(7)
-	if during := c.now.Load(); c.quiet(7, stamp) || c.quiet(7, during) {
-		t.Error("quiet while a change is under way")
-	}
-	late := c.now.Load()
-	c.end(7)
-	if c.quiet(7, stamp) || c.quiet(7, late) {
-		t.Error("a change is forgotten")
-	}
-	if !c.quiet(7, c.now.Load()) || !c.quiet(8, stamp) {
-		t.Error("not quiet after the change, or in another slot")
-	}
-}
-
 // Objects are put below a directory that is renamed away again and again:
 // what is put after a rename was acknowledged must not land in what was
 // renamed, and nothing is lost.
@@ -322,34 +228,5 @@ func TestPutsDoNotFollowRenames(t *testing.T) {
 	}
 	if total != expect {
 		t.Errorf("%d objects, want %d", total, expect)
-	}
-}
-
-// A transaction that takes the entry of a directory from the cache fails, and
-// runs again, when the entry changes before it commits.
-func TestRememberedDirectoryConflicts(t *testing.T) {
-	fs := bucketFS(t, openTest(t, openLocal(t)))
-	bucket := mustLookup(t, fs, RootIno, "bucket").Ino
-	put(t, fs, "d/key", "x")
-	put(t, fs, "d/key", "y")
-	if e := fs.keys.get(dirEntryKey(bucket, "d")); e == nil || !fs.keys.valid(e) {
-		t.Fatal("the directory is not remembered")
-	}
-	var found []bool
-	err := fs.update(bg, func(tx cluster.Txn, _ *op) error {
-		e, err := getDentry(tx, bucket, "d", true)
-		if err != nil {
-			return err
-		}
-		found = append(found, e != nil)
-		if len(found) == 1 {
-			if err := fs.Rename(bg, Root, bucket, "d", bucket, "e", 0); err != nil {
-				return err
-			}
-		}
-		return tx.Set(settingKey("test"), []byte("x"))
-	})
-	if err != nil || len(found) != 2 || !found[0] || found[1] {
-		t.Errorf("the directory was there in the runs: %v; %v", found, err)
 	}
 }

@@ -1,0 +1,161 @@
+package local
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"ogw/cluster"
+)
+
+func TestPairCacheIsBounded(t *testing.T) {
+	c := newPairCache()
+	value := bytes.Repeat([]byte{1}, maxReadPair)
+	for i := range 3 * pairCacheBytes / len(value) {
+		key := fmt.Append(nil, i)
+		s := c.slot(key)
+		c.fill(s, s.entry.Load(), key, value, 1)
+	}
+	s := c.slot([]byte("large"))
+	c.fill(s, s.entry.Load(), []byte("large"), append(value, 1), 1)
+	if s.get([]byte("large"), 1) != nil {
+		t.Error("a value above the limit is remembered")
+	}
+	held := int64(0)
+	for i := range c.slots {
+		held += c.slots[i].entry.Load().size()
+	}
+	if got := c.bytes.Load(); got != held || got > pairCacheBytes || got < pairCacheBytes/2 {
+		t.Errorf("%d bytes are held, %d counted, at most %d are allowed", held, got, pairCacheBytes)
+	}
+}
+
+// What a snapshot said is not remembered when a commit came after it, even if
+// the commit's own entry has been displaced since.
+func TestPairCacheRefusesOldValues(t *testing.T) {
+	c := newPairCache()
+	key := []byte("k")
+	s := c.slot(key)
+	old := s.entry.Load()
+	c.wrote(5, [][]byte{key}, [][]byte{[]byte("new")})
+	c.fill(s, old, key, []byte("old"), 4)
+	if e := s.get(key, 9); e == nil || string(e.value) != "new" {
+		t.Errorf("the commit's value was displaced: %+v", e)
+	}
+	if s.get(key, 4) != nil {
+		t.Error("a reader of an older version finds the commit's value")
+	}
+	s.entry.Store(nil)
+	c.fill(s, nil, key, []byte("old"), 4)
+	if e := s.get(key, 9); e != nil {
+		t.Errorf("an old value is remembered: %q", e.value)
+	}
+	c.fill(s, nil, key, []byte("new"), 5)
+	if e := s.get(key, 5); e == nil || string(e.value) != "new" {
+		t.Errorf("the value of a later snapshot is not remembered: %+v", e)
+	}
+}
+
+// A large commit forgets what it changes, and displaces nothing with it.
+func TestPairCacheAndLargeCommits(t *testing.T) {
+	c := newPairCache()
+	keys, values := make([][]byte, maxWrittenPairs+1), make([][]byte, maxWrittenPairs+1)
+	for i := range keys {
+		keys[i], values[i] = fmt.Append(nil, i), []byte("v")
+	}
+	c.wrote(1, keys[:1], values[:1])
+	c.wrote(2, keys, values)
+	for _, key := range keys {
+		if e := c.slot(key).get(key, 9); e != nil {
+			t.Errorf("%s is remembered as of version %d", key, e.version)
+		}
+	}
+	if got := c.bytes.Load(); got != 0 {
+		t.Errorf("%d bytes are held", got)
+	}
+}
+
+// A peek that read a pair from memory which changes before it asks for
+// another one that is not remembered runs again; so does a transaction.
+func TestPeekRunsAgainWhenTorn(t *testing.T) {
+	kv := openAt(t, Options{Dir: t.TempDir()}).KV.(*KV)
+	put := func(a, b string) {
+		t.Helper()
+		if err := kv.Update(t.Context(), func(txn cluster.Txn) error {
+			if err := txn.Set([]byte("a"), []byte(a)); err != nil {
+				return err
+			}
+			return txn.Set([]byte("b"), append(bytes.Repeat([]byte{'.'}, maxWrittenPair), b...))
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("1", "1")
+	for name, run := range map[string]func(fn func(cluster.Reader) error) error{
+		"peek": func(fn func(cluster.Reader) error) error { return kv.Peek(t.Context(), fn) },
+		"update": func(fn func(cluster.Reader) error) error {
+			return kv.Update(t.Context(), func(txn cluster.Txn) error { return fn(txn) })
+		},
+	} {
+		runs, a, b := 0, []byte(nil), []byte(nil)
+		err := run(func(r cluster.Reader) (err error) {
+			runs++
+			if a, err = r.Get([]byte("a")); err != nil {
+				return err
+			}
+			if runs == 1 {
+				put("2"+name, "2"+name)
+			}
+			b, err = r.Get([]byte("b"))
+			return err
+		})
+		if err != nil || runs != 2 || string(a) != "2"+name || !bytes.HasSuffix(b, append([]byte{'.'}, a...)) {
+			t.Errorf("%s: a is %q, b ends in %q, %v after %d runs", name, a, b[max(0, len(b)-10):], err, runs)
+		}
+	}
+}
+
+// What a commit wrote is read without a snapshot, an absent key as well.
+func TestPeekTakesNoSnapshot(t *testing.T) {
+	kv := openAt(t, Options{Dir: t.TempDir()}).KV.(*KV)
+	if err := kv.Update(t.Context(), func(txn cluster.Txn) error {
+		if err := txn.Delete([]byte("gone")); err != nil {
+			return err
+		}
+		return txn.Set([]byte("there"), []byte("x"))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := kv.Peek(t.Context(), func(r cluster.Reader) error {
+		got, err := r.GetMany([][]byte{[]byte("gone"), []byte("there")})
+		if err == nil && (got[0] != nil || string(got[1]) != "x") {
+			t.Errorf("read %q", got)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if kv.snapshots.latest != nil {
+		t.Error("a snapshot was taken")
+	}
+}
+
+// A strict reader waits for what a relaxed writer left, remembered or not.
+func TestPeekIsDurable(t *testing.T) {
+	kv := openAt(t, Options{Dir: t.TempDir()}).KV.(*KV)
+	if err := kv.Update(cluster.Relaxed(t.Context()), func(txn cluster.Txn) error {
+		return txn.Set([]byte("k"), []byte("x"))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	written := kv.visible.Load()
+	if err := kv.Peek(t.Context(), func(r cluster.Reader) error {
+		_, err := r.Get([]byte("k"))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if synced := kv.durability.synced.Load(); synced < written {
+		t.Errorf("version %d was read, %d is durable", written, synced)
+	}
+}
