@@ -129,7 +129,7 @@ func (f *rawFS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32,
 	h.wrote.Store(true)
 	cached := in.WriteFlags&fuse.WRITE_CACHE != 0
 	if !cached {
-		if err := f.killPrivileges(h, in); err != nil {
+		if err := f.killPrivileges(h, &in.InHeader, in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0); err != nil {
 			return 0, f.status("write", &in.InHeader, err)
 		}
 	}
@@ -220,6 +220,11 @@ func (f *rawFS) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
 		return fuse.Status(syscall.EFBIG)
 	}
 	h.wrote.Store(true)
+	// The kernel does not say here whether the caller may keep setuid and
+	// setgid (CAP_FSETID): root may.
+	if err := f.killPrivileges(h, &in.InHeader, in.Uid != 0); err != nil {
+		return f.status("fallocate", &in.InHeader, err)
+	}
 	return f.status("fallocate", &in.InHeader, h.file.Allocate(f.ctx, mode, int64(in.Offset), int64(in.Length)))
 }
 

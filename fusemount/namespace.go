@@ -43,6 +43,30 @@ func (f *rawFS) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut
 	return fuse.OK
 }
 
+// Statx is statx(2), which the kernel asks only for the time of birth.
+func (f *rawFS) Statx(_ <-chan struct{}, in *fuse.StatxIn, out *fuse.StatxOut) fuse.Status {
+	since := f.inv.count()
+	a, err := f.fs.GetAttr(f.ctx, f.ino(in.NodeId))
+	if err != nil {
+		return f.status("statx", &in.InHeader, err)
+	}
+	out.Mask = unix.STATX_BASIC_STATS | unix.STATX_BTIME
+	out.Ino, out.Size, out.Blocks = uint64(a.Ino), uint64(a.Size), uint64(a.Used+511)/512
+	out.Mode, out.Nlink, out.Uid, out.Gid = uint16(a.Mode), a.Nlink, a.UID, a.GID
+	out.RdevMajor, out.RdevMinor = unix.Major(uint64(a.Rdev)), unix.Minor(uint64(a.Rdev))
+	out.Blksize = attrBlockSize
+	for _, t := range [...]struct {
+		to *fuse.SxTime
+		ns int64
+	}{{&out.Atime, a.AtimeNS}, {&out.Mtime, a.MtimeNS}, {&out.Ctime, a.CtimeNS}, {&out.Btime, a.BtimeNS}} {
+		t.to.Sec, t.to.Nsec = unixTime(t.ns)
+	}
+	if f.inv.count() == since {
+		out.SetTimeout(f.opt.AttrTimeout)
+	}
+	return fuse.OK
+}
+
 // SetAttr is chmod, chown, truncate and utimensat.
 func (f *rawFS) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
 	since := f.inv.count()

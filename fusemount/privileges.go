@@ -20,14 +20,14 @@ type privClock struct{ now atomic.Uint64 }
 
 func (c *privClock) moved() { c.now.Add(1) }
 
-// killPrivileges runs before a write through h.
-func (f *rawFS) killPrivileges(h *fileHandle, in *fuse.WriteIn) error {
+// killPrivileges runs before a write through h; with setid, setuid and setgid
+// go as well.
+func (f *rawFS) killPrivileges(h *fileHandle, in *fuse.InHeader, setid bool) error {
 	now := f.caps.now.Load() + 1 // 0 means never
 	if h.plain.Load() == now {
 		return nil
 	}
-	setid := in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0
-	if err := f.dropPrivileges(&in.InHeader, h.ino, setid); err != nil {
+	if err := f.dropPrivileges(in, h.ino, setid); err != nil {
 		return err
 	}
 	if setid {
