@@ -3,6 +3,8 @@ package nfsserver
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"testing"
@@ -339,4 +341,33 @@ func TestOthersChangeAFile(t *testing.T) {
 	other.want("the same of an empty file", other.setattr(f, set{mtimeNow: true}, nil), ErrAcces)
 	_, f, _ = root.create(root.root, "public", createGuarded, set{mode: ptr(uint32(0o666))})
 	other.want("a time of one's own", other.setattr(f, set{size: ptr(uint64(0)), mtime: ptr(int64(1))}, nil), ErrPerm)
+}
+
+// TestWriteRevokesCapability: a WRITE takes the capabilities of a program
+// away, the superuser's too, before it is flushed and after.
+func TestWriteRevokesCapability(t *testing.T) {
+	const name = "security.capability"
+	s := newSite(t)
+	for _, uid := range []uint32{0, 1001} {
+		for _, stable := range []uint32{unstable, fileSync} {
+			c := s.mount("/", uid)
+			file := fmt.Sprintf("%d-%d", uid, stable)
+			_, f, _ := s.mount("/", 0).create(c.root, file, createGuarded, set{mode: ptr(uint32(0o666))})
+			a, err := s.fs.Lookup(t.Context(), vfs.Root, vfs.RootIno, file)
+			if err == nil {
+				err = s.fs.SetXattr(t.Context(), vfs.Root, a.Ino, name, []byte("v"), 0)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.must("write", firstOf(c.write(f, 0, stable, []byte("x"))))
+			if _, err := s.fs.GetXattr(t.Context(), vfs.Root, a.Ino, name); !errors.Is(err, vfs.ErrNoAttr) {
+				t.Errorf("user %d, stability %d: %v after the write", uid, stable, err)
+			}
+			c.must("commit", firstOf(c.commit(f)))
+			if _, err := s.fs.GetXattr(t.Context(), vfs.Root, a.Ino, name); !errors.Is(err, vfs.ErrNoAttr) {
+				t.Errorf("user %d, stability %d: %v after the commit", uid, stable, err)
+			}
+		}
+	}
 }

@@ -176,10 +176,14 @@ func commit(ctx context.Context, q *request) error {
 	if err != nil {
 		return err
 	}
+	a, err := q.stat(ctx, ino)
+	if err != nil {
+		return err // it is gone, and what was written with it
+	}
 	// The verifier is read last: a loss that anyone noticed up to now shows.
 	q.s.files.settle(ino)
 	q.ok()
-	q.wcc(q.attr(ctx, ino))
+	q.wcc(&a)
 	q.out.Uint64(q.s.verifier.Load())
 	return nil
 }

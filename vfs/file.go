@@ -126,6 +126,9 @@ func (f *File) change(ctx context.Context, fn func(t cluster.Txn, o *op, n *inod
 		if f.killPriv {
 			n.mode = dropSetID(n.mode)
 		}
+		if err := dropCapability(t, n); err != nil {
+			return err
+		}
 		return putInode(t, n)
 	})
 }

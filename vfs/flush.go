@@ -291,6 +291,9 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	if plan.killPriv {
 		n.mode = dropSetID(n.mode)
 	}
+	if err := dropCapability(t, n); err != nil {
+		return nil, pos, err
+	}
 	o.flushed = append(o.flushed, n.ino)
 	if last {
 		of.committing.Store(n.version)

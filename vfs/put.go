@@ -150,6 +150,9 @@ func (o *op) publish(t cluster.Txn, p *publication) (*inode, error) {
 	}
 	if old != nil && old.isRegular() && old.nlink <= 1 {
 		old.mode &^= ModeSetUID | ModeSetGID // as every write by another does
+		if err := dropCapability(t, old); err != nil {
+			return nil, err
+		}
 		return old, o.fillObject(t, p, old)
 	}
 	return o.publishFile(t, p, &at, old)

@@ -30,6 +30,9 @@ func (s *SetAttr) timesSet() bool {
 	return s.AtimeNS != nil || s.MtimeNS != nil || s.AtimeNow || s.MtimeNow
 }
 
+// setsID tells whether the mode asks for setuid or setgid.
+func (s *SetAttr) setsID() bool { return s.Mode != nil && *s.Mode&(ModeSetUID|ModeSetGID) != 0 }
+
 // SetAttr changes attributes (chmod, chown, truncate, utimensat) and returns
 // the new ones. ErrPerm for what only the owner or the superuser may,
 // ErrAccess, ErrIsDir and ErrInvalid for the size of what is no regular
@@ -38,8 +41,9 @@ func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a 
 	if set.Size != nil && *set.Size < 0 {
 		return Attr{}, ErrInvalid
 	}
-	if set.Size != nil || set.timesSet() {
-		// What was written before must not come after, with other times.
+	if set.Size != nil || set.timesSet() || set.setsID() {
+		// What was written before must not come after, with other times or to
+		// take the new setuid away.
 		if err := fs.settle(ctx, ino); err != nil {
 			return Attr{}, err
 		}
@@ -97,8 +101,8 @@ func (o *op) setAttr(t cluster.Txn, cred *Cred, n *inode, dirTime []byte, set *S
 			return nil, err
 		}
 	}
-	if (set.Size != nil || set.UID != nil || set.GID != nil) && n.has(flagXattrs) && !n.isDir() && !set.KeepSetID {
-		if err := t.Delete(xattrKey(n.ino, xattrCapability)); err != nil {
+	if (set.Size != nil || set.UID != nil || set.GID != nil) && !set.KeepSetID {
+		if err := dropCapability(t, n); err != nil {
 			return nil, err
 		}
 	}

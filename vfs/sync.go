@@ -117,6 +117,18 @@ func (fs *FS) settle(ctx context.Context, ino Ino) error {
 	return nil
 }
 
+// hasPieces tells whether this process wrote to the file and did not flush
+// all of it yet.
+func (fs *FS) hasPieces(ino Ino) bool {
+	of := fs.opens.get(ino)
+	if of == nil {
+		return false
+	}
+	of.mu.RLock()
+	defer of.mu.RUnlock()
+	return len(of.pieces) > 0
+}
+
 // overlayAttr adds what this process wrote to the file but did not flush yet.
 func (fs *FS) overlayAttr(a *Attr) {
 	if of := fs.opens.get(a.Ino); of != nil {

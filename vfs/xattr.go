@@ -28,6 +28,15 @@ const (
 	maxXattrs = 4096
 )
 
+// dropCapability takes the capabilities of a program away, as every change of
+// its content does, whoever makes it (capabilities(7)).
+func dropCapability(t cluster.Txn, n *inode) error {
+	if n.isDir() || !n.has(flagXattrs) {
+		return nil
+	}
+	return t.Delete(xattrKey(n.ino, xattrCapability))
+}
+
 func isACLName(name string) bool { return name == xattrAccessACL || name == xattrDefaultACL }
 
 // checkXattrName checks length and namespace. ErrNotSupported for a namespace
@@ -101,6 +110,7 @@ func (fs *FS) GetXattr(ctx context.Context, cred *Cred, ino Ino, name string) (v
 	if err := checkXattrName(name); err != nil {
 		return nil, err
 	}
+	revoked := name == xattrCapability && fs.hasPieces(ino)
 	err = fs.peek(ctx, func(r cluster.Reader) error {
 		n, err := getInode(r, ino)
 		if err != nil {
@@ -109,7 +119,7 @@ func (fs *FS) GetXattr(ctx context.Context, cred *Cred, ino Ino, name string) (v
 		if err := checkXattrRead(r, cred, n, name); err != nil {
 			return err
 		}
-		if !n.has(flagXattrs) {
+		if !n.has(flagXattrs) || revoked {
 			return ErrNoAttr
 		}
 		if value, err = r.Get(xattrKey(ino, name)); err == nil && value == nil {
@@ -123,6 +133,7 @@ func (fs *FS) GetXattr(ctx context.Context, cred *Cred, ino Ino, name string) (v
 // ListXattr returns the names of the extended attributes that cred may see,
 // in byte order.
 func (fs *FS) ListXattr(ctx context.Context, cred *Cred, ino Ino) (names []string, err error) {
+	revoked := fs.hasPieces(ino)
 	err = fs.peek(ctx, func(r cluster.Reader) error {
 		n, err := getInode(r, ino)
 		if err != nil || !n.has(flagXattrs) {
@@ -131,9 +142,10 @@ func (fs *FS) ListXattr(ctx context.Context, cred *Cred, ino Ino) (names []strin
 		all, err := xattrNames(r, ino)
 		names = nil
 		for _, name := range all {
-			if !strings.HasPrefix(name, xattrTrusted) || cred.rooted() {
-				names = append(names, name)
+			if strings.HasPrefix(name, xattrTrusted) && !cred.rooted() || name == xattrCapability && revoked {
+				continue
 			}
+			names = append(names, name)
 		}
 		return err
 	})
@@ -166,6 +178,9 @@ func (fs *FS) SetXattr(ctx context.Context, cred *Cred, ino Ino, name string, va
 		return ErrAttrTooLarge
 	}
 	value = append([]byte{}, value...) // the store keeps it, the caller reuses it
+	if err := fs.settleCapability(ctx, ino, name); err != nil {
+		return err
+	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
 		n, err := o.xattrInode(t, cred, ino, name)
 		if err != nil {
@@ -204,6 +219,9 @@ func (fs *FS) RemoveXattr(ctx context.Context, cred *Cred, ino Ino, name string)
 	if err := checkXattrName(name); err != nil {
 		return err
 	}
+	if err := fs.settleCapability(ctx, ino, name); err != nil {
+		return err
+	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
 		n, err := o.xattrInode(t, cred, ino, name)
 		if err != nil {
@@ -224,6 +242,15 @@ func (fs *FS) RemoveXattr(ctx context.Context, cred *Cred, ino Ino, name string)
 		}
 		return o.putChanged(t, n)
 	})
+}
+
+// settleCapability comes before a change of capabilities: what was written
+// before revokes the old ones only.
+func (fs *FS) settleCapability(ctx context.Context, ino Ino, name string) error {
+	if name != xattrCapability {
+		return nil
+	}
+	return fs.settle(ctx, ino)
 }
 
 // xattrInode reads the inode whose attribute name cred is about to change.

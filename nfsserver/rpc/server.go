@@ -39,8 +39,9 @@ const (
 	// readBufferBytes holds as many small calls as a client has in flight on a
 	// connection (DefaultConnCalls); larger ones bypass it.
 	readBufferBytes = 16 << 10
-	// maxIdleWorkers keep their grown stacks for the next call.
-	maxIdleWorkers = 64
+	// maxIdleWorkers keep their grown stacks, some 32 KiB, for the next call:
+	// more than a connection has in flight, so that a full one starts none.
+	maxIdleWorkers = 2 * DefaultConnCalls
 	// freeBytes: smaller records are bounded by their number alone.
 	freeBytes = 8 << 10
 	// duplicateWait is how long a duplicate waits for the original's end.
