@@ -11,6 +11,9 @@ import (
 const (
 	// readyMax is how many segments wait for use.
 	readyMax = 2
+	// spareMax is how many emptied ones do besides, at the most as many as
+	// were taken lately: what a second or two of overwriting goes through.
+	spareMax = 8
 	// prewriteBytes is the unit of prewriting: what a writer who needs the
 	// segment may have to wait for.
 	prewriteBytes = 1 << 20
@@ -24,9 +27,9 @@ const (
 
 // allocator makes segments ahead. Their space is reserved at once. While
 // nobody writes, it is written as well, since durable writes to space that was
-// written before need no change of the file system's own metadata: a fifth
-// faster for a lone client. Under load, writing everything twice would cost
-// more than it gains.
+// written before need no change of the file system's own metadata: half of the
+// processor time in the system. Under load, writing everything twice would cost
+// more than it gains; but segments that were emptied are taken again then.
 type allocator struct {
 	disk  disk
 	dir   string
@@ -38,7 +41,9 @@ type allocator struct {
 	mu     sync.Mutex
 	next   uint64
 	ready  []*segment
-	coming int // segments in the making that will be ready
+	spare  []*segment // emptied ones, the newest last
+	takes  [2]int     // segments taken since the last trim, and before that
+	coming int        // segments in the making that will be ready
 	making bool
 	ended  bool
 	idle   *sync.Cond // making became false
@@ -66,6 +71,12 @@ func (a *allocator) take() (*segment, error) {
 	if !a.making {
 		a.making = true
 		go a.makeAhead()
+	}
+	a.takes[0]++
+	if n := len(a.spare); n > 0 {
+		g := a.spare[n-1]
+		a.spare = a.spare[:n-1]
+		return g, nil
 	}
 	if n := len(a.ready); n > 0 {
 		g := a.ready[0]
@@ -179,13 +190,43 @@ func (a *allocator) make(number uint64) (g *segment, err error) {
 	return &segment{number: number, total: a.bytes, file: f}, nil
 }
 
-// adopt takes a segment that nobody reads any more as one made ahead. It
-// returns false when there are enough of them.
+// spareRoom is how many emptied segments are worth their space. It is called
+// with mu held.
+func (a *allocator) spareRoom() int {
+	if a.space != nil && !a.space.roomy(0, dataReserve) {
+		return 0
+	}
+	return min(a.takes[0]+a.takes[1], spareMax)
+}
+
+// trim gives back the emptied segments that nobody will need soon. It is called
+// again and again, after a time that is long beside that between two segments
+// under load.
+func (a *allocator) trim() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.takes = [2]int{0, a.takes[0]}
+	for n := a.spareRoom(); len(a.spare) > n; a.spare = a.spare[1:] {
+		a.drop(a.spare[0])
+	}
+}
+
+// drop removes a segment that nobody took.
+func (a *allocator) drop(g *segment) bool {
+	_ = g.file.Close()
+	return a.disk.remove(filepath.Join(a.dir, segmentName(g.number))) == nil
+}
+
+// adopt takes a segment that nobody reads any more as a spare one. It returns
+// false when there are enough of them.
 func (a *allocator) adopt(number uint64) (bool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.ended || len(a.ready)+a.coming >= readyMax {
+	if a.ended || len(a.spare) >= a.spareRoom() {
 		return false, nil
+	}
+	if n, err := a.disk.length(filepath.Join(a.dir, segmentName(number))); err != nil || n != a.bytes {
+		return false, err // of an earlier run with other lengths
 	}
 	// A new number, so that its old records cannot be taken for new ones.
 	fresh := a.next
@@ -201,7 +242,7 @@ func (a *allocator) adopt(number uint64) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	a.ready = append(a.ready, &segment{number: fresh, total: a.bytes, prewritten: a.bytes, file: f})
+	a.spare = append(a.spare, &segment{number: fresh, total: a.bytes, prewritten: a.bytes, file: f})
 	return true, nil
 }
 
@@ -209,21 +250,21 @@ func (a *allocator) adopt(number uint64) (bool, error) {
 func (a *allocator) idleBytes() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return int64(len(a.ready)) * a.bytes
+	return int64(len(a.ready)+len(a.spare)) * a.bytes
 }
 
 // shed removes a segment that nobody took yet; false if there is none.
 func (a *allocator) shed() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	n := len(a.ready)
-	if n == 0 {
-		return false
+	for _, list := range []*[]*segment{&a.spare, &a.ready} {
+		if n := len(*list); n > 0 {
+			g := (*list)[n-1]
+			*list = (*list)[:n-1]
+			return a.drop(g)
+		}
 	}
-	g := a.ready[n-1]
-	a.ready = a.ready[:n-1]
-	g.file.Close()
-	return a.disk.remove(filepath.Join(a.dir, segmentName(g.number))) == nil
+	return false
 }
 
 // stop ends the making, and removes what nobody took.
@@ -234,9 +275,8 @@ func (a *allocator) stop() {
 	for a.making {
 		a.idle.Wait()
 	}
-	for _, g := range a.ready {
-		_ = g.file.Close()
-		_ = a.disk.remove(filepath.Join(a.dir, segmentName(g.number)))
+	for _, g := range append(a.ready, a.spare...) {
+		a.drop(g)
 	}
-	a.ready = nil
+	a.ready, a.spare = nil, nil
 }

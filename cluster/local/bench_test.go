@@ -201,6 +201,26 @@ func BenchmarkBlobWrite(b *testing.B) {
 	}
 }
 
+// BenchmarkBlobReplace stores blobs of 64 KiB and deletes as many older ones, so
+// that segments are emptied and used again.
+func BenchmarkBlobReplace(b *testing.B) {
+	const live, batch, size = 4000, 16, 64 << 10
+	c := openAt(b, Options{Dir: b.TempDir(), SegmentBytes: defaultSegmentBytes})
+	data := make([]byte, size)
+	rand.NewChaCha8([32]byte{}).Read(data)
+	b.SetBytes(size)
+	parallel(b, 16, func(i int) error {
+		if err := storeBlob(c.Blobs, cluster.BlobID{Content: uint64(i)}, data); err != nil || i < live || i%batch != 0 {
+			return err
+		}
+		old := make([]cluster.BlobID, batch)
+		for k := range old {
+			old[k].Content = uint64(i - live + k)
+		}
+		return c.Blobs.Delete(context.Background(), old...)
+	})
+}
+
 func BenchmarkBlobRead(b *testing.B) {
 	for _, size := range []int{64 << 10, 1 << 20, 64 << 20} {
 		c := openAt(b, Options{Dir: b.TempDir(), SegmentBytes: defaultSegmentBytes})

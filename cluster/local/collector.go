@@ -17,8 +17,10 @@ import (
 )
 
 const (
-	// collectEvery is how often segments are looked at.
+	// collectEvery is how often segments are looked at, and freeOften how many
+	// times as often for dead ones, which cost nothing and can be used again.
 	collectEvery = 5 * time.Second
+	freeOften    = 5
 	// collectBelow is the share of live bytes, in percent, below which a
 	// segment is rewritten: at the worst the disk holds twice the data, and
 	// each byte freed costs at most one byte copied.
@@ -75,10 +77,15 @@ func (c *collector) run() {
 		c.log.Error("cannot count the live bytes of data segments; no space is collected until the next start", "err", err)
 		return
 	}
-	tick := time.NewTicker(c.every)
+	tick := time.NewTicker(c.every / freeOften)
 	defer tick.Stop()
-	for {
-		c.pass()
+	for i := 0; ; i++ {
+		if i%freeOften == 0 {
+			c.segments.alloc.trim()
+			c.pass()
+		} else {
+			c.collectAll(func(g candidate) bool { return g.live == 0 })
+		}
 		select {
 		case <-tick.C:
 		case <-c.quit:
@@ -124,12 +131,17 @@ func (c *collector) count() error {
 }
 
 // pass frees the dead segments, then rewrites the mostly dead ones.
-func (c *collector) pass() {
+func (c *collector) pass() { c.collectAll(func(candidate) bool { return true }) }
+
+func (c *collector) collectAll(which func(candidate) bool) {
 	candidates := c.segments.collectable()
 	slices.SortFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.live, b.live) })
 	for _, g := range candidates {
 		if c.stopping() {
 			return
+		}
+		if !which(g) {
+			continue
 		}
 		err := c.collect(g)
 		if err != nil && !errors.Is(err, errStopped) {
