@@ -251,6 +251,11 @@ func mountOptions(opt Options, exclusive bool) *fuse.MountOptions {
 			return fuse.EIO
 		},
 	}
+	if opt.Root == vfs.RootIno {
+		// A handle says nothing of the way to its file: elsewhere it would
+		// lead out of the mount.
+		m.ExtraCapabilities |= fuse.CAP_EXPORT_SUPPORT
+	}
 	if opt.Writeback {
 		m.ExtraCapabilities |= fuse.CAP_WRITEBACK_CACHE
 	}

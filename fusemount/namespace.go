@@ -14,7 +14,7 @@ import (
 // kernel remembers its absence.
 func (f *rawFS) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
 	since := f.inv.count()
-	a, err := f.fs.Lookup(f.ctx, cred(h), f.ino(h.NodeId), name)
+	a, err := f.find(h, name)
 	if errors.Is(err, vfs.ErrNotExist) && f.opt.EntryTimeout > 0 {
 		if f.inv.count() == since {
 			out.SetEntryTimeout(f.opt.EntryTimeout)
@@ -27,6 +27,23 @@ func (f *rawFS) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fu
 	}
 	f.fillEntry(&a, out, since)
 	return fuse.OK
+}
+
+// find looks a name up. The kernel asks for "." and ".." only to turn a file
+// handle (open_by_handle_at, an NFS server of its own) into an inode.
+func (f *rawFS) find(h *fuse.InHeader, name string) (vfs.Attr, error) {
+	ino := f.ino(h.NodeId)
+	if name != "." && name != ".." {
+		return f.fs.Lookup(f.ctx, cred(h), ino, name)
+	}
+	a, err := f.fs.GetAttr(f.ctx, ino)
+	if err != nil || name == "." {
+		return a, err
+	}
+	if !a.IsDir() || ino == f.opt.Root {
+		return a, vfs.ErrNotExist
+	}
+	return f.fs.GetAttr(f.ctx, a.Parent)
 }
 
 // Forget is told when the kernel drops an inode.

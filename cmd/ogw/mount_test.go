@@ -76,12 +76,17 @@ func TestMountOfProcess(t *testing.T) {
 	if len(st.Mounts) != 2 || st.Mounts[0].Dir != mnt {
 		t.Errorf("%+v", st.Mounts)
 	}
+	full := w.mkdir("full")
+	w.write("full/entry", "")
 	for _, c := range []struct {
 		args []string
 		code int
 		say  string
 	}{
 		{[]string{"mount", mnt}, exitUsage, "mounted already"},
+		{[]string{"mount", full}, exitUsage, "is not empty"},
+		{[]string{"mount", filepath.Join(full, "entry")}, exitUsage, "is not a directory"},
+		{[]string{"mount", filepath.Join(full, "entry", "below")}, exitUsage, "not a directory"},
 		{[]string{"mount", filepath.Join(w.dir, "none")}, exitUsage, "does not exist"},
 		{[]string{"mount", "--subtree", "nowhere", w.mkdir("other")}, exitNotFound, "nowhere"},
 		{[]string{"umount", w.dir}, exitNotFound, "no ogw mount"},

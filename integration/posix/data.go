@@ -280,7 +280,9 @@ func fallocateModes(t *T, d string) {
 	}
 	wantErr(t, "length 0", unix.Fallocate(fd, 0, 0, 0), unix.EINVAL)
 	if t.has(Own) {
-		wantErr(t, "COLLAPSE_RANGE", unix.Fallocate(fd, unix.FALLOC_FL_COLLAPSE_RANGE, 0, 4096), unix.EOPNOTSUPP)
+		for _, mode := range []uint32{unix.FALLOC_FL_COLLAPSE_RANGE, unix.FALLOC_FL_INSERT_RANGE, unix.FALLOC_FL_UNSHARE_RANGE} {
+			wantErr(t, fmt.Sprintf("fallocate mode %x", mode), unix.Fallocate(fd, mode, 0, 4096), unix.EOPNOTSUPP)
+		}
 	}
 	r := open(t, d+"/f", unix.O_RDONLY)
 	wantErr(t, "reading descriptor", unix.Fallocate(r, 0, 0, 10), unix.EBADF)

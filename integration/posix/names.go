@@ -234,6 +234,16 @@ var renameCases = []namedCase{
 		if !later(lstat(t, d+"/p").Mtim, p.Mtim) || !later(lstat(t, d+"/q").Mtim, q.Mtim) {
 			t.Error("a parent's mtime did not move")
 		}
+		// Over a file, too, and what it replaced has one link less.
+		touch(t, d+"/p/g", 0o644)
+		must(t, unix.Link(d+"/q/f", d+"/other"))
+		p, q = lstat(t, d+"/p"), lstat(t, d+"/q")
+		was := lstat(t, d+"/other")
+		tick(t)
+		must(t, unix.Rename(d+"/p/g", d+"/q/f"))
+		check(t, later(lstat(t, d+"/p").Mtim, p.Mtim) && later(lstat(t, d+"/q").Mtim, q.Mtim), "a rename over a file moves no mtime")
+		is := lstat(t, d+"/other")
+		check(t, is.Nlink == 1 && later(is.Ctim, was.Ctim), "what a rename replaced: %d links, ctime %v, was %v", is.Nlink, is.Ctim, was.Ctim)
 	}},
 }
 
@@ -243,7 +253,11 @@ var dirCases = []namedCase{
 		must(t, os.Mkdir(d+"/dir", 0o755))
 		must(t, os.Symlink("f", d+"/link"))
 		must(t, unix.Mkfifo(d+"/fifo", 0o644))
-		want := map[string]uint8{".": unix.DT_DIR, "..": unix.DT_DIR, "f": unix.DT_REG, "dir": unix.DT_DIR, "link": unix.DT_LNK, "fifo": unix.DT_FIFO}
+		for _, k := range []string{sock, chr, blk} {
+			makeKind(t, k, d+"/"+k, 0o644)
+		}
+		want := map[string]uint8{".": unix.DT_DIR, "..": unix.DT_DIR, "f": unix.DT_REG, "dir": unix.DT_DIR, "link": unix.DT_LNK, "fifo": unix.DT_FIFO,
+			sock: unix.DT_SOCK, chr: unix.DT_CHR, blk: unix.DT_BLK}
 		fd, err := unix.Open(d, unix.O_DIRECTORY, 0)
 		must(t, err)
 		defer unix.Close(fd)

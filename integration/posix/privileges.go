@@ -167,8 +167,8 @@ var statxCases = []namedCase{
 				for _, mask := range []int{unix.STATX_BASIC_STATS, unix.STATX_BASIC_STATS | unix.STATX_BTIME} {
 					x := statx(t, p, mask, flags)
 					check(t, x.Mask&unix.STATX_BASIC_STATS == unix.STATX_BASIC_STATS && x.Ino == st.Ino && uint32(x.Mode) == st.Mode &&
-						uint64(x.Nlink) == uint64(st.Nlink) && x.Uid == st.Uid && x.Gid == st.Gid && int64(x.Size) == st.Size && int64(x.Blocks) == st.Blocks &&
-						int64(x.Blksize) == int64(st.Blksize) && x.Mtime.Sec == st.Mtim.Sec && int64(x.Mtime.Nsec) == st.Mtim.Nsec &&
+						x.Nlink == uint32(st.Nlink) && x.Uid == st.Uid && x.Gid == st.Gid && int64(x.Size) == st.Size && int64(x.Blocks) == st.Blocks &&
+						x.Blksize == uint32(st.Blksize) && x.Mtime.Sec == st.Mtim.Sec && int64(x.Mtime.Nsec) == st.Mtim.Nsec &&
 						x.Ctime.Sec == st.Ctim.Sec && int64(x.Ctime.Nsec) == st.Ctim.Nsec &&
 						unix.Mkdev(x.Rdev_major, x.Rdev_minor) == st.Rdev && unix.Mkdev(x.Dev_major, x.Dev_minor) == st.Dev,
 						"%s, mask %x, flags %x: statx %+v, stat %+v", k, mask, flags, x, st)

@@ -33,6 +33,13 @@ func RunReadOnly(t *testing.T, c Config, readOnly string) {
 		}
 		wantErr(t, "access(W_OK)", unix.Access(view+"/"+reg, unix.W_OK), unix.EROFS)
 		wantErr(t, "access(R_OK)", unix.Access(view+"/"+reg, unix.R_OK), 0)
+		for name, err := range map[string]error{ // which is there already
+			"mkdir": unix.Mkdir(view+"/"+reg, 0o755), "mkfifo": unix.Mkfifo(view+"/"+reg, 0o644),
+			"mknod": unix.Mknod(view+"/"+reg, unix.S_IFREG|0o644, 0), "symlink": unix.Symlink("x", view+"/"+reg),
+			"link": unix.Link(view+"/"+reg, view+"/"+fifo), "open(O_EXCL)": openErr(view+"/"+reg, unix.O_CREAT|unix.O_EXCL, 0o644),
+		} {
+			wantErr(t, name+" of what is there", err, unix.EEXIST)
+		}
 		wantErr(t, "open(O_CREAT) of what is there", openErr(view+"/"+reg, unix.O_CREAT|unix.O_RDONLY, 0o644), 0)
 		// Data goes through special files all the same.
 		wantErr(t, "open of a fifo", openErr(view+"/"+fifo, unix.O_RDWR, 0), 0)
