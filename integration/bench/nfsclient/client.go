@@ -19,16 +19,12 @@ const (
 	nfs   = 100003
 	mount = 100005
 
-	Null        = 0
-	Getattr     = 1
-	Lookup      = 3
-	Read        = 6
-	Write       = 7
-	Create      = 8
-	Mkdir       = 9
-	Remove      = 12
-	Readdirplus = 17
-	Commit      = 21
+	Null    = 0
+	Getattr = 1
+	read    = 6
+	write   = 7
+	create  = 8
+	commit  = 21
 )
 
 const (
@@ -136,21 +132,9 @@ func (c *Client) call(prog, proc uint32, args []byte) (*xdr.Reader, error) {
 
 var errStatus = errors.New("call refused")
 
-// Mkdir makes a directory and returns its handle.
-func (c *Client) Mkdir(dir []byte, name string) ([]byte, error) {
-	var w xdr.Writer
-	w.Opaque(dir)
-	w.String(name)
-	w.B = append(w.B, attributes(0o755)...)
-	return c.made(c.call(nfs, Mkdir, w.B))
-}
-
 // Create makes a file and returns its handle.
 func (c *Client) Create(dir []byte, name string) ([]byte, error) {
-	return c.made(c.call(nfs, Create, CreateArgs(dir, name)))
-}
-
-func (c *Client) made(r *xdr.Reader, err error) ([]byte, error) {
+	r, err := c.call(nfs, create, createArgs(dir, name))
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +146,7 @@ func (c *Client) made(r *xdr.Reader, err error) ([]byte, error) {
 
 // Write sends one unstable WRITE and returns the write verifier.
 func (c *Client) Write(file []byte, off uint64, data []byte) (verifier uint64, err error) {
-	r, err := c.call(nfs, Write, WriteArgs(file, off, data))
+	r, err := c.call(nfs, write, writeArgs(file, off, data))
 	if err != nil {
 		return 0, err
 	}
@@ -177,7 +161,7 @@ func (c *Client) Commit(file []byte) (verifier uint64, err error) {
 	w.Opaque(file)
 	w.Uint64(0)
 	w.Uint32(0)
-	r, err := c.call(nfs, Commit, w.B)
+	r, err := c.call(nfs, commit, w.B)
 	if err != nil {
 		return 0, err
 	}
@@ -187,7 +171,7 @@ func (c *Client) Commit(file []byte) (verifier uint64, err error) {
 
 // Read returns up to count bytes at off.
 func (c *Client) Read(file []byte, off uint64, count uint32) ([]byte, error) {
-	r, err := c.call(nfs, Read, ReadArgs(file, off, count))
+	r, err := c.call(nfs, read, readArgs(file, off, count))
 	if err != nil {
 		return nil, err
 	}
@@ -201,41 +185,6 @@ func skipWcc(r *xdr.Reader) {
 		r.Fixed(24) // size, mtime and ctime from before
 	}
 	skipAttributes(r)
-}
-
-// List reads a directory with READDIRPLUS, bytes at a time, and returns how
-// many entries it has.
-func (c *Client) List(dir []byte, bytes uint32) (entries int, err error) {
-	var cookie uint64
-	verifier := make([]byte, 8)
-	for {
-		var w xdr.Writer
-		w.Opaque(dir)
-		w.Uint64(cookie)
-		w.Fixed(verifier)
-		w.Uint32(bytes)
-		w.Uint32(bytes)
-		r, err := c.call(nfs, Readdirplus, w.B)
-		if err != nil {
-			return entries, err
-		}
-		skipAttributes(r)
-		copy(verifier, r.Fixed(8))
-		for r.Bool() {
-			r.Uint64()
-			r.Opaque(255)
-			cookie = r.Uint64()
-			skipAttributes(r)
-			if r.Bool() {
-				r.Opaque(64)
-			}
-			entries++
-		}
-		end := r.Bool()
-		if r.Err() != nil || end {
-			return entries, r.Err()
-		}
-	}
 }
 
 // attributeBytes is the size of a fattr3.
@@ -258,14 +207,6 @@ func attributes(mode uint32) []byte {
 	return w.B
 }
 
-// NameArgs are a directory and a name in it: LOOKUP, REMOVE.
-func NameArgs(dir []byte, name string) []byte {
-	var w xdr.Writer
-	w.Opaque(dir)
-	w.String(name)
-	return w.B
-}
-
 // HandleArgs are a handle: GETATTR.
 func HandleArgs(fh []byte) []byte {
 	var w xdr.Writer
@@ -273,8 +214,8 @@ func HandleArgs(fh []byte) []byte {
 	return w.B
 }
 
-// CreateArgs are those of a guarded CREATE.
-func CreateArgs(dir []byte, name string) []byte {
+// createArgs are those of a guarded CREATE.
+func createArgs(dir []byte, name string) []byte {
 	var w xdr.Writer
 	w.Opaque(dir)
 	w.String(name)
@@ -283,8 +224,8 @@ func CreateArgs(dir []byte, name string) []byte {
 	return w.B
 }
 
-// ReadArgs are those of a READ.
-func ReadArgs(file []byte, off uint64, count uint32) []byte {
+// readArgs are those of a READ.
+func readArgs(file []byte, off uint64, count uint32) []byte {
 	var w xdr.Writer
 	w.Opaque(file)
 	w.Uint64(off)
@@ -292,8 +233,8 @@ func ReadArgs(file []byte, off uint64, count uint32) []byte {
 	return w.B
 }
 
-// WriteArgs are those of an unstable WRITE.
-func WriteArgs(file []byte, off uint64, data []byte) []byte {
+// writeArgs are those of an unstable WRITE.
+func writeArgs(file []byte, off uint64, data []byte) []byte {
 	w := xdr.Writer{B: make([]byte, 0, len(data)+128)}
 	w.Opaque(file)
 	w.Uint64(off)
