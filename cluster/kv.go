@@ -53,7 +53,8 @@ type Limits struct {
 // writes. It is for one goroutine.
 type Reader interface {
 	// Get returns the value of key, or nil when there is none; an empty
-	// value is a non-nil empty slice. The caller owns the slice.
+	// value is a non-nil empty slice. It stays as it is, and others may hold
+	// it: the caller must not change it.
 	Get(key []byte) ([]byte, error)
 	// GetMany returns the values of keys in their order, nil for what is
 	// absent. It costs one round trip; sorted keys are the fastest.

@@ -45,6 +45,43 @@ func BenchmarkUnlinkRelaxed(b *testing.B) {
 	}
 }
 
+// What a mount asks for when a program makes a file, opens it again and
+// removes it; the files live for a while.
+func BenchmarkLifeOfAFile(b *testing.B) {
+	fs := benchLocal(b)
+	d := mustMkdir(b, fs, RootIno, "bucket")
+	ctx := cluster.Relaxed(bg)
+	cred := &Cred{Trusted: true}
+	const living = 2000
+	b.ReportAllocs()
+	b.ResetTimer()
+	for from := 0; from < b.N; from += living {
+		to := min(b.N, from+living)
+		files := make([]Ino, to-from)
+		for i := from; i < to; i++ {
+			name := fmt.Sprintf("file%09d", i)
+			_, err := fs.Lookup(ctx, cred, d, name)
+			want(b, err, ErrNotExist)
+			_, err = fs.GetAttr(ctx, d)
+			want(b, err, nil)
+			a, f, _, err := fs.Create(ctx, cred, d, name, CreateOptions{Mode: 0o644, Exclusive: true, Flags: OpenRead | OpenWrite})
+			want(b, err, nil)
+			want(b, f.Close(ctx), nil)
+			files[i-from] = a.Ino
+		}
+		for _, ino := range files {
+			f, err := fs.Open(ctx, cred, ino, OpenRead)
+			want(b, err, nil)
+			want(b, f.Close(ctx), nil)
+		}
+		for i := from; i < to; i++ {
+			_, err := fs.GetAttr(ctx, d)
+			want(b, err, nil)
+			want(b, fs.Unlink(ctx, cred, d, fmt.Sprintf("file%09d", i)), nil)
+		}
+	}
+}
+
 const benchFiles = 100_000
 
 // fill makes n files in d, 1000 in a transaction.

@@ -28,9 +28,9 @@ const (
 // a moment ago takes no lookup in Pebble, and often not even a snapshot.
 //
 // A commit replaces the entries of the keys that it writes before they reach
-// Pebble. So whoever holds a snapshot finds either the pair that the snapshot
-// holds as well, or one of a later version; and who finds the entries that it
-// read unchanged after it took a snapshot has read what that holds.
+// Pebble, and before that counts in their slots. So what stands in a slot that
+// no later version has written to is what any newer snapshot holds, and so is
+// what Pebble says of a key of that slot.
 type pairCache struct {
 	seed  maphash.Seed
 	slots []pairSlot
@@ -44,8 +44,8 @@ type pairSlot struct {
 	changed atomic.Uint64 // the newest version that wrote what shares the slot
 }
 
-// pairEntry is immutable: key has had this value since version, and has it as
-// long as the entry is in its slot.
+// pairEntry is immutable: key has had this value since version, and has it
+// until its slot changes.
 type pairEntry struct {
 	key     []byte
 	value   []byte // nil: the store has no such key
@@ -67,25 +67,24 @@ func (c *pairCache) slot(key []byte) *pairSlot {
 	return &c.slots[maphash.Bytes(c.seed, key)%pairSlots]
 }
 
-// get returns the entry of key if it is that of version, or nil.
-func (s *pairSlot) get(key []byte, version uint64) *pairEntry {
-	if e := s.entry.Load(); e != nil && e.version <= version && bytes.Equal(e.key, key) {
-		return e
-	}
-	return nil
+// get returns what stands in the slot, and tells whether that is the pair of
+// key at version.
+func (s *pairSlot) get(key []byte, version uint64) (e *pairEntry, ok bool) {
+	e = s.entry.Load()
+	// An entry may come to stand here although a commit was faster than who
+	// filled it in; it is older than the slot then.
+	ok = e != nil && e.version <= version && s.changed.Load() <= e.version && bytes.Equal(e.key, key)
+	return e, ok
 }
 
-// fill remembers what a snapshot of version said of key. old is what stood in
-// the slot before the snapshot was asked.
+// fill remembers the value that key has had since version, if nothing wrote to
+// the slot since. It keeps the value. old is what stood in the slot before
+// Pebble was asked: what came meanwhile is not displaced.
 func (c *pairCache) fill(s *pairSlot, old *pairEntry, key, value []byte, version uint64) {
 	if len(value) > maxReadPair || s.changed.Load() > version {
 		return
 	}
-	if value != nil {
-		value = append(make([]byte, 0, len(value)), value...)
-	}
 	e := &pairEntry{key: bytes.Clone(key), value: value, version: version}
-	// A commit that came after the look at changed has replaced old.
 	if s.entry.CompareAndSwap(old, e) {
 		c.grew(e.size() - old.size())
 	}

@@ -18,7 +18,7 @@ func TestPairCacheIsBounded(t *testing.T) {
 	}
 	s := c.slot([]byte("large"))
 	c.fill(s, s.entry.Load(), []byte("large"), append(value, 1), 1)
-	if s.get([]byte("large"), 1) != nil {
+	if _, ok := s.get([]byte("large"), 1); ok {
 		t.Error("a value above the limit is remembered")
 	}
 	held := int64(0)
@@ -39,20 +39,28 @@ func TestPairCacheRefusesOldValues(t *testing.T) {
 	old := s.entry.Load()
 	c.wrote(5, [][]byte{key}, [][]byte{[]byte("new")})
 	c.fill(s, old, key, []byte("old"), 4)
-	if e := s.get(key, 9); e == nil || string(e.value) != "new" {
+	if e, ok := s.get(key, 9); !ok || string(e.value) != "new" {
 		t.Errorf("the commit's value was displaced: %+v", e)
 	}
-	if s.get(key, 4) != nil {
+	if _, ok := s.get(key, 4); ok {
 		t.Error("a reader of an older version finds the commit's value")
 	}
 	s.entry.Store(nil)
 	c.fill(s, nil, key, []byte("old"), 4)
-	if e := s.get(key, 9); e != nil {
+	if e, ok := s.get(key, 9); ok {
 		t.Errorf("an old value is remembered: %q", e.value)
 	}
 	c.fill(s, nil, key, []byte("new"), 5)
-	if e := s.get(key, 5); e == nil || string(e.value) != "new" {
+	if e, ok := s.get(key, 5); !ok || string(e.value) != "new" {
 		t.Errorf("the value of a later snapshot is not remembered: %+v", e)
+	}
+	// The commit comes between the look at the slot and the entry, and leaves
+	// the slot empty, as it found it.
+	s.entry.Store(nil)
+	s.changed.Store(6)
+	s.entry.Store(&pairEntry{key: key, value: []byte("late"), version: 5})
+	if e, ok := s.get(key, 9); ok {
+		t.Errorf("a value that came late is found: %q", e.value)
 	}
 }
 
@@ -66,7 +74,7 @@ func TestPairCacheAndLargeCommits(t *testing.T) {
 	c.wrote(1, keys[:1], values[:1])
 	c.wrote(2, keys, values)
 	for _, key := range keys {
-		if e := c.slot(key).get(key, 9); e != nil {
+		if e, ok := c.slot(key).get(key, 9); ok {
 			t.Errorf("%s is remembered as of version %d", key, e.version)
 		}
 	}

@@ -14,31 +14,27 @@ import (
 // one by one.
 const getManyByIter = 4
 
-// errTorn ends a run that read pairs from memory which changed before it took
-// a snapshot. The run begins again.
+// errTorn ends a run whose reads do not fit together. The run begins again.
 var errTorn = errors.New("what was read has changed")
 
-// seenMax is how many pairs are read from memory before a snapshot must be
-// taken: most operations need fewer.
-const seenMax = 16
+// seenMax is how many pairs are read without a snapshot: most operations need
+// fewer.
+const seenMax = 8
 
-// source is the store at one version as an occ.Source. It takes a snapshot
-// when something is asked for that is not remembered.
+// source is the store at one version as an occ.Source. A hasty one reads the
+// newest pairs, from memory or from Pebble, as long as nothing has written to
+// their slots since that version. It takes a snapshot for a range, and for
+// many pairs; if it holds anything newer than what was read, the run is torn.
 type source struct {
 	kv      *KV
 	version uint64
 	snap    *snapshot // nil: not taken
 	torn    bool
-	seen    []seenPair // before the snapshot
-	space   [seenMax]seenPair
+	seen    []*pairSlot // of what was read without the snapshot
+	space   [seenMax]*pairSlot
 }
 
-type seenPair struct {
-	slot  *pairSlot
-	entry *pairEntry
-}
-
-// newSource returns what is visible now. A hasty one may end with errTorn.
+// newSource returns what is visible now. Only a hasty one can be torn.
 func newSource(kv *KV, hasty bool) *source {
 	s := &source{kv: kv, version: kv.visible.Load()}
 	s.seen = s.space[:0]
@@ -54,14 +50,14 @@ func (s *source) close() {
 	}
 }
 
-// take takes the snapshot, unless what was read is not in it.
+// take takes the snapshot, if there is none.
 func (s *source) take() error {
 	if s.snap != nil {
 		return nil
 	}
 	snap := s.kv.snapshots.acquire()
-	for _, p := range s.seen {
-		if p.slot.entry.Load() != p.entry {
+	for _, slot := range s.seen {
+		if slot.changed.Load() > s.version {
 			s.torn = true
 			s.kv.snapshots.release(snap)
 			return errTorn
@@ -71,38 +67,39 @@ func (s *source) take() error {
 	return nil
 }
 
-// remembered returns the entry of key, if there is one.
-func (s *source) remembered(slot *pairSlot, key []byte) *pairEntry {
-	e := slot.get(key, s.version)
-	if e == nil || s.snap != nil {
-		return e
-	}
-	if len(s.seen) == seenMax {
-		return nil
-	}
-	s.seen = append(s.seen, seenPair{slot, e})
-	return e
-}
-
 // Get implements occ.Source.
 func (s *source) Get(key []byte) ([]byte, error) {
 	slot := s.kv.pairs.slot(key)
-	if e := s.remembered(slot, key); e != nil {
-		return bytes.Clone(e.value), nil
+	if s.snap == nil {
+		if len(s.seen) < seenMax {
+			s.seen = append(s.seen, slot)
+		} else if err := s.take(); err != nil {
+			return nil, err
+		}
 	}
-	if err := s.take(); err != nil {
+	old, ok := slot.get(key, s.version)
+	if ok {
+		return old.value, nil
+	}
+	var from pebble.Reader = s.kv.db
+	if s.snap != nil {
+		from = s.snap
+	}
+	value, err := lookup(from, key)
+	if err != nil {
 		return nil, err
 	}
-	old := slot.entry.Load()
-	value, err := s.lookup(key)
-	if err == nil {
-		s.kv.pairs.fill(slot, old, key, value, s.version)
+	// A commit counts here before it can be read.
+	if s.snap == nil && slot.changed.Load() > s.version {
+		s.torn = true
+		return nil, errTorn
 	}
-	return value, err
+	s.kv.pairs.fill(slot, old, key, value, s.version)
+	return value, nil
 }
 
-func (s *source) lookup(key []byte) ([]byte, error) {
-	value, closer, err := s.snap.Get(key)
+func lookup(from pebble.Reader, key []byte) ([]byte, error) {
+	value, closer, err := from.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, nil
 	}

@@ -28,6 +28,7 @@ func (r keyRange) contains(key []byte) bool {
 type ReadSet struct {
 	hasher Hasher
 	list   []uint64
+	space  [hashListMax]uint64 // of list, while it is short
 	set    map[uint64]struct{}
 	ranges []keyRange
 }
@@ -46,6 +47,9 @@ func (s *ReadSet) AddKey(key []byte) {
 		return
 	}
 	if len(s.list) < hashListMax {
+		if s.list == nil {
+			s.list = s.space[:0]
+		}
 		s.list = append(s.list, h)
 		return
 	}

@@ -2,7 +2,7 @@ package occ
 
 // Source is one snapshot of the store.
 type Source interface {
-	// Get returns a copy of the value of key that the caller owns, or nil.
+	// Get returns the value of key, which nobody changes, or nil.
 	Get(key []byte) ([]byte, error)
 	// GetMany fills values, one for each key.
 	GetMany(keys, values [][]byte) error
