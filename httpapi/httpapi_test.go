@@ -237,7 +237,8 @@ func TestSendShortSource(t *testing.T) {
 
 // A body may take any time as long as bytes come; when they stop, it fails.
 func TestIdleBody(t *testing.T) {
-	const idle = 200 * time.Millisecond
+	t.Parallel()
+	const idle = 3 * time.Second // a busy machine may stop anybody for a second
 	type outcome struct {
 		n   int
 		err error
@@ -261,7 +262,7 @@ func TestIdleBody(t *testing.T) {
 			if stall && i == 5 {
 				break
 			}
-			time.Sleep(idle / 4)
+			time.Sleep(idle / 8) // more than idle in all
 			fmt.Fprint(c, "x")
 		}
 		o := <-done
@@ -274,10 +275,11 @@ func TestIdleBody(t *testing.T) {
 
 // A client that takes nothing loses its connection; a slow one does not.
 func TestIdleReader(t *testing.T) {
+	t.Parallel()
 	const size = 64 << 20
 	done := make(chan error, 1)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		done <- (&sender{w: w, src: zeros{}, idle: 300 * time.Millisecond}).run(0, size)
+		done <- (&sender{w: w, src: zeros{}, idle: 3 * time.Second}).run(0, size)
 	}))
 	defer srv.Close()
 	res, err := http.Get(srv.URL)
@@ -295,7 +297,7 @@ func TestIdleReader(t *testing.T) {
 	}
 	defer slow.Body.Close()
 	for range 8 {
-		time.Sleep(80 * time.Millisecond)
+		time.Sleep(400 * time.Millisecond) // more than idle in all
 		if _, err := io.CopyN(io.Discard, slow.Body, size/8); err != nil {
 			t.Fatal(err)
 		}

@@ -64,6 +64,9 @@ func populate(t testing.TB, fs *FS) {
 	want(t, fs.SetBucketAttr(bg, "bucket", "acl", []byte("private")), nil)
 	want(t, fs.AddUser(bg, User{Name: "user", UID: 7, Keys: []AccessKey{{ID: "KEY", Secret: "secret"}}}), nil)
 	want(t, fs.UpdateSetting(bg, "name", func([]byte) ([]byte, error) { return []byte("value"), nil }), nil)
+	want(t, fs.quarantine.put(bg, cluster.BlobID{Content: 1 << 40, Seq: 4}, func(damagedRecord) damagedRecord {
+		return damagedRecord{Size: 5, Error: "damaged", By: "read", Inodes: []Ino{6}}
+	}, true), nil)
 	// What waits for the collector.
 	put(t, fs, "gone", strings.Repeat("gone ", 100))
 	_, err = fs.DeleteObject(bg, "bucket", "gone", DeleteOptions{})
@@ -230,7 +233,7 @@ func TestDamagedRecords(t *testing.T) {
 		tryDamaged(t, p.key, nil)
 	}
 	for _, tab := range []byte{tabInode, tabDentry, tabXattr, tabLink, tabLongName, tabExtent, tabContent, tabRef,
-		tabQueue, tabUpload, tabUploadID, tabPart, tabBucket, tabUser, tabAccess, tabSetting} {
+		tabQueue, tabUpload, tabUploadID, tabPart, tabBucket, tabUser, tabAccess, tabSetting, tabDamaged} {
 		if !tables[tab] {
 			t.Errorf("no record of the table %q", tab)
 		}
