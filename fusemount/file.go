@@ -81,7 +81,11 @@ func (f *rawFS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse
 		return f.status("open", &in.InHeader, err)
 	}
 	if in.Flags&unix.O_TRUNC != 0 {
-		if err := f.dropPrivileges(&in.InHeader, ino, in.Mode&fuse.OPEN_KILL_SUIDGID != 0); err != nil {
+		err := f.dropCapability(ino)
+		if err == nil && in.Mode&fuse.OPEN_KILL_SUIDGID != 0 {
+			err = f.dropSetID(ino)
+		}
+		if err != nil {
 			return f.status("open", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
 		}
 	}
@@ -128,8 +132,8 @@ func (f *rawFS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32,
 	}
 	h.wrote.Store(true)
 	cached := in.WriteFlags&fuse.WRITE_CACHE != 0
-	if !cached {
-		if err := f.killPrivileges(h, &in.InHeader, in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0); err != nil {
+	if !cached && in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0 {
+		if err := f.killSetID(h); err != nil {
 			return 0, f.status("write", &in.InHeader, err)
 		}
 	}
@@ -222,8 +226,10 @@ func (f *rawFS) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
 	h.wrote.Store(true)
 	// The kernel does not say here whether the caller may keep setuid and
 	// setgid (CAP_FSETID): root may.
-	if err := f.killPrivileges(h, &in.InHeader, in.Uid != 0); err != nil {
-		return f.status("fallocate", &in.InHeader, err)
+	if in.Uid != 0 {
+		if err := f.killSetID(h); err != nil {
+			return f.status("fallocate", &in.InHeader, err)
+		}
 	}
 	return f.status("fallocate", &in.InHeader, h.file.Allocate(f.ctx, mode, int64(in.Offset), int64(in.Length)))
 }

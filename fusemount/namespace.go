@@ -97,7 +97,7 @@ func (f *rawFS) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut
 		return f.status("setattr", &in.InHeader, err)
 	}
 	if set.Size != nil || set.UID != nil || set.GID != nil {
-		if err := f.dropCapability(&in.InHeader, ino); err != nil {
+		if err := f.dropCapability(ino); err != nil {
 			return f.status("setattr", &in.InHeader, err)
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
-
 	"ogw/vfs"
 )
 
@@ -13,53 +11,49 @@ import (
 // of a file revokes them, as setuid and setgid (HANDLE_KILLPRIV_V2).
 const xattrCapability = "security.capability"
 
-// privClock saves asking before each write whether a file has setuid,
-// setgid or capabilities. It moves when any file may have come to have them;
-// a handle notes the time at which it had none.
+// privClock saves asking before each write whether a file has setuid or
+// setgid. It moves when any file may have come to have them; a handle notes
+// the time at which it had none.
 type privClock struct{ now atomic.Uint64 }
 
 func (c *privClock) moved() { c.now.Add(1) }
 
-// killPrivileges runs before a write through h; with setid, setuid and setgid
-// go as well.
-func (f *rawFS) killPrivileges(h *fileHandle, in *fuse.InHeader, setid bool) error {
+// killSetID takes setuid and setgid off a file before its content changes
+// through h. Capabilities go with the change itself.
+func (f *rawFS) killSetID(h *fileHandle) error {
 	now := f.caps.now.Load() + 1 // 0 means never
 	if h.plain.Load() == now {
 		return nil
 	}
-	if err := f.dropPrivileges(in, h.ino, setid); err != nil {
+	if err := f.dropSetID(h.ino); err != nil {
 		return err
 	}
-	if setid {
-		h.plain.Store(now)
-	}
+	h.plain.Store(now)
 	return nil
 }
 
-// dropPrivileges removes capabilities, and with setid setuid and setgid
-// (setgid only where the group may execute: else it is no privilege).
-func (f *rawFS) dropPrivileges(h *fuse.InHeader, ino vfs.Ino, setid bool) error {
-	if setid {
-		a, err := f.fs.GetAttr(f.ctx, ino)
-		if err != nil {
-			return err
-		}
-		mode := a.Mode & vfs.ModePermMask
-		kept := mode &^ vfs.ModeSetUID
-		if mode&0o010 != 0 {
-			kept &^= vfs.ModeSetGID
-		}
-		if kept != mode {
-			// As the superuser: whoever may write may do this much.
-			if _, err := f.fs.SetAttr(f.ctx, vfs.Root, ino, vfs.SetAttr{Mode: &kept}); err != nil {
-				return err
-			}
-		}
+// dropSetID removes setuid, and setgid where the group may execute: else it
+// is no privilege.
+func (f *rawFS) dropSetID(ino vfs.Ino) error {
+	a, err := f.fs.GetAttr(f.ctx, ino)
+	if err != nil {
+		return err
 	}
-	return f.dropCapability(h, ino)
+	mode := a.Mode & vfs.ModePermMask
+	kept := mode &^ vfs.ModeSetUID
+	if mode&0o010 != 0 {
+		kept &^= vfs.ModeSetGID
+	}
+	if kept == mode {
+		return nil
+	}
+	// As the superuser: whoever may write may do this much.
+	_, err = f.fs.SetAttr(f.ctx, vfs.Root, ino, vfs.SetAttr{Mode: &kept})
+	return err
 }
 
-func (f *rawFS) dropCapability(h *fuse.InHeader, ino vfs.Ino) error {
+// dropCapability follows a truncation or a change of owner.
+func (f *rawFS) dropCapability(ino vfs.Ino) error {
 	err := f.fs.RemoveXattr(f.ctx, vfs.Root, ino, xattrCapability)
 	if err == nil || errors.Is(err, vfs.ErrNoAttr) || errors.Is(err, vfs.ErrNotSupported) {
 		return nil
