@@ -85,13 +85,12 @@ func (kv *KV) view(ctx context.Context, fn func(cluster.Reader) error, hasty boo
 		err := fn(r)
 		return s.torn, err
 	}
-	upTo := kv.allocated.Load()
-	if kv.durability.synced.Load() < upTo {
+	if hasty || kv.durability.synced.Load() < s.upTo {
 		r.Reads = kv.history.NewReadSet()
 	}
 	err = fn(r)
 	if r.Reads != nil && !s.torn {
-		if e := kv.awaitReads(r.Reads, upTo); e != nil {
+		if e := kv.awaitReads(r.Reads, s.upTo); e != nil {
 			return false, e
 		}
 	}
@@ -135,7 +134,6 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error) (done boo
 	version := kv.visible.Load()
 	s := newSource(kv, true)
 	defer s.close()
-	upTo := kv.allocated.Load()
 	reads := kv.history.NewReadSet()
 	t := occ.NewTxn(ctx, s, reads, kv.Limits())
 	err = fn(t)
@@ -149,7 +147,7 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error) (done boo
 	if err != nil || len(keys) == 0 {
 		// It answers from what it read, as a View does.
 		if !relaxed {
-			if e := kv.awaitReads(reads, upTo); e != nil {
+			if e := kv.awaitReads(reads, s.upTo); e != nil {
 				return true, e
 			}
 		}

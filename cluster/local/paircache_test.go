@@ -148,22 +148,54 @@ func TestPeekTakesNoSnapshot(t *testing.T) {
 	}
 }
 
-// A strict reader waits for what a relaxed writer left, remembered or not.
+// A strict reader waits for what a relaxed writer left: remembered or not, and
+// also what came between its begin and its snapshot.
 func TestPeekIsDurable(t *testing.T) {
 	kv := openAt(t, Options{Dir: t.TempDir()}).KV.(*KV)
-	if err := kv.Update(cluster.Relaxed(t.Context()), func(txn cluster.Txn) error {
-		return txn.Set([]byte("k"), []byte("x"))
-	}); err != nil {
-		t.Fatal(err)
+	put := func(key string) (version uint64) {
+		t.Helper()
+		if err := kv.Update(cluster.Relaxed(t.Context()), func(txn cluster.Txn) error {
+			return txn.Set([]byte(key), []byte("x"))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return kv.visible.Load()
 	}
-	written := kv.visible.Load()
-	if err := kv.Peek(t.Context(), func(r cluster.Reader) error {
-		_, err := r.Get([]byte("k"))
-		return err
-	}); err != nil {
-		t.Fatal(err)
+	count := func(r cluster.Reader) (n int, err error) {
+		err = r.Scan([]byte("range/"), []byte("range0"), cluster.ScanOptions{}, func([]byte, []byte) error {
+			n++
+			return nil
+		})
+		return n, err
 	}
-	if synced := kv.durability.synced.Load(); synced < written {
-		t.Errorf("version %d was read, %d is durable", written, synced)
+	for name, run := range map[string]func(fn func(cluster.Reader) error) error{
+		"peek": func(fn func(cluster.Reader) error) error { return kv.Peek(t.Context(), fn) },
+		"update": func(fn func(cluster.Reader) error) error {
+			return kv.Update(t.Context(), func(txn cluster.Txn) error { return fn(txn) })
+		},
+	} {
+		written := put("k")
+		if err := run(func(r cluster.Reader) error {
+			_, err := r.Get([]byte("k"))
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if synced := kv.durability.synced.Load(); synced < written {
+			t.Errorf("%s: version %d was read, %d is durable", name, written, synced)
+		}
+		n := 0
+		if err := run(func(r cluster.Reader) (err error) {
+			if written == kv.visible.Load() {
+				written = put("range/" + name)
+			}
+			n, err = count(r)
+			return err
+		}); err != nil || n == 0 {
+			t.Fatalf("%s: %d pairs in the range, %v", name, n, err)
+		}
+		if synced := kv.durability.synced.Load(); synced < written {
+			t.Errorf("%s: version %d came before the snapshot, %d is durable", name, written, synced)
+		}
 	}
 }

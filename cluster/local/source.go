@@ -28,6 +28,7 @@ const seenMax = 8
 type source struct {
 	kv      *KV
 	version uint64
+	upTo    uint64    // no later version has been read
 	snap    *snapshot // nil: not taken
 	torn    bool
 	seen    []*pairSlot // of what was read without the snapshot
@@ -37,6 +38,7 @@ type source struct {
 // newSource returns what is visible now. Only a hasty one can be torn.
 func newSource(kv *KV, hasty bool) *source {
 	s := &source{kv: kv, version: kv.visible.Load()}
+	s.upTo = s.version
 	s.seen = s.space[:0]
 	if !hasty {
 		_ = s.take() // nothing was read yet that could be torn
@@ -64,6 +66,7 @@ func (s *source) take() error {
 		}
 	}
 	s.snap, s.version = snap, snap.version
+	s.upTo = s.kv.allocated.Load()
 	return nil
 }
 
