@@ -72,6 +72,19 @@ func (fs *FS) openContent(ctx context.Context, r cluster.Reader, n *inode) (*con
 	return nil, err
 }
 
+// openStored opens what the store holds of an inode. ErrStale.
+func (fs *FS) openStored(ctx context.Context, ino Ino) (c *contentReader, err error) {
+	err = fs.view(ctx, func(r cluster.Reader) error {
+		n, err := getInode(r, ino)
+		if err != nil {
+			return err
+		}
+		c, err = fs.openContent(ctx, r, n)
+		return err
+	})
+	return c, err
+}
+
 // load reads the page that begins at from.
 func (c *contentReader) load(r cluster.Reader, from int64) (*readPage, error) {
 	list, more, err := loadExtentPage(r, c.content, from, c.size, c.fs.tune.extentPage, readPageInline)

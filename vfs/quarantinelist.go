@@ -227,15 +227,7 @@ func (t *tracer) run(ctx context.Context) error {
 // look finds which damaged blobs a file uses.
 func (t *tracer) look(ctx context.Context, ino Ino) error {
 	fs := t.q.fs
-	var rd *contentReader
-	err := fs.view(ctx, func(r cluster.Reader) error {
-		n, err := getInode(r, ino)
-		if err != nil {
-			return err
-		}
-		rd, err = fs.openContent(ctx, r, n)
-		return err
-	})
+	rd, err := fs.openStored(ctx, ino)
 	if err != nil {
 		return err
 	}

@@ -34,15 +34,7 @@ func (fs *FS) Whereis(ctx context.Context, path string) (ObjectInfo, []ExtentLoc
 
 // whereisInode tells who holds the bytes of an inode, unflushed ones included.
 func (fs *FS) whereisInode(ctx context.Context, ino Ino) ([]ExtentLocation, error) {
-	var rd *contentReader
-	err := fs.view(ctx, func(r cluster.Reader) error {
-		n, err := getInode(r, ino)
-		if err != nil {
-			return err
-		}
-		rd, err = fs.openContent(ctx, r, n)
-		return err
-	})
+	rd, err := fs.openStored(ctx, ino)
 	if err != nil {
 		return nil, err
 	}
