@@ -25,8 +25,9 @@ type KV interface {
 	View(ctx context.Context, fn func(Reader) error) error
 	// Peek is View for a few pairs that were probably read or written a
 	// moment ago: an engine that remembers those need not take a snapshot,
-	// and runs fn again if what it had read has changed by the time it takes
-	// one. So fn must set its results anew in every run, as in Update.
+	// and runs fn again if what it read does not fit together. What fn did and
+	// returned in the earlier run means nothing: it must set its results anew,
+	// as in Update.
 	Peek(ctx context.Context, fn func(Reader) error) error
 	// Update runs fn in a serializable transaction and commits it when fn
 	// returns nil; an error of fn rolls back and is returned unchanged. fn
@@ -54,10 +55,10 @@ type Limits struct {
 type Reader interface {
 	// Get returns the value of key, or nil when there is none; an empty
 	// value is a non-nil empty slice. It stays as it is, and others may hold
-	// it: the caller must not change it.
+	// it: the caller must not change it, nor append to it.
 	Get(key []byte) ([]byte, error)
 	// GetMany returns the values of keys in their order, nil for what is
-	// absent. It costs one round trip; sorted keys are the fastest.
+	// absent, as Get does. It costs one round trip; sorted keys are the fastest.
 	GetMany(keys [][]byte) ([][]byte, error)
 	// Scan calls fn for each pair with start <= key < end in order, until fn
 	// returns an error. ErrStop ends the scan without an error. key and

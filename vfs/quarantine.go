@@ -210,6 +210,7 @@ func (q *quarantine) put(ctx context.Context, id cluster.BlobID, change func(dam
 	var rec damagedRecord
 	found := false
 	err := q.fs.kv.Update(ctx, func(t cluster.Txn) error {
+		rec = damagedRecord{}
 		old, err := t.Get(damagedKey(id))
 		if found = old != nil; err != nil || !found && !make {
 			return err

@@ -11,19 +11,20 @@
 //
 // # Metadata
 //
-// Transactions are optimistic (package occ): a Pebble snapshot, a set of what
-// was read, and at commit, under KV.commit, a comparison with what was written
-// since. A commit is visible before it is durable, which is what lets many
-// share a sync; so every commit has a version, durability.synced is the newest
-// durable one, and who read something newer waits for it before answering
-// (KV.awaitReads). When nothing is unsynced, that costs one atomic load.
+// Transactions are optimistic (package occ): one version of the store, a set of
+// what was read, and at commit, under KV.commit, a comparison with what was
+// written since. A commit is visible before it is durable, which is what lets
+// many share a sync; so every commit has a version, durability.synced is the
+// newest durable one, and who read something newer waits for it before
+// answering (KV.awaitReads).
 //
 // Pairs that were read or written a moment ago are kept in memory (pairCache),
-// as of which version. A commit replaces them before Pebble has it, so that
-// they and a snapshot fit together. A transaction, and a Peek, begins with
-// nothing but the version; it takes a snapshot when it asks for more, and
-// begins again if what it read from memory is not what the snapshot holds
-// (source). Most creates, lookups and removals of files take none.
+// as of which version. A commit counts in their slots, and replaces them,
+// before Pebble has it. So a transaction, and a Peek, begins with nothing but
+// a version: what it finds in memory, or as the newest value in Pebble, is the
+// value of that version as long as the slot has none newer. It takes a snapshot
+// for ranges and many pairs, and begins again where things do not fit (source).
+// Most creates, lookups and removals of files take none.
 //
 // Pebble's fatal errors end the taking of writes, not the process: see health
 // and sturdyFS.

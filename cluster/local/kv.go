@@ -120,7 +120,7 @@ func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 		if err := occ.Backoff(ctx, attempt); err != nil {
 			return err
 		}
-		done, err := kv.attempt(ctx, fn)
+		done, err := kv.attempt(ctx, fn, attempt < hastyAttempts)
 		if done || err != nil {
 			return err
 		}
@@ -128,11 +128,16 @@ func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 	return fmt.Errorf("%w: %d attempts", cluster.ErrConflict, cluster.MaxTxnAttempts)
 }
 
-// attempt returns false without an error after a conflict.
-func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error) (done bool, err error) {
+// hastyAttempts of a transaction begin without a snapshot. What tears them, a
+// neighbour in a slot that is always written, or a commit that failed, need not
+// be a conflict; later attempts cannot be torn.
+const hastyAttempts = 2
+
+// attempt returns false without an error after a conflict, or if it was torn.
+func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error, hasty bool) (done bool, err error) {
 	relaxed := cluster.IsRelaxed(ctx)
 	version := kv.visible.Load()
-	s := newSource(kv, true)
+	s := newSource(kv, hasty)
 	defer s.close()
 	reads := kv.history.NewReadSet()
 	t := occ.NewTxn(ctx, s, reads, kv.Limits())
@@ -191,7 +196,7 @@ type applyOptions struct {
 	keys    [][]byte     // written, for the history
 	values  [][]byte     // of the keys; nil: deleted
 	reads   *occ.ReadSet // nil: cannot conflict
-	after   uint64       // the version that reads were made at
+	after   uint64       // reads were made at this version or later
 	relaxed bool
 }
 
@@ -199,13 +204,13 @@ type applyOptions struct {
 // caller calls finishSync. It returns false without an error, and closes b,
 // when what was read has changed.
 func (kv *KV) apply(b *pebble.Batch, o applyOptions) (version uint64, ok bool, err error) {
-	if o.reads != nil && kv.history.Conflicts(o.reads, o.after) {
-		b.Close() // found without the lock: most conflicts are
-		return 0, false, nil
-	}
 	if err := kv.health.err(); err != nil {
 		b.Close() // who holds the lock may be waiting for space
 		return 0, false, err
+	}
+	if o.reads != nil && kv.history.Conflicts(o.reads, o.after) {
+		b.Close() // found without the lock: most conflicts are
+		return 0, false, nil
 	}
 	kv.commit.Lock()
 	defer kv.commit.Unlock()

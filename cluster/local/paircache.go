@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"hash/maphash"
+	"slices"
 	"sync/atomic"
 )
 
@@ -19,8 +20,8 @@ const (
 	// maxWrittenPair is the largest value that a commit remembers: names and
 	// attributes are asked for again at once, contents perhaps never.
 	maxWrittenPair = 1 << 10
-	// maxWrittenPairs is the largest commit that does: a larger one would
-	// displace what others read.
+	// maxWrittenPairs is the largest commit that does: of a larger one nobody
+	// asks for all again.
 	maxWrittenPairs = 64
 )
 
@@ -98,7 +99,7 @@ func (c *pairCache) wrote(version uint64, keys [][]byte, values [][]byte) {
 		s.changed.Store(version)
 		var e *pairEntry
 		if len(keys) <= maxWrittenPairs && len(values[i]) <= maxWrittenPair {
-			e = &pairEntry{key: key, value: bytes.Clone(values[i]), version: version}
+			e = &pairEntry{key: key, value: slices.Clip(bytes.Clone(values[i])), version: version}
 		}
 		old := s.entry.Swap(e)
 		c.grew(e.size() - old.size())

@@ -64,7 +64,7 @@ func TestPairCacheRefusesOldValues(t *testing.T) {
 	}
 }
 
-// A large commit forgets what it changes, and displaces nothing with it.
+// A large commit forgets what it changes, and leaves nothing in its place.
 func TestPairCacheAndLargeCommits(t *testing.T) {
 	c := newPairCache()
 	keys, values := make([][]byte, maxWrittenPairs+1), make([][]byte, maxWrittenPairs+1)
@@ -197,5 +197,32 @@ func TestPeekIsDurable(t *testing.T) {
 		if synced := kv.durability.synced.Load(); synced < written {
 			t.Errorf("%s: version %d came before the snapshot, %d is durable", name, written, synced)
 		}
+	}
+}
+
+// What is written all the time does not keep a transaction from ending that
+// reads a neighbour in the slot.
+func TestTransactionBesideABusySlot(t *testing.T) {
+	kv := openAt(t, Options{Dir: t.TempDir()}).KV.(*KV)
+	if err := kv.Update(t.Context(), func(txn cluster.Txn) error {
+		return txn.Set([]byte("k"), []byte("x"))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	slot, runs := kv.pairs.slot([]byte("k")), 0
+	if err := kv.Update(t.Context(), func(txn cluster.Txn) error {
+		runs++
+		slot.entry.Store(nil)
+		slot.changed.Store(kv.visible.Load() + 1) // as the neighbour's commit does
+		got, err := txn.Get([]byte("k"))
+		if err == nil && string(got) != "x" {
+			t.Errorf("read %q", got)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if runs != hastyAttempts+1 {
+		t.Errorf("%d runs, want %d", runs, hastyAttempts+1)
 	}
 }

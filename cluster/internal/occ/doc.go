@@ -2,7 +2,7 @@
 // a store in one process: what a transaction read and wrote, and whether it
 // may commit.
 //
-//	begin:  version ← what is visible, then a snapshot (a Source) of at least that
+//	begin:  version ← what is visible, then a Source of at least that
 //	run:    Txn reads the Source under its own writes, and notes what it read
 //	commit: under the engine's commit lock:
 //	        History.Conflicts(reads, version)?  → run again

@@ -1,6 +1,8 @@
 package occ
 
-// Source is one snapshot of the store.
+// Source is the store at one version: a snapshot, or what is as good. It may
+// move to a later version once, if all that was read is the same there, and
+// fails otherwise.
 type Source interface {
 	// Get returns the value of key, which nobody changes, or nil.
 	Get(key []byte) ([]byte, error)
