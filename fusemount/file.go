@@ -80,12 +80,8 @@ func (f *rawFS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse
 	if err != nil {
 		return f.status("open", &in.InHeader, err)
 	}
-	if in.Flags&unix.O_TRUNC != 0 {
-		err := f.dropCapability(ino)
-		if err == nil && in.Mode&fuse.OPEN_KILL_SUIDGID != 0 {
-			err = f.dropSetID(ino)
-		}
-		if err != nil {
+	if in.Flags&unix.O_TRUNC != 0 && in.Mode&fuse.OPEN_KILL_SUIDGID != 0 {
+		if err := f.dropSetID(ino); err != nil {
 			return f.status("open", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
 		}
 	}

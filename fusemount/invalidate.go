@@ -87,7 +87,7 @@ func (v *invalidator) InvalidateEntry(dir vfs.Ino, name string) {
 // InvalidateInode drops attributes and, with data, pages.
 func (v *invalidator) InvalidateInode(ino vfs.Ino, data bool) {
 	v.changes.Add(1)
-	v.f.caps.moved()
+	v.f.privs.moved()
 	v.changed(ino, data)
 }
 
@@ -190,6 +190,6 @@ func (d deferred) InvalidateEntry(dir vfs.Ino, name string) {
 
 func (d deferred) InvalidateInode(ino vfs.Ino, data bool) {
 	d.v.changes.Add(1)
-	d.v.f.caps.moved()
+	d.v.f.privs.moved()
 	d.v.later(func() { d.v.changed(ino, data) })
 }

@@ -90,16 +90,11 @@ func (f *rawFS) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut
 	ino := f.ino(in.NodeId)
 	set := setAttrOf(in)
 	if set.Mode != nil || set.UID != nil || set.GID != nil {
-		f.caps.moved()
+		f.privs.moved()
 	}
 	a, err := f.fs.SetAttr(f.ctx, cred(&in.InHeader), ino, set)
 	if err != nil {
 		return f.status("setattr", &in.InHeader, err)
-	}
-	if set.Size != nil || set.UID != nil || set.GID != nil {
-		if err := f.dropCapability(ino); err != nil {
-			return f.status("setattr", &in.InHeader, err)
-		}
 	}
 	f.fillAttrOut(&a, out, since)
 	return fuse.OK

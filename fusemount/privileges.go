@@ -1,15 +1,10 @@
 package fusemount
 
 import (
-	"errors"
 	"sync/atomic"
 
 	"ogw/vfs"
 )
-
-// xattrCapability holds a file's capabilities; changing the content or owner
-// of a file revokes them, as setuid and setgid (HANDLE_KILLPRIV_V2).
-const xattrCapability = "security.capability"
 
 // privClock saves asking before each write whether a file has setuid or
 // setgid. It moves when any file may have come to have them; a handle notes
@@ -21,7 +16,7 @@ func (c *privClock) moved() { c.now.Add(1) }
 // killSetID takes setuid and setgid off a file before its content changes
 // through h. Capabilities go with the change itself.
 func (f *rawFS) killSetID(h *fileHandle) error {
-	now := f.caps.now.Load() + 1 // 0 means never
+	now := f.privs.now.Load() + 1 // 0 means never
 	if h.plain.Load() == now {
 		return nil
 	}
@@ -49,14 +44,5 @@ func (f *rawFS) dropSetID(ino vfs.Ino) error {
 	}
 	// As the superuser: whoever may write may do this much.
 	_, err = f.fs.SetAttr(f.ctx, vfs.Root, ino, vfs.SetAttr{Mode: &kept})
-	return err
-}
-
-// dropCapability follows a truncation or a change of owner.
-func (f *rawFS) dropCapability(ino vfs.Ino) error {
-	err := f.fs.RemoveXattr(f.ctx, vfs.Root, ino, xattrCapability)
-	if err == nil || errors.Is(err, vfs.ErrNoAttr) || errors.Is(err, vfs.ErrNotSupported) {
-		return nil
-	}
 	return err
 }

@@ -25,7 +25,7 @@ type rawFS struct {
 	sizes   sizes
 	files   handleTable[*fileHandle]
 	dirs    handleTable[*dirHandle]
-	caps    privClock
+	privs   privClock
 	pages   pageVersions
 	started time.Time
 }

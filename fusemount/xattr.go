@@ -63,8 +63,8 @@ func (f *rawFS) SetXAttr(_ <-chan struct{}, in *fuse.SetXAttrIn, name string, da
 	if strings.HasPrefix(name, ownPrefix) {
 		return fuse.EPERM
 	}
-	if name == xattrCapability || strings.HasPrefix(name, "system.posix_acl_") {
-		f.caps.moved()
+	if strings.HasPrefix(name, "system.posix_acl_") {
+		f.privs.moved()
 	}
 	ino := f.ino(in.NodeId)
 	err := f.fs.SetXattr(f.ctx, cred(&in.InHeader), ino, name, bytes.Clone(data), vfs.XattrFlags(in.Flags))

@@ -35,6 +35,10 @@ func TestWriteRevokesCapabilities(t *testing.T) {
 			}
 			return g.Close(bg)
 		},
+		"truncate that keeps setuid": func(fs *FS, f *File) error {
+			_, err := fs.SetAttr(bg, Root, f.Ino(), SetAttr{Size: new(int64), KeepSetID: true})
+			return err
+		},
 		"chown": func(fs *FS, f *File) error {
 			_, err := fs.SetAttr(bg, Root, f.Ino(), SetAttr{UID: new(uint32)})
 			return err
@@ -91,6 +95,34 @@ func TestSetIDAfterWrite(t *testing.T) {
 		a, err := fs.GetAttr(bg, ino)
 		if want(t, err, nil); a.Mode&ModePermMask != mode {
 			t.Errorf("mode %o, set was %o", a.Mode&ModePermMask, mode)
+		}
+	})
+}
+
+// TestTruncateEmpty: O_TRUNC of an empty file gives it new times and revokes
+// privileges, as open(2) says.
+func TestTruncateEmpty(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		user := cred(1001, 1001)
+		ino := mustFile(t, fs, RootIno, "f")
+		mode, old := uint32(0o4777), int64(1)
+		_, err := fs.SetAttr(bg, Root, ino, SetAttr{Mode: &mode, MtimeNS: &old})
+		want(t, err, nil)
+		want(t, fs.SetXattr(bg, Root, ino, xattrCapability, []byte("v"), 0), nil)
+		var told recorder
+		defer fs.Watch(&told)()
+		f, err := fs.Open(bg, user, ino, OpenWrite|OpenTrunc)
+		want(t, err, nil)
+		want(t, f.Close(bg), nil)
+		a, err := fs.GetAttr(bg, ino)
+		want(t, err, nil)
+		if a.MtimeNS == old || a.Mode&ModePermMask != 0o777 {
+			t.Errorf("mode %o, mtime %d", a.Mode&ModePermMask, a.MtimeNS)
+		}
+		_, err = fs.GetXattr(bg, Root, ino, xattrCapability)
+		want(t, err, ErrNoAttr)
+		if !slices.Contains(told.inodes, ino) {
+			t.Error("watchers were not told")
 		}
 	})
 }

@@ -65,7 +65,7 @@ func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlag
 		return nil
 	})
 	if err == nil && flags&OpenTrunc != 0 {
-		err = f.truncate(ctx, 0)
+		err = f.truncate(ctx)
 	}
 	if err != nil {
 		f.release(ctx)
@@ -81,14 +81,13 @@ func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlag
 	return f, nil
 }
 
-// truncate is O_TRUNC, and what SetAttr does with a size.
-func (f *File) truncate(ctx context.Context, size int64) error {
+// truncate is O_TRUNC. What was empty gets new times, which Close does not make
+// durable.
+func (f *File) truncate(ctx context.Context) error {
 	cut := false
 	err := f.change(ctx, func(t cluster.Txn, o *op, n *inode, id ContentID) error {
-		if cut = n.size != size || size != 0 || n.content != 0; !cut {
-			return nil
-		}
-		return o.truncate(t, n, size, id)
+		cut = n.size != 0
+		return o.truncate(t, n, 0, id)
 	})
 	if cut {
 		f.markUnsaved()
@@ -103,8 +102,8 @@ func (f *File) markUnsaved() {
 	f.unsaved = true
 }
 
-// change runs one transaction over the flushed inode, which it stores with
-// new times if the content's version moved.
+// change runs one transaction over the flushed inode, which it stores with new
+// times and without privileges, as the kernel's file_modified does.
 func (f *File) change(ctx context.Context, fn func(t cluster.Txn, o *op, n *inode, id ContentID) error) error {
 	if err := f.fs.settle(ctx, f.of.ino); err != nil {
 		return err
@@ -119,8 +118,11 @@ func (f *File) change(ctx context.Context, fn func(t cluster.Txn, o *op, n *inod
 			return err
 		}
 		version := n.version
-		if err := fn(t, o, n, ContentID(id)); err != nil || n.version == version {
+		if err := fn(t, o, n, ContentID(id)); err != nil {
 			return err
+		}
+		if n.version == version {
+			o.inodeChanged(n.ino, false)
 		}
 		n.mtimeNS, n.ctimeNS = o.nowNS, o.nowNS
 		if f.killPriv {

@@ -317,13 +317,3 @@ func (of *openFile) overlay(a *Attr) {
 		a.Mode = dropSetID(a.Mode)
 	}
 }
-
-// dropSetID is what a write by an ordinary user does to a mode: setuid goes,
-// and setgid unless it is that of mandatory locking (no group execution).
-func dropSetID(mode uint32) uint32 {
-	mode &^= ModeSetUID
-	if mode&0o010 != 0 {
-		mode &^= ModeSetGID
-	}
-	return mode
-}

@@ -149,7 +149,7 @@ func (o *op) publish(t cluster.Txn, p *publication) (*inode, error) {
 		return o.publishDir(t, p, &at, old)
 	}
 	if old != nil && old.isRegular() && old.nlink <= 1 {
-		old.mode &^= ModeSetUID | ModeSetGID // as every write by another does
+		old.mode = dropSetID(old.mode) // as every write by another does
 		if err := dropCapability(t, old); err != nil {
 			return nil, err
 		}

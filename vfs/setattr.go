@@ -101,7 +101,7 @@ func (o *op) setAttr(t cluster.Txn, cred *Cred, n *inode, dirTime []byte, set *S
 			return nil, err
 		}
 	}
-	if (set.Size != nil || set.UID != nil || set.GID != nil) && !set.KeepSetID {
+	if set.Size != nil || set.UID != nil || set.GID != nil {
 		if err := dropCapability(t, n); err != nil {
 			return nil, err
 		}
@@ -158,17 +158,18 @@ func applyOwner(n *inode, cred *Cred, set *SetAttr) {
 	}
 	superuser := cred == nil || cred.UID == 0
 	if !set.KeepSetID && !n.isDir() && (chown || set.Size != nil && !superuser) {
-		clearSetID(n)
+		n.mode = dropSetID(n.mode)
 	}
 }
 
-// clearSetID drops the bits that would run a changed program with the rights
+// dropSetID takes off the bits that would run a changed program with the rights
 // of its owner. setgid without group execution is no such bit.
-func clearSetID(n *inode) {
-	n.mode &^= ModeSetUID
-	if n.mode&0o010 != 0 {
-		n.mode &^= ModeSetGID
+func dropSetID(mode uint32) uint32 {
+	mode &^= ModeSetUID
+	if mode&0o010 != 0 {
+		mode &^= ModeSetGID
 	}
+	return mode
 }
 
 // applyMode changes permissions. The setgid bit is for members of the group.

@@ -3,6 +3,7 @@ package local
 import (
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,8 +46,10 @@ type allocator struct {
 	takes  [2]int     // segments taken since the last trim, and before that
 	coming int        // segments in the making that will be ready
 	making bool
-	ended  bool
-	idle   *sync.Cond // making became false
+	// adopting: an emptied segment is about to be a spare one.
+	adopting bool
+	ended    bool
+	idle     *sync.Cond // making or adopting became false
 
 	began      time.Time    // any, for a clock that does not jump
 	lastAppend atomic.Int64 // nanoseconds since began
@@ -204,10 +207,13 @@ func (a *allocator) spareRoom() int {
 // under load.
 func (a *allocator) trim() {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.takes = [2]int{0, a.takes[0]}
-	for n := a.spareRoom(); len(a.spare) > n; a.spare = a.spare[1:] {
-		a.drop(a.spare[0])
+	n := max(0, len(a.spare)-a.spareRoom())
+	extra := slices.Clone(a.spare[:n])
+	a.spare = slices.Delete(a.spare, 0, n)
+	a.mu.Unlock()
+	for _, g := range extra {
+		a.drop(g)
 	}
 }
 
@@ -217,33 +223,46 @@ func (a *allocator) drop(g *segment) bool {
 	return a.disk.remove(filepath.Join(a.dir, segmentName(g.number))) == nil
 }
 
-// adopt takes a segment that nobody reads any more as a spare one. It returns
-// false when there are enough of them.
+// adopt takes a segment that nobody reads any more as a spare one, one at a
+// time. It returns false when there are enough of them.
 func (a *allocator) adopt(number uint64) (bool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.ended || len(a.spare) >= a.spareRoom() {
+	if a.ended || a.adopting || len(a.spare) >= a.spareRoom() {
 		return false, nil
 	}
-	if n, err := a.disk.length(filepath.Join(a.dir, segmentName(number))); err != nil || n != a.bytes {
-		return false, err // of an earlier run with other lengths
-	}
-	// A new number, so that its old records cannot be taken for new ones.
 	fresh := a.next
-	path := filepath.Join(a.dir, segmentName(fresh))
-	if err := a.disk.rename(filepath.Join(a.dir, segmentName(number)), path); err != nil {
-		return false, err
-	}
 	a.next++
+	a.adopting = true
+	a.mu.Unlock() // writers take segments meanwhile
+	g, adopted, err := a.renumber(number, fresh)
+	a.mu.Lock()
+	a.adopting = false
+	a.idle.Broadcast()
+	if g != nil {
+		a.spare = append(a.spare, g)
+	}
+	return adopted, err
+}
+
+// renumber gives a segment a new number, so that its old records cannot be
+// taken for new ones. It returns true if the old number is gone.
+func (a *allocator) renumber(number, fresh uint64) (*segment, bool, error) {
+	old, path := filepath.Join(a.dir, segmentName(number)), filepath.Join(a.dir, segmentName(fresh))
+	if n, err := a.disk.length(old); err != nil || n != a.bytes {
+		return nil, false, err // of an earlier run with other lengths
+	}
+	if err := a.disk.rename(old, path); err != nil {
+		return nil, false, err
+	}
 	if err := a.disk.syncDir(a.dir); err != nil {
-		return true, err
+		return nil, true, err
 	}
 	f, err := a.disk.openSegment(path)
 	if err != nil {
-		return true, err
+		return nil, true, err
 	}
-	a.spare = append(a.spare, &segment{number: fresh, total: a.bytes, prewritten: a.bytes, file: f})
-	return true, nil
+	return &segment{number: fresh, total: a.bytes, prewritten: a.bytes, file: f}, true, nil
 }
 
 // idleBytes is the length of the segments that nobody took yet.
@@ -255,16 +274,21 @@ func (a *allocator) idleBytes() int64 {
 
 // shed removes a segment that nobody took yet; false if there is none.
 func (a *allocator) shed() bool {
+	g := a.giveUp()
+	return g != nil && a.drop(g)
+}
+
+func (a *allocator) giveUp() *segment {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, list := range []*[]*segment{&a.spare, &a.ready} {
 		if n := len(*list); n > 0 {
 			g := (*list)[n-1]
 			*list = (*list)[:n-1]
-			return a.drop(g)
+			return g
 		}
 	}
-	return false
+	return nil
 }
 
 // stop ends the making, and removes what nobody took.
@@ -272,7 +296,7 @@ func (a *allocator) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ended = true
-	for a.making {
+	for a.making || a.adopting {
 		a.idle.Wait()
 	}
 	for _, g := range append(a.ready, a.spare...) {

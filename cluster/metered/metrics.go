@@ -50,7 +50,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Name: "ogw_cluster_blob_bytes_total", Help: "Bytes of blobs read and written.",
 		}, []string{"direction"}),
 		attempts: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "ogw_cluster_retries_total", Help: "Times that a transaction ran again after a conflict.",
+			Name: "ogw_cluster_retries_total", Help: "Times that a transaction ran again, because of changes made meanwhile.",
 		}),
 	}
 	for _, c := range []prometheus.Collector{m.seconds, m.errors, m.bytes, m.attempts} {

@@ -93,6 +93,14 @@ var openCases = []namedCase{
 		}
 		wantText(t, d+"/f", "")
 	}},
+	{"O_TRUNC of an empty file moves times", func(t *T, d string) {
+		write(t, d+"/f", "")
+		before := lstat(t, d+"/f")
+		must(t, openErr(d+"/f", unix.O_WRONLY|unix.O_TRUNC, 0))
+		if after := lstat(t, d+"/f"); !later(after.Mtim, before.Mtim) || !later(after.Ctim, before.Ctim) {
+			t.Errorf("after O_TRUNC: %+v", after)
+		}
+	}},
 	{"unlinked but open", func(t *T, d string) {
 		write(t, d+"/f", "still here")
 		fd, err := unix.Open(d+"/f", unix.O_RDWR, 0)
