@@ -3,8 +3,10 @@ package integration
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -97,6 +99,71 @@ func TestMappedBesideDoors(t *testing.T) {
 	}
 	store(2*page, "once more")
 	same("longer again")
+}
+
+// TestMappedDiskFull stores through a mapping when the disk is full: msync tells
+// ENOSPC, what was synced before stays, and with space again the file is as good
+// as any.
+func TestMappedDiskFull(t *testing.T) {
+	const size = 256 << 20
+	s := newServer(t, options{data: filepath.Join(smallDisk(t, size), "data")})
+	t.Cleanup(s.stop) // before the unmount
+	s.aws("s3", "mb", "s3://mapped")
+	rest := doors.NewREST(s.rest)
+	const length = 8 << 20
+	fd, err := unix.Open(filepath.Join(s.mount(), "mapped/f"), unix.O_CREAT|unix.O_RDWR, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Ftruncate(fd, length); err != nil {
+		t.Fatal(err)
+	}
+	m, err := unix.Mmap(fd, 0, length, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(m)
+	const early = "stored with space"
+	copy(m, early)
+	if err := unix.Msync(m, unix.MS_SYNC); err != nil {
+		t.Fatal(err)
+	}
+	fill := func() (n int) {
+		for body := strings.Repeat("x", 4<<20); n < 2*size/len(body); n++ {
+			if rest.Write(fmt.Sprintf("mapped/fill/%d", n), body) != nil {
+				return n
+			}
+		}
+		t.Fatal("wrote twice the size of the disk without an error")
+		return n
+	}
+	filled := fill()
+	late := bytes.Repeat([]byte("stored without space. "), length/2/22)
+	copy(m[length/2:], late)
+	if err := unix.Msync(m, unix.MS_SYNC); err != unix.ENOSPC {
+		t.Errorf("msync on a full disk: %v, want ENOSPC", err)
+	}
+	got := make([]byte, len(early))
+	if _, err := unix.Pread(fd, got, 0); err != nil || string(got) != early {
+		t.Errorf("on the full disk the file begins with %q, %v", got, err)
+	}
+	if _, err := rest.Read("mapped/f"); err == nil || !strings.Contains(err.Error(), "507") {
+		t.Errorf("GET of what cannot be stored: %v, want 507", err)
+	}
+	for i := range filled {
+		if err := rest.Delete(fmt.Sprintf("mapped/fill/%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "a store through the mapping", func() error {
+		copy(m[length/2:], late)
+		return unix.Msync(m, unix.MS_SYNC)
+	})
+	if got, err := rest.Read("mapped/f"); err != nil || got != string(m) {
+		t.Errorf("with space again: %d bytes, %v; they differ from %d on", len(got), err, firstOdd(got, string(m)))
+	}
+	checkClean(t, s)
 }
 
 // errFault is SIGBUS.
