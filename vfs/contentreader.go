@@ -52,24 +52,66 @@ type contentReader struct {
 	closed bool
 }
 
+// overtakenError tells that a content was changing in place when it was pinned,
+// or had changed since the snapshot: what is not read yet may be newer than it.
+type overtakenError struct{ content ContentID }
+
+func (e *overtakenError) Error() string {
+	return fmt.Sprintf("content %d changes again and again", e.content)
+}
+
+// Unwrap: the caller may try again.
+func (e *overtakenError) Unwrap() error { return ErrConflict }
+
+// maxOvertaken bounds how often a view begins again for that. It waits for the
+// change, and then the next one must come within microseconds.
+const maxOvertaken = 100
+
 // openContent begins reading n's content as of r's snapshot, which must be
-// that of fs.view. ctx is that of all reading.
+// that of fs.view or fs.peek. ctx is that of all reading. An overtakenError is for
+// these two.
 func (fs *FS) openContent(ctx context.Context, r cluster.Reader, n *inode) (*contentReader, error) {
 	c := &contentReader{fs: fs, ctx: ctx, ino: n.ino, content: n.content, size: n.size, version: n.version}
-	c.changes = fs.pins.pin(n.content)
+	var changing bool
+	c.changes, changing = fs.pins.pin(n.content)
 	c.pinned = append(c.pinned, n.content)
 	if n.content == 0 || n.size == 0 {
 		c.pages = []*readPage{{to: n.size}}
 		return c, nil
 	}
 	p, err := c.load(r, 0)
-	if err == nil {
-		// A change after the snapshot counts against the pages to come.
-		c.pages = []*readPage{p}
-		return c, nil
+	if err == nil && p.to < n.size {
+		// A change counts against the pages to come from the pin on, and must
+		// not lie between the snapshot and the pin.
+		err = c.notOvertaken(changing)
 	}
-	_ = c.Close()
-	return nil, err
+	if err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	c.pages = []*readPage{p}
+	return c, nil
+}
+
+// notOvertaken looks at the inode as it is now. changing tells that a
+// transaction which changes the content ran when it was pinned.
+func (c *contentReader) notOvertaken(changing bool) error {
+	if !changing {
+		err := c.fs.kv.Peek(c.fs.durably(c.ctx), func(r cluster.Reader) error {
+			n, err := getInode(r, c.ino)
+			if err == nil {
+				changing = n.content != c.content || n.version != c.version
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if changing {
+		return &overtakenError{c.content}
+	}
+	return nil
 }
 
 // openStored opens what the store holds of an inode. ErrStale.

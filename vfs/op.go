@@ -54,6 +54,7 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 		if last != nil {
 			fs.opens.endUnlink(last.unlinking)
 			fs.changes.end(last.events)
+			fs.pins.end(last.changedIn)
 		}
 		last = &op{fs: fs, ctx: ctx, nowNS: fs.cfg.Now().UnixNano()}
 		rec.Txn = t
@@ -62,6 +63,7 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 	if last != nil {
 		defer fs.changes.end(last.events)
 		fs.opens.endUnlink(last.unlinking)
+		fs.pins.end(last.changedIn)
 		// After an unknown outcome the change may have happened: caches must go.
 		if err == nil || errors.Is(err, cluster.ErrUnavailable) {
 			fs.committed(ctx, last, relaxed, err == nil)
@@ -88,9 +90,6 @@ func (fs *FS) committed(ctx context.Context, o *op, relaxed uint64, known bool) 
 	} else if known && len(o.flushed) > 0 {
 		fs.markSynced(relaxed)
 	}
-	for _, c := range o.changedIn {
-		fs.pins.touch(c)
-	}
 	for _, c := range o.published {
 		fs.staged.remove(c)
 	}
@@ -108,18 +107,31 @@ func (fs *FS) committed(ctx context.Context, o *op, relaxed uint64, known bool) 
 	}
 }
 
-// view runs fn on one consistent snapshot. What fn pins stays readable.
+// view runs fn on one consistent snapshot. What fn pins stays readable. fn runs
+// again if a content that it opens changed since.
 func (fs *FS) view(ctx context.Context, fn func(r cluster.Reader) error) error {
-	epoch := fs.pins.enter()
-	defer fs.pins.leave(epoch)
-	return mapErr(fs.kv.View(fs.durably(ctx), fn))
+	return fs.look(ctx, fs.kv.View, fn)
 }
 
 // peek is view for a few pairs that are read by key. fn may run twice.
 func (fs *FS) peek(ctx context.Context, fn func(r cluster.Reader) error) error {
-	epoch := fs.pins.enter()
-	defer fs.pins.leave(epoch)
-	return mapErr(fs.kv.Peek(fs.durably(ctx), fn))
+	return fs.look(ctx, fs.kv.Peek, fn)
+}
+
+func (fs *FS) look(ctx context.Context, read func(context.Context, func(cluster.Reader) error) error, fn func(r cluster.Reader) error) error {
+	ctx = fs.durably(ctx)
+	for try := 1; ; try++ {
+		epoch := fs.pins.enter()
+		err := read(ctx, fn)
+		fs.pins.leave(epoch)
+		var late *overtakenError
+		if !errors.As(err, &late) || try == maxOvertaken {
+			return mapErr(err)
+		}
+		if err := fs.pins.settled(ctx, late.content); err != nil {
+			return err
+		}
+	}
 }
 
 // mapErr turns an engine's error into one of this package, keeping the chain.

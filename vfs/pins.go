@@ -9,7 +9,9 @@ import (
 // written by this process, and tells a reader when a content changed in place.
 //
 // A reader learns of a content in a view and pins it before the view ends.
-// The collector, once it knows what is dropped, waits for the views that
+// Of changes that began before the pin, it learns from the pin itself and from
+// the inode as it is then (see contentReader.notOvertaken). The collector, once it
+// knows what is dropped, waits for the views that
 // began earlier (quiesce); what is unpinned after that can gain no reader,
 // because every later view sees it dropped.
 type contentPins struct {
@@ -21,8 +23,10 @@ type contentPins struct {
 }
 
 type contentPin struct {
-	n       int
-	changes uint64 // in-place changes while pinned
+	n       int           // readers, writers, and transactions that change it in place
+	changes uint64        // in-place changes that began while pinned
+	running int           // those under way
+	settled chan struct{} // closed when running is 0; nil if nobody waits
 }
 
 func (p *contentPins) init() {
@@ -31,20 +35,27 @@ func (p *contentPins) init() {
 	p.ended = make(chan struct{})
 }
 
-// pin protects c until unpin and returns the number of its changes so far.
-func (p *contentPins) pin(c ContentID) (changes uint64) {
+// pin protects c until unpin. It returns the number of its changes so far, and
+// whether one is under way.
+func (p *contentPins) pin(c ContentID) (changes uint64, changing bool) {
 	if c == 0 {
-		return 0
+		return 0, false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	e := p.hold(c)
+	return e.changes, e.running > 0
+}
+
+// hold is called with mu held.
+func (p *contentPins) hold(c ContentID) *contentPin {
 	e := p.pins[c]
 	if e == nil {
 		e = &contentPin{}
 		p.pins[c] = e
 	}
 	e.n++
-	return e.changes
+	return e
 }
 
 func (p *contentPins) unpin(c ContentID) {
@@ -53,6 +64,11 @@ func (p *contentPins) unpin(c ContentID) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.letGo(c)
+}
+
+// letGo is called with mu held.
+func (p *contentPins) letGo(c ContentID) {
 	if e := p.pins[c]; e != nil {
 		if e.n--; e.n == 0 {
 			delete(p.pins, c)
@@ -66,13 +82,50 @@ func (p *contentPins) pinned(c ContentID) bool {
 	return p.pins[c] != nil
 }
 
-// touch records that c is about to change in place. It comes before the
-// commit, so that a view which sees the change finds it recorded.
-func (p *contentPins) touch(c ContentID) {
+// begin records that a transaction is about to change c in place, so that a view
+// which sees the change finds it recorded; end, that such transactions are over.
+func (p *contentPins) begin(c ContentID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if e := p.pins[c]; e != nil {
-		e.changes++
+	e := p.hold(c)
+	e.changes++
+	e.running++
+}
+
+func (p *contentPins) end(list []ContentID) {
+	if len(list) == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range list {
+		e := p.pins[c]
+		if e.running--; e.running == 0 && e.settled != nil {
+			close(e.settled)
+			e.settled = nil
+		}
+		p.letGo(c)
+	}
+}
+
+// settled waits until no transaction changes c in place.
+func (p *contentPins) settled(ctx context.Context, c ContentID) error {
+	p.mu.Lock()
+	e := p.pins[c]
+	if e == nil || e.running == 0 {
+		p.mu.Unlock()
+		return nil
+	}
+	if e.settled == nil {
+		e.settled = make(chan struct{})
+	}
+	done := e.settled
+	p.mu.Unlock()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

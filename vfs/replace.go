@@ -140,12 +140,12 @@ func (o *op) releaseIfUnnamed(t cluster.Txn, c, source ContentID) error {
 	return o.releaseRef(t, source, c)
 }
 
-// touch tells the readers of c in this process that it changes in place,
-// before the commit and after it.
+// touch tells the readers of c in this process that it changes in place, from
+// before the commit until the transaction is over.
 func (o *op) touch(c ContentID) {
 	if o.sameBytes {
 		return
 	}
-	o.fs.pins.touch(c)
+	o.fs.pins.begin(c)
 	o.changedIn = append(o.changedIn, c)
 }
