@@ -11,8 +11,8 @@ const crcPoly = 0x9A6C9329AC4BC9B5
 const crcOne = uint64(1) << 63
 
 // crcPowers[k] is x^(2^k) modulo the polynomial: what it takes to append 2^k
-// zero bits.
-var crcPowers = func() (t [64]uint64) {
+// zero bits. The longest length has 63 bits, and bytes have 2^3 bits.
+var crcPowers = func() (t [63 + 3]uint64) {
 	p := crcOne >> 1 // x^1
 	for k := range t {
 		t[k] = p

@@ -34,7 +34,7 @@ func TestCombineCRC64(t *testing.T) {
 // memory could hold.
 func TestCombineCRC64Long(t *testing.T) {
 	const a, b, c = 0x0123456789abcdef, 0xfedcba9876543210, 0xdeadbeefcafef00d
-	for _, n := range []int64{1, 64 << 10, 5 << 40, 1<<59 + 12345} {
+	for _, n := range []int64{1, 64 << 10, 5 << 40, 1<<59 + 12345, 1<<61 + 7} {
 		left := CombineCRC64(CombineCRC64(a, b, n), c, n)
 		right := CombineCRC64(a, CombineCRC64(b, c, n), n+n)
 		if left != right {
