@@ -5,14 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"ogw/cluster"
-
-	"github.com/minio/crc64nvme"
 )
 
 // checkData reads every file and compares its checksum.
@@ -56,7 +53,12 @@ func (c *checker) checkBytes(ino Ino) error {
 	var crc uint64
 	if err == nil {
 		defer rd.Close()
-		crc, err = readCRC(c.ctx, rd)
+		var damage error
+		crc, err = rd.readAll(c.ctx, func(e error) error { // all of it, for all that is damaged to be noted
+			damage = cmp.Or(damage, e)
+			return nil
+		})
+		err = cmp.Or(err, damage)
 	}
 	var found findings
 	switch {
@@ -74,27 +76,6 @@ func (c *checker) checkBytes(ino Ino) error {
 }
 
 func isStale(err error) bool { return errors.Is(err, ErrStale) }
-
-// readCRC reads everything, and returns the first damage that it meets.
-func readCRC(ctx context.Context, rd *contentReader) (crc uint64, err error) {
-	buf := make([]byte, min(rd.size, copyBufferBytes))
-	h := crc64nvme.New()
-	for off := int64(0); off < rd.size; {
-		n, e := rd.readAt(ctx, buf, off)
-		off += int64(n)
-		switch {
-		case e == nil || errors.Is(e, io.EOF):
-			h.Write(buf[:n])
-		case !errors.Is(e, ErrCorrupt):
-			return 0, e
-		default:
-			// What comes after is read too, for all that is damaged to be found.
-			off += cluster.BlockBytes
-			err = cmp.Or(err, e)
-		}
-	}
-	return h.Sum64(), err
-}
 
 // fileText names a file for people.
 func (c *checker) fileText(ino Ino) string {

@@ -140,7 +140,9 @@ func (c *contentReader) load(r cluster.Reader, from int64) (*readPage, error) {
 	for i := range list {
 		e := list[i].clip(from, c.size)
 		if e.kind != extentRef {
-			p.segs = append(p.segs, newSegment(c.content, &e, e.off))
+			if err := p.add(newSegment(c.content, &e, e.off)); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		full, err := c.loadRef(r, p, &e)
@@ -166,13 +168,25 @@ func (c *contentReader) loadRef(r cluster.Reader, p *readPage, e *extent) (full 
 		if s.kind == extentRef {
 			return false, fmt.Errorf("%w: content %d refers to a reference in %d", ErrCorrupt, c.content, e.src)
 		}
-		p.segs = append(p.segs, newSegment(e.src, &s, s.off-e.srcOff+e.off))
+		if err := p.add(newSegment(e.src, &s, s.off-e.srcOff+e.off)); err != nil {
+			return false, err
+		}
 	}
 	if more {
 		last := p.segs[len(p.segs)-1]
 		p.to = last.end()
 	}
 	return more, nil
+}
+
+// add appends a segment, which begins where the last one ends or behind:
+// reading relies on it.
+func (p *readPage) add(s segment) error {
+	if n := len(p.segs); n > 0 && s.off < p.segs[n-1].end() {
+		return fmt.Errorf("%w: extents overlap at %d", ErrCorrupt, s.off)
+	}
+	p.segs = append(p.segs, s)
+	return nil
 }
 
 func newSegment(c ContentID, e *extent, off int64) segment {

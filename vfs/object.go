@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"ogw/cluster"
-
-	"github.com/minio/crc64nvme"
 )
 
 // Object operations name an object by bucket and key. A bucket of "" is the
@@ -177,11 +175,11 @@ func (fs *FS) entryInode(r cluster.Reader, k *objectKey, p *keyPlace) (*inode, e
 // computed from content and remembered if the inode does not hold it.
 func (fs *FS) checksums(ctx context.Context, n *inode, content *contentReader) ([]Checksum, error) {
 	if !n.has(flagCRC) {
-		h := crc64nvme.New()
-		if err := hashContent(ctx, content, 0, n.size, h); err != nil {
+		crc, err := content.readAll(ctx, func(damage error) error { return damage })
+		if err != nil {
 			return nil, err
 		}
-		n.crc = h.Sum64()
+		n.crc = crc
 		n.set(flagCRC, true)
 		fs.rememberCRC(ctx, n)
 	}
