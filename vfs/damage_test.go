@@ -315,6 +315,9 @@ func TestDirectoryBelowItself(t *testing.T) {
 	if _, _, err := fs.BucketUsage(bg, "bucket"); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("usage: %v", err)
 	}
+	if _, err := fs.Purge(bg, "bucket/"); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("purge: %v", err)
+	}
 	rep, err := fs.Check(bg, CheckOptions{})
 	want(t, err, nil)
 	if !slices.ContainsFunc(rep.Problems, func(p Problem) bool { return strings.Contains(p.Detail, fmt.Sprint(e.Ino)) }) {

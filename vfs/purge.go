@@ -2,6 +2,8 @@ package vfs
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	"ogw/cluster"
@@ -37,45 +39,57 @@ func (fs *FS) Purge(ctx context.Context, path string) (int, error) {
 	if !strings.HasSuffix(path, "/") || info.Mode&ModeTypeMask != ModeDirectory {
 		return 1, nil
 	}
-	n, err := fs.purgeBelow(ctx, info.Ino)
-	return n + 1, err
+	p := purge{fs: fs}
+	err = p.below(ctx, info.Ino)
+	return p.count + 1, err
 }
 
-// purgeBelow walks the tree below dir, depth first.
-func (fs *FS) purgeBelow(ctx context.Context, dir Ino) (count int, err error) {
-	dirs := []Ino{dir}
-	for len(dirs) > 0 {
-		dir, dirs = dirs[len(dirs)-1], dirs[:len(dirs)-1]
-		prefix := dentryPrefix(dir)
-		from := prefix
-		for n := purgePage; n == purgePage; {
-			var events []event
-			var page []Ino
-			err := fs.view(ctx, func(r cluster.Reader) error {
-				n, events, page = 0, events[:0], page[:0]
-				return r.Scan(from, cluster.PrefixEnd(prefix), cluster.ScanOptions{Limit: purgePage}, func(k, v []byte) error {
-					e, err := decodeDentry(k[len(prefix):], v)
-					if err != nil {
-						return err
-					}
-					n++
-					from = append(append(from[:0:0], k...), 0)
-					events = append(events, event{entry: true, ino: dir, name: e.name}, event{ino: e.ino, data: true})
-					if e.dir {
-						page = append(page, e.ino)
-					}
-					return nil
-				})
+// purge walks the tree below a directory, depth first.
+type purge struct {
+	fs    *FS
+	trail []Ino // directories from the first to the one being walked
+	count int   // entries
+}
+
+func (p *purge) below(ctx context.Context, dir Ino) error {
+	if slices.Contains(p.trail, dir) {
+		return fmt.Errorf("%w: directory %d is below itself", ErrCorrupt, dir)
+	}
+	p.trail = append(p.trail, dir)
+	defer func() { p.trail = p.trail[:len(p.trail)-1] }()
+	prefix := dentryPrefix(dir)
+	from := prefix
+	for n := purgePage; n == purgePage; {
+		var events []event
+		var dirs []Ino
+		err := p.fs.view(ctx, func(r cluster.Reader) error {
+			n, events, dirs = 0, events[:0], dirs[:0]
+			return r.Scan(from, cluster.PrefixEnd(prefix), cluster.ScanOptions{Limit: purgePage}, func(k, v []byte) error {
+				e, err := decodeDentry(k[len(prefix):], v)
+				if err != nil {
+					return err
+				}
+				n++
+				from = append(append(from[:0:0], k...), 0)
+				events = append(events, event{entry: true, ino: dir, name: e.name}, event{ino: e.ino, data: true})
+				if e.dir {
+					dirs = append(dirs, e.ino)
+				}
+				return nil
 			})
-			if err != nil {
-				return count, err
+		})
+		if err != nil {
+			return err
+		}
+		p.fs.purgeEvents(events)
+		p.count += n
+		for _, d := range dirs {
+			if err := p.below(ctx, d); err != nil {
+				return err
 			}
-			dirs = append(dirs, page...)
-			fs.purgeEvents(events)
-			count += n
 		}
 	}
-	return count, nil
+	return nil
 }
 
 // purgeEvents tells open files and every watcher, whoever asked.
