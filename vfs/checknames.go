@@ -10,8 +10,6 @@ import (
 
 const (
 	lostFoundName = "lost+found"
-	// maxTreeDepth bounds the way from a directory to the root.
-	maxTreeDepth = 1 << 14
 	// maxRooted bounds the directories remembered to lead to the root.
 	maxRooted = 1 << 16
 )
@@ -120,7 +118,12 @@ func setLinks(ino Ino, count uint32) func(cluster.Txn, *op) error {
 // checkRooted follows the parents of a directory to the root.
 func (c *checker) checkRooted(r cluster.Reader, n *inode, f *findings) error {
 	way := []Ino{n.ino}
+	var circle wayUp
 	for at := n.parent; at != RootIno && !c.rooted[at]; {
+		if err := circle.pass(at); err != nil {
+			f.add("directory-loop", nil, "directory %d does not lead to the root", n.ino)
+			return nil //nolint:nilerr // it is the finding
+		}
 		way = append(way, at)
 		d, err := getInode(r, at)
 		if damaged(err) || err == nil && !d.isDir() {
@@ -128,10 +131,6 @@ func (c *checker) checkRooted(r cluster.Reader, n *inode, f *findings) error {
 		}
 		if err != nil {
 			return err
-		}
-		if len(way) > maxTreeDepth {
-			f.add("directory-loop", nil, "directory %d does not lead to the root", n.ino)
-			return nil
 		}
 		at = d.parent
 	}

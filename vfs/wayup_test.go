@@ -38,6 +38,12 @@ func TestDirectoryCircle(t *testing.T) {
 				want(t, err, ErrCorrupt)
 				want(t, fs.Rename(bg, Root, other, "moved", ino, "here", 0), ErrCorrupt)
 			}
+			rep, err := fs.Check(bg, CheckOptions{})
+			want(t, err, nil)
+			// Of all in the circle and below it.
+			if kinds := kindsOf(rep); kinds["directory-loop"] < length+1 {
+				t.Errorf("check: %+v", rep.Problems)
+			}
 		})
 	}
 }
