@@ -9,6 +9,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/local"
+	"ogw/cluster/mem"
 )
 
 // TestLeftovers: blobs that a process made durable and did not live to name
@@ -100,4 +101,40 @@ func leaveBlob(t *testing.T, fs *FS, content ContentID) cluster.BlobID {
 	_, _, err = w.Commit(bg)
 	want(t, err, nil)
 	return id
+}
+
+// scanCounter counts the scans that begin in a table.
+type scanCounter struct {
+	cluster.Reader
+	tab   byte
+	scans *int
+}
+
+func (c scanCounter) Scan(start, end []byte, o cluster.ScanOptions, fn func(k, v []byte) error) error {
+	if len(start) > 0 && start[0] == c.tab {
+		*c.scans++
+	}
+	return c.Reader.Scan(start, end, o, fn)
+}
+
+// TestNamedBlobsNeedNoQueue: the queue, which may be long, is looked through
+// only for blobs that nothing else names.
+func TestNamedBlobsNeedNoQueue(t *testing.T) {
+	fs := bucketFS(t, openContentTest(t, mem.New(mem.Options{}), Config{InlineBytes: 10}))
+	put(t, fs, "key", "more than ten bytes")
+	suspects := make(map[cluster.BlobID]cluster.BlobInfo)
+	want(t, fs.blobs.List(bg, cluster.BlobID{}, func(b cluster.BlobInfo) error { suspects[b.ID] = b; return nil }), nil)
+	for i, blobs := range []int{1, 2} {
+		if len(suspects) != blobs {
+			t.Fatalf("%d blobs", len(suspects))
+		}
+		scans := 0
+		want(t, fs.view(bg, func(r cluster.Reader) error { return dropNamed(scanCounter{r, tabQueue, &scans}, suspects) }), nil)
+		if scans != i || len(suspects) != i {
+			t.Errorf("%d scans of the queue, %d suspects are left, want %d", scans, len(suspects), i)
+		}
+		orphan := leaveBlob(t, fs, 0)
+		suspects = map[cluster.BlobID]cluster.BlobInfo{orphan: {ID: orphan}}
+		want(t, fs.blobs.List(bg, cluster.BlobID{}, func(b cluster.BlobInfo) error { suspects[b.ID] = b; return nil }), nil)
+	}
 }
