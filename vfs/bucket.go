@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -228,7 +229,7 @@ func (fs *FS) BucketAttr(ctx context.Context, name, attr string) (BucketInfo, []
 		value = b[attr]
 		return err
 	})
-	return info, value, err
+	return info, bytes.Clone(value), err // others may hold what the store returned
 }
 
 // SetBucketAttr stores an attribute of a bucket; nil removes it.

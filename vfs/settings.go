@@ -19,7 +19,7 @@ func (fs *FS) Setting(ctx context.Context, name string) ([]byte, error) {
 		value, err = r.Get(settingKey(name))
 		return err
 	})
-	return value, err
+	return bytes.Clone(value), err // others may hold what the store returned
 }
 
 // Settings returns all settings whose names begin with prefix. Doors keep few
@@ -50,7 +50,7 @@ func (fs *FS) UpdateSetting(ctx context.Context, name string, change func(old []
 		if err != nil {
 			return err
 		}
-		value, err := change(old)
+		value, err := change(bytes.Clone(old))
 		if err != nil {
 			return err
 		}

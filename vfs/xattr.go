@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -127,7 +128,7 @@ func (fs *FS) GetXattr(ctx context.Context, cred *Cred, ino Ino, name string) (v
 		}
 		return err
 	})
-	return value, err
+	return bytes.Clone(value), err // others may hold what the store returned
 }
 
 // ListXattr returns the names of the extended attributes that cred may see,
@@ -135,12 +136,12 @@ func (fs *FS) GetXattr(ctx context.Context, cred *Cred, ino Ino, name string) (v
 func (fs *FS) ListXattr(ctx context.Context, cred *Cred, ino Ino) (names []string, err error) {
 	revoked := fs.hasPieces(ino)
 	err = fs.peek(ctx, func(r cluster.Reader) error {
+		names = nil
 		n, err := getInode(r, ino)
 		if err != nil || !n.has(flagXattrs) {
 			return err
 		}
 		all, err := xattrNames(r, ino)
-		names = nil
 		for _, name := range all {
 			if strings.HasPrefix(name, xattrTrusted) && !cred.rooted() || name == xattrCapability && revoked {
 				continue
