@@ -234,8 +234,8 @@ func (w *contentWriter) abort(ctx context.Context) {
 var errWriterAborted = errors.New("content writer was aborted")
 
 // discard drops a finished content that will not be published. It must not
-// be called when the outcome of publishing is unknown (ErrUnavailable): then
-// Check finds what is left, if anything is.
+// be called when the outcome of publishing is unknown (ErrUnavailable): what
+// is left then, if anything is, are orphans as after a crash (see leftovers).
 func (fs *FS) discard(ctx context.Context, c *content) {
 	if c == nil || c.id == 0 {
 		return
@@ -257,7 +257,7 @@ func (fs *FS) discard(ctx context.Context, c *content) {
 }
 
 // deleteBlobs deletes the blobs of extents that no transaction named. Failure
-// leaves orphans, which Check finds.
+// leaves orphans, as a crash does (see leftovers).
 func (fs *FS) deleteBlobs(ctx context.Context, id ContentID, list []extent) {
 	var ids []cluster.BlobID
 	for i := range list {
