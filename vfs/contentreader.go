@@ -79,7 +79,7 @@ func (fs *FS) openContent(ctx context.Context, r cluster.Reader, n *inode) (*con
 		c.pages = []*readPage{{to: n.size}}
 		return c, nil
 	}
-	p, err := c.load(r, 0)
+	p, err := c.load(r, 0, readPageInline)
 	if err == nil && p.to < n.size {
 		// A change counts against the pages to come from the pin on, and must
 		// not lie between the snapshot and the pin.
@@ -127,9 +127,10 @@ func (fs *FS) openStored(ctx context.Context, ino Ino) (c *contentReader, err er
 	return c, err
 }
 
-// load reads the page that begins at from.
-func (c *contentReader) load(r cluster.Reader, from int64) (*readPage, error) {
-	list, more, err := loadExtentPage(r, c.content, from, c.size, c.fs.tune.extentPage, readPageInline)
+// load reads the page that begins at from. inline bounds its inline bytes; the
+// extent that goes beyond is the last one.
+func (c *contentReader) load(r cluster.Reader, from int64, inline int) (*readPage, error) {
+	list, more, err := loadExtentPage(r, c.content, from, c.size, c.fs.tune.extentPage, inline)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +146,7 @@ func (c *contentReader) load(r cluster.Reader, from int64) (*readPage, error) {
 			}
 			continue
 		}
-		full, err := c.loadRef(r, p, &e)
+		full, err := c.loadRef(r, p, &e, inline)
 		if err != nil {
 			return nil, err
 		}
@@ -157,9 +158,9 @@ func (c *contentReader) load(r cluster.Reader, from int64) (*readPage, error) {
 }
 
 // loadRef adds what e refers to; full tells that the page ends within.
-func (c *contentReader) loadRef(r cluster.Reader, p *readPage, e *extent) (full bool, err error) {
+func (c *contentReader) loadRef(r cluster.Reader, p *readPage, e *extent, inline int) (full bool, err error) {
 	c.pin(e.src)
-	list, more, err := loadExtentPage(r, e.src, e.srcOff, e.srcOff+e.len, max(c.fs.tune.extentPage-len(p.segs), 1), readPageInline)
+	list, more, err := loadExtentPage(r, e.src, e.srcOff, e.srcOff+e.len, max(c.fs.tune.extentPage-len(p.segs), 1), inline)
 	if err != nil {
 		return false, err
 	}
@@ -214,11 +215,15 @@ func (c *contentReader) pin(id ContentID) {
 
 // page returns the page that holds off.
 func (c *contentReader) page(ctx context.Context, off int64) (*readPage, error) {
+	inline := 0
 	c.mu.Lock()
 	for _, p := range c.pages {
 		if p.from <= off && off < p.to {
 			c.mu.Unlock()
 			return p, nil
+		}
+		if p.to == off {
+			inline = readPageInline // in order
 		}
 	}
 	closed := c.closed
@@ -237,7 +242,7 @@ func (c *contentReader) page(ctx context.Context, off int64) (*readPage, error) 
 				return c.stale()
 			}
 		}
-		p, err = c.load(r, off)
+		p, err = c.load(r, off, inline)
 		return err
 	})
 	if err != nil {

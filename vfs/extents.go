@@ -12,8 +12,9 @@ const (
 	extentPage = 1024
 	// extentPageInline bounds the inline bytes that one page brings along.
 	extentPageInline = 1 << 20
-	// readPageInline is that for reads: a file that was overwritten here and
-	// there is read here and there, too.
+	// readPageInline is that for reads in order. Others get one inline extent
+	// at the most: a file that was overwritten here and there is read here and
+	// there, too.
 	readPageInline = 64 << 10
 	// limitedTxnExtents is how many extents one transaction stores in an
 	// engine with limits: half of etcd's 128 operations, and 1 MiB if all of
