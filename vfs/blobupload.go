@@ -130,7 +130,7 @@ func (fs *FS) releaseBlobUpload(u *blobUpload) {
 	}
 	id := u.id
 	go func() {
-		if err := fs.dropBlobs(context.Background(), id); err != nil {
+		if _, err := fs.dropBlobs(context.Background(), id); err != nil {
 			fs.log.Warn("blob of an overwritten buffer is left as an orphan", "blob", id.String(), "err", err)
 		}
 	}()
@@ -162,7 +162,7 @@ func (of *openFile) retarget(ctx context.Context, plan *flushPlan, move *retarge
 		if !u.published.Load() {
 			// A read that has the old ID begins anew.
 			of.gen.Add(1)
-			if err := fs.dropBlobs(ctx, old); err != nil {
+			if _, err := fs.dropBlobs(ctx, old); err != nil {
 				fs.log.Warn("blob is left as an orphan", "blob", old.String(), "err", err)
 			}
 		}

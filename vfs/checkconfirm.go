@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"ogw/cluster"
 )
@@ -56,19 +57,17 @@ func (m *merge) confirmOrphans() error {
 	if err != nil {
 		return err
 	}
+	known, err := fs.quarantine.find(m.c.ctx, slices.Collect(maps.Keys(suspects)))
+	if err != nil {
+		return err
+	}
 	for id, b := range suspects {
-		if _, err := fs.blobs.Locate(m.c.ctx, id); errors.Is(err, cluster.ErrNotFound) {
-			continue
-		}
-		if aside, err := fs.quarantine.isAside(m.c.ctx, id); err != nil || aside {
-			if err != nil {
-				return err
-			}
-			continue
+		if _, err := fs.blobs.Locate(m.c.ctx, id); errors.Is(err, cluster.ErrNotFound) || known[id].Aside {
+			continue // it is gone, or the quarantine keeps it
 		}
 		p := Problem{Kind: "orphan-blob", Detail: fmt.Sprintf("nothing names blob %v of %d bytes", id, b.Size)}
 		if m.c.o.Repair {
-			if err := fs.dropBlobs(m.c.ctx, id); err == nil {
+			if _, err := fs.dropBlobs(m.c.ctx, id); err == nil {
 				p.Repaired = true
 			}
 		}

@@ -175,7 +175,7 @@ func (fs *FS) collectBlobs(ctx context.Context, list []queueEntry) error {
 	if err != nil {
 		return err
 	}
-	if err := fs.dropBlobs(ctx, ids...); err != nil {
+	if _, err := fs.dropBlobs(ctx, ids...); err != nil {
 		return mapErr(err)
 	}
 	return fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
@@ -238,7 +238,7 @@ func (fs *FS) collectFew(ctx context.Context, list []queueEntry, extents [][]ext
 	for i := range list {
 		ids = append(ids, blobIDs(list[i].content, extents[i])...)
 	}
-	if err := fs.dropBlobs(ctx, ids...); err != nil {
+	if _, err := fs.dropBlobs(ctx, ids...); err != nil {
 		return mapErr(err)
 	}
 	return fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
@@ -266,7 +266,7 @@ func (fs *FS) collectContent(ctx context.Context, e *queueEntry) error {
 		if err != nil {
 			return err
 		}
-		if err := fs.dropBlobs(ctx, blobIDs(e.content, list)...); err != nil {
+		if _, err := fs.dropBlobs(ctx, blobIDs(e.content, list)...); err != nil {
 			return mapErr(err)
 		}
 		err = fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {

@@ -97,7 +97,7 @@ func (fs *FS) collectParts(ctx context.Context, upload ContentID, from []byte, a
 	if len(keys) == 0 {
 		return true, nil
 	}
-	if err := fs.dropBlobs(ctx, blobs...); err != nil {
+	if _, err := fs.dropBlobs(ctx, blobs...); err != nil {
 		return false, mapErr(err)
 	}
 	for _, source := range sources {

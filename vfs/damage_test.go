@@ -74,9 +74,10 @@ func populate(t testing.TB, fs *FS) {
 	want(t, fs.SetBucketAttr(bg, "bucket", "acl", []byte("private")), nil)
 	want(t, fs.AddUser(bg, User{Name: "user", UID: 7, Keys: []AccessKey{{ID: "KEY", Secret: "secret"}}}), nil)
 	want(t, fs.UpdateSetting(bg, "name", func([]byte) ([]byte, error) { return []byte("value"), nil }), nil)
-	want(t, fs.quarantine.put(bg, cluster.BlobID{Content: 1 << 40, Seq: 4}, func(damagedRecord) damagedRecord {
-		return damagedRecord{Size: 5, Error: "damaged", By: "read", Inodes: []Ino{6}}
-	}, true), nil)
+	_, err = fs.quarantine.write(bg, cluster.BlobID{Content: 1 << 40, Seq: 4}, func(*damagedRecord) *damagedRecord {
+		return &damagedRecord{Size: 5, Error: "damaged", By: "read", Inodes: []Ino{6}}
+	})
+	want(t, err, nil)
 	// What waits for the collector.
 	put(t, fs, "gone", strings.Repeat("gone ", 100))
 	_, err = fs.DeleteObject(bg, "bucket", "gone", DeleteOptions{})

@@ -88,7 +88,16 @@
 // A blob that fails verification is in quarantine (key 'z'): dropBlobs, which
 // every deletion of blobs goes through, sets it aside in place of deleting it,
 // so that the engine keeps its bytes until Release. What reads blobs goes
-// through readBlob, which takes note of damage.
+// through readBlob, which takes note of damage. Who drops a blob decides by the
+// outcome of the transaction that marks its record: without a record the blob
+// is deleted. So the record of a blob that files use may go at any time (it
+// reads well again), that of one set aside only after the blob, and a blob is
+// never forgotten, in one process or in several that share the store.
+//
+// Where no other process changes the store, memory has all records, and what
+// deletes asks it alone; elsewhere the store is asked. A note that the store
+// does not take holds in memory until it does: neither readers, the scrub nor
+// Check depend on writing.
 //
 // # Unlinked but open
 //
@@ -114,8 +123,11 @@
 // # Lock order
 //
 //	openFile.mu → openShard.mu → dirtyPool.mu
+//	quarantine.confirming → quarantine.writing → quarantine.mu
 //	idAllocator.mu, contentPins.mu, watchers.mu are leaves
 //
 // No lock is held while a transaction runs, except openFile.flushMu, which
-// serializes the flushes of one file; no lock at all while watchers are told.
+// serializes the flushes of one file, quarantine.writing, for memory to follow
+// the store, and quarantine.confirming above it; no lock at all while watchers
+// are told.
 package vfs

@@ -9,9 +9,10 @@ import (
 // hookKV calls the test between the steps of an operation. Set before use.
 type hookKV struct {
 	cluster.KV
-	viewed func()                                    // after each View
-	peek   func(fn func(cluster.Reader) error) error // in place of Peek
-	reader func(cluster.Reader) cluster.Reader       // what Views see
+	viewed  func()                                    // after each View
+	updated func()                                    // after each Update
+	peek    func(fn func(cluster.Reader) error) error // in place of Peek
+	reader  func(cluster.Reader) cluster.Reader       // what Views see
 }
 
 // hook puts a hookKV into a namespace.
@@ -34,9 +35,27 @@ func (h *hookKV) View(ctx context.Context, fn func(cluster.Reader) error) error 
 	return err
 }
 
+func (h *hookKV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
+	err := h.KV.Update(ctx, fn)
+	if h.updated != nil {
+		h.updated()
+	}
+	return err
+}
+
 func (h *hookKV) Peek(ctx context.Context, fn func(cluster.Reader) error) error {
 	if h.peek != nil {
 		return h.peek(fn)
 	}
 	return h.KV.Peek(ctx, fn)
+}
+
+// hookBlobs verifies through the test.
+type hookBlobs struct {
+	cluster.Blobs
+	verified func(id cluster.BlobID, err error) error
+}
+
+func (h *hookBlobs) Verify(ctx context.Context, id cluster.BlobID) error {
+	return h.verified(id, cluster.VerifyBlob(ctx, h.Blobs, id))
 }

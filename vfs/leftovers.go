@@ -113,7 +113,7 @@ func (l *leftovers) page(ctx context.Context, from cluster.BlobID) (last *cluste
 		return nil, 0, err
 	}
 	for id := range suspects {
-		if err := l.fs.dropBlobs(ctx, id); err != nil {
+		if _, err := l.fs.dropBlobs(ctx, id); err != nil {
 			return nil, removed, err
 		}
 		removed++

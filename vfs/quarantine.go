@@ -54,6 +54,8 @@ type damagedRecord struct {
 	Aside  bool      `json:"aside,omitempty"`
 	Traced bool      `json:"traced,omitempty"` // Inodes are known
 	Inodes []Ino     `json:"inodes,omitempty"`
+
+	unsaved bool // the store does not have it
 }
 
 // decodeDamaged never fails: that a blob is in quarantine counts for more than
@@ -75,11 +77,21 @@ func parseDamagedKey(k []byte) (id cluster.BlobID, err error) {
 	return cluster.BlobID{Content: binary.BigEndian.Uint64(k[1:]), Seq: binary.BigEndian.Uint64(k[9:])}, nil
 }
 
-// quarantine keeps damaged blobs. Their records are in the store; memory has a
-// copy of them, which is complete where no other process changes the store.
+// quarantine keeps damaged blobs. Their records are in the store, and list is a
+// copy of them: complete where no other process changes the store, elsewhere
+// as of the last refresh. Besides, list has what the store did not take.
+//
+// Of a blob that nothing names any more, either the record is Aside or the blob
+// is deleted: the transaction that marks the record decides which (setAside).
+// So the record of a blob in use may be dropped at any time, when it reads well
+// again; that of one set aside goes after the blob.
 type quarantine struct {
 	fs         *FS
 	confirming sync.Mutex // one reader at a time reads all of a blob
+
+	// writing is held over a transaction and the change of list that goes with
+	// it, so that list follows the store.
+	writing sync.Mutex
 
 	mu   sync.Mutex
 	list map[cluster.BlobID]damagedRecord
@@ -91,8 +103,17 @@ func (q *quarantine) init(ctx context.Context, fs *FS) error {
 	return q.load(ctx)
 }
 
-// load brings memory up to date.
+// refresh brings the list up to date with what other processes did.
+func (q *quarantine) refresh(ctx context.Context) error {
+	if q.fs.Exclusive() {
+		return nil
+	}
+	return q.load(ctx)
+}
+
 func (q *quarantine) load(ctx context.Context) error {
+	q.writing.Lock()
+	defer q.writing.Unlock()
 	var list map[cluster.BlobID]damagedRecord
 	from, to := table(tabDamaged)
 	err := q.fs.kv.View(cluster.Strict(ctx), func(r cluster.Reader) error {
@@ -109,6 +130,11 @@ func (q *quarantine) load(ctx context.Context) error {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	for id, rec := range q.list {
+		if _, stored := list[id]; rec.unsaved && !stored {
+			list[id] = rec
+		}
+	}
 	q.list = list
 	return nil
 }
@@ -118,6 +144,27 @@ func (q *quarantine) snapshot() map[cluster.BlobID]damagedRecord {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return maps.Clone(q.list)
+}
+
+// get returns a copy of what the list has of a blob, nil if it is not there.
+func (q *quarantine) get(id cluster.BlobID) *damagedRecord {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if rec, ok := q.list[id]; ok {
+		return &rec
+	}
+	return nil
+}
+
+func (q *quarantine) set(id cluster.BlobID, rec *damagedRecord) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if rec != nil {
+		q.list[id] = *rec
+		return
+	}
+	delete(q.list, id)
+	q.told = false
 }
 
 // room tells whether id can be taken in, and is not yet.
@@ -172,125 +219,127 @@ func (q *quarantine) suspect(ctx context.Context, id cluster.BlobID, cause error
 		return
 	}
 	if err := q.note(ctx, id, err); err != nil {
-		q.fs.log.Error("cannot take note of a damaged blob", "blob", id.String(), "err", err)
+		q.fs.log.Error("the note of a damaged blob is not stored, it is tried again", "blob", id.String(), "err", err)
 	}
 }
 
-// note takes a blob into quarantine, durably.
+// note takes a blob into quarantine, durably; after an error until this process
+// ends, unless run can store it before.
 func (q *quarantine) note(ctx context.Context, id cluster.BlobID, cause error) error {
 	if !q.room(id, cause) {
 		return nil
 	}
 	rec := damagedRecord{Error: cause.Error(), By: finder(ctx), Found: q.fs.cfg.Now().UTC()}
+	// What the caller is about, its time and its token, does not concern this.
+	ctx, cancel := context.WithTimeout(context.Background(), noteTimeout)
+	defer cancel()
 	if at, err := q.fs.blobs.Locate(ctx, id); err == nil && len(at) > 0 {
 		rec.Path = at[0].Path
 	}
-	err := q.fs.blobs.List(ctx, id, func(b cluster.BlobInfo) error {
+	_ = q.fs.blobs.List(ctx, id, func(b cluster.BlobInfo) error { // it counts without its size, too
 		if b.ID == id {
 			rec.Size = b.Size
 		}
 		return cluster.ErrStop
 	})
-	if err != nil {
-		return mapErr(err)
-	}
-	// What the caller is about, its time and its token, does not concern this.
-	ctx, cancel := context.WithTimeout(context.Background(), noteTimeout)
-	defer cancel()
-	if err := q.put(ctx, id, func(damagedRecord) damagedRecord { return rec }, true); err != nil {
-		return err
-	}
+	_, err := q.write(ctx, id, func(old *damagedRecord) *damagedRecord {
+		if old != nil { // another process was first
+			return old
+		}
+		return &rec
+	})
 	q.fs.log.Error("a stored blob is damaged and in quarantine: its files cannot be read whole",
 		"blob", id.String(), "path", rec.Path, "found_by", rec.By, "err", cause)
-	return nil
+	return err
 }
 
-// put changes a record, or makes one.
-func (q *quarantine) put(ctx context.Context, id cluster.BlobID, change func(damagedRecord) damagedRecord, make bool) error {
-	var rec damagedRecord
-	found := false
+// write changes a record in the store and on the list: change gets what it is,
+// nil if there is none, and returns what it shall be. It may run again. What
+// the store does not take is on the list alone, for save to try again; what it
+// does not drop stays there.
+func (q *quarantine) write(ctx context.Context, id cluster.BlobID, change func(old *damagedRecord) *damagedRecord) (*damagedRecord, error) {
+	q.writing.Lock()
+	defer q.writing.Unlock()
+	var rec *damagedRecord
 	err := q.fs.kv.Update(ctx, func(t cluster.Txn) error {
-		rec = damagedRecord{}
-		old, err := t.Get(damagedKey(id))
-		if found = old != nil; err != nil || !found && !make {
-			return err
-		}
-		if found {
-			rec = decodeDamaged(old)
-		}
-		rec = change(rec)
-		v, err := json.Marshal(&rec)
+		key := damagedKey(id)
+		stored, err := t.Get(key)
 		if err != nil {
 			return err
 		}
-		return t.Set(damagedKey(id), v)
-	})
-	if err != nil || !found && !make {
-		return mapErr(err)
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.list[id] = rec
-	return nil
-}
-
-// drop takes blobs off the list.
-func (q *quarantine) drop(ctx context.Context, ids ...cluster.BlobID) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	err := q.fs.kv.Update(ctx, func(t cluster.Txn) error {
-		for _, id := range ids {
-			if err := t.Delete(damagedKey(id)); err != nil {
-				return err
-			}
+		old := q.get(id)
+		if stored != nil {
+			is := decodeDamaged(stored)
+			old = &is
+		} else if old != nil && !old.unsaved {
+			old = nil // another process dropped it
 		}
-		return nil
+		if rec = change(old); rec == nil {
+			return t.Delete(key)
+		}
+		v, err := json.Marshal(rec)
+		if err != nil {
+			return err
+		}
+		return t.Set(key, v)
 	})
 	if err != nil {
-		return mapErr(err)
+		if rec = change(q.get(id)); rec == nil {
+			return nil, mapErr(err)
+		}
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, id := range ids {
-		delete(q.list, id)
+	if rec != nil {
+		rec.unsaved = err != nil
 	}
-	q.told = false
+	q.set(id, rec)
+	return rec, mapErr(err)
+}
+
+// save stores what the store did not take before.
+func (q *quarantine) save(ctx context.Context) error {
+	for id, rec := range q.snapshot() {
+		if !rec.unsaved {
+			continue
+		}
+		if _, err := q.write(ctx, id, func(old *damagedRecord) *damagedRecord { return old }); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
 // dropBlobs deletes blobs that nothing names any more, but those in quarantine:
-// these are set aside.
-func (fs *FS) dropBlobs(ctx context.Context, ids ...cluster.BlobID) error {
+// these are set aside. It returns how many it deleted.
+func (fs *FS) dropBlobs(ctx context.Context, ids ...cluster.BlobID) (deleted int, err error) {
 	kept, err := fs.quarantine.setAside(ctx, ids)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if len(kept) > 0 {
 		ids = slices.DeleteFunc(slices.Clone(ids), func(id cluster.BlobID) bool { return slices.Contains(kept, id) })
 	}
-	return fs.blobs.Delete(ctx, ids...)
+	return len(ids), fs.blobs.Delete(ctx, ids...)
 }
 
 // setAside marks those of ids that are in quarantine, and returns them.
 func (q *quarantine) setAside(ctx context.Context, ids []cluster.BlobID) (kept []cluster.BlobID, err error) {
-	for _, id := range ids {
-		q.mu.Lock()
-		rec, known := q.list[id]
-		q.mu.Unlock()
-		if !known && !q.fs.Exclusive() {
-			rec, known, err = q.lookUp(ctx, id)
+	known, err := q.find(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for id, rec := range known {
+		if !rec.Aside || rec.unsaved {
+			is, err := q.write(ctx, id, func(old *damagedRecord) *damagedRecord {
+				if old != nil {
+					old.Aside = true
+				}
+				return old
+			})
 			if err != nil {
 				return nil, err
 			}
-		}
-		if !known {
-			continue
-		}
-		if !rec.Aside {
-			aside := func(rec damagedRecord) damagedRecord { rec.Aside = true; return rec }
-			if err := q.put(ctx, id, aside, false); err != nil {
-				return nil, err
+			if is == nil {
+				continue // dropped meanwhile: there is nothing to keep
 			}
 		}
 		kept = append(kept, id)
@@ -298,43 +347,68 @@ func (q *quarantine) setAside(ctx context.Context, ids []cluster.BlobID) (kept [
 	return kept, nil
 }
 
-// lookUp asks the store, where other processes take blobs in too.
-func (q *quarantine) lookUp(ctx context.Context, id cluster.BlobID) (rec damagedRecord, found bool, err error) {
-	err = q.fs.kv.View(ctx, func(r cluster.Reader) error {
-		v, err := r.Get(damagedKey(id))
-		if found = v != nil; found {
-			rec = decodeDamaged(v)
+// find returns those of ids that are in quarantine, also where other processes
+// take blobs in.
+func (q *quarantine) find(ctx context.Context, ids []cluster.BlobID) (map[cluster.BlobID]damagedRecord, error) {
+	found := make(map[cluster.BlobID]damagedRecord)
+	q.mu.Lock()
+	for _, id := range ids {
+		if rec, ok := q.list[id]; ok && (q.fs.Exclusive() || rec.unsaved) {
+			found[id] = rec
+		}
+	}
+	q.mu.Unlock()
+	if q.fs.Exclusive() || len(ids) == 0 {
+		return found, nil
+	}
+	keys := make([][]byte, len(ids))
+	for i, id := range ids {
+		keys[i] = damagedKey(id)
+	}
+	err := q.fs.kv.View(ctx, func(r cluster.Reader) error {
+		values, err := r.GetMany(keys)
+		for i, v := range values {
+			if v != nil {
+				found[ids[i]] = decodeDamaged(v)
+			}
 		}
 		return err
 	})
-	return rec, found, mapErr(err)
-}
-
-// isAside tells whether the quarantine alone keeps a blob.
-func (q *quarantine) isAside(ctx context.Context, id cluster.BlobID) (bool, error) {
-	rec, found, err := q.lookUp(ctx, id)
-	return found && rec.Aside, err
+	return found, mapErr(err)
 }
 
 // recheck drops what is gone, and what reads well again. With remove that goes
-// for what was set aside, which nobody needs then.
-func (q *quarantine) recheck(ctx context.Context, remove bool) error {
-	var healed []cluster.BlobID
-	for id, rec := range q.snapshot() {
+// for what was set aside, which nobody needs then. It returns what reads well
+// or is gone, dropped or not: a store that takes no writes is for the log.
+func (q *quarantine) recheck(ctx context.Context, remove bool) (well map[cluster.BlobID]bool, err error) {
+	well = make(map[cluster.BlobID]bool)
+	for id, seen := range q.snapshot() {
 		err := cluster.VerifyBlob(ctx, q.fs.blobs, id)
+		if err := ctx.Err(); err != nil {
+			return well, err
+		}
+		gone := errors.Is(err, cluster.ErrNotFound)
 		switch {
-		case errors.Is(err, cluster.ErrNotFound):
-			healed = append(healed, id)
-		case err == nil && rec.Aside && remove:
-			if err := q.fs.blobs.Delete(ctx, id); err != nil {
-				return mapErr(err)
-			}
-			healed = append(healed, id)
-		case err == nil && !rec.Aside:
-			healed = append(healed, id)
-		case err != nil && !errors.Is(err, cluster.ErrCorrupt):
-			return mapErr(err)
+		case errors.Is(err, cluster.ErrCorrupt), err == nil && seen.Aside && !remove:
+			continue
+		case err == nil && seen.Aside:
+			err = q.fs.blobs.Delete(ctx, id)
+			gone = err == nil
+		case gone:
+			err = nil
+		}
+		if err == nil {
+			well[id] = true
+			_, err = q.write(cluster.Relaxed(ctx), id, func(old *damagedRecord) *damagedRecord {
+				if old != nil && old.Aside && !gone { // set aside meanwhile, and kept
+					return old
+				}
+				return nil
+			})
+		}
+		if err != nil {
+			q.fs.log.Warn("a blob stays in quarantine that may have left it", "blob", id.String(), "err", err)
 		}
 	}
-	return q.drop(ctx, healed...)
+	return well, nil
 }

@@ -335,9 +335,10 @@ func TestQuarantineBound(t *testing.T) {
 	s := openQuarantine(t)
 	for i := range maxDamaged {
 		id := cluster.BlobID{Content: 1 << 40, Seq: uint64(i)}
-		want(t, s.fs.quarantine.put(cluster.Relaxed(bg), id, func(damagedRecord) damagedRecord {
-			return damagedRecord{Error: fmt.Sprint(i)}
-		}, true), nil)
+		_, err := s.fs.quarantine.write(cluster.Relaxed(bg), id, func(*damagedRecord) *damagedRecord {
+			return &damagedRecord{Error: fmt.Sprint(i)}
+		})
+		want(t, err, nil)
 	}
 	s.put("key", 100_000)
 	s.damage("key", 10)

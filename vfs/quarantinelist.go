@@ -33,7 +33,7 @@ var errInUse = fmt.Errorf("files use it: overwrite or delete them first: %w", Er
 // takes as long as a walk over all inodes.
 func (fs *FS) Quarantine(ctx context.Context, trace bool) ([]DamagedBlob, error) {
 	q := &fs.quarantine
-	if err := q.load(ctx); err != nil {
+	if err := q.refresh(ctx); err != nil {
 		return nil, err
 	}
 	if trace {
@@ -41,19 +41,24 @@ func (fs *FS) Quarantine(ctx context.Context, trace bool) ([]DamagedBlob, error)
 			return nil, err
 		}
 	}
+	return q.describe(ctx), nil
+}
+
+// describe lists what is known, with places and files.
+func (q *quarantine) describe(ctx context.Context) []DamagedBlob {
 	list := q.blobs()
 	for i := range list {
 		d := &list[i]
-		if at, err := fs.blobs.Locate(ctx, d.ID); err == nil && len(at) > 0 {
+		if at, err := q.fs.blobs.Locate(ctx, d.ID); err == nil && len(at) > 0 {
 			d.Path, d.Detail = at[0].Path, at[0].Detail
 		}
 		for _, ino := range q.inodes(d.ID) {
-			if key, err := fs.KeyOf(ctx, ino); err == nil && !d.Aside {
+			if key, err := q.fs.KeyOf(ctx, ino); err == nil && !d.Aside {
 				d.Files = append(d.Files, key)
 			}
 		}
 	}
-	return list, nil
+	return list
 }
 
 // blobs lists what memory holds.
@@ -70,9 +75,10 @@ func (q *quarantine) blobs() []DamagedBlob {
 }
 
 func (q *quarantine) inodes(id cluster.BlobID) []Ino {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.list[id].Inodes
+	if rec := q.get(id); rec != nil {
+		return rec.Inodes
+	}
+	return nil
 }
 
 // Release deletes damaged blobs that were set aside: those named, or without
@@ -81,7 +87,7 @@ func (q *quarantine) inodes(id cluster.BlobID) []Ino {
 // is not in quarantine, ErrBusy for what files use; then nothing is released.
 func (fs *FS) Release(ctx context.Context, ids ...cluster.BlobID) (blobs int, bytes int64, err error) {
 	q := &fs.quarantine
-	if err := q.load(ctx); err != nil {
+	if err := q.refresh(ctx); err != nil {
 		return 0, 0, err
 	}
 	known := q.snapshot()
@@ -109,26 +115,37 @@ func (fs *FS) Release(ctx context.Context, ids ...cluster.BlobID) (blobs int, by
 	if err := fs.blobs.Delete(ctx, ids...); err != nil {
 		return 0, 0, mapErr(err)
 	}
-	if err := q.drop(cluster.Strict(ctx), ids...); err != nil {
-		return 0, 0, err
+	for _, id := range ids {
+		if _, err := q.write(cluster.Relaxed(ctx), id, func(*damagedRecord) *damagedRecord { return nil }); err != nil {
+			return 0, 0, err
+		}
+	}
+	if err := fs.kv.Sync(ctx); err != nil {
+		return 0, 0, mapErr(err)
 	}
 	fs.log.Info("damaged blobs are released from quarantine", "blobs", blobs, "bytes", bytes)
 	return blobs, bytes, nil
 }
 
-// run looks for the files of what is found.
+// run looks for the files of what is found, and stores what could not be.
 func (q *quarantine) run(ctx context.Context) {
+	failing := false
 	for rest := traceEvery; sleep(ctx, rest); {
 		begun := time.Now()
-		if err := q.trace(ctx, false); err != nil && ctx.Err() == nil {
-			q.fs.log.Warn("cannot find the files of damaged blobs, it is tried again", "err", err)
+		err := q.trace(ctx, false)
+		if err == nil {
+			err = q.save(ctx)
 		}
+		if err != nil && ctx.Err() == nil && !failing {
+			q.fs.log.Warn("cannot find the files of damaged blobs or store them, it is tried again", "err", err)
+		}
+		failing = err != nil
 		rest = max(traceEvery, traceRest*time.Since(begun))
 	}
 }
 
 // trace finds the files that use damaged blobs: of those found since the last
-// time, or of all.
+// time, or of all. After an error to store them they are on the list.
 func (q *quarantine) trace(ctx context.Context, all bool) error {
 	t := tracer{q: q, found: make(map[cluster.BlobID][]Ino), contents: make(map[ContentID]bool)}
 	for id, rec := range q.snapshot() {
@@ -139,27 +156,30 @@ func (q *quarantine) trace(ctx context.Context, all bool) error {
 	if len(t.found) == 0 {
 		return nil
 	}
-	if err := t.run(ctx); err != nil {
+	err := t.run(ctx)
+	if err != nil {
 		return err
 	}
 	for id, inodes := range t.found {
 		slices.Sort(inodes)
-		var before []Ino
-		err := q.put(cluster.Relaxed(ctx), id, func(rec damagedRecord) damagedRecord {
-			before = rec.Inodes
-			rec.Traced, rec.Inodes = true, inodes
-			return rec
-		}, false)
-		if err != nil {
-			return err
+		before := q.get(id)
+		if before == nil || before.Traced && slices.Equal(before.Inodes, inodes) {
+			continue
 		}
+		_, e := q.write(cluster.Relaxed(ctx), id, func(old *damagedRecord) *damagedRecord {
+			if old != nil {
+				old.Traced, old.Inodes = true, inodes
+			}
+			return old
+		})
+		err = cmp.Or(err, e)
 		for _, ino := range inodes {
-			if key, err := q.fs.KeyOf(ctx, ino); err == nil && !slices.Contains(before, ino) {
+			if key, err := q.fs.KeyOf(ctx, ino); err == nil && !slices.Contains(before.Inodes, ino) {
 				q.fs.log.Error("a file uses a damaged blob", "file", key, "blob", id.String())
 			}
 		}
 	}
-	return nil
+	return err
 }
 
 // tracer walks all inodes for those whose contents use damaged blobs.

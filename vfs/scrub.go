@@ -142,7 +142,7 @@ func (s *scrubber) onePass(ctx context.Context, rate int64) error {
 	from := s.rec.Next
 	s.mu.Unlock()
 	ctx = foundBy(ctx, "scrub")
-	if err := s.fs.quarantine.recheck(ctx, true); err != nil {
+	if _, err := s.fs.quarantine.recheck(ctx, true); err != nil {
 		return err
 	}
 	for {
@@ -185,7 +185,7 @@ func (s *scrubber) verify(ctx context.Context, b *cluster.BlobInfo, rate int64) 
 	switch {
 	case errors.Is(err, cluster.ErrCorrupt):
 		if err := s.fs.quarantine.note(ctx, b.ID, err); err != nil {
-			return err
+			s.fs.log.Error("the note of a damaged blob is not stored, it is tried again", "blob", b.ID.String(), "err", err)
 		}
 	case errors.Is(err, cluster.ErrNotFound): // deleted meanwhile
 	case err != nil:
@@ -198,8 +198,8 @@ func (s *scrubber) verify(ctx context.Context, b *cluster.BlobInfo, rate int64) 
 	due := time.Since(s.saved) > scrubSave
 	s.mu.Unlock()
 	if due {
-		if err := s.save(ctx); err != nil {
-			return err
+		if err := s.save(ctx); err != nil && ctx.Err() == nil {
+			s.fs.log.Warn("the state of the scrub is not stored, it is tried again", "err", err)
 		}
 	}
 	if rate > 0 {
