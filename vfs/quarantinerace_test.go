@@ -1,6 +1,8 @@
 package vfs
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"runtime"
 	"slices"
@@ -312,5 +314,30 @@ func TestQuarantineNotedTwice(t *testing.T) {
 	want(t, err, ErrCorrupt)
 	if rec := m.stored()[m.id]; !rec.Aside {
 		t.Errorf("%+v", rec)
+	}
+}
+
+// TestQuarantineOfEarlierVersion: what the state of the scrub held, before
+// damaged blobs had records of their own, is in quarantine.
+func TestQuarantineOfEarlierVersion(t *testing.T) {
+	m := openMemQuarantine(t, true)
+	old, err := json.Marshal(map[string]any{"rate": 5, "blobs": 7, "damaged": []map[string]any{
+		{"blob": m.id.String(), "path": "somewhere", "error": "checksum", "found": later(), "id": m.id},
+	}})
+	want(t, err, nil)
+	want(t, m.fs.UpdateSetting(context.Background(), scrubSetting, func([]byte) ([]byte, error) { return old, nil }), nil)
+	m.fs = m.open()
+	if s := m.fs.Scrub(); s.Blobs != 7 || len(s.Damaged) != 1 || s.Damaged[0].ID != m.id || s.Damaged[0].By != "scrub" ||
+		s.Damaged[0].Error != "checksum" || s.Damaged[0].Size == 0 {
+		t.Errorf("%+v", s)
+	}
+	m.remove()
+	if !slices.Equal(m.blobs(), []cluster.BlobID{m.id}) {
+		t.Errorf("blobs %v", m.blobs())
+	}
+	_, _, err = m.fs.Release(bg)
+	want(t, err, nil)
+	if s := m.open().Scrub(); s.Aside+len(s.Damaged) != 0 {
+		t.Errorf("after the next start: %+v", s)
 	}
 }

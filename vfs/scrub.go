@@ -48,6 +48,10 @@ type scrubRecord struct {
 	Blobs    int64          `json:"blobs"`
 	Bytes    int64          `json:"bytes"`
 	Next     cluster.BlobID `json:"next"` // the pass goes on here
+
+	// Damaged is the quarantine of a store that was written before damaged
+	// blobs had records of their own.
+	Damaged []DamagedBlob `json:"damaged,omitempty"`
 }
 
 // scrubber reads every blob again and again, slowly, to find what the medium
@@ -80,6 +84,7 @@ func (fs *FS) Scrub() ScrubState {
 	return state
 }
 
+// init comes after that of the quarantine.
 func (s *scrubber) init(ctx context.Context, fs *FS) error {
 	s.fs, s.rate = fs, fs.cfg.ScrubBytes
 	b, err := fs.Setting(ctx, scrubSetting)
@@ -90,7 +95,17 @@ func (s *scrubber) init(ctx context.Context, fs *FS) error {
 		fs.log.Error("the stored state of the scrub is damaged; it begins anew", "err", err)
 		s.rec = scrubRecord{}
 	}
-	return nil
+	if len(s.rec.Damaged) == 0 {
+		return nil
+	}
+	for i := range s.rec.Damaged {
+		d := &s.rec.Damaged[i]
+		if err := fs.quarantine.note(foundBy(ctx, "scrub"), d.ID, errors.New(d.Error)); err != nil {
+			return err
+		}
+	}
+	s.rec.Damaged = nil
+	return s.save(ctx)
 }
 
 // run makes passes until ctx ends.
