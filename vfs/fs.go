@@ -102,7 +102,7 @@ type FS struct {
 func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs := &FS{kv: c.KV, blobs: c.Blobs, clu: c, cfg: cfg.withDefaults(c.Exclusive)}
 	fs.log = fs.cfg.Logger
-	fs.tune = tuning{uploadBytes: uploadBytes, extentPage: extentPage, flushOps: unlimitedFlushOps}
+	fs.tune = tuning{uploadBytes: uploadBytes, extentPage: extentPage, flushOps: unlimitedFlushOps, leftoverPause: leftoverPause}
 	fs.instance = rand.Uint64()
 	fs.locks = lock.New(0)
 	if err := fs.openSuper(ctx); err != nil {
@@ -143,9 +143,10 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 
 // tuning holds constants that tests make smaller.
 type tuning struct {
-	uploadBytes int64
-	extentPage  int
-	flushOps    int
+	uploadBytes   int64
+	extentPage    int
+	flushOps      int
+	leftoverPause time.Duration
 }
 
 func (c Config) withDefaults(exclusive bool) Config {

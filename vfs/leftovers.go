@@ -3,6 +3,8 @@ package vfs
 import (
 	"context"
 	"encoding/binary"
+	"maps"
+	"slices"
 	"time"
 
 	"ogw/cluster"
@@ -14,6 +16,10 @@ const (
 	// leftoverRest is how much longer than its work the sweep rests: a store
 	// of many objects is swept for minutes, beside other work.
 	leftoverRest = 4
+	// leftoverTries is how often a sweep that fails goes on where it was, after
+	// leftoverPause: long enough for a medium that comes back.
+	leftoverTries = 10
+	leftoverPause = time.Minute
 )
 
 // leftovers are blobs that earlier processes made durable and did not live to
@@ -24,7 +30,8 @@ type leftovers struct {
 	fs *FS
 	// Numbers within [from, to) have not been looked at. Fixed by init.
 	from, to uint64
-	done     chan struct{} // closed when they have been
+	next     cluster.BlobID // the sweep goes on here
+	done     chan struct{}  // closed when it has ended, or failed too often
 }
 
 // init comes after that of the numbers.
@@ -50,25 +57,37 @@ func (l *leftovers) pending(b cluster.BlobID) bool {
 	}
 }
 
-// run sweeps, unless there is nothing or another run did.
+// run sweeps, unless there is nothing or another run did. What a sweep that
+// fails leaves is Check's to report, until the next start.
 func (l *leftovers) run(ctx context.Context) {
 	if l.from >= l.to {
 		return
 	}
-	removed, err := l.sweep(ctx)
-	switch {
-	case err == nil && removed > 0:
-		l.fs.log.Info("blobs that an earlier process left are removed", "blobs", removed)
-	case err != nil && ctx.Err() == nil:
-		l.fs.log.Warn("blobs that an earlier process left are looked for again at the next start", "err", err)
+	defer close(l.done)
+	for try := 1; ; try++ {
+		removed, err := l.sweep(ctx)
+		if removed > 0 {
+			l.fs.log.Info("blobs that an earlier process left are removed", "blobs", removed)
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if try == leftoverTries {
+			l.fs.log.Error("blobs that an earlier process left are looked for again at the next start", "err", err)
+			return
+		}
+		l.fs.log.Warn("the search for blobs that an earlier process left fails, it is tried again", "err", err)
+		if !sleep(ctx, l.fs.tune.leftoverPause) {
+			return
+		}
 	}
 }
 
 // sweep looks at all pending blobs and removes those that nothing names.
 func (l *leftovers) sweep(ctx context.Context) (removed int, err error) {
-	for from := (cluster.BlobID{}); ; {
+	for {
 		begun := time.Now()
-		last, n, err := l.page(ctx, from)
+		last, n, err := l.page(ctx, l.next)
 		removed += n
 		if err != nil {
 			return removed, mapErr(err)
@@ -76,20 +95,14 @@ func (l *leftovers) sweep(ctx context.Context) (removed int, err error) {
 		if last == nil {
 			break
 		}
-		from = nextBlob(*last)
-		select {
-		case <-ctx.Done():
+		l.next = nextBlob(*last)
+		if !sleep(ctx, leftoverRest*time.Since(begun)) {
 			return removed, ctx.Err()
-		case <-time.After(leftoverRest * time.Since(begun)):
 		}
 	}
-	err = l.fs.kv.Update(ctx, func(t cluster.Txn) error {
+	return removed, mapErr(l.fs.kv.Update(ctx, func(t cluster.Txn) error {
 		return t.Set(counterKey("swept"), binary.BigEndian.AppendUint64(nil, l.to))
-	})
-	if err == nil {
-		close(l.done)
-	}
-	return removed, mapErr(err)
+	}))
 }
 
 // page looks at some blobs from one on, and returns the last, nil at the end.
@@ -112,11 +125,9 @@ func (l *leftovers) page(ctx context.Context, from cluster.BlobID) (last *cluste
 	if err := l.fs.view(ctx, func(r cluster.Reader) error { return dropNamed(r, suspects) }); err != nil {
 		return nil, 0, err
 	}
-	for id := range suspects {
-		if _, err := l.fs.dropBlobs(ctx, id); err != nil {
-			return nil, removed, err
-		}
-		removed++
+	removed, err = l.fs.dropBlobs(ctx, slices.Collect(maps.Keys(suspects))...)
+	if err != nil {
+		return nil, 0, err
 	}
 	return last, removed, nil
 }

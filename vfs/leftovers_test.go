@@ -138,3 +138,66 @@ func TestNamedBlobsNeedNoQueue(t *testing.T) {
 		want(t, fs.blobs.List(bg, cluster.BlobID{}, func(b cluster.BlobInfo) error { suspects[b.ID] = b; return nil }), nil)
 	}
 }
+
+// TestLeftoversTriedAgain: a sweep that fails goes on where it was; one that
+// fails too often leaves what it did not come to, and a check tells. What is
+// in quarantine is not counted as removed.
+func TestLeftoversTriedAgain(t *testing.T) {
+	for name, x := range map[string]struct {
+		fail func(*mem.Faults)
+		left int
+	}{
+		"once":   {func(f *mem.Faults) { f.FailAt(1, cluster.ErrUnavailable, mem.OpBlobList) }, 0},
+		"twice":  {func(f *mem.Faults) { f.FailAt(2, cluster.ErrUnavailable, mem.OpBlobDelete, mem.OpBlobList) }, 0},
+		"always": {func(f *mem.Faults) { f.FailFrom(1, cluster.ErrUnavailable, mem.OpBlobList) }, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk, faults := mem.NewDisk(), &mem.Faults{}
+			c := mem.New(mem.Options{Disk: disk, Faults: faults})
+			defer c.Close() //nolint:errcheck // of a test
+			open := func() *FS {
+				fs, err := Open(bg, c, Config{NoBackground: true, Now: later})
+				want(t, err, nil)
+				return fs
+			}
+			fs := open()
+			bucketFS(t, fs)
+			var kept cluster.BlobID
+			for range 4 {
+				kept = leaveBlob(t, fs, 0)
+			}
+			disk.CorruptBlob(kept, 3)
+			want(t, fs.quarantine.note(bg, kept, cluster.ErrCorrupt), nil)
+			fs = open() // and the one before is as good as killed
+			fs.tune.leftoverPause = 1
+			if !fs.leftovers.pending(kept) {
+				t.Fatal("nothing is pending")
+			}
+			x.fail(faults)
+			fs.leftovers.run(bg)
+			faults.Clear()
+			if fs.leftovers.pending(kept) {
+				t.Error("a sweep that has ended is pending")
+			}
+			if n := countBlobs(t, c); n != x.left+1 {
+				t.Errorf("%d blobs are left", n)
+			}
+			rep, err := fs.Check(bg, CheckOptions{})
+			want(t, err, nil)
+			orphans := x.left
+			if orphans > 0 {
+				orphans++ // the damaged one, which nobody has set aside yet
+			}
+			if n := kindsOf(rep)["orphan-blob"]; n != orphans {
+				t.Errorf("check: %+v", rep.Problems)
+			}
+			fs = open()
+			if removed, err := fs.leftovers.sweep(bg); removed != x.left || err != nil {
+				t.Errorf("the next start removes %d, %v", removed, err)
+			}
+			if q := fs.Scrub(); q.Aside != 1 || len(q.Damaged) != 0 {
+				t.Errorf("quarantine: %+v", q)
+			}
+		})
+	}
+}
