@@ -120,11 +120,33 @@ func (s *sizes) failed(ino vfs.Ino, err error) bool {
 
 func (s *sizes) close() { s.once.Do(func() { close(s.stop) }) }
 
-// run serves tell until close. Its thread ends with it: it must do nothing
-// but system calls on descriptors of its own.
+// run serves tell until close.
 func (s *sizes) run() {
 	defer close(s.ended)
+	onOwnThread(s.serve)
+}
+
+// onOwnThread runs serve on a thread that does nothing else and ends with it. It
+// is never the main one: what that has open is what /proc, and with it lsof and
+// the metrics, shows as the process's.
+func onOwnThread(serve func()) {
 	runtime.LockOSThread()
+	if unix.Gettid() != os.Getpid() {
+		serve()
+		return
+	}
+	defer runtime.UnlockOSThread()
+	done := make(chan struct{})
+	go func() { // on another thread, since this one is taken
+		defer close(done)
+		runtime.LockOSThread()
+		serve()
+	}()
+	<-done
+}
+
+// serve must do nothing but system calls on descriptors of its own.
+func (s *sizes) serve() {
 	if err := ownDescriptors(); err != nil {
 		s.f.opt.Logger.Warn("programs that have a file open see late that another door changed its size", "err", err)
 		return

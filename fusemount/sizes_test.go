@@ -115,3 +115,17 @@ func TestSizesWhileUnmounting(t *testing.T) {
 		inTime(t, fmt.Sprint("the end of mount ", round), s.Wait)
 	}
 }
+
+// servedBy is the thread that serves what the main one asks for: package
+// variables are made by the main one.
+var servedBy = func() (tid int) {
+	onOwnThread(func() { tid = unix.Gettid() })
+	return tid
+}()
+
+// The main thread keeps its descriptors: they are those that /proc shows.
+func TestOwnThreadIsNotTheMainOne(t *testing.T) {
+	if servedBy == 0 || servedBy == os.Getpid() {
+		t.Errorf("served by thread %d of process %d", servedBy, os.Getpid())
+	}
+}
