@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -94,26 +93,20 @@ type daemon struct {
 	*world
 	cmd    *exec.Cmd
 	said   announcement
-	stderr *lockedBuffer
+	stderr logFile
 	ended  chan struct{}
 }
 
-// lockedBuffer can be read while a process writes to it.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
+// logFile takes what a process says: it has all of it that the process wrote
+// before it did anything that a test waits for.
+type logFile string
 
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+func (l logFile) String() string {
+	b, err := os.ReadFile(string(l))
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
 }
 
 // anyPort makes every default gateway listen at a free port.
@@ -122,9 +115,14 @@ var anyPort = []string{"--s3", "127.0.0.1:0", "--rest", "127.0.0.1:0", "--nfs", 
 // serve starts ogw serve and waits until it listens.
 func (w *world) serve(args ...string) *daemon {
 	w.t.Helper()
-	d := &daemon{world: w, stderr: &lockedBuffer{}, ended: make(chan struct{})}
+	log, err := os.CreateTemp(w.t.TempDir(), "log")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer log.Close()
+	d := &daemon{world: w, stderr: logFile(log.Name()), ended: make(chan struct{})}
 	d.cmd = w.command(append([]string{"serve", "--json"}, args...)...)
-	d.cmd.Stderr = d.stderr
+	d.cmd.Stderr = log
 	out, err := d.cmd.StdoutPipe()
 	if err != nil {
 		w.t.Fatal(err)
