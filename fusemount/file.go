@@ -84,6 +84,7 @@ func (f *rawFS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse
 		if err := f.dropSetID(ino); err != nil {
 			return f.status("open", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
 		}
+		f.inv.modeChanged(ino) // also by the VFS
 	}
 	if err := f.keepPages(file, out); err != nil {
 		return f.status("open", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
@@ -265,6 +266,11 @@ func (f *rawFS) CopyFileRange(_ <-chan struct{}, in *fuse.CopyFileRangeIn) (uint
 	}
 	if in.Flags != 0 || in.OffIn > math.MaxInt64 || in.OffOut > math.MaxInt64 {
 		return 0, fuse.EINVAL
+	}
+	if in.Uid != 0 { // the kernel does not say whether the caller may keep them
+		if err := f.killSetID(dst); err != nil {
+			return 0, f.status("copy_file_range", &in.InHeader, err)
+		}
 	}
 	dst.wrote.Store(true)
 	n, err := dst.file.CopyRange(f.ctx, int64(in.OffOut), src.file, int64(in.OffIn), int64(min(in.Len, copyMax)))

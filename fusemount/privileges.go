@@ -30,19 +30,33 @@ func (f *rawFS) killSetID(h *fileHandle) error {
 // dropSetID removes setuid, and setgid where the group may execute: else it
 // is no privilege.
 func (f *rawFS) dropSetID(ino vfs.Ino) error {
+	return f.dropBits(ino, func(mode uint32) uint32 {
+		if mode&0o010 == 0 {
+			return vfs.ModeSetUID
+		}
+		return vfs.ModeSetUID | vfs.ModeSetGID
+	})
+}
+
+// dropSetGID follows the change of an ACL by somebody outside of the group.
+func (f *rawFS) dropSetGID(ino vfs.Ino) error {
+	return f.dropBits(ino, func(uint32) uint32 { return vfs.ModeSetGID })
+}
+
+func (f *rawFS) dropBits(ino vfs.Ino, of func(mode uint32) uint32) error {
 	a, err := f.fs.GetAttr(f.ctx, ino)
 	if err != nil {
 		return err
 	}
 	mode := a.Mode & vfs.ModePermMask
-	kept := mode &^ vfs.ModeSetUID
-	if mode&0o010 != 0 {
-		kept &^= vfs.ModeSetGID
-	}
+	kept := mode &^ of(mode)
 	if kept == mode {
 		return nil
 	}
 	// As the superuser: whoever may write may do this much.
-	_, err = f.fs.SetAttr(f.ctx, vfs.Root, ino, vfs.SetAttr{Mode: &kept})
-	return err
+	if _, err = f.fs.SetAttr(f.ctx, vfs.Root, ino, vfs.SetAttr{Mode: &kept}); err != nil {
+		return err
+	}
+	f.inv.modeChanged(ino)
+	return nil
 }

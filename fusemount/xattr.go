@@ -74,17 +74,6 @@ func (f *rawFS) SetXAttr(_ <-chan struct{}, in *fuse.SetXAttrIn, name string, da
 	return f.status("setxattr", &in.InHeader, err)
 }
 
-// dropSetGID follows the change of an ACL by somebody outside of the group.
-func (f *rawFS) dropSetGID(ino vfs.Ino) error {
-	a, err := f.fs.GetAttr(f.ctx, ino)
-	if err != nil || a.Mode&vfs.ModeSetGID == 0 {
-		return err
-	}
-	mode := a.Mode & vfs.ModePermMask &^ vfs.ModeSetGID
-	_, err = f.fs.SetAttr(f.ctx, vfs.Root, ino, vfs.SetAttr{Mode: &mode})
-	return err
-}
-
 // RemoveXAttr removes an attribute.
 func (f *rawFS) RemoveXAttr(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
 	if strings.HasPrefix(name, ownPrefix) {
