@@ -61,7 +61,7 @@ func Mount(fs *vfs.FS, dir string, opt Options) (*Server, error) {
 	server, err := fuse.NewServer(observe(raw, opt), dir, mountOptions(opt, fs.Exclusive()))
 	if err != nil {
 		cancel()
-		return nil, explain(dir, err)
+		return nil, explain(dir, opt, err)
 	}
 	s := &Server{dir: dir, raw: raw, server: server, cancel: cancel, served: make(chan struct{})}
 	go raw.inv.run()
@@ -208,16 +208,50 @@ func checkDevice() error {
 }
 
 // explain says what a failed mount lacks.
-func explain(dir string, err error) error {
+func explain(dir string, opt Options, err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
 		return fmt.Errorf("mount %s: %w: mounting without root needs fusermount3 (package fuse3): %w", dir, ErrNoRights, err)
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("mount %s: %w: %w; mounting needs CAP_SYS_ADMIN, or fusermount3 and write permission on the directory", dir, ErrNoRights, err)
 	case strings.Contains(err.Error(), "fusermount"):
-		return fmt.Errorf("mount %s: %w: %w; its message is above (allow_other needs user_allow_other in /etc/fuse.conf)", dir, ErrNoRights, err)
+		return fmt.Errorf("mount %s: %w: fusermount3 refused: %s", dir, ErrNoRights, whyRefused(dir, opt, fuseConf, os.Getuid()))
 	}
 	return fmt.Errorf("mount %s: %w", dir, err)
+}
+
+// fuseConf is the configuration of fusermount3.
+const fuseConf = "/etc/fuse.conf"
+
+// whyRefused looks for what fusermount3 refuses to the user uid. It says so
+// itself on standard error, which another process may have.
+func whyRefused(dir string, opt Options, conf string, uid int) string {
+	var st unix.Stat_t
+	switch err := unix.Stat(dir, &st); {
+	case opt.AllowOther && !allowsOther(conf):
+		return "the option allow_other needs the line user_allow_other in " + conf
+	case err != nil:
+		return err.Error()
+	case st.Mode&unix.S_ISVTX != 0 && int(st.Uid) != uid:
+		return fmt.Sprintf("the folder has the sticky bit and does not belong to the user %d, who mounts", uid)
+	case unix.Access(dir, unix.W_OK) != nil:
+		return fmt.Sprintf("the user %d, who mounts, may not write to the folder", uid)
+	}
+	return "its message stands in the log of the process that mounts"
+}
+
+// allowsOther tells whether fusermount3 passes allow_other on.
+func allowsOther(conf string) bool {
+	text, err := os.ReadFile(conf)
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.TrimSpace(line) == "user_allow_other" {
+			return true
+		}
+	}
+	return false
 }
 
 // fsType is the subtype: the mount table shows fuse.ogw.

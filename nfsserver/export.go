@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/netip"
 	"path"
@@ -141,11 +142,17 @@ func SecretSum(secret string) string {
 }
 
 // allows tells whether a client may use the export now.
-func (x *export) allows(client netip.Addr, now time.Time) bool {
+func (x *export) allows(client netip.Addr, now time.Time) bool { return x.refuses(client, now) == nil }
+
+// refuses tells why a client may not use the export now, or nil.
+func (x *export) refuses(client netip.Addr, now time.Time) error {
 	if !x.Expires.IsZero() && !now.Before(x.Expires) {
-		return false
+		return fmt.Errorf("%w: export %s expired at %s", ErrAcces, x.Path, x.Expires.UTC().Format(time.RFC3339))
 	}
-	return x.inNetworks(client)
+	if !x.inNetworks(client) {
+		return fmt.Errorf("%w: the client is in no network of export %s", ErrAcces, x.Path)
+	}
+	return nil
 }
 
 func (x *export) inNetworks(client netip.Addr) bool {
@@ -174,25 +181,31 @@ func (t *exportTable) allows(client netip.Addr) bool {
 // find returns the export that a client means by the path of a MNT call, and
 // the path below it that the client wants: the export's own, or a directory
 // within (RFC 1813 section 5.2.1 leaves that open; kernels' servers allow it).
-// The longest export path that the client may use wins.
+// The longest export path that the client may use wins. The error tells the
+// operator why none does; it holds no secret.
 func (t *exportTable) find(dirpath string, client netip.Addr, now time.Time) (x *export, dir string, err error) {
 	dir, secret := dirpath, ""
 	if i := strings.LastIndexByte(dirpath, '@'); i >= 0 {
 		dir, secret = dirpath[:i], dirpath[i+1:]
 	}
-	err = ErrNoEnt
+	err = fmt.Errorf("%w: no export has this path", ErrNoEnt)
 	for _, want := range []struct{ dir, secret string }{{dir, secret}, {dirpath, ""}} {
 		clean, sum := path.Clean("/"+want.dir), ""
 		if want.secret != "" {
 			sum = SecretSum(want.secret)
 		}
 		for _, e := range t.list {
-			if !within(clean, e.Path) || x != nil && len(e.Path) <= len(x.Path) ||
-				subtle.ConstantTimeCompare([]byte(e.secret), []byte(sum)) != 1 {
+			if !within(clean, e.Path) || x != nil && len(e.Path) <= len(x.Path) {
 				continue
 			}
-			if !e.allows(client, now) {
-				err = ErrAcces
+			if subtle.ConstantTimeCompare([]byte(e.secret), []byte(sum)) != 1 {
+				if e.secret != "" && !errors.Is(err, ErrAcces) {
+					err = e.secretMissing(secret)
+				}
+				continue
+			}
+			if why := e.refuses(client, now); why != nil {
+				err = why
 				continue
 			}
 			x, dir = e, clean
@@ -202,6 +215,15 @@ func (t *exportTable) find(dirpath string, client netip.Addr, now time.Time) (x 
 		}
 	}
 	return nil, "", err
+}
+
+// secretMissing tells the operator what a client got wrong: for the client,
+// there is no such export.
+func (x *export) secretMissing(given string) error {
+	if given == "" {
+		return fmt.Errorf("%w: export %s needs its secret in the path", ErrNoEnt, x.Path)
+	}
+	return fmt.Errorf("%w: wrong secret for export %s", ErrNoEnt, x.Path)
 }
 
 func within(dir, root string) bool {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,9 +57,22 @@ func TestFindExport(t *testing.T) {
 	for _, c := range []struct {
 		path string
 		want error
-	}{{"/lan", ErrAcces}, {"/sec", ErrNoEnt}, {"/sec@abd", ErrNoEnt}, {"/old", ErrAcces}, {"/", ErrNoEnt}, {"/lan/../sec", ErrNoEnt}} {
-		if _, _, err := table.find(c.path, netip.MustParseAddr("1.2.3.4"), now); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", c.path, err, c.want)
+		say  string
+	}{
+		{"/lan", ErrAcces, "in no network of export /lan"},
+		{"/sec", ErrNoEnt, "export /sec needs its secret"},
+		{"/sec@abd", ErrNoEnt, "wrong secret for export /sec"},
+		{"/old", ErrAcces, "export /old expired at 20"},
+		{"/", ErrNoEnt, "no export has this path"},
+		{"/none@abc", ErrNoEnt, "no export has this path"},
+		{"/lan/../sec", ErrNoEnt, "export /sec needs its secret"},
+	} {
+		_, _, err := table.find(c.path, netip.MustParseAddr("1.2.3.4"), now)
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.say) || statusOf(err) != c.want {
+			t.Errorf("%s: %v, want %v: %s", c.path, err, c.want, c.say)
+		}
+		if err != nil && (strings.Contains(err.Error(), "abd") || strings.Contains(err.Error(), "abc")) {
+			t.Errorf("%s: %v holds a secret", c.path, err)
 		}
 	}
 	if !table.allows(netip.MustParseAddr("1.2.3.4")) || mustTable(t, Export{Path: "/", Networks: lan}).allows(netip.MustParseAddr("1.2.3.4")) {

@@ -39,6 +39,7 @@ type CheckReport struct {
 	Problems                                             []Problem
 	Dropped                                              int64 // problems over MaxProblems, counted only
 	Repaired                                             int64
+	Mendable                                             int64 // not repaired, and Repair would
 	// Damaged blobs that no file uses any more, kept until they are released.
 	Aside, AsideBytes int64
 }
@@ -126,6 +127,8 @@ func (c *checker) report(list findings) {
 			} else {
 				p.Repaired = true
 			}
+		} else if f.repair != nil {
+			c.rep.Mendable++
 		}
 		c.add(p)
 	}

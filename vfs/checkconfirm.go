@@ -70,6 +70,8 @@ func (m *merge) confirmOrphans() error {
 			if _, err := fs.dropBlobs(m.c.ctx, id); err == nil {
 				p.Repaired = true
 			}
+		} else {
+			m.c.rep.Mendable++
 		}
 		m.c.add(p)
 	}

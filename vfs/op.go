@@ -3,7 +3,7 @@ package vfs
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strings"
 
 	"ogw/cluster"
 )
@@ -152,8 +152,24 @@ func mapErr(err error) error {
 		{cluster.ErrExists, ErrIO},
 	} {
 		if errors.Is(err, m.from) && !errors.Is(err, m.to) {
-			return fmt.Errorf("%w: %w", m.to, err)
+			return mappedError{m.to, err}
 		}
 	}
 	return err
 }
+
+// mappedError is an engine's error in the class to. Some classes have the same
+// words here and there, which are said once.
+type mappedError struct{ to, err error }
+
+// Error implements error.
+func (e mappedError) Error() string {
+	class, text := e.to.Error(), e.err.Error()
+	if strings.HasPrefix(text, class) {
+		return text
+	}
+	return class + ": " + text
+}
+
+// Unwrap returns the class and the cause.
+func (e mappedError) Unwrap() []error { return []error{e.to, e.err} }

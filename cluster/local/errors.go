@@ -38,11 +38,22 @@ func mapError(err error) error {
 	case pebble.IsCorruptionError(err):
 		return fmt.Errorf("%w: %w", cluster.ErrCorrupt, err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: %w", cluster.ErrReadOnly, err)
+		return permissionError{err}
 	default:
 		return fmt.Errorf("%w: %w", cluster.ErrUnavailable, err)
 	}
 }
+
+// permissionError is a cluster.ErrReadOnly that does not blame the medium.
+type permissionError struct{ err error }
+
+// Error implements error.
+func (e permissionError) Error() string {
+	return "no permission to use the files of the cluster: " + e.err.Error()
+}
+
+// Unwrap returns the class and the cause.
+func (e permissionError) Unwrap() []error { return []error{cluster.ErrReadOnly, e.err} }
 
 // unreadable tells that the medium, or the file system, cannot give back what
 // was written: a bad sector is EIO, and past the page cache ENODATA or EILSEQ;

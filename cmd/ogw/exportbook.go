@@ -263,11 +263,22 @@ func (b *exportBook) Revoke(ctx context.Context, id string) error {
 		n := len(s.Exports)
 		s.Exports = slices.DeleteFunc(s.Exports, func(e storedExport) bool { return e.ID == id })
 		if len(s.Exports) == n {
-			return fmt.Errorf("export %q: %w", id, vfs.ErrNotExist)
+			return &unknownExport{id}
 		}
 		return nil
 	})
 }
+
+// unknownExport is a vfs.ErrNotExist that speaks of no file.
+type unknownExport struct{ id string }
+
+// Error implements error.
+func (e *unknownExport) Error() string {
+	return fmt.Sprintf("no export was added with the ID %q; ogw export list shows those that were", e.id)
+}
+
+// Unwrap returns the class.
+func (e *unknownExport) Unwrap() error { return vfs.ErrNotExist }
 
 // update changes what is stored and tells the servers of this process.
 func (b *exportBook) update(ctx context.Context, change func(*storedExports) error) error {

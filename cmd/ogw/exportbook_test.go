@@ -76,7 +76,7 @@ func TestExportBook(t *testing.T) {
 	if err := b.refresh(ctx); err != nil || len(s.Exports()) != 0 {
 		t.Errorf("another process goes on: %v %+v", err, s.Exports())
 	}
-	if err := again.Revoke(ctx, x.ID); !errors.Is(err, vfs.ErrNotExist) {
+	if err := again.Revoke(ctx, x.ID); !errors.Is(err, vfs.ErrNotExist) || !strings.HasPrefix(err.Error(), "no export was added with the ID") {
 		t.Error(err)
 	}
 	if _, err := b.Add(ctx, admin.AddExport{Path: "/"}); !errors.Is(err, apierr.ErrBadRequest) {

@@ -9,7 +9,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"ogw/cmd/ogw/config"
 	"ogw/httpapi/admin"
+	"ogw/nfsserver"
 )
 
 // exportCommand has a subcommand for each operation.
@@ -23,8 +25,8 @@ func exportCommand(env *environment) *cli.Command {
 				&cli.StringSliceFlag{Name: "client", Usage: "`NETWORK` or address that may mount it (again for more; default with --secret: all)"},
 				&cli.BoolFlag{Name: "read-only", Usage: "refuse changes"},
 				&cli.StringFlag{Name: "squash", Value: "root", Usage: "whose users become the anonymous one: root, all or none"},
-				&cli.Int64Flag{Name: "anon-uid", Value: -1, Usage: "the anonymous user (default: 65534)"},
-				&cli.Int64Flag{Name: "anon-gid", Value: -1, Usage: "its group (default: 65534)"},
+				&cli.Int64Flag{Name: "anon-uid", Usage: "`NUMBER` of the anonymous user", DefaultText: itoa(nfsserver.DefaultAnonID)},
+				&cli.Int64Flag{Name: "anon-gid", Usage: "`NUMBER` of its group", DefaultText: itoa(nfsserver.DefaultAnonID)},
 				&cli.BoolFlag{Name: "secret", Usage: "make a secret that must stand in the mount path, and print it, once"},
 				&cli.StringFlag{Name: "expires", Usage: "`TIME` (2026-12-31T00:00:00Z) or duration (72h) after which it ends"}),
 			sub("list", "list all exports, the configured ones too", ""),
@@ -113,8 +115,52 @@ func (e *export) runAdd(ctx context.Context, s *session) error {
 		path += "@" + x.Secret
 		e.printf("The secret is printed this once.\n")
 	}
-	e.printf("export %s\nmount   mount -t nfs -o vers=3,proto=tcp HOST:%s DIR\n", x.ID, path)
+	gateways, err := e.nfsGateways(ctx, s)
+	if err != nil {
+		return err
+	}
+	e.printf("export %s\n%s", x.ID, exportMounts(gateways, path))
 	return nil
+}
+
+// nfsGateways are those that run, else those that the configuration names.
+func (e *export) nfsGateways(ctx context.Context, s *session) (out []admin.Gateway, err error) {
+	var all []admin.Gateway
+	if s.running {
+		st, err := s.Status(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = st.Gateways
+	} else {
+		for _, g := range e.cfg.Gateways {
+			mapped := g.Portmap == "on" || g.Portmap == "serve" || g.Portmap == "auto" && !config.Loopback(g.Listen)
+			all = append(all, admin.Gateway{Name: g.Name, Protocol: g.Protocol, Listen: g.Listen, Portmapper: mapped})
+		}
+	}
+	for _, g := range all {
+		if g.Protocol == "nfs" {
+			out = append(out, g)
+		}
+	}
+	return out, nil
+}
+
+// exportMounts are the command lines that mount path, one for each gateway.
+func exportMounts(gateways []admin.Gateway, path string) string {
+	if len(gateways) == 0 {
+		return "mount   there is no NFS gateway yet: start one with ogw serve --nfs ADDRESS\n"
+	}
+	var b strings.Builder
+	for _, g := range gateways {
+		host, port := reachable(g.Listen)
+		source := host + ":" + path
+		if strings.Contains(host, ":") {
+			source = "[" + host + "]:" + path
+		}
+		fmt.Fprintf(&b, "mount   sudo mount -t nfs -o %s %s DIR\n", nfsOptions(g, host, port), shellWord(source))
+	}
+	return b.String()
 }
 
 func (e *export) list(ctx context.Context, s *session) error {

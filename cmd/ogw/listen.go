@@ -48,9 +48,20 @@ func listen(g config.Gateway, move bool, log *slog.Logger) (net.Listener, error)
 	case errors.Is(err, syscall.EACCES):
 		err = fmt.Errorf("%w (ports below 1024 need root or CAP_NET_BIND_SERVICE)", err)
 	case errors.Is(err, syscall.EADDRINUSE):
-		err = fmt.Errorf("%w: another process listens there; choose another address with --%s", err, g.Protocol)
+		err = fmt.Errorf("%w: another process listens there; choose another address with %s", err, addressOption(g))
 	}
 	return nil, err
+}
+
+// addressOption names what sets the address of a gateway.
+func addressOption(g config.Gateway) string {
+	switch {
+	case g.Protocol != "":
+		return "--" + g.Protocol
+	case g.Name == metricsName:
+		return "--metrics, or -o metrics=ADDRESS"
+	}
+	return "admin.listen"
 }
 
 // httpDoor serves h on l.
@@ -74,6 +85,7 @@ func httpDoor(g config.Gateway, l net.Listener, h http.Handler, connections int,
 		if err != nil {
 			_ = server.Close() // cuts what is left
 		}
+		_ = limited.Close() // also when it was never served
 		if !flights.wait(forceWait) {
 			err = errors.Join(err, fmt.Errorf("gateway %s: requests still run", g.Name))
 		}

@@ -88,7 +88,9 @@ func TestMountOfProcess(t *testing.T) {
 		{[]string{"mount", filepath.Join(full, "entry")}, exitUsage, "is not a directory"},
 		{[]string{"mount", filepath.Join(full, "entry", "below")}, exitUsage, "not a directory"},
 		{[]string{"mount", filepath.Join(w.dir, "none")}, exitUsage, "does not exist"},
-		{[]string{"mount", "--subtree", "nowhere", w.mkdir("other")}, exitNotFound, "nowhere"},
+		{[]string{"mount", "--subtree", "nowhere", w.mkdir("other")}, exitNotFound, "subtree nowhere: "},
+		{[]string{"mount", "-o", "subtree=photos/../..", w.mkdir("up")}, exitUsage, "without .."},
+		{[]string{"mount", "-o", "subtree=photos/a", w.mkdir("file")}, exitFailure, "subtree photos/a: not a directory"},
 		{[]string{"umount", w.dir}, exitNotFound, "no ogw mount"},
 	} {
 		if _, errs, code := w.ogw(c.args...); code != c.code || !strings.Contains(errs, c.say) {

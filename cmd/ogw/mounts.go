@@ -100,9 +100,15 @@ func (t *mountTable) add(ctx context.Context, m admin.Mount) (*fusemount.Server,
 		Observe: t.observe, Logger: t.log,
 	}
 	if path := strings.Trim(m.Subtree, "/"); path != "" {
+		if slices.Contains(strings.Split(path, "/"), "..") {
+			return nil, fmt.Errorf("%w: subtree %s: name the way from the root, without ..", apierr.ErrBadRequest, m.Subtree)
+		}
 		a, err := t.fs.Resolve(ctx, vfs.Root, path, true)
+		if err == nil && !a.IsDir() {
+			err = vfs.ErrNotDir
+		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", m.Subtree, err)
+			return nil, fmt.Errorf("subtree %s: %w", m.Subtree, err)
 		}
 		opt.Root = a.Ino
 	}

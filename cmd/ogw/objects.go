@@ -209,9 +209,13 @@ func (k *check) print(r admin.CheckReport) {
 	case r.Clean:
 		k.printf("clean now: all problems were mended\n")
 	default:
-		problems := fmt.Sprintf("%d problems", int64(len(r.Problems))+r.Dropped-r.Repaired)
-		if !k.request.Repair {
-			problems += "; --repair mends what is safe to mend"
+		left := int64(len(r.Problems)) + r.Dropped - r.Repaired
+		problems := fmt.Sprintf("%d %s", left, plural(left, "problem"))
+		switch {
+		case r.Mendable > 0 && r.Mendable == left:
+			problems += "; --repair mends " + map[bool]string{true: "it", false: "them"}[left == 1]
+		case r.Mendable > 0:
+			problems += fmt.Sprintf("; --repair mends %d of them", r.Mendable)
 		}
 		k.printf("%s\n", problems)
 	}

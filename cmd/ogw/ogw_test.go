@@ -279,7 +279,17 @@ func TestSecondSignal(t *testing.T) {
 	d.put("/b/kept", "kept")
 	hang(t, d)
 	d.signal(syscall.SIGINT)
-	time.Sleep(300 * time.Millisecond)
+	for end := time.Now().Add(endLimit); !strings.Contains(d.stderr.String(), "once more to stop at once"); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the first signal is not heard")
+		}
+	}
+	// timeout(1) sends a second one to the group of the process.
+	d.signal(syscall.SIGINT)
+	time.Sleep(3 * signalEcho)
+	if strings.Contains(d.stderr.String(), "stopped at once") {
+		t.Error("an echo of the first signal is taken for a second")
+	}
 	d.signal(syscall.SIGINT)
 	if code := d.wait(5 * time.Second); code != exitFailure {
 		t.Errorf("exit code %d", code)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -85,6 +86,11 @@ func (o *common) logs() (log, access *slog.Logger) {
 	return log, access
 }
 
+// signalEcho is the time after the first signal within which another is taken
+// for the same: timeout(1) and some supervisors signal the process and then
+// its group, at once. A person takes longer.
+const signalEcho = 100 * time.Millisecond
+
 // signals returns a context that ends with the first SIGINT or SIGTERM. The
 // second ends the process: whoever sends it does not want to wait, and what
 // was acknowledged survives a kill.
@@ -93,16 +99,20 @@ func signals(ctx context.Context, log *slog.Logger) (context.Context, func()) {
 	received := make(chan os.Signal, 2)
 	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
 	go func() {
+		var first time.Time
 		select {
 		case s := <-received:
+			first = time.Now()
 			log.Info("stopping; once more to stop at once", "signal", s.String())
 			cancel()
 		case <-ctx.Done():
 			return
 		}
-		if _, ok := <-received; ok {
-			log.Warn("stopped at once")
-			os.Exit(exitFailure)
+		for range received {
+			if time.Since(first) > signalEcho {
+				log.Warn("stopped at once")
+				os.Exit(exitFailure)
+			}
 		}
 	}()
 	return ctx, func() {

@@ -91,6 +91,8 @@ func explain(err error) error {
 		return fmt.Errorf("%w; stop it, or talk to it through the same --dir once it serves", err)
 	case errors.Is(err, cluster.ErrFormat):
 		return fmt.Errorf("%w; it is left as it is", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w; run this as the user who owns the data folder", err)
 	}
 	return err
 }

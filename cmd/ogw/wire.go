@@ -157,9 +157,12 @@ func (p *process) addAdmin(g config.Gateway, l net.Listener, h http.Handler) err
 	return nil
 }
 
+// metricsName is the name of the listener that has nothing but metrics.
+const metricsName = "metrics"
+
 // addMetrics serves the metrics and nothing else at an address.
 func (p *process) addMetrics(address string) error {
-	g := config.Gateway{Name: "metrics", Listen: address}
+	g := config.Gateway{Name: metricsName, Listen: address}
 	l, err := listen(g, false, p.log)
 	if err != nil {
 		return err

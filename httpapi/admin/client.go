@@ -62,6 +62,9 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, ErrNotRunning
 		}
+		if errors.Is(err, os.ErrPermission) {
+			return nil, fmt.Errorf("another user serves this data folder, or did; run this as that user, or as root: %w", err)
+		}
 		return nil, fmt.Errorf("connect to the running process: %w", err)
 	}
 	_ = conn.Close()

@@ -103,7 +103,7 @@ func (s *Server) check(r *http.Request, _ httprouter.Params) (any, error) {
 	out := CheckReport{
 		Inodes: c.Inodes, Directories: c.Directories, Files: c.Files, Contents: c.Contents,
 		Extents: c.Extents, Blobs: c.Blobs, Bytes: c.Bytes,
-		Problems: []Problem{}, Dropped: c.Dropped, Repaired: c.Repaired,
+		Problems: []Problem{}, Dropped: c.Dropped, Repaired: c.Repaired, Mendable: c.Mendable,
 		Clean: c.Dropped == 0, AsideBlobs: c.Aside, AsideBytes: c.AsideBytes,
 	}
 	for _, p := range c.Problems {

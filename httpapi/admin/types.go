@@ -133,6 +133,8 @@ type CheckReport struct {
 	Problems    []Problem `json:"problems"`
 	Dropped     int64     `json:"dropped"` // problems counted but not listed
 	Repaired    int64     `json:"repaired"`
+	// Mendable are those that a repair would mend, and that were not mended.
+	Mendable int64 `json:"mendable"`
 	// Damaged blobs that no file uses any more, kept until they are released.
 	AsideBlobs int64 `json:"aside_blobs"`
 	AsideBytes int64 `json:"aside_bytes"`

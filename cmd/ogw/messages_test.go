@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ogw/httpapi/admin"
+)
+
+// The printed mount lines hold the ports where the clients cannot find them.
+func TestExportMounts(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		gateways []admin.Gateway
+		want     string
+	}{
+		{"none", nil, "there is no NFS gateway yet"},
+		{"portmapper", []admin.Gateway{{Listen: "10.9.0.1:2049", Portmapper: true}}, "-o vers=3,tcp 10.9.0.1:/p@s DIR\n"},
+		{"another port", []admin.Gateway{{Listen: "10.9.0.1:2050"}}, "-o vers=3,tcp,port=2050,mountport=2050,nolock 10.9.0.1:/p@s DIR\n"},
+		{"IPv6", []admin.Gateway{{Listen: "[fd00::1]:2049", Portmapper: true}}, "'[fd00::1]:/p@s' DIR\n"},
+		{"two", []admin.Gateway{{Listen: "10.9.0.1:1"}, {Listen: "10.9.0.2:2"}}, "mountport=2,nolock 10.9.0.2:/p@s DIR\n"},
+	} {
+		if got := exportMounts(c.gateways, "/p@s"); !strings.HasSuffix(got, c.want) && !strings.Contains(got, c.want) ||
+			strings.Count(got, "mount   ") != max(1, len(c.gateways)) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	w := newWorld(t)
+	d := w.serve(anyPort...)
+	_, port, _ := strings.Cut(strings.TrimPrefix(d.url("nfs"), "http://"), ":")
+	if out := w.ok("export", "add", "/", "--secret"); !strings.Contains(out, ",port="+port+",mountport="+port+",nolock 127.0.0.1:/@") {
+		t.Errorf("%s", out)
+	}
+	if out := w.ok("export", "add", "--help"); !strings.Contains(out, "of the anonymous user (default: 65534)") || strings.Contains(out, "default: -1") {
+		t.Errorf("%s", out)
+	}
+}
+
+// A mount whose metrics cannot be served names the option, and leaves no
+// socket that others would take for a process.
+func TestFailedMountLeavesNothing(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, args := range [][]string{
+		{"mount", "-o", "metrics=" + l.Addr().String()},
+		{"mount", "-b", "-o", "metrics=" + l.Addr().String()},
+		{"mount", "--subtree", "../.."},
+	} {
+		w := newWorld(t)
+		_, errs, code := w.ogw(append(args, w.mkdir("mnt"))...)
+		if say := "choose another address with --metrics, or -o metrics=ADDRESS"; code == 0 ||
+			!strings.Contains(errs, say) && args[1] != "--subtree" {
+			t.Errorf("%v: %d %s", args, code, errs)
+		}
+		if _, err := os.Lstat(w.data(admin.SocketName)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%v: the socket: %v", args, err)
+		}
+	}
+}
+
+// What check prints last counts right, and offers repair where it helps.
+func TestCheckLastLine(t *testing.T) {
+	problems := func(n int) []admin.Problem { return make([]admin.Problem, n) }
+	for _, c := range []struct {
+		report admin.CheckReport
+		want   string
+	}{
+		{admin.CheckReport{Clean: true}, "clean"},
+		{admin.CheckReport{Clean: true, Problems: problems(2), Repaired: 2}, "clean now: all problems were mended"},
+		{admin.CheckReport{Problems: problems(1)}, "1 problem"},
+		{admin.CheckReport{Problems: problems(1), Mendable: 1}, "1 problem; --repair mends it"},
+		{admin.CheckReport{Problems: problems(3), Dropped: 2, Mendable: 5}, "5 problems; --repair mends them"},
+		{admin.CheckReport{Problems: problems(3), Mendable: 2}, "3 problems; --repair mends 2 of them"},
+		{admin.CheckReport{Problems: problems(3), Repaired: 1}, "2 problems"},
+	} {
+		var out strings.Builder
+		(&check{common: common{env: &environment{stdout: &out}}}).print(c.report)
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if got := lines[len(lines)-1]; got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// A folder of somebody else's is not called read-only.
+func TestExplainPermission(t *testing.T) {
+	err := explain(&os.PathError{Op: "open", Path: filepath.Join("data", "LOCK"), Err: os.ErrPermission})
+	if !strings.Contains(err.Error(), "as the user who owns the data folder") {
+		t.Error(err)
+	}
+}
