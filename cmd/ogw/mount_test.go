@@ -89,7 +89,7 @@ func TestMountOfProcess(t *testing.T) {
 		{[]string{"mount", filepath.Join(full, "entry", "below")}, exitUsage, "not a directory"},
 		{[]string{"mount", filepath.Join(w.dir, "none")}, exitUsage, "does not exist"},
 		{[]string{"mount", "--subtree", "nowhere", w.mkdir("other")}, exitNotFound, "subtree nowhere: "},
-		{[]string{"mount", "-o", "subtree=photos/../..", w.mkdir("up")}, exitUsage, "without .."},
+		{[]string{"mount", "-o", "subtree=photos/../..", w.mkdir("up")}, exitUsage, "takes no .. back"},
 		{[]string{"mount", "-o", "subtree=photos/a", w.mkdir("file")}, exitFailure, "subtree photos/a: not a directory"},
 		{[]string{"umount", w.dir}, exitNotFound, "no ogw mount"},
 	} {

@@ -101,7 +101,7 @@ func (t *mountTable) add(ctx context.Context, m admin.Mount) (*fusemount.Server,
 	}
 	if path := strings.Trim(m.Subtree, "/"); path != "" {
 		if slices.Contains(strings.Split(path, "/"), "..") {
-			return nil, fmt.Errorf("%w: subtree %s: name the way from the root, without ..", apierr.ErrBadRequest, m.Subtree)
+			return nil, fmt.Errorf("%w: subtree %s: the way begins at the root and takes no .. back", apierr.ErrBadRequest, m.Subtree)
 		}
 		a, err := t.fs.Resolve(ctx, vfs.Root, path, true)
 		if err == nil && !a.IsDir() {
