@@ -3,6 +3,7 @@ package rest
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 
@@ -80,22 +81,27 @@ func (s *Server) serve(r *request, obj *vfs.Object) error {
 	switch len(ranges) {
 	case 0:
 		h.Set("Content-Length", strconv.FormatInt(info.Size, 10))
-		r.w.WriteHeader(http.StatusOK)
-		err = httpapi.Send(r.w, obj, 0, info.Size)
+		err = httpapi.Respond(r.w, http.StatusOK, obj, 0, info.Size)
 	case 1:
 		h.Set("Content-Range", ranges[0].ContentRange(info.Size))
 		h.Set("Content-Length", strconv.FormatInt(ranges[0].Len, 10))
-		r.w.WriteHeader(http.StatusPartialContent)
-		err = httpapi.Send(r.w, obj, ranges[0].Off, ranges[0].Len)
+		err = httpapi.Respond(r.w, http.StatusPartialContent, obj, ranges[0].Off, ranges[0].Len)
 	default:
 		err = sendMultipart(r.w, obj, info.Size, ranges)
 	}
-	if err != nil {
+	var sent *httpapi.SendError
+	switch {
+	case errors.As(err, &sent):
 		// The header is out: only breaking the connection tells the client.
 		httpapi.Note(r.Context(), "", "", err)
 		panic(http.ErrAbortHandler)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = fmt.Errorf("%w: %w", vfs.ErrIO, err) // the store's fault, not the client's
 	}
-	return nil
+	if err != nil {
+		dropObjectHeaders(h)
+	}
+	return err
 }
 
 // redirectToDirectory sends a browser from /a to /a/ where only the

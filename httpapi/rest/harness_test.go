@@ -26,6 +26,8 @@ type gateway struct {
 	fs  *vfs.FS
 	url string
 
+	faults mem.Faults
+
 	mu      sync.Mutex
 	records []*httpapi.Record
 }
@@ -33,12 +35,13 @@ type gateway struct {
 func newGateway(t *testing.T, c Config) *gateway {
 	t.Helper()
 	ctx := context.Background()
-	store := mem.New(mem.Options{Seed: 1})
+	g := &gateway{t: t}
+	store := mem.New(mem.Options{Seed: 1, Faults: &g.faults})
 	fs, err := vfs.Open(ctx, store, vfs.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gateway{t: t, fs: fs}
+	g.fs = fs
 	c.FS = fs
 	c.Logger = slog.New(slog.DiscardHandler)
 	c.Done = func(r *httpapi.Record) {

@@ -101,3 +101,14 @@ func headerValue(s string) bool {
 	}
 	return true
 }
+
+// dropObjectHeaders takes off what describes an object that is not sent, and that
+// no error has.
+func dropObjectHeaders(h http.Header) {
+	for name := range h {
+		switch {
+		case name == "Accept-Ranges", name == "Content-Range", name == "X-Missing-Meta", strings.HasPrefix(name, metaPrefix):
+			delete(h, name)
+		}
+	}
+}

@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"ogw/cluster"
+	"ogw/cluster/mem"
 	"ogw/vfs"
 )
 
@@ -644,4 +646,34 @@ func FuzzDigests(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestReadFaults: what the store cannot read is an error while nothing is sent,
+// without what describes the object; later only the connection can break.
+func TestReadFaults(t *testing.T) {
+	g := newGateway(t, Config{})
+	body := strings.Repeat("0123456789abcdef", 8<<20/16)
+	g.put("/b/k", body, "X-Meta-Colour: red", "Content-Type: image/png")
+	defer g.faults.Clear()
+	for _, ranges := range []string{"bytes=0-", "bytes=5-"} {
+		g.faults.FailFrom(1, cluster.ErrCorrupt, mem.OpBlobRead)
+		a := g.do("GET", "/b/k", nil, "Range: "+ranges)
+		if a.StatusCode != 500 || !strings.Contains(a.body, `"corrupt"`) || a.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %s %q", ranges, a.Status, a.body)
+		}
+		for _, name := range []string{"Etag", "X-Meta-Colour", "Content-Range", "Accept-Ranges", "Last-Modified"} {
+			if v := a.Header.Get(name); v != "" {
+				t.Errorf("%s: the error has the object's %s: %s", ranges, name, v)
+			}
+		}
+	}
+	g.faults.FailFrom(3, cluster.ErrCorrupt, mem.OpBlobRead)
+	resp, err := http.Get(g.url + "/b/k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if got, err := io.ReadAll(resp.Body); err == nil || len(got) >= len(body) || !strings.HasPrefix(body, string(got)) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
 }

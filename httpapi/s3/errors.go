@@ -35,6 +35,7 @@ var (
 	codeIllegalLocation     = code{"InvalidLocationConstraint", 400, "The specified location constraint is not valid."}
 	codeIncompleteBody      = code{"IncompleteBody", 400, "You did not provide the number of bytes specified by the Content-Length HTTP header."}
 	codeInternal            = code{"InternalError", 500, "An internal error occurred. Try again."}
+	codeDamaged             = code{"InternalError", 500, "What is stored is damaged. To try again does not help."}
 	codeInvalidAccessKeyID  = code{"InvalidAccessKeyId", 403, "The access key ID that you provided does not exist in our records."}
 	codeInvalidArgument     = code{"InvalidArgument", 400, "Invalid argument."}
 	codeInvalidBucketName   = code{"InvalidBucketName", 400, "The specified bucket is not valid."}
@@ -171,7 +172,7 @@ var errorCodes = []struct {
 	{vfs.ErrInterrupted, codeServiceUnavailable, false},
 	{vfs.ErrClosed, codeServiceUnavailable, false},
 	{vfs.ErrIO, codeInternal, false},
-	{vfs.ErrCorrupt, codeInternal, false},
+	{vfs.ErrCorrupt, codeDamaged, false},
 	{vfs.ErrBadHandle, codeInternal, false},
 	{vfs.ErrNoData, codeInternal, false},
 	{vfs.ErrNoAttr, codeInternal, false},
