@@ -19,6 +19,7 @@ const (
 
 // Allocate is fallocate(2). Space cannot be reserved in a store of immutable
 // blobs, so plain allocation sets the size; holes and zeros remove extents.
+// ErrNoSpace if the store has less room than an allocation asks for.
 func (f *File) Allocate(ctx context.Context, mode AllocMode, off, length int64) error {
 	if f.flags&OpenWrite == 0 || f.closed.Load() {
 		return ErrBadHandle
@@ -39,6 +40,11 @@ func (f *File) Allocate(ctx context.Context, mode AllocMode, off, length int64) 
 			return err
 		}
 	}
+	if !punch && !zero {
+		if err := f.roomFor(ctx, length); err != nil {
+			return err
+		}
+	}
 	if mode&AllocKeepSize != 0 {
 		return nil
 	}
@@ -48,6 +54,20 @@ func (f *File) Allocate(ctx context.Context, mode AllocMode, off, length int64) 
 		}
 		return o.truncate(t, n, off+length, id)
 	})
+}
+
+// roomFor fails if the store could not take so many bytes beside those that the
+// file has.
+func (f *File) roomFor(ctx context.Context, length int64) error {
+	s, err := f.fs.StatFS(ctx)
+	if err != nil || length <= s.FreeBytes {
+		return err
+	}
+	a, err := f.Attr(ctx)
+	if err == nil && length-a.Used > s.FreeBytes {
+		err = fmt.Errorf("%w: %d bytes are free, %d were to be allocated", ErrNoSpace, s.FreeBytes, length)
+	}
+	return err
 }
 
 // clear makes a hole of [from, to), in as many transactions as it takes.

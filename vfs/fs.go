@@ -20,6 +20,8 @@ type Config struct {
 	// make (S3, REST). Default 0644 and 0755.
 	FileMode uint32
 	DirMode  uint32
+	// RootUID and RootGID own the root of a store that Open makes.
+	RootUID, RootGID uint32
 	// InlineBytes is the largest content kept in the metadata store.
 	// Default DefaultInlineBytes.
 	InlineBytes int

@@ -58,7 +58,7 @@ func (fs *FS) openSuper(ctx context.Context) error {
 		if err := t.Set(superKey(), fs.super.encode()); err != nil {
 			return err
 		}
-		root := &inode{ino: RootIno, gen: 1, mode: ModeDirectory | fs.cfg.DirMode, nlink: 1,
+		root := &inode{ino: RootIno, gen: 1, mode: ModeDirectory | fs.cfg.DirMode, uid: fs.cfg.RootUID, gid: fs.cfg.RootGID, nlink: 1,
 			flags: flagExplicit, parent: RootIno,
 			atimeNS: now, mtimeNS: now, ctimeNS: now, btimeNS: now}
 		if err := putInode(t, root); err != nil {

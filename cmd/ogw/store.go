@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"os"
 
 	"ogw/cluster"
 	"ogw/cluster/local"
@@ -22,6 +23,8 @@ func openEngine(ctx context.Context, c *config.Config, log *slog.Logger) (*clust
 // vfsConfig is the namespace's part of the configuration.
 func vfsConfig(c *config.Config, log *slog.Logger) vfs.Config {
 	return vfs.Config{
+		// Who makes a store may write to it through its mount, too.
+		RootUID: uint32(os.Geteuid()), RootGID: uint32(os.Getegid()),
 		Logger:      log,
 		FileMode:    uint32(c.Cluster.FileMode),
 		DirMode:     uint32(c.Cluster.DirMode),
