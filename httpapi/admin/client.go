@@ -63,7 +63,7 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 			return nil, ErrNotRunning
 		}
 		if errors.Is(err, os.ErrPermission) {
-			return nil, fmt.Errorf("another user serves this data folder, or did; run this as that user, or as root: %w", err)
+			return nil, fmt.Errorf("the data folder, or the process that serves it, is another user's; run this as that user, or as root: %w", err)
 		}
 		return nil, fmt.Errorf("connect to the running process: %w", err)
 	}
