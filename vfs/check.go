@@ -88,6 +88,8 @@ type checker struct {
 	rooted map[Ino]bool // directories known to lead to the root
 	// corrupt are the files whose bytes were found damaged.
 	corrupt map[Ino]bool
+	// missing are blobs that files use, at most MaxProblems.
+	missing []missingBlob
 }
 
 func (c *checker) run() error {
@@ -95,7 +97,7 @@ func (c *checker) run() error {
 	if c.o.Data {
 		steps = append(steps, c.checkData)
 	}
-	steps = append(steps, c.checkQuarantine)
+	steps = append(steps, c.checkQuarantine, c.checkMissing)
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return fmt.Errorf("check: %w", err)

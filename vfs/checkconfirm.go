@@ -140,12 +140,12 @@ func eachNamed(r cluster.Reader, c ContentID, fn func([]extent)) error {
 	})
 }
 
-// confirmMissing reports blobs that an extent names before and after they
-// were looked for.
+// confirmMissing takes blobs for missing that an extent names before and after
+// they were looked for.
 func (m *merge) confirmMissing() error {
 	for _, x := range m.missing {
 		for look := range 2 {
-			if look == 1 {
+			if look == 1 && x.damage == nil {
 				if _, err := m.c.fs.blobs.Locate(m.c.ctx, x.id); !errors.Is(err, cluster.ErrNotFound) {
 					break
 				}
@@ -174,7 +174,7 @@ func (m *merge) confirmMissing() error {
 				break
 			}
 			if look == 1 {
-				m.c.add(Problem{Kind: "missing-blob", Detail: fmt.Sprintf("content %d at %d: blob %v does not exist", x.content, x.off, x.id)})
+				m.c.lose(x)
 			}
 		}
 	}

@@ -85,6 +85,18 @@ func (c *checker) fileText(ino Ino) string {
 	return fmt.Sprintf("inode %d", ino)
 }
 
+// reported tells that the bytes of each of the files were found damaged.
+func (c *checker) reported(files []Ino) bool {
+	return len(files) > 0 && !slices.ContainsFunc(files, func(ino Ino) bool { return !c.corrupt[ino] })
+}
+
+func filesText(files []string) string {
+	if len(files) == 0 {
+		return "no file, as far as is known"
+	}
+	return strings.Join(files, ", ")
+}
+
 // checkQuarantine reports the damaged blobs that files use, unless each of the
 // files was just reported; there is no second copy to mend them from. What is
 // gone, or reads well, leaves the list. What the quarantine knows is stored as
@@ -113,16 +125,11 @@ func (c *checker) checkQuarantine() error {
 		if well[d.ID] {
 			continue
 		}
-		inodes := q.inodes(d.ID)
-		if len(inodes) > 0 && !slices.ContainsFunc(inodes, func(ino Ino) bool { return !c.corrupt[ino] }) {
+		if c.reported(q.inodes(d.ID)) {
 			continue
 		}
-		files := "no file, as far as is known"
-		if len(d.Files) > 0 {
-			files = strings.Join(d.Files, ", ")
-		}
 		found.add("damaged-blob", nil, "%s: blob %s of %d bytes, found by %s on %s: %s",
-			files, d.Blob, d.Size, d.By, d.Found.Format(time.RFC3339), d.Error)
+			filesText(d.Files), d.Blob, d.Size, d.By, d.Found.Format(time.RFC3339), d.Error)
 	}
 	from, to := table(tabDamaged)
 	err = c.walk(from, to, true, func(_ cluster.Reader, page []pair, f *findings) error {

@@ -17,7 +17,7 @@ type merge struct {
 
 	extents []extentAt // page of the extents
 	next    []byte     // where the next begins; nil at the end
-	blobs   []cluster.BlobInfo
+	blobs   []probedBlob
 	more    bool
 	from    cluster.BlobID
 
@@ -32,11 +32,20 @@ type extentAt struct {
 	extent
 }
 
+// probedBlob is a blob, and what is wrong with it as far as that shows without
+// reading it.
+type probedBlob struct {
+	cluster.BlobInfo
+	damage error
+}
+
+// missingBlob is a blob that an extent names and that has not all its bytes.
 type missingBlob struct {
 	content ContentID
 	off     int64
 	id      cluster.BlobID
 	size    int64
+	damage  error // nil: the engine does not have it
 }
 
 func (m *merge) run(lo ContentID) error {
@@ -100,8 +109,8 @@ func (m *merge) fill() error {
 		return nil
 	}
 	n := 0
-	err := m.c.fs.blobs.List(m.c.ctx, m.from, func(b cluster.BlobInfo) error {
-		m.blobs = append(m.blobs, b)
+	err := cluster.ProbeBlobs(m.c.ctx, m.c.fs.blobs, m.from, func(b cluster.BlobInfo, damage error) error {
+		m.blobs = append(m.blobs, probedBlob{b, damage})
 		if n++; n == checkSuspects {
 			return cluster.ErrStop
 		}
@@ -134,7 +143,7 @@ func (m *merge) content(id ContentID) error {
 		}
 		end = max(end, e.end())
 		if e.kind == extentBlob {
-			named[e.seq] = missingBlob{id, e.off, e.blobID(id), e.blobSize}
+			named[e.seq] = missingBlob{content: id, off: e.off, id: e.blobID(id), size: e.blobSize}
 		}
 		if err := m.fill(); err != nil {
 			return err
@@ -150,11 +159,17 @@ func (m *merge) content(id ContentID) error {
 		x, ok := named[b.ID.Seq]
 		switch {
 		case !ok:
-			m.orphans = append(m.orphans, b)
+			m.orphans = append(m.orphans, b.BlobInfo)
 		case x.size != b.Size:
 			m.c.report(findings{{"blob-size", fmt.Sprintf("blob %v has %d bytes, not %d", b.ID, b.Size, x.size), nil}})
-		case m.c.o.Data && own != nil && own.ino == 0 && !own.dead:
-			m.readBlob(b)
+		case own != nil && !own.dead:
+			if b.damage != nil {
+				x.damage = b.damage
+				m.missing = append(m.missing, x)
+			}
+			if m.c.o.Data && own.ino == 0 {
+				m.readBlob(b.BlobInfo)
+			}
 		}
 		delete(named, b.ID.Seq)
 		if err := m.fill(); err != nil {

@@ -34,6 +34,7 @@ func TestBlobs(t *testing.T, open func(t *testing.T) cluster.Blobs) {
 		{"Delete", testDelete},
 		{"List", testList},
 		{"ListChanging", testListChanging},
+		{"Probe", testProbe},
 		{"Locate", testLocate},
 		{"Usage", testUsage},
 		{"BlobCancelled", testBlobCancelled},
@@ -435,6 +436,44 @@ func testListChanging(t *testing.T, b cluster.Blobs) {
 	}
 }
 
+// testProbe: what is whole is probed as it is listed, without damage.
+func testProbe(t *testing.T, b cluster.Blobs) {
+	for i, n := range sizes {
+		mustPut(t, b, cluster.BlobID{Content: uint64(i / 5), Seq: uint64(i)}, content(uint64(i), n))
+	}
+	if err := b.Delete(ctx, cluster.BlobID{Content: 0, Seq: 3}, cluster.BlobID{Content: 4, Seq: 21}); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []cluster.BlobID{{}, {Content: 2, Seq: 12}, {Content: 99}} {
+		var found []cluster.BlobInfo
+		if err := cluster.ProbeBlobs(ctx, b, from, func(info cluster.BlobInfo, damage error) error {
+			if damage != nil {
+				t.Errorf("%v: %v", info.ID, damage)
+			}
+			found = append(found, info)
+			return nil
+		}); err != nil {
+			t.Errorf("Probe: %v", err)
+		}
+		if want := list(t, b, from); !slices.Equal(found, want) {
+			t.Errorf("from %v: %d blobs are probed, %d listed", from, len(found), len(want))
+		}
+	}
+	seen := 0
+	if err := cluster.ProbeBlobs(ctx, b, cluster.BlobID{}, func(cluster.BlobInfo, error) error {
+		if seen++; seen == 3 {
+			return cluster.ErrStop
+		}
+		return nil
+	}); err != nil || seen != 3 {
+		t.Errorf("stopped: %d, %v", seen, err)
+	}
+	boom := errors.New("boom")
+	if err := cluster.ProbeBlobs(ctx, b, cluster.BlobID{}, func(cluster.BlobInfo, error) error { return boom }); err != boom {
+		t.Errorf("error of the function: %v", err)
+	}
+}
+
 func testLocate(t *testing.T, b cluster.Blobs) {
 	for seq, size := range []int{100, 3 << 20} {
 		id := cluster.BlobID{Content: 10, Seq: uint64(seq)}
@@ -484,6 +523,7 @@ func testBlobCancelled(t *testing.T, b cluster.Blobs) {
 		"Create": create, "ReadAt": read, "Commit": commit, "Locate": locate,
 		"Delete": b.Delete(cancelled, id),
 		"List":   b.List(cancelled, cluster.BlobID{}, func(cluster.BlobInfo) error { return nil }),
+		"Probe":  cluster.ProbeBlobs(cancelled, b, cluster.BlobID{}, func(cluster.BlobInfo, error) error { return nil }),
 	} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
@@ -565,7 +605,8 @@ func testBlobsClosed(t *testing.T, b cluster.Blobs) {
 	for name, err := range map[string]error{
 		"Commit": commit, "Create": create, "ReadAt": read, "Locate": locate, "Usage": usage,
 		"Delete": b.Delete(ctx, id), "Close": b.Close(),
-		"List": b.List(ctx, cluster.BlobID{}, func(cluster.BlobInfo) error { return nil }),
+		"List":  b.List(ctx, cluster.BlobID{}, func(cluster.BlobInfo) error { return nil }),
+		"Probe": cluster.ProbeBlobs(ctx, b, cluster.BlobID{}, func(cluster.BlobInfo, error) error { return nil }),
 	} {
 		if !errors.Is(err, cluster.ErrClosed) {
 			t.Errorf("%s: %v", name, err)

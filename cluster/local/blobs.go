@@ -204,6 +204,15 @@ func (b *Blobs) forget(e *indexEntry) {
 
 // List implements cluster.Blobs.
 func (b *Blobs) List(ctx context.Context, from cluster.BlobID, fn func(cluster.BlobInfo) error) error {
+	return b.walk(ctx, from, func(e *indexEntry) error { return fn(e.info()) })
+}
+
+func (e *indexEntry) info() cluster.BlobInfo {
+	return cluster.BlobInfo{ID: e.id, Size: e.size, Modified: e.modified}
+}
+
+// walk calls fn for the entries of the index, as List does.
+func (b *Blobs) walk(ctx context.Context, from cluster.BlobID, fn func(*indexEntry) error) error {
 	if err := b.begin(ctx); err != nil {
 		return err
 	}
@@ -217,8 +226,7 @@ func (b *Blobs) List(ctx context.Context, from cluster.BlobID, fn func(cluster.B
 			return err
 		}
 		for i := range page {
-			e := &page[i]
-			if err := fn(cluster.BlobInfo{ID: e.id, Size: e.size, Modified: e.modified}); err != nil {
+			if err := fn(&page[i]); err != nil {
 				if errors.Is(err, cluster.ErrStop) {
 					return nil
 				}

@@ -201,7 +201,7 @@ func checkFreshStore(o *Options, kv *KV) error {
 		return fmt.Errorf("%w: the metadata carry no store ID", cluster.ErrFormat)
 	}
 	if _, err := o.fs.Stat(o.fs.PathJoin(o.Dir, segmentDir)); err == nil {
-		return fmt.Errorf("%w: the metadata are gone, the data are there", cluster.ErrCorrupt)
+		return errMetadataGone
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -116,6 +117,18 @@ func (w *witness) Rename(old, name string) error {
 	return err
 }
 
+// Lock implements vfs.FS.
+func (w *witness) Lock(name string) (io.Closer, error) {
+	_, missing := w.FS.Stat(name)
+	l, err := w.FS.Lock(name)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil && errors.Is(missing, os.ErrNotExist) && !w.accepted {
+		w.made = append(w.made, name)
+	}
+	return l, err
+}
+
 // Unwrap implements vfs.FS.
 func (w *witness) Unwrap() vfs.FS { return w.FS }
 
@@ -150,11 +163,13 @@ func (w *witness) begin(store storeID) error {
 
 // checkMarker looks for the file that names the manifest. Without it, Pebble
 // would begin a new one, perhaps over one that is there; as it should where the
-// first start ended before there were data.
+// first start ended before there were data, or a mark.
 func (w *witness) checkMarker() error {
 	_, err := w.Stat(w.PathJoin(w.dir, segmentDir))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		if _, err = w.Stat(w.PathJoin(w.dir, markFile)); errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
 	}
 	if err != nil {
 		return mapError(err)
@@ -167,11 +182,17 @@ func (w *witness) checkMarker() error {
 	is := func(prefix string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, prefix) })
 	}
-	if is("MANIFEST-") && !is("marker.manifest.") {
+	switch {
+	case is("marker.manifest."):
+		return nil
+	case is("MANIFEST-"):
 		return fmt.Errorf("%w: folder %s has a manifest and no file marker.manifest.*", cluster.ErrCorrupt, meta)
+	default:
+		return fmt.Errorf("open %s: %w", meta, errMetadataGone)
 	}
-	return nil
 }
+
+var errMetadataGone = fmt.Errorf("%w: the metadata are gone, the data are there", cluster.ErrCorrupt)
 
 // accept compares what Pebble found with the mark.
 func (w *witness) accept(db *pebble.DB) error {

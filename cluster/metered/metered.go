@@ -113,6 +113,14 @@ func (b *blobs) List(ctx context.Context, from cluster.BlobID, fn func(cluster.B
 	return err
 }
 
+// Probe implements cluster.BlobProber. It counts as a List.
+func (b *blobs) Probe(ctx context.Context, from cluster.BlobID, fn func(cluster.BlobInfo, error) error) error {
+	start := time.Now()
+	err := cluster.ProbeBlobs(ctx, b.Blobs, from, fn)
+	b.list.done(start, err)
+	return err
+}
+
 // Locate implements cluster.Blobs.
 func (b *blobs) Locate(ctx context.Context, id cluster.BlobID) ([]cluster.Location, error) {
 	start := time.Now()

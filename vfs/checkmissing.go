@@ -1,0 +1,58 @@
+package vfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"ogw/cluster"
+)
+
+var errNoBlob = errors.New("the blob does not exist")
+
+// lose takes note of a missing blob. More than can be listed are counted.
+func (c *checker) lose(x missingBlob) {
+	if len(c.missing) == MaxProblems {
+		c.rep.Dropped++
+		return
+	}
+	if x.damage == nil {
+		x.damage = errNoBlob
+	}
+	c.missing = append(c.missing, x)
+}
+
+// checkMissing reports the missing blobs with the files that use them, but not
+// those that the quarantine has, or whose files were all reported: that was
+// just done. Nothing is changed because of them.
+func (c *checker) checkMissing() error {
+	q := &c.fs.quarantine
+	c.missing = slices.DeleteFunc(c.missing, func(x missingBlob) bool {
+		rec := q.get(x.id)
+		return rec != nil && !rec.Aside
+	})
+	if len(c.missing) == 0 {
+		return nil
+	}
+	t := tracer{q: q, found: make(map[cluster.BlobID][]Ino), contents: make(map[ContentID]bool)}
+	slices.SortFunc(c.missing, func(a, b missingBlob) int { return bytes.Compare(a.id.Append(nil), b.id.Append(nil)) })
+	for _, x := range c.missing {
+		t.found[x.id] = nil
+	}
+	if err := t.run(c.ctx); err != nil {
+		return err
+	}
+	for _, x := range c.missing {
+		inodes := t.found[x.id]
+		if c.reported(inodes) {
+			continue
+		}
+		var files []string
+		for _, ino := range inodes {
+			files = append(files, c.fileText(ino))
+		}
+		c.add(Problem{Kind: "missing-blob", Detail: fmt.Sprintf("%s: blob %v of %d bytes: %v", filesText(files), x.id, x.size, x.damage)})
+	}
+	return nil
+}
