@@ -71,7 +71,9 @@ type Problem struct {
 //	orphan-content*   extents that belong to nothing
 //	overlap, beyond-size
 //	orphan-blob*      blob that nothing names
-//	missing-blob, blob-size, corrupt-data, checksum
+//	missing-blob      in use, and gone or without all its bytes, as far as that
+//	                  shows without reading it (cluster.BlobProber)
+//	blob-size, corrupt-data, checksum
 //	damaged-blob      in quarantine and in use, see DamagedBlob
 //	quarantine-record*  that names no blob
 func (fs *FS) Check(ctx context.Context, o CheckOptions) (CheckReport, error) {

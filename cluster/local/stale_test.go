@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
+	"os"
 	"path"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -378,6 +381,98 @@ func TestStaleFolders(t *testing.T) {
 				t.Errorf("Open: %v", err)
 			}
 		})
+	}
+}
+
+// TestMetadataGone: a start without the folder of metadata, or with an empty
+// one, is refused in one way, makes nothing there, and says so once; with the
+// folder back, the store opens.
+func TestMetadataGone(t *testing.T) {
+	dir := t.TempDir()
+	c := openAt(t, Options{Dir: dir})
+	fillStale(t, c, 0)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	meta, saved := filepath.Join(dir, metaDir), filepath.Join(t.TempDir(), metaDir)
+	if err := os.Rename(meta, saved); err != nil {
+		t.Fatal(err)
+	}
+	names := func() (list []string) {
+		if err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+			list = append(list, path)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	var logged bytes.Buffer
+	refused := func(what string) {
+		t.Helper()
+		before := names()
+		mark, err := os.ReadFile(filepath.Join(dir, markFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Open(ctx, Options{Dir: dir, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+		if !errors.Is(err, cluster.ErrCorrupt) || !strings.Contains(err.Error(), meta+": ") || !strings.Contains(err.Error(), "the metadata are gone") {
+			t.Errorf("%s: Open: %v", what, err)
+		}
+		if after := names(); !slices.Equal(before, after) {
+			t.Errorf("%s: a refused start changed the folder: %q, before %q", what, after, before)
+		}
+		if now, err := os.ReadFile(filepath.Join(dir, markFile)); err != nil || !bytes.Equal(now, mark) {
+			t.Errorf("%s: a refused start changed the mark: %v", what, err)
+		}
+		if logged.Len() > 0 {
+			t.Errorf("%s: a refused start logged %s", what, logged.String())
+		}
+	}
+	refused("no metadata")
+	segments := filepath.Join(dir, segmentDir)
+	if err := os.Rename(segments, saved+".segments"); err != nil {
+		t.Fatal(err)
+	}
+	refused("no metadata and no segments")
+	if err := os.Rename(saved+".segments", segments); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(meta, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	refused("an empty folder")
+	if err := os.Remove(meta); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(saved, meta); err != nil {
+		t.Fatal(err)
+	}
+	if corrupt, err := checkStale(openAt(t, Options{Dir: dir}), 0); err != nil || corrupt > 0 {
+		t.Errorf("with the metadata back: %d corrupt, %v", corrupt, err)
+	}
+}
+
+// TestRefusedLock: a refused start takes back Pebble's lock file, if it made it.
+func TestRefusedLock(t *testing.T) {
+	_, newer, other := staleStores(t)
+	mixed := tree{}
+	for p, data := range newer {
+		if !strings.HasPrefix(p, "/store/meta/") && path.Base(p) != markFile {
+			mixed[p] = data
+		}
+	}
+	for p, data := range other {
+		if strings.HasPrefix(p, "/store/meta/") && path.Base(p) != lockFile {
+			mixed[p] = data
+		}
+	}
+	fs := mixed.put(t)
+	if _, err := Open(ctx, staleOptions(fs)); !errors.Is(err, cluster.ErrFormat) {
+		t.Errorf("Open: %v", err)
+	}
+	if _, err := fs.Stat("/store/meta/" + lockFile); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("meta/LOCK after a refused start: %v", err)
 	}
 }
 
