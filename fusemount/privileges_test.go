@@ -34,9 +34,11 @@ func TestPrivilegesEndAtOnce(t *testing.T) {
 			}
 			return unix.Close(fd)
 		},
-		"truncate":   func(name string, _ int) error { return unix.Truncate(name, 1) },
-		"fallocate":  func(_ string, fd int) error { return unix.Fallocate(fd, 0, 0, 100) },
-		"punch hole": func(_ string, fd int) error { return unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, 4) },
+		"truncate":  func(name string, _ int) error { return unix.Truncate(name, 1) },
+		"fallocate": func(_ string, fd int) error { return unix.Fallocate(fd, 0, 0, 100) },
+		"punch hole": func(_ string, fd int) error {
+			return unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, 4)
+		},
 		"copy_file_range": func(_ string, fd int) error {
 			from, to := int64(4), int64(0)
 			_, err := unix.CopyFileRange(fd, &from, fd, &to, 2, 0)

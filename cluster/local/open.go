@@ -200,8 +200,10 @@ func checkFreshStore(o *Options, kv *KV) error {
 	if !empty {
 		return fmt.Errorf("%w: the metadata carry no store ID", cluster.ErrFormat)
 	}
-	if _, err := o.fs.Stat(o.fs.PathJoin(o.Dir, segmentDir)); err == nil {
-		return errMetadataGone
+	for _, dir := range []string{segmentDir, blobDir} { // made after the ID
+		if _, err := o.fs.Stat(o.fs.PathJoin(o.Dir, dir)); err == nil {
+			return errMetadataGone
+		}
 	}
 	return nil
 }

@@ -357,17 +357,21 @@ func TestStaleFolders(t *testing.T) {
 		name    string
 		from    tree // nil: removed
 		keep    string
+		without string
 		message string
 	}{
-		{"metadata of an older copy", older, "MARK", "the metadata are older than they were"},
-		{"metadata of another store", other, "", "the metadata belong to store"},
-		{"no metadata", nil, "MARK", "the metadata are gone"},
-		{"no metadata and no mark", nil, "", "the metadata are gone"},
+		{"metadata of an older copy", older, "MARK", "", "the metadata are older than they were"},
+		{"metadata of another store", other, "", "", "the metadata belong to store"},
+		{"no metadata", nil, "MARK", "", "the metadata are gone"},
+		{"no metadata and no mark", nil, "", "", "the metadata are gone"},
+		{"segments alone", nil, "", "/store/blobs/", "the metadata are gone"},
+		{"blobs in files alone", nil, "", "/store/segments/", "the metadata are gone"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			mixed := tree{}
 			for p, data := range newer {
-				if !strings.HasPrefix(p, "/store/meta/") && (path.Base(p) != markFile || test.keep != "") {
+				gone := test.without != "" && strings.HasPrefix(p, test.without)
+				if !strings.HasPrefix(p, "/store/meta/") && !gone && (path.Base(p) != markFile || test.keep != "") {
 					mixed[p] = data
 				}
 			}
