@@ -36,9 +36,9 @@ const (
 	soakChurnBytes  = 6 << 20
 	sampleEvery     = time.Second
 	soakDefaultTime = 20 * time.Second
-	// soakSteadyAfter: a shorter run only fills caches, and says nothing of
-	// growth.
-	soakSteadyAfter = 5 * time.Minute
+	// soakSteadyAfter: a shorter run only fills the heap up to its soft limit,
+	// which takes ten minutes, and says nothing of growth.
+	soakSteadyAfter = 30 * time.Minute
 )
 
 // soakRoots are the subtrees of the workers.

@@ -39,6 +39,7 @@ var unlikePOSIX = []struct{ failure, reason string }{
 	{`/attributes/utimensat: set \{(-86400 5|4294967296 999999999)\}, got `, "the same"},
 	{`/modes/a_descriptor_keeps_its_rights: (read|write|ftruncate) after chmod 0: permission denied`,
 		"the server knows no open files: rights are checked with every call"},
+	{`/statx/birth: a file has no time of birth`, "no attribute of version 3 tells it"},
 	{`/open/unlinked_but_open: nlink 1, size 15`, "the client renames a file that is removed while it is open"},
 }
 

@@ -415,7 +415,7 @@ func dataAndHoles(t *T, d string) {
 		must(t, unix.Fsync(fd))
 	}
 	off, err := seek(12*mib-1, unix.SEEK_HOLE)
-	check(t, err == nil && off == 12*mib-1, "SEEK_HOLE at the last byte: %d, %v", off, err)
+	check(t, err == nil && (off == 12*mib-1 || !t.has(Holes) && off == 12*mib), "SEEK_HOLE at the last byte: %d, %v", off, err)
 	off, err = seek(-10, unix.SEEK_END)
 	check(t, err == nil && off == 12*mib-10, "SEEK_END: %d, %v", off, err)
 	off, err = seek(1<<40, unix.SEEK_SET)
