@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"ogw/cluster"
 )
 
 var errNoBlob = errors.New("the blob does not exist")
@@ -35,7 +33,7 @@ func (c *checker) checkMissing() error {
 	if len(c.missing) == 0 {
 		return nil
 	}
-	t := tracer{q: q, found: make(map[cluster.BlobID][]Ino), contents: make(map[ContentID]bool)}
+	t := q.newTracer()
 	slices.SortFunc(c.missing, func(a, b missingBlob) int { return bytes.Compare(a.id.Append(nil), b.id.Append(nil)) })
 	for _, x := range c.missing {
 		t.found[x.id] = nil

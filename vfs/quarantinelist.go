@@ -147,7 +147,7 @@ func (q *quarantine) run(ctx context.Context) {
 // trace finds the files that use damaged blobs: of those found since the last
 // time, or of all. After an error to store them they are on the list.
 func (q *quarantine) trace(ctx context.Context, all bool) error {
-	t := tracer{q: q, found: make(map[cluster.BlobID][]Ino), contents: make(map[ContentID]bool)}
+	t := q.newTracer()
 	for id, rec := range q.snapshot() {
 		if !rec.Aside && (all || !rec.Traced) {
 			t.found[id] = nil
@@ -187,6 +187,11 @@ type tracer struct {
 	q        *quarantine
 	found    map[cluster.BlobID][]Ino
 	contents map[ContentID]bool // that may use one: their own, and by reference
+}
+
+// newTracer looks for the blobs that are put into found.
+func (q *quarantine) newTracer() *tracer {
+	return &tracer{q: q, found: make(map[cluster.BlobID][]Ino), contents: make(map[ContentID]bool)}
 }
 
 func (t *tracer) run(ctx context.Context) error {

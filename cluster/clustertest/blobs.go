@@ -393,8 +393,17 @@ func testList(t *testing.T, b cluster.Blobs) {
 	if found := list(t, b, cluster.BlobID{Content: ^uint64(0), Seq: ^uint64(0)}); len(found) != 0 {
 		t.Errorf("behind the end: %v", found)
 	}
+	testEnds(t, func(each func() error) error {
+		return b.List(ctx, cluster.BlobID{}, func(cluster.BlobInfo) error { return each() })
+	})
+}
+
+// testEnds: a walk over at least three blobs ends when its function says so, and
+// hands on its error.
+func testEnds(t *testing.T, walk func(each func() error) error) {
+	t.Helper()
 	seen := 0
-	if err := b.List(ctx, cluster.BlobID{}, func(cluster.BlobInfo) error {
+	if err := walk(func() error {
 		if seen++; seen == 3 {
 			return cluster.ErrStop
 		}
@@ -403,7 +412,7 @@ func testList(t *testing.T, b cluster.Blobs) {
 		t.Errorf("stopped: %d, %v", seen, err)
 	}
 	boom := errors.New("boom")
-	if err := b.List(ctx, cluster.BlobID{}, func(cluster.BlobInfo) error { return boom }); err != boom {
+	if err := walk(func() error { return boom }); err != boom {
 		t.Errorf("error of the function: %v", err)
 	}
 }
@@ -459,19 +468,9 @@ func testProbe(t *testing.T, b cluster.Blobs) {
 			t.Errorf("from %v: %d blobs are probed, %d listed", from, len(found), len(want))
 		}
 	}
-	seen := 0
-	if err := cluster.ProbeBlobs(ctx, b, cluster.BlobID{}, func(cluster.BlobInfo, error) error {
-		if seen++; seen == 3 {
-			return cluster.ErrStop
-		}
-		return nil
-	}); err != nil || seen != 3 {
-		t.Errorf("stopped: %d, %v", seen, err)
-	}
-	boom := errors.New("boom")
-	if err := cluster.ProbeBlobs(ctx, b, cluster.BlobID{}, func(cluster.BlobInfo, error) error { return boom }); err != boom {
-		t.Errorf("error of the function: %v", err)
-	}
+	testEnds(t, func(each func() error) error {
+		return cluster.ProbeBlobs(ctx, b, cluster.BlobID{}, func(cluster.BlobInfo, error) error { return each() })
+	})
 }
 
 func testLocate(t *testing.T, b cluster.Blobs) {

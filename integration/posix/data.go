@@ -12,11 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// open opens name until the end of the case. Who closes it before that closes, at
+// the end, a descriptor of another case: that is an error if nobody has one there.
 func open(t *T, name string, flags int) int {
 	t.Helper()
 	fd, err := unix.Open(name, flags|unix.O_CLOEXEC, 0o644)
 	must(t, err)
-	t.Cleanup(func() { unix.Close(fd) })
+	t.Cleanup(func() { wantErr(t, "close of "+name, unix.Close(fd), 0) })
 	return fd
 }
 
