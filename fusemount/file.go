@@ -17,7 +17,7 @@ import (
 type fileHandle struct {
 	ino    vfs.Ino
 	file   *vfs.File
-	wrote  atomic.Bool   // since the last flush
+	wrote  atomic.Bool   // what the last flush did not wait for
 	plain  atomic.Uint64 // see privClock
 	owners ownerSet      // of locks set through this handle
 }
@@ -127,7 +127,9 @@ func (f *rawFS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32,
 	if in.Offset > math.MaxInt64-uint64(len(data)) {
 		return 0, fuse.Status(syscall.EFBIG)
 	}
-	h.wrote.Store(true)
+	// Behind the write: a flush meanwhile (of a descriptor that another process
+	// inherited) may not have all of it.
+	defer h.wrote.Store(true)
 	cached := in.WriteFlags&fuse.WRITE_CACHE != 0
 	if !cached && in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0 {
 		if err := f.killSetID(h); err != nil {
@@ -220,7 +222,7 @@ func (f *rawFS) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
 	if in.Offset > math.MaxInt64 || in.Length > math.MaxInt64-in.Offset {
 		return fuse.Status(syscall.EFBIG)
 	}
-	h.wrote.Store(true)
+	defer h.wrote.Store(true)
 	// The kernel does not say here whether the caller may keep setuid and
 	// setgid (CAP_FSETID): root may.
 	if in.Uid != 0 {
@@ -272,7 +274,7 @@ func (f *rawFS) CopyFileRange(_ <-chan struct{}, in *fuse.CopyFileRangeIn) (uint
 			return 0, f.status("copy_file_range", &in.InHeader, err)
 		}
 	}
-	dst.wrote.Store(true)
+	defer dst.wrote.Store(true)
 	n, err := dst.file.CopyRange(f.ctx, int64(in.OffOut), src.file, int64(in.OffIn), int64(min(in.Len, copyMax)))
 	if err != nil && n == 0 {
 		return 0, f.status("copy_file_range", &in.InHeader, err)
