@@ -2,9 +2,33 @@
 // directory in it, through go-fuse's raw interface. A node ID is an inode
 // number; only the mount's root stands for FUSE's node 1.
 //
-//	kernel ── /dev/fuse ── go-fuse Server ── rawFS ── vfs.FS
-//	   ▲                                                │ changes of other doors
-//	   └───────────── invalidator ◄─────────────────────┘
+//	kernel ─┬─ /dev/fuse ── go-fuse Server ──────────┬─ rawFS ── vfs.FS
+//	   ▲    └─ io_uring ─── ring ── ProtocolServer ──┘             │ changes of other doors
+//	   └──────────────────── invalidator ◄─────────────────────────┘
+//
+// # Transport
+//
+// Requests come through /dev/fuse, read by goroutines of go-fuse, or through
+// io_uring (ring), where the kernel offers it:
+//
+//   - The kernel has a queue of requests for each CPU, and in it entries, each
+//     the memory of one request. A ringThread has an entry and an io_uring of
+//     its own; one system call hands over its answer and waits for the next
+//     request. So a request wakes a thread on its own CPU, and no other.
+//   - The kernel writes a request into the entry on the thread that answered
+//     last there, when that is in the kernel. A thread that did something else
+//     meanwhile could wait for what only it can bring about; so these threads
+//     answer requests, and nobody else touches an entry.
+//   - A thread is busy as long as its request takes. There are always
+//     ringSpare more, up to maxRingThreads; the last of a queue never waits
+//     for a lock, since who unlocks must get through.
+//   - The kernel queues what finds no entry, and looks at its queue only when a
+//     request is answered. Where all may wait for locks, ring.kick brings about
+//     an answer (see ringQueue).
+//   - FORGET and INTERRUPT come through /dev/fuse all the same, and
+//     notifications go through it.
+//   - A large READ or WRITE may leave its CPU: there another core is worth its
+//     waking.
 //
 // # Permissions
 //
@@ -66,5 +90,6 @@
 // # Lock order
 //
 // handleTable.mu, dirHandle.mu and ownerSet.mu are leaves, except that a
-// dirHandle.mu is held while the VFS lists.
+// dirHandle.mu is held while the VFS lists. ring.mu is held while requests are
+// interrupted, which takes go-fuse's lock for those.
 package fusemount

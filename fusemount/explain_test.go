@@ -3,62 +3,114 @@ package fusemount
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"ogw/vfs"
 )
 
-// The reason of a refused mount is the one that holds.
-func TestWhyRefused(t *testing.T) {
-	dir := t.TempDir()
-	conf := filepath.Join(dir, "fuse.conf")
-	if err := os.WriteFile(conf, []byte("#user_allow_other\nmount_max = 9\n"), 0o600); err != nil {
+// What fusermount3 refuses, it says itself; the error has its words.
+func TestHelperRefuses(t *testing.T) {
+	path, err := helper()
+	if err != nil {
+		t.Skip(err)
+	}
+	err = runHelper(exec.Command(path, "-u", filepath.Join(t.TempDir(), "none")))
+	if !errors.Is(err, errHelper) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "none") {
+		t.Errorf("%q", err)
+	}
+	if err := explain("/mnt", Options{}, err); !errors.Is(err, ErrNoRights) {
+		t.Errorf("%q is no lack of rights", err)
+	}
+}
+
+// userEnv tells a child process of TestMountAsUser that it is the user's.
+const userEnv = "OGW_TEST_USER_DIR"
+
+// Who is not root mounts with fusermount3.
+func TestMountAsUser(t *testing.T) {
+	if dir := os.Getenv(userEnv); dir != "" {
+		mountAsUser(t, dir)
+		return
+	}
+	needFUSE(t)
+	if _, err := helper(); err != nil {
+		t.Skip(err)
+	}
+	if info, err := os.Stat("/dev/fuse"); err != nil || info.Mode()&0o006 != 0o006 {
+		t.Skipf("only root may use /dev/fuse on this machine: %v", info.Mode())
+	}
+	const user = 65534
+	dir, err := os.MkdirTemp("/var/tmp", "ogw-user-")
+	if err != nil {
 		t.Fatal(err)
 	}
-	allowed := filepath.Join(dir, "allowed.conf")
-	if err := os.WriteFile(allowed, []byte("mount_max = 9\nuser_allow_other\n"), 0o600); err != nil {
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chown(dir, user, user); err != nil {
+		t.Skipf("not root: %v", err)
+	}
+	program := filepath.Join(dir, "test") // the user may not read where go built it
+	b, err := os.ReadFile(os.Args[0])
+	if err == nil {
+		err = os.WriteFile(program, b, 0o755)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	sticky := filepath.Join(dir, "sticky")
-	if err := os.Mkdir(sticky, 0o700); err != nil {
+	cmd := exec.Command(program, "-test.run=^TestMountAsUser$", "-test.v")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), userEnv+"="+dir, "TMPDIR="+dir, "HOME="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func mountAsUser(t *testing.T, base string) {
+	c := newCluster(t)
+	fs, err := vfs.Open(bg, c, vfs.Config{Logger: testLogger(t), RootUID: uint32(os.Getuid()), RootGID: uint32(os.Getgid())})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(sticky, 0o700|os.ModeSticky); err != nil {
-		t.Fatal(err)
-	}
-	closed := filepath.Join(dir, "closed")
-	if err := os.Mkdir(closed, 0o500); err != nil {
-		t.Fatal(err)
-	}
-	other := Options{AllowOther: true}
-	me := os.Getuid()
-	cases := []struct {
-		dir  string
-		opt  Options
-		conf string
-		uid  int
-		want string
-	}{
-		{dir, other, conf, me, "allow_other needs the line user_allow_other in " + conf},
-		{dir, other, conf + ".none", me, "allow_other needs"},
-		{dir, other, allowed, me, "in the log of the process"},
-		{dir, Options{}, conf, me, "in the log of the process"},
-		{sticky, Options{}, conf, me + 1, "sticky bit"},
-		{sticky, Options{}, conf, me, "in the log of the process"},
-		{filepath.Join(dir, "none"), Options{}, conf, me, "no such file"},
-	}
-	if me != 0 { // root may write anywhere
-		cases = append(cases, cases[0])
-		c := &cases[len(cases)-1]
-		c.dir, c.opt, c.want = closed, Options{}, "may not write to the folder"
-	}
-	for _, c := range cases {
-		if got := whyRefused(c.dir, c.opt, c.conf, c.uid); !strings.Contains(got, c.want) {
-			t.Errorf("%s %+v: %q, want %q", c.dir, c.opt, got, c.want)
+	defer func() {
+		if err := errors.Join(fs.Close(bg), c.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, name := range []string{"plain", "comma,and space"} {
+		dir := filepath.Join(base, name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Mount(fs, dir, Options{Transport: testTransport(t), FSName: "a,b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(dir+"/bucket", 0o755); err != nil {
+			t.Error(err)
+		}
+		if err := os.WriteFile(dir+"/bucket/f", []byte("text"), 0o644); err != nil {
+			t.Error(err)
+		}
+		open, err := os.Open(dir + "/bucket/f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Unmount(); !errors.Is(err, syscall.EBUSY) {
+			t.Errorf("unmount of a mount in use: %v", err)
+		}
+		open.Close()
+		if err := s.Unmount(); err != nil {
+			t.Error(err)
+		}
+		if mountedType(dir) != "" {
+			t.Error("it is still mounted")
 		}
 	}
-	err := explain(sticky, Options{}, errors.New("fusermount exited with code 256\n"))
-	if !errors.Is(err, ErrNoRights) || strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), "256") {
-		t.Errorf("%q", err)
+	if _, err := Mount(fs, base, Options{NonEmpty: true, AllowOther: true}); !errors.Is(err, ErrNoRights) || !strings.Contains(err.Error(), "allow_other") {
+		t.Errorf("allow_other for a user: %v", err)
 	}
 }

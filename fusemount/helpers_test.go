@@ -154,3 +154,24 @@ func eventually(t testing.TB, fn func() error) {
 	}
 	t.Error(err)
 }
+
+// transportEnv makes the tests of this package mount with "ring" or "device".
+const transportEnv = "OGW_TEST_FUSE"
+
+// testTransport is how the mounts of tests are served. They are told, since the
+// kernel's switch is one for the machine, and other tests turn it on.
+func testTransport(t testing.TB) Transport {
+	t.Helper()
+	switch v := os.Getenv(transportEnv); v {
+	case "", "device":
+		return TransportDevice
+	case "ring":
+		if _, err := ringOffered(true); err != nil && os.Geteuid() == 0 {
+			t.Skip(err)
+		}
+		return TransportRing
+	default:
+		t.Fatalf("%s: %q", transportEnv, v)
+		panic("unreachable")
+	}
+}

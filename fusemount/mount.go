@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -33,15 +32,15 @@ type Server struct {
 	dir    string
 	raw    *rawFS
 	server *fuse.Server
+	ring   *ring  // nil: requests come through /dev/fuse
 	cancel func() // ends the watch of the VFS
 	served chan struct{}
-	end    sync.Once
 }
 
 // Mount mounts fs on the directory dir and serves it until Unmount, or until
 // somebody unmounts it. A dead mount on dir, left by a crash, is removed
-// first. It returns ErrNoDevice, ErrNoRights or ErrMountPoint, wrapped with
-// what to do about it.
+// first. It returns ErrNoDevice, ErrNoRights, ErrMountPoint or ErrNoRing,
+// wrapped with what to do about it.
 func Mount(fs *vfs.FS, dir string, opt Options) (*Server, error) {
 	opt = opt.withDefaults(fs.Exclusive())
 	dir, err := prepare(dir, opt)
@@ -55,30 +54,114 @@ func Mount(fs *vfs.FS, dir string, opt Options) (*Server, error) {
 	if !root.IsDir() {
 		return nil, fmt.Errorf("mount %s: root: %w", dir, vfs.ErrNotDir)
 	}
-	raw := newRawFS(context.Background(), fs, opt)
-	raw.sizes.dir = dir
-	cancel := fs.Watch(&raw.inv)
-	server, err := fuse.NewServer(observe(raw, opt), dir, mountOptions(opt, fs.Exclusive()))
-	if err != nil {
-		cancel()
-		return nil, explain(dir, opt, err)
+	withRing := opt.Transport != TransportDevice
+	if withRing {
+		if withRing, err = ringOffered(opt.Transport == TransportRing); err != nil {
+			return nil, fmt.Errorf("mount %s: %w", dir, err)
+		}
 	}
-	s := &Server{dir: dir, raw: raw, server: server, cancel: cancel, served: make(chan struct{})}
-	go raw.inv.run()
-	go raw.sizes.run()
-	go func() {
-		defer close(s.served)
-		server.Serve()
-		s.finish()
-	}()
-	if err := server.WaitMount(); err != nil {
-		return nil, fmt.Errorf("mount %s: %w", dir, errors.Join(err, s.Unmount()))
+	s, err := mount(fs, dir, opt, withRing)
+	if errors.Is(err, ErrNoRing) && opt.Transport == TransportAuto {
+		opt.Logger.Warn("requests come through /dev/fuse, which is slower", "dir", dir, "err", err)
+		s, err = mount(fs, dir, opt, false)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if err := setReadAhead(dir); err != nil {
 		opt.Logger.Warn("read-ahead stays at the kernel's default: sequential reads are slower", "dir", dir, "err", err)
 	}
 	return s, nil
 }
+
+// mount mounts and serves dir, which is fit for it.
+func mount(fs *vfs.FS, dir string, opt Options, withRing bool) (_ *Server, err error) {
+	s := &Server{dir: dir, raw: newRawFS(context.Background(), fs, opt), served: make(chan struct{})}
+	s.raw.sizes.dir = dir
+	api, options := observe(s.raw, opt), mountOptions(opt, fs.Exclusive())
+	if withRing {
+		if s.ring, err = newRing(s.raw); err != nil {
+			return nil, fmt.Errorf("mount %s: %w", dir, err)
+		}
+		options.ExtraCapabilities |= fuse.CAP_OVER_IO_URING
+	}
+	fd, err := mountDevice(dir, opt)
+	if err != nil {
+		s.dropRing()
+		return nil, explain(dir, opt, err)
+	}
+	s.cancel = fs.Watch(&s.raw.inv)
+	go s.raw.inv.run()
+	go s.raw.sizes.run()
+	err = s.connect(fd, api, options)
+	go s.serve()
+	if err != nil {
+		return nil, fmt.Errorf("mount %s: %w", dir, errors.Join(err, detach(dir)))
+	}
+	if err := noPoll(dir); err != nil {
+		return nil, fmt.Errorf("mount %s: %w", dir, errors.Join(err, s.Unmount()))
+	}
+	return s, nil
+}
+
+// connect answers the kernel's first request, and agrees with it on the transport.
+// It takes fd over.
+func (s *Server) connect(fd int, api fuse.RawFileSystem, options *fuse.MountOptions) (err error) {
+	own := -1
+	if s.ring != nil {
+		// go-fuse closes fd when it is done.
+		if own, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			s.dropRing()
+			return errors.Join(err, unix.Close(fd))
+		}
+	}
+	if s.server, err = fuse.NewServer(api, fmt.Sprintf("/dev/fd/%d", fd), options); err != nil {
+		s.dropRing()
+		if own >= 0 {
+			err = errors.Join(err, unix.Close(own))
+		}
+		return err
+	}
+	if s.ring == nil {
+		return nil
+	}
+	init := s.server.KernelSettings()
+	if init.Flags64()&fuse.CAP_OVER_IO_URING == 0 {
+		// Turned off meanwhile.
+		s.dropRing()
+		unix.Close(own)
+		if s.raw.opt.Transport == TransportRing {
+			return fmt.Errorf("%w: the kernel does not offer it to this mount", ErrNoRing)
+		}
+		return nil
+	}
+	return s.ring.start(own, *init, api, options)
+}
+
+func (s *Server) dropRing() {
+	if s.ring != nil {
+		s.ring.drop()
+		s.ring = nil
+	}
+}
+
+// pollName is a name that go-fuse answers for itself.
+const pollName = ".go-fuse-epoll-hack"
+
+// noPoll lets the kernel learn that files take no part in poll(2), as regular
+// files do not. Else it asks when a Go program opens its first file here; if that
+// is this one, its scheduler waits for the answer that it should give.
+func noPoll(dir string) error {
+	fd, err := unix.Open(filepath.Join(dir, pollName), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	_, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN | unix.POLLPRI | unix.POLLOUT}}, 0)
+	return errors.Join(err, unix.Close(fd))
+}
+
+// Ring tells whether requests come through io_uring.
+func (s *Server) Ring() bool { return s.ring != nil }
 
 // Dir returns the absolute path of the mount point.
 func (s *Server) Dir() string { return s.dir }
@@ -104,37 +187,37 @@ func (s *Server) Unmount() error {
 		return nil
 	default:
 	}
-	done := make(chan error, 1)
-	go func() { done <- s.server.Unmount() }() // it waits for the end of the connection
+	if err := unmountDevice(s.dir); err != nil {
+		return fmt.Errorf("unmount %s: %w", s.dir, err)
+	}
 	late := time.NewTimer(unmountWait)
 	defer late.Stop()
-	for {
-		select {
-		case err := <-done:
-			if err != nil {
-				return fmt.Errorf("unmount %s: %w", s.dir, err)
-			}
-			s.Wait()
-			return nil
-		case <-late.C:
-			if mountedType(s.dir) != "fuse."+fsType {
-				s.raw.opt.Logger.Warn("unmounted here, but another mount namespace still has the mount", "dir", s.dir)
-				return nil
-			}
-		}
+	select {
+	case <-s.served:
+	case <-late.C:
+		s.raw.opt.Logger.Warn("unmounted here, but another mount namespace still has the mount", "dir", s.dir)
 	}
+	return nil
 }
 
 // Detach takes the mount out of the tree at once; programs that use it go on
 // until they close what they have open.
 func (s *Server) Detach() error { return detach(s.dir) }
 
-func (s *Server) finish() {
-	s.end.Do(func() {
-		s.cancel()
-		s.raw.inv.close()
-		s.raw.sizes.close()
-	})
+// serve answers requests until the connection is gone; if none came about, it
+// only cleans up.
+func (s *Server) serve() {
+	defer close(s.served)
+	if s.ring != nil {
+		s.ring.serve()
+		unix.Close(s.ring.fd)
+	}
+	if s.server != nil {
+		s.server.Serve() // behind the ring it ends at once
+	}
+	s.cancel()
+	s.raw.inv.close()
+	s.raw.sizes.close()
 }
 
 // prepare checks the mount point and removes a dead mount from it.
@@ -214,44 +297,10 @@ func explain(dir string, opt Options, err error) error {
 		return fmt.Errorf("mount %s: %w: mounting without root needs fusermount3 (package fuse3): %w", dir, ErrNoRights, err)
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("mount %s: %w: %w; mounting needs CAP_SYS_ADMIN, or fusermount3 and write permission on the directory", dir, ErrNoRights, err)
-	case strings.Contains(err.Error(), "fusermount"):
-		return fmt.Errorf("mount %s: %w: fusermount3 refused: %s", dir, ErrNoRights, whyRefused(dir, opt, fuseConf, os.Getuid()))
+	case errors.Is(err, errHelper):
+		return fmt.Errorf("mount %s: %w: %w", dir, ErrNoRights, err)
 	}
 	return fmt.Errorf("mount %s: %w", dir, err)
-}
-
-// fuseConf is the configuration of fusermount3.
-const fuseConf = "/etc/fuse.conf"
-
-// whyRefused looks for what fusermount3 refuses to the user uid. It says so
-// itself on standard error, which another process may have.
-func whyRefused(dir string, opt Options, conf string, uid int) string {
-	var st unix.Stat_t
-	switch err := unix.Stat(dir, &st); {
-	case opt.AllowOther && !allowsOther(conf):
-		return "the option allow_other needs the line user_allow_other in " + conf
-	case err != nil:
-		return err.Error()
-	case st.Mode&unix.S_ISVTX != 0 && int(st.Uid) != uid:
-		return fmt.Sprintf("the folder has the sticky bit and does not belong to the user %d, who mounts", uid)
-	case unix.Access(dir, unix.W_OK) != nil:
-		return fmt.Sprintf("the user %d, who mounts, may not write to the folder", uid)
-	}
-	return "its message stands in the log of the process that mounts"
-}
-
-// allowsOther tells whether fusermount3 passes allow_other on.
-func allowsOther(conf string) bool {
-	text, err := os.ReadFile(conf)
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(text)) {
-		if strings.TrimSpace(line) == "user_allow_other" {
-			return true
-		}
-	}
-	return false
 }
 
 // fsType is the subtype: the mount table shows fuse.ogw.
@@ -259,11 +308,9 @@ const fsType = "ogw"
 
 func mountOptions(opt Options, exclusive bool) *fuse.MountOptions {
 	m := &fuse.MountOptions{
-		FsName:     opt.FSName,
-		Name:       fsType,
-		AllowOther: opt.AllowOther,
-		Options:    []string{"default_permissions"},
-		MaxWrite:   maxRequestBytes,
+		Name:     fsType,
+		Options:  []string{"default_permissions"},
+		MaxWrite: maxRequestBytes,
 		// Read-ahead is set through sysfs after mounting: the kernel takes at
 		// most 128 KiB here.
 		MaxBackground:        maxBackground,
@@ -274,7 +321,6 @@ func mountOptions(opt Options, exclusive bool) *fuse.MountOptions {
 		// every own write moves it.
 		ExplicitDataCacheControl: exclusive,
 		DisableSplice:            true, // replies come from memory
-		DirectMountStrict:        os.Geteuid() == 0,
 		Debug:                    opt.Debug,
 		Logger:                   slog.NewLogLogger(opt.Logger.Handler(), slog.LevelDebug),
 		ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC | fuse.CAP_DONT_MASK | fuse.CAP_ASYNC_DIO |
@@ -293,52 +339,7 @@ func mountOptions(opt Options, exclusive bool) *fuse.MountOptions {
 	if opt.Writeback {
 		m.ExtraCapabilities |= fuse.CAP_WRITEBACK_CACHE
 	}
-	m.Options = append(m.Options, mountFlags(opt)...)
-	m.DirectMountFlags = directFlags(opt)
 	return m
-}
-
-// mountFlags are the flags that fusermount3 and go-fuse know by name.
-func mountFlags(opt Options) []string {
-	var list []string
-	for _, f := range opt.MountFlags {
-		if os.Geteuid() != 0 || slices.Contains([]string{"suid", "nosuid", "dev", "nodev", "exec", "noexec"}, f) {
-			list = append(list, f)
-		}
-	}
-	if opt.ReadOnly && os.Geteuid() != 0 {
-		list = append(list, "ro")
-	}
-	return list
-}
-
-// directFlags are the flags of mount(2).
-func directFlags(opt Options) uintptr {
-	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV)
-	if opt.ReadOnly {
-		flags |= unix.MS_RDONLY
-	}
-	for _, f := range opt.MountFlags {
-		switch f {
-		case "noatime":
-			flags |= unix.MS_NOATIME
-		case "sync":
-			flags |= unix.MS_SYNCHRONOUS
-		}
-	}
-	return flags
-}
-
-// detach is umount -l.
-func detach(dir string) error {
-	if err := unix.Unmount(dir, unix.MNT_DETACH); err == nil || os.Geteuid() == 0 {
-		return err
-	}
-	out, err := exec.Command("fusermount3", "-u", "-z", dir).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("fusermount3 -u -z %s: %w: %s", dir, err, strings.TrimSpace(string(out)))
-	}
-	return nil
 }
 
 // mountedType returns the type of the file system mounted on dir, if any.

@@ -65,6 +65,9 @@ func mountFS(t testing.TB, fs *vfs.FS, opt Options) (dir string, s *Server) {
 	needFUSE(t)
 	dir = t.TempDir()
 	opt.AllowOther = true
+	if opt.Transport == TransportAuto {
+		opt.Transport = testTransport(t)
+	}
 	if opt.Logger == nil {
 		opt.Logger = testLogger(t)
 	}

@@ -51,6 +51,8 @@ type Options struct {
 	// MountFlags are further flags: suid, nosuid, dev, nodev, exec, noexec,
 	// noatime, sync. Default nosuid, nodev.
 	MountFlags []string
+	// Transport is how requests come from the kernel.
+	Transport Transport
 	// Debug logs every request at debug level.
 	Debug bool
 	// Observe is called after every request with its operation (a closed
@@ -59,11 +61,16 @@ type Options struct {
 	Observe func(operation string, took time.Duration, errno syscall.Errno)
 	// Logger; default: discard.
 	Logger *slog.Logger
+
+	ringThreads int32 // 0 means maxRingThreads
 }
 
 func (o Options) withDefaults(exclusive bool) Options {
 	if o.Root == 0 {
 		o.Root = vfs.RootIno
+	}
+	if o.ringThreads == 0 {
+		o.ringThreads = maxRingThreads
 	}
 	if o.FSName == "" {
 		o.FSName = "ogw"

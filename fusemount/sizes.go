@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
@@ -165,24 +166,39 @@ func (s *sizes) serve() {
 // ownDescriptors gives the calling thread a working directory of its own, and
 // a table of descriptors with those of Go's scheduler alone.
 func ownDescriptors() error {
-	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_FILES); err != nil {
-		return fmt.Errorf("unshare: %w", err)
-	}
 	const dir = "/proc/thread-self/fd"
 	list, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
+	var others []int
+	last := -1 // of those that stay
 	for _, e := range list {
-		to, err := os.Readlink(dir + "/" + e.Name())
-		if err != nil || strings.HasPrefix(to, "anon_inode:[event") {
-			continue // the descriptor of the listing itself, or eventpoll and eventfd
-		}
 		fd, err := strconv.Atoi(e.Name())
 		if err != nil {
 			return err
 		}
-		if err := unix.Close(fd); err != nil {
+		to, err := os.Readlink(dir + "/" + e.Name())
+		switch {
+		case err != nil: // of the listing itself, or closed meanwhile
+		case strings.HasPrefix(to, "anon_inode:[event"): // eventpoll and eventfd
+			last = max(last, fd)
+		default:
+			others = append(others, fd)
+		}
+	}
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return fmt.Errorf("unshare: %w", err)
+	}
+	// What is behind is not even copied: closing a copy flushes the file.
+	if err := unix.CloseRange(uint(last+1), math.MaxUint32, unix.CLOSE_RANGE_UNSHARE); err != nil {
+		return fmt.Errorf("close_range: %w", err)
+	}
+	for _, fd := range others {
+		if fd > last {
+			continue
+		}
+		if err := unix.Close(fd); err != nil && !errors.Is(err, unix.EBADF) {
 			return fmt.Errorf("close: %w", err)
 		}
 	}

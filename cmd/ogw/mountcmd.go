@@ -40,8 +40,8 @@ a terminal.
 
 Options of -o, as in fstab: ro, allow_other, nonempty, subtree=PATH, dir=FOLDER,
 config=FILE, set=SECTION.KEY=VALUE, fsname=NAME, metrics=ADDRESS, wait=TIME,
-writeback, entry_timeout=SECONDS, attr_timeout=SECONDS, suid, nosuid, dev, nodev,
-exec, noexec, noatime, sync. Those for mount and systemd (noauto, _netdev,
+writeback, io_uring=auto|on|off, entry_timeout=SECONDS, attr_timeout=SECONDS, suid,
+nosuid, dev, nodev, exec, noexec, noatime, sync. Those for mount and systemd (noauto, _netdev,
 x-systemd.*) are ignored. Linked to /sbin/mount.fuse.ogw, this program serves
 
    mount -t fuse.ogw /var/lib/ogw /mnt/ogw -o allow_other

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ogw/cmd/ogw/config"
+	"ogw/fusemount"
 	"ogw/httpapi/admin"
 )
 
@@ -77,9 +78,21 @@ func ownOptions() []mountOption {
 		flag("allow_other", func(o *mountOptions) { o.mount.AllowOther = true }),
 		flag("nonempty", func(o *mountOptions) { o.mount.NonEmpty = true }),
 		flag("writeback", func(o *mountOptions) { o.mount.Writeback = true }),
+		{"io_uring", "auto|on|off", func(o *mountOptions, v string) error {
+			if _, ok := transports[v]; !ok {
+				return fmt.Errorf("%q is not auto, on or off", v)
+			}
+			o.mount.IOUring = v
+			return nil
+		}},
 		seconds("entry_timeout", func(o *mountOptions) **float64 { return &o.mount.EntryTimeout }),
 		seconds("attr_timeout", func(o *mountOptions) **float64 { return &o.mount.AttrTimeout }),
 	}
+}
+
+// transports are the values of io_uring.
+var transports = map[string]fusemount.Transport{
+	"": fusemount.TransportAuto, "auto": fusemount.TransportAuto, "on": fusemount.TransportRing, "off": fusemount.TransportDevice,
 }
 
 // maxKernelCache bounds entry_timeout and attr_timeout: a mistyped number

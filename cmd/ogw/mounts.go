@@ -56,7 +56,12 @@ func (p *process) Mounts() []admin.Mount {
 	defer p.mounts.mu.Unlock()
 	out := []admin.Mount{}
 	for _, m := range p.mounts.list {
-		out = append(out, m.info)
+		info := m.info
+		info.IOUring = "off"
+		if m.server.Ring() {
+			info.IOUring = "on"
+		}
+		out = append(out, info)
 	}
 	return out
 }
@@ -94,10 +99,14 @@ func (t *mountTable) add(ctx context.Context, m admin.Mount) (*fusemount.Server,
 	if full {
 		return nil, fmt.Errorf("%w: there are %d mounts already", vfs.ErrBusy, maxMounts)
 	}
+	transport, ok := transports[m.IOUring]
+	if !ok {
+		return nil, fmt.Errorf("%w: io_uring: %q is not auto, on or off", apierr.ErrBadRequest, m.IOUring)
+	}
 	opt := fusemount.Options{
 		ReadOnly: m.ReadOnly, AllowOther: m.AllowOther, NonEmpty: m.NonEmpty, Writeback: m.Writeback,
 		FSName: m.Source, MountFlags: m.Flags, EntryTimeout: kernelCache(m.EntryTimeout), AttrTimeout: kernelCache(m.AttrTimeout),
-		Observe: t.observe, Logger: t.log,
+		Transport: transport, Observe: t.observe, Logger: t.log,
 	}
 	if path := strings.Trim(m.Subtree, "/"); path != "" {
 		if slices.Contains(strings.Split(path, "/"), "..") {
@@ -128,7 +137,7 @@ func (t *mountTable) add(ctx context.Context, m admin.Mount) (*fusemount.Server,
 	if closed { // the process began to stop meanwhile
 		return nil, errors.Join(vfs.ErrClosed, server.Unmount())
 	}
-	t.log.Info("mounted", "dir", m.Dir)
+	t.log.Info("mounted", "dir", m.Dir, "io_uring", server.Ring())
 	go func() {
 		server.Wait()
 		t.forget(entry)
@@ -144,7 +153,7 @@ func mountError(err error) error {
 		return fmt.Errorf("%w: %w", apierr.ErrBadRequest, err)
 	case errors.Is(err, fusemount.ErrNoRights):
 		return fmt.Errorf("%w: %w", vfs.ErrPerm, err)
-	case errors.Is(err, fusemount.ErrNoDevice):
+	case errors.Is(err, fusemount.ErrNoDevice), errors.Is(err, fusemount.ErrNoRing):
 		return fmt.Errorf("%w: %w", apierr.ErrUnsupported, err)
 	}
 	return err

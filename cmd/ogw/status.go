@@ -87,7 +87,11 @@ func (s *status) print(st admin.Status) error {
 		}
 	}
 	for _, m := range st.Mounts {
-		rows = append(rows, []string{"mount", m.Dir})
+		text := m.Dir
+		if m.IOUring == "on" {
+			text += " (io_uring)"
+		}
+		rows = append(rows, []string{"mount", text})
 	}
 	return s.table(rows)
 }

@@ -63,6 +63,9 @@ type Mount struct {
 	// Writeback lets the kernel gather small writes; for files that nobody
 	// else changes meanwhile.
 	Writeback bool `json:"writeback,omitempty"`
+	// IOUring tells whether requests come through io_uring: "on", "off", or ""
+	// for where the kernel offers it. A mount that is listed has what it got.
+	IOUring string `json:"io_uring,omitempty"`
 	// Flags of the kernel: suid, nosuid, dev, nodev, exec, noexec, noatime, sync.
 	Flags []string `json:"flags,omitempty"`
 	// EntryTimeout and AttrTimeout bound in seconds how long the kernel keeps

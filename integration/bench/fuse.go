@@ -15,7 +15,9 @@ import (
 )
 
 // fuseSuite measures the mount beside a FUSE file system that stores nothing
-// and beside a plain directory.
+// and beside a plain directory. The mount's requests come through io_uring where
+// the kernel can; a second mount's come through /dev/fuse, as those of the file
+// system that stores nothing do.
 func fuseSuite(e *env) error {
 	noop, err := startNoop(e)
 	if err != nil {
@@ -30,29 +32,50 @@ func fuseSuite(e *env) error {
 	if err := s.client.createBucket(e.ctx, s.url("/bench"), ""); err != nil {
 		return err
 	}
-	mnt, err := s.mount()
+	device, err := s.mount("-o", "io_uring=off")
 	if err != nil {
 		return err
 	}
-	defer s.umount(mnt)
+	defer s.umount(device)
 	spent := func(pid int) func() (time.Duration, error) {
 		return func() (time.Duration, error) { return processTime(pid) }
 	}
-	list, err := fusebench.Measure([]fusebench.Target{
-		{Dir: filepath.Join(mnt, "bench"), CPU: spent(s.cmd.Process.Pid)},
-		{Dir: noop.dir, CPU: spent(noop.cmd.Process.Pid)},
-		{Dir: e.dir},
-	}, fusebench.DefaultScale(), e.rowsWanted)
+	ogw := fusebench.Target{Dir: filepath.Join(device, "bench"), CPU: spent(s.cmd.Process.Pid)}
+	targets := []fusebench.Target{ogw, {Dir: noop.dir, CPU: spent(noop.cmd.Process.Pid)}, {Dir: e.dir}}
+	defer keepSwitch()()
+	if mnt, err := s.mount("-o", "io_uring=on"); err != nil {
+		fmt.Println("  only through /dev/fuse:", err)
+	} else {
+		defer s.umount(mnt)
+		targets = append(targets, ogw)
+		targets[0].Dir = filepath.Join(mnt, "bench")
+	}
+	list, err := fusebench.Measure(targets, fusebench.DefaultScale(), e.rowsWanted)
 	if err != nil {
 		return err
 	}
 	for i, r := range list[0] {
 		limit := list[1][i]
 		note := fmt.Sprintf("CPU %.1f us (%.1f)  plain directory: %s", r.CPU, limit.CPU, number(list[2][i].Rate))
+		if len(list) > 3 {
+			d := list[3][i]
+			note += fmt.Sprintf("  /dev/fuse: %s, %.0f %%, CPU %.1f us", number(d.Rate), 100*d.Rate/limit.Rate, d.CPU)
+		}
 		e.add(row{Name: "FUSE " + r.Name, Value: r.Rate, Unit: r.Unit, CPU: r.CPU,
 			Limit: limit.Rate, LimitName: "no-op FUSE", LimitCPU: limit.CPU, Target: fuseTarget(r.Name), Note: note})
 	}
 	return nil
+}
+
+// keepSwitch returns a function that leaves the kernel's offer of FUSE over
+// io_uring to others as it was.
+func keepSwitch() func() {
+	const file = "/sys/module/fuse/parameters/enable_uring"
+	was, err := os.ReadFile(file)
+	if err != nil {
+		return func() {} // the kernel has none
+	}
+	return func() { _ = os.WriteFile(file, was, 0) }
 }
 
 // The no-op file system is served by a process of its own, as ogw is: the

@@ -1,0 +1,301 @@
+package fusemount
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// needRing skips where the kernel has no FUSE over io_uring.
+func needRing(t *testing.T) {
+	t.Helper()
+	needFUSE(t)
+	if _, err := ringOffered(true); err != nil {
+		t.Skip(err)
+	}
+}
+
+// ringFile mounts with a ring and makes a file.
+func ringFile(t *testing.T, opt Options) (file string, s *Server) {
+	t.Helper()
+	needRing(t)
+	opt.Transport = TransportRing
+	dir, s := mountFS(t, openFS(t), opt)
+	if err := os.Mkdir(dir+"/bucket", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file = dir + "/bucket/file"
+	if err := os.WriteFile(file, []byte("text"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file, s
+}
+
+func TestTransports(t *testing.T) {
+	needRing(t)
+	fs := openFS(t)
+	for transport, want := range map[Transport]bool{TransportRing: true, TransportAuto: true, TransportDevice: false} {
+		s, err := Mount(fs, t.TempDir(), Options{Transport: transport, Logger: testLogger(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Ring() != want {
+			t.Errorf("transport %d: ring %v", transport, s.Ring())
+		}
+		if err := s.Unmount(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// lockEnv has the file and the number for a child process of TestRingLockers.
+const lockEnv = "OGW_TEST_LOCKS"
+
+// lockInTurn has n descriptors of a process wait for an exclusive flock that
+// another holds, and then lets them have it one after the other. It returns how
+// many got an error instead.
+//
+// The process is another one: kick closes copies of the descriptors that the
+// server has, and that would be requests to itself.
+func lockInTurn(t *testing.T, file string, n int) (refused int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(bg, childTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestRingLockers$", "-test.v")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", lockEnv, n, file))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if _, err := fmt.Sscanf(string(out[bytes.Index(out, []byte("refused: "))+1:]), "efused: %d", &refused); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return refused
+}
+
+func TestRingLockers(t *testing.T) {
+	var n int
+	var file string
+	if _, err := fmt.Sscan(os.Getenv(lockEnv), &n, &file); err != nil {
+		t.Skip("part of other tests")
+	}
+	open := func() int {
+		fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fd
+	}
+	holder := open()
+	must(t, unix.Flock(holder, unix.LOCK_EX))
+	var wg sync.WaitGroup
+	var inside, waiting, refused atomic.Int32
+	for range n {
+		fd := open()
+		wg.Go(func() {
+			waiting.Add(1)
+			if err := unix.Flock(fd, unix.LOCK_EX); err != nil {
+				if err != unix.ENOLCK {
+					t.Errorf("flock: %v", err)
+				}
+				refused.Add(1)
+				return
+			}
+			if inside.Add(1) != 1 {
+				t.Error("two hold the lock")
+			}
+			inside.Add(-1)
+			if err := unix.Flock(fd, unix.LOCK_UN); err != nil {
+				t.Errorf("unlock: %v", err)
+			}
+		})
+	}
+	eventually(t, func() error {
+		if got := waiting.Load(); got != int32(n) {
+			return fmt.Errorf("%d of %d wait", got, n)
+		}
+		return nil
+	})
+	inTime(t, "a file beside them", func() {
+		for i := range 50 {
+			name := fmt.Sprintf("%s-%d", file, i)
+			must(t, os.WriteFile(name, []byte("beside"), 0o644))
+			must(t, os.Remove(name))
+		}
+	})
+	inTime(t, "unlock", func() { must(t, unix.Flock(holder, unix.LOCK_UN)) })
+	inTime(t, "the locks", wg.Wait)
+	fmt.Printf("refused: %d\n", refused.Load())
+}
+
+// Requests that wait hold up nobody: each has a thread, and there is another one.
+func TestRingLockWaiters(t *testing.T) {
+	file, s := ringFile(t, Options{})
+	if failed := lockInTurn(t, file, 100); failed != 0 {
+		t.Errorf("%d locks were refused", failed)
+	}
+	if n := s.ring.count.Load(); n < 100 || n > 200 {
+		t.Errorf("%d threads", n)
+	}
+}
+
+// Where there may be no more threads, a lock is refused rather than waited for by
+// the last: who unlocks gets through.
+func TestRingFull(t *testing.T) {
+	needRing(t)
+	cpus, err := possibleCPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, s := ringFile(t, Options{ringThreads: int32(cpus + 10)})
+	if failed := lockInTurn(t, file, 50); failed < 50-cpus-10 {
+		t.Errorf("only %d locks were refused", failed)
+	}
+	if n := s.ring.count.Load(); n > int32(cpus+10) {
+		t.Errorf("%d threads", n)
+	}
+	if failed := lockInTurn(t, file, 1); failed != 0 {
+		t.Errorf("%d locks were refused later", failed)
+	}
+}
+
+// flockProcess waits for a lock that is held, in a process of its own.
+func flockProcess(t *testing.T, file string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("flock", file, "true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	time.Sleep(50 * time.Millisecond) // it waits, or will: both must do
+	return cmd
+}
+
+func ended(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	inTime(t, "the end of the process that waits for a lock", func() { cmd.Wait() })
+}
+
+// A signal interrupts a wait, the kernel's end of the connection all of them.
+func TestRingInterrupt(t *testing.T) {
+	file, s := ringFile(t, Options{})
+	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	must(t, unix.Flock(fd, unix.LOCK_EX))
+	cmd := flockProcess(t, file)
+	must(t, cmd.Process.Signal(syscall.SIGTERM))
+	ended(t, cmd)
+
+	var st unix.Stat_t
+	must(t, unix.Lstat(filepath.Dir(filepath.Dir(file)), &st))
+	cmd = flockProcess(t, file)
+	err = os.WriteFile(fmt.Sprintf("/sys/fs/fuse/connections/%d/abort", unix.Minor(st.Dev)), []byte("1"), 0)
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("fusectl is not mounted")
+	}
+	must(t, err)
+	ended(t, cmd)
+	inTime(t, "the end of the server", s.Wait)
+	if err := s.Detach(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Many large and small requests at a time, each with the right bytes.
+func TestRingParallel(t *testing.T) {
+	file, _ := ringFile(t, Options{})
+	const size, readers = 8 << 20, 32
+	want := make([]byte, size)
+	r := rand.NewChaCha8([32]byte{1})
+	r.Read(want)
+	must(t, os.WriteFile(file, want, 0o644))
+	var wg sync.WaitGroup
+	for i := range readers {
+		wg.Go(func() {
+			fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_DIRECT, 0)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer unix.Close(fd)
+			r := rand.New(rand.NewPCG(1, uint64(i)))
+			buf := make([]byte, 1<<20)
+			for range 40 {
+				off, n := r.IntN(size/4096)*4096, 4096<<r.IntN(9)
+				got, err := unix.Pread(fd, buf[:n], int64(off))
+				if err != nil || got != min(n, size-off) || !bytes.Equal(buf[:got], want[off:off+got]) {
+					t.Errorf("%d bytes at %d: %d, %v", n, off, got, err)
+					return
+				}
+			}
+		})
+	}
+	for i := range readers {
+		wg.Go(func() {
+			name := fmt.Sprintf("%s-%d", file, i)
+			for k := range 20 {
+				text := bytes.Repeat([]byte{byte(i), byte(k)}, 1<<(k%18))
+				if err := os.WriteFile(name, text, 0o644); err != nil {
+					t.Error(err)
+					return
+				}
+				if got, err := os.ReadFile(name); err != nil || !bytes.Equal(got, text) {
+					t.Errorf("%s: %d bytes, %v; want %d", name, len(got), err, len(text))
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// What the kernel would never send is answered with an error.
+func TestRingEntry(t *testing.T) {
+	e, err := newRingEntry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(e.memory)
+	if size := unsafe.Sizeof(ringHeader{}); size != 288 {
+		t.Errorf("the header has %d bytes", size)
+	}
+	for _, c := range []struct {
+		length, payload uint32
+		want            int // of the structure; -1: none
+	}{
+		{40, 0, 0}, {39, 0, -1}, {0, 0, -1}, {168, 0, 128}, {169, 0, -1}, {140, 100, 0}, {141, 100, 1}, {139, 100, -1},
+		{40 + maxRequestBytes, maxRequestBytes, 0}, {41 + maxRequestBytes, 1 + maxRequestBytes, -1}, {^uint32(0), 0, -1}, {40, ^uint32(0), -1},
+	} {
+		*e.inHeader() = fuse.InHeader{Length: c.length, Opcode: opWrite}
+		e.header.payloadSize = c.payload
+		in := e.request()
+		switch {
+		case (in == nil) != (c.want < 0):
+			t.Errorf("length %d, payload %d: %d parts", c.length, c.payload, len(in))
+		case in != nil && (len(in[0]) != inHeaderSize || len(in[1]) != c.want || len(in[2]) != int(c.payload)):
+			t.Errorf("length %d, payload %d: parts of %d, %d and %d", c.length, c.payload, len(in[0]), len(in[1]), len(in[2]))
+		}
+	}
+	e.fail(7, unix.EIO)
+	out := (*fuse.OutHeader)(unsafe.Pointer(&e.header.inOut))
+	if *out != (fuse.OutHeader{Length: 16, Status: -int32(unix.EIO), Unique: 7}) || e.header.payloadSize != 0 {
+		t.Errorf("%+v", *out)
+	}
+}

@@ -1,0 +1,319 @@
+package fusemount
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"ogw/fusemount/internal/uring"
+)
+
+// roamBytes is the size from which a READ or WRITE may leave its CPU: below it,
+// waking another one takes longer than the request.
+const roamBytes = 128 << 10
+
+// From include/uapi/linux/fuse.h.
+const (
+	ringRegister       = 1 // FUSE_IO_URING_CMD_REGISTER
+	ringCommitAndFetch = 2 // FUSE_IO_URING_CMD_COMMIT_AND_FETCH
+
+	opForget      = 2
+	opRead        = 15
+	opWrite       = 16
+	opInit        = 26
+	opSetLkw      = 33
+	opInterrupt   = 36
+	opBatchForget = 42
+)
+
+const (
+	inHeaderSize  = int(unsafe.Sizeof(fuse.InHeader{}))
+	outHeaderSize = int(unsafe.Sizeof(fuse.OutHeader{}))
+)
+
+// ringHeader is struct fuse_uring_req_header.
+type ringHeader struct {
+	inOut       [128]byte // struct fuse_in_header, then struct fuse_out_header
+	opIn        [128]byte // structure of the operation; what follows it is payload
+	flags       uint64
+	commitID    uint64
+	payloadSize uint32
+	_           uint32
+	_           uint64
+}
+
+// ringReadIn is how struct fuse_read_in begins.
+type ringReadIn struct {
+	fh, offset uint64
+	size       uint32
+}
+
+// ringLockIn is how struct fuse_lk_in begins.
+type ringLockIn struct {
+	fh, owner, start, end uint64
+	typ                   uint32
+}
+
+// ringCommand is struct fuse_uring_cmd_req.
+type ringCommand struct {
+	flags, commitID uint64
+	queue           uint16
+	_               [6]byte
+}
+
+// In the memory of an entry: the header, the two addresses that register it,
+// and a page later the payload.
+const (
+	entryVectors = 1 << 10
+	entryPayload = 4 << 10
+	entryBytes   = entryPayload + maxRequestBytes
+)
+
+// ringEntry holds one request at a time. The kernel writes it into the memory,
+// and reads the answer from there.
+type ringEntry struct {
+	memory  []byte // mapped
+	header  *ringHeader
+	payload []byte
+	names   []byte        // copy of a small payload, since the answer goes over it
+	in      [3][]byte     // the request: header, structure, payload
+	out     [2][]byte     // room for the answer: header, payload
+	unique  atomic.Uint64 // of the request that is being answered, or 0
+}
+
+func newRingEntry() (*ringEntry, error) {
+	m, err := unix.Mmap(-1, 0, entryBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return nil, fmt.Errorf("memory for a request: %w", err)
+	}
+	e := &ringEntry{memory: m, header: (*ringHeader)(unsafe.Pointer(&m[0])), payload: m[entryPayload:]}
+	e.in[0] = e.header.inOut[:inHeaderSize]
+	e.out = [2][]byte{e.header.inOut[:outHeaderSize], e.payload}
+	return e, nil
+}
+
+// vectors are the addresses by which the kernel knows the entry.
+func (e *ringEntry) vectors() *[2]unix.Iovec {
+	v := (*[2]unix.Iovec)(unsafe.Pointer(&e.memory[entryVectors]))
+	v[0] = unix.Iovec{Base: &e.memory[0], Len: uint64(unsafe.Sizeof(ringHeader{}))}
+	v[1] = unix.Iovec{Base: &e.payload[0], Len: uint64(len(e.payload))}
+	return v
+}
+
+func (e *ringEntry) inHeader() *fuse.InHeader {
+	return (*fuse.InHeader)(unsafe.Pointer(&e.header.inOut))
+}
+
+// large tells whether the request moves so many bytes that its thread roams.
+func (e *ringEntry) large() bool {
+	switch e.inHeader().Opcode {
+	case opWrite:
+		return e.header.payloadSize >= roamBytes
+	case opRead:
+		return (*ringReadIn)(unsafe.Pointer(&e.header.opIn)).size >= roamBytes
+	}
+	return false
+}
+
+// mayWait tells whether the request may wait for a lock. An unlock does not, though
+// flock(2) has it ask as if.
+func (e *ringEntry) mayWait() bool {
+	return e.inHeader().Opcode == opSetLkw && (*ringLockIn)(unsafe.Pointer(&e.header.opIn)).typ != unix.F_UNLCK
+}
+
+// request returns the parts of the request, or nil if they make none.
+func (e *ringEntry) request() [][]byte {
+	h := e.inHeader()
+	size := int64(h.Length) - int64(inHeaderSize) - int64(e.header.payloadSize)
+	if size < 0 || size > int64(len(e.header.opIn)) || int64(e.header.payloadSize) > int64(len(e.payload)) {
+		return nil
+	}
+	e.in[1] = e.header.opIn[:size]
+	e.in[2] = e.payload[:e.header.payloadSize]
+	if h.Opcode != opWrite {
+		e.names = append(e.names[:0], e.in[2]...)
+		e.in[2] = e.names
+	}
+	return e.in[:]
+}
+
+// fail answers with an error.
+func (e *ringEntry) fail(unique uint64, errno syscall.Errno) {
+	*(*fuse.OutHeader)(unsafe.Pointer(&e.header.inOut)) =
+		fuse.OutHeader{Length: uint32(outHeaderSize), Status: -int32(errno), Unique: unique}
+	e.header.payloadSize = 0
+}
+
+// ringThread answers the requests of a queue, one at a time. Each has an entry of
+// its own: what the kernel puts into an entry always has a thread that waits for it.
+type ringThread struct {
+	r       *ring
+	q       *ringQueue
+	u       *uring.Ring
+	e       *ringEntry
+	command uring.Command
+}
+
+func (r *ring) newThread(q *ringQueue) (*ringThread, error) {
+	u, err := uring.New(1)
+	if err != nil {
+		return nil, err
+	}
+	e, err := newRingEntry()
+	if err != nil {
+		return nil, errors.Join(err, u.Close())
+	}
+	t := &ringThread{r: r, q: q, u: u, e: e}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entries[e] = struct{}{}
+	return t, nil
+}
+
+// close is for a thread whose connection is gone, or that never ran: the kernel
+// does not know its memory.
+func (t *ringThread) close() {
+	t.r.mu.Lock()
+	delete(t.r.entries, t.e)
+	t.r.mu.Unlock()
+	if err := errors.Join(t.u.Close(), unix.Munmap(t.e.memory)); err != nil {
+		t.r.f.opt.Logger.Error("releasing a thread of the io_uring", "err", err)
+	}
+}
+
+// run registers the entry, tells so, and answers requests until the connection is
+// gone. Its thread is its own, and ends with it: the kernel hands a request over
+// on the thread that registered the entry or answered last.
+func (t *ringThread) run(registered func(error)) {
+	runtime.LockOSThread()
+	setAffinity(t.q.home)
+	err := t.register()
+	registered(err)
+	for err == nil {
+		err = t.next()
+	}
+	t.close()
+	if !ringGone(err) {
+		t.r.f.opt.Logger.Error("a thread of the io_uring ended", "err", err)
+	}
+}
+
+// ringGone tells whether an error just says that the connection ended.
+func ringGone(err error) bool {
+	return errors.Is(err, unix.ENOTCONN) || errors.Is(err, unix.ECONNABORTED) || errors.Is(err, unix.ECANCELED)
+}
+
+// setAffinity is in vain where a CPU went away or is forbidden now: the thread
+// works anywhere.
+func setAffinity(set *unix.CPUSet) {
+	if set != nil {
+		_ = unix.SchedSetaffinity(0, set)
+	}
+}
+
+// queue prepares a command for the entry.
+func (t *ringThread) queue(op uint32, vectors *[2]unix.Iovec, commit uint64) {
+	t.command = uring.Command{FD: t.r.fd, Op: op}
+	if vectors != nil {
+		t.command.Addr, t.command.Len = unsafe.Pointer(vectors), uint32(len(vectors))
+	}
+	*(*ringCommand)(unsafe.Pointer(&t.command.Body)) = ringCommand{commitID: commit, queue: uint16(t.q.id)}
+	t.u.Queue(&t.command)
+}
+
+func (t *ringThread) register() error {
+	t.q.idle.Add(1)
+	t.queue(ringRegister, t.e.vectors(), 0)
+	if err := t.u.Enter(0); err != nil {
+		return err
+	}
+	if _, res, ok := t.u.Peek(); ok && res < 0 { // else it is the first request
+		return fmt.Errorf("register: %w", syscall.Errno(-res))
+	}
+	return nil
+}
+
+// next hands over the answer to the last request, waits for another and answers it.
+func (t *ringThread) next() error {
+	if err := t.wait(); err != nil {
+		return err
+	}
+	_, res, ok := t.u.Next()
+	if !ok {
+		return nil
+	}
+	idle := t.q.idle.Add(-1)
+	if res < 0 {
+		return syscall.Errno(-res)
+	}
+	if idle == 0 {
+		t.q.full.Add(1)
+	}
+	others := idle + t.q.begin.Load()
+	if others < ringSpare && t.r.grow(t.q) {
+		others++
+	}
+	roams := t.q.home != nil && t.e.large()
+	if roams {
+		setAffinity(t.r.allowed)
+	}
+	commit := t.e.header.commitID
+	t.answer(others > 0)
+	t.q.idle.Add(1)
+	t.queue(ringCommitAndFetch, nil, commit)
+	if roams {
+		err := t.u.Enter(0) // with the copy of what was read
+		setAffinity(t.q.home)
+		return err
+	}
+	return nil
+}
+
+// wait hands over the answer and waits for the next request.
+func (t *ringThread) wait() error {
+	if full := t.q.full.Load(); full != t.q.clear.Load() {
+		if err := t.u.Enter(0); err != nil {
+			return err
+		}
+		if _, _, ok := t.u.Peek(); !ok {
+			t.q.clear.Store(full) // else the kernel had given the next of its queue
+		}
+	}
+	return t.u.Enter(1)
+}
+
+// answer replaces the request in the entry by its answer. others tells that the
+// queue has, or gets, another thread.
+func (t *ringThread) answer(others bool) {
+	e, h := t.e, *t.e.inHeader()
+	in := e.request()
+	switch {
+	case in == nil:
+		t.r.f.opt.Logger.Error("the kernel sent a request that is none", "operation", h.Opcode, "length", h.Length)
+		e.fail(h.Unique, syscall.EIO)
+		return
+	case e.mayWait() && !others:
+		e.fail(h.Unique, syscall.ENOLCK) // who unlocks must get through
+		return
+	case e.mayWait():
+		t.q.waits.Add(1)
+		defer t.q.waits.Add(-1)
+		if t.q.full.Load() != t.q.clear.Load() {
+			t.r.kick(t.q)
+		}
+	}
+	e.unique.Store(h.Unique)
+	n, _ := t.r.proto.HandleRequest(in, e.out[:])
+	e.unique.Store(0)
+	if n < outHeaderSize {
+		e.fail(h.Unique, syscall.EIO) // go-fuse logged why
+		return
+	}
+	e.header.payloadSize = uint32(n - outHeaderSize)
+}
