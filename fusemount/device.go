@@ -99,7 +99,6 @@ func mountByHelper(dir string, opt Options) (fd int, err error) {
 	}
 	defer unix.Close(pair[0])
 	theirs := os.NewFile(uintptr(pair[1]), "socket")
-	defer theirs.Close()
 	list := append(kernelOptions(opt), "fsname="+escapeOption(opt.FSName), "subtype="+fsType)
 	list = append(list, opt.MountFlags...)
 	if opt.ReadOnly {
@@ -108,7 +107,9 @@ func mountByHelper(dir string, opt Options) (fd int, err error) {
 	cmd := exec.Command(path, "-o", strings.Join(list, ","), "--", dir)
 	cmd.Env = append(os.Environ(), "_FUSE_COMMFD=3") // the first of ExtraFiles
 	cmd.ExtraFiles = []*os.File{theirs}
-	if err := runHelper(cmd); err != nil {
+	err = runHelper(cmd)
+	theirs.Close() // or we would wait for a message that nobody sends
+	if err != nil {
 		return -1, err
 	}
 	return receiveDescriptor(pair[0])

@@ -19,9 +19,10 @@
 //     last there, when that is in the kernel. A thread that did something else
 //     meanwhile could wait for what only it can bring about; so these threads
 //     answer requests, and nobody else touches an entry.
-//   - A thread is busy as long as its request takes. There are always
-//     ringSpare more, up to maxRingThreads; the last of a queue never waits
-//     for a lock, since who unlocks must get through.
+//   - A thread is busy as long as its request takes. When fewer than
+//     ringSpare of a queue wait for requests, another is started, up to
+//     maxRingThreads. A request waits for a lock only when another thread of
+//     its queue waits for requests, since who unlocks must get through.
 //   - The kernel queues what finds no entry, and looks at its queue only when a
 //     request is answered. Where all may wait for locks, ring.kick brings about
 //     an answer (see ringQueue).

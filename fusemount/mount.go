@@ -61,7 +61,7 @@ func Mount(fs *vfs.FS, dir string, opt Options) (*Server, error) {
 		}
 	}
 	s, err := mount(fs, dir, opt, withRing)
-	if errors.Is(err, ErrNoRing) && opt.Transport == TransportAuto {
+	if errors.Is(err, ErrNoRing) && opt.Transport == TransportAuto && mountedType(dir) != "fuse."+fsType {
 		opt.Logger.Warn("requests come through /dev/fuse, which is slower", "dir", dir, "err", err)
 		s, err = mount(fs, dir, opt, false)
 	}
@@ -96,7 +96,9 @@ func mount(fs *vfs.FS, dir string, opt Options, withRing bool) (_ *Server, err e
 	err = s.connect(fd, api, options)
 	go s.serve()
 	if err != nil {
-		return nil, fmt.Errorf("mount %s: %w", dir, errors.Join(err, detach(dir)))
+		err = errors.Join(err, detach(dir))
+		s.awaitEnd()
+		return nil, fmt.Errorf("mount %s: %w", dir, err)
 	}
 	if err := noPoll(dir); err != nil {
 		return nil, fmt.Errorf("mount %s: %w", dir, errors.Join(err, s.Unmount()))
@@ -151,13 +153,23 @@ const pollName = ".go-fuse-epoll-hack"
 // noPoll lets the kernel learn that files take no part in poll(2), as regular
 // files do not. Else it asks when a Go program opens its first file here; if that
 // is this one, its scheduler waits for the answer that it should give.
+//
+// That is a call to ourselves, so the thread has no /dev/fuse (see sizes).
 func noPoll(dir string) error {
-	fd, err := unix.Open(filepath.Join(dir, pollName), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	_, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN | unix.POLLPRI | unix.POLLOUT}}, 0)
-	return errors.Join(err, unix.Close(fd))
+	result := make(chan error, 1)
+	go onOwnThread(func() {
+		if err := ownDescriptors(); err != nil {
+			result <- err
+			return
+		}
+		fd, err := unix.Open(filepath.Join(dir, pollName), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err == nil {
+			_, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN | unix.POLLPRI | unix.POLLOUT}}, 0)
+			err = errors.Join(err, unix.Close(fd))
+		}
+		result <- err
+	})
+	return <-result
 }
 
 // Ring tells whether requests come through io_uring.
@@ -190,14 +202,22 @@ func (s *Server) Unmount() error {
 	if err := unmountDevice(s.dir); err != nil {
 		return fmt.Errorf("unmount %s: %w", s.dir, err)
 	}
+	if !s.awaitEnd() {
+		s.raw.opt.Logger.Warn("unmounted here, but another mount namespace still has the mount", "dir", s.dir)
+	}
+	return nil
+}
+
+// awaitEnd waits for the end of the connection, behind that of the mount.
+func (s *Server) awaitEnd() bool {
 	late := time.NewTimer(unmountWait)
 	defer late.Stop()
 	select {
 	case <-s.served:
+		return true
 	case <-late.C:
-		s.raw.opt.Logger.Warn("unmounted here, but another mount namespace still has the mount", "dir", s.dir)
+		return false
 	}
-	return nil
 }
 
 // Detach takes the mount out of the tree at once; programs that use it go on

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,16 +21,27 @@ import (
 const (
 	// maxRingThreads bounds the threads of a mount, and with them the requests
 	// that are answered at a time and their memory, of 1 MiB each. A lock that is
-	// waited for holds its thread as long as that takes.
-	maxRingThreads = 1024
+	// waited for holds its thread as long as that takes. Each has a descriptor;
+	// all together have a share of what the process may open.
+	maxRingThreads   = 512
+	ringShareOfFiles = 8
+	// maxAllRingThreads bounds those of all mounts: Go ends a process of 10,000.
+	maxAllRingThreads = 4096
 	// ringSpare threads of a queue at least wait for requests, if there may be so
 	// many: a thread is started when fewer do.
 	ringSpare = 2
-	// ringRetry is the pause before a thread is tried again that could not be
-	// started, or an interrupt whose request is not known yet.
-	ringRetry = 10 * time.Millisecond
-	// interruptTries bounds how long an interrupt waits for its request.
-	interruptTries = 100
+	// ringPause is the pause before the kernel is asked again for what it had no
+	// memory for, and before those are interrupted again who do not end.
+	ringPause = 10 * time.Millisecond
+	// ringPatience bounds how long a lock waits for the thread that it must leave
+	// behind; then it is refused.
+	ringPatience = time.Second
+	// interruptTries bounds how long an interrupt waits for its request: the
+	// pause between them doubles from interruptPause, to a second in all.
+	interruptTries = 11
+	interruptPause = time.Millisecond
+	// ringLogPause is the time between two messages that say the same.
+	ringLogPause = time.Second
 	// deviceReadBytes is what a read of /dev/fuse must have room for.
 	deviceReadBytes = maxRequestBytes + 4096
 )
@@ -83,7 +95,7 @@ type ring struct {
 	limit   int32 // of threads
 	count   atomic.Int32
 	threads sync.WaitGroup
-	gone    chan struct{}
+	logged  atomic.Int64 // when threads could not be started, in nanoseconds
 
 	mu      sync.Mutex
 	entries map[*ringEntry]struct{}
@@ -96,7 +108,7 @@ type ring struct {
 // are being answered wait for locks, somebody must kick (see ring.kick).
 type ringQueue struct {
 	id    int
-	home  *unix.CPUSet // where its threads run; nil: anywhere
+	home  *unix.CPUSet // where its threads run
 	idle  atomic.Int32 // entries that hold no request
 	begin atomic.Int32 // threads that begin
 	waits atomic.Int32 // requests that may wait for locks
@@ -106,28 +118,50 @@ type ringQueue struct {
 	full, clear atomic.Uint64
 }
 
+// mayHold tells whether the kernel may have queued requests.
+func (q *ringQueue) mayHold() bool { return q.full.Load() != q.clear.Load() }
+
+// allRingThreads counts those of all mounts.
+var allRingThreads atomic.Int32
+
 // newRing prepares a ring: what the kernel may refuse, it refuses before it is
 // promised one, since from then on it sends requests nowhere else.
 func newRing(f *rawFS) (r *ring, err error) {
-	cpus, err := possibleCPUs()
+	possible, err := cpuList("possible")
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoRing, err)
 	}
-	if cpus*ringSpare > maxRingThreads/2 {
-		return nil, fmt.Errorf("%w: not made for %d CPUs", ErrNoRing, cpus)
+	online, err := cpuList("online")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoRing, err)
 	}
-	r = &ring{f: f, limit: f.opt.ringThreads, gone: make(chan struct{}), entries: make(map[*ringEntry]struct{}), allowed: new(unix.CPUSet)}
+	cpus := len(possible)
+	if possible[cpus-1] != cpus-1 || cpus*ringSpare > maxRingThreads/2 {
+		return nil, fmt.Errorf("%w: not made for %d CPUs with numbers up to %d", ErrNoRing, cpus, possible[cpus-1])
+	}
+	r = &ring{f: f, limit: f.opt.ringThreads, entries: make(map[*ringEntry]struct{}), allowed: new(unix.CPUSet)}
 	if err := unix.SchedGetaffinity(0, r.allowed); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoRing, err)
 	}
-	for id := range cpus {
-		q := &ringQueue{id: id}
-		if r.allowed.IsSet(id) {
-			q.home = new(unix.CPUSet)
-			q.home.Set(id)
+	for _, cpu := range online {
+		if !r.allowed.IsSet(cpu) {
+			// Programs may run there, and nobody could kick its queue.
+			return nil, fmt.Errorf("%w: this process may not run on CPU %d", ErrNoRing, cpu)
 		}
+	}
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
+		r.limit = int32(min(uint64(r.limit), max(files.Cur/ringShareOfFiles, uint64(ringSpare*cpus))))
+	}
+	for id := range cpus {
+		q := &ringQueue{id: id, home: new(unix.CPUSet)}
+		q.home.Set(id)
 		r.queues = append(r.queues, q)
-		for range ringSpare {
+		threads := 1 // of a CPU that may come
+		if slices.Contains(online, id) {
+			threads = ringSpare
+		}
+		for range threads {
 			t, err := r.newThread(q)
 			if err != nil {
 				r.drop()
@@ -146,20 +180,32 @@ func (r *ring) drop() {
 	}
 }
 
-// possibleCPUs is how many queues the kernel has: one for each CPU that the
-// machine may ever have.
-func possibleCPUs() (int, error) {
-	const file = "/sys/devices/system/cpu/possible" // such as 0-3
+// cpuList returns the numbers of the CPUs that are online, or possible, in order.
+// The kernel has a queue for each that is possible.
+func cpuList(which string) (list []int, err error) {
+	file := "/sys/devices/system/cpu/" + which // such as 0-3,8
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	list := strings.TrimSpace(string(b))
-	last, err := strconv.Atoi(list[strings.LastIndexAny(list, "-,")+1:])
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", file, err)
+	for part := range strings.SplitSeq(strings.TrimSpace(string(b)), ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		if !isRange {
+			to = from
+		}
+		first, err1 := strconv.Atoi(from)
+		last, err2 := strconv.Atoi(to)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		for cpu := first; cpu <= last; cpu++ {
+			list = append(list, cpu)
+		}
 	}
-	return last + 1, nil
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s names no CPU", file)
+	}
+	return list, nil
 }
 
 // start has the kernel send the requests of fd's connection through the ring, to
@@ -176,6 +222,7 @@ func (r *ring) start(fd int, init fuse.InitIn, api fuse.RawFileSystem, opt *fuse
 	results := make(chan error, len(r.first))
 	for _, t := range r.first {
 		r.count.Add(1)
+		allRingThreads.Add(1)
 		r.threads.Go(func() { t.run(func(err error) { results <- err }) })
 	}
 	var err error
@@ -188,33 +235,49 @@ func (r *ring) start(fd int, init fuse.InitIn, api fuse.RawFileSystem, opt *fuse
 	return nil
 }
 
-// grow gives the queue another thread. It returns false if there are too many.
+// grow starts another thread for the queue. It returns false if there are too many.
 func (r *ring) grow(q *ringQueue) bool {
 	if r.count.Add(1) > r.limit {
 		r.count.Add(-1)
 		return false
 	}
+	if allRingThreads.Add(1) > maxAllRingThreads {
+		r.ended()
+		return false
+	}
 	q.begin.Add(1)
 	r.threads.Go(func() {
 		t, err := r.newThread(q)
-		for err != nil {
-			r.f.opt.Logger.Warn("no thread for more requests at a time; trying again", "err", err)
-			select {
-			case <-time.After(ringRetry):
-			case <-r.gone:
-				return
-			}
-			t, err = r.newThread(q)
+		if err != nil { // the next request tries again
+			q.begin.Add(-1)
+			r.ended()
+			r.complain("no thread for more requests at a time", err)
+			return
 		}
 		t.run(func(err error) {
 			q.begin.Add(-1)
+			queued := q.mayHold()
 			q.full.Add(1)
-			if err == nil && q.waits.Load() > 0 {
+			if err == nil && (queued || q.waits.Load() > 0) {
 				r.kick(q)
 			}
 		})
 	})
 	return true
+}
+
+// ended counts down a thread.
+func (r *ring) ended() {
+	r.count.Add(-1)
+	allRingThreads.Add(-1)
+}
+
+// complain logs what may be so for every request, now and then.
+func (r *ring) complain(what string, err error) {
+	now, last := time.Now().UnixNano(), r.logged.Load()
+	if now-last > int64(ringLogPause) && r.logged.CompareAndSwap(last, now) {
+		r.f.opt.Logger.Warn(what, "err", err)
+	}
 }
 
 // kick makes the kernel look at a queue: it asks for attributes on that CPU, and
@@ -229,11 +292,10 @@ func (r *ring) kick(q *ringQueue) {
 		return // that one will do
 	}
 	go onOwnThread(func() {
-		err := ownDescriptors()
-		setAffinity(q.home)
+		err := errors.Join(ownDescriptors(), unix.SchedSetaffinity(0, q.home))
 		q.kicks.Store(false)
 		if err != nil {
-			r.f.opt.Logger.Warn("a request may wait for the next one", "err", err)
+			r.complain("a request may wait for the next one", err)
 			return
 		}
 		if err := unix.Chdir(r.f.sizes.dir); err != nil {
@@ -256,7 +318,7 @@ func (r *ring) serve() {
 			continue
 		}
 		if err != nil || n < inHeaderSize {
-			if !errors.Is(err, unix.ENODEV) {
+			if !errors.Is(err, unix.ENODEV) && !ringGone(err) {
 				r.f.opt.Logger.Error("reading /dev/fuse", "bytes", n, "err", err)
 			}
 			break
@@ -265,12 +327,13 @@ func (r *ring) serve() {
 		case opForget, opBatchForget:
 			r.proto.HandleRequest([][]byte{buf[:n]}, nil)
 		case opInterrupt:
-			go r.interrupt((*fuse.InterruptIn)(unsafe.Pointer(&buf[0])).Unique, interruptTries)
+			unique := (*fuse.InterruptIn)(unsafe.Pointer(&buf[0])).Unique
+			go r.interrupt(unique, interruptTries)
 		default: // from before the ring
-			go r.answer(append([]byte(nil), buf[:n]...))
+			in := slices.Clone(buf[:n])
+			r.threads.Go(func() { r.answer(in) })
 		}
 	}
-	close(r.gone)
 	r.end()
 }
 
@@ -280,7 +343,7 @@ func (r *ring) interrupt(unique uint64, tries int) {
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&in)), unsafe.Sizeof(in))
 	for i := range tries {
 		if i > 0 {
-			time.Sleep(ringRetry)
+			time.Sleep(interruptPause << (i - 1))
 		}
 		if n, _ := r.proto.HandleRequest([][]byte{bytes}, [][]byte{make([]byte, outHeaderSize)}); n == 0 {
 			return // found
@@ -308,7 +371,7 @@ func (r *ring) end() {
 		select {
 		case <-ended:
 			return
-		case <-time.After(ringRetry):
+		case <-time.After(ringPause):
 		}
 		r.mu.Lock()
 		for e := range r.entries {

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -121,9 +122,9 @@ func (e *ringEntry) large() bool {
 	return false
 }
 
-// mayWait tells whether the request may wait for a lock. An unlock does not, though
+// mayLock tells whether the request may wait for a lock. An unlock does not, though
 // flock(2) has it ask as if.
-func (e *ringEntry) mayWait() bool {
+func (e *ringEntry) mayLock() bool {
 	return e.inHeader().Opcode == opSetLkw && (*ringLockIn)(unsafe.Pointer(&e.header.opIn)).typ != unix.F_UNLCK
 }
 
@@ -158,6 +159,9 @@ type ringThread struct {
 	u       *uring.Ring
 	e       *ringEntry
 	command uring.Command
+	// answered tells that the kernel, when it takes the entry back, has looked at
+	// its queue: it does not when the entry is registered.
+	answered bool
 }
 
 func (r *ring) newThread(q *ringQueue) (*ringThread, error) {
@@ -177,7 +181,7 @@ func (r *ring) newThread(q *ringQueue) (*ringThread, error) {
 }
 
 // close is for a thread whose connection is gone, or that never ran: the kernel
-// does not know its memory.
+// does not write to its memory.
 func (t *ringThread) close() {
 	t.r.mu.Lock()
 	delete(t.r.entries, t.e)
@@ -192,16 +196,20 @@ func (t *ringThread) close() {
 // on the thread that registered the entry or answered last.
 func (t *ringThread) run(registered func(error)) {
 	runtime.LockOSThread()
+	defer t.r.ended()
 	setAffinity(t.q.home)
 	err := t.register()
 	registered(err)
 	for err == nil {
 		err = t.next()
 	}
-	t.close()
-	if !ringGone(err) {
-		t.r.f.opt.Logger.Error("a thread of the io_uring ended", "err", err)
+	t.q.idle.Add(-1)
+	if ringGone(err) {
+		t.close()
+		return
 	}
+	// The kernel may know the memory still: it stays.
+	t.r.f.opt.Logger.Error("a thread of the io_uring ended", "err", err)
 }
 
 // ringGone tells whether an error just says that the connection ended.
@@ -211,11 +219,7 @@ func ringGone(err error) bool {
 
 // setAffinity is in vain where a CPU went away or is forbidden now: the thread
 // works anywhere.
-func setAffinity(set *unix.CPUSet) {
-	if set != nil {
-		_ = unix.SchedSetaffinity(0, set)
-	}
-}
+func setAffinity(set *unix.CPUSet) { _ = unix.SchedSetaffinity(0, set) }
 
 // queue prepares a command for the entry.
 func (t *ringThread) queue(op uint32, vectors *[2]unix.Iovec, commit uint64) {
@@ -230,7 +234,7 @@ func (t *ringThread) queue(op uint32, vectors *[2]unix.Iovec, commit uint64) {
 func (t *ringThread) register() error {
 	t.q.idle.Add(1)
 	t.queue(ringRegister, t.e.vectors(), 0)
-	if err := t.u.Enter(0); err != nil {
+	if err := t.enter(0); err != nil {
 		return err
 	}
 	if _, res, ok := t.u.Peek(); ok && res < 0 { // else it is the first request
@@ -239,36 +243,49 @@ func (t *ringThread) register() error {
 	return nil
 }
 
-// next hands over the answer to the last request, waits for another and answers it.
+// enter is the io_uring's, but waits for memory that the kernel lacks.
+func (t *ringThread) enter(wait int) error {
+	for {
+		err := t.u.Enter(wait)
+		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.ENOMEM) {
+			return err
+		}
+		t.r.complain("the kernel has no memory for an answer", err)
+		time.Sleep(ringPause)
+	}
+}
+
+// next hands over the answer to the last request, waits for another and answers
+// it. On an error the entry holds none.
 func (t *ringThread) next() error {
 	if err := t.wait(); err != nil {
 		return err
 	}
 	_, res, ok := t.u.Next()
-	if !ok {
+	switch {
+	case !ok:
 		return nil
-	}
-	idle := t.q.idle.Add(-1)
-	if res < 0 {
+	case res < 0:
 		return syscall.Errno(-res)
 	}
+	idle := t.q.idle.Add(-1)
 	if idle == 0 {
 		t.q.full.Add(1)
 	}
-	others := idle + t.q.begin.Load()
-	if others < ringSpare && t.r.grow(t.q) {
-		others++
+	if idle+t.q.begin.Load() < ringSpare {
+		t.r.grow(t.q)
 	}
-	roams := t.q.home != nil && t.e.large()
+	roams := t.e.large()
 	if roams {
 		setAffinity(t.r.allowed)
 	}
 	commit := t.e.header.commitID
-	t.answer(others > 0)
+	t.answer()
 	t.q.idle.Add(1)
 	t.queue(ringCommitAndFetch, nil, commit)
+	t.answered = true
 	if roams {
-		err := t.u.Enter(0) // with the copy of what was read
+		err := t.enter(0) // with the copy of what was read
 		setAffinity(t.q.home)
 		return err
 	}
@@ -277,36 +294,47 @@ func (t *ringThread) next() error {
 
 // wait hands over the answer and waits for the next request.
 func (t *ringThread) wait() error {
-	if full := t.q.full.Load(); full != t.q.clear.Load() {
-		if err := t.u.Enter(0); err != nil {
+	if full := t.q.full.Load(); t.answered && full != t.q.clear.Load() {
+		if err := t.enter(0); err != nil {
 			return err
 		}
 		if _, _, ok := t.u.Peek(); !ok {
 			t.q.clear.Store(full) // else the kernel had given the next of its queue
 		}
 	}
-	return t.u.Enter(1)
+	return t.enter(1)
 }
 
-// answer replaces the request in the entry by its answer. others tells that the
-// queue has, or gets, another thread.
-func (t *ringThread) answer(others bool) {
+// mayWait tells whether a request may wait for a lock: another thread waits for
+// requests then, so that who unlocks gets through. It may have to be started.
+func (t *ringThread) mayWait() bool {
+	for begin := time.Now(); t.q.idle.Load() <= 0; time.Sleep(time.Millisecond) {
+		if t.q.begin.Load() <= 0 && !t.r.grow(t.q) || time.Since(begin) > ringPatience {
+			return false
+		}
+	}
+	return true
+}
+
+// answer replaces the request in the entry by its answer.
+func (t *ringThread) answer() {
 	e, h := t.e, *t.e.inHeader()
+	locks := e.mayLock()
+	if locks {
+		t.q.waits.Add(1)
+		defer t.q.waits.Add(-1)
+	}
 	in := e.request()
 	switch {
 	case in == nil:
 		t.r.f.opt.Logger.Error("the kernel sent a request that is none", "operation", h.Opcode, "length", h.Length)
 		e.fail(h.Unique, syscall.EIO)
 		return
-	case e.mayWait() && !others:
-		e.fail(h.Unique, syscall.ENOLCK) // who unlocks must get through
+	case locks && !t.mayWait():
+		e.fail(h.Unique, syscall.ENOLCK)
 		return
-	case e.mayWait():
-		t.q.waits.Add(1)
-		defer t.q.waits.Add(-1)
-		if t.q.full.Load() != t.q.clear.Load() {
-			t.r.kick(t.q)
-		}
+	case locks && t.q.mayHold():
+		t.r.kick(t.q)
 	}
 	e.unique.Store(h.Unique)
 	n, _ := t.r.proto.HandleRequest(in, e.out[:])

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -166,43 +167,52 @@ func (s *sizes) serve() {
 // ownDescriptors gives the calling thread a working directory of its own, and
 // a table of descriptors with those of Go's scheduler alone.
 func ownDescriptors() error {
-	const dir = "/proc/thread-self/fd"
-	list, err := os.ReadDir(dir)
+	scheduler, _, err := listDescriptors()
 	if err != nil {
 		return err
-	}
-	var others []int
-	last := -1 // of those that stay
-	for _, e := range list {
-		fd, err := strconv.Atoi(e.Name())
-		if err != nil {
-			return err
-		}
-		to, err := os.Readlink(dir + "/" + e.Name())
-		switch {
-		case err != nil: // of the listing itself, or closed meanwhile
-		case strings.HasPrefix(to, "anon_inode:[event"): // eventpoll and eventfd
-			last = max(last, fd)
-		default:
-			others = append(others, fd)
-		}
 	}
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return fmt.Errorf("unshare: %w", err)
 	}
-	// What is behind is not even copied: closing a copy flushes the file.
-	if err := unix.CloseRange(uint(last+1), math.MaxUint32, unix.CLOSE_RANGE_UNSHARE); err != nil {
+	// Most are not even copied.
+	if err := unix.CloseRange(uint(slices.Max(append(scheduler, -1))+1), math.MaxUint32, unix.CLOSE_RANGE_UNSHARE); err != nil {
 		return fmt.Errorf("close_range: %w", err)
 	}
+	_, others, err := listDescriptors()
+	if err != nil {
+		return err
+	}
 	for _, fd := range others {
-		if fd > last {
-			continue
-		}
-		if err := unix.Close(fd); err != nil && !errors.Is(err, unix.EBADF) {
+		if err := unix.Close(fd); err != nil {
 			return fmt.Errorf("close: %w", err)
 		}
 	}
 	return nil
+}
+
+// listDescriptors returns those of the thread: of Go's scheduler (eventpoll and
+// eventfd), and others.
+func listDescriptors() (scheduler, others []int, err error) {
+	const dir = "/proc/thread-self/fd"
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range list {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil {
+			return nil, nil, err
+		}
+		to, err := os.Readlink(dir + "/" + e.Name())
+		switch {
+		case err != nil: // of the listing itself, or closed meanwhile
+		case strings.HasPrefix(to, "anon_inode:[event"):
+			scheduler = append(scheduler, fd)
+		default:
+			others = append(others, fd)
+		}
+	}
+	return scheduler, others, nil
 }
 
 // tellSize makes the kernel ask for the attributes of an inode, unless it
