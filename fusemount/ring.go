@@ -283,7 +283,7 @@ func (r *ring) complain(what string, err error) {
 // kick makes the kernel look at a queue: it asks for attributes on that CPU, and
 // behind the answer the kernel takes what is queued. It is called when a request
 // begins to wait for a lock while others may be queued, and when a thread was
-// added while some wait.
+// added while some wait or are queued.
 //
 // The attributes are waited for on a thread without /dev/fuse and the rings (see
 // sizes).
