@@ -22,7 +22,7 @@ func TestHelperRefuses(t *testing.T) {
 	if !errors.Is(err, errHelper) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "none") {
 		t.Errorf("%q", err)
 	}
-	if err := explain("/mnt", Options{}, err); !errors.Is(err, ErrNoRights) {
+	if err := explain("/mnt", err); !errors.Is(err, ErrNoRights) {
 		t.Errorf("%q is no lack of rights", err)
 	}
 }

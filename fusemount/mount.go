@@ -88,7 +88,7 @@ func mount(fs *vfs.FS, dir string, opt Options, withRing bool) (_ *Server, err e
 	fd, err := mountDevice(dir, opt)
 	if err != nil {
 		s.dropRing()
-		return nil, explain(dir, opt, err)
+		return nil, explain(dir, err)
 	}
 	s.cancel = fs.Watch(&s.raw.inv)
 	go s.raw.inv.run()
@@ -311,7 +311,7 @@ func checkDevice() error {
 }
 
 // explain says what a failed mount lacks.
-func explain(dir string, opt Options, err error) error {
+func explain(dir string, err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
 		return fmt.Errorf("mount %s: %w: mounting without root needs fusermount3 (package fuse3): %w", dir, ErrNoRights, err)

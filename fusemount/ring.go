@@ -88,7 +88,6 @@ type ring struct {
 	f       *rawFS
 	fd      int // of /dev/fuse
 	proto   *fuse.ProtocolServer
-	queues  []*ringQueue // by CPU
 	first   []*ringThread
 	allowed *unix.CPUSet // where the process may run
 
@@ -156,7 +155,6 @@ func newRing(f *rawFS) (r *ring, err error) {
 	for id := range cpus {
 		q := &ringQueue{id: id, home: new(unix.CPUSet)}
 		q.home.Set(id)
-		r.queues = append(r.queues, q)
 		threads := 1 // of a CPU that may come
 		if slices.Contains(online, id) {
 			threads = ringSpare

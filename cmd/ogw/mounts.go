@@ -198,16 +198,10 @@ func (t *mountTable) remove(dir string, lazy bool) error {
 	if err != nil && lazy {
 		return m.server.Detach()
 	}
-	if busy(err) {
+	if errors.Is(err, syscall.EBUSY) {
 		return fmt.Errorf("%w: programs use %s; --lazy takes it out of the tree at once", vfs.ErrBusy, dir)
 	}
 	return err
-}
-
-// busy tells whether an unmount failed because programs use the mount:
-// fusermount says so in words only.
-func busy(err error) bool {
-	return err != nil && (errors.Is(err, syscall.EBUSY) || strings.Contains(strings.ToLower(err.Error()), "busy"))
 }
 
 // closeAll ends all mounts; no new ones come.
@@ -218,7 +212,7 @@ func (t *mountTable) closeAll() {
 	t.mu.Unlock()
 	for _, m := range list {
 		err := m.server.Unmount()
-		for i := 0; i < busyTries && busy(err); i++ {
+		for i := 0; i < busyTries && errors.Is(err, syscall.EBUSY); i++ {
 			time.Sleep(busyPause)
 			err = m.server.Unmount()
 		}
