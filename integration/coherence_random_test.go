@@ -36,7 +36,7 @@ const (
 // kernel keeps names, absent names, attributes and pages for a minute.
 func TestCoherenceRandom(t *testing.T) {
 	s := newServer(t, options{})
-	s.aws("s3", "mb", "s3://random")
+	s.AWS("s3", "mb", "s3://random")
 	seed := uint64(time.Now().UnixNano())
 	if n, err := strconv.ParseUint(os.Getenv("OGW_COHERENCE_SEED"), 10, 64); err == nil {
 		seed = n
@@ -46,12 +46,12 @@ func TestCoherenceRandom(t *testing.T) {
 		steps = n
 	}
 	t.Logf("seed %d (OGW_COHERENCE_SEED)", seed)
-	client, err := doors.DialRPC(s.nfs)
+	client, err := doors.DialRPC(s.NFS)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	c := &coherent{t: t, s3: s.sdk(), nfs: nfs.Mount{Client: client}, dir: filepath.Join(s.mount(), "random"),
+	c := &coherent{t: t, s3: s.sdk(), nfs: nfs.Mount{Client: client}, dir: filepath.Join(s.Mount(), "random"),
 		r: rand.New(rand.NewPCG(seed, 11)), files: map[string]*coherentFile{}, dirs: map[string]bool{}, did: map[string]int{}}
 	for i := range steps {
 		c.step(i)

@@ -66,7 +66,7 @@ func TestKill(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
 	s := newServer(t, options{})
-	s.aws("s3", "mb", "s3://crash")
+	s.AWS("s3", "mb", "s3://crash")
 	l := &ledger{acked: map[string]int{}, tried: map[string]int{}}
 	for round := range rounds {
 		stop := make(chan struct{})
@@ -78,10 +78,10 @@ func TestKill(t *testing.T) {
 			go func() { defer wg.Done(); l.writeNFS(t, s, round, w, stop) }()
 		}
 		time.Sleep(time.Duration(300+rnd.IntN(1500)) * time.Millisecond)
-		s.kill()
+		s.Kill()
 		close(stop)
 		wg.Wait()
-		if took := s.start(); took > restartLimit {
+		if took := s.Start(); took > restartLimit {
 			t.Errorf("round %d: restart took %v", round, took)
 		}
 		l.verify(t, s, round)
@@ -119,7 +119,7 @@ func (l *ledger) writeS3(s *server, round, w int, stop chan struct{}) {
 }
 
 func (l *ledger) writeREST(s *server, round, w int, stop chan struct{}) {
-	rest := doors.NewREST(s.rest)
+	rest := doors.NewREST(s.REST)
 	l.loop(fmt.Sprintf("rest/%d/%d", round, w), stop, func(p, body string) error {
 		return rest.Write("crash/"+p, body)
 	})
@@ -152,7 +152,7 @@ func (l *ledger) writeNFS(t *testing.T, s *server, round, w int, stop chan struc
 // verify reads every acknowledged path over REST.
 func (l *ledger) verify(t *testing.T, s *server, round int) {
 	t.Helper()
-	rest := doors.NewREST(s.rest)
+	rest := doors.NewREST(s.REST)
 	for path, gen := range l.acked {
 		got, err := rest.Read("crash/" + path)
 		if err == nil && got == bodyOf(path, gen) {
@@ -171,12 +171,12 @@ func (l *ledger) verify(t *testing.T, s *server, round int) {
 // their own process.
 func TestKillFUSE(t *testing.T) {
 	s := newServer(t, options{})
-	s.aws("s3", "mb", "s3://crash")
+	s.AWS("s3", "mb", "s3://crash")
 	dir := filepath.Join(testenv.TempDir(t), "mnt")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s.ogw("mount", dir)
+	s.OGW("mount", dir)
 	l := &ledger{acked: map[string]int{}, tried: map[string]int{}}
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -190,19 +190,19 @@ func TestKillFUSE(t *testing.T) {
 		}()
 	}
 	time.Sleep(1500 * time.Millisecond)
-	s.kill()
+	s.Kill()
 	close(stop)
 	wg.Wait()
-	s.try("umount", "-l", dir)
-	s.start()
+	s.Try("umount", "-l", dir)
+	s.Start()
 	if len(l.acked) < 10 {
 		t.Errorf("only %d files were synced: the test saw no load", len(l.acked))
 	}
 	l.verify(t, s, 0)
 	checkClean(t, s)
 	// What the crash left at the mount point must not be in the way.
-	s.ogw("mount", dir)
-	s.ogw("umount", dir)
+	s.OGW("mount", dir)
+	s.OGW("umount", dir)
 }
 
 // writeSynced replaces a file as careful programs do: a new file, fsync,

@@ -18,16 +18,16 @@ type serverDoors struct {
 
 func (s *server) doors(t *testing.T) *serverDoors {
 	t.Helper()
-	mnt := s.with(t).mount()
-	return &serverDoors{s.s3Door(), doors.NewREST(s.rest), doors.NewMount(mnt), s.nfsDoor(t, "/"), mnt}
+	mnt := s.with(t).Mount()
+	return &serverDoors{s.s3Door(), doors.NewREST(s.REST), doors.NewMount(mnt), s.nfsDoor(t, "/"), mnt}
 }
 
-func (s *server) s3Door() *doors.S3 { return doors.NewS3(s.s3, s.keyID, s.secret) }
+func (s *server) s3Door() *doors.S3 { return doors.NewS3(s.S3, s.KeyID, s.Secret) }
 
 // nfsDoor mounts an export.
 func (s *server) nfsDoor(t *testing.T, export string) *doors.NFS {
 	t.Helper()
-	d, err := doors.DialNFS(s.nfs, export)
+	d, err := doors.DialNFS(s.NFS, export)
 	if err != nil {
 		t.Fatal(err)
 	}

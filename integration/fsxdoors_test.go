@@ -88,19 +88,19 @@ type fsxDoors struct {
 
 func newFSXDoors(t *testing.T) *fsxDoors {
 	s := newServer(t, options{})
-	s.aws("s3", "mb", "s3://"+fsxDoorsBucket)
+	s.AWS("s3", "mb", "s3://"+fsxDoorsBucket)
 	seed := uint64(time.Now().UnixNano())
 	if n, err := strconv.ParseUint(os.Getenv("OGW_FSX_SEED"), 10, 64); err == nil {
 		seed = n
 	}
 	t.Logf("seed %d (OGW_FSX_SEED)", seed)
-	nfs, err := doors.DialNFS(s.nfs, "/"+fsxDoorsBucket)
+	nfs, err := doors.DialNFS(s.NFS, "/"+fsxDoorsBucket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(nfs.Close)
 	return &fsxDoors{t: t, r: rand.New(rand.NewPCG(seed, 17)), s3: s.s3Door(), nfs: nfs,
-		name: filepath.Join(s.mount(), fsxDoorsBucket, "file")}
+		name: filepath.Join(s.Mount(), fsxDoorsBucket, "file")}
 }
 
 func (x *fsxDoors) note(format string, args ...any) {

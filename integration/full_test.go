@@ -19,13 +19,13 @@ import (
 func TestDiskFull(t *testing.T) {
 	const size = 384 << 20
 	disk := smallDisk(t, size)
-	s := newServer(t, options{data: filepath.Join(disk, "data")})
-	t.Cleanup(s.stop) // before the unmount
-	s.aws("s3", "mb", "s3://full")
-	mnt := s.mount()
+	s := newServer(t, options{Data: filepath.Join(disk, "data")})
+	t.Cleanup(s.Stop) // before the unmount
+	s.AWS("s3", "mb", "s3://full")
+	mnt := s.Mount()
 
 	body := strings.Repeat("0123456789abcdef", 4<<20/16)
-	rest := doors.NewREST(s.rest)
+	rest := doors.NewREST(s.REST)
 	put := func(i int) error { return rest.Write(fmt.Sprintf("full/%d", i), body) }
 	var written int
 	var full error
@@ -42,7 +42,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	t.Logf("full after %d objects of 4 MiB: %v", written, full)
 
-	out, err := s.try("/usr/bin/aws", "--endpoint-url", "http://"+s.s3, "s3api", "put-object",
+	out, err := s.Try("/usr/bin/aws", "--endpoint-url", "http://"+s.S3, "s3api", "put-object",
 		"--bucket", "full", "--key", "s3", "--body", bigFile(t, 8<<20))
 	if err == nil {
 		t.Errorf("S3 PUT on a full disk succeeded")
@@ -63,10 +63,10 @@ func TestDiskFull(t *testing.T) {
 			t.Fatalf("delete on a full disk: %v", err)
 		}
 	}
-	eventually(t, "space to come back", func() error { return put(0) })
+	testenv.Eventually(t, "space to come back", func() error { return put(0) })
 	checkClean(t, s)
-	s.stop()
-	s.start()
+	s.Stop()
+	s.Start()
 	if got, err := rest.Read("full/0"); err != nil || got != body {
 		t.Errorf("after the restart: %d bytes, %v", len(got), err)
 	}
@@ -77,19 +77,19 @@ func TestDiskFull(t *testing.T) {
 // on without a restart when the other gives the space back.
 func TestDiskFullNeighbour(t *testing.T) {
 	disk := smallDisk(t, 256<<20)
-	s := newServer(t, options{data: filepath.Join(disk, "data")})
-	t.Cleanup(s.stop) // before the unmount
-	s.aws("s3", "mb", "s3://full")
+	s := newServer(t, options{Data: filepath.Join(disk, "data")})
+	t.Cleanup(s.Stop) // before the unmount
+	s.AWS("s3", "mb", "s3://full")
 	body := strings.Repeat("0123456789abcdef", 100<<10/16)
-	rest := doors.NewREST(s.rest)
+	rest := doors.NewREST(s.REST)
 	path := func(i int) string { return fmt.Sprintf("full/%d", i) }
 	for i := range 60 {
 		if err := rest.Write(path(i), body); err != nil {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the reserve", func() error {
-		_, err := os.Stat(filepath.Join(s.data, "reserve"))
+	testenv.Eventually(t, "the reserve", func() error {
+		_, err := os.Stat(filepath.Join(s.Data, "reserve"))
 		return err
 	})
 	neighbour := filepath.Join(disk, "neighbour")
@@ -109,7 +109,7 @@ func TestDiskFullNeighbour(t *testing.T) {
 		}
 	}
 	fill()
-	eventually(t, "writes to be refused", func() error {
+	testenv.Eventually(t, "writes to be refused", func() error {
 		err := rest.Write(path(100), body)
 		if err == nil {
 			return errors.New("a PUT succeeded")
@@ -127,11 +127,11 @@ func TestDiskFullNeighbour(t *testing.T) {
 			t.Fatalf("delete on a full disk: %v", err)
 		}
 	}
-	s.aws("s3api", "delete-object", "--bucket", "full", "--key", "10")
-	s.stop()
+	s.AWS("s3api", "delete-object", "--bucket", "full", "--key", "10")
+	s.Stop()
 	fill() // what the stop gave back
-	s.start()
-	mnt := s.mount()
+	s.Start()
+	mnt := s.Mount()
 	fill()
 	for i := 11; i < 30; i++ {
 		if err := os.Remove(filepath.Join(mnt, "full", fmt.Sprint(i))); err != nil {
@@ -146,7 +146,7 @@ func TestDiskFullNeighbour(t *testing.T) {
 	if err := os.Remove(neighbour); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "space to come back", func() error { return rest.Write(path(200), body) })
+	testenv.Eventually(t, "space to come back", func() error { return rest.Write(path(200), body) })
 	for i := 50; i < 60; i++ {
 		if got, err := rest.Read(path(i)); err != nil || got != body {
 			t.Errorf("object %d: %d bytes, %v", i, len(got), err)

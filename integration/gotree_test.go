@@ -20,31 +20,31 @@ func TestGoTree(t *testing.T) {
 	if len(files) < 10000 {
 		t.Fatalf("the Go tree has only %d files", len(files))
 	}
-	s.aws("s3", "mb", "s3://gosrc")
-	s.aws("s3", "sync", "--only-show-errors", "--no-follow-symlinks", tree, "s3://gosrc/src")
+	s.AWS("s3", "mb", "s3://gosrc")
+	s.AWS("s3", "sync", "--only-show-errors", "--no-follow-symlinks", tree, "s3://gosrc/src")
 
-	mnt := s.mount()
-	s.command("diff", "-r", "--no-dereference", tree, filepath.Join(mnt, "gosrc/src"))
+	mnt := s.Mount()
+	s.Command("diff", "-r", "--no-dereference", tree, filepath.Join(mnt, "gosrc/src"))
 
 	t.Run("libnfs", func(t *testing.T) { readOverNFS(t, s.with(t), tree, files) })
 	t.Run("curl", func(t *testing.T) {
 		s := s.with(t)
 		for _, f := range sample(files, 20) {
-			got := s.command("curl", "-sSf", "http://"+s.rest+"/gosrc/src/"+f)
+			got := s.Command("curl", "-sSf", "http://"+s.REST+"/gosrc/src/"+f)
 			sameBytes(t, f, []byte(got), readFile(t, filepath.Join(tree, f)))
 		}
 	})
 	t.Run("whereis and purge", func(t *testing.T) {
 		s := s.with(t)
-		out := s.ogw("whereis", "gosrc/src/net/http/server.go")
+		out := s.OGW("whereis", "gosrc/src/net/http/server.go")
 		if !strings.Contains(out, "gosrc/src/net/http/server.go") {
 			t.Errorf("whereis does not name the object:\n%s", out)
 		}
-		if out, err := s.try(binary, "whereis", "--config", s.config, "gosrc/src/no/such/file"); err == nil ||
+		if out, err := s.Try(binary, "whereis", "--config", s.Config, "gosrc/src/no/such/file"); err == nil ||
 			!strings.Contains(out, "does not exist") {
 			t.Errorf("whereis of what does not exist: %v\n%s", err, out)
 		}
-		s.ogw("purge", "gosrc/src/net/http/server.go")
+		s.OGW("purge", "gosrc/src/net/http/server.go")
 		sameBytes(t, "after purge", readFile(t, filepath.Join(mnt, "gosrc/src/net/http/server.go")),
 			readFile(t, filepath.Join(tree, "net/http/server.go")))
 	})
@@ -53,7 +53,7 @@ func TestGoTree(t *testing.T) {
 		if err := os.Rename(filepath.Join(mnt, "gosrc/src"), filepath.Join(mnt, "gosrc/renamed")); err != nil {
 			t.Fatal(err)
 		}
-		out := s.aws("s3", "ls", "--recursive", "s3://gosrc/")
+		out := s.AWS("s3", "ls", "--recursive", "s3://gosrc/")
 		lines := strings.Split(strings.TrimSpace(out), "\n")
 		if len(lines) != len(files) {
 			t.Errorf("%d keys after the rename, %d files before", len(lines), len(files))
@@ -67,9 +67,9 @@ func TestGoTree(t *testing.T) {
 	t.Run("write over NFS, read over S3", func(t *testing.T) {
 		s := s.with(t)
 		src := filepath.Join(tree, "net/http/server.go")
-		s.command("nfs-cp", src, s.nfsURL("/gosrc/from-nfs.go"))
+		s.Command("nfs-cp", src, s.NFSURL("/gosrc/from-nfs.go"))
 		out := filepath.Join(testenv.TempDir(t), "out")
-		s.aws("s3", "cp", "--only-show-errors", "s3://gosrc/from-nfs.go", out)
+		s.AWS("s3", "cp", "--only-show-errors", "s3://gosrc/from-nfs.go", out)
 		sameBytes(t, "from-nfs.go", readFile(t, out), readFile(t, src))
 	})
 	t.Run("check", func(t *testing.T) { checkClean(t, s) })
@@ -77,7 +77,7 @@ func TestGoTree(t *testing.T) {
 
 // readOverNFS lists the tree and reads a sample with libnfs's tools.
 func readOverNFS(t *testing.T, s *server, tree string, files []string) {
-	out := s.command("nfs-ls", "-R", s.nfsURL("/gosrc/src"))
+	out := s.Command("nfs-ls", "-R", s.NFSURL("/gosrc/src"))
 	listed := 0
 	for _, l := range strings.Split(out, "\n") {
 		if strings.HasPrefix(l, "-") {
@@ -92,7 +92,7 @@ func readOverNFS(t *testing.T, s *server, tree string, files []string) {
 		if len(want) == 0 {
 			continue // nfs-cat fails on empty files, whatever the server
 		}
-		sameBytes(t, f, []byte(s.command("nfs-cat", s.nfsURL("/gosrc/src/"+f))), want)
+		sameBytes(t, f, []byte(s.Command("nfs-cat", s.NFSURL("/gosrc/src/"+f))), want)
 	}
 }
 
@@ -140,7 +140,7 @@ func sameBytes(t *testing.T, what string, got, want []byte) {
 // checkClean runs ogw check and wants no problem.
 func checkClean(t *testing.T, s *server) {
 	t.Helper()
-	if out, err := s.try(binary, "check", "--config", s.config, "--data"); err != nil {
+	if out, err := s.Try(binary, "check", "--config", s.Config, "--data"); err != nil {
 		t.Errorf("ogw check: %v\n%s", err, out)
 	}
 }

@@ -78,14 +78,14 @@ func TestAwkwardKeys(t *testing.T) {
 	t.Run("fuse", func(t *testing.T) {
 		s := s.with(t)
 		bodies := put(t, "awkward-fuse")
-		top := filepath.Join(s.mount(), "awkward-fuse")
+		top := filepath.Join(s.Mount(), "awkward-fuse")
 		wantBodies(t, readTree(t, top), bodies)
 		entries, err := os.ReadDir(top)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			s.command("rm", "-r", filepath.Join(top, e.Name()))
+			s.Command("rm", "-r", filepath.Join(top, e.Name()))
 		}
 		wantKeys(t, c, "awkward-fuse", nil)
 	})

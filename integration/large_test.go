@@ -99,9 +99,9 @@ func TestLargeNamespace(t *testing.T) {
 	fill(t, data, "million", "dir/f", largeFiles, 100)
 	t.Logf("made %d files in %v", largeFiles, time.Since(begin))
 
-	s := newServer(t, options{data: data})
-	s.kill()
-	took := s.start()
+	s := newServer(t, options{Data: data})
+	s.Kill()
+	took := s.Start()
 	t.Logf("restart after a kill with %d files: %v", largeFiles, took)
 	if took > restartLimit {
 		t.Errorf("restart took %v, want less than %v", took, restartLimit)
@@ -121,7 +121,7 @@ func TestLargeNamespace(t *testing.T) {
 	if after > maxResidentBytes {
 		t.Errorf("the process holds %d MiB, want at most %d", after>>20, maxResidentBytes>>20)
 	}
-	mnt := s.mount()
+	mnt := s.Mount()
 	took = renameLimit
 	for i, name := range []string{"moved", "dir", "moved"} {
 		begin = time.Now()
@@ -161,13 +161,13 @@ func listAll(t *testing.T, s *server, bucket, prefix string) (n int) {
 // signedRequest sends a request to the S3 gateway and returns the answer.
 func (s *server) signedRequest(t *testing.T, method, path string, body []byte) []byte {
 	t.Helper()
-	r, err := http.NewRequest(method, "http://"+s.s3+path, bytes.NewReader(body))
+	r, err := http.NewRequest(method, "http://"+s.S3+path, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	const unsigned = "UNSIGNED-PAYLOAD"
 	r.Header.Set("X-Amz-Content-Sha256", unsigned)
-	creds := aws.Credentials{AccessKeyID: s.keyID, SecretAccessKey: s.secret}
+	creds := aws.Credentials{AccessKeyID: s.KeyID, SecretAccessKey: s.Secret}
 	if err := v4.NewSigner().SignHTTP(r.Context(), creds, r, unsigned, "s3", "us-east-1", time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestLargeDelete(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			data := filepath.Join(testenv.TempDir(t), "data")
 			fill(t, data, "doomed", "f", x.n, x.size)
-			s := newServer(t, options{data: data})
+			s := newServer(t, options{Data: data})
 			full := diskUsage(t, data)
 			begin := time.Now()
 			deleteAll(t, s, "doomed", "f", x.n)
@@ -267,7 +267,7 @@ func diskUsage(t *testing.T, dir string) (total int64) {
 // cpuTime is what the server has computed so far.
 func cpuTime(t *testing.T, s *server) time.Duration {
 	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.PID()))
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.Process.PID()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func peakBytes(t *testing.T, s *server) int64 { return procStatus(t, s, "VmHWM")
 
 func procStatus(t *testing.T, s *server, field string) int64 {
 	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process.PID()))
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Process.PID()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,7 +89,7 @@ func TestLinearizable(t *testing.T) {
 		seed := uint64(time.Now().UnixNano())
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			bucket := fmt.Sprintf("linear-%d", i)
-			s.with(t).aws("s3", "mb", "s3://"+bucket)
+			s.with(t).AWS("s3", "mb", "s3://"+bucket)
 			testLinearizable(t, d, bucket, seed)
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ogw/integration/doors"
+	"ogw/integration/testenv"
 )
 
 // TestMappedBesideDoors maps a file and changes its size over NFS: the mapping
@@ -20,20 +21,20 @@ import (
 // makes the file longer again. The program never asks for the size.
 func TestMappedBesideDoors(t *testing.T) {
 	s := newServer(t, options{})
-	s.aws("s3", "mb", "s3://mapped")
-	nfs, err := doors.DialNFS(s.nfs, "/mapped")
+	s.AWS("s3", "mb", "s3://mapped")
+	nfs, err := doors.DialNFS(s.NFS, "/mapped")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(nfs.Close)
-	rest := doors.NewREST(s.rest)
+	rest := doors.NewREST(s.REST)
 	const pages = 8
 	page := unix.Getpagesize()
 	model := bytes.Repeat([]byte("m"), 100)
 	if err := rest.Write("mapped/f", string(model)); err != nil {
 		t.Fatal(err)
 	}
-	fd, err := unix.Open(filepath.Join(s.mount(), "mapped/f"), unix.O_RDWR, 0)
+	fd, err := unix.Open(filepath.Join(s.Mount(), "mapped/f"), unix.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,12 +107,12 @@ func TestMappedBesideDoors(t *testing.T) {
 // as any.
 func TestMappedDiskFull(t *testing.T) {
 	const size = 256 << 20
-	s := newServer(t, options{data: filepath.Join(smallDisk(t, size), "data")})
-	t.Cleanup(s.stop) // before the unmount
-	s.aws("s3", "mb", "s3://mapped")
-	rest := doors.NewREST(s.rest)
+	s := newServer(t, options{Data: filepath.Join(smallDisk(t, size), "data")})
+	t.Cleanup(s.Stop) // before the unmount
+	s.AWS("s3", "mb", "s3://mapped")
+	rest := doors.NewREST(s.REST)
 	const length = 8 << 20
-	fd, err := unix.Open(filepath.Join(s.mount(), "mapped/f"), unix.O_CREAT|unix.O_RDWR, 0o644)
+	fd, err := unix.Open(filepath.Join(s.Mount(), "mapped/f"), unix.O_CREAT|unix.O_RDWR, 0o644)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +157,7 @@ func TestMappedDiskFull(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "a store through the mapping", func() error {
+	testenv.Eventually(t, "a store through the mapping", func() error {
 		copy(m[length/2:], late)
 		return unix.Msync(m, unix.MS_SYNC)
 	})

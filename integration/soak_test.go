@@ -63,9 +63,9 @@ func TestSoak(t *testing.T) {
 	t.Logf("seed %d, %v", seed, length)
 	admin := testenv.FreeAddr(t)
 	const token = "0123456789abcdef"
-	s := newServer(t, options{extra: fmt.Sprintf("[admin]\nlisten = %q\ntoken = %q\n", admin, token)})
+	s := newServer(t, options{Extra: fmt.Sprintf("[admin]\nlisten = %q\ntoken = %q\n", admin, token)})
 	d := s.doors(t)
-	s.aws("s3", "mb", "s3://soak-churn")
+	s.AWS("s3", "mb", "s3://soak-churn")
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -104,13 +104,13 @@ func TestSoak(t *testing.T) {
 	}
 	wantSteady(t, samples)
 	live += soakChurnKeys * soakChurnBytes // at the most
-	eventually(t, "the space of what was deleted", func() error {
-		if used := diskBytes(s.data); used > soakSpaceFactor*live+soakSpaceSlack {
+	testenv.Eventually(t, "the space of what was deleted", func() error {
+		if used := diskBytes(s.Data); used > soakSpaceFactor*live+soakSpaceSlack {
 			return fmt.Errorf("%d MiB on the disk for at most %d MiB", used>>20, live>>20)
 		}
 		return nil
 	})
-	t.Logf("%d MiB on the disk for at most %d MiB of data", diskBytes(s.data)>>20, live>>20)
+	t.Logf("%d MiB on the disk for at most %d MiB of data", diskBytes(s.Data)>>20, live>>20)
 	checkClean(t, s)
 }
 
@@ -175,7 +175,7 @@ func takeSample(t *testing.T, s *server, admin, token string) soakSample {
 			t.Errorf("metrics say that %s is %v", name, values[name])
 		}
 	}
-	return soakSample{values["process_resident_memory_bytes"], values["process_open_fds"], values["go_goroutines"], float64(diskBytes(s.data))}
+	return soakSample{values["process_resident_memory_bytes"], values["process_open_fds"], values["go_goroutines"], float64(diskBytes(s.Data))}
 }
 
 // diskBytes is what the files below dir take on the disk.

@@ -1,0 +1,20 @@
+package adversary
+
+import (
+	"os"
+	"testing"
+
+	"ogw/integration/testenv"
+)
+
+// binary is the ogw under attack, built once by TestMain.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m, &binary)) }
+
+// newServer starts a server with an S3, a REST and an NFS gateway, and stops
+// it when the test ends.
+func newServer(t *testing.T, o testenv.ServerOptions) *testenv.Server {
+	t.Helper()
+	return testenv.NewServer(t, binary, o)
+}
