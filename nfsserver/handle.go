@@ -3,6 +3,7 @@ package nfsserver
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hkdf"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
@@ -11,25 +12,30 @@ import (
 	"ogw/vfs"
 )
 
-// A file handle, 40 bytes, big-endian:
+// A file handle, 48 bytes, big-endian:
 //
-//	0  version (1)
+//	0  version (2)
 //	1  reserved, 0 (3 bytes)
 //	4  export ID: which export's rules apply (4)
 //	8  file-system ID (8), a digest of the namespace's own
 //	16 inode (8)
 //	24 reserved, 0 (4)
 //	28 generation (4)
-//	32 code (8): AES-CBC-MAC of the bytes before
+//	32 code (16): AES-CBC-MAC of the bytes before, which are always as many
 //
 // It holds nothing that a restart or another gateway over the same store
-// would not know. The key comes from the namespace's ID, which never leaves
-// the store as it is: handles cannot be made up, so an export's rules cannot
-// be evaded by changing the ID in a handle.
+// would not know. The code's key comes from a secret that the store keeps and
+// nobody is shown (handleSecret): handles cannot be made up, so an export's
+// rules cannot be evaded by changing the ID in a handle.
+//
+// Version 1 had 40 bytes and a key that followed from the file-system ID,
+// which status prints: whoever accepts it accepts forgeries. It is stale.
 const (
-	handleVersion = 1
-	handleBytes   = 40
-	macBytes      = 8
+	handleVersion = 2
+	handleBytes   = handleBody + macBytes
+	handleBody    = 32
+	macBytes      = aes.BlockSize
+	handleBytesV1 = 40
 	// maxHandle is NFS3_FHSIZE (RFC 1813 section 2.4).
 	maxHandle = 64
 )
@@ -51,7 +57,7 @@ type sealer struct {
 	valid [validSlots]atomic.Pointer[validHandle]
 }
 
-// validSlots is how many handles are remembered, 64 bytes each; two inodes
+// validSlots is how many handles are remembered, 72 bytes each; two inodes
 // that share a slot displace each other.
 const validSlots = 4096
 
@@ -73,27 +79,33 @@ func wordsOf(b []byte) (w handleWords) {
 
 // equal takes the same time whatever differs, as the code's comparison does.
 func (w *handleWords) equal(o *handleWords) bool {
-	return (w[0]^o[0])|(w[1]^o[1])|(w[2]^o[2])|(w[3]^o[3])|(w[4]^o[4]) == 0
+	return (w[0]^o[0])|(w[1]^o[1])|(w[2]^o[2])|(w[3]^o[3])|(w[4]^o[4])|(w[5]^o[5]) == 0
 }
 
-// newSealer derives the keys from the namespace's ID.
-func newSealer(fsid uint64) *sealer {
-	derive := func(label string) []byte {
-		h := sha256.Sum256(binary.BigEndian.AppendUint64([]byte("ogw nfs "+label+"\x00"), fsid))
-		return h[:16]
+// handleSecret names the secret of the store that handles are sealed with.
+const handleSecret = "nfs/handles"
+
+// newSealer derives the keys from the store's secret. What clients see as the
+// file system's ID follows from the namespace's: it is a name, and stays.
+func newSealer(fsid uint64, secret []byte) (*sealer, error) {
+	handles, err := deriveBlock(secret, "handle")
+	if err != nil {
+		return nil, err
 	}
-	block := func(label string) cipher.Block {
-		b, err := aes.NewCipher(derive(label))
-		if err != nil {
-			panic(err) // the key's length is right
-		}
-		return b
+	cookies, err := deriveBlock(secret, "cookie")
+	if err != nil {
+		return nil, err
 	}
-	return &sealer{
-		fsid:    binary.BigEndian.Uint64(derive("fsid")),
-		handles: block("handle"),
-		cookies: block("cookie"),
+	shown := sha256.Sum256(binary.BigEndian.AppendUint64([]byte("ogw nfs fsid\x00"), fsid))
+	return &sealer{fsid: binary.BigEndian.Uint64(shown[:]), handles: handles, cookies: cookies}, nil
+}
+
+func deriveBlock(secret []byte, label string) (cipher.Block, error) {
+	key, err := hkdf.Key(sha256.New, secret, nil, "ogw nfs "+label, aes.BlockSize)
+	if err != nil {
+		return nil, err
 	}
+	return aes.NewCipher(key)
 }
 
 // append appends the handle's bytes to b.
@@ -106,12 +118,15 @@ func (s *sealer) append(b []byte, h handle) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(h.gen))
 	var mac [aes.BlockSize]byte
 	cbcMAC(s.handles, &mac, b[n:])
-	return append(b, mac[:macBytes]...)
+	return append(b, mac[:]...)
 }
 
-// parse returns the handle, ErrBadHandle for what this version never made,
-// and ErrStale for a handle of another namespace.
+// parse returns the handle, ErrBadHandle for what was never made, and
+// ErrStale for a handle of another namespace, or of the version before.
 func (s *sealer) parse(b []byte) (handle, error) {
+	if len(b) == handleBytesV1 && b[0] == 1 {
+		return handle{}, ErrStale // clients then ask for the root anew, or their users mount again
+	}
 	if len(b) != handleBytes || b[0] != handleVersion {
 		return handle{}, ErrBadHandle
 	}
@@ -124,8 +139,8 @@ func (s *sealer) parse(b []byte) (handle, error) {
 		return handle{}, ErrStale
 	}
 	var mac [aes.BlockSize]byte
-	cbcMAC(s.handles, &mac, b[:handleBytes-macBytes])
-	if subtle.ConstantTimeCompare(mac[:macBytes], b[handleBytes-macBytes:]) != 1 {
+	cbcMAC(s.handles, &mac, b[:handleBody])
+	if subtle.ConstantTimeCompare(mac[:], b[handleBody:]) != 1 {
 		return handle{}, ErrBadHandle
 	}
 	h := handle{

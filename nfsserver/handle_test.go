@@ -1,6 +1,7 @@
 package nfsserver
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,21 +10,31 @@ import (
 	"ogw/vfs"
 )
 
+// testSealer is one over a namespace of that ID and a secret of its own.
+func testSealer(t testing.TB, fsid uint64, secret byte) *sealer {
+	t.Helper()
+	s, err := newSealer(fsid, bytes.Repeat([]byte{secret}, vfs.StoreSecretBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 func TestHandleRoundTrip(t *testing.T) {
-	s := newSealer(42)
+	s := testSealer(t, 42, 1)
 	h := handle{export: 7, ino: 1 << 50, gen: 9}
 	b := s.append(nil, h)
 	if len(b) != handleBytes || len(b) > maxHandle {
 		t.Fatalf("%d bytes", len(b))
 	}
-	got, err := newSealer(42).parse(b) // after a restart, or on another gateway
+	got, err := testSealer(t, 42, 1).parse(b) // after a restart, or on another gateway
 	if err != nil || got != h {
 		t.Fatalf("%v, %v", got, err)
 	}
 }
 
 func TestBadHandles(t *testing.T) {
-	s := newSealer(42)
+	s := testSealer(t, 42, 1)
 	good := s.append(nil, handle{1, 2, 3})
 	for i := range good {
 		for bit := range 8 {
@@ -42,13 +53,21 @@ func TestBadHandles(t *testing.T) {
 	if _, err := s.parse(append(good, 0)); !errors.Is(err, ErrBadHandle) {
 		t.Errorf("one byte more: %v", err)
 	}
-	if _, err := s.parse(newSealer(43).append(nil, handle{1, 2, 3})); !errors.Is(err, ErrStale) {
+	if _, err := s.parse(testSealer(t, 43, 1).append(nil, handle{1, 2, 3})); !errors.Is(err, ErrStale) {
 		t.Errorf("of another namespace: %v", err)
+	}
+	forged := testSealer(t, 42, 2).append(nil, handle{1, 2, 3})
+	if _, err := s.parse(forged); !errors.Is(err, ErrBadHandle) {
+		t.Errorf("by who knows the namespace's ID alone: %v", err)
+	}
+	old := append([]byte{1}, make([]byte, handleBytesV1-1)...)
+	if _, err := s.parse(old); !errors.Is(err, ErrStale) {
+		t.Errorf("of version 1: %v", err)
 	}
 }
 
 func TestCookiesAreStableAndDistinct(t *testing.T) {
-	s, again := newSealer(1), newSealer(1)
+	s, again := testSealer(t, 1, 1), testSealer(t, 1, 1)
 	seen := make(map[uint64]string)
 	for i := range 200_000 {
 		pos := fmt.Sprintf("file%d", i)
@@ -70,7 +89,7 @@ func TestCookiesAreStableAndDistinct(t *testing.T) {
 }
 
 func FuzzHandle(f *testing.F) {
-	s := newSealer(5)
+	s := testSealer(f, 5, 1)
 	f.Add(s.append(nil, handle{1, 2, 3}))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -128,7 +147,7 @@ func TestCookieCache(t *testing.T) {
 // TestRememberedHandles: a handle that was found good makes no other good
 // that differs from it in any bit.
 func TestRememberedHandles(t *testing.T) {
-	s := newSealer(7)
+	s := testSealer(t, 7, 1)
 	h := handle{export: 3, ino: 1 << 40, gen: 9}
 	good := s.append(nil, h)
 	for range 2 { // checked, then remembered

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -74,8 +75,11 @@ func New(cfg Config) (*Server, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{fs: cfg.FS, log: log, sealer: newSealer(cfg.FS.FSID()), cookies: newCookieCache(),
-		library: backend.NewPool()}
+	seal, err := openSealer(cfg.FS)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{fs: cfg.FS, log: log, sealer: seal, cookies: newCookieCache(), library: backend.NewPool()}
 	s.exports.Store(table)
 	s.newVerifier()
 	if s.locks, err = s.newLocks(cfg); err != nil {
@@ -99,6 +103,19 @@ func New(cfg Config) (*Server, error) {
 		s.files.run(ctx)
 	}()
 	return s, nil
+}
+
+// secretTimeout bounds reading the store's secret when a server starts.
+const secretTimeout = 30 * time.Second
+
+func openSealer(fs *vfs.FS) (*sealer, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), secretTimeout)
+	defer cancel()
+	secret, err := fs.StoreSecret(ctx, handleSecret)
+	if err != nil {
+		return nil, fmt.Errorf("nfs: the secret of file handles: %w", err)
+	}
+	return newSealer(fs.FSID(), secret)
 }
 
 // newVerifier tells clients to send again what they have not committed.

@@ -73,6 +73,8 @@ func populate(t testing.TB, fs *FS) {
 	want(t, err, nil)
 	want(t, fs.SetBucketAttr(bg, "bucket", "acl", []byte("private")), nil)
 	want(t, fs.AddUser(bg, User{Name: "user", UID: 7, Keys: []AccessKey{{ID: "KEY", Secret: "secret"}}}), nil)
+	_, err = fs.StoreSecret(bg, "secret")
+	want(t, err, nil)
 	want(t, fs.UpdateSetting(bg, "name", func([]byte) ([]byte, error) { return []byte("value"), nil }), nil)
 	_, err = fs.quarantine.write(bg, cluster.BlobID{Content: 1 << 40, Seq: 4}, func(*damagedRecord) *damagedRecord {
 		return &damagedRecord{Size: 5, Error: "damaged", By: "read", Inodes: []Ino{6}}
@@ -244,7 +246,7 @@ func TestDamagedRecords(t *testing.T) {
 		tryDamaged(t, p.key, nil)
 	}
 	for _, tab := range []byte{tabInode, tabDentry, tabXattr, tabLink, tabLongName, tabExtent, tabContent, tabRef,
-		tabQueue, tabUpload, tabUploadID, tabPart, tabBucket, tabUser, tabAccess, tabSetting, tabDamaged} {
+		tabQueue, tabUpload, tabUploadID, tabPart, tabBucket, tabUser, tabAccess, tabSetting, tabSecret, tabDamaged} {
 		if !tables[tab] {
 			t.Errorf("no record of the table %q", tab)
 		}

@@ -36,6 +36,7 @@ const FormatVersion = 1
 //	'k' access key                       name of the user who holds it
 //	'd' slot(2)                          request that was done last, of those that share the slot (once.go)
 //	'g' name                             settings kept in the store (exports and the like)
+//	'K' name                             secret of the store's own (storesecret.go)
 //	'z' content blob                     blob in quarantine, JSON (quarantine.go)
 const (
 	tabSuper    = 'S'
@@ -59,6 +60,7 @@ const (
 	tabAccess   = 'k'
 	tabOnce     = 'd'
 	tabSetting  = 'g'
+	tabSecret   = 'K'
 	tabDamaged  = 'z'
 )
 
@@ -102,6 +104,7 @@ func userKey(name string) []byte              { return append([]byte{tabUser}, n
 func accessKey(id string) []byte              { return append([]byte{tabAccess}, id...) }
 func onceKey(slot uint16) []byte              { return []byte{tabOnce, byte(slot >> 8), byte(slot)} }
 func settingKey(name string) []byte           { return append([]byte{tabSetting}, name...) }
+func storeSecretKey(name string) []byte       { return append([]byte{tabSecret}, name...) }
 
 func linkKey(ino, parent Ino, name string) []byte {
 	k := append(make([]byte, 0, 17+len(name)), linkPrefix(ino)...)
