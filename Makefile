@@ -65,7 +65,8 @@ test-large: build deps ## a million files, 20 GiB objects: minutes, and 40 GiB o
 test-huge: build ## 10 million objects in one bucket beside 100,000: half an hour, 3 GB
 	$(GO) run ./integration/bench -run scale -scale $(or $(OBJECTS),10000000)
 
-lint: $(TOOLS)/golangci-lint ## go vet, golangci-lint with the layers (depguard)
+lint: $(TOOLS)/golangci-lint ## a tidy go.mod, go vet, golangci-lint with the layers (depguard)
+	$(GO) mod tidy -diff
 	$(GO) vet ./...
 	$(TOOLS)/golangci-lint run ./...
 
