@@ -155,7 +155,7 @@ func (c *copying) source(t cluster.Txn) (*inode, error) {
 	}
 	c.meta = c.o.Meta
 	if !c.o.ReplaceMeta {
-		c.meta = ObjectMeta{ContentType: from.object.contentType, Headers: from.object.headers}
+		c.meta = ObjectMeta{ContentType: from.object.contentType, Headers: from.object.headers, Grants: c.o.Meta.Grants}
 		if c.meta.ContentType == "" && from.isRegular() {
 			c.meta.ContentType = contentTypeOf(c.src.key)
 		}

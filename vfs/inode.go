@@ -12,7 +12,8 @@ import (
 // inode is the stored record of an inode.
 //
 // Layout: version byte 1, then uvarints and varints in the order of
-// appendTo, then the object part (present if flagObject).
+// appendTo, then the object part (present if flagObject) and the grants (if
+// flagGrants).
 type inode struct {
 	ino     Ino
 	gen     uint32
@@ -37,6 +38,7 @@ type inode struct {
 	crc     uint64    // CRC64NVME of the whole content, if flagCRC
 	verf    uint64    // verifier of an exclusive create (RFC 1813 section 3.3.8), if flagVerf
 	object  objectPart
+	grants  Grants // what the owner gave to others, if flagGrants
 }
 
 type inodeFlags uint32
@@ -67,6 +69,8 @@ const (
 	flagACL
 	// flagUploads: this directory is or was a bucket that had uploads.
 	flagUploads
+	// flagGrants: grants are present.
+	flagGrants
 )
 
 // objectPart is what an S3 or REST PUT left, and POSIX files lack. A POSIX
@@ -124,6 +128,9 @@ func (n *inode) encode() []byte {
 	}
 	if n.has(flagObject) {
 		b = n.object.appendTo(b)
+	}
+	if n.has(flagGrants) {
+		b = appendBytes(b, n.grants.encode())
 	}
 	return b
 }
@@ -204,6 +211,12 @@ func (n *inode) decode(b []byte) error {
 	}
 	if n.has(flagObject) {
 		n.object.decode(&d)
+	}
+	if n.has(flagGrants) {
+		var err error
+		if n.grants, err = decodeGrants(d.bytes()); err != nil {
+			return err
+		}
 	}
 	if n.size < 0 {
 		d.fail()

@@ -30,7 +30,8 @@ import (
 //
 // Value: version byte, token (8 bytes), time of creation (8, Unix
 // nanoseconds), uvarints uid, gid, mode and stage, the checksum algorithm, a
-// byte for composite, content type, headers, user metadata.
+// byte for composite, content type, headers, user metadata, and since version
+// 2 grants.
 type uploadRecord struct {
 	id     ContentID // part of the key
 	bucket Ino       // part of the key
@@ -46,7 +47,7 @@ type uploadRecord struct {
 	meta        ObjectMeta
 }
 
-const uploadVersion = 1
+const uploadVersion = 2
 
 func (u *uploadRecord) storeKey() []byte { return uploadKey(u.bucket, u.key, u.id) }
 
@@ -64,6 +65,7 @@ func (u *uploadRecord) encode() []byte {
 	e.str(u.meta.ContentType)
 	e.strMap(u.meta.Headers)
 	e.strMap(u.meta.User)
+	e.bytes(u.meta.Grants.encode())
 	return e.b
 }
 
@@ -73,7 +75,8 @@ func decodeUpload(k, v []byte) (*uploadRecord, error) {
 		return nil, err
 	}
 	d := decoder{b: v, what: "upload"}
-	if version := d.byte(); version != uploadVersion {
+	version := d.byte()
+	if version < 1 || version > uploadVersion {
 		return nil, fmt.Errorf("%w: upload %d has format %d", ErrCorrupt, id, version)
 	}
 	u := &uploadRecord{id: id, bucket: bucket, key: key}
@@ -83,6 +86,11 @@ func decodeUpload(k, v []byte) (*uploadRecord, error) {
 	u.mode, u.stage = uint32(d.uint()), d.uint()
 	u.alg, u.composite = ChecksumAlgorithm(d.str()), d.byte() != 0
 	u.meta = ObjectMeta{ContentType: d.str(), Headers: d.strMap(), User: d.strMap()}
+	if version >= 2 {
+		if u.meta.Grants, err = decodeGrants(d.bytes()); err != nil {
+			return nil, err
+		}
+	}
 	return u, d.end()
 }
 

@@ -239,8 +239,22 @@ func (fs *FS) rememberCRC(ctx context.Context, n *inode) {
 }
 
 // SetObjectHeader replaces one system header of an object without touching
-// content and ETag; value "" removes it (tagging, ACLs of objects).
+// content and ETag; value "" removes it (tagging).
 func (fs *FS) SetObjectHeader(ctx context.Context, bucket, key, name, value string) error {
+	return fs.changeObject(ctx, bucket, key, func(n *inode) {
+		if value == "" {
+			delete(n.object.headers, name)
+			return
+		}
+		if n.object.headers == nil {
+			n.object.headers = make(map[string]string)
+		}
+		n.object.headers[name] = value
+	})
+}
+
+// changeObject changes what an object's inode tells beside its content.
+func (fs *FS) changeObject(ctx context.Context, bucket, key string, change func(n *inode)) error {
 	ctx = fs.objectCtx(ctx, bucket, key)
 	k, err := parseKey(bucket, key)
 	if err != nil {
@@ -251,14 +265,7 @@ func (fs *FS) SetObjectHeader(ctx context.Context, bucket, key, name, value stri
 		if err != nil {
 			return err
 		}
-		if value == "" {
-			delete(n.object.headers, name)
-		} else {
-			if n.object.headers == nil {
-				n.object.headers = make(map[string]string)
-			}
-			n.object.headers[name] = value
-		}
+		change(n)
 		n.ctimeNS = o.nowNS
 		o.inodeChanged(n.ino, false)
 		return putInode(t, n)

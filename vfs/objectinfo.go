@@ -17,7 +17,7 @@ const userXattr = "user."
 func (fs *FS) objectInfo(r cluster.Reader, key string, n *inode) (ObjectInfo, error) {
 	info := plainInfo(key, n)
 	info.Parts = n.object.parts
-	info.Meta = ObjectMeta{ContentType: n.object.contentType, Headers: n.object.headers}
+	info.Meta = ObjectMeta{ContentType: n.object.contentType, Headers: n.object.headers, Grants: n.grants}
 	if info.Meta.ContentType == "" {
 		info.Meta.ContentType = contentTypeOf(key)
 	}
@@ -65,8 +65,12 @@ func userMeta(r cluster.Reader, ino Ino) (map[string]string, error) {
 	return m, err
 }
 
-// validate checks what user metadata extended attributes can hold.
+// validate checks the grants, and what user metadata extended attributes can
+// hold.
 func (m *ObjectMeta) validate() error {
+	if err := m.Grants.validate(); err != nil {
+		return err
+	}
 	total := 0
 	for name, value := range m.User {
 		full := userXattr + name
@@ -86,11 +90,12 @@ func (m *ObjectMeta) validate() error {
 	return nil
 }
 
-// setMeta replaces the metadata of n: type, headers, and the extended
+// setMeta replaces the metadata of n: type, headers, grants, and the extended
 // attributes user.*; others stay. The caller stores n.
 func setMeta(t cluster.Txn, n *inode, m *ObjectMeta) error {
 	n.object.contentType = m.ContentType
 	n.object.headers = maps.Clone(m.Headers)
+	n.setGrants(m.Grants)
 	if n.has(flagXattrs) {
 		if err := dropUserMeta(t, n.ino); err != nil {
 			return err

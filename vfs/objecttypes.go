@@ -42,6 +42,9 @@ type ObjectMeta struct {
 	// User is user metadata, NAME to value; NAME is lower case. It is the
 	// extended attribute user.NAME.
 	User map[string]string
+	// Grants are what the owner gave to others. A copy never takes its
+	// source's.
+	Grants Grants
 }
 
 // ObjectPart is one part of a completed multipart object.
@@ -110,7 +113,8 @@ type GetOptions struct {
 
 // CopyOptions of CopyObject.
 type CopyOptions struct {
-	// ReplaceMeta takes Meta instead of the source's.
+	// ReplaceMeta takes Meta instead of the source's; the grants are Meta's
+	// either way.
 	ReplaceMeta bool
 	Meta        ObjectMeta
 	SourceCond  Preconditions

@@ -11,7 +11,7 @@ func (q *request) getBucketACL() error {
 	if err := q.loadBucket(); err != nil {
 		return err
 	}
-	q.sendACL(q.ownerName(q.info.UID), q.acl)
+	q.sendACL(q.ownerName(q.info.UID), q.grants)
 	return nil
 }
 
@@ -24,7 +24,7 @@ func (q *request) putBucketACL() error {
 	if err != nil {
 		return err
 	}
-	if err := q.fs.SetBucketAttr(q.ctx, q.bucket, aclAttr, a.encode()); err != nil {
+	if err := q.fs.SetBucketGrants(q.ctx, q.bucket, a); err != nil {
 		return err
 	}
 	q.w.WriteHeader(http.StatusOK)
@@ -32,7 +32,7 @@ func (q *request) putBucketACL() error {
 }
 
 // requestedACL reads the ACL from headers or else from the body.
-func (q *request) requestedACL(owner string) (*acl, error) {
+func (q *request) requestedACL(owner string) (vfs.Grants, error) {
 	a, err := q.headerACL(q.r.Header)
 	if err != nil || a != nil {
 		return a, err
@@ -42,7 +42,7 @@ func (q *request) requestedACL(owner string) (*acl, error) {
 
 // getObjectACL is GetObjectAcl.
 func (q *request) getObjectACL() error {
-	info, err := q.headForACL(aclReadACP)
+	info, err := q.headForACL(vfs.PermReadACP)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (q *request) getObjectACL() error {
 
 // putObjectACL is PutObjectAcl.
 func (q *request) putObjectACL() error {
-	info, err := q.headForACL(aclWriteACP)
+	info, err := q.headForACL(vfs.PermWriteACP)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (q *request) putObjectACL() error {
 	if err != nil {
 		return err
 	}
-	if err := q.fs.SetObjectHeader(q.ctx, q.bucket, q.key, aclHeader, string(a.encode())); err != nil {
+	if err := q.fs.SetObjectGrants(q.ctx, q.bucket, q.key, a); err != nil {
 		return err
 	}
 	q.w.WriteHeader(http.StatusOK)
@@ -72,7 +72,7 @@ func (q *request) putObjectACL() error {
 }
 
 // headForACL returns the object if the caller has permission to its ACL.
-func (q *request) headForACL(permission string) (vfs.ObjectInfo, error) {
+func (q *request) headForACL(permission vfs.Permission) (vfs.ObjectInfo, error) {
 	info, err := q.fs.HeadObject(q.ctx, q.bucket, q.key, vfs.GetOptions{})
 	if err != nil {
 		return info, q.hideMissing(err)
@@ -82,12 +82,12 @@ func (q *request) headForACL(permission string) (vfs.ObjectInfo, error) {
 
 // objectACL returns the object's own ACL, else that of the bucket's grants
 // that reach its objects.
-func (q *request) objectACL(info *vfs.ObjectInfo) (*acl, error) {
-	if own, ok := info.Meta.Headers[aclHeader]; ok {
-		return decodeACL([]byte(own))
+func (q *request) objectACL(info *vfs.ObjectInfo) (vfs.Grants, error) {
+	if len(info.Meta.Grants) > 0 {
+		return info.Meta.Grants, nil
 	}
 	if err := q.loadBucket(); err != nil {
 		return nil, err
 	}
-	return q.acl, nil
+	return q.grants, nil
 }

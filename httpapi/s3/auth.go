@@ -23,6 +23,9 @@ func (i identity) name() string {
 	return i.user.Name
 }
 
+// id is who the grants of ACLs are for.
+func (i identity) id() vfs.UserID { return vfs.UserID(i.name()) }
+
 // nobody owns what anonymous requests make (Linux's overflow uid).
 const nobody = 65534
 
@@ -122,43 +125,39 @@ func (q *request) authorize() error {
 		}
 		return nil
 	case needRead:
-		return q.mayBucket(aclRead)
+		return q.mayBucket(vfs.PermRead)
 	case needWrite:
-		return q.mayBucket(aclWrite)
+		return q.mayBucket(vfs.PermWrite)
 	case needReadACP:
-		return q.mayBucket(aclReadACP)
+		return q.mayBucket(vfs.PermReadACP)
 	case needWriteACP:
-		return q.mayBucket(aclWriteACP)
+		return q.mayBucket(vfs.PermWriteACP)
 	}
-	return q.mayBucket("")
+	return q.mayBucket(0)
 }
 
 // loadBucket looks up the bucket and its ACL, once.
 func (q *request) loadBucket() error {
-	if q.acl != nil {
+	if q.granted {
 		return nil
 	}
-	info, raw, err := q.fs.BucketAttr(q.ctx, q.bucket, aclAttr)
+	info, grants, err := q.fs.BucketGrants(q.ctx, q.bucket)
 	if err != nil {
 		return err
 	}
-	a, err := decodeACL(raw)
-	if err != nil {
-		return err
-	}
-	q.info, q.acl = &info, a
+	q.info, q.grants, q.granted = &info, grants, true
 	return nil
 }
 
-// mayBucket checks a permission on the bucket; "" is the owner's alone.
-func (q *request) mayBucket(permission string) error {
+// mayBucket checks a permission on the bucket; none is the owner's alone.
+func (q *request) mayBucket(permission vfs.Permission) error {
 	if q.id.admin() {
 		return nil
 	}
 	if err := q.loadBucket(); err != nil {
 		return err
 	}
-	if q.ownsBucket() || permission != "" && q.acl.allows(q.id, permission) {
+	if q.ownsBucket() || permission != 0 && q.grants.Allow(q.id.id(), permission) {
 		return nil
 	}
 	return newError(codeAccessDenied)
@@ -170,7 +169,7 @@ func (q *request) ownsBucket() bool {
 
 // mayObject checks a permission on an object: owner of object or bucket,
 // else the object's ACL, else the bucket's.
-func (q *request) mayObject(info *vfs.ObjectInfo, permission string) error {
+func (q *request) mayObject(info *vfs.ObjectInfo, permission vfs.Permission) error {
 	if q.id.admin() || !q.id.anonymous() && info.UID == q.id.user.UID {
 		return nil
 	}
@@ -184,7 +183,7 @@ func (q *request) mayObject(info *vfs.ObjectInfo, permission string) error {
 	if err != nil {
 		return err
 	}
-	if a.allows(q.id, permission) {
+	if a.Allow(q.id.id(), permission) {
 		return nil
 	}
 	return newError(codeAccessDenied)
@@ -196,7 +195,7 @@ func (q *request) hideMissing(err error) error {
 	if !errors.Is(err, vfs.ErrNoSuchKey) && !errors.Is(err, vfs.ErrNotExist) {
 		return err
 	}
-	if denied := q.mayBucket(aclRead); denied != nil {
+	if denied := q.mayBucket(vfs.PermRead); denied != nil {
 		return denied
 	}
 	return err

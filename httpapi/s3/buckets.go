@@ -106,7 +106,7 @@ func (q *request) createBucket() error {
 		return err
 	}
 	if a != nil {
-		if err := q.fs.SetBucketAttr(q.ctx, q.bucket, aclAttr, a.encode()); err != nil {
+		if err := q.fs.SetBucketGrants(q.ctx, q.bucket, a); err != nil {
 			return err
 		}
 	}

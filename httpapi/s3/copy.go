@@ -36,7 +36,7 @@ func (q *request) copySource() (*request, vfs.ObjectInfo, error) {
 	if err != nil {
 		err = src.hideMissing(err)
 	} else {
-		err = src.mayObject(&info, aclRead)
+		err = src.mayObject(&info, vfs.PermRead)
 	}
 	if err != nil {
 		e := *toAPI(err)
@@ -140,15 +140,15 @@ func (q *request) copyWith(src *request, info vfs.ObjectInfo, given vfs.ObjectMe
 // mergeMeta returns the metadata of the copy, and whether it differs from
 // the source's.
 func mergeMeta(source *vfs.ObjectMeta, given vfs.ObjectMeta, replaceMeta, replaceTags bool) (vfs.ObjectMeta, bool) {
-	own := []string{aclHeader, storageClassHeader, redirectHeader}
+	own := []string{storageClassHeader, redirectHeader}
 	differs := replaceMeta || replaceTags
 	for _, name := range own {
 		differs = differs || source.Headers[name] != given.Headers[name]
 	}
 	if !differs {
-		return vfs.ObjectMeta{}, false
+		return vfs.ObjectMeta{Grants: given.Grants}, false
 	}
-	out := vfs.ObjectMeta{ContentType: source.ContentType, User: source.User, Headers: map[string]string{}}
+	out := vfs.ObjectMeta{ContentType: source.ContentType, User: source.User, Headers: map[string]string{}, Grants: given.Grants}
 	from := source.Headers
 	if replaceMeta {
 		out.ContentType, out.User, from = given.ContentType, given.User, given.Headers

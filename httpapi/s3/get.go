@@ -74,7 +74,7 @@ func (q *request) readFailed(info *vfs.ObjectInfo, err error) error {
 	if info == nil {
 		return err
 	}
-	if denied := q.mayObject(info, aclRead); denied != nil {
+	if denied := q.mayObject(info, vfs.PermRead); denied != nil {
 		return denied
 	}
 	if errors.Is(err, vfs.ErrNotModified) {
@@ -87,7 +87,7 @@ func (q *request) readFailed(info *vfs.ObjectInfo, err error) error {
 
 // readHeader sets the headers of a response and returns what is to be sent.
 func (q *request) readHeader(info *vfs.ObjectInfo, checksums bool) (httpapi.Range, int, error) {
-	if err := q.mayObject(info, aclRead); err != nil {
+	if err := q.mayObject(info, vfs.PermRead); err != nil {
 		return httpapi.Range{}, 0, err
 	}
 	h := q.w.Header()

@@ -17,8 +17,6 @@ const (
 	maxDeleteKeys = 1000
 	// maxUserMetaBytes bounds user metadata, names and values together (S3).
 	maxUserMetaBytes = 2 << 10
-	// maxGrants is S3's limit of one ACL.
-	maxGrants = 100
 	// maxTags, maxTagKeyRunes and maxTagValueRunes are S3's.
 	maxTags          = 10
 	maxTagKeyRunes   = 128

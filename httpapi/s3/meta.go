@@ -83,14 +83,9 @@ func (q *request) requestMeta(h http.Header) (vfs.ObjectMeta, error) {
 	if err := setTagging(&m, h.Get(taggingHeader)); err != nil {
 		return m, err
 	}
-	a, err := q.headerACL(h)
-	if err != nil {
-		return m, err
-	}
-	if a != nil {
-		m.Headers[aclHeader] = string(a.encode())
-	}
-	return m, nil
+	var err error
+	m.Grants, err = q.headerACL(h)
+	return m, err
 }
 
 // setTagging checks tags in URL form and keeps them.

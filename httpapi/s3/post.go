@@ -93,7 +93,7 @@ func (q *request) authorizeForm(fields map[string]string) (*policy, error) {
 			return nil, err
 		}
 	}
-	return pol, q.mayBucket(aclWrite)
+	return pol, q.mayBucket(vfs.PermWrite)
 }
 
 // formHeaders puts the fields that describe the object under their headers.

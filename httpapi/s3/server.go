@@ -105,8 +105,9 @@ type request struct {
 	sig        *sigv4.Signature // nil: anonymous, or a form not yet read
 	id         identity
 	info       *vfs.BucketInfo // of bucket, once looked up
-	acl        *acl            // of bucket, once looked up
-	values     []string        // backs header values
+	grants     vfs.Grants      // of bucket, once looked up (granted)
+	granted    bool
+	values     []string // backs header values
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {

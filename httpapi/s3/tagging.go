@@ -70,7 +70,7 @@ func (q *request) getObjectTagging() error {
 	if err != nil {
 		return q.hideMissing(err)
 	}
-	if err := q.mayObject(&info, aclRead); err != nil {
+	if err := q.mayObject(&info, vfs.PermRead); err != nil {
 		return err
 	}
 	tags, err := parseTagging(info.Meta.Headers[taggingHeader])

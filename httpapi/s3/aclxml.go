@@ -1,0 +1,123 @@
+package s3
+
+import (
+	"encoding/xml"
+	"errors"
+	"net/http"
+
+	"ogw/vfs"
+)
+
+const schemaInstance = "http://www.w3.org/2001/XMLSchema-instance"
+
+// aclXML is AccessControlPolicy as clients send it.
+type aclXML struct {
+	XMLName xml.Name `xml:"AccessControlPolicy"`
+	Owner   struct {
+		ID string `xml:"ID"`
+	} `xml:"Owner"`
+	Grants []grantXML `xml:"AccessControlList>Grant"`
+}
+
+type grantXML struct {
+	Grantee struct {
+		Type  string `xml:"http://www.w3.org/2001/XMLSchema-instance type,attr"`
+		ID    string `xml:"ID"`
+		URI   string `xml:"URI"`
+		Email string `xml:"EmailAddress"`
+	} `xml:"Grantee"`
+	Permission string `xml:"Permission"`
+}
+
+// bodyACL reads an AccessControlPolicy for something that owner owns.
+func (q *request) bodyACL(owner string) (vfs.Grants, error) {
+	var doc aclXML
+	if err := q.readXML(maxConfigBytes, &doc); err != nil {
+		var e *apiError
+		if errors.As(err, &e) && e.code == codeMalformedXML {
+			err = newError(codeMalformedACL)
+		}
+		return nil, err
+	}
+	if doc.Owner.ID != "" && doc.Owner.ID != owner {
+		return nil, newError(codeAccessDenied).withMessage("The owner of a resource cannot be changed by its ACL.")
+	}
+	if len(doc.Grants) > vfs.MaxGrants {
+		return nil, tooManyGrants()
+	}
+	a := vfs.Grants{}
+	for i := range doc.Grants {
+		if g := &doc.Grants[i]; g.Grantee.URI == "" && g.Grantee.ID == owner && owner != "" {
+			continue // the owner has all rights anyway
+		}
+		grant, err := q.xmlGrant(&doc.Grants[i])
+		if err != nil {
+			return nil, err
+		}
+		a = append(a, grant)
+	}
+	return a, nil
+}
+
+func (q *request) xmlGrant(g *grantXML) (grant vfs.Grant, err error) {
+	permission, ok := parsePermission(g.Permission)
+	switch {
+	case !ok:
+		err = newError(codeMalformedACL)
+	case g.Grantee.URI != "":
+		grant, err = groupGrant(g.Grantee.URI)
+	case g.Grantee.ID != "":
+		grant, err = q.userGrant(g.Grantee.ID)
+	case g.Grantee.Email != "":
+		err = newError(codeUnresolvableGrant)
+	default:
+		err = newError(codeMalformedACL)
+	}
+	grant.Permission = permission
+	return grant, err
+}
+
+// sendACL answers with an AccessControlPolicy.
+func (q *request) sendACL(owner string, a vfs.Grants) {
+	var x xmlWriter
+	x.start("AccessControlPolicy", xmlNamespace)
+	x.owner("Owner", owner)
+	x.open("AccessControlList")
+	x.userGrant(owner, vfs.PermFullControl)
+	for i := range a {
+		g := &a[i]
+		if g.Grantee == vfs.GranteeUser {
+			x.userGrant(string(g.User), g.Permission)
+			continue
+		}
+		for _, group := range groupURIs {
+			if group.grantee == g.Grantee {
+				x.groupGrant(group.uri, g.Permission)
+			}
+		}
+	}
+	x.end("AccessControlList")
+	x.end("AccessControlPolicy")
+	x.send(q.w, q.r, http.StatusOK)
+}
+
+func (x *xmlWriter) userGrant(user string, p vfs.Permission) {
+	x.open("Grant")
+	x.open(`Grantee xmlns:xsi="` + schemaInstance + `" xsi:type="CanonicalUser"`)
+	x.str("ID", user)
+	x.str("DisplayName", user)
+	x.endGrant(p)
+}
+
+func (x *xmlWriter) groupGrant(uri string, p vfs.Permission) {
+	x.open("Grant")
+	x.open(`Grantee xmlns:xsi="` + schemaInstance + `" xsi:type="Group"`)
+	x.str("URI", uri)
+	x.endGrant(p)
+}
+
+func (x *xmlWriter) endGrant(p vfs.Permission) {
+	x.end("Grantee")
+	x.str("Permission", permissionName(p))
+	x.end("Grant")
+}

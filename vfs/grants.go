@@ -1,0 +1,162 @@
+package vfs
+
+import (
+	"fmt"
+	"slices"
+
+	"ogw/cluster"
+)
+
+// Grants are the rights to a bucket or an object that its owner gave to
+// others: the access control list of the object doors. POSIX ACLs are another
+// thing (acl.go). None means private. A list that is stored or returned is
+// never changed in place.
+type Grants []Grant
+
+// Grant gives a grantee one permission.
+type Grant struct {
+	Grantee Grantee
+	// User is set for GranteeUser only.
+	User       UserID
+	Permission Permission
+}
+
+// UserID identifies a user for good: it is never given twice, whatever
+// becomes of the name. The ID "" is nobody: anonymous requests have it.
+type UserID string
+
+// Grantee is the kind of who gets a permission. The numbers are stored.
+type Grantee uint8
+
+const (
+	GranteeUser          Grantee = 1 // one user
+	GranteeEverybody     Grantee = 2 // anonymous requests too
+	GranteeAuthenticated Grantee = 3 // every user
+)
+
+// Permission is a set of rights to a bucket or an object; a Grant holds one,
+// or PermFullControl. The bits are stored.
+type Permission uint8
+
+const (
+	PermRead     Permission = 1 << iota // a bucket: list; an object: read
+	PermWrite                           // a bucket: make, overwrite and delete objects
+	PermReadACP                         // read the grants
+	PermWriteACP                        // change the grants
+
+	// PermFullControl is every permission.
+	PermFullControl = PermRead | PermWrite | PermReadACP | PermWriteACP
+)
+
+// MaxGrants bounds one list (S3's own limit); encoded they take 5 KiB, a
+// small part of what a transaction of any engine takes.
+const MaxGrants = 100
+
+// maxUserIDBytes bounds a user ID; ogw's own have 21 bytes.
+const maxUserIDBytes = 64
+
+// grantsVersion is the first byte of the stored form.
+const grantsVersion = 1
+
+// Allow reports whether who has all of want; "" is anonymous.
+func (g Grants) Allow(who UserID, want Permission) bool {
+	var have Permission
+	for i := range g {
+		if g[i].reaches(who) {
+			have |= g[i].Permission
+		}
+	}
+	return have&want == want
+}
+
+// reaches reports whether the grant is for who. Kinds that this program does
+// not know reach nobody.
+func (g *Grant) reaches(who UserID) bool {
+	switch g.Grantee {
+	case GranteeEverybody:
+		return true
+	case GranteeAuthenticated:
+		return who != ""
+	case GranteeUser:
+		return who != "" && g.User == who
+	}
+	return false
+}
+
+func (g Grants) validate() error {
+	if len(g) > MaxGrants {
+		return fmt.Errorf("%d grants, at most %d are allowed: %w", len(g), MaxGrants, ErrInvalid)
+	}
+	for i := range g {
+		if err := g[i].validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *Grant) validate() error {
+	switch g.Permission {
+	case PermRead, PermWrite, PermReadACP, PermWriteACP, PermFullControl:
+	default:
+		return fmt.Errorf("permission %#x: %w", uint8(g.Permission), ErrInvalid)
+	}
+	named := g.Grantee == GranteeUser
+	if g.Grantee < GranteeUser || g.Grantee > GranteeAuthenticated || named != (g.User != "") || len(g.User) > maxUserIDBytes {
+		return fmt.Errorf("grantee %d %q: %w", g.Grantee, g.User, ErrInvalid)
+	}
+	return nil
+}
+
+// encode returns the stored form, nil for no grants. Layout: version byte, the
+// number of grants, and for each the bytes grantee and permission and the ID,
+// empty where the kind has none. Accounts, groups and roles are further kinds
+// with an ID.
+func (g Grants) encode() []byte {
+	if len(g) == 0 {
+		return nil
+	}
+	var e encoder
+	e.byte(grantsVersion)
+	e.uint(uint64(len(g)))
+	for i := range g {
+		e.byte(byte(g[i].Grantee))
+		e.byte(byte(g[i].Permission))
+		e.str(string(g[i].User))
+	}
+	return e.b
+}
+
+func decodeGrants(b []byte) (Grants, error) {
+	if len(b) == 0 {
+		return nil, nil
+	}
+	d := decoder{b: b, what: "grants"}
+	if v := d.byte(); v != grantsVersion {
+		return nil, fmt.Errorf("%w: grants have format %d", ErrCorrupt, v)
+	}
+	n := d.count()
+	g := make(Grants, 0, min(n, MaxGrants))
+	for i := 0; i < n && d.err == nil; i++ {
+		g = append(g, Grant{Grantee: Grantee(d.byte()), Permission: Permission(d.byte()), User: UserID(d.str())})
+	}
+	return g, d.end()
+}
+
+// attrGrants is the bucket attribute that holds the grants.
+const attrGrants = "grants"
+
+// bucketGrants reads the grants of the bucket whose directory ino is.
+func bucketGrants(r cluster.Reader, ino Ino) (Grants, error) {
+	b, err := getBucketRecord(r, ino)
+	if err != nil {
+		return nil, err
+	}
+	return decodeGrants(b[attrGrants])
+}
+
+// setGrants replaces the grants of an inode; the caller stores it.
+func (n *inode) setGrants(g Grants) {
+	n.grants = slices.Clone(g)
+	n.set(flagGrants, len(g) > 0)
+}
