@@ -28,6 +28,9 @@ var (
 	ErrLocked = errors.New("data folder is in use by another process")
 	// ErrFormat: the data was written by a newer version, or is not ours.
 	ErrFormat = errors.New("unknown storage format")
+	// ErrExposed: others can change the data folder, or what is in it leads
+	// out of it.
+	ErrExposed = errors.New("data folder is open to other users")
 	// ErrInvalid: a key, value, ID or offset breaks the contract.
 	ErrInvalid = errors.New("invalid argument to the cluster")
 )

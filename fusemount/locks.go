@@ -1,6 +1,7 @@
 package fusemount
 
 import (
+	"context"
 	"encoding/binary"
 	"slices"
 	"sync"
@@ -92,8 +93,7 @@ func (f *rawFS) SetLk(_ <-chan struct{}, in *fuse.LkIn) fuse.Status { return f.s
 // SetLkw is F_SETLKW and flock.
 func (f *rawFS) SetLkw(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status { return f.setLk(cancel, in) }
 
-// setLk locks or unlocks; with cancel, it waits until that is closed or the
-// caller has a signal to take.
+// setLk locks or unlocks; with cancel, it waits until that is closed.
 func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 	h := f.files.get(in.Fh)
 	if h == nil {
@@ -111,7 +111,14 @@ func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 		h.owners.add(lockOwner{space, in.Owner})
 		err = locks.TryLock(ino, space, l)
 		if cancel != nil && err != nil && errnoOf(err) == syscall.EAGAIN {
-			ctx, stop := f.callers.wait(f.ctx, cancel, in.Pid)
+			ctx, stop := context.WithCancel(f.ctx)
+			go func() {
+				select {
+				case <-cancel:
+				case <-ctx.Done():
+				}
+				stop()
+			}()
 			err = locks.Lock(ctx, ino, space, l)
 			stop()
 		}

@@ -23,7 +23,6 @@ type rawFS struct {
 
 	inv     invalidator
 	sizes   sizes
-	callers callerWatch
 	files   handleTable[*fileHandle]
 	dirs    handleTable[*dirHandle]
 	privs   privClock

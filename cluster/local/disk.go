@@ -67,7 +67,7 @@ type osDisk struct {
 func newOSDisk(dir string) *osDisk {
 	path := filepath.Join(dir, "probe.tmp")
 	defer os.Remove(path)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_DIRECT, 0o600)
+	f, err := openPrivate(path, os.O_RDWR|os.O_CREATE|unix.O_DIRECT)
 	if err == nil {
 		defer f.Close()
 		_, err = f.WriteAt(newPages(pageBytes), 0)
@@ -77,7 +77,7 @@ func newOSDisk(dir string) *osDisk {
 }
 
 func (d *osDisk) openFile(path string, flags int) (diskFile, error) {
-	f, err := openWith(d.relieve, func() (*os.File, error) { return os.OpenFile(path, flags, 0o600) })
+	f, err := openWith(d.relieve, func() (*os.File, error) { return openPrivate(path, flags) })
 	if err != nil {
 		return nil, err
 	}
@@ -106,10 +106,14 @@ func (d *osDisk) openDirect(path string) (diskFile, error) {
 func (d *osDisk) remove(path string) error     { return os.Remove(path) }
 func (d *osDisk) rename(from, to string) error { return os.Rename(from, to) }
 func (d *osDisk) truncate(path string, n int64) error {
-	return os.Truncate(path, n)
+	f, err := openWith(d.relieve, func() (*os.File, error) { return openPrivate(path, os.O_WRONLY) })
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(n), f.Close())
 }
 func (d *osDisk) punch(path string, off, bytes int64) error {
-	f, err := openWith(d.relieve, func() (*os.File, error) { return os.OpenFile(path, os.O_RDWR, 0) })
+	f, err := openWith(d.relieve, func() (*os.File, error) { return openPrivate(path, os.O_RDWR) })
 	if err != nil {
 		return err
 	}
@@ -120,7 +124,7 @@ func (d *osDisk) punch(path string, off, bytes int64) error {
 	}
 	return err
 }
-func (d *osDisk) mkdir(dir string) error { return os.MkdirAll(dir, 0o700) }
+func (d *osDisk) mkdir(dir string) error { return makePrivateFolder(vfs.Default, dir) }
 
 func (d *osDisk) syncDir(dir string) error {
 	_, err := openWith(d.relieve, func() (none struct{}, err error) { return none, syncDir(vfs.Default, dir) })
@@ -190,7 +194,7 @@ func (f osFile) allocate(bytes int64) error {
 }
 
 func (d *osDisk) length(path string) (int64, error) {
-	info, err := os.Stat(path)
+	info, err := os.Lstat(path)
 	if err != nil {
 		return 0, err
 	}

@@ -9,6 +9,11 @@
 //	DIR/segments/N.seg    blobs of up to 1 MiB, one after the other
 //	DIR/blobs/XX/ID       larger blobs, a file each
 //
+// Nobody else may use what lies there: files are made with mode 0600, folders
+// with 0700, by descriptor and through no symbolic link, and a start closes what
+// it finds open (private.go, privateFS). DIR itself is the operator's, and refused
+// where others may write to it.
+//
 // # Metadata
 //
 // Transactions are optimistic (package occ): one version of the store, a set of

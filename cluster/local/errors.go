@@ -15,6 +15,7 @@ import (
 var sentinels = []error{
 	cluster.ErrNoSpace, cluster.ErrReadOnly, cluster.ErrUnavailable, cluster.ErrCorrupt, cluster.ErrClosed,
 	cluster.ErrNotFound, cluster.ErrExists, cluster.ErrInvalid, cluster.ErrFormat, cluster.ErrLocked,
+	cluster.ErrExposed,
 }
 
 // mapError wraps an error of the operating system or of Pebble with the

@@ -20,7 +20,7 @@ const lockFile = "LOCK"
 // the latest. The file names the holder, for people.
 func lockFolder(dir string) (io.Closer, error) {
 	path := filepath.Join(dir, lockFile)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := openPrivate(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, mapError(err)
 	}

@@ -39,8 +39,8 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 			return nil, mapError(err)
 		}
 		o.Dir = dir
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, mapError(err)
+		if err := makeFolder(dir, &o); err != nil {
+			return nil, err
 		}
 		if err := syncDir(vfs.Default, filepath.Dir(dir)); err != nil {
 			o.Logger.Warn("cannot sync the folder above the data folder", "err", err)
@@ -53,7 +53,10 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 		if err := checkFileSystem(&o); err != nil {
 			return nil, err
 		}
-		o.fs = vfs.Default
+		if err := makeStorePrivate(dir, o.Logger); err != nil {
+			return nil, err
+		}
+		o.fs = privateFS{vfs.Default}
 	}
 	store, err := ensureFormat(o.fs, o.Dir)
 	if err != nil {
@@ -86,6 +89,17 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 	cleanup = nil
 	kv.patience.opened.Store(true)
 	return &cluster.Cluster{KV: kv, Blobs: blobs, Name: "local", Exclusive: true}, nil
+}
+
+// makeFolder makes the data folder, or looks who may change the one there is.
+func makeFolder(dir string, o *Options) error {
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		if err := os.MkdirAll(dir, privateFolder); err != nil {
+			return mapError(err)
+		}
+		return mapError(os.Chmod(dir, privateFolder)) // whatever the umask took
+	}
+	return checkFolder(dir, o.Logger)
 }
 
 // cleanups undo a half-done Open, the last first.

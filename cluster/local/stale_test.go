@@ -392,7 +392,7 @@ func TestStaleFolders(t *testing.T) {
 // one, is refused in one way, makes nothing there, and says so once; with the
 // folder back, the store opens.
 func TestMetadataGone(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "data") // made private: nothing to warn of
 	c := openAt(t, Options{Dir: dir})
 	fillStale(t, c, 0)
 	if err := c.Close(); err != nil {

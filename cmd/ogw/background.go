@@ -103,12 +103,12 @@ func detach(dir string, environ func(string) string) error {
 		return nil
 	}
 	path := filepath.Join(dir, mountLog)
-	if info, err := os.Stat(path); err == nil && info.Size() > maxMountLog {
+	if info, err := os.Lstat(path); err == nil && info.Size() > maxMountLog {
 		if err := os.Rename(path, path+".1"); err != nil {
 			return err
 		}
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := openPrivate(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY)
 	if err != nil {
 		return fmt.Errorf("log: %w", err)
 	}

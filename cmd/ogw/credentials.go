@@ -82,23 +82,10 @@ func readCredentials(path string) (vfs.AccessKey, error) {
 func writeCredentials(path string, key vfs.AccessKey) error {
 	text := fmt.Sprintf("# The root user of this ogw store. Keep it secret.\n[default]\n"+
 		"aws_access_key_id = %s\naws_secret_access_key = %s\n", key.ID, key.Secret)
-	f, err := os.CreateTemp(filepath.Dir(path), credentialsName+".*") // mode 0600
-	if err != nil {
+	if err := replacePrivate(path, []byte(text), true); err != nil {
 		return fmt.Errorf("credentials: %w", err)
 	}
-	_, err = f.WriteString(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-		return fmt.Errorf("credentials: %w", err)
-	}
-	return syncDir(filepath.Dir(path))
+	return nil
 }
 
 func syncDir(dir string) error {

@@ -29,10 +29,7 @@ func (t *mountTable) save() {
 	if len(list) > 0 {
 		var b []byte
 		if b, err = json.Marshal(list); err == nil {
-			temp := t.record + ".new"
-			if err = os.WriteFile(temp, b, 0o600); err == nil {
-				err = os.Rename(temp, t.record)
-			}
+			err = replacePrivate(t.record, b, false)
 		}
 	}
 	if err != nil {

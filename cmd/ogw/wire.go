@@ -43,6 +43,9 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 	if p.engine, err = openEngine(ctx, cfg, log); err != nil {
 		return p, err
 	}
+	if err = local.MakePrivate(cfg.Cluster.Dir, log, privateNames...); err != nil {
+		return p, err
+	}
 	meters := newMeters(version)
 	store, err := metered.Wrap(p.engine, meters.registry)
 	if err != nil {

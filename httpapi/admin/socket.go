@@ -20,29 +20,43 @@ const (
 // stood there is replaced: the caller holds the lock of the folder, so it
 // is a leftover.
 func ListenSocket(path string) (net.Listener, error) {
-	// The mode is set before the name that clients know exists.
-	temp := path + ".new"
-	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	l, err := listenPrivate(path)
+	if err != nil {
+		return nil, fmt.Errorf("admin socket: %w", err)
+	}
+	return &socketListener{l, path}, nil
+}
+
+// listenPrivate makes the socket in a folder of its own, which only the owner
+// can enter, and moves it once its mode is set: from bind(2) on it takes
+// connections, with the mode that the umask leaves.
+func listenPrivate(path string) (_ net.Listener, err error) {
+	nursery, err := os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0700 at the most
+	if err != nil {
 		return nil, err
 	}
-	short, release, err := socketPath(temp)
+	defer os.RemoveAll(nursery)
+	if err := os.Chmod(nursery, 0o700); err != nil { // whatever the umask took
+		return nil, err
+	}
+	born := filepath.Join(nursery, "s")
+	short, release, err := socketPath(born)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: short, Net: "unix"})
 	if err != nil {
-		return nil, fmt.Errorf("admin socket: %w", err)
+		return nil, err
 	}
 	l.SetUnlinkOnClose(false) // it is renamed
-	if err = os.Chmod(temp, 0o600); err == nil {
-		err = os.Rename(temp, path)
+	if err = os.Chmod(born, 0o600); err == nil {
+		err = os.Rename(born, path)
 	}
 	if err != nil {
-		_ = l.Close()
-		return nil, fmt.Errorf("admin socket: %w", err)
+		return nil, errors.Join(err, l.Close())
 	}
-	return &socketListener{l, path}, nil
+	return l, nil
 }
 
 // socketListener removes its socket when it is closed.
