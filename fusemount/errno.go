@@ -55,6 +55,7 @@ var errnos = [...]struct {
 	{vfs.ErrBucketOwned, syscall.EEXIST},
 	{vfs.ErrBucketNotEmpty, syscall.ENOTEMPTY},
 	{vfs.ErrBadBucketName, syscall.EINVAL},
+	{vfs.ErrReservedName, syscall.EPERM},
 	{vfs.ErrNoSuchKey, syscall.ENOENT},
 	{vfs.ErrKeyTooLong, syscall.ENAMETOOLONG},
 	{vfs.ErrNoSuchUpload, syscall.ENOENT},

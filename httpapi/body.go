@@ -30,8 +30,13 @@ type Body struct {
 	ctl  *http.ResponseController
 	idle time.Duration
 	next time.Time
+	last time.Time // no read may wait longer than this; zero: none is set
 	done bool
 }
+
+// Until sets a time after which no read waits any more; the zero time takes
+// it away.
+func (b *Body) Until(t time.Time) { b.last, b.next = t, time.Time{} }
 
 // NewBody returns the body of r. w is the response of the same request.
 func NewBody(w http.ResponseWriter, r *http.Request) *Body {
@@ -41,7 +46,11 @@ func NewBody(w http.ResponseWriter, r *http.Request) *Body {
 // Read implements io.Reader.
 func (b *Body) Read(p []byte) (int, error) {
 	if now := time.Now(); !b.done && now.After(b.next) {
-		_ = b.ctl.SetReadDeadline(now.Add(b.idle)) // without deadlines (tests) there is no limit
+		end := now.Add(b.idle)
+		if !b.last.IsZero() && b.last.Before(end) {
+			end = b.last
+		}
+		_ = b.ctl.SetReadDeadline(end) // without deadlines (tests) there is no limit
 		b.next = now.Add(min(deadlineStep, b.idle/4))
 	}
 	n, err := b.src.Read(p)

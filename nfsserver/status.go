@@ -114,6 +114,7 @@ var errorTable = []struct {
 	{vfs.ErrBucketOwned, ErrExist},
 	{vfs.ErrBucketNotEmpty, ErrNotEmpty},
 	{vfs.ErrBadBucketName, ErrInval},
+	{vfs.ErrReservedName, ErrPerm},
 	{vfs.ErrNoSuchKey, ErrNoEnt},
 	{vfs.ErrKeyTooLong, ErrNameTooLong},
 	{vfs.ErrNoSuchUpload, ErrNoEnt},

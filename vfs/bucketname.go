@@ -1,5 +1,7 @@
 package vfs
 
+import "strings"
+
 const (
 	minBucketNameBytes = 3
 	maxBucketNameBytes = 255 // S3's old limit; 63 only binds DNS
@@ -41,4 +43,15 @@ func formattedAsIPv4(name string) bool {
 		}
 	}
 	return dots == 3 && digits > 0
+}
+
+// reserved tells whether no directory at the top may have this name (see
+// Config.Reserved).
+func (fs *FS) reserved(name string) bool {
+	for _, r := range fs.cfg.Reserved {
+		if rest, ok := strings.CutSuffix(name, r); ok && (rest == "" || strings.HasSuffix(rest, ".")) {
+			return true
+		}
+	}
+	return false
 }

@@ -96,6 +96,9 @@ func (o *op) addEntry(t cluster.Txn, dir Ino, e *dentry) error {
 // addEntryBeside is addEntry for callers that know whether the other entry
 // of the same stored name exists.
 func (o *op) addEntryBeside(t cluster.Txn, dir Ino, e *dentry, pair bool) error {
+	if dir == RootIno && e.dir && o.fs.reserved(e.name) {
+		return fmt.Errorf("%q: %w", e.name, ErrReservedName)
+	}
 	if pair {
 		if err := o.markShadows(t, dir); err != nil {
 			return err

@@ -49,6 +49,7 @@ var (
 	ErrBucketOwned    = errors.New("bucket exists already and is yours")
 	ErrBucketNotEmpty = errors.New("bucket not empty")
 	ErrBadBucketName  = errors.New("illegal bucket name")
+	ErrReservedName   = errors.New("name is reserved for the service") // EPERM
 	ErrNoSuchKey      = errors.New("no such key")
 	ErrKeyTooLong     = errors.New("key too long")
 	ErrNoSuchUpload   = errors.New("no such multipart upload")

@@ -36,6 +36,10 @@ type Config struct {
 	// ScrubBytes is how fast stored blobs are read again to verify them, in
 	// bytes per second; 0 for not at all.
 	ScrubBytes int64
+	// Reserved are names that no directory at the top may get, nor one that
+	// ends in a dot and such a name: a door that takes a host name for a
+	// bucket must not find its own there. In lower case.
+	Reserved []string
 	// NoBackground leaves collection and compaction to explicit calls of
 	// Collect (tests, and the read-only commands of the CLI).
 	NoBackground bool

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"strings"
 
 	"ogw/cluster"
 	"ogw/cluster/local"
@@ -31,15 +32,18 @@ func vfsConfig(c *config.Config, log *slog.Logger) vfs.Config {
 		InlineBytes: int(c.Cluster.Inline),
 		DirtyBytes:  int64(c.Cluster.Dirty),
 		ScrubBytes:  int64(c.Cluster.Scrub),
+		Reserved:    domains(c),
 		Async:       c.Cluster.Durability == string(vfs.Async),
 	}
 }
 
-// domains returns the service domains of all S3 gateways.
+// domains returns the service domains of all S3 gateways, in lower case.
 func domains(c *config.Config) []string {
 	var out []string
 	for _, g := range c.Gateways {
-		out = append(out, g.Domains...)
+		for _, d := range g.Domains {
+			out = append(out, strings.ToLower(strings.Trim(d, ".")))
+		}
 	}
 	return out
 }

@@ -88,7 +88,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 		switch g.Protocol {
 		case "s3":
 			d, err = httpDoor(g, l, s3.New(p.fs, s3.Config{
-				Region: g.Region, Domains: g.Domains, AllowV2: g.V2Signatures, MaxRequests: g.MaxRequests,
+				Region: g.Region, Domains: g.Domains, BareHosts: g.BareHosts, AllowV2: g.V2Signatures, MaxRequests: g.MaxRequests,
 				MaxObjectBytes: int64(g.MaxObject), Logger: access, Done: meters.http(g.Name),
 			}), p.connections, log)
 		case "rest":

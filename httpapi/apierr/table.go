@@ -53,6 +53,7 @@ var Table = []Entry{
 	{vfs.ErrBucketOwned, http.StatusConflict, "bucket_exists"},
 	{vfs.ErrBucketNotEmpty, http.StatusConflict, "bucket_not_empty"},
 	{vfs.ErrBadBucketName, http.StatusBadRequest, "bad_bucket_name"},
+	{vfs.ErrReservedName, http.StatusForbidden, "reserved_name"},
 	{vfs.ErrUserExists, http.StatusConflict, "user_exists"},
 	{vfs.ErrKeyTooLong, http.StatusRequestURITooLong, "path_too_long"},
 	{vfs.ErrNameTooLong, http.StatusRequestURITooLong, "name_too_long"},

@@ -104,6 +104,7 @@ const (
 	needWriteACP                   // WRITE_ACP on the bucket
 	needOwner                      // owner of the bucket
 	needObject                     // decided when the object is known
+	needForm                       // decided when the fields of the form are known
 )
 
 // authorize checks what the operation needs of the bucket.
@@ -117,7 +118,12 @@ func (q *request) authorize() error {
 		}
 	}
 	switch q.op.needs {
-	case needNothing, needObject:
+	case needNothing:
+		return nil
+	case needObject, needForm:
+		if q.id.anonymous() {
+			return q.loadBucket() // it must exist before anything is held for a stranger
+		}
 		return nil
 	case needUser:
 		if q.id.anonymous() {

@@ -312,10 +312,24 @@ func TestHosts(t *testing.T) {
 	} {
 		d.wantRaw("alice", "GET", c.target, nil, map[string]string{"Host": c.host}, c.status, c.text)
 	}
-	free := openDoor(t, Config{})
-	put(t, free.bucket("alice", "www.example.org"), "www.example.org", "b/k", "bare host")
-	free.wantRaw("alice", "GET", "/b/k", nil, map[string]string{"Host": "www.example.org"}, 200, "bare host")
-	free.wantRaw("alice", "GET", "/www.example.org/b/k", nil, map[string]string{"Host": "my.server.test:9000"}, 200, "bare host")
+	bare := openDoor(t, Config{BareHosts: true})
+	put(t, bare.bucket("alice", "www.example.org"), "www.example.org", "b/k", "bare host")
+	bare.wantRaw("alice", "GET", "/b/k", nil, map[string]string{"Host": "www.example.org"}, 200, "bare host")
+	bare.wantRaw("alice", "GET", "/www.example.org/b/k", nil, map[string]string{"Host": "my.server.test:9000"}, 404, "NoSuchBucket")
+}
+
+// Who makes a bucket with the name by which others reach the server gets none
+// of their requests.
+func TestHostsAreNotTakenOver(t *testing.T) {
+	d := openDoor(t, Config{})
+	put(t, d.bucket("alice", "mine"), "mine", "k", "alice's")
+	taken := d.bucket("bob", "objects.corp.example")
+	put(t, taken, "objects.corp.example", "mine/k", "bob's forgery")
+	corp := map[string]string{"Host": "objects.corp.example"}
+	d.wantRaw("alice", "GET", "/mine/k", nil, corp, 200, "alice's")
+	d.wantRaw("alice", "PUT", "/mine/new", []byte("secret"), corp, 200, "")
+	d.wantRaw("alice", "GET", "/mine/new", nil, nil, 200, "secret")
+	d.wantRaw("bob", "GET", "/objects.corp.example/mine/k", nil, nil, 200, "bob's forgery")
 }
 
 // form builds a browser's form.

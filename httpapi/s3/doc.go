@@ -4,6 +4,7 @@
 //	   host.go      bucket from the Host header, key from the raw path
 //	   router.go    method, level and sub-resource → operation (or 501 by name)
 //	   auth.go      signature → identity; ACL → permission
+//	   server.go    a slot, by user or address (fair.Pool)
 //	   operation    buckets.go list.go get.go put.go copy.go delete.go
 //	                multipart.go post.go acl_ops.go tagging.go
 //	   payload.go   body: aws-chunked, digests, checksums, idle limit
@@ -13,6 +14,10 @@
 //
 // A request runs one operation of the table in router.go. A sub-resource that
 // is not implemented, or not known, never falls through to the base operation.
+//
+// Nothing is held for a request, and nothing of its body is read, before it is
+// authenticated, its bucket exists and its operation is allowed. A form, which
+// is signed in its body, reads its fields under a small budget of its own.
 //
 // No byte of an object is published before length, digests, chunk signatures
 // and checksums were found right: all are checked in PutOptions.Finish.

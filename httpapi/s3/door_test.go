@@ -72,8 +72,8 @@ func openDoorOn(t testing.TB, c Config, o mem.Options) *door {
 	t.Cleanup(func() {
 		web.Close()
 		tls.Close()
-		if len(d.srv.slots) != 0 {
-			t.Errorf("%d requests never ended", len(d.srv.slots))
+		if d.srv.slots.InUse() != 0 {
+			t.Errorf("%d requests never ended", d.srv.slots.InUse())
 		}
 		if err := fs.Close(bg); err != nil {
 			t.Error(err)

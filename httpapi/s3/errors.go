@@ -130,6 +130,7 @@ var errorCodes = []struct {
 	{vfs.ErrBucketOwned, codeBucketOwned, false},
 	{vfs.ErrBucketNotEmpty, codeBucketNotEmpty, false},
 	{vfs.ErrBadBucketName, codeInvalidBucketName, false},
+	{vfs.ErrReservedName, codeInvalidBucketName, true},
 	{vfs.ErrNoSuchKey, codeNoSuchKey, false},
 	{vfs.ErrKeyTooLong, codeKeyTooLong, false},
 	{vfs.ErrNoSuchUpload, codeNoSuchUpload, false},

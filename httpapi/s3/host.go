@@ -1,12 +1,9 @@
 package s3
 
 import (
-	"errors"
 	"net"
 	"net/netip"
 	"strings"
-
-	"ogw/vfs"
 )
 
 // bucketOfHost returns the bucket that the Host header names (DESIGN, section
@@ -16,33 +13,24 @@ import (
 //	bucket.service-domain                                 bucket
 //	any other host name                                   the name is the bucket
 //
-// Without a configured domain, another host name that is no bucket means path
-// style: it is how the server happens to be called.
-func (q *request) bucketOfHost() (string, error) {
+// The last holds with configured domains, or with BareHosts. It never depends
+// on which buckets exist: whoever may make one could take over the name by
+// which others reach the service.
+func (q *request) bucketOfHost() string {
 	host := strings.ToLower(strings.TrimSuffix(hostName(q.r.Host), "."))
 	for _, d := range q.cfg.Domains {
 		if host == d {
-			return "", nil
+			return ""
 		}
 		if bucket, ok := strings.CutSuffix(host, "."+d); ok && bucket != "" {
-			return bucket, nil
+			return bucket
 		}
 	}
-	if host == "localhost" || !strings.Contains(host, ".") || isIP(host) {
-		return "", nil
+	bare := q.cfg.BareHosts || len(q.cfg.Domains) > 0
+	if !bare || host == "localhost" || !strings.Contains(host, ".") || isIP(host) {
+		return ""
 	}
-	if len(q.cfg.Domains) > 0 {
-		return host, nil
-	}
-	if !vfs.ValidBucketName(host) {
-		return "", nil
-	}
-	info, err := q.fs.HeadBucket(q.ctx, host)
-	if errors.Is(err, vfs.ErrNoSuchBucket) {
-		return "", nil
-	}
-	q.info = &info
-	return host, err
+	return host
 }
 
 // hostName returns a Host header without its port.

@@ -1,5 +1,7 @@
 package s3
 
+import "time"
+
 const (
 	// maxDeleteBytes bounds the XML of DeleteObjects: 1000 keys of 1024
 	// bytes, escaped at up to six characters each, and their elements.
@@ -24,6 +26,12 @@ const (
 	// maxFormBytes bounds the fields of a browser form before its file: S3
 	// allows 20 KB, policies with many conditions need more.
 	maxFormBytes = 64 << 10
+	// maxForms bounds the forms whose fields are being read, which nobody is
+	// known to have signed: 16 MiB at the most.
+	maxForms = 256
+	// formFieldsTime bounds how long the fields of a form may take to come: 64
+	// KiB on a line of 64 kbit/s.
+	formFieldsTime = 10 * time.Second
 	// maxPage is the most that any listing returns (S3).
 	maxPage = 1000
 	// defaultMaxRequests bounds requests in flight unless configured: at

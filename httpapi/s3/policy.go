@@ -88,10 +88,26 @@ func (p *policy) add(raw json.RawMessage) error {
 	return nil
 }
 
+// namesBucket tells whether a condition says which bucket the form is for:
+// all of its name, or its beginning.
+func (p *policy) namesBucket() bool {
+	for _, c := range p.conditions {
+		if c.field == "bucket" && (!c.prefix || c.value != "") {
+			return true
+		}
+	}
+	return false
+}
+
 // check compares the form with the policy: every condition must hold, and
 // every field must have a condition.
 func (p *policy) check(fields map[string]string) error {
 	covered := map[string]bool{}
+	if !p.namesBucket() {
+		// S3 says so of every field without a condition. A policy that names
+		// no bucket would be good for every bucket of its signer.
+		return newError(codePolicyViolated).withMessage("Invalid according to Policy: Extra input fields: bucket")
+	}
 	for _, c := range p.conditions {
 		covered[c.field] = true
 		v := fields[c.field]

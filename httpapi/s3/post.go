@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"ogw/httpapi"
 	"ogw/vfs"
@@ -26,8 +27,8 @@ func (q *request) postObject() error {
 	if !q.id.anonymous() {
 		return newError(codeInvalidRequest).withMessage("A form is signed in its fields.")
 	}
-	form := multipart.NewReader(httpapi.NewBody(q.w, q.r), params["boundary"])
-	fields, file, err := readForm(form)
+	body := httpapi.NewBody(q.w, q.r)
+	fields, file, err := q.readFields(body, params["boundary"])
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,24 @@ func (q *request) postObject() error {
 	if err != nil {
 		return err
 	}
+	if err := q.enter(); err != nil {
+		return err
+	}
 	return q.storeForm(fields, file, pol)
+}
+
+// readFields reads what comes before the file, within a budget and a time of
+// its own: nobody is known to have signed the form yet.
+func (q *request) readFields(body *httpapi.Body, boundary string) (map[string]string, *multipart.Part, error) {
+	k := q.client()
+	if !q.forms.Take(k, 1) {
+		return nil, nil, newError(codeSlowDown)
+	}
+	defer q.forms.Give(k, 1)
+	body.Until(time.Now().Add(formFieldsTime))
+	fields, file, err := readForm(multipart.NewReader(body, boundary))
+	body.Until(time.Time{})
+	return fields, file, err
 }
 
 // readForm reads the fields up to the file. Names are case-insensitive.

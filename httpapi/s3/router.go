@@ -50,7 +50,7 @@ func bucketOps() map[string]methodOps {
 			sub:  []subOp{{"acl", operation{"PutBucketAcl", needWriteACP, (*request).putBucketACL}}},
 		},
 		"POST": {
-			base: operation{"PostObject", needNothing, (*request).postObject},
+			base: operation{"PostObject", needForm, (*request).postObject},
 			sub:  []subOp{{"delete", operation{"DeleteObjects", needWrite, (*request).deleteObjects}}},
 		},
 		"DELETE":  {base: operation{"DeleteBucket", needOwner, (*request).deleteBucket}},

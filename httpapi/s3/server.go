@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ogw/httpapi"
+	"ogw/httpapi/fair"
 	"ogw/httpapi/sigv4"
 	"ogw/vfs"
 )
@@ -21,6 +22,9 @@ type Config struct {
 	// Domains are the service domains: bucket.DOMAIN is a bucket, DOMAIN
 	// itself is path style.
 	Domains []string
+	// BareHosts takes every other host name with a dot for a bucket; with
+	// Domains, that is so in any case.
+	BareHosts bool
 	// AllowV2 accepts Signature Version 2.
 	AllowV2 bool
 	// MaxRequests bounds requests in flight; others get 503 SlowDown.
@@ -40,7 +44,8 @@ type Server struct {
 	cfg    Config
 	verify *sigv4.Verifier
 	router *router
-	slots  chan struct{} // one for each request in flight
+	slots  *fair.Pool // requests in flight
+	forms  *fair.Pool // forms whose fields are being read
 	// largeXML holds one for each large XML body in memory.
 	largeXML chan struct{}
 	handler  http.Handler
@@ -68,7 +73,7 @@ func New(fs *vfs.FS, c Config) *Server {
 	s := &Server{
 		fs: fs, cfg: c,
 		verify: sigv4.New(sigv4.Config{Region: c.Region, AllowV2: c.AllowV2, Now: c.Now}),
-		slots:  make(chan struct{}, c.MaxRequests), largeXML: make(chan struct{}, maxLargeXML),
+		slots:  fair.NewPool(int64(c.MaxRequests)), forms: fair.NewPool(maxForms), largeXML: make(chan struct{}, maxLargeXML),
 	}
 	s.router = newRouter()
 	s.handler = httpapi.Frame(http.HandlerFunc(s.serve), httpapi.FrameConfig{
@@ -108,6 +113,8 @@ type request struct {
 	grants     vfs.Grants      // of bucket, once looked up (granted)
 	granted    bool
 	values     []string // backs header values
+	slotOf     fair.Key // who holds the slot of this request
+	slotted    bool
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -115,13 +122,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h["X-Amz-Request-Id"] = q.one(httpapi.RequestID(q.ctx))
 	h["X-Amz-Id-2"] = hostIDs
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	default:
-		q.fail(newError(codeSlowDown))
-		return
-	}
+	defer q.leave()
 	if err := q.dispatch(); err != nil {
 		q.fail(err)
 	}
@@ -133,9 +134,7 @@ func (q *request) dispatch() error {
 	if q.q, err = parseQuery(q.r.URL.RawQuery); err != nil {
 		return newError(codeInvalidURI)
 	}
-	if q.hostBucket, err = q.bucketOfHost(); err != nil {
-		return err
-	}
+	q.hostBucket = q.bucketOfHost()
 	ops, err := q.route()
 	if err != nil {
 		return err
@@ -194,7 +193,38 @@ func (q *request) execute(ops methodOps) error {
 	if err := q.authorize(); err != nil {
 		return err
 	}
+	if op.needs != needForm { // a form enters when its fields were read
+		if err := q.enter(); err != nil {
+			return err
+		}
+	}
 	return op.handle(q)
+}
+
+// enter takes a slot for the request: nothing is held, and no body is read,
+// for one that is not authenticated and may not do what it asks for.
+func (q *request) enter() error {
+	q.slotOf = q.client()
+	if q.slotted = q.slots.Take(q.slotOf, 1); !q.slotted {
+		return newError(codeSlowDown)
+	}
+	return nil
+}
+
+// leave gives the slot back.
+func (q *request) leave() {
+	if q.slotted {
+		q.slots.Give(q.slotOf, 1)
+		q.slotted = false
+	}
+}
+
+// client is by whom slots and memory are counted: the user, else the address.
+func (q *request) client() fair.Key {
+	if q.id.anonymous() {
+		return fair.Address(q.r.RemoteAddr)
+	}
+	return fair.User(q.id.user.Name)
 }
 
 // fail answers with an error, once.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"ogw/httpapi"
+	"ogw/httpapi/fair"
 	"ogw/vfs"
 )
 
@@ -226,6 +227,21 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for conditions, ok := range map[string]bool{
+		`["starts-with", "$key", ""]`:                                  false,
+		`["starts-with", "$key", ""], ["starts-with", "$bucket", ""]`:  false,
+		`["starts-with", "$key", ""], ["starts-with", "$bucket", "b"]`: true,
+		`["starts-with", "$key", ""], ["eq", "$bucket", "b"]`:          true,
+	} {
+		p, err := parsePolicy(encode(`{"expiration": "2026-01-01T01:00:00.000Z", "conditions": [`+conditions+`]}`), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = p.check(map[string]string{"bucket": "b", "key": "k", "policy": "p"})
+		if (err == nil) != ok || !ok && toAPI(err).status != 403 {
+			t.Errorf("%s: %v", conditions, err)
+		}
+	}
 	for _, bad := range []string{
 		"", "{}", `{"expiration": "soon", "conditions": []}`, `{"expiration": "2025-01-01T00:00:00Z", "conditions": []}`,
 		`{"expiration": "2026-01-01T01:00:00Z", "conditions": [["like", "$key", "x"]]}`,
@@ -303,13 +319,17 @@ func TestRefusedByName(t *testing.T) {
 
 func TestRequestLimit(t *testing.T) {
 	s := New(nil, Config{MaxRequests: 1})
-	s.slots <- struct{}{}
-	if w := anonymously(s, "GET", "/", "", nil); w.Code != 503 || w.Header().Get("Retry-After") == "" || w.Header().Get("X-Amz-Request-Id") == "" {
+	other := fair.User("other")
+	s.slots.Take(other, 1)
+	if w := anonymously(s, "OPTIONS", "/b/k", "", nil); w.Code != 503 || w.Header().Get("Retry-After") == "" || w.Header().Get("X-Amz-Request-Id") == "" {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
-	<-s.slots
-	if w := anonymously(s, "GET", "/", "localhost", nil); w.Code != 403 || len(s.slots) != 0 {
-		t.Errorf("%d, %d slots in use", w.Code, len(s.slots))
+	if w := anonymously(s, "GET", "/", "", nil); w.Code != 403 {
+		t.Errorf("a request that may do nothing waits for a slot: %d", w.Code)
+	}
+	s.slots.Give(other, 1)
+	if w := anonymously(s, "OPTIONS", "/b/k", "localhost", nil); w.Code != 403 || s.slots.InUse() != 0 {
+		t.Errorf("%d, %d slots in use", w.Code, s.slots.InUse())
 	}
 }
 
@@ -326,8 +346,17 @@ func TestHostName(t *testing.T) {
 	} {
 		q := &request{Server: s, r: httptest.NewRequest("GET", "/", nil)}
 		q.r.Host = host
-		if got, err := q.bucketOfHost(); err != nil || got != want {
-			t.Errorf("%s: %q %v", host, got, err)
+		if got := q.bucketOfHost(); got != want {
+			t.Errorf("%s: %q", host, got)
+		}
+	}
+	for _, c := range []struct {
+		bare bool
+		want string
+	}{{false, ""}, {true, "objects.corp.example"}} {
+		q := &request{Server: New(nil, Config{BareHosts: c.bare}), r: httptest.NewRequest("GET", "/", nil)}
+		if q.r.Host = "objects.corp.example:9000"; q.bucketOfHost() != c.want {
+			t.Errorf("bare hosts %v: %q", c.bare, q.bucketOfHost())
 		}
 	}
 }

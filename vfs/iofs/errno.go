@@ -22,6 +22,7 @@ var errnos = [...]struct {
 	{vfs.ErrNotEmpty, syscall.ENOTEMPTY},
 	{vfs.ErrAccess, syscall.EACCES},
 	{vfs.ErrPerm, syscall.EPERM},
+	{vfs.ErrReservedName, syscall.EPERM},
 	{vfs.ErrInvalid, syscall.EINVAL},
 	{vfs.ErrNameTooLong, syscall.ENAMETOOLONG},
 	{vfs.ErrNoSpace, syscall.ENOSPC},

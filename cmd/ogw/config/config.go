@@ -65,6 +65,7 @@ type Gateway struct {
 
 	Region       string   `toml:"region" for:"s3" doc:"region that signatures must name; \"\" takes any"`
 	Domains      []string `toml:"domains" for:"s3" doc:"service domains: bucket.DOMAIN is a bucket"`
+	BareHosts    bool     `toml:"bare_hosts" for:"s3" doc:"every other host name is a bucket; so with domains in any case"`
 	V2Signatures bool     `toml:"v2_signatures" for:"s3" doc:"accept Signature Version 2"`
 	MaxRequests  int      `toml:"max_requests" for:"s3" doc:"requests in flight; others get SlowDown"`
 
