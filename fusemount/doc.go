@@ -28,6 +28,8 @@
 //     an answer (see ringQueue).
 //   - FORGET and INTERRUPT come through /dev/fuse all the same, and
 //     notifications go through it.
+//   - An INTERRUPT can get lost on the way. So no wait relies on it: while a
+//     request waits, its caller's signals are looked at (callerWatch).
 //   - A large READ or WRITE may leave its CPU: there another core is worth its
 //     waking.
 //

@@ -1,7 +1,6 @@
 package fusemount
 
 import (
-	"context"
 	"encoding/binary"
 	"slices"
 	"sync"
@@ -93,7 +92,8 @@ func (f *rawFS) SetLk(_ <-chan struct{}, in *fuse.LkIn) fuse.Status { return f.s
 // SetLkw is F_SETLKW and flock.
 func (f *rawFS) SetLkw(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status { return f.setLk(cancel, in) }
 
-// setLk locks or unlocks; with cancel, it waits until that is closed.
+// setLk locks or unlocks; with cancel, it waits until that is closed or the
+// caller has a signal to take.
 func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 	h := f.files.get(in.Fh)
 	if h == nil {
@@ -111,14 +111,7 @@ func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 		h.owners.add(lockOwner{space, in.Owner})
 		err = locks.TryLock(ino, space, l)
 		if cancel != nil && err != nil && errnoOf(err) == syscall.EAGAIN {
-			ctx, stop := context.WithCancel(f.ctx)
-			go func() {
-				select {
-				case <-cancel:
-				case <-ctx.Done():
-				}
-				stop()
-			}()
+			ctx, stop := f.callers.wait(f.ctx, cancel, in.Pid)
 			err = locks.Lock(ctx, ino, space, l)
 			stop()
 		}

@@ -23,6 +23,7 @@ type rawFS struct {
 
 	inv     invalidator
 	sizes   sizes
+	callers callerWatch
 	files   handleTable[*fileHandle]
 	dirs    handleTable[*dirHandle]
 	privs   privClock

@@ -75,11 +75,21 @@ func startCaller(t *testing.T, program, call string, restart bool, file string) 
 	return c
 }
 
-// end kills the process, if it is still there.
+// end kills the process, if it is still there. One that not even SIGKILL ends
+// fails the test, and is left to the end of the server.
 func (c *caller) end() {
 	c.in.Close()
 	c.cmd.Process.Kill()
-	c.cmd.Wait()
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		c.cmd.Wait()
+	}()
+	select {
+	case <-gone:
+	case <-time.After(answerLimit):
+		c.t.Errorf("%s cannot be killed", c.call)
+	}
 }
 
 // begin lets it make its call.
@@ -344,6 +354,37 @@ func TestSignalsDuringLocks(t *testing.T) {
 			})
 		}
 	}
+}
+
+// lockTries is how often TestSignalsMeetLocks waits and is interrupted.
+const lockTries = 60
+
+// TestSignalsMeetLocks interrupts or kills a process at any moment of its wait for a
+// lock, its begin above all: no signal is lost, the waiter ends. The kernel
+// tells a server on io_uring nothing of a signal that comes while the request
+// is handed over.
+func TestSignalsMeetLocks(t *testing.T) {
+	m := newMount(t)
+	program := buildCaller(t)
+	file := filepath.Join(m.dir, "locked")
+	must(t, os.WriteFile(file, nil, 0o644))
+	holder := startCaller(t, program, "flock-now", false, file)
+	holder.begin()
+	holder.want("result 0 0")
+	for i := range lockTries {
+		c := startCaller(t, program, "flock", false, file)
+		c.begin()
+		time.Sleep(time.Duration(i) * 20 * time.Microsecond)
+		if i%2 == 0 {
+			c.signal()
+			c.want("signal") // now, or as soon as the call ended
+		}
+		c.end()
+		if t.Failed() {
+			return
+		}
+	}
+	holder.end()
 }
 
 // TestServerKilledDuringCalls kills the server while calls of each kind wait

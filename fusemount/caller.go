@@ -1,0 +1,105 @@
+package fusemount
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// callerPause is how often the caller of a request that waits is looked at.
+	callerPause = 50 * time.Millisecond
+	// callerCost lengthens the pause by the number of requests that wait, so
+	// that looking at all of them takes a few percent of a core at the most.
+	callerCost = time.Millisecond
+)
+
+// callerWatch ends the wait of requests whose caller has a signal to take.
+//
+// The kernel says so with INTERRUPT, but over io_uring that can get lost: a
+// signal that comes between the moment in which a request is given to an entry
+// and the one in which it counts as sent is told to nobody. The caller then
+// waits where not even SIGKILL ends it.
+type callerWatch struct{ waiting atomic.Int64 }
+
+// wait returns a context for a request of thread tid that waits: it ends with
+// parent, with cancel, and when the caller has a signal to take. stop must be
+// called when the wait is over.
+func (w *callerWatch) wait(parent context.Context, cancel <-chan struct{}, tid uint32) (ctx context.Context, stop func()) {
+	ctx, end := context.WithCancel(parent)
+	go func() {
+		defer end()
+		pause := callerPause + time.Duration(w.waiting.Add(1))*callerCost
+		defer w.waiting.Add(-1)
+		for {
+			if hasSignal(tid) {
+				return
+			}
+			select {
+			case <-cancel:
+				return
+			case <-ctx.Done():
+				return
+			case <-time.After(pause):
+			}
+		}
+	}()
+	return ctx, end
+}
+
+// hasSignal reports whether the thread waits in the kernel with a signal that
+// it will take. A thread of another process namespace (0), or one that may not
+// be looked at, has none.
+func hasSignal(tid uint32) bool {
+	if tid == 0 {
+		return false
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
+	if err != nil {
+		return false
+	}
+	return signalPending(b, tid)
+}
+
+// signalPending reads the file status of a thread (proc_pid_status(5)). What
+// is pending for the whole process counts for its first thread alone, which
+// the kernel prefers: another thread might not be the one that takes it, and a
+// call that is answered EINTR without a signal of its own gives its program an
+// error that does not exist. SIGKILL is pending for each thread.
+func signalPending(status []byte, tid uint32) bool {
+	var thread, process, blocked uint64
+	first := false
+	for lines := bufio.NewScanner(bytes.NewReader(status)); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), ":")
+		value = strings.TrimSpace(value)
+		switch name {
+		case "Tgid":
+			first = value == strconv.FormatUint(uint64(tid), 10)
+		case "SigPnd":
+			thread = signalMask(value)
+		case "ShdPnd":
+			process = signalMask(value)
+		case "SigBlk":
+			blocked = signalMask(value)
+		}
+	}
+	if first {
+		thread |= process
+	}
+	return thread&^blocked != 0
+}
+
+// signalMask is a line's hexadecimal mask; none if it is malformed.
+func signalMask(s string) uint64 {
+	mask, err := strconv.ParseUint(s, 16, 64)
+	if err != nil {
+		return 0
+	}
+	return mask
+}
