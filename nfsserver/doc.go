@@ -4,7 +4,7 @@
 //	client ─ rpc (records, credentials, slots, duplicates)
 //	           │ one call
 //	           ▼
-//	         request: handle → export → whose rights
+//	         request: handle → export → inside it? → whose rights
 //	           │
 //	   ┌───────┼───────────────┬──────────────────────┐
 //	 names   attributes   READ WRITE COMMIT     MNT UMNT NULL READLINK
@@ -23,6 +23,13 @@
 // that it came through and a code that keeps clients from making up their
 // own (handle.go). It means the same after a restart and on every gateway
 // over the same store that has the export.
+//
+// An export is what lies below its path now: no symbolic link leads there, and
+// MNT follows those below as in a chroot to it. A directory that is made anew
+// is another root; the handles of the old one are stale, and so are those of
+// what was moved out, through any door. Of a file with several links one must
+// lie inside. Over a store that other processes change, a move by one of them
+// is noticed within a second.
 //
 // # Stability of writes
 //
@@ -59,8 +66,9 @@
 //
 //   - No attributes from before an operation are sent unless nothing else
 //     changed the object in between.
-//   - Nobody leaves an export upwards, and a handle obtained through one
-//     export never gets another's rights.
+//   - A handle is good for what lies in its export at the time of the call,
+//     and has that export's rights, whichever way it came (border.go). What a
+//     call began with it may finish while the file is being moved out.
 //   - Every error of vfs has one status (status.go). Calls that would fail
 //     because the server is stopping are dropped instead: the client sends
 //     them to the next process.

@@ -1,7 +1,6 @@
 package nfsserver
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
@@ -63,7 +62,7 @@ type export struct {
 	secret  string // its sum, "" for none
 	anonUID uint32
 	anonGID uint32
-	root    atomic.Uint64 // inode of Path, 0: not resolved yet
+	root    atomic.Pointer[exportRoot]
 }
 
 // exportTable is an immutable set of exports.
@@ -228,19 +227,6 @@ func (x *export) secretMissing(given string) error {
 
 func within(dir, root string) bool {
 	return dir == root || root == "/" || strings.HasPrefix(dir, root+"/")
-}
-
-// rootOf returns the inode of the export's directory.
-func (x *export) rootOf(ctx context.Context, fs *vfs.FS) (vfs.Ino, error) {
-	if ino := x.root.Load(); ino != 0 {
-		return vfs.Ino(ino), nil
-	}
-	a, err := fs.Resolve(ctx, vfs.Root, x.Path, true)
-	if err != nil {
-		return 0, err
-	}
-	x.root.Store(uint64(a.Ino))
-	return a.Ino, nil
 }
 
 // cred fills in whose rights a call has. Without AUTH_SYS nobody is known.

@@ -63,10 +63,15 @@ type lockFiles struct{ s *Server }
 
 // Resolve checks the export's rules as every call does. Whoever locks must be
 // allowed to read, or to write for an exclusive lock, or own the file: the
-// client checked when the program opened it.
+// client checked when the program opened it. Who gives up may do that with any
+// handle that the server made.
 func (f lockFiles) Resolve(ctx context.Context, c *rpc.Call, fh []byte, want nlm.Access) (uint64, error) {
+	if want == nlm.GiveUp {
+		h, err := f.s.sealer.parse(fh)
+		return uint64(h.ino), vfsError(err)
+	}
 	q := &request{s: f.s, call: c}
-	ino, err := q.open(fh, want == nlm.Write)
+	ino, err := q.open(ctx, fh, want == nlm.Write)
 	if err != nil || want == nlm.Name {
 		return uint64(ino), vfsError(err)
 	}

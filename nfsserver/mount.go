@@ -11,7 +11,6 @@ import (
 
 	"ogw/nfsserver/rpc"
 	"ogw/nfsserver/xdr"
-	"ogw/vfs"
 )
 
 // Limits of MOUNT (RFC 1813 section 5.1.1).
@@ -122,15 +121,12 @@ func (t *mountTarget) mount(ctx context.Context, dirpath string) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	a, err := t.s.fs.Resolve(ctx, vfs.Root, dir, true)
+	a, err := t.s.border.resolve(ctx, x, dir)
 	if err != nil {
 		return nil, err
 	}
 	if !a.IsDir() {
 		return nil, ErrNotDir
-	}
-	if dir == x.Path {
-		x.root.Store(uint64(a.Ino))
 	}
 	t.s.mounts.add(client, dir)
 	t.s.log.Info("nfs: mounted", "client", t.c.Remote, "path", dir)

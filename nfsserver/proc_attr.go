@@ -15,7 +15,7 @@ func getattr(ctx context.Context, q *request) error {
 	if err := q.decoded(); err != nil {
 		return err
 	}
-	ino, err := q.open(fh, false)
+	ino, err := q.open(ctx, fh, false)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (s *Server) quickGetattr(c *rpc.Call, args xdr.Reader, r *rpc.Reply) bool {
 		return false
 	}
 	a, ok := s.fs.TryAttr(h.ino)
-	if !ok || a.Gen != h.gen {
+	if !ok || a.Gen != h.gen || !s.border.knows(x, &a) {
 		return false
 	}
 	r.Uint32(uint32(OK))
@@ -60,7 +60,7 @@ func setattr(ctx context.Context, q *request) error {
 	if err := q.decoded(); err != nil {
 		return err
 	}
-	ino, err := q.open(fh, true)
+	ino, err := q.open(ctx, fh, true)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func access(ctx context.Context, q *request) error {
 	if err := q.decoded(); err != nil {
 		return err
 	}
-	ino, err := q.open(fh, false)
+	ino, err := q.open(ctx, fh, false)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (q *request) granted(ctx context.Context, a *vfs.Attr, want uint32) (uint32
 
 // fsstat is FSSTAT (RFC 1813 section 3.3.18).
 func fsstat(ctx context.Context, q *request) error {
-	ino, err := q.only()
+	ino, err := q.only(ctx)
 	if err != nil {
 		return err
 	}
@@ -172,12 +172,12 @@ func fsstat(ctx context.Context, q *request) error {
 }
 
 // only decodes the argument of a procedure that takes one handle.
-func (q *request) only() (vfs.Ino, error) {
+func (q *request) only(ctx context.Context) (vfs.Ino, error) {
 	fh := q.args.Opaque(maxHandle)
 	if err := q.decoded(); err != nil {
 		return 0, err
 	}
-	return q.open(fh, false)
+	return q.open(ctx, fh, false)
 }
 
 // Properties of FSINFO (RFC 1813 section 3.3.19): hard links, symbolic
@@ -189,7 +189,7 @@ const transferMultiple = 4096
 
 // fsinfo is FSINFO (RFC 1813 section 3.3.19).
 func fsinfo(ctx context.Context, q *request) error {
-	ino, err := q.only()
+	ino, err := q.only(ctx)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func fsinfo(ctx context.Context, q *request) error {
 
 // pathconf is PATHCONF (RFC 1813 section 3.3.20).
 func pathconf(ctx context.Context, q *request) error {
-	ino, err := q.only()
+	ino, err := q.only(ctx)
 	if err != nil {
 		return err
 	}

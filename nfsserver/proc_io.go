@@ -17,7 +17,7 @@ func read(ctx context.Context, q *request) error {
 	if err := q.decoded(); err != nil {
 		return err
 	}
-	ino, err := q.open(fh, false)
+	ino, err := q.open(ctx, fh, false)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func write(ctx context.Context, q *request) error {
 	if err := q.decoded(); err != nil {
 		return err
 	}
-	ino, err := q.open(fh, true)
+	ino, err := q.open(ctx, fh, true)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func commit(ctx context.Context, q *request) error {
 	if err := q.decoded(); err != nil {
 		return err
 	}
-	ino, err := q.open(fh, true)
+	ino, err := q.open(ctx, fh, true)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ func lookup(ctx context.Context, q *request) error {
 	if err := q.decoded(); err != nil {
 		return err
 	}
-	dir, err := q.open(d.fh, false)
+	dir, err := q.open(ctx, d.fh, false)
 	if err != nil {
 		return err
 	}
@@ -22,17 +22,7 @@ func lookup(ctx context.Context, q *request) error {
 	if err := checkName(d.name); err != nil {
 		return err
 	}
-	if d.name == ".." {
-		// Nobody walks out of an export.
-		root, err := q.export.rootOf(ctx, q.s.fs)
-		if err != nil {
-			return err
-		}
-		if dir == root {
-			d.name = "."
-		}
-	}
-	a, err := q.s.fs.Lookup(ctx, &q.cred, dir, d.name)
+	a, err := q.find(ctx, dir, d.name)
 	if err != nil {
 		if errors.Is(err, vfs.ErrNotExist) {
 			return q.absent(ctx, dir)
@@ -44,6 +34,25 @@ func lookup(ctx context.Context, q *request) error {
 	q.postOp(&a)
 	q.postOp(q.attr(ctx, dir))
 	return nil
+}
+
+// find is the lookup of a name. The export's root is its own parent.
+func (q *request) find(ctx context.Context, dir vfs.Ino, name string) (vfs.Attr, error) {
+	if name != ".." {
+		return q.s.fs.Lookup(ctx, &q.cred, dir, name)
+	}
+	root, err := q.s.border.root(ctx, q.export)
+	if err != nil {
+		return vfs.Attr{}, err
+	}
+	if dir == root {
+		return q.s.fs.Lookup(ctx, &q.cred, dir, ".")
+	}
+	a, err := q.s.fs.Lookup(ctx, &q.cred, dir, name)
+	if err == nil {
+		err = q.s.border.check(ctx, q.export, a.Ino) // dir may have been moved out just now
+	}
+	return a, err
 }
 
 // absent answers a LOOKUP that found nothing, with the directory's
@@ -86,7 +95,7 @@ func create(ctx context.Context, q *request) error {
 	if err := q.decoded(); err != nil {
 		return err
 	}
-	dir, err := q.openDir(d)
+	dir, err := q.openDir(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -148,7 +157,7 @@ func mkdir(ctx context.Context, q *request) error {
 	if err := q.decoded(); err != nil {
 		return err
 	}
-	dir, err := q.openDir(d)
+	dir, err := q.openDir(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -178,7 +187,7 @@ func symlink(ctx context.Context, q *request) error {
 	if err := q.decoded(); err != nil {
 		return err
 	}
-	dir, err := q.openDir(d)
+	dir, err := q.openDir(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -227,7 +236,7 @@ func mknod(ctx context.Context, q *request) error {
 	if err := q.decoded(); err != nil {
 		return err
 	}
-	dir, err := q.openDir(d)
+	dir, err := q.openDir(ctx, d)
 	switch {
 	case err != nil:
 		return err
@@ -264,7 +273,7 @@ func (q *request) unlink(ctx context.Context, op func(context.Context, *vfs.Cred
 	if err := q.decoded(); err != nil {
 		return err
 	}
-	dir, err := q.openDir(d)
+	dir, err := q.openDir(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -289,11 +298,11 @@ func rename(ctx context.Context, q *request) error {
 	if err := q.decoded(); err != nil {
 		return err
 	}
-	fromDir, err := q.openDir(from)
+	fromDir, err := q.openDir(ctx, from)
 	if err != nil {
 		return err
 	}
-	toDir, err := q.openDir(to)
+	toDir, err := q.openDir(ctx, to)
 	if err != nil {
 		return err
 	}
@@ -317,11 +326,11 @@ func link(ctx context.Context, q *request) error {
 	if err := q.decoded(); err != nil {
 		return err
 	}
-	ino, err := q.open(fh, true)
+	ino, err := q.open(ctx, fh, true)
 	if err != nil {
 		return err
 	}
-	dir, err := q.openDir(d)
+	dir, err := q.openDir(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -345,7 +354,7 @@ func link(ctx context.Context, q *request) error {
 // readlink is READLINK (RFC 1813 section 3.3.5), which the library answers.
 // What it makes of errors is not used: the front has a table for them.
 func readlink(ctx context.Context, q *request) error {
-	ino, err := q.only()
+	ino, err := q.only(ctx)
 	if err != nil {
 		return err
 	}

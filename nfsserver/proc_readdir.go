@@ -55,7 +55,7 @@ func (l *listing) run(ctx context.Context, fh []byte) error {
 		return err
 	}
 	var err error
-	if l.dir, err = q.open(fh, false); err != nil {
+	if l.dir, err = q.open(ctx, fh, false); err != nil {
 		return err
 	}
 	if l.attr, err = q.stat(ctx, l.dir); err != nil {
@@ -129,16 +129,23 @@ func (l *listing) dots(ctx context.Context) error {
 	if l.cookie < cookieDot && !l.add(".", l.dir, cookieDot, &l.attr) {
 		return nil
 	}
-	parent := l.attr
-	root, err := l.q.export.rootOf(ctx, l.q.s.fs)
-	if err == nil && l.dir != root {
-		// Whoever may not look there sees no attributes, yet an entry.
-		if a, err := l.q.s.fs.GetAttr(ctx, l.attr.Parent); err == nil {
-			parent = a
-		}
-	}
+	parent := l.parent(ctx)
 	l.add("..", parent.Ino, cookieDotDot, &parent)
 	return nil
+}
+
+// parent returns what ".." shows: for the export's root, and for a directory
+// that is being moved out of the export, the directory itself.
+func (l *listing) parent(ctx context.Context) vfs.Attr {
+	root, err := l.q.s.border.root(ctx, l.q.export)
+	if err != nil || l.dir == root || l.q.s.border.check(ctx, l.q.export, l.attr.Parent) != nil {
+		return l.attr
+	}
+	a, err := l.q.s.fs.GetAttr(ctx, l.attr.Parent)
+	if err != nil {
+		return l.attr
+	}
+	return a
 }
 
 // position returns where the scan goes on. A cookie that is not remembered

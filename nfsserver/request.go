@@ -100,8 +100,9 @@ func (q *request) decoded() error {
 }
 
 // open resolves the file handle of a call: whose rights apply, and to which
-// inode. With write, the export must allow changes.
-func (q *request) open(fh []byte, write bool) (vfs.Ino, error) {
+// inode, which must lie in the export. With write, the export must allow
+// changes.
+func (q *request) open(ctx context.Context, fh []byte, write bool) (vfs.Ino, error) {
 	h, err := q.s.sealer.parse(fh)
 	if err != nil {
 		return 0, err
@@ -115,6 +116,9 @@ func (q *request) open(fh []byte, write bool) (vfs.Ino, error) {
 	}
 	if write && x.ReadOnly {
 		return 0, ErrROFS
+	}
+	if err := q.s.border.check(ctx, x, h.ino); err != nil {
+		return 0, err
 	}
 	if q.export == nil {
 		q.export = x
@@ -168,8 +172,8 @@ func (q *request) dirop() dirop {
 }
 
 // openDir resolves the directory of a dirop that makes or removes an entry.
-func (q *request) openDir(d dirop) (vfs.Ino, error) {
-	dir, err := q.open(d.fh, true)
+func (q *request) openDir(ctx context.Context, d dirop) (vfs.Ino, error) {
+	dir, err := q.open(ctx, d.fh, true)
 	if err != nil {
 		return 0, err
 	}

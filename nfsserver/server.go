@@ -47,6 +47,7 @@ type Server struct {
 	log     *slog.Logger
 	rpc     *rpc.Server
 	sealer  *sealer
+	border  *border
 	exports atomic.Pointer[exportTable]
 	files   *openFiles
 	cookies *cookieCache
@@ -79,7 +80,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{fs: cfg.FS, log: log, sealer: seal, cookies: newCookieCache(), library: backend.NewPool()}
+	s := &Server{fs: cfg.FS, log: log, sealer: seal, border: &border{fs: cfg.FS}, cookies: newCookieCache(), library: backend.NewPool()}
 	s.exports.Store(table)
 	s.newVerifier()
 	if s.locks, err = s.newLocks(cfg); err != nil {

@@ -168,6 +168,9 @@ func (c *checker) toLostFound(ino Ino) func(cluster.Txn, *op) error {
 		if err := deletePrefix(t, linkPrefix(ino)); err != nil {
 			return err
 		}
+		if n.isDir() {
+			o.dirMoved()
+		}
 		n.parent, n.name, n.nlink = dir, fmt.Sprintf("inode-%d", ino), 1
 		n.set(flagLinks, false)
 		e := &dentry{name: n.name, dir: n.isDir(), ino: ino, mode: n.mode & ModeTypeMask}

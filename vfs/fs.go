@@ -68,6 +68,7 @@ type FS struct {
 	ids       idAllocator
 	watch     watchers
 	changes   changeCounts
+	moves     moveClock
 	attrs     attrCache
 	tokens    tokenBook
 	opens     openTable

@@ -35,6 +35,8 @@ type op struct {
 	prune []Ino
 	// buckets are removed directories that had uploads.
 	buckets []Ino
+	// moved counts the directories that get another name or parent.
+	moved int
 }
 
 // update runs fn in a serializable transaction, then tells the watchers what
@@ -55,6 +57,7 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 			fs.opens.endUnlink(last.unlinking)
 			fs.changes.end(last.events)
 			fs.pins.end(last.changedIn)
+			fs.moves.end(last.moved)
 		}
 		last = &op{fs: fs, ctx: ctx, nowNS: fs.cfg.Now().UnixNano()}
 		rec.Txn = t
@@ -64,6 +67,7 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 		defer fs.changes.end(last.events)
 		fs.opens.endUnlink(last.unlinking)
 		fs.pins.end(last.changedIn)
+		fs.moves.end(last.moved)
 		// After an unknown outcome the change may have happened: caches must go.
 		if err == nil || errors.Is(err, cluster.ErrUnavailable) {
 			fs.committed(ctx, last, relaxed, err == nil)

@@ -20,12 +20,23 @@ func (fs *FS) Resolve(ctx context.Context, cred *Cred, path string, follow bool)
 	return fs.ResolveBelow(ctx, cred, RootIno, path, follow)
 }
 
+// ResolveExact is Resolve without following any symbolic link: one on the way
+// is ErrNotDir.
+func (fs *FS) ResolveExact(ctx context.Context, cred *Cred, path string) (Attr, error) {
+	return fs.resolve(ctx, walker{cred: cred, root: RootIno, exact: true}, path)
+}
+
 // ResolveBelow is Resolve with directory root for the root: neither ".." nor
 // a symbolic link leads out of it. ErrStale if root is gone.
-func (fs *FS) ResolveBelow(ctx context.Context, cred *Cred, root Ino, path string, follow bool) (a Attr, err error) {
+func (fs *FS) ResolveBelow(ctx context.Context, cred *Cred, root Ino, path string, follow bool) (Attr, error) {
+	return fs.resolve(ctx, walker{cred: cred, root: root, follow: follow}, path)
+}
+
+func (fs *FS) resolve(ctx context.Context, how walker, path string) (a Attr, err error) {
 	for mark := fs.opens.mark(); ; mark = fs.opens.mark() {
 		err = fs.peek(ctx, func(r cluster.Reader) error {
-			w := walker{r: r, cred: cred, root: root, follow: follow}
+			w := how
+			w.r = r
 			n, err := w.walk(path)
 			if err != nil {
 				return err
@@ -45,6 +56,7 @@ type walker struct {
 	cred   *Cred
 	root   Ino
 	follow bool
+	exact  bool // follow none, wherever it stands
 	links  int
 }
 
@@ -61,6 +73,9 @@ func (w *walker) walk(path string) (*inode, error) {
 		n, err := w.step(at, name)
 		if err != nil {
 			return nil, err
+		}
+		if w.exact && n.isSymlink() {
+			return nil, fmt.Errorf("%w: %q is a symbolic link", ErrNotDir, name)
 		}
 		if n.isSymlink() && (len(rest) > 0 || w.follow || mustDir) {
 			if w.links++; w.links > maxSymlinks {

@@ -264,6 +264,9 @@ func (r *renaming) put(p *place, n *inode, old *place) error {
 			return err
 		}
 	}
+	if n.isDir() {
+		r.o.dirMoved()
+	}
 	n.parent, n.name, n.ctimeNS = p.dir.ino, p.name.stored, r.o.nowNS
 	if err := putInode(r.t, n); err != nil {
 		return err

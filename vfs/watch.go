@@ -130,3 +130,9 @@ func (o *op) inodeChanged(ino Ino, data bool) {
 	o.fs.changes.begin(ino)
 	o.events = append(o.events, event{ino: ino, data: data})
 }
+
+// dirMoved tells that a directory gets another place.
+func (o *op) dirMoved() {
+	o.fs.moves.begin()
+	o.moved++
+}

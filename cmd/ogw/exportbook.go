@@ -239,7 +239,7 @@ func (b *exportBook) Add(ctx context.Context, q admin.AddExport) (admin.Export, 
 	if err != nil {
 		return admin.Export{}, fmt.Errorf("%w: %w", apierr.ErrBadRequest, err)
 	}
-	a, err := b.fs.Resolve(ctx, vfs.Root, e.Path, true)
+	a, err := b.fs.ResolveExact(ctx, vfs.Root, e.Path)
 	if err == nil && !a.IsDir() {
 		err = vfs.ErrNotDir
 	}

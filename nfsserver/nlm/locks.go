@@ -95,13 +95,7 @@ func (s *Server) do(ctx context.Context, c *rpc.Call, proc int, a *lockArgs) (ho
 		return holder, err
 	}
 	defer s.leave(h)
-	want := Name
-	if proc == procLock || proc == procNMLock {
-		if want = Read; a.exclusive {
-			want = Write
-		}
-	}
-	ino, err := s.files.Resolve(ctx, c, a.fh, want)
+	ino, err := s.files.Resolve(ctx, c, a.fh, a.access(proc))
 	if err != nil {
 		return holder, err
 	}
@@ -118,6 +112,19 @@ func (s *Server) do(ctx context.Context, c *rpc.Call, proc int, a *lockArgs) (ho
 		return holder, s.cancel(h, keyOf(ino, l))
 	}
 	return holder, s.lock(ctx, h, ino, a, l, proc == procLock)
+}
+
+// access is what a call does with its file.
+func (a *lockArgs) access(proc int) Access {
+	switch {
+	case proc == procUnlock || proc == procCancel:
+		return GiveUp
+	case proc != procLock && proc != procNMLock:
+		return Name
+	case a.exclusive:
+		return Write
+	}
+	return Read
 }
 
 func (s *Server) test(ino uint64, l lock.Lock) (holder lock.Lock, err error) {

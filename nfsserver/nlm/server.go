@@ -16,13 +16,15 @@ import (
 type Access uint8
 
 const (
-	Name  Access = iota // names it: to test or to give up a lock
-	Read                // locks it shared
-	Write               // locks it exclusively
+	Name   Access = iota // names it: to test a lock, or to tell how it is open
+	Read                 // locks it shared
+	Write                // locks it exclusively
+	GiveUp               // gives up what the client itself holds or waits for, and learns nothing
 )
 
 // Files is what the NFS server knows of file handles: which inode, and
-// whether the caller may lock it. Errors are those of vfs.
+// whether the caller may lock it. Who gives up needs no right: a lock must not
+// stay because the client lost its rights meanwhile. Errors are those of vfs.
 type Files interface {
 	Resolve(ctx context.Context, c *rpc.Call, fh []byte, want Access) (ino uint64, err error)
 }

@@ -65,7 +65,7 @@ func (t *shareTable) drop(ino uint64, gone func(lock.Owner) bool) (n int) {
 
 // share is SHARE.
 func (s *Server) share(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
-	return s.doShare(ctx, c, r, func(h *host, ino uint64, a *shareArgs, owner lock.Owner) error {
+	return s.doShare(ctx, c, r, Name, func(h *host, ino uint64, a *shareArgs, owner lock.Owner) error {
 		if s.locks.InGrace() != a.reclaim {
 			return statGrace
 		}
@@ -87,7 +87,7 @@ func (s *Server) share(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
 
 // unshare is UNSHARE.
 func (s *Server) unshare(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
-	return s.doShare(ctx, c, r, func(h *host, ino uint64, _ *shareArgs, owner lock.Owner) error {
+	return s.doShare(ctx, c, r, GiveUp, func(h *host, ino uint64, _ *shareArgs, owner lock.Owner) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		h.shares -= s.shares.drop(ino, func(o lock.Owner) bool { return o == owner })
@@ -95,7 +95,7 @@ func (s *Server) unshare(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
 	})
 }
 
-func (s *Server) doShare(ctx context.Context, c *rpc.Call, r *rpc.Reply,
+func (s *Server) doShare(ctx context.Context, c *rpc.Call, r *rpc.Reply, want Access,
 	do func(h *host, ino uint64, a *shareArgs, owner lock.Owner) error) error {
 	var a shareArgs
 	if err := a.decode(&c.Args); err != nil {
@@ -107,7 +107,7 @@ func (s *Server) doShare(ctx context.Context, c *rpc.Call, r *rpc.Reply,
 			return err
 		}
 		defer s.leave(h)
-		ino, err := s.files.Resolve(ctx, c, a.fh, Name)
+		ino, err := s.files.Resolve(ctx, c, a.fh, want)
 		if err != nil {
 			return err
 		}

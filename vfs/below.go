@@ -1,0 +1,82 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+
+	"ogw/cluster"
+)
+
+// maxLinksTried bounds the links that IsBelow looks at: each may be a walk to
+// the root, and a user can make tens of thousands of one file.
+const maxLinksTried = 256
+
+// IsBelow reports whether ino lies in directory top, at any depth and by any
+// of its links; a directory lies in itself. A file without links counts as
+// lying where its last one was. Of many links, the last made and the first
+// 256 in the order of their directories are looked at. ErrStale if ino is
+// gone.
+func (fs *FS) IsBelow(ctx context.Context, top, ino Ino) (below bool, err error) {
+	err = fs.peek(ctx, func(r cluster.Reader) error {
+		n, err := getInode(r, ino)
+		if err != nil {
+			return err
+		}
+		if n.isDir() {
+			below, err = dirBelow(r, n, top)
+			return err
+		}
+		below, err = fileBelow(r, n, top)
+		return err
+	})
+	return below, err
+}
+
+// dirBelow walks from d up to the root.
+func dirBelow(r cluster.Reader, d *inode, top Ino) (_ bool, err error) {
+	var way wayUp
+	for d.ino != top {
+		if d.ino == RootIno {
+			return false, nil
+		}
+		if err := way.pass(d.ino); err != nil {
+			return false, err
+		}
+		if d, err = getDir(r, d.parent); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func fileBelow(r cluster.Reader, n *inode, top Ino) (bool, error) {
+	below, err := parentBelow(r, n.parent, top)
+	if below || err != nil || !n.has(flagLinks) {
+		return below, err
+	}
+	prefix, tried := linkPrefix(n.ino), n.parent
+	o := cluster.ScanOptions{Limit: maxLinksTried, KeysOnly: true}
+	err = r.Scan(prefix, cluster.PrefixEnd(prefix), o, func(k, _ []byte) error {
+		parent, _, err := parseLinkKey(k)
+		if below || err != nil || parent == tried {
+			return err
+		}
+		tried = parent
+		below, err = parentBelow(r, parent, top)
+		return err
+	})
+	return below, err
+}
+
+// parentBelow is dirBelow for a directory that may be gone, as that of a file
+// which somebody has open.
+func parentBelow(r cluster.Reader, dir, top Ino) (bool, error) {
+	d, err := getDir(r, dir)
+	if errors.Is(err, ErrStale) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return dirBelow(r, d, top)
+}
