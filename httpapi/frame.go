@@ -32,6 +32,7 @@ type Record struct {
 	Remote    string
 	Operation string // set by the door: GetObject, PUT, ...
 	Identity  string // set by the door; "" is anonymous
+	Subject   Subject
 	Status    int
 	BytesOut  int64
 	Duration  time.Duration
@@ -84,7 +85,8 @@ type framed struct {
 func Frame(next http.Handler, c FrameConfig) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := &framed{FrameConfig: c, start: time.Now(), w: response{ResponseWriter: w}, body: trackedBody{ReadCloser: r.Body}}
-		f.rec = Record{RequestID: NewRequestID(), Method: r.Method, Path: r.URL.Path, Remote: r.RemoteAddr}
+		f.rec = Record{RequestID: NewRequestID(), Method: r.Method, Path: r.URL.Path, Remote: r.RemoteAddr,
+			Subject: Subject{UID: NoUID, Agent: r.UserAgent()}}
 		f.r = r.WithContext(context.WithValue(r.Context(), recordKey{}, &f.rec))
 		f.r.Body = &f.body
 		if r.ContentLength == 0 && strings.EqualFold(r.Header.Get("Expect"), "100-continue") {

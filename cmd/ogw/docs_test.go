@@ -79,14 +79,14 @@ func headings(text string) []string {
 // operations.md names every key, metric and mount option, and no others.
 func TestOperationsComplete(t *testing.T) {
 	text := readFile(t, top+"/docs/operations.md")
-	sections := []string{"cluster", "admin", "log", "server", "gateway"} // tables, not keys
+	sections := []string{"cluster", "admin", "log", "audit", "server", "gateway"} // tables, not keys
 	keys := config.Keys()
 	for _, key := range keys {
 		if !slices.Contains(sections, key) && !strings.Contains(text, "`"+key+"`") {
 			t.Errorf("configuration key %s is not documented", key)
 		}
 	}
-	for _, m := range regexp.MustCompile("`((?:cluster|admin|log|server|gateway)\\.[a-z0-9_.]+)`").FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile("`((?:cluster|admin|log|audit|server|gateway)\\.[a-z0-9_.]+)`").FindAllStringSubmatch(text, -1) {
 		if !slices.Contains(keys, m[1]) {
 			t.Errorf("operations.md names the key %s, which does not exist", m[1])
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sys/unix"
 
+	"ogw/cmd/ogw/audit"
 	"ogw/httpapi"
 	"ogw/nfsserver"
 	"ogw/vfs"
@@ -95,6 +96,37 @@ func (m *meters) addMounts(count func() int) error {
 		Name: "ogw_fuse_mounts", Help: "FUSE mounts of this process.",
 	}, func() float64 { return float64(count()) }))
 }
+
+// addAudit counts what the audit log wrote and what it could not.
+func (m *meters) addAudit(l *audit.Log) error {
+	lines := prometheus.NewDesc("ogw_audit_lines_total", "Lines of the audit log.", []string{"class"}, nil)
+	suppressed := prometheus.NewDesc("ogw_audit_suppressed_total", "Refusals that the audit log counts and does not list.", nil, nil)
+	failed := prometheus.NewDesc("ogw_audit_failed_total", "Lines that the audit log could not write.", nil, nil)
+	return m.registry.Register(collect{[]*prometheus.Desc{lines, suppressed, failed}, func(out chan<- prometheus.Metric) {
+		s := l.Stats()
+		for class, n := range s.Lines {
+			out <- prometheus.MustNewConstMetric(lines, prometheus.CounterValue, float64(n), string(class))
+		}
+		out <- prometheus.MustNewConstMetric(suppressed, prometheus.CounterValue, float64(s.Suppressed))
+		out <- prometheus.MustNewConstMetric(failed, prometheus.CounterValue, float64(s.Failed))
+	}})
+}
+
+// collect is a collector of one function.
+type collect struct {
+	descs []*prometheus.Desc
+	each  func(chan<- prometheus.Metric)
+}
+
+// Describe implements prometheus.Collector.
+func (c collect) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c collect) Collect(out chan<- prometheus.Metric) { c.each(out) }
 
 func (m *meters) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})

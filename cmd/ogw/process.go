@@ -41,6 +41,7 @@ type process struct {
 	log    *slog.Logger
 	engine *cluster.Cluster
 	fs     *vfs.FS
+	audit  *auditor // nil until it is open
 	mounts mountTable
 
 	exports *exportBook
@@ -126,6 +127,8 @@ func (p *process) setState(d *door, state string) {
 func (p *process) run(ctx context.Context) error {
 	p.start()
 	p.started = true
+	p.audit.started(p.cfg, p.firstKey)
+	defer p.audit.followRename()()
 	var failure error
 	select {
 	case <-ctx.Done():
@@ -156,6 +159,12 @@ func (p *process) close() error {
 	err = errors.Join(err, p.shutdownDoors(drain, p.admin))
 	if p.engine != nil {
 		err = errors.Join(err, p.engine.Close())
+	}
+	if p.audit != nil {
+		if p.started {
+			p.audit.process("End", "", "", nil)
+		}
+		err = errors.Join(err, p.audit.log.Close())
 	}
 	if p.started {
 		p.log.Info("stopped", "took", time.Since(begin).Round(time.Millisecond))

@@ -45,6 +45,10 @@ func (o *common) open(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, errors.Join(explain(err), c.Close())
 	}
+	trail, err := openAudit(o.cfg, log)
+	if err != nil {
+		return nil, errors.Join(err, store.Close(ctx), c.Close())
+	}
 	book := newExportBook(store, log)
 	for _, g := range o.cfg.Gateways {
 		if g.Protocol == "nfs" {
@@ -56,9 +60,10 @@ func (o *common) open(ctx context.Context) (*session, error) {
 		FS:      store, Logger: slog.New(slog.DiscardHandler), Version: version,
 		Dir: o.cfg.Cluster.Dir, Engine: o.cfg.Cluster.Engine, PID: os.Getpid(), Started: time.Now(),
 		Domains: domains(o.cfg), KeysChanged: keysChanged(o.cfg.Cluster.Dir),
+		Done: trail.http("admin", "", apiCode),
 	})
 	return &session{Client: admin.Local(api), close: func() error {
-		return errors.Join(store.Close(context.WithoutCancel(ctx)), c.Close())
+		return errors.Join(store.Close(context.WithoutCancel(ctx)), c.Close(), trail.log.Close())
 	}}, nil
 }
 

@@ -46,6 +46,9 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 	if err = local.MakePrivate(cfg.Cluster.Dir, log, privateNames...); err != nil {
 		return p, err
 	}
+	if p.audit, err = openAudit(cfg, log); err != nil {
+		return p, err
+	}
 	meters := newMeters(version)
 	store, err := metered.Wrap(p.engine, meters.registry)
 	if err != nil {
@@ -70,6 +73,9 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 	locks := &lockBook{fs: p.fs, log: log, mounts: &p.mounts}
 	p.mounts.init(p.fs, log, cfg.Cluster.Dir, meters)
 	p.metrics = meters.handler()
+	if err = meters.addAudit(p.audit.log); err != nil {
+		return p, err
+	}
 	if err = meters.addMounts(func() int { return len(p.Mounts()) }); err != nil {
 		return p, err
 	}
@@ -89,11 +95,11 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 		case "s3":
 			d, err = httpDoor(g, l, s3.New(p.fs, s3.Config{
 				Region: g.Region, Domains: g.Domains, BareHosts: g.BareHosts, AllowV2: g.V2Signatures, MaxRequests: g.MaxRequests,
-				MaxObjectBytes: int64(g.MaxObject), Logger: access, Done: meters.http(g.Name),
+				MaxObjectBytes: int64(g.MaxObject), Logger: access, Done: both(meters.http(g.Name), p.audit.http("s3", g.Name, s3.Code)),
 			}), p.connections, log)
 		case "rest":
 			d, err = httpDoor(g, l, rest.New(rest.Config{
-				FS: p.fs, Logger: access, Done: meters.http(g.Name),
+				FS: p.fs, Logger: access, Done: both(meters.http(g.Name), p.audit.http("rest", g.Name, apiCode)),
 				Tokens: g.Tokens, Users: g.Users, Owner: restOwner(g), Hosts: g.Hosts,
 				MaxObjectBytes: int64(g.MaxObject),
 			}), p.connections, log)
@@ -127,7 +133,8 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 		FS: p.fs, Process: p, Logger: access, Version: version,
 		Dir: cfg.Cluster.Dir, Engine: cfg.Cluster.Engine, PID: os.Getpid(), Started: started,
 		Exports: p.exports, Locks: locks,
-		Domains: domains(cfg), Metrics: p.metrics, Done: meters.http("admin"), KeysChanged: keysChanged(cfg.Cluster.Dir),
+		Domains: domains(cfg), Metrics: p.metrics,
+		Done: both(meters.http("admin"), p.audit.http("admin", "admin", apiCode)), KeysChanged: keysChanged(cfg.Cluster.Dir),
 	})
 	socket, err := admin.ListenSocket(filepath.Join(cfg.Cluster.Dir, admin.SocketName))
 	if err != nil {
@@ -142,7 +149,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 		if l, err = listen(g, false, log); err != nil {
 			return p, err
 		}
-		if err = p.addAdmin(g, l, admin.RequireToken(api, cfg.Admin.Token)); err != nil {
+		if err = p.addAdmin(g, l, api.WithToken(cfg.Admin.Token)); err != nil {
 			return p, err
 		}
 	}

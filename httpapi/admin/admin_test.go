@@ -337,7 +337,7 @@ func TestBadRequests(t *testing.T) {
 
 func TestToken(t *testing.T) {
 	s, _ := newServer(t, &fakeProcess{})
-	server := httptest.NewServer(RequireToken(s, "a-long-admin-token"))
+	server := httptest.NewServer(s.WithToken("a-long-admin-token"))
 	defer server.Close()
 	ctx := context.Background()
 	if _, err := Remote(server.URL, "wrong").Status(ctx); status(err) != 401 {

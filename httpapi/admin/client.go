@@ -88,6 +88,7 @@ func (t localTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
+	r.RemoteAddr = LocalPeer(uint32(os.Getuid()), os.Getpid()).String()
 	w := &answer{header: http.Header{}, status: http.StatusOK}
 	t.h.ServeHTTP(w, r)
 	return &http.Response{

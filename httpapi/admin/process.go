@@ -69,11 +69,12 @@ func (s *Server) mount(r *http.Request, _ httprouter.Params) (any, error) {
 }
 
 func (s *Server) umount(r *http.Request, _ httprouter.Params) (any, error) {
+	q := r.URL.Query()
+	dir := q.Get("dir")
+	tell(r, Mount{Dir: dir})
 	if s.Process == nil {
 		return nil, errNoProcess
 	}
-	q := r.URL.Query()
-	dir := q.Get("dir")
 	return Mount{Dir: dir}, s.Process.Umount(r.Context(), dir, q.Get("lazy") == "true")
 }
 

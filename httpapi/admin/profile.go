@@ -18,7 +18,7 @@ const profilePath = "/debug/pprof/"
 // profile answers profilePath, for operators only: a profile costs time, and
 // a heap dump tells names.
 func profile(w http.ResponseWriter, r *http.Request, p httprouter.Params) {
-	httpapi.Note(r.Context(), "Profile", "operator", nil)
+	httpapi.Note(r.Context(), profiling, operator, nil)
 	switch strings.TrimPrefix(p.ByName("name"), "/") {
 	case "profile":
 		pprof.Profile(w, r)

@@ -2,15 +2,12 @@ package admin
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/julienschmidt/httprouter"
@@ -64,33 +61,57 @@ type Config struct {
 }
 
 // Server is the API. It is an http.Handler without access control: that is
-// the listener's (the mode of the socket, or RequireToken).
+// the listener's (the mode of the socket, or WithToken).
 type Server struct {
 	Config
+	router  http.Handler
 	handler http.Handler
 }
 
 // New returns the API over c.
 func New(c Config) *Server {
 	s := &Server{Config: c}
-	s.handler = httpapi.Frame(s.routes(), httpapi.FrameConfig{Door: "admin", Logger: c.Logger, Done: c.Done})
+	s.router = s.routes()
+	s.handler = s.frame(s.router)
 	return s
+}
+
+func (s *Server) frame(h http.Handler) http.Handler {
+	return httpapi.Frame(h, httpapi.FrameConfig{Door: "admin", Logger: s.Logger, Done: s.Done})
 }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
+const (
+	// operator is who asks: whoever may use the socket, or holds the token.
+	operator = "operator"
+	// authenticate is the operation of who may not ask anything.
+	authenticate = "Authenticate"
+	// profiling is the operation of all profiles.
+	profiling = "Profile"
+)
+
 // call is one request; its result is sent as JSON.
 type call func(r *http.Request, p httprouter.Params) (any, error)
 
-func (s *Server) routes() http.Handler {
-	router := httprouter.New()
-	router.RedirectTrailingSlash = false
-	router.RedirectFixedPath = false
-	for _, route := range []struct {
-		method, path, op string
-		call             call
-	}{
+// route is one operation of the API.
+type route struct {
+	method, path, op string
+	call             call
+}
+
+// Operations returns the names of all operations.
+func Operations() []string {
+	var out []string
+	for _, r := range (&Server{}).table() {
+		out = append(out, r.op)
+	}
+	return append(out, authenticate, profiling)
+}
+
+func (s *Server) table() []route {
+	return []route{
 		{"GET", "/v1/status", "Status", s.status},
 		{"GET", "/v1/gateways", "Gateways", s.gateways},
 		{"GET", "/v1/mounts", "Mounts", s.mounts},
@@ -119,7 +140,14 @@ func (s *Server) routes() http.Handler {
 		{"POST", "/v1/stop", "Stop", s.stop},
 		{"GET", "/healthz", "Health", s.healthz},
 		{"GET", "/readyz", "Ready", s.readyz},
-	} {
+	}
+}
+
+func (s *Server) routes() http.Handler {
+	router := httprouter.New()
+	router.RedirectTrailingSlash = false
+	router.RedirectFixedPath = false
+	for _, route := range s.table() {
 		router.Handle(route.method, route.path, serve(route.op, route.call))
 	}
 	if s.Metrics != nil {
@@ -137,13 +165,15 @@ func refuse(err error) http.Handler {
 
 func serve(op string, c call) httprouter.Handle {
 	return func(w http.ResponseWriter, r *http.Request, p httprouter.Params) {
-		httpapi.Note(r.Context(), op, "operator", nil)
+		httpapi.Note(r.Context(), op, operator, nil)
+		tellPath(r, p)
 		r.Body = http.MaxBytesReader(w, r.Body, maxRequestBytes)
 		out, err := c(r, p)
 		if err != nil {
 			apierr.WriteDetailed(w, r, err)
 			return
 		}
+		tell(r, out)
 		w.Header().Set("Content-Type", "application/json")
 		body, err := json.Marshal(out)
 		if err != nil {
@@ -163,27 +193,10 @@ func decode(r *http.Request, into any) error {
 	if err == nil {
 		_, err = d.Token()
 		if errors.Is(err, io.EOF) {
+			tell(r, into)
 			return nil
 		}
 		err = errors.New("more than one value")
 	}
 	return fmt.Errorf("%w: %w", apierr.ErrBadRequest, err)
-}
-
-// RequireToken admits requests with a bearer token only. The probes are open:
-// they tell nothing but that the process lives.
-func RequireToken(h http.Handler, token string) http.Handler {
-	want := sha256.Sum256([]byte(token))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
-			scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-			got := sha256.Sum256([]byte(strings.TrimSpace(given)))
-			if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
-				w.Header().Set("WWW-Authenticate", `Bearer realm="ogw admin"`)
-				apierr.Write(w, r, apierr.ErrUnauthorized)
-				return
-			}
-		}
-		h.ServeHTTP(w, r)
-	})
 }

@@ -7,6 +7,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -63,6 +66,58 @@ func listenPrivate(path string) (_ net.Listener, err error) {
 type socketListener struct {
 	net.Listener
 	path string
+}
+
+// Accept implements net.Listener. The address of a connection tells who made it.
+func (l *socketListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &peerConn{c, peerOf(c)}, nil
+}
+
+// peerConn is a connection whose remote address is the process that made it.
+type peerConn struct {
+	net.Conn
+	peer net.Addr
+}
+
+// RemoteAddr implements net.Conn.
+func (c *peerConn) RemoteAddr() net.Addr { return c.peer }
+
+// peer is a process of this machine, as text: unix:uid=1000,pid=4711.
+type peer string
+
+// Network implements net.Addr.
+func (peer) Network() string { return "unix" }
+
+// String implements net.Addr.
+func (p peer) String() string { return string(p) }
+
+// peerOf asks the kernel who connected (SO_PEERCRED).
+func peerOf(c net.Conn) net.Addr {
+	const unknown = peer("unix:")
+	conn, ok := c.(syscall.Conn)
+	if !ok {
+		return unknown
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return unknown
+	}
+	var cred *unix.Ucred
+	if e := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); e != nil || err != nil {
+		return unknown
+	}
+	return LocalPeer(cred.Uid, int(cred.Pid))
+}
+
+// LocalPeer is how a process of this machine stands in logs.
+func LocalPeer(uid uint32, pid int) net.Addr {
+	return peer(fmt.Sprintf("unix:uid=%d,pid=%d", uid, pid))
 }
 
 // Close implements net.Listener.

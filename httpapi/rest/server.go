@@ -117,6 +117,7 @@ func (s *Server) enter(h handler) httprouter.Handle {
 }
 
 func (s *Server) admit(r *request) (err error) {
+	httpapi.Note(r.Context(), r.Method, "", nil)
 	if err := s.guard.check(r.Request); err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func (s *Server) admit(r *request) (err error) {
 	if r.who, err = s.auth.identify(r.Request, s.fs); err != nil {
 		return err
 	}
-	httpapi.Note(r.Context(), r.Method, r.who.name, nil)
+	httpapi.NoteUser(r.Context(), r.who.name, "", r.who.cred.UID)
 	return s.authorize(r)
 }
 

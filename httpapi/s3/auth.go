@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ogw/httpapi"
 	"ogw/httpapi/sigv4"
 	"ogw/vfs"
 )
@@ -25,6 +26,13 @@ func (i identity) name() string {
 
 // id is who the grants of ACLs are for.
 func (i identity) id() vfs.UserID { return vfs.UserID(i.name()) }
+
+// noteUser tells the log who asks.
+func (q *request) noteUser() {
+	if u := q.id.user; u != nil {
+		httpapi.NoteUser(q.ctx, u.Name, string(q.id.id()), u.UID)
+	}
+}
 
 // nobody owns what anonymous requests make (Linux's overflow uid).
 const nobody = 65534

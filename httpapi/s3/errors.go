@@ -208,6 +208,9 @@ var errorCodes = []struct {
 	{context.Canceled, codeRequestTimeout, false},
 }
 
+// Code returns the code that an error is answered with, for logs.
+func Code(err error) string { return toAPI(err).name }
+
 // toAPI puts any error in S3's terms.
 func toAPI(err error) *apiError {
 	var e *apiError

@@ -103,7 +103,7 @@ func (q *request) authorizeForm(fields map[string]string) (*policy, error) {
 		if err := q.identify(sig); err != nil {
 			return nil, err
 		}
-		httpapi.Note(q.ctx, "", q.id.name(), nil)
+		q.noteUser()
 		if pol, err = parsePolicy(fields["policy"], q.cfg.Now()); err != nil {
 			return nil, err
 		}

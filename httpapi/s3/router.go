@@ -134,6 +134,22 @@ type router struct{ service, bucket, object map[string]methodOps }
 
 func newRouter() *router { return &router{serviceOps(), bucketOps(), objectOps()} }
 
+// Operations returns the names of all operations that are served.
+func Operations() []string {
+	var out []string
+	r := newRouter()
+	for _, level := range []map[string]methodOps{r.service, r.bucket, r.object} {
+		for _, ops := range level {
+			out = append(out, ops.base.name)
+			for _, s := range ops.sub {
+				out = append(out, s.op.name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // route splits the path into bucket and key and finds the operations of its
 // method. Keys are bytes: "a//b", "a/" and "a/../b" are what they are, and
 // nothing is cleaned or redirected. "/bucket/" is the bucket.

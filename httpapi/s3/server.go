@@ -180,13 +180,16 @@ func (q *request) execute(ops methodOps) error {
 	op, err := q.choose(ops)
 	q.op = op
 	httpapi.Note(q.ctx, op.name, "", nil)
+	if q.hostBucket != "" { // else the path is it
+		httpapi.NoteTarget(q.ctx, "/"+q.bucket+"/"+q.key, "")
+	}
 	if err != nil {
 		return err
 	}
 	if err := q.authenticate(); err != nil {
 		return err
 	}
-	httpapi.Note(q.ctx, "", q.id.name(), nil)
+	q.noteUser()
 	if op.handle == nil {
 		return newError(codeNotImplemented).withMessage("%s is not implemented.", op.name)
 	}

@@ -7,6 +7,7 @@ type Config struct {
 	Cluster  Cluster   `toml:"cluster"`
 	Admin    Admin     `toml:"admin"`
 	Log      Log       `toml:"log"`
+	Audit    Audit     `toml:"audit"`
 	Server   Server    `toml:"server"`
 	Gateways []Gateway `toml:"gateway"`
 
@@ -46,6 +47,17 @@ type Log struct {
 	Level  string `toml:"level" doc:"debug, info, warn or error"`
 	Format string `toml:"format" doc:"text or json"`
 	Access bool   `toml:"access" doc:"one line for every request"`
+}
+
+// Audit says what is kept of who did what, and where.
+type Audit struct {
+	Admin  bool   `toml:"admin" doc:"changes of users, keys, buckets, exports, ACLs, locks, mounts and configuration"`
+	Access bool   `toml:"access" doc:"refusals, bounded for each client"`
+	Data   bool   `toml:"data" doc:"every operation on data"`
+	File   string `toml:"file" doc:"file that lines are appended to; \"\" for audit.log in the data folder"`
+	Syslog string `toml:"syslog" doc:"a syslog server instead: local, unix:///PATH, udp://HOST:PORT or tcp://HOST:PORT"`
+	Rotate Size   `toml:"rotate" doc:"size from which a new file is begun"`
+	Keep   int    `toml:"keep" doc:"how many of the old ones stay"`
 }
 
 // Server are the limits of the process.
@@ -115,6 +127,8 @@ func Default() *Config {
 			FileMode: 0o644, DirMode: 0o755,
 		},
 		Log: Log{Level: "info", Format: "text"},
+		// 704 MiB at the most: two million lines.
+		Audit: Audit{Admin: true, Access: true, Rotate: 64 << 20, Keep: 10},
 		// A connection costs some 10 KiB while idle, and a transfer 256 KiB.
 		Server: Server{Connections: 4096, Drain: 30 * time.Second},
 	}

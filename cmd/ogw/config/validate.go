@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"ogw/cmd/ogw/audit"
 )
 
 // Bounds of values, each with the reason in its message or here.
@@ -23,6 +25,8 @@ const (
 	maxConnections = 1 << 20
 	minToken       = 16 // characters; shorter ones can be guessed
 	maxGateways    = 64
+	minRotate      = 64 << 10        // smaller, and the files would hold less than a minute of refusals
+	maxKeep        = 10000           // each is renamed when a new file is begun
 	minGrace       = time.Second     // clients cannot even be told in less
 	maxGrace       = 5 * time.Minute // nobody else gets a lock in that time
 )
@@ -101,11 +105,29 @@ func (c *Config) validateSections(v *validator) {
 	if c.Server.Drain < 0 || c.Server.Drain > maxDrain {
 		v.bad("server.drain", "%s is not within 0 and %s", c.Server.Drain, maxDrain)
 	}
+	c.Audit.validate(v)
 	if c.Admin.Listen != "" {
 		v.address("admin.listen", c.Admin.Listen)
 		v.token("admin.token", c.Admin.Token)
 	} else if c.Admin.Token != "" { // for --admin, the API of another machine
 		v.token("admin.token", c.Admin.Token)
+	}
+}
+
+func (a *Audit) validate(v *validator) {
+	if a.Syslog != "" {
+		if _, _, err := audit.ParseSyslog(a.Syslog); err != nil {
+			v.bad("audit.syslog", "%v", err)
+		}
+		if a.File != "" {
+			v.bad("audit.file", "audit.syslog is set: lines go to one place")
+		}
+	}
+	if a.Rotate < minRotate {
+		v.bad("audit.rotate", "%s is less than %s", a.Rotate, Size(minRotate))
+	}
+	if a.Keep < 1 || a.Keep > maxKeep {
+		v.bad("audit.keep", "%d is not within 1 and %d", a.Keep, maxKeep)
 	}
 }
 

@@ -1,0 +1,46 @@
+package httpapi
+
+import "context"
+
+// NoUID stands for who has no number.
+const NoUID = -1
+
+// Subject is what a request was about, as far as it is told to an audit.
+type Subject struct {
+	UserID string // of the identity; never given twice
+	UID    int64  // of the identity, or NoUID
+	Target string // what was acted on; "" is the path
+	Detail string // what it was changed to, without secrets
+	Admin  bool   // rights were changed, by an operation that need not do so
+	Agent  string // as the client calls itself
+}
+
+// NoteUser tells Frame who asks.
+func NoteUser(ctx context.Context, name, id string, uid uint32) {
+	if rec, ok := ctx.Value(recordKey{}).(*Record); ok {
+		rec.Identity, rec.Subject.UserID, rec.Subject.UID = name, id, int64(uid)
+	}
+}
+
+// NoteTarget tells Frame what is acted on, and how; empty strings leave what
+// was noted before.
+func NoteTarget(ctx context.Context, target, detail string) {
+	rec, ok := ctx.Value(recordKey{}).(*Record)
+	if !ok {
+		return
+	}
+	if target != "" {
+		rec.Subject.Target = target
+	}
+	if detail != "" {
+		rec.Subject.Detail = detail
+	}
+}
+
+// NoteRights tells Frame that a request changes rights beside what its
+// operation says: an object that is stored with an ACL.
+func NoteRights(ctx context.Context, detail string) {
+	if rec, ok := ctx.Value(recordKey{}).(*Record); ok {
+		rec.Subject.Admin, rec.Subject.Detail = true, detail
+	}
+}
