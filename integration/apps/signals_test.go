@@ -374,7 +374,7 @@ func TestSignalsMeetLocks(t *testing.T) {
 	for i := range lockTries {
 		c := startCaller(t, program, "flock", false, file)
 		c.begin()
-		time.Sleep(time.Duration(i) * 20 * time.Microsecond)
+		time.Sleep(time.Duration(i) * 100 * time.Microsecond)
 		if i%2 == 0 {
 			c.signal()
 			c.want("signal") // now, or as soon as the call ended
