@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -99,6 +100,9 @@ func (m *mount) ParseFlags(c *cli.Context) (err error) {
 	}
 	m.foreground, m.helper, m.fake = c.Bool("foreground"), c.Bool("helper"), c.Bool("fake")
 	m.background = c.Bool("background") || m.helper && !m.foreground
+	if m.helper && os.Geteuid() == 0 {
+		o.addDropped()
+	}
 	if m.foreground && m.background {
 		return errors.New("--foreground and --background exclude each other")
 	}

@@ -86,7 +86,7 @@ func TestFstab(t *testing.T) {
 	w := newWorld(t)
 	mnt, sub := w.mkdir("mnt"), w.mkdir("with space")
 	data := filepath.Join(w.dir, "ogw-data")
-	w.write("fstab", fmt.Sprintf("%s %s fuse.ogw allow_other,noauto,_netdev,x-systemd.automount 0 0\n%s %s ogw ro,subtree=photos 0 0\n",
+	w.write("fstab", fmt.Sprintf("%s %s fuse.ogw allow_other,noauto,_netdev,x-systemd.automount 0 0\n%s %s ogw ro,nosuid,nodev,allow_other,subtree=photos 0 0\n",
 		data, mnt, data, strings.ReplaceAll(sub, " ", `\040`)))
 	w.write("script", fmt.Sprintf(`set -eu
 ogw=%s
@@ -99,9 +99,14 @@ ln -s "$ogw" /sbin/mount.fuse.ogw
 ln -s "$ogw" /sbin/mount.ogw
 
 mount -T fstab mnt
-grep -q "mnt rw,nosuid,nodev,relatime - fuse.ogw $PWD/ogw-data .*allow_other" /proc/self/mountinfo || say "$(cat /proc/self/mountinfo)"
+grep -q "mnt rw,relatime - fuse.ogw $PWD/ogw-data .*allow_other" /proc/self/mountinfo || say "$(cat /proc/self/mountinfo)"
 mkdir -p mnt/photos; echo hello > mnt/photos/f
+cp "$(command -v id)" mnt/photos/id; chown 0:0 mnt/photos/id; chmod 4755 mnt/photos/id
+test "$(setpriv --reuid 65534 --clear-groups mnt/photos/id -u)" = 0 || say "suid has no effect"
+mknod mnt/photos/null c 1 3; echo gone > mnt/photos/null || say "dev has no effect"
 mount -T fstab "with space"
+grep -q "with.*space ro,nosuid,nodev,relatime - fuse.ogw" /proc/self/mountinfo || say "$(cat /proc/self/mountinfo)"
+test "$(setpriv --reuid 65534 --clear-groups "with space/id" -u)" = 65534 || say "suid where it is forbidden"
 test "$(cat "with space/f")" = hello || say "subtree"
 refused "Read-only" touch "with space/g"
 refused "mounted already" mount -T fstab mnt

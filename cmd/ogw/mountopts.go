@@ -140,6 +140,17 @@ func (o *mountOptions) parse(list string, sloppy bool) error {
 	return nil
 }
 
+// addDropped adds the flags that mount(8) drops before it calls a helper, since
+// it takes them for the default of every file system: without nosuid, a line of
+// fstab means suid. For the options user and users it says nosuid and nodev.
+func (o *mountOptions) addDropped() {
+	for _, flag := range []string{"suid", "dev"} {
+		if !slices.Contains(o.mount.Flags, "no"+flag) && !slices.Contains(o.mount.Flags, flag) {
+			o.mount.Flags = append(o.mount.Flags, flag)
+		}
+	}
+}
+
 func optionNames() []string {
 	names := append(slices.Clone(kernelFlags), otherOptions...)
 	for _, x := range ownOptions() {
