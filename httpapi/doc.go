@@ -5,14 +5,15 @@
 //	            request ID          │
 //	            panics, one log     ├ Conditions   If-Match and its kin
 //	            line a request      ├ ParseRange   Range
-//	            100-continue        ├ Body         request body with an idle limit
-//	                                └ Send         response body from pooled buffers
+//	            100-continue        └ Send         response body from pooled buffers
+//	            pace, both ways
 //
 // # Invariants
 //
-// A transfer may take as long as it likes while it moves: IdleTimeout bounds
-// the wait for the next bytes, never the whole. There is no limit on the
-// duration of a request.
+// A transfer may take as long as it likes while it moves, at MinRate or more:
+// StallTime bounds the wait for its client, never the whole. There is no limit
+// on the duration of a request. This holds for every body and every response,
+// whatever the handler and the version of HTTP.
 //
 // Memory is bounded per request: one pooled buffer of SendBufferBytes for a
 // response, nothing for a request body.

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"io"
-	"net/http"
 	"time"
 )
 
@@ -15,30 +14,49 @@ const (
 	maxDrainTime = 15 * time.Second
 )
 
-// trackedBody is a request body that knows whether it was begun and ended.
+// trackedBody is a request body that knows whether it was begun and ended,
+// and fails when it stands still.
 type trackedBody struct {
 	io.ReadCloser
+	pace         pace
 	begun, ended bool
 }
 
 // Read implements io.Reader.
 func (b *trackedBody) Read(p []byte) (int, error) {
 	b.begun = true
+	if b.ended {
+		return b.ReadCloser.Read(p)
+	}
+	b.pace.begin()
 	n, err := b.ReadCloser.Read(p)
-	b.ended = b.ended || err != nil
+	b.pace.end(n)
+	if err != nil {
+		// The server goes on reading to notice a client that leaves; a
+		// deadline left behind would cancel a request that takes its time.
+		b.ended = true
+		b.pace.clear()
+	}
 	return n, err
+}
+
+// expire bounds how long net/http waits for a body that nobody will read.
+func (b *trackedBody) expire() {
+	if !b.ended {
+		b.pace.set = time.Now().Add(maxDrainTime)
+		b.pace.deadline(b.pace.set)
+	}
 }
 
 // drain reads on, within bounds, to the end of a body that a handler left
 // halfway. Most clients send all of a body before they read the answer, and
 // net/http closes the connection under them. A body that was not begun stays
 // unread: the client may be waiting for a 100 that it must not get.
-func (b *trackedBody) drain(w http.ResponseWriter) {
+func (b *trackedBody) drain() {
 	if !b.begun || b.ended {
 		return
 	}
-	ctl := http.NewResponseController(w)
-	_ = ctl.SetReadDeadline(time.Now().Add(maxDrainTime))
+	b.expire()
 	_, _ = io.CopyN(io.Discard, b.ReadCloser, maxDrainBytes)
-	_ = ctl.SetReadDeadline(time.Time{})
+	b.pace.clear()
 }

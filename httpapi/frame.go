@@ -80,11 +80,14 @@ type framed struct {
 	r     *http.Request
 }
 
-// Frame gives each request its ID, contains panics, mends
-// `Expect: 100-continue` with an empty body, and logs once.
+// Frame gives each request its ID, ends it when it stands still, contains
+// panics, mends `Expect: 100-continue` with an empty body, and logs once.
 func Frame(next http.Handler, c FrameConfig) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f := &framed{FrameConfig: c, start: time.Now(), w: response{ResponseWriter: w}, body: trackedBody{ReadCloser: r.Body}}
+		f := &framed{FrameConfig: c, start: time.Now()}
+		ctl := http.NewResponseController(w)
+		f.w = response{ResponseWriter: w, rec: &f.rec, body: &f.body, pace: pace{ctl: ctl, write: true, limit: StallTime}}
+		f.body = trackedBody{ReadCloser: r.Body, ended: r.ContentLength == 0, pace: pace{ctl: ctl, limit: StallTime}}
 		f.rec = Record{RequestID: NewRequestID(), Method: r.Method, Path: r.URL.Path, Remote: r.RemoteAddr,
 			Subject: Subject{UID: NoUID, Agent: r.UserAgent()}}
 		f.r = r.WithContext(context.WithValue(r.Context(), recordKey{}, &f.rec))
@@ -98,7 +101,7 @@ func Frame(next http.Handler, c FrameConfig) http.Handler {
 		defer f.end()
 		next.ServeHTTP(&f.w, f.r)
 		if f.w.status >= 400 {
-			f.body.drain(&f.w)
+			f.body.drain()
 		}
 	})
 }
@@ -168,34 +171,56 @@ func isSendRead(err error) bool {
 	return errors.As(err, &e) && e.Read
 }
 
-// response counts what goes out.
+// response counts what goes out, and paces it.
 type response struct {
 	http.ResponseWriter
+	rec    *Record
+	body   *trackedBody // of the same request
+	pace   pace
 	status int
 	bytes  int64
 }
 
 func (w *response) WriteHeader(code int) {
 	if w.status == 0 && code >= 200 {
-		w.status = code
+		w.began(code)
 	}
 	w.ResponseWriter.WriteHeader(code)
 }
 
-func (w *response) Write(p []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
+// began notes the status. What is written from here on, by net/http too when
+// the handler is done, has a deadline; and so has what net/http reads of a
+// body that was refused, before it sends the answer.
+func (w *response) began(code int) {
+	w.status = code
+	w.pace.begin()
+	if code >= 400 {
+		w.body.expire()
 	}
-	n, err := w.ResponseWriter.Write(p)
-	w.bytes += int64(n)
-	return n, err
+}
+
+func (w *response) Write(p []byte) (written int, err error) {
+	if w.status == 0 {
+		w.began(http.StatusOK)
+	}
+	for {
+		slice := p[:min(len(p), paceSliceBytes)]
+		w.pace.begin()
+		n, err := w.ResponseWriter.Write(slice)
+		w.pace.end(n)
+		w.bytes += int64(n)
+		written += n
+		if p = p[len(slice):]; err != nil || len(p) == 0 {
+			return written, err
+		}
+	}
 }
 
 // Unwrap lets http.ResponseController reach the connection.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // NewServer returns a server for h with the limits of this package. Requests
-// as a whole have no time limit, on purpose.
+// as a whole have no time limit, on purpose: Frame ends those that stand still.
 func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           h,

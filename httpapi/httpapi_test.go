@@ -225,85 +225,13 @@ func TestSendShortSource(t *testing.T) {
 	if err := Respond(w, 204, strings.NewReader(""), 0, 0); err != nil || w.Code != 204 {
 		t.Fatal(err, w.Code)
 	}
-	if len(sendPool.slots) != 0 {
+	if sendPool.slots.InUse() != 0 {
 		t.Fatal("large buffers not given back")
 	}
 	big := strings.Repeat("0123456789", SendBufferBytes/4)
 	w = httptest.NewRecorder()
 	if err := Send(w, strings.NewReader(big), 7, int64(len(big)-7)); err != nil || w.Body.String() != big[7:] {
 		t.Fatal(err, w.Body.Len())
-	}
-}
-
-// A body may take any time as long as bytes come; when they stop, it fails.
-func TestIdleBody(t *testing.T) {
-	t.Parallel()
-	const idle = 3 * time.Second // a busy machine may stop anybody for a second
-	type outcome struct {
-		n   int
-		err error
-	}
-	done := make(chan outcome, 1)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b := NewBody(w, r)
-		b.idle = idle
-		p, err := io.ReadAll(b)
-		done <- outcome{len(p), err}
-	}))
-	defer srv.Close()
-	for _, stall := range []bool{false, true} {
-		c, err := net.Dial("tcp", srv.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		fmt.Fprint(c, "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n")
-		for i := range 10 {
-			if stall && i == 5 {
-				break
-			}
-			time.Sleep(idle / 8) // more than idle in all
-			fmt.Fprint(c, "x")
-		}
-		o := <-done
-		var timeout net.Error
-		if !stall && (o.n != 10 || o.err != nil) || stall && (o.n != 5 || !errors.As(o.err, &timeout) || !timeout.Timeout()) {
-			t.Errorf("stall %v: %d bytes, %v", stall, o.n, o.err)
-		}
-	}
-}
-
-// A client that takes nothing loses its connection; a slow one does not.
-func TestIdleReader(t *testing.T) {
-	t.Parallel()
-	const size = 64 << 20
-	done := make(chan error, 1)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		done <- (&sender{w: w, src: zeros{}, idle: 3 * time.Second}).run(0, size)
-	}))
-	defer srv.Close()
-	res, err := http.Get(srv.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var se *SendError
-	if err := <-done; !errors.As(err, &se) || se.Read {
-		t.Errorf("stalled: %v", err)
-	}
-	slow, err := http.Get(srv.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer slow.Body.Close()
-	for range 8 {
-		time.Sleep(400 * time.Millisecond) // more than idle in all
-		if _, err := io.CopyN(io.Discard, slow.Body, size/8); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := <-done; err != nil {
-		t.Errorf("slow: %v", err)
 	}
 }
 

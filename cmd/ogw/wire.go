@@ -101,7 +101,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 			d, err = httpDoor(g, l, rest.New(rest.Config{
 				FS: p.fs, Logger: access, Done: both(meters.http(g.Name), p.audit.http("rest", g.Name, apiCode)),
 				Tokens: g.Tokens, Users: g.Users, Owner: restOwner(g), Hosts: g.Hosts,
-				MaxObjectBytes: int64(g.MaxObject),
+				MaxObjectBytes: int64(g.MaxObject), MaxRequests: g.MaxRequests, ActiveContent: g.ActiveContent,
 			}), p.connections, log)
 		case "nfs":
 			var server *nfsserver.Server

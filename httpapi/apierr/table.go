@@ -19,6 +19,7 @@ var (
 	ErrLengthRequired   = errors.New("length required")
 	ErrHeadersTooLarge  = errors.New("metadata headers too large")
 	ErrUnsupported      = errors.New("not supported")
+	ErrManyRequests     = errors.New("too many requests in flight")
 	ErrUnknownOperation = errors.New("no such operation")
 )
 
@@ -43,6 +44,7 @@ var Table = []Entry{
 	{ErrLengthRequired, http.StatusLengthRequired, "length_required"},
 	{ErrHeadersTooLarge, http.StatusRequestHeaderFieldsTooLarge, "headers_too_large"},
 	{ErrUnsupported, http.StatusNotImplemented, "not_supported"},
+	{ErrManyRequests, http.StatusServiceUnavailable, "too_many_requests"},
 	{ErrUnknownOperation, http.StatusNotFound, "no_such_operation"},
 
 	{vfs.ErrNoSuchKey, http.StatusNotFound, "not_found"},

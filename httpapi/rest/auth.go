@@ -17,6 +17,7 @@ import (
 // identity is who asks.
 type identity struct {
 	name  string // for the log
+	user  string // "" for what comes with a token, or with nothing
 	cred  vfs.Cred
 	admin bool
 }
@@ -95,6 +96,7 @@ func (a *authenticator) identifyUser(ctx context.Context, fs *vfs.FS, name, secr
 	}
 	return identity{
 		name:  user.Name,
+		user:  user.Name,
 		cred:  vfs.Cred{UID: user.UID, GID: user.GID, Trusted: true},
 		admin: user.Admin,
 	}, nil

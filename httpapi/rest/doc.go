@@ -17,6 +17,8 @@
 // Content-Type, Cache-Control, Content-Disposition, Content-Encoding,
 // Content-Language and Expires come back as they were sent. X-Meta-NAME is
 // user metadata, the extended attribute user.NAME and S3's x-amz-meta-NAME.
+// What a browser would run is sent as an attachment, and in a sandbox, unless
+// ActiveContent is set (browser.go).
 //
 // # Integrity
 //
@@ -25,9 +27,9 @@
 //
 // # Who may
 //
-//	request ── guard ── authenticate ── authorize ── handler ── vfs
-//	           (cross-  (token, basic,  (bucket's
-//	            origin)  or open)        owner)
+//	request ── guard ── authenticate ── authorize ── slot ── handler ── vfs
+//	           (cross-  (token, basic,  (bucket's    (fair
+//	            origin)  or open)        owner)       .Pool)
 //
 // With tokens configured, a bearer token may do everything. With users
 // switched on, basic credentials (access key and secret, or user name and

@@ -37,7 +37,7 @@ func (s *Server) get(r *request) error {
 // head answers without the bytes. Range is not looked at: it is defined for
 // GET alone (RFC 9110, section 14.2).
 func (s *Server) head(r *request, info *vfs.ObjectInfo) error {
-	setObjectHeaders(r.w.Header(), info)
+	s.setObjectHeaders(r.w.Header(), info)
 	if done, err := s.conditions(r, info); done || err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (s *Server) conditions(r *request, info *vfs.ObjectInfo) (done bool, err er
 func (s *Server) serve(r *request, obj *vfs.Object) error {
 	info := &obj.Info
 	h := r.w.Header()
-	setObjectHeaders(h, info)
+	s.setObjectHeaders(h, info)
 	if done, err := s.conditions(r, info); done || err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func writeListing(r *request, list *Listing) error {
 	}
 	if wantsHTML(r.Header.Get("Accept")) {
 		h.Set("Content-Type", "text/html; charset=utf-8")
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+		h.Set("Content-Security-Policy", pagePolicy)
 		if err := listingPage.Execute(&body, list); err != nil {
 			return err
 		}

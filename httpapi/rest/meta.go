@@ -50,7 +50,7 @@ func metaOf(h http.Header) (vfs.ObjectMeta, error) {
 }
 
 // setObjectHeaders describes an object.
-func setObjectHeaders(h http.Header, info *vfs.ObjectInfo) {
+func (s *Server) setObjectHeaders(h http.Header, info *vfs.ObjectInfo) {
 	h.Set("Accept-Ranges", "bytes")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Etag", quote(info.ETag))
@@ -62,6 +62,9 @@ func setObjectHeaders(h http.Header, info *vfs.ObjectInfo) {
 		if v := info.Meta.Headers[name]; v != "" {
 			h.Set(name, v)
 		}
+	}
+	if !s.active {
+		sandbox(h)
 	}
 	missing := 0
 	for name, value := range info.Meta.User {

@@ -45,7 +45,7 @@ func (s *Server) put(r *request) error {
 	if len(sums.sum) > 0 {
 		o.Finish = sums.finish
 	}
-	info, err := s.fs.PutObject(r.Context(), "", r.key, sums.reader(&body{httpapi.NewBody(r.w, r.Request)}), o)
+	info, err := s.fs.PutObject(r.Context(), "", r.key, sums.reader(&body{r.Body}), o)
 	if err != nil {
 		return conditional(r, err)
 	}

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 
@@ -8,6 +9,7 @@ import (
 
 	"ogw/httpapi"
 	"ogw/httpapi/apierr"
+	"ogw/httpapi/fair"
 	"ogw/vfs"
 )
 
@@ -28,7 +30,17 @@ type Config struct {
 	Hosts []string
 	// MaxObjectBytes bounds a body; 0 means vfs.MaxObjectBytes.
 	MaxObjectBytes int64
+	// MaxRequests bounds requests in flight; others get 503. 0 means
+	// defaultMaxRequests.
+	MaxRequests int
+	// ActiveContent lets browsers show stored pages and run their scripts on
+	// the origin of this door (see browser.go).
+	ActiveContent bool
 }
+
+// defaultMaxRequests bounds requests in flight unless configured: at
+// httpapi.SendBufferBytes each they hold 256 MiB at the most.
+const defaultMaxRequests = 1024
 
 // Server is the REST door. It is an http.Handler.
 type Server struct {
@@ -36,6 +48,8 @@ type Server struct {
 	auth      authenticator
 	guard     guard
 	maxObject int64
+	slots     *fair.Pool // requests in flight
+	active    bool
 	handler   http.Handler
 }
 
@@ -46,6 +60,8 @@ func New(c Config) *Server {
 		auth:      newAuthenticator(c),
 		guard:     newGuard(c),
 		maxObject: c.MaxObjectBytes,
+		slots:     fair.NewPool(int64(cmp.Or(c.MaxRequests, defaultMaxRequests))),
+		active:    c.ActiveContent,
 	}
 	if s.maxObject <= 0 {
 		s.maxObject = vfs.MaxObjectBytes
@@ -107,13 +123,32 @@ func (s *Server) enter(h handler) httprouter.Handle {
 		w.Header().Set("X-Request-Id", httpapi.RequestID(hr.Context()))
 		err := s.admit(r)
 		if err == nil {
-			err = h(r)
+			err = s.run(h, r)
 		}
 		if err != nil {
 			s.auth.challenge(w, err)
 			apierr.Write(w, hr, err)
 		}
 	}
+}
+
+// run serves r within a slot. It was admitted: nothing is held for a request
+// before it is known who asks and that they may.
+func (s *Server) run(h handler, r *request) error {
+	k := r.client()
+	if !s.slots.Take(k, 1) {
+		return apierr.ErrManyRequests
+	}
+	defer s.slots.Give(k, 1)
+	return h(r)
+}
+
+// client is by whom slots are counted: the user, else the address.
+func (r *request) client() fair.Key {
+	if r.who.user != "" {
+		return fair.User(r.who.user)
+	}
+	return fair.Address(r.RemoteAddr)
 }
 
 func (s *Server) admit(r *request) (err error) {

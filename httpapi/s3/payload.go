@@ -7,7 +7,6 @@ import (
 	"hash"
 	"io"
 
-	"ogw/httpapi"
 	"ogw/httpapi/sigv4"
 	"ogw/vfs"
 )
@@ -62,7 +61,7 @@ func (q *request) openPayload() (*payload, error) {
 	if p.alg != nil {
 		p.sum = p.alg.make()
 	}
-	if p.body, err = sigv4.NewBody(q.sig, q.r, httpapi.NewBody(q.w, q.r)); err != nil {
+	if p.body, err = sigv4.NewBody(q.sig, q.r, q.r.Body); err != nil {
 		return nil, err
 	}
 	p.size = p.body.Size

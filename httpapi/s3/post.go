@@ -27,8 +27,7 @@ func (q *request) postObject() error {
 	if !q.id.anonymous() {
 		return newError(codeInvalidRequest).withMessage("A form is signed in its fields.")
 	}
-	body := httpapi.NewBody(q.w, q.r)
-	fields, file, err := q.readFields(body, params["boundary"])
+	fields, file, err := q.readFields(params["boundary"])
 	if err != nil {
 		return err
 	}
@@ -49,15 +48,15 @@ func (q *request) postObject() error {
 
 // readFields reads what comes before the file, within a budget and a time of
 // its own: nobody is known to have signed the form yet.
-func (q *request) readFields(body *httpapi.Body, boundary string) (map[string]string, *multipart.Part, error) {
+func (q *request) readFields(boundary string) (map[string]string, *multipart.Part, error) {
 	k := q.client()
 	if !q.forms.Take(k, 1) {
 		return nil, nil, newError(codeSlowDown)
 	}
 	defer q.forms.Give(k, 1)
-	body.Until(time.Now().Add(formFieldsTime))
-	fields, file, err := readForm(multipart.NewReader(body, boundary))
-	body.Until(time.Time{})
+	httpapi.BodyBy(q.r, time.Now().Add(formFieldsTime))
+	fields, file, err := readForm(multipart.NewReader(q.r.Body, boundary))
+	httpapi.BodyBy(q.r, time.Time{})
 	return fields, file, err
 }
 

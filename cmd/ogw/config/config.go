@@ -79,7 +79,9 @@ type Gateway struct {
 	Domains      []string `toml:"domains" for:"s3" doc:"service domains: bucket.DOMAIN is a bucket"`
 	BareHosts    bool     `toml:"bare_hosts" for:"s3" doc:"every other host name is a bucket; so with domains in any case"`
 	V2Signatures bool     `toml:"v2_signatures" for:"s3" doc:"accept Signature Version 2"`
-	MaxRequests  int      `toml:"max_requests" for:"s3" doc:"requests in flight; others get SlowDown"`
+	MaxRequests  int      `toml:"max_requests" for:"s3 rest" doc:"requests in flight, a client's share is half of what is free; others get 503"`
+
+	ActiveContent bool `toml:"active_content" for:"rest" doc:"let browsers show stored HTML and run its scripts on this origin"`
 
 	Tokens    []string `toml:"tokens" secret:"true" for:"rest" doc:"bearer tokens that may do everything"`
 	Users     bool     `toml:"users" for:"rest" doc:"admit users with basic credentials"`

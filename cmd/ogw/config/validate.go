@@ -172,6 +172,9 @@ func (g *Gateway) validate(v *validator) {
 	}
 	v.address("listen", g.Listen)
 	g.validateTLS(v)
+	if g.MaxRequests < 0 {
+		v.bad("max_requests", "%d is negative", g.MaxRequests)
+	}
 	switch g.Protocol {
 	case "s3":
 		g.validateS3(v)
@@ -212,9 +215,6 @@ func (g *Gateway) validateS3(v *validator) {
 		if d == "" || strings.ContainsAny(d, "/: *") || strings.HasPrefix(d, ".") {
 			v.bad("domains", "%q is not a domain such as s3.example.com", d)
 		}
-	}
-	if g.MaxRequests < 0 {
-		v.bad("max_requests", "%d is negative", g.MaxRequests)
 	}
 }
 
