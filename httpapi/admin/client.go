@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"ogw/httpapi/apierr"
+	"ogw/httpapi/peer"
 )
 
 const (
@@ -49,7 +50,7 @@ type Client struct {
 // ErrNotRunning if there is none.
 func Dial(ctx context.Context, socket string) (*Client, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		path, release, err := socketPath(socket)
+		path, release, err := peer.ShortPath(socket)
 		if err != nil {
 			return nil, err
 		}
