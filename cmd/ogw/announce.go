@@ -20,7 +20,11 @@ type announcement struct {
 	PID         int             `json:"pid"`
 	Gateways    []admin.Gateway `json:"gateways"`
 	Credentials string          `json:"credentials"` // file
-	// AccessKey and SecretKey are printed at the first start alone.
+	// First tells that the credentials were made at this start.
+	First bool `json:"first,omitempty"`
+	// AccessKey and SecretKey are printed at the first start alone, and to a
+	// terminal: what else reads this keeps it, in a journal or a log, for all
+	// who may read that.
 	AccessKey string `json:"access_key,omitempty"`
 	SecretKey string `json:"secret_key,omitempty"`
 }
@@ -34,7 +38,8 @@ func (s *serve) announce(p *process) error {
 	for i := range a.Gateways {
 		a.Gateways[i].State = "serving" // the sockets are open already
 	}
-	if p.firstKey != nil {
+	a.First = p.firstKey != nil
+	if a.First && isTerminal(s.env.stdout) {
 		a.AccessKey, a.SecretKey = p.firstKey.ID, p.firstKey.Secret
 	}
 	if s.json {
@@ -48,9 +53,12 @@ func (a *announcement) text() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("ogw %s serves %s\n", a.Version, a.Dir)
-	if a.AccessKey != "" {
+	switch {
+	case a.AccessKey != "":
 		line("First start. The keys of the user root, printed this once and kept in\n%s:\n", a.Credentials)
 		line("    access key  %s\n    secret key  %s\n", a.AccessKey, a.SecretKey)
+	case a.First:
+		line("First start. The keys of the user root are in\n%s\n(mode 0600): not here, where others may read along.\n", a.Credentials)
 	}
 	for _, g := range a.Gateways {
 		host, port := reachable(g.Listen)

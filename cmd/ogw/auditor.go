@@ -13,8 +13,6 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"ogw/cmd/ogw/audit"
 	"ogw/cmd/ogw/config"
 	"ogw/httpapi"
@@ -168,12 +166,6 @@ func (a *auditor) followRename() (stop func()) {
 		signal.Stop(received)
 		close(done)
 	}
-}
-
-// isTerminal reports whether a person may be looking at f.
-func isTerminal(f *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
 }
 
 // both tells two.

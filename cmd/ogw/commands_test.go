@@ -303,6 +303,10 @@ func TestAnnouncement(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
+	quiet := announcement{First: true, Credentials: "/srv/credentials"}
+	if text := quiet.text(); !strings.Contains(text, "/srv/credentials") || strings.Contains(text, "secret key  ") {
+		t.Errorf("without a terminal:\n%s", text)
+	}
 	b, err := json.Marshal(announcement{})
 	if err != nil || strings.Contains(string(b), "secret_key") {
 		t.Errorf("%s %v", b, err)

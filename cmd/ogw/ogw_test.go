@@ -26,12 +26,12 @@ const endLimit = 20 * time.Second
 func TestFirstStartAndRestart(t *testing.T) {
 	w := newWorld(t)
 	d := w.serve(anyPort...)
-	if d.said.AccessKey == "" || d.said.SecretKey == "" || d.said.Dir != filepath.Join(w.dir, "ogw-data") || len(d.said.Gateways) != 3 {
+	if !d.said.First || d.said.AccessKey != "" || d.said.SecretKey != "" || d.said.Dir != filepath.Join(w.dir, "ogw-data") || len(d.said.Gateways) != 3 {
 		t.Fatalf("%+v", d.said)
 	}
-	text, err := os.ReadFile(d.said.Credentials)
-	if err != nil || !strings.Contains(string(text), d.said.AccessKey) || !strings.Contains(string(text), d.said.SecretKey) {
-		t.Errorf("credentials: %v %s", err, text)
+	key, err := readCredentials(d.said.Credentials)
+	if err != nil {
+		t.Errorf("credentials: %v", err)
 	}
 	for _, name := range []string{credentialsName, admin.SocketName} {
 		if info, err := os.Stat(w.data(name)); err != nil || info.Mode().Perm() != 0o600 {
@@ -41,7 +41,7 @@ func TestFirstStartAndRestart(t *testing.T) {
 	if info, err := os.Stat(w.data("")); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("data folder: %v %v", info.Mode(), err)
 	}
-	if strings.Contains(d.stderr.String(), d.said.SecretKey) {
+	if strings.Contains(d.stderr.String(), key.Secret) {
 		t.Error("the log holds the secret")
 	}
 	d.put("/photos/a", "hello")
@@ -54,15 +54,15 @@ func TestFirstStartAndRestart(t *testing.T) {
 	}
 
 	d2 := w.serve(anyPort...)
-	if d2.said.AccessKey != "" || d2.said.SecretKey != "" {
-		t.Error("the keys are printed again")
+	if d2.said.First || d2.said.AccessKey != "" || d2.said.SecretKey != "" {
+		t.Error("the second start says that it is the first")
 	}
 	if got := d2.get("/photos/a"); got != "hello" {
 		t.Errorf("%q", got)
 	}
 	var users []admin.User
 	w.json(&users, "user", "list")
-	if len(users) != 1 || users[0].Name != "root" || users[0].Keys[0].ID != d.said.AccessKey || users[0].UID != uint32(os.Getuid()) {
+	if len(users) != 1 || users[0].Name != "root" || users[0].Keys[0].ID != key.ID || users[0].UID != uint32(os.Getuid()) {
 		t.Errorf("%+v", users)
 	}
 }
@@ -74,8 +74,9 @@ func TestCredentialsAfterCrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.write("ogw-data/credentials", "[default]\naws_access_key_id = AKOFCRASH\naws_secret_access_key = secret-of-crash\n")
-	if d := w.serve(anyPort...); d.said.AccessKey != "AKOFCRASH" || d.said.SecretKey != "secret-of-crash" {
-		t.Errorf("%+v", d.said)
+	d := w.serve(anyPort...)
+	if key, err := readCredentials(d.said.Credentials); err != nil || key.ID != "AKOFCRASH" || key.Secret != "secret-of-crash" || !d.said.First {
+		t.Errorf("%+v %+v %v", d.said, key, err)
 	}
 	w2 := newWorld(t)
 	if err := os.Mkdir(w2.data(""), 0o700); err != nil {

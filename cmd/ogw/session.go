@@ -71,7 +71,12 @@ func (o *common) open(ctx context.Context) (*session, error) {
 func (o *common) dial(ctx context.Context) (*session, error) {
 	none := func() error { return nil }
 	if o.remote != "" {
-		return &session{admin.Remote(o.remote, o.cfg.Admin.Token), true, none}, nil
+		a := o.cfg.Admin
+		c, err := admin.Remote(o.remote, admin.RemoteConfig{Token: a.Token, CA: a.CA, Pin: a.Pin, InClear: a.Insecure})
+		if errors.Is(err, admin.ErrInClear) {
+			err = &exitError{exitUsage, err}
+		}
+		return &session{c, true, none}, err
 	}
 	c, err := admin.Dial(ctx, filepath.Join(o.cfg.Cluster.Dir, admin.SocketName))
 	if err != nil {

@@ -130,3 +130,32 @@ func TestCertificateRenewal(t *testing.T) {
 		t.Error("no certificate is no error")
 	}
 }
+
+// The admin address over TLS is for those who know whom they talk to.
+func TestAdminTLS(t *testing.T) {
+	w := newWorld(t)
+	writeCertificate(t, w.dir, "admin")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	_ = l.Close()
+	w.write("ogw.toml", "[admin]\nlisten = \""+address+"\"\ntoken = \"0123456789abcdef\"\ntls_cert = \"cert.pem\"\ntls_key = \"key.pem\"\n")
+	w.serve("-c", "ogw.toml")
+	url := "https://" + address
+	w.write("client.toml", "[admin]\ntoken = \"0123456789abcdef\"\nca = \"cert.pem\"\n")
+	w.ok("status", "-c", "client.toml", "--admin", url)
+	for _, args := range [][]string{
+		{"status", "-c", "client.toml", "--admin", url, "--set", "admin.ca="},
+		{"status", "-c", "client.toml", "--admin", url, "--set", "admin.pin=sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="},
+		{"status", "-c", "client.toml", "--admin", url, "--set", "admin.token=0123456789abcdeX"},
+	} {
+		if out, _, code := w.ogw(args...); code == 0 {
+			t.Errorf("%v: %s", args, out)
+		}
+	}
+	if _, errs, code := w.ogw("status", "-c", "client.toml", "--admin", "http://192.0.2.1:9090"); code != exitUsage || !strings.Contains(errs, "in clear") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}

@@ -144,7 +144,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 		return p, err
 	}
 	if cfg.Admin.Listen != "" {
-		g := config.Gateway{Name: "admin", Listen: cfg.Admin.Listen}
+		g := config.Gateway{Name: "admin", Listen: cfg.Admin.Listen, TLSCert: cfg.Admin.TLSCert, TLSKey: cfg.Admin.TLSKey}
 		var l net.Listener
 		if l, err = listen(g, false, log); err != nil {
 			return p, err

@@ -340,13 +340,13 @@ func TestToken(t *testing.T) {
 	server := httptest.NewServer(s.WithToken("a-long-admin-token"))
 	defer server.Close()
 	ctx := context.Background()
-	if _, err := Remote(server.URL, "wrong").Status(ctx); status(err) != 401 {
+	if _, err := remote(t, server.URL, RemoteConfig{Token: "wrong"}).Status(ctx); status(err) != 401 {
 		t.Errorf("wrong token: %v", err)
 	}
-	if _, err := Remote(server.URL, "").Status(ctx); status(err) != 401 {
+	if _, err := remote(t, server.URL, RemoteConfig{Token: ""}).Status(ctx); status(err) != 401 {
 		t.Errorf("no token: %v", err)
 	}
-	if _, err := Remote(server.URL, "a-long-admin-token").Status(ctx); err != nil {
+	if _, err := remote(t, server.URL, RemoteConfig{Token: "a-long-admin-token"}).Status(ctx); err != nil {
 		t.Error(err)
 	}
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 401, "/debug/pprof/heap": 401} {

@@ -72,11 +72,6 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 	return &Client{http: &http.Client{Transport: &http.Transport{DialContext: dial}}, base: "http://ogw"}, nil
 }
 
-// Remote returns a client of a Server on TCP; base is its URL.
-func Remote(base, token string) *Client {
-	return &Client{http: &http.Client{}, base: base, token: token}
-}
-
 // Local returns a client of a handler in this process.
 func Local(h http.Handler) *Client {
 	return &Client{http: &http.Client{Transport: localTransport{h}}, base: "http://local"}

@@ -40,6 +40,14 @@ type Cluster struct {
 type Admin struct {
 	Listen string `toml:"listen" doc:"TCP address of the admin API and /metrics; \"\" for the socket alone"`
 	Token  string `toml:"token" secret:"true" doc:"bearer token for that address, and for --admin"`
+	// TLSCert and TLSKey serve that address over TLS.
+	TLSCert string `toml:"tls_cert" doc:"file with the certificate chain"`
+	TLSKey  string `toml:"tls_key" doc:"file with its key"`
+	// CA and Pin are for --admin: whom to take for the server.
+	CA  string `toml:"ca" doc:"file with the certificates that vouch for the server of --admin; \"\" for the system's"`
+	Pin string `toml:"pin" doc:"sha256//BASE64 of its public key, instead of any authority"`
+	// Insecure sends the token in clear.
+	Insecure bool `toml:"insecure" doc:"let the token go over networks in clear: listen without TLS, --admin http://"`
 }
 
 // Log says what is logged, to standard error.

@@ -54,6 +54,11 @@ func TestErrors(t *testing.T) {
 		{"admin with a short token", "[admin]\nlisten = \"127.0.0.1:9090\"\ntoken = \"abc\"\n", []string{"admin.token", "16"}},
 		{"short token without an address", "[admin]\ntoken = \"0123456789\"\n", []string{"admin.token"}},
 		{"bad admin address", "[admin]\nlisten = \"nowhere\"\ntoken = \"0123456789abcdef\"\n", []string{"admin.listen"}},
+		{"admin in clear", "[admin]\nlisten = \"0.0.0.0:9090\"\ntoken = \"0123456789abcdef\"\n", []string{"admin.listen", "clear", "tls_cert", "insecure"}},
+		{"admin certificate without key", "[admin]\ntls_cert = \"x\"\n", []string{"admin.tls_key"}},
+		{"bad pin", "[admin]\npin = \"sha256//x\"\n", []string{"admin.pin", "sha256//"}},
+		{"bad syslog", "[audit]\nsyslog = \"http://x\"\nfile = \"x\"\n", []string{"audit.syslog", "udp://", "audit.file"}},
+		{"bad rotation", "[audit]\nrotate = 1\nkeep = 0\n", []string{"audit.rotate", "64KiB", "audit.keep"}},
 		{"bad protocol", "[[gateway]]\nprotocol = \"ftp\"\n", []string{"gateway[0].protocol", "ftp"}},
 		{"no protocol", "[[gateway]]\nlisten = \":1\"\n", []string{"gateway[0].protocol"}},
 		{"bad address", rest + "listen = \"127.0.0.1:http:x\"\n", []string{"gateway[0].listen"}},
@@ -156,6 +161,13 @@ dir_mode = 0o750
 [admin]
 listen = "0.0.0.0:9090"
 token = "0123456789abcdef"
+insecure = true
+pin = "sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
+[audit]
+data = true
+syslog = "udp://192.0.2.1:514"
+rotate = "1MiB"
+keep = 3
 [log]
 level = "DEBUG"
 format = "json"

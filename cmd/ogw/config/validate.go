@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ogw/cmd/ogw/audit"
+	"ogw/httpapi/admin"
 )
 
 // Bounds of values, each with the reason in its message or here.
@@ -106,11 +107,25 @@ func (c *Config) validateSections(v *validator) {
 		v.bad("server.drain", "%s is not within 0 and %s", c.Server.Drain, maxDrain)
 	}
 	c.Audit.validate(v)
-	if c.Admin.Listen != "" {
-		v.address("admin.listen", c.Admin.Listen)
-		v.token("admin.token", c.Admin.Token)
-	} else if c.Admin.Token != "" { // for --admin, the API of another machine
-		v.token("admin.token", c.Admin.Token)
+	c.Admin.validate(v)
+}
+
+func (a *Admin) validate(v *validator) {
+	v.certificate("admin.", a.TLSCert, a.TLSKey)
+	if a.Listen != "" {
+		v.address("admin.listen", a.Listen)
+		v.token("admin.token", a.Token)
+		if a.TLSCert == "" && !Loopback(a.Listen) && !a.Insecure {
+			v.bad("admin.listen", "%s can be reached from elsewhere, and the token would cross the network in clear: "+
+				"set admin.tls_cert and admin.tls_key, or listen on 127.0.0.1 (admin.insecure = true accepts it)", a.Listen)
+		}
+	} else if a.Token != "" { // for --admin, the API of another machine
+		v.token("admin.token", a.Token)
+	}
+	if a.Pin != "" {
+		if _, err := admin.ParsePin(a.Pin); err != nil {
+			v.bad("admin.pin", "%v", err)
+		}
 	}
 }
 
@@ -171,7 +186,7 @@ func (g *Gateway) validate(v *validator) {
 		return
 	}
 	v.address("listen", g.Listen)
-	g.validateTLS(v)
+	v.certificate("", g.TLSCert, g.TLSKey)
 	if g.MaxRequests < 0 {
 		v.bad("max_requests", "%d is negative", g.MaxRequests)
 	}
@@ -196,16 +211,17 @@ func (g *Gateway) validateKeys(v *validator) {
 	}
 }
 
-func (g *Gateway) validateTLS(v *validator) {
+// certificate checks a pair of files; both may be "".
+func (v *validator) certificate(prefix, cert, key string) {
 	switch {
-	case g.TLSCert == "" && g.TLSKey == "":
-	case g.TLSKey == "":
-		v.bad("tls_key", "tls_cert needs its key")
-	case g.TLSCert == "":
-		v.bad("tls_cert", "tls_key needs its certificate")
+	case cert == "" && key == "":
+	case key == "":
+		v.bad(prefix+"tls_key", "tls_cert needs its key")
+	case cert == "":
+		v.bad(prefix+"tls_cert", "tls_key needs its certificate")
 	default:
-		if _, err := tls.LoadX509KeyPair(g.TLSCert, g.TLSKey); err != nil {
-			v.bad("tls_cert", "%v", err)
+		if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
+			v.bad(prefix+"tls_cert", "%v", err)
 		}
 	}
 }
