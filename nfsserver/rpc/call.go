@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"ogw/nfsserver/rpc/share"
 	"ogw/nfsserver/xdr"
 )
 
@@ -58,8 +59,9 @@ type Call struct {
 	conn  transport
 	proc  *Proc
 	rec   *Buffer
-	cost  int // request bytes reserved
-	extra int // reply bytes reserved
+	cost  int           // request bytes reserved
+	extra int           // reply bytes reserved
+	slot  *share.Holder // of a datagram
 	start time.Time
 	reply Reply
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"ogw/nfsserver/rpc/share"
 	"ogw/nfsserver/xdr"
 )
 
@@ -23,6 +24,7 @@ type conn struct {
 	nc     net.Conn
 	remote netip.AddrPort
 	local  netip.AddrPort
+	client share.Key
 	since  time.Time
 	ctx    context.Context // ends when the connection does
 	cancel context.CancelFunc
@@ -30,7 +32,9 @@ type conn struct {
 	slots    chan struct{} // one per call in flight
 	requests *budget
 	replies  *budget
+	share    clientShare
 	inFlight sync.WaitGroup
+	still    atomic.Int64 // Unix ns since when the reader waits for a record
 
 	stopping atomic.Bool
 	calls    atomic.Uint64
@@ -38,8 +42,9 @@ type conn struct {
 	machine  atomic.Pointer[string]
 
 	// Of the reading goroutine.
-	charged     int // request bytes reserved for the record being read
-	length      int // its length so far
+	charged     int       // request bytes reserved for the record being read
+	length      int       // its length so far
+	begun       time.Time // of that record's first wait, without our own
 	idleSince   time.Time
 	idleIsArmed bool
 	lane        lane // calls that the reader answers itself
@@ -59,13 +64,29 @@ func newConn(s *Server, nc net.Conn) *conn {
 		slots:    make(chan struct{}, s.cfg.ConnCalls),
 		requests: newBudget(s.cfg.ConnBytes), replies: newBudget(s.cfg.ConnBytes)}
 	c.remote, c.local = addrPort(nc.RemoteAddr()), addrPort(nc.LocalAddr())
+	c.client = share.KeyOf(c.remote.Addr())
+	c.still.Store(c.since.UnixNano())
 	c.ctx, c.cancel = context.WithCancel(s.ctx)
 	return c
+}
+
+// clientShare is the client's part of what all share.
+type clientShare struct{ requests, replies, calls *share.Holder }
+
+func (s *Server) join(k share.Key) clientShare {
+	return clientShare{s.requests.Join(k), s.replies.Join(k), s.calls.Join(k)}
+}
+
+func (s *clientShare) leave() {
+	s.requests.Leave()
+	s.replies.Leave()
+	s.calls.Leave()
 }
 
 // serve reads calls until the connection or the server ends, then waits for
 // what is in flight.
 func (c *conn) serve() {
+	c.share = c.srv.join(c.client)
 	rr := recordReader{br: bufio.NewReaderSize(c.nc, readBufferBytes), max: c.srv.cfg.MaxRecord,
 		reserve: c.reserve, wait: c.arm}
 	for {
@@ -80,12 +101,14 @@ func (c *conn) serve() {
 		c.cancel() // nobody waits for budgets on behalf of a dead connection
 	}
 	c.inFlight.Wait()
+	c.share.leave()
 	c.cancel()
 	c.nc.Close()
 }
 
 // next takes the next record and answers it, or starts its call.
 func (c *conn) next(rr *recordReader) error {
+	c.begun = time.Time{}
 	if small, err := rr.peek(); err != nil {
 		return err
 	} else if small != nil && c.quick(small) {
@@ -115,14 +138,21 @@ func (c *conn) logEnd(err error) {
 
 var errStopping = errors.New("rpc: server is shutting down")
 
-// arm sets the read deadline for the next read.
-func (c *conn) arm(started bool) error {
+// arm sets the read deadline for the next read, with got bytes of a record
+// here already.
+func (c *conn) arm(started bool, got int) error {
 	c.flush() // what comes next may take its time
 	now := time.Now()
+	if c.begun.IsZero() {
+		c.still.Store(now.UnixNano())
+	}
 	switch {
 	case started:
+		if c.begun.IsZero() {
+			c.begun = now
+		}
 		c.idleIsArmed = false
-		c.nc.SetReadDeadline(now.Add(c.srv.cfg.StallTimeout))
+		c.nc.SetReadDeadline(recordDeadline(c.begun, c.srv.cfg.StallTimeout, got))
 	case !c.idleIsArmed || now.Sub(c.idleSince) > c.srv.cfg.IdleTimeout/8:
 		c.idleIsArmed, c.idleSince = true, now
 		c.nc.SetReadDeadline(now.Add(c.srv.cfg.IdleTimeout))
@@ -147,30 +177,52 @@ func (c *conn) reserve(n int) error {
 	}
 	n = c.length - c.charged
 	c.flush()
-	if err := c.requests.acquire(c.ctx, n); err != nil {
-		return err
-	}
-	if err := c.srv.requests.acquire(c.ctx, n); err != nil {
-		c.requests.release(n)
+	since := time.Now()
+	if err := c.acquireRequest(n); err != nil {
 		return err
 	}
 	c.charged += n
+	if !c.begun.IsZero() {
+		c.begun = c.begun.Add(time.Since(since)) // who waited was not the client
+	}
 	return nil
+}
+
+// acquireRequest waits for n bytes of the budgets, and not for ever with a
+// part of the record in hand: many such parts could wait for each other.
+func (c *conn) acquireRequest(n int) error {
+	ctx := c.ctx
+	if c.charged > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.srv.cfg.StallTimeout)
+		defer cancel()
+	}
+	if err := c.requests.acquire(ctx, n); err != nil {
+		return err
+	}
+	err := c.share.requests.Acquire(ctx, n)
+	if err != nil {
+		c.requests.release(n)
+	}
+	return err
 }
 
 func (c *conn) unreserve(n int) {
 	if n > 0 {
 		c.requests.release(n)
-		c.srv.requests.release(n)
+		c.share.requests.Release(n)
 	}
 }
 
 // accept takes slots for a record and starts its call. It owns rec.
 func (c *conn) accept(rec *Buffer) error {
+	if err := c.takeSlots(); err != nil {
+		c.unreserve(c.charged)
+		rec.Free()
+		return err
+	}
 	call := callPool.Get().(*Call)
 	*call = Call{conn: c, rec: rec, cost: c.charged, Remote: c.remote, Local: c.local, start: time.Now()}
-	c.takeSlot(c.slots)
-	c.takeSlot(c.srv.calls)
 	c.inFlight.Add(1)
 	c.calls.Add(1)
 	c.in.Add(uint64(len(rec.B)))
@@ -203,15 +255,29 @@ func (c *conn) accept(rec *Buffer) error {
 	return nil
 }
 
-// takeSlot waits for a free slot; before it blocks, the slots that the reader
-// itself holds are set on their way to be free.
-func (c *conn) takeSlot(slots chan struct{}) {
+// takeSlots waits for a slot of the connection, and for one of the client's;
+// before it blocks, the slots that the reader itself holds are set on their
+// way to be free.
+func (c *conn) takeSlots() error {
 	select {
-	case slots <- struct{}{}:
+	case c.slots <- struct{}{}:
 	default:
 		c.flush()
-		slots <- struct{}{}
+		select {
+		case c.slots <- struct{}{}:
+		case <-c.ctx.Done():
+			return c.ctx.Err()
+		}
 	}
+	if c.share.calls.TryAcquire(1) {
+		return nil
+	}
+	c.flush()
+	err := c.share.calls.Acquire(c.ctx, 1)
+	if err != nil {
+		<-c.slots
+	}
+	return err
 }
 
 // addrPort returns the address of a TCP or UDP endpoint, IPv4 as such.
@@ -256,7 +322,7 @@ func (c *conn) reserveReply(call *Call, n int) error {
 	if err := c.replies.acquire(c.ctx, n); err != nil {
 		return err
 	}
-	if err := c.srv.replies.acquire(c.ctx, n); err != nil {
+	if err := c.share.replies.Acquire(c.ctx, n); err != nil {
 		c.replies.release(n)
 		return err
 	}
@@ -324,17 +390,9 @@ func (c *conn) send(call *Call) {
 	c.mu.Unlock()
 }
 
-// minWriteRate in bytes per second is what a client must take to be kept.
-const minWriteRate = 32 << 10
-
 // write sends a batch of replies and tells whether the connection lives.
 func (c *conn) write(batch []*Call) bool {
-	size := 0
-	for _, call := range batch {
-		size += call.reply.size()
-	}
-	c.nc.SetWriteDeadline(time.Now().Add(c.srv.cfg.StallTimeout + time.Duration(size)*time.Second/minWriteRate))
-	n, err := c.gather.write(c.nc, batch)
+	n, err := c.gather.write(c.nc, batch, c.srv.cfg.StallTimeout)
 	c.out.Add(uint64(n))
 	if err != nil {
 		c.srv.log.Debug("rpc: reply not sent", "client", c.remote, "err", err)
@@ -352,10 +410,10 @@ func (c *conn) release(call *Call) {
 	c.unreserve(call.cost)
 	if call.extra > 0 {
 		c.replies.release(call.extra)
-		c.srv.replies.release(call.extra)
+		c.share.replies.Release(call.extra)
 	}
 	callPool.Put(call)
-	<-c.srv.calls
+	c.share.calls.Release(1)
 	<-c.slots
 	c.inFlight.Done()
 }
@@ -381,7 +439,7 @@ type gatherer struct {
 
 var padding [xdr.Unit]byte
 
-func (g *gatherer) write(w io.Writer, batch []*Call) (total int64, err error) {
+func (g *gatherer) write(nc net.Conn, batch []*Call, stall time.Duration) (total int64, err error) {
 	var buf *Buffer
 	if len(batch) > 1 {
 		buf = GetBuffer(gatherBytes)
@@ -412,15 +470,8 @@ func (g *gatherer) write(w io.Writer, batch []*Call) (total int64, err error) {
 		}
 	}
 	flushSmall()
-	vec := g.vec // WriteTo consumes its receiver
-	if len(vec) == 1 {
-		var n int
-		n, err = w.Write(vec[0])
-		total = int64(n)
-	} else {
-		v := vec
-		total, err = v.WriteTo(w)
-	}
+	vec := g.vec // writing consumes what it is given
+	total, err = writePaced(nc, &g.vec, stall)
 	clear(vec)
 	g.vec, g.small = vec[:0], nil
 	return total, err

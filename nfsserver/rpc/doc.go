@@ -23,11 +23,18 @@
 // # Invariants
 //
 //   - A connection stops reading while it is over a limit (requests or bytes
-//     in flight, its own or everyone's), so a client is slowed by TCP and
-//     nothing is lost. A slot is free again when its reply was written, not
-//     when it was computed: a client that does not read its replies holds no
-//     more than its share, until the write times out. Replies that the reader
-//     collected share one slot and 16 KiB.
+//     in flight, its own or its client's share), so a client is slowed by TCP
+//     and nothing is lost. A slot is free again when its reply was written,
+//     not when it was computed. Replies that the reader collected share one
+//     slot and 16 KiB.
+//   - Calls in flight and bytes of requests and of replies are divided by
+//     client, an address (package share): no client, however many connections
+//     it has, holds what others need.
+//   - What has begun must go on: a record that arrives, and replies that a
+//     client does not take, move 16 KiB/s over every 30 s, or the connection
+//     ends (pace.go). So nothing is held for long for who does not move.
+//   - When there are too many connections, one of the client that has the most
+//     yields to another client's, an idle one first (conntable.go).
 //   - Request bytes are reserved before they are read. Reply bytes are
 //     reserved afterwards, before the call runs, and a running call never
 //     waits for a budget: no cycle.
@@ -37,5 +44,6 @@
 //   - A panic in a call is logged, answered with SYSTEM_ERR and harms no
 //     other call.
 //
-// Lock order: Server.mu before conn.mu; dupCache.mu is a leaf.
+// Lock order: Server.mu before conn.mu; dupCache.mu and those of the budgets
+// are leaves.
 package rpc

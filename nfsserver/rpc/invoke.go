@@ -99,7 +99,7 @@ func invokeStream(nc net.Conn, xid uint32, call []byte) ([]byte, error) {
 		return nil, err
 	}
 	rr := recordReader{br: bufio.NewReader(nc), max: maxInvokeReply,
-		reserve: func(int) error { return nil }, wait: func(bool) error { return nil }}
+		reserve: func(int) error { return nil }, wait: func(bool, int) error { return nil }}
 	for {
 		rec, err := rr.next()
 		if err != nil {

@@ -49,7 +49,9 @@ func (c *conn) quick(rec []byte) bool {
 	if denied, err := call.parse(rec); err != nil || denied != nil || call.Vers < prog.Low || call.Vers > prog.High {
 		return false
 	}
-	c.openBatch()
+	if !c.openBatch() {
+		return false
+	}
 	call.conn, call.Remote, call.Local, call.start, call.proc = c, c.remote, c.local, l.begun, &prog.Procs[proc]
 	out := &l.batch.reply
 	n := len(out.B)
@@ -67,19 +69,22 @@ func (c *conn) quick(rec []byte) bool {
 	return true
 }
 
-// openBatch makes sure that there is one, with room for a reply.
-func (c *conn) openBatch() {
+// openBatch makes sure that there is one, with room for a reply; false if the
+// connection ends.
+func (c *conn) openBatch() bool {
 	if c.lane.batch != nil {
-		return
+		return true
 	}
-	c.takeSlot(c.slots)
-	c.takeSlot(c.srv.calls)
+	if c.takeSlots() != nil {
+		return false
+	}
 	c.inFlight.Add(1)
 	b := callPool.Get().(*Call)
 	*b = Call{conn: c}
 	b.reply.head = GetBuffer(laneBytes)
 	b.reply.B = b.reply.head.B[:0]
 	c.lane.batch, c.lane.begun = b, time.Now()
+	return true
 }
 
 // tryQuick survives a panic, which Handle will meet again and report.

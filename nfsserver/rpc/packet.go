@@ -9,11 +9,14 @@ import (
 
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
+
+	"ogw/nfsserver/rpc/share"
 )
 
 const (
-	// maxDatagramCalls are in flight on one socket. What comes beyond them is
-	// dropped: the client sends it again, later.
+	// maxDatagramCalls are in flight on one socket, and half of them of one
+	// address. What comes beyond them is dropped: the client sends it again,
+	// later.
 	maxDatagramCalls = 256
 	// maxDatagram bounds calls and replies over datagrams: the programs that
 	// are served so have messages of some hundred bytes.
@@ -27,7 +30,7 @@ type packets struct {
 	bound    netip.Addr // unspecified: the datagrams tell
 	v4       *ipv4.PacketConn
 	v6       *ipv6.PacketConn
-	slots    chan struct{}
+	slots    *share.Pool // calls in flight
 	inFlight sync.WaitGroup
 }
 
@@ -35,7 +38,7 @@ type packets struct {
 // that allow it, until Shutdown, and then returns nil. Replies leave from the
 // address that the call was sent to.
 func (s *Server) ServePacket(pc *net.UDPConn) error {
-	p := &packets{srv: s, pc: pc, slots: make(chan struct{}, maxDatagramCalls)}
+	p := &packets{srv: s, pc: pc, slots: share.NewPool(maxDatagramCalls, floorCalls)}
 	if err := p.setup(); err != nil {
 		return err
 	}
@@ -146,21 +149,14 @@ func (p *packets) accept(rec *Buffer, from, to netip.AddrPort) {
 		rec.Free()
 		return
 	}
-	select {
-	case p.slots <- struct{}{}:
-	default:
-		rec.Free()
-		return
-	}
-	select {
-	case s.calls <- struct{}{}:
-	default:
-		<-p.slots
+	slot := p.slots.Join(share.KeyOf(from.Addr()))
+	if !slot.TryAcquire(1) {
+		slot.Leave()
 		rec.Free()
 		return
 	}
 	call := callPool.Get().(*Call)
-	*call = Call{conn: p, rec: rec, Remote: from, Local: to, start: time.Now()}
+	*call = Call{conn: p, rec: rec, slot: slot, Remote: from, Local: to, start: time.Now()}
 	p.inFlight.Add(1)
 	denied, err := call.parse(rec.B)
 	switch {
@@ -185,8 +181,8 @@ func (p *packets) finish(call *Call, r *Reply) {
 	}
 	call.reply.free()
 	call.rec.Free()
+	call.slot.Release(1)
+	call.slot.Leave()
 	callPool.Put(call)
-	<-p.srv.calls
-	<-p.slots
 	p.inFlight.Done()
 }

@@ -13,9 +13,8 @@ const (
 	// maxFragments bounds how many fragments one record may come in. Clients
 	// send one; more than a few only cost time.
 	maxFragments = 64
-	// stallChunk is what must arrive within the stall timeout: progress is
-	// asked for, not a whole megabyte over a slow line.
-	stallChunk = 64 << 10
+	// paceChunk is how often progress is looked at.
+	paceChunk = 64 << 10
 	// smallRecord is the longest that is looked at before it is taken, mark
 	// included: a call of one handle with the longest credential.
 	smallRecord = 1 << 10
@@ -37,13 +36,15 @@ type recordReader struct {
 	// memory; an error ends the connection.
 	reserve func(n int) error
 	// wait is called before a read that may block; started tells whether a
-	// part of a record has arrived already.
-	wait func(started bool) error
+	// part of a record has arrived already, got how much of it.
+	wait func(started bool, got int) error
+	got  int // bytes of the current record
 }
 
 // next returns the next record. It returns io.EOF at a clean end, and
 // io.ErrUnexpectedEOF within a record.
 func (r *recordReader) next() (rec *Buffer, err error) {
+	r.got = 0
 	for n := 0; n < maxFragments; n++ {
 		var last bool
 		rec, last, err = r.fragment(rec)
@@ -93,7 +94,7 @@ func (r *recordReader) peek() ([]byte, error) {
 		return nil, nil
 	}
 	if r.br.Buffered() < n {
-		if err := r.wait(true); err != nil {
+		if err := r.wait(true, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -125,7 +126,7 @@ func (r *recordReader) mark(started bool) (uint32, error) {
 // head returns the next record mark without taking it.
 func (r *recordReader) head(started bool) ([]byte, error) {
 	if r.br.Buffered() < 4 {
-		if err := r.wait(started || r.br.Buffered() > 0); err != nil {
+		if err := r.wait(started || r.br.Buffered() > 0, r.got); err != nil {
 			return nil, err
 		}
 	}
@@ -138,9 +139,9 @@ func (r *recordReader) head(started bool) ([]byte, error) {
 
 func (r *recordReader) fill(p []byte) error {
 	for len(p) > 0 {
-		chunk := p[:min(len(p), stallChunk)]
+		chunk := p[:min(len(p), paceChunk)]
 		if r.br.Buffered() < len(chunk) {
-			if err := r.wait(true); err != nil {
+			if err := r.wait(true, r.got); err != nil {
 				return err
 			}
 		}
@@ -152,6 +153,7 @@ func (r *recordReader) fill(p []byte) error {
 			return err
 		}
 		p = p[n:]
+		r.got += n
 	}
 	return nil
 }

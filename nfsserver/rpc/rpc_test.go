@@ -102,9 +102,13 @@ type client struct {
 	br *bufio.Reader
 }
 
-func (h *harness) dial() *client {
+func (h *harness) dial() *client { return h.dialFrom("127.0.0.1") }
+
+// dialFrom connects as the client of that address.
+func (h *harness) dialFrom(ip string) *client {
 	h.t.Helper()
-	c, err := net.Dial("tcp", h.addr)
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
+	c, err := d.Dial("tcp", h.addr)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -327,13 +331,10 @@ func TestBytesAreBounded(t *testing.T) {
 		}
 	}()
 	time.Sleep(100 * time.Millisecond)
-	h.srv.replies.mu.Lock()
-	free := h.srv.replies.free
-	h.srv.replies.mu.Unlock()
-	if free < 4<<20 {
+	if free := h.srv.replies.Free(); free < 4<<20 {
 		t.Errorf("%d bytes of replies left for others", free)
 	}
-	o := h.dial()
+	o := h.dialFrom("127.0.0.2")
 	o.send(call(1, 8, 0, 16, 0, 0))
 	o.want("another client", 1)
 }
@@ -412,10 +413,8 @@ func TestBadStreams(t *testing.T) {
 	c := h.dial()
 	c.send(call(1, 0))
 	c.want("a good client afterwards", 1)
-	h.srv.requests.mu.Lock()
-	defer h.srv.requests.mu.Unlock()
-	if h.srv.requests.free != DefaultBytes {
-		t.Errorf("%d bytes leaked", DefaultBytes-h.srv.requests.free)
+	if free := h.srv.requests.Free(); free != DefaultBytes {
+		t.Errorf("%d bytes leaked", DefaultBytes-free)
 	}
 }
 
@@ -461,7 +460,7 @@ func FuzzRecords(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		total := 0
 		rr := recordReader{br: bufio.NewReaderSize(bytes.NewReader(b), smallRecord), max: 1 << 12,
-			reserve: func(n int) error { total += n; return nil }, wait: func(bool) error { return nil }}
+			reserve: func(n int) error { total += n; return nil }, wait: func(bool, int) error { return nil }}
 		for {
 			small, _ := rr.peek()
 			seen := bytes.Clone(small)

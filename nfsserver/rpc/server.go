@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"ogw/nfsserver/rpc/share"
 )
 
 // Defaults of Config.
@@ -22,18 +24,20 @@ const (
 	// DefaultConnCalls is what a Linux client keeps in flight on one
 	// connection when the server is slow (its slot table grows on demand).
 	DefaultConnCalls = 128
-	// DefaultCalls bounds the workers of all connections together.
+	// DefaultCalls bounds the workers of all connections together; one client
+	// alone gets half, the calls of eight full connections.
 	DefaultCalls = 2048
 	// DefaultConnBytes lets one connection keep 24 transfers of 1 MiB in
 	// flight, each way.
 	DefaultConnBytes = 24 << 20
-	// DefaultBytes bounds all requests, and again all replies, in memory.
+	// DefaultBytes bounds all requests, and again all replies, in memory. One
+	// client alone gets half, what two full connections hold.
 	DefaultBytes = 96 << 20
 	// DefaultIdleTimeout is longer than the 5 minutes after which clients
 	// drop idle connections themselves.
 	DefaultIdleTimeout = 6 * time.Minute
-	// DefaultStallTimeout bounds the wait for the next piece of a record
-	// that has begun, and for a client to take its replies.
+	// DefaultStallTimeout is how long a record that has begun, and replies
+	// that a client does not take, may move less than minRate.
 	DefaultStallTimeout = 30 * time.Second
 
 	// readBufferBytes holds as many small calls as a client has in flight on a
@@ -44,6 +48,9 @@ const (
 	maxIdleWorkers = 2 * DefaultConnCalls
 	// freeBytes: smaller records are bounded by their number alone.
 	freeBytes = 8 << 10
+	// floorCalls are every client's, however busy others are: what the tasks
+	// of one program keep in flight.
+	floorCalls = 16
 	// duplicateWait is how long a duplicate waits for the original's end.
 	duplicateWait = 30 * time.Second
 )
@@ -86,19 +93,20 @@ type Server struct {
 	log      *slog.Logger
 	programs map[uint32]*Program
 	dups     *dupCache
-	requests *budget
-	replies  *budget
-	calls    chan struct{}
+	requests *share.Pool // bytes
+	replies  *share.Pool // bytes
+	calls    *share.Pool // in flight
 	work     chan *Call
 	idle     atomic.Int64
 	ctx      context.Context
 	cancel   context.CancelFunc
 	refused  atomic.Uint64
+	evicted  atomic.Uint64
 
 	mu        sync.Mutex
 	closing   bool
 	listeners map[net.Listener]struct{}
-	conns     map[*conn]struct{}
+	conns     connTable
 	packets   map[*packets]struct{}
 	wait      sync.WaitGroup // connections and datagram sockets
 }
@@ -110,12 +118,12 @@ func NewServer(cfg Config) *Server {
 		cfg: cfg, log: cfg.Logger,
 		programs:  make(map[uint32]*Program),
 		dups:      newDupCache(),
-		requests:  newBudget(cfg.Bytes),
-		replies:   newBudget(cfg.Bytes),
-		calls:     make(chan struct{}, cfg.Calls),
+		requests:  share.NewPool(cfg.Bytes, cfg.MaxRecord), // a record of everyone's, or its reader waited forever
+		replies:   share.NewPool(cfg.Bytes, cfg.MaxRecord),
+		calls:     share.NewPool(cfg.Calls, floorCalls),
 		work:      make(chan *Call),
 		listeners: make(map[net.Listener]struct{}),
-		conns:     make(map[*conn]struct{}),
+		conns:     newConnTable(cfg.MaxConns),
 		packets:   make(map[*packets]struct{}),
 	}
 	for i := range cfg.Programs {
@@ -196,25 +204,41 @@ func (s *Server) accept(nc net.Conn) {
 		return
 	}
 	s.mu.Lock()
-	full := len(s.conns) >= s.cfg.MaxConns
-	if full || s.closing {
+	var yields *conn
+	ok := !s.closing
+	if ok {
+		yields, ok = s.conns.add(c)
+	}
+	if !ok {
 		s.mu.Unlock()
 		s.refuse(nc, "too many connections")
 		return
 	}
-	s.conns[c] = struct{}{}
 	s.wait.Add(1)
 	s.mu.Unlock()
+	if yields != nil {
+		s.evict(yields)
+	}
 	go func() {
 		defer s.wait.Done()
 		c.serve()
 		s.mu.Lock()
-		delete(s.conns, c)
+		s.conns.remove(c)
 		s.mu.Unlock()
 		if s.cfg.Closed != nil {
 			s.cfg.Closed(c)
 		}
 	}()
+}
+
+// evict ends a connection to make room for another client's. NFS clients
+// connect again when they have something to ask.
+func (s *Server) evict(c *conn) {
+	if n := s.evicted.Add(1); n&(n-1) == 0 {
+		s.log.Warn("rpc: too many connections: one of the client that has the most was closed", "client", c.remote, "closed", n)
+	}
+	c.cancel()
+	c.nc.Close()
 }
 
 func (s *Server) refuse(nc net.Conn, why string) {
@@ -233,7 +257,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for l := range s.listeners {
 		l.Close()
 	}
-	for c := range s.conns {
+	for c := range s.conns.all {
 		c.stopReading()
 	}
 	for p := range s.packets {
@@ -249,7 +273,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		err = ctx.Err()
 		s.cancel()
 		s.mu.Lock()
-		for c := range s.conns {
+		for c := range s.conns.all {
 			c.nc.Close()
 		}
 		for p := range s.packets {
@@ -276,15 +300,15 @@ type ClientInfo struct {
 func (s *Server) Clients() []ClientInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := make([]ClientInfo, 0, len(s.conns))
-	for c := range s.conns {
+	list := make([]ClientInfo, 0, len(s.conns.all))
+	for c := range s.conns.all {
 		list = append(list, c.info())
 	}
 	return list
 }
 
-// Refused counts the connections that were not accepted.
-func (s *Server) Refused() uint64 { return s.refused.Load() }
+// Refused counts the connections that were not accepted, or closed for others.
+func (s *Server) Refused() uint64 { return s.refused.Load() + s.evicted.Load() }
 
 // start runs a call on an idle worker, or on a new one.
 func (s *Server) start(c *Call) {
