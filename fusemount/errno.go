@@ -72,6 +72,7 @@ var errnos = [...]struct {
 	{vfs.ErrLongBody, syscall.EIO},
 	{vfs.ErrNoSuchUser, syscall.ENOENT},
 	{vfs.ErrUserExists, syscall.EEXIST},
+	{vfs.ErrUIDTaken, syscall.EEXIST},
 	{context.Canceled, syscall.EINTR},
 	{context.DeadlineExceeded, syscall.ETIMEDOUT},
 }

@@ -131,6 +131,7 @@ var errorTable = []struct {
 	{vfs.ErrLongBody, ErrIO},
 	{vfs.ErrNoSuchUser, ErrAcces},
 	{vfs.ErrUserExists, ErrExist},
+	{vfs.ErrUIDTaken, ErrExist},
 }
 
 // statusOf returns the status that an error is answered with.

@@ -246,7 +246,7 @@ func TestDamagedRecords(t *testing.T) {
 		tryDamaged(t, p.key, nil)
 	}
 	for _, tab := range []byte{tabInode, tabDentry, tabXattr, tabLink, tabLongName, tabExtent, tabContent, tabRef,
-		tabQueue, tabUpload, tabUploadID, tabPart, tabBucket, tabUser, tabAccess, tabSetting, tabSecret, tabDamaged} {
+		tabQueue, tabUpload, tabUploadID, tabPart, tabBucket, tabUser, tabUserName, tabUID, tabAccess, tabSetting, tabSecret, tabDamaged} {
 		if !tables[tab] {
 			t.Errorf("no record of the table %q", tab)
 		}

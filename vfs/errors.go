@@ -66,4 +66,5 @@ var (
 	ErrLongBody       = errors.New("body longer than its stated length")
 	ErrNoSuchUser     = errors.New("no such user")
 	ErrUserExists     = errors.New("user exists already")
+	ErrUIDTaken       = errors.New("uid was another user's")
 )

@@ -48,6 +48,10 @@ func counter(r cluster.Reader, name string) (n uint64, err error) {
 	return n, err
 }
 
+func setCounter(t cluster.Txn, name string, n uint64) error {
+	return t.Set(counterKey(name), binary.BigEndian.AppendUint64(nil, n))
+}
+
 // take returns a number that was never returned before, by any process.
 func (a *idAllocator) take(ctx context.Context) (uint64, error) {
 	a.mu.Lock()

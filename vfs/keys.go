@@ -7,8 +7,8 @@ import (
 
 // FormatVersion is the version of all stored keys and values of this
 // package. It stands in the superblock; a store with a greater one is
-// refused.
-const FormatVersion = 1
+// refused, one with a smaller one is converted when it is opened (convert.go).
+const FormatVersion = 2
 
 // All stored keys. The first byte is the table; numbers are 8 bytes
 // big-endian unless stated. Keys from 0xFF on belong to the engine.
@@ -32,8 +32,10 @@ const FormatVersion = 1
 //	'M' upload                           the key of its 'm' record
 //	'p' upload part(4)                   part of an upload
 //	'b' ino                              bucket attributes: creation, owner, ACL
-//	'u' name                             user and its access keys
-//	'k' access key                       name of the user who holds it
+//	'U' ID                               user and its access keys (userrecord.go); stays when the user is removed
+//	'u' name                             ID of the user who has it
+//	'I' uid(4)                           ID of the user who has it, or had it last
+//	'k' access key                       ID of the user who holds it
 //	'd' slot(2)                          request that was done last, of those that share the slot (once.go)
 //	'g' name                             settings kept in the store (exports and the like)
 //	'K' name                             secret of the store's own (storesecret.go)
@@ -56,7 +58,9 @@ const (
 	tabUploadID = 'M'
 	tabPart     = 'p'
 	tabBucket   = 'b'
-	tabUser     = 'u'
+	tabUser     = 'U'
+	tabUserName = 'u'
+	tabUID      = 'I'
 	tabAccess   = 'k'
 	tabOnce     = 'd'
 	tabSetting  = 'g'
@@ -100,7 +104,9 @@ func refPrefix(source ContentID) []byte       { return key1(tabRef, uint64(sourc
 func queueKey(dueNS int64, id uint64) []byte  { return key2(tabQueue, uint64(dueNS), id) }
 func orphanKey(ino Ino) []byte                { return key1(tabOrphan, uint64(ino)) }
 func bucketKey(ino Ino) []byte                { return key1(tabBucket, uint64(ino)) }
-func userKey(name string) []byte              { return append([]byte{tabUser}, name...) }
+func userKey(id UserID) []byte                { return append([]byte{tabUser}, id...) }
+func userNameKey(name string) []byte          { return append([]byte{tabUserName}, name...) }
+func uidKey(uid uint32) []byte                { return binary.BigEndian.AppendUint32([]byte{tabUID}, uid) }
 func accessKey(id string) []byte              { return append([]byte{tabAccess}, id...) }
 func onceKey(slot uint16) []byte              { return []byte{tabOnce, byte(slot >> 8), byte(slot)} }
 func settingKey(name string) []byte           { return append([]byte{tabSetting}, name...) }

@@ -40,8 +40,16 @@ func decodeSuper(b []byte) (superblock, error) {
 	return s, d.end()
 }
 
-// openSuper reads the superblock, or makes it together with the root.
+// openSuper reads the superblock, or makes it together with the root. A store
+// of an older format is converted.
 func (fs *FS) openSuper(ctx context.Context) error {
+	if err := fs.readSuper(ctx); err != nil {
+		return err
+	}
+	return fs.convert(ctx)
+}
+
+func (fs *FS) readSuper(ctx context.Context) error {
 	return mapErr(fs.kv.Update(ctx, func(t cluster.Txn) error {
 		b, err := t.Get(superKey())
 		if err != nil {

@@ -69,14 +69,11 @@ func (fs *FS) UserByKey(ctx context.Context, keyID string) (User, AccessKey, err
 	u, changes, ok := fs.users.get(keyID, now, !fs.clu.Exclusive)
 	if !ok {
 		err := fs.view(ctx, func(r cluster.Reader) error {
-			name, err := r.Get(accessKey(keyID))
-			if err != nil {
-				return err
+			id, err := r.Get(accessKey(keyID))
+			if err != nil || id == nil {
+				return noUser(err, "access key %q", keyID)
 			}
-			if name == nil {
-				return fmt.Errorf("access key %q: %w", keyID, ErrNoSuchUser)
-			}
-			u, err = getUser(r, string(name))
+			u, err = userByID(r, UserID(id))
 			return err
 		})
 		if err != nil {

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,97 +9,60 @@ import (
 	"ogw/cluster"
 )
 
-// User is an identity of the S3 and REST doors.
-type User struct {
-	Name  string
-	UID   uint32
-	GID   uint32
-	Admin bool // may do everything, and owns what has no owner
-	Keys  []AccessKey
+// UserOptions of MakeUser.
+type UserOptions struct {
+	// FreeUID takes a uid that no user has or had, and a gid of that number,
+	// in place of the user's.
+	FreeUID bool
+	// GID, if set, is the gid after all.
+	GID *uint32
+	// Inherit takes the uid although it was that of a removed user, with the
+	// files and buckets that are still owned by it. Grants do not pass: they
+	// hold the ID.
+	Inherit bool
 }
 
-// AccessKey is one pair of credentials of a user.
-type AccessKey struct {
-	ID      string
-	Secret  string
-	Created int64 // Unix nanoseconds
-}
-
-const (
-	maxUserNameBytes  = 255
-	maxAccessKeyBytes = 255
-	// maxUserKeys bounds the access keys of one user, so that a change of
-	// them all fits one transaction of any engine.
-	maxUserKeys = 32
-)
-
-const userVersion = 1
-
-// encode returns the stored form. Layout: version byte, uvarints uid and gid,
-// a byte for admin, the number of keys, and for each its ID, its secret and
-// its creation. The name is in the key.
-func (u *User) encode() []byte {
-	var e encoder
-	e.byte(userVersion)
-	e.uint(uint64(u.UID))
-	e.uint(uint64(u.GID))
-	e.bool(u.Admin)
-	e.uint(uint64(len(u.Keys)))
-	for _, k := range u.Keys {
-		e.str(k.ID)
-		e.str(k.Secret)
-		e.int(k.Created)
-	}
-	return e.b
-}
-
-func decodeUser(name string, b []byte) (User, error) {
-	d := decoder{b: b, what: "user"}
-	if v := d.byte(); v != userVersion {
-		return User{}, fmt.Errorf("%w: user %q has format %d", ErrCorrupt, name, v)
-	}
-	u := User{Name: name, UID: uint32(d.uint()), GID: uint32(d.uint()), Admin: d.byte() != 0}
-	n := d.count()
-	for i := 0; i < n && d.err == nil; i++ {
-		u.Keys = append(u.Keys, AccessKey{d.str(), d.str(), d.int()})
-	}
-	return u, d.end()
-}
-
-func (u *User) validate() error {
-	if u.Name == "" || len(u.Name) > maxUserNameBytes {
-		return fmt.Errorf("user name of %d bytes, 1 to %d are allowed: %w", len(u.Name), maxUserNameBytes, ErrInvalid)
-	}
-	if len(u.Keys) > maxUserKeys {
-		return fmt.Errorf("user %q with %d access keys, at most %d are allowed: %w", u.Name, len(u.Keys), maxUserKeys, ErrInvalid)
-	}
-	for i, k := range u.Keys {
-		if k.ID == "" || len(k.ID) > maxAccessKeyBytes || len(k.Secret) > maxAccessKeyBytes {
-			return fmt.Errorf("access key %q of user %q: ID and secret have 1 to %d bytes: %w", k.ID, u.Name, maxAccessKeyBytes, ErrInvalid)
-		}
-		if slices.ContainsFunc(u.Keys[:i], func(o AccessKey) bool { return o.ID == k.ID }) {
-			return fmt.Errorf("access key %q twice: %w", k.ID, ErrUserExists)
-		}
-	}
-	return nil
-}
-
-// AddUser stores a new user; ErrUserExists, also for a key ID in use.
+// AddUser stores a new user with the uid that it names; see MakeUser.
 func (fs *FS) AddUser(ctx context.Context, u User) error {
+	_, err := fs.MakeUser(ctx, u, UserOptions{})
+	return err
+}
+
+// MakeUser stores a new user and returns it with its ID. ErrUserExists, also
+// for a key ID in use and for a uid of another user; ErrUIDTaken for that of
+// a removed user.
+func (fs *FS) MakeUser(ctx context.Context, u User, o UserOptions) (User, error) {
 	if err := u.validate(); err != nil {
-		return err
+		return User{}, err
 	}
+	u.Keys = slices.Clone(u.Keys)
 	defer fs.users.invalidate()
-	return fs.update(ctx, func(t cluster.Txn, _ *op) error {
-		old, err := t.Get(userKey(u.Name))
-		if err != nil {
+	err := fs.update(ctx, func(t cluster.Txn, op *op) error {
+		u.ID, u.Created = newUserID(), op.nowNS
+		if o.FreeUID {
+			uid, err := freeUID(t)
+			if err != nil {
+				return err
+			}
+			u.UID, u.GID = uid, uid
+		} else if err := uidFree(t, u.UID, o.Inherit); err != nil {
 			return err
 		}
-		if old != nil {
-			return fmt.Errorf("user %q: %w", u.Name, ErrUserExists)
+		if o.GID != nil {
+			u.GID = *o.GID
+		}
+		if err := nameFree(t, u.Name); err != nil {
+			return err
+		}
+		if err := t.Set(userNameKey(u.Name), []byte(u.ID)); err != nil {
+			return err
+		}
+		if err := t.Set(uidKey(u.UID), []byte(u.ID)); err != nil {
+			return err
 		}
 		return putUser(t, nil, &u)
 	})
+	return u, err
 }
 
 // putUser stores u in place of old (nil: new) and moves the access keys.
@@ -117,65 +81,65 @@ func putUser(t cluster.Txn, old, u *User) error {
 		if err != nil {
 			return err
 		}
-		if holder != nil && string(holder) != u.Name {
+		if holder != nil && UserID(holder) != u.ID {
 			return fmt.Errorf("access key %q: %w", k.ID, ErrUserExists)
 		}
 		if holder == nil {
-			if err := t.Set(accessKey(k.ID), []byte(u.Name)); err != nil {
+			if err := t.Set(accessKey(k.ID), []byte(u.ID)); err != nil {
 				return err
 			}
 		}
 	}
-	return t.Set(userKey(u.Name), u.encode())
+	return t.Set(userKey(u.ID), u.encode())
 }
 
-func (u *User) hasKey(id string) bool {
-	return slices.ContainsFunc(u.Keys, func(k AccessKey) bool { return k.ID == id })
-}
-
-// GetUser returns a user; ErrNoSuchUser.
+// GetUser returns the user who has a name now; ErrNoSuchUser.
 func (fs *FS) GetUser(ctx context.Context, name string) (User, error) {
+	return fs.readUser(ctx, func(r cluster.Reader) (User, error) { return userByName(r, name) })
+}
+
+// UserByID returns a user; ErrNoSuchUser, also for one that was removed.
+func (fs *FS) UserByID(ctx context.Context, id UserID) (User, error) {
+	return fs.readUser(ctx, func(r cluster.Reader) (User, error) { return userByID(r, id) })
+}
+
+// UserByUID returns the user who has a uid; ErrNoSuchUser.
+func (fs *FS) UserByUID(ctx context.Context, uid uint32) (User, error) {
+	return fs.readUser(ctx, func(r cluster.Reader) (User, error) {
+		id, err := r.Get(uidKey(uid))
+		if err != nil || id == nil {
+			return User{}, noUser(err, "uid %d", uid)
+		}
+		return userByID(r, UserID(id))
+	})
+}
+
+// Founder returns the user that came with the store; ErrNoSuchUser if that
+// was removed.
+func (fs *FS) Founder(ctx context.Context) (User, error) {
+	users, err := fs.ListUsers(ctx)
+	i := slices.IndexFunc(users, func(u User) bool { return u.Founder })
+	if err != nil || i < 0 {
+		return User{}, noUser(err, "the user that came with the store")
+	}
+	return users[i], nil
+}
+
+func (fs *FS) readUser(ctx context.Context, read func(r cluster.Reader) (User, error)) (User, error) {
 	var u User
 	err := fs.view(ctx, func(r cluster.Reader) (err error) {
-		u, err = getUser(r, name)
+		u, err = read(r)
 		return err
 	})
 	return u, err
 }
 
-func getUser(r cluster.Reader, name string) (User, error) {
-	b, err := r.Get(userKey(name))
-	if err != nil {
-		return User{}, err
-	}
-	if b == nil {
-		return User{}, fmt.Errorf("user %q: %w", name, ErrNoSuchUser)
-	}
-	return decodeUser(name, b)
-}
-
-// UserByUID returns the first user (by name) with that uid; ErrNoSuchUser.
-func (fs *FS) UserByUID(ctx context.Context, uid uint32) (User, error) {
-	found := User{}
-	err := fs.eachUser(ctx, func(u User) error {
-		if u.UID != uid {
-			return nil
-		}
-		found = u
-		return cluster.ErrStop
-	})
-	if err == nil && found.Name == "" {
-		err = fmt.Errorf("uid %d: %w", uid, ErrNoSuchUser)
-	}
-	return found, err
-}
-
-// UpdateUser changes a user under a transaction (key rotation, uid, gid). The
-// name stays. change may be called several times.
+// UpdateUser changes a user under a transaction (key rotation, gid). ID, name
+// and uid stay (RenameUser changes names). change may be called several times.
 func (fs *FS) UpdateUser(ctx context.Context, name string, change func(*User) error) error {
 	defer fs.users.invalidate()
 	return fs.update(ctx, func(t cluster.Txn, _ *op) error {
-		old, err := getUser(t, name)
+		old, err := userByName(t, name)
 		if err != nil {
 			return err
 		}
@@ -184,7 +148,10 @@ func (fs *FS) UpdateUser(ctx context.Context, name string, change func(*User) er
 		if err := change(&u); err != nil {
 			return err
 		}
-		u.Name = name
+		if u.UID != old.UID {
+			return fmt.Errorf("user %q: a uid owns files and stays: %w", name, ErrInvalid)
+		}
+		u.ID, u.Name = old.ID, old.Name
 		if err := u.validate(); err != nil {
 			return err
 		}
@@ -192,42 +159,66 @@ func (fs *FS) UpdateUser(ctx context.Context, name string, change func(*User) er
 	})
 }
 
-// RemoveUser removes a user and the keys; ErrNoSuchUser.
+// RenameUser gives a user another name. Owners, grants and keys stay. The old
+// name is free, and whoever takes it gets nothing with it; ErrNoSuchUser,
+// ErrUserExists.
+func (fs *FS) RenameUser(ctx context.Context, from, to string) (User, error) {
+	if err := validUserName(to); err != nil {
+		return User{}, err
+	}
+	defer fs.users.invalidate()
+	var u User
+	err := fs.update(ctx, func(t cluster.Txn, _ *op) (err error) {
+		if u, err = userByName(t, from); err != nil {
+			return err
+		}
+		if err := nameFree(t, to); err != nil {
+			return err
+		}
+		if err := t.Delete(userNameKey(from)); err != nil {
+			return err
+		}
+		if err := t.Set(userNameKey(to), []byte(u.ID)); err != nil {
+			return err
+		}
+		u.Name = to
+		return putUser(t, &u, &u)
+	})
+	return u, err
+}
+
+// RemoveUser removes a user and the keys; ErrNoSuchUser. ID and uid stay
+// taken: files, buckets and grants may still name them.
 func (fs *FS) RemoveUser(ctx context.Context, name string) error {
 	defer fs.users.invalidate()
-	return fs.update(ctx, func(t cluster.Txn, _ *op) error {
-		u, err := getUser(t, name)
+	return fs.update(ctx, func(t cluster.Txn, o *op) error {
+		old, err := userByName(t, name)
 		if err != nil {
 			return err
 		}
-		for _, k := range u.Keys {
-			if err := t.Delete(accessKey(k.ID)); err != nil {
-				return err
-			}
+		gone := old
+		gone.Keys, gone.Admin, gone.Founder, gone.removed = nil, false, false, o.nowNS
+		if err := t.Delete(userNameKey(name)); err != nil {
+			return err
 		}
-		return t.Delete(userKey(name))
+		return putUser(t, &old, &gone)
 	})
 }
 
 // ListUsers returns all users in order of their names.
 func (fs *FS) ListUsers(ctx context.Context) ([]User, error) {
 	var users []User
-	err := fs.eachUser(ctx, func(u User) error {
-		users = append(users, u)
-		return nil
-	})
-	return users, err
-}
-
-func (fs *FS) eachUser(ctx context.Context, fn func(User) error) error {
-	return fs.view(ctx, func(r cluster.Reader) error {
+	err := fs.view(ctx, func(r cluster.Reader) error {
+		users = nil
 		prefix := userKey("")
 		return r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
-			u, err := decodeUser(string(k[len(prefix):]), slices.Clone(v))
-			if err != nil {
-				return err
+			u, err := decodeUser(UserID(k[len(prefix):]), slices.Clone(v))
+			if err == nil && u.removed == 0 {
+				users = append(users, u)
 			}
-			return fn(u)
+			return err
 		})
 	})
+	slices.SortFunc(users, func(a, b User) int { return cmp.Compare(a.Name, b.Name) })
+	return users, err
 }

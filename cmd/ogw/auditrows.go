@@ -8,6 +8,7 @@ import "ogw/cmd/ogw/audit"
 var auditRows = map[string]map[string]audit.Class{
 	"admin": {
 		"AddUser": audit.Admin, "RemoveUser": audit.Admin, "RotateKeys": audit.Admin,
+		"RenameUser": audit.Admin, "AddKey": audit.Admin, "RemoveKey": audit.Admin,
 		"AddBucket": audit.Admin, "SetBucket": audit.Admin, "RemoveBucket": audit.Admin,
 		"AddExport": audit.Admin, "RevokeExport": audit.Admin,
 		"FreeLocks": audit.Admin, "ReleaseQuarantine": audit.Admin,

@@ -20,7 +20,7 @@ func bucketCommand(env *environment) *cli.Command {
 		Action: noSubcommand,
 		Subcommands: []*cli.Command{
 			sub("add", "make a bucket", "NAME",
-				&cli.StringFlag{Name: "owner", Usage: "`USER` who owns it", Value: rootUser}),
+				&cli.StringFlag{Name: "owner", Usage: "`USER` who owns it, by name or ID", DefaultText: "the one that came with the store"}),
 			sub("list", "list all buckets", ""),
 			sub("show", "show a bucket and its settings", "NAME"),
 			sub("set", "change settings of a bucket", "NAME",

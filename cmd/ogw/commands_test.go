@@ -33,7 +33,8 @@ func TestCommands(t *testing.T) {
 func testCommands(w *world, name string) {
 	t := w.t
 	var u admin.User
-	w.json(&u, "user", "add", name, "--uid", "2000", "--gid", "3000")
+	// The uid of the first run's user, who is removed, is handed on explicitly.
+	w.json(&u, "user", "add", name, "--uid", "2000", "--gid", "3000", "--inherit")
 	if u.UID != 2000 || u.GID != 3000 || len(u.Keys) != 1 || u.Keys[0].Secret == "" {
 		t.Errorf("%+v", u)
 	}
@@ -42,6 +43,18 @@ func testCommands(w *world, name string) {
 	if len(rotated.Keys) != 1 || rotated.Keys[0].ID == u.Keys[0].ID {
 		t.Errorf("%+v", rotated)
 	}
+	var more admin.User
+	w.json(&more, "user", "key", "add", name)
+	if len(more.Keys) != 2 || more.Keys[1].Secret == "" || more.Keys[0].ID != rotated.Keys[0].ID {
+		t.Errorf("%+v", more)
+	}
+	if out := w.ok("user", "key", "remove", name, more.Keys[1].ID); !strings.Contains(out, "is removed") {
+		t.Error(out)
+	}
+	if out := w.ok("user", "rename", name, name+"-renamed"); !strings.Contains(out, "is "+name+"-renamed now") {
+		t.Error(out)
+	}
+	w.ok("user", "rename", name+"-renamed", name)
 	if out := w.ok("user", "list"); !strings.Contains(out, name) || !strings.Contains(out, rotated.Keys[0].ID) || strings.Contains(out, rotated.Keys[0].Secret) {
 		t.Errorf("%s", out)
 	}

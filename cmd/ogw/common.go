@@ -80,6 +80,15 @@ func oneArg(c *cli.Context, what string) (string, error) {
 	return c.Args().First(), nil
 }
 
+// twoArgs returns the only two arguments.
+func twoArgs(c *cli.Context, first, second string) (string, string, error) {
+	a := c.Args().Slice()
+	if len(a) != 2 || a[0] == "" || a[1] == "" {
+		return "", "", fmt.Errorf("%s takes two arguments: %s and %s", c.Command.HelpName, first, second)
+	}
+	return a[0], a[1], nil
+}
+
 // printJSON prints v, indented.
 func (o *common) printJSON(v any) error {
 	e := json.NewEncoder(o.env.stdout)

@@ -40,21 +40,34 @@ func ensureRoot(ctx context.Context, store *vfs.FS, dir string) (key vfs.AccessK
 		return key, false, err
 	}
 	// What root writes belongs to who runs the process, so that a mount by
-	// the same person can change it.
-	err = store.AddUser(ctx, vfs.User{
-		Name: rootUser, UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Admin: true, Keys: []vfs.AccessKey{key},
-	})
+	// the same person can change it. A store whose users are all removed gets
+	// its first one anew.
+	_, err = store.MakeUser(ctx, vfs.User{
+		Name: rootUser, UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Admin: true, Founder: true, Keys: []vfs.AccessKey{key},
+	}, vfs.UserOptions{Inherit: true})
 	return key, err == nil, err
 }
 
-// keysChanged keeps the file in step with the root user.
+// keysChanged keeps the file in step with the root user, whatever the name of
+// now.
 func keysChanged(dir string) func(vfs.User) error {
 	return func(u vfs.User) error {
-		if u.Name != rootUser || len(u.Keys) == 0 {
+		path := filepath.Join(dir, credentialsName)
+		switch {
+		case !u.Founder:
 			return nil
+		case len(u.Keys) == 0:
+			return removeCredentials(path)
 		}
-		return writeCredentials(filepath.Join(dir, credentialsName), u.Keys[0])
+		return writeCredentials(path, u.Keys[0])
 	}
+}
+
+func removeCredentials(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("credentials: %w", err)
+	}
+	return syncDir(filepath.Dir(path))
 }
 
 func readCredentials(path string) (vfs.AccessKey, error) {

@@ -16,19 +16,21 @@ import (
 func userCommand(env *environment) *cli.Command {
 	sub := operations(func(op string) command { return &user{common: common{env: env}, op: op} })
 	return &cli.Command{
-		Name: "user", Usage: "add, list and remove users, and rotate their keys", HideHelpCommand: true,
+		Name: "user", Usage: "add, list, rename and remove users, and change their keys", HideHelpCommand: true,
 		Action: noSubcommand,
 		Subcommands: []*cli.Command{
 			sub("add", "add a user and print the access key, once", "NAME",
-				&cli.Int64Flag{Name: "uid", Usage: "`NUMBER` that owns what the user writes", DefaultText: "the next free one"},
+				&cli.Int64Flag{Name: "uid", Usage: "`NUMBER` that owns what the user writes", DefaultText: "one that no user has or had"},
 				&cli.Int64Flag{Name: "gid", Usage: "`NUMBER` of its group", DefaultText: "the uid"},
+				&cli.BoolFlag{Name: "inherit", Usage: "take the --uid of a removed user, with what it owns"},
 				&cli.BoolFlag{Name: "administrator", Usage: "may do everything"},
-				&cli.StringFlag{Name: "access-key", Usage: "take this access key `ID` instead of a new one"},
-				&cli.StringFlag{Name: "secret-key", Usage: "the `SECRET` of --access-key"}),
+				accessKeyFlag(), secretKeyFlag()),
 			sub("list", "list all users", ""),
+			sub("rename", "give a user another name; keys, grants and files stay", "OLD NEW"),
 			sub("remove", "remove a user and the keys", "NAME"),
 			sub("rotate", "replace a user's keys by a new one and print it, once", "NAME",
 				&cli.BoolFlag{Name: "keep", Usage: "leave the old keys valid"}),
+			userKeyCommand(env),
 		},
 	}
 }
@@ -39,6 +41,7 @@ type user struct {
 	op   string
 	add  admin.AddUser
 	keep bool
+	to   string // new name
 }
 
 // ParseFlags implements command.
@@ -46,9 +49,15 @@ func (u *user) ParseFlags(c *cli.Context) (err error) {
 	if u.op == "list" {
 		return errors.Join(noArgs(c), u.common.ParseFlags(c))
 	}
-	if u.add.Name, err = oneArg(c, "the user's name"); err != nil {
+	if u.op == "rename" {
+		u.add.Name, u.to, err = twoArgs(c, "the user's name", "the new one")
+	} else {
+		u.add.Name, err = oneArg(c, "the user's name")
+	}
+	if err != nil {
 		return err
 	}
+	u.add.Inherit = c.Bool("inherit")
 	u.keep = c.Bool("keep")
 	u.add.Admin = c.Bool("administrator")
 	u.add.AccessKey, u.add.SecretKey = c.String("access-key"), c.String("secret-key")
@@ -85,6 +94,9 @@ func (u *user) Run(ctx context.Context) error {
 		case "rotate":
 			rotated, err := s.Rotate(ctx, u.add.Name, u.keep)
 			return u.printSecret(rotated, err)
+		case "rename":
+			renamed, err := s.RenameUser(ctx, u.add.Name, u.to)
+			return u.printRenamed(renamed, err)
 		case "remove":
 			if err := s.RemoveUser(ctx, u.add.Name); err != nil {
 				return err
@@ -100,15 +112,30 @@ func (u *user) Run(ctx context.Context) error {
 }
 
 // printSecret shows a new key: it is the only time.
-func (u *user) printSecret(made admin.User, err error) error {
+func (o *common) printSecret(made admin.User, err error) error {
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return o.printJSON(made)
+	}
+	for _, k := range made.Keys {
+		if k.Secret != "" {
+			o.printf("user        %s (uid %d, gid %d)\nID          %s\naccess key  %s\nsecret key  %s\n",
+				made.Name, made.UID, made.GID, made.ID, k.ID, k.Secret)
+		}
+	}
+	return nil
+}
+
+func (u *user) printRenamed(renamed admin.User, err error) error {
 	if err != nil {
 		return err
 	}
 	if u.json {
-		return u.printJSON(made)
+		return u.printJSON(renamed)
 	}
-	u.printf("user        %s (uid %d, gid %d)\naccess key  %s\nsecret key  %s\n",
-		made.Name, made.UID, made.GID, made.Keys[0].ID, made.Keys[0].Secret)
+	u.printf("user %s is %s now\n", u.add.Name, renamed.Name)
 	return nil
 }
 
@@ -120,7 +147,7 @@ func (u *user) list(ctx context.Context, s *session) error {
 	if u.json {
 		return u.printJSON(users)
 	}
-	rows := [][]string{{"NAME", "UID", "GID", "ROLE", "ACCESS KEYS"}}
+	rows := [][]string{{"NAME", "ID", "UID", "GID", "ROLE", "ACCESS KEYS"}}
 	for _, x := range users {
 		role := "user"
 		if x.Admin {
@@ -130,7 +157,7 @@ func (u *user) list(ctx context.Context, s *session) error {
 		for _, k := range x.Keys {
 			keys = append(keys, k.ID+" ("+k.Created.Format(time.DateOnly)+")")
 		}
-		rows = append(rows, []string{x.Name, itoa(int64(x.UID)), itoa(int64(x.GID)), role, strings.Join(keys, ", ")})
+		rows = append(rows, []string{x.Name, x.ID, itoa(int64(x.UID)), itoa(int64(x.GID)), role, strings.Join(keys, ", ")})
 	}
 	return u.table(rows)
 }

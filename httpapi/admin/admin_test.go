@@ -183,7 +183,7 @@ func TestUsersAndBuckets(t *testing.T) {
 		q    AddBucket
 		want int
 	}{
-		{AddBucket{Name: "photos", Owner: "bob"}, 409}, {AddBucket{Name: "X"}, 400}, {AddBucket{Name: "10.0.0.1"}, 400},
+		{AddBucket{Name: "photos", Owner: "bob"}, 409}, {AddBucket{Name: "X", Owner: "ann"}, 400}, {AddBucket{Name: "10.0.0.1", Owner: ann.ID}, 400}, {AddBucket{Name: "films"}, 404},
 		{AddBucket{Name: "films", Owner: "nobody"}, 404},
 	} {
 		if _, err := c.AddBucket(ctx, x.q); status(err) != x.want {
@@ -221,6 +221,87 @@ func TestUsersAndBuckets(t *testing.T) {
 	}
 	if err := c.RemoveUser(ctx, "bob"); status(err) != 404 {
 		t.Errorf("second removal: %v", err)
+	}
+}
+
+func TestIdentities(t *testing.T) {
+	ctx := context.Background()
+	s, fs := newServer(t, nil)
+	var changed []string
+	s.KeysChanged = func(u vfs.User) error {
+		changed = append(changed, fmt.Sprint(u.Name, len(u.Keys)))
+		return nil
+	}
+	c := Local(s)
+	must := func(u User, err error) User {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	if err := fs.AddUser(ctx, vfs.User{Name: "root", Admin: true, Founder: true}); err != nil {
+		t.Fatal(err)
+	}
+	ann := must(c.AddUser(ctx, AddUser{Name: "ann"}))
+	more := must(c.AddKey(ctx, "ann", AddKey{}))
+	if len(more.Keys) != 2 || more.Keys[0].Secret != "" || more.Keys[1].Secret == "" || more.Keys[1].ID == ann.Keys[0].ID {
+		t.Errorf("%+v", more)
+	}
+	given := must(c.AddKey(ctx, "ann", AddKey{"AKGIVEN", "given-secret"}))
+	if given.Keys[2].ID != "AKGIVEN" || given.Keys[2].Secret != "given-secret" {
+		t.Errorf("%+v", given)
+	}
+	if _, err := c.AddKey(ctx, "ann", AddKey{AccessKey: "AKALONE"}); status(err) != 400 {
+		t.Error(err)
+	}
+	if left := must(c.RemoveKey(ctx, "ann", ann.Keys[0].ID)); len(left.Keys) != 2 || left.Keys[0].ID != more.Keys[1].ID {
+		t.Errorf("%+v", left)
+	}
+	if _, err := c.RemoveKey(ctx, "ann", ann.Keys[0].ID); status(err) != 404 {
+		t.Error(err)
+	}
+	if _, _, err := fs.UserByKey(ctx, ann.Keys[0].ID); !errors.Is(err, vfs.ErrNoSuchUser) {
+		t.Errorf("a removed key is still good: %v", err)
+	}
+	if fmt.Sprint(changed) != "[ann2 ann3 ann2]" {
+		t.Errorf("told of %q", changed)
+	}
+
+	if anna := must(c.RenameUser(ctx, "ann", "anna")); anna.ID != ann.ID || anna.Name != "anna" {
+		t.Errorf("%+v", anna)
+	}
+	if b, err := c.AddBucket(ctx, AddBucket{Name: "photos", Owner: ann.ID}); err != nil || b.Owner != "anna" || b.UID != ann.UID {
+		t.Errorf("%+v %v", b, err)
+	}
+	if b, err := c.AddBucket(ctx, AddBucket{Name: "films"}); err != nil || b.Owner != "root" {
+		t.Errorf("%+v %v", b, err)
+	}
+	for name, want := range map[string]int{"": 400, "a/b": 400, "root": 409, ann.ID: 400} {
+		if _, err := c.RenameUser(ctx, "anna", name); status(err) != want {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+
+	if err := c.RemoveUser(ctx, "anna"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.AddUser(ctx, AddUser{Name: "ann", UID: &ann.UID})
+	if status(err) != 409 || !strings.Contains(err.Error(), `removed user "anna"`) ||
+		!strings.Contains(err.Error(), fmt.Sprintf("ogw user add ann --uid %d --inherit", ann.UID)) {
+		t.Error(err)
+	}
+	if next := must(c.AddUser(ctx, AddUser{Name: "ann"})); next.UID == ann.UID || next.ID == ann.ID {
+		t.Errorf("%+v has what %+v had", next, ann)
+	}
+	if heir := must(c.AddUser(ctx, AddUser{Name: "heir", UID: &ann.UID, Inherit: true})); heir.UID != ann.UID || heir.ID == ann.ID {
+		t.Errorf("%+v", heir)
+	}
+	if _, err := c.AddUser(ctx, AddUser{Name: "other", UID: &ann.UID, Inherit: true}); status(err) != 409 || !strings.Contains(err.Error(), `user "heir"`) {
+		t.Error(err)
+	}
+	if _, err := c.AddUser(ctx, AddUser{Name: "other", Inherit: true}); status(err) != 400 {
+		t.Error(err)
 	}
 }
 

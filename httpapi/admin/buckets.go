@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/julienschmidt/httprouter"
@@ -12,16 +14,7 @@ import (
 const bucketPage = 1000
 
 func (s *Server) listBuckets(r *http.Request, _ httprouter.Params) (any, error) {
-	users, err := s.FS.ListUsers(r.Context())
-	if err != nil {
-		return nil, err
-	}
 	owners := map[uint32]string{}
-	for _, u := range users {
-		if _, ok := owners[u.UID]; !ok {
-			owners[u.UID] = u.Name
-		}
-	}
 	out := []Bucket{}
 	for after := ""; ; {
 		page, err := s.FS.ListBuckets(r.Context(), after, bucketPage)
@@ -29,7 +22,14 @@ func (s *Server) listBuckets(r *http.Request, _ httprouter.Params) (any, error) 
 			return nil, err
 		}
 		for _, b := range page {
-			out = append(out, bucketOf(b, owners[b.UID]))
+			owner, known := owners[b.UID]
+			if !known {
+				if owner, err = s.ownerName(r, b.UID); err != nil {
+					return nil, err
+				}
+				owners[b.UID] = owner
+			}
+			out = append(out, bucketOf(b, owner))
 			after = b.Name
 		}
 		if len(page) < bucketPage {
@@ -47,16 +47,38 @@ func (s *Server) addBucket(r *http.Request, _ httprouter.Params) (any, error) {
 	if err := decode(r, &q); err != nil {
 		return nil, err
 	}
-	cred := &vfs.Cred{Trusted: true}
-	if q.Owner != "" {
-		u, err := s.FS.GetUser(r.Context(), q.Owner)
-		if err != nil {
-			return nil, err
-		}
-		cred.UID, cred.GID = u.UID, u.GID
+	u, err := s.owner(r, q.Owner)
+	if err != nil {
+		return nil, err
 	}
-	b, err := s.FS.CreateBucket(r.Context(), q.Name, cred)
-	return bucketOf(b, q.Owner), err
+	b, err := s.FS.CreateBucket(r.Context(), q.Name, &vfs.Cred{UID: u.UID, GID: u.GID, Trusted: true})
+	return bucketOf(b, u.Name), err
+}
+
+// owner finds the user whom a request names by ID or name; "" is the one that
+// came with the store.
+func (s *Server) owner(r *http.Request, who string) (vfs.User, error) {
+	if who == "" {
+		u, err := s.FS.Founder(r.Context())
+		if errors.Is(err, vfs.ErrNoSuchUser) {
+			err = fmt.Errorf("%w; name another owner (--owner)", err)
+		}
+		return u, err
+	}
+	u, err := s.FS.UserByID(r.Context(), vfs.UserID(who))
+	if errors.Is(err, vfs.ErrNoSuchUser) {
+		u, err = s.FS.GetUser(r.Context(), who)
+	}
+	return u, err
+}
+
+// ownerName returns the name of the user with a uid, "" if there is none.
+func (s *Server) ownerName(r *http.Request, uid uint32) (string, error) {
+	u, err := s.FS.UserByUID(r.Context(), uid)
+	if errors.Is(err, vfs.ErrNoSuchUser) {
+		return "", nil
+	}
+	return u.Name, err
 }
 
 func (s *Server) bucket(r *http.Request, p httprouter.Params) (any, error) {
@@ -72,16 +94,9 @@ func (s *Server) showBucket(r *http.Request, name string) (Bucket, error) {
 	if err != nil {
 		return Bucket{}, err
 	}
-	users, err := s.FS.ListUsers(r.Context())
+	owner, err := s.ownerName(r, info.UID)
 	if err != nil {
 		return Bucket{}, err
-	}
-	owner := ""
-	for _, u := range users {
-		if u.UID == info.UID {
-			owner = u.Name
-			break
-		}
 	}
 	b := bucketOf(info, owner)
 	if b.Inherited = d == ""; b.Inherited {

@@ -200,6 +200,21 @@ func (c *Client) Rotate(ctx context.Context, name string, keep bool) (User, erro
 	return ask[User](ctx, c, "POST", "/v1/users/"+url.PathEscape(name)+"/rotate", nil, Rotate{keep})
 }
 
+// RenameUser gives a user another name.
+func (c *Client) RenameUser(ctx context.Context, name, to string) (User, error) {
+	return ask[User](ctx, c, "POST", "/v1/users/"+url.PathEscape(name)+"/rename", nil, RenameUser{to})
+}
+
+// AddKey gives a user a further key; the last key of the result holds the secret.
+func (c *Client) AddKey(ctx context.Context, name string, q AddKey) (User, error) {
+	return ask[User](ctx, c, "POST", "/v1/users/"+url.PathEscape(name)+"/keys", nil, q)
+}
+
+// RemoveKey takes a key from a user.
+func (c *Client) RemoveKey(ctx context.Context, name, key string) (User, error) {
+	return ask[User](ctx, c, "DELETE", "/v1/users/"+url.PathEscape(name)+"/keys/"+url.PathEscape(key), nil, nil)
+}
+
 // Buckets lists the buckets.
 func (c *Client) Buckets(ctx context.Context) ([]Bucket, error) {
 	return ask[[]Bucket](ctx, c, "GET", "/v1/buckets", nil, nil)

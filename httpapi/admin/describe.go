@@ -29,6 +29,7 @@ func tellPath(r *http.Request, p httprouter.Params) {
 	for _, name := range []string{"name", "id"} {
 		httpapi.NoteTarget(r.Context(), p.ByName(name), "")
 	}
+	httpapi.NoteTarget(r.Context(), "", settings("key", p.ByName("key")))
 }
 
 // settings writes names and values in turn; values that are "", false or nil
@@ -61,7 +62,7 @@ func settings(list ...any) string {
 }
 
 func (q AddUser) describe() (target, detail string) {
-	return q.Name, settings("uid", q.UID, "gid", q.GID, "administrator", q.Admin, "key", q.AccessKey)
+	return q.Name, settings("uid", q.UID, "gid", q.GID, "administrator", q.Admin, "inherit", q.Inherit, "key", q.AccessKey)
 }
 
 func (u User) describe() (target, detail string) {
@@ -72,10 +73,14 @@ func (u User) describe() (target, detail string) {
 	for _, k := range u.Keys {
 		keys = append(keys, k.ID)
 	}
-	return u.Name, settings("uid", u.UID, "gid", u.GID, "administrator", u.Admin, "keys", keys)
+	return u.Name, settings("id", u.ID, "uid", u.UID, "gid", u.GID, "administrator", u.Admin, "keys", keys)
 }
 
 func (q Rotate) describe() (target, detail string) { return "", settings("keep", q.Keep) }
+
+func (q RenameUser) describe() (target, detail string) { return "", settings("to", q.Name) }
+
+func (q AddKey) describe() (target, detail string) { return "", settings("key", q.AccessKey) }
 
 func (q AddBucket) describe() (target, detail string) { return q.Name, settings("owner", q.Owner) }
 

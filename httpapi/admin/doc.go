@@ -20,7 +20,10 @@
 //	GET    /v1/users                       all users, without secrets
 //	POST   /v1/users                       add; the answer holds the secret
 //	DELETE /v1/users/NAME
+//	POST   /v1/users/NAME/rename           {"name": …}
 //	POST   /v1/users/NAME/rotate           new keys; the answer holds the secret
+//	POST   /v1/users/NAME/keys             a further key; the answer holds the secret
+//	DELETE /v1/users/NAME/keys/KEY
 //	GET    /v1/buckets
 //	POST   /v1/buckets                     add
 //	DELETE /v1/buckets/NAME

@@ -152,6 +152,7 @@ type Problem struct {
 
 // User is a user; Keys hold secrets only where they were just made.
 type User struct {
+	ID    string `json:"id"` // never given twice; the name may change
 	Name  string `json:"name"`
 	UID   uint32 `json:"uid"`
 	GID   uint32 `json:"gid"`
@@ -166,13 +167,14 @@ type Key struct {
 	Created time.Time `json:"created"`
 }
 
-// AddUser asks for a new user. Without UID the next free one from
-// FirstUID is taken; without GID it is the UID; without a key one is made.
+// AddUser asks for a new user. Without UID one from FirstUID is taken that no
+// user has or had; without GID it is the UID; without a key one is made.
 type AddUser struct {
 	Name      string  `json:"name"`
 	UID       *uint32 `json:"uid,omitempty"`
 	GID       *uint32 `json:"gid,omitempty"`
 	Admin     bool    `json:"admin,omitempty"`
+	Inherit   bool    `json:"inherit,omitempty"` // UID may be that of a removed user
 	AccessKey string  `json:"access_key,omitempty"`
 	SecretKey string  `json:"secret_key,omitempty"`
 }
@@ -180,6 +182,17 @@ type AddUser struct {
 // Rotate asks for a new key.
 type Rotate struct {
 	Keep bool `json:"keep"` // the old keys stay valid
+}
+
+// RenameUser asks for another name of a user.
+type RenameUser struct {
+	Name string `json:"name"`
+}
+
+// AddKey asks for a further key of a user; without one given it is made.
+type AddKey struct {
+	AccessKey string `json:"access_key,omitempty"`
+	SecretKey string `json:"secret_key,omitempty"`
 }
 
 // Bucket is a bucket.
@@ -203,7 +216,7 @@ type SetBucket struct {
 // AddBucket asks for a new bucket.
 type AddBucket struct {
 	Name  string `json:"name"`
-	Owner string `json:"owner,omitempty"` // user; "" is the superuser
+	Owner string `json:"owner,omitempty"` // user by name or ID; "" is the one that came with the store
 }
 
 // Usage of a bucket.

@@ -1,8 +1,7 @@
 package admin
 
 import (
-	"crypto/rand"
-	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -14,35 +13,14 @@ import (
 )
 
 const (
-	// FirstUID is where uids of users begin that nobody chose: above those
-	// that systems give to people and services.
-	FirstUID = 10000
+	// FirstUID is where uids of users begin that nobody chose.
+	FirstUID = vfs.FirstUID
 	// maxUserName bounds a name: it stands in logs and listings.
 	maxUserName = 64
-	// minKeyID and maxKeyID bound an access key ID (IAM: 16 to 128; other
-	// S3 servers issue shorter ones). minSecret is what others accept at least.
-	minKeyID, maxKeyID = 3, 128
-	minSecret          = 8
-	maxSecret          = 256
 )
 
-// NewKey makes an access key at random, in the shape that S3 tools expect:
-// 20 characters with 95 random bits and 40 with 240.
-func NewKey(now time.Time) vfs.AccessKey {
-	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
-	id := []byte("OGW0")
-	var random [16]byte
-	rand.Read(random[:])
-	for _, b := range random {
-		id = append(id, letters[b&31])
-	}
-	var secret [30]byte
-	rand.Read(secret[:])
-	return vfs.AccessKey{ID: string(id), Secret: base64.URLEncoding.EncodeToString(secret[:]), Created: now.UnixNano()}
-}
-
 func userOf(u vfs.User, secrets bool) User {
-	out := User{Name: u.Name, UID: u.UID, GID: u.GID, Admin: u.Admin, Keys: []Key{}}
+	out := User{ID: string(u.ID), Name: u.Name, UID: u.UID, GID: u.GID, Admin: u.Admin, Keys: []Key{}}
 	for _, k := range u.Keys {
 		key := Key{ID: k.ID, Created: time.Unix(0, k.Created).UTC()}
 		if secrets {
@@ -70,62 +48,36 @@ func (s *Server) addUser(r *http.Request, _ httprouter.Params) (any, error) {
 	if err := q.validate(); err != nil {
 		return nil, err
 	}
-	u := vfs.User{Name: q.Name, Admin: q.Admin, Keys: []vfs.AccessKey{NewKey(time.Now())}}
-	if q.AccessKey != "" {
-		u.Keys[0].ID, u.Keys[0].Secret = q.AccessKey, q.SecretKey
-	}
+	u := vfs.User{Name: q.Name, Admin: q.Admin, Keys: []vfs.AccessKey{givenKey(q.AccessKey, q.SecretKey)}}
 	if q.UID != nil {
-		u.UID = *q.UID
-	} else {
-		uid, err := s.freeUID(r)
-		if err != nil {
-			return nil, err
-		}
-		u.UID = uid
+		u.UID, u.GID = *q.UID, *q.UID
 	}
-	u.GID = u.UID
-	if q.GID != nil {
-		u.GID = *q.GID
+	made, err := s.FS.MakeUser(r.Context(), u, vfs.UserOptions{FreeUID: q.UID == nil, Inherit: q.Inherit, GID: q.GID})
+	if errors.Is(err, vfs.ErrUIDTaken) && q.UID != nil {
+		err = fmt.Errorf("%w; to hand that on to %s, say so: ogw user add %s --uid %d --inherit", err, q.Name, q.Name, *q.UID)
 	}
-	if err := s.FS.AddUser(r.Context(), u); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return userOf(u, true), nil
+	return userOf(made, true), nil
 }
 
-// freeUID returns a uid that no user has. Two who ask at once may get the
-// same; they can be given others by hand.
-func (s *Server) freeUID(r *http.Request) (uint32, error) {
-	users, err := s.FS.ListUsers(r.Context())
-	next := uint32(FirstUID)
-	for _, u := range users {
-		if u.UID >= next && u.UID < 1<<31 {
-			next = u.UID + 1
-		}
-	}
-	return next, err
+func bad(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", apierr.ErrBadRequest, fmt.Sprintf(format, args...))
+}
+
+func badName(name string) error {
+	return bad("user name %q: 1 to %d characters of a-z A-Z 0-9 . _ @ - please", name, maxUserName)
 }
 
 func (q *AddUser) validate() error {
-	bad := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s", apierr.ErrBadRequest, fmt.Sprintf(format, args...))
-	}
 	if !validUserName(q.Name) {
-		return bad("user name %q: 1 to %d characters of a-z A-Z 0-9 . _ @ - please", q.Name, maxUserName)
+		return badName(q.Name)
 	}
-	if (q.AccessKey == "") != (q.SecretKey == "") {
-		return bad("an access key and its secret go together")
+	if q.Inherit && q.UID == nil {
+		return bad("who inherits names the uid")
 	}
-	if q.AccessKey == "" {
-		return nil
-	}
-	if n := len(q.AccessKey); n < minKeyID || n > maxKeyID || !printable(q.AccessKey, "/,=:") {
-		return bad("access key: %d to %d printable characters without / , = :", minKeyID, maxKeyID)
-	}
-	if n := len(q.SecretKey); n < minSecret || n > maxSecret || !printable(q.SecretKey, "") {
-		return bad("secret key: %d to %d printable characters", minSecret, maxSecret)
-	}
-	return nil
+	return validKey(q.AccessKey, q.SecretKey)
 }
 
 func validUserName(s string) bool {
@@ -138,21 +90,6 @@ func validUserName(s string) bool {
 		}
 	}
 	return s != "" && len(s) <= maxUserName
-}
-
-// printable tells whether s is visible ASCII without the bytes of not.
-func printable(s, not string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] <= ' ' || s[i] >= 0x7f {
-			return false
-		}
-		for j := 0; j < len(not); j++ {
-			if s[i] == not[j] {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 func (s *Server) removeUser(r *http.Request, p httprouter.Params) (any, error) {
@@ -185,31 +122,14 @@ func (s *Server) keepsAdmin(r *http.Request, leaving string) error {
 	return nil
 }
 
-func (s *Server) rotate(r *http.Request, p httprouter.Params) (any, error) {
-	var q Rotate
+func (s *Server) renameUser(r *http.Request, p httprouter.Params) (any, error) {
+	var q RenameUser
 	if err := decode(r, &q); err != nil {
 		return nil, err
 	}
-	key := NewKey(time.Now())
-	var after vfs.User
-	err := s.FS.UpdateUser(r.Context(), p.ByName("name"), func(u *vfs.User) error {
-		keys := []vfs.AccessKey{key}
-		if q.Keep {
-			keys = append(keys, u.Keys...)
-		}
-		u.Keys = keys
-		after = *u
-		return nil
-	})
-	if err != nil {
-		return nil, err
+	if !validUserName(q.Name) {
+		return nil, badName(q.Name)
 	}
-	if s.KeysChanged != nil {
-		if err := s.KeysChanged(after); err != nil {
-			return nil, err
-		}
-	}
-	out := userOf(after, false)
-	out.Keys[0].Secret = key.Secret
-	return out, nil
+	u, err := s.FS.RenameUser(r.Context(), p.ByName("name"), q.Name)
+	return userOf(u, false), err
 }

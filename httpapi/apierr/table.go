@@ -57,6 +57,7 @@ var Table = []Entry{
 	{vfs.ErrBadBucketName, http.StatusBadRequest, "bad_bucket_name"},
 	{vfs.ErrReservedName, http.StatusForbidden, "reserved_name"},
 	{vfs.ErrUserExists, http.StatusConflict, "user_exists"},
+	{vfs.ErrUIDTaken, http.StatusConflict, "uid_taken"},
 	{vfs.ErrKeyTooLong, http.StatusRequestURITooLong, "path_too_long"},
 	{vfs.ErrNameTooLong, http.StatusRequestURITooLong, "name_too_long"},
 	{vfs.ErrBadPart, http.StatusBadRequest, "bad_part"},

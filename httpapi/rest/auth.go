@@ -17,6 +17,7 @@ import (
 // identity is who asks.
 type identity struct {
 	name  string // for the log
+	id    string // of a user; "" for tokens
 	user  string // "" for what comes with a token, or with nothing
 	cred  vfs.Cred
 	admin bool
@@ -96,6 +97,7 @@ func (a *authenticator) identifyUser(ctx context.Context, fs *vfs.FS, name, secr
 	}
 	return identity{
 		name:  user.Name,
+		id:    string(user.ID),
 		user:  user.Name,
 		cred:  vfs.Cred{UID: user.UID, GID: user.GID, Trusted: true},
 		admin: user.Admin,

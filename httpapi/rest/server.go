@@ -165,7 +165,7 @@ func (s *Server) admit(r *request) (err error) {
 	if r.who, err = s.auth.identify(r.Request, s.fs); err != nil {
 		return err
 	}
-	httpapi.NoteUser(r.Context(), r.who.name, "", r.who.cred.UID)
+	httpapi.NoteUser(r.Context(), r.who.name, r.who.id, r.who.cred.UID)
 	return s.authorize(r)
 }
 

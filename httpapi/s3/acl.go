@@ -89,7 +89,7 @@ func tooManyGrants() error {
 	return newError(codeMalformedACL).withMessage("An ACL has at most %d grants.", vfs.MaxGrants)
 }
 
-// parseGrantee reads id="name" or uri="group".
+// parseGrantee reads id="user" or uri="group".
 func (q *request) parseGrantee(s string) (vfs.Grant, error) {
 	kind, value, ok := strings.Cut(strings.TrimSpace(s), "=")
 	value = strings.Trim(strings.TrimSpace(value), `"`)
@@ -107,12 +107,13 @@ func (q *request) parseGrantee(s string) (vfs.Grant, error) {
 	return vfs.Grant{}, invalidArgument("x-amz-grant", s, "A grantee is written id=, uri= or emailAddress=.")
 }
 
-func (q *request) userGrant(name string) (vfs.Grant, error) {
-	_, err := q.fs.GetUser(q.ctx, name)
+// userGrant takes an ID, or for convenience the name that a user has now.
+func (q *request) userGrant(who string) (vfs.Grant, error) {
+	u, err := q.userNamed(who)
 	if errors.Is(err, vfs.ErrNoSuchUser) {
-		return vfs.Grant{}, invalidArgument("CanonicalUser/ID", name, "Invalid id")
+		return vfs.Grant{}, invalidArgument("CanonicalUser/ID", who, "Invalid id")
 	}
-	return vfs.Grant{Grantee: vfs.GranteeUser, User: vfs.UserID(name)}, err
+	return vfs.Grant{Grantee: vfs.GranteeUser, User: u.ID}, err
 }
 
 func groupGrant(uri string) (vfs.Grant, error) {

@@ -11,7 +11,7 @@ func (q *request) getBucketACL() error {
 	if err := q.loadBucket(); err != nil {
 		return err
 	}
-	q.sendACL(q.ownerName(q.info.UID), q.grants)
+	q.sendACL(q.ownerOf(q.info.UID), q.grants)
 	return nil
 }
 
@@ -20,7 +20,7 @@ func (q *request) putBucketACL() error {
 	if err := q.loadBucket(); err != nil {
 		return err
 	}
-	a, err := q.requestedACL(q.ownerName(q.info.UID))
+	a, err := q.requestedACL(q.ownerOf(q.info.UID))
 	if err != nil {
 		return err
 	}
@@ -32,12 +32,12 @@ func (q *request) putBucketACL() error {
 }
 
 // requestedACL reads the ACL from headers or else from the body.
-func (q *request) requestedACL(owner string) (vfs.Grants, error) {
+func (q *request) requestedACL(o owner) (vfs.Grants, error) {
 	a, err := q.headerACL(q.r.Header)
 	if err != nil || a != nil {
 		return a, err
 	}
-	return q.bodyACL(owner)
+	return q.bodyACL(o)
 }
 
 // getObjectACL is GetObjectAcl.
@@ -50,7 +50,7 @@ func (q *request) getObjectACL() error {
 	if err != nil {
 		return err
 	}
-	q.sendACL(q.ownerName(info.UID), a)
+	q.sendACL(q.ownerOf(info.UID), a)
 	return nil
 }
 
@@ -60,7 +60,7 @@ func (q *request) putObjectACL() error {
 	if err != nil {
 		return err
 	}
-	a, err := q.requestedACL(q.ownerName(info.UID))
+	a, err := q.requestedACL(q.ownerOf(info.UID))
 	if err != nil {
 		return err
 	}

@@ -29,8 +29,8 @@ type grantXML struct {
 	Permission string `xml:"Permission"`
 }
 
-// bodyACL reads an AccessControlPolicy for something that owner owns.
-func (q *request) bodyACL(owner string) (vfs.Grants, error) {
+// bodyACL reads an AccessControlPolicy for something that o owns.
+func (q *request) bodyACL(o owner) (vfs.Grants, error) {
 	var doc aclXML
 	if err := q.readXML(maxConfigBytes, &doc); err != nil {
 		var e *apiError
@@ -39,7 +39,7 @@ func (q *request) bodyACL(owner string) (vfs.Grants, error) {
 		}
 		return nil, err
 	}
-	if doc.Owner.ID != "" && doc.Owner.ID != owner {
+	if doc.Owner.ID != "" && !o.is(doc.Owner.ID) {
 		return nil, newError(codeAccessDenied).withMessage("The owner of a resource cannot be changed by its ACL.")
 	}
 	if len(doc.Grants) > vfs.MaxGrants {
@@ -47,7 +47,7 @@ func (q *request) bodyACL(owner string) (vfs.Grants, error) {
 	}
 	a := vfs.Grants{}
 	for i := range doc.Grants {
-		if g := &doc.Grants[i]; g.Grantee.URI == "" && g.Grantee.ID == owner && owner != "" {
+		if g := &doc.Grants[i]; g.Grantee.URI == "" && o.is(g.Grantee.ID) {
 			continue // the owner has all rights anyway
 		}
 		grant, err := q.xmlGrant(&doc.Grants[i])
@@ -78,16 +78,16 @@ func (q *request) xmlGrant(g *grantXML) (grant vfs.Grant, err error) {
 }
 
 // sendACL answers with an AccessControlPolicy.
-func (q *request) sendACL(owner string, a vfs.Grants) {
+func (q *request) sendACL(o owner, a vfs.Grants) {
 	var x xmlWriter
 	x.start("AccessControlPolicy", xmlNamespace)
-	x.owner("Owner", owner)
+	x.owner("Owner", o)
 	x.open("AccessControlList")
-	x.userGrant(owner, vfs.PermFullControl)
+	x.userGrant(o, vfs.PermFullControl)
 	for i := range a {
 		g := &a[i]
 		if g.Grantee == vfs.GranteeUser {
-			x.userGrant(string(g.User), g.Permission)
+			x.userGrant(q.granteeOf(g.User), g.Permission)
 			continue
 		}
 		for _, group := range groupURIs {
@@ -101,11 +101,11 @@ func (q *request) sendACL(owner string, a vfs.Grants) {
 	x.send(q.w, q.r, http.StatusOK)
 }
 
-func (x *xmlWriter) userGrant(user string, p vfs.Permission) {
+func (x *xmlWriter) userGrant(o owner, p vfs.Permission) {
 	x.open("Grant")
 	x.open(`Grantee xmlns:xsi="` + schemaInstance + `" xsi:type="CanonicalUser"`)
-	x.str("ID", user)
-	x.str("DisplayName", user)
+	x.str("ID", o.id)
+	x.opt("DisplayName", o.name)
 	x.endGrant(p)
 }
 

@@ -3,7 +3,6 @@ package s3
 import (
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"ogw/httpapi"
@@ -25,22 +24,24 @@ func (i identity) name() string {
 }
 
 // id is who the grants of ACLs are for.
-func (i identity) id() vfs.UserID { return vfs.UserID(i.name()) }
+func (i identity) id() vfs.UserID {
+	if i.user == nil {
+		return ""
+	}
+	return i.user.ID
+}
 
 // noteUser tells the log who asks.
 func (q *request) noteUser() {
 	if u := q.id.user; u != nil {
-		httpapi.NoteUser(q.ctx, u.Name, string(q.id.id()), u.UID)
+		httpapi.NoteUser(q.ctx, u.Name, string(u.ID), u.UID)
 	}
 }
-
-// nobody owns what anonymous requests make (Linux's overflow uid).
-const nobody = 65534
 
 // cred owns what the identity makes. Permissions are this door's to check.
 func (i identity) cred() *vfs.Cred {
 	if i.user == nil {
-		return &vfs.Cred{UID: nobody, GID: nobody, Trusted: true}
+		return &vfs.Cred{UID: vfs.NobodyUID, GID: vfs.NobodyUID, Trusted: true}
 	}
 	return &vfs.Cred{UID: i.user.UID, GID: i.user.GID, Trusted: true}
 }
@@ -121,7 +122,7 @@ func (q *request) authorize() error {
 		if err := q.loadBucket(); err != nil {
 			return err
 		}
-		if q.ownerName(q.info.UID) != want {
+		if o := q.ownerOf(q.info.UID); !o.is(want) {
 			return newError(codeAccessDenied)
 		}
 	}
@@ -213,25 +214,4 @@ func (q *request) hideMissing(err error) error {
 		return denied
 	}
 	return err
-}
-
-// ownerName returns the name of the user with that uid. An owner that is no
-// user (a local account that wrote through a mount) is shown by number.
-func (q *request) ownerName(uid uint32) string {
-	if q.id.user != nil && q.id.user.UID == uid {
-		return q.id.user.Name
-	}
-	u, err := q.fs.UserByUID(q.ctx, uid)
-	if err != nil {
-		return "uid:" + strconv.FormatUint(uint64(uid), 10)
-	}
-	return u.Name
-}
-
-// owner writes an Owner or Initiator element.
-func (x *xmlWriter) owner(element, name string) {
-	x.open(element)
-	x.str("ID", name)
-	x.str("DisplayName", name)
-	x.end(element)
 }

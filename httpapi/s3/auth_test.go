@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"ogw/vfs"
 )
 
 func TestSignatureErrors(t *testing.T) {
@@ -258,7 +260,7 @@ func TestACLs(t *testing.T) {
 		}
 	}
 	out, err := alice.GetBucketAcl(bg, &awss3.GetBucketAclInput{Bucket: b})
-	if err != nil || *out.Owner.ID != "alice" || len(out.Grants) != 2 || *out.Grants[1].Grantee.URI != groupAuthenticated || out.Grants[0].Permission != types.PermissionFullControl {
+	if err != nil || *out.Owner.ID != d.userID("alice") || *out.Owner.DisplayName != "alice" || len(out.Grants) != 2 || *out.Grants[1].Grantee.URI != groupAuthenticated || out.Grants[0].Permission != types.PermissionFullControl {
 		t.Errorf("%+v %v", out, err)
 	}
 	_, err = bob.PutBucketAcl(bg, &awss3.PutBucketAclInput{Bucket: b, ACL: types.BucketCannedACLPublicRead})
@@ -291,8 +293,49 @@ func TestACLs(t *testing.T) {
 	_, err = bob.PutObjectAcl(bg, &awss3.PutObjectAclInput{Bucket: b, Key: k, ACL: types.ObjectCannedACLPublicRead})
 	wantCode(t, "bob's object ACL", err, "AccessDenied")
 	d.wantRaw("", "GET", "/acl/k", nil, nil, 200, "v")
-	d.wantRaw("alice", "GET", "/acl/k", nil, map[string]string{"X-Amz-Expected-Bucket-Owner": "alice"}, 200, "v")
+	for _, who := range []string{"alice", d.userID("alice")} {
+		d.wantRaw("alice", "GET", "/acl/k", nil, map[string]string{"X-Amz-Expected-Bucket-Owner": who}, 200, "v")
+	}
 	d.wantRaw("alice", "GET", "/acl/k", nil, map[string]string{"X-Amz-Expected-Bucket-Owner": "bob"}, 403, "AccessDenied")
+}
+
+// TestGrantsHoldIDs: a grant is a user's, whatever the name, and goes to nobody
+// else.
+func TestGrantsHoldIDs(t *testing.T) {
+	d := openDoor(t, Config{})
+	alice := d.bucket("alice", "acl")
+	b := aws.String("acl")
+	bobID := d.userID("bob")
+	for _, who := range []string{"bob", bobID} {
+		if _, err := alice.PutBucketAcl(bg, &awss3.PutBucketAclInput{Bucket: b, GrantRead: aws.String("id=" + who)}); err != nil {
+			t.Fatal(err)
+		}
+		out, err := alice.GetBucketAcl(bg, &awss3.GetBucketAclInput{Bucket: b})
+		if err != nil || len(out.Grants) != 2 || *out.Grants[1].Grantee.ID != bobID || *out.Grants[1].Grantee.DisplayName != "bob" {
+			t.Errorf("%+v %v", out, err)
+		}
+		// What was read can be written back.
+		_, err = alice.PutBucketAcl(bg, &awss3.PutBucketAclInput{Bucket: b,
+			AccessControlPolicy: &types.AccessControlPolicy{Owner: out.Owner, Grants: out.Grants}})
+		wantCode(t, "written back", err, "")
+	}
+	if _, err := d.fs.RenameUser(bg, "bob", "robert"); err != nil {
+		t.Fatal(err)
+	}
+	second := vfs.User{Name: "bob", UID: 1009, Keys: []vfs.AccessKey{{ID: "KEYsecond", Secret: secretOf("second")}}}
+	if err := d.fs.AddUser(bg, second); err != nil {
+		t.Fatal(err)
+	}
+	d.wantRaw("bob", "GET", "/acl", nil, nil, 200, "ListBucketResult")
+	d.wantRaw("second", "GET", "/acl", nil, nil, 403, "AccessDenied")
+	if err := d.fs.RemoveUser(bg, "robert"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.fs.RenameUser(bg, "bob", "robert"); err != nil {
+		t.Fatal(err)
+	}
+	d.wantRaw("second", "GET", "/acl", nil, nil, 403, "AccessDenied")
+	d.wantRaw("alice", "GET", "/acl?acl", nil, nil, 200, "<ID>"+bobID+"</ID></Grantee>")
 }
 
 func TestHosts(t *testing.T) {

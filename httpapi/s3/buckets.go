@@ -33,7 +33,7 @@ func (q *request) listBuckets() error {
 	}
 	var x xmlWriter
 	x.start("ListAllMyBucketsResult", xmlNamespace)
-	x.owner("Owner", q.id.name())
+	x.owner("Owner", q.id.owner())
 	x.open("Buckets")
 	for _, b := range buckets {
 		x.open("Bucket")

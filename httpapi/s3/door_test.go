@@ -39,6 +39,15 @@ type door struct {
 // and bob are not.
 func secretOf(user string) string { return "secret-of-" + user + "-0123456789" }
 
+// userID returns the ID of who has a name now.
+func (d *door) userID(name string) string {
+	u, err := d.fs.GetUser(bg, name)
+	if err != nil {
+		d.t.Error(err)
+	}
+	return string(u.ID)
+}
+
 func openDoor(t testing.TB, c Config) *door {
 	t.Helper()
 	return openDoorOn(t, c, mem.Options{})

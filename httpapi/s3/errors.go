@@ -147,6 +147,7 @@ var errorCodes = []struct {
 	{vfs.ErrLongBody, codeIncompleteBody, false},
 	{vfs.ErrNoSuchUser, codeInvalidAccessKeyID, false},
 	{vfs.ErrUserExists, codeInvalidArgument, true},
+	{vfs.ErrUIDTaken, codeInvalidArgument, true},
 
 	{vfs.ErrNotExist, codeNoSuchKey, false},
 	{vfs.ErrNotDir, codeNoSuchKey, false},

@@ -15,7 +15,7 @@ type listing struct {
 	prefix  string
 	delim   string
 	maxKeys int
-	owners  map[uint32]string // nil: do not show owners
+	owners  map[uint32]owner // nil: do not show owners
 	q       *request
 }
 
@@ -29,7 +29,7 @@ func (q *request) newListing(fetchOwner bool) (*listing, error) {
 		return nil, err
 	}
 	if fetchOwner {
-		l.owners = map[uint32]string{}
+		l.owners = map[uint32]owner{}
 	}
 	return l, nil
 }
@@ -116,13 +116,13 @@ func (x *xmlWriter) prefixes(prefixes []string, encode func(string) string) {
 	}
 }
 
-func (l *listing) owner(uid uint32) string {
-	name, ok := l.owners[uid]
+func (l *listing) owner(uid uint32) owner {
+	o, ok := l.owners[uid]
 	if !ok {
-		name = l.q.ownerName(uid)
-		l.owners[uid] = name
+		o = l.q.ownerOf(uid)
+		l.owners[uid] = o
 	}
-	return name
+	return o
 }
 
 // listObjects is ListObjects, version 1.

@@ -163,7 +163,7 @@ func TestMultipartErrors(t *testing.T) {
 	// ETags may come without quotes or as entities.
 	raw := strings.Trim(*e1, `"`)
 	lp, err := c.ListParts(bg, &awss3.ListPartsInput{Bucket: b, Key: k, UploadId: up.UploadId, MaxParts: aws.Int32(1)})
-	if err != nil || len(lp.Parts) != 1 || *lp.Parts[0].ETag != *e1 || !*lp.IsTruncated || *lp.NextPartNumberMarker != "1" || *lp.Owner.ID != "alice" {
+	if err != nil || len(lp.Parts) != 1 || *lp.Parts[0].ETag != *e1 || !*lp.IsTruncated || *lp.NextPartNumberMarker != "1" || *lp.Owner.ID != d.userID("alice") {
 		t.Errorf("%+v %v", lp, err)
 	}
 	lp, err = c.ListParts(bg, &awss3.ListPartsInput{Bucket: b, Key: k, UploadId: up.UploadId, PartNumberMarker: aws.String("1")})
@@ -205,7 +205,7 @@ func TestListUploadsAndAbort(t *testing.T) {
 		}
 		for _, u := range out.Uploads {
 			got = append(got, *u.Key)
-			if *u.UploadId != ids[*u.Key] || *u.Initiator.ID != "alice" {
+			if *u.UploadId != ids[*u.Key] || *u.Initiator.ID != d.userID("alice") {
 				t.Errorf("%+v", u)
 			}
 		}

@@ -236,7 +236,7 @@ func TestListing(t *testing.T) {
 		}
 		for _, o := range out.Contents {
 			got = append(got, *o.Key)
-			if *o.Owner.ID != "alice" {
+			if *o.Owner.DisplayName != "alice" || *o.Owner.ID != d.userID("alice") {
 				t.Errorf("owner %s", *o.Owner.ID)
 			}
 		}
@@ -252,7 +252,7 @@ func TestListing(t *testing.T) {
 		t.Errorf("version 1: %q, want %q", got, want)
 	}
 	out, err := c.ListObjectsV2(bg, &awss3.ListObjectsV2Input{Bucket: aws.String("list"), FetchOwner: aws.Bool(true), MaxKeys: aws.Int32(1)})
-	if err != nil || *out.Contents[0].Owner.ID != "alice" || *out.Contents[0].Size != 1 || *out.Contents[0].ETag != `"0cc175b9c0f1b6a831c399e269772661"` {
+	if err != nil || *out.Contents[0].Owner.ID != d.userID("alice") || *out.Contents[0].Size != 1 || *out.Contents[0].ETag != `"0cc175b9c0f1b6a831c399e269772661"` {
 		t.Errorf("%+v %v", out.Contents, err)
 	}
 	_, body := d.wantRaw("alice", "GET", "/list?list-type=2&max-keys=0", nil, nil, 200, "<KeyCount>0</KeyCount>")

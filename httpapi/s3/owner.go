@@ -1,0 +1,62 @@
+package s3
+
+import (
+	"errors"
+	"strconv"
+
+	"ogw/vfs"
+)
+
+// owner is a user as S3's XML shows one: by the ID, which stays, and the name,
+// which may change.
+type owner struct {
+	id   string
+	name string
+}
+
+// is reports whether a client that says s means o. Names are taken where they
+// are compared at once, for people who type them.
+func (o owner) is(s string) bool { return s != "" && (s == o.id || s == o.name) }
+
+func (i identity) owner() owner { return owner{string(i.id()), i.name()} }
+
+// ownerOf returns the user with that uid. An owner that is no user (a local
+// account that wrote through a mount, or one that was removed) is shown by
+// number.
+func (q *request) ownerOf(uid uint32) owner {
+	if q.id.user != nil && q.id.user.UID == uid {
+		return q.id.owner()
+	}
+	u, err := q.fs.UserByUID(q.ctx, uid)
+	if err != nil {
+		number := "uid:" + strconv.FormatUint(uint64(uid), 10)
+		return owner{number, number}
+	}
+	return owner{string(u.ID), u.Name}
+}
+
+// granteeOf returns the user of a grant. One that was removed has no name.
+func (q *request) granteeOf(id vfs.UserID) owner {
+	u, err := q.fs.UserByID(q.ctx, id)
+	if err != nil {
+		return owner{id: string(id)}
+	}
+	return owner{string(id), u.Name}
+}
+
+// userNamed finds a user by ID, or else by the name of now.
+func (q *request) userNamed(s string) (vfs.User, error) {
+	u, err := q.fs.UserByID(q.ctx, vfs.UserID(s))
+	if errors.Is(err, vfs.ErrNoSuchUser) {
+		u, err = q.fs.GetUser(q.ctx, s)
+	}
+	return u, err
+}
+
+// owner writes an Owner or Initiator element.
+func (x *xmlWriter) owner(element string, o owner) {
+	x.open(element)
+	x.str("ID", o.id)
+	x.str("DisplayName", o.name)
+	x.end(element)
+}

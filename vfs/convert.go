@@ -1,0 +1,246 @@
+package vfs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"ogw/cluster"
+)
+
+// A store of format 1 knows users by name: 'u' holds their records, and the
+// ACLs of the S3 door, which are JSON in a bucket attribute and in a header
+// of objects and uploads, name them. Opening such a store converts it:
+//
+//  1. The superblock gets the new version, so that older programs keep away,
+//     and key 'C' "convert" says where the conversion is.
+//  2. Table by table (convertTables, users first), a page of records is
+//     converted in one transaction that moves "convert" on.
+//  3. "convert" goes. Until then no Open returns: nobody renames or adds a
+//     user while ACLs by name are about, so that a name is resolved to whom
+//     it meant. Names without a user grant nobody.
+//
+// A process that dies leaves a step that was committed or one that was not;
+// the next Open goes on. Several processes may convert at a time: the
+// transactions compare "convert".
+const (
+	convertPage = 4096 // records looked at in one view
+	// convertBatch is how many are changed in one transaction. A user with all
+	// keys, or an ACL with all grants, is about what an engine with limits takes.
+	convertBatch, limitedConvertBatch = 512, 1
+)
+
+// convertTables in their order: names must lead to IDs before ACLs are read.
+var convertTables = []byte{tabUserName, tabBucket, tabInode, tabUpload}
+
+// convertState is what 'C' "convert" holds: an index into convertTables, the
+// greatest uid seen that freeUID would give, and the next key.
+type convertState struct {
+	table  int
+	maxUID uint32
+	next   []byte
+}
+
+func convertKey() []byte { return counterKey("convert") }
+
+// counterUID is the counter of the first uid that no user can have had.
+const counterUID = "uid"
+
+func (s *convertState) encode() []byte {
+	var e encoder
+	e.uint(uint64(s.table))
+	e.uint(uint64(s.maxUID))
+	e.bytes(s.next)
+	return e.b
+}
+
+func decodeConvertState(b []byte) (convertState, error) {
+	d := decoder{b: b, what: "conversion"}
+	s := convertState{table: int(d.uint()), maxUID: uint32(d.uint()), next: bytes.Clone(d.bytes())}
+	if s.table >= len(convertTables) {
+		d.fail()
+	}
+	return s, d.end()
+}
+
+// converter is one run of the conversion in this process.
+type converter struct {
+	fs      *FS
+	names   map[string]UserID // names of format 1 that were looked up; "" is nobody
+	changed int
+}
+
+// convert brings the store from format 1 to FormatVersion, or goes on with it.
+func (fs *FS) convert(ctx context.Context) error {
+	c := converter{fs: fs, names: make(map[string]UserID)}
+	ctx = cluster.Strict(ctx)
+	if err := c.begin(ctx); err != nil {
+		return err
+	}
+	started := fs.cfg.Now()
+	for {
+		state, err := c.state(ctx)
+		if err != nil {
+			return err
+		}
+		if state == nil {
+			break
+		}
+		err = c.page(ctx, *state)
+		if err != nil && !errors.Is(err, errConvertedElsewhere) {
+			return fmt.Errorf("convert the store to format %d: %w", FormatVersion, err)
+		}
+	}
+	if c.changed > 0 {
+		fs.log.Info("store converted: users and grants have IDs", "format", FormatVersion, "records", c.changed, "took", fs.cfg.Now().Sub(started))
+	}
+	return nil
+}
+
+// errConvertedElsewhere: another process made the step.
+var errConvertedElsewhere = errors.New("the conversion went on elsewhere")
+
+// begin writes the new version, unless that was done.
+func (c *converter) begin(ctx context.Context) error {
+	return mapErr(c.fs.kv.Update(ctx, func(t cluster.Txn) error {
+		b, err := t.Get(superKey())
+		if err != nil {
+			return err
+		}
+		super, err := decodeSuper(b)
+		if err != nil || super.version >= FormatVersion {
+			return err
+		}
+		super.version = FormatVersion
+		c.fs.super = super
+		if err := t.Set(superKey(), super.encode()); err != nil {
+			return err
+		}
+		first := convertState{next: []byte{convertTables[0]}}
+		return t.Set(convertKey(), first.encode())
+	}))
+}
+
+// state returns where the conversion is, nil if it is over.
+func (c *converter) state(ctx context.Context) (state *convertState, err error) {
+	err = c.fs.kv.View(ctx, func(r cluster.Reader) error {
+		b, err := r.Get(convertKey())
+		if err != nil || b == nil {
+			return err
+		}
+		s, err := decodeConvertState(b)
+		state = &s
+		return err
+	})
+	return state, mapErr(err)
+}
+
+// page looks at the records from state on, and converts those that need it.
+func (c *converter) page(ctx context.Context, state convertState) error {
+	after := state
+	table := []byte{convertTables[state.table]}
+	var old [][]byte
+	seen := 0
+	err := c.fs.kv.View(ctx, func(r cluster.Reader) error {
+		old, seen = nil, 0
+		return r.Scan(state.next, cluster.PrefixEnd(table), cluster.ScanOptions{Limit: convertPage}, func(k, v []byte) error {
+			seen++
+			uid, change, err := isFormat1(k, v)
+			if err != nil {
+				c.skip(k, err)
+			}
+			if change {
+				old = append(old, slices.Clone(k))
+			}
+			after.maxUID = max(after.maxUID, uid)
+			after.next = append(slices.Clone(k), 0)
+			return nil
+		})
+	})
+	if err != nil {
+		return mapErr(err)
+	}
+	if seen < convertPage {
+		if after.table++; after.table < len(convertTables) {
+			after.next = []byte{convertTables[after.table]}
+		}
+	}
+	batch := convertBatch
+	if c.fs.txnExtents() == limitedTxnExtents {
+		batch = limitedConvertBatch
+	}
+	for len(old) > batch {
+		between := convertState{state.table, after.maxUID, append(slices.Clone(old[batch-1]), 0)}
+		if err := c.step(ctx, state, between, old[:batch]); err != nil {
+			return err
+		}
+		state, old = between, old[batch:]
+	}
+	return c.step(ctx, state, after, old)
+}
+
+// step converts records in one transaction and moves the state from to to.
+func (c *converter) step(ctx context.Context, from, to convertState, keys [][]byte) error {
+	err := mapErr(c.fs.kv.Update(ctx, func(t cluster.Txn) error {
+		b, err := t.Get(convertKey())
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(b, from.encode()) {
+			return errConvertedElsewhere
+		}
+		for _, k := range keys {
+			if err := c.record(t, k); errors.Is(err, ErrCorrupt) {
+				c.skip(k, err)
+			} else if err != nil {
+				return fmt.Errorf("record %q: %w", k, err)
+			}
+		}
+		if to.table < len(convertTables) {
+			return t.Set(convertKey(), to.encode())
+		}
+		if to.maxUID > 0 {
+			if err := setCounter(t, counterUID, uint64(to.maxUID)+1); err != nil {
+				return err
+			}
+		}
+		return t.Delete(convertKey())
+	}))
+	if err == nil {
+		c.changed += len(keys)
+	}
+	return err
+}
+
+// skip leaves a damaged record to those who read it, and to Check, which need
+// an open store.
+func (c *converter) skip(k []byte, err error) {
+	c.fs.log.Warn("a damaged record is not converted", "key", fmt.Sprintf("%q", k), "err", err)
+}
+
+// record converts one record.
+func (c *converter) record(t cluster.Txn, k []byte) error {
+	v, err := t.Get(k)
+	if err != nil || v == nil {
+		return err
+	}
+	switch k[0] {
+	case tabUserName:
+		return c.user(t, string(k[1:]), v)
+	case tabBucket:
+		v, err = c.bucket(t, v)
+	case tabInode:
+		v, err = c.inode(t, k, v)
+	case tabUpload:
+		v, err = c.upload(t, k, v)
+	}
+	switch {
+	case err != nil:
+		return err
+	case v == nil:
+		return t.Delete(k)
+	}
+	return t.Set(k, v)
+}

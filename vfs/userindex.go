@@ -1,0 +1,105 @@
+package vfs
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"ogw/cluster"
+)
+
+// Three indexes lead to the record of a user, which is keyed by ID:
+//
+//	'u' name        the name of now; goes with it
+//	'I' uid         stays when the user goes, until another inherits the uid
+//	'k' access key
+//
+// and the counter "uid" holds the first uid that no user can have had, of
+// those that were removed before records stayed (convert.go).
+
+// userByID reads the record of a user that was not removed.
+func userByID(r cluster.Reader, id UserID) (User, error) {
+	u, err := userRecord(r, id)
+	if err == nil && u.removed != 0 {
+		err = noUser(nil, "user %s", id)
+	}
+	return u, err
+}
+
+func userRecord(r cluster.Reader, id UserID) (User, error) {
+	b, err := r.Get(userKey(id))
+	if err != nil || b == nil {
+		return User{}, noUser(err, "user %s", id)
+	}
+	return decodeUser(id, slices.Clone(b)) // others may hold what the store returned
+}
+
+func userByName(r cluster.Reader, name string) (User, error) {
+	id, err := r.Get(userNameKey(name))
+	if err != nil || id == nil {
+		return User{}, noUser(err, "user %q", name)
+	}
+	return userByID(r, UserID(id))
+}
+
+// noUser returns err, or ErrNoSuchUser about what was asked for.
+func noUser(err error, format string, args ...any) error {
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ErrNoSuchUser)
+}
+
+func nameFree(r cluster.Reader, name string) error {
+	id, err := r.Get(userNameKey(name))
+	if err == nil && id != nil {
+		err = fmt.Errorf("user %q: %w", name, ErrUserExists)
+	}
+	return err
+}
+
+// uidFree reports who has or had uid as an error, unless that user was removed
+// and inherit is set.
+func uidFree(r cluster.Reader, uid uint32, inherit bool) error {
+	id, err := r.Get(uidKey(uid))
+	if err != nil || id == nil {
+		return err
+	}
+	u, err := userRecord(r, UserID(id))
+	switch {
+	case err != nil:
+		return err
+	case u.removed == 0:
+		return fmt.Errorf("uid %d is that of user %q, who can have several access keys: %w", uid, u.Name, ErrUserExists)
+	case !inherit:
+		return fmt.Errorf("uid %d was that of removed user %q, and owns what that user left: %w", uid, u.Name, ErrUIDTaken)
+	}
+	return nil
+}
+
+// freeUID returns the first uid that no user has or had.
+func freeUID(r cluster.Reader) (uint32, error) {
+	floor, err := counter(r, counterUID)
+	if err != nil {
+		return 0, err
+	}
+	next := max(uint32(floor), FirstUID)
+	err = r.Scan(uidKey(next), uidKey(endUID), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
+		taken := binary.BigEndian.Uint32(k[1:])
+		if next == NobodyUID {
+			next++
+		}
+		if taken > next {
+			return cluster.ErrStop
+		}
+		next = taken + 1
+		return nil
+	})
+	if next == NobodyUID {
+		next++
+	}
+	if err == nil && next >= endUID {
+		err = fmt.Errorf("no uid from %d to %d is free: %w", FirstUID, endUID-1, ErrUIDTaken)
+	}
+	return next, err
+}
