@@ -99,10 +99,6 @@ func (f *rawFS) readDir(in *fuse.ReadIn, out *fuse.DirEntryList, plus bool) fuse
 	defer d.mu.Unlock()
 	since := f.inv.count()
 	after, err := d.position(in.Offset)
-	if err == nil && in.Offset == 0 {
-		// A program that reads from the start has no use for old numbers.
-		d.base, d.list = 0, d.list[:0]
-	}
 	if err == nil && in.Offset < offDotDot {
 		err = f.addDots(d, in.Offset, out, plus)
 	}

@@ -44,6 +44,12 @@ func (s *ownerSet) take(o lockOwner) bool {
 	return false
 }
 
+func (s *ownerSet) all() []lockOwner {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.list)
+}
+
 func (s *ownerSet) takeAll() []lockOwner {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +77,7 @@ func (f *rawFS) lockOf(in *fuse.LkIn) (lock.Space, lock.Lock) {
 // GetLk is F_GETLK.
 func (f *rawFS) GetLk(_ <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) fuse.Status {
 	space, l := f.lockOf(in)
-	held, found, err := f.fs.Locks().Test(uint64(f.ino(in.NodeId)), space, l)
+	held, found, err := f.fs.Locks().TestSoon(f.ctx, uint64(f.ino(in.NodeId)), space, l)
 	if err != nil {
 		return f.status("getlk", &in.InHeader, err)
 	}
@@ -109,8 +115,13 @@ func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 		return fuse.Status(syscall.EINVAL)
 	default:
 		h.owners.add(lockOwner{space, in.Owner})
+		locks.Closed(l.Owner)
+		if cancel == nil {
+			err = locks.TryLockSoon(f.ctx, ino, space, l)
+			break
+		}
 		err = locks.TryLock(ino, space, l)
-		if cancel != nil && err != nil && errnoOf(err) == syscall.EAGAIN {
+		if err != nil && errnoOf(err) == syscall.EAGAIN {
 			ctx, stop := f.callers.wait(f.ctx, cancel, in.Pid)
 			err = locks.Lock(ctx, ino, space, l)
 			stop()
@@ -120,11 +131,16 @@ func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 }
 
 // closeLocks ends the POSIX locks of the process that closes a descriptor:
-// all that it holds on the file, through whichever handle.
+// all that it holds on the file, through whichever handle. Those of the open
+// file itself end with its last descriptor, and the kernel says later whether
+// this one was: until then, who meets one waits a moment (lock.Manager.Closing).
 func (f *rawFS) closeLocks(h *fileHandle, owner uint64) {
 	h.owners.take(lockOwner{lock.Range, owner})
 	if f.fs.Locks().Count() > 0 {
 		f.fs.Locks().ReleaseOwner(uint64(h.ino), lock.Range, f.owner(owner))
+	}
+	for _, o := range h.owners.all() {
+		f.fs.Locks().Closing(f.owner(o.id))
 	}
 }
 
@@ -132,5 +148,6 @@ func (f *rawFS) closeLocks(h *fileHandle, owner uint64) {
 func (f *rawFS) dropLocks(h *fileHandle) {
 	for _, o := range h.owners.takeAll() {
 		f.fs.Locks().ReleaseOwner(uint64(h.ino), o.space, f.owner(o.id))
+		f.fs.Locks().Closed(f.owner(o.id))
 	}
 }

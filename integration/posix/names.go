@@ -331,6 +331,14 @@ var dirCases = []namedCase{
 				t.Fatalf("after seek to behind %s: %d entries, first %v", all[i].name, len(rest), rest[:min(1, len(rest))])
 			}
 		}
+		// Reading from the start again leaves what telldir told right.
+		_, err = unix.Seek(fd, 0, unix.SEEK_SET)
+		must(t, err)
+		getdents(t, fd, 500)
+		_, err = unix.Seek(fd, all[250].off, unix.SEEK_SET)
+		must(t, err)
+		rest := getdents(t, fd, 500)
+		check(t, len(rest) == len(all)-251 && rest[0].name == all[251].name, "after a second start: %d entries, first %v", len(rest), rest[:min(1, len(rest))])
 		// What comes after opendir shows after rewinddir.
 		touch(t, d+"/zzz", 0o644)
 		must(t, os.Remove(d+"/e000"))

@@ -155,7 +155,7 @@ func (s *Server) lock(ctx context.Context, h *host, ino uint64, a *lockArgs, l l
 	case a.block && monitored:
 		return s.lockOrWait(h, ino, a, l)
 	}
-	return s.locks.TryLock(ino, lock.Range, l)
+	return s.locks.TryLockSoon(ctx, ino, lock.Range, l)
 }
 
 // unlock is UNLOCK. It is allowed in a grace period: a client does not

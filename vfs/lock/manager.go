@@ -25,6 +25,7 @@ type Manager struct {
 	clients map[string]int      // held and waiting by Owner.Client
 	grace   int                 // BeginGrace without EndGrace
 	waiting map[Owner][]*waiter // in space Range
+	closing map[Owner]chan struct{}
 }
 
 type file struct {
@@ -54,7 +55,8 @@ func New(max int) *Manager {
 		max = DefaultMaxLocks
 	}
 	return &Manager{max: max, maxClient: min(max, DefaultMaxClientLocks),
-		files: make(map[uint64]*file), clients: make(map[string]int), waiting: make(map[Owner][]*waiter)}
+		files: make(map[uint64]*file), clients: make(map[string]int), waiting: make(map[Owner][]*waiter),
+		closing: make(map[Owner]chan struct{})}
 }
 
 // Count returns the number of held ranges and waiting requests.
@@ -205,6 +207,12 @@ func (m *Manager) ReleaseClient(client string) {
 			}
 		}
 		told = append(told, m.wake(ino, f)...)
+	}
+	for owner, ended := range m.closing {
+		if owner.Client == client {
+			close(ended)
+			delete(m.closing, owner)
+		}
 	}
 	m.mu.Unlock()
 	tell(told)
