@@ -343,7 +343,10 @@ func mountOptions(opt Options, exclusive bool) *fuse.MountOptions {
 		DisableSplice:            true, // replies come from memory
 		Debug:                    opt.Debug,
 		Logger:                   slog.NewLogLogger(opt.Logger.Handler(), slog.LevelDebug),
-		ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC | fuse.CAP_DONT_MASK | fuse.CAP_ASYNC_DIO |
+		// Not CAP_ASYNC_DIO: the kernel drops the pages under an asynchronous
+		// direct write before it is done, and a reader beside it then keeps the
+		// old ones.
+		ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC | fuse.CAP_DONT_MASK |
 			fuse.CAP_HANDLE_KILLPRIV_V2 | fuse.CAP_SETXATTR_EXT | fuse.CAP_READDIRPLUS_AUTO |
 			fuse.CAP_DIRECT_IO_ALLOW_MMAP,
 		PanicHandler: func(v any) fuse.Status {
