@@ -19,6 +19,9 @@ const (
 	MaxHeaderBytes = 64 << 10
 	// HeaderTimeout bounds the wait for the headers of a request.
 	HeaderTimeout = 30 * time.Second
+	// MaxStreams bounds the requests at a time on one HTTP/2 connection: the
+	// least that RFC 9113 recommends.
+	MaxStreams = 100
 	// KeepAliveTimeout is how long an idle connection is kept. Clients keep
 	// theirs for 60 to 90 s; the server should not be the one to close.
 	KeepAliveTimeout = 3 * time.Minute
@@ -227,6 +230,7 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 		ReadHeaderTimeout: HeaderTimeout,
 		IdleTimeout:       KeepAliveTimeout,
 		MaxHeaderBytes:    MaxHeaderBytes,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: MaxStreams},
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }

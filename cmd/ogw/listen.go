@@ -8,16 +8,16 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"sync"
 	"syscall"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"ogw/cmd/ogw/config"
 	"ogw/httpapi"
 	"ogw/httpapi/admin"
+	"ogw/httpapi/fair"
 )
 
 // portTries is how many ports after the default are tried without a
@@ -66,10 +66,15 @@ func addressOption(g config.Gateway) string {
 
 // httpDoor serves h on l.
 func httpDoor(g config.Gateway, l net.Listener, h http.Handler, connections int, log *slog.Logger) (*door, error) {
+	proxies := networks(g.TrustedProxies)
+	if !g.ProxyProtocol {
+		h = fair.Forwarded(h, proxies)
+	}
 	flights := &inFlight{next: h}
 	server := httpapi.NewServer(flights, log)
 	d := &door{gateway: admin.Gateway{Name: g.Name, Protocol: g.Protocol, Listen: l.Addr().String()}}
-	limited := netutil.LimitListener(l, connections)
+	limited := fair.Listen(l, fair.Limits{Connections: connections, Proxies: proxies, ProxyProtocol: g.ProxyProtocol})
+	server.ConnState = fair.State
 	d.serve = func() error { return served(server.Serve(limited)) }
 	if g.TLSCert != "" {
 		cert, err := newCertificate(g.TLSCert, g.TLSKey, log)
@@ -92,6 +97,17 @@ func httpDoor(g config.Gateway, l net.Listener, h http.Handler, connections int,
 		return err
 	}
 	return d, nil
+}
+
+// networks parses what the configuration found right.
+func networks(list []string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, s := range list {
+		if p, err := config.ParseNetwork(s); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // served drops the error that tells of an orderly end.

@@ -83,6 +83,9 @@ type Gateway struct {
 	TLSCert  string `toml:"tls_cert" for:"s3 rest" doc:"file with the certificate chain"`
 	TLSKey   string `toml:"tls_key" for:"s3 rest" doc:"file with its key"`
 
+	TrustedProxies []string `toml:"trusted_proxies" for:"s3 rest" doc:"networks (CIDR) or addresses whose X-Forwarded-For counts"`
+	ProxyProtocol  bool     `toml:"proxy_protocol" for:"s3 rest" doc:"connections of trusted_proxies begin with a PROXY header, which counts in its place"`
+
 	Region       string   `toml:"region" for:"s3" doc:"region that signatures must name; \"\" takes any"`
 	Domains      []string `toml:"domains" for:"s3" doc:"service domains: bucket.DOMAIN is a bucket"`
 	BareHosts    bool     `toml:"bare_hosts" for:"s3" doc:"every other host name is a bucket; so with domains in any case"`

@@ -187,6 +187,14 @@ func (g *Gateway) validate(v *validator) {
 	}
 	v.address("listen", g.Listen)
 	v.certificate("", g.TLSCert, g.TLSKey)
+	for _, s := range g.TrustedProxies {
+		if _, err := ParseNetwork(s); err != nil {
+			v.bad("trusted_proxies", "%v", err)
+		}
+	}
+	if g.ProxyProtocol && len(g.TrustedProxies) == 0 {
+		v.bad("proxy_protocol", "name the proxies in trusted_proxies")
+	}
 	if g.MaxRequests < 0 {
 		v.bad("max_requests", "%d is negative", g.MaxRequests)
 	}

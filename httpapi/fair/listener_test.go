@@ -1,0 +1,169 @@
+package fair
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+// web serves the address of the client at a listener with limits.
+func web(t *testing.T, o Limits) string {
+	t.Helper()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := Listen(inner, o)
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, Address(r.RemoteAddr).addr) })
+	var handler http.Handler = h
+	if !o.ProxyProtocol {
+		handler = Forwarded(h, o.Proxies)
+	}
+	srv := &http.Server{Handler: handler, ConnState: State}
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(l) }()
+	t.Cleanup(func() {
+		srv.Close()
+		<-ended
+		if l.free != o.Connections || len(l.held) != 0 || l.idle.first != nil {
+			t.Errorf("%d of %d free after the end, %v", l.free, o.Connections, l.held)
+		}
+	})
+	return inner.Addr().String()
+}
+
+// dial connects from a loopback address of its own.
+func dial(t *testing.T, addr, from string) net.Conn {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: 5 * time.Second}
+	c, err := d.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+	return c
+}
+
+// ask sends one request and returns the answer's body.
+func ask(c net.Conn, prefix string, headers ...string) (string, error) {
+	fmt.Fprint(c, prefix+"GET / HTTP/1.1\r\nHost: h\r\n"+strings.Join(append(headers, ""), "\r\n")+"\r\n")
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	return string(b), err
+}
+
+// Idle connections of one client yield to another, at once.
+func TestIdleYield(t *testing.T) {
+	addr := web(t, Limits{Connections: 8})
+	var held []net.Conn
+	for range 8 {
+		c := dial(t, addr, "127.0.0.1")
+		if _, err := ask(c, ""); err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, c)
+	}
+	for range 3 {
+		start := time.Now()
+		if _, err := ask(dial(t, addr, "127.0.0.2"), ""); err != nil || time.Since(start) > 3*time.Second {
+			t.Fatal(err, time.Since(start))
+		}
+	}
+	lost := 0
+	for _, c := range held {
+		if _, err := ask(c, ""); err != nil {
+			lost++
+		}
+	}
+	if lost != 3 {
+		t.Errorf("%d connections yielded to 3", lost)
+	}
+	// Its own idle ones yield to a client who has its share.
+	for range 20 {
+		if _, err := ask(dial(t, addr, "127.0.0.1"), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A client whose connections are all busy, or have sent nothing yet, leaves
+// room for others.
+func TestConnectionShare(t *testing.T) {
+	addr := web(t, Limits{Connections: 64})
+	for range 70 {
+		dial(t, addr, "127.0.0.1")
+	}
+	for range 12 {
+		if _, err := ask(dial(t, addr, "127.0.0.2"), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Who waits for room gets it when a connection ends.
+func TestParked(t *testing.T) {
+	addr := web(t, Limits{Connections: 8})
+	var busy []net.Conn
+	for range 8 {
+		busy = append(busy, dial(t, addr, "127.0.0.1"))
+	}
+	late := dial(t, addr, "127.0.0.2")
+	go func() {
+		time.Sleep(200 * time.Millisecond)
+		busy[0].Close()
+	}()
+	if _, err := ask(late, ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestProxies(t *testing.T) {
+	proxies := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("10.0.0.0/8")}
+	addr := web(t, Limits{Connections: 64, Proxies: proxies})
+	for _, c := range []struct {
+		from, header, want string
+	}{
+		{"127.0.0.1", "X-Forwarded-For: 1.2.3.4", "1.2.3.4"},
+		{"127.0.0.1", "X-Forwarded-For: 6.6.6.6, 1.2.3.4, 10.1.1.1", "1.2.3.4"},
+		{"127.0.0.1", "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-For: 1.2.3.4:80", "1.2.3.4"},
+		{"127.0.0.1", "X-Forwarded-For: nonsense", "127.0.0.1"},
+		{"127.0.0.1", "X-Forwarded-For: nonsense, 10.1.1.1", "10.1.1.1"},
+		{"127.0.0.1", "X-Forwarded-For: [2001:db8::1]", "2001:db8::"},
+		{"127.0.0.1", "X: y", "127.0.0.1"},
+		{"127.0.0.2", "X-Forwarded-For: 1.2.3.4", "127.0.0.2"},
+	} {
+		if got, err := ask(dial(t, addr, c.from), "", c.header); err != nil || got != c.want {
+			t.Errorf("%s, %s: %q %v; want %s", c.from, c.header, got, err, c.want)
+		}
+	}
+	addr = web(t, Limits{Connections: 64, Proxies: proxies, ProxyProtocol: true})
+	v2 := "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\x01\x02\x03\x05\x7f\x00\x00\x01\x10\x00\x00\x50"
+	for _, c := range []struct {
+		from, prefix, want string
+	}{
+		{"127.0.0.1", "PROXY TCP4 1.2.3.4 127.0.0.1 4000 80\r\n", "1.2.3.4"},
+		{"127.0.0.1", v2, "1.2.3.5"},
+		{"127.0.0.2", "", "127.0.0.2"},
+	} {
+		if got, err := ask(dial(t, addr, c.from), c.prefix, "X-Forwarded-For: 6.6.6.6"); err != nil || got != c.want {
+			t.Errorf("%s: %q %v; want %s", c.from, got, err, c.want)
+		}
+	}
+	if got, err := ask(dial(t, addr, "127.0.0.1"), ""); err == nil {
+		t.Errorf("a proxy without its header is served: %q", got)
+	}
+	if got, _ := ask(dial(t, addr, "127.0.0.2"), "PROXY TCP4 1.2.3.4 127.0.0.1 4000 80\r\n"); got == "1.2.3.4" {
+		t.Error("a client says who it is")
+	}
+}
