@@ -32,9 +32,21 @@ func bucketInode(r cluster.Reader, name string) (*inode, error) {
 	return getInode(r, e.ino)
 }
 
-// CreateBucket makes a bucket or turns an implied top-level directory into
-// one. ErrBadBucketName, ErrBucketExists, ErrBucketOwned.
+// CreateBucket makes a bucket, or turns an implied top-level directory into
+// one: its owner's, an administrator's or the program's act. ErrBadBucketName,
+// ErrBucketExists, ErrBucketOwned, ErrAccess.
 func (fs *FS) CreateBucket(ctx context.Context, name string, owner *Cred) (BucketInfo, error) {
+	return fs.CreateBucketWith(ctx, name, owner, nil)
+}
+
+// CreateBucketWith is CreateBucket with grants.
+func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, g Grants) (BucketInfo, error) {
+	if err := g.validate(); err != nil {
+		return BucketInfo{}, err
+	}
+	if _, err := fs.Authorize(ctx, ActCreateBucket, name); err != nil {
+		return BucketInfo{}, err
+	}
 	if !ValidBucketName(name) {
 		return BucketInfo{}, fmt.Errorf("%q: %w", name, ErrBadBucketName)
 	}
@@ -60,10 +72,11 @@ func (fs *FS) CreateBucket(ctx context.Context, name string, owner *Cred) (Bucke
 			if n, err = getInode(t, e.ino); err != nil {
 				return err
 			}
+			s := subjectOf(ctx)
 			switch {
-			case !n.has(flagExplicit):
+			case !n.has(flagExplicit) && (s.mayAll() || s.owns(n)):
 				o.inodeChanged(n.ino, false)
-			case n.uid == owner.UID:
+			case n.has(flagExplicit) && n.uid == owner.UID:
 				info = bucketInfo(name, n)
 				return fmt.Errorf("bucket %q: %w", name, ErrBucketOwned)
 			default:
@@ -72,63 +85,87 @@ func (fs *FS) CreateBucket(ctx context.Context, name string, owner *Cred) (Bucke
 		}
 		n.set(flagExplicit, true)
 		n.uid, n.gid, n.ctimeNS = owner.UID, owner.GID, o.nowNS
+		n.unchoose()
+		if err := tellEntry(t, n); err != nil {
+			return err
+		}
 		info = bucketInfo(name, n)
+		if g != nil {
+			if err := o.setBucketAttr(t, n, attrGrants, g.encode()); err != nil {
+				return err
+			}
+		}
 		return putInode(t, n)
 	})
 	return info, err
 }
 
-// HeadBucket describes a bucket; ErrNoSuchBucket.
+// HeadBucket describes a bucket, to who may list it; ErrNoSuchBucket,
+// ErrAccess.
 func (fs *FS) HeadBucket(ctx context.Context, name string) (BucketInfo, error) {
 	var info BucketInfo
 	err := fs.view(ctx, func(r cluster.Reader) error {
 		n, err := bucketInode(r, name)
-		if err == nil {
-			info = bucketInfo(name, n)
+		if err != nil {
+			return err
 		}
-		return err
+		info = bucketInfo(name, n)
+		return fs.bucketJudge(ctx, r, n).grants(ActListObjects, nil)
 	})
 	return info, err
 }
 
 // ListBuckets returns at most limit buckets behind after in order of their
-// names (S3 ListBuckets).
+// names: those of who asks, or all to an administrator (S3 ListBuckets).
 func (fs *FS) ListBuckets(ctx context.Context, after string, limit int) ([]BucketInfo, error) {
+	if _, err := fs.Authorize(ctx, ActListBuckets, ""); err != nil {
+		return nil, err
+	}
 	var list []BucketInfo
 	err := fs.view(ctx, func(r cluster.Reader) error {
-		found, err := bucketEntries(r, after, limit)
-		if err != nil {
-			return err
+		found, err := bucketEntries(r, after)
+		list = nil
+		for len(found) > 0 && len(list) < limit && err == nil {
+			n := min(len(found), limit)
+			list, err = fs.ownBuckets(ctx, r, list, found[:n])
+			found = found[n:]
 		}
-		keys := make([][]byte, len(found))
-		for i := range found {
-			keys[i] = inodeKey(found[i].ino)
-		}
-		values, err := r.GetMany(keys)
-		if err != nil {
-			return err
-		}
-		list = make([]BucketInfo, 0, len(found))
-		for i, v := range values {
-			if v == nil {
-				fs.log.Error("bucket without inode", "bucket", found[i].name, "inode", uint64(found[i].ino))
-				continue
-			}
-			n, err := decodeInode(found[i].ino, v)
-			if err != nil {
-				return err
-			}
-			list = append(list, bucketInfo(found[i].name, n))
-		}
-		return nil
+		return err
 	})
-	return list, err
+	return list[:min(len(list), max(limit, 0))], err
 }
 
-// bucketEntries returns the first entries of buckets behind after. Entries
-// are stored in the order of "name/", in which "a-b" comes before "a", so all
-// are read and sorted.
-func bucketEntries(r cluster.Reader, after string, limit int) ([]dentry, error) {
+// ownBuckets appends those of the buckets found that belong to who asks.
+func (fs *FS) ownBuckets(ctx context.Context, r cluster.Reader, list []BucketInfo, found []dentry) ([]BucketInfo, error) {
+	keys := make([][]byte, len(found))
+	for i := range found {
+		keys[i] = inodeKey(found[i].ino)
+	}
+	values, err := r.GetMany(keys)
+	if err != nil {
+		return nil, err
+	}
+	s := subjectOf(ctx)
+	for i, v := range values {
+		if v == nil {
+			fs.log.Error("bucket without inode", "bucket", found[i].name, "inode", uint64(found[i].ino))
+			continue
+		}
+		n, err := decodeInode(found[i].ino, v)
+		if err != nil {
+			return nil, err
+		}
+		if s.mayAll() || s.owns(n) {
+			list = append(list, bucketInfo(found[i].name, n))
+		}
+	}
+	return list, nil
+}
+
+// bucketEntries returns the entries of buckets behind after. They are stored
+// in the order of "name/", in which "a-b" comes before "a", so all are read and
+// sorted.
+func bucketEntries(r cluster.Reader, after string) ([]dentry, error) {
 	var found []dentry
 	prefix := dentryPrefix(RootIno)
 	err := r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
@@ -144,7 +181,7 @@ func bucketEntries(r cluster.Reader, after string, limit int) ([]dentry, error) 
 		}
 		return 1
 	})
-	return found[:min(len(found), max(limit, 0))], err
+	return found, err
 }
 
 // DeleteBucket removes an empty bucket; ErrBucketNotEmpty. Unfinished
@@ -153,6 +190,9 @@ func (fs *FS) DeleteBucket(ctx context.Context, name string) error {
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
 		n, err := bucketInode(t, name)
 		if err != nil {
+			return err
+		}
+		if err := fs.bucketJudge(ctx, t, n).grants(ActDeleteBucket, nil); err != nil {
 			return err
 		}
 		empty, err := isEmpty(t, n.ino)
@@ -239,24 +279,28 @@ func (fs *FS) SetBucketAttr(ctx context.Context, name, attr string, value []byte
 		if err != nil {
 			return err
 		}
-		b, err := getBucketRecord(t, n.ino)
-		if err != nil {
-			return err
-		}
-		if value == nil {
-			delete(b, attr)
-		} else {
-			b[attr] = value
-		}
-		if len(b) == 0 {
-			return t.Delete(bucketKey(n.ino))
-		}
-		v := b.encode()
-		if len(v) > maxBucketAttrBytes {
-			return fmt.Errorf("attributes of bucket %q with %d bytes: %w", name, len(v), ErrAttrTooLarge)
-		}
-		return t.Set(bucketKey(n.ino), v)
+		return o.setBucketAttr(t, n, attr, value)
 	})
+}
+
+func (o *op) setBucketAttr(t cluster.Txn, n *inode, attr string, value []byte) error {
+	b, err := getBucketRecord(t, n.ino)
+	if err != nil {
+		return err
+	}
+	if value == nil {
+		delete(b, attr)
+	} else {
+		b[attr] = value
+	}
+	if len(b) == 0 {
+		return t.Delete(bucketKey(n.ino))
+	}
+	v := b.encode()
+	if len(v) > maxBucketAttrBytes {
+		return fmt.Errorf("attributes of bucket %q with %d bytes: %w", n.name, len(v), ErrAttrTooLarge)
+	}
+	return t.Set(bucketKey(n.ino), v)
 }
 
 // BucketUsage counts what a bucket holds: objects and their bytes. It reads

@@ -61,7 +61,7 @@ type Problem struct {
 //	unreachable*      inode without a dentry: goes to /lost+found
 //	nlink*            count of links differs from the links
 //	dangling-entry*   dentry of an inode that does not exist
-//	entry-type, extra-entry, entry-without-parent, directory-loop
+//	entry-type, entry-mode, extra-entry, entry-without-parent, directory-loop
 //	link-record*, long-name*, stray-times*, stray-attribute*, stray-orphan*, stray-bucket*
 //	upload-record*, stray-part*
 //	shared-record*    inode and content record disagree on sharing

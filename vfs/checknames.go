@@ -104,6 +104,19 @@ func (c *checker) checkLinks(r cluster.Reader, n *inode, f *findings) error {
 	return nil
 }
 
+// tellAgain makes an entry tell what the inode says.
+func tellAgain(parent Ino, e *dentry) func(cluster.Txn, *op) error {
+	return func(t cluster.Txn, _ *op) error {
+		n, err := getInode(t, e.ino)
+		if err != nil {
+			return err
+		}
+		now := *e
+		now.tells = n.entryTells()
+		return putDentry(t, parent, &now)
+	}
+}
+
 func setLinks(ino Ino, count uint32) func(cluster.Txn, *op) error {
 	return func(t cluster.Txn, _ *op) error {
 		n, err := getInode(t, ino)
@@ -161,7 +174,11 @@ func (c *checker) toLostFound(ino Ino) func(cluster.Txn, *op) error {
 		if !d.has(flagExplicit) {
 			d.set(flagExplicit, true)
 			d.mode = ModeDirectory | 0o700
+			d.choose()
 			if err := putInode(t, d); err != nil {
+				return err
+			}
+			if err := tellEntry(t, d); err != nil {
 				return err
 			}
 		}
@@ -173,8 +190,7 @@ func (c *checker) toLostFound(ino Ino) func(cluster.Txn, *op) error {
 		}
 		n.parent, n.name, n.nlink = dir, fmt.Sprintf("inode-%d", ino), 1
 		n.set(flagLinks, false)
-		e := &dentry{name: n.name, dir: n.isDir(), ino: ino, mode: n.mode & ModeTypeMask}
-		if err := o.addEntry(t, dir, e); err != nil {
+		if err := o.addEntry(t, dir, entryOf(n)); err != nil {
 			return err
 		}
 		return putInode(t, n)
@@ -231,6 +247,9 @@ func (c *checker) checkEntry(r cluster.Reader, parent Ino, e *dentry, value []by
 	}
 	if n.mode&ModeTypeMask != e.mode {
 		f.add("entry-type", nil, "entry %q of directory %d has type %o, its inode %d has %o", e.name, parent, e.mode, e.ino, n.mode&ModeTypeMask)
+	}
+	if !n.isDir() && e.tells != 0 || e.tells&^n.entryTells() != 0 {
+		f.add("entry-mode", tellAgain(parent, e), "entry %q of directory %d lets pass what the mode of its inode %d denies", e.name, parent, e.ino)
 	}
 	switch {
 	case n.has(flagLinks) && !n.isDir():

@@ -63,7 +63,8 @@ func (c *completion) run(ctx context.Context) (ObjectInfo, error) {
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	p := publication{key: &c.name.key, cond: c.cond, meta: &u.meta, owner: &u.owner, mode: u.mode, keep: true}
+	p := publication{key: &c.name.key, cond: c.cond, meta: &u.meta, owner: &u.owner, mode: u.mode, keep: true,
+		keepOwner: u.by.keepsOwner}
 	if !c.cond.empty() {
 		if err := c.fs.precheck(ctx, &p); err != nil {
 			return ObjectInfo{}, err
@@ -95,7 +96,7 @@ func (c *completion) run(ctx context.Context) (ObjectInfo, error) {
 // measure checks all parts and counts their extents.
 func (c *completion) measure(ctx context.Context) (u *uploadRecord, extents int, err error) {
 	err = c.fs.view(ctx, func(r cluster.Reader) (err error) {
-		if u, err = getUpload(r, c.name); err != nil {
+		if u, err = c.fs.uploadFor(ctx, r, c.name, ActWriteObject); err != nil {
 			return err
 		}
 		a := newAssembly(u, c.want)
@@ -115,7 +116,7 @@ func (c *completion) measure(ctx context.Context) (u *uploadRecord, extents int,
 
 // assemble does all in the transaction that publishes.
 func (c *completion) assemble(t cluster.Txn, o *op, p *publication) error {
-	u, err := getUpload(t, c.name)
+	u, err := c.fs.uploadFor(o.ctx, t, c.name, ActWriteObject)
 	if err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (c *completion) stage(ctx context.Context) (a *assembly, stage uint64, err 
 	relaxed := cluster.Relaxed(ctx)
 	var u *uploadRecord
 	err = fs.update(relaxed, func(t cluster.Txn, o *op) error {
-		if u, err = getUpload(t, c.name); err != nil {
+		if u, err = fs.uploadFor(ctx, t, c.name, ActWriteObject); err != nil {
 			return err
 		}
 		u.stage++
@@ -256,7 +257,7 @@ func (c *completion) already(ctx context.Context) (ObjectInfo, bool) {
 	}
 	var info ObjectInfo
 	err := c.fs.view(ctx, func(r cluster.Reader) error {
-		n, err := c.fs.objectInode(r, &c.name.key)
+		n, err := c.fs.objectFor(ctx, r, &c.name.key, ActReadObject)
 		if err != nil {
 			return err
 		}

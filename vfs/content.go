@@ -90,8 +90,11 @@ func (o *op) contentChanged(n *inode) {
 	o.inodeChanged(n.ino, true)
 }
 
+// forgetSums is for every change of content: what described the old bytes, and
+// what their owner granted to others, does not hold for the new ones.
 func (n *inode) forgetSums() {
 	n.set(flagVerf, false)
+	n.setGrants(nil)
 	n.object.sum, n.object.nparts = nil, 0
 	n.object.checksums, n.object.parts = nil, nil
 }

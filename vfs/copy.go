@@ -105,9 +105,10 @@ func (c *copying) run(ctx context.Context, dst *objectKey) (ObjectInfo, error) {
 		return ObjectInfo{}, err
 	}
 	p := publication{key: dst, cond: &c.o.Cond, meta: &c.meta, owner: c.o.Owner, mode: c.o.Mode}
+	p.writer(subjectOf(ctx))
 	p.make = func(t cluster.Txn, o *op, at *keyPlace) (self *inode, err error) {
 		p.content = nil
-		from, err := c.source(t)
+		from, err := c.source(o.ctx, t)
 		if err != nil {
 			return nil, err
 		}
@@ -142,8 +143,8 @@ func (c *copying) sameKey(dst *objectKey) bool {
 }
 
 // source reads the source and fills what the copy takes from it.
-func (c *copying) source(t cluster.Txn) (*inode, error) {
-	from, err := c.fs.objectInode(t, c.src)
+func (c *copying) source(ctx context.Context, t cluster.Txn) (*inode, error) {
+	from, err := c.fs.objectFor(ctx, t, c.src, ActReadObject)
 	if err != nil {
 		return nil, err
 	}

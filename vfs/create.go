@@ -171,6 +171,7 @@ func (o *op) makeNode(t cluster.Txn, cred *Cred, d *inode, f *found, mode uint32
 		return nil, err
 	}
 	n := o.newInode(id, mode, cred)
+	n.choose()
 	n.parent, n.name = d.ino, f.name.stored
 	inheritGroup(cred, d, n)
 	inherited, err := inheritACL(t, d, n)
@@ -194,8 +195,7 @@ func (o *op) makeNode(t cluster.Txn, cred *Cred, d *inode, f *found, mode uint32
 	if err := putInode(t, n); err != nil {
 		return nil, err
 	}
-	e := &dentry{name: n.name, dir: dir, ino: n.ino, mode: n.mode & ModeTypeMask}
-	return n, o.addEntryBeside(t, d.ino, e, f.dir != nil || f.file != nil)
+	return n, o.addEntryBeside(t, d.ino, entryOf(n), f.dir != nil || f.file != nil)
 }
 
 // inheritGroup applies the setgid bit of d to what is made in it.

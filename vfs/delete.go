@@ -18,7 +18,7 @@ func (fs *FS) DeleteObject(ctx context.Context, bucket, key string, o DeleteOpti
 	if err != nil {
 		return false, err
 	}
-	p := publication{key: &k, cond: &o.Cond}
+	p := publication{key: &k, cond: &o.Cond, remove: true}
 	if !o.Cond.empty() {
 		if err := fs.precheck(ctx, &p); err != nil {
 			return false, err
@@ -36,7 +36,7 @@ func (o *op) deleteObject(t cluster.Txn, p *publication) (existed bool, err erro
 	if err != nil {
 		return false, err
 	}
-	n, err := o.fs.checkTarget(t, p, &at)
+	n, err := o.fs.judge(o.ctx, t, at.bucket(p.key)).checkTarget(p, &at)
 	if err != nil || n == nil {
 		return false, err
 	}
@@ -91,14 +91,10 @@ const (
 // own result, in order (S3 DeleteObjects).
 func (fs *FS) DeleteObjects(ctx context.Context, bucket string, keys []string) ([]DeleteResult, error) {
 	ctx = fs.objectCtx(ctx, bucket, "")
-	if err := fs.view(ctx, func(r cluster.Reader) error {
-		if bucket == "" {
-			return nil
+	if bucket != "" {
+		if err := fs.mayDelete(ctx, bucket); err != nil {
+			return nil, err
 		}
-		_, err := bucketInode(r, bucket)
-		return err
-	}); err != nil {
-		return nil, err
 	}
 	results := make([]DeleteResult, len(keys))
 	var todo []deleteItem
@@ -121,6 +117,18 @@ func (fs *FS) DeleteObjects(ctx context.Context, bucket string, keys []string) (
 		todo = todo[n:]
 	}
 	return results, ctx.Err()
+}
+
+// mayDelete returns ErrNoSuchBucket, or ErrAccess if no key of the bucket may
+// be deleted.
+func (fs *FS) mayDelete(ctx context.Context, bucket string) error {
+	return fs.view(ctx, func(r cluster.Reader) error {
+		n, err := bucketInode(r, bucket)
+		if err != nil {
+			return err
+		}
+		return fs.bucketJudge(ctx, r, n).grants(ActDeleteObject, nil)
+	})
 }
 
 type deleteItem struct {
@@ -152,10 +160,11 @@ func (fs *FS) deleteItems(ctx context.Context, items []deleteItem) {
 // deleteMany removes keys: files directory by directory, reading all records
 // of a directory's files at once, then the keys of directories.
 func (o *op) deleteMany(t cluster.Txn, items []deleteItem) error {
-	groups := make(map[string][]*objectKey)
+	groups := make(map[string][]*deleteItem)
 	var order []string
 	for i := range items {
 		k := &items[i].key
+		items[i].result.Err = nil // of an earlier run
 		if k.dir {
 			continue
 		}
@@ -163,7 +172,7 @@ func (o *op) deleteMany(t cluster.Txn, items []deleteItem) error {
 		if groups[path] == nil {
 			order = append(order, path)
 		}
-		groups[path] = append(groups[path], k)
+		groups[path] = append(groups[path], &items[i])
 	}
 	for _, path := range order {
 		if err := o.deleteFiles(t, groups[path]); err != nil {
@@ -172,8 +181,13 @@ func (o *op) deleteMany(t cluster.Txn, items []deleteItem) error {
 	}
 	for i := range items {
 		if k := &items[i].key; k.dir {
-			p := publication{key: k, cond: &Preconditions{}}
-			if _, err := o.deleteObject(t, &p); err != nil && !errors.Is(err, ErrNoSuchBucket) {
+			p := publication{key: k, cond: &Preconditions{}, remove: true}
+			_, err := o.deleteObject(t, &p)
+			switch {
+			case err == nil, errors.Is(err, ErrNoSuchBucket):
+			case isDenial(err):
+				items[i].result.Err = err
+			default:
 				return err
 			}
 		}
@@ -181,17 +195,31 @@ func (o *op) deleteMany(t cluster.Txn, items []deleteItem) error {
 	return nil
 }
 
+// isDenial reports whether err is that of a key that must not be deleted,
+// which leaves the other keys of a transaction.
+func isDenial(err error) bool { return errors.Is(err, ErrAccess) || errors.Is(err, ErrPerm) }
+
 // deleteFiles removes files of one directory.
-func (o *op) deleteFiles(t cluster.Txn, keys []*objectKey) error {
-	at, err := locate(t, keys[0])
+func (o *op) deleteFiles(t cluster.Txn, items []*deleteItem) error {
+	at, err := locate(t, &items[0].key)
 	if errors.Is(err, ErrNoSuchBucket) {
 		return nil // it was implied, and went with the last of its keys
 	}
-	if err != nil || len(at.missing) > 0 {
+	if err != nil {
 		return err
 	}
+	j := o.fs.judge(o.ctx, t, at.bucket(&items[0].key))
+	if err := j.remove(&items[0].key, &at, nil); err != nil {
+		return refuse(items, "", err)
+	}
+	if len(at.missing) > 0 {
+		return nil
+	}
 	dir := at.dir()
-	found, err := o.readDoomed(t, dir, keys)
+	found, err := o.readDoomed(t, dir, items)
+	if err == nil {
+		found, err = j.spare(at.deepest(), found, items)
+	}
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -210,6 +238,37 @@ func (o *op) deleteFiles(t cluster.Txn, keys []*objectKey) error {
 	return o.settle(t, d, found[len(found)-1].entry.key(dir))
 }
 
+// refuse makes a denial the result of the items of a name, "" for all. It
+// returns other errors.
+func refuse(items []*deleteItem, name string, err error) error {
+	if !isDenial(err) {
+		return err
+	}
+	for _, it := range items {
+		if name == "" || it.key.last() == name {
+			it.result.Err = err
+		}
+	}
+	return nil
+}
+
+// spare takes out of found what the subject must not remove from d.
+func (j *judge) spare(d step, found []doomed, items []*deleteItem) ([]doomed, error) {
+	if j.free() || !j.s.Local && d.tells&tellsUnchosen != 0 {
+		return found, nil
+	}
+	left := found[:0]
+	for _, f := range found {
+		err := j.entry(d, f.n)
+		if err == nil {
+			left = append(left, f)
+		} else if err = refuse(items, f.entry.name, err); err != nil {
+			return nil, err
+		}
+	}
+	return left, nil
+}
+
 // doomed is a file that is about to go.
 type doomed struct {
 	entry dentry
@@ -219,11 +278,11 @@ type doomed struct {
 
 // readDoomed reads dentries, inodes and first extents of the files of dir
 // that exist, with one GetMany each.
-func (o *op) readDoomed(t cluster.Txn, dir Ino, keys []*objectKey) ([]doomed, error) {
-	names := make([][]byte, 0, len(keys))
-	seen := make(map[string]bool, len(keys))
-	for _, k := range keys {
-		if name := k.last(); !seen[name] {
+func (o *op) readDoomed(t cluster.Txn, dir Ino, items []*deleteItem) ([]doomed, error) {
+	names := make([][]byte, 0, len(items))
+	seen := make(map[string]bool, len(items))
+	for _, it := range items {
+		if name := it.key.last(); !seen[name] {
 			seen[name] = true
 			names = append(names, fileEntryKey(dir, name))
 		}

@@ -10,13 +10,30 @@ import (
 // dentry is one entry of a directory: a stored name, whether it is a
 // directory (which is part of the key), and the inode.
 //
-// Value: inode (8 bytes), type of the inode (1 byte: mode >> 12).
+// Value: inode (8 bytes), then one byte: in its low four bits the type of the
+// inode (mode >> 12), in the upper ones what the entry tells of the mode.
 type dentry struct {
 	name string // stored name, without the slash
 	dir  bool
 	ino  Ino
 	mode uint32 // type bits
+	tells
 }
+
+// tells is what the entry of a directory tells of the directory's mode, so
+// that who goes by it at an object door need not read the inode (modes.go). An
+// entry older than format 2 tells nothing: then the inode is asked.
+type tells byte
+
+const (
+	// tellsOpen: the mode keeps nobody from listing or passing the directory.
+	tellsOpen tells = 1 << (iota + 4)
+	// tellsUnchosen: nobody chose the mode, so that it denies nothing.
+	tellsUnchosen
+
+	tellsMask    = tellsOpen | tellsUnchosen
+	dentryTypeOf = 0x0f
+)
 
 const dentryValueBytes = 9
 
@@ -37,7 +54,7 @@ func (e *dentry) s3name() string {
 
 func (e *dentry) value() []byte {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, dentryValueBytes), uint64(e.ino))
-	return append(b, byte(e.mode>>12))
+	return append(b, byte(e.mode>>12)|byte(e.tells))
 }
 
 func putDentry(t cluster.Txn, parent Ino, e *dentry) error {
@@ -49,7 +66,8 @@ func decodeDentry(keyName, value []byte) (dentry, error) {
 	if len(value) != dentryValueBytes {
 		return dentry{}, fmt.Errorf("%w: dentry %q", ErrCorrupt, keyName)
 	}
-	e := dentry{ino: Ino(binary.BigEndian.Uint64(value)), mode: uint32(value[8]) << 12}
+	e := dentry{ino: Ino(binary.BigEndian.Uint64(value))}
+	e.mode, e.tells = dentryType(value[8])
 	if n := len(keyName); n > 0 && keyName[n-1] == '/' {
 		e.name, e.dir = string(keyName[:n-1]), true
 	} else {
@@ -59,6 +77,11 @@ func decodeDentry(keyName, value []byte) (dentry, error) {
 		return dentry{}, fmt.Errorf("%w: dentry %q has type %o", ErrCorrupt, keyName, e.mode)
 	}
 	return e, nil
+}
+
+// dentryType splits the last byte of an entry's value.
+func dentryType(b byte) (mode uint32, t tells) {
+	return uint32(b&dentryTypeOf) << 12, tells(b) & tellsMask
 }
 
 // getDentry reads the entry of that stored name and kind; nil if there is none.

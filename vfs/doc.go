@@ -43,6 +43,20 @@
 // in order never walks over tombstones. Times of entries live under 't' and
 // are written blindly: creates in one directory do not conflict.
 //
+// # Rights
+//
+// The POSIX operations check modes and POSIX ACLs (perm.go). The object
+// operations ask for the subject that the context carries (subject.go):
+//
+//	subject ─ judge (one snapshot) ─┬ grants   ownership, S3 grants   rights.go
+//	                                └ denials  modes that were chosen denials.go
+//	per operation: objectrights.go listrights.go uploadrights.go
+//
+// Whether somebody chose a mode stands in the inode (modes.go); the entry of a
+// directory tells what its mode denies at all, so that walking a key and
+// listing read no inodes of directories that deny nothing. Entry and inode
+// change in one transaction. A context without a subject is the program's own.
+//
 // # Transactions
 //
 // Every operation is one transaction (update), run again after a conflict;

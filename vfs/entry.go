@@ -20,14 +20,14 @@ const (
 func (o *op) newID() (uint64, error) { return o.fs.ids.take(o.ctx) }
 
 // newInode returns an inode with the number id, times of now, owner from
-// cred (nil: root), one link, version 1. It is not stored yet; the caller
-// sets parent and name.
+// cred (nil: root), one link, version 1, and a mode that nobody chose. It is
+// not stored yet; the caller sets parent and name.
 func (o *op) newInode(id uint64, mode uint32, cred *Cred) *inode {
 	if cred == nil {
 		cred = Root
 	}
 	return &inode{
-		ino: Ino(id), gen: 1, mode: mode, nlink: 1, uid: cred.UID, gid: cred.GID, version: 1,
+		ino: Ino(id), gen: 1, mode: mode, nlink: 1, uid: cred.UID, gid: cred.GID, version: 1, flags: flagUnchosen,
 		atimeNS: o.nowNS, mtimeNS: o.nowNS, ctimeNS: o.nowNS, btimeNS: o.nowNS,
 	}
 }
@@ -67,7 +67,7 @@ func (o *op) makeImplied(t cluster.Txn, dir Ino, comps []string, cred *Cred) (In
 		if err := putInode(t, n); err != nil {
 			return 0, err
 		}
-		e := &dentry{name: name, dir: true, ino: n.ino, mode: ModeDirectory}
+		e := entryOf(n)
 		if i == 0 {
 			err = o.addEntry(t, dir, e)
 		} else {

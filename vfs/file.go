@@ -299,6 +299,7 @@ func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, fl
 		}
 		n := o.newInode(id, ModeRegular|mode&ModePermMask&^cred.Umask, cred)
 		n.nlink, n.parent = 0, dir
+		n.choose()
 		if d.mode&ModeSetGID != 0 {
 			n.gid = d.gid
 		}

@@ -13,17 +13,18 @@ const maxLinkDepth = 40
 // followLink returns the regular file that the symbolic link ino leads to.
 // trail are the directories from the bucket's to the link's; the way must not
 // leave the bucket, so absolute targets lead nowhere. ErrNoSuchKey if it
-// leads to no regular file.
-func (fs *FS) followLink(r cluster.Reader, trail []Ino, ino Ino) (*inode, error) {
+// leads to no regular file, ErrAccess if it passes a directory that j denies.
+func (j *judge) followLink(trail []step, ino Ino) (*inode, error) {
+	r := j.r
 	nowhere := fmt.Errorf("symbolic link: %w", ErrNoSuchKey)
 	n, err := getInode(r, ino)
 	if err != nil {
 		return nil, err
 	}
-	if trail[0] == RootIno && len(trail) > 1 {
+	if trail[0].ino == RootIno && len(trail) > 1 {
 		trail = trail[1:] // a key from the root on: its bucket comes first
 	}
-	way := append(make([]Ino, 0, len(trail)+8), trail...)
+	way := append(make([]step, 0, len(trail)+8), trail...)
 	rest := n.target
 	for links := 1; links <= maxLinkDepth; {
 		if rest == "" || rest[0] == '/' {
@@ -43,7 +44,7 @@ func (fs *FS) followLink(r cluster.Reader, trail []Ino, ino Ino) (*inode, error)
 		if name == "." {
 			continue
 		}
-		e, err := lookupShown(r, way[len(way)-1], name)
+		e, err := lookupShown(r, way[len(way)-1].ino, name)
 		if err != nil {
 			return nil, err
 		}
@@ -51,7 +52,10 @@ func (fs *FS) followLink(r cluster.Reader, trail []Ino, ino Ino) (*inode, error)
 		case e == nil:
 			return nil, nowhere
 		case e.dir:
-			way = append(way, e.ino)
+			way = append(way, e.step())
+			if err := j.dir(e.step(), AccessExec); err != nil {
+				return nil, err
+			}
 		case e.mode == ModeSymlink:
 			if n, err = getInode(r, e.ino); err != nil {
 				return nil, err

@@ -7,13 +7,16 @@ import (
 )
 
 // BucketGrants describes a bucket and returns what its owner granted;
-// ErrNoSuchBucket.
+// ErrNoSuchBucket, ErrAccess.
 func (fs *FS) BucketGrants(ctx context.Context, name string) (BucketInfo, Grants, error) {
 	var info BucketInfo
 	var g Grants
 	err := fs.view(ctx, func(r cluster.Reader) error {
 		n, err := bucketInode(r, name)
 		if err != nil {
+			return err
+		}
+		if err := fs.bucketJudge(ctx, r, n).grants(ActReadBucketACL, nil); err != nil {
 			return err
 		}
 		info = bucketInfo(name, n)
@@ -23,19 +26,72 @@ func (fs *FS) BucketGrants(ctx context.Context, name string) (BucketInfo, Grants
 	return info, g, err
 }
 
-// SetBucketGrants replaces what the owner of a bucket granted.
+// SetBucketGrants replaces what the owner of a bucket granted. The mode of the
+// bucket's directory denies nothing at the object doors until the next chmod.
 func (fs *FS) SetBucketGrants(ctx context.Context, name string, g Grants) error {
 	if err := g.validate(); err != nil {
 		return err
 	}
-	return fs.SetBucketAttr(ctx, name, attrGrants, g.encode())
+	return fs.update(ctx, func(t cluster.Txn, o *op) error {
+		n, err := bucketInode(t, name)
+		if err != nil {
+			return err
+		}
+		j := fs.bucketJudge(ctx, t, n)
+		if err := j.grants(ActWriteBucketACL, nil); err != nil {
+			return err
+		}
+		if err := o.setBucketAttr(t, n, attrGrants, g.encode()); err != nil {
+			return err
+		}
+		return o.lastWord(t, j, n)
+	})
 }
 
-// SetObjectGrants replaces what the owner of an object granted (ObjectMeta.Grants
-// tells), without touching content and ETag; ErrNoSuchKey.
+// lastWord takes a mode that somebody chose out of account, where who grants
+// now could have chosen another one (chmod).
+func (o *op) lastWord(t cluster.Txn, j *judge, n *inode) error {
+	if n.has(flagUnchosen) || j.s == nil || !j.free() && !j.s.owns(n) {
+		return nil
+	}
+	n.unchoose()
+	if err := tellEntry(t, n); err != nil {
+		return err
+	}
+	return o.putChanged(t, n)
+}
+
+// ObjectGrants describes an object (the inode alone) and returns what its
+// owner granted, to who may read that (ActReadObjectACL) or change it
+// (ActWriteObjectACL). ErrNoSuchKey, ErrAccess.
+func (fs *FS) ObjectGrants(ctx context.Context, act Action, bucket, key string) (ObjectInfo, Grants, error) {
+	k, err := parseKey(bucket, key)
+	if err != nil {
+		return ObjectInfo{}, nil, err
+	}
+	var n *inode
+	err = fs.peek(ctx, func(r cluster.Reader) (err error) {
+		n, err = fs.objectFor(ctx, r, &k, act)
+		return err
+	})
+	if err != nil {
+		return ObjectInfo{}, nil, err
+	}
+	return plainInfo(key, n), n.grants, nil
+}
+
+// SetObjectGrants replaces what the owner of an object granted, without
+// touching content and ETag; ErrNoSuchKey, ErrAccess. The mode of the file
+// denies nothing at the object doors until the next chmod.
 func (fs *FS) SetObjectGrants(ctx context.Context, bucket, key string, g Grants) error {
 	if err := g.validate(); err != nil {
 		return err
 	}
-	return fs.changeObject(ctx, bucket, key, func(n *inode) { n.setGrants(g) })
+	return fs.changeObject(ctx, ActWriteObjectACL, bucket, key, func(n *inode) {
+		n.setGrants(g)
+		s := subjectOf(ctx)
+		if s != nil && n.isRegular() && (s.mayAll() || s.owns(n)) {
+			n.unchoose()
+		}
+	})
 }

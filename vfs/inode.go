@@ -71,6 +71,10 @@ const (
 	flagUploads
 	// flagGrants: grants are present.
 	flagGrants
+	// flagChosen: somebody chose the mode; flagUnchosen: nobody did. A record
+	// older than format 2 has neither (modes.go).
+	flagChosen
+	flagUnchosen
 )
 
 // objectPart is what an S3 or REST PUT left, and POSIX files lack. A POSIX

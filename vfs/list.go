@@ -43,16 +43,16 @@ func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (Li
 	var l *lister
 	mark := fs.opens.mark()
 	err := fs.view(ctx, func(r cluster.Reader) error {
-		l = &lister{fs: fs, r: r, o: o}
-		root := RootIno
+		l = &lister{fs: fs, r: r, o: o, j: fs.judge(ctx, r, 0)}
+		root := rootStep
 		if bucket != "" {
 			e, err := bucketEntry(r, bucket)
 			if err != nil {
 				return err
 			}
-			root = e.ino
+			root, l.j.bucket = e.step(), e.ino
 		}
-		if err := l.run(root); err != nil && !errors.Is(err, errPageFull) {
+		if err := l.begin(root); err != nil && !errors.Is(err, errPageFull) {
 			return err
 		}
 		return l.fill()
@@ -98,7 +98,8 @@ type lister struct {
 	fs    *FS
 	r     cluster.Reader
 	o     ListOptions
-	trail []Ino  // directories from the bucket's to the one being read
+	j     *judge
+	trail []step // directories from the bucket's to the one being read
 	skip  string // nothing with this prefix any more: a common prefix that was told
 	page  ListResult
 	inos  []*inode // of page.Objects, as far as known
@@ -108,7 +109,7 @@ type lister struct {
 }
 
 // run walks straight to the directory of the prefix and lists from there.
-func (l *lister) run(root Ino) error {
+func (l *lister) run(root step) error {
 	prefix, after := l.o.Prefix, l.o.StartAfter
 	if l.o.MaxKeys == 0 || after > prefix && !strings.HasPrefix(after, prefix) {
 		return nil
@@ -120,14 +121,17 @@ func (l *lister) run(root Ino) error {
 	path := prefix[:strings.LastIndexByte(prefix, '/')+1]
 	if path != "" {
 		for _, name := range strings.Split(path[:len(path)-1], "/") {
-			e, err := getDentry(l.r, l.trail[len(l.trail)-1], name, true)
+			e, err := getDentry(l.r, l.trail[len(l.trail)-1].ino, name, true)
 			if err != nil || e == nil {
 				return err
 			}
-			l.trail = append(l.trail, e.ino)
+			l.trail = append(l.trail, e.step())
 		}
 	}
-	ino := l.trail[len(l.trail)-1]
+	if hidden, err := l.hiddenWay(); hidden || err != nil {
+		return err
+	}
+	ino := l.trail[len(l.trail)-1].ino
 	if path != "" && path == prefix {
 		if err := l.ownKey(ino, path); err != nil {
 			return err
@@ -141,6 +145,7 @@ type listEntry struct {
 	key string // ends in "/" for a directory
 	ino Ino
 	typ uint32
+	tells
 }
 
 func (e *listEntry) dir() bool { return e.typ == ModeDirectory }
@@ -217,10 +222,11 @@ func (l *lister) read(buf []listEntry, base, start, end []byte, path string, lim
 			return fmt.Errorf("%w: dentry %q", ErrCorrupt, k)
 		}
 		key = append(key[:len(path)], k[len(base):]...)
+		typ, tells := dentryType(v[8])
 		buf = append(buf, listEntry{
 			key: string(key),
 			ino: Ino(binary.BigEndian.Uint64(v)),
-			typ: uint32(v[8]) << 12,
+			typ: typ, tells: tells,
 		})
 		return nil
 	})
@@ -232,19 +238,25 @@ func (l *lister) entry(e *listEntry) error {
 	if !e.dir() {
 		return l.leaf(e)
 	}
+	at := step{e.ino, e.tells}
+	if hidden, err := l.hidden(at, e.key); err != nil {
+		return err
+	} else if hidden {
+		return l.pass(e.key)
+	}
 	// A directory where StartAfter lies may hold nothing behind it.
 	if !strings.HasPrefix(l.o.StartAfter, e.key) {
 		if cp := l.commonPrefix(e.key); cp != "" {
 			return l.tellPrefix(cp)
 		}
 	}
-	if slices.Contains(l.trail, e.ino) {
+	if slices.ContainsFunc(l.trail, func(s step) bool { return s.ino == e.ino }) {
 		return fmt.Errorf("%w: directory %d, %q, is below itself", ErrCorrupt, e.ino, e.key)
 	}
 	if err := l.ownKey(e.ino, e.key); err != nil {
 		return err
 	}
-	l.trail = append(l.trail, e.ino)
+	l.trail = append(l.trail, at)
 	err := l.directory(e.ino, e.key, min(listChunk, l.room()+1))
 	l.trail = l.trail[:len(l.trail)-1]
 	return err
@@ -257,7 +269,7 @@ func (l *lister) leaf(e *listEntry) error {
 	case ModeRegular:
 	case ModeSymlink:
 		var err error
-		if n, err = l.fs.followLink(l.r, l.trail, e.ino); errors.Is(err, ErrNoSuchKey) {
+		if n, err = l.j.followLink(l.trail, e.ino); errors.Is(err, ErrNoSuchKey) || errors.Is(err, ErrAccess) {
 			return l.pass(e.key)
 		} else if err != nil {
 			return err

@@ -18,7 +18,8 @@ type UploadPage struct {
 }
 
 // ListUploads returns uploads in order of key, then of upload, behind
-// (afterKey, afterUpload) (S3 ListMultipartUploads).
+// (afterKey, afterUpload): all to the bucket's owner, to others those that they
+// began (S3 ListMultipartUploads).
 func (fs *FS) ListUploads(ctx context.Context, bucket, prefix, delimiter, afterKey, afterUpload string, limit int) (UploadPage, error) {
 	var l *uploadLister
 	err := fs.view(ctx, func(r cluster.Reader) error {
@@ -26,7 +27,18 @@ func (fs *FS) ListUploads(ctx context.Context, bucket, prefix, delimiter, afterK
 		if err != nil {
 			return err
 		}
+		j := fs.judge(ctx, r, ino)
+		if err := j.grants(ActListObjects, nil); err != nil {
+			return err
+		}
 		l = &uploadLister{prefix: prefix, delimiter: delimiter, limit: min(limit, MaxListKeys)}
+		if !j.free() {
+			if owner, err := j.ownsBucket(); err != nil {
+				return err
+			} else if !owner {
+				l.only = j.s
+			}
+		}
 		return l.run(r, ino, afterKey, afterUpload)
 	})
 	if err != nil {
@@ -39,8 +51,13 @@ func (fs *FS) ListUploads(ctx context.Context, bucket, prefix, delimiter, afterK
 type uploadLister struct {
 	prefix, delimiter string
 	limit             int
+	only              *Subject // nil: everybody's
 	page              UploadPage
 }
+
+// listUploadsChunk is how many uploads are read at once where those of others
+// are passed over.
+const listUploadsChunk = 128
 
 func (l *uploadLister) run(r cluster.Reader, bucket Ino, afterKey, afterUpload string) error {
 	base := uploadPrefix(bucket)
@@ -53,11 +70,18 @@ func (l *uploadLister) run(r cluster.Reader, bucket Ino, afterKey, afterUpload s
 		var skip string // a common prefix to pass over
 		n := 0
 		o := cluster.ScanOptions{Limit: l.room() + 1}
+		if l.only != nil {
+			o.Limit = max(o.Limit, listUploadsChunk)
+		}
 		err := r.Scan(start, end, o, func(k, v []byte) error {
 			n++
 			u, err := decodeUpload(k, v)
 			if err != nil {
 				return err
+			}
+			if l.only != nil && !l.only.began(u) {
+				start = append(append(start[:0:0], k...), 0)
+				return nil
 			}
 			if l.room() == 0 {
 				l.page.Truncated = true

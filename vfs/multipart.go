@@ -31,7 +31,8 @@ import (
 // Value: version byte, token (8 bytes), time of creation (8, Unix
 // nanoseconds), uvarints uid, gid, mode and stage, the checksum algorithm, a
 // byte for composite, content type, headers, user metadata, and since version
-// 2 grants.
+// 2 grants, the ID of the user who began it ("": anonymous, or of version 1), and
+// a byte that tells whether what it overwrites stays its owner's.
 type uploadRecord struct {
 	id     ContentID // part of the key
 	bucket Ino       // part of the key
@@ -40,6 +41,7 @@ type uploadRecord struct {
 	token       [8]byte // random part of the upload ID
 	initiatedNS int64
 	owner       Cred // uid and gid only
+	by          initiator
 	mode        uint32
 	stage       uint64 // counts attempts to complete in several transactions
 	alg         ChecksumAlgorithm
@@ -66,6 +68,8 @@ func (u *uploadRecord) encode() []byte {
 	e.strMap(u.meta.Headers)
 	e.strMap(u.meta.User)
 	e.bytes(u.meta.Grants.encode())
+	e.str(string(u.by.user))
+	e.bool(u.by.keepsOwner)
 	return e.b
 }
 
@@ -90,6 +94,7 @@ func decodeUpload(k, v []byte) (*uploadRecord, error) {
 		if u.meta.Grants, err = decodeGrants(d.bytes()); err != nil {
 			return nil, err
 		}
+		u.by = initiator{UserID(d.str()), d.byte() != 0}
 	}
 	return u, d.end()
 }
@@ -192,10 +197,22 @@ func (fs *FS) CreateUpload(ctx context.Context, bucket, key string, o PutOptions
 	}
 	u := &uploadRecord{id: ContentID(id), key: key, mode: o.Mode, alg: alg, composite: composite, meta: o.Meta}
 	rand.Read(u.token[:])
+	if s := subjectOf(ctx); s != nil {
+		u.by.user, u.owner = s.User, *s.cred()
+	}
+	u.by.keepsOwner = subjectOf(ctx).keepsOwner()
 	if o.Owner != nil {
 		u.owner = Cred{UID: o.Owner.UID, GID: o.Owner.GID}
 	}
+	p := publication{key: &k, cond: &Preconditions{}, bucket: o.Bucket}
 	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
+		at, err := locate(t, &k)
+		if err != nil {
+			return err
+		}
+		if _, err := fs.judge(ctx, t, at.bucket(&k)).checkTarget(&p, &at); err != nil {
+			return err
+		}
 		if u.bucket, err = uploadBucket(t, k.bucket); err != nil {
 			return err
 		}
@@ -239,7 +256,7 @@ func (fs *FS) readUpload(ctx context.Context, bucket, key, upload string) (*uplo
 	}
 	var u *uploadRecord
 	err = fs.view(ctx, func(r cluster.Reader) (err error) {
-		u, err = getUpload(r, &name)
+		u, err = fs.uploadFor(ctx, r, &name, ActOwnUpload)
 		return err
 	})
 	return u, err
@@ -253,7 +270,7 @@ func (fs *FS) AbortUpload(ctx context.Context, bucket, key, upload string) error
 		return err
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		u, err := getUpload(t, &name)
+		u, err := fs.uploadFor(ctx, t, &name, ActOwnUpload)
 		if err != nil {
 			return err
 		}

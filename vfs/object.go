@@ -13,8 +13,8 @@ import (
 
 // Object operations name an object by bucket and key. A bucket of "" is the
 // root itself: then key is the whole path, as the REST door uses it, and
-// top-level directories that are no legal buckets are within reach. Access
-// control is the door's.
+// top-level directories that are no legal buckets are within reach. Each checks
+// the rights of the subject in its context (WithSubject; ErrAccess).
 
 // Object is an open object: the bytes that it had when it was opened.
 type Object struct {
@@ -119,7 +119,7 @@ func (fs *FS) readObject(ctx context.Context, k *objectKey, fn func(r cluster.Re
 	for {
 		mark := fs.opens.mark()
 		err := fs.peek(ctx, func(r cluster.Reader) (err error) {
-			if n, err = fs.objectInode(r, k); err != nil {
+			if n, err = fs.objectFor(ctx, r, k, ActReadObject); err != nil {
 				return err
 			}
 			if n.ino != settled && n.isRegular() && (fs.opens.get(n.ino) != nil || fs.opens.leftSince(mark, n.ino)) {
@@ -139,29 +139,20 @@ func (fs *FS) readObject(ctx context.Context, k *objectKey, fn func(r cluster.Re
 
 // objectInode returns the inode that holds the content of a key: the file,
 // the one that a symbolic link leads to within the bucket, or an explicit
-// directory's own. ErrNoSuchKey, ErrNoSuchBucket.
-func (fs *FS) objectInode(r cluster.Reader, k *objectKey) (*inode, error) {
-	p, err := locate(r, k)
-	if err != nil {
-		return nil, err
-	}
+// directory's own. ErrNoSuchKey, ErrAccess.
+func (j *judge) objectInode(k *objectKey, p *keyPlace) (*inode, error) {
 	if p.entry == nil {
 		return nil, k.noSuchKey()
 	}
-	return fs.entryInode(r, k, &p)
-}
-
-// entryInode is objectInode for an entry that exists.
-func (fs *FS) entryInode(r cluster.Reader, k *objectKey, p *keyPlace) (*inode, error) {
 	switch p.entry.mode {
 	case ModeSymlink:
-		n, err := fs.followLink(r, p.trail, p.entry.ino)
+		n, err := j.followLink(p.trail, p.entry.ino)
 		if errors.Is(err, ErrNoSuchKey) {
 			err = fmt.Errorf("key %q: %w", k.key, err)
 		}
 		return n, err
 	case ModeRegular, ModeDirectory:
-		n, err := getInode(r, p.entry.ino)
+		n, err := getInode(j.r, p.entry.ino)
 		if err == nil && n.isDir() && !n.has(flagExplicit) {
 			return nil, k.noSuchKey()
 		}
@@ -241,7 +232,7 @@ func (fs *FS) rememberCRC(ctx context.Context, n *inode) {
 // SetObjectHeader replaces one system header of an object without touching
 // content and ETag; value "" removes it (tagging).
 func (fs *FS) SetObjectHeader(ctx context.Context, bucket, key, name, value string) error {
-	return fs.changeObject(ctx, bucket, key, func(n *inode) {
+	return fs.changeObject(ctx, ActWriteObject, bucket, key, func(n *inode) {
 		if value == "" {
 			delete(n.object.headers, name)
 			return
@@ -253,15 +244,16 @@ func (fs *FS) SetObjectHeader(ctx context.Context, bucket, key, name, value stri
 	})
 }
 
-// changeObject changes what an object's inode tells beside its content.
-func (fs *FS) changeObject(ctx context.Context, bucket, key string, change func(n *inode)) error {
+// changeObject changes what an object's inode tells beside its content, for who
+// may do act.
+func (fs *FS) changeObject(ctx context.Context, act Action, bucket, key string, change func(n *inode)) error {
 	ctx = fs.objectCtx(ctx, bucket, key)
 	k, err := parseKey(bucket, key)
 	if err != nil {
 		return err
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		n, err := fs.objectInode(t, &k)
+		n, err := fs.objectFor(ctx, t, &k, act)
 		if err != nil {
 			return err
 		}

@@ -46,29 +46,54 @@ func (k *objectKey) last() string { return k.names[len(k.names)-1] }
 type keyPlace struct {
 	// trail are the directories on the way, from the bucket's (with bucket
 	// "": the root) to the deepest that exists.
-	trail []Ino
+	trail []step
 	// missing are the names of the directories on the way that do not exist;
 	// entry is nil then.
 	missing []string
 	entry   *dentry // nil: no such entry
 }
 
-// dir is the directory of the entry, or the deepest on the way to it.
-func (p *keyPlace) dir() Ino { return p.trail[len(p.trail)-1] }
+// step is one directory of a trail, with what its entry tells of its mode.
+type step struct {
+	ino Ino
+	tells
+}
 
-// bucket is the inode of the bucket.
+func (e *dentry) step() step { return step{e.ino, e.tells} }
+
+// rootStep is the root, which has no entry. Its mode does not count where
+// grants do.
+var rootStep = step{RootIno, tellsOpen | tellsUnchosen}
+
+// deepest is the directory of the entry, or the deepest on the way to it.
+func (p *keyPlace) deepest() step { return p.trail[len(p.trail)-1] }
+
+func (p *keyPlace) dir() Ino { return p.deepest().ino }
+
+// bucket is the inode of the bucket that k leads into; 0 if there is none yet.
+func (p *keyPlace) bucket(k *objectKey) Ino {
+	switch {
+	case k.bucket != "":
+		return p.trail[0].ino
+	case len(p.trail) > 1:
+		return p.trail[1].ino
+	case p.entry != nil && p.entry.dir:
+		return p.entry.ino
+	}
+	return 0
+}
 
 // locate walks to a key, one Get for each name. ErrNoSuchBucket.
 func locate(r cluster.Reader, k *objectKey) (keyPlace, error) {
-	p := keyPlace{trail: make([]Ino, 0, len(k.names))}
+	p := keyPlace{trail: make([]step, 0, len(k.names))}
 	if k.bucket == "" {
-		p.trail = append(p.trail, RootIno)
+		p.trail = append(p.trail, rootStep)
 	} else {
 		e, err := bucketEntry(r, k.bucket)
 		if err != nil {
 			return p, err
 		}
-		p.trail = append(p.trail, e.ino)
+		p.trail = append(p.trail, e.step())
 	}
 	for i, name := range k.names[:len(k.names)-1] {
 		e, err := getDentry(r, p.dir(), name, true)
@@ -79,7 +104,7 @@ func locate(r cluster.Reader, k *objectKey) (keyPlace, error) {
 			p.missing = k.names[i : len(k.names)-1]
 			return p, nil
 		}
-		p.trail = append(p.trail, e.ino)
+		p.trail = append(p.trail, e.step())
 	}
 	var err error
 	p.entry, err = getDentry(r, p.dir(), k.last(), k.dir)

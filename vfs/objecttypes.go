@@ -98,9 +98,14 @@ type PutOptions struct {
 	// anything is published; its checksums are stored with the object, and
 	// its error aborts the operation and is returned.
 	Finish func() ([]Checksum, error)
-	// Owner of what is made; Mode of a new file (0 means the configured one).
+	// Owner of what is made; nil is who asks. Mode of a new file (0 means the
+	// configured one).
 	Owner *Cred
 	Mode  uint32
+	// Bucket, if not 0, is the inode of the bucket that Authorize described:
+	// in another one, made meanwhile under the name, nothing is published
+	// (ErrNoSuchBucket).
+	Bucket Ino
 	// MtimeNS, if not 0, is the modification time instead of now.
 	MtimeNS int64
 }

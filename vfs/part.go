@@ -131,7 +131,7 @@ func (fs *FS) PutPart(ctx context.Context, bucket, key, upload string, number in
 	}
 	var u *uploadRecord
 	err = fs.view(ctx, func(r cluster.Reader) (err error) {
-		u, err = getUpload(r, &name)
+		u, err = fs.uploadFor(ctx, r, &name, ActWriteObject)
 		return err
 	})
 	if err != nil {
@@ -175,7 +175,7 @@ func parsePartName(bucket, key, upload string, number int) (uploadName, error) {
 func (fs *FS) storePart(ctx context.Context, name *uploadName, p *part, fill func(t cluster.Txn, o *op, u *uploadRecord) error) error {
 	var key, value []byte
 	err := fs.update(ctx, func(t cluster.Txn, o *op) error {
-		u, err := getUpload(t, name)
+		u, err := fs.uploadFor(ctx, t, name, ActWriteObject)
 		if err != nil {
 			return err
 		}
@@ -243,7 +243,7 @@ func (fs *FS) ListParts(ctx context.Context, bucket, key, upload string, after, 
 	var list []PartInfo
 	more := false
 	err = fs.view(ctx, func(r cluster.Reader) error {
-		u, err := getUpload(r, &name)
+		u, err := fs.uploadFor(ctx, r, &name, ActOwnUpload)
 		if err != nil {
 			return err
 		}

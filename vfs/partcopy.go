@@ -66,7 +66,7 @@ func (c *partCopy) run(ctx context.Context) error {
 		return err
 	}
 	err = c.fs.storePart(ctx, c.name, c.p, func(t cluster.Txn, o *op, u *uploadRecord) error {
-		from, err := c.fs.objectInode(t, c.src)
+		from, err := c.fs.objectFor(o.ctx, t, c.src, ActReadObject)
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (c *partCopy) prepare(ctx context.Context) (content *contentReader, err err
 	c.n, err = c.fs.readObject(ctx, c.src, func(r cluster.Reader, n *inode) (err error) {
 		content.Close() // of an earlier run
 		content = nil
-		if u, err = getUpload(r, c.name); err != nil {
+		if u, err = c.fs.uploadFor(ctx, r, c.name, ActWriteObject); err != nil {
 			return err
 		}
 		if err := c.o.SourceCond.checkSource(n.etag(), n.modified()); err != nil {

@@ -21,7 +21,9 @@ func (fs *FS) PutObject(ctx context.Context, bucket, key string, body io.Reader,
 	if err := o.Meta.validate(); err != nil {
 		return ObjectInfo{}, err
 	}
-	p := publication{key: &k, cond: &o.Cond, meta: &o.Meta, owner: o.Owner, mode: o.Mode, mtimeNS: o.MtimeNS}
+	p := publication{key: &k, cond: &o.Cond, meta: &o.Meta, owner: o.Owner, mode: o.Mode, mtimeNS: o.MtimeNS,
+		bucket: o.Bucket}
+	p.writer(subjectOf(ctx))
 	// A large body is not worth reading for a request that cannot succeed;
 	// one that fits a buffer costs less than to ask.
 	if !o.Cond.empty() || o.Size < 0 || o.Size > putBufferBytes {
@@ -49,30 +51,41 @@ type publication struct {
 	owner   *Cred      // nil: root
 	mode    uint32     // of a new file; 0: the configured one
 	mtimeNS int64      // 0: now
-	refs    bool       // the content's extents are stored already, and some are references
-	keep    bool       // the content is not dropped when publishing fails
+	// bucket, if not 0, is the only one that this goes into; precheck sets it.
+	bucket    Ino
+	keepOwner bool // what is overwritten stays its owner's
+	keepMode  bool // and its mode stays the one that somebody chose
+	existed   bool // precheck found an object
+	remove    bool // this is no publication but its opposite
+	refs      bool // the content's extents are stored already, and some are references
+	keep      bool // the content is not dropped when publishing fails
 	// make, if set, completes the publication within the transaction, before
 	// the inode of the target is read. If it returns an inode, that is the
 	// target itself, which keeps its content.
 	make func(t cluster.Txn, o *op, at *keyPlace) (self *inode, err error)
 }
 
-// precheck tells early what publish would find: no such bucket, and
-// preconditions that fail. It flushes what this process wrote to the object,
+// precheck tells early what publish would find: no such bucket, no right, and
+// preconditions that fail. From here on p goes into this bucket or nowhere. It
+// flushes what this process wrote to the object,
 // so that preconditions are about all that was acknowledged.
 func (fs *FS) precheck(ctx context.Context, p *publication) error {
 	for settled := false; ; settled = true {
 		var open Ino
 		err := fs.view(ctx, func(r cluster.Reader) error {
 			at, err := locate(r, p.key)
-			if err != nil || p.cond.empty() {
+			if err != nil {
 				return err
 			}
-			if open = 0; !settled && at.entry != nil && fs.opens.get(at.entry.ino) != nil {
+			j := fs.judge(ctx, r, at.bucket(p.key))
+			if open = 0; !settled && !p.cond.empty() && at.entry != nil && fs.opens.get(at.entry.ino) != nil {
 				open = at.entry.ino
 				return nil
 			}
-			_, err = fs.checkTarget(r, p, &at)
+			old, err := j.checkTarget(p, &at)
+			if err == nil {
+				p.bucket, p.existed = j.bucket, old != nil && (!old.isDir() || old.has(flagExplicit))
+			}
 			return err
 		})
 		if err != nil || open == 0 {
@@ -82,6 +95,19 @@ func (fs *FS) precheck(ctx context.Context, p *publication) error {
 			return err
 		}
 	}
+}
+
+// MayPut tells early what PutObject would find, rights included, and whether
+// there is an object. A PutObject with PutOptions.Bucket of in publishes in this
+// bucket or nowhere.
+func (fs *FS) MayPut(ctx context.Context, bucket, key string, cond Preconditions) (existed bool, in Ino, err error) {
+	k, err := parseKey(bucket, key)
+	if err != nil {
+		return false, 0, err
+	}
+	p := publication{key: &k, cond: &cond}
+	err = fs.precheck(ctx, &p)
+	return p.existed, p.bucket, err
 }
 
 // publish makes p.content the object, or drops it.
@@ -116,7 +142,7 @@ func (fs *FS) published(ctx context.Context, p *publication) *inode {
 	}
 	var n *inode
 	err := fs.view(ctx, func(r cluster.Reader) (err error) {
-		n, err = fs.objectInode(r, p.key)
+		n, err = fs.objectFor(WithSubject(ctx, nil), r, p.key, ActReadObject) // what it wrote, it may know
 		return err
 	})
 	if err != nil || n.content != p.content.id {
@@ -137,12 +163,13 @@ func (o *op) publish(t cluster.Txn, p *publication) (*inode, error) {
 			return nil, err
 		}
 	}
-	old, err := o.fs.checkTarget(t, p, &at)
+	old, err := o.fs.judge(o.ctx, t, at.bucket(p.key)).checkTarget(p, &at)
 	if err != nil {
 		return nil, err
 	}
 	if self != nil {
 		o.inodeChanged(self.ino, false)
+		p.takeOver(self)
 		return self, o.describe(t, p, self)
 	}
 	if p.key.dir {
@@ -153,33 +180,72 @@ func (o *op) publish(t cluster.Txn, p *publication) (*inode, error) {
 		if err := dropCapability(t, old); err != nil {
 			return nil, err
 		}
+		p.takeOver(old)
 		return old, o.fillObject(t, p, old)
 	}
 	return o.publishFile(t, p, &at, old)
 }
 
-// checkTarget evaluates p's preconditions and returns the inode of the entry
-// that p replaces, nil if there is none.
-func (fs *FS) checkTarget(r cluster.Reader, p *publication, at *keyPlace) (*inode, error) {
-	if at.entry == nil {
-		return nil, p.cond.checkAbsent(p.key)
+// writer sets what follows from who writes.
+func (p *publication) writer(s *Subject) {
+	p.keepOwner, p.keepMode = s.keepsOwner(), s != nil && s.Local
+	if p.owner == nil && s != nil {
+		p.owner = s.cred()
 	}
-	old, err := getInode(r, at.entry.ino)
-	if err != nil || p.cond.empty() {
-		return old, err
+}
+
+// takeOver makes the file n that is overwritten the writer's, and its mode one
+// that nobody chose: the last word wins. A local user writes as POSIX does.
+func (p *publication) takeOver(n *inode) {
+	if n.isDir() {
+		return // its mode guards what is below it, which p does not replace
+	}
+	if !p.keepMode {
+		n.unchoose()
+	}
+	if !p.keepOwner {
+		n.uid, n.gid = p.owner.UID, p.owner.GID
+	}
+}
+
+// checkTarget checks the right to publish p and its preconditions, and returns
+// the inode of the entry that p replaces, nil if there is none.
+func (j *judge) checkTarget(p *publication, at *keyPlace) (old *inode, err error) {
+	if at.entry != nil {
+		if old, err = getInode(j.r, at.entry.ino); err != nil {
+			return nil, err
+		}
+	}
+	if p.remove {
+		err = j.remove(p.key, at, old)
+	} else {
+		err = j.write(p, at, old)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return old, j.checkConditions(p, at, old)
+}
+
+func (j *judge) checkConditions(p *publication, at *keyPlace, old *inode) error {
+	if p.cond.empty() {
+		return nil
+	}
+	if old == nil {
+		return p.cond.checkAbsent(p.key)
 	}
 	if old.isDir() && !old.has(flagExplicit) {
-		return old, p.cond.checkAbsent(p.key)
+		return p.cond.checkAbsent(p.key)
 	}
 	// Of what is no object, such as a special file, no ETag is known, but it exists.
 	etag, modified := ETag(""), old.modified()
-	n, err := fs.entryInode(r, p.key, at)
+	n, err := j.objectInode(p.key, at)
 	if err == nil {
 		etag, modified = n.etag(), n.modified()
 	} else if !errors.Is(err, ErrNoSuchKey) {
-		return nil, err
+		return err
 	}
-	return old, p.cond.checkWrite(etag, modified)
+	return p.cond.checkWrite(etag, modified)
 }
 
 // publishFile makes a new inode for the key; old, if any, loses a link.
@@ -200,8 +266,11 @@ func (o *op) publishFile(t cluster.Txn, p *publication, at *keyPlace, old *inode
 		mode = o.fs.cfg.FileMode
 	}
 	n := o.newInode(id, ModeRegular|mode, p.owner)
+	if p.keepOwner && old != nil && old.isRegular() {
+		n.uid, n.gid = old.uid, old.gid
+	}
 	n.parent, n.name = dir, p.key.last()
-	e := &dentry{name: n.name, ino: n.ino, mode: ModeRegular}
+	e := entryOf(n)
 	switch {
 	case old != nil:
 		if err = o.dropLink(t, old, dir, n.name); err == nil {

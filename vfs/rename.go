@@ -272,7 +272,7 @@ func (r *renaming) put(p *place, n *inode, old *place) error {
 		return err
 	}
 	r.o.inodeChanged(n.ino, false)
-	e := &dentry{name: n.name, dir: n.isDir(), ino: n.ino, mode: n.mode & ModeTypeMask}
+	e := entryOf(n)
 	pair := p.file
 	if !e.dir {
 		pair = p.found.dir

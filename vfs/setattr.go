@@ -101,6 +101,12 @@ func (o *op) setAttr(t cluster.Txn, cred *Cred, n *inode, dirTime []byte, set *S
 			return nil, err
 		}
 	}
+	if set.Mode != nil {
+		n.choose()
+		if err := tellEntry(t, n); err != nil {
+			return nil, err
+		}
+	}
 	if set.Size != nil || set.UID != nil || set.GID != nil {
 		if err := dropCapability(t, n); err != nil {
 			return nil, err

@@ -74,8 +74,8 @@ type Cred struct {
 	GID    uint32
 	Groups []uint32 // supplementary
 	// Trusted tells that the caller checked permissions already (the kernel,
-	// under FUSE's default_permissions, or S3's own access control): UID
-	// and GID then only own what is made.
+	// under FUSE's default_permissions): UID and GID then only own what is
+	// made.
 	Trusted bool
 	// Umask is applied to the mode of what is made, unless a default ACL of
 	// the directory takes its place.

@@ -185,6 +185,5 @@ func (o *op) addLink(t cluster.Txn, n, d *inode, f *found) error {
 		return err
 	}
 	o.inodeChanged(n.ino, false)
-	e := &dentry{name: n.name, ino: n.ino, mode: n.mode & ModeTypeMask}
-	return o.addEntryBeside(t, d.ino, e, f.dir != nil)
+	return o.addEntryBeside(t, d.ino, entryOf(n), f.dir != nil)
 }

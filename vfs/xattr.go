@@ -325,5 +325,11 @@ func (o *op) setACL(t cluster.Txn, cred *Cred, n *inode, name string, value []by
 	if err != nil {
 		return err
 	}
+	if name == xattrAccessACL {
+		n.choose()
+	}
+	if err := tellEntry(t, n); err != nil {
+		return err
+	}
 	return o.putChanged(t, n)
 }

@@ -16,11 +16,9 @@ import (
 
 // identity is who asks.
 type identity struct {
-	name  string // for the log
-	id    string // of a user; "" for tokens
-	user  string // "" for what comes with a token, or with nothing
-	cred  vfs.Cred
-	admin bool
+	name    string // for the log
+	user    string // "" for what comes with a token, or with nothing
+	subject vfs.Subject
 }
 
 // authenticator finds out who asks. Tokens are kept and compared as their
@@ -28,12 +26,12 @@ type identity struct {
 type authenticator struct {
 	tokens [][sha256.Size]byte
 	users  bool
-	owner  vfs.Cred
+	owner  vfs.Subject // of tokens and open access
 }
 
 func newAuthenticator(c Config) authenticator {
-	a := authenticator{users: c.Users, owner: c.Owner}
-	a.owner.Trusted = true // this door checked
+	a := authenticator{users: c.Users}
+	a.owner = vfs.Subject{UID: c.Owner.UID, GID: c.Owner.GID, Groups: c.Owner.Groups, Admin: true}
 	for _, t := range c.Tokens {
 		a.tokens = append(a.tokens, sha256.Sum256([]byte(t)))
 	}
@@ -46,7 +44,7 @@ func (a *authenticator) open() bool { return len(a.tokens) == 0 && !a.users }
 // identify returns who sent r; apierr.ErrUnauthorized.
 func (a *authenticator) identify(r *http.Request, fs *vfs.FS) (identity, error) {
 	if a.open() {
-		return identity{name: "anonymous", cred: a.owner, admin: true}, nil
+		return identity{name: "anonymous", subject: a.owner}, nil
 	}
 	header := r.Header.Get("Authorization")
 	if header == "" {
@@ -72,7 +70,7 @@ func (a *authenticator) identifyToken(token string) (identity, error) {
 		return identity{}, fmt.Errorf("%w: wrong token", apierr.ErrUnauthorized)
 	}
 	// The name tells tokens apart in the log without giving them away.
-	return identity{name: "token:" + hex.EncodeToString(sum[:4]), cred: a.owner, admin: true}, nil
+	return identity{name: "token:" + hex.EncodeToString(sum[:4]), subject: a.owner}, nil
 }
 
 // identifyUser takes an access key and its secret, or a user's name and any
@@ -96,11 +94,9 @@ func (a *authenticator) identifyUser(ctx context.Context, fs *vfs.FS, name, secr
 		return identity{}, fmt.Errorf("%w: wrong user or password", apierr.ErrUnauthorized)
 	}
 	return identity{
-		name:  user.Name,
-		id:    string(user.ID),
-		user:  user.Name,
-		cred:  vfs.Cred{UID: user.UID, GID: user.GID, Trusted: true},
-		admin: user.Admin,
+		name:    user.Name,
+		user:    user.Name,
+		subject: vfs.Subject{User: user.ID, UID: user.UID, GID: user.GID, Admin: user.Admin},
 	}, nil
 }
 
@@ -115,26 +111,4 @@ func (a *authenticator) challenge(w http.ResponseWriter, err error) {
 	if a.users {
 		w.Header().Add("WWW-Authenticate", `Basic realm="ogw", charset="UTF-8"`)
 	}
-}
-
-// authorize lets administrators do everything, and others work in buckets
-// that they own or that do not exist yet.
-func (s *Server) authorize(r *request) error {
-	if r.who.admin {
-		return nil
-	}
-	bucket, _, below := strings.Cut(r.key, "/")
-	if !below || !vfs.ValidBucketName(bucket) {
-		return fmt.Errorf("%w: only administrators use paths outside of buckets", apierr.ErrForbidden)
-	}
-	info, err := s.fs.HeadBucket(r.Context(), bucket)
-	switch {
-	case errors.Is(err, vfs.ErrNoSuchBucket):
-		return nil
-	case err != nil:
-		return err
-	case info.UID != r.who.cred.UID:
-		return fmt.Errorf("%w: the bucket belongs to another user", apierr.ErrForbidden)
-	}
-	return nil
 }

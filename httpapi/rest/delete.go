@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"ogw/httpapi"
 	"ogw/vfs"
 )
 
@@ -21,7 +22,7 @@ func (s *Server) delete(r *request) error {
 	cond := writeConditions(r.Header)
 	if len(cond.IfNoneMatch) > 0 {
 		// The store knows no such condition for a removal.
-		if _, err := s.checkEarly(r); err != nil {
+		if err := s.checkConditions(r); err != nil {
 			return err
 		}
 		cond.IfNoneMatch = nil
@@ -34,6 +35,19 @@ func (s *Server) delete(r *request) error {
 		return fmt.Errorf("%w: %s", vfs.ErrNoSuchKey, r.key)
 	}
 	r.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// checkConditions decides the conditions by what the object is now.
+func (s *Server) checkConditions(r *request) error {
+	info, err := s.fs.HeadObject(r.Context(), "", r.key, vfs.GetOptions{})
+	if err != nil && !absent(err) {
+		return err
+	}
+	c := httpapi.ParseConditions(r.Header, "")
+	if c.CheckWrite(err == nil, string(info.ETag), info.Modified) != httpapi.Proceed {
+		return vfs.ErrPrecondition
+	}
 	return nil
 }
 

@@ -27,14 +27,16 @@
 //
 // # Who may
 //
-//	request ── guard ── authenticate ── authorize ── slot ── handler ── vfs
-//	           (cross-  (token, basic,  (bucket's    (fair
-//	            origin)  or open)        owner)       .Pool)
+//	request ── guard ── authenticate ── slot ── handler ── vfs
+//	           (cross-  (token, basic,  (fair              (decides what the
+//	            origin)  or open)        .Pool)             subject may do)
 //
 // With tokens configured, a bearer token may do everything. With users
 // switched on, basic credentials (access key and secret, or user name and
-// secret) act as that user: administrators may do everything, others have
-// the buckets they own and may make new ones. With neither the door is open,
+// secret) act as that user, with the rights that S3 would give: administrators
+// may do everything, others what they own and what was granted to them, and
+// they may make buckets. Only administrators reach what lies outside of
+// buckets. With neither the door is open,
 // and then only for loopback, for hosts that cannot be a rebound name, and
 // never for a cross-origin write of a browser.
 package rest

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -39,7 +40,7 @@ func (s *Server) getDirectory(r *request) error {
 		switch {
 		case err == nil && info.Size > 0:
 			return s.getOwnContent(r, &info)
-		case err != nil && !absent(err):
+		case err != nil && !absent(err) && !errors.Is(err, vfs.ErrAccess): // that is about its own content
 			return err
 		}
 	}
@@ -90,7 +91,7 @@ func (s *Server) listing(r *request, after string, limit int) (*Listing, error) 
 	if len(page.Objects)+len(page.CommonPrefixes) == 0 && r.key != "" {
 		// Nothing in it: an explicit directory, or none at all.
 		if _, err := s.fs.HeadObject(r.Context(), "", r.key, vfs.GetOptions{}); err != nil {
-			if absent(err) && after != "" {
+			if absent(err) && after != "" || errors.Is(err, vfs.ErrAccess) { // it is there
 				err = nil
 			}
 			if err != nil {

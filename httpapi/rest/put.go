@@ -30,17 +30,20 @@ func (s *Server) put(r *request) error {
 	if err != nil {
 		return err
 	}
-	existed, err := s.checkEarly(r)
+	// Early, so that a client which waits for 100-continue need not send the
+	// body. The store decides again when it publishes.
+	cond := writeConditions(r.Header)
+	existed, bucket, err := s.fs.MayPut(r.Context(), "", r.key, cond)
 	if err != nil {
-		return err
+		return conditional(r, err)
 	}
 	o := vfs.PutOptions{
 		Meta:    meta,
 		Size:    r.ContentLength,
 		MaxSize: s.maxObject,
-		Cond:    writeConditions(r.Header),
+		Cond:    cond,
 		MD5:     sums.md5,
-		Owner:   &r.who.cred,
+		Bucket:  bucket,
 	}
 	if len(sums.sum) > 0 {
 		o.Finish = sums.finish
@@ -95,25 +98,6 @@ func (s *Server) checkBody(r *request) error {
 		return fmt.Errorf("%w: %d bytes, at most %d", vfs.ErrObjectTooLarge, r.ContentLength, s.maxObject)
 	}
 	return nil
-}
-
-// checkEarly tells whether the object exists, and decides the conditions
-// before the body is asked for, so that a client which waits for
-// 100-continue need not send it. The store decides them again when it
-// publishes; this answer is only the cheaper one.
-func (s *Server) checkEarly(r *request) (existed bool, err error) {
-	info, err := s.fs.HeadObject(r.Context(), "", r.key, vfs.GetOptions{})
-	switch {
-	case err == nil:
-		existed = true
-	case !absent(err):
-		return false, err
-	}
-	c := httpapi.ParseConditions(r.Header, "")
-	if c.CheckWrite(existed, string(info.ETag), info.Modified) != httpapi.Proceed {
-		return existed, vfs.ErrPrecondition
-	}
-	return existed, nil
 }
 
 // absent tells whether err means that there is no object.

@@ -165,8 +165,10 @@ func (s *Server) admit(r *request) (err error) {
 	if r.who, err = s.auth.identify(r.Request, s.fs); err != nil {
 		return err
 	}
-	httpapi.NoteUser(r.Context(), r.who.name, r.who.id, r.who.cred.UID)
-	return s.authorize(r)
+	httpapi.NoteUser(r.Context(), r.who.name, string(r.who.subject.User), r.who.subject.UID)
+	// From here on vfs decides what may be done.
+	r.Request = r.WithContext(vfs.WithSubject(r.Context(), &r.who.subject))
+	return nil
 }
 
 // options tells what can be done (RFC 9110, section 9.3.7).

@@ -8,19 +8,21 @@ import (
 
 // getBucketACL is GetBucketAcl.
 func (q *request) getBucketACL() error {
-	if err := q.loadBucket(); err != nil {
+	info, grants, err := q.fs.BucketGrants(q.ctx, q.bucket)
+	if err != nil {
 		return err
 	}
-	q.sendACL(q.ownerOf(q.info.UID), q.grants)
+	q.sendACL(q.ownerOf(info.UID), grants)
 	return nil
 }
 
 // putBucketACL is PutBucketAcl: canned, by grant headers, or as XML.
 func (q *request) putBucketACL() error {
-	if err := q.loadBucket(); err != nil {
+	info, err := q.fs.HeadBucket(q.r.Context(), q.bucket) // who owns it is in what is sent
+	if err != nil {
 		return err
 	}
-	a, err := q.requestedACL(q.ownerOf(q.info.UID))
+	a, err := q.requestedACL(q.ownerOf(info.UID))
 	if err != nil {
 		return err
 	}
@@ -42,21 +44,17 @@ func (q *request) requestedACL(o owner) (vfs.Grants, error) {
 
 // getObjectACL is GetObjectAcl.
 func (q *request) getObjectACL() error {
-	info, err := q.headForACL(vfs.PermReadACP)
+	info, grants, err := q.fs.ObjectGrants(q.ctx, vfs.ActReadObjectACL, q.bucket, q.key)
 	if err != nil {
 		return err
 	}
-	a, err := q.objectACL(&info)
-	if err != nil {
-		return err
-	}
-	q.sendACL(q.ownerOf(info.UID), a)
+	q.sendACL(q.ownerOf(info.UID), grants)
 	return nil
 }
 
 // putObjectACL is PutObjectAcl.
 func (q *request) putObjectACL() error {
-	info, err := q.headForACL(vfs.PermWriteACP)
+	info, _, err := q.fs.ObjectGrants(q.ctx, vfs.ActWriteObjectACL, q.bucket, q.key)
 	if err != nil {
 		return err
 	}
@@ -69,25 +67,4 @@ func (q *request) putObjectACL() error {
 	}
 	q.w.WriteHeader(http.StatusOK)
 	return nil
-}
-
-// headForACL returns the object if the caller has permission to its ACL.
-func (q *request) headForACL(permission vfs.Permission) (vfs.ObjectInfo, error) {
-	info, err := q.fs.HeadObject(q.ctx, q.bucket, q.key, vfs.GetOptions{})
-	if err != nil {
-		return info, q.hideMissing(err)
-	}
-	return info, q.mayObject(&info, permission)
-}
-
-// objectACL returns the object's own ACL, else that of the bucket's grants
-// that reach its objects.
-func (q *request) objectACL(info *vfs.ObjectInfo) (vfs.Grants, error) {
-	if len(info.Meta.Grants) > 0 {
-		return info.Meta.Grants, nil
-	}
-	if err := q.loadBucket(); err != nil {
-		return nil, err
-	}
-	return q.grants, nil
 }

@@ -38,12 +38,18 @@ func (q *request) noteUser() {
 	}
 }
 
-// cred owns what the identity makes. Permissions are this door's to check.
-func (i identity) cred() *vfs.Cred {
+// subject is the identity in the terms of vfs.
+func (i identity) subject() *vfs.Subject {
 	if i.user == nil {
-		return &vfs.Cred{UID: vfs.NobodyUID, GID: vfs.NobodyUID, Trusted: true}
+		return vfs.Nobody
 	}
-	return &vfs.Cred{UID: i.user.UID, GID: i.user.GID, Trusted: true}
+	return &vfs.Subject{User: i.id(), UID: i.user.UID, GID: i.user.GID, Admin: i.user.Admin}
+}
+
+// cred owns what the identity makes.
+func (i identity) cred() *vfs.Cred {
+	s := i.subject()
+	return &vfs.Cred{UID: s.UID, GID: s.GID}
 }
 
 // authenticate finds out who asks. A form is signed in its body and
@@ -78,7 +84,7 @@ func (q *request) identify(sig *sigv4.Signature) error {
 	if err := q.verify.Verify(sig, key.Secret); err != nil {
 		return err
 	}
-	q.id = identity{&user}
+	q.become(identity{&user})
 	return nil
 }
 
@@ -101,117 +107,68 @@ func (q *request) hoistQuery() {
 	}
 }
 
-// permission is what an operation needs.
+// permission is what an operation needs: an action, whose right vfs decides.
 type permission int
 
 const (
-	needNothing  permission = iota // the operation checks for itself, or refuses all
-	needUser                       // any user, not anonymous
-	needRead                       // READ on the bucket
-	needWrite                      // WRITE on the bucket
-	needReadACP                    // READ_ACP on the bucket
-	needWriteACP                   // WRITE_ACP on the bucket
-	needOwner                      // owner of the bucket
-	needObject                     // decided when the object is known
-	needForm                       // decided when the fields of the form are known
+	needNothing permission = -1 - iota // the operation refuses all
+	needForm                           // needPut, decided when the fields of the form are known
 )
 
-// authorize checks what the operation needs of the bucket.
+const (
+	needOwnBuckets   = permission(vfs.ActListBuckets)
+	needCreateBucket = permission(vfs.ActCreateBucket)
+	needDeleteBucket = permission(vfs.ActDeleteBucket)
+	needList         = permission(vfs.ActListObjects)
+	needBucketACL    = permission(vfs.ActReadBucketACL)
+	needSetBucketACL = permission(vfs.ActWriteBucketACL)
+	needGet          = permission(vfs.ActReadObject)
+	needPut          = permission(vfs.ActWriteObject)
+	needDelete       = permission(vfs.ActDeleteObject)
+	needObjectACL    = permission(vfs.ActReadObjectACL)
+	needSetObjectACL = permission(vfs.ActWriteObjectACL)
+	needOwnUpload    = permission(vfs.ActOwnUpload)
+)
+
+// become makes id who asks for all that follows.
+func (q *request) become(id identity) {
+	q.id = id
+	q.ctx = vfs.WithSubject(q.r.Context(), id.subject())
+}
+
+// authorize is the early answer to what the operation needs, before a body is
+// taken; vfs decides again where it acts.
 func (q *request) authorize() error {
-	if want := q.r.Header.Get("X-Amz-Expected-Bucket-Owner"); want != "" && q.bucket != "" && q.op.needs != needUser {
-		if err := q.loadBucket(); err != nil {
-			return err
-		}
-		if o := q.ownerOf(q.info.UID); !o.is(want) {
-			return newError(codeAccessDenied)
-		}
+	if err := q.checkExpectedOwner(); err != nil {
+		return err
 	}
 	switch q.op.needs {
 	case needNothing:
 		return nil
-	case needObject, needForm:
-		if q.id.anonymous() {
-			return q.loadBucket() // it must exist before anything is held for a stranger
-		}
-		return nil
-	case needUser:
-		if q.id.anonymous() {
-			return newError(codeAccessDenied)
-		}
-		return nil
-	case needRead:
-		return q.mayBucket(vfs.PermRead)
-	case needWrite:
-		return q.mayBucket(vfs.PermWrite)
-	case needReadACP:
-		return q.mayBucket(vfs.PermReadACP)
-	case needWriteACP:
-		return q.mayBucket(vfs.PermWriteACP)
+	case needForm:
+		return q.may(needGet) // so far the bucket must exist
 	}
-	return q.mayBucket(0)
+	return q.may(q.op.needs)
 }
 
-// loadBucket looks up the bucket and its ACL, once.
-func (q *request) loadBucket() error {
-	if q.granted {
-		return nil
-	}
-	info, grants, err := q.fs.BucketGrants(q.ctx, q.bucket)
-	if err != nil {
-		return err
-	}
-	q.info, q.grants, q.granted = &info, grants, true
-	return nil
-}
-
-// mayBucket checks a permission on the bucket; none is the owner's alone.
-func (q *request) mayBucket(permission vfs.Permission) error {
-	if q.id.admin() {
-		return nil
-	}
-	if err := q.loadBucket(); err != nil {
-		return err
-	}
-	if q.ownsBucket() || permission != 0 && q.grants.Allow(q.id.id(), permission) {
-		return nil
-	}
-	return newError(codeAccessDenied)
-}
-
-func (q *request) ownsBucket() bool {
-	return !q.id.anonymous() && q.info.UID == q.id.user.UID
-}
-
-// mayObject checks a permission on an object: owner of object or bucket,
-// else the object's ACL, else the bucket's.
-func (q *request) mayObject(info *vfs.ObjectInfo, permission vfs.Permission) error {
-	if q.id.admin() || !q.id.anonymous() && info.UID == q.id.user.UID {
-		return nil
-	}
-	if err := q.loadBucket(); err != nil {
-		return err
-	}
-	if q.ownsBucket() {
-		return nil
-	}
-	a, err := q.objectACL(info)
-	if err != nil {
-		return err
-	}
-	if a.Allow(q.id.id(), permission) {
-		return nil
-	}
-	return newError(codeAccessDenied)
-}
-
-// hideMissing turns a missing key into AccessDenied for those who may not
-// list the bucket, as S3 does: they must not learn which keys exist.
-func (q *request) hideMissing(err error) error {
-	if !errors.Is(err, vfs.ErrNoSuchKey) && !errors.Is(err, vfs.ErrNotExist) {
-		return err
-	}
-	if denied := q.mayBucket(vfs.PermRead); denied != nil {
-		return denied
-	}
+// may asks for a right to the bucket, and keeps what it learns of that.
+func (q *request) may(p permission) (err error) {
+	q.info, err = q.fs.Authorize(q.ctx, vfs.Action(p), q.bucket)
 	return err
+}
+
+// checkExpectedOwner refuses requests that expect another owner of the bucket.
+func (q *request) checkExpectedOwner() error {
+	want := q.r.Header.Get("X-Amz-Expected-Bucket-Owner")
+	if want == "" || q.bucket == "" || q.op.needs == needCreateBucket {
+		return nil
+	}
+	info, err := q.fs.HeadBucket(q.r.Context(), q.bucket) // for the door itself, not for who asks
+	if err != nil {
+		return err
+	}
+	if o := q.ownerOf(info.UID); !o.is(want) {
+		return newError(codeAccessDenied)
+	}
+	return nil
 }

@@ -235,18 +235,18 @@ func TestACLs(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		in           awss3.PutBucketAclInput
-		bob, anyone_ string
+		bob, anyone_ string // a bucket's grants never read objects
 	}{
 		{"private", awss3.PutBucketAclInput{ACL: types.BucketCannedACLPrivate}, "", ""},
-		{"public-read", awss3.PutBucketAclInput{ACL: types.BucketCannedACLPublicRead}, "lr", "lr"},
-		{"public-read-write", awss3.PutBucketAclInput{ACL: types.BucketCannedACLPublicReadWrite}, "lrw", "lrw"},
-		{"authenticated-read", awss3.PutBucketAclInput{ACL: types.BucketCannedACLAuthenticatedRead}, "lr", ""},
-		{"grant header", awss3.PutBucketAclInput{GrantRead: aws.String(`id="bob"`)}, "lr", ""},
-		{"two grant headers", awss3.PutBucketAclInput{GrantWrite: aws.String(`id=bob`), GrantRead: aws.String(`uri="` + groupAll + `"`)}, "lrw", "lr"},
+		{"public-read", awss3.PutBucketAclInput{ACL: types.BucketCannedACLPublicRead}, "l", "l"},
+		{"public-read-write", awss3.PutBucketAclInput{ACL: types.BucketCannedACLPublicReadWrite}, "lw", "lw"},
+		{"authenticated-read", awss3.PutBucketAclInput{ACL: types.BucketCannedACLAuthenticatedRead}, "l", ""},
+		{"grant header", awss3.PutBucketAclInput{GrantRead: aws.String(`id="bob"`)}, "l", ""},
+		{"two grant headers", awss3.PutBucketAclInput{GrantWrite: aws.String(`id=bob`), GrantRead: aws.String(`uri="` + groupAll + `"`)}, "lw", "l"},
 		{"grant XML", awss3.PutBucketAclInput{AccessControlPolicy: grant(types.PermissionWrite, toBob)}, "w", ""},
-		{"full control", awss3.PutBucketAclInput{AccessControlPolicy: grant(types.PermissionFullControl, toBob)}, "lrwa", ""},
+		{"full control", awss3.PutBucketAclInput{AccessControlPolicy: grant(types.PermissionFullControl, toBob)}, "lwa", ""},
 		{"read ACP", awss3.PutBucketAclInput{AccessControlPolicy: grant(types.PermissionReadAcp, toBob)}, "a", ""},
-		{"group XML", awss3.PutBucketAclInput{AccessControlPolicy: grant(types.PermissionRead, types.Grantee{Type: types.TypeGroup, URI: aws.String(groupAuthenticated)})}, "lr", ""},
+		{"group XML", awss3.PutBucketAclInput{AccessControlPolicy: grant(types.PermissionRead, types.Grantee{Type: types.TypeGroup, URI: aws.String(groupAuthenticated)})}, "l", ""},
 	} {
 		c.in.Bucket = b
 		if _, err := alice.PutBucketAcl(bg, &c.in); err != nil {

@@ -64,9 +64,6 @@ func (q *request) ownBuckets(prefix, after string, limit int) (out []vfs.BucketI
 			if len(b.Name) < len(prefix) || b.Name[:len(prefix)] != prefix {
 				continue
 			}
-			if !q.id.admin() && b.UID != q.id.user.UID {
-				continue
-			}
 			if len(out) == limit {
 				return out, true, nil
 			}
@@ -102,13 +99,8 @@ func (q *request) createBucket() error {
 			return newError(codeIllegalLocation).with("LocationConstraint", doc.Location)
 		}
 	}
-	if _, err := q.fs.CreateBucket(q.ctx, q.bucket, q.id.cred()); err != nil {
+	if _, err := q.fs.CreateBucketWith(q.ctx, q.bucket, q.id.cred(), a); err != nil {
 		return err
-	}
-	if a != nil {
-		if err := q.fs.SetBucketGrants(q.ctx, q.bucket, a); err != nil {
-			return err
-		}
 	}
 	q.w.Header().Set("Location", "/"+q.bucket)
 	q.w.WriteHeader(http.StatusOK)

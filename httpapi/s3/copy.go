@@ -34,11 +34,6 @@ func (q *request) copySource() (*request, vfs.ObjectInfo, error) {
 	src := &request{Server: q.Server, w: q.w, r: q.r, ctx: q.ctx, op: q.op, id: q.id, bucket: bucket, key: key}
 	info, err := src.fs.HeadObject(src.ctx, bucket, key, vfs.GetOptions{})
 	if err != nil {
-		err = src.hideMissing(err)
-	} else {
-		err = src.mayObject(&info, vfs.PermRead)
-	}
-	if err != nil {
 		e := *toAPI(err)
 		if e.code == codeNoSuchKey {
 			e.fields = append(e.fields, field{"Key", key}) // the source's, not ours

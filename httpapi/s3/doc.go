@@ -3,7 +3,7 @@
 //	httpapi.Frame ─ Server.ServeHTTP
 //	   host.go      bucket from the Host header, key from the raw path
 //	   router.go    method, level and sub-resource → operation (or 501 by name)
-//	   auth.go      signature → identity; ACL → permission
+//	   auth.go      signature → identity, vfs.Subject; early answer of its rights
 //	   server.go    a slot, by user or address (fair.Pool)
 //	   operation    buckets.go list.go get.go put.go copy.go delete.go
 //	                multipart.go post.go acl_ops.go tagging.go
@@ -24,9 +24,10 @@
 //
 // Keys are byte strings, taken from the path decoded once, never cleaned.
 //
-// Access: the owner of a bucket and administrators may do everything in it.
-// Others, and anonymous requests, may do what the bucket's ACL grants. An
-// object that was given an ACL of its own is read under that one.
+// Rights are decided in vfs, for the subject that the context carries
+// (request.become): before a body is taken (authorize) and again in the snapshot
+// or transaction in which the operation acts. Each row of router.go names the
+// action; a request is anonymous until it is known who asks.
 //
 // Memory per request is a constant: the buffers of httpapi.Send and sigv4,
 // and XML bodies up to the limits in limits.go.

@@ -66,16 +66,13 @@ func (q *request) getOptions() vfs.GetOptions {
 
 var acceptRanges = []string{"bytes"} // never changed
 
-// readFailed answers conditions that do not hold, to those who may know.
+// readFailed answers conditions that do not hold.
 func (q *request) readFailed(info *vfs.ObjectInfo, err error) error {
 	if !errors.Is(err, vfs.ErrNotModified) && !errors.Is(err, vfs.ErrPrecondition) {
-		return q.hideMissing(err)
+		return err
 	}
 	if info == nil {
 		return err
-	}
-	if denied := q.mayObject(info, vfs.PermRead); denied != nil {
-		return denied
 	}
 	if errors.Is(err, vfs.ErrNotModified) {
 		h := q.w.Header()
@@ -87,9 +84,6 @@ func (q *request) readFailed(info *vfs.ObjectInfo, err error) error {
 
 // readHeader sets the headers of a response and returns what is to be sent.
 func (q *request) readHeader(info *vfs.ObjectInfo, checksums bool) (httpapi.Range, int, error) {
-	if err := q.mayObject(info, vfs.PermRead); err != nil {
-		return httpapi.Range{}, 0, err
-	}
 	h := q.w.Header()
 	span, partial, part, err := q.span(info)
 	if err != nil {

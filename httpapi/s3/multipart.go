@@ -29,7 +29,7 @@ func (q *request) createUpload() error {
 	if err != nil {
 		return err
 	}
-	up, err := q.fs.CreateUpload(q.ctx, q.bucket, q.key, vfs.PutOptions{Meta: meta, Size: -1, Owner: q.id.cred()}, alg, composite)
+	up, err := q.fs.CreateUpload(q.ctx, q.bucket, q.key, vfs.PutOptions{Meta: meta, Size: -1, Owner: q.id.cred(), Bucket: q.info.Ino}, alg, composite)
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func (q *request) authorizeForm(fields map[string]string) (*policy, error) {
 			return nil, err
 		}
 	}
-	return pol, q.mayBucket(vfs.PermWrite)
+	return pol, q.may(needPut)
 }
 
 // formHeaders puts the fields that describe the object under their headers.
@@ -161,7 +161,7 @@ func (q *request) storeForm(fields map[string]string, file io.Reader, pol *polic
 	if pol.maxBytes >= 0 {
 		body.maxBytes = pol.maxBytes
 	}
-	opts := vfs.PutOptions{Meta: meta, Size: -1, MaxSize: limit, Finish: body.finish, Owner: q.id.cred()}
+	opts := vfs.PutOptions{Meta: meta, Size: -1, MaxSize: limit, Finish: body.finish, Owner: q.id.cred(), Bucket: q.info.Ino}
 	if v := h.Get("Content-Md5"); v != "" {
 		if opts.MD5, err = base64.StdEncoding.DecodeString(v); err != nil || len(opts.MD5) != 16 {
 			return newError(codeInvalidDigest)

@@ -26,7 +26,7 @@ func (q *request) putObject() error {
 	}
 	info, err := q.fs.PutObject(q.ctx, q.bucket, q.key, p, vfs.PutOptions{
 		Meta: meta, Size: p.size, MaxSize: q.cfg.MaxObjectBytes, MD5: p.md5, Finish: p.finish,
-		Cond: httpapi.ParseConditions(q.r.Header, "").VFS(), Owner: q.id.cred(),
+		Cond: httpapi.ParseConditions(q.r.Header, "").VFS(), Owner: q.id.cred(), Bucket: q.info.Ino,
 	})
 	if err != nil {
 		return err

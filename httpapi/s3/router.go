@@ -29,31 +29,31 @@ type subOp struct {
 // name (nouns below).
 func serviceOps() map[string]methodOps {
 	return map[string]methodOps{
-		"GET": {base: operation{"ListBuckets", needUser, (*request).listBuckets}},
+		"GET": {base: operation{"ListBuckets", needOwnBuckets, (*request).listBuckets}},
 	}
 }
 
 func bucketOps() map[string]methodOps {
 	return map[string]methodOps{
 		"GET": {
-			base: operation{"ListObjects", needRead, (*request).listObjects},
+			base: operation{"ListObjects", needList, (*request).listObjects},
 			sub: []subOp{
-				{"acl", operation{"GetBucketAcl", needReadACP, (*request).getBucketACL}},
-				{"location", operation{"GetBucketLocation", needRead, (*request).getBucketLocation}},
-				{"uploads", operation{"ListMultipartUploads", needRead, (*request).listUploads}},
-				{"list-type", operation{"ListObjectsV2", needRead, (*request).listObjectsV2}},
+				{"acl", operation{"GetBucketAcl", needBucketACL, (*request).getBucketACL}},
+				{"location", operation{"GetBucketLocation", needList, (*request).getBucketLocation}},
+				{"uploads", operation{"ListMultipartUploads", needList, (*request).listUploads}},
+				{"list-type", operation{"ListObjectsV2", needList, (*request).listObjectsV2}},
 			},
 		},
-		"HEAD": {base: operation{"HeadBucket", needRead, (*request).headBucket}},
+		"HEAD": {base: operation{"HeadBucket", needList, (*request).headBucket}},
 		"PUT": {
-			base: operation{"CreateBucket", needUser, (*request).createBucket},
-			sub:  []subOp{{"acl", operation{"PutBucketAcl", needWriteACP, (*request).putBucketACL}}},
+			base: operation{"CreateBucket", needCreateBucket, (*request).createBucket},
+			sub:  []subOp{{"acl", operation{"PutBucketAcl", needSetBucketACL, (*request).putBucketACL}}},
 		},
 		"POST": {
 			base: operation{"PostObject", needForm, (*request).postObject},
-			sub:  []subOp{{"delete", operation{"DeleteObjects", needWrite, (*request).deleteObjects}}},
+			sub:  []subOp{{"delete", operation{"DeleteObjects", needDelete, (*request).deleteObjects}}},
 		},
-		"DELETE":  {base: operation{"DeleteBucket", needOwner, (*request).deleteBucket}},
+		"DELETE":  {base: operation{"DeleteBucket", needDeleteBucket, (*request).deleteBucket}},
 		"OPTIONS": {base: operation{"PreflightRequest", needNothing, (*request).preflight}},
 	}
 }
@@ -61,35 +61,35 @@ func bucketOps() map[string]methodOps {
 func objectOps() map[string]methodOps {
 	return map[string]methodOps{
 		"GET": {
-			base: operation{"GetObject", needObject, (*request).getObject},
+			base: operation{"GetObject", needGet, (*request).getObject},
 			sub: []subOp{
-				{"acl", operation{"GetObjectAcl", needObject, (*request).getObjectACL}},
-				{"tagging", operation{"GetObjectTagging", needObject, (*request).getObjectTagging}},
-				{"uploadId", operation{"ListParts", needWrite, (*request).listParts}},
+				{"acl", operation{"GetObjectAcl", needObjectACL, (*request).getObjectACL}},
+				{"tagging", operation{"GetObjectTagging", needGet, (*request).getObjectTagging}},
+				{"uploadId", operation{"ListParts", needOwnUpload, (*request).listParts}},
 			},
 		},
-		"HEAD": {base: operation{"HeadObject", needObject, (*request).headObject}},
+		"HEAD": {base: operation{"HeadObject", needGet, (*request).headObject}},
 		"PUT": {
-			base: operation{"PutObject", needWrite, (*request).putObject},
+			base: operation{"PutObject", needPut, (*request).putObject},
 			sub: []subOp{
-				{"acl", operation{"PutObjectAcl", needObject, (*request).putObjectACL}},
-				{"tagging", operation{"PutObjectTagging", needWrite, (*request).putObjectTagging}},
-				{"uploadId", operation{"UploadPart", needWrite, (*request).uploadPart}},
-				{"partNumber", operation{"UploadPart", needWrite, (*request).uploadPart}},
+				{"acl", operation{"PutObjectAcl", needSetObjectACL, (*request).putObjectACL}},
+				{"tagging", operation{"PutObjectTagging", needPut, (*request).putObjectTagging}},
+				{"uploadId", operation{"UploadPart", needPut, (*request).uploadPart}},
+				{"partNumber", operation{"UploadPart", needPut, (*request).uploadPart}},
 			},
 		},
 		"POST": {
-			base: operation{"PostObject", needUser, (*request).postToKey},
+			base: operation{"PostObject", needNothing, (*request).postToKey},
 			sub: []subOp{
-				{"uploads", operation{"CreateMultipartUpload", needWrite, (*request).createUpload}},
-				{"uploadId", operation{"CompleteMultipartUpload", needWrite, (*request).completeUpload}},
+				{"uploads", operation{"CreateMultipartUpload", needPut, (*request).createUpload}},
+				{"uploadId", operation{"CompleteMultipartUpload", needPut, (*request).completeUpload}},
 			},
 		},
 		"DELETE": {
-			base: operation{"DeleteObject", needWrite, (*request).deleteObject},
+			base: operation{"DeleteObject", needDelete, (*request).deleteObject},
 			sub: []subOp{
-				{"tagging", operation{"DeleteObjectTagging", needWrite, (*request).deleteObjectTagging}},
-				{"uploadId", operation{"AbortMultipartUpload", needWrite, (*request).abortUpload}},
+				{"tagging", operation{"DeleteObjectTagging", needPut, (*request).deleteObjectTagging}},
+				{"uploadId", operation{"AbortMultipartUpload", needOwnUpload, (*request).abortUpload}},
 			},
 		},
 		"OPTIONS": {base: operation{"PreflightRequest", needNothing, (*request).preflight}},

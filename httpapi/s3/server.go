@@ -109,16 +109,15 @@ type request struct {
 	hostBucket string
 	sig        *sigv4.Signature // nil: anonymous, or a form not yet read
 	id         identity
-	info       *vfs.BucketInfo // of bucket, once looked up
-	grants     vfs.Grants      // of bucket, once looked up (granted)
-	granted    bool
-	values     []string // backs header values
-	slotOf     fair.Key // who holds the slot of this request
+	info       vfs.BucketInfo // of bucket, if the right to it was asked for
+	values     []string       // backs header values
+	slotOf     fair.Key       // who holds the slot of this request
 	slotted    bool
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	q := &request{Server: s, w: w, r: r, ctx: r.Context()}
+	q := &request{Server: s, w: w, r: r}
+	q.become(identity{}) // until it is known who asks
 	h := w.Header()
 	h["X-Amz-Request-Id"] = q.one(httpapi.RequestID(q.ctx))
 	h["X-Amz-Id-2"] = hostIDs

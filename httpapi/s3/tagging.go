@@ -68,9 +68,6 @@ func encodeTags(tags []tag) string {
 func (q *request) getObjectTagging() error {
 	info, err := q.fs.HeadObject(q.ctx, q.bucket, q.key, vfs.GetOptions{})
 	if err != nil {
-		return q.hideMissing(err)
-	}
-	if err := q.mayObject(&info, vfs.PermRead); err != nil {
 		return err
 	}
 	tags, err := parseTagging(info.Meta.Headers[taggingHeader])

@@ -1,0 +1,54 @@
+package vfs
+
+// The half of the rights that denies: modes and POSIX ACLs that somebody chose
+// (modes.go). For a Local subject all of them count, the root's too.
+
+// counts reports whether n's mode may deny.
+func (j *judge) counts(n *inode) bool { return j.s.Local || j.fs.chosen(n) }
+
+// mode returns ErrAccess if n's mode denies a right of mask (Access bits).
+func (j *judge) mode(n *inode, mask uint32) error {
+	if j.free() || !j.counts(n) {
+		return nil
+	}
+	return checkAccess(j.r, j.s.cred(), n, mask)
+}
+
+// dir is mode for a directory, which is only read where its entry does not
+// tell enough.
+func (j *judge) dir(d step, mask uint32) error {
+	if j.free() || !j.s.Local && (d.tells&tellsUnchosen != 0 || d.tells&tellsOpen != 0 && mask&AccessWrite == 0) {
+		return nil
+	}
+	n, err := getInode(j.r, d.ino)
+	if err != nil {
+		return err
+	}
+	return j.mode(n, mask)
+}
+
+// way returns ErrAccess if a directory of a trail must not be passed.
+func (j *judge) way(trail []step) error {
+	for _, d := range trail {
+		if err := j.dir(d, AccessExec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry returns ErrAccess or ErrPerm if d must not get an entry (n nil), or
+// lose that of n.
+func (j *judge) entry(d step, n *inode) error {
+	if n == nil {
+		return j.dir(d, AccessWrite|AccessExec)
+	}
+	if j.free() || !j.s.Local && d.tells&tellsUnchosen != 0 {
+		return nil
+	}
+	dir, err := getInode(j.r, d.ino)
+	if err != nil || !j.counts(dir) {
+		return err
+	}
+	return checkRemove(j.r, j.s.cred(), dir, n)
+}

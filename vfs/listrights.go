@@ -1,0 +1,77 @@
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// What listings ask their judge: the right to list the bucket, and of each
+// directory that somebody chose a mode for, whether it is read and passed. One
+// that is not is left out with all below it; others cost nothing, because their
+// entries tell (modes.go).
+
+// begin checks the right to list and runs.
+func (l *lister) begin(root step) error {
+	if l.j.free() || l.j.s.Local {
+		return l.run(root)
+	}
+	bucket := root
+	if root.ino == RootIno {
+		name, _, below := strings.Cut(l.o.Prefix, "/")
+		if !below || !ValidBucketName(name) {
+			return fmt.Errorf("%w: only administrators list what is outside of buckets", ErrAccess)
+		}
+		e, err := bucketEntry(l.r, name)
+		if err != nil {
+			return err
+		}
+		bucket = e.step()
+	}
+	l.j.bucket = bucket.ino
+	if err := l.j.grants(ActListObjects, nil); err != nil {
+		return err
+	}
+	if err := l.j.dir(bucket, AccessRead|AccessExec); err != nil {
+		return err
+	}
+	return l.run(root)
+}
+
+// hiddenWay reports whether a directory on the way to the prefix hides what is
+// below it. To a local user that is an error, as for ls.
+func (l *lister) hiddenWay() (bool, error) {
+	if l.j.free() {
+		return false, nil
+	}
+	for i, d := range l.trail {
+		mask := AccessRead | AccessExec
+		if l.j.s.Local && i < len(l.trail)-1 {
+			mask = AccessExec
+		}
+		if err := l.j.dir(d, mask); err != nil {
+			return true, l.quiet(err)
+		}
+	}
+	return false, nil
+}
+
+// hidden reports whether a directory that the walk meets is left out. To a
+// local user names are told that a directory holds which may be read.
+func (l *lister) hidden(d step, key string) (bool, error) {
+	if l.j.free() || l.j.s.Local && l.commonPrefix(key) != "" {
+		return false, nil
+	}
+	if err := l.j.dir(d, AccessRead|AccessExec); err != nil {
+		return true, l.quiet(err)
+	}
+	return false, nil
+}
+
+// quiet returns err unless it is a denial that is to show nothing.
+func (l *lister) quiet(err error) error {
+	if errors.Is(err, ErrAccess) && !l.j.s.Local {
+		return nil
+	}
+	return err
+}

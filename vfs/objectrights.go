@@ -1,0 +1,123 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ogw/cluster"
+)
+
+// What the operations on objects ask their judge.
+
+// reach returns ErrAccess if the subject must not come to the key: a directory
+// on the way denies, or the key lies outside of buckets, where only
+// administrators and local users are.
+func (j *judge) reach(k *objectKey, at *keyPlace) error {
+	if j.free() {
+		return nil
+	}
+	if k.bucket == "" && !j.s.Local && (len(k.names) == 1 && !k.dir || !ValidBucketName(k.names[0])) {
+		return fmt.Errorf("%w: only administrators use paths outside of buckets", ErrAccess)
+	}
+	return j.way(at.trail)
+}
+
+// hide turns a missing key into ErrAccess for who may not list the bucket: they
+// must not learn which keys exist.
+func (j *judge) hide(missing error) error {
+	if j.bucket == 0 {
+		return missing
+	}
+	if err := j.grants(ActListObjects, nil); err != nil {
+		return err
+	}
+	return missing
+}
+
+// objectFor returns the inode of an object on which the subject may do act.
+// ErrNoSuchKey, ErrNoSuchBucket, ErrAccess.
+func (fs *FS) objectFor(ctx context.Context, r cluster.Reader, k *objectKey, act Action) (*inode, error) {
+	at, err := locate(r, k)
+	if err != nil {
+		return nil, err
+	}
+	j := fs.judge(ctx, r, at.bucket(k))
+	if err := j.reach(k, &at); err != nil {
+		return nil, err
+	}
+	n, err := j.objectInode(k, &at)
+	if errors.Is(err, ErrNoSuchKey) {
+		return nil, j.hide(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := j.grants(act, n); err != nil {
+		return nil, err
+	}
+	switch act {
+	case ActReadObject:
+		err = j.mode(n, AccessRead)
+	case ActWriteObject:
+		err = j.mode(n, AccessWrite)
+	}
+	return n, err
+}
+
+// write returns ErrAccess if the subject must not publish under a key where old
+// is (nil: nothing), ErrNoSuchBucket if the bucket is another than it was when
+// the request began.
+func (j *judge) write(p *publication, at *keyPlace, old *inode) error {
+	if p.bucket != 0 && j.bucket != p.bucket {
+		return fmt.Errorf("bucket of key %q was replaced: %w", p.key.key, ErrNoSuchBucket)
+	}
+	if j.free() {
+		return nil
+	}
+	if err := j.reach(p.key, at); err != nil {
+		return err
+	}
+	act := ActWriteObject
+	switch {
+	case j.bucket == 0:
+		act = ActCreateBucket
+	case old != nil && old.ino == j.bucket:
+		act = ActDeleteBucket // the bucket's own content: its owner's
+	}
+	if err := j.grants(act, nil); err != nil {
+		return err
+	}
+	switch {
+	case old == nil:
+		return j.entry(at.deepest(), nil)
+	case p.key.dir, old.isRegular() && old.nlink <= 1:
+		return j.mode(old, AccessWrite)
+	}
+	if err := j.mode(old, AccessWrite); err != nil {
+		return err
+	}
+	return j.entry(at.deepest(), old)
+}
+
+// remove returns ErrAccess or ErrPerm if the subject must not delete n under a
+// key (nil: there is nothing).
+func (j *judge) remove(k *objectKey, at *keyPlace, n *inode) error {
+	if j.free() {
+		return nil
+	}
+	if err := j.reach(k, at); err != nil {
+		return err
+	}
+	act := ActDeleteObject
+	if n != nil && n.ino == j.bucket {
+		act = ActDeleteBucket
+	}
+	if j.bucket == 0 {
+		return nil // and nothing to delete
+	}
+	if err := j.grants(act, nil); err != nil || n == nil {
+		return err
+	}
+	return j.entry(at.deepest(), n)
+}

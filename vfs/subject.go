@@ -1,0 +1,52 @@
+package vfs
+
+import "context"
+
+// Subject is who asks for object operations. It comes with the context
+// (WithSubject); without one the program itself asks, which may do everything.
+type Subject struct {
+	// User is the user's ID, which grants name.
+	User UserID
+	// UID, GID and Groups are what POSIX modes go by, and own what is made.
+	UID    uint32
+	GID    uint32
+	Groups []uint32
+	// Admin may do everything. What an administrator overwrites stays its
+	// owner's.
+	Admin bool
+	// Anonymous said nothing of who asks. It owns nothing, whatever its uid.
+	Anonymous bool
+	// Local is a uid of this machine that came through an object door: modes
+	// and POSIX ACLs are the whole truth, as over NFS, and grants give nothing.
+	Local bool
+}
+
+// Nobody is the subject of anonymous requests.
+var Nobody = &Subject{UID: NobodyUID, GID: NobodyUID, Anonymous: true}
+
+type subjectKey struct{}
+
+// WithSubject returns a context whose object operations are asked for by s and
+// checked against its rights. s must not be changed afterwards.
+func WithSubject(ctx context.Context, s *Subject) context.Context {
+	return context.WithValue(ctx, subjectKey{}, s)
+}
+
+// subjectOf returns who asks, nil for the program itself.
+func subjectOf(ctx context.Context) *Subject {
+	s, _ := ctx.Value(subjectKey{}).(*Subject)
+	return s
+}
+
+// mayAll reports whether nothing is to be checked.
+func (s *Subject) mayAll() bool { return s == nil || s.Admin }
+
+// keepsOwner reports whether what s overwrites stays its owner's: it is S3's
+// rule that the writer owns.
+func (s *Subject) keepsOwner() bool { return s.mayAll() || s.Local }
+
+// owns reports whether s is the owner of n.
+func (s *Subject) owns(n *inode) bool { return !s.Anonymous && s.UID == n.uid }
+
+// cred is s for checks of modes.
+func (s *Subject) cred() *Cred { return &Cred{UID: s.UID, GID: s.GID, Groups: s.Groups} }

@@ -1,0 +1,52 @@
+package vfs
+
+import (
+	"context"
+	"fmt"
+
+	"ogw/cluster"
+)
+
+// initiator is who began an upload.
+type initiator struct {
+	user       UserID // "": anonymous, or the program, or of an older record
+	keepsOwner bool   // what the upload overwrites stays its owner's
+}
+
+// began reports whether s began u. Records older than format 2 hold the uid
+// alone.
+func (s *Subject) began(u *uploadRecord) bool {
+	if u.by.user == "" {
+		return u.owner.UID == s.UID
+	}
+	return u.by.user == s.User
+}
+
+// upload returns ErrAccess if the subject must not do act with u: those who
+// may are who began it, the bucket's owner and administrators. Who goes on with
+// it needs the right to write as well.
+func (j *judge) upload(u *uploadRecord, act Action) error {
+	if j.free() {
+		return nil
+	}
+	if !j.s.began(u) {
+		owner, err := j.ownsBucket()
+		if err != nil {
+			return err
+		}
+		if !owner {
+			return fmt.Errorf("upload of another: %w", ErrAccess)
+		}
+	}
+	return j.grants(act, nil)
+}
+
+// uploadFor reads an upload with which the subject may do act: ActOwnUpload or
+// ActWriteObject. ErrNoSuchUpload, ErrNoSuchBucket, ErrAccess.
+func (fs *FS) uploadFor(ctx context.Context, r cluster.Reader, name *uploadName, act Action) (*uploadRecord, error) {
+	u, err := getUpload(r, name)
+	if err != nil {
+		return nil, err
+	}
+	return u, fs.judge(ctx, r, u.bucket).upload(u, act)
+}
