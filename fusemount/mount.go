@@ -78,7 +78,7 @@ func Mount(fs *vfs.FS, dir string, opt Options) (*Server, error) {
 func mount(fs *vfs.FS, dir string, opt Options, withRing bool) (_ *Server, err error) {
 	s := &Server{dir: dir, raw: newRawFS(context.Background(), fs, opt), served: make(chan struct{})}
 	s.raw.sizes.dir = dir
-	api, options := observe(s.raw, opt), mountOptions(opt, fs.Exclusive())
+	api, options := observe(s.raw), mountOptions(opt, fs.Exclusive())
 	if withRing {
 		if s.ring, err = newRing(s.raw); err != nil {
 			return nil, fmt.Errorf("mount %s: %w", dir, err)

@@ -59,6 +59,11 @@ type Options struct {
 	// set: lookup, getattr, read, ...), what it took and its error, 0 for
 	// none. It must be fast and safe for concurrent use. May be nil.
 	Observe func(operation string, took time.Duration, errno syscall.Errno)
+	// Done is called after requests that were refused and after changes of
+	// buckets and ACLs, with DoneAll after all that Observe is called for. It
+	// must be fast and safe for concurrent use. May be nil.
+	Done    func(*Record)
+	DoneAll bool
 	// Logger; default: discard.
 	Logger *slog.Logger
 

@@ -107,6 +107,7 @@ type mountTarget struct {
 func (t *mountTarget) Mount(ctx context.Context, dirpath string) (uint32, []byte) {
 	fh, err := t.mount(ctx, dirpath)
 	t.status = mountStatus(err)
+	t.s.tellMount(t.c, dirpath, err)
 	log := t.s.log.With("client", t.c.Remote, "machine", string(t.c.Cred.Machine))
 	if err != nil {
 		log.Warn("nfs: mount refused", "err", err) // not the path: it may hold a secret

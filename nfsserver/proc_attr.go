@@ -78,6 +78,7 @@ func setattr(ctx context.Context, q *request) error {
 		return err
 	}
 	q.ok()
+	q.noteRights(&a, &s.set)
 	q.wcc(&a)
 	return nil
 }

@@ -303,6 +303,7 @@ func rename(ctx context.Context, q *request) error {
 		return err
 	}
 	toDir, err := q.openDir(ctx, to)
+	q.name, q.toDir, q.toName = from.name, toDir, to.name
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,10 @@ type request struct {
 	ino  vfs.Ino
 	gen  uint32
 	name string
+	// of RENAME: where to
+	toDir  vfs.Ino
+	toName string
+	bucket bool // the mode or the owner of a bucket was set
 }
 
 var requestPool = sync.Pool{New: func() any { return new(request) }}
@@ -56,6 +60,9 @@ func (s *Server) handler(name string, shape int, fn procFunc) func(context.Conte
 		q := requestPool.Get().(*request)
 		*q = request{s: s, call: c, args: &c.Args, out: r}
 		err := fn(ctx, q)
+		if s.done != nil {
+			q.tell(name, err)
+		}
 		if err != nil {
 			err = q.fail(ctx, name, shape, err)
 		}
@@ -173,11 +180,11 @@ func (q *request) dirop() dirop {
 
 // openDir resolves the directory of a dirop that makes or removes an entry.
 func (q *request) openDir(ctx context.Context, d dirop) (vfs.Ino, error) {
+	q.name = d.name
 	dir, err := q.open(ctx, d.fh, true)
 	if err != nil {
 		return 0, err
 	}
-	q.name = d.name
 	return dir, checkName(d.name)
 }
 

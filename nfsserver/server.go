@@ -29,6 +29,11 @@ type Config struct {
 	FS      *vfs.FS
 	Exports []Export
 	Logger  *slog.Logger // default: discard
+	// Done is told of calls that were refused and of changes of buckets, with
+	// DoneAll of all calls but those that are answered from memory. It must be
+	// fast and safe for concurrent use. May be nil.
+	Done    func(*Record)
+	DoneAll bool
 	// RPC holds the limits; its programs and hooks are the Server's to set.
 	RPC rpc.Config
 	// Instance names this server among those over the same store, the same
@@ -45,6 +50,8 @@ type Config struct {
 type Server struct {
 	fs      *vfs.FS
 	log     *slog.Logger
+	done    func(*Record)
+	doneAll bool
 	rpc     *rpc.Server
 	sealer  *sealer
 	border  *border
@@ -80,7 +87,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{fs: cfg.FS, log: log, sealer: seal, border: &border{fs: cfg.FS}, cookies: newCookieCache(), library: backend.NewPool()}
+	s := &Server{fs: cfg.FS, log: log, done: cfg.Done, doneAll: cfg.DoneAll, sealer: seal, border: &border{fs: cfg.FS}, cookies: newCookieCache(), library: backend.NewPool()}
 	s.exports.Store(table)
 	s.newVerifier()
 	if s.locks, err = s.newLocks(cfg); err != nil {
@@ -94,6 +101,7 @@ func New(cfg Config) (*Server, error) {
 	rc.Programs = append([]rpc.Program{s.nfsProgram(), s.mountProgram()}, s.locks.Programs()...)
 	rc.Allow = s.Allows
 	rc.Observe = s.stats.observe
+	rc.Refused = s.tellRefused
 	s.rpc = rpc.NewServer(rc)
 
 	ctx, stop := context.WithCancel(context.Background())

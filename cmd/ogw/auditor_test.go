@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	"ogw/cmd/ogw/audit"
+	"ogw/fusemount"
 	"ogw/httpapi/admin"
 	"ogw/httpapi/s3"
+	"ogw/nfsserver"
 )
 
 // Every operation of a door has a row, and no row is left of one that is gone.
@@ -15,6 +17,8 @@ func TestAuditRows(t *testing.T) {
 		"admin": admin.Operations(),
 		"s3":    s3.Operations(),
 		"rest":  {"GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS"},
+		"nfs":   nfsserver.Operations(),
+		"fuse":  append(fusemount.Operations(), "Mount", "Umount"),
 	} {
 		if len(operations) < 5 {
 			t.Fatalf("%s: only %v", door, operations)

@@ -33,6 +33,26 @@ var auditRows = map[string]map[string]audit.Class{
 	"rest": {
 		"GET": audit.Data, "HEAD": audit.Data, "PUT": audit.Data, "POST": audit.Data, "DELETE": audit.Data, "OPTIONS": audit.Data,
 	},
+	// Of files, the doors tell themselves which calls concern a bucket or an ACL.
+	"nfs": {
+		"CONNECT": audit.Data, "MNT": audit.Data, // connections: always refusals
+		"GETATTR": audit.None, "LOOKUP": audit.None, "ACCESS": audit.None, "FSSTAT": audit.None, "FSINFO": audit.None,
+		"PATHCONF": audit.None, "COMMIT": audit.None,
+		"SETATTR": audit.Data, "READLINK": audit.Data, "READ": audit.Data, "WRITE": audit.Data, "CREATE": audit.Data,
+		"MKDIR": audit.Data, "SYMLINK": audit.Data, "MKNOD": audit.Data, "REMOVE": audit.Data, "RMDIR": audit.Data,
+		"RENAME": audit.Data, "LINK": audit.Data, "READDIR": audit.Data, "READDIRPLUS": audit.Data,
+	},
+	"fuse": {
+		"Mount": audit.Admin, "Umount": audit.Admin,
+		"lookup": audit.None, "getattr": audit.None, "access": audit.None, "getxattr": audit.None, "listxattr": audit.None,
+		"lseek": audit.None, "getlk": audit.None, "setlk": audit.None, "setlkw": audit.None, "release": audit.None,
+		"flush": audit.None, "fsync": audit.None, "fsyncdir": audit.None, "releasedir": audit.None, "statfs": audit.None,
+		"statx": audit.None, "opendir": audit.None, "ioctl": audit.None,
+		"setattr": audit.Data, "mknod": audit.Data, "mkdir": audit.Data, "unlink": audit.Data, "rmdir": audit.Data,
+		"rename": audit.Data, "link": audit.Data, "symlink": audit.Data, "readlink": audit.Data, "setxattr": audit.Data,
+		"removexattr": audit.Data, "create": audit.Data, "tmpfile": audit.Data, "open": audit.Data, "read": audit.Data,
+		"write": audit.Data, "copyfilerange": audit.Data, "fallocate": audit.Data, "readdir": audit.Data, "readdirplus": audit.Data,
+	},
 }
 
 // classOf returns the class of an operation. What has no row was not

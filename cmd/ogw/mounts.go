@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"ogw/cmd/ogw/audit"
 	"ogw/fusemount"
 	"ogw/httpapi/admin"
 	"ogw/httpapi/apierr"
@@ -34,7 +35,8 @@ type mountTable struct {
 	log     *slog.Logger
 	record  string                                               // file that lists the mounts, for a start after a crash
 	observe func(op string, took time.Duration, e syscall.Errno) // metrics
-	onEmpty func()                                               // called when the last mount ends; may be nil
+	audit   *auditor
+	onEmpty func() // called when the last mount ends; may be nil
 
 	mu     sync.Mutex // guards list and closed; never held while mounting
 	list   []*mounted
@@ -46,8 +48,8 @@ type mounted struct {
 	server *fusemount.Server
 }
 
-func (t *mountTable) init(fs *vfs.FS, log *slog.Logger, dir string, m *meters) {
-	t.fs, t.log, t.record, t.observe = fs, log, filepath.Join(dir, mountRecord), m.fuse
+func (t *mountTable) init(fs *vfs.FS, log *slog.Logger, dir string, m *meters, a *auditor) {
+	t.fs, t.log, t.record, t.observe, t.audit = fs, log, filepath.Join(dir, mountRecord), m.fuse, a
 }
 
 // Mounts implements admin.Process.
@@ -107,6 +109,7 @@ func (t *mountTable) add(ctx context.Context, m admin.Mount) (*fusemount.Server,
 		ReadOnly: m.ReadOnly, AllowOther: m.AllowOther, NonEmpty: m.NonEmpty, Writeback: m.Writeback,
 		FSName: m.Source, MountFlags: m.Flags, EntryTimeout: kernelCache(m.EntryTimeout), AttrTimeout: kernelCache(m.AttrTimeout),
 		Transport: transport, Observe: t.observe, Logger: t.log,
+		Done: t.audit.fuse(t.fs), DoneAll: t.audit.log.Wants(audit.Data),
 	}
 	if path := strings.Trim(m.Subtree, "/"); path != "" {
 		if slices.Contains(strings.Split(path, "/"), "..") {
@@ -137,9 +140,11 @@ func (t *mountTable) add(ctx context.Context, m admin.Mount) (*fusemount.Server,
 	if closed { // the process began to stop meanwhile
 		return nil, errors.Join(vfs.ErrClosed, server.Unmount())
 	}
+	t.audit.mounted("Mount", m.Dir, m.Settings())
 	t.log.Info("mounted", "dir", m.Dir, "io_uring", server.Ring())
 	go func() {
 		server.Wait()
+		t.audit.mounted("Umount", m.Dir, "")
 		t.forget(entry)
 		t.log.Info("unmounted", "dir", m.Dir)
 	}()

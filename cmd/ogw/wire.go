@@ -13,6 +13,7 @@ import (
 
 	"ogw/cluster/local"
 	"ogw/cluster/metered"
+	"ogw/cmd/ogw/audit"
 	"ogw/cmd/ogw/config"
 	"ogw/httpapi/admin"
 	"ogw/httpapi/rest"
@@ -71,7 +72,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 	}
 	p.exports = newExportBook(p.fs, log)
 	locks := &lockBook{fs: p.fs, log: log, mounts: &p.mounts}
-	p.mounts.init(p.fs, log, cfg.Cluster.Dir, meters)
+	p.mounts.init(p.fs, log, cfg.Cluster.Dir, meters, p.audit)
 	p.metrics = meters.handler()
 	if err = meters.addAudit(p.audit.log); err != nil {
 		return p, err
@@ -108,6 +109,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 			server, err = nfsserver.New(nfsserver.Config{
 				FS: p.fs, Logger: access, RPC: rpc.Config{MaxConns: p.connections},
 				Instance: nfsInstance(cfg, g), Grace: g.Grace,
+				Done: p.audit.nfs(p.fs, g.Name), DoneAll: p.audit.log.Wants(audit.Data),
 			})
 			if err == nil {
 				d, err = nfsDoor(ctx, g, l, server, log)

@@ -114,8 +114,11 @@ func (q ReleaseDamaged) describe() (target, detail string) {
 	return "", settings("all", q.All, "blobs", q.Blobs)
 }
 
-func (m Mount) describe() (target, detail string) {
-	return m.Dir, settings("subtree", m.Subtree, "read_only", m.ReadOnly, "allow_other", m.AllowOther)
+func (m Mount) describe() (target, detail string) { return m.Dir, m.Settings() }
+
+// Settings tells how it is mounted, as the audit has it.
+func (m Mount) Settings() string {
+	return settings("subtree", m.Subtree, "read_only", m.ReadOnly, "allow_other", m.AllowOther)
 }
 
 func (q PathRequest) describe() (target, detail string) { return q.Path, "" }

@@ -61,6 +61,8 @@ type Config struct {
 	Logger   *slog.Logger // default: discard
 	// Allow tells whether a client may connect at all; default: every one.
 	Allow func(netip.Addr) bool
+	// Refused is told of connections that were turned away, and why. May be nil.
+	Refused func(client netip.AddrPort, why string)
 	// Observe is told of calls after they ran.
 	Observe func(Event)
 	// Closed is told when a connection ended, by its Call.Conn identity.
@@ -245,6 +247,9 @@ func (s *Server) refuse(nc net.Conn, why string) {
 	// Logged at powers of two, so that a flood does not fill the disk.
 	if n := s.refused.Add(1); n&(n-1) == 0 {
 		s.log.Warn("rpc: connection refused", "client", nc.RemoteAddr(), "reason", why, "refused", n)
+	}
+	if s.cfg.Refused != nil {
+		s.cfg.Refused(addrPort(nc.RemoteAddr()), why)
 	}
 	nc.Close()
 }

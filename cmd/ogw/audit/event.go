@@ -13,6 +13,9 @@ const (
 	Access Class = "access"
 	// Data are all other operations.
 	Data Class = "data"
+	// None is never written, unless it was refused: what clients ask many
+	// times before each thing that they do.
+	None Class = ""
 )
 
 // Result is how something ended.
@@ -46,4 +49,7 @@ type Event struct {
 	Detail    string // what was changed to what
 	Agent     string // as the client calls itself
 	Count     uint64 // of what this line stands for, 0 for one
+	// Fill, if set, completes the event. It is called only if there will be
+	// a line, for what costs something to find out.
+	Fill func(*Event)
 }

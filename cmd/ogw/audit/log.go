@@ -95,8 +95,10 @@ func (l *Log) Wants(c Class) bool {
 		return l.cfg.Admin
 	case Access:
 		return l.cfg.Access
+	case Data:
+		return l.cfg.Data
 	}
-	return l.cfg.Data
+	return false
 }
 
 // Record writes e, if its class is switched on. What was refused is of the
@@ -112,15 +114,26 @@ func (l *Log) Record(e Event) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
+	if (e.Class == Access || e.Class == Admin && e.Result == Failed) && !l.admit(e.From) {
+		return
+	}
+	if e.Fill != nil {
+		e.Fill(&e)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e.Class == Access || e.Class == Admin && e.Result == Failed {
-		if !l.limit.admit(e.From) {
-			l.stats.Suppressed++
-			return
-		}
-	}
 	l.write(&e)
+}
+
+// admit asks the limiter, and counts what it leaves out.
+func (l *Log) admit(from string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.limit.admit(from) {
+		return true
+	}
+	l.stats.Suppressed++
+	return false
 }
 
 // write hands a line to the sink. mu is held.

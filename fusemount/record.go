@@ -1,0 +1,83 @@
+package fusemount
+
+import (
+	"context"
+	"strings"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"ogw/vfs"
+)
+
+// Record is what is told of a request after it ended.
+type Record struct {
+	Operation string // as in Options.Observe
+	Dir       string // of the mount
+	UID, PID  uint32 // of the program that asked
+	Ino       vfs.Ino
+	Name      string  // entry of Ino, "" for Ino itself
+	ToDir     vfs.Ino // of a rename: where to
+	ToName    string
+	Detail    string // name of an attribute
+	Errno     syscall.Errno
+	// Rights tells that a bucket was made, removed or renamed, that its mode or
+	// owner changed, or the ACL of anything.
+	Rights bool
+}
+
+// Refused reports whether the request failed for want of a right.
+func (r *Record) Refused() bool {
+	return r.Errno == syscall.EACCES || r.Errno == syscall.EPERM || r.Errno == syscall.EROFS
+}
+
+// tell calls Options.Done for refusals and changes of rights, with DoneAll for
+// everything.
+func (o *observed) tell(operation string, h *fuse.InHeader, x *extra, s fuse.Status) {
+	r := Record{Operation: operation, Ino: o.raw.ino(h.NodeId), Errno: syscall.Errno(s)}
+	if x.toDir != 0 {
+		r.ToDir = o.raw.ino(x.toDir)
+	}
+	if s == fuse.OK {
+		r.Rights = x.rights || changesBucket(&r)
+	}
+	if !r.Rights && !r.Refused() && !o.raw.opt.DoneAll {
+		return
+	}
+	r.Dir, r.UID, r.PID = o.raw.sizes.dir, h.Uid, h.Pid
+	r.Name, r.ToName, r.Detail = x.name, x.toName, x.detail
+	o.raw.opt.Done(&r)
+}
+
+// changesBucket reports whether a request that succeeded made, removed or
+// renamed a directory of the root.
+func changesBucket(r *Record) bool {
+	switch r.Operation {
+	case "mkdir", "rmdir":
+		return r.Ino == vfs.RootIno
+	case "rename":
+		return r.Ino == vfs.RootIno || r.ToDir == vfs.RootIno
+	}
+	return false
+}
+
+// isBucket reports whether the node of a request that succeeded is a bucket,
+// or the root; only if somebody wants to know.
+func (o *observed) isBucket(h *fuse.InHeader, s fuse.Status) bool {
+	if s != fuse.OK || o.raw.opt.Done == nil {
+		return false
+	}
+	a, err := o.raw.fs.GetAttr(context.Background(), o.raw.ino(h.NodeId))
+	return err == nil && a.IsDir() && a.Parent == vfs.RootIno
+}
+
+// isACL reports whether an attribute is a POSIX ACL.
+func isACL(attr string) bool { return strings.HasPrefix(attr, "system.posix_acl_") }
+
+// Operations returns the names of what Records tell of.
+func Operations() []string {
+	return []string{"lookup", "getattr", "setattr", "mknod", "mkdir", "unlink", "rmdir", "rename", "link", "symlink",
+		"readlink", "access", "getxattr", "listxattr", "setxattr", "removexattr", "create", "tmpfile", "open", "read",
+		"lseek", "getlk", "setlk", "setlkw", "release", "write", "copyfilerange", "ioctl", "flush", "fsync", "fallocate",
+		"opendir", "readdir", "readdirplus", "releasedir", "fsyncdir", "statfs", "statx"}
+}
