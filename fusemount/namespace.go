@@ -188,16 +188,26 @@ func (f *rawFS) Rmdir(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Sta
 	return f.status("rmdir", h, f.fs.Rmdir(f.ctx, cred(h), f.ino(h.NodeId), name))
 }
 
+// renameFlags of renameat2(2).
+var renameFlags = [...]struct {
+	kernel uint32
+	flag   vfs.RenameFlags
+}{
+	{unix.RENAME_NOREPLACE, vfs.RenameNoReplace},
+	{unix.RENAME_EXCHANGE, vfs.RenameExchange},
+	{unix.RENAME_WHITEOUT, vfs.RenameWhiteout},
+}
+
 // Rename is renameat2.
 func (f *rawFS) Rename(_ <-chan struct{}, in *fuse.RenameIn, name, newName string) fuse.Status {
 	var flags vfs.RenameFlags
-	switch in.Flags {
-	case 0:
-	case unix.RENAME_NOREPLACE:
-		flags = vfs.RenameNoReplace
-	case unix.RENAME_EXCHANGE:
-		flags = vfs.RenameExchange
-	default: // RENAME_WHITEOUT, which only overlay file systems need
+	for _, x := range renameFlags {
+		if in.Flags&x.kernel != 0 {
+			flags |= x.flag
+			in.Flags &^= x.kernel
+		}
+	}
+	if in.Flags != 0 {
 		return fuse.EINVAL
 	}
 	err := f.fs.Rename(f.ctx, cred(&in.InHeader), f.ino(in.NodeId), name, f.ino(in.Newdir), newName, flags)

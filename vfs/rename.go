@@ -15,7 +15,8 @@ import (
 // ErrInvalid (a directory into itself, bad flags or names), ErrAccess,
 // ErrPerm (sticky directory).
 func (fs *FS) Rename(ctx context.Context, cred *Cred, from Ino, name string, to Ino, newName string, flags RenameFlags) error {
-	if flags&^(RenameNoReplace|RenameExchange) != 0 || flags == RenameNoReplace|RenameExchange {
+	const all = RenameNoReplace | RenameExchange | RenameWhiteout
+	if flags&^all != 0 || flags&RenameExchange != 0 && flags != RenameExchange {
 		return fmt.Errorf("%w: rename flags %#x", ErrInvalid, uint32(flags))
 	}
 	for _, s := range [...]string{name, newName} {
@@ -235,10 +236,30 @@ func (r *renaming) move() error {
 	if err := r.put(&r.to, r.from.n, &r.from); err != nil {
 		return err
 	}
+	if r.flags&RenameWhiteout != 0 {
+		return r.whiteOut()
+	}
 	if r.from.dir.ino == r.to.dir.ino {
 		return nil
 	}
 	return o.settle(t, r.from.dir, r.from.e.key(r.from.dir.ino))
+}
+
+// whiteOut makes a device 0/0 under the old name, by which the upper layer of
+// an overlay says that the lower one's entry is gone. Anyone may make that.
+func (r *renaming) whiteOut() error {
+	f := r.from.found
+	switch {
+	case f.e == f.dir && f.file != nil:
+		return fmt.Errorf("%w: the name has a shadowed file", ErrExist)
+	case f.e == f.dir:
+		f.dir = nil
+	default:
+		f.file = nil
+	}
+	f.e = nil
+	_, err := r.o.makeNode(r.t, r.cred, r.from.dir, &f, ModeChar, nil)
+	return err
 }
 
 // exchange makes each entry the other's.

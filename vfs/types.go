@@ -166,6 +166,7 @@ type RenameFlags uint32
 const (
 	RenameNoReplace RenameFlags = 1 << iota
 	RenameExchange
+	RenameWhiteout // leave a device 0/0 under the old name
 )
 
 // DirEntry is one entry of a directory as the POSIX doors show it.

@@ -425,7 +425,15 @@ func renameFlags(t *T, d string) {
 	}
 	wantErr(t, "EXCHANGE with a descendant", at("/b", "/b/x", unix.RENAME_EXCHANGE), unix.EINVAL)
 	if t.has(Own) {
-		wantErr(t, "WHITEOUT", at("/c", "/d", unix.RENAME_WHITEOUT), unix.EINVAL)
+		wantErr(t, "WHITEOUT over a file", at("/c", "/dir", unix.RENAME_WHITEOUT|unix.RENAME_NOREPLACE), unix.EEXIST)
+		wantErr(t, "WHITEOUT with EXCHANGE", at("/c", "/dir", unix.RENAME_WHITEOUT|unix.RENAME_EXCHANGE), unix.EINVAL)
+		wantErr(t, "WHITEOUT", at("/c", "/d", unix.RENAME_WHITEOUT), 0)
+		wantText(t, d+"/d", "B")
+		var st unix.Stat_t
+		must(t, unix.Lstat(d+"/c", &st))
+		check(t, st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0, "the whiteout has mode %o, device %d", st.Mode, st.Rdev)
+		must(t, os.Remove(d+"/c"))
+		must(t, os.Rename(d+"/d", d+"/c"))
 	}
 	wantErr(t, "NOREPLACE with EXCHANGE", at("/c", "/d", unix.RENAME_NOREPLACE|unix.RENAME_EXCHANGE), unix.EINVAL)
 }
