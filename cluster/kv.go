@@ -37,6 +37,11 @@ type KV interface {
 	Update(ctx context.Context, fn func(Txn) error) error
 	// Sync makes every Update that returned before durable.
 	Sync(ctx context.Context) error
+	// Erase returns when no file of the engine holds any more what was
+	// replaced or removed in the range from start to end before the call
+	// (secrets). What others copied, and what a disk keeps of files that are
+	// gone, is beyond it. Pairs stay as they are.
+	Erase(ctx context.Context, start, end []byte) error
 	// Limits returns what one transaction may hold.
 	Limits() Limits
 	// Close waits for running transactions, makes all durable and releases

@@ -37,6 +37,7 @@ func TestKV(t *testing.T, open func(t *testing.T) cluster.KV) {
 		{"UseAfterEnd", testUseAfterEnd},
 		{"Cancelled", testCancelled},
 		{"Relaxed", testRelaxed},
+		{"Erase", testErase},
 		{"LostUpdate", testLostUpdate},
 		{"WriteSkew", testWriteSkew},
 		{"Phantom", testPhantom},

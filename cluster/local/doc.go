@@ -31,6 +31,10 @@
 // for ranges and many pairs, and begins again where things do not fit (source).
 // Most creates, lookups and removals of files take none.
 //
+// Erase is for secrets that were replaced: it compacts the tables of a range,
+// overwrites the logs, which Pebble keeps to use them again, and waits until the
+// files that are not needed any more are gone (erase.go).
+//
 // Pebble's fatal errors end the taking of writes, not the process: see health
 // and sturdyFS.
 //

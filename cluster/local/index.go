@@ -42,6 +42,7 @@ var (
 	blobPrefix  = []byte{0xff, 'b'}
 	doubtPrefix = []byte{0xff, 'd'}
 	storeKey    = []byte{0xff, 's'}
+	eraseKey    = []byte{0xff, 'e'} // written by Erase, so that there is something to flush
 )
 
 func blobKey(id cluster.BlobID) []byte {

@@ -42,6 +42,7 @@ type KV struct {
 	patience   *patience
 	ballast    *ballast
 	witness    *witness
+	logs       *logFS
 }
 
 var _ cluster.KV = (*KV)(nil)

@@ -130,7 +130,8 @@ func openKV(o *Options, store storeID, space *spaceGuard, files int, relieve fun
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
 	dir := o.fs.PathJoin(o.Dir, metaDir)
-	witness := newWitness(o.fs, o.Dir, o.Logger)
+	logs := &logFS{FS: o.fs, dir: dir}
+	witness := newWitness(logs, o.Dir, o.Logger)
 	witness.relieve = relieve
 	if err := witness.begin(store); err != nil {
 		return nil, err
@@ -151,7 +152,7 @@ func openKV(o *Options, store storeID, space *spaceGuard, files int, relieve fun
 		return nil, fmt.Errorf("open %s: %w", dir, mapOpenError(err))
 	}
 	kv := newKV(db, h, space)
-	kv.patience, kv.ballast, kv.witness = patience, ballast, witness
+	kv.patience, kv.ballast, kv.witness, kv.logs = patience, ballast, witness, logs
 	ballast.start()
 	if err := checkStore(o, kv, store); err != nil {
 		_ = kv.Close()

@@ -157,6 +157,10 @@ func (kv *KV) Sync(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// Erase implements cluster.KV. Nothing keeps what was replaced but the copy
+// that a power cut would leave.
+func (kv *KV) Erase(ctx context.Context, _, _ []byte) error { return kv.Sync(ctx) }
+
 // Limits implements cluster.KV.
 func (kv *KV) Limits() cluster.Limits { return kv.m.o.Limits }
 

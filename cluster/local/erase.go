@@ -1,0 +1,153 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"ogw/cluster"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const (
+	// erasePasses: the first leaves at most one log that was made out of an
+	// old one while its predecessors were overwritten, the log in use; the
+	// second makes that one an old one.
+	erasePasses = 2
+	// eraseWait bounds the wait for Pebble to remove the files that a
+	// compaction replaced, which it does in the background.
+	eraseWait = 30 * time.Second
+	// eraseChunk is what is overwritten at a time.
+	eraseChunk = 1 << 20
+)
+
+// Erase implements cluster.KV: tables and value files that hold what was
+// replaced are rewritten, and the logs, which Pebble keeps to use them again,
+// are overwritten with zeros.
+func (kv *KV) Erase(ctx context.Context, start, end []byte) error {
+	if err := kv.gate.Enter(); err != nil {
+		return err
+	}
+	defer kv.gate.Leave()
+	if err := kv.syncAll(); err != nil {
+		return err
+	}
+	kv.snapshots.close() // a snapshot keeps what it can still read
+	if err := kv.db.Compact(ctx, start, end, false); err != nil {
+		return mapError(err)
+	}
+	for range erasePasses {
+		if err := kv.eraseLogs(); err != nil {
+			return fmt.Errorf("erase the logs of the metadata: %w", mapError(err))
+		}
+	}
+	return kv.awaitRemovals(ctx)
+}
+
+// eraseLogs makes all logs old ones that are there now, and overwrites them.
+func (kv *KV) eraseLogs() error {
+	old, err := kv.logs.list()
+	if err != nil {
+		return err
+	}
+	// Flush does nothing where nothing was written.
+	err = kv.applyInternal(func(b *pebble.Batch) error { return b.Set(eraseKey, nil, nil) })
+	if err != nil {
+		return err
+	}
+	if err := kv.db.Flush(); err != nil {
+		return err
+	}
+	for _, name := range old {
+		if err := kv.logs.wipe(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitRemovals waits until the files that were replaced are gone.
+func (kv *KV) awaitRemovals(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, eraseWait)
+	defer cancel()
+	for {
+		m := kv.db.Metrics()
+		left := m.Table.ObsoleteCount + m.Table.ZombieCount + int64(m.BlobFiles.ObsoleteCount) + int64(m.BlobFiles.ZombieCount)
+		if left == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %d replaced files of the metadata are still there", cluster.ErrUnavailable, left)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// logFS knows the folder of Pebble's logs. Between an old log's name and its
+// bytes Pebble must not take it into use again.
+type logFS struct {
+	vfs.FS
+	dir string
+	mu  sync.Mutex
+}
+
+// ReuseForWrite implements vfs.FS.
+func (l *logFS) ReuseForWrite(old, name string, why vfs.DiskWriteCategory) (vfs.File, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.FS.ReuseForWrite(old, name, why)
+}
+
+// Unwrap implements vfs.FS.
+func (l *logFS) Unwrap() vfs.FS { return l.FS }
+
+// list returns the names of all logs.
+func (l *logFS) list() ([]string, error) {
+	names, err := l.FS.List(l.dir)
+	if err != nil {
+		return nil, err
+	}
+	var logs []string
+	for _, name := range names {
+		if strings.HasSuffix(name, ".log") {
+			logs = append(logs, l.FS.PathJoin(l.dir, path.Base(name)))
+		}
+	}
+	return logs, nil
+}
+
+// wipe overwrites a log that is not needed any more, if it still has that
+// name.
+func (l *logFS) wipe(name string) (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	info, err := l.FS.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	f, err := l.FS.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // Pebble may remove one at any time
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	for at := int64(0); at < info.Size(); at += eraseChunk {
+		if _, err := f.WriteAt(make([]byte, min(eraseChunk, info.Size()-at)), at); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
+}
