@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -49,6 +50,7 @@ func openSite(t testing.TB, disk *mem.Disk, exports ...Export) *site {
 func openSiteOver(t testing.TB, disk *mem.Disk, clu *cluster.Cluster, cfg vfs.Config, exports ...Export) *site {
 	t.Helper()
 	s := &site{t: t, disk: disk, clu: clu}
+	exports = anyPort(exports)
 	var err error
 	if s.fs, err = vfs.Open(context.Background(), s.clu, cfg); err != nil {
 		t.Fatal(err)
@@ -65,6 +67,15 @@ func openSiteOver(t testing.TB, disk *mem.Disk, clu *cluster.Cluster, cfg vfs.Co
 	go func() { s.done <- s.srv.Serve(l) }()
 	t.Cleanup(s.stop)
 	return s
+}
+
+// anyPort has exports take calls from any port: tests need not be root.
+func anyPort(exports []Export) []Export {
+	exports = slices.Clone(exports)
+	for i := range exports {
+		exports[i].Insecure = true
+	}
+	return exports
 }
 
 // stop shuts down in order; it may be called twice.

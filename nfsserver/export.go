@@ -40,6 +40,11 @@ type Export struct {
 	// Networks that may use the export; empty: every client that can connect.
 	Networks []netip.Prefix
 	ReadOnly bool
+	// Insecure takes calls from any port. Without it they must come from one
+	// below 1024, which only the superuser of the client's machine can use: its
+	// kernel tells the truth about who asks, and programs of its users cannot
+	// ask by themselves.
+	Insecure bool
 	Squash   Squash
 	// AnonUID and AnonGID of the anonymous user; nil: DefaultAnonID.
 	AnonUID *uint32
@@ -140,11 +145,28 @@ func SecretSum(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// allows tells whether a client may use the export now.
-func (x *export) allows(client netip.Addr, now time.Time) bool { return x.refuses(client, now) == nil }
+// reservedPorts are those below it (IPPORT_RESERVED).
+const reservedPorts = 1024
 
-// refuses tells why a client may not use the export now, or nil.
-func (x *export) refuses(client netip.Addr, now time.Time) error {
+// allows tells whether a call from there may use the export now.
+func (x *export) allows(client netip.AddrPort, now time.Time) bool {
+	return x.refuses(client, now) == nil
+}
+
+// refuses tells why a call from there may not use the export now, or nil.
+func (x *export) refuses(client netip.AddrPort, now time.Time) error {
+	if err := x.closed(client.Addr(), now); err != nil {
+		return err
+	}
+	if !x.Insecure && client.Port() >= reservedPorts {
+		return fmt.Errorf("%w: export %s takes calls from ports below %d only, this one came from %d (insecure = true takes them all)",
+			ErrAcces, x.Path, reservedPorts, client.Port())
+	}
+	return nil
+}
+
+// closed tells why the export is not there for an address now, or nil.
+func (x *export) closed(client netip.Addr, now time.Time) error {
 	if !x.Expires.IsZero() && !now.Before(x.Expires) {
 		return fmt.Errorf("%w: export %s expired at %s", ErrAcces, x.Path, x.Expires.UTC().Format(time.RFC3339))
 	}
@@ -177,12 +199,26 @@ func (t *exportTable) allows(client netip.Addr) bool {
 	return false
 }
 
+// trusts tells whether a call from there that names no file is to be believed:
+// it came from a reserved port, or the client's machine may use others.
+func (t *exportTable) trusts(client netip.AddrPort, now time.Time) bool {
+	if client.Port() < reservedPorts {
+		return true
+	}
+	for _, x := range t.list {
+		if x.Insecure && x.closed(client.Addr(), now) == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // find returns the export that a client means by the path of a MNT call, and
 // the path below it that the client wants: the export's own, or a directory
 // within (RFC 1813 section 5.2.1 leaves that open; kernels' servers allow it).
 // The longest export path that the client may use wins. The error tells the
 // operator why none does; it holds no secret.
-func (t *exportTable) find(dirpath string, client netip.Addr, now time.Time) (x *export, dir string, err error) {
+func (t *exportTable) find(dirpath string, client netip.AddrPort, now time.Time) (x *export, dir string, err error) {
 	dir, secret := dirpath, ""
 	if i := strings.LastIndexByte(dirpath, '@'); i >= 0 {
 		dir, secret = dirpath[:i], dirpath[i+1:]

@@ -47,7 +47,7 @@ func TestFindExport(t *testing.T) {
 		{"/../..", "1.2.3.4", "/", "/", nil},
 		{"", "1.2.3.4", "/", "/", nil},
 	} {
-		x, dir, err := table.find(c.path, netip.MustParseAddr(c.client), now)
+		x, dir, err := table.find(c.path, netip.AddrPortFrom(netip.MustParseAddr(c.client), 1023), now)
 		if !errors.Is(err, c.err) || err == nil && (x.Path != c.export || dir != c.dir) {
 			t.Errorf("%s for %s: %v %q %v", c.path, c.client, x, dir, err)
 		}
@@ -67,7 +67,7 @@ func TestFindExport(t *testing.T) {
 		{"/none@abc", ErrNoEnt, "no export has this path"},
 		{"/lan/../sec", ErrNoEnt, "export /sec needs its secret"},
 	} {
-		_, _, err := table.find(c.path, netip.MustParseAddr("1.2.3.4"), now)
+		_, _, err := table.find(c.path, netip.MustParseAddrPort("1.2.3.4:700"), now)
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.say) || statusOf(err) != c.want {
 			t.Errorf("%s: %v, want %v: %s", c.path, err, c.want, c.say)
 		}

@@ -67,8 +67,7 @@ type lockFiles struct{ s *Server }
 // handle that the server made.
 func (f lockFiles) Resolve(ctx context.Context, c *rpc.Call, fh []byte, want nlm.Access) (uint64, error) {
 	if want == nlm.GiveUp {
-		h, err := f.s.sealer.parse(fh)
-		return uint64(h.ino), vfsError(err)
+		return f.named(c, fh)
 	}
 	q := &request{s: f.s, call: c}
 	ino, err := q.open(ctx, fh, want == nlm.Write)
@@ -90,6 +89,21 @@ func (f lockFiles) Resolve(ctx context.Context, c *rpc.Call, fh []byte, want nlm
 		err = f.s.fs.Access(ctx, &q.cred, ino, mask)
 	}
 	return uint64(ino), err
+}
+
+// named returns the inode of a handle that this server made, whatever became
+// of its export. The caller must be the client's kernel still, or its users
+// could give up each other's locks.
+func (f lockFiles) named(c *rpc.Call, fh []byte) (uint64, error) {
+	h, err := f.s.sealer.parse(fh)
+	if err != nil {
+		return 0, vfsError(err)
+	}
+	x := f.s.exports.Load().byID[h.export]
+	if c.Remote.Port() >= reservedPorts && (x == nil || !x.Insecure) {
+		return 0, vfs.ErrAccess
+	}
+	return uint64(h.ino), nil
 }
 
 // vfsError puts the sentinel of vfs in the place of a status of NFS.

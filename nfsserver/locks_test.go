@@ -119,6 +119,7 @@ func lockSite(t *testing.T, disk *mem.Disk, port uint16, grace time.Duration, ex
 		exports = []Export{everyone}
 	}
 	s := &site{t: t, disk: disk, clu: mem.New(mem.Options{Disk: disk})}
+	exports = anyPort(exports)
 	var err error
 	if s.fs, err = vfs.Open(context.Background(), s.clu, vfs.Config{}); err != nil {
 		t.Fatal(err)

@@ -117,8 +117,7 @@ func (t *mountTarget) Mount(ctx context.Context, dirpath string) (uint32, []byte
 }
 
 func (t *mountTarget) mount(ctx context.Context, dirpath string) ([]byte, error) {
-	client := t.c.Remote.Addr()
-	x, dir, err := t.s.exports.Load().find(dirpath, client, time.Now())
+	x, dir, err := t.s.exports.Load().find(dirpath, t.c.Remote, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +128,7 @@ func (t *mountTarget) mount(ctx context.Context, dirpath string) ([]byte, error)
 	if !a.IsDir() {
 		return nil, ErrNotDir
 	}
-	t.s.mounts.add(client, dir)
+	t.s.mounts.add(t.c.Remote.Addr(), dir)
 	t.s.log.Info("nfs: mounted", "client", t.c.Remote, "path", dir)
 	return t.s.sealer.append(nil, handle{x.id, a.Ino, a.Gen}), nil
 }
@@ -152,7 +151,7 @@ func (s *Server) umnt(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
 	if err != nil {
 		return err
 	}
-	if _, dir, err := s.exports.Load().find(p, c.Remote.Addr(), time.Now()); err == nil {
+	if _, dir, err := s.exports.Load().find(p, c.Remote, time.Now()); err == nil {
 		s.mounts.remove(c.Remote.Addr(), dir)
 	}
 	return s.forwardMount(ctx, r, mountUmnt, args, nil)
@@ -182,7 +181,7 @@ func (s *Server) export(_ context.Context, c *rpc.Call, r *rpc.Reply) error {
 	seen := map[string]bool{} // exports that differ in secret or rights alone
 	for _, x := range s.exports.Load().list {
 		key := fmt.Sprint(x.Path, x.Networks)
-		if !x.allows(c.Remote.Addr(), now) || seen[key] {
+		if x.closed(c.Remote.Addr(), now) != nil || seen[key] {
 			continue
 		}
 		seen[key] = true

@@ -35,7 +35,7 @@ func (s *Server) quickGetattr(c *rpc.Call, args xdr.Reader, r *rpc.Reply) bool {
 		return false
 	}
 	x := s.exports.Load().byID[h.export]
-	if x == nil || !x.allows(c.Remote.Addr(), c.Start()) {
+	if x == nil || !x.allows(c.Remote, c.Start()) {
 		return false
 	}
 	a, ok := s.fs.TryAttr(h.ino)

@@ -118,7 +118,7 @@ func (q *request) open(ctx context.Context, fh []byte, write bool) (vfs.Ino, err
 	if x == nil {
 		return 0, ErrStale // revoked
 	}
-	if !x.allows(q.call.Remote.Addr(), time.Now()) {
+	if !x.allows(q.call.Remote, time.Now()) {
 		return 0, ErrAcces
 	}
 	if write && x.ReadOnly {

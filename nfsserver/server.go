@@ -98,7 +98,11 @@ func New(cfg Config) (*Server, error) {
 
 	rc := cfg.RPC
 	rc.Logger = log
-	rc.Programs = append([]rpc.Program{s.nfsProgram(), s.mountProgram()}, s.locks.Programs()...)
+	rc.Programs = []rpc.Program{s.nfsProgram(), s.mountProgram()}
+	for _, p := range s.locks.Programs() {
+		p.Trusts = s.trusts
+		rc.Programs = append(rc.Programs, p)
+	}
 	rc.Allow = s.Allows
 	rc.Observe = s.stats.observe
 	rc.Refused = s.tellRefused
@@ -165,6 +169,11 @@ func (s *Server) SetExports(list []Export) error {
 
 // Allows tells whether a client may use any export.
 func (s *Server) Allows(a netip.Addr) bool { return s.exports.Load().allows(a) }
+
+// trusts tells whether locks may be named, and reboots told of, from there.
+func (s *Server) trusts(client netip.AddrPort) bool {
+	return s.exports.Load().trusts(client, time.Now())
+}
 
 // Exports returns the exports.
 func (s *Server) Exports() []Export {

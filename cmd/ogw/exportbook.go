@@ -134,7 +134,9 @@ func (b *exportBook) refresh(ctx context.Context) error {
 		}
 		list := configuredExports(g.config)
 		for _, e := range stored.Exports {
-			list = append(list, e.nfs())
+			x := e.nfs()
+			x.Insecure = x.Insecure || g.config.Insecure
+			list = append(list, x)
 		}
 		if len(list) == 0 {
 			b.log.Warn("this gateway exports nothing yet; ogw export add says what", "gateway", g.config.Name)
@@ -164,7 +166,7 @@ func decodeExports(text []byte) (storedExports, error) {
 // nfs is the export as a server wants it.
 func (e storedExport) nfs() nfsserver.Export {
 	x := nfsserver.Export{
-		Name: e.ID, Path: e.Path, ReadOnly: e.ReadOnly, Squash: nfsserver.Squash(e.Squash),
+		Name: e.ID, Path: e.Path, ReadOnly: e.ReadOnly, Insecure: e.Insecure, Squash: nfsserver.Squash(e.Squash),
 		AnonUID: e.AnonUID, AnonGID: e.AnonGID, SecretSum: e.SecretSum, Expires: e.Expires,
 	}
 	for _, s := range e.Clients {
@@ -183,13 +185,13 @@ func configuredExports(g config.Gateway) []nfsserver.Export {
 		if !config.Loopback(g.Listen) {
 			return nil
 		}
-		return []nfsserver.Export{{Path: "/", Squash: nfsserver.SquashNone}}
+		return []nfsserver.Export{{Path: "/", Insecure: g.Insecure, Squash: nfsserver.SquashNone}}
 	}
 	var out []nfsserver.Export
 	for _, e := range g.Exports {
 		x := nfsserver.Export{
-			Path: e.Path, ReadOnly: e.ReadOnly, Squash: nfsserver.Squash(e.Squash),
-			AnonUID: e.AnonUID, AnonGID: e.AnonGID, Secret: e.Secret,
+			Path: e.Path, ReadOnly: e.ReadOnly, Insecure: e.Insecure || g.Insecure,
+			Squash: nfsserver.Squash(e.Squash), AnonUID: e.AnonUID, AnonGID: e.AnonGID, Secret: e.Secret,
 		}
 		if x.Squash == "" {
 			x.Squash = nfsserver.SquashRoot
@@ -218,7 +220,7 @@ func (b *exportBook) List(ctx context.Context) ([]admin.Export, error) {
 	for _, g := range b.gateways {
 		for _, x := range configuredExports(g.config) {
 			e := admin.Export{
-				Gateway: g.config.Name, Path: x.Path, Clients: []string{}, ReadOnly: x.ReadOnly,
+				Gateway: g.config.Name, Path: x.Path, Clients: []string{}, ReadOnly: x.ReadOnly, Insecure: x.Insecure,
 				Squash: string(x.Squash), AnonUID: x.AnonUID, AnonGID: x.AnonGID, NeedsSecret: x.Secret != "",
 			}
 			for _, n := range x.Networks {
@@ -309,7 +311,7 @@ func newStoredExport(q admin.AddExport) (e storedExport, secret string, err erro
 		return e, "", fmt.Errorf("it would have expired at %s", q.Expires.Format(time.RFC3339))
 	}
 	e.Export = admin.Export{
-		ID: randomWord(5), Path: q.Path, Clients: []string{}, ReadOnly: q.ReadOnly, Squash: q.Squash,
+		ID: randomWord(5), Path: q.Path, Clients: []string{}, ReadOnly: q.ReadOnly, Insecure: q.Insecure, Squash: q.Squash,
 		AnonUID: q.AnonUID, AnonGID: q.AnonGID, Created: time.Now().UTC().Truncate(time.Second),
 		Expires: q.Expires.UTC(), NeedsSecret: q.Secret,
 	}

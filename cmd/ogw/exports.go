@@ -24,6 +24,7 @@ func exportCommand(env *environment) *cli.Command {
 			sub("add", "let clients mount a directory, at once and until revoked", "PATH",
 				&cli.StringSliceFlag{Name: "client", Usage: "`NETWORK` or address that may mount it (again for more; default with --secret: all)"},
 				&cli.BoolFlag{Name: "read-only", Usage: "refuse changes"},
+				&cli.BoolFlag{Name: "insecure", Usage: "take calls from ports of 1024 and above, which any user of a client may use"},
 				&cli.StringFlag{Name: "squash", Value: "root", Usage: "whose users become the anonymous one: root, all or none"},
 				&cli.Int64Flag{Name: "anon-uid", Usage: "`NUMBER` of the anonymous user", DefaultText: itoa(nfsserver.DefaultAnonID)},
 				&cli.Int64Flag{Name: "anon-gid", Usage: "`NUMBER` of its group", DefaultText: itoa(nfsserver.DefaultAnonID)},
@@ -63,6 +64,7 @@ func (e *export) parseAdd(c *cli.Context) error {
 	e.add.AnonGID, errs[2] = idFlag(c, "anon-gid")
 	e.add.Expires, errs[3] = expiry(c.String("expires"), time.Now())
 	e.add.Clients, e.add.ReadOnly = c.StringSlice("client"), c.Bool("read-only")
+	e.add.Insecure = c.Bool("insecure")
 	e.add.Squash, e.add.Secret = c.String("squash"), c.Bool("secret")
 	return errors.Join(errs[:]...)
 }
@@ -196,6 +198,9 @@ func exportOptions(x admin.Export) string {
 	out := []string{"rw"}
 	if x.ReadOnly {
 		out[0] = "ro"
+	}
+	if x.Insecure {
+		out = append(out, "insecure")
 	}
 	out = append(out, "squash="+x.Squash)
 	if x.AnonUID != nil {

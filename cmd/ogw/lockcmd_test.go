@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"net"
-	"net/netip"
 	"os"
 	"strings"
 	"syscall"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"ogw/httpapi/admin"
+	"ogw/integration/testenv/resvport"
 	"ogw/nfsserver"
 	"ogw/nfsserver/nlm"
 	"ogw/nfsserver/rpc"
@@ -24,9 +24,7 @@ type nfsLocker struct {
 }
 
 func newNFSLocker(t *testing.T, addr string) *nfsLocker {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	nc, err := rpc.Dial(ctx, "tcp", netip.Addr{}, netip.MustParseAddrPort(addr))
+	nc, err := resvport.Dial("", addr)
 	if err != nil {
 		t.Fatal(err)
 	}

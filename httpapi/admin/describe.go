@@ -92,7 +92,7 @@ func (q SetBucket) describe() (target, detail string) {
 }
 
 func (q AddExport) describe() (target, detail string) {
-	return q.Path, settings("clients", q.Clients, "read_only", q.ReadOnly, "squash", q.Squash,
+	return q.Path, settings("clients", q.Clients, "read_only", q.ReadOnly, "insecure", q.Insecure, "squash", q.Squash,
 		"anon_uid", q.AnonUID, "anon_gid", q.AnonGID, "secret", q.Secret)
 }
 
@@ -104,7 +104,7 @@ func (e Export) describe() (target, detail string) {
 	if !e.Expires.IsZero() {
 		expires = e.Expires.UTC().Format("2006-01-02T15:04:05Z")
 	}
-	return e.Path, settings("id", e.ID, "clients", e.Clients, "read_only", e.ReadOnly, "squash", e.Squash,
+	return e.Path, settings("id", e.ID, "clients", e.Clients, "read_only", e.ReadOnly, "insecure", e.Insecure, "squash", e.Squash,
 		"anon_uid", e.AnonUID, "anon_gid", e.AnonGID, "expires", expires, "secret", e.NeedsSecret)
 }
 

@@ -19,7 +19,8 @@ type Export struct {
 	Path     string    `json:"path"`
 	Clients  []string  `json:"clients"` // networks; none: every client
 	ReadOnly bool      `json:"read_only"`
-	Squash   string    `json:"squash"` // root, all or none
+	Insecure bool      `json:"insecure"` // takes calls from ports of 1024 and above
+	Squash   string    `json:"squash"`   // root, all or none
 	AnonUID  *uint32   `json:"anon_uid,omitempty"`
 	AnonGID  *uint32   `json:"anon_gid,omitempty"`
 	Created  time.Time `json:"created,omitzero"`
@@ -35,6 +36,7 @@ type AddExport struct {
 	Path     string    `json:"path"`
 	Clients  []string  `json:"clients,omitempty"`
 	ReadOnly bool      `json:"read_only,omitempty"`
+	Insecure bool      `json:"insecure,omitempty"`
 	Squash   string    `json:"squash,omitempty"` // default: root
 	AnonUID  *uint32   `json:"anon_uid,omitempty"`
 	AnonGID  *uint32   `json:"anon_gid,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"syscall"
 
 	"github.com/willscott/go-nfs-client/nfs"
@@ -38,10 +39,12 @@ func DialNFS(addr, export string) (*NFS, error) {
 // one at random, which another program may have.
 const dialTries = 20
 
-// DialRPC connects to the NFS gateway at host:port.
+// DialRPC connects to the NFS gateway at host:port, from a reserved port if
+// the process may.
 func DialRPC(addr string) (client *rpc.Client, err error) {
 	for range dialTries {
-		if client, err = rpc.DialTCP("tcp", addr, false); !errors.Is(err, syscall.EADDRINUSE) {
+		client, err = rpc.DialTCP("tcp", addr, os.Geteuid() == 0)
+		if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EADDRNOTAVAIL) {
 			break
 		}
 	}

@@ -50,7 +50,7 @@ func start(t *testing.T) *server {
 	config := fmt.Sprintf("[cluster]\ndir = %q\n"+
 		"[[gateway]]\nprotocol = \"rest\"\nlisten = %q\n"+
 		"[[gateway]]\nprotocol = \"nfs\"\nlisten = \"127.0.0.1:%d\"\n"+
-		"[[gateway.export]]\npath = \"/\"\nsquash = \"none\"\n", filepath.Join(s.dir, "data"), rest, s.port)
+		"[[gateway.export]]\npath = \"/\"\nsquash = \"none\"\ninsecure = true # the relay is nobody's kernel\n", filepath.Join(s.dir, "data"), rest, s.port)
 	if err := os.WriteFile(filepath.Join(s.dir, "ogw.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -230,4 +230,8 @@ type Program struct {
 	Procs  []Proc // by number; without Handle: PROC_UNAVAIL
 	// Datagrams tells whether the program is served by ServePacket, too.
 	Datagrams bool
+	// Trusts, if set, tells whether calls from there are taken, other than of
+	// procedure 0, which does nothing by convention; others are denied
+	// (AUTH_TOOWEAK). Procedures of such programs are not Quick.
+	Trusts func(client netip.AddrPort) bool
 }

@@ -305,6 +305,8 @@ func (s *Server) resolve(call *Call) bool {
 	case call.Proc >= uint32(len(p.Procs)) || p.Procs[call.Proc].Handle == nil:
 		r.reset()
 		r.finish(call.XID, ProcUnavail)
+	case p.Trusts != nil && call.Proc != 0 && !p.Trusts(call.Remote):
+		r.B = deniedReply(call.XID, rejectAuthError, authTooWeak)
 	default:
 		call.proc = &p.Procs[call.Proc]
 		return true

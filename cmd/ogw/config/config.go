@@ -104,6 +104,8 @@ type Gateway struct {
 	Portmap string        `toml:"portmap" for:"nfs" doc:"auto, on or off: register with this machine's rpcbind; serve: be the portmapper"`
 	Grace   time.Duration `toml:"grace" for:"nfs" doc:"after a restart, how long clients may take back their locks"`
 
+	Insecure bool `toml:"insecure" for:"nfs" doc:"take calls from client ports of 1024 and above, which any user there may use, for all exports"`
+
 	Exports []Export `toml:"export" for:"nfs" doc:"what can be mounted"`
 }
 
@@ -113,6 +115,7 @@ type Export struct {
 	Path     string   `toml:"path" doc:"directory in the namespace, \"/\" or \"/bucket\""`
 	Clients  []string `toml:"clients" doc:"networks (CIDR) or addresses that may mount it"`
 	ReadOnly bool     `toml:"read_only" doc:"refuse changes"`
+	Insecure bool     `toml:"insecure" doc:"take calls from client ports of 1024 and above"`
 	Squash   string   `toml:"squash" doc:"root, all or none"`
 	Secret   string   `toml:"secret" secret:"true" doc:"must stand behind the path when mounting: host:/path@SECRET"`
 	AnonUID  *uint32  `toml:"anon_uid" doc:"who squashed users are"`

@@ -11,6 +11,7 @@ import (
 	"net"
 	"time"
 
+	"ogw/integration/testenv/resvport"
 	"ogw/nfsserver/xdr"
 )
 
@@ -72,7 +73,7 @@ func Dial(addr, mountAddr, dir string) (*Client, error) {
 
 // Connect dials and mounts nothing.
 func Connect(addr string) (*Client, error) {
-	conn, err := net.DialTimeout("tcp", addr, callTimeout)
+	conn, err := resvport.Dial("", addr)
 	if err != nil {
 		return nil, err
 	}
