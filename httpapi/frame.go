@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"ogw/httpapi/peer"
 )
 
 // Limits on what a client may send before a handler sees it.
@@ -231,6 +233,7 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 		IdleTimeout:       KeepAliveTimeout,
 		MaxHeaderBytes:    MaxHeaderBytes,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: MaxStreams},
+		ConnContext:       peer.ConnContext,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }

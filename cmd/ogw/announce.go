@@ -66,6 +66,13 @@ func (a *announcement) text() string {
 		if g.TLS {
 			url = "https://" + net.JoinHostPort(host, port)
 		}
+		if path, ok := config.SocketPath(g.Listen); ok {
+			curl := "curl --unix-socket " + shellWord(path)
+			line("%-5s %s", heading(g, "REST"), g.Listen)
+			line("    %s -T FILE http://localhost/photos/FILE", curl)
+			line("    %s http://localhost/photos/\n", curl)
+			continue
+		}
 		switch g.Protocol {
 		case "s3":
 			line("%-5s %s", heading(g, "S3"), url)

@@ -26,7 +26,10 @@ const portTries = 20
 
 // listen opens a gateway's listener. With move, the next free port is taken.
 func listen(g config.Gateway, move bool, log *slog.Logger) (net.Listener, error) {
-	l, err := net.Listen("tcp", g.Listen)
+	if path, ok := config.SocketPath(g.Listen); ok {
+		return listenSocket(g, path)
+	}
+	l, err := listenTCP(g, g.Listen)
 	if err == nil {
 		return l, nil
 	}
@@ -35,7 +38,7 @@ func listen(g config.Gateway, move bool, log *slog.Logger) (net.Listener, error)
 	busy := errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES)
 	if move && busy && splitErr == nil && atoiErr == nil {
 		for i := 1; i <= portTries; i++ {
-			l, e := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(n+i)))
+			l, e := listenTCP(g, net.JoinHostPort(host, strconv.Itoa(n+i)))
 			if e == nil {
 				log.Warn("the usual port cannot be used, taking the next free one",
 					"gateway", g.Name, "port", n, "instead", n+i, "reason", err)
@@ -72,7 +75,7 @@ func httpDoor(g config.Gateway, l net.Listener, h http.Handler, connections int,
 	}
 	flights := &inFlight{next: h}
 	server := httpapi.NewServer(flights, log)
-	d := &door{gateway: admin.Gateway{Name: g.Name, Protocol: g.Protocol, Listen: l.Addr().String()}}
+	d := &door{gateway: admin.Gateway{Name: g.Name, Protocol: g.Protocol, Listen: listenText(l.Addr())}}
 	limited := fair.Listen(l, fair.Limits{Connections: connections, Proxies: proxies, ProxyProtocol: g.ProxyProtocol})
 	server.ConnState = fair.State
 	d.serve = func() error { return served(server.Serve(limited)) }

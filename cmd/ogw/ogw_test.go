@@ -378,7 +378,7 @@ func TestMetricsAndProbes(t *testing.T) {
 		}
 	}
 	log := d.stderr.String()
-	for _, want := range []string{`"door":"rest"`, `"op":"PUT"`, `"path":"/b/x"`, `"identity":"anonymous"`, `"request":"`, `"took":`} {
+	for _, want := range []string{`"door":"rest"`, `"op":"PUT"`, `"path":"/b/x"`, `"identity":"uid:`, `"request":"`, `"took":`} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the access log has no %s: %s", want, log)
 		}

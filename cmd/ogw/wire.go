@@ -99,6 +99,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 				MaxObjectBytes: int64(g.MaxObject), Logger: access, Done: both(meters.http(g.Name), p.audit.http("s3", g.Name, s3.Code)),
 			}), p.connections, log)
 		case "rest":
+			l = identified(g, l, log)
 			d, err = httpDoor(g, l, rest.New(rest.Config{
 				FS: p.fs, Logger: access, Done: both(meters.http(g.Name), p.audit.http("rest", g.Name, apiCode)),
 				Tokens: g.Tokens, Users: g.Users, Owner: restOwner(g), Hosts: g.Hosts,

@@ -128,11 +128,16 @@ func passes(err error) bool {
 // wrap finds out whose connection it is, without waiting for the client.
 func (l *Listener) wrap(nc net.Conn) *conn {
 	c := &conn{Conn: nc, l: l}
-	tcp, ok := nc.RemoteAddr().(*net.TCPAddr)
-	if !ok {
+	remote := nc.RemoteAddr()
+	if known, ok := remote.(interface{ User() string }); ok && known.User() != "" {
+		c.key = User(known.User()) // of this machine, whatever the address
 		return c
 	}
-	a := tcp.AddrPort().Addr().Unmap()
+	p, err := netip.ParseAddrPort(remote.String())
+	if err != nil {
+		return c
+	}
+	a := p.Addr().Unmap()
 	c.key = addressKey(a)
 	if c.proxy = within(l.o.Proxies, a); c.proxy && l.o.ProxyProtocol {
 		p := proxyproto.NewConn(nc, proxyproto.SetReadHeaderTimeout(proxyHeaderTime))

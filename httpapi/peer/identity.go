@@ -44,6 +44,14 @@ func (a *address) String() string {
 	return Process(a.who.UID, a.who.PID).String()
 }
 
+// User is the user for limits by client, "" if it is unknown.
+func (a *address) User() string {
+	if a.err != nil {
+		return ""
+	}
+	return a.who.Name()
+}
+
 // process is a process of this machine, as text: unix:uid=1000,pid=4711.
 type process string
 

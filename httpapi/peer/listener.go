@@ -46,5 +46,14 @@ type conn struct {
 	remote *address
 }
 
+// CloseWrite lets net/http end a refused request without a reset that would
+// take the answer along.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
 // RemoteAddr implements net.Conn.
 func (c *conn) RemoteAddr() net.Addr { return c.remote }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 
 	"ogw/httpapi/apierr"
@@ -26,11 +27,12 @@ type identity struct {
 type authenticator struct {
 	tokens [][sha256.Size]byte
 	users  bool
-	owner  vfs.Subject // of tokens and open access
+	owner  vfs.Subject // of tokens, root and the server's own user
+	self   int         // uid of the server
 }
 
 func newAuthenticator(c Config) authenticator {
-	a := authenticator{users: c.Users}
+	a := authenticator{users: c.Users, self: os.Geteuid()}
 	a.owner = vfs.Subject{UID: c.Owner.UID, GID: c.Owner.GID, Groups: c.Owner.Groups, Admin: true}
 	for _, t := range c.Tokens {
 		a.tokens = append(a.tokens, sha256.Sum256([]byte(t)))
@@ -38,13 +40,13 @@ func newAuthenticator(c Config) authenticator {
 	return a
 }
 
-// open tells that nobody has to say who they are.
+// open tells that nobody has to say who they are: the kernel does.
 func (a *authenticator) open() bool { return len(a.tokens) == 0 && !a.users }
 
 // identify returns who sent r; apierr.ErrUnauthorized.
 func (a *authenticator) identify(r *http.Request, fs *vfs.FS) (identity, error) {
 	if a.open() {
-		return identity{name: "anonymous", subject: a.owner}, nil
+		return a.identifyLocal(r.Context())
 	}
 	header := r.Header.Get("Authorization")
 	if header == "" {
@@ -107,6 +109,9 @@ func (a *authenticator) challenge(w http.ResponseWriter, err error) {
 	}
 	if len(a.tokens) > 0 {
 		w.Header().Add("WWW-Authenticate", `Bearer realm="ogw"`)
+	}
+	if a.open() {
+		w.Header().Add("WWW-Authenticate", `Local realm="ogw"`) // by the connection itself
 	}
 	if a.users {
 		w.Header().Add("WWW-Authenticate", `Basic realm="ogw", charset="UTF-8"`)

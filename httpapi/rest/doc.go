@@ -29,14 +29,17 @@
 //
 //	request ── guard ── authenticate ── slot ── handler ── vfs
 //	           (cross-  (token, basic,  (fair              (decides what the
-//	            origin)  or open)        .Pool)             subject may do)
+//	            origin)  the kernel)     .Pool)             subject may do)
 //
 // With tokens configured, a bearer token may do everything. With users
 // switched on, basic credentials (access key and secret, or user name and
 // secret) act as that user, with the rights that S3 would give: administrators
 // may do everything, others what they own and what was granted to them, and
 // they may make buckets. Only administrators reach what lies outside of
-// buckets. With neither the door is open,
-// and then only for loopback, for hosts that cannot be a rebound name, and
-// never for a cross-origin write of a browser.
+// buckets. With neither the door is open, on loopback or at a Unix socket
+// alone: the kernel tells whose program asks (package peer), which may do what
+// that user may through a mount; root, and the user who runs the server, may
+// do everything. Whom the kernel does not know gets 401. An open door is for
+// hosts that cannot be a rebound name, and never for a cross-origin write of a
+// browser.
 package rest

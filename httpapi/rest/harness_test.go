@@ -17,6 +17,7 @@ import (
 
 	"ogw/cluster/mem"
 	"ogw/httpapi"
+	"ogw/httpapi/peer"
 	"ogw/vfs"
 )
 
@@ -51,6 +52,7 @@ func newGateway(t *testing.T, c Config) *gateway {
 	}
 	server := httptest.NewUnstartedServer(nil)
 	server.Config = httpapi.NewServer(New(c), c.Logger)
+	server.Listener = peer.Identify(server.Listener)
 	server.Start()
 	g.url = server.URL
 	t.Cleanup(func() {

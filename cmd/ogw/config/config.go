@@ -79,9 +79,13 @@ type Server struct {
 type Gateway struct {
 	Protocol string `toml:"protocol" doc:"s3, rest, nfs or embed"`
 	Name     string `toml:"name" doc:"in logs and metrics; the protocol by default"`
-	Listen   string `toml:"listen" for:"s3 rest nfs" doc:"address and port"`
-	TLSCert  string `toml:"tls_cert" for:"s3 rest" doc:"file with the certificate chain"`
-	TLSKey   string `toml:"tls_key" for:"s3 rest" doc:"file with its key"`
+	Listen   string `toml:"listen" for:"s3 rest nfs" doc:"address and port; for rest also unix:PATH"`
+	// SocketMode and SocketGroup are of the file of listen = "unix:PATH".
+	SocketMode  Mode   `toml:"socket_mode" for:"rest" doc:"permissions of a Unix socket; \"0666\" by default: who connects is known"`
+	SocketGroup string `toml:"socket_group" for:"rest" doc:"group of a Unix socket, by name or number"`
+
+	TLSCert string `toml:"tls_cert" for:"s3 rest" doc:"file with the certificate chain"`
+	TLSKey  string `toml:"tls_key" for:"s3 rest" doc:"file with its key"`
 
 	TrustedProxies []string `toml:"trusted_proxies" for:"s3 rest" doc:"networks (CIDR) or addresses whose X-Forwarded-For counts"`
 	ProxyProtocol  bool     `toml:"proxy_protocol" for:"s3 rest" doc:"connections of trusted_proxies begin with a PROXY header, which counts in its place"`

@@ -258,3 +258,30 @@ func TestParseSize(t *testing.T) {
 		}
 	}
 }
+
+func TestUnixSocketListen(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"protocol = \"rest\"\nlisten = \"unix:/run/ogw/rest.sock\"":                                   true,
+		"protocol = \"rest\"\nlisten = \"unix:/run/r\"\nsocket_mode = \"0660\"\nsocket_group = \"7\"": true,
+		"protocol = \"rest\"\nlisten = \"unix:run/r\"":                                                false,
+		"protocol = \"rest\"\nlisten = \"unix:/run/../r\"":                                            false,
+		"protocol = \"rest\"\nlisten = \"unix:/" + strings.Repeat("r", maxSocketPath) + "\"":          false,
+		"protocol = \"rest\"\nlisten = \"unix:/run/r\"\nsocket_group = \"no such group\"":             false,
+		"protocol = \"rest\"\nlisten = \"127.0.0.1:1\"\nsocket_mode = \"0660\"":                       false,
+		"protocol = \"s3\"\nlisten = \"unix:/run/s3\"":                                                false,
+		"protocol = \"nfs\"\nlisten = \"unix:/run/nfs\"":                                              false,
+	} {
+		c := Default()
+		err := c.parse("[[gateway]]\n" + text)
+		if err == nil {
+			c.fillGateways()
+			err = c.Validate()
+		}
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
+		}
+		if ok && err == nil && c.Gateways[0].SocketMode == 0 {
+			t.Errorf("%s: nobody could connect", text)
+		}
+	}
+}

@@ -136,6 +136,9 @@ func (c *Config) fillGateways() {
 		if g.Protocol == "nfs" {
 			g.fillNFS()
 		}
+		if _, ok := SocketPath(g.Listen); ok && g.SocketMode == 0 {
+			g.SocketMode = defaultSocketMode
+		}
 		if g.Name == "" {
 			g.Name = g.Protocol
 			if n := seen[g.Protocol]; n > 0 {

@@ -185,7 +185,7 @@ func (g *Gateway) validate(v *validator) {
 	if g.Protocol == "embed" {
 		return
 	}
-	v.address("listen", g.Listen)
+	g.validateListen(v)
 	v.certificate("", g.TLSCert, g.TLSKey)
 	for _, s := range g.TrustedProxies {
 		if _, err := ParseNetwork(s); err != nil {
@@ -250,6 +250,9 @@ func (g *Gateway) validateREST(v *validator) {
 		v.bad("listen", "%s can be reached from elsewhere, and anybody could change everything: "+
 			"set tokens or users, or listen on 127.0.0.1", g.Listen)
 	}
+	if g.Open() && len(g.TrustedProxies) > 0 {
+		v.bad("trusted_proxies", "without tokens and users the proxy itself is who asks, not its clients")
+	}
 	if len(g.Hosts) > 0 && (len(g.Tokens) > 0 || g.Users) {
 		v.bad("hosts", "it is for gateways without tokens and users")
 	}
@@ -294,6 +297,9 @@ func ParseNetwork(s string) (netip.Prefix, error) {
 
 // Loopback tells whether an address can be reached from this machine only.
 func Loopback(listen string) bool {
+	if _, ok := SocketPath(listen); ok {
+		return true
+	}
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
 		return false

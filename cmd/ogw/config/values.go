@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 )
@@ -78,6 +79,9 @@ func ParseMode(s string) (Mode, error) {
 	}
 	return Mode(n), nil
 }
+
+// FileMode is m as package os has it.
+func (m Mode) FileMode() os.FileMode { return os.FileMode(m) }
 
 // UnmarshalTOML takes a string, or TOML's octal integer 0o644.
 func (m *Mode) UnmarshalTOML(v any) (err error) {
