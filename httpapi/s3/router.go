@@ -241,3 +241,25 @@ func (q *request) preflight() error { return newError(codeAccessForbidden) }
 func (q *request) postToKey() error {
 	return newError(codeMethodNotAllowed).with("Method", q.r.Method).with("ResourceType", "OBJECT")
 }
+
+// Route is one operation of this door and how it is asked for.
+type Route struct {
+	Name   string
+	Level  string // SERVICE, BUCKET or OBJECT
+	Method string
+	Query  string // sub-resource, "" for the base operation
+}
+
+// Routes returns the table of operations, for tests that must miss none.
+func Routes() []Route {
+	var all []Route
+	for level, methods := range map[string]map[string]methodOps{"SERVICE": serviceOps(), "BUCKET": bucketOps(), "OBJECT": objectOps()} {
+		for method, ops := range methods {
+			all = append(all, Route{ops.base.name, level, method, ""})
+			for _, sub := range ops.sub {
+				all = append(all, Route{sub.op.name, level, method, sub.query})
+			}
+		}
+	}
+	return all
+}
