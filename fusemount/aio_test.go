@@ -14,10 +14,10 @@ import (
 
 // iocb is that of linux/aio_abi.h, little-endian.
 type iocb struct {
-	data       uint64
-	key, flags uint32
+	_          uint64
+	_, _       uint32
 	opcode     uint16
-	priority   int16
+	_          int16
 	fd         uint32
 	buf, bytes uint64
 	offset     int64

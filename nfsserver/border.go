@@ -115,7 +115,7 @@ func (b *border) check(ctx context.Context, x *export, ino vfs.Ino) error {
 	if err != nil || ino == top || b.remembers(top, ino) {
 		return err
 	}
-	below := false
+	var below bool
 	if b.fs.Exclusive() {
 		below, err = b.belowByAttr(ctx, top, ino)
 	} else {

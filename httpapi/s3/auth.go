@@ -14,7 +14,6 @@ import (
 type identity struct{ user *vfs.User }
 
 func (i identity) anonymous() bool { return i.user == nil }
-func (i identity) admin() bool     { return i.user != nil && i.user.Admin }
 
 func (i identity) name() string {
 	if i.user == nil {
