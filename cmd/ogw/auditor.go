@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"ogw/httpapi"
 	"ogw/httpapi/admin"
 	"ogw/httpapi/apierr"
+	"ogw/httpapi/guess"
 	"ogw/vfs"
 )
 
@@ -93,6 +95,8 @@ func (a *auditor) http(door, gateway string, code func(error) string) func(*http
 // httpResult tells how a request ended.
 func httpResult(r *httpapi.Record) audit.Result {
 	switch s := r.Status; {
+	case errors.Is(r.Err, guess.ErrThrottled):
+		return audit.Refused
 	case s == http.StatusUnauthorized, s == http.StatusForbidden, s == http.StatusTooManyRequests:
 		return audit.Refused
 	case s >= 400 || r.Err != nil && s != http.StatusNotModified:

@@ -16,6 +16,7 @@ import (
 	"ogw/cmd/ogw/audit"
 	"ogw/cmd/ogw/config"
 	"ogw/httpapi/admin"
+	"ogw/httpapi/guess"
 	"ogw/httpapi/rest"
 	"ogw/httpapi/s3"
 	"ogw/nfsserver"
@@ -82,6 +83,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 	}
 
 	// Doors and their listeners: one protocol each.
+	guesses := guess.New()
 	p.connections = connectionLimit(cfg.Server.Connections, local.OpenFileLimit(), log)
 	for _, g := range cfg.Gateways {
 		if g.Protocol == "embed" {
@@ -96,13 +98,13 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 		case "s3":
 			d, err = httpDoor(g, l, s3.New(p.fs, s3.Config{
 				Region: g.Region, Domains: g.Domains, BareHosts: g.BareHosts, AllowV2: g.V2Signatures, MaxRequests: g.MaxRequests,
-				MaxObjectBytes: int64(g.MaxObject), Logger: access, Done: both(meters.http(g.Name), p.audit.http("s3", g.Name, s3.Code)),
+				MaxObjectBytes: int64(g.MaxObject), Guesses: guesses, Logger: access, Done: both(meters.http(g.Name), p.audit.http("s3", g.Name, s3.Code)),
 			}), p.connections, log)
 		case "rest":
 			l = identified(g, l, log)
 			d, err = httpDoor(g, l, rest.New(rest.Config{
 				FS: p.fs, Logger: access, Done: both(meters.http(g.Name), p.audit.http("rest", g.Name, apiCode)),
-				Tokens: g.Tokens, Users: g.Users, Owner: restOwner(g), Hosts: g.Hosts,
+				Guesses: guesses, Tokens: g.Tokens, Users: g.Users, Owner: restOwner(g), Hosts: g.Hosts,
 				MaxObjectBytes: int64(g.MaxObject), MaxRequests: g.MaxRequests, ActiveContent: g.ActiveContent,
 			}), p.connections, log)
 		case "nfs":
@@ -152,7 +154,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 		if l, err = listen(g, false, log); err != nil {
 			return p, err
 		}
-		if err = p.addAdmin(g, l, api.WithToken(cfg.Admin.Token)); err != nil {
+		if err = p.addAdmin(g, l, api.WithToken(cfg.Admin.Token, guesses)); err != nil {
 			return p, err
 		}
 	}

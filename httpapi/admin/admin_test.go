@@ -418,7 +418,7 @@ func TestBadRequests(t *testing.T) {
 
 func TestToken(t *testing.T) {
 	s, _ := newServer(t, &fakeProcess{})
-	server := httptest.NewServer(s.WithToken("a-long-admin-token"))
+	server := httptest.NewServer(s.WithToken("a-long-admin-token", nil))
 	defer server.Close()
 	ctx := context.Background()
 	if _, err := remote(t, server.URL, RemoteConfig{Token: "wrong"}).Status(ctx); status(err) != 401 {

@@ -8,28 +8,46 @@ import (
 
 	"ogw/httpapi"
 	"ogw/httpapi/apierr"
+	"ogw/httpapi/fair"
+	"ogw/httpapi/guess"
 )
 
 // WithToken returns the API for requests with a bearer token only. The probes
-// are open: they tell nothing but that the process lives.
-func (s *Server) WithToken(token string) http.Handler {
+// are open: they tell nothing but that the process lives. guesses slows down
+// wrong tokens; nil does not.
+func (s *Server) WithToken(token string, guesses *guess.Guard) http.Handler {
 	want := sha256.Sum256([]byte(token))
 	guarded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" && !holds(r, want) {
-			httpapi.Note(r.Context(), authenticate, "", nil)
-			w.Header().Set("WWW-Authenticate", `Bearer realm="ogw admin"`)
-			apierr.Write(w, r, apierr.ErrUnauthorized)
-			return
+		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
+			if err := authorized(r, want, guesses); err != nil {
+				httpapi.Note(r.Context(), authenticate, "", nil)
+				w.Header().Set("WWW-Authenticate", `Bearer realm="ogw admin"`)
+				apierr.Write(w, r, err)
+				return
+			}
 		}
 		s.router.ServeHTTP(w, r)
 	})
 	return s.frame(guarded)
 }
 
-// holds reports whether r carries the token with this sum. Sums are compared,
-// in constant time: how long it takes tells nothing of the token.
-func holds(r *http.Request, want [sha256.Size]byte) bool {
+// authorized returns why r may not pass. It must carry the token with the sum
+// want; sums are compared, in constant time: how long it takes tells nothing of
+// the token.
+func authorized(r *http.Request, want [sha256.Size]byte, guesses *guess.Guard) error {
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return apierr.ErrUnauthorized
+	}
 	got := sha256.Sum256([]byte(strings.TrimSpace(given)))
-	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
+	client, account := fair.Address(r.RemoteAddr), "admin:"+string(got[:])
+	if err := guesses.Check(client, account); err != nil {
+		return err
+	}
+	if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+		guesses.Wrong(client, account)
+		return apierr.ErrUnauthorized
+	}
+	guesses.Right(client, account)
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"ogw/httpapi/guess"
 	"ogw/vfs"
 )
 
@@ -38,6 +39,7 @@ var Table = []Entry{
 	{ErrSlowBody, http.StatusRequestTimeout, "body_timeout"},
 	{ErrBadRequest, http.StatusBadRequest, "bad_request"},
 	{ErrUnauthorized, http.StatusUnauthorized, "unauthorized"},
+	{guess.ErrThrottled, http.StatusTooManyRequests, "too_many_attempts"},
 	{ErrForbidden, http.StatusForbidden, "forbidden"},
 	{ErrCrossOrigin, http.StatusForbidden, "cross_origin"},
 	{ErrMethod, http.StatusMethodNotAllowed, "method_not_allowed"},

@@ -2,11 +2,13 @@ package apierr
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"ogw/httpapi"
+	"ogw/httpapi/guess"
 )
 
 // retryAfterSeconds tells clients when to try again after a 503: conflicts
@@ -54,6 +56,9 @@ func write(w http.ResponseWriter, r *http.Request, err error, e Entry, message s
 	}
 	if e.Status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", strconv.Itoa(retryAfterSeconds))
+	}
+	if t := (*guess.Throttled)(nil); errors.As(err, &t) {
+		h.Set("Retry-After", strconv.Itoa(t.Seconds()))
 	}
 	d := Detail{Code: e.Code, Message: message, Request: httpapi.RequestID(r.Context())}
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -11,7 +11,10 @@ import (
 	"os"
 	"strings"
 
+	"ogw/httpapi"
 	"ogw/httpapi/apierr"
+	"ogw/httpapi/fair"
+	"ogw/httpapi/guess"
 	"ogw/vfs"
 )
 
@@ -27,12 +30,13 @@ type identity struct {
 type authenticator struct {
 	tokens [][sha256.Size]byte
 	users  bool
-	owner  vfs.Subject // of tokens, root and the server's own user
-	self   int         // uid of the server
+	guess  *guess.Guard // nil: nobody is slowed down
+	owner  vfs.Subject  // of tokens, root and the server's own user
+	self   int          // uid of the server
 }
 
 func newAuthenticator(c Config) authenticator {
-	a := authenticator{users: c.Users, self: os.Geteuid()}
+	a := authenticator{users: c.Users, guess: c.Guesses, self: os.Geteuid()}
 	a.owner = vfs.Subject{UID: c.Owner.UID, GID: c.Owner.GID, Groups: c.Owner.Groups, Admin: true}
 	for _, t := range c.Tokens {
 		a.tokens = append(a.tokens, sha256.Sum256([]byte(t)))
@@ -53,13 +57,33 @@ func (a *authenticator) identify(r *http.Request, fs *vfs.FS) (identity, error) 
 		return identity{}, apierr.ErrUnauthorized
 	}
 	if name, secret, ok := r.BasicAuth(); ok && a.users {
-		return a.identifyUser(r.Context(), fs, name, secret)
+		httpapi.NoteTarget(r.Context(), "", "as="+name)
+		return a.tried(r, "user:"+name, func() (identity, error) {
+			return a.identifyUser(r.Context(), fs, name, secret)
+		})
 	}
 	scheme, token, _ := strings.Cut(header, " ")
-	if strings.EqualFold(scheme, "Bearer") {
-		return a.identifyToken(strings.TrimSpace(token))
+	if token = strings.TrimSpace(token); strings.EqualFold(scheme, "Bearer") {
+		sum := sha256.Sum256([]byte(token))
+		return a.tried(r, "token:"+string(sum[:]), func() (identity, error) { return a.identifyToken(token) })
 	}
 	return identity{}, fmt.Errorf("%w: authorization scheme not accepted here", apierr.ErrUnauthorized)
+}
+
+// tried makes an attempt at an account, unless too many were wrong.
+func (a *authenticator) tried(r *http.Request, account string, identify func() (identity, error)) (identity, error) {
+	client := fair.Address(r.RemoteAddr)
+	if err := a.guess.Check(client, account); err != nil {
+		return identity{}, err
+	}
+	who, err := identify()
+	switch {
+	case err == nil:
+		a.guess.Right(client, account)
+	case errors.Is(err, apierr.ErrUnauthorized):
+		a.guess.Wrong(client, account)
+	}
+	return who, err
 }
 
 func (a *authenticator) identifyToken(token string) (identity, error) {

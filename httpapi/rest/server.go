@@ -10,6 +10,7 @@ import (
 	"ogw/httpapi"
 	"ogw/httpapi/apierr"
 	"ogw/httpapi/fair"
+	"ogw/httpapi/guess"
 	"ogw/vfs"
 )
 
@@ -21,6 +22,8 @@ type Config struct {
 	Done func(*httpapi.Record)
 	// Tokens are bearer tokens that may do everything.
 	Tokens []string
+	// Guesses slows down wrong tokens and passwords; nil does not.
+	Guesses *guess.Guard
 	// Users admits the users of the store with basic credentials.
 	Users bool
 	// Owner of what tokens and open access write.

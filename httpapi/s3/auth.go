@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ogw/httpapi"
+	"ogw/httpapi/fair"
 	"ogw/httpapi/sigv4"
 	"ogw/vfs"
 )
@@ -71,18 +72,30 @@ func (q *request) authenticate() error {
 	return nil
 }
 
-// identify looks up the user of sig and checks the signature.
+// identify looks up the user of sig and checks the signature, unless too many
+// were wrong.
 func (q *request) identify(sig *sigv4.Signature) error {
+	httpapi.NoteTarget(q.ctx, "", "key="+sig.AccessKey)
+	client, account := fair.Address(q.r.RemoteAddr), "s3:"+sig.AccessKey
+	if err := q.cfg.Guesses.Check(client, account); err != nil {
+		return err
+	}
 	user, key, err := q.fs.UserByKey(q.ctx, sig.AccessKey)
 	if errors.Is(err, vfs.ErrNoSuchUser) {
+		q.cfg.Guesses.Wrong(client, account)
 		return newError(codeInvalidAccessKeyID).with("AWSAccessKeyId", sig.AccessKey)
 	}
 	if err != nil {
 		return err
 	}
-	if err := q.verify.Verify(sig, key.Secret); err != nil {
+	err = q.verify.Verify(sig, key.Secret)
+	if errors.Is(err, sigv4.ErrMismatch) {
+		q.cfg.Guesses.Wrong(client, account)
+	}
+	if err != nil {
 		return err
 	}
+	q.cfg.Guesses.Right(client, account)
 	q.become(identity{&user})
 	return nil
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"ogw/httpapi"
+	"ogw/httpapi/guess"
 	"ogw/httpapi/sigv4"
 	"ogw/vfs"
 )
@@ -203,6 +205,7 @@ var errorCodes = []struct {
 	{sigv4.ErrMalformedTrailer, codeMalformedTrailer, false},
 	{sigv4.ErrSessionToken, codeInvalidToken, true},
 
+	{guess.ErrThrottled, codeSlowDown, true},
 	{httpapi.ErrBadRange, codeInvalidRange, false},
 	{io.ErrUnexpectedEOF, codeIncompleteBody, false},
 	{context.DeadlineExceeded, codeServiceUnavailable, false},
@@ -297,6 +300,9 @@ func writeError(w http.ResponseWriter, r *http.Request, bucket, key string, err 
 	}
 	if e.code == codeSlowDown || e.code == codeServiceUnavailable {
 		h.Set("Retry-After", "1")
+	}
+	if t := (*guess.Throttled)(nil); errors.As(err, &t) {
+		h.Set("Retry-After", strconv.Itoa(t.Seconds()))
 	}
 	x.send(w, r, e.status)
 }

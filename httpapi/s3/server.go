@@ -11,6 +11,7 @@ import (
 
 	"ogw/httpapi"
 	"ogw/httpapi/fair"
+	"ogw/httpapi/guess"
 	"ogw/httpapi/sigv4"
 	"ogw/vfs"
 )
@@ -31,7 +32,9 @@ type Config struct {
 	MaxRequests int
 	// MaxObjectBytes bounds a single PUT or POST; default vfs.MaxPutBytes.
 	MaxObjectBytes int64
-	Logger         *slog.Logger
+	// Guesses slows down wrong signatures; nil does not.
+	Guesses *guess.Guard
+	Logger  *slog.Logger
 	// Done is called after every request, for metrics.
 	Done func(*httpapi.Record)
 	// Now is the clock for signatures and policies.

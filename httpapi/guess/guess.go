@@ -1,0 +1,211 @@
+// Package guess slows down who guesses tokens, passwords and signatures.
+//
+//	door ── Check ── verify ─┬─ Right
+//	        (may it try?)    └─ Wrong
+//
+// What is wrong counts for the account that was tried and for the client as a
+// whole. Some mistakes are free; from then on each one closes the door for a
+// time that doubles, and what comes meanwhile is refused without a look at it:
+// nothing is held for it, no connection, no slot.
+//
+// # Invariants
+//
+// A client closes doors for itself only: another address is never affected. Who
+// shares an address with a guesser, and proved within provenFor to have an
+// account, is not shut out by guesses at other accounts; guesses at that very
+// account leave spareRate attempts a second between them.
+//
+// Memory is bounded by maxEntries, whatever names are tried.
+package guess
+
+import (
+	"container/list"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"ogw/httpapi/fair"
+)
+
+const (
+	// freeAccount mistakes with one account cost nothing: a script with an
+	// old password notices, and its owner can correct it at once.
+	freeAccount = 20
+	// freeClient mistakes with all accounts of an address: many people may
+	// have it.
+	freeClient = 100
+	// firstPause doubles with every mistake up to maxPause. At that, a day has
+	// 1440 guesses.
+	firstPause = time.Second
+	maxPause   = time.Minute
+	// forgetAfter a time without mistakes they are forgotten.
+	forgetAfter = 15 * time.Minute
+	// provenFor is how long the right password stands for a client.
+	provenFor = time.Hour
+	// spareRate attempts a second stay for who proved an account that is
+	// guessed at from the same address.
+	spareRate = 20
+	// maxEntries bounds the memory, at some 200 bytes each; the one unused for
+	// longest goes first.
+	maxEntries = 16384
+)
+
+// ErrThrottled refuses an attempt after too many wrong ones.
+var ErrThrottled = errors.New("too many wrong attempts")
+
+// Throttled is ErrThrottled with the time to wait.
+type Throttled struct{ After time.Duration }
+
+// Error implements error.
+func (t *Throttled) Error() string {
+	return fmt.Sprintf("%v; try again in %d s", ErrThrottled, t.Seconds())
+}
+
+// Unwrap makes it an ErrThrottled.
+func (t *Throttled) Unwrap() error { return ErrThrottled }
+
+// Seconds is the time to wait, for Retry-After.
+func (t *Throttled) Seconds() int { return int((t.After + time.Second - 1) / time.Second) }
+
+// Guard counts. A nil Guard lets everything pass.
+type Guard struct {
+	now  func() time.Time
+	seed maphash.Seed
+
+	mu      sync.Mutex
+	entries map[key]*list.Element // of *entry
+	order   list.List             // the last used first
+}
+
+// key is an account as tried by a client; hashed, because the name is the
+// client's to choose.
+type key struct {
+	client  fair.Key
+	account uint64 // 0: the client as a whole
+}
+
+type entry struct {
+	key
+	wrong  int
+	last   time.Time // of the mistakes
+	until  time.Time // nothing is tried before
+	proven time.Time // when it was right
+	spare  float64   // attempts that are left in spite of until
+	filled time.Time // spare is as of
+}
+
+// New returns a Guard.
+func New() *Guard {
+	return &Guard{now: time.Now, seed: maphash.MakeSeed(), entries: map[key]*list.Element{}}
+}
+
+// Check returns a Throttled if the client may not try the account now.
+func (g *Guard) Check(client fair.Key, account string) error {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	e := g.find(g.key(client, account))
+	proven := e != nil && now.Sub(e.proven) < provenFor
+	if e != nil && now.Before(e.until) {
+		if proven && e.take(now) {
+			return nil
+		}
+		return &Throttled{e.until.Sub(now)}
+	}
+	if proven {
+		return nil
+	}
+	if all := g.find(key{client: client}); all != nil && now.Before(all.until) {
+		return &Throttled{all.until.Sub(now)}
+	}
+	return nil
+}
+
+// Wrong counts a wrong attempt.
+func (g *Guard) Wrong(client fair.Key, account string) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	g.use(g.key(client, account)).fail(now, freeAccount)
+	g.use(key{client: client}).fail(now, freeClient)
+}
+
+// Right remembers that the client has the account.
+func (g *Guard) Right(client fair.Key, account string) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e := g.use(g.key(client, account))
+	e.proven = g.now()
+	if now := e.proven; !now.Before(e.until) {
+		e.wrong = 0
+	}
+}
+
+func (g *Guard) key(client fair.Key, account string) key {
+	return key{client, maphash.String(g.seed, account) | 1}
+}
+
+// find returns an entry, or nil. mu is held.
+func (g *Guard) find(k key) *entry {
+	el, ok := g.entries[k]
+	if !ok {
+		return nil
+	}
+	g.order.MoveToFront(el)
+	return el.Value.(*entry)
+}
+
+// use returns an entry, a new one in the place of the oldest if there are
+// too many. mu is held.
+func (g *Guard) use(k key) *entry {
+	if e := g.find(k); e != nil {
+		return e
+	}
+	if len(g.entries) >= maxEntries {
+		oldest := g.order.Back()
+		delete(g.entries, oldest.Value.(*entry).key)
+		g.order.Remove(oldest)
+	}
+	e := &entry{key: k}
+	g.entries[k] = g.order.PushFront(e)
+	return e
+}
+
+// fail counts a mistake and closes the door if there were too many.
+func (e *entry) fail(now time.Time, free int) {
+	if now.Sub(e.last) > forgetAfter {
+		e.wrong = 0
+	}
+	e.wrong++
+	e.last = now
+	if e.wrong <= free {
+		return
+	}
+	pause := maxPause
+	if n := e.wrong - free - 1; n < 6 { // 1, 2, 4 ... 32 s
+		pause = firstPause << n
+	}
+	e.until = now.Add(pause)
+}
+
+// take reports whether a spare attempt is left.
+func (e *entry) take(now time.Time) bool {
+	e.spare = min(spareRate, e.spare+spareRate*now.Sub(e.filled).Seconds())
+	e.filled = now
+	if e.spare < 1 {
+		return false
+	}
+	e.spare--
+	return true
+}
