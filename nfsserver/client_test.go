@@ -3,8 +3,6 @@ package nfsserver
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
-	"io"
 	"log/slog"
 	"net"
 	"slices"
@@ -14,6 +12,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/integration/testenv/nfsclient"
 	"ogw/nfsserver/rpc"
 	"ogw/nfsserver/xdr"
 	"ogw/vfs"
@@ -152,25 +151,8 @@ func (s *site) mount(path string, uid uint32) *client {
 
 func (c *client) record(prog, vers, proc uint32, args []byte) []byte {
 	c.xid++
-	var cred xdr.Writer
-	cred.Uint32(0)
-	cred.String("test")
-	cred.Uint32(c.uid)
-	cred.Uint32(c.gid)
-	cred.Uint32(uint32(len(c.groups)))
-	for _, g := range c.groups {
-		cred.Uint32(g)
-	}
-	var w xdr.Writer
-	w.Uint32(0)
-	for _, v := range []uint32{c.xid, 0, 2, prog, vers, proc, rpc.AuthUnix} {
-		w.Uint32(v)
-	}
-	w.Opaque(cred.B)
-	w.Uint64(0)
-	w.B = append(w.B, args...)
-	w.PutUint32(0, 1<<31|uint32(w.Len()-4))
-	return w.B
+	who := nfsclient.Cred{Machine: "test", UID: c.uid, GID: c.gid, Groups: c.groups}
+	return nfsclient.Record(c.xid, prog, vers, proc, &who, args)
 }
 
 // call sends a call and returns its results.
@@ -186,21 +168,15 @@ func (c *client) call(prog, proc uint32, args *xdr.Writer) *xdr.Reader {
 
 func (c *client) reply(xid uint32) *xdr.Reader {
 	c.t.Helper()
-	var mark [4]byte
-	if _, err := io.ReadFull(c.conn, mark[:]); err != nil {
+	b, err := nfsclient.ReadReply(c.conn)
+	if err != nil {
 		c.t.Fatal(err)
 	}
-	b := make([]byte, binary.BigEndian.Uint32(mark[:])&^(1<<31))
-	if _, err := io.ReadFull(c.conn, b); err != nil {
+	r, err := nfsclient.Results(b, xid)
+	if err != nil {
 		c.t.Fatal(err)
 	}
-	r := xdr.NewReader(b)
-	for i, want := range []uint32{xid, 1, 0, 0, 0, 0} {
-		if v := r.Uint32(); v != want {
-			c.t.Fatalf("word %d of the reply is %d, not %d", i, v, want)
-		}
-	}
-	return &r
+	return r
 }
 
 func (c *client) nfs(proc uint32, args *xdr.Writer) (Status, *xdr.Reader) {
