@@ -38,16 +38,19 @@ type KV interface {
 	// Sync makes every Update that returned before durable.
 	Sync(ctx context.Context) error
 	// Erase returns when no file of the engine holds any more what was
-	// replaced or removed in the range from start to end before the call
-	// (secrets). What others copied, and what a disk keeps of files that are
-	// gone, is beyond it. Pairs stay as they are.
-	Erase(ctx context.Context, start, end []byte) error
+	// replaced or removed in the ranges before the call (secrets). What others
+	// copied, and what a disk keeps of files that are gone, is beyond it.
+	// Pairs stay as they are.
+	Erase(ctx context.Context, ranges ...KeyRange) error
 	// Limits returns what one transaction may hold.
 	Limits() Limits
 	// Close waits for running transactions, makes all durable and releases
 	// the engine. Later calls return ErrClosed.
 	Close() error
 }
+
+// KeyRange holds the keys from Start to before End.
+type KeyRange struct{ Start, End []byte }
 
 // Limits of one transaction; zero means unlimited.
 type Limits struct {

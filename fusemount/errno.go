@@ -73,6 +73,7 @@ var errnos = [...]struct {
 	{vfs.ErrNoSuchUser, syscall.ENOENT},
 	{vfs.ErrUserExists, syscall.EEXIST},
 	{vfs.ErrUIDTaken, syscall.EEXIST},
+	{vfs.ErrSealed, syscall.EACCES},
 	{context.Canceled, syscall.EINTR},
 	{context.DeadlineExceeded, syscall.ETIMEDOUT},
 }

@@ -132,6 +132,7 @@ var errorTable = []struct {
 	{vfs.ErrNoSuchUser, ErrAcces},
 	{vfs.ErrUserExists, ErrExist},
 	{vfs.ErrUIDTaken, ErrExist},
+	{vfs.ErrSealed, ErrAcces},
 }
 
 // statusOf returns the status that an error is answered with.

@@ -118,6 +118,10 @@ func (c *converter) begin(ctx context.Context) error {
 		if err := t.Set(superKey(), super.encode()); err != nil {
 			return err
 		}
+		// The secrets of its users stood in clear (reseal.go).
+		if err := setCounter(t, counterErase, 1); err != nil {
+			return err
+		}
 		first := convertState{next: []byte{convertTables[0]}}
 		return t.Set(convertKey(), first.encode())
 	}))

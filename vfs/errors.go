@@ -67,4 +67,5 @@ var (
 	ErrNoSuchUser     = errors.New("no such user")
 	ErrUserExists     = errors.New("user exists already")
 	ErrUIDTaken       = errors.New("uid was another user's")
+	ErrSealed         = errors.New("the secret is sealed with a cluster key that is not there")
 )

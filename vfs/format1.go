@@ -116,7 +116,7 @@ func (c *converter) user(t cluster.Txn, name string, v []byte) error {
 	if err := t.Set(userNameKey(name), []byte(u.ID)); err != nil {
 		return err
 	}
-	return t.Set(userKey(u.ID), u.encode())
+	return t.Set(userKey(u.ID), u.encode(c.fs.cfg.Keys))
 }
 
 // bucket returns nil for a record that is not needed any more.

@@ -10,6 +10,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/lock"
+	"ogw/vfs/seal"
 )
 
 // Config of an FS. The zero value of each field means its default.
@@ -31,6 +32,9 @@ type Config struct {
 	// Grace is how long deleted blobs stay for readers that this process
 	// does not know. Default: none if the cluster is exclusive, else 10 min.
 	Grace time.Duration
+	// Keys seal the secrets that the store keeps, and open them; nil leaves
+	// them in clear. A store that gets keys is converted by Open.
+	Keys *seal.Keyring
 	// Async makes Async the durability of all that has none of its own.
 	Async bool
 	// ScrubBytes is how fast stored blobs are read again to verify them, in
@@ -92,6 +96,7 @@ type FS struct {
 	quarantine      quarantine
 	ghosts          ghostTable
 	users           userCache
+	sealing         SealState
 
 	small   sync.Pool // of *smallBuffer
 	putPool putPool
@@ -113,6 +118,9 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.instance = rand.Uint64()
 	fs.locks = lock.New(0)
 	if err := fs.openSuper(ctx); err != nil {
+		return nil, err
+	}
+	if err := fs.reseal(ctx); err != nil {
 		return nil, err
 	}
 	if err := fs.ids.init(ctx, fs.kv); err != nil {

@@ -1,20 +1,31 @@
 package vfs
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/vfs/seal"
 )
 
 // StoreSecretBytes is the length of a secret of the store: as many random
 // bits as any key that is derived from it.
 const StoreSecretBytes = 32
 
-// storeSecretVersion is the form of the value of key 'K': a version byte,
-// then the secret.
-const storeSecretVersion = 1
+// The forms of the value of key 'K': a form byte, then the secret, as it is or
+// sealed.
+const (
+	storeSecretClear  = 1
+	storeSecretSealed = 2
+)
+
+// nextSlot names the secret that takes the place of one which is sealed with a
+// key that is lost: what the old one made good is void, and if the key comes
+// back, so does the old secret.
+const nextSlot = "~"
 
 // StoreSecret returns a secret of the store's own, which is made when it is
 // asked for first and stays the same from then on, for every process. Doors
@@ -25,7 +36,7 @@ func (fs *FS) StoreSecret(ctx context.Context, name string) (secret []byte, err 
 		return nil, fmt.Errorf("name of a store's secret of %d bytes: %w", len(name), ErrInvalid)
 	}
 	err = fs.view(ctx, func(r cluster.Reader) (err error) {
-		secret, err = getStoreSecret(r, name)
+		_, secret, err = fs.findStoreSecret(r, name)
 		return err
 	})
 	if err != nil || secret != nil {
@@ -34,12 +45,13 @@ func (fs *FS) StoreSecret(ctx context.Context, name string) (secret []byte, err 
 	// Durable before anybody is given what it makes good, whatever durability
 	// the store has.
 	err = fs.update(cluster.Strict(ctx), func(t cluster.Txn, _ *op) (err error) {
-		if secret, err = getStoreSecret(t, name); err != nil || secret != nil {
+		var slot string
+		if slot, secret, err = fs.findStoreSecret(t, name); err != nil || secret != nil {
 			return err // another process was faster
 		}
 		secret = make([]byte, StoreSecretBytes)
 		rand.Read(secret)
-		return putStoreSecret(t, name, secret)
+		return fs.putStoreSecret(t, slot, secret)
 	})
 	if err != nil {
 		return nil, err
@@ -47,19 +59,48 @@ func (fs *FS) StoreSecret(ctx context.Context, name string) (secret []byte, err 
 	return secret, nil
 }
 
-// getStoreSecret reads a secret, nil if there is none. With putStoreSecret it
-// is all that knows how one is stored.
-func getStoreSecret(r cluster.Reader, name string) ([]byte, error) {
-	b, err := r.Get(storeSecretKey(name))
-	if err != nil || b == nil {
-		return nil, err
+// findStoreSecret returns the first secret of that name which can be opened,
+// and nil with the slot for a new one if there is none.
+func (fs *FS) findStoreSecret(r cluster.Reader, name string) (slot string, secret []byte, err error) {
+	for slot = name; ; slot += nextSlot {
+		b, err := r.Get(storeSecretKey(slot))
+		if err != nil || b == nil {
+			return slot, nil, err
+		}
+		secret, err := fs.openStoreSecret(slot, b)
+		if !errors.Is(err, seal.ErrUnknownKey) {
+			return slot, secret, err
+		}
 	}
-	if len(b) != 1+StoreSecretBytes || b[0] != storeSecretVersion {
-		return nil, fmt.Errorf("%w: the store's secret %q", ErrCorrupt, name)
-	}
-	return append([]byte(nil), b[1:]...), nil
 }
 
-func putStoreSecret(t cluster.Txn, name string, secret []byte) error {
-	return t.Set(storeSecretKey(name), append([]byte{storeSecretVersion}, secret...))
+func storeSecretContext(slot string) string { return "store " + slot }
+
+// openStoreSecret reads the value of key 'K'. With putStoreSecret it is all
+// that knows how a secret is stored.
+func (fs *FS) openStoreSecret(slot string, b []byte) ([]byte, error) {
+	secret := []byte(nil)
+	if len(b) > 0 && b[0] == storeSecretClear {
+		secret = bytes.Clone(b[1:]) // others may hold what the store returned
+	} else if len(b) > 0 && b[0] == storeSecretSealed {
+		var err error
+		if secret, err = fs.cfg.Keys.Open(b[1:], storeSecretContext(slot)); errors.Is(err, seal.ErrUnknownKey) {
+			return nil, err
+		}
+	}
+	if len(secret) != StoreSecretBytes {
+		return nil, fmt.Errorf("%w: the store's secret %q", ErrCorrupt, slot)
+	}
+	return secret, nil
+}
+
+func (fs *FS) putStoreSecret(t cluster.Txn, slot string, secret []byte) error {
+	if err := fs.noteClear(t, 1); err != nil {
+		return err
+	}
+	if fs.cfg.Keys == nil {
+		return t.Set(storeSecretKey(slot), append([]byte{storeSecretClear}, secret...))
+	}
+	sealed := fs.cfg.Keys.Seal(secret, storeSecretContext(slot))
+	return t.Set(storeSecretKey(slot), append([]byte{storeSecretSealed}, sealed...))
 }

@@ -50,7 +50,7 @@ func TestStoreSecret(t *testing.T) {
 func TestDamagedStoreSecret(t *testing.T) {
 	fs := openTestWith(t, mem.New(mem.Options{}), Config{})
 	want(t, fs.update(bg, func(c cluster.Txn, _ *op) error {
-		return c.Set(storeSecretKey("nfs"), []byte{storeSecretVersion, 1, 2})
+		return c.Set(storeSecretKey("nfs"), []byte{storeSecretClear, 1, 2})
 	}), nil)
 	_, err := fs.StoreSecret(bg, "nfs")
 	want(t, err, ErrCorrupt)

@@ -28,13 +28,18 @@ type User struct {
 	// removed is when the user was removed, 0 if not: the record stays, so
 	// that ID and uid do.
 	removed int64
+	// locked are the secrets, as sealed, of those Keys that this process
+	// cannot open; Secret is "" there.
+	locked map[string]string
 	// later are fields that a later program wrote, kept as they are.
 	later []byte
 }
 
 // AccessKey is one pair of credentials of a user.
 type AccessKey struct {
-	ID      string
+	ID string
+	// Secret is "" in a key that is sealed with a cluster key which this
+	// process has not: nobody may be let in by it.
 	Secret  string
 	Created int64 // Unix nanoseconds
 }
@@ -97,6 +102,9 @@ func (u *User) validate() error {
 	for i, k := range u.Keys {
 		if k.ID == "" || len(k.ID) > maxAccessKeyBytes || len(k.Secret) > maxAccessKeyBytes {
 			return fmt.Errorf("access key %q of user %q: ID and secret have 1 to %d bytes: %w", k.ID, u.Name, maxAccessKeyBytes, ErrInvalid)
+		}
+		if k.Secret == "" && u.locked[k.ID] == "" {
+			return fmt.Errorf("access key %q of user %q has no secret: %w", k.ID, u.Name, ErrInvalid)
 		}
 		if slices.ContainsFunc(u.Keys[:i], func(o AccessKey) bool { return o.ID == k.ID }) {
 			return fmt.Errorf("access key %q twice: %w", k.ID, ErrUserExists)

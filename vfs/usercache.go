@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/seal"
 )
 
 const (
@@ -63,7 +64,7 @@ func (c *userCache) invalidate() {
 }
 
 // UserByKey returns the user who holds an access key, and that key. It is
-// cached for at most a second in shared clusters; ErrNoSuchUser.
+// cached for at most a second in shared clusters; ErrNoSuchUser, ErrSealed.
 func (fs *FS) UserByKey(ctx context.Context, keyID string) (User, AccessKey, error) {
 	now := time.Now() // not the configured clock: a TTL is about real time
 	u, changes, ok := fs.users.get(keyID, now, !fs.clu.Exclusive)
@@ -73,7 +74,7 @@ func (fs *FS) UserByKey(ctx context.Context, keyID string) (User, AccessKey, err
 			if err != nil || id == nil {
 				return noUser(err, "access key %q", keyID)
 			}
-			u, err = userByID(r, UserID(id))
+			u, err = fs.userByID(r, UserID(id))
 			return err
 		})
 		if err != nil {
@@ -84,6 +85,9 @@ func (fs *FS) UserByKey(ctx context.Context, keyID string) (User, AccessKey, err
 	i := slices.IndexFunc(u.Keys, func(k AccessKey) bool { return k.ID == keyID })
 	if i < 0 {
 		return User{}, AccessKey{}, fmt.Errorf("%w: access key %q is not among those of user %q", ErrCorrupt, keyID, u.Name)
+	}
+	if sealed := u.locked[keyID]; u.Keys[i].Secret == "" {
+		return User{}, AccessKey{}, fmt.Errorf("access key %q: %w %s", keyID, ErrSealed, seal.KeyID([]byte(sealed)))
 	}
 	u.Keys = slices.Clone(u.Keys)
 	return u, u.Keys[i], nil

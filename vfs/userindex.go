@@ -18,28 +18,28 @@ import (
 // those that were removed before records stayed (convert.go).
 
 // userByID reads the record of a user that was not removed.
-func userByID(r cluster.Reader, id UserID) (User, error) {
-	u, err := userRecord(r, id)
+func (fs *FS) userByID(r cluster.Reader, id UserID) (User, error) {
+	u, err := fs.userRecord(r, id)
 	if err == nil && u.removed != 0 {
 		err = noUser(nil, "user %s", id)
 	}
 	return u, err
 }
 
-func userRecord(r cluster.Reader, id UserID) (User, error) {
+func (fs *FS) userRecord(r cluster.Reader, id UserID) (User, error) {
 	b, err := r.Get(userKey(id))
 	if err != nil || b == nil {
 		return User{}, noUser(err, "user %s", id)
 	}
-	return decodeUser(id, slices.Clone(b)) // others may hold what the store returned
+	return decodeUser(id, slices.Clone(b), fs.cfg.Keys) // others may hold what the store returned
 }
 
-func userByName(r cluster.Reader, name string) (User, error) {
+func (fs *FS) userByName(r cluster.Reader, name string) (User, error) {
 	id, err := r.Get(userNameKey(name))
 	if err != nil || id == nil {
 		return User{}, noUser(err, "user %q", name)
 	}
-	return userByID(r, UserID(id))
+	return fs.userByID(r, UserID(id))
 }
 
 // noUser returns err, or ErrNoSuchUser about what was asked for.
@@ -60,12 +60,12 @@ func nameFree(r cluster.Reader, name string) error {
 
 // uidFree reports who has or had uid as an error, unless that user was removed
 // and inherit is set.
-func uidFree(r cluster.Reader, uid uint32, inherit bool) error {
+func (fs *FS) uidFree(r cluster.Reader, uid uint32, inherit bool) error {
 	id, err := r.Get(uidKey(uid))
 	if err != nil || id == nil {
 		return err
 	}
-	u, err := userRecord(r, UserID(id))
+	u, err := fs.userRecord(r, UserID(id))
 	switch {
 	case err != nil:
 		return err

@@ -2,7 +2,10 @@ package vfs
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+
+	"ogw/vfs/seal"
 )
 
 const (
@@ -32,13 +35,21 @@ const (
 	userFounder
 )
 
-// secretClear is the form of a secret that is stored as it is.
-const secretClear = 0
+// The forms of a stored secret.
+const (
+	secretClear  = 0 // as it is
+	secretSealed = 1 // see package seal
+)
+
+// sealContext is what a secret is sealed for: one user's access key.
+func (u *User) sealContext(key string) string { return "user " + string(u.ID) + " key " + key }
 
 // encode returns the stored form; the ID is in the key. Layout: version byte,
 // kind byte, and fields up to the end: each its number, the length of its
 // value, and the value. Numbers are uvarints.
-func (u *User) encode() []byte {
+//
+// Secrets are sealed with keys, if there are any.
+func (u *User) encode(keys *seal.Keyring) []byte {
 	flags := uint64(0)
 	if u.Admin {
 		flags |= userAdmin
@@ -57,7 +68,7 @@ func (u *User) encode() []byte {
 		}
 	}
 	for i := range u.Keys {
-		e.field(fieldKey, u.Keys[i].encode())
+		e.field(fieldKey, u.encodeKey(&u.Keys[i], keys))
 	}
 	e.b = append(e.b, u.later...)
 	return e.b
@@ -68,28 +79,59 @@ func (e *encoder) field(number uint64, value []byte) {
 	e.bytes(value)
 }
 
-// encode returns the stored form: ID, the form of the secret, the secret, and
-// the creation.
-func (k *AccessKey) encode() []byte {
+// encodeKey returns the stored form: ID, the form of the secret, the secret,
+// and the creation.
+func (u *User) encodeKey(k *AccessKey, keys *seal.Keyring) []byte {
 	var e encoder
 	e.str(k.ID)
-	e.byte(secretClear)
-	e.str(k.Secret)
+	switch sealed := u.locked[k.ID]; {
+	case k.Secret == "" && sealed != "":
+		e.byte(secretSealed)
+		e.str(sealed)
+	case keys != nil:
+		e.byte(secretSealed)
+		e.bytes(keys.Seal([]byte(k.Secret), u.sealContext(k.ID)))
+	default:
+		e.byte(secretClear)
+		e.str(k.Secret)
+	}
 	e.int(k.Created)
 	return e.b
 }
 
-func decodeAccessKey(b []byte) (AccessKey, error) {
+// decodeKey adds a key. A secret that keys cannot open is locked.
+func (u *User) decodeKey(b []byte, keys *seal.Keyring) error {
 	d := decoder{b: b, what: "access key"}
 	k := AccessKey{ID: d.str()}
-	if form := d.byte(); form != secretClear {
+	form, stored := d.byte(), d.bytes()
+	k.Created = d.int()
+	if form > secretSealed {
 		d.fail()
 	}
-	k.Secret, k.Created = d.str(), d.int()
-	return k, d.end()
+	if err := d.end(); err != nil {
+		return err
+	}
+	if form == secretClear {
+		k.Secret = string(stored)
+	} else {
+		secret, err := keys.Open(stored, u.sealContext(k.ID))
+		switch {
+		case errors.Is(err, seal.ErrUnknownKey):
+			if u.locked == nil {
+				u.locked = make(map[string]string)
+			}
+			u.locked[k.ID] = string(stored)
+		case err != nil:
+			return fmt.Errorf("%w: secret of access key %q: %w", ErrCorrupt, k.ID, err)
+		}
+		k.Secret = string(secret)
+	}
+	u.Keys = append(u.Keys, k)
+	return nil
 }
 
-func decodeUser(id UserID, b []byte) (User, error) {
+// decodeUser reads what encode wrote.
+func decodeUser(id UserID, b []byte, keys *seal.Keyring) (User, error) {
 	d := decoder{b: b, what: "user"}
 	u := User{ID: id}
 	if version, kind := d.byte(), d.byte(); version != userVersion || kind != kindUser {
@@ -100,14 +142,14 @@ func decodeUser(id UserID, b []byte) (User, error) {
 		if d.err != nil {
 			break
 		}
-		if err := u.decodeField(number, value); err != nil {
+		if err := u.decodeField(number, value, keys); err != nil {
 			return u, err
 		}
 	}
 	return u, d.end()
 }
 
-func (u *User) decodeField(number uint64, value []byte) error {
+func (u *User) decodeField(number uint64, value []byte, keys *seal.Keyring) error {
 	d := decoder{b: value, what: "user"}
 	switch number {
 	case fieldName:
@@ -125,9 +167,7 @@ func (u *User) decodeField(number uint64, value []byte) error {
 	case fieldRemoved:
 		u.removed = int64(d.uint())
 	case fieldKey:
-		k, err := decodeAccessKey(value)
-		u.Keys = append(u.Keys, k)
-		return err
+		return u.decodeKey(value, keys)
 	default:
 		e := encoder{b: u.later}
 		e.field(number, value)
@@ -135,4 +175,24 @@ func (u *User) decodeField(number uint64, value []byte) error {
 		return nil
 	}
 	return d.end()
+}
+
+// storedSecret is the secret of an access key in the form that it is stored
+// in.
+type storedSecret struct {
+	key   string
+	form  byte
+	bytes []byte
+}
+
+// storedSecrets returns those of a user record that decodeUser read.
+func storedSecrets(b []byte) (list []storedSecret) {
+	for d := (decoder{b: b[2:], what: "user"}); len(d.b) > 0; {
+		number, value := d.uint(), d.bytes()
+		if number == fieldKey && d.err == nil {
+			k := decoder{b: value, what: "access key"}
+			list = append(list, storedSecret{k.str(), k.byte(), k.bytes()})
+		}
+	}
+	return list
 }

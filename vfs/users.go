@@ -45,7 +45,7 @@ func (fs *FS) MakeUser(ctx context.Context, u User, o UserOptions) (User, error)
 				return err
 			}
 			u.UID, u.GID = uid, uid
-		} else if err := uidFree(t, u.UID, o.Inherit); err != nil {
+		} else if err := fs.uidFree(t, u.UID, o.Inherit); err != nil {
 			return err
 		}
 		if o.GID != nil {
@@ -60,13 +60,13 @@ func (fs *FS) MakeUser(ctx context.Context, u User, o UserOptions) (User, error)
 		if err := t.Set(uidKey(u.UID), []byte(u.ID)); err != nil {
 			return err
 		}
-		return putUser(t, nil, &u)
+		return fs.putUser(t, nil, &u)
 	})
 	return u, err
 }
 
 // putUser stores u in place of old (nil: new) and moves the access keys.
-func putUser(t cluster.Txn, old, u *User) error {
+func (fs *FS) putUser(t cluster.Txn, old, u *User) error {
 	if old != nil {
 		for _, k := range old.Keys {
 			if !u.hasKey(k.ID) {
@@ -90,17 +90,20 @@ func putUser(t cluster.Txn, old, u *User) error {
 			}
 		}
 	}
-	return t.Set(userKey(u.ID), u.encode())
+	if err := fs.noteClear(t, len(u.Keys)); err != nil {
+		return err
+	}
+	return t.Set(userKey(u.ID), u.encode(fs.cfg.Keys))
 }
 
 // GetUser returns the user who has a name now; ErrNoSuchUser.
 func (fs *FS) GetUser(ctx context.Context, name string) (User, error) {
-	return fs.readUser(ctx, func(r cluster.Reader) (User, error) { return userByName(r, name) })
+	return fs.readUser(ctx, func(r cluster.Reader) (User, error) { return fs.userByName(r, name) })
 }
 
 // UserByID returns a user; ErrNoSuchUser, also for one that was removed.
 func (fs *FS) UserByID(ctx context.Context, id UserID) (User, error) {
-	return fs.readUser(ctx, func(r cluster.Reader) (User, error) { return userByID(r, id) })
+	return fs.readUser(ctx, func(r cluster.Reader) (User, error) { return fs.userByID(r, id) })
 }
 
 // UserByUID returns the user who has a uid; ErrNoSuchUser.
@@ -110,7 +113,7 @@ func (fs *FS) UserByUID(ctx context.Context, uid uint32) (User, error) {
 		if err != nil || id == nil {
 			return User{}, noUser(err, "uid %d", uid)
 		}
-		return userByID(r, UserID(id))
+		return fs.userByID(r, UserID(id))
 	})
 }
 
@@ -139,7 +142,7 @@ func (fs *FS) readUser(ctx context.Context, read func(r cluster.Reader) (User, e
 func (fs *FS) UpdateUser(ctx context.Context, name string, change func(*User) error) error {
 	defer fs.users.invalidate()
 	return fs.update(ctx, func(t cluster.Txn, _ *op) error {
-		old, err := userByName(t, name)
+		old, err := fs.userByName(t, name)
 		if err != nil {
 			return err
 		}
@@ -155,7 +158,7 @@ func (fs *FS) UpdateUser(ctx context.Context, name string, change func(*User) er
 		if err := u.validate(); err != nil {
 			return err
 		}
-		return putUser(t, &old, &u)
+		return fs.putUser(t, &old, &u)
 	})
 }
 
@@ -169,7 +172,7 @@ func (fs *FS) RenameUser(ctx context.Context, from, to string) (User, error) {
 	defer fs.users.invalidate()
 	var u User
 	err := fs.update(ctx, func(t cluster.Txn, _ *op) (err error) {
-		if u, err = userByName(t, from); err != nil {
+		if u, err = fs.userByName(t, from); err != nil {
 			return err
 		}
 		if err := nameFree(t, to); err != nil {
@@ -182,7 +185,7 @@ func (fs *FS) RenameUser(ctx context.Context, from, to string) (User, error) {
 			return err
 		}
 		u.Name = to
-		return putUser(t, &u, &u)
+		return fs.putUser(t, &u, &u)
 	})
 	return u, err
 }
@@ -192,7 +195,7 @@ func (fs *FS) RenameUser(ctx context.Context, from, to string) (User, error) {
 func (fs *FS) RemoveUser(ctx context.Context, name string) error {
 	defer fs.users.invalidate()
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		old, err := userByName(t, name)
+		old, err := fs.userByName(t, name)
 		if err != nil {
 			return err
 		}
@@ -201,7 +204,7 @@ func (fs *FS) RemoveUser(ctx context.Context, name string) error {
 		if err := t.Delete(userNameKey(name)); err != nil {
 			return err
 		}
-		return putUser(t, &old, &gone)
+		return fs.putUser(t, &old, &gone)
 	})
 }
 
@@ -212,7 +215,7 @@ func (fs *FS) ListUsers(ctx context.Context) ([]User, error) {
 		users = nil
 		prefix := userKey("")
 		return r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
-			u, err := decodeUser(UserID(k[len(prefix):]), slices.Clone(v))
+			u, err := decodeUser(UserID(k[len(prefix):]), slices.Clone(v), fs.cfg.Keys)
 			if err == nil && u.removed == 0 {
 				users = append(users, u)
 			}

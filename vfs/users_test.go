@@ -161,12 +161,12 @@ func TestUserRecord(t *testing.T) {
 	e := encoder{b: nil}
 	e.field(99, []byte("of a later program"))
 	u.later = e.b
-	got, err := decodeUser(u.ID, u.encode())
+	got, err := decodeUser(u.ID, u.encode(nil), nil)
 	if err != nil || !reflect.DeepEqual(got, u) {
 		t.Errorf("%+v %v", got, err)
 	}
-	for cut := range u.encode() {
-		if got, err := decodeUser(u.ID, u.encode()[:cut]); err == nil && reflect.DeepEqual(got, u) {
+	for cut := range u.encode(nil) {
+		if got, err := decodeUser(u.ID, u.encode(nil)[:cut], nil); err == nil && reflect.DeepEqual(got, u) {
 			t.Errorf("%d bytes are enough", cut)
 		}
 	}

@@ -15,7 +15,7 @@ func testErase(t *testing.T, kv cluster.KV) {
 		}
 		set(t, kv, pair{"k3", "gone"})
 		update(t, kv, func(txn cluster.Txn) error { return txn.Delete([]byte("k3")) })
-		if err := kv.Erase(ctx, []byte("k"), []byte("l")); err != nil {
+		if err := kv.Erase(ctx, cluster.KeyRange{Start: []byte("k"), End: []byte("l")}); err != nil {
 			t.Fatal(err)
 		}
 		view(t, kv, func(r cluster.Reader) error {

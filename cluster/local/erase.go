@@ -31,7 +31,7 @@ const (
 // Erase implements cluster.KV: tables and value files that hold what was
 // replaced are rewritten, and the logs, which Pebble keeps to use them again,
 // are overwritten with zeros.
-func (kv *KV) Erase(ctx context.Context, start, end []byte) error {
+func (kv *KV) Erase(ctx context.Context, ranges ...cluster.KeyRange) error {
 	if err := kv.gate.Enter(); err != nil {
 		return err
 	}
@@ -40,8 +40,10 @@ func (kv *KV) Erase(ctx context.Context, start, end []byte) error {
 		return err
 	}
 	kv.snapshots.close() // a snapshot keeps what it can still read
-	if err := kv.db.Compact(ctx, start, end, false); err != nil {
-		return mapError(err)
+	for _, r := range ranges {
+		if err := kv.db.Compact(ctx, r.Start, r.End, false); err != nil {
+			return mapError(err)
+		}
 	}
 	for range erasePasses {
 		if err := kv.eraseLogs(); err != nil {

@@ -84,7 +84,7 @@ func TestErase(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := kv.Erase(ctx, []byte("k"), []byte("l")); err != nil {
+	if err := kv.Erase(ctx, cluster.KeyRange{Start: []byte("k"), End: []byte("l")}, cluster.KeyRange{Start: []byte("x"), End: []byte("y")}); err != nil {
 		t.Fatal(err)
 	}
 	if found := filesWith(t, dir, secrets...); found != nil {

@@ -159,7 +159,7 @@ func (kv *KV) Sync(ctx context.Context) error {
 
 // Erase implements cluster.KV. Nothing keeps what was replaced but the copy
 // that a power cut would leave.
-func (kv *KV) Erase(ctx context.Context, _, _ []byte) error { return kv.Sync(ctx) }
+func (kv *KV) Erase(ctx context.Context, _ ...cluster.KeyRange) error { return kv.Sync(ctx) }
 
 // Limits implements cluster.KV.
 func (kv *KV) Limits() cluster.Limits { return kv.m.o.Limits }

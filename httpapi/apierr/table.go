@@ -60,6 +60,7 @@ var Table = []Entry{
 	{vfs.ErrReservedName, http.StatusForbidden, "reserved_name"},
 	{vfs.ErrUserExists, http.StatusConflict, "user_exists"},
 	{vfs.ErrUIDTaken, http.StatusConflict, "uid_taken"},
+	{vfs.ErrSealed, http.StatusServiceUnavailable, "sealed"},
 	{vfs.ErrKeyTooLong, http.StatusRequestURITooLong, "path_too_long"},
 	{vfs.ErrNameTooLong, http.StatusRequestURITooLong, "name_too_long"},
 	{vfs.ErrBadPart, http.StatusBadRequest, "bad_part"},

@@ -150,6 +150,7 @@ var errorCodes = []struct {
 	{vfs.ErrNoSuchUser, codeInvalidAccessKeyID, false},
 	{vfs.ErrUserExists, codeInvalidArgument, true},
 	{vfs.ErrUIDTaken, codeInvalidArgument, true},
+	{vfs.ErrSealed, codeAccessDenied, true},
 
 	{vfs.ErrNotExist, codeNoSuchKey, false},
 	{vfs.ErrNotDir, codeNoSuchKey, false},
