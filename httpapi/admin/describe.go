@@ -30,6 +30,7 @@ func tellPath(r *http.Request, p httprouter.Params) {
 		httpapi.NoteTarget(r.Context(), p.ByName(name), "")
 	}
 	httpapi.NoteTarget(r.Context(), "", settings("key", p.ByName("key")))
+	httpapi.NoteTarget(r.Context(), "", settings("key", p.ByName("key")))
 }
 
 // settings writes names and values in turn; values that are "", false or nil

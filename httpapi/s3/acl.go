@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"ogw/httpapi"
 	"ogw/vfs"
 )
 
@@ -55,8 +56,33 @@ var grantHeaders = []struct {
 	{"X-Amz-Grant-Write-Acp", vfs.PermWriteACP}, {"X-Amz-Grant-Full-Control", vfs.PermFullControl},
 }
 
-// headerACL reads x-amz-acl or x-amz-grant-*; nil if there is neither.
+// headerACL reads x-amz-acl or x-amz-grant-*; nil if there is neither. Grants
+// are told to the audit: what is stored with them changes who may read it.
 func (q *request) headerACL(h http.Header) (vfs.Grants, error) {
+	a, err := q.parseHeaderACL(h)
+	if len(a) > 0 {
+		httpapi.NoteRights(q.ctx, grantsText(a))
+	}
+	return a, err
+}
+
+// grantsText shows grants to operators.
+func grantsText(a vfs.Grants) string {
+	out := []string{"grants="}
+	for _, g := range a {
+		who := string(g.User)
+		switch g.Grantee {
+		case vfs.GranteeEverybody:
+			who = "everybody"
+		case vfs.GranteeAuthenticated:
+			who = "users"
+		}
+		out = append(out, who+":"+permissionName(g.Permission))
+	}
+	return strings.Join(out, " ")
+}
+
+func (q *request) parseHeaderACL(h http.Header) (vfs.Grants, error) {
 	canned := h.Get("X-Amz-Acl")
 	var a vfs.Grants
 	for _, g := range grantHeaders {

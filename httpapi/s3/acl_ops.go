@@ -3,6 +3,7 @@ package s3
 import (
 	"net/http"
 
+	"ogw/httpapi"
 	"ogw/vfs"
 )
 
@@ -39,7 +40,11 @@ func (q *request) requestedACL(o owner) (vfs.Grants, error) {
 	if err != nil || a != nil {
 		return a, err
 	}
-	return q.bodyACL(o)
+	a, err = q.bodyACL(o)
+	if err == nil {
+		httpapi.NoteTarget(q.ctx, "", grantsText(a))
+	}
+	return a, err
 }
 
 // getObjectACL is GetObjectAcl.
