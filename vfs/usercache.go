@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -80,7 +81,7 @@ func (fs *FS) UserByKey(ctx context.Context, keyID string) (User, AccessKey, err
 		if err != nil {
 			return User{}, AccessKey{}, err
 		}
-		fs.users.put(keyID, u, now, changes)
+		fs.users.put(strings.Clone(keyID), u, now, changes) // it is a part of a header
 	}
 	i := slices.IndexFunc(u.Keys, func(k AccessKey) bool { return k.ID == keyID })
 	if i < 0 {

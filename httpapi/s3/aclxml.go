@@ -2,7 +2,6 @@ package s3
 
 import (
 	"encoding/xml"
-	"errors"
 	"net/http"
 
 	"ogw/vfs"
@@ -32,9 +31,8 @@ type grantXML struct {
 // bodyACL reads an AccessControlPolicy for something that o owns.
 func (q *request) bodyACL(o owner) (vfs.Grants, error) {
 	var doc aclXML
-	if err := q.readXML(maxConfigBytes, &doc); err != nil {
-		var e *apiError
-		if errors.As(err, &e) && e.code == codeMalformedXML {
+	if err := q.readXML(configBounds, &doc); err != nil {
+		if isCode(err, codeMalformedXML) {
 			err = newError(codeMalformedACL)
 		}
 		return nil, err

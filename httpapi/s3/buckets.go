@@ -86,18 +86,12 @@ func (q *request) createBucket() error {
 	if err != nil {
 		return err
 	}
-	body, err := q.readBody(maxConfigBytes)
-	if err != nil {
+	var doc createBucketXML // may be left out
+	if err := q.readXML(configBounds, &doc); err != nil && !isCode(err, codeMissingRequestBody) {
 		return err
 	}
-	if len(body) > 0 {
-		var doc createBucketXML
-		if err := parseXML(body, &doc); err != nil {
-			return err
-		}
-		if doc.Location != "" && doc.Location != q.region() && q.cfg.Region != "" {
-			return newError(codeIllegalLocation).with("LocationConstraint", doc.Location)
-		}
+	if doc.Location != "" && doc.Location != q.region() && q.cfg.Region != "" {
+		return newError(codeIllegalLocation).with("LocationConstraint", doc.Location)
 	}
 	if _, err := q.fs.CreateBucketWith(q.ctx, q.bucket, q.id.cred(), a); err != nil {
 		return err

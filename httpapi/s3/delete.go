@@ -32,9 +32,25 @@ func refuseDeleteConditions(h http.Header) error {
 }
 
 type deleteXML struct {
-	XMLName xml.Name      `xml:"Delete"`
-	Quiet   bool          `xml:"Quiet"`
-	Objects []deleteEntry `xml:"Object"`
+	XMLName xml.Name   `xml:"Delete"`
+	Quiet   bool       `xml:"Quiet"`
+	Objects deleteList `xml:"Object"`
+}
+
+// deleteList ends the decoding at the first object over the limit.
+type deleteList []deleteEntry
+
+// UnmarshalXML implements xml.Unmarshaler: it is called for each object.
+func (l *deleteList) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
+	if len(*l) == maxDeleteKeys {
+		return errXMLBounds
+	}
+	var e deleteEntry
+	if err := d.DecodeElement(&e, &start); err != nil {
+		return err
+	}
+	*l = append(*l, e)
+	return nil
 }
 
 type deleteEntry struct {
@@ -48,16 +64,19 @@ type deleteEntry struct {
 // deleteObjects is DeleteObjects: each key has its own outcome.
 func (q *request) deleteObjects() error {
 	var doc deleteXML
-	if err := q.readXML(maxDeleteBytes, &doc); err != nil {
+	if err := q.readXML(deleteBounds, &doc); err != nil {
 		return err
 	}
-	if len(doc.Objects) == 0 || len(doc.Objects) > maxDeleteKeys {
+	if len(doc.Objects) == 0 {
 		return newError(codeMalformedXML)
 	}
 	results := make([]error, len(doc.Objects))
 	var plain []int
 	var keys []string
 	for i, o := range doc.Objects {
+		if err := q.ctx.Err(); err != nil {
+			return err // the client left
+		}
 		if o.Key == nil {
 			return newError(codeMalformedXML)
 		}

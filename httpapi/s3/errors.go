@@ -116,6 +116,12 @@ func (e *apiError) with(name, value string) *apiError {
 	return e
 }
 
+// isCode tells whether err is this door's own with that code.
+func isCode(err error, c code) bool {
+	var e *apiError
+	return errors.As(err, &e) && e.code == c
+}
+
 func invalidArgument(name, value, message string) *apiError {
 	return newError(codeInvalidArgument).withMessage(message).with("ArgumentName", name).with("ArgumentValue", value)
 }

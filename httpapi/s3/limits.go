@@ -3,18 +3,12 @@ package s3
 import "time"
 
 const (
-	// maxDeleteBytes bounds the XML of DeleteObjects: 1000 keys of 1024
-	// bytes, escaped at up to six characters each, and their elements.
-	maxDeleteBytes = 8 << 20
-	// maxCompleteBytes bounds the XML of CompleteMultipartUpload: 10,000
-	// parts at about 400 bytes with all checksums.
-	maxCompleteBytes = 4 << 20
-	// maxConfigBytes bounds every other XML body; the longest is an ACL of
-	// 100 grants.
+	// maxConfigBytes bounds the XML bodies that need no budget: all but
+	// those of DeleteObjects and CompleteMultipartUpload.
 	maxConfigBytes = 64 << 10
-	// maxLargeXML bounds the bodies over maxConfigBytes that are held at a
-	// time (256 MiB at the worst); others get 503 SlowDown.
-	maxLargeXML = 32
+	// maxDocumentBytes bounds the larger ones that are decoded at a time, and
+	// the listings that are being sent; others get 503 SlowDown.
+	maxDocumentBytes = 64 << 20
 	// maxDeleteKeys is S3's limit of one DeleteObjects.
 	maxDeleteKeys = 1000
 	// maxUserMetaBytes bounds user metadata, names and values together (S3).

@@ -188,7 +188,7 @@ func (q *request) completeParts() ([]vfs.CompletePart, error) {
 	q.r = &plain
 	defer func() { q.r = r }()
 	var doc completeXML
-	if err := q.readXML(maxCompleteBytes, &doc); err != nil {
+	if err := q.readXML(completeBounds, &doc); err != nil {
 		return nil, err
 	}
 	if len(doc.Parts) == 0 || len(doc.Parts) > vfs.MaxParts {

@@ -5,7 +5,6 @@ import (
 	"crypto/md5"
 	"encoding/base64"
 	"hash"
-	"io"
 
 	"ogw/httpapi/sigv4"
 	"ogw/vfs"
@@ -108,52 +107,4 @@ func (p *payload) close() {
 	if p.body != nil {
 		p.body.Close()
 	}
-}
-
-// readBody reads and checks a whole body of at most limit bytes.
-func (q *request) readBody(limit int64) ([]byte, error) {
-	p, err := q.openPayload()
-	if err != nil {
-		return nil, err
-	}
-	defer p.close()
-	if p.size > limit {
-		return nil, newError(codeMaxMessageLength).with("MaxMessageLengthBytes", itoa(limit))
-	}
-	if p.size > maxConfigBytes {
-		select {
-		case q.largeXML <- struct{}{}:
-			defer func() { <-q.largeXML }()
-		default:
-			return nil, newError(codeSlowDown)
-		}
-	}
-	// The buffer grows with what comes: a stated length alone costs nothing.
-	var buf bytes.Buffer
-	n, err := buf.ReadFrom(io.LimitReader(p, p.size))
-	if err != nil {
-		return nil, err
-	}
-	if n < p.size {
-		return nil, io.ErrUnexpectedEOF
-	}
-	body := buf.Bytes()
-	if _, err := p.finish(); err != nil {
-		return nil, err
-	}
-	if p.md5 != nil {
-		if sum := md5.Sum(body); !bytes.Equal(sum[:], p.md5) {
-			return nil, newError(codeBadDigest)
-		}
-	}
-	return body, nil
-}
-
-// readXML reads and decodes an XML body.
-func (q *request) readXML(limit int64, into any) error {
-	body, err := q.readBody(limit)
-	if err != nil {
-		return err
-	}
-	return parseXML(body, into)
 }

@@ -122,8 +122,8 @@ func formHeaders(fields map[string]string) (http.Header, error) {
 			h.Set("X-Amz-Acl", v)
 		case name == "tagging":
 			var doc taggingXML
-			if err := parseXML([]byte(v), &doc); err != nil {
-				return nil, err
+			if err := parseXML(strings.NewReader(v), configBounds.elements, &doc); err != nil {
+				return nil, &apiError{code: codeMalformedXML, cause: err}
 			}
 			if err := checkTags(doc.Tags); err != nil {
 				return nil, err

@@ -530,6 +530,6 @@ func TestDeleteObjects(t *testing.T) {
 			t.Errorf("%s: %d %s", name, res.StatusCode, body)
 		}
 	}
-	d.wantRaw("alice", "POST", "/del?delete", bytes.Repeat([]byte(" "), maxDeleteBytes+1), nil, 400, "MaxMessageLengthExceeded")
+	d.wantRaw("alice", "POST", "/del?delete", bytes.Repeat([]byte(" "), int(deleteBounds.bytes)+1), nil, 400, "MaxMessageLengthExceeded")
 	d.wantRaw("bob", "POST", "/del?delete", []byte(doc), nil, 403, "AccessDenied")
 }

@@ -49,9 +49,9 @@ type Server struct {
 	router *router
 	slots  *fair.Pool // requests in flight
 	forms  *fair.Pool // forms whose fields are being read
-	// largeXML holds one for each large XML body in memory.
-	largeXML chan struct{}
-	handler  http.Handler
+	// documents is memory, in bytes, for large XML bodies and listings.
+	documents *fair.Pool
+	handler   http.Handler
 }
 
 // New returns a Server over fs.
@@ -76,7 +76,7 @@ func New(fs *vfs.FS, c Config) *Server {
 	s := &Server{
 		fs: fs, cfg: c,
 		verify: sigv4.New(sigv4.Config{Region: c.Region, AllowV2: c.AllowV2, Now: c.Now}),
-		slots:  fair.NewPool(int64(c.MaxRequests)), forms: fair.NewPool(maxForms), largeXML: make(chan struct{}, maxLargeXML),
+		slots:  fair.NewPool(int64(c.MaxRequests)), forms: fair.NewPool(maxForms), documents: fair.NewPool(maxDocumentBytes),
 	}
 	s.router = newRouter()
 	s.handler = httpapi.Frame(http.HandlerFunc(s.serve), httpapi.FrameConfig{

@@ -92,7 +92,7 @@ func (q *request) getObjectTagging() error {
 // putObjectTagging is PutObjectTagging.
 func (q *request) putObjectTagging() error {
 	var doc taggingXML
-	if err := q.readXML(maxConfigBytes, &doc); err != nil {
+	if err := q.readXML(configBounds, &doc); err != nil {
 		return err
 	}
 	if err := checkTags(doc.Tags); err != nil {

@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/xml"
 	"errors"
@@ -135,8 +136,36 @@ func TestParseXML(t *testing.T) {
 		`<!DOCTYPE d [<!ENTITY x "y">]><Delete><Quiet>&x;</Quiet></Delete>`: false,
 	} {
 		var doc deleteXML
-		if err := parseXML([]byte(in), &doc); (err == nil) != ok {
+		if err := parseXML(strings.NewReader(in), 100, &doc); (err == nil) != ok {
 			t.Errorf("%q: %v", in, err)
+		}
+	}
+}
+
+// What exceeds a bound is not decoded to its end.
+func TestXMLBounds(t *testing.T) {
+	object := "<Object><Key>k</Key></Object>"
+	for _, c := range []struct {
+		name, in string
+		most     int // bytes that may be read of it
+		ok       bool
+	}{
+		{"as many as S3 allows", "<Delete>" + strings.Repeat(object, maxDeleteKeys) + "</Delete>", 1 << 20, true},
+		{"one more", "<Delete>" + strings.Repeat(object, maxDeleteKeys+1) + "</Delete>", 1 << 20, false},
+		{"a flood of objects", "<Delete>" + strings.Repeat(object, 200_000), 64 << 10, false},
+		{"a flood of empty ones", "<Delete>" + strings.Repeat("<Object/>", 900_000), 64 << 10, false},
+		{"a flood of others", "<Delete>" + strings.Repeat("<X/>", 900_000), 64 << 10, false},
+		{"depth", "<Delete>" + strings.Repeat("<X>", 900_000), 64 << 10, false},
+		{"a long text", "<Delete><Object><Key>" + strings.Repeat("k", 4<<20), 64 << 10, false},
+		{"a long name", "<Delete><" + strings.Repeat("k", 4<<20), 64 << 10, false},
+		{"a long comment", "<Delete><!--" + strings.Repeat("k", 4<<20), 64 << 10, false},
+		{"the longest key", "<Delete><Object><Key>" + strings.Repeat("&quot;", 1024) + "</Key></Object></Delete>", 64 << 10, true},
+	} {
+		var doc deleteXML
+		src := strings.NewReader(c.in)
+		err := parseXML(src, deleteBounds.elements, &doc)
+		if read := len(c.in) - src.Len(); (err == nil) != c.ok || read > c.most {
+			t.Errorf("%s: %v after %d bytes", c.name, err, read)
 		}
 	}
 }
@@ -145,15 +174,15 @@ func FuzzParseXML(f *testing.F) {
 	f.Add([]byte(`<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>&quot;e&quot;</ETag><ChecksumCRC32>AAAAAA==</ChecksumCRC32></Part></CompleteMultipartUpload>`))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var c completeXML
-		if parseXML(in, &c) == nil {
+		if parseXML(bytes.NewReader(in), 100, &c) == nil {
 			for i := range c.Parts {
 				_, _ = c.Parts[i].part()
 			}
 		}
 		var d deleteXML
-		_ = parseXML(in, &d)
+		_ = parseXML(bytes.NewReader(in), 100, &d)
 		var a aclXML
-		_ = parseXML(in, &a)
+		_ = parseXML(bytes.NewReader(in), 100, &a)
 	})
 }
 

@@ -1,10 +1,7 @@
 package s3
 
 import (
-	"bytes"
 	"encoding/xml"
-	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -179,33 +176,4 @@ func urlEncode(s string) string {
 func urlSafe(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
 		c == '-' || c == '_' || c == '.' || c == '/' || c == '*'
-}
-
-// parseXML decodes a body that was read whole.
-func parseXML(body []byte, into any) error {
-	if len(bytes.TrimSpace(body)) == 0 {
-		return newError(codeMissingRequestBody)
-	}
-	d := xml.NewDecoder(bytes.NewReader(body))
-	if err := d.Decode(into); err != nil {
-		return &apiError{code: codeMalformedXML, cause: err}
-	}
-	for { // nothing may follow but space and comments
-		t, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return &apiError{code: codeMalformedXML, cause: err}
-		}
-		switch t := t.(type) {
-		case xml.CharData:
-			if len(bytes.TrimSpace(t)) > 0 {
-				return newError(codeMalformedXML)
-			}
-		case xml.Comment, xml.ProcInst:
-		default:
-			return newError(codeMalformedXML)
-		}
-	}
 }

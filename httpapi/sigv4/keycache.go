@@ -2,11 +2,13 @@ package sigv4
 
 import (
 	"crypto/subtle"
+	"strings"
 	"sync"
 )
 
-// maxCachedKeys bounds the cache: users of one day, at about 200 bytes each.
-// A larger crowd recomputes, which costs four HMACs.
+// maxCachedKeys bounds the cache: users of one day, at about 200 bytes each,
+// 500 with the longest access keys and regions. A larger crowd recomputes,
+// which costs four HMACs.
 const maxCachedKeys = 4096
 
 // keyCache keeps signing keys, which depend on secret, day and region only.
@@ -23,23 +25,28 @@ type cachedKey struct {
 	key    []byte
 }
 
-// get returns the signing key; the caller must not change it.
-func (c *keyCache) get(accessKey, secret, date, region string) []byte {
-	id := keyID{accessKey, date, region}
+// get returns the signing key of a scope if it is known; the caller must not
+// change it.
+func (c *keyCache) get(id keyID, secret string) ([]byte, bool) {
 	c.mu.RLock()
 	k, ok := c.keys[id]
 	c.mu.RUnlock()
-	if ok && subtle.ConstantTimeCompare([]byte(k.secret), []byte(secret)) == 1 {
-		return k.key
+	if !ok || subtle.ConstantTimeCompare([]byte(k.secret), []byte(secret)) == 0 {
+		return nil, false
 	}
-	key := signingKey(secret, date, region)
+	return k.key, true
+}
+
+// put keeps the key of a scope whose signature was found right: what a
+// stranger claims is never kept. The strings of id are parts of a header.
+func (c *keyCache) put(id keyID, secret string, key []byte) {
+	id = keyID{strings.Clone(id.accessKey), strings.Clone(id.date), strings.Clone(id.region)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.keys == nil || len(c.keys) >= maxCachedKeys {
 		c.keys = make(map[keyID]cachedKey)
 	}
 	c.keys[id] = cachedKey{secret, key}
-	return key
 }
 
 func signingKey(secret, date, region string) []byte {

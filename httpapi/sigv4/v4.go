@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// maxRegionBytes bounds the region of a scope; the longest of Amazon's has 16.
+const maxRegionBytes = 64
+
 // maxSignedHeaders bounds the list in one signature; net/http bounds the
 // headers themselves by size only.
 const maxSignedHeaders = 100
@@ -171,6 +174,8 @@ func (v *Verifier) parseScope(s *Signature, kind error, credential, signature st
 		return wrapf(kind, "the scope ends with %q, expecting %q", scope[3], terminator)
 	case scope[2] != service:
 		return wrapf(kind, "incorrect service %q, expecting %q", scope[2], service)
+	case len(s.region) > maxRegionBytes:
+		return wrapf(kind, "the region is longer than %d bytes", maxRegionBytes)
 	case v.cfg.Region != "" && s.region != v.cfg.Region:
 		return &RegionError{Kind: kind, Got: s.region, Expecting: v.cfg.Region}
 	}
@@ -221,7 +226,21 @@ func requestTime(h http.Header) (time.Time, error) {
 }
 
 func (v *Verifier) verifyV4(s *Signature, secret string) error {
-	s.signingKey = v.keys.get(s.AccessKey, secret, s.date, s.region)
+	id := keyID{s.AccessKey, s.date, s.region}
+	key, known := v.keys.get(id, secret)
+	if !known {
+		key = signingKey(secret, s.date, s.region)
+	}
+	s.signingKey = key
+	err := s.check()
+	if err == nil && !known {
+		v.keys.put(id, secret, key)
+	}
+	return err
+}
+
+// check compares the signature with what the signing key makes.
+func (s *Signature) check() error {
 	if s.Scheme == PostV4 {
 		return s.compare([]byte(s.policy))
 	}

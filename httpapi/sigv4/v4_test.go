@@ -198,7 +198,7 @@ func TestKeyRotation(t *testing.T) {
 		}
 	}
 	for i := range maxCachedKeys + 10 {
-		v.keys.get("k", "s", time.Unix(int64(i)*86400, 0).Format(dateFormat), "r")
+		v.keys.put(keyID{"k", time.Unix(int64(i)*86400, 0).Format(dateFormat), "r"}, "s", nil)
 	}
 	if n := len(v.keys.keys); n > maxCachedKeys {
 		t.Errorf("%d cached keys", n)
