@@ -20,6 +20,10 @@ const (
 	// maxListPassed bounds how many entries that are no objects (special
 	// files, dangling links) one page passes over; it then ends early.
 	maxListPassed = 10_000
+	// maxListBytes bounds the keys and common prefixes of one page together:
+	// a thousand keys of usual length fit ten times, and a page of the longest
+	// keys stays small, however a door writes them.
+	maxListBytes = 512 << 10
 )
 
 // ListObjects returns one page of the keys of a bucket in byte order: a seek
@@ -30,6 +34,8 @@ const (
 // object that it leads to within the bucket, and one that leads to none is
 // left out, as special files are. A directory is a common prefix without a
 // look at what it holds; one that holds nothing but such entries is one too.
+// Keys over MaxKeyBytes, which deep directories of the POSIX doors have, are
+// left out as well: no call of an object door takes them.
 // A page may hold less than MaxKeys and still be Truncated.
 func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (ListResult, error) {
 	ctx = fs.objectCtx(ctx, bucket, o.Prefix)
@@ -43,7 +49,7 @@ func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (Li
 	var l *lister
 	mark := fs.opens.mark()
 	err := fs.view(ctx, func(r cluster.Reader) error {
-		l = &lister{fs: fs, r: r, o: o, j: fs.judge(ctx, r, 0)}
+		l = &lister{fs: fs, r: r, o: o, j: fs.judge(ctx, r, 0), whole: bucket == ""}
 		root := rootStep
 		if bucket != "" {
 			e, err := bucketEntry(r, bucket)
@@ -100,18 +106,20 @@ type lister struct {
 	o     ListOptions
 	j     *judge
 	trail []step // directories from the bucket's to the one being read
+	whole bool   // keys begin with the name of a bucket
 	skip  string // nothing with this prefix any more: a common prefix that was told
 	page  ListResult
 	inos  []*inode // of page.Objects, as far as known
 	last  string   // last key or common prefix told
 	// passed counts the entries that are no objects.
 	passed int
+	bytes  int // of the keys and common prefixes told
 }
 
 // run walks straight to the directory of the prefix and lists from there.
 func (l *lister) run(root step) error {
 	prefix, after := l.o.Prefix, l.o.StartAfter
-	if l.o.MaxKeys == 0 || after > prefix && !strings.HasPrefix(after, prefix) {
+	if l.o.MaxKeys == 0 || l.tooLong(prefix) || after > prefix && !strings.HasPrefix(after, prefix) {
 		return nil
 	}
 	if strings.HasPrefix(after, prefix) && l.commonPrefix(after) == after {
@@ -235,6 +243,9 @@ func (l *lister) read(buf []listEntry, base, start, end []byte, path string, lim
 
 // entry lists one entry of a directory, and of a directory what is below.
 func (l *lister) entry(e *listEntry) error {
+	if l.tooLong(e.key) {
+		return l.pass(e.key) // a directory with all that is below
+	}
 	if !e.dir() {
 		return l.leaf(e)
 	}
@@ -306,22 +317,32 @@ func (l *lister) tell(key string, ino Ino, n *inode) error {
 	if cp := l.commonPrefix(key); cp != "" {
 		return l.tellPrefix(cp)
 	}
-	if l.room() == 0 {
+	if l.room() == 0 || l.bytes >= maxListBytes {
 		return l.full()
 	}
 	l.page.Objects = append(l.page.Objects, ObjectInfo{Key: key, Ino: ino})
 	l.inos = append(l.inos, n)
+	l.bytes += len(key)
 	l.last = key
 	return nil
 }
 
 func (l *lister) tellPrefix(cp string) error {
-	if l.room() == 0 {
+	if l.room() == 0 || l.bytes >= maxListBytes {
 		return l.full()
 	}
 	l.page.CommonPrefixes = append(l.page.CommonPrefixes, cp)
+	l.bytes += len(cp)
 	l.skip, l.last = cp, cp
 	return nil
+}
+
+// tooLong tells whether a key is longer than any call takes (see parseKey).
+func (l *lister) tooLong(key string) bool {
+	if l.whole {
+		return len(belowTop(key)) > MaxKeyBytes
+	}
+	return len(key) > MaxKeyBytes
 }
 
 // room is how many keys and common prefixes the page can still take.

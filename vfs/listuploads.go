@@ -52,6 +52,7 @@ type uploadLister struct {
 	prefix, delimiter string
 	limit             int
 	only              *Subject // nil: everybody's
+	bytes             int      // of the keys and common prefixes told
 	page              UploadPage
 }
 
@@ -83,17 +84,19 @@ func (l *uploadLister) run(r cluster.Reader, bucket Ino, afterKey, afterUpload s
 				start = append(append(start[:0:0], k...), 0)
 				return nil
 			}
-			if l.room() == 0 {
+			if l.room() == 0 || l.bytes >= maxListBytes {
 				l.page.Truncated = true
 				return cluster.ErrStop
 			}
 			if skip = l.commonPrefix(u.key); skip != "" {
 				l.page.CommonPrefixes = append(l.page.CommonPrefixes, skip)
 				l.page.NextKey, l.page.NextUpload = skip, ""
+				l.bytes += len(skip)
 				return cluster.ErrStop
 			}
 			l.page.Uploads = append(l.page.Uploads, u.info())
 			l.page.NextKey, l.page.NextUpload = u.key, u.idString()
+			l.bytes += len(u.key)
 			start = append(append(start[:0:0], k...), 0)
 			return nil
 		})

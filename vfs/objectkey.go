@@ -21,10 +21,7 @@ func parseKey(bucket, key string) (objectKey, error) {
 	k := objectKey{bucket: bucket, key: key}
 	rest := key
 	if bucket == "" {
-		// The name of the top-level directory does not count as part of the key.
-		if i := strings.IndexByte(key, '/'); i >= 0 && i <= MaxNameBytes {
-			rest = key[i+1:]
-		}
+		rest = belowTop(key)
 	} else if !ValidBucketName(bucket) {
 		return k, fmt.Errorf("bucket %q: %w", bucket, ErrNoSuchBucket)
 	}
@@ -38,6 +35,15 @@ func parseKey(bucket, key string) (objectKey, error) {
 	k.dir = dir
 	k.names = strings.Split(path, "/")
 	return k, nil
+}
+
+// belowTop returns what counts of a key that begins with the name of a
+// top-level directory: not that name.
+func belowTop(key string) string {
+	if i := strings.IndexByte(key, '/'); i >= 0 && i <= MaxNameBytes {
+		return key[i+1:]
+	}
+	return key
 }
 
 func (k *objectKey) last() string { return k.names[len(k.names)-1] }

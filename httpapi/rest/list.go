@@ -52,7 +52,7 @@ func (s *Server) getDirectory(r *request) error {
 	if err != nil {
 		return err
 	}
-	return writeListing(r, list)
+	return s.writeListing(r, list)
 }
 
 func (s *Server) getOwnContent(r *request, info *vfs.ObjectInfo) error {

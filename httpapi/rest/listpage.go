@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"ogw/httpapi/apierr"
 )
 
 // listingPage is what a browser gets: no scripts, nothing from elsewhere.
@@ -26,7 +28,7 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}a{text-decoration:none}:
 `))
 
 // writeListing answers with HTML for browsers, JSON for all others.
-func writeListing(r *request, list *Listing) error {
+func (s *Server) writeListing(r *request, list *Listing) error {
 	var body bytes.Buffer
 	h := r.w.Header()
 	h.Set("Cache-Control", "no-cache")
@@ -47,6 +49,11 @@ func writeListing(r *request, list *Listing) error {
 			return err
 		}
 	}
+	k, n := r.client(), int64(body.Len())
+	if !s.listings.Take(k, n) {
+		return apierr.ErrManyRequests
+	}
+	defer s.listings.Give(k, n)
 	h.Set("Content-Length", strconv.Itoa(body.Len()))
 	r.w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {

@@ -11,6 +11,9 @@ import (
 
 var errNoPath = fmt.Errorf("%w: the request names no path", apierr.ErrBadRequest)
 
+// maxPathBytes bounds a path: the name of a bucket, and the longest key in it.
+const maxPathBytes = vfs.MaxNameBytes + 1 + vfs.MaxKeyBytes
+
 // keyOf returns the key that a URL names: the path as the client escaped it,
 // decoded once, without the first slash.
 func keyOf(u *url.URL) (string, error) {
@@ -22,8 +25,8 @@ func keyOf(u *url.URL) (string, error) {
 	if !ok {
 		return "", errNoPath
 	}
-	if len(key) > vfs.MaxKeyBytes {
-		return "", fmt.Errorf("%w: %d bytes, at most %d", vfs.ErrKeyTooLong, len(key), vfs.MaxKeyBytes)
+	if len(key) > maxPathBytes {
+		return "", fmt.Errorf("%w: %d bytes, at most %d", vfs.ErrKeyTooLong, len(key), maxPathBytes)
 	}
 	return key, nil
 }

@@ -45,6 +45,10 @@ type Config struct {
 // httpapi.SendBufferBytes each they hold 256 MiB at the most.
 const defaultMaxRequests = 1024
 
+// maxListingBytes bounds the listings that are being sent: over a hundred
+// pages of the longest.
+const maxListingBytes = 64 << 20
+
 // Server is the REST door. It is an http.Handler.
 type Server struct {
 	fs        *vfs.FS
@@ -52,6 +56,7 @@ type Server struct {
 	guard     guard
 	maxObject int64
 	slots     *fair.Pool // requests in flight
+	listings  *fair.Pool // bytes of listings that are being sent
 	active    bool
 	handler   http.Handler
 }
@@ -64,6 +69,7 @@ func New(c Config) *Server {
 		guard:     newGuard(c),
 		maxObject: c.MaxObjectBytes,
 		slots:     fair.NewPool(int64(cmp.Or(c.MaxRequests, defaultMaxRequests))),
+		listings:  fair.NewPool(maxListingBytes),
 		active:    c.ActiveContent,
 	}
 	if s.maxObject <= 0 {

@@ -48,8 +48,7 @@ func (q *request) listBuckets() error {
 		x.str("ContinuationToken", encodeToken(buckets[len(buckets)-1].Name))
 	}
 	x.end("ListAllMyBucketsResult")
-	x.send(q.w, q.r, http.StatusOK)
-	return nil
+	return q.sendPage(&x)
 }
 
 // ownBuckets returns up to limit of the caller's buckets behind after.

@@ -2,7 +2,6 @@ package s3
 
 import (
 	"encoding/base64"
-	"net/http"
 	"strconv"
 
 	"ogw/vfs"
@@ -141,13 +140,12 @@ func (q *request) listObjects() error {
 	x.start("ListBucketResult", xmlNamespace)
 	l.common(&res)
 	x.str("Marker", l.key(marker))
-	if res.Truncated && l.delim != "" {
+	if n := len(res.Objects); res.Truncated && (l.delim != "" || n == 0 || res.Objects[n-1].Key != res.Next) {
 		x.str("NextMarker", l.key(res.Next))
 	}
 	l.entries(&res)
 	x.end("ListBucketResult")
-	x.send(q.w, q.r, http.StatusOK)
-	return nil
+	return q.sendPage(x)
 }
 
 // listObjectsV2 is ListObjectsV2.
@@ -186,11 +184,12 @@ func (q *request) listObjectsV2() error {
 	}
 	l.entries(&res)
 	x.end("ListBucketResult")
-	x.send(q.w, q.r, http.StatusOK)
-	return nil
+	return q.sendPage(x)
 }
 
 // tokenPrefix versions the continuation tokens, which clients must not read.
+// A token names the last key that was looked at: it has at most some 2,800
+// characters, because no directory with a longer path is looked into.
 const tokenPrefix = "1"
 
 func encodeToken(next string) string {

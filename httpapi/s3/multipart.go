@@ -322,8 +322,7 @@ func (q *request) listParts() error {
 		x.end("Part")
 	}
 	x.end("ListPartsResult")
-	x.send(q.w, q.r, http.StatusOK)
-	return nil
+	return q.sendPage(&x)
 }
 
 func (x *xmlWriter) uploadChecksum(up *vfs.UploadInfo) {
@@ -396,6 +395,5 @@ func (q *request) listUploads() error {
 	}
 	x.prefixes(page.CommonPrefixes, enc)
 	x.end("ListMultipartUploadsResult")
-	x.send(q.w, q.r, http.StatusOK)
-	return nil
+	return q.sendPage(&x)
 }

@@ -116,6 +116,7 @@ type request struct {
 	values     []string       // backs header values
 	slotOf     fair.Key       // who holds the slot of this request
 	slotted    bool
+	memory     int64 // taken of documents
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -216,8 +217,22 @@ func (q *request) enter() error {
 	return nil
 }
 
-// leave gives the slot back.
+// takeMemory counts n bytes that a document takes until the request ends, of
+// which nobody may have all.
+func (q *request) takeMemory(n int64) error {
+	if !q.documents.Take(q.slotOf, n) {
+		return newError(codeSlowDown)
+	}
+	q.memory += n
+	return nil
+}
+
+// leave gives everything back.
 func (q *request) leave() {
+	if q.memory > 0 {
+		q.documents.Give(q.slotOf, q.memory)
+		q.memory = 0
+	}
 	if q.slotted {
 		q.slots.Give(q.slotOf, 1)
 		q.slotted = false

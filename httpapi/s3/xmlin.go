@@ -121,11 +121,9 @@ func (q *request) readXML(b xmlBounds, into any) error {
 		return newError(codeMaxMessageLength).with("MaxMessageLengthBytes", itoa(b.bytes))
 	}
 	if p.size > maxConfigBytes {
-		giveBack, err := q.document(p.size)
-		if err != nil {
+		if err := q.takeMemory(p.size); err != nil {
 			return err
 		}
-		defer giveBack()
 	}
 	body := &checkedBody{src: p}
 	if p.md5 != nil {
@@ -146,15 +144,6 @@ func (q *request) readXML(b xmlBounds, into any) error {
 		return newError(codeMissingRequestBody)
 	}
 	return nil
-}
-
-// document takes memory for a large document, which nobody may have all of.
-func (q *request) document(bytes int64) (giveBack func(), err error) {
-	k := q.slotOf
-	if !q.documents.Take(k, bytes) {
-		return nil, newError(codeSlowDown)
-	}
-	return func() { q.documents.Give(k, bytes) }, nil
 }
 
 // checkedBody is a body on its way into a decoder.

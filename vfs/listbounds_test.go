@@ -1,0 +1,117 @@
+package vfs
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"ogw/cluster/mem"
+)
+
+// listPages lists a bucket page by page.
+func listPages(t *testing.T, fs *FS, o ListOptions) (keys []string, pages int) {
+	t.Helper()
+	o.MaxKeys = MaxListKeys
+	for {
+		page, err := fs.ListObjects(bg, "bucket", o)
+		want(t, err, nil)
+		bytes := 0
+		for _, ob := range page.Objects {
+			keys = append(keys, ob.Key)
+			bytes += len(ob.Key)
+		}
+		for _, p := range page.CommonPrefixes {
+			keys = append(keys, p)
+			bytes += len(p)
+		}
+		if bytes > maxListBytes+MaxKeyBytes || len(page.Next) > 2*MaxKeyBytes {
+			t.Fatalf("a page of %d bytes, which goes on after %d", bytes, len(page.Next))
+		}
+		if pages++; !page.Truncated {
+			return keys, pages
+		}
+		o.StartAfter = page.Next
+	}
+}
+
+// Keys that no call takes are not listed, however deep their directories lie,
+// and what stands after them is.
+func TestListDeepDirectories(t *testing.T) {
+	fs := openTest(t, mem.New(mem.Options{}))
+	_, err := fs.CreateBucket(bg, "bucket", nil)
+	want(t, err, nil)
+	bucket := mustLookup(t, fs, RootIno, "bucket").Ino
+	name := strings.Repeat("d", MaxPosixNameBytes)
+	dir, path := bucket, ""
+	var expect []string
+	for range 300 {
+		mustFile(t, fs, dir, "f")
+		if len(path)+1 <= MaxKeyBytes {
+			expect = append(expect, path+"f")
+		}
+		dir, path = mustMkdir(t, fs, dir, name), path+name+"/"
+		if len(path) <= MaxKeyBytes {
+			expect = append(expect, path)
+		}
+	}
+	mustFile(t, fs, bucket, "last")
+	expect = append(expect, "last")
+	keys, _ := listPages(t, fs, ListOptions{})
+	found := map[string]bool{}
+	for _, k := range keys {
+		found[k] = true
+		if len(k) > MaxKeyBytes {
+			t.Errorf("a key of %d bytes", len(k))
+		}
+	}
+	for _, k := range expect {
+		if !found[k] {
+			t.Errorf("not listed: %.20s... of %d bytes", k, len(k))
+		}
+	}
+	if len(keys) != len(expect) {
+		t.Errorf("%d keys, want %d", len(keys), len(expect))
+	}
+	page, err := fs.ListObjects(bg, "bucket", ListOptions{Prefix: path, MaxKeys: 10})
+	if err != nil || len(page.Objects) > 0 {
+		t.Errorf("%v, %d keys below what no call takes", err, len(page.Objects))
+	}
+}
+
+// A page holds a bounded number of bytes, of keys and of common prefixes.
+func TestListPageBytes(t *testing.T) {
+	fs := openTest(t, mem.New(mem.Options{}))
+	_, err := fs.CreateBucket(bg, "bucket", nil)
+	want(t, err, nil)
+	const n = MaxListKeys
+	for i := range n {
+		key := fmt.Sprintf("%04d", i) + strings.Repeat("x", MaxKeyBytes-6) + "/y"
+		_, err := fs.PutObject(bg, "bucket", key, strings.NewReader(""), PutOptions{})
+		want(t, err, nil)
+	}
+	for _, delim := range []string{"", "/"} {
+		if keys, pages := listPages(t, fs, ListOptions{Delimiter: delim}); len(keys) != n || pages < 2 {
+			t.Errorf("delimiter %q: %d keys on %d pages", delim, len(keys), pages)
+		}
+	}
+	for i := range n {
+		_, err := fs.CreateUpload(bg, "bucket", fmt.Sprintf("%04d", i)+strings.Repeat("x", MaxKeyBytes-4), PutOptions{Size: -1}, "", false)
+		want(t, err, nil)
+	}
+	var page UploadPage
+	total, pages := 0, 0
+	for {
+		page, err = fs.ListUploads(bg, "bucket", "", "", page.NextKey, page.NextUpload, n)
+		want(t, err, nil)
+		total += len(page.Uploads)
+		if pages++; !page.Truncated {
+			break
+		}
+		if len(page.Uploads)*MaxKeyBytes > maxListBytes+MaxKeyBytes {
+			t.Fatalf("a page of %d uploads", len(page.Uploads))
+		}
+	}
+	if total != n || pages < 2 {
+		t.Errorf("%d uploads on %d pages", total, pages)
+	}
+}
