@@ -49,8 +49,12 @@ func (l *lister) hiddenWay() (bool, error) {
 		if l.j.s.Local && i < len(l.trail)-1 {
 			mask = AccessExec
 		}
-		if err := l.j.dir(d, mask); err != nil {
-			return true, l.quiet(err)
+		err := l.j.dir(d, mask)
+		if errors.Is(err, ErrAccess) && !l.j.s.Local {
+			return true, nil
+		}
+		if err != nil {
+			return true, err
 		}
 	}
 	return false, nil
@@ -62,16 +66,9 @@ func (l *lister) hidden(d step, key string) (bool, error) {
 	if l.j.free() || l.j.s.Local && l.commonPrefix(key) != "" {
 		return false, nil
 	}
-	if err := l.j.dir(d, AccessRead|AccessExec); err != nil {
-		return true, l.quiet(err)
+	err := l.j.dir(d, AccessRead|AccessExec)
+	if errors.Is(err, ErrAccess) {
+		return true, nil
 	}
-	return false, nil
-}
-
-// quiet returns err unless it is a denial that is to show nothing.
-func (l *lister) quiet(err error) error {
-	if errors.Is(err, ErrAccess) && !l.j.s.Local {
-		return nil
-	}
-	return err
+	return false, err
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ogw/cluster"
+	"ogw/cluster/mem"
 )
 
 // The rights compared with a second, naive evaluator: it knows the world as the
@@ -323,7 +324,7 @@ func sameAnswer(a, b error) bool {
 
 func TestRightsAgreeWithNaiveModel(t *testing.T) {
 	seed := rand.Uint64()
-	fs := openTest(t, openLocal(t))
+	fs := openTest(t, mem.New(mem.Options{}))
 	b := &builder{t: t, fs: fs, r: rand.New(rand.NewPCG(seed, 1))}
 	worlds := 150
 	if testing.Short() {
