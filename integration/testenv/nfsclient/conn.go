@@ -20,8 +20,8 @@ const (
 	lastFragment = 1 << 31
 	// maxReply is above every reply: a transfer of 1 MiB with its header.
 	maxReply = 2 << 20
-	// CallTimeout bounds one call of a test that does not look at the time.
-	CallTimeout = 60 * time.Second
+	// callTimeout bounds a call of who does not look at the time.
+	callTimeout = 60 * time.Second
 )
 
 // Cred is who a call claims to be from (AUTH_SYS).
@@ -82,8 +82,9 @@ func Results(b []byte, xid uint32) (*xdr.Reader, error) {
 
 // Conn is a connection to a server.
 type Conn struct {
-	Net  net.Conn
-	Cred Cred
+	Net     net.Conn
+	Cred    Cred
+	Timeout time.Duration // of a call
 
 	mu  sync.Mutex
 	xid uint32
@@ -101,7 +102,7 @@ func Dial(local, addr string) (*Conn, error) {
 // NewConn is a Conn over c, as the superuser.
 func NewConn(c net.Conn) *Conn {
 	// Transaction numbers must differ from those of connections before.
-	return &Conn{Net: c, Cred: Cred{Machine: "test"}, xid: uint32(time.Now().UnixNano() >> 10)}
+	return &Conn{Net: c, Timeout: callTimeout, Cred: Cred{Machine: "test"}, xid: uint32(time.Now().UnixNano() >> 10)}
 }
 
 // Send sends a call whose reply nobody waits for.
@@ -117,7 +118,7 @@ func (c *Conn) Send(prog, vers, proc uint32, args []byte) error {
 func (c *Conn) Call(prog, vers, proc uint32, args []byte) (*xdr.Reader, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.Net.SetDeadline(time.Now().Add(CallTimeout))
+	c.Net.SetDeadline(time.Now().Add(c.Timeout))
 	c.xid++
 	if _, err := c.Net.Write(Record(c.xid, prog, vers, proc, &c.Cred, args)); err != nil {
 		return nil, err
