@@ -19,7 +19,7 @@ NODE_MODULES := $(CURDIR)/.cache/node
 TEST_TIMEOUT := 15m
 
 .PHONY: help run build test test-unit test-crash test-race test-integration test-nfs-kernel test-large test-huge \
-	lint bench bench-nfs bench-compare fuzz soak deps deps-vm clean
+	lint bench bench-ab bench-nfs bench-compare fuzz soak deps deps-vm clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
@@ -79,6 +79,19 @@ bench: build ## every figure beside the limit measured in the same run; results 
 bench-compare: $(TOOLS)/benchstat ## compare two results: make bench-compare OLD=a.json NEW=b.json
 	$(GO) run ./integration/bench -compare $(OLD) $(NEW)
 	$(TOOLS)/benchstat $(basename $(OLD)).txt $(basename $(NEW)).txt
+
+BASE_TREE := $(CURDIR)/.cache/base
+
+# BASE is built from a tree of its own, which is taken away again.
+bench-ab: build ## is it slower? BASE=COMMIT and this tree in turns, S3 and NFS; RUN='s3|nfs|fuse', ROWS, PAIRS=20, BOUND=0.03; needs root
+	@test -n "$(BASE)" || { echo 'make bench-ab BASE=COMMIT'; exit 2; }
+	integration/setup/apt.sh bench-ab
+	git worktree remove --force $(BASE_TREE) 2>/dev/null || true
+	git worktree add --force --detach $(BASE_TREE) $(BASE)
+	cd $(BASE_TREE) && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(CURDIR)/.cache/ogw-base ./cmd/ogw
+	git worktree remove --force $(BASE_TREE)
+	$(GO) run ./integration/bench -ab .cache/ogw-base -run '$(or $(RUN),s3|nfs)' -rows '$(ROWS)' \
+		-pairs $(or $(PAIRS),20) -bound $(or $(BOUND),0.03) -json bench-ab-$$(date +%Y%m%d-%H%M%S).json
 
 $(TOOLS)/benchstat:
 	GOBIN=$(TOOLS) $(GO) install $(BENCHSTAT)

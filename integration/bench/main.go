@@ -3,6 +3,7 @@
 // a shared machine mean little.
 //
 //	go run ./integration/bench [-run SUITES] [-rows ROWS] [-seconds N] [-json FILE] [-dir DIR]
+//	go run ./integration/bench -ab BASE_BINARY [-run GROUPS] [-rows ROWS] [-pairs N] [-bound PART]
 //	go run ./integration/bench -compare OLD.json NEW.json
 //
 // A figure and its limits take turns, so that noise meets all of them.
@@ -24,6 +25,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"ogw/integration/bench/pairs"
 )
 
 // row is one figure beside its limit.
@@ -127,6 +130,9 @@ func run() error {
 	rpcEcho := flag.Bool("rpc-echo", false, "answer RPC calls with nothing; the benchmark starts itself so")
 	noopFUSE := flag.String("noop-fuse", "", "mount a file system that stores nothing here; the benchmark starts itself so")
 	profiles := flag.String("profiles", "", "keep a CPU profile of the server for each row of s3 and nfs in this folder")
+	base := flag.String("ab", "", "measure this binary and -bin in turns: is -bin slower? (make bench-ab)")
+	turns := flag.Int("pairs", pairs.Wanted, "with -ab, how many pairs of turns a row has")
+	bound := flag.Float64("bound", 0.03, "with -ab, how much worse a row may certainly be, as a part of one")
 	compare := flag.Bool("compare", false, "turn two files that -json wrote into input for benchstat, and end")
 	flag.Parse()
 	if *bare != "" {
@@ -170,6 +176,9 @@ func run() error {
 		}
 	}
 	e := &env{ctx: ctx, dir: scratch, bin: path, seconds: *seconds, rowsWanted: rowsWanted, profiles: *profiles}
+	if *base != "" {
+		return abRun(e, abOptions{base: *base, pairs: *turns, bound: *bound, groups: want, out: *out})
+	}
 	var errs []error
 	for _, s := range suites() {
 		if !want.MatchString(s.name) {

@@ -11,7 +11,8 @@ packages() {
 	vm) echo qemu-system-x86 busybox-static cpio socat kmod rpcbind nfs-common iproute2 util-linux ;;
 	# What the NFS benchmark measures with, and the server beside ours.
 	bench-nfs) echo libnfs-dev gcc libc6-dev nfs-ganesha nfs-ganesha-vfs rpcbind iproute2 util-linux ;;
-	*) echo "apt.sh: unknown set $1 (clients, vm, bench-nfs)" >&2; exit 2 ;;
+	bench-ab) echo libnfs-dev gcc libc6-dev ;;
+	*) echo "apt.sh: unknown set $1 (clients, vm, bench-nfs, bench-ab)" >&2; exit 2 ;;
 	esac
 }
 

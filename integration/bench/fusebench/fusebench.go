@@ -173,6 +173,54 @@ func Measure(targets []Target, s Scale, want *regexp.Regexp) (results [][]Result
 	return results, err
 }
 
+// Turns runs the groups as Measure does, each group n times, and returns what
+// each target gave in each turn, by target, turn and step. order says who comes
+// first in a turn. The tree is left out: it takes long.
+func Turns(targets []Target, s Scale, want *regexp.Regexp, n int, order func() []int) (results [][][]Result, err error) {
+	results = make([][][]Result, len(targets))
+	for _, g := range wanted(groups, want) {
+		got, err := groupTurns(targets, g, s, n, order)
+		if err != nil {
+			return nil, err
+		}
+		for i := range targets {
+			if results[i] == nil {
+				results[i] = make([][]Result, n)
+			}
+			for turn := range n {
+				results[i][turn] = append(results[i][turn], got[i][turn]...)
+			}
+		}
+	}
+	return results, nil
+}
+
+func groupTurns(targets []Target, g group, s Scale, n int, order func() []int) (results [][][]Result, err error) {
+	tops := make([]string, len(targets))
+	for i, t := range targets {
+		if tops[i], err = os.MkdirTemp(t.Dir, "fusebench"); err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(tops[i])
+		if g.prepare != nil {
+			if err := g.prepare(tops[i], s); err != nil {
+				return nil, err
+			}
+		}
+	}
+	results = make([][][]Result, len(targets))
+	for range n {
+		for _, i := range order() {
+			got, err := round(targets[i], tops[i], []group{g}, s)
+			if err != nil {
+				return nil, err
+			}
+			results[i] = append(results[i], got)
+		}
+	}
+	return results, nil
+}
+
 // round runs all steps once.
 func round(t Target, top string, list []group, s Scale) (results []Result, err error) {
 	for _, g := range list {
