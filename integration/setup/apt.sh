@@ -6,7 +6,7 @@ set -eu
 packages() {
 	case $1 in
 	# Clients that the tests drive, and what they check with.
-	clients) echo awscli s3cmd rclone curl libnfs-utils fuse3 rsync sqlite3 attr acl fio git gcc libc6-dev ;;
+	clients) echo awscli s3cmd rclone curl libnfs-utils fuse3 rsync sqlite3 attr acl fio git gcc libc6-dev systemd ;;
 	# A Linux kernel in qemu; the kernel package is unpacked, not installed.
 	vm) echo qemu-system-x86 busybox-static cpio socat kmod rpcbind nfs-common iproute2 util-linux ;;
 	# What the NFS benchmark measures with, and the server beside ours.
