@@ -119,6 +119,19 @@
 // process becomes an orphan (key 'o'), removed by the last close, or by the
 // collector after a restart.
 //
+// # Users
+//
+// A user is an ID that is never given twice; its record stays when the user is
+// removed, and with it the uid. Names, uids and access keys are indexes to it
+// (userindex.go). Grants hold IDs (grants.go); owners of inodes are uids. A
+// store of format 1 knew users by name: Open converts it, in steps, before it
+// returns (convert.go).
+//
+// Where Config.Keys are set, secrets are sealed in the records (package seal).
+// Open seals what is in clear, or was sealed with an older key, and has the
+// engine erase what that replaced (reseal.go). A secret that cannot be opened is
+// kept as it is, and lets nobody in (ErrSealed).
+//
 // # What is remembered
 //
 // The attributes of inodes (attrCache) are kept in memory, decoded, where no

@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"ogw/cmd/ogw/config"
@@ -14,12 +13,13 @@ import (
 
 // announcement is what serve prints when all gateways listen.
 type announcement struct {
-	Version     string          `json:"version"`
-	Program     string          `json:"-"` // how the shell finds this program
-	Dir         string          `json:"dir"`
-	PID         int             `json:"pid"`
-	Gateways    []admin.Gateway `json:"gateways"`
-	Credentials string          `json:"credentials"` // file
+	Version  string          `json:"version"`
+	Program  string          `json:"-"` // how the shell finds this program
+	Dir      string          `json:"dir"`
+	PID      int             `json:"pid"`
+	Gateways []admin.Gateway `json:"gateways"`
+	// Credentials is the file with root's key, "" where secrets are sealed.
+	Credentials string `json:"credentials,omitempty"`
 	// First tells that the credentials were made at this start.
 	First bool `json:"first,omitempty"`
 	// AccessKey and SecretKey are printed at the first start alone, and to a
@@ -33,7 +33,9 @@ type announcement struct {
 func (s *serve) announce(p *process) error {
 	a := announcement{
 		Version: version, Program: program(), Dir: s.cfg.Cluster.Dir, PID: os.Getpid(), Gateways: p.Gateways(),
-		Credentials: filepath.Join(s.cfg.Cluster.Dir, credentialsName),
+	}
+	if !p.credentials.sealed {
+		a.Credentials = p.credentials.path
 	}
 	for i := range a.Gateways {
 		a.Gateways[i].State = "serving" // the sockets are open already
@@ -54,9 +56,14 @@ func (a *announcement) text() string {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("ogw %s serves %s\n", a.Version, a.Dir)
 	switch {
+	case a.AccessKey != "" && a.Credentials == "":
+		line("First start. The keys of the user root, shown this once (the store keeps them sealed):\n")
+		line("    access key  %s\n    secret key  %s\n", a.AccessKey, a.SecretKey)
 	case a.AccessKey != "":
 		line("First start. The keys of the user root, printed this once and kept in\n%s:\n", a.Credentials)
 		line("    access key  %s\n    secret key  %s\n", a.AccessKey, a.SecretKey)
+	case a.First && a.Credentials == "":
+		line("First start. The keys of the user root are sealed and shown on a terminal only. Make new ones with\n    %s user rotate %s --dir %s\n", shellWord(a.Program), rootUser, shellWord(a.Dir))
 	case a.First:
 		line("First start. The keys of the user root are in\n%s\n(mode 0600): not here, where others may read along.\n", a.Credentials)
 	}
@@ -76,7 +83,11 @@ func (a *announcement) text() string {
 		switch g.Protocol {
 		case "s3":
 			line("%-5s %s", heading(g, "S3"), url)
-			line("    export AWS_SHARED_CREDENTIALS_FILE=%s AWS_DEFAULT_REGION=us-east-1", shellWord(a.Credentials))
+			if a.Credentials != "" {
+				line("    export AWS_SHARED_CREDENTIALS_FILE=%s AWS_DEFAULT_REGION=us-east-1", shellWord(a.Credentials))
+			} else {
+				line("    export AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=… AWS_DEFAULT_REGION=us-east-1")
+			}
 			line("    aws --endpoint-url %s s3 mb s3://photos", url)
 			line("    aws --endpoint-url %s s3 cp FILE s3://photos/\n", url)
 		case "rest":

@@ -10,34 +10,50 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"ogw/cmd/ogw/config"
 	"ogw/httpapi/admin"
 	"ogw/vfs"
 )
 
 const (
 	// credentialsName is the file with the root user's key in the data
-	// folder, in the form that AWS tools read (AWS_SHARED_CREDENTIALS_FILE).
+	// folder, unless secrets are sealed, in the form that AWS tools read (AWS_SHARED_CREDENTIALS_FILE).
 	credentialsName = "credentials"
 	// rootUser is made at the first start and may do everything.
 	rootUser = "root"
 )
 
-// ensureRoot makes the root user if the store has no users yet. made tells
-// so. The file is written first: if the process dies between, the next start
-// takes the key from it.
-func ensureRoot(ctx context.Context, store *vfs.FS, dir string) (key vfs.AccessKey, made bool, err error) {
+// credentials is the file with root's key. Where secrets are sealed there is
+// none: it would hold in clear what the store does not.
+type credentials struct {
+	path   string
+	sealed bool
+}
+
+func credentialsOf(c *config.Config, vc vfs.Config) credentials {
+	return credentials{filepath.Join(c.Cluster.Dir, credentialsName), vc.Keys != nil}
+}
+
+// ensureRoot makes the root user if the store has no users yet, and returns
+// the key if so. The file is written first: if the process dies between, the
+// next start takes the key from it.
+func (c credentials) ensureRoot(ctx context.Context, store *vfs.FS) (*vfs.AccessKey, error) {
 	users, err := store.ListUsers(ctx)
-	if err != nil || len(users) > 0 {
-		return vfs.AccessKey{}, false, err
+	if err != nil {
+		return nil, err
 	}
-	path := filepath.Join(dir, credentialsName)
-	key, err = readCredentials(path)
+	if len(users) > 0 {
+		return nil, c.destroyIfSealed()
+	}
+	key, err := readCredentials(c.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		key = admin.NewKey(time.Now())
-		err = writeCredentials(path, key)
+		err = c.write(key)
 	}
 	if err != nil {
-		return key, false, err
+		return nil, err
 	}
 	// What root writes belongs to who runs the process, so that a mount by
 	// the same person can change it. A store whose users are all removed gets
@@ -45,29 +61,81 @@ func ensureRoot(ctx context.Context, store *vfs.FS, dir string) (key vfs.AccessK
 	_, err = store.MakeUser(ctx, vfs.User{
 		Name: rootUser, UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Admin: true, Founder: true, Keys: []vfs.AccessKey{key},
 	}, vfs.UserOptions{Inherit: true})
-	return key, err == nil, err
+	if err != nil {
+		return nil, err
+	}
+	return &key, c.destroyIfSealed()
 }
 
 // keysChanged keeps the file in step with the root user, whatever the name of
 // now.
-func keysChanged(dir string) func(vfs.User) error {
-	return func(u vfs.User) error {
-		path := filepath.Join(dir, credentialsName)
-		switch {
-		case !u.Founder:
-			return nil
-		case len(u.Keys) == 0:
-			return removeCredentials(path)
-		}
-		return writeCredentials(path, u.Keys[0])
+func (c credentials) keysChanged(u vfs.User) error {
+	switch {
+	case !u.Founder:
+		return nil
+	case len(u.Keys) == 0 || u.Keys[0].Secret == "": // none, or one that cannot be opened
+		return c.destroy()
 	}
+	return c.write(u.Keys[0])
 }
 
-func removeCredentials(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (c credentials) write(key vfs.AccessKey) error {
+	if c.sealed {
+		return c.destroy()
+	}
+	return writeCredentials(c.path, key)
+}
+
+func (c credentials) destroyIfSealed() error {
+	if !c.sealed {
+		return nil
+	}
+	return c.destroy()
+}
+
+// destroy overwrites and removes the file, and what a process left that died
+// while it wrote it.
+func (c credentials) destroy() error {
+	paths, err := filepath.Glob(c.path + ".*")
+	if err != nil {
 		return fmt.Errorf("credentials: %w", err)
 	}
-	return syncDir(filepath.Dir(path))
+	removed := false
+	for _, path := range append(paths, c.path) {
+		switch err := destroyFile(path); {
+		case err == nil:
+			removed = true
+		case !errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("credentials: %w", err)
+		}
+	}
+	if !removed {
+		return nil
+	}
+	return syncDir(filepath.Dir(c.path))
+}
+
+func destroyFile(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(wipe(f), f.Close()); err != nil {
+		return err
+	}
+	return os.Remove(path)
+}
+
+// wipe overwrites a small file with zeros.
+func wipe(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(make([]byte, info.Size()), 0); err != nil {
+		return err
+	}
+	return f.Sync()
 }
 
 func readCredentials(path string) (vfs.AccessKey, error) {

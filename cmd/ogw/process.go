@@ -52,7 +52,9 @@ type process struct {
 	admin       []*door // served until the end
 
 	firstKey *vfs.AccessKey // made at this start
-	started  bool           // it served; set once, by run
+	// credentials is where root's key is kept besides the store.
+	credentials credentials
+	started     bool // it served; set once, by run
 
 	mu       sync.Mutex // guards state of doors, and stopping
 	stopping bool

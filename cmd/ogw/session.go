@@ -35,11 +35,14 @@ func (o *common) open(ctx context.Context) (*session, error) {
 			"there is no data folder %s; name it with --dir, or make it with ogw serve", o.cfg.Cluster.Dir)}
 	}
 	log := o.logger(slog.LevelWarn)
+	vc, err := vfsConfig(o.cfg, log)
+	if err != nil {
+		return nil, err
+	}
 	c, err := openEngine(ctx, o.cfg, log)
 	if err != nil {
 		return nil, err
 	}
-	vc := vfsConfig(o.cfg, log)
 	vc.NoBackground = true
 	store, err := vfs.Open(ctx, c, vc)
 	if err != nil {
@@ -59,7 +62,7 @@ func (o *common) open(ctx context.Context) (*session, error) {
 		Exports: book,
 		FS:      store, Logger: slog.New(slog.DiscardHandler), Version: version,
 		Dir: o.cfg.Cluster.Dir, Engine: o.cfg.Cluster.Engine, PID: os.Getpid(), Started: time.Now(),
-		Domains: domains(o.cfg), KeysChanged: keysChanged(o.cfg.Cluster.Dir),
+		Domains: domains(o.cfg), KeysChanged: credentialsOf(o.cfg, vc).keysChanged,
 		Done: trail.http("admin", "", apiCode),
 	})
 	return &session{Client: admin.Local(api), close: func() error {

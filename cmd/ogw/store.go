@@ -22,8 +22,10 @@ func openEngine(ctx context.Context, c *config.Config, log *slog.Logger) (*clust
 }
 
 // vfsConfig is the namespace's part of the configuration.
-func vfsConfig(c *config.Config, log *slog.Logger) vfs.Config {
+func vfsConfig(c *config.Config, log *slog.Logger) (vfs.Config, error) {
+	keys, err := clusterKeys(c)
 	return vfs.Config{
+		Keys: keys,
 		// Who makes a store may write to it through its mount, too.
 		RootUID: uint32(os.Geteuid()), RootGID: uint32(os.Getegid()),
 		Logger:      log,
@@ -34,7 +36,7 @@ func vfsConfig(c *config.Config, log *slog.Logger) vfs.Config {
 		ScrubBytes:  int64(c.Cluster.Scrub),
 		Reserved:    domains(c),
 		Async:       c.Cluster.Durability == string(vfs.Async),
-	}
+	}, err
 }
 
 // domains returns the service domains of all S3 gateways, in lower case.

@@ -58,18 +58,21 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 	}
 
 	// Namespace.
-	if p.fs, err = vfs.Open(ctx, store, vfsConfig(cfg, log)); err != nil {
+	vc, err := vfsConfig(cfg, log)
+	if err != nil {
+		return p, err
+	}
+	if p.fs, err = vfs.Open(ctx, store, vc); err != nil {
 		return p, explain(err)
 	}
+	forgetKeys()
+	tellSealing(p.fs.SealState(), log)
 	if err = meters.addStore(p.fs); err != nil {
 		return p, err
 	}
-	key, made, err := ensureRoot(ctx, p.fs, cfg.Cluster.Dir)
-	if err != nil {
+	p.credentials = credentialsOf(cfg, vc)
+	if p.firstKey, err = p.credentials.ensureRoot(ctx, p.fs); err != nil {
 		return p, fmt.Errorf("root user: %w", err)
-	}
-	if made {
-		p.firstKey = &key
 	}
 	p.exports = newExportBook(p.fs, log)
 	locks := &lockBook{fs: p.fs, log: log, mounts: &p.mounts}
@@ -139,7 +142,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 		Dir: cfg.Cluster.Dir, Engine: cfg.Cluster.Engine, PID: os.Getpid(), Started: started,
 		Exports: p.exports, Locks: locks,
 		Domains: domains(cfg), Metrics: p.metrics,
-		Done: both(meters.http("admin"), p.audit.http("admin", "admin", apiCode)), KeysChanged: keysChanged(cfg.Cluster.Dir),
+		Done: both(meters.http("admin"), p.audit.http("admin", "admin", apiCode)), KeysChanged: p.credentials.keysChanged,
 	})
 	socket, err := admin.ListenSocket(filepath.Join(cfg.Cluster.Dir, admin.SocketName))
 	if err != nil {

@@ -211,6 +211,9 @@ func Eventually(t testing.TB, what string, fn func() error) {
 func (s *Server) readCredentials() {
 	s.T.Helper()
 	b, err := os.ReadFile(filepath.Join(s.Data, "credentials"))
+	if os.IsNotExist(err) {
+		return // secrets are sealed: root's key is as it was, or unknown
+	}
 	if err != nil {
 		s.T.Fatal(err)
 	}

@@ -22,6 +22,9 @@ type Config struct {
 type Cluster struct {
 	Engine string `toml:"engine" doc:"what stores: \"embedded\""`
 	Dir    string `toml:"dir" doc:"data folder"`
+	// KeyFile holds keys of package seal. The environment may hold them in
+	// its place (OGW_CLUSTER_KEY), this file may not: it is no secret.
+	KeyFile string `toml:"key_file" doc:"file with the keys that seal secrets in the store, outside of the data folder; \"\" leaves them in clear"`
 	// NetworkFS: see local.Options.
 	NetworkFS bool `toml:"network_fs" doc:"let the data folder be on NFS or SMB"`
 	Cache     Size `toml:"cache" doc:"memory for metadata blocks"`

@@ -13,7 +13,7 @@ const envPrefix = "OGW_"
 
 // Variables that are not keys of a section: they are read elsewhere.
 var otherVariables = map[string]bool{
-	"OGW_CONFIG": true, "OGW_S3_LISTEN": true, "OGW_REST_LISTEN": true, "OGW_NFS_LISTEN": true,
+	"OGW_CONFIG": true, "OGW_CLUSTER_KEY": true, "OGW_S3_LISTEN": true, "OGW_REST_LISTEN": true, "OGW_NFS_LISTEN": true,
 }
 
 // readEnviron takes the variables OGW_SECTION_KEY. Others that begin with
