@@ -115,8 +115,24 @@ func (q *request) uploadPart() error {
 }
 
 type completeXML struct {
-	XMLName xml.Name      `xml:"CompleteMultipartUpload"`
-	Parts   []completeOne `xml:"Part"`
+	XMLName xml.Name     `xml:"CompleteMultipartUpload"`
+	Parts   completeList `xml:"Part"`
+}
+
+// completeList ends the decoding at the first part over the limit.
+type completeList []completeOne
+
+// UnmarshalXML implements xml.Unmarshaler: it is called for each part.
+func (l *completeList) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
+	if len(*l) == vfs.MaxParts {
+		return errXMLBounds
+	}
+	var one completeOne
+	if err := d.DecodeElement(&one, &start); err != nil {
+		return err
+	}
+	*l = append(*l, one)
+	return nil
 }
 
 type completeOne struct {
@@ -191,7 +207,7 @@ func (q *request) completeParts() ([]vfs.CompletePart, error) {
 	if err := q.readXML(completeBounds, &doc); err != nil {
 		return nil, err
 	}
-	if len(doc.Parts) == 0 || len(doc.Parts) > vfs.MaxParts {
+	if len(doc.Parts) == 0 {
 		return nil, newError(codeMalformedXML)
 	}
 	parts := make([]vfs.CompletePart, len(doc.Parts))

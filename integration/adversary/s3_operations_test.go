@@ -155,12 +155,18 @@ func uploadID(t *testing.T, body string) string {
 
 // signedForm is a form for a key that p signed.
 func signedForm(p person, bucket, key string) string {
+	return formWith(p, key, fmt.Sprintf(`{"bucket": %q}, `, bucket))
+}
+
+// formWith is a form for a key with further conditions in its policy, which
+// p signed.
+func formWith(p person, key, conditions string) string {
 	now := time.Now().UTC()
 	day, stamp := now.Format("20060102"), now.Format("20060102T150405Z")
 	scope := p.key + "/" + day + "/us-east-1/s3/aws4_request"
 	policy := base64.StdEncoding.EncodeToString(fmt.Appendf(nil,
-		`{"expiration": %q, "conditions": [{"bucket": %q}, {"key": %q}, ["starts-with", "$x-amz-", ""], {"x-amz-credential": %q}, {"x-amz-date": %q}, {"x-amz-algorithm": "AWS4-HMAC-SHA256"}]}`,
-		now.Add(time.Hour).Format("2006-01-02T15:04:05Z"), bucket, key, scope, stamp))
+		`{"expiration": %q, "conditions": [`+conditions+`{"key": %q}, ["starts-with", "$x-amz-", ""], {"x-amz-credential": %q}, {"x-amz-date": %q}, {"x-amz-algorithm": "AWS4-HMAC-SHA256"}]}`,
+		now.Add(time.Hour).Format("2006-01-02T15:04:05Z"), key, scope, stamp))
 	mac := []byte("AWS4" + p.secret)
 	for _, part := range []string{day, "us-east-1", "s3", "aws4_request", policy} {
 		h := hmac.New(sha256.New, mac)
