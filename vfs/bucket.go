@@ -110,7 +110,8 @@ func (fs *FS) HeadBucket(ctx context.Context, name string) (BucketInfo, error) {
 			return err
 		}
 		info = bucketInfo(name, n)
-		return fs.bucketJudge(ctx, r, n).grants(ActListObjects, nil)
+		j := fs.bucketJudge(ctx, r, n)
+		return j.grants(ActListObjects, nil)
 	})
 	return info, err
 }
@@ -192,7 +193,8 @@ func (fs *FS) DeleteBucket(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		if err := fs.bucketJudge(ctx, t, n).grants(ActDeleteBucket, nil); err != nil {
+		j := fs.bucketJudge(ctx, t, n)
+		if err := j.grants(ActDeleteBucket, nil); err != nil {
 			return err
 		}
 		empty, err := isEmpty(t, n.ino)

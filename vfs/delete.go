@@ -36,7 +36,8 @@ func (o *op) deleteObject(t cluster.Txn, p *publication) (existed bool, err erro
 	if err != nil {
 		return false, err
 	}
-	n, err := o.fs.judge(o.ctx, t, at.bucket(p.key)).checkTarget(p, &at)
+	j := o.fs.judge(o.ctx, t, at.bucket(p.key))
+	n, err := j.checkTarget(p, &at)
 	if err != nil || n == nil {
 		return false, err
 	}
@@ -127,7 +128,8 @@ func (fs *FS) mayDelete(ctx context.Context, bucket string) error {
 		if err != nil {
 			return err
 		}
-		return fs.bucketJudge(ctx, r, n).grants(ActDeleteObject, nil)
+		j := fs.bucketJudge(ctx, r, n)
+		return j.grants(ActDeleteObject, nil)
 	})
 }
 

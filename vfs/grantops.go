@@ -16,7 +16,8 @@ func (fs *FS) BucketGrants(ctx context.Context, name string) (BucketInfo, Grants
 		if err != nil {
 			return err
 		}
-		if err := fs.bucketJudge(ctx, r, n).grants(ActReadBucketACL, nil); err != nil {
+		j := fs.bucketJudge(ctx, r, n)
+		if err := j.grants(ActReadBucketACL, nil); err != nil {
 			return err
 		}
 		info = bucketInfo(name, n)
@@ -44,7 +45,7 @@ func (fs *FS) SetBucketGrants(ctx context.Context, name string, g Grants) error 
 		if err := o.setBucketAttr(t, n, attrGrants, g.encode()); err != nil {
 			return err
 		}
-		return o.lastWord(t, j, n)
+		return o.lastWord(t, &j, n)
 	})
 }
 

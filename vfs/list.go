@@ -104,7 +104,7 @@ type lister struct {
 	fs    *FS
 	r     cluster.Reader
 	o     ListOptions
-	j     *judge
+	j     judge
 	trail []step // directories from the bucket's to the one being read
 	whole bool   // keys begin with the name of a bucket
 	skip  string // nothing with this prefix any more: a common prefix that was told

@@ -210,7 +210,8 @@ func (fs *FS) CreateUpload(ctx context.Context, bucket, key string, o PutOptions
 		if err != nil {
 			return err
 		}
-		if _, err := fs.judge(ctx, t, at.bucket(&k)).checkTarget(&p, &at); err != nil {
+		j := fs.judge(ctx, t, at.bucket(&k))
+		if _, err := j.checkTarget(&p, &at); err != nil {
 			return err
 		}
 		if u.bucket, err = uploadBucket(t, k.bucket); err != nil {

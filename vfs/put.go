@@ -163,7 +163,8 @@ func (o *op) publish(t cluster.Txn, p *publication) (*inode, error) {
 			return nil, err
 		}
 	}
-	old, err := o.fs.judge(o.ctx, t, at.bucket(p.key)).checkTarget(p, &at)
+	j := o.fs.judge(o.ctx, t, at.bucket(p.key))
+	old, err := j.checkTarget(p, &at)
 	if err != nil {
 		return nil, err
 	}

@@ -73,12 +73,12 @@ type judge struct {
 	owned  *inode // the bucket's inode, once read
 }
 
-func (fs *FS) judge(ctx context.Context, r cluster.Reader, bucket Ino) *judge {
-	return &judge{fs: fs, r: r, s: subjectOf(ctx), bucket: bucket}
+func (fs *FS) judge(ctx context.Context, r cluster.Reader, bucket Ino) judge {
+	return judge{fs: fs, r: r, s: subjectOf(ctx), bucket: bucket}
 }
 
 // bucketJudge is judge for a bucket whose directory was read.
-func (fs *FS) bucketJudge(ctx context.Context, r cluster.Reader, n *inode) *judge {
+func (fs *FS) bucketJudge(ctx context.Context, r cluster.Reader, n *inode) judge {
 	j := fs.judge(ctx, r, n.ino)
 	j.owned = n
 	return j
@@ -162,7 +162,8 @@ func (fs *FS) Authorize(ctx context.Context, act Action, bucket string) (BucketI
 		if want.none || want.object != 0 {
 			return nil // that it exists is all that a stranger needs so far
 		}
-		return fs.bucketJudge(ctx, r, n).grants(act, nil)
+		j := fs.bucketJudge(ctx, r, n)
+		return j.grants(act, nil)
 	})
 	return info, err
 }

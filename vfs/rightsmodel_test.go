@@ -298,7 +298,8 @@ func evaluate(fs *FS, s *Subject, act Action, bucket, key string) error {
 		return fs.view(ctx, func(r cluster.Reader) error {
 			at, err := locate(r, &k)
 			if err == nil {
-				_, err = fs.judge(ctx, r, at.bucket(&k)).checkTarget(&p, &at)
+				j := fs.judge(ctx, r, at.bucket(&k))
+				_, err = j.checkTarget(&p, &at)
 			}
 			return err
 		})

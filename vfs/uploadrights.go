@@ -48,5 +48,6 @@ func (fs *FS) uploadFor(ctx context.Context, r cluster.Reader, name *uploadName,
 	if err != nil {
 		return nil, err
 	}
-	return u, fs.judge(ctx, r, u.bucket).upload(u, act)
+	j := fs.judge(ctx, r, u.bucket)
+	return u, j.upload(u, act)
 }
