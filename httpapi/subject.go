@@ -1,6 +1,10 @@
 package httpapi
 
-import "context"
+import (
+	"context"
+	"slices"
+	"strings"
+)
 
 // NoUID stands for who has no number.
 const NoUID = -1
@@ -22,25 +26,39 @@ func NoteUser(ctx context.Context, name, id string, uid uint32) {
 	}
 }
 
-// NoteTarget tells Frame what is acted on, and how; empty strings leave what
-// was noted before.
+// NoteTarget tells Frame what is acted on, which the first call decides, and
+// how, to which every call adds.
 func NoteTarget(ctx context.Context, target, detail string) {
 	rec, ok := ctx.Value(recordKey{}).(*Record)
 	if !ok {
 		return
 	}
-	if target != "" {
+	if rec.Subject.Target == "" {
 		rec.Subject.Target = target
 	}
-	if detail != "" {
-		rec.Subject.Detail = detail
+	rec.Subject.add(detail)
+}
+
+// add adds the words of detail that are not there yet.
+func (s *Subject) add(detail string) {
+	if s.Detail == "" || detail == "" {
+		s.Detail += detail
+		return
 	}
+	have := strings.Fields(s.Detail)
+	for _, word := range strings.Fields(detail) {
+		if !slices.Contains(have, word) {
+			have = append(have, word)
+		}
+	}
+	s.Detail = strings.Join(have, " ")
 }
 
 // NoteRights tells Frame that a request changes rights beside what its
 // operation says: an object that is stored with an ACL.
 func NoteRights(ctx context.Context, detail string) {
 	if rec, ok := ctx.Value(recordKey{}).(*Record); ok {
-		rec.Subject.Admin, rec.Subject.Detail = true, detail
+		rec.Subject.Admin = true
+		rec.Subject.add(detail)
 	}
 }
