@@ -122,6 +122,10 @@ type Cluster struct {
 	// Exclusive tells that no other process can use the same store, so that
 	// in-process knowledge (open files, cached state) is complete.
 	Exclusive bool
+	// Writable tells why the store takes no writes now: ErrReadOnly while its
+	// medium takes none, another error once it failed until it is opened again.
+	// Nil is an engine that always does.
+	Writable func() error
 }
 
 // Close closes the data half, then the metadata half.

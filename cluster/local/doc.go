@@ -81,8 +81,10 @@
 // way step by step when Pebble's log meets the end of the space. Where that is
 // not enough the log waits (patience), since for Pebble its failure is the
 // end: what is new is refused meanwhile, reads go on, and when there is space
-// again so do writes. Failures that are not for lack of space, a medium that
-// became read-only among them, end the taking of writes until the next start.
+// again so do writes. Failures that are not for lack of space end the taking of
+// writes until the next start. A medium that became read-only is such a failure
+// only where the log meets it: what spaceGuard sees before, it refuses, and takes
+// again when the medium does.
 //
 // Lock order: Blobs.changing, then KV.commit, then durability.mu; Blobs.mu,
 // then nothing but reads of the index; segments.mu, then allocator.mu;

@@ -293,6 +293,20 @@ func (kv *KV) Sync(ctx context.Context) error {
 	return kv.syncAll()
 }
 
+// writable is cluster.Cluster's Writable.
+func (kv *KV) writable() error {
+	if p := kv.health.failed.Load(); p != nil {
+		return *p
+	}
+	if err := kv.space.measure(); err != nil {
+		return err
+	}
+	if kv.space.readOnly.Load() {
+		return errMedium
+	}
+	return nil
+}
+
 // syncAll makes all that is visible durable.
 func (kv *KV) syncAll() error { return kv.durability.await(kv.visible.Load()) }
 

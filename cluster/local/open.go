@@ -88,7 +88,7 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 	kv.onClose = cleanup.take(0)
 	cleanup = nil
 	kv.patience.opened.Store(true)
-	return &cluster.Cluster{KV: kv, Blobs: blobs, Name: "local", Exclusive: true}, nil
+	return &cluster.Cluster{KV: kv, Blobs: blobs, Name: "local", Exclusive: true, Writable: kv.writable}, nil
 }
 
 // makeFolder makes the data folder, or looks who may change the one there is.

@@ -47,6 +47,9 @@ func TestReadOnlyMedium(t *testing.T) {
 			t.Errorf("a blob on a read-only medium: %v", err)
 		}
 	}
+	if err := c.Writable(); !isRefused(err) {
+		t.Errorf("a store on a read-only medium takes writes, it says: %v", err)
+	}
 	for i, id := range ids {
 		if err := readBack(c.Blobs, id, seedBytes(3+4*i)); err != nil {
 			t.Errorf("a read on a read-only medium: %v", err)

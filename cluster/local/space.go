@@ -9,6 +9,7 @@ import (
 	"ogw/cluster/internal/occ"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -57,6 +58,11 @@ type spaceGuard struct {
 	dir  string
 	held func() int64 // what the ballast holds; nil: nothing
 
+	// readOnly tells that the medium takes no writes, as file systems do after
+	// an error of theirs. It is found out before the log meets it, since a
+	// failed write of the log is the end until the next start.
+	readOnly atomic.Bool
+
 	began       time.Time // any, for a clock that does not jump
 	free, total atomic.Int64
 	checked     atomic.Int64 // nanoseconds since began
@@ -69,6 +75,7 @@ func (g *spaceGuard) measure() error {
 	if err != nil {
 		return mapError(err)
 	}
+	g.readOnly.Store(mountedReadOnly(g.dir))
 	g.free.Store(int64(u.AvailBytes))
 	g.total.Store(int64(u.TotalBytes))
 	g.checked.Store(int64(time.Since(g.began)))
@@ -103,6 +110,9 @@ func (g *spaceGuard) left(bytes int64) (left int64, r reserves, ok bool) {
 // use the reserve, since that is how space comes back.
 func (g *spaceGuard) admit(t *occ.Txn) error {
 	left, r, ok := g.left(int64(t.Bytes()))
+	if g.readOnly.Load() {
+		return errMedium
+	}
 	if !ok || left > r.grow {
 		return nil
 	}
@@ -119,10 +129,24 @@ func (g *spaceGuard) admit(t *occ.Txn) error {
 
 // admitData refuses data when the disk is full.
 func (g *spaceGuard) admitData(bytes int64) error {
-	if left, r, ok := g.left(bytes); ok && left <= r.data {
+	left, r, ok := g.left(bytes)
+	if g.readOnly.Load() {
+		return errMedium
+	}
+	if ok && left <= r.data {
 		return g.full("metadata and deletes")
 	}
 	return nil
+}
+
+// errMedium refuses what would be written while the medium takes nothing.
+var errMedium = fmt.Errorf("%w: its medium takes no writes", cluster.ErrReadOnly)
+
+// mountedReadOnly asks the file system of dir; of one that is not the operating
+// system's, nothing is known.
+func mountedReadOnly(dir string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(dir, &st) == nil && st.Flags&unix.ST_RDONLY != 0
 }
 
 // roomy tells whether bytes more would leave reserve.

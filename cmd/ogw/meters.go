@@ -97,6 +97,18 @@ func (m *meters) addMounts(count func() int) error {
 	}, func() float64 { return float64(count()) }))
 }
 
+// addState tells whether the store takes writes: what to alert on.
+func (m *meters) addState(writable func() bool) error {
+	return m.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ogw_store_writable", Help: "1 while the store takes writes, 0 when its medium is read-only or it failed.",
+	}, func() float64 {
+		if writable() {
+			return 1
+		}
+		return 0
+	}))
+}
+
 // addAudit counts what the audit log wrote and what it could not.
 func (m *meters) addAudit(l *audit.Log) error {
 	lines := prometheus.NewDesc("ogw_audit_lines_total", "Lines of the audit log.", []string{"class"}, nil)

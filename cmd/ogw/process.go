@@ -91,7 +91,32 @@ func (p *process) Ready(context.Context) error {
 			return fmt.Errorf("%w: gateway %s is not serving", vfs.ErrUnavailable, d.gateway.Name)
 		}
 	}
+	if state, _ := p.Store(); state != storeWritable {
+		return fmt.Errorf("%w: the store is %s", vfs.ErrUnavailable, state)
+	}
 	return nil
+}
+
+// The states of a store.
+const (
+	storeWritable = "writable"
+	storeReadOnly = "read-only"
+	storeFailed   = "failed"
+)
+
+// Store implements admin.Process.
+func (p *process) Store() (state string, why error) {
+	if p.engine.Writable == nil {
+		return storeWritable, nil
+	}
+	switch err := p.engine.Writable(); {
+	case err == nil:
+		return storeWritable, nil
+	case errors.Is(err, cluster.ErrReadOnly):
+		return storeReadOnly, err
+	default:
+		return storeFailed, err
+	}
 }
 
 // Stop implements admin.Process.

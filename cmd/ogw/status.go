@@ -57,6 +57,9 @@ func (s *status) print(st admin.Status) error {
 	} else {
 		rows = append(rows, []string{"process", "none serves this folder"})
 	}
+	if st.Store != "" && st.Store != storeWritable {
+		rows = append(rows, []string{"store", strings.ToUpper(st.Store) + ": " + st.StoreError})
+	}
 	rows = append(rows, []string{"space", bytesText(st.FreeBytes) + " free of " + bytesText(st.TotalBytes)},
 		[]string{"files", "at most " + itoa(int64(st.Files))})
 	rows = append(rows, []string{"scrub", scrubText(&st.Scrub)})

@@ -81,6 +81,9 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 	if err = meters.addAudit(p.audit.log); err != nil {
 		return p, err
 	}
+	if err = meters.addState(func() bool { _, why := p.Store(); return why == nil }); err != nil {
+		return p, err
+	}
 	if err = meters.addMounts(func() int { return len(p.Mounts()) }); err != nil {
 		return p, err
 	}

@@ -45,6 +45,8 @@ func (p *fakeProcess) Umount(_ context.Context, dir string, lazy bool) error {
 	p.mounts = nil
 	return nil
 }
+func (p *fakeProcess) Store() (string, error) { return "writable", nil }
+
 func (p *fakeProcess) Ready(context.Context) error { return p.ready }
 func (p *fakeProcess) Stop()                       { p.stopped = true }
 

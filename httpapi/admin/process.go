@@ -36,6 +36,10 @@ func (s *Server) status(r *http.Request, _ httprouter.Params) (any, error) {
 	}
 	if s.Process != nil {
 		st.Gateways, st.Mounts = s.Process.Gateways(), s.Process.Mounts()
+		var why error
+		if st.Store, why = s.Process.Store(); why != nil {
+			st.StoreError = why.Error()
+		}
 	}
 	return st, nil
 }

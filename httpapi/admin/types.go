@@ -8,16 +8,21 @@ import (
 
 // Status of a process.
 type Status struct {
-	Version    string    `json:"version"`
-	Running    bool      `json:"running"` // false: answered by the command itself
-	PID        int       `json:"pid"`
-	Started    time.Time `json:"started"`
-	Dir        string    `json:"dir"`
-	Engine     string    `json:"engine"`
-	FSID       string    `json:"fsid"` // 16 hexadecimal digits
-	TotalBytes int64     `json:"total_bytes"`
-	FreeBytes  int64     `json:"free_bytes"`
-	Files      uint64    `json:"files"` // inodes, at most
+	Version string    `json:"version"`
+	Running bool      `json:"running"` // false: answered by the command itself
+	PID     int       `json:"pid"`
+	Started time.Time `json:"started"`
+	Dir     string    `json:"dir"`
+	Engine  string    `json:"engine"`
+	FSID    string    `json:"fsid"` // 16 hexadecimal digits
+	// Store is "" where nothing is known, else whether it takes writes:
+	// "writable", "read-only" (until the medium takes writes again) or "failed"
+	// (until it is opened again), and StoreError why not.
+	Store      string `json:"store,omitempty"`
+	StoreError string `json:"store_error,omitempty"`
+	TotalBytes int64  `json:"total_bytes"`
+	FreeBytes  int64  `json:"free_bytes"`
+	Files      uint64 `json:"files"` // inodes, at most
 	// Scrub verifies what is stored, in the background.
 	Scrub    vfs.ScrubState `json:"scrub"`
 	Gateways []Gateway      `json:"gateways"`

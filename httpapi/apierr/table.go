@@ -82,7 +82,7 @@ var Table = []Entry{
 	{vfs.ErrAccess, http.StatusForbidden, "forbidden"},
 	{vfs.ErrPerm, http.StatusForbidden, "forbidden"},
 	{vfs.ErrNoSpace, http.StatusInsufficientStorage, "no_space"},
-	{vfs.ErrReadOnly, http.StatusForbidden, "read_only"},
+	{vfs.ErrReadOnly, http.StatusServiceUnavailable, "read_only"},
 	{vfs.ErrStale, http.StatusConflict, "changed_meanwhile"},
 	{vfs.ErrTooManyLinks, http.StatusConflict, "too_many_links"},
 	{vfs.ErrNotSupported, http.StatusNotImplemented, "not_supported"},

@@ -165,7 +165,7 @@ var errorCodes = []struct {
 	{vfs.ErrNotEmpty, codeBucketNotEmpty, false},
 	{vfs.ErrAccess, codeAccessDenied, false},
 	{vfs.ErrPerm, codeAccessDenied, false},
-	{vfs.ErrReadOnly, codeAccessDenied, true},
+	{vfs.ErrReadOnly, codeServiceUnavailable, false},
 	{vfs.ErrInvalid, codeInvalidArgument, true},
 	{vfs.ErrNameTooLong, codeKeyTooLong, false},
 	{vfs.ErrNoSpace, codeStorageFull, false},

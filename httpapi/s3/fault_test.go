@@ -28,7 +28,7 @@ func TestStoreFaults(t *testing.T) {
 	}{
 		{cluster.ErrNoSpace, mem.OpBlobWrite, 507, "InsufficientStorage"},
 		{cluster.ErrNoSpace, mem.OpBlobCommit, 507, "InsufficientStorage"},
-		{cluster.ErrReadOnly, mem.OpBlobCreate, 403, "AccessDenied"},
+		{cluster.ErrReadOnly, mem.OpBlobCreate, 503, "ServiceUnavailable"},
 		{cluster.ErrUnavailable, mem.OpBlobWrite, 503, "ServiceUnavailable"},
 		{cluster.ErrUnavailable, mem.OpCommit, 503, "ServiceUnavailable"},
 		{cluster.ErrConflict, mem.OpUpdate, 503, "SlowDown"},
