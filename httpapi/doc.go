@@ -18,5 +18,7 @@
 // Memory is bounded per request: one pooled buffer of SendBufferBytes for a
 // response, nothing for a request body.
 //
-// Every request is logged exactly once, by Frame, after it ended.
+// Every request is logged exactly once, by Frame, after it ended. What it was
+// about is told to FrameConfig.Done in the same moment: metrics and the audit
+// log stand there, and know no door. A Subject never holds a secret.
 package httpapi

@@ -62,6 +62,13 @@
 // too, the listing starts over and shows entries twice rather than missing
 // one. The cookie verifier is always 0: no change makes cookies invalid.
 //
+// # What is told
+//
+// Config.Done hears of refusals and of changes of buckets, with DoneAll of
+// every call, where each ends (request.handler, mountTarget.Mount, a connection
+// that is turned away). GETATTR and NULL that are answered on the reader
+// (Proc.Quick) succeed and are never told. A Record never holds a secret.
+//
 // # Invariants
 //
 //   - No attributes from before an operation are sent unless nothing else

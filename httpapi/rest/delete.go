@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"ogw/httpapi"
 	"ogw/vfs"
@@ -33,6 +34,9 @@ func (s *Server) delete(r *request) error {
 	}
 	if !existed {
 		return fmt.Errorf("%w: %s", vfs.ErrNoSuchKey, r.key)
+	}
+	if name, isTop := strings.CutSuffix(r.key, "/"); isTop && !strings.Contains(name, "/") {
+		httpapi.NoteRights(r.Context(), "bucket=removed")
 	}
 	r.w.WriteHeader(http.StatusNoContent)
 	return nil

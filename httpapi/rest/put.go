@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"ogw/httpapi"
@@ -51,6 +52,9 @@ func (s *Server) put(r *request) error {
 	info, err := s.fs.PutObject(r.Context(), "", r.key, sums.reader(&body{r.Body}), o)
 	if err != nil {
 		return conditional(r, err)
+	}
+	if bucket == 0 && strings.Contains(r.key, "/") {
+		httpapi.NoteRights(r.Context(), "bucket=made")
 	}
 	h := r.w.Header()
 	h.Set("Etag", quote(info.ETag))

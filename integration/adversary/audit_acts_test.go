@@ -207,6 +207,16 @@ func TestAuditOfOtherDoors(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 
+	for _, a := range []struct{ method, target, detail string }{
+		{"PUT", "/implied/x", "bucket=made"}, {"PUT", "/made/", "bucket=made"}, {"DELETE", "/made/", "bucket=removed"},
+	} {
+		must(t, a.method)(alice.rest(t, s, a.method, a.target, ""))
+		l := audited(t, s, a.target, func(l auditLine) bool { return l.Door == "rest" && l.Operation == a.method && l.Target == a.target })
+		if l.Class != "admin" || l.Result != "ok" || l.User != "alice" || l.Detail != "as="+alice.key+" "+a.detail {
+			t.Errorf("%s %s: %+v", a.method, a.target, l)
+		}
+	}
+
 	c := dialNFS(t, s, "127.0.4.1")
 	root := c.mount("/")
 	st, _, err := c.Mnt("/nowhere@a-guess")
