@@ -31,6 +31,14 @@
 // lie inside. Over a store that other processes change, a move by one of them
 // is noticed within a second.
 //
+// # Who may call
+//
+// AUTH_SYS is the word of the client's kernel, and an export's Networks say
+// whose. From ports of 1024 and above it is the word of any of its users:
+// exports refuse those (ACCES) unless they are Insecure, and NLM and NSM, whose
+// calls may name no export, where no export that the client has is
+// (AUTH_TOOWEAK).
+//
 // # Stability of writes
 //
 // UNSTABLE data goes to the buffers of the vfs and from there to the store

@@ -8,7 +8,8 @@ import (
 	"ogw/vfs"
 )
 
-// opConnect is the operation of a connection that was turned away.
+// opConnect is the operation of a connection, or of a call to a lock manager or
+// status monitor, that was turned away.
 const opConnect = "CONNECT"
 
 // Record is what is told of a call, or of a connection that was turned away,

@@ -172,7 +172,11 @@ func (s *Server) Allows(a netip.Addr) bool { return s.exports.Load().allows(a) }
 
 // trusts tells whether locks may be named, and reboots told of, from there.
 func (s *Server) trusts(client netip.AddrPort) bool {
-	return s.exports.Load().trusts(client, time.Now())
+	ok := s.exports.Load().trusts(client, time.Now())
+	if !ok {
+		s.tellRefused(client, "NLM and NSM take no calls from ports that any user of the client may use")
+	}
+	return ok
 }
 
 // Exports returns the exports.

@@ -83,6 +83,7 @@ func (d *daemon) listen(protocol string) string {
 // that has gone.
 func TestLocks(t *testing.T) {
 	needFUSE(t)
+	needReservedPorts(t)
 	w := newWorld(t)
 	d := w.serve(anyPort...)
 	d.put("/photos/db", "pages")

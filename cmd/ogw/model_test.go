@@ -24,6 +24,7 @@ const modelSteps = 300
 // run, OGW_MODEL_STEPS lengthens it.
 func TestModel(t *testing.T) {
 	needFUSE(t)
+	needReservedPorts(t)
 	seed := uint64(time.Now().UnixNano())
 	if v, err := strconv.ParseUint(os.Getenv("OGW_MODEL_SEED"), 10, 64); err == nil {
 		seed = v

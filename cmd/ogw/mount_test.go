@@ -11,6 +11,14 @@ import (
 	"ogw/httpapi/admin"
 )
 
+// needReservedPorts skips where the test's NFS client would be refused.
+func needReservedPorts(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: NFS gateways take calls from reserved ports")
+	}
+}
+
 // needFUSE skips where the machine cannot mount.
 func needFUSE(t *testing.T) {
 	t.Helper()
