@@ -48,6 +48,7 @@ func (o *common) open(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, errors.Join(explain(err), c.Close())
 	}
+	tellSealing(store.SealState(), log)
 	trail, err := openAudit(o.cfg, log)
 	if err != nil {
 		return nil, errors.Join(err, store.Close(ctx), c.Close())
