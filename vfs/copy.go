@@ -118,7 +118,9 @@ func (c *copying) run(ctx context.Context, dst *objectKey) (ObjectInfo, error) {
 			p.object.checksums = append(p.object.checksums, *c.sum)
 		}
 		crc := c.sum != nil && c.sum.Algorithm == ChecksumCRC64NVME
-		if at.entry != nil && at.entry.ino == from.ino && (from.nlink <= 1 || c.sameKey(dst)) {
+		// With other names it is written through only for who owns it under them.
+		mine := p.keepOwner || p.owner.UID == from.uid
+		if at.entry != nil && at.entry.ino == from.ino && (from.nlink <= 1 || c.sameKey(dst) && mine) {
 			if crc {
 				from.crc = binary.BigEndian.Uint64(c.sum.Value)
 				from.set(flagCRC, true)

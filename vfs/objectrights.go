@@ -113,8 +113,8 @@ func (j *judge) remove(k *objectKey, at *keyPlace, n *inode) error {
 	if n != nil && n.ino == j.bucket {
 		act = ActDeleteBucket
 	}
-	if j.bucket == 0 {
-		return nil // and nothing to delete
+	if j.bucket == 0 && n == nil {
+		return nil // no bucket, and nothing to delete
 	}
 	if err := j.grants(act, nil); err != nil || n == nil {
 		return err

@@ -206,6 +206,7 @@ func (p *publication) takeOver(n *inode) {
 	}
 	if !p.keepOwner {
 		n.uid, n.gid = p.owner.UID, p.owner.GID
+		n.mode = dropSetID(n.mode) // as chown does
 	}
 }
 

@@ -2,7 +2,6 @@ package vfs
 
 import (
 	"context"
-	"fmt"
 
 	"ogw/cluster"
 )
@@ -37,6 +36,11 @@ const (
 
 	actions
 )
+
+var actionNames = [actions]string{"list buckets", "create bucket", "delete bucket", "list", "read bucket ACL", "write bucket ACL",
+	"read", "write", "delete", "read ACL", "write ACL", "see or abort upload"}
+
+func (a Action) String() string { return actionNames[a] }
 
 // need is who has the right to an action, beside the bucket's owner and
 // administrators.
@@ -88,7 +92,7 @@ func (fs *FS) bucketJudge(ctx context.Context, r cluster.Reader, n *inode) judge
 func (j *judge) free() bool { return j.s.mayAll() }
 
 func (j *judge) denied(act Action) error {
-	return fmt.Errorf("subject %q, action %d: %w", j.s.User, act, ErrAccess)
+	return j.s.denied(act)
 }
 
 // grants returns nil if S3's grants, or ownership, give act on the bucket, or
@@ -149,7 +153,7 @@ func (fs *FS) Authorize(ctx context.Context, act Action, bucket string) (BucketI
 	want, s := needs[act], subjectOf(ctx)
 	switch {
 	case want.anyUser && !s.mayAll() && s.Anonymous:
-		return info, fmt.Errorf("anonymous, action %d: %w", act, ErrAccess)
+		return info, s.denied(act)
 	case s.mayAll(), want.anyUser, !s.Anonymous && (want.none || want.object != 0):
 		return info, nil
 	}

@@ -1,6 +1,9 @@
 package vfs
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Subject is who asks for object operations. It comes with the context
 // (WithSubject); without one the program itself asks, which may do everything.
@@ -44,6 +47,18 @@ func (s *Subject) mayAll() bool { return s == nil || s.Admin }
 // keepsOwner reports whether what s overwrites stays its owner's: it is S3's
 // rule that the writer owns.
 func (s *Subject) keepsOwner() bool { return s.mayAll() || s.Local }
+
+// denied is the error of who has no right to act.
+func (s *Subject) denied(act Action) error {
+	who := string(s.User)
+	switch {
+	case s.Anonymous:
+		who = "anonymous"
+	case who == "":
+		who = fmt.Sprint("uid ", s.UID)
+	}
+	return fmt.Errorf("%s may not %s: %w", who, act, ErrAccess)
+}
 
 // owns reports whether s is the owner of n.
 func (s *Subject) owns(n *inode) bool { return !s.Anonymous && s.UID == n.uid }
