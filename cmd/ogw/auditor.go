@@ -129,6 +129,13 @@ func (a *auditor) process(operation, target, detail string, err error) {
 	a.log.Record(e)
 }
 
+// sealed tells that secrets were sealed with another key at this start.
+func (a *auditor) sealed(s vfs.SealState) {
+	if s.Sealed > 0 {
+		a.process("SealSecrets", "", fmt.Sprintf("key=%s secrets=%d", s.Keys[0], s.Sealed), nil)
+	}
+}
+
 // started tells which configuration is in force: a change of it comes with a
 // start, and shows as another digest. Secrets are not in it: who reads the log
 // could try words against a digest of a weak one.

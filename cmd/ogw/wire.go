@@ -66,7 +66,9 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 		return p, explain(err)
 	}
 	forgetKeys()
-	tellSealing(p.fs.SealState(), log)
+	sealing := p.fs.SealState()
+	tellSealing(sealing, log)
+	p.audit.sealed(sealing)
 	if err = meters.addStore(p.fs); err != nil {
 		return p, err
 	}
