@@ -139,6 +139,9 @@ func openKV(o *Options, store storeID, space *spaceGuard, files int, relieve fun
 	compactions := newScheduler()
 	po := pebbleOptions(sturdyFS{guardFS{patientFS{witness, patience}, h}, h, patience}, h, cache, compactions, space.total.Load())
 	po.MaxOpenFiles = files
+	if o.MemTableBytes != 0 {
+		po.MemTableSize = min(po.MemTableSize, uint64(o.MemTableBytes))
+	}
 	if o.memTable != 0 {
 		po.MemTableSize = o.memTable
 	}

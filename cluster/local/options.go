@@ -27,6 +27,9 @@ type Options struct {
 	Logger *slog.Logger
 	// CacheBytes bounds the cache of metadata blocks; 0 means 128 MiB.
 	CacheBytes int64
+	// MemTableBytes is the size of a memtable, of which there are four at the
+	// most; 0 means 32 MiB. On disks under 8 GiB it is less.
+	MemTableBytes int64
 	// SegmentBytes is the length of new segments; 0 means 64 MiB, less on
 	// disks under 8 GiB. It must be a multiple of 4 KiB and hold the largest
 	// small blob.

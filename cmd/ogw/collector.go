@@ -1,12 +1,7 @@
 package main
 
 import (
-	"math"
-	"os"
 	"runtime/debug"
-	"strconv"
-	"strings"
-	"syscall"
 
 	"ogw/cmd/ogw/config"
 )
@@ -33,7 +28,7 @@ func tuneCollector(c *config.Config, getenv func(string) string) {
 		debug.SetGCPercent(gcPercent)
 	}
 	if getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(heapLimit(c, machineMemory()))
+		debug.SetMemoryLimit(heapLimit(c, availableMemory(c)))
 	}
 }
 
@@ -42,22 +37,4 @@ func tuneCollector(c *config.Config, getenv func(string) string) {
 func heapLimit(c *config.Config, machine int64) int64 {
 	limit := 2*(int64(c.Cluster.Cache)+int64(c.Cluster.Dirty)) + fixedMemory
 	return min(limit, int64(machineShare*float64(machine)))
-}
-
-// cgroupLimit is where a container finds its own limit (cgroup v2).
-const cgroupLimit = "/sys/fs/cgroup/memory.max"
-
-// machineMemory is what the machine or the container has, in bytes.
-func machineMemory() int64 {
-	total := int64(math.MaxInt64)
-	var info syscall.Sysinfo_t
-	if syscall.Sysinfo(&info) == nil {
-		total = int64(info.Totalram) * int64(info.Unit)
-	}
-	if b, err := os.ReadFile(cgroupLimit); err == nil {
-		if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil { // or "max"
-			total = min(total, n)
-		}
-	}
-	return total
 }

@@ -35,11 +35,12 @@ func (o *common) open(ctx context.Context) (*session, error) {
 			"there is no data folder %s; name it with --dir, or make it with ogw serve", o.cfg.Cluster.Dir)}
 	}
 	log := o.logger(slog.LevelWarn)
+	b := fit(o.cfg)
 	vc, err := vfsConfig(o.cfg, log)
 	if err != nil {
 		return nil, err
 	}
-	c, err := openEngine(ctx, o.cfg, log)
+	c, err := openEngine(ctx, o.cfg, b, log)
 	if err != nil {
 		return nil, err
 	}

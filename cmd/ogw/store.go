@@ -13,10 +13,11 @@ import (
 )
 
 // openEngine opens what stores.
-func openEngine(ctx context.Context, c *config.Config, log *slog.Logger) (*cluster.Cluster, error) {
+func openEngine(ctx context.Context, c *config.Config, b budgets, log *slog.Logger) (*cluster.Cluster, error) {
 	// config.Validate knows no other engine.
 	e, err := local.Open(ctx, local.Options{
 		Dir: c.Cluster.Dir, Logger: log, CacheBytes: int64(c.Cluster.Cache), NetworkFS: c.Cluster.NetworkFS,
+		MemTableBytes: b.memTable,
 	})
 	return e, explain(err)
 }

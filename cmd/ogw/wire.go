@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,8 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 	if err = checkDir(cfg.Cluster.Dir); err != nil {
 		return p, err
 	}
-	if p.engine, err = openEngine(ctx, cfg, log); err != nil {
+	b := fit(cfg)
+	if p.engine, err = openEngine(ctx, cfg, b, log); err != nil {
 		return p, err
 	}
 	if err = local.MakePrivate(cfg.Cluster.Dir, log, privateNames...); err != nil {
@@ -105,7 +107,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 		switch g.Protocol {
 		case "s3":
 			d, err = httpDoor(g, l, s3.New(p.fs, s3.Config{
-				Region: g.Region, Domains: g.Domains, BareHosts: g.BareHosts, AllowV2: g.V2Signatures, MaxRequests: g.MaxRequests,
+				Region: g.Region, Domains: g.Domains, BareHosts: g.BareHosts, AllowV2: g.V2Signatures, MaxRequests: cmp.Or(g.MaxRequests, b.requests),
 				MaxObjectBytes: int64(g.MaxObject), Guesses: guesses, Logger: access, Done: both(meters.http(g.Name), p.audit.http("s3", g.Name, s3.Code)),
 			}), p.connections, log)
 		case "rest":
@@ -113,12 +115,12 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 			d, err = httpDoor(g, l, rest.New(rest.Config{
 				FS: p.fs, Logger: access, Done: both(meters.http(g.Name), p.audit.http("rest", g.Name, apiCode)),
 				Guesses: guesses, Tokens: g.Tokens, Users: g.Users, Owner: restOwner(g), Hosts: g.Hosts,
-				MaxObjectBytes: int64(g.MaxObject), MaxRequests: g.MaxRequests, ActiveContent: g.ActiveContent,
+				MaxObjectBytes: int64(g.MaxObject), MaxRequests: cmp.Or(g.MaxRequests, b.requests), ActiveContent: g.ActiveContent,
 			}), p.connections, log)
 		case "nfs":
 			var server *nfsserver.Server
 			server, err = nfsserver.New(nfsserver.Config{
-				FS: p.fs, Logger: access, RPC: rpc.Config{MaxConns: p.connections},
+				FS: p.fs, Logger: access, RPC: rpc.Config{MaxConns: p.connections, Bytes: b.rpc},
 				Instance: nfsInstance(cfg, g), Grace: g.Grace,
 				Done: p.audit.nfs(p.fs, g.Name), DoneAll: p.audit.log.Wants(audit.Data),
 			})

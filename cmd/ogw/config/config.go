@@ -27,6 +27,7 @@ type Cluster struct {
 	KeyFile string `toml:"key_file" doc:"file with the keys that seal secrets in the store, outside of the data folder; \"\" leaves them in clear"`
 	// NetworkFS: see local.Options.
 	NetworkFS bool `toml:"network_fs" doc:"let the data folder be on NFS or SMB"`
+	Memory    Size `toml:"memory" doc:"memory for all of it, which divides what is not set by itself; 0: what the machine or control group has"`
 	Cache     Size `toml:"cache" doc:"memory for metadata blocks"`
 	Inline    Size `toml:"inline" doc:"contents up to this are kept in the metadata"`
 	Dirty     Size `toml:"dirty" doc:"memory for writes of NFS and FUSE that are not stored yet"`

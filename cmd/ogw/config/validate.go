@@ -19,9 +19,10 @@ import (
 
 // Bounds of values, each with the reason in its message or here.
 const (
-	minCache       = 1 << 20  // smaller thrashes
-	maxInline      = 64 << 10 // larger values make the metadata store slow
-	minDirty       = 8 << 20  // two writers with a chunk each
+	minMemory      = 128 << 20 // below it, what no budget bounds is most of it
+	minCache       = 1 << 20   // smaller thrashes
+	maxInline      = 64 << 10  // larger values make the metadata store slow
+	minDirty       = 8 << 20   // two writers with a chunk each
 	maxDrain       = time.Hour
 	maxConnections = 1 << 20
 	minToken       = 16 // characters; shorter ones can be guessed
@@ -75,6 +76,9 @@ func (c *Config) validateCluster(v *validator) {
 	}
 	if c.Cluster.Cache < minCache {
 		v.bad("cluster.cache", "%s is less than %s", c.Cluster.Cache, Size(minCache))
+	}
+	if c.Cluster.Memory != 0 && c.Cluster.Memory < minMemory {
+		v.bad("cluster.memory", "%s is less than %s", c.Cluster.Memory, Size(minMemory))
 	}
 	if c.Cluster.Inline < 1 || c.Cluster.Inline > maxInline {
 		v.bad("cluster.inline", "%s is not within 1 and %s", c.Cluster.Inline, Size(maxInline))

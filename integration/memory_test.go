@@ -1,0 +1,99 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ogw/integration/doors"
+	"ogw/integration/testenv"
+)
+
+// memoryLoad is how long the load goes on.
+const memoryLoad = 6 * time.Second
+
+// memoryGroup makes a control group below that of this process, with a limit.
+func memoryGroup(t *testing.T, bytes int) string {
+	t.Helper()
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		t.Skip(err)
+	}
+	for line := range strings.Lines(string(own)) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		top, file := "/sys/fs/cgroup", "memory.max"
+		switch {
+		case len(f) != 3:
+			continue
+		case strings.Contains(","+f[1]+",", ",memory,"):
+			top, file = "/sys/fs/cgroup/"+f[1], "memory.limit_in_bytes"
+		case f[1] != "":
+			continue
+		}
+		for _, parent := range []string{f[2], "/"} {
+			group := filepath.Join(top, parent, fmt.Sprintf("ogw-test-%d", os.Getpid()))
+			if os.Mkdir(group, 0o755) != nil {
+				continue
+			}
+			t.Cleanup(func() { os.Remove(group) })
+			if os.WriteFile(filepath.Join(group, file), []byte(strconv.Itoa(bytes)), 0) == nil {
+				return group
+			}
+		}
+	}
+	t.Skip("no memory control group can be made here (it takes root, and a writable hierarchy)")
+	return ""
+}
+
+// TestMemoryGroup: with the defaults, in a control group of little memory, a
+// server under load of several doors is not killed, and answers.
+func TestMemoryGroup(t *testing.T) {
+	for _, size := range []int{256 << 20, 512 << 20} {
+		t.Run(fmt.Sprintf("%dMiB", size>>20), func(t *testing.T) {
+			group := memoryGroup(t, size)
+			script := filepath.Join(testenv.TempDir(t), "ogw")
+			text := fmt.Sprintf("#!/bin/sh\necho $$ > %s/cgroup.procs && exec %s \"$@\"\n", group, binary)
+			if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			s := testenv.NewServer(t, script, testenv.ServerOptions{})
+			mnt := s.Mount()
+			rest := doors.NewREST(s.REST)
+			body := strings.Repeat("0123456789abcdef", 4<<20/16)
+			until := time.Now().Add(memoryLoad)
+			var wait sync.WaitGroup
+			for i := range 12 {
+				wait.Go(func() {
+					for n := 0; time.Now().Before(until); n++ {
+						name := fmt.Sprintf("load/%d-%d", i, n%4)
+						var err error
+						if i%2 == 0 {
+							err = rest.Write(name, body)
+						} else {
+							err = os.MkdirAll(filepath.Join(mnt, "load"), 0o755)
+							if err == nil {
+								err = os.WriteFile(filepath.Join(mnt, name), []byte(body), 0o644)
+							}
+						}
+						if err == nil {
+							_, err = rest.Read(name)
+						}
+						if err != nil {
+							t.Errorf("%s: %v", name, err)
+							return
+						}
+					}
+				})
+			}
+			wait.Wait()
+			if err := rest.Write("load/after", "x"); err != nil {
+				t.Errorf("after the load: %v", err)
+			}
+		})
+	}
+}
