@@ -34,14 +34,11 @@ func recordedSite(t *testing.T, all bool, exports ...Export) (*site, *recorder) 
 	rec := &recorder{}
 	disk := mem.NewDisk()
 	s := &site{t: t, disk: disk, clu: mem.New(mem.Options{Disk: disk}), done: make(chan error, 1)}
-	for i := range exports { // the client's ports are not reserved ones
-		exports[i].Insecure = true
-	}
 	var err error
 	if s.fs, err = vfs.Open(context.Background(), s.clu, vfs.Config{}); err != nil {
 		t.Fatal(err)
 	}
-	if s.srv, err = New(Config{FS: s.fs, Exports: exports, Done: rec.done, DoneAll: all}); err != nil {
+	if s.srv, err = New(Config{FS: s.fs, Exports: anyPort(exports), Done: rec.done, DoneAll: all}); err != nil {
 		t.Fatal(err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
