@@ -27,10 +27,6 @@ const (
 	// and logged: the kernel's cache is stale until its timeout.
 	deferredMax  = 4096
 	deferredWait = time.Second
-	// vanishDelay is how long the kernel keeps the name of a directory that
-	// vanished with its last entry: rm -r removes the directory next, and
-	// succeeds only if it still finds the name, on a busy machine too.
-	vanishDelay = time.Second
 )
 
 var _ vfs.KernelInvalidator = (*invalidator)(nil)
@@ -42,10 +38,9 @@ type invalidator struct {
 	changes atomic.Uint64
 	intro   [introSlots]atomic.Int64 // nanoseconds since f.started
 
-	queue  chan func()
-	timers atomic.Int64 // names that wait for their vanishDelay
-	stop   sync.Once
-	done   chan struct{}
+	queue chan func()
+	stop  sync.Once
+	done  chan struct{}
 }
 
 func (v *invalidator) init(f *rawFS) {
@@ -94,22 +89,6 @@ func (v *invalidator) InvalidateInode(ino vfs.Ino, data bool) {
 // Deferred returns an Invalidator whose calls do not wait for the kernel. A
 // door that makes a change while the kernel holds locks for it uses it.
 func (v *invalidator) Deferred() vfs.Invalidator { return deferred{v} }
-
-// Vanished drops the name of a directory that went with its last entry,
-// after a while (see vanishDelay).
-func (v *invalidator) Vanished(dir vfs.Ino, name string) {
-	v.changes.Add(1)
-	drop := func() { v.later(func() { v.entry(dir, name) }) }
-	if v.timers.Add(1) > deferredMax {
-		v.timers.Add(-1)
-		drop() // too many wait already; rm may complain
-		return
-	}
-	time.AfterFunc(vanishDelay, func() {
-		v.timers.Add(-1)
-		drop()
-	})
-}
 
 func (v *invalidator) entry(dir vfs.Ino, name string) {
 	s := v.server.Load()

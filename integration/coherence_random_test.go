@@ -124,6 +124,13 @@ func (c *coherent) isDir(p string) bool {
 	return false
 }
 
+// keep makes the directory explicit that a POSIX door emptied, if S3 implied it.
+func (c *coherent) keep(p string) {
+	if !c.isDir(p) {
+		c.dirs[p] = true
+	}
+}
+
 func (c *coherent) body(i int) string {
 	return strings.Repeat(fmt.Sprintf("%d.", i), 1+c.r.IntN(4000))
 }
@@ -269,6 +276,7 @@ func (c *coherent) nfsRemove(_ int, k string) bool {
 	}
 	c.ok(c.target().Remove(k))
 	delete(c.files, k)
+	c.keep(path.Dir(k))
 	return true
 }
 
@@ -281,6 +289,7 @@ func (c *coherent) nfsRename(_ int, k string) bool {
 	c.ok(c.target().Rename(k, to))
 	c.files[to] = c.files[k]
 	delete(c.files, k)
+	c.keep(path.Dir(k))
 	c.changed = []string{k, to}
 	return true
 }
@@ -367,6 +376,7 @@ func (c *coherent) nfsRmdir(_ int, k string) bool {
 		return false
 	}
 	c.ok(c.target().RmDir(d))
+	c.keep(path.Dir(d))
 	return true
 }
 
@@ -403,9 +413,8 @@ func (c *coherent) look(k string) {
 	}
 }
 
-// lookAtAll compares the listing of every directory. A directory that
-// vanished with its last entry may be listed for a moment (see package
-// fusemount), empty ones that nobody made are left out.
+// lookAtAll compares the listing of every directory that was made, and of every
+// file.
 func (c *coherent) lookAtAll() {
 	c.t.Helper()
 	var got, want []string

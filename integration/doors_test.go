@@ -43,6 +43,6 @@ func (d *serverDoors) posix() []doors.Posix { return []doors.Posix{d.fuse, d.nfs
 func (d *serverDoors) model() *model.Doors {
 	return &model.Doors{
 		Objects: []doors.Object{d.s3, d.rest}, Stores: []doors.Store{d.s3},
-		Posix: d.posix(), Caching: d.fuse,
+		Posix: d.posix(),
 	}
 }

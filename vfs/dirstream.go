@@ -49,9 +49,6 @@ func (s *DirStream) Read(ctx context.Context, cred *Cred, after string, attrs bo
 	for loads := 0; ; loads++ {
 		if loads > 0 || !s.seek(after) {
 			if err := s.load(ctx, cred, after); err != nil {
-				if errors.Is(err, ErrStale) && s.fs.ghosts.is(s.dir) {
-					return nil // removed while being read
-				}
 				return err
 			}
 		}

@@ -36,9 +36,10 @@
 // # Directories
 //
 // Explicit directories (mkdir, PUT "x/") stay; implied ones, made as parents
-// by an object operation, vanish in the transaction that removes their last
-// entry. A POSIX door that makes or removes entries treats implied
-// directories by the same rule. Emptiness is tested next to the entry that
+// by an object operation, vanish in the transaction of the object operation that
+// removes their last entry. A POSIX operation never removes a directory that it
+// was not asked to, since programs work in it: the one that it empties becomes
+// explicit. Emptiness is tested next to the entry that
 // went (first behind it, then before it), so that emptying a large directory
 // in order never walks over tombstones. Times of entries live under 't' and
 // are written blindly: creates in one directory do not conflict.

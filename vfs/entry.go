@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"context"
 	"fmt"
 
 	"ogw/cluster"
@@ -163,8 +164,27 @@ func (o *op) deleteEntry(t cluster.Txn, dir Ino, e *dentry) error {
 	return t.Delete(e.key(dir))
 }
 
-// settle ends the removal of the dentry at key from d: it records the time,
-// or removes d and its parents as far as they are implied and now empty.
+// keep ends the removal of the dentry at key from d by a POSIX operation: d
+// stays, explicit from now on if it was implied and is empty now.
+func (o *op) keep(t cluster.Txn, d *inode, key []byte) error {
+	if d.ino != RootIno && !d.has(flagExplicit) {
+		empty, err := emptyBeside(t, d.ino, key)
+		if err != nil {
+			return err
+		}
+		if empty {
+			d.set(flagExplicit, true)
+			if err := putInode(t, d); err != nil {
+				return err
+			}
+		}
+	}
+	return o.touchDir(t, d.ino)
+}
+
+// settle ends the removal of the dentry at key from d by an object operation:
+// it records the time, or removes d and its parents as far as they are implied
+// and now empty.
 func (o *op) settle(t cluster.Txn, d *inode, key []byte) error {
 	levels := pruneLevelsUnlimited
 	if o.fs.kv.Limits().Ops > 0 {
@@ -193,7 +213,6 @@ func (o *op) settle(t cluster.Txn, d *inode, key []byte) error {
 		if err := o.deleteEntry(t, parent, e); err != nil {
 			return err
 		}
-		o.vanished = append(o.vanished, ghost{parent, e.name, e.ino})
 		key = e.key(parent)
 		if d, err = getInode(t, parent); err != nil {
 			return fmt.Errorf("%w: directory %d has no parent: %w", ErrCorrupt, e.ino, err)
@@ -213,6 +232,17 @@ func (o *op) pruneDir(t cluster.Txn, dir Ino) error {
 		return err
 	}
 	return o.settle(t, d, dentryPrefix(dir))
+}
+
+// pruneRest removes empty implied directories in transactions of their own.
+// What fails stays an empty directory, which Check finds.
+func (fs *FS) pruneRest(ctx context.Context, dirs []Ino) {
+	for _, dir := range dirs {
+		err := fs.update(ctx, func(t cluster.Txn, o *op) error { return o.pruneDir(t, dir) })
+		if err != nil {
+			fs.log.Warn("empty implied directory not removed", "inode", uint64(dir), "error", err)
+		}
+	}
 }
 
 // emptyBeside tells whether dir is empty, looking first behind key, then

@@ -94,7 +94,6 @@ type FS struct {
 	tuned           atomic.Bool // a bucket may have a durability of its own
 	scrub           scrubber
 	quarantine      quarantine
-	ghosts          ghostTable
 	users           userCache
 	sealing         SealState
 
@@ -138,7 +137,6 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	}
 	fs.uploads = make(chan struct{}, maxBlobUploads)
 	fs.compactQueue = make(chan Ino, maxCompactQueue)
-	fs.ghosts.init(fs.cfg.Now)
 	if err := fs.quarantine.init(ctx, fs); err != nil {
 		return nil, err
 	}

@@ -72,6 +72,15 @@ func (d *mnode) remove(stored string, dir bool) {
 	d.prune()
 }
 
+// take is remove by a POSIX operation.
+func (d *mnode) take(stored string, dir bool) {
+	delete(d.kids, kidKey(stored, dir))
+	d.keep()
+}
+
+// keep makes an implied directory explicit that a POSIX operation emptied.
+func (d *mnode) keep() { d.explicit = d.explicit || len(d.kids) == 0 }
+
 func (d *mnode) prune() {
 	if !d.explicit && len(d.kids) == 0 {
 		d.parent.remove(d.name, true)
@@ -111,7 +120,7 @@ func mrename(from, to mplace, flags RenameFlags) bool {
 	}
 	delete(from.d.kids, kidKey(from.stored, a.dir))
 	to.set(a)
-	from.d.prune()
+	from.d.keep()
 	return true
 }
 

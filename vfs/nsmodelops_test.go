@@ -41,7 +41,7 @@ func (m *modelRun) unlink() (string, bool, error) {
 	ok := n != nil && !n.dir
 	if ok {
 		n.links--
-		p.d.remove(p.stored, false)
+		p.d.take(p.stored, false)
 	}
 	return fmt.Sprintf("unlink %d %s", dir, name), ok, m.fs.Unlink(bg, Root, dir, name)
 }
@@ -51,13 +51,9 @@ func (m *modelRun) rmdir() (string, bool, error) {
 	n := p.entry()
 	ok := n != nil && n.dir && len(n.kids) == 0
 	if ok {
-		p.d.remove(p.stored, true)
+		p.d.take(p.stored, true)
 	}
-	err := m.fs.Rmdir(bg, Root, dir, name)
-	if err == nil && (n == nil || !n.dir) {
-		ok = true // a directory that vanished a moment ago
-	}
-	return fmt.Sprintf("rmdir %d %s", dir, name), ok, err
+	return fmt.Sprintf("rmdir %d %s", dir, name), ok, m.fs.Rmdir(bg, Root, dir, name)
 }
 
 func (m *modelRun) rename() (string, bool, error) {

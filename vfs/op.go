@@ -28,8 +28,6 @@ type op struct {
 	// flushed are inodes whose stored content moved without a change that
 	// anybody in this process could see.
 	flushed []Ino
-	// vanished are the implied directories that this transaction removes.
-	vanished []ghost
 	// prune are implied directories that may be empty now and that this
 	// transaction has no room to remove.
 	prune []Ino
@@ -74,8 +72,6 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 			fs.watch.notify(ctx, last.events)
 		}
 		if err == nil {
-			fs.ghosts.add(last.vanished)
-			fs.watch.vanished(ctx, last.vanished)
 			fs.pruneRest(ctx, last.prune)
 			for _, ino := range last.buckets {
 				fs.abortUploads(ctx, ino)

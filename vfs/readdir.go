@@ -33,9 +33,6 @@ func (fs *FS) ReadDir(ctx context.Context, cred *Cred, dir Ino, after string, at
 func (fs *FS) ReadDirN(ctx context.Context, cred *Cred, dir Ino, after string, n int, attrs bool, fn func(DirEntry) error) error {
 	for limit := min(max(1, n), maxPage); ; limit = min(2*limit, maxPage) {
 		page, err := fs.readPage(ctx, cred, dir, after, limit, attrs)
-		if errors.Is(err, ErrStale) && fs.ghosts.is(dir) {
-			return nil // removed while being read
-		}
 		if err != nil {
 			return err
 		}

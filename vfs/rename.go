@@ -242,7 +242,7 @@ func (r *renaming) move() error {
 	if r.from.dir.ino == r.to.dir.ino {
 		return nil
 	}
-	return o.settle(t, r.from.dir, r.from.e.key(r.from.dir.ino))
+	return o.keep(t, r.from.dir, r.from.e.key(r.from.dir.ino))
 }
 
 // whiteOut makes a device 0/0 under the old name, by which the upper layer of

@@ -116,14 +116,15 @@ func testRename(t *testing.T, fs *FS, bucket, from, to string, flags RenameFlags
 	}
 }
 
-func TestRenameMovesImpliedDirectories(t *testing.T) {
+func TestRenameLeavesImpliedDirectories(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		b := mustMkdir(t, fs, RootIno, "bucket")
 		f := mustImplied(t, fs, b, "a", "b", "f")
 		a := mustLookup(t, fs, b, "a").Ino
 		ab := mustLookup(t, fs, a, "b").Ino
 		want(t, fs.Rename(bg, Root, ab, "f", b, "f", 0), nil)
-		wantNames(t, fs, b, "f")
+		wantNames(t, fs, b, "a/", "f")
+		wantNames(t, fs, a, "b/")
 		if key, err := fs.KeyOf(bg, f); err != nil || key != "bucket/f" {
 			t.Errorf("key %q, %v", key, err)
 		}
@@ -191,7 +192,7 @@ func TestVanishRacesCreate(t *testing.T) {
 			d := mustLookup(t, fs, b, "d").Ino
 			var rmErr, mkErr error
 			var wg sync.WaitGroup
-			wg.Go(func() { rmErr = fs.Unlink(bg, Root, d, "f") })
+			wg.Go(func() { _, rmErr = fs.DeleteObject(bg, "bucket", "d/f", DeleteOptions{}) })
 			wg.Go(func() {
 				_, _, _, mkErr = fs.Create(bg, Root, d, "g", CreateOptions{NoOpen: true})
 			})
@@ -201,7 +202,8 @@ func TestVanishRacesCreate(t *testing.T) {
 				want(t, mkErr, ErrStale)
 			} else {
 				wantNames(t, fs, d, "g")
-				want(t, fs.Unlink(bg, Root, d, "g"), nil)
+				_, err := fs.DeleteObject(bg, "bucket", "d/g", DeleteOptions{})
+				want(t, err, nil)
 			}
 			wantNames(t, fs, b)
 		}

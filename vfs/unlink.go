@@ -2,7 +2,6 @@ package vfs
 
 import (
 	"context"
-	"errors"
 
 	"ogw/cluster"
 )
@@ -31,16 +30,12 @@ func (fs *FS) Unlink(ctx context.Context, cred *Cred, dir Ino, name string) erro
 		if err := o.dropLink(t, n, dir, e.name); err != nil {
 			return err
 		}
-		return o.settle(t, d, e.key(dir))
+		return o.keep(t, d, e.key(dir))
 	})
 }
 
 // Rmdir removes an empty directory. ErrNotEmpty, ErrNotDir, ErrNotExist,
 // ErrAccess, ErrPerm (sticky directory), ErrInvalid for ".".
-//
-// An implied directory vanishes with its last entry. Whoever removed that
-// entry may remove the directory, too, as `rm -r` does: that is no error for
-// a short time.
 func (fs *FS) Rmdir(ctx context.Context, cred *Cred, dir Ino, name string) error {
 	switch name {
 	case ".":
@@ -52,7 +47,7 @@ func (fs *FS) Rmdir(ctx context.Context, cred *Cred, dir Ino, name string) error
 	if err != nil {
 		return lookupErr(err)
 	}
-	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
+	return fs.update(ctx, func(t cluster.Txn, o *op) error {
 		d, n, e, err := findToRemove(t, cred, dir, p)
 		if err != nil {
 			return err
@@ -73,14 +68,8 @@ func (fs *FS) Rmdir(ctx context.Context, cred *Cred, dir Ino, name string) error
 		if err := o.deleteEntry(t, dir, e); err != nil {
 			return err
 		}
-		return o.settle(t, d, e.key(dir))
+		return o.keep(t, d, e.key(dir))
 	})
-	// ErrNotDir: the file that the directory shadowed has the name now.
-	gone := errors.Is(err, ErrNotExist) || errors.Is(err, ErrStale) || errors.Is(err, ErrNotDir)
-	if gone && fs.ghosts.takeShown(dir, p) {
-		return nil
-	}
-	return err
 }
 
 // findToRemove reads dir and the entry that p stands for, and checks that

@@ -24,10 +24,6 @@ type KernelInvalidator interface {
 	// It is told of what other doors with a kernel did: waiting for one
 	// kernel's locks while another's are held could deadlock.
 	Deferred() Invalidator
-	// Vanished tells the origin of a change that the implied directory name
-	// in dir went with its last entry, which the kernel did not ask for.
-	// name is in POSIX form. It must not wait for the kernel either.
-	Vanished(dir Ino, name string)
 }
 
 type originKey struct{}
@@ -98,23 +94,6 @@ func (w *watchers) notify(ctx context.Context, events []event) {
 				}
 				inv.InvalidateInode(e.ino, true) // the directory's times and cached listing
 			}
-		}
-	}
-}
-
-// vanished tells the origin which implied directories its change removed;
-// the others know from the events.
-func (w *watchers) vanished(ctx context.Context, list []ghost) {
-	if len(list) == 0 {
-		return
-	}
-	origin, _ := ctx.Value(originKey{}).(KernelInvalidator)
-	if origin == nil {
-		return
-	}
-	for _, g := range list {
-		for _, name := range posixForms(g.name) {
-			origin.Vanished(g.parent, name)
 		}
 	}
 }

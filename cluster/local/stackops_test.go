@@ -437,9 +437,7 @@ func (c *stackClient) rmdir(ctx context.Context) (bool, error) {
 	if err == nil {
 		err = c.w.ns.Rmdir(ctx, ns.Root, dir, name)
 	}
-	// It may have succeeded for an implied directory that had vanished, and
-	// then it wrote nothing that makes what was before durable.
-	return false, err
+	return true, err
 }
 
 func (c *stackClient) rename(ctx context.Context) (bool, error) {

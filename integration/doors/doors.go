@@ -32,13 +32,6 @@ type Posix interface {
 	List(dir string) (names []string, err error)
 }
 
-// Caching is a POSIX door that may show a directory for a moment after it
-// vanished with its last entry.
-type Caching interface {
-	Posix
-	IsDir(path string) bool
-}
-
 // Object is a door that knows keys.
 type Object interface {
 	Door

@@ -11,7 +11,7 @@ type Mount struct {
 	dir string
 }
 
-var _ Caching = (*Mount)(nil)
+var _ Posix = (*Mount)(nil)
 
 // NewMount returns the mount at dir.
 func NewMount(dir string) *Mount { return &Mount{dir} }
@@ -30,12 +30,6 @@ func (d *Mount) Write(path, body string) error {
 func (d *Mount) Read(path string) (string, error) {
 	b, err := os.ReadFile(d.at(path))
 	return string(b), err
-}
-
-// IsDir implements Caching.
-func (d *Mount) IsDir(path string) bool {
-	info, err := os.Lstat(d.at(path))
-	return err == nil && info.IsDir()
 }
 
 // Mkdir implements Posix.

@@ -6,9 +6,6 @@ import "strings"
 func (w *Worker) write() bool {
 	p, d, body := w.path(), pick(w, w.d.Posix), w.body()
 	w.note("%s write %s (%d bytes)", d.Name(), p, len(body))
-	if !w.settle(d, p) {
-		return false
-	}
 	err := d.Write(w.full(p), body)
 	if ok := w.m.canHold(p); ok != (err == nil) {
 		return w.failf("write %s through %s: %v, want success %v", p, d.Name(), err, ok)
@@ -28,13 +25,13 @@ func (w *Worker) remove() bool {
 		name = w.m.shown(p)
 	}
 	w.note("%s remove %s", d.Name(), name)
-	if !w.settle(d, p) {
-		return false
-	}
 	if err := d.Remove(w.full(name)); isFile != (err == nil) {
 		return w.failf("remove %s through %s: %v, exists %v", name, d.Name(), err, isFile)
 	}
-	delete(w.m.files, p)
+	if isFile {
+		delete(w.m.files, p)
+		w.m.keep(parent(p))
+	}
 	return true
 }
 
@@ -43,9 +40,6 @@ func (w *Worker) mkdir() bool {
 	_, isFile := w.m.files[p]
 	ok := !isFile && w.m.canHold(p)
 	w.note("%s mkdir %s", d.Name(), p)
-	if !w.settle(d, p) {
-		return false
-	}
 	if err := d.Mkdir(w.full(p)); ok != (err == nil) {
 		return w.failf("mkdir %s through %s: %v, want success %v", p, d.Name(), err, ok)
 	}
@@ -59,11 +53,12 @@ func (w *Worker) rmdir() bool {
 	p, d := w.path(), pick(w, w.d.Posix)
 	ok := w.m.isDir(p) && w.m.empty(p)
 	w.note("%s rmdir %s", d.Name(), p)
-	if err := d.Rmdir(w.full(p)); ok != (err == nil) && !w.m.vanished(p) {
+	if err := d.Rmdir(w.full(p)); ok != (err == nil) {
 		return w.failf("rmdir %s through %s: %v, want success %v", p, d.Name(), err, ok)
 	}
 	if ok {
 		delete(w.m.made, p)
+		w.m.keep(parent(p))
 	}
 	return true
 }
@@ -86,9 +81,6 @@ func (w *Worker) rename() bool {
 		ok = !qDir
 	}
 	w.note("%s rename %s %s", d.Name(), p, q)
-	if !w.settle(d, p, q) {
-		return false
-	}
 	if err := d.Rename(w.full(p), w.full(q)); ok != (err == nil) {
 		return w.failf("rename %s to %s through %s: %v, want success %v", p, q, d.Name(), err, ok)
 	}
@@ -102,5 +94,6 @@ func (w *Worker) rename() bool {
 		w.m.files[q] = w.m.files[p]
 		delete(w.m.files, p)
 	}
+	w.m.keep(parent(p))
 	return true
 }

@@ -10,33 +10,21 @@ import (
 type tree struct {
 	files map[string]file
 	made  map[string]bool // explicit directories
-	// was are directories that were there once. One that S3 implied vanishes
-	// with its last entry; for a while after that its rmdir succeeds, so that
-	// rm -r does, and the mount that removed the entry may show it.
-	was map[string]bool
 }
 
 // file is a body and, unless a POSIX door wrote it, its ETag.
 type file struct{ body, etag string }
 
 func newTree() *tree {
-	return &tree{files: map[string]file{}, made: map[string]bool{"": true}, was: map[string]bool{}}
+	return &tree{files: map[string]file{}, made: map[string]bool{"": true}}
 }
 
-// remember notes which directories there are.
-func (m *tree) remember() {
-	for _, p := range m.paths() {
-		for d := parent(p); d != ""; d = parent(d) {
-			m.was[d] = true
-		}
-	}
-	for p := range m.made {
-		m.was[p] = true
+// keep makes the directory explicit that a POSIX door emptied, if S3 implied it.
+func (m *tree) keep(dir string) {
+	if !m.isDir(dir) {
+		m.made[dir] = true
 	}
 }
-
-// vanished tells whether p may be such a directory.
-func (m *tree) vanished(p string) bool { return !m.isDir(p) && m.was[p] }
 
 // isDir tells whether p exists as a directory, made or implied.
 func (m *tree) isDir(p string) bool {

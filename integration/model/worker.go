@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"ogw/integration/doors"
 )
@@ -17,7 +16,6 @@ type Doors struct {
 	Objects []doors.Object
 	Stores  []doors.Store // also among the Objects
 	Posix   []doors.Posix
-	Caching doors.Caching // also among the Posix; nil: none
 }
 
 // readers are all of them.
@@ -32,14 +30,8 @@ func (d *Doors) readers() []doors.Door {
 	return out
 }
 
-const (
-	// logSteps is how many of the last steps a failure prints.
-	logSteps = 25
-	// settleLimit is far above how long a mount shows a directory that it
-	// emptied and nobody removed.
-	settleLimit = 20 * time.Second
-	settlePause = 5 * time.Millisecond
-)
+// logSteps is how many of the last steps a failure prints.
+const logSteps = 25
 
 // Worker drives one subtree, a model beside it.
 type Worker struct {
@@ -73,7 +65,6 @@ var steps = []func(*Worker) bool{
 // has told the test why.
 func (w *Worker) Step() bool {
 	w.step++
-	w.m.remember()
 	return pick(w, steps)(w)
 }
 
@@ -135,25 +126,6 @@ func (w *Worker) note(format string, args ...any) {
 	w.log = w.log[max(0, len(w.log)-logSteps):]
 }
 
-// settle waits until the caching door, if d is that, no longer shows
-// directories at paths that have vanished. It fails if that takes too long.
-func (w *Worker) settle(d doors.Door, paths ...string) bool {
-	if d != doors.Door(w.d.Caching) {
-		return true
-	}
-	for _, p := range paths {
-		if !w.m.vanished(p) {
-			continue
-		}
-		for end := time.Now().Add(settleLimit); w.d.Caching.IsDir(w.full(p)); time.Sleep(settlePause) {
-			if time.Now().After(end) {
-				return w.failf("%s still shows the directory %s %v after it vanished", d.Name(), p, settleLimit)
-			}
-		}
-	}
-	return true
-}
-
 // failf returns false.
 func (w *Worker) failf(format string, args ...any) bool {
 	w.t.Errorf("%s, step %d: %s\nlast steps:\n%s", w.root, w.step, fmt.Sprintf(format, args...), strings.Join(w.log, "\n"))
@@ -173,9 +145,6 @@ func (w *Worker) readFile(p string) bool {
 	want, d, name := w.m.files[p], pick(w, w.d.readers()), p
 	if _, posix := d.(doors.Posix); posix {
 		name = w.m.shown(p)
-	}
-	if !w.settle(d, p) {
-		return false
 	}
 	got, err := d.Read(w.full(name))
 	if err != nil || got != want.body {
