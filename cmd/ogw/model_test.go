@@ -58,7 +58,7 @@ func TestModel(t *testing.T) {
 	defer nfs.Close()
 	model.Run(t, &model.Doors{
 		Objects: []doors.Object{s3, doors.NewREST(addr["rest"]), embed}, Stores: []doors.Store{s3, embed},
-		Posix: []doors.Posix{fuse, nfs, files}, Caching: fuse,
+		Posix: []doors.Posix{fuse, nfs, files},
 	}, seed, steps)
 	report, err := p.fs.Check(t.Context(), vfs.CheckOptions{Data: true})
 	if err != nil || len(report.Problems) > 0 {
