@@ -155,7 +155,7 @@ func (s *Server) run(h handler, r *request) error {
 // client is by whom slots are counted: the user, else the address.
 func (r *request) client() fair.Key {
 	if r.who.user != "" {
-		return fair.User(r.who.user)
+		return fair.User(string(r.who.subject.User))
 	}
 	return fair.Address(r.RemoteAddr)
 }

@@ -244,7 +244,7 @@ func (q *request) client() fair.Key {
 	if q.id.anonymous() {
 		return fair.Address(q.r.RemoteAddr)
 	}
-	return fair.User(q.id.user.Name)
+	return fair.User(string(q.id.id()))
 }
 
 // fail answers with an error, once.
