@@ -15,7 +15,11 @@ import (
 )
 
 // memoryLoad is how long the load goes on.
-const memoryLoad = 6 * time.Second
+const memoryLoad = 8 * time.Second
+
+// memoryClients are enough to end a server whose budgets are those of a large
+// machine, within seconds.
+const memoryClients = 96
 
 // memoryGroup makes a control group below that of this process, with a limit.
 func memoryGroup(t *testing.T, bytes int) string {
@@ -51,7 +55,8 @@ func memoryGroup(t *testing.T, bytes int) string {
 }
 
 // TestMemoryGroup: with the defaults, in a control group of little memory, a
-// server under load of several doors is not killed, and answers.
+// loaded server is not killed, and answers. There is no mount: programs on one
+// whose server is killed, as this one is when the test fails, may wait for ever.
 func TestMemoryGroup(t *testing.T) {
 	for _, size := range []int{256 << 20, 512 << 20} {
 		t.Run(fmt.Sprintf("%dMiB", size>>20), func(t *testing.T) {
@@ -62,26 +67,26 @@ func TestMemoryGroup(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := testenv.NewServer(t, script, testenv.ServerOptions{})
-			mnt := s.Mount()
 			rest := doors.NewREST(s.REST)
 			body := strings.Repeat("0123456789abcdef", 4<<20/16)
 			until := time.Now().Add(memoryLoad)
 			var wait sync.WaitGroup
-			for i := range 12 {
+			for i := range memoryClients {
 				wait.Go(func() {
 					for n := 0; time.Now().Before(until); n++ {
 						name := fmt.Sprintf("load/%d-%d", i, n%4)
 						var err error
 						if i%2 == 0 {
 							err = rest.Write(name, body)
-						} else {
-							err = os.MkdirAll(filepath.Join(mnt, "load"), 0o755)
-							if err == nil {
-								err = os.WriteFile(filepath.Join(mnt, name), []byte(body), 0o644)
-							}
+						} else { // small ones, that fill memtables and caches
+							name = fmt.Sprintf("small/%d-%d", i, n)
+							err = rest.Write(name, body[:16<<10])
 						}
 						if err == nil {
 							_, err = rest.Read(name)
+						}
+						if err != nil && strings.Contains(err.Error(), "too_many_requests") {
+							continue // what a server with little memory says, and clients try again
 						}
 						if err != nil {
 							t.Errorf("%s: %v", name, err)
