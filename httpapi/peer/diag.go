@@ -27,6 +27,14 @@ const (
 	diagTimeoutMS = 1000 // the kernel answers within the call; a bound all the same
 )
 
+// States of TCP, from net/tcp_states.h.
+const (
+	tcpEstablished = 1
+	tcpFinWait1    = 4
+	tcpFinWait2    = 5
+	tcpCloseWait   = 8
+)
+
 // ofTCP returns the uid of who made the socket at the other end of a
 // connection within this machine.
 func ofTCP(c *net.TCPConn) (uint32, error) {
@@ -42,7 +50,35 @@ func ofTCP(c *net.TCPConn) (uint32, error) {
 	if err := sameNamespace(c, fd); err != nil {
 		return 0, err
 	}
-	return ask(fd, client, server)
+	uid, err := ask(fd, client, server)
+	if err == nil {
+		err = alive(c)
+	}
+	return uid, err
+}
+
+// alive refuses a connection that was reset. It may have ended while it waited
+// to be accepted, and its addresses been another's when the kernel was asked.
+// One that is not closed afterwards had them all the time.
+func alive(c *net.TCPConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var info *unix.TCPInfo
+	var failed error
+	if err := raw.Control(func(s uintptr) {
+		info, failed = unix.GetsockoptTCPInfo(int(s), unix.IPPROTO_TCP, unix.TCP_INFO)
+	}); err != nil {
+		return err
+	}
+	if failed != nil {
+		return os.NewSyscallError("getsockopt", failed)
+	}
+	if info.State != tcpEstablished && info.State != tcpCloseWait {
+		return fmt.Errorf("%w: it is closed", ErrUnknown)
+	}
+	return nil
 }
 
 func endpoint(a net.Addr) netip.AddrPort {
@@ -153,6 +189,12 @@ func answer(b []byte, local, remote netip.AddrPort) (uint32, error) {
 		return 0, fmt.Errorf("%w: sock_diag: %w", ErrUnknown, unix.Errno(-int32(order.Uint32(msg))))
 	case kind != unix.SOCK_DIAG_BY_FAMILY || len(msg) < diagMsgBytes:
 		return 0, fmt.Errorf("%w: not an answer", ErrUnknown)
+	}
+	switch msg[1] {
+	case tcpEstablished, tcpFinWait1, tcpFinWait2: // the client may have sent all
+	default:
+		// One that begins with these addresses is another connection's.
+		return 0, fmt.Errorf("%w: its other end is not connected", ErrUnknown)
 	}
 	id := msg[4:]
 	foundLocal := foundAddr(msg[0], id[4:20], binary.BigEndian.Uint16(id[0:]))

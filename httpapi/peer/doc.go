@@ -13,7 +13,10 @@
 // # Invariants
 //
 // The kernel is asked once, when the connection is accepted: later its client's
-// end may be closed, and its addresses another's.
+// end may be closed, and its addresses another's. That may have come about
+// before, while the connection waited to be accepted: an answer counts only if
+// the connection is still there afterwards, and the end that was found is
+// connected, not about to connect.
 //
 // Only an answer about the very two addresses, from the connection's own
 // network namespace, with the inode of a socket that a process still holds, is

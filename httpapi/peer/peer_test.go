@@ -339,3 +339,51 @@ func TestUnknown(t *testing.T) {
 		}
 	}
 }
+
+// TestResetBeforeAccept: a connection that its client reset while it waited to
+// be accepted is nobody's, though another user has its addresses when the
+// kernel is asked.
+func TestResetBeforeAccept(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	from := &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}
+	open := func() (fd int, err error) {
+		if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
+			return fd, err
+		}
+		return fd, errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
+			unix.Bind(fd, from), unix.Connect(fd, sockaddr(l.Addr())))
+	}
+	as(t, otherUID, func() error {
+		fd, err := open()
+		if err != nil {
+			return err
+		}
+		bound, err := unix.Getsockname(fd)
+		if err != nil {
+			return err
+		}
+		from.Port = bound.(*unix.SockaddrInet4).Port
+		return errors.Join(unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}), unix.Close(fd))
+	})
+	victim, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(victim)
+	identified := Identify(l)
+	for i, want := range []bool{false, true} {
+		c, err := identified.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		who, err := (&pair{server: c}).identity()
+		if (err == nil) != want || err == nil && who.UID != 0 {
+			t.Errorf("connection %d: %+v, %v", i, who, err)
+		}
+	}
+}
