@@ -68,3 +68,11 @@ func tellEntry(t cluster.Txn, n *inode) error {
 	}
 	return putDentry(t, n.parent, entryOf(n))
 }
+
+// makeExplicit keeps a directory that S3 implied: with it would go the mode that
+// somebody chose, and what comes next at its name would be open.
+func (n *inode) makeExplicit() {
+	if n.isDir() {
+		n.set(flagExplicit, true)
+	}
+}

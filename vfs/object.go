@@ -257,6 +257,10 @@ func (fs *FS) changeObject(ctx context.Context, act Action, bucket, key string, 
 		if err != nil {
 			return err
 		}
+		// It stands under other keys, too, whose bucket may be another's.
+		if s := subjectOf(ctx); n.nlink > 1 && !s.mayAll() && !s.owns(n) {
+			return fmt.Errorf("%q has other links and another owner: %w", key, ErrAccess)
+		}
 		change(n)
 		n.ctimeNS = o.nowNS
 		o.inodeChanged(n.ino, false)

@@ -119,5 +119,14 @@ func (j *judge) remove(k *objectKey, at *keyPlace, n *inode) error {
 	if err := j.grants(act, nil); err != nil || n == nil {
 		return err
 	}
+	if k.dir {
+		empty, err := isEmpty(j.r, n.ino)
+		if err != nil {
+			return err
+		}
+		if !empty { // it stays, without its content and its mark
+			return j.mode(n, AccessWrite)
+		}
+	}
 	return j.entry(at.deepest(), n)
 }

@@ -14,6 +14,13 @@ func (c *Preconditions) empty() bool {
 		c.IfModifiedSince.IsZero() && c.IfUnmodifiedSince.IsZero()
 }
 
+// onlyAbsent reports whether all that is asked is that the object does not
+// exist (If-None-Match: *), as who makes one may.
+func (c *Preconditions) onlyAbsent() bool {
+	return len(c.IfMatch) == 0 && c.IfModifiedSince.IsZero() && c.IfUnmodifiedSince.IsZero() &&
+		len(c.IfNoneMatch) == 1 && c.IfNoneMatch[0] == "*"
+}
+
 // checkRead decides a read of an existing object in the order of RFC 9110
 // section 13.2.2: nil, ErrPrecondition or ErrNotModified. Dates compare in
 // whole seconds, which is all that HTTP can say.

@@ -233,11 +233,21 @@ func (j *judge) checkConditions(p *publication, at *keyPlace, old *inode) error 
 	if p.cond.empty() {
 		return nil
 	}
-	if old == nil {
-		return p.cond.checkAbsent(p.key)
+	if old == nil || old.isDir() && !old.has(flagExplicit) {
+		err := p.cond.checkAbsent(p.key)
+		if errors.Is(err, ErrNoSuchKey) {
+			return j.hide(err)
+		}
+		return err
 	}
-	if old.isDir() && !old.has(flagExplicit) {
-		return p.cond.checkAbsent(p.key)
+	if !p.cond.onlyAbsent() {
+		// The answer tells of the object: ETag by ETag, its content.
+		if err := j.grants(ActReadObject, old); err != nil {
+			return err
+		}
+		if err := j.mode(old, AccessRead); err != nil {
+			return err
+		}
 	}
 	// Of what is no object, such as a special file, no ETag is known, but it exists.
 	etag, modified := ETag(""), old.modified()

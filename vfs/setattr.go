@@ -103,6 +103,7 @@ func (o *op) setAttr(t cluster.Txn, cred *Cred, n *inode, dirTime []byte, set *S
 	}
 	if set.Mode != nil {
 		n.choose()
+		n.makeExplicit()
 		if err := tellEntry(t, n); err != nil {
 			return nil, err
 		}

@@ -120,6 +120,9 @@ func (fs *FS) Link(ctx context.Context, cred *Cred, ino, dir Ino, name string) (
 		if n.isDir() {
 			return ErrPerm
 		}
+		if err := checkLink(t, cred, n); err != nil {
+			return err
+		}
 		if err := o.addLink(t, n, d, &f); err != nil {
 			return err
 		}
@@ -127,6 +130,23 @@ func (fs *FS) Link(ctx context.Context, cred *Cred, ino, dir Ino, name string) (
 		return err
 	})
 	return a, err
+}
+
+// checkLink refuses another's file to who could not write it: whose directory
+// its new name is in has rights to it at the object doors. It is the rule of
+// Linux's fs.protected_hardlinks, which no client of NFS applies for us.
+func checkLink(r cluster.Reader, cred *Cred, n *inode) error {
+	if cred.owns(n) {
+		return nil
+	}
+	const elevated = ModeSetGID | 0o010
+	if !n.isRegular() || n.mode&ModeSetUID != 0 || n.mode&elevated == elevated {
+		return ErrPerm
+	}
+	if checkAccess(r, cred, n, AccessRead|AccessWrite) != nil {
+		return ErrPerm
+	}
+	return nil
 }
 
 // checkNewFile checks that an entry other than a directory can be made where

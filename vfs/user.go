@@ -93,9 +93,6 @@ func (u *User) validate() error {
 	if err := validUserName(u.Name); err != nil {
 		return err
 	}
-	if u.UID == NobodyUID || u.UID == noUID {
-		return fmt.Errorf("uid %d is nobody's: %w", u.UID, ErrInvalid)
-	}
 	if len(u.Keys) > maxUserKeys {
 		return fmt.Errorf("user %q with %d access keys, at most %d are allowed: %w", u.Name, len(u.Keys), maxUserKeys, ErrInvalid)
 	}

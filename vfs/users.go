@@ -35,6 +35,10 @@ func (fs *FS) MakeUser(ctx context.Context, u User, o UserOptions) (User, error)
 	if err := u.validate(); err != nil {
 		return User{}, err
 	}
+	// Older stores may have such users: they can go on changing their keys.
+	if !o.FreeUID && (u.UID == NobodyUID || u.UID == noUID) {
+		return User{}, fmt.Errorf("uid %d is nobody's: %w", u.UID, ErrInvalid)
+	}
 	u.Keys = slices.Clone(u.Keys)
 	defer fs.users.invalidate()
 	err := fs.update(ctx, func(t cluster.Txn, op *op) error {

@@ -327,6 +327,7 @@ func (o *op) setACL(t cluster.Txn, cred *Cred, n *inode, name string, value []by
 	}
 	if name == xattrAccessACL {
 		n.choose()
+		n.makeExplicit()
 	}
 	if err := tellEntry(t, n); err != nil {
 		return err
