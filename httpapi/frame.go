@@ -91,8 +91,8 @@ func Frame(next http.Handler, c FrameConfig) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := &framed{FrameConfig: c, start: time.Now()}
 		ctl := http.NewResponseController(w)
-		f.w = response{ResponseWriter: w, rec: &f.rec, body: &f.body, pace: pace{ctl: ctl, write: true, limit: StallTime}}
-		f.body = trackedBody{ReadCloser: r.Body, ended: r.ContentLength == 0, pace: pace{ctl: ctl, limit: StallTime}}
+		f.w = response{ResponseWriter: w, rec: &f.rec, body: &f.body, pace: pace{ctl: ctl, write: true, limit: StallTime, stream: r.ProtoMajor >= 2}}
+		f.body = trackedBody{ReadCloser: r.Body, ended: r.ContentLength == 0, pace: pace{ctl: ctl, limit: StallTime, stream: r.ProtoMajor >= 2}}
 		f.rec = Record{RequestID: NewRequestID(), Method: r.Method, Path: r.URL.Path, Remote: r.RemoteAddr,
 			Subject: Subject{UID: NoUID, Agent: r.UserAgent()}}
 		f.r = r.WithContext(context.WithValue(r.Context(), recordKey{}, &f.rec))

@@ -32,6 +32,9 @@ type pace struct {
 	begun  time.Time     // of the wait
 	set    time.Time     // the deadline; zero: none
 	latest time.Time     // no wait may be longer; zero: no such bound
+	// stream is set with HTTP/2, where a deadline that passes ends the stream
+	// though nobody waits for it.
+	stream bool
 }
 
 // begin is called before the connection is waited for.
@@ -51,6 +54,9 @@ func (p *pace) begin() {
 func (p *pace) end(n int) {
 	p.spent += time.Since(p.begun) - time.Duration(n)*(time.Second/MinRate)
 	p.spent = max(p.spent, 0)
+	if p.stream {
+		p.clear()
+	}
 }
 
 // clear takes the deadline away.

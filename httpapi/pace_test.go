@@ -18,14 +18,50 @@ const testStall = 3 * time.Second
 
 // paced returns a server whose handler runs behind the pacing of Frame.
 func paced(t *testing.T, h http.HandlerFunc) *httptest.Server {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctl := http.NewResponseController(w)
-		body := &trackedBody{ReadCloser: r.Body, pace: pace{ctl: ctl, limit: testStall}}
-		r.Body = body
-		h(&response{ResponseWriter: w, rec: &Record{}, body: body, pace: pace{ctl: ctl, write: true, limit: testStall}}, r)
-	}))
+	srv := httptest.NewServer(pacedHandler(h))
 	t.Cleanup(srv.Close)
 	return srv
+}
+
+func pacedHandler(h http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctl, stream := http.NewResponseController(w), r.ProtoMajor >= 2
+		body := &trackedBody{ReadCloser: r.Body, pace: pace{ctl: ctl, limit: testStall, stream: stream}}
+		r.Body = body
+		h(&response{ResponseWriter: w, rec: &Record{}, body: body, pace: pace{ctl: ctl, write: true, limit: testStall, stream: stream}}, r)
+	})
+}
+
+// The time in which the store works is not the client's, over HTTP/2 neither.
+func TestSlowStore(t *testing.T) {
+	t.Parallel()
+	const size = 1 << 20
+	srv := httptest.NewUnstartedServer(pacedHandler(func(w http.ResponseWriter, r *http.Request) {
+		head := make([]byte, 1000)
+		n, err := io.ReadFull(r.Body, head)
+		time.Sleep(testStall * 5 / 4)
+		rest, err2 := io.Copy(io.Discard, r.Body)
+		if err := errors.Join(err, err2); err != nil || int64(n)+rest != size {
+			http.Error(w, fmt.Sprint(int64(n)+rest, err), http.StatusTeapot)
+			return
+		}
+		_, _ = w.Write(head)
+		_ = http.NewResponseController(w).Flush()
+		time.Sleep(testStall * 5 / 4)
+		_, _ = w.Write(head)
+	}))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	defer srv.Close()
+	resp, err := srv.Client().Post(srv.URL, "text/plain", strings.NewReader(strings.Repeat("x", size)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil || resp.ProtoMajor != 2 || resp.StatusCode != http.StatusOK || len(b) != 2000 {
+		t.Errorf("%s %s: %d bytes %.100q, %v", resp.Proto, resp.Status, len(b), b, err)
+	}
 }
 
 // A body may take any time as long as bytes come at the least rate; when they

@@ -154,8 +154,11 @@ func (s *Server) run(h handler, r *request) error {
 
 // client is by whom slots are counted: the user, else the address.
 func (r *request) client() fair.Key {
+	if id := r.who.subject.User; id != "" {
+		return fair.User(string(id))
+	}
 	if r.who.user != "" {
-		return fair.User(string(r.who.subject.User))
+		return fair.User(r.who.user) // a local account: "uid:N" is nobody's ID
 	}
 	return fair.Address(r.RemoteAddr)
 }

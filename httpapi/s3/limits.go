@@ -1,6 +1,9 @@
 package s3
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 const (
 	// maxConfigBytes bounds the XML bodies that need no budget: all but
@@ -20,6 +23,10 @@ const (
 	// maxFormBytes bounds the fields of a browser form before its file: S3
 	// allows 20 KB, policies with many conditions need more.
 	maxFormBytes = 64 << 10
+	// maxFormHeadBytes bounds all that stands before the file, with the headers
+	// of the fields.
+	maxFormHeadBytes = 2 * maxFormBytes
+	noFormLimit      = math.MaxInt64
 	// maxForms bounds the forms whose fields are being read, which nobody is
 	// known to have signed: 16 MiB at the most.
 	maxForms = 256

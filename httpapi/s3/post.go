@@ -55,9 +55,36 @@ func (q *request) readFields(boundary string) (map[string]string, *multipart.Par
 	}
 	defer q.forms.Give(k, 1)
 	httpapi.BodyBy(q.r, time.Now().Add(formFieldsTime))
-	fields, file, err := readForm(multipart.NewReader(q.r.Body, boundary))
+	head := &formHead{r: q.r.Body, left: maxFormHeadBytes}
+	fields, file, err := readForm(multipart.NewReader(head, boundary))
+	if head.left < 0 {
+		err = errFormTooLong()
+	}
+	head.left = noFormLimit // the file has one of its own
 	httpapi.BodyBy(q.r, time.Time{})
 	return fields, file, err
+}
+
+func errFormTooLong() error {
+	return newError(code{"MaxPostPreDataLengthExceeded", 400, "Your POST request fields preceding the upload file were too large."})
+}
+
+// formHead bounds what is read of a form before its file, the headers of its
+// parts included.
+type formHead struct {
+	r    io.Reader
+	left int64
+}
+
+func (h *formHead) Read(p []byte) (int, error) {
+	if h.left < 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, err := h.r.Read(p)
+	if h.left != noFormLimit {
+		h.left -= int64(n)
+	}
+	return n, err
 }
 
 // readForm reads the fields up to the file. Names are case-insensitive.
@@ -81,7 +108,7 @@ func readForm(form *multipart.Reader) (map[string]string, *multipart.Part, error
 			return nil, nil, &apiError{code: codeMalformedPOST, cause: err}
 		}
 		if left -= int64(len(name) + len(value)); left < 0 {
-			return nil, nil, newError(code{"MaxPostPreDataLengthExceeded", 400, "Your POST request fields preceding the upload file were too large."})
+			return nil, nil, errFormTooLong()
 		}
 		if _, twice := fields[name]; twice {
 			return nil, nil, invalidArgument(name, string(value), "The field is given twice.")
