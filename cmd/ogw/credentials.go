@@ -60,7 +60,7 @@ func (c credentials) ensureRoot(ctx context.Context, store *vfs.FS) (*vfs.Access
 	// its first one anew.
 	_, err = store.MakeUser(ctx, vfs.User{
 		Name: rootUser, UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Admin: true, Founder: true, Keys: []vfs.AccessKey{key},
-	}, vfs.UserOptions{Inherit: true})
+	}, vfs.UserOptions{Inherit: true, FreeUID: os.Getuid() == vfs.NobodyUID})
 	if err != nil {
 		return nil, err
 	}
@@ -96,13 +96,17 @@ func (c credentials) destroyIfSealed() error {
 // destroy overwrites and removes the file, and what a process left that died
 // while it wrote it.
 func (c credentials) destroy() error {
-	paths, err := filepath.Glob(c.path + ".*")
-	if err != nil {
+	removed := false
+	dir := filepath.Dir(c.path)
+	list, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("credentials: %w", err)
 	}
-	removed := false
-	for _, path := range append(paths, c.path) {
-		switch err := destroyFile(path); {
+	for _, e := range list {
+		if !e.Type().IsRegular() || !isCredentials(e.Name()) {
+			continue
+		}
+		switch err := destroyFile(filepath.Join(dir, e.Name())); {
 		case err == nil:
 			removed = true
 		case !errors.Is(err, fs.ErrNotExist):
@@ -112,7 +116,18 @@ func (c credentials) destroy() error {
 	if !removed {
 		return nil
 	}
-	return syncDir(filepath.Dir(c.path))
+	return syncDir(dir)
+}
+
+// isCredentials reports whether a file is ours: the one, what is to take its
+// place, or such a file of older versions, which ends in a number.
+func isCredentials(name string) bool {
+	rest, ok := strings.CutPrefix(name, credentialsName)
+	if !ok || rest == "" || rest == replacedSuffix {
+		return ok
+	}
+	number, ok := strings.CutPrefix(rest, ".")
+	return ok && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
 func destroyFile(path string) error {

@@ -31,9 +31,12 @@ func openPrivate(path string, flags int) (*os.File, error) {
 	return f, nil
 }
 
+// replacedSuffix names a file that is to take the place of another.
+const replacedSuffix = ".new"
+
 // replacePrivate replaces a file, all of it or not at all; durably, if asked.
 func replacePrivate(path string, data []byte, durable bool) error {
-	temp := path + ".new"
+	temp := path + replacedSuffix
 	_ = os.Remove(temp) // of a process that died in the middle
 	f, err := openPrivate(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {

@@ -53,16 +53,17 @@ func (e *env) httpLoad(name string, to target, clients int, requests func(client
 			}
 		}
 	}
-	for i := range conns {
-		c, err := dialRaw(e.ctx, to.addr)
-		if err != nil {
-			done()
-			return gauge{}, nil, err
-		}
-		conns[i], lists[i] = c, requests(i)
+	for i := range lists {
+		lists[i] = requests(i)
 	}
 	return gauge{name: name, pid: to.pid, run: func(span time.Duration) (float64, error) {
-		return e.parallel(clients, span, func(c, i int) error {
+		return e.parallel(clients, span, func(c, i int) (err error) {
+			// Not before: servers close connections that ask for nothing.
+			if conns[c] == nil {
+				if conns[c], err = dialRaw(e.ctx, to.addr); err != nil {
+					return err
+				}
+			}
 			return conns[c].do(&lists[c][i%len(lists[c])], nil)
 		})
 	}}, done, nil
