@@ -28,7 +28,7 @@ func (b *trackedBody) Read(p []byte) (int, error) {
 	if b.ended {
 		return b.ReadCloser.Read(p)
 	}
-	b.pace.begin()
+	b.pace.begin(0)
 	n, err := b.ReadCloser.Read(p)
 	b.pace.end(n)
 	if err != nil {

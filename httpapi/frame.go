@@ -198,7 +198,7 @@ func (w *response) WriteHeader(code int) {
 // body that was refused, before it sends the answer.
 func (w *response) began(code int) {
 	w.status = code
-	w.pace.begin()
+	w.pace.begin(0)
 	if code >= 400 {
 		w.body.expire()
 	}
@@ -210,7 +210,7 @@ func (w *response) Write(p []byte) (written int, err error) {
 	}
 	for {
 		slice := p[:min(len(p), paceSliceBytes)]
-		w.pace.begin()
+		w.pace.begin(len(slice))
 		n, err := w.ResponseWriter.Write(slice)
 		w.pace.end(n)
 		w.bytes += int64(n)
