@@ -50,7 +50,7 @@ func (b *s3Bench) abRows() (rows []abRow, done func(), err error) {
 		}
 	}
 	for _, bucket := range []string{"/bench", "/listed"} {
-		if err := b.s.client.createBucket(b.ctx, b.s.url(bucket), ""); err != nil {
+		if err := b.s.client.createBucket(b.ctx, b.s.url(bucket)); err != nil {
 			return nil, done, err
 		}
 	}
@@ -150,7 +150,7 @@ func (b *abBench) fuse() error {
 			return err
 		}
 		defer s.stop()
-		if err := s.client.createBucket(e.ctx, s.url("/bench"), ""); err != nil {
+		if err := s.client.createBucket(e.ctx, s.url("/bench")); err != nil {
 			return err
 		}
 		mnt, err := s.mount()

@@ -62,7 +62,16 @@ func (c *client) send(ctx context.Context, method, url string, body []byte) ([]b
 }
 
 // createBucket makes a bucket; acl is a canned one, or "".
-func (c *client) createBucket(ctx context.Context, url, acl string) error {
+func (c *client) createBucket(ctx context.Context, url string) error {
+	return c.putEmpty(ctx, url, "")
+}
+
+// putACL gives an object a canned ACL.
+func (c *client) putACL(ctx context.Context, url, acl string) error {
+	return c.putEmpty(ctx, url+"?acl=", acl)
+}
+
+func (c *client) putEmpty(ctx context.Context, url, acl string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPut, url, nil)
 	if err != nil {
 		return err

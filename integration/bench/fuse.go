@@ -29,7 +29,7 @@ func fuseSuite(e *env) error {
 		return err
 	}
 	defer s.stop()
-	if err := s.client.createBucket(e.ctx, s.url("/bench"), ""); err != nil {
+	if err := s.client.createBucket(e.ctx, s.url("/bench")); err != nil {
 		return err
 	}
 	device, err := s.mount("-o", "io_uring=off")
