@@ -26,8 +26,9 @@ import (
 )
 
 const (
-	// slots is the default of gateway.max_requests.
-	slots = 1024
+	// flood is a bit more than the default of gateway.max_requests, so that no slot
+	// is left where one client may have them all.
+	flood = 1024 + 128
 	// streams of each of h2Conns connections: with them, over all slots.
 	h2Conns, streams = 5, 240
 	// fewConns is a server.connections that a test can use up.
@@ -144,12 +145,12 @@ func trickle(conns []net.Conn) (end func()) {
 // formHead begins a form that stays in its first field.
 const formHead = "--x\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\n"
 
-// Forms, whose fields nobody has signed yet, trickle on as many connections
-// as there are slots.
+// Forms, whose fields nobody has signed yet, trickle on more connections than
+// there are slots.
 func TestFloodOfForms(t *testing.T) {
 	s := webServer(t, testenv.ServerOptions{}, "http")
 	withstands(t, browser(s, "http", false), func() func() {
-		return trickle(connect(t, s, slots, "POST /open HTTP/1.1\r\nHost: "+s.S3+
+		return trickle(connect(t, s, flood, "POST /open HTTP/1.1\r\nHost: "+s.S3+
 			"\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 60000\r\n\r\n"+formHead))
 	})
 }
@@ -158,7 +159,7 @@ func TestFloodOfForms(t *testing.T) {
 func TestFloodOfBodies(t *testing.T) {
 	s := webServer(t, testenv.ServerOptions{}, "http")
 	withstands(t, browser(s, "http", false), func() func() {
-		return trickle(connect(t, s, slots, "PUT /open/slow HTTP/1.1\r\nHost: "+s.S3+"\r\nContent-Length: 60000\r\n\r\n"))
+		return trickle(connect(t, s, flood, "PUT /open/slow HTTP/1.1\r\nHost: "+s.S3+"\r\nContent-Length: 60000\r\n\r\n"))
 	})
 }
 
@@ -166,7 +167,7 @@ func TestFloodOfBodies(t *testing.T) {
 func TestFloodOfReaders(t *testing.T) {
 	s := webServer(t, testenv.ServerOptions{}, "http")
 	withstands(t, browser(s, "http", false), func() func() {
-		conns := connect(t, s, slots, "GET /open/large HTTP/1.1\r\nHost: "+s.S3+"\r\n\r\n")
+		conns := connect(t, s, flood, "GET /open/large HTTP/1.1\r\nHost: "+s.S3+"\r\n\r\n")
 		time.Sleep(time.Second) // until all are answered as far as they take it
 		return closeAll(conns)
 	})
