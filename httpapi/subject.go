@@ -13,6 +13,7 @@ const NoUID = -1
 type Subject struct {
 	UserID string // of the identity; never given twice
 	UID    int64  // of the identity, or NoUID
+	Key    string // access key that the request names, right or wrong
 	Target string // what was acted on; "" is the path
 	Detail string // what it was changed to, without secrets
 	Admin  bool   // rights were changed, by an operation that need not do so
@@ -23,6 +24,13 @@ type Subject struct {
 func NoteUser(ctx context.Context, name, id string, uid uint32) {
 	if rec, ok := ctx.Value(recordKey{}).(*Record); ok {
 		rec.Identity, rec.Subject.UserID, rec.Subject.UID = name, id, int64(uid)
+	}
+}
+
+// NoteKey tells Frame the access key that a request names.
+func NoteKey(ctx context.Context, key string) {
+	if rec, ok := ctx.Value(recordKey{}).(*Record); ok {
+		rec.Subject.Key = key
 	}
 }
 

@@ -32,7 +32,22 @@ type subjectKey struct{}
 // WithSubject returns a context whose object operations are asked for by s and
 // checked against its rights. s must not be changed afterwards.
 func WithSubject(ctx context.Context, s *Subject) context.Context {
-	return context.WithValue(ctx, subjectKey{}, s)
+	return &SubjectContext{ctx, s}
+}
+
+// SubjectContext is the context of WithSubject, for who keeps it in a structure
+// of their own.
+type SubjectContext struct {
+	context.Context
+	Subject *Subject
+}
+
+// Value implements context.Context.
+func (c *SubjectContext) Value(key any) any {
+	if key == (subjectKey{}) {
+		return c.Subject
+	}
+	return c.Context.Value(key)
 }
 
 // subjectOf returns who asks, nil for the program itself.

@@ -64,8 +64,8 @@ func (c *userCache) invalidate() {
 	c.entries = nil
 }
 
-// UserByKey returns the user who holds an access key, and that key. It is
-// cached for at most a second in shared clusters; ErrNoSuchUser, ErrSealed.
+// UserByKey returns the user who holds an access key, without the user's keys,
+// and that key. It is cached for at most a second in shared clusters; ErrNoSuchUser, ErrSealed.
 func (fs *FS) UserByKey(ctx context.Context, keyID string) (User, AccessKey, error) {
 	now := time.Now() // not the configured clock: a TTL is about real time
 	u, changes, ok := fs.users.get(keyID, now, !fs.clu.Exclusive)
@@ -90,6 +90,7 @@ func (fs *FS) UserByKey(ctx context.Context, keyID string) (User, AccessKey, err
 	if sealed := u.locked[keyID]; u.Keys[i].Secret == "" {
 		return User{}, AccessKey{}, fmt.Errorf("access key %q: %w %s", keyID, ErrSealed, seal.KeyID([]byte(sealed)))
 	}
-	u.Keys = slices.Clone(u.Keys)
-	return u, u.Keys[i], nil
+	key := u.Keys[i]
+	u.Keys = nil // the cache's
+	return u, key, nil
 }

@@ -73,6 +73,9 @@ func (a *auditor) http(door, gateway string, code func(error) string) func(*http
 			User: r.Identity, UserID: r.Subject.UserID, UID: r.Subject.UID, From: r.Remote,
 			Result: result, Request: r.RequestID, Detail: r.Subject.Detail, Agent: r.Subject.Agent,
 		}
+		if r.Subject.Key != "" {
+			e.Detail = strings.TrimSpace("key=" + r.Subject.Key + " " + e.Detail)
+		}
 		if e.Operation == "" {
 			e.Operation = r.Method // refused before it was understood
 		}

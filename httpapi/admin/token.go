@@ -40,14 +40,14 @@ func authorized(r *http.Request, want [sha256.Size]byte, guesses *guess.Guard) e
 		return apierr.ErrUnauthorized
 	}
 	got := sha256.Sum256([]byte(strings.TrimSpace(given)))
-	client, account := fair.Address(r.RemoteAddr), "admin:"+string(got[:])
-	if err := guesses.Check(client, account); err != nil {
+	try, err := guesses.Try(fair.Address(r.RemoteAddr), "admin", string(got[:]))
+	if err != nil {
 		return err
 	}
 	if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
-		guesses.Wrong(client, account)
+		try.Wrong()
 		return apierr.ErrUnauthorized
 	}
-	guesses.Right(client, account)
+	try.Right()
 	return nil
 }

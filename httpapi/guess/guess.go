@@ -1,7 +1,7 @@
 // Package guess slows down who guesses tokens, passwords and signatures.
 //
-//	door ── Check ── verify ─┬─ Right
-//	        (may it try?)    └─ Wrong
+//	door ── Try ───── verify ─┬─ Right
+//	        (may it?)         └─ Wrong
 //
 // What is wrong counts for the account that was tried and for the client as a
 // whole. Some mistakes are free; from then on each one closes the door for a
@@ -44,6 +44,8 @@ const (
 	forgetAfter = 15 * time.Minute
 	// provenFor is how long the right password stands for a client.
 	provenFor = time.Hour
+	// provenStep is how old that knowledge gets before it is written again.
+	provenStep = time.Minute
 	// spareRate attempts a second stay for who proved an account that is
 	// guessed at from the same address.
 	spareRate = 20
@@ -83,7 +85,8 @@ type Guard struct {
 // client's to choose.
 type key struct {
 	client  fair.Key
-	account uint64 // 0: the client as a whole
+	door    string // "": the client as a whole
+	account uint64
 }
 
 type entry struct {
@@ -101,59 +104,68 @@ func New() *Guard {
 	return &Guard{now: time.Now, seed: maphash.MakeSeed(), entries: map[key]*list.Element{}}
 }
 
-// Check returns a Throttled if the client may not try the account now.
-func (g *Guard) Check(client fair.Key, account string) error {
+// Attempt is one to be told of. The zero value tells nobody.
+type Attempt struct {
+	g   *Guard
+	key key
+	// settled tells that nothing is to be written if it was right.
+	settled bool
+}
+
+// Try begins an attempt of client at an account of a door (never ""); it
+// returns a Throttled if that may not be tried now.
+func (g *Guard) Try(client fair.Key, door, account string) (Attempt, error) {
 	if g == nil {
-		return nil
+		return Attempt{}, nil
 	}
+	a := Attempt{g: g, key: key{client, door, maphash.String(g.seed, account)}}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	e := g.find(g.key(client, account))
+	e := g.find(a.key)
 	proven := e != nil && now.Sub(e.proven) < provenFor
 	if e != nil && now.Before(e.until) {
 		if proven && e.take(now) {
-			return nil
+			return a, nil
 		}
-		return &Throttled{e.until.Sub(now)}
+		return Attempt{}, &Throttled{e.until.Sub(now)}
 	}
 	if proven {
-		return nil
+		a.settled = e.wrong == 0 && now.Sub(e.proven) < provenStep
+		return a, nil
 	}
 	if all := g.find(key{client: client}); all != nil && now.Before(all.until) {
-		return &Throttled{all.until.Sub(now)}
+		return Attempt{}, &Throttled{all.until.Sub(now)}
 	}
-	return nil
+	return a, nil
 }
 
-// Wrong counts a wrong attempt.
-func (g *Guard) Wrong(client fair.Key, account string) {
+// Wrong counts the attempt as a wrong one.
+func (a Attempt) Wrong() {
+	g := a.g
 	if g == nil {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	g.use(g.key(client, account)).fail(now, freeAccount)
-	g.use(key{client: client}).fail(now, freeClient)
+	g.use(a.key).fail(now, freeAccount)
+	g.use(key{client: a.key.client}).fail(now, freeClient)
 }
 
 // Right remembers that the client has the account.
-func (g *Guard) Right(client fair.Key, account string) {
-	if g == nil {
+func (a Attempt) Right() {
+	g := a.g
+	if g == nil || a.settled {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	e := g.use(g.key(client, account))
+	e := g.use(a.key)
 	e.proven = g.now()
 	if now := e.proven; !now.Before(e.until) {
 		e.wrong = 0
 	}
-}
-
-func (g *Guard) key(client fair.Key, account string) key {
-	return key{client, maphash.String(g.seed, account) | 1}
 }
 
 // find returns an entry, or nil. mu is held.

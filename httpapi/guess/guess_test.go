@@ -3,6 +3,7 @@ package guess
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"testing"
 	"time"
 
@@ -24,9 +25,9 @@ func clocked() (*Guard, *time.Time) {
 // guesses tries n times within a time and returns how often it was let.
 func guesses(g *Guard, now *time.Time, client fair.Key, account func(int) string, n int, within time.Duration) (let int) {
 	for i := range n {
-		if g.Check(client, account(i)) == nil {
+		if check(g, client, account(i)) == nil {
 			let++
-			g.Wrong(client, account(i))
+			wrong(g, client, account(i))
 		}
 		*now = now.Add(within / time.Duration(n))
 	}
@@ -44,7 +45,7 @@ func TestGuesses(t *testing.T) {
 		if let := guesses(g, now, mallory, c.account, 36_000, time.Hour); let > c.most {
 			t.Errorf("%s: %d guesses in an hour, want at most %d", name, let, c.most)
 		}
-		if err := g.Check(alice, "alice"); err != nil {
+		if err := check(g, alice, "alice"); err != nil {
 			t.Errorf("%s: another address: %v", name, err)
 		}
 	}
@@ -54,29 +55,29 @@ func TestGuesses(t *testing.T) {
 func TestPause(t *testing.T) {
 	g, now := clocked()
 	for range freeAccount {
-		if err := g.Check(alice, "alice"); err != nil {
+		if err := check(g, alice, "alice"); err != nil {
 			t.Fatal(err)
 		}
-		g.Wrong(alice, "alice")
+		wrong(g, alice, "alice")
 	}
-	if err := g.Check(alice, "alice"); err != nil {
+	if err := check(g, alice, "alice"); err != nil {
 		t.Fatal("free mistakes cost something:", err)
 	}
 	for i, want := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
-		g.Wrong(alice, "alice")
-		err := g.Check(alice, "alice")
+		wrong(g, alice, "alice")
+		err := check(g, alice, "alice")
 		var throttled *Throttled
 		if !errors.As(err, &throttled) || !errors.Is(err, ErrThrottled) || throttled.Seconds() != want {
 			t.Errorf("mistake %d: %v, want %d s", i, err, want)
 		}
 		*now = now.Add(time.Duration(want) * time.Second)
 	}
-	if err := g.Check(alice, "alice"); err != nil {
+	if err := check(g, alice, "alice"); err != nil {
 		t.Error(err)
 	}
-	g.Right(alice, "alice")
-	g.Wrong(alice, "alice")
-	if err := g.Check(alice, "alice"); err != nil {
+	right(g, alice, "alice")
+	wrong(g, alice, "alice")
+	if err := check(g, alice, "alice"); err != nil {
 		t.Error("mistakes are not forgotten:", err)
 	}
 }
@@ -84,12 +85,12 @@ func TestPause(t *testing.T) {
 // Who has an account works on beside a guesser at the same address.
 func TestNeighbour(t *testing.T) {
 	g, now := clocked()
-	g.Right(mallory, "alice")
+	right(g, mallory, "alice")
 	guesses(g, now, mallory, func(i int) string { return fmt.Sprint("user", i) }, 1000, time.Minute)
-	if err := g.Check(mallory, "alice"); err != nil {
+	if err := check(g, mallory, "alice"); err != nil {
 		t.Error("guesses at others:", err)
 	}
-	if err := g.Check(mallory, "nobody"); err == nil {
+	if err := check(g, mallory, "nobody"); err == nil {
 		t.Error("the guesser is let")
 	}
 	let := guesses(g, now, mallory, func(int) string { return "alice" }, 100_000, time.Minute)
@@ -97,7 +98,7 @@ func TestNeighbour(t *testing.T) {
 		t.Errorf("%d guesses at her own account in a minute", let)
 	}
 	*now = now.Add(time.Second)
-	if err := g.Check(mallory, "alice"); err != nil {
+	if err := check(g, mallory, "alice"); err != nil {
 		t.Error("nothing is left for her:", err)
 	}
 }
@@ -105,16 +106,34 @@ func TestNeighbour(t *testing.T) {
 func TestMemory(t *testing.T) {
 	g, now := clocked()
 	for i := range 3 * maxEntries {
-		g.Wrong(fair.Address(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255)), fmt.Sprint(i))
+		wrong(g, fair.Address(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255)), fmt.Sprint(i))
 	}
 	guesses(g, now, mallory, func(i int) string { return fmt.Sprint(i) }, 3*maxEntries, time.Minute)
 	if len(g.entries) > maxEntries || g.order.Len() != len(g.entries) {
 		t.Errorf("%d entries, %d in order", len(g.entries), g.order.Len())
 	}
 	var none *Guard
-	none.Wrong(alice, "x")
-	none.Right(alice, "x")
-	if none.Check(alice, "x") != nil {
+	wrong(none, alice, "x")
+	right(none, alice, "x")
+	if check(none, alice, "x") != nil {
 		t.Error("a nil Guard throttles")
 	}
+}
+
+const door = "s3"
+
+func check(g *Guard, client fair.Key, account string) error {
+	_, err := g.Try(client, door, account)
+	return err
+}
+
+// wrong and right begin no attempt: one that is refused cannot be either.
+func wrong(g *Guard, client fair.Key, account string) { attempt(g, client, account).Wrong() }
+func right(g *Guard, client fair.Key, account string) { attempt(g, client, account).Right() }
+
+func attempt(g *Guard, client fair.Key, account string) Attempt {
+	if g == nil {
+		return Attempt{}
+	}
+	return Attempt{g: g, key: key{client, door, maphash.String(g.seed, account)}}
 }

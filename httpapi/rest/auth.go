@@ -58,30 +58,30 @@ func (a *authenticator) identify(r *http.Request, fs *vfs.FS) (identity, error) 
 	}
 	if name, secret, ok := r.BasicAuth(); ok && a.users {
 		httpapi.NoteTarget(r.Context(), "", "as="+name)
-		return a.tried(r, "user:"+name, func() (identity, error) {
+		return a.tried(r, "rest user", name, func() (identity, error) {
 			return a.identifyUser(r.Context(), fs, name, secret)
 		})
 	}
 	scheme, token, _ := strings.Cut(header, " ")
 	if token = strings.TrimSpace(token); strings.EqualFold(scheme, "Bearer") {
 		sum := sha256.Sum256([]byte(token))
-		return a.tried(r, "token:"+string(sum[:]), func() (identity, error) { return a.identifyToken(token) })
+		return a.tried(r, "rest token", string(sum[:]), func() (identity, error) { return a.identifyToken(token) })
 	}
 	return identity{}, fmt.Errorf("%w: authorization scheme not accepted here", apierr.ErrUnauthorized)
 }
 
 // tried makes an attempt at an account, unless too many were wrong.
-func (a *authenticator) tried(r *http.Request, account string, identify func() (identity, error)) (identity, error) {
-	client := fair.Address(r.RemoteAddr)
-	if err := a.guess.Check(client, account); err != nil {
+func (a *authenticator) tried(r *http.Request, door, account string, identify func() (identity, error)) (identity, error) {
+	try, err := a.guess.Try(fair.Address(r.RemoteAddr), door, account)
+	if err != nil {
 		return identity{}, err
 	}
 	who, err := identify()
 	switch {
 	case err == nil:
-		a.guess.Right(client, account)
+		try.Right()
 	case errors.Is(err, apierr.ErrUnauthorized):
-		a.guess.Wrong(client, account)
+		try.Wrong()
 	}
 	return who, err
 }

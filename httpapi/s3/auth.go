@@ -75,14 +75,14 @@ func (q *request) authenticate() error {
 // identify looks up the user of sig and checks the signature, unless too many
 // were wrong.
 func (q *request) identify(sig *sigv4.Signature) error {
-	httpapi.NoteTarget(q.ctx, "", "key="+sig.AccessKey)
-	client, account := fair.Address(q.r.RemoteAddr), "s3:"+sig.AccessKey
-	if err := q.cfg.Guesses.Check(client, account); err != nil {
+	httpapi.NoteKey(q.ctx, sig.AccessKey)
+	try, err := q.cfg.Guesses.Try(fair.Address(q.r.RemoteAddr), "s3", sig.AccessKey)
+	if err != nil {
 		return err
 	}
 	user, key, err := q.fs.UserByKey(q.ctx, sig.AccessKey)
 	if errors.Is(err, vfs.ErrNoSuchUser) {
-		q.cfg.Guesses.Wrong(client, account)
+		try.Wrong()
 		return newError(codeInvalidAccessKeyID).with("AWSAccessKeyId", sig.AccessKey)
 	}
 	if err != nil {
@@ -90,13 +90,14 @@ func (q *request) identify(sig *sigv4.Signature) error {
 	}
 	err = q.verify.Verify(sig, key.Secret)
 	if errors.Is(err, sigv4.ErrMismatch) {
-		q.cfg.Guesses.Wrong(client, account)
+		try.Wrong()
 	}
 	if err != nil {
 		return err
 	}
-	q.cfg.Guesses.Right(client, account)
-	q.become(identity{&user})
+	try.Right()
+	q.user = user
+	q.become(identity{&q.user})
 	return nil
 }
 
@@ -145,7 +146,7 @@ const (
 // become makes id who asks for all that follows.
 func (q *request) become(id identity) {
 	q.id = id
-	q.ctx = vfs.WithSubject(q.r.Context(), id.subject())
+	q.asks.Subject = id.subject()
 }
 
 // authorize is the early answer to what the operation needs, before a body is

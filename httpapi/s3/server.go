@@ -103,7 +103,8 @@ type request struct {
 	*Server
 	w      http.ResponseWriter
 	r      *http.Request
-	ctx    context.Context
+	asks   vfs.SubjectContext
+	ctx    context.Context // is asks
 	q      url.Values
 	op     *operation
 	bucket string
@@ -111,6 +112,7 @@ type request struct {
 	// hostBucket is the bucket that the Host header named, "" in path style.
 	hostBucket string
 	sig        *sigv4.Signature // nil: anonymous, or a form not yet read
+	user       vfs.User         // of id
 	id         identity
 	info       vfs.BucketInfo // of bucket, if the right to it was asked for
 	values     []string       // backs header values
@@ -120,7 +122,8 @@ type request struct {
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	q := &request{Server: s, w: w, r: r}
+	q := &request{Server: s, w: w, r: r, asks: vfs.SubjectContext{Context: r.Context()}}
+	q.ctx = &q.asks
 	q.become(identity{}) // until it is known who asks
 	h := w.Header()
 	h["X-Amz-Request-Id"] = q.one(httpapi.RequestID(q.ctx))

@@ -65,7 +65,7 @@ func newChunkReader(br *bufio.Reader, s *Signature, kind PayloadKind, size int64
 		}
 	}
 	if c.signed() {
-		c.mac = hmac.New(sha256.New, s.signingKey)
+		c.mac = hmac.New(sha256.New, s.signingKey.key)
 		c.sum = sha256.New()
 		c.preface = []byte("\n" + s.timestamp + "\n" + s.scope + "\n")
 		hex.Encode(c.previous[:], s.mac)

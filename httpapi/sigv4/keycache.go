@@ -1,7 +1,10 @@
 package sigv4
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
 	"crypto/subtle"
+	"hash"
 	"strings"
 	"sync"
 )
@@ -22,24 +25,23 @@ type keyID struct{ accessKey, date, region string }
 
 type cachedKey struct {
 	secret string // a rotated secret must not verify
-	key    []byte
+	key    *signingKey
 }
 
-// get returns the signing key of a scope if it is known; the caller must not
-// change it.
-func (c *keyCache) get(id keyID, secret string) ([]byte, bool) {
+// get returns the signing key of a scope, nil if it is not known.
+func (c *keyCache) get(id keyID, secret string) *signingKey {
 	c.mu.RLock()
 	k, ok := c.keys[id]
 	c.mu.RUnlock()
 	if !ok || subtle.ConstantTimeCompare([]byte(k.secret), []byte(secret)) == 0 {
-		return nil, false
+		return nil
 	}
-	return k.key, true
+	return k.key
 }
 
 // put keeps the key of a scope whose signature was found right: what a
 // stranger claims is never kept. The strings of id are parts of a header.
-func (c *keyCache) put(id keyID, secret string, key []byte) {
+func (c *keyCache) put(id keyID, secret string, key *signingKey) {
 	id = keyID{strings.Clone(id.accessKey), strings.Clone(id.date), strings.Clone(id.region)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,9 +51,38 @@ func (c *keyCache) put(id keyID, secret string, key []byte) {
 	c.keys[id] = cachedKey{secret, key}
 }
 
-func signingKey(secret, date, region string) []byte {
+// signingKey is the key of a scope.
+type signingKey struct {
+	key  []byte
+	macs sync.Pool // of *scopedMAC
+}
+
+// scopedMAC computes signatures with one key, and has room for one and for the
+// string that is signed.
+type scopedMAC struct {
+	hash.Hash
+	text [256]byte
+	sum  [sha256.Size]byte
+}
+
+func newSigningKey(secret, date, region string) *signingKey {
 	k := hmacSHA256([]byte("AWS4"+secret), []byte(date))
 	k = hmacSHA256(k, []byte(region))
 	k = hmacSHA256(k, []byte(service))
-	return hmacSHA256(k, []byte(terminator))
+	return &signingKey{key: hmacSHA256(k, []byte(terminator))}
+}
+
+// borrow returns a MAC to be given back with macs.Put.
+func (k *signingKey) borrow() *scopedMAC {
+	if m, ok := k.macs.Get().(*scopedMAC); ok {
+		return m
+	}
+	return &scopedMAC{Hash: hmac.New(sha256.New, k.key)}
+}
+
+// signed reports whether sum is the signature of text, in constant time.
+func (m *scopedMAC) signed(text, sum []byte) bool {
+	m.Reset()
+	m.Write(text)
+	return hmac.Equal(sum, m.Sum(m.sum[:0]))
 }

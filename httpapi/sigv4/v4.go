@@ -227,9 +227,10 @@ func requestTime(h http.Header) (time.Time, error) {
 
 func (v *Verifier) verifyV4(s *Signature, secret string) error {
 	id := keyID{s.AccessKey, s.date, s.region}
-	key, known := v.keys.get(id, secret)
+	key := v.keys.get(id, secret)
+	known := key != nil
 	if !known {
-		key = signingKey(secret, s.date, s.region)
+		key = newSigningKey(secret, s.date, s.region)
 	}
 	s.signingKey = key
 	err := s.check()
@@ -241,31 +242,33 @@ func (v *Verifier) verifyV4(s *Signature, secret string) error {
 
 // check compares the signature with what the signing key makes.
 func (s *Signature) check() error {
+	mac := s.signingKey.borrow()
+	defer s.signingKey.macs.Put(mac)
 	if s.Scheme == PostV4 {
-		return s.compare([]byte(s.policy))
+		return s.compare(mac, []byte(s.policy))
 	}
 	// Nearly all clients sign the path as S3 writes it. Some sign the
 	// characters that they sent: both say exactly the same path.
 	canonicalPath := encodePath(s.req.URL.Path)
-	err := s.compare(s.stringToSign(canonicalPath))
+	err := s.compare(mac, s.stringToSign(mac.text[:0], canonicalPath))
 	if sent := s.req.URL.EscapedPath(); err != nil && sent != canonicalPath {
-		err = s.compare(s.stringToSign(sent))
+		err = s.compare(mac, s.stringToSign(mac.text[:0], sent))
 	}
 	return err
 }
 
-func (s *Signature) compare(text []byte) error {
-	if !hmac.Equal(s.mac, hmacSHA256(s.signingKey, text)) {
+func (s *Signature) compare(mac *scopedMAC, text []byte) error {
+	if !mac.signed(text, s.mac) {
 		return ErrMismatch
 	}
 	return nil
 }
 
-// stringToSign hashes the canonical request with the given path.
-func (s *Signature) stringToSign(path string) []byte {
+// stringToSign hashes the canonical request with the given path, and appends
+// what is signed to b.
+func (s *Signature) stringToSign(b []byte, path string) []byte {
 	var room [canonicalRoom]byte
 	sum := sha256.Sum256(s.canonicalRequest(room[:0], path))
-	b := make([]byte, 0, 256)
 	b = append(b, algorithm...)
 	b = append(b, '\n')
 	b = append(b, s.timestamp...)

@@ -72,11 +72,11 @@ type Signature struct {
 	mac        []byte // the signature itself
 	date       string // scope date, yyyymmdd
 	region     string
-	scope      string // date/region/s3/aws4_request
-	timestamp  string // as in the string to sign
-	headers    string // names of the signed ones, as SignedHeaders
-	policy     string // of a form, base64
-	signingKey []byte // after Verify, for chunks
+	scope      string      // date/region/s3/aws4_request
+	timestamp  string      // as in the string to sign
+	headers    string      // names of the signed ones, as SignedHeaders
+	policy     string      // of a form, base64
+	signingKey *signingKey // after Verify, for chunks
 }
 
 // Parse reads the signature of r, whose parsed query is q, and checks all
