@@ -16,16 +16,22 @@ const (
 	// large responses use (64 MiB in all): the store reads fastest so.
 	largeSendBytes = 1 << 20
 	maxLargeSends  = 64
+	// maxSends bounds the buffers of SendBufferBytes in use (32 MiB in all). Those
+	// who come later, and small responses, have one of leastSendBytes, a block of
+	// the store: a client who is slow on many connections holds less.
+	maxSends       = 128
+	leastSendBytes = 64 << 10
 )
 
 // sendPool lends the buffers of responses.
 var sendPool = struct {
-	small, large sync.Pool
-	slots        *fair.Pool // large buffers in use
+	least, small, large sync.Pool
+	smalls, slots       *fair.Pool // small and large buffers in use
 }{
-	small: sync.Pool{New: func() any { return newBuffer(SendBufferBytes) }},
-	large: sync.Pool{New: func() any { return newBuffer(largeSendBytes) }},
-	slots: fair.NewPool(maxLargeSends),
+	least:  sync.Pool{New: func() any { return newBuffer(leastSendBytes) }},
+	small:  sync.Pool{New: func() any { return newBuffer(SendBufferBytes) }},
+	large:  sync.Pool{New: func() any { return newBuffer(largeSendBytes) }},
+	smalls: fair.NewPool(maxSends), slots: fair.NewPool(maxLargeSends),
 }
 
 func newBuffer(n int) *[]byte {
@@ -35,17 +41,28 @@ func newBuffer(n int) *[]byte {
 
 // borrow returns a buffer for a response of n bytes, and its return.
 func borrow(w http.ResponseWriter, n int64) (buf []byte, giveBack func()) {
-	if n > SendBufferBytes {
-		if k := clientOf(w); sendPool.slots.Take(k, 1) {
-			b := sendPool.large.Get().(*[]byte)
-			return *b, func() {
-				sendPool.large.Put(b)
-				sendPool.slots.Give(k, 1)
-			}
+	if n <= leastSendBytes {
+		return lend(&sendPool.least, nil, fair.Key{})
+	}
+	k := clientOf(w)
+	switch {
+	case n > SendBufferBytes && sendPool.slots.Take(k, 1):
+		return lend(&sendPool.large, sendPool.slots, k)
+	case sendPool.smalls.Take(k, 1):
+		return lend(&sendPool.small, sendPool.smalls, k)
+	}
+	return lend(&sendPool.least, nil, k)
+}
+
+// lend takes a buffer of p, which counts as k's in a place of slots, if any.
+func lend(p *sync.Pool, slots *fair.Pool, k fair.Key) (buf []byte, giveBack func()) {
+	b := p.Get().(*[]byte)
+	return *b, func() {
+		p.Put(b)
+		if slots != nil {
+			slots.Give(k, 1)
 		}
 	}
-	b := sendPool.small.Get().(*[]byte)
-	return *b, func() { sendPool.small.Put(b) }
 }
 
 // clientOf returns by whom the large buffers are counted.

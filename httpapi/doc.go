@@ -6,7 +6,7 @@
 //	            panics, one log     ├ Conditions   If-Match and its kin
 //	            line a request      ├ ParseRange   Range
 //	            100-continue        └ Send         response body from pooled buffers
-//	            pace, both ways
+//	            pace, both ways     (LazyDeadlines below net/http spares its timers)
 //
 // # Invariants
 //

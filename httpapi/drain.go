@@ -28,7 +28,7 @@ func (b *trackedBody) Read(p []byte) (int, error) {
 	if b.ended {
 		return b.ReadCloser.Read(p)
 	}
-	b.pace.begin(0)
+	b.pace.begin()
 	n, err := b.ReadCloser.Read(p)
 	b.pace.end(n)
 	if err != nil {
@@ -43,8 +43,7 @@ func (b *trackedBody) Read(p []byte) (int, error) {
 // expire bounds how long net/http waits for a body that nobody will read.
 func (b *trackedBody) expire() {
 	if !b.ended {
-		b.pace.set = time.Now().Add(maxDrainTime)
-		b.pace.deadline(b.pace.set)
+		b.pace.until(time.Since(started) + maxDrainTime)
 	}
 }
 

@@ -75,27 +75,36 @@ func Note(ctx context.Context, operation, identity string, err error) {
 	}
 }
 
-// framed is all that Frame keeps of one request, allocated at once.
+// framed is all that Frame keeps of one request, allocated at once. It is the
+// request's context.
 type framed struct {
-	FrameConfig
-	rec   Record
-	start time.Time
-	w     response
-	body  trackedBody
-	r     *http.Request
+	context.Context
+	config *FrameConfig
+	rec    Record
+	start  time.Time
+	w      response
+	body   trackedBody
+	r      *http.Request
+}
+
+// Value implements context.Context.
+func (f *framed) Value(key any) any {
+	if key == (recordKey{}) {
+		return &f.rec
+	}
+	return f.Context.Value(key)
 }
 
 // Frame gives each request its ID, ends it when it stands still, contains
 // panics, mends `Expect: 100-continue` with an empty body, and logs once.
 func Frame(next http.Handler, c FrameConfig) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f := &framed{FrameConfig: c, start: time.Now()}
-		ctl := http.NewResponseController(w)
-		f.w = response{ResponseWriter: w, rec: &f.rec, body: &f.body, pace: pace{ctl: ctl, write: true, limit: StallTime, stream: r.ProtoMajor >= 2}}
-		f.body = trackedBody{ReadCloser: r.Body, ended: r.ContentLength == 0, pace: pace{ctl: ctl, limit: StallTime, stream: r.ProtoMajor >= 2}}
+		f := &framed{Context: r.Context(), config: &c, start: time.Now()}
+		f.w = response{ResponseWriter: w, rec: &f.rec, body: &f.body, pace: pace{w: w, write: true, limit: StallTime, stream: r.ProtoMajor >= 2}}
+		f.body = trackedBody{ReadCloser: r.Body, ended: r.ContentLength == 0, pace: pace{w: w, limit: StallTime, stream: r.ProtoMajor >= 2}}
 		f.rec = Record{RequestID: NewRequestID(), Method: r.Method, Path: r.URL.Path, Remote: r.RemoteAddr,
 			Subject: Subject{UID: NoUID, Agent: r.UserAgent()}}
-		f.r = r.WithContext(context.WithValue(r.Context(), recordKey{}, &f.rec))
+		f.r = r.WithContext(f)
 		f.r.Body = &f.body
 		if r.ContentLength == 0 && strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
 			// net/http answers 100 when the body is first read, and an empty
@@ -117,16 +126,16 @@ func (f *framed) end() {
 	if fault != nil && fault != any(http.ErrAbortHandler) {
 		f.rec.Err = fmt.Errorf("panic: %v\n%s", fault, debug.Stack())
 		if f.w.status == 0 {
-			answerPanic(&f.w, f.r, f.FrameConfig)
+			answerPanic(&f.w, f.r, *f.config)
 			fault = nil
 		} else {
 			fault = http.ErrAbortHandler
 		}
 	}
 	f.rec.Status, f.rec.BytesOut, f.rec.Duration = f.w.status, f.w.bytes, time.Since(f.start)
-	logRecord(f.r.Context(), f.FrameConfig, &f.rec)
-	if f.Done != nil {
-		f.Done(&f.rec)
+	logRecord(f, f.config, &f.rec)
+	if f.config.Done != nil {
+		f.config.Done(&f.rec)
 	}
 	if fault != nil {
 		panic(fault) // drops the connection
@@ -145,7 +154,7 @@ func answerPanic(w http.ResponseWriter, r *http.Request, c FrameConfig) {
 // logRecord logs faults of ours as errors, refusals and what clients broke
 // off as information, and all else for debugging: with it the answers that
 // are part of normal work, such as to a client that asks what exists.
-func logRecord(ctx context.Context, c FrameConfig, rec *Record) {
+func logRecord(ctx context.Context, c *FrameConfig, rec *Record) {
 	level := slog.LevelDebug
 	switch {
 	case rec.Status >= 500 && rec.Status != http.StatusNotImplemented:
@@ -198,7 +207,7 @@ func (w *response) WriteHeader(code int) {
 // body that was refused, before it sends the answer.
 func (w *response) began(code int) {
 	w.status = code
-	w.pace.begin(0)
+	w.pace.begin()
 	if code >= 400 {
 		w.body.expire()
 	}
@@ -208,9 +217,13 @@ func (w *response) Write(p []byte) (written int, err error) {
 	if w.status == 0 {
 		w.began(http.StatusOK)
 	}
+	most := paceSliceBytes
+	if w.pace.stream {
+		most = streamSliceBytes
+	}
 	for {
-		slice := p[:min(len(p), paceSliceBytes)]
-		w.pace.begin(len(slice))
+		slice := p[:min(len(p), most)]
+		w.pace.begin()
 		n, err := w.ResponseWriter.Write(slice)
 		w.pace.end(n)
 		w.bytes += int64(n)

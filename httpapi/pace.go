@@ -17,45 +17,47 @@ const (
 	// setting one for every read costs a timer operation each.
 	deadlineStep = time.Second
 	// paceSliceBytes is written at a time: one write of it costs two thirds of
-	// what smaller ones do.
+	// what smaller ones do. LazyDeadlines sees how far it came.
 	paceSliceBytes = 1 << 20
-	// paceFreeBytes takes less than StallTime at MinRate. A larger write is
-	// given the time of the rest in advance, since nobody knows how far it came.
-	paceFreeBytes = 448 << 10
+	// streamSliceBytes is written to an HTTP/2 stream at a time, of which nobody
+	// knows how far it came: less takes StallTime at MinRate.
+	streamSliceBytes = 256 << 10
 )
 
 // pace ends one direction of a request that stands still: waiting for the
 // client uses credit, and bytes that move earn it again, up to limit. Only
 // waiting counts: the time in which the store works is not the client's.
 type pace struct {
-	ctl    *http.ResponseController
-	write  bool          // the direction
-	limit  time.Duration // StallTime, except in tests
-	spent  time.Duration // of the limit
-	begun  time.Time     // of the wait
-	set    time.Time     // the deadline; zero: none
-	latest time.Time     // no wait may be longer; zero: no such bound
+	w      http.ResponseWriter // has the deadlines
+	write  bool                // the direction
+	limit  time.Duration       // StallTime, except in tests
+	spent  time.Duration       // of the limit
+	begun  time.Duration       // of the wait
+	set    time.Duration       // the deadline; zero: none
+	latest time.Duration       // no wait may be longer; zero: no such bound
 	// stream is set with HTTP/2, where a deadline that passes ends the stream
 	// though nobody waits for it.
 	stream bool
 }
 
-// begin is called before the connection is waited for, to write n bytes.
-func (p *pace) begin(n int) {
-	p.begun = time.Now()
-	end := p.begun.Add(p.limit - p.spent + time.Duration(max(0, n-paceFreeBytes))*(time.Second/MinRate))
-	if !p.latest.IsZero() && p.latest.Before(end) {
+// Times here count from the start of the process: a third of a time.Time.
+var started = time.Now()
+
+// begin is called before the connection is waited for.
+func (p *pace) begin() {
+	p.begun = time.Since(started)
+	end := p.begun + p.limit - p.spent
+	if p.latest != 0 && p.latest < end {
 		end = p.latest
 	}
-	if d := end.Sub(p.set); p.set.IsZero() || d > min(deadlineStep, p.limit/4) || d < 0 {
-		p.set = end
-		p.deadline(end)
+	if d := end - p.set; p.set == 0 || d > min(deadlineStep, p.limit/4) || d < 0 {
+		p.until(end)
 	}
 }
 
 // end is called after the wait, in which n bytes moved.
 func (p *pace) end(n int) {
-	p.spent += time.Since(p.begun) - time.Duration(n)*(time.Second/MinRate)
+	p.spent += time.Since(started) - p.begun - time.Duration(n)*(time.Second/MinRate)
 	p.spent = max(p.spent, 0)
 	if p.stream {
 		p.clear()
@@ -64,19 +66,25 @@ func (p *pace) end(n int) {
 
 // clear takes the deadline away.
 func (p *pace) clear() {
-	if !p.set.IsZero() {
-		p.set = time.Time{}
-		p.deadline(p.set)
+	if p.set != 0 {
+		p.set = 0
+		p.deadline(time.Time{})
 	}
+}
+
+// until sets a deadline.
+func (p *pace) until(end time.Duration) {
+	p.set = end
+	p.deadline(started.Add(end))
 }
 
 // deadline sets one, of the connection or of the HTTP/2 stream. Without
 // deadlines (a recorder in a test) there is no limit.
 func (p *pace) deadline(t time.Time) {
-	if p.write {
-		_ = p.ctl.SetWriteDeadline(t)
+	if ctl := http.NewResponseController(p.w); p.write {
+		_ = ctl.SetWriteDeadline(t)
 	} else {
-		_ = p.ctl.SetReadDeadline(t)
+		_ = ctl.SetReadDeadline(t)
 	}
 }
 
@@ -84,6 +92,9 @@ func (p *pace) deadline(t time.Time) {
 // the zero time takes it away. r came through Frame.
 func BodyBy(r *http.Request, t time.Time) {
 	if b, ok := r.Body.(*trackedBody); ok {
-		b.pace.latest, b.pace.set = t, time.Time{}
+		b.pace.latest, b.pace.set = 0, 0
+		if !t.IsZero() {
+			b.pace.latest = t.Sub(started)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -18,17 +20,19 @@ const testStall = 3 * time.Second
 
 // paced returns a server whose handler runs behind the pacing of Frame.
 func paced(t *testing.T, h http.HandlerFunc) *httptest.Server {
-	srv := httptest.NewServer(pacedHandler(h))
+	srv := httptest.NewUnstartedServer(pacedHandler(h))
+	srv.Listener = &lazyListener{Listener: srv.Listener, stall: testStall}
+	srv.Start()
 	t.Cleanup(srv.Close)
 	return srv
 }
 
 func pacedHandler(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctl, stream := http.NewResponseController(w), r.ProtoMajor >= 2
-		body := &trackedBody{ReadCloser: r.Body, pace: pace{ctl: ctl, limit: testStall, stream: stream}}
+		stream := r.ProtoMajor >= 2
+		body := &trackedBody{ReadCloser: r.Body, pace: pace{w: w, limit: testStall, stream: stream}}
 		r.Body = body
-		h(&response{ResponseWriter: w, rec: &Record{}, body: body, pace: pace{ctl: ctl, write: true, limit: testStall, stream: stream}}, r)
+		h(&response{ResponseWriter: w, rec: &Record{}, body: body, pace: pace{w: w, write: true, limit: testStall, stream: stream}}, r)
 	})
 }
 
@@ -134,6 +138,80 @@ func TestPacedReader(t *testing.T) {
 	}
 	if err := <-done; err != nil {
 		t.Errorf("slow: %v", err)
+	}
+}
+
+// smallWindows keeps a socket's buffers from hiding how slow its reader is.
+func smallWindows(_, _ string, c syscall.RawConn) error {
+	return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 32<<10) })
+}
+
+// TestPacedLargePieces: within one large piece, too, a client that stands still
+// is seen when its time is over, and one that reads on, slower than any piece
+// may take, is kept; over TLS as well.
+func TestPacedLargePieces(t *testing.T) {
+	t.Parallel()
+	const size = 16 << 20
+	for _, secure := range []bool{false, true} {
+		t.Run(fmt.Sprint("tls ", secure), func(t *testing.T) {
+			t.Parallel()
+			type outcome struct {
+				err  error
+				took time.Duration
+			}
+			done := make(chan outcome, 2)
+			srv := httptest.NewUnstartedServer(pacedHandler(func(w http.ResponseWriter, _ *http.Request) {
+				begin := time.Now()
+				done <- outcome{Send(w, zeros{}, 0, size), time.Since(begin)}
+			}))
+			srv.Listener = &lazyListener{Listener: srv.Listener, stall: testStall}
+			if secure {
+				srv.StartTLS()
+			} else {
+				srv.Start()
+			}
+			defer srv.Close()
+			get := func() net.Conn {
+				d := net.Dialer{Control: smallWindows}
+				conn, err := d.Dial("tcp", srv.Listener.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if secure {
+					conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+				}
+				fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+				return conn
+			}
+
+			still := get()
+			defer still.Close()
+			// A little is taken first: the rest of the piece gives no time.
+			if _, err := io.CopyN(io.Discard, still, 64<<10); err != nil {
+				t.Fatal(err)
+			}
+			o := <-done
+			var se *SendError
+			most := 2*testStall + watchStep
+			if secure {
+				most += 5 * time.Second // crypto/tls tries to say that it ends
+			}
+			if !errors.As(o.err, &se) || se.Read || o.took > most {
+				t.Errorf("a client that stands still: %v after %v", o.err, o.took)
+			}
+
+			slow := get()
+			defer slow.Close()
+			const rate = 16 // times MinRate: a MiB takes 4 s
+			for begin := time.Now(); time.Since(begin) < 3*testStall; time.Sleep(testStall / 30) {
+				if _, err := io.CopyN(io.Discard, slow, int64(rate*MinRate*(testStall/30)/time.Second)); err != nil {
+					t.Fatalf("a slow client, after %v: %v", time.Since(begin), err)
+				}
+			}
+			if _, err := io.CopyN(io.Discard, slow, size/2); err != nil {
+				t.Errorf("the rest for a slow client: %v", err)
+			}
+		})
 	}
 }
 

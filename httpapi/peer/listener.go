@@ -55,5 +55,8 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
+// NetConn returns the connection below, as tls.Conn has it.
+func (c *conn) NetConn() net.Conn { return c.Conn }
+
 // RemoteAddr implements net.Conn.
 func (c *conn) RemoteAddr() net.Addr { return c.remote }

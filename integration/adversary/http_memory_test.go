@@ -3,6 +3,7 @@ package adversary
 import (
 	"encoding/xml"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -168,4 +169,43 @@ func TestListingOfDeepTree(t *testing.T) {
 			t.Errorf("the object after the tree was listed %d times", keys)
 		}
 	})
+}
+
+// Readers of a large object who stop after a while: neither the server's buffers
+// nor the kernel's for its sockets may grow with them.
+func TestMemoryOfSlowReaders(t *testing.T) {
+	s := webServer(t, testenv.ServerOptions{}, "http")
+	var conns []net.Conn
+	sockets := socketBytes(t)
+	bounded(t, s, func() {
+		conns = connect(t, s, flood/2, "GET /open/large HTTP/1.1\r\nHost: "+s.S3+"\r\n\r\n")
+		until := time.Now().Add(5 * time.Second)
+		many(32, len(conns), func(i int) { // fast at first, so that the kernel gives them more
+			_ = conns[i].SetReadDeadline(until)
+			_, _ = io.CopyN(io.Discard, conns[i], 512<<10) // some were refused
+		})
+		time.Sleep(2 * time.Second) // until all stand still
+	})
+	grown := socketBytes(t) - sockets
+	closeAll(conns)()
+	t.Logf("sockets grew by %d MiB", grown>>20)
+	if grown > mostGrowth {
+		t.Errorf("what the kernel holds for sockets grew by %d MiB", grown>>20)
+	}
+}
+
+// socketBytes is what the kernel holds for TCP in the buffers of all sockets.
+func socketBytes(t *testing.T) int64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/net/sockstat")
+	if err != nil {
+		t.Skip(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\nTCP:")
+	_, rest, _ = strings.Cut(rest, " mem ")
+	var pages int64
+	if _, err := fmt.Sscan(rest, &pages); err != nil {
+		t.Fatalf("no memory of TCP in %q", text)
+	}
+	return pages * int64(os.Getpagesize())
 }

@@ -1,0 +1,193 @@
+package httpapi
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// watchBytes is from where on a write looks after its bytes: less does not
+	// take StallTime at MinRate.
+	watchBytes = 256 << 10
+	// watchStep is how often it does.
+	watchStep = time.Second
+)
+
+// LazyDeadlines returns l, whose connections spare the timers of deadlines
+// that move on. net/http and Frame set and clear several in each request, and
+// none of them comes: a deadline that is put off leaves the timer as it is, and
+// who is woken by a timer that was put off waits again.
+//
+// The bytes of a write put its deadline off, each by its time at MinRate, to
+// StallTime from now at the most: a large write lasts while its client takes
+// some, and ends soon after the client stands still.
+func LazyDeadlines(l net.Listener) net.Listener { return &lazyListener{Listener: l, stall: StallTime} }
+
+type lazyListener struct {
+	net.Listener
+	stall time.Duration // StallTime, except in tests
+	live  atomic.Int64  // connections
+}
+
+// Accept implements net.Listener.
+func (l *lazyListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	unsent := unsentBytes
+	if l.live.Add(1) > wideConns {
+		unsent = narrowUnsentBytes
+	}
+	boundUnsent(c, unsent)
+	lazy := newLazyConn(c, l.stall)
+	lazy.ended = sync.OnceFunc(func() { l.live.Add(-1) })
+	return lazy, nil
+}
+
+type lazyConn struct {
+	net.Conn
+	read, write lazyDeadline
+	ended       func() // when it is closed; may be nil
+}
+
+// Close implements net.Conn.
+func (c *lazyConn) Close() error {
+	if c.ended != nil {
+		c.ended()
+	}
+	return c.Conn.Close()
+}
+
+func newLazyConn(c net.Conn, stall time.Duration) *lazyConn {
+	return &lazyConn{Conn: c, read: lazyDeadline{apply: c.SetReadDeadline}, write: lazyDeadline{apply: c.SetWriteDeadline, stall: stall}}
+}
+
+// Read implements net.Conn.
+func (c *lazyConn) Read(p []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(p)
+		if err == nil || n > 0 || !c.read.early(err) {
+			return n, err
+		}
+	}
+}
+
+// Write implements net.Conn.
+func (c *lazyConn) Write(p []byte) (written int, err error) {
+	for {
+		if len(p)-written >= watchBytes {
+			c.write.watch()
+		}
+		n, err := c.Conn.Write(p[written:])
+		written += n
+		c.write.earned(n)
+		if err == nil || !c.write.early(err) {
+			return written, err
+		}
+	}
+}
+
+// SetDeadline implements net.Conn.
+func (c *lazyConn) SetDeadline(t time.Time) error {
+	return errors.Join(c.read.set(t), c.write.set(t))
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *lazyConn) SetReadDeadline(t time.Time) error { return c.read.set(t) }
+
+// SetWriteDeadline implements net.Conn.
+func (c *lazyConn) SetWriteDeadline(t time.Time) error { return c.write.set(t) }
+
+// CloseWrite lets net/http end a connection so that its last answer arrives.
+func (c *lazyConn) CloseWrite() error {
+	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return nil
+}
+
+// NetConn returns the connection below, as tls.Conn has it.
+func (c *lazyConn) NetConn() net.Conn { return c.Conn }
+
+// lazyDeadline is the deadline of one direction. The one that the connection
+// has, armed, is never later than the one wanted.
+type lazyDeadline struct {
+	apply func(time.Time) error // to the connection
+	stall time.Duration         // bytes put it off so far from now at the most
+
+	mu     sync.Mutex
+	wanted time.Time // zero: none
+	armed  time.Time // zero: none
+}
+
+// set is SetDeadline of the direction.
+func (d *lazyDeadline) set(t time.Time) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.wanted = t
+	if d.armed.IsZero() && t.IsZero() || !d.armed.IsZero() && (t.IsZero() || !t.Before(d.armed)) {
+		return nil
+	}
+	return d.arm()
+}
+
+// watch has the call that follows woken within watchStep, if it has a deadline.
+func (d *lazyDeadline) watch() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.wanted.IsZero() {
+		return
+	}
+	now := time.Now()
+	soon := now.Add(watchStep)
+	if soon.After(d.wanted) || d.armed.After(now) && !d.armed.After(soon) {
+		return
+	}
+	if d.apply(soon) == nil {
+		d.armed = soon
+	}
+}
+
+// earned puts the deadline off for n bytes that moved.
+func (d *lazyDeadline) earned(n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n == 0 || d.wanted.IsZero() {
+		return
+	}
+	later, most := d.wanted.Add(time.Duration(n)*(time.Second/MinRate)), time.Now().Add(d.stall)
+	if later.After(most) {
+		later = most
+	}
+	if later.After(d.wanted) {
+		d.wanted = later
+	}
+}
+
+// early reports whether err tells of a deadline that was put off meanwhile, so
+// that the call has to be made again. It arms the one that is wanted.
+func (d *lazyDeadline) early(err error) bool {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.wanted.IsZero() && !d.wanted.After(time.Now()) {
+		return false
+	}
+	return d.arm() == nil
+}
+
+// arm makes the deadline wanted that of the connection. mu is held.
+func (d *lazyDeadline) arm() error {
+	err := d.apply(d.wanted)
+	if err == nil {
+		d.armed = d.wanted
+	}
+	return err
+}

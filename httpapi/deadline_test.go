@@ -1,0 +1,137 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/nettest"
+)
+
+// lazyPair returns both ends of a connection over loopback, and how often the
+// first was given a deadline.
+func lazyPair(t testing.TB) (c *lazyConn, peer net.Conn, armed *atomic.Int32) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	peer, err = net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	armed = new(atomic.Int32)
+	c = newLazyConn(&countedDeadlines{inner, armed}, StallTime)
+	t.Cleanup(func() { c.Close(); peer.Close() })
+	return c, peer, armed
+}
+
+type countedDeadlines struct {
+	net.Conn
+	n *atomic.Int32
+}
+
+func (c *countedDeadlines) SetReadDeadline(t time.Time) error {
+	c.n.Add(1)
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *countedDeadlines) SetWriteDeadline(t time.Time) error {
+	c.n.Add(1)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+func TestLazyConn(t *testing.T) {
+	nettest.TestConn(t, func() (net.Conn, net.Conn, func(), error) {
+		c, peer, _ := lazyPair(t)
+		c.write.stall = 0 // bytes put nothing off
+		return c, peer, func() { c.Close(); peer.Close() }, nil
+	})
+}
+
+// Deadlines that move on, as those of one request after the other do, cost
+// one timer.
+func TestLazyDeadlineSparesTimers(t *testing.T) {
+	c, peer, armed := lazyPair(t)
+	for i := range 1000 {
+		if err := errors.Join(c.SetReadDeadline(time.Now().Add(time.Minute)), c.SetReadDeadline(time.Time{}),
+			c.SetReadDeadline(time.Now().Add(2*time.Minute))); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	if n := armed.Load(); n != 1 {
+		t.Errorf("%d timers", n)
+	}
+	if _, err := peer.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Read(make([]byte, 1)); n != 1 || err != nil {
+		t.Error(n, err)
+	}
+}
+
+// A deadline that was put off or taken away does not end who waits.
+func TestLazyDeadlinePutOff(t *testing.T) {
+	c, peer, _ := lazyPair(t)
+	const soon = 50 * time.Millisecond
+	for _, later := range []time.Time{{}, time.Now().Add(time.Hour)} {
+		if err := errors.Join(c.SetDeadline(time.Now().Add(soon)), c.SetDeadline(later)); err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan error, 1)
+		go func() {
+			_, err := c.Read(make([]byte, 1))
+			got <- err
+		}()
+		select {
+		case err := <-got:
+			t.Fatal("woken by a deadline that is gone:", err)
+		case <-time.After(3 * soon):
+		}
+		if _, err := peer.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-got; err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write([]byte("y")); err != nil {
+			t.Fatal("the deadline for writing came:", err)
+		}
+	}
+}
+
+// A write that a deadline put off meanwhile interrupted goes on where it was.
+func TestLazyDeadlineLongWrite(t *testing.T) {
+	c, peer, _ := lazyPair(t)
+	const size = 64 << 20
+	if err := errors.Join(c.SetWriteDeadline(time.Now().Add(50*time.Millisecond)), c.SetWriteDeadline(time.Now().Add(time.Minute))); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan int64, 1)
+	go func() {
+		time.Sleep(200 * time.Millisecond) // so that the first one passes
+		n, _ := io.CopyN(io.Discard, peer, size)
+		read <- n
+	}()
+	if n, err := c.Write(make([]byte, size)); n != size || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if n := <-read; n != size {
+		t.Errorf("%d bytes came", n)
+	}
+	if err := c.SetWriteDeadline(time.Now().Add(-time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write([]byte("x")); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("after its deadline:", err)
+	}
+}
