@@ -204,13 +204,12 @@ func (w *response) WriteHeader(code int) {
 
 // began notes the status. What is written from here on, by net/http too when
 // the handler is done, has a deadline; and so has what net/http reads of a
-// body that was refused, before it sends the answer.
+// body that nobody read, before it sends the answer. A handler that goes on
+// reading puts that off.
 func (w *response) began(code int) {
 	w.status = code
 	w.pace.begin()
-	if code >= 400 {
-		w.body.expire()
-	}
+	w.body.expire()
 }
 
 func (w *response) Write(p []byte) (written int, err error) {

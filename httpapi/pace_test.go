@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -233,5 +234,35 @@ func TestRefusedBodyIsNotWaitedFor(t *testing.T) {
 	answer := make([]byte, len("HTTP/1.1 403"))
 	if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != "HTTP/1.1 403" {
 		t.Errorf("%q %v", answer, err)
+	}
+}
+
+// A body that is announced and never sent does not keep an answer, and with it
+// the request, for ever: net/http reads it before the first byte goes out.
+func TestBodyNeverSent(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{http.StatusOK, http.StatusForbidden} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			t.Parallel()
+			srv := httptest.NewServer(Frame(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(code)
+				_, _ = w.Write(make([]byte, 8<<10))
+			}), FrameConfig{Logger: slog.New(slog.DiscardHandler)}))
+			defer srv.Close()
+			c, err := net.Dial("tcp", srv.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if err := errors.Join(c.SetDeadline(time.Now().Add(2*maxDrainTime)), func() error {
+				_, err := io.WriteString(c, "GET /x HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
+				return err
+			}()); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(c); err != nil {
+				t.Errorf("the connection stays: %q %v", got, err)
+			}
+		})
 	}
 }
