@@ -12,9 +12,11 @@ import (
 type UploadPage struct {
 	Uploads        []UploadInfo
 	CommonPrefixes []string
-	Truncated      bool
-	NextKey        string
-	NextUpload     string
+	// Truncated tells that there may be more behind (NextKey, NextUpload); a page
+	// can be short, or empty, all the same.
+	Truncated  bool
+	NextKey    string
+	NextUpload string
 }
 
 // ListUploads returns uploads in order of key, then of upload, behind
@@ -53,12 +55,18 @@ type uploadLister struct {
 	limit             int
 	only              *Subject // nil: everybody's
 	bytes             int      // of the keys and common prefixes told
+	passed            int      // uploads of others
 	page              UploadPage
 }
 
-// listUploadsChunk is how many uploads are read at once where those of others
-// are passed over.
-const listUploadsChunk = 128
+const (
+	// listUploadsChunk is how many uploads are read at once where those of others
+	// are passed over.
+	listUploadsChunk = 128
+	// maxUploadsPassed bounds how many of them one page passes over; it then ends
+	// early, behind the last of them.
+	maxUploadsPassed = 10_000
+)
 
 func (l *uploadLister) run(r cluster.Reader, bucket Ino, afterKey, afterUpload string) error {
 	base := uploadPrefix(bucket)
@@ -82,7 +90,7 @@ func (l *uploadLister) run(r cluster.Reader, bucket Ino, afterKey, afterUpload s
 			}
 			if l.only != nil && !l.only.began(u) {
 				start = append(append(start[:0:0], k...), 0)
-				return nil
+				return l.pass(u)
 			}
 			if l.room() == 0 || l.bytes >= maxListBytes {
 				l.page.Truncated = true
@@ -114,6 +122,16 @@ func (l *uploadLister) run(r cluster.Reader, bucket Ino, afterKey, afterUpload s
 		l.page.NextKey, l.page.NextUpload = "", ""
 	}
 	return nil
+}
+
+// pass counts an upload of somebody else's.
+func (l *uploadLister) pass(u *uploadRecord) error {
+	if l.passed++; l.passed < maxUploadsPassed {
+		return nil
+	}
+	l.page.Truncated = true
+	l.page.NextKey, l.page.NextUpload = u.key, (&uploadRecord{id: u.id}).idString() // its token is not told
+	return cluster.ErrStop
 }
 
 func (l *uploadLister) room() int { return l.limit - len(l.page.Uploads) - len(l.page.CommonPrefixes) }

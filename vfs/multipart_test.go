@@ -3,6 +3,7 @@ package vfs
 import (
 	"bytes"
 	"crypto/md5"
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -486,4 +487,43 @@ func TestListUploads(t *testing.T) {
 		want(t, fs.DeleteBucket(bg, "bucket"), nil)
 		dumpEmpty(t, fs)
 	})
+}
+
+// TestListUploadsAmongOthers: who is shown his own uploads only does not make
+// one page look at all of the others'.
+func TestListUploadsAmongOthers(t *testing.T) {
+	fs := openTest(t, mem.New(mem.Options{}))
+	bucketFS(t, fs)
+	want(t, fs.SetBucketGrants(bg, "bucket", Grants{{Grantee: GranteeEverybody, Permission: PermRead}}), nil)
+	ino := mustLookup(t, fs, RootIno, "bucket").Ino
+	const others = maxUploadsPassed + maxUploadsPassed/2
+	want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error {
+		for i := range others + 1 {
+			u := uploadRecord{id: ContentID(1000 + i), bucket: ino, key: fmt.Sprintf("k%05d", i), by: initiator{user: "of others"}}
+			rand.Read(u.token[:])
+			if i == others {
+				u.by.user = modelSubjects["bob"].User
+			}
+			want(t, tx.Set(u.storeKey(), u.encode()), nil)
+		}
+		return nil
+	}), nil)
+	bob := WithSubject(bg, modelSubjects["bob"])
+	page, err := fs.ListUploads(bob, "bucket", "", "", "", "", 10)
+	want(t, err, nil)
+	if !page.Truncated || len(page.Uploads) != 0 || page.NextKey != fmt.Sprintf("k%05d", maxUploadsPassed-1) ||
+		!strings.HasSuffix(page.NextUpload, strings.Repeat("0", 16)) {
+		t.Errorf("the first page: %+v", page)
+	}
+	if _, err := fs.GetUpload(bg, "bucket", page.NextKey, page.NextUpload); !errors.Is(err, ErrNoSuchUpload) {
+		t.Errorf("the marker is good for another's upload: %v", err)
+	}
+	page, err = fs.ListUploads(bob, "bucket", "", "", page.NextKey, page.NextUpload, 10)
+	want(t, err, nil)
+	if page.Truncated || len(page.Uploads) != 1 || page.Uploads[0].Key != fmt.Sprintf("k%05d", others) {
+		t.Errorf("the second page: %+v", page)
+	}
+	if page, err := fs.ListUploads(bg, "bucket", "", "", "", "", 1000); err != nil || len(page.Uploads) != 1000 {
+		t.Errorf("the owner's: %d uploads, %v", len(page.Uploads), err)
+	}
 }
