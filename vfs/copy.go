@@ -104,7 +104,7 @@ func (c *copying) run(ctx context.Context, dst *objectKey) (ObjectInfo, error) {
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	p := publication{key: dst, cond: &c.o.Cond, meta: &c.meta, owner: c.o.Owner, mode: c.o.Mode}
+	p := publication{key: dst, cond: &c.o.Cond, meta: &c.meta, owner: c.o.Owner, mode: c.o.Mode, bucket: c.o.Bucket}
 	p.writer(subjectOf(ctx))
 	p.make = func(t cluster.Txn, o *op, at *keyPlace) (self *inode, err error) {
 		p.content = nil

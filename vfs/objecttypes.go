@@ -126,6 +126,9 @@ type CopyOptions struct {
 	Cond        Preconditions // of the destination
 	Owner       *Cred
 	Mode        uint32
+	// Bucket, if set, is the only one that the copy goes into, as in PutOptions.
+	// CopyPart needs none: an upload belongs to its bucket.
+	Bucket Ino
 	// ChecksumAlgorithm to compute over the copy, if the source lacks it.
 	ChecksumAlgorithm ChecksumAlgorithm
 }

@@ -146,15 +146,16 @@ func (j *judge) ownsBucket() (bool, error) {
 // taken; the operation itself decides again, by what is stored then. Actions that
 // the object or the upload may allow pass here; only for anonymous requests the
 // bucket must exist, before anything is held for a stranger. It describes
-// the bucket if it was looked at: an object published with PutOptions.Bucket of
-// it goes into that bucket or nowhere. ErrAccess, ErrNoSuchBucket.
+// the bucket if it was looked at, as for ActWriteObject it always is: an object
+// published with PutOptions.Bucket or CopyOptions.Bucket of it goes into that
+// bucket or nowhere. ErrAccess, ErrNoSuchBucket.
 func (fs *FS) Authorize(ctx context.Context, act Action, bucket string) (BucketInfo, error) {
 	var info BucketInfo
 	want, s := needs[act], subjectOf(ctx)
 	switch {
 	case want.anyUser && !s.mayAll() && s.Anonymous:
 		return info, s.denied(act)
-	case s.mayAll(), want.anyUser, !s.Anonymous && (want.none || want.object != 0):
+	case s.mayAll() && act != ActWriteObject, want.anyUser, !s.mayAll() && !s.Anonymous && (want.none || want.object != 0):
 		return info, nil
 	}
 	err := fs.peek(ctx, func(r cluster.Reader) error {

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -53,5 +54,31 @@ func TestOverwriteTakesNoMore(t *testing.T) {
 	want(t, err, nil)
 	if len(info.Meta.Grants) != len(all) {
 		t.Errorf("grants of the other name: %+v", info.Meta.Grants)
+	}
+}
+
+// TestCopyIntoItsBucket: a copy goes into the bucket that it was told, though
+// another has its name by now, also for who may write everywhere.
+func TestCopyIntoItsBucket(t *testing.T) {
+	fs := openTest(t, mem.New(mem.Options{}))
+	bucketFS(t, fs)
+	put(t, fs, "source", "x")
+	for name, ctx := range map[string]context.Context{"administrator": WithSubject(bg, &Subject{Admin: true}), "program": bg} {
+		_, err := fs.CreateBucket(bg, name, nil)
+		want(t, err, nil)
+		info, err := fs.Authorize(ctx, ActWriteObject, name)
+		if err != nil || info.Ino == 0 {
+			t.Fatalf("%s: %+v %v", name, info, err)
+		}
+		o := CopyOptions{Bucket: info.Ino}
+		_, err = fs.CopyObject(ctx, "bucket", "source", name, "k", o)
+		want(t, err, nil)
+		_, err = fs.DeleteObject(ctx, name, "k", DeleteOptions{})
+		want(t, err, nil)
+		want(t, fs.DeleteBucket(bg, name), nil)
+		_, err = fs.CreateBucket(bg, name, &Cred{UID: aliceUID})
+		want(t, err, nil)
+		_, err = fs.CopyObject(ctx, "bucket", "source", name, "k", o)
+		wantErr(t, err, ErrNoSuchBucket)
 	}
 }

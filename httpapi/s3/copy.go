@@ -80,6 +80,7 @@ func (q *request) copyObject() error {
 		SourceCond: httpapi.ParseConditions(q.r.Header, copySourcePrefix).VFS(),
 		Cond:       httpapi.ParseConditions(q.r.Header, "").VFS(),
 		Owner:      q.id.cred(),
+		Bucket:     q.info.Ino,
 	}
 	if v := q.r.Header.Get("X-Amz-Checksum-Algorithm"); v != "" {
 		a, err := findAlgorithm(v)

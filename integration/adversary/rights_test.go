@@ -211,6 +211,24 @@ func TestSlowPutIntoAnothersBucket(t *testing.T) {
 			}
 		}
 	}
+	// What an administrator may write everywhere belongs where it was sent.
+	root := person{name: "root", key: s.KeyID, secret: s.Secret}
+	for _, door := range []string{"s3", "rest"} {
+		bucket := "root-" + door
+		must(t, "bucket")(bob.s3(t, s, "PUT", "/"+bucket, ""))
+		r := root.s3Request(t, s, "PUT", "/"+bucket+"/k", body)
+		if door == "rest" {
+			r, _ = http.NewRequest("PUT", "http://"+s.REST+"/"+bucket+"/k", nil)
+			r.SetBasicAuth(root.key, root.secret)
+		}
+		status := slowPut(t, r, body, func() {
+			must(t, "delete")(bob.s3(t, s, "DELETE", "/"+bucket, ""))
+			must(t, "make again")(carol.s3(t, s, "PUT", "/"+bucket, ""))
+		})
+		if got, content := carol.s3(t, s, "GET", "/"+bucket+"/k", ""); status != http.StatusNotFound || got != http.StatusNotFound {
+			t.Errorf("a slow PUT of root's over %s into a bucket made anew: %d, and in carol's bucket: %d %s", door, status, got, content)
+		}
+	}
 }
 
 // TestGrantTakenBackDuringPut: a right that ends while a body is on its way.
