@@ -8,8 +8,8 @@ const (
 	// maxBlocked bounds the requests that wait: each keeps a file handle and
 	// an owner, some 500 bytes.
 	maxBlocked = 16 << 10
-	// maxHostBlocked is one client's part: as many processes of it wait.
-	maxHostBlocked = 2 << 10
+	// addressBlocked are what every address may have of them.
+	addressBlocked = 64
 )
 
 // blockKey identifies a blocked request: the same one comes again while the
@@ -54,13 +54,12 @@ func (s *Server) lockOrWait(h *host, ino uint64, a *lockArgs, l lock.Lock) error
 		}
 		return statBlocked
 	}
-	if s.waits >= maxBlocked || len(h.waits) >= maxHostBlocked {
+	if !s.waits.Take(h.key) {
 		s.mu.Unlock()
 		return statNoLocks
 	}
 	b := &blocked{key: key, host: h, args: a.keep()}
 	h.waits[key] = b
-	s.waits++
 	s.mu.Unlock()
 
 	cancel, queued, err := s.locks.LockFunc(ino, lock.Range, l, func(err error) { s.resolved(b, err) })
@@ -90,7 +89,7 @@ func (s *Server) endLocked(b *blocked) {
 	b.state = ended
 	if b.host.waits[b.key] == b {
 		delete(b.host.waits, b.key)
-		s.waits--
+		s.waits.Give(b.host.key)
 	}
 }
 

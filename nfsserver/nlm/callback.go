@@ -10,14 +10,16 @@ import (
 
 	"ogw/nfsserver/portmap"
 	"ogw/nfsserver/rpc"
+	"ogw/nfsserver/rpc/share"
 )
 
 const (
-	// maxCallbacks are made at the same time; others wait.
-	maxCallbacks = 128
+	// maxCallbacks are made at the same time, of which every address may have
+	// addressCallbacks; others wait.
+	maxCallbacks, addressCallbacks = 128, 4
 	// maxAnswers bounds the _RES calls that wait for their turn: a client
-	// whose answer is dropped asks again.
-	maxAnswers = 1024
+	// whose answer is dropped asks again. Every address may have addressAnswers.
+	maxAnswers, addressAnswers = 1024, 16
 	// callTimeout bounds one call to a client, the portmapper's part included.
 	callTimeout = 5 * time.Second
 	// grantTries are made before a grant is no longer told. A client that
@@ -121,12 +123,12 @@ func (s *Server) grant(b *blocked) (stat Stat, delivered bool, err error) {
 // call makes one call to a client's NLM, at port, or where its portmapper
 // says, which it returns.
 func (s *Server) call(k caller, port uint16, proc uint32, args []byte) (results []byte, at uint16, delivered bool, err error) {
-	select {
-	case s.slots <- struct{}{}:
-	case <-s.ctx.Done():
-		return nil, 0, false, s.ctx.Err()
+	slot := s.slots.Join(share.KeyOf(k.remote))
+	defer slot.Leave()
+	if err := slot.Acquire(s.ctx, 1); err != nil {
+		return nil, 0, false, err
 	}
-	defer func() { <-s.slots }()
+	defer slot.Release(1)
 	ctx, cancel := context.WithTimeout(s.ctx, callTimeout)
 	defer cancel()
 	to := netip.AddrPortFrom(k.remote, port)
@@ -168,16 +170,16 @@ func (s *Server) lookup(ctx context.Context, k caller) (netip.AddrPort, error) {
 func (s *Server) answerLater(k caller, proc uint32, args []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.answers >= maxAnswers {
+	key := share.KeyOf(k.remote)
+	if s.closed || !s.answers.Take(key) {
 		return
 	}
-	s.answers++
 	s.wait.Go(func() {
 		if _, _, _, err := s.call(k, 0, proc, args); err != nil {
 			s.log.Debug("nlm: answer not taken", "client", k.remote, "op", procNames[proc], "err", err)
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.answers--
+		s.answers.Give(key)
 	})
 }

@@ -10,13 +10,15 @@ import (
 
 	"ogw/nfsserver/nsm"
 	"ogw/nfsserver/rpc"
+	"ogw/nfsserver/rpc/share"
 	"ogw/vfs/lock"
 )
 
 const (
 	// maxHosts bounds the clients that are known at a time; those that hold
-	// nothing make room.
-	maxHosts = 2 * nsm.MaxPeers
+	// nothing make room. A client chooses its name, so each address has its part of
+	// them, addressHosts at least.
+	maxHosts, addressHosts = 2 * nsm.MaxPeers, 16
 	// idleForget is how long a client without locks is remembered, so that
 	// one that locks now and then does not cost a durable write each time.
 	idleForget = 5 * time.Minute
@@ -67,6 +69,7 @@ func splitOwner(o lock.Owner) (svid uint32, oh []byte, ok bool) {
 type host struct {
 	name   string
 	addr   netip.Addr
+	key    share.Key // whose part of all that is bounded it has
 	client string
 
 	mu      sync.Mutex // covers Watch and Forget
@@ -83,6 +86,24 @@ type host struct {
 	port    uint16    // of its NLM, 0: ask its portmapper
 }
 
+func newHost(addr netip.Addr, name string) *host {
+	return &host{name: name, addr: addr, key: share.KeyOf(addr), client: clientName(addr, name), waits: make(map[blockKey]*blocked)}
+}
+
+// addLocked makes h known. It has its place already.
+func (s *Server) addLocked(h *host) {
+	s.hosts[h.client] = h
+	s.locks.SetAccount(h.client, clientPrefix+netip.Addr(h.key).String())
+}
+
+// dropLocked is the opposite of addLocked, for a host without locks; it gives
+// the place back.
+func (s *Server) dropLocked(h *host) {
+	delete(s.hosts, h.client)
+	s.locks.SetAccount(h.client, "")
+	s.known.Give(h.key)
+}
+
 func (h *host) peer(local netip.Addr) nsm.Peer {
 	return nsm.Peer{Name: h.name, Addr: h.addr, Local: local}
 }
@@ -94,11 +115,11 @@ func (s *Server) enter(k caller, name string) (*host, error) {
 	defer s.mu.Unlock()
 	h := s.hosts[client]
 	if h == nil {
-		if len(s.hosts) >= maxHosts && !s.evictLocked() {
+		h = newHost(k.remote, name)
+		if !s.known.Take(h.key) && !(s.evictLocked(h.key) && s.known.Take(h.key)) {
 			return nil, statNoLocks
 		}
-		h = &host{name: name, addr: k.remote, client: client, waits: make(map[blockKey]*blocked)}
-		s.hosts[client] = h
+		s.addLocked(h)
 	}
 	h.users++
 	h.local, h.network = k.local, k.network
@@ -112,19 +133,30 @@ func (s *Server) leave(h *host) {
 	h.last = time.Now()
 }
 
-// evictLocked drops a host that is nothing but known.
-func (s *Server) evictLocked() bool {
-	for client, h := range s.hosts {
-		if h.users == 0 && h.shares == 0 && s.locks.ClientCount(client) == 0 && h.mu.TryLock() {
-			idle := !h.watched
-			h.mu.Unlock()
-			if idle {
-				delete(s.hosts, client)
-				return true
+// evictLocked drops a host that is nothing but known, one of key if there is.
+func (s *Server) evictLocked(key share.Key) bool {
+	var idle *host
+	for _, h := range s.hosts {
+		if (idle == nil || h.key == key) && s.idleLocked(h) {
+			if idle = h; h.key == key {
+				break
 			}
 		}
 	}
-	return false
+	if idle == nil {
+		return false
+	}
+	s.dropLocked(idle)
+	return true
+}
+
+// idleLocked reports whether h is nothing but known.
+func (s *Server) idleLocked(h *host) bool {
+	if h.users > 0 || h.shares > 0 || s.locks.ClientCount(h.client) > 0 || !h.mu.TryLock() {
+		return false
+	}
+	defer h.mu.Unlock()
+	return !h.watched
 }
 
 // watch makes the host durable.
@@ -183,7 +215,7 @@ func (s *Server) forget(ctx context.Context, h *host, idle time.Duration) error 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h.users == 0 && s.hosts[h.client] == h {
-		delete(s.hosts, h.client)
+		s.dropLocked(h)
 	}
 	return nil
 }

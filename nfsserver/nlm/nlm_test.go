@@ -15,6 +15,7 @@ import (
 
 	"ogw/nfsserver/nsm"
 	"ogw/nfsserver/rpc"
+	"ogw/nfsserver/rpc/share"
 	"ogw/nfsserver/xdr"
 	"ogw/vfs"
 	"ogw/vfs/lock"
@@ -238,23 +239,96 @@ func TestIdleClientsAreForgotten(t *testing.T) {
 	}
 }
 
+// otherCaller is at another address than testCaller.
+var otherCaller = caller{remote: netip.MustParseAddr("127.0.0.2"), network: "tcp"}
+
+// TestWaitersAreBounded: by address, whatever names a client takes.
 func TestWaitersAreBounded(t *testing.T) {
 	s := newServer(t, &memStore{values: map[string][]byte{}})
 	s.testLock(t, testCaller, "holds", lockArgs{exclusive: true})
-	for i := range uint32(maxHostBlocked) {
-		if got := s.testLock(t, testCaller, "many", lockArgs{exclusive: true, block: true, svid: i}); got != statBlocked {
+	wait := func(k caller, name string, svid uint32) Stat {
+		t.Helper()
+		return s.testLock(t, k, name, lockArgs{exclusive: true, block: true, svid: svid})
+	}
+	names := []string{"many", "more", "yet more"}
+	for i := range uint32(maxBlocked / 2) {
+		if got := wait(testCaller, names[i%3], i); got != statBlocked {
 			t.Fatal(i, got)
 		}
 	}
-	if got := s.testLock(t, testCaller, "many", lockArgs{exclusive: true, block: true, svid: 1 << 30}); got != statNoLocks {
-		t.Errorf("one more: %v", got)
+	for _, name := range append(names, "new") {
+		if got := wait(testCaller, name, 1<<30); got != statNoLocks {
+			t.Errorf("one more of %s: %v", name, got)
+		}
 	}
-	if got := s.testLock(t, testCaller, "other", lockArgs{exclusive: true, block: true}); got != statBlocked {
-		t.Errorf("another client: %v", got)
+	for i := range uint32(2 * addressBlocked) {
+		if got := wait(otherCaller, "other", i); got != statBlocked {
+			t.Fatalf("another client, request %d: %v", i, got)
+		}
 	}
-	s.release(s.hosts[clientName(testCaller.remote, "many")])
-	if st := s.Stats(); st.Blocked != 1 {
+	for _, name := range names {
+		s.release(s.hosts[clientName(testCaller.remote, name)])
+	}
+	if st := s.Stats(); st.Blocked != 2*addressBlocked {
 		t.Errorf("%d blocked", st.Blocked)
+	}
+}
+
+// TestNamesAreBounded: one address cannot have all clients that are monitored,
+// nor all that are known, by taking names.
+func TestNamesAreBounded(t *testing.T) {
+	s := newServer(t, &memStore{values: map[string][]byte{}})
+	held := 0
+	for ; held < 2*nsm.MaxPeers; held++ {
+		// Shared, so that each holds something.
+		if s.testLock(t, testCaller, fmt.Sprint("name ", held), lockArgs{}) != statGranted {
+			break
+		}
+	}
+	if held != nsm.MaxPeers/2 {
+		t.Errorf("%d names of one address hold locks", held)
+	}
+	for i := range 100 {
+		if got := s.testLock(t, otherCaller, fmt.Sprint("name ", i), lockArgs{}); got != statGranted {
+			t.Fatalf("name %d of another address: %v", i, got)
+		}
+	}
+	for i := range 200 { // so that it has less than is free
+		s.release(s.hosts[clientName(testCaller.remote, fmt.Sprint("name ", i))])
+	}
+	s.sweep(context.Background(), 0)
+	if got := s.testLock(t, testCaller, "the next", lockArgs{}); got != statGranted {
+		t.Errorf("after one is free: %v", got)
+	}
+}
+
+// TestSharesAreBounded: share reservations by address.
+func TestSharesAreBounded(t *testing.T) {
+	table := newShareTable()
+	fill := func(addr netip.Addr) (n int) {
+		for ; ; n++ {
+			r := reservation{owner: lock.Owner{Client: addr.String(), ID: fmt.Sprint(n)}, key: share.KeyOf(addr), access: 1}
+			if added, err := table.set(uint64(n), r); !added || err != nil {
+				if !errors.Is(err, statNoLocks) {
+					t.Error(added, err)
+				}
+				return n
+			}
+		}
+	}
+	first := testCaller.remote
+	if n := fill(first); n != maxShares/2 {
+		t.Errorf("alone: %d", n)
+	}
+	if n := fill(otherCaller.remote); n != maxShares/4 {
+		t.Errorf("the second: %d", n)
+	}
+	own := reservation{owner: lock.Owner{Client: first.String(), ID: "0"}, key: share.KeyOf(first), access: 2}
+	if added, err := table.set(0, own); added || err != nil {
+		t.Errorf("a reservation that is there cannot be changed: %v %v", added, err)
+	}
+	if n := table.drop(0, func(lock.Owner) bool { return true }); n != 2 || table.places.Held() != maxShares*3/4-2 {
+		t.Errorf("%d dropped, %d held", n, table.places.Held())
 	}
 }
 

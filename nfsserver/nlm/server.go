@@ -9,6 +9,7 @@ import (
 	"ogw/nfsserver/nsm"
 	"ogw/nfsserver/portmap"
 	"ogw/nfsserver/rpc"
+	"ogw/nfsserver/rpc/share"
 	"ogw/vfs/lock"
 )
 
@@ -57,12 +58,13 @@ type Server struct {
 	ctx     context.Context
 	stop    context.CancelFunc
 	wait    sync.WaitGroup
-	slots   chan struct{} // one per call to a client
+	slots   *share.Pool // one per call to a client
 
 	mu       sync.Mutex
 	hosts    map[string]*host // by lock.Owner.Client
-	waits    int              // blocked requests of all hosts
-	answers  int              // _RES calls under way
+	known    *share.Tally     // of hosts
+	waits    *share.Tally     // of blocked requests
+	answers  *share.Tally     // of _RES calls under way
 	shares   shareTable
 	grace    bool // ours is on
 	graceEnd *time.Timer
@@ -77,7 +79,9 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		cfg.PortmapPort = portmap.Port
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger, locks: cfg.Locks, files: cfg.Files,
-		hosts: make(map[string]*host), shares: shareTable{files: make(map[uint64][]share)}, slots: make(chan struct{}, maxCallbacks)}
+		hosts: make(map[string]*host), known: share.NewTally(maxHosts, addressHosts),
+		waits: share.NewTally(maxBlocked, addressBlocked), answers: share.NewTally(maxAnswers, addressAnswers),
+		shares: newShareTable(), slots: share.NewPool(maxCallbacks, addressCallbacks)}
 	var err error
 	s.monitor, err = nsm.Open(ctx, nsm.Config{Store: cfg.Store, Instance: cfg.Instance, Logger: cfg.Logger,
 		Rebooted: s.rebooted, PortmapPort: cfg.PortmapPort})
@@ -87,9 +91,10 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	left := s.monitor.Left()
 	for _, p := range left {
-		h := &host{name: p.Name, addr: p.Addr, client: clientName(p.Addr, p.Name), watched: true,
-			local: p.Local, network: "tcp", waits: make(map[blockKey]*blocked), last: time.Now()}
-		s.hosts[h.client] = h
+		h := newHost(p.Addr, p.Name)
+		h.watched, h.local, h.network, h.last = true, p.Local, "tcp", time.Now()
+		s.known.Add(h.key)
+		s.addLocked(h)
 	}
 	if len(left) > 0 && cfg.Grace > 0 {
 		s.log.Info("nlm: grace period: clients take back their locks", "clients", len(left), "duration", cfg.Grace)
@@ -203,5 +208,5 @@ type Stats struct {
 func (s *Server) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Stats{Clients: len(s.hosts), Durable: s.monitor.Len(), Blocked: s.waits, Shares: s.shares.count, Grace: s.grace}
+	return Stats{Clients: len(s.hosts), Durable: s.monitor.Len(), Blocked: s.waits.Held(), Shares: s.shares.places.Held(), Grace: s.grace}
 }

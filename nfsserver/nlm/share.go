@@ -5,28 +5,35 @@ import (
 	"fmt"
 
 	"ogw/nfsserver/rpc"
+	"ogw/nfsserver/rpc/share"
 	"ogw/vfs/lock"
 )
 
-// maxShares bounds the share reservations, of some 300 bytes each. DOS
-// clients have one per open file.
-const maxShares = 64 << 10
+// maxShares bounds the share reservations, of some 300 bytes each, of which every
+// address may have addressShares. DOS clients have one per open file.
+const maxShares, addressShares = 64 << 10, 64
 
-// share is a share reservation: how somebody has opened a file, and what
+// reservation is a share reservation: how somebody has opened a file, and what
 // others must not do meanwhile. Only other reservations look at it.
-type share struct {
+type reservation struct {
 	owner        lock.Owner
+	key          share.Key // who made it
 	deny, access uint32
 }
 
 // shareTable holds them by inode.
 type shareTable struct {
-	files map[uint64][]share
-	count int
+	files  map[uint64][]reservation
+	places *share.Tally
 }
 
-// set adds or replaces an owner's reservation, unless it conflicts.
-func (t *shareTable) set(ino uint64, n share) (added, ok bool) {
+func newShareTable() shareTable {
+	return shareTable{files: make(map[uint64][]reservation), places: share.NewTally(maxShares, addressShares)}
+}
+
+// set adds or replaces an owner's reservation. statDenied: it conflicts;
+// statNoLocks.
+func (t *shareTable) set(ino uint64, n reservation) (added bool, err error) {
 	list := t.files[ino]
 	own := -1
 	for i, o := range list {
@@ -34,25 +41,27 @@ func (t *shareTable) set(ino uint64, n share) (added, ok bool) {
 		case o.owner == n.owner:
 			own = i
 		case o.deny&n.access != 0 || n.deny&o.access != 0:
-			return false, false
+			return false, statDenied
 		}
 	}
 	if own >= 0 {
 		list[own] = n
-		return false, true
+		return false, nil
+	}
+	if !t.places.Take(n.key) {
+		return false, statNoLocks
 	}
 	t.files[ino] = append(list, n)
-	t.count++
-	return true, true
+	return true, nil
 }
 
 // drop removes the reservations for which gone returns true.
 func (t *shareTable) drop(ino uint64, gone func(lock.Owner) bool) (n int) {
-	var kept []share
+	var kept []reservation
 	for _, o := range t.files[ino] {
 		if gone(o.owner) {
 			n++
-			t.count--
+			t.places.Give(o.key)
 		} else {
 			kept = append(kept, o)
 		}
@@ -71,17 +80,11 @@ func (s *Server) share(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.shares.count >= maxShares {
-			return statNoLocks
-		}
-		added, ok := s.shares.set(ino, share{owner, a.deny, a.access})
-		if !ok {
-			return statDenied
-		}
+		added, err := s.shares.set(ino, reservation{owner, h.key, a.deny, a.access})
 		if added {
 			h.shares++
 		}
-		return nil
+		return err
 	})
 }
 

@@ -13,13 +13,20 @@ import (
 	"sync"
 
 	"ogw/nfsserver/portmap"
+	"ogw/nfsserver/rpc/share"
 )
 
-// MaxPeers bounds the clients that are monitored: all are told within a
-// fraction of a grace period, and each costs some 200 bytes in the store.
-const MaxPeers = 4096
+const (
+	// MaxPeers bounds the clients that are monitored: all are told within a
+	// fraction of a grace period, and each costs some 200 bytes in the store.
+	MaxPeers = 4096
+	// addressPeers are what every address may have of them: a client chooses its
+	// name, and one that has many has one part of the peers all the same.
+	addressPeers = 8
+)
 
-// ErrTooManyPeers means that MaxPeers clients hold locks.
+// ErrTooManyPeers means that MaxPeers clients hold locks, or that an address has
+// its part of them.
 var ErrTooManyPeers = errors.New("nsm: too many clients hold locks")
 
 // Store keeps small values durably; vfs.FS is one.
@@ -50,8 +57,9 @@ type Monitor struct {
 	state  uint32
 	old    []Peer
 
-	mu    sync.Mutex
-	peers map[string]Peer // by key; those in the store
+	mu     sync.Mutex
+	peers  map[string]Peer // by key; those in the store, or about to be
+	places *share.Tally    // of peers
 }
 
 // Open loads the peers that the process before has left and moves the state
@@ -60,7 +68,8 @@ func Open(ctx context.Context, cfg Config) (*Monitor, error) {
 	if cfg.PortmapPort == 0 {
 		cfg.PortmapPort = portmap.Port
 	}
-	m := &Monitor{cfg: cfg, log: cfg.Logger, prefix: "nsm/" + cfg.Instance + "/", peers: make(map[string]Peer)}
+	m := &Monitor{cfg: cfg, log: cfg.Logger, prefix: "nsm/" + cfg.Instance + "/", peers: make(map[string]Peer),
+		places: share.NewTally(MaxPeers, addressPeers)}
 	if name, err := os.Hostname(); err == nil {
 		m.names = []string{name}
 		if short, _, ok := strings.Cut(name, "."); ok {
@@ -88,6 +97,7 @@ func Open(ctx context.Context, cfg Config) (*Monitor, error) {
 			continue
 		}
 		m.peers[p.key()] = p
+		m.places.Add(share.KeyOf(p.Addr))
 		m.old = append(m.old, p)
 	}
 	return m, nil
@@ -99,35 +109,41 @@ func (m *Monitor) Left() []Peer { return slices.Clone(m.old) }
 // State returns the state number: odd, greater after each start.
 func (m *Monitor) State() uint32 { return m.state }
 
-// Watch makes p durable, so that it hears of a restart.
+// Watch makes p durable, so that it hears of a restart. Watch and Forget of one
+// peer do not run at the same time.
 func (m *Monitor) Watch(ctx context.Context, p Peer) error {
 	key := p.key()
 	m.mu.Lock()
 	_, known := m.peers[key]
-	full := len(m.peers) >= MaxPeers
-	m.mu.Unlock()
-	if full && !known {
+	if !known && !m.places.Take(share.KeyOf(p.Addr)) {
+		m.mu.Unlock()
 		return ErrTooManyPeers
 	}
-	if err := m.put(ctx, key, p.encode()); err != nil {
-		return err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.peers[key] = p
-	return nil
+	m.mu.Unlock()
+	err := m.put(ctx, key, p.encode())
+	if err != nil && !known {
+		m.drop(p)
+	}
+	return err
 }
 
 // Forget is the opposite of Watch.
 func (m *Monitor) Forget(ctx context.Context, p Peer) error {
-	key := p.key()
-	if err := m.put(ctx, key, nil); err != nil {
+	if err := m.put(ctx, p.key(), nil); err != nil {
 		return err
 	}
+	m.drop(p)
+	return nil
+}
+
+func (m *Monitor) drop(p Peer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.peers, key)
-	return nil
+	if _, known := m.peers[p.key()]; known {
+		delete(m.peers, p.key())
+		m.places.Give(share.KeyOf(p.Addr))
+	}
 }
 
 func (m *Monitor) put(ctx context.Context, key string, value []byte) error {

@@ -14,6 +14,11 @@ const DefaultMaxLocks = 1 << 20
 // the others. Databases hold a few per file, and mail servers one.
 const DefaultMaxClientLocks = 1 << 18
 
+// minClientLocks are what every client may have as long as there are any: with
+// more, a client has no more than is still free, so that those who come later
+// find something, however many have their part.
+const minClientLocks = 1 << 10
+
 // Manager holds all locks of a process. Files are named by number.
 type Manager struct {
 	max       int
@@ -23,6 +28,8 @@ type Manager struct {
 	mu      sync.Mutex
 	files   map[uint64]*file
 	clients map[string]int      // held and waiting by Owner.Client
+	account map[string]string   // of clients that have one part together
+	parts   map[string]int      // held and waiting by account, or else by client
 	grace   int                 // BeginGrace without EndGrace
 	waiting map[Owner][]*waiter // in space Range
 	closing map[Owner]chan struct{}
@@ -55,7 +62,8 @@ func New(max int) *Manager {
 		max = DefaultMaxLocks
 	}
 	return &Manager{max: max, maxClient: min(max, DefaultMaxClientLocks),
-		files: make(map[uint64]*file), clients: make(map[string]int), waiting: make(map[Owner][]*waiter),
+		files: make(map[uint64]*file), clients: make(map[string]int),
+		account: make(map[string]string), parts: make(map[string]int), waiting: make(map[Owner][]*waiter),
 		closing: make(map[Owner]chan struct{})}
 }
 
@@ -69,17 +77,42 @@ func (m *Manager) ClientCount(client string) int {
 	return m.clients[client]
 }
 
+// SetAccount makes a client share one part of the locks with all others of an
+// account ("": no account). It is set before the client's first lock and until
+// after its last.
+func (m *Manager) SetAccount(client, account string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if account == "" {
+		delete(m.account, client)
+	} else {
+		m.account[client] = account
+	}
+}
+
+func (m *Manager) partOf(client string) string {
+	if account, ok := m.account[client]; ok {
+		return account
+	}
+	return client
+}
+
 // count notes n more locks and waiters of a client.
 func (m *Manager) count(client string, n int) {
 	m.total.Add(int64(n))
 	if m.clients[client] += n; m.clients[client] == 0 {
 		delete(m.clients, client)
 	}
+	part := m.partOf(client)
+	if m.parts[part] += n; m.parts[part] == 0 {
+		delete(m.parts, part)
+	}
 }
 
 // full tells whether a client may not have n more.
 func (m *Manager) full(client string, n int) bool {
-	return int(m.total.Load())+n > m.max || m.clients[client]+n > m.maxClient
+	free, part := m.max-int(m.total.Load()), m.parts[m.partOf(client)]+n
+	return n > free || part > min(m.maxClient, max(free, minClientLocks))
 }
 
 // Test returns the lock that would keep l from being granted, the one with

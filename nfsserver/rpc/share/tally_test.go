@@ -1,0 +1,50 @@
+package share
+
+import (
+	"net/netip"
+	"testing"
+)
+
+// TestTally: a client alone gets half, the next ones their part, and everybody
+// the floor while there is any.
+func TestTally(t *testing.T) {
+	tally := NewTally(1000, 4)
+	fill := func(k Key) (n int) {
+		for tally.Take(k) {
+			n++
+		}
+		return n
+	}
+	first, second := key("10.0.0.1"), key("10.0.0.2")
+	if n := fill(first); n != 500 {
+		t.Errorf("alone: %d of 1000", n)
+	}
+	if n := fill(second); n != 250 {
+		t.Errorf("the second: %d", n)
+	}
+	for i := range 4 {
+		if n := fill(KeyOf(netip.AddrFrom4([4]byte{10, 1, 0, byte(i)}))); n < 4 {
+			t.Errorf("number %d gets %d", i, n)
+		}
+	}
+	held := tally.Held()
+	for range 500 {
+		tally.Give(first)
+	}
+	if tally.Held() != held-500 || len(tally.by) != 5 {
+		t.Errorf("%d held by %d", tally.Held(), len(tally.by))
+	}
+	// What was there before a restart counts, even over the size.
+	small := NewTally(2, 1)
+	for range 3 {
+		small.Add(first)
+	}
+	if small.Take(second) {
+		t.Error("a place beyond the size")
+	}
+	small.Give(first)
+	small.Give(first)
+	if !small.Take(second) {
+		t.Error("no place of two")
+	}
+}
