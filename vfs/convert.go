@@ -36,7 +36,7 @@ const (
 var convertTables = []byte{tabUserName, tabBucket, tabInode, tabUpload}
 
 // convertState is what 'C' "convert" holds: an index into convertTables, the
-// greatest uid seen that freeUID would give, and the next key.
+// greatest uid seen below endFloor, and the next key.
 type convertState struct {
 	table  int
 	maxUID uint32

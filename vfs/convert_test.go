@@ -21,8 +21,9 @@ var users1 = []User{
 const acl1Text = `{"grants":[{"user":"ann","permission":"READ"},{"user":"gone","permission":"FULL_CONTROL"},` +
 	`{"group":"http://acs.amazonaws.com/groups/global/AllUsers","permission":"WRITE"},{"group":"of others","permission":"READ"}]}`
 
-// makeFormat1 makes c a store as programs of format 1 left it.
-func makeFormat1(t *testing.T, c *cluster.Cluster) {
+// makeFormat1 makes c a store as programs of format 1 left it, with files of
+// uids.
+func makeFormat1(t *testing.T, c *cluster.Cluster, uids ...uint32) {
 	t.Helper()
 	fs, err := Open(bg, c, Config{NoBackground: true})
 	want(t, err, nil)
@@ -31,6 +32,10 @@ func makeFormat1(t *testing.T, c *cluster.Cluster) {
 	legacy := ObjectMeta{Headers: map[string]string{aclHeader1: acl1Text, "Cache-Control": "none"}}
 	for _, key := range []string{"a", "b", "c"} {
 		_, err = fs.PutObject(bg, "bucket", key, strings.NewReader("x"), PutOptions{Size: 1, Meta: legacy, Owner: &Cred{UID: 20000}})
+		want(t, err, nil)
+	}
+	for _, uid := range uids {
+		_, err = fs.PutObject(bg, "bucket", fmt.Sprint("of ", uid), strings.NewReader("x"), PutOptions{Size: 1, Owner: &Cred{UID: uid}})
 		want(t, err, nil)
 	}
 	put(t, fs, "plain", "x")

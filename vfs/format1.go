@@ -39,7 +39,7 @@ var groups1 = map[string]Grantee{
 }
 
 // isFormat1 reports whether a record of one of convertTables must change, and
-// for an inode whose it is, if freeUID would give that uid.
+// for an inode whose it is, if that counts for the floor of freeUID.
 func isFormat1(k, v []byte) (uid uint32, change bool, err error) {
 	switch k[0] {
 	case tabUserName:
@@ -59,7 +59,7 @@ func isFormat1(k, v []byte) (uid uint32, change bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	if n.uid >= FirstUID && n.uid < endUID && n.uid != NobodyUID {
+	if n.uid >= FirstUID && n.uid < endFloor && n.uid != NobodyUID {
 		uid = n.uid
 	}
 	_, change = n.object.headers[aclHeader1]

@@ -57,6 +57,9 @@ const (
 	// endUID is behind the last that is given without being asked for: some
 	// clients take uids for signed numbers.
 	endUID = 1 << 31
+	// endFloor is behind the last uid that the floor of freeUID may rise to: one
+	// file of a huge uid in a store of format 1 leaves 2^30 to be given.
+	endFloor = 1 << 30
 	// NobodyUID owns what anonymous requests make (Linux's overflow uid). No
 	// user has it.
 	NobodyUID = 65534

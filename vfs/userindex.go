@@ -11,7 +11,8 @@ import (
 // Three indexes lead to the record of a user, which is keyed by ID:
 //
 //	'u' name        the name of now; goes with it
-//	'I' uid         stays when the user goes, until another inherits the uid
+//	'I' uid         stays when the user goes, until another inherits the uid; of
+//	                several users who have it (format 1), one who is there
 //	'k' access key
 //
 // and the counter "uid" holds the first uid that no user can have had, of
@@ -66,6 +67,13 @@ func (fs *FS) uidFree(r cluster.Reader, uid uint32, inherit bool) error {
 		return err
 	}
 	u, err := fs.userRecord(r, UserID(id))
+	if err == nil && u.removed != 0 && inherit {
+		// An earlier program may have left the index at the one who went.
+		other, e := fs.otherOfUID(r, uid, u.ID)
+		if err = e; other != nil {
+			u = *other
+		}
+	}
 	switch {
 	case err != nil:
 		return err
@@ -77,13 +85,40 @@ func (fs *FS) uidFree(r cluster.Reader, uid uint32, inherit bool) error {
 	return nil
 }
 
-// freeUID returns the first uid that no user has or had.
+// otherOfUID returns a user who has uid beside the one of an ID, nil if there is
+// none: in stores of format 1 several could have one. It looks at all users.
+func (fs *FS) otherOfUID(r cluster.Reader, uid uint32, but UserID) (other *User, err error) {
+	err = fs.eachUser(r, func(u User) error {
+		if u.UID != uid || u.ID == but {
+			return nil
+		}
+		other = &u
+		return cluster.ErrStop
+	})
+	return other, err
+}
+
+// eachUser calls fn for every user who was not removed.
+func (fs *FS) eachUser(r cluster.Reader, fn func(User) error) error {
+	prefix := userKey("")
+	return r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
+		u, err := decodeUser(UserID(k[len(prefix):]), slices.Clone(v), fs.cfg.Keys)
+		if err != nil || u.removed != 0 {
+			return err
+		}
+		return fn(u)
+	})
+}
+
+// freeUID returns the first uid from FirstUID up to endUID that no user has or
+// had. Where removed users of format 1 may have had some, it begins above them,
+// at endFloor at the most.
 func freeUID(r cluster.Reader) (uint32, error) {
 	floor, err := counter(r, counterUID)
 	if err != nil {
 		return 0, err
 	}
-	next := max(uint32(floor), FirstUID)
+	next := uint32(max(min(floor, endFloor), FirstUID))
 	err = r.Scan(uidKey(next), uidKey(endUID), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
 		taken := binary.BigEndian.Uint32(k[1:])
 		if next == NobodyUID {

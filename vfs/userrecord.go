@@ -10,7 +10,7 @@ import (
 
 const (
 	// userVersion is the version of the record; 1 is that of stores of format
-	// 1 (userv1.go).
+	// 1 (format1.go).
 	userVersion = 2
 	// kindUser is the kind of identity that the record is of. Groups and roles
 	// would be further kinds in the same table, since grants name any of them.

@@ -195,7 +195,8 @@ func (fs *FS) RenameUser(ctx context.Context, from, to string) (User, error) {
 }
 
 // RemoveUser removes a user and the keys; ErrNoSuchUser. ID and uid stay
-// taken: files, buckets and grants may still name them.
+// taken: files, buckets and grants may still name them. A uid that another user
+// has, too, stands for that one from then on.
 func (fs *FS) RemoveUser(ctx context.Context, name string) error {
 	defer fs.users.invalidate()
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
@@ -208,8 +209,25 @@ func (fs *FS) RemoveUser(ctx context.Context, name string) error {
 		if err := t.Delete(userNameKey(name)); err != nil {
 			return err
 		}
+		if err := fs.handOnUID(t, &old); err != nil {
+			return err
+		}
 		return fs.putUser(t, &old, &gone)
 	})
+}
+
+// handOnUID makes the uid of a user who goes stand for another who has it, if
+// there is one.
+func (fs *FS) handOnUID(t cluster.Txn, gone *User) error {
+	id, err := t.Get(uidKey(gone.UID))
+	if err != nil || UserID(id) != gone.ID {
+		return err
+	}
+	other, err := fs.otherOfUID(t, gone.UID, gone.ID)
+	if err != nil || other == nil {
+		return err
+	}
+	return t.Set(uidKey(gone.UID), []byte(other.ID))
 }
 
 // ListUsers returns all users in order of their names.
@@ -217,13 +235,9 @@ func (fs *FS) ListUsers(ctx context.Context) ([]User, error) {
 	var users []User
 	err := fs.view(ctx, func(r cluster.Reader) error {
 		users = nil
-		prefix := userKey("")
-		return r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
-			u, err := decodeUser(UserID(k[len(prefix):]), slices.Clone(v), fs.cfg.Keys)
-			if err == nil && u.removed == 0 {
-				users = append(users, u)
-			}
-			return err
+		return fs.eachUser(r, func(u User) error {
+			users = append(users, u)
+			return nil
 		})
 	})
 	slices.SortFunc(users, func(a, b User) int { return cmp.Compare(a.Name, b.Name) })

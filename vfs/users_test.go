@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -146,13 +147,62 @@ func TestFreeUID(t *testing.T) {
 	if next() != NobodyUID+2 {
 		t.Error("taken", next())
 	}
-	floor(endUID - 1)
-	want(t, fs.view(bg, func(r cluster.Reader) error {
-		if _, err := freeUID(r); !errors.Is(err, ErrUIDTaken) {
-			t.Error(err)
+	// What an earlier program noted of a huge uid leaves half of the range.
+	for _, n := range []uint64{endUID - 1, endUID, 1<<32 - 1, 1 << 32} {
+		if floor(n); next() != endFloor {
+			t.Errorf("above %d: %d", n, next())
 		}
-		return nil
-	}), nil)
+	}
+	take(endFloor)
+	if next() != endFloor+1 {
+		t.Error("taken", next())
+	}
+}
+
+// TestHugeUIDs: neither a user nor a file of a huge uid ends the uids that are
+// given.
+func TestHugeUIDs(t *testing.T) {
+	c := mem.New(mem.Options{})
+	makeFormat1(t, c, endFloor-2, endFloor, endUID-1, endUID, 1<<32-2)
+	fs := openTest(t, c)
+	for i, uid := range []uint32{endFloor - 1, endUID - 1, 1<<32 - 2} {
+		want(t, fs.AddUser(bg, User{Name: fmt.Sprint("huge", i), UID: uid}), nil)
+	}
+	for i := range uint32(3) {
+		u, err := fs.MakeUser(bg, User{Name: fmt.Sprint("next", i)}, UserOptions{FreeUID: true})
+		if err != nil || u.UID != endFloor+i {
+			t.Errorf("%+v %v", u, err)
+		}
+	}
+}
+
+// TestSharedUID: of two users who have one uid, as in stores of format 1, the one
+// who stays keeps it, whoever goes first.
+func TestSharedUID(t *testing.T) {
+	for _, gone := range []string{"ann", "bob"} {
+		for _, left := range []bool{false, true} { // the index, by an earlier program
+			c := mem.New(mem.Options{})
+			makeFormat1(t, c)
+			fs := openTest(t, c)
+			old, err := fs.GetUser(bg, gone)
+			want(t, err, nil)
+			want(t, fs.RemoveUser(bg, gone), nil)
+			stays := map[string]string{"ann": "bob", "bob": "ann"}[gone]
+			if left {
+				want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error { return tx.Set(uidKey(10001), []byte(old.ID)) }), nil)
+			} else if u, err := fs.UserByUID(bg, 10001); err != nil || u.Name != stays {
+				t.Errorf("%s went: %+v %v", gone, u, err)
+			}
+			_, err = fs.MakeUser(bg, User{Name: "heir", UID: 10001}, UserOptions{Inherit: true})
+			wantErr(t, err, ErrUserExists)
+			want(t, fs.RemoveUser(bg, stays), nil)
+			heir, err := fs.MakeUser(bg, User{Name: "heir", UID: 10001}, UserOptions{Inherit: true})
+			want(t, err, nil)
+			if u, err := fs.UserByUID(bg, 10001); err != nil || u.ID != heir.ID {
+				t.Errorf("%+v %v", u, err)
+			}
+		}
+	}
 }
 
 func TestUserRecord(t *testing.T) {
