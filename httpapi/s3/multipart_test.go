@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"ogw/vfs"
 )
 
 func randomBytes(n int, seed byte) []byte {
@@ -376,4 +378,35 @@ func TestDownloadKeepsItsBytes(t *testing.T) {
 	if get(t, c, "keep", "k") != "new" {
 		t.Error("not replaced")
 	}
+}
+
+// TestLongestComplete: a document of all parts with all checksums fits, however a
+// program prints it.
+func TestLongestComplete(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "long")
+	indent := func(b *bytes.Buffer, depth int) { b.WriteString("\r\n" + strings.Repeat(" ", 8*depth)) }
+	var b bytes.Buffer
+	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>` + "\r\n<CompleteMultipartUpload xmlns=\"" + xmlNamespace + "\">")
+	for n := range vfs.MaxParts {
+		indent(&b, 1)
+		b.WriteString("<Part>")
+		for _, f := range [][2]string{
+			{"PartNumber", fmt.Sprint(n + 1)}, {"ETag", "&quot;" + strings.Repeat("0123456789abcdef", 2) + "&quot;"},
+			{"ChecksumCRC32", encode64(make([]byte, 4))}, {"ChecksumCRC32C", encode64(make([]byte, 4))},
+			{"ChecksumCRC64NVME", encode64(make([]byte, 8))}, {"ChecksumSHA1", encode64(make([]byte, 20))},
+			{"ChecksumSHA256", encode64(make([]byte, 32))},
+		} {
+			indent(&b, 2)
+			fmt.Fprintf(&b, "<%s>%s</%[1]s>", f[0], f[1])
+		}
+		indent(&b, 1)
+		b.WriteString("</Part>")
+	}
+	b.WriteString("\r\n</CompleteMultipartUpload>\r\n")
+	if b.Len() < 5_000_000 {
+		t.Errorf("%d bytes are no long document", b.Len())
+	}
+	d.wantRaw("alice", "POST", "/long/k?uploadId=none", b.Bytes(), nil, 404, "NoSuchUpload")
+	d.wantRaw("alice", "POST", "/long/k?uploadId=none", make([]byte, completeBounds.bytes+1), nil, 400, "MaxMessageLengthExceeded")
 }

@@ -33,8 +33,9 @@ var (
 	// deleteBounds: 1000 keys of 1024 bytes, escaped at up to six characters
 	// each, with up to five elements in each object.
 	deleteBounds = xmlBounds{8 << 20, 2 + 6*maxDeleteKeys}
-	// completeBounds: 10,000 parts at about 400 bytes with all checksums.
-	completeBounds = xmlBounds{4 << 20, 2 + 8*10_000}
+	// completeBounds: 10,000 parts at about 500 bytes with all checksums, indented as
+	// programs print them.
+	completeBounds = xmlBounds{6 << 20, 2 + 8*10_000}
 	// configBounds are those of every other body; the longest is an ACL of
 	// 100 grants.
 	configBounds = xmlBounds{maxConfigBytes, 1000}
