@@ -3,6 +3,7 @@ package vfs
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"ogw/cluster"
 )
@@ -18,7 +19,7 @@ func (fs *FS) DeleteObject(ctx context.Context, bucket, key string, o DeleteOpti
 	if err != nil {
 		return false, err
 	}
-	p := publication{key: &k, cond: &o.Cond, remove: true}
+	p := publication{key: &k, cond: &o.Cond, remove: true, onlyEmpty: o.Empty}
 	if !o.Cond.empty() {
 		if err := fs.precheck(ctx, &p); err != nil {
 			return false, err
@@ -40,6 +41,15 @@ func (o *op) deleteObject(t cluster.Txn, p *publication) (existed bool, err erro
 	n, err := j.checkTarget(p, &at)
 	if err != nil || n == nil {
 		return false, err
+	}
+	if p.key.dir && p.onlyEmpty {
+		empty, err := isEmpty(t, n.ino)
+		if err != nil {
+			return false, err
+		}
+		if !empty {
+			return false, fmt.Errorf("key %q: %w", p.key.key, ErrNotEmpty)
+		}
 	}
 	if p.key.dir {
 		return o.deleteDirKey(t, n)

@@ -136,6 +136,9 @@ type CopyOptions struct {
 // DeleteOptions of DeleteObject.
 type DeleteOptions struct {
 	Cond Preconditions
+	// Empty refuses a key "x/" whose directory has entries, with ErrNotEmpty, as
+	// rmdir does.
+	Empty bool
 }
 
 // DeleteResult of one key of DeleteObjects.

@@ -57,6 +57,7 @@ type publication struct {
 	keepMode  bool // and its mode stays the one that somebody chose
 	existed   bool // precheck found an object
 	remove    bool // this is no publication but its opposite
+	onlyEmpty bool // of remove: a directory with entries is refused
 	refs      bool // the content's extents are stored already, and some are references
 	keep      bool // the content is not dropped when publishing fails
 	// make, if set, completes the publication within the transaction, before

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -15,11 +14,6 @@ func (s *Server) delete(r *request) error {
 	if r.key == "" {
 		return fmt.Errorf("%w: the root cannot be removed", vfs.ErrPerm)
 	}
-	if isDir(r.key) {
-		if err := s.checkEmpty(r); err != nil {
-			return err
-		}
-	}
 	cond := writeConditions(r.Header)
 	if len(cond.IfNoneMatch) > 0 {
 		// The store knows no such condition for a removal.
@@ -28,7 +22,9 @@ func (s *Server) delete(r *request) error {
 		}
 		cond.IfNoneMatch = nil
 	}
-	existed, err := s.fs.DeleteObject(r.Context(), "", r.key, vfs.DeleteOptions{Cond: cond})
+	// Of a directory with entries only the mark would go, which changes nothing
+	// that the client can see.
+	existed, err := s.fs.DeleteObject(r.Context(), "", r.key, vfs.DeleteOptions{Cond: cond, Empty: true})
 	if err != nil {
 		return conditional(r, err)
 	}
@@ -51,22 +47,6 @@ func (s *Server) checkConditions(r *request) error {
 	c := httpapi.ParseConditions(r.Header, "")
 	if c.CheckWrite(err == nil, string(info.ETag), info.Modified) != httpapi.Proceed {
 		return vfs.ErrPrecondition
-	}
-	return nil
-}
-
-// checkEmpty refuses to remove a directory with entries: removing its mark
-// alone would succeed and change nothing that the client can see.
-func (s *Server) checkEmpty(r *request) error {
-	page, err := s.fs.ListObjects(r.Context(), "", vfs.ListOptions{Prefix: r.key, StartAfter: r.key, MaxKeys: 1, NamesOnly: true})
-	if errors.Is(err, vfs.ErrNoSuchBucket) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if len(page.Objects) > 0 {
-		return fmt.Errorf("%w: %s", vfs.ErrNotEmpty, r.key)
 	}
 	return nil
 }

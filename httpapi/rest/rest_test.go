@@ -587,6 +587,25 @@ func TestUsers(t *testing.T) {
 			t.Errorf("challenge %q", a.Header.Get("Www-Authenticate"))
 		}
 	}
+	// To remove takes WRITE alone, of a directory as of an object.
+	for _, key := range []string{"d/", "full/", "full/x"} {
+		g.put("/ann-bucket/"+key, "", ann)
+	}
+	user, err := g.fs.GetUser(ctx, "bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.fs.SetBucketGrants(ctx, "ann-bucket", vfs.Grants{{Grantee: vfs.GranteeUser, User: user.ID, Permission: vfs.PermWrite}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		path string
+		want int
+	}{{"/ann-bucket/full/", 409}, {"/ann-bucket/full/x", 204}, {"/ann-bucket/full/", 204}, {"/ann-bucket/d/", 204}} {
+		if a := g.do("DELETE", c.path, nil, bob); a.StatusCode != c.want {
+			t.Errorf("DELETE %s by who may write: %d %s, want %d", c.path, a.StatusCode, a.body, c.want)
+		}
+	}
 	if a := g.do("POST", "/ann-bucket/x", "x", ann, "Origin: http://evil.example"); a.StatusCode != 403 {
 		t.Errorf("a browser's kept credentials from another site: %s", a.Status)
 	}
