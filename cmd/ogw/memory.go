@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -50,10 +51,10 @@ func fit(c *config.Config) budgets {
 		return max(least, int64(float64(whole)*float64(memory)/fullMemory))
 	}
 	d := config.Default().Cluster
-	if c.Cluster.Cache == d.Cache {
+	if !c.Given("cluster.cache") && c.Cluster.Cache == d.Cache {
 		c.Cluster.Cache = config.Size(share(int64(d.Cache), leastCache))
 	}
-	if c.Cluster.Dirty == d.Dirty {
+	if !c.Given("cluster.dirty") && c.Cluster.Dirty == d.Dirty {
 		c.Cluster.Dirty = config.Size(share(int64(d.Dirty), leastDirty))
 	}
 	return budgets{
@@ -71,6 +72,9 @@ func availableMemory(c *config.Config) int64 {
 	return machineMemory()
 }
 
+// ownGroups names the control groups of the process.
+const ownGroups = "/proc/self/cgroup"
+
 // machineMemory is what the machine has, or the process's control group.
 func machineMemory() int64 {
 	total := int64(math.MaxInt64)
@@ -78,8 +82,39 @@ func machineMemory() int64 {
 	if syscall.Sysinfo(&info) == nil {
 		total = int64(info.Totalram) * int64(info.Unit)
 	}
-	return min(total, groupMemory("/proc/self/cgroup", "/sys/fs/cgroup"))
+	return min(total, groupMemory(ownGroups, "/sys/fs/cgroup"))
 }
+
+// memoryGroup is a control group of this process that may limit its memory.
+type memoryGroup struct {
+	path    string // as the kernel tells it
+	version int
+	mount   string // of version 1: the controllers that share the mount
+}
+
+// memoryGroups reads /proc/self/cgroup, which own names.
+func memoryGroups(own string) (groups []memoryGroup) {
+	text, err := os.ReadFile(own)
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(text)) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3) // number:controllers:path
+		switch {
+		case len(f) != 3:
+		case f[1] == "":
+			groups = append(groups, memoryGroup{path: f[2], version: 2})
+		case strings.Contains(","+f[1]+",", ",memory,"):
+			groups = append(groups, memoryGroup{path: f[2], version: 1, mount: f[1]})
+		}
+	}
+	return groups
+}
+
+// outside tells that the group lies beside or above the root of the process's
+// cgroup namespace: neither it nor what is above it can be seen, and what has
+// the same name below that root is another.
+func (g *memoryGroup) outside() bool { return g.path == "/.." || strings.HasPrefix(g.path, "/../") }
 
 // groupMemory is the lowest limit of the process's control group and of those
 // above it. own is /proc/self/cgroup, root where the groups are mounted. Within
@@ -87,25 +122,16 @@ func machineMemory() int64 {
 // container's own group is mounted as the root: each part that is there counts.
 func groupMemory(own, root string) int64 {
 	limit := int64(math.MaxInt64)
-	text, err := os.ReadFile(own)
-	if err != nil {
-		return limit
-	}
-	for line := range strings.Lines(string(text)) {
-		f := strings.SplitN(strings.TrimSpace(line), ":", 3) // number:controllers:path
-		if len(f) != 3 {
-			continue
+	for _, g := range memoryGroups(own) {
+		if g.outside() {
+			continue // warnOfGroups
 		}
-		var tops []string
-		file := "memory.max"
-		switch {
-		case f[1] == "": // version 2
-			tops = []string{root, filepath.Join(root, "unified")}
-		case strings.Contains(","+f[1]+",", ",memory,"):
-			tops, file = []string{filepath.Join(root, f[1])}, "memory.limit_in_bytes"
+		tops, file := []string{root, filepath.Join(root, "unified")}, "memory.max"
+		if g.version == 1 {
+			tops, file = []string{filepath.Join(root, g.mount)}, "memory.limit_in_bytes"
 		}
 		for _, top := range tops {
-			for path := filepath.Clean("/" + f[2]); ; path = filepath.Dir(path) {
+			for path := filepath.Clean("/" + g.path); ; path = filepath.Dir(path) {
 				limit = min(limit, readLimit(filepath.Join(top, path, file)))
 				if path == "/" {
 					break
@@ -114,6 +140,19 @@ func groupMemory(own, root string) int64 {
 		}
 	}
 	return limit
+}
+
+// warnOfGroups says which limits of memory are not known.
+func warnOfGroups(c *config.Config, own string, log *slog.Logger) {
+	if c.Cluster.Memory > 0 {
+		return
+	}
+	for _, g := range memoryGroups(own) {
+		if g.outside() {
+			log.Warn("the process's control group lies outside of its cgroup namespace: a limit of its memory is not known, and budgets follow the machine's; set cluster.memory",
+				"group", g.path)
+		}
+	}
 }
 
 // readLimit reads a limit; none is the largest number.

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"ogw/cmd/ogw/config"
@@ -25,13 +29,16 @@ func TestGroupMemory(t *testing.T) {
 		}
 	}
 	for own, want := range map[string]int64{
-		"0::/a/b/c\n":                       512 << 20,
-		"0::/a/b/c\n4:memory:/docker/x\n":   256 << 20,
-		"4:cpu,memory:/docker\n0::/\n":      math.MaxInt64,
-		"4:memory:/docker/gone/deeper\n":    256 << 20,
-		"0::/\n":                            math.MaxInt64,
-		"nonsense\n":                        math.MaxInt64,
-		"4:memory:/../../docker\n0::/a/..":  256 << 20,
+		"0::/a/b/c\n":                     512 << 20,
+		"0::/a/b/c\n4:memory:/docker/x\n": 256 << 20,
+		"4:cpu,memory:/docker\n0::/\n":    math.MaxInt64,
+		"4:memory:/docker/gone/deeper\n":  256 << 20,
+		"0::/\n":                          math.MaxInt64,
+		"nonsense\n":                      math.MaxInt64,
+		// In another cgroup namespace: what has the name here is another group.
+		"4:memory:/../../docker\n0::/../a":  math.MaxInt64,
+		"0::/..\n":                          math.MaxInt64,
+		"0::/..a/../a/b/c\n":                512 << 20,
 		"3:cpuset:/docker\n1:name=memory:/": math.MaxInt64,
 	} {
 		file := filepath.Join(t.TempDir(), "cgroup")
@@ -44,6 +51,55 @@ func TestGroupMemory(t *testing.T) {
 	}
 	if got := groupMemory("/nonexistent", root); got != math.MaxInt64 {
 		t.Errorf("no groups: %d", got)
+	}
+}
+
+// TestUnknownGroup: a limit that cannot be seen is told, unless the memory is
+// set.
+func TestUnknownGroup(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cgroup")
+	for own, want := range map[string]int{"0::/../beside\n4:memory:/..\n": 2, "0::/a\n3:cpu:/..\n": 0} {
+		if err := os.WriteFile(file, []byte(own), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		c := config.Default()
+		log := slog.New(slog.NewTextHandler(&out, nil))
+		warnOfGroups(c, file, log)
+		if got := strings.Count(out.String(), "cluster.memory"); got != want {
+			t.Errorf("%q: %s", own, &out)
+		}
+		out.Reset()
+		c.Cluster.Memory = 1 << 30
+		if warnOfGroups(c, file, log); out.Len() > 0 {
+			t.Errorf("%q with cluster.memory: %s", own, &out)
+		}
+	}
+}
+
+// TestFitGiven: what the operator set stands, be it the default.
+func TestFitGiven(t *testing.T) {
+	d := config.Default().Cluster
+	file := filepath.Join(t.TempDir(), "ogw.toml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "[cluster]\ncache = %q\nmemory = \"256MiB\"\n", d.Cache), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		sources      config.Sources
+		cache, dirty bool // stand
+	}{
+		{config.Sources{File: file}, true, false},
+		{config.Sources{File: file, Environ: []string{"OGW_CLUSTER_DIRTY=" + d.Dirty.String()}}, true, true},
+		{config.Sources{Set: []string{"cluster.memory=256MiB", "cluster.dirty=" + d.Dirty.String()}}, false, true},
+	} {
+		cfg, err := config.Load(c.sources)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fit(cfg)
+		if (cfg.Cluster.Cache == d.Cache) != c.cache || (cfg.Cluster.Dirty == d.Dirty) != c.dirty {
+			t.Errorf("%+v: cache %s, dirty %s", c.sources, cfg.Cluster.Cache, cfg.Cluster.Dirty)
+		}
 	}
 }
 

@@ -44,6 +44,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 		return p, err
 	}
 	b := fit(cfg)
+	warnOfGroups(cfg, ownGroups, log)
 	if p.engine, err = openEngine(ctx, cfg, b, log); err != nil {
 		return p, err
 	}

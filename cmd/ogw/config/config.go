@@ -16,6 +16,8 @@ type Config struct {
 	// Zero tells that the gateways are the ones of no configuration: their
 	// ports may move when they are taken.
 	Zero bool `toml:"-"`
+	// given are the keys that somebody set; see Given.
+	given map[string]bool
 }
 
 // Cluster is where everything is stored.

@@ -95,6 +95,9 @@ func (c *Config) parse(text string) error {
 		}
 		return errors.New(strings.TrimPrefix(err.Error(), "toml: "))
 	}
+	for _, key := range md.Keys() {
+		c.give(key.String())
+	}
 	var unknown []error
 	for _, key := range md.Undecoded() {
 		name := key.String()
@@ -109,6 +112,18 @@ func (c *Config) parse(text string) error {
 	}
 	return errors.Join(unknown...)
 }
+
+// give notes that somebody set a key.
+func (c *Config) give(key string) {
+	if c.given == nil {
+		c.given = make(map[string]bool)
+	}
+	c.given[key] = true
+}
+
+// Given reports whether a key, as in Keys, was set by the file, the environment
+// or the command line, be it to its default.
+func (c *Config) Given(key string) bool { return c.given[key] }
 
 // setListen moves, adds or (with "off") removes gateways of a protocol.
 func (c *Config) setListen(protocol, listen string) {

@@ -85,6 +85,7 @@ func (c *Config) set(key, value string) error {
 		}
 		for f := range fields(s.Type) {
 			if f.Tag.Get("toml") == name {
+				c.give(key)
 				return setValue(reflect.ValueOf(c).Elem().FieldByIndex(s.Index).FieldByIndex(f.Index), value)
 			}
 		}
