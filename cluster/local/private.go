@@ -91,9 +91,33 @@ func makePrivate(dir int, name string) error {
 	if st.Mode&othersAll == 0 {
 		return nil
 	}
-	// A descriptor of a path (which opens sockets, too, and ends no lock) has
-	// no fchmod before Linux 6.6; its name in /proc leads to it alone.
-	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o7700)
+	return chmodPath(fd, st.Mode&0o7700)
+}
+
+// procFDs holds a name for each descriptor of the process, which leads to
+// nothing else.
+const procFDs = "/proc/self/fd"
+
+// errNoChmod tells that a file that others may use stays so.
+var errNoChmod = errors.New("the kernel has no fchmodat2 (Linux 6.6) and /proc is not mounted: mount it, or run chmod go= on this file")
+
+// chmodPath changes the mode behind a descriptor of a path (O_PATH), which
+// opens sockets, too, and ends no lock. fchmod does not take one; where the
+// kernel has no fchmodat2, or a filter of system calls refuses it, the name of
+// the descriptor in /proc must do.
+func chmodPath(fd int, mode uint32) error {
+	if unix.Fchmodat(fd, "", mode, unix.AT_EMPTY_PATH) == nil {
+		return nil
+	}
+	return chmodByName(fd, mode, procFDs)
+}
+
+func chmodByName(fd int, mode uint32, names string) error {
+	err := unix.Chmod(fmt.Sprintf("%s/%d", names, fd), mode)
+	if errors.Is(err, unix.ENOENT) {
+		return errNoChmod
+	}
+	return err
 }
 
 // makeStorePrivate does so for all that the engine makes, but for the files of

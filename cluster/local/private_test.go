@@ -159,3 +159,41 @@ func TestLinksInFolder(t *testing.T) {
 	}
 	openAt(t, Options{Dir: link}).Close() // the operator's choice
 }
+
+// TestPrivateWithoutProc: where /proc is not mounted, modes are changed all the
+// same, or the start says that they are not.
+func TestPrivateWithoutProc(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: path}), os.Chmod(path, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	at, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(at)
+	if err := chmodByName(at, 0o600, "/nonexistent"); !errors.Is(err, errNoChmod) || errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without fchmodat2: %v", err) // what is not there is passed over
+	}
+	switch err := unix.Fchmodat(at, "", 0o700, unix.AT_EMPTY_PATH); {
+	case errors.Is(err, unix.EOPNOTSUPP):
+		t.Log("this kernel has no fchmodat2")
+	case err != nil:
+		t.Error(err)
+	default:
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%v %v", info.Mode(), err)
+		}
+	}
+	if err := chmodPath(at, 0o600); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+}
