@@ -20,6 +20,9 @@ type SealState struct {
 	Locked  []LockedKey
 	// Sealed counts the secrets that were sealed by this Open.
 	Sealed int
+	// Damaged counts the records that hold secrets and cannot be read: what they
+	// hold stays as it is stored, maybe in clear. The log names them.
+	Damaged int
 }
 
 // LockedKey is an access key whose secret cannot be opened.
@@ -63,7 +66,7 @@ func (fs *FS) reseal(ctx context.Context) error {
 	s := sealer{fs: fs, state: SealState{Keys: fs.cfg.Keys.IDs()}}
 	var old [][]byte
 	err := fs.kv.View(ctx, func(r cluster.Reader) error {
-		old, s.state.Missing, s.state.Locked = nil, nil, nil
+		old, s.state = nil, SealState{Keys: s.state.Keys}
 		for _, table := range []byte{tabUser, tabSecret} {
 			prefix := []byte{table}
 			err := r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
@@ -101,18 +104,22 @@ type sealer struct {
 	state SealState
 }
 
-// look reports whether a record must be written anew. A damaged one is left
-// to those who read it.
+// look reports whether a record must be written anew. A damaged one is counted,
+// and left to those who read it.
 func (s *sealer) look(k, v []byte) bool {
 	if k[0] == tabSecret {
 		_, err := s.fs.openStoreSecret(string(k[1:]), v)
-		if errors.Is(err, seal.ErrUnknownKey) {
+		switch {
+		case errors.Is(err, seal.ErrUnknownKey):
 			s.missing(v[1:])
+		case err != nil:
+			s.damaged(k, err)
 		}
 		return err == nil && (v[0] == storeSecretClear || !s.current(v[1:]))
 	}
 	u, err := decodeUser(UserID(k[1:]), slices.Clone(v), s.fs.cfg.Keys)
 	if err != nil {
+		s.damaged(k, err)
 		return false
 	}
 	for id, sealed := range u.locked {
@@ -122,6 +129,15 @@ func (s *sealer) look(k, v []byte) bool {
 	return slices.ContainsFunc(storedSecrets(v), func(secret storedSecret) bool {
 		return u.locked[secret.key] == "" && (secret.form == secretClear || !s.current(secret.bytes))
 	})
+}
+
+// maxToldDamaged bounds the damaged records that one Open names in the log.
+const maxToldDamaged = 20
+
+func (s *sealer) damaged(k []byte, err error) {
+	if s.state.Damaged++; s.state.Damaged <= maxToldDamaged {
+		s.fs.log.Warn("a record with secrets is damaged and was not sealed", "key", fmt.Sprintf("%q", k), "err", err)
+	}
 }
 
 func (s *sealer) missing(sealed []byte) {

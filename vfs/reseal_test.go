@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -276,4 +277,40 @@ func filesWith(t *testing.T, dir string, secrets []string) (found []string) {
 		return err
 	}), nil)
 	return found
+}
+
+// TestSealDamaged: records that cannot be read are counted and told, and keep no
+// other from being sealed.
+func TestSealDamaged(t *testing.T) {
+	c := mem.New(mem.Options{})
+	fs := openTest(t, c)
+	for i, name := range []string{"ann", "bob"} {
+		want(t, fs.AddUser(bg, User{Name: name, UID: uint32(i + 1), Keys: []AccessKey{{"AK" + name, "secret-" + name, 1}}}), nil)
+	}
+	bob, err := fs.GetUser(bg, "bob")
+	want(t, err, nil)
+	_, err = fs.StoreSecret(bg, "damaged")
+	want(t, err, nil)
+	want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error {
+		var e encoder
+		e.field(fieldKey, []byte{1, 'x', secretSealed + 1, 0, 0})
+		v, err := tx.Get(userKey(bob.ID))
+		want(t, err, nil)
+		want(t, tx.Set(userKey(bob.ID), append(slices.Clone(v), e.b...)), nil)
+		return tx.Set(storeSecretKey("damaged"), []byte{storeSecretClear})
+	}), nil)
+	want(t, fs.Close(bg), nil)
+	for range 2 {
+		var log bytes.Buffer
+		fs, err = Open(bg, c, Config{NoBackground: true, Keys: ring(t, 1), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		want(t, err, nil)
+		if s := fs.SealState(); s.Damaged != 2 || strings.Count(log.String(), "damaged and was not sealed") != 2 ||
+			!strings.Contains(log.String(), string(bob.ID)) || strings.Contains(log.String(), "secret-bob") {
+			t.Errorf("%+v\n%s", s, &log)
+		}
+		if found := secretsInStore(t, c, "secret-ann", "secret-bob"); !slices.Equal(found, []string{"secret-bob"}) {
+			t.Errorf("in clear: %q", found)
+		}
+		want(t, fs.Close(bg), nil)
+	}
 }

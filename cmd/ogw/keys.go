@@ -47,6 +47,9 @@ func tellSealing(s vfs.SealState, log *slog.Logger) {
 	if s.Sealed > 0 {
 		log.Info("the secrets of the store are sealed, and erased where they stood before", "key", s.Keys[0], "secrets", s.Sealed)
 	}
+	if s.Damaged > 0 {
+		log.Warn("records with secrets are damaged: what they hold stays as it is stored, maybe in clear", "records", s.Damaged)
+	}
 	if len(s.Missing) == 0 {
 		return
 	}

@@ -76,6 +76,10 @@ func (s *status) print(st admin.Status) error {
 		rows = append(rows, []string{"quarantine", fmt.Sprintf("%d damaged %s of %s without files, kept until ogw quarantine release",
 			n, plural(n, "blob"), bytesText(st.Scrub.AsideBytes))})
 	}
+	if n := st.DamagedSecrets; n > 0 {
+		rows = append(rows, []string{"secrets", fmt.Sprintf("%d damaged %s that could not be sealed when the store was opened; the log of that start says which",
+			n, plural(n, "record"))})
+	}
 	for _, g := range st.Gateways {
 		note := ""
 		if g.TLS {

@@ -26,6 +26,7 @@ func (s *Server) status(r *http.Request, _ httprouter.Params) (any, error) {
 		return nil, err
 	}
 	st.TotalBytes, st.FreeBytes, st.Files = fs.TotalBytes, fs.FreeBytes, fs.Files
+	st.DamagedSecrets = s.FS.SealState().Damaged
 	st.Scrub = s.FS.Scrub()
 	if len(st.Scrub.Damaged) > 0 { // with their files, as far as they were found
 		list, err := s.FS.Quarantine(r.Context(), false)

@@ -23,6 +23,9 @@ type Status struct {
 	TotalBytes int64  `json:"total_bytes"`
 	FreeBytes  int64  `json:"free_bytes"`
 	Files      uint64 `json:"files"` // inodes, at most
+	// DamagedSecrets are records with secrets that could not be read, and sealed,
+	// when the store was opened.
+	DamagedSecrets int `json:"damaged_secrets,omitempty"`
 	// Scrub verifies what is stored, in the background.
 	Scrub    vfs.ScrubState `json:"scrub"`
 	Gateways []Gateway      `json:"gateways"`
