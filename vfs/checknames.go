@@ -356,6 +356,9 @@ func uploadOK(r cluster.Reader, p pair) (bool, error) {
 }
 
 func uploadIDOK(r cluster.Reader, p pair) (bool, error) {
+	if len(p.value) == 0 {
+		return false, nil // no key
+	}
 	b, err := r.Get(p.value)
 	return b != nil, err
 }

@@ -40,6 +40,9 @@ func (fs *FS) Collect(ctx context.Context) (int, error) {
 	fs.collectMu.Lock()
 	defer fs.collectMu.Unlock()
 	ctx = cluster.Strict(ctx)
+	if err := fs.relieve(ctx); err != nil {
+		return 0, err
+	}
 	done, err := fs.collectOrphans(ctx)
 	if err != nil {
 		return done, err
@@ -119,7 +122,7 @@ func (of *openFile) dropOldSnapshot() {
 func (fs *FS) collectEntries(ctx context.Context, page []queueEntry) (done int, err error) {
 	var blobs, contents []queueEntry
 	for _, e := range page {
-		if fs.pins.pinned(e.content) {
+		if fs.pins.pinned(e.content) || fs.holds.keeps(&e) {
 			continue
 		}
 		switch e.kind {

@@ -141,6 +141,15 @@
 // since. Pairs are remembered by the engine, if at all: what is read by a few
 // keys again and again is read with peek.
 //
+// # Backup
+//
+// BeginBackup holds one instant (backup.go): a snapshot of the metadata, taken
+// when no write waits in a buffer (cutGate: writers through Files pass it with
+// their bytes in hand, so that they wait for the last flush, and transactions do
+// not), and the blobs that it names (blobHolds: the collector passes over the
+// contents that are as old). What is restored is a store when its superblock is
+// in place, which comes last (Restore).
+//
 // # Durability
 //
 // Operations are durable when they return, unless the context is
@@ -152,7 +161,8 @@
 //
 //	openFile.mu → openShard.mu → dirtyPool.mu
 //	quarantine.confirming → quarantine.writing → quarantine.mu
-//	idAllocator.mu, contentPins.mu, watchers.mu are leaves
+//	openFile.mu → cutGate.pass, only if it is free at once
+//	idAllocator.mu, contentPins.mu, blobHolds.mu, watchers.mu are leaves
 //
 // No lock is held while a transaction runs, except openFile.flushMu, which
 // serializes the flushes of one file, quarantine.writing, for memory to follow

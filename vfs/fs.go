@@ -85,6 +85,8 @@ type FS struct {
 	// compactQueue holds files that were flushed in small pieces.
 	compactQueue chan Ino
 	collectMu    sync.Mutex // one pass of the collector at a time
+	holds        blobHolds
+	cut          cutGate
 	// staged are the contents that this process stages.
 	staged contentSet
 	// losses counts how often unflushed writes were dropped.
@@ -190,6 +192,7 @@ func (c Config) withDefaults(exclusive bool) Config {
 // Close flushes every open file and stops the background work. The caller
 // drains the doors before.
 func (fs *FS) Close(ctx context.Context) error {
+	fs.holds.endAll(ErrClosed)
 	err := fs.flushAll(ctx)
 	if fs.background.stop != nil {
 		fs.background.stop()

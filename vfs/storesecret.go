@@ -76,15 +76,19 @@ func (fs *FS) findStoreSecret(r cluster.Reader, name string) (slot string, secre
 
 func storeSecretContext(slot string) string { return "store " + slot }
 
-// openStoreSecret reads the value of key 'K'. With putStoreSecret it is all
+// openStoreSecret reads the value of key 'K'. With encodeStoreSecret it is all
 // that knows how a secret is stored.
 func (fs *FS) openStoreSecret(slot string, b []byte) ([]byte, error) {
+	return decodeStoreSecret(fs.cfg.Keys, slot, b)
+}
+
+func decodeStoreSecret(keys *seal.Keyring, slot string, b []byte) ([]byte, error) {
 	secret := []byte(nil)
 	if len(b) > 0 && b[0] == storeSecretClear {
 		secret = bytes.Clone(b[1:]) // others may hold what the store returned
 	} else if len(b) > 0 && b[0] == storeSecretSealed {
 		var err error
-		if secret, err = fs.cfg.Keys.Open(b[1:], storeSecretContext(slot)); errors.Is(err, seal.ErrUnknownKey) {
+		if secret, err = keys.Open(b[1:], storeSecretContext(slot)); errors.Is(err, seal.ErrUnknownKey) {
 			return nil, err
 		}
 	}
@@ -98,9 +102,12 @@ func (fs *FS) putStoreSecret(t cluster.Txn, slot string, secret []byte) error {
 	if err := fs.noteClear(t, 1); err != nil {
 		return err
 	}
-	if fs.cfg.Keys == nil {
-		return t.Set(storeSecretKey(slot), append([]byte{storeSecretClear}, secret...))
+	return t.Set(storeSecretKey(slot), encodeStoreSecret(fs.cfg.Keys, slot, secret))
+}
+
+func encodeStoreSecret(keys *seal.Keyring, slot string, secret []byte) []byte {
+	if keys == nil {
+		return append([]byte{storeSecretClear}, secret...)
 	}
-	sealed := fs.cfg.Keys.Seal(secret, storeSecretContext(slot))
-	return t.Set(storeSecretKey(slot), append([]byte{storeSecretSealed}, sealed...))
+	return append([]byte{storeSecretSealed}, keys.Seal(secret, storeSecretContext(slot))...)
 }

@@ -32,6 +32,9 @@ func decodeSuper(b []byte) (superblock, error) {
 	}
 	d := decoder{b: b[len(superMagic):], what: "superblock"}
 	s := superblock{version: d.uint()}
+	if s.version == restoringVersion {
+		return s, errRestoring
+	}
 	if d.err == nil && s.version > FormatVersion {
 		return s, fmt.Errorf("%w: the store has format %d, this program knows up to %d",
 			cluster.ErrFormat, s.version, FormatVersion)

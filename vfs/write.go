@@ -47,6 +47,11 @@ func (of *openFile) writePart(ctx context.Context, f *File, p []byte, off int64,
 			of.mu.Unlock()
 			return off, ErrFileTooLarge
 		}
+		if !of.fs.cut.pass.TryRLock() {
+			of.mu.Unlock()
+			of.fs.cut.await()
+			continue
+		}
 		if of.overwrite(p, off) {
 			break
 		}
@@ -54,6 +59,7 @@ func (of *openFile) writePart(ctx context.Context, f *File, p []byte, off int64,
 			mine = of.insert(p, off, mine)
 			break
 		}
+		of.fs.cut.pass.RUnlock()
 		need, size := len(p), 0
 		if of.active != nil {
 			need -= of.active.room()
@@ -66,6 +72,7 @@ func (of *openFile) writePart(ctx context.Context, f *File, p []byte, off int64,
 		}
 	}
 	of.wrote(f, killPriv)
+	of.fs.cut.pass.RUnlock()
 	of.streamUpload(off)
 	of.mu.Unlock()
 	return off, nil

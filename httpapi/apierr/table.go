@@ -48,6 +48,7 @@ var Table = []Entry{
 	{ErrUnsupported, http.StatusNotImplemented, "not_supported"},
 	{ErrManyRequests, http.StatusServiceUnavailable, "too_many_requests"},
 	{ErrUnknownOperation, http.StatusNotFound, "no_such_operation"},
+	{vfs.ErrBackupEnded, http.StatusGone, "backup_ended"},
 
 	{vfs.ErrNoSuchKey, http.StatusNotFound, "not_found"},
 	{vfs.ErrNoSuchBucket, http.StatusNotFound, "no_such_bucket"},

@@ -5,6 +5,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -77,6 +78,15 @@ func Parse(text string) (*Keyring, error) {
 		return nil, fmt.Errorf("%w: there is none", ErrBadKeys)
 	}
 	return k, nil
+}
+
+// Throwaway returns a key that nobody else will ever have: what it seals is lost
+// with the Keyring.
+func Throwaway() (*Keyring, error) {
+	raw := make([]byte, KeyBytes)
+	rand.Read(raw)
+	k, err := newKey(raw)
+	return &Keyring{keys: []key{k}}, err
 }
 
 func newKey(raw []byte) (key, error) {

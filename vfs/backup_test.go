@@ -1,0 +1,412 @@
+package vfs
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"ogw/cluster"
+	"ogw/vfs/seal"
+)
+
+// onExclusive runs a test over the engines whose stores can be backed up.
+func onExclusive(t *testing.T, cfg Config, test func(t *testing.T, fs *FS)) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			c := e.open(t)
+			fs := openTestWith(t, c, cfg)
+			if !c.Exclusive {
+				_, err := fs.BeginBackup(bg, BackupConfig{})
+				want(t, err, ErrNotSupported)
+				return
+			}
+			test(t, fs)
+		})
+	}
+}
+
+// saved is what a Backup returned.
+type saved struct {
+	keys, values [][]byte
+	blobs        map[cluster.BlobID][]byte
+	named        []BackupBlob
+}
+
+func savePairs(t testing.TB, b *Backup) *saved {
+	t.Helper()
+	s := &saved{blobs: map[cluster.BlobID][]byte{}}
+	for from := []byte{}; from != nil; {
+		var err error
+		from, err = b.Pairs(bg, from, func(k, v []byte) error {
+			s.keys, s.values = append(s.keys, k), append(s.values, v)
+			return nil
+		}, func(x BackupBlob) error {
+			s.named = append(s.named, x)
+			return nil
+		})
+		want(t, err, nil)
+	}
+	return s
+}
+
+func (s *saved) readBlobs(t testing.TB, b *Backup) {
+	t.Helper()
+	for _, x := range s.named {
+		var out bytes.Buffer
+		want(t, b.ReadBlob(bg, x.ID, x.Size, &out, make([]byte, 1<<16)), nil)
+		s.blobs[x.ID] = out.Bytes()
+	}
+}
+
+// restore puts s into a fresh store, and opens it.
+func (s *saved) restore(t testing.TB, c *cluster.Cluster, o RestoreConfig, cfg Config) *FS {
+	t.Helper()
+	r, err := BeginRestore(bg, c, o)
+	want(t, err, nil)
+	for id, data := range s.blobs {
+		w, err := c.Blobs.Create(bg, id, int64(len(data)))
+		want(t, err, nil)
+		_, err = w.Write(data)
+		want(t, err, nil)
+		_, _, err = w.Commit(bg)
+		want(t, err, nil)
+	}
+	for i := 0; i < len(s.keys); i += 7 {
+		_, err := r.Put(bg, s.keys[i:min(i+7, len(s.keys))], s.values[i:min(i+7, len(s.keys))])
+		want(t, err, nil)
+	}
+	want(t, r.Finish(bg), nil)
+	return openTestWith(t, c, cfg)
+}
+
+func checkSaved(t testing.TB, fs *FS) {
+	t.Helper()
+	rep, err := fs.Check(bg, CheckOptions{Data: true})
+	want(t, err, nil)
+	if len(rep.Problems) > 0 {
+		t.Errorf("check of the restored store: %+v", rep.Problems)
+	}
+}
+
+// What is deleted and overwritten after the instant can be read until the
+// backup lets it go, and is collected then.
+func TestBackupHolds(t *testing.T) {
+	onExclusive(t, Config{InlineBytes: 16}, func(t *testing.T, fs *FS) {
+		dir := mustMkdir(t, fs, RootIno, "d")
+		texts := map[string]string{}
+		for _, name := range []string{"gone", "changed", "kept"} {
+			texts[name] = strings.Repeat(name+" ", 50_000)
+			writeFile(t, fs, mustFile(t, fs, dir, name), texts[name], 0)
+		}
+		collect(t, fs)
+		before := countBlobs(t, fs.clu)
+		b, err := fs.BeginBackup(bg, BackupConfig{})
+		want(t, err, nil)
+		if !b.Info().Settled {
+			t.Error("an idle store is not settled")
+		}
+		err = fs.Unlink(bg, Root, dir, "gone")
+		want(t, err, nil)
+		ino := mustLookup(t, fs, dir, "changed").Ino
+		writeFile(t, fs, ino, strings.Repeat("x", len(texts["changed"])), 0)
+		collect(t, fs)
+		s := savePairs(t, b)
+		s.readBlobs(t, b)
+		b.Close()
+		want(t, b.Touch(), ErrBackupEnded)
+		collect(t, fs)
+		if n := countBlobs(t, fs.clu); n >= before+1 {
+			t.Errorf("%d blobs after the backup, %d before", n, before)
+		}
+		back := s.restore(t, openLocal(t), RestoreConfig{Snapshot: "s"}, Config{})
+		for name, text := range texts {
+			if got := readAll(t, back, mustLookup(t, back, dir, name).Ino); string(got) != text {
+				t.Errorf("%s: %.20q", name, got)
+			}
+		}
+		if back.FSID() != fs.FSID() {
+			t.Error("another file system")
+		}
+		checkSaved(t, back)
+	})
+}
+
+func writeFile(t testing.TB, fs *FS, ino Ino, text string, off int64) {
+	t.Helper()
+	f := mustOpen(t, fs, ino, OpenWrite)
+	_, err := f.WriteAt(bg, []byte(text), off)
+	want(t, err, nil)
+	want(t, f.Close(bg), nil)
+}
+
+// The instant is one: what a writer put into a buffer before it made another
+// change is in every snapshot that has the other one.
+func TestBackupInstant(t *testing.T) {
+	fs := openTest(t, openLocal(t))
+	const writers = 2
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	for w := range writers {
+		dir := mustMkdir(t, fs, RootIno, fmt.Sprint(w))
+		ino := mustFile(t, fs, dir, "count")
+		f := mustOpen(t, fs, ino, OpenWrite)
+		wg.Go(func() {
+			defer f.Close(bg)
+			for i := 0; !stop.Load(); i++ {
+				if _, err := f.WriteAt(bg, fmt.Appendf(nil, "%08d", i), 0); err != nil {
+					t.Error(err)
+					return
+				}
+				_, err := fs.Mkdir(cluster.Relaxed(bg), Root, dir, fmt.Sprintf("%08d", i), 0o755)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range 3 {
+		b, err := fs.BeginBackup(bg, BackupConfig{})
+		want(t, err, nil)
+		info := b.Info()
+		if !info.Settled || info.Wait > 2*maxCutWait {
+			t.Errorf("settled %v, writers waited %v", info.Settled, info.Wait)
+		}
+		s := savePairs(t, b)
+		s.readBlobs(t, b)
+		b.Close()
+		back := s.restore(t, openLocal(t), RestoreConfig{Snapshot: "s"}, Config{})
+		for w := range writers {
+			dir := mustLookup(t, back, RootIno, fmt.Sprint(w)).Ino
+			list := names(t, back, dir)
+			made := len(list) - 1
+			text := string(readAll(t, back, mustLookup(t, back, dir, "count").Ino))
+			var written int
+			fmt.Sscanf(text, "%d", &written)
+			if made > 0 && (written < made-1 || written > made) {
+				t.Errorf("writer %d: %d directories, and %q in the file that was written before each", w, made, text)
+			}
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+}
+
+func keyring(t testing.TB, b byte) *seal.Keyring {
+	t.Helper()
+	k, err := seal.Parse(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, seal.KeyBytes)))
+	want(t, err, nil)
+	return k
+}
+
+// No backup holds a secret in clear; with the key it gives them back.
+func TestBackupSecrets(t *testing.T) {
+	prepare := func(t *testing.T, cfg Config) (fs *FS, clear []string) {
+		fs = openTestWith(t, openLocal(t), cfg)
+		clearText := strings.Repeat("alicesecret", 4)
+		want(t, fs.AddUser(bg, User{Name: "alice", UID: 1000, Keys: []AccessKey{{ID: "OGW0ALICE", Secret: clearText}}}), nil)
+		secret, err := fs.StoreSecret(bg, "nfs/handles")
+		want(t, err, nil)
+		return fs, []string{clearText, string(secret)}
+	}
+	take := func(t *testing.T, fs *FS, c BackupConfig, clear []string) (*saved, BackupSecrets) {
+		b, err := fs.BeginBackup(bg, c)
+		want(t, err, nil)
+		defer b.Close()
+		s := savePairs(t, b)
+		for _, v := range slices.Concat(s.keys, s.values) {
+			for _, secret := range clear {
+				if bytes.Contains(v, []byte(secret)) {
+					t.Errorf("a secret is in clear in %q", v)
+				}
+			}
+		}
+		return s, b.Secrets()
+	}
+	usable := func(fs *FS, clear []string) (user, store bool) {
+		u, err := fs.GetUser(bg, "alice")
+		user = err == nil && u.Keys[0].Secret == clear[0]
+		secret, err := fs.StoreSecret(bg, "nfs/handles")
+		return user, err == nil && string(secret) == clear[1]
+	}
+	a, b := keyring(t, 1), keyring(t, 2)
+	t.Run("refused", func(t *testing.T) {
+		fs, _ := prepare(t, Config{})
+		_, err := fs.BeginBackup(bg, BackupConfig{})
+		want(t, err, ErrInvalid)
+	})
+	for _, x := range []struct {
+		name            string
+		store           *seal.Keyring
+		backup          BackupConfig
+		restore         RestoreConfig
+		then            *seal.Keyring
+		sealed, lost    int
+		usable, isClear bool
+	}{
+		{name: "sealed store", store: a, then: a, sealed: 2, usable: true},
+		{name: "sealed store, key lost", store: a, sealed: 2},
+		{name: "clear, key for the backup", backup: BackupConfig{Keys: b}, then: b, sealed: 2, usable: true},
+		{name: "clear again", backup: BackupConfig{Keys: b}, restore: RestoreConfig{Opens: b}, sealed: 2, usable: true},
+		{name: "other key", store: a, backup: BackupConfig{Keys: b}, restore: RestoreConfig{Opens: b, Keys: a}, then: a, sealed: 2, usable: true},
+		{name: "left out", backup: BackupConfig{DropSecrets: true}, lost: 2},
+		{name: "left out of a sealed one", store: a, backup: BackupConfig{DropSecrets: true}, then: a, lost: 2},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			fs, clear := prepare(t, Config{Keys: x.store})
+			s, count := take(t, fs, x.backup, clear)
+			if count != (BackupSecrets{x.sealed, x.lost}) {
+				t.Errorf("%+v", count)
+			}
+			x.restore.Snapshot = "s"
+			back := s.restore(t, openLocal(t), x.restore, Config{Keys: x.then})
+			user, store := usable(back, clear)
+			if user != x.usable || store != x.usable {
+				t.Errorf("user's secret %v, store's %v", user, store)
+			}
+			if _, err := back.GetUser(bg, "alice"); err != nil {
+				t.Error(err)
+			}
+			checkSaved(t, back)
+		})
+	}
+	t.Run("copy", func(t *testing.T) {
+		fs, clear := prepare(t, Config{Keys: a})
+		s, _ := take(t, fs, BackupConfig{}, clear)
+		back := s.restore(t, openLocal(t), RestoreConfig{Snapshot: "s", Copy: true}, Config{Keys: a})
+		if user, store := usable(back, clear); !user || store || back.FSID() == fs.FSID() {
+			t.Errorf("user's secret %v, store's %v, same file system %v", user, store, back.FSID() == fs.FSID())
+		}
+	})
+}
+
+// A store that a restore did not finish is opened by nobody, and goes on with
+// the same snapshot only.
+func TestRestoreInterrupted(t *testing.T) {
+	fs := openTest(t, openLocal(t))
+	for i := range 50 {
+		mustFile(t, fs, RootIno, fmt.Sprint(i))
+	}
+	b, err := fs.BeginBackup(bg, BackupConfig{})
+	want(t, err, nil)
+	s := savePairs(t, b)
+	b.Close()
+	c := openLocal(t)
+	r, err := BeginRestore(bg, c, RestoreConfig{Snapshot: "s"})
+	want(t, err, nil)
+	half := len(s.keys) / 2
+	_, err = r.Put(bg, s.keys[:half], s.values[:half])
+	want(t, err, nil)
+	if _, err := Open(bg, c, Config{NoBackground: true}); err == nil || !strings.Contains(err.Error(), "run ogw restore again") {
+		t.Errorf("opened in the middle: %v", err)
+	}
+	_, err = BeginRestore(bg, c, RestoreConfig{Snapshot: "other"})
+	want(t, err, ErrExist)
+	r, err = BeginRestore(bg, c, RestoreConfig{Snapshot: "s"})
+	want(t, err, nil)
+	n, err := r.Put(bg, s.keys, s.values)
+	want(t, err, nil)
+	if n > len(s.keys)-half {
+		t.Errorf("%d of %d pairs stored again", n, len(s.keys))
+	}
+	want(t, r.Finish(bg), nil)
+	_, err = BeginRestore(bg, c, RestoreConfig{Snapshot: "s"})
+	want(t, err, ErrExist)
+	checkSaved(t, openTest(t, c))
+}
+
+// A restore goes on as it was begun only: half a copy is none, and secrets are
+// sealed with one key.
+func TestRestoreOtherwise(t *testing.T) {
+	a, b := keyring(t, 'a'), keyring(t, 'b')
+	ways := []RestoreConfig{{}, {Copy: true}, {Opens: a}, {Opens: a, Keys: a}, {Opens: a, Keys: b}, {Opens: a, Keys: b, Copy: true}}
+	for i, begun := range ways {
+		c := openLocal(t)
+		begun.Snapshot = "s"
+		_, err := BeginRestore(bg, c, begun)
+		want(t, err, nil)
+		for j, now := range ways {
+			now.Snapshot = "s"
+			_, err := BeginRestore(bg, c, now)
+			if i == j {
+				want(t, err, nil)
+				continue
+			}
+			want(t, err, ErrExist)
+			if err != nil && (!strings.Contains(err.Error(), "snapshot s") || !strings.Contains(err.Error(), "go on with")) {
+				t.Errorf("begun %d, now %d: %v", i, j, err)
+			}
+		}
+	}
+}
+
+// fullBlobs tells that the medium has little room.
+type fullBlobs struct {
+	cluster.Blobs
+	free atomic.Int64
+}
+
+func (b *fullBlobs) Usage(context.Context) (cluster.Usage, error) {
+	return cluster.Usage{Total: 1 << 40, Free: b.free.Load()}, nil
+}
+
+// A store that needs the space of what was deleted ends the backup; one with
+// room does not.
+func TestBackupYieldsSpace(t *testing.T) {
+	c := openLocal(t)
+	full := &fullBlobs{Blobs: c.Blobs}
+	full.free.Store(1 << 39)
+	c.Blobs = full
+	fs := openTestWith(t, c, Config{InlineBytes: 16})
+	writeFile(t, fs, mustFile(t, fs, RootIno, "f"), strings.Repeat("f", 1<<20), 0)
+	b, err := fs.BeginBackup(bg, BackupConfig{})
+	want(t, err, nil)
+	defer b.Close()
+	want(t, fs.Unlink(bg, Root, RootIno, "f"), nil)
+	collect(t, fs)
+	collect(t, fs)
+	want(t, b.Touch(), nil)
+	if countBlobs(t, c) != 1 {
+		t.Fatal("the blob is gone")
+	}
+	full.free.Store(1 << 20)
+	collect(t, fs)
+	want(t, b.Touch(), ErrBackupEnded)
+	if n := countBlobs(t, c); n != 0 {
+		t.Errorf("%d blobs are kept for nobody", n)
+	}
+	_, err = b.Pairs(bg, nil, func(_, _ []byte) error { return nil }, func(BackupBlob) error { return nil })
+	want(t, err, ErrBackupEnded)
+}
+
+// There is a bound to backups at a time, what is newer than one is not kept for
+// it, and Close of the namespace ends them.
+func TestBackupBounds(t *testing.T) {
+	fs := openTestWith(t, openLocal(t), Config{InlineBytes: 16})
+	var list []*Backup
+	for range maxBackups {
+		b, err := fs.BeginBackup(bg, BackupConfig{})
+		want(t, err, nil)
+		list = append(list, b)
+	}
+	_, err := fs.BeginBackup(bg, BackupConfig{})
+	want(t, err, ErrBusy)
+	list[0].Close()
+	b, err := fs.BeginBackup(bg, BackupConfig{})
+	want(t, err, nil)
+	writeFile(t, fs, mustFile(t, fs, RootIno, "new"), strings.Repeat("f", 1<<20), 0)
+	want(t, fs.Unlink(bg, Root, RootIno, "new"), nil)
+	collect(t, fs)
+	if n := countBlobs(t, fs.clu); n != 0 {
+		t.Errorf("%d blobs are kept that are newer than every backup", n)
+	}
+	want(t, fs.Close(bg), nil)
+	want(t, b.Touch(), ErrClosed)
+}

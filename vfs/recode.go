@@ -1,0 +1,64 @@
+package vfs
+
+import (
+	"errors"
+	"slices"
+
+	"ogw/cluster"
+	"ogw/vfs/seal"
+)
+
+// recodeSecrets returns a pair of the tables that hold secrets as it is with
+// these sealed anew with the keys to, in clear without any, if recode says so;
+// what open cannot open stays as it is. n counts the secrets. An error means
+// that the record cannot be understood.
+func recodeSecrets(k, v []byte, open, to *seal.Keyring, recode bool) (value []byte, n int, err error) {
+	if k[0] == tabSecret {
+		secret, err := decodeStoreSecret(open, string(k[1:]), v)
+		switch {
+		case errors.Is(err, seal.ErrUnknownKey):
+			return v, 1, nil
+		case err != nil:
+			return nil, 0, err
+		case recode:
+			v = encodeStoreSecret(to, string(k[1:]), secret)
+		}
+		return v, 1, nil
+	}
+	u, err := decodeUser(UserID(k[1:]), slices.Clone(v), open)
+	if err != nil {
+		return nil, 0, err
+	}
+	if recode {
+		v = u.encode(to)
+	}
+	return v, len(u.Keys), nil
+}
+
+// clearSecrets counts those that are stored in clear. A damaged record counts
+// for none: nobody carries it anywhere.
+func clearSecrets(r cluster.Reader) (n int, err error) {
+	for _, table := range []byte{tabUser, tabSecret} {
+		err := r.Scan([]byte{table}, []byte{table + 1}, cluster.ScanOptions{}, func(k, v []byte) error {
+			if table == tabSecret {
+				if len(v) > 0 && v[0] == storeSecretClear {
+					n++
+				}
+				return nil
+			}
+			if _, err := decodeUser(UserID(k[1:]), slices.Clone(v), nil); err != nil {
+				return nil //nolint:nilerr // see above
+			}
+			for _, s := range storedSecrets(v) {
+				if s.form == secretClear {
+					n++
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,228 @@
+package vfs
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"ogw/cluster"
+	"ogw/vfs/seal"
+)
+
+// restoringVersion stands in the superblock of a store that a restore did not
+// finish. No program opens it, older ones neither: it is newer than any.
+const restoringVersion = math.MaxUint32
+
+// RestoreConfig says what becomes of what a Backup held.
+type RestoreConfig struct {
+	// Snapshot names what is restored: an interrupted restore goes on with the
+	// same.
+	Snapshot string
+	// Opens opens the secrets that the backup sealed. They are then sealed with
+	// Keys, or in clear without. With Opens nil they stay as they are.
+	Opens, Keys *seal.Keyring
+	// Copy makes a store of its own, to be used beside the original: with a
+	// file-system ID and secrets of its own, and without the NFS clients who
+	// would be told of a restart.
+	Copy bool
+}
+
+// Restore fills an empty store with what Backup.Pairs returned. The blobs are
+// the caller's, and come first. It is for one goroutine.
+type Restore struct {
+	kv    cluster.KV
+	cfg   RestoreConfig
+	last  []byte // all pairs up to this key are stored
+	super []byte
+}
+
+// BeginRestore begins, or goes on. It returns ErrExist if the store holds
+// something else.
+func BeginRestore(ctx context.Context, c *cluster.Cluster, o RestoreConfig) (*Restore, error) {
+	r := &Restore{kv: c.KV, cfg: o}
+	var found []byte
+	empty := true
+	err := c.KV.View(ctx, func(v cluster.Reader) (err error) {
+		if found, err = v.Get(superKey()); err != nil {
+			return err
+		}
+		return v.Scan([]byte{0}, []byte{0xff}, cluster.ScanOptions{Limit: 1, KeysOnly: true}, func(_, _ []byte) error {
+			empty = false
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, mapErr(err)
+	}
+	if empty {
+		err := c.Blobs.List(ctx, cluster.BlobID{}, func(cluster.BlobInfo) error {
+			empty = false
+			return cluster.ErrStop
+		})
+		if err != nil {
+			return nil, mapErr(err)
+		}
+	}
+	if empty {
+		return r, mapErr(c.KV.Update(ctx, func(t cluster.Txn) error { return t.Set(superKey(), r.marker()) }))
+	}
+	m, restoring := parseMarker(found)
+	if !restoring {
+		return nil, fmt.Errorf("%w: the store is not empty, and nothing is restored over what is there", ErrExist)
+	}
+	if err := m.check(newRestoreMarker(o)); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrExist, err)
+	}
+	r.last = m.last
+	return r, nil
+}
+
+// restoreMarker is the superblock of a store that is being restored: what and
+// how, and the last key that is there.
+type restoreMarker struct {
+	snapshot string
+	last     []byte
+	copy     bool
+	recodes  bool   // the secrets are opened
+	key      string // ID of the key that they are sealed with then, "" in clear
+}
+
+func newRestoreMarker(o RestoreConfig) restoreMarker {
+	m := restoreMarker{snapshot: o.Snapshot, copy: o.Copy, recodes: o.Opens != nil}
+	if ids := o.Keys.IDs(); m.recodes && len(ids) > 0 {
+		m.key = ids[0]
+	}
+	return m
+}
+
+// check tells whether a restore may go on as now: the half that is there would
+// not fit the other.
+func (m *restoreMarker) check(now restoreMarker) error {
+	const unfinished = "a restore of snapshot %s into this store is not finished: "
+	sealed := func(m restoreMarker) string {
+		switch {
+		case !m.recodes:
+			return "as the backup sealed them"
+		case m.key == "":
+			return "in clear"
+		default:
+			return "sealed with key " + m.key
+		}
+	}
+	switch {
+	case m.snapshot != now.snapshot:
+		return fmt.Errorf(unfinished+"go on with that, or restore into an empty folder", m.snapshot)
+	case m.copy && !now.copy:
+		return fmt.Errorf(unfinished+"it was begun as a copy; go on with --copy, or restore into an empty folder", m.snapshot)
+	case !m.copy && now.copy:
+		return fmt.Errorf(unfinished+"it was not begun as a copy; go on without --copy, or restore into an empty folder", m.snapshot)
+	case sealed(*m) != sealed(now):
+		return fmt.Errorf(unfinished+"secrets were stored %s, and would be %s; go on with the keys of before, or restore into an empty folder",
+			m.snapshot, sealed(*m), sealed(now))
+	}
+	return nil
+}
+
+func (r *Restore) marker() []byte {
+	m := newRestoreMarker(r.cfg)
+	e := encoder{b: binary.AppendUvarint([]byte(superMagic), restoringVersion)}
+	e.str(m.snapshot)
+	e.bytes(r.last)
+	e.bool(m.copy)
+	e.bool(m.recodes)
+	e.str(m.key)
+	return e.b
+}
+
+func parseMarker(b []byte) (m restoreMarker, ok bool) {
+	if len(b) < len(superMagic) || string(b[:len(superMagic)]) != superMagic {
+		return m, false
+	}
+	d := decoder{b: b[len(superMagic):], what: "superblock"}
+	if d.uint() != restoringVersion {
+		return m, false
+	}
+	m.snapshot = d.str()
+	m.last = bytes.Clone(d.bytes())
+	m.copy = d.byte() != 0
+	m.recodes = d.byte() != 0
+	m.key = d.str()
+	return m, d.end() == nil
+}
+
+// Put stores pairs in one transaction. All calls together, those of an
+// interrupted restore included, pass all pairs in order; what is there already is
+// skipped. stored counts the others.
+func (r *Restore) Put(ctx context.Context, keys, values [][]byte) (stored int, err error) {
+	var put []int
+	changed := make([][]byte, len(keys))
+	last := r.last
+	for i, k := range keys {
+		v, keep, err := r.adapt(k, values[i])
+		if err != nil {
+			return 0, err
+		}
+		if bytes.Compare(k, last) > 0 {
+			last = k
+			if changed[i] = v; keep {
+				put = append(put, i)
+			}
+		}
+	}
+	if bytes.Equal(last, r.last) {
+		return 0, nil
+	}
+	r.last = last
+	// The order of commits is that of durability: what the marker tells is
+	// there, whenever the power goes.
+	err = r.kv.Update(cluster.Relaxed(ctx), func(t cluster.Txn) error {
+		for _, i := range put {
+			if err := t.Set(keys[i], changed[i]); err != nil {
+				return err
+			}
+		}
+		return t.Set(superKey(), r.marker())
+	})
+	return len(put), mapErr(err)
+}
+
+// adapt returns what is stored of a pair.
+func (r *Restore) adapt(k, v []byte) (value []byte, keep bool, err error) {
+	switch {
+	case len(k) == 0:
+		return nil, false, fmt.Errorf("%w: a pair without a key", ErrCorrupt)
+	case k[0] == tabSuper:
+		r.super = v
+		return nil, false, nil
+	case r.cfg.Copy && (k[0] == tabSecret || k[0] == tabSetting && strings.HasPrefix(string(k[1:]), "nsm/")):
+		return nil, false, nil
+	case (k[0] == tabUser || k[0] == tabSecret) && r.cfg.Opens != nil:
+		v, _, err = recodeSecrets(k, v, r.cfg.Opens, r.cfg.Keys, true)
+	}
+	return v, true, err
+}
+
+// Finish makes it a store.
+func (r *Restore) Finish(ctx context.Context) error {
+	s, err := decodeSuper(r.super)
+	if err != nil {
+		return fmt.Errorf("the snapshot's superblock: %w", err)
+	}
+	if r.cfg.Copy {
+		var id [8]byte
+		rand.Read(id[:])
+		s.fsid = binary.BigEndian.Uint64(id[:])
+	}
+	if err := r.kv.Sync(ctx); err != nil {
+		return mapErr(err)
+	}
+	return mapErr(r.kv.Update(cluster.Strict(ctx), func(t cluster.Txn) error { return t.Set(superKey(), s.encode()) }))
+}
+
+// errRestoring says what to do about a store that is being restored.
+var errRestoring = errors.New("a restore into this store is not finished: run ogw restore again, which goes on where it was")
