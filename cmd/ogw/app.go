@@ -42,7 +42,7 @@ func newApp(env *environment) *cli.App {
 			serveCommand(env), mountCommand(env), umountCommand(env), stopCommand(env),
 			whereisCommand(env), purgeCommand(env), checkCommand(env),
 			userCommand(env), bucketCommand(env), exportCommand(env), lockCommand(env),
-			quarantineCommand(env), auditCommand(env),
+			quarantineCommand(env), auditCommand(env), backupCommand(env), restoreCommand(env),
 			statusCommand(env), configCommand(env), versionCommand(env),
 		},
 	}

@@ -13,6 +13,7 @@ var auditRows = map[string]map[string]audit.Class{
 		"AddExport": audit.Admin, "RevokeExport": audit.Admin,
 		"FreeLocks": audit.Admin, "ReleaseQuarantine": audit.Admin,
 		"Mount": audit.Admin, "Umount": audit.Admin,
+		"AddBackup": audit.Admin, "RemoveBackup": audit.Data, "UseBackup": audit.Data, "ReadBackup": audit.Data,
 		"Purge": audit.Admin, "Check": audit.Admin, "Stop": audit.Admin,
 		"Status": audit.Data, "Gateways": audit.Data, "Mounts": audit.Data, "Whereis": audit.Data,
 		"ListUsers": audit.Data, "ListBuckets": audit.Data, "Bucket": audit.Data, "Usage": audit.Data,

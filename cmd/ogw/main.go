@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"ogw/cluster"
+	"ogw/cmd/ogw/backup"
 	"ogw/httpapi/admin"
 	"ogw/httpapi/apierr"
 )
@@ -108,8 +109,10 @@ func exitCode(err error) int {
 		return exitNotFound
 	case errors.As(err, &remote) && remote.Status == 400:
 		return exitUsage
-	case errors.Is(err, cluster.ErrLocked):
+	case errors.Is(err, cluster.ErrLocked), errors.Is(err, backup.ErrLocked):
 		return exitInUse
+	case errors.Is(err, backup.ErrNotExist):
+		return exitNotFound
 	case apierr.Of(err).Status == 404:
 		return exitNotFound
 	case apierr.Of(err).Status == 400: // as the server would have answered

@@ -79,34 +79,55 @@ func Local(h http.Handler) *Client {
 
 type localTransport struct{ h http.Handler }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. The answer is read while the handler
+// writes it.
 func (t localTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	r = r.WithContext(ctx)
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
 	r.RemoteAddr = LocalPeer(uint32(os.Getuid()), os.Getpid()).String()
-	w := &answer{header: http.Header{}, status: http.StatusOK}
-	t.h.ServeHTTP(w, r)
+	body, w := io.Pipe()
+	a := &answer{header: http.Header{}, body: w, begun: make(chan struct{})}
+	go func() {
+		defer cancel()
+		defer w.Close() //nolint:errcheck // it has no error
+		t.h.ServeHTTP(a, r)
+		a.WriteHeader(http.StatusOK)
+	}()
+	<-a.begun
 	return &http.Response{
-		Status:     http.StatusText(w.status),
-		StatusCode: w.status,
+		Status:     http.StatusText(a.status),
+		StatusCode: a.status,
 		Proto:      "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header:  w.header,
-		Body:    io.NopCloser(&w.body),
+		Header:  a.sent,
+		Body:    body,
 		Request: r,
 	}, nil
 }
 
-// answer keeps what a handler writes.
+// answer passes on what a handler writes.
 type answer struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
+	header, sent http.Header
+	status       int
+	begun        chan struct{} // closed when status and sent stand
+	body         *io.PipeWriter
 }
 
-func (a *answer) Header() http.Header         { return a.header }
-func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
-func (a *answer) WriteHeader(status int)      { a.status = status }
+func (a *answer) Header() http.Header { return a.header }
+
+func (a *answer) Write(p []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	return a.body.Write(p)
+}
+
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 && status >= http.StatusOK {
+		a.status, a.sent = status, a.header.Clone()
+		close(a.begun)
+	}
+}
 
 // do sends a request and decodes the answer. There is no time limit but
 // ctx's: a check may take hours.
@@ -123,16 +144,9 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	if len(query) > 0 {
 		u += "?" + query.Encode()
 	}
-	r, err := http.NewRequestWithContext(ctx, method, u, body)
+	resp, err := c.send(ctx, method, u, body)
 	if err != nil {
 		return err
-	}
-	if c.token != "" {
-		r.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	resp, err := c.http.Do(r)
-	if err != nil {
-		return fmt.Errorf("ask the running process: %w", err)
 	}
 	defer resp.Body.Close() //nolint:errcheck // it was read
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
@@ -140,16 +154,36 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 		return fmt.Errorf("read the answer: %w", err)
 	}
 	if resp.StatusCode >= 300 {
-		var e apierr.Body
-		if json.Unmarshal(b, &e) != nil || e.Error.Message == "" {
-			return fmt.Errorf("the server answered %s", resp.Status)
-		}
-		return &Error{resp.StatusCode, e.Error.Code, e.Error.Message}
+		return refusal(resp, b)
 	}
 	if err := json.Unmarshal(b, out); err != nil {
 		return fmt.Errorf("understand the answer: %w", err)
 	}
 	return nil
+}
+
+func (c *Client) send(ctx context.Context, method, url string, body io.Reader) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, url, body)
+	if err != nil {
+		return nil, err
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("ask the running process: %w", err)
+	}
+	return resp, nil
+}
+
+// refusal is the error that a server answered.
+func refusal(resp *http.Response, body []byte) error {
+	var e apierr.Body
+	if json.Unmarshal(body, &e) != nil || e.Error.Message == "" {
+		return fmt.Errorf("the server answered %s", resp.Status)
+	}
+	return &Error{resp.StatusCode, e.Error.Code, e.Error.Message}
 }
 
 // ask is do with a typed result.

@@ -35,6 +35,11 @@
 //	POST   /v1/locks/free                  {"client": …, "force": …} end those of an NFS client
 //	GET    /v1/quarantine                  damaged blobs, the files that use them
 //	POST   /v1/quarantine/release          {"blobs": [ID…]} or {"all": true} delete those without files
+//	POST   /v1/backups                     hold an instant: {"keys": …, "drop_secrets": …}
+//	POST   /v1/backups/ID/use              {"from": BLOB} go on holding it, from a blob on
+//	GET    /v1/backups/ID/pairs            its metadata, as a stream
+//	POST   /v1/backups/ID/blobs            {"blobs": […]} some of its blobs, as a stream
+//	DELETE /v1/backups/ID                  let it go
 //	POST   /v1/stop                        drain and stop
 //	GET    /metrics /healthz /readyz
 //	GET    /debug/pprof/NAME               profiles of the process (net/http/pprof)

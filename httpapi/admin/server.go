@@ -68,6 +68,7 @@ type Server struct {
 	Config
 	router  http.Handler
 	handler http.Handler
+	backups heldBackups
 }
 
 // New returns the API over c.
@@ -92,6 +93,8 @@ const (
 	authenticate = "Authenticate"
 	// profiling is the operation of all profiles.
 	profiling = "Profile"
+	// readBackup is the operation of reading what a backup holds.
+	readBackup = "ReadBackup"
 )
 
 // call is one request; its result is sent as JSON.
@@ -109,7 +112,7 @@ func Operations() []string {
 	for _, r := range (&Server{}).table() {
 		out = append(out, r.op)
 	}
-	return append(out, authenticate, profiling)
+	return append(out, authenticate, profiling, readBackup)
 }
 
 func (s *Server) table() []route {
@@ -142,6 +145,9 @@ func (s *Server) table() []route {
 		{"POST", "/v1/locks/free", "FreeLocks", s.freeLocks},
 		{"GET", "/v1/quarantine", "ListQuarantine", s.listQuarantine},
 		{"POST", "/v1/quarantine/release", "ReleaseQuarantine", s.releaseQuarantine},
+		{"POST", "/v1/backups", "AddBackup", s.addBackup},
+		{"POST", "/v1/backups/:id/use", "UseBackup", s.useBackup},
+		{"DELETE", "/v1/backups/:id", "RemoveBackup", s.removeBackup},
 		{"POST", "/v1/stop", "Stop", s.stop},
 		{"GET", "/healthz", "Health", s.healthz},
 		{"GET", "/readyz", "Ready", s.readyz},
@@ -155,6 +161,8 @@ func (s *Server) routes() http.Handler {
 	for _, route := range s.table() {
 		router.Handle(route.method, route.path, serve(route.op, route.call))
 	}
+	router.GET("/v1/backups/:id/pairs", s.stream(readBackup, s.streamPairs))
+	router.POST("/v1/backups/:id/blobs", s.stream(readBackup, s.streamBlobs))
 	if s.Metrics != nil {
 		router.Handler("GET", "/metrics", s.Metrics)
 	}

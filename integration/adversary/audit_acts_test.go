@@ -23,7 +23,7 @@ var requestID = regexp.MustCompile(`^[0-9A-F]{16}$`)
 
 // adminReads are the operations of the admin API that change nothing.
 var adminReads = []string{"Status", "Gateways", "Mounts", "Whereis", "ListUsers", "ListBuckets", "Bucket", "Usage",
-	"ListExports", "ListLocks", "ListQuarantine", "Health", "Ready", "Profile", "Authenticate"}
+	"ListExports", "ListLocks", "ListQuarantine", "UseBackup", "ReadBackup", "RemoveBackup", "Health", "Ready", "Profile", "Authenticate"}
 
 // act is what an operator does, and what the line of it must say.
 type act struct {
@@ -53,6 +53,7 @@ func TestAuditOfAdministration(t *testing.T) {
 		{"RevokeExport", "", "", "ok", func() []string { return []string{"export", "revoke", exportOf(t, s)} }},
 		{"FreeLocks", "192.0.2.9", "", "failed", words("lock", "free", "--client", "192.0.2.9")},
 		{"ReleaseQuarantine", "", "all=true", "ok", words("quarantine", "release", "--all")},
+		{"AddBackup", "", "without_secrets=true", "ok", words("backup", filepath.Join(s.Dir, "backups"), "--without-secrets")},
 		{"Mount", mnt, "", "ok", words("mount", mnt)},
 		{"Umount", mnt, "", "ok", words("umount", mnt)},
 		{"Purge", "photos", "", "ok", words("purge", "photos/")},

@@ -1,0 +1,586 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/minio/crc64nvme"
+
+	"ogw/cluster"
+	"ogw/httpapi/admin"
+	"ogw/vfs"
+)
+
+const (
+	// maxDamaged bounds the damaged blobs that a manifest names.
+	maxDamaged = 1000
+	// jobsInFlight bounds the groups of blobs that are being read and written.
+	jobsInFlight = packsInFlight
+)
+
+// Source is the store, as admin.Client shows it.
+type Source interface {
+	AddBackup(ctx context.Context, q admin.AddBackup) (admin.Backup, error)
+	BackupPairs(ctx context.Context, id, from string) (*admin.BackupPage, error)
+	BackupBlobs(ctx context.Context, id string, list []vfs.BackupBlob, data func(i int, p []byte) error, done func(i int, damage error) error) error
+	UseBackup(ctx context.Context, id string, q admin.UseBackup) error
+	RemoveBackup(ctx context.Context, id string) error
+}
+
+// Options of Run.
+type Options struct {
+	Secrets admin.AddBackup
+	Keys    []string // IDs of Secrets.Keys
+	Rate    int64    // bytes a second to the repository; 0: no limit
+	// Progress is told of now and then. May be nil.
+	Progress func(Progress)
+}
+
+// Progress tells how far a backup or a restore is.
+type Progress struct {
+	Step    string // "instant", "metadata", "blobs", "publish", "verify"
+	Records int64
+	Blobs   int64 // done, of AllBlobs
+	Bytes   int64 // of them, of AllBytes
+	// AllBlobs and AllBytes are known when the metadata are done.
+	AllBlobs, AllBytes int64
+	Moved              int64
+}
+
+// run is one backup.
+type run struct {
+	o       Options
+	repo    *Repository
+	source  Source
+	held    admin.Backup
+	session uint64
+	snap    Snapshot
+	full    bool
+
+	uploads *uploads
+	out     *layerWriter
+	old     entries
+	resume  []*packLists
+	names   nameSorter
+	pack    *packBuilder
+	packs   atomic.Uint32
+
+	progress struct {
+		sync.Mutex
+		Progress
+	}
+	moved, readBack atomic.Int64
+	mu              sync.Mutex
+	needed          cluster.BlobID // blobs before it are done
+}
+
+// Run makes a backup of a store, and returns its snapshot. What it moved before
+// an error, the next one finds.
+func Run(ctx context.Context, repo *Repository, source Source, o Options) (*Snapshot, error) {
+	ctx, unlock, err := repo.Lock(ctx, NewHolder("backup"))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	b := &run{o: o, repo: repo, source: source, names: nameSorter{limit: sortRun}}
+	defer b.names.close()
+	b.snap = Snapshot{Format: formatVersion, Stats: Stats{Began: time.Now().UTC()}, Keys: o.Keys}
+	b.session, _ = strconv.ParseUint(randomHex(), 16, 64)
+	b.uploads = newUploads(ctx, newPace(o.Rate))
+	defer b.uploads.cancel(nil)
+	b.step("instant")
+	if b.held, err = source.AddBackup(ctx, o.Secrets); err != nil {
+		return nil, err
+	}
+	defer func() { _ = source.RemoveBackup(context.WithoutCancel(ctx), b.held.ID) }() // its lease ends, too
+	alive := b.keepAlive(ctx, cancel)
+	err = b.copy(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	cancel(nil)
+	alive.Wait()
+	b.uploads.wg.Wait()
+	if err != nil {
+		return nil, err
+	}
+	return &b.snap, nil
+}
+
+// keepAlive uses the backup in the source until ctx ends, which it does if it
+// cannot.
+func (b *run) keepAlive(ctx context.Context, cancel context.CancelCauseFunc) *sync.WaitGroup {
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(admin.BackupKeepAlive)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			b.mu.Lock()
+			q := admin.UseBackup{}
+			if b.needed != (cluster.BlobID{}) {
+				q.From = b.needed.String()
+			}
+			b.mu.Unlock()
+			if err := b.source.UseBackup(ctx, b.held.ID, q); err != nil && ctx.Err() == nil {
+				cancel(err)
+			}
+		}
+	})
+	return &wg
+}
+
+func (b *run) step(name string) { b.tell(func(p *Progress) { p.Step = name }) }
+
+func (b *run) tell(change func(*Progress)) {
+	b.progress.Lock()
+	defer b.progress.Unlock()
+	change(&b.progress.Progress)
+	b.progress.Moved = b.moved.Load()
+	if b.o.Progress != nil {
+		b.o.Progress(b.progress.Progress)
+	}
+}
+
+func (b *run) copy(ctx context.Context) (err error) {
+	b.snap.ID = snapshotID(b.held.Time)
+	b.snap.FSID, b.snap.StoreFormat = fmt.Sprintf("%016x", b.held.FSID), b.held.Format
+	b.snap.Time, b.snap.Version, b.snap.Settled, b.snap.WriterWait = b.held.Time, b.held.Version, b.held.Settled, b.held.Wait
+	read := func(n int) { b.readBack.Add(int64(n)) }
+	layers, err := b.parent(ctx)
+	if err != nil {
+		return err
+	}
+	if b.old, err = openLayers(b.repo, layers, nil, read); err != nil {
+		return err
+	}
+	b.full = fullLayer(layers)
+	resumed, err := b.repo.sessions(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range resumed {
+		packs, bytes, err := b.repo.packsOf(ctx, s)
+		if err != nil {
+			return err
+		}
+		b.snap.Resumed += bytes
+		b.resume = append(b.resume, &packLists{storage: b.repo, session: s, packs: packs, read: read})
+	}
+	mark, err := json.Marshal(NewHolder("backup"))
+	if err != nil {
+		return err
+	}
+	name := fmt.Sprintf("%016x", b.session)
+	if err := b.repo.Put(ctx, sessionDir+name, mark, false); err != nil {
+		return err
+	}
+	if b.out, err = newLayerWriter(b.repo, b.uploads, name, func(n int) { b.moved.Add(int64(n)) }); err != nil {
+		return err
+	}
+	b.step("metadata")
+	if err := b.metadata(ctx); err != nil {
+		return err
+	}
+	b.tell(func(p *Progress) { p.Step, p.AllBlobs, p.AllBytes = "blobs", b.names.count, b.names.bytes })
+	if err := b.blobs(ctx); err != nil {
+		return err
+	}
+	if err := b.dropBefore(ctx, nil); err != nil {
+		return err
+	}
+	if err := b.out.flush(); err != nil {
+		return err
+	}
+	b.step("publish")
+	if err := b.uploads.wait(); err != nil {
+		return err
+	}
+	if b.full {
+		layers = nil
+	}
+	b.snap.Layers = append(layers, b.out.layer)
+	b.snap.Finished = time.Now().UTC()
+	b.snap.Moved, b.snap.ReadBack = b.moved.Load(), b.readBack.Load()
+	if err := b.repo.publish(ctx, &b.snap); err != nil {
+		return err
+	}
+	for _, s := range append(resumed, b.session) {
+		if err := b.repo.Delete(ctx, fmt.Sprintf("%s%016x", sessionDir, s)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parent returns the layers of the newest snapshot of the same store.
+func (b *run) parent(ctx context.Context) ([]Layer, error) {
+	ids, err := b.repo.ids(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := len(ids) - 1; i >= 0; i-- {
+		s, err := b.repo.Load(ctx, ids[i])
+		if err != nil {
+			return nil, fmt.Errorf("the backup before cannot be read; if it is lost, remove it (ogw backup remove): %w", err)
+		}
+		if s.FSID == b.snap.FSID {
+			return s.Layers, nil
+		}
+	}
+	return nil, nil
+}
+
+// fullLayer tells that the next layer is to be a full one.
+func fullLayer(layers []Layer) bool {
+	if len(layers) == 0 || len(layers) == maxLayers {
+		return true
+	}
+	var later int64
+	for i := range layers[1:] {
+		later += layers[1+i].bytes()
+	}
+	return later > layers[0].bytes()/2
+}
+
+// dropBefore passes over the old entries before key (nil: all), which are gone.
+func (b *run) dropBefore(ctx context.Context, key []byte) error {
+	for {
+		e, err := b.old.head(ctx)
+		if err != nil || e == nil || key != nil && !before(e.key, key) {
+			return err
+		}
+		b.old.pop()
+		if !b.full {
+			if err := b.out.add(&entry{key: e.key, kind: entryDeleted}); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// was returns the old entry of key, or nil.
+func (b *run) was(ctx context.Context, key []byte) (*entry, error) {
+	e, err := b.old.head(ctx)
+	if err != nil || e == nil || !bytes.Equal(e.key, key) {
+		return nil, err
+	}
+	b.old.pop()
+	return e, nil
+}
+
+// found returns the entry of a piece that a backup moved which did not finish,
+// or nil.
+func (b *run) found(ctx context.Context, key []byte, s sum, length int) (*entry, error) {
+	for _, r := range b.resume {
+		e, err := seek(ctx, r, key)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil && e.piece.same(s, length) {
+			return e, nil
+		}
+	}
+	return nil, nil
+}
+
+func (b *run) metadata(ctx context.Context) error {
+	for from := ""; ; {
+		page, err := b.source.BackupPairs(ctx, b.held.ID, from)
+		if err != nil {
+			return err
+		}
+		for i := range page.Keys {
+			if err := b.pair(ctx, page.Keys[i], page.Values[i]); err != nil {
+				return err
+			}
+		}
+		for _, x := range page.Blobs {
+			if err := b.names.add(x); err != nil {
+				return err
+			}
+		}
+		b.tell(func(p *Progress) { p.Records = b.snap.Records })
+		b.snap.Secrets = page.Secrets
+		if from = page.Next; from == "" {
+			break
+		}
+	}
+	return b.flushPack()
+}
+
+func (b *run) pair(ctx context.Context, k, v []byte) error {
+	b.snap.Records++
+	b.snap.Bytes += int64(len(k) + len(v))
+	key := append([]byte{keyPair}, k...)
+	if err := b.dropBefore(ctx, key); err != nil {
+		return err
+	}
+	old, err := b.was(ctx, key)
+	if err != nil {
+		return err
+	}
+	if len(v) <= smallValue {
+		if !b.full && old != nil && old.kind == entryValue && bytes.Equal(old.value, v) {
+			return nil
+		}
+		return b.out.add(&entry{key: key, kind: entryValue, value: v})
+	}
+	s := valueSum(v)
+	if old != nil && old.kind == entryPiece && old.piece.same(s, len(v)) {
+		if !b.full {
+			return nil
+		}
+		return b.out.add(old)
+	}
+	if e, err := b.found(ctx, key, s, len(v)); e != nil || err != nil {
+		if err != nil {
+			return err
+		}
+		return b.out.add(e)
+	}
+	if b.pack != nil && !b.pack.fits(len(v)) {
+		if err := b.flushPack(); err != nil {
+			return err
+		}
+	}
+	if b.pack == nil {
+		b.pack = b.newPack()
+	}
+	return b.out.add(&entry{key: key, kind: entryPiece, piece: b.pack.add(key, v, s)})
+}
+
+func (b *run) newPack() *packBuilder {
+	return &packBuilder{session: b.session, n: b.packs.Add(1) - 1}
+}
+
+// flushPack writes the pack of values.
+func (b *run) flushPack() error {
+	p := b.pack
+	if b.pack = nil; p == nil {
+		return nil
+	}
+	data := p.build()
+	b.moved.Add(int64(len(data)))
+	return b.uploads.put(b.repo, packName(p.session, p.n), data)
+}
+
+// job is a group of blobs in order: those that are to be moved fit one pack.
+type job struct {
+	pack   *packBuilder
+	move   []vfs.BackupBlob
+	bytes  int64
+	known  []*entry // of all blobs; nil: moved by this job, or damaged
+	keys   [][]byte
+	first  cluster.BlobID
+	writes []bool // an entry of a known one is written
+	count  int64
+	size   int64
+	done   chan struct{}
+	found  map[string]*entry
+}
+
+// blobs moves those that the repository does not have, groups of them beside
+// each other, and writes their entries in order.
+func (b *run) blobs(ctx context.Context) error {
+	jobs := make(chan *job, jobsInFlight)
+	written := make(chan error, 1)
+	go func() { written <- b.write(jobs) }()
+	err := b.plan(ctx, jobs)
+	close(jobs)
+	if err != nil {
+		b.uploads.cancel(err)
+	}
+	if e := <-written; err == nil {
+		err = e
+	}
+	return err
+}
+
+// plan makes jobs of the blobs.
+func (b *run) plan(ctx context.Context, jobs chan<- *job) error {
+	j := &job{}
+	send := func() error {
+		if len(j.keys) == 0 {
+			return nil
+		}
+		next := j
+		j = &job{}
+		next.done = make(chan struct{})
+		if len(next.move) > 0 {
+			next.pack = b.newPack()
+			if err := b.uploads.run(func(ctx context.Context) error { return b.moveJob(ctx, next) }); err != nil {
+				return err
+			}
+		} else {
+			close(next.done)
+		}
+		select {
+		case jobs <- next:
+			return nil
+		case <-b.uploads.ctx.Done():
+			return context.Cause(b.uploads.ctx)
+		}
+	}
+	err := b.names.each(func(x vfs.BackupBlob) error {
+		key := blobKey(x.ID)
+		s := blobSum(x.CRC)
+		old, err := b.passed(ctx, key, j)
+		if err != nil {
+			return err
+		}
+		known := old
+		if old == nil || old.kind != entryPiece || !old.piece.same(s, int(x.Size)) {
+			if known, err = b.found(ctx, key, s, int(x.Size)); err != nil {
+				return err
+			}
+		}
+		if known == nil && (j.bytes+x.Size > packBytes && len(j.move) > 0 || len(j.move) == admin.MaxBackupBlobs) || len(j.keys) == maxJobKeys {
+			if err := send(); err != nil {
+				return err
+			}
+		}
+		if j.first == (cluster.BlobID{}) {
+			j.first = x.ID
+		}
+		j.keys = append(j.keys, key)
+		j.known = append(j.known, known)
+		j.writes = append(j.writes, known != nil && (b.full || known != old))
+		if known == nil {
+			j.move = append(j.move, x)
+			j.bytes += x.Size
+		}
+		j.count++
+		j.size += x.Size
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return send()
+}
+
+// maxJobKeys bounds a job whose blobs are known.
+const maxJobKeys = 16 << 10
+
+// passed returns the old entry of key; those before it are gone, which j tells.
+func (b *run) passed(ctx context.Context, key []byte, j *job) (*entry, error) {
+	for {
+		e, err := b.old.head(ctx)
+		if err != nil || e == nil || before(key, e.key) {
+			return nil, err
+		}
+		b.old.pop()
+		if bytes.Equal(e.key, key) {
+			return e, nil
+		}
+		j.keys = append(j.keys, e.key)
+		j.known = append(j.known, &entry{key: e.key, kind: entryDeleted})
+		j.writes = append(j.writes, !b.full)
+	}
+}
+
+// moveJob reads the blobs of a job and writes its pack.
+func (b *run) moveJob(ctx context.Context, j *job) error {
+	defer close(j.done)
+	j.found = make(map[string]*entry, len(j.move))
+	var buf []byte
+	data := func(_ int, p []byte) error {
+		buf = append(buf, p...)
+		return nil
+	}
+	done := func(i int, damage error) error {
+		x := &j.move[i]
+		key := blobKey(x.ID)
+		if damage == nil && (int64(len(buf)) != x.Size || crc64nvme.Checksum(buf) != x.CRC) {
+			damage = fmt.Errorf("the bytes of blob %v do not have their checksum", x.ID)
+		}
+		if damage == nil {
+			j.found[string(key)] = &entry{key: key, kind: entryPiece, piece: j.pack.add(key, buf, blobSum(x.CRC))}
+		} else {
+			b.damaged(x.ID)
+		}
+		buf = buf[:0]
+		return nil
+	}
+	if err := b.source.BackupBlobs(ctx, b.held.ID, j.move, data, done); err != nil {
+		return err
+	}
+	if len(j.found) == 0 {
+		return nil
+	}
+	pack := j.pack.build()
+	j.pack.data = nil
+	if err := b.uploads.pace.wait(ctx, len(pack)); err != nil {
+		return err
+	}
+	b.moved.Add(int64(len(pack)))
+	return b.repo.Put(ctx, packName(j.pack.session, j.pack.n), pack, false)
+}
+
+func (b *run) damaged(id cluster.BlobID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.snap.DamagedBlobs++
+	if len(b.snap.Damaged) < maxDamaged {
+		b.snap.Damaged = append(b.snap.Damaged, id.String())
+	}
+}
+
+// write writes the entries of jobs, in order.
+func (b *run) write(jobs <-chan *job) (err error) {
+	for j := range jobs {
+		if err != nil {
+			continue
+		}
+		select {
+		case <-j.done:
+		case <-b.uploads.ctx.Done():
+		}
+		if err = context.Cause(b.uploads.ctx); err == nil {
+			err = b.writeJob(j)
+		}
+		if err != nil {
+			b.uploads.cancel(err)
+		}
+	}
+	return err
+}
+
+func (b *run) writeJob(j *job) error {
+	for i, key := range j.keys {
+		e, write := j.known[i], j.writes[i]
+		if e == nil {
+			e = j.found[string(key)]
+			write = e != nil
+			if e == nil && !b.full { // damaged: an older one of that name is not it
+				e, write = &entry{key: key, kind: entryDeleted}, true
+			}
+		}
+		if !write {
+			continue
+		}
+		if err := b.out.add(e); err != nil {
+			return err
+		}
+	}
+	b.mu.Lock()
+	b.needed = j.first
+	b.mu.Unlock()
+	b.snap.Blobs += j.count
+	b.snap.Bytes += j.size
+	b.tell(func(p *Progress) { p.Blobs, p.Bytes = p.Blobs+j.count, p.Bytes+j.size })
+	return nil
+}

@@ -1,0 +1,232 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	dirMode  = 0o700
+	fileMode = 0o600
+	// newDir holds objects while they are written.
+	newDir   = "new"
+	lockName = "lock"
+)
+
+// Dir is a folder. What is in it is the user's alone.
+type Dir struct {
+	path string
+	seq  atomic.Uint64
+}
+
+// NewDir returns the storage in a folder, which is made if it does not exist.
+func NewDir(path string) (*Dir, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(path, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a folder", path)
+	}
+	return &Dir{path: path}, err
+}
+
+// String implements Storage.
+func (d *Dir) String() string { return d.path }
+
+func (d *Dir) file(name string) string { return filepath.Join(d.path, filepath.FromSlash(name)) }
+
+// Put implements Storage.
+func (d *Dir) Put(_ context.Context, name string, data []byte, replace bool) error {
+	path := d.file(name)
+	if err := d.makeFolders(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := d.makeFolders(d.file(newDir)); err != nil {
+		return err
+	}
+	temp := d.file(fmt.Sprintf("%s/%d-%d", newDir, os.Getpid(), d.seq.Add(1)))
+	err := writeSynced(temp, data)
+	if err == nil {
+		flags := uint(unix.RENAME_NOREPLACE)
+		if replace {
+			flags = 0
+		}
+		err = unix.Renameat2(unix.AT_FDCWD, temp, unix.AT_FDCWD, path, flags)
+	}
+	if err != nil {
+		_ = os.Remove(temp)
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("%s: %w", path, ErrExist)
+		}
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+func writeSynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, fileMode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func syncFolder(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// makeFolders makes a folder of the repository, durably.
+func (d *Dir) makeFolders(path string) error {
+	if path == d.path {
+		return nil
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return nil
+	}
+	above := filepath.Dir(path)
+	if err := d.makeFolders(above); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncFolder(above)
+}
+
+// Get implements Storage.
+func (d *Dir) Get(_ context.Context, name string, off, n int64) ([]byte, error) {
+	f, err := os.Open(d.file(name))
+	if err != nil {
+		return nil, dirError(err)
+	}
+	defer f.Close()
+	if n < 0 {
+		info, err := f.Stat()
+		if err != nil {
+			return nil, err
+		}
+		n = max(info.Size()-off, 0)
+	}
+	b := make([]byte, n)
+	k, err := f.ReadAt(b, off)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return b[:k], err
+}
+
+func dirError(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrNotExist, err)
+	}
+	return err
+}
+
+// List implements Storage.
+func (d *Dir) List(ctx context.Context, prefix string, fn func(Object) error) error {
+	root := d.file(prefix)
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			if path == root && errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
+		}
+		name, err := filepath.Rel(d.path, path)
+		if err != nil {
+			return err
+		}
+		if name = filepath.ToSlash(name); e.IsDir() {
+			if name == newDir {
+				return fs.SkipDir
+			}
+			return ctx.Err()
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		return fn(Object{Name: name, Size: info.Size()})
+	})
+	return err
+}
+
+// Delete implements Storage. Folders that it empties go, too.
+func (d *Dir) Delete(_ context.Context, name string) error {
+	path := d.file(name)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if strings.Count(name, "/") > 1 {
+		_ = os.Remove(filepath.Dir(path)) // holds others
+	}
+	return nil
+}
+
+// Lock implements Storage. The kernel ends it with the process.
+func (d *Dir) Lock(ctx context.Context, who Holder) (context.Context, func(), error) {
+	f, err := os.OpenFile(d.file(lockName), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, fileMode)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer f.Close()
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, nil, fmt.Errorf("lock %s: %w", f.Name(), err)
+		}
+		var other Holder
+		if b, err := io.ReadAll(f); err != nil || json.Unmarshal(b, &other) != nil {
+			return nil, nil, ErrLocked // it has not said who it is yet
+		}
+		return nil, nil, other.err()
+	}
+	b, err := json.Marshal(who)
+	if err == nil {
+		err = f.Truncate(0)
+	}
+	if err == nil {
+		_, err = f.WriteAt(b, 0)
+	}
+	if err == nil {
+		err = d.clean()
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return ctx, func() { _ = f.Close() }, nil
+}
+
+// clean removes what a process that was killed did not finish writing.
+func (d *Dir) clean() error {
+	list, err := os.ReadDir(d.file(newDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range list {
+		err = errors.Join(err, os.Remove(d.file(newDir+"/"+e.Name())))
+	}
+	return err
+}

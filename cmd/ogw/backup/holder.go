@@ -1,0 +1,52 @@
+package backup
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// NewHolder describes this process.
+func NewHolder(what string) Holder {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return Holder{What: what, Host: host, PID: os.Getpid(), Since: time.Now().UTC(), Machine: machine(), Start: startOf(os.Getpid())}
+}
+
+// machine names this start of the machine, and the PID namespace; "" if it
+// cannot be told.
+func machine() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	ns, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(boot)) + " " + ns
+}
+
+// startOf tells when a process began; "" if there is none.
+func startOf(pid int) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	i := bytes.LastIndexByte(b, ')') // the name may hold anything
+	fields := strings.Fields(string(b[i+1:]))
+	const start = 22 - 3
+	if i < 0 || len(fields) <= start {
+		return ""
+	}
+	return fields[start]
+}
+
+// ended tells that the process is known to be gone.
+func (h Holder) ended() bool {
+	return h.Machine != "" && h.Machine == machine() && (h.Start == "" || startOf(h.PID) != h.Start)
+}

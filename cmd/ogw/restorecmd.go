@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/urfave/cli/v2"
+
+	"ogw/cmd/ogw/backup"
+	"ogw/httpapi/admin"
+	"ogw/vfs"
+)
+
+func restoreCommand(env *environment) *cli.Command {
+	return &cli.Command{
+		Name: "restore", Usage: "bring a backup back into an empty data folder", ArgsUsage: "TARGET [SNAPSHOT]",
+		Description: placeHelp + `
+The newest backup, if no SNAPSHOT is named. The data folder (--dir) must be new or
+empty; a restore that was interrupted goes on when it is called again.`,
+		Flags: append(append(commonFlags(), placeFlags()...),
+			&cli.StringFlag{Name: "key-file", Usage: "open the secrets in the backup with the keys in `FILE`"},
+			&cli.BoolFlag{Name: "copy", Usage: "make a store of its own, to be used beside the original"}),
+		Action: action(func() command { return &restore{place: place{common: common{env: env}}} }),
+	}
+}
+
+// restore brings a backup back.
+type restore struct {
+	place
+	snapshot string
+	keyFile  string
+	copy     bool
+}
+
+// ParseFlags implements command.
+func (r *restore) ParseFlags(c *cli.Context) (err error) {
+	if c.Args().Len() > 2 {
+		err = fmt.Errorf("%s takes a target and a snapshot; there is %q", c.Command.HelpName, c.Args().Get(2))
+	}
+	r.snapshot, r.keyFile, r.copy = c.Args().Get(1), c.String("key-file"), c.Bool("copy")
+	if r.snapshot == "" {
+		r.snapshot = "latest"
+	}
+	return errors.Join(err, r.place.ParseFlags(c))
+}
+
+// Validate implements command.
+func (r *restore) Validate() error {
+	if r.remote != "" {
+		return errors.New("a backup is restored where the data folder is: --admin has no meaning here")
+	}
+	return r.place.Validate()
+}
+
+// Run implements command.
+func (r *restore) Run(ctx context.Context) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	repo, err := r.repository(ctx)
+	if err != nil {
+		return err
+	}
+	snap, err := repo.Load(ctx, r.snapshot)
+	if err != nil {
+		return damagedBackup(err)
+	}
+	_, opens, err := r.keys(r.keyFile)
+	if err != nil {
+		return err
+	}
+	keys, err := clusterKeys(r.cfg)
+	if err != nil {
+		return err
+	}
+	if s, err := r.dial(ctx); err == nil {
+		return &exitError{exitInUse, errors.Join(fmt.Errorf("a process serves %s: name an empty folder with --dir", r.cfg.Cluster.Dir), s.close())}
+	} else if !errors.Is(err, admin.ErrNotRunning) {
+		return err
+	}
+	if err := checkDir(r.cfg.Cluster.Dir); err != nil {
+		return err
+	}
+	engine, err := openEngine(ctx, r.cfg, fit(r.cfg), r.logger(slog.LevelWarn))
+	if err != nil {
+		return err
+	}
+	line := newProgressLine(r.env.stderr)
+	done, err := backup.Restore(ctx, repo, snap, engine, backup.RestoreConfig{
+		RestoreConfig: vfs.RestoreConfig{Opens: opens, Keys: keys, Copy: r.copy}, Progress: line.show,
+	})
+	line.end()
+	err = errors.Join(err, engine.Close())
+	switch {
+	case errors.Is(err, vfs.ErrExist):
+		return &exitError{exitUsage, fmt.Errorf("%s: %w", r.cfg.Cluster.Dir, err)}
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted; ogw restore goes on where it was when it is called again")
+	case err != nil:
+		return damagedBackup(err)
+	}
+	if r.json {
+		return r.printJSON(done)
+	}
+	r.printf("snapshot %s of store %s, %s, is restored to %s: %d records and %d blobs, %s\n", snap.ID, snap.FSID, snap.Time.Local().Format("2006-01-02 15:04:05"),
+		r.cfg.Cluster.Dir, done.Records, done.Blobs, bytesText(done.Bytes))
+	if snap.DamagedBlobs > 0 {
+		r.printf("%d blobs were damaged when the backup was made, and are missing: ogw check names the files\n", snap.DamagedBlobs)
+	}
+	r.printf("next: ogw check --data, then ogw serve\n")
+	return nil
+}
