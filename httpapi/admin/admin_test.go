@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -429,8 +430,17 @@ func TestToken(t *testing.T) {
 	if _, err := remote(t, server.URL, RemoteConfig{Token: ""}).Status(ctx); status(err) != 401 {
 		t.Errorf("no token: %v", err)
 	}
-	if _, err := remote(t, server.URL, RemoteConfig{Token: "a-long-admin-token"}).Status(ctx); err != nil {
+	c := remote(t, server.URL, RemoteConfig{Token: "a-long-admin-token"})
+	if _, err := c.Status(ctx); err != nil {
 		t.Error(err)
+	}
+	// The secrets of users are nobody's to take along.
+	own := base64.StdEncoding.EncodeToString(make([]byte, 32))
+	if _, err := c.AddBackup(ctx, AddBackup{Keys: own}); status(err) != 403 {
+		t.Errorf("a backup sealed with a key of the caller's: %v", err)
+	}
+	if _, err := c.AddBackup(ctx, AddBackup{DropSecrets: true}); err != nil {
+		t.Errorf("a backup without secrets: %v", err)
 	}
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 401, "/debug/pprof/heap": 401} {
 		resp, err := http.Get(server.URL + path)

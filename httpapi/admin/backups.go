@@ -70,6 +70,9 @@ type heldBackups struct {
 	list map[string]*vfs.Backup
 }
 
+var errKeysByToken = fmt.Errorf("%w: secrets that are sealed with a key of the caller's leave through the admin socket only; "+
+	"run the backup on the server, or without the secrets", apierr.ErrForbidden)
+
 func (s *Server) addBackup(r *http.Request, _ httprouter.Params) (any, error) {
 	var q AddBackup
 	if err := decode(r, &q); err != nil {
@@ -77,6 +80,9 @@ func (s *Server) addBackup(r *http.Request, _ httprouter.Params) (any, error) {
 	}
 	c := vfs.BackupConfig{DropSecrets: q.DropSecrets}
 	if q.Keys != "" {
+		if cameByToken(r) { // who chooses the key can open what it seals
+			return nil, errKeysByToken
+		}
 		var err error
 		if c.Keys, err = seal.Parse(q.Keys); err != nil {
 			return nil, fmt.Errorf("%w: %w", apierr.ErrBadRequest, err)

@@ -26,7 +26,7 @@ func (s *Server) WithToken(token string, guesses *guess.Guard) http.Handler {
 				return
 			}
 		}
-		s.router.ServeHTTP(w, r)
+		s.router.ServeHTTP(w, byToken(r))
 	})
 	return s.frame(guarded)
 }
