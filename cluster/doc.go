@@ -28,7 +28,7 @@
 // Update is then atomic, serializable and visible to all when it returns, and
 // durable, in commit order, after the next Sync, the next Update that is not
 // relaxed, or RelaxedBound, whichever comes first; and a relaxed View may
-// return what is not durable yet.
+// return what is not durable yet. The end of the process takes nothing back.
 //
 // Limits: a transaction over the engine's limit fails whole with
 // ErrTxTooLarge. Nothing is ever split silently; Limits tells the numbers.

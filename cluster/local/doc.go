@@ -5,6 +5,7 @@
 //	DIR/LOCK              held by the process that has the store open
 //	DIR/MARK              what the metadata were a short while ago
 //	DIR/reserve           the ballast: holds space, and nothing else
+//	DIR/tail              relaxed commits of the last moment
 //	DIR/meta/             Pebble: the metadata, and the index of blobs below 0xFF
 //	DIR/segments/N.seg    blobs of up to 1 MiB, one after the other
 //	DIR/blobs/XX/ID       larger blobs, a file each
@@ -31,9 +32,19 @@
 // for ranges and many pairs, and begins again where things do not fit (source).
 // Most creates, lookups and removals of files take none.
 //
+// A relaxed commit is not durable when it is answered, but has left the process:
+// Pebble keeps up to a block of its log in memory, so what is answered is written
+// to the tail first, under KV.commit and never synced. Every commit sets one key
+// to its version; a start finds there which Pebble has, and replays the rest from
+// the tail, in order and up to the first gap. So the end of the process takes
+// nothing, and a power cut a suffix, of which the tail may give back a part.
+// A start accepts the store, and removes what Pebble does not need any more, only
+// when the replay is durable: one that fails or is killed before that may be
+// repeated.
+//
 // Erase is for secrets that were replaced: it compacts the tables of a range,
-// overwrites the logs, which Pebble keeps to use them again, and waits until the
-// files that are not needed any more are gone (erase.go).
+// overwrites the logs, which Pebble keeps to use them again, and the tail, and
+// waits until the files that are not needed any more are gone (erase.go).
 //
 // Pebble's fatal errors end the taking of writes, not the process: see health
 // and sturdyFS.

@@ -50,7 +50,26 @@ func (kv *KV) Erase(ctx context.Context, ranges ...cluster.KeyRange) error {
 			return fmt.Errorf("erase the logs of the metadata: %w", mapError(err))
 		}
 	}
+	if err := kv.eraseTail(); err != nil {
+		return fmt.Errorf("erase the tail of the log: %w", mapError(err))
+	}
 	return kv.awaitRemovals(ctx)
+}
+
+// eraseTail overwrites the tail. Relaxed commits wait for the disk meanwhile.
+func (kv *KV) eraseTail() error {
+	pause := func(on bool) {
+		kv.commit.Lock()
+		defer kv.commit.Unlock()
+		kv.tail.active, kv.tail.paused = false, on
+		kv.tail.cur = 1 // the first half is the next, see newTail
+	}
+	pause(true)
+	defer pause(false)
+	if err := kv.syncAll(); err != nil {
+		return err
+	}
+	return kv.tail.wipe()
 }
 
 // eraseLogs makes all logs old ones that are there now, and overwrites them.

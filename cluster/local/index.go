@@ -18,8 +18,10 @@ import (
 //
 //	FF 'b' blob ID (16)  → place of the blob
 //	FF 'd' segment (8)   → nothing: damage was found in the segment
+//	FF 'e'               → nothing: written by Erase
 //	FF 'm'               → state (8), see mark
 //	FF 's'               → store ID (16), as in FORMAT
+//	FF 't'               → epoch (8), version (8) of the newest commit, see tail
 //
 // A place is, little-endian:
 //

@@ -43,6 +43,7 @@ type KV struct {
 	ballast    *ballast
 	witness    *witness
 	logs       *logFS
+	tail       *tail
 }
 
 var _ cluster.KV = (*KV)(nil)
@@ -172,9 +173,9 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error, hasty boo
 	}
 	kv.snapshots.expire()
 	if relaxed {
-		return true, nil
+		return true, kv.durability.await(committed.due)
 	}
-	return true, kv.finishSync(batch, committed)
+	return true, kv.finishSync(batch, committed.version)
 }
 
 // batch encodes what t wrote.
@@ -201,35 +202,51 @@ type applyOptions struct {
 	relaxed bool
 }
 
+// committed is what apply tells of a commit.
+type committed struct {
+	version uint64
+	// due must be durable before anybody is told of a relaxed commit.
+	due uint64
+}
+
 // apply gives b a version and makes it visible. Unless it is relaxed, the
 // caller calls finishSync. It returns false without an error, and closes b,
 // when what was read has changed.
-func (kv *KV) apply(b *pebble.Batch, o applyOptions) (version uint64, ok bool, err error) {
+func (kv *KV) apply(b *pebble.Batch, o applyOptions) (c committed, ok bool, err error) {
 	if err := kv.health.err(); err != nil {
 		b.Close() // who holds the lock may be waiting for space
-		return 0, false, err
+		return c, false, err
 	}
 	if o.reads != nil && kv.history.Conflicts(o.reads, o.after) {
 		b.Close() // found without the lock: most conflicts are
-		return 0, false, nil
+		return c, false, nil
 	}
 	kv.commit.Lock()
 	defer kv.commit.Unlock()
 	if err := kv.health.err(); err != nil {
 		b.Close()
-		return 0, false, err
+		return c, false, err
 	}
 	if o.reads != nil && kv.history.Conflicts(o.reads, o.after) {
 		b.Close()
-		return 0, false, nil
+		return c, false, nil
 	}
-	version = kv.allocated.Load() + 1
+	version := kv.allocated.Load() + 1
+	if err := b.Set(versionKey, kv.tail.stamp(version), nil); err != nil {
+		b.Close()
+		return c, false, mapError(err)
+	}
 	kv.allocated.Store(version)
 	// Before it can be read, so that a reader that sees it finds it.
 	kv.history.Push(version, o.keys)
 	kv.pairs.wrote(version, o.keys, o.values)
+	c = committed{version: version, due: version}
+	kept, full := kv.tail.append(version, b.Repr(), o.relaxed && o.keys != nil, kv.durability.synced.Load())
+	if kept {
+		c.due = kv.tail.base
+	}
 	if err := kv.applyBatch(b, o.relaxed); err != nil {
-		return 0, false, err
+		return c, false, err
 	}
 	kv.visible.Store(version)
 	if o.relaxed {
@@ -238,7 +255,10 @@ func (kv *KV) apply(b *pebble.Batch, o applyOptions) (version uint64, ok bool, e
 	} else {
 		kv.durability.requested.Store(version)
 	}
-	return version, true, nil
+	if full {
+		go kv.durability.timedSync() // at most one half waits for one
+	}
+	return c, true, nil
 }
 
 // applyBatch turns Pebble's fatal errors into a failed store. Its name is
@@ -346,6 +366,7 @@ func (kv *KV) Close() error {
 	}
 	select {
 	case e := <-closed:
+		kv.tail.close(err == nil && e == nil)
 		if e == nil && marking {
 			kv.witness.write() // nothing changes any more
 		}

@@ -145,6 +145,10 @@ func openKV(o *Options, store storeID, space *spaceGuard, files int, relieve fun
 	if o.memTable != 0 {
 		po.MemTableSize = o.memTable
 	}
+	options, err := findOptions(o.fs, dir)
+	if err != nil {
+		return nil, err
+	}
 	db, err := pebble.Open(dir, po)
 	if err != nil {
 		witness.refuse()
@@ -154,10 +158,16 @@ func openKV(o *Options, store storeID, space *spaceGuard, files int, relieve fun
 		}
 		return nil, fmt.Errorf("open %s: %w", dir, mapOpenError(err))
 	}
+	patience.begun.Store(true)
 	kv := newKV(db, h, space)
 	kv.patience, kv.ballast, kv.witness, kv.logs = patience, ballast, witness, logs
+	kv.tail = newTail(o, space.total.Load())
 	ballast.start()
-	if err := checkStore(o, kv, store); err != nil {
+	err = kv.tail.begin(dir)
+	if err == nil {
+		err = checkStore(o, kv, store, options)
+	}
+	if err != nil {
 		_ = kv.Close()
 		witness.refuse()
 		return nil, fmt.Errorf("open %s: %w", dir, err)
@@ -173,7 +183,9 @@ func openKV(o *Options, store storeID, space *spaceGuard, files int, relieve fun
 
 // checkStore makes sure that the metadata are those of FORMAT and of the data,
 // and writes to them only then.
-func checkStore(o *Options, kv *KV, store storeID) error {
+//
+// options are Pebble's OPTIONS files before it was opened.
+func checkStore(o *Options, kv *KV, store storeID, options optionsFiles) error {
 	value, closer, err := kv.db.Get(storeKey)
 	fresh := errors.Is(err, pebble.ErrNotFound)
 	switch {
@@ -195,8 +207,24 @@ func checkStore(o *Options, kv *KV, store storeID) error {
 	if p := kv.health.failed.Load(); p != nil {
 		return *p
 	}
-	if err := kv.witness.accept(kv.db); err != nil || !fresh {
+	if err := kv.witness.check(kv.db); err != nil {
 		return err
+	}
+	// Before the store is accepted: a start that fails, or is killed, leaves
+	// what the next one needs.
+	if !fresh {
+		if err := kv.tail.replay(kv, options); err != nil {
+			return err
+		}
+	}
+	if err := kv.witness.accept(kv.db); err != nil {
+		return err
+	}
+	if err := o.fs.Remove(kv.tail.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return mapError(err) // what it holds is old
+	}
+	if !fresh {
+		return nil
 	}
 	if err := kv.applyInternal(func(b *pebble.Batch) error { return b.Set(storeKey, store[:], nil) }); err != nil {
 		return err

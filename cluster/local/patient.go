@@ -37,6 +37,7 @@ const (
 type patience struct {
 	health  *health
 	space   *spaceGuard
+	begun   atomic.Bool // Pebble is open
 	opened  atomic.Bool // until then nothing waits: a start fails and says why
 	closing chan struct{}
 	once    sync.Once

@@ -37,8 +37,8 @@ func (fs sturdyFS) ReuseForWrite(old, name string, why vfs.DiskWriteCategory) (v
 
 func (fs sturdyFS) begin(why vfs.DiskWriteCategory, open func() (vfs.File, error)) (vfs.File, error) {
 	f, err := open()
-	if why != forLog || err != nil && !fs.patience.opened.Load() {
-		return f, err // of a start
+	if why != forLog || err != nil && !fs.patience.begun.Load() {
+		return f, err // of Pebble's start, which returns it
 	}
 	for end := time.Now().Add(filesWait); outOfFiles(err) && time.Now().Before(end) && fs.patience.pause(stallPoll); {
 		f, err = open()

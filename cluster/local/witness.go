@@ -70,12 +70,35 @@ func (w *witness) Create(name string, why vfs.DiskWriteCategory) (vfs.File, erro
 		w.made = append(w.made, name)
 	}
 	base := path.Base(name)
+	if strings.HasPrefix(base, optionsTemp) {
+		if _, err := io.WriteString(f, optionsTrace); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
 	if !marked(base) {
 		return f, nil
 	}
 	delete(w.prints, base)
 	w.writing[base] = true
 	return &witnessedFile{f, w, base}, nil
+}
+
+// optionsTemp begins the name of an OPTIONS file that is being made.
+const optionsTemp = "temporary."
+
+// ReuseForWrite implements vfs.FS.
+func (w *witness) ReuseForWrite(old, name string, why vfs.DiskWriteCategory) (vfs.File, error) {
+	w.mu.Lock()
+	accepted := w.accepted
+	w.mu.Unlock()
+	if accepted {
+		return w.FS.ReuseForWrite(old, name, why)
+	}
+	f, err := w.Create(name, why)
+	if err == nil {
+		err = w.Remove(old)
+	}
+	return f, err
 }
 
 // witnessedFile tells when the file is whole.
@@ -194,25 +217,39 @@ func (w *witness) checkMarker() error {
 
 var errMetadataGone = fmt.Errorf("%w: the metadata are gone, the data are there", cluster.ErrCorrupt)
 
-// accept compares what Pebble found with the mark.
-func (w *witness) accept(db *pebble.DB) error {
-	state := uint64(0)
+// stateOf returns the number of the metadata.
+func stateOf(db *pebble.DB) (state uint64, err error) {
 	value, closer, err := db.Get(markKey)
-	switch {
-	case err == nil:
-		if len(value) == 8 {
-			state = binary.LittleEndian.Uint64(value)
-		}
-		_ = closer.Close()
-	case !errors.Is(err, pebble.ErrNotFound):
-		return mapError(err)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, mapError(err)
+	}
+	if len(value) == 8 {
+		state = binary.LittleEndian.Uint64(value)
+	}
+	return state, mapError(closer.Close())
+}
+
+// check compares what Pebble found with the mark.
+func (w *witness) check(db *pebble.DB) error {
+	state, err := stateOf(db)
+	if err != nil {
+		return err
 	}
 	if state < w.state {
 		return fmt.Errorf("%w: the metadata are older than they were (state %d of %d): a file was lost, cut, or replaced by an "+
 			"older copy; put the right files back, or remove %s to go on with what is there",
 			cluster.ErrCorrupt, state, w.state, w.PathJoin(w.dir, markFile))
 	}
-	if err := w.checkValueFiles(db); err != nil {
+	return w.checkValueFiles(db)
+}
+
+// accept lets Pebble remove files, after check.
+func (w *witness) accept(db *pebble.DB) error {
+	state, err := stateOf(db)
+	if err != nil {
 		return err
 	}
 	w.state = state
@@ -245,12 +282,17 @@ func (w *witness) checkValueFiles(db *pebble.DB) error {
 	return nil
 }
 
-// refuse takes back what Pebble made, after it was closed.
+// refuse takes back what Pebble made, after it was closed: the markers first, so
+// that the files of before count from then on, whenever this ends.
 func (w *witness) refuse() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, name := range w.made {
-		_ = w.FS.Remove(name)
+	for _, markers := range []bool{true, false} {
+		for _, name := range slices.Backward(w.made) {
+			if strings.HasPrefix(path.Base(name), "marker.") == markers {
+				_ = w.FS.Remove(name)
+			}
+		}
 	}
 	w.made = nil
 }
@@ -299,15 +341,15 @@ func (w *witness) count(kv *KV) bool {
 		b.Close()
 		return false
 	}
-	version, _, err := kv.apply(b, applyOptions{keys: noKeys, relaxed: true})
+	c, _, err := kv.apply(b, applyOptions{keys: noKeys, relaxed: true})
 	if err != nil {
 		return false
 	}
-	if err := kv.durability.await(version); err != nil {
+	if err := kv.durability.await(c.version); err != nil {
 		return false
 	}
 	w.state++
-	w.at = version
+	w.at = c.version
 	return true
 }
 

@@ -1,0 +1,264 @@
+package local
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+
+	"ogw/cluster"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// tailLoad makes commits of which each can be told from every other.
+type tailLoad struct {
+	rng    *rand.Rand
+	at     int
+	states []map[string]string // after each commit
+	// strict is the newest commit that was durable when it was answered.
+	strict int
+}
+
+func newTailLoad(seed uint64) *tailLoad {
+	return &tailLoad{rng: rand.New(rand.NewPCG(seed, 7)), states: []map[string]string{{}}}
+}
+
+// step commits, relaxed or not, small or large, now and then only for the
+// engine itself.
+func (l *tailLoad) step(t *testing.T, kv *KV, relaxed bool) {
+	t.Helper()
+	l.at++
+	state := maps.Clone(l.states[len(l.states)-1])
+	size := 10 + l.rng.IntN(300)
+	if l.rng.IntN(40) == 0 {
+		size = 20 << 10
+	}
+	value := fmt.Sprintf("%d %s", l.at, bytes.Repeat([]byte{'x'}, size))
+	key, other := fmt.Sprintf("k%d", l.rng.IntN(9)), fmt.Sprintf("k%d", l.rng.IntN(9))
+	state["last"], state[key] = fmt.Sprint(l.at), value
+	delete(state, other)
+	c := cluster.Strict(ctx)
+	if relaxed {
+		c = cluster.Relaxed(ctx)
+	}
+	err := kv.Update(c, func(t cluster.Txn) error {
+		t.Set([]byte("last"), []byte(state["last"]))
+		t.Set([]byte(key), []byte(value))
+		t.Delete([]byte(other))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.states = append(l.states, state)
+	if !relaxed {
+		l.strict = l.at
+	}
+	if l.rng.IntN(5) == 0 {
+		err := kv.applyInternal(func(b *pebble.Batch) error { return b.Set(eraseKey, []byte(value), nil) })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// found returns the commit that the store is at.
+func (l *tailLoad) found(t *testing.T, kv *KV) int {
+	t.Helper()
+	state := map[string]string{}
+	err := kv.View(ctx, func(r cluster.Reader) error {
+		return r.Scan([]byte("k"), []byte("m"), cluster.ScanOptions{}, func(k, v []byte) error {
+			state[string(k)] = string(v)
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	fmt.Sscan(state["last"], &n)
+	if n >= len(l.states) || !maps.Equal(state, l.states[n]) {
+		t.Fatalf("the store is at commit %d of %d, and is not what it was then", n, l.at)
+	}
+	return n
+}
+
+func tailOptions(fs vfs.FS) Options {
+	o := memOptions(fs)
+	o.tailHalf = 8 << 10
+	return o
+}
+
+// TestKillTakesNothing kills the process, again and again, at random moments:
+// what was written to files is there, what was in its memory is not.
+func TestKillTakesNothing(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	l := newTailLoad(seed)
+	fs := newMem(t)
+	for range 60 {
+		c := openAt(t, tailOptions(fs))
+		kv := c.KV.(*KV)
+		if at := l.found(t, kv); at != l.at {
+			t.Fatalf("%d commits were acknowledged, after the kill there are %d", l.at, at)
+		}
+		relaxed := l.rng.IntN(10) // of ten
+		for range l.rng.IntN(120) {
+			l.step(t, kv, l.rng.IntN(10) < relaxed)
+		}
+		fs = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: l.rng})
+	}
+}
+
+// TestPowerCutLeavesPrefix cuts the power: what is there is what was at some
+// moment, not before the last durable answer.
+func TestPowerCutLeavesPrefix(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for _, kept := range []int{0, 30, 90} {
+		l := newTailLoad(seed)
+		fs := newMem(t)
+		for range 30 {
+			c := openAt(t, tailOptions(fs))
+			kv := c.KV.(*KV)
+			at := l.found(t, kv)
+			if at < l.strict {
+				t.Fatalf("commit %d was durable, after the power cut there are %d", l.strict, at)
+			}
+			l.states, l.at, l.strict = l.states[:at+1], at, min(l.strict, at)
+			relaxed := l.rng.IntN(11)
+			for range l.rng.IntN(120) {
+				l.step(t, kv, l.rng.IntN(10) < relaxed)
+			}
+			fs = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: kept, RNG: l.rng})
+		}
+	}
+}
+
+// TestTailOfAnother: a tail is not replayed where another program changed the
+// store meanwhile.
+func TestTailOfAnother(t *testing.T) {
+	l := newTailLoad(1)
+	fs := newMem(t)
+	kv := openAt(t, tailOptions(fs)).KV.(*KV)
+	for range 20 {
+		l.step(t, kv, true)
+	}
+	fs = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: l.rng})
+	records, err := readTail(fs, "/store/"+tailFile, kv.tail.epoch, optionsFiles{kv.tail.files: true})
+	if err != nil || len(records) == 0 {
+		t.Fatalf("%d records, %v: the test is about nothing", len(records), err)
+	}
+	db, err := pebble.Open("/store/"+metaDir, &pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatNewest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Set([]byte("k0"), []byte("another's"), pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	kv = openAt(t, tailOptions(fs)).KV.(*KV)
+	err = kv.View(ctx, func(r cluster.Reader) error {
+		v, err := r.Get([]byte("k0"))
+		if err == nil && string(v) != "another's" {
+			t.Errorf("k0 is %.20q", v)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// noWriteFS cannot write the tail.
+type noWriteFS struct{ vfs.FS }
+
+func (fs noWriteFS) Create(name string, why vfs.DiskWriteCategory) (vfs.File, error) {
+	if fs.PathBase(name) == tailFile {
+		return nil, errors.New("no")
+	}
+	return fs.FS.Create(name, why)
+}
+
+// TestTailCannotBeWritten: relaxed commits are durable then.
+func TestTailCannotBeWritten(t *testing.T) {
+	l := newTailLoad(2)
+	fs := newMem(t)
+	kv := openAt(t, tailOptions(noWriteFS{fs})).KV.(*KV)
+	for range 20 {
+		l.step(t, kv, true)
+	}
+	fs = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0, RNG: l.rng})
+	kv = openAt(t, tailOptions(fs)).KV.(*KV)
+	if at := l.found(t, kv); at != l.at {
+		t.Errorf("%d commits were acknowledged, %d are there", l.at, at)
+	}
+}
+
+// TestEraseWipesTail: no secret stays there.
+func TestEraseWipesTail(t *testing.T) {
+	fs := newMem(t)
+	kv := openAt(t, tailOptions(fs)).KV.(*KV)
+	set := func(v string) {
+		err := kv.Update(cluster.Relaxed(ctx), func(t cluster.Txn) error { t.Set([]byte("secret"), []byte(v)); return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	holds := func() bool {
+		b, err := readWhole(fs, "/store/"+tailFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Contains(b, []byte("open sesame"))
+	}
+	set("a")
+	set("open sesame")
+	if !holds() {
+		t.Fatal("the tail has not what was written: the test is about nothing")
+	}
+	set("b")
+	if err := kv.Erase(ctx, cluster.KeyRange{Start: []byte("s"), End: []byte("t")}); err != nil {
+		t.Fatal(err)
+	}
+	if holds() {
+		t.Error("the tail holds what was erased")
+	}
+	set("c")
+}
+
+func readWhole(fs vfs.FS, name string) ([]byte, error) {
+	f, err := fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, info.Size())
+	_, err = f.ReadAt(b, 0)
+	return b, err
+}
+
+// FuzzParseTail: no bytes of a file are trusted.
+func FuzzParseTail(f *testing.F) {
+	good := []byte(tailMagic)
+	good = binary.LittleEndian.AppendUint64(good, 1)
+	f.Add(append(good, make([]byte, 100)...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, r := range parseTail(b, 1, optionsFiles{0: true}) {
+			if len(r.batch) > len(b) {
+				t.Error("longer than the file")
+			}
+		}
+	})
+}
