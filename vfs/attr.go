@@ -27,7 +27,7 @@ func (fs *FS) attrWith(n *inode, dirTime []byte) (Attr, error) {
 	}
 	switch {
 	case n.isDir():
-		a.Nlink, a.MtimeNS = 1, n.btimeNS
+		a.Nlink, a.MtimeNS = min(n.nlink, 1), n.btimeNS
 		if dirTime != nil {
 			m, c, err := parseDirTime(dirTime)
 			if err != nil {

@@ -57,7 +57,10 @@ func (c *checker) checkLinks(r cluster.Reader, n *inode, f *findings) error {
 	if n.nlink == 0 {
 		b, err := r.Get(orphanKey(n.ino))
 		if err == nil && b == nil {
-			f.add("nlink", func(t cluster.Txn, o *op) error { return o.makeOrphan(t, n) }, "inode %d has no links and nobody has it open", n.ino)
+			f.add("nlink", func(t cluster.Txn, o *op) error {
+				o.fs.orphans.again()
+				return o.makeOrphan(t, n)
+			}, "inode %d has no links and nobody has it open", n.ino)
 		}
 		return err
 	}

@@ -114,11 +114,27 @@
 // does not take holds in memory until it does: neither readers, the scrub nor
 // Check depend on writing.
 //
-// # Unlinked but open
+// # Unlinked but in use
 //
-// See openTable: an inode whose last link goes while it is open in this
-// process becomes an orphan (key 'o'), removed by the last close, or by the
-// collector after a restart.
+// An inode whose last link goes while this process has it open (openTable) or
+// a Holder keeps it becomes an orphan: no links, key 'o'. A directory among
+// them has no entries and gets none (ErrNotExist). The last close or release
+// has it removed, in batches in the background (orphanQueue), or the collector
+// after a restart. A Holder is for a door whose client names inodes by number
+// and says when it forgets them: a FUSE mount for its kernel. File handles of
+// NFS are never forgotten, and keep nothing.
+//
+//   - What counts a use and what removes the last link meet under one lock
+//     (openShard): the removal sees the use, or the use waits for the outcome.
+//   - Who looks an inode up, then holds it, learns whether this process removed
+//     it in between (openTable.removed), and looks again.
+//
+// Holds are in memory. A door whose client outlives the process has to
+// restore them (Holder.Restore, in Config.Restore): the collector's first pass
+// removes every orphan that nobody uses. Counts that are too high keep an orphan
+// until the Holder is closed, counts that are too low lose an inode that is
+// referred to: so count before the client is told, and take back after it said
+// so. Open files that are restored are opened as ever: an orphan can be opened.
 //
 // # Users
 //
@@ -162,7 +178,8 @@
 //	openFile.mu → openShard.mu → dirtyPool.mu
 //	quarantine.confirming → quarantine.writing → quarantine.mu
 //	openFile.mu → cutGate.pass, only if it is free at once
-//	idAllocator.mu, contentPins.mu, blobHolds.mu, watchers.mu are leaves
+//	openTable.holding, idAllocator.mu, contentPins.mu, blobHolds.mu, watchers.mu,
+//	orphanQueue.mu are leaves
 //
 // No lock is held while a transaction runs, except openFile.flushMu, which
 // serializes the flushes of one file, quarantine.writing, for memory to follow

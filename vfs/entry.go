@@ -265,8 +265,8 @@ func isEmpty(r cluster.Reader, dir Ino) (bool, error) {
 	return emptyBeside(r, dir, dentryPrefix(dir))
 }
 
-// dropDir removes the inode of an empty directory and what hangs on it; the
-// entry is the caller's.
+// dropDir removes the inode of an empty directory and what hangs on it, or
+// makes it an orphan if it is in use; the entry is the caller's.
 func (o *op) dropDir(t cluster.Txn, d *inode) error {
 	if err := t.Delete(bucketKey(d.ino)); err != nil { // it may be, or have been, a bucket
 		return err
@@ -280,11 +280,26 @@ func (o *op) dropDir(t cluster.Txn, d *inode) error {
 			o.buckets = append(o.buckets, d.ino)
 		}
 	}
-	return o.deleteInode(t, d)
+	return o.dropLast(t, d)
+}
+
+// dropLast removes the inode n, whose last link is gone, or makes it an orphan
+// if it is in use.
+func (o *op) dropLast(t cluster.Txn, n *inode) error {
+	if !o.beginUnlink(n.ino) {
+		o.inodeChanged(n.ino, true)
+		return o.deleteInode(t, n)
+	}
+	o.inodeChanged(n.ino, false)
+	n.nlink, n.ctimeNS = 0, o.nowNS
+	if err := o.makeOrphan(t, n); err != nil {
+		return err
+	}
+	return putInode(t, n)
 }
 
 // dropLink takes one link, dir/name, off inode n: at the last one the inode,
-// its attributes and its content go, or it becomes an orphan if it is open.
+// its attributes and its content go, or it becomes an orphan if it is in use.
 // It stores n if it stays.
 func (o *op) dropLink(t cluster.Txn, n *inode, dir Ino, name string) error {
 	if n.has(flagLinks) {
@@ -292,10 +307,10 @@ func (o *op) dropLink(t cluster.Txn, n *inode, dir Ino, name string) error {
 			return err
 		}
 	}
-	o.inodeChanged(n.ino, false)
-	n.ctimeNS = o.nowNS
 	if n.nlink > 1 {
+		o.inodeChanged(n.ino, false)
 		n.nlink--
+		n.ctimeNS = o.nowNS
 		if n.parent == dir && n.name == name {
 			if err := pickLink(t, n); err != nil {
 				return err
@@ -303,14 +318,7 @@ func (o *op) dropLink(t cluster.Txn, n *inode, dir Ino, name string) error {
 		}
 		return putInode(t, n)
 	}
-	if n.isRegular() && o.beginUnlink(n.ino) {
-		n.nlink = 0
-		if err := o.makeOrphan(t, n); err != nil {
-			return err
-		}
-		return putInode(t, n)
-	}
-	return o.deleteInode(t, n)
+	return o.dropLast(t, n)
 }
 
 // pickLink sets parent and name of n to one of its remaining links.

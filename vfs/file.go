@@ -237,7 +237,8 @@ func (f *File) Close(ctx context.Context) error {
 // flushed, and removes the inode if it has no links.
 func (f *File) release(ctx context.Context) {
 	of := f.of
-	if !f.fs.opens.release(of) {
+	last, orphan := f.fs.opens.release(of)
+	if !last {
 		return
 	}
 	of.mu.Lock()
@@ -245,11 +246,12 @@ func (f *File) release(ctx context.Context) {
 	of.snap.release()
 	of.snap = nil
 	of.mu.Unlock()
-	if !of.orphan.Load() {
+	if !orphan {
 		return
 	}
 	if err := f.fs.closeOrphan(context.WithoutCancel(ctx), of.ino); err != nil && !errors.Is(err, ErrClosed) {
 		f.fs.log.Warn("unlinked file is left to the collector", "inode", uint64(of.ino), "err", err)
+		f.fs.orphans.again()
 	}
 }
 
@@ -287,15 +289,12 @@ func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, fl
 	if err != nil {
 		return a, nil, err
 	}
-	of.orphan.Store(true)
+	fs.opens.markOrphan(Ino(id))
 	f = &File{fs: fs, of: of, flags: flags, killPriv: cred.UID != 0}
 	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
-		d, err := getInode(t, dir)
+		d, err := getDir(t, dir)
 		if err != nil {
 			return err
-		}
-		if !d.isDir() {
-			return ErrNotDir
 		}
 		n := o.newInode(id, ModeRegular|mode&ModePermMask&^cred.Umask, cred)
 		n.nlink, n.parent = 0, dir

@@ -44,6 +44,9 @@ type Config struct {
 	// ends in a dot and such a name: a door that takes a host name for a
 	// bucket must not find its own there. In lower case.
 	Reserved []string
+	// Restore is called by Open before any background work: a door whose
+	// client outlived the last process restores its Holder here. May be nil.
+	Restore func(ctx context.Context, fs *FS) error
 	// NoBackground leaves collection and compaction to explicit calls of
 	// Collect (tests, and the read-only commands of the CLI).
 	NoBackground bool
@@ -76,6 +79,7 @@ type FS struct {
 	attrs     attrCache
 	tokens    tokenBook
 	opens     openTable
+	orphans   orphanQueue
 	leftovers leftovers
 	dirty     dirtyPool
 	pins      contentPins
@@ -131,6 +135,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 		return nil, err
 	}
 	fs.opens.init()
+	fs.orphans.init()
 	fs.dirty.init(fs.cfg.DirtyBytes)
 	fs.pins.init()
 	fs.tokens.fs = fs
@@ -147,6 +152,11 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	}
 	if err := fs.findTuned(ctx); err != nil {
 		return nil, err
+	}
+	if cfg.Restore != nil {
+		if err := cfg.Restore(ctx, fs); err != nil {
+			return nil, err
+		}
 	}
 	if !fs.cfg.NoBackground {
 		bg, stop := context.WithCancel(context.WithoutCancel(ctx))

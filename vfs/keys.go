@@ -26,7 +26,7 @@ const FormatVersion = 2
 //	'e' content offset                   extent (extent.go); offset within the content
 //	's' content                          content that no inode holds alone: shared or being staged
 //	'r' source user                      empty; content user names extents of content source
-//	'q' due time, id                     deletion that waits for the collector (gc.go)
+//	'q' due time, id                     deletion that waits for the collector (queue.go)
 //	'o' ino                              inode without links that a process has open
 //	'm' bucket ino, key (escaped), upload  multipart upload
 //	'M' upload                           the key of its 'm' record

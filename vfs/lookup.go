@@ -17,7 +17,7 @@ type found struct {
 }
 
 // findIn reads directory dir and what p stands for in it, in one round trip.
-// ErrStale, ErrNotDir.
+// ErrStale, ErrNotDir, ErrNotExist for a directory that was removed.
 func findIn(r cluster.Reader, dir Ino, p posixName) (*inode, found, error) {
 	f := found{name: p}
 	var hashedDir bool
@@ -46,11 +46,11 @@ func findIn(r cluster.Reader, dir Ino, p posixName) (*inode, found, error) {
 		return nil, f, ErrStale
 	}
 	d, err := decodeInode(dir, vs[0])
+	if err == nil {
+		err = checkDir(d)
+	}
 	if err != nil {
 		return nil, f, err
-	}
-	if !d.isDir() {
-		return nil, f, ErrNotDir
 	}
 	if err := f.decode(vs[1], vs[2]); err != nil {
 		return nil, f, err
@@ -128,16 +128,28 @@ func decodeLongName(b []byte) (dentry, error) {
 	return dentry{name: string(b)}, nil
 }
 
-// getDir reads the inode of a directory. ErrStale, ErrNotDir.
+// getDir reads the inode of a directory. ErrStale, ErrNotDir, ErrNotExist for
+// one that was removed.
 func getDir(r cluster.Reader, dir Ino) (*inode, error) {
 	d, err := getInode(r, dir)
+	if err == nil {
+		err = checkDir(d)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if !d.isDir() {
-		return nil, ErrNotDir
-	}
 	return d, nil
+}
+
+// checkDir tells whether entries can be in d.
+func checkDir(d *inode) error {
+	switch {
+	case !d.isDir():
+		return ErrNotDir
+	case d.nlink == 0:
+		return fmt.Errorf("directory %d was removed: %w", d.ino, ErrNotExist)
+	}
+	return nil
 }
 
 // getTarget reads the inode of an entry, which must exist.

@@ -26,8 +26,6 @@ type openFile struct {
 	ino   Ino
 	users int // guarded by the openShard
 
-	// orphan tells that the inode may have lost its last link while open.
-	orphan atomic.Bool
 	// written tells that something was ever written to it.
 	written atomic.Bool
 

@@ -2,17 +2,22 @@ package vfs
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
 
 // openTable knows the inodes that this process has open, one openFile each,
-// and orders opening against the removal of the last link:
+// and those that Holders keep, and orders opening and holding against the
+// removal of the last link:
 //
-//   - acquire waits while the inode is marked as unlinking, then counts;
+//   - acquire and Holder.Hold wait while the inode is marked as unlinking,
+//     then count;
 //   - beginUnlink, called inside the transaction, either marks the inode, or
-//     reports that it is open, and then the transaction keeps the inode as an
-//     orphan (key 'o') that the last close removes;
+//     reports that it is used, and then the transaction keeps the inode as an
+//     orphan (key 'o') that the last close or release removes;
+//   - who held an inode after it was looked up learns from removed whether it
+//     was removed in between: that is set before the mark goes;
 //   - an inode that was written to leaves the table after its last flush has
 //     committed. Who reads a snapshot and then finds nothing here would miss
 //     that flush, if the snapshot is older: see leftSince.
@@ -24,6 +29,12 @@ type openTable struct {
 	open   [leftSlots]atomic.Int32
 	leaves atomic.Uint64            // written files that left
 	left   [leftSlots]atomic.Uint64 // leaves, when the last of a slot left; changed under the shard's mu
+
+	removals atomic.Uint64            // inodes marked by transactions that are over
+	removed  [leftSlots]atomic.Uint64 // removals, when the last of a slot was; changed under the shard's mu
+
+	holding sync.Mutex                // guards changes of holders
+	holders atomic.Pointer[[]*Holder] // replaced, never changed
 }
 
 const (
@@ -38,6 +49,9 @@ type openShard struct {
 	mu        sync.Mutex
 	files     map[Ino]*openFile
 	unlinking map[Ino]*unlinkMark
+	// orphans are inodes in use that may have lost their last link. Who ends
+	// the last use takes them out.
+	orphans map[Ino]struct{}
 }
 
 type unlinkMark struct {
@@ -49,6 +63,7 @@ func (t *openTable) init() {
 	for i := range t.shards {
 		t.shards[i].files = make(map[Ino]*openFile)
 		t.shards[i].unlinking = make(map[Ino]*unlinkMark)
+		t.shards[i].orphans = make(map[Ino]struct{})
 	}
 }
 
@@ -58,20 +73,29 @@ func (t *openTable) shard(ino Ino) *openShard { return &t.shards[uint64(ino)%ope
 // if there is none. The caller must validate that the inode exists after
 // this, and release.
 func (t *openTable) acquire(ctx context.Context, ino Ino, mk func() *openFile) (*openFile, error) {
+	s, err := t.lockSettled(ctx, ino)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	f := s.files[ino]
+	if f == nil {
+		f = mk()
+		s.files[ino] = f
+		t.open[ino%leftSlots].Add(1)
+	}
+	f.users++
+	return f, nil
+}
+
+// lockSettled returns ino's shard, locked, when no transaction has marked ino.
+func (t *openTable) lockSettled(ctx context.Context, ino Ino) (*openShard, error) {
 	s := t.shard(ino)
 	for {
 		s.mu.Lock()
 		m := s.unlinking[ino]
 		if m == nil {
-			f := s.files[ino]
-			if f == nil {
-				f = mk()
-				s.files[ino] = f
-				t.open[ino%leftSlots].Add(1)
-			}
-			f.users++
-			s.mu.Unlock()
-			return f, nil
+			return s, nil
 		}
 		s.mu.Unlock()
 		select {
@@ -94,20 +118,76 @@ func (t *openTable) get(ino Ino) *openFile {
 }
 
 // release counts one user less and tells whether that was the last; the
-// openFile is then out of the table.
-func (t *openTable) release(f *openFile) (last bool) {
+// openFile is then out of the table. orphan tells that nothing else uses the
+// inode, and that it may have no links.
+func (t *openTable) release(f *openFile) (last, orphan bool) {
 	s := t.shard(f.ino)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.users--; f.users > 0 {
-		return false
+		return false, false
 	}
 	if f.written.Load() {
 		t.left[f.ino%leftSlots].Store(t.leaves.Add(1))
 	}
 	delete(s.files, f.ino)
 	t.open[f.ino%leftSlots].Add(-1)
+	return true, t.takeOrphan(s, f.ino)
+}
+
+// takeOrphan tells whether ino is among the orphans and not in use, and takes
+// it out then. Under s.mu.
+func (t *openTable) takeOrphan(s *openShard, ino Ino) bool {
+	if _, ok := s.orphans[ino]; !ok || t.used(s, ino) {
+		return false
+	}
+	delete(s.orphans, ino)
 	return true
+}
+
+// used tells whether ino is open or held. Under s.mu.
+func (t *openTable) used(s *openShard, ino Ino) bool {
+	if s.files[ino] != nil {
+		return true
+	}
+	for _, h := range t.allHolders() {
+		if h.shards[uint64(ino)%openShards].has(ino) {
+			return true
+		}
+	}
+	return false
+}
+
+// markOrphan tells that ino, if it is in use, may have no links.
+func (t *openTable) markOrphan(ino Ino) (used bool) {
+	s := t.shard(ino)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if used = t.used(s, ino); used {
+		s.orphans[ino] = struct{}{}
+	}
+	return used
+}
+
+func (t *openTable) allHolders() []*Holder {
+	if p := t.holders.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+func (t *openTable) addHolder(h *Holder) {
+	t.holding.Lock()
+	defer t.holding.Unlock()
+	list := append(slices.Clone(t.allHolders()), h)
+	t.holders.Store(&list)
+}
+
+func (t *openTable) removeHolder(h *Holder) {
+	t.holding.Lock()
+	defer t.holding.Unlock()
+	list := slices.DeleteFunc(slices.Clone(t.allHolders()), func(x *Holder) bool { return x == h })
+	t.holders.Store(&list)
 }
 
 // mark is taken before a snapshot, for leftSince.
@@ -134,13 +214,15 @@ func (t *openTable) each(fn func(*openFile)) {
 	}
 }
 
-// beginUnlink tells whether ino is open. If not, openers wait until endUnlink.
-func (o *op) beginUnlink(ino Ino) (open bool) {
-	s := o.fs.opens.shard(ino)
+// beginUnlink tells whether ino is open or held: then it must stay, as an
+// orphan. If not, who opens or holds it waits until endUnlink.
+func (o *op) beginUnlink(ino Ino) (used bool) {
+	t := &o.fs.opens
+	s := t.shard(ino)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f := s.files[ino]; f != nil {
-		f.orphan.Store(true)
+	if t.used(s, ino) {
+		s.orphans[ino] = struct{}{}
 		return true
 	}
 	m := s.unlinking[ino]
@@ -157,6 +239,7 @@ func (t *openTable) endUnlink(inos []Ino) {
 	for _, ino := range inos {
 		s := t.shard(ino)
 		s.mu.Lock()
+		t.removed[ino%leftSlots].Store(t.removals.Add(1))
 		if m := s.unlinking[ino]; m != nil {
 			if m.n--; m.n == 0 {
 				delete(s.unlinking, ino)

@@ -3,7 +3,10 @@ package vfs
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"ogw/cluster"
@@ -27,8 +30,8 @@ func decodeOrphan(b []byte) (instance uint64, timeNS int64, err error) {
 	return binary.BigEndian.Uint64(b), int64(binary.BigEndian.Uint64(b[8:])), nil
 }
 
-// makeOrphan records that n has no links but is open in this process (its
-// nlink is 0); the caller stores n. endOrphan takes that back (a link to a
+// makeOrphan records that n has no links but is open or held in this process
+// (its nlink is 0); the caller stores n. endOrphan takes that back (a link to a
 // file without a name).
 func (o *op) makeOrphan(t cluster.Txn, n *inode) error {
 	return t.Set(orphanKey(n.ino), o.orphanValue())
@@ -57,7 +60,6 @@ func (o *op) deleteInode(t cluster.Txn, n *inode) error {
 			return err
 		}
 	}
-	o.inodeChanged(n.ino, true)
 	return t.Delete(inodeKey(n.ino))
 }
 
@@ -80,39 +82,166 @@ func deletePrefix(t cluster.Txn, prefix []byte) error {
 	return nil
 }
 
-// removeOrphan deletes ino if it is an orphan that nobody here has open.
+// removeOrphan deletes ino if it is an orphan that nobody here uses.
 func (fs *FS) removeOrphan(ctx context.Context, ino Ino) error {
+	return fs.removeOrphans(ctx, []Ino{ino})
+}
+
+// removeOrphans deletes, in one transaction, those of inos that are orphans
+// which nobody here uses. Nobody has to be told: who knew them forgot them.
+func (fs *FS) removeOrphans(ctx context.Context, inos []Ino) error {
+	keys := make([][]byte, 0, 2*len(inos))
+	for _, ino := range inos {
+		keys = append(keys, orphanKey(ino), inodeKey(ino))
+	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		b, err := t.Get(orphanKey(ino))
-		if err != nil || b == nil {
-			return err
-		}
-		if o.beginUnlink(ino) {
-			return nil // opened again; its last close comes here
-		}
-		v, err := t.Get(inodeKey(ino))
+		vs, err := t.GetMany(keys)
 		if err != nil {
 			return err
 		}
-		if v != nil {
-			n, err := decodeInode(ino, v)
-			if err != nil {
-				return err
+		for i, ino := range inos {
+			orphan, record := vs[2*i], vs[2*i+1]
+			if orphan == nil || o.beginUnlink(ino) {
+				continue // used again; who ends that comes here
 			}
-			if n.nlink == 0 {
-				if err := o.deleteInode(t, n); err != nil {
+			if record != nil {
+				n, err := decodeInode(ino, record)
+				if err != nil {
 					return err
 				}
+				if n.nlink == 0 {
+					if err := o.deleteInode(t, n); err != nil {
+						return err
+					}
+				}
+			}
+			if err := t.Delete(orphanKey(ino)); err != nil {
+				return err
 			}
 		}
-		return t.Delete(orphanKey(ino))
+		return nil
 	})
 }
 
+const (
+	// maxOrphanQueue bounds the memory of the queue; beyond it, orphans are
+	// left to the collector.
+	maxOrphanQueue = 1 << 16
+	// orphanGather is how long the first orphan waits for others, since a
+	// transaction for each would double the cost of the removal of its name:
+	// together they add a third.
+	orphanGather = 10 * time.Millisecond
+	// orphanBatch is how many go in one transaction, where an engine does not
+	// limit those.
+	orphanBatch = 128
+)
+
+// orphanQueue holds orphans that lost their last use, for removal in the
+// background.
+type orphanQueue struct {
+	wake chan struct{}
+
+	mu   sync.Mutex
+	on   bool // somebody serves it
+	list []Ino
+	// scan tells that the store may have orphans that nobody will queue: of an
+	// earlier process, or of a removal that failed.
+	scan bool
+}
+
+func (q *orphanQueue) init() {
+	q.wake = make(chan struct{}, 1)
+	q.scan = true
+}
+
+// add queues ino.
+func (q *orphanQueue) add(ino Ino) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.on || len(q.list) >= maxOrphanQueue {
+		q.scan = true
+		return
+	}
+	q.list = append(q.list, ino)
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take removes up to n from the queue.
+func (q *orphanQueue) take(n int) []Ino {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n = min(n, len(q.list))
+	batch := slices.Clone(q.list[:n])
+	if q.list = q.list[n:]; len(q.list) == 0 {
+		q.list = nil
+	}
+	return batch
+}
+
+// again has the next pass of the collector look at all orphans.
+func (q *orphanQueue) again() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.scan = true
+}
+
+// takeScan tells whether the collector has to look at all orphans.
+func (q *orphanQueue) takeScan() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	scan := q.scan
+	q.scan = false
+	return scan
+}
+
+// serve removes what is queued until ctx ends; what is left then, the
+// collector finds after the next start.
+func (q *orphanQueue) serve(ctx context.Context, fs *FS) {
+	q.mu.Lock()
+	q.on = true
+	q.mu.Unlock()
+	batch := orphanBatch
+	if fs.kv.Limits().Ops > 0 {
+		batch = 1
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-q.wake:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(orphanGather):
+		}
+		for inos := q.take(batch); len(inos) > 0 && ctx.Err() == nil; inos = q.take(batch) {
+			if err := fs.removeOrphans(cluster.Relaxed(ctx), inos); err != nil {
+				q.again()
+				if ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+					fs.log.Warn("unlinked files are left to the collector", "inodes", len(inos), "err", err)
+				}
+			}
+		}
+	}
+}
+
 // collectOrphans removes what a crashed process left: inodes without links
-// that nobody has open. In a shared cluster those of others stay for
-// orphanGrace, and this process renews the records of its own.
+// that nobody uses. In a shared cluster those of others stay for orphanGrace,
+// and this process renews the records of its own. On a store of its own it
+// looks only when there may be some (orphanQueue.scan).
 func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
+	if !fs.orphans.takeScan() && fs.clu.Exclusive {
+		return 0, nil
+	}
+	defer func() {
+		if err != nil {
+			fs.orphans.again()
+		}
+	}()
 	type orphan struct {
 		ino  Ino
 		mine bool
@@ -138,9 +267,10 @@ func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
 		now := fs.cfg.Now().UnixNano()
 		for _, x := range page {
 			old := now-x.atNS > int64(orphanGrace)
-			open := fs.opens.get(x.ino) != nil
+			used := fs.opens.markOrphan(x.ino)
 			switch {
-			case open && now-x.atNS > int64(orphanGrace/4):
+			case used && fs.clu.Exclusive: // until its last use ends
+			case used && now-x.atNS > int64(orphanGrace/4):
 				err = fs.update(ctx, func(t cluster.Txn, o *op) error {
 					b, err := t.Get(orphanKey(x.ino))
 					if err != nil || b == nil {
@@ -148,7 +278,7 @@ func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
 					}
 					return t.Set(orphanKey(x.ino), o.orphanValue())
 				})
-			case !open && (x.mine || old || fs.clu.Exclusive):
+			case !used && (x.mine || old || fs.clu.Exclusive):
 				if err = fs.removeOrphan(ctx, x.ino); err == nil {
 					done++
 				}

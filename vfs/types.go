@@ -91,7 +91,7 @@ type Attr struct {
 	Ino     Ino
 	Gen     uint32 // generation, for file handles
 	Mode    uint32 // type and permissions
-	Nlink   uint32 // 1 for directories
+	Nlink   uint32 // 1 for directories: unknown (docs/semantics.md, Links of directories)
 	UID     uint32
 	GID     uint32
 	Rdev    uint32 // device number, Linux encoding (makedev)

@@ -1,0 +1,202 @@
+package vfs
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"ogw/cluster"
+)
+
+// Holder keeps inodes for a door whose client names them by number for as
+// long as it likes, and says when it forgets them: a kernel with its FUSE
+// lookups. An inode of any kind that loses its last link while it is held
+// becomes an orphan, as open files do, and goes with the last hold. Holds are
+// counted, in memory only. Safe for concurrent use.
+//
+// Whoever looks an inode up and then holds it takes a HoldMark before:
+//
+//	mark := h.Mark()
+//	a, err := fs.Lookup(...)
+//	err = h.Hold(ctx, a.Ino, 1, mark) // ErrStale: removed in between, look again
+type Holder struct {
+	fs     *FS
+	shards [openShards]holdShard // each under the mutex of the openShard with its number
+	closed atomic.Bool
+}
+
+// holdShard counts the holds of each inode, some 25 bytes for one that is
+// held. Go's maps do not shrink, so that one which lost most of what it had
+// is copied.
+type holdShard struct {
+	counts map[Ino]uint64
+	peak   int // of len(counts), since it was made
+}
+
+// A holdShard is copied when it has less than 1/holdShrink of its peak, unless
+// that was below holdSmall.
+const (
+	holdShrink = 8
+	holdSmall  = 1 << 10
+)
+
+// HoldMark is a moment before an inode was looked up.
+type HoldMark uint64
+
+// NewHolder returns a Holder, to be closed.
+func (fs *FS) NewHolder() *Holder {
+	h := &Holder{fs: fs}
+	fs.opens.addHolder(h)
+	return h
+}
+
+// Mark returns the moment.
+func (h *Holder) Mark() HoldMark { return HoldMark(h.fs.opens.removals.Load()) }
+
+// Hold counts n more holds of ino, which was found after mark. ErrStale if
+// this process removed it since.
+func (h *Holder) Hold(ctx context.Context, ino Ino, n uint64, mark HoldMark) error {
+	t := &h.fs.opens
+	s, err := t.lockSettled(ctx, ino)
+	if err != nil {
+		return err
+	}
+	h.shards[uint64(ino)%openShards].add(ino, n)
+	removed := t.removed[ino%leftSlots].Load() > uint64(mark)
+	s.mu.Unlock()
+	if !removed {
+		return nil
+	}
+	// It, or one that shares its slot.
+	err = h.fs.peek(ctx, func(r cluster.Reader) error {
+		b, err := r.Get(inodeKey(ino))
+		if err == nil && b == nil {
+			err = fmt.Errorf("inode %d: %w", ino, ErrStale)
+		}
+		return err
+	})
+	if err != nil {
+		h.Release(ino, n)
+	}
+	return err
+}
+
+// Release takes back n holds of ino, or all if it has fewer. What nobody
+// holds or has open any more, and has no links, is removed in the background.
+func (h *Holder) Release(ino Ino, n uint64) {
+	s := h.fs.opens.shard(ino)
+	s.mu.Lock()
+	gone := h.shards[uint64(ino)%openShards].drop(ino, n) && h.fs.opens.takeOrphan(s, ino)
+	s.mu.Unlock()
+	if gone {
+		h.fs.orphans.add(ino)
+	}
+}
+
+// Restore counts n holds of ino from before a restart of the process. It may
+// be an orphan, if the collector did not run yet (see doc.go). ErrStale for
+// an inode that the store does not have: it is not held.
+func (h *Holder) Restore(ctx context.Context, ino Ino, n uint64) error {
+	if err := h.Hold(ctx, ino, n, h.Mark()); err != nil {
+		return err
+	}
+	var stored, orphan bool
+	err := h.fs.peek(ctx, func(r cluster.Reader) error {
+		vs, err := r.GetMany([][]byte{inodeKey(ino), orphanKey(ino)})
+		if err == nil {
+			stored, orphan = vs[0] != nil, vs[1] != nil
+		}
+		return err
+	})
+	switch {
+	case err == nil && !stored:
+		err = fmt.Errorf("inode %d: %w", ino, ErrStale)
+	case err == nil && orphan:
+		h.fs.opens.markOrphan(ino)
+	}
+	if err != nil {
+		h.Release(ino, n)
+	}
+	return err
+}
+
+// Each calls fn with every inode held and its count, in no order. It sees
+// neither all nor none of what changes meanwhile.
+func (h *Holder) Each(fn func(ino Ino, n uint64)) {
+	type hold struct {
+		ino Ino
+		n   uint64
+	}
+	var list []hold
+	for i := range h.shards {
+		s := &h.fs.opens.shards[i]
+		s.mu.Lock()
+		list = list[:0]
+		for ino, n := range h.shards[i].counts {
+			list = append(list, hold{ino, n})
+		}
+		s.mu.Unlock()
+		for _, x := range list {
+			fn(x.ino, x.n)
+		}
+	}
+}
+
+// Close takes back all holds.
+func (h *Holder) Close() {
+	if h.closed.Swap(true) {
+		return
+	}
+	t := &h.fs.opens
+	t.removeHolder(h)
+	for i := range t.shards {
+		s := &t.shards[i]
+		var gone []Ino
+		s.mu.Lock()
+		h.shards[i] = holdShard{}
+		for ino := range s.orphans {
+			if t.takeOrphan(s, ino) {
+				gone = append(gone, ino)
+			}
+		}
+		s.mu.Unlock()
+		for _, ino := range gone {
+			h.fs.orphans.add(ino)
+		}
+	}
+}
+
+// add counts n more.
+func (s *holdShard) add(ino Ino, n uint64) {
+	if s.counts == nil {
+		s.counts = make(map[Ino]uint64)
+	}
+	s.counts[ino] += n
+	s.peak = max(s.peak, len(s.counts))
+}
+
+// drop counts n less and tells whether none is left.
+func (s *holdShard) drop(ino Ino, n uint64) (last bool) {
+	c, ok := s.counts[ino]
+	if n < c {
+		s.counts[ino] = c - n
+		return false
+	}
+	if !ok {
+		return false
+	}
+	delete(s.counts, ino)
+	if left := len(s.counts); s.peak > holdSmall && left < s.peak/holdShrink {
+		counts := make(map[Ino]uint64, left)
+		for i, c := range s.counts {
+			counts[i] = c
+		}
+		s.counts, s.peak = counts, left
+	}
+	return true
+}
+
+func (s *holdShard) has(ino Ino) bool {
+	_, ok := s.counts[ino]
+	return ok
+}
