@@ -97,7 +97,8 @@ func (f *rawFS) readDir(in *fuse.ReadIn, out *fuse.DirEntryList, plus bool) fuse
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	since := f.inv.count()
+	added := false
+	at := f.moment()
 	after, err := d.position(in.Offset)
 	if err == nil && in.Offset < offDotDot {
 		err = f.addDots(d, in.Offset, out, plus)
@@ -106,15 +107,17 @@ func (f *rawFS) readDir(in *fuse.ReadIn, out *fuse.DirEntryList, plus bool) fuse
 		prev := in.Offset
 		err = d.from.Read(f.ctx, cred(&in.InHeader), after, plus, func(e *vfs.DirEntry) error {
 			off := d.number(prev, e.Pos)
-			if !f.addEntry(e, off, out, plus, since) {
+			if !f.addEntry(e, off, out, plus, at) {
 				return cluster.ErrStop
 			}
-			prev = off
+			prev, added = off, true
 			return nil
 		})
 	}
 	switch {
-	case errors.Is(err, cluster.ErrStop):
+	case errors.Is(err, cluster.ErrStop), added:
+		// The kernel knows what was added from now on: an error has to come
+		// with the next request.
 		return fuse.OK
 	case errors.Is(err, vfs.ErrStale):
 		return enoent
@@ -150,7 +153,7 @@ func (f *rawFS) addDots(d *dirHandle, offset uint64, out *fuse.DirEntryList, plu
 	return nil
 }
 
-func (f *rawFS) addEntry(e *vfs.DirEntry, off uint64, out *fuse.DirEntryList, plus bool, since uint64) bool {
+func (f *rawFS) addEntry(e *vfs.DirEntry, off uint64, out *fuse.DirEntryList, plus bool, at moment) bool {
 	de := fuse.DirEntry{Name: e.Name, Ino: uint64(e.Ino), Mode: e.Mode, Off: off}
 	if !plus {
 		return out.AddDirEntry(de)
@@ -159,8 +162,9 @@ func (f *rawFS) addEntry(e *vfs.DirEntry, off uint64, out *fuse.DirEntryList, pl
 	if entry == nil {
 		return false
 	}
-	if e.Attr != nil { // else node 0: the kernel looks the name up when it needs it
-		f.fillEntry(e.Attr, entry, since)
+	// With node 0, the kernel looks the name up when it needs it.
+	if e.Attr != nil && f.fillEntry(e.Attr, entry, at) != nil {
+		*entry = fuse.EntryOut{}
 	}
 	return true
 }

@@ -42,6 +42,22 @@
 // ACLs, are told to Options.Done (record.go), at the one place where every
 // request ends (observe.go).
 //
+// # What the kernel knows
+//
+// The kernel names an inode that it was told of until it sends FORGET: by an
+// open file, a working directory, a bind mount, a cached name on its way to
+// become an open. So each answer that introduces an inode is counted in a
+// vfs.Holder before it is written (fillEntry: LOOKUP, CREATE, TMPFILE, MKNOD,
+// MKDIR, SYMLINK, LINK, each entry of READDIRPLUS), FORGET takes back, and the
+// end of the mount takes back all. What loses its last name meanwhile answers
+// as an orphan; without that, open(2) of a path would fail with ESTALE when
+// somebody else renames a new file over it between its lookup and its open.
+//
+// Counts may err high (a reply that the kernel did not take, a FORGET that was
+// lost with a process), never low. Who goes on with the connection of a process
+// that ended restores them (vfs.Config.Restore) with the node IDs that the
+// kernel has, which are inode numbers; the generations are the inodes' own.
+//
 // # Caches
 //
 // Names, absent names and attributes stay in the kernel for a minute, pages

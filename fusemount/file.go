@@ -45,7 +45,7 @@ func (f *rawFS) addFile(ino vfs.Ino, file *vfs.File, out *fuse.OpenOut) {
 // that the name is free; if it is not, ESTALE makes it look again and open
 // what is there, with its own checks.
 func (f *rawFS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
-	since := f.inv.count()
+	at := f.moment()
 	a, file, _, err := f.fs.Create(f.ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name,
 		vfs.CreateOptions{Mode: in.Mode & vfs.ModePermMask, Flags: openFlags(in.Flags), Exclusive: true})
 	if err != nil {
@@ -54,7 +54,9 @@ func (f *rawFS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *f
 		}
 		return f.status("create", &in.InHeader, err)
 	}
-	f.fillEntry(&a, &out.EntryOut, since)
+	if err := f.fillEntry(&a, &out.EntryOut, at); err != nil {
+		return f.status("create", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
+	}
 	f.pages.opened(&a, &out.OpenOut)
 	f.addFile(a.Ino, file, &out.OpenOut)
 	return fuse.OK
@@ -62,13 +64,15 @@ func (f *rawFS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *f
 
 // Tmpfile is open(2) with O_TMPFILE.
 func (f *rawFS) Tmpfile(_ <-chan struct{}, in *fuse.CreateIn, out *fuse.CreateOut) fuse.Status {
-	since := f.inv.count()
+	at := f.moment()
 	a, file, err := f.fs.OpenTemp(f.ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId),
 		in.Mode&vfs.ModePermMask, openFlags(in.Flags))
 	if err != nil {
 		return f.status("tmpfile", &in.InHeader, err)
 	}
-	f.fillEntry(&a, &out.EntryOut, since)
+	if err := f.fillEntry(&a, &out.EntryOut, at); err != nil {
+		return f.status("tmpfile", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
+	}
 	f.addFile(a.Ino, file, &out.OpenOut)
 	return fuse.OK
 }

@@ -78,9 +78,16 @@ func Mount(fs *vfs.FS, dir string, opt Options) (*Server, error) {
 func mount(fs *vfs.FS, dir string, opt Options, withRing bool) (_ *Server, err error) {
 	s := &Server{dir: dir, raw: newRawFS(context.Background(), fs, opt), served: make(chan struct{})}
 	s.raw.sizes.dir = dir
+	holds := s.raw.holds
+	// Other doors may remove the root.
+	if err := holds.Hold(s.raw.ctx, opt.Root, 1, holds.Mark()); err != nil {
+		holds.Close()
+		return nil, fmt.Errorf("mount %s: %w", dir, err)
+	}
 	api, options := observe(s.raw), mountOptions(opt, fs.Exclusive())
 	if withRing {
 		if s.ring, err = newRing(s.raw); err != nil {
+			holds.Close()
 			return nil, fmt.Errorf("mount %s: %w", dir, err)
 		}
 		options.ExtraCapabilities |= fuse.CAP_OVER_IO_URING
@@ -88,6 +95,7 @@ func mount(fs *vfs.FS, dir string, opt Options, withRing bool) (_ *Server, err e
 	fd, err := mountDevice(dir, opt)
 	if err != nil {
 		s.dropRing()
+		holds.Close()
 		return nil, explain(dir, err)
 	}
 	s.cancel = fs.Watch(&s.raw.inv)
@@ -238,6 +246,7 @@ func (s *Server) serve() {
 	s.cancel()
 	s.raw.inv.close()
 	s.raw.sizes.close()
+	s.raw.holds.Close()
 }
 
 // prepare checks the mount point and removes a dead mount from it.

@@ -10,33 +10,47 @@ import (
 	"ogw/vfs"
 )
 
+// lookupTries bounds how often a name is looked up again because what it stood
+// for was removed meanwhile; each time, another request has made progress.
+const lookupTries = 1000
+
 // Lookup finds a name. An absent one is answered with node 0, so that the
 // kernel remembers its absence.
 func (f *rawFS) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
-	since := f.inv.count()
-	a, err := f.find(h, name)
-	if errors.Is(err, vfs.ErrNotExist) && f.opt.EntryTimeout > 0 {
-		if f.inv.count() == since {
-			out.SetEntryTimeout(f.opt.EntryTimeout)
-			return fuse.OK
+	var err error
+	for range lookupTries {
+		var a vfs.Attr
+		at := f.moment()
+		a, err = f.find(h, name)
+		if errors.Is(err, vfs.ErrNotExist) && f.opt.EntryTimeout > 0 {
+			if f.inv.count() == at.since {
+				out.SetEntryTimeout(f.opt.EntryTimeout)
+				return fuse.OK
+			}
+			return fuse.ENOENT
 		}
-		return fuse.ENOENT
+		if err != nil {
+			break
+		}
+		if err = f.fillEntry(&a, out, at); !errors.Is(err, vfs.ErrStale) {
+			break
+		}
 	}
-	if err != nil {
-		return f.status("lookup", h, err)
-	}
-	f.fillEntry(&a, out, since)
-	return fuse.OK
+	return f.status("lookup", h, err)
 }
 
 // find looks a name up. The kernel asks for "." and ".." only to turn a file
-// handle (open_by_handle_at, an NFS server of its own) into an inode.
+// handle (open_by_handle_at, an NFS server of its own) into an inode that it
+// does not know: one without links is about to go, or is another's.
 func (f *rawFS) find(h *fuse.InHeader, name string) (vfs.Attr, error) {
 	ino := f.ino(h.NodeId)
 	if name != "." && name != ".." {
 		return f.fs.Lookup(f.ctx, cred(h), ino, name)
 	}
 	a, err := f.fs.GetAttr(f.ctx, ino)
+	if err == nil && a.Nlink == 0 {
+		err = vfs.ErrNotExist
+	}
 	if err != nil || name == "." {
 		return a, err
 	}
@@ -46,8 +60,12 @@ func (f *rawFS) find(h *fuse.InHeader, name string) (vfs.Attr, error) {
 	return f.fs.GetAttr(f.ctx, a.Parent)
 }
 
-// Forget is told when the kernel drops an inode.
-func (f *rawFS) Forget(node, _ uint64) { f.pages.forget(f.ino(node)) }
+// Forget is told when the kernel drops an inode, which it was told of n times.
+func (f *rawFS) Forget(node, n uint64) {
+	ino := f.ino(node)
+	f.pages.forget(ino)
+	f.holds.Release(ino, n)
+}
 
 // GetAttr is stat.
 func (f *rawFS) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
@@ -135,38 +153,39 @@ func setAttrOf(in *fuse.SetAttrIn) vfs.SetAttr {
 
 // Mknod makes a special or regular file.
 func (f *rawFS) Mknod(_ <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
-	since := f.inv.count()
+	at := f.moment()
 	a, err := f.fs.Mknod(f.ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name, in.Mode, in.Rdev)
-	return f.made("mknod", &in.InHeader, &a, err, out, since)
+	return f.made("mknod", &in.InHeader, &a, err, out, at)
 }
 
 // Mkdir makes a directory.
 func (f *rawFS) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
-	since := f.inv.count()
+	at := f.moment()
 	a, err := f.fs.Mkdir(f.ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name, in.Mode)
-	return f.made("mkdir", &in.InHeader, &a, err, out, since)
+	return f.made("mkdir", &in.InHeader, &a, err, out, at)
 }
 
 // Symlink makes a symbolic link.
 func (f *rawFS) Symlink(_ <-chan struct{}, h *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
-	since := f.inv.count()
+	at := f.moment()
 	a, err := f.fs.Symlink(f.ctx, cred(h), f.ino(h.NodeId), name, target)
-	return f.made("symlink", h, &a, err, out, since)
+	return f.made("symlink", h, &a, err, out, at)
 }
 
 // Link makes a hard link.
 func (f *rawFS) Link(_ <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
-	since := f.inv.count()
+	at := f.moment()
 	a, err := f.fs.Link(f.ctx, cred(&in.InHeader), f.ino(in.Oldnodeid), f.ino(in.NodeId), name)
-	return f.made("link", &in.InHeader, &a, err, out, since)
+	return f.made("link", &in.InHeader, &a, err, out, at)
 }
 
-func (f *rawFS) made(op string, h *fuse.InHeader, a *vfs.Attr, err error, out *fuse.EntryOut, since uint64) fuse.Status {
-	if err != nil {
-		return f.status(op, h, err)
+// made answers with what was made. If somebody removed it at once, ESTALE has
+// the kernel make it again.
+func (f *rawFS) made(op string, h *fuse.InHeader, a *vfs.Attr, err error, out *fuse.EntryOut, at moment) fuse.Status {
+	if err == nil {
+		err = f.fillEntry(a, out, at)
 	}
-	f.fillEntry(a, out, since)
-	return fuse.OK
+	return f.status(op, h, err)
 }
 
 // Readlink returns a link's target.

@@ -21,6 +21,7 @@ type rawFS struct {
 	ctx    context.Context // of all requests: relaxed, this mount the origin
 	client string          // of its locks
 
+	holds   *vfs.Holder // of what the kernel knows (see doc.go)
 	inv     invalidator
 	sizes   sizes
 	callers callerWatch
@@ -37,6 +38,7 @@ func newRawFS(ctx context.Context, fs *vfs.FS, opt Options) *rawFS {
 	f.inv.init(f)
 	f.sizes.init(f)
 	f.ctx = vfs.WithOrigin(cluster.Relaxed(ctx), &f.inv)
+	f.holds = fs.NewHolder()
 	f.pages.init(!fs.Exclusive())
 	return f
 }
@@ -115,19 +117,35 @@ func unixTime(ns int64) (sec uint64, nsec uint32) {
 	return uint64(s), uint32(n)
 }
 
+// moment is taken before the VFS is asked for an inode that the kernel is then
+// told of.
+type moment struct {
+	since uint64 // changes told (see invalidator)
+	mark  vfs.HoldMark
+}
+
 func nanoseconds(sec uint64, nsec uint32) int64 { return int64(sec)*nsPerSec + int64(nsec) }
 
-// fillEntry answers with an inode. since is the count of changes that was
-// read before the attributes were (see invalidator).
-func (f *rawFS) fillEntry(a *vfs.Attr, out *fuse.EntryOut, since uint64) {
-	out.NodeId, _ = f.node(a.Ino)
+func (f *rawFS) moment() moment { return moment{f.inv.count(), f.holds.Mark()} }
+
+// fillEntry answers with an inode that was found after at, and counts that the
+// kernel knows it. ErrStale if it was removed since.
+func (f *rawFS) fillEntry(a *vfs.Attr, out *fuse.EntryOut, at moment) error {
+	node, ok := f.node(a.Ino)
+	if ok {
+		if err := f.holds.Hold(f.ctx, a.Ino, 1, at.mark); err != nil {
+			return err
+		}
+	}
+	out.NodeId = node
 	out.Generation = uint64(a.Gen)
 	f.fillAttr(a, &out.Attr)
 	f.inv.stamp(a.Ino)
-	if f.inv.count() == since {
+	if f.inv.count() == at.since {
 		out.SetEntryTimeout(f.opt.EntryTimeout)
 		out.SetAttrTimeout(f.opt.AttrTimeout)
 	}
+	return nil
 }
 
 func (f *rawFS) fillAttrOut(a *vfs.Attr, out *fuse.AttrOut, since uint64) {

@@ -29,6 +29,7 @@ var notOfNFS = []struct{ feature, reason string }{
 	{"zerorange", "the same"},
 	{"holes", "no procedure tells of holes"},
 	{"renameflags", "RENAME has no flags"},
+	{"kept", "no procedure tells the server what a client still refers to"},
 	{"dirlinks", "directories have one link through every door"},
 }
 

@@ -37,6 +37,7 @@ const (
 	Holes       Feature = "holes"       // SEEK_HOLE tells holes
 	Own         Feature = "own"         // the own attributes and reserved names of ogw
 	RemovedDirs Feature = "removeddirs" // a removed directory that is open answers ENOENT
+	Kept        Feature = "kept"        // what was removed answers while it is referred to
 	Security    Feature = "security"    // security.capability is revoked by writes
 	Tmpfile     Feature = "tmpfile"     // O_TMPFILE
 	Xattr       Feature = "xattr"       // user.*, trusted.*, security.*
@@ -100,7 +101,7 @@ func groups() []group {
 		{"permissions", nil, permCases}, {"sticky", nil, stickyCases}, {"times", nil, timeCases},
 		{"data", nil, dataCases}, {"contents", nil, contentCases}, {"sizes", nil, sizeCases}, {"fallocate", []Feature{Fallocate}, fallocateCases},
 		{"exec", nil, execCases}, {"locks", nil, lockCases}, {"lockranges", nil, lockRangeCases},
-		{"directories", nil, dirCases},
+		{"directories", nil, dirCases}, {"kept", []Feature{Kept}, keptCases},
 		{"xattrs", []Feature{Xattr}, xattrCases}, {"xattrspaces", []Feature{Xattr}, xattrSpaceCases},
 		{"acl", []Feature{Xattr, ACL}, aclCases}, {"aclrights", []Feature{Xattr, ACL}, aclRightCases},
 	}
