@@ -2,12 +2,15 @@ package fusemount
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -249,44 +252,114 @@ func TestCoherenceUnderLoad(t *testing.T) {
 	t.Logf("%d generations", done[0].Load())
 }
 
-// Two mounts of one process see each other's changes, and working on the same
-// directories through both does not deadlock.
-func TestTwoMounts(t *testing.T) {
-	fs := openFS(t)
-	one, _ := mountFS(t, fs, Options{})
-	two, _ := mountFS(t, fs, Options{})
-	must(t, os.Mkdir(filepath.Join(one, "shared"), 0o755))
-	eventually(t, func() error { _, err := os.Stat(filepath.Join(two, "shared")); return err })
-	var wg sync.WaitGroup
-	for g, top := range []string{one, two, one, two} {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for i := range 100 {
-				name := filepath.Join(top, "shared", fmt.Sprintf("g%d-%d", g, i%5))
-				if err := os.WriteFile(name, []byte("x"), 0o644); err != nil {
-					t.Errorf("write: %v", err)
-					return
-				}
-				os.ReadDir(filepath.Join(top, "shared"))
-				if err := os.Remove(name); err != nil {
-					t.Errorf("remove: %v", err)
-					return
-				}
-			}
-		}()
+// twoMountRounds of each program of TestTwoMounts.
+const twoMountRounds = 40
+
+// warnings counts what a logger is warned of.
+type warnings struct {
+	slog.Handler
+	n *atomic.Int32
+}
+
+func (w warnings) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn {
+		w.n.Add(1)
 	}
-	wg.Wait()
-	write(t, filepath.Join(one, "shared", "f"), "first")
-	eventually(t, func() error { _, err := os.Stat(filepath.Join(two, "shared", "f")); return err })
-	must(t, os.Rename(filepath.Join(one, "shared", "f"), filepath.Join(one, "shared", "g")))
-	eventually(t, func() error { _, err := os.Stat(filepath.Join(two, "shared", "g")); return err })
-	eventually(t, func() error {
-		if _, err := os.Stat(filepath.Join(two, "shared", "f")); !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("the old name: %w", err)
+	return w.Handler.Handle(ctx, r)
+}
+
+// Two mounts of one process work on one directory and on one page at a time.
+// Each finds what the other did by its next system call, and none waits for one
+// that waits for it: that would end after tellWait, with a warning.
+func TestTwoMounts(t *testing.T) {
+	for name, beside := range map[string]Options{
+		"shared":      {},
+		"own caches":  {EntryTimeout: 50 * time.Second},
+		"own request": {Transport: TransportRing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if beside.Transport == TransportRing {
+				needRing(t)
+			}
+			var warned atomic.Int32
+			log := slog.New(warnings{testLogger(t).Handler(), &warned})
+			m := NewMounts(openFS(t))
+			beside.Logger = log
+			one, _ := mountOf(t, m, Options{Logger: log, Transport: TransportDevice})
+			two, _ := mountOf(t, m, beside)
+			must(t, os.Mkdir(filepath.Join(one, "b"), 0o755))
+			write(t, filepath.Join(two, "b", "page"), strings.Repeat("-", 64))
+			var wg sync.WaitGroup
+			for g := range 4 {
+				mine, other := filepath.Join(one, "b"), filepath.Join(two, "b")
+				if g%2 == 1 {
+					mine, other = other, mine
+				}
+				wg.Go(func() {
+					for i := range twoMountRounds {
+						if err := handOverNames(mine, other, fmt.Sprintf("g%d-%d", g, i%5)); err != nil {
+							t.Errorf("%d, round %d: %v", g, i, err)
+							return
+						}
+						if err := handOverBytes(mine, other, 16*g, fmt.Sprintf("%d:%06d", g, i)); err != nil {
+							t.Errorf("%d, round %d: %v", g, i, err)
+							return
+						}
+					}
+				})
+			}
+			inTime(t, "both", wg.Wait)
+			if warned.Load() > 0 {
+				t.Errorf("%d warnings", warned.Load())
+			}
+		})
+	}
+}
+
+// handOverNames makes, renames and removes through one directory, and looks
+// through the other.
+func handOverNames(mine, other, name string) error {
+	from, to := filepath.Join(mine, name), filepath.Join(mine, name+"-moved")
+	if err := os.WriteFile(from, []byte(name), 0o644); err != nil {
+		return err
+	}
+	if b, err := os.ReadFile(filepath.Join(other, name)); err != nil || string(b) != name {
+		return fmt.Errorf("made: %q, %w", b, err)
+	}
+	if err := syscall.Rename(from, to); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(filepath.Join(other, name)); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("the old name: %w", err)
+	}
+	if _, err := os.ReadDir(other); err != nil {
+		return err
+	}
+	if err := os.Chmod(to, 0o600); err != nil {
+		return err
+	}
+	if i, err := os.Lstat(filepath.Join(other, name+"-moved")); err != nil || i.Mode() != 0o600 {
+		return fmt.Errorf("the new name: %v, %w", i, err)
+	}
+	return syscall.Unlink(to)
+}
+
+// handOverBytes writes a part of a page that everybody writes.
+func handOverBytes(mine, other string, off int, text string) error {
+	f, err := os.OpenFile(filepath.Join(mine, "page"), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte(text), int64(off)); err != nil {
+		return err
+	}
+	for _, dir := range []string{other, mine} {
+		if b, err := os.ReadFile(filepath.Join(dir, "page")); err != nil || len(b) != 64 || string(b[off:off+len(text)]) != text {
+			return fmt.Errorf("the page is %q, %w; want %q at %d", b, err, text, off)
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // Directories that S3 implied vanish with their last entry where S3 removes it,

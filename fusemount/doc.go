@@ -1,6 +1,9 @@
-// Package fusemount is the FUSE door: one mount of the namespace, or of a
-// directory in it, through go-fuse's raw interface. A node ID is an inode
-// number; only the mount's root stands for FUSE's node 1.
+// Package fusemount is the FUSE door: mounts of the namespace, or of
+// directories in it, through go-fuse's raw interface. A node ID is an inode
+// number; only the superblock's root stands for FUSE's node 1.
+//
+//	Mounts ─┬─ connection (one superblock) ─┬─ Server (one mount)
+//	        └─ connection                   └─ Server
 //
 //	kernel ─┬─ /dev/fuse ── go-fuse Server ──────────┬─ rawFS ── vfs.FS
 //	   ▲    └─ io_uring ─── ring ── ProtocolServer ──┘             │ changes of other doors
@@ -93,11 +96,40 @@
 //
 // # Deadlocks
 //
-// The kernel holds a directory's lock while our handler works on it, and a
-// notification takes it too. So the goroutine of a handler never notifies
-// its own mount; what it must tell (side effects of its own request) and the
-// changes that another mount made go through a queue. Other doors notify in
+// The kernel holds a directory's lock while our handler works on it, and those of
+// pages while they are read or written; notifications take them too. So a handler
+// tells its own superblock of side effects through a queue. Other doors notify in
 // their own goroutine: they hold no lock, and handlers never wait for them.
+//
+// What a superblock's request changed, the others must know before it is answered
+// (beside). They would wait for one another if each did what it needs: two mkdir
+// in one directory, each with its own lock of that, or two writes of one page. So
+// one superblock, the primary, keeps names, the others, which came while it was
+// there, have none to drop, and none has written pages while there are several:
+//
+//   - Their names, absent ones too, have no cache time. They are still notified,
+//     but later and in the background, so that inodes are let go.
+//   - Files that are opened for writing go past the page cache (FOPEN_DIRECT_IO,
+//     fileHandle.direct): no page is locked while a WRITE is on its way. The pages
+//     that readers of the same superblock brought back meanwhile are dropped
+//     behind it. Through the cache, a page that another superblock's change dropped
+//     between the copy of the bytes and their WRITE could be read back without
+//     them, and stay so. What the primary had open before there were several goes
+//     through the cache still.
+//   - What mappings wrote arrives with its pages locked, in all superblocks. Nobody
+//     is told before it is answered, but before fsync and close are (settleLate).
+//
+// So to tell one that is not the primary waits for READ at the most, which waits
+// for nobody; to tell the primary waits for its requests, and those for no more
+// than that. Over io_uring, a request that may tell leaves a thread for what it
+// waits for, as one that waits for a lock does (mayTell).
+//
+// A slow engine may delay it all the same: after tellWait the primary looks all its
+// names up again (FUSE_NOTIFY_INC_EPOCH, which takes no lock), and pages are
+// dropped when the READ that holds them ends. When the primary ends, another takes
+// its place. With a kernel that does not map files past its cache (before Linux
+// 6.6), or with the writeback cache, written pages stay in all, and two writes of
+// one page at a time wait for tellWait.
 //
 // No thread of the process may wait for an answer to a system call on its own
 // mount: if the process is killed then, the thread waits for good, and
@@ -111,6 +143,9 @@
 // written, are strict.
 //
 // # Lock order
+//
+// Mounts.making comes first; handlers never take it, since a mount that is made
+// may ask them. Mounts.mu and connection.mu are leaves.
 //
 // handleTable.mu, dirHandle.mu and ownerSet.mu are leaves, except that a
 // dirHandle.mu is held while the VFS lists. ring.mu is held while requests are

@@ -20,6 +20,7 @@ type fileHandle struct {
 	wrote  atomic.Bool   // what the last flush did not wait for
 	plain  atomic.Uint64 // see privClock
 	owners ownerSet      // of locks set through this handle
+	direct bool          // writes go past the kernel's pages
 }
 
 // openFlags translates open(2). Reading is always possible: the kernel fills
@@ -36,9 +37,15 @@ func openFlags(flags uint32) vfs.OpenFlags {
 	return o
 }
 
-func (f *rawFS) addFile(ino vfs.Ino, file *vfs.File, out *fuse.OpenOut) {
+// addFile gives an open file its number.
+func (f *rawFS) addFile(ino vfs.Ino, flags uint32, file *vfs.File, out *fuse.OpenOut) {
 	f.sizes.opened(ino)
-	out.Fh = f.files.add(&fileHandle{ino: ino, file: file})
+	h := &fileHandle{ino: ino, file: file}
+	h.direct = f.direct && flags&unix.O_ACCMODE != unix.O_RDONLY && (!f.primary.Load() || f.conn.set.several.Load())
+	if h.direct {
+		out.OpenFlags |= fuse.FOPEN_DIRECT_IO
+	}
+	out.Fh = f.files.add(h)
 }
 
 // Create makes a file and opens it. The kernel asks only when it believes
@@ -58,7 +65,7 @@ func (f *rawFS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *f
 		return f.status("create", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
 	}
 	f.pages.opened(&a, &out.OpenOut)
-	f.addFile(a.Ino, file, &out.OpenOut)
+	f.addFile(a.Ino, in.Flags, file, &out.OpenOut)
 	return fuse.OK
 }
 
@@ -73,7 +80,7 @@ func (f *rawFS) Tmpfile(_ <-chan struct{}, in *fuse.CreateIn, out *fuse.CreateOu
 	if err := f.fillEntry(&a, &out.EntryOut, at); err != nil {
 		return f.status("tmpfile", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
 	}
-	f.addFile(a.Ino, file, &out.OpenOut)
+	f.addFile(a.Ino, in.Flags, file, &out.OpenOut)
 	return fuse.OK
 }
 
@@ -93,7 +100,7 @@ func (f *rawFS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse
 	if err := f.keepPages(file, out); err != nil {
 		return f.status("open", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
 	}
-	f.addFile(ino, file, out)
+	f.addFile(ino, in.Flags, file, out)
 	return fuse.OK
 }
 
@@ -160,11 +167,19 @@ func (f *rawFS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32,
 			return 0, f.status("write", &in.InHeader, err)
 		}
 	}
+	ctx := f.ctx
+	if cached {
+		// It may be somebody else's data. Its pages are locked, and if superblocks
+		// waited for one another, others' with them: they learn of it before fsync
+		// or close is answered.
+		ctx = f.late
+		defer f.lateChanges.Add(1)
+	}
 	var n int
 	var err error
 	if in.Flags&unix.O_APPEND != 0 && !cached {
 		var off int64
-		off, err = h.file.Append(f.ctx, data)
+		off, err = h.file.Append(ctx, data)
 		if n = len(data); err != nil {
 			n = 0
 		} else if off != int64(in.Offset) {
@@ -173,7 +188,12 @@ func (f *rawFS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32,
 			f.inv.later(func() { f.inv.changed(h.ino, true) })
 		}
 	} else {
-		n, err = h.file.WriteAt(f.ctx, data, int64(in.Offset))
+		n, err = h.file.WriteAt(ctx, data, int64(in.Offset))
+	}
+	if n > 0 && h.direct && !cached {
+		// The kernel dropped the pages before the write, and a reader of another
+		// handle may have brought them back.
+		f.inv.part(h.ino, int64(in.Offset), int64(n))
 	}
 	if err != nil && n == 0 {
 		return 0, f.status("write", &in.InHeader, err)
@@ -193,8 +213,21 @@ func (f *rawFS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 		err = h.file.Sync(f.ctx)
 		f.pages.wrote(h.ino)
 	}
+	f.settleLate()
 	f.closeLocks(h, in.LockOwner)
 	return f.status("flush", &in.InHeader, err)
+}
+
+// settleLate returns when other superblocks know of what was written late.
+func (f *rawFS) settleLate() {
+	made := f.lateChanges.Load()
+	if f.lateSettled.Load() >= made {
+		return
+	}
+	for _, c := range f.conn.set.others(f.conn) {
+		c.raw.inv.settle()
+	}
+	f.lateSettled.Store(made) // an older one of another call costs a needless wait
 }
 
 // Fsync is fsync and fdatasync.
@@ -206,6 +239,7 @@ func (f *rawFS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	h.wrote.Store(false)
 	err := h.file.Sync(f.ctx)
 	f.pages.wrote(h.ino)
+	f.settleLate()
 	return f.status("fsync", &in.InHeader, err)
 }
 

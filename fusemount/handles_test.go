@@ -45,6 +45,7 @@ func TestFileHandles(t *testing.T) {
 		if n == "bucket/dir/gone" {
 			if !errors.Is(err, unix.ESTALE) {
 				t.Errorf("the handle of a removed file: %v, want ESTALE", err)
+				unix.Close(fd)
 			}
 			continue
 		}

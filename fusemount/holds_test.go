@@ -94,7 +94,7 @@ func TestHoldsFollowTheKernel(t *testing.T) {
 	must(t, run(t, "ls", "-lR", top))
 	must(t, run(t, "find", top, "-size", "+1"))
 	held := func() (inodes, holds uint64) {
-		s.raw.holds.Each(func(_ vfs.Ino, n uint64) { inodes, holds = inodes+1, holds+n })
+		s.conn.raw.holds.Each(func(_ vfs.Ino, n uint64) { inodes, holds = inodes+1, holds+n })
 		return inodes, holds
 	}
 	inodes, holds := held()

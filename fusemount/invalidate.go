@@ -27,14 +27,33 @@ const (
 	// and logged: the kernel's cache is stale until its timeout.
 	deferredMax  = 4096
 	deferredWait = time.Second
+	// tellWait bounds how long the change of one superblock waits until
+	// another's caches know of it. It takes microseconds, unless what they wait
+	// for (a READ, a request that holds a directory) waits for a slow engine.
+	tellWait = time.Second
 )
 
 var _ vfs.KernelInvalidator = (*invalidator)(nil)
 
+// notifier sends notifications to the kernel.
+type notifier interface {
+	InodeNotify(node uint64, off, length int64) fuse.Status
+	EntryNotify(parent uint64, name string) fuse.Status
+}
+
+// notifierBox has one type for all of them, as atomic.Value wants.
+type notifierBox struct{ notifier }
+
+// kernel returns the notifier; nil before there is one.
+func (v *invalidator) kernel() notifier {
+	b, _ := v.server.Load().(notifierBox)
+	return b.notifier
+}
+
 // invalidator tells the kernel what other doors changed.
 type invalidator struct {
 	f       *rawFS
-	server  atomic.Pointer[fuse.Server]
+	server  atomic.Value // of notifierBox
 	changes atomic.Uint64
 	intro   [introSlots]atomic.Int64 // nanoseconds since f.started
 
@@ -86,12 +105,20 @@ func (v *invalidator) InvalidateInode(ino vfs.Ino, data bool) {
 	v.changed(ino, data)
 }
 
-// Deferred returns an Invalidator whose calls do not wait for the kernel. A
-// door that makes a change while the kernel holds locks for it uses it.
+// Beside returns what tells of the change of another superblock before its
+// request is answered (see doc.go).
+func (v *invalidator) Beside(origin vfs.Invalidator) vfs.Invalidator {
+	if o, ok := origin.(*invalidator); !ok || o.f.conn.set != v.f.conn.set {
+		return v.Deferred()
+	}
+	return beside{v}
+}
+
+// Deferred returns an Invalidator whose calls do not wait for the kernel.
 func (v *invalidator) Deferred() vfs.Invalidator { return deferred{v} }
 
 func (v *invalidator) entry(dir vfs.Ino, name string) {
-	s := v.server.Load()
+	s := v.kernel()
 	node, ok := v.f.node(dir)
 	if s == nil || !ok {
 		return
@@ -116,14 +143,19 @@ func (v *invalidator) modeChanged(ino vfs.Ino) {
 }
 
 func (v *invalidator) inode(ino vfs.Ino, data bool) {
-	s := v.server.Load()
-	node, ok := v.f.node(ino)
-	if s == nil || !ok {
-		return
-	}
 	off, length := int64(-1), int64(0) // attributes only
 	if data {
 		off, length = 0, -1 // to the end
+	}
+	v.part(ino, off, length)
+}
+
+// part drops attributes, and pages from off on.
+func (v *invalidator) part(ino vfs.Ino, off, length int64) {
+	s := v.kernel()
+	node, ok := v.f.node(ino)
+	if s == nil || !ok {
+		return
 	}
 	for {
 		st := s.InodeNotify(node, off, length)
@@ -179,4 +211,66 @@ func (d deferred) InvalidateInode(ino vfs.Ino, data bool) {
 	d.v.changes.Add(1)
 	d.v.f.privs.moved()
 	d.v.later(func() { d.v.changed(ino, data) })
+}
+
+// settle waits until what was deferred before is told.
+func (v *invalidator) settle() {
+	told := make(chan struct{})
+	v.later(func() { close(told) })
+	late := time.NewTimer(tellWait)
+	defer late.Stop()
+	select {
+	case <-told:
+	case <-v.done:
+	case <-late.C:
+		v.f.opt.Logger.Warn("another mount learns late of what a mapping changed", "wait", tellWait)
+	}
+}
+
+// beside tells of the changes of another superblock, whose request waits.
+type beside struct{ v *invalidator }
+
+// InvalidateEntry does not wait where names have no cache time.
+func (b beside) InvalidateEntry(dir vfs.Ino, name string) {
+	b.v.changes.Add(1) // before the look at primary: see rawFS.fillEntry
+	if !b.v.f.primary.Load() {
+		b.v.later(func() { b.v.entry(dir, name) })
+		return
+	}
+	if b.inTime(func() { b.v.entry(dir, name) }) {
+		return
+	}
+	err := b.v.f.conn.dropNames()
+	b.v.f.opt.Logger.Warn("a name is told late to another mount: all its names are looked up again", "directory", dir, "err", err)
+}
+
+func (b beside) InvalidateInode(ino vfs.Ino, data bool) {
+	b.v.changes.Add(1)
+	b.v.f.privs.moved()
+	if !data {
+		b.v.inode(ino, false) // takes no lock
+		return
+	}
+	if !b.inTime(func() { b.v.changed(ino, true) }) {
+		b.v.f.opt.Logger.Warn("content is told late to another mount", "inode", ino, "wait", tellWait)
+	}
+}
+
+// inTime reports whether tell ended within tellWait.
+func (b beside) inTime(tell func()) bool {
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		tell()
+	}()
+	late := time.NewTimer(tellWait)
+	defer late.Stop()
+	select {
+	case <-told:
+		return true
+	case <-b.v.done:
+		return true
+	case <-late.C:
+		return false
+	}
 }

@@ -23,7 +23,7 @@ func (f *rawFS) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fu
 		at := f.moment()
 		a, err = f.find(h, name)
 		if errors.Is(err, vfs.ErrNotExist) && f.opt.EntryTimeout > 0 {
-			if f.inv.count() == at.since {
+			if f.primary.Load() && f.inv.count() == at.since {
 				out.SetEntryTimeout(f.opt.EntryTimeout)
 				return fuse.OK
 			}

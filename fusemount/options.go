@@ -2,6 +2,7 @@ package fusemount
 
 import (
 	"log/slog"
+	"slices"
 	"syscall"
 	"time"
 
@@ -69,6 +70,9 @@ type Options struct {
 
 	ringThreads int32 // 0 means maxRingThreads
 }
+
+// sync tells whether the kernel is to write everything at once.
+func (o *Options) sync() bool { return slices.Contains(o.MountFlags, "sync") }
 
 func (o Options) withDefaults(exclusive bool) Options {
 	if o.Root == 0 {

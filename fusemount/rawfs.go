@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -18,8 +19,18 @@ type rawFS struct {
 
 	fs     *vfs.FS
 	opt    Options
-	ctx    context.Context // of all requests: relaxed, this mount the origin
+	ctx    context.Context // relaxed, this mount the origin; what waits has one of its own (request)
+	late   context.Context // the same, but other superblocks learn later of changes
 	client string          // of its locks
+	conn   *connection     // that asks
+
+	// primary tells that names have a cache time here, and written pages stay: in
+	// at most one superblock of all that show the namespace (see doc.go).
+	primary atomic.Bool
+	// direct tells that the kernel maps files that are opened past its cache.
+	direct      bool
+	lateChanges atomic.Uint64 // made through late
+	lateSettled atomic.Uint64 // of them, told
 
 	holds   *vfs.Holder // of what the kernel knows (see doc.go)
 	inv     invalidator
@@ -38,6 +49,7 @@ func newRawFS(ctx context.Context, fs *vfs.FS, opt Options) *rawFS {
 	f.inv.init(f)
 	f.sizes.init(f)
 	f.ctx = vfs.WithOrigin(cluster.Relaxed(ctx), &f.inv)
+	f.late = vfs.WithLateOrigin(cluster.Relaxed(ctx), &f.inv)
 	f.holds = fs.NewHolder()
 	f.pages.init(!fs.Exclusive())
 	return f
@@ -47,7 +59,7 @@ func newRawFS(ctx context.Context, fs *vfs.FS, opt Options) *rawFS {
 func (f *rawFS) String() string { return "ogw" }
 
 // Init is called before the first request is served.
-func (f *rawFS) Init(s *fuse.Server) { f.inv.server.Store(s) }
+func (f *rawFS) Init(s *fuse.Server) { f.inv.server.Store(notifierBox{s}) }
 
 // OnUnmount is called after the last request.
 func (f *rawFS) OnUnmount() {
@@ -141,8 +153,11 @@ func (f *rawFS) fillEntry(a *vfs.Attr, out *fuse.EntryOut, at moment) error {
 	out.Generation = uint64(a.Gen)
 	f.fillAttr(a, &out.Attr)
 	f.inv.stamp(a.Ino)
+	keepName := f.primary.Load() // before the count: see beside
 	if f.inv.count() == at.since {
-		out.SetEntryTimeout(f.opt.EntryTimeout)
+		if keepName {
+			out.SetEntryTimeout(f.opt.EntryTimeout)
+		}
 		out.SetAttrTimeout(f.opt.AttrTimeout)
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 // Record is what is told of a request after it ended.
 type Record struct {
 	Operation string // as in Options.Observe
-	Dir       string // of the mount
+	Dir       string // of the mount; of all that share its superblock, with commas
 	UID, PID  uint32 // of the program that asked
 	Ino       vfs.Ino
 	Name      string  // entry of Ino, "" for Ino itself
@@ -44,7 +44,7 @@ func (o *observed) tell(operation string, h *fuse.InHeader, x *extra, s fuse.Sta
 	if !r.Rights && !r.Refused() && !o.raw.opt.DoneAll {
 		return
 	}
-	r.Dir, r.UID, r.PID = o.raw.sizes.dir, h.Uid, h.Pid
+	r.Dir, r.UID, r.PID = strings.Join(o.raw.conn.dirs(), ","), h.Uid, h.Pid
 	r.Name, r.ToName, r.Detail = x.name, x.toName, x.detail
 	o.raw.opt.Done(&r)
 }

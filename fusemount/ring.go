@@ -106,12 +106,13 @@ type ring struct {
 // only when another request is answered, not when an entry is added. If all that
 // are being answered wait for locks, somebody must kick (see ring.kick).
 type ringQueue struct {
-	id    int
-	home  *unix.CPUSet // where its threads run
-	idle  atomic.Int32 // entries that hold no request
-	begin atomic.Int32 // threads that begin
-	waits atomic.Int32 // requests that may wait for locks
-	kicks atomic.Bool  // a kick is about to come
+	id      int
+	home    *unix.CPUSet // where its threads run
+	threads atomic.Int32
+	idle    atomic.Int32 // entries that hold no request
+	begin   atomic.Int32 // threads that begin
+	waits   atomic.Int32 // requests that may wait for locks
+	kicks   atomic.Bool  // a kick is about to come
 	// full counts the moments since which requests may be queued; at the one that
 	// clear has, it is known that none are.
 	full, clear atomic.Uint64
@@ -290,13 +291,13 @@ func (r *ring) kick(q *ringQueue) {
 		return // that one will do
 	}
 	go onOwnThread(func() {
-		err := errors.Join(ownDescriptors(), unix.SchedSetaffinity(0, q.home))
+		err := errors.Join(ownDescriptors(-1), unix.SchedSetaffinity(0, q.home))
 		q.kicks.Store(false)
 		if err != nil {
 			r.complain("a request may wait for the next one", err)
 			return
 		}
-		if err := unix.Chdir(r.f.sizes.dir); err != nil {
+		if err := r.f.conn.enter(); err != nil {
 			return // gone
 		}
 		var st unix.Statx_t

@@ -146,11 +146,11 @@ func TestRingLockers(t *testing.T) {
 func TestRingLockWaiters(t *testing.T) {
 	const waiters = 60
 	file, s := ringFile(t, Options{})
-	first := s.ring.count.Load()
+	first := s.conn.ring.count.Load()
 	if failed := lockInTurn(t, file, waiters); failed != 0 {
 		t.Errorf("%d locks were refused", failed)
 	}
-	if n := s.ring.count.Load(); n < waiters || n > 2*waiters+first {
+	if n := s.conn.ring.count.Load(); n < waiters || n > 2*waiters+first {
 		t.Errorf("%d threads, %d at first", n, first)
 	}
 }
@@ -168,7 +168,7 @@ func TestRingFull(t *testing.T) {
 	if refused := lockInTurn(t, file, limit+40); refused < 40 {
 		t.Errorf("only %d locks were refused", refused)
 	}
-	if n := int(s.ring.count.Load()); n > limit {
+	if n := int(s.conn.ring.count.Load()); n > limit {
 		t.Errorf("%d threads of %d", n, limit)
 	}
 	if failed := lockInTurn(t, file, 1); failed != 0 {

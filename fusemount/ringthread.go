@@ -24,13 +24,32 @@ const (
 	ringRegister       = 1 // FUSE_IO_URING_CMD_REGISTER
 	ringCommitAndFetch = 2 // FUSE_IO_URING_CMD_COMMIT_AND_FETCH
 
-	opForget      = 2
-	opRead        = 15
-	opWrite       = 16
-	opInit        = 26
-	opSetLkw      = 33
-	opInterrupt   = 36
-	opBatchForget = 42
+	opForget        = 2
+	opSetAttr       = 4
+	opSymlink       = 6
+	opMknod         = 8
+	opMkdir         = 9
+	opUnlink        = 10
+	opRmdir         = 11
+	opRename        = 12
+	opLink          = 13
+	opOpen          = 14
+	opRead          = 15
+	opWrite         = 16
+	opFsync         = 20
+	opSetXAttr      = 21
+	opRemoveXAttr   = 24
+	opFlush         = 25
+	opInit          = 26
+	opSetLkw        = 33
+	opCreate        = 35
+	opInterrupt     = 36
+	opIoctl         = 39
+	opBatchForget   = 42
+	opFallocate     = 43
+	opRename2       = 45
+	opCopyFileRange = 47
+	opTmpfile       = 51
 )
 
 const (
@@ -128,6 +147,17 @@ func (e *ringEntry) mayLock() bool {
 	return e.inHeader().Opcode == opSetLkw && (*ringLockIn)(unsafe.Pointer(&e.header.opIn)).typ != unix.F_UNLCK
 }
 
+// mayTell tells whether a request of the kind may change what other superblocks
+// keep, and wait until they know: of READ requests among others.
+func mayTell(opcode uint32) bool {
+	switch opcode {
+	case opSetAttr, opSymlink, opMknod, opMkdir, opUnlink, opRmdir, opRename, opLink, opOpen, opWrite, opFsync, opSetXAttr,
+		opRemoveXAttr, opFlush, opCreate, opFallocate, opRename2, opCopyFileRange, opTmpfile, opIoctl:
+		return true
+	}
+	return false
+}
+
 // request returns the parts of the request, or nil if they make none.
 func (e *ringEntry) request() [][]byte {
 	h := e.inHeader()
@@ -197,6 +227,8 @@ func (t *ringThread) close() {
 func (t *ringThread) run(registered func(error)) {
 	runtime.LockOSThread()
 	defer t.r.ended()
+	t.q.threads.Add(1)
+	defer t.q.threads.Add(-1)
 	setAffinity(t.q.home)
 	err := t.register()
 	registered(err)
@@ -306,10 +338,12 @@ func (t *ringThread) wait() error {
 }
 
 // mayWait tells whether a request may wait for a lock: another thread waits for
-// requests then, so that who unlocks gets through. It may have to be started.
+// requests then, so that who unlocks gets through. It may have to be started, or
+// to end what it does.
 func (t *ringThread) mayWait() bool {
 	for begin := time.Now(); t.q.idle.Load() <= 0; time.Sleep(time.Millisecond) {
-		if t.q.begin.Load() <= 0 && !t.r.grow(t.q) || time.Since(begin) > ringPatience {
+		soon := t.q.begin.Load() > 0 || t.r.grow(t.q) || t.q.waits.Load() < t.q.threads.Load()
+		if !soon || time.Since(begin) > ringPatience {
 			return false
 		}
 	}
@@ -320,7 +354,8 @@ func (t *ringThread) mayWait() bool {
 func (t *ringThread) answer() {
 	e, h := t.e, *t.e.inHeader()
 	locks := e.mayLock()
-	if locks {
+	waits := locks || mayTell(h.Opcode) && t.r.f.conn.set.several.Load()
+	if waits {
 		t.q.waits.Add(1)
 		defer t.q.waits.Add(-1)
 	}
@@ -330,10 +365,10 @@ func (t *ringThread) answer() {
 		t.r.f.opt.Logger.Error("the kernel sent a request that is none", "operation", h.Opcode, "length", h.Length)
 		e.fail(h.Unique, syscall.EIO)
 		return
-	case locks && !t.mayWait():
+	case waits && !t.mayWait() && locks:
 		e.fail(h.Unique, syscall.ENOLCK)
 		return
-	case locks && t.q.mayHold():
+	case waits && t.q.mayHold():
 		t.r.kick(t.q)
 	}
 	e.unique.Store(h.Unique)

@@ -49,7 +49,6 @@ const (
 // would stay open as long as the thread waits: for good.
 type sizes struct {
 	f     *rawFS
-	dir   string // of the mount
 	opens [openSlots]atomic.Int32
 	asked chan sizeRequest
 	stop  chan struct{}
@@ -149,14 +148,14 @@ func onOwnThread(serve func()) {
 
 // serve must do nothing but system calls on descriptors of its own.
 func (s *sizes) serve() {
-	if err := ownDescriptors(); err != nil {
+	if err := ownDescriptors(-1); err != nil {
 		s.f.opt.Logger.Warn("programs that have a file open see late that another door changed its size", "err", err)
 		return
 	}
 	for {
 		select {
 		case r := <-s.asked:
-			known, err := tellSize(s.dir, r)
+			known, err := tellSize(s.f.conn, r)
 			r.answer <- sizeAnswer{known, err}
 		case <-s.stop:
 			return
@@ -165,8 +164,9 @@ func (s *sizes) serve() {
 }
 
 // ownDescriptors gives the calling thread a working directory of its own, and
-// a table of descriptors with those of Go's scheduler alone.
-func ownDescriptors() error {
+// a table of descriptors with those of Go's scheduler alone. The working
+// directory is that of the descriptor dir, if it is not negative.
+func ownDescriptors(dir int) error {
 	scheduler, _, err := listDescriptors()
 	if err != nil {
 		return err
@@ -175,7 +175,7 @@ func ownDescriptors() error {
 		return fmt.Errorf("unshare: %w", err)
 	}
 	// Most are not even copied.
-	if err := unix.CloseRange(uint(slices.Max(append(scheduler, -1))+1), math.MaxUint32, unix.CLOSE_RANGE_UNSHARE); err != nil {
+	if err := unix.CloseRange(uint(max(slices.Max(append(scheduler, -1)), dir)+1), math.MaxUint32, unix.CLOSE_RANGE_UNSHARE); err != nil {
 		return fmt.Errorf("close_range: %w", err)
 	}
 	_, others, err := listDescriptors()
@@ -183,11 +183,18 @@ func ownDescriptors() error {
 		return err
 	}
 	for _, fd := range others {
+		if fd == dir {
+			continue
+		}
 		if err := unix.Close(fd); err != nil {
 			return fmt.Errorf("close: %w", err)
 		}
 	}
-	return nil
+	if dir < 0 {
+		return nil
+	}
+	// This may be a call to ourselves already.
+	return errors.Join(unix.Fchdir(dir), unix.Close(dir))
 }
 
 // listDescriptors returns those of the thread: of Go's scheduler (eventpoll and
@@ -217,11 +224,11 @@ func listDescriptors() (scheduler, others []int, err error) {
 
 // tellSize makes the kernel ask for the attributes of an inode, unless it
 // knows the size.
-func tellSize(dir string, r sizeRequest) (known bool, err error) {
+func tellSize(conn *connection, r sizeRequest) (known bool, err error) {
 	// The handle's mount is named by the working directory: opening the mount
 	// would ask us, and O_PATH does not do. It leaves at once, or the mount
 	// would be busy.
-	if err := unix.Chdir(dir); err != nil {
+	if err := conn.enter(); err != nil {
 		return false, err
 	}
 	defer func() { _ = unix.Chdir("/") }() // cannot fail

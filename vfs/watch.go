@@ -20,18 +20,32 @@ type Invalidator interface {
 // locks while the door works for it.
 type KernelInvalidator interface {
 	Invalidator
+	// Beside returns the Invalidator that is told of what origin's door did,
+	// which has a kernel as well. Waiting for one kernel's locks while
+	// another's are held could deadlock: it waits for those alone of which it
+	// knows that they are let go.
+	Beside(origin Invalidator) Invalidator
 	// Deferred returns an Invalidator whose calls do not wait for the kernel.
-	// It is told of what other doors with a kernel did: waiting for one
-	// kernel's locks while another's are held could deadlock.
 	Deferred() Invalidator
 }
 
 type originKey struct{}
 
+type origin struct {
+	inv  Invalidator
+	late bool
+}
+
 // WithOrigin marks the operations of ctx as made by inv's door, which knows
 // of its own changes and must not be told of them.
 func WithOrigin(ctx context.Context, inv Invalidator) context.Context {
-	return context.WithValue(ctx, originKey{}, inv)
+	return context.WithValue(ctx, originKey{}, origin{inv: inv})
+}
+
+// WithLateOrigin is WithOrigin for changes that are acknowledged to nobody yet:
+// other doors with a kernel are told in the background.
+func WithLateOrigin(ctx context.Context, inv Invalidator) context.Context {
+	return context.WithValue(ctx, originKey{}, origin{inv: inv, late: true})
 }
 
 // Watch registers inv until the returned function is called.
@@ -78,10 +92,13 @@ func (w *watchers) notify(ctx context.Context, events []event) {
 	if len(list) == 0 {
 		return
 	}
-	origin, _ := ctx.Value(originKey{}).(Invalidator)
+	from, _ := ctx.Value(originKey{}).(origin)
+	origin := from.inv
 	for _, inv := range list {
 		if k, ok := inv.(KernelInvalidator); ok && origin != nil && inv != origin {
-			inv = k.Deferred()
+			if inv = k.Beside(origin); from.late {
+				inv = k.Deferred()
+			}
 		}
 		for _, e := range events {
 			switch {

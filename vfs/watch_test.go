@@ -32,7 +32,8 @@ func (r *recorder) InvalidateInode(ino Ino, data bool) {
 	r.inodes = append(r.inodes, ino)
 }
 
-func (r *recorder) Deferred() Invalidator { return r }
+func (r *recorder) Deferred() Invalidator          { return r }
+func (r *recorder) Beside(Invalidator) Invalidator { return r }
 
 func (r *recorder) has(dir Ino, name string) bool {
 	r.mu.Lock()

@@ -106,7 +106,7 @@ func shareMode(m uint32) string { return [...]string{"none", "read", "write", "r
 type lister struct {
 	ctx    context.Context
 	fs     *vfs.FS
-	mounts map[string]string // directories, by lock.Owner.Client
+	mounts map[string][]string // directories, by lock.Owner.Client
 	paths  map[vfs.Ino]string
 	below  string // what paths must begin with
 	client string // whose locks; "": everybody's
@@ -116,16 +116,16 @@ type lister struct {
 // add completes a lock and lists it if it is one of those asked for.
 func (l *lister) add(x admin.Lock, ino vfs.Ino, o lock.Owner, pid uint32) error {
 	x.Inode, x.PID, x.Owner = uint64(ino), pid, ownerID([]byte(o.ID))
-	dir, mounted := l.mounts[o.Client]
+	dirs, mounted := l.mounts[o.Client]
 	switch n, ok := nlm.OwnerOf(o); {
 	case ok:
 		x.Door, x.Client, x.Host, x.PID, x.Owner = "nfs", n.Addr.String(), n.Host, n.PID, ownerID(n.ID)
 	case mounted:
-		x.Door, x.Client = "fuse", dir
+		x.Door, x.Client = "fuse", strings.Join(dirs, ",")
 	default:
 		x.Door = "go"
 	}
-	if c := l.client; c != "" && c != x.Client && !strings.EqualFold(c, x.Host) {
+	if c := l.client; c != "" && c != x.Client && !slices.Contains(dirs, c) && !strings.EqualFold(c, x.Host) {
 		return nil
 	}
 	path, known := l.paths[ino]

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -170,12 +172,25 @@ func (m *mount) try(ctx context.Context) error {
 		return usageError("the process that serves %s makes the mount and counts its requests: see /metrics of its admin API; --metrics is for a mount without one", m.cfg.Cluster.Dir)
 	}
 	if err := s.Mount(ctx, m.mount); err != nil {
+		if m.helper && m.mount.Subtree != "" && m.isThere(ctx, s) {
+			return nil
+		}
 		return err
 	}
 	if err := m.done("%s is mounted by the process that serves %s\n", m.mount.Dir, m.cfg.Cluster.Dir); err != nil || !m.foreground {
 		return err
 	}
 	return m.follow(ctx, s)
+}
+
+// isThere tells whether the process has this mount already. A directory that
+// shares its superblock is no root in the mount table, so that mount -a does not
+// recognize its line of fstab and calls us for it again.
+func (m *mount) isThere(ctx context.Context, s *session) bool {
+	st, err := s.Status(ctx)
+	return err == nil && slices.ContainsFunc(st.Mounts, func(x admin.Mount) bool {
+		return x.Dir == m.mount.Dir && strings.Trim(x.Subtree, "/") == strings.Trim(m.mount.Subtree, "/") && mountedHere(x.Dir)
+	})
 }
 
 // follow stays until a mount that another process made ends, and ends it when

@@ -32,6 +32,7 @@ const (
 // mountTable are the FUSE mounts of a process.
 type mountTable struct {
 	fs      *vfs.FS
+	set     *fusemount.Mounts
 	log     *slog.Logger
 	record  string                                               // file that lists the mounts, for a start after a crash
 	observe func(op string, took time.Duration, e syscall.Errno) // metrics
@@ -49,7 +50,7 @@ type mounted struct {
 }
 
 func (t *mountTable) init(fs *vfs.FS, log *slog.Logger, dir string, m *meters, a *auditor) {
-	t.fs, t.log, t.record, t.observe, t.audit = fs, log, filepath.Join(dir, mountRecord), m.fuse, a
+	t.fs, t.set, t.log, t.record, t.observe, t.audit = fs, fusemount.NewMounts(fs), log, filepath.Join(dir, mountRecord), m.fuse, a
 }
 
 // Mounts implements admin.Process.
@@ -69,13 +70,14 @@ func (p *process) Mounts() []admin.Mount {
 }
 
 // lockClients returns the directories by the names under which their locks
-// are held.
-func (t *mountTable) lockClients() map[string]string {
+// are held: several, where mounts share what the kernel knows.
+func (t *mountTable) lockClients() map[string][]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := map[string]string{}
+	out := map[string][]string{}
 	for _, m := range t.list {
-		out[m.server.LockClient()] = m.info.Dir
+		c := m.server.LockClient()
+		out[c] = append(out[c], m.info.Dir)
 	}
 	return out
 }
@@ -124,7 +126,7 @@ func (t *mountTable) add(ctx context.Context, m admin.Mount) (*fusemount.Server,
 		}
 		opt.Root = a.Ino
 	}
-	server, err := fusemount.Mount(t.fs, m.Dir, opt)
+	server, err := t.set.Mount(m.Dir, opt)
 	if err != nil {
 		return nil, mountError(err)
 	}

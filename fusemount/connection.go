@@ -1,0 +1,313 @@
+package fusemount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"ogw/vfs"
+)
+
+// connection is one connection to the kernel, with the superblock behind it:
+// one cache of names, attributes and pages, and any number of mounts that show
+// it. It lasts as long as the kernel has one of those, in whatever mount
+// namespace, attached or not.
+type connection struct {
+	set    *Mounts
+	raw    *rawFS
+	server *fuse.Server
+	ring   *ring  // nil: requests come through /dev/fuse
+	cancel func() // ends the watch of the VFS
+	served chan struct{}
+	// fd is a /dev/fuse, from which further mounts of the superblock are made, if
+	// it is shareable.
+	fd        int
+	shareable bool   // guarded by Mounts.making
+	device    string // major:minor of the superblock; set before list has one
+
+	mu    sync.Mutex // guards the rest; a leaf: no call on a mount is made under it
+	list  []*Server  // its mounts
+	ended bool       // fd is closed
+}
+
+// newConnection makes a connection and serves it. open makes its superblock,
+// and returns its /dev/fuse. If connection and error are returned, the kernel and
+// we do not agree: the connection ends with the mount that open made.
+func newConnection(set *Mounts, opt Options, withRing bool, open func() (fd int, err error)) (_ *connection, err error) {
+	fs := set.fs
+	c := &connection{set: set, raw: newRawFS(context.Background(), fs, opt), served: make(chan struct{})}
+	c.raw.conn = c
+	c.raw.primary.Store(set.empty())
+	api, options := observe(c.raw), mountOptions(opt, fs.Exclusive())
+	holds := c.raw.holds
+	// Other doors may remove the root.
+	if err := holds.Hold(c.raw.ctx, opt.Root, 1, holds.Mark()); err != nil {
+		holds.Close()
+		return nil, err
+	}
+	if withRing {
+		if c.ring, err = newRing(c.raw); err != nil {
+			holds.Close()
+			return nil, err
+		}
+		options.ExtraCapabilities |= fuse.CAP_OVER_IO_URING
+	}
+	fd, err := open()
+	if err == nil {
+		if c.fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			err = errors.Join(err, unix.Close(fd))
+		}
+	}
+	if err != nil {
+		c.dropRing()
+		holds.Close()
+		return nil, err
+	}
+	c.cancel = fs.Watch(&c.raw.inv)
+	go c.raw.inv.run()
+	go c.raw.sizes.run()
+	err = c.connect(fd, api, options)
+	go c.serve()
+	return c, err
+}
+
+// connect answers the kernel's first request, and agrees with it on the transport.
+// It takes fd over.
+func (c *connection) connect(fd int, api fuse.RawFileSystem, options *fuse.MountOptions) (err error) {
+	own := -1
+	if c.ring != nil {
+		// go-fuse closes fd when it is done.
+		if own, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			c.dropRing()
+			return errors.Join(err, unix.Close(fd))
+		}
+	}
+	if c.server, err = fuse.NewServer(api, fmt.Sprintf("/dev/fd/%d", fd), options); err != nil {
+		c.dropRing()
+		if own >= 0 {
+			err = errors.Join(err, unix.Close(own))
+		}
+		return err
+	}
+	init := c.server.KernelSettings()
+	c.raw.direct = init.Flags64()&fuse.CAP_DIRECT_IO_ALLOW_MMAP != 0 && !c.raw.opt.Writeback
+	if c.ring == nil {
+		return nil
+	}
+	if init.Flags64()&fuse.CAP_OVER_IO_URING == 0 {
+		// Turned off meanwhile.
+		c.dropRing()
+		unix.Close(own)
+		if c.raw.opt.Transport == TransportRing {
+			return fmt.Errorf("%w: the kernel does not offer it to this mount", ErrNoRing)
+		}
+		return nil
+	}
+	return c.ring.start(own, *init, api, options)
+}
+
+func (c *connection) dropRing() {
+	if c.ring != nil {
+		c.ring.drop()
+		c.ring = nil
+	}
+}
+
+// serve answers requests until the connection is gone; if none came about, it
+// only cleans up.
+func (c *connection) serve() {
+	if c.ring != nil {
+		c.ring.serve()
+		unix.Close(c.ring.fd)
+	}
+	if c.server != nil {
+		c.server.Serve() // behind the ring it ends at once
+	}
+	c.cancel()
+	c.raw.inv.close()
+	c.raw.sizes.close()
+	c.raw.holds.Close()
+	c.mu.Lock()
+	c.ended = true
+	unix.Close(c.fd)
+	list := c.list
+	c.list = nil
+	c.mu.Unlock()
+	close(c.served)
+	for _, s := range list {
+		close(s.gone)
+	}
+}
+
+// prepare does what belongs to a superblock whose root a descriptor shows.
+func (c *connection) prepare(root int) error {
+	c.device = deviceOf(root)
+	if err := setReadAhead(c.device); err != nil {
+		c.raw.opt.Logger.Warn("read-ahead stays at the kernel's default: sequential reads are slower", "device", c.device, "err", err)
+	}
+	return noPoll(root)
+}
+
+func (c *connection) newServer(dir string) *Server {
+	return &Server{dir: dir, conn: c, gone: make(chan struct{})}
+}
+
+// another makes one more mount of the superblock, in no place yet. It returns
+// errNotShared if the connection is gone, or the kernel does not know how.
+func (c *connection) another(opt *Options) (tree int, err error) {
+	c.mu.Lock()
+	fd := -1
+	if err = errNotShared; !c.ended {
+		fd, err = unix.FcntlInt(uintptr(c.fd), unix.F_DUPFD_CLOEXEC, 0)
+	}
+	c.mu.Unlock()
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(fd)
+	if tree, err = openSuperblock(fd, opt); err != nil {
+		return -1, fmt.Errorf("%w: %w", errNotShared, err)
+	}
+	return tree, nil
+}
+
+// add takes s, which is in the tree, into the list.
+func (c *connection) add(s *Server) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		close(s.gone)
+		return
+	}
+	c.list = append(c.list, s)
+}
+
+// awaitEnd waits for the end of the connection, behind that of its mounts.
+func (c *connection) awaitEnd() bool { return awaitEnd(c.served) }
+
+// notifyIncEpoch is FUSE_NOTIFY_INC_EPOCH (Linux 6.16), which go-fuse does not
+// send.
+const notifyIncEpoch = 8
+
+// dropNames makes the kernel look all names of the superblock up again. It takes
+// no lock.
+func (c *connection) dropNames() error {
+	h := fuse.OutHeader{Length: uint32(unsafe.Sizeof(fuse.OutHeader{})), Status: notifyIncEpoch}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return nil
+	}
+	_, err := unix.Write(c.fd, unsafe.Slice((*byte)(unsafe.Pointer(&h)), unsafe.Sizeof(h)))
+	return err
+}
+
+// refresh takes those mounts from the list that are in the tree no more, if
+// another still is. Else they stand for the connection until it ends: programs
+// or other mount namespaces still have it.
+func (c *connection) refresh() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.list) < 2 {
+		return
+	}
+	away := func(s *Server) bool { return !inTree(s.id) }
+	if !slices.ContainsFunc(c.list, func(s *Server) bool { return !away(s) }) {
+		return
+	}
+	c.list = slices.DeleteFunc(c.list, func(s *Server) bool {
+		if !away(s) {
+			return false
+		}
+		close(s.gone)
+		return true
+	})
+}
+
+// dirs returns where the mounts are.
+func (c *connection) dirs() (list []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.list {
+		list = append(list, s.dir)
+	}
+	return list
+}
+
+// enter makes a mount of the superblock the working directory of the thread,
+// which has one of its own.
+func (c *connection) enter() error {
+	for _, dir := range c.dirs() {
+		if unix.Chdir(dir) != nil {
+			continue
+		}
+		if deviceOf(unix.AT_FDCWD) == c.device {
+			return nil
+		}
+		_ = unix.Chdir("/") // something else is there; cannot fail
+	}
+	return unix.ENOENT
+}
+
+// shares reports whether the superblock serves a mount with opt as well. What
+// the kernel keeps for each mount does not matter: read-only, nosuid, nodev,
+// noexec, noatime, the source's name, and which directory is shown.
+func (c *connection) shares(opt *Options) bool {
+	own := &c.raw.opt
+	ring := TransportDevice
+	if c.ring != nil {
+		ring = TransportRing
+	}
+	return c.shareable && own.AllowOther == opt.AllowOther && own.Writeback == opt.Writeback &&
+		own.EntryTimeout == opt.EntryTimeout && own.AttrTimeout == opt.AttrTimeout && own.Debug == opt.Debug &&
+		own.sync() == opt.sync() && (opt.Transport == TransportAuto || opt.Transport == ring)
+}
+
+// fsType is the subtype: the mount table shows fuse.ogw.
+const fsType = "ogw"
+
+func mountOptions(opt Options, exclusive bool) *fuse.MountOptions {
+	m := &fuse.MountOptions{
+		Name:     fsType,
+		Options:  []string{"default_permissions"},
+		MaxWrite: maxRequestBytes,
+		// Read-ahead is set through sysfs after mounting: the kernel takes at
+		// most 128 KiB here.
+		MaxBackground:        maxBackground,
+		EnableLocks:          true,
+		EnableAcl:            true,
+		EnableSymlinkCaching: true,
+		// Pages are dropped when we say so, not when a time stamp moved:
+		// every own write moves it.
+		ExplicitDataCacheControl: exclusive,
+		DisableSplice:            true, // replies come from memory
+		Debug:                    opt.Debug,
+		Logger:                   slog.NewLogLogger(opt.Logger.Handler(), slog.LevelDebug),
+		// Not CAP_ASYNC_DIO: the kernel drops the pages under an asynchronous
+		// direct write before it is done, and a reader beside it then keeps the
+		// old ones.
+		ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC | fuse.CAP_DONT_MASK |
+			fuse.CAP_HANDLE_KILLPRIV_V2 | fuse.CAP_SETXATTR_EXT | fuse.CAP_READDIRPLUS_AUTO |
+			fuse.CAP_DIRECT_IO_ALLOW_MMAP,
+		PanicHandler: func(v any) fuse.Status {
+			opt.Logger.Error("panic in a fuse request", "panic", v, "stack", stack())
+			return fuse.EIO
+		},
+	}
+	if opt.Root == vfs.RootIno {
+		// A handle says nothing of the way to its file: elsewhere it would
+		// lead out of the mount.
+		m.ExtraCapabilities |= fuse.CAP_EXPORT_SUPPORT
+	}
+	if opt.Writeback {
+		m.ExtraCapabilities |= fuse.CAP_WRITEBACK_CACHE
+	}
+	return m
+}
