@@ -1,6 +1,7 @@
 package fusemount
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -75,22 +76,26 @@ func (f *rawFS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) f
 func (f *rawFS) ReleaseDir(in *fuse.ReleaseIn) { f.dirs.remove(in.Fh) }
 
 // FsyncDir makes changes of names durable.
-func (f *rawFS) FsyncDir(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
-	return f.status("fsyncdir", &in.InHeader, f.fs.SyncInode(f.ctx, f.ino(in.NodeId)))
+func (f *rawFS) FsyncDir(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
+	return f.status("fsyncdir", &in.InHeader, f.fs.SyncInode(ctx, f.ino(in.NodeId)))
 }
 
 // ReadDir lists names.
-func (f *rawFS) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
-	return f.readDir(in, out, false)
+func (f *rawFS) ReadDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	return f.readDir(cancel, in, out, false)
 }
 
 // ReadDirPlus lists names with attributes, which the kernel keeps as if it
 // had looked them up.
-func (f *rawFS) ReadDirPlus(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
-	return f.readDir(in, out, true)
+func (f *rawFS) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	return f.readDir(cancel, in, out, true)
 }
 
-func (f *rawFS) readDir(in *fuse.ReadIn, out *fuse.DirEntryList, plus bool) fuse.Status {
+func (f *rawFS) readDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList, plus bool) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	d := f.dirs.get(in.Fh)
 	if d == nil {
 		return fuse.EBADF
@@ -101,11 +106,11 @@ func (f *rawFS) readDir(in *fuse.ReadIn, out *fuse.DirEntryList, plus bool) fuse
 	at := f.moment()
 	after, err := d.position(in.Offset)
 	if err == nil && in.Offset < offDotDot {
-		err = f.addDots(d, in.Offset, out, plus)
+		err = f.addDots(ctx, d, in.Offset, out, plus)
 	}
 	if err == nil {
 		prev := in.Offset
-		err = d.from.Read(f.ctx, cred(&in.InHeader), after, plus, func(e *vfs.DirEntry) error {
+		err = d.from.Read(ctx, cred(&in.InHeader), after, plus, func(e *vfs.DirEntry) error {
 			off := d.number(prev, e.Pos)
 			if !f.addEntry(e, off, out, plus, at) {
 				return cluster.ErrStop
@@ -126,8 +131,8 @@ func (f *rawFS) readDir(in *fuse.ReadIn, out *fuse.DirEntryList, plus bool) fuse
 }
 
 // addDots lists "." and "..".
-func (f *rawFS) addDots(d *dirHandle, offset uint64, out *fuse.DirEntryList, plus bool) error {
-	a, err := f.fs.GetAttr(f.ctx, d.ino)
+func (f *rawFS) addDots(ctx context.Context, d *dirHandle, offset uint64, out *fuse.DirEntryList, plus bool) error {
+	a, err := f.fs.GetAttr(ctx, d.ino)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@
 //   - FORGET and INTERRUPT come through /dev/fuse all the same, and
 //     notifications go through it.
 //   - An INTERRUPT can get lost on the way. So no wait relies on it: while a
-//     request waits, its caller's signals are looked at (callerWatch).
+//     request waits, its caller's signals are looked at (callerWatch, killWatch).
 //   - A large READ or WRITE may leave its CPU: there another core is worth its
 //     waking.
 //
@@ -135,6 +135,14 @@
 // mount: if the process is killed then, the thread waits for good, and
 // /dev/fuse stays open with it. The thread that asks for sizes has no
 // /dev/fuse; nobody else makes such calls while the mount is in use.
+//
+// # Killed callers
+//
+// Each request has a context (request) that ends when its caller is killed, for
+// whatever waits for the engine: nobody takes the answer then. Any other signal
+// ends only waits for locks. FLUSH, RELEASE and writes of the page cache, which
+// may be other programs' data, have no caller. A commit that has begun is waited
+// for; waits for a mutex that another request holds are not given up.
 //
 // # Durability
 //

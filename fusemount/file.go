@@ -1,6 +1,7 @@
 package fusemount
 
 import (
+	"context"
 	"errors"
 	"io"
 	"math"
@@ -51,9 +52,11 @@ func (f *rawFS) addFile(ino vfs.Ino, flags uint32, file *vfs.File, out *fuse.Ope
 // Create makes a file and opens it. The kernel asks only when it believes
 // that the name is free; if it is not, ESTALE makes it look again and open
 // what is there, with its own checks.
-func (f *rawFS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+func (f *rawFS) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	at := f.moment()
-	a, file, _, err := f.fs.Create(f.ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name,
+	a, file, _, err := f.fs.Create(ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name,
 		vfs.CreateOptions{Mode: in.Mode & vfs.ModePermMask, Flags: openFlags(in.Flags), Exclusive: true})
 	if err != nil {
 		if errors.Is(err, vfs.ErrExist) && in.Flags&unix.O_EXCL == 0 {
@@ -70,9 +73,11 @@ func (f *rawFS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *f
 }
 
 // Tmpfile is open(2) with O_TMPFILE.
-func (f *rawFS) Tmpfile(_ <-chan struct{}, in *fuse.CreateIn, out *fuse.CreateOut) fuse.Status {
+func (f *rawFS) Tmpfile(cancel <-chan struct{}, in *fuse.CreateIn, out *fuse.CreateOut) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	at := f.moment()
-	a, file, err := f.fs.OpenTemp(f.ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId),
+	a, file, err := f.fs.OpenTemp(ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId),
 		in.Mode&vfs.ModePermMask, openFlags(in.Flags))
 	if err != nil {
 		return f.status("tmpfile", &in.InHeader, err)
@@ -85,9 +90,11 @@ func (f *rawFS) Tmpfile(_ <-chan struct{}, in *fuse.CreateIn, out *fuse.CreateOu
 }
 
 // Open opens a regular file.
-func (f *rawFS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+func (f *rawFS) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	ino := f.ino(in.NodeId)
-	file, err := f.fs.Open(f.ctx, cred(&in.InHeader), ino, openFlags(in.Flags))
+	file, err := f.fs.Open(ctx, cred(&in.InHeader), ino, openFlags(in.Flags))
 	if err != nil {
 		return f.status("open", &in.InHeader, err)
 	}
@@ -105,7 +112,9 @@ func (f *rawFS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse
 }
 
 // Read fills pages, or the caller's buffer under O_DIRECT.
-func (f *rawFS) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
+func (f *rawFS) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	h := f.files.get(in.Fh)
 	if h == nil {
 		return nil, fuse.EBADF
@@ -113,7 +122,7 @@ func (f *rawFS) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadR
 	if in.Offset > math.MaxInt64 {
 		return nil, fuse.EINVAL
 	}
-	n, err := h.file.ReadAt(f.ctx, buf[:min(len(buf), int(in.Size))], int64(in.Offset))
+	n, err := h.file.ReadAt(ctx, buf[:min(len(buf), int(in.Size))], int64(in.Offset))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, f.status("read", &in.InHeader, err)
 	}
@@ -150,7 +159,9 @@ func (f *rawFS) Writev(cancel <-chan struct{}, in *fuse.WriteIn, data [][]byte) 
 
 // Write stores bytes. With O_APPEND they go to the true end of the file,
 // which the kernel may not know yet.
-func (f *rawFS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
+func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
+	request := f.request(cancel, &in.InHeader)
+	defer request.end()
 	h := f.files.get(in.Fh)
 	if h == nil {
 		return 0, fuse.EBADF
@@ -167,7 +178,7 @@ func (f *rawFS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32,
 			return 0, f.status("write", &in.InHeader, err)
 		}
 	}
-	ctx := f.ctx
+	var ctx context.Context = request
 	if cached {
 		// It may be somebody else's data. Its pages are locked, and if superblocks
 		// waited for one another, others' with them: they learn of it before fsync
@@ -231,13 +242,15 @@ func (f *rawFS) settleLate() {
 }
 
 // Fsync is fsync and fdatasync.
-func (f *rawFS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+func (f *rawFS) Fsync(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	h := f.files.get(in.Fh)
 	if h == nil {
 		return fuse.EBADF
 	}
 	h.wrote.Store(false)
-	err := h.file.Sync(f.ctx)
+	err := h.file.Sync(ctx)
 	f.pages.wrote(h.ino)
 	f.settleLate()
 	return f.status("fsync", &in.InHeader, err)
@@ -255,7 +268,9 @@ func (f *rawFS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 }
 
 // Fallocate allocates, punches holes and zeroes.
-func (f *rawFS) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
+func (f *rawFS) Fallocate(cancel <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	h := f.files.get(in.Fh)
 	if h == nil {
 		return fuse.EBADF
@@ -288,11 +303,13 @@ func (f *rawFS) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
 			return f.status("fallocate", &in.InHeader, err)
 		}
 	}
-	return f.status("fallocate", &in.InHeader, h.file.Allocate(f.ctx, mode, int64(in.Offset), int64(in.Length)))
+	return f.status("fallocate", &in.InHeader, h.file.Allocate(ctx, mode, int64(in.Offset), int64(in.Length)))
 }
 
 // Lseek finds data and holes; the kernel answers the other forms itself.
-func (f *rawFS) Lseek(_ <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut) fuse.Status {
+func (f *rawFS) Lseek(cancel <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	h := f.files.get(in.Fh)
 	if h == nil {
 		return fuse.EBADF
@@ -304,9 +321,9 @@ func (f *rawFS) Lseek(_ <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut) f
 	var err error
 	switch in.Whence {
 	case unix.SEEK_DATA:
-		off, err = h.file.SeekData(f.ctx, int64(in.Offset))
+		off, err = h.file.SeekData(ctx, int64(in.Offset))
 	case unix.SEEK_HOLE:
-		off, err = h.file.SeekHole(f.ctx, int64(in.Offset))
+		off, err = h.file.SeekHole(ctx, int64(in.Offset))
 	default:
 		return fuse.EINVAL
 	}
@@ -319,7 +336,9 @@ func (f *rawFS) Lseek(_ <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut) f
 const copyMax = 1 << 30
 
 // CopyFileRange copies by reference where the VFS can.
-func (f *rawFS) CopyFileRange(_ <-chan struct{}, in *fuse.CopyFileRangeIn) (uint32, fuse.Status) {
+func (f *rawFS) CopyFileRange(cancel <-chan struct{}, in *fuse.CopyFileRangeIn) (uint32, fuse.Status) {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	src, dst := f.files.get(in.FhIn), f.files.get(in.FhOut)
 	if src == nil || dst == nil {
 		return 0, fuse.EBADF
@@ -333,7 +352,7 @@ func (f *rawFS) CopyFileRange(_ <-chan struct{}, in *fuse.CopyFileRangeIn) (uint
 		}
 	}
 	defer dst.wrote.Store(true)
-	n, err := dst.file.CopyRange(f.ctx, int64(in.OffOut), src.file, int64(in.OffIn), int64(min(in.Len, copyMax)))
+	n, err := dst.file.CopyRange(ctx, int64(in.OffOut), src.file, int64(in.OffIn), int64(min(in.Len, copyMax)))
 	if err != nil && n == 0 {
 		return 0, f.status("copy_file_range", &in.InHeader, err)
 	}

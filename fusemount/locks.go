@@ -75,9 +75,11 @@ func (f *rawFS) lockOf(in *fuse.LkIn) (lock.Space, lock.Lock) {
 }
 
 // GetLk is F_GETLK.
-func (f *rawFS) GetLk(_ <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) fuse.Status {
+func (f *rawFS) GetLk(cancel <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	space, l := f.lockOf(in)
-	held, found, err := f.fs.Locks().TestSoon(f.ctx, uint64(f.ino(in.NodeId)), space, l)
+	held, found, err := f.fs.Locks().TestSoon(ctx, uint64(f.ino(in.NodeId)), space, l)
 	if err != nil {
 		return f.status("getlk", &in.InHeader, err)
 	}
@@ -101,6 +103,8 @@ func (f *rawFS) SetLkw(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status { retu
 // setLk locks or unlocks; with cancel, it waits until that is closed or the
 // caller has a signal to take.
 func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	h := f.files.get(in.Fh)
 	if h == nil {
 		return fuse.EBADF
@@ -117,12 +121,12 @@ func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 		h.owners.add(lockOwner{space, in.Owner})
 		locks.Closed(l.Owner)
 		if cancel == nil {
-			err = locks.TryLockSoon(f.ctx, ino, space, l)
+			err = locks.TryLockSoon(ctx, ino, space, l)
 			break
 		}
 		err = locks.TryLock(ino, space, l)
 		if err != nil && errnoOf(err) == syscall.EAGAIN {
-			ctx, stop := f.callers.wait(f.ctx, cancel, in.Pid)
+			ctx, stop := f.callers.wait(ctx, cancel, in.Pid)
 			err = locks.Lock(ctx, ino, space, l)
 			stop()
 		}

@@ -1,6 +1,7 @@
 package fusemount
 
 import (
+	"context"
 	"errors"
 	"syscall"
 
@@ -16,12 +17,14 @@ const lookupTries = 1000
 
 // Lookup finds a name. An absent one is answered with node 0, so that the
 // kernel remembers its absence.
-func (f *rawFS) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+func (f *rawFS) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	ctx := f.request(cancel, h)
+	defer ctx.end()
 	var err error
 	for range lookupTries {
 		var a vfs.Attr
 		at := f.moment()
-		a, err = f.find(h, name)
+		a, err = f.find(ctx, h, name)
 		if errors.Is(err, vfs.ErrNotExist) && f.opt.EntryTimeout > 0 {
 			if f.primary.Load() && f.inv.count() == at.since {
 				out.SetEntryTimeout(f.opt.EntryTimeout)
@@ -42,12 +45,12 @@ func (f *rawFS) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fu
 // find looks a name up. The kernel asks for "." and ".." only to turn a file
 // handle (open_by_handle_at, an NFS server of its own) into an inode that it
 // does not know: one without links is about to go, or is another's.
-func (f *rawFS) find(h *fuse.InHeader, name string) (vfs.Attr, error) {
+func (f *rawFS) find(ctx context.Context, h *fuse.InHeader, name string) (vfs.Attr, error) {
 	ino := f.ino(h.NodeId)
 	if name != "." && name != ".." {
-		return f.fs.Lookup(f.ctx, cred(h), ino, name)
+		return f.fs.Lookup(ctx, cred(h), ino, name)
 	}
-	a, err := f.fs.GetAttr(f.ctx, ino)
+	a, err := f.fs.GetAttr(ctx, ino)
 	if err == nil && a.Nlink == 0 {
 		err = vfs.ErrNotExist
 	}
@@ -57,7 +60,7 @@ func (f *rawFS) find(h *fuse.InHeader, name string) (vfs.Attr, error) {
 	if !a.IsDir() || ino == f.opt.Root {
 		return a, vfs.ErrNotExist
 	}
-	return f.fs.GetAttr(f.ctx, a.Parent)
+	return f.fs.GetAttr(ctx, a.Parent)
 }
 
 // Forget is told when the kernel drops an inode, which it was told of n times.
@@ -68,9 +71,11 @@ func (f *rawFS) Forget(node, n uint64) {
 }
 
 // GetAttr is stat.
-func (f *rawFS) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
+func (f *rawFS) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	since := f.inv.count()
-	a, err := f.fs.GetAttr(f.ctx, f.ino(in.NodeId))
+	a, err := f.fs.GetAttr(ctx, f.ino(in.NodeId))
 	if err != nil {
 		return f.status("getattr", &in.InHeader, err)
 	}
@@ -79,9 +84,11 @@ func (f *rawFS) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut
 }
 
 // Statx is statx(2), which the kernel asks only for the time of birth.
-func (f *rawFS) Statx(_ <-chan struct{}, in *fuse.StatxIn, out *fuse.StatxOut) fuse.Status {
+func (f *rawFS) Statx(cancel <-chan struct{}, in *fuse.StatxIn, out *fuse.StatxOut) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	since := f.inv.count()
-	a, err := f.fs.GetAttr(f.ctx, f.ino(in.NodeId))
+	a, err := f.fs.GetAttr(ctx, f.ino(in.NodeId))
 	if err != nil {
 		return f.status("statx", &in.InHeader, err)
 	}
@@ -103,14 +110,16 @@ func (f *rawFS) Statx(_ <-chan struct{}, in *fuse.StatxIn, out *fuse.StatxOut) f
 }
 
 // SetAttr is chmod, chown, truncate and utimensat.
-func (f *rawFS) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+func (f *rawFS) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	since := f.inv.count()
 	ino := f.ino(in.NodeId)
 	set := setAttrOf(in)
 	if set.Mode != nil || set.UID != nil || set.GID != nil {
 		f.privs.moved()
 	}
-	a, err := f.fs.SetAttr(f.ctx, cred(&in.InHeader), ino, set)
+	a, err := f.fs.SetAttr(ctx, cred(&in.InHeader), ino, set)
 	if err != nil {
 		return f.status("setattr", &in.InHeader, err)
 	}
@@ -152,30 +161,38 @@ func setAttrOf(in *fuse.SetAttrIn) vfs.SetAttr {
 }
 
 // Mknod makes a special or regular file.
-func (f *rawFS) Mknod(_ <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
+func (f *rawFS) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	at := f.moment()
-	a, err := f.fs.Mknod(f.ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name, in.Mode, in.Rdev)
+	a, err := f.fs.Mknod(ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name, in.Mode, in.Rdev)
 	return f.made("mknod", &in.InHeader, &a, err, out, at)
 }
 
 // Mkdir makes a directory.
-func (f *rawFS) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+func (f *rawFS) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	at := f.moment()
-	a, err := f.fs.Mkdir(f.ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name, in.Mode)
+	a, err := f.fs.Mkdir(ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name, in.Mode)
 	return f.made("mkdir", &in.InHeader, &a, err, out, at)
 }
 
 // Symlink makes a symbolic link.
-func (f *rawFS) Symlink(_ <-chan struct{}, h *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
+func (f *rawFS) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
+	ctx := f.request(cancel, h)
+	defer ctx.end()
 	at := f.moment()
-	a, err := f.fs.Symlink(f.ctx, cred(h), f.ino(h.NodeId), name, target)
+	a, err := f.fs.Symlink(ctx, cred(h), f.ino(h.NodeId), name, target)
 	return f.made("symlink", h, &a, err, out, at)
 }
 
 // Link makes a hard link.
-func (f *rawFS) Link(_ <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
+func (f *rawFS) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	at := f.moment()
-	a, err := f.fs.Link(f.ctx, cred(&in.InHeader), f.ino(in.Oldnodeid), f.ino(in.NodeId), name)
+	a, err := f.fs.Link(ctx, cred(&in.InHeader), f.ino(in.Oldnodeid), f.ino(in.NodeId), name)
 	return f.made("link", &in.InHeader, &a, err, out, at)
 }
 
@@ -189,8 +206,10 @@ func (f *rawFS) made(op string, h *fuse.InHeader, a *vfs.Attr, err error, out *f
 }
 
 // Readlink returns a link's target.
-func (f *rawFS) Readlink(_ <-chan struct{}, h *fuse.InHeader) ([]byte, fuse.Status) {
-	target, err := f.fs.Readlink(f.ctx, f.ino(h.NodeId))
+func (f *rawFS) Readlink(cancel <-chan struct{}, h *fuse.InHeader) ([]byte, fuse.Status) {
+	ctx := f.request(cancel, h)
+	defer ctx.end()
+	target, err := f.fs.Readlink(ctx, f.ino(h.NodeId))
 	if err != nil {
 		return nil, f.status("readlink", h, err)
 	}
@@ -198,13 +217,17 @@ func (f *rawFS) Readlink(_ <-chan struct{}, h *fuse.InHeader) ([]byte, fuse.Stat
 }
 
 // Unlink removes a name that is no directory.
-func (f *rawFS) Unlink(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
-	return f.status("unlink", h, f.fs.Unlink(f.ctx, cred(h), f.ino(h.NodeId), name))
+func (f *rawFS) Unlink(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
+	ctx := f.request(cancel, h)
+	defer ctx.end()
+	return f.status("unlink", h, f.fs.Unlink(ctx, cred(h), f.ino(h.NodeId), name))
 }
 
 // Rmdir removes an empty directory.
-func (f *rawFS) Rmdir(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
-	return f.status("rmdir", h, f.fs.Rmdir(f.ctx, cred(h), f.ino(h.NodeId), name))
+func (f *rawFS) Rmdir(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
+	ctx := f.request(cancel, h)
+	defer ctx.end()
+	return f.status("rmdir", h, f.fs.Rmdir(ctx, cred(h), f.ino(h.NodeId), name))
 }
 
 // renameFlags of renameat2(2).
@@ -218,7 +241,9 @@ var renameFlags = [...]struct {
 }
 
 // Rename is renameat2.
-func (f *rawFS) Rename(_ <-chan struct{}, in *fuse.RenameIn, name, newName string) fuse.Status {
+func (f *rawFS) Rename(cancel <-chan struct{}, in *fuse.RenameIn, name, newName string) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	var flags vfs.RenameFlags
 	for _, x := range renameFlags {
 		if in.Flags&x.kernel != 0 {
@@ -229,22 +254,26 @@ func (f *rawFS) Rename(_ <-chan struct{}, in *fuse.RenameIn, name, newName strin
 	if in.Flags != 0 {
 		return fuse.EINVAL
 	}
-	err := f.fs.Rename(f.ctx, cred(&in.InHeader), f.ino(in.NodeId), name, f.ino(in.Newdir), newName, flags)
+	err := f.fs.Rename(ctx, cred(&in.InHeader), f.ino(in.NodeId), name, f.ino(in.Newdir), newName, flags)
 	return f.status("rename", &in.InHeader, err)
 }
 
 // Access is asked only where the kernel does not check permissions itself.
-func (f *rawFS) Access(_ <-chan struct{}, in *fuse.AccessIn) fuse.Status {
+func (f *rawFS) Access(cancel <-chan struct{}, in *fuse.AccessIn) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	c := &vfs.Cred{UID: in.Uid, GID: in.Gid}
-	return f.status("access", &in.InHeader, f.fs.Access(f.ctx, c, f.ino(in.NodeId), in.Mask))
+	return f.status("access", &in.InHeader, f.fs.Access(ctx, c, f.ino(in.NodeId), in.Mask))
 }
 
 // statfsBlock is the unit in which sizes are told.
 const statfsBlock = 4096
 
 // StatFs tells the size of the whole.
-func (f *rawFS) StatFs(_ <-chan struct{}, h *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
-	s, err := f.fs.StatFS(f.ctx)
+func (f *rawFS) StatFs(cancel <-chan struct{}, h *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
+	ctx := f.request(cancel, h)
+	defer ctx.end()
+	s, err := f.fs.StatFS(ctx)
 	if err != nil {
 		return f.status("statfs", h, err)
 	}

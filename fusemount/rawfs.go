@@ -36,6 +36,7 @@ type rawFS struct {
 	inv     invalidator
 	sizes   sizes
 	callers callerWatch
+	kills   killWatch
 	files   handleTable[*fileHandle]
 	dirs    handleTable[*dirHandle]
 	privs   privClock

@@ -19,14 +19,16 @@ const (
 )
 
 // GetXAttr returns an attribute, or with an empty dest its size.
-func (f *rawFS) GetXAttr(_ <-chan struct{}, h *fuse.InHeader, name string, dest []byte) (uint32, fuse.Status) {
+func (f *rawFS) GetXAttr(cancel <-chan struct{}, h *fuse.InHeader, name string, dest []byte) (uint32, fuse.Status) {
+	ctx := f.request(cancel, h)
+	defer ctx.end()
 	ino := f.ino(h.NodeId)
 	var value []byte
 	var err error
 	if strings.HasPrefix(name, ownPrefix) {
 		value, err = f.ownXattr(ino, name)
 	} else {
-		value, err = f.fs.GetXattr(f.ctx, cred(h), ino, name)
+		value, err = f.fs.GetXattr(ctx, cred(h), ino, name)
 	}
 	if err != nil {
 		return 0, f.status("getxattr", h, err)
@@ -45,8 +47,10 @@ func fill(dest, value []byte) (uint32, fuse.Status) {
 }
 
 // ListXAttr returns the names, each ended by a NUL.
-func (f *rawFS) ListXAttr(_ <-chan struct{}, h *fuse.InHeader, dest []byte) (uint32, fuse.Status) {
-	names, err := f.fs.ListXattr(f.ctx, cred(h), f.ino(h.NodeId))
+func (f *rawFS) ListXAttr(cancel <-chan struct{}, h *fuse.InHeader, dest []byte) (uint32, fuse.Status) {
+	ctx := f.request(cancel, h)
+	defer ctx.end()
+	names, err := f.fs.ListXattr(ctx, cred(h), f.ino(h.NodeId))
 	if err != nil {
 		return 0, f.status("listxattr", h, err)
 	}
@@ -59,7 +63,9 @@ func (f *rawFS) ListXAttr(_ <-chan struct{}, h *fuse.InHeader, dest []byte) (uin
 }
 
 // SetXAttr stores an attribute.
-func (f *rawFS) SetXAttr(_ <-chan struct{}, in *fuse.SetXAttrIn, name string, data []byte) fuse.Status {
+func (f *rawFS) SetXAttr(cancel <-chan struct{}, in *fuse.SetXAttrIn, name string, data []byte) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	if strings.HasPrefix(name, ownPrefix) {
 		return fuse.EPERM
 	}
@@ -67,7 +73,7 @@ func (f *rawFS) SetXAttr(_ <-chan struct{}, in *fuse.SetXAttrIn, name string, da
 		f.privs.moved()
 	}
 	ino := f.ino(in.NodeId)
-	err := f.fs.SetXattr(f.ctx, cred(&in.InHeader), ino, name, bytes.Clone(data), vfs.XattrFlags(in.Flags))
+	err := f.fs.SetXattr(ctx, cred(&in.InHeader), ino, name, bytes.Clone(data), vfs.XattrFlags(in.Flags))
 	if err == nil && in.SetXAttrFlags&fuse.SETXATTR_ACL_KILL_SGID != 0 {
 		err = f.dropSetGID(ino)
 	}
@@ -75,11 +81,13 @@ func (f *rawFS) SetXAttr(_ <-chan struct{}, in *fuse.SetXAttrIn, name string, da
 }
 
 // RemoveXAttr removes an attribute.
-func (f *rawFS) RemoveXAttr(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
+func (f *rawFS) RemoveXAttr(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
+	ctx := f.request(cancel, h)
+	defer ctx.end()
 	if strings.HasPrefix(name, ownPrefix) {
 		return fuse.EPERM
 	}
-	return f.status("removexattr", h, f.fs.RemoveXattr(f.ctx, cred(h), f.ino(h.NodeId), name))
+	return f.status("removexattr", h, f.fs.RemoveXattr(ctx, cred(h), f.ino(h.NodeId), name))
 }
 
 // ownXattr computes one of the read-only attributes.
