@@ -16,6 +16,7 @@ type File struct {
 	of       *openFile
 	flags    OpenFlags
 	killPriv bool // its writes take setuid and setgid off the file
+	keeper   Keeper
 
 	closed atomic.Bool
 
@@ -316,4 +317,24 @@ func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, fl
 		return Attr{}, nil, err
 	}
 	return a, f, nil
+}
+
+// KeepWith has k keep what is written through the File. It comes before the
+// first write.
+func (f *File) KeepWith(k Keeper) { f.keeper = k }
+
+// Rewrite makes a write to the file that was kept by a process before this one
+// again. Those of one file come in their order, before anybody else writes to
+// it. ErrStale if the content was replaced since.
+func (f *File) Rewrite(ctx context.Context, w *KeptWrite) error {
+	if err := f.of.rlock(ctx); err != nil {
+		return err
+	}
+	epoch := f.of.snap.inode.epoch
+	f.of.mu.RUnlock()
+	if epoch != w.Epoch {
+		return fmt.Errorf("inode %d was replaced since it was written: %w", w.Ino, ErrStale)
+	}
+	_, _, err := f.write(ctx, w.Data, w.Off, false, w.KillPriv)
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"ogw/cluster"
 
@@ -45,6 +46,7 @@ type flushPlan struct {
 	mtimeNS  int64
 	dirtyNS  int64
 	killPriv bool
+	kept     []keptMark
 	keep     map[uint64]bool // blobs of the items
 	named    bool            // a transaction may have named the blobs
 	inode    *inode          // as the last transaction left it
@@ -71,6 +73,7 @@ func (of *openFile) flush(ctx context.Context) error {
 		of.mu.Lock()
 		if len(of.pieces) == 0 {
 			of.retire() // what it held was overwritten
+			of.releaseKept(slices.Clone(of.kept))
 		}
 		of.mu.Unlock()
 		return nil
@@ -123,6 +126,7 @@ func (of *openFile) capture(ctx context.Context) (*flushPlan, error) {
 	of.retire()
 	plan := &flushPlan{epoch: of.epoch, writes: of.writes, mtimeNS: of.mtimeNS, dirtyNS: of.dirtyNS, killPriv: of.killPriv,
 		keep: make(map[uint64]bool)}
+	plan.kept = slices.Clone(of.kept)
 	of.captured, of.dirtyNS = of.writes, 0
 	for i := 0; i < len(of.pieces); {
 		j, length := i, int64(0)
@@ -461,6 +465,7 @@ func (of *openFile) finishFlush(plan *flushPlan, err error) {
 	switch {
 	case err == nil:
 		of.last = plan.inode
+		of.releaseKept(plan.kept)
 		kept := of.pieces[:0]
 		for _, p := range of.pieces {
 			if p.captured {

