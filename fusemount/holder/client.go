@@ -1,0 +1,155 @@
+package holder
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Client is a server's connection to its holder. As long as it is open, nobody
+// else gets what is held. It is for one goroutine at a time.
+type Client struct{ socket int }
+
+// address names a socket by its folder's descriptor, since its path may be
+// longer than a socket's address can be. release comes after its use.
+func address(path string) (addr *unix.SockaddrUnix, release func(), err error) {
+	dir, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	name := fmt.Sprintf("/proc/self/fd/%d/%s", dir, filepath.Base(path))
+	return &unix.SockaddrUnix{Name: name}, func() { _ = unix.Close(dir) }, nil
+}
+
+func newSocket() (int, error) {
+	return unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+}
+
+// Dial connects to the holder whose socket is at path. ErrNone if there is none.
+// What the Client does then waits for the server before to be gone.
+func Dial(path string) (*Client, error) {
+	addr, release, err := address(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	defer release()
+	socket, err := newSocket()
+	if err != nil {
+		return nil, err
+	}
+	err = ignoringEINTR(func() error { return unix.Connect(socket, addr) })
+	if err == nil {
+		err = samePeer(socket)
+	}
+	if err != nil {
+		_ = unix.Close(socket)
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) {
+			err = fmt.Errorf("%w: %w", ErrNone, err)
+		}
+		return nil, err
+	}
+	return &Client{socket}, nil
+}
+
+// Listen makes the socket of a holder at path, in a folder that nobody else
+// may write to, for Serve in another process. What a holder left that is gone is
+// replaced: the caller sees to it that no two processes call it at once.
+func Listen(path string) (*os.File, error) {
+	addr, release, err := address(path)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := unix.Unlink(path); err != nil && !errors.Is(err, unix.ENOENT) {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	socket, err := newSocket()
+	if err != nil {
+		return nil, err
+	}
+	// The mode of the file follows that of the socket: never is it another.
+	if err = unix.Fchmod(socket, 0o600); err == nil {
+		err = unix.Bind(socket, addr)
+	}
+	if err == nil {
+		err = unix.Listen(socket, 1)
+	}
+	if err != nil {
+		_ = unix.Close(socket)
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return os.NewFile(uintptr(socket), path), nil
+}
+
+// samePeer refuses a process of another user than this one's or root.
+func samePeer(socket int) error {
+	cred, err := unix.GetsockoptUcred(socket, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err == nil && cred.Uid != 0 && int(cred.Uid) != os.Geteuid() {
+		err = fmt.Errorf("%w: it is a process of user %d", ErrRefused, cred.Uid)
+	}
+	return err
+}
+
+// Close ends the connection; what is held stays.
+func (c *Client) Close() error { return unix.Close(c.socket) }
+
+// Put has the holder keep an item, in place of one of the same name.
+func (c *Client) Put(i Item) error {
+	if err := send(c.socket, request{opPut, i}, i.Device, i.Memory); err != nil {
+		return err
+	}
+	_, err := c.answer()
+	return err
+}
+
+// Drop has the holder let go of an item, which it need not have.
+func (c *Client) Drop(name string) error {
+	if err := send(c.socket, request{Op: opDrop, Item: Item{Name: name}}); err != nil {
+		return err
+	}
+	_, err := c.answer()
+	return err
+}
+
+// List returns all that is held. The descriptors are the caller's.
+func (c *Client) List() (list []Item, err error) {
+	if err := send(c.socket, request{Op: opList}); err != nil {
+		return nil, err
+	}
+	for {
+		i, err := c.answer()
+		if err != nil {
+			for _, i := range list {
+				i.Close()
+			}
+			return nil, err
+		}
+		if i == nil {
+			return list, nil
+		}
+		list = append(list, *i)
+	}
+}
+
+func (c *Client) answer() (*Item, error) {
+	var r reply
+	fds, err := receive(c.socket, &r)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("holder: %w", err)
+	case r.Err != "":
+		closeAll(fds)
+		return nil, fmt.Errorf("%w: %s", ErrRefused, r.Err)
+	case r.Item == nil:
+		closeAll(fds)
+		return nil, nil
+	case len(fds) != maxFDs:
+		closeAll(fds)
+		return nil, fmt.Errorf("%w: %s came with %d descriptors", ErrRefused, r.Item.Name, len(fds))
+	}
+	r.Item.Device, r.Item.Memory = fds[0], fds[1]
+	return r.Item, nil
+}

@@ -1,0 +1,44 @@
+package ledger
+
+// handleSlot is one open file or directory.
+type handleSlot struct {
+	_     uint32 // state
+	turn  uint32 // how often the slot was used
+	ino   uint64
+	flags uint64
+	// unique is the request that opened it: sent again, it opens nothing else.
+	unique uint64
+}
+
+// Handles are what programs have open, by the number that the kernel has for it.
+type Handles struct{ t *table[handleSlot] }
+
+// turnShift puts the turn above the number of the slot, which begins at 1.
+const turnShift = 32
+
+// Add records something open and returns its number.
+func (h *Handles) Add(ino, flags, unique uint64) (fh uint64, err error) {
+	i, err := h.t.take()
+	if err != nil {
+		return 0, err
+	}
+	s := h.t.at(i)
+	s.turn++
+	s.ino, s.flags, s.unique = ino, flags, unique
+	fh = uint64(s.turn)<<turnShift | uint64(i+1)
+	h.t.set(i)
+	return fh, nil
+}
+
+// Remove ends one that Add returned; another number is ignored.
+func (h *Handles) Remove(fh uint64) {
+	i := uint32(fh) - 1
+	if uint32(fh) != 0 && h.t.used(i) && h.t.at(i).turn == uint32(fh>>turnShift) {
+		h.t.drop(i)
+	}
+}
+
+// Each calls fn for all, in no order.
+func (h *Handles) Each(fn func(fh, ino, flags, unique uint64)) {
+	h.t.each(func(i uint32, s *handleSlot) { fn(uint64(s.turn)<<turnShift|uint64(i+1), s.ino, s.flags, s.unique) })
+}

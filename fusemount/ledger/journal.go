@@ -1,0 +1,241 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Write is one write that was not stored yet.
+type Write struct {
+	Ino    uint64
+	Epoch  uint64 // of the file's content
+	Off    int64
+	Data   []byte
+	Unique uint64 // of the request; 0: none
+	// KillPriv tells that the write takes setuid and setgid off the file.
+	KillPriv bool
+}
+
+// journalHead is the beginning of the journal's memory. Positions only grow;
+// the ring has them modulo its length.
+type journalHead struct{ head, tail uint64 }
+
+// journalRecord precedes the bytes of a write. Records have a length of whole
+// recordAlign and do not wrap: what is left at the end is a dead one.
+type journalRecord struct {
+	size   uint32 // with this
+	dead   uint32
+	ino    uint64
+	epoch  uint64
+	off    uint64
+	unique uint64
+	length uint32
+	flags  uint32
+	_      [16]byte
+}
+
+const (
+	recordBytes = int(unsafe.Sizeof(journalRecord{}))
+	recordAlign = recordBytes
+
+	recordKillPriv = 1
+
+	// restartBytes is the memory that a journal has at least, once it was used.
+	restartBytes = 2 << 20
+)
+
+// Journal keeps the bytes of writes.
+type Journal struct {
+	h    *journalHead
+	ring []byte
+
+	mu       sync.Mutex
+	reserved int                 // bytes that Reserve promised
+	files    map[uint64][]uint64 // positions of the live records of a file, in order
+	freed    chan struct{}       // closed when room comes back while somebody waits
+}
+
+func newJournal(mem []byte) (*Journal, error) {
+	j := &Journal{h: (*journalHead)(unsafe.Pointer(&mem[0])), ring: mem[headerBytes:],
+		files: make(map[uint64][]uint64), freed: make(chan struct{})}
+	for at := j.h.tail; at < j.h.head; {
+		r := j.record(at)
+		n := uint64(r.size)
+		if n == 0 || n%uint64(recordAlign) != 0 || at%uint64(len(j.ring))+n > uint64(len(j.ring)) || uint64(r.length) > n {
+			return nil, fmt.Errorf("%w: journal of writes, at %d", ErrFormat, at)
+		}
+		if r.dead == 0 {
+			j.files[r.ino] = append(j.files[r.ino], at)
+		}
+		at += n
+	}
+	return j, nil
+}
+
+func (j *Journal) record(at uint64) *journalRecord {
+	return (*journalRecord)(unsafe.Pointer(&j.ring[at%uint64(len(j.ring))]))
+}
+
+// recordSize is what a write of n bytes takes.
+func recordSize(n int) int { return (recordBytes + n + recordAlign - 1) / recordAlign * recordAlign }
+
+// room is what a write of n bytes may take: as much again may be left over at
+// the end of the ring.
+func room(n int) int { return 2 * recordSize(n) }
+
+// Reserve waits until a write of n bytes can be kept. While there is no room,
+// it calls store for the file whose bytes were kept first. The caller gives the
+// room back with Unreserve.
+func (j *Journal) Reserve(ctx context.Context, n int, store func(ctx context.Context, ino uint64) error) error {
+	for {
+		j.mu.Lock()
+		if int(j.h.head-j.h.tail)+j.reserved+room(n) <= len(j.ring) {
+			j.reserved += room(n)
+			j.mu.Unlock()
+			return nil
+		}
+		freed := j.freed
+		var oldest uint64
+		empty := j.h.tail == j.h.head
+		if !empty {
+			oldest = j.record(j.h.tail).ino // the record at the tail lives
+		}
+		j.mu.Unlock()
+		if !empty {
+			if err := store(ctx, oldest); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Unreserve gives back what Reserve promised for n bytes.
+func (j *Journal) Unreserve(n int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.reserved -= room(n)
+	j.wake()
+}
+
+func (j *Journal) wake() {
+	close(j.freed)
+	j.freed = make(chan struct{})
+}
+
+// Keep records a write, for which there must be room, and returns its mark.
+func (j *Journal) Keep(w *Write) (mark uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	size := recordSize(len(w.Data))
+	at := j.h.head
+	left := len(j.ring) - int(at%uint64(len(j.ring)))
+	// With nothing in it, the ring begins anew: what was never used takes no
+	// memory.
+	if begun := len(j.ring) - left; left < size || j.h.head == j.h.tail && begun > restartBytes {
+		r := j.record(at)
+		*r = journalRecord{size: uint32(left), dead: 1}
+		at += uint64(left)
+	}
+	r := j.record(at)
+	*r = journalRecord{size: uint32(size), ino: w.Ino, epoch: w.Epoch, off: uint64(w.Off), unique: w.Unique, length: uint32(len(w.Data))}
+	if w.KillPriv {
+		r.flags = recordKillPriv
+	}
+	copy(j.data(at, r), w.Data)
+	j.files[w.Ino] = append(j.files[w.Ino], at)
+	atomic.StoreUint64(&j.h.head, at+uint64(size))
+	j.advance() // over the end of the ring
+	return at
+}
+
+func (j *Journal) data(at uint64, r *journalRecord) []byte {
+	off := int(at%uint64(len(j.ring))) + recordBytes
+	return j.ring[off : off+int(r.length)]
+}
+
+// Stored frees the writes to a file up to mark, whose bytes are in the store, or
+// nowhere because they must not be.
+func (j *Journal) Stored(ino, mark uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	list := j.files[ino]
+	n := 0
+	for ; n < len(list) && list[n] <= mark; n++ {
+		atomic.StoreUint32(&j.record(list[n]).dead, 1)
+	}
+	if n == 0 {
+		return
+	}
+	if j.files[ino] = list[n:]; n == len(list) {
+		delete(j.files, ino)
+	}
+	j.advance()
+	j.wake()
+}
+
+// advance gives room back.
+func (j *Journal) advance() {
+	tail := j.h.tail
+	for tail < j.h.head && j.record(tail).dead != 0 {
+		tail += uint64(j.record(tail).size)
+	}
+	atomic.StoreUint64(&j.h.tail, tail)
+}
+
+// Each calls fn for every write that was not stored, in order, with its mark.
+// The bytes are the journal's.
+func (j *Journal) Each(fn func(w *Write, mark uint64) error) error {
+	for at := j.h.tail; at < j.h.head; {
+		r := j.record(at)
+		if r.dead == 0 {
+			w := Write{Ino: r.ino, Epoch: r.epoch, Off: int64(r.off), Data: j.data(at, r), Unique: r.unique, KillPriv: r.flags&recordKillPriv != 0}
+			if err := fn(&w, at); err != nil {
+				return err
+			}
+		}
+		at += uint64(r.size)
+	}
+	return nil
+}
+
+// Bytes is what is in use.
+func (j *Journal) Bytes() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return int(j.h.head - j.h.tail)
+}
+
+// appendSlot is a request that appended.
+type appendSlot struct {
+	unique uint64
+	length uint64
+}
+
+// Appends are the requests that appended lately: sent again, they must not
+// append again.
+type Appends struct{ slots *[appendSlots]appendSlot }
+
+// slot spreads the numbers of requests, which go in steps of two.
+func (a *Appends) slot(unique uint64) *appendSlot { return &a.slots[unique/2%appendSlots] }
+
+// Done records that a request appended length bytes, after Keep.
+func (a *Appends) Done(unique uint64, length int) {
+	s := a.slot(unique)
+	atomic.StoreUint64(&s.unique, 0)
+	atomic.StoreUint64(&s.length, uint64(length))
+	atomic.StoreUint64(&s.unique, unique)
+}
+
+// Find tells what a request appended.
+func (a *Appends) Find(unique uint64) (length int, done bool) {
+	s := a.slot(unique)
+	return int(atomic.LoadUint64(&s.length)), unique != 0 && atomic.LoadUint64(&s.unique) == unique
+}

@@ -1,0 +1,255 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// reopen is what the next server sees.
+func reopen(t *testing.T, l *Ledger) *Ledger {
+	t.Helper()
+	fd, err := unix.FcntlInt(uintptr(l.FD()), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := Open(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = next.Close() })
+	return next
+}
+
+func fresh(t *testing.T) *Ledger {
+	t.Helper()
+	l, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func TestInit(t *testing.T) {
+	l := fresh(t)
+	if in, _ := reopen(t, l).Init(); in != nil {
+		t.Fatal("INIT before there was one")
+	}
+	if err := l.SetInit([]byte("in"), []byte("out")); err != nil {
+		t.Fatal(err)
+	}
+	l.SetClean(true)
+	n := reopen(t, l)
+	if in, out := n.Init(); string(in) != "in" || string(out) != "out" || !n.Clean() || n.Mount() != l.Mount() {
+		t.Fatalf("%q %q %v", in, out, n.Clean())
+	}
+}
+
+func TestForeignMemory(t *testing.T) {
+	fd, err := unix.MemfdCreate("x", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if _, err := Open(fd); !errors.Is(err, ErrFormat) {
+		t.Fatal(err)
+	}
+	_, _, _, _, _, _, end := regions()
+	if err := unix.Ftruncate(fd, int64(end)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(fd); !errors.Is(err, ErrFormat) {
+		t.Fatal(err)
+	}
+}
+
+// A handle that was closed and whose slot is used again has another number.
+func TestHandles(t *testing.T) {
+	l := fresh(t)
+	a, err := l.Files.Add(7, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Files.Remove(a)
+	b, err := l.Files.Add(8, 2, 4)
+	if err != nil || a == b || uint32(a) != uint32(b) {
+		t.Fatalf("%x, %x, %v", a, b, err)
+	}
+	l.Files.Remove(a) // again, as a RELEASE that is sent again does
+	l.Files.Remove(0)
+	l.Files.Remove(1 << 40)
+	n := reopen(t, l)
+	seen := 0
+	n.Files.Each(func(fh, ino, flags, unique uint64) {
+		seen++
+		if fh != b || ino != 8 || flags != 2 || unique != 4 {
+			t.Errorf("%x %d %d", fh, ino, flags)
+		}
+	})
+	if seen != 1 {
+		t.Fatalf("%d handles", seen)
+	}
+	if c, err := n.Files.Add(9, 0, 6); err != nil || uint32(c) == uint32(b) {
+		t.Fatalf("%x is in use, %v", c, err)
+	}
+}
+
+func TestFull(t *testing.T) {
+	l := fresh(t)
+	for range MaxDirs {
+		if _, err := l.Dirs.Add(1, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.Dirs.Add(1, 0, 0); !errors.Is(err, ErrFull) {
+		t.Fatal(err)
+	}
+}
+
+func TestLocks(t *testing.T) {
+	l := fresh(t)
+	set := func(ino uint64, space uint8, locks ...Lock) {
+		t.Helper()
+		if err := l.Locks.Set(ino, space, locks); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, b := Lock{Owner: 1, Start: 0, End: 9, Exclusive: true}, Lock{Owner: 2, Start: 10, End: 19, PID: 3}
+	set(7, 0, a, b)
+	set(7, 1, a)
+	set(8, 0, b)
+	set(7, 0, b, Lock{Owner: 1, Start: 0, End: 4})
+	set(8, 0)
+	if err := l.Owners.Add(5, 1, 77); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Owners.Add(6, 0, 78); err != nil {
+		t.Fatal(err)
+	}
+	n := reopen(t, l)
+	var got []Lock
+	n.Locks.Each(func(ino uint64, space uint8, lock Lock) {
+		if ino == 7 && space == 0 {
+			got = append(got, lock)
+		} else if ino != 7 || space != 1 || lock != a {
+			t.Errorf("%d %d %+v", ino, space, lock)
+		}
+	})
+	slices.SortFunc(got, func(x, y Lock) int { return int(x.Start) - int(y.Start) })
+	if !slices.Equal(got, []Lock{{Owner: 1, Start: 0, End: 4}, b}) {
+		t.Fatalf("%+v", got)
+	}
+	n.Owners.Remove(5, 1, 77)
+	n.Owners.Remove(5, 1, 77)
+	n.Owners.Each(func(fh uint64, space uint8, owner uint64) {
+		if fh != 6 || space != 0 || owner != 78 {
+			t.Errorf("%d %d %d", fh, space, owner)
+		}
+	})
+}
+
+func TestAppends(t *testing.T) {
+	l := fresh(t)
+	l.Appends.Done(42, 5)
+	n := reopen(t, l)
+	if length, done := n.Appends.Find(42); !done || length != 5 {
+		t.Fatal(length, done)
+	}
+	if _, done := n.Appends.Find(44); done {
+		t.Fatal("another request")
+	}
+	if _, done := n.Appends.Find(0); done {
+		t.Fatal("no request")
+	}
+}
+
+// What the journal has is what was kept and not stored, in order, however often
+// the ring went round.
+func TestJournal(t *testing.T) {
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d", seed)
+	l := fresh(t)
+	type kept struct {
+		w    Write
+		mark uint64
+	}
+	var live []kept
+	ctx := context.Background()
+	store := func(_ context.Context, ino uint64) error {
+		mark := uint64(0)
+		live = slices.DeleteFunc(live, func(k kept) bool {
+			if k.w.Ino == ino {
+				mark = k.mark
+			}
+			return k.w.Ino == ino
+		})
+		l.Journal.Stored(ino, mark)
+		return nil
+	}
+	for i := range 400 {
+		data := make([]byte, rnd.IntN(1<<20))
+		for k := 0; k < len(data); k += 1000 {
+			data[k] = byte(i + k)
+		}
+		w := Write{Ino: rnd.Uint64N(5), Epoch: rnd.Uint64(), Off: rnd.Int64N(1 << 40), Data: data, Unique: uint64(i), KillPriv: i%2 == 0}
+		if err := l.Journal.Reserve(ctx, len(data), store); err != nil {
+			t.Fatal(err)
+		}
+		live = append(live, kept{w, l.Journal.Keep(&w)})
+		l.Journal.Unreserve(len(data))
+		if rnd.IntN(6) == 0 {
+			if err := store(ctx, rnd.Uint64N(5)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i%40 != 0 {
+			continue
+		}
+		k := 0
+		err := reopen(t, l).Journal.Each(func(w *Write, mark uint64) error {
+			want := live[k]
+			k++
+			if mark != want.mark || w.Ino != want.w.Ino || w.Epoch != want.w.Epoch || w.Off != want.w.Off ||
+				w.Unique != want.w.Unique || w.KillPriv != want.w.KillPriv || !bytes.Equal(w.Data, want.w.Data) {
+				t.Fatalf("write %d is another", k)
+			}
+			return nil
+		})
+		if err != nil || k != len(live) {
+			t.Fatalf("%d writes of %d, %v", k, len(live), err)
+		}
+	}
+}
+
+// Who finds no room and cannot store waits until he may not any more.
+func TestJournalFull(t *testing.T) {
+	l := fresh(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	data := make([]byte, 1<<20)
+	none := func(context.Context, uint64) error { return nil }
+	failure := errors.New("no")
+	for {
+		err := l.Journal.Reserve(ctx, len(data), none)
+		if err != nil {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			break
+		}
+		l.Journal.Keep(&Write{Ino: 1, Data: data})
+		l.Journal.Unreserve(len(data))
+	}
+	err := l.Journal.Reserve(context.Background(), len(data), func(context.Context, uint64) error { return failure })
+	if !errors.Is(err, failure) {
+		t.Fatal(err)
+	}
+}
