@@ -18,7 +18,7 @@ NODE_MODULES := $(CURDIR)/.cache/node
 # Longest time for one package's tests, far above what they take.
 TEST_TIMEOUT := 15m
 
-.PHONY: help run build test test-unit test-crash test-race test-integration test-nfs-kernel test-large test-huge \
+.PHONY: help run build test test-unit test-crash test-race test-integration test-nfs-kernel test-survive test-large test-huge \
 	lint bench bench-ab bench-nfs bench-compare fuzz soak deps deps-vm clean
 
 help: ## this list
@@ -58,6 +58,9 @@ test-integration: build ## real clients against the real binary
 
 test-nfs-kernel: build deps deps-vm ## a Linux kernel NFS client in a virtual machine
 	OGW_TEST_VM=1 $(GO) test -v -timeout 120m -run KernelClient ./integration/nfsvm
+
+test-survive: build ## programs on a mount through 20 kills and 20 restarts of its server
+	OGW_SURVIVE_ROUNDS=20 $(GO) test -v -count=1 -timeout 30m ./integration/survive
 
 test-large: build deps ## a million files, 20 GiB objects: minutes, and 40 GiB of disk
 	OGW_TEST_LARGE=1 $(GO) test -v -timeout 60m -run Large ./integration

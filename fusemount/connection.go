@@ -24,6 +24,7 @@ type connection struct {
 	raw    *rawFS
 	server *fuse.Server
 	ring   *ring  // nil: requests come through /dev/fuse
+	loop   *loop  // serves a superblock that survives, in place of server and ring
 	cancel func() // ends the watch of the VFS
 	served chan struct{}
 	// fd is a /dev/fuse, from which further mounts of the superblock are made, if
@@ -73,7 +74,11 @@ func newConnection(set *Mounts, opt Options, withRing bool, open func() (fd int,
 	c.cancel = fs.Watch(&c.raw.inv)
 	go c.raw.inv.run()
 	go c.raw.sizes.run()
-	err = c.connect(fd, api, options)
+	if opt.Holder != nil {
+		err = c.connectSurviving(fd, api, options)
+	} else {
+		err = c.connect(fd, api, options)
+	}
 	go c.serve()
 	return c, err
 }
@@ -130,6 +135,9 @@ func (c *connection) serve() {
 	if c.server != nil {
 		c.server.Serve() // behind the ring it ends at once
 	}
+	if c.loop != nil && !c.endSurviving() {
+		return // left to the next server
+	}
 	c.cancel()
 	c.raw.inv.close()
 	c.raw.sizes.close()
@@ -149,6 +157,7 @@ func (c *connection) serve() {
 // prepare does what belongs to a superblock whose root a descriptor shows.
 func (c *connection) prepare(root int) error {
 	c.device = deviceOf(root)
+	c.raw.surv.setDevice(c.device)
 	if err := setReadAhead(c.device); err != nil {
 		c.raw.opt.Logger.Warn("read-ahead stays at the kernel's default: sequential reads are slower", "device", c.device, "err", err)
 	}
@@ -265,7 +274,7 @@ func (c *connection) shares(opt *Options) bool {
 	if c.ring != nil {
 		ring = TransportRing
 	}
-	return c.shareable && own.AllowOther == opt.AllowOther && own.Writeback == opt.Writeback &&
+	return c.shareable && (own.Holder == nil) == (opt.Holder == nil) && own.AllowOther == opt.AllowOther && own.Writeback == opt.Writeback &&
 		own.EntryTimeout == opt.EntryTimeout && own.AttrTimeout == opt.AttrTimeout && own.Debug == opt.Debug &&
 		own.sync() == opt.sync() && (opt.Transport == TransportAuto || opt.Transport == ring)
 }

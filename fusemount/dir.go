@@ -29,6 +29,8 @@ const (
 // entry at position list[i].
 type dirHandle struct {
 	ino vfs.Ino
+	// restored tells that positions were given out by the server before.
+	restored bool
 
 	mu   sync.Mutex
 	from *vfs.DirStream
@@ -68,12 +70,21 @@ func (d *dirHandle) number(prev uint64, pos string) uint64 {
 // OpenDir begins a listing.
 func (f *rawFS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	ino := f.ino(in.NodeId)
-	out.Fh = f.dirs.add(&dirHandle{ino: ino, from: f.fs.OpenDirStream(ino)})
-	return fuse.OK
+	if fh, done := f.surv.opened(&in.InHeader); done {
+		out.Fh = fh
+		return fuse.OK
+	}
+	var err error
+	out.Fh, err = f.dirs.add(&dirHandle{ino: ino, from: f.fs.OpenDirStream(ino)}, uint64(ino), 0, in.Unique&^resentBit)
+	return f.status("opendir", &in.InHeader, err)
 }
 
 // ReleaseDir ends a listing.
-func (f *rawFS) ReleaseDir(in *fuse.ReleaseIn) { f.dirs.remove(in.Fh) }
+func (f *rawFS) ReleaseDir(in *fuse.ReleaseIn) {
+	if f.dirs.remove(in.Fh) != nil {
+		f.dirs.forget(in.Fh)
+	}
+}
 
 // FsyncDir makes changes of names durable.
 func (f *rawFS) FsyncDir(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
@@ -105,6 +116,9 @@ func (f *rawFS) readDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEn
 	added := false
 	at := f.moment()
 	after, err := d.position(in.Offset)
+	if err != nil && d.restored {
+		after, err = f.findPosition(d, cred(&in.InHeader), in.Offset)
+	}
 	if err == nil && in.Offset < offDotDot {
 		err = f.addDots(ctx, d, in.Offset, out, plus)
 	}
@@ -128,6 +142,25 @@ func (f *rawFS) readDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEn
 		return enoent
 	}
 	return f.status("readdir", &in.InHeader, err)
+}
+
+// findPosition lists a directory that the server before listed again, up to
+// offset. If the directory is as it was, that is where it left off; else, as
+// always, what came or went meanwhile is seen or not. At its end, nothing
+// follows.
+func (f *rawFS) findPosition(d *dirHandle, c *vfs.Cred, offset uint64) (string, error) {
+	prev, last := offFirst-1, ""
+	err := d.from.Read(f.ctx, c, "", false, func(e *vfs.DirEntry) error {
+		if prev >= offset {
+			return cluster.ErrStop
+		}
+		prev, last = d.number(prev, e.Pos), e.Pos
+		return nil
+	})
+	if errors.Is(err, cluster.ErrStop) {
+		err = nil
+	}
+	return last, err
 }
 
 // addDots lists "." and "..".

@@ -9,6 +9,12 @@
 //	   ▲    └─ io_uring ─── ring ── ProtocolServer ──┘             │ changes of other doors
 //	   └──────────────────── invalidator ◄─────────────────────────┘
 //
+//	of a mount that survives its server:
+//
+//	kernel ── /dev/fuse ── loop ── ProtocolServer ── rawFS ── vfs.FS
+//	              │                                    │
+//	           holder (another process) ── memory ── ledger
+//
 // # Transport
 //
 // Requests come through /dev/fuse, read by goroutines of go-fuse, or through
@@ -35,6 +41,53 @@
 //     request waits, its caller's signals are looked at (callerWatch, killWatch).
 //   - A large READ or WRITE may leave its CPU: there another core is worth its
 //     waking.
+//
+// # Mounts and superblocks
+//
+// Names, attributes and pages belong to a superblock: mounts that show the same
+// are coherent as the directories of one local file system are. So Mounts makes a
+// mount from the /dev/fuse of a connection whose options fit (shares): fsopen(2)
+// with the descriptor of a connection that has a superblock gives one more mount
+// of that, with flags and a source of its own. A directory is a clone of its place
+// in such a mount.
+//
+// No mount is the first among them, and the process holds none: the superblock,
+// and with it the connection, ends with the last that the kernel has, here or in
+// another mount namespace. The kernel tells us of that end alone; that one mount
+// of several is gone shows in the mount table, which Mounts watches.
+//
+// Where the kernel cannot (Linux before 6.8, or 6.15 for directories), or
+// fusermount3 mounts, each mount has a connection of its own.
+//
+// # Surviving the server
+//
+// The kernel ends a connection with the last descriptor of it. Of a superblock
+// that survives (Options.Holder), another process has one too, beside the memory
+// of its ledger (package ledger), and Mounts.TakeOver goes on with both:
+//
+//   - What the kernel and we agreed upon is in the ledger before the kernel is
+//     answered. INIT does not come again: it is replayed, offering what was taken
+//     then, and must get the same answer; else nothing is served (ErrOtherMount).
+//   - Node IDs are inode numbers and generations the inodes' own. Handles keep
+//     their numbers; each is in the ledger before its OPEN is answered. What they
+//     stand for, and what has lost its last name, is taken up before the VFS does
+//     anything in the background (vfs.Config.Restore).
+//   - Locks are in the ledger before who waits for them is told.
+//   - A WRITE that was answered is in the file's buffers and, until it is stored,
+//     in the ledger's journal, and is made again. Where that cannot be, the next
+//     write, fsync or close of the file is EIO.
+//   - The kernel sends again what a server had read and did not answer
+//     (FUSE_NOTIFY_RESEND, Linux 6.9), marked by resentBit. It may have been done.
+//     What must not happen twice leaves a record in its own transaction (once,
+//     vfs.Token), appends leave one with their bytes, opens with their handle.
+//   - A server that stops reads no more (loop.leave): the kernel keeps requests. A
+//     thread that waits for one is woken by a request of our own.
+//   - The counts of what the kernel knows are lost, but for what has no name any
+//     more. So names are dropped from its cache, and what it looks up is counted.
+//   - Pages and attributes that other doors changed when the server was killed may
+//     be old. So what is open is dropped from the cache, the rest when it is opened.
+//
+// io_uring excludes it: what lies in a ring's entries is not sent again.
 //
 // # Permissions
 //

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 
+	"ogw/fusemount/ledger"
 	"ogw/vfs"
 )
 
@@ -74,6 +75,7 @@ var errnos = [...]struct {
 	{vfs.ErrUserExists, syscall.EEXIST},
 	{vfs.ErrUIDTaken, syscall.EEXIST},
 	{vfs.ErrSealed, syscall.EACCES},
+	{ledger.ErrFull, syscall.ENFILE},
 	{context.Canceled, syscall.EINTR},
 	{context.DeadlineExceeded, syscall.ETIMEDOUT},
 }
@@ -91,7 +93,7 @@ func errnoOf(err error) syscall.Errno {
 // status answers a request: 0 without an error, else its errno. What a
 // caller cannot have caused is logged.
 func (f *rawFS) status(op string, h *fuse.InHeader, err error) fuse.Status {
-	if err == nil {
+	if err == nil || errors.Is(err, vfs.ErrDone) { // by a request that is sent again
 		return fuse.OK
 	}
 	no := errnoOf(err)

@@ -38,15 +38,28 @@ func openFlags(flags uint32) vfs.OpenFlags {
 	return o
 }
 
-// addFile gives an open file its number.
-func (f *rawFS) addFile(ino vfs.Ino, flags uint32, file *vfs.File, out *fuse.OpenOut) {
+// addFile gives a file that c opened its number, or closes it. A request that is
+// sent again gets the number that it was given.
+func (f *rawFS) addFile(in *fuse.InHeader, c *vfs.Cred, flags uint32, file *vfs.File, out *fuse.OpenOut) (err error) {
+	if fh, done := f.surv.opened(in); done {
+		out.Fh = fh
+		return file.Close(f.ctx)
+	}
+	ino := file.Ino()
+	if f.surv != nil {
+		file.KeepWith(f.surv)
+	}
 	f.sizes.opened(ino)
 	h := &fileHandle{ino: ino, file: file}
 	h.direct = f.direct && flags&unix.O_ACCMODE != unix.O_RDONLY && (!f.primary.Load() || f.conn.set.several.Load())
 	if h.direct {
 		out.OpenFlags |= fuse.FOPEN_DIRECT_IO
 	}
-	out.Fh = f.files.add(h)
+	if out.Fh, err = f.files.add(h, uint64(ino), openRecord(openFlags(flags), c.UID != 0, h.direct), in.Unique&^resentBit); err != nil {
+		f.sizes.closed(ino)
+		return errors.Join(err, file.Close(f.ctx))
+	}
+	return nil
 }
 
 // Create makes a file and opens it. The kernel asks only when it believes
@@ -56,8 +69,17 @@ func (f *rawFS) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, o
 	ctx := f.request(cancel, &in.InHeader)
 	defer ctx.end()
 	at := f.moment()
-	a, file, _, err := f.fs.Create(ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name,
-		vfs.CreateOptions{Mode: in.Mode & vfs.ModePermMask, Flags: openFlags(in.Flags), Exclusive: true})
+	c, flags := credUmask(&in.InHeader, in.Umask), openFlags(in.Flags)
+	a, file, _, err := f.fs.Create(f.once(ctx, &in.InHeader), c, f.ino(in.NodeId), name,
+		vfs.CreateOptions{Mode: in.Mode & vfs.ModePermMask, Flags: flags, Exclusive: true})
+	if errors.Is(err, vfs.ErrDone) {
+		if a, err = f.fs.Lookup(ctx, c, f.ino(in.NodeId), name); err == nil {
+			file, err = f.fs.Open(ctx, c, a.Ino, flags)
+		}
+		if err != nil { // gone again: the kernel begins anew
+			err = errors.Join(vfs.ErrStale, err)
+		}
+	}
 	if err != nil {
 		if errors.Is(err, vfs.ErrExist) && in.Flags&unix.O_EXCL == 0 {
 			return fuse.Status(syscall.ESTALE)
@@ -68,8 +90,7 @@ func (f *rawFS) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, o
 		return f.status("create", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
 	}
 	f.pages.opened(&a, &out.OpenOut)
-	f.addFile(a.Ino, in.Flags, file, &out.OpenOut)
-	return fuse.OK
+	return f.status("create", &in.InHeader, f.addFile(&in.InHeader, c, in.Flags, file, &out.OpenOut))
 }
 
 // Tmpfile is open(2) with O_TMPFILE.
@@ -77,16 +98,23 @@ func (f *rawFS) Tmpfile(cancel <-chan struct{}, in *fuse.CreateIn, out *fuse.Cre
 	ctx := f.request(cancel, &in.InHeader)
 	defer ctx.end()
 	at := f.moment()
-	a, file, err := f.fs.OpenTemp(ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId),
-		in.Mode&vfs.ModePermMask, openFlags(in.Flags))
+	c, flags := credUmask(&in.InHeader, in.Umask), openFlags(in.Flags)
+	if fh, done := f.surv.opened(&in.InHeader); done {
+		out.Fh = fh
+		a, err := f.fs.GetAttr(ctx, f.files.get(fh).ino)
+		if err == nil {
+			err = f.fillEntry(&a, &out.EntryOut, at)
+		}
+		return f.status("tmpfile", &in.InHeader, err)
+	}
+	a, file, err := f.fs.OpenTemp(ctx, c, f.ino(in.NodeId), in.Mode&vfs.ModePermMask, flags)
 	if err != nil {
 		return f.status("tmpfile", &in.InHeader, err)
 	}
 	if err := f.fillEntry(&a, &out.EntryOut, at); err != nil {
 		return f.status("tmpfile", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
 	}
-	f.addFile(a.Ino, in.Flags, file, &out.OpenOut)
-	return fuse.OK
+	return f.status("tmpfile", &in.InHeader, f.addFile(&in.InHeader, c, in.Flags, file, &out.OpenOut))
 }
 
 // Open opens a regular file.
@@ -94,7 +122,8 @@ func (f *rawFS) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 	ctx := f.request(cancel, &in.InHeader)
 	defer ctx.end()
 	ino := f.ino(in.NodeId)
-	file, err := f.fs.Open(ctx, cred(&in.InHeader), ino, openFlags(in.Flags))
+	c, flags := cred(&in.InHeader), openFlags(in.Flags)
+	file, err := f.fs.Open(ctx, c, ino, flags)
 	if err != nil {
 		return f.status("open", &in.InHeader, err)
 	}
@@ -107,8 +136,7 @@ func (f *rawFS) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 	if err := f.keepPages(file, out); err != nil {
 		return f.status("open", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
 	}
-	f.addFile(ino, in.Flags, file, out)
-	return fuse.OK
+	return f.status("open", &in.InHeader, f.addFile(&in.InHeader, c, in.Flags, file, out))
 }
 
 // Read fills pages, or the caller's buffer under O_DIRECT.
@@ -169,6 +197,17 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 	if in.Offset > math.MaxInt64-uint64(len(data)) {
 		return 0, fuse.Status(syscall.EFBIG)
 	}
+	if n, done := f.surv.appended(&in.InHeader); done {
+		return uint32(n), fuse.OK
+	}
+	if f.surv.isLost(h.ino, false) {
+		return 0, fuse.EIO
+	}
+	done, err := f.surv.reserve(len(data))
+	if err != nil {
+		return 0, f.status("write", &in.InHeader, err)
+	}
+	defer done()
 	// Behind the write: a flush meanwhile (of a descriptor that another process
 	// inherited) may not have all of it.
 	defer h.wrote.Store(true)
@@ -187,9 +226,11 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 		defer f.lateChanges.Add(1)
 	}
 	var n int
-	var err error
 	if in.Flags&unix.O_APPEND != 0 && !cached {
 		var off int64
+		if f.surv != nil {
+			ctx = vfs.WithWriteTag(ctx, in.Unique&^resentBit)
+		}
 		off, err = h.file.Append(ctx, data)
 		if n = len(data); err != nil {
 			n = 0
@@ -225,7 +266,10 @@ func (f *rawFS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 		f.pages.wrote(h.ino)
 	}
 	f.settleLate()
-	f.closeLocks(h, in.LockOwner)
+	f.closeLocks(h, in.Fh, in.LockOwner)
+	if f.surv.isLost(h.ino, true) {
+		return fuse.EIO
+	}
 	return f.status("flush", &in.InHeader, err)
 }
 
@@ -253,6 +297,9 @@ func (f *rawFS) Fsync(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	err := h.file.Sync(ctx)
 	f.pages.wrote(h.ino)
 	f.settleLate()
+	if f.surv.isLost(h.ino, true) {
+		return fuse.EIO
+	}
 	return f.status("fsync", &in.InHeader, err)
 }
 
@@ -263,8 +310,9 @@ func (f *rawFS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 		return
 	}
 	f.sizes.closed(h.ino)
-	f.dropLocks(h)
+	f.dropLocks(h, in.Fh)
 	f.status("release", &in.InHeader, h.file.Close(f.ctx)) // nobody waits for the answer: log it
+	f.files.forget(in.Fh)
 }
 
 // Fallocate allocates, punches holes and zeroes.

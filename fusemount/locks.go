@@ -119,6 +119,11 @@ func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 		return fuse.Status(syscall.EINVAL)
 	default:
 		h.owners.add(lockOwner{space, in.Owner})
+		if f.surv != nil {
+			if err := f.surv.book.Owners.Add(in.Fh, uint8(space), in.Owner); err != nil {
+				return f.status("setlk", &in.InHeader, err)
+			}
+		}
 		locks.Closed(l.Owner)
 		if cancel == nil {
 			err = locks.TryLockSoon(ctx, ino, space, l)
@@ -138,20 +143,29 @@ func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 // all that it holds on the file, through whichever handle. Those of the open
 // file itself end with its last descriptor, and the kernel says later whether
 // this one was: until then, who meets one waits a moment (lock.Manager.Closing).
-func (f *rawFS) closeLocks(h *fileHandle, owner uint64) {
+func (f *rawFS) closeLocks(h *fileHandle, fh, owner uint64) {
 	h.owners.take(lockOwner{lock.Range, owner})
 	if f.fs.Locks().Count() > 0 {
 		f.fs.Locks().ReleaseOwner(uint64(h.ino), lock.Range, f.owner(owner))
 	}
+	f.forgetOwner(fh, lockOwner{lock.Range, owner})
 	for _, o := range h.owners.all() {
 		f.fs.Locks().Closing(f.owner(o.id))
 	}
 }
 
+// forgetOwner has the next server know that an owner holds nothing by a file.
+func (f *rawFS) forgetOwner(fh uint64, o lockOwner) {
+	if f.surv != nil {
+		f.surv.book.Owners.Remove(fh, uint8(o.space), o.id)
+	}
+}
+
 // dropLocks ends the locks of the open file itself.
-func (f *rawFS) dropLocks(h *fileHandle) {
+func (f *rawFS) dropLocks(h *fileHandle, fh uint64) {
 	for _, o := range h.owners.takeAll() {
 		f.fs.Locks().ReleaseOwner(uint64(h.ino), o.space, f.owner(o.id))
 		f.fs.Locks().Closed(f.owner(o.id))
+		f.forgetOwner(fh, o)
 	}
 }

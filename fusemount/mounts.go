@@ -58,7 +58,10 @@ func (m *Mounts) Mount(dir string, opt Options) (*Server, error) {
 	if s != nil || err != nil {
 		return s, err
 	}
-	withRing := opt.Transport != TransportDevice
+	if opt.Holder != nil && opt.Transport == TransportRing {
+		return nil, fmt.Errorf("mount %s: %w: a mount that survives its server takes /dev/fuse, since what lies in a ring is lost with it", dir, ErrNoRing)
+	}
+	withRing := opt.Transport != TransportDevice && opt.Holder == nil
 	if withRing {
 		if withRing, err = ringOffered(opt.Transport == TransportRing); err != nil {
 			return nil, fmt.Errorf("mount %s: %w", dir, err)
@@ -169,6 +172,9 @@ func (m *Mounts) mountDetached(dir string, opt Options, root vfs.Ino, withRing b
 	}
 	c.add(s)
 	c.shareable = true
+	if c.raw.surv != nil {
+		c.raw.surv.book.SetShareable()
+	}
 	if err := m.watch(); err != nil {
 		opt.Logger.Warn("the end of a mount that somebody else unmounts is seen late", "err", err)
 	}

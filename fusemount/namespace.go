@@ -165,8 +165,8 @@ func (f *rawFS) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, out
 	ctx := f.request(cancel, &in.InHeader)
 	defer ctx.end()
 	at := f.moment()
-	a, err := f.fs.Mknod(ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name, in.Mode, in.Rdev)
-	return f.made("mknod", &in.InHeader, &a, err, out, at)
+	a, err := f.fs.Mknod(f.once(ctx, &in.InHeader), credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name, in.Mode, in.Rdev)
+	return f.made("mknod", &in.InHeader, name, &a, err, out, at)
 }
 
 // Mkdir makes a directory.
@@ -174,8 +174,8 @@ func (f *rawFS) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out
 	ctx := f.request(cancel, &in.InHeader)
 	defer ctx.end()
 	at := f.moment()
-	a, err := f.fs.Mkdir(ctx, credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name, in.Mode)
-	return f.made("mkdir", &in.InHeader, &a, err, out, at)
+	a, err := f.fs.Mkdir(f.once(ctx, &in.InHeader), credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name, in.Mode)
+	return f.made("mkdir", &in.InHeader, name, &a, err, out, at)
 }
 
 // Symlink makes a symbolic link.
@@ -183,8 +183,8 @@ func (f *rawFS) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name s
 	ctx := f.request(cancel, h)
 	defer ctx.end()
 	at := f.moment()
-	a, err := f.fs.Symlink(ctx, cred(h), f.ino(h.NodeId), name, target)
-	return f.made("symlink", h, &a, err, out, at)
+	a, err := f.fs.Symlink(f.once(ctx, h), cred(h), f.ino(h.NodeId), name, target)
+	return f.made("symlink", h, name, &a, err, out, at)
 }
 
 // Link makes a hard link.
@@ -192,13 +192,16 @@ func (f *rawFS) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out *
 	ctx := f.request(cancel, &in.InHeader)
 	defer ctx.end()
 	at := f.moment()
-	a, err := f.fs.Link(ctx, cred(&in.InHeader), f.ino(in.Oldnodeid), f.ino(in.NodeId), name)
-	return f.made("link", &in.InHeader, &a, err, out, at)
+	a, err := f.fs.Link(f.once(ctx, &in.InHeader), cred(&in.InHeader), f.ino(in.Oldnodeid), f.ino(in.NodeId), name)
+	return f.made("link", &in.InHeader, name, &a, err, out, at)
 }
 
 // made answers with what was made. If somebody removed it at once, ESTALE has
 // the kernel make it again.
-func (f *rawFS) made(op string, h *fuse.InHeader, a *vfs.Attr, err error, out *fuse.EntryOut, at moment) fuse.Status {
+func (f *rawFS) made(op string, h *fuse.InHeader, name string, a *vfs.Attr, err error, out *fuse.EntryOut, at moment) fuse.Status {
+	if errors.Is(err, vfs.ErrDone) {
+		*a, err = f.fs.Lookup(f.ctx, cred(h), f.ino(h.NodeId), name)
+	}
 	if err == nil {
 		err = f.fillEntry(a, out, at)
 	}
@@ -220,14 +223,14 @@ func (f *rawFS) Readlink(cancel <-chan struct{}, h *fuse.InHeader) ([]byte, fuse
 func (f *rawFS) Unlink(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
 	ctx := f.request(cancel, h)
 	defer ctx.end()
-	return f.status("unlink", h, f.fs.Unlink(ctx, cred(h), f.ino(h.NodeId), name))
+	return f.status("unlink", h, f.fs.Unlink(f.once(ctx, h), cred(h), f.ino(h.NodeId), name))
 }
 
 // Rmdir removes an empty directory.
 func (f *rawFS) Rmdir(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
 	ctx := f.request(cancel, h)
 	defer ctx.end()
-	return f.status("rmdir", h, f.fs.Rmdir(ctx, cred(h), f.ino(h.NodeId), name))
+	return f.status("rmdir", h, f.fs.Rmdir(f.once(ctx, h), cred(h), f.ino(h.NodeId), name))
 }
 
 // renameFlags of renameat2(2).
@@ -254,7 +257,7 @@ func (f *rawFS) Rename(cancel <-chan struct{}, in *fuse.RenameIn, name, newName 
 	if in.Flags != 0 {
 		return fuse.EINVAL
 	}
-	err := f.fs.Rename(ctx, cred(&in.InHeader), f.ino(in.NodeId), name, f.ino(in.Newdir), newName, flags)
+	err := f.fs.Rename(f.once(ctx, &in.InHeader), cred(&in.InHeader), f.ino(in.NodeId), name, f.ino(in.Newdir), newName, flags)
 	return f.status("rename", &in.InHeader, err)
 }
 

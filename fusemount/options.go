@@ -68,6 +68,10 @@ type Options struct {
 	// Logger; default: discard.
 	Logger *slog.Logger
 
+	// Holder, if set, makes a mount that survives its server (see
+	// Mounts.TakeOver). Requests come through /dev/fuse then.
+	Holder Holder
+
 	ringThreads int32 // 0 means maxRingThreads
 }
 
@@ -100,4 +104,15 @@ func (o Options) withDefaults(exclusive bool) Options {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return o
+}
+
+// Holder has another process keep what a mount needs to survive its server. A
+// superblock has the Holder of its first mount.
+type Holder interface {
+	// Hold keeps a superblock: its /dev/fuse and the memory that goes with it,
+	// which stay the caller's. It is called before the kernel is answered for
+	// the first time.
+	Hold(name string, device, memory int) error
+	// Drop ends that, when the superblock is gone.
+	Drop(name string)
 }

@@ -36,6 +36,9 @@ func (p *pageVersions) opened(a *vfs.Attr, out *fuse.OpenOut) {
 	p.versions[a.Ino] = a.Version
 }
 
+// distrust has opens drop the pages that the kernel has of files from before.
+func (p *pageVersions) distrust() { p.on = true }
+
 // wrote forgets what is known of a file that was written: another process
 // may have written it as well since.
 func (p *pageVersions) wrote(ino vfs.Ino) { p.forget(ino) }

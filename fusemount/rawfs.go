@@ -41,6 +41,7 @@ type rawFS struct {
 	dirs    handleTable[*dirHandle]
 	privs   privClock
 	pages   pageVersions
+	surv    *survival // nil: the mount ends with its server
 	started time.Time
 }
 

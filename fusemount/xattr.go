@@ -2,6 +2,7 @@ package fusemount
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -73,7 +74,10 @@ func (f *rawFS) SetXAttr(cancel <-chan struct{}, in *fuse.SetXAttrIn, name strin
 		f.privs.moved()
 	}
 	ino := f.ino(in.NodeId)
-	err := f.fs.SetXattr(ctx, cred(&in.InHeader), ino, name, bytes.Clone(data), vfs.XattrFlags(in.Flags))
+	err := f.fs.SetXattr(f.once(ctx, &in.InHeader), cred(&in.InHeader), ino, name, bytes.Clone(data), vfs.XattrFlags(in.Flags))
+	if errors.Is(err, vfs.ErrDone) {
+		err = nil
+	}
 	if err == nil && in.SetXAttrFlags&fuse.SETXATTR_ACL_KILL_SGID != 0 {
 		err = f.dropSetGID(ino)
 	}
@@ -87,7 +91,7 @@ func (f *rawFS) RemoveXAttr(cancel <-chan struct{}, h *fuse.InHeader, name strin
 	if strings.HasPrefix(name, ownPrefix) {
 		return fuse.EPERM
 	}
-	return f.status("removexattr", h, f.fs.RemoveXattr(ctx, cred(h), f.ino(h.NodeId), name))
+	return f.status("removexattr", h, f.fs.RemoveXattr(f.once(ctx, h), cred(h), f.ino(h.NodeId), name))
 }
 
 // ownXattr computes one of the read-only attributes.

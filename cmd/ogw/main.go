@@ -10,6 +10,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cmd/ogw/backup"
+	"ogw/fusemount/holder"
 	"ogw/httpapi/admin"
 	"ogw/httpapi/apierr"
 )
@@ -46,6 +47,12 @@ func (e *environment) getenv(name string) string {
 }
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == holder.Command { // nothing else: it is to be small
+		if err := holder.Run(os.Args[2]); err != nil {
+			os.Exit(exitFailure)
+		}
+		return
+	}
 	env := &environment{stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), args: os.Args}
 	env.ready = inheritedPipe(env.getenv)
 	os.Exit(run(context.Background(), env, os.Args))

@@ -43,7 +43,8 @@ a terminal.
 
 Options of -o, as in fstab: ro, allow_other, nonempty, subtree=PATH, dir=FOLDER,
 config=FILE, set=SECTION.KEY=VALUE, fsname=NAME, metrics=ADDRESS, wait=TIME,
-writeback, io_uring=auto|on|off, entry_timeout=SECONDS, attr_timeout=SECONDS, suid,
+writeback, survive, abandon=TIME, io_uring=auto|on|off, entry_timeout=SECONDS,
+attr_timeout=SECONDS, suid,
 nosuid, dev, nodev, exec, noexec, noatime, sync. Those for mount and systemd (noauto, _netdev,
 x-systemd.*) are ignored. Linked to /sbin/mount.fuse.ogw, this program serves
 
@@ -217,6 +218,9 @@ func (m *mount) follow(ctx context.Context, s *session) error {
 // serve makes the mount in this process, and ends with its last one: others
 // may ask it for more.
 func (m *mount) serve(ctx context.Context) error {
+	if m.mount.Survive {
+		return usageError("survive is for mounts that a server makes: start one on %s (ogw serve) first; this process ends with its mounts", m.cfg.Cluster.Dir)
+	}
 	m.cfg.Gateways = nil
 	log, access := m.logs()
 	tuneCollector(m.cfg, m.getenv)

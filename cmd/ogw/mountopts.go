@@ -77,6 +77,16 @@ func ownOptions() []mountOption {
 		flag("rw", func(o *mountOptions) { o.mount.ReadOnly = false }),
 		flag("allow_other", func(o *mountOptions) { o.mount.AllowOther = true }),
 		flag("nonempty", func(o *mountOptions) { o.mount.NonEmpty = true }),
+		flag("survive", func(o *mountOptions) { o.mount.Survive = true }),
+		{"abandon", "TIME", func(o *mountOptions, v string) error {
+			d, err := time.ParseDuration(v)
+			if err != nil || d <= 0 {
+				return fmt.Errorf("%q is not a time such as 1h", v)
+			}
+			seconds := d.Seconds()
+			o.mount.Abandon = &seconds
+			return nil
+		}},
 		flag("writeback", func(o *mountOptions) { o.mount.Writeback = true }),
 		{"io_uring", "auto|on|off", func(o *mountOptions, v string) error {
 			if _, ok := transports[v]; !ok {

@@ -38,6 +38,8 @@ type mountTable struct {
 	observe func(op string, took time.Duration, e syscall.Errno) // metrics
 	audit   *auditor
 	onEmpty func() // called when the last mount ends; may be nil
+	holding holding
+	before  []admin.Mount // mounts of the process before
 
 	mu     sync.Mutex // guards list and closed; never held while mounting
 	list   []*mounted
@@ -51,6 +53,7 @@ type mounted struct {
 
 func (t *mountTable) init(fs *vfs.FS, log *slog.Logger, dir string, m *meters, a *auditor) {
 	t.fs, t.set, t.log, t.record, t.observe, t.audit = fs, fusemount.NewMounts(fs), log, filepath.Join(dir, mountRecord), m.fuse, a
+	t.holding.path = filepath.Join(dir, holderSocket)
 }
 
 // Mounts implements admin.Process.
@@ -103,11 +106,56 @@ func (t *mountTable) add(ctx context.Context, m admin.Mount) (*fusemount.Server,
 	if full {
 		return nil, fmt.Errorf("%w: there are %d mounts already", vfs.ErrBusy, maxMounts)
 	}
+	opt, err := t.options(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.holding.free(m.Dir); err != nil {
+		return nil, err
+	}
+	if m.Survive {
+		opt.Holder = &heldMount{&t.holding, m, t.log}
+	}
+	server, err := t.set.Mount(m.Dir, opt)
+	if err != nil {
+		return nil, mountError(err)
+	}
+	m.Dir = server.Dir()
+	if err := t.enter(m, server); err != nil {
+		return nil, errors.Join(err, server.Unmount())
+	}
+	t.audit.mounted("Mount", m.Dir, m.Settings())
+	t.log.Info("mounted", "dir", m.Dir, "io_uring", server.Ring(), "survives", server.Survives())
+	return server, nil
+}
+
+// enter lists a mount until it ends. vfs.ErrClosed if the process is about to
+// stop.
+func (t *mountTable) enter(m admin.Mount, server *fusemount.Server) error {
+	entry := &mounted{m, server}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return vfs.ErrClosed
+	}
+	t.list = append(t.list, entry)
+	t.save()
+	go func() {
+		server.Wait()
+		t.audit.mounted("Umount", m.Dir, "")
+		t.forget(entry)
+		t.log.Info("unmounted", "dir", m.Dir)
+	}()
+	return nil
+}
+
+// options are those of a mount.
+func (t *mountTable) options(ctx context.Context, m admin.Mount) (opt fusemount.Options, err error) {
 	transport, ok := transports[m.IOUring]
 	if !ok {
-		return nil, fmt.Errorf("%w: io_uring: %q is not auto, on or off", apierr.ErrBadRequest, m.IOUring)
+		return opt, fmt.Errorf("%w: io_uring: %q is not auto, on or off", apierr.ErrBadRequest, m.IOUring)
 	}
-	opt := fusemount.Options{
+	opt = fusemount.Options{
 		ReadOnly: m.ReadOnly, AllowOther: m.AllowOther, NonEmpty: m.NonEmpty, Writeback: m.Writeback,
 		FSName: m.Source, MountFlags: m.Flags, EntryTimeout: kernelCache(m.EntryTimeout), AttrTimeout: kernelCache(m.AttrTimeout),
 		Transport: transport, Observe: t.observe, Logger: t.log,
@@ -115,42 +163,18 @@ func (t *mountTable) add(ctx context.Context, m admin.Mount) (*fusemount.Server,
 	}
 	if path := strings.Trim(m.Subtree, "/"); path != "" {
 		if slices.Contains(strings.Split(path, "/"), "..") {
-			return nil, fmt.Errorf("%w: subtree %s: the way begins at the root and takes no .. back", apierr.ErrBadRequest, m.Subtree)
+			return opt, fmt.Errorf("%w: subtree %s: the way begins at the root and takes no .. back", apierr.ErrBadRequest, m.Subtree)
 		}
 		a, err := t.fs.Resolve(ctx, vfs.Root, path, true)
 		if err == nil && !a.IsDir() {
 			err = vfs.ErrNotDir
 		}
 		if err != nil {
-			return nil, fmt.Errorf("subtree %s: %w", m.Subtree, err)
+			return opt, fmt.Errorf("subtree %s: %w", m.Subtree, err)
 		}
 		opt.Root = a.Ino
 	}
-	server, err := t.set.Mount(m.Dir, opt)
-	if err != nil {
-		return nil, mountError(err)
-	}
-	m.Dir = server.Dir()
-	entry := &mounted{m, server}
-	t.mu.Lock()
-	closed = t.closed
-	if !closed {
-		t.list = append(t.list, entry)
-		t.save()
-	}
-	t.mu.Unlock()
-	if closed { // the process began to stop meanwhile
-		return nil, errors.Join(vfs.ErrClosed, server.Unmount())
-	}
-	t.audit.mounted("Mount", m.Dir, m.Settings())
-	t.log.Info("mounted", "dir", m.Dir, "io_uring", server.Ring())
-	go func() {
-		server.Wait()
-		t.audit.mounted("Umount", m.Dir, "")
-		t.forget(entry)
-		t.log.Info("unmounted", "dir", m.Dir)
-	}()
-	return server, nil
+	return opt, nil
 }
 
 // mountError gives fusemount's errors their place in the tables.
@@ -188,16 +212,12 @@ func kernelCache(seconds *float64) time.Duration {
 }
 
 func (t *mountTable) remove(dir string, lazy bool) error {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
+	m := t.find(dir)
+	if m == nil && !mountedHere(filepath.Clean(dir)) { // one that nobody serves does not answer
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			m = t.find(real)
+		}
 	}
-	t.mu.Lock()
-	i := slices.IndexFunc(t.list, func(m *mounted) bool { return m.info.Dir == filepath.Clean(dir) })
-	var m *mounted
-	if i >= 0 {
-		m = t.list[i]
-	}
-	t.mu.Unlock()
 	if m == nil {
 		return fmt.Errorf("%w: this process has no mount at %s", vfs.ErrNotExist, dir)
 	}
@@ -211,13 +231,28 @@ func (t *mountTable) remove(dir string, lazy bool) error {
 	return err
 }
 
-// closeAll ends all mounts; no new ones come.
+// find returns the mount at dir, or nil.
+func (t *mountTable) find(dir string) *mounted {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.IndexFunc(t.list, func(m *mounted) bool { return m.info.Dir == filepath.Clean(dir) })
+	if i < 0 {
+		return nil
+	}
+	return t.list[i]
+}
+
+// closeAll ends all mounts but those that survive; no new ones come.
 func (t *mountTable) closeAll() {
 	t.mu.Lock()
 	t.closed = true
 	list := slices.Clone(t.list)
 	t.mu.Unlock()
 	for _, m := range list {
+		if m.server.Leave() {
+			t.log.Info("a mount stays; its programs wait for the next server, and ogw umount ends it", "dir", m.info.Dir)
+			continue
+		}
 		err := m.server.Unmount()
 		for i := 0; i < busyTries && errors.Is(err, syscall.EBUSY); i++ {
 			time.Sleep(busyPause)

@@ -40,16 +40,11 @@ func (t *mountTable) save() {
 // restore mounts again what a process that crashed had mounted, where its
 // dead mount still stands; except the one that is about to be mounted anyway.
 func (t *mountTable) restore(ctx context.Context, except string) {
-	b, err := os.ReadFile(t.record)
-	if err != nil {
+	if t.before == nil {
 		return // the usual case: nothing is left
 	}
-	var list []admin.Mount
-	if err := json.Unmarshal(b, &list); err != nil {
-		t.log.Warn("the record of mounts cannot be read", "file", t.record, "error", err)
-	}
-	for _, m := range list {
-		if m.Dir == except || !mountedHere(m.Dir) || !fusemount.IsDead(m.Dir) {
+	for _, m := range t.before {
+		if m.Dir == except || m.Survive || !mountedHere(m.Dir) || !fusemount.IsDead(m.Dir) {
 			continue
 		}
 		if _, err := t.add(ctx, m); err != nil {
@@ -61,4 +56,16 @@ func (t *mountTable) restore(ctx context.Context, except string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.save()
+}
+
+// recorded returns the mounts of the process before.
+func (t *mountTable) recorded() (list []admin.Mount) {
+	b, err := os.ReadFile(t.record)
+	if err != nil {
+		return nil // the usual case: it had none
+	}
+	if err := json.Unmarshal(b, &list); err != nil {
+		t.log.Warn("the record of mounts cannot be read", "file", t.record, "error", err)
+	}
+	return list
 }

@@ -167,6 +167,12 @@ func (s *stop) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var stay []string
+	for _, m := range st.Mounts {
+		if m.Survive {
+			stay = append(stay, m.Dir)
+		}
+	}
 	if err := x.Stop(ctx); err != nil {
 		return err
 	}
@@ -179,9 +185,12 @@ func (s *stop) Run(ctx context.Context) error {
 		}
 	}
 	if s.json {
-		return s.printJSON(map[string]any{"stopped": st.PID})
+		return s.printJSON(map[string]any{"stopped": st.PID, "mounts_stay": append([]string{}, stay...)})
 	}
 	s.printf("process %d is stopped\n", st.PID)
+	for _, dir := range stay {
+		s.printf("%s stays: its programs wait for the next server, and ogw umount ends it\n", dir)
+	}
 	return nil
 }
 

@@ -65,6 +65,11 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 	if err != nil {
 		return p, err
 	}
+	vc.Restore = func(ctx context.Context, fs *vfs.FS) error {
+		p.mounts.init(fs, log, cfg.Cluster.Dir, meters, p.audit)
+		p.mounts.takeOver(ctx)
+		return nil
+	}
 	if p.fs, err = vfs.Open(ctx, store, vc); err != nil {
 		return p, explain(err)
 	}
@@ -81,7 +86,6 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 	}
 	p.exports = newExportBook(p.fs, log)
 	locks := &lockBook{fs: p.fs, log: log, mounts: &p.mounts}
-	p.mounts.init(p.fs, log, cfg.Cluster.Dir, meters, p.audit)
 	p.metrics = meters.handler()
 	if err = meters.addAudit(p.audit.log); err != nil {
 		return p, err

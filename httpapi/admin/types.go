@@ -74,6 +74,12 @@ type Mount struct {
 	// IOUring tells whether requests come through io_uring: "on", "off", or ""
 	// for where the kernel offers it. A mount that is listed has what it got.
 	IOUring string `json:"io_uring,omitempty"`
+	// Survive keeps the mount while no server runs, for the next one; programs
+	// wait meanwhile. Requests come through /dev/fuse.
+	Survive bool `json:"survive,omitempty"`
+	// Abandon bounds in seconds how long it is kept without a server; nil is
+	// for ever.
+	Abandon *float64 `json:"abandon,omitempty"`
 	// Flags of the kernel: suid, nosuid, dev, nodev, exec, noexec, noatime, sync.
 	Flags []string `json:"flags,omitempty"`
 	// EntryTimeout and AttrTimeout bound in seconds how long the kernel keeps

@@ -1,0 +1,7 @@
+// Package survive runs programs on a mount with the option survive, while its
+// server is killed and started anew, and stopped and started anew. The programs
+// are this package's own test binary; they must see no error and lose nothing.
+//
+// OGW_SURVIVE_ROUNDS is how often each is done; make test-survive does it 20
+// times.
+package survive

@@ -1,0 +1,233 @@
+package survive
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"ogw/integration/testenv"
+)
+
+var binary string
+
+// programVariable makes the test binary one of the programs.
+const programVariable = "OGW_TEST_SURVIVE_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if args := strings.Split(os.Getenv(programVariable), "\n"); len(args) == 3 {
+		os.Exit(program(args))
+	}
+	os.Exit(testenv.Main(m, &binary))
+}
+
+const (
+	// betweenRounds is how long programs run with one server.
+	betweenRounds = 700 * time.Millisecond
+	// programLimit is how long a program may take to end.
+	programLimit = time.Minute
+)
+
+// running is one program.
+type running struct {
+	name string
+	out  chan string // all that it printed
+	cmd  *exec.Cmd
+}
+
+func start(t *testing.T, name, dir, stop string) *running {
+	t.Helper()
+	r := &running{name: name, out: make(chan string, 1), cmd: exec.Command("/proc/self/exe")}
+	r.cmd.Env = append(os.Environ(), programVariable+"="+strings.Join([]string{name, dir, stop}, "\n"))
+	pipe, err := r.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.cmd.Stderr = os.Stderr
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(pipe)
+	first, _ := lines.ReadString('\n')
+	go func() {
+		rest, _ := io.ReadAll(lines)
+		r.out <- first + string(rest)
+	}()
+	if first != "ready\n" {
+		t.Fatalf("%s: %s", name, first)
+	}
+	return r
+}
+
+// end waits for the program, and returns what it said at last.
+func (r *running) end(t *testing.T) {
+	t.Helper()
+	select {
+	case out := <-r.out:
+		if err := r.cmd.Wait(); err != nil {
+			t.Errorf("%s: %v\n%s", r.name, err, out)
+		}
+		t.Log(strings.TrimSpace(strings.TrimPrefix(out, "ready\n")))
+	case <-time.After(programLimit):
+		t.Errorf("%s hangs", r.name)
+		_ = r.cmd.Process.Kill()
+	}
+}
+
+func rounds(t *testing.T) int {
+	t.Helper()
+	n, err := strconv.Atoi(os.Getenv("OGW_SURVIVE_ROUNDS"))
+	if err != nil {
+		t.Skip("a take-over that fails leaves programs where no signal reaches: make test-survive")
+	}
+	return n
+}
+
+func need(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
+		t.Skip("needs root and /dev/fuse")
+	}
+}
+
+// Programs see no error, and lose nothing, while the server is killed, and is
+// stopped and started.
+func TestPrograms(t *testing.T) {
+	need(t)
+	s := testenv.NewServer(t, binary, testenv.ServerOptions{})
+	dir := filepath.Join(s.Mount("-o", "survive"), "bucket")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	stop := filepath.Join(t.TempDir(), "stop")
+	var list []*running
+	for name := range programs {
+		list = append(list, start(t, name, dir, stop))
+	}
+	var pauses []time.Duration
+	for i := range 2 * rounds(t) {
+		time.Sleep(betweenRounds)
+		if i%2 == 0 {
+			s.Kill()
+		} else {
+			s.Stop()
+		}
+		begin := time.Now()
+		s.Start()
+		if _, err := os.ReadDir(dir); err != nil {
+			t.Errorf("round %d: %v", i, err)
+		}
+		pauses = append(pauses, time.Since(begin).Round(time.Millisecond))
+	}
+	time.Sleep(betweenRounds)
+	if err := os.WriteFile(stop, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range list {
+		r.end(t)
+	}
+	slices.Sort(pauses)
+	t.Logf("from the start of a server until the mount answers: median %v, longest %v", pauses[len(pauses)/2], pauses[len(pauses)-1])
+	if t.Failed() {
+		t.Log(s.Log())
+	}
+	if out, err := s.TryOGW("umount", filepath.Dir(dir)); err != nil {
+		t.Errorf("umount: %v\n%s", err, out)
+	}
+	s.Stop()
+	if out, err := s.TryOGW("check", "--data"); err != nil {
+		t.Errorf("check: %v\n%s", err, out)
+	}
+	testenv.Eventually(t, "the holder to end", func() error {
+		if _, err := os.Stat(filepath.Join(s.Data, "holder.sock")); !os.IsNotExist(err) {
+			return fmt.Errorf("its socket: %w", err)
+		}
+		return nil
+	})
+}
+
+// A mount point is not bare between two servers, the mounts of a directory and
+// of the whole survive together, and umount ends a mount without a server too.
+func TestMountsStay(t *testing.T) {
+	need(t)
+	s := testenv.NewServer(t, binary, testenv.ServerOptions{})
+	top := s.Mount("-o", "survive")
+	if err := os.MkdirAll(filepath.Join(top, "bucket/dir"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	part := s.Mount("-o", "survive,subtree=bucket")
+	s.Stop()
+	if !strings.Contains(s.Log(), "a mount stays") {
+		t.Errorf("the log says nothing of mounts that stay:\n%s", s.Log())
+	}
+	mounts, err := os.ReadFile("/proc/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{top, part} {
+		if !strings.Contains(string(mounts), " "+dir+" ") {
+			t.Errorf("%s is bare", dir)
+		}
+	}
+	written := make(chan error, 1)
+	go func() { written <- os.WriteFile(filepath.Join(part, "dir/f"), []byte("waited"), 0o644) }()
+	select {
+	case err := <-written:
+		t.Errorf("written without a server: %v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	s.Start()
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(top, "bucket/dir/f")); err != nil || string(b) != "waited" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if out := s.OGW("status"); !strings.Contains(out, top) || !strings.Contains(out, part) {
+		t.Errorf("status lists not both mounts:\n%s", out)
+	}
+	s.OGW("umount", part)
+	s.Stop()
+	s.OGW("umount", top)
+	testenv.Eventually(t, "the holder to end", func() error {
+		if _, err := os.Stat(filepath.Join(s.Data, "holder.sock")); !os.IsNotExist(err) {
+			return fmt.Errorf("its socket: %w", err)
+		}
+		return nil
+	})
+	s.Start()
+}
+
+// A mount that is left without a server for longer than was said ends.
+func TestAbandoned(t *testing.T) {
+	need(t)
+	s := testenv.NewServer(t, binary, testenv.ServerOptions{})
+	top := s.Mount("-o", "survive,abandon=300ms")
+	s.Kill()
+	testenv.Eventually(t, "the mount to end", func() error {
+		if _, err := os.ReadDir(top); err == nil {
+			return fmt.Errorf("it answers")
+		}
+		return nil
+	})
+	s.Start()
+	if out, err := s.TryOGW("umount", top); err != nil {
+		t.Errorf("umount: %v\n%s", err, out)
+	}
+}
+
+// Without a server on the folder, the mount ends with its command.
+func TestNeedsServer(t *testing.T) {
+	dir := t.TempDir()
+	out, err := exec.Command(binary, "mount", "--dir", filepath.Join(dir, "data"), "-o", "survive", dir).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "ogw serve") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
