@@ -6,10 +6,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
 const (
@@ -60,11 +63,35 @@ func hasSignal(tid uint32) bool {
 	if tid == 0 {
 		return false
 	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
+	b, err := os.ReadFile(statusFile(tid))
 	if err != nil {
 		return false
 	}
 	return signalPending(b, tid)
+}
+
+func statusFile(tid uint32) string { return fmt.Sprintf("/proc/%d/status", tid) }
+
+// inGroup tells whether the caller of a request is in a group. The kernel names
+// one group of his, and his thread the others. Who cannot be looked at, since he
+// is in another process namespace, has no others.
+func inGroup(h *fuse.InHeader, gid uint32) bool {
+	if h.Gid == gid {
+		return true
+	}
+	if h.Pid == 0 {
+		return false
+	}
+	b, err := os.ReadFile(statusFile(h.Pid))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(b)) {
+		if list, ok := strings.CutPrefix(line, "Groups:"); ok {
+			return slices.Contains(strings.Fields(list), strconv.FormatUint(uint64(gid), 10))
+		}
+	}
+	return false
 }
 
 // signalPending reads the file status of a thread (proc_pid_status(5)). What

@@ -128,7 +128,7 @@ func (f *rawFS) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 		return f.status("open", &in.InHeader, err)
 	}
 	if in.Flags&unix.O_TRUNC != 0 && in.Mode&fuse.OPEN_KILL_SUIDGID != 0 {
-		if err := f.dropSetID(ino); err != nil {
+		if _, err := f.dropSetID(ino, &in.InHeader); err != nil {
 			return f.status("open", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
 		}
 		f.inv.modeChanged(ino) // also by the VFS
@@ -213,7 +213,7 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 	defer h.wrote.Store(true)
 	cached := in.WriteFlags&fuse.WRITE_CACHE != 0
 	if !cached && in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0 {
-		if err := f.killSetID(h); err != nil {
+		if err := f.killSetID(h, &in.InHeader); err != nil {
 			return 0, f.status("write", &in.InHeader, err)
 		}
 	}
@@ -347,7 +347,7 @@ func (f *rawFS) Fallocate(cancel <-chan struct{}, in *fuse.FallocateIn) fuse.Sta
 	// The kernel does not say here whether the caller may keep setuid and
 	// setgid (CAP_FSETID): root may.
 	if in.Uid != 0 {
-		if err := f.killSetID(h); err != nil {
+		if err := f.killSetID(h, &in.InHeader); err != nil {
 			return f.status("fallocate", &in.InHeader, err)
 		}
 	}
@@ -395,7 +395,7 @@ func (f *rawFS) CopyFileRange(cancel <-chan struct{}, in *fuse.CopyFileRangeIn) 
 		return 0, fuse.EINVAL
 	}
 	if in.Uid != 0 { // the kernel does not say whether the caller may keep them
-		if err := f.killSetID(dst); err != nil {
+		if err := f.killSetID(dst, &in.InHeader); err != nil {
 			return 0, f.status("copy_file_range", &in.InHeader, err)
 		}
 	}

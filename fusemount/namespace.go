@@ -119,6 +119,11 @@ func (f *rawFS) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.At
 	if set.Mode != nil || set.UID != nil || set.GID != nil {
 		f.privs.moved()
 	}
+	if set.Size != nil && !set.KeepSetID {
+		if _, err := f.dropSetID(ino, &in.InHeader); err != nil {
+			return f.status("setattr", &in.InHeader, err)
+		}
+	}
 	a, err := f.fs.SetAttr(ctx, cred(&in.InHeader), ino, set)
 	if err != nil {
 		return f.status("setattr", &in.InHeader, err)

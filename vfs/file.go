@@ -161,8 +161,30 @@ func (f *File) WriteAt(ctx context.Context, p []byte, off int64) (int, error) {
 // WriteAtFor is WriteAt on behalf of cred, through a File that several users
 // share: setuid and setgid go from the file as if cred had opened it.
 func (f *File) WriteAtFor(ctx context.Context, cred *Cred, p []byte, off int64) (int, error) {
+	if err := f.dropSetGID(ctx, cred); err != nil {
+		return 0, err
+	}
 	_, n, err := f.write(ctx, p, off, f.flags&OpenAppend != 0, cred.UID != 0)
 	return n, err
+}
+
+// dropSetGID is for a write by cred: what else it takes off the file goes with
+// its bytes, whoever writes them.
+func (f *File) dropSetGID(ctx context.Context, cred *Cred) error {
+	if cred.rooted() {
+		return nil
+	}
+	if err := f.of.rlock(ctx); err != nil {
+		return err
+	}
+	n := f.of.snap.inode
+	f.of.mu.RUnlock()
+	if !losesSetGID(cred, n) {
+		return nil
+	}
+	mode := n.mode & ModePermMask &^ ModeSetGID
+	_, err := f.fs.SetAttr(ctx, Root, f.of.ino, SetAttr{Mode: &mode})
+	return err
 }
 
 // Append writes p at the end and returns where that was.

@@ -166,7 +166,17 @@ func applyOwner(n *inode, cred *Cred, set *SetAttr) {
 	superuser := cred == nil || cred.UID == 0
 	if !set.KeepSetID && !n.isDir() && (chown || set.Size != nil && !superuser) {
 		n.mode = dropSetID(n.mode)
+		if set.Size != nil && !superuser && losesSetGID(cred, n) {
+			n.mode &^= ModeSetGID
+		}
 	}
+}
+
+// losesSetGID tells whether a change of content by cred takes setgid off n,
+// though the group may not execute it: so it is unless a member of the group
+// makes the change. A door that checks rights itself sees to this, too.
+func losesSetGID(cred *Cred, n *inode) bool {
+	return n.isRegular() && n.mode&(ModeSetGID|0o010) == ModeSetGID && !cred.rooted() && !cred.inGroup(n.gid)
 }
 
 // dropSetID takes off the bits that would run a changed program with the rights

@@ -14,6 +14,36 @@ import (
 // setuid, setgid and capabilities off it, whatever call that is.
 var privilegeCases = []namedCase{
 	{"every call that changes content", contentPrivileges},
+	{"setgid without group execution", func(t *T, d string) {
+		// A lock of old, no privilege: it stays where a member of the group
+		// writes, and goes like the others where anybody else does.
+		n := 0
+		for name, call := range privilegeCalls(t) {
+			for _, c := range []struct {
+				who    string
+				uid    int
+				groups []uint32
+				want   uint32
+			}{
+				{"a stranger", userA, nil, 0o666},
+				{"a member of the group", userA, []uint32{groupS, groupB}, 0o2666},
+				{"root", 0, nil, 0o2666},
+			} {
+				n++
+				p := fmt.Sprintf("%s/%d", d, n)
+				must(t, os.WriteFile(p+".src", make([]byte, 100), 0o644))
+				must(t, os.WriteFile(p, make([]byte, 10_000), 0o666))
+				must(t, unix.Chown(p, userB, groupB))
+				must(t, unix.Chmod(p, 0o2666))
+				as(t, c.uid, c.uid, c.groups, func() {
+					fd := open(t, p, unix.O_WRONLY)
+					wantErr(t, name+" by "+c.who, call(p, fd), 0)
+				})
+				st := lstat(t, p)
+				check(t, st.Mode&0o7777 == c.want, "%s by %s: mode 2666 becomes %o, want %o", name, c.who, st.Mode&0o7777, c.want)
+			}
+		}
+	}},
 	{"a new ACL", func(t *T, d string) {
 		if !t.has(ACL) || !t.has(Xattr) {
 			t.Skip("no ACLs")
