@@ -20,6 +20,7 @@ import (
 	"ogw/httpapi/guess"
 	"ogw/httpapi/rest"
 	"ogw/httpapi/s3"
+	"ogw/httpapi/sigv4"
 	"ogw/nfsserver"
 	"ogw/nfsserver/rpc"
 	"ogw/vfs"
@@ -112,7 +113,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 		switch g.Protocol {
 		case "s3":
 			d, err = httpDoor(g, l, s3.New(p.fs, s3.Config{
-				Region: g.Region, Domains: g.Domains, BareHosts: g.BareHosts, AllowV2: g.V2Signatures, MaxRequests: cmp.Or(g.MaxRequests, b.requests),
+				Region: g.Region, Domains: g.Domains, BareHosts: g.BareHosts, V2: v2Accepted[g.V2Signatures], MaxRequests: cmp.Or(g.MaxRequests, b.requests),
 				MaxObjectBytes: int64(g.MaxObject), Guesses: guesses, Logger: access, Done: both(meters.http(g.Name), p.audit.http("s3", g.Name, s3.Code)),
 			}), p.connections, log)
 		case "rest":
@@ -225,3 +226,6 @@ func restOwner(g config.Gateway) vfs.Cred {
 	}
 	return c
 }
+
+// v2Accepted puts the configuration in the terms of the signatures' package.
+var v2Accepted = map[config.V2]sigv4.V2{"": sigv4.V2URLs, config.V2URLs: sigv4.V2URLs, config.V2All: sigv4.V2All, config.V2None: sigv4.V2None}

@@ -184,7 +184,7 @@ func TestPresignedByAwsCli(t *testing.T) {
 	if err != nil {
 		t.Skip("no aws command")
 	}
-	d := openDoor(t, Config{AllowV2: true})
+	d := openDoor(t, Config{})
 	put(t, d.bucket("alice", "pre"), "pre", "k e+y", "hello")
 	cmd := exec.Command(aws, "--endpoint-url", d.url, "s3", "presign", "s3://pre/k e+y")
 	cmd.Env = awsEnv("alice")

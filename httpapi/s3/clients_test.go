@@ -12,6 +12,8 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	mcreds "github.com/minio/minio-go/v7/pkg/credentials"
+
+	"ogw/httpapi/sigv4"
 )
 
 func pathEnv() string { return os.Getenv("PATH") }
@@ -165,7 +167,7 @@ func TestBoto3(t *testing.T) {
 	if err != nil || exec.Command(python, "-c", "import boto3").Run() != nil {
 		t.Skip("no boto3")
 	}
-	d := openDoor(t, Config{AllowV2: true})
+	d := openDoor(t, Config{V2: sigv4.V2All})
 	tool(t, []string{"PATH=" + pathEnv(), "HOME=/nonexistent"}, "python3", "testdata/boto.py", d.url, d.tls, "KEYalice", secretOf("alice"))
 }
 

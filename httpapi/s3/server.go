@@ -26,8 +26,8 @@ type Config struct {
 	// BareHosts takes every other host name with a dot for a bucket; with
 	// Domains, that is so in any case.
 	BareHosts bool
-	// AllowV2 accepts Signature Version 2.
-	AllowV2 bool
+	// V2 says where Signature Version 2 is accepted.
+	V2 sigv4.V2
 	// MaxRequests bounds requests in flight; others get 503 SlowDown.
 	MaxRequests int
 	// MaxObjectBytes bounds a single PUT or POST; default vfs.MaxPutBytes.
@@ -75,7 +75,7 @@ func New(fs *vfs.FS, c Config) *Server {
 	c.Domains = domains
 	s := &Server{
 		fs: fs, cfg: c,
-		verify: sigv4.New(sigv4.Config{Region: c.Region, AllowV2: c.AllowV2, Now: c.Now}),
+		verify: sigv4.New(sigv4.Config{Region: c.Region, V2: c.V2, Now: c.Now}),
 		slots:  fair.NewPool(int64(c.MaxRequests)), forms: fair.NewPool(maxForms), documents: fair.NewPool(maxDocumentBytes),
 	}
 	s.router = newRouter()

@@ -21,13 +21,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
+	"ogw/httpapi/sigv4"
 	"ogw/vfs"
 )
 
 // What current clients send, as it was captured from them, request by request.
 // The clients themselves run in clients_test.go where they are installed.
 func TestOnTheWire(t *testing.T) {
-	d := openDoor(t, Config{AllowV2: true})
+	d := openDoor(t, Config{})
 	d.bucket("alice", "wire")
 	for name, test := range map[string]func(*testing.T, *door){
 		"01 botocore expects 100 for an empty body":     wireExpectEmpty,
@@ -290,7 +291,7 @@ func macOfV2(user, text string) string {
 }
 
 // wireVersion2: what boto3 in us-east-1, `aws s3 presign` and `s3cmd signurl`
-// make, taken only where it is switched on.
+// make; headers take a switch.
 func wireVersion2(t *testing.T, d *door) {
 	d.wantRaw("alice", "PUT", "/wire/v2", []byte("hello"), nil, 200, "")
 	expires := fmt.Sprint(time.Now().Add(time.Minute).Unix())
@@ -305,7 +306,8 @@ func wireVersion2(t *testing.T, d *door) {
 	kind, body := form([][2]string{{"key", "form"}, {"AWSAccessKeyId", "KEYalice"}, {"policy", policy}, {"signature", macOfV2("alice", policy)}}, "posted")
 	d.wantRaw("", "POST", "/wire", body, map[string]string{"Content-Type": kind}, 204, "")
 	d.wantRaw("alice", "GET", "/wire/form", nil, nil, 200, "posted")
-	off := openDoor(t, Config{})
+	d.wantRaw("", "GET", "/wire/v2", nil, map[string]string{"Authorization": "AWS KEYalice:" + encode64(make([]byte, 20))}, 400, "InvalidRequest")
+	off := openDoor(t, Config{V2: sigv4.V2None})
 	off.bucket("alice", "wire")
 	off.wantRaw("alice", "PUT", "/wire/v2", []byte("hello"), nil, 200, "")
 	off.wantRaw("", "GET", target("alice", "v2", expires), nil, nil, 400, "InvalidRequest")

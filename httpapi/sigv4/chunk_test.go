@@ -203,7 +203,7 @@ func FuzzAuthorization(f *testing.F) {
 		r.Header.Set("Authorization", auth)
 		r.URL.RawQuery = query
 		c := at(docTime)
-		c.AllowV2 = true
+		c.V2 = V2All
 		if _, err := check(c, r, "not the secret"); err == nil {
 			t.Fatal("verified without the secret")
 		}

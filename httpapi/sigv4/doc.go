@@ -1,6 +1,6 @@
 // Package sigv4 checks S3 request signatures: Signature Version 4 in headers,
-// in presigned URLs, in browser forms and in streamed chunks, and, when
-// switched on, Version 2. It knows no users: the caller finds the secret.
+// in presigned URLs, in browser forms and in streamed chunks, and Version 2 as far
+// as it is accepted (Config.V2). It knows no users: the caller finds the secret.
 //
 //	Parse(request) ── Signature ── caller finds the secret of AccessKey ── Verify
 //	                      └────── Body: the payload, decoded and checked as it streams

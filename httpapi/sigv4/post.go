@@ -16,7 +16,7 @@ func (v *Verifier) ParsePost(field func(string) string) (*Signature, error) {
 		return s, v.parsePostV4(s, field)
 	case field("signature") != "":
 		s.Scheme = PostV2
-		if !v.cfg.AllowV2 {
+		if v.cfg.V2 == V2None {
 			return nil, ErrUnsupportedAuth
 		}
 		if s.policy == "" || field("awsaccesskeyid") == "" {

@@ -24,7 +24,7 @@ var signedV2 = []string{
 // parseHeaderV2 reads "KEY:base64" of an Authorization header "AWS ...".
 func (v *Verifier) parseHeaderV2(s *Signature, rest string) error {
 	s.Scheme = HeaderV2
-	if !v.cfg.AllowV2 {
+	if v.cfg.V2 != V2All {
 		return ErrUnsupportedAuth
 	}
 	key, mac, ok := strings.Cut(strings.TrimSpace(rest), ":")
@@ -51,7 +51,7 @@ func (v *Verifier) parseHeaderV2(s *Signature, rest string) error {
 // parsePresignedV2 reads AWSAccessKeyId, Expires and Signature.
 func (v *Verifier) parsePresignedV2(s *Signature) error {
 	s.Scheme = PresignedV2
-	if !v.cfg.AllowV2 {
+	if v.cfg.V2 == V2None {
 		return ErrUnsupportedAuth
 	}
 	if err := s.setV2(s.query.Get("AWSAccessKeyId"), s.query.Get("Signature")); err != nil {

@@ -232,7 +232,7 @@ func TestV2(t *testing.T) {
 		"presigned": {request("GET", "http://johnsmith.s3.amazonaws.com/photos/puppy.jpg?AWSAccessKeyId="+docKey+
 			"&Signature=NpgCjnDzrM%2BWFzoENXmpNDUsSn8%3D&Expires=1175139620", nil), now},
 	} {
-		cfg := Config{AllowV2: true, Now: func() time.Time { return c.now }}
+		cfg := Config{V2: V2All, Now: func() time.Time { return c.now }}
 		v := New(cfg)
 		s, err := v.Parse(c.r, c.r.URL.Query(), "johnsmith")
 		if err != nil {
@@ -245,11 +245,15 @@ func TestV2(t *testing.T) {
 		if err := v.Verify(s, "other"); !errors.Is(err, ErrMismatch) {
 			t.Errorf("%s with another secret: %v", name, err)
 		}
-		cfg.AllowV2 = false
+		cfg.V2 = V2URLs
+		if _, err := New(cfg).Parse(c.r, c.r.URL.Query(), "johnsmith"); errors.Is(err, ErrUnsupportedAuth) != (name != "presigned") {
+			t.Errorf("%s, by default: %v", name, err)
+		}
+		cfg.V2 = V2None
 		if _, err := New(cfg).Parse(c.r, c.r.URL.Query(), "johnsmith"); !errors.Is(err, ErrUnsupportedAuth) {
 			t.Errorf("%s, switched off: %v", name, err)
 		}
-		cfg = Config{AllowV2: true, Now: func() time.Time { return now.AddDate(0, 1, 0) }}
+		cfg = Config{V2: V2All, Now: func() time.Time { return now.AddDate(0, 1, 0) }}
 		if _, err := New(cfg).Parse(c.r, c.r.URL.Query(), "johnsmith"); !errors.Is(err, ErrSkewed) && !errors.Is(err, ErrExpired) {
 			t.Errorf("%s, a month later: %v", name, err)
 		}
@@ -257,7 +261,7 @@ func TestV2(t *testing.T) {
 }
 
 func TestPost(t *testing.T) {
-	v := New(Config{Region: "us-east-1", AllowV2: true, Now: func() time.Time { return docTime }})
+	v := New(Config{Region: "us-east-1", V2: V2All, Now: func() time.Time { return docTime }})
 	policy := "eyJleHBpcmF0aW9uIjogIjIwMTMtMDUtMjVUMDA6MDA6MDBaIn0="
 	form := map[string]string{
 		"policy": policy, "x-amz-algorithm": "AWS4-HMAC-SHA256", "x-amz-date": "20130524T000000Z",

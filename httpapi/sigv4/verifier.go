@@ -25,12 +25,25 @@ const (
 type Config struct {
 	// Region that scopes must name; "" takes any.
 	Region string
-	// AllowV2 accepts Signature Version 2, which some clients still use for
-	// presigned URLs and browser forms.
-	AllowV2 bool
+	// V2 says where Signature Version 2 is accepted.
+	V2 V2
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
+
+// V2 says where Signature Version 2 is accepted.
+type V2 int
+
+// V2URLs, the default, is what clients of today sign with Version 2 unless told
+// otherwise: presigned URLs and browser forms, which are sent as they were made
+// and end when they say. What Version 2 does not sign of a request (region,
+// headers besides x-amz-, the body's hash) matters most where a client signs each
+// request anew.
+const (
+	V2URLs V2 = iota
+	V2All     // Authorization headers, too
+	V2None
+)
 
 // Verifier checks signatures. It is safe for concurrent use.
 type Verifier struct {

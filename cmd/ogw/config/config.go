@@ -99,7 +99,7 @@ type Gateway struct {
 	Region       string   `toml:"region" for:"s3" doc:"region that signatures must name; \"\" takes any"`
 	Domains      []string `toml:"domains" for:"s3" doc:"service domains: bucket.DOMAIN is a bucket"`
 	BareHosts    bool     `toml:"bare_hosts" for:"s3" doc:"every other host name is a bucket; so with domains in any case"`
-	V2Signatures bool     `toml:"v2_signatures" for:"s3" doc:"accept Signature Version 2"`
+	V2Signatures V2       `toml:"v2_signatures" for:"s3" doc:"where Signature Version 2 is accepted: urls (presigned URLs and forms), all or none"`
 	MaxRequests  int      `toml:"max_requests" for:"s3 rest" doc:"requests in flight, a client's share is half of what is free; others get 503"`
 
 	ActiveContent bool `toml:"active_content" for:"rest" doc:"let browsers show stored HTML and run its scripts on this origin"`

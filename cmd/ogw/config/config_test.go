@@ -285,3 +285,15 @@ func TestUnixSocketListen(t *testing.T) {
 		}
 	}
 }
+
+func TestV2Signatures(t *testing.T) {
+	for value, want := range map[string]V2{`true`: V2All, `false`: V2None, `"all"`: V2All, `"urls"`: V2URLs, `"none"`: V2None, `""`: ""} {
+		c, err := load(t, "[[gateway]]\nprotocol = \"s3\"\nv2_signatures = "+value+"\n", Sources{})
+		if err != nil || c.Gateways[0].V2Signatures != want {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+	if _, err := load(t, "[[gateway]]\nprotocol = \"s3\"\nv2_signatures = \"some\"\n", Sources{}); err == nil || !strings.Contains(err.Error(), `"urls", "all" and "none"`) {
+		t.Error(err)
+	}
+}

@@ -142,6 +142,8 @@ func (p *printer) value(v reflect.Value, secret bool) string {
 			out = append(out, strconv.Quote(s))
 		}
 		return "[" + strings.Join(out, ", ") + "]"
+	case V2:
+		return strconv.Quote(string(x))
 	case Size, Mode, time.Duration:
 		return `"` + fmt.Sprint(x) + `"`
 	case *uint32:

@@ -103,3 +103,32 @@ func (m Mode) String() string { return fmt.Sprintf("%04o", uint32(m)) }
 
 // MarshalText writes String.
 func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// V2 says where Signature Version 2 is accepted; "" is V2URLs.
+type V2 string
+
+// The values of V2.
+const (
+	V2URLs V2 = "urls" // presigned URLs and forms
+	V2All  V2 = "all"  // headers, too
+	V2None V2 = "none"
+)
+
+// UnmarshalTOML takes one of the values; true is "all" and false "none", as
+// this key was written before it had three.
+func (x *V2) UnmarshalTOML(v any) error {
+	switch v := v.(type) {
+	case bool:
+		if *x = V2None; v {
+			*x = V2All
+		}
+		return nil
+	case string:
+		switch V2(v) {
+		case "", V2URLs, V2All, V2None:
+			*x = V2(v)
+			return nil
+		}
+	}
+	return fmt.Errorf("%v is none of \"urls\", \"all\" and \"none\"", v)
+}
