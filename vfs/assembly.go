@@ -49,7 +49,7 @@ func checkOrder(want []CompletePart) error {
 func newAssembly(u *uploadRecord, want []CompletePart) *assembly {
 	a := &assembly{u: u, want: want, sums: md5.New(), noSum: u.alg == ""}
 	if u.composite {
-		a.composite, _ = newChecksumHash(u.alg) // known since CreateUpload
+		a.composite, _ = u.alg.New() // known since CreateUpload
 	}
 	return a
 }
@@ -92,6 +92,9 @@ func (a *assembly) read(r cluster.Reader, limit int) (list []extent, done bool, 
 func (a *assembly) add(want *CompletePart, p *part) error {
 	if want.ETag != "" && want.ETag != partETag(p.sum[:]) {
 		return fmt.Errorf("part %d has ETag %s: %w", p.number, partETag(p.sum[:]), ErrBadPart)
+	}
+	if a.composite != nil && len(want.Checksums) == 0 {
+		return &MissingChecksumError{a.u.alg, p.number}
 	}
 	for _, c := range want.Checksums {
 		if !bytes.Equal(c.Value, p.checksum(c.Algorithm)) {
@@ -158,7 +161,8 @@ func (a *assembly) object(said *Checksum) (objectPart, error) {
 	if said.Algorithm == ChecksumCRC64NVME && !a.noCRC {
 		own = &Checksum{Algorithm: said.Algorithm, Value: crcBytes(a.crc)}
 	}
-	if own == nil || said.Algorithm != own.Algorithm || !bytes.Equal(said.Value, own.Value) {
+	if own == nil || said.Algorithm != own.Algorithm || !bytes.Equal(said.Value, own.Value) ||
+		said.Parts != 0 && said.Parts != own.Parts {
 		return o, fmt.Errorf("%s of the whole object: %w", said.Algorithm, ErrBadDigest)
 	}
 	return o, nil

@@ -1,8 +1,10 @@
 package vfs
 
 import (
+	"crypto/md5"
 	"crypto/sha1"
 	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/binary"
 	"fmt"
 	"hash"
@@ -11,13 +13,15 @@ import (
 
 	"ogw/cluster"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/minio/crc64nvme"
+	"github.com/zeebo/xxh3"
 )
 
-// newChecksumHash returns the hash of an object checksum; its Sum is what
-// Checksum.Value holds. ErrInvalid for an algorithm that S3 does not have.
-func newChecksumHash(alg ChecksumAlgorithm) (hash.Hash, error) {
-	switch alg {
+// New returns the hash of an object checksum; its Sum is what Checksum.Value
+// holds. ErrInvalid for an algorithm that S3 does not have.
+func (a ChecksumAlgorithm) New() (hash.Hash, error) {
+	switch a {
 	case ChecksumCRC32:
 		return crc32.NewIEEE(), nil
 	case ChecksumCRC32C:
@@ -28,17 +32,41 @@ func newChecksumHash(alg ChecksumAlgorithm) (hash.Hash, error) {
 		return sha1.New(), nil
 	case ChecksumSHA256:
 		return sha256.New(), nil
+	case ChecksumSHA512:
+		return sha512.New(), nil
+	case ChecksumMD5:
+		return md5.New(), nil
+	case ChecksumXXHASH64:
+		return xxhash.New(), nil
+	case ChecksumXXHASH3:
+		return xxh3.New(), nil
+	case ChecksumXXHASH128:
+		return xxh128{xxh3.New()}, nil
 	}
-	return nil, fmt.Errorf("checksum algorithm %q: %w", alg, ErrInvalid)
+	return nil, fmt.Errorf("checksum algorithm %q: %w", a, ErrInvalid)
 }
 
-// size is the length of a value in bytes, 0 for an unknown algorithm.
-func (a ChecksumAlgorithm) size() int {
+// xxh128 is the variant of 128 bits of XXH3, in its canonical (big-endian) form.
+type xxh128 struct{ *xxh3.Hasher }
+
+func (h xxh128) Size() int { return 16 }
+
+func (h xxh128) Sum(b []byte) []byte {
+	sum := h.Sum128().Bytes()
+	return append(b, sum[:]...)
+}
+
+// Size is the length of a value in bytes, 0 for an unknown algorithm.
+func (a ChecksumAlgorithm) Size() int {
 	switch a {
 	case ChecksumCRC32, ChecksumCRC32C:
 		return 4
-	case ChecksumCRC64NVME:
+	case ChecksumCRC64NVME, ChecksumXXHASH64, ChecksumXXHASH3:
 		return 8
+	case ChecksumMD5, ChecksumXXHASH128:
+		return 16
+	case ChecksumSHA512:
+		return sha512.Size
 	case ChecksumSHA1:
 		return sha1.Size
 	case ChecksumSHA256:

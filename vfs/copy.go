@@ -64,7 +64,7 @@ func (c *copying) prepare(ctx context.Context) error {
 		if err := c.o.SourceCond.checkSource(n.etag(), n.modified()); err != nil {
 			return err
 		}
-		if alg != "" && alg != ChecksumCRC64NVME && !n.object.hasChecksum(alg) || alg == ChecksumCRC64NVME && !n.has(flagCRC) {
+		if alg != "" && alg != ChecksumCRC64NVME && !n.object.hasWhole(alg) || alg == ChecksumCRC64NVME && !n.has(flagCRC) {
 			content, err = c.fs.openContent(ctx, r, n)
 		}
 		return err
@@ -77,7 +77,7 @@ func (c *copying) prepare(ctx context.Context) error {
 	}
 	c.n = n
 	if content != nil {
-		h, err := newChecksumHash(alg)
+		h, err := alg.New()
 		if err != nil {
 			return err
 		}
@@ -89,13 +89,32 @@ func (c *copying) prepare(ctx context.Context) error {
 	return nil
 }
 
-func (o *objectPart) hasChecksum(alg ChecksumAlgorithm) bool {
-	for _, c := range o.checksums {
-		if c.Algorithm == alg {
-			return true
-		}
+// hasWhole tells whether there is a checksum of the whole object.
+func (o *objectPart) hasWhole(alg ChecksumAlgorithm) bool {
+	return slices.ContainsFunc(o.checksums, wholeOf(alg))
+}
+
+func wholeOf(alg ChecksumAlgorithm) func(Checksum) bool {
+	return func(c Checksum) bool { return c.Algorithm == alg && c.Parts == 0 }
+}
+
+// checksumsOf gives the copy the checksums of its source, or the one that was
+// asked for, besides which the parts' mean nothing.
+func (c *copying) checksumsOf(p *publication, from *inode) {
+	p.object.checksums = slices.Clone(from.object.checksums)
+	alg := c.o.ChecksumAlgorithm
+	if alg == "" {
+		return
 	}
-	return false
+	whole := wholeOf(alg)
+	p.object.checksums = slices.DeleteFunc(p.object.checksums, func(s Checksum) bool { return !whole(s) })
+	if c.sum != nil && alg != ChecksumCRC64NVME {
+		p.object.checksums = append(p.object.checksums, *c.sum)
+	}
+	p.object.parts = slices.Clone(from.object.parts)
+	for i := range p.object.parts {
+		p.object.parts[i].Checksum = nil
+	}
 }
 
 // run copies in one transaction.
@@ -113,10 +132,7 @@ func (c *copying) run(ctx context.Context, dst *objectKey) (ObjectInfo, error) {
 			return nil, err
 		}
 		p.object = objectPart{sum: from.object.sum, nparts: from.object.nparts, parts: from.object.parts}
-		p.object.checksums = slices.Clone(from.object.checksums)
-		if c.sum != nil && c.sum.Algorithm != ChecksumCRC64NVME {
-			p.object.checksums = append(p.object.checksums, *c.sum)
-		}
+		c.checksumsOf(&p, from)
 		crc := c.sum != nil && c.sum.Algorithm == ChecksumCRC64NVME
 		// With other names it is written through only for who owns it under them.
 		mine := p.keepOwner || p.owner.UID == from.uid

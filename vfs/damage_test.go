@@ -50,7 +50,7 @@ func populate(t testing.TB, fs *FS) {
 		p, err := fs.PutPart(bg, "bucket", key, u.ID, 1, strings.NewReader(strings.Repeat("p", 300)), PutOptions{Size: 300})
 		want(t, err, nil)
 		if key == "parts" {
-			_, err = fs.CompleteUpload(bg, "bucket", key, u.ID, []CompletePart{{Number: 1, ETag: p.ETag}}, Preconditions{}, nil)
+			_, err = fs.CompleteUpload(bg, "bucket", key, u.ID, []CompletePart{{Number: 1, ETag: p.ETag, Checksums: p.Checksums}}, Preconditions{}, nil)
 			want(t, err, nil)
 		}
 	}

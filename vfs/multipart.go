@@ -177,8 +177,8 @@ func getUpload(r cluster.Reader, name *uploadName) (*uploadRecord, error) {
 
 // CreateUpload begins a multipart upload (S3 CreateMultipartUpload). alg is
 // the checksum that the parts carry, "" for none; composite tells that the
-// object's is made of those of the parts. SHA1 and SHA256 can only be that,
-// CRC64NVME cannot.
+// object's is made of those of the parts. CRC64NVME cannot be that,
+// CRC32 and CRC32C can, all others must.
 func (fs *FS) CreateUpload(ctx context.Context, bucket, key string, o PutOptions, alg ChecksumAlgorithm, composite bool) (UploadInfo, error) {
 	ctx = fs.objectCtx(ctx, bucket, key)
 	k, err := parseKey(bucket, key)
@@ -188,7 +188,7 @@ func (fs *FS) CreateUpload(ctx context.Context, bucket, key string, o PutOptions
 	if err := o.Meta.validate(); err != nil {
 		return UploadInfo{}, err
 	}
-	if alg != "" && (alg.size() == 0 || composite && alg == ChecksumCRC64NVME || !composite && !alg.combines()) {
+	if alg != "" && (alg.Size() == 0 || composite && alg == ChecksumCRC64NVME || !composite && !alg.combines()) {
 		return UploadInfo{}, fmt.Errorf("checksum %s of that type: %w", alg, ErrInvalid)
 	}
 	id, err := fs.ids.take(ctx)

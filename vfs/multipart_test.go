@@ -211,7 +211,7 @@ func TestMultipartChecksums(t *testing.T) {
 			for i, body := range [][]byte{a, b} {
 				p, err := fs.PutPart(bg, "bucket", "k", u.ID, i+1, bytes.NewReader(body), PutOptions{Size: -1})
 				want(t, err, nil)
-				h, _ := newChecksumHash(c.alg)
+				h, _ := c.alg.New()
 				h.Write(body)
 				sum := Checksum{Algorithm: c.alg, Value: h.Sum(nil)}
 				parts = append(parts, CompletePart{Number: i + 1, ETag: p.ETag, Checksums: []Checksum{sum}})
@@ -226,7 +226,7 @@ func TestMultipartChecksums(t *testing.T) {
 			want(t, err, nil)
 			info, err := fs.HeadObject(bg, "bucket", "k", GetOptions{Checksums: true})
 			want(t, err, nil)
-			h, _ := newChecksumHash(ChecksumCRC64NVME)
+			h, _ := ChecksumCRC64NVME.New()
 			h.Write(whole)
 			last := info.Checksums[len(info.Checksums)-1]
 			if last.Algorithm != ChecksumCRC64NVME || !bytes.Equal(last.Value, h.Sum(nil)) {
@@ -289,7 +289,7 @@ func TestCopyPart(t *testing.T) {
 		mustBeClean(t, fs)
 		info, err := fs.HeadObject(bg, "bucket", "k", GetOptions{Checksums: true})
 		want(t, err, nil)
-		h, _ := newChecksumHash(ChecksumCRC64NVME)
+		h, _ := ChecksumCRC64NVME.New()
 		io.WriteString(h, whole)
 		if !bytes.Equal(info.Checksums[0].Value, h.Sum(nil)) {
 			t.Errorf("CRC64NVME: %x", info.Checksums[0].Value)

@@ -173,7 +173,7 @@ func TestUnflushedObject(t *testing.T) {
 		// The checksum is computed, and kept while the bytes stay.
 		for range 2 {
 			head, err := fs.HeadObject(bg, "bucket", "k", GetOptions{Checksums: true})
-			h, _ := newChecksumHash(ChecksumCRC64NVME)
+			h, _ := ChecksumCRC64NVME.New()
 			h.Write([]byte("objwritten"))
 			if err != nil || len(head.Checksums) != 1 || string(head.Checksums[0].Value) != string(h.Sum(nil)) {
 				t.Errorf("%+v %v", head, err)

@@ -1,6 +1,10 @@
 package vfs
 
-import "time"
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
 
 // ETag of a content (DESIGN: every object always has one that changes when
 // its content does).
@@ -10,8 +14,8 @@ import "time"
 //	opaque                  Sum nil: derived from inode and content version
 type ETag string // without quotes
 
-// ChecksumAlgorithm names an object checksum as S3 does: CRC32, CRC32C,
-// CRC64NVME, SHA1, SHA256.
+// ChecksumAlgorithm names an object checksum as S3 does (S3 API reference,
+// "Checksum").
 type ChecksumAlgorithm string
 
 const (
@@ -20,12 +24,17 @@ const (
 	ChecksumCRC64NVME ChecksumAlgorithm = "CRC64NVME"
 	ChecksumSHA1      ChecksumAlgorithm = "SHA1"
 	ChecksumSHA256    ChecksumAlgorithm = "SHA256"
+	ChecksumSHA512    ChecksumAlgorithm = "SHA512"
+	ChecksumMD5       ChecksumAlgorithm = "MD5"
+	ChecksumXXHASH64  ChecksumAlgorithm = "XXHASH64"
+	ChecksumXXHASH3   ChecksumAlgorithm = "XXHASH3"
+	ChecksumXXHASH128 ChecksumAlgorithm = "XXHASH128"
 )
 
 // Checksum of a content or a part.
 type Checksum struct {
 	Algorithm ChecksumAlgorithm
-	Value     []byte // big-endian for the CRCs
+	Value     []byte // big-endian for the CRCs and XXHASHs
 	// Parts is the number of parts of a composite checksum (a checksum of
 	// the parts' checksums); 0 means that it covers the whole object.
 	Parts int
@@ -98,6 +107,9 @@ type PutOptions struct {
 	// anything is published; its checksums are stored with the object, and
 	// its error aborts the operation and is returned.
 	Finish func() ([]Checksum, error)
+	// Stated is the algorithm of the checksum that Finish will return, "" if the
+	// client states none. PutPart holds it to what the upload promised.
+	Stated ChecksumAlgorithm
 	// Owner of what is made; nil is who asks. Mode of a new file (0 means the
 	// configured one).
 	Owner *Cred
@@ -129,7 +141,7 @@ type CopyOptions struct {
 	// Bucket, if set, is the only one that the copy goes into, as in PutOptions.
 	// CopyPart needs none: an upload belongs to its bucket.
 	Bucket Ino
-	// ChecksumAlgorithm to compute over the copy, if the source lacks it.
+	// ChecksumAlgorithm of the copy, over all of it; "" takes what the source has.
 	ChecksumAlgorithm ChecksumAlgorithm
 }
 
@@ -196,9 +208,38 @@ type PartInfo struct {
 	Checksums []Checksum
 }
 
+// ChecksumTypeError tells that a part carries another checksum than its upload
+// was created with, or none where the object's is made of the parts'. It is an
+// ErrInvalid.
+type ChecksumTypeError struct{ Want, Got ChecksumAlgorithm }
+
+// Error implements error.
+func (e *ChecksumTypeError) Error() string {
+	got := cmp.Or(e.Got, "none")
+	return fmt.Sprintf("the upload has checksums of algorithm %s, the part %s: %v", e.Want, got, ErrInvalid)
+}
+
+// Unwrap returns the sentinel.
+func (e *ChecksumTypeError) Unwrap() error { return ErrInvalid }
+
 // CompletePart names one part in CompleteUpload.
 type CompletePart struct {
 	Number    int
 	ETag      ETag
 	Checksums []Checksum // to be compared, if given
 }
+
+// MissingChecksumError tells that CompleteUpload was not given the checksum of a
+// part, where the object's is made of them. It is an ErrInvalid.
+type MissingChecksumError struct {
+	Algorithm ChecksumAlgorithm
+	Part      int
+}
+
+// Error implements error.
+func (e *MissingChecksumError) Error() string {
+	return fmt.Sprintf("the %s of part %d is missing: %v", e.Algorithm, e.Part, ErrInvalid)
+}
+
+// Unwrap returns the sentinel.
+func (e *MissingChecksumError) Unwrap() error { return ErrInvalid }

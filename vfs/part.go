@@ -138,9 +138,14 @@ func (fs *FS) PutPart(ctx context.Context, bucket, key, upload string, number in
 		return PartInfo{}, err
 	}
 	var extra hash.Hash
-	if u.alg != "" && u.alg != ChecksumCRC64NVME && o.Finish == nil {
-		if extra, err = newChecksumHash(u.alg); err != nil {
-			return PartInfo{}, err
+	if u.alg != "" && u.alg != o.Stated {
+		if o.Stated != "" || u.composite && o.Finish != nil {
+			return PartInfo{}, &ChecksumTypeError{u.alg, o.Stated}
+		}
+		if u.alg != ChecksumCRC64NVME { // which every content has
+			if extra, err = u.alg.New(); err != nil {
+				return PartInfo{}, err
+			}
 		}
 	}
 	v, err := fs.receive(ctx, u.id, body, &o, MaxPartBytes, extra)

@@ -149,7 +149,7 @@ func rangeSum(n *inode, off, length int64) [md5.Size]byte {
 
 // hash computes what only reading the range can tell.
 func (c *partCopy) hash(ctx context.Context, alg ChecksumAlgorithm, content *contentReader) error {
-	h, err := newChecksumHash(alg)
+	h, err := alg.New()
 	if err != nil {
 		return err
 	}

@@ -1,16 +1,12 @@
 package s3
 
 import (
-	"crypto/sha1"
-	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"hash"
-	"hash/crc32"
 	"net/http"
 	"strconv"
 	"strings"
-
-	"github.com/minio/crc64nvme"
 
 	"ogw/vfs"
 )
@@ -20,19 +16,36 @@ type algorithm struct {
 	name   vfs.ChecksumAlgorithm
 	header string // canonical name of the header
 	xml    string // name of the XML element
-	size   int    // bytes
-	make   func() hash.Hash
 }
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // algorithms in S3's order of preference.
 var algorithms = []algorithm{
-	{vfs.ChecksumCRC64NVME, "X-Amz-Checksum-Crc64nvme", "ChecksumCRC64NVME", 8, func() hash.Hash { return crc64nvme.New() }},
-	{vfs.ChecksumCRC32, "X-Amz-Checksum-Crc32", "ChecksumCRC32", 4, func() hash.Hash { return crc32.NewIEEE() }},
-	{vfs.ChecksumCRC32C, "X-Amz-Checksum-Crc32c", "ChecksumCRC32C", 4, func() hash.Hash { return crc32.New(castagnoli) }},
-	{vfs.ChecksumSHA1, "X-Amz-Checksum-Sha1", "ChecksumSHA1", sha1.Size, sha1.New},
-	{vfs.ChecksumSHA256, "X-Amz-Checksum-Sha256", "ChecksumSHA256", sha256.Size, sha256.New},
+	{vfs.ChecksumCRC64NVME, "X-Amz-Checksum-Crc64nvme", "ChecksumCRC64NVME"},
+	{vfs.ChecksumCRC32, "X-Amz-Checksum-Crc32", "ChecksumCRC32"},
+	{vfs.ChecksumCRC32C, "X-Amz-Checksum-Crc32c", "ChecksumCRC32C"},
+	{vfs.ChecksumSHA1, "X-Amz-Checksum-Sha1", "ChecksumSHA1"},
+	{vfs.ChecksumSHA256, "X-Amz-Checksum-Sha256", "ChecksumSHA256"},
+	{vfs.ChecksumSHA512, "X-Amz-Checksum-Sha512", "ChecksumSHA512"},
+	{vfs.ChecksumMD5, "X-Amz-Checksum-Md5", "ChecksumMD5"},
+	{vfs.ChecksumXXHASH64, "X-Amz-Checksum-Xxhash64", "ChecksumXXHASH64"},
+	{vfs.ChecksumXXHASH3, "X-Amz-Checksum-Xxhash3", "ChecksumXXHASH3"},
+	{vfs.ChecksumXXHASH128, "X-Amz-Checksum-Xxhash128", "ChecksumXXHASH128"},
+}
+
+const checksumPrefix = "X-Amz-Checksum-"
+
+// notChecksums begin with the prefix and state none.
+func notChecksum(header string) bool {
+	return header == "X-Amz-Checksum-Algorithm" || header == "X-Amz-Checksum-Type" || header == "X-Amz-Checksum-Mode"
+}
+
+// make returns a hash.
+func (a *algorithm) make() hash.Hash {
+	h, err := a.name.New()
+	if err != nil {
+		panic(err) // the table names what vfs has: TestChecksumAlgorithms
+	}
+	return h
 }
 
 // findAlgorithm returns the algorithm by its S3 name, in any case.
@@ -42,30 +55,37 @@ func findAlgorithm(name string) (*algorithm, error) {
 			return &algorithms[i], nil
 		}
 	}
-	return nil, newError(codeInvalidRequest).withMessage("Checksum algorithm provided is unsupported. Please try again with any of the valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]")
+	return nil, newError(codeInvalidRequest).withMessage("Checksum algorithm provided is unsupported. Please try again with any of the valid types: [CRC32, CRC32C, CRC64NVME, MD5, SHA1, SHA256, SHA512, XXHASH128, XXHASH3, XXHASH64]")
 }
 
 // headerChecksum returns the one checksum that h states for a body, and its
-// decoded value; nil if there is none.
+// decoded value; nil if there is none. One of an algorithm that is not known is
+// refused: it would be taken for verified.
 func headerChecksum(h http.Header) (*algorithm, []byte, error) {
-	var found *algorithm
-	var value []byte
-	for i := range algorithms {
-		a := &algorithms[i]
-		v := h.Get(a.header)
-		if v == "" {
+	found, v, err := statedChecksum(h)
+	if found == nil || err != nil {
+		return nil, nil, err
+	}
+	b, err := found.decode(v)
+	return found, b, err
+}
+
+// statedChecksum finds the one checksum header of h and its text.
+func statedChecksum(h http.Header) (found *algorithm, v string, err error) {
+	for name, values := range h {
+		if !strings.HasPrefix(name, checksumPrefix) || notChecksum(name) {
 			continue
 		}
+		a := algorithmOfHeader(name)
+		if a == nil {
+			return nil, "", newError(codeInvalidRequest).withMessage("The algorithm type you specified in x-amz-checksum- header is invalid.")
+		}
 		if found != nil {
-			return nil, nil, newError(codeInvalidRequest).withMessage("Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.")
+			return nil, "", newError(codeInvalidRequest).withMessage("Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.")
 		}
-		b, err := a.decode(v)
-		if err != nil {
-			return nil, nil, err
-		}
-		found, value = a, b
+		found, v = a, strings.Join(values, ",")
 	}
-	return found, value, nil
+	return found, v, nil
 }
 
 // trailerChecksum returns the algorithm that x-amz-trailer announces.
@@ -98,10 +118,14 @@ func algorithmOfHeader(name string) *algorithm {
 
 func (a *algorithm) decode(v string) ([]byte, error) {
 	b, err := base64.StdEncoding.DecodeString(v)
-	if err != nil || len(b) != a.size {
-		return nil, newError(codeInvalidRequest).withMessage("Value for %s header is invalid.", strings.ToLower(a.header))
+	if err != nil || len(b) != a.name.Size() {
+		return nil, a.invalid()
 	}
 	return b, nil
+}
+
+func (a *algorithm) invalid() error {
+	return newError(codeInvalidRequest).withMessage("Value for %s header is invalid.", strings.ToLower(a.header))
 }
 
 func (a *algorithm) mismatch() error {
@@ -154,4 +178,23 @@ func (x *xmlWriter) checksum(sums []vfs.Checksum, withType bool) {
 			x.str("ChecksumType", checksumType(sum.Parts > 0))
 		}
 	}
+}
+
+// checksumError puts what an upload says of checksums in S3's words; nil for
+// any other error.
+func checksumError(err error) *apiError {
+	var other *vfs.ChecksumTypeError
+	var missing *vfs.MissingChecksumError
+	switch {
+	case errors.As(err, &other):
+		got := strings.ToLower(string(other.Got))
+		if got == "" {
+			got = "null"
+		}
+		return newError(codeInvalidRequest).withMessage("Checksum Type mismatch occurred, expected checksum Type: %s, actual checksum Type: %s", strings.ToLower(string(other.Want)), got)
+	case errors.As(err, &missing):
+		return newError(codeInvalidRequest).withMessage("The upload was created using a %s checksum. The complete request must include the checksum for each part. It was missing for part %d in the request.",
+			strings.ToLower(string(missing.Algorithm)), missing.Part)
+	}
+	return nil
 }

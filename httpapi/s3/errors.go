@@ -228,6 +228,9 @@ func toAPI(err error) *apiError {
 	if errors.As(err, &e) {
 		return e
 	}
+	if e = checksumError(err); e != nil {
+		return e
+	}
 	for _, m := range errorCodes {
 		if errors.Is(err, m.err) {
 			e = &apiError{code: m.code, cause: err}

@@ -118,7 +118,7 @@ func setSpanChecksum(h http.Header, info *vfs.ObjectInfo, partial bool, part *vf
 	case !ok:
 	case !partial:
 		setChecksum(h, info.Checksums)
-	case part != nil && len(part.Checksum) == a.size:
+	case part != nil && len(part.Checksum) == a.name.Size():
 		h.Set(a.header, checksumText(vfs.Checksum{Algorithm: a.name, Value: part.Checksum}))
 		h.Set("X-Amz-Checksum-Type", checksumType(sum.Parts > 0))
 	}

@@ -2,6 +2,7 @@ package s3
 
 import (
 	"encoding/xml"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -48,7 +49,7 @@ func (q *request) createUpload() error {
 }
 
 // uploadChecksum reads algorithm and type of an upload's checksum. CRC64NVME
-// is always of the full object, the SHAs never; the others as asked for.
+// is always of the full object, CRC32 and CRC32C as asked for, the others never.
 func uploadChecksum(h http.Header) (vfs.ChecksumAlgorithm, bool, error) {
 	v, kind := h.Get("X-Amz-Checksum-Algorithm"), strings.ToUpper(h.Get("X-Amz-Checksum-Type"))
 	if v == "" {
@@ -62,7 +63,7 @@ func uploadChecksum(h http.Header) (vfs.ChecksumAlgorithm, bool, error) {
 		return "", false, err
 	}
 	full := a.name == vfs.ChecksumCRC64NVME
-	never := a.name == vfs.ChecksumSHA1 || a.name == vfs.ChecksumSHA256
+	never := a.name != vfs.ChecksumCRC64NVME && a.name != vfs.ChecksumCRC32 && a.name != vfs.ChecksumCRC32C
 	switch {
 	case kind == "":
 	case kind != "COMPOSITE" && kind != "FULL_OBJECT":
@@ -100,7 +101,7 @@ func (q *request) uploadPart() error {
 		return newError(codeEntityTooLarge).with("ProposedSize", itoa(p.size)).with("MaxSizeAllowed", itoa(vfs.MaxPartBytes))
 	}
 	part, err := q.fs.PutPart(q.ctx, q.bucket, q.key, upload, number, p, vfs.PutOptions{
-		Size: p.size, MaxSize: vfs.MaxPartBytes, MD5: p.md5, Finish: p.finish, Owner: q.id.cred(),
+		Size: p.size, MaxSize: vfs.MaxPartBytes, MD5: p.md5, Finish: p.finish, Stated: p.algorithm(), Owner: q.id.cred(),
 	})
 	if err != nil {
 		return err
@@ -143,11 +144,16 @@ type completeOne struct {
 	CRC64NVME string `xml:"ChecksumCRC64NVME"`
 	SHA1      string `xml:"ChecksumSHA1"`
 	SHA256    string `xml:"ChecksumSHA256"`
+	SHA512    string `xml:"ChecksumSHA512"`
+	MD5       string `xml:"ChecksumMD5"`
+	XXHASH64  string `xml:"ChecksumXXHASH64"`
+	XXHASH3   string `xml:"ChecksumXXHASH3"`
+	XXHASH128 string `xml:"ChecksumXXHASH128"`
 }
 
 func (c *completeOne) part() (vfs.CompletePart, error) {
 	p := vfs.CompletePart{Number: c.Number, ETag: vfs.ETag(strings.Trim(strings.TrimSpace(c.ETag), `"`))}
-	for i, v := range []string{c.CRC64NVME, c.CRC32, c.CRC32C, c.SHA1, c.SHA256} { // in the order of algorithms
+	for i, v := range []string{c.CRC64NVME, c.CRC32, c.CRC32C, c.SHA1, c.SHA256, c.SHA512, c.MD5, c.XXHASH64, c.XXHASH3, c.XXHASH128} { // in the order of algorithms
 		if v == "" {
 			continue
 		}
@@ -172,6 +178,9 @@ func (q *request) completeUpload() error {
 	if err != nil {
 		return err
 	}
+	if err := q.checkUploadType(upload); err != nil {
+		return err
+	}
 	if err := q.checkObjectSize(upload, parts); err != nil {
 		return err
 	}
@@ -188,6 +197,26 @@ func (q *request) completeUpload() error {
 	x.checksum(info.Checksums, true)
 	x.end("CompleteMultipartUploadResult")
 	x.send(q.w, q.r, http.StatusOK)
+	return nil
+}
+
+// checkUploadType compares x-amz-checksum-type with what the upload was created
+// with.
+func (q *request) checkUploadType(upload string) error {
+	kind := q.r.Header.Get("X-Amz-Checksum-Type")
+	if kind == "" {
+		return nil
+	}
+	up, err := q.fs.GetUpload(q.ctx, q.bucket, q.key, upload)
+	if errors.Is(err, vfs.ErrNoSuchUpload) {
+		return nil // it may be completed already
+	}
+	if err != nil {
+		return err
+	}
+	if want := checksumType(up.ChecksumComposite); !strings.EqualFold(kind, want) {
+		return newError(codeInvalidRequest).withMessage("The upload was created using the %s checksum mode. The complete request must use the same checksum mode.", want)
+	}
 	return nil
 }
 
@@ -215,6 +244,9 @@ func (q *request) completeParts() ([]vfs.CompletePart, error) {
 		if n := doc.Parts[i].Number; n < 1 || n > vfs.MaxParts {
 			return nil, newError(codeInvalidPart).with("PartNumber", strconv.Itoa(n))
 		}
+		if strings.Trim(doc.Parts[i].ETag, " \t\r\n\"") == "" {
+			return nil, newError(codeMalformedXML) // S3's schema wants it
+		}
 		var err error
 		if parts[i], err = doc.Parts[i].part(); err != nil {
 			return nil, err
@@ -226,26 +258,22 @@ func (q *request) completeParts() ([]vfs.CompletePart, error) {
 // objectChecksum reads what the client says of the whole object; a composite
 // ends in -N.
 func objectChecksum(h http.Header) (*vfs.Checksum, error) {
-	for i := range algorithms {
-		a := &algorithms[i]
-		v := h.Get(a.header)
-		if v == "" {
-			continue
-		}
-		text, count, composite := strings.Cut(v, "-")
-		b, err := a.decode(text)
-		if err != nil {
-			return nil, err
-		}
-		sum := &vfs.Checksum{Algorithm: a.name, Value: b}
-		if composite {
-			if sum.Parts, err = parsePartNumber(count); err != nil {
-				return nil, err
-			}
-		}
-		return sum, nil
+	a, v, err := statedChecksum(h)
+	if a == nil || err != nil {
+		return nil, err
 	}
-	return nil, nil
+	text, count, composite := strings.Cut(v, "-")
+	b, err := a.decode(text)
+	if err != nil {
+		return nil, err
+	}
+	sum := &vfs.Checksum{Algorithm: a.name, Value: b}
+	if composite {
+		if sum.Parts, err = parsePartNumber(count); err != nil {
+			return nil, a.invalid()
+		}
+	}
+	return sum, nil
 }
 
 // checkObjectSize compares x-amz-mp-object-size with the parts named.

@@ -103,6 +103,14 @@ func (p *payload) finish() ([]vfs.Checksum, error) {
 	return []vfs.Checksum{{Algorithm: p.alg.name, Value: got}}, nil
 }
 
+// algorithm is what PutOptions.Stated wants.
+func (p *payload) algorithm() vfs.ChecksumAlgorithm {
+	if p.alg == nil {
+		return ""
+	}
+	return p.alg.name
+}
+
 func (p *payload) close() {
 	if p.body != nil {
 		p.body.Close()

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"reflect"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -419,7 +420,11 @@ func TestChecksums(t *testing.T) {
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(body)
 	for _, alg := range types.ChecksumAlgorithm("").Values() {
 		if _, err := findAlgorithm(string(alg)); err != nil {
-			continue // newer than this door
+			t.Error(err)
+			continue
+		}
+		if slices.Contains([]types.ChecksumAlgorithm{"MD5", "SHA512", "XXHASH64", "XXHASH3", "XXHASH128"}, alg) {
+			continue // the SDK names them and computes none
 		}
 		k := aws.String("k-" + string(alg))
 		// A body that cannot be rewound makes the SDK send it as a trailer.
@@ -456,7 +461,7 @@ func TestChecksums(t *testing.T) {
 		if v := shown[alg]; v != nil && *v != encode64(sum.Sum(nil)) {
 			t.Errorf("%s: %s", alg, *v)
 		}
-		bad := encode64(make([]byte, a.size))
+		bad := encode64(make([]byte, a.name.Size()))
 		for _, mode := range []string{"header", "trailer"} {
 			h := map[string]string{a.header: bad}
 			sent, code := body, "BadDigest"

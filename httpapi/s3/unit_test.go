@@ -398,7 +398,7 @@ func TestUploadChecksum(t *testing.T) {
 	}{
 		{"", "", false, true}, {"", "COMPOSITE", false, false}, {"CRC32", "", true, true}, {"crc32", "FULL_OBJECT", false, true},
 		{"CRC32C", "COMPOSITE", true, true}, {"CRC64NVME", "", false, true}, {"CRC64NVME", "COMPOSITE", false, false},
-		{"SHA256", "", true, true}, {"SHA1", "FULL_OBJECT", false, false}, {"MD5", "", false, false}, {"CRC32", "HALF", false, false},
+		{"SHA256", "", true, true}, {"SHA1", "FULL_OBJECT", false, false}, {"MD5", "", true, true}, {"XXHASH3", "FULL_OBJECT", false, false}, {"CRC16", "", false, false}, {"CRC32", "HALF", false, false},
 	} {
 		h := http.Header{}
 		h.Set("X-Amz-Checksum-Algorithm", c.alg)

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"hash"
 	"io"
+
+	"ogw/vfs"
 )
 
 // Documents are decoded while they arrive, within bounds, and nothing of them
@@ -21,6 +23,10 @@ const (
 	// maxXMLTokenBytes bounds one text, tag or comment: a key of 1024 bytes
 	// with each of them written as a reference of six characters, and space.
 	maxXMLTokenBytes = 16 << 10
+	// maxPartBytes bounds one part of a CompleteMultipartUpload on average: 780
+	// bytes with all ten checksums and quotes written as references, and fourteen
+	// line breaks indented by sixteen.
+	maxPartBytes = 1 << 10
 )
 
 // xmlBounds are the limits of one kind of document.
@@ -33,9 +39,9 @@ var (
 	// deleteBounds: 1000 keys of 1024 bytes, escaped at up to six characters
 	// each, with up to five elements in each object.
 	deleteBounds = xmlBounds{8 << 20, 2 + 6*maxDeleteKeys}
-	// completeBounds: 10,000 parts at about 500 bytes with all checksums, indented as
-	// programs print them.
-	completeBounds = xmlBounds{6 << 20, 2 + 8*10_000}
+	// completeBounds: as many parts as there may be, each with its number, its
+	// ETag and all checksums.
+	completeBounds = xmlBounds{vfs.MaxParts*maxPartBytes + maxConfigBytes, 2 + 13*vfs.MaxParts}
 	// configBounds are those of every other body; the longest is an ACL of
 	// 100 grants.
 	configBounds = xmlBounds{maxConfigBytes, 1000}
