@@ -36,10 +36,11 @@ func plainInfo(key string, n *inode) ObjectInfo {
 	}
 }
 
-// listInfo describes an object of a listing: no metadata, and with what this
+// listInfo describes an object of a listing: of its metadata the headers, and with what this
 // process wrote but did not flush yet.
 func (fs *FS) listInfo(key string, n *inode) ObjectInfo {
 	info := plainInfo(key, n)
+	info.Meta.Headers = n.object.headers
 	if n.isRegular() && fs.opens.get(n.ino) != nil {
 		a := Attr{Ino: n.ino, Mode: n.mode, Size: n.size, MtimeNS: n.mtimeNS, Version: n.version}
 		fs.overlayAttr(&a)

@@ -90,6 +90,9 @@ type Preconditions struct {
 	IfNoneMatch       []ETag
 	IfModifiedSince   time.Time // zero: none
 	IfUnmodifiedSince time.Time
+	// IfSize and IfModifiedAt (in whole seconds) are of changes of what exists.
+	IfSize       *int64
+	IfModifiedAt time.Time // zero: none
 }
 
 // PutOptions of PutObject and the like.
@@ -171,7 +174,7 @@ type ListOptions struct {
 
 // ListResult is one page of a listing, in byte order of keys.
 type ListResult struct {
-	Objects        []ObjectInfo // Meta, Checksums and Parts are not filled
+	Objects        []ObjectInfo // Checksums, Parts and Meta but its Headers are not filled
 	CommonPrefixes []string
 	Truncated      bool
 	// Next is the StartAfter that continues; "" unless Truncated. When the

@@ -11,14 +11,14 @@ const anyETag ETag = "*"
 
 func (c *Preconditions) empty() bool {
 	return len(c.IfMatch) == 0 && len(c.IfNoneMatch) == 0 &&
-		c.IfModifiedSince.IsZero() && c.IfUnmodifiedSince.IsZero()
+		c.IfModifiedSince.IsZero() && c.IfUnmodifiedSince.IsZero() && c.IfSize == nil && c.IfModifiedAt.IsZero()
 }
 
 // onlyAbsent reports whether all that is asked is that the object does not
 // exist (If-None-Match: *), as who makes one may.
 func (c *Preconditions) onlyAbsent() bool {
 	return len(c.IfMatch) == 0 && c.IfModifiedSince.IsZero() && c.IfUnmodifiedSince.IsZero() &&
-		len(c.IfNoneMatch) == 1 && c.IfNoneMatch[0] == "*"
+		c.IfSize == nil && c.IfModifiedAt.IsZero() && len(c.IfNoneMatch) == 1 && c.IfNoneMatch[0] == "*"
 }
 
 // checkRead decides a read of an existing object in the order of RFC 9110
@@ -58,9 +58,15 @@ func (c *Preconditions) checkAbsent(k *objectKey) error {
 }
 
 // checkWrite decides a change of an object that exists: nil or ErrPrecondition.
-func (c *Preconditions) checkWrite(etag ETag, modified time.Time) error {
+func (c *Preconditions) checkWrite(etag ETag, modified time.Time, size int64) error {
 	if err := c.checkUnchanged(etag, modified); err != nil {
 		return err
+	}
+	if c.IfSize != nil && *c.IfSize != size {
+		return fmt.Errorf("size: %w", ErrPrecondition)
+	}
+	if !c.IfModifiedAt.IsZero() && !modified.Truncate(time.Second).Equal(c.IfModifiedAt.Truncate(time.Second)) {
+		return fmt.Errorf("modification time: %w", ErrPrecondition)
 	}
 	if matchesWeakly(c.IfNoneMatch, etag) {
 		return fmt.Errorf("If-None-Match: %w", ErrPrecondition)

@@ -41,7 +41,7 @@ func TestPreconditions(t *testing.T) {
 		if err := c.c.checkRead("e", at); !errors.Is(err, c.read) {
 			t.Errorf("%s: read: %v, want %v", c.name, err, c.read)
 		}
-		if err := c.c.checkWrite("e", at); !errors.Is(err, c.write) {
+		if err := c.c.checkWrite("e", at, 5); !errors.Is(err, c.write) {
 			t.Errorf("%s: write: %v, want %v", c.name, err, c.write)
 		}
 		source := c.read

@@ -251,14 +251,14 @@ func (j *judge) checkConditions(p *publication, at *keyPlace, old *inode) error 
 		}
 	}
 	// Of what is no object, such as a special file, no ETag is known, but it exists.
-	etag, modified := ETag(""), old.modified()
+	etag, modified, size := ETag(""), old.modified(), old.size
 	n, err := j.objectInode(p.key, at)
 	if err == nil {
-		etag, modified = n.etag(), n.modified()
+		etag, modified, size = n.etag(), n.modified(), n.size
 	} else if !errors.Is(err, ErrNoSuchKey) {
 		return err
 	}
-	return p.cond.checkWrite(etag, modified)
+	return p.cond.checkWrite(etag, modified, size)
 }
 
 // publishFile makes a new inode for the key; old, if any, loses a link.

@@ -176,7 +176,12 @@ func (q *request) checkExpectedOwner() error {
 	if want == "" || q.bucket == "" || q.op.needs == needCreateBucket {
 		return nil
 	}
-	info, err := q.fs.HeadBucket(q.r.Context(), q.bucket) // for the door itself, not for who asks
+	return q.bucketIsOf(q.bucket, want)
+}
+
+// bucketIsOf refuses a bucket of which somebody else than want is the owner.
+func (q *request) bucketIsOf(bucket, want string) error {
+	info, err := q.fs.HeadBucket(q.r.Context(), bucket) // for the door itself, not for who asks
 	if err != nil {
 		return err
 	}

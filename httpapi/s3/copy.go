@@ -31,6 +31,11 @@ func (q *request) copySource() (*request, vfs.ObjectInfo, error) {
 	if err != nil || !ok || bucket == "" || key == "" {
 		return nil, vfs.ObjectInfo{}, invalidArgument("x-amz-copy-source", v, "Copy Source must mention the source bucket and key: sourcebucket/sourcekey")
 	}
+	if want := q.r.Header.Get("X-Amz-Source-Expected-Bucket-Owner"); want != "" {
+		if err := q.bucketIsOf(bucket, want); err != nil {
+			return nil, vfs.ObjectInfo{}, err
+		}
+	}
 	src := &request{Server: q.Server, w: q.w, r: q.r, ctx: q.ctx, op: q.op, id: q.id, bucket: bucket, key: key}
 	info, err := src.fs.HeadObject(src.ctx, bucket, key, vfs.GetOptions{})
 	if err != nil {

@@ -3,7 +3,9 @@ package s3
 import (
 	"encoding/xml"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"ogw/httpapi"
 	"ogw/vfs"
@@ -11,10 +13,16 @@ import (
 
 // deleteObject is DeleteObject; to delete what does not exist is a success.
 func (q *request) deleteObject() error {
-	if err := refuseDeleteConditions(q.r.Header); err != nil {
+	cond := httpapi.ParseConditions(q.r.Header, "").VFS()
+	modified, _, err := timeHeader(q.r.Header, "X-Amz-If-Match-Last-Modified-Time")
+	if err != nil {
 		return err
 	}
-	_, err := q.fs.DeleteObject(q.ctx, q.bucket, q.key, vfs.DeleteOptions{Cond: httpapi.ParseConditions(q.r.Header, "").VFS()})
+	cond.IfModifiedAt = modified
+	if cond.IfSize, err = sizeCondition(q.r.Header.Get("X-Amz-If-Match-Size")); err != nil {
+		return err
+	}
+	_, err = q.fs.DeleteObject(q.ctx, q.bucket, q.key, vfs.DeleteOptions{Cond: cond})
 	if err != nil {
 		return err
 	}
@@ -22,13 +30,58 @@ func (q *request) deleteObject() error {
 	return nil
 }
 
-func refuseDeleteConditions(h http.Header) error {
-	for _, name := range []string{"X-Amz-If-Match-Last-Modified-Time", "X-Amz-If-Match-Size"} {
-		if h.Get(name) != "" {
-			return newError(codeNotImplemented).with("Header", strings.ToLower(name))
+// timeHeader reads a time as S3's clients write it.
+func timeHeader(h http.Header, name string) (t time.Time, given bool, err error) {
+	v := h.Get(name)
+	if v == "" {
+		return t, false, nil
+	}
+	if t, err = parseTime(v); err != nil {
+		return t, true, invalidArgument(strings.ToLower(name), v, "Invalid timestamp value specified.")
+	}
+	return t, true, nil
+}
+
+// parseTime reads a time of HTTP or of XML.
+func parseTime(v string) (time.Time, error) {
+	t, err := http.ParseTime(v)
+	if err != nil {
+		t, err = time.Parse(time.RFC3339, v)
+	}
+	return t, err
+}
+
+// sameSecond compares as finely as HTTP can say.
+func sameSecond(a, b time.Time) bool { return a.Unix() == b.Unix() }
+
+// sizeCondition reads x-amz-if-match-size; nil if there is none.
+func sizeCondition(v string) (*int64, error) {
+	if v == "" {
+		return nil, nil
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < 0 {
+		return nil, invalidArgument("x-amz-if-match-size", v, "Invalid size value specified.")
+	}
+	return &n, nil
+}
+
+// condition returns what an entry of DeleteObjects asks for.
+func (e *deleteEntry) condition() (vfs.Preconditions, error) {
+	var c vfs.Preconditions
+	if e.ETag != "" {
+		c = httpapi.ParseConditions(http.Header{"If-Match": {e.ETag}}, "").VFS()
+	}
+	var err error
+	if e.LastModified != "" {
+		if c.IfModifiedAt, err = parseTime(e.LastModified); err != nil {
+			return c, newError(codeMalformedXML)
 		}
 	}
-	return nil
+	if c.IfSize, err = sizeCondition(e.Size); err != nil {
+		return c, newError(codeMalformedXML)
+	}
+	return c, nil
 }
 
 type deleteXML struct {
@@ -85,11 +138,12 @@ func (q *request) deleteObjects() error {
 			results[i] = newError(codeKeyMustBeSpecified)
 		case o.VersionID != "" && o.VersionID != "null":
 			results[i] = newError(codeNoSuchVersion)
-		case o.LastModified != "" || o.Size != "":
-			results[i] = newError(codeNotImplemented)
-		case o.ETag != "":
-			h := http.Header{"If-Match": {o.ETag}}
-			_, results[i] = q.fs.DeleteObject(q.ctx, q.bucket, *o.Key, vfs.DeleteOptions{Cond: httpapi.ParseConditions(h, "").VFS()})
+		case o.ETag != "" || o.LastModified != "" || o.Size != "":
+			cond, err := o.condition()
+			if err == nil {
+				_, err = q.fs.DeleteObject(q.ctx, q.bucket, *o.Key, vfs.DeleteOptions{Cond: cond})
+			}
+			results[i] = err
 		default:
 			plain = append(plain, i)
 			keys = append(keys, *o.Key)

@@ -27,6 +27,7 @@ var (
 	codeAccessDenied        = code{"AccessDenied", 403, "Access Denied."}
 	codeAccessForbidden     = code{"AccessForbidden", 403, "CORSResponse: CORS is not enabled for this bucket."}
 	codeBadDigest           = code{"BadDigest", 400, "The Content-MD5 or checksum value that you specified did not match what the server received."}
+	codeBadRequest          = code{"BadRequest", 400, "Bad Request"}
 	codeBucketAlreadyExists = code{"BucketAlreadyExists", 409, "The requested bucket name is not available. Select a different name and try again."}
 	codeBucketOwned         = code{"BucketAlreadyOwnedByYou", 409, "The bucket that you tried to create already exists, and you own it."}
 	codeBucketNotEmpty      = code{"BucketNotEmpty", 409, "The bucket that you tried to delete is not empty."}
@@ -46,6 +47,7 @@ var (
 	codeInvalidPartNumber   = code{"InvalidPartNumber", 416, "The requested partnumber is not satisfiable."}
 	codeInvalidPartOrder    = code{"InvalidPartOrder", 400, "The list of parts was not in ascending order. The parts list must be specified in order by part number."}
 	codeInvalidRange        = code{"InvalidRange", 416, "The requested range is not satisfiable."}
+	codeInvalidRedirect     = code{"InvalidRedirectLocation", 400, "The website redirect location must have a prefix of 'http://' or 'https://' or '/'."}
 	codeInvalidRequest      = code{"InvalidRequest", 400, "Invalid request."}
 	codeInvalidStorageClass = code{"InvalidStorageClass", 400, "The storage class that you specified is not valid."}
 	codeInvalidTag          = code{"InvalidTag", 400, "Your request contains tag input that is not valid."}

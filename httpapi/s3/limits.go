@@ -16,6 +16,10 @@ const (
 	maxDeleteKeys = 1000
 	// maxUserMetaBytes bounds user metadata, names and values together (S3).
 	maxUserMetaBytes = 2 << 10
+	// maxRedirectBytes bounds a website redirect location (S3).
+	maxRedirectBytes = 2 << 10
+	// maxBucketTags is S3's limit for a bucket.
+	maxBucketTags = 50
 	// maxTags, maxTagKeyRunes and maxTagValueRunes are S3's.
 	maxTags          = 10
 	maxTagKeyRunes   = 128

@@ -92,19 +92,28 @@ func (l *listing) common(res *vfs.ListResult) {
 func (l *listing) entries(res *vfs.ListResult) {
 	x := &l.x
 	for i := range res.Objects {
-		o := &res.Objects[i]
 		x.open("Contents")
-		x.str("Key", l.key(o.Key))
-		x.time("LastModified", o.Modified)
-		x.str("ETag", quoteETag(o.ETag))
-		x.int("Size", o.Size)
-		if l.owners != nil {
-			x.owner("Owner", l.owner(o.UID))
-		}
-		x.str("StorageClass", standardClass)
+		l.object(&res.Objects[i], nil)
 		x.end("Contents")
 	}
 	x.prefixes(res.CommonPrefixes, l.key)
+}
+
+// object writes the elements of one object; version, if not nil, those of its
+// version.
+func (l *listing) object(o *vfs.ObjectInfo, version func()) {
+	x := &l.x
+	x.str("Key", l.key(o.Key))
+	if version != nil {
+		version()
+	}
+	x.time("LastModified", o.Modified)
+	x.str("ETag", quoteETag(o.ETag))
+	x.int("Size", o.Size)
+	if l.owners != nil {
+		x.owner("Owner", l.owner(o.UID))
+	}
+	x.str("StorageClass", storageClass(&o.Meta))
 }
 
 func (x *xmlWriter) prefixes(prefixes []string, encode func(string) string) {

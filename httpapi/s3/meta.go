@@ -1,8 +1,10 @@
 package s3
 
 import (
+	"cmp"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -31,10 +33,21 @@ var refusedHeaders = []string{
 	"X-Amz-Write-Offset-Bytes", "X-Amz-Object-Ownership", "X-Amz-Rename-Source",
 }
 
+// asksNothing are values of such headers that ask for what is so anyway.
+var asksNothing = map[string]string{
+	"X-Amz-Bucket-Object-Lock-Enabled":                "false",
+	"X-Amz-Server-Side-Encryption-Bucket-Key-Enabled": "false",
+	"X-Amz-Object-Lock-Legal-Hold":                    "OFF",
+	"X-Amz-Object-Ownership":                          "ObjectWriter", // who writes an object owns it
+}
+
 func refuseHeaders(h http.Header) error {
-	for name := range h {
+	for name, values := range h {
 		for _, p := range refusedHeaders {
 			if strings.HasPrefix(name, p) {
+				if v := strings.Join(values, ","); v == "" || strings.EqualFold(v, asksNothing[name]) {
+					break
+				}
 				return newError(codeNotImplemented).with("Header", strings.ToLower(name))
 			}
 		}
@@ -62,12 +75,14 @@ func (q *request) requestMeta(h http.Header) (vfs.ObjectMeta, error) {
 	} else {
 		delete(m.Headers, "Content-Encoding")
 	}
-	switch m.Headers[storageClassHeader] {
-	case standardClass:
+	switch class := m.Headers[storageClassHeader]; {
+	case class == standardClass:
 		delete(m.Headers, storageClassHeader)
-	case "", "REDUCED_REDUNDANCY":
-	default:
-		return m, newError(codeInvalidStorageClass)
+	case class != "" && !slices.Contains(storageClasses, class):
+		return m, newError(codeInvalidStorageClass).with("StorageClassRequested", class)
+	}
+	if err := checkRedirect(m.Headers[redirectHeader]); err != nil {
+		return m, err
 	}
 	total := 0
 	for name, values := range h {
@@ -86,6 +101,29 @@ func (q *request) requestMeta(h http.Header) (vfs.ObjectMeta, error) {
 	var err error
 	m.Grants, err = q.headerACL(h)
 	return m, err
+}
+
+// storageClasses are labels here, besides STANDARD, which is that of all others:
+// an object is kept, and can be read, in the same way whatever it is called.
+var storageClasses = []string{"REDUCED_REDUNDANCY", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER", "DEEP_ARCHIVE",
+	"OUTPOSTS", "GLACIER_IR", "SNOW", "EXPRESS_ONEZONE", "FSX_OPENZFS", "FSX_ONTAP"}
+
+// storageClass is what listings show.
+func storageClass(m *vfs.ObjectMeta) string {
+	return cmp.Or(m.Headers[storageClassHeader], standardClass)
+}
+
+// checkRedirect checks a website redirect location.
+func checkRedirect(v string) error {
+	switch {
+	case v == "", strings.HasPrefix(v, "/"), strings.HasPrefix(v, "http://"), strings.HasPrefix(v, "https://"):
+	default:
+		return newError(codeInvalidRedirect)
+	}
+	if len(v) > maxRedirectBytes {
+		return newError(codeInvalidRedirect).withMessage("The length of website redirect location cannot exceed 2,048 characters.")
+	}
+	return nil
 }
 
 // setTagging checks tags in URL form and keeps them.

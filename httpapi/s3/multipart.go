@@ -308,6 +308,19 @@ func (q *request) checkObjectSize(upload string, parts []vfs.CompletePart) error
 
 // abortUpload is AbortMultipartUpload.
 func (q *request) abortUpload() error {
+	began, given, err := timeHeader(q.r.Header, "X-Amz-If-Match-Initiated-Time")
+	if err != nil {
+		return err
+	}
+	if given { // an upload's never changes
+		up, err := q.fs.GetUpload(q.ctx, q.bucket, q.key, q.q.Get("uploadId"))
+		if err != nil {
+			return err
+		}
+		if !sameSecond(up.Initiated, began) {
+			return newError(codePreconditionFailed).with("Condition", "x-amz-if-match-initiated-time")
+		}
+	}
 	if err := q.fs.AbortUpload(q.ctx, q.bucket, q.key, q.q.Get("uploadId")); err != nil {
 		return err
 	}
@@ -347,7 +360,7 @@ func (q *request) listParts() error {
 	owner := q.ownerOf(up.UID)
 	x.owner("Initiator", owner)
 	x.owner("Owner", owner)
-	x.str("StorageClass", standardClass)
+	x.str("StorageClass", storageClass(&up.Meta))
 	x.int("PartNumberMarker", int64(after))
 	if len(parts) > 0 {
 		x.int("NextPartNumberMarker", int64(parts[len(parts)-1].Number))
@@ -411,10 +424,12 @@ func (q *request) listUploads() error {
 	x.str("Bucket", q.bucket)
 	x.str("KeyMarker", enc(afterKey))
 	x.str("UploadIdMarker", afterUpload)
-	if page.Truncated {
-		x.str("NextKeyMarker", enc(page.NextKey))
-		x.str("NextUploadIdMarker", page.NextUpload)
+	nextKey, nextUpload := page.NextKey, page.NextUpload
+	if n := len(page.Uploads); n > 0 && !page.Truncated { // S3 names the last one then, too
+		nextKey, nextUpload = page.Uploads[n-1].Key, page.Uploads[n-1].ID
 	}
+	x.str("NextKeyMarker", enc(nextKey))
+	x.str("NextUploadIdMarker", nextUpload)
 	x.str("Prefix", enc(prefix))
 	if delim != "" {
 		x.str("Delimiter", enc(delim))
@@ -432,7 +447,7 @@ func (q *request) listUploads() error {
 		owner := q.ownerOf(up.UID)
 		x.owner("Initiator", owner)
 		x.owner("Owner", owner)
-		x.str("StorageClass", standardClass)
+		x.str("StorageClass", storageClass(&up.Meta))
 		x.time("Initiated", up.Initiated)
 		x.uploadChecksum(up)
 		x.end("Upload")

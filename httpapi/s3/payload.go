@@ -5,6 +5,7 @@ import (
 	"crypto/md5"
 	"encoding/base64"
 	"hash"
+	"strings"
 
 	"ogw/httpapi/sigv4"
 	"ogw/vfs"
@@ -27,7 +28,8 @@ func (q *request) openPayload() (*payload, error) {
 	h := q.r.Header
 	p := &payload{}
 	var err error
-	if v := h.Get("Content-Md5"); v != "" {
+	if v, given := h["Content-Md5"]; given {
+		v := strings.Join(v, ",")
 		if p.md5, err = base64.StdEncoding.DecodeString(v); err != nil || len(p.md5) != md5.Size {
 			return nil, newError(codeInvalidDigest).with("Content-MD5", v)
 		}

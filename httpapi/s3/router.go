@@ -235,7 +235,20 @@ func operationName(method, noun string) string {
 }
 
 // preflight: no bucket has a CORS configuration here, which S3 answers thus.
-func (q *request) preflight() error { return newError(codeAccessForbidden) }
+func (q *request) preflight() error {
+	if q.r.Header.Get("Origin") == "" {
+		return newError(codeBadRequest).withMessage("Insufficient information. Origin request header needed.")
+	}
+	switch method := q.r.Header.Get("Access-Control-Request-Method"); method {
+	case http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete, http.MethodHead:
+		return newError(codeAccessForbidden).with("Method", method).with("ResourceType", q.level())
+	case "":
+		method = "null"
+		fallthrough
+	default:
+		return newError(codeBadRequest).withMessage("Invalid Access-Control-Request-Method: %s", method)
+	}
+}
 
 // postToKey: a form is posted to the bucket.
 func (q *request) postToKey() error {

@@ -316,7 +316,7 @@ func TestObjectMetadata(t *testing.T) {
 	wantCode(t, "large metadata", err, "MetadataTooLarge")
 	_, err = c.PutObject(bg, &awss3.PutObjectInput{Bucket: b, Key: k, ServerSideEncryption: types.ServerSideEncryptionAes256})
 	wantCode(t, "encryption", err, "NotImplemented")
-	_, err = c.PutObject(bg, &awss3.PutObjectInput{Bucket: b, Key: k, StorageClass: types.StorageClassGlacier})
+	_, err = c.PutObject(bg, &awss3.PutObjectInput{Bucket: b, Key: k, StorageClass: "SHELF"})
 	wantCode(t, "class", err, "InvalidStorageClass")
 	if get(t, c, "meta", "k") != "hello" {
 		t.Error("a refused PUT changed the object")

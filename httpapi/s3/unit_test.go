@@ -336,7 +336,7 @@ func TestRefusedByName(t *testing.T) {
 		}
 	}
 	for request, want := range map[string]string{
-		"GET //k": "InvalidBucketName", "GET /b?a=%zz": "InvalidURI", "GET /b/k?versionId=x": "NoSuchVersion", "OPTIONS /b/k": "AccessForbidden",
+		"GET //k": "InvalidBucketName", "GET /b?a=%zz": "InvalidURI", "GET /b/k?versionId=x": "NoSuchVersion", "OPTIONS /b/k": "BadRequest",
 		"GET /": "AccessDenied", "GET /b/k?X-Amz-Signature=x": "AuthorizationQueryParametersError",
 	} {
 		method, target, _ := strings.Cut(request, " ")
@@ -357,7 +357,7 @@ func TestRequestLimit(t *testing.T) {
 		t.Errorf("a request that may do nothing waits for a slot: %d", w.Code)
 	}
 	s.slots.Give(other, 1)
-	if w := anonymously(s, "OPTIONS", "/b/k", "localhost", nil); w.Code != 403 || s.slots.InUse() != 0 {
+	if w := anonymously(s, "OPTIONS", "/b/k", "localhost", nil); w.Code != 400 || s.slots.InUse() != 0 {
 		t.Errorf("%d, %d slots in use", w.Code, s.slots.InUse())
 	}
 }

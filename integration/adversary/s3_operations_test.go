@@ -34,6 +34,9 @@ const (
 	formBody    = "--x\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\nsecret\r\n--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\nforged\r\n--x--\r\n"
 )
 
+// preflightHeaders ask what a page of another origin may do.
+var preflightHeaders = []string{"Origin", "http://evil.example", "Access-Control-Request-Method", "GET"}
+
 // attacks has a row for each operation that the router names, and for those
 // that headers choose.
 func attacks() map[string]attack {
@@ -50,7 +53,7 @@ func attacks() map[string]attack {
 		"PostObject BUCKET POST ":                      {target: "/hers", body: formBody, headers: []string{"Content-Type", formType}},
 		"DeleteObjects BUCKET POST delete":             {target: "/hers?delete", body: deleteDoc},
 		"DeleteBucket BUCKET DELETE ":                  {target: "/hers"},
-		"PreflightRequest BUCKET OPTIONS ":             {target: "/hers"},
+		"PreflightRequest BUCKET OPTIONS ":             {target: "/hers", headers: preflightHeaders},
 		"GetObject OBJECT GET ":                        {target: "/hers/secret"},
 		"GetObjectAcl OBJECT GET acl":                  {target: "/hers/secret?acl"},
 		"GetObjectTagging OBJECT GET tagging":          {target: "/hers/secret?tagging"},
