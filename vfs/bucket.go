@@ -36,12 +36,22 @@ func bucketInode(r cluster.Reader, name string) (*inode, error) {
 // one: its owner's, an administrator's or the program's act. ErrBadBucketName,
 // ErrBucketExists, ErrBucketOwned, ErrAccess.
 func (fs *FS) CreateBucket(ctx context.Context, name string, owner *Cred) (BucketInfo, error) {
-	return fs.CreateBucketWith(ctx, name, owner, nil)
+	return fs.CreateBucketWith(ctx, name, owner, BucketOptions{})
 }
 
-// CreateBucketWith is CreateBucket with grants.
-func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, g Grants) (BucketInfo, error) {
-	if err := g.validate(); err != nil {
+// BucketOptions of CreateBucketWith.
+type BucketOptions struct {
+	Grants Grants
+	// Config is the configuration under the names of BucketConfig.
+	Config map[string][]byte
+}
+
+// configPrefix begins the names of the attributes that hold configuration.
+const configPrefix = "config."
+
+// CreateBucketWith is CreateBucket with grants and configuration.
+func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, with BucketOptions) (BucketInfo, error) {
+	if err := with.Grants.validate(); err != nil {
 		return BucketInfo{}, err
 	}
 	if _, err := fs.Authorize(ctx, ActCreateBucket, name); err != nil {
@@ -90,8 +100,13 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, g 
 			return err
 		}
 		info = bucketInfo(name, n)
-		if g != nil {
-			if err := o.setBucketAttr(t, n, attrGrants, g.encode()); err != nil {
+		if with.Grants != nil {
+			if err := o.setBucketAttr(t, n, attrGrants, with.Grants.encode()); err != nil {
+				return err
+			}
+		}
+		for name, value := range with.Config {
+			if err := o.setBucketAttr(t, n, configPrefix+name, value); err != nil {
 				return err
 			}
 		}

@@ -115,7 +115,7 @@ func TestKeeperReplaced(t *testing.T) {
 	if err := fs.Flush(bg, 12345); err != nil { // nobody has it open
 		t.Fatal(err)
 	}
-	_, err := fs.CreateBucketWith(bg, "bucket", Root, nil)
+	_, err := fs.CreateBucketWith(bg, "bucket", Root, BucketOptions{})
 	want(t, err, nil)
 	_, f, _, err := fs.Create(bg, Root, mustLookup(t, fs, RootIno, "bucket").Ino, "f",
 		CreateOptions{Mode: 0o644, Flags: OpenRead | OpenWrite})

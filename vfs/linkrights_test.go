@@ -38,7 +38,7 @@ func TestLinkIntoOwnBucket(t *testing.T) {
 func TestChosenDirectoryStays(t *testing.T) {
 	fs := openTest(t, openLocal(t))
 	alice := &Cred{UID: aliceUID, GID: aliceUID}
-	b, err := fs.CreateBucketWith(bg, "bucket", alice, Grants{{Grantee: GranteeEverybody, Permission: PermWrite}})
+	b, err := fs.CreateBucketWith(bg, "bucket", alice, BucketOptions{Grants: Grants{{Grantee: GranteeEverybody, Permission: PermWrite}}})
 	want(t, err, nil)
 	put := func(key string) {
 		t.Helper()
@@ -64,7 +64,7 @@ func TestChosenDirectoryStays(t *testing.T) {
 func TestConditionsTellNothing(t *testing.T) {
 	fs := openTest(t, openLocal(t))
 	alice := &Cred{UID: aliceUID, GID: aliceUID}
-	_, err := fs.CreateBucketWith(bg, "bucket", alice, Grants{{Grantee: GranteeEverybody, Permission: PermWrite}})
+	_, err := fs.CreateBucketWith(bg, "bucket", alice, BucketOptions{Grants: Grants{{Grantee: GranteeEverybody, Permission: PermWrite}}})
 	want(t, err, nil)
 	info, err := fs.PutObject(bg, "bucket", "key", strings.NewReader("text"), PutOptions{Size: -1, Owner: alice})
 	want(t, err, nil)

@@ -25,6 +25,7 @@ const (
 	ActListObjects
 	ActReadBucketACL
 	ActWriteBucketACL
+	ActConfigureBucket // see or change its configuration
 	ActReadObject
 	ActWriteObject // make, overwrite, tag, begin and go on with uploads
 	ActDeleteObject
@@ -37,7 +38,7 @@ const (
 	actions
 )
 
-var actionNames = [actions]string{"list buckets", "create bucket", "delete bucket", "list", "read bucket ACL", "write bucket ACL",
+var actionNames = [actions]string{"list buckets", "create bucket", "delete bucket", "list", "read bucket ACL", "write bucket ACL", "configure bucket",
 	"read", "write", "delete", "read ACL", "write ACL", "see or abort upload"}
 
 func (a Action) String() string { return actionNames[a] }
@@ -52,18 +53,19 @@ type need struct {
 }
 
 var needs = [actions]need{
-	ActListBuckets:    {anyUser: true},
-	ActCreateBucket:   {anyUser: true},
-	ActDeleteBucket:   {},
-	ActListObjects:    {bucket: PermRead},
-	ActReadBucketACL:  {bucket: PermReadACP},
-	ActWriteBucketACL: {bucket: PermWriteACP},
-	ActReadObject:     {object: PermRead},
-	ActWriteObject:    {bucket: PermWrite},
-	ActDeleteObject:   {bucket: PermWrite},
-	ActReadObjectACL:  {object: PermReadACP},
-	ActWriteObjectACL: {object: PermWriteACP},
-	ActOwnUpload:      {none: true},
+	ActListBuckets:     {anyUser: true},
+	ActCreateBucket:    {anyUser: true},
+	ActDeleteBucket:    {},
+	ActListObjects:     {bucket: PermRead},
+	ActReadBucketACL:   {bucket: PermReadACP},
+	ActWriteBucketACL:  {bucket: PermWriteACP},
+	ActConfigureBucket: {},
+	ActReadObject:      {object: PermRead},
+	ActWriteObject:     {bucket: PermWrite},
+	ActDeleteObject:    {bucket: PermWrite},
+	ActReadObjectACL:   {object: PermReadACP},
+	ActWriteObjectACL:  {object: PermWriteACP},
+	ActOwnUpload:       {none: true},
 }
 
 // judge decides for one subject in one snapshot. The zero judge, like one for

@@ -200,7 +200,7 @@ func (c *cast) rightsWorld(bucket string, row []string) {
 		want(c.t, err, nil)
 		want(c.t, c.fs.DeleteBucket(bg, bucket), nil)
 	}
-	info, err := c.fs.CreateBucketWith(bg, bucket, c.cred("alice"), c.grants(row[0]))
+	info, err := c.fs.CreateBucketWith(bg, bucket, c.cred("alice"), BucketOptions{Grants: c.grants(row[0])})
 	want(c.t, err, nil)
 	if row[1] != "implied" {
 		cred, mode := c.ownerAndMode(row[1])
@@ -253,7 +253,7 @@ type story struct {
 }
 
 func (c *cast) actsRow(row []string) {
-	info, err := c.fs.CreateBucketWith(bg, "acts", c.cred("alice"), c.grants("READ and WRITE to bob"))
+	info, err := c.fs.CreateBucketWith(bg, "acts", c.cred("alice"), BucketOptions{Grants: c.grants("READ and WRITE to bob")})
 	want(c.t, err, nil)
 	st := &story{c, info.Ino, "key"}
 	for act := range strings.SplitSeq(row[0], "; ") {

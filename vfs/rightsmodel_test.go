@@ -206,7 +206,7 @@ func (b *builder) posixTouch(ino Ino, x *thing) {
 func (b *builder) world(bucket string) *world {
 	w := &world{bucket: thing{uid: b.uid(), mode: 0o755, bob: -1, grants: b.grants()}}
 	w.bucket.gid = w.bucket.uid
-	info, err := b.fs.CreateBucketWith(bg, bucket, &Cred{UID: w.bucket.uid, GID: w.bucket.gid}, w.bucket.grants)
+	info, err := b.fs.CreateBucketWith(bg, bucket, &Cred{UID: w.bucket.uid, GID: w.bucket.gid}, BucketOptions{Grants: w.bucket.grants})
 	want(b.t, err, nil)
 	if b.r.IntN(2) == 0 {
 		b.posixTouch(info.Ino, &w.bucket)

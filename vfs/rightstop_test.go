@@ -16,7 +16,7 @@ func TestRightsAtTheTop(t *testing.T) {
 	other := mustMkdir(t, fs, RootIno, "No Bucket")
 	mustFile(t, fs, other, "file")
 	_, err := fs.CreateBucketWith(bg, "hers", &Cred{UID: aliceUID, GID: aliceUID},
-		Grants{{Grantee: GranteeEverybody, Permission: PermFullControl}})
+		BucketOptions{Grants: Grants{{Grantee: GranteeEverybody, Permission: PermFullControl}}})
 	want(t, err, nil)
 	for name, s := range modelSubjects {
 		ctx := WithSubject(bg, s)

@@ -15,7 +15,7 @@ func TestOverwriteTakesNoMore(t *testing.T) {
 	alice := &Cred{UID: aliceUID, GID: aliceUID}
 	all := Grants{{Grantee: GranteeEverybody, Permission: PermFullControl}}
 	for _, name := range []string{"open", "closed"} {
-		_, err := fs.CreateBucketWith(bg, name, alice, nil)
+		_, err := fs.CreateBucketWith(bg, name, alice, BucketOptions{})
 		want(t, err, nil)
 	}
 	want(t, fs.SetBucketGrants(bg, "open", all), nil)

@@ -135,6 +135,7 @@ const (
 	needList         = permission(vfs.ActListObjects)
 	needBucketACL    = permission(vfs.ActReadBucketACL)
 	needSetBucketACL = permission(vfs.ActWriteBucketACL)
+	needConfig       = permission(vfs.ActConfigureBucket)
 	needGet          = permission(vfs.ActReadObject)
 	needPut          = permission(vfs.ActWriteObject)
 	needDelete       = permission(vfs.ActDeleteObject)

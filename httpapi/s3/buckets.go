@@ -74,6 +74,7 @@ func (q *request) ownBuckets(prefix, after string, limit int) (out []vfs.BucketI
 type createBucketXML struct {
 	XMLName  xml.Name `xml:"CreateBucketConfiguration"`
 	Location string   `xml:"LocationConstraint"`
+	Tags     []tag    `xml:"Tags>Tag"`
 }
 
 // createBucket is CreateBucket.
@@ -92,7 +93,14 @@ func (q *request) createBucket() error {
 	if doc.Location != "" && doc.Location != q.region() && q.cfg.Region != "" {
 		return newError(codeIllegalLocation).with("LocationConstraint", doc.Location)
 	}
-	if _, err := q.fs.CreateBucketWith(q.ctx, q.bucket, q.id.cred(), a); err != nil {
+	with := vfs.BucketOptions{Grants: a}
+	if len(doc.Tags) > 0 {
+		if err := checkTags(doc.Tags, maxBucketTags); err != nil {
+			return err
+		}
+		with.Config = map[string][]byte{bucketTags: []byte(encodeTags(doc.Tags))}
+	}
+	if _, err := q.fs.CreateBucketWith(q.ctx, q.bucket, q.id.cred(), with); err != nil {
 		return err
 	}
 	q.w.Header().Set("Location", "/"+q.bucket)

@@ -152,7 +152,7 @@ func formHeaders(fields map[string]string) (http.Header, error) {
 			if err := parseXML(strings.NewReader(v), configBounds.elements, &doc); err != nil {
 				return nil, &apiError{code: codeMalformedXML, cause: err}
 			}
-			if err := checkTags(doc.Tags); err != nil {
+			if err := checkTags(doc.Tags, maxTags); err != nil {
 				return nil, err
 			}
 			h.Set(taggingHeader, encodeTags(doc.Tags))

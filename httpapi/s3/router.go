@@ -34,26 +34,35 @@ func serviceOps() map[string]methodOps {
 }
 
 func bucketOps() map[string]methodOps {
+	getNotSet, deleteNotSet := notSetOps()
 	return map[string]methodOps{
 		"GET": {
 			base: operation{"ListObjects", needList, (*request).listObjects},
-			sub: []subOp{
+			sub: append([]subOp{
 				{"acl", operation{"GetBucketAcl", needBucketACL, (*request).getBucketACL}},
 				{"location", operation{"GetBucketLocation", needList, (*request).getBucketLocation}},
 				{"uploads", operation{"ListMultipartUploads", needList, (*request).listUploads}},
+				{"versions", operation{"ListObjectVersions", needList, (*request).listVersions}},
+				{"tagging", operation{"GetBucketTagging", needConfig, (*request).getBucketTagging}},
 				{"list-type", operation{"ListObjectsV2", needList, (*request).listObjectsV2}},
-			},
+			}, getNotSet...),
 		},
 		"HEAD": {base: operation{"HeadBucket", needList, (*request).headBucket}},
 		"PUT": {
 			base: operation{"CreateBucket", needCreateBucket, (*request).createBucket},
-			sub:  []subOp{{"acl", operation{"PutBucketAcl", needSetBucketACL, (*request).putBucketACL}}},
+			sub: []subOp{
+				{"acl", operation{"PutBucketAcl", needSetBucketACL, (*request).putBucketACL}},
+				{"tagging", operation{"PutBucketTagging", needConfig, (*request).putBucketTagging}},
+			},
 		},
 		"POST": {
 			base: operation{"PostObject", needForm, (*request).postObject},
 			sub:  []subOp{{"delete", operation{"DeleteObjects", needDelete, (*request).deleteObjects}}},
 		},
-		"DELETE":  {base: operation{"DeleteBucket", needDeleteBucket, (*request).deleteBucket}},
+		"DELETE": {
+			base: operation{"DeleteBucket", needDeleteBucket, (*request).deleteBucket},
+			sub:  append([]subOp{{"tagging", operation{"DeleteBucketTagging", needConfig, (*request).deleteBucketTagging}}}, deleteNotSet...),
+		},
 		"OPTIONS": {base: operation{"PreflightRequest", needNothing, (*request).preflight}},
 	}
 }
@@ -66,6 +75,8 @@ func objectOps() map[string]methodOps {
 				{"acl", operation{"GetObjectAcl", needObjectACL, (*request).getObjectACL}},
 				{"tagging", operation{"GetObjectTagging", needGet, (*request).getObjectTagging}},
 				{"uploadId", operation{"ListParts", needOwnUpload, (*request).listParts}},
+				{"legal-hold", operation{"GetObjectLegalHold", needGet, (*request).getObjectLock}},
+				{"retention", operation{"GetObjectRetention", needGet, (*request).getObjectLock}},
 			},
 		},
 		"HEAD": {base: operation{"HeadObject", needGet, (*request).headObject}},
@@ -124,7 +135,7 @@ var nameVerbs = []string{"List", "Create", "Delete", "Update", "Rename", "Restor
 var parameters = map[string]bool{
 	"prefix": true, "delimiter": true, "marker": true, "max-keys": true, "list-type": true, "start-after": true,
 	"continuation-token": true, "fetch-owner": true, "encoding-type": true, "key-marker": true, "upload-id-marker": true,
-	"max-uploads": true, "part-number-marker": true, "max-parts": true, "partNumber": true, "versionId": true,
+	"max-uploads": true, "version-id-marker": true, "part-number-marker": true, "max-parts": true, "partNumber": true, "versionId": true,
 	"max-buckets": true, "bucket-region": true,
 	"AWSAccessKeyId": true, "Signature": true, "Expires": true, "content-md5": true, "content-type": true,
 }

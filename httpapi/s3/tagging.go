@@ -21,8 +21,17 @@ type taggingXML struct {
 	Tags    []tag    `xml:"TagSet>Tag"`
 }
 
-// parseTagging reads tags in URL form, as in x-amz-tagging.
+// parseTagging reads and checks tags in URL form, as in x-amz-tagging.
 func parseTagging(v string) ([]tag, error) {
+	tags, err := parseTags(v)
+	if err != nil {
+		return nil, err
+	}
+	return tags, checkTags(tags, maxTags)
+}
+
+// parseTags reads the URL form, in which tags are kept.
+func parseTags(v string) ([]tag, error) {
 	values, err := url.ParseQuery(v)
 	if err != nil {
 		return nil, invalidArgument("x-amz-tagging", v, "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query parameters without tag name duplicates.")
@@ -34,12 +43,15 @@ func parseTagging(v string) ([]tag, error) {
 		}
 	}
 	sort.Slice(tags, func(i, j int) bool { return tags[i].Key < tags[j].Key })
-	return tags, checkTags(tags)
+	return tags, nil
 }
 
-func checkTags(tags []tag) error {
-	if len(tags) > maxTags {
-		return newError(codeInvalidTag).withMessage("Object tags cannot be greater than %d", maxTags)
+func checkTags(tags []tag, most int) error {
+	if len(tags) > most {
+		if most == maxBucketTags {
+			return newError(codeInvalidTag).withMessage("Bucket tag count cannot be greater than %d", most)
+		}
+		return newError(codeInvalidTag).withMessage("Object tags cannot be greater than %d", most)
 	}
 	seen := map[string]bool{}
 	for _, t := range tags {
@@ -70,10 +82,15 @@ func (q *request) getObjectTagging() error {
 	if err != nil {
 		return err
 	}
-	tags, err := parseTagging(info.Meta.Headers[taggingHeader])
+	tags, err := parseTags(info.Meta.Headers[taggingHeader])
 	if err != nil {
 		return err
 	}
+	q.sendTags(tags)
+	return nil
+}
+
+func (q *request) sendTags(tags []tag) {
 	var x xmlWriter
 	x.start("Tagging", xmlNamespace)
 	x.open("TagSet")
@@ -86,7 +103,6 @@ func (q *request) getObjectTagging() error {
 	x.end("TagSet")
 	x.end("Tagging")
 	x.send(q.w, q.r, http.StatusOK)
-	return nil
 }
 
 // putObjectTagging is PutObjectTagging.
@@ -95,7 +111,7 @@ func (q *request) putObjectTagging() error {
 	if err := q.readXML(configBounds, &doc); err != nil {
 		return err
 	}
-	if err := checkTags(doc.Tags); err != nil {
+	if err := checkTags(doc.Tags, maxTags); err != nil {
 		return err
 	}
 	if err := q.fs.SetObjectHeader(q.ctx, q.bucket, q.key, taggingHeader, encodeTags(doc.Tags)); err != nil {
@@ -108,6 +124,51 @@ func (q *request) putObjectTagging() error {
 // deleteObjectTagging is DeleteObjectTagging.
 func (q *request) deleteObjectTagging() error {
 	if err := q.fs.SetObjectHeader(q.ctx, q.bucket, q.key, taggingHeader, ""); err != nil {
+		return err
+	}
+	q.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// bucketTags is the name under which a bucket's tags are configured.
+const bucketTags = "tagging"
+
+// getBucketTagging is GetBucketTagging.
+func (q *request) getBucketTagging() error {
+	v, err := q.fs.BucketConfig(q.ctx, q.bucket, bucketTags)
+	if err != nil {
+		return err
+	}
+	if len(v) == 0 {
+		return newError(codeNoSuchTagSet).with("BucketName", q.bucket)
+	}
+	tags, err := parseTags(string(v))
+	if err != nil {
+		return err
+	}
+	q.sendTags(tags)
+	return nil
+}
+
+// putBucketTagging is PutBucketTagging.
+func (q *request) putBucketTagging() error {
+	var doc taggingXML
+	if err := q.readXML(configBounds, &doc); err != nil {
+		return err
+	}
+	if err := checkTags(doc.Tags, maxBucketTags); err != nil {
+		return err
+	}
+	if err := q.fs.SetBucketConfig(q.ctx, q.bucket, bucketTags, []byte(encodeTags(doc.Tags))); err != nil {
+		return err
+	}
+	q.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// deleteBucketTagging is DeleteBucketTagging.
+func (q *request) deleteBucketTagging() error {
+	if err := q.fs.SetBucketConfig(q.ctx, q.bucket, bucketTags, nil); err != nil {
 		return err
 	}
 	q.w.WriteHeader(http.StatusNoContent)

@@ -312,10 +312,10 @@ func anonymously(s *Server, method, target, host string, body io.Reader) *httpte
 func TestRefusedByName(t *testing.T) {
 	s := New(nil, Config{})
 	for request, name := range map[string]string{
-		"GET /b?cors": "GetBucketCors", "PUT /b?cors": "PutBucketCors", "DELETE /b?cors=": "DeleteBucketCors",
-		"GET /b?lifecycle": "GetBucketLifecycleConfiguration", "PUT /b?policy": "PutBucketPolicy", "DELETE /b?tagging": "DeleteBucketTagging",
-		"GET /b?versions": "ListObjectVersions", "GET /b?versions&prefix=x": "ListObjectVersions", "PUT /b?versioning": "PutBucketVersioning",
-		"PUT /b?encryption": "PutBucketEncryption", "DELETE /b?website": "DeleteBucketWebsite", "GET /b?session": "CreateSession",
+		"GET /b?analytics": "GetBucketAnalyticsConfiguration", "PUT /b?cors": "PutBucketCors", "DELETE /b?metrics=": "DeleteBucketMetricsConfiguration",
+		"PUT /b?lifecycle": "PutBucketLifecycleConfiguration", "PUT /b?policy": "PutBucketPolicy", "DELETE /b?inventory": "DeleteBucketInventoryConfiguration",
+		"PUT /b?versions": "ListObjectVersions", "PUT /b?versioning": "PutBucketVersioning",
+		"PUT /b?encryption": "PutBucketEncryption", "PUT /b?website": "PutBucketWebsite", "GET /b?session": "CreateSession",
 		"DELETE /b?acl": "DeleteBucketAcl", "DELETE /b?uploads": "ListMultipartUploads", "PUT /b?location": "PutBucketLocation",
 		"GET /b/k?attributes": "GetObjectAttributes", "PUT /b/k?retention": "PutObjectRetention", "PUT /b/k?legal-hold": "PutObjectLegalHold",
 		"POST /b/k?restore": "RestoreObject", "POST /b/k?select&select-type=2": "SelectObjectContent", "GET /b/k?torrent": "GetObjectTorrent",

@@ -28,6 +28,7 @@ type attack struct {
 const (
 	publicACL   = `<AccessControlPolicy><AccessControlList><Grant><Grantee xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="Group"><URI>http://acs.amazonaws.com/groups/global/AllUsers</URI></Grantee><Permission>FULL_CONTROL</Permission></Grant></AccessControlList></AccessControlPolicy>`
 	taggingDoc  = `<Tagging><TagSet><Tag><Key>of</Key><Value>mallory</Value></Tag></TagSet></Tagging>`
+	ownTags     = `<Tagging><TagSet><Tag><Key>of</Key><Value>alice</Value></Tag></TagSet></Tagging>`
 	deleteDoc   = `<Delete><Object><Key>secret</Key></Object></Delete>`
 	completeDoc = `<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>ETAG</ETag></Part></CompleteMultipartUpload>`
 	formType    = "multipart/form-data; boundary=x"
@@ -70,7 +71,37 @@ func attacks() map[string]attack {
 		"DeleteObject OBJECT DELETE ":                  {target: "/hers/secret"},
 		"DeleteObjectTagging OBJECT DELETE tagging":    {target: "/hers/secret?tagging"},
 		"AbortMultipartUpload OBJECT DELETE uploadId":  {target: "/hers/big?uploadId=UPLOAD"},
-		"PreflightRequest OBJECT OPTIONS ":             {target: "/hers/secret"},
+		"PreflightRequest OBJECT OPTIONS ":             {target: "/hers/secret", headers: preflightHeaders},
+
+		"GetObjectLegalHold OBJECT GET legal-hold":                      {target: "/hers/secret?legal-hold"},
+		"GetObjectRetention OBJECT GET retention":                       {target: "/hers/secret?retention"},
+		"PutBucketTagging BUCKET PUT tagging":                           {target: "/hers?tagging", body: taggingDoc},
+		"ListObjectVersions BUCKET GET versions":                        {target: "/hers?versions"},
+		"GetBucketTagging BUCKET GET tagging":                           {target: "/hers?tagging"},
+		"GetBucketCors BUCKET GET cors":                                 {target: "/hers?cors"},
+		"GetBucketEncryption BUCKET GET encryption":                     {target: "/hers?encryption"},
+		"GetBucketLifecycleConfiguration BUCKET GET lifecycle":          {target: "/hers?lifecycle"},
+		"GetObjectLockConfiguration BUCKET GET object-lock":             {target: "/hers?object-lock"},
+		"GetBucketOwnershipControls BUCKET GET ownershipControls":       {target: "/hers?ownershipControls"},
+		"GetBucketPolicy BUCKET GET policy":                             {target: "/hers?policy"},
+		"GetBucketPolicyStatus BUCKET GET policyStatus":                 {target: "/hers?policyStatus"},
+		"GetPublicAccessBlock BUCKET GET publicAccessBlock":             {target: "/hers?publicAccessBlock"},
+		"GetBucketReplication BUCKET GET replication":                   {target: "/hers?replication"},
+		"GetBucketWebsite BUCKET GET website":                           {target: "/hers?website"},
+		"GetBucketAccelerateConfiguration BUCKET GET accelerate":        {target: "/hers?accelerate"},
+		"GetBucketLogging BUCKET GET logging":                           {target: "/hers?logging"},
+		"GetBucketNotificationConfiguration BUCKET GET notification":    {target: "/hers?notification"},
+		"GetBucketRequestPayment BUCKET GET requestPayment":             {target: "/hers?requestPayment"},
+		"GetBucketVersioning BUCKET GET versioning":                     {target: "/hers?versioning"},
+		"DeleteBucketTagging BUCKET DELETE tagging":                     {target: "/hers?tagging"},
+		"DeleteBucketCors BUCKET DELETE cors":                           {target: "/hers?cors"},
+		"DeleteBucketEncryption BUCKET DELETE encryption":               {target: "/hers?encryption"},
+		"DeleteBucketLifecycle BUCKET DELETE lifecycle":                 {target: "/hers?lifecycle"},
+		"DeleteBucketOwnershipControls BUCKET DELETE ownershipControls": {target: "/hers?ownershipControls"},
+		"DeleteBucketPolicy BUCKET DELETE policy":                       {target: "/hers?policy"},
+		"DeletePublicAccessBlock BUCKET DELETE publicAccessBlock":       {target: "/hers?publicAccessBlock"},
+		"DeleteBucketReplication BUCKET DELETE replication":             {target: "/hers?replication"},
+		"DeleteBucketWebsite BUCKET DELETE website":                     {target: "/hers?website"},
 
 		"CopyObject from OBJECT PUT ":     {target: "/his/stolen", headers: []string{"X-Amz-Copy-Source", "/hers/secret"}},
 		"CopyObject over OBJECT PUT ":     {target: "/hers/secret", headers: []string{"X-Amz-Copy-Source", "/his/own"}},
@@ -89,6 +120,7 @@ func TestEveryS3Operation(t *testing.T) {
 		return must(t, method+" "+target)(p.s3(t, s, method, target, body, headers...))
 	}
 	do(alice, "PUT", "/hers", "")
+	do(alice, "PUT", "/hers?tagging", ownTags)
 	do(alice, "PUT", "/hers/secret", "for alice", "X-Amz-Tagging", "of=alice")
 	upload := uploadID(t, do(alice, "POST", "/hers/big?uploads", ""))
 	do(alice, "PUT", "/hers/big?partNumber=1&uploadId="+upload, "part")
@@ -101,7 +133,7 @@ func TestEveryS3Operation(t *testing.T) {
 	// All that alice sees of what is hers; dates of reading are not in it.
 	state := func() string {
 		all := ""
-		for _, target := range []string{"/hers?list-type=2", "/hers?acl", "/hers?uploads", "/hers/secret", "/hers/secret?acl",
+		for _, target := range []string{"/hers?list-type=2", "/hers?acl", "/hers?uploads", "/hers?tagging", "/hers/secret", "/hers/secret?acl",
 			"/hers/secret?tagging", "/hers/big?uploadId=" + upload, "/"} {
 			all += target + "\n" + do(alice, "GET", target, "") + "\n"
 		}

@@ -1,0 +1,171 @@
+package s3
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What S3 says where nothing is set, one answer a line.
+func TestNotConfigured(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "plain")
+	d.wantRaw("alice", "PUT", "/plain/k", []byte("v"), nil, 200, "")
+	for _, c := range []struct {
+		query  string
+		status int
+		says   string
+	}{
+		{"versioning", 200, `<VersioningConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/"></VersioningConfiguration>`},
+		{"policy", 404, "<Code>NoSuchBucketPolicy</Code><Message>The bucket policy does not exist</Message><BucketName>plain</BucketName>"},
+		{"policyStatus", 404, "<Code>NoSuchBucketPolicy</Code>"},
+		{"lifecycle", 404, "<Code>NoSuchLifecycleConfiguration</Code><Message>The lifecycle configuration does not exist</Message>"},
+		{"cors", 404, "<Code>NoSuchCORSConfiguration</Code><Message>The CORS configuration does not exist</Message>"},
+		{"encryption", 404, "<Code>ServerSideEncryptionConfigurationNotFoundError</Code><Message>The server side encryption configuration was not found</Message>"},
+		{"tagging", 404, "<Code>NoSuchTagSet</Code><Message>The TagSet does not exist</Message>"},
+		{"object-lock", 404, "<Code>ObjectLockConfigurationNotFoundError</Code><Message>Object Lock configuration does not exist for this bucket</Message>"},
+		{"requestPayment", 200, "<Payer>BucketOwner</Payer>"},
+		{"replication", 404, "<Code>ReplicationConfigurationNotFoundError</Code><Message>The replication configuration was not found</Message>"},
+		{"website", 404, "<Code>NoSuchWebsiteConfiguration</Code><Message>The specified bucket does not have a website configuration</Message>"},
+		{"logging", 200, "<BucketLoggingStatus"},
+		{"notification", 200, "<NotificationConfiguration"},
+		{"accelerate", 200, "<AccelerateConfiguration"},
+		{"publicAccessBlock", 404, "<Code>NoSuchPublicAccessBlockConfiguration</Code><Message>The public access block configuration was not found</Message>"},
+		{"ownershipControls", 404, "<Code>OwnershipControlsNotFoundError</Code><Message>The bucket ownership controls were not found</Message>"},
+	} {
+		d.wantRaw("alice", "GET", "/plain?"+c.query, nil, nil, c.status, c.says)
+		d.wantRaw("root", "GET", "/plain?"+c.query, nil, nil, c.status, c.says)
+		d.wantRaw("bob", "GET", "/plain?"+c.query, nil, nil, 403, "AccessDenied")
+		d.wantRaw("", "GET", "/plain?"+c.query, nil, nil, 403, "AccessDenied")
+		d.wantRaw("alice", "GET", "/nowhere?"+c.query, nil, nil, 404, "NoSuchBucket")
+	}
+	for _, query := range []string{"policy", "lifecycle", "cors", "encryption", "replication", "website", "publicAccessBlock", "ownershipControls", "tagging"} {
+		d.wantRaw("alice", "DELETE", "/plain?"+query, nil, nil, 204, "")
+		d.wantRaw("bob", "DELETE", "/plain?"+query, nil, nil, 403, "AccessDenied")
+	}
+	for _, query := range []string{"policy", "lifecycle", "cors", "versioning", "website"} {
+		d.wantRaw("alice", "PUT", "/plain?"+query, []byte("<x/>"), nil, 501, "NotImplemented")
+	}
+	d.wantRaw("alice", "GET", "/plain/k?retention", nil, nil, 400, "Bucket is missing Object Lock Configuration")
+	d.wantRaw("alice", "GET", "/plain/k?legal-hold", nil, nil, 400, "Bucket is missing Object Lock Configuration")
+	d.wantRaw("alice", "GET", "/plain/none?legal-hold", nil, nil, 404, "NoSuchKey")
+	d.wantRaw("alice", "HEAD", "/plain", nil, nil, 200, "")
+}
+
+// Objects are their only versions.
+func TestListObjectVersions(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "ver")
+	for _, k := range []string{"a", "b/1", "b/2", "c"} {
+		d.wantRaw("alice", "PUT", "/ver/"+k, []byte("v"), nil, 200, "")
+	}
+	d.wantRaw("alice", "GET", "/ver?versions", nil, nil, 200, "<Version><Key>a</Key><VersionId>null</VersionId><IsLatest>true</IsLatest><LastModified>")
+	_, page := d.wantRaw("alice", "GET", "/ver?versions&delimiter=/&max-keys=1", nil, nil, 200, "<NextKeyMarker>a</NextKeyMarker><NextVersionIdMarker>null</NextVersionIdMarker>")
+	if strings.Contains(page, "b/") {
+		t.Error(page)
+	}
+	_, page = d.wantRaw("alice", "GET", "/ver?versions&delimiter=/&key-marker=a&version-id-marker=null", nil, nil, 200, "<CommonPrefixes><Prefix>b/</Prefix></CommonPrefixes>")
+	if strings.Contains(page, "<Key>a</Key>") || !strings.Contains(page, "<Key>c</Key>") || !strings.Contains(page, "<IsTruncated>false") {
+		t.Error(page)
+	}
+	d.wantRaw("alice", "GET", "/ver?versions&version-id-marker=null", nil, nil, 400, "A version-id marker cannot be specified without a key marker.")
+	d.wantRaw("alice", "GET", "/ver?versions&key-marker=a&version-id-marker=x", nil, nil, 400, "Invalid version id specified")
+	d.wantRaw("bob", "GET", "/ver?versions", nil, nil, 403, "AccessDenied")
+	d.wantRaw("alice", "DELETE", "/ver/a?versionId=null", nil, nil, 204, "")
+	d.wantRaw("alice", "GET", "/ver/a", nil, nil, 404, "NoSuchKey")
+}
+
+func TestBucketTags(t *testing.T) {
+	d := openDoor(t, Config{})
+	tags := func(root string, n int) []byte {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "<Tag><Key>k%d</Key><Value>v&amp;%d</Value></Tag>", i, i)
+		}
+		return []byte(fmt.Sprintf(root, b.String()))
+	}
+	const create, set = "<CreateBucketConfiguration><Tags>%s</Tags></CreateBucketConfiguration>", "<Tagging><TagSet>%s</TagSet></Tagging>"
+	d.wantRaw("alice", "PUT", "/tagged", tags(create, 51), nil, 400, "InvalidTag")
+	d.wantRaw("alice", "PUT", "/tagged", tags(create, 2), nil, 200, "")
+	d.wantRaw("alice", "GET", "/tagged?tagging", nil, nil, 200, "<Tag><Key>k1</Key><Value>v&amp;1</Value></Tag>")
+	d.wantRaw("alice", "PUT", "/tagged?tagging", tags(set, 51), nil, 400, "InvalidTag")
+	d.wantRaw("bob", "PUT", "/tagged?tagging", tags(set, 1), nil, 403, "AccessDenied")
+	d.wantRaw("alice", "PUT", "/tagged?tagging", tags(set, 50), nil, 204, "")
+	d.wantRaw("alice", "GET", "/tagged?tagging", nil, nil, 200, "k49")
+	d.wantRaw("alice", "DELETE", "/tagged?tagging", nil, nil, 204, "")
+	d.wantRaw("alice", "GET", "/tagged?tagging", nil, nil, 404, "NoSuchTagSet")
+}
+
+func TestStorageClasses(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "class")
+	for _, class := range storageClasses {
+		h := map[string]string{"X-Amz-Storage-Class": class}
+		d.wantRaw("alice", "PUT", "/class/k", []byte("v"), h, 200, "")
+		if res, _ := d.raw("alice", "HEAD", "/class/k", nil, nil); res.Header.Get("X-Amz-Storage-Class") != class {
+			t.Errorf("%s: %v", class, res.Header)
+		}
+		d.wantRaw("alice", "GET", "/class/k", nil, nil, 200, "v")
+		for _, list := range []string{"", "?list-type=2", "?versions"} {
+			d.wantRaw("alice", "GET", "/class"+list, nil, nil, 200, "<StorageClass>"+class+"</StorageClass>")
+		}
+		d.wantRaw("alice", "POST", "/class/up?uploads", nil, h, 200, "")
+		d.wantRaw("alice", "GET", "/class?uploads", nil, nil, 200, "<StorageClass>"+class+"</StorageClass>")
+	}
+	d.wantRaw("alice", "PUT", "/class/k", []byte("v"), map[string]string{"X-Amz-Storage-Class": "STANDARD"}, 200, "")
+	d.wantRaw("alice", "GET", "/class", nil, nil, 200, "<StorageClass>STANDARD</StorageClass>")
+	d.wantRaw("alice", "PUT", "/class/k", []byte("v"), map[string]string{"X-Amz-Storage-Class": "SHELF"}, 400, "<Code>InvalidStorageClass</Code>")
+}
+
+// Headers and conditions of S3's reference, one answer a line.
+func TestHeaders(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "head")
+	d.bucket("bob", "bobs")
+	d.wantRaw("alice", "PUT", "/head/k", []byte("1234"), nil, 200, "")
+	now := time.Now().UTC()
+	date := func(off time.Duration) string { return now.Add(off).Format("Mon, 02 Jan 2006 15:04:05 GMT") }
+	res, _ := d.raw("alice", "HEAD", "/head/k", nil, nil)
+	modified := res.Header.Get("Last-Modified")
+	_, body := d.raw("alice", "POST", "/head/up?uploads", nil, nil)
+	upload := body[strings.Index(body, "<UploadId>")+len("<UploadId>") : strings.Index(body, "</UploadId>")]
+	for _, c := range []struct {
+		method, target, body string
+		header               map[string]string
+		status               int
+		says                 string
+	}{
+		{"PUT", "/unlocked", "", map[string]string{"X-Amz-Bucket-Object-Lock-Enabled": "false"}, 200, ""},
+		{"PUT", "/locked", "", map[string]string{"X-Amz-Bucket-Object-Lock-Enabled": "true"}, 501, "x-amz-bucket-object-lock-enabled"},
+		{"PUT", "/written", "", map[string]string{"X-Amz-Object-Ownership": "ObjectWriter"}, 200, ""},
+		{"PUT", "/enforced", "", map[string]string{"X-Amz-Object-Ownership": "BucketOwnerEnforced"}, 501, "NotImplemented"},
+		{"PUT", "/head/nolock", "v", map[string]string{"X-Amz-Object-Lock-Legal-Hold": "OFF", "X-Amz-Server-Side-Encryption-Bucket-Key-Enabled": "false"}, 200, ""},
+		{"PUT", "/head/lock", "v", map[string]string{"X-Amz-Object-Lock-Legal-Hold": "ON"}, 501, "NotImplemented"},
+		{"PUT", "/head/md5", "v", map[string]string{"Content-Md5": ""}, 400, "InvalidDigest"},
+		{"PUT", "/head/www", "v", map[string]string{"X-Amz-Website-Redirect-Location": "elsewhere"}, 400, "<Code>InvalidRedirectLocation</Code><Message>The website redirect location must have a prefix of 'http://' or 'https://' or '/'."},
+		{"PUT", "/head/www", "v", map[string]string{"X-Amz-Website-Redirect-Location": "/" + strings.Repeat("x", 2048)}, 400, "InvalidRedirectLocation"},
+		{"PUT", "/head/www", "v", map[string]string{"X-Amz-Website-Redirect-Location": "https://example.com/"}, 200, ""},
+		{"PUT", "/head/copy", "", map[string]string{"X-Amz-Copy-Source": "/head/k", "X-Amz-Source-Expected-Bucket-Owner": d.userID("bob")}, 403, "AccessDenied"},
+		{"PUT", "/head/copy", "", map[string]string{"X-Amz-Copy-Source": "/head/k", "X-Amz-Source-Expected-Bucket-Owner": d.userID("alice")}, 200, "CopyObjectResult"},
+		{"PUT", "/head/up?partNumber=1&uploadId=" + upload, "", map[string]string{"X-Amz-Copy-Source": "/head/k", "X-Amz-Source-Expected-Bucket-Owner": d.userID("bob")}, 403, "AccessDenied"},
+		{"DELETE", "/head/k", "", map[string]string{"X-Amz-If-Match-Size": "5"}, 412, "PreconditionFailed"},
+		{"DELETE", "/head/k", "", map[string]string{"X-Amz-If-Match-Size": "x"}, 400, "InvalidArgument"},
+		{"DELETE", "/head/k", "", map[string]string{"X-Amz-If-Match-Last-Modified-Time": date(-time.Hour)}, 412, "PreconditionFailed"},
+		{"DELETE", "/head/k", "", map[string]string{"X-Amz-If-Match-Last-Modified-Time": "yesterday"}, 400, "InvalidArgument"},
+		{"POST", "/head?delete", "<Delete><Object><Key>k</Key><Size>5</Size></Object></Delete>", nil, 200, "<Code>PreconditionFailed</Code>"},
+		{"POST", "/head?delete", "<Delete><Object><Key>k</Key><LastModifiedTime>" + date(-time.Hour) + "</LastModifiedTime></Object></Delete>", nil, 200, "<Code>PreconditionFailed</Code>"},
+		{"GET", "/head/k", "", nil, 200, "1234"},
+		{"POST", "/head?delete", "<Delete><Object><Key>copy</Key><Size>4</Size></Object></Delete>", nil, 200, "<Deleted><Key>copy</Key></Deleted>"},
+		{"DELETE", "/head/k", "", map[string]string{"X-Amz-If-Match-Size": "4", "X-Amz-If-Match-Last-Modified-Time": modified}, 204, ""},
+		{"GET", "/head/k", "", nil, 404, "NoSuchKey"},
+		{"DELETE", "/head/up?uploadId=" + upload, "", map[string]string{"X-Amz-If-Match-Initiated-Time": date(-time.Hour)}, 412, "PreconditionFailed"},
+		{"DELETE", "/head/up?uploadId=" + upload, "", nil, 204, ""},
+		{"OPTIONS", "/head/k", "", nil, 400, "<Code>BadRequest</Code><Message>Insufficient information. Origin request header needed.</Message>"},
+		{"OPTIONS", "/head/k", "", map[string]string{"Origin": "https://example.com"}, 400, "Invalid Access-Control-Request-Method: null"},
+		{"OPTIONS", "/head/k", "", map[string]string{"Origin": "https://example.com", "Access-Control-Request-Method": "PUT"}, 403, "CORSResponse: CORS is not enabled for this bucket.</Message><Method>PUT</Method><ResourceType>OBJECT</ResourceType>"},
+		{"GET", "/head?uploads", "", nil, 200, "<NextKeyMarker></NextKeyMarker><NextUploadIdMarker></NextUploadIdMarker>"},
+	} {
+		d.wantRaw("alice", c.method, c.target, []byte(c.body), c.header, c.status, c.says)
+	}
+}

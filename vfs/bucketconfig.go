@@ -1,0 +1,45 @@
+package vfs
+
+import (
+	"bytes"
+	"context"
+
+	"ogw/cluster"
+)
+
+// BucketConfig returns what SetBucketConfig stored under a name, such as
+// "tagging", to who may configure the bucket; nil if there is none. The store
+// does not look inside. ErrNoSuchBucket, ErrAccess.
+func (fs *FS) BucketConfig(ctx context.Context, bucket, name string) ([]byte, error) {
+	var value []byte
+	err := fs.view(ctx, func(r cluster.Reader) error {
+		n, err := bucketInode(r, bucket)
+		if err != nil {
+			return err
+		}
+		j := fs.bucketJudge(ctx, r, n)
+		if err := j.grants(ActConfigureBucket, nil); err != nil {
+			return err
+		}
+		b, err := getBucketRecord(r, n.ino)
+		value = b[configPrefix+name]
+		return err
+	})
+	return bytes.Clone(value), err // others may hold what the store returned
+}
+
+// SetBucketConfig stores configuration under a name; nil removes it.
+// ErrNoSuchBucket, ErrAccess, ErrAttrTooLarge.
+func (fs *FS) SetBucketConfig(ctx context.Context, bucket, name string, value []byte) error {
+	return fs.update(ctx, func(t cluster.Txn, o *op) error {
+		n, err := bucketInode(t, bucket)
+		if err != nil {
+			return err
+		}
+		j := fs.bucketJudge(ctx, t, n)
+		if err := j.grants(ActConfigureBucket, nil); err != nil {
+			return err
+		}
+		return o.setBucketAttr(t, n, configPrefix+name, value)
+	})
+}
