@@ -99,9 +99,9 @@ func (f *rawFS) Statx(cancel <-chan struct{}, in *fuse.StatxIn, out *fuse.StatxO
 	out.Blksize = attrBlockSize
 	for _, t := range [...]struct {
 		to *fuse.SxTime
-		ns int64
-	}{{&out.Atime, a.AtimeNS}, {&out.Mtime, a.MtimeNS}, {&out.Ctime, a.CtimeNS}, {&out.Btime, a.BtimeNS}} {
-		t.to.Sec, t.to.Nsec = unixTime(t.ns)
+		at vfs.Time
+	}{{&out.Atime, a.Atime}, {&out.Mtime, a.Mtime}, {&out.Ctime, vfs.TimeNS(a.CtimeNS)}, {&out.Btime, vfs.TimeNS(a.BtimeNS)}} {
+		t.to.Sec, t.to.Nsec = unixTime(t.at)
 	}
 	if f.inv.count() == since {
 		out.SetTimeout(f.opt.AttrTimeout)
@@ -153,14 +153,12 @@ func setAttrOf(in *fuse.SetAttrIn) vfs.SetAttr {
 	if in.Valid&fuse.FATTR_ATIME_NOW != 0 {
 		set.AtimeNow = true
 	} else if in.Valid&fuse.FATTR_ATIME != 0 {
-		ns := nanoseconds(in.Atime, in.Atimensec)
-		set.AtimeNS = &ns
+		set.Atime = &vfs.Time{Sec: int64(in.Atime), Nsec: in.Atimensec}
 	}
 	if in.Valid&fuse.FATTR_MTIME_NOW != 0 {
 		set.MtimeNow = true
 	} else if in.Valid&fuse.FATTR_MTIME != 0 {
-		ns := nanoseconds(in.Mtime, in.Mtimensec)
-		set.MtimeNS = &ns
+		set.Mtime = &vfs.Time{Sec: int64(in.Mtime), Nsec: in.Mtimensec}
 	}
 	return set
 }

@@ -109,9 +109,9 @@ func (f *rawFS) fillAttr(a *vfs.Attr, out *fuse.Attr) {
 	out.Ino = uint64(a.Ino)
 	out.Size = uint64(a.Size)
 	out.Blocks = uint64(a.Used+511) / 512
-	out.Atime, out.Atimensec = unixTime(a.AtimeNS)
-	out.Mtime, out.Mtimensec = unixTime(a.MtimeNS)
-	out.Ctime, out.Ctimensec = unixTime(a.CtimeNS)
+	out.Atime, out.Atimensec = unixTime(a.Atime)
+	out.Mtime, out.Mtimensec = unixTime(a.Mtime)
+	out.Ctime, out.Ctimensec = unixTime(vfs.TimeNS(a.CtimeNS))
 	out.Mode = a.Mode
 	out.Nlink = a.Nlink
 	out.Uid = a.UID
@@ -120,16 +120,8 @@ func (f *rawFS) fillAttr(a *vfs.Attr, out *fuse.Attr) {
 	out.Blksize = attrBlockSize
 }
 
-const nsPerSec = int64(time.Second)
-
-// unixTime splits nanoseconds; the fraction is never negative.
-func unixTime(ns int64) (sec uint64, nsec uint32) {
-	s, n := ns/nsPerSec, ns%nsPerSec
-	if n < 0 {
-		s, n = s-1, n+nsPerSec
-	}
-	return uint64(s), uint32(n)
-}
+// unixTime is how the kernel takes a time: it reads the seconds as signed.
+func unixTime(t vfs.Time) (sec uint64, nsec uint32) { return uint64(t.Sec), t.Nsec }
 
 // moment is taken before the VFS is asked for an inode that the kernel is then
 // told of.
@@ -137,8 +129,6 @@ type moment struct {
 	since uint64 // changes told (see invalidator)
 	mark  vfs.HoldMark
 }
-
-func nanoseconds(sec uint64, nsec uint32) int64 { return int64(sec)*nsPerSec + int64(nsec) }
 
 func (f *rawFS) moment() moment { return moment{f.inv.count(), f.holds.Mark()} }
 

@@ -54,9 +54,9 @@ func putAttr(w *xdr.Writer, a *vfs.Attr, fsid uint64) {
 	w.Uint32(minor)
 	w.Uint64(fsid)
 	w.Uint64(uint64(a.Ino))
-	putTime(w, a.AtimeNS)
-	putTime(w, a.MtimeNS)
-	putTime(w, a.CtimeNS)
+	putTime(w, a.Atime)
+	putTime(w, a.Mtime)
+	putTime(w, vfs.TimeNS(a.CtimeNS))
 }
 
 // putPostOp encodes a post_op_attr; a may be nil.
@@ -74,40 +74,31 @@ func putWcc(w *xdr.Writer, before, after *vfs.Attr, fsid uint64) {
 	w.Bool(before != nil)
 	if before != nil {
 		w.Uint64(uint64(before.Size))
-		putTime(w, before.MtimeNS)
-		putTime(w, before.CtimeNS)
+		putTime(w, before.Mtime)
+		putTime(w, vfs.TimeNS(before.CtimeNS))
 	}
 	putPostOp(w, after, fsid)
 }
 
 // putTime encodes an nfstime3, which holds 1970 to 2106; other times become
 // the nearest it can.
-func putTime(w *xdr.Writer, ns int64) {
-	sec, nsec := floorDiv(ns, int64(time.Second))
+func putTime(w *xdr.Writer, t vfs.Time) {
 	switch {
-	case sec < 0:
-		sec, nsec = 0, 0
-	case sec > math.MaxUint32:
-		sec, nsec = math.MaxUint32, 0
+	case t.Sec < 0:
+		t = vfs.Time{}
+	case t.Sec > math.MaxUint32:
+		t = vfs.Time{Sec: math.MaxUint32}
 	}
-	w.Uint32(uint32(sec))
-	w.Uint32(uint32(nsec))
+	w.Uint32(uint32(t.Sec))
+	w.Uint32(t.Nsec)
 }
 
-func floorDiv(a, b int64) (q, r int64) {
-	q, r = a/b, a%b
-	if r < 0 {
-		q, r = q-1, r+b
-	}
-	return q, r
-}
-
-func getTime(r *xdr.Reader) int64 {
+func getTime(r *xdr.Reader) vfs.Time {
 	sec, nsec := r.Uint32(), r.Uint32()
 	if nsec >= uint32(time.Second) {
 		r.Fail(xdr.ErrBadValue)
 	}
-	return int64(sec)*int64(time.Second) + int64(nsec)
+	return vfs.Time{Sec: int64(sec), Nsec: nsec}
 }
 
 // splitDev and makeDev translate Linux device numbers (makedev(3)).
@@ -136,8 +127,8 @@ type sattr struct {
 	uid  uint32
 	gid  uint32
 	size int64
-	at   int64
-	mt   int64
+	at   vfs.Time
+	mt   vfs.Time
 	// tooBig: the size is over what a file can have.
 	tooBig bool
 }
@@ -162,18 +153,18 @@ func (s *sattr) decode(r *xdr.Reader) {
 		s.size = int64(size)
 		s.set.Size = &s.size
 	}
-	s.set.AtimeNow = setTime(r, &s.at, &s.set.AtimeNS)
-	s.set.MtimeNow = setTime(r, &s.mt, &s.set.MtimeNS)
+	s.set.AtimeNow = setTime(r, &s.at, &s.set.Atime)
+	s.set.MtimeNow = setTime(r, &s.mt, &s.set.Mtime)
 }
 
-func setTime(r *xdr.Reader, ns *int64, set **int64) (now bool) {
+func setTime(r *xdr.Reader, t *vfs.Time, set **vfs.Time) (now bool) {
 	switch r.Uint32() {
 	case timeKeep:
 	case timeServer:
 		return true
 	case timeClient:
-		*ns = getTime(r)
-		*set = ns
+		*t = getTime(r)
+		*set = t
 	default:
 		r.Fail(xdr.ErrBadValue)
 	}
@@ -185,7 +176,7 @@ func setTime(r *xdr.Reader, ns *int64, set **int64) (now bool) {
 func (s *sattr) rest() (vfs.SetAttr, bool) {
 	set := s.set
 	set.Mode, set.Size = nil, nil
-	return set, set.UID != nil || set.GID != nil || set.AtimeNS != nil || set.MtimeNS != nil
+	return set, set.UID != nil || set.GID != nil || set.Atime != nil || set.Mtime != nil
 }
 
 func (s *sattr) modeOr(def uint32) uint32 {

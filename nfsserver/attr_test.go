@@ -2,6 +2,7 @@ package nfsserver
 
 import (
 	"math"
+	"ogw/vfs"
 	"testing"
 	"time"
 
@@ -10,20 +11,22 @@ import (
 
 func TestTimes(t *testing.T) {
 	for _, c := range []struct {
-		ns        int64
+		at        vfs.Time
 		sec, nsec uint32
 	}{
-		{0, 0, 0},
-		{1_500_000_001, 1, 500_000_001},
-		{-1, 0, 0},
-		{math.MaxInt64, math.MaxUint32, 0},
-		{time.Date(2100, 1, 1, 0, 0, 0, 7, time.UTC).UnixNano(), 4102444800, 7},
+		{vfs.Time{}, 0, 0},
+		{vfs.TimeNS(1_500_000_001), 1, 500_000_001},
+		{vfs.TimeNS(-1), 0, 0},
+		{vfs.TimeNS(math.MaxInt64), math.MaxUint32, 0},
+		{vfs.Time{Sec: math.MaxInt64}, math.MaxUint32, 0},
+		{vfs.Time{Sec: math.MaxUint32, Nsec: 5}, math.MaxUint32, 5},
+		{vfs.TimeOf(time.Date(2100, 1, 1, 0, 0, 0, 7, time.UTC)), 4102444800, 7},
 	} {
 		var w xdr.Writer
-		putTime(&w, c.ns)
+		putTime(&w, c.at)
 		r := xdr.NewReader(w.B)
 		if s, n := r.Uint32(), r.Uint32(); s != c.sec || n != c.nsec {
-			t.Errorf("%d ns: %d s %d ns", c.ns, s, n)
+			t.Errorf("%v: %d s %d ns", c.at, s, n)
 		}
 	}
 	r := xdr.NewReader([]byte{0, 0, 0, 1, 0xff, 0, 0, 0})

@@ -225,7 +225,7 @@ type fattr struct {
 func getAttr(r *xdr.Reader) *fattr {
 	a := &fattr{kind: r.Uint32(), mode: r.Uint32(), nlink: r.Uint32(), uid: r.Uint32(), gid: r.Uint32(),
 		size: r.Uint64(), used: r.Uint64(), major: r.Uint32(), minor: r.Uint32(), fsid: r.Uint64(), fileid: r.Uint64()}
-	a.atime, a.mtime, a.ctime = getTime(r), getTime(r), getTime(r)
+	a.atime, a.mtime, a.ctime = getTime(r).UnixNS(), getTime(r).UnixNS(), getTime(r).UnixNS()
 	return a
 }
 
@@ -245,7 +245,7 @@ func wcc(r *xdr.Reader) *fattr {
 func wccBoth(r *xdr.Reader) (before *[2]int64, after *fattr) {
 	if r.Bool() {
 		r.Uint64()
-		before = &[2]int64{getTime(r), getTime(r)}
+		before = &[2]int64{getTime(r).UnixNS(), getTime(r).UnixNS()}
 	}
 	return before, postOp(r)
 }
@@ -284,7 +284,7 @@ func (s set) put(w *xdr.Writer) {
 		w.Uint32(timeServer)
 	case s.mtime != nil:
 		w.Uint32(timeClient)
-		putTime(w, *s.mtime)
+		putTime(w, vfs.TimeNS(*s.mtime))
 	default:
 		w.Uint32(timeKeep)
 	}
@@ -311,7 +311,7 @@ func (c *client) setattr(fh []byte, s set, guard *int64) Status {
 	s.put(&w)
 	w.Bool(guard != nil)
 	if guard != nil {
-		putTime(&w, *guard)
+		putTime(&w, vfs.TimeNS(*guard))
 	}
 	st, r := c.nfs(procSetattr, &w)
 	wcc(r)

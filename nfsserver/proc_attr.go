@@ -54,7 +54,7 @@ func setattr(ctx context.Context, q *request) error {
 	s.decode(q.args)
 	var guard int64
 	if q.args.Bool() {
-		guard = getTime(q.args)
+		guard = getTime(q.args).UnixNS()
 		s.set.GuardCtimeNS = &guard
 	}
 	if err := q.decoded(); err != nil {

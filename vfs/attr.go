@@ -23,17 +23,17 @@ func (fs *FS) attrWith(n *inode, dirTime []byte) (Attr, error) {
 	a := Attr{
 		Ino: n.ino, Gen: n.gen, Mode: n.mode, Nlink: n.nlink, UID: n.uid, GID: n.gid, Rdev: n.rdev,
 		Size: n.size, Used: n.used, Version: n.version, Parent: n.parent,
-		AtimeNS: n.atimeNS, MtimeNS: n.mtimeNS, CtimeNS: n.ctimeNS, BtimeNS: n.btimeNS,
+		Atime: n.atime, Mtime: n.mtime, CtimeNS: n.ctimeNS, BtimeNS: n.btimeNS,
 	}
 	switch {
 	case n.isDir():
-		a.Nlink, a.MtimeNS = min(n.nlink, 1), n.btimeNS
+		a.Nlink, a.Mtime = min(n.nlink, 1), TimeNS(n.btimeNS)
 		if dirTime != nil {
 			m, c, err := parseDirTime(dirTime)
 			if err != nil {
 				return Attr{}, err
 			}
-			a.MtimeNS, a.CtimeNS = m, max(a.CtimeNS, c)
+			a.Mtime, a.CtimeNS = m, max(a.CtimeNS, c)
 		}
 	case n.isSymlink():
 		a.Size = int64(len(n.target))

@@ -105,8 +105,8 @@ func TestTruncateEmpty(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		user := cred(1001, 1001)
 		ino := mustFile(t, fs, RootIno, "f")
-		mode, old := uint32(0o4777), int64(1)
-		_, err := fs.SetAttr(bg, Root, ino, SetAttr{Mode: &mode, MtimeNS: &old})
+		mode, old := uint32(0o4777), TimeNS(1)
+		_, err := fs.SetAttr(bg, Root, ino, SetAttr{Mode: &mode, Mtime: &old})
 		want(t, err, nil)
 		want(t, fs.SetXattr(bg, Root, ino, xattrCapability, []byte("v"), 0), nil)
 		var told recorder
@@ -116,8 +116,8 @@ func TestTruncateEmpty(t *testing.T) {
 		want(t, f.Close(bg), nil)
 		a, err := fs.GetAttr(bg, ino)
 		want(t, err, nil)
-		if a.MtimeNS == old || a.Mode&ModePermMask != 0o777 {
-			t.Errorf("mode %o, mtime %d", a.Mode&ModePermMask, a.MtimeNS)
+		if a.Mtime == old || a.Mode&ModePermMask != 0o777 {
+			t.Errorf("mode %o, mtime %v", a.Mode&ModePermMask, a.Mtime)
 		}
 		_, err = fs.GetXattr(bg, Root, ino, xattrCapability)
 		want(t, err, ErrNoAttr)

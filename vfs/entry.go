@@ -29,7 +29,7 @@ func (o *op) newInode(id uint64, mode uint32, cred *Cred) *inode {
 	}
 	return &inode{
 		ino: Ino(id), gen: 1, mode: mode, nlink: 1, uid: cred.UID, gid: cred.GID, version: 1, flags: flagUnchosen,
-		atimeNS: o.nowNS, mtimeNS: o.nowNS, ctimeNS: o.nowNS, btimeNS: o.nowNS,
+		atime: TimeNS(o.nowNS), mtime: TimeNS(o.nowNS), ctimeNS: o.nowNS, btimeNS: o.nowNS,
 	}
 }
 

@@ -125,7 +125,7 @@ func (f *File) change(ctx context.Context, fn func(t cluster.Txn, o *op, n *inod
 		if n.version == version {
 			o.inodeChanged(n.ino, false)
 		}
-		n.mtimeNS, n.ctimeNS = o.nowNS, o.nowNS
+		n.mtime, n.ctimeNS = TimeNS(o.nowNS), o.nowNS
 		if f.killPriv {
 			n.mode = dropSetID(n.mode)
 		}

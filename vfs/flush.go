@@ -291,7 +291,7 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	if last {
 		n.version += plan.writes - 1
 	}
-	n.mtimeNS, n.ctimeNS = plan.mtimeNS, max(n.ctimeNS, plan.mtimeNS)
+	n.mtime, n.ctimeNS = TimeNS(plan.mtimeNS), max(n.ctimeNS, plan.mtimeNS)
 	if plan.killPriv {
 		n.mode = dropSetID(n.mode)
 	}

@@ -11,9 +11,12 @@ import (
 
 // inode is the stored record of an inode.
 //
-// Layout: version byte 1, then uvarints and varints in the order of
-// appendTo, then the object part (present if flagObject) and the grants (if
-// flagGrants).
+// Layout: version byte 1; uvarints in the order of the list in encode; the
+// times, 8 bytes each; name and target; what flagCRC and flagVerf tell, 8 bytes
+// each; then the object part (present if flagObject), the grants (if
+// flagGrants), and access and modification time once more, as seconds (varint)
+// and nanoseconds (uvarint) (if flagFarTimes: one of them does not fit into the
+// field).
 type inode struct {
 	ino     Ino
 	gen     uint32
@@ -24,8 +27,8 @@ type inode struct {
 	rdev    uint32
 	flags   inodeFlags
 	size    int64
-	atimeNS int64
-	mtimeNS int64 // of a directory: its own content (key "x/") only; see dirTimeKey
+	atime   Time
+	mtime   Time // of a directory: its own content (key "x/") only; see dirTimeKey
 	ctimeNS int64
 	btimeNS int64
 	parent  Ino       // directory of the last link made
@@ -77,6 +80,10 @@ const (
 	flagUnchosen
 )
 
+// flagFarTimes: a time that somebody chose does not fit into 64 bits of
+// nanoseconds.
+const flagFarTimes inodeFlags = 1 << 31
+
 // objectPart is what an S3 or REST PUT left, and POSIX files lack. A POSIX
 // write clears the sum (the ETag becomes opaque), the checksums and the
 // parts, and keeps the rest.
@@ -112,6 +119,7 @@ func (n *inode) set(f inodeFlags, on bool) {
 // encode returns the stored form.
 func (n *inode) encode() []byte {
 	n.set(flagObject, !n.object.empty())
+	n.set(flagFarTimes, n.atime.far() || n.mtime.far())
 	b := make([]byte, 0, 128+len(n.name)+len(n.target))
 	b = append(b, inodeVersion)
 	for _, v := range [...]uint64{uint64(n.flags), uint64(n.gen), uint64(n.mode), uint64(n.nlink),
@@ -119,7 +127,7 @@ func (n *inode) encode() []byte {
 		n.version, uint64(n.content), uint64(n.used), n.epoch} {
 		b = binary.AppendUvarint(b, v)
 	}
-	for _, v := range [...]int64{n.atimeNS, n.mtimeNS, n.ctimeNS, n.btimeNS} {
+	for _, v := range [...]int64{n.atime.UnixNS(), n.mtime.UnixNS(), n.ctimeNS, n.btimeNS} {
 		b = binary.BigEndian.AppendUint64(b, uint64(v))
 	}
 	b = appendStr(b, n.name)
@@ -135,6 +143,12 @@ func (n *inode) encode() []byte {
 	}
 	if n.has(flagGrants) {
 		b = appendBytes(b, n.grants.encode())
+	}
+	if n.has(flagFarTimes) {
+		for _, t := range [...]Time{n.atime, n.mtime} {
+			b = binary.AppendVarint(b, t.Sec)
+			b = binary.AppendUvarint(b, uint64(t.Nsec))
+		}
 	}
 	return b
 }
@@ -201,8 +215,8 @@ func (n *inode) decode(b []byte) error {
 	n.content = ContentID(d.uint())
 	n.used = int64(d.uint())
 	n.epoch = d.uint()
-	n.atimeNS = int64(d.fixed64())
-	n.mtimeNS = int64(d.fixed64())
+	n.atime = TimeNS(int64(d.fixed64()))
+	n.mtime = TimeNS(int64(d.fixed64()))
 	n.ctimeNS = int64(d.fixed64())
 	n.btimeNS = int64(d.fixed64())
 	n.name = d.str()
@@ -222,7 +236,12 @@ func (n *inode) decode(b []byte) error {
 			return err
 		}
 	}
-	if n.size < 0 {
+	if n.has(flagFarTimes) {
+		for _, t := range [...]*Time{&n.atime, &n.mtime} {
+			*t = Time{d.int(), uint32(d.uint())}
+		}
+	}
+	if n.size < 0 || !n.atime.valid() || !n.mtime.valid() {
 		d.fail()
 	}
 	return d.end()

@@ -269,4 +269,4 @@ func (fs *FS) changeObject(ctx context.Context, act Action, bucket, key string, 
 }
 
 // modified is when the content of n changed last.
-func (n *inode) modified() time.Time { return time.Unix(0, n.mtimeNS) }
+func (n *inode) modified() time.Time { return n.mtime.Date() }

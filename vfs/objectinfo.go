@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"ogw/cluster"
 )
@@ -31,7 +30,7 @@ func (fs *FS) objectInfo(r cluster.Reader, key string, n *inode) (ObjectInfo, er
 // plainInfo is what the inode alone tells.
 func plainInfo(key string, n *inode) ObjectInfo {
 	return ObjectInfo{
-		Key: key, Ino: n.ino, Size: n.size, ETag: n.etag(), Modified: time.Unix(0, n.mtimeNS),
+		Key: key, Ino: n.ino, Size: n.size, ETag: n.etag(), Modified: n.mtime.Date(),
 		UID: n.uid, Mode: n.mode, Dir: n.isDir(),
 	}
 }
@@ -42,9 +41,9 @@ func (fs *FS) listInfo(key string, n *inode) ObjectInfo {
 	info := plainInfo(key, n)
 	info.Meta.Headers = n.object.headers
 	if n.isRegular() && fs.opens.get(n.ino) != nil {
-		a := Attr{Ino: n.ino, Mode: n.mode, Size: n.size, MtimeNS: n.mtimeNS, Version: n.version}
+		a := Attr{Ino: n.ino, Mode: n.mode, Size: n.size, Mtime: n.mtime, Version: n.version}
 		fs.overlayAttr(&a)
-		info.Size, info.Modified = a.Size, a.Mtime()
+		info.Size, info.Modified = a.Size, a.Mtime.Date()
 		if a.Version != n.version {
 			info.ETag = opaqueETag(n.ino, a.Version)
 		}

@@ -299,7 +299,7 @@ func (of *openFile) overlay(a *Attr) {
 	if l := of.last; l != nil {
 		if a.Version < l.version { // a snapshot from before our flush, which has no pieces any more
 			a.Size, a.Used, a.Version, a.Mode = l.size, l.used, l.version, l.mode
-			a.MtimeNS, a.CtimeNS = l.mtimeNS, max(l.ctimeNS, a.CtimeNS)
+			a.Mtime, a.CtimeNS = l.mtime, max(l.ctimeNS, a.CtimeNS)
 		}
 	}
 	if len(of.pieces) == 0 {
@@ -310,7 +310,7 @@ func (of *openFile) overlay(a *Attr) {
 	}
 	a.Size = max(a.Size, of.pieces.end())
 	a.Version += writes
-	a.MtimeNS, a.CtimeNS = of.mtimeNS, max(a.CtimeNS, of.mtimeNS)
+	a.Mtime, a.CtimeNS = TimeNS(of.mtimeNS), max(a.CtimeNS, of.mtimeNS)
 	for _, p := range of.pieces {
 		a.Used += p.len
 	}

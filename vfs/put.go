@@ -335,9 +335,9 @@ func (o *op) describe(t cluster.Txn, p *publication, n *inode) error {
 	if err := setMeta(t, n, p.meta); err != nil {
 		return err
 	}
-	n.ctimeNS, n.mtimeNS = o.nowNS, o.nowNS
+	n.ctimeNS, n.mtime = o.nowNS, TimeNS(o.nowNS)
 	if p.mtimeNS != 0 {
-		n.mtimeNS = p.mtimeNS
+		n.mtime = TimeNS(p.mtimeNS)
 	}
 	return putInode(t, n)
 }

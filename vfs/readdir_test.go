@@ -85,8 +85,8 @@ func TestDirectoryTimes(t *testing.T) {
 		t.Helper()
 		a, err := fs.GetAttr(bg, d)
 		want(t, err, nil)
-		if a.MtimeNS != mtime || a.CtimeNS != ctime {
-			t.Errorf("%s: mtime %d, ctime %d; want %d, %d", what, a.MtimeNS, a.CtimeNS, mtime, ctime)
+		if a.Mtime.UnixNS() != mtime || a.CtimeNS != ctime {
+			t.Errorf("%s: mtime %d, ctime %d; want %d, %d", what, a.Mtime.UnixNS(), a.CtimeNS, mtime, ctime)
 		}
 	}
 	check("made", t0, t0)
@@ -98,14 +98,14 @@ func TestDirectoryTimes(t *testing.T) {
 	want(t, err, nil)
 	check("chmod", t1, t2)
 	t3 := tick()
-	_, err = fs.SetAttr(bg, Root, d, SetAttr{MtimeNS: ptr(int64(5)), AtimeNS: ptr(int64(6))})
+	_, err = fs.SetAttr(bg, Root, d, SetAttr{Mtime: ptr(TimeNS(5)), Atime: ptr(TimeNS(6))})
 	want(t, err, nil)
 	check("utimes", 5, t3)
 	t4 := tick()
 	want(t, fs.Unlink(bg, Root, d, "f"), nil)
 	check("entry removed", t4, t4)
-	if a, _ := fs.GetAttr(bg, d); a.AtimeNS != 6 || a.BtimeNS != t0 {
-		t.Errorf("atime %d, birth %d", a.AtimeNS, a.BtimeNS)
+	if a, _ := fs.GetAttr(bg, d); a.Atime.UnixNS() != 6 || a.BtimeNS != t0 {
+		t.Errorf("atime %d, birth %d", a.Atime.UnixNS(), a.BtimeNS)
 	}
 }
 

@@ -26,8 +26,12 @@ func (s *SetAttr) touches() bool {
 	return s.Mode != nil || s.UID != nil || s.GID != nil || s.Size != nil || s.timesSet()
 }
 
+func (s *SetAttr) validTimes() bool {
+	return (s.Atime == nil || s.Atime.valid()) && (s.Mtime == nil || s.Mtime.valid())
+}
+
 func (s *SetAttr) timesSet() bool {
-	return s.AtimeNS != nil || s.MtimeNS != nil || s.AtimeNow || s.MtimeNow
+	return s.Atime != nil || s.Mtime != nil || s.AtimeNow || s.MtimeNow
 }
 
 // setsID tells whether the mode asks for setuid or setgid.
@@ -38,7 +42,7 @@ func (s *SetAttr) setsID() bool { return s.Mode != nil && *s.Mode&(ModeSetUID|Mo
 // ErrAccess, ErrIsDir and ErrInvalid for the size of what is no regular
 // file, ErrConflict if the guard differs.
 func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a Attr, err error) {
-	if set.Size != nil && *set.Size < 0 {
+	if set.Size != nil && *set.Size < 0 || !set.validTimes() {
 		return Attr{}, ErrInvalid
 	}
 	if set.Size != nil || set.timesSet() || set.setsID() {
@@ -91,7 +95,7 @@ func (o *op) setAttr(t cluster.Txn, cred *Cred, n *inode, dirTime []byte, set *S
 		if err := o.truncate(t, n, *set.Size, ContentID(id)); err != nil {
 			return nil, err
 		}
-		n.mtimeNS = o.nowNS
+		n.mtime = TimeNS(o.nowNS)
 	}
 	applyOwner(n, cred, set)
 	applyMode(n, cred, set)
@@ -147,7 +151,7 @@ func checkSetAttr(r cluster.Reader, cred *Cred, n *inode, set *SetAttr) error {
 	if !set.timesSet() || owner {
 		return nil
 	}
-	if set.AtimeNS != nil || set.MtimeNS != nil || set.AtimeNow != set.MtimeNow && !(set.MtimeNow && set.MtimeByWriter) {
+	if set.Atime != nil || set.Mtime != nil || set.AtimeNow != set.MtimeNow && !(set.MtimeNow && set.MtimeByWriter) {
 		return ErrPerm
 	}
 	return checkAccess(r, cred, n, AccessWrite)
@@ -204,22 +208,22 @@ func applyMode(n *inode, cred *Cred, set *SetAttr) {
 // applyTimes changes access and modification time; the latter is under key
 // 't' for a directory.
 func (o *op) applyTimes(t cluster.Txn, n *inode, dirTime []byte, set *SetAttr) ([]byte, error) {
-	n.atimeNS = pickTime(n.atimeNS, o.nowNS, set.AtimeNS, set.AtimeNow)
+	n.atime = pickTime(n.atime, o.nowNS, set.Atime, set.AtimeNow)
 	if !n.isDir() {
-		n.mtimeNS = pickTime(n.mtimeNS, o.nowNS, set.MtimeNS, set.MtimeNow)
+		n.mtime = pickTime(n.mtime, o.nowNS, set.Mtime, set.MtimeNow)
 		return nil, nil
 	}
-	if set.MtimeNS == nil && !set.MtimeNow {
+	if set.Mtime == nil && !set.MtimeNow {
 		return dirTime, nil
 	}
-	dirTime = encodeDirTime(pickTime(0, o.nowNS, set.MtimeNS, set.MtimeNow), o.nowNS)
+	dirTime = encodeDirTime(pickTime(Time{}, o.nowNS, set.Mtime, set.MtimeNow), o.nowNS)
 	return dirTime, t.Set(dirTimeKey(n.ino), dirTime)
 }
 
-func pickTime(old, now int64, chosen *int64, useNow bool) int64 {
+func pickTime(old Time, nowNS int64, chosen *Time, useNow bool) Time {
 	switch {
 	case useNow:
-		return now
+		return TimeNS(nowNS)
 	case chosen != nil:
 		return *chosen
 	}
@@ -228,6 +232,9 @@ func pickTime(old, now int64, chosen *int64, useNow bool) int64 {
 
 // applyNew applies set to an inode that cred makes. A size is a hole.
 func applyNew(n *inode, cred *Cred, set *SetAttr, nowNS int64) error {
+	if !set.validTimes() {
+		return ErrInvalid
+	}
 	if set.Size != nil {
 		if *set.Size < 0 {
 			return ErrInvalid
@@ -245,7 +252,7 @@ func applyNew(n *inode, cred *Cred, set *SetAttr, nowNS int64) error {
 		n.gid = *set.GID
 	}
 	applyMode(n, cred, set)
-	n.atimeNS = pickTime(n.atimeNS, nowNS, set.AtimeNS, set.AtimeNow)
-	n.mtimeNS = pickTime(n.mtimeNS, nowNS, set.MtimeNS, set.MtimeNow)
+	n.atime = pickTime(n.atime, nowNS, set.Atime, set.AtimeNow)
+	n.mtime = pickTime(n.mtime, nowNS, set.Mtime, set.MtimeNow)
 	return nil
 }

@@ -71,7 +71,7 @@ func (fs *FS) readSuper(ctx context.Context) error {
 		}
 		root := &inode{ino: RootIno, gen: 1, mode: ModeDirectory | fs.cfg.DirMode, uid: fs.cfg.RootUID, gid: fs.cfg.RootGID, nlink: 1,
 			flags: flagExplicit, parent: RootIno,
-			atimeNS: now, mtimeNS: now, ctimeNS: now, btimeNS: now}
+			atime: TimeNS(now), mtime: TimeNS(now), ctimeNS: now, btimeNS: now}
 		if err := putInode(t, root); err != nil {
 			return err
 		}
@@ -82,17 +82,32 @@ func (fs *FS) readSuper(ctx context.Context) error {
 // putDirTime records a change of a directory's entries. It is written
 // blindly, so that many may create in one directory at the same time.
 func putDirTime(t cluster.Txn, dir Ino, mtimeNS, ctimeNS int64) error {
-	return t.Set(dirTimeKey(dir), encodeDirTime(mtimeNS, ctimeNS))
+	return t.Set(dirTimeKey(dir), encodeDirTime(TimeNS(mtimeNS), ctimeNS))
 }
 
-func encodeDirTime(mtimeNS, ctimeNS int64) []byte {
-	b := binary.BigEndian.AppendUint64(make([]byte, 0, 16), uint64(mtimeNS))
-	return binary.BigEndian.AppendUint64(b, uint64(ctimeNS))
-}
-
-func parseDirTime(b []byte) (mtimeNS, ctimeNS int64, err error) {
-	if len(b) != 16 {
-		return 0, 0, fmt.Errorf("%w: directory times", ErrCorrupt)
+// A far time follows as seconds (8) and nanoseconds (4).
+func encodeDirTime(mtime Time, ctimeNS int64) []byte {
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, dirTimeFarBytes), uint64(mtime.UnixNS()))
+	b = binary.BigEndian.AppendUint64(b, uint64(ctimeNS))
+	if mtime.far() {
+		b = binary.BigEndian.AppendUint64(b, uint64(mtime.Sec))
+		b = binary.BigEndian.AppendUint32(b, mtime.Nsec)
 	}
-	return int64(binary.BigEndian.Uint64(b)), int64(binary.BigEndian.Uint64(b[8:])), nil
+	return b
+}
+
+const (
+	dirTimeBytes    = 16
+	dirTimeFarBytes = 28
+)
+
+func parseDirTime(b []byte) (mtime Time, ctimeNS int64, err error) {
+	if len(b) != dirTimeBytes && len(b) != dirTimeFarBytes {
+		return mtime, 0, fmt.Errorf("%w: directory times", ErrCorrupt)
+	}
+	mtime = TimeNS(int64(binary.BigEndian.Uint64(b)))
+	if len(b) == dirTimeFarBytes {
+		mtime = Time{int64(binary.BigEndian.Uint64(b[16:])), binary.BigEndian.Uint32(b[24:])}
+	}
+	return mtime, int64(binary.BigEndian.Uint64(b[8:])), nil
 }

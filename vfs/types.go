@@ -1,9 +1,5 @@
 package vfs
 
-import (
-	"time"
-)
-
 // Ino is an inode number. Numbers are never used twice in one store, so an
 // inode number alone identifies a file for good.
 type Ino uint64
@@ -85,8 +81,8 @@ type Cred struct {
 // Root is the superuser.
 var Root = &Cred{}
 
-// Attr are the attributes of an inode, as stat shows them. Times are Unix
-// nanoseconds.
+// Attr are the attributes of an inode, as stat shows them. Times that nobody
+// chooses are Unix nanoseconds.
 type Attr struct {
 	Ino     Ino
 	Gen     uint32 // generation, for file handles
@@ -97,8 +93,8 @@ type Attr struct {
 	Rdev    uint32 // device number, Linux encoding (makedev)
 	Size    int64  // bytes; length of the target for a symlink
 	Used    int64  // bytes of storage that this inode accounts for
-	AtimeNS int64
-	MtimeNS int64
+	Atime   Time
+	Mtime   Time
 	CtimeNS int64
 	BtimeNS int64 // birth
 	// Version grows with every change of content; with Ino it tells whether
@@ -116,17 +112,14 @@ func (a *Attr) IsRegular() bool { return a.Mode&ModeTypeMask == ModeRegular }
 // IsSymlink tells whether a describes a symbolic link.
 func (a *Attr) IsSymlink() bool { return a.Mode&ModeTypeMask == ModeSymlink }
 
-// Mtime returns the time of the last change of content.
-func (a *Attr) Mtime() time.Time { return time.Unix(0, a.MtimeNS) }
-
 // SetAttr names attributes to change; nil fields stay as they are.
 type SetAttr struct {
-	Mode    *uint32 // permission bits only
-	UID     *uint32
-	GID     *uint32
-	Size    *int64
-	AtimeNS *int64
-	MtimeNS *int64
+	Mode  *uint32 // permission bits only
+	UID   *uint32
+	GID   *uint32
+	Size  *int64
+	Atime *Time // ErrInvalid if Nsec is a second or more
+	Mtime *Time
 	// AtimeNow and MtimeNow take the server's clock; whoever may write the
 	// file may do that, while only the owner sets a time of choice.
 	AtimeNow bool

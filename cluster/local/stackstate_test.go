@@ -135,7 +135,7 @@ func (l *looker) file(path string, a *ns.Attr, t *treeEntry) error {
 	if l.cache != nil && len(versions) > 1 {
 		return nil
 	}
-	id := [3]uint64{uint64(a.Ino), a.Version, uint64(a.MtimeNS)} // a truncation to the same size changes the time alone
+	id := [3]uint64{uint64(a.Ino), a.Version, uint64(a.Mtime.UnixNS())} // a truncation to the same size changes the time alone
 	if text, ok := l.cache[id]; ok {
 		t.content = text
 		return nil
@@ -153,7 +153,7 @@ func (l *looker) file(path string, a *ns.Attr, t *treeEntry) error {
 	if err != nil {
 		return fmt.Errorf("head: %w", err)
 	}
-	t.content = fmt.Sprintf("%d bytes %x etag %s mtime %d", len(data), maphash.Bytes(hashSeed, data), info.ETag, a.MtimeNS)
+	t.content = fmt.Sprintf("%d bytes %x etag %s mtime %d", len(data), maphash.Bytes(hashSeed, data), info.ETag, a.Mtime.UnixNS())
 	if l.cache != nil {
 		l.cache[id] = t.content
 	}

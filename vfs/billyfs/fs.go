@@ -69,7 +69,7 @@ func (f *FS) Lchown(name string, uid, gid int) error {
 
 // Chtimes implements billy.Change.
 func (f *FS) Chtimes(name string, atime, mtime time.Time) error {
-	return f.change("chtimes", name, true, vfs.SetAttr{AtimeNS: ptr(atime.UnixNano()), MtimeNS: ptr(mtime.UnixNano())})
+	return f.change("chtimes", name, true, vfs.SetAttr{Atime: ptr(vfs.TimeOf(atime)), Mtime: ptr(vfs.TimeOf(mtime))})
 }
 
 func (f *FS) change(op, name string, follow bool, set vfs.SetAttr) error {

@@ -20,7 +20,7 @@ func (i Info) Name() string               { return i.name }
 func (i Info) Size() int64                { return i.attr.Size }
 func (i Info) Mode() fs.FileMode          { return FileMode(i.attr.Mode) }
 func (i Info) Type() fs.FileMode          { return FileMode(i.attr.Mode).Type() }
-func (i Info) ModTime() time.Time         { return i.attr.Mtime() }
+func (i Info) ModTime() time.Time         { return i.attr.Mtime.Time() }
 func (i Info) IsDir() bool                { return i.attr.IsDir() }
 func (i Info) Sys() any                   { return &i.attr }
 func (i Info) Info() (fs.FileInfo, error) { return i, nil }
