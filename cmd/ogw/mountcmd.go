@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"ogw/cluster"
+	"ogw/fusemount"
 	"ogw/httpapi/admin"
 	"ogw/vfs"
 )
@@ -45,7 +46,8 @@ Options of -o, as in fstab: ro, allow_other, nonempty, subtree=PATH, dir=FOLDER,
 config=FILE, set=SECTION.KEY=VALUE, fsname=NAME, metrics=ADDRESS, wait=TIME,
 writeback, survive, abandon=TIME, io_uring=auto|on|off, entry_timeout=SECONDS,
 attr_timeout=SECONDS, suid,
-nosuid, dev, nodev, exec, noexec, noatime, sync. Those for mount and systemd (noauto, _netdev,
+nosuid, dev, nodev, exec, noexec, noatime, sync. remount changes ro, rw and those from
+suid to noatime of a mount that is there. Those for mount and systemd (noauto, _netdev,
 x-systemd.*) are ignored. Linked to /sbin/mount.fuse.ogw, this program serves
 
    mount -t fuse.ogw /var/lib/ogw /mnt/ogw -o allow_other
@@ -106,6 +108,12 @@ func (m *mount) ParseFlags(c *cli.Context) (err error) {
 	if m.helper && os.Geteuid() == 0 {
 		o.addDropped()
 	}
+	if m.remount {
+		if m.helper { // mount(8) names all flags that are not its defaults
+			m.flags = append([]string{"rw", "suid", "dev", "exec", "relatime"}, m.flags...)
+		}
+		return m.common.ParseFlags(c)
+	}
 	if m.foreground && m.background {
 		return errors.New("--foreground and --background exclude each other")
 	}
@@ -134,6 +142,12 @@ func (m *mount) parseCommon(c *cli.Context) error {
 func (m *mount) Run(ctx context.Context) error {
 	if m.fake {
 		return nil
+	}
+	if m.remount {
+		if err := fusemount.Remount(m.mount.Dir, m.flags); err != nil {
+			return err
+		}
+		return m.done("%s has the new flags\n", m.mount.Dir)
 	}
 	for begin := time.Now(); ; time.Sleep(mountPoll) {
 		err := m.try(ctx)

@@ -23,7 +23,8 @@ func TestMountOptions(t *testing.T) {
 		err = o.parse("set=log.level=debug,set=cluster.cache=64MiB,noexec,noatime,attr_timeout=0.5,wait=2s,metrics=127.0.0.1:1,ro", false)
 	}
 	half := 0.5
-	want := mountOptions{dir: "/srv/ogw", set: []string{"log.level=debug", "cluster.cache=64MiB"}, metrics: "127.0.0.1:1", wait: 2 * time.Second}
+	want := mountOptions{dir: "/srv/ogw", set: []string{"log.level=debug", "cluster.cache=64MiB"}, metrics: "127.0.0.1:1", wait: 2 * time.Second,
+		flags: []string{"rw", "noexec", "noatime", "ro"}}
 	want.mount.AllowOther, want.mount.ReadOnly, want.mount.Subtree = true, true, "photos/a,b"
 	want.mount.Flags, want.mount.AttrTimeout = []string{"noexec", "noatime"}, &half
 	if err != nil || !reflect.DeepEqual(o, want) {
@@ -32,7 +33,7 @@ func TestMountOptions(t *testing.T) {
 	for list, say := range map[string]string{
 		"allow_othr": `did you mean "allow_other"`, "ro=1": "takes no value", "subtree": "needs a value: subtree=PATH",
 		"attr_timeout=-1": "not a number of seconds", "attr_timeout=1e9": "not a number of seconds", "wait=long": "not a time", "wait=0s": "not a time",
-		"remount,ro": "umount and mount again", "uid=5": `unknown mount option "uid"`,
+		"remount=ro": "unknown mount option", "uid=5": `unknown mount option "uid"`,
 	} {
 		if err := new(mountOptions).parse(list, false); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, want %s", list, err, say)
@@ -112,6 +113,25 @@ refused "Read-only" touch "with space/g"
 refused "mounted already" mount -T fstab mnt
 mount -a -T fstab
 test "$(table)" = 2 || say "$(table) mounts"
+flags() { sed -n "s|.* $PWD/$1 \([^ ]*\) - fuse.ogw.*|\1|p" /proc/self/mountinfo; }
+mount -o remount,ro mnt
+test "$(flags mnt)" = ro,relatime || say "after remount,ro: $(flags mnt)"
+refused "Read-only" touch mnt/photos/f
+test "$(cat mnt/photos/f)" = hello || say "reading after remount,ro"
+mount -o remount,rw,nosuid,noatime mnt
+test "$(flags mnt)" = rw,nosuid,noatime || say "after remount,rw: $(flags mnt)"
+touch mnt/photos/f
+sleep 10 >> mnt/photos/f & writer=$!
+refused "busy" mount -o remount,ro mnt
+kill $writer; wait $writer || true
+mount -T fstab -o remount mnt
+test "$(flags mnt)" = rw,relatime || say "after remount: $(flags mnt)"
+refused "sync" mount -o remount,sync mnt
+refused "not a mount of ogw" "$ogw" mount -o remount,ro .
+"$ogw" mount -o remount,noexec mnt
+test "$(flags mnt)" = rw,noexec,relatime || say "after ogw mount: $(flags mnt)"
+mount -o remount,rw "$PWD/with space"
+touch "with space/f"
 umount mnt
 test "$(cat "with space/f")" = hello || say "the second mount ended with the first"
 fusermount3 -u "with space"

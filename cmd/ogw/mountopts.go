@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -21,6 +20,8 @@ type mountOptions struct {
 	config  string   // configuration file
 	set     []string // SECTION.KEY=VALUE
 	metrics string   // address of /metrics
+	remount bool     // change a mount that is there
+	flags   []string // those that a remount changes, in order
 	// wait is how long to wait for a process that serves the folder; with it
 	// the folder is never opened by the mount itself.
 	wait time.Duration
@@ -113,11 +114,12 @@ const maxKernelCache = 24 * time.Hour
 var kernelFlags = []string{"suid", "nosuid", "dev", "nodev", "exec", "noexec", "noatime", "sync"}
 
 // otherOptions are addressed to mount(8), systemd or the kernel, or name what
-// is always so here. Like others, we take and ignore them.
+// is always so here; a remount brings what the mount table shows. Like others, we
+// take and ignore them.
 var otherOptions = []string{
 	"defaults", "auto", "noauto", "user", "nouser", "users", "owner", "group", "nofail", "_netdev",
 	"async", "atime", "relatime", "norelatime", "diratime", "nodiratime", "lazytime", "nolazytime", "silent", "loud",
-	"default_permissions", "subtype", "comment", "helper", "uhelper",
+	"default_permissions", "subtype", "comment", "helper", "uhelper", "user_id", "group_id", "rootmode", "max_read",
 }
 
 // parse adds the options of one -o. Those that nobody knows are errors,
@@ -137,12 +139,18 @@ func (o *mountOptions) parse(list string, sloppy bool) error {
 			if err := own[i].set(o, value); err != nil {
 				return fmt.Errorf("mount option %s: %w", name, err)
 			}
+			if name == "ro" || name == "rw" {
+				o.flags = append(o.flags, name)
+			}
 		case slices.Contains(kernelFlags, name) && !hasValue:
 			o.mount.Flags = append(o.mount.Flags, name)
+			o.flags = append(o.flags, name)
+		case name == "relatime" && !hasValue:
+			o.flags = append(o.flags, name)
+		case name == "remount" && !hasValue:
+			o.remount = true
 		case word == "" || slices.Contains(otherOptions, name) ||
 			strings.HasPrefix(name, "x-") || strings.HasPrefix(name, "X-") || sloppy:
-		case name == "remount":
-			return errors.New("remount: umount and mount again; or change the kernel's flags alone with mount -i -o remount,…")
 		default:
 			return fmt.Errorf("unknown mount option %q%s", name, config.Suggestion(name, optionNames()))
 		}
