@@ -63,3 +63,69 @@ func TestOverlay(t *testing.T) {
 	must(t, os.Mkdir(dir, 0o755))
 	m.run(dir, "unshare", "-m", "sh", "-c", overlayScript)
 }
+
+// imageScript makes the root of a system from programs of this machine, changes
+// it in two steps that each become a layer, as the build of a container image
+// does, and runs a container in what they make together.
+const imageScript = `set -eu
+say() { echo "FAIL: $*"; exit 1; }
+mkdir base
+for p in sh cat ls mkdir rm mv ln cp chmod chown touch sha256sum find sort grep id tar stat readlink; do
+	file=$(readlink -f "$(command -v $p)")
+	mkdir -p "base$(dirname "$file")" base/bin
+	cp "$file" "base$file"
+	test -e base/bin/$p || ln -s "$file" base/bin/$p
+	ldd "$file" | grep -o '/[^ ]*' | sort -u | while read -r lib; do
+		mkdir -p "base$(dirname "$lib")"
+		test -e "base$lib" || cp -L "$lib" "base$lib"
+	done
+done
+mkdir -p base/etc base/tmp base/var/cache/pkg base/opt/tool/lib base/usr/share/doc/tool
+for i in $(seq 200); do echo "page $i" > base/usr/share/doc/tool/$i; echo "lib $i" > base/opt/tool/lib/$i; done
+echo base > base/etc/release; touch base/var/cache/pkg/index
+
+# step LAYER LOWER SCRIPT: runs a script in the layers below, which leaves one more.
+step() {
+	mkdir "$1" "$1.work" merged
+	mount -t overlay overlay -o "lowerdir=$2,upperdir=$1,workdir=$1.work" merged
+	env -i PATH=/bin unshare --mount --pid --fork --root=merged /bin/sh -euc "$3" || say "step $1"
+	umount merged
+	rmdir merged
+}
+step one base '
+	echo one > /etc/release.new; mv /etc/release.new /etc/release
+	rm -rf /usr/share/doc /var/cache/pkg
+	mkdir -p /usr/share/doc; echo kept > /usr/share/doc/README
+	mv /opt/tool /opt/tool-2; ln -s tool-2 /opt/tool
+	(cd /opt/tool/lib && tar cf /tmp/libs.tar . && mkdir /srv && cd /srv && tar xf /tmp/libs.tar); rm /tmp/libs.tar
+	chmod 4755 /bin/id; chown 12:34 /srv/7; ln /srv/8 /srv/8-again'
+step two one:base '
+	test "$(cat /etc/release)" = one
+	for i in $(find /srv -name "*0" | sort); do echo changed >> "$i"; done
+	rm /srv/9 /opt/tool; mv /srv /data; mkdir /srv; chmod 700 /srv
+	cp -a /opt/tool-2 /opt/tool-3; rm -r /opt/tool-2'
+sums='cd / && find bin data etc lib* opt srv usr var -type f -exec sha256sum {} + | sort | sha256sum'
+step container two:one:base "
+	test -z \"\$(ls -A /srv)\"; test \"\$(stat -c %a /srv)\" = 700
+	test ! -e /var/cache/pkg; test ! -e /opt/tool; test ! -e /opt/tool-2; test ! -e /data/9
+	test \"\$(ls /usr/share/doc)\" = README
+	test \"\$(stat -c %u:%g /data/7)\" = 12:34
+	cat /data/8 /data/8-again | grep -c 'lib 8' | grep -qx 2
+	cat /data/10 | grep -qx changed; cat /opt/tool-3/lib/10 | grep -qx 'lib 10'
+	$sums > /tmp/sums"
+step again two:one:base "$sums > /tmp/sums"
+cmp container/tmp/sums again/tmp/sums || say "two containers of one image differ"
+test "$(cat base/etc/release)" = base && test "$(ls base/usr/share/doc/tool | grep -c .)" = 200 || say "the base changed"
+`
+
+// TestImage builds an image and runs it, with all layers on a mount.
+func TestImage(t *testing.T) {
+	need(t, "unshare", "ldd", "tar")
+	if list, err := os.ReadFile("/proc/filesystems"); err != nil || !strings.Contains(string(list), "\toverlay\n") {
+		t.Skip("this kernel has no overlay file system")
+	}
+	m := newMount(t)
+	dir := filepath.Join(m.dir, "containers")
+	must(t, os.Mkdir(dir, 0o755))
+	m.run(dir, "unshare", "-m", "sh", "-c", imageScript)
+}
