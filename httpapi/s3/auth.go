@@ -2,7 +2,6 @@ package s3
 
 import (
 	"errors"
-	"net/http"
 	"strings"
 
 	"ogw/httpapi"
@@ -66,9 +65,7 @@ func (q *request) authenticate() error {
 		return err
 	}
 	q.sig = sig
-	if sig.Scheme == sigv4.PresignedV4 || sig.Scheme == sigv4.PresignedV2 {
-		q.hoistQuery()
-	}
+	q.obeyStated()
 	return nil
 }
 
@@ -101,22 +98,22 @@ func (q *request) identify(sig *sigv4.Signature) error {
 	return nil
 }
 
-// hoistQuery makes headers of the x-amz- parameters of a presigned URL, where
-// clients put them. Checksums stay out: JavaScript presigns that of nothing.
-func (q *request) hoistQuery() {
-	for name, values := range q.q {
-		lower := strings.ToLower(name)
-		if !strings.HasPrefix(lower, "x-amz-") || strings.HasPrefix(lower, "x-amz-checksum-") && lower != "x-amz-checksum-mode" {
+// obeyStated makes headers of what the signature is for, so that a presigned URL
+// says what it is good for. In Version 4 checksums in the query stay out:
+// JavaScript presigns that of nothing.
+func (q *request) obeyStated() {
+	for name, values := range q.sig.Stated {
+		if q.sig.Scheme == sigv4.PresignedV4 && strings.HasPrefix(name, checksumPrefix) && name != "X-Amz-Checksum-Mode" {
 			continue
 		}
-		switch lower {
-		case "x-amz-algorithm", "x-amz-credential", "x-amz-date", "x-amz-expires", "x-amz-signedheaders", "x-amz-signature",
-			"x-amz-content-sha256", "x-amz-sdk-checksum-algorithm":
+		switch name {
+		case "X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires", "X-Amz-Signedheaders", "X-Amz-Signature",
+			"X-Amz-Content-Sha256", // is in the signature's Payload
+			// Says how a client computes checksums; the one signed is what counts.
+			"X-Amz-Sdk-Checksum-Algorithm":
 			continue
 		}
-		if q.r.Header.Get(name) == "" {
-			q.r.Header[http.CanonicalHeaderKey(name)] = values
-		}
+		q.r.Header[name] = values
 	}
 }
 

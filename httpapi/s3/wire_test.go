@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/hmac"
+	"crypto/md5"
 	"crypto/sha1"
+	"crypto/sha256"
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/hex"
@@ -462,4 +464,48 @@ func TestBadRequests(t *testing.T) {
 		t.Errorf("%s", list)
 	}
 	d.wantClean()
+}
+
+// TestPresignedV2IsObeyed: what a Version 2 URL signs acts as a header would, and
+// nothing can be put in its place.
+func TestPresignedV2IsObeyed(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "obey")
+	d.wantRaw("alice", "PUT", "/obey/a", []byte("of a"), nil, 200, "")
+	d.wantRaw("alice", "PUT", "/obey/secret", []byte("of secret"), nil, 200, "")
+	expires := fmt.Sprint(time.Now().Add(time.Minute).Unix())
+	target := func(digest, kind, headers, query string) string {
+		mac := macOfV2("alice", "PUT\n"+digest+"\n"+kind+"\n"+expires+"\n"+headers+"/obey/k")
+		return "/obey/k?AWSAccessKeyId=KEYalice&Expires=" + expires + "&Signature=" + url.QueryEscape(mac) + "&" + query
+	}
+	sum := md5.Sum([]byte("right"))
+	digest, crc := encode64(sum[:]), crc32Text([]byte("right"))
+	sha := sha256.Sum256([]byte("right"))
+	for name, c := range map[string]struct{ url, code string }{
+		"Content-MD5":        {target(digest, "", "", "Content-MD5="+url.QueryEscape(digest)), "BadDigest"},
+		"checksum":           {target("", "", "x-amz-checksum-crc32:"+crc+"\n", "x-amz-checksum-crc32="+url.QueryEscape(crc)), "BadDigest"},
+		"SHA-256":            {target("", "", "x-amz-content-sha256:"+hex.EncodeToString(sha[:])+"\n", "x-amz-content-sha256="+hex.EncodeToString(sha[:])), "XAmzContentSHA256Mismatch"},
+		"SHA-256, its title": {target("", "", "x-amz-content-sha256:"+hex.EncodeToString(sha[:])+"\n", "X-Amz-Content-Sha256="+hex.EncodeToString(sha[:])), "XAmzContentSHA256Mismatch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d.t = t
+			d.wantRaw("", "PUT", c.url, []byte("wrong"), nil, 400, c.code)
+			d.wantRaw("", "PUT", c.url, []byte("right"), nil, 200, "")
+		})
+	}
+	d.t = t
+	d.wantRaw("", "PUT", target("", "text/x-signed", "", "Content-Type=text/x-signed"), []byte("x"), nil, 200, "")
+	if res, _ := d.wantRaw("alice", "GET", "/obey/k", nil, nil, 200, ""); res.Header.Get("Content-Type") != "text/x-signed" {
+		t.Errorf("stored as %q", res.Header.Get("Content-Type"))
+	}
+	copyA := target("", "", "x-amz-copy-source:/obey/a\n", "x-amz-copy-source=/obey/a")
+	d.wantRaw("", "PUT", copyA, nil, nil, 200, "")
+	d.wantRaw("alice", "GET", "/obey/k", nil, nil, 200, "of a")
+	for range 8 { // which of the two counts was chance
+		d.wantRaw("", "PUT", copyA+"&X-Amz-Copy-Source=/obey/secret", nil, nil, 400, "AuthorizationQueryParametersError")
+	}
+	d.wantRaw("alice", "GET", "/obey/k", nil, nil, 200, "of a")
+	// Nor by two cases that were both signed with Version 4.
+	both := d.presign("alice", "PUT", "/obey/k?x-amz-copy-source=/obey/a&X-Amz-Copy-Source=/obey/secret")
+	d.wantRaw("", "PUT", both, nil, nil, 400, "AuthorizationQueryParametersError")
 }

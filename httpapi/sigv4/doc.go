@@ -11,6 +11,10 @@
 // after its length, digest, chunk signatures and trailer signature were found
 // right; a caller that publishes at io.EOF publishes only what was signed.
 //
+// What a presigned URL states as headers is worked out once (Signature.Stated),
+// for the string to sign and for who acts on it; a query that can be read in two
+// ways is refused.
+//
 // All comparisons of secrets take constant time. Memory per request is one
 // pooled buffer of chunkBufferBytes, whatever the size of chunks.
 //

@@ -44,7 +44,10 @@ func (v *Verifier) parseHeaderV2(s *Signature, rest string) error {
 	if s.req.Header.Get("X-Amz-Date") == "" {
 		s.timestamp = s.req.Header.Get("Date")
 	}
-	s.Payload, err = payloadV2(s.req.Header)
+	if err := s.setStated(); err != nil {
+		return err
+	}
+	s.Payload, err = payloadV2(s.Stated)
 	return err
 }
 
@@ -65,7 +68,13 @@ func (v *Verifier) parsePresignedV2(s *Signature) error {
 	if v.cfg.Now().After(time.Unix(expires, 0)) {
 		return ErrExpired
 	}
-	s.Payload, err = payloadV2(s.req.Header)
+	if err := s.setStated(); err != nil {
+		return err
+	}
+	if err := s.checkResourceV2(); err != nil {
+		return err
+	}
+	s.Payload, err = payloadV2(s.Stated)
 	return err
 }
 
@@ -94,7 +103,7 @@ func (s *Signature) stringToSignV2() string {
 	if s.Scheme == PostV2 {
 		return s.policy
 	}
-	h := s.headersV2()
+	h := s.Stated
 	var b strings.Builder
 	for _, part := range []string{s.req.Method, h.Get("Content-Md5"), h.Get("Content-Type"), s.timestamp} {
 		b.WriteString(part)
@@ -110,33 +119,11 @@ func (s *Signature) stringToSignV2() string {
 	for _, name := range names {
 		b.WriteString(name)
 		b.WriteByte(':')
-		for i, v := range h.Values(name) {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(strings.Join(strings.Fields(v), " "))
-		}
+		b.WriteString(h.Get(name))
 		b.WriteByte('\n')
 	}
 	s.writeResourceV2(&b)
 	return b.String()
-}
-
-// headersV2 returns the headers that count. In a presigned URL botocore puts
-// x-amz-, Content-MD5 and Content-Type into the query, signed as headers.
-func (s *Signature) headersV2() http.Header {
-	h := s.req.Header
-	if s.Scheme != PresignedV2 {
-		return h
-	}
-	h = h.Clone()
-	for name, values := range s.query {
-		lower := strings.ToLower(name)
-		if (strings.HasPrefix(lower, "x-amz-") || lower == "content-md5" || lower == "content-type") && h.Get(name) == "" {
-			h[http.CanonicalHeaderKey(name)] = values
-		}
-	}
-	return h
 }
 
 // writeResourceV2 writes the path as sent and the sub-resources, decoded.

@@ -93,13 +93,16 @@ func (v *Verifier) parsePresigned(s *Signature) error {
 	if now.After(t.Add(time.Duration(seconds) * time.Second)) {
 		return ErrExpired
 	}
+	if err := s.setStated(); err != nil {
+		return err
+	}
 	// The hash may stand in the query or in a header; without one the
 	// payload is not signed.
 	h := http.Header{"X-Amz-Content-Sha256": {"UNSIGNED-PAYLOAD"}}
 	if x := s.req.Header.Get("X-Amz-Content-Sha256"); x != "" {
 		h = s.req.Header
-	} else if x := q.Get("X-Amz-Content-Sha256"); x != "" {
-		h = http.Header{"X-Amz-Content-Sha256": {x}}
+	} else if s.Stated.Get("X-Amz-Content-Sha256") != "" {
+		h = s.Stated
 	}
 	s.Payload, err = ParsePayload(h)
 	return err

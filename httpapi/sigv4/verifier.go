@@ -77,6 +77,11 @@ type Signature struct {
 	AccessKey string
 	Scheme    Scheme
 	Payload   Payload
+	// Stated are the headers that stand in the query of a presigned URL, those
+	// of the authentication itself included, each with one value. With Version 2
+	// they are all that is signed as headers, Content-Type and Content-MD5 too,
+	// wherever they stand; their values are those signed.
+	Stated http.Header
 
 	req        *http.Request
 	query      url.Values
