@@ -4,6 +4,8 @@ import (
 	"crypto/md5"
 	"encoding"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"hash"
 	"runtime"
 	"slices"
@@ -53,7 +55,7 @@ func (p *md5Pool) of(data []byte) (sum [md5.Size]byte) {
 
 func (p *md5Pool) begin() *md5Sum {
 	s := &md5Sum{pool: p, state: md5lanes.Init()}
-	if !md5lanes.Available() {
+	if !md5lanes.Available() || !md5StateKnown() {
 		s.plain = md5.New()
 	}
 	return s
@@ -136,34 +138,78 @@ func hashTogether(batch []*md5Job) {
 }
 
 // What crypto/md5 writes as its state: a name, the state, a block of which
-// nothing is filled, and the length.
+// nothing is filled, and the length. It is private to Go and not promised, so
+// md5StateKnown tries it before anybody relies on it.
 const (
 	md5Magic      = "md5\x01"
 	md5StateBytes = len(md5Magic) + md5.Size + md5.BlockSize + 8
 )
 
-// hashAlone adds whole blocks to a state with crypto/md5, which is as fast as
+// errMD5State means that crypto/md5 of this Go keeps its state in another form.
+var errMD5State = errors.New("crypto/md5 has a state of another form")
+
+// md5StateKnown reports whether crypto/md5 of this Go takes and gives its state
+// in the form that this file knows. Where it does not, bodies are hashed plainly.
+var md5StateKnown = sync.OnceValue(func() bool { return rebuildsMD5(addBlocks) })
+
+// rebuildsMD5 reports whether add, in two steps, computes what md5.Sum does.
+func rebuildsMD5(add func(*md5lanes.State, []byte) error) bool {
+	var data [3 * md5.BlockSize]byte
+	for i := range data {
+		data[i] = byte(i)
+	}
+	end := md5.BlockSize * 2 // the last block is the padding (RFC 1321, 3.1 and 3.2)
+	want := md5.Sum(data[:end])
+	clear(data[end:])
+	data[end] = 0x80
+	binary.LittleEndian.PutUint64(data[len(data)-8:], uint64(end)*8)
+	s := md5lanes.Init()
+	if add(&s, data[:md5.BlockSize]) != nil || add(&s, data[md5.BlockSize:]) != nil {
+		return false
+	}
+	return string(s.Append(nil)) == string(want[:])
+}
+
+// addBlocks adds whole blocks to a state with crypto/md5, which is as fast as
 // one lane and does not need the vector unit.
-func hashAlone(s *md5lanes.State, data []byte) {
+func addBlocks(s *md5lanes.State, data []byte) error {
 	var buf [md5StateBytes]byte
 	b := append(buf[:0], md5Magic...)
 	for _, w := range s {
 		b = binary.BigEndian.AppendUint32(b, w)
 	}
 	h := md5.New()
-	// What is given and taken is its own format: there is nothing to fail.
-	_ = h.(encoding.BinaryUnmarshaler).UnmarshalBinary(buf[:])
+	in, canTake := h.(encoding.BinaryUnmarshaler)
+	out, canGive := h.(encoding.BinaryAppender)
+	if !canTake || !canGive {
+		return errMD5State
+	}
+	if err := in.UnmarshalBinary(buf[:]); err != nil {
+		return fmt.Errorf("%w: %w", errMD5State, err)
+	}
 	h.Write(data)
-	b, _ = h.(encoding.BinaryAppender).AppendBinary(buf[:0])
+	b, err := out.AppendBinary(buf[:0])
+	if err != nil || len(b) != md5StateBytes || string(b[:len(md5Magic)]) != md5Magic {
+		return errMD5State
+	}
 	for i := range s {
 		s[i] = binary.BigEndian.Uint32(b[len(md5Magic)+4*i:])
+	}
+	return nil
+}
+
+// hashAlone is addBlocks after md5StateKnown, which leaves nothing to fail: a
+// wrong MD5 would be stored as an ETag, so an error here ends the program.
+func hashAlone(s *md5lanes.State, data []byte) {
+	if err := addBlocks(s, data); err != nil {
+		panic(err)
 	}
 }
 
 // md5Sum is one body's hash.
 type md5Sum struct {
 	pool   *md5Pool
-	plain  hash.Hash // instead of all else, where there is no vector unit
+	plain  hash.Hash // instead of all else, without a vector unit or md5StateKnown
 	state  md5lanes.State
 	length uint64
 	tail   [md5.BlockSize]byte

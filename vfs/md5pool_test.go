@@ -73,3 +73,39 @@ func TestMD5Sum(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// The Go that runs keeps the state of crypto/md5 as this package knows it, and
+// one that did not would be noticed.
+func TestMD5StateOfThisGo(t *testing.T) {
+	if !rebuildsMD5(addBlocks) {
+		t.Error("crypto/md5 of this Go has a state of another form: bodies are hashed plainly, one at a time")
+	}
+	for name, add := range map[string]func(*md5lanes.State, []byte) error{
+		"an error": func(*md5lanes.State, []byte) error { return errMD5State },
+		"a state that is not taken": func(s *md5lanes.State, data []byte) error {
+			*s = md5lanes.Init()
+			return addBlocks(s, data)
+		},
+		"words in another order": func(s *md5lanes.State, data []byte) error {
+			s[0], s[1] = s[1], s[0]
+			return addBlocks(s, data)
+		},
+	} {
+		if rebuildsMD5(add) {
+			t.Errorf("%s was not noticed", name)
+		}
+	}
+}
+
+// Without a state that is known, all sums are those of crypto/md5 itself.
+func TestMD5StateUnknown(t *testing.T) {
+	known := md5StateKnown
+	md5StateKnown = func() bool { return false }
+	defer func() { md5StateKnown = known }()
+	TestMD5Pool(t)
+	TestMD5Sum(t)
+	var p md5Pool
+	if s := p.begin(); s.plain == nil {
+		t.Error("a state that is not known is used")
+	}
+}
