@@ -10,6 +10,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 
 # One place for each tool's version.
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 BENCHSTAT := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 
 # The JavaScript SDK, a client of the tests.
@@ -68,13 +69,19 @@ test-large: build deps ## a million files, 20 GiB objects: minutes, and 40 GiB o
 test-huge: build ## 10 million objects in one bucket beside 100,000: half an hour, 3 GB
 	$(GO) run ./integration/bench -run scale -scale $(or $(OBJECTS),10000000)
 
-lint: $(TOOLS)/golangci-lint ## a tidy go.mod, go vet, golangci-lint with the layers (depguard)
+lint: $(TOOLS)/golangci-lint $(TOOLS)/deadcode ## a tidy go.mod, go vet, golangci-lint with the layers (depguard), the ratchet, dead code
 	$(GO) mod tidy -diff
 	$(GO) vet ./...
 	$(TOOLS)/golangci-lint run ./...
+	$(GO) run ./integration/tools/ratchet
+	@dead=$$($(TOOLS)/deadcode -test ./...) || exit 1; \
+	test -z "$$dead" || { echo "$$dead"; echo 'nothing calls these, tests included: delete them'; exit 1; }
 
 $(TOOLS)/golangci-lint:
 	GOBIN=$(TOOLS) $(GO) install $(GOLANGCI)
+
+$(TOOLS)/deadcode:
+	GOBIN=$(TOOLS) $(GO) install $(DEADCODE)
 
 bench: build ## every figure beside the limit measured in the same run; results in bench-DATE.json
 	$(GO) run ./integration/bench -json bench-$$(date +%Y%m%d-%H%M%S).json

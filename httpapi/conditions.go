@@ -50,11 +50,6 @@ func ParseConditions(h http.Header, prefix string) Conditions {
 	}
 }
 
-// Given tells whether there is any condition.
-func (c Conditions) Given() bool {
-	return c.IfMatch.Given() || c.IfNoneMatch.Given() || !c.IfModifiedSince.IsZero() || !c.IfUnmodifiedSince.IsZero()
-}
-
 // CheckRead decides a GET or HEAD of an existing representation, in the order
 // of RFC 9110, section 13.2.2. etag has no quotes.
 func (c Conditions) CheckRead(etag string, modified time.Time) Outcome {
