@@ -2,6 +2,7 @@ package survive
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"ogw/integration/testenv"
 )
@@ -54,6 +57,7 @@ func start(t *testing.T, name, dir, stop string) *running {
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = r.cmd.Process.Kill() }) // if end did not come to it
 	lines := bufio.NewReader(pipe)
 	first, _ := lines.ReadString('\n')
 	go func() {
@@ -90,6 +94,20 @@ func rounds(t *testing.T) int {
 	return n
 }
 
+// endOnFailure ends the mount at dir and its connection, if the test failed: what
+// hangs on it gets an error, also where no signal reaches, and nothing keeps it busy.
+func endOnFailure(t *testing.T, dir string) {
+	t.Helper()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		if err := unix.Unmount(dir, unix.MNT_FORCE|unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
+			t.Logf("ending %s: %v", dir, err)
+		}
+	})
+}
+
 func need(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
@@ -101,8 +119,11 @@ func need(t *testing.T) {
 // stopped and started.
 func TestPrograms(t *testing.T) {
 	need(t)
+	count := rounds(t)
 	s := testenv.NewServer(t, binary, testenv.ServerOptions{})
-	dir := filepath.Join(s.Mount("-o", "survive"), "bucket")
+	top := s.Mount("-o", "survive")
+	endOnFailure(t, top)
+	dir := filepath.Join(top, "bucket")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +133,7 @@ func TestPrograms(t *testing.T) {
 		list = append(list, start(t, name, dir, stop))
 	}
 	var pauses []time.Duration
-	for i := range 2 * rounds(t) {
+	for i := range 2 * count {
 		time.Sleep(betweenRounds)
 		if i%2 == 0 {
 			s.Kill()
@@ -138,7 +159,7 @@ func TestPrograms(t *testing.T) {
 	if t.Failed() {
 		t.Log(s.Log())
 	}
-	if out, err := s.TryOGW("umount", filepath.Dir(dir)); err != nil {
+	if out, err := s.TryOGW("umount", top); err != nil {
 		t.Errorf("umount: %v\n%s", err, out)
 	}
 	s.Stop()
@@ -159,6 +180,7 @@ func TestMountsStay(t *testing.T) {
 	need(t)
 	s := testenv.NewServer(t, binary, testenv.ServerOptions{})
 	top := s.Mount("-o", "survive")
+	endOnFailure(t, top)
 	if err := os.MkdirAll(filepath.Join(top, "bucket/dir"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -210,6 +232,7 @@ func TestAbandoned(t *testing.T) {
 	need(t)
 	s := testenv.NewServer(t, binary, testenv.ServerOptions{})
 	top := s.Mount("-o", "survive,abandon=300ms")
+	endOnFailure(t, top)
 	s.Kill()
 	testenv.Eventually(t, "the mount to end", func() error {
 		if _, err := os.ReadDir(top); err == nil {
