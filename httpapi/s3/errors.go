@@ -80,7 +80,7 @@ var (
 	codeStorageFull         = code{"InsufficientStorage", 507, "There is no space left in the storage cluster."}
 	codeTimeSkewed          = code{"RequestTimeTooSkewed", 403, "The difference between the request time and the server's time is too large."}
 	codeUnresolvableGrant   = code{"UnresolvableGrantByEmailAddress", 400, "Grants by email address are not supported."}
-	codeKeyMustBeSpecified  = code{"UserKeyMustBeSpecified", 400, "The bucket POST must contain the specified field name. If it is specified, check the order of the fields."}
+	codeKeyMustBeSpecified  = code{"UserKeyMustBeSpecified", 400, "User key must have a length greater than 0."}
 )
 
 // apiError is an error in S3's terms.

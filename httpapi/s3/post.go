@@ -2,8 +2,10 @@ package s3
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"hash"
 	"io"
 	"mime"
@@ -21,8 +23,11 @@ import (
 // first, then the file; what follows the file is ignored.
 func (q *request) postObject() error {
 	kind, params, err := mime.ParseMediaType(q.r.Header.Get("Content-Type"))
-	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
-		return newError(code{"PreconditionFailed", 412, "Bucket POST must be of the enclosure-type multipart/form-data"})
+	if kind != "multipart/form-data" {
+		return newError(codePreconditionFailed).with("Condition", "Bucket POST must be of the enclosure-type multipart/form-data")
+	}
+	if err != nil || params["boundary"] == "" {
+		return newError(codeMalformedPOST)
 	}
 	if !q.id.anonymous() {
 		return newError(codeInvalidRequest).withMessage("A form is signed in its fields.")
@@ -32,10 +37,14 @@ func (q *request) postObject() error {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	if q.key = strings.ReplaceAll(fields["key"], "${filename}", file.FileName()); q.key == "" {
-		return newError(codeKeyMustBeSpecified).withMessage("Bucket POST must contain a field named 'key'.  If it is specified, please check the order of the fields.")
+	key, given := fields["key"]
+	switch {
+	case !given:
+		return missingField("key")
+	case key == "":
+		return newError(codeKeyMustBeSpecified)
 	}
-	fields["key"], fields["bucket"] = q.key, q.bucket
+	q.key, fields["bucket"] = key, q.bucket
 	pol, err := q.authorizeForm(fields)
 	if err != nil {
 		return err
@@ -44,6 +53,10 @@ func (q *request) postObject() error {
 		return err
 	}
 	return q.storeForm(fields, file, pol)
+}
+
+func missingField(name string) error {
+	return invalidArgument(name, "", fmt.Sprintf("Bucket POST must contain a field named '%s'.  If it is specified, please check the order of the fields.", name))
 }
 
 // readFields reads what comes before the file, within a budget and a time of
@@ -66,7 +79,7 @@ func (q *request) readFields(boundary string) (map[string]string, *multipart.Par
 }
 
 func errFormTooLong() error {
-	return newError(code{"MaxPostPreDataLengthExceeded", 400, "Your POST request fields preceding the upload file were too large."})
+	return newError(code{"MaxPostPreDataLengthExceededError", 400, "Your POST request fields preceding the upload file were too large."})
 }
 
 // formHead bounds what is read of a form before its file, the headers of its
@@ -101,6 +114,7 @@ func readForm(form *multipart.Reader) (map[string]string, *multipart.Part, error
 		}
 		name := strings.ToLower(part.FormName())
 		if name == "file" {
+			expandFileName(fields, part)
 			return fields, part, nil
 		}
 		value, err := io.ReadAll(io.LimitReader(part, left+1))
@@ -114,6 +128,22 @@ func readForm(form *multipart.Reader) (map[string]string, *multipart.Part, error
 			return nil, nil, invalidArgument(name, string(value), "The field is given twice.")
 		}
 		fields[name] = string(value)
+	}
+}
+
+// expandFileName puts the file's name, without the folders that some browsers
+// tell, where fields ask for it.
+func expandFileName(fields map[string]string, file *multipart.Part) {
+	_, params, err := mime.ParseMediaType(file.Header.Get("Content-Disposition"))
+	if err != nil {
+		params = nil
+	}
+	name := params["filename"]
+	name = name[strings.LastIndexAny(name, `/\`)+1:]
+	for f, v := range fields {
+		if f != "policy" && strings.Contains(v, "${filename}") {
+			fields[f] = strings.ReplaceAll(v, "${filename}", name)
+		}
 	}
 }
 
@@ -195,6 +225,9 @@ func (q *request) storeForm(fields map[string]string, file io.Reader, pol *polic
 		}
 	}
 	info, err := q.fs.PutObject(q.ctx, q.bucket, q.key, body, opts)
+	if errors.Is(err, vfs.ErrObjectTooLarge) {
+		err = body.tooLarge()
+	}
 	if err != nil {
 		return err
 	}
@@ -205,22 +238,11 @@ func (q *request) storeForm(fields map[string]string, file io.Reader, pol *polic
 func (q *request) answerForm(fields map[string]string, info *vfs.ObjectInfo) {
 	h := q.w.Header()
 	setETag(h, info.ETag)
-	location := url.URL{Scheme: "http", Host: q.r.Host, Path: "/" + q.key}
-	if q.hostBucket == "" {
-		location.Path = "/" + q.bucket + "/" + q.key
-	}
-	h.Set("Location", location.String())
-	target := fields["success_action_redirect"]
-	if target == "" {
-		target = fields["redirect"]
-	}
-	if u, err := url.Parse(target); target != "" && err == nil && (u.Scheme == "http" || u.Scheme == "https") {
-		v := u.Query()
-		v.Set("bucket", q.bucket)
-		v.Set("key", q.key)
-		v.Set("etag", quoteETag(info.ETag))
-		u.RawQuery = v.Encode()
-		h.Set("Location", u.String())
+	setChecksum(h, info.Checksums)
+	location := q.objectURL()
+	h.Set("Location", location)
+	if to := q.redirectOf(fields, info.ETag); to != "" {
+		h.Set("Location", to)
 		q.w.WriteHeader(http.StatusSeeOther)
 		return
 	}
@@ -230,7 +252,7 @@ func (q *request) answerForm(fields map[string]string, info *vfs.ObjectInfo) {
 	case "201":
 		var x xmlWriter
 		x.start("PostResponse", "")
-		x.str("Location", location.String())
+		x.str("Location", location)
 		x.str("Bucket", q.bucket)
 		x.str("Key", q.key)
 		x.str("ETag", quoteETag(info.ETag))
@@ -239,6 +261,34 @@ func (q *request) answerForm(fields map[string]string, info *vfs.ObjectInfo) {
 	default:
 		q.w.WriteHeader(http.StatusNoContent)
 	}
+}
+
+// objectURL is where the client finds the object. S3 escapes slashes in it, too.
+func (q *request) objectURL() string {
+	to := "http://"
+	if q.r.TLS != nil {
+		to = "https://"
+	}
+	to += q.r.Host + "/"
+	if q.hostBucket == "" {
+		to += q.bucket + "/"
+	}
+	return to + url.PathEscape(q.key)
+}
+
+// redirectOf returns where the form wants its sender to go, "" if it says nothing
+// of use. What was stored follows in S3's order.
+func (q *request) redirectOf(fields map[string]string, etag vfs.ETag) string {
+	target := cmp.Or(fields["success_action_redirect"], fields["redirect"])
+	u, err := url.Parse(target)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return ""
+	}
+	if u.RawQuery != "" {
+		u.RawQuery += "&"
+	}
+	u.RawQuery += "bucket=" + url.QueryEscape(q.bucket) + "&key=" + url.QueryEscape(q.key) + "&etag=" + url.QueryEscape(quoteETag(etag))
+	return u.String()
 }
 
 // formFile is the file of a form: its length shows at its end.
@@ -266,7 +316,7 @@ func (f *formFile) finish() ([]vfs.Checksum, error) {
 		return nil, newError(codeEntityTooSmall).with("ProposedSize", itoa(f.n)).with("MinSizeAllowed", itoa(f.minBytes))
 	}
 	if f.n > f.maxBytes {
-		return nil, newError(codeEntityTooLarge).with("ProposedSize", itoa(f.n)).with("MaxSizeAllowed", itoa(f.maxBytes))
+		return nil, f.tooLarge()
 	}
 	if f.alg == nil {
 		return nil, nil
@@ -276,4 +326,9 @@ func (f *formFile) finish() ([]vfs.Checksum, error) {
 		return nil, f.alg.mismatch()
 	}
 	return []vfs.Checksum{{Algorithm: f.alg.name, Value: got}}, nil
+}
+
+// tooLarge tells how much of the file was seen.
+func (f *formFile) tooLarge() error {
+	return newError(codeEntityTooLarge).with("ProposedSize", itoa(f.n)).with("MaxSizeAllowed", itoa(f.maxBytes))
 }
