@@ -12,9 +12,9 @@ import (
 	"ogw/vfs"
 )
 
-// vfsSentinels returns the texts of all errors that vfs declares.
+// vfsSentinels returns the texts of all errors that vfs takes from package fserr.
 func vfsSentinels(t *testing.T) map[string]string {
-	f, err := parser.ParseFile(token.NewFileSet(), "../vfs/errors.go", nil, 0)
+	f, err := parser.ParseFile(token.NewFileSet(), "../vfs/internal/fserr/fserr.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func vfsSentinels(t *testing.T) map[string]string {
 		return true
 	})
 	if len(found) < 40 {
-		t.Fatalf("only %d sentinels found in vfs/errors.go", len(found))
+		t.Fatalf("only %d sentinels found in fserr.go", len(found))
 	}
 	return found
 }

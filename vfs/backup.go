@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/seal"
 )
 
@@ -130,7 +131,7 @@ func (fs *FS) BeginBackup(ctx context.Context, c BackupConfig) (*Backup, error) 
 // it.
 func (b *Backup) keep(began chan<- struct{}) error {
 	// Relaxed: to wait for the medium would not make it another instant.
-	return mapErr(b.fs.kv.View(cluster.Relaxed(b.ctx), func(r cluster.Reader) error {
+	return fserr.Map(b.fs.kv.View(cluster.Relaxed(b.ctx), func(r cluster.Reader) error {
 		if _, err := r.Get(superKey()); err != nil { // now the snapshot is there, whatever the engine
 			return err
 		}
@@ -221,7 +222,7 @@ func (b *Backup) run(ctx context.Context, job func(cluster.Reader) error) error 
 	result := make(chan error, 1)
 	select {
 	case b.jobs <- func(r cluster.Reader) { result <- job(r) }:
-		return mapErr(<-result)
+		return fserr.Map(<-result)
 	case <-b.ended:
 		if err := context.Cause(b.ctx); err != nil {
 			return err
@@ -292,7 +293,7 @@ func (b *Backup) ReadBlob(ctx context.Context, id cluster.BlobID, size int64, w 
 			if err == nil || errors.Is(err, io.EOF) {
 				err = fmt.Errorf("%w: blob %v is too short", ErrCorrupt, id)
 			}
-			return mapErr(err)
+			return fserr.Map(err)
 		}
 		if _, err := w.Write(part); err != nil {
 			return err

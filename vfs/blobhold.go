@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"sync"
+
+	"ogw/vfs/internal/fserr"
 )
 
 // blobHolds keep blobs for backups: the collector leaves alone what one of them
@@ -98,7 +100,7 @@ func (fs *FS) relieve(ctx context.Context) error {
 	}
 	u, err := fs.blobs.Usage(ctx)
 	if err != nil || u.Total == 0 || u.Free >= backupRoomBytes {
-		return mapErr(err)
+		return fserr.Map(err)
 	}
 	fs.log.Warn("backups are ended: the store needs the space of what was deleted since they began", "free_bytes", u.Free)
 	h.endAll(fmt.Errorf("%w: the store ran short of space, and took that of what was deleted since", ErrBackupEnded))

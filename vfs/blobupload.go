@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 )
 
 const (
@@ -103,19 +104,19 @@ func (fs *FS) writeBlobUpload(ctx context.Context, u *blobUpload) (id cluster.Bl
 	}
 	w, err := fs.blobs.Create(ctx, id, u.size)
 	if err != nil {
-		return id, 0, mapErr(err)
+		return id, 0, fserr.Map(err)
 	}
 	defer w.Abort()
 	for _, part := range u.parts {
 		if _, err := w.Write(part.data); err != nil {
-			return id, 0, mapErr(err)
+			return id, 0, fserr.Map(err)
 		}
 	}
 	size, crc, err := w.Commit(ctx)
 	if err == nil && size != u.size {
 		err = errBlobLength
 	}
-	return id, crc, mapErr(err)
+	return id, crc, fserr.Map(err)
 }
 
 // releaseUpload counts one user less; after the last, a blob that no
@@ -179,7 +180,7 @@ func (fs *FS) copyBlob(ctx context.Context, from cluster.BlobID, size int64, to 
 	id := cluster.BlobID{Content: uint64(to), Seq: seq}
 	w, err := fs.blobs.Create(ctx, id, size)
 	if err != nil {
-		return id, mapErr(err)
+		return id, fserr.Map(err)
 	}
 	defer w.Abort()
 	buf := make([]byte, min(size, retargetBuffer))
@@ -190,13 +191,13 @@ func (fs *FS) copyBlob(ctx context.Context, from cluster.BlobID, size int64, to 
 			if err == nil || errors.Is(err, io.EOF) {
 				err = fmt.Errorf("%w: blob %v is too short", ErrCorrupt, from)
 			}
-			return id, mapErr(err)
+			return id, fserr.Map(err)
 		}
 		if _, err := w.Write(part); err != nil {
-			return id, mapErr(err)
+			return id, fserr.Map(err)
 		}
 		off += int64(n)
 	}
 	_, _, err = w.Commit(ctx)
-	return id, mapErr(err)
+	return id, fserr.Map(err)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 )
 
 // merge walks the extents and the blobs of the contents below hi.
@@ -117,7 +118,7 @@ func (m *merge) fill() error {
 		return nil
 	})
 	if err != nil {
-		return mapErr(err)
+		return fserr.Map(err)
 	}
 	if m.more = n == checkSuspects; m.more {
 		last := m.blobs[n-1].ID

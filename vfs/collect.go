@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 )
 
 const (
@@ -179,7 +180,7 @@ func (fs *FS) collectBlobs(ctx context.Context, list []queueEntry) error {
 		return err
 	}
 	if _, err := fs.dropBlobs(ctx, ids...); err != nil {
-		return mapErr(err)
+		return fserr.Map(err)
 	}
 	return fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
 		for i := range list {
@@ -242,7 +243,7 @@ func (fs *FS) collectFew(ctx context.Context, list []queueEntry, extents [][]ext
 		ids = append(ids, blobIDs(list[i].content, extents[i])...)
 	}
 	if _, err := fs.dropBlobs(ctx, ids...); err != nil {
-		return mapErr(err)
+		return fserr.Map(err)
 	}
 	return fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
 		for i := range list {
@@ -270,7 +271,7 @@ func (fs *FS) collectContent(ctx context.Context, e *queueEntry) error {
 			return err
 		}
 		if _, err := fs.dropBlobs(ctx, blobIDs(e.content, list)...); err != nil {
-			return mapErr(err)
+			return fserr.Map(err)
 		}
 		err = fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
 			if err := o.dropExtents(t, e.content, list); err != nil || more {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 )
 
 // collectUpload removes what an upload that was queued (queueUpload) does not
@@ -98,7 +99,7 @@ func (fs *FS) collectParts(ctx context.Context, upload ContentID, from []byte, a
 		return true, nil
 	}
 	if _, err := fs.dropBlobs(ctx, blobs...); err != nil {
-		return false, mapErr(err)
+		return false, fserr.Map(err)
 	}
 	for _, source := range sources {
 		if err := fs.releaseUnused(ctx, upload, source, keys); err != nil {

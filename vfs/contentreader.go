@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 )
 
 // maxReadPages bounds the pages of extents that one reader keeps.
@@ -327,7 +328,7 @@ func (c *contentReader) readSegment(ctx context.Context, s *segment, p []byte, o
 	case err == nil || errors.Is(err, io.EOF):
 		return fmt.Errorf("%w: blob %v is too short", ErrCorrupt, s.blob)
 	}
-	return mapErr(err)
+	return fserr.Map(err)
 }
 
 // missing tells a blob that was collected after another process replaced the

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 
 	"github.com/minio/crc64nvme"
 )
@@ -93,7 +94,7 @@ func (w *contentWriter) writeBlobs(p []byte) (n int, err error) {
 		}
 		k := int(min(int64(len(p)), cluster.MaxBlobBytes-w.blobLen))
 		if _, err := w.blob.Write(p[:k]); err != nil {
-			return n, mapErr(err)
+			return n, fserr.Map(err)
 		}
 		n, p = n+k, p[k:]
 		w.size += int64(k)
@@ -117,7 +118,7 @@ func (w *contentWriter) begin() error {
 	}
 	w.blob, err = w.fs.blobs.Create(w.ctx, cluster.BlobID{Content: uint64(w.id), Seq: seq}, hint)
 	w.seq, w.blobLen = seq, 0
-	return mapErr(err)
+	return fserr.Map(err)
 }
 
 // flush begins to make durable what is there already, in the background. Any
@@ -156,7 +157,7 @@ func (w *contentWriter) reap() error {
 	w.committing = w.committing[1:]
 	<-c.done
 	if c.err != nil {
-		return mapErr(c.err)
+		return fserr.Map(c.err)
 	}
 	e := &w.extents[c.extent]
 	e.blobCRC = c.crc

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 )
 
 // A store of format 1 knows users by name: 'u' holds their records, and the
@@ -104,7 +105,7 @@ var errConvertedElsewhere = errors.New("the conversion went on elsewhere")
 
 // begin writes the new version, unless that was done.
 func (c *converter) begin(ctx context.Context) error {
-	return mapErr(c.fs.kv.Update(ctx, func(t cluster.Txn) error {
+	return fserr.Map(c.fs.kv.Update(ctx, func(t cluster.Txn) error {
 		b, err := t.Get(superKey())
 		if err != nil {
 			return err
@@ -138,7 +139,7 @@ func (c *converter) state(ctx context.Context) (state *convertState, err error) 
 		state = &s
 		return err
 	})
-	return state, mapErr(err)
+	return state, fserr.Map(err)
 }
 
 // page looks at the records from state on, and converts those that need it.
@@ -164,7 +165,7 @@ func (c *converter) page(ctx context.Context, state convertState) error {
 		})
 	})
 	if err != nil {
-		return mapErr(err)
+		return fserr.Map(err)
 	}
 	if seen < convertPage {
 		if after.table++; after.table < len(convertTables) {
@@ -187,7 +188,7 @@ func (c *converter) page(ctx context.Context, state convertState) error {
 
 // step converts records in one transaction and moves the state from to to.
 func (c *converter) step(ctx context.Context, from, to convertState, keys [][]byte) error {
-	err := mapErr(c.fs.kv.Update(ctx, func(t cluster.Txn) error {
+	err := fserr.Map(c.fs.kv.Update(ctx, func(t cluster.Txn) error {
 		b, err := t.Get(convertKey())
 		if err != nil {
 			return err

@@ -1,8 +1,7 @@
 package vfs
 
 import (
-	"errors"
-
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/lock"
 )
 
@@ -10,62 +9,62 @@ import (
 // tested with errors.Is; each door has one table that maps them to its own
 // codes. The name of the errno stands where POSIX has one.
 var (
-	ErrNotExist     = errors.New("no such file or directory")               // ENOENT
-	ErrExist        = errors.New("file exists")                             // EEXIST
-	ErrNotDir       = errors.New("not a directory")                         // ENOTDIR
-	ErrIsDir        = errors.New("is a directory")                          // EISDIR
-	ErrNotEmpty     = errors.New("directory not empty")                     // ENOTEMPTY
-	ErrAccess       = errors.New("permission denied")                       // EACCES
-	ErrPerm         = errors.New("operation not permitted")                 // EPERM
-	ErrInvalid      = errors.New("invalid argument")                        // EINVAL
-	ErrNameTooLong  = errors.New("name too long")                           // ENAMETOOLONG
-	ErrNoSpace      = errors.New("no space left")                           // ENOSPC
-	ErrReadOnly     = errors.New("file system is read-only")                // EROFS
-	ErrStale        = errors.New("stale file handle")                       // ESTALE
-	ErrIO           = errors.New("input/output error")                      // EIO
-	ErrCorrupt      = errors.New("stored data is corrupt")                  // EIO
-	ErrFileTooLarge = errors.New("file too large")                          // EFBIG
-	ErrTooManyLinks = errors.New("too many links")                          // EMLINK
-	ErrNotSupported = errors.New("operation not supported")                 // ENOTSUP
-	ErrBusy         = errors.New("resource busy")                           // EBUSY
-	ErrNoAttr       = errors.New("no such attribute")                       // ENODATA
-	ErrAttrTooLarge = errors.New("attribute too large")                     // E2BIG
-	ErrRange        = errors.New("result does not fit")                     // ERANGE
-	ErrNoData       = errors.New("no data or hole behind this offset")      // ENXIO
-	ErrBadHandle    = errors.New("file not open for this operation")        // EBADF
-	ErrWouldBlock   = lock.ErrWouldBlock                                    // EAGAIN
-	ErrDeadlock     = lock.ErrDeadlock                                      // EDEADLK
-	ErrNoLocks      = lock.ErrNoLocks                                       // ENOLCK
-	ErrInterrupted  = lock.ErrInterrupted                                   // EINTR
-	ErrTimeout      = errors.New("timed out")                               // ETIMEDOUT
-	ErrUnavailable  = errors.New("storage unavailable")                     // EIO, EAGAIN
-	ErrConflict     = errors.New("too many conflicting changes, try again") // EAGAIN
-	ErrClosed       = errors.New("file system is shut down")                // ESHUTDOWN
-	ErrTooLarge     = errors.New("change too large for one transaction")    // E2BIG
+	ErrNotExist     = fserr.ErrNotExist     // ENOENT
+	ErrExist        = fserr.ErrExist        // EEXIST
+	ErrNotDir       = fserr.ErrNotDir       // ENOTDIR
+	ErrIsDir        = fserr.ErrIsDir        // EISDIR
+	ErrNotEmpty     = fserr.ErrNotEmpty     // ENOTEMPTY
+	ErrAccess       = fserr.ErrAccess       // EACCES
+	ErrPerm         = fserr.ErrPerm         // EPERM
+	ErrInvalid      = fserr.ErrInvalid      // EINVAL
+	ErrNameTooLong  = fserr.ErrNameTooLong  // ENAMETOOLONG
+	ErrNoSpace      = fserr.ErrNoSpace      // ENOSPC
+	ErrReadOnly     = fserr.ErrReadOnly     // EROFS
+	ErrStale        = fserr.ErrStale        // ESTALE
+	ErrIO           = fserr.ErrIO           // EIO
+	ErrCorrupt      = fserr.ErrCorrupt      // EIO
+	ErrFileTooLarge = fserr.ErrFileTooLarge // EFBIG
+	ErrTooManyLinks = fserr.ErrTooManyLinks // EMLINK
+	ErrNotSupported = fserr.ErrNotSupported // ENOTSUP
+	ErrBusy         = fserr.ErrBusy         // EBUSY
+	ErrNoAttr       = fserr.ErrNoAttr       // ENODATA
+	ErrAttrTooLarge = fserr.ErrAttrTooLarge // E2BIG
+	ErrRange        = fserr.ErrRange        // ERANGE
+	ErrNoData       = fserr.ErrNoData       // ENXIO
+	ErrBadHandle    = fserr.ErrBadHandle    // EBADF
+	ErrWouldBlock   = lock.ErrWouldBlock    // EAGAIN
+	ErrDeadlock     = lock.ErrDeadlock      // EDEADLK
+	ErrNoLocks      = lock.ErrNoLocks       // ENOLCK
+	ErrInterrupted  = lock.ErrInterrupted   // EINTR
+	ErrTimeout      = fserr.ErrTimeout      // ETIMEDOUT
+	ErrUnavailable  = fserr.ErrUnavailable  // EIO, EAGAIN
+	ErrConflict     = fserr.ErrConflict     // EAGAIN
+	ErrClosed       = fserr.ErrClosed       // ESHUTDOWN
+	ErrTooLarge     = fserr.ErrTooLarge     // E2BIG
 
 	// Errors of object operations.
-	ErrNoSuchBucket   = errors.New("no such bucket")
-	ErrBucketExists   = errors.New("bucket exists already")
-	ErrBucketOwned    = errors.New("bucket exists already and is yours")
-	ErrBucketNotEmpty = errors.New("bucket not empty")
-	ErrBadBucketName  = errors.New("illegal bucket name")
-	ErrReservedName   = errors.New("name is reserved for the service") // EPERM
-	ErrNoSuchKey      = errors.New("no such key")
-	ErrKeyTooLong     = errors.New("key too long")
-	ErrNoSuchUpload   = errors.New("no such multipart upload")
-	ErrBadPart        = errors.New("part not found or its ETag differs")
-	ErrPartOrder      = errors.New("parts not in ascending order")
-	ErrPartTooSmall   = errors.New("part too small")
-	ErrBadPartNumber  = errors.New("part number out of range")
-	ErrObjectTooLarge = errors.New("object too large")
-	ErrPrecondition   = errors.New("precondition failed")
-	ErrNotModified    = errors.New("not modified")
-	ErrBadRange       = errors.New("range not satisfiable")
-	ErrBadDigest      = errors.New("digest does not match the content")
-	ErrShortBody      = errors.New("body shorter than its stated length")
-	ErrLongBody       = errors.New("body longer than its stated length")
-	ErrNoSuchUser     = errors.New("no such user")
-	ErrUserExists     = errors.New("user exists already")
-	ErrUIDTaken       = errors.New("uid was another user's")
-	ErrSealed         = errors.New("the secret is sealed with a cluster key that is not there")
+	ErrNoSuchBucket   = fserr.ErrNoSuchBucket
+	ErrBucketExists   = fserr.ErrBucketExists
+	ErrBucketOwned    = fserr.ErrBucketOwned
+	ErrBucketNotEmpty = fserr.ErrBucketNotEmpty
+	ErrBadBucketName  = fserr.ErrBadBucketName
+	ErrReservedName   = fserr.ErrReservedName // EPERM
+	ErrNoSuchKey      = fserr.ErrNoSuchKey
+	ErrKeyTooLong     = fserr.ErrKeyTooLong
+	ErrNoSuchUpload   = fserr.ErrNoSuchUpload
+	ErrBadPart        = fserr.ErrBadPart
+	ErrPartOrder      = fserr.ErrPartOrder
+	ErrPartTooSmall   = fserr.ErrPartTooSmall
+	ErrBadPartNumber  = fserr.ErrBadPartNumber
+	ErrObjectTooLarge = fserr.ErrObjectTooLarge
+	ErrPrecondition   = fserr.ErrPrecondition
+	ErrNotModified    = fserr.ErrNotModified
+	ErrBadRange       = fserr.ErrBadRange
+	ErrBadDigest      = fserr.ErrBadDigest
+	ErrShortBody      = fserr.ErrShortBody
+	ErrLongBody       = fserr.ErrLongBody
+	ErrNoSuchUser     = fserr.ErrNoSuchUser
+	ErrUserExists     = fserr.ErrUserExists
+	ErrUIDTaken       = fserr.ErrUIDTaken
+	ErrSealed         = fserr.ErrSealed
 )

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/lock"
 	"ogw/vfs/seal"
 )
@@ -210,7 +211,7 @@ func (fs *FS) Close(ctx context.Context) error {
 	}
 	fs.ids.release(ctx)
 	if e := fs.kv.Sync(ctx); err == nil {
-		err = mapErr(e)
+		err = fserr.Map(e)
 	}
 	return err
 }

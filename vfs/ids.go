@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 )
 
 const (
@@ -36,7 +37,7 @@ func (a *idAllocator) init(ctx context.Context, kv cluster.KV) error {
 		a.end = a.next
 		return err
 	})
-	return mapErr(err)
+	return fserr.Map(err)
 }
 
 // counter returns a number kept under 'C', 0 if there is none yet.
@@ -94,7 +95,7 @@ func (a *idAllocator) lease(ctx context.Context) error {
 		return t.Set(counterKey("id"), binary.BigEndian.AppendUint64(nil, from+idLease))
 	})
 	if err != nil {
-		return mapErr(err)
+		return fserr.Map(err)
 	}
 	a.next, a.end = from, from+idLease
 	return nil

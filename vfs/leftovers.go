@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 )
 
 const (
@@ -41,7 +42,7 @@ func (l *leftovers) init(ctx context.Context, fs *FS) error {
 		return nil
 	}
 	l.to = fs.ids.next
-	return mapErr(fs.kv.View(ctx, func(r cluster.Reader) (err error) {
+	return fserr.Map(fs.kv.View(ctx, func(r cluster.Reader) (err error) {
 		l.from, err = counter(r, "swept")
 		return err
 	}))
@@ -90,7 +91,7 @@ func (l *leftovers) sweep(ctx context.Context) (removed int, err error) {
 		last, n, err := l.page(ctx, l.next)
 		removed += n
 		if err != nil {
-			return removed, mapErr(err)
+			return removed, fserr.Map(err)
 		}
 		if last == nil {
 			break
@@ -100,7 +101,7 @@ func (l *leftovers) sweep(ctx context.Context) (removed int, err error) {
 			return removed, ctx.Err()
 		}
 	}
-	return removed, mapErr(l.fs.kv.Update(ctx, func(t cluster.Txn) error {
+	return removed, fserr.Map(l.fs.kv.Update(ctx, func(t cluster.Txn) error {
 		return t.Set(counterKey("swept"), binary.BigEndian.AppendUint64(nil, l.to))
 	}))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 )
 
 // An engine's error keeps its words, without those that the class repeats.
@@ -19,11 +20,11 @@ func TestMappedWords(t *testing.T) {
 		{cluster.ErrNotFound, ErrCorrupt, "stored data is corrupt: blob not found: here"},
 		{cluster.ErrReadOnly, ErrReadOnly, "file system is read-only: cluster is read-only: here"},
 	} {
-		err := mapErr(fmt.Errorf("%w: here", c.from))
+		err := fserr.Map(fmt.Errorf("%w: here", c.from))
 		if !errors.Is(err, c.from) || !errors.Is(err, c.to) || err.Error() != c.want {
 			t.Errorf("%v: %v, want %q", c.from, err, c.want)
 		}
-		if again := mapErr(err); again.Error() != c.want {
+		if again := fserr.Map(err); again.Error() != c.want {
 			t.Errorf("mapped again: %v", again)
 		}
 	}

@@ -3,9 +3,9 @@ package vfs
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 )
 
 // op is one run of one operation's transaction: what it must do when the
@@ -78,7 +78,7 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 			}
 		}
 	}
-	return mapErr(err)
+	return fserr.Map(err)
 }
 
 // committed tells the files that this process has open, before the watchers.
@@ -126,50 +126,10 @@ func (fs *FS) look(ctx context.Context, read func(context.Context, func(cluster.
 		fs.pins.leave(epoch)
 		var late *overtakenError
 		if !errors.As(err, &late) || try == maxOvertaken {
-			return mapErr(err)
+			return fserr.Map(err)
 		}
 		if err := fs.pins.settled(ctx, late.content); err != nil {
 			return err
 		}
 	}
 }
-
-// mapErr turns an engine's error into one of this package, keeping the chain.
-func mapErr(err error) error {
-	if err == nil {
-		return nil
-	}
-	for _, m := range [...]struct{ from, to error }{
-		{cluster.ErrConflict, ErrConflict},
-		{cluster.ErrTxTooLarge, ErrTooLarge},
-		{cluster.ErrUnavailable, ErrUnavailable},
-		{cluster.ErrNotFound, ErrCorrupt}, // a blob that the metadata names is gone
-		{cluster.ErrCorrupt, ErrCorrupt},
-		{cluster.ErrNoSpace, ErrNoSpace},
-		{cluster.ErrReadOnly, ErrReadOnly},
-		{cluster.ErrClosed, ErrClosed},
-		{cluster.ErrInvalid, ErrInvalid},
-		{cluster.ErrExists, ErrIO},
-	} {
-		if errors.Is(err, m.from) && !errors.Is(err, m.to) {
-			return mappedError{m.to, err}
-		}
-	}
-	return err
-}
-
-// mappedError is an engine's error in the class to. Some classes have the same
-// words here and there, which are said once.
-type mappedError struct{ to, err error }
-
-// Error implements error.
-func (e mappedError) Error() string {
-	class, text := e.to.Error(), e.err.Error()
-	if strings.HasPrefix(text, class) {
-		return text
-	}
-	return class + ": " + text
-}
-
-// Unwrap returns the class and the cause.
-func (e mappedError) Unwrap() []error { return []error{e.to, e.err} }

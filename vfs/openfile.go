@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 )
 
 // openFile is the state that all Files of one inode share: what was written
@@ -274,7 +275,7 @@ func (of *openFile) readPart(ctx context.Context, snap *fileSnap, part *readPart
 		if err == nil || errors.Is(err, io.EOF) {
 			return fmt.Errorf("%w: blob %v is too short", ErrCorrupt, id)
 		}
-		return mapErr(err)
+		return fserr.Map(err)
 	}
 	stored := part.p[:max(0, min(int64(len(part.p)), snap.inode.size-part.off))]
 	clear(part.p[len(stored):])

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 )
 
 const (
@@ -126,7 +127,7 @@ func (q *quarantine) load(ctx context.Context) error {
 		})
 	})
 	if err != nil {
-		return mapErr(err)
+		return fserr.Map(err)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -285,14 +286,14 @@ func (q *quarantine) write(ctx context.Context, id cluster.BlobID, change func(o
 	})
 	if err != nil {
 		if rec = change(q.get(id)); rec == nil {
-			return nil, mapErr(err)
+			return nil, fserr.Map(err)
 		}
 	}
 	if rec != nil {
 		rec.unsaved = err != nil
 	}
 	q.set(id, rec)
-	return rec, mapErr(err)
+	return rec, fserr.Map(err)
 }
 
 // save stores what the store did not take before.
@@ -374,7 +375,7 @@ func (q *quarantine) find(ctx context.Context, ids []cluster.BlobID) (map[cluste
 		}
 		return err
 	})
-	return found, mapErr(err)
+	return found, fserr.Map(err)
 }
 
 // recheck drops what is gone, and what reads well again. With remove that goes

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 )
 
 const (
@@ -113,7 +114,7 @@ func (fs *FS) Release(ctx context.Context, ids ...cluster.BlobID) (blobs int, by
 	// The record goes last: a crash in between leaves one of a blob that is
 	// gone, which the next look at it drops.
 	if err := fs.blobs.Delete(ctx, ids...); err != nil {
-		return 0, 0, mapErr(err)
+		return 0, 0, fserr.Map(err)
 	}
 	for _, id := range ids {
 		if _, err := q.write(cluster.Relaxed(ctx), id, func(*damagedRecord) *damagedRecord { return nil }); err != nil {
@@ -121,7 +122,7 @@ func (fs *FS) Release(ctx context.Context, ids ...cluster.BlobID) (blobs int, by
 		}
 	}
 	if err := fs.kv.Sync(ctx); err != nil {
-		return 0, 0, mapErr(err)
+		return 0, 0, fserr.Map(err)
 	}
 	fs.log.Info("damaged blobs are released from quarantine", "blobs", blobs, "bytes", bytes)
 	return blobs, bytes, nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/seal"
 )
 
@@ -82,7 +83,7 @@ func (fs *FS) reseal(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		return mapErr(err)
+		return fserr.Map(err)
 	}
 	if fs.cfg.Keys != nil {
 		for _, k := range old {
@@ -176,7 +177,7 @@ func (s *sealer) rewrite(ctx context.Context, k []byte) error {
 	if err == nil {
 		s.state.Sealed++
 	}
-	return mapErr(err)
+	return fserr.Map(err)
 }
 
 // erase makes the engine forget what was replaced, by this process or by one
@@ -188,14 +189,14 @@ func (s *sealer) erase(ctx context.Context) error {
 		return err
 	})
 	if err != nil || due == 0 {
-		return mapErr(err)
+		return fserr.Map(err)
 	}
 	var ranges []cluster.KeyRange
 	for _, table := range erasedTables {
 		ranges = append(ranges, cluster.KeyRange{Start: []byte{table}, End: cluster.PrefixEnd([]byte{table})})
 	}
 	if err := s.fs.kv.Erase(ctx, ranges...); err != nil {
-		return mapErr(err)
+		return fserr.Map(err)
 	}
-	return mapErr(s.fs.kv.Update(ctx, func(t cluster.Txn) error { return t.Delete(counterKey(counterErase)) }))
+	return fserr.Map(s.fs.kv.Update(ctx, func(t cluster.Txn) error { return t.Delete(counterKey(counterErase)) }))
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/seal"
 )
 
@@ -57,7 +58,7 @@ func BeginRestore(ctx context.Context, c *cluster.Cluster, o RestoreConfig) (*Re
 		})
 	})
 	if err != nil {
-		return nil, mapErr(err)
+		return nil, fserr.Map(err)
 	}
 	if empty {
 		err := c.Blobs.List(ctx, cluster.BlobID{}, func(cluster.BlobInfo) error {
@@ -65,11 +66,11 @@ func BeginRestore(ctx context.Context, c *cluster.Cluster, o RestoreConfig) (*Re
 			return cluster.ErrStop
 		})
 		if err != nil {
-			return nil, mapErr(err)
+			return nil, fserr.Map(err)
 		}
 	}
 	if empty {
-		return r, mapErr(c.KV.Update(ctx, func(t cluster.Txn) error { return t.Set(superKey(), r.marker()) }))
+		return r, fserr.Map(c.KV.Update(ctx, func(t cluster.Txn) error { return t.Set(superKey(), r.marker()) }))
 	}
 	m, restoring := parseMarker(found)
 	if !restoring {
@@ -188,7 +189,7 @@ func (r *Restore) Put(ctx context.Context, keys, values [][]byte) (stored int, e
 		}
 		return t.Set(superKey(), r.marker())
 	})
-	return len(put), mapErr(err)
+	return len(put), fserr.Map(err)
 }
 
 // adapt returns what is stored of a pair.
@@ -219,9 +220,9 @@ func (r *Restore) Finish(ctx context.Context) error {
 		s.fsid = binary.BigEndian.Uint64(id[:])
 	}
 	if err := r.kv.Sync(ctx); err != nil {
-		return mapErr(err)
+		return fserr.Map(err)
 	}
-	return mapErr(r.kv.Update(cluster.Strict(ctx), func(t cluster.Txn) error { return t.Set(superKey(), s.encode()) }))
+	return fserr.Map(r.kv.Update(cluster.Strict(ctx), func(t cluster.Txn) error { return t.Set(superKey(), s.encode()) }))
 }
 
 // errRestoring says what to do about a store that is being restored.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 )
 
 const (
@@ -168,7 +169,7 @@ func (s *scrubber) onePass(ctx context.Context, rate int64) error {
 			}
 			return nil
 		}); err != nil {
-			return mapErr(err)
+			return fserr.Map(err)
 		}
 		for i := range page {
 			if err := s.verify(ctx, &page[i], rate); err != nil {
@@ -204,7 +205,7 @@ func (s *scrubber) verify(ctx context.Context, b *cluster.BlobInfo, rate int64) 
 		}
 	case errors.Is(err, cluster.ErrNotFound): // deleted meanwhile
 	case err != nil:
-		return mapErr(err)
+		return fserr.Map(err)
 	}
 	s.mu.Lock()
 	s.rec.Blobs++

@@ -1,6 +1,10 @@
 package vfs
 
-import "context"
+import (
+	"context"
+
+	"ogw/vfs/internal/fserr"
+)
 
 const (
 	// unknownBytes is what a cluster that cannot tell its size shows as
@@ -15,7 +19,7 @@ const (
 func (fs *FS) StatFS(ctx context.Context) (StatFS, error) {
 	u, err := fs.blobs.Usage(ctx)
 	if err != nil {
-		return StatFS{}, mapErr(err)
+		return StatFS{}, fserr.Map(err)
 	}
 	s := StatFS{TotalBytes: u.Total, FreeBytes: u.Free, Files: fs.ids.used(), FreeFiles: freeFiles, FSID: fs.FSID()}
 	if u.Total == 0 {

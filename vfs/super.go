@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 )
 
 // superblock is the record that makes a store ours.
@@ -53,7 +54,7 @@ func (fs *FS) openSuper(ctx context.Context) error {
 }
 
 func (fs *FS) readSuper(ctx context.Context) error {
-	return mapErr(fs.kv.Update(ctx, func(t cluster.Txn) error {
+	return fserr.Map(fs.kv.Update(ctx, func(t cluster.Txn) error {
 		b, err := t.Get(superKey())
 		if err != nil {
 			return err

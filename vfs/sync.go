@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 )
 
 // syncParallel is how many files SyncAll flushes at a time.
@@ -19,7 +20,7 @@ func (fs *FS) syncRelaxed(ctx context.Context) error {
 		return nil
 	}
 	if err := fs.kv.Sync(ctx); err != nil {
-		return mapErr(err)
+		return fserr.Map(err)
 	}
 	fs.markSynced(n)
 	return nil
@@ -38,7 +39,7 @@ func (fs *FS) markSynced(n uint64) {
 func (fs *FS) SyncAll(ctx context.Context) error {
 	err := fs.flushAll(cluster.Relaxed(ctx))
 	if e := fs.kv.Sync(ctx); err == nil {
-		err = mapErr(e)
+		err = fserr.Map(e)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 )
 
 // ExtentLocation tells where one range of a file is.
@@ -90,7 +91,7 @@ func (fs *FS) locateStored(ctx context.Context, rd *contentReader) (list []Exten
 				x.Kind, x.Blob = "blob", s.blob.String()
 				if s.blob != lastBlob {
 					if lastNodes, err = fs.blobs.Locate(ctx, s.blob); err != nil {
-						return nil, mapErr(err)
+						return nil, fserr.Map(err)
 					}
 					lastBlob = s.blob
 				}

@@ -52,7 +52,7 @@ func TestTableHoldsEverySentinel(t *testing.T) {
 		inTable[e.Err.Error()] = e
 	}
 	known := 0
-	for _, file := range []string{"../../vfs/errors.go", "table.go"} {
+	for _, file := range []string{"../../vfs/internal/fserr/fserr.go", "table.go"} {
 		for name, message := range sentinels(t, file) {
 			known++
 			e, ok := inTable[message]
