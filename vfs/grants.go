@@ -32,6 +32,10 @@ const (
 	GranteeUser          Grantee = 1 // one user
 	GranteeEverybody     Grantee = 2 // anonymous requests too
 	GranteeAuthenticated Grantee = 3 // every user
+	// GranteeOwner is whoever owns the thing, who has all rights without that. An
+	// entry shows that the list says of the owner what was asked for; one without
+	// permissions that it is nothing. Without any, the owner has full control.
+	GranteeOwner Grantee = 4
 )
 
 // Permission is a set of rights to a bucket or an object; a Grant holds one,
@@ -48,7 +52,7 @@ const (
 	PermFullControl = PermRead | PermWrite | PermReadACP | PermWriteACP
 )
 
-// MaxGrants bounds one list (S3's own limit); encoded they take 5 KiB, a
+// MaxGrants bounds one list (S3's own limit), beside an entry without permissions; encoded they take 5 KiB, a
 // small part of what a transaction of any engine takes.
 const MaxGrants = 100
 
@@ -84,7 +88,7 @@ func (g *Grant) reaches(who UserID) bool {
 }
 
 func (g Grants) validate() error {
-	if len(g) > MaxGrants {
+	if len(g) > MaxGrants+1 || len(g) > MaxGrants && !g.silentOwner() {
 		return fmt.Errorf("%d grants, at most %d are allowed: %w", len(g), MaxGrants, ErrInvalid)
 	}
 	for i := range g {
@@ -95,14 +99,22 @@ func (g Grants) validate() error {
 	return nil
 }
 
+// silentOwner reports whether the list says that the owner was granted nothing.
+func (g Grants) silentOwner() bool {
+	return slices.ContainsFunc(g, func(g Grant) bool { return g.Grantee == GranteeOwner && g.Permission == 0 })
+}
+
 func (g *Grant) validate() error {
+	if g.Grantee == GranteeOwner && g.User == "" && g.Permission == 0 {
+		return nil
+	}
 	switch g.Permission {
 	case PermRead, PermWrite, PermReadACP, PermWriteACP, PermFullControl:
 	default:
 		return fmt.Errorf("permission %#x: %w", uint8(g.Permission), ErrInvalid)
 	}
 	named := g.Grantee == GranteeUser
-	if g.Grantee < GranteeUser || g.Grantee > GranteeAuthenticated || named != (g.User != "") || len(g.User) > maxUserIDBytes {
+	if g.Grantee < GranteeUser || g.Grantee > GranteeOwner || named != (g.User != "") || len(g.User) > maxUserIDBytes {
 		return fmt.Errorf("grantee %d %q: %w", g.Grantee, g.User, ErrInvalid)
 	}
 	return nil

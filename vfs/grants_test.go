@@ -17,6 +17,7 @@ func TestGrantsAllow(t *testing.T) {
 		{Grantee: GranteeUser, User: "carol", Permission: PermFullControl},
 		{Grantee: 9, User: "bob", Permission: PermWriteACP}, // of a later program
 		{Grantee: GranteeUser, User: "", Permission: PermFullControl},
+		{Grantee: GranteeOwner, Permission: PermFullControl}, {Grantee: GranteeOwner}, // ownership gives, not this
 	}
 	for _, c := range []struct {
 		who  UserID
@@ -109,10 +110,16 @@ func TestGrantsOfObjectsAndBuckets(t *testing.T) {
 		if !slices.Equal(of("up"), read) {
 			t.Errorf("upload: %v", of("up"))
 		}
+		most := append(slices.Repeat(read, MaxGrants), Grant{Grantee: GranteeOwner})
+		want(t, fs.SetObjectGrants(ctx, "bucket", "k", most), nil)
+		if !slices.Equal(of("k"), most) {
+			t.Error("the owner's entry is not kept")
+		}
 		for _, bad := range []Grants{
 			{{Grantee: GranteeUser, Permission: PermRead}}, {{Grantee: GranteeEverybody, User: "x", Permission: PermRead}},
 			{{Grantee: GranteeEverybody}}, {{Grantee: GranteeEverybody, Permission: PermRead | PermWrite}}, {{Permission: PermRead}},
-			slices.Repeat(read, MaxGrants+1),
+			slices.Repeat(read, MaxGrants+1), append(slices.Repeat(read, MaxGrants+1), Grant{Grantee: GranteeOwner}),
+			{{Grantee: GranteeOwner, User: "x"}}, {{Grantee: GranteeOwner, User: "x", Permission: PermRead}}, {{Grantee: 5, Permission: PermRead}},
 		} {
 			name := fmt.Sprintf("%d grants, first %v", len(bad), bad[0])
 			if err := fs.SetBucketGrants(ctx, "bucket", bad); !errors.Is(err, ErrInvalid) {

@@ -3,6 +3,7 @@ package s3
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"ogw/httpapi"
@@ -29,11 +30,24 @@ var groupURIs = []struct {
 	grantee vfs.Grantee
 }{{groupAll, vfs.GranteeEverybody}, {groupAuthenticated, vfs.GranteeAuthenticated}}
 
+// aclTarget is what an ACL is for.
+type aclTarget struct {
+	owner  owner
+	bucket *vfs.BucketInfo // that the object lies in; nil for the ACL of a bucket
+}
+
+// objectTarget is a new object of who asks.
+func (q *request) objectTarget() aclTarget { return aclTarget{q.id.owner(), &q.info} }
+
 // cannedACL returns the grants of a canned ACL.
-func cannedACL(name string) (vfs.Grants, error) {
+func (q *request) cannedACL(name string, t aclTarget) (vfs.Grants, error) {
 	switch name {
-	case "private", "bucket-owner-read", "bucket-owner-full-control": // a bucket's owner has all rights to its objects
+	case "private":
 		return vfs.Grants{}, nil
+	case "bucket-owner-read":
+		return q.toBucketOwner(t, vfs.PermRead), nil
+	case "bucket-owner-full-control":
+		return q.toBucketOwner(t, vfs.PermFullControl), nil
 	case "public-read":
 		return vfs.Grants{{Grantee: vfs.GranteeEverybody, Permission: vfs.PermRead}}, nil
 	case "public-read-write":
@@ -47,6 +61,27 @@ func cannedACL(name string) (vfs.Grants, error) {
 	return nil, invalidArgument("x-amz-acl", name, "The canned ACL is not known.")
 }
 
+// toBucketOwner grants to a bucket's owner what he can do with its objects anyway:
+// S3 shows it. Of buckets it means nothing.
+func (q *request) toBucketOwner(t aclTarget, p vfs.Permission) vfs.Grants {
+	if t.bucket == nil {
+		return vfs.Grants{}
+	}
+	u, err := q.fs.UserByUID(q.ctx, t.bucket.UID)
+	if err != nil || t.owner.is(string(u.ID)) {
+		return vfs.Grants{} // a local account's, or one's own
+	}
+	return vfs.Grants{{Grantee: vfs.GranteeUser, User: u.ID, Permission: p}}
+}
+
+// complete tells that a list of grants says all that the owner was granted.
+func complete(a vfs.Grants) vfs.Grants {
+	if slices.ContainsFunc(a, func(g vfs.Grant) bool { return g.Grantee == vfs.GranteeOwner }) {
+		return a
+	}
+	return append(a, vfs.Grant{Grantee: vfs.GranteeOwner})
+}
+
 // grantHeaders in the order of their permissions.
 var grantHeaders = []struct {
 	header     string
@@ -58,9 +93,9 @@ var grantHeaders = []struct {
 
 // headerACL reads x-amz-acl or x-amz-grant-*; nil if there is neither. Grants
 // are told to the audit: what is stored with them changes who may read it.
-func (q *request) headerACL(h http.Header) (vfs.Grants, error) {
-	a, err := q.parseHeaderACL(h)
-	if len(a) > 0 {
+func (q *request) headerACL(h http.Header, t aclTarget) (vfs.Grants, error) {
+	a, err := q.parseHeaderACL(h, t)
+	if slices.ContainsFunc(a, func(g vfs.Grant) bool { return g.Grantee != vfs.GranteeOwner }) {
 		httpapi.NoteRights(q.ctx, grantsText(a))
 	}
 	return a, err
@@ -76,13 +111,15 @@ func grantsText(a vfs.Grants) string {
 			who = "everybody"
 		case vfs.GranteeAuthenticated:
 			who = "users"
+		case vfs.GranteeOwner:
+			continue // who has all rights anyway
 		}
 		out = append(out, who+":"+permissionName(g.Permission))
 	}
 	return strings.Join(out, " ")
 }
 
-func (q *request) parseHeaderACL(h http.Header) (vfs.Grants, error) {
+func (q *request) parseHeaderACL(h http.Header, t aclTarget) (vfs.Grants, error) {
 	canned := h.Get("X-Amz-Acl")
 	var a vfs.Grants
 	for _, g := range grantHeaders {
@@ -97,7 +134,7 @@ func (q *request) parseHeaderACL(h http.Header) (vfs.Grants, error) {
 			if len(a) == vfs.MaxGrants {
 				return nil, tooManyGrants()
 			}
-			grant, err := q.parseGrantee(item)
+			grant, err := q.parseGrantee(item, t.owner)
 			if err != nil {
 				return nil, err
 			}
@@ -105,18 +142,21 @@ func (q *request) parseHeaderACL(h http.Header) (vfs.Grants, error) {
 			a = append(a, grant)
 		}
 	}
-	if canned != "" {
-		return cannedACL(canned)
+	switch {
+	case canned != "":
+		return q.cannedACL(canned, t)
+	case a == nil:
+		return nil, nil
 	}
-	return a, nil
+	return complete(a), nil
 }
 
 func tooManyGrants() error {
 	return newError(codeMalformedACL).withMessage("An ACL has at most %d grants.", vfs.MaxGrants)
 }
 
-// parseGrantee reads id="user" or uri="group".
-func (q *request) parseGrantee(s string) (vfs.Grant, error) {
+// parseGrantee reads id="user" or uri="group", for something that o owns.
+func (q *request) parseGrantee(s string, o owner) (vfs.Grant, error) {
 	kind, value, ok := strings.Cut(strings.TrimSpace(s), "=")
 	value = strings.Trim(strings.TrimSpace(value), `"`)
 	if !ok || value == "" {
@@ -124,7 +164,7 @@ func (q *request) parseGrantee(s string) (vfs.Grant, error) {
 	}
 	switch strings.ToLower(strings.TrimSpace(kind)) {
 	case "id":
-		return q.userGrant(value)
+		return q.userGrant(value, o)
 	case "uri":
 		return groupGrant(value)
 	case "emailaddress":
@@ -134,7 +174,10 @@ func (q *request) parseGrantee(s string) (vfs.Grant, error) {
 }
 
 // userGrant takes an ID, or for convenience the name that a user has now.
-func (q *request) userGrant(who string) (vfs.Grant, error) {
+func (q *request) userGrant(who string, o owner) (vfs.Grant, error) {
+	if o.is(who) {
+		return vfs.Grant{Grantee: vfs.GranteeOwner}, nil
+	}
 	u, err := q.userNamed(who)
 	if errors.Is(err, vfs.ErrNoSuchUser) {
 		return vfs.Grant{}, invalidArgument("CanonicalUser/ID", who, "Invalid id")

@@ -23,7 +23,7 @@ func (q *request) putBucketACL() error {
 	if err != nil {
 		return err
 	}
-	a, err := q.requestedACL(q.ownerOf(info.UID))
+	a, err := q.requestedACL(aclTarget{owner: q.ownerOf(info.UID)})
 	if err != nil {
 		return err
 	}
@@ -35,12 +35,12 @@ func (q *request) putBucketACL() error {
 }
 
 // requestedACL reads the ACL from headers or else from the body.
-func (q *request) requestedACL(o owner) (vfs.Grants, error) {
-	a, err := q.headerACL(q.r.Header)
+func (q *request) requestedACL(t aclTarget) (vfs.Grants, error) {
+	a, err := q.headerACL(q.r.Header, t)
 	if err != nil || a != nil {
 		return a, err
 	}
-	a, err = q.bodyACL(o)
+	a, err = q.bodyACL(t.owner)
 	if err == nil {
 		httpapi.NoteTarget(q.ctx, "", grantsText(a))
 	}
@@ -63,7 +63,11 @@ func (q *request) putObjectACL() error {
 	if err != nil {
 		return err
 	}
-	a, err := q.requestedACL(q.ownerOf(info.UID))
+	bucket, err := q.fs.HeadBucket(q.r.Context(), q.bucket) // who owns it may be granted to
+	if err != nil {
+		return err
+	}
+	a, err := q.requestedACL(aclTarget{q.ownerOf(info.UID), &bucket})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package s3
 import (
 	"encoding/xml"
 	"net/http"
+	"slices"
 
 	"ogw/vfs"
 )
@@ -45,19 +46,16 @@ func (q *request) bodyACL(o owner) (vfs.Grants, error) {
 	}
 	a := vfs.Grants{}
 	for i := range doc.Grants {
-		if g := &doc.Grants[i]; g.Grantee.URI == "" && o.is(g.Grantee.ID) {
-			continue // the owner has all rights anyway
-		}
-		grant, err := q.xmlGrant(&doc.Grants[i])
+		grant, err := q.xmlGrant(&doc.Grants[i], o)
 		if err != nil {
 			return nil, err
 		}
 		a = append(a, grant)
 	}
-	return a, nil
+	return complete(a), nil
 }
 
-func (q *request) xmlGrant(g *grantXML) (grant vfs.Grant, err error) {
+func (q *request) xmlGrant(g *grantXML, o owner) (grant vfs.Grant, err error) {
 	permission, ok := parsePermission(g.Permission)
 	switch {
 	case !ok:
@@ -65,7 +63,7 @@ func (q *request) xmlGrant(g *grantXML) (grant vfs.Grant, err error) {
 	case g.Grantee.URI != "":
 		grant, err = groupGrant(g.Grantee.URI)
 	case g.Grantee.ID != "":
-		grant, err = q.userGrant(g.Grantee.ID)
+		grant, err = q.userGrant(g.Grantee.ID, o)
 	case g.Grantee.Email != "":
 		err = newError(codeUnresolvableGrant)
 	default:
@@ -81,10 +79,18 @@ func (q *request) sendACL(o owner, a vfs.Grants) {
 	x.start("AccessControlPolicy", xmlNamespace)
 	x.owner("Owner", o)
 	x.open("AccessControlList")
-	x.userGrant(o, vfs.PermFullControl)
+	if !slices.ContainsFunc(a, func(g vfs.Grant) bool { return g.Grantee == vfs.GranteeOwner }) {
+		x.userGrant(o, vfs.PermFullControl)
+	}
 	for i := range a {
 		g := &a[i]
-		if g.Grantee == vfs.GranteeUser {
+		switch {
+		case g.Permission == 0: // the owner was granted nothing
+			continue
+		case g.Grantee == vfs.GranteeOwner:
+			x.userGrant(o, g.Permission)
+			continue
+		case g.Grantee == vfs.GranteeUser:
 			x.userGrant(q.granteeOf(g.User), g.Permission)
 			continue
 		}

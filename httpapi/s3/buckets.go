@@ -82,7 +82,7 @@ func (q *request) createBucket() error {
 	if err := refuseHeaders(q.r.Header); err != nil {
 		return err
 	}
-	a, err := q.headerACL(q.r.Header)
+	a, err := q.headerACL(q.r.Header, aclTarget{owner: q.id.owner()})
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func (q *request) requestMeta(h http.Header) (vfs.ObjectMeta, error) {
 		return m, err
 	}
 	var err error
-	m.Grants, err = q.headerACL(h)
+	m.Grants, err = q.headerACL(h, q.objectTarget())
 	return m, err
 }
 
