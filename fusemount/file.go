@@ -203,11 +203,6 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 	if f.surv.isLost(h.ino, false) {
 		return 0, fuse.EIO
 	}
-	done, err := f.surv.reserve(len(data))
-	if err != nil {
-		return 0, f.status("write", &in.InHeader, err)
-	}
-	defer done()
 	// Behind the write: a flush meanwhile (of a descriptor that another process
 	// inherited) may not have all of it.
 	defer h.wrote.Store(true)
@@ -226,6 +221,7 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 		defer f.lateChanges.Add(1)
 	}
 	var n int
+	var err error
 	if in.Flags&unix.O_APPEND != 0 && !cached {
 		var off int64
 		if f.surv != nil {

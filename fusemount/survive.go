@@ -62,11 +62,20 @@ func (f *rawFS) survive(book *ledger.Ledger) {
 	f.fs.Locks().SetJournal(f.client, f.surv.locked)
 }
 
+// Reserve implements vfs.Keeper.
+func (s *survival) Reserve(ctx context.Context, n int) (done func(), err error) {
+	err = s.book.Journal.Reserve(ctx, n, func(ctx context.Context, ino uint64) error { return s.f.fs.Flush(ctx, vfs.Ino(ino)) })
+	return func() { s.book.Journal.Unreserve(n) }, err
+}
+
 // Keep implements vfs.Keeper.
 func (s *survival) Keep(w *vfs.KeptWrite) uint64 {
-	mark := s.book.Journal.Keep(&ledger.Write{
+	mark, err := s.book.Journal.Keep(&ledger.Write{
 		Ino: uint64(w.Ino), Epoch: w.Epoch, Off: w.Off, Data: w.Data, Unique: w.Tag, KillPriv: w.KillPriv,
 	})
+	if err != nil { // Reserve saw to it that there is room
+		s.f.opt.Logger.Error("a write would not survive the server", "inode", w.Ino, "err", err)
+	}
 	if w.Tag != 0 {
 		s.book.Appends.Done(w.Tag, len(w.Data))
 	}
@@ -87,15 +96,6 @@ func (s *survival) locked(ino uint64, space lock.Space, held []lock.Lock) {
 	if err := s.book.Locks.Set(ino, uint8(space), list); err != nil {
 		s.f.opt.Logger.Error("a lock would not survive the server", "inode", ino, "err", err)
 	}
-}
-
-// reserve makes room for a write of n bytes; done gives it back.
-func (s *survival) reserve(n int) (done func(), err error) {
-	if s == nil {
-		return func() {}, nil
-	}
-	err = s.book.Journal.Reserve(s.f.ctx, n, func(ctx context.Context, ino uint64) error { return s.f.fs.Flush(ctx, vfs.Ino(ino)) })
-	return func() { s.book.Journal.Unreserve(n) }, err
 }
 
 // appended tells what a request that is sent again appended already.

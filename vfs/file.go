@@ -200,6 +200,13 @@ func (f *File) write(ctx context.Context, p []byte, off int64, atEnd, killPriv b
 	if off < 0 {
 		return off, 0, fmt.Errorf("%w: offset %d", ErrInvalid, off)
 	}
+	if f.keeper != nil {
+		done, err := f.keeper.Reserve(ctx, len(p))
+		if err != nil {
+			return off, 0, err
+		}
+		defer done()
+	}
 	at, n, err := f.of.write(ctx, f, p, off, atEnd, killPriv)
 	if n > 0 {
 		f.fs.watch.notify(ctx, []event{{ino: f.of.ino, data: true}})

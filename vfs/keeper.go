@@ -3,9 +3,13 @@ package vfs
 import "context"
 
 // Keeper keeps what was written through a File where it outlives the process,
-// until it is in the store. Its methods are called under the lock of a file:
+// until it is in the store. Keep and Stored are called under the lock of a file:
 // they must not wait, nor call the FS.
 type Keeper interface {
+	// Reserve comes before a write of n bytes, which Keep is told of, with no
+	// lock held. It may wait for room, and store files for that. The caller
+	// calls done behind the write.
+	Reserve(ctx context.Context, n int) (done func(), err error)
 	// Keep is told of a write that succeeded, before anybody else learns of
 	// it, in the order of the writes to a file. Later ones have greater marks.
 	Keep(w *KeptWrite) (mark uint64)

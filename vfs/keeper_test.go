@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 
@@ -11,10 +12,18 @@ import (
 
 // bookKeeper keeps writes as a ledger does.
 type bookKeeper struct {
-	writes []*KeptWrite // nil: stored
+	writes   []*KeptWrite // nil: stored
+	reserved int
+	over     bool // it was told of more than there was room for
+}
+
+func (k *bookKeeper) Reserve(_ context.Context, n int) (done func(), err error) {
+	k.reserved += n
+	return func() { k.reserved -= n }, nil
 }
 
 func (k *bookKeeper) Keep(w *KeptWrite) uint64 {
+	k.over = k.over || len(w.Data) > k.reserved
 	c := *w
 	c.Data = bytes.Clone(w.Data)
 	k.writes = append(k.writes, &c)
@@ -143,4 +152,26 @@ func openBeside(t *testing.T, c *cluster.Cluster) *FS {
 	fs, err := Open(bg, c, Config{NoBackground: true})
 	want(t, err, nil)
 	return fs
+}
+
+// Room is reserved for all that is kept, also for copies by way of the buffers.
+func TestKeeperReserve(t *testing.T) {
+	fs := openTest(t, mem.New(mem.Options{}))
+	_, f, _, err := fs.Create(bg, Root, RootIno, "f", CreateOptions{Mode: 0o644, Flags: OpenRead | OpenWrite})
+	want(t, err, nil)
+	k := &bookKeeper{}
+	f.KeepWith(k)
+	_, err = f.WriteAt(bg, make([]byte, 9<<20), 0)
+	want(t, err, nil)
+	_, err = f.Append(bg, []byte("x"))
+	want(t, err, nil)
+	before := len(k.writes)
+	n, err := f.CopyRange(bg, 1<<20, f, 0, 1000)
+	if n != 1000 || err != nil || len(k.writes) == before {
+		t.Fatalf("%d bytes, %v; %d of it kept", n, err, len(k.writes)-before)
+	}
+	if k.over || k.reserved != 0 {
+		t.Errorf("kept without room: %v; %d bytes stay reserved", k.over, k.reserved)
+	}
+	want(t, f.Close(bg), nil)
 }

@@ -61,10 +61,13 @@ type Journal struct {
 func newJournal(mem []byte) (*Journal, error) {
 	j := &Journal{h: (*journalHead)(unsafe.Pointer(&mem[0])), ring: mem[headerBytes:],
 		files: make(map[uint64][]uint64), freed: make(chan struct{})}
+	if j.h.head-j.h.tail > uint64(len(j.ring)) || (j.h.head|j.h.tail)%uint64(recordAlign) != 0 {
+		return nil, fmt.Errorf("%w: journal of writes, from %d to %d", ErrFormat, j.h.tail, j.h.head)
+	}
 	for at := j.h.tail; at < j.h.head; {
 		r := j.record(at)
 		n := uint64(r.size)
-		if n == 0 || n%uint64(recordAlign) != 0 || at%uint64(len(j.ring))+n > uint64(len(j.ring)) || uint64(r.length) > n {
+		if n == 0 || n%uint64(recordAlign) != 0 || at%uint64(len(j.ring))+n > uint64(len(j.ring)) || uint64(r.length)+uint64(recordBytes) > n && r.dead == 0 {
 			return nil, fmt.Errorf("%w: journal of writes, at %d", ErrFormat, at)
 		}
 		if r.dead == 0 {
@@ -130,13 +133,21 @@ func (j *Journal) wake() {
 	j.freed = make(chan struct{})
 }
 
-// Keep records a write, for which there must be room, and returns its mark.
-func (j *Journal) Keep(w *Write) (mark uint64) {
+// Keep records a write and returns its mark. ErrFull, if Reserve made no room
+// for it: it is not recorded, and the mark is one behind those before.
+func (j *Journal) Keep(w *Write) (mark uint64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	size := recordSize(len(w.Data))
 	at := j.h.head
 	left := len(j.ring) - int(at%uint64(len(j.ring)))
+	taken := int(at - j.h.tail)
+	if left < size {
+		taken += left
+	}
+	if taken+size > len(j.ring) {
+		return max(at, 1) - 1, fmt.Errorf("%w: %d bytes of writes that are not stored", ErrFull, taken)
+	}
 	// With nothing in it, the ring begins anew: what was never used takes no
 	// memory.
 	if begun := len(j.ring) - left; left < size || j.h.head == j.h.tail && begun > restartBytes {
@@ -153,7 +164,7 @@ func (j *Journal) Keep(w *Write) (mark uint64) {
 	j.files[w.Ino] = append(j.files[w.Ino], at)
 	atomic.StoreUint64(&j.h.head, at+uint64(size))
 	j.advance() // over the end of the ring
-	return at
+	return at, nil
 }
 
 func (j *Journal) data(at uint64, r *journalRecord) []byte {

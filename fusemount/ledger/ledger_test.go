@@ -203,7 +203,11 @@ func TestJournal(t *testing.T) {
 		if err := l.Journal.Reserve(ctx, len(data), store); err != nil {
 			t.Fatal(err)
 		}
-		live = append(live, kept{w, l.Journal.Keep(&w)})
+		mark, err := l.Journal.Keep(&w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		live = append(live, kept{w, mark})
 		l.Journal.Unreserve(len(data))
 		if rnd.IntN(6) == 0 {
 			if err := store(ctx, rnd.Uint64N(5)); err != nil {
@@ -214,7 +218,7 @@ func TestJournal(t *testing.T) {
 			continue
 		}
 		k := 0
-		err := reopen(t, l).Journal.Each(func(w *Write, mark uint64) error {
+		err = reopen(t, l).Journal.Each(func(w *Write, mark uint64) error {
 			want := live[k]
 			k++
 			if mark != want.mark || w.Ino != want.w.Ino || w.Epoch != want.w.Epoch || w.Off != want.w.Off ||
@@ -245,11 +249,44 @@ func TestJournalFull(t *testing.T) {
 			}
 			break
 		}
-		l.Journal.Keep(&Write{Ino: 1, Data: data})
+		if _, err := l.Journal.Keep(&Write{Ino: 1, Data: data}); err != nil {
+			t.Fatal(err)
+		}
 		l.Journal.Unreserve(len(data))
 	}
 	err := l.Journal.Reserve(context.Background(), len(data), func(context.Context, uint64) error { return failure })
 	if !errors.Is(err, failure) {
 		t.Fatal(err)
+	}
+}
+
+// Who did not ask for room overwrites nothing.
+func TestJournalOverfull(t *testing.T) {
+	l := fresh(t)
+	data := make([]byte, 3<<20)
+	var last uint64
+	kept := 0
+	for ; ; kept++ {
+		mark, err := l.Journal.Keep(&Write{Ino: 1, Off: int64(kept), Data: data})
+		if errors.Is(err, ErrFull) {
+			if mark <= last {
+				t.Errorf("mark %d behind %d", mark, last)
+			}
+			break
+		}
+		if err != nil || kept > JournalBytes/len(data) {
+			t.Fatal(kept, err)
+		}
+		last = mark
+	}
+	found := 0
+	if err := reopen(t, l).Journal.Each(func(w *Write, _ uint64) error {
+		if w.Off != int64(found) || len(w.Data) != len(data) {
+			t.Errorf("write %d is another", found)
+		}
+		found++
+		return nil
+	}); err != nil || found != kept {
+		t.Errorf("%d writes of %d, %v", found, kept, err)
 	}
 }

@@ -18,7 +18,11 @@ import (
 // have. Each step is short, so that the longest is the longest pause.
 var programs = map[string]func(w *world) error{
 	"append": appendLines, "churn": churn, "unlinked": unlinked, "sync": syncing, "locks": locks, "list": list, "mapped": mapped,
+	"burst": burst,
 }
+
+// together are those that run through kills and restarts beside each other.
+var together = []string{"append", "churn", "unlinked", "sync", "locks", "list", "mapped"}
 
 // world is what a program has.
 type world struct {

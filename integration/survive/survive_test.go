@@ -129,7 +129,7 @@ func TestPrograms(t *testing.T) {
 	}
 	stop := filepath.Join(t.TempDir(), "stop")
 	var list []*running
-	for name := range programs {
+	for _, name := range together {
 		list = append(list, start(t, name, dir, stop))
 	}
 	var pauses []time.Duration
@@ -253,4 +253,26 @@ func TestNeedsServer(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "ogw serve") {
 		t.Errorf("%v: %s", err, out)
 	}
+}
+
+// Copies whose bytes are nowhere but in the server's buffers are there after it
+// was killed, however many there are.
+func TestCopies(t *testing.T) {
+	need(t)
+	s := testenv.NewServer(t, binary, testenv.ServerOptions{})
+	top := s.Mount("-o", "survive")
+	endOnFailure(t, top)
+	dir := filepath.Join(top, "bucket")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	stop := filepath.Join(t.TempDir(), "stop")
+	r := start(t, "burst", dir, stop)
+	testenv.Eventually(t, "the copies", func() error { _, err := os.Stat(stop + made); return err })
+	s.Kill()
+	s.Start()
+	if err := os.WriteFile(stop, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.end(t)
 }
