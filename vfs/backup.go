@@ -25,8 +25,14 @@ const (
 	backupRoomBytes = 256 << 20
 )
 
-// ErrBackupEnded tells that a Backup does not hold its data any more.
-var ErrBackupEnded = errors.New("the backup has ended")
+var (
+	// ErrBackupEnded tells that a Backup does not hold its data any more.
+	ErrBackupEnded = errors.New("the backup has ended")
+	// ErrBlobDeleted tells of a blob that was due for deletion at the instant:
+	// no file has it, and a pass of the collector that broke off may have
+	// deleted it.
+	ErrBlobDeleted = errors.New("the blob was being deleted")
+)
 
 // BackupConfig says what becomes of the secrets. A backup holds none in clear.
 type BackupConfig struct {
@@ -61,6 +67,7 @@ type Backup struct {
 
 	mu      sync.Mutex
 	secrets BackupSecrets
+	dead    map[ContentID]bool // nil: not read yet, see wasDue
 }
 
 // BackupInfo describes a Backup.
@@ -281,8 +288,47 @@ func (b *Backup) Pairs(ctx context.Context, from []byte, fn func(key, value []by
 	return next, nil
 }
 
-// ReadBlob writes a blob to w, verified.
+// ReadBlob writes a blob to w, verified. It returns ErrCorrupt for a damaged
+// one, and ErrBlobDeleted for one that cannot be read and that no file has.
 func (b *Backup) ReadBlob(ctx context.Context, id cluster.BlobID, size int64, w io.Writer, buf []byte) error {
+	err := b.readBlob(ctx, id, size, w, buf)
+	if errors.Is(err, ErrCorrupt) {
+		due, e := b.wasDue(ctx, ContentID(id.Content))
+		if e != nil {
+			return e
+		}
+		if due {
+			return fmt.Errorf("%w: %w", ErrBlobDeleted, err)
+		}
+	}
+	return err
+}
+
+// wasDue reports whether the collector was to remove a content, or an upload,
+// at the instant. The entry that says so is in the queue still, since the
+// backup holds the content.
+func (b *Backup) wasDue(ctx context.Context, c ContentID) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.dead == nil {
+		dead := make(map[ContentID]bool)
+		err := b.fs.view(ctx, func(r cluster.Reader) error {
+			return r.Scan(queueKey(0, 0), queueKey(b.info.Time.UnixNano(), 0), cluster.ScanOptions{}, func(k, v []byte) error {
+				if e, err := decodeQueueEntry(k, v); err == nil && e.kind != queueBlob {
+					dead[e.content] = true
+				}
+				return nil
+			})
+		})
+		if err != nil {
+			return false, err
+		}
+		b.dead = dead
+	}
+	return b.dead[c], nil
+}
+
+func (b *Backup) readBlob(ctx context.Context, id cluster.BlobID, size int64, w io.Writer, buf []byte) error {
 	for off := int64(0); off < size; {
 		if err := b.Touch(); err != nil {
 			return err

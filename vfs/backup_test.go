@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -409,4 +410,32 @@ func TestBackupBounds(t *testing.T) {
 	}
 	want(t, fs.Close(bg), nil)
 	want(t, b.Touch(), ErrClosed)
+}
+
+// What a broken pass of the collector deleted is no damage; what a file lost is.
+func TestBackupOfHalfCollected(t *testing.T) {
+	onExclusive(t, Config{InlineBytes: 16}, func(t *testing.T, fs *FS) {
+		dir := mustMkdir(t, fs, RootIno, "d")
+		for _, name := range []string{"gone", "lost"} {
+			writeFile(t, fs, mustFile(t, fs, dir, name), strings.Repeat(name, 10_000), 0)
+		}
+		want(t, fs.Unlink(bg, Root, dir, "gone"), nil)
+		b, err := fs.BeginBackup(bg, BackupConfig{})
+		want(t, err, nil)
+		defer b.Close()
+		gone := 0
+		for _, x := range savePairs(t, b).named {
+			_, err := fs.dropBlobs(bg, x.ID)
+			want(t, err, nil)
+			err = b.ReadBlob(bg, x.ID, x.Size, &bytes.Buffer{}, make([]byte, 1<<16))
+			if errors.Is(err, ErrBlobDeleted) {
+				gone++
+			} else {
+				want(t, err, ErrCorrupt)
+			}
+		}
+		if gone != 1 {
+			t.Errorf("%d blobs were due for deletion", gone)
+		}
+	})
 }

@@ -160,43 +160,6 @@ func parseBlobID(name string) (cluster.BlobID, error) {
 	return cluster.BlobID{}, fmt.Errorf("%w: %q is no blob: it is named by 32 hexadecimal digits", apierr.ErrBadRequest, name)
 }
 
-// A backup's data go as a stream of records: a kind, and what stands below.
-// Numbers are uvarints, strings a length and bytes. A stream without an end
-// broke off.
-const (
-	streamPair  = 'p' // key, value
-	streamBlob  = 'b' // blob ID (16 bytes), size, CRC (8 bytes)
-	streamData  = 'd' // bytes of the blob that was asked for next
-	streamDone  = 'o' // the end of that blob, which is whole
-	streamSkip  = 's' // the end of that blob, which cannot be read: why
-	streamEnd   = 'e' // a JSON document: pairsEnd, or {}
-	streamError = 'x' // the end: why
-)
-
-const (
-	// streamBufferBytes is written at a time.
-	streamBufferBytes = 256 << 10
-	// maxStreamString bounds a string of a stream: a value, or the data of one
-	// record.
-	maxStreamString = cluster.MaxValueBytes + 1
-)
-
-// streamWriter writes records.
-type streamWriter struct {
-	*bufio.Writer
-	num [binary.MaxVarintLen64]byte
-}
-
-func (w *streamWriter) record(kind byte, parts ...[]byte) error {
-	_ = w.WriteByte(kind) // an error stays, and the last write returns it
-	var err error
-	for _, p := range parts {
-		_, _ = w.Write(binary.AppendUvarint(w.num[:0], uint64(len(p))))
-		_, err = w.Write(p)
-	}
-	return err
-}
-
 // stream answers with what fn writes.
 func (s *Server) stream(op string, fn func(r *http.Request, p httprouter.Params, w *streamWriter) (end any, err error)) httprouter.Handle {
 	return func(w http.ResponseWriter, r *http.Request, p httprouter.Params) {
@@ -272,6 +235,10 @@ func (s *Server) streamBlobs(r *http.Request, p httprouter.Params, w *streamWrit
 			if err != nil {
 				return nil, err
 			}
+		case errors.Is(err, vfs.ErrBlobDeleted):
+			if err := w.record(streamGone); err != nil {
+				return nil, err
+			}
 		case errors.Is(err, vfs.ErrCorrupt):
 			if err := w.record(streamSkip, []byte(err.Error())); err != nil {
 				return nil, err
@@ -314,15 +281,6 @@ func (c *Client) RemoveBackup(ctx context.Context, id string) error {
 	return err
 }
 
-// errBroken tells of a stream without an end.
-var errBroken = errors.New("the process that serves the store ended the transfer")
-
-// streamReader reads records.
-type streamReader struct {
-	*bufio.Reader
-	body io.Closer
-}
-
 func (c *Client) readStream(ctx context.Context, method, path string, in any) (*streamReader, error) {
 	var body io.Reader
 	if in != nil {
@@ -345,37 +303,6 @@ func (c *Client) readStream(ctx context.Context, method, path string, in any) (*
 		return nil, refusal(resp, b)
 	}
 	return &streamReader{bufio.NewReaderSize(resp.Body, streamBufferBytes), resp.Body}, nil
-}
-
-func (r *streamReader) close() { _ = r.body.Close() }
-
-func (r *streamReader) bytes() ([]byte, error) {
-	n, err := binary.ReadUvarint(r)
-	if err != nil {
-		return nil, err
-	}
-	if n > maxStreamString {
-		return nil, fmt.Errorf("a record of %d bytes", n)
-	}
-	b := make([]byte, n)
-	_, err = io.ReadFull(r, b)
-	return b, err
-}
-
-// next returns the kind of the next record; an error for that which tells of one.
-func (r *streamReader) next() (byte, error) {
-	kind, err := r.ReadByte()
-	if err != nil {
-		return 0, fmt.Errorf("%w: %w", errBroken, err)
-	}
-	if kind == streamError {
-		why, err := r.bytes()
-		if err != nil {
-			return 0, fmt.Errorf("%w: %w", errBroken, err)
-		}
-		return 0, errors.New(string(why))
-	}
-	return kind, nil
 }
 
 // BackupPage is a part of the metadata of a backup.
@@ -458,7 +385,8 @@ func (r *streamReader) pair(page *BackupPage) (more bool, err error) {
 }
 
 // BackupBlobs reads blobs, at most MaxBackupBlobs, in their order: data gets
-// their bytes, and then done why one cannot be read (nil: it was).
+// their bytes, and then done why one cannot be read (nil: it was;
+// vfs.ErrBlobDeleted: no file has it).
 func (c *Client) BackupBlobs(ctx context.Context, id string, list []vfs.BackupBlob, data func(i int, p []byte) error, done func(i int, damage error) error) error {
 	var q backupBlobs
 	for _, b := range list {
@@ -492,8 +420,12 @@ func (c *Client) BackupBlobs(ctx context.Context, id string, list []vfs.BackupBl
 			if err != nil {
 				return err
 			}
-		case streamDone:
-			if err := done(i, nil); err != nil {
+		case streamDone, streamGone:
+			var why error
+			if kind == streamGone {
+				why = vfs.ErrBlobDeleted
+			}
+			if err := done(i, why); err != nil {
 				return err
 			}
 			i++

@@ -375,6 +375,40 @@ func TestDamage(t *testing.T) {
 	wantRestored(t, d, snap.ID, s.files)
 }
 
+// A blob of a removed file that a broken pass of the collector deleted is no
+// damage of the store.
+func TestHalfCollected(t *testing.T) {
+	s := newStore(t)
+	for _, key := range []string{"kept", "gone"} {
+		body := bytes.Repeat([]byte(key), 100_000)
+		if _, err := s.fs.PutObject(t.Context(), "bucket", key, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body))}); err != nil {
+			t.Fatal(err)
+		}
+		s.files[key] = body
+	}
+	var gone []cluster.BlobID
+	err := s.c.Blobs.List(t.Context(), cluster.BlobID{}, func(b cluster.BlobInfo) error {
+		gone = []cluster.BlobID{b.ID} // the last one
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.fs.DeleteObject(t.Context(), "bucket", "gone", vfs.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	delete(s.files, "gone")
+	if err := s.c.Blobs.Delete(t.Context(), gone...); err != nil {
+		t.Fatal(err)
+	}
+	storage := testDir(t)
+	snap := s.mustBackup(storage)
+	if snap.DamagedBlobs != 0 || snap.Blobs != 1 {
+		t.Errorf("%d of %d blobs are damaged", snap.DamagedBlobs, snap.Blobs)
+	}
+	wantRestored(t, storage, snap.ID, s.files)
+}
+
 func flipped(b []byte, at int) []byte {
 	out := bytes.Clone(b)
 	out[at] ^= 4
