@@ -34,9 +34,10 @@
 //
 // A relaxed commit is not durable when it is answered, but has left the process:
 // Pebble keeps up to a block of its log in memory, so what is answered is written
-// to the tail first, under KV.commit and never synced. Every commit sets one key
-// to its version; a start finds there which Pebble has, and replays the rest from
-// the tail, in order and up to the first gap. So the end of the process takes
+// to the tail first, under KV.commit and never synced. The commits there set one
+// key to their version; a start finds there which Pebble has, and replays the rest
+// from the tail, in order and up to the first gap. Where no commit is relaxed the
+// tail rests, and costs nothing. So the end of the process takes
 // nothing, and a power cut a suffix, of which the tail may give back a part.
 // A start accepts the store, and removes what Pebble does not need any more, only
 // when the replay is durable: one that fails or is killed before that may be

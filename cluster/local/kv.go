@@ -232,16 +232,19 @@ func (kv *KV) apply(b *pebble.Batch, o applyOptions) (c committed, ok bool, err 
 		return c, false, nil
 	}
 	version := kv.allocated.Load() + 1
-	if err := b.Set(versionKey, kv.tail.stamp(version), nil); err != nil {
-		b.Close()
-		return c, false, mapError(err)
+	answer := o.relaxed && o.keys != nil
+	if kv.tail.stamps(version, answer) {
+		if err := b.Set(versionKey, kv.tail.stamp(version), nil); err != nil {
+			b.Close()
+			return c, false, mapError(err)
+		}
 	}
 	kv.allocated.Store(version)
 	// Before it can be read, so that a reader that sees it finds it.
 	kv.history.Push(version, o.keys)
 	kv.pairs.wrote(version, o.keys, o.values)
 	c = committed{version: version, due: version}
-	kept, full := kv.tail.append(version, b.Repr(), o.relaxed && o.keys != nil, kv.durability.synced.Load())
+	kept, full := kv.tail.append(version, b.Repr(), answer, kv.durability.synced.Load())
 	if kept {
 		c.due = kv.tail.base
 	}

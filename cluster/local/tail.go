@@ -4,19 +4,13 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"os"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
-	"ogw/cluster"
-
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/minio/crc64nvme"
 )
@@ -51,22 +45,31 @@ const (
 	// tailBatchMax is the longest batch that is written there; one that is
 	// longer waits for the disk.
 	tailBatchMax = 1 << 20
+	// tailQuiet is which part of a half goes by without a relaxed commit that
+	// somebody is answered before the tail rests: 512 KiB, so that an object
+	// door pays for few commits after one by a background task, and a mount
+	// beside it rarely waits for the tail to begin anew.
+	tailQuiet = 16
 )
 
-// versionKey holds epoch (8) and version (8) of the newest commit that Pebble
-// has. Every commit sets it, so that a start knows which of the tail's are
-// missing.
+// versionKey holds epoch (8) and version (8) of a commit that Pebble has, for a
+// start to know which of the tail's are missing. A process's first commit sets
+// it, so that what others left in the file is old, and every commit that the
+// tail gets does: where Pebble has version n as the newest that set it, and the
+// tail has n+1, Pebble's newest commit is n, since else n+1 had set it.
 var versionKey = []byte{0xff, 't'}
 
 const versionBytes = 16
 
 // tail writes the file. KV.commit guards it.
 //
-// It is active from the first relaxed commit that somebody is answered, until a
-// half went by without one. While it is, it has every commit in turn, since a
-// later one may build on any of them; a start replays from the one that Pebble
-// has to the end, or up to a gap. What came before it became active, up to
-// base, must be durable before anybody is answered.
+// It is active from the first relaxed commit that somebody is answered, until
+// some time went by without one. While it is, it has every commit in turn, since
+// a later one may build on any of them; a start replays from the one that Pebble
+// has to the end, or up to a gap. base is the commit with which it became
+// active: it sets versionKey, and must be durable before anybody is answered, so
+// that there is no gap between what Pebble has then and what the tail has. What
+// the tail has stays there when it rests, until it is durable.
 type tail struct {
 	fs    vfs.FS
 	path  string
@@ -78,9 +81,9 @@ type tail struct {
 	file       vfs.File // nil until the first use
 	buf        []byte
 	active     bool
-	paused     bool // Erase is at work
-	answered   bool // somebody was answered because of what the current half holds
-	cur        int  // half in use
+	paused     bool  // Erase is at work
+	quiet      int64 // bytes since somebody was answered because of what is there
+	cur        int   // half in use
 	off        int64
 	generation uint64
 	base       uint64
@@ -188,6 +191,11 @@ func (o optionsFiles) current(n uint64) bool {
 	return true
 }
 
+// stamps tells whether a commit must set versionKey; see append for answer.
+func (t *tail) stamps(version uint64, answer bool) bool {
+	return version == 1 || t.active || answer
+}
+
 // stamp returns the value of versionKey, good until the next.
 func (t *tail) stamp(version uint64) []byte {
 	binary.LittleEndian.PutUint64(t.stamped[:], t.epoch)
@@ -208,16 +216,21 @@ func (t *tail) append(version uint64, batch []byte, answer bool, synced uint64) 
 		t.active = false
 		return false, false
 	}
-	switch {
-	case !t.active:
-		// The process's first commit tells Pebble of the epoch.
-		if version < 2 || !t.turn(synced) {
-			return false, false
+	if !t.active {
+		if t.turn(synced) {
+			t.active, t.base, t.quiet = true, version, 0
 		}
-		t.active, t.base = true, version-1
-	case t.off+length > t.half:
-		idle := !t.answered && !answer
-		if idle || !t.turn(synced) {
+		return false, false // who is answered waits for base
+	}
+	if t.quiet += length; answer {
+		t.quiet = 0
+	}
+	if t.quiet > t.half/tailQuiet {
+		t.active = false
+		return false, false
+	}
+	if t.off+length > t.half {
+		if !t.turn(synced) {
 			t.active = false
 			return false, false
 		}
@@ -234,7 +247,6 @@ func (t *tail) append(version uint64, batch []byte, answer bool, synced uint64) 
 	}
 	t.off += length
 	t.last[t.cur] = version
-	t.answered = t.answered || answer
 	return true, switched
 }
 
@@ -263,7 +275,7 @@ func (t *tail) turn(synced uint64) bool {
 	if !t.write(b, int64(next)*t.half) {
 		return false
 	}
-	t.cur, t.off, t.answered = next, tailHeaderBytes, false
+	t.cur, t.off = next, tailHeaderBytes
 	return true
 }
 
@@ -317,139 +329,4 @@ func (t *tail) wipe() error {
 		}
 	}
 	return t.file.Sync()
-}
-
-// tailRecord is a commit in the file.
-type tailRecord struct {
-	version uint64
-	batch   []byte
-}
-
-// readTail returns the records of an epoch, the oldest first; none if others
-// changed the store since.
-func readTail(fs vfs.FS, path string, epoch uint64, options optionsFiles) ([]tailRecord, error) {
-	f, err := fs.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, mapError(err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, 2*tailHalfBytes))
-	if err != nil {
-		return nil, mapError(err)
-	}
-	h, ok := parseTailHeader(data)
-	if !ok {
-		return nil, nil // the power went before the first half was on the medium
-	}
-	half := h.half
-	var records []tailRecord
-	for start := int64(0); start < min(int64(len(data)), 2*half); start += half {
-		records = append(records, parseTail(data[start:min(start+half, int64(len(data)))], epoch, options)...)
-	}
-	slices.SortFunc(records, func(a, b tailRecord) int {
-		if a.version < b.version {
-			return -1
-		}
-		return 1
-	})
-	return records, nil
-}
-
-// tailHeader begins a half.
-type tailHeader struct {
-	epoch, generation, files uint64
-	half                     int64
-}
-
-func parseTailHeader(b []byte) (h tailHeader, ok bool) {
-	if len(b) < tailHeaderBytes || string(b[:8]) != tailMagic ||
-		crc64nvme.Checksum(b[:tailHeaderBytes-8]) != binary.LittleEndian.Uint64(b[tailHeaderBytes-8:]) {
-		return h, false
-	}
-	h.epoch, h.generation = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
-	h.files, h.half = binary.LittleEndian.Uint64(b[24:]), int64(binary.LittleEndian.Uint64(b[32:]))
-	return h, h.half >= tailHalfMin && h.half <= tailHalfBytes
-}
-
-// parseTail returns the records of one half.
-func parseTail(b []byte, epoch uint64, options optionsFiles) (records []tailRecord) {
-	h, ok := parseTailHeader(b)
-	if !ok || h.epoch != epoch || !options.current(h.files) {
-		return nil
-	}
-	for b = b[tailHeaderBytes:]; len(b) >= tailRecordBytes; {
-		n := int64(binary.LittleEndian.Uint32(b))
-		if n > tailBatchMax || n > int64(len(b)-tailRecordBytes) {
-			break
-		}
-		version := binary.LittleEndian.Uint64(b[4:])
-		batch := b[tailRecordBytes : tailRecordBytes+n]
-		if binary.LittleEndian.Uint64(b[12:]) != tailSum(epoch, h.generation, version, batch) {
-			break
-		}
-		records = append(records, tailRecord{version, batch})
-		b = b[tailRecordBytes+n:]
-	}
-	return records
-}
-
-// replay gives Pebble the commits that it lacks, durably. options are those from
-// before Pebble was opened. It may have been interrupted before: a batch says
-// which commit it is, so that Pebble knows how far it came.
-func (t *tail) replay(kv *KV, options optionsFiles) error {
-	value, closer, err := kv.db.Get(versionKey)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return mapError(err)
-	}
-	epoch, have := uint64(0), uint64(math.MaxUint64)
-	if len(value) == versionBytes {
-		epoch, have = binary.LittleEndian.Uint64(value), binary.LittleEndian.Uint64(value[8:])
-	}
-	if err := closer.Close(); err != nil {
-		return mapError(err)
-	}
-	records, err := readTail(t.fs, t.path, epoch, options)
-	if err != nil {
-		return err
-	}
-	begin := have
-	for _, r := range records {
-		if have == math.MaxUint64 || r.version <= have {
-			continue
-		}
-		if r.version != have+1 {
-			break
-		}
-		if err := kv.reapply(r.batch); err != nil {
-			return fmt.Errorf("replay %s: %w", t.path, err)
-		}
-		have++
-	}
-	if have == begin {
-		return nil
-	}
-	// Before the file is used again, or what it relies on is removed.
-	if err := kv.durability.sync(); err != nil {
-		return err
-	}
-	t.log.Info("metadata store: changes that had not reached the log are back", "changes", have-begin)
-	return nil
-}
-
-// reapply commits a batch of the tail, not durably.
-func (kv *KV) reapply(repr []byte) error {
-	b := kv.db.NewBatch()
-	if err := b.SetRepr(slices.Clone(repr)); err != nil {
-		return fmt.Errorf("%w: %w", cluster.ErrCorrupt, err)
-	}
-	if err := kv.applyBatch(b, true); err != nil {
-		return err
-	}
-	return b.Close()
 }

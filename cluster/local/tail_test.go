@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -102,7 +103,9 @@ func TestKillTakesNothing(t *testing.T) {
 	l := newTailLoad(seed)
 	fs := newMem(t)
 	for range 60 {
-		c := openAt(t, tailOptions(fs))
+		o := tailOptions(fs)
+		o.tailHalf <<= l.rng.IntN(6) // how long it goes on without a relaxed commit
+		c := openAt(t, o)
 		kv := c.KV.(*KV)
 		if at := l.found(t, kv); at != l.at {
 			t.Fatalf("%d commits were acknowledged, after the kill there are %d", l.at, at)
@@ -124,7 +127,9 @@ func TestPowerCutLeavesPrefix(t *testing.T) {
 		l := newTailLoad(seed)
 		fs := newMem(t)
 		for range 30 {
-			c := openAt(t, tailOptions(fs))
+			o := tailOptions(fs)
+			o.tailHalf <<= l.rng.IntN(6)
+			c := openAt(t, o)
 			kv := c.KV.(*KV)
 			at := l.found(t, kv)
 			if at < l.strict {
@@ -136,6 +141,77 @@ func TestPowerCutLeavesPrefix(t *testing.T) {
 				l.step(t, kv, l.rng.IntN(10) < relaxed)
 			}
 			fs = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: kept, RNG: l.rng})
+		}
+	}
+}
+
+// stampedVersion is what Pebble says of the newest commit for the tail.
+func stampedVersion(t *testing.T, kv *KV) uint64 {
+	t.Helper()
+	value, closer, err := kv.db.Get(versionKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closer.Close()
+	return binary.LittleEndian.Uint64(value[8:])
+}
+
+// TestTailRests: durable commits do without the tail and its key, but for those
+// that follow a relaxed one closely.
+func TestTailRests(t *testing.T) {
+	kv := openAt(t, tailOptions(newMem(t))).KV.(*KV)
+	put := func(c context.Context, n int) {
+		t.Helper()
+		for range n {
+			if err := kv.Update(c, func(t cluster.Txn) error { t.Set([]byte("k"), make([]byte, 64)); return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	tells := func(what string, stamped uint64, active bool) {
+		t.Helper()
+		if got := stampedVersion(t, kv); got != stamped || kv.tail.active != active {
+			t.Errorf("%s: version %d of %d is stamped, want %d; the tail is active: %t", what, got, kv.visible.Load(), stamped, kv.tail.active)
+		}
+	}
+	put(cluster.Strict(ctx), 20)
+	tells("durable commits", 1, false)
+	put(cluster.Relaxed(ctx), 20)
+	relaxed := kv.visible.Load()
+	tells("relaxed commits", relaxed, true)
+	put(cluster.Strict(ctx), 1)
+	tells("a durable one after them", relaxed+1, true)
+	put(cluster.Strict(ctx), 20)
+	last := stampedVersion(t, kv)
+	if last > relaxed+10 || kv.tail.active {
+		t.Errorf("versions up to %d of %d are stamped, %d is the last relaxed one", last, kv.visible.Load(), relaxed)
+	}
+	put(cluster.Strict(ctx), 20)
+	tells("many more", last, false)
+	put(cluster.Relaxed(ctx), 1)
+	tells("a relaxed one", kv.visible.Load(), true)
+}
+
+// TestTailWaitsForBase: nobody is answered by the tail before what it goes on
+// from is durable, the commit with which it became active included.
+func TestTailWaitsForBase(t *testing.T) {
+	kv := openAt(t, tailOptions(newMem(t))).KV.(*KV)
+	kv.durability.stop()
+	relaxed := func() committed {
+		b := kv.db.NewBatch()
+		if err := b.Set([]byte("k"), []byte("v"), nil); err != nil {
+			t.Fatal(err)
+		}
+		c, ok, err := kv.apply(b, applyOptions{keys: [][]byte{[]byte("k")}, values: [][]byte{[]byte("v")}, relaxed: true})
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		return c
+	}
+	first, second, third := relaxed(), relaxed(), relaxed()
+	for _, c := range []committed{first, second, third} {
+		if c.due != first.version {
+			t.Errorf("version %d is told once version %d is durable, the tail begins after %d", c.version, c.due, first.version)
 		}
 	}
 }
