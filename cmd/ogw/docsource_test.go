@@ -5,7 +5,9 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -15,6 +17,7 @@ import (
 // source is what the tree declares.
 type source struct {
 	files    map[string]map[string]bool // by the file's path, tests left out
+	dirs     map[string]map[string]bool // by the folder's
 	names    map[string]bool            // of all files
 	packages map[string]bool
 }
@@ -22,27 +25,34 @@ type source struct {
 // readSource parses the Go files of the repository.
 func readSource(t *testing.T) *source {
 	t.Helper()
-	s := &source{files: map[string]map[string]bool{}, names: map[string]bool{}, packages: map[string]bool{}}
-	err := filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
+	s := &source{files: map[string]map[string]bool{}, dirs: map[string]map[string]bool{}, names: map[string]bool{}, packages: map[string]bool{}}
+	err := filepath.WalkDir(top, func(name string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if e.IsDir() && strings.HasPrefix(e.Name(), ".") && path != top || e.IsDir() && e.Name() == "node_modules" {
+		if e.IsDir() && strings.HasPrefix(e.Name(), ".") && name != top || e.IsDir() && e.Name() == "node_modules" {
 			return fs.SkipDir
 		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
 			return nil
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
 		s.packages[f.Name.Name] = true
-		rel, err := filepath.Rel(top, path)
+		rel, err := filepath.Rel(top, name)
 		if err != nil {
 			return err
 		}
-		s.files[filepath.ToSlash(rel)] = s.declared(f)
+		rel = filepath.ToSlash(rel)
+		s.files[rel] = declared(f)
+		dir := path.Dir(rel)
+		if s.dirs[dir] == nil {
+			s.dirs[dir] = map[string]bool{}
+		}
+		maps.Copy(s.dirs[dir], s.files[rel])
+		maps.Copy(s.names, s.files[rel])
 		return nil
 	})
 	if err != nil || len(s.files) < 100 {
@@ -53,7 +63,7 @@ func readSource(t *testing.T) *source {
 
 // declared returns what f declares: functions, Type.Method, types, constants,
 // variables, Type.field.
-func (s *source) declared(f *ast.File) map[string]bool {
+func declared(f *ast.File) map[string]bool {
 	names := map[string]bool{}
 	for _, d := range f.Decls {
 		switch d := d.(type) {
@@ -68,9 +78,6 @@ func (s *source) declared(f *ast.File) map[string]bool {
 				declare(names, spec)
 			}
 		}
-	}
-	for n := range names {
-		s.names[n] = true
 	}
 	return names
 }
@@ -121,20 +128,26 @@ func (s *source) has(name string) bool {
 	return ok && s.packages[first] && s.names[rest]
 }
 
-// Every Go file that a document names exists, and declares what is named with it
-// (`file.go: function`). What the data flows and the lock order of architecture.md
-// name without a file is declared somewhere.
+// Every Go file that a document names exists, and it or the package declares what
+// is named with it (`file.go: function`, `package: function`). What the data flows
+// and the lock order of architecture.md name without a file is declared somewhere.
 func TestSourceInDocuments(t *testing.T) {
 	src := readSource(t)
 	inFile := regexp.MustCompile("`([a-z0-9_/]+/[a-z0-9_]+\\.go)(?:: ([A-Za-z0-9_.]+))?`")
+	inPackage := regexp.MustCompile("`([a-z0-9_/]+): ([A-Za-z0-9_.]+)`")
 	found := 0
-	for path, text := range documents(t) {
+	for doc, text := range documents(t) {
 		for _, m := range inFile.FindAllStringSubmatch(text, -1) {
 			found++
 			if _, err := os.Stat(filepath.Join(top, m[1])); err != nil {
-				t.Errorf("%s: there is no file %s", path, m[1])
+				t.Errorf("%s: there is no file %s", doc, m[1])
 			} else if m[2] != "" && !src.files[m[1]][m[2]] {
-				t.Errorf("%s: %s does not declare %s", path, m[1], m[2])
+				t.Errorf("%s: %s does not declare %s", doc, m[1], m[2])
+			}
+		}
+		for _, m := range inPackage.FindAllStringSubmatch(text, -1) {
+			if names := src.dirs[m[1]]; names != nil && !names[m[2]] {
+				t.Errorf("%s: package %s does not declare %s", doc, m[1], m[2])
 			}
 		}
 	}
