@@ -28,6 +28,21 @@ type assembly struct {
 	refs       bool
 }
 
+// PartError is ErrBadPart or ErrPartTooSmall with the part. ETag is what was asked
+// for, or the part's own.
+type PartError struct {
+	Number int
+	ETag   ETag
+	Size   int64
+	Err    error
+}
+
+// Error implements error.
+func (e *PartError) Error() string { return fmt.Sprintf("part %d: %v", e.Number, e.Err) }
+
+// Unwrap returns the cause.
+func (e *PartError) Unwrap() error { return e.Err }
+
 // checkOrder checks what can be checked without the parts.
 func checkOrder(want []CompletePart) error {
 	if len(want) == 0 {
@@ -83,7 +98,8 @@ func (a *assembly) read(r cluster.Reader, limit int) (list []extent, done bool, 
 	})
 	if err == nil && a.next < len(a.want) && len(list) == 0 {
 		// Neither stopped by the limit nor at the end: the part is not there.
-		err = fmt.Errorf("part %d: %w", a.want[a.next].Number, ErrBadPart)
+		missing := &a.want[a.next]
+		err = &PartError{Number: missing.Number, ETag: missing.ETag, Err: ErrBadPart}
 	}
 	return list, a.next == len(a.want), err
 }
@@ -91,18 +107,18 @@ func (a *assembly) read(r cluster.Reader, limit int) (list []extent, done bool, 
 // add checks a part and adds it up.
 func (a *assembly) add(want *CompletePart, p *part) error {
 	if want.ETag != "" && want.ETag != partETag(p.sum[:]) {
-		return fmt.Errorf("part %d has ETag %s: %w", p.number, partETag(p.sum[:]), ErrBadPart)
+		return &PartError{p.number, want.ETag, p.size, ErrBadPart}
 	}
 	if a.composite != nil && len(want.Checksums) == 0 {
 		return &MissingChecksumError{a.u.alg, p.number}
 	}
 	for _, c := range want.Checksums {
 		if !bytes.Equal(c.Value, p.checksum(c.Algorithm)) {
-			return fmt.Errorf("part %d has another %s: %w", p.number, c.Algorithm, ErrBadPart)
+			return &PartError{p.number, want.ETag, p.size, fmt.Errorf("another %s: %w", c.Algorithm, ErrBadPart)}
 		}
 	}
 	if p.size < MinPartBytes && a.next < len(a.want)-1 {
-		return fmt.Errorf("part %d has %d bytes, all but the last have %d at least: %w", p.number, p.size, MinPartBytes, ErrPartTooSmall)
+		return &PartError{p.number, partETag(p.sum[:]), p.size, fmt.Errorf("%d bytes, all but the last have %d at least: %w", p.size, MinPartBytes, ErrPartTooSmall)}
 	}
 	if a.size > MaxObjectBytes-p.size {
 		return tooLarge(MaxObjectBytes)

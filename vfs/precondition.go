@@ -1,10 +1,24 @@
 package vfs
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 )
+
+// ConditionError is ErrPrecondition or ErrNotModified with the name of the condition,
+// as headers have it, that did not hold.
+type ConditionError struct {
+	Condition string
+	Err       error
+}
+
+// Error implements error.
+func (e *ConditionError) Error() string { return e.Condition + ": " + e.Err.Error() }
+
+// Unwrap returns the sentinel.
+func (e *ConditionError) Unwrap() error { return e.Err }
 
 // anyETag in a list of a precondition stands for every existing object.
 const anyETag ETag = "*"
@@ -30,10 +44,10 @@ func (c *Preconditions) checkRead(etag ETag, modified time.Time) error {
 	}
 	if len(c.IfNoneMatch) > 0 {
 		if matchesWeakly(c.IfNoneMatch, etag) {
-			return fmt.Errorf("If-None-Match: %w", ErrNotModified)
+			return &ConditionError{"If-None-Match", ErrNotModified}
 		}
 	} else if !c.IfModifiedSince.IsZero() && !modified.Truncate(time.Second).After(c.IfModifiedSince) {
-		return fmt.Errorf("If-Modified-Since: %w", ErrNotModified)
+		return &ConditionError{"If-Modified-Since", ErrNotModified}
 	}
 	return nil
 }
@@ -41,9 +55,9 @@ func (c *Preconditions) checkRead(etag ETag, modified time.Time) error {
 // checkSource decides a copy by its source: as checkRead, except that what
 // was not modified fails (S3 CopyObject).
 func (c *Preconditions) checkSource(etag ETag, modified time.Time) error {
-	err := c.checkRead(etag, modified)
-	if err != nil {
-		return fmt.Errorf("copy source: %w", ErrPrecondition)
+	var failed *ConditionError
+	if errors.As(c.checkRead(etag, modified), &failed) {
+		return &ConditionError{"x-amz-copy-source-" + failed.Condition, ErrPrecondition}
 	}
 	return nil
 }
@@ -63,13 +77,13 @@ func (c *Preconditions) checkWrite(etag ETag, modified time.Time, size int64) er
 		return err
 	}
 	if c.IfSize != nil && *c.IfSize != size {
-		return fmt.Errorf("size: %w", ErrPrecondition)
+		return &ConditionError{"x-amz-if-match-size", ErrPrecondition}
 	}
 	if !c.IfModifiedAt.IsZero() && !modified.Truncate(time.Second).Equal(c.IfModifiedAt.Truncate(time.Second)) {
-		return fmt.Errorf("modification time: %w", ErrPrecondition)
+		return &ConditionError{"x-amz-if-match-last-modified-time", ErrPrecondition}
 	}
 	if matchesWeakly(c.IfNoneMatch, etag) {
-		return fmt.Errorf("If-None-Match: %w", ErrPrecondition)
+		return &ConditionError{"If-None-Match", ErrPrecondition}
 	}
 	return nil
 }
@@ -77,10 +91,10 @@ func (c *Preconditions) checkWrite(etag ETag, modified time.Time, size int64) er
 func (c *Preconditions) checkUnchanged(etag ETag, modified time.Time) error {
 	if len(c.IfMatch) > 0 {
 		if !matchesStrongly(c.IfMatch, etag) {
-			return fmt.Errorf("If-Match: %w", ErrPrecondition)
+			return &ConditionError{"If-Match", ErrPrecondition}
 		}
 	} else if !c.IfUnmodifiedSince.IsZero() && modified.Truncate(time.Second).After(c.IfUnmodifiedSince) {
-		return fmt.Errorf("If-Unmodified-Since: %w", ErrPrecondition)
+		return &ConditionError{"If-Unmodified-Since", ErrPrecondition}
 	}
 	return nil
 }

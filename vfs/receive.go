@@ -206,6 +206,15 @@ func (fs *FS) receiveLarge(ctx context.Context, id ContentID, first []byte, body
 	return fs.received(ctx, w, size, o, maxSize, v)
 }
 
+// MD5Error is ErrBadDigest with both digests.
+type MD5Error struct{ Stated, Computed []byte }
+
+// Error implements error.
+func (e *MD5Error) Error() string { return "MD5: " + ErrBadDigest.Error() }
+
+// Unwrap returns ErrBadDigest.
+func (e *MD5Error) Unwrap() error { return ErrBadDigest }
+
 // check compares what came with what was announced.
 func (v *received) check(size int64, o *PutOptions, maxSize int64) error {
 	switch {
@@ -216,7 +225,7 @@ func (v *received) check(size int64, o *PutOptions, maxSize int64) error {
 	case size > maxSize:
 		return tooLarge(maxSize)
 	case o.MD5 != nil && !bytes.Equal(o.MD5, v.sum[:]):
-		return fmt.Errorf("MD5: %w", ErrBadDigest)
+		return &MD5Error{Stated: o.MD5, Computed: bytes.Clone(v.sum[:])}
 	}
 	if o.Finish == nil {
 		return nil

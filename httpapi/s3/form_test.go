@@ -79,7 +79,7 @@ func TestFormPolicies(t *testing.T) {
 		{with(`, ["content-length-range", "a", "14"]`), nil, 400, "Invalid Policy: Invalid JSON."},
 		{with(`, ["content-length-range", 0, 3]`), nil, 400, "<Code>EntityTooLarge</Code><Message>Your proposed upload exceeds the maximum allowed object size.</Message><ProposedSize>4</ProposedSize><MaxSizeAllowed>3</MaxSizeAllowed>"},
 		{with(`, ["content-length-range", 0, 0]`), nil, 400, "<ProposedSize>4</ProposedSize><MaxSizeAllowed>0</MaxSizeAllowed>"},
-		{with(`, ["content-length-range", 5, 1000]`), nil, 400, "<Code>EntityTooSmall</Code><Message>Your proposed upload is smaller than the minimum allowed object size.</Message><ProposedSize>4</ProposedSize><MinSizeAllowed>5</MinSizeAllowed>"},
+		{with(`, ["content-length-range", 5, 1000]`), nil, 400, "<Code>EntityTooSmall</Code><Message>Your proposed upload is smaller than the minimum allowed size</Message><ProposedSize>4</ProposedSize><MinSizeAllowed>5</MinSizeAllowed>"},
 		{with(`, ["content-length-range", "4", "4"]`), nil, 204, ""},
 		{with(`, ["content-length-range", 0, 9], ["content-length-range", 0, 3]`), nil, 400, "EntityTooLarge"},
 		{with(`, ["eq", "$key", "other"]`), nil, 403, `Invalid according to Policy: Policy Condition failed: [&quot;eq&quot;, &quot;$key&quot;, &quot;other&quot;]`},

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"errors"
 	"hash"
 	"io"
@@ -79,8 +80,8 @@ func (b *Body) Read(p []byte) (int, error) {
 	n, err := b.src.Read(p)
 	if b.sum != nil {
 		b.sum.Write(p[:n])
-		if err == io.EOF && subtle.ConstantTimeCompare(b.sum.Sum(nil), b.want[:]) != 1 {
-			err = ErrSHA256Mismatch
+		if errors.Is(err, io.EOF) {
+			err = b.checkSum()
 		}
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -88,6 +89,16 @@ func (b *Body) Read(p []byte) (int, error) {
 	}
 	b.err = err
 	return n, err
+}
+
+// checkSum is io.EOF if all of the body has the hash that was stated.
+func (b *Body) checkSum() error {
+	got := b.sum.Sum(nil)
+	if subtle.ConstantTimeCompare(got, b.want[:]) == 1 {
+		return io.EOF
+	}
+	return detailed(ErrSHA256Mismatch, "The provided 'x-amz-content-sha256' header does not match what was computed.",
+		"ClientComputedContentSHA256", hex.EncodeToString(b.want[:]), "S3ComputedContentSHA256", hex.EncodeToString(got))
 }
 
 // Finish checks that the end was reached and all was right; the caller has

@@ -12,6 +12,7 @@ var (
 	ErrMalformedQuery    = errors.New("the query-string authentication parameters are malformed")                                        // AuthorizationQueryParametersError
 	ErrMalformedPost     = errors.New("the form's authentication fields are malformed")                                                  // InvalidArgument
 	ErrUnsupportedAuth   = errors.New("the authorization mechanism you have provided is not supported, please use AWS4-HMAC-SHA256")     // InvalidRequest
+	ErrUnknownAuth       = errors.New("unsupported Authorization Type")                                                                  // InvalidArgument
 	ErrManyAuth          = errors.New("only one authentication mechanism is allowed")                                                    // InvalidArgument
 	ErrMismatch          = errors.New("the request signature we calculated does not match the signature you provided")                   // SignatureDoesNotMatch
 	ErrSkewed            = errors.New("the difference between the request time and the server's time is too large")                      // RequestTimeTooSkewed
@@ -30,20 +31,52 @@ var (
 	ErrSessionToken      = errors.New("the provided token is malformed or otherwise not valid: session tokens are not issued here")      // InvalidToken
 )
 
-// RegionError is an ErrMalformedHeader or ErrMalformedQuery because the scope
-// names another region. S3 clients read the right one from the answer.
-type RegionError struct {
-	Kind           error
-	Got, Expecting string
+// Error is one of the errors above as S3 puts it.
+type Error struct {
+	Kind    error
+	Message string
+	Details []Detail // further elements of S3's answer
 }
+
+// Detail is an element of an error's answer.
+type Detail struct{ Name, Value string }
 
 // Error implements error.
-func (e *RegionError) Error() string {
-	return fmt.Sprintf("%v; the region %q is wrong; expecting %q", e.Kind, e.Got, e.Expecting)
-}
+func (e *Error) Error() string { return e.Message }
 
 // Unwrap returns the sentinel.
-func (e *RegionError) Unwrap() error { return e.Kind }
+func (e *Error) Unwrap() error { return e.Kind }
+
+// detailed is kind with S3's message; details are names and values in turn.
+func detailed(kind error, message string, details ...string) *Error {
+	e := &Error{Kind: kind, Message: message}
+	for i := 0; i+1 < len(details); i += 2 {
+		e.Details = append(e.Details, Detail{details[i], details[i+1]})
+	}
+	return e
+}
+
+// argument is an error of kind about one argument.
+func argument(kind error, name, value, message string) error {
+	return detailed(kind, message, "ArgumentName", name, "ArgumentValue", value)
+}
+
+// badCredential says what is wrong with a credential, in the words of the place
+// where it stands.
+func badCredential(kind error, credential, format string, args ...any) *Error {
+	text := fmt.Sprintf(format, args...)
+	switch {
+	case errors.Is(kind, ErrMalformedPost):
+		return detailed(kind, text, "ArgumentName", "X-Amz-Credential", "ArgumentValue", credential)
+	case errors.Is(kind, ErrMalformedQuery):
+		return detailed(kind, "Error parsing the X-Amz-Credential parameter; "+text)
+	}
+	return malformedHeader("%s", text)
+}
+
+func malformedHeader(format string, args ...any) *Error {
+	return detailed(ErrMalformedHeader, "The authorization header is malformed; "+fmt.Sprintf(format, args...))
+}
 
 func wrapf(kind error, format string, args ...any) error {
 	return fmt.Errorf("%w: %s", kind, fmt.Sprintf(format, args...))

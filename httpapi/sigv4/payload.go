@@ -48,7 +48,7 @@ func ParsePayload(h http.Header) (Payload, error) {
 		}
 		sum, err := hex.DecodeString(v)
 		if err != nil || len(sum) != sha256.Size {
-			return p, ErrBadSHA256
+			return p, argument(ErrBadSHA256, "x-amz-content-sha256", v, "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, STREAMING-UNSIGNED-PAYLOAD-TRAILER, STREAMING-AWS4-HMAC-SHA256-PAYLOAD, STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER, STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD, STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD-TRAILER or a valid sha256 value.")
 		}
 		p.Kind = Hashed
 		copy(p.sum[:], sum)

@@ -29,7 +29,7 @@ func (v *Verifier) parseHeaderV2(s *Signature, rest string) error {
 	}
 	key, mac, ok := strings.Cut(strings.TrimSpace(rest), ":")
 	if !ok || key == "" {
-		return wrapf(ErrMalformedHeader, "expecting AWS <access key>:<signature>")
+		return argument(ErrUnknownAuth, "Authorization", s.req.Header.Get("Authorization"), "AWS authorization header is invalid.  Expected AwsAccessKeyId:signature")
 	}
 	if err := s.setV2(key, mac); err != nil {
 		return err
@@ -38,8 +38,8 @@ func (v *Verifier) parseHeaderV2(s *Signature, rest string) error {
 	if err != nil {
 		return err
 	}
-	if d := v.cfg.Now().Sub(t); d > MaxSkew || d < -MaxSkew {
-		return ErrSkewed
+	if err := v.checkSkew(t); err != nil {
+		return err
 	}
 	if s.req.Header.Get("X-Amz-Date") == "" {
 		s.timestamp = s.req.Header.Get("Date")
@@ -65,8 +65,8 @@ func (v *Verifier) parsePresignedV2(s *Signature) error {
 	if err != nil {
 		return wrapf(ErrMalformedQuery, "Expires must be seconds since 1970")
 	}
-	if v.cfg.Now().After(time.Unix(expires, 0)) {
-		return ErrExpired
+	if now, end := v.cfg.Now(), time.Unix(expires, 0); now.After(end) {
+		return detailed(ErrExpired, "Request has expired", "Expires", isoTime(end), "ServerTime", isoTime(now))
 	}
 	if err := s.setStated(); err != nil {
 		return err

@@ -4,7 +4,9 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +28,7 @@ func (v *Verifier) parseHeader(s *Signature, rest string) error {
 	for field := range strings.SplitSeq(rest, ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(field), "=")
 		if !ok {
-			return wrapf(ErrMalformedHeader, "%q is not name=value", field)
+			return malformedHeader("the authorization component %q is malformed.", strings.TrimSpace(field))
 		}
 		switch name {
 		case "Credential":
@@ -36,11 +38,11 @@ func (v *Verifier) parseHeader(s *Signature, rest string) error {
 		case "Signature":
 			signature = value
 		default:
-			return wrapf(ErrMalformedHeader, "unknown component %q", name)
+			return malformedHeader("the authorization component %q is malformed.", strings.TrimSpace(field))
 		}
 	}
 	if credential == "" || headers == "" || signature == "" {
-		return wrapf(ErrMalformedHeader, "Credential, SignedHeaders and Signature are required")
+		return malformedHeader("the authorization header requires three components: Credential, SignedHeaders, and Signature.")
 	}
 	if err := v.parseClaim(s, ErrMalformedHeader, credential, signature, headers); err != nil {
 		return err
@@ -65,33 +67,33 @@ func (v *Verifier) parsePresigned(s *Signature) error {
 	q := s.query
 	for _, name := range []string{"X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires", "X-Amz-SignedHeaders", "X-Amz-Signature"} {
 		if len(q[name]) != 1 || q.Get(name) == "" {
-			return wrapf(ErrMalformedQuery, "%s is required once", name)
+			return detailed(ErrMalformedQuery, "Query-string authentication version 4 requires the X-Amz-Algorithm, X-Amz-Credential, X-Amz-Signature, X-Amz-Date, X-Amz-SignedHeaders, and X-Amz-Expires parameters.")
 		}
 	}
 	if q.Get("X-Amz-Algorithm") != algorithm {
-		return wrapf(ErrMalformedQuery, "X-Amz-Algorithm only supports %s", algorithm)
+		return detailed(ErrMalformedQuery, `X-Amz-Algorithm only supports "`+algorithm+`"`)
 	}
 	if err := v.parseClaim(s, ErrMalformedQuery, q.Get("X-Amz-Credential"), q.Get("X-Amz-Signature"), q.Get("X-Amz-SignedHeaders")); err != nil {
 		return err
 	}
 	t, err := time.Parse(timeFormat, q.Get("X-Amz-Date"))
 	if err != nil {
-		return wrapf(ErrMalformedQuery, "X-Amz-Date must be in the ISO8601 Long Format yyyymmddThhmmssZ")
+		return detailed(ErrMalformedQuery, `X-Amz-Date must be in the ISO8601 Long Format "yyyyMMdd'T'HHmmss'Z'"`)
 	}
-	seconds, err := strconv.Atoi(q.Get("X-Amz-Expires"))
-	if err != nil || seconds < 1 || seconds > int(MaxExpiry/time.Second) {
-		return wrapf(ErrMalformedQuery, "X-Amz-Expires must be between 1 and %d seconds", MaxExpiry/time.Second)
+	lasts, err := lifetime(q.Get("X-Amz-Expires"))
+	if err != nil {
+		return err
 	}
-	if t.Format(dateFormat) != s.date {
-		return wrapf(ErrMalformedQuery, "the credential's date is not that of X-Amz-Date")
+	if day := t.Format(dateFormat); day != s.date {
+		return detailed(ErrMalformedQuery, fmt.Sprintf("Invalid credential date %q. This date is not the same as X-Amz-Date: %q.", s.date, day))
 	}
 	s.timestamp = t.Format(timeFormat)
 	now := v.cfg.Now()
 	if t.After(now.Add(MaxSkew)) {
 		return ErrNotYetValid
 	}
-	if now.After(t.Add(time.Duration(seconds) * time.Second)) {
-		return ErrExpired
+	if end := t.Add(lasts); lasts == 0 || now.After(end) {
+		return detailed(ErrExpired, "Request has expired", "X-Amz-Expires", q.Get("X-Amz-Expires"), "Expires", isoTime(end), "ServerTime", isoTime(now))
 	}
 	if err := s.setStated(); err != nil {
 		return err
@@ -120,13 +122,35 @@ func (v *Verifier) parseClaim(s *Signature, kind error, credential, signature, h
 	if !s.signs("Host") {
 		return wrapf(kind, "the host header must be signed")
 	}
+	var unsigned []string
 	for name := range s.req.Header {
 		if len(name) >= len(amzPrefix) && strings.EqualFold(name[:len(amzPrefix)], amzPrefix) && !s.signs(name) {
-			return wrapf(ErrUnsignedHeader, "%s", strings.ToLower(name))
+			unsigned = append(unsigned, strings.ToLower(name))
 		}
 	}
-	return nil
+	if unsigned == nil {
+		return nil
+	}
+	slices.Sort(unsigned)
+	return detailed(ErrUnsignedHeader, "There were headers present in the request which were not signed", "HeadersNotSigned", strings.Join(unsigned, ", "))
 }
+
+// lifetime reads X-Amz-Expires.
+func lifetime(v string) (time.Duration, error) {
+	seconds, err := strconv.Atoi(v)
+	switch {
+	case err != nil:
+		return 0, detailed(ErrMalformedQuery, "X-Amz-Expires should be a number")
+	case seconds < 0:
+		return 0, detailed(ErrMalformedQuery, "X-Amz-Expires must be non-negative")
+	case seconds > int(MaxExpiry/time.Second):
+		return 0, detailed(ErrMalformedQuery, "X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires must be less than 604800 seconds")
+	}
+	return time.Duration(seconds) * time.Second, nil
+}
+
+// isoTime is how S3's errors tell times.
+func isoTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // amzPrefix begins the names of headers that must be signed.
 const amzPrefix = "x-amz-"
@@ -164,7 +188,7 @@ func (v *Verifier) parseScope(s *Signature, kind error, credential, signature st
 	for i := len(scope) - 1; i >= 0; i-- {
 		cut := strings.LastIndexByte(rest, '/')
 		if cut < 0 {
-			return wrapf(kind, "the credential must be <access key>/<yyyymmdd>/<region>/s3/aws4_request")
+			return badCredential(kind, credential, `the Credential is mal-formed; expecting "<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request".`)
 		}
 		rest, scope[i] = rest[:cut], rest[cut+1:]
 	}
@@ -172,18 +196,20 @@ func (v *Verifier) parseScope(s *Signature, kind error, credential, signature st
 	s.scope = credential[len(rest)+1:]
 	switch {
 	case s.AccessKey == "":
-		return wrapf(kind, "the access key is empty")
+		return badCredential(kind, credential, "a non-empty Access Key (AKID) must be provided in the credential.")
 	case scope[3] != terminator:
-		return wrapf(kind, "the scope ends with %q, expecting %q", scope[3], terminator)
+		return badCredential(kind, credential, "incorrect terminal %q. This endpoint uses %q.", scope[3], terminator)
 	case scope[2] != service:
-		return wrapf(kind, "incorrect service %q, expecting %q", scope[2], service)
+		return badCredential(kind, credential, "incorrect service %q. This endpoint belongs to %q.", scope[2], service)
 	case len(s.region) > maxRegionBytes:
-		return wrapf(kind, "the region is longer than %d bytes", maxRegionBytes)
+		return badCredential(kind, credential, "the region is longer than %d bytes", maxRegionBytes)
 	case v.cfg.Region != "" && s.region != v.cfg.Region:
-		return &RegionError{Kind: kind, Got: s.region, Expecting: v.cfg.Region}
+		e := badCredential(kind, credential, "the region '%s' is wrong; expecting '%s'", s.region, v.cfg.Region)
+		e.Details = append(e.Details, Detail{"Region", v.cfg.Region})
+		return e
 	}
 	if _, err := time.Parse(dateFormat, s.date); err != nil {
-		return wrapf(kind, "incorrect date format %q, expecting yyyymmdd", s.date)
+		return badCredential(kind, credential, "incorrect date format %q. This date in the credential must be in the format \"yyyyMMdd\".", s.date)
 	}
 	if len(signature) != 2*sha256.Size {
 		return wrapf(ErrMismatch, "a signature has 64 hexadecimal digits")
@@ -198,14 +224,24 @@ func (v *Verifier) parseScope(s *Signature, kind error, credential, signature st
 }
 
 func (v *Verifier) checkClock(s *Signature, kind error, t time.Time) error {
-	if d := v.cfg.Now().Sub(t); d > MaxSkew || d < -MaxSkew {
-		return ErrSkewed
+	if err := v.checkSkew(t); err != nil {
+		return err
 	}
 	s.timestamp = t.Format(timeFormat)
 	if !strings.HasPrefix(s.timestamp, s.date) {
-		return wrapf(kind, "the credential's date is not that of the request")
+		return badCredential(kind, "", "Invalid credential date %q. This date is not the same as X-Amz-Date: %q.", s.date, s.timestamp[:len(dateFormat)])
 	}
 	return nil
+}
+
+// checkSkew refuses requests of clients whose clock is off.
+func (v *Verifier) checkSkew(t time.Time) error {
+	now := v.cfg.Now()
+	if d := now.Sub(t); d <= MaxSkew && d >= -MaxSkew {
+		return nil
+	}
+	return detailed(ErrSkewed, "The difference between the request time and the current time is too large.", "RequestTime", t.UTC().Format(timeFormat),
+		"ServerTime", isoTime(now), "MaxAllowedSkewMilliseconds", strconv.FormatInt(MaxSkew.Milliseconds(), 10))
 }
 
 // requestTime returns the time of x-amz-date, or of Date.
@@ -240,8 +276,28 @@ func (v *Verifier) verifyV4(s *Signature, secret string) error {
 	if err == nil && !known {
 		v.keys.put(id, secret, key)
 	}
-	return err
+	if err != nil {
+		return s.mismatch()
+	}
+	return nil
 }
+
+// mismatch tells what was signed here, by which a client finds what differs.
+func (s *Signature) mismatch() error {
+	text, request := s.policy, ""
+	if s.Scheme != PostV4 {
+		path := encodePath(s.req.URL.Path)
+		text, request = string(s.stringToSign(nil, path)), string(s.canonicalRequest(nil, path))
+	}
+	details := []string{"AWSAccessKeyId", s.AccessKey, "StringToSign", text, "SignatureProvided", hex.EncodeToString(s.mac), "StringToSignBytes", bytesOf(text)}
+	if request != "" {
+		details = append(details, "CanonicalRequest", request, "CanonicalRequestBytes", bytesOf(request))
+	}
+	return detailed(ErrMismatch, "The request signature we calculated does not match the signature you provided. Check your key and signing method.", details...)
+}
+
+// bytesOf writes each byte of a text in hexadecimal, as S3 shows it.
+func bytesOf(text string) string { return fmt.Sprintf("% x", text) }
 
 // check compares the signature with what the signing key makes.
 func (s *Signature) check() error {

@@ -111,7 +111,7 @@ func TestHeaderErrors(t *testing.T) {
 		"unsigned x-amz":     {func(r *http.Request) { r.Header.Set("X-Amz-Acl", "public-read") }, docTime, ErrUnsignedHeader},
 		"session token":      {func(r *http.Request) { r.Header.Set("X-Amz-Security-Token", "t") }, docTime, ErrSessionToken},
 		"both mechanisms":    {func(r *http.Request) { r.URL.RawQuery = "X-Amz-Signature=00" }, docTime, ErrManyAuth},
-		"basic":              {func(r *http.Request) { r.Header.Set("Authorization", "Basic eDp5") }, docTime, ErrUnsupportedAuth},
+		"basic":              {func(r *http.Request) { r.Header.Set("Authorization", "Basic eDp5") }, docTime, ErrUnknownAuth},
 		"version 2 off":      {func(r *http.Request) { r.Header.Set("Authorization", "AWS key:c2ln") }, docTime, ErrUnsupportedAuth},
 		"no signature":       {func(r *http.Request) { r.Header.Set("Authorization", auth[:strings.Index(auth, ",Sig")]) }, docTime, ErrMalformedHeader},
 		"no components":      {func(r *http.Request) { r.Header.Set("Authorization", "AWS4-HMAC-SHA256") }, docTime, ErrMalformedHeader},
@@ -139,10 +139,11 @@ func TestHeaderErrors(t *testing.T) {
 	if _, err := check(at(docTime), docGet(), "other secret"); !errors.Is(err, ErrMismatch) {
 		t.Errorf("other secret: %v", err)
 	}
-	var re *RegionError
+	var re *Error
 	r := docGet()
 	replaceAuth("us-east-1", "eu-west-1")(r)
-	if _, err := check(at(docTime), r, docSecret); !errors.As(err, &re) || re.Expecting != "us-east-1" || re.Got != "eu-west-1" {
+	if _, err := check(at(docTime), r, docSecret); !errors.As(err, &re) || re.Kind != ErrMalformedHeader ||
+		re.Message != "The authorization header is malformed; the region 'eu-west-1' is wrong; expecting 'us-east-1'" || re.Details[0] != (Detail{"Region", "us-east-1"}) {
 		t.Errorf("region: %v", err)
 	}
 }
@@ -162,7 +163,7 @@ func TestPresignedErrors(t *testing.T) {
 		"last second":     {"", "", docTime.Add(24 * time.Hour), nil},
 		"expired":         {"", "", docTime.Add(24*time.Hour + time.Second), ErrExpired},
 		"future":          {"", "", docTime.Add(-16 * time.Minute), ErrNotYetValid},
-		"zero expiry":     {"Expires=86400", "Expires=0", docTime, ErrMalformedQuery},
+		"zero expiry":     {"Expires=86400", "Expires=0", docTime, ErrExpired},
 		"eight days":      {"Expires=86400", "Expires=691200", docTime, ErrMalformedQuery},
 		"negative":        {"Expires=86400", "Expires=-1", docTime, ErrMalformedQuery},
 		"no expiry":       {"&X-Amz-Expires=86400", "", docTime, ErrMalformedQuery},

@@ -107,7 +107,7 @@ func (v *Verifier) Parse(r *http.Request, q url.Values, hostBucket string) (*Sig
 	inQuery := q.Has("X-Amz-Signature") || q.Has("X-Amz-Algorithm") || q.Has("X-Amz-Credential")
 	inQueryV2 := q.Has("Signature") && q.Has("AWSAccessKeyId")
 	if auth != "" && (inQuery || inQueryV2) {
-		return nil, ErrManyAuth
+		return nil, argument(ErrManyAuth, "Authorization", auth, "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature query string parameter or the Authorization header should be specified")
 	}
 	if r.Header.Get("X-Amz-Security-Token") != "" || q.Has("X-Amz-Security-Token") {
 		return nil, ErrSessionToken
@@ -125,7 +125,7 @@ func (v *Verifier) Parse(r *http.Request, q url.Values, hostBucket string) (*Sig
 	case strings.HasPrefix(auth, "AWS "):
 		err = v.parseHeaderV2(s, auth[len("AWS "):])
 	default:
-		err = ErrUnsupportedAuth
+		err = argument(ErrUnknownAuth, "Authorization", auth, "Unsupported Authorization Type")
 	}
 	if err != nil {
 		return nil, err
