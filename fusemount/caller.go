@@ -130,3 +130,21 @@ func signalMask(s string) uint64 {
 	}
 	return mask
 }
+
+// hasCapability tells whether a thread has a capability (capabilities(7)) in
+// effect. One that may not be looked at has none.
+func hasCapability(tid uint32, capability int) bool {
+	if tid == 0 {
+		return false
+	}
+	b, err := os.ReadFile(statusFile(tid))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(b)) {
+		if mask, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			return signalMask(strings.TrimSpace(mask))&(1<<capability) != 0
+		}
+	}
+	return false
+}

@@ -24,6 +24,7 @@ var errnos = [...]struct {
 	{vfs.ErrNotEmpty, syscall.ENOTEMPTY},
 	{vfs.ErrAccess, syscall.EACCES},
 	{vfs.ErrPerm, syscall.EPERM},
+	{vfs.ErrProtected, syscall.EPERM},
 	{vfs.ErrInvalid, syscall.EINVAL},
 	{vfs.ErrNameTooLong, syscall.ENAMETOOLONG},
 	{vfs.ErrNoSpace, syscall.ENOSPC},

@@ -123,6 +123,9 @@ func (f *rawFS) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 	defer ctx.end()
 	ino := f.ino(in.NodeId)
 	c, flags := cred(&in.InHeader), openFlags(in.Flags)
+	if flags&vfs.OpenWrite != 0 && in.Flags&unix.O_APPEND == 0 {
+		flags |= vfs.OpenAnywhere
+	}
 	file, err := f.fs.Open(ctx, c, ino, flags)
 	if err != nil {
 		return f.status("open", &in.InHeader, err)

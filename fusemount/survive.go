@@ -312,7 +312,7 @@ func (f *rawFS) restore(book *ledger.Ledger) {
 		if record&recordKillPriv != 0 {
 			c.UID = 1 // whoever it was, not the superuser
 		}
-		file, err := f.fs.Open(f.ctx, &c, vfs.Ino(ino), vfs.OpenFlags(uint32(record)))
+		file, err := f.fs.Open(f.ctx, &c, vfs.Ino(ino), vfs.OpenFlags(uint32(record))|vfs.OpenRestored)
 		if err != nil {
 			f.opt.Logger.Error("a file that programs have open is lost", "inode", ino, "err", err)
 			book.Files.Remove(fh)
@@ -382,7 +382,7 @@ func (f *rawFS) rewrite(book *ledger.Ledger) (count int) {
 			t = &target{}
 			targets[ino] = t
 			var err error
-			if t.file, err = f.fs.Open(f.ctx, vfs.Root, ino, vfs.OpenRead|vfs.OpenWrite); err != nil {
+			if t.file, err = f.fs.Open(f.ctx, vfs.Root, ino, vfs.OpenRead|vfs.OpenWrite|vfs.OpenRewrites); err != nil {
 				fail(ino, err)
 			}
 		}

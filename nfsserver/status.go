@@ -83,6 +83,7 @@ var errorTable = []struct {
 	{vfs.ErrNotEmpty, ErrNotEmpty},
 	{vfs.ErrAccess, ErrAcces},
 	{vfs.ErrPerm, ErrPerm},
+	{vfs.ErrProtected, ErrPerm},
 	{vfs.ErrInvalid, ErrInval},
 	{vfs.ErrNameTooLong, ErrNameTooLong},
 	{vfs.ErrNoSpace, ErrNoSpc},

@@ -75,6 +75,9 @@ func (f *File) clear(ctx context.Context, from, to int64) error {
 	for from < to {
 		var done int64
 		err := f.change(ctx, func(t cluster.Txn, o *op, n *inode, id ContentID) (err error) {
+			if err := n.fileFlags().checkFree(); err != nil {
+				return err
+			}
 			done, err = o.clearSome(t, n, from, to, id)
 			return err
 		})

@@ -24,6 +24,7 @@ func (fs *FS) attrWith(n *inode, dirTime []byte) (Attr, error) {
 		Ino: n.ino, Gen: n.gen, Mode: n.mode, Nlink: n.nlink, UID: n.uid, GID: n.gid, Rdev: n.rdev,
 		Size: n.size, Used: n.used, Version: n.version, Parent: n.parent,
 		Atime: n.atime, Mtime: n.mtime, CtimeNS: n.ctimeNS, BtimeNS: n.btimeNS,
+		Flags: n.fileFlags(),
 	}
 	switch {
 	case n.isDir():

@@ -71,6 +71,13 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 		}
 		var n *inode
 		if e == nil {
+			root, err := getInode(t, RootIno)
+			if err == nil {
+				err = root.fileFlags().checkWritable()
+			}
+			if err != nil {
+				return err
+			}
 			ino, err := o.makeImplied(t, RootIno, []string{name}, owner)
 			if err != nil {
 				return err
@@ -219,6 +226,13 @@ func (fs *FS) DeleteBucket(ctx context.Context, name string) error {
 		if !empty {
 			return fmt.Errorf("bucket %q: %w", name, ErrBucketNotEmpty)
 		}
+		root, err := getInode(t, RootIno)
+		if err == nil {
+			err = root.fileFlags().checkTake(n.fileFlags())
+		}
+		if err != nil {
+			return err
+		}
 		if err := o.dropDir(t, n); err != nil {
 			return err
 		}
@@ -301,6 +315,9 @@ func (fs *FS) SetBucketAttr(ctx context.Context, name, attr string, value []byte
 }
 
 func (o *op) setBucketAttr(t cluster.Txn, n *inode, attr string, value []byte) error {
+	if err := n.fileFlags().checkFree(); err != nil {
+		return err
+	}
 	b, err := getBucketRecord(t, n.ino)
 	if err != nil {
 		return err

@@ -251,8 +251,8 @@ func (c *checker) checkEntry(r cluster.Reader, parent Ino, e *dentry, value []by
 	if n.mode&ModeTypeMask != e.mode {
 		f.add("entry-type", nil, "entry %q of directory %d has type %o, its inode %d has %o", e.name, parent, e.mode, e.ino, n.mode&ModeTypeMask)
 	}
-	if !n.isDir() && e.tells != 0 || e.tells&^n.entryTells() != 0 {
-		f.add("entry-mode", tellAgain(parent, e), "entry %q of directory %d lets pass what the mode of its inode %d denies", e.name, parent, e.ino)
+	if told := n.entryTells(); !n.isDir() && e.tells != 0 || e.tells&^told != 0 || told&^e.tells&tellsFlags != 0 {
+		f.add("entry-mode", tellAgain(parent, e), "entry %q of directory %d lets pass what the mode or the flags of its inode %d deny", e.name, parent, e.ino)
 	}
 	switch {
 	case n.has(flagLinks) && !n.isDir():

@@ -78,6 +78,9 @@ func (f *File) copyByReference(ctx context.Context, off int64, src *File, srcOff
 		}
 		var copied, cleared int64
 		err = f.change(ctx, func(t cluster.Txn, o *op, dst *inode, id ContentID) (err error) {
+			if err := dst.fileFlags().checkWrite(off, dst.size); err != nil {
+				return err
+			}
 			copied, cleared, err = o.copyRange(t, dst, off, src.of.ino, srcOff, n, id, ContentID(own))
 			return err
 		})

@@ -174,6 +174,9 @@ func (o *op) makeNode(t cluster.Txn, cred *Cred, d *inode, f *found, mode uint32
 	n.choose()
 	n.parent, n.name = d.ino, f.name.stored
 	inheritGroup(cred, d, n)
+	if !n.isSymlink() {
+		n.setFileFlags(d.fileFlags() & inheritedFlags)
+	}
 	inherited, err := inheritACL(t, d, n)
 	if err != nil {
 		return nil, err

@@ -266,12 +266,16 @@ func refuse(items []*deleteItem, name string, err error) error {
 
 // spare takes out of found what the subject must not remove from d.
 func (j *judge) spare(d step, found []doomed, items []*deleteItem) ([]doomed, error) {
-	if j.free() || !j.s.Local && d.tells&tellsUnchosen != 0 {
-		return found, nil
+	dir, err := flagsOf(j.r, d)
+	if err != nil {
+		return nil, err
 	}
 	left := found[:0]
 	for _, f := range found {
 		err := j.entry(d, f.n)
+		if err == nil && f.n != nil {
+			err = dir.checkTake(f.n.fileFlags())
+		}
 		if err == nil {
 			left = append(left, f)
 		} else if err = refuse(items, f.entry.name, err); err != nil {

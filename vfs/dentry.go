@@ -20,9 +20,10 @@ type dentry struct {
 	tells
 }
 
-// tells is what the entry of a directory tells of the directory's mode, so
-// that who goes by it at an object door need not read the inode (modes.go). An
-// entry older than format 2 tells nothing: then the inode is asked.
+// tells is what the entry of a directory tells of the directory's mode and
+// flags, so that who goes by it at an object door need not read the inode
+// (modes.go, fileflags.go). Of the mode, an entry older than format 2 tells
+// nothing: then the inode is asked.
 type tells byte
 
 const (
@@ -30,8 +31,10 @@ const (
 	tellsOpen tells = 1 << (iota + 4)
 	// tellsUnchosen: nobody chose the mode, so that it denies nothing.
 	tellsUnchosen
+	// tellsFlags: the directory has FileFlags that forbid something.
+	tellsFlags
 
-	tellsMask    = tellsOpen | tellsUnchosen
+	tellsMask    = tellsOpen | tellsUnchosen | tellsFlags
 	dentryTypeOf = 0x0f
 )
 

@@ -206,17 +206,20 @@ func (o *op) settle(t cluster.Txn, d *inode, key []byte) error {
 			return o.touchDir(t, d.ino)
 		}
 		e := &dentry{name: d.name, dir: true, ino: d.ino, mode: ModeDirectory}
-		parent := d.parent
+		parent, err := getInode(t, d.parent)
+		if err != nil {
+			return fmt.Errorf("%w: directory %d has no parent: %w", ErrCorrupt, e.ino, err)
+		}
+		if parent.fileFlags()&flagsHeld != 0 { // nothing goes from it
+			return o.touchDir(t, d.ino)
+		}
 		if err := o.dropDir(t, d); err != nil {
 			return err
 		}
-		if err := o.deleteEntry(t, parent, e); err != nil {
+		if err := o.deleteEntry(t, parent.ino, e); err != nil {
 			return err
 		}
-		key = e.key(parent)
-		if d, err = getInode(t, parent); err != nil {
-			return fmt.Errorf("%w: directory %d has no parent: %w", ErrCorrupt, e.ino, err)
-		}
+		key, d = e.key(parent.ino), parent
 	}
 }
 

@@ -16,6 +16,7 @@ var (
 	ErrNotEmpty     = fserr.ErrNotEmpty     // ENOTEMPTY
 	ErrAccess       = fserr.ErrAccess       // EACCES
 	ErrPerm         = fserr.ErrPerm         // EPERM
+	ErrProtected    = fserr.ErrProtected    // EPERM; it is an ErrPerm, too
 	ErrInvalid      = fserr.ErrInvalid      // EINVAL
 	ErrNameTooLong  = fserr.ErrNameTooLong  // ENAMETOOLONG
 	ErrNoSpace      = fserr.ErrNoSpace      // ENOSPC

@@ -1,9 +1,11 @@
 package vfs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync/atomic"
 
 	"ogw/cluster"
@@ -63,7 +65,7 @@ func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlag
 		case !n.isRegular():
 			return fmt.Errorf("%w: inode %d is not a regular file", ErrInvalid, ino)
 		}
-		return nil
+		return n.checkOpen(flags)
 	})
 	if err == nil && flags&OpenTrunc != 0 {
 		err = f.truncate(ctx)
@@ -82,11 +84,27 @@ func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlag
 	return f, nil
 }
 
+// checkOpen is for opening n by who may.
+func (n *inode) checkOpen(flags OpenFlags) error {
+	switch {
+	case flags&(OpenRestored|OpenRewrites) != 0:
+		return nil
+	case flags&(OpenTrunc|OpenAnywhere) != 0:
+		return n.fileFlags().checkFree()
+	case flags&OpenWrite != 0:
+		return n.fileFlags().checkWritable()
+	}
+	return nil
+}
+
 // truncate is O_TRUNC. What was empty gets new times, which Close does not make
 // durable.
 func (f *File) truncate(ctx context.Context) error {
 	cut := false
 	err := f.change(ctx, func(t cluster.Txn, o *op, n *inode, id ContentID) error {
+		if err := n.fileFlags().checkFree(); err != nil {
+			return err
+		}
 		cut = n.size != 0
 		return o.truncate(t, n, 0, id)
 	})
@@ -116,6 +134,9 @@ func (f *File) change(ctx context.Context, fn func(t cluster.Txn, o *op, n *inod
 	return f.fs.updateFile(ctx, f.of.ino, func(t cluster.Txn, o *op) error {
 		n, err := getInode(t, f.of.ino)
 		if err != nil {
+			return err
+		}
+		if err := n.fileFlags().checkWritable(); err != nil {
 			return err
 		}
 		version := n.version
@@ -208,6 +229,9 @@ func (f *File) write(ctx context.Context, p []byte, off int64, atEnd, killPriv b
 		defer done()
 	}
 	at, n, err := f.of.write(ctx, f, p, off, atEnd, killPriv)
+	if errors.Is(err, errOverwrite) {
+		n, err = f.extend(ctx, p, off, killPriv)
+	}
 	if n > 0 {
 		f.fs.watch.notify(ctx, []event{{ino: f.of.ino, data: true}})
 	}
@@ -215,6 +239,24 @@ func (f *File) write(ctx context.Context, p []byte, off int64, atEnd, killPriv b
 		err = f.Sync(ctx)
 	}
 	return at, n, err
+}
+
+// extend is a write to an append-only file that begins before its end. Bytes that
+// the file has already are no change: so those append who write whole pages or
+// send a write again.
+func (f *File) extend(ctx context.Context, p []byte, off int64, killPriv bool) (int, error) {
+	have := make([]byte, len(p))
+	k, err := f.of.read(ctx, have, off)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return 0, err
+	case !bytes.Equal(have[:k], p[:k]):
+		return 0, errOverwrite
+	case k == len(p):
+		return k, nil
+	}
+	_, n, err := f.of.write(ctx, f, p[k:], off+int64(k), false, killPriv)
+	return k + n, err
 }
 
 // Sync makes all writes to the file durable and visible to other processes
@@ -326,7 +368,11 @@ func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, fl
 		if err != nil {
 			return err
 		}
+		if err := d.fileFlags().checkWritable(); err != nil {
+			return err
+		}
 		n := o.newInode(id, ModeRegular|mode&ModePermMask&^cred.Umask, cred)
+		n.setFileFlags(d.fileFlags() & inheritedFlags)
 		n.nlink, n.parent = 0, dir
 		n.choose()
 		if d.mode&ModeSetGID != 0 {

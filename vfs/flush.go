@@ -182,14 +182,6 @@ func (p *flushPlan) fragments() bool {
 	return rand.IntN(compactExtents/4) < small
 }
 
-// lostSince returns why pieces were dropped, if that happened after seq.
-func (of *openFile) lostSince(seq uint64) error {
-	if of.lostSeq > seq {
-		return of.lost
-	}
-	return nil
-}
-
 func (of *openFile) awaitUploads(ctx context.Context, plan *flushPlan) error {
 	var first error
 	for _, u := range plan.uploads() {
@@ -254,6 +246,9 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	}
 	if n.epoch != plan.epoch {
 		return nil, pos, fmt.Errorf("inode %d was replaced: %w", of.ino, ErrStale)
+	}
+	if err := n.fileFlags().checkFlush(plan.items[0].off, n.size); err != nil && !of.fs.Exclusive() {
+		return nil, pos, err
 	}
 	if err := of.settleTarget(t, o, n, plan, spare); err != nil {
 		return nil, pos, err

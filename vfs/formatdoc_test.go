@@ -30,7 +30,7 @@ type sample struct{ key, value []byte }
 // examples. Their fields have values that no other field has.
 func samples(t *testing.T) map[string]sample {
 	t.Helper()
-	dir := dentry{name: "d", dir: true, ino: 17, mode: ModeDirectory, tells: tellsOpen | tellsUnchosen}
+	dir := dentry{name: "d", dir: true, ino: 17, mode: ModeDirectory, tells: tellsOpen | tellsUnchosen | tellsFlags}
 	file := dentry{name: "f", ino: 18, mode: ModeRegular}
 	inline := extent{off: 0, len: 3, kind: extentInline, data: []byte("abc")}
 	blob := extent{off: 4096, len: 300, kind: extentBlob, seq: 20, blobOff: 7, blobSize: 1000, blobCRC: 0x1122334455667788}
@@ -111,8 +111,9 @@ var sampleGrants = Grants{{GranteeUser, "u1", PermRead}, {GranteeEverybody, "", 
 func sampleInode(t *testing.T) *inode {
 	t.Helper()
 	n := &inode{ino: 17, gen: 1, mode: ModeRegular | 0o644, nlink: 2, uid: 1000, gid: 100, rdev: 0x501,
-		flags: flagXattrs | flagCRC | flagVerf | flagObject | flagLinks | flagGrants | flagChosen,
-		size:  3, parent: 16, version: 4, content: 19, used: 5, epoch: 6,
+		flags: flagXattrs | flagCRC | flagVerf | flagObject | flagLinks | flagGrants | flagChosen |
+			inodeFlags(FlagImmutable|FlagNoDump)<<fileFlagsShift,
+		size: 3, parent: 16, version: 4, content: 19, used: 5, epoch: 6,
 		atime: Time{1e10, 1}, mtime: Time{-2e10, 2}, ctimeNS: sampleNS, btimeNS: sampleNS + 1e9,
 		name: "f", target: "t", crc: 0x1122334455667788, verf: 0x0102030405060708, grants: sampleGrants}
 	n.object = objectPart{sum: bytes.Repeat([]byte{0xee}, 16), nparts: 2, contentType: "a/b", headers: map[string]string{"H": "h"},

@@ -78,6 +78,7 @@ const (
 	// older than format 2 has neither (modes.go).
 	flagChosen
 	flagUnchosen
+	// Bits 14 to 17 are the FileFlags (fileflags.go).
 )
 
 // flagFarTimes: a time that somebody chose does not fit into 64 bits of
@@ -114,6 +115,15 @@ func (n *inode) set(f inodeFlags, on bool) {
 	} else {
 		n.flags &^= f
 	}
+}
+
+// fileFlagsShift is where the FileFlags are among the flags.
+const fileFlagsShift = 14
+
+func (n *inode) fileFlags() FileFlags { return FileFlags(n.flags>>fileFlagsShift) & allFileFlags }
+
+func (n *inode) setFileFlags(f FileFlags) {
+	n.flags = n.flags&^(inodeFlags(allFileFlags)<<fileFlagsShift) | inodeFlags(f)<<fileFlagsShift
 }
 
 // encode returns the stored form.

@@ -37,8 +37,15 @@ func (fs *FS) chosen(n *inode) bool {
 	return usual&^n.mode&0o777 != 0 || n.has(flagACL)
 }
 
-// entryTells is what the entry of n tells of its mode.
+// entryTells is what the entry of n tells of its mode and flags.
 func (n *inode) entryTells() tells {
+	if n.isDir() && n.fileFlags()&flagsHeld != 0 {
+		return n.modeTells() | tellsFlags
+	}
+	return n.modeTells()
+}
+
+func (n *inode) modeTells() tells {
 	const passable = 0o555 // read and execute, for each class
 	switch {
 	case !n.isDir():

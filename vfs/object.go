@@ -261,6 +261,9 @@ func (fs *FS) changeObject(ctx context.Context, act Action, bucket, key string, 
 		if s := subjectOf(ctx); n.nlink > 1 && !s.mayAll() && !s.owns(n) {
 			return fmt.Errorf("%q has other links and another owner: %w", key, ErrAccess)
 		}
+		if err := n.fileFlags().checkFree(); err != nil {
+			return err
+		}
 		change(n)
 		n.ctimeNS = o.nowNS
 		o.inodeChanged(n.ino, false)

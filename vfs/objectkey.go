@@ -68,8 +68,8 @@ type step struct {
 func (e *dentry) step() step { return step{e.ino, e.tells} }
 
 // rootStep is the root, which has no entry. Its mode does not count where
-// grants do.
-var rootStep = step{RootIno, tellsOpen | tellsUnchosen}
+// grants do; its flags it is asked for.
+var rootStep = step{RootIno, tellsOpen | tellsUnchosen | tellsFlags}
 
 // deepest is the directory of the entry, or the deepest on the way to it.
 func (p *keyPlace) deepest() step { return p.trail[len(p.trail)-1] }

@@ -130,3 +130,32 @@ func (j *judge) remove(k *objectKey, at *keyPlace, n *inode) error {
 	}
 	return j.entry(at.deepest(), n)
 }
+
+// flagsOf returns the flags of a directory that forbid something. It is only read
+// if its entry tells that there are any.
+func flagsOf(r cluster.Reader, d step) (FileFlags, error) {
+	if d.tells&tellsFlags == 0 {
+		return 0, nil
+	}
+	n, err := getInode(r, d.ino)
+	if err != nil {
+		return 0, err
+	}
+	return n.fileFlags() & flagsHeld, nil
+}
+
+// flags is checkTarget's part that goes by FileFlags.
+func (j *judge) flags(p *publication, at *keyPlace, old *inode) error {
+	d, err := flagsOf(j.r, at.deepest())
+	switch {
+	case err != nil:
+		return err
+	case old == nil && p.remove:
+		return nil
+	case old == nil:
+		return d.checkWritable()
+	case p.remove, !p.key.dir && (!old.isRegular() || old.nlink > 1):
+		return d.checkTake(old.fileFlags())
+	}
+	return old.fileFlags().checkFree()
+}

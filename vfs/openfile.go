@@ -168,6 +168,14 @@ func (of *openFile) dropPieces(why error) {
 	of.retire()
 }
 
+// lostSince returns why pieces were dropped, if that happened after seq.
+func (of *openFile) lostSince(seq uint64) error {
+	if of.lostSeq > seq {
+		return of.lost
+	}
+	return nil
+}
+
 // retire lets the active chunk go when its pieces do. Under mu.
 func (of *openFile) retire() {
 	if of.active != nil {

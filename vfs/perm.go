@@ -21,8 +21,14 @@ func (c *Cred) inGroup(gid uint32) bool {
 func (c *Cred) owns(n *inode) bool { return c.rooted() || c.UID == n.uid }
 
 // checkAccess returns ErrAccess unless cred has all rights of mask on n. The
-// superuser may read and write everything, and execute what anybody may.
+// superuser may read and write everything, and execute what anybody may. Nobody
+// may write what is immutable: ErrPerm.
 func checkAccess(r cluster.Reader, cred *Cred, n *inode, mask uint32) error {
+	if mask&AccessWrite != 0 {
+		if err := n.fileFlags().checkWritable(); err != nil {
+			return err
+		}
+	}
 	if cred.unchecked() || mask == 0 {
 		return nil
 	}
@@ -77,5 +83,8 @@ func checkRemove(r cluster.Reader, cred *Cred, d, n *inode) error {
 	if err := checkAccess(r, cred, d, AccessWrite|AccessExec); err != nil {
 		return err
 	}
-	return checkSticky(cred, d, n)
+	if err := checkSticky(cred, d, n); err != nil {
+		return err
+	}
+	return d.fileFlags().checkTake(n.fileFlags())
 }

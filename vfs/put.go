@@ -224,6 +224,9 @@ func (j *judge) checkTarget(p *publication, at *keyPlace) (old *inode, err error
 	} else {
 		err = j.write(p, at, old)
 	}
+	if err == nil {
+		err = j.flags(p, at, old)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -127,6 +127,9 @@ func (o *op) setAttr(t cluster.Txn, cred *Cred, n *inode, dirTime []byte, set *S
 
 // checkSetAttr checks cred's right to make the change set to n.
 func checkSetAttr(r cluster.Reader, cred *Cred, n *inode, set *SetAttr) error {
+	if err := set.checkFlags(n); err != nil {
+		return err
+	}
 	if set.Size != nil {
 		switch {
 		case n.isDir():
@@ -255,4 +258,13 @@ func applyNew(n *inode, cred *Cred, set *SetAttr, nowNS int64) error {
 	n.atime = pickTime(n.atime, nowNS, set.Atime, set.AtimeNow)
 	n.mtime = pickTime(n.mtime, nowNS, set.Mtime, set.MtimeNow)
 	return nil
+}
+
+// checkFlags is checkFree or checkWritable for a change of attributes: who may
+// write may set the times to now.
+func (s *SetAttr) checkFlags(n *inode) error {
+	if s.Mode != nil || s.UID != nil || s.GID != nil || s.Size != nil || s.Atime != nil || s.Mtime != nil {
+		return n.fileFlags().checkFree()
+	}
+	return n.fileFlags().checkWritable()
 }

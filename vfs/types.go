@@ -101,6 +101,7 @@ type Attr struct {
 	// cached content is still right.
 	Version uint64
 	Parent  Ino // directory of the last link made; RootIno for the root
+	Flags   FileFlags
 }
 
 // IsDir tells whether a describes a directory.
@@ -151,6 +152,16 @@ const (
 	OpenTrunc            // cut to length 0 (O_TRUNC)
 	OpenAppend           // every write goes to the end (O_APPEND)
 	OpenSync             // every write is durable when it returns (O_SYNC, O_DSYNC)
+	// OpenAnywhere tells that writes may go anywhere (no O_APPEND), so that an
+	// append-only file is not opened for them. Without it, each write that is
+	// none at the end is refused.
+	OpenAnywhere
+	// OpenRestored opens again what a process before this one had open: file
+	// flags set since refuse writes, as they do to who has a file open.
+	OpenRestored
+	// OpenRewrites is for Rewrite: what was acknowledged is stored, whatever
+	// flags the file has by now.
+	OpenRewrites
 )
 
 // RenameFlags of Rename, as in renameat2(2).

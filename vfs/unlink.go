@@ -136,6 +136,9 @@ func (fs *FS) Link(ctx context.Context, cred *Cred, ino, dir Ino, name string) (
 // its new name is in has rights to it at the object doors. It is the rule of
 // Linux's fs.protected_hardlinks, which no client of NFS applies for us.
 func checkLink(r cluster.Reader, cred *Cred, n *inode) error {
+	if err := n.fileFlags().checkFree(); err != nil {
+		return err
+	}
 	if cred.owns(n) {
 		return nil
 	}

@@ -47,6 +47,12 @@ func (of *openFile) writePart(ctx context.Context, f *File, p []byte, off int64,
 			of.mu.Unlock()
 			return off, ErrFileTooLarge
 		}
+		if n := of.snap.inode; n.fileFlags()&flagsHeld != 0 && f.flags&OpenRewrites == 0 {
+			if err := n.fileFlags().checkWrite(off, of.size()); err != nil {
+				of.mu.Unlock()
+				return off, err
+			}
+		}
 		if !of.fs.cut.pass.TryRLock() {
 			of.mu.Unlock()
 			of.fs.cut.await()

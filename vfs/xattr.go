@@ -65,6 +65,9 @@ func checkXattrName(name string) error {
 
 // checkXattrWrite checks cred's right to change attribute name of n.
 func checkXattrWrite(r cluster.Reader, cred *Cred, n *inode, name string) error {
+	if err := n.fileFlags().checkFree(); err != nil {
+		return err
+	}
 	switch {
 	case isACLName(name):
 		if n.isSymlink() {

@@ -81,6 +81,7 @@ var Table = []Entry{
 	{vfs.ErrIsDir, http.StatusConflict, "is_a_directory"},
 	{vfs.ErrNotEmpty, http.StatusConflict, "not_empty"},
 	{vfs.ErrAccess, http.StatusForbidden, "forbidden"},
+	{vfs.ErrProtected, http.StatusForbidden, "protected"},
 	{vfs.ErrPerm, http.StatusForbidden, "forbidden"},
 	{vfs.ErrNoSpace, http.StatusInsufficientStorage, "no_space"},
 	{vfs.ErrReadOnly, http.StatusServiceUnavailable, "read_only"},

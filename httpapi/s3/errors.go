@@ -71,6 +71,7 @@ var (
 	codeNotImplemented      = code{"NotImplemented", 501, "A header you provided implies functionality that is not implemented."}
 	codeNotModified         = code{"NotModified", 304, "Not Modified."}
 	codeOperationAborted    = code{"OperationAborted", 409, "A conflicting operation is currently in progress against this resource. Try again."}
+	codeProtected           = code{"AccessDenied", 403, "Access Denied because the object, or its directory, is immutable or append-only."}
 	codePolicyViolated      = code{"AccessDenied", 403, "Invalid according to Policy."}
 	codePreconditionFailed  = code{"PreconditionFailed", 412, "At least one of the pre-conditions you specified did not hold."}
 	codeRequestTimeout      = code{"RequestTimeout", 400, "Your socket connection to the server was not read from or written to within the timeout period."}
@@ -167,6 +168,7 @@ var errorCodes = []struct {
 	{vfs.ErrIsDir, codeInvalidRequest, true},
 	{vfs.ErrNotEmpty, codeBucketNotEmpty, false},
 	{vfs.ErrAccess, codeAccessDenied, false},
+	{vfs.ErrProtected, codeProtected, false},
 	{vfs.ErrPerm, codeAccessDenied, false},
 	{vfs.ErrReadOnly, codeServiceUnavailable, false},
 	{vfs.ErrInvalid, codeInvalidArgument, true},

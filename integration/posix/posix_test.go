@@ -49,7 +49,7 @@ func TestDirectory(t *testing.T) {
 // What local file systems have not.
 var (
 	notOfExt4  = []Feature{Own, XattrBig}
-	notOfTmpfs = []Feature{Own, XattrBig, ZeroRange}
+	notOfTmpfs = []Feature{Own, XattrBig, ZeroRange, Chattr}
 )
 
 // TestLocal shows that the suite is right: the file system of the disk

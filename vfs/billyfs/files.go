@@ -126,8 +126,11 @@ func openFlags(flag int) vfs.OpenFlags {
 	if flag&os.O_TRUNC != 0 {
 		flags |= vfs.OpenTrunc
 	}
-	if flag&os.O_APPEND != 0 {
+	switch {
+	case flag&os.O_APPEND != 0:
 		flags |= vfs.OpenAppend
+	case flags&vfs.OpenWrite != 0:
+		flags |= vfs.OpenAnywhere
 	}
 	if flag&os.O_SYNC != 0 {
 		flags |= vfs.OpenSync

@@ -11,6 +11,7 @@ var (
 	ErrNotEmpty     = errors.New("directory not empty")                     // ENOTEMPTY
 	ErrAccess       = errors.New("permission denied")                       // EACCES
 	ErrPerm         = errors.New("operation not permitted")                 // EPERM
+	ErrProtected    = errors.New("immutable or append-only (chattr)")       // EPERM; it is an ErrPerm, too
 	ErrInvalid      = errors.New("invalid argument")                        // EINVAL
 	ErrNameTooLong  = errors.New("name too long")                           // ENAMETOOLONG
 	ErrNoSpace      = errors.New("no space left")                           // ENOSPC

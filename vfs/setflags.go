@@ -1,0 +1,51 @@
+package vfs
+
+import (
+	"context"
+	"fmt"
+
+	"ogw/cluster"
+)
+
+// SetFlags replaces the FileFlags of a file or a directory. A flag that forbids
+// something is the superuser's to set and to clear, the others are the owner's.
+// ErrPerm, ErrNotSupported for other flags and other kinds of files.
+func (fs *FS) SetFlags(ctx context.Context, cred *Cred, ino Ino, flags FileFlags) error {
+	if flags&^allFileFlags != 0 {
+		return fmt.Errorf("%w: file flags %#x", ErrNotSupported, uint32(flags&^allFileFlags))
+	}
+	// What was written before must not be held back.
+	if err := fs.settle(ctx, ino); err != nil {
+		return err
+	}
+	return fs.update(ctx, func(t cluster.Txn, o *op) error {
+		n, err := getInode(t, ino)
+		if err != nil {
+			return err
+		}
+		if err := checkSetFlags(cred, n, flags); err != nil {
+			return err
+		}
+		n.setFileFlags(flags)
+		if flags != 0 {
+			n.makeExplicit()
+		}
+		if err := tellEntry(t, n); err != nil {
+			return err
+		}
+		return o.putChanged(t, n)
+	})
+}
+
+func checkSetFlags(cred *Cred, n *inode, flags FileFlags) error {
+	old := n.fileFlags()
+	switch {
+	case !n.isRegular() && !n.isDir():
+		return fmt.Errorf("%w: file flags of a special file", ErrNotSupported)
+	case !cred.owns(n), (old^flags)&flagsHeld != 0 && !cred.rooted():
+		return ErrPerm
+	case old&flags&FlagImmutable != 0 && old != flags: // as ext4
+		return errHeld
+	}
+	return nil
+}
