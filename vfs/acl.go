@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -138,7 +140,7 @@ func (a acl) withMode(mode uint32) acl {
 
 // rights returns what a grants to cred, who is not the owner of n: of the
 // entries that match the groups, one must grant all of mask.
-func (a acl) rights(cred *Cred, n *inode, mask uint32) uint32 {
+func (a acl) rights(cred *Cred, n *record.Inode, mask uint32) uint32 {
 	limit := uint32(7)
 	if m := a.find(aclMask); m != nil {
 		limit = uint32(m.perm)
@@ -154,7 +156,7 @@ func (a acl) rights(cred *Cred, n *inode, mask uint32) uint32 {
 		case aclGroupObj, aclGroup:
 			gid := e.id
 			if e.tag == aclGroupObj {
-				gid = n.gid
+				gid = n.GID
 			}
 			if !cred.inGroup(gid) {
 				continue
@@ -174,7 +176,7 @@ func (a acl) rights(cred *Cred, n *inode, mask uint32) uint32 {
 
 // getACL reads an ACL; nil if there is none.
 func getACL(r cluster.Reader, ino Ino, name string) (acl, error) {
-	b, err := r.Get(xattrKey(ino, name))
+	b, err := r.Get(record.XattrKey(ino, name))
 	if err != nil || b == nil {
 		return nil, err
 	}
@@ -187,37 +189,37 @@ func getACL(r cluster.Reader, ino Ino, name string) (acl, error) {
 
 // inheritACL gives n, made in d, what d's default ACL says: the ACL takes the
 // place of the umask. It returns false if there is none.
-func inheritACL(t cluster.Txn, d, n *inode) (bool, error) {
-	if !d.has(flagACL) || n.isSymlink() {
+func inheritACL(t cluster.Txn, d, n *record.Inode) (bool, error) {
+	if !d.Has(record.FlagACL) || n.IsSymlink() {
 		return false, nil
 	}
-	def, err := getACL(t, d.ino, xattrDefaultACL)
+	def, err := getACL(t, d.Ino, xattrDefaultACL)
 	if err != nil || def == nil {
 		return false, err
 	}
-	if n.isDir() {
-		if err := t.Set(xattrKey(n.ino, xattrDefaultACL), def.encode()); err != nil {
+	if n.IsDir() {
+		if err := t.Set(record.XattrKey(n.Ino, xattrDefaultACL), def.encode()); err != nil {
 			return false, err
 		}
-		n.set(flagXattrs|flagACL, true)
+		n.Set(record.FlagXattrs|record.FlagACL, true)
 	}
-	n.mode = n.mode&^0o777 | n.mode&def.mode()&0o777
-	access := def.withMode(n.mode)
+	n.Mode = n.Mode&^0o777 | n.Mode&def.mode()&0o777
+	access := def.withMode(n.Mode)
 	if !access.extended() {
 		return true, nil
 	}
-	n.set(flagXattrs|flagACL, true)
-	return true, t.Set(xattrKey(n.ino, xattrAccessACL), access.encode())
+	n.Set(record.FlagXattrs|record.FlagACL, true)
+	return true, t.Set(record.XattrKey(n.Ino, xattrAccessACL), access.encode())
 }
 
 // chmodACL brings n's access ACL in line with its new mode.
-func chmodACL(t cluster.Txn, n *inode) error {
-	if !n.has(flagACL) {
+func chmodACL(t cluster.Txn, n *record.Inode) error {
+	if !n.Has(record.FlagACL) {
 		return nil
 	}
-	a, err := getACL(t, n.ino, xattrAccessACL)
+	a, err := getACL(t, n.Ino, xattrAccessACL)
 	if err != nil || a == nil {
 		return err
 	}
-	return t.Set(xattrKey(n.ino, xattrAccessACL), a.withMode(n.mode).encode())
+	return t.Set(record.XattrKey(n.Ino, xattrAccessACL), a.withMode(n.Mode).encode())
 }

@@ -3,6 +3,8 @@ package vfs
 import (
 	"bytes"
 	"testing"
+
+	"ogw/vfs/internal/record"
 )
 
 func makeACL(entries ...aclEntry) []byte { return acl(entries).encode() }
@@ -150,6 +152,6 @@ func FuzzACL(f *testing.F) {
 		if again, err := parseACL(a.encode()); err != nil || again.mode() != a.mode() {
 			t.Errorf("%x: encoding does not parse: %v", b, err)
 		}
-		a.rights(&Cred{UID: 1, GID: 2}, &inode{}, 7)
+		a.rights(&Cred{UID: 1, GID: 2}, &record.Inode{}, 7)
 	})
 }

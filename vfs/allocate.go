@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -48,8 +50,8 @@ func (f *File) Allocate(ctx context.Context, mode AllocMode, off, length int64) 
 	if mode&AllocKeepSize != 0 {
 		return nil
 	}
-	return f.change(ctx, func(t cluster.Txn, o *op, n *inode, id ContentID) error {
-		if n.size >= off+length {
+	return f.change(ctx, func(t cluster.Txn, o *op, n *record.Inode, id ContentID) error {
+		if n.Size >= off+length {
 			return nil
 		}
 		return o.truncate(t, n, off+length, id)
@@ -74,8 +76,8 @@ func (f *File) roomFor(ctx context.Context, length int64) error {
 func (f *File) clear(ctx context.Context, from, to int64) error {
 	for from < to {
 		var done int64
-		err := f.change(ctx, func(t cluster.Txn, o *op, n *inode, id ContentID) (err error) {
-			if err := n.fileFlags().checkFree(); err != nil {
+		err := f.change(ctx, func(t cluster.Txn, o *op, n *record.Inode, id ContentID) (err error) {
+			if err := fileFlagsOf(n).checkFree(); err != nil {
 				return err
 			}
 			done, err = o.clearSome(t, n, from, to, id)
@@ -91,11 +93,11 @@ func (f *File) clear(ctx context.Context, from, to int64) error {
 
 // clearSome removes extents from from on, at most what one transaction may
 // hold, and returns up to where it came.
-func (o *op) clearSome(t cluster.Txn, n *inode, from, to int64, id ContentID) (int64, error) {
-	if n.content == 0 || from >= n.size {
+func (o *op) clearSome(t cluster.Txn, n *record.Inode, from, to int64, id ContentID) (int64, error) {
+	if n.Content == 0 || from >= n.Size {
 		return to, nil
 	}
-	list, _, err := loadExtents(t, n.content, from, to, 1)
+	list, _, err := loadExtents(t, n.Content, from, to, 1)
 	if err != nil {
 		return from, err
 	}
@@ -109,8 +111,8 @@ func (o *op) clearSome(t cluster.Txn, n *inode, from, to int64, id ContentID) (i
 	if err != nil {
 		return from, err
 	}
-	n.crc = 0
-	n.set(flagCRC, false)
+	n.CRC = 0
+	n.Set(record.FlagCRC, false)
 	o.contentChanged(n)
 	return done, nil
 }

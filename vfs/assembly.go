@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"hash"
 
+	"ogw/vfs/internal/record"
+
+	"ogw/vfs/internal/checksum"
+
 	"ogw/cluster"
 )
 
@@ -13,7 +17,7 @@ import (
 // by in order of their numbers: it checks each, gives its extents their place
 // in the object, and adds up sums.
 type assembly struct {
-	u    *uploadRecord
+	u    *record.Upload
 	want []CompletePart
 	next int // index of the part that must come next
 
@@ -61,34 +65,34 @@ func checkOrder(want []CompletePart) error {
 	return nil
 }
 
-func newAssembly(u *uploadRecord, want []CompletePart) *assembly {
-	a := &assembly{u: u, want: want, sums: md5.New(), noSum: u.alg == ""}
-	if u.composite {
-		a.composite, _ = u.alg.New() // known since CreateUpload
+func newAssembly(u *record.Upload, want []CompletePart) *assembly {
+	a := &assembly{u: u, want: want, sums: md5.New(), noSum: u.Alg == ""}
+	if u.Composite {
+		a.composite, _ = u.Alg.New() // known since CreateUpload
 	}
 	return a
 }
 
 // read takes parts, up to limit extents, and returns these in offsets within
 // the object. done tells that no part is missing.
-func (a *assembly) read(r cluster.Reader, limit int) (list []extent, done bool, err error) {
+func (a *assembly) read(r cluster.Reader, limit int) (list []record.Extent, done bool, err error) {
 	if a.next == len(a.want) {
 		return nil, true, nil
 	}
-	err = eachPart(r, a.u.id, a.want[a.next].Number, func(p *part) error {
+	err = eachPart(r, a.u.ID, a.want[a.next].Number, func(p *record.Part) error {
 		want := &a.want[a.next]
-		if p.number < want.Number {
+		if p.Number < want.Number {
 			return nil // the client left it out
 		}
-		if p.number > want.Number || len(list) > 0 && len(list)+len(p.extents) > limit {
+		if p.Number > want.Number || len(list) > 0 && len(list)+len(p.Extents) > limit {
 			return cluster.ErrStop
 		}
 		at := a.size
 		if err := a.add(want, p); err != nil {
 			return err
 		}
-		for _, e := range p.extents {
-			e.off += at
+		for _, e := range p.Extents {
+			e.Off += at
 			list = append(list, e)
 		}
 		if a.next++; a.next == len(a.want) {
@@ -105,50 +109,50 @@ func (a *assembly) read(r cluster.Reader, limit int) (list []extent, done bool, 
 }
 
 // add checks a part and adds it up.
-func (a *assembly) add(want *CompletePart, p *part) error {
-	if want.ETag != "" && want.ETag != partETag(p.sum[:]) {
-		return &PartError{p.number, want.ETag, p.size, ErrBadPart}
+func (a *assembly) add(want *CompletePart, p *record.Part) error {
+	if want.ETag != "" && want.ETag != partETag(p.Sum[:]) {
+		return &PartError{p.Number, want.ETag, p.Size, ErrBadPart}
 	}
 	if a.composite != nil && len(want.Checksums) == 0 {
-		return &MissingChecksumError{a.u.alg, p.number}
+		return &MissingChecksumError{a.u.Alg, p.Number}
 	}
 	for _, c := range want.Checksums {
-		if !bytes.Equal(c.Value, p.checksum(c.Algorithm)) {
-			return &PartError{p.number, want.ETag, p.size, fmt.Errorf("another %s: %w", c.Algorithm, ErrBadPart)}
+		if !bytes.Equal(c.Value, checksumOfPart(p, c.Algorithm)) {
+			return &PartError{p.Number, want.ETag, p.Size, fmt.Errorf("another %s: %w", c.Algorithm, ErrBadPart)}
 		}
 	}
-	if p.size < MinPartBytes && a.next < len(a.want)-1 {
-		return &PartError{p.number, partETag(p.sum[:]), p.size, fmt.Errorf("%d bytes, all but the last have %d at least: %w", p.size, MinPartBytes, ErrPartTooSmall)}
+	if p.Size < MinPartBytes && a.next < len(a.want)-1 {
+		return &PartError{p.Number, partETag(p.Sum[:]), p.Size, fmt.Errorf("%d bytes, all but the last have %d at least: %w", p.Size, MinPartBytes, ErrPartTooSmall)}
 	}
-	if a.size > MaxObjectBytes-p.size {
+	if a.size > MaxObjectBytes-p.Size {
 		return tooLarge(MaxObjectBytes)
 	}
-	a.sums.Write(p.sum[:])
+	a.sums.Write(p.Sum[:])
 	a.addSums(p)
-	a.size += p.size
-	for i := range p.extents {
-		if e := &p.extents[i]; e.kind == extentRef {
+	a.size += p.Size
+	for i := range p.Extents {
+		if e := &p.Extents[i]; e.Kind == record.ExtentRef {
 			a.refs = true
 		}
-		a.used += p.extents[i].len
+		a.used += p.Extents[i].Len
 	}
 	return nil
 }
 
-func (a *assembly) addSums(p *part) {
-	if !p.hasCRC {
+func (a *assembly) addSums(p *record.Part) {
+	if !p.HasCRC {
 		a.noCRC = true
 	}
-	if p.size > 0 {
-		a.crc = cluster.CombineCRC64(a.crc, p.crc, p.size)
+	if p.Size > 0 {
+		a.crc = cluster.CombineCRC64(a.crc, p.CRC, p.Size)
 	}
-	op := ObjectPart{Number: p.number, Size: p.size}
-	if sum := p.checksum(a.u.alg); a.u.alg != "" && sum != nil {
+	op := ObjectPart{Number: p.Number, Size: p.Size}
+	if sum := checksumOfPart(p, a.u.Alg); a.u.Alg != "" && sum != nil {
 		op.Checksum = sum
 		if a.composite != nil {
 			a.composite.Write(sum)
 		} else {
-			a.full = combineChecksums(a.u.alg, a.full, sum, p.size)
+			a.full = checksum.Combine(a.u.Alg, a.full, sum, p.Size)
 		}
 	} else {
 		a.noSum = true
@@ -158,24 +162,24 @@ func (a *assembly) addSums(p *part) {
 
 // object returns what the inode says of the whole. said is what the client
 // says its checksum is, nil for nothing.
-func (a *assembly) object(said *Checksum) (objectPart, error) {
-	o := objectPart{sum: a.sums.Sum(nil), nparts: len(a.parts), parts: a.parts}
+func (a *assembly) object(said *Checksum) (record.Object, error) {
+	o := record.Object{Sum: a.sums.Sum(nil), NParts: len(a.parts), Parts: a.parts}
 	var own *Checksum
 	switch {
 	case a.noSum:
 	case a.composite != nil:
-		own = &Checksum{Algorithm: a.u.alg, Value: a.composite.Sum(nil), Parts: len(a.parts)}
+		own = &Checksum{Algorithm: a.u.Alg, Value: a.composite.Sum(nil), Parts: len(a.parts)}
 	default:
-		own = &Checksum{Algorithm: a.u.alg, Value: a.full}
+		own = &Checksum{Algorithm: a.u.Alg, Value: a.full}
 	}
 	if own != nil && own.Algorithm != ChecksumCRC64NVME {
-		o.checksums = []Checksum{*own}
+		o.Checksums = []Checksum{*own}
 	}
 	if said == nil {
 		return o, nil
 	}
 	if said.Algorithm == ChecksumCRC64NVME && !a.noCRC {
-		own = &Checksum{Algorithm: said.Algorithm, Value: crcBytes(a.crc)}
+		own = &Checksum{Algorithm: said.Algorithm, Value: checksum.CRC64Bytes(a.crc)}
 	}
 	if own == nil || said.Algorithm != own.Algorithm || !bytes.Equal(said.Value, own.Value) ||
 		said.Parts != 0 && said.Parts != own.Parts {

@@ -2,15 +2,16 @@ package vfs
 
 import (
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // attrOf returns the attributes of n; dirtime from key 't' for directories,
 // overlaid with unflushed writes of this process.
-func (fs *FS) attrOf(r cluster.Reader, n *inode) (Attr, error) {
-	if !n.isDir() {
+func (fs *FS) attrOf(r cluster.Reader, n *record.Inode) (Attr, error) {
+	if !n.IsDir() {
 		return fs.attrWith(n, nil)
 	}
-	b, err := r.Get(dirTimeKey(n.ino))
+	b, err := r.Get(record.DirTimeKey(n.Ino))
 	if err != nil {
 		return Attr{}, err
 	}
@@ -19,26 +20,26 @@ func (fs *FS) attrOf(r cluster.Reader, n *inode) (Attr, error) {
 
 // attrWith is attrOf for callers that read the value of key 't' already (nil
 // if there is none: no entry was ever made or removed).
-func (fs *FS) attrWith(n *inode, dirTime []byte) (Attr, error) {
+func (fs *FS) attrWith(n *record.Inode, dirTime []byte) (Attr, error) {
 	a := Attr{
-		Ino: n.ino, Gen: n.gen, Mode: n.mode, Nlink: n.nlink, UID: n.uid, GID: n.gid, Rdev: n.rdev,
-		Size: n.size, Used: n.used, Version: n.version, Parent: n.parent,
-		Atime: n.atime, Mtime: n.mtime, CtimeNS: n.ctimeNS, BtimeNS: n.btimeNS,
-		Flags: n.fileFlags(),
+		Ino: n.Ino, Gen: n.Gen, Mode: n.Mode, Nlink: n.Nlink, UID: n.UID, GID: n.GID, Rdev: n.Rdev,
+		Size: n.Size, Used: n.Used, Version: n.Version, Parent: n.Parent,
+		Atime: n.Atime, Mtime: n.Mtime, CtimeNS: n.CtimeNS, BtimeNS: n.BtimeNS,
+		Flags: fileFlagsOf(n),
 	}
 	switch {
-	case n.isDir():
-		a.Nlink, a.Mtime = min(n.nlink, 1), TimeNS(n.btimeNS)
+	case n.IsDir():
+		a.Nlink, a.Mtime = min(n.Nlink, 1), TimeNS(n.BtimeNS)
 		if dirTime != nil {
-			m, c, err := parseDirTime(dirTime)
+			m, c, err := record.ParseDirTime(dirTime)
 			if err != nil {
 				return Attr{}, err
 			}
 			a.Mtime, a.CtimeNS = m, max(a.CtimeNS, c)
 		}
-	case n.isSymlink():
-		a.Size = int64(len(n.target))
-	case n.isRegular():
+	case n.IsSymlink():
+		a.Size = int64(len(n.Target))
+	case n.IsRegular():
 		fs.overlayAttr(&a)
 	}
 	return a, nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -21,7 +23,7 @@ type attrCache struct {
 
 // attrEntry is immutable.
 type attrEntry struct {
-	n       *inode
+	n       *record.Inode
 	dirTime []byte
 	stamp   uint64 // of the clock, before it was read
 }
@@ -32,7 +34,7 @@ func (c *attrCache) get(ino Ino) *attrEntry {
 		return nil
 	}
 	e := c.slots[ino%attrSlots].Load()
-	if e == nil || e.n.ino != ino || !c.clock.quiet(inodeSlot(ino), e.stamp) {
+	if e == nil || e.n.Ino != ino || !c.clock.quiet(inodeSlot(ino), e.stamp) {
 		return nil
 	}
 	return e
@@ -40,14 +42,14 @@ func (c *attrCache) get(ino Ino) *attrEntry {
 
 // put remembers a record, if it is still what the store holds.
 func (c *attrCache) put(e *attrEntry) {
-	if c.clock.quiet(inodeSlot(e.n.ino), e.stamp) {
-		c.slots[e.n.ino%attrSlots].Store(e)
+	if c.clock.quiet(inodeSlot(e.n.Ino), e.stamp) {
+		c.slots[e.n.Ino%attrSlots].Store(e)
 	}
 }
 
 func (c *attrCache) forget(ino Ino) {
 	s := &c.slots[ino%attrSlots]
-	if e := s.Load(); e != nil && e.n.ino == ino {
+	if e := s.Load(); e != nil && e.n.Ino == ino {
 		s.CompareAndSwap(e, nil)
 	}
 }

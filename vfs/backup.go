@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/seal"
@@ -122,7 +124,7 @@ func (fs *FS) BeginBackup(ctx context.Context, c BackupConfig) (*Backup, error) 
 		b.lease.Stop()
 		return nil, err
 	}
-	b.info = BackupInfo{FSID: fs.super.fsid, Format: fs.super.version}
+	b.info = BackupInfo{FSID: fs.super.FSID, Format: fs.super.Version}
 	b.info.Wait, b.info.Settled, err = fs.cut.take(ctx, fs.flushAll, b.snapshot)
 	if err == nil {
 		err = b.begin(ctx)
@@ -139,7 +141,7 @@ func (fs *FS) BeginBackup(ctx context.Context, c BackupConfig) (*Backup, error) 
 func (b *Backup) keep(began chan<- struct{}) error {
 	// Relaxed: to wait for the medium would not make it another instant.
 	return fserr.Map(b.fs.kv.View(cluster.Relaxed(b.ctx), func(r cluster.Reader) error {
-		if _, err := r.Get(superKey()); err != nil { // now the snapshot is there, whatever the engine
+		if _, err := r.Get(record.SuperKey()); err != nil { // now the snapshot is there, whatever the engine
 			return err
 		}
 		close(began)
@@ -313,9 +315,9 @@ func (b *Backup) wasDue(ctx context.Context, c ContentID) (bool, error) {
 	if b.dead == nil {
 		dead := make(map[ContentID]bool)
 		err := b.fs.view(ctx, func(r cluster.Reader) error {
-			return r.Scan(queueKey(0, 0), queueKey(b.info.Time.UnixNano(), 0), cluster.ScanOptions{}, func(k, v []byte) error {
-				if e, err := decodeQueueEntry(k, v); err == nil && e.kind != queueBlob {
-					dead[e.content] = true
+			return r.Scan(record.QueueKey(0, 0), record.QueueKey(b.info.Time.UnixNano(), 0), cluster.ScanOptions{}, func(k, v []byte) error {
+				if e, err := record.DecodeQueueEntry(k, v); err == nil && e.Kind != record.QueueBlob {
+					dead[e.Content] = true
 				}
 				return nil
 			})
@@ -358,7 +360,7 @@ func (b *Backup) Release(id cluster.BlobID) error {
 // portable returns what a backup keeps of a pair.
 func (b *Backup) portable(k, v []byte) (value []byte, keep bool) {
 	switch k[0] {
-	case tabUser, tabSecret:
+	case record.TabUser, record.TabSecret:
 		v, n, err := recodeSecrets(k, v, b.fs.cfg.Keys, b.cfg.Keys, b.cfg.Keys != nil)
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -373,9 +375,9 @@ func (b *Backup) portable(k, v []byte) (value []byte, keep bool) {
 			b.secrets.Sealed += n
 		}
 		return v, true
-	case tabDamaged: // is about this medium
+	case record.TabDamaged: // is about this medium
 		return nil, false
-	case tabCounter:
+	case record.TabCounter:
 		return v, string(k[1:]) != counterErase
 	}
 	return v, true
@@ -384,28 +386,28 @@ func (b *Backup) portable(k, v []byte) (value []byte, keep bool) {
 // namedBlobs tells the blobs that a pair names. What cannot be read names none.
 func namedBlobs(k, v []byte, fn func(BackupBlob) error) error {
 	var content ContentID
-	var list []extent
+	var list []record.Extent
 	switch k[0] {
-	case tabExtent:
-		c, off, err := parseExtentKey(k)
+	case record.TabExtent:
+		c, off, err := record.ParseExtentKey(k)
 		if err != nil {
 			return nil //nolint:nilerr // Check tells
 		}
-		e, err := decodeExtent(off, v)
+		e, err := record.DecodeExtent(off, v)
 		if err != nil {
 			return nil //nolint:nilerr // Check tells
 		}
-		content, list = c, []extent{e}
-	case tabPart:
-		p, err := decodePart(k, v)
+		content, list = c, []record.Extent{e}
+	case record.TabPart:
+		p, err := record.DecodePart(k, v)
 		if err != nil {
 			return nil //nolint:nilerr // Check tells
 		}
-		content, list = ContentID(keyIno(k)), p.extents
+		content, list = ContentID(record.InoOfKey(k)), p.Extents
 	}
 	for i := range list {
-		if e := &list[i]; e.kind == extentBlob {
-			if err := fn(BackupBlob{e.blobID(content), e.blobSize, e.blobCRC}); err != nil {
+		if e := &list[i]; e.Kind == record.ExtentBlob {
+			if err := fn(BackupBlob{e.BlobID(content), e.BlobSize, e.BlobCRC}); err != nil {
 				return err
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -18,11 +20,11 @@ const maxLinksTried = 256
 // gone.
 func (fs *FS) IsBelow(ctx context.Context, top, ino Ino) (below bool, err error) {
 	err = fs.peek(ctx, func(r cluster.Reader) error {
-		n, err := getInode(r, ino)
+		n, err := record.GetInode(r, ino)
 		if err != nil {
 			return err
 		}
-		if n.isDir() {
+		if n.IsDir() {
 			below, err = dirBelow(r, n, top)
 			return err
 		}
@@ -33,31 +35,31 @@ func (fs *FS) IsBelow(ctx context.Context, top, ino Ino) (below bool, err error)
 }
 
 // dirBelow walks from d up to the root.
-func dirBelow(r cluster.Reader, d *inode, top Ino) (_ bool, err error) {
+func dirBelow(r cluster.Reader, d *record.Inode, top Ino) (_ bool, err error) {
 	var way wayUp
-	for d.ino != top {
-		if d.ino == RootIno {
+	for d.Ino != top {
+		if d.Ino == RootIno {
 			return false, nil
 		}
-		if err := way.pass(d.ino); err != nil {
+		if err := way.pass(d.Ino); err != nil {
 			return false, err
 		}
-		if d, err = getDir(r, d.parent); err != nil {
+		if d, err = getDir(r, d.Parent); err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-func fileBelow(r cluster.Reader, n *inode, top Ino) (bool, error) {
-	below, err := parentBelow(r, n.parent, top)
-	if below || err != nil || !n.has(flagLinks) {
+func fileBelow(r cluster.Reader, n *record.Inode, top Ino) (bool, error) {
+	below, err := parentBelow(r, n.Parent, top)
+	if below || err != nil || !n.Has(record.FlagLinks) {
 		return below, err
 	}
-	prefix, tried := linkPrefix(n.ino), n.parent
+	prefix, tried := record.LinkPrefix(n.Ino), n.Parent
 	o := cluster.ScanOptions{Limit: maxLinksTried, KeysOnly: true}
 	err = r.Scan(prefix, cluster.PrefixEnd(prefix), o, func(k, _ []byte) error {
-		parent, _, err := parseLinkKey(k)
+		parent, _, err := record.ParseLinkKey(k)
 		if below || err != nil || parent == tried {
 			return err
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/local"
 )
@@ -95,11 +97,11 @@ func fillDir(b testing.TB, fs *FS, d Ino, n int) {
 					return err
 				}
 				f := o.newInode(id, ModeRegular|0o644, Root)
-				f.parent, f.name = d, fmt.Sprintf("file%09d", i)
-				if err := putInode(t, f); err != nil {
+				f.Parent, f.Name = d, fmt.Sprintf("file%09d", i)
+				if err := record.PutInode(t, f); err != nil {
 					return err
 				}
-				if err := putDentry(t, d, &dentry{name: f.name, ino: f.ino, mode: ModeRegular}); err != nil {
+				if err := record.PutDentry(t, d, &record.Dentry{Name: f.Name, Ino: f.Ino, Mode: ModeRegular}); err != nil {
 					return err
 				}
 			}

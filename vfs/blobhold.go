@@ -6,6 +6,8 @@ import (
 	"math"
 	"sync"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/vfs/internal/fserr"
 )
 
@@ -72,15 +74,15 @@ func (x *blobHold) remove() {
 }
 
 // keeps tells that an entry of the queue must wait.
-func (h *blobHolds) keeps(e *queueEntry) bool {
+func (h *blobHolds) keeps(e *record.QueueEntry) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	number := uint64(e.content)
-	if e.kind == queueBlob {
-		number = e.seq
+	number := uint64(e.Content)
+	if e.Kind == record.QueueBlob {
+		number = e.Seq
 	}
 	for x := range h.list {
-		if e.content >= x.from && number < x.limit {
+		if e.Content >= x.from && number < x.limit {
 			h.passed = true
 			return true
 		}

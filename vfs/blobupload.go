@@ -7,6 +7,8 @@ import (
 	"io"
 	"time"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
 )
@@ -42,8 +44,8 @@ func (of *openFile) uploadRun(i, j int) {
 func (of *openFile) uploadTarget() ContentID {
 	n := of.snap.inode
 	switch {
-	case n.content != 0 && !n.has(flagShared):
-		of.target, of.fresh = n.content, false
+	case n.Content != 0 && !n.Has(record.FlagShared):
+		of.target, of.fresh = n.Content, false
 	case !of.fresh:
 		of.target, of.fresh, of.nextID = ContentID(of.nextID), true, 0
 	}

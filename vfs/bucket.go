@@ -3,11 +3,11 @@ package vfs
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
+
+	"ogw/vfs/internal/record"
 
 	"ogw/cluster"
 )
@@ -16,12 +16,12 @@ import (
 // policies of S3's limit (20 KiB), within every engine's transaction.
 const maxBucketAttrBytes = 256 << 10
 
-func bucketInfo(name string, n *inode) BucketInfo {
-	return BucketInfo{Name: name, Ino: n.ino, Created: time.Unix(0, n.btimeNS), UID: n.uid, GID: n.gid}
+func bucketInfo(name string, n *record.Inode) BucketInfo {
+	return BucketInfo{Name: name, Ino: n.Ino, Created: time.Unix(0, n.BtimeNS), UID: n.UID, GID: n.GID}
 }
 
 // bucketInode reads the directory of a bucket; ErrNoSuchBucket.
-func bucketInode(r cluster.Reader, name string) (*inode, error) {
+func bucketInode(r cluster.Reader, name string) (*record.Inode, error) {
 	if !ValidBucketName(name) {
 		return nil, fmt.Errorf("bucket %q: %w", name, ErrNoSuchBucket)
 	}
@@ -29,7 +29,7 @@ func bucketInode(r cluster.Reader, name string) (*inode, error) {
 	if err != nil {
 		return nil, err
 	}
-	return getInode(r, e.ino)
+	return record.GetInode(r, e.Ino)
 }
 
 // CreateBucket makes a bucket, or turns an implied top-level directory into
@@ -51,7 +51,7 @@ const configPrefix = "config."
 
 // CreateBucketWith is CreateBucket with grants and configuration.
 func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, with BucketOptions) (BucketInfo, error) {
-	if err := with.Grants.validate(); err != nil {
+	if err := record.ValidateGrants(with.Grants); err != nil {
 		return BucketInfo{}, err
 	}
 	if _, err := fs.Authorize(ctx, ActCreateBucket, name); err != nil {
@@ -65,15 +65,15 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 	}
 	var info BucketInfo
 	err := fs.update(ctx, func(t cluster.Txn, o *op) error {
-		e, err := getDentry(t, RootIno, name, true)
+		e, err := record.GetDentry(t, RootIno, name, true)
 		if err != nil {
 			return err
 		}
-		var n *inode
+		var n *record.Inode
 		if e == nil {
-			root, err := getInode(t, RootIno)
+			root, err := record.GetInode(t, RootIno)
 			if err == nil {
-				err = root.fileFlags().checkWritable()
+				err = fileFlagsOf(root).checkWritable()
 			}
 			if err != nil {
 				return err
@@ -82,33 +82,33 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 			if err != nil {
 				return err
 			}
-			if n, err = getInode(t, ino); err != nil {
+			if n, err = record.GetInode(t, ino); err != nil {
 				return err
 			}
 		} else {
-			if n, err = getInode(t, e.ino); err != nil {
+			if n, err = record.GetInode(t, e.Ino); err != nil {
 				return err
 			}
 			s := subjectOf(ctx)
 			switch {
-			case !n.has(flagExplicit) && (s.mayAll() || s.owns(n)):
-				o.inodeChanged(n.ino, false)
-			case n.has(flagExplicit) && n.uid == owner.UID:
+			case !n.Has(record.FlagExplicit) && (s.mayAll() || s.owns(n)):
+				o.inodeChanged(n.Ino, false)
+			case n.Has(record.FlagExplicit) && n.UID == owner.UID:
 				info = bucketInfo(name, n)
 				return fmt.Errorf("bucket %q: %w", name, ErrBucketOwned)
 			default:
 				return fmt.Errorf("bucket %q: %w", name, ErrBucketExists)
 			}
 		}
-		n.set(flagExplicit, true)
-		n.uid, n.gid, n.ctimeNS = owner.UID, owner.GID, o.nowNS
-		n.unchoose()
+		n.Set(record.FlagExplicit, true)
+		n.UID, n.GID, n.CtimeNS = owner.UID, owner.GID, o.nowNS
+		n.Unchoose()
 		if err := tellEntry(t, n); err != nil {
 			return err
 		}
 		info = bucketInfo(name, n)
 		if with.Grants != nil {
-			if err := o.setBucketAttr(t, n, attrGrants, with.Grants.encode()); err != nil {
+			if err := o.setBucketAttr(t, n, attrGrants, record.EncodeGrants(with.Grants)); err != nil {
 				return err
 			}
 		}
@@ -117,7 +117,7 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 				return err
 			}
 		}
-		return putInode(t, n)
+		return record.PutInode(t, n)
 	})
 	return info, err
 }
@@ -159,10 +159,10 @@ func (fs *FS) ListBuckets(ctx context.Context, after string, limit int) ([]Bucke
 }
 
 // ownBuckets appends those of the buckets found that belong to who asks.
-func (fs *FS) ownBuckets(ctx context.Context, r cluster.Reader, list []BucketInfo, found []dentry) ([]BucketInfo, error) {
+func (fs *FS) ownBuckets(ctx context.Context, r cluster.Reader, list []BucketInfo, found []record.Dentry) ([]BucketInfo, error) {
 	keys := make([][]byte, len(found))
 	for i := range found {
-		keys[i] = inodeKey(found[i].ino)
+		keys[i] = record.InodeKey(found[i].Ino)
 	}
 	values, err := r.GetMany(keys)
 	if err != nil {
@@ -171,15 +171,15 @@ func (fs *FS) ownBuckets(ctx context.Context, r cluster.Reader, list []BucketInf
 	s := subjectOf(ctx)
 	for i, v := range values {
 		if v == nil {
-			fs.log.Error("bucket without inode", "bucket", found[i].name, "inode", uint64(found[i].ino))
+			fs.log.Error("bucket without inode", "bucket", found[i].Name, "inode", uint64(found[i].Ino))
 			continue
 		}
-		n, err := decodeInode(found[i].ino, v)
+		n, err := record.DecodeInode(found[i].Ino, v)
 		if err != nil {
 			return nil, err
 		}
 		if s.mayAll() || s.owns(n) {
-			list = append(list, bucketInfo(found[i].name, n))
+			list = append(list, bucketInfo(found[i].Name, n))
 		}
 	}
 	return list, nil
@@ -188,18 +188,18 @@ func (fs *FS) ownBuckets(ctx context.Context, r cluster.Reader, list []BucketInf
 // bucketEntries returns the entries of buckets behind after. They are stored
 // in the order of "name/", in which "a-b" comes before "a", so all are read and
 // sorted.
-func bucketEntries(r cluster.Reader, after string) ([]dentry, error) {
-	var found []dentry
-	prefix := dentryPrefix(RootIno)
+func bucketEntries(r cluster.Reader, after string) ([]record.Dentry, error) {
+	var found []record.Dentry
+	prefix := record.DentryPrefix(RootIno)
 	err := r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
-		e, err := decodeDentry(k[len(prefix):], v)
-		if err == nil && e.dir && e.name > after && ValidBucketName(e.name) {
+		e, err := record.DecodeDentry(k[len(prefix):], v)
+		if err == nil && e.Dir && e.Name > after && ValidBucketName(e.Name) {
 			found = append(found, e)
 		}
 		return err
 	})
-	slices.SortFunc(found, func(a, b dentry) int {
-		if a.name < b.name {
+	slices.SortFunc(found, func(a, b record.Dentry) int {
+		if a.Name < b.Name {
 			return -1
 		}
 		return 1
@@ -219,16 +219,16 @@ func (fs *FS) DeleteBucket(ctx context.Context, name string) error {
 		if err := j.grants(ActDeleteBucket, nil); err != nil {
 			return err
 		}
-		empty, err := isEmpty(t, n.ino)
+		empty, err := isEmpty(t, n.Ino)
 		if err != nil {
 			return err
 		}
 		if !empty {
 			return fmt.Errorf("bucket %q: %w", name, ErrBucketNotEmpty)
 		}
-		root, err := getInode(t, RootIno)
+		root, err := record.GetInode(t, RootIno)
 		if err == nil {
-			err = root.fileFlags().checkTake(n.fileFlags())
+			err = fileFlagsOf(root).checkTake(fileFlagsOf(n))
 		}
 		if err != nil {
 			return err
@@ -236,53 +236,12 @@ func (fs *FS) DeleteBucket(ctx context.Context, name string) error {
 		if err := o.dropDir(t, n); err != nil {
 			return err
 		}
-		e := &dentry{name: name, dir: true, ino: n.ino, mode: ModeDirectory}
+		e := &record.Dentry{Name: name, Dir: true, Ino: n.Ino, Mode: ModeDirectory}
 		if err := o.deleteEntry(t, RootIno, e); err != nil {
 			return err
 		}
 		return o.touchDir(t, RootIno)
 	})
-}
-
-// bucketRecord is what key 'b' holds: attributes by name.
-//
-// Value: version byte, the number of attributes, and for each its name and
-// its value.
-type bucketRecord map[string][]byte
-
-const bucketVersion = 1
-
-func (b bucketRecord) encode() []byte {
-	out := binary.AppendUvarint([]byte{bucketVersion}, uint64(len(b)))
-	for _, name := range slices.Sorted(maps.Keys(b)) {
-		out = appendBytes(appendStr(out, name), b[name])
-	}
-	return out
-}
-
-func decodeBucket(v []byte) (bucketRecord, error) {
-	b := make(bucketRecord)
-	if v == nil {
-		return b, nil
-	}
-	d := decoder{b: v, what: "bucket"}
-	if version := d.byte(); version != bucketVersion {
-		return nil, fmt.Errorf("%w: bucket record has format %d", ErrCorrupt, version)
-	}
-	n := d.count()
-	for i := 0; i < n && d.err == nil; i++ {
-		name := d.str()
-		b[name] = d.bytes()
-	}
-	return b, d.end()
-}
-
-func getBucketRecord(r cluster.Reader, ino Ino) (bucketRecord, error) {
-	v, err := r.Get(bucketKey(ino))
-	if err != nil {
-		return nil, err
-	}
-	return decodeBucket(v)
 }
 
 // BucketAttr describes a bucket and returns one of its stored attributes (ACL,
@@ -296,7 +255,7 @@ func (fs *FS) BucketAttr(ctx context.Context, name, attr string) (BucketInfo, []
 			return err
 		}
 		info = bucketInfo(name, n)
-		b, err := getBucketRecord(r, n.ino)
+		b, err := record.GetBucket(r, n.Ino)
 		value = b[attr]
 		return err
 	})
@@ -314,11 +273,11 @@ func (fs *FS) SetBucketAttr(ctx context.Context, name, attr string, value []byte
 	})
 }
 
-func (o *op) setBucketAttr(t cluster.Txn, n *inode, attr string, value []byte) error {
-	if err := n.fileFlags().checkFree(); err != nil {
+func (o *op) setBucketAttr(t cluster.Txn, n *record.Inode, attr string, value []byte) error {
+	if err := fileFlagsOf(n).checkFree(); err != nil {
 		return err
 	}
-	b, err := getBucketRecord(t, n.ino)
+	b, err := record.GetBucket(t, n.Ino)
 	if err != nil {
 		return err
 	}
@@ -328,13 +287,13 @@ func (o *op) setBucketAttr(t cluster.Txn, n *inode, attr string, value []byte) e
 		b[attr] = value
 	}
 	if len(b) == 0 {
-		return t.Delete(bucketKey(n.ino))
+		return t.Delete(record.BucketKey(n.Ino))
 	}
-	v := b.encode()
+	v := b.Encode()
 	if len(v) > maxBucketAttrBytes {
-		return fmt.Errorf("attributes of bucket %q with %d bytes: %w", n.name, len(v), ErrAttrTooLarge)
+		return fmt.Errorf("attributes of bucket %q with %d bytes: %w", n.Name, len(v), ErrAttrTooLarge)
 	}
-	return t.Set(bucketKey(n.ino), v)
+	return t.Set(record.BucketKey(n.Ino), v)
 }
 
 // BucketUsage counts what a bucket holds: objects and their bytes. It reads
@@ -355,4 +314,16 @@ func (fs *FS) BucketUsage(ctx context.Context, name string) (objects, bytes int6
 		}
 		o.StartAfter = page.Next
 	}
+}
+
+// attrGrants is the bucket attribute that holds the grants.
+const attrGrants = "grants"
+
+// bucketGrants reads the grants of the bucket whose directory ino is.
+func bucketGrants(r cluster.Reader, ino Ino) (Grants, error) {
+	b, err := record.GetBucket(r, ino)
+	if err != nil {
+		return nil, err
+	}
+	return record.DecodeGrants(b[attrGrants])
 }

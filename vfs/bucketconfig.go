@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -21,7 +23,7 @@ func (fs *FS) BucketConfig(ctx context.Context, bucket, name string) ([]byte, er
 		if err := j.grants(ActConfigureBucket, nil); err != nil {
 			return err
 		}
-		b, err := getBucketRecord(r, n.ino)
+		b, err := record.GetBucket(r, n.Ino)
 		value = b[configPrefix+name]
 		return err
 	})

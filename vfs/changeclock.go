@@ -3,6 +3,8 @@ package vfs
 import (
 	"sync/atomic"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -78,10 +80,10 @@ func (r *recordingTxn) Delete(key []byte) error {
 
 // touch looks for the keys that an inode's attributes are made of.
 func (r *recordingTxn) touch(key []byte) {
-	if r.clock == nil || len(key) != 9 || key[0] != tabInode && key[0] != tabDirTime {
+	if r.clock == nil || len(key) != 9 || key[0] != record.TabInode && key[0] != record.TabDirTime {
 		return
 	}
-	slot := inodeSlot(keyIno(key))
+	slot := inodeSlot(record.InoOfKey(key))
 	r.clock.begin(slot)
 	r.touched = append(r.touched, slot)
 }

@@ -185,9 +185,6 @@ func readPairs(r cluster.Reader, from, to []byte, keysOnly bool) (page []pair, e
 	return page, err
 }
 
-// table returns the bounds of a table.
-func table(tab byte) (from, to []byte) { return []byte{tab}, []byte{tab + 1} }
-
 // deleteKey is a repair.
 func deleteKey(k []byte) func(cluster.Txn, *op) error {
 	return func(t cluster.Txn, _ *op) error { return t.Delete(k) }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -86,9 +88,9 @@ func dropNamed(r cluster.Reader, suspects map[cluster.BlobID]cluster.BlobInfo) e
 		contents[ContentID(id.Content)] = true
 	}
 	for c := range contents {
-		drop := func(list []extent) {
+		drop := func(list []record.Extent) {
 			for i := range list {
-				delete(suspects, list[i].blobID(c))
+				delete(suspects, list[i].BlobID(c))
 			}
 		}
 		err := eachNamed(r, c, drop)
@@ -103,15 +105,15 @@ func dropNamed(r cluster.Reader, suspects map[cluster.BlobID]cluster.BlobInfo) e
 	if len(suspects) == 0 { // as nearly always: the queue may be long
 		return nil
 	}
-	from, to := table(tabQueue)
+	from, to := record.Table(record.TabQueue)
 	return r.Scan(from, to, cluster.ScanOptions{}, func(k, v []byte) error {
-		e, err := decodeQueueEntry(k, v)
+		e, err := record.DecodeQueueEntry(k, v)
 		if damaged(err) {
 			clear(suspects)
 			return cluster.ErrStop
 		}
-		if err == nil && e.kind == queueBlob {
-			delete(suspects, cluster.BlobID{Content: uint64(e.content), Seq: e.seq})
+		if err == nil && e.Kind == record.QueueBlob {
+			delete(suspects, cluster.BlobID{Content: uint64(e.Content), Seq: e.Seq})
 		}
 		return err
 	})
@@ -119,7 +121,7 @@ func dropNamed(r cluster.Reader, suspects map[cluster.BlobID]cluster.BlobInfo) e
 
 // eachNamed tells fn of the extents of a content, and those of its parts if it
 // is an upload.
-func eachNamed(r cluster.Reader, c ContentID, fn func([]extent)) error {
+func eachNamed(r cluster.Reader, c ContentID, fn func([]record.Extent)) error {
 	for off, more := int64(0), true; more; {
 		list, m, err := loadExtents(r, c, off, MaxFileBytes, extentPage)
 		if err != nil {
@@ -127,12 +129,12 @@ func eachNamed(r cluster.Reader, c ContentID, fn func([]extent)) error {
 		}
 		fn(list)
 		if more = m; more {
-			off = list[len(list)-1].end()
+			off = list[len(list)-1].End()
 		}
 	}
-	prefix := partPrefix(c)
+	prefix := record.PartPrefix(c)
 	return r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(_, v []byte) error {
-		list, err := partExtents(v)
+		list, err := record.PartExtents(v)
 		if err == nil {
 			fn(list)
 		}
@@ -159,11 +161,11 @@ func (m *merge) confirmMissing() error {
 				if err != nil {
 					return err
 				}
-				named = len(list) == 1 && list[0].kind == extentBlob && list[0].seq == x.id.Seq
+				named = len(list) == 1 && list[0].Kind == record.ExtentBlob && list[0].Seq == x.id.Seq
 				if !named {
 					return nil
 				}
-				dead, err := queued(r, x.content, queueContent)
+				dead, err := queued(r, x.content, record.QueueContent)
 				named = !dead
 				return err
 			})
@@ -201,7 +203,7 @@ func (m *merge) confirmStrays() error {
 			return err
 		}
 		for id := range suspects {
-			exists, err := anyKey(r, extentPrefix(id))
+			exists, err := anyKey(r, record.ExtentPrefix(id))
 			if err != nil {
 				return err
 			}

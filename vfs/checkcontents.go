@@ -2,61 +2,62 @@ package vfs
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
+
+	"ogw/vfs/internal/record"
 
 	"ogw/cluster"
 )
 
 // checkSharing compares an inode with the record of its content.
-func (c *checker) checkSharing(r cluster.Reader, n *inode, f *findings) error {
-	if n.content == 0 {
+func (c *checker) checkSharing(r cluster.Reader, n *record.Inode, f *findings) error {
+	if n.Content == 0 {
 		return nil
 	}
-	b, err := r.Get(contentKey(n.content))
+	b, err := r.Get(record.ContentKey(n.Content))
 	if err != nil {
 		return err
 	}
 	held := false
 	if b != nil {
-		rec, err := decodeContentRecord(b)
-		held = err == nil && rec.held
+		rec, err := record.DecodeContent(b)
+		held = err == nil && rec.Held
 	}
-	if held != n.has(flagShared) || b != nil && !held {
-		ino := n.ino
+	if held != n.Has(record.FlagShared) || b != nil && !held {
+		ino := n.Ino
 		f.add("shared-record", func(t cluster.Txn, o *op) error {
-			n, err := getInode(t, ino)
-			if err != nil || n.content == 0 {
+			n, err := record.GetInode(t, ino)
+			if err != nil || n.Content == 0 {
 				return err
 			}
-			n.set(flagShared, false)
+			n.Set(record.FlagShared, false)
 			return o.share(t, n)
-		}, "inode %d and the record of its content %d disagree whether it is shared", n.ino, n.content)
+		}, "inode %d and the record of its content %d disagree whether it is shared", n.Ino, n.Content)
 	}
 	return nil
 }
 
 // checkShared walks the records of contents and the holds on them.
 func (c *checker) checkShared() error {
-	from, to := table(tabContent)
+	from, to := record.Table(record.TabContent)
 	err := c.walk(from, to, false, func(r cluster.Reader, page []pair, f *findings) error {
 		for _, p := range page {
-			id := ContentID(keyIno(p.key))
-			rec, err := decodeContentRecord(p.value)
+			id := ContentID(record.InoOfKey(p.key))
+			rec, err := record.DecodeContent(p.value)
 			if err != nil {
 				f.add("other-record", nil, "%v", err)
 				continue
 			}
-			if rec.staging || rec.held {
+			if rec.Staging || rec.Held {
 				continue
 			}
-			referred, err := anyKey(r, refPrefix(id))
+			referred, err := anyKey(r, record.RefPrefix(id))
 			if err != nil {
 				return err
 			}
 			if !referred {
 				f.add("leaked-content", func(t cluster.Txn, o *op) error {
-					if err := t.Delete(contentKey(id)); err != nil {
+					if err := t.Delete(record.ContentKey(id)); err != nil {
 						return err
 					}
 					return o.removeContent(t, id)
@@ -68,14 +69,14 @@ func (c *checker) checkShared() error {
 	if err != nil {
 		return err
 	}
-	from, to = table(tabRef)
+	from, to = record.Table(record.TabRef)
 	return c.walk(from, to, true, func(r cluster.Reader, page []pair, f *findings) error {
 		for _, p := range page {
 			if len(p.key) != 17 {
 				f.add("other-record", nil, "key %x", p.key)
 				continue
 			}
-			source, user := ContentID(keyIno(p.key)), ContentID(binary.BigEndian.Uint64(p.key[9:]))
+			source, user := record.ParseRefKey(p.key)
 			used, err := refUsed(r, source, user)
 			if err != nil {
 				return err
@@ -92,7 +93,7 @@ func (c *checker) checkShared() error {
 // refUsed tells whether user refers to source, or is an upload or a content
 // that is being staged or collected and may.
 func refUsed(r cluster.Reader, source, user ContentID) (bool, error) {
-	values, err := r.GetMany([][]byte{contentKey(user), uploadIDKey(user)})
+	values, err := r.GetMany([][]byte{record.ContentKey(user), record.UploadIDKey(user)})
 	if err != nil {
 		return false, err
 	}
@@ -100,8 +101,8 @@ func refUsed(r cluster.Reader, source, user ContentID) (bool, error) {
 		return true, nil
 	}
 	if values[0] != nil {
-		rec, err := decodeContentRecord(values[0])
-		if err != nil || rec.staging {
+		rec, err := record.DecodeContent(values[0])
+		if err != nil || rec.Staging {
 			return true, nil //nolint:nilerr // what cannot be read may own the blob
 		}
 	}
@@ -114,16 +115,16 @@ func refUsed(r cluster.Reader, source, user ContentID) (bool, error) {
 			return false, err
 		}
 		for i := range list {
-			if list[i].kind == extentRef && list[i].src == source {
+			if list[i].Kind == record.ExtentRef && list[i].Src == source {
 				return true, nil
 			}
 		}
 		if !more {
 			break
 		}
-		off = list[len(list)-1].end()
+		off = list[len(list)-1].End()
 	}
-	return queued(r, user, queueContent, queueUpload)
+	return queued(r, user, record.QueueContent, record.QueueUpload)
 }
 
 // owner says whose a content is.
@@ -187,30 +188,30 @@ func (c *checker) ownersIn(r cluster.Reader, add func(owner)) error {
 		tab byte
 		get func(p pair) owner
 	}{
-		{tabInode, func(p pair) owner {
-			n, err := decodeInode(keyIno(p.key), p.value)
+		{record.TabInode, func(p pair) owner {
+			n, err := record.DecodeInode(record.InoOfKey(p.key), p.value)
 			if err != nil {
 				return owner{unknown: true}
 			}
-			return owner{id: n.content, ino: n.ino, size: n.size}
+			return owner{id: n.Content, ino: n.Ino, size: n.Size}
 		}},
-		{tabContent, func(p pair) owner {
-			rec, err := decodeContentRecord(p.value)
-			if err != nil || rec.held {
+		{record.TabContent, func(p pair) owner {
+			rec, err := record.DecodeContent(p.value)
+			if err != nil || rec.Held {
 				return owner{unknown: err != nil}
 			}
-			return owner{id: ContentID(keyIno(p.key)), dead: rec.staging}
+			return owner{id: ContentID(record.InoOfKey(p.key)), dead: rec.Staging}
 		}},
-		{tabUploadID, func(p pair) owner { return owner{id: ContentID(keyIno(p.key))} }},
-		{tabQueue, func(p pair) owner {
-			e, err := decodeQueueEntry(p.key, p.value)
-			if err != nil || e.kind == queueBlob {
+		{record.TabUploadID, func(p pair) owner { return owner{id: ContentID(record.InoOfKey(p.key))} }},
+		{record.TabQueue, func(p pair) owner {
+			e, err := record.DecodeQueueEntry(p.key, p.value)
+			if err != nil || e.Kind == record.QueueBlob {
 				return owner{unknown: err != nil}
 			}
-			return owner{id: e.content, dead: true}
+			return owner{id: e.Content, dead: true}
 		}},
 	} {
-		from, to := table(x.tab)
+		from, to := record.Table(x.tab)
 		each := func(_ cluster.Reader, page []pair, _ *findings) error {
 			for _, p := range page {
 				add(x.get(p))

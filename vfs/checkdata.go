@@ -9,12 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
 // checkData reads every file and compares its checksum.
 func (c *checker) checkData() error {
-	from, to := table(tabInode)
+	from, to := record.Table(record.TabInode)
 	for {
 		var page []pair
 		err := c.fs.view(c.ctx, func(r cluster.Reader) (err error) {
@@ -25,7 +27,7 @@ func (c *checker) checkData() error {
 			return err
 		}
 		for _, p := range page {
-			if err := c.checkBytes(keyIno(p.key)); err != nil {
+			if err := c.checkBytes(record.InoOfKey(p.key)); err != nil {
 				return err
 			}
 		}
@@ -38,10 +40,10 @@ func (c *checker) checkData() error {
 
 // checkBytes reads the whole content of an inode.
 func (c *checker) checkBytes(ino Ino) error {
-	var n *inode
+	var n *record.Inode
 	var rd *contentReader
 	err := c.fs.view(c.ctx, func(r cluster.Reader) (err error) {
-		if n, err = getInode(r, ino); err != nil || n.content == 0 {
+		if n, err = record.GetInode(r, ino); err != nil || n.Content == 0 {
 			return err
 		}
 		rd, err = c.fs.openContent(c.ctx, r, n)
@@ -68,7 +70,7 @@ func (c *checker) checkBytes(ino Ino) error {
 	case err != nil:
 		c.corrupt[ino] = true
 		found.add("corrupt-data", nil, "%s: %v", c.fileText(ino), err)
-	case n.has(flagCRC) && crc != n.crc:
+	case n.Has(record.FlagCRC) && crc != n.CRC:
 		found.add("checksum", nil, "%s: the bytes do not have the stored checksum", c.fileText(ino))
 	}
 	c.report(found)
@@ -131,10 +133,10 @@ func (c *checker) checkQuarantine() error {
 		found.add("damaged-blob", nil, "%s: blob %s of %d bytes, found by %s on %s: %s",
 			filesText(d.Files), d.Blob, d.Size, d.By, d.Found.Format(time.RFC3339), d.Error)
 	}
-	from, to := table(tabDamaged)
+	from, to := record.Table(record.TabDamaged)
 	err = c.walk(from, to, true, func(_ cluster.Reader, page []pair, f *findings) error {
 		for _, p := range page {
-			if _, err := parseDamagedKey(p.key); err != nil {
+			if _, err := record.ParseDamagedKey(p.key); err != nil {
 				f.add("quarantine-record", deleteKey(p.key), "%v", err)
 			}
 		}

@@ -6,6 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"ogw/vfs/internal/record"
+
+	"ogw/vfs/internal/checksum"
+
 	"ogw/cluster"
 	"ogw/cluster/mem"
 
@@ -51,7 +55,7 @@ func TestCheckSparse(t *testing.T) {
 		for _, key := range []string{"endless", "file"} {
 			info, err := fs.HeadObject(ctx, "bucket", key, GetOptions{Checksums: true})
 			want(t, err, nil)
-			sum := crcBytes(crc64nvme.Checksum(body))
+			sum := checksum.CRC64Bytes(crc64nvme.Checksum(body))
 			if n := len(info.Checksums); n != 1 || key == "file" && !bytes.Equal(info.Checksums[0].Value, sum) {
 				t.Errorf("%s: checksums %+v, want %x", key, info.Checksums, sum)
 			}
@@ -63,12 +67,12 @@ func TestCheckSparse(t *testing.T) {
 		}
 	}
 	want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error {
-		n, err := getInode(tx, ino)
+		n, err := record.GetInode(tx, ino)
 		if err != nil {
 			return err
 		}
-		n.crc ^= 1
-		return putInode(tx, n)
+		n.CRC ^= 1
+		return record.PutInode(tx, n)
 	}), nil)
 	rep, err := fs.Check(ctx, CheckOptions{Data: true})
 	want(t, err, nil)
@@ -136,19 +140,19 @@ func TestOverlap(t *testing.T) {
 				want(t, b.Close(bg), nil)
 			}
 			want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error {
-				n, err := getInode(tx, a)
+				n, err := record.GetInode(tx, a)
 				if err != nil {
 					return err
 				}
-				list, _, err := loadExtents(tx, n.content, 0, n.size, extentPage)
+				list, _, err := loadExtents(tx, n.Content, 0, n.Size, extentPage)
 				if err != nil {
 					return err
 				}
-				if n := len(list); n != 3 || list[0].kind != extentBlob {
+				if n := len(list); n != 3 || list[0].Kind != record.ExtentBlob {
 					t.Fatalf("%d extents", n)
 				}
-				list[0].len, list[0].blobSize = 11_000, 11_000
-				return tx.Set(extentKey(n.content, 0), list[0].encode())
+				list[0].Len, list[0].BlobSize = 11_000, 11_000
+				return tx.Set(record.ExtentKey(n.Content, 0), list[0].Encode())
 			}), nil)
 			r := mustOpen(t, fs, ino, OpenRead)
 			defer r.Close(bg) //nolint:errcheck // of a test

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
 )
@@ -30,7 +32,7 @@ type merge struct {
 
 type extentAt struct {
 	content ContentID
-	extent
+	record.Extent
 }
 
 // probedBlob is a blob, and what is wrong with it as far as that shows without
@@ -50,7 +52,7 @@ type missingBlob struct {
 }
 
 func (m *merge) run(lo ContentID) error {
-	m.next = extentPrefix(lo)
+	m.next = record.ExtentPrefix(lo)
 	m.from, m.more = cluster.BlobID{Content: uint64(lo)}, true
 	for {
 		if err := m.fill(); err != nil {
@@ -80,7 +82,7 @@ func (m *merge) run(lo ContentID) error {
 // fill loads the next page of extents and blobs where there is none.
 func (m *merge) fill() error {
 	for len(m.extents) == 0 && m.next != nil {
-		_, to := table(tabExtent)
+		_, to := record.Table(record.TabExtent)
 		var page []pair
 		err := m.c.fs.view(m.c.ctx, func(r cluster.Reader) (err error) {
 			page, err = readPairs(r, m.next, to, false)
@@ -94,10 +96,10 @@ func (m *merge) fill() error {
 			m.next = append(append([]byte(nil), page[len(page)-1].key...), 0)
 		}
 		for _, p := range page {
-			id, off, err := parseExtentKey(p.key)
-			var e extent
+			id, off, err := record.ParseExtentKey(p.key)
+			var e record.Extent
 			if err == nil {
-				e, err = decodeExtent(off, p.value)
+				e, err = record.DecodeExtent(off, p.value)
 			}
 			if err != nil {
 				m.c.report(findings{{"extent-record", err.Error(), nil}})
@@ -135,16 +137,16 @@ func (m *merge) content(id ContentID) error {
 	var end int64
 	any := false
 	for len(m.extents) > 0 && m.extents[0].content == id {
-		e := m.extents[0].extent
+		e := m.extents[0].Extent
 		m.extents = m.extents[1:]
 		m.c.rep.Extents++
 		any = true
 		if own != nil && !own.dead {
 			m.checkExtent(id, own, &e, end)
 		}
-		end = max(end, e.end())
-		if e.kind == extentBlob {
-			named[e.seq] = missingBlob{content: id, off: e.off, id: e.blobID(id), size: e.blobSize}
+		end = max(end, e.End())
+		if e.Kind == record.ExtentBlob {
+			named[e.Seq] = missingBlob{content: id, off: e.Off, id: e.BlobID(id), size: e.BlobSize}
 		}
 		if err := m.fill(); err != nil {
 			return err
@@ -204,41 +206,41 @@ func (m *merge) owner(id ContentID) *owner {
 
 // checkExtent looks at one extent beside the end of the one before, which
 // only counts if nothing changed since: it is looked at again.
-func (m *merge) checkExtent(id ContentID, own *owner, e *extent, end int64) {
-	beyond := own.ino != 0 && e.end() > own.size
-	if e.off >= end && !beyond && e.kind != extentRef {
+func (m *merge) checkExtent(id ContentID, own *owner, e *record.Extent, end int64) {
+	beyond := own.ino != 0 && e.End() > own.size
+	if e.Off >= end && !beyond && e.Kind != record.ExtentRef {
 		return
 	}
 	var found findings
 	err := m.c.fs.view(m.c.ctx, func(r cluster.Reader) error {
-		list, _, err := loadExtents(r, id, max(e.off-1, 0), e.end(), extentPage)
+		list, _, err := loadExtents(r, id, max(e.Off-1, 0), e.End(), extentPage)
 		if err != nil {
 			return err
 		}
 		for i := range list {
-			if i > 0 && list[i].off < list[i-1].end() {
-				found.add("overlap", nil, "extents of content %d overlap at %d", id, list[i].off)
+			if i > 0 && list[i].Off < list[i-1].End() {
+				found.add("overlap", nil, "extents of content %d overlap at %d", id, list[i].Off)
 			}
-			if list[i].kind != extentRef || list[i].off != e.off {
+			if list[i].Kind != record.ExtentRef || list[i].Off != e.Off {
 				continue
 			}
-			values, err := r.GetMany([][]byte{refKey(list[i].src, id), contentKey(list[i].src)})
+			values, err := r.GetMany([][]byte{record.RefKey(list[i].Src, id), record.ContentKey(list[i].Src)})
 			if err != nil {
 				return err
 			}
 			if values[0] == nil || values[1] == nil {
-				found.add("missing-ref", nil, "content %d refers to %d without holding it", id, list[i].src)
+				found.add("missing-ref", nil, "content %d refers to %d without holding it", id, list[i].Src)
 			}
 		}
 		if !beyond || len(list) == 0 {
 			return nil
 		}
-		n, err := getInode(r, own.ino)
+		n, err := record.GetInode(r, own.ino)
 		if isStale(err) {
 			return nil
 		}
-		if err == nil && n.content == id && list[len(list)-1].end() > n.size {
-			found.add("beyond-size", nil, "inode %d of %d bytes has an extent up to %d", n.ino, n.size, list[len(list)-1].end())
+		if err == nil && n.Content == id && list[len(list)-1].End() > n.Size {
+			found.add("beyond-size", nil, "inode %d of %d bytes has an extent up to %d", n.Ino, n.Size, list[len(list)-1].End())
 		}
 		return err
 	})

@@ -1,9 +1,10 @@
 package vfs
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"ogw/vfs/internal/record"
 
 	"ogw/cluster"
 )
@@ -14,29 +15,22 @@ const (
 	maxRooted = 1 << 16
 )
 
-func keyIno(k []byte) Ino {
-	if len(k) < 9 {
-		return 0
-	}
-	return Ino(binary.BigEndian.Uint64(k[1:]))
-}
-
 // checkInodes: every inode has the links that it says it has.
 func (c *checker) checkInodes() error {
-	from, to := table(tabInode)
+	from, to := record.Table(record.TabInode)
 	return c.walk(from, to, false, func(r cluster.Reader, page []pair, f *findings) error {
 		for _, p := range page {
-			n, err := decodeInode(keyIno(p.key), p.value)
+			n, err := record.DecodeInode(record.InoOfKey(p.key), p.value)
 			if err != nil {
 				f.add("inode-record", nil, "%v", err)
 				continue
 			}
 			c.rep.Inodes++
-			if n.isDir() {
+			if n.IsDir() {
 				c.rep.Directories++
-			} else if n.isRegular() {
+			} else if n.IsRegular() {
 				c.rep.Files++
-				c.rep.Bytes += n.size
+				c.rep.Bytes += n.Size
 			}
 			if err := c.checkLinks(r, n, f); err != nil {
 				return err
@@ -50,105 +44,105 @@ func (c *checker) checkInodes() error {
 }
 
 // checkLinks compares an inode with the dentries that it should have.
-func (c *checker) checkLinks(r cluster.Reader, n *inode, f *findings) error {
-	if n.ino == RootIno {
+func (c *checker) checkLinks(r cluster.Reader, n *record.Inode, f *findings) error {
+	if n.Ino == RootIno {
 		return nil
 	}
-	if n.nlink == 0 {
-		b, err := r.Get(orphanKey(n.ino))
+	if n.Nlink == 0 {
+		b, err := r.Get(record.OrphanKey(n.Ino))
 		if err == nil && b == nil {
 			f.add("nlink", func(t cluster.Txn, o *op) error {
 				o.fs.orphans.again()
 				return o.makeOrphan(t, n)
-			}, "inode %d has no links and nobody has it open", n.ino)
+			}, "inode %d has no links and nobody has it open", n.Ino)
 		}
 		return err
 	}
-	if n.isDir() || !n.has(flagLinks) {
-		e, err := getDentry(r, n.parent, n.name, n.isDir())
+	if n.IsDir() || !n.Has(record.FlagLinks) {
+		e, err := record.GetDentry(r, n.Parent, n.Name, n.IsDir())
 		if damaged(err) {
 			e, err = nil, nil
 		}
 		if err != nil {
 			return err
 		}
-		if e == nil || e.ino != n.ino {
-			f.add("unreachable", c.toLostFound(n.ino), "inode %d is not in directory %d as %q", n.ino, n.parent, n.name)
+		if e == nil || e.Ino != n.Ino {
+			f.add("unreachable", c.toLostFound(n.Ino), "inode %d is not in directory %d as %q", n.Ino, n.Parent, n.Name)
 			return nil
 		}
-		if n.nlink != 1 {
-			f.add("nlink", setLinks(n.ino, 1), "inode %d has 1 link, not %d", n.ino, n.nlink)
+		if n.Nlink != 1 {
+			f.add("nlink", setLinks(n.Ino, 1), "inode %d has 1 link, not %d", n.Ino, n.Nlink)
 		}
-		if n.isDir() {
+		if n.IsDir() {
 			return c.checkRooted(r, n, f)
 		}
 		return nil
 	}
-	links, err := linksOf(r, n.ino)
+	links, err := linksOf(r, n.Ino)
 	if err != nil {
 		return err
 	}
 	var count uint32
 	for _, l := range links {
-		e, err := getDentry(r, l.parent, l.name, false)
+		e, err := record.GetDentry(r, l.parent, l.name, false)
 		if err != nil && !damaged(err) {
 			return err
 		}
-		if err == nil && e != nil && e.ino == n.ino {
+		if err == nil && e != nil && e.Ino == n.Ino {
 			count++
 		}
 	}
 	switch {
 	case count == 0:
-		f.add("unreachable", c.toLostFound(n.ino), "inode %d is in none of the directories that it was linked to", n.ino)
-	case count != n.nlink:
-		f.add("nlink", setLinks(n.ino, count), "inode %d has %d links, not %d", n.ino, count, n.nlink)
+		f.add("unreachable", c.toLostFound(n.Ino), "inode %d is in none of the directories that it was linked to", n.Ino)
+	case count != n.Nlink:
+		f.add("nlink", setLinks(n.Ino, count), "inode %d has %d links, not %d", n.Ino, count, n.Nlink)
 	}
 	return nil
 }
 
 // tellAgain makes an entry tell what the inode says.
-func tellAgain(parent Ino, e *dentry) func(cluster.Txn, *op) error {
+func tellAgain(parent Ino, e *record.Dentry) func(cluster.Txn, *op) error {
 	return func(t cluster.Txn, _ *op) error {
-		n, err := getInode(t, e.ino)
+		n, err := record.GetInode(t, e.Ino)
 		if err != nil {
 			return err
 		}
 		now := *e
-		now.tells = n.entryTells()
-		return putDentry(t, parent, &now)
+		now.Tells = n.EntryTells()
+		return record.PutDentry(t, parent, &now)
 	}
 }
 
 func setLinks(ino Ino, count uint32) func(cluster.Txn, *op) error {
 	return func(t cluster.Txn, _ *op) error {
-		n, err := getInode(t, ino)
+		n, err := record.GetInode(t, ino)
 		if err != nil {
 			return err
 		}
-		n.nlink = count
-		return putInode(t, n)
+		n.Nlink = count
+		return record.PutInode(t, n)
 	}
 }
 
 // checkRooted follows the parents of a directory to the root.
-func (c *checker) checkRooted(r cluster.Reader, n *inode, f *findings) error {
-	way := []Ino{n.ino}
+func (c *checker) checkRooted(r cluster.Reader, n *record.Inode, f *findings) error {
+	way := []Ino{n.Ino}
 	var circle wayUp
-	for at := n.parent; at != RootIno && !c.rooted[at]; {
+	for at := n.Parent; at != RootIno && !c.rooted[at]; {
 		if err := circle.pass(at); err != nil {
-			f.add("directory-loop", nil, "directory %d does not lead to the root", n.ino)
+			f.add("directory-loop", nil, "directory %d does not lead to the root", n.Ino)
 			return nil //nolint:nilerr // it is the finding
 		}
 		way = append(way, at)
-		d, err := getInode(r, at)
-		if damaged(err) || err == nil && !d.isDir() {
+		d, err := record.GetInode(r, at)
+		if damaged(err) || err == nil && !d.IsDir() {
 			return nil // it is unreachable, and reported as such
 		}
 		if err != nil {
 			return err
 		}
-		at = d.parent
+		at = d.Parent
 	}
 	if len(c.rooted)+len(way) > maxRooted {
 		clear(c.rooted)
@@ -162,7 +156,7 @@ func (c *checker) checkRooted(r cluster.Reader, n *inode, f *findings) error {
 // toLostFound gives an inode that no directory holds a name in /lost+found.
 func (c *checker) toLostFound(ino Ino) func(cluster.Txn, *op) error {
 	return func(t cluster.Txn, o *op) error {
-		n, err := getInode(t, ino)
+		n, err := record.GetInode(t, ino)
 		if err != nil {
 			return err
 		}
@@ -170,51 +164,51 @@ func (c *checker) toLostFound(ino Ino) func(cluster.Txn, *op) error {
 		if err != nil {
 			return err
 		}
-		d, err := getInode(t, dir)
+		d, err := record.GetInode(t, dir)
 		if err != nil {
 			return err
 		}
-		if !d.has(flagExplicit) {
-			d.set(flagExplicit, true)
-			d.mode = ModeDirectory | 0o700
-			d.choose()
-			if err := putInode(t, d); err != nil {
+		if !d.Has(record.FlagExplicit) {
+			d.Set(record.FlagExplicit, true)
+			d.Mode = ModeDirectory | 0o700
+			d.Choose()
+			if err := record.PutInode(t, d); err != nil {
 				return err
 			}
 			if err := tellEntry(t, d); err != nil {
 				return err
 			}
 		}
-		if err := deletePrefix(t, linkPrefix(ino)); err != nil {
+		if err := deletePrefix(t, record.LinkPrefix(ino)); err != nil {
 			return err
 		}
-		if n.isDir() {
+		if n.IsDir() {
 			o.dirMoved()
 		}
-		n.parent, n.name, n.nlink = dir, fmt.Sprintf("inode-%d", ino), 1
-		n.set(flagLinks, false)
-		if err := o.addEntry(t, dir, entryOf(n)); err != nil {
+		n.Parent, n.Name, n.Nlink = dir, fmt.Sprintf("inode-%d", ino), 1
+		n.Set(record.FlagLinks, false)
+		if err := o.addEntry(t, dir, record.EntryOf(n)); err != nil {
 			return err
 		}
-		return putInode(t, n)
+		return record.PutInode(t, n)
 	}
 }
 
 // checkDentries: every dentry leads to an inode that knows of it.
 func (c *checker) checkDentries() error {
-	from, to := table(tabDentry)
+	from, to := record.Table(record.TabDentry)
 	return c.walk(from, to, false, func(r cluster.Reader, page []pair, f *findings) error {
 		keys := make([][]byte, 0, 2*len(page))
-		list := make([]*dentry, len(page))
+		list := make([]*record.Dentry, len(page))
 		for i, p := range page {
-			e, err := decodeDentry(p.key[min(9, len(p.key)):], p.value)
+			e, err := record.DecodeDentry(p.key[min(9, len(p.key)):], p.value)
 			if err != nil {
 				f.add("dentry-record", nil, "%v", err)
 				keys = append(keys, p.key, p.key)
 				continue
 			}
 			list[i] = &e
-			keys = append(keys, inodeKey(e.ino), inodeKey(keyIno(p.key)))
+			keys = append(keys, record.InodeKey(e.Ino), record.InodeKey(record.InoOfKey(p.key)))
 		}
 		values, err := r.GetMany(keys)
 		if err != nil {
@@ -224,15 +218,15 @@ func (c *checker) checkDentries() error {
 			if e == nil {
 				continue
 			}
-			parent := keyIno(page[i].key)
+			parent := record.InoOfKey(page[i].key)
 			if values[2*i+1] == nil {
-				f.add("entry-without-parent", nil, "entry %q leads from directory %d, which does not exist, to inode %d", e.name, parent, e.ino)
+				f.add("entry-without-parent", nil, "entry %q leads from directory %d, which does not exist, to inode %d", e.Name, parent, e.Ino)
 				continue
 			}
 			if values[2*i] == nil {
 				e := *e
 				f.add("dangling-entry", func(t cluster.Txn, o *op) error { return o.deleteEntry(t, parent, &e) },
-					"entry %q of directory %d leads to inode %d, which does not exist", e.name, parent, e.ino)
+					"entry %q of directory %d leads to inode %d, which does not exist", e.Name, parent, e.Ino)
 				continue
 			}
 			if err := c.checkEntry(r, parent, e, values[2*i], f); err != nil {
@@ -243,39 +237,39 @@ func (c *checker) checkDentries() error {
 	})
 }
 
-func (c *checker) checkEntry(r cluster.Reader, parent Ino, e *dentry, value []byte, f *findings) error {
-	n, err := decodeInode(e.ino, value)
+func (c *checker) checkEntry(r cluster.Reader, parent Ino, e *record.Dentry, value []byte, f *findings) error {
+	n, err := record.DecodeInode(e.Ino, value)
 	if err != nil {
 		return nil //nolint:nilerr // reported with the inodes
 	}
-	if n.mode&ModeTypeMask != e.mode {
-		f.add("entry-type", nil, "entry %q of directory %d has type %o, its inode %d has %o", e.name, parent, e.mode, e.ino, n.mode&ModeTypeMask)
+	if n.Mode&ModeTypeMask != e.Mode {
+		f.add("entry-type", nil, "entry %q of directory %d has type %o, its inode %d has %o", e.Name, parent, e.Mode, e.Ino, n.Mode&ModeTypeMask)
 	}
-	if told := n.entryTells(); !n.isDir() && e.tells != 0 || e.tells&^told != 0 || told&^e.tells&tellsFlags != 0 {
-		f.add("entry-mode", tellAgain(parent, e), "entry %q of directory %d lets pass what the mode or the flags of its inode %d deny", e.name, parent, e.ino)
+	if told := n.EntryTells(); !n.IsDir() && e.Tells != 0 || e.Tells&^told != 0 || told&^e.Tells&record.TellsFlags != 0 {
+		f.add("entry-mode", tellAgain(parent, e), "entry %q of directory %d lets pass what the mode or the flags of its inode %d deny", e.Name, parent, e.Ino)
 	}
 	switch {
-	case n.has(flagLinks) && !n.isDir():
-		k := linkKey(n.ino, parent, e.name)
+	case n.Has(record.FlagLinks) && !n.IsDir():
+		k := record.LinkKey(n.Ino, parent, e.Name)
 		b, err := r.Get(k)
 		if err != nil {
 			return err
 		}
 		if b == nil {
 			f.add("link-record", func(t cluster.Txn, _ *op) error { return t.Set(k, []byte{}) },
-				"inode %d does not know that it is in directory %d as %q", n.ino, parent, e.name)
+				"inode %d does not know that it is in directory %d as %q", n.Ino, parent, e.Name)
 		}
-	case n.parent != parent || n.name != e.name:
-		f.add("extra-entry", nil, "entry %q of directory %d leads to inode %d, which is in directory %d as %q", e.name, parent, e.ino, n.parent, n.name)
+	case n.Parent != parent || n.Name != e.Name:
+		f.add("extra-entry", nil, "entry %q of directory %d leads to inode %d, which is in directory %d as %q", e.Name, parent, e.Ino, n.Parent, n.Name)
 	}
-	if !maybeHashed(e.name, e.dir) {
+	if !maybeHashed(e.Name, e.Dir) {
 		return nil
 	}
-	h := nameHash(e.name, e.dir)
-	k, v := longNameKey(parent, h[:]), []byte(e.s3name())
+	h := nameHash(e.Name, e.Dir)
+	k, v := record.LongNameKey(parent, h[:]), []byte(e.S3Name())
 	b, err := r.Get(k)
 	if err == nil && string(b) != string(v) {
-		f.add("long-name", func(t cluster.Txn, _ *op) error { return t.Set(k, v) }, "entry %q of directory %d is not in the index of long names", e.name, parent)
+		f.add("long-name", func(t cluster.Txn, _ *op) error { return t.Set(k, v) }, "entry %q of directory %d is not in the index of long names", e.Name, parent)
 	}
 	return err
 }
@@ -289,19 +283,19 @@ func (c *checker) checkTables() error {
 		kind string
 		ok   func(r cluster.Reader, p pair) (bool, error)
 	}{
-		{tabLink, "link-record", linkOK},
-		{tabLongName, "long-name", longNameOK},
-		{tabDirTime, "stray-times", func(r cluster.Reader, p pair) (bool, error) { return inodeOK(r, p, (*inode).isDir) }},
-		{tabXattr, "stray-attribute", func(r cluster.Reader, p pair) (bool, error) { return inodeOK(r, p, nil) }},
-		{tabOrphan, "stray-orphan", func(r cluster.Reader, p pair) (bool, error) {
-			return inodeOK(r, p, func(n *inode) bool { return n.nlink == 0 })
+		{record.TabLink, "link-record", linkOK},
+		{record.TabLongName, "long-name", longNameOK},
+		{record.TabDirTime, "stray-times", func(r cluster.Reader, p pair) (bool, error) { return inodeOK(r, p, (*record.Inode).IsDir) }},
+		{record.TabXattr, "stray-attribute", func(r cluster.Reader, p pair) (bool, error) { return inodeOK(r, p, nil) }},
+		{record.TabOrphan, "stray-orphan", func(r cluster.Reader, p pair) (bool, error) {
+			return inodeOK(r, p, func(n *record.Inode) bool { return n.Nlink == 0 })
 		}},
-		{tabBucket, "stray-bucket", func(r cluster.Reader, p pair) (bool, error) { return inodeOK(r, p, (*inode).isDir) }},
-		{tabUpload, "upload-record", uploadOK},
-		{tabUploadID, "upload-record", uploadIDOK},
-		{tabPart, "stray-part", partOK},
+		{record.TabBucket, "stray-bucket", func(r cluster.Reader, p pair) (bool, error) { return inodeOK(r, p, (*record.Inode).IsDir) }},
+		{record.TabUpload, "upload-record", uploadOK},
+		{record.TabUploadID, "upload-record", uploadIDOK},
+		{record.TabPart, "stray-part", partOK},
 	} {
-		from, to := table(x.tab)
+		from, to := record.Table(x.tab)
 		err := c.walk(from, to, false, func(r cluster.Reader, page []pair, f *findings) error {
 			for _, p := range page {
 				ok, err := x.ok(r, p)
@@ -324,12 +318,12 @@ func (c *checker) checkTables() error {
 }
 
 func linkOK(r cluster.Reader, p pair) (bool, error) {
-	parent, name, err := parseLinkKey(p.key)
+	parent, name, err := record.ParseLinkKey(p.key)
 	if err != nil {
 		return false, nil //nolint:nilerr // it is nothing
 	}
-	e, err := getDentry(r, parent, name, false)
-	return e != nil && e.ino == keyIno(p.key), err
+	e, err := record.GetDentry(r, parent, name, false)
+	return e != nil && e.Ino == record.InoOfKey(p.key), err
 }
 
 func longNameOK(r cluster.Reader, p pair) (bool, error) {
@@ -337,12 +331,12 @@ func longNameOK(r cluster.Reader, p pair) (bool, error) {
 	if err != nil {
 		return false, nil //nolint:nilerr // it is nothing
 	}
-	found, err := getDentry(r, keyIno(p.key), e.name, e.dir)
+	found, err := record.GetDentry(r, record.InoOfKey(p.key), e.Name, e.Dir)
 	return found != nil, err
 }
 
-func inodeOK(r cluster.Reader, p pair, is func(*inode) bool) (bool, error) {
-	n, err := getInode(r, keyIno(p.key))
+func inodeOK(r cluster.Reader, p pair, is func(*record.Inode) bool) (bool, error) {
+	n, err := record.GetInode(r, record.InoOfKey(p.key))
 	if err != nil {
 		return false, err
 	}
@@ -350,11 +344,11 @@ func inodeOK(r cluster.Reader, p pair, is func(*inode) bool) (bool, error) {
 }
 
 func uploadOK(r cluster.Reader, p pair) (bool, error) {
-	_, _, id, err := parseUploadKey(p.key)
+	_, _, id, err := record.ParseUploadKey(p.key)
 	if err != nil {
 		return false, nil //nolint:nilerr // it is nothing
 	}
-	b, err := r.Get(uploadIDKey(id))
+	b, err := r.Get(record.UploadIDKey(id))
 	return string(b) == string(p.key), err
 }
 
@@ -367,19 +361,19 @@ func uploadIDOK(r cluster.Reader, p pair) (bool, error) {
 }
 
 func partOK(r cluster.Reader, p pair) (bool, error) {
-	id := ContentID(keyIno(p.key))
-	b, err := r.Get(uploadIDKey(id))
+	id := ContentID(record.InoOfKey(p.key))
+	b, err := r.Get(record.UploadIDKey(id))
 	if err != nil || b != nil {
 		return b != nil, err
 	}
-	return queued(r, id, queueUpload)
+	return queued(r, id, record.QueueUpload)
 }
 
 // queued tells whether the collector will come to a content or upload.
-func queued(r cluster.Reader, id ContentID, kinds ...queueKind) (found bool, err error) {
-	from, to := table(tabQueue)
+func queued(r cluster.Reader, id ContentID, kinds ...record.QueueKind) (found bool, err error) {
+	from, to := record.Table(record.TabQueue)
 	err = r.Scan(from, to, cluster.ScanOptions{}, func(k, v []byte) error {
-		e, err := decodeQueueEntry(k, v)
+		e, err := record.DecodeQueueEntry(k, v)
 		if damaged(err) { // it may be that
 			found = true
 			return cluster.ErrStop
@@ -388,7 +382,7 @@ func queued(r cluster.Reader, id ContentID, kinds ...queueKind) (found bool, err
 			return err
 		}
 		for _, kind := range kinds {
-			if e.content == id && e.kind == kind {
+			if e.Content == id && e.Kind == kind {
 				found = true
 				return cluster.ErrStop
 			}

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -29,7 +31,7 @@ func (kv *closingKV) Peek(ctx context.Context, fn func(cluster.Reader) error) er
 
 func (kv *closingKV) closing(fn func(cluster.Reader) error) func(cluster.Reader) error {
 	return func(r cluster.Reader) error {
-		if _, err := r.Get(superKey()); err != nil { // the snapshot is taken
+		if _, err := r.Get(record.SuperKey()); err != nil { // the snapshot is taken
 			return err
 		}
 		if f := kv.close.Swap(nil); f != nil {
@@ -42,7 +44,7 @@ func (kv *closingKV) closing(fn func(cluster.Reader) error) func(cluster.Reader)
 // Update implements cluster.KV.
 func (kv *closingKV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 	return kv.KV.Update(ctx, func(t cluster.Txn) error {
-		if _, err := t.Get(superKey()); err != nil {
+		if _, err := t.Get(record.SuperKey()); err != nil {
 			return err
 		}
 		if f := kv.close.Swap(nil); f != nil {

@@ -2,10 +2,11 @@ package vfs
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
+
+	"ogw/vfs/internal/record"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
@@ -61,7 +62,7 @@ func (fs *FS) collectQueue(ctx context.Context) (done int, err error) {
 	if err := fs.syncRelaxed(ctx); err != nil {
 		return 0, err
 	}
-	from := queueKey(0, 0)
+	from := record.QueueKey(0, 0)
 	for {
 		page, next, err := fs.dueEntries(ctx, from)
 		if err != nil || len(page) == 0 {
@@ -83,12 +84,12 @@ func (fs *FS) collectQueue(ctx context.Context) (done int, err error) {
 }
 
 // dueEntries returns the next entries that are due.
-func (fs *FS) dueEntries(ctx context.Context, from []byte) (page []queueEntry, next []byte, err error) {
-	end := queueKey(fs.cfg.Now().UnixNano()+1, 0)
+func (fs *FS) dueEntries(ctx context.Context, from []byte) (page []record.QueueEntry, next []byte, err error) {
+	end := record.QueueKey(fs.cfg.Now().UnixNano()+1, 0)
 	err = fs.view(ctx, func(r cluster.Reader) error {
 		page = page[:0]
 		return r.Scan(from, end, cluster.ScanOptions{Limit: collectPage}, func(k, v []byte) error {
-			e, err := decodeQueueEntry(k, v)
+			e, err := record.DecodeQueueEntry(k, v)
 			if err != nil {
 				return err
 			}
@@ -101,9 +102,9 @@ func (fs *FS) dueEntries(ctx context.Context, from []byte) (page []queueEntry, n
 }
 
 // dropOldSnapshots lets go of contents that open files hold without need.
-func (fs *FS) dropOldSnapshots(page []queueEntry) {
+func (fs *FS) dropOldSnapshots(page []record.QueueEntry) {
 	for i := range page {
-		if fs.pins.pinned(page[i].content) {
+		if fs.pins.pinned(page[i].Content) {
 			fs.opens.each((*openFile).dropOldSnapshot)
 			return
 		}
@@ -120,26 +121,26 @@ func (of *openFile) dropOldSnapshot() {
 }
 
 // collectEntries finishes what is not pinned: blobs together, and contents.
-func (fs *FS) collectEntries(ctx context.Context, page []queueEntry) (done int, err error) {
-	var blobs, contents []queueEntry
+func (fs *FS) collectEntries(ctx context.Context, page []record.QueueEntry) (done int, err error) {
+	var blobs, contents []record.QueueEntry
 	for _, e := range page {
-		if fs.pins.pinned(e.content) || fs.holds.keeps(&e) {
+		if fs.pins.pinned(e.Content) || fs.holds.keeps(&e) {
 			continue
 		}
-		switch e.kind {
-		case queueBlob:
+		switch e.Kind {
+		case record.QueueBlob:
 			blobs = append(blobs, e)
 			continue
-		case queueContent:
+		case record.QueueContent:
 			contents = append(contents, e)
 			continue
-		case queueUpload:
-			if err = fs.collectUpload(ctx, e.content); err == nil {
-				err = fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error { return t.Delete(e.key()) })
+		case record.QueueUpload:
+			if err = fs.collectUpload(ctx, e.Content); err == nil {
+				err = fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error { return t.Delete(e.Key()) })
 			}
 		}
 		if err != nil {
-			return done, fmt.Errorf("content %d: %w", e.content, err)
+			return done, fmt.Errorf("content %d: %w", e.Content, err)
 		}
 		done++
 	}
@@ -160,18 +161,18 @@ func (fs *FS) collectEntries(ctx context.Context, page []queueEntry) (done int, 
 
 // collectBlobs deletes single blobs, unless an extent came to name one again
 // (a flush whose first outcome was unknown).
-func (fs *FS) collectBlobs(ctx context.Context, list []queueEntry) error {
+func (fs *FS) collectBlobs(ctx context.Context, list []record.QueueEntry) error {
 	var ids []cluster.BlobID
 	err := fs.view(ctx, func(r cluster.Reader) error {
 		ids = ids[:0]
 		for i := range list {
 			e := &list[i]
-			named, err := blobNamed(r, e.content, e.seq, e.origin, e.size)
+			named, err := blobNamed(r, e.Content, e.Seq, e.Origin, e.Size)
 			if err != nil {
 				return err
 			}
 			if !named {
-				ids = append(ids, cluster.BlobID{Content: uint64(e.content), Seq: e.seq})
+				ids = append(ids, cluster.BlobID{Content: uint64(e.Content), Seq: e.Seq})
 			}
 		}
 		return nil
@@ -184,7 +185,7 @@ func (fs *FS) collectBlobs(ctx context.Context, list []queueEntry) error {
 	}
 	return fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
 		for i := range list {
-			if err := t.Delete(list[i].key()); err != nil {
+			if err := t.Delete(list[i].Key()); err != nil {
 				return err
 			}
 		}
@@ -194,7 +195,7 @@ func (fs *FS) collectBlobs(ctx context.Context, list []queueEntry) error {
 
 // collectContents removes contents, those with few extents together: most
 // are small files, of which a million may have been deleted at once.
-func (fs *FS) collectContents(ctx context.Context, list []queueEntry) (done int, err error) {
+func (fs *FS) collectContents(ctx context.Context, list []record.QueueEntry) (done int, err error) {
 	for len(list) > 0 {
 		extents, err := fs.loadFew(ctx, list)
 		n := len(extents)
@@ -206,7 +207,7 @@ func (fs *FS) collectContents(ctx context.Context, list []queueEntry) (done int,
 			err = fs.collectFew(ctx, list[:n], extents)
 		}
 		if err != nil {
-			return done, fmt.Errorf("content %d and %d after it: %w", list[0].content, max(n, 1)-1, err)
+			return done, fmt.Errorf("content %d and %d after it: %w", list[0].Content, max(n, 1)-1, err)
 		}
 		done += n
 		list = list[n:]
@@ -216,12 +217,12 @@ func (fs *FS) collectContents(ctx context.Context, list []queueEntry) (done int,
 
 // loadFew reads all extents of the first contents of list, of as many as one
 // transaction can remove; none, if the first one alone has too many.
-func (fs *FS) loadFew(ctx context.Context, list []queueEntry) (extents [][]extent, err error) {
+func (fs *FS) loadFew(ctx context.Context, list []record.QueueEntry) (extents [][]record.Extent, err error) {
 	err = fs.view(ctx, func(r cluster.Reader) error {
 		extents = nil
 		room := fs.collectBatch()
 		for i := range list {
-			x, more, err := loadExtents(r, list[i].content, 0, MaxFileBytes, fs.collectBatch())
+			x, more, err := loadExtents(r, list[i].Content, 0, MaxFileBytes, fs.collectBatch())
 			if err != nil {
 				return err
 			}
@@ -237,20 +238,20 @@ func (fs *FS) loadFew(ctx context.Context, list []queueEntry) (extents [][]exten
 
 // collectFew removes contents whole, in one transaction: blobs, then the
 // extents that name them, so that a crash leaves no orphans.
-func (fs *FS) collectFew(ctx context.Context, list []queueEntry, extents [][]extent) error {
+func (fs *FS) collectFew(ctx context.Context, list []record.QueueEntry, extents [][]record.Extent) error {
 	var ids []cluster.BlobID
 	for i := range list {
-		ids = append(ids, blobIDs(list[i].content, extents[i])...)
+		ids = append(ids, blobIDs(list[i].Content, extents[i])...)
 	}
 	if _, err := fs.dropBlobs(ctx, ids...); err != nil {
 		return fserr.Map(err)
 	}
 	return fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
 		for i := range list {
-			if err := o.dropExtents(t, list[i].content, extents[i]); err != nil {
+			if err := o.dropExtents(t, list[i].Content, extents[i]); err != nil {
 				return err
 			}
-			if err := t.Delete(list[i].key()); err != nil {
+			if err := t.Delete(list[i].Key()); err != nil {
 				return err
 			}
 		}
@@ -259,25 +260,25 @@ func (fs *FS) collectFew(ctx context.Context, list []queueEntry, extents [][]ext
 }
 
 // collectContent removes a content in batches, as collectFew does.
-func (fs *FS) collectContent(ctx context.Context, e *queueEntry) error {
+func (fs *FS) collectContent(ctx context.Context, e *record.QueueEntry) error {
 	for {
-		var list []extent
+		var list []record.Extent
 		var more bool
 		err := fs.view(ctx, func(r cluster.Reader) (err error) {
-			list, more, err = loadExtents(r, e.content, 0, MaxFileBytes, fs.collectBatch())
+			list, more, err = loadExtents(r, e.Content, 0, MaxFileBytes, fs.collectBatch())
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if _, err := fs.dropBlobs(ctx, blobIDs(e.content, list)...); err != nil {
+		if _, err := fs.dropBlobs(ctx, blobIDs(e.Content, list)...); err != nil {
 			return fserr.Map(err)
 		}
 		err = fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
-			if err := o.dropExtents(t, e.content, list); err != nil || more {
+			if err := o.dropExtents(t, e.Content, list); err != nil || more {
 				return err
 			}
-			return t.Delete(e.key())
+			return t.Delete(e.Key())
 		})
 		if err != nil || !more {
 			return err
@@ -290,16 +291,16 @@ func (fs *FS) collectContent(ctx context.Context, e *queueEntry) error {
 
 // dropExtents removes extents of a content that nobody reads again, with its
 // holds on others: each can go with the first extent that had it.
-func (o *op) dropExtents(t cluster.Txn, c ContentID, list []extent) error {
+func (o *op) dropExtents(t cluster.Txn, c ContentID, list []record.Extent) error {
 	released := make(map[ContentID]bool)
 	for i := range list {
 		x := &list[i]
-		if err := t.Delete(extentKey(c, x.off)); err != nil {
+		if err := t.Delete(record.ExtentKey(c, x.Off)); err != nil {
 			return err
 		}
-		if x.kind == extentRef && !released[x.src] {
-			released[x.src] = true
-			if err := o.releaseRef(t, x.src, c); err != nil {
+		if x.Kind == record.ExtentRef && !released[x.Src] {
+			released[x.Src] = true
+			if err := o.releaseRef(t, x.Src, c); err != nil {
 				return err
 			}
 		}
@@ -308,12 +309,12 @@ func (o *op) dropExtents(t cluster.Txn, c ContentID, list []extent) error {
 }
 
 // blobIDs returns each blob of the extents once.
-func blobIDs(c ContentID, list []extent) (ids []cluster.BlobID) {
+func blobIDs(c ContentID, list []record.Extent) (ids []cluster.BlobID) {
 	seen := make(map[uint64]bool)
 	for i := range list {
-		if e := &list[i]; e.kind == extentBlob && !seen[e.seq] {
-			seen[e.seq] = true
-			ids = append(ids, e.blobID(c))
+		if e := &list[i]; e.Kind == record.ExtentBlob && !seen[e.Seq] {
+			seen[e.Seq] = true
+			ids = append(ids, e.BlobID(c))
 		}
 	}
 	return ids
@@ -324,20 +325,20 @@ func blobIDs(c ContentID, list []extent) (ids []cluster.BlobID) {
 func (fs *FS) collectStaging(ctx context.Context) error {
 	var old []ContentID
 	before := fs.cfg.Now().Add(-stagingGrace).UnixNano()
-	from := []byte{tabContent}
+	from := []byte{record.TabContent}
 	for {
 		var n int
 		err := fs.view(ctx, func(r cluster.Reader) error {
 			n = 0
-			return r.Scan(from, []byte{tabContent + 1}, cluster.ScanOptions{Limit: collectPage}, func(k, v []byte) error {
+			return r.Scan(from, []byte{record.TabContent + 1}, cluster.ScanOptions{Limit: collectPage}, func(k, v []byte) error {
 				n++
 				from = append(append(from[:0:0], k...), 0)
-				rec, err := decodeContentRecord(v)
+				rec, err := record.DecodeContent(v)
 				if err != nil || len(k) != 9 {
 					return fmt.Errorf("%w: content record %x", ErrCorrupt, k)
 				}
-				c := ContentID(binary.BigEndian.Uint64(k[1:]))
-				if rec.staging && !fs.staged.has(c) && (rec.madeNS < before || fs.clu.Exclusive) {
+				c := ContentID(record.InoOfKey(k))
+				if rec.Staging && !fs.staged.has(c) && (rec.MadeNS < before || fs.clu.Exclusive) {
 					old = append(old, c)
 				}
 				return nil
@@ -361,17 +362,23 @@ func (fs *FS) collectStaging(ctx context.Context) error {
 // dropStaged hands a staged content to the collector.
 func (fs *FS) dropStaged(ctx context.Context, c ContentID) error {
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		b, err := t.Get(contentKey(c))
+		b, err := t.Get(record.ContentKey(c))
 		if err != nil || b == nil {
 			return err // published meanwhile
 		}
-		rec, err := decodeContentRecord(b)
-		if err != nil || !rec.staging {
+		rec, err := record.DecodeContent(b)
+		if err != nil || !rec.Staging {
 			return err
 		}
-		if err := t.Delete(contentKey(c)); err != nil {
+		if err := t.Delete(record.ContentKey(c)); err != nil {
 			return err
 		}
-		return o.enqueue(t, queueEntry{kind: queueContent, content: c})
+		return o.enqueue(t, record.QueueEntry{Kind: record.QueueContent, Content: c})
 	})
+}
+
+// enqueue puts e into the queue, due after the grace period.
+func (o *op) enqueue(t cluster.Txn, e record.QueueEntry) error {
+	e.DueNS = o.nowNS + int64(o.fs.cfg.Grace)
+	return t.Set(e.Key(), e.Encode())
 }

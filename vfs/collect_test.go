@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/mem"
 )
@@ -16,7 +18,7 @@ func cloneTo(t *testing.T, fs *FS, from, to Ino) {
 	id, err := fs.ids.take(bg)
 	want(t, err, nil)
 	want(t, fs.update(bg, func(tx cluster.Txn, o *op) error {
-		src, err := getInode(tx, from)
+		src, err := record.GetInode(tx, from)
 		if err != nil {
 			return err
 		}
@@ -24,14 +26,14 @@ func cloneTo(t *testing.T, fs *FS, from, to Ino) {
 		if err != nil {
 			return err
 		}
-		dst, err := getInode(tx, to)
+		dst, err := record.GetInode(tx, to)
 		if err != nil {
 			return err
 		}
 		if err := o.setContent(tx, dst, c); err != nil {
 			return err
 		}
-		return putInode(tx, dst)
+		return record.PutInode(tx, dst)
 	}), nil)
 }
 
@@ -115,7 +117,7 @@ func TestCloneLifetimes(t *testing.T) {
 			if k := countBlobs(t, c); k != 0 {
 				t.Errorf("%d blobs outlive all files", k)
 			}
-			for _, tab := range []byte{tabExtent, tabContent, tabRef, tabQueue} {
+			for _, tab := range []byte{record.TabExtent, record.TabContent, record.TabRef, record.TabQueue} {
 				want(t, fs.view(bg, func(r cluster.Reader) error {
 					any, err := anyKey(r, []byte{tab})
 					if any {
@@ -161,7 +163,7 @@ func TestStaging(t *testing.T) {
 		blob := c.extents[0]
 		c.extents = nil
 		for i := range int64(200) {
-			e := blob.slice(blob.off+i*500, blob.off+i*500+500)
+			e := blob.Slice(blob.Off+i*500, blob.Off+i*500+500)
 			c.extents = append(c.extents, e)
 		}
 		want(t, fs.stage(bg, c), nil)
@@ -176,14 +178,14 @@ func TestStaging(t *testing.T) {
 	jump = 365 * 24 * time.Hour // of the clock
 	collect(t, fs)
 	want(t, fs.update(bg, func(tx cluster.Txn, o *op) error {
-		n, err := getInode(tx, ino)
+		n, err := record.GetInode(tx, ino)
 		if err != nil {
 			return err
 		}
 		if err := o.setContent(tx, n, staged); err != nil {
 			return err
 		}
-		return putInode(tx, n)
+		return record.PutInode(tx, n)
 	}), nil)
 	if got := readAll(t, fs, ino); !bytes.Equal(got, bytes.Repeat([]byte{1}, 100000)) {
 		t.Fatal("content differs")
@@ -250,8 +252,8 @@ func TestBackground(t *testing.T) {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		var size int64
 		want(t, fs.view(bg, func(r cluster.Reader) error {
-			n, err := getInode(r, ino)
-			size = n.size
+			n, err := record.GetInode(r, ino)
+			size = n.Size
 			return err
 		}), nil)
 		if size == 5 {
@@ -279,13 +281,13 @@ func TestAppendLog(t *testing.T) {
 		want(t, f.Sync(bg), nil)
 	}
 	want(t, fs.compact(bg, ino, compactExtents, compactWindow), nil)
-	var list []extent
+	var list []record.Extent
 	want(t, fs.view(bg, func(r cluster.Reader) error {
-		n, err := getInode(r, ino)
+		n, err := record.GetInode(r, ino)
 		if err != nil {
 			return err
 		}
-		list, _, err = loadExtents(r, n.content, 0, n.size, extentPage)
+		list, _, err = loadExtents(r, n.Content, 0, n.Size, extentPage)
 		return err
 	}), nil)
 	if len(list) > 8 {

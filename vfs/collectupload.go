@@ -5,11 +5,13 @@ import (
 	"context"
 	"slices"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
 )
 
-// collectUpload removes what an upload that was queued (queueUpload) does not
+// collectUpload removes what an upload that was queued (record.QueueUpload) does not
 // need: the parts that were replaced, and when it ended, all part records,
 // the blobs that its content does not name, and holds on other contents that
 // it does not use. It does nothing when called again.
@@ -18,23 +20,23 @@ func (fs *FS) collectUpload(ctx context.Context, upload ContentID) error {
 	named := make(map[uint64]bool) // blobs of its content, which no part adds to any more
 	err := fs.view(ctx, func(r cluster.Reader) error {
 		clear(named)
-		v, err := r.Get(uploadIDKey(upload))
+		v, err := r.Get(record.UploadIDKey(upload))
 		if err != nil || v != nil {
 			alive = v != nil
 			return err
 		}
-		return eachExtent(r, upload, func(e *extent) {
-			if e.kind == extentBlob {
-				named[e.seq] = true
+		return eachExtent(r, upload, func(e *record.Extent) {
+			if e.Kind == record.ExtentBlob {
+				named[e.Seq] = true
 			}
 		})
 	})
 	if err != nil {
 		return err
 	}
-	from := partPrefix(upload)
+	from := record.PartPrefix(upload)
 	if alive {
-		from = partKey(upload, garbagePart)
+		from = record.PartKey(upload, record.GarbagePart)
 	}
 	for {
 		done, err := fs.collectParts(ctx, upload, from, alive, named)
@@ -47,14 +49,14 @@ func (fs *FS) collectUpload(ctx context.Context, upload ContentID) error {
 	}
 }
 
-func eachExtent(r cluster.Reader, c ContentID, fn func(*extent)) error {
-	prefix := extentPrefix(c)
+func eachExtent(r cluster.Reader, c ContentID, fn func(*record.Extent)) error {
+	prefix := record.ExtentPrefix(c)
 	return r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
-		_, off, err := parseExtentKey(k)
+		_, off, err := record.ParseExtentKey(k)
 		if err != nil {
 			return err
 		}
-		e, err := decodeExtent(off, v)
+		e, err := record.DecodeExtent(off, v)
 		if err == nil {
 			fn(&e)
 		}
@@ -72,21 +74,21 @@ func (fs *FS) collectParts(ctx context.Context, upload ContentID, from []byte, a
 	err = fs.view(ctx, func(r cluster.Reader) error {
 		keys, blobs, sources = nil, nil, nil
 		o := cluster.ScanOptions{Limit: limit}
-		return r.Scan(from, cluster.PrefixEnd(partPrefix(upload)), o, func(k, v []byte) error {
+		return r.Scan(from, cluster.PrefixEnd(record.PartPrefix(upload)), o, func(k, v []byte) error {
 			if len(sources) >= limit {
 				return cluster.ErrStop
 			}
-			p, err := decodePart(k, v)
+			p, err := record.DecodePart(k, v)
 			if err != nil {
 				return err
 			}
 			keys = append(keys, bytes.Clone(k))
-			for i := range p.extents {
-				switch e := &p.extents[i]; {
-				case e.kind == extentBlob && !named[e.seq]:
-					blobs = append(blobs, e.blobID(upload))
-				case e.kind == extentRef && !slices.Contains(sources, e.src):
-					sources = append(sources, e.src)
+			for i := range p.Extents {
+				switch e := &p.Extents[i]; {
+				case e.Kind == record.ExtentBlob && !named[e.Seq]:
+					blobs = append(blobs, e.BlobID(upload))
+				case e.Kind == record.ExtentRef && !slices.Contains(sources, e.Src):
+					sources = append(sources, e.Src)
 				}
 			}
 			return nil
@@ -121,20 +123,20 @@ func (fs *FS) collectParts(ctx context.Context, upload ContentID, from []byte, a
 func (fs *FS) releaseUnused(ctx context.Context, upload, source ContentID, gone [][]byte) error {
 	return fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
 		used := false
-		err := eachExtent(t, upload, func(e *extent) { used = used || e.kind == extentRef && e.src == source })
+		err := eachExtent(t, upload, func(e *record.Extent) { used = used || e.Kind == record.ExtentRef && e.Src == source })
 		if err != nil || used {
 			return err
 		}
-		prefix := partPrefix(upload)
+		prefix := record.PartPrefix(upload)
 		err = t.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
 			if _, going := slices.BinarySearchFunc(gone, k, bytes.Compare); going {
 				return nil
 			}
-			p, err := decodePart(k, v)
+			p, err := record.DecodePart(k, v)
 			if err != nil {
 				return err
 			}
-			used = used || slices.ContainsFunc(p.extents, func(e extent) bool { return e.kind == extentRef && e.src == source })
+			used = used || slices.ContainsFunc(p.Extents, func(e record.Extent) bool { return e.Kind == record.ExtentRef && e.Src == source })
 			return nil
 		})
 		if err != nil || used {

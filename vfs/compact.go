@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -59,11 +61,11 @@ func (fs *FS) compact(ctx context.Context, ino Ino, many int, window int64) erro
 type compactRun struct {
 	content ContentID
 	version uint64
-	list    []extent // contiguous
+	list    []record.Extent // contiguous
 }
 
-func (r *compactRun) from() int64 { return r.list[0].off }
-func (r *compactRun) to() int64   { return r.list[len(r.list)-1].end() }
+func (r *compactRun) from() int64 { return r.list[0].Off }
+func (r *compactRun) to() int64   { return r.list[len(r.list)-1].End() }
 
 // compactWindow handles the window that begins at off and returns where the
 // next does, or -1.
@@ -72,20 +74,20 @@ func (fs *FS) compactWindow(ctx context.Context, ino Ino, off int64, many int, w
 	var rd *contentReader
 	err = fs.view(ctx, func(r cluster.Reader) error {
 		next, run = -1, nil
-		n, err := getInode(r, ino)
-		if err != nil || n.content == 0 || n.has(flagShared) || off >= n.size {
+		n, err := record.GetInode(r, ino)
+		if err != nil || n.Content == 0 || n.Has(record.FlagShared) || off >= n.Size {
 			return err
 		}
-		list, _, err := loadExtents(r, n.content, off, n.size, 4*many)
+		list, _, err := loadExtents(r, n.Content, off, n.Size, 4*many)
 		if err != nil || len(list) == 0 {
 			return err
 		}
 		k := 0
-		for k < len(list) && list[k].end()-list[0].off <= window {
+		for k < len(list) && list[k].End()-list[0].Off <= window {
 			k++
 		}
 		if k = max(k, 1); k < len(list) {
-			next = list[k].off
+			next = list[k].Off
 		}
 		if k <= many {
 			return nil
@@ -94,7 +96,7 @@ func (fs *FS) compactWindow(ctx context.Context, ino Ino, off int64, many int, w
 		if len(small) <= many/2 {
 			return nil
 		}
-		run = &compactRun{n.content, n.version, small}
+		run = &compactRun{n.Content, n.Version, small}
 		rd, err = fs.openContent(ctx, r, n)
 		return err
 	})
@@ -108,12 +110,12 @@ func (fs *FS) compactWindow(ctx context.Context, ino Ino, off int64, many int, w
 // smallRun returns the longest run of contiguous extents of at most limit
 // bytes each and cluster.MaxBlobBytes together. References do not count: to
 // copy what is shared would take space.
-func smallRun(list []extent, limit int64) (best []extent) {
+func smallRun(list []record.Extent, limit int64) (best []record.Extent) {
 	for i := 0; i < len(list); {
 		j, total := i, int64(0)
-		for j < len(list) && list[j].kind != extentRef && list[j].len <= limit &&
-			(j == i || list[j-1].end() == list[j].off) && total+list[j].len <= cluster.MaxBlobBytes {
-			total += list[j].len
+		for j < len(list) && list[j].Kind != record.ExtentRef && list[j].Len <= limit &&
+			(j == i || list[j-1].End() == list[j].Off) && total+list[j].Len <= cluster.MaxBlobBytes {
+			total += list[j].Len
 			j++
 		}
 		if j-i > len(best) {
@@ -163,30 +165,30 @@ func (fs *FS) rewrite(ctx context.Context, ino Ino, run *compactRun, rd *content
 
 // replaceRun puts the new blob's extents in the place of run, in as many
 // transactions as it takes. stored tells that one of them may have named it.
-func (fs *FS) replaceRun(ctx context.Context, ino Ino, run *compactRun, list []extent, stored *bool) error {
+func (fs *FS) replaceRun(ctx context.Context, ino Ino, run *compactRun, list []record.Extent, stored *bool) error {
 	e := list[0]
-	e.off += run.from()
-	it := flushItem{off: e.off, len: e.len, up: &blobUpload{id: e.blobID(run.content), size: e.blobSize, crc: e.blobCRC}}
-	keep := map[uint64]bool{e.seq: true}
+	e.Off += run.from()
+	it := flushItem{off: e.Off, len: e.Len, up: &blobUpload{id: e.BlobID(run.content), size: e.BlobSize, crc: e.BlobCRC}}
+	keep := map[uint64]bool{e.Seq: true}
 	version := run.version
 	for off := it.off; off < it.end(); {
 		var done int64
 		var now uint64
 		err := fs.update(ctx, func(t cluster.Txn, o *op) error {
-			n, err := getInode(t, ino)
+			n, err := record.GetInode(t, ino)
 			if err != nil {
 				return err
 			}
-			if n.content != run.content || n.version != version || n.has(flagShared) {
+			if n.Content != run.content || n.Version != version || n.Has(record.FlagShared) {
 				return ErrStale
 			}
 			o.sameBytes = true
 			if done, _, err = o.storeItem(t, n, &it, off, fs.cutLimit(), keep); err != nil {
 				return err
 			}
-			now = n.version
+			now = n.Version
 			o.flushed = append(o.flushed, ino)
-			return putInode(t, n)
+			return record.PutInode(t, n)
 		})
 		if err != nil {
 			return err

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -63,8 +65,8 @@ func (c *completion) run(ctx context.Context) (ObjectInfo, error) {
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	p := publication{key: &c.name.key, cond: c.cond, meta: &u.meta, owner: &u.owner, mode: u.mode, keep: true,
-		keepOwner: u.by.keepsOwner}
+	p := publication{key: &c.name.key, cond: c.cond, meta: &u.Meta, owner: &Cred{UID: u.UID, GID: u.GID}, mode: u.Mode, keep: true,
+		keepOwner: u.By.KeepsOwner}
 	if !c.cond.empty() {
 		if err := c.fs.precheck(ctx, &p); err != nil {
 			return ObjectInfo{}, err
@@ -72,15 +74,15 @@ func (c *completion) run(ctx context.Context) (ObjectInfo, error) {
 	}
 	// Each extent takes a write, and another if it is a reference. What an
 	// earlier staging left must be cleared first.
-	if u.stage == 0 && extents <= c.fs.txnExtents()/2 {
-		p.make = func(t cluster.Txn, o *op, _ *keyPlace) (*inode, error) { return nil, c.assemble(t, o, &p) }
+	if u.Stage == 0 && extents <= c.fs.txnExtents()/2 {
+		p.make = func(t cluster.Txn, o *op, _ *keyPlace) (*record.Inode, error) { return nil, c.assemble(t, o, &p) }
 		return c.fs.publish(ctx, &p)
 	}
 	a, stage, err := c.stage(ctx)
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	p.make = func(t cluster.Txn, o *op, _ *keyPlace) (*inode, error) {
+	p.make = func(t cluster.Txn, o *op, _ *keyPlace) (*record.Inode, error) {
 		u, err := c.staged(t, stage)
 		if err != nil {
 			return nil, err
@@ -94,7 +96,7 @@ func (c *completion) run(ctx context.Context) (ObjectInfo, error) {
 }
 
 // measure checks all parts and counts their extents.
-func (c *completion) measure(ctx context.Context) (u *uploadRecord, extents int, err error) {
+func (c *completion) measure(ctx context.Context) (u *record.Upload, extents int, err error) {
 	err = c.fs.view(ctx, func(r cluster.Reader) (err error) {
 		if u, err = c.fs.uploadFor(ctx, r, c.name, ActWriteObject); err != nil {
 			return err
@@ -102,7 +104,7 @@ func (c *completion) measure(ctx context.Context) (u *uploadRecord, extents int,
 		a := newAssembly(u, c.want)
 		extents = 0
 		for done := false; !done; {
-			var list []extent
+			var list []record.Extent
 			if list, done, err = a.read(r, unlimitedTxnExtents); err != nil {
 				return err
 			}
@@ -120,13 +122,13 @@ func (c *completion) assemble(t cluster.Txn, o *op, p *publication) error {
 	if err != nil {
 		return err
 	}
-	if u.stage > 0 {
+	if u.Stage > 0 {
 		return errUploadChanged // its extents must be cleared before
 	}
 	a := newAssembly(u, c.want)
-	var all []extent
+	var all []record.Extent
 	for done := false; !done; {
-		var list []extent
+		var list []record.Extent
 		if list, done, err = a.read(t, c.fs.txnExtents()); err != nil {
 			return err
 		}
@@ -142,12 +144,12 @@ func (c *completion) assemble(t cluster.Txn, o *op, p *publication) error {
 }
 
 // fill makes p publish what a assembled.
-func (c *completion) fill(p *publication, a *assembly, list []extent) error {
+func (c *completion) fill(p *publication, a *assembly, list []record.Extent) error {
 	var err error
 	if p.object, err = a.object(c.sum); err != nil {
 		return err
 	}
-	p.content = &content{id: a.u.id, size: a.size, used: a.used, crc: a.crc, noCRC: a.noCRC, extents: list}
+	p.content = &content{id: a.u.ID, size: a.size, used: a.used, crc: a.crc, noCRC: a.noCRC, extents: list}
 	p.refs = a.refs
 	if a.size == 0 {
 		p.content.id = 0
@@ -161,23 +163,23 @@ func (c *completion) stage(ctx context.Context) (a *assembly, stage uint64, err 
 	fs := c.fs
 	// The transaction that publishes makes these durable too.
 	relaxed := cluster.Relaxed(ctx)
-	var u *uploadRecord
+	var u *record.Upload
 	err = fs.update(relaxed, func(t cluster.Txn, o *op) error {
 		if u, err = fs.uploadFor(ctx, t, c.name, ActWriteObject); err != nil {
 			return err
 		}
-		u.stage++
-		return t.Set(u.storeKey(), u.encode())
+		u.Stage++
+		return t.Set(u.StoreKey(), u.Encode())
 	})
 	if err != nil {
 		return nil, 0, err
 	}
-	for more := u.stage > 1; more; {
+	for more := u.Stage > 1; more; {
 		err := fs.update(relaxed, func(t cluster.Txn, o *op) error {
-			if _, err := c.staged(t, u.stage); err != nil {
+			if _, err := c.staged(t, u.Stage); err != nil {
 				return err
 			}
-			more, err = clearExtents(t, u.id, fs.txnExtents())
+			more, err = clearExtents(t, u.ID, fs.txnExtents())
 			return err
 		})
 		if err != nil {
@@ -186,9 +188,9 @@ func (c *completion) stage(ctx context.Context) (a *assembly, stage uint64, err 
 	}
 	a = newAssembly(u, c.want)
 	for done := false; !done; {
-		var list []extent
+		var list []record.Extent
 		err := fs.view(ctx, func(r cluster.Reader) (err error) {
-			if _, err = c.staged(r, u.stage); err == nil {
+			if _, err = c.staged(r, u.Stage); err == nil {
 				list, done, err = a.read(r, fs.txnExtents()/2)
 			}
 			return err
@@ -200,18 +202,18 @@ func (c *completion) stage(ctx context.Context) (a *assembly, stage uint64, err 
 			return nil, 0, err
 		}
 	}
-	return a, u.stage, nil
+	return a, u.Stage, nil
 }
 
 // stageBatch writes extents, in several transactions if a part has many.
-func (c *completion) stageBatch(ctx context.Context, u *uploadRecord, list []extent) error {
+func (c *completion) stageBatch(ctx context.Context, u *record.Upload, list []record.Extent) error {
 	for size := c.fs.txnExtents() / 2; len(list) > 0; {
 		n := min(size, len(list))
 		err := c.fs.update(ctx, func(t cluster.Txn, o *op) error {
-			if _, err := c.staged(t, u.stage); err != nil {
+			if _, err := c.staged(t, u.Stage); err != nil {
 				return err
 			}
-			return putExtents(t, u.id, list[:n])
+			return putExtents(t, u.ID, list[:n])
 		})
 		if err != nil {
 			return err
@@ -222,9 +224,9 @@ func (c *completion) stageBatch(ctx context.Context, u *uploadRecord, list []ext
 }
 
 // staged reads the upload, which must be as the staging began.
-func (c *completion) staged(r cluster.Reader, stage uint64) (*uploadRecord, error) {
+func (c *completion) staged(r cluster.Reader, stage uint64) (*record.Upload, error) {
 	u, err := getUpload(r, c.name)
-	if err == nil && u.stage != stage {
+	if err == nil && u.Stage != stage {
 		err = errUploadChanged
 	}
 	return u, err
@@ -234,7 +236,7 @@ func (c *completion) staged(r cluster.Reader, stage uint64) (*uploadRecord, erro
 // hold what they refer to.
 func clearExtents(t cluster.Txn, upload ContentID, limit int) (more bool, err error) {
 	var keys [][]byte
-	prefix := extentPrefix(upload)
+	prefix := record.ExtentPrefix(upload)
 	o := cluster.ScanOptions{Limit: limit, KeysOnly: true}
 	err = t.Scan(prefix, cluster.PrefixEnd(prefix), o, func(k, _ []byte) error {
 		keys = append(keys, append([]byte(nil), k...))
@@ -261,11 +263,11 @@ func (c *completion) already(ctx context.Context) (ObjectInfo, bool) {
 		if err != nil {
 			return err
 		}
-		if n.content != id || n.object.nparts == 0 {
+		if n.Content != id || n.Object.NParts == 0 {
 			return ErrNoSuchUpload
 		}
 		info, err = c.fs.objectInfo(r, c.name.key.key, n)
-		info.Checksums = n.checksumList()
+		info.Checksums = checksumsIn(n)
 		return err
 	})
 	return info, err == nil

@@ -2,9 +2,10 @@ package vfs
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"ogw/vfs/internal/record"
 
 	"ogw/cluster"
 )
@@ -16,87 +17,35 @@ type content struct {
 	used    int64
 	crc     uint64 // CRC64NVME of the whole
 	noCRC   bool   // crc is unknown
-	extents []extent
+	extents []record.Extent
 	// staged tells that the extents are stored already (more than fit one
 	// transaction) and stand under a staging record.
 	staged bool
 }
 
-// contentRecord is what key 's' holds.
-//
-// Value: kind (1 byte), then of a staging record the time it was made (8,
-// Unix nanoseconds), of a shared one whether an inode holds it (1).
-type contentRecord struct {
-	staging bool
-	madeNS  int64
-	held    bool
-}
-
-const (
-	recordStaging byte = 1
-	recordShared  byte = 2
-)
-
-func (r contentRecord) encode() []byte {
-	if r.staging {
-		return binary.BigEndian.AppendUint64([]byte{recordStaging}, uint64(r.madeNS))
-	}
-	held := byte(0)
-	if r.held {
-		held = 1
-	}
-	return []byte{recordShared, held}
-}
-
-func decodeContentRecord(b []byte) (r contentRecord, err error) {
-	d := decoder{b: b, what: "content"}
-	switch d.byte() {
-	case recordStaging:
-		r.staging, r.madeNS = true, int64(d.fixed64())
-	case recordShared:
-		v := d.byte()
-		if v > 1 {
-			d.fail()
-		}
-		r.held = v == 1
-	default:
-		d.fail()
-	}
-	return r, d.end()
-}
-
 // setContent makes c the content of n: extents, size, used, crc, version,
 // clearing the object part's sums, and dropping the old content. POSIX
 // writers of the old content become stale. The caller stores n.
-func (o *op) setContent(t cluster.Txn, n *inode, c *content) error {
+func (o *op) setContent(t cluster.Txn, n *record.Inode, c *content) error {
 	if err := o.dropContent(t, n); err != nil {
 		return err
 	}
 	if err := o.storeContent(t, c); err != nil {
 		return err
 	}
-	n.content, n.size, n.used, n.crc = c.id, c.size, c.used, c.crc
-	n.set(flagCRC, !c.noCRC)
-	n.set(flagRefs, hasRefs(c.extents))
-	n.epoch++
+	n.Content, n.Size, n.Used, n.CRC = c.id, c.size, c.used, c.crc
+	n.Set(record.FlagCRC, !c.noCRC)
+	n.Set(record.FlagRefs, hasRefs(c.extents))
+	n.Epoch++
 	o.contentChanged(n)
 	return nil
 }
 
 // contentChanged moves n's version and forgets what described the old bytes.
-func (o *op) contentChanged(n *inode) {
-	n.version++
-	n.forgetSums()
-	o.inodeChanged(n.ino, true)
-}
-
-// forgetSums is for every change of content: what described the old bytes, and
-// what their owner granted to others, does not hold for the new ones.
-func (n *inode) forgetSums() {
-	n.set(flagVerf, false)
-	n.setGrants(nil)
-	n.object.sum, n.object.nparts = nil, 0
-	n.object.checksums, n.object.parts = nil, nil
+func (o *op) contentChanged(n *record.Inode) {
+	n.Version++
+	n.ForgetSums()
+	o.inodeChanged(n.Ino, true)
 }
 
 // storeContent writes c's extents, or ends their staging.
@@ -104,7 +53,7 @@ func (o *op) storeContent(t cluster.Txn, c *content) error {
 	if !c.staged {
 		return putExtents(t, c.id, c.extents)
 	}
-	b, err := t.Get(contentKey(c.id))
+	b, err := t.Get(record.ContentKey(c.id))
 	if err != nil {
 		return err
 	}
@@ -112,14 +61,14 @@ func (o *op) storeContent(t cluster.Txn, c *content) error {
 		return fmt.Errorf("content %d waited too long to be published: %w", c.id, ErrStale)
 	}
 	o.published = append(o.published, c.id)
-	return t.Delete(contentKey(c.id))
+	return t.Delete(record.ContentKey(c.id))
 }
 
 // putExtents stores extents of content id. What they refer to is held
 // already (refExtents).
-func putExtents(t cluster.Txn, id ContentID, list []extent) error {
+func putExtents(t cluster.Txn, id ContentID, list []record.Extent) error {
 	for i := range list {
-		if err := t.Set(extentKey(id, list[i].off), list[i].encode()); err != nil {
+		if err := t.Set(record.ExtentKey(id, list[i].Off), list[i].Encode()); err != nil {
 			return err
 		}
 	}
@@ -137,11 +86,11 @@ func (fs *FS) stage(ctx context.Context, c *content) error {
 	fs.staged.add(c.id) // until published or discarded
 	// The transaction that publishes makes these durable too.
 	ctx = cluster.Relaxed(ctx)
-	record := contentRecord{staging: true, madeNS: fs.cfg.Now().UnixNano()}.encode()
+	staging := record.Content{Staging: true, MadeNS: fs.cfg.Now().UnixNano()}.Encode()
 	for i := 0; i < len(c.extents); i += limit / 2 {
 		batch := c.extents[i:min(i+limit/2, len(c.extents))]
 		err := fs.update(ctx, func(t cluster.Txn, o *op) error {
-			if err := t.Set(contentKey(c.id), record); err != nil {
+			if err := t.Set(record.ContentKey(c.id), staging); err != nil {
 				return err
 			}
 			return putExtents(t, c.id, batch)
@@ -161,34 +110,34 @@ const dropContentExtents = 8
 // dropContent removes n's content: at once if it is inline and unshared,
 // else through the queue, or only n's hold on it if others refer to it.
 // Size, version and the rest are the caller's.
-func (o *op) dropContent(t cluster.Txn, n *inode) error {
-	c, shared, used := n.content, n.has(flagShared), n.used
-	n.content, n.used = 0, 0
-	n.set(flagShared|flagRefs, false)
+func (o *op) dropContent(t cluster.Txn, n *record.Inode) error {
+	c, shared, used := n.Content, n.Has(record.FlagShared), n.Used
+	n.Content, n.Used = 0, 0
+	n.Set(record.FlagShared|record.FlagRefs, false)
 	if c == 0 {
 		return nil
 	}
 	if shared {
-		referred, err := anyKey(t, refPrefix(c))
+		referred, err := anyKey(t, record.RefPrefix(c))
 		if err != nil {
 			return err
 		}
 		if referred {
-			return t.Set(contentKey(c), contentRecord{held: false}.encode())
+			return t.Set(record.ContentKey(c), record.Content{Held: false}.Encode())
 		}
-		if err := t.Delete(contentKey(c)); err != nil {
+		if err := t.Delete(record.ContentKey(c)); err != nil {
 			return err
 		}
 	}
 	// Most contents are one inline extent: to look it up and see that it
 	// holds all bytes costs less than to scan for others.
-	v, err := t.Get(extentKey(c, 0))
+	v, err := t.Get(record.ExtentKey(c, 0))
 	if err != nil {
 		return err
 	}
 	if v != nil {
-		if e, err := decodeExtent(0, v); err == nil && e.kind == extentInline && e.len == used {
-			return t.Delete(extentKey(c, 0))
+		if e, err := record.DecodeExtent(0, v); err == nil && e.Kind == record.ExtentInline && e.Len == used {
+			return t.Delete(record.ExtentKey(c, 0))
 		}
 	}
 	return o.removeContent(t, c)
@@ -201,10 +150,10 @@ func (o *op) removeContent(t cluster.Txn, c ContentID) error {
 		return err
 	}
 	if more || !allInline(list) {
-		return o.enqueue(t, queueEntry{kind: queueContent, content: c})
+		return o.enqueue(t, record.QueueEntry{Kind: record.QueueContent, Content: c})
 	}
 	for i := range list {
-		if err := t.Delete(extentKey(c, list[i].off)); err != nil {
+		if err := t.Delete(record.ExtentKey(c, list[i].Off)); err != nil {
 			return err
 		}
 	}
@@ -213,26 +162,26 @@ func (o *op) removeContent(t cluster.Txn, c ContentID) error {
 
 // releaseRef ends user's hold on source, which goes if nobody else has one.
 func (o *op) releaseRef(t cluster.Txn, source, user ContentID) error {
-	b, err := t.Get(refKey(source, user))
+	b, err := t.Get(record.RefKey(source, user))
 	if err != nil || b == nil {
 		return err
 	}
-	if err := t.Delete(refKey(source, user)); err != nil {
+	if err := t.Delete(record.RefKey(source, user)); err != nil {
 		return err
 	}
-	v, err := t.Get(contentKey(source))
+	v, err := t.Get(record.ContentKey(source))
 	if err != nil || v == nil {
 		return err
 	}
-	r, err := decodeContentRecord(v)
-	if err != nil || r.staging || r.held {
+	r, err := record.DecodeContent(v)
+	if err != nil || r.Staging || r.Held {
 		return err
 	}
-	referred, err := anyKey(t, refPrefix(source))
+	referred, err := anyKey(t, record.RefPrefix(source))
 	if err != nil || referred {
 		return err
 	}
-	if err := t.Delete(contentKey(source)); err != nil {
+	if err := t.Delete(record.ContentKey(source)); err != nil {
 		return err
 	}
 	return o.removeContent(t, source)
@@ -241,12 +190,12 @@ func (o *op) releaseRef(t cluster.Txn, source, user ContentID) error {
 // cloneContent returns a content that shares n's bytes by reference (inline
 // bytes are copied) and makes n's shared, storing n if that changed it. id
 // comes from fs.ids.take. The clone must be published in this transaction.
-func (o *op) cloneContent(t cluster.Txn, n *inode, id ContentID) (*content, error) {
-	list, err := o.refExtents(t, n, id, 0, n.size, 0)
+func (o *op) cloneContent(t cluster.Txn, n *record.Inode, id ContentID) (*content, error) {
+	list, err := o.refExtents(t, n, id, 0, n.Size, 0)
 	if err != nil {
 		return nil, err
 	}
-	c := &content{id: id, size: n.size, used: n.used, crc: n.crc, noCRC: !n.has(flagCRC), extents: list}
+	c := &content{id: id, size: n.Size, used: n.Used, crc: n.CRC, noCRC: !n.Has(record.FlagCRC), extents: list}
 	if len(list) == 0 {
 		c.id, c.used = 0, 0
 	}
@@ -263,34 +212,34 @@ var errTooFragmented = errors.New("content is too fragmented to be shared")
 // inline and few, which copies them, n's content becomes shared (n is stored
 // then) and user holds it, or the contents that it refers to itself: a
 // reference never leads to another.
-func (o *op) refExtents(t cluster.Txn, n *inode, user ContentID, off, length, at int64) ([]extent, error) {
-	end := min(off+length, n.size)
-	if n.content == 0 || off >= end {
+func (o *op) refExtents(t cluster.Txn, n *record.Inode, user ContentID, off, length, at int64) ([]record.Extent, error) {
+	end := min(off+length, n.Size)
+	if n.Content == 0 || off >= end {
 		return nil, nil
 	}
 	if end-off <= int64(o.fs.cfg.InlineBytes) {
-		list, more, err := loadExtents(t, n.content, off, end, dropContentExtents)
+		list, more, err := loadExtents(t, n.Content, off, end, dropContentExtents)
 		if err != nil {
 			return nil, err
 		}
 		if !more && allInline(list) {
 			for i := range list {
-				list[i] = list[i].clip(off, end)
-				list[i].off += at - off
+				list[i] = list[i].Clip(off, end)
+				list[i].Off += at - off
 			}
 			return list, nil
 		}
 	}
-	runs := []extent{{off: off, len: end - off, kind: extentRef, src: n.content, srcOff: off}}
-	if n.has(flagRefs) {
-		list, more, err := loadExtents(t, n.content, off, end, maxRefRuns)
+	runs := []record.Extent{{Off: off, Len: end - off, Kind: record.ExtentRef, Src: n.Content, SrcOff: off}}
+	if n.Has(record.FlagRefs) {
+		list, more, err := loadExtents(t, n.Content, off, end, maxRefRuns)
 		if err != nil {
 			return nil, err
 		}
 		if more {
 			return nil, fmt.Errorf("%w: %w", ErrTooLarge, errTooFragmented)
 		}
-		runs = refRuns(n.content, list, off, end)
+		runs = refRuns(n.Content, list, off, end)
 	}
 	if len(runs) > o.fs.refRunLimit() {
 		return nil, fmt.Errorf("%w: %w", ErrTooLarge, errTooFragmented)
@@ -298,17 +247,17 @@ func (o *op) refExtents(t cluster.Txn, n *inode, user ContentID, off, length, at
 	held := make(map[ContentID]bool)
 	for i := range runs {
 		e := &runs[i]
-		e.off += at - off
-		if held[e.src] {
+		e.Off += at - off
+		if held[e.Src] {
 			continue
 		}
-		held[e.src] = true
-		if e.src == n.content {
+		held[e.Src] = true
+		if e.Src == n.Content {
 			if err := o.share(t, n); err != nil {
 				return nil, err
 			}
 		}
-		if err := t.Set(refKey(e.src, user), []byte{}); err != nil {
+		if err := t.Set(record.RefKey(e.Src, user), []byte{}); err != nil {
 			return nil, err
 		}
 	}
@@ -318,15 +267,15 @@ func (o *op) refExtents(t cluster.Txn, n *inode, user ContentID, off, length, at
 // refRuns turns extents of content c into as few references as name the same
 // bytes within [from, to): one for each run of c's own, holes included, and
 // one for each run of references to one source.
-func refRuns(c ContentID, list []extent, from, to int64) (runs []extent) {
+func refRuns(c ContentID, list []record.Extent, from, to int64) (runs []record.Extent) {
 	for i := range list {
-		e := list[i].clip(from, to)
-		if e.kind != extentRef {
-			e = extent{off: e.off, len: e.len, kind: extentRef, src: c, srcOff: e.off}
+		e := list[i].Clip(from, to)
+		if e.Kind != record.ExtentRef {
+			e = record.Extent{Off: e.Off, Len: e.Len, Kind: record.ExtentRef, Src: c, SrcOff: e.Off}
 		}
-		if k := len(runs) - 1; k >= 0 && runs[k].src == e.src && e.off-runs[k].off == e.srcOff-runs[k].srcOff &&
-			(e.src == c || runs[k].end() == e.off) {
-			runs[k].len = e.end() - runs[k].off
+		if k := len(runs) - 1; k >= 0 && runs[k].Src == e.Src && e.Off-runs[k].Off == e.SrcOff-runs[k].SrcOff &&
+			(e.Src == c || runs[k].End() == e.Off) {
+			runs[k].Len = e.End() - runs[k].Off
 			continue
 		}
 		runs = append(runs, e)
@@ -335,34 +284,34 @@ func refRuns(c ContentID, list []extent, from, to int64) (runs []extent) {
 }
 
 // share marks n's content as shared, and stores n.
-func (o *op) share(t cluster.Txn, n *inode) error {
-	if n.has(flagShared) {
+func (o *op) share(t cluster.Txn, n *record.Inode) error {
+	if n.Has(record.FlagShared) {
 		return nil
 	}
-	n.set(flagShared, true)
-	if err := t.Set(contentKey(n.content), contentRecord{held: true}.encode()); err != nil {
+	n.Set(record.FlagShared, true)
+	if err := t.Set(record.ContentKey(n.Content), record.Content{Held: true}.Encode()); err != nil {
 		return err
 	}
-	return putInode(t, n)
+	return record.PutInode(t, n)
 }
 
 // makeWritable gives n a content that may change in place: if its own is
 // shared, content id, which refers to it. The caller stores n.
-func (o *op) makeWritable(t cluster.Txn, n *inode, id ContentID) error {
-	if n.content == 0 {
-		n.content = id
+func (o *op) makeWritable(t cluster.Txn, n *record.Inode, id ContentID) error {
+	if n.Content == 0 {
+		n.Content = id
 		return nil
 	}
-	if !n.has(flagShared) {
+	if !n.Has(record.FlagShared) {
 		return nil
 	}
-	referred, err := anyKey(t, refPrefix(n.content))
+	referred, err := anyKey(t, record.RefPrefix(n.Content))
 	if err != nil {
 		return err
 	}
 	if !referred {
-		n.set(flagShared, false)
-		return t.Delete(contentKey(n.content))
+		n.Set(record.FlagShared, false)
+		return t.Delete(record.ContentKey(n.Content))
 	}
 	c, err := o.cloneContent(t, n, id)
 	if errors.Is(err, errTooFragmented) {
@@ -377,7 +326,7 @@ func (o *op) makeWritable(t cluster.Txn, n *inode, id ContentID) error {
 	if err := putExtents(t, id, c.extents); err != nil {
 		return err
 	}
-	n.content, n.used = id, c.used
-	n.set(flagRefs, hasRefs(c.extents))
+	n.Content, n.Used = id, c.used
+	n.Set(record.FlagRefs, hasRefs(c.extents))
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"sync"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
 )
@@ -71,17 +73,17 @@ const maxOvertaken = 100
 // openContent begins reading n's content as of r's snapshot, which must be
 // that of fs.view or fs.peek. ctx is that of all reading. An overtakenError is for
 // these two.
-func (fs *FS) openContent(ctx context.Context, r cluster.Reader, n *inode) (*contentReader, error) {
-	c := &contentReader{fs: fs, ctx: ctx, ino: n.ino, content: n.content, size: n.size, version: n.version}
+func (fs *FS) openContent(ctx context.Context, r cluster.Reader, n *record.Inode) (*contentReader, error) {
+	c := &contentReader{fs: fs, ctx: ctx, ino: n.Ino, content: n.Content, size: n.Size, version: n.Version}
 	var changing bool
-	c.changes, changing = fs.pins.pin(n.content)
-	c.pinned = append(c.pinned, n.content)
-	if n.content == 0 || n.size == 0 {
-		c.pages = []*readPage{{to: n.size}}
+	c.changes, changing = fs.pins.pin(n.Content)
+	c.pinned = append(c.pinned, n.Content)
+	if n.Content == 0 || n.Size == 0 {
+		c.pages = []*readPage{{to: n.Size}}
 		return c, nil
 	}
 	p, err := c.load(r, 0, readPageInline)
-	if err == nil && p.to < n.size {
+	if err == nil && p.to < n.Size {
 		// A change counts against the pages to come from the pin on, and must
 		// not lie between the snapshot and the pin.
 		err = c.notOvertaken(changing)
@@ -99,9 +101,9 @@ func (fs *FS) openContent(ctx context.Context, r cluster.Reader, n *inode) (*con
 func (c *contentReader) notOvertaken(changing bool) error {
 	if !changing {
 		err := c.fs.kv.Peek(c.fs.durably(c.ctx), func(r cluster.Reader) error {
-			n, err := getInode(r, c.ino)
+			n, err := record.GetInode(r, c.ino)
 			if err == nil {
-				changing = n.content != c.content || n.version != c.version
+				changing = n.Content != c.content || n.Version != c.version
 			}
 			return err
 		})
@@ -118,7 +120,7 @@ func (c *contentReader) notOvertaken(changing bool) error {
 // openStored opens what the store holds of an inode. ErrStale.
 func (fs *FS) openStored(ctx context.Context, ino Ino) (c *contentReader, err error) {
 	err = fs.view(ctx, func(r cluster.Reader) error {
-		n, err := getInode(r, ino)
+		n, err := record.GetInode(r, ino)
 		if err != nil {
 			return err
 		}
@@ -137,12 +139,12 @@ func (c *contentReader) load(r cluster.Reader, from int64, inline int) (*readPag
 	}
 	p := &readPage{from: from, to: c.size}
 	if more {
-		p.to = list[len(list)-1].end()
+		p.to = list[len(list)-1].End()
 	}
 	for i := range list {
-		e := list[i].clip(from, c.size)
-		if e.kind != extentRef {
-			if err := p.add(newSegment(c.content, &e, e.off)); err != nil {
+		e := list[i].Clip(from, c.size)
+		if e.Kind != record.ExtentRef {
+			if err := p.add(newSegment(c.content, &e, e.Off)); err != nil {
 				return nil, err
 			}
 			continue
@@ -159,18 +161,18 @@ func (c *contentReader) load(r cluster.Reader, from int64, inline int) (*readPag
 }
 
 // loadRef adds what e refers to; full tells that the page ends within.
-func (c *contentReader) loadRef(r cluster.Reader, p *readPage, e *extent, inline int) (full bool, err error) {
-	c.pin(e.src)
-	list, more, err := loadExtentPage(r, e.src, e.srcOff, e.srcOff+e.len, max(c.fs.tune.extentPage-len(p.segs), 1), inline)
+func (c *contentReader) loadRef(r cluster.Reader, p *readPage, e *record.Extent, inline int) (full bool, err error) {
+	c.pin(e.Src)
+	list, more, err := loadExtentPage(r, e.Src, e.SrcOff, e.SrcOff+e.Len, max(c.fs.tune.extentPage-len(p.segs), 1), inline)
 	if err != nil {
 		return false, err
 	}
 	for i := range list {
-		s := list[i].clip(e.srcOff, e.srcOff+e.len)
-		if s.kind == extentRef {
-			return false, fmt.Errorf("%w: content %d refers to a reference in %d", ErrCorrupt, c.content, e.src)
+		s := list[i].Clip(e.SrcOff, e.SrcOff+e.Len)
+		if s.Kind == record.ExtentRef {
+			return false, fmt.Errorf("%w: content %d refers to a reference in %d", ErrCorrupt, c.content, e.Src)
 		}
-		if err := p.add(newSegment(e.src, &s, s.off-e.srcOff+e.off)); err != nil {
+		if err := p.add(newSegment(e.Src, &s, s.Off-e.SrcOff+e.Off)); err != nil {
 			return false, err
 		}
 	}
@@ -191,12 +193,12 @@ func (p *readPage) add(s segment) error {
 	return nil
 }
 
-func newSegment(c ContentID, e *extent, off int64) segment {
-	s := segment{off: off, len: e.len}
-	if e.kind == extentInline {
-		s.data = e.data
+func newSegment(c ContentID, e *record.Extent, off int64) segment {
+	s := segment{off: off, len: e.Len}
+	if e.Kind == record.ExtentInline {
+		s.data = e.Data
 	} else {
-		s.blob, s.blobOff = e.blobID(c), e.blobOff
+		s.blob, s.blobOff = e.BlobID(c), e.BlobOff
 	}
 	return s
 }
@@ -235,11 +237,11 @@ func (c *contentReader) page(ctx context.Context, off int64) (*readPage, error) 
 	var p *readPage
 	err := c.fs.view(ctx, func(r cluster.Reader) (err error) {
 		if !c.fs.clu.Exclusive {
-			n, err := getInode(r, c.ino)
+			n, err := record.GetInode(r, c.ino)
 			if err != nil {
 				return err
 			}
-			if n.content != c.content || n.version != c.version {
+			if n.Content != c.content || n.Version != c.version {
 				return c.stale()
 			}
 		}
@@ -335,8 +337,8 @@ func (c *contentReader) readSegment(ctx context.Context, s *segment, p []byte, o
 // content from one that is lost.
 func (c *contentReader) missing(ctx context.Context, s *segment, cause error) error {
 	err := c.fs.view(ctx, func(r cluster.Reader) error {
-		n, err := getInode(r, c.ino)
-		if err == nil && (n.content != c.content || n.version != c.version) {
+		n, err := record.GetInode(r, c.ino)
+		if err == nil && (n.Content != c.content || n.Version != c.version) {
 			err = c.stale()
 		}
 		return err

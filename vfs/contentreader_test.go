@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"testing"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -26,9 +28,9 @@ func TestOpenContentOvertaken(t *testing.T) {
 		}
 		return f, model
 	}
-	open := func(fs *FS, ino Ino, between func(run int, n *inode)) (rd *contentReader, runs int, err error) {
+	open := func(fs *FS, ino Ino, between func(run int, n *record.Inode)) (rd *contentReader, runs int, err error) {
 		err = fs.view(bg, func(r cluster.Reader) error {
-			n, err := getInode(r, ino)
+			n, err := record.GetInode(r, ino)
 			if err != nil {
 				return err
 			}
@@ -51,7 +53,7 @@ func TestOpenContentOvertaken(t *testing.T) {
 	t.Run("by a change that is over", func(t *testing.T) {
 		onEngines(t, func(t *testing.T, fs *FS) {
 			f, model := prepare(t, fs)
-			rd, runs, err := open(fs, f.Ino(), func(run int, _ *inode) {
+			rd, runs, err := open(fs, f.Ino(), func(run int, _ *record.Inode) {
 				if run == 1 {
 					store(t, f, model, "second", 0)
 					store(t, f, model, "second", (extents-1)*gap)
@@ -66,16 +68,16 @@ func TestOpenContentOvertaken(t *testing.T) {
 	t.Run("by one under way", func(t *testing.T) {
 		onEngines(t, func(t *testing.T, fs *FS) {
 			f, model := prepare(t, fs)
-			rd, runs, err := open(fs, f.Ino(), func(run int, n *inode) {
+			rd, runs, err := open(fs, f.Ino(), func(run int, n *record.Inode) {
 				if run > 1 {
 					return
 				}
-				fs.pins.begin(n.content)
+				fs.pins.begin(n.Content)
 				go func() { // ends it when the view waits for that
-					for !awaited(&fs.pins, n.content) {
+					for !awaited(&fs.pins, n.Content) {
 						runtime.Gosched()
 					}
-					fs.pins.end([]ContentID{n.content})
+					fs.pins.end([]ContentID{n.Content})
 				}()
 			})
 			if want(t, err, nil); runs != 2 {
@@ -87,7 +89,7 @@ func TestOpenContentOvertaken(t *testing.T) {
 	t.Run("again and again", func(t *testing.T) {
 		onEngines(t, func(t *testing.T, fs *FS) {
 			f, model := prepare(t, fs)
-			_, runs, err := open(fs, f.Ino(), func(run int, _ *inode) { store(t, f, model, fmt.Sprint(run), 0) })
+			_, runs, err := open(fs, f.Ino(), func(run int, _ *record.Inode) { store(t, f, model, fmt.Sprint(run), 0) })
 			if want(t, err, ErrConflict); runs != maxOvertaken {
 				t.Errorf("%d runs", runs)
 			}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
 
@@ -33,7 +35,7 @@ type contentWriter struct {
 	seq         uint64
 	blobLen     int64
 
-	extents    []extent // in order; lengths and checksums of those under way are still missing
+	extents    []record.Extent // in order; lengths and checksums of those under way are still missing
 	committing []*blobCommit
 	err        error
 	closed     bool
@@ -138,7 +140,7 @@ func (w *contentWriter) end() error {
 		}
 	}
 	c := &blobCommit{extent: len(w.extents), done: make(chan struct{})}
-	w.extents = append(w.extents, extent{off: w.size - w.blobLen, len: w.blobLen, kind: extentBlob, seq: w.seq, blobSize: w.blobLen})
+	w.extents = append(w.extents, record.Extent{Off: w.size - w.blobLen, Len: w.blobLen, Kind: record.ExtentBlob, Seq: w.seq, BlobSize: w.blobLen})
 	w.committing = append(w.committing, c)
 	blob, ctx := w.blob, w.ctx
 	w.blob = nil
@@ -160,8 +162,8 @@ func (w *contentWriter) reap() error {
 		return fserr.Map(c.err)
 	}
 	e := &w.extents[c.extent]
-	e.blobCRC = c.crc
-	if c.size != e.blobSize {
+	e.BlobCRC = c.crc
+	if c.size != e.BlobSize {
 		return errBlobLength
 	}
 	return nil
@@ -188,10 +190,10 @@ func (w *contentWriter) finish(ctx context.Context) (*content, error) {
 		c.id = 0
 	case len(w.extents) == 0:
 		c.crc = crc64nvme.Checksum(w.inline)
-		c.extents = []extent{{len: w.size, kind: extentInline, data: w.inline}}
+		c.extents = []record.Extent{{Len: w.size, Kind: record.ExtentInline, Data: w.inline}}
 	default:
 		for i := range w.extents {
-			c.crc = cluster.CombineCRC64(c.crc, w.extents[i].blobCRC, w.extents[i].len)
+			c.crc = cluster.CombineCRC64(c.crc, w.extents[i].BlobCRC, w.extents[i].Len)
 		}
 	}
 	w.close()
@@ -247,10 +249,10 @@ func (fs *FS) discard(ctx context.Context, c *content) {
 	}
 	fs.staged.remove(c.id)
 	err := fs.update(cluster.Relaxed(context.WithoutCancel(ctx)), func(t cluster.Txn, o *op) error {
-		if err := t.Delete(contentKey(c.id)); err != nil {
+		if err := t.Delete(record.ContentKey(c.id)); err != nil {
 			return err
 		}
-		return o.enqueue(t, queueEntry{kind: queueContent, content: c.id})
+		return o.enqueue(t, record.QueueEntry{Kind: record.QueueContent, Content: c.id})
 	})
 	if err != nil {
 		fs.log.Warn("staged content is left to the collector", "content", uint64(c.id), "err", err)
@@ -259,11 +261,11 @@ func (fs *FS) discard(ctx context.Context, c *content) {
 
 // deleteBlobs deletes the blobs of extents that no transaction named. Failure
 // leaves orphans, as a crash does (see leftovers).
-func (fs *FS) deleteBlobs(ctx context.Context, id ContentID, list []extent) {
+func (fs *FS) deleteBlobs(ctx context.Context, id ContentID, list []record.Extent) {
 	var ids []cluster.BlobID
 	for i := range list {
-		if list[i].kind == extentBlob {
-			ids = append(ids, list[i].blobID(id))
+		if list[i].Kind == record.ExtentBlob {
+			ids = append(ids, list[i].BlobID(id))
 		}
 	}
 	if len(ids) == 0 {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
 )
@@ -17,7 +19,7 @@ import (
 //
 //  1. The superblock gets the new version, so that older programs keep away,
 //     and key 'C' "convert" says where the conversion is.
-//  2. Table by table (convertTables, users first), a page of records is
+//  2. Table by table (record.ConvertedTables, users first), a page of records is
 //     converted in one transaction that moves "convert" on.
 //  3. "convert" goes. Until then no Open returns: nobody renames or adds a
 //     user while ACLs by name are about, so that a name is resolved to whom
@@ -32,39 +34,6 @@ const (
 	// keys, or an ACL with all grants, is about what an engine with limits takes.
 	convertBatch, limitedConvertBatch = 512, 1
 )
-
-// convertTables in their order: names must lead to IDs before ACLs are read.
-var convertTables = []byte{tabUserName, tabBucket, tabInode, tabUpload}
-
-// convertState is what 'C' "convert" holds: an index into convertTables, the
-// greatest uid seen below endFloor, and the next key.
-type convertState struct {
-	table  int
-	maxUID uint32
-	next   []byte
-}
-
-func convertKey() []byte { return counterKey("convert") }
-
-// counterUID is the counter of the first uid that no user can have had.
-const counterUID = "uid"
-
-func (s *convertState) encode() []byte {
-	var e encoder
-	e.uint(uint64(s.table))
-	e.uint(uint64(s.maxUID))
-	e.bytes(s.next)
-	return e.b
-}
-
-func decodeConvertState(b []byte) (convertState, error) {
-	d := decoder{b: b, what: "conversion"}
-	s := convertState{table: int(d.uint()), maxUID: uint32(d.uint()), next: bytes.Clone(d.bytes())}
-	if s.table >= len(convertTables) {
-		d.fail()
-	}
-	return s, d.end()
-}
 
 // converter is one run of the conversion in this process.
 type converter struct {
@@ -106,36 +75,36 @@ var errConvertedElsewhere = errors.New("the conversion went on elsewhere")
 // begin writes the new version, unless that was done.
 func (c *converter) begin(ctx context.Context) error {
 	return fserr.Map(c.fs.kv.Update(ctx, func(t cluster.Txn) error {
-		b, err := t.Get(superKey())
+		b, err := t.Get(record.SuperKey())
 		if err != nil {
 			return err
 		}
-		super, err := decodeSuper(b)
-		if err != nil || super.version >= FormatVersion {
+		super, err := record.DecodeSuper(b)
+		if err != nil || super.Version >= FormatVersion {
 			return err
 		}
-		super.version = FormatVersion
+		super.Version = FormatVersion
 		c.fs.super = super
-		if err := t.Set(superKey(), super.encode()); err != nil {
+		if err := t.Set(record.SuperKey(), super.Encode()); err != nil {
 			return err
 		}
 		// The secrets of its users stood in clear (reseal.go).
-		if err := setCounter(t, counterErase, 1); err != nil {
+		if err := record.SetCounter(t, counterErase, 1); err != nil {
 			return err
 		}
-		first := convertState{next: []byte{convertTables[0]}}
-		return t.Set(convertKey(), first.encode())
+		first := record.Conversion{Next: []byte{record.ConvertedTables[0]}}
+		return t.Set(record.ConversionKey(), first.Encode())
 	}))
 }
 
 // state returns where the conversion is, nil if it is over.
-func (c *converter) state(ctx context.Context) (state *convertState, err error) {
+func (c *converter) state(ctx context.Context) (state *record.Conversion, err error) {
 	err = c.fs.kv.View(ctx, func(r cluster.Reader) error {
-		b, err := r.Get(convertKey())
+		b, err := r.Get(record.ConversionKey())
 		if err != nil || b == nil {
 			return err
 		}
-		s, err := decodeConvertState(b)
+		s, err := record.DecodeConversion(b)
 		state = &s
 		return err
 	})
@@ -143,14 +112,14 @@ func (c *converter) state(ctx context.Context) (state *convertState, err error) 
 }
 
 // page looks at the records from state on, and converts those that need it.
-func (c *converter) page(ctx context.Context, state convertState) error {
+func (c *converter) page(ctx context.Context, state record.Conversion) error {
 	after := state
-	table := []byte{convertTables[state.table]}
+	table := []byte{record.ConvertedTables[state.Table]}
 	var old [][]byte
 	seen := 0
 	err := c.fs.kv.View(ctx, func(r cluster.Reader) error {
 		old, seen = nil, 0
-		return r.Scan(state.next, cluster.PrefixEnd(table), cluster.ScanOptions{Limit: convertPage}, func(k, v []byte) error {
+		return r.Scan(state.Next, cluster.PrefixEnd(table), cluster.ScanOptions{Limit: convertPage}, func(k, v []byte) error {
 			seen++
 			uid, change, err := isFormat1(k, v)
 			if err != nil {
@@ -159,8 +128,8 @@ func (c *converter) page(ctx context.Context, state convertState) error {
 			if change {
 				old = append(old, slices.Clone(k))
 			}
-			after.maxUID = max(after.maxUID, uid)
-			after.next = append(slices.Clone(k), 0)
+			after.MaxUID = max(after.MaxUID, uid)
+			after.Next = append(slices.Clone(k), 0)
 			return nil
 		})
 	})
@@ -168,8 +137,8 @@ func (c *converter) page(ctx context.Context, state convertState) error {
 		return fserr.Map(err)
 	}
 	if seen < convertPage {
-		if after.table++; after.table < len(convertTables) {
-			after.next = []byte{convertTables[after.table]}
+		if after.Table++; after.Table < len(record.ConvertedTables) {
+			after.Next = []byte{record.ConvertedTables[after.Table]}
 		}
 	}
 	batch := convertBatch
@@ -177,7 +146,7 @@ func (c *converter) page(ctx context.Context, state convertState) error {
 		batch = limitedConvertBatch
 	}
 	for len(old) > batch {
-		between := convertState{state.table, after.maxUID, append(slices.Clone(old[batch-1]), 0)}
+		between := record.Conversion{Table: state.Table, MaxUID: after.MaxUID, Next: append(slices.Clone(old[batch-1]), 0)}
 		if err := c.step(ctx, state, between, old[:batch]); err != nil {
 			return err
 		}
@@ -187,13 +156,13 @@ func (c *converter) page(ctx context.Context, state convertState) error {
 }
 
 // step converts records in one transaction and moves the state from to to.
-func (c *converter) step(ctx context.Context, from, to convertState, keys [][]byte) error {
+func (c *converter) step(ctx context.Context, from, to record.Conversion, keys [][]byte) error {
 	err := fserr.Map(c.fs.kv.Update(ctx, func(t cluster.Txn) error {
-		b, err := t.Get(convertKey())
+		b, err := t.Get(record.ConversionKey())
 		if err != nil {
 			return err
 		}
-		if !bytes.Equal(b, from.encode()) {
+		if !bytes.Equal(b, from.Encode()) {
 			return errConvertedElsewhere
 		}
 		for _, k := range keys {
@@ -203,15 +172,15 @@ func (c *converter) step(ctx context.Context, from, to convertState, keys [][]by
 				return fmt.Errorf("record %q: %w", k, err)
 			}
 		}
-		if to.table < len(convertTables) {
-			return t.Set(convertKey(), to.encode())
+		if to.Table < len(record.ConvertedTables) {
+			return t.Set(record.ConversionKey(), to.Encode())
 		}
-		if to.maxUID > 0 {
-			if err := setCounter(t, counterUID, uint64(to.maxUID)+1); err != nil {
+		if to.MaxUID > 0 {
+			if err := record.SetCounter(t, record.CounterUID, uint64(to.MaxUID)+1); err != nil {
 				return err
 			}
 		}
-		return t.Delete(convertKey())
+		return t.Delete(record.ConversionKey())
 	}))
 	if err == nil {
 		c.changed += len(keys)
@@ -232,13 +201,13 @@ func (c *converter) record(t cluster.Txn, k []byte) error {
 		return err
 	}
 	switch k[0] {
-	case tabUserName:
+	case record.TabUserName:
 		return c.user(t, string(k[1:]), v)
-	case tabBucket:
+	case record.TabBucket:
 		v, err = c.bucket(t, v)
-	case tabInode:
+	case record.TabInode:
 		v, err = c.inode(t, k, v)
-	case tabUpload:
+	case record.TabUpload:
 		v, err = c.upload(t, k, v)
 	}
 	switch {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/mem"
 )
@@ -28,8 +30,8 @@ func makeFormat1(t *testing.T, c *cluster.Cluster, uids ...uint32) {
 	fs, err := Open(bg, c, Config{NoBackground: true})
 	want(t, err, nil)
 	bucketFS(t, fs)
-	want(t, fs.SetBucketAttr(bg, "bucket", aclAttr1, []byte(acl1Text)), nil)
-	legacy := ObjectMeta{Headers: map[string]string{aclHeader1: acl1Text, "Cache-Control": "none"}}
+	want(t, fs.SetBucketAttr(bg, "bucket", record.AclAttr1, []byte(acl1Text)), nil)
+	legacy := ObjectMeta{Headers: map[string]string{record.AclHeader1: acl1Text, "Cache-Control": "none"}}
 	for _, key := range []string{"a", "b", "c"} {
 		_, err = fs.PutObject(bg, "bucket", key, strings.NewReader("x"), PutOptions{Size: 1, Meta: legacy, Owner: &Cred{UID: 20000}})
 		want(t, err, nil)
@@ -39,28 +41,28 @@ func makeFormat1(t *testing.T, c *cluster.Cluster, uids ...uint32) {
 		want(t, err, nil)
 	}
 	put(t, fs, "plain", "x")
-	want(t, fs.SetObjectHeader(bg, "bucket", "plain", aclHeader1, "no JSON"), nil)
+	want(t, fs.SetObjectHeader(bg, "bucket", "plain", record.AclHeader1, "no JSON"), nil)
 	_, err = fs.CreateUpload(bg, "bucket", "up", PutOptions{Meta: legacy}, "", false)
 	want(t, err, nil)
 	want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error {
 		super := fs.super
-		super.version = 1
-		want(t, tx.Set(superKey(), super.encode()), nil)
+		super.Version = 1
+		want(t, tx.Set(record.SuperKey(), super.Encode()), nil)
 		for _, u := range users1 {
-			e := encoder{b: []byte{userVersion1}}
-			e.uint(uint64(u.UID))
-			e.uint(uint64(u.GID))
-			e.bool(u.Admin)
-			e.uint(uint64(len(u.Keys)))
+			e := record.Encoder{B: []byte{record.UserVersion1}}
+			e.Uint(uint64(u.UID))
+			e.Uint(uint64(u.GID))
+			e.Bool(u.Admin)
+			e.Uint(uint64(len(u.Keys)))
 			for _, k := range u.Keys {
-				e.str(k.ID)
-				e.str(k.Secret)
-				e.int(k.Created)
-				want(t, tx.Set(accessKey(k.ID), []byte(u.Name)), nil)
+				e.Str(k.ID)
+				e.Str(k.Secret)
+				e.Int(k.Created)
+				want(t, tx.Set(record.AccessKey(k.ID), []byte(u.Name)), nil)
 			}
-			want(t, tx.Set(userNameKey(u.Name), e.b), nil)
+			want(t, tx.Set(record.UserNameKey(u.Name), e.B), nil)
 		}
-		return tx.Set(userNameKey("damaged"), []byte{userVersion1, 0xff})
+		return tx.Set(record.UserNameKey("damaged"), []byte{record.UserVersion1, 0xff})
 	}), nil)
 	want(t, fs.Close(bg), nil)
 }
@@ -84,11 +86,11 @@ func checkFormat2(t *testing.T, fs *FS) {
 	if err != nil || ann.Name != "ann" {
 		t.Error(ann, err)
 	}
-	grants := Grants{{GranteeUser, ann.ID, PermRead}, {GranteeEverybody, "", PermWrite}}
+	grants := Grants{{Grantee: GranteeUser, User: ann.ID, Permission: PermRead}, {Grantee: GranteeEverybody, Permission: PermWrite}}
 	if _, g, err := fs.BucketGrants(bg, "bucket"); err != nil || !slices.Equal(g, grants) {
 		t.Error("bucket", g, err)
 	}
-	if _, v, err := fs.BucketAttr(bg, "bucket", aclAttr1); v != nil || err != nil {
+	if _, v, err := fs.BucketAttr(bg, "bucket", record.AclAttr1); v != nil || err != nil {
 		t.Errorf("%q %v", v, err)
 	}
 	for _, key := range []string{"a", "b", "c"} {
@@ -170,8 +172,8 @@ func TestFormatIsNewer(t *testing.T) {
 	want(t, err, nil)
 	want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error {
 		super := fs.super
-		super.version = FormatVersion + 1
-		return tx.Set(superKey(), super.encode())
+		super.Version = FormatVersion + 1
+		return tx.Set(record.SuperKey(), super.Encode())
 	}), nil)
 	want(t, fs.Close(bg), nil)
 	_, err = Open(bg, c, Config{NoBackground: true})

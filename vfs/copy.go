@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -26,7 +28,7 @@ func (fs *FS) CopyObject(ctx context.Context, srcBucket, srcKey, bucket, key str
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	if err := o.Meta.validate(); err != nil {
+	if err := validateMeta(&o.Meta); err != nil {
 		return ObjectInfo{}, err
 	}
 	for range maxCopyAttempts {
@@ -49,8 +51,8 @@ type copying struct {
 	fs   *FS
 	src  *objectKey
 	o    *CopyOptions
-	n    *inode    // of the source, as prepare saw it
-	sum  *Checksum // computed over it, if it had to be
+	n    *record.Inode // of the source, as prepare saw it
+	sum  *Checksum     // computed over it, if it had to be
 	meta ObjectMeta
 }
 
@@ -58,13 +60,13 @@ type copying struct {
 func (c *copying) prepare(ctx context.Context) error {
 	alg := c.o.ChecksumAlgorithm
 	var content *contentReader
-	n, err := c.fs.readObject(ctx, c.src, func(r cluster.Reader, n *inode) (err error) {
+	n, err := c.fs.readObject(ctx, c.src, func(r cluster.Reader, n *record.Inode) (err error) {
 		content.Close() // of an earlier run
 		content = nil
-		if err := c.o.SourceCond.checkSource(n.etag(), n.modified()); err != nil {
+		if err := c.o.SourceCond.checkSource(etagOf(n), modifiedAt(n)); err != nil {
 			return err
 		}
-		if alg != "" && alg != ChecksumCRC64NVME && !n.object.hasWhole(alg) || alg == ChecksumCRC64NVME && !n.has(flagCRC) {
+		if alg != "" && alg != ChecksumCRC64NVME && !hasWhole(&n.Object, alg) || alg == ChecksumCRC64NVME && !n.Has(record.FlagCRC) {
 			content, err = c.fs.openContent(ctx, r, n)
 		}
 		return err
@@ -81,7 +83,7 @@ func (c *copying) prepare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := hashContent(ctx, content, 0, n.size, h); err != nil {
+		if err := hashContent(ctx, content, 0, n.Size, h); err != nil {
 			return err
 		}
 		c.sum = &Checksum{Algorithm: alg, Value: h.Sum(nil)}
@@ -90,8 +92,8 @@ func (c *copying) prepare(ctx context.Context) error {
 }
 
 // hasWhole tells whether there is a checksum of the whole object.
-func (o *objectPart) hasWhole(alg ChecksumAlgorithm) bool {
-	return slices.ContainsFunc(o.checksums, wholeOf(alg))
+func hasWhole(o *record.Object, alg ChecksumAlgorithm) bool {
+	return slices.ContainsFunc(o.Checksums, wholeOf(alg))
 }
 
 func wholeOf(alg ChecksumAlgorithm) func(Checksum) bool {
@@ -100,20 +102,20 @@ func wholeOf(alg ChecksumAlgorithm) func(Checksum) bool {
 
 // checksumsOf gives the copy the checksums of its source, or the one that was
 // asked for, besides which the parts' mean nothing.
-func (c *copying) checksumsOf(p *publication, from *inode) {
-	p.object.checksums = slices.Clone(from.object.checksums)
+func (c *copying) checksumsOf(p *publication, from *record.Inode) {
+	p.object.Checksums = slices.Clone(from.Object.Checksums)
 	alg := c.o.ChecksumAlgorithm
 	if alg == "" {
 		return
 	}
 	whole := wholeOf(alg)
-	p.object.checksums = slices.DeleteFunc(p.object.checksums, func(s Checksum) bool { return !whole(s) })
+	p.object.Checksums = slices.DeleteFunc(p.object.Checksums, func(s Checksum) bool { return !whole(s) })
 	if c.sum != nil && alg != ChecksumCRC64NVME {
-		p.object.checksums = append(p.object.checksums, *c.sum)
+		p.object.Checksums = append(p.object.Checksums, *c.sum)
 	}
-	p.object.parts = slices.Clone(from.object.parts)
-	for i := range p.object.parts {
-		p.object.parts[i].Checksum = nil
+	p.object.Parts = slices.Clone(from.Object.Parts)
+	for i := range p.object.Parts {
+		p.object.Parts[i].Checksum = nil
 	}
 }
 
@@ -125,21 +127,21 @@ func (c *copying) run(ctx context.Context, dst *objectKey) (ObjectInfo, error) {
 	}
 	p := publication{key: dst, cond: &c.o.Cond, meta: &c.meta, owner: c.o.Owner, mode: c.o.Mode, bucket: c.o.Bucket}
 	p.writer(subjectOf(ctx))
-	p.make = func(t cluster.Txn, o *op, at *keyPlace) (self *inode, err error) {
+	p.make = func(t cluster.Txn, o *op, at *keyPlace) (self *record.Inode, err error) {
 		p.content = nil
 		from, err := c.source(o.ctx, t)
 		if err != nil {
 			return nil, err
 		}
-		p.object = objectPart{sum: from.object.sum, nparts: from.object.nparts, parts: from.object.parts}
+		p.object = record.Object{Sum: from.Object.Sum, NParts: from.Object.NParts, Parts: from.Object.Parts}
 		c.checksumsOf(&p, from)
 		crc := c.sum != nil && c.sum.Algorithm == ChecksumCRC64NVME
 		// With other names it is written through only for who owns it under them.
-		mine := p.keepOwner || p.owner.UID == from.uid
-		if at.entry != nil && at.entry.ino == from.ino && (from.nlink <= 1 || c.sameKey(dst) && mine) {
+		mine := p.keepOwner || p.owner.UID == from.UID
+		if at.entry != nil && at.entry.Ino == from.Ino && (from.Nlink <= 1 || c.sameKey(dst) && mine) {
 			if crc {
-				from.crc = binary.BigEndian.Uint64(c.sum.Value)
-				from.set(flagCRC, true)
+				from.CRC = binary.BigEndian.Uint64(c.sum.Value)
+				from.Set(record.FlagCRC, true)
 			}
 			return from, nil
 		}
@@ -161,25 +163,25 @@ func (c *copying) sameKey(dst *objectKey) bool {
 }
 
 // source reads the source and fills what the copy takes from it.
-func (c *copying) source(ctx context.Context, t cluster.Txn) (*inode, error) {
+func (c *copying) source(ctx context.Context, t cluster.Txn) (*record.Inode, error) {
 	from, err := c.fs.objectFor(ctx, t, c.src, ActReadObject)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.o.SourceCond.checkSource(from.etag(), from.modified()); err != nil {
+	if err := c.o.SourceCond.checkSource(etagOf(from), modifiedAt(from)); err != nil {
 		return nil, err
 	}
-	if c.sum != nil && (from.ino != c.n.ino || from.version != c.n.version) {
+	if c.sum != nil && (from.Ino != c.n.Ino || from.Version != c.n.Version) {
 		return nil, errSourceChanged
 	}
 	c.meta = c.o.Meta
 	if !c.o.ReplaceMeta {
-		c.meta = ObjectMeta{ContentType: from.object.contentType, Headers: from.object.headers, Grants: c.o.Meta.Grants}
-		if c.meta.ContentType == "" && from.isRegular() {
+		c.meta = ObjectMeta{ContentType: from.Object.ContentType, Headers: from.Object.Headers, Grants: c.o.Meta.Grants}
+		if c.meta.ContentType == "" && from.IsRegular() {
 			c.meta.ContentType = contentTypeOf(c.src.key)
 		}
-		if from.has(flagXattrs) {
-			if c.meta.User, err = userMeta(t, from.ino); err != nil {
+		if from.Has(record.FlagXattrs) {
+			if c.meta.User, err = userMeta(t, from.Ino); err != nil {
 				return nil, err
 			}
 		}

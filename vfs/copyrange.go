@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -77,8 +79,8 @@ func (f *File) copyByReference(ctx context.Context, off int64, src *File, srcOff
 			return 0, err
 		}
 		var copied, cleared int64
-		err = f.change(ctx, func(t cluster.Txn, o *op, dst *inode, id ContentID) (err error) {
-			if err := dst.fileFlags().checkWrite(off, dst.size); err != nil {
+		err = f.change(ctx, func(t cluster.Txn, o *op, dst *record.Inode, id ContentID) (err error) {
+			if err := fileFlagsOf(dst).checkWrite(off, dst.Size); err != nil {
 				return err
 			}
 			copied, cleared, err = o.copyRange(t, dst, off, src.of.ino, srcOff, n, id, ContentID(own))
@@ -98,23 +100,23 @@ func (f *File) copyByReference(ctx context.Context, off int64, src *File, srcOff
 
 // copyRange is one transaction of copyByReference. If the room that it needs
 // holds too many extents, it clears some and returns how far, with copied 0.
-func (o *op) copyRange(t cluster.Txn, dst *inode, off int64, from Ino, srcOff, n int64, id, own ContentID) (copied, cleared int64, err error) {
+func (o *op) copyRange(t cluster.Txn, dst *record.Inode, off int64, from Ino, srcOff, n int64, id, own ContentID) (copied, cleared int64, err error) {
 	src := dst
-	if from != dst.ino {
-		if src, err = getInode(t, from); err != nil {
+	if from != dst.Ino {
+		if src, err = record.GetInode(t, from); err != nil {
 			return 0, 0, err
 		}
 	}
-	if n = min(n, src.size-srcOff); n <= 0 {
+	if n = min(n, src.Size-srcOff); n <= 0 {
 		return 0, 0, nil
 	}
-	if src == dst && dst.content != 0 {
+	if src == dst && dst.Content != 0 {
 		// Its bytes become those of a content that both ranges refer to.
 		if err := o.share(t, dst); err != nil {
 			return 0, 0, err
 		}
 		source := *dst
-		if err := t.Set(refKey(dst.content, own), []byte{}); err != nil { // keeps it while dst moves on
+		if err := t.Set(record.RefKey(dst.Content, own), []byte{}); err != nil { // keeps it while dst moves on
 			return 0, 0, err
 		}
 		if err := o.makeWritable(t, dst, own); err != nil {
@@ -124,35 +126,35 @@ func (o *op) copyRange(t cluster.Txn, dst *inode, off int64, from Ino, srcOff, n
 	} else if err := o.makeWritable(t, dst, id); err != nil {
 		return 0, 0, err
 	}
-	oldSize := dst.size
+	oldSize := dst.Size
 	done, _, err := o.cutRange(t, dst, off, off+n, max(o.fs.cutLimit()/2, 1), nil)
 	if err != nil {
 		return 0, 0, err
 	}
-	dst.crc = 0
-	dst.set(flagCRC, false)
+	dst.CRC = 0
+	dst.Set(record.FlagCRC, false)
 	o.contentChanged(dst)
 	// The hold on what the source was ends if nothing of it is left in dst.
 	release := func() error {
-		if src == dst || from != dst.ino || src.content == 0 {
+		if src == dst || from != dst.Ino || src.Content == 0 {
 			return nil
 		}
-		return o.releaseIfUnnamed(t, dst.content, src.content)
+		return o.releaseIfUnnamed(t, dst.Content, src.Content)
 	}
 	if done < off+n {
 		return 0, done, release()
 	}
-	list, err := o.refExtents(t, src, dst.content, srcOff, n, off)
+	list, err := o.refExtents(t, src, dst.Content, srcOff, n, off)
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := putExtents(t, dst.content, list); err != nil {
+	if err := putExtents(t, dst.Content, list); err != nil {
 		return 0, 0, err
 	}
 	for i := range list {
-		dst.used += list[i].len
+		dst.Used += list[i].Len
 	}
-	dst.set(flagRefs, dst.has(flagRefs) || hasRefs(list))
-	dst.size = max(oldSize, off+n)
+	dst.Set(record.FlagRefs, dst.Has(record.FlagRefs) || hasRefs(list))
+	dst.Size = max(oldSize, off+n)
 	return n, 0, release()
 }

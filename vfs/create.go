@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -65,7 +67,7 @@ func (fs *FS) createOnce(ctx context.Context, cred *Cred, dir Ino, p posixName, 
 		if err := checkAccess(t, cred, d, AccessExec); err != nil {
 			return err
 		}
-		var n *inode
+		var n *record.Inode
 		if f.e != nil {
 			if n, err = existing(t, &f, o); err != nil {
 				return err
@@ -74,10 +76,10 @@ func (fs *FS) createOnce(ctx context.Context, cred *Cred, dir Ino, p posixName, 
 			return err
 		}
 		created = true
-		n, err = op.makeNode(t, cred, d, &f, ModeRegular|o.Mode&ModePermMask, func(n *inode) error {
+		n, err = op.makeNode(t, cred, d, &f, ModeRegular|o.Mode&ModePermMask, func(n *record.Inode) error {
 			if o.Verifier != nil && o.Exclusive {
-				n.verf = *o.Verifier
-				n.set(flagVerf, true)
+				n.Verf = *o.Verifier
+				n.Set(record.FlagVerf, true)
 			}
 			return applyNew(n, cred, &o.SetAttr, op.nowNS)
 		})
@@ -94,11 +96,11 @@ func (fs *FS) createOnce(ctx context.Context, cred *Cred, dir Ino, p posixName, 
 }
 
 // existing decides what Create does with an entry that is there already.
-func existing(r cluster.Reader, f *found, o *CreateOptions) (*inode, error) {
+func existing(r cluster.Reader, f *found, o *CreateOptions) (*record.Inode, error) {
 	if o.Exclusive && o.Verifier == nil {
 		return nil, ErrExist
 	}
-	if f.e.dir {
+	if f.e.Dir {
 		if o.Exclusive {
 			return nil, ErrExist
 		}
@@ -108,7 +110,7 @@ func existing(r cluster.Reader, f *found, o *CreateOptions) (*inode, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Exclusive && (!n.has(flagVerf) || n.verf != *o.Verifier) || !n.isRegular() {
+	if o.Exclusive && (!n.Has(record.FlagVerf) || n.Verf != *o.Verifier) || !n.IsRegular() {
 		return nil, ErrExist
 	}
 	return n, nil
@@ -152,7 +154,7 @@ func parseNewName(name string) (posixName, error) {
 // makeNode makes an inode and its entry in d, where f found none: owner,
 // mode and ACL by the rules of d. init may change the inode before it is
 // stored.
-func (o *op) makeNode(t cluster.Txn, cred *Cred, d *inode, f *found, mode uint32, init func(*inode) error) (*inode, error) {
+func (o *op) makeNode(t cluster.Txn, cred *Cred, d *record.Inode, f *found, mode uint32, init func(*record.Inode) error) (*record.Inode, error) {
 	if f.e != nil {
 		return nil, ErrExist
 	}
@@ -171,53 +173,53 @@ func (o *op) makeNode(t cluster.Txn, cred *Cred, d *inode, f *found, mode uint32
 		return nil, err
 	}
 	n := o.newInode(id, mode, cred)
-	n.choose()
-	n.parent, n.name = d.ino, f.name.stored
+	n.Choose()
+	n.Parent, n.Name = d.Ino, f.name.stored
 	inheritGroup(cred, d, n)
-	if !n.isSymlink() {
-		n.setFileFlags(d.fileFlags() & inheritedFlags)
+	if !n.IsSymlink() {
+		n.SetFileFlags(uint32(fileFlagsOf(d) & inheritedFlags))
 	}
 	inherited, err := inheritACL(t, d, n)
 	if err != nil {
 		return nil, err
 	}
-	if !inherited && cred != nil && !n.isSymlink() {
-		n.mode &^= cred.Umask & 0o777
+	if !inherited && cred != nil && !n.IsSymlink() {
+		n.Mode &^= cred.Umask & 0o777
 	}
-	mode = n.mode
+	mode = n.Mode
 	if init != nil {
 		if err := init(n); err != nil {
 			return nil, err
 		}
 	}
-	if n.mode != mode {
+	if n.Mode != mode {
 		if err := chmodACL(t, n); err != nil {
 			return nil, err
 		}
 	}
-	if err := putInode(t, n); err != nil {
+	if err := record.PutInode(t, n); err != nil {
 		return nil, err
 	}
-	return n, o.addEntryBeside(t, d.ino, entryOf(n), f.dir != nil || f.file != nil)
+	return n, o.addEntryBeside(t, d.Ino, record.EntryOf(n), f.dir != nil || f.file != nil)
 }
 
 // inheritGroup applies the setgid bit of d to what is made in it.
-func inheritGroup(cred *Cred, d, n *inode) {
-	if d.mode&ModeSetGID == 0 {
+func inheritGroup(cred *Cred, d, n *record.Inode) {
+	if d.Mode&ModeSetGID == 0 {
 		return
 	}
-	n.gid = d.gid
+	n.GID = d.GID
 	const setgidExec = ModeSetGID | 0o010
 	switch {
-	case n.isDir():
-		n.mode |= ModeSetGID
-	case n.mode&setgidExec == setgidExec && !cred.rooted() && !cred.inGroup(n.gid):
-		n.mode &^= ModeSetGID
+	case n.IsDir():
+		n.Mode |= ModeSetGID
+	case n.Mode&setgidExec == setgidExec && !cred.rooted() && !cred.inGroup(n.GID):
+		n.Mode &^= ModeSetGID
 	}
 }
 
 // make is the whole of Mkdir, Mknod and Symlink.
-func (fs *FS) make(ctx context.Context, cred *Cred, dir Ino, name string, mode uint32, init func(*inode) error) (a Attr, err error) {
+func (fs *FS) make(ctx context.Context, cred *Cred, dir Ino, name string, mode uint32, init func(*record.Inode) error) (a Attr, err error) {
 	p, err := parseNewName(name)
 	if err != nil {
 		return Attr{}, err
@@ -243,8 +245,8 @@ func (fs *FS) make(ctx context.Context, cred *Cred, dir Ino, name string, mode u
 // Mkdir makes a directory. At the top, with a legal bucket name, that makes a
 // bucket, owned by cred. mode may hold the sticky and setgid bits.
 func (fs *FS) Mkdir(ctx context.Context, cred *Cred, dir Ino, name string, mode uint32) (Attr, error) {
-	return fs.make(ctx, cred, dir, name, ModeDirectory|mode&ModePermMask, func(n *inode) error {
-		n.set(flagExplicit, true)
+	return fs.make(ctx, cred, dir, name, ModeDirectory|mode&ModePermMask, func(n *record.Inode) error {
+		n.Set(record.FlagExplicit, true)
 		return nil
 	})
 }
@@ -265,9 +267,9 @@ func (fs *FS) Mknod(ctx context.Context, cred *Cred, dir Ino, name string, mode,
 	default:
 		return Attr{}, ErrInvalid
 	}
-	return fs.make(ctx, cred, dir, name, mode&(ModeTypeMask|ModePermMask), func(n *inode) error {
-		if t := n.mode & ModeTypeMask; t == ModeChar || t == ModeBlock {
-			n.rdev = rdev
+	return fs.make(ctx, cred, dir, name, mode&(ModeTypeMask|ModePermMask), func(n *record.Inode) error {
+		if t := n.Mode & ModeTypeMask; t == ModeChar || t == ModeBlock {
+			n.Rdev = rdev
 		}
 		return nil
 	})
@@ -284,8 +286,8 @@ func (fs *FS) Symlink(ctx context.Context, cred *Cred, dir Ino, name, target str
 	case strings.IndexByte(target, 0) >= 0:
 		return Attr{}, ErrInvalid
 	}
-	return fs.make(ctx, cred, dir, name, ModeSymlink|0o777, func(n *inode) error {
-		n.target = target
+	return fs.make(ctx, cred, dir, name, ModeSymlink|0o777, func(n *record.Inode) error {
+		n.Target = target
 		return nil
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/mem"
 )
@@ -76,8 +78,8 @@ func populate(t testing.TB, fs *FS) {
 	_, err = fs.StoreSecret(bg, "secret")
 	want(t, err, nil)
 	want(t, fs.UpdateSetting(bg, "name", func([]byte) ([]byte, error) { return []byte("value"), nil }), nil)
-	_, err = fs.quarantine.write(bg, cluster.BlobID{Content: 1 << 40, Seq: 4}, func(*damagedRecord) *damagedRecord {
-		return &damagedRecord{Size: 5, Error: "damaged", By: "read", Inodes: []Ino{6}}
+	_, err = fs.quarantine.write(bg, cluster.BlobID{Content: 1 << 40, Seq: 4}, func(*record.Damaged) *record.Damaged {
+		return &record.Damaged{Size: 5, Error: "damaged", By: "read", Inodes: []Ino{6}}
 	})
 	want(t, err, nil)
 	// What waits for the collector.
@@ -230,7 +232,7 @@ func TestDamagedRecords(t *testing.T) {
 			{}, v[:len(v)/2], v[:max(0, len(v)-1)], append(bytes.Clone(v), 0), // every one is noticed
 		} {
 			wrong, found := tryDamaged(t, p.key, value)
-			if inline := p.key[0] == tabExtent && extentKind(v[0]) == extentInline; inline && !bytes.Equal(v, value) && !found {
+			if inline := p.key[0] == record.TabExtent && record.ExtentKind(v[0]) == record.ExtentInline; inline && !bytes.Equal(v, value) && !found {
 				t.Errorf("record %q as %q, it was %q: no check finds it", p.key, value, v)
 			} else if len(wrong) > 0 && !inline {
 				t.Errorf("record %q as %q, it was %q: wrong bytes in %q", p.key, value, v, wrong)
@@ -245,8 +247,8 @@ func TestDamagedRecords(t *testing.T) {
 		tryDamaged(t, p.key, all[r.IntN(len(all))].value)
 		tryDamaged(t, p.key, nil)
 	}
-	for _, tab := range []byte{tabInode, tabDentry, tabXattr, tabLink, tabLongName, tabExtent, tabContent, tabRef,
-		tabQueue, tabUpload, tabUploadID, tabPart, tabBucket, tabUser, tabUserName, tabUID, tabAccess, tabSetting, tabSecret, tabDamaged} {
+	for _, tab := range []byte{record.TabInode, record.TabDentry, record.TabXattr, record.TabLink, record.TabLongName, record.TabExtent, record.TabContent, record.TabRef,
+		record.TabQueue, record.TabUpload, record.TabUploadID, record.TabPart, record.TabBucket, record.TabUser, record.TabUserName, record.TabUID, record.TabAccess, record.TabSetting, record.TabSecret, record.TabDamaged} {
 		if !tables[tab] {
 			t.Errorf("no record of the table %q", tab)
 		}
@@ -261,7 +263,7 @@ func TestRepairKeepsWhatMayBelong(t *testing.T) {
 	file, err := fs.Resolve(bg, Root, "bucket/d/e/blob", true)
 	want(t, err, nil)
 	want(t, fs.SetXattr(bg, Root, file.Ino, "user.color", []byte("blue"), 0), nil)
-	key := inodeKey(file.Ino)
+	key := record.InodeKey(file.Ino)
 	var record []byte
 	set := func(value []byte) {
 		t.Helper()
@@ -303,7 +305,7 @@ func TestDirectoryBelowItself(t *testing.T) {
 	want(t, err, nil)
 	e := mustLookup(t, fs, d.Ino, "e")
 	want(t, fs.update(bg, func(t cluster.Txn, _ *op) error {
-		key := append(dentryPrefix(d.Ino), "e/"...)
+		key := append(record.DentryPrefix(d.Ino), "e/"...)
 		v, err := t.Get(key)
 		if err != nil {
 			return err

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -43,7 +45,7 @@ func (o *op) deleteObject(t cluster.Txn, p *publication) (existed bool, err erro
 		return false, err
 	}
 	if p.key.dir && p.onlyEmpty {
-		empty, err := isEmpty(t, n.ino)
+		empty, err := isEmpty(t, n.Ino)
 		if err != nil {
 			return false, err
 		}
@@ -57,35 +59,35 @@ func (o *op) deleteObject(t cluster.Txn, p *publication) (existed bool, err erro
 	if err := o.removeEntry(t, at.dir(), at.entry); err != nil {
 		return false, err
 	}
-	return true, o.dropLink(t, n, at.dir(), at.entry.name)
+	return true, o.dropLink(t, n, at.dir(), at.entry.Name)
 }
 
 // deleteDirKey makes a directory implied and takes its own content and
 // metadata; if it is empty, it goes.
-func (o *op) deleteDirKey(t cluster.Txn, n *inode) (existed bool, err error) {
-	if !n.has(flagExplicit) {
+func (o *op) deleteDirKey(t cluster.Txn, n *record.Inode) (existed bool, err error) {
+	if !n.Has(record.FlagExplicit) {
 		return false, nil
 	}
-	n.set(flagExplicit, false)
+	n.Set(record.FlagExplicit, false)
 	if err := o.setContent(t, n, &content{}); err != nil {
 		return false, err
 	}
 	if err := setMeta(t, n, &ObjectMeta{}); err != nil {
 		return false, err
 	}
-	n.ctimeNS = o.nowNS
-	empty, err := isEmpty(t, n.ino)
+	n.CtimeNS = o.nowNS
+	empty, err := isEmpty(t, n.Ino)
 	if err != nil {
 		return false, err
 	}
 	if !empty {
-		return true, putInode(t, n)
+		return true, record.PutInode(t, n)
 	}
-	e := &dentry{name: n.name, dir: true, ino: n.ino, mode: ModeDirectory}
+	e := &record.Dentry{Name: n.Name, Dir: true, Ino: n.Ino, Mode: ModeDirectory}
 	if err := o.dropDir(t, n); err != nil {
 		return false, err
 	}
-	return true, o.removeEntry(t, n.parent, e)
+	return true, o.removeEntry(t, n.Parent, e)
 }
 
 const (
@@ -243,11 +245,11 @@ func (o *op) deleteFiles(t cluster.Txn, items []*deleteItem) error {
 			return err
 		}
 	}
-	d, err := getInode(t, dir)
+	d, err := record.GetInode(t, dir)
 	if err != nil {
 		return err
 	}
-	return o.settle(t, d, found[len(found)-1].entry.key(dir))
+	return o.settle(t, d, found[len(found)-1].entry.Key(dir))
 }
 
 // refuse makes a denial the result of the items of a name, "" for all. It
@@ -274,11 +276,11 @@ func (j *judge) spare(d step, found []doomed, items []*deleteItem) ([]doomed, er
 	for _, f := range found {
 		err := j.entry(d, f.n)
 		if err == nil && f.n != nil {
-			err = dir.checkTake(f.n.fileFlags())
+			err = dir.checkTake(fileFlagsOf(f.n))
 		}
 		if err == nil {
 			left = append(left, f)
-		} else if err = refuse(items, f.entry.name, err); err != nil {
+		} else if err = refuse(items, f.entry.Name, err); err != nil {
 			return nil, err
 		}
 	}
@@ -287,8 +289,8 @@ func (j *judge) spare(d step, found []doomed, items []*deleteItem) ([]doomed, er
 
 // doomed is a file that is about to go.
 type doomed struct {
-	entry dentry
-	n     *inode
+	entry record.Dentry
+	n     *record.Inode
 	first []byte // the extent at offset 0, if the content may be that alone
 }
 
@@ -300,7 +302,7 @@ func (o *op) readDoomed(t cluster.Txn, dir Ino, items []*deleteItem) ([]doomed, 
 	for _, it := range items {
 		if name := it.key.last(); !seen[name] {
 			seen[name] = true
-			names = append(names, fileEntryKey(dir, name))
+			names = append(names, record.FileEntryKey(dir, name))
 		}
 	}
 	values, err := t.GetMany(names)
@@ -313,36 +315,36 @@ func (o *op) readDoomed(t cluster.Txn, dir Ino, items []*deleteItem) ([]doomed, 
 		if v == nil {
 			continue
 		}
-		e, err := decodeDentry(names[i][len(dentryPrefix(dir)):], v)
+		e, err := record.DecodeDentry(names[i][len(record.DentryPrefix(dir)):], v)
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, doomed{entry: e})
-		inodes = append(inodes, inodeKey(e.ino))
+		inodes = append(inodes, record.InodeKey(e.Ino))
 	}
 	if values, err = t.GetMany(inodes); err != nil {
 		return nil, err
 	}
 	var extents [][]byte
 	var places []int
-	linked := map[Ino]*inode{} // several of the entries may be links of one file
+	linked := map[Ino]*record.Inode{} // several of the entries may be links of one file
 	for i, v := range values {
 		if v == nil {
 			continue // an entry without inode goes, too
 		}
-		n, err := decodeInode(found[i].entry.ino, v)
+		n, err := record.DecodeInode(found[i].entry.Ino, v)
 		if err != nil {
 			return nil, err
 		}
-		if n.has(flagLinks) {
-			if known := linked[n.ino]; known != nil {
+		if n.Has(record.FlagLinks) {
+			if known := linked[n.Ino]; known != nil {
 				n = known
 			}
-			linked[n.ino] = n
+			linked[n.Ino] = n
 		}
 		found[i].n = n
-		if n.content != 0 && n.simple() && n.used == n.size && n.size <= int64(o.fs.cfg.InlineBytes) {
-			extents = append(extents, extentKey(n.content, 0))
+		if n.Content != 0 && simpleFile(n) && n.Used == n.Size && n.Size <= int64(o.fs.cfg.InlineBytes) {
+			extents = append(extents, record.ExtentKey(n.Content, 0))
 			places = append(places, i)
 		}
 	}
@@ -355,9 +357,9 @@ func (o *op) readDoomed(t cluster.Txn, dir Ino, items []*deleteItem) ([]doomed, 
 	return found, nil
 }
 
-// simple tells that nothing hangs on the file but its content.
-func (n *inode) simple() bool {
-	return n.isRegular() && n.nlink == 1 && !n.has(flagLinks|flagXattrs|flagShared)
+// simpleFile tells that nothing hangs on the file but its content.
+func simpleFile(n *record.Inode) bool {
+	return n.IsRegular() && n.Nlink == 1 && !n.Has(record.FlagLinks|record.FlagXattrs|record.FlagShared)
 }
 
 // dropDoomed takes the link off the inode. A file whose content is one
@@ -367,22 +369,22 @@ func (o *op) dropDoomed(t cluster.Txn, dir Ino, f *doomed) error {
 		return nil
 	}
 	n := f.n
-	alone := n.content == 0
+	alone := n.Content == 0
 	if len(f.first) > 0 {
-		e, err := decodeExtent(0, f.first)
+		e, err := record.DecodeExtent(0, f.first)
 		if err != nil {
 			return err
 		}
-		alone = e.kind == extentInline && e.len == n.size
+		alone = e.Kind == record.ExtentInline && e.Len == n.Size
 	}
-	if !alone || !n.simple() || o.beginUnlink(n.ino) {
-		return o.dropLink(t, n, dir, f.entry.name)
+	if !alone || !simpleFile(n) || o.beginUnlink(n.Ino) {
+		return o.dropLink(t, n, dir, f.entry.Name)
 	}
-	o.inodeChanged(n.ino, false)
-	if n.content != 0 {
-		if err := t.Delete(extentKey(n.content, 0)); err != nil {
+	o.inodeChanged(n.Ino, false)
+	if n.Content != 0 {
+		if err := t.Delete(record.ExtentKey(n.Content, 0)); err != nil {
 			return err
 		}
 	}
-	return t.Delete(inodeKey(n.ino))
+	return t.Delete(record.InodeKey(n.Ino))
 }

@@ -1,13 +1,15 @@
 package vfs
 
+import "ogw/vfs/internal/record"
+
 // The half of the rights that denies: modes and POSIX ACLs that somebody chose
-// (modes.go). For a Local subject all of them count, the root's too.
+// (moderights.go). For a Local subject all of them count, the root's too.
 
 // counts reports whether n's mode may deny.
-func (j *judge) counts(n *inode) bool { return j.s.Local || j.fs.chosen(n) }
+func (j *judge) counts(n *record.Inode) bool { return j.s.Local || j.fs.chosen(n) }
 
 // mode returns ErrAccess if n's mode denies a right of mask (Access bits).
-func (j *judge) mode(n *inode, mask uint32) error {
+func (j *judge) mode(n *record.Inode, mask uint32) error {
 	if j.free() || !j.counts(n) {
 		return nil
 	}
@@ -17,10 +19,10 @@ func (j *judge) mode(n *inode, mask uint32) error {
 // dir is mode for a directory, which is only read where its entry does not
 // tell enough.
 func (j *judge) dir(d step, mask uint32) error {
-	if j.free() || !j.s.Local && (d.tells&tellsUnchosen != 0 || d.tells&tellsOpen != 0 && mask&AccessWrite == 0) {
+	if j.free() || !j.s.Local && (d.Tells&record.TellsUnchosen != 0 || d.Tells&record.TellsOpen != 0 && mask&AccessWrite == 0) {
 		return nil
 	}
-	n, err := getInode(j.r, d.ino)
+	n, err := record.GetInode(j.r, d.ino)
 	if err != nil {
 		return err
 	}
@@ -39,14 +41,14 @@ func (j *judge) way(trail []step) error {
 
 // entry returns ErrAccess or ErrPerm if d must not get an entry (n nil), or
 // lose that of n.
-func (j *judge) entry(d step, n *inode) error {
+func (j *judge) entry(d step, n *record.Inode) error {
 	if n == nil {
 		return j.dir(d, AccessWrite|AccessExec)
 	}
-	if j.free() || !j.s.Local && d.tells&tellsUnchosen != 0 {
+	if j.free() || !j.s.Local && d.Tells&record.TellsUnchosen != 0 {
 		return nil
 	}
-	dir, err := getInode(j.r, d.ino)
+	dir, err := record.GetInode(j.r, d.ino)
 	if err != nil || !j.counts(dir) {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -76,16 +78,16 @@ func (fs *FS) detach(ctx context.Context, ino Ino) error {
 	var source ContentID
 	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
 		source = 0
-		n, err := getInode(t, ino)
-		if err != nil || !n.has(flagShared) {
+		n, err := record.GetInode(t, ino)
+		if err != nil || !n.Has(record.FlagShared) {
 			return err
 		}
-		source = n.content
-		if err := t.Set(refKey(source, c.id), []byte{}); err != nil {
+		source = n.Content
+		if err := t.Set(record.RefKey(source, c.id), []byte{}); err != nil {
 			return err
 		}
 		fs.staged.add(c.id)
-		return t.Set(contentKey(c.id), contentRecord{staging: true, madeNS: o.nowNS}.encode())
+		return t.Set(record.ContentKey(c.id), record.Content{Staging: true, MadeNS: o.nowNS}.Encode())
 	})
 	if err != nil || source == 0 {
 		return err
@@ -106,7 +108,7 @@ func (fs *FS) detach(ctx context.Context, ino Ino) error {
 // that some of them are to source itself, and not to what it refers to.
 func (fs *FS) stageRefs(ctx context.Context, id, source ContentID) (own bool, err error) {
 	for off := int64(0); off < MaxFileBytes; {
-		var list []extent
+		var list []record.Extent
 		var more bool
 		err := fs.view(ctx, func(r cluster.Reader) (err error) {
 			list, more, err = loadExtents(r, source, off, MaxFileBytes, limitedTxnExtents)
@@ -118,13 +120,13 @@ func (fs *FS) stageRefs(ctx context.Context, id, source ContentID) (own bool, er
 		if len(list) == 0 {
 			break
 		}
-		end := list[len(list)-1].end()
+		end := list[len(list)-1].End()
 		runs := refRuns(source, list, off, end)
 		for i := 0; i < len(runs); i += limitedRefRuns {
 			part := runs[i:min(i+limitedRefRuns, len(runs))]
 			err := fs.update(ctx, func(t cluster.Txn, o *op) error {
 				for j := range part {
-					if err := t.Set(refKey(part[j].src, id), []byte{}); err != nil {
+					if err := t.Set(record.RefKey(part[j].Src, id), []byte{}); err != nil {
 						return err
 					}
 				}
@@ -134,7 +136,7 @@ func (fs *FS) stageRefs(ctx context.Context, id, source ContentID) (own bool, er
 				return own, err
 			}
 			for j := range part {
-				own = own || part[j].src == source
+				own = own || part[j].Src == source
 			}
 		}
 		if !more {
@@ -147,14 +149,14 @@ func (fs *FS) stageRefs(ctx context.Context, id, source ContentID) (own bool, er
 
 // adopt makes the staged references ino's content.
 func (o *op) adopt(t cluster.Txn, ino Ino, c *content, source ContentID, own bool) error {
-	n, err := getInode(t, ino)
+	n, err := record.GetInode(t, ino)
 	if err != nil {
 		return err
 	}
-	if n.content != source {
+	if n.Content != source {
 		return fmt.Errorf("%w: inode %d", ErrConflict, ino)
 	}
-	used := n.used
+	used := n.Used
 	if err := o.storeContent(t, c); err != nil {
 		return err
 	}
@@ -166,10 +168,10 @@ func (o *op) adopt(t cluster.Txn, ino Ino, c *content, source ContentID, own boo
 			return err
 		}
 	}
-	n.content, n.used = c.id, used
-	n.set(flagRefs, true)
+	n.Content, n.Used = c.id, used
+	n.Set(record.FlagRefs, true)
 	o.flushed = append(o.flushed, ino)
-	return putInode(t, n)
+	return record.PutInode(t, n)
 }
 
 // trim makes ino smaller step by step until what is left behind size fits
@@ -177,7 +179,7 @@ func (o *op) adopt(t cluster.Txn, ino Ino, c *content, source ContentID, own boo
 func (fs *FS) trim(ctx context.Context, ino Ino, size int64) error {
 	for more := true; more; {
 		err := fs.update(ctx, func(t cluster.Txn, o *op) (err error) {
-			n, err := getInode(t, ino)
+			n, err := record.GetInode(t, ino)
 			if err != nil {
 				return err
 			}
@@ -185,7 +187,7 @@ func (fs *FS) trim(ctx context.Context, ino Ino, size int64) error {
 			if err != nil {
 				return err
 			}
-			return putInode(t, n)
+			return record.PutInode(t, n)
 		})
 		if err != nil {
 			return err
@@ -195,25 +197,25 @@ func (fs *FS) trim(ctx context.Context, ino Ino, size int64) error {
 }
 
 // trimSome cuts the last extents behind size.
-func (o *op) trimSome(t cluster.Txn, n *inode, size int64) (more bool, err error) {
-	if n.content == 0 || n.has(flagShared) || n.size <= size {
+func (o *op) trimSome(t cluster.Txn, n *record.Inode, size int64) (more bool, err error) {
+	if n.Content == 0 || n.Has(record.FlagShared) || n.Size <= size {
 		return false, nil
 	}
-	cut, k, limit := n.size, 0, o.fs.cutLimit()
+	cut, k, limit := n.Size, 0, o.fs.cutLimit()
 	opt := cluster.ScanOptions{Limit: limit, Reverse: true, KeysOnly: true}
-	err = t.Scan(extentKey(n.content, size), extentKey(n.content, n.size), opt, func(key, _ []byte) (err error) {
-		_, cut, err = parseExtentKey(key)
+	err = t.Scan(record.ExtentKey(n.Content, size), record.ExtentKey(n.Content, n.Size), opt, func(key, _ []byte) (err error) {
+		_, cut, err = record.ParseExtentKey(key)
 		k++
 		return err
 	})
 	if err != nil || k < limit {
 		return false, err // the rest is the caller's
 	}
-	if _, _, err := o.cutRange(t, n, cut, n.size, limit, nil); err != nil {
+	if _, _, err := o.cutRange(t, n, cut, n.Size, limit, nil); err != nil {
 		return false, err
 	}
-	n.size, n.crc = cut, 0
-	n.set(flagCRC, false)
+	n.Size, n.CRC = cut, 0
+	n.Set(record.FlagCRC, false)
 	o.contentChanged(n)
 	return true, nil
 }

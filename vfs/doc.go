@@ -53,7 +53,7 @@
 //	                                └ denials  modes that were chosen denials.go
 //	per operation: objectrights.go listrights.go uploadrights.go
 //
-// Whether somebody chose a mode stands in the inode (modes.go); the entry of a
+// Whether somebody chose a mode stands in the inode (moderights.go); the entry of a
 // directory tells what its mode denies at all, so that walking a key and
 // listing read no inodes of directories that deny nothing. Entry and inode
 // change in one transaction. A context without a subject is the program's own.
@@ -70,7 +70,7 @@
 // inode → content → extents → blobs. Small extents hold their bytes in the
 // metadata. A content may change in place while one inode alone holds it.
 // When another content comes to name its extents (copy, clone, part copied),
-// it is marked shared (flagShared in the inode, record 's', key 'r') and
+// it is marked shared (record.FlagShared in the inode, record 's', key 'r') and
 // never changes again: a later write first gives the inode a fresh content
 // that refers to the shared one as a whole, which is O(1). A ref extent
 // never names a range that is itself a ref: references are resolved when
@@ -140,7 +140,7 @@
 //
 // A user is an ID that is never given twice; its record stays when the user is
 // removed, and with it the uid. Names, uids and access keys are indexes to it
-// (userindex.go). Grants hold IDs (grants.go); owners of inodes are uids. A
+// (userindex.go). Grants hold IDs; owners of inodes are uids. A
 // store of format 1 knew users by name: Open converts it, in steps, before it
 // returns (convert.go).
 //

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -81,8 +83,8 @@ func (fs *FS) findTuned(ctx context.Context) error {
 		return nil
 	}
 	return fs.view(ctx, func(r cluster.Reader) error {
-		return r.Scan([]byte{tabBucket}, []byte{tabBucket + 1}, cluster.ScanOptions{}, func(_, v []byte) error {
-			b, err := decodeBucket(v)
+		return r.Scan([]byte{record.TabBucket}, []byte{record.TabBucket + 1}, cluster.ScanOptions{}, func(_, v []byte) error {
+			b, err := record.DecodeBucket(v)
 			if err == nil && b[attrDurability] != nil {
 				fs.tuned.Store(true)
 				return cluster.ErrStop

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -23,13 +25,13 @@ func (o *op) newID() (uint64, error) { return o.fs.ids.take(o.ctx) }
 // newInode returns an inode with the number id, times of now, owner from
 // cred (nil: root), one link, version 1, and a mode that nobody chose. It is
 // not stored yet; the caller sets parent and name.
-func (o *op) newInode(id uint64, mode uint32, cred *Cred) *inode {
+func (o *op) newInode(id uint64, mode uint32, cred *Cred) *record.Inode {
 	if cred == nil {
 		cred = Root
 	}
-	return &inode{
-		ino: Ino(id), gen: 1, mode: mode, nlink: 1, uid: cred.UID, gid: cred.GID, version: 1, flags: flagUnchosen,
-		atime: TimeNS(o.nowNS), mtime: TimeNS(o.nowNS), ctimeNS: o.nowNS, btimeNS: o.nowNS,
+	return &record.Inode{
+		Ino: Ino(id), Gen: 1, Mode: mode, Nlink: 1, UID: cred.UID, GID: cred.GID, Version: 1, Flags: record.FlagUnchosen,
+		Atime: TimeNS(o.nowNS), Mtime: TimeNS(o.nowNS), CtimeNS: o.nowNS, BtimeNS: o.nowNS,
 	}
 }
 
@@ -40,14 +42,14 @@ func (o *op) newInode(id uint64, mode uint32, cred *Cred) *inode {
 func (o *op) makeParents(t cluster.Txn, root Ino, comps []string, cred *Cred) (Ino, error) {
 	dir := root
 	for i, name := range comps {
-		e, err := getDentry(t, dir, name, true)
+		e, err := record.GetDentry(t, dir, name, true)
 		if err != nil {
 			return 0, err
 		}
 		if e == nil {
 			return o.makeImplied(t, dir, comps[i:], cred)
 		}
-		dir = e.ino
+		dir = e.Ino
 	}
 	return dir, nil
 }
@@ -64,11 +66,11 @@ func (o *op) makeImplied(t cluster.Txn, dir Ino, comps []string, cred *Cred) (In
 			return 0, err
 		}
 		n := o.newInode(id, ModeDirectory|o.fs.cfg.DirMode, cred)
-		n.parent, n.name = dir, name
-		if err := putInode(t, n); err != nil {
+		n.Parent, n.Name = dir, name
+		if err := record.PutInode(t, n); err != nil {
 			return 0, err
 		}
-		e := entryOf(n)
+		e := record.EntryOf(n)
 		if i == 0 {
 			err = o.addEntry(t, dir, e)
 		} else {
@@ -77,17 +79,17 @@ func (o *op) makeImplied(t cluster.Txn, dir Ino, comps []string, cred *Cred) (In
 		if err != nil {
 			return 0, err
 		}
-		dir = n.ino
+		dir = n.Ino
 	}
 	return dir, nil
 }
 
 // addEntry makes entry e in dir: dentry, long-name index, directory time,
-// flagShadows if it makes a pair, event. The inode is the caller's, and so
+// record.FlagShadows if it makes a pair, event. The inode is the caller's, and so
 // is reading something that guards the existence of dir.
-func (o *op) addEntry(t cluster.Txn, dir Ino, e *dentry) error {
-	other := dentry{name: e.name, dir: !e.dir}
-	v, err := t.Get(other.key(dir))
+func (o *op) addEntry(t cluster.Txn, dir Ino, e *record.Dentry) error {
+	other := record.Dentry{Name: e.Name, Dir: !e.Dir}
+	v, err := t.Get(other.Key(dir))
 	if err != nil {
 		return err
 	}
@@ -96,9 +98,9 @@ func (o *op) addEntry(t cluster.Txn, dir Ino, e *dentry) error {
 
 // addEntryBeside is addEntry for callers that know whether the other entry
 // of the same stored name exists.
-func (o *op) addEntryBeside(t cluster.Txn, dir Ino, e *dentry, pair bool) error {
-	if dir == RootIno && e.dir && o.fs.reserved(e.name) {
-		return fmt.Errorf("%q: %w", e.name, ErrReservedName)
+func (o *op) addEntryBeside(t cluster.Txn, dir Ino, e *record.Dentry, pair bool) error {
+	if dir == RootIno && e.Dir && o.fs.reserved(e.Name) {
+		return fmt.Errorf("%q: %w", e.Name, ErrReservedName)
 	}
 	if pair {
 		if err := o.markShadows(t, dir); err != nil {
@@ -112,129 +114,129 @@ func (o *op) addEntryBeside(t cluster.Txn, dir Ino, e *dentry, pair bool) error 
 }
 
 // putEntry stores e and its long-name index, and records the event.
-func (o *op) putEntry(t cluster.Txn, dir Ino, e *dentry) error {
-	if maybeHashed(e.name, e.dir) {
-		h := nameHash(e.name, e.dir)
-		if err := t.Set(longNameKey(dir, h[:]), []byte(e.s3name())); err != nil {
+func (o *op) putEntry(t cluster.Txn, dir Ino, e *record.Dentry) error {
+	if maybeHashed(e.Name, e.Dir) {
+		h := nameHash(e.Name, e.Dir)
+		if err := t.Set(record.LongNameKey(dir, h[:]), []byte(e.S3Name())); err != nil {
 			return err
 		}
 	}
-	o.entryChanged(dir, e.name)
-	return putDentry(t, dir, e)
+	o.entryChanged(dir, e.Name)
+	return record.PutDentry(t, dir, e)
 }
 
 // markShadows notes in dir that a pair exists, so that listings look for it.
 func (o *op) markShadows(t cluster.Txn, dir Ino) error {
-	d, err := getInode(t, dir)
-	if err != nil || d.has(flagShadows) {
+	d, err := record.GetInode(t, dir)
+	if err != nil || d.Has(record.FlagShadows) {
 		return err
 	}
-	d.set(flagShadows, true)
-	return putInode(t, d)
+	d.Set(record.FlagShadows, true)
+	return record.PutInode(t, d)
 }
 
 // touchDir records a change of dir's entries.
 func (o *op) touchDir(t cluster.Txn, dir Ino) error {
-	return putDirTime(t, dir, o.nowNS, o.nowNS)
+	return record.PutDirTime(t, dir, o.nowNS, o.nowNS)
 }
 
 // removeEntry removes entry e from dir (dentry, long-name index, directory
 // time, event) and then every implied directory that this left empty, from
 // dir upwards. The inode is the caller's (see dropLink).
-func (o *op) removeEntry(t cluster.Txn, dir Ino, e *dentry) error {
+func (o *op) removeEntry(t cluster.Txn, dir Ino, e *record.Dentry) error {
 	if err := o.deleteEntry(t, dir, e); err != nil {
 		return err
 	}
-	d, err := getInode(t, dir)
+	d, err := record.GetInode(t, dir)
 	if err != nil {
 		return err
 	}
-	return o.settle(t, d, e.key(dir))
+	return o.settle(t, d, e.Key(dir))
 }
 
 // deleteEntry undoes putEntry.
-func (o *op) deleteEntry(t cluster.Txn, dir Ino, e *dentry) error {
-	if maybeHashed(e.name, e.dir) {
-		h := nameHash(e.name, e.dir)
-		if err := t.Delete(longNameKey(dir, h[:])); err != nil {
+func (o *op) deleteEntry(t cluster.Txn, dir Ino, e *record.Dentry) error {
+	if maybeHashed(e.Name, e.Dir) {
+		h := nameHash(e.Name, e.Dir)
+		if err := t.Delete(record.LongNameKey(dir, h[:])); err != nil {
 			return err
 		}
 	}
-	o.entryChanged(dir, e.name)
-	return t.Delete(e.key(dir))
+	o.entryChanged(dir, e.Name)
+	return t.Delete(e.Key(dir))
 }
 
 // keep ends the removal of the dentry at key from d by a POSIX operation: d
 // stays, explicit from now on if it was implied and is empty now.
-func (o *op) keep(t cluster.Txn, d *inode, key []byte) error {
-	if d.ino != RootIno && !d.has(flagExplicit) {
-		empty, err := emptyBeside(t, d.ino, key)
+func (o *op) keep(t cluster.Txn, d *record.Inode, key []byte) error {
+	if d.Ino != RootIno && !d.Has(record.FlagExplicit) {
+		empty, err := emptyBeside(t, d.Ino, key)
 		if err != nil {
 			return err
 		}
 		if empty {
-			d.set(flagExplicit, true)
-			if err := putInode(t, d); err != nil {
+			d.Set(record.FlagExplicit, true)
+			if err := record.PutInode(t, d); err != nil {
 				return err
 			}
 		}
 	}
-	return o.touchDir(t, d.ino)
+	return o.touchDir(t, d.Ino)
 }
 
 // settle ends the removal of the dentry at key from d by an object operation:
 // it records the time, or removes d and its parents as far as they are implied
 // and now empty.
-func (o *op) settle(t cluster.Txn, d *inode, key []byte) error {
+func (o *op) settle(t cluster.Txn, d *record.Inode, key []byte) error {
 	levels := pruneLevelsUnlimited
 	if o.fs.kv.Limits().Ops > 0 {
 		levels = pruneLevels
 	}
 	for ; ; levels-- {
-		if d.ino == RootIno || d.has(flagExplicit) {
-			return o.touchDir(t, d.ino)
+		if d.Ino == RootIno || d.Has(record.FlagExplicit) {
+			return o.touchDir(t, d.Ino)
 		}
-		empty, err := emptyBeside(t, d.ino, key)
+		empty, err := emptyBeside(t, d.Ino, key)
 		if err != nil {
 			return err
 		}
 		if !empty {
-			return o.touchDir(t, d.ino)
+			return o.touchDir(t, d.Ino)
 		}
 		if levels == 0 {
-			o.prune = append(o.prune, d.ino)
-			return o.touchDir(t, d.ino)
+			o.prune = append(o.prune, d.Ino)
+			return o.touchDir(t, d.Ino)
 		}
-		e := &dentry{name: d.name, dir: true, ino: d.ino, mode: ModeDirectory}
-		parent, err := getInode(t, d.parent)
+		e := &record.Dentry{Name: d.Name, Dir: true, Ino: d.Ino, Mode: ModeDirectory}
+		parent, err := record.GetInode(t, d.Parent)
 		if err != nil {
-			return fmt.Errorf("%w: directory %d has no parent: %w", ErrCorrupt, e.ino, err)
+			return fmt.Errorf("%w: directory %d has no parent: %w", ErrCorrupt, e.Ino, err)
 		}
-		if parent.fileFlags()&flagsHeld != 0 { // nothing goes from it
-			return o.touchDir(t, d.ino)
+		if fileFlagsOf(parent)&flagsHeld != 0 { // nothing goes from it
+			return o.touchDir(t, d.Ino)
 		}
 		if err := o.dropDir(t, d); err != nil {
 			return err
 		}
-		if err := o.deleteEntry(t, parent.ino, e); err != nil {
+		if err := o.deleteEntry(t, parent.Ino, e); err != nil {
 			return err
 		}
-		key, d = e.key(parent.ino), parent
+		key, d = e.Key(parent.Ino), parent
 	}
 }
 
 // prunes removes dir if it is still implied and empty, and its parents
 // likewise.
 func (o *op) pruneDir(t cluster.Txn, dir Ino) error {
-	b, err := t.Get(inodeKey(dir))
+	b, err := t.Get(record.InodeKey(dir))
 	if err != nil || b == nil {
 		return err
 	}
-	d, err := decodeInode(dir, b)
+	d, err := record.DecodeInode(dir, b)
 	if err != nil {
 		return err
 	}
-	return o.settle(t, d, dentryPrefix(dir))
+	return o.settle(t, d, record.DentryPrefix(dir))
 }
 
 // pruneRest removes empty implied directories in transactions of their own.
@@ -251,7 +253,7 @@ func (fs *FS) pruneRest(ctx context.Context, dirs []Ino) {
 // emptyBeside tells whether dir is empty, looking first behind key, then
 // before it, so that it steps over at most the tombstones around one place.
 func emptyBeside(r cluster.Reader, dir Ino, key []byte) (bool, error) {
-	prefix := dentryPrefix(dir)
+	prefix := record.DentryPrefix(dir)
 	empty := true
 	seen := func(_, _ []byte) error { empty = false; return nil }
 	o := cluster.ScanOptions{Limit: 1, KeysOnly: true}
@@ -265,22 +267,22 @@ func emptyBeside(r cluster.Reader, dir Ino, key []byte) (bool, error) {
 
 // isEmpty tells whether dir has no entries.
 func isEmpty(r cluster.Reader, dir Ino) (bool, error) {
-	return emptyBeside(r, dir, dentryPrefix(dir))
+	return emptyBeside(r, dir, record.DentryPrefix(dir))
 }
 
 // dropDir removes the inode of an empty directory and what hangs on it, or
 // makes it an orphan if it is in use; the entry is the caller's.
-func (o *op) dropDir(t cluster.Txn, d *inode) error {
-	if err := t.Delete(bucketKey(d.ino)); err != nil { // it may be, or have been, a bucket
+func (o *op) dropDir(t cluster.Txn, d *record.Inode) error {
+	if err := t.Delete(record.BucketKey(d.Ino)); err != nil { // it may be, or have been, a bucket
 		return err
 	}
-	if d.has(flagUploads) {
-		uploads, err := anyKey(t, uploadPrefix(d.ino))
+	if d.Has(record.FlagUploads) {
+		uploads, err := anyKey(t, record.UploadPrefix(d.Ino))
 		if err != nil {
 			return err
 		}
 		if uploads {
-			o.buckets = append(o.buckets, d.ino)
+			o.buckets = append(o.buckets, d.Ino)
 		}
 	}
 	return o.dropLast(t, d)
@@ -288,49 +290,49 @@ func (o *op) dropDir(t cluster.Txn, d *inode) error {
 
 // dropLast removes the inode n, whose last link is gone, or makes it an orphan
 // if it is in use.
-func (o *op) dropLast(t cluster.Txn, n *inode) error {
-	if !o.beginUnlink(n.ino) {
-		o.inodeChanged(n.ino, true)
+func (o *op) dropLast(t cluster.Txn, n *record.Inode) error {
+	if !o.beginUnlink(n.Ino) {
+		o.inodeChanged(n.Ino, true)
 		return o.deleteInode(t, n)
 	}
-	o.inodeChanged(n.ino, false)
-	n.nlink, n.ctimeNS = 0, o.nowNS
+	o.inodeChanged(n.Ino, false)
+	n.Nlink, n.CtimeNS = 0, o.nowNS
 	if err := o.makeOrphan(t, n); err != nil {
 		return err
 	}
-	return putInode(t, n)
+	return record.PutInode(t, n)
 }
 
 // dropLink takes one link, dir/name, off inode n: at the last one the inode,
 // its attributes and its content go, or it becomes an orphan if it is in use.
 // It stores n if it stays.
-func (o *op) dropLink(t cluster.Txn, n *inode, dir Ino, name string) error {
-	if n.has(flagLinks) {
-		if err := t.Delete(linkKey(n.ino, dir, name)); err != nil {
+func (o *op) dropLink(t cluster.Txn, n *record.Inode, dir Ino, name string) error {
+	if n.Has(record.FlagLinks) {
+		if err := t.Delete(record.LinkKey(n.Ino, dir, name)); err != nil {
 			return err
 		}
 	}
-	if n.nlink > 1 {
-		o.inodeChanged(n.ino, false)
-		n.nlink--
-		n.ctimeNS = o.nowNS
-		if n.parent == dir && n.name == name {
+	if n.Nlink > 1 {
+		o.inodeChanged(n.Ino, false)
+		n.Nlink--
+		n.CtimeNS = o.nowNS
+		if n.Parent == dir && n.Name == name {
 			if err := pickLink(t, n); err != nil {
 				return err
 			}
 		}
-		return putInode(t, n)
+		return record.PutInode(t, n)
 	}
 	return o.dropLast(t, n)
 }
 
 // pickLink sets parent and name of n to one of its remaining links.
-func pickLink(r cluster.Reader, n *inode) error {
-	prefix := linkPrefix(n.ino)
+func pickLink(r cluster.Reader, n *record.Inode) error {
+	prefix := record.LinkPrefix(n.Ino)
 	o := cluster.ScanOptions{Limit: 1, KeysOnly: true}
 	return r.Scan(prefix, cluster.PrefixEnd(prefix), o, func(k, _ []byte) error {
-		parent, name, err := parseLinkKey(k)
-		n.parent, n.name = parent, name
+		parent, name, err := record.ParseLinkKey(k)
+		n.Parent, n.Name = parent, name
 		return err
 	})
 }

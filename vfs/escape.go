@@ -118,10 +118,6 @@ func nameHash(stored string, dir bool) (h [nameHashBytes]byte) {
 	return h
 }
 
-func longNameKey(parent Ino, hash []byte) []byte {
-	return keyStr(tabLongName, uint64(parent), string(hash))
-}
-
 // posixForms returns the names under which the POSIX doors may show a stored
 // name: as a directory or sole entry, and as a shadowed file.
 func posixForms(stored string) []string {

@@ -5,26 +5,28 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+
+	"ogw/vfs/internal/record"
 )
 
 // emptyMD5 is the MD5 of no bytes.
 var emptyMD5 = [16]byte{0xd4, 0x1d, 0x8c, 0xd9, 0x8f, 0x00, 0xb2, 0x04, 0xe9, 0x80, 0x09, 0x98, 0xec, 0xf8, 0x42, 0x7e}
 
-// etag returns the ETag of the content of n. That of a directory nobody gave
+// etagOf returns the ETag of the content of n. That of a directory nobody gave
 // a content is the MD5 of none: POSIX cannot change it.
-func (n *inode) etag() ETag {
-	sum := n.object.sum
+func etagOf(n *record.Inode) ETag {
+	sum := n.Object.Sum
 	switch {
-	case len(sum) > 0 && n.object.nparts > 0:
+	case len(sum) > 0 && n.Object.NParts > 0:
 		b := make([]byte, 2*len(sum), 2*len(sum)+6)
 		hex.Encode(b, sum)
-		return ETag(strconv.AppendInt(append(b, '-'), int64(n.object.nparts), 10))
+		return ETag(strconv.AppendInt(append(b, '-'), int64(n.Object.NParts), 10))
 	case len(sum) > 0:
 		return ETag(hex.EncodeToString(sum))
-	case n.isDir() && n.size == 0:
+	case n.IsDir() && n.Size == 0:
 		return ETag(hex.EncodeToString(emptyMD5[:]))
 	default:
-		return opaqueETag(n.ino, n.version)
+		return opaqueETag(n.Ino, n.Version)
 	}
 }
 

@@ -3,6 +3,8 @@ package vfs
 import (
 	"bytes"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -38,54 +40,54 @@ func (fs *FS) txnExtents() int {
 // loadExtents returns the extents of c that overlap [from, to) in order, at
 // most limit and no more than extentPageInline inline bytes; more tells that
 // there are others behind the last.
-func loadExtents(r cluster.Reader, c ContentID, from, to int64, limit int) (list []extent, more bool, err error) {
+func loadExtents(r cluster.Reader, c ContentID, from, to int64, limit int) (list []record.Extent, more bool, err error) {
 	return loadExtentPage(r, c, from, to, limit, extentPageInline)
 }
 
 // loadExtentPage is loadExtents with another bound of the inline bytes.
-func loadExtentPage(r cluster.Reader, c ContentID, from, to int64, limit, maxInline int) (list []extent, more bool, err error) {
+func loadExtentPage(r cluster.Reader, c ContentID, from, to int64, limit, maxInline int) (list []record.Extent, more bool, err error) {
 	if c == 0 || from >= to {
 		return nil, false, nil
 	}
 	if from == 0 {
 		// Most contents are one extent, and a lookup is cheaper than a scan.
-		v, err := r.Get(extentKey(c, 0))
+		v, err := r.Get(record.ExtentKey(c, 0))
 		if err != nil {
 			return nil, false, err
 		}
 		if v != nil {
-			e, err := decodeExtent(0, v)
-			if err != nil || e.end() >= to {
-				return []extent{e}, false, err
+			e, err := record.DecodeExtent(0, v)
+			if err != nil || e.End() >= to {
+				return []record.Extent{e}, false, err
 			}
 		}
 	}
 	add := func(k, v []byte) error {
-		_, off, err := parseExtentKey(k)
+		_, off, err := record.ParseExtentKey(k)
 		if err != nil {
 			return err
 		}
-		e, err := decodeExtent(off, v)
+		e, err := record.DecodeExtent(off, v)
 		if err != nil {
 			return err
 		}
-		if e.kind == extentInline {
-			e.data = bytes.Clone(e.data)
+		if e.Kind == record.ExtentInline {
+			e.Data = bytes.Clone(e.Data)
 		}
 		list = append(list, e)
 		return nil
 	}
 	if from > 0 {
 		o := cluster.ScanOptions{Limit: 1, Reverse: true}
-		if err := r.Scan(extentPrefix(c), extentKey(c, from), o, add); err != nil {
+		if err := r.Scan(record.ExtentPrefix(c), record.ExtentKey(c, from), o, add); err != nil {
 			return nil, false, err
 		}
-		if len(list) == 1 && list[0].end() <= from {
+		if len(list) == 1 && list[0].End() <= from {
 			list = list[:0]
 		}
 	}
 	inline := 0
-	err = r.Scan(extentKey(c, from), extentKey(c, to), cluster.ScanOptions{}, func(k, v []byte) error {
+	err = r.Scan(record.ExtentKey(c, from), record.ExtentKey(c, to), cluster.ScanOptions{}, func(k, v []byte) error {
 		if len(list) >= limit || len(list) > 0 && inline > maxInline {
 			more = true
 			return cluster.ErrStop
@@ -93,27 +95,24 @@ func loadExtentPage(r cluster.Reader, c ContentID, from, to int64, limit, maxInl
 		if err := add(k, v); err != nil {
 			return err
 		}
-		inline += len(list[len(list)-1].data)
+		inline += len(list[len(list)-1].Data)
 		return nil
 	})
 	return list, more, err
 }
 
-// clip returns the part of e within [from, to).
-func (e *extent) clip(from, to int64) extent { return e.slice(max(e.off, from), min(e.end(), to)) }
-
-func allInline(list []extent) bool {
+func allInline(list []record.Extent) bool {
 	for i := range list {
-		if list[i].kind != extentInline {
+		if list[i].Kind != record.ExtentInline {
 			return false
 		}
 	}
 	return true
 }
 
-func hasRefs(list []extent) bool {
+func hasRefs(list []record.Extent) bool {
 	for i := range list {
-		if list[i].kind == extentRef {
+		if list[i].Kind == record.ExtentRef {
 			return true
 		}
 	}

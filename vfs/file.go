@@ -8,6 +8,8 @@ import (
 	"io"
 	"sync/atomic"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -56,16 +58,16 @@ func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlag
 	}
 	f := &File{fs: fs, of: of, flags: flags, killPriv: cred != nil && cred.UID != 0}
 	err = fs.peek(ctx, func(r cluster.Reader) error {
-		n, err := getInode(r, ino)
+		n, err := record.GetInode(r, ino)
 		switch {
 		case err != nil:
 			return err
-		case n.isDir():
+		case n.IsDir():
 			return ErrIsDir
-		case !n.isRegular():
+		case !n.IsRegular():
 			return fmt.Errorf("%w: inode %d is not a regular file", ErrInvalid, ino)
 		}
-		return n.checkOpen(flags)
+		return checkOpen(n, flags)
 	})
 	if err == nil && flags&OpenTrunc != 0 {
 		err = f.truncate(ctx)
@@ -85,14 +87,14 @@ func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlag
 }
 
 // checkOpen is for opening n by who may.
-func (n *inode) checkOpen(flags OpenFlags) error {
+func checkOpen(n *record.Inode, flags OpenFlags) error {
 	switch {
 	case flags&(OpenRestored|OpenRewrites) != 0:
 		return nil
 	case flags&(OpenTrunc|OpenAnywhere) != 0:
-		return n.fileFlags().checkFree()
+		return fileFlagsOf(n).checkFree()
 	case flags&OpenWrite != 0:
-		return n.fileFlags().checkWritable()
+		return fileFlagsOf(n).checkWritable()
 	}
 	return nil
 }
@@ -101,11 +103,11 @@ func (n *inode) checkOpen(flags OpenFlags) error {
 // durable.
 func (f *File) truncate(ctx context.Context) error {
 	cut := false
-	err := f.change(ctx, func(t cluster.Txn, o *op, n *inode, id ContentID) error {
-		if err := n.fileFlags().checkFree(); err != nil {
+	err := f.change(ctx, func(t cluster.Txn, o *op, n *record.Inode, id ContentID) error {
+		if err := fileFlagsOf(n).checkFree(); err != nil {
 			return err
 		}
-		cut = n.size != 0
+		cut = n.Size != 0
 		return o.truncate(t, n, 0, id)
 	})
 	if cut {
@@ -123,7 +125,7 @@ func (f *File) markUnsaved() {
 
 // change runs one transaction over the flushed inode, which it stores with new
 // times and without privileges, as the kernel's file_modified does.
-func (f *File) change(ctx context.Context, fn func(t cluster.Txn, o *op, n *inode, id ContentID) error) error {
+func (f *File) change(ctx context.Context, fn func(t cluster.Txn, o *op, n *record.Inode, id ContentID) error) error {
 	if err := f.fs.settle(ctx, f.of.ino); err != nil {
 		return err
 	}
@@ -132,28 +134,28 @@ func (f *File) change(ctx context.Context, fn func(t cluster.Txn, o *op, n *inod
 		return err
 	}
 	return f.fs.updateFile(ctx, f.of.ino, func(t cluster.Txn, o *op) error {
-		n, err := getInode(t, f.of.ino)
+		n, err := record.GetInode(t, f.of.ino)
 		if err != nil {
 			return err
 		}
-		if err := n.fileFlags().checkWritable(); err != nil {
+		if err := fileFlagsOf(n).checkWritable(); err != nil {
 			return err
 		}
-		version := n.version
+		version := n.Version
 		if err := fn(t, o, n, ContentID(id)); err != nil {
 			return err
 		}
-		if n.version == version {
-			o.inodeChanged(n.ino, false)
+		if n.Version == version {
+			o.inodeChanged(n.Ino, false)
 		}
-		n.mtime, n.ctimeNS = TimeNS(o.nowNS), o.nowNS
+		n.Mtime, n.CtimeNS = TimeNS(o.nowNS), o.nowNS
 		if f.killPriv {
-			n.mode = dropSetID(n.mode)
+			n.Mode = dropSetID(n.Mode)
 		}
 		if err := dropCapability(t, n); err != nil {
 			return err
 		}
-		return putInode(t, n)
+		return record.PutInode(t, n)
 	})
 }
 
@@ -203,7 +205,7 @@ func (f *File) dropSetGID(ctx context.Context, cred *Cred) error {
 	if !losesSetGID(cred, n) {
 		return nil
 	}
-	mode := n.mode & ModePermMask &^ ModeSetGID
+	mode := n.Mode & ModePermMask &^ ModeSetGID
 	_, err := f.fs.SetAttr(ctx, Root, f.of.ino, SetAttr{Mode: &mode})
 	return err
 }
@@ -331,7 +333,7 @@ func (f *File) release(ctx context.Context) {
 func (fs *FS) closeOrphan(ctx context.Context, ino Ino) error {
 	orphan := false
 	err := fs.peek(cluster.Relaxed(ctx), func(r cluster.Reader) error {
-		b, err := r.Get(orphanKey(ino))
+		b, err := r.Get(record.OrphanKey(ino))
 		orphan = b != nil
 		return err
 	})
@@ -368,20 +370,20 @@ func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, fl
 		if err != nil {
 			return err
 		}
-		if err := d.fileFlags().checkWritable(); err != nil {
+		if err := fileFlagsOf(d).checkWritable(); err != nil {
 			return err
 		}
 		n := o.newInode(id, ModeRegular|mode&ModePermMask&^cred.Umask, cred)
-		n.setFileFlags(d.fileFlags() & inheritedFlags)
-		n.nlink, n.parent = 0, dir
-		n.choose()
-		if d.mode&ModeSetGID != 0 {
-			n.gid = d.gid
+		n.SetFileFlags(uint32(fileFlagsOf(d) & inheritedFlags))
+		n.Nlink, n.Parent = 0, dir
+		n.Choose()
+		if d.Mode&ModeSetGID != 0 {
+			n.GID = d.GID
 		}
 		if err := o.makeOrphan(t, n); err != nil {
 			return err
 		}
-		if err := putInode(t, n); err != nil {
+		if err := record.PutInode(t, n); err != nil {
 			return err
 		}
 		a, err = fs.attrOf(t, n)
@@ -405,7 +407,7 @@ func (f *File) Rewrite(ctx context.Context, w *KeptWrite) error {
 	if err := f.of.rlock(ctx); err != nil {
 		return err
 	}
-	epoch := f.of.snap.inode.epoch
+	epoch := f.of.snap.inode.Epoch
 	f.of.mu.RUnlock()
 	if epoch != w.Epoch {
 		return fmt.Errorf("inode %d was replaced since it was written: %w", w.Ino, ErrStale)

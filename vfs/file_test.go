@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/mem"
 
@@ -200,8 +202,8 @@ func checkCRC(t *testing.T, fs *FS, ino Ino, data []byte) {
 	t.Helper()
 	want(t, fs.settle(bg, ino), nil)
 	want(t, fs.view(bg, func(r cluster.Reader) error {
-		n, err := getInode(r, ino)
-		if err == nil && n.has(flagCRC) && n.crc != crc64nvme.Checksum(data) {
+		n, err := record.GetInode(r, ino)
+		if err == nil && n.Has(record.FlagCRC) && n.CRC != crc64nvme.Checksum(data) {
 			t.Errorf("stored checksum of inode %d is wrong", ino)
 		}
 		return err
@@ -363,14 +365,14 @@ func replace(t testing.TB, fs *FS, ino Ino, data []byte) {
 	t.Helper()
 	c := writeContent(t, fs, data)
 	want(t, fs.update(bg, func(tx cluster.Txn, o *op) error {
-		n, err := getInode(tx, ino)
+		n, err := record.GetInode(tx, ino)
 		if err != nil {
 			return err
 		}
 		if err := o.setContent(tx, n, c); err != nil {
 			return err
 		}
-		return putInode(tx, n)
+		return record.PutInode(tx, n)
 	}), nil)
 }
 
@@ -382,7 +384,7 @@ func TestContentReaderKeepsBytes(t *testing.T) {
 		replace(t, fs, ino, old)
 		var rd *contentReader
 		want(t, fs.view(bg, func(r cluster.Reader) error {
-			n, err := getInode(r, ino)
+			n, err := record.GetInode(r, ino)
 			if err != nil {
 				return err
 			}

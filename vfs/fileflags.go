@@ -1,6 +1,10 @@
 package vfs
 
-import "fmt"
+import (
+	"fmt"
+
+	"ogw/vfs/internal/record"
+)
 
 // FileFlags are the attributes of a file or a directory that chattr(1) sets and
 // that are kept. They hold at every door and for everybody, the superuser too.
@@ -23,6 +27,9 @@ const (
 	// those of ext4 do.
 	inheritedFlags = FlagNoDump | FlagNoAtime
 )
+
+// fileFlagsOf returns the flags that n has.
+func fileFlagsOf(n *record.Inode) FileFlags { return FileFlags(n.FileFlags()) }
 
 // flagsHeld are those that forbid something.
 const flagsHeld = FlagImmutable | FlagAppend

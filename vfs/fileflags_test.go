@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/mem"
 )
@@ -82,7 +84,7 @@ var fileActs = []flagAct{
 	{"grow", false, false, func(s *flagStage) error { return setAs(s, s.file, SetAttr{Size: ptr(int64(100))}) }},
 	{"chmod", false, false, func(s *flagStage) error { return setAs(s, s.file, SetAttr{Mode: ptr(uint32(0o600))}) }},
 	{"chown", false, false, func(s *flagStage) error { return setAs(s, s.file, SetAttr{UID: ptr(uint32(1))}) }},
-	{"times", false, false, func(s *flagStage) error { return setAs(s, s.file, SetAttr{Mtime: &Time{1, 0}}) }},
+	{"times", false, false, func(s *flagStage) error { return setAs(s, s.file, SetAttr{Mtime: &Time{Sec: 1, Nsec: 0}}) }},
 	{"touch", false, true, func(s *flagStage) error { return setAs(s, s.file, SetAttr{AtimeNow: true, MtimeNow: true}) }},
 	{"setxattr", false, false, func(s *flagStage) error { return s.fs.SetXattr(bg, Root, s.file, "user.a", []byte("b"), 0) }},
 	{"removexattr", false, false, func(s *flagStage) error { return skipNoAttr(s.fs.RemoveXattr(bg, Root, s.file, "user.a")) }},
@@ -352,8 +354,8 @@ func TestFlagsOfAnotherProcess(t *testing.T) {
 func TestCheckFindsUntoldFlags(t *testing.T) {
 	s := newFlagStage(t, openTest(t, openLocal(t)))
 	s.set(t, s.dir, FlagImmutable)
-	e := entryOf(&inode{ino: s.dir, mode: ModeDirectory, name: "dir", parent: s.bucket})
-	want(t, s.fs.update(bg, func(t cluster.Txn, _ *op) error { return putDentry(t, s.bucket, e) }), nil)
+	e := record.EntryOf(&record.Inode{Ino: s.dir, Mode: ModeDirectory, Name: "dir", Parent: s.bucket})
+	want(t, s.fs.update(bg, func(t cluster.Txn, _ *op) error { return record.PutDentry(t, s.bucket, e) }), nil)
 	want(t, putFlagged(s, "dir/new"), nil)
 	rep, err := s.fs.Check(bg, CheckOptions{Repair: true})
 	if want(t, err, nil); len(rep.Problems) != 1 {

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 
 	"github.com/minio/crc64nvme"
@@ -49,7 +51,7 @@ type flushPlan struct {
 	kept     []keptMark
 	keep     map[uint64]bool // blobs of the items
 	named    bool            // a transaction may have named the blobs
-	inode    *inode          // as the last transaction left it
+	inode    *record.Inode   // as the last transaction left it
 }
 
 func (p *flushPlan) uploads() (list []*blobUpload) {
@@ -220,7 +222,7 @@ func (of *openFile) publish(ctx context.Context, plan *flushPlan) error {
 	pos := flushPos{off: plan.items[0].off}
 	for pos.item < len(plan.items) {
 		var next flushPos
-		var n *inode
+		var n *record.Inode
 		spare, err := of.fs.ids.take(ctx)
 		if err != nil {
 			return err
@@ -239,21 +241,21 @@ func (of *openFile) publish(ctx context.Context, plan *flushPlan) error {
 }
 
 // publishSome is one transaction of publish.
-func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flushPos, spare ContentID) (*inode, flushPos, error) {
-	n, err := getInode(t, of.ino)
+func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flushPos, spare ContentID) (*record.Inode, flushPos, error) {
+	n, err := record.GetInode(t, of.ino)
 	if err != nil {
 		return nil, pos, err
 	}
-	if n.epoch != plan.epoch {
+	if n.Epoch != plan.epoch {
 		return nil, pos, fmt.Errorf("inode %d was replaced: %w", of.ino, ErrStale)
 	}
-	if err := n.fileFlags().checkFlush(plan.items[0].off, n.size); err != nil && !of.fs.Exclusive() {
+	if err := fileFlagsOf(n).checkFlush(plan.items[0].off, n.Size); err != nil && !of.fs.Exclusive() {
 		return nil, pos, err
 	}
 	if err := of.settleTarget(t, o, n, plan, spare); err != nil {
 		return nil, pos, err
 	}
-	oldSize, oldCRC, hadCRC, first := n.size, n.crc, n.has(flagCRC), pos.item == 0 && pos.off == plan.items[0].off
+	oldSize, oldCRC, hadCRC, first := n.Size, n.CRC, n.Has(record.FlagCRC), pos.item == 0 && pos.off == plan.items[0].off
 	ops, bytes := o.fs.tune.flushOps, 16*flushInlineBytes
 	if o.fs.txnExtents() == limitedTxnExtents {
 		ops, bytes = limitedFlushOps, flushInlineBytes
@@ -268,44 +270,44 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 		if it.up == nil {
 			bytes -= int(it.len)
 		}
-		n.size = max(n.size, done)
+		n.Size = max(n.Size, done)
 		if pos.off = done; done == it.end() {
 			if pos.item++; pos.item < len(plan.items) {
 				pos.off = plan.items[pos.item].off
 			}
 		}
 	}
-	n.set(flagCRC, false)
+	n.Set(record.FlagCRC, false)
 	last := pos.item == len(plan.items)
 	if crc, ok := plan.crc(oldSize, oldCRC, hadCRC); ok && first && last {
-		n.crc = crc
-		n.set(flagCRC, true)
+		n.CRC = crc
+		n.Set(record.FlagCRC, true)
 	}
-	n.forgetSums()
-	n.version++
+	n.ForgetSums()
+	n.Version++
 	if last {
-		n.version += plan.writes - 1
+		n.Version += plan.writes - 1
 	}
-	n.mtime, n.ctimeNS = TimeNS(plan.mtimeNS), max(n.ctimeNS, plan.mtimeNS)
+	n.Mtime, n.CtimeNS = TimeNS(plan.mtimeNS), max(n.CtimeNS, plan.mtimeNS)
 	if plan.killPriv {
-		n.mode = dropSetID(n.mode)
+		n.Mode = dropSetID(n.Mode)
 	}
 	if err := dropCapability(t, n); err != nil {
 		return nil, pos, err
 	}
-	o.flushed = append(o.flushed, n.ino)
+	o.flushed = append(o.flushed, n.Ino)
 	if last {
-		of.committing.Store(n.version)
+		of.committing.Store(n.Version)
 	}
-	return n, pos, putInode(t, n)
+	return n, pos, record.PutInode(t, n)
 }
 
 // settleTarget makes n's content one that the uploads belong to and that may
 // change in place.
-func (of *openFile) settleTarget(t cluster.Txn, o *op, n *inode, plan *flushPlan, spare ContentID) error {
-	writable := n.content != 0 && !n.has(flagShared)
-	if n.has(flagShared) {
-		referred, err := anyKey(t, refPrefix(n.content))
+func (of *openFile) settleTarget(t cluster.Txn, o *op, n *record.Inode, plan *flushPlan, spare ContentID) error {
+	writable := n.Content != 0 && !n.Has(record.FlagShared)
+	if n.Has(record.FlagShared) {
+		referred, err := anyKey(t, record.RefPrefix(n.Content))
 		if err != nil {
 			return err
 		}
@@ -314,7 +316,7 @@ func (of *openFile) settleTarget(t cluster.Txn, o *op, n *inode, plan *flushPlan
 	uploads, want := plan.uploads(), spare
 	switch {
 	case writable:
-		want = n.content
+		want = n.Content
 	case len(uploads) > 0 && !plan.named:
 		of.mu.RLock()
 		if of.fresh && uint64(of.target) == uploads[0].id.Content {
@@ -332,7 +334,7 @@ func (of *openFile) settleTarget(t cluster.Txn, o *op, n *inode, plan *flushPlan
 
 // storeItem replaces what lies under it, from offset off on, and returns up
 // to where it came.
-func (o *op) storeItem(t cluster.Txn, n *inode, it *flushItem, off int64, limit int, keep map[uint64]bool) (done int64, cut int, err error) {
+func (o *op) storeItem(t cluster.Txn, n *record.Inode, it *flushItem, off int64, limit int, keep map[uint64]bool) (done int64, cut int, err error) {
 	if it.up == nil {
 		return o.storeSmall(t, n, it, off, limit, keep)
 	}
@@ -340,28 +342,28 @@ func (o *op) storeItem(t cluster.Txn, n *inode, it *flushItem, off int64, limit 
 	if err != nil {
 		return off, cut, err
 	}
-	e := extent{off: it.off, len: it.len, kind: extentBlob, seq: it.up.id.Seq, blobOff: it.upOff, blobSize: it.up.size, blobCRC: it.up.crc}
-	e = e.slice(off, done)
+	e := record.Extent{Off: it.off, Len: it.len, Kind: record.ExtentBlob, Seq: it.up.id.Seq, BlobOff: it.upOff, BlobSize: it.up.size, BlobCRC: it.up.crc}
+	e = e.Slice(off, done)
 	if off > it.off { // a transaction before stored the beginning
-		list, _, err := loadExtents(t, n.content, off-1, off, 1)
+		list, _, err := loadExtents(t, n.Content, off-1, off, 1)
 		if err != nil {
 			return off, cut, err
 		}
-		if len(list) == 1 && list[0].kind == extentBlob && list[0].seq == e.seq && list[0].blobOff+list[0].len == e.blobOff {
-			n.used += e.len
-			e.off, e.blobOff, e.len = list[0].off, list[0].blobOff, e.len+list[0].len
-			return done, cut, t.Set(extentKey(n.content, e.off), e.encode())
+		if len(list) == 1 && list[0].Kind == record.ExtentBlob && list[0].Seq == e.Seq && list[0].BlobOff+list[0].Len == e.BlobOff {
+			n.Used += e.Len
+			e.Off, e.BlobOff, e.Len = list[0].Off, list[0].BlobOff, e.Len+list[0].Len
+			return done, cut, t.Set(record.ExtentKey(n.Content, e.Off), e.Encode())
 		}
 	}
-	n.used += e.len
-	o.touch(n.content)
-	return done, cut, t.Set(extentKey(n.content, e.off), e.encode())
+	n.Used += e.Len
+	o.touch(n.Content)
+	return done, cut, t.Set(record.ExtentKey(n.Content, e.Off), e.Encode())
 }
 
 // storeSmall stores small pieces as one inline extent, together with inline
 // neighbours, so that a log of short lines does not become thousands of
 // extents.
-func (o *op) storeSmall(t cluster.Txn, n *inode, it *flushItem, off int64, limit int, keep map[uint64]bool) (done int64, cut int, err error) {
+func (o *op) storeSmall(t cluster.Txn, n *record.Inode, it *flushItem, off int64, limit int, keep map[uint64]bool) (done int64, cut int, err error) {
 	data := make([]byte, 0, it.len)
 	for _, p := range it.small {
 		data = append(data, p...)
@@ -380,32 +382,32 @@ func (o *op) storeSmall(t cluster.Txn, n *inode, it *flushItem, off int64, limit
 		data = data[:to-from]
 		end = min(end, to)
 	}
-	n.used += int64(len(data))
-	o.touch(n.content)
-	e := extent{off: from, len: int64(len(data)), kind: extentInline, data: data}
-	return end, cut, t.Set(extentKey(n.content, from), e.encode())
+	n.Used += int64(len(data))
+	o.touch(n.Content)
+	e := record.Extent{Off: from, Len: int64(len(data)), Kind: record.ExtentInline, Data: data}
+	return end, cut, t.Set(record.ExtentKey(n.Content, from), e.Encode())
 }
 
 // mergeInline returns data for off with the bytes of the inline extents that
 // overlap or touch it, as far as the whole stays within InlineBytes.
-func (o *op) mergeInline(t cluster.Txn, n *inode, off int64, data []byte) (int64, []byte, error) {
+func (o *op) mergeInline(t cluster.Txn, n *record.Inode, off int64, data []byte) (int64, []byte, error) {
 	limit := int64(o.fs.cfg.InlineBytes)
 	end := off + int64(len(data))
-	list, _, err := loadExtents(t, n.content, max(off-1, 0), end+1, dropContentExtents)
+	list, _, err := loadExtents(t, n.Content, max(off-1, 0), end+1, dropContentExtents)
 	if err != nil {
 		return off, data, err
 	}
 	for i := range list {
 		e := &list[i]
-		if e.kind != extentInline || e.end() < off || e.off > end {
+		if e.Kind != record.ExtentInline || e.End() < off || e.Off > end {
 			continue
 		}
-		from, to := min(off, e.off), max(end, e.end())
+		from, to := min(off, e.Off), max(end, e.End())
 		if to-from > limit {
 			continue
 		}
 		merged := make([]byte, to-from)
-		copy(merged[e.off-from:], e.data)
+		copy(merged[e.Off-from:], e.Data)
 		copy(merged[off-from:], data)
 		off, end, data = from, to, merged
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -14,10 +16,10 @@ const maxLinkDepth = 40
 // trail are the directories from the bucket's to the link's; the way must not
 // leave the bucket, so absolute targets lead nowhere. ErrNoSuchKey if it
 // leads to no regular file, ErrAccess if it passes a directory that j denies.
-func (j *judge) followLink(trail []step, ino Ino) (*inode, error) {
+func (j *judge) followLink(trail []step, ino Ino) (*record.Inode, error) {
 	r := j.r
 	nowhere := fmt.Errorf("symbolic link: %w", ErrNoSuchKey)
-	n, err := getInode(r, ino)
+	n, err := record.GetInode(r, ino)
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +27,7 @@ func (j *judge) followLink(trail []step, ino Ino) (*inode, error) {
 		trail = trail[1:] // a key from the root on: its bucket comes first
 	}
 	way := append(make([]step, 0, len(trail)+8), trail...)
-	rest := n.target
+	rest := n.Target
 	for links := 1; links <= maxLinkDepth; {
 		if rest == "" || rest[0] == '/' {
 			return nil, nowhere
@@ -51,22 +53,22 @@ func (j *judge) followLink(trail []step, ino Ino) (*inode, error) {
 		switch {
 		case e == nil:
 			return nil, nowhere
-		case e.dir:
-			way = append(way, e.step())
-			if err := j.dir(e.step(), AccessExec); err != nil {
+		case e.Dir:
+			way = append(way, stepTo(e))
+			if err := j.dir(stepTo(e), AccessExec); err != nil {
 				return nil, err
 			}
-		case e.mode == ModeSymlink:
-			if n, err = getInode(r, e.ino); err != nil {
+		case e.Mode == ModeSymlink:
+			if n, err = record.GetInode(r, e.Ino); err != nil {
 				return nil, err
 			}
 			if links++; more {
-				rest = n.target + "/" + rest
+				rest = n.Target + "/" + rest
 			} else {
-				rest = n.target
+				rest = n.Target
 			}
-		case e.mode == ModeRegular && !more:
-			return getInode(r, e.ino)
+		case e.Mode == ModeRegular && !more:
+			return record.GetInode(r, e.Ino)
 		default:
 			return nil, nowhere
 		}
@@ -79,23 +81,23 @@ func (j *judge) followLink(trail []step, ino Ino) (*inode, error) {
 
 // lookupShown reads the entry that the POSIX doors show as name; nil if there
 // is none.
-func lookupShown(r cluster.Reader, dir Ino, name string) (*dentry, error) {
+func lookupShown(r cluster.Reader, dir Ino, name string) (*record.Dentry, error) {
 	p, err := parsePosixName(name)
 	if err != nil {
 		return nil, nil //nolint:nilerr // no entry can have that name
 	}
 	if p.hash != nil {
-		v, err := r.Get(longNameKey(dir, p.hash))
+		v, err := r.Get(record.LongNameKey(dir, p.hash))
 		if err != nil || v == nil {
 			return nil, err
 		}
 		stored, isDir := strings.CutSuffix(string(v), "/")
-		return getDentry(r, dir, stored, isDir)
+		return record.GetDentry(r, dir, stored, isDir)
 	}
 	if p.file {
-		return getDentry(r, dir, p.stored, false)
+		return record.GetDentry(r, dir, p.stored, false)
 	}
-	d, f, err := getPair(r, dir, p.stored)
+	d, f, err := record.GetDentries(r, dir, p.stored)
 	if d == nil {
 		d = f
 	}

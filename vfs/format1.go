@@ -1,23 +1,12 @@
 package vfs
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"slices"
+
+	"ogw/vfs/internal/record"
 
 	"ogw/cluster"
-)
-
-// What stores of format 1 hold, for convert.go alone.
-const (
-	userVersion1 = 1
-	// aclAttr1 is the bucket attribute, and aclHeader1 the header of objects
-	// and uploads, that held an ACL as JSON.
-	aclAttr1   = "s3.acl"
-	aclHeader1 = "X-Ogw-Acl"
-	// founder1 is the name that the first user had.
-	founder1 = "root"
 )
 
 // acl1 is an ACL of format 1: users by name, groups by URI.
@@ -38,55 +27,48 @@ var groups1 = map[string]Grantee{
 	"http://acs.amazonaws.com/groups/global/AuthenticatedUsers": GranteeAuthenticated,
 }
 
-// isFormat1 reports whether a record of one of convertTables must change, and
+// isFormat1 reports whether a record of one of record.ConvertedTables must change, and
 // for an inode whose it is, if that counts for the floor of freeUID.
 func isFormat1(k, v []byte) (uid uint32, change bool, err error) {
 	switch k[0] {
-	case tabUserName:
-		return 0, len(v) > 0 && v[0] == userVersion1, nil
-	case tabBucket:
-		b, err := decodeBucket(v)
-		_, change = b[aclAttr1]
+	case record.TabUserName:
+		return 0, len(v) > 0 && v[0] == record.UserVersion1, nil
+	case record.TabBucket:
+		b, err := record.DecodeBucket(v)
+		_, change = b[record.AclAttr1]
 		return 0, change, err
-	case tabUpload:
-		u, err := decodeUpload(k, v)
+	case record.TabUpload:
+		u, err := record.DecodeUpload(k, v)
 		if err == nil {
-			_, change = u.meta.Headers[aclHeader1]
+			_, change = u.Meta.Headers[record.AclHeader1]
 		}
 		return 0, change, err
 	}
-	n, err := inodeOf(k, v)
+	n, err := record.InodeOfPair(k, v)
 	if err != nil {
 		return 0, false, err
 	}
-	if n.uid >= FirstUID && n.uid < endFloor && n.uid != NobodyUID {
-		uid = n.uid
+	if n.UID >= FirstUID && n.UID < endFloor && n.UID != NobodyUID {
+		uid = n.UID
 	}
-	_, change = n.object.headers[aclHeader1]
+	_, change = n.Object.Headers[record.AclHeader1]
 	return uid, change, nil
-}
-
-func inodeOf(k, v []byte) (*inode, error) {
-	if len(k) != key1Bytes {
-		return nil, fmt.Errorf("%w: inode key %x", ErrCorrupt, k)
-	}
-	return decodeInode(Ino(binary.BigEndian.Uint64(k[1:])), slices.Clone(v))
 }
 
 // decodeUser1 reads a user of format 1: version byte, uvarints uid and gid, a
 // byte for admin, the number of keys, and for each its ID, its secret and its
 // creation. The name is in the key.
 func decodeUser1(name string, b []byte) (User, error) {
-	d := decoder{b: b, what: "user"}
-	if v := d.byte(); v != userVersion1 {
+	d := record.Decoder{B: b, What: "user"}
+	if v := d.Byte(); v != record.UserVersion1 {
 		return User{}, fmt.Errorf("%w: user %q has format %d", ErrCorrupt, name, v)
 	}
-	u := User{Name: name, UID: uint32(d.uint()), GID: uint32(d.uint()), Admin: d.byte() != 0}
-	n := d.count()
-	for i := 0; i < n && d.err == nil; i++ {
-		u.Keys = append(u.Keys, AccessKey{d.str(), d.str(), d.int()})
+	u := User{Name: name, UID: uint32(d.Uint()), GID: uint32(d.Uint()), Admin: d.Byte() != 0}
+	n := d.Count()
+	for i := 0; i < n && d.Err == nil; i++ {
+		u.Keys = append(u.Keys, AccessKey{d.Str(), d.Str(), d.Int()})
 	}
-	return u, d.end()
+	return u, d.End()
 }
 
 // user gives a user an ID. Several could have one uid: they keep it, since it
@@ -97,72 +79,72 @@ func (c *converter) user(t cluster.Txn, name string, v []byte) error {
 		return err
 	}
 	u.ID = newUserID()
-	u.Founder = name == founder1 && u.Admin
+	u.Founder = name == record.Founder1 && u.Admin
 	for _, k := range u.Keys {
-		if err := t.Set(accessKey(k.ID), []byte(u.ID)); err != nil {
+		if err := t.Set(record.AccessKey(k.ID), []byte(u.ID)); err != nil {
 			return err
 		}
 	}
-	first, err := t.Get(uidKey(u.UID))
+	first, err := t.Get(record.UIDKey(u.UID))
 	if err != nil {
 		return err
 	}
 	if first != nil {
 		c.fs.log.Warn("two users have one uid: each is the owner of what the other has; a user can have several access keys instead",
 			"user", name, "uid", u.UID)
-	} else if err := t.Set(uidKey(u.UID), []byte(u.ID)); err != nil {
+	} else if err := t.Set(record.UIDKey(u.UID), []byte(u.ID)); err != nil {
 		return err
 	}
-	if err := t.Set(userNameKey(name), []byte(u.ID)); err != nil {
+	if err := t.Set(record.UserNameKey(name), []byte(u.ID)); err != nil {
 		return err
 	}
-	return t.Set(userKey(u.ID), u.encode(c.fs.cfg.Keys))
+	return t.Set(record.UserKey(u.ID), u.encode(c.fs.cfg.Keys))
 }
 
 // bucket returns nil for a record that is not needed any more.
 func (c *converter) bucket(t cluster.Txn, v []byte) ([]byte, error) {
-	b, err := decodeBucket(v)
+	b, err := record.DecodeBucket(v)
 	if err != nil {
 		return nil, err
 	}
-	g, err := c.grants(t, b[aclAttr1])
+	g, err := c.grants(t, b[record.AclAttr1])
 	if err != nil {
 		return nil, err
 	}
-	delete(b, aclAttr1)
+	delete(b, record.AclAttr1)
 	if len(g) > 0 {
-		b[attrGrants] = g.encode()
+		b[attrGrants] = record.EncodeGrants(g)
 	}
 	if len(b) == 0 {
 		return nil, nil
 	}
-	return b.encode(), nil
+	return b.Encode(), nil
 }
 
 func (c *converter) inode(t cluster.Txn, k, v []byte) ([]byte, error) {
-	n, err := inodeOf(k, v)
+	n, err := record.InodeOfPair(k, v)
 	if err != nil {
 		return nil, err
 	}
-	g, err := c.grants(t, []byte(n.object.headers[aclHeader1]))
+	g, err := c.grants(t, []byte(n.Object.Headers[record.AclHeader1]))
 	if err != nil {
 		return nil, err
 	}
-	delete(n.object.headers, aclHeader1)
-	n.setGrants(g)
-	return n.encode(), nil
+	delete(n.Object.Headers, record.AclHeader1)
+	n.SetGrants(g)
+	return n.Encode(), nil
 }
 
 func (c *converter) upload(t cluster.Txn, k, v []byte) ([]byte, error) {
-	u, err := decodeUpload(k, v)
+	u, err := record.DecodeUpload(k, v)
 	if err != nil {
 		return nil, err
 	}
-	if u.meta.Grants, err = c.grants(t, []byte(u.meta.Headers[aclHeader1])); err != nil {
+	if u.Meta.Grants, err = c.grants(t, []byte(u.Meta.Headers[record.AclHeader1])); err != nil {
 		return nil, err
 	}
-	delete(u.meta.Headers, aclHeader1)
-	return u.encode(), nil
+	delete(u.Meta.Headers, record.AclHeader1)
+	return u.Encode(), nil
 }
 
 // grants reads an ACL of format 1. What cannot be understood grants nothing.
@@ -181,7 +163,7 @@ func (c *converter) grants(r cluster.Reader, b []byte) (Grants, error) {
 			}
 			grant.Grantee, grant.User = GranteeUser, id
 		}
-		if grant.validate() == nil && len(out) < MaxGrants {
+		if record.ValidateGrant(&grant) == nil && len(out) < MaxGrants {
 			out = append(out, grant)
 		}
 	}
@@ -192,7 +174,7 @@ func (c *converter) grants(r cluster.Reader, b []byte) (Grants, error) {
 func (c *converter) userNamed(r cluster.Reader, name string) (UserID, error) {
 	id, known := c.names[name]
 	if !known {
-		b, err := r.Get(userNameKey(name))
+		b, err := r.Get(record.UserNameKey(name))
 		if err != nil {
 			return "", err
 		}

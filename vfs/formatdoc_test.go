@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/mem"
 	"ogw/integration/testenv/formatdoc"
@@ -23,6 +25,8 @@ import (
 // sampleNS is the time of the examples, Unix nanoseconds.
 const sampleNS = 1700000000000000000
 
+var sampleGrants = Grants{{Grantee: GranteeUser, User: "u1", Permission: PermRead}, {Grantee: GranteeEverybody, Permission: PermFullControl}}
+
 // sample is a record as the codecs write it.
 type sample struct{ key, value []byte }
 
@@ -30,96 +34,94 @@ type sample struct{ key, value []byte }
 // examples. Their fields have values that no other field has.
 func samples(t *testing.T) map[string]sample {
 	t.Helper()
-	dir := dentry{name: "d", dir: true, ino: 17, mode: ModeDirectory, tells: tellsOpen | tellsUnchosen | tellsFlags}
-	file := dentry{name: "f", ino: 18, mode: ModeRegular}
-	inline := extent{off: 0, len: 3, kind: extentInline, data: []byte("abc")}
-	blob := extent{off: 4096, len: 300, kind: extentBlob, seq: 20, blobOff: 7, blobSize: 1000, blobCRC: 0x1122334455667788}
-	ref := extent{off: 8192, len: 300, kind: extentRef, src: 21, srcOff: 9}
-	stage := contentRecord{staging: true, madeNS: sampleNS}
-	queue := func(e queueEntry) sample { e.dueNS = sampleNS; return sample{e.key(), e.encode()} }
+	dir := record.Dentry{Name: "d", Dir: true, Ino: 17, Mode: ModeDirectory, Tells: record.TellsOpen | record.TellsUnchosen | record.TellsFlags}
+	file := record.Dentry{Name: "f", Ino: 18, Mode: ModeRegular}
+	inline := record.Extent{Off: 0, Len: 3, Kind: record.ExtentInline, Data: []byte("abc")}
+	blob := record.Extent{Off: 4096, Len: 300, Kind: record.ExtentBlob, Seq: 20, BlobOff: 7, BlobSize: 1000, BlobCRC: 0x1122334455667788}
+	ref := record.Extent{Off: 8192, Len: 300, Kind: record.ExtentRef, Src: 21, SrcOff: 9}
+	stage := record.Content{Staging: true, MadeNS: sampleNS}
+	queue := func(e record.QueueEntry) sample { e.DueNS = sampleNS; return sample{e.Key(), e.Encode()} }
 	sums := []Checksum{{Algorithm: "CRC32", Value: []byte{1, 2, 3, 4}, Parts: 2}}
-	upload := &uploadRecord{id: 23, bucket: 24, key: "k", token: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}, initiatedNS: sampleNS,
-		owner: Cred{UID: 1000, GID: 100}, by: initiator{"u1", true}, mode: 0o644, stage: 5, alg: "CRC32", composite: true,
-		meta: ObjectMeta{ContentType: "a/b", Headers: map[string]string{"H": "h"}, User: map[string]string{"n": "v"}, Grants: sampleGrants}}
-	p := part{number: 2, size: 3, sum: [16]byte{0: 0xaa, 15: 0xbb}, modifiedNS: sampleNS, hasCRC: true,
-		crc: 0x1122334455667788, checksums: sums, extents: []extent{inline}}
-	bucket := bucketRecord{"durability": []byte("sync"), attrGrants: sampleGrants.encode()}
+	upload := &record.Upload{ID: 23, Bucket: 24, Key: "k", Token: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}, InitiatedNS: sampleNS,
+		UID: 1000, GID: 100, By: record.Initiator{User: "u1", KeepsOwner: true}, Mode: 0o644, Stage: 5, Alg: "CRC32", Composite: true,
+		Meta: ObjectMeta{ContentType: "a/b", Headers: map[string]string{"H": "h"}, User: map[string]string{"n": "v"}, Grants: sampleGrants}}
+	p := record.Part{Number: 2, Size: 3, Sum: [16]byte{0: 0xaa, 15: 0xbb}, ModifiedNS: sampleNS, HasCRC: true,
+		CRC: 0x1122334455667788, Checksums: sums, Extents: []record.Extent{inline}}
+	bucket := record.Bucket{"durability": []byte("sync"), attrGrants: record.EncodeGrants(sampleGrants)}
 	user := User{ID: "u1", Name: "alice", UID: 1000, GID: 100, Admin: true, Founder: true, Created: sampleNS, removed: sampleNS + 1,
 		Keys: []AccessKey{{"AK", "secret", sampleNS}}, later: []byte{9, 1, 'x'}}
 	notEmpty(t, user, "locked")
 	notEmpty(t, *upload)
 	notEmpty(t, p)
-	convert := convertState{table: 2, maxUID: 1000, next: []byte{tabInode}}
+	convert := record.Conversion{Table: 2, MaxUID: 1000, Next: []byte{record.TabInode}}
 	token := Token{ID: [16]byte{0: 0x12, 1: 0x34, 15: 0xff}}
-	damaged := damagedRecord{Size: 1000, Path: "segments/1", Error: "bad", By: "scrub",
+	damaged := record.Damaged{Size: 1000, Path: "segments/1", Error: "bad", By: "scrub",
 		Found: time.Unix(0, sampleNS).UTC(), Aside: true, Traced: true, Inodes: []Ino{17}}
 	damagedJSON, err := json.Marshal(damaged)
 	if err != nil {
 		t.Fatal(err)
 	}
-	marker := Restore{last: []byte{tabInode}}
+	marker := Restore{last: []byte{record.TabInode}}
 	marker.cfg.Snapshot = "s1"
 	names := nameOfHash(t)
 	secret := bytes.Repeat([]byte{7}, StoreSecretBytes)
 	number := func(name string, n uint64) sample {
-		return sample{counterKey(name), binary.BigEndian.AppendUint64(nil, n)}
+		return sample{record.CounterKey(name), binary.BigEndian.AppendUint64(nil, n)}
 	}
 	return map[string]sample{
-		"S":           {superKey(), (&superblock{FormatVersion, 0x1122334455667788, sampleNS}).encode()},
-		"S restoring": {superKey(), marker.marker()},
+		"S":           {record.SuperKey(), (&record.Superblock{Version: FormatVersion, FSID: 0x1122334455667788, CreatedNS: sampleNS}).Encode()},
+		"S restoring": {record.SuperKey(), marker.marker()},
 		"C id":        number("id", 4097),
-		"C uid":       number(counterUID, 1001),
+		"C uid":       number(record.CounterUID, 1001),
 		"C swept":     number("swept", 99),
 		"C erase":     number(counterErase, 1),
-		"C convert":   {convertKey(), convert.encode()},
-		"i":           {inodeKey(17), sampleInode(t).encode()},
-		"n file":      {file.key(RootIno), file.value()},
-		"n directory": {dir.key(RootIno), dir.value()},
-		"t":           {dirTimeKey(17), encodeDirTime(TimeNS(sampleNS), sampleNS+1)},
-		"t far":       {dirTimeKey(17), encodeDirTime(Time{1e10, 1}, sampleNS+1)},
-		"x":           {xattrKey(17, "user.a"), []byte("value")},
-		"l":           {linkKey(17, RootIno, "f"), []byte{}},
+		"C convert":   {record.ConversionKey(), convert.Encode()},
+		"i":           {record.InodeKey(17), sampleInode(t).Encode()},
+		"n file":      {file.Key(RootIno), file.Value()},
+		"n directory": {dir.Key(RootIno), dir.Value()},
+		"t":           {record.DirTimeKey(17), record.EncodeDirTime(TimeNS(sampleNS), sampleNS+1)},
+		"t far":       {record.DirTimeKey(17), record.EncodeDirTime(Time{Sec: 1e10, Nsec: 1}, sampleNS+1)},
+		"x":           {record.XattrKey(17, "user.a"), []byte("value")},
+		"l":           {record.LinkKey(17, RootIno, "f"), []byte{}},
 		"h":           names,
-		"e inline":    {extentKey(19, inline.off), inline.encode()},
-		"e blob":      {extentKey(19, blob.off), blob.encode()},
-		"e reference": {extentKey(19, ref.off), ref.encode()},
-		"s staging":   {contentKey(19), stage.encode()},
-		"s shared":    {contentKey(19), contentRecord{held: true}.encode()},
-		"r":           {refKey(21, 19), []byte{}},
-		"q content":   queue(queueEntry{kind: queueContent, content: 19}),
-		"q blob":      queue(queueEntry{kind: queueBlob, content: 19, seq: 20, origin: 4096, size: 1000}),
-		"q upload":    queue(queueEntry{kind: queueUpload, content: 23}),
-		"o":           {orphanKey(17), (&op{fs: &FS{instance: 0x1122334455667788}, nowNS: sampleNS}).orphanValue()},
-		"m":           {upload.storeKey(), upload.encode()},
-		"M":           {uploadIDKey(23), upload.storeKey()},
-		"p":           {partKey(23, 2), p.encode()},
-		"b":           {bucketKey(24), bucket.encode()},
-		"U":           {userKey("u1"), user.encode(nil)},
-		"u":           {userNameKey("alice"), []byte("u1")},
-		"I":           {uidKey(1000), []byte("u1")},
-		"k":           {accessKey("AK"), []byte("u1")},
+		"e inline":    {record.ExtentKey(19, inline.Off), inline.Encode()},
+		"e blob":      {record.ExtentKey(19, blob.Off), blob.Encode()},
+		"e reference": {record.ExtentKey(19, ref.Off), ref.Encode()},
+		"s staging":   {record.ContentKey(19), stage.Encode()},
+		"s shared":    {record.ContentKey(19), record.Content{Held: true}.Encode()},
+		"r":           {record.RefKey(21, 19), []byte{}},
+		"q content":   queue(record.QueueEntry{Kind: record.QueueContent, Content: 19}),
+		"q blob":      queue(record.QueueEntry{Kind: record.QueueBlob, Content: 19, Seq: 20, Origin: 4096, Size: 1000}),
+		"q upload":    queue(record.QueueEntry{Kind: record.QueueUpload, Content: 23}),
+		"o":           {record.OrphanKey(17), (&op{fs: &FS{instance: 0x1122334455667788}, nowNS: sampleNS}).orphanValue()},
+		"m":           {upload.StoreKey(), upload.Encode()},
+		"M":           {record.UploadIDKey(23), upload.StoreKey()},
+		"p":           {record.PartKey(23, 2), p.Encode()},
+		"b":           {record.BucketKey(24), bucket.Encode()},
+		"U":           {record.UserKey("u1"), user.encode(nil)},
+		"u":           {record.UserNameKey("alice"), []byte("u1")},
+		"I":           {record.UIDKey(1000), []byte("u1")},
+		"k":           {record.AccessKey("AK"), []byte("u1")},
 		"d":           {token.key(), token.record(0x1122334455667788, sampleNS)},
-		"g":           {settingKey("scrub"), []byte("{}")},
-		"K":           {storeSecretKey("nfs/handles"), encodeStoreSecret(nil, "nfs/handles", secret)},
-		"z":           {damagedKey(cluster.BlobID{Content: 19, Seq: 20}), damagedJSON},
+		"g":           {record.SettingKey("scrub"), []byte("{}")},
+		"K":           {record.StoreSecretKey("nfs/handles"), record.EncodeStoreSecret(nil, "nfs/handles", secret)},
+		"z":           {record.DamagedKey(cluster.BlobID{Content: 19, Seq: 20}), damagedJSON},
 	}
 }
 
-var sampleGrants = Grants{{GranteeUser, "u1", PermRead}, {GranteeEverybody, "", PermFullControl}}
-
 // sampleInode is an inode with every field.
-func sampleInode(t *testing.T) *inode {
+func sampleInode(t *testing.T) *record.Inode {
 	t.Helper()
-	n := &inode{ino: 17, gen: 1, mode: ModeRegular | 0o644, nlink: 2, uid: 1000, gid: 100, rdev: 0x501,
-		flags: flagXattrs | flagCRC | flagVerf | flagObject | flagLinks | flagGrants | flagChosen |
-			inodeFlags(FlagImmutable|FlagNoDump)<<fileFlagsShift,
-		size: 3, parent: 16, version: 4, content: 19, used: 5, epoch: 6,
-		atime: Time{1e10, 1}, mtime: Time{-2e10, 2}, ctimeNS: sampleNS, btimeNS: sampleNS + 1e9,
-		name: "f", target: "t", crc: 0x1122334455667788, verf: 0x0102030405060708, grants: sampleGrants}
-	n.object = objectPart{sum: bytes.Repeat([]byte{0xee}, 16), nparts: 2, contentType: "a/b", headers: map[string]string{"H": "h"},
-		checksums: []Checksum{{Algorithm: "CRC32", Value: []byte{1, 2, 3, 4}, Parts: 2}}, parts: []ObjectPart{{7, 8, []byte{9}}}}
+	n := &record.Inode{Ino: 17, Gen: 1, Mode: ModeRegular | 0o644, Nlink: 2, UID: 1000, GID: 100, Rdev: 0x501,
+		Flags: record.FlagXattrs | record.FlagCRC | record.FlagVerf | record.FlagObject | record.FlagLinks | record.FlagGrants | record.FlagChosen,
+		Size:  3, Parent: 16, Version: 4, Content: 19, Used: 5, Epoch: 6,
+		Atime: Time{Sec: 1e10, Nsec: 1}, Mtime: Time{Sec: -2e10, Nsec: 2}, CtimeNS: sampleNS, BtimeNS: sampleNS + 1e9,
+		Name: "f", Target: "t", CRC: 0x1122334455667788, Verf: 0x0102030405060708, Grants: sampleGrants}
+	n.SetFileFlags(uint32(FlagImmutable | FlagNoDump))
+	n.Object = record.Object{Sum: bytes.Repeat([]byte{0xee}, 16), NParts: 2, ContentType: "a/b", Headers: map[string]string{"H": "h"},
+		Checksums: []Checksum{{Algorithm: "CRC32", Value: []byte{1, 2, 3, 4}, Parts: 2}}, Parts: []ObjectPart{{Number: 7, Size: 8, Checksum: []byte{9}}}}
 	notEmpty(t, *n)
-	notEmpty(t, n.object)
+	notEmpty(t, n.Object)
 	return n
 }
 
@@ -143,7 +145,7 @@ func nameOfHash(t *testing.T) sample {
 	bucketFS(t, fs)
 	_, err := fs.PutObject(bg, "bucket", long, strings.NewReader(""), PutOptions{Size: -1})
 	want(t, err, nil)
-	from, to := table(tabLongName)
+	from, to := record.Table(record.TabLongName)
 	var s sample
 	want(t, fs.view(bg, func(r cluster.Reader) error {
 		return r.Scan(from, to, cluster.ScanOptions{}, func(k, v []byte) error {
@@ -195,20 +197,20 @@ func TestFormatDocumentSealed(t *testing.T) {
 	want(t, err, nil)
 	keys, err := seal.Parse("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n")
 	want(t, err, nil)
-	secret, err := decodeStoreSecret(keys, "nfs/handles", documented["K sealed"].Value)
+	secret, err := record.DecodeStoreSecret(keys, "nfs/handles", documented["K sealed"].Value)
 	if err != nil || !bytes.Equal(secret, bytes.Repeat([]byte{7}, StoreSecretBytes)) {
-		t.Errorf("%x, %v; sealed now: %x", secret, err, encodeStoreSecret(keys, "nfs/handles", bytes.Repeat([]byte{7}, StoreSecretBytes)))
+		t.Errorf("%x, %v; sealed now: %x", secret, err, record.EncodeStoreSecret(keys, "nfs/handles", bytes.Repeat([]byte{7}, StoreSecretBytes)))
 	}
 }
 
 // tableLetters are the constants of keys.go that name tables.
 func tableLetters(t *testing.T) map[string]byte {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), "keys.go", nil, 0)
+	f, err := parser.ParseFile(token.NewFileSet(), "internal/record/keys.go", nil, 0)
 	want(t, err, nil)
 	letters := map[string]byte{}
 	ast.Inspect(f, func(n ast.Node) bool {
-		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "tab") && len(spec.Values) == 1 {
+		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "Tab") && len(spec.Values) == 1 {
 			if lit, ok := spec.Values[0].(*ast.BasicLit); ok && lit.Kind == token.CHAR {
 				r, _, _, err := strconv.UnquoteChar(lit.Value[1:], '\'')
 				want(t, err, nil)

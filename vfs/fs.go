@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/lock"
@@ -68,7 +70,7 @@ type FS struct {
 	clu   *cluster.Cluster
 	cfg   Config
 	log   *slog.Logger
-	super superblock
+	super record.Superblock
 	tune  tuning
 	// instance tells the orphans of this process from those of others.
 	instance uint64
@@ -217,7 +219,7 @@ func (fs *FS) Close(ctx context.Context) error {
 }
 
 // FSID is a stable random number that identifies the namespace.
-func (fs *FS) FSID() uint64 { return fs.super.fsid }
+func (fs *FS) FSID() uint64 { return fs.super.FSID }
 
 // Locks are the advisory locks of this process, named by inode number. The
 // doors share them.

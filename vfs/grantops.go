@@ -3,8 +3,53 @@ package vfs
 import (
 	"context"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
+
+// Grants are the rights to a bucket or an object that its owner gave to
+// others: the access control list of the object doors. POSIX ACLs are another
+// thing (acl.go). None means private. A list that is stored or returned is
+// never changed in place.
+type Grants = record.Grants
+
+// Grant gives a grantee one permission.
+type Grant = record.Grant
+
+// UserID identifies a user for good: it is never given twice, whatever
+// becomes of the name. The ID "" is nobody: anonymous requests have it.
+type UserID = record.UserID
+
+// Grantee is the kind of who gets a permission.
+type Grantee = record.Grantee
+
+const (
+	GranteeUser          = record.GranteeUser          // one user
+	GranteeEverybody     = record.GranteeEverybody     // anonymous requests too
+	GranteeAuthenticated = record.GranteeAuthenticated // every user
+	// GranteeOwner is whoever owns the thing, who has all rights without that. An
+	// entry shows that the list says of the owner what was asked for; one without
+	// permissions that it is nothing. Without any, the owner has full control.
+	GranteeOwner = record.GranteeOwner
+)
+
+// Permission is a set of rights to a bucket or an object; a Grant holds one,
+// or PermFullControl.
+type Permission = record.Permission
+
+const (
+	PermRead     = record.PermRead     // a bucket: list; an object: read
+	PermWrite    = record.PermWrite    // a bucket: make, overwrite and delete objects
+	PermReadACP  = record.PermReadACP  // read the grants
+	PermWriteACP = record.PermWriteACP // change the grants
+
+	// PermFullControl is every permission.
+	PermFullControl = record.PermFullControl
+)
+
+// MaxGrants bounds one list (S3's own limit), beside an entry without permissions.
+const MaxGrants = record.MaxGrants
 
 // BucketGrants describes a bucket and returns what its owner granted;
 // ErrNoSuchBucket, ErrAccess.
@@ -21,7 +66,7 @@ func (fs *FS) BucketGrants(ctx context.Context, name string) (BucketInfo, Grants
 			return err
 		}
 		info = bucketInfo(name, n)
-		g, err = bucketGrants(r, n.ino)
+		g, err = bucketGrants(r, n.Ino)
 		return err
 	})
 	return info, g, err
@@ -30,7 +75,7 @@ func (fs *FS) BucketGrants(ctx context.Context, name string) (BucketInfo, Grants
 // SetBucketGrants replaces what the owner of a bucket granted. The mode of the
 // bucket's directory denies nothing at the object doors until the next chmod.
 func (fs *FS) SetBucketGrants(ctx context.Context, name string, g Grants) error {
-	if err := g.validate(); err != nil {
+	if err := record.ValidateGrants(g); err != nil {
 		return err
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
@@ -42,7 +87,7 @@ func (fs *FS) SetBucketGrants(ctx context.Context, name string, g Grants) error 
 		if err := j.grants(ActWriteBucketACL, nil); err != nil {
 			return err
 		}
-		if err := o.setBucketAttr(t, n, attrGrants, g.encode()); err != nil {
+		if err := o.setBucketAttr(t, n, attrGrants, record.EncodeGrants(g)); err != nil {
 			return err
 		}
 		return o.lastWord(t, &j, n)
@@ -51,11 +96,11 @@ func (fs *FS) SetBucketGrants(ctx context.Context, name string, g Grants) error 
 
 // lastWord takes a mode that somebody chose out of account, where who grants
 // now could have chosen another one (chmod).
-func (o *op) lastWord(t cluster.Txn, j *judge, n *inode) error {
-	if n.has(flagUnchosen) || j.s == nil || !j.free() && !j.s.owns(n) {
+func (o *op) lastWord(t cluster.Txn, j *judge, n *record.Inode) error {
+	if n.Has(record.FlagUnchosen) || j.s == nil || !j.free() && !j.s.owns(n) {
 		return nil
 	}
-	n.unchoose()
+	n.Unchoose()
 	if err := tellEntry(t, n); err != nil {
 		return err
 	}
@@ -70,7 +115,7 @@ func (fs *FS) ObjectGrants(ctx context.Context, act Action, bucket, key string) 
 	if err != nil {
 		return ObjectInfo{}, nil, err
 	}
-	var n *inode
+	var n *record.Inode
 	err = fs.peek(ctx, func(r cluster.Reader) (err error) {
 		n, err = fs.objectFor(ctx, r, &k, act)
 		return err
@@ -78,21 +123,21 @@ func (fs *FS) ObjectGrants(ctx context.Context, act Action, bucket, key string) 
 	if err != nil {
 		return ObjectInfo{}, nil, err
 	}
-	return plainInfo(key, n), n.grants, nil
+	return plainInfo(key, n), n.Grants, nil
 }
 
 // SetObjectGrants replaces what the owner of an object granted, without
 // touching content and ETag; ErrNoSuchKey, ErrAccess. The mode of the file
 // denies nothing at the object doors until the next chmod.
 func (fs *FS) SetObjectGrants(ctx context.Context, bucket, key string, g Grants) error {
-	if err := g.validate(); err != nil {
+	if err := record.ValidateGrants(g); err != nil {
 		return err
 	}
-	return fs.changeObject(ctx, ActWriteObjectACL, bucket, key, func(n *inode) {
-		n.setGrants(g)
+	return fs.changeObject(ctx, ActWriteObjectACL, bucket, key, func(n *record.Inode) {
+		n.SetGrants(g)
 		s := subjectOf(ctx)
-		if s != nil && n.isRegular() && (s.mayAll() || s.owns(n)) {
-			n.unchoose()
+		if s != nil && n.IsRegular() && (s.mayAll() || s.owns(n)) {
+			n.Unchoose()
 		}
 	})
 }

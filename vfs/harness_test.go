@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/local"
 	"ogw/cluster/mem"
@@ -111,12 +113,12 @@ func mustImplied(t testing.TB, fs *FS, dir Ino, comps ...string) Ino {
 			return err
 		}
 		n := o.newInode(id, ModeRegular|0o644, Root)
-		n.parent, n.name = parent, comps[len(comps)-1]
-		ino = n.ino
-		if err := putInode(tx, n); err != nil {
+		n.Parent, n.Name = parent, comps[len(comps)-1]
+		ino = n.Ino
+		if err := record.PutInode(tx, n); err != nil {
 			return err
 		}
-		return o.addEntry(tx, parent, &dentry{name: n.name, ino: n.ino, mode: ModeRegular})
+		return o.addEntry(tx, parent, &record.Dentry{Name: n.Name, Ino: n.Ino, Mode: ModeRegular})
 	})
 	want(t, err, nil)
 	return ino

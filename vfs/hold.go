@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -69,7 +71,7 @@ func (h *Holder) Hold(ctx context.Context, ino Ino, n uint64, mark HoldMark) err
 	}
 	// It, or one that shares its slot.
 	err = h.fs.peek(ctx, func(r cluster.Reader) error {
-		b, err := r.Get(inodeKey(ino))
+		b, err := r.Get(record.InodeKey(ino))
 		if err == nil && b == nil {
 			err = fmt.Errorf("inode %d: %w", ino, ErrStale)
 		}
@@ -102,7 +104,7 @@ func (h *Holder) Restore(ctx context.Context, ino Ino, n uint64) error {
 	}
 	var stored, orphan bool
 	err := h.fs.peek(ctx, func(r cluster.Reader) error {
-		vs, err := r.GetMany([][]byte{inodeKey(ino), orphanKey(ino)})
+		vs, err := r.GetMany([][]byte{record.InodeKey(ino), record.OrphanKey(ino)})
 		if err == nil {
 			stored, orphan = vs[0] != nil, vs[1] != nil
 		}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/mem"
 )
@@ -285,10 +287,10 @@ func TestHoldsBesideRemovals(t *testing.T) {
 	}
 	fs.orphans.again()
 	collectAll(t, fs) // beside the queue
-	if n := countTable(t, fs, tabOrphan); n != 0 {
+	if n := countTable(t, fs, record.TabOrphan); n != 0 {
 		t.Errorf("%d orphans are left", n)
 	}
-	if n := countTable(t, fs, tabInode); n != 2 {
+	if n := countTable(t, fs, record.TabInode); n != 2 {
 		t.Errorf("%d inodes are left, want the root and the bucket", n)
 	}
 }

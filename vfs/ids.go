@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
 )
@@ -33,24 +35,11 @@ type idAllocator struct {
 func (a *idAllocator) init(ctx context.Context, kv cluster.KV) error {
 	a.kv = kv
 	err := kv.View(ctx, func(r cluster.Reader) (err error) {
-		a.next, err = counter(r, "id")
+		a.next, err = record.Counter(r, "id")
 		a.end = a.next
 		return err
 	})
 	return fserr.Map(err)
-}
-
-// counter returns a number kept under 'C', 0 if there is none yet.
-func counter(r cluster.Reader, name string) (n uint64, err error) {
-	b, err := r.Get(counterKey(name))
-	if err == nil && len(b) == 8 {
-		n = binary.BigEndian.Uint64(b)
-	}
-	return n, err
-}
-
-func setCounter(t cluster.Txn, name string, n uint64) error {
-	return t.Set(counterKey(name), binary.BigEndian.AppendUint64(nil, n))
 }
 
 // take returns a number that was never returned before, by any process.
@@ -81,7 +70,7 @@ func (a *idAllocator) reserve(ctx context.Context) error {
 func (a *idAllocator) lease(ctx context.Context) error {
 	var from uint64
 	err := a.kv.Update(cluster.Strict(context.WithoutCancel(ctx)), func(t cluster.Txn) error {
-		b, err := t.Get(counterKey("id"))
+		b, err := t.Get(record.CounterKey("id"))
 		if err != nil {
 			return err
 		}
@@ -92,7 +81,7 @@ func (a *idAllocator) lease(ctx context.Context) error {
 			}
 			from = binary.BigEndian.Uint64(b)
 		}
-		return t.Set(counterKey("id"), binary.BigEndian.AppendUint64(nil, from+idLease))
+		return t.Set(record.CounterKey("id"), binary.BigEndian.AppendUint64(nil, from+idLease))
 	})
 	if err != nil {
 		return fserr.Map(err)
@@ -112,10 +101,10 @@ func (a *idAllocator) release(ctx context.Context) {
 	next, end := a.next, a.end
 	a.end = a.next // also after a commit of unknown outcome: a new lease decides
 	_ = a.kv.Update(ctx, func(t cluster.Txn) error {
-		b, err := t.Get(counterKey("id"))
+		b, err := t.Get(record.CounterKey("id"))
 		if err != nil || len(b) != 8 || binary.BigEndian.Uint64(b) != end {
 			return err
 		}
-		return t.Set(counterKey("id"), binary.BigEndian.AppendUint64(nil, next))
+		return t.Set(record.CounterKey("id"), binary.BigEndian.AppendUint64(nil, next))
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
 )
@@ -43,7 +45,7 @@ func (l *leftovers) init(ctx context.Context, fs *FS) error {
 	}
 	l.to = fs.ids.next
 	return fserr.Map(fs.kv.View(ctx, func(r cluster.Reader) (err error) {
-		l.from, err = counter(r, "swept")
+		l.from, err = record.Counter(r, "swept")
 		return err
 	}))
 }
@@ -102,7 +104,7 @@ func (l *leftovers) sweep(ctx context.Context) (removed int, err error) {
 		}
 	}
 	return removed, fserr.Map(l.fs.kv.Update(ctx, func(t cluster.Txn) error {
-		return t.Set(counterKey("swept"), binary.BigEndian.AppendUint64(nil, l.to))
+		return t.Set(record.CounterKey("swept"), binary.BigEndian.AppendUint64(nil, l.to))
 	}))
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/local"
 	"ogw/cluster/mem"
@@ -44,9 +46,9 @@ func TestLeftovers(t *testing.T) {
 	want(t, err, nil)
 	kept, err := fs.Resolve(bg, Root, "bucket/kept0", true)
 	want(t, err, nil)
-	var n *inode
-	want(t, fs.view(bg, func(r cluster.Reader) (err error) { n, err = getInode(r, kept.Ino); return err }), nil)
-	lost := []cluster.BlobID{leaveBlob(t, fs, 0), leaveBlob(t, fs, n.content)}
+	var n *record.Inode
+	want(t, fs.view(bg, func(r cluster.Reader) (err error) { n, err = record.GetInode(r, kept.Ino); return err }), nil)
+	lost := []cluster.BlobID{leaveBlob(t, fs, 0), leaveBlob(t, fs, n.Content)}
 	want(t, c.Close(), nil) // and not fs
 
 	c, fs = start()
@@ -129,7 +131,7 @@ func TestNamedBlobsNeedNoQueue(t *testing.T) {
 			t.Fatalf("%d blobs", len(suspects))
 		}
 		scans := 0
-		want(t, fs.view(bg, func(r cluster.Reader) error { return dropNamed(scanCounter{r, tabQueue, &scans}, suspects) }), nil)
+		want(t, fs.view(bg, func(r cluster.Reader) error { return dropNamed(scanCounter{r, record.TabQueue, &scans}, suspects) }), nil)
 		if scans != i || len(suspects) != i {
 			t.Errorf("%d scans of the queue, %d suspects are left, want %d", scans, len(suspects), i)
 		}

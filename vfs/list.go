@@ -2,12 +2,13 @@ package vfs
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"sort"
 	"strings"
+
+	"ogw/vfs/internal/record"
 
 	"ogw/cluster"
 )
@@ -56,7 +57,7 @@ func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (Li
 			if err != nil {
 				return err
 			}
-			root, l.j.bucket = e.step(), e.ino
+			root, l.j.bucket = stepTo(e), e.Ino
 		}
 		if err := l.begin(root); err != nil && !errors.Is(err, errPageFull) {
 			return err
@@ -81,7 +82,7 @@ func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (Li
 func (fs *FS) listAgain(ctx context.Context, ob *ObjectInfo) error {
 	for mark := fs.opens.mark(); ; mark = fs.opens.mark() {
 		err := fs.view(ctx, func(r cluster.Reader) error {
-			n, err := getInode(r, ob.Ino)
+			n, err := record.GetInode(r, ob.Ino)
 			if err == nil {
 				*ob = fs.listInfo(ob.Key, n)
 			}
@@ -109,8 +110,8 @@ type lister struct {
 	whole bool   // keys begin with the name of a bucket
 	skip  string // nothing with this prefix any more: a common prefix that was told
 	page  ListResult
-	inos  []*inode // of page.Objects, as far as known
-	last  string   // last key or common prefix told
+	inos  []*record.Inode // of page.Objects, as far as known
+	last  string          // last key or common prefix told
 	// passed counts the entries that are no objects.
 	passed int
 	bytes  int // of the keys and common prefixes told
@@ -129,11 +130,11 @@ func (l *lister) run(root step) error {
 	path := prefix[:strings.LastIndexByte(prefix, '/')+1]
 	if path != "" {
 		for _, name := range strings.Split(path[:len(path)-1], "/") {
-			e, err := getDentry(l.r, l.trail[len(l.trail)-1].ino, name, true)
+			e, err := record.GetDentry(l.r, l.trail[len(l.trail)-1].ino, name, true)
 			if err != nil || e == nil {
 				return err
 			}
-			l.trail = append(l.trail, e.step())
+			l.trail = append(l.trail, stepTo(e))
 		}
 	}
 	if hidden, err := l.hiddenWay(); hidden || err != nil {
@@ -153,14 +154,14 @@ type listEntry struct {
 	key string // ends in "/" for a directory
 	ino Ino
 	typ uint32
-	tells
+	record.Tells
 }
 
 func (e *listEntry) dir() bool { return e.typ == ModeDirectory }
 
 // directory lists what lies below a directory whose keys begin with path.
 func (l *lister) directory(ino Ino, path string, chunk int) error {
-	base := dentryPrefix(ino)
+	base := record.DentryPrefix(ino)
 	start, end := l.bounds(base, path)
 	var buf []listEntry
 	for first := chunk; ; {
@@ -226,15 +227,15 @@ func (l *lister) read(buf []listEntry, base, start, end []byte, path string, lim
 	key := []byte(path)
 	o := cluster.ScanOptions{Limit: limit}
 	err := l.r.Scan(start, end, o, func(k, v []byte) error {
-		if len(v) != dentryValueBytes {
+		ino, typ, tells, ok := record.DecodeDentryValue(v)
+		if !ok {
 			return fmt.Errorf("%w: dentry %q", ErrCorrupt, k)
 		}
 		key = append(key[:len(path)], k[len(base):]...)
-		typ, tells := dentryType(v[8])
 		buf = append(buf, listEntry{
 			key: string(key),
-			ino: Ino(binary.BigEndian.Uint64(v)),
-			typ: typ, tells: tells,
+			ino: ino,
+			typ: typ, Tells: tells,
 		})
 		return nil
 	})
@@ -249,7 +250,7 @@ func (l *lister) entry(e *listEntry) error {
 	if !e.dir() {
 		return l.leaf(e)
 	}
-	at := step{e.ino, e.tells}
+	at := step{e.ino, e.Tells}
 	if hidden, err := l.hidden(at, e.key); err != nil {
 		return err
 	} else if hidden {
@@ -275,7 +276,7 @@ func (l *lister) entry(e *listEntry) error {
 
 // leaf lists an entry that is no directory.
 func (l *lister) leaf(e *listEntry) error {
-	var n *inode
+	var n *record.Inode
 	switch e.typ {
 	case ModeRegular:
 	case ModeSymlink:
@@ -305,15 +306,15 @@ func (l *lister) ownKey(ino Ino, key string) error {
 	if key <= l.o.StartAfter {
 		return nil
 	}
-	n, err := getInode(l.r, ino)
-	if err != nil || !n.has(flagExplicit) {
+	n, err := record.GetInode(l.r, ino)
+	if err != nil || !n.Has(record.FlagExplicit) {
 		return err
 	}
 	return l.tell(key, ino, n)
 }
 
 // tell adds a key to the page, or the common prefix that stands for it.
-func (l *lister) tell(key string, ino Ino, n *inode) error {
+func (l *lister) tell(key string, ino Ino, n *record.Inode) error {
 	if cp := l.commonPrefix(key); cp != "" {
 		return l.tellPrefix(cp)
 	}
@@ -404,7 +405,7 @@ func (l *lister) readInodes() error {
 	slices.SortFunc(order, func(a, b int) int { return int(int64(objects[a].Ino) - int64(objects[b].Ino)) })
 	keys := make([][]byte, len(order))
 	for i, at := range order {
-		keys[i] = inodeKey(objects[at].Ino)
+		keys[i] = record.InodeKey(objects[at].Ino)
 	}
 	values, err := l.r.GetMany(keys)
 	if err != nil {
@@ -414,7 +415,7 @@ func (l *lister) readInodes() error {
 		if values[i] == nil {
 			continue
 		}
-		if l.inos[at], err = decodeInode(objects[at].Ino, values[i]); err != nil {
+		if l.inos[at], err = record.DecodeInode(objects[at].Ino, values[i]); err != nil {
 			return err
 		}
 	}

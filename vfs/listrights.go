@@ -9,7 +9,7 @@ import (
 // What listings ask their judge: the right to list the bucket, and of each
 // directory that somebody chose a mode for, whether it is read and passed. One
 // that is not is left out with all below it; others cost nothing, because their
-// entries tell (modes.go).
+// entries tell (moderights.go).
 
 // begin checks the right to list and runs.
 func (l *lister) begin(root step) error {
@@ -26,7 +26,7 @@ func (l *lister) begin(root step) error {
 		if err != nil {
 			return err
 		}
-		bucket = e.step()
+		bucket = stepTo(e)
 	}
 	l.j.bucket = bucket.ino
 	if err := l.j.grants(ActListObjects, nil); err != nil {

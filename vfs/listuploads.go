@@ -5,6 +5,8 @@ import (
 	"context"
 	"strings"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -69,8 +71,8 @@ const (
 )
 
 func (l *uploadLister) run(r cluster.Reader, bucket Ino, afterKey, afterUpload string) error {
-	base := uploadPrefix(bucket)
-	start := appendEscaped(base[:len(base):len(base)], l.prefix)
+	base := record.UploadPrefix(bucket)
+	start := record.AppendEscaped(base[:len(base):len(base)], l.prefix)
 	end := cluster.PrefixEnd(start)
 	if from := l.behind(bucket, afterKey, afterUpload); bytes.Compare(from, start) > 0 {
 		start = from
@@ -84,7 +86,7 @@ func (l *uploadLister) run(r cluster.Reader, bucket Ino, afterKey, afterUpload s
 		}
 		err := r.Scan(start, end, o, func(k, v []byte) error {
 			n++
-			u, err := decodeUpload(k, v)
+			u, err := record.DecodeUpload(k, v)
 			if err != nil {
 				return err
 			}
@@ -96,15 +98,15 @@ func (l *uploadLister) run(r cluster.Reader, bucket Ino, afterKey, afterUpload s
 				l.page.Truncated = true
 				return cluster.ErrStop
 			}
-			if skip = l.commonPrefix(u.key); skip != "" {
+			if skip = l.commonPrefix(u.Key); skip != "" {
 				l.page.CommonPrefixes = append(l.page.CommonPrefixes, skip)
 				l.page.NextKey, l.page.NextUpload = skip, ""
 				l.bytes += len(skip)
 				return cluster.ErrStop
 			}
-			l.page.Uploads = append(l.page.Uploads, u.info())
-			l.page.NextKey, l.page.NextUpload = u.key, u.idString()
-			l.bytes += len(u.key)
+			l.page.Uploads = append(l.page.Uploads, uploadInfo(u))
+			l.page.NextKey, l.page.NextUpload = u.Key, uploadID(u)
+			l.bytes += len(u.Key)
 			start = append(append(start[:0:0], k...), 0)
 			return nil
 		})
@@ -115,7 +117,7 @@ func (l *uploadLister) run(r cluster.Reader, bucket Ino, afterKey, afterUpload s
 			break
 		}
 		if skip != "" {
-			start = cluster.PrefixEnd(appendEscaped(base[:len(base):len(base)], skip))
+			start = cluster.PrefixEnd(record.AppendEscaped(base[:len(base):len(base)], skip))
 		}
 	}
 	if !l.page.Truncated {
@@ -125,12 +127,12 @@ func (l *uploadLister) run(r cluster.Reader, bucket Ino, afterKey, afterUpload s
 }
 
 // pass counts an upload of somebody else's.
-func (l *uploadLister) pass(u *uploadRecord) error {
+func (l *uploadLister) pass(u *record.Upload) error {
 	if l.passed++; l.passed < maxUploadsPassed {
 		return nil
 	}
 	l.page.Truncated = true
-	l.page.NextKey, l.page.NextUpload = u.key, (&uploadRecord{id: u.id}).idString() // its token is not told
+	l.page.NextKey, l.page.NextUpload = u.Key, uploadID((&record.Upload{ID: u.ID})) // its token is not told
 	return cluster.ErrStop
 }
 
@@ -142,9 +144,9 @@ func (l *uploadLister) behind(bucket Ino, key, upload string) []byte {
 		return nil
 	}
 	if id, _, ok := parseUploadID(upload); ok {
-		return append(uploadKey(bucket, key, id), 0)
+		return append(record.UploadKey(bucket, key, id), 0)
 	}
-	k := appendEscaped(uploadPrefix(bucket), key)
+	k := record.AppendEscaped(record.UploadPrefix(bucket), key)
 	if l.commonPrefix(key) == key {
 		return cluster.PrefixEnd(k) // the page before ended with it
 	}

@@ -5,24 +5,26 @@ import (
 	"errors"
 	"fmt"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
 // found is what a POSIX name stands for in a directory.
 type found struct {
 	name posixName
-	dir  *dentry // the directory of that stored name
-	file *dentry // the other entry of that stored name
-	e    *dentry // the one of them that is meant; nil: no such entry
+	dir  *record.Dentry // the directory of that stored name
+	file *record.Dentry // the other entry of that stored name
+	e    *record.Dentry // the one of them that is meant; nil: no such entry
 }
 
 // findIn reads directory dir and what p stands for in it, in one round trip.
 // ErrStale, ErrNotDir, ErrNotExist for a directory that was removed.
-func findIn(r cluster.Reader, dir Ino, p posixName) (*inode, found, error) {
+func findIn(r cluster.Reader, dir Ino, p posixName) (*record.Inode, found, error) {
 	f := found{name: p}
 	var hashedDir bool
 	if p.hash != nil {
-		b, err := r.Get(longNameKey(dir, p.hash))
+		b, err := r.Get(record.LongNameKey(dir, p.hash))
 		if err != nil {
 			return nil, f, err
 		}
@@ -34,18 +36,18 @@ func findIn(r cluster.Reader, dir Ino, p posixName) (*inode, found, error) {
 		if err != nil {
 			return nil, f, err
 		}
-		f.name.stored, hashedDir = e.name, e.dir
-		f.name.file = !e.dir
+		f.name.stored, hashedDir = e.Name, e.Dir
+		f.name.file = !e.Dir
 	}
 	stored := f.name.stored
-	vs, err := r.GetMany([][]byte{inodeKey(dir), fileEntryKey(dir, stored), dirEntryKey(dir, stored)})
+	vs, err := r.GetMany([][]byte{record.InodeKey(dir), record.FileEntryKey(dir, stored), record.DirEntryKey(dir, stored)})
 	if err != nil {
 		return nil, f, err
 	}
 	if vs[0] == nil {
 		return nil, f, ErrStale
 	}
-	d, err := decodeInode(dir, vs[0])
+	d, err := record.DecodeInode(dir, vs[0])
 	if err == nil {
 		err = checkDir(d)
 	}
@@ -76,12 +78,12 @@ func (f *found) choose(hashedDir bool) {
 // findUnchecked is findIn for lookups by those whose rights on the directory
 // do not matter: an entry that exists proves that its directory does, which
 // saves reading it. done tells that it is the whole story.
-func findUnchecked(r cluster.Reader, dir Ino, p posixName) (e *dentry, done bool, err error) {
+func findUnchecked(r cluster.Reader, dir Ino, p posixName) (e *record.Dentry, done bool, err error) {
 	if p.hash != nil {
 		return nil, false, nil
 	}
 	f := found{name: p}
-	vs, err := r.GetMany([][]byte{fileEntryKey(dir, p.stored), dirEntryKey(dir, p.stored)})
+	vs, err := r.GetMany([][]byte{record.FileEntryKey(dir, p.stored), record.DirEntryKey(dir, p.stored)})
 	if err != nil {
 		return nil, false, err
 	}
@@ -99,14 +101,14 @@ func findUnchecked(r cluster.Reader, dir Ino, p posixName) (e *dentry, done bool
 
 func (f *found) decode(file, dir []byte) error {
 	if file != nil {
-		e, err := decodeDentry([]byte(f.name.stored), file)
+		e, err := record.DecodeDentry([]byte(f.name.stored), file)
 		if err != nil {
 			return err
 		}
 		f.file = &e
 	}
 	if dir != nil {
-		e, err := decodeDentry([]byte(f.name.stored+"/"), dir)
+		e, err := record.DecodeDentry([]byte(f.name.stored+"/"), dir)
 		if err != nil {
 			return err
 		}
@@ -117,21 +119,21 @@ func (f *found) decode(file, dir []byte) error {
 
 // decodeLongName decodes the value of key 'h': a stored name, with a slash
 // behind a directory's.
-func decodeLongName(b []byte) (dentry, error) {
+func decodeLongName(b []byte) (record.Dentry, error) {
 	n := len(b)
 	switch {
 	case n == 0:
-		return dentry{}, fmt.Errorf("%w: empty long name", ErrCorrupt)
+		return record.Dentry{}, fmt.Errorf("%w: empty long name", ErrCorrupt)
 	case b[n-1] == '/':
-		return dentry{name: string(b[:n-1]), dir: true}, nil
+		return record.Dentry{Name: string(b[:n-1]), Dir: true}, nil
 	}
-	return dentry{name: string(b)}, nil
+	return record.Dentry{Name: string(b)}, nil
 }
 
 // getDir reads the inode of a directory. ErrStale, ErrNotDir, ErrNotExist for
 // one that was removed.
-func getDir(r cluster.Reader, dir Ino) (*inode, error) {
-	d, err := getInode(r, dir)
+func getDir(r cluster.Reader, dir Ino) (*record.Inode, error) {
+	d, err := record.GetInode(r, dir)
 	if err == nil {
 		err = checkDir(d)
 	}
@@ -142,21 +144,21 @@ func getDir(r cluster.Reader, dir Ino) (*inode, error) {
 }
 
 // checkDir tells whether entries can be in d.
-func checkDir(d *inode) error {
+func checkDir(d *record.Inode) error {
 	switch {
-	case !d.isDir():
+	case !d.IsDir():
 		return ErrNotDir
-	case d.nlink == 0:
-		return fmt.Errorf("directory %d was removed: %w", d.ino, ErrNotExist)
+	case d.Nlink == 0:
+		return fmt.Errorf("directory %d was removed: %w", d.Ino, ErrNotExist)
 	}
 	return nil
 }
 
 // getTarget reads the inode of an entry, which must exist.
-func getTarget(r cluster.Reader, e *dentry) (*inode, error) {
-	n, err := getInode(r, e.ino)
+func getTarget(r cluster.Reader, e *record.Dentry) (*record.Inode, error) {
+	n, err := record.GetInode(r, e.Ino)
 	if errors.Is(err, ErrStale) {
-		return nil, fmt.Errorf("%w: entry %q has no inode %d", ErrCorrupt, e.name, e.ino)
+		return nil, fmt.Errorf("%w: entry %q has no inode %d", ErrCorrupt, e.Name, e.Ino)
 	}
 	return n, err
 }
@@ -187,12 +189,12 @@ func (fs *FS) lookup(ctx context.Context, cred *Cred, dir Ino, p posixName) (a A
 		if err != nil {
 			return err
 		}
-		n, dirTime, err := getInodeAndTime(r, e.ino, e.dir)
+		n, dirTime, err := getInodeAndTime(r, e.Ino, e.Dir)
 		if err != nil {
 			return err
 		}
 		if n == nil {
-			return fmt.Errorf("%w: entry %q has no inode %d", ErrCorrupt, e.name, e.ino)
+			return fmt.Errorf("%w: entry %q has no inode %d", ErrCorrupt, e.Name, e.Ino)
 		}
 		a, err = fs.attrWith(n, dirTime)
 		return err
@@ -201,7 +203,7 @@ func (fs *FS) lookup(ctx context.Context, cred *Cred, dir Ino, p posixName) (a A
 }
 
 // findEntry returns the entry that cred finds under p in dir.
-func findEntry(r cluster.Reader, cred *Cred, dir Ino, p posixName) (*dentry, error) {
+func findEntry(r cluster.Reader, cred *Cred, dir Ino, p posixName) (*record.Dentry, error) {
 	if cred.rooted() {
 		if e, done, err := findUnchecked(r, dir, p); done || err != nil {
 			return e, err
@@ -230,7 +232,7 @@ func (fs *FS) lookupDots(ctx context.Context, cred *Cred, dir Ino, up bool) (a A
 			return err
 		}
 		if up {
-			if n, err = getDir(r, n.parent); err != nil {
+			if n, err = getDir(r, n.Parent); err != nil {
 				return err
 			}
 		}
@@ -251,34 +253,34 @@ func lookupErr(err error) error {
 
 // getInodeAndTime reads an inode, and with dir the value of its key 't', in
 // one round trip; a nil inode if there is none.
-func getInodeAndTime(r cluster.Reader, ino Ino, dir bool) (*inode, []byte, error) {
+func getInodeAndTime(r cluster.Reader, ino Ino, dir bool) (*record.Inode, []byte, error) {
 	if !dir {
-		b, err := r.Get(inodeKey(ino))
+		b, err := r.Get(record.InodeKey(ino))
 		if err != nil || b == nil {
 			return nil, nil, err
 		}
-		n, err := decodeInode(ino, b)
+		n, err := record.DecodeInode(ino, b)
 		return n, nil, err
 	}
-	vs, err := r.GetMany([][]byte{inodeKey(ino), dirTimeKey(ino)})
+	vs, err := r.GetMany([][]byte{record.InodeKey(ino), record.DirTimeKey(ino)})
 	if err != nil || vs[0] == nil {
 		return nil, nil, err
 	}
-	n, err := decodeInode(ino, vs[0])
+	n, err := record.DecodeInode(ino, vs[0])
 	return n, vs[1], err
 }
 
 // Readlink returns the target of a symbolic link. ErrInvalid for anything else.
 func (fs *FS) Readlink(ctx context.Context, ino Ino) (target string, err error) {
 	err = fs.peek(ctx, func(r cluster.Reader) error {
-		n, err := getInode(r, ino)
+		n, err := record.GetInode(r, ino)
 		if err != nil {
 			return err
 		}
-		if !n.isSymlink() {
+		if !n.IsSymlink() {
 			return ErrInvalid
 		}
-		target = n.target
+		target = n.Target
 		return nil
 	})
 	return target, err

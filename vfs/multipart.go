@@ -8,6 +8,10 @@ import (
 	"fmt"
 	"time"
 
+	"ogw/vfs/internal/record"
+
+	"ogw/vfs/internal/checksum"
+
 	"ogw/cluster"
 )
 
@@ -15,8 +19,8 @@ import (
 // of all its parts, and becomes the content of the object, so that completing
 // moves no data.
 //
-//	'm' bucket, key, upload → uploadRecord   'M' upload → that key
-//	'p' upload, number      → part; numbers from garbagePart on are parts that
+//	'm' bucket, key, upload → record.Upload   'M' upload → that key
+//	'p' upload, number      → part; numbers from record.GarbagePart on are parts that
 //	                          were replaced and wait for the collector
 //	'e' upload, offset      → extents: none until Complete, which writes them
 //	                          in front of its last transaction if they are many
@@ -26,90 +30,17 @@ import (
 // writes extents in several transactions counts up stage in the record, and
 // each of them checks it; a part that arrives meanwhile counts it up too.
 
-// uploadRecord is what key 'm' holds.
-//
-// Value: version byte, token (8 bytes), time of creation (8, Unix
-// nanoseconds), uvarints uid, gid, mode and stage, the checksum algorithm, a
-// byte for composite, content type, headers, user metadata, and since version
-// 2 grants, the ID of the user who began it ("": anonymous, or of version 1), and
-// a byte that tells whether what it overwrites stays its owner's.
-type uploadRecord struct {
-	id     ContentID // part of the key
-	bucket Ino       // part of the key
-	key    string    // part of the key
-
-	token       [8]byte // random part of the upload ID
-	initiatedNS int64
-	owner       Cred // uid and gid only
-	by          initiator
-	mode        uint32
-	stage       uint64 // counts attempts to complete in several transactions
-	alg         ChecksumAlgorithm
-	composite   bool
-	meta        ObjectMeta
-}
-
-const uploadVersion = 2
-
-func (u *uploadRecord) storeKey() []byte { return uploadKey(u.bucket, u.key, u.id) }
-
-func (u *uploadRecord) encode() []byte {
-	var e encoder
-	e.byte(uploadVersion)
-	e.b = append(e.b, u.token[:]...)
-	e.fixed64(uint64(u.initiatedNS))
-	e.uint(uint64(u.owner.UID))
-	e.uint(uint64(u.owner.GID))
-	e.uint(uint64(u.mode))
-	e.uint(u.stage)
-	e.str(string(u.alg))
-	e.bool(u.composite)
-	e.str(u.meta.ContentType)
-	e.strMap(u.meta.Headers)
-	e.strMap(u.meta.User)
-	e.bytes(u.meta.Grants.encode())
-	e.str(string(u.by.user))
-	e.bool(u.by.keepsOwner)
-	return e.b
-}
-
-func decodeUpload(k, v []byte) (*uploadRecord, error) {
-	bucket, key, id, err := parseUploadKey(k)
-	if err != nil {
-		return nil, err
-	}
-	d := decoder{b: v, what: "upload"}
-	version := d.byte()
-	if version < 1 || version > uploadVersion {
-		return nil, fmt.Errorf("%w: upload %d has format %d", ErrCorrupt, id, version)
-	}
-	u := &uploadRecord{id: id, bucket: bucket, key: key}
-	binary.BigEndian.PutUint64(u.token[:], d.fixed64())
-	u.initiatedNS = int64(d.fixed64())
-	u.owner = Cred{UID: uint32(d.uint()), GID: uint32(d.uint())}
-	u.mode, u.stage = uint32(d.uint()), d.uint()
-	u.alg, u.composite = ChecksumAlgorithm(d.str()), d.byte() != 0
-	u.meta = ObjectMeta{ContentType: d.str(), Headers: d.strMap(), User: d.strMap()}
-	if version >= 2 {
-		if u.meta.Grants, err = decodeGrants(d.bytes()); err != nil {
-			return nil, err
-		}
-		u.by = initiator{UserID(d.str()), d.byte() != 0}
-	}
-	return u, d.end()
-}
-
-// idString is the upload ID that clients see: the content's number, which
+// uploadID is the upload ID that clients see: the content's number, which
 // finds the upload, and the token, which nobody can guess.
-func (u *uploadRecord) idString() string {
-	b := binary.BigEndian.AppendUint64(nil, uint64(u.id))
-	return hex.EncodeToString(append(b, u.token[:]...))
+func uploadID(u *record.Upload) string {
+	b := binary.BigEndian.AppendUint64(nil, uint64(u.ID))
+	return hex.EncodeToString(append(b, u.Token[:]...))
 }
 
-func (u *uploadRecord) info() UploadInfo {
+func uploadInfo(u *record.Upload) UploadInfo {
 	return UploadInfo{
-		ID: u.idString(), Key: u.key, Initiated: time.Unix(0, u.initiatedNS), Meta: u.meta,
-		UID: u.owner.UID, ChecksumAlgorithm: u.alg, ChecksumComposite: u.composite,
+		ID: uploadID(u), Key: u.Key, Initiated: time.Unix(0, u.InitiatedNS), Meta: u.Meta,
+		UID: u.UID, ChecksumAlgorithm: u.Alg, ChecksumComposite: u.Composite,
 	}
 }
 
@@ -146,11 +77,11 @@ func uploadBucket(r cluster.Reader, bucket string) (Ino, error) {
 	if err != nil {
 		return 0, err
 	}
-	return e.ino, nil
+	return e.Ino, nil
 }
 
 // getUpload reads an upload; ErrNoSuchUpload, ErrNoSuchBucket.
-func getUpload(r cluster.Reader, name *uploadName) (*uploadRecord, error) {
+func getUpload(r cluster.Reader, name *uploadName) (*record.Upload, error) {
 	bucket, err := uploadBucket(r, name.key.bucket)
 	if err != nil {
 		return nil, err
@@ -160,7 +91,7 @@ func getUpload(r cluster.Reader, name *uploadName) (*uploadRecord, error) {
 	if !ok {
 		return nil, none
 	}
-	k := uploadKey(bucket, name.key.key, id)
+	k := record.UploadKey(bucket, name.key.key, id)
 	v, err := r.Get(k)
 	if err != nil {
 		return nil, err
@@ -168,8 +99,8 @@ func getUpload(r cluster.Reader, name *uploadName) (*uploadRecord, error) {
 	if v == nil {
 		return nil, none
 	}
-	u, err := decodeUpload(k, v)
-	if err == nil && u.token != token {
+	u, err := record.DecodeUpload(k, v)
+	if err == nil && u.Token != token {
 		return nil, none
 	}
 	return u, err
@@ -185,24 +116,24 @@ func (fs *FS) CreateUpload(ctx context.Context, bucket, key string, o PutOptions
 	if err != nil {
 		return UploadInfo{}, err
 	}
-	if err := o.Meta.validate(); err != nil {
+	if err := validateMeta(&o.Meta); err != nil {
 		return UploadInfo{}, err
 	}
-	if alg != "" && (alg.Size() == 0 || composite && alg == ChecksumCRC64NVME || !composite && !alg.combines()) {
+	if alg != "" && (alg.Size() == 0 || composite && alg == ChecksumCRC64NVME || !composite && !checksum.Combines(alg)) {
 		return UploadInfo{}, fmt.Errorf("checksum %s of that type: %w", alg, ErrInvalid)
 	}
 	id, err := fs.ids.take(ctx)
 	if err != nil {
 		return UploadInfo{}, err
 	}
-	u := &uploadRecord{id: ContentID(id), key: key, mode: o.Mode, alg: alg, composite: composite, meta: o.Meta}
-	rand.Read(u.token[:])
+	u := &record.Upload{ID: ContentID(id), Key: key, Mode: o.Mode, Alg: alg, Composite: composite, Meta: o.Meta}
+	rand.Read(u.Token[:])
 	if s := subjectOf(ctx); s != nil {
-		u.by.user, u.owner = s.User, *s.cred()
+		u.By.User, u.UID, u.GID = s.User, s.UID, s.GID
 	}
-	u.by.keepsOwner = subjectOf(ctx).keepsOwner()
+	u.By.KeepsOwner = subjectOf(ctx).keepsOwner()
 	if o.Owner != nil {
-		u.owner = Cred{UID: o.Owner.UID, GID: o.Owner.GID}
+		u.UID, u.GID = o.Owner.UID, o.Owner.GID
 	}
 	p := publication{key: &k, cond: &Preconditions{}, bucket: o.Bucket}
 	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
@@ -214,31 +145,31 @@ func (fs *FS) CreateUpload(ctx context.Context, bucket, key string, o PutOptions
 		if _, err := j.checkTarget(&p, &at); err != nil {
 			return err
 		}
-		if u.bucket, err = uploadBucket(t, k.bucket); err != nil {
+		if u.Bucket, err = uploadBucket(t, k.bucket); err != nil {
 			return err
 		}
-		if err := o.keepBucket(t, u.bucket); err != nil {
+		if err := o.keepBucket(t, u.Bucket); err != nil {
 			return err
 		}
-		u.initiatedNS = o.nowNS
-		if err := t.Set(u.storeKey(), u.encode()); err != nil {
+		u.InitiatedNS = o.nowNS
+		if err := t.Set(u.StoreKey(), u.Encode()); err != nil {
 			return err
 		}
-		return t.Set(uploadIDKey(u.id), u.storeKey())
+		return t.Set(record.UploadIDKey(u.ID), u.StoreKey())
 	})
-	return u.info(), err
+	return uploadInfo(u), err
 }
 
 // keepBucket notes in the bucket that it has uploads, and makes it explicit
 // if it was implied: with an upload in it, it must not vanish with its last
 // object.
 func (o *op) keepBucket(t cluster.Txn, ino Ino) error {
-	n, err := getInode(t, ino)
-	if err != nil || n.has(flagExplicit) && n.has(flagUploads) {
+	n, err := record.GetInode(t, ino)
+	if err != nil || n.Has(record.FlagExplicit) && n.Has(record.FlagUploads) {
 		return err
 	}
-	n.set(flagExplicit|flagUploads, true)
-	return putInode(t, n)
+	n.Set(record.FlagExplicit|record.FlagUploads, true)
+	return record.PutInode(t, n)
 }
 
 // GetUpload describes an upload; ErrNoSuchUpload.
@@ -247,15 +178,15 @@ func (fs *FS) GetUpload(ctx context.Context, bucket, key, upload string) (Upload
 	if err != nil {
 		return UploadInfo{}, err
 	}
-	return u.info(), nil
+	return uploadInfo(u), nil
 }
 
-func (fs *FS) readUpload(ctx context.Context, bucket, key, upload string) (*uploadRecord, error) {
+func (fs *FS) readUpload(ctx context.Context, bucket, key, upload string) (*record.Upload, error) {
 	name, err := parseUploadName(bucket, key, upload)
 	if err != nil {
 		return nil, err
 	}
-	var u *uploadRecord
+	var u *record.Upload
 	err = fs.view(ctx, func(r cluster.Reader) (err error) {
 		u, err = fs.uploadFor(ctx, r, &name, ActOwnUpload)
 		return err
@@ -279,12 +210,12 @@ func (fs *FS) AbortUpload(ctx context.Context, bucket, key, upload string) error
 	})
 }
 
-func (o *op) abortUpload(t cluster.Txn, u *uploadRecord) error {
-	if u.stage > 0 {
+func (o *op) abortUpload(t cluster.Txn, u *record.Upload) error {
+	if u.Stage > 0 {
 		// Extents that an attempt to complete wrote. Their entry is due a bit
 		// later: both entries have the number of the upload.
-		e := queueEntry{dueNS: o.nowNS + int64(o.fs.cfg.Grace) + 1, kind: queueContent, content: u.id}
-		if err := t.Set(e.key(), e.encode()); err != nil {
+		e := record.QueueEntry{DueNS: o.nowNS + int64(o.fs.cfg.Grace) + 1, Kind: record.QueueContent, Content: u.ID}
+		if err := t.Set(e.Key(), e.Encode()); err != nil {
 			return err
 		}
 	}
@@ -293,14 +224,14 @@ func (o *op) abortUpload(t cluster.Txn, u *uploadRecord) error {
 
 // endUpload removes the records of an upload and leaves its parts to the
 // collector.
-func (o *op) endUpload(t cluster.Txn, u *uploadRecord) error {
-	if err := t.Delete(u.storeKey()); err != nil {
+func (o *op) endUpload(t cluster.Txn, u *record.Upload) error {
+	if err := t.Delete(u.StoreKey()); err != nil {
 		return err
 	}
-	if err := t.Delete(uploadIDKey(u.id)); err != nil {
+	if err := t.Delete(record.UploadIDKey(u.ID)); err != nil {
 		return err
 	}
-	return o.enqueue(t, queueEntry{kind: queueUpload, content: u.id})
+	return o.enqueue(t, record.QueueEntry{Kind: record.QueueUpload, Content: u.ID})
 }
 
 const (
@@ -336,11 +267,11 @@ func (fs *FS) abortUploads(ctx context.Context, bucket Ino) {
 	}
 }
 
-func uploadsOf(r cluster.Reader, bucket Ino, limit int) ([]*uploadRecord, error) {
-	var list []*uploadRecord
-	prefix := uploadPrefix(bucket)
+func uploadsOf(r cluster.Reader, bucket Ino, limit int) ([]*record.Upload, error) {
+	var list []*record.Upload
+	prefix := record.UploadPrefix(bucket)
 	err := r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{Limit: limit}, func(k, v []byte) error {
-		u, err := decodeUpload(k, v)
+		u, err := record.DecodeUpload(k, v)
 		list = append(list, u)
 		return err
 	})

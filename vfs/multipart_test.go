@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/mem"
 )
@@ -142,7 +144,7 @@ func TestMultipartErrors(t *testing.T) {
 			"ETag":       {[]CompletePart{big, other}, ErrBadPart},
 			"missing":    {[]CompletePart{big, {Number: 9, ETag: big.ETag}}, ErrBadPart},
 			"missing 2":  {[]CompletePart{big, {Number: 2, ETag: small.ETag}, {Number: 9}}, ErrPartTooSmall},
-			"checksum":   {[]CompletePart{{1, big.ETag, []Checksum{{ChecksumCRC64NVME, make([]byte, 8), 0}}}}, ErrBadPart},
+			"checksum":   {[]CompletePart{{1, big.ETag, []Checksum{{Algorithm: ChecksumCRC64NVME, Value: make([]byte, 8)}}}}, ErrBadPart},
 		} {
 			_, err := complete(fs, "k", up, c.parts)
 			if !errors.Is(err, c.want) {
@@ -499,12 +501,12 @@ func TestListUploadsAmongOthers(t *testing.T) {
 	const others = maxUploadsPassed + maxUploadsPassed/2
 	want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error {
 		for i := range others + 1 {
-			u := uploadRecord{id: ContentID(1000 + i), bucket: ino, key: fmt.Sprintf("k%05d", i), by: initiator{user: "of others"}}
-			rand.Read(u.token[:])
+			u := record.Upload{ID: ContentID(1000 + i), Bucket: ino, Key: fmt.Sprintf("k%05d", i), By: record.Initiator{User: "of others"}}
+			rand.Read(u.Token[:])
 			if i == others {
-				u.by.user = modelSubjects["bob"].User
+				u.By.User = modelSubjects["bob"].User
 			}
-			want(t, tx.Set(u.storeKey(), u.encode()), nil)
+			want(t, tx.Set(u.StoreKey(), u.Encode()), nil)
 		}
 		return nil
 	}), nil)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -251,7 +253,7 @@ func storedBody(t *testing.T, fs *FS, ino Ino) string {
 	t.Helper()
 	var body []byte
 	want(t, fs.view(bg, func(r cluster.Reader) error {
-		n, err := getInode(r, ino)
+		n, err := record.GetInode(r, ino)
 		if err != nil {
 			return err
 		}
@@ -260,7 +262,7 @@ func storedBody(t *testing.T, fs *FS, ino Ino) string {
 			return err
 		}
 		defer c.Close()
-		body, err = io.ReadAll(io.NewSectionReader(c, 0, n.size))
+		body, err = io.ReadAll(io.NewSectionReader(c, 0, n.Size))
 		return err
 	}), nil)
 	return string(body)
@@ -269,8 +271,8 @@ func storedBody(t *testing.T, fs *FS, ino Ino) string {
 func isExplicit(t *testing.T, fs *FS, dir Ino) (explicit bool) {
 	t.Helper()
 	want(t, fs.view(bg, func(r cluster.Reader) error {
-		n, err := getInode(r, dir)
-		explicit = err == nil && n.has(flagExplicit)
+		n, err := record.GetInode(r, dir)
+		explicit = err == nil && n.Has(record.FlagExplicit)
 		return err
 	}), nil)
 	return explicit

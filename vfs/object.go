@@ -2,11 +2,14 @@ package vfs
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"time"
+
+	"ogw/vfs/internal/record"
+
+	"ogw/vfs/internal/checksum"
 
 	"ogw/cluster"
 )
@@ -47,7 +50,7 @@ func (fs *FS) GetObject(ctx context.Context, bucket, key string, o GetOptions) (
 		return nil, err
 	}
 	ob := &Object{}
-	n, err := fs.readObject(ctx, &k, func(r cluster.Reader, n *inode) (err error) {
+	n, err := fs.readObject(ctx, &k, func(r cluster.Reader, n *record.Inode) (err error) {
 		ob.r.Close() // of an earlier run
 		ob.r = nil
 		if ob.Info, err = fs.objectInfo(r, key, n); err != nil {
@@ -82,7 +85,7 @@ func (fs *FS) HeadObject(ctx context.Context, bucket, key string, o GetOptions) 
 	}
 	var info ObjectInfo
 	var content *contentReader
-	n, err := fs.readObject(ctx, &k, func(r cluster.Reader, n *inode) (err error) {
+	n, err := fs.readObject(ctx, &k, func(r cluster.Reader, n *record.Inode) (err error) {
 		content.Close() // of an earlier run
 		content = nil
 		if info, err = fs.objectInfo(r, key, n); err != nil {
@@ -91,7 +94,7 @@ func (fs *FS) HeadObject(ctx context.Context, bucket, key string, o GetOptions) 
 		if err := o.Cond.checkRead(info.ETag, info.Modified); err != nil {
 			return err
 		}
-		if o.Checksums && !n.has(flagCRC) {
+		if o.Checksums && !n.Has(record.FlagCRC) {
 			content, err = fs.openContent(ctx, r, n)
 		}
 		return err
@@ -113,8 +116,8 @@ var errUnsettled = errors.New("inode has unflushed writes")
 
 // readObject calls fn with the inode of an object, in one snapshot that holds
 // all that this process wrote to it. fn may be called again.
-func (fs *FS) readObject(ctx context.Context, k *objectKey, fn func(r cluster.Reader, n *inode) error) (*inode, error) {
-	var n *inode
+func (fs *FS) readObject(ctx context.Context, k *objectKey, fn func(r cluster.Reader, n *record.Inode) error) (*record.Inode, error) {
+	var n *record.Inode
 	var settled Ino
 	for {
 		mark := fs.opens.mark()
@@ -122,7 +125,7 @@ func (fs *FS) readObject(ctx context.Context, k *objectKey, fn func(r cluster.Re
 			if n, err = fs.objectFor(ctx, r, k, ActReadObject); err != nil {
 				return err
 			}
-			if n.ino != settled && n.isRegular() && (fs.opens.get(n.ino) != nil || fs.opens.leftSince(mark, n.ino)) {
+			if n.Ino != settled && n.IsRegular() && (fs.opens.get(n.Ino) != nil || fs.opens.leftSince(mark, n.Ino)) {
 				return errUnsettled
 			}
 			return fn(r, n)
@@ -130,30 +133,30 @@ func (fs *FS) readObject(ctx context.Context, k *objectKey, fn func(r cluster.Re
 		if !errors.Is(err, errUnsettled) {
 			return n, err
 		}
-		if err := fs.settle(ctx, n.ino); err != nil {
+		if err := fs.settle(ctx, n.Ino); err != nil {
 			return nil, err
 		}
-		settled = n.ino
+		settled = n.Ino
 	}
 }
 
 // objectInode returns the inode that holds the content of a key: the file,
 // the one that a symbolic link leads to within the bucket, or an explicit
 // directory's own. ErrNoSuchKey, ErrAccess.
-func (j *judge) objectInode(k *objectKey, p *keyPlace) (*inode, error) {
+func (j *judge) objectInode(k *objectKey, p *keyPlace) (*record.Inode, error) {
 	if p.entry == nil {
 		return nil, k.noSuchKey()
 	}
-	switch p.entry.mode {
+	switch p.entry.Mode {
 	case ModeSymlink:
-		n, err := j.followLink(p.trail, p.entry.ino)
+		n, err := j.followLink(p.trail, p.entry.Ino)
 		if errors.Is(err, ErrNoSuchKey) {
 			err = fmt.Errorf("key %q: %w", k.key, err)
 		}
 		return n, err
 	case ModeRegular, ModeDirectory:
-		n, err := getInode(j.r, p.entry.ino)
-		if err == nil && n.isDir() && !n.has(flagExplicit) {
+		n, err := record.GetInode(j.r, p.entry.Ino)
+		if err == nil && n.IsDir() && !n.Has(record.FlagExplicit) {
 			return nil, k.noSuchKey()
 		}
 		return n, err
@@ -164,29 +167,27 @@ func (j *judge) objectInode(k *objectKey, p *keyPlace) (*inode, error) {
 
 // checksums returns those stored with an object, and its CRC64NVME, which is
 // computed from content and remembered if the inode does not hold it.
-func (fs *FS) checksums(ctx context.Context, n *inode, content *contentReader) ([]Checksum, error) {
-	if !n.has(flagCRC) {
+func (fs *FS) checksums(ctx context.Context, n *record.Inode, content *contentReader) ([]Checksum, error) {
+	if !n.Has(record.FlagCRC) {
 		crc, err := content.readAll(ctx, func(damage error) error { return damage })
 		if err != nil {
 			return nil, err
 		}
-		n.crc = crc
-		n.set(flagCRC, true)
+		n.CRC = crc
+		n.Set(record.FlagCRC, true)
 		fs.rememberCRC(ctx, n)
 	}
-	return n.checksumList(), nil
+	return checksumsIn(n), nil
 }
 
-// checksumList returns the checksums that the inode holds.
-func (n *inode) checksumList() []Checksum {
-	list := append([]Checksum(nil), n.object.checksums...)
-	if n.has(flagCRC) {
-		list = append(list, Checksum{Algorithm: ChecksumCRC64NVME, Value: crcBytes(n.crc)})
+// checksumsIn returns the checksums that the inode holds.
+func checksumsIn(n *record.Inode) []Checksum {
+	list := append([]Checksum(nil), n.Object.Checksums...)
+	if n.Has(record.FlagCRC) {
+		list = append(list, Checksum{Algorithm: ChecksumCRC64NVME, Value: checksum.CRC64Bytes(n.CRC)})
 	}
 	return list
 }
-
-func crcBytes(crc uint64) []byte { return binary.BigEndian.AppendUint64(nil, crc) }
 
 // hashContent feeds the range of a content to w.
 func hashContent(ctx context.Context, r io.ReaderAt, off, length int64, w io.Writer) error {
@@ -211,42 +212,42 @@ func hashContent(ctx context.Context, r io.ReaderAt, off, length int64, w io.Wri
 
 // rememberCRC stores a computed checksum in the inode unless its content
 // changed meanwhile. A failure only costs computing it again.
-func (fs *FS) rememberCRC(ctx context.Context, n *inode) {
+func (fs *FS) rememberCRC(ctx context.Context, n *record.Inode) {
 	err := fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, _ *op) error {
-		now, err := getInode(t, n.ino)
+		now, err := record.GetInode(t, n.Ino)
 		if err != nil {
 			return err
 		}
-		if now.has(flagCRC) || now.content != n.content || now.version != n.version {
+		if now.Has(record.FlagCRC) || now.Content != n.Content || now.Version != n.Version {
 			return nil
 		}
-		now.crc = n.crc
-		now.set(flagCRC, true)
-		return putInode(t, now)
+		now.CRC = n.CRC
+		now.Set(record.FlagCRC, true)
+		return record.PutInode(t, now)
 	})
 	if err != nil && !errors.Is(err, ErrStale) {
-		fs.log.Debug("checksum of an object not remembered", "inode", uint64(n.ino), "err", err)
+		fs.log.Debug("checksum of an object not remembered", "inode", uint64(n.Ino), "err", err)
 	}
 }
 
 // SetObjectHeader replaces one system header of an object without touching
 // content and ETag; value "" removes it (tagging).
 func (fs *FS) SetObjectHeader(ctx context.Context, bucket, key, name, value string) error {
-	return fs.changeObject(ctx, ActWriteObject, bucket, key, func(n *inode) {
+	return fs.changeObject(ctx, ActWriteObject, bucket, key, func(n *record.Inode) {
 		if value == "" {
-			delete(n.object.headers, name)
+			delete(n.Object.Headers, name)
 			return
 		}
-		if n.object.headers == nil {
-			n.object.headers = make(map[string]string)
+		if n.Object.Headers == nil {
+			n.Object.Headers = make(map[string]string)
 		}
-		n.object.headers[name] = value
+		n.Object.Headers[name] = value
 	})
 }
 
 // changeObject changes what an object's inode tells beside its content, for who
 // may do act.
-func (fs *FS) changeObject(ctx context.Context, act Action, bucket, key string, change func(n *inode)) error {
+func (fs *FS) changeObject(ctx context.Context, act Action, bucket, key string, change func(n *record.Inode)) error {
 	ctx = fs.objectCtx(ctx, bucket, key)
 	k, err := parseKey(bucket, key)
 	if err != nil {
@@ -258,18 +259,18 @@ func (fs *FS) changeObject(ctx context.Context, act Action, bucket, key string, 
 			return err
 		}
 		// It stands under other keys, too, whose bucket may be another's.
-		if s := subjectOf(ctx); n.nlink > 1 && !s.mayAll() && !s.owns(n) {
+		if s := subjectOf(ctx); n.Nlink > 1 && !s.mayAll() && !s.owns(n) {
 			return fmt.Errorf("%q has other links and another owner: %w", key, ErrAccess)
 		}
-		if err := n.fileFlags().checkFree(); err != nil {
+		if err := fileFlagsOf(n).checkFree(); err != nil {
 			return err
 		}
 		change(n)
-		n.ctimeNS = o.nowNS
-		o.inodeChanged(n.ino, false)
-		return putInode(t, n)
+		n.CtimeNS = o.nowNS
+		o.inodeChanged(n.Ino, false)
+		return record.PutInode(t, n)
 	})
 }
 
-// modified is when the content of n changed last.
-func (n *inode) modified() time.Time { return n.mtime.Date() }
+// modifiedAt is when the content of n changed last.
+func modifiedAt(n *record.Inode) time.Time { return n.Mtime.Date() }

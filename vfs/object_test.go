@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/mem"
 )
@@ -149,8 +151,8 @@ func dumpEmpty(t *testing.T, fs *FS) {
 	err := fs.kv.View(bg, func(r cluster.Reader) error {
 		return r.Scan([]byte{0}, []byte{0xff}, cluster.ScanOptions{}, func(k, v []byte) error {
 			switch {
-			case k[0] == tabSuper, k[0] == tabCounter:
-			case bytes.Equal(k, dirTimeKey(RootIno)), bytes.Equal(k, inodeKey(RootIno)):
+			case k[0] == record.TabSuper, k[0] == record.TabCounter:
+			case bytes.Equal(k, record.DirTimeKey(RootIno)), bytes.Equal(k, record.InodeKey(RootIno)):
 			default:
 				t.Errorf("left over: %q %x", k, v)
 			}

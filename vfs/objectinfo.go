@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -13,39 +15,39 @@ import (
 const userXattr = "user."
 
 // objectInfo describes the object of n, checksums excepted.
-func (fs *FS) objectInfo(r cluster.Reader, key string, n *inode) (ObjectInfo, error) {
+func (fs *FS) objectInfo(r cluster.Reader, key string, n *record.Inode) (ObjectInfo, error) {
 	info := plainInfo(key, n)
-	info.Parts = n.object.parts
-	info.Meta = ObjectMeta{ContentType: n.object.contentType, Headers: n.object.headers, Grants: n.grants}
+	info.Parts = n.Object.Parts
+	info.Meta = ObjectMeta{ContentType: n.Object.ContentType, Headers: n.Object.Headers, Grants: n.Grants}
 	if info.Meta.ContentType == "" {
 		info.Meta.ContentType = contentTypeOf(key)
 	}
 	var err error
-	if n.has(flagXattrs) {
-		info.Meta.User, err = userMeta(r, n.ino)
+	if n.Has(record.FlagXattrs) {
+		info.Meta.User, err = userMeta(r, n.Ino)
 	}
 	return info, err
 }
 
 // plainInfo is what the inode alone tells.
-func plainInfo(key string, n *inode) ObjectInfo {
+func plainInfo(key string, n *record.Inode) ObjectInfo {
 	return ObjectInfo{
-		Key: key, Ino: n.ino, Size: n.size, ETag: n.etag(), Modified: n.mtime.Date(),
-		UID: n.uid, Mode: n.mode, Dir: n.isDir(),
+		Key: key, Ino: n.Ino, Size: n.Size, ETag: etagOf(n), Modified: n.Mtime.Date(),
+		UID: n.UID, Mode: n.Mode, Dir: n.IsDir(),
 	}
 }
 
 // listInfo describes an object of a listing: of its metadata the headers, and with what this
 // process wrote but did not flush yet.
-func (fs *FS) listInfo(key string, n *inode) ObjectInfo {
+func (fs *FS) listInfo(key string, n *record.Inode) ObjectInfo {
 	info := plainInfo(key, n)
-	info.Meta.Headers = n.object.headers
-	if n.isRegular() && fs.opens.get(n.ino) != nil {
-		a := Attr{Ino: n.ino, Mode: n.mode, Size: n.size, Mtime: n.mtime, Version: n.version}
+	info.Meta.Headers = n.Object.Headers
+	if n.IsRegular() && fs.opens.get(n.Ino) != nil {
+		a := Attr{Ino: n.Ino, Mode: n.Mode, Size: n.Size, Mtime: n.Mtime, Version: n.Version}
 		fs.overlayAttr(&a)
 		info.Size, info.Modified = a.Size, a.Mtime.Date()
-		if a.Version != n.version {
-			info.ETag = opaqueETag(n.ino, a.Version)
+		if a.Version != n.Version {
+			info.ETag = opaqueETag(n.Ino, a.Version)
 		}
 	}
 	return info
@@ -54,7 +56,7 @@ func (fs *FS) listInfo(key string, n *inode) ObjectInfo {
 // userMeta reads the user metadata of an inode.
 func userMeta(r cluster.Reader, ino Ino) (map[string]string, error) {
 	var m map[string]string
-	prefix := xattrKey(ino, userXattr)
+	prefix := record.XattrKey(ino, userXattr)
 	err := r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
 		if m == nil {
 			m = make(map[string]string)
@@ -65,10 +67,10 @@ func userMeta(r cluster.Reader, ino Ino) (map[string]string, error) {
 	return m, err
 }
 
-// validate checks the grants, and what user metadata extended attributes can
+// validateMeta checks the grants, and what user metadata extended attributes can
 // hold.
-func (m *ObjectMeta) validate() error {
-	if err := m.Grants.validate(); err != nil {
+func validateMeta(m *ObjectMeta) error {
+	if err := record.ValidateGrants(m.Grants); err != nil {
 		return err
 	}
 	total := 0
@@ -92,27 +94,27 @@ func (m *ObjectMeta) validate() error {
 
 // setMeta replaces the metadata of n: type, headers, grants, and the extended
 // attributes user.*; others stay. The caller stores n.
-func setMeta(t cluster.Txn, n *inode, m *ObjectMeta) error {
-	n.object.contentType = m.ContentType
-	n.object.headers = maps.Clone(m.Headers)
-	n.setGrants(m.Grants)
-	if n.has(flagXattrs) {
-		if err := dropUserMeta(t, n.ino); err != nil {
+func setMeta(t cluster.Txn, n *record.Inode, m *ObjectMeta) error {
+	n.Object.ContentType = m.ContentType
+	n.Object.Headers = maps.Clone(m.Headers)
+	n.SetGrants(m.Grants)
+	if n.Has(record.FlagXattrs) {
+		if err := dropUserMeta(t, n.Ino); err != nil {
 			return err
 		}
 	}
-	for _, name := range sortedKeys(m.User) {
-		if err := t.Set(xattrKey(n.ino, userXattr+name), []byte(m.User[name])); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(m.User)) {
+		if err := t.Set(record.XattrKey(n.Ino, userXattr+name), []byte(m.User[name])); err != nil {
 			return err
 		}
-		n.set(flagXattrs, true)
+		n.Set(record.FlagXattrs, true)
 	}
 	return nil
 }
 
 func dropUserMeta(t cluster.Txn, ino Ino) error {
 	var keys [][]byte
-	prefix := xattrKey(ino, userXattr)
+	prefix := record.XattrKey(ino, userXattr)
 	err := t.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
 		keys = append(keys, slices.Clone(k))
 		return nil

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -56,20 +58,20 @@ type keyPlace struct {
 	// missing are the names of the directories on the way that do not exist;
 	// entry is nil then.
 	missing []string
-	entry   *dentry // nil: no such entry
+	entry   *record.Dentry // nil: no such entry
 }
 
 // step is one directory of a trail, with what its entry tells of its mode.
 type step struct {
 	ino Ino
-	tells
+	record.Tells
 }
 
-func (e *dentry) step() step { return step{e.ino, e.tells} }
+func stepTo(e *record.Dentry) step { return step{e.Ino, e.Tells} }
 
 // rootStep is the root, which has no entry. Its mode does not count where
 // grants do; its flags it is asked for.
-var rootStep = step{RootIno, tellsOpen | tellsUnchosen | tellsFlags}
+var rootStep = step{RootIno, record.TellsOpen | record.TellsUnchosen | record.TellsFlags}
 
 // deepest is the directory of the entry, or the deepest on the way to it.
 func (p *keyPlace) deepest() step { return p.trail[len(p.trail)-1] }
@@ -83,8 +85,8 @@ func (p *keyPlace) bucket(k *objectKey) Ino {
 		return p.trail[0].ino
 	case len(p.trail) > 1:
 		return p.trail[1].ino
-	case p.entry != nil && p.entry.dir:
-		return p.entry.ino
+	case p.entry != nil && p.entry.Dir:
+		return p.entry.Ino
 	}
 	return 0
 }
@@ -99,10 +101,10 @@ func locate(r cluster.Reader, k *objectKey) (keyPlace, error) {
 		if err != nil {
 			return p, err
 		}
-		p.trail = append(p.trail, e.step())
+		p.trail = append(p.trail, stepTo(e))
 	}
 	for i, name := range k.names[:len(k.names)-1] {
-		e, err := getDentry(r, p.dir(), name, true)
+		e, err := record.GetDentry(r, p.dir(), name, true)
 		if err != nil {
 			return p, err
 		}
@@ -110,16 +112,16 @@ func locate(r cluster.Reader, k *objectKey) (keyPlace, error) {
 			p.missing = k.names[i : len(k.names)-1]
 			return p, nil
 		}
-		p.trail = append(p.trail, e.step())
+		p.trail = append(p.trail, stepTo(e))
 	}
 	var err error
-	p.entry, err = getDentry(r, p.dir(), k.last(), k.dir)
+	p.entry, err = record.GetDentry(r, p.dir(), k.last(), k.dir)
 	return p, err
 }
 
 // bucketEntry reads the entry of a bucket; ErrNoSuchBucket.
-func bucketEntry(r cluster.Reader, bucket string) (*dentry, error) {
-	e, err := getDentry(r, RootIno, bucket, true)
+func bucketEntry(r cluster.Reader, bucket string) (*record.Dentry, error) {
+	e, err := record.GetDentry(r, RootIno, bucket, true)
 	if err == nil && e == nil {
 		err = fmt.Errorf("bucket %q: %w", bucket, ErrNoSuchBucket)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -37,7 +39,7 @@ func (j *judge) hide(missing error) error {
 
 // objectFor returns the inode of an object on which the subject may do act.
 // ErrNoSuchKey, ErrNoSuchBucket, ErrAccess.
-func (fs *FS) objectFor(ctx context.Context, r cluster.Reader, k *objectKey, act Action) (*inode, error) {
+func (fs *FS) objectFor(ctx context.Context, r cluster.Reader, k *objectKey, act Action) (*record.Inode, error) {
 	at, err := locate(r, k)
 	if err != nil {
 		return nil, err
@@ -68,7 +70,7 @@ func (fs *FS) objectFor(ctx context.Context, r cluster.Reader, k *objectKey, act
 // write returns ErrAccess if the subject must not publish under a key where old
 // is (nil: nothing), ErrNoSuchBucket if the bucket is another than it was when
 // the request began.
-func (j *judge) write(p *publication, at *keyPlace, old *inode) error {
+func (j *judge) write(p *publication, at *keyPlace, old *record.Inode) error {
 	if p.bucket != 0 && j.bucket != p.bucket {
 		return fmt.Errorf("bucket of key %q was replaced: %w", p.key.key, ErrNoSuchBucket)
 	}
@@ -82,7 +84,7 @@ func (j *judge) write(p *publication, at *keyPlace, old *inode) error {
 	switch {
 	case j.bucket == 0:
 		act = ActCreateBucket
-	case old != nil && old.ino == j.bucket:
+	case old != nil && old.Ino == j.bucket:
 		act = ActDeleteBucket // the bucket's own content: its owner's
 	}
 	if err := j.grants(act, nil); err != nil {
@@ -91,7 +93,7 @@ func (j *judge) write(p *publication, at *keyPlace, old *inode) error {
 	switch {
 	case old == nil:
 		return j.entry(at.deepest(), nil)
-	case p.key.dir, old.isRegular() && old.nlink <= 1:
+	case p.key.dir, old.IsRegular() && old.Nlink <= 1:
 		return j.mode(old, AccessWrite)
 	}
 	if err := j.mode(old, AccessWrite); err != nil {
@@ -102,7 +104,7 @@ func (j *judge) write(p *publication, at *keyPlace, old *inode) error {
 
 // remove returns ErrAccess or ErrPerm if the subject must not delete n under a
 // key (nil: there is nothing).
-func (j *judge) remove(k *objectKey, at *keyPlace, n *inode) error {
+func (j *judge) remove(k *objectKey, at *keyPlace, n *record.Inode) error {
 	if j.free() {
 		return nil
 	}
@@ -110,7 +112,7 @@ func (j *judge) remove(k *objectKey, at *keyPlace, n *inode) error {
 		return err
 	}
 	act := ActDeleteObject
-	if n != nil && n.ino == j.bucket {
+	if n != nil && n.Ino == j.bucket {
 		act = ActDeleteBucket
 	}
 	if j.bucket == 0 && n == nil {
@@ -120,7 +122,7 @@ func (j *judge) remove(k *objectKey, at *keyPlace, n *inode) error {
 		return err
 	}
 	if k.dir {
-		empty, err := isEmpty(j.r, n.ino)
+		empty, err := isEmpty(j.r, n.Ino)
 		if err != nil {
 			return err
 		}
@@ -134,18 +136,18 @@ func (j *judge) remove(k *objectKey, at *keyPlace, n *inode) error {
 // flagsOf returns the flags of a directory that forbid something. It is only read
 // if its entry tells that there are any.
 func flagsOf(r cluster.Reader, d step) (FileFlags, error) {
-	if d.tells&tellsFlags == 0 {
+	if d.Tells&record.TellsFlags == 0 {
 		return 0, nil
 	}
-	n, err := getInode(r, d.ino)
+	n, err := record.GetInode(r, d.ino)
 	if err != nil {
 		return 0, err
 	}
-	return n.fileFlags() & flagsHeld, nil
+	return fileFlagsOf(n) & flagsHeld, nil
 }
 
 // flags is checkTarget's part that goes by FileFlags.
-func (j *judge) flags(p *publication, at *keyPlace, old *inode) error {
+func (j *judge) flags(p *publication, at *keyPlace, old *record.Inode) error {
 	d, err := flagsOf(j.r, at.deepest())
 	switch {
 	case err != nil:
@@ -154,8 +156,8 @@ func (j *judge) flags(p *publication, at *keyPlace, old *inode) error {
 		return nil
 	case old == nil:
 		return d.checkWritable()
-	case p.remove, !p.key.dir && (!old.isRegular() || old.nlink > 1):
-		return d.checkTake(old.fileFlags())
+	case p.remove, !p.key.dir && (!old.IsRegular() || old.Nlink > 1):
+		return d.checkTake(fileFlagsOf(old))
 	}
-	return old.fileFlags().checkFree()
+	return fileFlagsOf(old).checkFree()
 }

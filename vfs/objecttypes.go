@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"ogw/vfs/internal/checksum"
+	"ogw/vfs/internal/record"
 )
 
 // ETag of a content (DESIGN: every object always has one that changes when
@@ -16,52 +19,29 @@ type ETag string // without quotes
 
 // ChecksumAlgorithm names an object checksum as S3 does (S3 API reference,
 // "Checksum").
-type ChecksumAlgorithm string
+type ChecksumAlgorithm = checksum.Algorithm
 
 const (
-	ChecksumCRC32     ChecksumAlgorithm = "CRC32"
-	ChecksumCRC32C    ChecksumAlgorithm = "CRC32C"
-	ChecksumCRC64NVME ChecksumAlgorithm = "CRC64NVME"
-	ChecksumSHA1      ChecksumAlgorithm = "SHA1"
-	ChecksumSHA256    ChecksumAlgorithm = "SHA256"
-	ChecksumSHA512    ChecksumAlgorithm = "SHA512"
-	ChecksumMD5       ChecksumAlgorithm = "MD5"
-	ChecksumXXHASH64  ChecksumAlgorithm = "XXHASH64"
-	ChecksumXXHASH3   ChecksumAlgorithm = "XXHASH3"
-	ChecksumXXHASH128 ChecksumAlgorithm = "XXHASH128"
+	ChecksumCRC32     = checksum.CRC32
+	ChecksumCRC32C    = checksum.CRC32C
+	ChecksumCRC64NVME = checksum.CRC64NVME
+	ChecksumSHA1      = checksum.SHA1
+	ChecksumSHA256    = checksum.SHA256
+	ChecksumSHA512    = checksum.SHA512
+	ChecksumMD5       = checksum.MD5
+	ChecksumXXHASH64  = checksum.XXHASH64
+	ChecksumXXHASH3   = checksum.XXHASH3
+	ChecksumXXHASH128 = checksum.XXHASH128
 )
 
 // Checksum of a content or a part.
-type Checksum struct {
-	Algorithm ChecksumAlgorithm
-	Value     []byte // big-endian for the CRCs and XXHASHs
-	// Parts is the number of parts of a composite checksum (a checksum of
-	// the parts' checksums); 0 means that it covers the whole object.
-	Parts int
-}
+type Checksum = checksum.Sum
 
 // ObjectMeta is what an object carries besides its bytes.
-type ObjectMeta struct {
-	ContentType string // as sent; derived from the name for POSIX files if ""
-	// Headers are further system metadata under canonical HTTP names:
-	// Cache-Control, Content-Disposition, Content-Encoding,
-	// Content-Language, Expires, X-Amz-Website-Redirect-Location,
-	// X-Amz-Storage-Class, X-Amz-Tagging …; the store does not look inside.
-	Headers map[string]string
-	// User is user metadata, NAME to value; NAME is lower case. It is the
-	// extended attribute user.NAME.
-	User map[string]string
-	// Grants are what the owner gave to others. A copy never takes its
-	// source's.
-	Grants Grants
-}
+type ObjectMeta = record.ObjectMeta
 
 // ObjectPart is one part of a completed multipart object.
-type ObjectPart struct {
-	Number   int
-	Size     int64
-	Checksum []byte // in the object's checksum algorithm, if any
-}
+type ObjectPart = record.ObjectPart
 
 // ObjectInfo describes an object (S3 HeadObject).
 type ObjectInfo struct {

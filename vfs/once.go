@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -39,9 +41,6 @@ const (
 	// after which clients send again, below that after which their
 	// transaction numbers come round.
 	tokenTTL = int64(15 * 60 * 1e9)
-	// tokenVersion begins a record: version, ID, process, time.
-	tokenVersion = 1
-	tokenBytes   = 1 + 16 + 8 + 8
 )
 
 type tokenKey struct{}
@@ -63,7 +62,7 @@ func takeToken(ctx context.Context) *Token {
 }
 
 func (t *Token) key() []byte {
-	return onceKey(binary.BigEndian.Uint16(t.ID[:]) & (tokenSlots - 1))
+	return record.OnceKey(binary.BigEndian.Uint16(t.ID[:]) & (tokenSlots - 1))
 }
 
 // once runs fn unless its token was used by another process.
@@ -117,15 +116,13 @@ func (b *tokenBook) load(nowNS int64) error {
 		return nil
 	}
 	b.before = make(map[[16]byte]int64)
-	from, to := table(tabOnce)
+	from, to := record.Table(record.TabOnce)
 	err := b.fs.view(context.Background(), func(r cluster.Reader) error {
 		clear(b.before)
 		return r.Scan(from, to, cluster.ScanOptions{}, func(_, v []byte) error {
-			if len(v) != tokenBytes {
-				return nil
-			}
-			if t := (Token{ID: [16]byte(v[1:17])}); t.doneIn(v, b.fs.instance, nowNS) {
-				b.before[t.ID] = int64(binary.BigEndian.Uint64(v[25:]))
+			done, ok := record.DecodeDone(v)
+			if t := (Token{ID: done.ID}); ok && t.doneIn(v, b.fs.instance, nowNS) {
+				b.before[done.ID] = done.TimeNS
 			}
 			return nil
 		})
@@ -135,14 +132,12 @@ func (b *tokenBook) load(nowNS int64) error {
 }
 
 func (t *Token) record(process uint64, nowNS int64) []byte {
-	b := append(make([]byte, 0, tokenBytes), tokenVersion)
-	b = append(b, t.ID[:]...)
-	b = binary.BigEndian.AppendUint64(b, process)
-	return binary.BigEndian.AppendUint64(b, uint64(nowNS))
+	done := record.Done{ID: t.ID, Process: process, TimeNS: nowNS}
+	return done.Encode()
 }
 
 // doneIn tells whether a stored record says that another process did it.
 func (t *Token) doneIn(b []byte, process uint64, nowNS int64) bool {
-	return len(b) == tokenBytes && b[0] == tokenVersion && [16]byte(b[1:17]) == t.ID &&
-		binary.BigEndian.Uint64(b[17:]) != process && nowNS-int64(binary.BigEndian.Uint64(b[25:])) < tokenTTL
+	done, ok := record.DecodeDone(b)
+	return ok && done.ID == t.ID && done.Process != process && nowNS-done.TimeNS < tokenTTL
 }

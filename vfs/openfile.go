@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
 )
@@ -40,14 +42,14 @@ type openFile struct {
 	mu       sync.RWMutex
 	snap     *fileSnap
 	pieces   pieces
-	active   *chunk // takes the next bytes; counted in its refs
-	epoch    uint64 // of the inode when the first piece was written
-	writes   uint64 // since the last flush began, and those it captured
-	captured uint64 // of writes, by the flush that runs
-	mtimeNS  int64  // of the last write
-	dirtyNS  int64  // of the oldest write since the last flush began
-	killPriv bool   // a write came from somebody who loses setuid and setgid with it
-	last     *inode // as our last flush left it
+	active   *chunk        // takes the next bytes; counted in its refs
+	epoch    uint64        // of the inode when the first piece was written
+	writes   uint64        // since the last flush began, and those it captured
+	captured uint64        // of writes, by the flush that runs
+	mtimeNS  int64         // of the last write
+	dirtyNS  int64         // of the oldest write since the last flush began
+	killPriv bool          // a write came from somebody who loses setuid and setgid with it
+	last     *record.Inode // as our last flush left it
 	// committing is the version that the flush which runs gives the inode.
 	committing atomic.Uint64
 	lost       error      // why pieces were dropped last
@@ -65,7 +67,7 @@ type openFile struct {
 type fileSnap struct {
 	gen    uint64
 	at     time.Time
-	inode  *inode
+	inode  *record.Inode
 	reader *contentReader
 	refs   atomic.Int32
 }
@@ -89,7 +91,7 @@ func (of *openFile) current() bool {
 }
 
 // size is that which a reader sees. Under mu, with a snapshot.
-func (of *openFile) size() int64 { return max(of.snap.inode.size, of.pieces.end()) }
+func (of *openFile) size() int64 { return max(of.snap.inode.Size, of.pieces.end()) }
 
 // rlock returns with mu held for reading and a current snapshot.
 func (of *openFile) rlock(ctx context.Context) error {
@@ -124,11 +126,11 @@ func (of *openFile) load(ctx context.Context) error {
 	s := &fileSnap{gen: of.gen.Load(), at: time.Now()}
 	s.refs.Store(1)
 	err := of.fs.view(ctx, func(r cluster.Reader) error {
-		n, err := getInode(r, of.ino)
+		n, err := record.GetInode(r, of.ino)
 		if err != nil {
 			return err
 		}
-		if !n.isRegular() {
+		if !n.IsRegular() {
 			return ErrInvalid
 		}
 		s.inode = n
@@ -141,13 +143,13 @@ func (of *openFile) load(ctx context.Context) error {
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	old := of.snap
-	if old != nil && old.inode.version > s.inode.version {
+	if old != nil && old.inode.Version > s.inode.Version {
 		s.release() // another load was faster and saw more
 		return nil
 	}
 	of.snap = s
 	old.release()
-	if len(of.pieces) > 0 && s.inode.epoch != of.epoch {
+	if len(of.pieces) > 0 && s.inode.Epoch != of.epoch {
 		of.dropPieces(fmt.Errorf("inode %d was replaced: %w", of.ino, ErrStale))
 	}
 	return nil
@@ -285,7 +287,7 @@ func (of *openFile) readPart(ctx context.Context, snap *fileSnap, part *readPart
 		}
 		return fserr.Map(err)
 	}
-	stored := part.p[:max(0, min(int64(len(part.p)), snap.inode.size-part.off))]
+	stored := part.p[:max(0, min(int64(len(part.p)), snap.inode.Size-part.off))]
 	clear(part.p[len(stored):])
 	if len(stored) == 0 {
 		return nil
@@ -306,9 +308,9 @@ func (of *openFile) overlay(a *Attr) {
 	defer of.mu.RUnlock()
 	writes := of.writes
 	if l := of.last; l != nil {
-		if a.Version < l.version { // a snapshot from before our flush, which has no pieces any more
-			a.Size, a.Used, a.Version, a.Mode = l.size, l.used, l.version, l.mode
-			a.Mtime, a.CtimeNS = l.mtime, max(l.ctimeNS, a.CtimeNS)
+		if a.Version < l.Version { // a snapshot from before our flush, which has no pieces any more
+			a.Size, a.Used, a.Version, a.Mode = l.Size, l.Used, l.Version, l.Mode
+			a.Mtime, a.CtimeNS = l.Mtime, max(l.CtimeNS, a.CtimeNS)
 		}
 	}
 	if len(of.pieces) == 0 {
@@ -333,7 +335,7 @@ func (of *openFile) keep(ctx context.Context, f *File, p []byte, off int64, kill
 	if f.keeper == nil {
 		return
 	}
-	mark := f.keeper.Keep(&KeptWrite{Ino: of.ino, Epoch: of.snap.inode.epoch, Off: off, Data: p, KillPriv: killPriv, Tag: writeTag(ctx)})
+	mark := f.keeper.Keep(&KeptWrite{Ino: of.ino, Epoch: of.snap.inode.Epoch, Off: off, Data: p, KillPriv: killPriv, Tag: writeTag(ctx)})
 	for i := range of.kept {
 		if of.kept[i].by == f.keeper {
 			of.kept[i].mark = mark

@@ -2,12 +2,13 @@ package vfs
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"ogw/vfs/internal/record"
 
 	"ogw/cluster"
 )
@@ -17,50 +18,41 @@ import (
 // renews its own.
 const orphanGrace = 24 * time.Hour
 
-// orphanValue: process (8 bytes, random), time (8, Unix nanoseconds).
-func (o *op) orphanValue() []byte {
-	b := binary.BigEndian.AppendUint64(make([]byte, 0, 16), o.fs.instance)
-	return binary.BigEndian.AppendUint64(b, uint64(o.nowNS))
-}
-
-func decodeOrphan(b []byte) (instance uint64, timeNS int64, err error) {
-	if len(b) != 16 {
-		return 0, 0, fmt.Errorf("%w: orphan record", ErrCorrupt)
-	}
-	return binary.BigEndian.Uint64(b), int64(binary.BigEndian.Uint64(b[8:])), nil
-}
+func (o *op) orphanValue() []byte { return record.EncodeOrphan(o.fs.instance, o.nowNS) }
 
 // makeOrphan records that n has no links but is open or held in this process
 // (its nlink is 0); the caller stores n. endOrphan takes that back (a link to a
 // file without a name).
-func (o *op) makeOrphan(t cluster.Txn, n *inode) error {
-	return t.Set(orphanKey(n.ino), o.orphanValue())
+func (o *op) makeOrphan(t cluster.Txn, n *record.Inode) error {
+	return t.Set(record.OrphanKey(n.Ino), o.orphanValue())
 }
 
-func (o *op) endOrphan(t cluster.Txn, n *inode) error { return t.Delete(orphanKey(n.ino)) }
+func (o *op) endOrphan(t cluster.Txn, n *record.Inode) error {
+	return t.Delete(record.OrphanKey(n.Ino))
+}
 
 // deleteInode removes n, which has no links: attributes, link and directory
 // records, and its content.
-func (o *op) deleteInode(t cluster.Txn, n *inode) error {
+func (o *op) deleteInode(t cluster.Txn, n *record.Inode) error {
 	if err := o.dropContent(t, n); err != nil {
 		return err
 	}
-	if n.has(flagXattrs) {
-		if err := deletePrefix(t, xattrPrefix(n.ino)); err != nil {
+	if n.Has(record.FlagXattrs) {
+		if err := deletePrefix(t, record.XattrPrefix(n.Ino)); err != nil {
 			return err
 		}
 	}
-	if n.has(flagLinks) {
-		if err := deletePrefix(t, linkPrefix(n.ino)); err != nil {
+	if n.Has(record.FlagLinks) {
+		if err := deletePrefix(t, record.LinkPrefix(n.Ino)); err != nil {
 			return err
 		}
 	}
-	if n.isDir() {
-		if err := t.Delete(dirTimeKey(n.ino)); err != nil {
+	if n.IsDir() {
+		if err := t.Delete(record.DirTimeKey(n.Ino)); err != nil {
 			return err
 		}
 	}
-	return t.Delete(inodeKey(n.ino))
+	return t.Delete(record.InodeKey(n.Ino))
 }
 
 // deletePrefix removes all keys with prefix. Attributes and links of one
@@ -92,7 +84,7 @@ func (fs *FS) removeOrphan(ctx context.Context, ino Ino) error {
 func (fs *FS) removeOrphans(ctx context.Context, inos []Ino) error {
 	keys := make([][]byte, 0, 2*len(inos))
 	for _, ino := range inos {
-		keys = append(keys, orphanKey(ino), inodeKey(ino))
+		keys = append(keys, record.OrphanKey(ino), record.InodeKey(ino))
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
 		vs, err := t.GetMany(keys)
@@ -100,22 +92,22 @@ func (fs *FS) removeOrphans(ctx context.Context, inos []Ino) error {
 			return err
 		}
 		for i, ino := range inos {
-			orphan, record := vs[2*i], vs[2*i+1]
+			orphan, inode := vs[2*i], vs[2*i+1]
 			if orphan == nil || o.beginUnlink(ino) {
 				continue // used again; who ends that comes here
 			}
-			if record != nil {
-				n, err := decodeInode(ino, record)
+			if inode != nil {
+				n, err := record.DecodeInode(ino, inode)
 				if err != nil {
 					return err
 				}
-				if n.nlink == 0 {
+				if n.Nlink == 0 {
 					if err := o.deleteInode(t, n); err != nil {
 						return err
 					}
 				}
 			}
-			if err := t.Delete(orphanKey(ino)); err != nil {
+			if err := t.Delete(record.OrphanKey(ino)); err != nil {
 				return err
 			}
 		}
@@ -247,17 +239,17 @@ func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
 		mine bool
 		atNS int64
 	}
-	from := []byte{tabOrphan}
+	from := []byte{record.TabOrphan}
 	for {
 		var page []orphan
 		err := fs.view(ctx, func(r cluster.Reader) error {
 			page = page[:0]
-			return r.Scan(from, []byte{tabOrphan + 1}, cluster.ScanOptions{Limit: collectPage}, func(k, v []byte) error {
-				instance, at, err := decodeOrphan(v)
+			return r.Scan(from, []byte{record.TabOrphan + 1}, cluster.ScanOptions{Limit: collectPage}, func(k, v []byte) error {
+				instance, at, err := record.DecodeOrphan(v)
 				if err != nil || len(k) != 9 {
 					return fmt.Errorf("%w: orphan key %x", ErrCorrupt, k)
 				}
-				page = append(page, orphan{Ino(binary.BigEndian.Uint64(k[1:])), instance == fs.instance, at})
+				page = append(page, orphan{record.InoOfKey(k), instance == fs.instance, at})
 				return nil
 			})
 		})
@@ -272,11 +264,11 @@ func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
 			case used && fs.clu.Exclusive: // until its last use ends
 			case used && now-x.atNS > int64(orphanGrace/4):
 				err = fs.update(ctx, func(t cluster.Txn, o *op) error {
-					b, err := t.Get(orphanKey(x.ino))
+					b, err := t.Get(record.OrphanKey(x.ino))
 					if err != nil || b == nil {
 						return err
 					}
-					return t.Set(orphanKey(x.ino), o.orphanValue())
+					return t.Set(record.OrphanKey(x.ino), o.orphanValue())
 				})
 			case !used && (x.mine || old || fs.clu.Exclusive):
 				if err = fs.removeOrphan(ctx, x.ino); err == nil {
@@ -290,7 +282,7 @@ func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
 		if len(page) < collectPage {
 			return done, nil
 		}
-		from = append(orphanKey(page[len(page)-1].ino), 0)
+		from = append(record.OrphanKey(page[len(page)-1].ino), 0)
 	}
 }
 
@@ -298,14 +290,14 @@ func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
 // lost its last one.
 func (fs *FS) Orphans(ctx context.Context, fn func(Ino) error) error {
 	var list []Ino
-	from, to := table(tabOrphan)
+	from, to := record.Table(record.TabOrphan)
 	err := fs.view(ctx, func(r cluster.Reader) error {
 		list = list[:0]
 		return r.Scan(from, to, cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
 			if len(k) != 9 {
 				return fmt.Errorf("%w: orphan key %x", ErrCorrupt, k)
 			}
-			list = append(list, Ino(binary.BigEndian.Uint64(k[1:])))
+			list = append(list, record.InoOfKey(k))
 			return nil
 		})
 	})

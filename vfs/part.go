@@ -3,117 +3,34 @@ package vfs
 import (
 	"bytes"
 	"context"
-	"crypto/md5"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
 	"time"
 
+	"ogw/vfs/internal/record"
+
+	"ogw/vfs/internal/checksum"
+
 	"ogw/cluster"
 )
 
-// part is what key 'p' holds: one part of an upload, its extents in offsets
-// within the part.
-//
-// Value: version byte, size (uvarint), MD5 (16 bytes), time (8, Unix
-// nanoseconds), a byte that tells whether the CRC64NVME is known, that (8),
-// checksums, the number of extents, and for each its offset (uvarint) and its
-// value as under 'e' (with its length).
-type part struct {
-	number     int // part of the key
-	size       int64
-	sum        [md5.Size]byte
-	modifiedNS int64
-	crc        uint64
-	hasCRC     bool
-	checksums  []Checksum
-	extents    []extent
-}
-
-const partVersion = 1
-
-// garbagePart is the first number of parts that were replaced.
-const garbagePart = 1 << 31
-
-func (p *part) encode() []byte {
-	var e encoder
-	e.byte(partVersion)
-	e.uint(uint64(p.size))
-	e.b = append(e.b, p.sum[:]...)
-	e.fixed64(uint64(p.modifiedNS))
-	e.bool(p.hasCRC)
-	e.fixed64(p.crc)
-	e.b = appendChecksums(e.b, p.checksums)
-	e.uint(uint64(len(p.extents)))
-	for i := range p.extents {
-		e.uint(uint64(p.extents[i].off))
-		e.bytes(p.extents[i].encode())
-	}
-	return e.b
-}
-
-// decodePart is the inverse of encode. The result keeps v.
-func decodePart(k, v []byte) (*part, error) {
-	if len(k) != 13 || k[0] != tabPart {
-		return nil, fmt.Errorf("%w: part key %x", ErrCorrupt, k)
-	}
-	d := decoder{b: v, what: "part"}
-	if version := d.byte(); version != partVersion {
-		return nil, fmt.Errorf("%w: part %x has format %d", ErrCorrupt, k, version)
-	}
-	p := &part{number: int(binary.BigEndian.Uint32(k[9:])), size: int64(d.uint())}
-	binary.BigEndian.PutUint64(p.sum[:8], d.fixed64())
-	binary.BigEndian.PutUint64(p.sum[8:], d.fixed64())
-	p.modifiedNS = int64(d.fixed64())
-	p.hasCRC = d.byte() != 0
-	p.crc = d.fixed64()
-	p.checksums = d.checksums()
-	n := d.count()
-	var end int64
-	for i := 0; i < n && d.err == nil; i++ {
-		off := int64(d.uint())
-		e, err := decodeExtent(off, d.bytes())
-		if err != nil {
-			return nil, err
-		}
-		if e.off < end {
-			d.fail()
-		}
-		end = e.end()
-		p.extents = append(p.extents, e)
-	}
-	if p.size < 0 || end > p.size {
-		d.fail()
-	}
-	return p, d.end()
-}
-
-// partExtents returns the extents of a part record ('p'), for Check.
-func partExtents(v []byte) ([]extent, error) {
-	p, err := decodePart(partKey(0, 0), v)
-	if err != nil {
-		return nil, err
-	}
-	return p.extents, nil
-}
-
-func (p *part) info() PartInfo {
-	info := PartInfo{Number: p.number, Size: p.size, ETag: partETag(p.sum[:]), Modified: time.Unix(0, p.modifiedNS)}
-	info.Checksums = append(info.Checksums, p.checksums...)
-	if p.hasCRC {
-		info.Checksums = append(info.Checksums, Checksum{Algorithm: ChecksumCRC64NVME, Value: crcBytes(p.crc)})
+func partInfo(p *record.Part) PartInfo {
+	info := PartInfo{Number: p.Number, Size: p.Size, ETag: partETag(p.Sum[:]), Modified: time.Unix(0, p.ModifiedNS)}
+	info.Checksums = append(info.Checksums, p.Checksums...)
+	if p.HasCRC {
+		info.Checksums = append(info.Checksums, Checksum{Algorithm: ChecksumCRC64NVME, Value: checksum.CRC64Bytes(p.CRC)})
 	}
 	return info
 }
 
-// checksum returns the part's value of an algorithm, nil if it has none.
-func (p *part) checksum(alg ChecksumAlgorithm) []byte {
-	if alg == ChecksumCRC64NVME && p.hasCRC {
-		return crcBytes(p.crc)
+// checksumOfPart returns the part's value of an algorithm, nil if it has none.
+func checksumOfPart(p *record.Part, alg ChecksumAlgorithm) []byte {
+	if alg == ChecksumCRC64NVME && p.HasCRC {
+		return checksum.CRC64Bytes(p.CRC)
 	}
-	for _, c := range p.checksums {
+	for _, c := range p.Checksums {
 		if c.Algorithm == alg && c.Parts == 0 {
 			return c.Value
 		}
@@ -129,7 +46,7 @@ func (fs *FS) PutPart(ctx context.Context, bucket, key, upload string, number in
 	if err != nil {
 		return PartInfo{}, err
 	}
-	var u *uploadRecord
+	var u *record.Upload
 	err = fs.view(ctx, func(r cluster.Reader) (err error) {
 		u, err = fs.uploadFor(ctx, r, &name, ActWriteObject)
 		return err
@@ -138,25 +55,25 @@ func (fs *FS) PutPart(ctx context.Context, bucket, key, upload string, number in
 		return PartInfo{}, err
 	}
 	var extra hash.Hash
-	if u.alg != "" && u.alg != o.Stated {
-		if o.Stated != "" || u.composite && o.Finish != nil {
-			return PartInfo{}, &ChecksumTypeError{u.alg, o.Stated}
+	if u.Alg != "" && u.Alg != o.Stated {
+		if o.Stated != "" || u.Composite && o.Finish != nil {
+			return PartInfo{}, &ChecksumTypeError{u.Alg, o.Stated}
 		}
-		if u.alg != ChecksumCRC64NVME { // which every content has
-			if extra, err = u.alg.New(); err != nil {
+		if u.Alg != ChecksumCRC64NVME { // which every content has
+			if extra, err = u.Alg.New(); err != nil {
 				return PartInfo{}, err
 			}
 		}
 	}
-	v, err := fs.receive(ctx, u.id, body, &o, MaxPartBytes, extra)
+	v, err := fs.receive(ctx, u.ID, body, &o, MaxPartBytes, extra)
 	if err != nil {
 		return PartInfo{}, err
 	}
 	defer v.release(fs)
-	p := &part{number: number, size: v.content.size, sum: v.sum, crc: v.content.crc, hasCRC: true,
-		checksums: v.checksums, extents: v.content.extents}
+	p := &record.Part{Number: number, Size: v.content.size, Sum: v.sum, CRC: v.content.crc, HasCRC: true,
+		Checksums: v.checksums, Extents: v.content.extents}
 	if extra != nil {
-		p.checksums = append(p.checksums, Checksum{Algorithm: u.alg, Value: v.extra})
+		p.Checksums = append(p.Checksums, Checksum{Algorithm: u.Alg, Value: v.extra})
 	}
 	err = fs.storePart(ctx, &name, p, nil)
 	if err != nil && !errors.Is(err, ErrUnavailable) {
@@ -165,7 +82,7 @@ func (fs *FS) PutPart(ctx context.Context, bucket, key, upload string, number in
 	if err != nil {
 		return PartInfo{}, err
 	}
-	return p.info(), nil
+	return partInfo(p), nil
 }
 
 func parsePartName(bucket, key, upload string, number int) (uploadName, error) {
@@ -177,17 +94,17 @@ func parsePartName(bucket, key, upload string, number int) (uploadName, error) {
 
 // storePart stores p under its number. fill, if not nil, completes it within
 // the transaction.
-func (fs *FS) storePart(ctx context.Context, name *uploadName, p *part, fill func(t cluster.Txn, o *op, u *uploadRecord) error) error {
+func (fs *FS) storePart(ctx context.Context, name *uploadName, p *record.Part, fill func(t cluster.Txn, o *op, u *record.Upload) error) error {
 	var key, value []byte
 	err := fs.update(ctx, func(t cluster.Txn, o *op) error {
 		u, err := fs.uploadFor(ctx, t, name, ActWriteObject)
 		if err != nil {
 			return err
 		}
-		if u.stage > 0 {
+		if u.Stage > 0 {
 			// Who is completing must not go on with the part that was.
-			u.stage++
-			if err := t.Set(u.storeKey(), u.encode()); err != nil {
+			u.Stage++
+			if err := t.Set(u.StoreKey(), u.Encode()); err != nil {
 				return err
 			}
 		}
@@ -196,8 +113,8 @@ func (fs *FS) storePart(ctx context.Context, name *uploadName, p *part, fill fun
 				return err
 			}
 		}
-		p.modifiedNS = o.nowNS
-		key, value = partKey(u.id, p.number), p.encode()
+		p.ModifiedNS = o.nowNS
+		key, value = record.PartKey(u.ID, p.Number), p.Encode()
 		if err := o.retirePart(t, u, key); err != nil {
 			return err
 		}
@@ -219,23 +136,23 @@ func (fs *FS) storePart(ctx context.Context, name *uploadName, p *part, fill fun
 
 // retirePart leaves the part at key, which is being replaced, to the
 // collector.
-func (o *op) retirePart(t cluster.Txn, u *uploadRecord, key []byte) error {
+func (o *op) retirePart(t cluster.Txn, u *record.Upload, key []byte) error {
 	old, err := t.Get(key)
 	if err != nil || old == nil {
 		return err
 	}
-	p, err := decodePart(key, old)
-	if err != nil || allInline(p.extents) {
+	p, err := record.DecodePart(key, old)
+	if err != nil || allInline(p.Extents) {
 		return err
 	}
 	id, err := o.newID()
 	if err != nil {
 		return err
 	}
-	if err := t.Set(partKey(u.id, int(garbagePart|id%garbagePart)), old); err != nil {
+	if err := t.Set(record.PartKey(u.ID, int(record.GarbagePart|id%record.GarbagePart)), old); err != nil {
 		return err
 	}
-	return o.enqueue(t, queueEntry{kind: queueUpload, content: u.id})
+	return o.enqueue(t, record.QueueEntry{Kind: record.QueueUpload, Content: u.ID})
 }
 
 // ListParts returns up to limit parts with numbers greater than after, and
@@ -253,12 +170,12 @@ func (fs *FS) ListParts(ctx context.Context, bucket, key, upload string, after, 
 			return err
 		}
 		list, more = nil, false
-		return eachPart(r, u.id, after+1, func(p *part) error {
+		return eachPart(r, u.ID, after+1, func(p *record.Part) error {
 			if len(list) >= limit {
 				more = true
 				return cluster.ErrStop
 			}
-			list = append(list, p.info())
+			list = append(list, partInfo(p))
 			return nil
 		})
 	})
@@ -266,13 +183,13 @@ func (fs *FS) ListParts(ctx context.Context, bucket, key, upload string, after, 
 }
 
 // eachPart calls fn for the parts from a number on.
-func eachPart(r cluster.Reader, upload ContentID, from int, fn func(*part) error) error {
-	start, end := partKey(upload, max(from, 0)), partKey(upload, garbagePart)
+func eachPart(r cluster.Reader, upload ContentID, from int, fn func(*record.Part) error) error {
+	start, end := record.PartKey(upload, max(from, 0)), record.PartKey(upload, record.GarbagePart)
 	if from > MaxParts {
 		return nil
 	}
 	return r.Scan(start, end, cluster.ScanOptions{}, func(k, v []byte) error {
-		p, err := decodePart(k, bytes.Clone(v))
+		p, err := record.DecodePart(k, bytes.Clone(v))
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 
 	"github.com/minio/crc64nvme"
@@ -34,10 +36,10 @@ func (fs *FS) CopyPart(ctx context.Context, srcBucket, srcKey string, off, lengt
 		return PartInfo{}, err
 	}
 	for range maxCopyAttempts {
-		c := partCopy{fs: fs, name: &name, src: &src, off: off, length: length, o: &o, p: &part{number: number}}
+		c := partCopy{fs: fs, name: &name, src: &src, off: off, length: length, o: &o, p: &record.Part{Number: number}}
 		err := c.run(ctx)
 		if err == nil {
-			return c.p.info(), nil
+			return partInfo(c.p), nil
 		}
 		if !errors.Is(err, errSourceChanged) {
 			return PartInfo{}, err
@@ -53,8 +55,8 @@ type partCopy struct {
 	src         *objectKey
 	off, length int64
 	o           *CopyOptions
-	p           *part
-	n           *inode // of the source, as prepare saw it
+	p           *record.Part
+	n           *record.Inode // of the source, as prepare saw it
 }
 
 func (c *partCopy) run(ctx context.Context) error {
@@ -65,16 +67,16 @@ func (c *partCopy) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = c.fs.storePart(ctx, c.name, c.p, func(t cluster.Txn, o *op, u *uploadRecord) error {
+	err = c.fs.storePart(ctx, c.name, c.p, func(t cluster.Txn, o *op, u *record.Upload) error {
 		from, err := c.fs.objectFor(o.ctx, t, c.src, ActReadObject)
 		if err != nil {
 			return err
 		}
-		if from.ino != c.n.ino || from.version != c.n.version || from.size != c.n.size {
+		if from.Ino != c.n.Ino || from.Version != c.n.Version || from.Size != c.n.Size {
 			return errSourceChanged
 		}
-		c.p.extents, err = o.refExtents(t, from, u.id, c.off, c.p.size, 0)
-		if err == nil && len(c.p.extents) > maxPartRefs {
+		c.p.Extents, err = o.refExtents(t, from, u.ID, c.off, c.p.Size, 0)
+		if err == nil && len(c.p.Extents) > maxPartRefs {
 			err = errTooFragmented
 		}
 		return err
@@ -88,20 +90,20 @@ func (c *partCopy) run(ctx context.Context) error {
 // prepare flushes the source, checks the range and computes the checksums
 // that the upload asks for.
 func (c *partCopy) prepare(ctx context.Context) (content *contentReader, err error) {
-	var u *uploadRecord
-	c.n, err = c.fs.readObject(ctx, c.src, func(r cluster.Reader, n *inode) (err error) {
+	var u *record.Upload
+	c.n, err = c.fs.readObject(ctx, c.src, func(r cluster.Reader, n *record.Inode) (err error) {
 		content.Close() // of an earlier run
 		content = nil
 		if u, err = c.fs.uploadFor(ctx, r, c.name, ActWriteObject); err != nil {
 			return err
 		}
-		if err := c.o.SourceCond.checkSource(n.etag(), n.modified()); err != nil {
+		if err := c.o.SourceCond.checkSource(etagOf(n), modifiedAt(n)); err != nil {
 			return err
 		}
-		if c.p.size, err = rangeSize(c.off, c.length, n.size); err != nil {
+		if c.p.Size, err = rangeSize(c.off, c.length, n.Size); err != nil {
 			return err
 		}
-		if u.alg != "" {
+		if u.Alg != "" {
 			content, err = c.fs.openContent(ctx, r, n)
 		}
 		return err
@@ -109,19 +111,19 @@ func (c *partCopy) prepare(ctx context.Context) (content *contentReader, err err
 	if err != nil {
 		return content, err
 	}
-	whole := c.p.size == c.n.size
-	if whole && c.n.has(flagCRC) {
-		c.p.crc, c.p.hasCRC = c.n.crc, true
+	whole := c.p.Size == c.n.Size
+	if whole && c.n.Has(record.FlagCRC) {
+		c.p.CRC, c.p.HasCRC = c.n.CRC, true
 	}
-	if whole && len(c.n.object.sum) == md5.Size && c.n.object.nparts == 0 {
-		copy(c.p.sum[:], c.n.object.sum)
+	if whole && len(c.n.Object.Sum) == md5.Size && c.n.Object.NParts == 0 {
+		copy(c.p.Sum[:], c.n.Object.Sum)
 	} else {
-		c.p.sum = rangeSum(c.n, c.off, c.p.size)
+		c.p.Sum = rangeSum(c.n, c.off, c.p.Size)
 	}
-	if u.alg == "" || u.alg == ChecksumCRC64NVME && c.p.hasCRC {
+	if u.Alg == "" || u.Alg == ChecksumCRC64NVME && c.p.HasCRC {
 		return content, nil
 	}
-	return content, c.hash(ctx, u.alg, content)
+	return content, c.hash(ctx, u.Alg, content)
 }
 
 // rangeSize returns the length of a range of an object with size bytes.
@@ -139,9 +141,9 @@ func rangeSize(off, length, size int64) (int64, error) {
 }
 
 // rangeSum stands for an MD5 of a range that nobody computed.
-func rangeSum(n *inode, off, length int64) [md5.Size]byte {
+func rangeSum(n *record.Inode, off, length int64) [md5.Size]byte {
 	b := []byte("range")
-	for _, v := range [...]uint64{uint64(n.ino), n.version, uint64(off), uint64(length)} {
+	for _, v := range [...]uint64{uint64(n.Ino), n.Version, uint64(off), uint64(length)} {
 		b = binary.BigEndian.AppendUint64(b, v)
 	}
 	return md5.Sum(b)
@@ -154,13 +156,13 @@ func (c *partCopy) hash(ctx context.Context, alg ChecksumAlgorithm, content *con
 		return err
 	}
 	sum, crc := md5.New(), crc64nvme.New()
-	if err := hashContent(ctx, content, c.off, c.p.size, io.MultiWriter(h, sum, crc)); err != nil {
+	if err := hashContent(ctx, content, c.off, c.p.Size, io.MultiWriter(h, sum, crc)); err != nil {
 		return err
 	}
-	sum.Sum(c.p.sum[:0])
-	c.p.crc, c.p.hasCRC = crc.Sum64(), true
+	sum.Sum(c.p.Sum[:0])
+	c.p.CRC, c.p.HasCRC = crc.Sum64(), true
 	if alg != ChecksumCRC64NVME {
-		c.p.checksums = []Checksum{{Algorithm: alg, Value: h.Sum(nil)}}
+		c.p.Checksums = []Checksum{{Algorithm: alg, Value: h.Sum(nil)}}
 	}
 	return nil
 }
@@ -172,24 +174,24 @@ func (c *partCopy) copyBytes(ctx context.Context) error {
 		return err
 	}
 	defer ob.Close()
-	if ob.r.version != c.n.version || ob.Info.Ino != c.n.ino {
+	if ob.r.version != c.n.Version || ob.Info.Ino != c.n.Ino {
 		return errSourceChanged
 	}
-	body := io.NewSectionReader(ob, c.off, c.p.size)
-	info, err := c.fs.PutPart(ctx, c.name.key.bucket, c.name.key.key, c.name.upload, c.p.number, body, PutOptions{Size: c.p.size})
+	body := io.NewSectionReader(ob, c.off, c.p.Size)
+	info, err := c.fs.PutPart(ctx, c.name.key.bucket, c.name.key.key, c.name.upload, c.p.Number, body, PutOptions{Size: c.p.Size})
 	if err != nil {
 		return err
 	}
-	c.p.modifiedNS = info.Modified.UnixNano()
-	c.p.checksums, c.p.hasCRC = nil, false
+	c.p.ModifiedNS = info.Modified.UnixNano()
+	c.p.Checksums, c.p.HasCRC = nil, false
 	for _, s := range info.Checksums {
 		if s.Algorithm == ChecksumCRC64NVME {
-			c.p.crc, c.p.hasCRC = binary.BigEndian.Uint64(s.Value), true
+			c.p.CRC, c.p.HasCRC = binary.BigEndian.Uint64(s.Value), true
 		} else {
-			c.p.checksums = append(c.p.checksums, s)
+			c.p.Checksums = append(c.p.Checksums, s)
 		}
 	}
 	sum, err := parsePartETag(info.ETag)
-	copy(c.p.sum[:], sum)
+	copy(c.p.Sum[:], sum)
 	return err
 }

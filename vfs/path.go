@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -60,7 +62,7 @@ type walker struct {
 	links  int
 }
 
-func (w *walker) walk(path string) (*inode, error) {
+func (w *walker) walk(path string) (*record.Inode, error) {
 	at, err := getDir(w.r, w.root)
 	if err != nil {
 		return nil, err
@@ -74,48 +76,48 @@ func (w *walker) walk(path string) (*inode, error) {
 		if err != nil {
 			return nil, err
 		}
-		if w.exact && n.isSymlink() {
+		if w.exact && n.IsSymlink() {
 			return nil, fmt.Errorf("%w: %q is a symbolic link", ErrNotDir, name)
 		}
-		if n.isSymlink() && (len(rest) > 0 || w.follow || mustDir) {
+		if n.IsSymlink() && (len(rest) > 0 || w.follow || mustDir) {
 			if w.links++; w.links > maxSymlinks {
 				return nil, fmt.Errorf("%w: more than %d symbolic links", ErrInvalid, maxSymlinks)
 			}
-			if strings.HasPrefix(n.target, "/") {
+			if strings.HasPrefix(n.Target, "/") {
 				if at, err = getDir(w.r, w.root); err != nil {
 					return nil, err
 				}
 			}
-			rest = append(splitPath(n.target), rest...)
+			rest = append(splitPath(n.Target), rest...)
 			continue
 		}
 		at = n
 	}
-	if mustDir && !at.isDir() {
+	if mustDir && !at.IsDir() {
 		return nil, ErrNotDir
 	}
 	return at, nil
 }
 
 // step returns the inode of name in at.
-func (w *walker) step(at *inode, name string) (*inode, error) {
-	if !at.isDir() {
+func (w *walker) step(at *record.Inode, name string) (*record.Inode, error) {
+	if !at.IsDir() {
 		return nil, ErrNotDir
 	}
 	if err := checkAccess(w.r, w.cred, at, AccessExec); err != nil {
 		return nil, err
 	}
 	switch {
-	case name == ".." && at.ino == w.root:
+	case name == ".." && at.Ino == w.root:
 		return at, nil
 	case name == "..":
-		return getDir(w.r, at.parent)
+		return getDir(w.r, at.Parent)
 	}
 	p, err := parsePosixName(name)
 	if err != nil {
 		return nil, lookupErr(err)
 	}
-	_, f, err := findIn(w.r, at.ino, p)
+	_, f, err := findIn(w.r, at.Ino, p)
 	if err != nil {
 		return nil, err
 	}
@@ -142,15 +144,15 @@ func (fs *FS) KeyOf(ctx context.Context, ino Ino) (key string, err error) {
 }
 
 func keyOf(r cluster.Reader, ino Ino) (string, error) {
-	n, err := getInode(r, ino)
+	n, err := record.GetInode(r, ino)
 	if err != nil {
 		return "", err
 	}
-	if n.nlink == 0 {
+	if n.Nlink == 0 {
 		return "", ErrNotExist
 	}
 	var comps []string
-	if !n.isDir() {
+	if !n.IsDir() {
 		dir, name, err := aLink(r, n)
 		if err != nil {
 			return "", err
@@ -163,12 +165,12 @@ func keyOf(r cluster.Reader, ino Ino) (string, error) {
 		comps = append(comps, "")
 	}
 	var way wayUp
-	for n.ino != RootIno {
-		if err := way.pass(n.ino); err != nil {
+	for n.Ino != RootIno {
+		if err := way.pass(n.Ino); err != nil {
 			return "", err
 		}
-		comps = append(comps, n.name)
-		if n, err = getDir(r, n.parent); err != nil {
+		comps = append(comps, n.Name)
+		if n, err = getDir(r, n.Parent); err != nil {
 			return "", err
 		}
 	}
@@ -177,24 +179,24 @@ func keyOf(r cluster.Reader, ino Ino) (string, error) {
 }
 
 // aLink returns a link of n that exists.
-func aLink(r cluster.Reader, n *inode) (dir Ino, name string, err error) {
-	e, err := getDentry(r, n.parent, n.name, false)
+func aLink(r cluster.Reader, n *record.Inode) (dir Ino, name string, err error) {
+	e, err := record.GetDentry(r, n.Parent, n.Name, false)
 	if err != nil {
 		return 0, "", err
 	}
-	if e != nil && e.ino == n.ino {
-		return n.parent, n.name, nil
+	if e != nil && e.Ino == n.Ino {
+		return n.Parent, n.Name, nil
 	}
-	links, err := linksOf(r, n.ino)
+	links, err := linksOf(r, n.Ino)
 	if err != nil {
 		return 0, "", err
 	}
 	for _, l := range links {
-		e, err := getDentry(r, l.parent, l.name, false)
+		e, err := record.GetDentry(r, l.parent, l.name, false)
 		if err != nil {
 			return 0, "", err
 		}
-		if e != nil && e.ino == n.ino {
+		if e != nil && e.Ino == n.Ino {
 			return l.parent, l.name, nil
 		}
 	}
@@ -209,9 +211,9 @@ type link struct {
 // linksOf returns what the 'l' keys of ino say: every link of an inode with
 // more than one.
 func linksOf(r cluster.Reader, ino Ino) (links []link, err error) {
-	prefix := linkPrefix(ino)
+	prefix := record.LinkPrefix(ino)
 	err = r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
-		parent, name, err := parseLinkKey(k)
+		parent, name, err := record.ParseLinkKey(k)
 		links = append(links, link{parent, name})
 		return err
 	})

@@ -3,6 +3,8 @@ package vfs
 import (
 	"slices"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -18,14 +20,14 @@ func (c *Cred) inGroup(gid uint32) bool {
 }
 
 // owns tells whether cred may do what only the owner of n may.
-func (c *Cred) owns(n *inode) bool { return c.rooted() || c.UID == n.uid }
+func (c *Cred) owns(n *record.Inode) bool { return c.rooted() || c.UID == n.UID }
 
 // checkAccess returns ErrAccess unless cred has all rights of mask on n. The
 // superuser may read and write everything, and execute what anybody may. Nobody
 // may write what is immutable: ErrPerm.
-func checkAccess(r cluster.Reader, cred *Cred, n *inode, mask uint32) error {
+func checkAccess(r cluster.Reader, cred *Cred, n *record.Inode, mask uint32) error {
 	if mask&AccessWrite != 0 {
-		if err := n.fileFlags().checkWritable(); err != nil {
+		if err := fileFlagsOf(n).checkWritable(); err != nil {
 			return err
 		}
 	}
@@ -33,7 +35,7 @@ func checkAccess(r cluster.Reader, cred *Cred, n *inode, mask uint32) error {
 		return nil
 	}
 	if cred.rooted() {
-		if mask&AccessExec != 0 && !n.isDir() && n.mode&0o111 == 0 {
+		if mask&AccessExec != 0 && !n.IsDir() && n.Mode&0o111 == 0 {
 			return ErrAccess
 		}
 		return nil
@@ -50,12 +52,12 @@ func checkAccess(r cluster.Reader, cred *Cred, n *inode, mask uint32) error {
 
 // rights returns what n's mode and access ACL grant to cred, of what mask
 // asks for.
-func rights(r cluster.Reader, cred *Cred, n *inode, mask uint32) (uint32, error) {
+func rights(r cluster.Reader, cred *Cred, n *record.Inode, mask uint32) (uint32, error) {
 	switch {
-	case cred.UID == n.uid:
-		return n.mode >> 6 & 7, nil
-	case n.has(flagACL):
-		a, err := getACL(r, n.ino, xattrAccessACL)
+	case cred.UID == n.UID:
+		return n.Mode >> 6 & 7, nil
+	case n.Has(record.FlagACL):
+		a, err := getACL(r, n.Ino, xattrAccessACL)
 		if err != nil {
 			return 0, err
 		}
@@ -63,28 +65,28 @@ func rights(r cluster.Reader, cred *Cred, n *inode, mask uint32) (uint32, error)
 			return a.rights(cred, n, mask), nil
 		}
 	}
-	if cred.inGroup(n.gid) {
-		return n.mode >> 3 & 7, nil
+	if cred.inGroup(n.GID) {
+		return n.Mode >> 3 & 7, nil
 	}
-	return n.mode & 7, nil
+	return n.Mode & 7, nil
 }
 
 // checkSticky returns ErrPerm if the sticky bit of d keeps cred from
 // removing or renaming n.
-func checkSticky(cred *Cred, d, n *inode) error {
-	if d.mode&ModeSticky == 0 || cred.owns(n) || cred.owns(d) {
+func checkSticky(cred *Cred, d, n *record.Inode) error {
+	if d.Mode&ModeSticky == 0 || cred.owns(n) || cred.owns(d) {
 		return nil
 	}
 	return ErrPerm
 }
 
 // checkRemove is what removing or renaming the entry of n in d needs.
-func checkRemove(r cluster.Reader, cred *Cred, d, n *inode) error {
+func checkRemove(r cluster.Reader, cred *Cred, d, n *record.Inode) error {
 	if err := checkAccess(r, cred, d, AccessWrite|AccessExec); err != nil {
 		return err
 	}
 	if err := checkSticky(cred, d, n); err != nil {
 		return err
 	}
-	return d.fileFlags().checkTake(n.fileFlags())
+	return fileFlagsOf(d).checkTake(fileFlagsOf(n))
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -26,9 +28,9 @@ func (fs *FS) Purge(ctx context.Context, path string) (int, error) {
 	}
 	events := []event{{ino: info.Ino, data: true}}
 	err = fs.view(ctx, func(r cluster.Reader) error {
-		n, err := getInode(r, info.Ino)
-		if err == nil && n.ino != RootIno && n.nlink > 0 {
-			events = append(events, event{entry: true, ino: n.parent, name: n.name})
+		n, err := record.GetInode(r, info.Ino)
+		if err == nil && n.Ino != RootIno && n.Nlink > 0 {
+			events = append(events, event{entry: true, ino: n.Parent, name: n.Name})
 		}
 		return err
 	})
@@ -57,7 +59,7 @@ func (p *purge) below(ctx context.Context, dir Ino) error {
 	}
 	p.trail = append(p.trail, dir)
 	defer func() { p.trail = p.trail[:len(p.trail)-1] }()
-	prefix := dentryPrefix(dir)
+	prefix := record.DentryPrefix(dir)
 	from := prefix
 	for n := purgePage; n == purgePage; {
 		var events []event
@@ -65,15 +67,15 @@ func (p *purge) below(ctx context.Context, dir Ino) error {
 		err := p.fs.view(ctx, func(r cluster.Reader) error {
 			n, events, dirs = 0, events[:0], dirs[:0]
 			return r.Scan(from, cluster.PrefixEnd(prefix), cluster.ScanOptions{Limit: purgePage}, func(k, v []byte) error {
-				e, err := decodeDentry(k[len(prefix):], v)
+				e, err := record.DecodeDentry(k[len(prefix):], v)
 				if err != nil {
 					return err
 				}
 				n++
 				from = append(append(from[:0:0], k...), 0)
-				events = append(events, event{entry: true, ino: dir, name: e.name}, event{ino: e.ino, data: true})
-				if e.dir {
-					dirs = append(dirs, e.ino)
+				events = append(events, event{entry: true, ino: dir, name: e.Name}, event{ino: e.Ino, data: true})
+				if e.Dir {
+					dirs = append(dirs, e.Ino)
 				}
 				return nil
 			})

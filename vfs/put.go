@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -18,7 +20,7 @@ func (fs *FS) PutObject(ctx context.Context, bucket, key string, body io.Reader,
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	if err := o.Meta.validate(); err != nil {
+	if err := validateMeta(&o.Meta); err != nil {
 		return ObjectInfo{}, err
 	}
 	p := publication{key: &k, cond: &o.Cond, meta: &o.Meta, owner: o.Owner, mode: o.Mode, mtimeNS: o.MtimeNS,
@@ -37,7 +39,7 @@ func (fs *FS) PutObject(ctx context.Context, bucket, key string, body io.Reader,
 	}
 	defer v.release(fs)
 	p.content = v.content
-	p.object = objectPart{sum: v.sum[:], checksums: v.checksums}
+	p.object = record.Object{Sum: v.sum[:], Checksums: v.checksums}
 	return fs.publish(ctx, &p)
 }
 
@@ -47,10 +49,10 @@ type publication struct {
 	cond    *Preconditions
 	meta    *ObjectMeta
 	content *content
-	object  objectPart // sums, checksums and parts
-	owner   *Cred      // nil: root
-	mode    uint32     // of a new file; 0: the configured one
-	mtimeNS int64      // 0: now
+	object  record.Object // sums, checksums and parts
+	owner   *Cred         // nil: root
+	mode    uint32        // of a new file; 0: the configured one
+	mtimeNS int64         // 0: now
 	// bucket, if not 0, is the only one that this goes into; precheck sets it.
 	bucket    Ino
 	keepOwner bool // what is overwritten stays its owner's
@@ -63,7 +65,7 @@ type publication struct {
 	// make, if set, completes the publication within the transaction, before
 	// the inode of the target is read. If it returns an inode, that is the
 	// target itself, which keeps its content.
-	make func(t cluster.Txn, o *op, at *keyPlace) (self *inode, err error)
+	make func(t cluster.Txn, o *op, at *keyPlace) (self *record.Inode, err error)
 }
 
 // precheck tells early what publish would find: no such bucket, no right, and
@@ -79,13 +81,13 @@ func (fs *FS) precheck(ctx context.Context, p *publication) error {
 				return err
 			}
 			j := fs.judge(ctx, r, at.bucket(p.key))
-			if open = 0; !settled && !p.cond.empty() && at.entry != nil && fs.opens.get(at.entry.ino) != nil {
-				open = at.entry.ino
+			if open = 0; !settled && !p.cond.empty() && at.entry != nil && fs.opens.get(at.entry.Ino) != nil {
+				open = at.entry.Ino
 				return nil
 			}
 			old, err := j.checkTarget(p, &at)
 			if err == nil {
-				p.bucket, p.existed = j.bucket, old != nil && (!old.isDir() || old.has(flagExplicit))
+				p.bucket, p.existed = j.bucket, old != nil && (!old.IsDir() || old.Has(record.FlagExplicit))
 			}
 			return err
 		})
@@ -113,7 +115,7 @@ func (fs *FS) MayPut(ctx context.Context, bucket, key string, cond Preconditions
 
 // publish makes p.content the object, or drops it.
 func (fs *FS) publish(ctx context.Context, p *publication) (ObjectInfo, error) {
-	var n *inode
+	var n *record.Inode
 	err := fs.update(ctx, func(t cluster.Txn, o *op) (err error) {
 		n, err = o.publish(t, p)
 		return err
@@ -131,34 +133,34 @@ func (fs *FS) publish(ctx context.Context, p *publication) (ObjectInfo, error) {
 		return ObjectInfo{}, err
 	}
 	info := plainInfo(p.key.key, n)
-	info.Meta, info.Parts = *p.meta, n.object.parts
-	info.Checksums = n.checksumList()
+	info.Meta, info.Parts = *p.meta, n.Object.Parts
+	info.Checksums = checksumsIn(n)
 	return info, nil
 }
 
 // published returns the inode of the object if it holds p's content.
-func (fs *FS) published(ctx context.Context, p *publication) *inode {
+func (fs *FS) published(ctx context.Context, p *publication) *record.Inode {
 	if p.content == nil || p.content.id == 0 {
 		return nil
 	}
-	var n *inode
+	var n *record.Inode
 	err := fs.view(ctx, func(r cluster.Reader) (err error) {
 		n, err = fs.objectFor(WithSubject(ctx, nil), r, p.key, ActReadObject) // what it wrote, it may know
 		return err
 	})
-	if err != nil || n.content != p.content.id {
+	if err != nil || n.Content != p.content.id {
 		return nil
 	}
 	return n
 }
 
 // publish makes p.content the object's and returns the inode, stored.
-func (o *op) publish(t cluster.Txn, p *publication) (*inode, error) {
+func (o *op) publish(t cluster.Txn, p *publication) (*record.Inode, error) {
 	at, err := locate(t, p.key)
 	if err != nil {
 		return nil, err
 	}
-	var self *inode
+	var self *record.Inode
 	if p.make != nil {
 		if self, err = p.make(t, o, &at); err != nil {
 			return nil, err
@@ -170,15 +172,15 @@ func (o *op) publish(t cluster.Txn, p *publication) (*inode, error) {
 		return nil, err
 	}
 	if self != nil {
-		o.inodeChanged(self.ino, false)
+		o.inodeChanged(self.Ino, false)
 		p.takeOver(self)
 		return self, o.describe(t, p, self)
 	}
 	if p.key.dir {
 		return o.publishDir(t, p, &at, old)
 	}
-	if old != nil && old.isRegular() && old.nlink <= 1 {
-		old.mode = dropSetID(old.mode) // as every write by another does
+	if old != nil && old.IsRegular() && old.Nlink <= 1 {
+		old.Mode = dropSetID(old.Mode) // as every write by another does
 		if err := dropCapability(t, old); err != nil {
 			return nil, err
 		}
@@ -198,24 +200,24 @@ func (p *publication) writer(s *Subject) {
 
 // takeOver makes the file n that is overwritten the writer's, and its mode one
 // that nobody chose: the last word wins. A local user writes as POSIX does.
-func (p *publication) takeOver(n *inode) {
-	if n.isDir() {
+func (p *publication) takeOver(n *record.Inode) {
+	if n.IsDir() {
 		return // its mode guards what is below it, which p does not replace
 	}
 	if !p.keepMode {
-		n.unchoose()
+		n.Unchoose()
 	}
 	if !p.keepOwner {
-		n.uid, n.gid = p.owner.UID, p.owner.GID
-		n.mode = dropSetID(n.mode) // as chown does
+		n.UID, n.GID = p.owner.UID, p.owner.GID
+		n.Mode = dropSetID(n.Mode) // as chown does
 	}
 }
 
 // checkTarget checks the right to publish p and its preconditions, and returns
 // the inode of the entry that p replaces, nil if there is none.
-func (j *judge) checkTarget(p *publication, at *keyPlace) (old *inode, err error) {
+func (j *judge) checkTarget(p *publication, at *keyPlace) (old *record.Inode, err error) {
 	if at.entry != nil {
-		if old, err = getInode(j.r, at.entry.ino); err != nil {
+		if old, err = record.GetInode(j.r, at.entry.Ino); err != nil {
 			return nil, err
 		}
 	}
@@ -233,11 +235,11 @@ func (j *judge) checkTarget(p *publication, at *keyPlace) (old *inode, err error
 	return old, j.checkConditions(p, at, old)
 }
 
-func (j *judge) checkConditions(p *publication, at *keyPlace, old *inode) error {
+func (j *judge) checkConditions(p *publication, at *keyPlace, old *record.Inode) error {
 	if p.cond.empty() {
 		return nil
 	}
-	if old == nil || old.isDir() && !old.has(flagExplicit) {
+	if old == nil || old.IsDir() && !old.Has(record.FlagExplicit) {
 		err := p.cond.checkAbsent(p.key)
 		if errors.Is(err, ErrNoSuchKey) {
 			return j.hide(err)
@@ -254,10 +256,10 @@ func (j *judge) checkConditions(p *publication, at *keyPlace, old *inode) error 
 		}
 	}
 	// Of what is no object, such as a special file, no ETag is known, but it exists.
-	etag, modified, size := ETag(""), old.modified(), old.size
+	etag, modified, size := ETag(""), modifiedAt(old), old.Size
 	n, err := j.objectInode(p.key, at)
 	if err == nil {
-		etag, modified, size = n.etag(), n.modified(), n.size
+		etag, modified, size = etagOf(n), modifiedAt(n), n.Size
 	} else if !errors.Is(err, ErrNoSuchKey) {
 		return err
 	}
@@ -265,7 +267,7 @@ func (j *judge) checkConditions(p *publication, at *keyPlace, old *inode) error 
 }
 
 // publishFile makes a new inode for the key; old, if any, loses a link.
-func (o *op) publishFile(t cluster.Txn, p *publication, at *keyPlace, old *inode) (*inode, error) {
+func (o *op) publishFile(t cluster.Txn, p *publication, at *keyPlace, old *record.Inode) (*record.Inode, error) {
 	dir := at.dir()
 	var err error
 	if len(at.missing) > 0 {
@@ -282,14 +284,14 @@ func (o *op) publishFile(t cluster.Txn, p *publication, at *keyPlace, old *inode
 		mode = o.fs.cfg.FileMode
 	}
 	n := o.newInode(id, ModeRegular|mode, p.owner)
-	if p.keepOwner && old != nil && old.isRegular() {
-		n.uid, n.gid = old.uid, old.gid
+	if p.keepOwner && old != nil && old.IsRegular() {
+		n.UID, n.GID = old.UID, old.GID
 	}
-	n.parent, n.name = dir, p.key.last()
-	e := entryOf(n)
+	n.Parent, n.Name = dir, p.key.last()
+	e := record.EntryOf(n)
 	switch {
 	case old != nil:
-		if err = o.dropLink(t, old, dir, n.name); err == nil {
+		if err = o.dropLink(t, old, dir, n.Name); err == nil {
 			err = o.addEntryBeside(t, dir, e, false) // whether it is a pair does not change
 		}
 	case len(at.missing) > 0:
@@ -305,42 +307,42 @@ func (o *op) publishFile(t cluster.Txn, p *publication, at *keyPlace, old *inode
 
 // publishDir gives the directory of a key "x/" its own content and makes it
 // explicit.
-func (o *op) publishDir(t cluster.Txn, p *publication, at *keyPlace, n *inode) (*inode, error) {
+func (o *op) publishDir(t cluster.Txn, p *publication, at *keyPlace, n *record.Inode) (*record.Inode, error) {
 	if n == nil {
 		names := append(at.missing[:len(at.missing):len(at.missing)], p.key.last())
 		dir, err := o.makeImplied(t, at.dir(), names, p.owner)
 		if err != nil {
 			return nil, err
 		}
-		if n, err = getInode(t, dir); err != nil {
+		if n, err = record.GetInode(t, dir); err != nil {
 			return nil, err
 		}
 	}
-	n.set(flagExplicit, true)
+	n.Set(record.FlagExplicit, true)
 	return n, o.fillObject(t, p, n)
 }
 
 // fillObject gives n the content and the metadata of p, and stores it.
-func (o *op) fillObject(t cluster.Txn, p *publication, n *inode) error {
+func (o *op) fillObject(t cluster.Txn, p *publication, n *record.Inode) error {
 	if err := o.setContent(t, n, p.content); err != nil {
 		return err
 	}
 	if p.refs {
-		n.set(flagRefs, true)
+		n.Set(record.FlagRefs, true)
 	}
 	return o.describe(t, p, n)
 }
 
 // describe gives n what the object part and the metadata of p say, and
 // stores it.
-func (o *op) describe(t cluster.Txn, p *publication, n *inode) error {
-	n.object = p.object
+func (o *op) describe(t cluster.Txn, p *publication, n *record.Inode) error {
+	n.Object = p.object
 	if err := setMeta(t, n, p.meta); err != nil {
 		return err
 	}
-	n.ctimeNS, n.mtime = o.nowNS, TimeNS(o.nowNS)
+	n.CtimeNS, n.Mtime = o.nowNS, TimeNS(o.nowNS)
 	if p.mtimeNS != 0 {
-		n.mtime = TimeNS(p.mtimeNS)
+		n.Mtime = TimeNS(p.mtimeNS)
 	}
-	return putInode(t, n)
+	return record.PutInode(t, n)
 }

@@ -2,14 +2,13 @@ package vfs
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	"ogw/vfs/internal/record"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
@@ -45,39 +44,6 @@ type DamagedBlob struct {
 	ID cluster.BlobID `json:"id"`
 }
 
-// damagedRecord is what is stored of one, as JSON (key 'z').
-type damagedRecord struct {
-	Size   int64     `json:"size"`
-	Path   string    `json:"path"`
-	Error  string    `json:"error"`
-	By     string    `json:"by"`
-	Found  time.Time `json:"found"`
-	Aside  bool      `json:"aside,omitempty"`
-	Traced bool      `json:"traced,omitempty"` // Inodes are known
-	Inodes []Ino     `json:"inodes,omitempty"`
-
-	unsaved bool // the store does not have it
-}
-
-// decodeDamaged never fails: that a blob is in quarantine counts for more than
-// what its record says.
-func decodeDamaged(v []byte) damagedRecord {
-	var rec damagedRecord
-	if err := json.Unmarshal(v, &rec); err != nil {
-		return damagedRecord{Error: fmt.Sprintf("damaged; so is the note about it: %v", err)}
-	}
-	return rec
-}
-
-func damagedKey(id cluster.BlobID) []byte { return key2(tabDamaged, id.Content, id.Seq) }
-
-func parseDamagedKey(k []byte) (id cluster.BlobID, err error) {
-	if len(k) != 17 || k[0] != tabDamaged {
-		return id, fmt.Errorf("%w: quarantine key %x", ErrCorrupt, k)
-	}
-	return cluster.BlobID{Content: binary.BigEndian.Uint64(k[1:]), Seq: binary.BigEndian.Uint64(k[9:])}, nil
-}
-
 // quarantine keeps damaged blobs. Their records are in the store, and list is a
 // copy of them: complete where no other process changes the store, elsewhere
 // as of the last refresh. Besides, list has what the store did not take.
@@ -95,7 +61,7 @@ type quarantine struct {
 	writing sync.Mutex
 
 	mu   sync.Mutex
-	list map[cluster.BlobID]damagedRecord
+	list map[cluster.BlobID]record.Damaged
 	told bool // that there is no room
 }
 
@@ -115,13 +81,13 @@ func (q *quarantine) refresh(ctx context.Context) error {
 func (q *quarantine) load(ctx context.Context) error {
 	q.writing.Lock()
 	defer q.writing.Unlock()
-	var list map[cluster.BlobID]damagedRecord
-	from, to := table(tabDamaged)
+	var list map[cluster.BlobID]record.Damaged
+	from, to := record.Table(record.TabDamaged)
 	err := q.fs.kv.View(cluster.Strict(ctx), func(r cluster.Reader) error {
-		list = make(map[cluster.BlobID]damagedRecord)
+		list = make(map[cluster.BlobID]record.Damaged)
 		return r.Scan(from, to, cluster.ScanOptions{}, func(k, v []byte) error {
-			if id, err := parseDamagedKey(k); err == nil { // else Check tells
-				list[id] = decodeDamaged(v)
+			if id, err := record.ParseDamagedKey(k); err == nil { // else Check tells
+				list[id] = record.DecodeDamaged(v)
 			}
 			return nil
 		})
@@ -132,7 +98,7 @@ func (q *quarantine) load(ctx context.Context) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for id, rec := range q.list {
-		if _, stored := list[id]; rec.unsaved && !stored {
+		if _, stored := list[id]; rec.Unsaved && !stored {
 			list[id] = rec
 		}
 	}
@@ -141,14 +107,14 @@ func (q *quarantine) load(ctx context.Context) error {
 }
 
 // snapshot is what memory holds.
-func (q *quarantine) snapshot() map[cluster.BlobID]damagedRecord {
+func (q *quarantine) snapshot() map[cluster.BlobID]record.Damaged {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return maps.Clone(q.list)
 }
 
 // get returns a copy of what the list has of a blob, nil if it is not there.
-func (q *quarantine) get(id cluster.BlobID) *damagedRecord {
+func (q *quarantine) get(id cluster.BlobID) *record.Damaged {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if rec, ok := q.list[id]; ok {
@@ -157,7 +123,7 @@ func (q *quarantine) get(id cluster.BlobID) *damagedRecord {
 	return nil
 }
 
-func (q *quarantine) set(id cluster.BlobID, rec *damagedRecord) {
+func (q *quarantine) set(id cluster.BlobID, rec *record.Damaged) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if rec != nil {
@@ -230,7 +196,7 @@ func (q *quarantine) note(ctx context.Context, id cluster.BlobID, cause error) e
 	if !q.room(id, cause) {
 		return nil
 	}
-	rec := damagedRecord{Error: cause.Error(), By: finder(ctx), Found: q.fs.cfg.Now().UTC()}
+	rec := record.Damaged{Error: cause.Error(), By: finder(ctx), Found: q.fs.cfg.Now().UTC()}
 	// What the caller is about, its time and its token, does not concern this.
 	ctx, cancel := context.WithTimeout(context.Background(), noteTimeout)
 	defer cancel()
@@ -243,7 +209,7 @@ func (q *quarantine) note(ctx context.Context, id cluster.BlobID, cause error) e
 		}
 		return cluster.ErrStop
 	})
-	_, err := q.write(ctx, id, func(old *damagedRecord) *damagedRecord {
+	_, err := q.write(ctx, id, func(old *record.Damaged) *record.Damaged {
 		if old != nil { // another process was first
 			return old
 		}
@@ -258,27 +224,27 @@ func (q *quarantine) note(ctx context.Context, id cluster.BlobID, cause error) e
 // nil if there is none, and returns what it shall be. It may run again. What
 // the store does not take is on the list alone, for save to try again; what it
 // does not drop stays there.
-func (q *quarantine) write(ctx context.Context, id cluster.BlobID, change func(old *damagedRecord) *damagedRecord) (*damagedRecord, error) {
+func (q *quarantine) write(ctx context.Context, id cluster.BlobID, change func(old *record.Damaged) *record.Damaged) (*record.Damaged, error) {
 	q.writing.Lock()
 	defer q.writing.Unlock()
-	var rec *damagedRecord
+	var rec *record.Damaged
 	err := q.fs.kv.Update(ctx, func(t cluster.Txn) error {
-		key := damagedKey(id)
+		key := record.DamagedKey(id)
 		stored, err := t.Get(key)
 		if err != nil {
 			return err
 		}
 		old := q.get(id)
 		if stored != nil {
-			is := decodeDamaged(stored)
+			is := record.DecodeDamaged(stored)
 			old = &is
-		} else if old != nil && !old.unsaved {
+		} else if old != nil && !old.Unsaved {
 			old = nil // another process dropped it
 		}
 		if rec = change(old); rec == nil {
 			return t.Delete(key)
 		}
-		v, err := json.Marshal(rec)
+		v, err := rec.Encode()
 		if err != nil {
 			return err
 		}
@@ -290,7 +256,7 @@ func (q *quarantine) write(ctx context.Context, id cluster.BlobID, change func(o
 		}
 	}
 	if rec != nil {
-		rec.unsaved = err != nil
+		rec.Unsaved = err != nil
 	}
 	q.set(id, rec)
 	return rec, fserr.Map(err)
@@ -299,10 +265,10 @@ func (q *quarantine) write(ctx context.Context, id cluster.BlobID, change func(o
 // save stores what the store did not take before.
 func (q *quarantine) save(ctx context.Context) error {
 	for id, rec := range q.snapshot() {
-		if !rec.unsaved {
+		if !rec.Unsaved {
 			continue
 		}
-		if _, err := q.write(ctx, id, func(old *damagedRecord) *damagedRecord { return old }); err != nil {
+		if _, err := q.write(ctx, id, func(old *record.Damaged) *record.Damaged { return old }); err != nil {
 			return err
 		}
 	}
@@ -329,8 +295,8 @@ func (q *quarantine) setAside(ctx context.Context, ids []cluster.BlobID) (kept [
 		return nil, err
 	}
 	for id, rec := range known {
-		if !rec.Aside || rec.unsaved {
-			is, err := q.write(ctx, id, func(old *damagedRecord) *damagedRecord {
+		if !rec.Aside || rec.Unsaved {
+			is, err := q.write(ctx, id, func(old *record.Damaged) *record.Damaged {
 				if old != nil {
 					old.Aside = true
 				}
@@ -350,11 +316,11 @@ func (q *quarantine) setAside(ctx context.Context, ids []cluster.BlobID) (kept [
 
 // find returns those of ids that are in quarantine, also where other processes
 // take blobs in.
-func (q *quarantine) find(ctx context.Context, ids []cluster.BlobID) (map[cluster.BlobID]damagedRecord, error) {
-	found := make(map[cluster.BlobID]damagedRecord)
+func (q *quarantine) find(ctx context.Context, ids []cluster.BlobID) (map[cluster.BlobID]record.Damaged, error) {
+	found := make(map[cluster.BlobID]record.Damaged)
 	q.mu.Lock()
 	for _, id := range ids {
-		if rec, ok := q.list[id]; ok && (q.fs.Exclusive() || rec.unsaved) {
+		if rec, ok := q.list[id]; ok && (q.fs.Exclusive() || rec.Unsaved) {
 			found[id] = rec
 		}
 	}
@@ -364,13 +330,13 @@ func (q *quarantine) find(ctx context.Context, ids []cluster.BlobID) (map[cluste
 	}
 	keys := make([][]byte, len(ids))
 	for i, id := range ids {
-		keys[i] = damagedKey(id)
+		keys[i] = record.DamagedKey(id)
 	}
 	err := q.fs.kv.View(ctx, func(r cluster.Reader) error {
 		values, err := r.GetMany(keys)
 		for i, v := range values {
 			if v != nil {
-				found[ids[i]] = decodeDamaged(v)
+				found[ids[i]] = record.DecodeDamaged(v)
 			}
 		}
 		return err
@@ -400,7 +366,7 @@ func (q *quarantine) recheck(ctx context.Context, remove bool) (well map[cluster
 		}
 		if err == nil {
 			well[id] = true
-			_, err = q.write(cluster.Relaxed(ctx), id, func(old *damagedRecord) *damagedRecord {
+			_, err = q.write(cluster.Relaxed(ctx), id, func(old *record.Damaged) *record.Damaged {
 				if old != nil && old.Aside && !gone { // set aside meanwhile, and kept
 					return old
 				}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/local"
 )
@@ -309,15 +311,15 @@ func TestQuarantineUnnamed(t *testing.T) {
 	info, err := s.fs.HeadObject(bg, "bbb", "key", GetOptions{})
 	want(t, err, nil)
 	want(t, s.fs.update(bg, func(tx cluster.Txn, o *op) error {
-		n, err := getInode(tx, info.Ino)
+		n, err := record.GetInode(tx, info.Ino)
 		if err != nil {
 			return err
 		}
-		if err := tx.Delete(extentKey(n.content, 0)); err != nil {
+		if err := tx.Delete(record.ExtentKey(n.Content, 0)); err != nil {
 			return err
 		}
-		n.content, n.size = 0, 0
-		return putInode(tx, n)
+		n.Content, n.Size = 0, 0
+		return record.PutInode(tx, n)
 	}), nil)
 	s.restart()
 	s.fs.leftovers.run(bg)
@@ -335,8 +337,8 @@ func TestQuarantineBound(t *testing.T) {
 	s := openQuarantine(t)
 	for i := range maxDamaged {
 		id := cluster.BlobID{Content: 1 << 40, Seq: uint64(i)}
-		_, err := s.fs.quarantine.write(cluster.Relaxed(bg), id, func(*damagedRecord) *damagedRecord {
-			return &damagedRecord{Error: fmt.Sprint(i)}
+		_, err := s.fs.quarantine.write(cluster.Relaxed(bg), id, func(*record.Damaged) *record.Damaged {
+			return &record.Damaged{Error: fmt.Sprint(i)}
 		})
 		want(t, err, nil)
 	}

@@ -3,11 +3,12 @@ package vfs
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"ogw/vfs/internal/record"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
@@ -117,7 +118,7 @@ func (fs *FS) Release(ctx context.Context, ids ...cluster.BlobID) (blobs int, by
 		return 0, 0, fserr.Map(err)
 	}
 	for _, id := range ids {
-		if _, err := q.write(cluster.Relaxed(ctx), id, func(*damagedRecord) *damagedRecord { return nil }); err != nil {
+		if _, err := q.write(cluster.Relaxed(ctx), id, func(*record.Damaged) *record.Damaged { return nil }); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -167,7 +168,7 @@ func (q *quarantine) trace(ctx context.Context, all bool) error {
 		if before == nil || before.Traced && slices.Equal(before.Inodes, inodes) {
 			continue
 		}
-		_, e := q.write(cluster.Relaxed(ctx), id, func(old *damagedRecord) *damagedRecord {
+		_, e := q.write(cluster.Relaxed(ctx), id, func(old *record.Damaged) *record.Damaged {
 			if old != nil {
 				old.Traced, old.Inodes = true, inodes
 			}
@@ -201,10 +202,11 @@ func (t *tracer) run(ctx context.Context) error {
 		for id := range t.found {
 			source := ContentID(id.Content)
 			t.contents[source] = true
-			prefix := refPrefix(source)
+			prefix := record.RefPrefix(source)
 			err := r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
 				if len(k) == 17 {
-					t.contents[ContentID(binary.BigEndian.Uint64(k[9:]))] = true
+					_, user := record.ParseRefKey(k)
+					t.contents[user] = true
 				}
 				return nil
 			})
@@ -217,7 +219,7 @@ func (t *tracer) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	from, to := table(tabInode)
+	from, to := record.Table(record.TabInode)
 	for from != nil {
 		var users []Ino
 		err := fs.view(ctx, func(r cluster.Reader) error {
@@ -229,8 +231,8 @@ func (t *tracer) run(ctx context.Context) error {
 					from = append(slices.Clone(k), 0)
 				}
 				// One that cannot be read is Check's to report.
-				if x, err := decodeInode(keyIno(k), v); err == nil && t.contents[x.content] {
-					users = append(users, x.ino)
+				if x, err := record.DecodeInode(record.InoOfKey(k), v); err == nil && t.contents[x.Content] {
+					users = append(users, x.Ino)
 				}
 				return nil
 			})

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/mem"
 )
@@ -77,14 +79,14 @@ func (m *memQuarantine) remove() {
 }
 
 // stored is what the store has.
-func (m *memQuarantine) stored() map[cluster.BlobID]damagedRecord {
+func (m *memQuarantine) stored() map[cluster.BlobID]record.Damaged {
 	m.t.Helper()
-	list := make(map[cluster.BlobID]damagedRecord)
-	from, to := table(tabDamaged)
+	list := make(map[cluster.BlobID]record.Damaged)
+	from, to := record.Table(record.TabDamaged)
 	want(m.t, m.c.KV.View(bg, func(r cluster.Reader) error {
 		return r.Scan(from, to, cluster.ScanOptions{}, func(k, v []byte) error {
-			id, err := parseDamagedKey(k)
-			list[id] = decodeDamaged(v)
+			id, err := record.ParseDamagedKey(k)
+			list[id] = record.DecodeDamaged(v)
 			return err
 		})
 	}), nil)
@@ -133,11 +135,11 @@ func TestQuarantineOrder(t *testing.T) {
 			})
 			for w := range 4 {
 				wait.Go(func() {
-					_, err := q.write(bg, id, func(old *damagedRecord) *damagedRecord {
+					_, err := q.write(bg, id, func(old *record.Damaged) *record.Damaged {
 						if old != nil && w == 3 {
 							return nil
 						}
-						return &damagedRecord{Size: int64(10*round + w)}
+						return &record.Damaged{Size: int64(10*round + w)}
 					})
 					if err != nil {
 						t.Error(err)
@@ -289,7 +291,7 @@ func TestQuarantineDroppedElsewhere(t *testing.T) {
 	for range 100 {
 		ids = append(ids, leaveBlob(t, m.fs, 0))
 	}
-	_, err = two.quarantine.write(bg, ids[50], func(*damagedRecord) *damagedRecord { return &damagedRecord{Error: "damaged"} })
+	_, err = two.quarantine.write(bg, ids[50], func(*record.Damaged) *record.Damaged { return &record.Damaged{Error: "damaged"} })
 	want(t, err, nil)
 	views = 0
 	deleted, err := m.fs.dropBlobs(bg, ids...)

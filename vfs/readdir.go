@@ -2,9 +2,10 @@ package vfs
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"slices"
+
+	"ogw/vfs/internal/record"
 
 	"ogw/cluster"
 )
@@ -75,7 +76,7 @@ func (fs *FS) readPage(ctx context.Context, cred *Cred, dir Ino, after string, l
 		}
 		for i := range entries {
 			e := &entries[i]
-			page[i] = DirEntry{Name: shownName(e.name, e.dir, shadowed[i]), Ino: e.ino, Mode: e.mode, Pos: e.s3name()}
+			page[i] = DirEntry{Name: shownName(e.Name, e.Dir, shadowed[i]), Ino: e.Ino, Mode: e.Mode, Pos: e.S3Name()}
 		}
 		if attrs {
 			return fs.fillAttrs(r, page)
@@ -94,13 +95,13 @@ func (fs *FS) readPage(ctx context.Context, cred *Cred, dir Ino, after string, l
 }
 
 // scanEntries reads up to limit dentries of dir behind position after.
-func scanEntries(r cluster.Reader, dir Ino, after string, limit int) ([]dentry, error) {
-	prefix := dentryPrefix(dir)
+func scanEntries(r cluster.Reader, dir Ino, after string, limit int) ([]record.Dentry, error) {
+	prefix := record.DentryPrefix(dir)
 	start := prefix
 	if after != "" {
-		start = append(append(dentryPrefix(dir), after...), 0)
+		start = append(append(record.DentryPrefix(dir), after...), 0)
 	}
-	var list []dentry
+	var list []record.Dentry
 	o := cluster.ScanOptions{Limit: limit}
 	err := r.Scan(start, cluster.PrefixEnd(prefix), o, func(k, v []byte) error {
 		switch len(list) {
@@ -109,7 +110,7 @@ func scanEntries(r cluster.Reader, dir Ino, after string, limit int) ([]dentry, 
 		case firstPage:
 			list = slices.Grow(list, limit-firstPage)
 		}
-		e, err := decodeDentry(k[len(prefix):], v)
+		e, err := record.DecodeDentry(k[len(prefix):], v)
 		list = append(list, e)
 		return err
 	})
@@ -118,16 +119,16 @@ func scanEntries(r cluster.Reader, dir Ino, after string, limit int) ([]dentry, 
 
 // findShadowed tells which entries are files beside a directory of the same
 // name. Only directories that ever held such a pair pay for it.
-func findShadowed(r cluster.Reader, d *inode, entries []dentry) ([]bool, error) {
+func findShadowed(r cluster.Reader, d *record.Inode, entries []record.Dentry) ([]bool, error) {
 	shadowed := make([]bool, len(entries))
-	if !d.has(flagShadows) {
+	if !d.Has(record.FlagShadows) {
 		return shadowed, nil
 	}
 	var keys [][]byte
 	var places []int
 	for i := range entries {
-		if !entries[i].dir {
-			keys = append(keys, dirEntryKey(d.ino, entries[i].name))
+		if !entries[i].Dir {
+			keys = append(keys, record.DirEntryKey(d.Ino, entries[i].Name))
 			places = append(places, i)
 		}
 	}
@@ -155,12 +156,12 @@ func (fs *FS) fillAttrs(r cluster.Reader, page []DirEntry) error {
 	slices.SortFunc(order, byIno)
 	slices.SortFunc(dirs, byIno)
 	keys := make([][]byte, 0, len(order)+len(dirs))
-	text := make([]byte, 0, cap(keys)*key1Bytes)
+	text := make([]byte, 0, cap(keys)*record.Key1Bytes)
 	for _, i := range order {
-		keys, text = appendKey1(keys, text, tabInode, page[i].Ino)
+		keys, text = record.AppendKey1(keys, text, record.TabInode, page[i].Ino)
 	}
 	for _, i := range dirs {
-		keys, text = appendKey1(keys, text, tabDirTime, page[i].Ino)
+		keys, text = record.AppendKey1(keys, text, record.TabDirTime, page[i].Ino)
 	}
 	vs, err := r.GetMany(keys)
 	if err != nil {
@@ -175,23 +176,16 @@ func (fs *FS) fillAttrs(r cluster.Reader, page []DirEntry) error {
 		if vs[k] == nil {
 			continue
 		}
-		n := inode{ino: page[i].Ino}
-		if err := n.decode(vs[k]); err != nil {
+		n := record.Inode{Ino: page[i].Ino}
+		if err := n.Decode(vs[k]); err != nil {
 			return err
 		}
-		if list[k], err = fs.attrWith(&n, times[n.ino]); err != nil {
+		if list[k], err = fs.attrWith(&n, times[n.Ino]); err != nil {
 			return err
 		}
 		page[i].Attr = &list[k]
 	}
 	return nil
-}
-
-// appendKey1 appends a key whose bytes stand in text, which has room for it.
-func appendKey1(keys [][]byte, text []byte, table byte, ino Ino) ([][]byte, []byte) {
-	begin := len(text)
-	text = binary.BigEndian.AppendUint64(append(text, table), uint64(ino))
-	return append(keys, text[begin:len(text):len(text)]), text
 }
 
 func compareIno(a, b Ino) int {

@@ -9,6 +9,10 @@ import (
 	"hash"
 	"io"
 
+	"ogw/vfs/internal/record"
+
+	"ogw/vfs/internal/checksum"
+
 	"github.com/minio/crc64nvme"
 )
 
@@ -63,7 +67,7 @@ func (fs *FS) receive(ctx context.Context, id ContentID, body io.Reader, o *PutO
 	default:
 		err = bodyError(err)
 	}
-	if err != nil || v.content.id == 0 || v.content.extents[0].kind != extentInline {
+	if err != nil || v.content.id == 0 || v.content.extents[0].Kind != record.ExtentInline {
 		v.release(fs)
 	}
 	return v, err
@@ -93,7 +97,7 @@ func (fs *FS) receiveSmall(ctx context.Context, id ContentID, data []byte, o *Pu
 		c.id = ContentID(n)
 	}
 	c.crc = crc64nvme.Checksum(data)
-	c.extents = []extent{{len: c.size, kind: extentInline, data: data}}
+	c.extents = []record.Extent{{Len: c.size, Kind: record.ExtentInline, Data: data}}
 	return v.checkCRC()
 }
 
@@ -242,7 +246,7 @@ func (v *received) checkCRC() error {
 	for _, c := range v.checksums {
 		if c.Algorithm != ChecksumCRC64NVME || c.Parts > 0 {
 			kept = append(kept, c)
-		} else if !bytes.Equal(c.Value, crcBytes(v.content.crc)) {
+		} else if !bytes.Equal(c.Value, checksum.CRC64Bytes(v.content.crc)) {
 			return fmt.Errorf("CRC64NVME: %w", ErrBadDigest)
 		}
 	}

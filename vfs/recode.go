@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/vfs/seal"
 )
@@ -13,15 +15,15 @@ import (
 // what open cannot open stays as it is. n counts the secrets. An error means
 // that the record cannot be understood.
 func recodeSecrets(k, v []byte, open, to *seal.Keyring, recode bool) (value []byte, n int, err error) {
-	if k[0] == tabSecret {
-		secret, err := decodeStoreSecret(open, string(k[1:]), v)
+	if k[0] == record.TabSecret {
+		secret, err := record.DecodeStoreSecret(open, string(k[1:]), v)
 		switch {
 		case errors.Is(err, seal.ErrUnknownKey):
 			return v, 1, nil
 		case err != nil:
 			return nil, 0, err
 		case recode:
-			v = encodeStoreSecret(to, string(k[1:]), secret)
+			v = record.EncodeStoreSecret(to, string(k[1:]), secret)
 		}
 		return v, 1, nil
 	}
@@ -38,10 +40,10 @@ func recodeSecrets(k, v []byte, open, to *seal.Keyring, recode bool) (value []by
 // clearSecrets counts those that are stored in clear. A damaged record counts
 // for none: nobody carries it anywhere.
 func clearSecrets(r cluster.Reader) (n int, err error) {
-	for _, table := range []byte{tabUser, tabSecret} {
+	for _, table := range []byte{record.TabUser, record.TabSecret} {
 		err := r.Scan([]byte{table}, []byte{table + 1}, cluster.ScanOptions{}, func(k, v []byte) error {
-			if table == tabSecret {
-				if len(v) > 0 && v[0] == storeSecretClear {
+			if table == record.TabSecret {
+				if len(v) > 0 && v[0] == record.StoreSecretClear {
 					n++
 				}
 				return nil

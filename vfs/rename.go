@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -63,9 +65,9 @@ type renaming struct {
 
 // place is one of the two names.
 type place struct {
-	dir *inode
+	dir *record.Inode
 	found
-	n *inode // of the entry; nil if there is none
+	n *record.Inode // of the entry; nil if there is none
 }
 
 // find reads both places.
@@ -83,7 +85,7 @@ func (r *renaming) find(from Ino, source posixName, to Ino, target posixName) (e
 		return ErrExist
 	case r.flags&RenameExchange != 0 && r.to.e == nil:
 		return ErrNotExist
-	case r.to.e != nil && r.to.e.ino == r.from.e.ino,
+	case r.to.e != nil && r.to.e.Ino == r.from.e.Ino,
 		// A directory and the file that it shadows have one name already.
 		r.flags&RenameExchange != 0 && from == to && r.from.name.stored == r.to.name.stored:
 		r.same = true
@@ -120,10 +122,10 @@ func (r *renaming) check() error {
 	} else if err := checkAccess(r.t, r.cred, r.to.dir, AccessWrite|AccessExec); err != nil {
 		return err
 	}
-	if r.from.dir.ino != r.to.dir.ino {
+	if r.from.dir.Ino != r.to.dir.Ino {
 		// A directory that moves has its ".." written.
-		for _, n := range [...]*inode{r.from.n, r.to.n} {
-			if n == nil || !n.isDir() || n == r.to.n && r.flags&RenameExchange == 0 {
+		for _, n := range [...]*record.Inode{r.from.n, r.to.n} {
+			if n == nil || !n.IsDir() || n == r.to.n && r.flags&RenameExchange == 0 {
 				continue
 			}
 			if err := checkAccess(r.t, r.cred, n, AccessWrite); err != nil {
@@ -140,31 +142,31 @@ func (r *renaming) check() error {
 // checkAncestors refuses to move a directory below itself. The inodes that it
 // reads are those that a concurrent rename of an ancestor writes.
 func (r *renaming) checkAncestors() error {
-	if r.from.dir.ino == r.to.dir.ino {
+	if r.from.dir.Ino == r.to.dir.Ino {
 		return nil
 	}
-	if r.from.n.isDir() {
-		if err := notBelow(r.t, r.to.dir, r.from.n.ino); err != nil {
+	if r.from.n.IsDir() {
+		if err := notBelow(r.t, r.to.dir, r.from.n.Ino); err != nil {
 			return err
 		}
 	}
-	if r.flags&RenameExchange != 0 && r.to.n.isDir() {
-		return notBelow(r.t, r.from.dir, r.to.n.ino)
+	if r.flags&RenameExchange != 0 && r.to.n.IsDir() {
+		return notBelow(r.t, r.from.dir, r.to.n.Ino)
 	}
 	return nil
 }
 
 // notBelow returns ErrInvalid if dir is top or below it.
-func notBelow(r cluster.Reader, dir *inode, top Ino) (err error) {
+func notBelow(r cluster.Reader, dir *record.Inode, top Ino) (err error) {
 	var way wayUp
-	for dir.ino != RootIno {
-		if dir.ino == top {
+	for dir.Ino != RootIno {
+		if dir.Ino == top {
 			return ErrInvalid
 		}
-		if err := way.pass(dir.ino); err != nil {
+		if err := way.pass(dir.Ino); err != nil {
 			return err
 		}
-		up := dir.parent
+		up := dir.Parent
 		if dir, err = getDir(r, up); err != nil {
 			return fmt.Errorf("%w: directory %d: %w", ErrCorrupt, up, err)
 		}
@@ -174,7 +176,7 @@ func notBelow(r cluster.Reader, dir *inode, top Ino) (err error) {
 
 // checkKinds checks that the source can take the place of the target.
 func (r *renaming) checkKinds() error {
-	dir := r.from.n.isDir()
+	dir := r.from.n.IsDir()
 	switch n := r.to.n; {
 	case n == nil && r.to.name.hash != nil:
 		return fmt.Errorf("%w: the new name is a hash that stands for nothing", ErrInvalid)
@@ -182,14 +184,14 @@ func (r *renaming) checkKinds() error {
 		return fmt.Errorf("%w: no such kind of file can have the new name", ErrInvalid)
 	case n == nil:
 		return nil
-	case dir && !n.isDir():
+	case dir && !n.IsDir():
 		return ErrNotDir
-	case !dir && n.isDir():
+	case !dir && n.IsDir():
 		return ErrIsDir
 	case !dir:
 		return nil
 	}
-	empty, err := isEmpty(r.t, r.to.n.ino)
+	empty, err := isEmpty(r.t, r.to.n.Ino)
 	if err == nil && !empty {
 		err = ErrNotEmpty
 	}
@@ -201,16 +203,16 @@ func (r *renaming) checkKinds() error {
 func (r *renaming) checkExchange() error {
 	for _, x := range [...]struct {
 		p *place
-		n *inode
+		n *record.Inode
 	}{{&r.from, r.to.n}, {&r.to, r.from.n}} {
 		kind := x.p.file
-		if x.n.isDir() {
+		if x.n.IsDir() {
 			kind = x.p.found.dir
 		}
 		if kind != nil && kind != x.p.e {
 			return ErrExist
 		}
-		if x.p.name.stored == "" && !x.n.isDir() {
+		if x.p.name.stored == "" && !x.n.IsDir() {
 			return ErrInvalid
 		}
 	}
@@ -220,14 +222,14 @@ func (r *renaming) checkExchange() error {
 // move is a rename without exchange.
 func (r *renaming) move() error {
 	o, t := r.o, r.t
-	if err := o.deleteEntry(t, r.from.dir.ino, r.from.e); err != nil {
+	if err := o.deleteEntry(t, r.from.dir.Ino, r.from.e); err != nil {
 		return err
 	}
 	if n := r.to.n; n != nil {
 		// The new dentry overwrites the old one, which is of the same kind.
 		drop := o.dropDir
-		if !n.isDir() {
-			drop = func(t cluster.Txn, n *inode) error { return o.dropLink(t, n, r.to.dir.ino, r.to.name.stored) }
+		if !n.IsDir() {
+			drop = func(t cluster.Txn, n *record.Inode) error { return o.dropLink(t, n, r.to.dir.Ino, r.to.name.stored) }
 		}
 		if err := drop(t, n); err != nil {
 			return err
@@ -239,10 +241,10 @@ func (r *renaming) move() error {
 	if r.flags&RenameWhiteout != 0 {
 		return r.whiteOut()
 	}
-	if r.from.dir.ino == r.to.dir.ino {
+	if r.from.dir.Ino == r.to.dir.Ino {
 		return nil
 	}
-	return o.keep(t, r.from.dir, r.from.e.key(r.from.dir.ino))
+	return o.keep(t, r.from.dir, r.from.e.Key(r.from.dir.Ino))
 }
 
 // whiteOut makes a device 0/0 under the old name, by which the upper layer of
@@ -265,7 +267,7 @@ func (r *renaming) whiteOut() error {
 // exchange makes each entry the other's.
 func (r *renaming) exchange() error {
 	for _, p := range [...]*place{&r.from, &r.to} {
-		if err := r.o.deleteEntry(r.t, p.dir.ino, p.e); err != nil {
+		if err := r.o.deleteEntry(r.t, p.dir.Ino, p.e); err != nil {
 			return err
 		}
 	}
@@ -276,27 +278,27 @@ func (r *renaming) exchange() error {
 }
 
 // put makes the entry of n at place p; it was at old.
-func (r *renaming) put(p *place, n *inode, old *place) error {
-	if n.has(flagLinks) {
-		if err := r.t.Delete(linkKey(n.ino, old.dir.ino, old.e.name)); err != nil {
+func (r *renaming) put(p *place, n *record.Inode, old *place) error {
+	if n.Has(record.FlagLinks) {
+		if err := r.t.Delete(record.LinkKey(n.Ino, old.dir.Ino, old.e.Name)); err != nil {
 			return err
 		}
-		if err := r.t.Set(linkKey(n.ino, p.dir.ino, p.name.stored), []byte{}); err != nil {
+		if err := r.t.Set(record.LinkKey(n.Ino, p.dir.Ino, p.name.stored), []byte{}); err != nil {
 			return err
 		}
 	}
-	if n.isDir() {
+	if n.IsDir() {
 		r.o.dirMoved()
 	}
-	n.parent, n.name, n.ctimeNS = p.dir.ino, p.name.stored, r.o.nowNS
-	if err := putInode(r.t, n); err != nil {
+	n.Parent, n.Name, n.CtimeNS = p.dir.Ino, p.name.stored, r.o.nowNS
+	if err := record.PutInode(r.t, n); err != nil {
 		return err
 	}
-	r.o.inodeChanged(n.ino, false)
-	e := entryOf(n)
+	r.o.inodeChanged(n.Ino, false)
+	e := record.EntryOf(n)
 	pair := p.file
-	if !e.dir {
+	if !e.Dir {
 		pair = p.found.dir
 	}
-	return r.o.addEntryBeside(r.t, p.dir.ino, e, pair != nil && pair != p.e)
+	return r.o.addEntryBeside(r.t, p.dir.Ino, e, pair != nil && pair != p.e)
 }

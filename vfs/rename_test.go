@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -218,7 +220,7 @@ func noLeftovers(t *testing.T, fs *FS) {
 	want(t, fs.view(bg, func(r cluster.Reader) error {
 		return r.Scan([]byte{1}, nil, cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
 			switch {
-			case k[0] == tabSuper, k[0] == tabCounter, string(k) == string(inodeKey(RootIno)), string(k) == string(dirTimeKey(RootIno)):
+			case k[0] == record.TabSuper, k[0] == record.TabCounter, string(k) == string(record.InodeKey(RootIno)), string(k) == string(record.DirTimeKey(RootIno)):
 			default:
 				t.Errorf("left over: %c %x", k[0], k[1:])
 			}

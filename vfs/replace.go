@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // cutRange removes [from, to) from n's content, which must be writable, at
@@ -10,18 +11,18 @@ import (
 // their last extent go to the queue, unless keep holds their number; sources
 // that lose their last reference are released. n.used follows; the caller
 // stores n and moves its version.
-func (o *op) cutRange(t cluster.Txn, n *inode, from, to int64, limit int, keep map[uint64]bool) (int64, int, error) {
-	list, more, err := loadExtents(t, n.content, from, to, max(limit, 1))
+func (o *op) cutRange(t cluster.Txn, n *record.Inode, from, to int64, limit int, keep map[uint64]bool) (int64, int, error) {
+	list, more, err := loadExtents(t, n.Content, from, to, max(limit, 1))
 	if err != nil {
 		return from, 0, err
 	}
 	if more {
-		to = min(to, list[len(list)-1].end())
+		to = min(to, list[len(list)-1].End())
 	}
 	if len(list) == 0 {
 		return to, 0, nil
 	}
-	o.touch(n.content)
+	o.touch(n.Content)
 	alive := make(map[uint64]bool)      // blobs of which a piece is kept
 	sources := make(map[ContentID]bool) // false: no piece is kept as far as known
 	for i := range list {
@@ -31,11 +32,11 @@ func (o *op) cutRange(t cluster.Txn, n *inode, from, to int64, limit int, keep m
 	}
 	for i := range list {
 		e := &list[i]
-		if e.kind != extentBlob || alive[e.seq] || keep[e.seq] {
+		if e.Kind != record.ExtentBlob || alive[e.Seq] || keep[e.Seq] {
 			continue
 		}
-		alive[e.seq] = true // ask once
-		if err := o.dropBlobIfUnnamed(t, n.content, e); err != nil {
+		alive[e.Seq] = true // ask once
+		if err := o.dropBlobIfUnnamed(t, n.Content, e); err != nil {
 			return from, 0, err
 		}
 	}
@@ -43,7 +44,7 @@ func (o *op) cutRange(t cluster.Txn, n *inode, from, to int64, limit int, keep m
 		if kept {
 			continue
 		}
-		if err := o.releaseIfUnnamed(t, n.content, source); err != nil {
+		if err := o.releaseIfUnnamed(t, n.Content, source); err != nil {
 			return from, 0, err
 		}
 	}
@@ -51,33 +52,33 @@ func (o *op) cutRange(t cluster.Txn, n *inode, from, to int64, limit int, keep m
 }
 
 // cutExtent takes [from, to) out of e.
-func (o *op) cutExtent(t cluster.Txn, n *inode, e *extent, from, to int64, alive map[uint64]bool, sources map[ContentID]bool) error {
-	cut := e.clip(from, to)
-	n.used = max(0, n.used-cut.len)
+func (o *op) cutExtent(t cluster.Txn, n *record.Inode, e *record.Extent, from, to int64, alive map[uint64]bool, sources map[ContentID]bool) error {
+	cut := e.Clip(from, to)
+	n.Used = max(0, n.Used-cut.Len)
 	kept := false
-	if e.off >= from {
-		if err := t.Delete(extentKey(n.content, e.off)); err != nil {
+	if e.Off >= from {
+		if err := t.Delete(record.ExtentKey(n.Content, e.Off)); err != nil {
 			return err
 		}
 	} else {
-		left := e.slice(e.off, from)
-		if err := t.Set(extentKey(n.content, left.off), left.encode()); err != nil {
+		left := e.Slice(e.Off, from)
+		if err := t.Set(record.ExtentKey(n.Content, left.Off), left.Encode()); err != nil {
 			return err
 		}
 		kept = true
 	}
-	if e.end() > to {
-		right := e.slice(to, e.end())
-		if err := t.Set(extentKey(n.content, right.off), right.encode()); err != nil {
+	if e.End() > to {
+		right := e.Slice(to, e.End())
+		if err := t.Set(record.ExtentKey(n.Content, right.Off), right.Encode()); err != nil {
 			return err
 		}
 		kept = true
 	}
-	switch e.kind {
-	case extentBlob:
-		alive[e.seq] = alive[e.seq] || kept
-	case extentRef:
-		sources[e.src] = sources[e.src] || kept
+	switch e.Kind {
+	case record.ExtentBlob:
+		alive[e.Seq] = alive[e.Seq] || kept
+	case record.ExtentRef:
+		sources[e.Src] = sources[e.Src] || kept
 	}
 	return nil
 }
@@ -85,30 +86,30 @@ func (o *op) cutExtent(t cluster.Txn, n *inode, e *extent, from, to int64, alive
 // dropBlobIfUnnamed queues e's blob unless another extent of content c names
 // it. Such an extent lies where the blob was written at first: extents are
 // cut, never moved within their content.
-func (o *op) dropBlobIfUnnamed(t cluster.Txn, c ContentID, e *extent) error {
-	origin := max(e.off-e.blobOff, 0)
-	if e.len < e.blobSize {
-		named, err := blobNamed(t, c, e.seq, origin, e.blobSize)
+func (o *op) dropBlobIfUnnamed(t cluster.Txn, c ContentID, e *record.Extent) error {
+	origin := max(e.Off-e.BlobOff, 0)
+	if e.Len < e.BlobSize {
+		named, err := blobNamed(t, c, e.Seq, origin, e.BlobSize)
 		if err != nil || named {
 			return err
 		}
 	}
-	return o.enqueue(t, queueEntry{kind: queueBlob, content: c, seq: e.seq, origin: origin, size: e.blobSize})
+	return o.enqueue(t, record.QueueEntry{Kind: record.QueueBlob, Content: c, Seq: e.Seq, Origin: origin, Size: e.BlobSize})
 }
 
 // blobNamed tells whether an extent of c within [origin, origin+size) names
 // the blob.
 func blobNamed(r cluster.Reader, c ContentID, seq uint64, origin, size int64) (named bool, err error) {
-	err = r.Scan(extentKey(c, origin), extentKey(c, origin+size), cluster.ScanOptions{}, func(k, v []byte) error {
-		_, off, err := parseExtentKey(k)
+	err = r.Scan(record.ExtentKey(c, origin), record.ExtentKey(c, origin+size), cluster.ScanOptions{}, func(k, v []byte) error {
+		_, off, err := record.ParseExtentKey(k)
 		if err != nil {
 			return err
 		}
-		x, err := decodeExtent(off, v)
+		x, err := record.DecodeExtent(off, v)
 		if err != nil {
 			return err
 		}
-		if x.kind == extentBlob && x.seq == seq {
+		if x.Kind == record.ExtentBlob && x.Seq == seq {
 			named = true
 			return cluster.ErrStop
 		}
@@ -122,13 +123,13 @@ func blobNamed(r cluster.Reader, c ContentID, seq uint64, origin, size int64) (n
 // source for good.
 func (o *op) releaseIfUnnamed(t cluster.Txn, c, source ContentID) error {
 	named := false
-	err := t.Scan(extentPrefix(c), extentPrefix(c+1), cluster.ScanOptions{}, func(k, v []byte) error {
-		_, off, err := parseExtentKey(k)
+	err := t.Scan(record.ExtentPrefix(c), record.ExtentPrefix(c+1), cluster.ScanOptions{}, func(k, v []byte) error {
+		_, off, err := record.ParseExtentKey(k)
 		if err != nil {
 			return err
 		}
-		e, err := decodeExtent(off, v)
-		if err == nil && e.kind == extentRef && e.src == source {
+		e, err := record.DecodeExtent(off, v)
+		if err == nil && e.Kind == record.ExtentRef && e.Src == source {
 			named = true
 			err = cluster.ErrStop
 		}

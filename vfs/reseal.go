@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/seal"
@@ -45,7 +47,7 @@ func (fs *FS) SealState() SealState { return fs.sealing }
 const counterErase = "erase"
 
 // erasedTables are those that hold secrets, and the one that did in format 1.
-var erasedTables = []byte{tabUser, tabSecret, tabUserName}
+var erasedTables = []byte{record.TabUser, record.TabSecret, record.TabUserName}
 
 // noteClear takes note that secrets are stored in clear, if they are: what
 // replaces or removes them leaves them in the engine's files.
@@ -53,11 +55,11 @@ func (fs *FS) noteClear(t cluster.Txn, secrets int) error {
 	if fs.cfg.Keys != nil || secrets == 0 {
 		return nil
 	}
-	due, err := counter(t, counterErase)
+	due, err := record.Counter(t, counterErase)
 	if err != nil || due != 0 {
 		return err
 	}
-	return setCounter(t, counterErase, 1)
+	return record.SetCounter(t, counterErase, 1)
 }
 
 // reseal brings all secrets to the first key, if there is one, and takes note
@@ -68,7 +70,7 @@ func (fs *FS) reseal(ctx context.Context) error {
 	var old [][]byte
 	err := fs.kv.View(ctx, func(r cluster.Reader) error {
 		old, s.state = nil, SealState{Keys: s.state.Keys}
-		for _, table := range []byte{tabUser, tabSecret} {
+		for _, table := range []byte{record.TabUser, record.TabSecret} {
 			prefix := []byte{table}
 			err := r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
 				if s.look(k, v) {
@@ -108,7 +110,7 @@ type sealer struct {
 // look reports whether a record must be written anew. A damaged one is counted,
 // and left to those who read it.
 func (s *sealer) look(k, v []byte) bool {
-	if k[0] == tabSecret {
+	if k[0] == record.TabSecret {
 		_, err := s.fs.openStoreSecret(string(k[1:]), v)
 		switch {
 		case errors.Is(err, seal.ErrUnknownKey):
@@ -116,7 +118,7 @@ func (s *sealer) look(k, v []byte) bool {
 		case err != nil:
 			s.damaged(k, err)
 		}
-		return err == nil && (v[0] == storeSecretClear || !s.current(v[1:]))
+		return err == nil && (v[0] == record.StoreSecretClear || !s.current(v[1:]))
 	}
 	u, err := decodeUser(UserID(k[1:]), slices.Clone(v), s.fs.cfg.Keys)
 	if err != nil {
@@ -158,10 +160,10 @@ func (s *sealer) rewrite(ctx context.Context, k []byte) error {
 		if err != nil || v == nil {
 			return err
 		}
-		if err := setCounter(t, counterErase, 1); err != nil {
+		if err := record.SetCounter(t, counterErase, 1); err != nil {
 			return err
 		}
-		if k[0] == tabSecret {
+		if k[0] == record.TabSecret {
 			secret, err := s.fs.openStoreSecret(string(k[1:]), v)
 			if err != nil {
 				return err
@@ -185,7 +187,7 @@ func (s *sealer) rewrite(ctx context.Context, k []byte) error {
 func (s *sealer) erase(ctx context.Context) error {
 	due := uint64(0)
 	err := s.fs.kv.View(ctx, func(r cluster.Reader) (err error) {
-		due, err = counter(r, counterErase)
+		due, err = record.Counter(r, counterErase)
 		return err
 	})
 	if err != nil || due == 0 {
@@ -198,5 +200,5 @@ func (s *sealer) erase(ctx context.Context) error {
 	if err := s.fs.kv.Erase(ctx, ranges...); err != nil {
 		return fserr.Map(err)
 	}
-	return fserr.Map(s.fs.kv.Update(ctx, func(t cluster.Txn) error { return t.Delete(counterKey(counterErase)) }))
+	return fserr.Map(s.fs.kv.Update(ctx, func(t cluster.Txn) error { return t.Delete(record.CounterKey(counterErase)) }))
 }

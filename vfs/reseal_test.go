@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/local"
 	"ogw/cluster/mem"
@@ -176,11 +178,11 @@ func TestSealedSecretsSwapped(t *testing.T) {
 	root, err := fs.GetUser(bg, "root")
 	want(t, err, nil)
 	want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error {
-		v, err := tx.Get(userKey(eve.ID))
+		v, err := tx.Get(record.UserKey(eve.ID))
 		want(t, err, nil)
 		forged := User{ID: root.ID, Name: "root", UID: 2, locked: map[string]string{"AKROOT": string(storedSecrets(v)[0].bytes)},
 			Keys: []AccessKey{{ID: "AKROOT"}}}
-		return tx.Set(userKey(root.ID), forged.encode(nil))
+		return tx.Set(record.UserKey(root.ID), forged.encode(nil))
 	}), nil)
 	fs.users.invalidate()
 	if u, k, err := fs.UserByKey(bg, "AKROOT"); !errors.Is(err, ErrCorrupt) {
@@ -211,7 +213,7 @@ func TestSealInterrupted(t *testing.T) {
 				t.Errorf("%s %d: in clear: %q", op, n, found)
 			}
 			want(t, after.KV.View(bg, func(r cluster.Reader) error {
-				due, err := counter(r, counterErase)
+				due, err := record.Counter(r, counterErase)
 				if due != 0 {
 					t.Errorf("%s %d: nothing was erased", op, n)
 				}
@@ -292,12 +294,12 @@ func TestSealDamaged(t *testing.T) {
 	_, err = fs.StoreSecret(bg, "damaged")
 	want(t, err, nil)
 	want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error {
-		var e encoder
-		e.field(fieldKey, []byte{1, 'x', secretSealed + 1, 0, 0})
-		v, err := tx.Get(userKey(bob.ID))
+		var e record.Encoder
+		e.Field(fieldKey, []byte{1, 'x', secretSealed + 1, 0, 0})
+		v, err := tx.Get(record.UserKey(bob.ID))
 		want(t, err, nil)
-		want(t, tx.Set(userKey(bob.ID), append(slices.Clone(v), e.b...)), nil)
-		return tx.Set(storeSecretKey("damaged"), []byte{storeSecretClear})
+		want(t, tx.Set(record.UserKey(bob.ID), append(slices.Clone(v), e.B...)), nil)
+		return tx.Set(record.StoreSecretKey("damaged"), []byte{record.StoreSecretClear})
 	}), nil)
 	want(t, fs.Close(bg), nil)
 	for range 2 {

@@ -5,19 +5,15 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"math"
 	"strings"
+
+	"ogw/vfs/internal/record"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/seal"
 )
-
-// restoringVersion stands in the superblock of a store that a restore did not
-// finish. No program opens it, older ones neither: it is newer than any.
-const restoringVersion = math.MaxUint32
 
 // RestoreConfig says what becomes of what a Backup held.
 type RestoreConfig struct {
@@ -49,7 +45,7 @@ func BeginRestore(ctx context.Context, c *cluster.Cluster, o RestoreConfig) (*Re
 	var found []byte
 	empty := true
 	err := c.KV.View(ctx, func(v cluster.Reader) (err error) {
-		if found, err = v.Get(superKey()); err != nil {
+		if found, err = v.Get(record.SuperKey()); err != nil {
 			return err
 		}
 		return v.Scan([]byte{0}, []byte{0xff}, cluster.ScanOptions{Limit: 1, KeysOnly: true}, func(_, _ []byte) error {
@@ -70,90 +66,60 @@ func BeginRestore(ctx context.Context, c *cluster.Cluster, o RestoreConfig) (*Re
 		}
 	}
 	if empty {
-		return r, fserr.Map(c.KV.Update(ctx, func(t cluster.Txn) error { return t.Set(superKey(), r.marker()) }))
+		return r, fserr.Map(c.KV.Update(ctx, func(t cluster.Txn) error { return t.Set(record.SuperKey(), r.marker()) }))
 	}
-	m, restoring := parseMarker(found)
+	m, restoring := record.DecodeRestoring(found)
 	if !restoring {
 		return nil, fmt.Errorf("%w: the store is not empty, and nothing is restored over what is there", ErrExist)
 	}
-	if err := m.check(newRestoreMarker(o)); err != nil {
+	if err := checkMarker(&m, newRestoreMarker(o)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrExist, err)
 	}
-	r.last = m.last
+	r.last = m.Last
 	return r, nil
 }
 
-// restoreMarker is the superblock of a store that is being restored: what and
-// how, and the last key that is there.
-type restoreMarker struct {
-	snapshot string
-	last     []byte
-	copy     bool
-	recodes  bool   // the secrets are opened
-	key      string // ID of the key that they are sealed with then, "" in clear
-}
-
-func newRestoreMarker(o RestoreConfig) restoreMarker {
-	m := restoreMarker{snapshot: o.Snapshot, copy: o.Copy, recodes: o.Opens != nil}
-	if ids := o.Keys.IDs(); m.recodes && len(ids) > 0 {
-		m.key = ids[0]
+func newRestoreMarker(o RestoreConfig) record.Restoring {
+	m := record.Restoring{Snapshot: o.Snapshot, Copy: o.Copy, Recodes: o.Opens != nil}
+	if ids := o.Keys.IDs(); m.Recodes && len(ids) > 0 {
+		m.Key = ids[0]
 	}
 	return m
 }
 
-// check tells whether a restore may go on as now: the half that is there would
+// checkMarker tells whether a restore may go on as now: the half that is there would
 // not fit the other.
-func (m *restoreMarker) check(now restoreMarker) error {
+func checkMarker(m *record.Restoring, now record.Restoring) error {
 	const unfinished = "a restore of snapshot %s into this store is not finished: "
-	sealed := func(m restoreMarker) string {
+	sealed := func(m record.Restoring) string {
 		switch {
-		case !m.recodes:
+		case !m.Recodes:
 			return "as the backup sealed them"
-		case m.key == "":
+		case m.Key == "":
 			return "in clear"
 		default:
-			return "sealed with key " + m.key
+			return "sealed with key " + m.Key
 		}
 	}
 	switch {
-	case m.snapshot != now.snapshot:
-		return fmt.Errorf(unfinished+"go on with that, or restore into an empty folder", m.snapshot)
-	case m.copy && !now.copy:
-		return fmt.Errorf(unfinished+"it was begun as a copy; go on with --copy, or restore into an empty folder", m.snapshot)
-	case !m.copy && now.copy:
-		return fmt.Errorf(unfinished+"it was not begun as a copy; go on without --copy, or restore into an empty folder", m.snapshot)
+	case m.Snapshot != now.Snapshot:
+		return fmt.Errorf(unfinished+"go on with that, or restore into an empty folder", m.Snapshot)
+	case m.Copy && !now.Copy:
+		return fmt.Errorf(unfinished+"it was begun as a copy; go on with --copy, or restore into an empty folder", m.Snapshot)
+	case !m.Copy && now.Copy:
+		return fmt.Errorf(unfinished+"it was not begun as a copy; go on without --copy, or restore into an empty folder", m.Snapshot)
 	case sealed(*m) != sealed(now):
 		return fmt.Errorf(unfinished+"secrets were stored %s, and would be %s; go on with the keys of before, or restore into an empty folder",
-			m.snapshot, sealed(*m), sealed(now))
+			m.Snapshot, sealed(*m), sealed(now))
 	}
 	return nil
 }
 
+// marker is the superblock of the store for now.
 func (r *Restore) marker() []byte {
 	m := newRestoreMarker(r.cfg)
-	e := encoder{b: binary.AppendUvarint([]byte(superMagic), restoringVersion)}
-	e.str(m.snapshot)
-	e.bytes(r.last)
-	e.bool(m.copy)
-	e.bool(m.recodes)
-	e.str(m.key)
-	return e.b
-}
-
-func parseMarker(b []byte) (m restoreMarker, ok bool) {
-	if len(b) < len(superMagic) || string(b[:len(superMagic)]) != superMagic {
-		return m, false
-	}
-	d := decoder{b: b[len(superMagic):], what: "superblock"}
-	if d.uint() != restoringVersion {
-		return m, false
-	}
-	m.snapshot = d.str()
-	m.last = bytes.Clone(d.bytes())
-	m.copy = d.byte() != 0
-	m.recodes = d.byte() != 0
-	m.key = d.str()
-	return m, d.end() == nil
+	m.Last = r.last
+	return m.Encode()
 }
 
 // Put stores pairs in one transaction. All calls together, those of an
@@ -187,7 +153,7 @@ func (r *Restore) Put(ctx context.Context, keys, values [][]byte) (stored int, e
 				return err
 			}
 		}
-		return t.Set(superKey(), r.marker())
+		return t.Set(record.SuperKey(), r.marker())
 	})
 	return len(put), fserr.Map(err)
 }
@@ -197,12 +163,12 @@ func (r *Restore) adapt(k, v []byte) (value []byte, keep bool, err error) {
 	switch {
 	case len(k) == 0:
 		return nil, false, fmt.Errorf("%w: a pair without a key", ErrCorrupt)
-	case k[0] == tabSuper:
+	case k[0] == record.TabSuper:
 		r.super = v
 		return nil, false, nil
-	case r.cfg.Copy && (k[0] == tabSecret || k[0] == tabSetting && strings.HasPrefix(string(k[1:]), "nsm/")):
+	case r.cfg.Copy && (k[0] == record.TabSecret || k[0] == record.TabSetting && strings.HasPrefix(string(k[1:]), "nsm/")):
 		return nil, false, nil
-	case (k[0] == tabUser || k[0] == tabSecret) && r.cfg.Opens != nil:
+	case (k[0] == record.TabUser || k[0] == record.TabSecret) && r.cfg.Opens != nil:
 		v, _, err = recodeSecrets(k, v, r.cfg.Opens, r.cfg.Keys, true)
 	}
 	return v, true, err
@@ -210,20 +176,17 @@ func (r *Restore) adapt(k, v []byte) (value []byte, keep bool, err error) {
 
 // Finish makes it a store.
 func (r *Restore) Finish(ctx context.Context) error {
-	s, err := decodeSuper(r.super)
+	s, err := record.DecodeSuper(r.super)
 	if err != nil {
 		return fmt.Errorf("the snapshot's superblock: %w", err)
 	}
 	if r.cfg.Copy {
 		var id [8]byte
 		rand.Read(id[:])
-		s.fsid = binary.BigEndian.Uint64(id[:])
+		s.FSID = binary.BigEndian.Uint64(id[:])
 	}
 	if err := r.kv.Sync(ctx); err != nil {
 		return fserr.Map(err)
 	}
-	return fserr.Map(r.kv.Update(cluster.Strict(ctx), func(t cluster.Txn) error { return t.Set(superKey(), s.encode()) }))
+	return fserr.Map(r.kv.Update(cluster.Strict(ctx), func(t cluster.Txn) error { return t.Set(record.SuperKey(), s.Encode()) }))
 }
-
-// errRestoring says what to do about a store that is being restored.
-var errRestoring = errors.New("a restore into this store is not finished: run ogw restore again, which goes on where it was")

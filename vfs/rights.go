@@ -3,6 +3,8 @@ package vfs
 import (
 	"context"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -76,7 +78,7 @@ type judge struct {
 	s  *Subject
 	// bucket is the directory whose grants count; 0: there is none.
 	bucket Ino
-	owned  *inode // the bucket's inode, once read
+	owned  *record.Inode // the bucket's inode, once read
 }
 
 func (fs *FS) judge(ctx context.Context, r cluster.Reader, bucket Ino) judge {
@@ -84,8 +86,8 @@ func (fs *FS) judge(ctx context.Context, r cluster.Reader, bucket Ino) judge {
 }
 
 // bucketJudge is judge for a bucket whose directory was read.
-func (fs *FS) bucketJudge(ctx context.Context, r cluster.Reader, n *inode) judge {
-	j := fs.judge(ctx, r, n.ino)
+func (fs *FS) bucketJudge(ctx context.Context, r cluster.Reader, n *record.Inode) judge {
+	j := fs.judge(ctx, r, n.Ino)
 	j.owned = n
 	return j
 }
@@ -99,7 +101,7 @@ func (j *judge) denied(act Action) error {
 
 // grants returns nil if S3's grants, or ownership, give act on the bucket, or
 // on the object n in it.
-func (j *judge) grants(act Action, n *inode) error {
+func (j *judge) grants(act Action, n *record.Inode) error {
 	if j.free() || j.s.Local {
 		return nil
 	}
@@ -107,7 +109,7 @@ func (j *judge) grants(act Action, n *inode) error {
 	switch {
 	case want.none, want.anyUser && !j.s.Anonymous:
 		return nil
-	case want.object != 0 && n != nil && (j.s.owns(n) || n.grants.Allow(j.s.User, want.object)):
+	case want.object != 0 && n != nil && (j.s.owns(n) || n.Grants.Allow(j.s.User, want.object)):
 		return nil
 	case j.bucket == 0 || want.anyUser:
 		return j.denied(act)
@@ -135,7 +137,7 @@ func (j *judge) ownsBucket() (bool, error) {
 		return false, nil
 	}
 	if j.owned == nil {
-		n, err := getInode(j.r, j.bucket)
+		n, err := record.GetInode(j.r, j.bucket)
 		if err != nil {
 			return false, err
 		}

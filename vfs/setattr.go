@@ -3,6 +3,8 @@ package vfs
 import (
 	"context"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -13,7 +15,7 @@ func (fs *FS) GetAttr(ctx context.Context, ino Ino) (a Attr, err error) { return
 // Access checks cred's rights on ino, ACLs included; ErrAccess.
 func (fs *FS) Access(ctx context.Context, cred *Cred, ino Ino, mask uint32) error {
 	return fs.peek(ctx, func(r cluster.Reader) error {
-		n, err := getInode(r, ino)
+		n, err := record.GetInode(r, ino)
 		if err != nil {
 			return err
 		}
@@ -27,7 +29,7 @@ func (s *SetAttr) touches() bool {
 }
 
 func (s *SetAttr) validTimes() bool {
-	return (s.Atime == nil || s.Atime.valid()) && (s.Mtime == nil || s.Mtime.valid())
+	return (s.Atime == nil || record.ValidTime(*s.Atime)) && (s.Mtime == nil || record.ValidTime(*s.Mtime))
 }
 
 func (s *SetAttr) timesSet() bool {
@@ -81,12 +83,12 @@ func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a 
 
 // setAttr checks and applies set to n and stores it. It returns the new
 // value of key 't'.
-func (o *op) setAttr(t cluster.Txn, cred *Cred, n *inode, dirTime []byte, set *SetAttr) ([]byte, error) {
+func (o *op) setAttr(t cluster.Txn, cred *Cred, n *record.Inode, dirTime []byte, set *SetAttr) ([]byte, error) {
 	if err := checkSetAttr(t, cred, n, set); err != nil {
 		return nil, err
 	}
-	mode := n.mode
-	n.ctimeNS = o.nowNS
+	mode := n.Mode
+	n.CtimeNS = o.nowNS
 	if set.Size != nil {
 		id, err := o.newID()
 		if err != nil {
@@ -95,19 +97,19 @@ func (o *op) setAttr(t cluster.Txn, cred *Cred, n *inode, dirTime []byte, set *S
 		if err := o.truncate(t, n, *set.Size, ContentID(id)); err != nil {
 			return nil, err
 		}
-		n.mtime = TimeNS(o.nowNS)
+		n.Mtime = TimeNS(o.nowNS)
 	}
 	applyOwner(n, cred, set)
 	applyMode(n, cred, set)
 	var err error
-	if n.mode&0o777 != mode&0o777 {
+	if n.Mode&0o777 != mode&0o777 {
 		if err := chmodACL(t, n); err != nil {
 			return nil, err
 		}
 	}
 	if set.Mode != nil {
-		n.choose()
-		n.makeExplicit()
+		n.Choose()
+		n.MakeExplicit()
 		if err := tellEntry(t, n); err != nil {
 			return nil, err
 		}
@@ -120,21 +122,21 @@ func (o *op) setAttr(t cluster.Txn, cred *Cred, n *inode, dirTime []byte, set *S
 	if dirTime, err = o.applyTimes(t, n, dirTime, set); err != nil {
 		return nil, err
 	}
-	n.set(flagVerf, false)
-	o.inodeChanged(n.ino, set.Size != nil)
-	return dirTime, putInode(t, n)
+	n.Set(record.FlagVerf, false)
+	o.inodeChanged(n.Ino, set.Size != nil)
+	return dirTime, record.PutInode(t, n)
 }
 
 // checkSetAttr checks cred's right to make the change set to n.
-func checkSetAttr(r cluster.Reader, cred *Cred, n *inode, set *SetAttr) error {
+func checkSetAttr(r cluster.Reader, cred *Cred, n *record.Inode, set *SetAttr) error {
 	if err := set.checkFlags(n); err != nil {
 		return err
 	}
 	if set.Size != nil {
 		switch {
-		case n.isDir():
+		case n.IsDir():
 			return ErrIsDir
-		case !n.isRegular():
+		case !n.IsRegular():
 			return ErrInvalid
 		}
 		if err := checkAccess(r, cred, n, AccessWrite); err != nil {
@@ -144,11 +146,11 @@ func checkSetAttr(r cluster.Reader, cred *Cred, n *inode, set *SetAttr) error {
 	if cred.rooted() {
 		return nil
 	}
-	owner := cred.UID == n.uid
-	if set.Mode != nil && !owner || set.UID != nil && (*set.UID != n.uid || !owner) {
+	owner := cred.UID == n.UID
+	if set.Mode != nil && !owner || set.UID != nil && (*set.UID != n.UID || !owner) {
 		return ErrPerm
 	}
-	if set.GID != nil && (!owner || *set.GID != n.gid && !cred.inGroup(*set.GID)) {
+	if set.GID != nil && (!owner || *set.GID != n.GID && !cred.inGroup(*set.GID)) {
 		return ErrPerm
 	}
 	if !set.timesSet() || owner {
@@ -162,19 +164,19 @@ func checkSetAttr(r cluster.Reader, cred *Cred, n *inode, set *SetAttr) error {
 
 // applyOwner changes owner and group. That clears setuid and setgid bits of
 // programs, as does a change of size by anyone but the superuser.
-func applyOwner(n *inode, cred *Cred, set *SetAttr) {
+func applyOwner(n *record.Inode, cred *Cred, set *SetAttr) {
 	chown := set.UID != nil || set.GID != nil
 	if set.UID != nil {
-		n.uid = *set.UID
+		n.UID = *set.UID
 	}
 	if set.GID != nil {
-		n.gid = *set.GID
+		n.GID = *set.GID
 	}
 	superuser := cred == nil || cred.UID == 0
-	if !set.KeepSetID && !n.isDir() && (chown || set.Size != nil && !superuser) {
-		n.mode = dropSetID(n.mode)
+	if !set.KeepSetID && !n.IsDir() && (chown || set.Size != nil && !superuser) {
+		n.Mode = dropSetID(n.Mode)
 		if set.Size != nil && !superuser && losesSetGID(cred, n) {
-			n.mode &^= ModeSetGID
+			n.Mode &^= ModeSetGID
 		}
 	}
 }
@@ -182,8 +184,8 @@ func applyOwner(n *inode, cred *Cred, set *SetAttr) {
 // losesSetGID tells whether a change of content by cred takes setgid off n,
 // though the group may not execute it: so it is unless a member of the group
 // makes the change. A door that checks rights itself sees to this, too.
-func losesSetGID(cred *Cred, n *inode) bool {
-	return n.isRegular() && n.mode&(ModeSetGID|0o010) == ModeSetGID && !cred.rooted() && !cred.inGroup(n.gid)
+func losesSetGID(cred *Cred, n *record.Inode) bool {
+	return n.IsRegular() && n.Mode&(ModeSetGID|0o010) == ModeSetGID && !cred.rooted() && !cred.inGroup(n.GID)
 }
 
 // dropSetID takes off the bits that would run a changed program with the rights
@@ -197,30 +199,30 @@ func dropSetID(mode uint32) uint32 {
 }
 
 // applyMode changes permissions. The setgid bit is for members of the group.
-func applyMode(n *inode, cred *Cred, set *SetAttr) {
-	if set.Mode == nil || n.isSymlink() {
+func applyMode(n *record.Inode, cred *Cred, set *SetAttr) {
+	if set.Mode == nil || n.IsSymlink() {
 		return
 	}
 	mode := *set.Mode & ModePermMask
-	if !cred.rooted() && !cred.inGroup(n.gid) {
+	if !cred.rooted() && !cred.inGroup(n.GID) {
 		mode &^= ModeSetGID
 	}
-	n.mode = n.mode&ModeTypeMask | mode
+	n.Mode = n.Mode&ModeTypeMask | mode
 }
 
 // applyTimes changes access and modification time; the latter is under key
 // 't' for a directory.
-func (o *op) applyTimes(t cluster.Txn, n *inode, dirTime []byte, set *SetAttr) ([]byte, error) {
-	n.atime = pickTime(n.atime, o.nowNS, set.Atime, set.AtimeNow)
-	if !n.isDir() {
-		n.mtime = pickTime(n.mtime, o.nowNS, set.Mtime, set.MtimeNow)
+func (o *op) applyTimes(t cluster.Txn, n *record.Inode, dirTime []byte, set *SetAttr) ([]byte, error) {
+	n.Atime = pickTime(n.Atime, o.nowNS, set.Atime, set.AtimeNow)
+	if !n.IsDir() {
+		n.Mtime = pickTime(n.Mtime, o.nowNS, set.Mtime, set.MtimeNow)
 		return nil, nil
 	}
 	if set.Mtime == nil && !set.MtimeNow {
 		return dirTime, nil
 	}
-	dirTime = encodeDirTime(pickTime(Time{}, o.nowNS, set.Mtime, set.MtimeNow), o.nowNS)
-	return dirTime, t.Set(dirTimeKey(n.ino), dirTime)
+	dirTime = record.EncodeDirTime(pickTime(Time{}, o.nowNS, set.Mtime, set.MtimeNow), o.nowNS)
+	return dirTime, t.Set(record.DirTimeKey(n.Ino), dirTime)
 }
 
 func pickTime(old Time, nowNS int64, chosen *Time, useNow bool) Time {
@@ -234,7 +236,7 @@ func pickTime(old Time, nowNS int64, chosen *Time, useNow bool) Time {
 }
 
 // applyNew applies set to an inode that cred makes. A size is a hole.
-func applyNew(n *inode, cred *Cred, set *SetAttr, nowNS int64) error {
+func applyNew(n *record.Inode, cred *Cred, set *SetAttr, nowNS int64) error {
 	if !set.validTimes() {
 		return ErrInvalid
 	}
@@ -242,29 +244,29 @@ func applyNew(n *inode, cred *Cred, set *SetAttr, nowNS int64) error {
 		if *set.Size < 0 {
 			return ErrInvalid
 		}
-		n.size = *set.Size
+		n.Size = *set.Size
 	}
-	if !cred.rooted() && (set.UID != nil && *set.UID != n.uid ||
-		set.GID != nil && *set.GID != n.gid && !cred.inGroup(*set.GID)) {
+	if !cred.rooted() && (set.UID != nil && *set.UID != n.UID ||
+		set.GID != nil && *set.GID != n.GID && !cred.inGroup(*set.GID)) {
 		return ErrPerm
 	}
 	if set.UID != nil {
-		n.uid = *set.UID
+		n.UID = *set.UID
 	}
 	if set.GID != nil {
-		n.gid = *set.GID
+		n.GID = *set.GID
 	}
 	applyMode(n, cred, set)
-	n.atime = pickTime(n.atime, nowNS, set.Atime, set.AtimeNow)
-	n.mtime = pickTime(n.mtime, nowNS, set.Mtime, set.MtimeNow)
+	n.Atime = pickTime(n.Atime, nowNS, set.Atime, set.AtimeNow)
+	n.Mtime = pickTime(n.Mtime, nowNS, set.Mtime, set.MtimeNow)
 	return nil
 }
 
 // checkFlags is checkFree or checkWritable for a change of attributes: who may
 // write may set the times to now.
-func (s *SetAttr) checkFlags(n *inode) error {
+func (s *SetAttr) checkFlags(n *record.Inode) error {
 	if s.Mode != nil || s.UID != nil || s.GID != nil || s.Size != nil || s.Atime != nil || s.Mtime != nil {
-		return n.fileFlags().checkFree()
+		return fileFlagsOf(n).checkFree()
 	}
-	return n.fileFlags().checkWritable()
+	return fileFlagsOf(n).checkWritable()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // SetFlags replaces the FileFlags of a file or a directory. A flag that forbids
@@ -19,16 +20,16 @@ func (fs *FS) SetFlags(ctx context.Context, cred *Cred, ino Ino, flags FileFlags
 		return err
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		n, err := getInode(t, ino)
+		n, err := record.GetInode(t, ino)
 		if err != nil {
 			return err
 		}
 		if err := checkSetFlags(cred, n, flags); err != nil {
 			return err
 		}
-		n.setFileFlags(flags)
+		n.SetFileFlags(uint32(flags))
 		if flags != 0 {
-			n.makeExplicit()
+			n.MakeExplicit()
 		}
 		if err := tellEntry(t, n); err != nil {
 			return err
@@ -37,10 +38,10 @@ func (fs *FS) SetFlags(ctx context.Context, cred *Cred, ino Ino, flags FileFlags
 	})
 }
 
-func checkSetFlags(cred *Cred, n *inode, flags FileFlags) error {
-	old := n.fileFlags()
+func checkSetFlags(cred *Cred, n *record.Inode, flags FileFlags) error {
+	old := fileFlagsOf(n)
 	switch {
-	case !n.isRegular() && !n.isDir():
+	case !n.IsRegular() && !n.IsDir():
 		return fmt.Errorf("%w: file flags of a special file", ErrNotSupported)
 	case !cred.owns(n), (old^flags)&flagsHeld != 0 && !cred.rooted():
 		return ErrPerm

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -16,7 +18,7 @@ const maxSettingNameBytes = 255
 func (fs *FS) Setting(ctx context.Context, name string) ([]byte, error) {
 	var value []byte
 	err := fs.view(ctx, func(r cluster.Reader) (err error) {
-		value, err = r.Get(settingKey(name))
+		value, err = r.Get(record.SettingKey(name))
 		return err
 	})
 	return bytes.Clone(value), err // others may hold what the store returned
@@ -25,8 +27,8 @@ func (fs *FS) Setting(ctx context.Context, name string) ([]byte, error) {
 // Settings returns all settings whose names begin with prefix. Doors keep few
 // of them: they are read at once.
 func (fs *FS) Settings(ctx context.Context, prefix string) (map[string][]byte, error) {
-	start := settingKey(prefix)
-	end := append(settingKey(prefix), bytes.Repeat([]byte{0xff}, maxSettingNameBytes)...)
+	start := record.SettingKey(prefix)
+	end := append(record.SettingKey(prefix), bytes.Repeat([]byte{0xff}, maxSettingNameBytes)...)
 	var found map[string][]byte
 	err := fs.view(ctx, func(r cluster.Reader) error {
 		found = make(map[string][]byte)
@@ -45,7 +47,7 @@ func (fs *FS) UpdateSetting(ctx context.Context, name string, change func(old []
 		return fmt.Errorf("setting name of %d bytes: %w", len(name), ErrInvalid)
 	}
 	return fs.update(ctx, func(t cluster.Txn, _ *op) error {
-		key := settingKey(name)
+		key := record.SettingKey(name)
 		old, err := t.Get(key)
 		if err != nil {
 			return err

@@ -1,26 +1,19 @@
 package vfs
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/vfs/seal"
 )
 
-// StoreSecretBytes is the length of a secret of the store: as many random
-// bits as any key that is derived from it.
-const StoreSecretBytes = 32
-
-// The forms of the value of key 'K': a form byte, then the secret, as it is or
-// sealed.
-const (
-	storeSecretClear  = 1
-	storeSecretSealed = 2
-)
+// StoreSecretBytes is the length of a secret of the store.
+const StoreSecretBytes = record.StoreSecretBytes
 
 // nextSlot names the secret that takes the place of one which is sealed with a
 // key that is lost: what the old one made good is void, and if the key comes
@@ -63,7 +56,7 @@ func (fs *FS) StoreSecret(ctx context.Context, name string) (secret []byte, err 
 // and nil with the slot for a new one if there is none.
 func (fs *FS) findStoreSecret(r cluster.Reader, name string) (slot string, secret []byte, err error) {
 	for slot = name; ; slot += nextSlot {
-		b, err := r.Get(storeSecretKey(slot))
+		b, err := r.Get(record.StoreSecretKey(slot))
 		if err != nil || b == nil {
 			return slot, nil, err
 		}
@@ -74,40 +67,15 @@ func (fs *FS) findStoreSecret(r cluster.Reader, name string) (slot string, secre
 	}
 }
 
-func storeSecretContext(slot string) string { return "store " + slot }
-
-// openStoreSecret reads the value of key 'K'. With encodeStoreSecret it is all
+// openStoreSecret reads the value of key 'K'. With record.EncodeStoreSecret it is all
 // that knows how a secret is stored.
 func (fs *FS) openStoreSecret(slot string, b []byte) ([]byte, error) {
-	return decodeStoreSecret(fs.cfg.Keys, slot, b)
-}
-
-func decodeStoreSecret(keys *seal.Keyring, slot string, b []byte) ([]byte, error) {
-	secret := []byte(nil)
-	if len(b) > 0 && b[0] == storeSecretClear {
-		secret = bytes.Clone(b[1:]) // others may hold what the store returned
-	} else if len(b) > 0 && b[0] == storeSecretSealed {
-		var err error
-		if secret, err = keys.Open(b[1:], storeSecretContext(slot)); errors.Is(err, seal.ErrUnknownKey) {
-			return nil, err
-		}
-	}
-	if len(secret) != StoreSecretBytes {
-		return nil, fmt.Errorf("%w: the store's secret %q", ErrCorrupt, slot)
-	}
-	return secret, nil
+	return record.DecodeStoreSecret(fs.cfg.Keys, slot, b)
 }
 
 func (fs *FS) putStoreSecret(t cluster.Txn, slot string, secret []byte) error {
 	if err := fs.noteClear(t, 1); err != nil {
 		return err
 	}
-	return t.Set(storeSecretKey(slot), encodeStoreSecret(fs.cfg.Keys, slot, secret))
-}
-
-func encodeStoreSecret(keys *seal.Keyring, slot string, secret []byte) []byte {
-	if keys == nil {
-		return append([]byte{storeSecretClear}, secret...)
-	}
-	return append([]byte{storeSecretSealed}, keys.Seal(secret, storeSecretContext(slot))...)
+	return t.Set(record.StoreSecretKey(slot), record.EncodeStoreSecret(fs.cfg.Keys, slot, secret))
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/mem"
 )
@@ -50,7 +52,7 @@ func TestStoreSecret(t *testing.T) {
 func TestDamagedStoreSecret(t *testing.T) {
 	fs := openTestWith(t, mem.New(mem.Options{}), Config{})
 	want(t, fs.update(bg, func(c cluster.Txn, _ *op) error {
-		return c.Set(storeSecretKey("nfs"), []byte{storeSecretClear, 1, 2})
+		return c.Set(record.StoreSecretKey("nfs"), []byte{record.StoreSecretClear, 1, 2})
 	}), nil)
 	_, err := fs.StoreSecret(bg, "nfs")
 	want(t, err, ErrCorrupt)

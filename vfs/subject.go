@@ -3,6 +3,8 @@ package vfs
 import (
 	"context"
 	"fmt"
+
+	"ogw/vfs/internal/record"
 )
 
 // Subject is who asks for object operations. It comes with the context
@@ -76,7 +78,7 @@ func (s *Subject) denied(act Action) error {
 }
 
 // owns reports whether s is the owner of n.
-func (s *Subject) owns(n *inode) bool { return !s.Anonymous && s.UID == n.uid }
+func (s *Subject) owns(n *record.Inode) bool { return !s.Anonymous && s.UID == n.UID }
 
 // cred is s for checks of modes.
 func (s *Subject) cred() *Cred { return &Cred{UID: s.UID, GID: s.GID, Groups: s.Groups} }

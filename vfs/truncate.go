@@ -3,6 +3,8 @@ package vfs
 import (
 	"errors"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -11,14 +13,14 @@ import (
 // n, with its times. It
 // clears the object part's sums and moves version. id comes from
 // fs.ids.take.
-func (o *op) truncate(t cluster.Txn, n *inode, size int64, id ContentID) error {
+func (o *op) truncate(t cluster.Txn, n *record.Inode, size int64, id ContentID) error {
 	if size < 0 {
 		return ErrInvalid
 	}
-	if size == n.size {
+	if size == n.Size {
 		return nil
 	}
-	old := n.size
+	old := n.Size
 	switch {
 	case size == 0:
 		if err := o.dropContent(t, n); err != nil {
@@ -29,9 +31,9 @@ func (o *op) truncate(t cluster.Txn, n *inode, size int64, id ContentID) error {
 			return err
 		}
 	}
-	n.size = size
-	n.crc = 0
-	n.set(flagCRC, size == 0)
+	n.Size = size
+	n.CRC = 0
+	n.Set(record.FlagCRC, size == 0)
 	o.contentChanged(n)
 	return nil
 }
@@ -39,24 +41,24 @@ func (o *op) truncate(t cluster.Txn, n *inode, size int64, id ContentID) error {
 // cutTail removes what lies behind size. If that is more than a transaction
 // may hold, or if the content is shared, n gets a fresh content that refers
 // to the old one up to size.
-func (o *op) cutTail(t cluster.Txn, n *inode, size int64, id ContentID) error {
-	if n.content == 0 {
+func (o *op) cutTail(t cluster.Txn, n *record.Inode, size int64, id ContentID) error {
+	if n.Content == 0 {
 		return nil
 	}
-	if !n.has(flagShared) {
+	if !n.Has(record.FlagShared) {
 		limit := o.fs.cutLimit()
-		list, more, err := loadExtents(t, n.content, size, n.size, limit)
+		list, more, err := loadExtents(t, n.Content, size, n.Size, limit)
 		if err != nil {
 			return err
 		}
 		if !more {
-			_, _, err := o.cutRange(t, n, size, n.size, len(list), nil)
+			_, _, err := o.cutRange(t, n, size, n.Size, len(list), nil)
 			return err
 		}
 	}
 	kept, err := o.refExtents(t, n, id, 0, size, 0)
 	if errors.Is(err, errTooFragmented) {
-		if n.has(flagShared) {
+		if n.Has(record.FlagShared) {
 			return errDetach
 		}
 		return &trimError{size}
@@ -70,10 +72,10 @@ func (o *op) cutTail(t cluster.Txn, n *inode, size int64, id ContentID) error {
 	if len(kept) == 0 {
 		return nil
 	}
-	n.content = id
+	n.Content = id
 	for i := range kept {
-		n.used += kept[i].len
+		n.Used += kept[i].Len
 	}
-	n.set(flagRefs, hasRefs(kept))
+	n.Set(record.FlagRefs, hasRefs(kept))
 	return putExtents(t, id, kept)
 }

@@ -1,31 +1,47 @@
 package vfs
 
+import (
+	"time"
+
+	"ogw/vfs/internal/record"
+)
+
 // Ino is an inode number. Numbers are never used twice in one store, so an
 // inode number alone identifies a file for good.
-type Ino uint64
+type Ino = record.Ino
 
 // RootIno is the directory whose entries are the buckets.
-const RootIno Ino = 1
+const RootIno = record.RootIno
 
 // ContentID names a content: the bytes of a file at one time. IDs share one
 // number space with inodes and are never used twice.
-type ContentID uint64
+type ContentID = record.ContentID
 
 // File types and permission bits, as in Linux st_mode.
 const (
-	ModeTypeMask  uint32 = 0o170000
-	ModeSocket    uint32 = 0o140000
-	ModeSymlink   uint32 = 0o120000
-	ModeRegular   uint32 = 0o100000
-	ModeBlock     uint32 = 0o060000
-	ModeDirectory uint32 = 0o040000
-	ModeChar      uint32 = 0o020000
-	ModeFIFO      uint32 = 0o010000
-	ModeSetUID    uint32 = 0o004000
-	ModeSetGID    uint32 = 0o002000
-	ModeSticky    uint32 = 0o001000
-	ModePermMask  uint32 = 0o007777 // all bits that chmod sets
+	ModeTypeMask  = record.ModeTypeMask
+	ModeSocket    = record.ModeSocket
+	ModeSymlink   = record.ModeSymlink
+	ModeRegular   = record.ModeRegular
+	ModeBlock     = record.ModeBlock
+	ModeDirectory = record.ModeDirectory
+	ModeChar      = record.ModeChar
+	ModeFIFO      = record.ModeFIFO
+	ModeSetUID    = record.ModeSetUID
+	ModeSetGID    = record.ModeSetGID
+	ModeSticky    = record.ModeSticky
+	ModePermMask  = record.ModePermMask // all bits that chmod sets
 )
+
+// Time is a time that somebody may choose: seconds since 1970, before it
+// negative, and 0 to 999,999,999 nanoseconds after them.
+type Time = record.Time
+
+// TimeNS returns the time of Unix nanoseconds.
+func TimeNS(ns int64) Time { return record.TimeNS(ns) }
+
+// TimeOf returns t.
+func TimeOf(t time.Time) Time { return record.TimeOf(t) }
 
 // Limits of the namespace.
 const (
@@ -46,7 +62,7 @@ const (
 	// MaxLinks bounds the hard links of one file.
 	MaxLinks = 65000
 	// MaxFileBytes bounds a file (8 EiB less one, what an off_t holds).
-	MaxFileBytes = 1<<63 - 1
+	MaxFileBytes = record.MaxFileBytes
 	// MaxObjectBytes bounds an object made by an upload (S3: 5 TiB; AWS
 	// raised it to 50 TB, which is what we allow).
 	MaxObjectBytes = 50_000_000_000_000

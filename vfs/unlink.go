@@ -3,6 +3,8 @@ package vfs
 import (
 	"context"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -21,16 +23,16 @@ func (fs *FS) Unlink(ctx context.Context, cred *Cred, dir Ino, name string) erro
 		if err != nil {
 			return err
 		}
-		if e.dir {
+		if e.Dir {
 			return ErrIsDir
 		}
 		if err := o.deleteEntry(t, dir, e); err != nil {
 			return err
 		}
-		if err := o.dropLink(t, n, dir, e.name); err != nil {
+		if err := o.dropLink(t, n, dir, e.Name); err != nil {
 			return err
 		}
-		return o.keep(t, d, e.key(dir))
+		return o.keep(t, d, e.Key(dir))
 	})
 }
 
@@ -52,10 +54,10 @@ func (fs *FS) Rmdir(ctx context.Context, cred *Cred, dir Ino, name string) error
 		if err != nil {
 			return err
 		}
-		if !e.dir {
+		if !e.Dir {
 			return ErrNotDir
 		}
-		empty, err := isEmpty(t, n.ino)
+		empty, err := isEmpty(t, n.Ino)
 		if err != nil {
 			return err
 		}
@@ -68,13 +70,13 @@ func (fs *FS) Rmdir(ctx context.Context, cred *Cred, dir Ino, name string) error
 		if err := o.deleteEntry(t, dir, e); err != nil {
 			return err
 		}
-		return o.keep(t, d, e.key(dir))
+		return o.keep(t, d, e.Key(dir))
 	})
 }
 
 // findToRemove reads dir and the entry that p stands for, and checks that
 // cred may remove it.
-func findToRemove(t cluster.Txn, cred *Cred, dir Ino, p posixName) (d, n *inode, e *dentry, err error) {
+func findToRemove(t cluster.Txn, cred *Cred, dir Ino, p posixName) (d, n *record.Inode, e *record.Dentry, err error) {
 	d, f, err := findIn(t, dir, p)
 	if err != nil {
 		return nil, nil, nil, err
@@ -113,11 +115,11 @@ func (fs *FS) Link(ctx context.Context, cred *Cred, ino, dir Ino, name string) (
 		if err := checkAccess(t, cred, d, AccessWrite|AccessExec); err != nil {
 			return err
 		}
-		n, err := getInode(t, ino)
+		n, err := record.GetInode(t, ino)
 		if err != nil {
 			return err
 		}
-		if n.isDir() {
+		if n.IsDir() {
 			return ErrPerm
 		}
 		if err := checkLink(t, cred, n); err != nil {
@@ -135,15 +137,15 @@ func (fs *FS) Link(ctx context.Context, cred *Cred, ino, dir Ino, name string) (
 // checkLink refuses another's file to who could not write it: whose directory
 // its new name is in has rights to it at the object doors. It is the rule of
 // Linux's fs.protected_hardlinks, which no client of NFS applies for us.
-func checkLink(r cluster.Reader, cred *Cred, n *inode) error {
-	if err := n.fileFlags().checkFree(); err != nil {
+func checkLink(r cluster.Reader, cred *Cred, n *record.Inode) error {
+	if err := fileFlagsOf(n).checkFree(); err != nil {
 		return err
 	}
 	if cred.owns(n) {
 		return nil
 	}
 	const elevated = ModeSetGID | 0o010
-	if !n.isRegular() || n.mode&ModeSetUID != 0 || n.mode&elevated == elevated {
+	if !n.IsRegular() || n.Mode&ModeSetUID != 0 || n.Mode&elevated == elevated {
 		return ErrPerm
 	}
 	if checkAccess(r, cred, n, AccessRead|AccessWrite) != nil {
@@ -165,12 +167,12 @@ func checkNewFile(f *found) error {
 }
 
 // addLink makes the entry that f names in d for n, and stores n.
-func (o *op) addLink(t cluster.Txn, n, d *inode, f *found) error {
+func (o *op) addLink(t cluster.Txn, n, d *record.Inode, f *found) error {
 	switch {
-	case n.nlink >= MaxLinks:
+	case n.Nlink >= MaxLinks:
 		return ErrTooManyLinks
-	case n.nlink == 0:
-		b, err := t.Get(orphanKey(n.ino))
+	case n.Nlink == 0:
+		b, err := t.Get(record.OrphanKey(n.Ino))
 		if err != nil {
 			return err
 		}
@@ -180,22 +182,22 @@ func (o *op) addLink(t cluster.Txn, n, d *inode, f *found) error {
 		if err := o.endOrphan(t, n); err != nil {
 			return err
 		}
-	case !n.has(flagLinks):
-		if err := t.Set(linkKey(n.ino, n.parent, n.name), []byte{}); err != nil {
+	case !n.Has(record.FlagLinks):
+		if err := t.Set(record.LinkKey(n.Ino, n.Parent, n.Name), []byte{}); err != nil {
 			return err
 		}
-		n.set(flagLinks, true)
+		n.Set(record.FlagLinks, true)
 	}
-	n.nlink++
-	n.parent, n.name, n.ctimeNS = d.ino, f.name.stored, o.nowNS
-	if n.has(flagLinks) {
-		if err := t.Set(linkKey(n.ino, n.parent, n.name), []byte{}); err != nil {
+	n.Nlink++
+	n.Parent, n.Name, n.CtimeNS = d.Ino, f.name.stored, o.nowNS
+	if n.Has(record.FlagLinks) {
+		if err := t.Set(record.LinkKey(n.Ino, n.Parent, n.Name), []byte{}); err != nil {
 			return err
 		}
 	}
-	if err := putInode(t, n); err != nil {
+	if err := record.PutInode(t, n); err != nil {
 		return err
 	}
-	o.inodeChanged(n.ino, false)
-	return o.addEntryBeside(t, d.ino, entryOf(n), f.dir != nil)
+	o.inodeChanged(n.Ino, false)
+	return o.addEntryBeside(t, d.Ino, record.EntryOf(n), f.dir != nil)
 }

@@ -4,28 +4,24 @@ import (
 	"context"
 	"fmt"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
-// initiator is who began an upload.
-type initiator struct {
-	user       UserID // "": anonymous, or the program, or of an older record
-	keepsOwner bool   // what the upload overwrites stays its owner's
-}
-
 // began reports whether s began u. Records older than format 2 hold the uid
 // alone.
-func (s *Subject) began(u *uploadRecord) bool {
-	if u.by.user == "" {
-		return u.owner.UID == s.UID
+func (s *Subject) began(u *record.Upload) bool {
+	if u.By.User == "" {
+		return u.UID == s.UID
 	}
-	return u.by.user == s.User
+	return u.By.User == s.User
 }
 
 // upload returns ErrAccess if the subject must not do act with u: those who
 // may are who began it, the bucket's owner and administrators. Who goes on with
 // it needs the right to write as well.
-func (j *judge) upload(u *uploadRecord, act Action) error {
+func (j *judge) upload(u *record.Upload, act Action) error {
 	if j.free() {
 		return nil
 	}
@@ -43,11 +39,11 @@ func (j *judge) upload(u *uploadRecord, act Action) error {
 
 // uploadFor reads an upload with which the subject may do act: ActOwnUpload or
 // ActWriteObject. ErrNoSuchUpload, ErrNoSuchBucket, ErrAccess.
-func (fs *FS) uploadFor(ctx context.Context, r cluster.Reader, name *uploadName, act Action) (*uploadRecord, error) {
+func (fs *FS) uploadFor(ctx context.Context, r cluster.Reader, name *uploadName, act Action) (*record.Upload, error) {
 	u, err := getUpload(r, name)
 	if err != nil {
 		return nil, err
 	}
-	j := fs.judge(ctx, r, u.bucket)
+	j := fs.judge(ctx, r, u.Bucket)
 	return u, j.upload(u, act)
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/vfs/seal"
 )
@@ -71,7 +73,7 @@ func (fs *FS) UserByKey(ctx context.Context, keyID string) (User, AccessKey, err
 	u, changes, ok := fs.users.get(keyID, now, !fs.clu.Exclusive)
 	if !ok {
 		err := fs.view(ctx, func(r cluster.Reader) error {
-			id, err := r.Get(accessKey(keyID))
+			id, err := r.Get(record.AccessKey(keyID))
 			if err != nil || id == nil {
 				return noUser(err, "access key %q", keyID)
 			}

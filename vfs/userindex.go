@@ -1,9 +1,10 @@
 package vfs
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"ogw/vfs/internal/record"
 
 	"ogw/cluster"
 )
@@ -28,7 +29,7 @@ func (fs *FS) userByID(r cluster.Reader, id UserID) (User, error) {
 }
 
 func (fs *FS) userRecord(r cluster.Reader, id UserID) (User, error) {
-	b, err := r.Get(userKey(id))
+	b, err := r.Get(record.UserKey(id))
 	if err != nil || b == nil {
 		return User{}, noUser(err, "user %s", id)
 	}
@@ -36,7 +37,7 @@ func (fs *FS) userRecord(r cluster.Reader, id UserID) (User, error) {
 }
 
 func (fs *FS) userByName(r cluster.Reader, name string) (User, error) {
-	id, err := r.Get(userNameKey(name))
+	id, err := r.Get(record.UserNameKey(name))
 	if err != nil || id == nil {
 		return User{}, noUser(err, "user %q", name)
 	}
@@ -52,7 +53,7 @@ func noUser(err error, format string, args ...any) error {
 }
 
 func nameFree(r cluster.Reader, name string) error {
-	id, err := r.Get(userNameKey(name))
+	id, err := r.Get(record.UserNameKey(name))
 	if err == nil && id != nil {
 		err = fmt.Errorf("user %q: %w", name, ErrUserExists)
 	}
@@ -62,7 +63,7 @@ func nameFree(r cluster.Reader, name string) error {
 // uidFree reports who has or had uid as an error, unless that user was removed
 // and inherit is set.
 func (fs *FS) uidFree(r cluster.Reader, uid uint32, inherit bool) error {
-	id, err := r.Get(uidKey(uid))
+	id, err := r.Get(record.UIDKey(uid))
 	if err != nil || id == nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (fs *FS) otherOfUID(r cluster.Reader, uid uint32, but UserID) (other *User,
 
 // eachUser calls fn for every user who was not removed.
 func (fs *FS) eachUser(r cluster.Reader, fn func(User) error) error {
-	prefix := userKey("")
+	prefix := record.UserKey("")
 	return r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
 		u, err := decodeUser(UserID(k[len(prefix):]), slices.Clone(v), fs.cfg.Keys)
 		if err != nil || u.removed != 0 {
@@ -114,13 +115,13 @@ func (fs *FS) eachUser(r cluster.Reader, fn func(User) error) error {
 // had. Where removed users of format 1 may have had some, it begins above them,
 // at endFloor at the most.
 func freeUID(r cluster.Reader) (uint32, error) {
-	floor, err := counter(r, counterUID)
+	floor, err := record.Counter(r, record.CounterUID)
 	if err != nil {
 		return 0, err
 	}
 	next := uint32(max(min(floor, endFloor), FirstUID))
-	err = r.Scan(uidKey(next), uidKey(endUID), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
-		taken := binary.BigEndian.Uint32(k[1:])
+	err = r.Scan(record.UIDKey(next), record.UIDKey(endUID), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
+		taken := record.ParseUIDKey(k)
 		if next == NobodyUID {
 			next++
 		}

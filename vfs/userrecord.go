@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/vfs/seal"
 )
 
@@ -57,58 +59,53 @@ func (u *User) encode(keys *seal.Keyring) []byte {
 	if u.Founder {
 		flags |= userFounder
 	}
-	e := encoder{b: []byte{userVersion, kindUser}}
-	e.field(fieldName, []byte(u.Name))
+	e := record.Encoder{B: []byte{userVersion, kindUser}}
+	e.Field(fieldName, []byte(u.Name))
 	for _, f := range [...]struct{ number, value uint64 }{
 		{fieldUID, uint64(u.UID)}, {fieldGID, uint64(u.GID)}, {fieldFlags, flags},
 		{fieldCreated, uint64(u.Created)}, {fieldRemoved, uint64(u.removed)},
 	} {
 		if f.value != 0 {
-			e.field(f.number, binary.AppendUvarint(nil, f.value))
+			e.Field(f.number, binary.AppendUvarint(nil, f.value))
 		}
 	}
 	for i := range u.Keys {
-		e.field(fieldKey, u.encodeKey(&u.Keys[i], keys))
+		e.Field(fieldKey, u.encodeKey(&u.Keys[i], keys))
 	}
-	e.b = append(e.b, u.later...)
-	return e.b
-}
-
-func (e *encoder) field(number uint64, value []byte) {
-	e.uint(number)
-	e.bytes(value)
+	e.B = append(e.B, u.later...)
+	return e.B
 }
 
 // encodeKey returns the stored form: ID, the form of the secret, the secret,
 // and the creation.
 func (u *User) encodeKey(k *AccessKey, keys *seal.Keyring) []byte {
-	var e encoder
-	e.str(k.ID)
+	var e record.Encoder
+	e.Str(k.ID)
 	switch sealed := u.locked[k.ID]; {
 	case k.Secret == "" && sealed != "":
-		e.byte(secretSealed)
-		e.str(sealed)
+		e.Byte(secretSealed)
+		e.Str(sealed)
 	case keys != nil:
-		e.byte(secretSealed)
-		e.bytes(keys.Seal([]byte(k.Secret), u.sealContext(k.ID)))
+		e.Byte(secretSealed)
+		e.Bytes(keys.Seal([]byte(k.Secret), u.sealContext(k.ID)))
 	default:
-		e.byte(secretClear)
-		e.str(k.Secret)
+		e.Byte(secretClear)
+		e.Str(k.Secret)
 	}
-	e.int(k.Created)
-	return e.b
+	e.Int(k.Created)
+	return e.B
 }
 
 // decodeKey adds a key. A secret that keys cannot open is locked.
 func (u *User) decodeKey(b []byte, keys *seal.Keyring) error {
-	d := decoder{b: b, what: "access key"}
-	k := AccessKey{ID: d.str()}
-	form, stored := d.byte(), d.bytes()
-	k.Created = d.int()
+	d := record.Decoder{B: b, What: "access key"}
+	k := AccessKey{ID: d.Str()}
+	form, stored := d.Byte(), d.Bytes()
+	k.Created = d.Int()
 	if form > secretSealed {
-		d.fail()
+		d.Fail()
 	}
-	if err := d.end(); err != nil {
+	if err := d.End(); err != nil {
 		return err
 	}
 	if form == secretClear {
@@ -132,49 +129,49 @@ func (u *User) decodeKey(b []byte, keys *seal.Keyring) error {
 
 // decodeUser reads what encode wrote.
 func decodeUser(id UserID, b []byte, keys *seal.Keyring) (User, error) {
-	d := decoder{b: b, what: "user"}
+	d := record.Decoder{B: b, What: "user"}
 	u := User{ID: id}
-	if version, kind := d.byte(), d.byte(); version != userVersion || kind != kindUser {
+	if version, kind := d.Byte(), d.Byte(); version != userVersion || kind != kindUser {
 		return u, fmt.Errorf("%w: user %s has format %d, kind %d", ErrCorrupt, id, version, kind)
 	}
-	for len(d.b) > 0 {
-		number, value := d.uint(), d.bytes()
-		if d.err != nil {
+	for len(d.B) > 0 {
+		number, value := d.Uint(), d.Bytes()
+		if d.Err != nil {
 			break
 		}
 		if err := u.decodeField(number, value, keys); err != nil {
 			return u, err
 		}
 	}
-	return u, d.end()
+	return u, d.End()
 }
 
 func (u *User) decodeField(number uint64, value []byte, keys *seal.Keyring) error {
-	d := decoder{b: value, what: "user"}
+	d := record.Decoder{B: value, What: "user"}
 	switch number {
 	case fieldName:
 		u.Name = string(value)
 		return nil
 	case fieldUID:
-		u.UID = uint32(d.uint())
+		u.UID = uint32(d.Uint())
 	case fieldGID:
-		u.GID = uint32(d.uint())
+		u.GID = uint32(d.Uint())
 	case fieldFlags:
-		flags := d.uint()
+		flags := d.Uint()
 		u.Admin, u.Founder = flags&userAdmin != 0, flags&userFounder != 0
 	case fieldCreated:
-		u.Created = int64(d.uint())
+		u.Created = int64(d.Uint())
 	case fieldRemoved:
-		u.removed = int64(d.uint())
+		u.removed = int64(d.Uint())
 	case fieldKey:
 		return u.decodeKey(value, keys)
 	default:
-		e := encoder{b: u.later}
-		e.field(number, value)
-		u.later = e.b
+		e := record.Encoder{B: u.later}
+		e.Field(number, value)
+		u.later = e.B
 		return nil
 	}
-	return d.end()
+	return d.End()
 }
 
 // storedSecret is the secret of an access key in the form that it is stored
@@ -187,11 +184,11 @@ type storedSecret struct {
 
 // storedSecrets returns those of a user record that decodeUser read.
 func storedSecrets(b []byte) (list []storedSecret) {
-	for d := (decoder{b: b[2:], what: "user"}); len(d.b) > 0; {
-		number, value := d.uint(), d.bytes()
-		if number == fieldKey && d.err == nil {
-			k := decoder{b: value, what: "access key"}
-			list = append(list, storedSecret{k.str(), k.byte(), k.bytes()})
+	for d := (record.Decoder{B: b[2:], What: "user"}); len(d.B) > 0; {
+		number, value := d.Uint(), d.Bytes()
+		if number == fieldKey && d.Err == nil {
+			k := record.Decoder{B: value, What: "access key"}
+			list = append(list, storedSecret{k.Str(), k.Byte(), k.Bytes()})
 		}
 	}
 	return list

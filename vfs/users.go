@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -58,10 +60,10 @@ func (fs *FS) MakeUser(ctx context.Context, u User, o UserOptions) (User, error)
 		if err := nameFree(t, u.Name); err != nil {
 			return err
 		}
-		if err := t.Set(userNameKey(u.Name), []byte(u.ID)); err != nil {
+		if err := t.Set(record.UserNameKey(u.Name), []byte(u.ID)); err != nil {
 			return err
 		}
-		if err := t.Set(uidKey(u.UID), []byte(u.ID)); err != nil {
+		if err := t.Set(record.UIDKey(u.UID), []byte(u.ID)); err != nil {
 			return err
 		}
 		return fs.putUser(t, nil, &u)
@@ -74,14 +76,14 @@ func (fs *FS) putUser(t cluster.Txn, old, u *User) error {
 	if old != nil {
 		for _, k := range old.Keys {
 			if !u.hasKey(k.ID) {
-				if err := t.Delete(accessKey(k.ID)); err != nil {
+				if err := t.Delete(record.AccessKey(k.ID)); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	for _, k := range u.Keys {
-		holder, err := t.Get(accessKey(k.ID))
+		holder, err := t.Get(record.AccessKey(k.ID))
 		if err != nil {
 			return err
 		}
@@ -89,7 +91,7 @@ func (fs *FS) putUser(t cluster.Txn, old, u *User) error {
 			return fmt.Errorf("access key %q: %w", k.ID, ErrUserExists)
 		}
 		if holder == nil {
-			if err := t.Set(accessKey(k.ID), []byte(u.ID)); err != nil {
+			if err := t.Set(record.AccessKey(k.ID), []byte(u.ID)); err != nil {
 				return err
 			}
 		}
@@ -97,7 +99,7 @@ func (fs *FS) putUser(t cluster.Txn, old, u *User) error {
 	if err := fs.noteClear(t, len(u.Keys)); err != nil {
 		return err
 	}
-	return t.Set(userKey(u.ID), u.encode(fs.cfg.Keys))
+	return t.Set(record.UserKey(u.ID), u.encode(fs.cfg.Keys))
 }
 
 // GetUser returns the user who has a name now; ErrNoSuchUser.
@@ -113,7 +115,7 @@ func (fs *FS) UserByID(ctx context.Context, id UserID) (User, error) {
 // UserByUID returns the user who has a uid; ErrNoSuchUser.
 func (fs *FS) UserByUID(ctx context.Context, uid uint32) (User, error) {
 	return fs.readUser(ctx, func(r cluster.Reader) (User, error) {
-		id, err := r.Get(uidKey(uid))
+		id, err := r.Get(record.UIDKey(uid))
 		if err != nil || id == nil {
 			return User{}, noUser(err, "uid %d", uid)
 		}
@@ -182,10 +184,10 @@ func (fs *FS) RenameUser(ctx context.Context, from, to string) (User, error) {
 		if err := nameFree(t, to); err != nil {
 			return err
 		}
-		if err := t.Delete(userNameKey(from)); err != nil {
+		if err := t.Delete(record.UserNameKey(from)); err != nil {
 			return err
 		}
-		if err := t.Set(userNameKey(to), []byte(u.ID)); err != nil {
+		if err := t.Set(record.UserNameKey(to), []byte(u.ID)); err != nil {
 			return err
 		}
 		u.Name = to
@@ -206,7 +208,7 @@ func (fs *FS) RemoveUser(ctx context.Context, name string) error {
 		}
 		gone := old
 		gone.Keys, gone.Admin, gone.Founder, gone.removed = nil, false, false, o.nowNS
-		if err := t.Delete(userNameKey(name)); err != nil {
+		if err := t.Delete(record.UserNameKey(name)); err != nil {
 			return err
 		}
 		if err := fs.handOnUID(t, &old); err != nil {
@@ -219,7 +221,7 @@ func (fs *FS) RemoveUser(ctx context.Context, name string) error {
 // handOnUID makes the uid of a user who goes stand for another who has it, if
 // there is one.
 func (fs *FS) handOnUID(t cluster.Txn, gone *User) error {
-	id, err := t.Get(uidKey(gone.UID))
+	id, err := t.Get(record.UIDKey(gone.UID))
 	if err != nil || UserID(id) != gone.ID {
 		return err
 	}
@@ -227,7 +229,7 @@ func (fs *FS) handOnUID(t cluster.Txn, gone *User) error {
 	if err != nil || other == nil {
 		return err
 	}
-	return t.Set(uidKey(gone.UID), []byte(other.ID))
+	return t.Set(record.UIDKey(gone.UID), []byte(other.ID))
 }
 
 // ListUsers returns all users in order of their names.

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/mem"
 )
@@ -126,7 +128,7 @@ func TestFreeUID(t *testing.T) {
 	}
 	take := func(uid uint32) {
 		t.Helper()
-		want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error { return tx.Set(uidKey(uid), []byte("x")) }), nil)
+		want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error { return tx.Set(record.UIDKey(uid), []byte("x")) }), nil)
 	}
 	for _, c := range []struct{ take, next uint32 }{
 		{5, FirstUID}, {FirstUID + 1, FirstUID}, {FirstUID, FirstUID + 2}, {endUID - 1, FirstUID + 2},
@@ -137,7 +139,7 @@ func TestFreeUID(t *testing.T) {
 		}
 	}
 	floor := func(n uint64) {
-		want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error { return setCounter(tx, counterUID, n) }), nil)
+		want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error { return record.SetCounter(tx, record.CounterUID, n) }), nil)
 	}
 	if floor(NobodyUID); next() != NobodyUID+1 {
 		t.Error("nobody's uid is given")
@@ -189,7 +191,7 @@ func TestSharedUID(t *testing.T) {
 			want(t, fs.RemoveUser(bg, gone), nil)
 			stays := map[string]string{"ann": "bob", "bob": "ann"}[gone]
 			if left {
-				want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error { return tx.Set(uidKey(10001), []byte(old.ID)) }), nil)
+				want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error { return tx.Set(record.UIDKey(10001), []byte(old.ID)) }), nil)
 			} else if u, err := fs.UserByUID(bg, 10001); err != nil || u.Name != stays {
 				t.Errorf("%s went: %+v %v", gone, u, err)
 			}
@@ -208,9 +210,9 @@ func TestSharedUID(t *testing.T) {
 func TestUserRecord(t *testing.T) {
 	u := User{ID: "AIDAX", Name: "n", UID: 1, GID: 2, Admin: true, Founder: true, Created: 3, removed: 4,
 		Keys: []AccessKey{{"k", "s", 5}, {"l", "t", 6}}}
-	e := encoder{b: nil}
-	e.field(99, []byte("of a later program"))
-	u.later = e.b
+	e := record.Encoder{B: nil}
+	e.Field(99, []byte("of a later program"))
+	u.later = e.B
 	got, err := decodeUser(u.ID, u.encode(nil), nil)
 	if err != nil || !reflect.DeepEqual(got, u) {
 		t.Errorf("%+v %v", got, err)

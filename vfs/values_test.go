@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/mem"
 )
@@ -54,12 +56,12 @@ func TestPeekTwice(t *testing.T) {
 		_ = h.KV.View(bg, fn)
 		h.peek = nil
 		want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error { // as if none had been set
-			n, err := getInode(tx, file)
+			n, err := record.GetInode(tx, file)
 			if err != nil {
 				return err
 			}
-			n.set(flagXattrs, false)
-			return putInode(tx, n)
+			n.Set(record.FlagXattrs, false)
+			return record.PutInode(tx, n)
 		}), nil)
 		return h.KV.View(bg, fn)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/cluster/mem"
 )
@@ -26,12 +28,12 @@ func TestDirectoryCircle(t *testing.T) {
 				t.Fatalf("%q %v", key, err)
 			}
 			want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error {
-				n, err := getInode(tx, top)
+				n, err := record.GetInode(tx, top)
 				if err != nil {
 					return err
 				}
-				n.parent = last
-				return putInode(tx, n)
+				n.Parent = last
+				return record.PutInode(tx, n)
 			}), nil)
 			for _, ino := range []Ino{top, last, below} {
 				_, err := fs.KeyOf(bg, ino)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
 )
@@ -65,7 +67,7 @@ func (fs *FS) findPath(ctx context.Context, path string) (ObjectInfo, error) {
 		return info, e
 	}
 	err = fs.view(ctx, func(r cluster.Reader) error {
-		n, err := getInode(r, a.Ino)
+		n, err := record.GetInode(r, a.Ino)
 		if err == nil {
 			info = plainInfo(path, n)
 		}

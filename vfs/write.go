@@ -47,8 +47,8 @@ func (of *openFile) writePart(ctx context.Context, f *File, p []byte, off int64,
 			of.mu.Unlock()
 			return off, ErrFileTooLarge
 		}
-		if n := of.snap.inode; n.fileFlags()&flagsHeld != 0 && f.flags&OpenRewrites == 0 {
-			if err := n.fileFlags().checkWrite(off, of.size()); err != nil {
+		if n := of.snap.inode; fileFlagsOf(n)&flagsHeld != 0 && f.flags&OpenRewrites == 0 {
+			if err := fileFlagsOf(n).checkWrite(off, of.size()); err != nil {
 				of.mu.Unlock()
 				return off, err
 			}
@@ -102,7 +102,7 @@ func (of *openFile) lockForWrite(ctx context.Context, f *File) error {
 		if err := of.lock(ctx); err != nil {
 			return err
 		}
-		if f.wrote && f.epoch != of.snap.inode.epoch {
+		if f.wrote && f.epoch != of.snap.inode.Epoch {
 			of.mu.Unlock()
 			return fmt.Errorf("inode %d was replaced since it was opened: %w", of.ino, ErrStale)
 		}
@@ -138,10 +138,10 @@ func (of *openFile) wrote(f *File, killPriv bool) {
 	if of.dirtyNS == 0 {
 		of.dirtyNS = now
 	}
-	of.epoch, of.mtimeNS = n.epoch, now
+	of.epoch, of.mtimeNS = n.Epoch, now
 	of.writes++
 	of.killPriv = of.killPriv || killPriv
-	f.epoch, f.wrote, f.unsaved = n.epoch, true, true
+	f.epoch, f.wrote, f.unsaved = n.Epoch, true, true
 }
 
 // overwrite stores p within a piece that may still change, if there is one

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -31,11 +33,11 @@ const (
 
 // dropCapability takes the capabilities of a program away, as every change of
 // its content does, whoever makes it (capabilities(7)).
-func dropCapability(t cluster.Txn, n *inode) error {
-	if n.isDir() || !n.has(flagXattrs) {
+func dropCapability(t cluster.Txn, n *record.Inode) error {
+	if n.IsDir() || !n.Has(record.FlagXattrs) {
 		return nil
 	}
-	return t.Delete(xattrKey(n.ino, xattrCapability))
+	return t.Delete(record.XattrKey(n.Ino, xattrCapability))
 }
 
 func isACLName(name string) bool { return name == xattrAccessACL || name == xattrDefaultACL }
@@ -64,13 +66,13 @@ func checkXattrName(name string) error {
 }
 
 // checkXattrWrite checks cred's right to change attribute name of n.
-func checkXattrWrite(r cluster.Reader, cred *Cred, n *inode, name string) error {
-	if err := n.fileFlags().checkFree(); err != nil {
+func checkXattrWrite(r cluster.Reader, cred *Cred, n *record.Inode, name string) error {
+	if err := fileFlagsOf(n).checkFree(); err != nil {
 		return err
 	}
 	switch {
 	case isACLName(name):
-		if n.isSymlink() {
+		if n.IsSymlink() {
 			return ErrNotSupported
 		}
 		if !cred.owns(n) {
@@ -78,10 +80,10 @@ func checkXattrWrite(r cluster.Reader, cred *Cred, n *inode, name string) error 
 		}
 		return nil
 	case strings.HasPrefix(name, xattrUser):
-		if !n.isRegular() && !n.isDir() {
+		if !n.IsRegular() && !n.IsDir() {
 			return ErrPerm
 		}
-		if n.isDir() && n.mode&ModeSticky != 0 && !cred.owns(n) {
+		if n.IsDir() && n.Mode&ModeSticky != 0 && !cred.owns(n) {
 			return ErrPerm
 		}
 		return checkAccess(r, cred, n, AccessWrite)
@@ -92,10 +94,10 @@ func checkXattrWrite(r cluster.Reader, cred *Cred, n *inode, name string) error 
 }
 
 // checkXattrRead checks cred's right to read attribute name of n.
-func checkXattrRead(r cluster.Reader, cred *Cred, n *inode, name string) error {
+func checkXattrRead(r cluster.Reader, cred *Cred, n *record.Inode, name string) error {
 	switch {
 	case strings.HasPrefix(name, xattrUser):
-		if !n.isRegular() && !n.isDir() {
+		if !n.IsRegular() && !n.IsDir() {
 			return ErrNoAttr
 		}
 		return checkAccess(r, cred, n, AccessRead)
@@ -116,17 +118,17 @@ func (fs *FS) GetXattr(ctx context.Context, cred *Cred, ino Ino, name string) (v
 	}
 	revoked := name == xattrCapability && fs.hasPieces(ino)
 	err = fs.peek(ctx, func(r cluster.Reader) error {
-		n, err := getInode(r, ino)
+		n, err := record.GetInode(r, ino)
 		if err != nil {
 			return err
 		}
 		if err := checkXattrRead(r, cred, n, name); err != nil {
 			return err
 		}
-		if !n.has(flagXattrs) || revoked {
+		if !n.Has(record.FlagXattrs) || revoked {
 			return ErrNoAttr
 		}
-		if value, err = r.Get(xattrKey(ino, name)); err == nil && value == nil {
+		if value, err = r.Get(record.XattrKey(ino, name)); err == nil && value == nil {
 			err = ErrNoAttr
 		}
 		return err
@@ -140,8 +142,8 @@ func (fs *FS) ListXattr(ctx context.Context, cred *Cred, ino Ino) (names []strin
 	revoked := fs.hasPieces(ino)
 	err = fs.peek(ctx, func(r cluster.Reader) error {
 		names = nil
-		n, err := getInode(r, ino)
-		if err != nil || !n.has(flagXattrs) {
+		n, err := record.GetInode(r, ino)
+		if err != nil || !n.Has(record.FlagXattrs) {
 			return err
 		}
 		all, err := xattrNames(r, ino)
@@ -157,7 +159,7 @@ func (fs *FS) ListXattr(ctx context.Context, cred *Cred, ino Ino) (names []strin
 }
 
 func xattrNames(r cluster.Reader, ino Ino) (names []string, err error) {
-	prefix := xattrPrefix(ino)
+	prefix := record.XattrPrefix(ino)
 	err = r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
 		names = append(names, string(k[len(prefix):]))
 		return nil
@@ -190,7 +192,7 @@ func (fs *FS) SetXattr(ctx context.Context, cred *Cred, ino Ino, name string, va
 		if err != nil {
 			return err
 		}
-		old, err := t.Get(xattrKey(ino, name))
+		old, err := t.Get(record.XattrKey(ino, name))
 		if err != nil {
 			return err
 		}
@@ -206,8 +208,8 @@ func (fs *FS) SetXattr(ctx context.Context, cred *Cred, ino Ino, name string, va
 				return err
 			}
 		}
-		n.set(flagXattrs, true)
-		if err := t.Set(xattrKey(ino, name), value); err != nil {
+		n.Set(record.FlagXattrs, true)
+		if err := t.Set(record.XattrKey(ino, name), value); err != nil {
 			return err
 		}
 		return o.putChanged(t, n)
@@ -231,7 +233,7 @@ func (fs *FS) RemoveXattr(ctx context.Context, cred *Cred, ino Ino, name string)
 		if err != nil {
 			return err
 		}
-		old, err := t.Get(xattrKey(ino, name))
+		old, err := t.Get(record.XattrKey(ino, name))
 		if err != nil {
 			return err
 		}
@@ -241,7 +243,7 @@ func (fs *FS) RemoveXattr(ctx context.Context, cred *Cred, ino Ino, name string)
 		if isACLName(name) {
 			return o.setACL(t, cred, n, name, nil)
 		}
-		if err := t.Delete(xattrKey(ino, name)); err != nil {
+		if err := t.Delete(record.XattrKey(ino, name)); err != nil {
 			return err
 		}
 		return o.putChanged(t, n)
@@ -258,8 +260,8 @@ func (fs *FS) settleCapability(ctx context.Context, ino Ino, name string) error 
 }
 
 // xattrInode reads the inode whose attribute name cred is about to change.
-func (o *op) xattrInode(t cluster.Txn, cred *Cred, ino Ino, name string) (*inode, error) {
-	n, err := getInode(t, ino)
+func (o *op) xattrInode(t cluster.Txn, cred *Cred, ino Ino, name string) (*record.Inode, error) {
+	n, err := record.GetInode(t, ino)
 	if err != nil {
 		return nil, err
 	}
@@ -267,19 +269,19 @@ func (o *op) xattrInode(t cluster.Txn, cred *Cred, ino Ino, name string) (*inode
 }
 
 // putChanged stores n after a change of its metadata.
-func (o *op) putChanged(t cluster.Txn, n *inode) error {
-	n.ctimeNS = o.nowNS
-	o.inodeChanged(n.ino, false)
-	return putInode(t, n)
+func (o *op) putChanged(t cluster.Txn, n *record.Inode) error {
+	n.CtimeNS = o.nowNS
+	o.inodeChanged(n.Ino, false)
+	return record.PutInode(t, n)
 }
 
 // checkXattrRoom bounds the attributes of one inode, in number and in the
 // length of the list of their names.
-func (fs *FS) checkXattrRoom(r cluster.Reader, n *inode, name string) error {
-	if !n.has(flagXattrs) {
+func (fs *FS) checkXattrRoom(r cluster.Reader, n *record.Inode, name string) error {
+	if !n.Has(record.FlagXattrs) {
 		return nil
 	}
-	names, err := xattrNames(r, n.ino)
+	names, err := xattrNames(r, n.Ino)
 	if err != nil {
 		return err
 	}
@@ -299,38 +301,38 @@ func (fs *FS) checkXattrRoom(r cluster.Reader, n *inode, name string) error {
 
 // setACL stores or, with an empty value, removes an ACL. An access ACL also
 // sets the mode; one that says no more than the mode is not stored.
-func (o *op) setACL(t cluster.Txn, cred *Cred, n *inode, name string, value []byte) error {
+func (o *op) setACL(t cluster.Txn, cred *Cred, n *record.Inode, name string, value []byte) error {
 	a, err := parseACL(value)
 	if err != nil {
 		return err
 	}
-	if name == xattrDefaultACL && !n.isDir() {
+	if name == xattrDefaultACL && !n.IsDir() {
 		if a == nil {
 			return nil
 		}
 		return ErrAccess
 	}
 	if name == xattrAccessACL && a != nil {
-		n.mode = n.mode&^0o777 | a.mode()
-		if !cred.rooted() && !cred.inGroup(n.gid) {
-			n.mode &^= ModeSetGID
+		n.Mode = n.Mode&^0o777 | a.mode()
+		if !cred.rooted() && !cred.inGroup(n.GID) {
+			n.Mode &^= ModeSetGID
 		}
 		if !a.extended() {
 			a = nil
 		}
 	}
 	if a == nil {
-		err = t.Delete(xattrKey(n.ino, name))
+		err = t.Delete(record.XattrKey(n.Ino, name))
 	} else {
-		n.set(flagXattrs|flagACL, true)
-		err = t.Set(xattrKey(n.ino, name), a.encode())
+		n.Set(record.FlagXattrs|record.FlagACL, true)
+		err = t.Set(record.XattrKey(n.Ino, name), a.encode())
 	}
 	if err != nil {
 		return err
 	}
 	if name == xattrAccessACL {
-		n.choose()
-		n.makeExplicit()
+		n.Choose()
+		n.MakeExplicit()
 	}
 	if err := tellEntry(t, n); err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 
+	"ogw/vfs/internal/record"
+
 	"ogw/cluster"
 )
 
@@ -43,14 +45,14 @@ func (fs *FS) etagOf(ctx context.Context, ino Ino) (tag ETag, err error) {
 		return "", err
 	}
 	err = fs.view(ctx, func(r cluster.Reader) error {
-		n, err := getInode(r, ino)
+		n, err := record.GetInode(r, ino)
 		if err != nil {
 			return err
 		}
-		if !n.isRegular() && !n.isDir() {
+		if !n.IsRegular() && !n.IsDir() {
 			return ErrNoAttr
 		}
-		tag = n.etag()
+		tag = etagOf(n)
 		return nil
 	})
 	return tag, err

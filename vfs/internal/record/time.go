@@ -1,4 +1,4 @@
-package vfs
+package record
 
 import (
 	"math"
@@ -42,8 +42,8 @@ const (
 	lastDate  = 253402300799
 )
 
-// valid tells whether the nanoseconds are less than a second.
-func (t Time) valid() bool { return int64(t.Nsec) < nsPerSec }
+// ValidTime tells whether the nanoseconds are less than a second.
+func ValidTime(t Time) bool { return int64(t.Nsec) < nsPerSec }
 
 // far tells whether Unix nanoseconds in 64 bits cannot hold t.
 func (t Time) far() bool {

@@ -1,4 +1,4 @@
-package vfs
+package checksum
 
 import (
 	"crypto/md5"
@@ -12,38 +12,39 @@ import (
 	"math/bits"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/minio/crc64nvme"
 	"github.com/zeebo/xxh3"
 )
 
-// New returns the hash of an object checksum; its Sum is what Checksum.Value
-// holds. ErrInvalid for an algorithm that S3 does not have.
-func (a ChecksumAlgorithm) New() (hash.Hash, error) {
+// New returns the hash of an object checksum; its Sum is what Sum.Value
+// holds. fserr.ErrInvalid for an algorithm that S3 does not have.
+func (a Algorithm) New() (hash.Hash, error) {
 	switch a {
-	case ChecksumCRC32:
+	case CRC32:
 		return crc32.NewIEEE(), nil
-	case ChecksumCRC32C:
+	case CRC32C:
 		return crc32.New(crc32.MakeTable(crc32.Castagnoli)), nil
-	case ChecksumCRC64NVME:
+	case CRC64NVME:
 		return crc64nvme.New(), nil
-	case ChecksumSHA1:
+	case SHA1:
 		return sha1.New(), nil
-	case ChecksumSHA256:
+	case SHA256:
 		return sha256.New(), nil
-	case ChecksumSHA512:
+	case SHA512:
 		return sha512.New(), nil
-	case ChecksumMD5:
+	case MD5:
 		return md5.New(), nil
-	case ChecksumXXHASH64:
+	case XXHASH64:
 		return xxhash.New(), nil
-	case ChecksumXXHASH3:
+	case XXHASH3:
 		return xxh3.New(), nil
-	case ChecksumXXHASH128:
+	case XXHASH128:
 		return xxh128{xxh3.New()}, nil
 	}
-	return nil, fmt.Errorf("checksum algorithm %q: %w", a, ErrInvalid)
+	return nil, fmt.Errorf("checksum algorithm %q: %w", a, fserr.ErrInvalid)
 }
 
 // xxh128 is the variant of 128 bits of XXH3, in its canonical (big-endian) form.
@@ -57,42 +58,42 @@ func (h xxh128) Sum(b []byte) []byte {
 }
 
 // Size is the length of a value in bytes, 0 for an unknown algorithm.
-func (a ChecksumAlgorithm) Size() int {
+func (a Algorithm) Size() int {
 	switch a {
-	case ChecksumCRC32, ChecksumCRC32C:
+	case CRC32, CRC32C:
 		return 4
-	case ChecksumCRC64NVME, ChecksumXXHASH64, ChecksumXXHASH3:
+	case CRC64NVME, XXHASH64, XXHASH3:
 		return 8
-	case ChecksumMD5, ChecksumXXHASH128:
+	case MD5, XXHASH128:
 		return 16
-	case ChecksumSHA512:
+	case SHA512:
 		return sha512.Size
-	case ChecksumSHA1:
+	case SHA1:
 		return sha1.Size
-	case ChecksumSHA256:
+	case SHA256:
 		return sha256.Size
 	}
 	return 0
 }
 
-// combines tells whether the checksum of a whole follows from those of its
+// Combines tells whether the checksum of a whole follows from those of its
 // parts.
-func (a ChecksumAlgorithm) combines() bool {
-	return a == ChecksumCRC32 || a == ChecksumCRC32C || a == ChecksumCRC64NVME
+func Combines(a Algorithm) bool {
+	return a == CRC32 || a == CRC32C || a == CRC64NVME
 }
 
-// combineChecksums returns the checksum of the concatenation of two byte
+// Combine returns the checksum of the concatenation of two byte
 // strings; sum1 nil stands for the empty one. The algorithm must combine.
-func combineChecksums(alg ChecksumAlgorithm, sum1, sum2 []byte, len2 int64) []byte {
+func Combine(alg Algorithm, sum1, sum2 []byte, len2 int64) []byte {
 	if sum1 == nil {
 		return sum2
 	}
-	if alg == ChecksumCRC64NVME {
+	if alg == CRC64NVME {
 		crc := cluster.CombineCRC64(binary.BigEndian.Uint64(sum1), binary.BigEndian.Uint64(sum2), len2)
-		return crcBytes(crc)
+		return CRC64Bytes(crc)
 	}
 	poly := uint32(crc32.IEEE)
-	if alg == ChecksumCRC32C {
+	if alg == CRC32C {
 		poly = crc32.Castagnoli
 	}
 	crc := combineCRC32(poly, binary.BigEndian.Uint32(sum1), binary.BigEndian.Uint32(sum2), len2)
@@ -125,3 +126,31 @@ func mulCRC32(poly, a, b uint32) uint32 {
 	}
 	return product
 }
+
+// Algorithm names an object checksum as S3 does (S3 API reference,
+// "Checksum").
+type Algorithm string
+
+const (
+	CRC32     Algorithm = "CRC32"
+	CRC32C    Algorithm = "CRC32C"
+	CRC64NVME Algorithm = "CRC64NVME"
+	SHA1      Algorithm = "SHA1"
+	SHA256    Algorithm = "SHA256"
+	SHA512    Algorithm = "SHA512"
+	MD5       Algorithm = "MD5"
+	XXHASH64  Algorithm = "XXHASH64"
+	XXHASH3   Algorithm = "XXHASH3"
+	XXHASH128 Algorithm = "XXHASH128"
+)
+
+// Sum is the checksum of a content or a part.
+type Sum struct {
+	Algorithm Algorithm
+	Value     []byte // big-endian for the CRCs and XXHASHs
+	// Parts is the number of parts of a composite checksum (a checksum of
+	// the parts' checksums); 0 means that it covers the whole object.
+	Parts int
+}
+
+func CRC64Bytes(crc uint64) []byte { return binary.BigEndian.AppendUint64(nil, crc) }

@@ -1,15 +1,15 @@
-package vfs
+package record
 
 import (
 	"fmt"
 	"slices"
 
-	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 )
 
 // Grants are the rights to a bucket or an object that its owner gave to
 // others: the access control list of the object doors. POSIX ACLs are another
-// thing (acl.go). None means private. A list that is stored or returned is
+// thing. None means private. A list that is stored or returned is
 // never changed in place.
 type Grants []Grant
 
@@ -87,12 +87,12 @@ func (g *Grant) reaches(who UserID) bool {
 	return false
 }
 
-func (g Grants) validate() error {
-	if len(g) > MaxGrants+1 || len(g) > MaxGrants && !g.silentOwner() {
-		return fmt.Errorf("%d grants, at most %d are allowed: %w", len(g), MaxGrants, ErrInvalid)
+func ValidateGrants(g Grants) error {
+	if len(g) > MaxGrants+1 || len(g) > MaxGrants && !silentOwner(g) {
+		return fmt.Errorf("%d grants, at most %d are allowed: %w", len(g), MaxGrants, fserr.ErrInvalid)
 	}
 	for i := range g {
-		if err := g[i].validate(); err != nil {
+		if err := ValidateGrant(&g[i]); err != nil {
 			return err
 		}
 	}
@@ -100,75 +100,63 @@ func (g Grants) validate() error {
 }
 
 // silentOwner reports whether the list says that the owner was granted nothing.
-func (g Grants) silentOwner() bool {
+func silentOwner(g Grants) bool {
 	return slices.ContainsFunc(g, func(g Grant) bool { return g.Grantee == GranteeOwner && g.Permission == 0 })
 }
 
-func (g *Grant) validate() error {
+func ValidateGrant(g *Grant) error {
 	if g.Grantee == GranteeOwner && g.User == "" && g.Permission == 0 {
 		return nil
 	}
 	switch g.Permission {
 	case PermRead, PermWrite, PermReadACP, PermWriteACP, PermFullControl:
 	default:
-		return fmt.Errorf("permission %#x: %w", uint8(g.Permission), ErrInvalid)
+		return fmt.Errorf("permission %#x: %w", uint8(g.Permission), fserr.ErrInvalid)
 	}
 	named := g.Grantee == GranteeUser
 	if g.Grantee < GranteeUser || g.Grantee > GranteeOwner || named != (g.User != "") || len(g.User) > maxUserIDBytes {
-		return fmt.Errorf("grantee %d %q: %w", g.Grantee, g.User, ErrInvalid)
+		return fmt.Errorf("grantee %d %q: %w", g.Grantee, g.User, fserr.ErrInvalid)
 	}
 	return nil
 }
 
-// encode returns the stored form, nil for no grants. Layout: version byte, the
+// EncodeGrants returns the stored form, nil for no grants. Layout: version byte, the
 // number of grants, and for each the bytes grantee and permission and the ID,
 // empty where the kind has none. Accounts, groups and roles are further kinds
 // with an ID.
-func (g Grants) encode() []byte {
+func EncodeGrants(g Grants) []byte {
 	if len(g) == 0 {
 		return nil
 	}
-	var e encoder
-	e.byte(grantsVersion)
-	e.uint(uint64(len(g)))
+	var e Encoder
+	e.Byte(grantsVersion)
+	e.Uint(uint64(len(g)))
 	for i := range g {
-		e.byte(byte(g[i].Grantee))
-		e.byte(byte(g[i].Permission))
-		e.str(string(g[i].User))
+		e.Byte(byte(g[i].Grantee))
+		e.Byte(byte(g[i].Permission))
+		e.Str(string(g[i].User))
 	}
-	return e.b
+	return e.B
 }
 
-func decodeGrants(b []byte) (Grants, error) {
+func DecodeGrants(b []byte) (Grants, error) {
 	if len(b) == 0 {
 		return nil, nil
 	}
-	d := decoder{b: b, what: "grants"}
-	if v := d.byte(); v != grantsVersion {
-		return nil, fmt.Errorf("%w: grants have format %d", ErrCorrupt, v)
+	d := Decoder{B: b, What: "grants"}
+	if v := d.Byte(); v != grantsVersion {
+		return nil, fmt.Errorf("%w: grants have format %d", fserr.ErrCorrupt, v)
 	}
-	n := d.count()
+	n := d.Count()
 	g := make(Grants, 0, min(n, MaxGrants))
-	for i := 0; i < n && d.err == nil; i++ {
-		g = append(g, Grant{Grantee: Grantee(d.byte()), Permission: Permission(d.byte()), User: UserID(d.str())})
+	for i := 0; i < n && d.Err == nil; i++ {
+		g = append(g, Grant{Grantee: Grantee(d.Byte()), Permission: Permission(d.Byte()), User: UserID(d.Str())})
 	}
-	return g, d.end()
+	return g, d.End()
 }
 
-// attrGrants is the bucket attribute that holds the grants.
-const attrGrants = "grants"
-
-// bucketGrants reads the grants of the bucket whose directory ino is.
-func bucketGrants(r cluster.Reader, ino Ino) (Grants, error) {
-	b, err := getBucketRecord(r, ino)
-	if err != nil {
-		return nil, err
-	}
-	return decodeGrants(b[attrGrants])
-}
-
-// setGrants replaces the grants of an inode; the caller stores it.
-func (n *inode) setGrants(g Grants) {
-	n.grants = slices.Clone(g)
-	n.set(flagGrants, len(g) > 0)
+// SetGrants replaces the grants of an inode; the caller stores it.
+func (n *Inode) SetGrants(g Grants) {
+	n.Grants = slices.Clone(g)
+	n.Set(FlagGrants, len(g) > 0)
 }

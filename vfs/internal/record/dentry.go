@@ -1,0 +1,130 @@
+package record
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
+)
+
+// Dentry is one entry of a directory: a stored name, whether it is a
+// directory (which is part of the key), and the inode.
+//
+// Value: inode (8 bytes), then one byte: in its low four bits the type of the
+// inode (mode >> 12), in the upper ones what the entry tells of the mode.
+type Dentry struct {
+	Name string // stored name, without the slash
+	Dir  bool
+	Ino  Ino
+	Mode uint32 // type bits
+	Tells
+}
+
+// Tells is what the entry of a directory tells of the directory's mode and
+// flags, so that who goes by it at an object door need not read the inode
+// (mode.go, fileflags.go). Of the mode, an entry older than format 2 tells
+// nothing: then the inode is asked.
+type Tells byte
+
+const (
+	// TellsOpen: the mode keeps nobody from listing or passing the directory.
+	TellsOpen Tells = 1 << (iota + 4)
+	// TellsUnchosen: nobody chose the mode, so that it denies nothing.
+	TellsUnchosen
+	// TellsFlags: the directory has FileFlags that forbid something.
+	TellsFlags
+
+	tellsMask    = TellsOpen | TellsUnchosen | TellsFlags
+	dentryTypeOf = 0x0f
+)
+
+const dentryValueBytes = 9
+
+func (e *Dentry) Key(parent Ino) []byte {
+	if e.Dir {
+		return DirEntryKey(parent, e.Name)
+	}
+	return FileEntryKey(parent, e.Name)
+}
+
+// S3Name is the entry's part of an S3 key: directories end in "/".
+func (e *Dentry) S3Name() string {
+	if e.Dir {
+		return e.Name + "/"
+	}
+	return e.Name
+}
+
+func (e *Dentry) Value() []byte {
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, dentryValueBytes), uint64(e.Ino))
+	return append(b, byte(e.Mode>>12)|byte(e.Tells))
+}
+
+func PutDentry(t cluster.Txn, parent Ino, e *Dentry) error {
+	return t.Set(e.Key(parent), e.Value())
+}
+
+// DecodeDentry decodes the part of the key behind the parent, and the value.
+func DecodeDentry(keyName, value []byte) (Dentry, error) {
+	ino, mode, t, ok := DecodeDentryValue(value)
+	if !ok {
+		return Dentry{}, fmt.Errorf("%w: dentry %q", fserr.ErrCorrupt, keyName)
+	}
+	e := Dentry{Ino: ino, Mode: mode, Tells: t}
+	if n := len(keyName); n > 0 && keyName[n-1] == '/' {
+		e.Name, e.Dir = string(keyName[:n-1]), true
+	} else {
+		e.Name = string(keyName)
+	}
+	if e.Dir != (e.Mode == ModeDirectory) {
+		return Dentry{}, fmt.Errorf("%w: dentry %q has type %o", fserr.ErrCorrupt, keyName, e.Mode)
+	}
+	return e, nil
+}
+
+// DecodeDentryValue splits an entry's value; ok is false if it is none.
+func DecodeDentryValue(v []byte) (ino Ino, mode uint32, t Tells, ok bool) {
+	if len(v) != dentryValueBytes {
+		return 0, 0, 0, false
+	}
+	last := v[dentryValueBytes-1]
+	return Ino(binary.BigEndian.Uint64(v)), uint32(last&dentryTypeOf) << 12, Tells(last) & tellsMask, true
+}
+
+// GetDentry reads the entry of that stored name and kind; nil if there is none.
+func GetDentry(r cluster.Reader, parent Ino, name string, dir bool) (*Dentry, error) {
+	e := Dentry{Name: name, Dir: dir}
+	v, err := r.Get(e.Key(parent))
+	if err != nil || v == nil {
+		return nil, err
+	}
+	e, err = DecodeDentry([]byte(e.S3Name()), v)
+	if err != nil {
+		return nil, err
+	}
+	return &e, nil
+}
+
+// GetDentries reads the directory and the other entry of one stored name.
+func GetDentries(r cluster.Reader, parent Ino, name string) (dir, file *Dentry, err error) {
+	vs, err := r.GetMany([][]byte{FileEntryKey(parent, name), DirEntryKey(parent, name)})
+	if err != nil {
+		return nil, nil, err
+	}
+	if vs[0] != nil {
+		e, err := DecodeDentry([]byte(name), vs[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		file = &e
+	}
+	if vs[1] != nil {
+		e, err := DecodeDentry([]byte(name+"/"), vs[1])
+		if err != nil {
+			return nil, nil, err
+		}
+		dir = &e
+	}
+	return dir, file, nil
+}

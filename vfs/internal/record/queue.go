@@ -1,0 +1,75 @@
+package record
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"ogw/vfs/internal/fserr"
+)
+
+// QueueEntry is a deletion that waits for the collector (key 'q').
+//
+// Value: kind (1 byte), content (uvarint); of a blob also its sequence number
+// (uvarint), and where and how long it was when it was written (uvarints),
+// which is where an extent that names it would be. The number in the key is that of the blob or the content, which
+// are never used twice.
+type QueueEntry struct {
+	DueNS   int64 // part of the key
+	Kind    QueueKind
+	Content ContentID
+	Seq     uint64 // blob
+	Origin  int64
+	Size    int64
+}
+
+type QueueKind byte
+
+const (
+	// QueueContent: a whole content: its extents, their blobs, and its hold
+	// on other contents.
+	QueueContent QueueKind = 1
+	// QueueBlob: one blob that a partly overwritten content no longer names.
+	QueueBlob QueueKind = 2
+	// QueueUpload: the parts of an upload that ended (the number is the
+	// upload's), with the blobs and holds that its content does not name.
+	QueueUpload QueueKind = 3
+)
+
+func (e *QueueEntry) Key() []byte {
+	id := uint64(e.Content)
+	if e.Kind == QueueBlob {
+		id = e.Seq
+	}
+	return QueueKey(e.DueNS, id)
+}
+
+func (e *QueueEntry) Encode() []byte {
+	b := binary.AppendUvarint([]byte{byte(e.Kind)}, uint64(e.Content))
+	if e.Kind == QueueBlob {
+		b = binary.AppendUvarint(b, e.Seq)
+		b = binary.AppendUvarint(b, uint64(e.Origin))
+		b = binary.AppendUvarint(b, uint64(e.Size))
+	}
+	return b
+}
+
+func DecodeQueueEntry(k, v []byte) (e QueueEntry, err error) {
+	if len(k) != 17 || k[0] != TabQueue {
+		return e, fmt.Errorf("%w: queue key %x", fserr.ErrCorrupt, k)
+	}
+	e.DueNS = int64(binary.BigEndian.Uint64(k[1:]))
+	d := Decoder{B: v, What: "queue"}
+	e.Kind = QueueKind(d.Byte())
+	e.Content = ContentID(d.Uint())
+	switch e.Kind {
+	case QueueContent, QueueUpload:
+	case QueueBlob:
+		e.Seq, e.Origin, e.Size = d.Uint(), int64(d.Uint()), int64(d.Uint())
+		if e.Origin < 0 || e.Size < 0 || e.Origin > MaxFileBytes-e.Size {
+			d.Fail()
+		}
+	default:
+		d.Fail()
+	}
+	return e, d.End()
+}
