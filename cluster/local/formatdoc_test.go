@@ -56,7 +56,7 @@ func TestFormatDocument(t *testing.T) {
 func sampleTail(t *testing.T) (*tail, []byte) {
 	t.Helper()
 	fs := vfs.NewMem()
-	tl := &tail{fs: fs, path: "tail", log: slog.New(slog.DiscardHandler), half: 4096, cur: 1, epoch: 9, files: 6}
+	tl := &tail{fs: fs, path: "tail", log: slog.New(slog.DiscardHandler), half: 4096, rest: 1, cur: 1, epoch: 9, files: 6}
 	tl.append(6, nil, true, 5) // it begins with the next
 	if kept, _ := tl.append(7, []byte("batch"), true, 6); !kept {
 		t.Fatal("not kept")

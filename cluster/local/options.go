@@ -43,6 +43,7 @@ type Options struct {
 	disk         disk          // nil: one of the operating system's
 	collectEvery time.Duration // 0: the constant
 	memTable     uint64        // bytes; 0: the constant
+	tailRest     int           // with tailHalf: commits until the tail rests
 	tailHalf     int64         // bytes; 0: the constant
 	markEvery    time.Duration // 0: the constant
 	openFiles    uint64        // limit of open files; 0: that of the process

@@ -45,11 +45,11 @@ const (
 	// tailBatchMax is the longest batch that is written there; one that is
 	// longer waits for the disk.
 	tailBatchMax = 1 << 20
-	// tailQuiet is which part of a half goes by without a relaxed commit that
-	// somebody is answered before the tail rests: 512 KiB, so that an object
-	// door pays for few commits after one by a background task, and a mount
-	// beside it rarely waits for the tail to begin anew.
-	tailQuiet = 16
+	// tailQuiet commits without a relaxed one that somebody is answered have the
+	// tail rest: an object door pays for few commits after one by a background
+	// task. A mount beside a door so busy that as many come between two of its
+	// own waits for a sync that is under way in any case.
+	tailQuiet = 64
 )
 
 // versionKey holds epoch (8) and version (8) of a commit that Pebble has, for a
@@ -75,15 +75,16 @@ type tail struct {
 	path  string
 	log   *slog.Logger
 	half  int64  // length in bytes
+	rest  int    // tailQuiet, except in tests
 	epoch uint64 // of this process
 	files uint64 // number of the OPTIONS file
 
 	file       vfs.File // nil until the first use
 	buf        []byte
 	active     bool
-	paused     bool  // Erase is at work
-	quiet      int64 // bytes since somebody was answered because of what is there
-	cur        int   // half in use
+	paused     bool // Erase is at work
+	quiet      int  // commits since somebody was answered because of what is there
+	cur        int  // half in use
 	off        int64
 	generation uint64
 	base       uint64
@@ -95,12 +96,12 @@ type tail struct {
 func newTail(o *Options, diskBytes int64) *tail {
 	// cur is the second half, so that the first is used first: a start finds the
 	// length of the halves there.
-	t := &tail{fs: o.fs, path: o.fs.PathJoin(o.Dir, tailFile), log: o.Logger, half: tailHalfBytes, cur: 1}
+	t := &tail{fs: o.fs, path: o.fs.PathJoin(o.Dir, tailFile), log: o.Logger, half: tailHalfBytes, rest: tailQuiet, cur: 1}
 	if diskBytes > 0 {
 		t.half = max(tailHalfMin, min(t.half, diskBytes/tailShare/2))
 	}
 	if o.tailHalf > 0 {
-		t.half = o.tailHalf
+		t.half, t.rest = o.tailHalf, o.tailRest
 	}
 	return t
 }
@@ -222,10 +223,10 @@ func (t *tail) append(version uint64, batch []byte, answer bool, synced uint64) 
 		}
 		return false, false // who is answered waits for base
 	}
-	if t.quiet += length; answer {
+	if t.quiet++; answer {
 		t.quiet = 0
 	}
-	if t.quiet > t.half/tailQuiet {
+	if t.quiet > t.rest {
 		t.active = false
 		return false, false
 	}

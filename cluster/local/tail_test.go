@@ -91,7 +91,7 @@ func (l *tailLoad) found(t *testing.T, kv *KV) int {
 
 func tailOptions(fs vfs.FS) Options {
 	o := memOptions(fs)
-	o.tailHalf = 8 << 10
+	o.tailHalf, o.tailRest = 8<<10, 3
 	return o
 }
 
@@ -104,7 +104,7 @@ func TestKillTakesNothing(t *testing.T) {
 	fs := newMem(t)
 	for range 60 {
 		o := tailOptions(fs)
-		o.tailHalf <<= l.rng.IntN(6) // how long it goes on without a relaxed commit
+		o.tailRest = l.rng.IntN(30)
 		c := openAt(t, o)
 		kv := c.KV.(*KV)
 		if at := l.found(t, kv); at != l.at {
@@ -128,7 +128,7 @@ func TestPowerCutLeavesPrefix(t *testing.T) {
 		fs := newMem(t)
 		for range 30 {
 			o := tailOptions(fs)
-			o.tailHalf <<= l.rng.IntN(6)
+			o.tailRest = l.rng.IntN(30)
 			c := openAt(t, o)
 			kv := c.KV.(*KV)
 			at := l.found(t, kv)
