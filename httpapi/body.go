@@ -3,78 +3,31 @@ package httpapi
 import (
 	"io"
 	"net/http"
-	"sync"
 
 	"ogw/httpapi/fair"
 )
 
-const (
-	// SendBufferBytes is the size of a response buffer: large enough that
-	// system calls do not matter, small enough for thousands of clients.
-	SendBufferBytes = 256 << 10
-	// largeSendBytes is the size of the buffers that the first maxLargeSends
-	// large responses use (64 MiB in all): the store reads fastest so.
-	largeSendBytes = 1 << 20
-	maxLargeSends  = 64
-	// maxSends bounds the buffers of SendBufferBytes in use (32 MiB in all). Those
-	// who come later, and small responses, have one of leastSendBytes, a block of
-	// the store: a client who is slow on many connections holds less.
-	maxSends       = 128
-	leastSendBytes = 64 << 10
-)
-
-// sendPool lends the buffers of responses.
-var sendPool = struct {
-	least, small, large sync.Pool
-	smalls, slots       *fair.Pool // small and large buffers in use
-}{
-	least:  sync.Pool{New: func() any { return newBuffer(leastSendBytes) }},
-	small:  sync.Pool{New: func() any { return newBuffer(SendBufferBytes) }},
-	large:  sync.Pool{New: func() any { return newBuffer(largeSendBytes) }},
-	smalls: fair.NewPool(maxSends), slots: fair.NewPool(maxLargeSends),
-}
-
-func newBuffer(n int) *[]byte {
-	b := make([]byte, n)
-	return &b
-}
+// plainSends is for who writes to no response of Frame's.
+var plainSends = NewSends(1)
 
 // borrow returns a buffer for a response of n bytes, and its return.
 func borrow(w http.ResponseWriter, n int64) (buf []byte, giveBack func()) {
-	if n <= leastSendBytes {
-		return lend(&sendPool.least, nil, fair.Key{})
-	}
-	k := clientOf(w)
+	f, framed := w.(*response)
 	switch {
-	case n > SendBufferBytes && sendPool.slots.Take(k, 1):
-		return lend(&sendPool.large, sendPool.slots, k)
-	case sendPool.smalls.Take(k, 1):
-		return lend(&sendPool.small, sendPool.smalls, k)
+	case !framed:
+		return plainSends.much(fair.Key{}, n)
+	case n <= leastSendBytes:
+		return f.sends.little()
 	}
-	return lend(&sendPool.least, nil, k)
-}
-
-// lend takes a buffer of p, which counts as k's in a place of slots, if any.
-func lend(p *sync.Pool, slots *fair.Pool, k fair.Key) (buf []byte, giveBack func()) {
-	b := p.Get().(*[]byte)
-	return *b, func() {
-		p.Put(b)
-		if slots != nil {
-			slots.Give(k, 1)
-		}
-	}
+	return f.sends.much(clientOf(f.rec), n)
 }
 
 // clientOf returns by whom the large buffers are counted.
-func clientOf(w http.ResponseWriter) fair.Key {
-	f, ok := w.(*response)
-	switch {
-	case !ok:
-		return fair.Key{}
-	case f.rec.Identity != "":
-		return fair.User(f.rec.Identity)
+func clientOf(rec *Record) fair.Key {
+	if rec.Identity != "" {
+		return fair.User(rec.Identity)
 	}
-	return fair.Address(f.rec.Remote)
+	return fair.Address(rec.Remote)
 }
 
 // Send copies n bytes at off from src to w through one pooled buffer. It

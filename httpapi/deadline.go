@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -25,12 +24,17 @@ const (
 // The bytes of a write put its deadline off, each by its time at MinRate, to
 // StallTime from now at the most: a large write lasts while its client takes
 // some, and ends soon after the client stands still.
-func LazyDeadlines(l net.Listener) net.Listener { return &lazyListener{Listener: l, stall: StallTime} }
+//
+// Of what a connection cannot send yet the kernel holds little, and more where it
+// pays: a few connections of s with large replies.
+func LazyDeadlines(l net.Listener, s *Sends) net.Listener {
+	return &lazyListener{Listener: l, stall: StallTime, wides: &s.wides}
+}
 
 type lazyListener struct {
 	net.Listener
 	stall time.Duration // StallTime, except in tests
-	live  atomic.Int64  // connections
+	wides *wideConns
 }
 
 // Accept implements net.Listener.
@@ -39,27 +43,22 @@ func (l *lazyListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	unsent := unsentBytes
-	if l.live.Add(1) > wideConns {
-		unsent = narrowUnsentBytes
-	}
-	boundUnsent(c, unsent)
 	lazy := newLazyConn(c, l.stall)
-	lazy.ended = sync.OnceFunc(func() { l.live.Add(-1) })
+	if l.wides != nil {
+		lazy.bound(c, l.wides)
+	}
 	return lazy, nil
 }
 
 type lazyConn struct {
 	net.Conn
 	read, write lazyDeadline
-	ended       func() // when it is closed; may be nil
+	wideConn
 }
 
 // Close implements net.Conn.
 func (c *lazyConn) Close() error {
-	if c.ended != nil {
-		c.ended()
-	}
+	c.closes()
 	return c.Conn.Close()
 }
 
@@ -71,6 +70,9 @@ func newLazyConn(c net.Conn, stall time.Duration) *lazyConn {
 func (c *lazyConn) Read(p []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(p)
+		if n > 0 {
+			c.reads()
+		}
 		if err == nil || n > 0 || !c.read.early(err) {
 			return n, err
 		}
@@ -79,6 +81,7 @@ func (c *lazyConn) Read(p []byte) (int, error) {
 
 // Write implements net.Conn.
 func (c *lazyConn) Write(p []byte) (written int, err error) {
+	c.writes(len(p))
 	for {
 		if len(p)-written >= watchBytes {
 			c.write.watch()

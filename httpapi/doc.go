@@ -15,8 +15,9 @@
 // on the duration of a request. This holds for every body and every response,
 // whatever the handler and the version of HTTP.
 //
-// Memory is bounded per request: one pooled buffer of SendBufferBytes for a
-// response, nothing for a request body.
+// Memory is bounded per request: one pooled buffer for a response, nothing for a
+// request body. How large it may be, and how much the kernel holds of a response
+// that its client does not read, is divided in Sends.
 //
 // Every request is logged exactly once, by Frame, after it ended. What it was
 // about is told to FrameConfig.Done in the same moment: metrics and the audit

@@ -48,6 +48,8 @@ type Record struct {
 type FrameConfig struct {
 	Door   string       // in the log: "s3", "rest", "admin"
 	Logger *slog.Logger // never nil
+	// Sends is what replies are sent with; nil for the door's own.
+	Sends *Sends
 	// Done is called after each request, for metrics. May be nil.
 	Done func(*Record)
 	// Panic answers a request whose handler panicked before it wrote
@@ -98,9 +100,12 @@ func (f *framed) Value(key any) any {
 // Frame gives each request its ID, ends it when it stands still, contains
 // panics, mends `Expect: 100-continue` with an empty body, and logs once.
 func Frame(next http.Handler, c FrameConfig) http.Handler {
+	if c.Sends == nil {
+		c.Sends = NewSends(1)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := &framed{Context: r.Context(), config: &c, start: time.Now()}
-		f.w = response{ResponseWriter: w, rec: &f.rec, body: &f.body, pace: pace{w: w, write: true, limit: StallTime, stream: r.ProtoMajor >= 2}}
+		f.w = response{ResponseWriter: w, rec: &f.rec, body: &f.body, sends: c.Sends, pace: pace{w: w, write: true, limit: StallTime, stream: r.ProtoMajor >= 2}}
 		f.body = trackedBody{ReadCloser: r.Body, ended: r.ContentLength == 0, pace: pace{w: w, limit: StallTime, stream: r.ProtoMajor >= 2}}
 		f.rec = Record{RequestID: NewRequestID(), Method: r.Method, Path: r.URL.Path, Remote: r.RemoteAddr,
 			Subject: Subject{UID: NoUID, Agent: r.UserAgent()}}
@@ -190,6 +195,7 @@ type response struct {
 	http.ResponseWriter
 	rec    *Record
 	body   *trackedBody // of the same request
+	sends  *Sends
 	pace   pace
 	status int
 	bytes  int64

@@ -225,7 +225,7 @@ func TestSendShortSource(t *testing.T) {
 	if err := Respond(w, 204, strings.NewReader(""), 0, 0); err != nil || w.Code != 204 {
 		t.Fatal(err, w.Code)
 	}
-	if sendPool.slots.InUse() != 0 {
+	if plainSends.slots.InUse() != 0 {
 		t.Fatal("large buffers not given back")
 	}
 	big := strings.Repeat("0123456789", SendBufferBytes/4)

@@ -33,7 +33,7 @@ func pacedHandler(h http.HandlerFunc) http.Handler {
 		stream := r.ProtoMajor >= 2
 		body := &trackedBody{ReadCloser: r.Body, pace: pace{w: w, limit: testStall, stream: stream}}
 		r.Body = body
-		h(&response{ResponseWriter: w, rec: &Record{}, body: body, pace: pace{w: w, write: true, limit: testStall, stream: stream}}, r)
+		h(&response{ResponseWriter: w, rec: &Record{}, body: body, sends: plainSends, pace: pace{w: w, write: true, limit: testStall, stream: stream}}, r)
 	})
 }
 

@@ -68,7 +68,7 @@ func addressOption(g config.Gateway) string {
 }
 
 // httpDoor serves h on l.
-func httpDoor(g config.Gateway, l net.Listener, h http.Handler, connections int, log *slog.Logger) (*door, error) {
+func httpDoor(g config.Gateway, l net.Listener, h http.Handler, connections int, sends *httpapi.Sends, log *slog.Logger) (*door, error) {
 	proxies := networks(g.TrustedProxies)
 	if !g.ProxyProtocol {
 		h = fair.Forwarded(h, proxies)
@@ -76,7 +76,7 @@ func httpDoor(g config.Gateway, l net.Listener, h http.Handler, connections int,
 	flights := &inFlight{next: h}
 	server := httpapi.NewServer(flights, log)
 	d := &door{gateway: admin.Gateway{Name: g.Name, Protocol: g.Protocol, Listen: listenText(l.Addr())}}
-	limited := fair.Listen(httpapi.LazyDeadlines(l), fair.Limits{Connections: connections, Proxies: proxies, ProxyProtocol: g.ProxyProtocol})
+	limited := fair.Listen(httpapi.LazyDeadlines(l, sends), fair.Limits{Connections: connections, Proxies: proxies, ProxyProtocol: g.ProxyProtocol})
 	server.ConnState = fair.State
 	d.serve = func() error { return served(server.Serve(limited)) }
 	if g.TLSCert != "" {

@@ -38,6 +38,8 @@ type budgets struct {
 	requests int   // in flight, of each HTTP gateway
 	rpc      int   // bytes of requests, and of replies, of each NFS gateway
 	memTable int64 // bytes
+	// sends is the part of what HTTP replies are usually sent with, below 1.
+	sends float64
 }
 
 // fit divides the memory: what the configuration says of a part stands, the
@@ -61,6 +63,7 @@ func fit(c *config.Config) budgets {
 		requests: int(share(defaultRequests, leastRequests)),
 		rpc:      int(share(defaultRPC, leastRPC)),
 		memTable: share(defaultMemTable, leastMemTable),
+		sends:    float64(memory) / fullMemory,
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"ogw/cmd/ogw/config"
+	"ogw/httpapi"
 )
 
 // TestGroupMemory: the lowest limit counts, of the own group and of those
@@ -111,7 +112,7 @@ func TestFit(t *testing.T) {
 		c.Cluster.Memory = memory
 		b := fit(c)
 		const transfer, memTables = 256 << 10, 4
-		sum := int64(c.Cluster.Cache) + int64(c.Cluster.Dirty) + memTables*b.memTable + 2*int64(b.rpc) + int64(b.requests)*transfer
+		sum := int64(c.Cluster.Cache) + int64(c.Cluster.Dirty) + memTables*b.memTable + 2*int64(b.rpc) + int64(b.requests)*transfer + int64(b.sends*float64(httpapi.SendsBytes))
 		if sum > int64(memory)/2 || b.requests < leastRequests {
 			t.Errorf("%s: budgets of %s: %+v, cache %s, dirty %s", memory, config.Size(sum), b, c.Cluster.Cache, c.Cluster.Dirty)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cmd/ogw/config"
+	"ogw/httpapi"
 	"ogw/httpapi/admin"
 	"ogw/vfs"
 )
@@ -47,7 +48,8 @@ type process struct {
 	exports *exportBook
 	metrics http.Handler
 
-	connections int     // that each door takes at once
+	connections int // that each door takes at once
+	sends       *httpapi.Sends
 	doors       []*door // fixed once wired
 	admin       []*door // served until the end
 

@@ -16,6 +16,7 @@ import (
 	"ogw/cluster/metered"
 	"ogw/cmd/ogw/audit"
 	"ogw/cmd/ogw/config"
+	"ogw/httpapi"
 	"ogw/httpapi/admin"
 	"ogw/httpapi/guess"
 	"ogw/httpapi/rest"
@@ -100,7 +101,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 
 	// Doors and their listeners: one protocol each.
 	guesses := guess.New()
-	p.connections = connectionLimit(cfg.Server.Connections, local.OpenFileLimit(), log)
+	p.connections, p.sends = connectionLimit(cfg.Server.Connections, local.OpenFileLimit(), log), httpapi.NewSends(cmp.Or(b.sends, 1))
 	for _, g := range cfg.Gateways {
 		if g.Protocol == "embed" {
 			continue // the Go packages are the interface: nothing listens
@@ -113,16 +114,16 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 		switch g.Protocol {
 		case "s3":
 			d, err = httpDoor(g, l, s3.New(p.fs, s3.Config{
-				Region: g.Region, Domains: g.Domains, BareHosts: g.BareHosts, V2: v2Accepted[g.V2Signatures], MaxRequests: cmp.Or(g.MaxRequests, b.requests),
+				Region: g.Region, Domains: g.Domains, BareHosts: g.BareHosts, V2: v2Accepted[g.V2Signatures], Sends: p.sends, MaxRequests: cmp.Or(g.MaxRequests, b.requests),
 				MaxObjectBytes: int64(g.MaxObject), Guesses: guesses, Logger: access, Done: both(meters.http(g.Name), p.audit.http("s3", g.Name, s3.Code)),
-			}), p.connections, log)
+			}), p.connections, p.sends, log)
 		case "rest":
 			l = identified(g, l, log)
 			d, err = httpDoor(g, l, rest.New(rest.Config{
 				FS: p.fs, Logger: access, Done: both(meters.http(g.Name), p.audit.http("rest", g.Name, apiCode)),
 				Guesses: guesses, Tokens: g.Tokens, Users: g.Users, Owner: restOwner(g), Hosts: g.Hosts,
-				MaxObjectBytes: int64(g.MaxObject), MaxRequests: cmp.Or(g.MaxRequests, b.requests), ActiveContent: g.ActiveContent,
-			}), p.connections, log)
+				MaxObjectBytes: int64(g.MaxObject), Sends: p.sends, MaxRequests: cmp.Or(g.MaxRequests, b.requests), ActiveContent: g.ActiveContent,
+			}), p.connections, p.sends, log)
 		case "nfs":
 			var server *nfsserver.Server
 			server, err = nfsserver.New(nfsserver.Config{
@@ -180,7 +181,7 @@ func wire(ctx context.Context, cfg *config.Config, log, access *slog.Logger) (p 
 
 func (p *process) addAdmin(g config.Gateway, l net.Listener, h http.Handler) error {
 	g.Protocol = "admin"
-	d, err := httpDoor(g, l, h, p.connections, p.log)
+	d, err := httpDoor(g, l, h, p.connections, p.sends, p.log)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}

@@ -36,6 +36,8 @@ type Config struct {
 	// MaxRequests bounds requests in flight; others get 503. 0 means
 	// defaultMaxRequests.
 	MaxRequests int
+	// Sends is what replies are sent with; nil for the door's own.
+	Sends *httpapi.Sends
 	// ActiveContent lets browsers show stored pages and run their scripts on
 	// the origin of this door (see browser.go).
 	ActiveContent bool
@@ -75,7 +77,7 @@ func New(c Config) *Server {
 	if s.maxObject <= 0 {
 		s.maxObject = vfs.MaxObjectBytes
 	}
-	s.handler = httpapi.Frame(s.routes(), httpapi.FrameConfig{Door: "rest", Logger: c.Logger, Done: c.Done})
+	s.handler = httpapi.Frame(s.routes(), httpapi.FrameConfig{Door: "rest", Logger: c.Logger, Done: c.Done, Sends: c.Sends})
 	return s
 }
 

@@ -32,6 +32,8 @@ type Config struct {
 	MaxRequests int
 	// MaxObjectBytes bounds a single PUT or POST; default vfs.MaxPutBytes.
 	MaxObjectBytes int64
+	// Sends is what replies are sent with; nil for the door's own.
+	Sends *httpapi.Sends
 	// Guesses slows down wrong signatures; nil does not.
 	Guesses *guess.Guard
 	Logger  *slog.Logger
@@ -80,7 +82,7 @@ func New(fs *vfs.FS, c Config) *Server {
 	}
 	s.router = newRouter()
 	s.handler = httpapi.Frame(http.HandlerFunc(s.serve), httpapi.FrameConfig{
-		Door: "s3", Logger: c.Logger, Done: c.Done,
+		Door: "s3", Logger: c.Logger, Done: c.Done, Sends: c.Sends,
 		Panic: func(w http.ResponseWriter, r *http.Request) {
 			writeError(w, r, "", "", newError(codeInternal))
 		},
