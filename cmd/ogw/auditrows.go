@@ -23,7 +23,7 @@ var auditRows = map[string]map[string]audit.Class{
 	},
 	"s3": {
 		"CreateBucket": audit.Admin, "DeleteBucket": audit.Admin, "PutBucketAcl": audit.Admin, "PutObjectAcl": audit.Admin,
-		"PutBucketTagging": audit.Admin, "DeleteBucketTagging": audit.Admin, "DeleteBucketCors": audit.Admin,
+		"PutBucketTagging": audit.Admin, "PutBucketCors": audit.Admin, "DeleteBucketTagging": audit.Admin, "DeleteBucketCors": audit.Admin,
 		"DeleteBucketEncryption": audit.Admin, "DeleteBucketLifecycle": audit.Admin, "DeleteBucketOwnershipControls": audit.Admin,
 		"DeleteBucketPolicy": audit.Admin, "DeleteBucketReplication": audit.Admin, "DeleteBucketWebsite": audit.Admin,
 		"DeletePublicAccessBlock":          audit.Admin,
@@ -37,7 +37,7 @@ var auditRows = map[string]map[string]audit.Class{
 		"ListBuckets":        audit.Data, "ListObjects": audit.Data, "ListObjectsV2": audit.Data, "HeadBucket": audit.Data,
 		"GetBucketAcl": audit.Data, "GetBucketLocation": audit.Data, "ListMultipartUploads": audit.Data,
 		"PostObject": audit.Data, "DeleteObjects": audit.Data, "PreflightRequest": audit.Data,
-		"GetObject": audit.Data, "GetObjectAcl": audit.Data, "GetObjectTagging": audit.Data, "ListParts": audit.Data,
+		"GetObject": audit.Data, "GetObjectAcl": audit.Data, "GetObjectAttributes": audit.Data, "GetObjectTagging": audit.Data, "ListParts": audit.Data,
 		"HeadObject": audit.Data, "PutObject": audit.Data, "PutObjectTagging": audit.Data, "UploadPart": audit.Data,
 		"CreateMultipartUpload": audit.Data, "CompleteMultipartUpload": audit.Data, "AbortMultipartUpload": audit.Data,
 		"DeleteObject": audit.Data, "DeleteObjectTagging": audit.Data,

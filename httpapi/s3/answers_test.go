@@ -44,7 +44,7 @@ func TestNotConfigured(t *testing.T) {
 		d.wantRaw("alice", "DELETE", "/plain?"+query, nil, nil, 204, "")
 		d.wantRaw("bob", "DELETE", "/plain?"+query, nil, nil, 403, "AccessDenied")
 	}
-	for _, query := range []string{"policy", "lifecycle", "cors", "versioning", "website"} {
+	for _, query := range []string{"policy", "lifecycle", "versioning", "website"} {
 		d.wantRaw("alice", "PUT", "/plain?"+query, []byte("<x/>"), nil, 501, "NotImplemented")
 	}
 	d.wantRaw("alice", "GET", "/plain/k?retention", nil, nil, 400, "Bucket is missing Object Lock Configuration")

@@ -121,8 +121,9 @@ func (q *request) obeyStated() {
 type permission int
 
 const (
-	needNothing permission = -1 - iota // the operation refuses all
-	needForm                           // needPut, decided when the fields of the form are known
+	needNothing   permission = -1 - iota // the operation refuses all
+	needForm                             // needPut, decided when the fields of the form are known
+	needPreflight                        // no signature, and no right
 )
 
 const (
@@ -154,7 +155,7 @@ func (q *request) authorize() error {
 		return err
 	}
 	switch q.op.needs {
-	case needNothing:
+	case needNothing, needPreflight:
 		return nil
 	case needForm:
 		return q.may(needGet) // so far the bucket must exist

@@ -2,17 +2,18 @@
 //
 //	httpapi.Frame ─ Server.ServeHTTP
 //	   host.go      bucket from the Host header, key from the raw path
+//	   cors.go      what pages of other origins may see
 //	   router.go    method, level and sub-resource → operation (or 501 by name)
 //	   auth.go      signature → identity, vfs.Subject; early answer of its rights
 //	   server.go    a slot, by user or address (fair.Pool)
-//	   operation    buckets.go list.go get.go put.go copy.go delete.go
-//	                multipart.go post.go acl_ops.go tagging.go
+//	   operation    operations.go: buckets.go list.go get.go put.go copy.go delete.go
+//	                multipart.go post.go acl_ops.go tagging.go attributes.go
 //	   payload.go   body: aws-chunked, digests, checksums, idle limit
 //	   errors.go    every error → S3's code, status and XML
 //
 // # Invariants
 //
-// A request runs one operation of the table in router.go. A sub-resource that
+// A request runs one operation of the table in operations.go. A sub-resource that
 // is not implemented, or not known, never falls through to the base operation.
 //
 // Nothing is held for a request, and nothing of its body is read, before it is
@@ -26,7 +27,7 @@
 //
 // Rights are decided in vfs, for the subject that the context carries
 // (request.become): before a body is taken (authorize) and again in the snapshot
-// or transaction in which the operation acts. Each row of router.go names the
+// or transaction in which the operation acts. Each row of operations.go names the
 // action; a request is anonymous until it is known who asks.
 //
 // Memory per request is a constant: the buffers of httpapi.Send and sigv4,

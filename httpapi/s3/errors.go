@@ -292,8 +292,11 @@ func sentence(s string) string {
 // keptOnError are the headers that an operation may have set before it
 // failed; all others describe an object that is not sent.
 var (
-	keptOnError = map[string]bool{"X-Amz-Request-Id": true, "X-Amz-Id-2": true, "Connection": true}
-	keptOn304   = map[string]bool{"ETag": true, "Last-Modified": true, "Cache-Control": true, "Expires": true}
+	keptOnError = map[string]bool{"X-Amz-Request-Id": true, "X-Amz-Id-2": true, "Connection": true,
+		// What a page of another origin may see: errors, too.
+		"Access-Control-Allow-Origin": true, "Access-Control-Allow-Credentials": true, "Access-Control-Allow-Methods": true,
+		"Access-Control-Expose-Headers": true, "Access-Control-Max-Age": true, "Vary": true}
+	keptOn304 = map[string]bool{"ETag": true, "Last-Modified": true, "Cache-Control": true, "Expires": true}
 )
 
 // writeError answers with S3's error XML; to HEAD, and with 304, without it.

@@ -18,6 +18,9 @@ const (
 	maxUserMetaBytes = 2 << 10
 	// maxRedirectBytes bounds a website redirect location (S3).
 	maxRedirectBytes = 2 << 10
+	// maxCORSRules and maxCORSIDBytes are S3's.
+	maxCORSRules   = 100
+	maxCORSIDBytes = 255
 	// maxBucketTags is S3's limit for a bucket.
 	maxBucketTags = 50
 	// maxTags, maxTagKeyRunes and maxTagValueRunes are S3's.

@@ -55,7 +55,6 @@ func notSetOps() (get, del []subOp) {
 		code        code
 		deletable   bool
 	}{
-		{"cors", "BucketCors", codeNoSuchCORS, true},
 		{"encryption", "BucketEncryption", codeNoSuchEncryption, true},
 		{"lifecycle", "BucketLifecycleConfiguration", codeNoSuchLifecycle, true},
 		{"object-lock", "ObjectLockConfiguration", codeNoSuchObjectLock, false},

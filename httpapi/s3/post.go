@@ -291,6 +291,11 @@ func (q *request) redirectOf(fields map[string]string, etag vfs.ETag) string {
 	return u.String()
 }
 
+// postToKey: a form is posted to the bucket.
+func (q *request) postToKey() error {
+	return newError(codeMethodNotAllowed).with("Method", q.r.Method).with("ResourceType", "OBJECT")
+}
+
 // formFile is the file of a form: its length shows at its end.
 type formFile struct {
 	src                io.Reader

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"ogw/httpapi"
@@ -54,40 +53,8 @@ type Server struct {
 	// documents is memory, in bytes, for large XML bodies and listings.
 	documents *fair.Pool
 	handler   http.Handler
-}
-
-// New returns a Server over fs.
-func New(fs *vfs.FS, c Config) *Server {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.MaxRequests <= 0 {
-		c.MaxRequests = defaultMaxRequests
-	}
-	if c.MaxObjectBytes <= 0 || c.MaxObjectBytes > vfs.MaxPutBytes {
-		c.MaxObjectBytes = vfs.MaxPutBytes
-	}
-	domains := make([]string, len(c.Domains))
-	for i, d := range c.Domains {
-		domains[i] = strings.ToLower(strings.Trim(d, "."))
-	}
-	c.Domains = domains
-	s := &Server{
-		fs: fs, cfg: c,
-		verify: sigv4.New(sigv4.Config{Region: c.Region, V2: c.V2, Now: c.Now}),
-		slots:  fair.NewPool(int64(c.MaxRequests)), forms: fair.NewPool(maxForms), documents: fair.NewPool(maxDocumentBytes),
-	}
-	s.router = newRouter()
-	s.handler = httpapi.Frame(http.HandlerFunc(s.serve), httpapi.FrameConfig{
-		Door: "s3", Logger: c.Logger, Done: c.Done, Sends: c.Sends,
-		Panic: func(w http.ResponseWriter, r *http.Request) {
-			writeError(w, r, "", "", newError(codeInternal))
-		},
-	})
-	return s
+	// share lets pages of other origins see an answer.
+	share func(*request)
 }
 
 // ServeHTTP implements http.Handler.
@@ -144,6 +111,7 @@ func (q *request) dispatch() error {
 	}
 	q.hostBucket = q.bucketOfHost()
 	ops, err := q.route()
+	q.share(q)
 	if err != nil {
 		return err
 	}
@@ -194,10 +162,12 @@ func (q *request) execute(ops methodOps) error {
 	if err != nil {
 		return err
 	}
-	if err := q.authenticate(); err != nil {
-		return err
+	if op.needs != needPreflight { // which has the query of another request, signed
+		if err := q.authenticate(); err != nil {
+			return err
+		}
+		q.noteUser()
 	}
-	q.noteUser()
 	if op.handle == nil {
 		return newError(codeNotImplemented).withMessage("%s is not implemented.", op.name)
 	}

@@ -159,18 +159,10 @@ func (q *request) putBucketTagging() error {
 	if err := checkTags(doc.Tags, maxBucketTags); err != nil {
 		return err
 	}
-	if err := q.fs.SetBucketConfig(q.ctx, q.bucket, bucketTags, []byte(encodeTags(doc.Tags))); err != nil {
-		return err
-	}
-	q.w.WriteHeader(http.StatusNoContent)
-	return nil
+	return q.setConfig(bucketTags, []byte(encodeTags(doc.Tags)), http.StatusNoContent)
 }
 
 // deleteBucketTagging is DeleteBucketTagging.
 func (q *request) deleteBucketTagging() error {
-	if err := q.fs.SetBucketConfig(q.ctx, q.bucket, bucketTags, nil); err != nil {
-		return err
-	}
-	q.w.WriteHeader(http.StatusNoContent)
-	return nil
+	return q.setConfig(bucketTags, nil, http.StatusNoContent)
 }

@@ -311,12 +311,12 @@ func anonymously(s *Server, method, target, host string, body io.Reader) *httpte
 func TestRefusedByName(t *testing.T) {
 	s := New(nil, Config{})
 	for request, name := range map[string]string{
-		"GET /b?analytics": "GetBucketAnalyticsConfiguration", "PUT /b?cors": "PutBucketCors", "DELETE /b?metrics=": "DeleteBucketMetricsConfiguration",
+		"GET /b?analytics": "GetBucketAnalyticsConfiguration", "DELETE /b?metrics=": "DeleteBucketMetricsConfiguration",
 		"PUT /b?lifecycle": "PutBucketLifecycleConfiguration", "PUT /b?policy": "PutBucketPolicy", "DELETE /b?inventory": "DeleteBucketInventoryConfiguration",
 		"PUT /b?versions": "ListObjectVersions", "PUT /b?versioning": "PutBucketVersioning",
 		"PUT /b?encryption": "PutBucketEncryption", "PUT /b?website": "PutBucketWebsite", "GET /b?session": "CreateSession",
 		"DELETE /b?acl": "DeleteBucketAcl", "DELETE /b?uploads": "ListMultipartUploads", "PUT /b?location": "PutBucketLocation",
-		"GET /b/k?attributes": "GetObjectAttributes", "PUT /b/k?retention": "PutObjectRetention", "PUT /b/k?legal-hold": "PutObjectLegalHold",
+		"PUT /b/k?retention": "PutObjectRetention", "PUT /b/k?legal-hold": "PutObjectLegalHold",
 		"POST /b/k?restore": "RestoreObject", "POST /b/k?select&select-type=2": "SelectObjectContent", "GET /b/k?torrent": "GetObjectTorrent",
 		"DELETE /b/k?acl": "DeleteObjectAcl", "PUT /b/k?uploads": "CreateMultipartUpload", "DELETE /b/k?partNumber=1": "UploadPart",
 		"PUT /b/k?renameObject": "RenameObject", "HEAD /b/k?acl": "GetObjectAcl", "DELETE /b/k?future": "DELETE ?future",

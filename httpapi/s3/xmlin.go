@@ -42,6 +42,8 @@ var (
 	// completeBounds: as many parts as there may be, each with its number, its
 	// ETag and all checksums.
 	completeBounds = xmlBounds{vfs.MaxParts*maxPartBytes + maxConfigBytes, 2 + 13*vfs.MaxParts}
+	// corsBounds: as many rules, with as many values, as the bytes hold.
+	corsBounds = xmlBounds{maxConfigBytes, maxConfigBytes / 8}
 	// configBounds are those of every other body; the longest is an ACL of
 	// 100 grants.
 	configBounds = xmlBounds{maxConfigBytes, 1000}

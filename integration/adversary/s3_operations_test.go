@@ -29,6 +29,7 @@ const (
 	publicACL   = `<AccessControlPolicy><AccessControlList><Grant><Grantee xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="Group"><URI>http://acs.amazonaws.com/groups/global/AllUsers</URI></Grantee><Permission>FULL_CONTROL</Permission></Grant></AccessControlList></AccessControlPolicy>`
 	taggingDoc  = `<Tagging><TagSet><Tag><Key>of</Key><Value>mallory</Value></Tag></TagSet></Tagging>`
 	ownTags     = `<Tagging><TagSet><Tag><Key>of</Key><Value>alice</Value></Tag></TagSet></Tagging>`
+	corsDoc     = `<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod></CORSRule></CORSConfiguration>`
 	deleteDoc   = `<Delete><Object><Key>secret</Key></Object></Delete>`
 	completeDoc = `<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>ETAG</ETag></Part></CompleteMultipartUpload>`
 	formType    = "multipart/form-data; boundary=x"
@@ -73,6 +74,8 @@ func attacks() map[string]attack {
 		"AbortMultipartUpload OBJECT DELETE uploadId":  {target: "/hers/big?uploadId=UPLOAD"},
 		"PreflightRequest OBJECT OPTIONS ":             {target: "/hers/secret", headers: preflightHeaders},
 
+		"PutBucketCors BUCKET PUT cors":                                 {target: "/hers?cors", body: corsDoc},
+		"GetObjectAttributes OBJECT GET attributes":                     {target: "/hers/secret?attributes", headers: []string{"X-Amz-Object-Attributes", "ETag,ObjectSize"}},
 		"GetObjectLegalHold OBJECT GET legal-hold":                      {target: "/hers/secret?legal-hold"},
 		"GetObjectRetention OBJECT GET retention":                       {target: "/hers/secret?retention"},
 		"PutBucketTagging BUCKET PUT tagging":                           {target: "/hers?tagging", body: taggingDoc},
