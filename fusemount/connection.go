@@ -32,6 +32,9 @@ type connection struct {
 	fd        int
 	shareable bool   // guarded by Mounts.making
 	device    string // major:minor of the superblock; set before list has one
+	// unlisted are places that showed the superblock at its take-over besides
+	// the mounts (bind mounts). Fixed from then on.
+	unlisted []string
 
 	mu    sync.Mutex // guards the rest; a leaf: no call on a mount is made under it
 	list  []*Server  // its mounts
@@ -253,7 +256,7 @@ func (c *connection) dirs() (list []string) {
 // enter makes a mount of the superblock the working directory of the thread,
 // which has one of its own.
 func (c *connection) enter() error {
-	for _, dir := range c.dirs() {
+	for _, dir := range append(c.dirs(), c.unlisted...) {
 		if unix.Chdir(dir) != nil {
 			continue
 		}
@@ -274,7 +277,7 @@ func (c *connection) shares(opt *Options) bool {
 	if c.ring != nil {
 		ring = TransportRing
 	}
-	return c.shareable && (own.Holder == nil) == (opt.Holder == nil) && own.AllowOther == opt.AllowOther && own.Writeback == opt.Writeback &&
+	return c.shareable && (own.Holder == nil) == (opt.Holder == nil) && own.Abandon == opt.Abandon && own.AllowOther == opt.AllowOther && own.Writeback == opt.Writeback &&
 		own.EntryTimeout == opt.EntryTimeout && own.AttrTimeout == opt.AttrTimeout && own.Debug == opt.Debug &&
 		own.sync() == opt.sync() && (opt.Transport == TransportAuto || opt.Transport == ring)
 }

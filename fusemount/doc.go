@@ -80,10 +80,15 @@
 //     (FUSE_NOTIFY_RESEND, Linux 6.9), marked by resentBit. It may have been done.
 //     What must not happen twice leaves a record in its own transaction (once,
 //     vfs.Token), appends leave one with their bytes, opens with their handle.
-//   - A server that stops reads no more (loop.leave): the kernel keeps requests. A
-//     thread that waits for one is woken by a request of our own.
-//   - The counts of what the kernel knows are lost, but for what has no name any
-//     more. So names are dropped from its cache, and what it looks up is counted.
+//   - A server that stops reads no more (loop.leave): the kernel keeps requests. An
+//     eventfd ends the wait for one.
+//   - The ledgers of all superblocks are taken up before the first is served, and
+//     writes made again in the order in which they were made to a file, whichever
+//     superblock they came through (vfs.KeptWrite.Seq). That goes for one that
+//     cannot be served, too (Refused): a server that can finds it as it was.
+//   - The counts of what the kernel knows are lost. Of what has no name any more,
+//     it tells whether it knows it (InodeNotify). Names are dropped from its cache,
+//     and what it looks up then is counted.
 //   - Pages and attributes that other doors changed when the server was killed may
 //     be old. So what is open is dropped from the cache, the rest when it is opened.
 //
@@ -207,6 +212,10 @@
 //
 // Mounts.making comes first; handlers never take it, since a mount that is made
 // may ask them. Mounts.mu and connection.mu are leaves.
+//
+// survival.life and loop.life are held while the ledger and /dev/fuse are used by
+// others than requests, and taken by who closes them. The Holder is called under
+// the first.
 //
 // handleTable.mu, dirHandle.mu and ownerSet.mu are leaves, except that a
 // dirHandle.mu is held while the VFS lists. ring.mu is held while requests are

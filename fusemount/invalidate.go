@@ -213,18 +213,21 @@ func (d deferred) InvalidateInode(ino vfs.Ino, data bool) {
 	d.v.later(func() { d.v.changed(ino, data) })
 }
 
-// settle waits until what was deferred before is told.
-func (v *invalidator) settle() {
+// settle waits until what was deferred before is told; false, if that is not so
+// in time.
+func (v *invalidator) settle() bool {
 	told := make(chan struct{})
 	v.later(func() { close(told) })
 	late := time.NewTimer(tellWait)
 	defer late.Stop()
 	select {
 	case <-told:
+		return true
 	case <-v.done:
 	case <-late.C:
 		v.f.opt.Logger.Warn("another mount learns late of what a mapping changed", "wait", tellWait)
 	}
+	return false
 }
 
 // beside tells of the changes of another superblock, whose request waits.

@@ -31,8 +31,6 @@ const (
 	// leaveWait bounds how long leaving waits for requests that are being
 	// answered. What is not answered then, the next server is sent again.
 	leaveWait = 10 * time.Second
-	// leavePause is the pause between looks at what is left.
-	leavePause = 5 * time.Millisecond
 
 	// resentBit marks the number of a request that is sent again
 	// (FUSE_UNIQUE_RESEND).
@@ -55,25 +53,65 @@ type loop struct {
 	fd    int
 	proto *fuse.ProtocolServer
 
-	reading  atomic.Int32 // threads that wait for a request
-	threads  atomic.Int32
-	leaving  atomic.Bool
-	running  sync.WaitGroup // threads
-	locks    sync.WaitGroup // requests that may wait for locks
-	answered atomic.Int64   // requests that are being answered by threads
+	stop    int          // eventfd that ends the wait for requests, once it was written to
+	reading atomic.Int32 // threads that wait for a request
+	threads atomic.Int32
+	fate    atomic.Int32
+	running sync.WaitGroup // threads
+	locks   sync.WaitGroup // requests that may wait for locks
 
 	mu      sync.Mutex
-	free    [][]byte
+	free    []*reader
 	waiting map[uint64]struct{} // requests that may wait for locks
 	ended   bool
+
+	life   sync.RWMutex // held while something is written that is no answer
+	closed bool         // guarded by life
 }
 
-func newLoop(f *rawFS, fd int, api fuse.RawFileSystem, opt *fuse.MountOptions) *loop {
-	return &loop{f: f, fd: fd, proto: fuse.NewProtocolServer(api, opt), waiting: make(map[uint64]struct{})}
+// What becomes of a loop.
+const (
+	fateServed = iota
+	fateLeft   // its connection is left to the next server
+	fateGone   // its connection is gone
+)
+
+// reader is what a thread needs to wait for a request: memory for it, and an
+// epoll of its own.
+type reader struct {
+	mem  []byte
+	poll int
 }
 
-// buffer returns memory for a request.
-func (p *loop) buffer() ([]byte, error) {
+// newLoop takes fd over, unless it fails.
+func newLoop(f *rawFS, fd int, api fuse.RawFileSystem, opt *fuse.MountOptions) (*loop, error) {
+	// The holder has the same open file. It does not read, and the next server
+	// does this too.
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, fmt.Errorf("/dev/fuse: %w", err)
+	}
+	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("eventfd: %w", err)
+	}
+	return &loop{f: f, fd: fd, stop: stop, proto: fuse.NewProtocolServer(api, opt), waiting: make(map[uint64]struct{})}, nil
+}
+
+// close comes when all threads are gone.
+func (p *loop) close() {
+	p.life.Lock()
+	defer p.life.Unlock()
+	p.closed = true
+	for _, b := range p.free {
+		b.close()
+	}
+	p.free = nil
+	unix.Close(p.stop)
+	unix.Close(p.fd)
+}
+
+// reader returns one that nobody uses.
+func (p *loop) reader() (*reader, error) {
 	p.mu.Lock()
 	if n := len(p.free); n > 0 {
 		b := p.free[n-1]
@@ -82,6 +120,34 @@ func (p *loop) buffer() ([]byte, error) {
 		return b, nil
 	}
 	p.mu.Unlock()
+	mem, err := requestMemory()
+	if err != nil {
+		return nil, err
+	}
+	b := &reader{mem: mem, poll: -1}
+	if b.poll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err == nil {
+		// A request wakes one thread, not all.
+		err = unix.EpollCtl(b.poll, unix.EPOLL_CTL_ADD, p.fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLEXCLUSIVE, Fd: int32(p.fd)})
+	}
+	if err == nil {
+		err = unix.EpollCtl(b.poll, unix.EPOLL_CTL_ADD, p.stop, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.stop)})
+	}
+	if err != nil {
+		b.close()
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	return b, nil
+}
+
+func (b *reader) close() {
+	_ = unix.Munmap(b.mem) // ours
+	if b.poll >= 0 {
+		unix.Close(b.poll)
+	}
+}
+
+// requestMemory is there: the kernel finds it without a fault.
+func requestMemory() ([]byte, error) {
 	const flags = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_POPULATE
 	b, err := unix.Mmap(-1, 0, loopBuffer, unix.PROT_READ|unix.PROT_WRITE, flags|unix.MAP_LOCKED)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EPERM) { // RLIMIT_MEMLOCK
@@ -93,7 +159,7 @@ func (p *loop) buffer() ([]byte, error) {
 	return b, nil
 }
 
-func (p *loop) release(b []byte) {
+func (p *loop) release(b *reader) {
 	p.mu.Lock()
 	keep := len(p.free) < spareBuffers
 	if keep {
@@ -101,23 +167,50 @@ func (p *loop) release(b []byte) {
 	}
 	p.mu.Unlock()
 	if !keep {
-		_ = unix.Munmap(b) // ours
+		b.close()
 	}
 }
 
-// read returns the next request, in b; nil at the end of the connection.
-func (p *loop) read(b []byte) []byte {
+// read returns the next request, in b; nil at the end of the connection, or when
+// the loop leaves it.
+func (p *loop) read(b *reader) []byte {
 	for {
-		n, err := unix.Read(p.fd, b[:answerAt])
+		n, err := unix.Read(p.fd, b.mem[:answerAt])
 		switch {
 		case err == nil && n >= inHeaderSize:
-			return b[:n]
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOENT):
+			return b.mem[:n]
+		case errors.Is(err, unix.EAGAIN):
+			if !p.await(b) {
+				return nil
+			}
+			continue
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENOENT):
 			continue
 		case !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.ECONNABORTED):
 			p.f.opt.Logger.Error("reading /dev/fuse", "device", p.f.conn.device, "bytes", n, "err", err)
 		}
 		return nil
+	}
+}
+
+// tellStop ends all waits for requests.
+func (p *loop) tellStop() {
+	_, _ = unix.Write(p.stop, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // cannot fail
+}
+
+// await returns when there may be a request; false, if the loop leaves.
+func (p *loop) await(b *reader) bool {
+	var events [2]unix.EpollEvent
+	for {
+		n, err := unix.EpollWait(b.poll, events[:], -1)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			p.f.opt.Logger.Error("waiting for requests", "device", p.f.conn.device, "err", err)
+			return false
+		}
+		return !slices.ContainsFunc(events[:n], func(e unix.EpollEvent) bool { return e.Fd == int32(p.stop) })
 	}
 }
 
@@ -140,13 +233,13 @@ func (p *loop) grow() {
 // as there may be, so that none waits for another to be answered.
 func (p *loop) run() {
 	defer p.threads.Add(-1)
-	b, err := p.buffer()
+	b, err := p.reader()
 	if err != nil {
 		p.f.opt.Logger.Error("a mount has fewer threads", "device", p.f.conn.device, "err", err)
 		return
 	}
 	defer p.release(b)
-	for !p.leaving.Load() {
+	for p.fate.Load() == fateServed {
 		if p.reading.Add(1) > int32(max(2, runtime.GOMAXPROCS(0))) {
 			p.reading.Add(-1)
 			return
@@ -156,12 +249,10 @@ func (p *loop) run() {
 		if in == nil {
 			return
 		}
-		if left == 0 && !p.leaving.Load() {
+		if left == 0 && p.fate.Load() == fateServed {
 			p.grow()
 		}
-		p.answered.Add(1)
-		p.answer(b, in)
-		p.answered.Add(-1)
+		p.answer(b.mem, in)
 	}
 }
 
@@ -223,7 +314,7 @@ func (p *loop) write(out []byte, unique uint64, op uint32) {
 // leave was called (false).
 func (p *loop) wait() (gone bool) {
 	p.running.Wait()
-	if p.leaving.Load() {
+	if !p.fate.CompareAndSwap(fateServed, fateGone) {
 		return false
 	}
 	// The connection is gone: nobody is waited for.
@@ -261,32 +352,26 @@ func (p *loop) interruptWaiting() {
 }
 
 // leave stops reading requests; the kernel keeps those that come. It tells
-// whether all that were read are answered, but for those that wait for locks.
-func (p *loop) leave() (complete bool) {
-	p.leaving.Store(true)
-	for end := time.Now().Add(leaveWait); p.threads.Load() > 0 || p.answered.Load() > 0; time.Sleep(leavePause) {
-		if time.Now().After(end) {
-			return false
-		}
-		if p.reading.Load() > 0 {
-			p.wake()
-		}
+// whether all that were read are answered, but for those that wait for locks. left is
+// false if the connection is gone.
+func (p *loop) leave() (left, complete bool) {
+	if !p.fate.CompareAndSwap(fateServed, fateLeft) {
+		return false, false
 	}
-	return true
-}
-
-// wake makes the kernel send a request, so that a thread that waits for one
-// looks at leaving. Nobody waits for its answer but a thread of its own, which
-// may find nobody to give it.
-func (p *loop) wake() {
-	go onOwnThread(func() {
-		if ownDescriptors(-1) != nil || p.f.conn.enter() != nil {
-			return // requests of others wake it, or the end of the process does
-		}
-		var st unix.Statx_t
-		_ = unix.Statx(unix.AT_FDCWD, ".", unix.AT_STATX_FORCE_SYNC, unix.STATX_SIZE, &st)
-		_ = unix.Chdir("/") // cannot fail
-	})
+	p.tellStop()
+	ended := make(chan struct{})
+	go func() {
+		p.running.Wait()
+		close(ended)
+	}()
+	late := time.NewTimer(leaveWait)
+	defer late.Stop()
+	select {
+	case <-ended:
+		return true, true
+	case <-late.C:
+		return true, false
+	}
 }
 
 // notify sends the kernel a message of its own accord.
@@ -294,6 +379,11 @@ func (p *loop) notify(code int32, body []byte) fuse.Status {
 	b := make([]byte, outHeaderSize, outHeaderSize+len(body))
 	binary.NativeEndian.PutUint32(b, uint32(outHeaderSize+len(body)))
 	binary.NativeEndian.PutUint32(b[4:], uint32(code))
+	p.life.RLock()
+	defer p.life.RUnlock()
+	if p.closed {
+		return fuse.ENODEV
+	}
 	if _, err := unix.Write(p.fd, append(b, body...)); err != nil {
 		return fuse.ToStatus(err)
 	}

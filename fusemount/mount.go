@@ -96,6 +96,9 @@ func (s *Server) Detach() error {
 	return err
 }
 
+// Detach takes what is mounted at dir out of the tree, whoever serves it.
+func Detach(dir string) error { return detach(dir) }
+
 // prepare checks the mount point and removes a dead mount from it.
 func prepare(dir string, opt Options) (string, error) {
 	abs, err := filepath.Abs(dir)

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ogw/fusemount/ledger"
 	"ogw/vfs"
 )
 
@@ -172,9 +173,7 @@ func (m *Mounts) mountDetached(dir string, opt Options, root vfs.Ino, withRing b
 	}
 	c.add(s)
 	c.shareable = true
-	if c.raw.surv != nil {
-		c.raw.surv.book.SetShareable()
-	}
+	c.raw.surv.withBook((*ledger.Ledger).SetShareable)
 	if err := m.watch(); err != nil {
 		opt.Logger.Warn("the end of a mount that somebody else unmounts is seen late", "err", err)
 	}
@@ -210,7 +209,7 @@ func (m *Mounts) elect() {
 	m.several.Store(len(m.list) > 1)
 	primary := func(c *connection) bool { return c.raw.primary.Load() }
 	if len(m.list) > 0 && !slices.ContainsFunc(m.list, primary) {
-		m.list[0].raw.primary.Store(true)
+		m.list[0].setPrimary()
 	}
 }
 

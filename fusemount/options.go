@@ -71,6 +71,9 @@ type Options struct {
 	// Holder, if set, makes a mount that survives its server (see
 	// Mounts.TakeOver). Requests come through /dev/fuse then.
 	Holder Holder
+	// Abandon bounds how long such a mount waits for a server that serves it;
+	// 0 is for ever.
+	Abandon time.Duration
 
 	ringThreads int32 // 0 means maxRingThreads
 }

@@ -98,6 +98,8 @@ type FS struct {
 	staged contentSet
 	// losses counts how often unflushed writes were dropped.
 	losses atomic.Uint64
+	// kept counts the writes that Keepers were told of.
+	kept atomic.Uint64
 	// relaxed counts relaxed commits, synced those known to be durable.
 	relaxed, synced atomic.Uint64
 	tuned           atomic.Bool // a bucket may have a durability of its own

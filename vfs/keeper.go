@@ -24,8 +24,11 @@ type KeptWrite struct {
 	Epoch    uint64 // of the content written to; another content is not to be written
 	Off      int64
 	Data     []byte
-	KillPriv bool   // it takes setuid and setgid off the file
-	Tag      uint64 // of the context (WithWriteTag)
+	KillPriv bool // it takes setuid and setgid off the file
+	// Seq grows with the writes to a file by this process, whichever Keeper
+	// has them.
+	Seq uint64
+	Tag uint64 // of the context (WithWriteTag)
 }
 
 // keptMark is the last write of a file that a Keeper has.

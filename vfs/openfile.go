@@ -335,7 +335,8 @@ func (of *openFile) keep(ctx context.Context, f *File, p []byte, off int64, kill
 	if f.keeper == nil {
 		return
 	}
-	mark := f.keeper.Keep(&KeptWrite{Ino: of.ino, Epoch: of.snap.inode.Epoch, Off: off, Data: p, KillPriv: killPriv, Tag: writeTag(ctx)})
+	mark := f.keeper.Keep(&KeptWrite{Ino: of.ino, Epoch: of.snap.inode.Epoch, Off: off, Data: p, KillPriv: killPriv, Tag: writeTag(ctx),
+		Seq: of.fs.kept.Add(1)})
 	for i := range of.kept {
 		if of.kept[i].by == f.keeper {
 			of.kept[i].mark = mark

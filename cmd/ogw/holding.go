@@ -25,36 +25,51 @@ const holderSocket = "holder.sock"
 type holding struct {
 	path string // of the socket
 
-	mu     sync.Mutex
-	client *holder.Client // nil: nothing is held
+	mu      sync.Mutex
+	closing bool           // this process is about to end
+	client  *holder.Client // nil: nothing is held
+	unknown bool           // there is a holder, and it does not tell what it holds
 	// refused are mounts that were not taken over: nothing may look at them,
 	// since nobody answers.
-	refused map[string]bool
+	refused map[string]*fusemount.Refused
 }
 
 // free tells why nothing can be mounted at dir.
 func (h *holding) free(dir string) error {
+	if h.waiting(dir) == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s has a mount that survived a server and is not served here; ogw umount --lazy %s ends it", vfs.ErrBusy, dir, dir)
+}
+
+// waiting returns the mount at dir that is not served, nil if there is none.
+func (h *holding) waiting(dir string) *fusemount.Refused {
 	dir = filepath.Clean(dir)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.refused[dir] {
+	r := h.refused[dir]
+	if r == nil {
 		return nil
 	}
-	if mountedHere(dir) {
-		return fmt.Errorf("%w: %s has a mount that survived a server and cannot be taken over; ogw umount --lazy %s ends it", vfs.ErrBusy, dir, dir)
+	select {
+	case <-r.Gone():
+	default:
+		if mountedHere(dir) {
+			return r
+		}
 	}
 	delete(h.refused, dir)
-	return nil // the holder lets go of it when no server is connected
+	return nil
 }
 
 // refuse notes that a mount was not taken over.
-func (h *holding) refuse(dir string) {
+func (h *holding) refuse(dir string, r *fusemount.Refused) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.refused == nil {
-		h.refused = make(map[string]bool)
+		h.refused = make(map[string]*fusemount.Refused)
 	}
-	h.refused[dir] = true
+	h.refused[dir] = r
 }
 
 // heldMount implements fusemount.Holder for one mount, and those that share its
@@ -63,6 +78,7 @@ type heldMount struct {
 	h     *holding
 	mount admin.Mount
 	log   *slog.Logger
+	set   *fusemount.Mounts
 }
 
 // Hold implements fusemount.Holder. It starts the holder for the first mount.
@@ -77,20 +93,40 @@ func (m *heldMount) Hold(name string, device, memory int) error {
 	}
 	m.h.mu.Lock()
 	defer m.h.mu.Unlock()
-	if m.h.client == nil {
-		if m.h.client, err = holder.Start(m.h.path); err != nil {
+	if m.h.client != nil {
+		if err = m.h.client.Put(item); err == nil || errors.Is(err, holder.ErrRefused) {
 			return err
 		}
+		_ = m.h.client.Close() // of no use any more
+		m.h.client = nil
 	}
-	if err = m.h.client.Put(item); err == nil || errors.Is(err, holder.ErrRefused) {
+	client, err := holder.Start(m.h.path)
+	if err != nil {
 		return err
 	}
-	m.log.Warn("the holder is gone: mounts that it held end with this server", "error", err)
-	_ = m.h.client.Close() // of no use any more
-	if m.h.client, err = holder.Start(m.h.path); err != nil {
-		return err
+	m.h.client = client
+	m.h.watch(m.log, m.set)
+	return client.Put(item)
+}
+
+// watch gives what the holder had to another one, should it die. h.mu is held, or
+// h is not in use yet.
+func (h *holding) watch(log *slog.Logger, set *fusemount.Mounts) {
+	ended, err := h.client.Ended()
+	if err != nil {
+		log.Warn("it is not seen at once if the process that holds mounts dies", "error", err)
+		return
 	}
-	return m.h.client.Put(item)
+	go func() {
+		<-ended
+		h.mu.Lock()
+		closing := h.closing
+		h.mu.Unlock()
+		if !closing {
+			log.Warn("the process that held mounts is gone: another one takes its place")
+			set.HoldAgain()
+		}
+	}()
 }
 
 // Drop implements fusemount.Holder.
@@ -113,15 +149,31 @@ func (h *holding) list() ([]holder.Item, error) {
 	if errors.Is(err, holder.ErrNone) {
 		return nil, nil
 	}
+	h.unknown = err != nil
 	if err != nil {
 		return nil, err
 	}
 	items, err := client.List()
+	h.unknown = err != nil
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
 	h.client = client
 	return items, nil
+}
+
+// known tells whether it is known what is held.
+func (h *holding) known() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.unknown
+}
+
+// close comes when what is held is left to the next process.
+func (h *holding) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closing = true
 }
 
 // takeOver goes on with the mounts that the process before left to the holder.
@@ -133,35 +185,64 @@ func (t *mountTable) takeOver(ctx context.Context) {
 	if err != nil {
 		t.log.Error("mounts that survived the server before cannot be taken over; their programs wait", "error", err)
 	}
-	for _, i := range items {
-		var m admin.Mount
-		err := json.Unmarshal(i.Meta, &m)
-		var opt fusemount.Options
-		if err == nil {
-			opt, err = t.options(ctx, m)
-		}
-		if err != nil {
-			i.Close()
-		}
-		var servers []*fusemount.Server
-		if err == nil {
-			opt.Holder = &heldMount{&t.holding, m, t.log}
-			servers, err = t.set.TakeOver(opt, i.Device, i.Memory)
-		}
-		if err != nil {
-			t.holding.refuse(m.Dir)
-			t.log.Error("a mount that survived the server before cannot be taken over; its programs wait until the version and options before serve it, or ogw umount --lazy ends it", "dir", m.Dir, "error", err)
+	var left []fusemount.Left
+	metas := make([]admin.Mount, len(items))
+	for k, i := range items {
+		left = append(left, t.leftOf(ctx, &i, &metas[k]))
+	}
+	for k, taken := range t.set.TakeOver(left) {
+		if taken.Refused != nil {
+			t.refused(&metas[k], taken.Refused)
 			continue
 		}
-		for _, s := range servers {
-			if k := slices.IndexFunc(t.before, func(r admin.Mount) bool { return r.Dir == s.Dir() }); k >= 0 {
-				m = t.before[k]
-			}
-			m.Dir = s.Dir()
-			if err := t.enter(m, s); err != nil {
-				t.log.Error("a mount is not listed", "dir", m.Dir, "error", err)
-			}
-			t.audit.mounted("Mount", m.Dir, m.Settings())
+		for _, s := range taken.Servers {
+			t.goOn(metas[k], s)
 		}
+	}
+	if t.holding.client != nil {
+		t.holding.watch(t.log, t.set)
+	}
+}
+
+// leftOf is what fusemount needs to go on with an item; m becomes what its first
+// mount was asked for.
+func (t *mountTable) leftOf(ctx context.Context, i *holder.Item, m *admin.Mount) fusemount.Left {
+	l := fusemount.Left{Device: i.Device, Memory: i.Memory}
+	if l.Err = json.Unmarshal(i.Meta, m); l.Err == nil {
+		whole := *m
+		whole.Subtree = "" // the memory knows the root, whatever its path is by now
+		l.Options, l.Err = t.options(ctx, whole)
+	}
+	l.Options.Holder = &heldMount{&t.holding, *m, t.log, t.set}
+	for _, r := range t.before {
+		if r.Survive {
+			l.Dirs = append(l.Dirs, r.Dir)
+		}
+	}
+	return l
+}
+
+// goOn lists a mount that was taken over.
+func (t *mountTable) goOn(m admin.Mount, s *fusemount.Server) {
+	if k := slices.IndexFunc(t.before, func(r admin.Mount) bool { return r.Dir == s.Dir() }); k >= 0 {
+		m = t.before[k]
+	}
+	m.Dir = s.Dir()
+	if err := t.enter(m, s); err != nil {
+		t.log.Error("a mount is not listed", "dir", m.Dir, "error", err)
+	}
+	t.audit.mounted("Mount", m.Dir, m.Settings())
+}
+
+// refused notes and tells that a superblock is not served, with all its mounts.
+func (t *mountTable) refused(m *admin.Mount, r *fusemount.Refused) {
+	dirs := r.Dirs
+	if len(dirs) == 0 {
+		dirs = []string{m.Dir}
+	}
+	for _, dir := range dirs {
+		t.holding.refuse(dir, r)
+		t.log.Error("a mount that survived the server before is not served here: its programs wait for a server of the version and options before, "+
+			"which finds their files and locks as they left them; ogw umount --lazy ends it, and gives them errors", "dir", dir, "error", r.Err)
 	}
 }

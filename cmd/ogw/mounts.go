@@ -114,7 +114,7 @@ func (t *mountTable) add(ctx context.Context, m admin.Mount) (*fusemount.Server,
 		return nil, err
 	}
 	if m.Survive {
-		opt.Holder = &heldMount{&t.holding, m, t.log}
+		opt.Holder = &heldMount{&t.holding, m, t.log, t.set}
 	}
 	server, err := t.set.Mount(m.Dir, opt)
 	if err != nil {
@@ -160,6 +160,9 @@ func (t *mountTable) options(ctx context.Context, m admin.Mount) (opt fusemount.
 		FSName: m.Source, MountFlags: m.Flags, EntryTimeout: kernelCache(m.EntryTimeout), AttrTimeout: kernelCache(m.AttrTimeout),
 		Transport: transport, Observe: t.observe, Logger: t.log,
 		Done: t.audit.fuse(t.fs), DoneAll: t.audit.log.Wants(audit.Data),
+	}
+	if m.Abandon != nil {
+		opt.Abandon = time.Duration(*m.Abandon * float64(time.Second))
 	}
 	if path := strings.Trim(m.Subtree, "/"); path != "" {
 		if slices.Contains(strings.Split(path, "/"), "..") {
@@ -212,6 +215,10 @@ func kernelCache(seconds *float64) time.Duration {
 }
 
 func (t *mountTable) remove(dir string, lazy bool) error {
+	if r := t.holding.waiting(dir); r != nil && lazy {
+		r.End()
+		return fusemount.Detach(filepath.Clean(dir))
+	}
 	m := t.find(dir)
 	if m == nil && !mountedHere(filepath.Clean(dir)) { // one that nobody serves does not answer
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
@@ -248,9 +255,17 @@ func (t *mountTable) closeAll() {
 	t.closed = true
 	list := slices.Clone(t.list)
 	t.mu.Unlock()
+	for _, left := range t.set.LeaveAll() {
+		for _, dir := range left.Dirs {
+			t.log.Info("a mount stays; its programs wait for the next server, and ogw umount ends it", "dir", dir)
+		}
+		if len(left.Dirs) == 0 {
+			t.log.Info("a mount that is out of the tree stays with the programs that use it; they wait for the next server")
+		}
+	}
+	t.holding.close()
 	for _, m := range list {
-		if m.server.Leave() {
-			t.log.Info("a mount stays; its programs wait for the next server, and ogw umount ends it", "dir", m.info.Dir)
+		if m.server.Left() {
 			continue
 		}
 		err := m.server.Unmount()

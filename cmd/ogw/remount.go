@@ -22,6 +22,11 @@ func (t *mountTable) save() {
 	for _, m := range t.list {
 		list = append(list, m.info)
 	}
+	for _, m := range t.before {
+		if m.Survive && t.holding.waiting(m.Dir) != nil { // for a server that can serve it
+			list = append(list, m)
+		}
+	}
 	err := os.Remove(t.record)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
@@ -44,7 +49,7 @@ func (t *mountTable) restore(ctx context.Context, except string) {
 		return // the usual case: nothing is left
 	}
 	for _, m := range t.before {
-		if m.Dir == except || m.Survive || !mountedHere(m.Dir) || !fusemount.IsDead(m.Dir) {
+		if m.Dir == except || m.Survive && t.stays(m.Dir) || !mountedHere(m.Dir) || !fusemount.IsDead(m.Dir) {
 			continue
 		}
 		if _, err := t.add(ctx, m); err != nil {
@@ -56,6 +61,12 @@ func (t *mountTable) restore(ctx context.Context, except string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.save()
+}
+
+// stays tells whether a mount that survives is there: served, or waiting for a
+// server. If neither, the process that held it is gone, and the mount is dead.
+func (t *mountTable) stays(dir string) bool {
+	return t.find(dir) != nil || t.holding.waiting(dir) != nil || !t.holding.known()
 }
 
 // recorded returns the mounts of the process before.

@@ -93,8 +93,31 @@ func samePeer(socket int) error {
 	return err
 }
 
+// Ended returns what is closed when the holder is gone, or the Client closed.
+func (c *Client) Ended() (<-chan struct{}, error) {
+	socket, err := unix.FcntlInt(uintptr(c.socket), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer unix.Close(socket)
+		list := []unix.PollFd{{Fd: int32(socket)}} // POLLHUP is always told
+		for n, err := 0, error(nil); n == 0 || err != nil; {
+			if n, err = unix.Poll(list, -1); err != nil && !errors.Is(err, unix.EINTR) {
+				return
+			}
+		}
+	}()
+	return ended, nil
+}
+
 // Close ends the connection; what is held stays.
-func (c *Client) Close() error { return unix.Close(c.socket) }
+func (c *Client) Close() error {
+	_ = unix.Shutdown(c.socket, unix.SHUT_RDWR) // who waits for its end has it, too
+	return unix.Close(c.socket)
+}
 
 // Put has the holder keep an item, in place of one of the same name.
 func (c *Client) Put(i Item) error {

@@ -202,3 +202,45 @@ func TestNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A holder whose server was killed before it connected ends.
+func TestNeverUsed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "holder.sock")
+	l, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- serve(l, path, 20*time.Millisecond) }()
+	awaitEnd(t, ended)
+}
+
+// A client learns that the holder is gone.
+func TestHolderGone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "holder.sock")
+	l, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, path)
+	ended, err := c.Ended()
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+		t.Fatal("gone with its socket open")
+	case <-time.After(20 * time.Millisecond):
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody notices")
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

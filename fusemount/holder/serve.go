@@ -12,15 +12,20 @@ import (
 
 // holder is the state of Serve.
 type holder struct {
-	listener int
-	items    []Item
-	alone    time.Time // since when no server is connected
+	listener  int
+	startWait time.Duration
+	items     []Item
+	alone     time.Time // since when no server is connected
 }
 
 // Serve holds what servers put, until there is nothing left. It takes over
 // listener, which Listen made at path.
 func Serve(listener *os.File, path string) error {
-	h := &holder{listener: int(listener.Fd())}
+	return serve(listener, path, startWait)
+}
+
+func serve(listener *os.File, path string, startWait time.Duration) error {
+	h := &holder{listener: int(listener.Fd()), startWait: startWait}
 	defer func() {
 		// In this order: whoever is refused finds no socket, or the next
 		// holder's. With an error, it was removed by somebody else.
@@ -38,10 +43,16 @@ func Serve(listener *os.File, path string) error {
 	}
 }
 
+// startWait is how long a holder waits for the server that started it, which
+// connects at once, unless it was killed.
+const startWait = 30 * time.Second
+
 // accept waits for a server; -1 if nothing is left to hold, which at first it is
 // not: the server that started the holder is on its way.
 func (h *holder) accept(first bool) (int, error) {
+	begun := time.Now()
 	for {
+		first = first && time.Since(begun) < h.startWait
 		h.dropDead()
 		if len(h.items) == 0 && !first {
 			// A server that connected meanwhile gets its turn.
@@ -49,7 +60,11 @@ func (h *holder) accept(first bool) (int, error) {
 				return -1, err
 			}
 		}
-		ready, err := h.poll(h.patience())
+		wait := h.patience()
+		if first {
+			wait = h.startWait // it has nothing yet
+		}
+		ready, err := h.poll(wait)
 		if err != nil {
 			return -1, err
 		}

@@ -15,6 +15,7 @@ type Write struct {
 	Off    int64
 	Data   []byte
 	Unique uint64 // of the request; 0: none
+	Seq    uint64 // grows with the writes to a file, whichever mount they come through
 	// KillPriv tells that the write takes setuid and setgid off the file.
 	KillPriv bool
 }
@@ -34,7 +35,8 @@ type journalRecord struct {
 	unique uint64
 	length uint32
 	flags  uint32
-	_      [16]byte
+	seq    uint64
+	_      [8]byte
 }
 
 const (
@@ -156,7 +158,7 @@ func (j *Journal) Keep(w *Write) (mark uint64, err error) {
 		at += uint64(left)
 	}
 	r := j.record(at)
-	*r = journalRecord{size: uint32(size), ino: w.Ino, epoch: w.Epoch, off: uint64(w.Off), unique: w.Unique, length: uint32(len(w.Data))}
+	*r = journalRecord{size: uint32(size), ino: w.Ino, epoch: w.Epoch, off: uint64(w.Off), unique: w.Unique, length: uint32(len(w.Data)), seq: w.Seq}
 	if w.KillPriv {
 		r.flags = recordKillPriv
 	}
@@ -207,7 +209,7 @@ func (j *Journal) Each(fn func(w *Write, mark uint64) error) error {
 	for at := j.h.tail; at < j.h.head; {
 		r := j.record(at)
 		if r.dead == 0 {
-			w := Write{Ino: r.ino, Epoch: r.epoch, Off: int64(r.off), Data: j.data(at, r), Unique: r.unique, KillPriv: r.flags&recordKillPriv != 0}
+			w := Write{Ino: r.ino, Epoch: r.epoch, Off: int64(r.off), Data: j.data(at, r), Unique: r.unique, Seq: r.seq, KillPriv: r.flags&recordKillPriv != 0}
 			if err := fn(&w, at); err != nil {
 				return err
 			}

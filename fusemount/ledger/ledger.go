@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	magic = "ogwledg1"
+	magic = "ogwledg2"
 
 	headerBytes = 4096
 	// maxInit bounds INIT and its answer; both have some 100 bytes.
@@ -57,6 +57,8 @@ type header struct {
 	outLen  uint32
 	device  [32]byte // text, ended by 0
 	shared  uint32   // further mounts may show the superblock
+	primary uint32   // the kernel keeps names of this one
+	root    uint64   // inode of the superblock's root
 	init    [maxInit]byte
 	out     [maxInit]byte
 }
@@ -191,6 +193,24 @@ func (l *Ledger) Device() string {
 	text, _, _ := bytes.Cut(l.header().device[:], []byte{0})
 	return string(text)
 }
+
+// SetRoot records the inode that the superblock shows, before it is held.
+func (l *Ledger) SetRoot(ino uint64) { l.header().root = ino }
+
+// Root returns it.
+func (l *Ledger) Root() uint64 { return l.header().root }
+
+// SetPrimary records whether the kernel keeps the names of the superblock.
+func (l *Ledger) SetPrimary(primary bool) {
+	v := uint32(0)
+	if primary {
+		v = 1
+	}
+	atomic.StoreUint32(&l.header().primary, v)
+}
+
+// Primary tells whether it does.
+func (l *Ledger) Primary() bool { return atomic.LoadUint32(&l.header().primary) == 1 }
 
 // SetShareable records that further mounts may show the superblock.
 func (l *Ledger) SetShareable() { l.header().shared = 1 }

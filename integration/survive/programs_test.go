@@ -18,7 +18,7 @@ import (
 // have. Each step is short, so that the longest is the longest pause.
 var programs = map[string]func(w *world) error{
 	"append": appendLines, "churn": churn, "unlinked": unlinked, "sync": syncing, "locks": locks, "list": list, "mapped": mapped,
-	"burst": burst,
+	"burst": burst, "two": twoMounts,
 }
 
 // together are those that run through kills and restarts beside each other.

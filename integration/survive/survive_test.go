@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -94,18 +95,110 @@ func rounds(t *testing.T) int {
 	return n
 }
 
-// endOnFailure ends the mount at dir and its connection, if the test failed: what
-// hangs on it gets an error, also where no signal reaches, and nothing keeps it busy.
-func endOnFailure(t *testing.T, dir string) {
+const (
+	// testLimit bounds a test without rounds, roundLimit a round.
+	testLimit  = 2 * time.Minute
+	roundLimit = 30 * time.Second
+)
+
+// watched is a server for a test whose calls may hang in the kernel. When the test
+// fails, or takes longer than its limit, all that keeps its mounts is ended first:
+// what hangs on them gets an error, also where no signal reaches.
+type watched struct {
+	*testenv.Server
+	held int // number of the last process that held mounts
+	mu   sync.Mutex
+	dirs []string
+}
+
+func watch(t *testing.T, limit time.Duration) *watched {
 	t.Helper()
+	need(t)
+	s := &watched{Server: testenv.NewServer(t, binary, testenv.ServerOptions{})}
+	late := time.AfterFunc(limit, func() {
+		t.Errorf("it takes longer than %v", limit)
+		s.end()
+	})
 	t.Cleanup(func() {
-		if !t.Failed() {
-			return
-		}
-		if err := unix.Unmount(dir, unix.MNT_FORCE|unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
-			t.Logf("ending %s: %v", dir, err)
+		if late.Stop() && t.Failed() {
+			s.end()
 		}
 	})
+	return s
+}
+
+// mount makes a mount that is taken away at the end.
+func (s *watched) mount(options string) string {
+	s.T.Helper()
+	dir := testenv.TempDir(s.T)
+	s.mu.Lock()
+	s.dirs = append(s.dirs, dir)
+	s.mu.Unlock()
+	s.OGW("mount", "-o", options, dir)
+	s.holder()
+	s.T.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil && !errors.Is(err, unix.EINVAL) {
+			s.T.Errorf("umount %s: %v", dir, err)
+			s.end()
+		}
+	})
+	return dir
+}
+
+// end ends the mounts, whoever has them.
+func (s *watched) end() {
+	if pid := s.holder(); pid > 0 {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	if p := s.Process; p != nil {
+		_ = unix.Kill(p.PID(), unix.SIGKILL)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, dir := range s.dirs {
+		if err := unix.Unmount(dir, unix.MNT_FORCE|unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
+			s.T.Logf("ending %s: %v", dir, err)
+		}
+	}
+}
+
+// socket is the holder's.
+func (s *watched) socket() string { return filepath.Join(s.Data, "holder.sock") }
+
+// holder returns the number of the process: the child of a server; 0 if there is
+// none.
+func (s *watched) holder() int {
+	if s.Process != nil {
+		list, _ := filepath.Glob("/proc/[0-9]*/status")
+		for _, name := range list {
+			b, err := os.ReadFile(name)
+			if err == nil && strings.Contains(string(b), fmt.Sprintf("\nPPid:\t%d\n", s.Process.PID())) && !strings.Contains(string(b), "\nState:\tZ") {
+				s.held, _ = strconv.Atoi(filepath.Base(filepath.Dir(name)))
+			}
+		}
+	}
+	return s.held
+}
+
+// holderEnds waits until nothing is held.
+func (s *watched) holderEnds() {
+	s.T.Helper()
+	testenv.Eventually(s.T, "the holder to end", func() error {
+		if _, err := os.Stat(s.socket()); !os.IsNotExist(err) {
+			return fmt.Errorf("its socket: %w", err)
+		}
+		return nil
+	})
+}
+
+// bucket makes a folder for programs.
+func (s *watched) bucket(top string) string {
+	s.T.Helper()
+	dir := filepath.Join(top, "bucket")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		s.T.Fatal(err)
+	}
+	return dir
 }
 
 func need(t *testing.T) {
@@ -118,15 +211,10 @@ func need(t *testing.T) {
 // Programs see no error, and lose nothing, while the server is killed, and is
 // stopped and started.
 func TestPrograms(t *testing.T) {
-	need(t)
 	count := rounds(t)
-	s := testenv.NewServer(t, binary, testenv.ServerOptions{})
-	top := s.Mount("-o", "survive")
-	endOnFailure(t, top)
-	dir := filepath.Join(top, "bucket")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	s := watch(t, testLimit+time.Duration(count)*roundLimit)
+	top := s.mount("survive")
+	dir := s.bucket(top)
 	stop := filepath.Join(t.TempDir(), "stop")
 	var list []*running
 	for _, name := range together {
@@ -166,25 +254,18 @@ func TestPrograms(t *testing.T) {
 	if out, err := s.TryOGW("check", "--data"); err != nil {
 		t.Errorf("check: %v\n%s", err, out)
 	}
-	testenv.Eventually(t, "the holder to end", func() error {
-		if _, err := os.Stat(filepath.Join(s.Data, "holder.sock")); !os.IsNotExist(err) {
-			return fmt.Errorf("its socket: %w", err)
-		}
-		return nil
-	})
+	s.holderEnds()
 }
 
 // A mount point is not bare between two servers, the mounts of a directory and
 // of the whole survive together, and umount ends a mount without a server too.
 func TestMountsStay(t *testing.T) {
-	need(t)
-	s := testenv.NewServer(t, binary, testenv.ServerOptions{})
-	top := s.Mount("-o", "survive")
-	endOnFailure(t, top)
+	s := watch(t, testLimit)
+	top := s.mount("survive")
 	if err := os.MkdirAll(filepath.Join(top, "bucket/dir"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	part := s.Mount("-o", "survive,subtree=bucket")
+	part := s.mount("survive,subtree=bucket")
 	s.Stop()
 	if !strings.Contains(s.Log(), "a mount stays") {
 		t.Errorf("the log says nothing of mounts that stay:\n%s", s.Log())
@@ -218,21 +299,14 @@ func TestMountsStay(t *testing.T) {
 	s.OGW("umount", part)
 	s.Stop()
 	s.OGW("umount", top)
-	testenv.Eventually(t, "the holder to end", func() error {
-		if _, err := os.Stat(filepath.Join(s.Data, "holder.sock")); !os.IsNotExist(err) {
-			return fmt.Errorf("its socket: %w", err)
-		}
-		return nil
-	})
+	s.holderEnds()
 	s.Start()
 }
 
 // A mount that is left without a server for longer than was said ends.
 func TestAbandoned(t *testing.T) {
-	need(t)
-	s := testenv.NewServer(t, binary, testenv.ServerOptions{})
-	top := s.Mount("-o", "survive,abandon=300ms")
-	endOnFailure(t, top)
+	s := watch(t, testLimit)
+	top := s.mount("survive,abandon=300ms")
 	s.Kill()
 	testenv.Eventually(t, "the mount to end", func() error {
 		if _, err := os.ReadDir(top); err == nil {
@@ -258,21 +332,12 @@ func TestNeedsServer(t *testing.T) {
 // Copies whose bytes are nowhere but in the server's buffers are there after it
 // was killed, however many there are.
 func TestCopies(t *testing.T) {
-	need(t)
-	s := testenv.NewServer(t, binary, testenv.ServerOptions{})
-	top := s.Mount("-o", "survive")
-	endOnFailure(t, top)
-	dir := filepath.Join(top, "bucket")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	s := watch(t, testLimit)
+	dir := s.bucket(s.mount("survive"))
 	stop := filepath.Join(t.TempDir(), "stop")
 	r := start(t, "burst", dir, stop)
-	testenv.Eventually(t, "the copies", func() error { _, err := os.Stat(stop + made); return err })
+	s.made(stop)
 	s.Kill()
 	s.Start()
-	if err := os.WriteFile(stop, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r.end(t)
+	s.finish(stop, r)
 }

@@ -1,0 +1,76 @@
+package fusemount
+
+import (
+	"slices"
+	"sync"
+
+	"ogw/fusemount/ledger"
+)
+
+// Departure is a superblock that LeaveAll left to the next server.
+type Departure struct {
+	// Dirs are its mounts; none, if it is out of the tree while programs, or
+	// other mount namespaces, still have it.
+	Dirs []string
+}
+
+// LeaveAll stops serving all superblocks that survive, for the next server to
+// take over. Programs that use them wait from now on. One that its Holder does
+// not have, and does not take again, is served on.
+func (m *Mounts) LeaveAll() (all []Departure) {
+	m.mu.Lock()
+	list := slices.Clone(m.list)
+	m.mu.Unlock()
+	list = slices.DeleteFunc(list, func(c *connection) bool { return !c.held() })
+	left := make([]bool, len(list))
+	complete := make([]bool, len(list))
+	each := func(fn func(i int, c *connection)) {
+		var wait sync.WaitGroup
+		for i, c := range list {
+			wait.Go(func() { fn(i, c) })
+		}
+		wait.Wait()
+	}
+	each(func(i int, c *connection) { left[i], complete[i] = c.loop.leave() })
+	// What they changed last is told to the others and to one another before
+	// anybody stops to listen.
+	each(func(i int, c *connection) { complete[i] = left[i] && c.raw.inv.settle() && complete[i] })
+	for i, c := range list {
+		if !left[i] {
+			continue // gone meanwhile
+		}
+		c.cancel()
+		c.raw.inv.close()
+		c.raw.sizes.close()
+		c.raw.surv.book.SetClean(complete[i])
+		all = append(all, Departure{Dirs: c.dirs()})
+	}
+	return all
+}
+
+// held tells whether the Holder has a superblock that survives, and gives it
+// again.
+func (c *connection) held() (held bool) {
+	c.raw.surv.withBook(func(b *ledger.Ledger) {
+		err := c.raw.opt.Holder.Hold(mountName(b.Mount()), c.fd, b.FD())
+		if err != nil {
+			c.raw.opt.Logger.Error("a mount cannot be left to the next server, and ends with this one", "dirs", c.dirs(), "err", err)
+		}
+		held = err == nil
+	})
+	return held
+}
+
+// HoldAgain gives all superblocks that survive to their Holders again, because
+// those lost them.
+func (m *Mounts) HoldAgain() {
+	m.mu.Lock()
+	list := slices.Clone(m.list)
+	m.mu.Unlock()
+	for _, c := range list {
+		c.held()
+	}
+}
+
+// Left tells whether the mount was left to the next server.
+func (s *Server) Left() bool { return s.conn.loop != nil && s.conn.loop.fate.Load() == fateLeft }

@@ -1,0 +1,292 @@
+package fusemount
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"ogw/fusemount/ledger"
+	"ogw/vfs"
+)
+
+// Left is a superblock that another server left: what it gave to its Holder.
+type Left struct {
+	Options        Options // as for Mount; the memory tells the root
+	Device, Memory int     // /dev/fuse and the ledger, taken over in any case
+	// Dirs are the mounts to be listed. Others that show the superblock (bind
+	// mounts) are served like them. nil: all.
+	Dirs []string
+	// Err, if set, is why it must not be served.
+	Err error
+}
+
+// Taken is what became of one.
+type Taken struct {
+	Servers []*Server
+	Refused *Refused // it is not served
+}
+
+// taking is a superblock on its way.
+type taking struct {
+	*connection
+	left    *Left
+	book    *ledger.Ledger // nil: it cannot be read
+	orphans []vfs.Ino      // that are held
+	changed map[vfs.Ino]struct{}
+	mounts  []*Server
+	killed  bool
+	err     error
+}
+
+// TakeOver goes on with the superblocks that another server left. That server
+// must be gone: the caller has the lock of its store. Nothing must have removed
+// orphans from the store (vfs.Config.Restore).
+//
+// What programs have open and locked, and what they wrote, is taken up of all of
+// them before the first is served, since one may show what another wrote. That
+// goes for one that cannot be served, too (ErrOtherMount, ledger.ErrFormat): a
+// server that can finds it as it was.
+func (m *Mounts) TakeOver(left []Left) []Taken {
+	list := make([]*taking, len(left))
+	for i := range left {
+		list[i] = m.takeUp(&left[i])
+	}
+	m.holdOrphans(list)
+	for _, t := range list {
+		t.restore()
+	}
+	replay(m.fs, list)
+	for _, t := range list {
+		t.decide()
+		t.letGo()
+	}
+	// In this order: none is served before the others are told of its changes.
+	order := slices.Clone(list)
+	slices.SortStableFunc(order, func(a, b *taking) int { return a.rank() - b.rank() })
+	for _, t := range order {
+		if t.err == nil {
+			t.join()
+		}
+	}
+	taken := make([]Taken, len(list))
+	for i, t := range list {
+		if t.err != nil {
+			taken[i].Refused = t.refuse()
+			continue
+		}
+		taken[i].Servers = t.serve()
+	}
+	return taken
+}
+
+// takeUp looks at what was left.
+func (m *Mounts) takeUp(l *Left) *taking {
+	opt := l.Options.withDefaults(m.fs.Exclusive())
+	t := &taking{left: l, err: l.Err, changed: make(map[vfs.Ino]struct{})}
+	book, err := ledger.Open(l.Memory)
+	if err != nil {
+		t.err = errors.Join(t.err, err)
+	} else {
+		t.book, t.killed = book, !book.Clean()
+		opt.Root = vfs.Ino(book.Root())
+		book.SetClean(false)
+	}
+	c := &connection{set: m, raw: newRawFS(context.Background(), m.fs, opt), served: make(chan struct{}), fd: -1}
+	c.raw.conn = c
+	t.connection = c
+	if t.book != nil {
+		c.device, c.shareable = t.book.Device(), t.book.Shareable()
+	}
+	c.loop, err = newLoop(c.raw, l.Device, observe(c.raw), mountOptions(opt, m.fs.Exclusive()))
+	t.err = errors.Join(t.err, err)
+	return t
+}
+
+// rank puts the superblock first whose names the kernel keeps.
+func (t *taking) rank() int {
+	if t.book != nil && t.book.Primary() {
+		return 0
+	}
+	return 1
+}
+
+// holdOrphans holds what has lost its last name: any of the kernel's superblocks
+// may know it. If one does, FORGET takes that back, whatever the count.
+func (m *Mounts) holdOrphans(list []*taking) {
+	if len(list) == 0 {
+		return
+	}
+	ctx := context.Background()
+	err := m.fs.Orphans(ctx, func(ino vfs.Ino) (err error) {
+		for _, t := range list {
+			if e := t.raw.holds.Restore(ctx, ino, 1); e != nil {
+				err = errors.Join(err, e)
+				continue
+			}
+			t.orphans = append(t.orphans, ino)
+		}
+		return err
+	})
+	if err != nil {
+		list[0].raw.opt.Logger.Error("what was removed while programs had it is lost to them", "err", err)
+	}
+}
+
+// decide finds out whether the superblock can be served.
+func (t *taking) decide() {
+	if t.err == nil {
+		t.err = t.loop.agree(t.book)
+	}
+	if t.err == nil {
+		t.fd, t.err = unix.FcntlInt(uintptr(t.loop.fd), unix.F_DUPFD_CLOEXEC, 0)
+	}
+}
+
+// letGo ends the holds of orphans that the kernel does not know: it cannot come
+// to know them again, but by an answer that it has not got.
+func (t *taking) letGo() {
+	if t.loop == nil {
+		return
+	}
+	for _, ino := range t.orphans {
+		if node, ok := t.raw.node(ino); ok && t.loop.InodeNotify(node, -1, 0) == fuse.ENOENT {
+			t.raw.holds.Release(ino, 1)
+		}
+	}
+}
+
+// join makes the superblock one of the set.
+func (t *taking) join() {
+	c := t.connection
+	c.raw.primary.Store(c.set.empty())
+	t.book.SetPrimary(c.raw.primary.Load())
+	if t.killed {
+		c.raw.pages.distrust()
+	}
+	for _, p := range mountsOf(c.device) {
+		if t.left.Dirs != nil && !slices.Contains(t.left.Dirs, p.path) {
+			c.unlisted = append(c.unlisted, p.path)
+			continue
+		}
+		s := c.newServer(p.path)
+		s.id = p.id
+		c.add(s)
+		t.mounts = append(t.mounts, s)
+	}
+	c.cancel = c.set.fs.Watch(&c.raw.inv)
+	go c.raw.inv.run()
+	go c.raw.sizes.run()
+	c.raw.inv.server.Store(notifierBox{c.loop})
+	c.set.adopt(c)
+}
+
+// serve goes on where the server before ended, and returns the mounts.
+func (t *taking) serve() []*Server {
+	c := t.connection
+	_, out := t.book.Init()
+	c.loop.write(out, 0, opInit) // in case the kernel still waits for it
+	if st := c.loop.notify(notifyResend, nil); !st.Ok() && t.killed {
+		c.raw.opt.Logger.Warn("requests that the server before had read are not sent again: their callers hang until the mount is aborted; Linux 6.9 can", "err", st.String())
+	}
+	c.loop.start()
+	go c.serve()
+	go t.tellAgain()
+	if err := c.set.watch(); err != nil {
+		c.raw.opt.Logger.Warn("the end of a mount that somebody else unmounts is seen late", "err", err)
+	}
+	return t.mounts
+}
+
+// tellAgain has names looked up again, so that it is known which inodes the
+// kernel has. If the server before was killed, the kernel may not have been told
+// what other doors had changed then.
+func (t *taking) tellAgain() {
+	f := t.raw
+	if st := t.loop.notify(notifyIncEpoch, nil); !st.Ok() {
+		f.opt.Logger.Debug("names that other doors changed at the end of the server before may be old for as long as names last", "err", st.String())
+	}
+	if !t.killed {
+		return
+	}
+	f.files.each(func(h *fileHandle) { t.changed[h.ino] = struct{}{} })
+	for ino := range t.changed {
+		f.inv.changed(ino, true)
+	}
+}
+
+// Refused is a superblock that cannot be served here: its programs wait. What
+// they have open, locked and wrote is held for a server that can.
+type Refused struct {
+	Err  error
+	Dirs []string // where it is mounted; empty if that is not known
+
+	t    *taking
+	gone chan struct{}
+	mu   sync.Mutex // guards over, and the eventfd until then
+	over bool
+}
+
+// refuse keeps the superblock until it ends.
+func (t *taking) refuse() *Refused {
+	r := &Refused{Err: t.err, t: t, gone: make(chan struct{}), over: t.loop == nil}
+	for _, p := range mountsOf(t.device) {
+		r.Dirs = append(r.Dirs, p.path)
+	}
+	if t.loop == nil { // no descriptors are left: it is held as it is
+		close(r.gone)
+		return r
+	}
+	go r.keep()
+	return r
+}
+
+// End aborts the superblock: programs get errors.
+func (r *Refused) End() {
+	r.mu.Lock()
+	if !r.over {
+		r.t.loop.tellStop()
+	}
+	r.mu.Unlock()
+	<-r.gone
+}
+
+// Gone is closed when the superblock is, or may be.
+func (r *Refused) Gone() <-chan struct{} { return r.gone }
+
+// keep returns when the kernel ended the connection, or nobody waits any more.
+func (r *Refused) keep() {
+	defer close(r.gone)
+	c, l := r.t.connection, r.t.left
+	list := []unix.PollFd{{Fd: int32(c.loop.fd)}, {Fd: int32(c.loop.stop), Events: unix.POLLIN}} // POLLERR is always told
+	wait := -1
+	if l.Options.Abandon > 0 {
+		wait = int(min(l.Options.Abandon, maxPoll).Milliseconds())
+	}
+	n, err := unix.Poll(list, wait)
+	for errors.Is(err, unix.EINTR) {
+		n, err = unix.Poll(list, wait)
+	}
+	if n == 0 && err == nil {
+		c.raw.opt.Logger.Warn("a mount that cannot be served is given up", "dirs", r.Dirs, "abandon", l.Options.Abandon)
+	}
+	if b := r.t.book; b != nil && l.Options.Holder != nil {
+		l.Options.Holder.Drop(mountName(b.Mount()))
+	}
+	r.mu.Lock()
+	r.over = true
+	r.mu.Unlock()
+	c.raw.OnUnmount()
+	c.raw.holds.Close()
+	c.loop.close()
+	if c.raw.surv != nil {
+		c.raw.surv.end()
+	}
+}
+
+// maxPoll is less than poll(2) takes.
+const maxPoll = 24 * 24 * time.Hour
