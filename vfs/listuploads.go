@@ -15,7 +15,9 @@ type UploadPage struct {
 	Uploads        []UploadInfo
 	CommonPrefixes []string
 	// Truncated tells that there may be more behind (NextKey, NextUpload); a page
-	// can be short, or empty, all the same.
+	// can be short, or empty, all the same. Where it ended at an upload that the
+	// caller is not shown, NextUpload is sealed, and NextKey the newest key that
+	// was told, if any.
 	Truncated  bool
 	NextKey    string
 	NextUpload string
@@ -25,6 +27,14 @@ type UploadPage struct {
 // (afterKey, afterUpload): all to the bucket's owner, to others those that they
 // began (S3 ListMultipartUploads).
 func (fs *FS) ListUploads(ctx context.Context, bucket, prefix, delimiter, afterKey, afterUpload string, limit int) (UploadPage, error) {
+	from := uploadPosition{key: afterKey}
+	if key, id, ok, err := fs.openMarker(ctx, bucket, afterUpload); err != nil {
+		return UploadPage{}, err
+	} else if ok {
+		from = uploadPosition{key, id}
+	} else if id, _, ok := parseUploadID(afterUpload); ok {
+		from.id = id
+	}
 	var l *uploadLister
 	err := fs.view(ctx, func(r cluster.Reader) error {
 		ino, err := uploadBucket(r, bucket)
@@ -43,21 +53,36 @@ func (fs *FS) ListUploads(ctx context.Context, bucket, prefix, delimiter, afterK
 				l.only = j.s
 			}
 		}
-		return l.run(r, ino, afterKey, afterUpload)
+		return l.run(r, ino, from)
 	})
 	if err != nil {
 		return UploadPage{}, err
 	}
+	if at := l.passedAt; at != nil {
+		if l.page.NextKey == "" {
+			l.page.NextKey = afterKey
+		}
+		if l.page.NextUpload, err = fs.sealMarker(ctx, bucket, at.key, at.id); err != nil {
+			return UploadPage{}, err
+		}
+	}
 	return l.page, nil
+}
+
+// uploadPosition is behind a key, or behind one of its uploads.
+type uploadPosition struct {
+	key string
+	id  ContentID // 0: behind all of them
 }
 
 // uploadLister fills one page of uploads.
 type uploadLister struct {
 	prefix, delimiter string
 	limit             int
-	only              *Subject // nil: everybody's
-	bytes             int      // of the keys and common prefixes told
-	passed            int      // uploads of others
+	only              *Subject        // nil: everybody's
+	bytes             int             // of the keys and common prefixes told
+	passed            int             // uploads of others
+	passedAt          *uploadPosition // where that ended the page; else nil
 	page              UploadPage
 }
 
@@ -70,11 +95,11 @@ const (
 	maxUploadsPassed = 10_000
 )
 
-func (l *uploadLister) run(r cluster.Reader, bucket Ino, afterKey, afterUpload string) error {
+func (l *uploadLister) run(r cluster.Reader, bucket Ino, after uploadPosition) error {
 	base := record.UploadPrefix(bucket)
 	start := record.AppendEscaped(base[:len(base):len(base)], l.prefix)
 	end := cluster.PrefixEnd(start)
-	if from := l.behind(bucket, afterKey, afterUpload); bytes.Compare(from, start) > 0 {
+	if from := l.behind(bucket, after); bytes.Compare(from, start) > 0 {
 		start = from
 	}
 	for l.limit > 0 && bytes.Compare(start, end) < 0 {
@@ -132,19 +157,20 @@ func (l *uploadLister) pass(u *record.Upload) error {
 		return nil
 	}
 	l.page.Truncated = true
-	l.page.NextKey, l.page.NextUpload = u.Key, uploadID((&record.Upload{ID: u.ID})) // its token is not told
+	l.passedAt = &uploadPosition{u.Key, u.ID}
 	return cluster.ErrStop
 }
 
 func (l *uploadLister) room() int { return l.limit - len(l.page.Uploads) - len(l.page.CommonPrefixes) }
 
-// behind returns the first stored key behind the markers.
-func (l *uploadLister) behind(bucket Ino, key, upload string) []byte {
+// behind returns the first stored key behind a position.
+func (l *uploadLister) behind(bucket Ino, after uploadPosition) []byte {
+	key := after.key
 	if key == "" {
 		return nil
 	}
-	if id, _, ok := parseUploadID(upload); ok {
-		return append(record.UploadKey(bucket, key, id), 0)
+	if after.id != 0 {
+		return append(record.UploadKey(bucket, key, after.id), 0)
 	}
 	k := record.AppendEscaped(record.UploadPrefix(bucket), key)
 	if l.commonPrefix(key) == key {

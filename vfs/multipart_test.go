@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/md5"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -513,12 +514,25 @@ func TestListUploadsAmongOthers(t *testing.T) {
 	bob := WithSubject(bg, modelSubjects["bob"])
 	page, err := fs.ListUploads(bob, "bucket", "", "", "", "", 10)
 	want(t, err, nil)
-	if !page.Truncated || len(page.Uploads) != 0 || page.NextKey != fmt.Sprintf("k%05d", maxUploadsPassed-1) ||
-		!strings.HasSuffix(page.NextUpload, strings.Repeat("0", 16)) {
+	if !page.Truncated || len(page.Uploads) != 0 || page.NextKey != "" || page.NextUpload == "" {
 		t.Errorf("the first page: %+v", page)
 	}
-	if _, err := fs.GetUpload(bg, "bucket", page.NextKey, page.NextUpload); !errors.Is(err, ErrNoSuchUpload) {
+	again, err := fs.ListUploads(bob, "bucket", "", "", "", "", 10)
+	if err != nil || again.NextUpload == page.NextUpload || len(again.NextUpload) != 1+base64.RawURLEncoding.EncodedLen(12+16+uploadMarkerBytes) {
+		t.Errorf("the marker of the first page, again: %s, %v", again.NextUpload, err)
+	}
+	if _, err := fs.GetUpload(bg, "bucket", "k09999", page.NextUpload); !errors.Is(err, ErrNoSuchUpload) {
 		t.Errorf("the marker is good for another's upload: %v", err)
+	}
+	if _, err := fs.CreateBucket(bg, "other", nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range []struct{ bucket, marker string }{
+		{"other", page.NextUpload}, {"bucket", page.NextUpload[:40]}, {"bucket", "~"}, {"bucket", page.NextUpload[:len(page.NextUpload)-2] + "AA"},
+	} {
+		if _, err := fs.ListUploads(bg, wrong.bucket, "", "", "", wrong.marker, 10); !errors.Is(err, ErrInvalid) {
+			t.Errorf("marker %s in bucket %s: %v", wrong.marker, wrong.bucket, err)
+		}
 	}
 	page, err = fs.ListUploads(bob, "bucket", "", "", page.NextKey, page.NextUpload, 10)
 	want(t, err, nil)

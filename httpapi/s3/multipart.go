@@ -407,7 +407,7 @@ func (q *request) listUploads() error {
 	}
 	prefix, delim := q.q.Get("prefix"), q.q.Get("delimiter")
 	afterKey, afterUpload := q.q.Get("key-marker"), q.q.Get("upload-id-marker")
-	if afterKey == "" {
+	if afterKey == "" && !strings.HasPrefix(afterUpload, vfs.UploadMarkerPrefix) {
 		afterUpload = "" // means nothing without a key (S3)
 	}
 	var page vfs.UploadPage
