@@ -129,3 +129,37 @@ func fuseTarget(name string) float64 {
 		return 0.7
 	}
 }
+
+// surviveSuite measures what the option survive costs: a mount with it beside one
+// without, of two servers, both through /dev/fuse.
+func surviveSuite(e *env) error {
+	var targets []fusebench.Target
+	for _, options := range []string{"survive", "io_uring=off"} {
+		s, err := startServer(e)
+		if err != nil {
+			return err
+		}
+		defer s.stop()
+		if err := s.client.createBucket(e.ctx, s.url("/bench")); err != nil {
+			return err
+		}
+		mnt, err := s.mount("-o", options)
+		if err != nil {
+			return err
+		}
+		defer s.umount(mnt)
+		targets = append(targets, fusebench.Target{Dir: filepath.Join(mnt, "bench"),
+			CPU: func() (time.Duration, error) { return processTime(s.cmd.Process.Pid) }})
+	}
+	list, err := fusebench.Measure(targets, fusebench.DefaultScale(), e.rowsWanted)
+	if err != nil {
+		return err
+	}
+	for i, r := range list[0] {
+		without := list[1][i]
+		e.add(row{Name: "survive " + r.Name, Value: r.Rate, Unit: r.Unit, CPU: r.CPU,
+			Limit: without.Rate, LimitName: "without the option", LimitCPU: without.CPU,
+			Note: fmt.Sprintf("CPU %.1f us (%.1f)", r.CPU, without.CPU)})
+	}
+	return nil
+}

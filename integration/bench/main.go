@@ -107,6 +107,7 @@ func suites() []suite {
 		{"s3", s3Suite},
 		{"list", listSuite},
 		{"fuse", fuseSuite},
+		{"survive", surviveSuite},
 		{"scale", scaleSuite},
 		{"nfs", nfsSuite},
 	}
@@ -120,7 +121,7 @@ func main() {
 }
 
 func run() error {
-	only := flag.String("run", "", "run the suites whose name matches this expression: limits, s3, list, fuse, nfs, scale")
+	only := flag.String("run", "", "run the suites whose name matches this expression: limits, s3, list, fuse, survive, nfs, scale")
 	rows := flag.String("rows", "", "measure the rows whose name matches this expression (all but those of list and scale; for fuse without \"FUSE \")")
 	seconds := flag.Float64("seconds", 3, "how long each figure and each of its limits is measured")
 	out := flag.String("json", "", "write the results to this file")

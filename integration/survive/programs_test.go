@@ -18,7 +18,7 @@ import (
 // have. Each step is short, so that the longest is the longest pause.
 var programs = map[string]func(w *world) error{
 	"append": appendLines, "churn": churn, "unlinked": unlinked, "sync": syncing, "locks": locks, "list": list, "mapped": mapped,
-	"burst": burst, "two": twoMounts,
+	"burst": burst, "two": twoMounts, "removed": removed,
 }
 
 // together are those that run through kills and restarts beside each other.
@@ -26,16 +26,24 @@ var together = []string{"append", "churn", "unlinked", "sync", "locks", "list", 
 
 // world is what a program has.
 type world struct {
+	name    string
 	dir     string
 	stop    string // a file that ends it
 	longest time.Duration
 	steps   int
 }
 
-// run calls step until the end.
+// begun and a program's name are added to the name of the file that ends it, when
+// it is about to make its first step.
+const begun = ".begun."
+
+// run calls step until the end, and once at least.
 func (w *world) run(step func(i int) error) error {
+	if err := os.WriteFile(w.stop+begun+w.name, nil, 0o600); err != nil {
+		return err
+	}
 	for {
-		if _, err := os.Stat(w.stop); err == nil {
+		if _, err := os.Stat(w.stop); err == nil && w.steps > 0 {
 			return nil
 		}
 		begin := time.Now()
@@ -363,7 +371,7 @@ func mapped(w *world) error {
 
 // program is the main function of one of them: name, folder, file that ends it.
 func program(args []string) int {
-	w := &world{dir: args[1], stop: args[2]}
+	w := &world{name: args[0], dir: args[1], stop: args[2]}
 	err := os.Mkdir(filepath.Join(w.dir, args[0]), 0o755)
 	if err == nil {
 		err = os.Chdir(filepath.Join(w.dir, args[0]))

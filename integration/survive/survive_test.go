@@ -86,19 +86,27 @@ func (r *running) end(t *testing.T) {
 	}
 }
 
-func rounds(t *testing.T) int {
+// rounds is how often a server is killed, and is stopped. all tells that programs
+// of others run as well.
+func rounds(t *testing.T) (n int, all bool) {
 	t.Helper()
-	n, err := strconv.Atoi(os.Getenv("OGW_SURVIVE_ROUNDS"))
-	if err != nil {
-		t.Skip("a take-over that fails leaves programs where no signal reaches: make test-survive")
+	text := os.Getenv("OGW_SURVIVE_ROUNDS")
+	if text == "" {
+		return defaultRounds, false
 	}
-	return n
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("OGW_SURVIVE_ROUNDS is %q", text)
+	}
+	return n, true
 }
 
 const (
 	// testLimit bounds a test without rounds, roundLimit a round.
 	testLimit  = 2 * time.Minute
 	roundLimit = 30 * time.Second
+	// defaultRounds is for every run of the tests.
+	defaultRounds = 2
 )
 
 // watched is a server for a test whose calls may hang in the kernel. When the test
@@ -191,6 +199,17 @@ func (s *watched) holderEnds() {
 	})
 }
 
+// await waits for a file of a program, as long as the test may take.
+func (s *watched) await(what, file string) {
+	s.T.Helper()
+	for begin := time.Now(); time.Since(begin) < testLimit; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(file); err == nil {
+			return
+		}
+	}
+	s.T.Fatalf("waited %v for %s", testLimit, what)
+}
+
 // bucket makes a folder for programs.
 func (s *watched) bucket(top string) string {
 	s.T.Helper()
@@ -211,18 +230,31 @@ func need(t *testing.T) {
 // Programs see no error, and lose nothing, while the server is killed, and is
 // stopped and started.
 func TestPrograms(t *testing.T) {
-	count := rounds(t)
+	count, all := rounds(t)
 	s := watch(t, testLimit+time.Duration(count)*roundLimit)
-	top := s.mount("survive")
+	top := s.mount("survive,allow_other")
 	dir := s.bucket(top)
 	stop := filepath.Join(t.TempDir(), "stop")
 	var list []*running
-	for _, name := range together {
-		list = append(list, start(t, name, dir, stop))
+	run := func(names []string) {
+		for _, name := range names {
+			list = append(list, start(t, name, dir, stop))
+		}
+		for _, name := range names {
+			s.await(name+" to begin", stop+begun+name)
+		}
 	}
+	if all {
+		run(installed(t)) // before the others: they have much to prepare
+	}
+	run(together)
 	var pauses []time.Duration
+	pause := betweenRounds
+	if all {
+		pause *= 2 // other programs take longer to do something
+	}
 	for i := range 2 * count {
-		time.Sleep(betweenRounds)
+		time.Sleep(pause)
 		if i%2 == 0 {
 			s.Kill()
 		} else {

@@ -3,9 +3,12 @@ package survive
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -89,7 +92,7 @@ func TestSuperblocks(t *testing.T) {
 // made waits until a program did its work.
 func (s *watched) made(stop string) {
 	s.T.Helper()
-	testenv.Eventually(s.T, "the program", func() error { _, err := os.Stat(stop + made); return err })
+	s.await("the program", stop+made)
 }
 
 // finish ends programs.
@@ -318,4 +321,71 @@ func TestBothDie(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(top, "bucket")); err != nil {
 		t.Errorf("%v\n%s", err, s.Log())
 	}
+}
+
+// removed writes a large file without a name, and ends when told.
+func removed(w *world) error {
+	f, err := os.OpenFile("f", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove("f"); err != nil {
+		return err
+	}
+	b := make([]byte, removedBytes)
+	for i := range b {
+		b[i] = byte(rand.Uint32())
+	}
+	if _, err := f.Write(b); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(w.stop+made, nil, 0o600); err != nil {
+		return err
+	}
+	if err := w.run(func(int) error { return nil }); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+const removedBytes = 24 << 20
+
+// stored is the space that the data folder takes.
+func (s *watched) stored() (total int64) {
+	_ = filepath.WalkDir(s.Data, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if i, err := d.Info(); err == nil {
+				total += i.Sys().(*syscall.Stat_t).Blocks * 512
+			}
+		}
+		return nil // what is removed meanwhile
+	})
+	return total
+}
+
+// The space of a removed file comes back when the program that has it ends, also
+// behind a take-over with a mount whose kernel does not know the file.
+func TestSpaceOfRemoved(t *testing.T) {
+	s := watch(t, testLimit)
+	dir := s.bucket(s.mount("survive"))
+	s.mount("survive,attr_timeout=2")
+	before := s.stored()
+	stop := filepath.Join(t.TempDir(), "stop")
+	r := start(t, "removed", dir, stop)
+	s.made(stop)
+	s.Kill()
+	s.Start()
+	if now := s.stored(); now < before+removedBytes {
+		t.Errorf("%d bytes are stored, before it were %d", now, before)
+	}
+	s.finish(stop, r)
+	testenv.Eventually(t, "its space", func() error {
+		if now := s.stored(); now > before+removedBytes/2 {
+			return fmt.Errorf("%d bytes are stored, before it were %d", now, before)
+		}
+		return nil
+	})
 }
