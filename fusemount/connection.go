@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -192,6 +193,7 @@ func (c *connection) another(opt *Options) (tree int, err error) {
 
 // add takes s, which is in the tree, into the list.
 func (c *connection) add(s *Server) {
+	defer c.lookAtFlags()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
@@ -199,6 +201,21 @@ func (c *connection) add(s *Server) {
 		return
 	}
 	c.list = append(c.list, s)
+}
+
+// lookAtFlags finds out whether reads move access times: that is a flag of each
+// mount, and a request does not say through which it came. So they do unless all
+// mounts of the superblock are noatime or read-only, whoever made them.
+func (c *connection) lookAtFlags() {
+	all, some := true, false
+	for entry := range mountEntries() {
+		if entry[2] != c.device {
+			continue
+		}
+		flags := strings.Split(entry[5], ",")
+		some, all = true, all && (slices.Contains(flags, "noatime") || slices.Contains(flags, "ro"))
+	}
+	c.raw.quiet.Store(some && all)
 }
 
 // awaitEnd waits for the end of the connection, behind that of its mounts.

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
 
 	"ogw/cluster"
 	"ogw/vfs"
@@ -132,6 +133,9 @@ func (f *rawFS) readDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEn
 			prev, added = off, true
 			return nil
 		})
+	}
+	if in.Offset == 0 && in.Flags&unix.O_NOATIME == 0 && !f.quiet.Load() {
+		f.fs.Accessed(ctx, d.ino)
 	}
 	switch {
 	case errors.Is(err, cluster.ErrStop), added:

@@ -157,6 +157,9 @@ func (f *rawFS) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, f.status("read", &in.InHeader, err)
 	}
+	if n > 0 && in.Flags&unix.O_NOATIME == 0 && !f.quiet.Load() {
+		h.file.Accessed(ctx)
+	}
 	return inPlace(buf[:n]), fuse.OK
 }
 

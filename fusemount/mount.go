@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -195,16 +196,27 @@ func mountedType(dir string) string {
 //
 //	ID parent major:minor root MOUNTPOINT options... - TYPE source ...
 func mountEntry(dir string) (found []string) {
-	table, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return nil
-	}
-	for line := range strings.SplitSeq(string(table), "\n") {
-		if fields := strings.Fields(line); len(fields) >= 7 && unescapeMount(fields[4]) == dir {
+	for fields := range mountEntries() {
+		if unescapeMount(fields[4]) == dir {
 			found = fields // the last one is on top
 		}
 	}
 	return found
+}
+
+// mountEntries are the lines of the mount table.
+func mountEntries() iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		table, err := os.ReadFile("/proc/self/mountinfo")
+		if err != nil {
+			return
+		}
+		for line := range strings.SplitSeq(string(table), "\n") {
+			if fields := strings.Fields(line); len(fields) >= 7 && !yield(fields) {
+				return
+			}
+		}
+	}
 }
 
 // unescapeMount undoes the octal escapes of the mount table.

@@ -257,6 +257,7 @@ func (m *Mounts) watch() error {
 			m.mu.Unlock()
 			for _, c := range connections {
 				c.refresh()
+				c.lookAtFlags()
 			}
 		}
 	}()

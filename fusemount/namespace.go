@@ -219,6 +219,9 @@ func (f *rawFS) Readlink(cancel <-chan struct{}, h *fuse.InHeader) ([]byte, fuse
 	if err != nil {
 		return nil, f.status("readlink", h, err)
 	}
+	if !f.quiet.Load() {
+		f.fs.Accessed(ctx, f.ino(h.NodeId))
+	}
 	return []byte(target), fuse.OK
 }
 

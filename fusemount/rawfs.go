@@ -28,7 +28,9 @@ type rawFS struct {
 	// at most one superblock of all that show the namespace (see doc.go).
 	primary atomic.Bool
 	// direct tells that the kernel maps files that are opened past its cache.
-	direct      bool
+	direct bool
+	// quiet tells that no mount of the superblock has reads move access times.
+	quiet       atomic.Bool
 	lateChanges atomic.Uint64 // made through late
 	lateSettled atomic.Uint64 // of them, told
 

@@ -51,3 +51,23 @@ func TestFileFlags(t *testing.T) {
 	flag(0)
 	c.want("remove", c.unlink(procRemove, dir, "f"), OK)
 }
+
+// READ moves the access time, which its own answer tells.
+func TestAccessTime(t *testing.T) {
+	s := newSite(t)
+	c := s.mount("/", 0)
+	_, f, made := c.create(c.root, "f", createGuarded, set{})
+	st, _ := c.write(f, 0, fileSync, []byte("text"))
+	c.must("write", st)
+	st, _, _ = c.read(f, 0, 100)
+	c.must("read", st)
+	st, first := c.getattr(f)
+	if c.must("getattr", st); first.atime <= made.atime {
+		t.Errorf("atime %d, was %d", first.atime, made.atime)
+	}
+	st, _, _ = c.read(f, 0, 100)
+	c.must("read", st)
+	if _, again := c.getattr(f); again.atime != first.atime {
+		t.Errorf("a second read moves it to %d, was %d", again.atime, first.atime)
+	}
+}

@@ -35,6 +35,9 @@ func read(ctx context.Context, q *request) error {
 		buf.Free()
 		return q.ioError(f, err)
 	}
+	if n > 0 && !q.export.ReadOnly {
+		f.file.Accessed(ctx)
+	}
 	a, err := f.file.Attr(ctx)
 	if err != nil {
 		buf.Free()

@@ -383,6 +383,8 @@ type linkTarget struct {
 // Readlink reads the link that the call is about.
 func (t *linkTarget) Readlink(ctx context.Context) (string, error) {
 	var target string
-	target, t.err = t.q.s.fs.Readlink(ctx, t.ino)
+	if target, t.err = t.q.s.fs.Readlink(ctx, t.ino); t.err == nil && !t.q.export.ReadOnly {
+		t.q.s.fs.Accessed(ctx, t.ino)
+	}
 	return target, t.err
 }

@@ -80,6 +80,9 @@ func (l *listing) run(ctx context.Context, fh []byte) error {
 		l.buf.Free()
 		return err
 	}
+	if l.cookie == 0 && !q.export.ReadOnly {
+		q.s.fs.Accessed(ctx, l.dir)
+	}
 	l.w.Uint32(0)
 	l.w.Bool(done)
 	l.buf.B = l.w.B

@@ -27,6 +27,9 @@ func (fs *FS) attrWith(n *record.Inode, dirTime []byte) (Attr, error) {
 		Atime: n.Atime, Mtime: n.Mtime, CtimeNS: n.CtimeNS, BtimeNS: n.BtimeNS,
 		Flags: fileFlagsOf(n),
 	}
+	if ns, ok := fs.reads.Get(uint64(n.Ino), n.Atime.UnixNS()); ok {
+		a.Atime = TimeNS(ns)
+	}
 	switch {
 	case n.IsDir():
 		a.Nlink, a.Mtime = min(n.Nlink, 1), TimeNS(n.BtimeNS)

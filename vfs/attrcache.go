@@ -7,6 +7,7 @@ import (
 	"ogw/vfs/internal/record"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/accesstime"
 )
 
 // attrSlots is how many inodes are remembered, about 400 bytes each; two
@@ -103,4 +104,23 @@ func (fs *FS) readAttr(ctx context.Context, ino Ino) (a Attr, err error) {
 		fs.attrs.put(e)
 	}
 	return a, err
+}
+
+// Accessed notes a read of ino, whatever kind it is, as relatime says (mount(8)).
+// The time is shown by every door when it returns, and stored later.
+func (fs *FS) Accessed(ctx context.Context, ino Ino) {
+	if fs.cfg.NoAtime {
+		return
+	}
+	a, err := fs.attrFor(ctx, ino)
+	if err != nil || a.Flags&FlagNoAtime != 0 {
+		return
+	}
+	now, shown := fs.cfg.Now().UnixNano(), a.Atime.UnixNS()
+	if !accesstime.Due(shown, a.Mtime.UnixNS(), a.CtimeNS, now) {
+		return
+	}
+	if fs.reads.Note(uint64(ino), shown, now) {
+		fs.watch.notify(ctx, []event{{ino: ino}})
+	}
 }

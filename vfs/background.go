@@ -2,7 +2,12 @@ package vfs
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/accesstime"
+	"ogw/vfs/internal/record"
 )
 
 const (
@@ -12,6 +17,13 @@ const (
 	flushTick = 250 * time.Millisecond
 	// collectEvery is how often the collector looks at the queue.
 	collectEvery = 5 * time.Second
+	// storeReadsEvery is how long access times are in memory only, readsPause how
+	// often there is a look whether they need room.
+	storeReadsEvery = time.Minute
+	readsPause      = time.Second
+	// storeReadsBatch is how many one transaction stores, few enough that a
+	// conflict costs little.
+	storeReadsBatch = 64
 )
 
 func (fs *FS) startBackground(ctx context.Context) {
@@ -25,6 +37,15 @@ func (fs *FS) startBackground(ctx context.Context) {
 		before := fs.cfg.Now().Add(-flushAfter).UnixNano()
 		pressed := fs.dirty.pressed()
 		return fs.flushWhere(ctx, func(of *openFile) bool { return pressed || of.dirtySince(before) })
+	})
+	stored := time.Now()
+	fs.every(ctx, readsPause, "access times", func(ctx context.Context) error {
+		if !fs.reads.Crowded() && time.Since(stored) < storeReadsEvery {
+			return nil
+		}
+		stored = time.Now()
+		fs.reads.NextTurn() // a day may be over for what stays open
+		return fs.storeReads(ctx)
 	})
 	fs.every(ctx, collectEvery, "collector", func(ctx context.Context) error {
 		_, err := fs.Collect(ctx)
@@ -53,4 +74,49 @@ func (fs *FS) every(ctx context.Context, d time.Duration, what string, fn func(c
 			failing = err != nil
 		}
 	})
+}
+
+// storeReads stores the access times that are in memory. What was lost with the
+// process is no more than that a file was read.
+func (fs *FS) storeReads(ctx context.Context) error {
+	list := fs.reads.Entries()
+	for batch := range slices.Chunk(list, storeReadsBatch) {
+		err := fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, _ *op) error { return fs.storeReadsOf(t, batch) })
+		if err != nil {
+			return err
+		}
+		for _, e := range batch {
+			fs.reads.Done(e)
+		}
+	}
+	return nil
+}
+
+func (fs *FS) storeReadsOf(t cluster.Txn, batch []accesstime.Entry) error {
+	keys := make([][]byte, len(batch))
+	for i, e := range batch {
+		keys[i] = record.InodeKey(Ino(e.Ino))
+	}
+	values, err := t.GetMany(keys)
+	if err != nil {
+		return err
+	}
+	for i, e := range batch {
+		if values[i] == nil {
+			continue
+		}
+		n, err := record.DecodeInode(Ino(e.Ino), values[i])
+		if err != nil {
+			return err
+		}
+		// Who set the time meanwhile, to the same even, made the entry void.
+		if read, ok := fs.reads.Get(e.Ino, n.Atime.UnixNS()); !ok || read != e.Read {
+			continue
+		}
+		n.Atime = TimeNS(e.Read)
+		if err := record.PutInode(t, n); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -125,7 +125,13 @@ func (s *DirStream) fillAttr(ctx context.Context, i int) error {
 		}
 	}
 	e := &s.page[i]
-	if e.Attr == nil || s.holds(e) {
+	switch {
+	case e.Attr == nil:
+		return nil
+	case s.holds(e):
+		if ns, ok := s.fs.reads.Get(uint64(e.Ino), e.Attr.Atime.UnixNS()); ok {
+			e.Attr.Atime = TimeNS(ns)
+		}
 		return nil
 	}
 	a, err := s.fs.attrFor(ctx, e.Ino)

@@ -173,6 +173,17 @@ func (f *File) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
 	return f.of.read(ctx, p, off)
 }
 
+// Accessed is FS.Accessed after a read. It costs next to nothing where nothing
+// changed since the last.
+func (f *File) Accessed(ctx context.Context) {
+	turn := f.fs.reads.Turn()
+	if f.of.readIn.Load() == turn {
+		return
+	}
+	f.of.readIn.Store(turn) // before: a change from here on is seen
+	f.fs.Accessed(ctx, f.of.ino)
+}
+
 // WriteAt writes p at off (at the end with OpenAppend). It is visible to
 // every door of this process when it returns, and durable after Sync, Close,
 // or at once with OpenSync. p may be reused afterwards.

@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"ogw/vfs/internal/record"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/accesstime"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/lock"
 	"ogw/vfs/seal"
@@ -53,6 +55,8 @@ type Config struct {
 	// NoBackground leaves collection and compaction to explicit calls of
 	// Collect (tests, and the read-only commands of the CLI).
 	NoBackground bool
+	// NoAtime leaves access times as they are when something is read.
+	NoAtime bool
 }
 
 const (
@@ -80,6 +84,7 @@ type FS struct {
 	changes   changeCounts
 	moves     moveClock
 	attrs     attrCache
+	reads     accesstime.Table // access times that are not stored yet
 	tokens    tokenBook
 	opens     openTable
 	orphans   orphanQueue
@@ -212,6 +217,9 @@ func (fs *FS) Close(ctx context.Context) error {
 	if fs.background.stop != nil {
 		fs.background.stop()
 		fs.background.wait.Wait()
+	}
+	if e := fs.storeReads(ctx); e != nil && !errors.Is(e, ErrReadOnly) {
+		fs.log.Warn("access times are lost", "err", e)
 	}
 	fs.ids.release(ctx)
 	if e := fs.kv.Sync(ctx); err == nil {

@@ -33,6 +33,10 @@ type openFile struct {
 	// written tells that something was ever written to it.
 	written atomic.Bool
 
+	// readIn is the turn in which a read was noted, or was none to note; 0 after
+	// each change.
+	readIn atomic.Uint64
+
 	// gen grows when what is stored may have changed; a snapshot of an older
 	// one is not used any more.
 	gen atomic.Uint64
@@ -300,7 +304,10 @@ func (of *openFile) readPart(ctx context.Context, snap *fileSnap, part *readPart
 }
 
 // contentCommitted comes after a commit that changed what is stored.
-func (of *openFile) contentCommitted() { of.gen.Add(1) }
+func (of *openFile) contentCommitted() {
+	of.gen.Add(1)
+	of.readIn.Store(0)
+}
 
 // overlay adds what was not flushed to attributes of the inode.
 func (of *openFile) overlay(a *Attr) {

@@ -133,6 +133,7 @@ func (of *openFile) spareID(ctx context.Context) error {
 // wrote records one write of f. Under mu, after the bytes are in.
 func (of *openFile) wrote(f *File, killPriv bool) {
 	of.written.Store(true)
+	of.readIn.Store(0)
 	n := of.snap.inode
 	now := of.fs.cfg.Now().UnixNano()
 	if of.dirtyNS == 0 {

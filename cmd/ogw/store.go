@@ -32,6 +32,7 @@ func vfsConfig(c *config.Config, log *slog.Logger) (vfs.Config, error) {
 		Logger:      log,
 		FileMode:    uint32(c.Cluster.FileMode),
 		DirMode:     uint32(c.Cluster.DirMode),
+		NoAtime:     c.Cluster.NoAtime,
 		InlineBytes: int(c.Cluster.Inline),
 		DirtyBytes:  int64(c.Cluster.Dirty),
 		ScrubBytes:  int64(c.Cluster.Scrub),

@@ -77,6 +77,7 @@ func (s *Server) serve(r *request, obj *vfs.Object) error {
 			return fmt.Errorf("%w: %s of %d bytes", vfs.ErrBadRange, spec, info.Size)
 		}
 	}
+	s.fs.Accessed(r.Context(), info.Ino)
 	var err error
 	switch len(ranges) {
 	case 0:

@@ -696,3 +696,31 @@ func TestReadFaults(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
+
+// GET moves the access time of a file, HEAD and 304 do not.
+func TestAccessTime(t *testing.T) {
+	g := newGateway(t, Config{})
+	g.put("/bucket/f", "text")
+	atime := func() vfs.Time {
+		t.Helper()
+		info, err := g.fs.HeadObject(t.Context(), "", "bucket/f", vfs.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := g.fs.GetAttr(t.Context(), info.Ino)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Atime
+	}
+	made := atime()
+	etag := g.do("HEAD", "/bucket/f", nil).Header.Get("ETag")
+	g.do("GET", "/bucket/f", nil, "If-None-Match: "+etag)
+	if atime() != made {
+		t.Error("HEAD or 304 moved it")
+	}
+	g.want("/bucket/f", 200, "text")
+	if atime() == made {
+		t.Error("GET did not move it")
+	}
+}

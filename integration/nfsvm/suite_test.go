@@ -29,6 +29,7 @@ var notOfNFS = []struct{ feature, reason string }{
 	{"zerorange", "the same"},
 	{"holes", "no procedure tells of holes"},
 	{"renameflags", "RENAME has no flags"},
+	{"atime", "the client answers from its pages and keeps attributes; the server is tested without the kernel"},
 	{"chattr", "no procedure tells of file flags; they hold all the same, which is tested without the kernel"},
 	{"kept", "no procedure tells the server what a client still refers to"},
 	{"dirlinks", "directories have one link through every door"},

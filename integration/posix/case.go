@@ -14,6 +14,7 @@ type Feature string
 // Features that a Config may lack.
 const (
 	ACL         Feature = "acl"         // POSIX ACLs as system.posix_acl_*
+	Atime       Feature = "atime"       // reads move access times (relatime)
 	Atomic      Feature = "atomic"      // an append is atomic between descriptors
 	Chattr      Feature = "chattr"      // file flags, as lsattr and chattr have them
 	Devices     Feature = "devices"     // device nodes can be opened (no nodev)

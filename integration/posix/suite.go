@@ -39,7 +39,7 @@ func groups() []group {
 		{"exec", nil, execCases}, {"locks", nil, lockCases}, {"lockranges", nil, lockRangeCases},
 		{"directories", nil, dirCases}, {"kept", []Feature{Kept}, keptCases},
 		{"xattrs", []Feature{Xattr}, xattrCases}, {"xattrspaces", []Feature{Xattr}, xattrSpaceCases},
-		{"fileflags", []Feature{Chattr}, fileFlagCases},
+		{"atime", []Feature{Atime}, accessTimeCases}, {"fileflags", []Feature{Chattr}, fileFlagCases},
 		{"acl", []Feature{Xattr, ACL}, aclCases}, {"aclrights", []Feature{Xattr, ACL}, aclRightCases},
 	}
 }

@@ -36,6 +36,7 @@ type Cluster struct {
 	// Durability of what has none of its own; see vfs.Durability.
 	Durability string `toml:"durability" doc:"sync: changes are durable when acknowledged; async: within a second"`
 	Scrub      Size   `toml:"scrub" doc:"bytes per second that are read again in the background to verify them; 0 for none"`
+	NoAtime    bool   `toml:"noatime" doc:"reads do not update access times"`
 	// FileMode and DirMode are of what S3 and REST make.
 	FileMode Mode `toml:"file_mode" doc:"permissions of files that S3 and REST make"`
 	DirMode  Mode `toml:"dir_mode" doc:"permissions of directories that S3 and REST make"`
