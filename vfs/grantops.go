@@ -87,6 +87,9 @@ func (fs *FS) SetBucketGrants(ctx context.Context, name string, g Grants) error 
 		if err := j.grants(ActWriteBucketACL, nil); err != nil {
 			return err
 		}
+		if err := j.takesACL(g); err != nil {
+			return err
+		}
 		if err := o.setBucketAttr(t, n, attrGrants, record.EncodeGrants(g)); err != nil {
 			return err
 		}
@@ -133,11 +136,15 @@ func (fs *FS) SetObjectGrants(ctx context.Context, bucket, key string, g Grants)
 	if err := record.ValidateGrants(g); err != nil {
 		return err
 	}
-	return fs.changeObject(ctx, ActWriteObjectACL, bucket, key, func(n *record.Inode) {
+	return fs.changeObject(ctx, ActWriteObjectACL, bucket, key, func(j *judge, n *record.Inode) error {
+		if err := j.takesACL(g); err != nil {
+			return err
+		}
 		n.SetGrants(g)
 		s := subjectOf(ctx)
 		if s != nil && n.IsRegular() && (s.mayAll() || s.owns(n)) {
 			n.Unchoose()
 		}
+		return nil
 	})
 }

@@ -135,7 +135,7 @@ func (fs *FS) CreateUpload(ctx context.Context, bucket, key string, o PutOptions
 	if o.Owner != nil {
 		u.UID, u.GID = o.Owner.UID, o.Owner.GID
 	}
-	p := publication{key: &k, cond: &Preconditions{}, bucket: o.Bucket}
+	p := publication{key: &k, cond: &Preconditions{}, meta: &o.Meta, bucket: o.Bucket}
 	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
 		at, err := locate(t, &k)
 		if err != nil {

@@ -233,28 +233,29 @@ func (fs *FS) rememberCRC(ctx context.Context, n *record.Inode) {
 // SetObjectHeader replaces one system header of an object without touching
 // content and ETag; value "" removes it (tagging).
 func (fs *FS) SetObjectHeader(ctx context.Context, bucket, key, name, value string) error {
-	return fs.changeObject(ctx, ActWriteObject, bucket, key, func(n *record.Inode) {
+	return fs.changeObject(ctx, ActWriteObject, bucket, key, func(_ *judge, n *record.Inode) error {
 		if value == "" {
 			delete(n.Object.Headers, name)
-			return
+			return nil
 		}
 		if n.Object.Headers == nil {
 			n.Object.Headers = make(map[string]string)
 		}
 		n.Object.Headers[name] = value
+		return nil
 	})
 }
 
 // changeObject changes what an object's inode tells beside its content, for who
 // may do act.
-func (fs *FS) changeObject(ctx context.Context, act Action, bucket, key string, change func(n *record.Inode)) error {
+func (fs *FS) changeObject(ctx context.Context, act Action, bucket, key string, change func(j *judge, n *record.Inode) error) error {
 	ctx = fs.objectCtx(ctx, bucket, key)
 	k, err := parseKey(bucket, key)
 	if err != nil {
 		return err
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		n, err := fs.objectFor(ctx, t, &k, act)
+		j, n, err := fs.judgedObject(ctx, t, &k, act)
 		if err != nil {
 			return err
 		}
@@ -265,7 +266,9 @@ func (fs *FS) changeObject(ctx context.Context, act Action, bucket, key string, 
 		if err := fileFlagsOf(n).checkFree(); err != nil {
 			return err
 		}
-		change(n)
+		if err := change(&j, n); err != nil {
+			return err
+		}
 		n.CtimeNS = o.nowNS
 		o.inodeChanged(n.Ino, false)
 		return record.PutInode(t, n)

@@ -40,23 +40,29 @@ func (j *judge) hide(missing error) error {
 // objectFor returns the inode of an object on which the subject may do act.
 // ErrNoSuchKey, ErrNoSuchBucket, ErrAccess.
 func (fs *FS) objectFor(ctx context.Context, r cluster.Reader, k *objectKey, act Action) (*record.Inode, error) {
+	_, n, err := fs.judgedObject(ctx, r, k, act)
+	return n, err
+}
+
+// judgedObject is objectFor with its judge.
+func (fs *FS) judgedObject(ctx context.Context, r cluster.Reader, k *objectKey, act Action) (j judge, n *record.Inode, err error) {
 	at, err := locate(r, k)
 	if err != nil {
-		return nil, err
+		return j, nil, err
 	}
-	j := fs.judge(ctx, r, at.bucket(k))
+	j = fs.judge(ctx, r, at.bucket(k))
 	if err := j.reach(k, &at); err != nil {
-		return nil, err
+		return j, nil, err
 	}
-	n, err := j.objectInode(k, &at)
+	n, err = j.objectInode(k, &at)
 	if errors.Is(err, ErrNoSuchKey) {
-		return nil, j.hide(err)
+		return j, nil, j.hide(err)
 	}
 	if err != nil {
-		return nil, err
+		return j, nil, err
 	}
 	if err := j.grants(act, n); err != nil {
-		return nil, err
+		return j, nil, err
 	}
 	switch act {
 	case ActReadObject:
@@ -64,7 +70,7 @@ func (fs *FS) objectFor(ctx context.Context, r cluster.Reader, k *objectKey, act
 	case ActWriteObject:
 		err = j.mode(n, AccessWrite)
 	}
-	return n, err
+	return j, n, err
 }
 
 // write returns ErrAccess if the subject must not publish under a key where old
@@ -73,6 +79,11 @@ func (fs *FS) objectFor(ctx context.Context, r cluster.Reader, k *objectKey, act
 func (j *judge) write(p *publication, at *keyPlace, old *record.Inode) error {
 	if p.bucket != 0 && j.bucket != p.bucket {
 		return fmt.Errorf("bucket of key %q was replaced: %w", p.key.key, ErrNoSuchBucket)
+	}
+	if p.meta != nil {
+		if err := j.takesACL(p.meta.Grants); err != nil {
+			return err
+		}
 	}
 	if j.free() {
 		return nil

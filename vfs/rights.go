@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"context"
+	"fmt"
 
 	"ogw/vfs/internal/record"
 
@@ -106,10 +107,13 @@ func (j *judge) grants(act Action, n *record.Inode) error {
 		return nil
 	}
 	want := needs[act]
+	if want.object != 0 && n != nil {
+		if given, err := j.objectGives(n, want.object); err != nil || given {
+			return err
+		}
+	}
 	switch {
 	case want.none, want.anyUser && !j.s.Anonymous:
-		return nil
-	case want.object != 0 && n != nil && (j.s.owns(n) || n.Grants.Allow(j.s.User, want.object)):
 		return nil
 	case j.bucket == 0 || want.anyUser:
 		return j.denied(act)
@@ -121,14 +125,60 @@ func (j *judge) grants(act Action, n *record.Inode) error {
 	if want.bucket == 0 {
 		return j.denied(act)
 	}
-	g, err := bucketGrants(j.r, j.bucket)
-	if err != nil {
-		return err
-	}
-	if !g.Allow(j.s.User, want.bucket) {
+	given, err := j.bucketGives(want.bucket)
+	if err == nil && !given {
 		return j.denied(act)
 	}
-	return nil
+	return err
+}
+
+// accessBlock reads what no ACL may do in a bucket.
+func accessBlock(b record.Bucket) AccessBlock {
+	return readAccessBlock(b[configPrefix+AccessBlockConfig])
+}
+
+// objectGives reports whether the owner of the object n, in its ACL, or ownership
+// itself, gives want to the subject. Who is named needs no look at the bucket.
+func (j *judge) objectGives(n *record.Inode, want Permission) (bool, error) {
+	switch {
+	case j.s.owns(n), n.Grants.AllowUser(j.s.User, want):
+		return true, nil
+	case !n.Grants.Allow(j.s.User, want):
+		return false, nil
+	case j.bucket == 0:
+		return true, nil
+	}
+	b, err := record.GetBucket(j.r, j.bucket)
+	return accessBlock(b)&IgnorePublicACLs == 0, err
+}
+
+// bucketGives reports whether the bucket's ACL gives want to the subject.
+func (j *judge) bucketGives(want Permission) (bool, error) {
+	b, err := record.GetBucket(j.r, j.bucket)
+	if err != nil {
+		return false, err
+	}
+	g, err := record.DecodeGrants(b[attrGrants])
+	if err != nil {
+		return false, err
+	}
+	if accessBlock(b)&IgnorePublicACLs != 0 {
+		return g.AllowUser(j.s.User, want), nil
+	}
+	return g.Allow(j.s.User, want), nil
+}
+
+// takesACL returns ErrAccess for an ACL that the bucket takes from nobody who comes
+// through an object door, administrators included.
+func (j *judge) takesACL(g Grants) error {
+	if j.s == nil || j.bucket == 0 || !g.Public() {
+		return nil
+	}
+	b, err := record.GetBucket(j.r, j.bucket)
+	if err == nil && accessBlock(b)&BlockPublicACLs != 0 {
+		return fmt.Errorf("the bucket's public access block refuses ACLs that are public: %w", ErrAccess)
+	}
+	return err
 }
 
 // ownsBucket reports whether the subject owns the bucket.

@@ -29,6 +29,7 @@ type thing struct {
 type world struct {
 	bucket thing
 	dirs   []thing // d0/d1/…
+	block  bool    // the bucket ignores grants that are public
 	file   *thing  // nil: missing
 }
 
@@ -74,8 +75,11 @@ func (x *thing) denies(s *Subject, mask uint32) bool {
 
 func (x *thing) ownedBy(s *Subject) bool { return !s.Anonymous && s.UID == x.uid }
 
-func (x *thing) grantsTo(s *Subject, p Permission) bool {
+func (w *world) grantsTo(x *thing, s *Subject, p Permission) bool {
 	for _, g := range x.grants {
+		if w.block && g.Grantee != GranteeUser {
+			continue
+		}
 		who := g.Grantee == GranteeEverybody || g.Grantee == GranteeAuthenticated && !s.Anonymous ||
 			g.Grantee == GranteeUser && !s.Anonymous && g.User == s.User
 		if who && (g.Permission == p || g.Permission == PermFullControl) {
@@ -96,11 +100,11 @@ func (w *world) way(s *Subject) bool {
 }
 
 func (w *world) onBucket(s *Subject, p Permission) bool {
-	return s.Local || w.bucket.ownedBy(s) || w.bucket.grantsTo(s, p)
+	return s.Local || w.bucket.ownedBy(s) || w.grantsTo(&w.bucket, s, p)
 }
 
 func (w *world) onObject(s *Subject, p Permission) bool {
-	return s.Local || w.bucket.ownedBy(s) || w.file.ownedBy(s) || w.file.grantsTo(s, p)
+	return s.Local || w.bucket.ownedBy(s) || w.file.ownedBy(s) || w.grantsTo(w.file, s, p)
 }
 
 // may is the naive answer: nil, ErrAccess (ErrPerm too), ErrNoSuchKey.
@@ -206,7 +210,11 @@ func (b *builder) posixTouch(ino Ino, x *thing) {
 func (b *builder) world(bucket string) *world {
 	w := &world{bucket: thing{uid: b.uid(), mode: 0o755, bob: -1, grants: b.grants()}}
 	w.bucket.gid = w.bucket.uid
-	info, err := b.fs.CreateBucketWith(bg, bucket, &Cred{UID: w.bucket.uid, GID: w.bucket.gid}, BucketOptions{Grants: w.bucket.grants})
+	with := BucketOptions{Grants: w.bucket.grants}
+	if w.block = b.r.IntN(4) == 0; w.block {
+		with.Config = map[string][]byte{AccessBlockConfig: {byte(IgnorePublicACLs)}}
+	}
+	info, err := b.fs.CreateBucketWith(bg, bucket, &Cred{UID: w.bucket.uid, GID: w.bucket.gid}, with)
 	want(b.t, err, nil)
 	if b.r.IntN(2) == 0 {
 		b.posixTouch(info.Ino, &w.bucket)

@@ -61,7 +61,6 @@ func notSetOps() (get, del []subOp) {
 		{"ownershipControls", "BucketOwnershipControls", codeNoSuchOwnership, true},
 		{"policy", "BucketPolicy", codeNoSuchPolicy, true},
 		{"policyStatus", "BucketPolicyStatus", codeNoSuchPolicy, false},
-		{"publicAccessBlock", "PublicAccessBlock", codeNoSuchAccessBlock, true},
 		{"replication", "BucketReplication", codeNoSuchReplication, true},
 		{"website", "BucketWebsite", codeNoSuchWebsite, true},
 	} {

@@ -21,6 +21,7 @@ func bucketOps() map[string]methodOps {
 				{"uploads", operation{"ListMultipartUploads", needList, (*request).listUploads}},
 				{"versions", operation{"ListObjectVersions", needList, (*request).listVersions}},
 				{"cors", operation{"GetBucketCors", needConfig, (*request).getBucketCORS}},
+				{"publicAccessBlock", operation{"GetPublicAccessBlock", needConfig, (*request).getAccessBlock}},
 				{"tagging", operation{"GetBucketTagging", needConfig, (*request).getBucketTagging}},
 				{"list-type", operation{"ListObjectsV2", needList, (*request).listObjectsV2}},
 			}, getNotSet...),
@@ -31,6 +32,7 @@ func bucketOps() map[string]methodOps {
 			sub: []subOp{
 				{"acl", operation{"PutBucketAcl", needSetBucketACL, (*request).putBucketACL}},
 				{"cors", operation{"PutBucketCors", needConfig, (*request).putBucketCORS}},
+				{"publicAccessBlock", operation{"PutPublicAccessBlock", needConfig, (*request).putAccessBlock}},
 				{"tagging", operation{"PutBucketTagging", needConfig, (*request).putBucketTagging}},
 			},
 		},
@@ -42,6 +44,7 @@ func bucketOps() map[string]methodOps {
 			base: operation{"DeleteBucket", needDeleteBucket, (*request).deleteBucket},
 			sub: append([]subOp{
 				{"cors", operation{"DeleteBucketCors", needConfig, (*request).deleteBucketCORS}},
+				{"publicAccessBlock", operation{"DeletePublicAccessBlock", needConfig, (*request).deleteAccessBlock}},
 				{"tagging", operation{"DeleteBucketTagging", needConfig, (*request).deleteBucketTagging}},
 			}, deleteNotSet...),
 		},

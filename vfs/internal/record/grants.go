@@ -73,6 +73,23 @@ func (g Grants) Allow(who UserID, want Permission) bool {
 	return have&want == want
 }
 
+// AllowUser is Allow by grants to who alone: what everybody, or every user, was
+// granted does not count.
+func (g Grants) AllowUser(who UserID, want Permission) bool {
+	var have Permission
+	for i := range g {
+		if g[i].Grantee == GranteeUser && g[i].reaches(who) {
+			have |= g[i].Permission
+		}
+	}
+	return have&want == want
+}
+
+// Public reports whether everybody, or every user, was granted something.
+func (g Grants) Public() bool {
+	return slices.ContainsFunc(g, func(g Grant) bool { return g.Grantee == GranteeEverybody || g.Grantee == GranteeAuthenticated })
+}
+
 // reaches reports whether the grant is for who. Kinds that this program does
 // not know reach nobody.
 func (g *Grant) reaches(who UserID) bool {
