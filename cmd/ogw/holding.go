@@ -125,6 +125,7 @@ func (h *holding) watch(log *slog.Logger, set *fusemount.Mounts) {
 		if !closing {
 			log.Warn("the process that held mounts is gone: another one takes its place")
 			set.HoldAgain()
+			log.Info("mounts are held again")
 		}
 	}()
 }
