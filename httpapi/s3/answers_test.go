@@ -2,9 +2,12 @@ package s3
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"ogw/vfs"
 )
 
 // What S3 says where nothing is set, one answer a line.
@@ -74,6 +77,41 @@ func TestListObjectVersions(t *testing.T) {
 	d.wantRaw("bob", "GET", "/ver?versions", nil, nil, 403, "AccessDenied")
 	d.wantRaw("alice", "DELETE", "/ver/a?versionId=null", nil, nil, 204, "")
 	d.wantRaw("alice", "GET", "/ver/a", nil, nil, 404, "NoSuchKey")
+}
+
+// Buckets by pages, by prefix and by region; administrators see all.
+func TestListBucketsPages(t *testing.T) {
+	d := openDoor(t, Config{Region: "eu-central-1"})
+	ask := func(user, query string, status int, says string) string {
+		t.Helper()
+		r := d.request("GET", "/"+query, nil, nil)
+		d.signIn("eu-central-1", r, user)
+		res, body := d.do(r)
+		if res.StatusCode != status || !strings.Contains(body, says) {
+			t.Errorf("%s: %d %s; want %d %s", query, res.StatusCode, body, status, says)
+		}
+		return body
+	}
+	for _, name := range []string{"a-one", "a-two", "b-one"} {
+		if _, err := d.fs.CreateBucket(bg, name, &vfs.Cred{UID: 1001, GID: 100}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := ask("alice", "?max-buckets=2", 200, "<Name>a-two</Name>")
+	token := first[strings.Index(first, "<ContinuationToken>")+len("<ContinuationToken>") : strings.Index(first, "</ContinuationToken>")]
+	if strings.Contains(first, "b-one") || strings.Contains(ask("alice", "?max-buckets=2&continuation-token="+url.QueryEscape(token), 200, "<Name>b-one</Name>"), "ContinuationToken") {
+		t.Error(first)
+	}
+	if body := ask("alice", "?prefix=a-", 200, "<Prefix>a-</Prefix>"); strings.Contains(body, "b-one") {
+		t.Error(body)
+	}
+	ask("alice", "?bucket-region=eu-central-1", 200, "<BucketRegion>eu-central-1</BucketRegion>")
+	ask("alice", "?bucket-region=us-east-1", 200, "<Buckets></Buckets>")
+	ask("bob", "", 200, "<Buckets></Buckets>")
+	ask("root", "", 200, "<Name>b-one</Name>")
+	for _, n := range []string{"0", "10001", "x"} {
+		ask("alice", "?max-buckets="+n, 400, "<Message>Argument max-buckets must be an integer between 1 and 10000.</Message><ArgumentName>max-buckets</ArgumentName><ArgumentValue>"+n+"</ArgumentValue>")
+	}
 }
 
 func TestBucketTags(t *testing.T) {

@@ -18,11 +18,14 @@ func (q *request) listBuckets() error {
 	if v := q.q.Get("max-buckets"); v != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 1 || n > maxBucketsPage {
-			return invalidArgument("max-buckets", v, "Argument max-buckets must be an integer between 1 and 10000")
+			return invalidArgument("max-buckets", v, "Argument max-buckets must be an integer between 1 and 10000.")
 		}
 		limit = n
 	}
 	prefix := q.q.Get("prefix")
+	if region := q.q.Get("bucket-region"); region != "" && region != q.region() {
+		limit = 0 // all buckets are in one region
+	}
 	after, err := decodeToken(q.q.Get("continuation-token"))
 	if err != nil {
 		return err
@@ -53,7 +56,7 @@ func (q *request) listBuckets() error {
 
 // ownBuckets returns up to limit of the caller's buckets behind after.
 func (q *request) ownBuckets(prefix, after string, limit int) (out []vfs.BucketInfo, more bool, err error) {
-	for {
+	for limit > 0 {
 		page, err := q.fs.ListBuckets(q.ctx, after, maxPage)
 		if err != nil || len(page) == 0 {
 			return out, false, err
@@ -69,6 +72,7 @@ func (q *request) ownBuckets(prefix, after string, limit int) (out []vfs.BucketI
 			out = append(out, b)
 		}
 	}
+	return nil, false, nil
 }
 
 type createBucketXML struct {

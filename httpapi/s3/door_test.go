@@ -146,7 +146,18 @@ func (d *door) request(method, target string, body []byte, header map[string]str
 	return r
 }
 
+// signIn signs a request without a body for another region.
+func (d *door) signIn(region string, r *http.Request, user string) {
+	d.t.Helper()
+	d.signFor(region, r, user, nil, time.Now())
+}
+
 func (d *door) sign(r *http.Request, user string, body []byte, now time.Time) {
+	d.t.Helper()
+	d.signFor("us-east-1", r, user, body, now)
+}
+
+func (d *door) signFor(region string, r *http.Request, user string, body []byte, now time.Time) {
 	d.t.Helper()
 	hash := r.Header.Get("X-Amz-Content-Sha256")
 	if hash == "" {
@@ -156,7 +167,7 @@ func (d *door) sign(r *http.Request, user string, body []byte, now time.Time) {
 	}
 	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
 	creds := aws.Credentials{AccessKeyID: "KEY" + user, SecretAccessKey: secretOf(user)}
-	if err := signer.SignHTTP(bg, creds, r, hash, "s3", "us-east-1", now); err != nil {
+	if err := signer.SignHTTP(bg, creds, r, hash, "s3", region, now); err != nil {
 		d.t.Fatal(err)
 	}
 }
