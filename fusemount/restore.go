@@ -51,7 +51,7 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 		if record&recordKillPriv != 0 {
 			c.UID = 1 // whoever it was, not the superuser
 		}
-		file, err := f.fs.Open(f.ctx, &c, vfs.Ino(ino), vfs.OpenFlags(uint32(record))|vfs.OpenRestored)
+		file, err := f.fs.Open(f.ctx, &c, vfs.Ino(ino), vfs.OpenFlags(uint32(record))|vfs.OpenFlagged)
 		if err != nil {
 			f.opt.Logger.Error("a file that programs have open is lost", "inode", ino, "err", err)
 			book.Files.Remove(fh)

@@ -48,6 +48,13 @@ func TestFileFlags(t *testing.T) {
 	if c.must("read", st); string(got) != "text!!" {
 		t.Errorf("the file holds %q", got)
 	}
+	// Whoever comes first after a restart reads.
+	_, unread, other := c.create(c.root, "unread", createGuarded, set{})
+	if err := s.fs.SetFlags(t.Context(), nil, vfs.Ino(other.fileid), vfs.FlagImmutable); err != nil {
+		t.Fatal(err)
+	}
+	st, _, _ = c.read(unread, 0, 100)
+	c.must("read what is immutable", st)
 	flag(0)
 	c.want("remove", c.unlink(procRemove, dir, "f"), OK)
 }

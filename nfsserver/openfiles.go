@@ -95,7 +95,7 @@ func (o *openFiles) acquire(ctx context.Context, ino vfs.Ino) (*openFile, error)
 		surplus := o.surplus()
 		o.mu.Unlock()
 		o.close(surplus)
-		f.file, f.err = o.fs.Open(ctx, vfs.Root, ino, vfs.OpenRead|vfs.OpenWrite)
+		f.file, f.err = o.fs.Open(ctx, vfs.Root, ino, vfs.OpenRead|vfs.OpenWrite|vfs.OpenFlagged)
 		close(f.ready)
 	}
 	if f.err != nil {

@@ -38,7 +38,7 @@ func (fs *FS) Open(ctx context.Context, cred *Cred, ino Ino, flags OpenFlags) (*
 	if flags&OpenRead != 0 {
 		mask |= AccessRead
 	}
-	if flags&(OpenWrite|OpenTrunc) != 0 {
+	if flags&(OpenWrite|OpenTrunc) != 0 && flags&(OpenFlagged|OpenRewrites) == 0 {
 		mask |= AccessWrite
 	}
 	if mask != 0 && cred != nil && !cred.Trusted {
@@ -89,7 +89,7 @@ func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlag
 // checkOpen is for opening n by who may.
 func checkOpen(n *record.Inode, flags OpenFlags) error {
 	switch {
-	case flags&(OpenRestored|OpenRewrites) != 0:
+	case flags&(OpenFlagged|OpenRewrites) != 0:
 		return nil
 	case flags&(OpenTrunc|OpenAnywhere) != 0:
 		return fileFlagsOf(n).checkFree()

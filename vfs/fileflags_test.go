@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/record"
 )
 
 // flagStage is a bucket with something of each kind under flags.
@@ -162,7 +161,7 @@ func (fs *FS) mustFlags(ino Ino) FileFlags {
 }
 
 func allocate(s *flagStage, mode AllocMode) error {
-	f, err := s.fs.Open(bg, nil, s.file, OpenWrite|OpenRestored)
+	f, err := s.fs.Open(bg, nil, s.file, OpenWrite|OpenFlagged)
 	if err != nil {
 		return err
 	}
@@ -179,7 +178,7 @@ func copyOnto(s *flagStage, ino Ino) error {
 	if err != nil {
 		return err
 	}
-	to, err := s.fs.Open(bg, nil, ino, OpenWrite|OpenRestored)
+	to, err := s.fs.Open(bg, nil, ino, OpenWrite|OpenFlagged)
 	if err != nil {
 		return errors.Join(err, from.Close(bg))
 	}
@@ -362,4 +361,37 @@ func TestCheckFindsUntoldFlags(t *testing.T) {
 		t.Errorf("check: %+v", rep.Problems)
 	}
 	want(t, putFlagged(s, "dir/newer"), ErrProtected)
+}
+
+// A process that goes on where another ended has its files open whatever flags they
+// got since, stores what was acknowledged, and refuses new writes.
+func TestFlagsAfterTakeOver(t *testing.T) {
+	s := newFlagStage(t, openTest(t, openLocal(t)))
+	s.set(t, s.file, FlagImmutable)
+	f, err := s.fs.Open(bg, Root, s.file, OpenRead|OpenWrite|OpenFlagged)
+	want(t, err, nil)
+	g, err := s.fs.Open(bg, Root, s.file, OpenRead|OpenWrite|OpenRewrites)
+	want(t, err, nil)
+	err = g.Rewrite(bg, &KeptWrite{Ino: s.file, Epoch: s.epoch(t), Data: []byte("TEXT")})
+	want(t, err, nil)
+	want(t, g.Close(bg), nil)
+	_, err = f.WriteAt(bg, []byte("x"), 0)
+	want(t, err, ErrProtected)
+	want(t, f.Close(bg), nil)
+	b, err := readObject(s.fs, "bucket", "file")
+	if want(t, err, nil); string(b) != "TEXT" {
+		t.Errorf("the file holds %q", b)
+	}
+}
+
+func (s *flagStage) epoch(t *testing.T) (epoch uint64) {
+	t.Helper()
+	want(t, s.fs.view(bg, func(r cluster.Reader) error {
+		n, err := record.GetInode(r, s.file)
+		if err == nil {
+			epoch = n.Epoch
+		}
+		return err
+	}), nil)
+	return epoch
 }

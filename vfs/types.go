@@ -172,9 +172,10 @@ const (
 	// append-only file is not opened for them. Without it, each write that is
 	// none at the end is refused.
 	OpenAnywhere
-	// OpenRestored opens again what a process before this one had open: file
-	// flags set since refuse writes, as they do to who has a file open.
-	OpenRestored
+	// OpenFlagged opens to write whatever FileFlags and rights there are: those
+	// were looked at before, and flags refuse each write. So open a process what one
+	// before it had open, and a door whose users share a File.
+	OpenFlagged
 	// OpenRewrites is for Rewrite: what was acknowledged is stored, whatever
 	// flags the file has by now.
 	OpenRewrites
