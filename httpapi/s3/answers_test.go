@@ -50,6 +50,11 @@ func TestNotConfigured(t *testing.T) {
 	for _, query := range []string{"policy", "lifecycle", "versioning", "website"} {
 		d.wantRaw("alice", "PUT", "/plain?"+query, []byte("<x/>"), nil, 501, "NotImplemented")
 	}
+	for payer, status := range map[string]int{"BucketOwner": 200, "Requester": 501, "Nobody": 400} {
+		doc := []byte("<RequestPaymentConfiguration><Payer>" + payer + "</Payer></RequestPaymentConfiguration>")
+		d.wantRaw("alice", "PUT", "/plain?requestPayment", doc, nil, status, "")
+		d.wantRaw("bob", "PUT", "/plain?requestPayment", doc, nil, 403, "AccessDenied")
+	}
 	d.wantRaw("alice", "GET", "/plain/k?retention", nil, nil, 400, "Bucket is missing Object Lock Configuration")
 	d.wantRaw("alice", "GET", "/plain/k?legal-hold", nil, nil, 400, "Bucket is missing Object Lock Configuration")
 	d.wantRaw("alice", "GET", "/plain/none?legal-hold", nil, nil, 404, "NoSuchKey")

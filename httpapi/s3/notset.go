@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"encoding/xml"
 	"net/http"
 
 	"ogw/vfs"
@@ -40,6 +41,27 @@ func emptyConfig(root, element, value string) func(*request) error {
 		x.send(q.w, q.r, http.StatusOK)
 		return nil
 	}
+}
+
+type requestPaymentXML struct {
+	XMLName xml.Name `xml:"RequestPaymentConfiguration"`
+	Payer   string   `xml:"Payer"`
+}
+
+// putRequestPayment is PutBucketRequestPayment: the bucket's owner pays.
+func (q *request) putRequestPayment() error {
+	var doc requestPaymentXML
+	if err := q.readXML(configBounds, &doc); err != nil {
+		return err
+	}
+	switch doc.Payer {
+	case "BucketOwner":
+		q.w.WriteHeader(http.StatusOK)
+		return nil
+	case "Requester":
+		return newError(codeNotImplemented).withMessage("Requester Pays is not implemented.")
+	}
+	return newError(codeMalformedXML)
 }
 
 // nothingToDelete answers a DELETE of a configuration that no bucket has.

@@ -32,6 +32,7 @@ func bucketOps() map[string]methodOps {
 			sub: []subOp{
 				{"acl", operation{"PutBucketAcl", needSetBucketACL, (*request).putBucketACL}},
 				{"cors", operation{"PutBucketCors", needConfig, (*request).putBucketCORS}},
+				{"requestPayment", operation{"PutBucketRequestPayment", needConfig, (*request).putRequestPayment}},
 				{"publicAccessBlock", operation{"PutPublicAccessBlock", needConfig, (*request).putAccessBlock}},
 				{"tagging", operation{"PutBucketTagging", needConfig, (*request).putBucketTagging}},
 			},

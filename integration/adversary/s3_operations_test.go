@@ -31,6 +31,7 @@ const (
 	ownTags     = `<Tagging><TagSet><Tag><Key>of</Key><Value>alice</Value></Tag></TagSet></Tagging>`
 	corsDoc     = `<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod></CORSRule></CORSConfiguration>`
 	blockDoc    = `<PublicAccessBlockConfiguration><BlockPublicAcls>false</BlockPublicAcls></PublicAccessBlockConfiguration>`
+	payerDoc    = `<RequestPaymentConfiguration><Payer>BucketOwner</Payer></RequestPaymentConfiguration>`
 	deleteDoc   = `<Delete><Object><Key>secret</Key></Object></Delete>`
 	completeDoc = `<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>ETAG</ETag></Part></CompleteMultipartUpload>`
 	formType    = "multipart/form-data; boundary=x"
@@ -77,6 +78,7 @@ func attacks() map[string]attack {
 
 		"PutBucketCors BUCKET PUT cors":                                 {target: "/hers?cors", body: corsDoc},
 		"PutPublicAccessBlock BUCKET PUT publicAccessBlock":             {target: "/hers?publicAccessBlock", body: blockDoc},
+		"PutBucketRequestPayment BUCKET PUT requestPayment":             {target: "/hers?requestPayment", body: payerDoc},
 		"GetObjectAttributes OBJECT GET attributes":                     {target: "/hers/secret?attributes", headers: []string{"X-Amz-Object-Attributes", "ETag,ObjectSize"}},
 		"GetObjectLegalHold OBJECT GET legal-hold":                      {target: "/hers/secret?legal-hold"},
 		"GetObjectRetention OBJECT GET retention":                       {target: "/hers/secret?retention"},
