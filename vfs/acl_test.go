@@ -4,24 +4,29 @@ import (
 	"bytes"
 	"testing"
 
+	"ogw/vfs/internal/posixacl"
 	"ogw/vfs/internal/record"
 )
 
-func makeACL(entries ...aclEntry) []byte { return acl(entries).encode() }
+func ace(tag, perm uint16, id uint32) posixacl.Entry {
+	return posixacl.Entry{Tag: tag, Perm: perm, ID: id}
+}
+
+func makeACL(entries ...posixacl.Entry) []byte { return posixacl.ACL(entries).Encode() }
 
 // base returns the entries of a mode, with a mask, and extra between.
-func aclOf(mode uint32, mask uint16, extra ...aclEntry) []byte {
-	var users, groups acl
+func aclOf(mode uint32, mask uint16, extra ...posixacl.Entry) []byte {
+	var users, groups posixacl.ACL
 	for _, e := range extra {
-		if e.tag == aclUser {
+		if e.Tag == posixacl.User {
 			users = append(users, e)
 		} else {
 			groups = append(groups, e)
 		}
 	}
-	a := append(acl{{aclUserObj, uint16(mode >> 6 & 7), 0}}, users...)
-	a = append(append(a, aclEntry{aclGroupObj, uint16(mode >> 3 & 7), 0}), groups...)
-	return append(a, aclEntry{aclMask, mask, 0}, aclEntry{aclOther, uint16(mode & 7), 0}).encode()
+	a := append(posixacl.ACL{ace(posixacl.UserObj, uint16(mode>>6&7), 0)}, users...)
+	a = append(append(a, ace(posixacl.GroupObj, uint16(mode>>3&7), 0)), groups...)
+	return append(a, ace(posixacl.Mask, mask, 0), ace(posixacl.Other, uint16(mode&7), 0)).Encode()
 }
 
 func TestAccessACL(t *testing.T) {
@@ -29,13 +34,13 @@ func TestAccessACL(t *testing.T) {
 		f := mustFile(t, fs, RootIno, "f")
 		_, err := fs.SetAttr(bg, Root, f, SetAttr{UID: ptr(uint32(10)), GID: ptr(uint32(20))})
 		want(t, err, nil)
-		value := aclOf(0o640, 6, aclEntry{aclUser, 6, 11}, aclEntry{aclUser, 7, 12}, aclEntry{aclGroup, 2, 30}, aclEntry{aclGroup, 4, 31})
-		want(t, fs.SetXattr(bg, cred(11, 20), f, xattrAccessACL, value, 0), ErrPerm)
-		want(t, fs.SetXattr(bg, cred(10, 20), f, xattrAccessACL, value, 0), nil)
+		value := aclOf(0o640, 6, ace(posixacl.User, 6, 11), ace(posixacl.User, 7, 12), ace(posixacl.Group, 2, 30), ace(posixacl.Group, 4, 31))
+		want(t, fs.SetXattr(bg, cred(11, 20), f, posixacl.XattrAccess, value, 0), ErrPerm)
+		want(t, fs.SetXattr(bg, cred(10, 20), f, posixacl.XattrAccess, value, 0), nil)
 		if a, _ := fs.GetAttr(bg, f); a.Mode&0o777 != 0o660 {
 			t.Errorf("mode %o: the group bits must be the mask", a.Mode&0o777)
 		}
-		got, err := fs.GetXattr(bg, Root, f, xattrAccessACL)
+		got, err := fs.GetXattr(bg, Root, f, posixacl.XattrAccess)
 		want(t, err, nil)
 		if !bytes.Equal(got, value) {
 			t.Errorf("ACL %x, want %x", got, value)
@@ -65,16 +70,16 @@ func TestAccessACL(t *testing.T) {
 		want(t, err, nil)
 		want(t, fs.Access(bg, cred(11, 99), f, AccessRead), ErrAccess)
 		// Removing it leaves the mode.
-		want(t, fs.RemoveXattr(bg, Root, f, xattrAccessACL), nil)
-		_, err = fs.GetXattr(bg, Root, f, xattrAccessACL)
+		want(t, fs.RemoveXattr(bg, Root, f, posixacl.XattrAccess), nil)
+		_, err = fs.GetXattr(bg, Root, f, posixacl.XattrAccess)
 		want(t, err, ErrNoAttr)
 		// One without more than a mode is only a mode.
-		min := makeACL(aclEntry{aclUserObj, 7, 0}, aclEntry{aclGroupObj, 5, 0}, aclEntry{aclOther, 1, 0})
-		want(t, fs.SetXattr(bg, Root, f, xattrAccessACL, min, 0), nil)
+		min := makeACL(ace(posixacl.UserObj, 7, 0), ace(posixacl.GroupObj, 5, 0), ace(posixacl.Other, 1, 0))
+		want(t, fs.SetXattr(bg, Root, f, posixacl.XattrAccess, min, 0), nil)
 		if a, _ := fs.GetAttr(bg, f); a.Mode&0o777 != 0o751 {
 			t.Errorf("mode %o", a.Mode&0o777)
 		}
-		_, err = fs.GetXattr(bg, Root, f, xattrAccessACL)
+		_, err = fs.GetXattr(bg, Root, f, posixacl.XattrAccess)
 		want(t, err, ErrNoAttr)
 	})
 }
@@ -83,25 +88,25 @@ func TestDefaultACL(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		d := mustMkdir(t, fs, RootIno, "d")
 		f := mustFile(t, fs, d, "before")
-		value := aclOf(0o750, 7, aclEntry{aclUser, 7, 11})
-		want(t, fs.SetXattr(bg, Root, f, xattrDefaultACL, value, 0), ErrAccess)
-		want(t, fs.SetXattr(bg, Root, d, xattrDefaultACL, value, 0), nil)
+		value := aclOf(0o750, 7, ace(posixacl.User, 7, 11))
+		want(t, fs.SetXattr(bg, Root, f, posixacl.XattrDefault, value, 0), ErrAccess)
+		want(t, fs.SetXattr(bg, Root, d, posixacl.XattrDefault, value, 0), nil)
 		user := &Cred{Umask: 0o077}
 		a, _, _, err := fs.Create(bg, user, d, "f", CreateOptions{NoOpen: true, Mode: 0o664})
 		want(t, err, nil)
 		if a.Mode&0o777 != 0o660 { // user 6&7, mask 6&7, other 4&0; no umask
 			t.Errorf("mode %o", a.Mode&0o777)
 		}
-		got, err := fs.GetXattr(bg, Root, a.Ino, xattrAccessACL)
+		got, err := fs.GetXattr(bg, Root, a.Ino, posixacl.XattrAccess)
 		want(t, err, nil)
-		if w := aclOf(0o650, 6, aclEntry{aclUser, 7, 11}); !bytes.Equal(got, w) {
+		if w := aclOf(0o650, 6, ace(posixacl.User, 7, 11)); !bytes.Equal(got, w) {
 			t.Errorf("ACL %x, want %x", got, w)
 		}
-		_, err = fs.GetXattr(bg, Root, a.Ino, xattrDefaultACL)
+		_, err = fs.GetXattr(bg, Root, a.Ino, posixacl.XattrDefault)
 		want(t, err, ErrNoAttr)
 		sub, err := fs.Mkdir(bg, user, d, "sub", 0o777)
 		want(t, err, nil)
-		got, err = fs.GetXattr(bg, Root, sub.Ino, xattrDefaultACL)
+		got, err = fs.GetXattr(bg, Root, sub.Ino, posixacl.XattrDefault)
 		want(t, err, nil)
 		if !bytes.Equal(got, value) {
 			t.Errorf("inherited default ACL %x, want %x", got, value)
@@ -111,7 +116,7 @@ func TestDefaultACL(t *testing.T) {
 		if l.Mode&0o777 != 0o777 {
 			t.Errorf("symlink mode %o", l.Mode)
 		}
-		want(t, fs.SetXattr(bg, Root, l.Ino, xattrAccessACL, value, 0), ErrNotSupported)
+		want(t, fs.SetXattr(bg, Root, l.Ino, posixacl.XattrAccess, value, 0), ErrNotSupported)
 		removeAll(t, fs, d)
 		want(t, fs.Rmdir(bg, Root, RootIno, "d"), nil)
 		noLeftovers(t, fs)
@@ -119,7 +124,7 @@ func TestDefaultACL(t *testing.T) {
 }
 
 func TestBadACL(t *testing.T) {
-	good := aclOf(0o750, 7, aclEntry{aclUser, 7, 11})
+	good := aclOf(0o750, 7, ace(posixacl.User, 7, 11))
 	for _, c := range []struct {
 		name string
 		b    []byte
@@ -128,14 +133,14 @@ func TestBadACL(t *testing.T) {
 		{"good", good, nil},
 		{"cut", good[:len(good)-1], ErrInvalid},
 		{"version", append([]byte{3}, good[1:]...), ErrNotSupported},
-		{"no mask", makeACL(aclEntry{aclUserObj, 7, 0}, aclEntry{aclUser, 7, 1}, aclEntry{aclGroupObj, 5, 0}, aclEntry{aclOther, 1, 0}), ErrInvalid},
-		{"order", makeACL(aclEntry{aclOther, 7, 0}, aclEntry{aclGroupObj, 5, 0}, aclEntry{aclUserObj, 1, 0}), ErrInvalid},
-		{"twice", makeACL(aclEntry{aclUserObj, 7, 0}, aclEntry{aclUserObj, 7, 0}, aclEntry{aclGroupObj, 5, 0}, aclEntry{aclOther, 1, 0}), ErrInvalid},
-		{"no other", makeACL(aclEntry{aclUserObj, 7, 0}, aclEntry{aclGroupObj, 5, 0}), ErrInvalid},
-		{"bits", makeACL(aclEntry{aclUserObj, 8, 0}, aclEntry{aclGroupObj, 5, 0}, aclEntry{aclOther, 1, 0}), ErrInvalid},
-		{"tag", makeACL(aclEntry{aclUserObj, 7, 0}, aclEntry{3, 5, 0}, aclEntry{aclGroupObj, 5, 0}, aclEntry{aclOther, 1, 0}), ErrInvalid},
+		{"no mask", makeACL(ace(posixacl.UserObj, 7, 0), ace(posixacl.User, 7, 1), ace(posixacl.GroupObj, 5, 0), ace(posixacl.Other, 1, 0)), ErrInvalid},
+		{"order", makeACL(ace(posixacl.Other, 7, 0), ace(posixacl.GroupObj, 5, 0), ace(posixacl.UserObj, 1, 0)), ErrInvalid},
+		{"twice", makeACL(ace(posixacl.UserObj, 7, 0), ace(posixacl.UserObj, 7, 0), ace(posixacl.GroupObj, 5, 0), ace(posixacl.Other, 1, 0)), ErrInvalid},
+		{"no other", makeACL(ace(posixacl.UserObj, 7, 0), ace(posixacl.GroupObj, 5, 0)), ErrInvalid},
+		{"bits", makeACL(ace(posixacl.UserObj, 8, 0), ace(posixacl.GroupObj, 5, 0), ace(posixacl.Other, 1, 0)), ErrInvalid},
+		{"tag", makeACL(ace(posixacl.UserObj, 7, 0), ace(3, 5, 0), ace(posixacl.GroupObj, 5, 0), ace(posixacl.Other, 1, 0)), ErrInvalid},
 	} {
-		_, err := parseACL(c.b)
+		_, err := posixacl.Parse(c.b)
 		if c.err == nil && err != nil || c.err != nil && err == nil {
 			t.Errorf("%s: %v, want %v", c.name, err, c.err)
 		}
@@ -143,15 +148,15 @@ func TestBadACL(t *testing.T) {
 }
 
 func FuzzACL(f *testing.F) {
-	f.Add(aclOf(0o750, 7, aclEntry{aclUser, 7, 11}))
+	f.Add(aclOf(0o750, 7, ace(posixacl.User, 7, 11)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		a, err := parseACL(b)
+		a, err := posixacl.Parse(b)
 		if err != nil || a == nil {
 			return
 		}
-		if again, err := parseACL(a.encode()); err != nil || again.mode() != a.mode() {
+		if again, err := posixacl.Parse(a.Encode()); err != nil || again.Mode() != a.Mode() {
 			t.Errorf("%x: encoding does not parse: %v", b, err)
 		}
-		a.rights(&Cred{UID: 1, GID: 2}, &record.Inode{}, 7)
+		aclRights(a, &Cred{UID: 1, GID: 2}, &record.Inode{}, 7)
 	})
 }

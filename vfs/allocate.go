@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/record"
 )
 
 // AllocMode of Allocate.
@@ -97,7 +97,7 @@ func (o *op) clearSome(t cluster.Txn, n *record.Inode, from, to int64, id Conten
 	if n.Content == 0 || from >= n.Size {
 		return to, nil
 	}
-	list, _, err := loadExtents(t, n.Content, from, to, 1)
+	list, _, err := extents.Load(t, n.Content, from, to, 1)
 	if err != nil {
 		return from, err
 	}

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"hash"
 
-	"ogw/vfs/internal/record"
-
-	"ogw/vfs/internal/checksum"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/checksum"
+	"ogw/vfs/internal/record"
 )
 
 // assembly makes one object of the parts that a client named, as they come

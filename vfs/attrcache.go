@@ -4,10 +4,10 @@ import (
 	"context"
 	"sync/atomic"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/vfs/internal/accesstime"
+	"ogw/vfs/internal/changeclock"
+	"ogw/vfs/internal/record"
 )
 
 // attrSlots is how many inodes are remembered, about 400 bytes each; two
@@ -18,7 +18,7 @@ const attrSlots = 1 << 14
 // A record is valid while the clock says so, and all is empty wherever another
 // process may change the store (see Exclusive).
 type attrCache struct {
-	clock *changeClock // nil: nothing is remembered
+	clock *changeclock.Clock // nil: nothing is remembered
 	slots [attrSlots]atomic.Pointer[attrEntry]
 }
 
@@ -35,7 +35,7 @@ func (c *attrCache) get(ino Ino) *attrEntry {
 		return nil
 	}
 	e := c.slots[ino%attrSlots].Load()
-	if e == nil || e.n.Ino != ino || !c.clock.quiet(inodeSlot(ino), e.stamp) {
+	if e == nil || e.n.Ino != ino || !c.clock.Quiet(changeclock.InodeSlot(ino), e.stamp) {
 		return nil
 	}
 	return e
@@ -43,7 +43,7 @@ func (c *attrCache) get(ino Ino) *attrEntry {
 
 // put remembers a record, if it is still what the store holds.
 func (c *attrCache) put(e *attrEntry) {
-	if c.clock.quiet(inodeSlot(e.n.Ino), e.stamp) {
+	if c.clock.Quiet(changeclock.InodeSlot(e.n.Ino), e.stamp) {
 		c.slots[e.n.Ino%attrSlots].Store(e)
 	}
 }
@@ -85,7 +85,7 @@ func (fs *FS) attrFor(ctx context.Context, ino Ino) (a Attr, err error) {
 // may be missing.
 func (fs *FS) readAttr(ctx context.Context, ino Ino) (a Attr, err error) {
 	ctx = fs.durably(ctx)
-	stamp := fs.attrs.clock.stamp()
+	stamp := fs.attrs.clock.Stamp()
 	var e *attrEntry
 	err = fs.peek(ctx, func(r cluster.Reader) error {
 		n, dirTime, err := getInodeAndTime(r, ino, true)

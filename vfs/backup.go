@@ -9,10 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 	"ogw/vfs/seal"
 )
 
@@ -176,7 +175,7 @@ func (b *Backup) snapshot() error {
 
 // begin comes after the cut: of what is newer than it nothing need be held.
 func (b *Backup) begin(ctx context.Context) error {
-	limit, err := b.fs.ids.take(ctx)
+	limit, err := b.fs.ids.Take(ctx)
 	if err != nil {
 		return err
 	}

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // maxLinksTried bounds the links that IsBelow looks at: each may be a walk to

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/cluster/local"
+	"ogw/vfs/internal/record"
 )
 
 // benchLocal opens a namespace over the embedded engine as it ships.

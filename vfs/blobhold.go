@@ -6,9 +6,8 @@ import (
 	"math"
 	"sync"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 )
 
 // blobHolds keep blobs for backups: the collector leaves alone what one of them

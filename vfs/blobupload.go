@@ -7,10 +7,9 @@ import (
 	"io"
 	"time"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 )
 
 const (
@@ -63,7 +62,7 @@ func (of *openFile) startUpload(run []*piece, length int64) {
 		u.parts = append(u.parts, blobPart{p.chunk, p.data})
 		pos += p.len
 	}
-	of.fs.pins.pin(ContentID(u.id.Content))
+	of.fs.pins.Pin(ContentID(u.id.Content))
 	go of.runUpload(u)
 }
 
@@ -101,7 +100,7 @@ func (of *openFile) runUpload(u *blobUpload) {
 
 func (fs *FS) writeBlobUpload(ctx context.Context, u *blobUpload) (id cluster.BlobID, crc uint64, err error) {
 	id = u.id
-	if id.Seq, err = fs.ids.take(ctx); err != nil {
+	if id.Seq, err = fs.ids.Take(ctx); err != nil {
 		return u.id, 0, err
 	}
 	w, err := fs.blobs.Create(ctx, id, u.size)
@@ -127,7 +126,7 @@ func (fs *FS) releaseBlobUpload(u *blobUpload) {
 	if u.refs.Add(-1) > 0 {
 		return
 	}
-	fs.pins.unpin(ContentID(u.id.Content))
+	fs.pins.Unpin(ContentID(u.id.Content))
 	if u.published.Load() || u.id.Seq == 0 {
 		return
 	}
@@ -156,12 +155,12 @@ func (of *openFile) retarget(ctx context.Context, plan *flushPlan, move *retarge
 		if err != nil {
 			return err
 		}
-		fs.pins.pin(to)
+		fs.pins.Pin(to)
 		of.mu.Lock()
 		old := u.id
 		u.id = id
 		of.mu.Unlock()
-		fs.pins.unpin(ContentID(old.Content))
+		fs.pins.Unpin(ContentID(old.Content))
 		if !u.published.Load() {
 			// A read that has the old ID begins anew.
 			of.gen.Add(1)
@@ -175,7 +174,7 @@ func (of *openFile) retarget(ctx context.Context, plan *flushPlan, move *retarge
 
 // copyBlob stores the bytes of a blob as one of content to.
 func (fs *FS) copyBlob(ctx context.Context, from cluster.BlobID, size int64, to ContentID) (cluster.BlobID, error) {
-	seq, err := fs.ids.take(ctx)
+	seq, err := fs.ids.Take(ctx)
 	if err != nil {
 		return cluster.BlobID{}, err
 	}

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // maxBucketAttrBytes bounds the attributes of a bucket together: several

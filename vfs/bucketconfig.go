@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"context"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // BucketConfig returns what SetBucketConfig stored under a name, such as

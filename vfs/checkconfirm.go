@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/record"
 )
 
 // confirm looks again at what was suspicious, once there is enough of it.
@@ -48,7 +48,7 @@ func (m *merge) confirmOrphans() error {
 		if fs.leftovers.pending(b.ID) && !m.c.o.Repair {
 			continue // it goes by itself
 		}
-		if b.Modified.Before(before) && !fs.pins.pinned(ContentID(b.ID.Content)) {
+		if b.Modified.Before(before) && !fs.pins.Pinned(ContentID(b.ID.Content)) {
 			suspects[b.ID] = b
 		}
 	}
@@ -123,7 +123,7 @@ func dropNamed(r cluster.Reader, suspects map[cluster.BlobID]cluster.BlobInfo) e
 // is an upload.
 func eachNamed(r cluster.Reader, c ContentID, fn func([]record.Extent)) error {
 	for off, more := int64(0), true; more; {
-		list, m, err := loadExtents(r, c, off, MaxFileBytes, extentPage)
+		list, m, err := extents.Load(r, c, off, MaxFileBytes, extents.PageExtents)
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (m *merge) confirmMissing() error {
 			}
 			named := false
 			err := m.c.fs.view(m.c.ctx, func(r cluster.Reader) error {
-				list, _, err := loadExtents(r, x.content, x.off, x.off+1, 1)
+				list, _, err := extents.Load(r, x.content, x.off, x.off+1, 1)
 				if damaged(err) {
 					return nil // reported with the extents
 				}
@@ -203,7 +203,7 @@ func (m *merge) confirmStrays() error {
 			return err
 		}
 		for id := range suspects {
-			exists, err := anyKey(r, record.ExtentPrefix(id))
+			exists, err := record.AnyKey(r, record.ExtentPrefix(id))
 			if err != nil {
 				return err
 			}

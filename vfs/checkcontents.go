@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/record"
 )
 
 // checkSharing compares an inode with the record of its content.
@@ -51,7 +51,7 @@ func (c *checker) checkShared() error {
 			if rec.Staging || rec.Held {
 				continue
 			}
-			referred, err := anyKey(r, record.RefPrefix(id))
+			referred, err := record.AnyKey(r, record.RefPrefix(id))
 			if err != nil {
 				return err
 			}
@@ -107,7 +107,7 @@ func refUsed(r cluster.Reader, source, user ContentID) (bool, error) {
 		}
 	}
 	for off := int64(0); ; {
-		list, more, err := loadExtents(r, user, off, MaxFileBytes, extentPage)
+		list, more, err := extents.Load(r, user, off, MaxFileBytes, extents.PageExtents)
 		if damaged(err) {
 			return true, nil // it may
 		}

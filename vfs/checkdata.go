@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // checkData reads every file and compares its checksum.

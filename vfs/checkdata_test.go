@@ -6,12 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"ogw/vfs/internal/record"
-
-	"ogw/vfs/internal/checksum"
-
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/checksum"
+	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/record"
 
 	"github.com/minio/crc64nvme"
 )
@@ -144,7 +143,7 @@ func TestOverlap(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				list, _, err := loadExtents(tx, n.Content, 0, n.Size, extentPage)
+				list, _, err := extents.Load(tx, n.Content, 0, n.Size, extents.PageExtents)
 				if err != nil {
 					return err
 				}

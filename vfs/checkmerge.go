@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 )
 
 // merge walks the extents and the blobs of the contents below hi.
@@ -213,7 +213,7 @@ func (m *merge) checkExtent(id ContentID, own *owner, e *record.Extent, end int6
 	}
 	var found findings
 	err := m.c.fs.view(m.c.ctx, func(r cluster.Reader) error {
-		list, _, err := loadExtents(r, id, max(e.Off-1, 0), e.End(), extentPage)
+		list, _, err := extents.Load(r, id, max(e.Off-1, 0), e.End(), extents.PageExtents)
 		if err != nil {
 			return err
 		}

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/record"
 )
 
 const (
@@ -262,10 +262,10 @@ func (c *checker) checkEntry(r cluster.Reader, parent Ino, e *record.Dentry, val
 	case n.Parent != parent || n.Name != e.Name:
 		f.add("extra-entry", nil, "entry %q of directory %d leads to inode %d, which is in directory %d as %q", e.Name, parent, e.Ino, n.Parent, n.Name)
 	}
-	if !maybeHashed(e.Name, e.Dir) {
+	if !naming.MaybeHashed(e.Name, e.Dir) {
 		return nil
 	}
-	h := nameHash(e.Name, e.Dir)
+	h := naming.Hash(e.Name, e.Dir)
 	k, v := record.LongNameKey(parent, h[:]), []byte(e.S3Name())
 	b, err := r.Get(k)
 	if err == nil && string(b) != string(v) {

@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // closingKV closes a file in the middle of a View: between the snapshot and

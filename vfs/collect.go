@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 
 // collectBatch is how many extents one transaction of the collector removes.
 func (fs *FS) collectBatch() int {
-	if fs.txnExtents() == limitedTxnExtents {
+	if extents.PerTxn(fs.kv) == extents.LimitedTxn {
 		return limitedCollectBatch
 	}
 	return unlimitedCollectBatch
@@ -70,7 +70,7 @@ func (fs *FS) collectQueue(ctx context.Context) (done int, err error) {
 		}
 		from = next
 		wait, cancel := context.WithTimeout(ctx, quiesceTimeout)
-		err = fs.pins.quiesce(wait)
+		err = fs.pins.Quiesce(wait)
 		cancel()
 		if err != nil {
 			return done, err
@@ -104,7 +104,7 @@ func (fs *FS) dueEntries(ctx context.Context, from []byte) (page []record.QueueE
 // dropOldSnapshots lets go of contents that open files hold without need.
 func (fs *FS) dropOldSnapshots(page []record.QueueEntry) {
 	for i := range page {
-		if fs.pins.pinned(page[i].Content) {
+		if fs.pins.Pinned(page[i].Content) {
 			fs.opens.each((*openFile).dropOldSnapshot)
 			return
 		}
@@ -124,7 +124,7 @@ func (of *openFile) dropOldSnapshot() {
 func (fs *FS) collectEntries(ctx context.Context, page []record.QueueEntry) (done int, err error) {
 	var blobs, contents []record.QueueEntry
 	for _, e := range page {
-		if fs.pins.pinned(e.Content) || fs.holds.keeps(&e) {
+		if fs.pins.Pinned(e.Content) || fs.holds.keeps(&e) {
 			continue
 		}
 		switch e.Kind {
@@ -148,7 +148,7 @@ func (fs *FS) collectEntries(ctx context.Context, page []record.QueueEntry) (don
 	if done += n; err != nil {
 		return done, err
 	}
-	batch := fs.txnExtents()
+	batch := extents.PerTxn(fs.kv)
 	for i := 0; i < len(blobs); i += batch {
 		part := blobs[i:min(i+batch, len(blobs))]
 		if err := fs.collectBlobs(ctx, part); err != nil {
@@ -217,23 +217,23 @@ func (fs *FS) collectContents(ctx context.Context, list []record.QueueEntry) (do
 
 // loadFew reads all extents of the first contents of list, of as many as one
 // transaction can remove; none, if the first one alone has too many.
-func (fs *FS) loadFew(ctx context.Context, list []record.QueueEntry) (extents [][]record.Extent, err error) {
+func (fs *FS) loadFew(ctx context.Context, list []record.QueueEntry) (loaded [][]record.Extent, err error) {
 	err = fs.view(ctx, func(r cluster.Reader) error {
-		extents = nil
+		loaded = nil
 		room := fs.collectBatch()
 		for i := range list {
-			x, more, err := loadExtents(r, list[i].Content, 0, MaxFileBytes, fs.collectBatch())
+			x, more, err := extents.Load(r, list[i].Content, 0, MaxFileBytes, fs.collectBatch())
 			if err != nil {
 				return err
 			}
 			if room -= len(x) + 1; more || room < 0 { // one for the entry of the queue
 				return nil
 			}
-			extents = append(extents, x)
+			loaded = append(loaded, x)
 		}
 		return nil
 	})
-	return extents, err
+	return loaded, err
 }
 
 // collectFew removes contents whole, in one transaction: blobs, then the
@@ -265,7 +265,7 @@ func (fs *FS) collectContent(ctx context.Context, e *record.QueueEntry) error {
 		var list []record.Extent
 		var more bool
 		err := fs.view(ctx, func(r cluster.Reader) (err error) {
-			list, more, err = loadExtents(r, e.Content, 0, MaxFileBytes, fs.collectBatch())
+			list, more, err = extents.Load(r, e.Content, 0, MaxFileBytes, fs.collectBatch())
 			return err
 		})
 		if err != nil {
@@ -338,7 +338,7 @@ func (fs *FS) collectStaging(ctx context.Context) error {
 					return fmt.Errorf("%w: content record %x", ErrCorrupt, k)
 				}
 				c := ContentID(record.InoOfKey(k))
-				if rec.Staging && !fs.staged.has(c) && (rec.MadeNS < before || fs.clu.Exclusive) {
+				if rec.Staging && !fs.staged.Has(c) && (rec.MadeNS < before || fs.clu.Exclusive) {
 					old = append(old, c)
 				}
 				return nil

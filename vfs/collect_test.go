@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/record"
 )
 
 func cloneTo(t *testing.T, fs *FS, from, to Ino) {
 	t.Helper()
-	id, err := fs.ids.take(bg)
+	id, err := fs.ids.Take(bg)
 	want(t, err, nil)
 	want(t, fs.update(bg, func(tx cluster.Txn, o *op) error {
 		src, err := record.GetInode(tx, from)
@@ -119,7 +119,7 @@ func TestCloneLifetimes(t *testing.T) {
 			}
 			for _, tab := range []byte{record.TabExtent, record.TabContent, record.TabRef, record.TabQueue} {
 				want(t, fs.view(bg, func(r cluster.Reader) error {
-					any, err := anyKey(r, []byte{tab})
+					any, err := record.AnyKey(r, []byte{tab})
 					if any {
 						t.Errorf("table %c is not empty", tab)
 					}
@@ -190,7 +190,7 @@ func TestStaging(t *testing.T) {
 	if got := readAll(t, fs, ino); !bytes.Equal(got, bytes.Repeat([]byte{1}, 100000)) {
 		t.Fatal("content differs")
 	}
-	fs.staged.remove(lost.id) // as a crash does
+	fs.staged.Remove(lost.id) // as a crash does
 	collect(t, fs)
 	if n := countBlobs(t, c); n != 1 {
 		t.Errorf("%d blobs, want 1", n)
@@ -287,7 +287,7 @@ func TestAppendLog(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		list, _, err = loadExtents(r, n.Content, 0, n.Size, extentPage)
+		list, _, err = extents.Load(r, n.Content, 0, n.Size, extents.PageExtents)
 		return err
 	}), nil)
 	if len(list) > 8 {

@@ -5,10 +5,9 @@ import (
 	"context"
 	"slices"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 )
 
 // collectUpload removes what an upload that was queued (record.QueueUpload) does not

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/record"
 )
 
 const (
@@ -78,7 +78,7 @@ func (fs *FS) compactWindow(ctx context.Context, ino Ino, off int64, many int, w
 		if err != nil || n.Content == 0 || n.Has(record.FlagShared) || off >= n.Size {
 			return err
 		}
-		list, _, err := loadExtents(r, n.Content, off, n.Size, 4*many)
+		list, _, err := extents.Load(r, n.Content, off, n.Size, 4*many)
 		if err != nil || len(list) == 0 {
 			return err
 		}
@@ -150,8 +150,8 @@ func (fs *FS) rewrite(ctx context.Context, ino Ino, run *compactRun, rd *content
 	if err != nil {
 		return err
 	}
-	fs.pins.pin(run.content)
-	defer fs.pins.unpin(run.content)
+	fs.pins.Pin(run.content)
+	defer fs.pins.Unpin(run.content)
 	stored := false
 	err = fs.replaceRun(ctx, ino, run, c.extents, &stored)
 	if !stored && !errors.Is(err, ErrUnavailable) {

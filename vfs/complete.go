@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/record"
 )
 
 const (
@@ -61,7 +61,7 @@ type completion struct {
 // run is one attempt: it looks at the parts, then publishes in one
 // transaction, or stages the extents before if they are many.
 func (c *completion) run(ctx context.Context) (ObjectInfo, error) {
-	u, extents, err := c.measure(ctx)
+	u, stored, err := c.measure(ctx)
 	if err != nil {
 		return ObjectInfo{}, err
 	}
@@ -74,7 +74,7 @@ func (c *completion) run(ctx context.Context) (ObjectInfo, error) {
 	}
 	// Each extent takes a write, and another if it is a reference. What an
 	// earlier staging left must be cleared first.
-	if u.Stage == 0 && extents <= c.fs.txnExtents()/2 {
+	if u.Stage == 0 && stored <= extents.PerTxn(c.fs.kv)/2 {
 		p.make = func(t cluster.Txn, o *op, _ *keyPlace) (*record.Inode, error) { return nil, c.assemble(t, o, &p) }
 		return c.fs.publish(ctx, &p)
 	}
@@ -96,24 +96,24 @@ func (c *completion) run(ctx context.Context) (ObjectInfo, error) {
 }
 
 // measure checks all parts and counts their extents.
-func (c *completion) measure(ctx context.Context) (u *record.Upload, extents int, err error) {
+func (c *completion) measure(ctx context.Context) (u *record.Upload, stored int, err error) {
 	err = c.fs.view(ctx, func(r cluster.Reader) (err error) {
 		if u, err = c.fs.uploadFor(ctx, r, c.name, ActWriteObject); err != nil {
 			return err
 		}
 		a := newAssembly(u, c.want)
-		extents = 0
+		stored = 0
 		for done := false; !done; {
 			var list []record.Extent
-			if list, done, err = a.read(r, unlimitedTxnExtents); err != nil {
+			if list, done, err = a.read(r, extents.UnlimitedTxn); err != nil {
 				return err
 			}
-			extents += len(list)
+			stored += len(list)
 		}
 		_, err = a.object(c.sum)
 		return err
 	})
-	return u, extents, err
+	return u, stored, err
 }
 
 // assemble does all in the transaction that publishes.
@@ -129,12 +129,12 @@ func (c *completion) assemble(t cluster.Txn, o *op, p *publication) error {
 	var all []record.Extent
 	for done := false; !done; {
 		var list []record.Extent
-		if list, done, err = a.read(t, c.fs.txnExtents()); err != nil {
+		if list, done, err = a.read(t, extents.PerTxn(c.fs.kv)); err != nil {
 			return err
 		}
 		all = append(all, list...)
 	}
-	if len(all) > c.fs.txnExtents() {
+	if len(all) > extents.PerTxn(c.fs.kv) {
 		return errUploadChanged // parts were replaced by longer ones
 	}
 	if err := c.fill(p, a, all); err != nil {
@@ -179,7 +179,7 @@ func (c *completion) stage(ctx context.Context) (a *assembly, stage uint64, err 
 			if _, err := c.staged(t, u.Stage); err != nil {
 				return err
 			}
-			more, err = clearExtents(t, u.ID, fs.txnExtents())
+			more, err = clearExtents(t, u.ID, extents.PerTxn(fs.kv))
 			return err
 		})
 		if err != nil {
@@ -191,7 +191,7 @@ func (c *completion) stage(ctx context.Context) (a *assembly, stage uint64, err 
 		var list []record.Extent
 		err := fs.view(ctx, func(r cluster.Reader) (err error) {
 			if _, err = c.staged(r, u.Stage); err == nil {
-				list, done, err = a.read(r, fs.txnExtents()/2)
+				list, done, err = a.read(r, extents.PerTxn(fs.kv)/2)
 			}
 			return err
 		})
@@ -207,7 +207,7 @@ func (c *completion) stage(ctx context.Context) (a *assembly, stage uint64, err 
 
 // stageBatch writes extents, in several transactions if a part has many.
 func (c *completion) stageBatch(ctx context.Context, u *record.Upload, list []record.Extent) error {
-	for size := c.fs.txnExtents() / 2; len(list) > 0; {
+	for size := extents.PerTxn(c.fs.kv) / 2; len(list) > 0; {
 		n := min(size, len(list))
 		err := c.fs.update(ctx, func(t cluster.Txn, o *op) error {
 			if _, err := c.staged(t, u.Stage); err != nil {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/record"
 )
 
 // content is a written content that no inode holds yet.
@@ -35,7 +35,7 @@ func (o *op) setContent(t cluster.Txn, n *record.Inode, c *content) error {
 	}
 	n.Content, n.Size, n.Used, n.CRC = c.id, c.size, c.used, c.crc
 	n.Set(record.FlagCRC, !c.noCRC)
-	n.Set(record.FlagRefs, hasRefs(c.extents))
+	n.Set(record.FlagRefs, extents.HasRefs(c.extents))
 	n.Epoch++
 	o.contentChanged(n)
 	return nil
@@ -79,11 +79,11 @@ func putExtents(t cluster.Txn, id ContentID, list []record.Extent) error {
 // transaction that publishes it. Until then they stand under a staging
 // record, by which the collector finds what a crash leaves.
 func (fs *FS) stage(ctx context.Context, c *content) error {
-	limit := fs.txnExtents()
+	limit := extents.PerTxn(fs.kv)
 	if c.staged || len(c.extents) <= limit {
 		return nil
 	}
-	fs.staged.add(c.id) // until published or discarded
+	fs.staged.Add(c.id) // until published or discarded
 	// The transaction that publishes makes these durable too.
 	ctx = cluster.Relaxed(ctx)
 	staging := record.Content{Staging: true, MadeNS: fs.cfg.Now().UnixNano()}.Encode()
@@ -118,7 +118,7 @@ func (o *op) dropContent(t cluster.Txn, n *record.Inode) error {
 		return nil
 	}
 	if shared {
-		referred, err := anyKey(t, record.RefPrefix(c))
+		referred, err := record.AnyKey(t, record.RefPrefix(c))
 		if err != nil {
 			return err
 		}
@@ -145,11 +145,11 @@ func (o *op) dropContent(t cluster.Txn, n *record.Inode) error {
 
 // removeContent deletes a content that nobody holds any more.
 func (o *op) removeContent(t cluster.Txn, c ContentID) error {
-	list, more, err := loadExtents(t, c, 0, MaxFileBytes, dropContentExtents)
+	list, more, err := extents.Load(t, c, 0, MaxFileBytes, dropContentExtents)
 	if err != nil {
 		return err
 	}
-	if more || !allInline(list) {
+	if more || !extents.AllInline(list) {
 		return o.enqueue(t, record.QueueEntry{Kind: record.QueueContent, Content: c})
 	}
 	for i := range list {
@@ -177,7 +177,7 @@ func (o *op) releaseRef(t cluster.Txn, source, user ContentID) error {
 	if err != nil || r.Staging || r.Held {
 		return err
 	}
-	referred, err := anyKey(t, record.RefPrefix(source))
+	referred, err := record.AnyKey(t, record.RefPrefix(source))
 	if err != nil || referred {
 		return err
 	}
@@ -218,11 +218,11 @@ func (o *op) refExtents(t cluster.Txn, n *record.Inode, user ContentID, off, len
 		return nil, nil
 	}
 	if end-off <= int64(o.fs.cfg.InlineBytes) {
-		list, more, err := loadExtents(t, n.Content, off, end, dropContentExtents)
+		list, more, err := extents.Load(t, n.Content, off, end, dropContentExtents)
 		if err != nil {
 			return nil, err
 		}
-		if !more && allInline(list) {
+		if !more && extents.AllInline(list) {
 			for i := range list {
 				list[i] = list[i].Clip(off, end)
 				list[i].Off += at - off
@@ -232,7 +232,7 @@ func (o *op) refExtents(t cluster.Txn, n *record.Inode, user ContentID, off, len
 	}
 	runs := []record.Extent{{Off: off, Len: end - off, Kind: record.ExtentRef, Src: n.Content, SrcOff: off}}
 	if n.Has(record.FlagRefs) {
-		list, more, err := loadExtents(t, n.Content, off, end, maxRefRuns)
+		list, more, err := extents.Load(t, n.Content, off, end, maxRefRuns)
 		if err != nil {
 			return nil, err
 		}
@@ -305,7 +305,7 @@ func (o *op) makeWritable(t cluster.Txn, n *record.Inode, id ContentID) error {
 	if !n.Has(record.FlagShared) {
 		return nil
 	}
-	referred, err := anyKey(t, record.RefPrefix(n.Content))
+	referred, err := record.AnyKey(t, record.RefPrefix(n.Content))
 	if err != nil {
 		return err
 	}
@@ -327,6 +327,6 @@ func (o *op) makeWritable(t cluster.Txn, n *record.Inode, id ContentID) error {
 		return err
 	}
 	n.Content, n.Used = id, c.used
-	n.Set(record.FlagRefs, hasRefs(c.extents))
+	n.Set(record.FlagRefs, extents.HasRefs(c.extents))
 	return nil
 }

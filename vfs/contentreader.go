@@ -7,10 +7,10 @@ import (
 	"io"
 	"sync"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 )
 
 // maxReadPages bounds the pages of extents that one reader keeps.
@@ -76,13 +76,13 @@ const maxOvertaken = 100
 func (fs *FS) openContent(ctx context.Context, r cluster.Reader, n *record.Inode) (*contentReader, error) {
 	c := &contentReader{fs: fs, ctx: ctx, ino: n.Ino, content: n.Content, size: n.Size, version: n.Version}
 	var changing bool
-	c.changes, changing = fs.pins.pin(n.Content)
+	c.changes, changing = fs.pins.Pin(n.Content)
 	c.pinned = append(c.pinned, n.Content)
 	if n.Content == 0 || n.Size == 0 {
 		c.pages = []*readPage{{to: n.Size}}
 		return c, nil
 	}
-	p, err := c.load(r, 0, readPageInline)
+	p, err := c.load(r, 0, extents.ReadPageInline)
 	if err == nil && p.to < n.Size {
 		// A change counts against the pages to come from the pin on, and must
 		// not lie between the snapshot and the pin.
@@ -133,7 +133,7 @@ func (fs *FS) openStored(ctx context.Context, ino Ino) (c *contentReader, err er
 // load reads the page that begins at from. inline bounds its inline bytes; the
 // extent that goes beyond is the last one.
 func (c *contentReader) load(r cluster.Reader, from int64, inline int) (*readPage, error) {
-	list, more, err := loadExtentPage(r, c.content, from, c.size, c.fs.tune.extentPage, inline)
+	list, more, err := extents.LoadPage(r, c.content, from, c.size, c.fs.tune.extentPage, inline)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (c *contentReader) load(r cluster.Reader, from int64, inline int) (*readPag
 // loadRef adds what e refers to; full tells that the page ends within.
 func (c *contentReader) loadRef(r cluster.Reader, p *readPage, e *record.Extent, inline int) (full bool, err error) {
 	c.pin(e.Src)
-	list, more, err := loadExtentPage(r, e.Src, e.SrcOff, e.SrcOff+e.Len, max(c.fs.tune.extentPage-len(p.segs), 1), inline)
+	list, more, err := extents.LoadPage(r, e.Src, e.SrcOff, e.SrcOff+e.Len, max(c.fs.tune.extentPage-len(p.segs), 1), inline)
 	if err != nil {
 		return false, err
 	}
@@ -212,7 +212,7 @@ func (c *contentReader) pin(id ContentID) {
 			return
 		}
 	}
-	c.fs.pins.pin(id)
+	c.fs.pins.Pin(id)
 	c.pinned = append(c.pinned, id)
 }
 
@@ -226,7 +226,7 @@ func (c *contentReader) page(ctx context.Context, off int64) (*readPage, error) 
 			return p, nil
 		}
 		if p.to == off {
-			inline = readPageInline // in order
+			inline = extents.ReadPageInline // in order
 		}
 	}
 	closed := c.closed
@@ -251,7 +251,7 @@ func (c *contentReader) page(ctx context.Context, off int64) (*readPage, error) 
 	if err != nil {
 		return nil, err
 	}
-	if c.fs.pins.changes(c.content) != c.changes {
+	if c.fs.pins.Changes(c.content) != c.changes {
 		return nil, c.stale()
 	}
 	c.mu.Lock()
@@ -372,7 +372,7 @@ func (c *contentReader) Close() error {
 	if !c.closed {
 		c.closed = true
 		for _, id := range c.pinned {
-			c.fs.pins.unpin(id)
+			c.fs.pins.Unpin(id)
 		}
 		c.pinned, c.pages = nil, nil
 	}

@@ -8,9 +8,8 @@ import (
 	"runtime"
 	"testing"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // TestOpenContentOvertaken changes a content of several pages in place after a
@@ -72,12 +71,12 @@ func TestOpenContentOvertaken(t *testing.T) {
 				if run > 1 {
 					return
 				}
-				fs.pins.begin(n.Content)
+				fs.pins.Begin(n.Content)
 				go func() { // ends it when the view waits for that
-					for !awaited(&fs.pins, n.Content) {
+					for !fs.pins.Awaited(n.Content) {
 						runtime.Gosched()
 					}
-					fs.pins.end([]ContentID{n.Content})
+					fs.pins.End([]ContentID{n.Content})
 				}()
 			})
 			if want(t, err, nil); runs != 2 {
@@ -97,11 +96,11 @@ func TestOpenContentOvertaken(t *testing.T) {
 	})
 	t.Run("and cancelled", func(t *testing.T) {
 		fs := openTest(t, engines[0].open(t))
-		fs.pins.begin(1)
-		defer fs.pins.end([]ContentID{1})
+		fs.pins.Begin(1)
+		defer fs.pins.End([]ContentID{1})
 		ctx, cancel := context.WithCancel(bg)
 		cancel()
-		want(t, fs.pins.settled(ctx, 1), context.Canceled)
+		want(t, fs.pins.Settled(ctx, 1), context.Canceled)
 	})
 }
 
@@ -112,11 +111,4 @@ func store(t *testing.T, f *File, model []byte, text string, off int) {
 	want(t, err, nil)
 	want(t, f.Sync(bg), nil)
 	copy(model[off:], text)
-}
-
-func awaited(p *contentPins, c ContentID) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e := p.pins[c]
-	return e != nil && e.settled != nil
 }

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 
 	"github.com/minio/crc64nvme"
 )
@@ -56,13 +55,13 @@ type blobCommit struct {
 func (fs *FS) newContentWriter(ctx context.Context, id ContentID, size int64) (*contentWriter, error) {
 	w := &contentWriter{fs: fs, ctx: ctx, id: id, hint: size, inlineLimit: int64(fs.cfg.InlineBytes)}
 	if id == 0 {
-		n, err := fs.ids.take(ctx)
+		n, err := fs.ids.Take(ctx)
 		if err != nil {
 			return nil, err
 		}
 		w.id, w.own = ContentID(n), true
 	}
-	fs.pins.pin(w.id) // Check must not take the blobs for orphans
+	fs.pins.Pin(w.id) // Check must not take the blobs for orphans
 	return w, nil
 }
 
@@ -110,7 +109,7 @@ func (w *contentWriter) writeBlobs(p []byte) (n int, err error) {
 }
 
 func (w *contentWriter) begin() error {
-	seq, err := w.fs.ids.take(w.ctx)
+	seq, err := w.fs.ids.Take(w.ctx)
 	if err != nil {
 		return err
 	}
@@ -211,7 +210,7 @@ func (w *contentWriter) finish(ctx context.Context) (*content, error) {
 func (w *contentWriter) close() {
 	if !w.closed {
 		w.closed = true
-		w.fs.pins.unpin(w.id)
+		w.fs.pins.Unpin(w.id)
 	}
 }
 
@@ -247,7 +246,7 @@ func (fs *FS) discard(ctx context.Context, c *content) {
 		fs.deleteBlobs(ctx, c.id, c.extents)
 		return
 	}
-	fs.staged.remove(c.id)
+	fs.staged.Remove(c.id)
 	err := fs.update(cluster.Relaxed(context.WithoutCancel(ctx)), func(t cluster.Txn, o *op) error {
 		if err := t.Delete(record.ContentKey(c.id)); err != nil {
 			return err

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"slices"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 )
 
 // A store of format 1 knows users by name: 'u' holds their records, and the
@@ -142,7 +142,7 @@ func (c *converter) page(ctx context.Context, state record.Conversion) error {
 		}
 	}
 	batch := convertBatch
-	if c.fs.txnExtents() == limitedTxnExtents {
+	if extents.PerTxn(c.fs.kv) == extents.LimitedTxn {
 		batch = limitedConvertBatch
 	}
 	for len(old) > batch {

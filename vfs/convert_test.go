@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/record"
 )
 
 // users1 are the users of a store of format 1: two share a uid.

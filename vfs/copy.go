@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/record"
 )
 
 // maxCopyAttempts bounds how often a copy begins anew because its source
@@ -121,7 +121,7 @@ func (c *copying) checksumsOf(p *publication, from *record.Inode) {
 
 // run copies in one transaction.
 func (c *copying) run(ctx context.Context, dst *objectKey) (ObjectInfo, error) {
-	id, err := c.fs.ids.take(ctx)
+	id, err := c.fs.ids.Take(ctx)
 	if err != nil {
 		return ObjectInfo{}, err
 	}
@@ -178,7 +178,7 @@ func (c *copying) source(ctx context.Context, t cluster.Txn) (*record.Inode, err
 	if !c.o.ReplaceMeta {
 		c.meta = ObjectMeta{ContentType: from.Object.ContentType, Headers: from.Object.Headers, Grants: c.o.Meta.Grants}
 		if c.meta.ContentType == "" && from.IsRegular() {
-			c.meta.ContentType = contentTypeOf(c.src.key)
+			c.meta.ContentType = naming.ContentType(c.src.key)
 		}
 		if from.Has(record.FlagXattrs) {
 			if c.meta.User, err = userMeta(t, from.Ino); err != nil {

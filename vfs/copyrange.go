@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/record"
 )
 
 // copyBufferBytes is what a copy that cannot be made by reference moves at a
@@ -74,7 +74,7 @@ func (f *File) copyByReference(ctx context.Context, off int64, src *File, srcOff
 	for {
 		// For the source's own new content, if it is f's too: another one each
 		// time, since after the first f has it.
-		own, err := fs.ids.take(ctx)
+		own, err := fs.ids.Take(ctx)
 		if err != nil {
 			return 0, err
 		}
@@ -154,7 +154,7 @@ func (o *op) copyRange(t cluster.Txn, dst *record.Inode, off int64, from Ino, sr
 	for i := range list {
 		dst.Used += list[i].Len
 	}
-	dst.Set(record.FlagRefs, dst.Has(record.FlagRefs) || hasRefs(list))
+	dst.Set(record.FlagRefs, dst.Has(record.FlagRefs) || extents.HasRefs(list))
 	dst.Size = max(oldSize, off+n)
 	return n, 0, release()
 }

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"strings"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/posixacl"
+	"ogw/vfs/internal/record"
 )
 
 // createAttempts bounds how often Create begins anew because the file that
@@ -56,7 +57,7 @@ func (fs *FS) Create(ctx context.Context, cred *Cred, dir Ino, name string, o Cr
 }
 
 // createOnce is the transaction of Create.
-func (fs *FS) createOnce(ctx context.Context, cred *Cred, dir Ino, p posixName, o *CreateOptions) (a Attr, created bool, err error) {
+func (fs *FS) createOnce(ctx context.Context, cred *Cred, dir Ino, p naming.Posix, o *CreateOptions) (a Attr, created bool, err error) {
 	mark := fs.opens.mark()
 	err = fs.update(ctx, func(t cluster.Txn, op *op) error {
 		created = false
@@ -144,11 +145,11 @@ func (fs *FS) openCreated(ctx context.Context, cred *Cred, a Attr, created bool,
 }
 
 // parseNewName decodes a name that shall be made.
-func parseNewName(name string) (posixName, error) {
+func parseNewName(name string) (naming.Posix, error) {
 	if name == "." || name == ".." {
-		return posixName{}, ErrExist
+		return naming.Posix{}, ErrExist
 	}
-	return parsePosixName(name)
+	return naming.ParsePosix(name)
 }
 
 // makeNode makes an inode and its entry in d, where f found none: owner,
@@ -160,9 +161,9 @@ func (o *op) makeNode(t cluster.Txn, cred *Cred, d *record.Inode, f *found, mode
 	}
 	dir := mode&ModeTypeMask == ModeDirectory
 	switch {
-	case f.name.hash != nil && f.name.stored == "":
+	case f.name.Hash != nil && f.name.Stored == "":
 		return nil, fmt.Errorf("%w: the name is a hash that stands for nothing", ErrInvalid)
-	case f.name.file && dir, f.name.stored == "" && !dir:
+	case f.name.File && dir, f.name.Stored == "" && !dir:
 		return nil, fmt.Errorf("%w: no such kind of file can have this name", ErrInvalid)
 	}
 	if err := checkAccess(t, cred, d, AccessWrite|AccessExec); err != nil {
@@ -174,12 +175,12 @@ func (o *op) makeNode(t cluster.Txn, cred *Cred, d *record.Inode, f *found, mode
 	}
 	n := o.newInode(id, mode, cred)
 	n.Choose()
-	n.Parent, n.Name = d.Ino, f.name.stored
+	n.Parent, n.Name = d.Ino, f.name.Stored
 	inheritGroup(cred, d, n)
 	if !n.IsSymlink() {
 		n.SetFileFlags(uint32(fileFlagsOf(d) & inheritedFlags))
 	}
-	inherited, err := inheritACL(t, d, n)
+	inherited, err := posixacl.Inherit(t, d, n)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +194,7 @@ func (o *op) makeNode(t cluster.Txn, cred *Cred, d *record.Inode, f *found, mode
 		}
 	}
 	if n.Mode != mode {
-		if err := chmodACL(t, n); err != nil {
+		if err := posixacl.Chmod(t, n); err != nil {
 			return nil, err
 		}
 	}

@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/record"
 )
 
 // Records of the metadata store that hold anything at all: every operation

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // DeleteObject removes an object; an absent key is no error unless Cond asks

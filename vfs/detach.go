@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/record"
 )
 
 const (
@@ -23,17 +23,17 @@ const (
 )
 
 func (fs *FS) refRunLimit() int {
-	if fs.txnExtents() == limitedTxnExtents {
+	if extents.PerTxn(fs.kv) == extents.LimitedTxn {
 		return limitedRefRuns
 	}
 	return maxRefRuns
 }
 
 func (fs *FS) cutLimit() int {
-	if fs.txnExtents() == limitedTxnExtents {
+	if extents.PerTxn(fs.kv) == extents.LimitedTxn {
 		return limitedCutExtents
 	}
-	return unlimitedTxnExtents
+	return extents.UnlimitedTxn
 }
 
 // errDetach: the content is shared, and of more references than this
@@ -70,7 +70,7 @@ func (fs *FS) updateFile(ctx context.Context, ino Ino, fn func(t cluster.Txn, o 
 // detach gives ino a content of its own that refers to the shared one, in as
 // many transactions as it takes.
 func (fs *FS) detach(ctx context.Context, ino Ino) error {
-	id, err := fs.ids.take(ctx)
+	id, err := fs.ids.Take(ctx)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (fs *FS) detach(ctx context.Context, ino Ino) error {
 		if err := t.Set(record.RefKey(source, c.id), []byte{}); err != nil {
 			return err
 		}
-		fs.staged.add(c.id)
+		fs.staged.Add(c.id)
 		return t.Set(record.ContentKey(c.id), record.Content{Staging: true, MadeNS: o.nowNS}.Encode())
 	})
 	if err != nil || source == 0 {
@@ -111,7 +111,7 @@ func (fs *FS) stageRefs(ctx context.Context, id, source ContentID) (own bool, er
 		var list []record.Extent
 		var more bool
 		err := fs.view(ctx, func(r cluster.Reader) (err error) {
-			list, more, err = loadExtents(r, source, off, MaxFileBytes, limitedTxnExtents)
+			list, more, err = extents.Load(r, source, off, MaxFileBytes, extents.LimitedTxn)
 			return err
 		})
 		if err != nil {

@@ -22,7 +22,7 @@
 //
 // The POSIX doors cannot express "", ".", "..", names with a NUL, names over
 // 255 bytes, and a file beside a directory of the same name. They show these
-// escaped (escape.go), under the reserved prefix ".ogw~"; a real name with
+// escaped (package naming), under the reserved prefix ".ogw~"; a real name with
 // that prefix is escaped too, so that the mapping is a bijection:
 //
 //	.ogw~e~NAME   "", ".", "..", names that begin with ".ogw~", or hold NUL (%00, with % as %25)
@@ -153,7 +153,7 @@
 //
 // The attributes of inodes (attrCache) are kept in memory, decoded, where no
 // other process can change the store. Nothing is told to the cache:
-// changeClock says whether a transaction wrote an inode that shares its slot
+// changeclock.Clock says whether a transaction wrote an inode that shares its slot
 // since. Pairs are remembered by the engine, if at all: what is read by a few
 // keys again and again is read with peek.
 //
@@ -178,7 +178,7 @@
 //	openFile.mu → openShard.mu → dirtyPool.mu
 //	quarantine.confirming → quarantine.writing → quarantine.mu
 //	openFile.mu → cutGate.pass, only if it is free at once
-//	openTable.holding, idAllocator.mu, contentPins.mu, blobHolds.mu, watchers.mu,
+//	openTable.holding, ids.Allocator.mu, extents.Pins.mu, blobHolds.mu, watchers.mu,
 //	orphanQueue.mu are leaves
 //
 // No lock is held while a transaction runs, except openFile.flushMu, which

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // Durability tells when a change is acknowledged. It is a setting of the whole

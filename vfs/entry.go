@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/record"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 
 // newID returns a fresh number. update has leased enough of them, so that
 // this does not wait for another transaction inside of one.
-func (o *op) newID() (uint64, error) { return o.fs.ids.take(o.ctx) }
+func (o *op) newID() (uint64, error) { return o.fs.ids.Take(o.ctx) }
 
 // newInode returns an inode with the number id, times of now, owner from
 // cred (nil: root), one link, version 1, and a mode that nobody chose. It is
@@ -115,8 +115,8 @@ func (o *op) addEntryBeside(t cluster.Txn, dir Ino, e *record.Dentry, pair bool)
 
 // putEntry stores e and its long-name index, and records the event.
 func (o *op) putEntry(t cluster.Txn, dir Ino, e *record.Dentry) error {
-	if maybeHashed(e.Name, e.Dir) {
-		h := nameHash(e.Name, e.Dir)
+	if naming.MaybeHashed(e.Name, e.Dir) {
+		h := naming.Hash(e.Name, e.Dir)
 		if err := t.Set(record.LongNameKey(dir, h[:]), []byte(e.S3Name())); err != nil {
 			return err
 		}
@@ -156,8 +156,8 @@ func (o *op) removeEntry(t cluster.Txn, dir Ino, e *record.Dentry) error {
 
 // deleteEntry undoes putEntry.
 func (o *op) deleteEntry(t cluster.Txn, dir Ino, e *record.Dentry) error {
-	if maybeHashed(e.Name, e.Dir) {
-		h := nameHash(e.Name, e.Dir)
+	if naming.MaybeHashed(e.Name, e.Dir) {
+		h := naming.Hash(e.Name, e.Dir)
 		if err := t.Delete(record.LongNameKey(dir, h[:])); err != nil {
 			return err
 		}
@@ -277,7 +277,7 @@ func (o *op) dropDir(t cluster.Txn, d *record.Inode) error {
 		return err
 	}
 	if d.Has(record.FlagUploads) {
-		uploads, err := anyKey(t, record.UploadPrefix(d.Ino))
+		uploads, err := record.AnyKey(t, record.UploadPrefix(d.Ino))
 		if err != nil {
 			return err
 		}

@@ -8,9 +8,8 @@ import (
 	"io"
 	"sync/atomic"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // File is an open file. All Files of one inode in this process share one
@@ -129,7 +128,7 @@ func (f *File) change(ctx context.Context, fn func(t cluster.Txn, o *op, n *reco
 	if err := f.fs.settle(ctx, f.of.ino); err != nil {
 		return err
 	}
-	id, err := f.fs.ids.take(ctx)
+	id, err := f.fs.ids.Take(ctx)
 	if err != nil {
 		return err
 	}
@@ -365,7 +364,7 @@ func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, fl
 			return a, nil, err
 		}
 	}
-	id, err := fs.ids.take(ctx)
+	id, err := fs.ids.Take(ctx)
 	if err != nil {
 		return a, nil, err
 	}

@@ -7,9 +7,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/record"
 
 	"github.com/minio/crc64nvme"
 )
@@ -223,7 +223,7 @@ func (of *openFile) publish(ctx context.Context, plan *flushPlan) error {
 	for pos.item < len(plan.items) {
 		var next flushPos
 		var n *record.Inode
-		spare, err := of.fs.ids.take(ctx)
+		spare, err := of.fs.ids.Take(ctx)
 		if err != nil {
 			return err
 		}
@@ -257,7 +257,7 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	}
 	oldSize, oldCRC, hadCRC, first := n.Size, n.CRC, n.Has(record.FlagCRC), pos.item == 0 && pos.off == plan.items[0].off
 	ops, bytes := o.fs.tune.flushOps, 16*flushInlineBytes
-	if o.fs.txnExtents() == limitedTxnExtents {
+	if extents.PerTxn(o.fs.kv) == extents.LimitedTxn {
 		ops, bytes = limitedFlushOps, flushInlineBytes
 	}
 	for pos.item < len(plan.items) && ops >= flushItemOps+flushCutOps && bytes > 0 {
@@ -307,7 +307,7 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 func (of *openFile) settleTarget(t cluster.Txn, o *op, n *record.Inode, plan *flushPlan, spare ContentID) error {
 	writable := n.Content != 0 && !n.Has(record.FlagShared)
 	if n.Has(record.FlagShared) {
-		referred, err := anyKey(t, record.RefPrefix(n.Content))
+		referred, err := record.AnyKey(t, record.RefPrefix(n.Content))
 		if err != nil {
 			return err
 		}
@@ -345,7 +345,7 @@ func (o *op) storeItem(t cluster.Txn, n *record.Inode, it *flushItem, off int64,
 	e := record.Extent{Off: it.off, Len: it.len, Kind: record.ExtentBlob, Seq: it.up.id.Seq, BlobOff: it.upOff, BlobSize: it.up.size, BlobCRC: it.up.crc}
 	e = e.Slice(off, done)
 	if off > it.off { // a transaction before stored the beginning
-		list, _, err := loadExtents(t, n.Content, off-1, off, 1)
+		list, _, err := extents.Load(t, n.Content, off-1, off, 1)
 		if err != nil {
 			return off, cut, err
 		}
@@ -393,7 +393,7 @@ func (o *op) storeSmall(t cluster.Txn, n *record.Inode, it *flushItem, off int64
 func (o *op) mergeInline(t cluster.Txn, n *record.Inode, off int64, data []byte) (int64, []byte, error) {
 	limit := int64(o.fs.cfg.InlineBytes)
 	end := off + int64(len(data))
-	list, _, err := loadExtents(t, n.Content, max(off-1, 0), end+1, dropContentExtents)
+	list, _, err := extents.Load(t, n.Content, max(off-1, 0), end+1, dropContentExtents)
 	if err != nil {
 		return off, data, err
 	}

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/record"
 )
 
 // maxLinkDepth bounds the symbolic links on one way, as Linux does (MAXSYMLINKS).
@@ -82,22 +82,22 @@ func (j *judge) followLink(trail []step, ino Ino) (*record.Inode, error) {
 // lookupShown reads the entry that the POSIX doors show as name; nil if there
 // is none.
 func lookupShown(r cluster.Reader, dir Ino, name string) (*record.Dentry, error) {
-	p, err := parsePosixName(name)
+	p, err := naming.ParsePosix(name)
 	if err != nil {
 		return nil, nil //nolint:nilerr // no entry can have that name
 	}
-	if p.hash != nil {
-		v, err := r.Get(record.LongNameKey(dir, p.hash))
+	if p.Hash != nil {
+		v, err := r.Get(record.LongNameKey(dir, p.Hash))
 		if err != nil || v == nil {
 			return nil, err
 		}
 		stored, isDir := strings.CutSuffix(string(v), "/")
 		return record.GetDentry(r, dir, stored, isDir)
 	}
-	if p.file {
-		return record.GetDentry(r, dir, p.stored, false)
+	if p.File {
+		return record.GetDentry(r, dir, p.Stored, false)
 	}
-	d, f, err := record.GetDentries(r, dir, p.stored)
+	d, f, err := record.GetDentries(r, dir, p.Stored)
 	if d == nil {
 		d = f
 	}

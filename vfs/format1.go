@@ -4,9 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // acl1 is an ACL of format 1: users by name, groups by URI.

@@ -14,11 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/cluster/mem"
 	"ogw/integration/testenv/formatdoc"
+	"ogw/vfs/internal/record"
 	"ogw/vfs/seal"
 )
 

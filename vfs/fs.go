@@ -9,11 +9,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/vfs/internal/accesstime"
+	"ogw/vfs/internal/bodyhash"
+	"ogw/vfs/internal/changeclock"
+	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/ids"
+	"ogw/vfs/internal/record"
 	"ogw/vfs/lock"
 	"ogw/vfs/seal"
 )
@@ -79,7 +82,7 @@ type FS struct {
 	// instance tells the orphans of this process from those of others.
 	instance uint64
 
-	ids       idAllocator
+	ids       ids.Allocator
 	watch     watchers
 	changes   changeCounts
 	moves     moveClock
@@ -90,7 +93,7 @@ type FS struct {
 	orphans   orphanQueue
 	leftovers leftovers
 	dirty     dirtyPool
-	pins      contentPins
+	pins      extents.Pins
 	locks     *lock.Manager
 	// uploads holds a token for each blob of a write buffer in flight.
 	uploads chan struct{}
@@ -100,7 +103,7 @@ type FS struct {
 	holds        blobHolds
 	cut          cutGate
 	// staged are the contents that this process stages.
-	staged contentSet
+	staged extents.Set
 	// losses counts how often unflushed writes were dropped.
 	losses atomic.Uint64
 	// kept counts the writes that Keepers were told of.
@@ -114,8 +117,8 @@ type FS struct {
 	sealing         SealState
 
 	small   sync.Pool // of *smallBuffer
-	putPool putPool
-	md5s    md5Pool
+	putPool bodyhash.Buffers
+	md5s    bodyhash.MD5Pool
 
 	background struct {
 		stop context.CancelFunc
@@ -129,7 +132,7 @@ type FS struct {
 func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs := &FS{kv: c.KV, blobs: c.Blobs, clu: c, cfg: cfg.withDefaults(c.Exclusive)}
 	fs.log = fs.cfg.Logger
-	fs.tune = tuning{uploadBytes: uploadBytes, extentPage: extentPage, flushOps: unlimitedFlushOps, leftoverPause: leftoverPause}
+	fs.tune = tuning{uploadBytes: uploadBytes, extentPage: extents.PageExtents, flushOps: unlimitedFlushOps, leftoverPause: leftoverPause}
 	fs.instance = rand.Uint64()
 	fs.locks = lock.New(0)
 	if err := fs.openSuper(ctx); err != nil {
@@ -138,7 +141,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	if err := fs.reseal(ctx); err != nil {
 		return nil, err
 	}
-	if err := fs.ids.init(ctx, fs.kv); err != nil {
+	if err := fs.ids.Init(ctx, fs.kv); err != nil {
 		return nil, err
 	}
 	if err := fs.leftovers.init(ctx, fs); err != nil {
@@ -147,10 +150,10 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.opens.init()
 	fs.orphans.init()
 	fs.dirty.init(fs.cfg.DirtyBytes)
-	fs.pins.init()
+	fs.pins.Init()
 	fs.tokens.fs = fs
 	if fs.Exclusive() {
-		fs.attrs.clock = new(changeClock)
+		fs.attrs.clock = new(changeclock.Clock)
 	}
 	fs.uploads = make(chan struct{}, maxBlobUploads)
 	fs.compactQueue = make(chan Ino, maxCompactQueue)
@@ -221,7 +224,7 @@ func (fs *FS) Close(ctx context.Context) error {
 	if e := fs.storeReads(ctx); e != nil && !errors.Is(e, ErrReadOnly) {
 		fs.log.Warn("access times are lost", "err", e)
 	}
-	fs.ids.release(ctx)
+	fs.ids.Release(ctx)
 	if e := fs.kv.Sync(ctx); err == nil {
 		err = fserr.Map(e)
 	}

@@ -3,9 +3,8 @@ package vfs
 import (
 	"context"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // Grants are the rights to a bucket or an object that its owner gave to

@@ -6,11 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/cluster/local"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/record"
 )
 
 // engines are the settings under which every behaviour must hold.

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // Holder keeps inodes for a door whose client names them by number for as

@@ -8,10 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/record"
 )
 
 // mustHold looks name up and holds it.

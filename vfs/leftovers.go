@@ -7,10 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 )
 
 const (
@@ -43,7 +42,7 @@ func (l *leftovers) init(ctx context.Context, fs *FS) error {
 	if !fs.Exclusive() {
 		return nil
 	}
-	l.to = fs.ids.next
+	l.to = fs.ids.Used()
 	return fserr.Map(fs.kv.View(ctx, func(r cluster.Reader) (err error) {
 		l.from, err = record.Counter(r, "swept")
 		return err

@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/cluster/local"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/record"
 )
 
 // TestLeftovers: blobs that a process made durable and did not live to name
@@ -89,7 +88,7 @@ func TestLeftovers(t *testing.T) {
 // leaveBlob makes a blob of a content (0: of a new one) that nothing names.
 func leaveBlob(t *testing.T, fs *FS, content ContentID) cluster.BlobID {
 	t.Helper()
-	seq, err := fs.ids.take(bg)
+	seq, err := fs.ids.Take(bg)
 	want(t, err, nil)
 	id := cluster.BlobID{Content: uint64(content), Seq: seq}
 	if content == 0 {

@@ -8,9 +8,8 @@ import (
 	"sort"
 	"strings"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 const (

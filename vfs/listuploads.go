@@ -5,9 +5,8 @@ import (
 	"context"
 	"strings"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // UploadPage is one page of ListUploads.

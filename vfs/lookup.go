@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/record"
 )
 
 // found is what a POSIX name stands for in a directory.
 type found struct {
-	name posixName
+	name naming.Posix
 	dir  *record.Dentry // the directory of that stored name
 	file *record.Dentry // the other entry of that stored name
 	e    *record.Dentry // the one of them that is meant; nil: no such entry
@@ -20,11 +20,11 @@ type found struct {
 
 // findIn reads directory dir and what p stands for in it, in one round trip.
 // ErrStale, ErrNotDir, ErrNotExist for a directory that was removed.
-func findIn(r cluster.Reader, dir Ino, p posixName) (*record.Inode, found, error) {
+func findIn(r cluster.Reader, dir Ino, p naming.Posix) (*record.Inode, found, error) {
 	f := found{name: p}
 	var hashedDir bool
-	if p.hash != nil {
-		b, err := r.Get(record.LongNameKey(dir, p.hash))
+	if p.Hash != nil {
+		b, err := r.Get(record.LongNameKey(dir, p.Hash))
 		if err != nil {
 			return nil, f, err
 		}
@@ -36,10 +36,10 @@ func findIn(r cluster.Reader, dir Ino, p posixName) (*record.Inode, found, error
 		if err != nil {
 			return nil, f, err
 		}
-		f.name.stored, hashedDir = e.Name, e.Dir
-		f.name.file = !e.Dir
+		f.name.Stored, hashedDir = e.Name, e.Dir
+		f.name.File = !e.Dir
 	}
-	stored := f.name.stored
+	stored := f.name.Stored
 	vs, err := r.GetMany([][]byte{record.InodeKey(dir), record.FileEntryKey(dir, stored), record.DirEntryKey(dir, stored)})
 	if err != nil {
 		return nil, f, err
@@ -64,7 +64,7 @@ func findIn(r cluster.Reader, dir Ino, p posixName) (*record.Inode, found, error
 // choose sets the entry that the name stands for.
 func (f *found) choose(hashedDir bool) {
 	switch {
-	case f.name.file:
+	case f.name.File:
 		// The form of a shadowed file stands for the file also when the
 		// directory is gone: `rm -r` may have removed it a moment ago.
 		f.e = f.file
@@ -78,12 +78,12 @@ func (f *found) choose(hashedDir bool) {
 // findUnchecked is findIn for lookups by those whose rights on the directory
 // do not matter: an entry that exists proves that its directory does, which
 // saves reading it. done tells that it is the whole story.
-func findUnchecked(r cluster.Reader, dir Ino, p posixName) (e *record.Dentry, done bool, err error) {
-	if p.hash != nil {
+func findUnchecked(r cluster.Reader, dir Ino, p naming.Posix) (e *record.Dentry, done bool, err error) {
+	if p.Hash != nil {
 		return nil, false, nil
 	}
 	f := found{name: p}
-	vs, err := r.GetMany([][]byte{record.FileEntryKey(dir, p.stored), record.DirEntryKey(dir, p.stored)})
+	vs, err := r.GetMany([][]byte{record.FileEntryKey(dir, p.Stored), record.DirEntryKey(dir, p.Stored)})
 	if err != nil {
 		return nil, false, err
 	}
@@ -101,14 +101,14 @@ func findUnchecked(r cluster.Reader, dir Ino, p posixName) (e *record.Dentry, do
 
 func (f *found) decode(file, dir []byte) error {
 	if file != nil {
-		e, err := record.DecodeDentry([]byte(f.name.stored), file)
+		e, err := record.DecodeDentry([]byte(f.name.Stored), file)
 		if err != nil {
 			return err
 		}
 		f.file = &e
 	}
 	if dir != nil {
-		e, err := record.DecodeDentry([]byte(f.name.stored+"/"), dir)
+		e, err := record.DecodeDentry([]byte(f.name.Stored+"/"), dir)
 		if err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (fs *FS) Lookup(ctx context.Context, cred *Cred, dir Ino, name string) (a A
 	if name == "." || name == ".." {
 		return fs.lookupDots(ctx, cred, dir, name == "..")
 	}
-	p, err := parsePosixName(name)
+	p, err := naming.ParsePosix(name)
 	if err != nil {
 		return Attr{}, lookupErr(err)
 	}
@@ -183,7 +183,7 @@ func (fs *FS) Lookup(ctx context.Context, cred *Cred, dir Ino, name string) (a A
 
 // lookup is Lookup by one snapshot; what was flushed and closed meanwhile may
 // be missing.
-func (fs *FS) lookup(ctx context.Context, cred *Cred, dir Ino, p posixName) (a Attr, err error) {
+func (fs *FS) lookup(ctx context.Context, cred *Cred, dir Ino, p naming.Posix) (a Attr, err error) {
 	err = fs.peek(ctx, func(r cluster.Reader) error {
 		e, err := findEntry(r, cred, dir, p)
 		if err != nil {
@@ -203,7 +203,7 @@ func (fs *FS) lookup(ctx context.Context, cred *Cred, dir Ino, p posixName) (a A
 }
 
 // findEntry returns the entry that cred finds under p in dir.
-func findEntry(r cluster.Reader, cred *Cred, dir Ino, p posixName) (*record.Dentry, error) {
+func findEntry(r cluster.Reader, cred *Cred, dir Ino, p naming.Posix) (*record.Dentry, error) {
 	if cred.rooted() {
 		if e, done, err := findUnchecked(r, dir, p); done || err != nil {
 			return e, err

@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"time"
 
-	"ogw/vfs/internal/record"
-
-	"ogw/vfs/internal/checksum"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/checksum"
+	"ogw/vfs/internal/record"
 )
 
 // A multipart upload is a content in the making: its number names the blobs
@@ -122,7 +120,7 @@ func (fs *FS) CreateUpload(ctx context.Context, bucket, key string, o PutOptions
 	if alg != "" && (alg.Size() == 0 || composite && alg == ChecksumCRC64NVME || !composite && !checksum.Combines(alg)) {
 		return UploadInfo{}, fmt.Errorf("checksum %s of that type: %w", alg, ErrInvalid)
 	}
-	id, err := fs.ids.take(ctx)
+	id, err := fs.ids.Take(ctx)
 	if err != nil {
 		return UploadInfo{}, err
 	}

@@ -15,10 +15,9 @@ import (
 	"sync"
 	"testing"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/record"
 )
 
 func createUpload(t testing.TB, fs *FS, key string) string {

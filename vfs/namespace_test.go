@@ -3,6 +3,8 @@ package vfs
 import (
 	"strings"
 	"testing"
+
+	"ogw/vfs/internal/naming"
 )
 
 func TestCreateLookupUnlink(t *testing.T) {
@@ -99,7 +101,7 @@ func TestShadowedAndEscapedNames(t *testing.T) {
 		mustImplied(t, fs, b, mid, "x")
 		mustImplied(t, fs, b, "nul\x00%")
 		mustImplied(t, fs, b, ".ogw~x")
-		hash := func(s string, dir bool) string { return shownName(s, dir, !dir) }
+		hash := func(s string, dir bool) string { return naming.Shown(s, dir, !dir) }
 		wantNames(t, fs, b, "a/", ".ogw~f~a", ".ogw~e~/", ".ogw~e~..", hash(long, true)+"/", hash(long, false),
 			mid+"/", hash(mid, false), ".ogw~e~nul%00%25", ".ogw~e~.ogw~x")
 		for _, n := range names(t, fs, b) {

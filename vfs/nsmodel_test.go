@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/record"
 )
 
 // The namespace against a simple model: random operations through the POSIX
@@ -42,8 +42,8 @@ type mplace struct {
 }
 
 func placeOf(d *mnode, shown string) mplace {
-	p, err := parsePosixName(shown)
-	return mplace{d, p.stored, p.file, err != nil}
+	p, err := naming.ParsePosix(shown)
+	return mplace{d, p.Stored, p.File, err != nil}
 }
 
 // entry returns what exists at p, or nil.
@@ -225,7 +225,7 @@ func (d *mnode) dump(path string, ids map[*mnode]int, out *[]string) {
 		if !n.dir {
 			stored = k
 		}
-		shown := path + "/" + shownName(stored, n.dir, d.kids[k+"/"] != nil)
+		shown := path + "/" + naming.Shown(stored, n.dir, d.kids[k+"/"] != nil)
 		if n.dir {
 			*out = append(*out, shownDir(shown, n.explicit))
 			n.dump(shown, ids, out)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/naming"
 )
 
 // modelRun is one client of the model test, in a directory of its own.
@@ -45,7 +46,7 @@ func (m *modelRun) pick() (*mnode, Ino) {
 		}
 		slices.SortFunc(dirs, func(a, b *mnode) int { return strings.Compare(a.name, b.name) })
 		d = dirs[m.r.IntN(len(dirs))]
-		ino = mustLookup(m.t, m.fs, ino, shownName(d.name, true, false)).Ino
+		ino = mustLookup(m.t, m.fs, ino, naming.Shown(d.name, true, false)).Ino
 	}
 	return d, ino
 }

@@ -7,11 +7,10 @@ import (
 	"io"
 	"time"
 
-	"ogw/vfs/internal/record"
-
-	"ogw/vfs/internal/checksum"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/bodyhash"
+	"ogw/vfs/internal/checksum"
+	"ogw/vfs/internal/record"
 )
 
 // Object operations name an object by bucket and key. A bucket of "" is the
@@ -191,7 +190,7 @@ func checksumsIn(n *record.Inode) []Checksum {
 
 // hashContent feeds the range of a content to w.
 func hashContent(ctx context.Context, r io.ReaderAt, off, length int64, w io.Writer) error {
-	buf := make([]byte, min(length, putBufferBytes))
+	buf := make([]byte, min(length, bodyhash.BufferBytes))
 	for length > 0 {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -15,10 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/bodyhash"
+	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/record"
 )
 
 func bucketFS(t testing.TB, fs *FS) *FS {
@@ -199,7 +200,7 @@ func TestPutSizes(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		bucketFS(t, fs)
 		for _, n := range []int{0, 1, 100, DefaultInlineBytes - 1, DefaultInlineBytes, DefaultInlineBytes + 1,
-			ownBufferBytes, putBufferBytes + DefaultInlineBytes, putBufferBytes + DefaultInlineBytes + 1, 5<<20 + 3} {
+			64 << 10, bodyhash.BufferBytes + DefaultInlineBytes, bodyhash.BufferBytes + DefaultInlineBytes + 1, 5<<20 + 3} {
 			body := randomBytes(n)
 			sum := md5.Sum(body)
 			for _, stated := range []int64{int64(n), -1} {
@@ -355,7 +356,7 @@ func TestDirectoryKeys(t *testing.T) {
 		}
 		big := strings.Repeat("0123456789abcdef", 4096)
 		put(t, fs, "x/y/", big)
-		if b, info := get(t, fs, "x/y/"); b != big || !info.Dir || info.Meta.ContentType != dirContentType {
+		if b, info := get(t, fs, "x/y/"); b != big || !info.Dir || info.Meta.ContentType != naming.DirContentType {
 			t.Errorf("directory's own: %d bytes %+v", len(b), info)
 		}
 		if got := listAll(t, fs); !slices.Equal(got, []string{"x/y/", "x/y/file"}) {

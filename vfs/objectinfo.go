@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/record"
 )
 
 // userXattr is the namespace of extended attributes that user metadata are.
@@ -20,7 +20,7 @@ func (fs *FS) objectInfo(r cluster.Reader, key string, n *record.Inode) (ObjectI
 	info.Parts = n.Object.Parts
 	info.Meta = ObjectMeta{ContentType: n.Object.ContentType, Headers: n.Object.Headers, Grants: n.Grants}
 	if info.Meta.ContentType == "" {
-		info.Meta.ContentType = contentTypeOf(key)
+		info.Meta.ContentType = naming.ContentType(key)
 	}
 	var err error
 	if n.Has(record.FlagXattrs) {

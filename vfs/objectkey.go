@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // objectKey is the name of an object, split into stored names.

@@ -7,9 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // ErrDone tells that a change asked for under a Token was made already, by a

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/changeclock"
 	"ogw/vfs/internal/fserr"
 )
 
@@ -19,7 +20,7 @@ type op struct {
 	// unlinking are inodes whose last link this transaction removes; openers
 	// wait for its outcome (see openTable).
 	unlinking []Ino
-	// changedIn are contents that change in place (see contentPins).
+	// changedIn are contents that change in place (see extents.Pins).
 	changedIn []ContentID
 	// sameBytes tells that extents change and what they hold does not.
 	sameBytes bool
@@ -41,20 +42,20 @@ type op struct {
 // changed. It returns after every watcher was told, so that an acknowledged
 // change is visible through every door of the process.
 func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) error {
-	if err := fs.ids.reserve(ctx); err != nil {
+	if err := fs.ids.Reserve(ctx); err != nil {
 		return err
 	}
 	ctx = fs.durably(ctx)
 	var last *op
 	token := takeToken(ctx)
-	rec := recordingTxn{clock: fs.attrs.clock}
-	defer rec.end()
+	rec := changeclock.Txn{Clock: fs.attrs.clock}
+	defer rec.End()
 	relaxed := fs.relaxed.Load()
 	err := fs.kv.Update(ctx, func(t cluster.Txn) error {
 		if last != nil {
 			fs.opens.endUnlink(last.unlinking)
 			fs.changes.end(last.events)
-			fs.pins.end(last.changedIn)
+			fs.pins.End(last.changedIn)
 			fs.moves.end(last.moved)
 		}
 		last = &op{fs: fs, ctx: ctx, nowNS: fs.cfg.Now().UnixNano()}
@@ -64,7 +65,7 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 	if last != nil {
 		defer fs.changes.end(last.events)
 		fs.opens.endUnlink(last.unlinking)
-		fs.pins.end(last.changedIn)
+		fs.pins.End(last.changedIn)
 		fs.moves.end(last.moved)
 		// After an unknown outcome the change may have happened: caches must go.
 		if err == nil || errors.Is(err, cluster.ErrUnavailable) {
@@ -91,7 +92,7 @@ func (fs *FS) committed(ctx context.Context, o *op, relaxed uint64, known bool) 
 		fs.markSynced(relaxed)
 	}
 	for _, c := range o.published {
-		fs.staged.remove(c)
+		fs.staged.Remove(c)
 	}
 	for _, ino := range o.flushed {
 		if of := fs.opens.get(ino); of != nil {
@@ -121,14 +122,14 @@ func (fs *FS) peek(ctx context.Context, fn func(r cluster.Reader) error) error {
 func (fs *FS) look(ctx context.Context, read func(context.Context, func(cluster.Reader) error) error, fn func(r cluster.Reader) error) error {
 	ctx = fs.durably(ctx)
 	for try := 1; ; try++ {
-		epoch := fs.pins.enter()
+		epoch := fs.pins.Enter()
 		err := read(ctx, fn)
-		fs.pins.leave(epoch)
+		fs.pins.Leave(epoch)
 		var late *overtakenError
 		if !errors.As(err, &late) || try == maxOvertaken {
 			return fserr.Map(err)
 		}
-		if err := fs.pins.settled(ctx, late.content); err != nil {
+		if err := fs.pins.Settled(ctx, late.content); err != nil {
 			return err
 		}
 	}

@@ -10,10 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 )
 
 // openFile is the state that all Files of one inode share: what was written

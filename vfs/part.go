@@ -9,11 +9,10 @@ import (
 	"io"
 	"time"
 
-	"ogw/vfs/internal/record"
-
-	"ogw/vfs/internal/checksum"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/checksum"
+	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/record"
 )
 
 func partInfo(p *record.Part) PartInfo {
@@ -142,7 +141,7 @@ func (o *op) retirePart(t cluster.Txn, u *record.Upload, key []byte) error {
 		return err
 	}
 	p, err := record.DecodePart(key, old)
-	if err != nil || allInline(p.Extents) {
+	if err != nil || extents.AllInline(p.Extents) {
 		return err
 	}
 	id, err := o.newID()

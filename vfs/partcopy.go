@@ -8,9 +8,8 @@ import (
 	"fmt"
 	"io"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 
 	"github.com/minio/crc64nvme"
 )

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/record"
 )
 
 // maxSymlinks is how many symbolic links one path may follow, as in Linux.
@@ -113,7 +113,7 @@ func (w *walker) step(at *record.Inode, name string) (*record.Inode, error) {
 	case name == "..":
 		return getDir(w.r, at.Parent)
 	}
-	p, err := parsePosixName(name)
+	p, err := naming.ParsePosix(name)
 	if err != nil {
 		return nil, lookupErr(err)
 	}

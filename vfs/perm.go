@@ -3,9 +3,9 @@ package vfs
 import (
 	"slices"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/posixacl"
+	"ogw/vfs/internal/record"
 )
 
 // rooted tells whether cred passes permission checks: the superuser, or a
@@ -57,12 +57,12 @@ func rights(r cluster.Reader, cred *Cred, n *record.Inode, mask uint32) (uint32,
 	case cred.UID == n.UID:
 		return n.Mode >> 6 & 7, nil
 	case n.Has(record.FlagACL):
-		a, err := getACL(r, n.Ino, xattrAccessACL)
+		a, err := posixacl.Get(r, n.Ino, posixacl.XattrAccess)
 		if err != nil {
 			return 0, err
 		}
 		if a != nil {
-			return a.rights(cred, n, mask), nil
+			return aclRights(a, cred, n, mask), nil
 		}
 	}
 	if cred.inGroup(n.GID) {
@@ -89,4 +89,40 @@ func checkRemove(r cluster.Reader, cred *Cred, d, n *record.Inode) error {
 		return err
 	}
 	return fileFlagsOf(d).checkTake(fileFlagsOf(n))
+}
+
+// aclRights returns what a grants to cred, who is not the owner of n: of the
+// entries that match the groups, one must grant all of mask.
+func aclRights(a posixacl.ACL, cred *Cred, n *record.Inode, mask uint32) uint32 {
+	limit := uint32(7)
+	if m := a.Find(posixacl.Mask); m != nil {
+		limit = uint32(m.Perm)
+	}
+	var inGroup bool
+	for _, e := range a {
+		perm := uint32(e.Perm)
+		switch e.Tag {
+		case posixacl.User:
+			if e.ID == cred.UID {
+				return perm & limit
+			}
+		case posixacl.GroupObj, posixacl.Group:
+			gid := e.ID
+			if e.Tag == posixacl.GroupObj {
+				gid = n.GID
+			}
+			if !cred.inGroup(gid) {
+				continue
+			}
+			inGroup = true
+			if mask&^(perm&limit) == 0 {
+				return perm & limit
+			}
+		case posixacl.Other:
+			if !inGroup {
+				return perm
+			}
+		}
+	}
+	return 0
 }

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // purgePage is how many entries one snapshot of a purge covers.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"io"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/bodyhash"
+	"ogw/vfs/internal/record"
 )
 
 // PutObject stores body under the key, atomically and durably: readers see
@@ -28,7 +28,7 @@ func (fs *FS) PutObject(ctx context.Context, bucket, key string, body io.Reader,
 	p.writer(subjectOf(ctx))
 	// A large body is not worth reading for a request that cannot succeed;
 	// one that fits a buffer costs less than to ask.
-	if !o.Cond.empty() || o.Size < 0 || o.Size > putBufferBytes {
+	if !o.Cond.empty() || o.Size < 0 || o.Size > bodyhash.BufferBytes {
 		if err := fs.precheck(ctx, &p); err != nil {
 			return ObjectInfo{}, err
 		}

@@ -8,10 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 )
 
 const (

@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/cluster/local"
+	"ogw/vfs/internal/record"
 )
 
 // damagedStore is a store whose objects can be damaged on the medium.

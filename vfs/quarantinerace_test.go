@@ -9,10 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/record"
 )
 
 // memQuarantine is a store in memory with an object of one blob, damaged.

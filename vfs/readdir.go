@@ -5,9 +5,9 @@ import (
 	"errors"
 	"slices"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/record"
 )
 
 const (
@@ -76,7 +76,7 @@ func (fs *FS) readPage(ctx context.Context, cred *Cred, dir Ino, after string, l
 		}
 		for i := range entries {
 			e := &entries[i]
-			page[i] = DirEntry{Name: shownName(e.Name, e.Dir, shadowed[i]), Ino: e.Ino, Mode: e.Mode, Pos: e.S3Name()}
+			page[i] = DirEntry{Name: naming.Shown(e.Name, e.Dir, shadowed[i]), Ino: e.Ino, Mode: e.Mode, Pos: e.S3Name()}
 		}
 		if attrs {
 			return fs.fillAttrs(r, page)

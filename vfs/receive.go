@@ -9,9 +9,9 @@ import (
 	"hash"
 	"io"
 
-	"ogw/vfs/internal/record"
-
+	"ogw/vfs/internal/bodyhash"
 	"ogw/vfs/internal/checksum"
+	"ogw/vfs/internal/record"
 
 	"github.com/minio/crc64nvme"
 )
@@ -60,7 +60,7 @@ func (fs *FS) receive(ctx context.Context, id ContentID, body io.Reader, o *PutO
 	switch {
 	case errors.Is(err, io.EOF) && n < len(v.buffer.b):
 		err = fs.receiveSmall(ctx, id, first, o, maxSize, extra, &v)
-	case (err == nil || errors.Is(err, io.EOF)) && o.Size <= putBufferBytes && o.Size > int64(n):
+	case (err == nil || errors.Is(err, io.EOF)) && o.Size <= bodyhash.BufferBytes && o.Size > int64(n):
 		err = fs.receiveWhole(ctx, id, first, body, o, maxSize, extra, &v)
 	case err == nil || errors.Is(err, io.EOF):
 		err = fs.receiveLarge(ctx, id, first, body, o, maxSize, extra, &v)
@@ -90,7 +90,7 @@ func (fs *FS) receiveSmall(ctx context.Context, id ContentID, data []byte, o *Pu
 		return v.checkCRC()
 	}
 	if id == 0 {
-		n, err := fs.ids.take(ctx)
+		n, err := fs.ids.Take(ctx)
 		if err != nil {
 			return err
 		}
@@ -104,11 +104,11 @@ func (fs *FS) receiveSmall(ctx context.Context, id ContentID, data []byte, o *Pu
 // receiveWhole stores a body that fits one buffer, and begins with first, as
 // one blob. It is hashed while it becomes durable.
 func (fs *FS) receiveWhole(ctx context.Context, id ContentID, first []byte, body io.Reader, o *PutOptions, maxSize int64, extra hash.Hash, v *received) error {
-	bufs := fs.putPool.take(1, 1)
+	bufs := fs.putPool.Take(1, 1)
 	if len(bufs) == 0 {
 		return fs.receiveLarge(ctx, id, first, body, o, maxSize, extra, v)
 	}
-	defer fs.putPool.give(bufs)
+	defer fs.putPool.Give(bufs)
 	data := bufs[0][:o.Size]
 	n := copy(data, first)
 	k, err := readFull(body, data[n:])
@@ -141,7 +141,7 @@ func (fs *FS) receiveWhole(ctx context.Context, id ContentID, first []byte, body
 		extra.Write(data)
 		v.extra = extra.Sum(nil)
 	}
-	v.sum = fs.md5s.of(data)
+	v.sum = fs.md5s.Of(data)
 	return fs.received(ctx, w, size, o, maxSize, v)
 }
 
@@ -169,10 +169,10 @@ func (fs *FS) receiveLarge(ctx context.Context, id ContentID, first []byte, body
 		return err
 	}
 	defer w.abort(ctx) // does nothing after finish
-	h := newBodyHasher(&fs.putPool, &fs.md5s, extra)
-	defer h.stop()
+	h := bodyhash.New(&fs.putPool, &fs.md5s, extra)
+	defer h.Stop()
 
-	h.sum.write(first)
+	h.Sum.Write(first)
 	if extra != nil {
 		extra.Write(first)
 	}
@@ -185,9 +185,9 @@ func (fs *FS) receiveLarge(ctx context.Context, id ContentID, first []byte, body
 	}
 	size := int64(len(first))
 	for size <= limit {
-		b := h.buffer()
+		b := h.Buffer()
 		n, err := readFull(body, b)
-		h.write(b[:n])
+		h.Write(b[:n])
 		size += int64(n)
 		if n > 0 && size <= limit {
 			if _, err := w.Write(b[:n]); err != nil {
@@ -206,7 +206,7 @@ func (fs *FS) receiveLarge(ctx context.Context, id ContentID, first []byte, body
 			return err
 		}
 	}
-	v.extra = h.finish(v.sum[:0])
+	v.extra = h.Finish(v.sum[:0])
 	return fs.received(ctx, w, size, o, maxSize, v)
 }
 

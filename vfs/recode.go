@@ -4,9 +4,8 @@ import (
 	"errors"
 	"slices"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 	"ogw/vfs/seal"
 )
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/record"
 )
 
 // Rename moves an entry, directories with all below, in one transaction: it
@@ -26,11 +26,11 @@ func (fs *FS) Rename(ctx context.Context, cred *Cred, from Ino, name string, to 
 			return ErrInvalid
 		}
 	}
-	source, err := parsePosixName(name)
+	source, err := naming.ParsePosix(name)
 	if err != nil {
 		return lookupErr(err)
 	}
-	target, err := parsePosixName(newName)
+	target, err := naming.ParsePosix(newName)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ type place struct {
 }
 
 // find reads both places.
-func (r *renaming) find(from Ino, source posixName, to Ino, target posixName) (err error) {
+func (r *renaming) find(from Ino, source naming.Posix, to Ino, target naming.Posix) (err error) {
 	if err := r.from.find(r.t, r.cred, from, source); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (r *renaming) find(from Ino, source posixName, to Ino, target posixName) (e
 		return ErrNotExist
 	case r.to.e != nil && r.to.e.Ino == r.from.e.Ino,
 		// A directory and the file that it shadows have one name already.
-		r.flags&RenameExchange != 0 && from == to && r.from.name.stored == r.to.name.stored:
+		r.flags&RenameExchange != 0 && from == to && r.from.name.Stored == r.to.name.Stored:
 		r.same = true
 		return nil
 	}
@@ -100,7 +100,7 @@ func (r *renaming) find(from Ino, source posixName, to Ino, target posixName) (e
 	return err
 }
 
-func (p *place) find(t cluster.Txn, cred *Cred, dir Ino, name posixName) (err error) {
+func (p *place) find(t cluster.Txn, cred *Cred, dir Ino, name naming.Posix) (err error) {
 	if p.dir, p.found, err = findIn(t, dir, name); err != nil {
 		return err
 	}
@@ -178,9 +178,9 @@ func notBelow(r cluster.Reader, dir *record.Inode, top Ino) (err error) {
 func (r *renaming) checkKinds() error {
 	dir := r.from.n.IsDir()
 	switch n := r.to.n; {
-	case n == nil && r.to.name.hash != nil:
+	case n == nil && r.to.name.Hash != nil:
 		return fmt.Errorf("%w: the new name is a hash that stands for nothing", ErrInvalid)
-	case n == nil && (dir && r.to.name.file || !dir && r.to.name.stored == ""):
+	case n == nil && (dir && r.to.name.File || !dir && r.to.name.Stored == ""):
 		return fmt.Errorf("%w: no such kind of file can have the new name", ErrInvalid)
 	case n == nil:
 		return nil
@@ -212,7 +212,7 @@ func (r *renaming) checkExchange() error {
 		if kind != nil && kind != x.p.e {
 			return ErrExist
 		}
-		if x.p.name.stored == "" && !x.n.IsDir() {
+		if x.p.name.Stored == "" && !x.n.IsDir() {
 			return ErrInvalid
 		}
 	}
@@ -229,7 +229,7 @@ func (r *renaming) move() error {
 		// The new dentry overwrites the old one, which is of the same kind.
 		drop := o.dropDir
 		if !n.IsDir() {
-			drop = func(t cluster.Txn, n *record.Inode) error { return o.dropLink(t, n, r.to.dir.Ino, r.to.name.stored) }
+			drop = func(t cluster.Txn, n *record.Inode) error { return o.dropLink(t, n, r.to.dir.Ino, r.to.name.Stored) }
 		}
 		if err := drop(t, n); err != nil {
 			return err
@@ -283,14 +283,14 @@ func (r *renaming) put(p *place, n *record.Inode, old *place) error {
 		if err := r.t.Delete(record.LinkKey(n.Ino, old.dir.Ino, old.e.Name)); err != nil {
 			return err
 		}
-		if err := r.t.Set(record.LinkKey(n.Ino, p.dir.Ino, p.name.stored), []byte{}); err != nil {
+		if err := r.t.Set(record.LinkKey(n.Ino, p.dir.Ino, p.name.Stored), []byte{}); err != nil {
 			return err
 		}
 	}
 	if n.IsDir() {
 		r.o.dirMoved()
 	}
-	n.Parent, n.Name, n.CtimeNS = p.dir.Ino, p.name.stored, r.o.nowNS
+	n.Parent, n.Name, n.CtimeNS = p.dir.Ino, p.name.Stored, r.o.nowNS
 	if err := record.PutInode(r.t, n); err != nil {
 		return err
 	}

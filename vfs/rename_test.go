@@ -5,9 +5,8 @@ import (
 	"sync"
 	"testing"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 func TestRename(t *testing.T) { onEngines(t, testRenames) }

@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"ogw/cluster"
+	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/record"
 )
 
@@ -12,7 +13,7 @@ import (
 // that lose their last reference are released. n.used follows; the caller
 // stores n and moves its version.
 func (o *op) cutRange(t cluster.Txn, n *record.Inode, from, to int64, limit int, keep map[uint64]bool) (int64, int, error) {
-	list, more, err := loadExtents(t, n.Content, from, to, max(limit, 1))
+	list, more, err := extents.Load(t, n.Content, from, to, max(limit, 1))
 	if err != nil {
 		return from, 0, err
 	}
@@ -147,6 +148,6 @@ func (o *op) touch(c ContentID) {
 	if o.sameBytes {
 		return
 	}
-	o.fs.pins.begin(c)
+	o.fs.pins.Begin(c)
 	o.changedIn = append(o.changedIn, c)
 }

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 	"ogw/vfs/seal"
 )
 

@@ -12,11 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/cluster/local"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/record"
 	"ogw/vfs/seal"
 )
 

@@ -8,10 +8,9 @@ import (
 	"fmt"
 	"strings"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 	"ogw/vfs/seal"
 )
 

@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // This file and denials.go are the one place where rights at the object doors

@@ -10,6 +10,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/posixacl"
 )
 
 // The rights compared with a second, naive evaluator: it knows the world as the
@@ -201,9 +202,9 @@ func (b *builder) posixTouch(ino Ino, x *thing) {
 	if b.r.IntN(4) == 0 {
 		x.bob, x.group, x.chosen = b.r.IntN(8), uint32(b.r.IntN(8)), true
 		x.mode = x.mode&0o707 | 0o070 // the mask
-		a := acl{{aclUserObj, uint16(x.mode >> 6), aclNoID}, {aclUser, uint16(x.bob), bobUID}, {aclGroupObj, uint16(x.group), aclNoID},
-			{aclMask, 7, aclNoID}, {aclOther, uint16(x.mode & 7), aclNoID}}
-		want(b.t, b.fs.SetXattr(bg, Root, ino, xattrAccessACL, a.encode(), 0), nil)
+		a := posixacl.ACL{ace(posixacl.UserObj, uint16(x.mode>>6), posixacl.NoID), ace(posixacl.User, uint16(x.bob), bobUID), ace(posixacl.GroupObj, uint16(x.group), posixacl.NoID),
+			ace(posixacl.Mask, 7, posixacl.NoID), ace(posixacl.Other, uint16(x.mode&7), posixacl.NoID)}
+		want(b.t, b.fs.SetXattr(bg, Root, ino, posixacl.XattrAccess, a.Encode(), 0), nil)
 	}
 }
 

@@ -3,9 +3,9 @@ package vfs
 import (
 	"context"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/posixacl"
+	"ogw/vfs/internal/record"
 )
 
 // GetAttr returns the attributes of ino, unflushed writes of this process
@@ -106,7 +106,7 @@ func (o *op) setAttr(t cluster.Txn, cred *Cred, n *record.Inode, dirTime []byte,
 	applyMode(n, cred, set)
 	var err error
 	if n.Mode&0o777 != mode&0o777 {
-		if err := chmodACL(t, n); err != nil {
+		if err := posixacl.Chmod(t, n); err != nil {
 			return nil, err
 		}
 	}

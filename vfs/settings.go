@@ -5,9 +5,8 @@ import (
 	"context"
 	"fmt"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // maxSettingNameBytes bounds the name of a setting; doors use short words.

@@ -21,17 +21,9 @@ func (fs *FS) StatFS(ctx context.Context) (StatFS, error) {
 	if err != nil {
 		return StatFS{}, fserr.Map(err)
 	}
-	s := StatFS{TotalBytes: u.Total, FreeBytes: u.Free, Files: fs.ids.used(), FreeFiles: freeFiles, FSID: fs.FSID()}
+	s := StatFS{TotalBytes: u.Total, FreeBytes: u.Free, Files: fs.ids.Used(), FreeFiles: freeFiles, FSID: fs.FSID()}
 	if u.Total == 0 {
 		s.TotalBytes, s.FreeBytes = unknownBytes, unknownBytes
 	}
 	return s, nil
-}
-
-// used returns how many numbers were taken at the most, as far as this
-// process knows.
-func (a *idAllocator) used() uint64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.next
 }

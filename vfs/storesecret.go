@@ -6,9 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 	"ogw/vfs/seal"
 )
 

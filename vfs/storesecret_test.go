@@ -6,10 +6,9 @@ import (
 	"sync"
 	"testing"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/record"
 )
 
 // TestStoreSecret: all who ask at the same time, and a process later, get the

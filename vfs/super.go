@@ -5,10 +5,9 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 )
 
 // FormatVersion is the version of all that is stored. A store with a greater

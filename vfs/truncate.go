@@ -3,9 +3,9 @@ package vfs
 import (
 	"errors"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/record"
 )
 
 // truncate changes n's size; what was behind a smaller one is gone. The
@@ -47,7 +47,7 @@ func (o *op) cutTail(t cluster.Txn, n *record.Inode, size int64, id ContentID) e
 	}
 	if !n.Has(record.FlagShared) {
 		limit := o.fs.cutLimit()
-		list, more, err := loadExtents(t, n.Content, size, n.Size, limit)
+		list, more, err := extents.Load(t, n.Content, size, n.Size, limit)
 		if err != nil {
 			return err
 		}
@@ -76,6 +76,6 @@ func (o *op) cutTail(t cluster.Txn, n *record.Inode, size int64, id ContentID) e
 	for i := range kept {
 		n.Used += kept[i].Len
 	}
-	n.Set(record.FlagRefs, hasRefs(kept))
+	n.Set(record.FlagRefs, extents.HasRefs(kept))
 	return putExtents(t, id, kept)
 }

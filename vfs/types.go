@@ -3,6 +3,7 @@ package vfs
 import (
 	"time"
 
+	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/record"
 )
 
@@ -50,7 +51,7 @@ const (
 	// MaxNameBytes bounds one stored component: a key may be one component.
 	MaxNameBytes = MaxKeyBytes
 	// MaxPosixNameBytes is NAME_MAX of the POSIX doors.
-	MaxPosixNameBytes = 255
+	MaxPosixNameBytes = naming.MaxPosixBytes
 	// MaxSymlinkBytes bounds a symbolic link's target (PATH_MAX without the NUL).
 	MaxSymlinkBytes = 4095
 	// MaxXattrNameBytes and MaxXattrValueBytes are Linux's XATTR_NAME_MAX and

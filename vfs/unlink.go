@@ -3,9 +3,9 @@ package vfs
 import (
 	"context"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/record"
 )
 
 // Unlink removes an entry that is not a directory. ErrIsDir, ErrNotExist,
@@ -14,7 +14,7 @@ func (fs *FS) Unlink(ctx context.Context, cred *Cred, dir Ino, name string) erro
 	if name == "." || name == ".." {
 		return ErrIsDir
 	}
-	p, err := parsePosixName(name)
+	p, err := naming.ParsePosix(name)
 	if err != nil {
 		return lookupErr(err)
 	}
@@ -45,7 +45,7 @@ func (fs *FS) Rmdir(ctx context.Context, cred *Cred, dir Ino, name string) error
 	case "..":
 		return ErrNotEmpty
 	}
-	p, err := parsePosixName(name)
+	p, err := naming.ParsePosix(name)
 	if err != nil {
 		return lookupErr(err)
 	}
@@ -76,7 +76,7 @@ func (fs *FS) Rmdir(ctx context.Context, cred *Cred, dir Ino, name string) error
 
 // findToRemove reads dir and the entry that p stands for, and checks that
 // cred may remove it.
-func findToRemove(t cluster.Txn, cred *Cred, dir Ino, p posixName) (d, n *record.Inode, e *record.Dentry, err error) {
+func findToRemove(t cluster.Txn, cred *Cred, dir Ino, p naming.Posix) (d, n *record.Inode, e *record.Dentry, err error) {
 	d, f, err := findIn(t, dir, p)
 	if err != nil {
 		return nil, nil, nil, err
@@ -160,7 +160,7 @@ func checkNewFile(f *found) error {
 	switch {
 	case f.e != nil:
 		return ErrExist
-	case f.name.stored == "":
+	case f.name.Stored == "":
 		return ErrInvalid
 	}
 	return nil
@@ -189,7 +189,7 @@ func (o *op) addLink(t cluster.Txn, n, d *record.Inode, f *found) error {
 		n.Set(record.FlagLinks, true)
 	}
 	n.Nlink++
-	n.Parent, n.Name, n.CtimeNS = d.Ino, f.name.stored, o.nowNS
+	n.Parent, n.Name, n.CtimeNS = d.Ino, f.name.Stored, o.nowNS
 	if n.Has(record.FlagLinks) {
 		if err := t.Set(record.LinkKey(n.Ino, n.Parent, n.Name), []byte{}); err != nil {
 			return err

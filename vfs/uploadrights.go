@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // began reports whether s began u. Records older than format 2 hold the uid

@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 	"ogw/vfs/seal"
 )
 

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // Three indexes lead to the record of a user, which is keyed by ID:

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"ogw/vfs/internal/record"
-
 	"ogw/vfs/seal"
 )
 

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // UserOptions of MakeUser.

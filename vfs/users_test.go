@@ -6,10 +6,9 @@ import (
 	"reflect"
 	"testing"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/record"
 )
 
 func TestUsers(t *testing.T) {

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"testing"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/record"
 )
 
 // TestValuesAreTheCallers: what is returned can be changed, and the store

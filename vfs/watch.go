@@ -3,6 +3,8 @@ package vfs
 import (
 	"context"
 	"sync"
+
+	"ogw/vfs/internal/naming"
 )
 
 // Invalidator drops what a door cached, such as a kernel's dentries,
@@ -106,7 +108,7 @@ func (w *watchers) notify(ctx context.Context, events []event) {
 			case !e.entry:
 				inv.InvalidateInode(e.ino, e.data)
 			case inv != origin:
-				for _, name := range posixForms(e.name) {
+				for _, name := range naming.PosixForms(e.name) {
 					inv.InvalidateEntry(e.ino, name)
 				}
 				inv.InvalidateInode(e.ino, true) // the directory's times and cached listing

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/record"
 )
 
 // TestDirectoryCircle: records that make a directory its own ancestor are

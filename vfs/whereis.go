@@ -5,10 +5,9 @@ import (
 	"errors"
 	"strings"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 )
 
 // ExtentLocation tells where one range of a file is.

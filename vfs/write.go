@@ -118,7 +118,7 @@ func (of *openFile) lockForWrite(ctx context.Context, f *File) error {
 
 // spareID sees to it that nextID is set.
 func (of *openFile) spareID(ctx context.Context) error {
-	id, err := of.fs.ids.take(ctx)
+	id, err := of.fs.ids.Take(ctx)
 	if err != nil {
 		return err
 	}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/posixacl"
+	"ogw/vfs/internal/record"
 )
 
 // XattrFlags of SetXattr.
@@ -40,7 +40,9 @@ func dropCapability(t cluster.Txn, n *record.Inode) error {
 	return t.Delete(record.XattrKey(n.Ino, xattrCapability))
 }
 
-func isACLName(name string) bool { return name == xattrAccessACL || name == xattrDefaultACL }
+func isACLName(name string) bool {
+	return name == posixacl.XattrAccess || name == posixacl.XattrDefault
+}
 
 // checkXattrName checks length and namespace. ErrNotSupported for a namespace
 // that does not exist, ErrRange for a name that is too long (xattr(7)).
@@ -302,22 +304,22 @@ func (fs *FS) checkXattrRoom(r cluster.Reader, n *record.Inode, name string) err
 // setACL stores or, with an empty value, removes an ACL. An access ACL also
 // sets the mode; one that says no more than the mode is not stored.
 func (o *op) setACL(t cluster.Txn, cred *Cred, n *record.Inode, name string, value []byte) error {
-	a, err := parseACL(value)
+	a, err := posixacl.Parse(value)
 	if err != nil {
 		return err
 	}
-	if name == xattrDefaultACL && !n.IsDir() {
+	if name == posixacl.XattrDefault && !n.IsDir() {
 		if a == nil {
 			return nil
 		}
 		return ErrAccess
 	}
-	if name == xattrAccessACL && a != nil {
-		n.Mode = n.Mode&^0o777 | a.mode()
+	if name == posixacl.XattrAccess && a != nil {
+		n.Mode = n.Mode&^0o777 | a.Mode()
 		if !cred.rooted() && !cred.inGroup(n.GID) {
 			n.Mode &^= ModeSetGID
 		}
-		if !a.extended() {
+		if !a.Extended() {
 			a = nil
 		}
 	}
@@ -325,12 +327,12 @@ func (o *op) setACL(t cluster.Txn, cred *Cred, n *record.Inode, name string, val
 		err = t.Delete(record.XattrKey(n.Ino, name))
 	} else {
 		n.Set(record.FlagXattrs|record.FlagACL, true)
-		err = t.Set(record.XattrKey(n.Ino, name), a.encode())
+		err = t.Set(record.XattrKey(n.Ino, name), a.Encode())
 	}
 	if err != nil {
 		return err
 	}
-	if name == xattrAccessACL {
+	if name == posixacl.XattrAccess {
 		n.Choose()
 		n.MakeExplicit()
 	}

@@ -5,9 +5,8 @@ import (
 	"context"
 	"fmt"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // xattrVirtual begins the names of attributes that are computed: they can be

@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"ogw/cluster/mem"
+	"ogw/vfs"
+	"ogw/vfs/billyfs"
+
 	"github.com/go-git/go-billy/v5"
 	"github.com/go-git/go-billy/v5/test"
 	"github.com/go-git/go-billy/v5/util"
 	check "gopkg.in/check.v1"
-
-	"ogw/cluster/mem"
-	"ogw/vfs"
-	"ogw/vfs/billyfs"
 )
 
 var bg = context.Background()

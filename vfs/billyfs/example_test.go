@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/go-git/go-billy/v5/util"
-
 	"ogw/cluster/mem"
 	"ogw/vfs"
 	"ogw/vfs/billyfs"
+
+	"github.com/go-git/go-billy/v5/util"
 )
 
 // Write through billy, read as an object.

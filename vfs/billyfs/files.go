@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-git/go-billy/v5"
-	"github.com/go-git/go-billy/v5/util"
-
 	"ogw/vfs"
 	"ogw/vfs/iofs"
+
+	"github.com/go-git/go-billy/v5"
+	"github.com/go-git/go-billy/v5/util"
 )
 
 // parentMode is the mode of directories that are made because a file needs

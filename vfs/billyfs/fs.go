@@ -6,11 +6,11 @@ import (
 	"path"
 	"time"
 
-	"github.com/go-git/go-billy/v5"
-	"github.com/go-git/go-billy/v5/helper/chroot"
-
 	"ogw/vfs"
 	"ogw/vfs/iofs"
+
+	"github.com/go-git/go-billy/v5"
+	"github.com/go-git/go-billy/v5/helper/chroot"
 )
 
 // FS is a read-write view of one directory and all below it. Neither ".."

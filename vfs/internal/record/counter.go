@@ -18,3 +18,10 @@ func Counter(r cluster.Reader, name string) (n uint64, err error) {
 func SetCounter(t cluster.Txn, name string, n uint64) error {
 	return t.Set(CounterKey(name), binary.BigEndian.AppendUint64(nil, n))
 }
+
+// AnyKey reports whether there is a key with prefix.
+func AnyKey(r cluster.Reader, prefix []byte) (found bool, err error) {
+	err = r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{Limit: 1, KeysOnly: true},
+		func(_, _ []byte) error { found = true; return nil })
+	return found, err
+}

@@ -1,4 +1,4 @@
-package vfs
+package ids
 
 import (
 	"context"
@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"sync"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 )
 
 const (
@@ -21,18 +20,18 @@ const (
 	// within itself.
 	idReserve = 1024
 	// firstFreeID follows the root's number.
-	firstFreeID = uint64(RootIno) + 1
+	firstFreeID = uint64(record.RootIno) + 1
 )
 
-// idAllocator hands out numbers for inodes, contents and blobs, none twice.
-type idAllocator struct {
+// Allocator hands out numbers for inodes, contents and blobs, none twice.
+type Allocator struct {
 	kv        cluster.KV
 	mu        sync.Mutex
 	next, end uint64
 }
 
-// init starts with nothing leased; next tells what was handed out before.
-func (a *idAllocator) init(ctx context.Context, kv cluster.KV) error {
+// Init starts with nothing leased; next tells what was handed out before.
+func (a *Allocator) Init(ctx context.Context, kv cluster.KV) error {
 	a.kv = kv
 	err := kv.View(ctx, func(r cluster.Reader) (err error) {
 		a.next, err = record.Counter(r, "id")
@@ -42,8 +41,8 @@ func (a *idAllocator) init(ctx context.Context, kv cluster.KV) error {
 	return fserr.Map(err)
 }
 
-// take returns a number that was never returned before, by any process.
-func (a *idAllocator) take(ctx context.Context) (uint64, error) {
+// Take returns a number that was never returned before, by any process.
+func (a *Allocator) Take(ctx context.Context) (uint64, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.next == a.end {
@@ -55,8 +54,8 @@ func (a *idAllocator) take(ctx context.Context) (uint64, error) {
 	return a.next - 1, nil
 }
 
-// reserve sees to it that operations find their numbers leased.
-func (a *idAllocator) reserve(ctx context.Context) error {
+// Reserve sees to it that operations find their numbers leased.
+func (a *Allocator) Reserve(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.end-a.next >= idReserve {
@@ -67,7 +66,7 @@ func (a *idAllocator) reserve(ctx context.Context) error {
 
 // lease moves the shared counter on. It must be durable before a number is
 // used, whatever durability the caller asked for.
-func (a *idAllocator) lease(ctx context.Context) error {
+func (a *Allocator) lease(ctx context.Context) error {
 	var from uint64
 	err := a.kv.Update(cluster.Strict(context.WithoutCancel(ctx)), func(t cluster.Txn) error {
 		b, err := t.Get(record.CounterKey("id"))
@@ -77,7 +76,7 @@ func (a *idAllocator) lease(ctx context.Context) error {
 		from = firstFreeID
 		if b != nil {
 			if len(b) != 8 {
-				return fmt.Errorf("%w: number counter", ErrCorrupt)
+				return fmt.Errorf("%w: number counter", fserr.ErrCorrupt)
 			}
 			from = binary.BigEndian.Uint64(b)
 		}
@@ -90,9 +89,9 @@ func (a *idAllocator) lease(ctx context.Context) error {
 	return nil
 }
 
-// release gives back what was leased and not used, if nobody leased after.
+// Release gives back what was leased and not used, if nobody leased after.
 // Only the count of files profits, so a failure loses nothing.
-func (a *idAllocator) release(ctx context.Context) {
+func (a *Allocator) Release(ctx context.Context) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.next == a.end {
@@ -107,4 +106,12 @@ func (a *idAllocator) release(ctx context.Context) {
 		}
 		return t.Set(record.CounterKey("id"), binary.BigEndian.AppendUint64(nil, next))
 	})
+}
+
+// Used returns how many numbers were taken at the most, as far as this
+// process knows.
+func (a *Allocator) Used() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.next
 }

@@ -1,51 +1,50 @@
-package vfs
+package extents
 
 import (
 	"bytes"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 const (
-	// extentPage is how many extents are loaded at once: 64 GiB of whole
+	// PageExtents is how many extents are loaded at once: 64 GiB of whole
 	// blobs, some 100 KiB of memory.
-	extentPage = 1024
+	PageExtents = 1024
 	// extentPageInline bounds the inline bytes that one page brings along.
 	extentPageInline = 1 << 20
-	// readPageInline is that for reads in order. Others get one inline extent
+	// ReadPageInline is that for reads in order. Others get one inline extent
 	// at the most: a file that was overwritten here and there is read here and
 	// there, too.
-	readPageInline = 64 << 10
-	// limitedTxnExtents is how many extents one transaction stores in an
+	ReadPageInline = 64 << 10
+	// LimitedTxn is how many extents one transaction stores in an
 	// engine with limits: half of etcd's 128 operations, and 1 MiB if all of
 	// them are inline.
-	limitedTxnExtents = 64
+	LimitedTxn = 64
 	// roomyTxnBytes: an engine that takes so much in one transaction has room
-	// for unlimitedTxnExtents inline extents, twice.
+	// for UnlimitedTxn inline extents, twice.
 	roomyTxnBytes = 32 << 20
-	// unlimitedTxnExtents keeps transactions in engines without limits short.
-	unlimitedTxnExtents = 1024
+	// UnlimitedTxn keeps transactions in engines without limits short.
+	UnlimitedTxn = 1024
 )
 
-// txnExtents is how many extents one transaction may store.
-func (fs *FS) txnExtents() int {
-	if l := fs.kv.Limits(); l.Ops > 0 || l.Bytes > 0 && l.Bytes < roomyTxnBytes {
-		return limitedTxnExtents
+// PerTxn is how many extents one transaction may store.
+func PerTxn(kv cluster.KV) int {
+	if l := kv.Limits(); l.Ops > 0 || l.Bytes > 0 && l.Bytes < roomyTxnBytes {
+		return LimitedTxn
 	}
-	return unlimitedTxnExtents
+	return UnlimitedTxn
 }
 
-// loadExtents returns the extents of c that overlap [from, to) in order, at
+// Load returns the extents of c that overlap [from, to) in order, at
 // most limit and no more than extentPageInline inline bytes; more tells that
 // there are others behind the last.
-func loadExtents(r cluster.Reader, c ContentID, from, to int64, limit int) (list []record.Extent, more bool, err error) {
-	return loadExtentPage(r, c, from, to, limit, extentPageInline)
+func Load(r cluster.Reader, c record.ContentID, from, to int64, limit int) (list []record.Extent, more bool, err error) {
+	return LoadPage(r, c, from, to, limit, extentPageInline)
 }
 
-// loadExtentPage is loadExtents with another bound of the inline bytes.
-func loadExtentPage(r cluster.Reader, c ContentID, from, to int64, limit, maxInline int) (list []record.Extent, more bool, err error) {
+// LoadPage is Load with another bound of the inline bytes.
+func LoadPage(r cluster.Reader, c record.ContentID, from, to int64, limit, maxInline int) (list []record.Extent, more bool, err error) {
 	if c == 0 || from >= to {
 		return nil, false, nil
 	}
@@ -101,7 +100,7 @@ func loadExtentPage(r cluster.Reader, c ContentID, from, to int64, limit, maxInl
 	return list, more, err
 }
 
-func allInline(list []record.Extent) bool {
+func AllInline(list []record.Extent) bool {
 	for i := range list {
 		if list[i].Kind != record.ExtentInline {
 			return false
@@ -110,17 +109,11 @@ func allInline(list []record.Extent) bool {
 	return true
 }
 
-func hasRefs(list []record.Extent) bool {
+func HasRefs(list []record.Extent) bool {
 	for i := range list {
 		if list[i].Kind == record.ExtentRef {
 			return true
 		}
 	}
 	return false
-}
-
-func anyKey(r cluster.Reader, prefix []byte) (found bool, err error) {
-	err = r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{Limit: 1, KeysOnly: true},
-		func(_, _ []byte) error { found = true; return nil })
-	return found, err
 }

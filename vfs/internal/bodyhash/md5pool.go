@@ -1,4 +1,4 @@
-package vfs
+package bodyhash
 
 import (
 	"crypto/md5"
@@ -22,14 +22,14 @@ const (
 	md5ChunkBytes = 64 << 10
 )
 
-// md5Pool computes the MD5 of many bodies at once. MD5 cannot use more than
+// MD5Pool computes the MD5 of many bodies at once. MD5 cannot use more than
 // one lane of a vector unit by itself, so a body alone is hashed plainly, and
 // bodies that meet share a unit, which takes no longer for sixteen than for
 // one.
 //
 // There is no goroutine for it: whose body comes when nobody hashes leads,
 // takes those along that come meanwhile, and hands over when its own is done.
-type md5Pool struct {
+type MD5Pool struct {
 	mu      sync.Mutex
 	waiting []*md5Job
 	leading int // goroutines that hash
@@ -42,18 +42,18 @@ type md5Job struct {
 	turn chan bool
 }
 
-// of hashes a body that is there as a whole.
-func (p *md5Pool) of(data []byte) (sum [md5.Size]byte) {
+// Of hashes a body that is there as a whole.
+func (p *MD5Pool) Of(data []byte) (sum [md5.Size]byte) {
 	if len(data) <= md5Short {
 		return md5.Sum(data)
 	}
 	s := p.begin()
-	s.write(data)
+	s.Write(data)
 	s.finish(sum[:0])
 	return sum
 }
 
-func (p *md5Pool) begin() *md5Sum {
+func (p *MD5Pool) begin() *md5Sum {
 	s := &md5Sum{pool: p, state: md5lanes.Init()}
 	if !md5lanes.Available() || !md5StateKnown() {
 		s.plain = md5.New()
@@ -62,7 +62,7 @@ func (p *md5Pool) begin() *md5Sum {
 }
 
 // add adds whole blocks to a state.
-func (p *md5Pool) add(s *md5lanes.State, data []byte) {
+func (p *MD5Pool) add(s *md5lanes.State, data []byte) {
 	j := &md5Job{lane: md5lanes.Lane{State: s, Data: data}, turn: make(chan bool, 1)}
 	p.mu.Lock()
 	p.waiting = append(p.waiting, j)
@@ -85,7 +85,7 @@ func (p *md5Pool) add(s *md5lanes.State, data []byte) {
 
 // lead hashes j and who else comes until j is done. The caller counts as
 // leading and j does not wait.
-func (p *md5Pool) lead(j *md5Job) {
+func (p *MD5Pool) lead(j *md5Job) {
 	batch := make([]*md5Job, 1, md5lanes.Lanes)
 	batch[0] = j
 	for len(j.lane.Data) > 0 {
@@ -208,7 +208,7 @@ func hashAlone(s *md5lanes.State, data []byte) {
 
 // md5Sum is one body's hash.
 type md5Sum struct {
-	pool   *md5Pool
+	pool   *MD5Pool
 	plain  hash.Hash // instead of all else, without a vector unit or md5StateKnown
 	state  md5lanes.State
 	length uint64
@@ -216,8 +216,8 @@ type md5Sum struct {
 	filled int // of tail
 }
 
-// write adds bytes.
-func (s *md5Sum) write(p []byte) {
+// Write adds bytes.
+func (s *md5Sum) Write(p []byte) {
 	if s.plain != nil {
 		s.plain.Write(p)
 		return

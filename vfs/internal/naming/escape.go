@@ -1,10 +1,12 @@
-package vfs
+package naming
 
 import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
 	"strings"
+
+	"ogw/vfs/internal/fserr"
 )
 
 // How stored names look through the POSIX doors; see the package
@@ -15,6 +17,9 @@ const (
 	shadowPrefix   = reservedPrefix + "f~"
 	hashPrefix     = reservedPrefix + "h~"
 
+	// MaxPosixBytes is NAME_MAX of the POSIX doors.
+	MaxPosixBytes = 255
+
 	// nameHashBytes is 160 bits of SHA-256: no two names collide, and the
 	// shown form stays short.
 	nameHashBytes = 20
@@ -22,30 +27,30 @@ const (
 
 var hashEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// posixName is what a name of the POSIX doors stands for.
-type posixName struct {
-	stored string
-	// file: the name stands for the file only, also beside a directory.
-	file bool
-	// hash is set instead of stored when key 'h' knows the name.
-	hash []byte
+// Posix is what a name of the POSIX doors stands for.
+type Posix struct {
+	Stored string
+	// File: the name stands for the file only, also beside a directory.
+	File bool
+	// Hash is set instead of stored when key 'h' knows the name.
+	Hash []byte
 }
 
-// parsePosixName decodes a shown name. It returns ErrNameTooLong, and
-// ErrInvalid for a name that no entry can have: "", ".", "..", one with a
+// ParsePosix decodes a shown name. It returns fserr.ErrNameTooLong, and
+// fserr.ErrInvalid for a name that no entry can have: "", ".", "..", one with a
 // slash or NUL, or one with the reserved prefix that is no escape.
-func parsePosixName(name string) (posixName, error) {
-	if len(name) > MaxPosixNameBytes {
-		return posixName{}, ErrNameTooLong
+func ParsePosix(name string) (Posix, error) {
+	if len(name) > MaxPosixBytes {
+		return Posix{}, fserr.ErrNameTooLong
 	}
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-		return posixName{}, ErrInvalid
+		return Posix{}, fserr.ErrInvalid
 	}
 	if !strings.HasPrefix(name, reservedPrefix) {
-		return posixName{stored: name}, nil
+		return Posix{Stored: name}, nil
 	}
-	bad := func() (posixName, error) {
-		return posixName{}, fmt.Errorf("%w: %q stands for no name", ErrInvalid, name)
+	bad := func() (Posix, error) {
+		return Posix{}, fmt.Errorf("%w: %q stands for no name", fserr.ErrInvalid, name)
 	}
 	switch {
 	case strings.HasPrefix(name, escapedPrefix):
@@ -53,19 +58,19 @@ func parsePosixName(name string) (posixName, error) {
 		if !ok || !mustEscape(s) {
 			return bad()
 		}
-		return posixName{stored: s}, nil
+		return Posix{Stored: s}, nil
 	case strings.HasPrefix(name, shadowPrefix):
 		s, ok := unescapePercent(name[len(shadowPrefix):])
 		if !ok || s == "" {
 			return bad()
 		}
-		return posixName{stored: s, file: true}, nil
+		return Posix{Stored: s, File: true}, nil
 	case strings.HasPrefix(name, hashPrefix):
 		h, err := hashEncoding.DecodeString(name[len(hashPrefix):])
 		if err != nil || len(h) != nameHashBytes || hashPrefix+hashEncoding.EncodeToString(h) != name {
 			return bad()
 		}
-		return posixName{hash: h}, nil
+		return Posix{Hash: h}, nil
 	}
 	return bad()
 }
@@ -77,12 +82,12 @@ func mustEscape(stored string) bool {
 		strings.HasPrefix(stored, reservedPrefix) || strings.IndexByte(stored, 0) >= 0
 }
 
-// shownName returns the name under which the POSIX doors show an entry.
+// Shown returns the name under which the POSIX doors show an entry.
 // shadowed tells that it is a file beside a directory of the same name.
-func shownName(stored string, dir, shadowed bool) string {
+func Shown(stored string, dir, shadowed bool) string {
 	s := fullForm(stored, shadowed && !dir)
-	if len(s) > MaxPosixNameBytes {
-		h := nameHash(stored, dir)
+	if len(s) > MaxPosixBytes {
+		h := Hash(stored, dir)
 		return hashPrefix + hashEncoding.EncodeToString(h[:])
 	}
 	return s
@@ -99,16 +104,16 @@ func fullForm(stored string, shadowed bool) string {
 	return stored
 }
 
-// maybeHashed tells whether an entry is, or could come to be, shown under its
+// MaybeHashed tells whether an entry is, or could come to be, shown under its
 // hash: then key 'h' must exist.
-func maybeHashed(stored string, dir bool) bool {
-	if len(stored) <= MaxPosixNameBytes/3-len(shadowPrefix) {
+func MaybeHashed(stored string, dir bool) bool {
+	if len(stored) <= MaxPosixBytes/3-len(shadowPrefix) {
 		return false // even with every byte escaped it fits
 	}
-	return len(fullForm(stored, !dir)) > MaxPosixNameBytes
+	return len(fullForm(stored, !dir)) > MaxPosixBytes
 }
 
-func nameHash(stored string, dir bool) (h [nameHashBytes]byte) {
+func Hash(stored string, dir bool) (h [nameHashBytes]byte) {
 	kind := byte('f')
 	if dir {
 		kind = 'd'
@@ -118,10 +123,10 @@ func nameHash(stored string, dir bool) (h [nameHashBytes]byte) {
 	return h
 }
 
-// posixForms returns the names under which the POSIX doors may show a stored
+// PosixForms returns the names under which the POSIX doors may show a stored
 // name: as a directory or sole entry, and as a shadowed file.
-func posixForms(stored string) []string {
-	dir, file, shadowed := shownName(stored, true, false), shownName(stored, false, false), shownName(stored, false, true)
+func PosixForms(stored string) []string {
+	dir, file, shadowed := Shown(stored, true, false), Shown(stored, false, false), Shown(stored, false, true)
 	forms := []string{dir}
 	if file != dir {
 		forms = append(forms, file)

@@ -1,23 +1,22 @@
-package vfs
+package changeclock
 
 import (
 	"sync/atomic"
 
-	"ogw/vfs/internal/record"
-
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // clockSlots is how many slots all inodes share: so many that the changes of
 // some rarely make others be read again.
 const clockSlots = 1 << 16
 
-// changeClock tells whether the record of an inode may have changed. A
+// Clock tells whether the record of an inode may have changed. A
 // transaction is counted in the slots of the inodes that it writes before it
 // commits, and stamps them when it is over. So nothing has to be told to
 // those who remember values: theirs is the store's while the slot is quiet
 // since the moment before they read it.
-type changeClock struct {
+type Clock struct {
 	now   atomic.Uint64 // stamps given so far
 	slots [clockSlots]struct {
 		running atomic.Int64
@@ -25,8 +24,8 @@ type changeClock struct {
 	}
 }
 
-// stamp is what the last change that ended left; 0 without a clock.
-func (c *changeClock) stamp() uint64 {
+// Stamp is what the last change that ended left; 0 without a clock.
+func (c *Clock) Stamp() uint64 {
 	if c == nil {
 		return 0
 	}
@@ -34,10 +33,10 @@ func (c *changeClock) stamp() uint64 {
 }
 
 // begin counts a change of what shares the slot.
-func (c *changeClock) begin(slot uint32) { c.slots[slot].running.Add(1) }
+func (c *Clock) begin(slot uint32) { c.slots[slot].running.Add(1) }
 
 // end is called for each begin, whatever the outcome of the change.
-func (c *changeClock) end(slot uint32) {
+func (c *Clock) end(slot uint32) {
 	s := &c.slots[slot]
 	stamp := c.now.Add(1)
 	for {
@@ -49,48 +48,48 @@ func (c *changeClock) end(slot uint32) {
 	s.running.Add(-1)
 }
 
-// quiet tells that no change is under way, and that none ended after now
+// Quiet tells that no change is under way, and that none ended after now
 // stood at stamp: what a snapshot said that was taken later is still so.
-func (c *changeClock) quiet(slot uint32, stamp uint64) bool {
+func (c *Clock) Quiet(slot uint32, stamp uint64) bool {
 	s := &c.slots[slot]
 	// In this order: a change that ends in between has left its stamp.
 	return s.running.Load() == 0 && s.last.Load() <= stamp
 }
 
-func inodeSlot(ino Ino) uint32 { return uint32(ino % clockSlots) }
+func InodeSlot(ino record.Ino) uint32 { return uint32(ino % clockSlots) }
 
-// recordingTxn is a transaction that tells the clock which inodes it changes.
-type recordingTxn struct {
+// Txn is a transaction that tells the clock which inodes it changes.
+type Txn struct {
 	cluster.Txn
-	clock   *changeClock // nil: nobody asks it
+	Clock   *Clock // nil: nobody asks it
 	touched []uint32
 }
 
 // Set implements cluster.Txn.
-func (r *recordingTxn) Set(key, value []byte) error {
+func (r *Txn) Set(key, value []byte) error {
 	r.touch(key)
 	return r.Txn.Set(key, value)
 }
 
 // Delete implements cluster.Txn.
-func (r *recordingTxn) Delete(key []byte) error {
+func (r *Txn) Delete(key []byte) error {
 	r.touch(key)
 	return r.Txn.Delete(key)
 }
 
 // touch looks for the keys that an inode's attributes are made of.
-func (r *recordingTxn) touch(key []byte) {
-	if r.clock == nil || len(key) != 9 || key[0] != record.TabInode && key[0] != record.TabDirTime {
+func (r *Txn) touch(key []byte) {
+	if r.Clock == nil || len(key) != 9 || key[0] != record.TabInode && key[0] != record.TabDirTime {
 		return
 	}
-	slot := inodeSlot(record.InoOfKey(key))
-	r.clock.begin(slot)
+	slot := InodeSlot(record.InoOfKey(key))
+	r.Clock.begin(slot)
 	r.touched = append(r.touched, slot)
 }
 
-// end is called when the transaction is over, with what all attempts touched.
-func (r *recordingTxn) end() {
+// End is called when the transaction is over, with what all attempts touched.
+func (r *Txn) End() {
 	for _, slot := range r.touched {
-		r.clock.end(slot)
+		r.Clock.end(slot)
 	}
 }

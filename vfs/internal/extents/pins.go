@@ -1,11 +1,13 @@
-package vfs
+package extents
 
 import (
 	"context"
 	"sync"
+
+	"ogw/vfs/internal/record"
 )
 
-// contentPins protects contents from the collector while they are read or
+// Pins protects contents from the collector while they are read or
 // written by this process, and tells a reader when a content changed in place.
 //
 // A reader learns of a content in a view and pins it before the view ends.
@@ -14,9 +16,9 @@ import (
 // knows what is dropped, waits for the views that
 // began earlier (quiesce); what is unpinned after that can gain no reader,
 // because every later view sees it dropped.
-type contentPins struct {
+type Pins struct {
 	mu     sync.Mutex
-	pins   map[ContentID]*contentPin
+	pins   map[record.ContentID]*contentPin
 	epoch  uint64         // grows with every quiesce
 	active map[uint64]int // running views by the epoch in which they began
 	ended  chan struct{}  // closed when the last view of an older epoch ends
@@ -29,15 +31,15 @@ type contentPin struct {
 	settled chan struct{} // closed when running is 0; nil if nobody waits
 }
 
-func (p *contentPins) init() {
-	p.pins = make(map[ContentID]*contentPin)
+func (p *Pins) Init() {
+	p.pins = make(map[record.ContentID]*contentPin)
 	p.active = make(map[uint64]int)
 	p.ended = make(chan struct{})
 }
 
-// pin protects c until unpin. It returns the number of its changes so far, and
+// Pin protects c until unpin. It returns the number of its changes so far, and
 // whether one is under way.
-func (p *contentPins) pin(c ContentID) (changes uint64, changing bool) {
+func (p *Pins) Pin(c record.ContentID) (changes uint64, changing bool) {
 	if c == 0 {
 		return 0, false
 	}
@@ -48,7 +50,7 @@ func (p *contentPins) pin(c ContentID) (changes uint64, changing bool) {
 }
 
 // hold is called with mu held.
-func (p *contentPins) hold(c ContentID) *contentPin {
+func (p *Pins) hold(c record.ContentID) *contentPin {
 	e := p.pins[c]
 	if e == nil {
 		e = &contentPin{}
@@ -58,7 +60,7 @@ func (p *contentPins) hold(c ContentID) *contentPin {
 	return e
 }
 
-func (p *contentPins) unpin(c ContentID) {
+func (p *Pins) Unpin(c record.ContentID) {
 	if c == 0 {
 		return
 	}
@@ -68,7 +70,7 @@ func (p *contentPins) unpin(c ContentID) {
 }
 
 // letGo is called with mu held.
-func (p *contentPins) letGo(c ContentID) {
+func (p *Pins) letGo(c record.ContentID) {
 	if e := p.pins[c]; e != nil {
 		if e.n--; e.n == 0 {
 			delete(p.pins, c)
@@ -76,15 +78,23 @@ func (p *contentPins) letGo(c ContentID) {
 	}
 }
 
-func (p *contentPins) pinned(c ContentID) bool {
+func (p *Pins) Pinned(c record.ContentID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pins[c] != nil
 }
 
-// begin records that a transaction is about to change c in place, so that a view
+// Awaited reports whether somebody waits for the changes of c (Settled).
+func (p *Pins) Awaited(c record.ContentID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.pins[c]
+	return e != nil && e.settled != nil
+}
+
+// Begin records that a transaction is about to change c in place, so that a view
 // which sees the change finds it recorded; end, that such transactions are over.
-func (p *contentPins) begin(c ContentID) {
+func (p *Pins) Begin(c record.ContentID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := p.hold(c)
@@ -92,7 +102,7 @@ func (p *contentPins) begin(c ContentID) {
 	e.running++
 }
 
-func (p *contentPins) end(list []ContentID) {
+func (p *Pins) End(list []record.ContentID) {
 	if len(list) == 0 {
 		return
 	}
@@ -108,8 +118,8 @@ func (p *contentPins) end(list []ContentID) {
 	}
 }
 
-// settled waits until no transaction changes c in place.
-func (p *contentPins) settled(ctx context.Context, c ContentID) error {
+// Settled waits until no transaction changes c in place.
+func (p *Pins) Settled(ctx context.Context, c record.ContentID) error {
 	p.mu.Lock()
 	e := p.pins[c]
 	if e == nil || e.running == 0 {
@@ -129,8 +139,8 @@ func (p *contentPins) settled(ctx context.Context, c ContentID) error {
 	}
 }
 
-// changes returns how often the pinned content c changed while pinned.
-func (p *contentPins) changes(c ContentID) uint64 {
+// Changes returns how often the pinned content c changed while pinned.
+func (p *Pins) Changes(c record.ContentID) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e := p.pins[c]; e != nil {
@@ -139,15 +149,15 @@ func (p *contentPins) changes(c ContentID) uint64 {
 	return 0
 }
 
-// enter counts a view that begins; leave takes what it returned.
-func (p *contentPins) enter() uint64 {
+// Enter counts a view that begins; leave takes what it returned.
+func (p *Pins) Enter() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.active[p.epoch]++
 	return p.epoch
 }
 
-func (p *contentPins) leave(epoch uint64) {
+func (p *Pins) Leave(epoch uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.active[epoch]--; p.active[epoch] > 0 {
@@ -160,8 +170,8 @@ func (p *contentPins) leave(epoch uint64) {
 	}
 }
 
-// quiesce waits until every view that runs now has ended.
-func (p *contentPins) quiesce(ctx context.Context) error {
+// Quiesce waits until every view that runs now has ended.
+func (p *Pins) Quiesce(ctx context.Context) error {
 	p.mu.Lock()
 	p.epoch++
 	now := p.epoch
@@ -184,28 +194,28 @@ func (p *contentPins) quiesce(ctx context.Context) error {
 	}
 }
 
-// contentSet is a set of contents.
-type contentSet struct {
+// Set is a set of contents.
+type Set struct {
 	mu sync.Mutex
-	m  map[ContentID]struct{}
+	m  map[record.ContentID]struct{}
 }
 
-func (s *contentSet) add(c ContentID) {
+func (s *Set) Add(c record.ContentID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.m == nil {
-		s.m = make(map[ContentID]struct{})
+		s.m = make(map[record.ContentID]struct{})
 	}
 	s.m[c] = struct{}{}
 }
 
-func (s *contentSet) remove(c ContentID) {
+func (s *Set) Remove(c record.ContentID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.m, c)
 }
 
-func (s *contentSet) has(c ContentID) bool {
+func (s *Set) Has(c record.ContentID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ok := s.m[c]

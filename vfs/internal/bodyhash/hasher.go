@@ -1,4 +1,4 @@
-package vfs
+package bodyhash
 
 import (
 	"hash"
@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// putBufferBytes is a buffer of a body on its way: large enough that
+	// BufferBytes is a buffer of a body on its way: large enough that
 	// handing it between goroutines costs nothing.
-	putBufferBytes = 1 << 20
+	BufferBytes = 1 << 20
 	// putBuffers is how many buffers one body uses: one being read, one being
 	// written, one being hashed.
 	putBuffers = 3
@@ -20,11 +20,11 @@ const (
 	ownBufferBytes = 64 << 10
 )
 
-// bodyHasher hashes a body beside its reading and writing. Buffers go round:
+// Hasher hashes a body beside its reading and writing. Buffers go round:
 // buffer takes a free one, write hands it to the goroutine, which frees it.
-type bodyHasher struct {
-	pool  *putPool
-	sum   *md5Sum
+type Hasher struct {
+	pool  *Buffers
+	Sum   *md5Sum
 	extra hash.Hash
 	own   bool // the buffers are not the pool's
 	all   [][]byte
@@ -34,12 +34,12 @@ type bodyHasher struct {
 	ended bool
 }
 
-func newBodyHasher(pool *putPool, sums *md5Pool, extra hash.Hash) *bodyHasher {
-	h := &bodyHasher{
-		pool: pool, sum: sums.begin(), extra: extra,
+func New(pool *Buffers, sums *MD5Pool, extra hash.Hash) *Hasher {
+	h := &Hasher{
+		pool: pool, Sum: sums.begin(), extra: extra,
 		free: make(chan []byte, putBuffers), full: make(chan []byte, putBuffers), done: make(chan struct{}),
 	}
-	h.all = pool.take(putBuffers, 2)
+	h.all = pool.Take(putBuffers, 2)
 	if h.own = len(h.all) == 0; h.own {
 		h.all = [][]byte{make([]byte, ownBufferBytes), make([]byte, ownBufferBytes)}
 	}
@@ -50,10 +50,10 @@ func newBodyHasher(pool *putPool, sums *md5Pool, extra hash.Hash) *bodyHasher {
 	return h
 }
 
-func (h *bodyHasher) run() {
+func (h *Hasher) run() {
 	defer close(h.done)
 	for b := range h.full {
-		h.sum.write(b)
+		h.Sum.Write(b)
 		if h.extra != nil {
 			h.extra.Write(b)
 		}
@@ -61,24 +61,24 @@ func (h *bodyHasher) run() {
 	}
 }
 
-// buffer returns a buffer to fill; it must be given to write.
-func (h *bodyHasher) buffer() []byte { return <-h.free }
+// Buffer returns a buffer to fill; it must be given to write.
+func (h *Hasher) Buffer() []byte { return <-h.free }
 
-// write hashes b, which stays readable until the next call of buffer.
-func (h *bodyHasher) write(b []byte) { h.full <- b }
+// Write hashes b, which stays readable until the next call of buffer.
+func (h *Hasher) Write(b []byte) { h.full <- b }
 
-// finish appends the MD5 to sum and returns the other hash's sum.
-func (h *bodyHasher) finish(sum []byte) (extra []byte) {
-	h.stop()
-	h.sum.finish(sum)
+// Finish appends the MD5 to sum and returns the other hash's sum.
+func (h *Hasher) Finish(sum []byte) (extra []byte) {
+	h.Stop()
+	h.Sum.finish(sum)
 	if h.extra != nil {
 		extra = h.extra.Sum(nil)
 	}
 	return extra
 }
 
-// stop ends the goroutine and gives the buffers back.
-func (h *bodyHasher) stop() {
+// Stop ends the goroutine and gives the buffers back.
+func (h *Hasher) Stop() {
 	if h.ended {
 		return
 	}
@@ -86,19 +86,19 @@ func (h *bodyHasher) stop() {
 	close(h.full)
 	<-h.done
 	if !h.own {
-		h.pool.give(h.all)
+		h.pool.Give(h.all)
 	}
 }
 
-// putPool lends the large buffers of bodies.
-type putPool struct {
+// Buffers lends the large buffers of bodies.
+type Buffers struct {
 	mu   sync.Mutex
 	lent int
 	idle [][]byte
 }
 
-// take lends up to n buffers, and at least so many or none.
-func (p *putPool) take(n, least int) [][]byte {
+// Take lends up to n buffers, and at least so many or none.
+func (p *Buffers) Take(n, least int) [][]byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n = min(n, maxPutBuffers-p.lent); n < least {
@@ -111,13 +111,13 @@ func (p *putPool) take(n, least int) [][]byte {
 			list = append(list, p.idle[k-1])
 			p.idle = p.idle[:k-1]
 		} else {
-			list = append(list, make([]byte, putBufferBytes))
+			list = append(list, make([]byte, BufferBytes))
 		}
 	}
 	return list
 }
 
-func (p *putPool) give(list [][]byte) {
+func (p *Buffers) Give(list [][]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lent -= len(list)

@@ -1,4 +1,4 @@
-package vfs
+package bodyhash
 
 import (
 	"crypto/md5"
@@ -13,7 +13,7 @@ import (
 // Bodies that meet are hashed together; each gets its own sum, whatever the
 // others do and however they are cut.
 func TestMD5Pool(t *testing.T) {
-	var p md5Pool
+	var p MD5Pool
 	const bodies = 3 * md5lanes.Lanes
 	var wg sync.WaitGroup
 	for i := range bodies {
@@ -29,7 +29,7 @@ func TestMD5Pool(t *testing.T) {
 				sum := p.begin()
 				for rest := data; len(rest) > 0; {
 					n := min(len(rest), 1+rnd.IntN(140<<10))
-					sum.write(rest[:n])
+					sum.Write(rest[:n])
 					rest = rest[n:]
 				}
 				if got, want := [md5.Size]byte(sum.finish(nil)), md5.Sum(data); got != want {
@@ -46,7 +46,7 @@ func TestMD5Pool(t *testing.T) {
 
 // All lengths around the ends of blocks and chunks, in pieces.
 func TestMD5Sum(t *testing.T) {
-	var p md5Pool
+	var p MD5Pool
 	data := make([]byte, 3*md5ChunkBytes)
 	rand.NewChaCha8([32]byte{1}).Read(data)
 	var lengths []int
@@ -57,18 +57,18 @@ func TestMD5Sum(t *testing.T) {
 		want := md5.Sum(data[:n])
 		for _, cut := range []int{0, 1, n / 2, n - min(n, 1), n} {
 			s := p.begin()
-			s.write(data[:min(cut, n)])
-			s.write(data[min(cut, n):n])
+			s.Write(data[:min(cut, n)])
+			s.Write(data[min(cut, n):n])
 			if got := [md5.Size]byte(s.finish(nil)); got != want {
 				t.Fatalf("%d bytes, cut at %d: %x, want %x", n, cut, got, want)
 			}
 		}
-		if got := p.of(data[:n]); got != want {
+		if got := p.Of(data[:n]); got != want {
 			t.Fatalf("%d bytes as a whole: %x, want %x", n, got, want)
 		}
 	}
 	s := p.begin()
-	s.write([]byte("abc"))
+	s.Write([]byte("abc"))
 	if got := fmt.Sprintf("%x", s.finish(nil)); got != "900150983cd24fb0d6963f7d28e17f72" {
 		t.Error(got)
 	}
@@ -104,7 +104,7 @@ func TestMD5StateUnknown(t *testing.T) {
 	defer func() { md5StateKnown = known }()
 	TestMD5Pool(t)
 	TestMD5Sum(t)
-	var p md5Pool
+	var p MD5Pool
 	if s := p.begin(); s.plain == nil {
 		t.Error("a state that is not known is used")
 	}

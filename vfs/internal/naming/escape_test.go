@@ -1,9 +1,11 @@
-package vfs
+package naming
 
 import (
 	"errors"
 	"strings"
 	"testing"
+
+	"ogw/vfs/internal/fserr"
 )
 
 func TestPosixNames(t *testing.T) {
@@ -35,9 +37,9 @@ func TestPosixNames(t *testing.T) {
 		{long, false, false, ""},
 		{long, true, false, ""},
 	} {
-		got := shownName(c.stored, c.dir, c.shadowed)
+		got := Shown(c.stored, c.dir, c.shadowed)
 		if c.shown == "" {
-			if !strings.HasPrefix(got, hashPrefix) || len(got) != len(hashPrefix)+32 || !maybeHashed(c.stored, c.dir) {
+			if !strings.HasPrefix(got, hashPrefix) || len(got) != len(hashPrefix)+32 || !MaybeHashed(c.stored, c.dir) {
 				t.Errorf("%.20q of %d bytes is shown as %q", c.stored, len(c.stored), got)
 			}
 			continue
@@ -45,8 +47,8 @@ func TestPosixNames(t *testing.T) {
 		if got != c.shown {
 			t.Errorf("%q is shown as %q, want %q", c.stored, got, c.shown)
 		}
-		p, err := parsePosixName(got)
-		if err != nil || p.stored != c.stored || p.file != (c.shadowed && !c.dir) || p.hash != nil {
+		p, err := ParsePosix(got)
+		if err != nil || p.Stored != c.stored || p.File != (c.shadowed && !c.dir) || p.Hash != nil {
 			t.Errorf("%q parses to %+v, %v", got, p, err)
 		}
 	}
@@ -54,23 +56,23 @@ func TestPosixNames(t *testing.T) {
 
 func TestPosixNamesRefused(t *testing.T) {
 	for name, target := range map[string]error{
-		"": ErrInvalid, ".": ErrInvalid, "..": ErrInvalid, "a/b": ErrInvalid, "a\x00": ErrInvalid,
-		strings.Repeat("x", 256):            ErrNameTooLong,
-		".ogw~":                             ErrInvalid,
-		".ogw~x":                            ErrInvalid,
-		".ogw~e~a":                          ErrInvalid, // needs no escape
-		".ogw~e~%00%":                       ErrInvalid,
-		".ogw~e~%41%00":                     ErrInvalid,
-		".ogw~f~":                           ErrInvalid,
-		".ogw~f~%":                          ErrInvalid,
-		".ogw~h~":                           ErrInvalid,
-		".ogw~h~" + strings.Repeat("A", 32): ErrInvalid,
-		".ogw~h~" + strings.Repeat("a", 31): ErrInvalid,
-		".ogw~h~" + strings.Repeat("a", 33): ErrInvalid,
-		".ogw~h~" + strings.Repeat("a", 32) + "\n":                           ErrInvalid,
-		".ogw~h~" + strings.Repeat("a", 16) + "\n" + strings.Repeat("a", 16): ErrInvalid,
+		"": fserr.ErrInvalid, ".": fserr.ErrInvalid, "..": fserr.ErrInvalid, "a/b": fserr.ErrInvalid, "a\x00": fserr.ErrInvalid,
+		strings.Repeat("x", 256):            fserr.ErrNameTooLong,
+		".ogw~":                             fserr.ErrInvalid,
+		".ogw~x":                            fserr.ErrInvalid,
+		".ogw~e~a":                          fserr.ErrInvalid, // needs no escape
+		".ogw~e~%00%":                       fserr.ErrInvalid,
+		".ogw~e~%41%00":                     fserr.ErrInvalid,
+		".ogw~f~":                           fserr.ErrInvalid,
+		".ogw~f~%":                          fserr.ErrInvalid,
+		".ogw~h~":                           fserr.ErrInvalid,
+		".ogw~h~" + strings.Repeat("A", 32): fserr.ErrInvalid,
+		".ogw~h~" + strings.Repeat("a", 31): fserr.ErrInvalid,
+		".ogw~h~" + strings.Repeat("a", 33): fserr.ErrInvalid,
+		".ogw~h~" + strings.Repeat("a", 32) + "\n":                           fserr.ErrInvalid,
+		".ogw~h~" + strings.Repeat("a", 16) + "\n" + strings.Repeat("a", 16): fserr.ErrInvalid,
 	} {
-		if _, err := parsePosixName(name); !errors.Is(err, target) {
+		if _, err := ParsePosix(name); !errors.Is(err, target) {
 			t.Errorf("%q: %v, want %v", name, err, target)
 		}
 	}
@@ -85,27 +87,27 @@ func FuzzEscape(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string, dir, shadowed bool) {
 		// What parses is shown as it was written.
-		if p, err := parsePosixName(s); err == nil && p.hash == nil {
-			if got := shownName(p.stored, false, p.file); got != s && !strings.HasPrefix(got, hashPrefix) {
+		if p, err := ParsePosix(s); err == nil && p.Hash == nil {
+			if got := Shown(p.Stored, false, p.File); got != s && !strings.HasPrefix(got, hashPrefix) {
 				t.Errorf("%q parses to %+v, shown as %q", s, p, got)
 			}
 		}
 		// What is shown parses to what it was.
-		if strings.Contains(s, "/") || len(s) > MaxNameBytes || s == "" && !dir {
+		if strings.Contains(s, "/") || len(s) > 1024 || s == "" && !dir {
 			return
 		}
-		shown := shownName(s, dir, shadowed)
-		p, err := parsePosixName(shown)
+		shown := Shown(s, dir, shadowed)
+		p, err := ParsePosix(shown)
 		if err != nil {
 			t.Fatalf("%q is shown as %q: %v", s, shown, err)
 		}
-		if p.hash != nil {
-			if h := nameHash(s, dir); string(h[:]) != string(p.hash) || !maybeHashed(s, dir) {
+		if p.Hash != nil {
+			if h := Hash(s, dir); string(h[:]) != string(p.Hash) || !MaybeHashed(s, dir) {
 				t.Errorf("%q: hash differs or is not indexed", s)
 			}
 			return
 		}
-		if p.stored != s || p.file != (shadowed && !dir) {
+		if p.Stored != s || p.File != (shadowed && !dir) {
 			t.Errorf("%q is shown as %q, which parses to %+v", s, shown, p)
 		}
 	})
