@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"ogw/internal/unsent"
 )
 
 const (
@@ -28,13 +30,13 @@ const (
 // Of what a connection cannot send yet the kernel holds little, and more where it
 // pays: a few connections of s with large replies.
 func LazyDeadlines(l net.Listener, s *Sends) net.Listener {
-	return &lazyListener{Listener: l, stall: StallTime, wides: &s.wides}
+	return &lazyListener{Listener: l, stall: StallTime, wides: s.wides}
 }
 
 type lazyListener struct {
 	net.Listener
 	stall time.Duration // StallTime, except in tests
-	wides *wideConns
+	wides *unsent.Pool
 }
 
 // Accept implements net.Listener.
@@ -45,7 +47,7 @@ func (l *lazyListener) Accept() (net.Conn, error) {
 	}
 	lazy := newLazyConn(c, l.stall)
 	if l.wides != nil {
-		lazy.bound(c, l.wides)
+		lazy.unsent.Bound(c, l.wides)
 	}
 	return lazy, nil
 }
@@ -53,12 +55,12 @@ func (l *lazyListener) Accept() (net.Conn, error) {
 type lazyConn struct {
 	net.Conn
 	read, write lazyDeadline
-	wideConn
+	unsent      unsent.Conn
 }
 
 // Close implements net.Conn.
 func (c *lazyConn) Close() error {
-	c.closes()
+	c.unsent.Closes()
 	return c.Conn.Close()
 }
 
@@ -71,7 +73,7 @@ func (c *lazyConn) Read(p []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(p)
 		if n > 0 {
-			c.reads()
+			c.unsent.Reads()
 		}
 		if err == nil || n > 0 || !c.read.early(err) {
 			return n, err
@@ -81,7 +83,7 @@ func (c *lazyConn) Read(p []byte) (int, error) {
 
 // Write implements net.Conn.
 func (c *lazyConn) Write(p []byte) (written int, err error) {
-	c.writes(len(p))
+	c.unsent.Writes(len(p))
 	for {
 		if len(p)-written >= watchBytes {
 			c.write.watch()

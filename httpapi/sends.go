@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"ogw/httpapi/fair"
+	"ogw/internal/unsent"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 	leastSendBytes = 64 << 10
 	// SendsBytes is what a Sends takes at the most, the kernel's part included,
 	// beside leastSendBytes for each reply.
-	SendsBytes = maxLargeSends*largeSendBytes + maxSends*SendBufferBytes + maxWide*unsentBytes
+	SendsBytes = maxLargeSends*largeSendBytes + maxSends*SendBufferBytes + unsent.Conns*unsent.Bytes
 )
 
 // Sends is what the replies of a process's doors are sent with: their buffers,
@@ -29,7 +30,7 @@ const (
 type Sends struct {
 	least, small, large sync.Pool
 	smalls, slots       *fair.Pool // small and large buffers in use
-	wides               wideConns
+	wides               *unsent.Pool
 }
 
 // NewSends returns one that takes so large a part of SendsBytes, from 0 to 1, at
@@ -41,7 +42,7 @@ func NewSends(part float64) *Sends {
 		small:  sync.Pool{New: func() any { return newBuffer(SendBufferBytes) }},
 		large:  sync.Pool{New: func() any { return newBuffer(largeSendBytes) }},
 		smalls: fair.NewPool(int64(share(maxSends))), slots: fair.NewPool(int64(share(maxLargeSends))),
-		wides: wideConns{most: share(maxWide)},
+		wides: unsent.NewPool(share(unsent.Conns)),
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"ogw/internal/unsent"
 )
 
 // slowPair returns a connection of l whose client reads nothing at first.
@@ -38,7 +40,7 @@ func fill(t *testing.T, c *lazyConn) int {
 	if _, err := c.Write(make([]byte, 32<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("the kernel took all, or %v: the test is about nothing", err)
 	}
-	return unsent(c.socket)
+	return c.unsent.Unsent()
 }
 
 // TestUnsent: the kernel holds much for few connections at a time, those with
@@ -49,46 +51,46 @@ func TestUnsent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	s := NewSends(2.0 / maxWide)
+	s := NewSends(2.0 / unsent.Conns)
 	l = LazyDeadlines(l, s)
 	// Connections that send little come first, and take no room.
 	for range 3 {
 		c, _ := slowPair(t, l)
-		if _, err := c.Write([]byte("hello")); err != nil || c.wide.Load() {
-			t.Fatal(err, c.wide.Load())
+		if _, err := c.Write([]byte("hello")); err != nil || c.unsent.Wide() {
+			t.Fatal(err, c.unsent.Wide())
 		}
 	}
 	const slack = 64 << 10 // a segment more, or two
 	first, client := slowPair(t, l)
 	second, _ := slowPair(t, l)
 	for i, c := range []*lazyConn{first, second} {
-		if n := fill(t, c); n < unsentBytes/2 || n > unsentBytes+slack {
+		if n := fill(t, c); n < unsent.Bytes/2 || n > unsent.Bytes+slack {
 			t.Errorf("connection %d: %d bytes are unsent", i, n)
 		}
 	}
 	third, _ := slowPair(t, l)
-	if n := fill(t, third); n > narrowUnsentBytes+slack {
+	if n := fill(t, third); n > unsent.Narrow+slack {
 		t.Errorf("beyond the room: %d bytes are unsent", n)
 	}
 	// Who has read all gives way.
 	go io.Copy(io.Discard, client)
-	for unsent(first.socket) > narrowUnsentBytes {
+	for first.unsent.Unsent() > unsent.Narrow {
 		time.Sleep(time.Millisecond)
 	}
 	fourth, _ := slowPair(t, l)
 	for range 2 { // second does not
-		if n := fill(t, fourth); n >= unsentBytes/2 {
+		if n := fill(t, fourth); n >= unsent.Bytes/2 {
 			break
 		}
 	}
-	if !fourth.wide.Load() || first.wide.Load() || !second.wide.Load() {
-		t.Errorf("wide: first %t, second %t, fourth %t", first.wide.Load(), second.wide.Load(), fourth.wide.Load())
+	if !fourth.unsent.Wide() || first.unsent.Wide() || !second.unsent.Wide() {
+		t.Errorf("wide: first %t, second %t, fourth %t", first.unsent.Wide(), second.unsent.Wide(), fourth.unsent.Wide())
 	}
-	if len(s.wides.list) != 2 {
-		t.Errorf("%d are wide", len(s.wides.list))
+	if n := s.wides.Len(); n != 2 {
+		t.Errorf("%d are wide", n)
 	}
 	second.Close()
-	if fifth, _ := slowPair(t, l); fill(t, fifth) < unsentBytes/2 {
+	if fifth, _ := slowPair(t, l); fill(t, fifth) < unsent.Bytes/2 {
 		t.Error("no room after one was closed")
 	}
 }
@@ -105,8 +107,5 @@ func TestSendsShrink(t *testing.T) {
 	// One client has half of each, or a floor of eight.
 	if most := 8*largeSendBytes + 8*SendBufferBytes + 2*maxLargeSends*leastSendBytes; got > most {
 		t.Errorf("the buffers are %d bytes, more than %d", got, most)
-	}
-	if s.wides.most != maxWide/8 {
-		t.Errorf("%d connections are wide", s.wides.most)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"net"
 	"net/netip"
 	"time"
 
@@ -234,4 +235,54 @@ type Program struct {
 	// procedure 0, which does nothing by convention; others are denied
 	// (AUTH_TOOWEAK). Procedures of such programs are not Quick.
 	Trusts func(client netip.AddrPort) bool
+}
+
+// gatherBytes is where small replies are copied together: below a page or
+// so, copying is cheaper than one more element of a writev.
+const gatherBytes = 16 << 10
+
+// gatherer writes replies with as few system calls and copies as it can.
+type gatherer struct {
+	small []byte
+	vec   net.Buffers
+}
+
+var padding [xdr.Unit]byte
+
+func (g *gatherer) write(nc net.Conn, batch []*Call, stall time.Duration) (total int64, err error) {
+	var buf *Buffer
+	if len(batch) > 1 {
+		buf = GetBuffer(gatherBytes)
+		defer buf.Free()
+		g.small = buf.B[:0]
+	}
+	start := 0 // of the part of small that is not in vec yet
+	flushSmall := func() {
+		if len(g.small) > start {
+			g.vec = append(g.vec, g.small[start:])
+			start = len(g.small)
+		}
+	}
+	for _, c := range batch {
+		r := &c.reply
+		if buf != nil && len(r.B) <= cap(g.small)-len(g.small) {
+			g.small = append(g.small, r.B...)
+		} else {
+			flushSmall()
+			g.vec = append(g.vec, r.B)
+		}
+		if r.payload != nil {
+			flushSmall()
+			g.vec = append(g.vec, r.payload.B)
+			if n := xdr.Pad(len(r.payload.B)); n > 0 {
+				g.vec = append(g.vec, padding[:n])
+			}
+		}
+	}
+	flushSmall()
+	vec := g.vec // writing consumes what it is given
+	total, err = writePaced(nc, &g.vec, stall)
+	clear(vec)
+	g.vec, g.small = vec[:0], nil
+	return total, err
 }

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"ogw/internal/unsent"
 	"ogw/nfsserver/rpc/share"
-	"ogw/nfsserver/xdr"
 )
 
 // conn is one client connection.
@@ -55,6 +55,7 @@ type conn struct {
 	writing bool
 	dead    bool
 	gather  gatherer // of the goroutine that set writing
+	unsent  unsent.Conn
 }
 
 var callPool = sync.Pool{New: func() any { return new(Call) }}
@@ -65,6 +66,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 		requests: newBudget(s.cfg.ConnBytes), replies: newBudget(s.cfg.ConnBytes)}
 	c.remote, c.local = addrPort(nc.RemoteAddr()), addrPort(nc.LocalAddr())
 	c.client = share.KeyOf(c.remote.Addr())
+	c.unsent.Bound(nc, s.unsent)
 	c.still.Store(c.since.UnixNano())
 	c.ctx, c.cancel = context.WithCancel(s.ctx)
 	return c
@@ -87,6 +89,7 @@ func (s *clientShare) leave() {
 // what is in flight.
 func (c *conn) serve() {
 	c.share = c.srv.join(c.client)
+	defer c.unsent.Closes()
 	rr := recordReader{br: bufio.NewReaderSize(c.nc, readBufferBytes), max: c.srv.cfg.MaxRecord,
 		reserve: c.reserve, wait: c.arm}
 	for {
@@ -394,6 +397,12 @@ func (c *conn) send(call *Call) {
 
 // write sends a batch of replies and tells whether the connection lives.
 func (c *conn) write(batch []*Call) bool {
+	size := 0
+	for _, call := range batch {
+		size += call.reply.size()
+	}
+	c.unsent.Reads() // each batch counts for itself
+	c.unsent.Writes(size)
 	n, err := c.gather.write(c.nc, batch, c.srv.cfg.StallTimeout)
 	c.out.Add(uint64(n))
 	if err != nil {
@@ -427,54 +436,4 @@ func (c *conn) info() ClientInfo {
 		i.Machine = *m
 	}
 	return i
-}
-
-// gatherBytes is where small replies are copied together: below a page or
-// so, copying is cheaper than one more element of a writev.
-const gatherBytes = 16 << 10
-
-// gatherer writes replies with as few system calls and copies as it can.
-type gatherer struct {
-	small []byte
-	vec   net.Buffers
-}
-
-var padding [xdr.Unit]byte
-
-func (g *gatherer) write(nc net.Conn, batch []*Call, stall time.Duration) (total int64, err error) {
-	var buf *Buffer
-	if len(batch) > 1 {
-		buf = GetBuffer(gatherBytes)
-		defer buf.Free()
-		g.small = buf.B[:0]
-	}
-	start := 0 // of the part of small that is not in vec yet
-	flushSmall := func() {
-		if len(g.small) > start {
-			g.vec = append(g.vec, g.small[start:])
-			start = len(g.small)
-		}
-	}
-	for _, c := range batch {
-		r := &c.reply
-		if buf != nil && len(r.B) <= cap(g.small)-len(g.small) {
-			g.small = append(g.small, r.B...)
-		} else {
-			flushSmall()
-			g.vec = append(g.vec, r.B)
-		}
-		if r.payload != nil {
-			flushSmall()
-			g.vec = append(g.vec, r.payload.B)
-			if n := xdr.Pad(len(r.payload.B)); n > 0 {
-				g.vec = append(g.vec, padding[:n])
-			}
-		}
-	}
-	flushSmall()
-	vec := g.vec // writing consumes what it is given
-	total, err = writePaced(nc, &g.vec, stall)
-	clear(vec)
-	g.vec, g.small = vec[:0], nil
-	return total, err
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ogw/internal/unsent"
 	"ogw/nfsserver/rpc/share"
 )
 
@@ -95,9 +96,10 @@ type Server struct {
 	log      *slog.Logger
 	programs map[uint32]*Program
 	dups     *dupCache
-	requests *share.Pool // bytes
-	replies  *share.Pool // bytes
-	calls    *share.Pool // in flight
+	requests *share.Pool  // bytes
+	replies  *share.Pool  // bytes
+	calls    *share.Pool  // in flight
+	unsent   *unsent.Pool // kernel memory of replies
 	work     chan *Call
 	idle     atomic.Int64
 	ctx      context.Context
@@ -123,6 +125,7 @@ func NewServer(cfg Config) *Server {
 		requests:  share.NewPool(cfg.Bytes, cfg.MaxRecord), // a record of everyone's, or its reader waited forever
 		replies:   share.NewPool(cfg.Bytes, cfg.MaxRecord),
 		calls:     share.NewPool(cfg.Calls, floorCalls),
+		unsent:    unsent.NewPool(min(unsent.Conns, unsent.Conns*cfg.Bytes/DefaultBytes)),
 		work:      make(chan *Call),
 		listeners: make(map[net.Listener]struct{}),
 		conns:     newConnTable(cfg.MaxConns),

@@ -1,4 +1,13 @@
-package httpapi
+// Package unsent bounds what the kernel holds of replies that clients do not
+// read: the buffers of sockets are no part of a process's memory, and their
+// default is up to 4 MiB (tcp_wmem) a connection once a client has read fast.
+//
+//	listener ── Conn.Bound   little of each connection
+//	writer ──── Conn.Writes  more where it pays: few at a time, those with
+//	                         large replies
+//
+// Lock order: Pool.mu is a leaf.
+package unsent
 
 import (
 	"net"
@@ -10,66 +19,80 @@ import (
 )
 
 const (
-	// unsentBytes is how much of a large reply the kernel takes that it cannot
-	// send yet, for a client that is slow or reads nothing. Without a bound that
-	// is up to 4 MiB (tcp_wmem) once a client has read fast. Less than its reply
-	// costs a GET of a MiB a tenth of CPU time more.
-	unsentBytes = 1280 << 10
-	// maxWide connections have that much at a time (20 MiB in all), the others
-	// narrowUnsentBytes.
-	maxWide           = 16
-	narrowUnsentBytes = 32 << 10
+	// Bytes is how much of a large reply the kernel takes that it cannot send yet.
+	// Less than the reply costs a GET of a MiB a tenth of CPU time more.
+	Bytes = 1280 << 10
+	// Conns connections have that much at a time (20 MiB in all), the others
+	// Narrow.
+	Conns  = 16
+	Narrow = 32 << 10
 	// wideFrom is the reply from which on a connection asks for the width.
 	wideFrom = 64 << 10
 )
 
-// wideConns are the connections of which the kernel takes unsentBytes. Who sends
+// Pool are the connections of which the kernel takes Bytes. Who sends
 // a large reply becomes one; where there are enough, the one that was longest
 // gives way, unless the kernel holds something of it: its client is slow.
-type wideConns struct {
+type Pool struct {
 	most int
 
 	mu   sync.Mutex
-	list []*wideConn
+	list []*Conn
 	next int // in list: who gives way
 }
 
-// wideConn is what wideConns know of a connection.
-type wideConn struct {
-	wides  *wideConns // nil: the kernel's part is not bounded
+// NewPool returns a pool of so many.
+func NewPool(conns int) *Pool { return &Pool{most: conns} }
+
+// Conn is what a Pool knows of a connection. The zero Conn is not bounded.
+type Conn struct {
+	pool   *Pool
 	socket syscall.RawConn
 	wide   atomic.Bool
 	reply  atomic.Int64 // bytes written since something was read
 }
 
-// bound begins with narrowUnsentBytes of c.
-func (c *wideConn) bound(conn net.Conn, w *wideConns) {
+// Bound begins to bound conn, if it has a TCP socket.
+func (c *Conn) Bound(conn net.Conn, w *Pool) {
 	if c.socket = socketOf(conn); c.socket != nil {
-		boundUnsent(c.socket, narrowUnsentBytes)
-		c.wides = w
+		boundUnsent(c.socket, Narrow)
+		c.pool = w
 	}
 }
 
-// reads is told that something was read.
-func (c *wideConn) reads() { c.reply.Store(0) }
+// Reads is told that something was read.
+func (c *Conn) Reads() { c.reply.Store(0) }
 
-// writes is told that n bytes are to be written.
-func (c *wideConn) writes(n int) {
-	if c.wides != nil && c.reply.Add(int64(n)) > wideFrom && !c.wide.Load() {
+// Writes is told that n bytes are to be written.
+func (c *Conn) Writes(n int) {
+	if c.pool != nil && c.reply.Add(int64(n)) > wideFrom && !c.wide.Load() {
 		c.reply.Store(0) // asks again later
-		c.wides.take(c)
+		c.pool.take(c)
 	}
 }
 
-// closes is told that the connection is closed.
-func (c *wideConn) closes() {
+// Closes is told that the connection is closed.
+func (c *Conn) Closes() {
 	if c.wide.Load() {
-		c.wides.leave(c)
+		c.pool.leave(c)
 	}
+}
+
+// Wide tells whether the kernel takes Bytes.
+func (c *Conn) Wide() bool { return c.wide.Load() }
+
+// Unsent returns how many bytes the kernel holds that it has not sent.
+func (c *Conn) Unsent() int { return unsent(c.socket) }
+
+// Len returns how many have more than Narrow.
+func (w *Pool) Len() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.list)
 }
 
 // take makes c wide, if there is room.
-func (w *wideConns) take(c *wideConn) {
+func (w *Pool) take(c *Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -80,9 +103,9 @@ func (w *wideConns) take(c *wideConn) {
 	default:
 		other := w.list[w.next]
 		// In this order: what it writes meanwhile is bounded.
-		boundUnsent(other.socket, narrowUnsentBytes)
-		if unsent(other.socket) > narrowUnsentBytes {
-			boundUnsent(other.socket, unsentBytes)
+		boundUnsent(other.socket, Narrow)
+		if unsent(other.socket) > Narrow {
+			boundUnsent(other.socket, Bytes)
 			w.next = (w.next + 1) % w.most
 			return
 		}
@@ -91,11 +114,11 @@ func (w *wideConns) take(c *wideConn) {
 		w.next = (w.next + 1) % w.most
 	}
 	c.wide.Store(true)
-	boundUnsent(c.socket, unsentBytes)
+	boundUnsent(c.socket, Bytes)
 }
 
 // leave is told that c is closed.
-func (w *wideConns) leave(c *wideConn) {
+func (w *Pool) leave(c *Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, other := range w.list {
