@@ -10,6 +10,40 @@
 //	──────────────────────────────────────────────────────
 //	 cluster.KV (metadata)     cluster.Blobs (data)
 //
+// # Packages and families of files
+//
+// Imports go down, and a package imports nothing beside it:
+//
+//	vfs           namespace, objects, open files: one type of transaction
+//	              posixacl  extents  ids  changeclock    over records
+//	              record                                 keys, values, codecs
+//	              checksum  naming  bodyhash  accesstime know no record
+//	              fserr  seal  lock  md5lanes            know nothing of vfs
+//
+// In vfs itself, each family uses those below it:
+//
+//	fsck      check*
+//	whole     backup restore recode convert format1 super reseal
+//	objects   put receive copy object objectinfo delete purge list* multipart part* complete
+//	          assembly uploadmarker bucket* grantops
+//	rights    rights accessblock denials objectrights listrights uploadrights subject moderights
+//	          precondition objectkey followlink etag
+//	users     user* storesecret settings
+//	POSIX     create lookup unlink rename path readdir dirstream setattr setflags xattr*
+//	          truncate allocate copyrange below whereis statfs
+//	files     file openfile opentable hold keeper piece dirty write flush blobupload sync
+//	entries   entry orphan attr attrcache perm fileflags wayup
+//	content   content contentreader contentsum contentwriter replace detach compact
+//	deleting  collect collectupload leftovers blobhold cutgate
+//	damage    quarantine quarantinelist scrub
+//	feed      watch changes moves
+//	core      fs op once durability background types objecttypes errors
+//
+// The arrows that still go up: the core starts and holds all the others (fs,
+// background), update tells open files and the feed of its outcome (op), entries
+// ask who has an inode open (opentable), and content drops blobs through
+// quarantine.
+//
 // # Names
 //
 // A directory's entries are keyed `parent name` for a file and `parent
