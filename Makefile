@@ -61,7 +61,8 @@ test-nfs-kernel: build deps deps-vm ## a Linux kernel NFS client in a virtual ma
 	OGW_TEST_VM=1 $(GO) test -v -timeout 120m -run KernelClient ./integration/nfsvm
 
 test-survive: build ## programs on a mount through 20 kills and 20 restarts of its server
-	OGW_SURVIVE_ROUNDS=20 $(GO) test -v -count=1 -timeout 30m ./integration/survive
+	integration/setup/apt.sh survive
+	PATH="$$PATH:$$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" OGW_SURVIVE_ROUNDS=20 $(GO) test -v -count=1 -timeout 30m ./integration/survive
 
 test-large: build deps ## a million files, 20 GiB objects: minutes, and 40 GiB of disk
 	OGW_TEST_LARGE=1 $(GO) test -v -timeout 60m -run Large ./integration
