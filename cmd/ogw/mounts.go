@@ -255,6 +255,9 @@ func (t *mountTable) closeAll() {
 	t.closed = true
 	list := slices.Clone(t.list)
 	t.mu.Unlock()
+	if t.set == nil { // the start ended before init
+		return
+	}
 	for _, left := range t.set.LeaveAll() {
 		for _, dir := range left.Dirs {
 			t.log.Info("a mount stays; its programs wait for the next server, and ogw umount ends it", "dir", dir)
