@@ -68,7 +68,7 @@ type Backup struct {
 
 	mu      sync.Mutex
 	secrets BackupSecrets
-	dead    map[ContentID]bool // nil: not read yet, see wasDue
+	dead    map[ContentID]record.QueueKind // nil: not read yet, see wasDue
 }
 
 // BackupInfo describes a Backup.
@@ -294,7 +294,7 @@ func (b *Backup) Pairs(ctx context.Context, from []byte, fn func(key, value []by
 func (b *Backup) ReadBlob(ctx context.Context, id cluster.BlobID, size int64, w io.Writer, buf []byte) error {
 	err := b.readBlob(ctx, id, size, w, buf)
 	if errors.Is(err, ErrCorrupt) {
-		due, e := b.wasDue(ctx, ContentID(id.Content))
+		due, e := b.wasDue(ctx, id)
 		if e != nil {
 			return e
 		}
@@ -305,28 +305,47 @@ func (b *Backup) ReadBlob(ctx context.Context, id cluster.BlobID, size int64, w 
 	return err
 }
 
-// wasDue reports whether the collector was to remove a content, or an upload,
-// at the instant. The entry that says so is in the queue still, since the
-// backup holds the content.
-func (b *Backup) wasDue(ctx context.Context, c ContentID) (bool, error) {
+// wasDue reports whether the collector was to remove a blob at the instant. The
+// entry that says so is in the queue still, since the backup holds the content.
+func (b *Backup) wasDue(ctx context.Context, id cluster.BlobID) (due bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.dead == nil {
-		dead := make(map[ContentID]bool)
-		err := b.fs.view(ctx, func(r cluster.Reader) error {
-			return r.Scan(record.QueueKey(0, 0), record.QueueKey(b.info.Time.UnixNano(), 0), cluster.ScanOptions{}, func(k, v []byte) error {
-				if e, err := record.DecodeQueueEntry(k, v); err == nil && e.Kind != record.QueueBlob {
-					dead[e.Content] = true
-				}
-				return nil
-			})
-		})
-		if err != nil {
+		if b.dead, err = b.dueContents(ctx); err != nil {
 			return false, err
 		}
-		b.dead = dead
 	}
-	return b.dead[c], nil
+	c := ContentID(id.Content)
+	if b.dead[c] != record.QueueUpload {
+		return b.dead[c] == record.QueueContent, nil
+	}
+	// What was completed has its blobs in the upload's content.
+	err = b.fs.view(ctx, func(r cluster.Reader) error {
+		v, err := r.Get(record.UploadIDKey(c))
+		if due = v == nil; err != nil || !due {
+			return err
+		}
+		return eachExtent(r, c, func(e *record.Extent) {
+			due = due && !(e.Kind == record.ExtentBlob && e.Seq == id.Seq)
+		})
+	})
+	return due && err == nil, err
+}
+
+// dueContents reads which contents and uploads were due for removal at the
+// instant.
+func (b *Backup) dueContents(ctx context.Context) (dead map[ContentID]record.QueueKind, err error) {
+	err = b.fs.view(ctx, func(r cluster.Reader) error {
+		dead = make(map[ContentID]record.QueueKind)
+		return r.Scan(record.QueueKey(0, 0), record.QueueKey(b.info.Time.UnixNano(), 0), cluster.ScanOptions{}, func(k, v []byte) error {
+			e, err := record.DecodeQueueEntry(k, v)
+			if err == nil && e.Kind != record.QueueBlob && dead[e.Content] != record.QueueContent {
+				dead[e.Content] = e.Kind
+			}
+			return nil
+		})
+	})
+	return dead, err
 }
 
 func (b *Backup) readBlob(ctx context.Context, id cluster.BlobID, size int64, w io.Writer, buf []byte) error {

@@ -412,6 +412,33 @@ func TestBackupBounds(t *testing.T) {
 	want(t, b.Touch(), ErrClosed)
 }
 
+// A completed upload waits for the collector, and its blobs are an object's.
+func TestBackupOfLostPart(t *testing.T) {
+	onExclusive(t, Config{InlineBytes: 16}, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		up := createUpload(t, fs, "k")
+		part := putPart(t, fs, "k", up, 1, randomBytes(1<<20))
+		_, err := complete(fs, "k", up, []CompletePart{part})
+		want(t, err, nil)
+		b, err := fs.BeginBackup(bg, BackupConfig{})
+		want(t, err, nil)
+		defer b.Close()
+		named := savePairs(t, b).named
+		if len(named) == 0 {
+			t.Fatal("no blob is named")
+		}
+		for _, x := range named {
+			_, err := fs.dropBlobs(bg, x.ID)
+			want(t, err, nil)
+			err = b.ReadBlob(bg, x.ID, x.Size, &bytes.Buffer{}, make([]byte, 1<<16))
+			want(t, err, ErrCorrupt)
+			if errors.Is(err, ErrBlobDeleted) {
+				t.Error("an object's blob passes for one that was being deleted")
+			}
+		}
+	})
+}
+
 // What a broken pass of the collector deleted is no damage; what a file lost is.
 func TestBackupOfHalfCollected(t *testing.T) {
 	onExclusive(t, Config{InlineBytes: 16}, func(t *testing.T, fs *FS) {
