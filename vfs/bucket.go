@@ -106,19 +106,31 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 			return err
 		}
 		info = bucketInfo(name, n)
-		if with.Grants != nil {
-			if err := o.setBucketAttr(t, n, attrGrants, record.EncodeGrants(with.Grants)); err != nil {
-				return err
-			}
-		}
-		for name, value := range with.Config {
-			if err := o.setBucketAttr(t, n, configPrefix+name, value); err != nil {
-				return err
-			}
+		if err := o.setBucketOptions(t, fs.bucketJudge(ctx, t, n), with); err != nil {
+			return err
 		}
 		return record.PutInode(t, n)
 	})
 	return info, err
+}
+
+// setBucketOptions stores them with the judge's bucket. A directory that was there
+// can have a block for such grants.
+func (o *op) setBucketOptions(t cluster.Txn, j judge, with BucketOptions) error {
+	if with.Grants != nil {
+		if err := j.takesACL(with.Grants); err != nil {
+			return err
+		}
+		if err := o.setBucketAttr(t, j.owned, attrGrants, record.EncodeGrants(with.Grants)); err != nil {
+			return err
+		}
+	}
+	for name, value := range with.Config {
+		if err := o.setBucketAttr(t, j.owned, configPrefix+name, value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // HeadBucket describes a bucket, to who may list it; ErrNoSuchBucket,

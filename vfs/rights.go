@@ -208,7 +208,7 @@ func (fs *FS) Authorize(ctx context.Context, act Action, bucket string) (BucketI
 	switch {
 	case want.anyUser && !s.mayAll() && s.Anonymous:
 		return info, s.denied(act)
-	case s.mayAll() && act != ActWriteObject, want.anyUser, !s.mayAll() && !s.Anonymous && (want.none || want.object != 0):
+	case s.mayAll() && act != ActWriteObject && act != ActConfigureBucket, want.anyUser, !s.mayAll() && !s.Anonymous && (want.none || want.object != 0):
 		return info, nil
 	}
 	err := fs.peek(ctx, func(r cluster.Reader) error {

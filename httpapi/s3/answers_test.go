@@ -41,11 +41,17 @@ func TestNotConfigured(t *testing.T) {
 		d.wantRaw("root", "GET", "/plain?"+c.query, nil, nil, c.status, c.says)
 		d.wantRaw("bob", "GET", "/plain?"+c.query, nil, nil, 403, "AccessDenied")
 		d.wantRaw("", "GET", "/plain?"+c.query, nil, nil, 403, "AccessDenied")
-		d.wantRaw("alice", "GET", "/nowhere?"+c.query, nil, nil, 404, "NoSuchBucket")
+		for _, who := range []string{"alice", "root"} {
+			d.wantRaw(who, "GET", "/nowhere?"+c.query, nil, nil, 404, "NoSuchBucket")
+		}
 	}
 	for _, query := range []string{"policy", "lifecycle", "cors", "encryption", "replication", "website", "publicAccessBlock", "ownershipControls", "tagging"} {
 		d.wantRaw("alice", "DELETE", "/plain?"+query, nil, nil, 204, "")
 		d.wantRaw("bob", "DELETE", "/plain?"+query, nil, nil, 403, "AccessDenied")
+		d.wantRaw("root", "DELETE", "/nowhere?"+query, nil, nil, 404, "NoSuchBucket")
+	}
+	for method, path := range map[string]string{"GET": "/?x-id=ListDirectoryBuckets", "POST": "/WriteGetObjectResponse?x-id=WriteGetObjectResponse"} {
+		d.wantRaw("alice", method, path, nil, nil, 501, "NotImplemented")
 	}
 	for _, query := range []string{"policy", "lifecycle", "versioning", "website"} {
 		d.wantRaw("alice", "PUT", "/plain?"+query, []byte("<x/>"), nil, 501, "NotImplemented")

@@ -169,7 +169,7 @@ func (q *request) preflight() error {
 		if rule, all := rules.match(origin, method, asked); rule != nil {
 			q.allowOrigin(rule, origin, all)
 			if len(asked) > 0 {
-				q.w.Header().Set("Access-Control-Allow-Headers", strings.ToLower(strings.Join(asked, ", ")))
+				q.w.Header().Set("Access-Control-Allow-Headers", strings.Join(asked, ", "))
 			}
 			q.w.WriteHeader(http.StatusOK)
 			return nil
@@ -187,7 +187,11 @@ func validCORSMethod(m string) bool {
 	return false
 }
 
-// askedHeaders are the headers that a page wants to send.
+// maxAskedHeaders bounds the headers that a page may ask for: each is compared
+// with every pattern of a bucket's rules, for anybody.
+const maxAskedHeaders = 100
+
+// askedHeaders are the headers that a page wants to send, in lower case.
 func askedHeaders(h http.Header) ([]string, error) {
 	var asked []string
 	for item := range strings.SplitSeq(strings.Join(h.Values("Access-Control-Request-Headers"), ","), ",") {
@@ -197,7 +201,10 @@ func askedHeaders(h http.Header) ([]string, error) {
 		if checkCORSValue("", item) != nil || strings.Contains(item, "*") {
 			return nil, newError(codeBadRequest).withMessage("Access-Control-Request-Headers \"%s\" contains invalid character.", item)
 		}
-		asked = append(asked, item)
+		if len(asked) == maxAskedHeaders {
+			return nil, newError(codeBadRequest).withMessage("Access-Control-Request-Headers names more than %d headers.", maxAskedHeaders)
+		}
+		asked = append(asked, strings.ToLower(item))
 	}
 	return asked, nil
 }

@@ -67,6 +67,7 @@ func TestCORSAnswers(t *testing.T) {
 		elements("AllowedOrigin:https://*.example.com", "AllowedMethod:PUT", "AllowedMethod:GET", "AllowedHeader:x-amz-*", "AllowedHeader:Content-Type", "ExposeHeader:ETag", "ExposeHeader:x-amz-id-2", "MaxAgeSeconds:3000")+
 			elements("AllowedOrigin:*", "AllowedMethod:GET")+elements("AllowedOrigin:start*end", "AllowedMethod:DELETE")), nil, 200, "")
 	const page, other = "https://a.example.com", "http://other"
+	many := strings.Repeat("x-amz-a, ", maxAskedHeaders-1) + "x-amz-a"
 	for _, c := range []struct {
 		method, target, origin, asks, headers string
 		status                                int
@@ -76,6 +77,8 @@ func TestCORSAnswers(t *testing.T) {
 		{"OPTIONS", "/cors", page, "GET", "", 200, "", page, "PUT, GET"},
 		{"OPTIONS", "/cors/new?uploads&X-Amz-Signature=x&X-Amz-Algorithm=y", page, "PUT", "X-Amz-Date, content-type", 200, "", page, "PUT, GET"},
 		{"OPTIONS", "/cors/k", page, "PUT", "authorization", 403, "<Code>AccessForbidden</Code><Message>CORSResponse: This CORS request is not allowed.", "", ""},
+		{"OPTIONS", "/cors/k", page, "PUT", many, 200, "", page, "PUT, GET"},
+		{"OPTIONS", "/cors/k", page, "PUT", many + ", x-amz-a", 400, "names more than 100 headers", "", ""},
 		{"OPTIONS", "/cors/k", page, "DELETE", "", 403, "<Method>DELETE</Method><ResourceType>OBJECT</ResourceType>", "", ""},
 		{"OPTIONS", "/cors/k", "startend", "DELETE", "", 200, "", "startend", "DELETE"},
 		{"OPTIONS", "/cors/k", "starend", "DELETE", "", 403, "AccessForbidden", "", ""},

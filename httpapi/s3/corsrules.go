@@ -79,7 +79,8 @@ func checkCORSValue(element, v string) error {
 	return nil
 }
 
-// match returns the first rule for a request, and whether it is for every origin.
+// match returns the first rule for a request, whose headers are in lower case, and
+// whether it is for every origin.
 func (c *corsConfig) match(origin, method string, headers []string) (rule *corsRule, any bool) {
 	for i := range c.Rules {
 		r := &c.Rules[i]
@@ -95,10 +96,17 @@ func (c *corsConfig) match(origin, method string, headers []string) (rule *corsR
 	return nil, false
 }
 
-// allows tells whether all headers of a request are allowed, whatever their case.
+// allows reports whether all headers of a request, in lower case, are allowed.
 func (r *corsRule) allows(headers []string) bool {
+	if len(headers) == 0 {
+		return true
+	}
+	patterns := make([]string, len(r.Headers))
+	for i, p := range r.Headers {
+		patterns[i] = strings.ToLower(p)
+	}
 	for _, h := range headers {
-		if !slices.ContainsFunc(r.Headers, func(pattern string) bool { return matchesStar(strings.ToLower(pattern), strings.ToLower(h)) }) {
+		if !slices.ContainsFunc(patterns, func(pattern string) bool { return matchesStar(pattern, h) }) {
 			return false
 		}
 	}

@@ -58,6 +58,10 @@ var parameters = map[string]bool{
 	"AWSAccessKeyId": true, "Signature": true, "Expires": true, "content-md5": true, "content-type": true,
 }
 
+// namedAlone are operations that this door refuses and that nothing but their name,
+// as SDKs send it, tells from others.
+var namedAlone = []string{"ListDirectoryBuckets", "WriteGetObjectResponse"}
+
 // router holds the operations of each level by method.
 type router struct{ service, bucket, object map[string]methodOps }
 
@@ -80,6 +84,9 @@ func (q *request) route() (methodOps, error) {
 		table = q.router.service
 	case q.key == "":
 		table = q.router.bucket
+	}
+	if id := q.q.Get("x-id"); slices.Contains(namedAlone, id) {
+		return methodOps{base: operation{name: id, needs: needNothing}}, nil
 	}
 	ops, ok := table[q.r.Method]
 	if !ok {
