@@ -70,13 +70,13 @@ func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a 
 				return ErrConflict
 			}
 		}
-		if set.Atime != nil || set.AtimeNow {
-			fs.reads.Forget(uint64(ino)) // within, so that it is not stored after this
-		}
 		if set.touches() {
 			if dirTime, err = o.setAttr(t, cred, n, dirTime, &set); err != nil {
 				return err
 			}
+		}
+		if set.Atime != nil || set.AtimeNow {
+			fs.reads.Forget(uint64(ino)) // within, so that it is not stored after this
 		}
 		a, err = fs.attrWith(n, dirTime)
 		return err
