@@ -21,7 +21,9 @@ func (m *Mounts) LeaveAll() (all []Departure) {
 	m.mu.Lock()
 	list := slices.Clone(m.list)
 	m.mu.Unlock()
+	before := len(list)
 	list = slices.DeleteFunc(list, func(c *connection) bool { return !c.held() })
+	others := len(list) < before // they may change things when nobody is told any more
 	left := make([]bool, len(list))
 	complete := make([]bool, len(list))
 	each := func(fn func(i int, c *connection)) {
@@ -42,7 +44,7 @@ func (m *Mounts) LeaveAll() (all []Departure) {
 		c.cancel()
 		c.raw.inv.close()
 		c.raw.sizes.close()
-		c.raw.surv.book.SetClean(complete[i])
+		c.raw.surv.book.SetClean(complete[i] && !others)
 		all = append(all, Departure{Dirs: c.dirs()})
 	}
 	return all

@@ -258,6 +258,12 @@ func (t *mountTable) closeAll() {
 	if t.set == nil { // the start ended before init
 		return
 	}
+	// What changes through them last is told to those that stay.
+	for _, m := range list {
+		if !m.server.Survives() {
+			t.end(m)
+		}
+	}
 	for _, left := range t.set.LeaveAll() {
 		for _, dir := range left.Dirs {
 			t.log.Info("a mount stays; its programs wait for the next server, and ogw umount ends it", "dir", dir)
@@ -268,19 +274,23 @@ func (t *mountTable) closeAll() {
 	}
 	t.holding.close()
 	for _, m := range list {
-		if m.server.Left() {
-			continue
+		if m.server.Survives() && !m.server.Left() {
+			t.end(m)
 		}
-		err := m.server.Unmount()
-		for i := 0; i < busyTries && errors.Is(err, syscall.EBUSY); i++ {
-			time.Sleep(busyPause)
-			err = m.server.Unmount()
-		}
-		if err != nil {
-			t.log.Warn("programs still use a mount; they will get errors", "dir", m.info.Dir, "error", err)
-			if err := m.server.Detach(); err != nil {
-				t.log.Error("detach", "dir", m.info.Dir, "error", err)
-			}
+	}
+}
+
+// end unmounts, or at least takes the mount out of the tree.
+func (t *mountTable) end(m *mounted) {
+	err := m.server.Unmount()
+	for i := 0; i < busyTries && errors.Is(err, syscall.EBUSY); i++ {
+		time.Sleep(busyPause)
+		err = m.server.Unmount()
+	}
+	if err != nil {
+		t.log.Warn("programs still use a mount; they will get errors", "dir", m.info.Dir, "error", err)
+		if err := m.server.Detach(); err != nil {
+			t.log.Error("detach", "dir", m.info.Dir, "error", err)
 		}
 	}
 }

@@ -5,13 +5,25 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // Client is a server's connection to its holder. As long as it is open, nobody
 // else gets what is held. It is for one goroutine at a time.
-type Client struct{ socket int }
+type Client struct {
+	socket int
+	// hung tells that an answer did not come in time. It may come still, in
+	// place of the next one.
+	hung bool
+}
+
+// answerWait is how long a holder that lives (stopped by a debugger, frozen) is
+// waited for.
+const answerWait = 5 * time.Second
+
+var errHung = fmt.Errorf("%w: it does not answer", ErrRefused)
 
 // address names a socket by its folder's descriptor, since its path may be
 // longer than a socket's address can be. release comes after its use.
@@ -51,7 +63,7 @@ func Dial(path string) (*Client, error) {
 		}
 		return nil, err
 	}
-	return &Client{socket}, nil
+	return &Client{socket: socket}, nil
 }
 
 // Listen makes the socket of a holder at path, in a folder that nobody else
@@ -119,21 +131,34 @@ func (c *Client) Close() error {
 	return unix.Close(c.socket)
 }
 
-// Put has the holder keep an item, in place of one of the same name.
-func (c *Client) Put(i Item) error {
-	if err := send(c.socket, request{opPut, i}, i.Device, i.Memory); err != nil {
-		return err
-	}
-	_, err := c.answer()
-	return err
-}
+// Put has the holder keep an item, in place of one of the same name. ErrRefused,
+// also by one that does not answer.
+func (c *Client) Put(i Item) error { return c.ask(request{opPut, i}, i.Device, i.Memory) }
 
 // Drop has the holder let go of an item, which it need not have.
 func (c *Client) Drop(name string) error {
-	if err := send(c.socket, request{Op: opDrop, Item: Item{Name: name}}); err != nil {
-		return err
+	return c.ask(request{Op: opDrop, Item: Item{Name: name}})
+}
+
+// ask sends a request and waits for its answer, which is not an item.
+func (c *Client) ask(r request, fds ...int) error {
+	if c.hung {
+		return errHung
 	}
-	_, err := c.answer()
+	wait := unix.NsecToTimeval(answerWait.Nanoseconds())
+	for _, side := range []int{unix.SO_SNDTIMEO, unix.SO_RCVTIMEO} {
+		if err := unix.SetsockoptTimeval(c.socket, unix.SOL_SOCKET, side, &wait); err != nil {
+			return err
+		}
+	}
+	err := send(c.socket, r, fds...)
+	if err == nil {
+		_, err = c.answer()
+	}
+	if errors.Is(err, unix.EAGAIN) {
+		c.hung = true
+		return errHung
+	}
 	return err
 }
 
