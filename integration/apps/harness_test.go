@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"ogw/integration/testenv"
 )
 
@@ -68,10 +70,8 @@ func (m *mount) start() {
 	must(m.t, err)
 	m.process = p
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if mounts, err := os.ReadFile("/proc/mounts"); err == nil && strings.Contains(string(mounts), m.mnt+" fuse.ogw") {
-			if _, err := os.ReadDir(m.mnt); err == nil {
-				return
-			}
+		if m.mounted() {
+			return
 		}
 		select {
 		case err := <-p.Done():
@@ -83,6 +83,23 @@ func (m *mount) start() {
 			m.t.Fatalf("no mount after %v\n%s", startTimeout, m.log())
 		}
 	}
+}
+
+// mounted reports whether the mount answers. A dead one does not, and the folder
+// below, which shows while the dead one is replaced, is no mount: one descriptor is
+// asked both.
+func (m *mount) mounted() bool {
+	d, err := os.Open(m.mnt)
+	if err != nil {
+		return false
+	}
+	defer d.Close()
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(int(d.Fd()), &fs); err != nil || fs.Type != unix.FUSE_SUPER_MAGIC {
+		return false
+	}
+	_, err = d.ReadDir(-1)
+	return err == nil
 }
 
 func (m *mount) logFile() string { return filepath.Join(m.base, "log") }
