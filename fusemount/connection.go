@@ -13,6 +13,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"ogw/fusemount/internal/ring"
 	"ogw/vfs"
 )
 
@@ -24,9 +25,9 @@ type connection struct {
 	set    *Mounts
 	raw    *rawFS
 	server *fuse.Server
-	ring   *ring  // nil: requests come through /dev/fuse
-	loop   *loop  // serves a superblock that survives, in place of server and ring
-	cancel func() // ends the watch of the VFS
+	ring   *ring.Ring // nil: requests come through /dev/fuse
+	loop   *loop      // serves a superblock that survives, in place of server and ring
+	cancel func()     // ends the watch of the VFS
 	served chan struct{}
 	// fd is a /dev/fuse, from which further mounts of the superblock are made, if
 	// it is shareable.
@@ -58,7 +59,7 @@ func newConnection(set *Mounts, opt Options, withRing bool, open func() (fd int,
 		return nil, err
 	}
 	if withRing {
-		if c.ring, err = newRing(c.raw); err != nil {
+		if c.ring, err = c.newRing(); err != nil {
 			holds.Close()
 			return nil, err
 		}
@@ -119,12 +120,12 @@ func (c *connection) connect(fd int, api fuse.RawFileSystem, options *fuse.Mount
 		}
 		return nil
 	}
-	return c.ring.start(own, *init, api, options)
+	return c.ring.Start(own, *init, api, options)
 }
 
 func (c *connection) dropRing() {
 	if c.ring != nil {
-		c.ring.drop()
+		c.ring.Discard()
 		c.ring = nil
 	}
 }
@@ -133,8 +134,7 @@ func (c *connection) dropRing() {
 // only cleans up.
 func (c *connection) serve() {
 	if c.ring != nil {
-		c.ring.serve()
-		unix.Close(c.ring.fd)
+		c.ring.Serve()
 	}
 	if c.server != nil {
 		c.server.Serve() // behind the ring it ends at once
@@ -290,13 +290,13 @@ func (c *connection) enter() error {
 // noexec, noatime, the source's name, and which directory is shown.
 func (c *connection) shares(opt *Options) bool {
 	own := &c.raw.opt
-	ring := TransportDevice
+	transport := TransportDevice
 	if c.ring != nil {
-		ring = TransportRing
+		transport = TransportRing
 	}
 	return c.shareable && (own.Holder == nil) == (opt.Holder == nil) && own.Abandon == opt.Abandon && own.AllowOther == opt.AllowOther && own.Writeback == opt.Writeback &&
 		own.EntryTimeout == opt.EntryTimeout && own.AttrTimeout == opt.AttrTimeout && own.Debug == opt.Debug &&
-		own.sync() == opt.sync() && (opt.Transport == TransportAuto || opt.Transport == ring)
+		own.sync() == opt.sync() && (opt.Transport == TransportAuto || opt.Transport == transport)
 }
 
 // fsType is the subtype: the mount table shows fuse.ogw.

@@ -6,7 +6,7 @@
 //	        └─ connection                   └─ Server
 //
 //	kernel ─┬─ /dev/fuse ── go-fuse Server ──────────┬─ rawFS ── vfs.FS
-//	   ▲    └─ io_uring ─── ring ── ProtocolServer ──┘             │ changes of other doors
+//	   ▲    └─ io_uring ─── Ring ── ProtocolServer ──┘             │ changes of other doors
 //	   └──────────────────── invalidator ◄─────────────────────────┘
 //
 //	of a mount that survives its server:
@@ -17,30 +17,14 @@
 //
 // # Transport
 //
-// Requests come through /dev/fuse, read by goroutines of go-fuse, or through
-// io_uring (ring), where the kernel offers it:
+// Requests come through /dev/fuse, read by goroutines of go-fuse or, of a mount
+// that survives, by a loop; or through io_uring, where the kernel offers it
+// (internal/ring, whose documentation has its rules). FORGET and INTERRUPT come
+// through /dev/fuse all the same, and notifications go through it.
 //
-//   - The kernel has a queue of requests for each CPU, and in it entries, each
-//     the memory of one request. A ringThread has an entry and an io_uring of
-//     its own; one system call hands over its answer and waits for the next
-//     request. So a request wakes a thread on its own CPU, and no other.
-//   - The kernel writes a request into the entry on the thread that answered
-//     last there, when that is in the kernel. A thread that did something else
-//     meanwhile could wait for what only it can bring about; so these threads
-//     answer requests, and nobody else touches an entry.
-//   - A thread is busy as long as its request takes. When fewer than
-//     ringSpare of a queue wait for requests, another is started, up to
-//     maxRingThreads. A request waits for a lock only when another thread of
-//     its queue waits for requests, since who unlocks must get through.
-//   - The kernel queues what finds no entry, and looks at its queue only when a
-//     request is answered. Where all may wait for locks, ring.kick brings about
-//     an answer (see ringQueue).
-//   - FORGET and INTERRUPT come through /dev/fuse all the same, and
-//     notifications go through it.
-//   - An INTERRUPT can get lost on the way. So no wait relies on it: while a
-//     request waits, its caller's signals are looked at (callerWatch, killWatch).
-//   - A large READ or WRITE may leave its CPU: there another core is worth its
-//     waking.
+// Over io_uring an INTERRUPT can get lost on the way. So no wait relies on it:
+// while a request waits, its caller's signals are looked at (callerWatch,
+// killWatch).
 //
 // # Mounts and superblocks
 //
@@ -180,7 +164,7 @@
 // So to tell one that is not the primary waits for READ at the most, which waits
 // for nobody; to tell the primary waits for its requests, and those for no more
 // than that. Over io_uring, a request that may tell leaves a thread for what it
-// waits for, as one that waits for a lock does (mayTell).
+// waits for, as one that waits for a lock does (internal/ring).
 //
 // A slow engine may delay it all the same: after tellWait the primary looks all its
 // names up again (FUSE_NOTIFY_INC_EPOCH, which takes no lock), and pages are
@@ -218,6 +202,5 @@
 // the first.
 //
 // handleTable.mu, dirHandle.mu and ownerSet.mu are leaves, except that a
-// dirHandle.mu is held while the VFS lists. ring.mu is held while requests are
-// interrupted, which takes go-fuse's lock for those.
+// dirHandle.mu is held while the VFS lists.
 package fusemount

@@ -15,6 +15,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/local"
+	"ogw/fusemount/internal/ring"
 	"ogw/vfs"
 )
 
@@ -166,7 +167,7 @@ func testTransport(t testing.TB) Transport {
 	case "", "device":
 		return TransportDevice
 	case "ring":
-		if _, err := ringOffered(true); err != nil && os.Geteuid() == 0 {
+		if err := ring.Enable(); err != nil && os.Geteuid() == 0 {
 			t.Skip(err)
 		}
 		return TransportRing

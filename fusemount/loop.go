@@ -13,6 +13,8 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"ogw/fusemount/internal/fuseabi"
 )
 
 const (
@@ -31,13 +33,12 @@ const (
 	// leaveWait bounds how long leaving waits for requests that are being
 	// answered. What is not answered then, the next server is sent again.
 	leaveWait = 10 * time.Second
+	// endPause is the pause before requests that do not end are interrupted again.
+	endPause = 10 * time.Millisecond
 
 	// resentBit marks the number of a request that is sent again
 	// (FUSE_UNIQUE_RESEND).
 	resentBit = 1 << 63
-
-	opReadDir     = 28
-	opReadDirPlus = 44
 
 	notifyInvalInode = 2
 	notifyInvalEntry = 3
@@ -177,7 +178,7 @@ func (p *loop) read(b *reader) []byte {
 	for {
 		n, err := unix.Read(p.fd, b.mem[:answerAt])
 		switch {
-		case err == nil && n >= inHeaderSize:
+		case err == nil && n >= fuseabi.InHeaderSize:
 			return b.mem[:n]
 		case errors.Is(err, unix.EAGAIN):
 			if !p.await(b) {
@@ -261,13 +262,13 @@ func (p *loop) answer(b, in []byte) {
 	h := (*fuse.InHeader)(unsafe.Pointer(&b[0]))
 	out := b[answerAt:]
 	switch h.Opcode {
-	case opForget, opBatchForget:
+	case fuseabi.OpForget, fuseabi.OpBatchForget:
 		p.proto.HandleRequest([][]byte{in}, nil)
 		return
-	case opRead, opReadDir, opReadDirPlus:
+	case fuseabi.OpRead, fuseabi.OpReadDir, fuseabi.OpReadDirPlus:
 		out = b[readAnswerAt:]
-	case opSetLkw:
-		if (*ringLockIn)(unsafe.Pointer(&b[inHeaderSize])).typ != unix.F_UNLCK {
+	case fuseabi.OpSetLkw:
+		if (*fuseabi.LockIn)(unsafe.Pointer(&b[fuseabi.InHeaderSize])).Type != unix.F_UNLCK {
 			p.answerLater(slices.Clone(in), h.Unique)
 			return
 		}
@@ -287,12 +288,12 @@ func (p *loop) answerLater(in []byte, unique uint64) {
 		if ended {
 			return
 		}
-		out := make([]byte, outHeaderSize+int(unsafe.Sizeof(fuse.LkOut{})))
+		out := make([]byte, fuseabi.OutHeaderSize+int(unsafe.Sizeof(fuse.LkOut{})))
 		n, _ := p.proto.HandleRequest([][]byte{in}, [][]byte{out})
 		p.mu.Lock()
 		delete(p.waiting, unique)
 		p.mu.Unlock()
-		p.write(out[:n], unique, opSetLkw)
+		p.write(out[:n], unique, fuseabi.OpSetLkw)
 	})
 }
 
@@ -331,7 +332,7 @@ func (p *loop) wait() (gone bool) {
 		select {
 		case <-ended:
 			return true
-		case <-time.After(ringPause):
+		case <-time.After(endPause):
 		}
 	}
 }
@@ -345,9 +346,7 @@ func (p *loop) interruptWaiting() {
 	}
 	p.mu.Unlock()
 	for _, unique := range list {
-		in := fuse.InterruptIn{InHeader: fuse.InHeader{Length: uint32(unsafe.Sizeof(fuse.InterruptIn{})), Opcode: opInterrupt}, Unique: unique}
-		b := unsafe.Slice((*byte)(unsafe.Pointer(&in)), unsafe.Sizeof(in))
-		p.proto.HandleRequest([][]byte{b}, [][]byte{make([]byte, outHeaderSize)})
+		fuseabi.Interrupt(p.proto, unique)
 	}
 }
 
@@ -376,8 +375,8 @@ func (p *loop) leave() (left, complete bool) {
 
 // notify sends the kernel a message of its own accord.
 func (p *loop) notify(code int32, body []byte) fuse.Status {
-	b := make([]byte, outHeaderSize, outHeaderSize+len(body))
-	binary.NativeEndian.PutUint32(b, uint32(outHeaderSize+len(body)))
+	b := make([]byte, fuseabi.OutHeaderSize, fuseabi.OutHeaderSize+len(body))
+	binary.NativeEndian.PutUint32(b, uint32(fuseabi.OutHeaderSize+len(body)))
 	binary.NativeEndian.PutUint32(b[4:], uint32(code))
 	p.life.RLock()
 	defer p.life.RUnlock()

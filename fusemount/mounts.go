@@ -62,11 +62,9 @@ func (m *Mounts) Mount(dir string, opt Options) (*Server, error) {
 	if opt.Holder != nil && opt.Transport == TransportRing {
 		return nil, fmt.Errorf("mount %s: %w: a mount that survives its server takes /dev/fuse, since what lies in a ring is lost with it", dir, ErrNoRing)
 	}
-	withRing := opt.Transport != TransportDevice && opt.Holder == nil
-	if withRing {
-		if withRing, err = ringOffered(opt.Transport == TransportRing); err != nil {
-			return nil, fmt.Errorf("mount %s: %w", dir, err)
-		}
+	withRing, err := opt.wantsRing()
+	if err != nil {
+		return nil, fmt.Errorf("mount %s: %w", dir, err)
 	}
 	s, err = m.mountNew(dir, opt, withRing)
 	if errors.Is(err, ErrNoRing) && opt.Transport == TransportAuto && mountedType(dir) != "fuse."+fsType {

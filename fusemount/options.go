@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"ogw/fusemount/internal/fuseabi"
 	"ogw/vfs"
 )
 
@@ -18,7 +19,7 @@ const (
 	// store unseen.
 	DefaultSharedTimeout = time.Second
 	// maxRequestBytes is what one READ or WRITE carries; the kernel's limit.
-	maxRequestBytes = 1 << 20
+	maxRequestBytes = fuseabi.MaxRequestBytes
 	// readAheadKB is set on the mount's backing device: the kernel's default
 	// of 128 KiB would cut sequential reads into small requests.
 	readAheadKB = 4096
@@ -75,7 +76,7 @@ type Options struct {
 	// 0 is for ever.
 	Abandon time.Duration
 
-	ringThreads int32 // 0 means maxRingThreads
+	ringThreads int // 0 means ring.MaxThreads
 }
 
 // sync tells whether the kernel is to write everything at once.
@@ -84,9 +85,6 @@ func (o *Options) sync() bool { return slices.Contains(o.MountFlags, "sync") }
 func (o Options) withDefaults(exclusive bool) Options {
 	if o.Root == 0 {
 		o.Root = vfs.RootIno
-	}
-	if o.ringThreads == 0 {
-		o.ringThreads = maxRingThreads
 	}
 	if o.FSName == "" {
 		o.FSName = "ogw"

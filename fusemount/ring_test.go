@@ -14,17 +14,17 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"ogw/fusemount/internal/ring"
 )
 
 // needRing skips where the kernel has no FUSE over io_uring.
 func needRing(t *testing.T) {
 	t.Helper()
 	needFUSE(t)
-	if _, err := ringOffered(true); err != nil {
+	if err := ring.Enable(); err != nil {
 		t.Skip(err)
 	}
 }
@@ -69,7 +69,7 @@ const lockEnv = "OGW_TEST_LOCKS"
 // another holds, and then lets them have it one after the other. It returns how
 // many got an error instead.
 //
-// The process is another one: kick closes copies of the descriptors that the
+// The process is another one: the probe's thread closes copies of the descriptors that the
 // server has, and that would be requests to itself.
 func lockInTurn(t *testing.T, file string, n int) (refused int) {
 	t.Helper()
@@ -146,11 +146,11 @@ func TestRingLockers(t *testing.T) {
 func TestRingLockWaiters(t *testing.T) {
 	const waiters = 60
 	file, s := ringFile(t, Options{})
-	first := s.conn.ring.count.Load()
+	first := s.conn.ring.ThreadCount()
 	if failed := lockInTurn(t, file, waiters); failed != 0 {
 		t.Errorf("%d locks were refused", failed)
 	}
-	if n := s.conn.ring.count.Load(); n < waiters || n > 2*waiters+first {
+	if n := s.conn.ring.ThreadCount(); n < waiters || n > 2*waiters+first {
 		t.Errorf("%d threads, %d at first", n, first)
 	}
 }
@@ -158,17 +158,13 @@ func TestRingLockWaiters(t *testing.T) {
 // Where there may be no more threads, a lock is refused rather than waited for by
 // the last: who unlocks gets through.
 func TestRingFull(t *testing.T) {
-	needRing(t)
-	list, err := cpuList("possible")
-	if err != nil {
-		t.Fatal(err)
-	}
-	limit := ringSpare*len(list) + 8
-	file, s := ringFile(t, Options{ringThreads: int32(limit)})
+	_, unlimited := ringFile(t, Options{})
+	limit := unlimited.conn.ring.ThreadCount() + 8
+	file, s := ringFile(t, Options{ringThreads: limit})
 	if refused := lockInTurn(t, file, limit+40); refused < 40 {
 		t.Errorf("only %d locks were refused", refused)
 	}
-	if n := int(s.conn.ring.count.Load()); n > limit {
+	if n := s.conn.ring.ThreadCount(); n > limit {
 		t.Errorf("%d threads of %d", n, limit)
 	}
 	if failed := lockInTurn(t, file, 1); failed != 0 {
@@ -267,38 +263,4 @@ func TestRingParallel(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-// What the kernel would never send is answered with an error.
-func TestRingEntry(t *testing.T) {
-	e, err := newRingEntry()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Munmap(e.memory)
-	if size := unsafe.Sizeof(ringHeader{}); size != 288 {
-		t.Errorf("the header has %d bytes", size)
-	}
-	for _, c := range []struct {
-		length, payload uint32
-		want            int // of the structure; -1: none
-	}{
-		{40, 0, 0}, {39, 0, -1}, {0, 0, -1}, {168, 0, 128}, {169, 0, -1}, {140, 100, 0}, {141, 100, 1}, {139, 100, -1},
-		{40 + maxRequestBytes, maxRequestBytes, 0}, {41 + maxRequestBytes, 1 + maxRequestBytes, -1}, {^uint32(0), 0, -1}, {40, ^uint32(0), -1},
-	} {
-		*e.inHeader() = fuse.InHeader{Length: c.length, Opcode: opWrite}
-		e.header.payloadSize = c.payload
-		in := e.request()
-		switch {
-		case (in == nil) != (c.want < 0):
-			t.Errorf("length %d, payload %d: %d parts", c.length, c.payload, len(in))
-		case in != nil && (len(in[0]) != inHeaderSize || len(in[1]) != c.want || len(in[2]) != int(c.payload)):
-			t.Errorf("length %d, payload %d: parts of %d, %d and %d", c.length, c.payload, len(in[0]), len(in[1]), len(in[2]))
-		}
-	}
-	e.fail(7, unix.EIO)
-	out := (*fuse.OutHeader)(unsafe.Pointer(&e.header.inOut))
-	if *out != (fuse.OutHeader{Length: 16, Status: -int32(unix.EIO), Unique: 7}) || e.header.payloadSize != 0 {
-		t.Errorf("%+v", *out)
-	}
 }

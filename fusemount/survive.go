@@ -11,6 +11,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"ogw/fusemount/internal/fuseabi"
 	"ogw/fusemount/ledger"
 	"ogw/vfs"
 	"ogw/vfs/lock"
@@ -192,7 +193,7 @@ func (c *connection) connectSurviving(fd int, api fuse.RawFileSystem, options *f
 	}
 	out := b.mem[answerAt:]
 	n, st := c.loop.proto.HandleRequest([][]byte{in}, [][]byte{out})
-	if !st.Ok() || n < outHeaderSize {
+	if !st.Ok() || n < fuseabi.OutHeaderSize {
 		return fmt.Errorf("INIT: %v", st)
 	}
 	c.raw.negotiated(out[:n])
@@ -203,7 +204,7 @@ func (c *connection) connectSurviving(fd int, api fuse.RawFileSystem, options *f
 		return err
 	}
 	c.raw.inv.server.Store(notifierBox{c.loop})
-	c.loop.write(out[:n], 0, opInit)
+	c.loop.write(out[:n], 0, fuseabi.OpInit)
 	c.loop.start()
 	return nil
 }
@@ -226,7 +227,7 @@ func (c *connection) endSurviving() bool {
 // negotiated takes note of what the answer to INIT agreed to.
 func (f *rawFS) negotiated(reply []byte) {
 	answer := new(fuse.InitOut)
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(answer)), unsafe.Sizeof(*answer)), reply[outHeaderSize:])
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(answer)), unsafe.Sizeof(*answer)), reply[fuseabi.OutHeaderSize:])
 	f.direct = answer.Flags64()&fuse.CAP_DIRECT_IO_ALLOW_MMAP != 0 && !f.opt.Writeback
 }
 

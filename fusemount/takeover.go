@@ -10,6 +10,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"ogw/fusemount/internal/fuseabi"
 	"ogw/fusemount/ledger"
 	"ogw/vfs"
 )
@@ -189,7 +190,7 @@ func (t *taking) join() {
 func (t *taking) serve() []*Server {
 	c := t.connection
 	_, out := t.book.Init()
-	c.loop.write(out, 0, opInit) // in case the kernel still waits for it
+	c.loop.write(out, 0, fuseabi.OpInit) // in case the kernel still waits for it
 	if st := c.loop.notify(notifyResend, nil); !st.Ok() && t.killed {
 		c.raw.opt.Logger.Warn("requests that the server before had read are not sent again: their callers hang until the mount is aborted; Linux 6.9 can", "err", st.String())
 	}

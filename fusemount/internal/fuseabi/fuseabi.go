@@ -1,0 +1,71 @@
+// Package fuseabi is what go-fuse keeps to itself of the protocol between the
+// kernel and a FUSE server (include/uapi/linux/fuse.h), for transports that feed
+// its ProtocolServer.
+package fuseabi
+
+import (
+	"unsafe"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// MaxRequestBytes is what one READ or WRITE carries: the kernel's limit.
+const MaxRequestBytes = 1 << 20
+
+// Sizes of what begins each request and each answer.
+const (
+	InHeaderSize  = int(unsafe.Sizeof(fuse.InHeader{}))
+	OutHeaderSize = int(unsafe.Sizeof(fuse.OutHeader{}))
+)
+
+// Operations (enum fuse_opcode).
+const (
+	OpForget        = 2
+	OpSetAttr       = 4
+	OpSymlink       = 6
+	OpMknod         = 8
+	OpMkdir         = 9
+	OpUnlink        = 10
+	OpRmdir         = 11
+	OpRename        = 12
+	OpLink          = 13
+	OpOpen          = 14
+	OpRead          = 15
+	OpWrite         = 16
+	OpFsync         = 20
+	OpSetXAttr      = 21
+	OpRemoveXAttr   = 24
+	OpFlush         = 25
+	OpInit          = 26
+	OpReadDir       = 28
+	OpSetLkw        = 33
+	OpCreate        = 35
+	OpInterrupt     = 36
+	OpIoctl         = 39
+	OpBatchForget   = 42
+	OpFallocate     = 43
+	OpReadDirPlus   = 44
+	OpRename2       = 45
+	OpCopyFileRange = 47
+	OpTmpfile       = 51
+)
+
+// ReadIn is how struct fuse_read_in begins.
+type ReadIn struct {
+	FH, Offset uint64
+	Size       uint32
+}
+
+// LockIn is how struct fuse_lk_in begins.
+type LockIn struct {
+	FH, Owner, Start, End uint64
+	Type                  uint32
+}
+
+// Interrupt has p interrupt a request, and reports whether p has it.
+func Interrupt(p *fuse.ProtocolServer, unique uint64) bool {
+	in := fuse.InterruptIn{Unique: unique}
+	in.InHeader = fuse.InHeader{Length: uint32(unsafe.Sizeof(in)), Opcode: OpInterrupt}
+	n, _ := p.HandleRequest([][]byte{unsafe.Slice((*byte)(unsafe.Pointer(&in)), unsafe.Sizeof(in))}, [][]byte{make([]byte, OutHeaderSize)})
+	return n == 0 // else it asks the kernel to send the interrupt again
+}
