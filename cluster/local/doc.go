@@ -4,7 +4,7 @@
 //	DIR/FORMAT            version and store ID
 //	DIR/LOCK              held by the process that has the store open
 //	DIR/MARK              what the metadata were a short while ago
-//	DIR/reserve           the ballast: holds space, and nothing else
+//	DIR/reserve           the reserve file: holds space, and nothing else
 //	DIR/tail              relaxed commits of the last moment
 //	DIR/meta/             Pebble: the metadata, and the index of blobs below 0xFF
 //	DIR/segments/N.seg    blobs of up to 1 MiB, one after the other
@@ -48,10 +48,10 @@
 // waits until the files that are not needed any more are gone (erase.go).
 //
 // Pebble's fatal errors end the taking of writes, not the process: see health
-// and sturdyFS.
+// and walErrorFS.
 //
 // What Pebble's checksums cannot show, that a whole file is an older one or
-// another's, or that a log or manifest ends too early, the mark does (witness):
+// another's, or that a log or manifest ends too early, the mark does (rollbackGuard):
 // every markEvery and at Close, the metadata get a number, and once that is
 // durable it goes into MARK with prints of Pebble's files. A start whose files
 // differ from the prints, or whose number is lower, is refused, and undone.
@@ -89,9 +89,9 @@
 //
 // The last 256 MiB are refused to data, half of that to metadata, and the last
 // 16 MiB to deletes (less on small disks): see reserves. A neighbour may fill
-// the disk all the same, so 128 MiB are held in a file (ballast), which gives
+// the disk all the same, so 128 MiB are held in a file (reserveFile), which gives
 // way step by step when Pebble's log meets the end of the space. Where that is
-// not enough the log waits (patience), since for Pebble its failure is the
+// not enough the log waits (spaceWait), since for Pebble its failure is the
 // end: what is new is refused meanwhile, reads go on, and when there is space
 // again so do writes. Failures that are not for lack of space end the taking of
 // writes until the next start. A medium that became read-only is such a failure
@@ -100,7 +100,7 @@
 //
 // Lock order: Blobs.changing, then KV.commit, then durability.mu; Blobs.mu,
 // then nothing but reads of the index; segments.mu, then allocator.mu;
-// patience.mu, then ballast.mu or allocator.mu. The
+// spaceWait.mu, then reserveFile.mu or allocator.mu. The
 // locks of snapshots, handles, placeCache, pageSums, pagePool, reaper and
-// witness are innermost.
+// rollbackGuard are innermost.
 package local

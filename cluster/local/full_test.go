@@ -50,7 +50,7 @@ func TestReserve(t *testing.T) {
 		{"data", dataReserveMax - 1, 100 * gib, 0, false, true, true},
 		{"metadata", dataReserveMax/2 - 1, 100 * gib, 0, false, false, true},
 		{"last", lastReserveMax - 1, 100 * gib, 0, false, false, false},
-		{"ballast", 0, 100 * gib, ballastMax, false, false, true},
+		{"reserve file", 0, 100 * gib, reserveFileMax, false, false, true},
 		{"small", 200 << 20, 400 << 20, 0, true, true, true},
 		{"small data", 25<<20 - 1, 400 << 20, 0, false, true, true},
 		{"small metadata", 12 << 20, 400 << 20, 0, false, false, true},
@@ -168,7 +168,7 @@ func TestCloseFull(t *testing.T) {
 	}()
 	kv := c.KV.(*KV)
 	waitFor(t, "the write to wait", func() bool { return kv.health.stalls.Load() > 0 })
-	time.AfterFunc(10*time.Millisecond, kv.patience.stop) // as Close does after closeStallMax
+	time.AfterFunc(10*time.Millisecond, kv.spaceWait.stop) // as Close does after closeStallMax
 	if err := c.Close(); err == nil {
 		t.Error("Close returned no error")
 	}
@@ -263,8 +263,8 @@ func runDiskFull(t *testing.T, disk string, neighbour bool) {
 	c := openAt(t, o)
 	reserve := func() bool {
 		space := c.KV.(*KV).space
-		info, err := os.Stat(filepath.Join(dir, ballastFile))
-		return err == nil && info.Size() == reservesOf(space.total.Load()).ballast
+		info, err := os.Stat(filepath.Join(dir, reserveFileName))
+		return err == nil && info.Size() == reservesOf(space.total.Load()).file
 	}
 	waitFor(t, "the reserve", reserve)
 	key := func(i int) []byte { return fmt.Appendf(nil, "key%06d", i) }
@@ -414,7 +414,7 @@ func TestReadySegmentsAreRoom(t *testing.T) {
 				return len(b.segments.alloc.ready)
 			}
 			waitFor(t, "segments made ahead", func() bool { return ready() == readyMax })
-			waitFor(t, "the reserve", func() bool { return c.KV.(*KV).ballast.held() > 0 })
+			waitFor(t, "the reserve", func() bool { return c.KV.(*KV).reserveFile.held() > 0 })
 			usage, err := b.Usage(ctx)
 			if err != nil {
 				t.Fatal(err)

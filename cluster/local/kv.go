@@ -38,12 +38,12 @@ type KV struct {
 	allocated atomic.Uint64
 	visible   atomic.Uint64
 
-	durability durability
-	patience   *patience
-	ballast    *ballast
-	witness    *witness
-	logs       *logFS
-	tail       *tail
+	durability  durability
+	spaceWait   *spaceWait
+	reserveFile *reserveFile
+	rollback    *rollbackGuard
+	logs        *logFS
+	tail        *tail
 }
 
 var _ cluster.KV = (*KV)(nil)
@@ -346,14 +346,14 @@ const closeStallMax = 10 * time.Second
 
 // Close implements cluster.KV.
 func (kv *KV) Close() error {
-	defer time.AfterFunc(closeStallMax, kv.patience.stop).Stop()
+	defer time.AfterFunc(closeStallMax, kv.spaceWait.stop).Stop()
 	if !kv.gate.Close() {
 		return cluster.ErrClosed
 	}
 	kv.durability.stop()
-	kv.ballast.stop()
-	kv.witness.stop()
-	marking := kv.witness.count(kv)
+	kv.reserveFile.stop()
+	kv.rollback.stop()
+	marking := kv.rollback.count(kv)
 	kv.snapshots.close()
 	var err error
 	if p := kv.health.failed.Load(); p != nil {
@@ -371,7 +371,7 @@ func (kv *KV) Close() error {
 	case e := <-closed:
 		kv.tail.close(err == nil && e == nil)
 		if e == nil && marking {
-			kv.witness.write() // nothing changes any more
+			kv.rollback.write() // nothing changes any more
 		}
 		if err == nil {
 			err = mapError(e)

@@ -87,7 +87,7 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 	}
 	kv.onClose = cleanup.take(0)
 	cleanup = nil
-	kv.patience.opened.Store(true)
+	kv.spaceWait.opened.Store(true)
 	return &cluster.Cluster{KV: kv, Blobs: blobs, Name: "local", Exclusive: true, Writable: kv.writable}, nil
 }
 
@@ -123,21 +123,21 @@ func (c cleanups) run() {
 
 func openKV(o *Options, store storeID, space *spaceGuard, files int, relieve func() bool) (*KV, error) {
 	h := &health{log: o.Logger}
-	ballast := newBallast(o.disk, o.Dir, space, o.Logger)
-	space.held = ballast.held
-	patience := newPatience(h, space)
-	patience.addRelease(ballast.release)
+	reserve := newReserveFile(o.disk, o.Dir, space, o.Logger)
+	space.held = reserve.held
+	wait := newSpaceWait(h, space)
+	wait.addRelease(reserve.release)
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
 	dir := o.fs.PathJoin(o.Dir, metaDir)
 	logs := &logFS{FS: o.fs, dir: dir}
-	witness := newWitness(logs, o.Dir, o.Logger)
-	witness.relieve = relieve
-	if err := witness.begin(store); err != nil {
+	rollback := newRollbackGuard(logs, o.Dir, o.Logger)
+	rollback.relieve = relieve
+	if err := rollback.begin(store); err != nil {
 		return nil, err
 	}
 	compactions := newScheduler()
-	po := pebbleOptions(sturdyFS{guardFS{patientFS{witness, patience}, h}, h, patience}, h, cache, compactions, space.total.Load())
+	po := pebbleOptions(walErrorFS{guardFS{spaceWaitFS{rollback, wait}, h}, h, wait}, h, cache, compactions, space.total.Load())
 	po.MaxOpenFiles = files
 	if o.MemTableBytes != 0 {
 		po.MemTableSize = min(po.MemTableSize, uint64(o.MemTableBytes))
@@ -151,25 +151,25 @@ func openKV(o *Options, store storeID, space *spaceGuard, files int, relieve fun
 	}
 	db, err := pebble.Open(dir, po)
 	if err != nil {
-		witness.refuse()
+		rollback.refuse()
 		if errors.Is(err, unix.EAGAIN) {
 			// Pebble's own lock: somebody removed ours, or replaced it.
 			return nil, fmt.Errorf("%w: folder %s, process unknown", cluster.ErrLocked, o.Dir)
 		}
 		return nil, fmt.Errorf("open %s: %w", dir, mapOpenError(err))
 	}
-	patience.begun.Store(true)
+	wait.begun.Store(true)
 	kv := newKV(db, h, space)
-	kv.patience, kv.ballast, kv.witness, kv.logs = patience, ballast, witness, logs
+	kv.spaceWait, kv.reserveFile, kv.rollback, kv.logs = wait, reserve, rollback, logs
 	kv.tail = newTail(o, space.total.Load())
-	ballast.start()
+	reserve.start()
 	err = kv.tail.begin(dir)
 	if err == nil {
 		err = checkStore(o, kv, store, options)
 	}
 	if err != nil {
 		_ = kv.Close()
-		witness.refuse()
+		rollback.refuse()
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
 	compactions.begin()
@@ -177,7 +177,7 @@ func openKV(o *Options, store storeID, space *spaceGuard, files int, relieve fun
 	if every == 0 {
 		every = markEvery
 	}
-	witness.start(kv, every)
+	rollback.start(kv, every)
 	return kv, nil
 }
 
@@ -207,7 +207,7 @@ func checkStore(o *Options, kv *KV, store storeID, options optionsFiles) error {
 	if p := kv.health.failed.Load(); p != nil {
 		return *p
 	}
-	if err := kv.witness.check(kv.db); err != nil {
+	if err := kv.rollback.check(kv.db); err != nil {
 		return err
 	}
 	// Before the store is accepted: a start that fails, or is killed, leaves
@@ -217,7 +217,7 @@ func checkStore(o *Options, kv *KV, store storeID, options optionsFiles) error {
 			return err
 		}
 	}
-	if err := kv.witness.accept(kv.db); err != nil {
+	if err := kv.rollback.accept(kv.db); err != nil {
 		return err
 	}
 	if err := o.fs.Remove(kv.tail.path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -263,7 +263,7 @@ func openBlobs(o *Options, kv *KV, store storeID, handles *handles) (*Blobs, err
 		return nil, err
 	}
 	segments.alloc.space = kv.space
-	kv.patience.addRelease(segments.alloc.shed)
+	kv.spaceWait.addRelease(segments.alloc.shed)
 	host, err := os.Hostname()
 	if err != nil {
 		host = "localhost"

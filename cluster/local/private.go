@@ -124,7 +124,7 @@ func chmodByName(fd int, mode uint32, names string) error {
 // large blobs: they were always made private and lie in private folders, and a
 // look at each would make the start of a large store slow.
 func makeStorePrivate(dir string, log *slog.Logger) error {
-	top := []string{formatFile, lockFile, markFile, ballastFile, metaDir, segmentDir, blobDir}
+	top := []string{formatFile, lockFile, markFile, reserveFileName, metaDir, segmentDir, blobDir}
 	if err := MakePrivate(dir, log, top...); err != nil {
 		return err
 	}

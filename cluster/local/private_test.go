@@ -134,7 +134,7 @@ func TestLinksInFolder(t *testing.T) {
 		t.Fatal(tables, err)
 	}
 	names := append(tables, filepath.Join(dir, blobDir, "00"))
-	for _, name := range []string{formatFile, lockFile, markFile, ballastFile, metaDir, segmentDir, blobDir} {
+	for _, name := range []string{formatFile, lockFile, markFile, reserveFileName, metaDir, segmentDir, blobDir} {
 		names = append(names, filepath.Join(dir, name))
 	}
 	for _, name := range names {

@@ -18,15 +18,15 @@ const (
 	// for deletes, which need a little of both, and for the collector, which
 	// needs a segment to empty others.
 	dataReserveMax = 256 << 20
-	// ballastMax is the length of a file that does nothing but hold space: a
-	// neighbour who fills the disk cannot take it. See ballast.
-	ballastMax = 128 << 20
+	// reserveFileMax is the length of a file that does nothing but hold space: a
+	// neighbour who fills the disk cannot take it. See reserveFile.
+	reserveFileMax = 128 << 20
 	// lastReserveMax is kept from deletes too: what Pebble needs to end what
 	// it began.
 	lastReserveMax = 16 << 20
 	// On small disks each is at most one part in so many of the whole.
 	dataReserveShare = 16
-	ballastShare     = 16
+	reserveFileShare = 16
 	lastReserveShare = 256
 	// tinyTxnBytes is what a transaction may write on a full disk, though it
 	// deletes nothing: counters, by which a start takes its numbers.
@@ -43,11 +43,11 @@ const (
 
 // reserves are what is kept free on a disk of total bytes. On one of unknown
 // size nothing is: the medium tells when it is full.
-type reserves struct{ data, grow, ballast, last int64 }
+type reserves struct{ data, grow, file, last int64 }
 
 func reservesOf(total int64) reserves {
 	data := min(dataReserveMax, total/dataReserveShare)
-	return reserves{data: data, grow: data / 2, ballast: min(ballastMax, total/ballastShare) &^ (pageBytes - 1),
+	return reserves{data: data, grow: data / 2, file: min(reserveFileMax, total/reserveFileShare) &^ (pageBytes - 1),
 		last: min(lastReserveMax, total/lastReserveShare)}
 }
 
@@ -56,7 +56,7 @@ func reservesOf(total int64) reserves {
 type spaceGuard struct {
 	fs   vfs.FS
 	dir  string
-	held func() int64 // what the ballast holds; nil: nothing
+	held func() int64 // what the reserve file holds; nil: nothing
 
 	// readOnly tells that the medium takes no writes, as file systems do after
 	// an error of theirs. It is found out before the log meets it, since a

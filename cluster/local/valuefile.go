@@ -31,8 +31,8 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Open implements vfs.FS.
-func (w *witness) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
-	f, err := openWith(w.relieve, func() (vfs.File, error) { return w.FS.Open(name, opts...) })
+func (g *rollbackGuard) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	f, err := openWith(g.relieve, func() (vfs.File, error) { return g.FS.Open(name, opts...) })
 	if !strings.HasSuffix(name, valueSuffix) {
 		return f, err
 	}

@@ -15,63 +15,63 @@ const forLog vfs.DiskWriteCategory = "pebble-wal"
 // files.
 const filesWait = 10 * time.Second
 
-// sturdyFS hides errors of the log from Pebble, which would end the process
+// walErrorFS hides errors of the log from Pebble, which would end the process
 // when it begins a new one and that fails, or the end of the old one does. They
 // go to health, which KV asks after every sync: from the first on, nothing is
 // acknowledged, nothing removed, and what is written goes nowhere.
-type sturdyFS struct {
+type walErrorFS struct {
 	vfs.FS
-	health   *health
-	patience *patience
+	health *health
+	wait   *spaceWait
 }
 
 // Create implements vfs.FS.
-func (fs sturdyFS) Create(name string, why vfs.DiskWriteCategory) (vfs.File, error) {
+func (fs walErrorFS) Create(name string, why vfs.DiskWriteCategory) (vfs.File, error) {
 	return fs.begin(why, func() (vfs.File, error) { return fs.FS.Create(name, why) })
 }
 
 // ReuseForWrite implements vfs.FS.
-func (fs sturdyFS) ReuseForWrite(old, name string, why vfs.DiskWriteCategory) (vfs.File, error) {
+func (fs walErrorFS) ReuseForWrite(old, name string, why vfs.DiskWriteCategory) (vfs.File, error) {
 	return fs.begin(why, func() (vfs.File, error) { return fs.FS.ReuseForWrite(old, name, why) })
 }
 
-func (fs sturdyFS) begin(why vfs.DiskWriteCategory, open func() (vfs.File, error)) (vfs.File, error) {
+func (fs walErrorFS) begin(why vfs.DiskWriteCategory, open func() (vfs.File, error)) (vfs.File, error) {
 	f, err := open()
-	if why != forLog || err != nil && !fs.patience.begun.Load() {
+	if why != forLog || err != nil && !fs.wait.begun.Load() {
 		return f, err // of Pebble's start, which returns it
 	}
-	for end := time.Now().Add(filesWait); outOfFiles(err) && time.Now().Before(end) && fs.patience.pause(stallPoll); {
+	for end := time.Now().Add(filesWait); outOfFiles(err) && time.Now().Before(end) && fs.wait.pause(stallPoll); {
 		f, err = open()
 	}
 	if err != nil {
 		_ = fs.health.fail(err)
 		return vfs.NewMem().Create("log", why)
 	}
-	return &sturdyLog{f, fs.health}, nil
+	return &walErrorLog{f, fs.health}, nil
 }
 
 func outOfFiles(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
 
 // OpenDir implements vfs.FS: a log begins with a sync of its folder. Those for
 // other files are told, since what follows relies on them.
-func (fs sturdyFS) OpenDir(name string) (vfs.File, error) {
+func (fs walErrorFS) OpenDir(name string) (vfs.File, error) {
 	f, err := fs.FS.OpenDir(name)
 	if err != nil {
 		return nil, err
 	}
-	return &sturdyDir{f, fs.health}, nil
+	return &walErrorDir{f, fs.health}, nil
 }
 
 // Unwrap implements vfs.FS.
-func (fs sturdyFS) Unwrap() vfs.FS { return fs.FS }
+func (fs walErrorFS) Unwrap() vfs.FS { return fs.FS }
 
-type sturdyDir struct {
+type walErrorDir struct {
 	vfs.File
 	health *health
 }
 
 // Sync implements vfs.File.
-func (d *sturdyDir) Sync() error {
+func (d *walErrorDir) Sync() error {
 	err := d.File.Sync()
 	if err != nil && calledFrom("rotateWAL") {
 		_ = d.health.fail(err)
@@ -80,13 +80,13 @@ func (d *sturdyDir) Sync() error {
 	return err
 }
 
-type sturdyLog struct {
+type walErrorLog struct {
 	vfs.File
 	health *health
 }
 
 // note tells health of an error. After one, nothing is written any more.
-func (f *sturdyLog) note(op func() error) error {
+func (f *walErrorLog) note(op func() error) error {
 	if f.health.failed.Load() != nil {
 		return nil
 	}
@@ -97,24 +97,24 @@ func (f *sturdyLog) note(op func() error) error {
 }
 
 // Write implements vfs.File.
-func (f *sturdyLog) Write(p []byte) (int, error) {
+func (f *walErrorLog) Write(p []byte) (int, error) {
 	return len(p), f.note(func() error { _, err := f.File.Write(p); return err })
 }
 
 // Sync implements vfs.File.
-func (f *sturdyLog) Sync() error { return f.note(f.File.Sync) }
+func (f *walErrorLog) Sync() error { return f.note(f.File.Sync) }
 
 // SyncData implements vfs.File.
-func (f *sturdyLog) SyncData() error { return f.note(f.File.SyncData) }
+func (f *walErrorLog) SyncData() error { return f.note(f.File.SyncData) }
 
 // SyncTo implements vfs.File.
-func (f *sturdyLog) SyncTo(length int64) (full bool, err error) {
+func (f *walErrorLog) SyncTo(length int64) (full bool, err error) {
 	err = f.note(func() (err error) { full, err = f.File.SyncTo(length); return err })
 	return full, err
 }
 
 // Close implements vfs.File. The file is closed in any case.
-func (f *sturdyLog) Close() error {
+func (f *walErrorLog) Close() error {
 	if err := f.File.Close(); err != nil && f.health.failed.Load() == nil {
 		_ = f.health.fail(err)
 	}

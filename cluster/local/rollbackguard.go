@@ -24,11 +24,11 @@ import (
 // younger is not noticed when it is missing after a crash. Close writes it.
 const markEvery = 5 * time.Second
 
-// witness keeps the mark, and compares with it at the start. It stands between
+// rollbackGuard keeps the mark, and compares with it at the start. It stands between
 // Pebble and the file system, to know the files. Until the store was accepted
 // it lets Pebble remove nothing, and if it is refused, takes back what Pebble
 // made: whoever puts the right files back finds the store as it was.
-type witness struct {
+type rollbackGuard struct {
 	vfs.FS
 	dir     string // the data folder
 	log     *slog.Logger
@@ -49,8 +49,8 @@ type witness struct {
 	done  chan struct{}
 }
 
-func newWitness(fs vfs.FS, dir string, log *slog.Logger) *witness {
-	return &witness{FS: fs, dir: dir, log: log, writing: map[string]bool{}, prints: map[string]filePrint{}}
+func newRollbackGuard(fs vfs.FS, dir string, log *slog.Logger) *rollbackGuard {
+	return &rollbackGuard{FS: fs, dir: dir, log: log, writing: map[string]bool{}, prints: map[string]filePrint{}}
 }
 
 // marked tells whether the mark has a print of the file.
@@ -59,15 +59,15 @@ func marked(name string) bool {
 }
 
 // Create implements vfs.FS.
-func (w *witness) Create(name string, why vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := openWith(w.relieve, func() (vfs.File, error) { return w.FS.Create(name, why) })
+func (g *rollbackGuard) Create(name string, why vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := openWith(g.relieve, func() (vfs.File, error) { return g.FS.Create(name, why) })
 	if err != nil {
 		return nil, err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.accepted {
-		w.made = append(w.made, name)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.accepted {
+		g.made = append(g.made, name)
 	}
 	base := path.Base(name)
 	if strings.HasPrefix(base, optionsTemp) {
@@ -78,92 +78,92 @@ func (w *witness) Create(name string, why vfs.DiskWriteCategory) (vfs.File, erro
 	if !marked(base) {
 		return f, nil
 	}
-	delete(w.prints, base)
-	w.writing[base] = true
-	return &witnessedFile{f, w, base}, nil
+	delete(g.prints, base)
+	g.writing[base] = true
+	return &guardedFile{f, g, base}, nil
 }
 
 // optionsTemp begins the name of an OPTIONS file that is being made.
 const optionsTemp = "temporary."
 
 // ReuseForWrite implements vfs.FS.
-func (w *witness) ReuseForWrite(old, name string, why vfs.DiskWriteCategory) (vfs.File, error) {
-	w.mu.Lock()
-	accepted := w.accepted
-	w.mu.Unlock()
+func (g *rollbackGuard) ReuseForWrite(old, name string, why vfs.DiskWriteCategory) (vfs.File, error) {
+	g.mu.Lock()
+	accepted := g.accepted
+	g.mu.Unlock()
 	if accepted {
-		return w.FS.ReuseForWrite(old, name, why)
+		return g.FS.ReuseForWrite(old, name, why)
 	}
-	f, err := w.Create(name, why)
+	f, err := g.Create(name, why)
 	if err == nil {
-		err = w.Remove(old)
+		err = g.Remove(old)
 	}
 	return f, err
 }
 
-// witnessedFile tells when the file is whole.
-type witnessedFile struct {
+// guardedFile tells when the file is whole.
+type guardedFile struct {
 	vfs.File
-	witness *witness
-	name    string
+	guard *rollbackGuard
+	name  string
 }
 
 // Close implements vfs.File.
-func (f *witnessedFile) Close() error {
+func (f *guardedFile) Close() error {
 	err := f.File.Close()
-	f.witness.mu.Lock()
-	defer f.witness.mu.Unlock()
-	delete(f.witness.writing, f.name)
+	f.guard.mu.Lock()
+	defer f.guard.mu.Unlock()
+	delete(f.guard.writing, f.name)
 	return err
 }
 
 // Remove implements vfs.FS.
-func (w *witness) Remove(name string) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.accepted {
-		w.removed = append(w.removed, name)
+func (g *rollbackGuard) Remove(name string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.accepted {
+		g.removed = append(g.removed, name)
 		return nil
 	}
-	delete(w.prints, path.Base(name))
-	return w.FS.Remove(name)
+	delete(g.prints, path.Base(name))
+	return g.FS.Remove(name)
 }
 
 // Rename implements vfs.FS.
-func (w *witness) Rename(old, name string) error {
-	err := w.FS.Rename(old, name)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err == nil && !w.accepted {
-		w.made = append(w.made, name)
+func (g *rollbackGuard) Rename(old, name string) error {
+	err := g.FS.Rename(old, name)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err == nil && !g.accepted {
+		g.made = append(g.made, name)
 	}
 	return err
 }
 
 // Lock implements vfs.FS.
-func (w *witness) Lock(name string) (io.Closer, error) {
-	_, missing := w.FS.Stat(name)
-	l, err := w.FS.Lock(name)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err == nil && errors.Is(missing, os.ErrNotExist) && !w.accepted {
-		w.made = append(w.made, name)
+func (g *rollbackGuard) Lock(name string) (io.Closer, error) {
+	_, missing := g.FS.Stat(name)
+	l, err := g.FS.Lock(name)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err == nil && errors.Is(missing, os.ErrNotExist) && !g.accepted {
+		g.made = append(g.made, name)
 	}
 	return l, err
 }
 
 // Unwrap implements vfs.FS.
-func (w *witness) Unwrap() vfs.FS { return w.FS }
+func (g *rollbackGuard) Unwrap() vfs.FS { return g.FS }
 
 // begin compares the files with the mark, before Pebble opens them.
-func (w *witness) begin(store storeID) error {
-	w.store = store
-	if err := w.checkMarker(); err != nil {
+func (g *rollbackGuard) begin(store storeID) error {
+	g.store = store
+	if err := g.checkMarker(); err != nil {
 		return err
 	}
-	m, err := readMark(w.FS, w.dir)
+	m, err := readMark(g.FS, g.dir)
 	if errors.Is(err, cluster.ErrCorrupt) {
-		w.log.Warn("the metadata cannot be compared with what they were", "err", err)
+		g.log.Warn("the metadata cannot be compared with what they were", "err", err)
 		return nil
 	}
 	if err != nil || m == nil {
@@ -171,15 +171,15 @@ func (w *witness) begin(store storeID) error {
 	}
 	if m.store != store {
 		return fmt.Errorf("%w: file %s belongs to store %s, the folder to %s",
-			cluster.ErrFormat, w.PathJoin(w.dir, markFile), m.store, store)
+			cluster.ErrFormat, g.PathJoin(g.dir, markFile), m.store, store)
 	}
-	w.state, w.prints = m.state, m.files
-	gone, err := m.check(w.FS, w.PathJoin(w.dir, metaDir))
+	g.state, g.prints = m.state, m.files
+	gone, err := m.check(g.FS, g.PathJoin(g.dir, metaDir))
 	if err != nil {
 		return err
 	}
 	if gone {
-		w.write() // the numbers may be given again
+		g.write() // the numbers may be given again
 	}
 	return nil
 }
@@ -187,18 +187,18 @@ func (w *witness) begin(store storeID) error {
 // checkMarker looks for the file that names the manifest. Without it, Pebble
 // would begin a new one, perhaps over one that is there; as it should where the
 // first start ended before there were data, or a mark.
-func (w *witness) checkMarker() error {
-	_, err := w.Stat(w.PathJoin(w.dir, segmentDir))
+func (g *rollbackGuard) checkMarker() error {
+	_, err := g.Stat(g.PathJoin(g.dir, segmentDir))
 	if errors.Is(err, os.ErrNotExist) {
-		if _, err = w.Stat(w.PathJoin(w.dir, markFile)); errors.Is(err, os.ErrNotExist) {
+		if _, err = g.Stat(g.PathJoin(g.dir, markFile)); errors.Is(err, os.ErrNotExist) {
 			return nil
 		}
 	}
 	if err != nil {
 		return mapError(err)
 	}
-	meta := w.PathJoin(w.dir, metaDir)
-	names, err := w.List(meta)
+	meta := g.PathJoin(g.dir, metaDir)
+	names, err := g.List(meta)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return mapError(err)
 	}
@@ -233,43 +233,43 @@ func stateOf(db *pebble.DB) (state uint64, err error) {
 }
 
 // check compares what Pebble found with the mark.
-func (w *witness) check(db *pebble.DB) error {
+func (g *rollbackGuard) check(db *pebble.DB) error {
 	state, err := stateOf(db)
 	if err != nil {
 		return err
 	}
-	if state < w.state {
+	if state < g.state {
 		return fmt.Errorf("%w: the metadata are older than they were (state %d of %d): a file was lost, cut, or replaced by an "+
 			"older copy; put the right files back, or remove %s to go on with what is there",
-			cluster.ErrCorrupt, state, w.state, w.PathJoin(w.dir, markFile))
+			cluster.ErrCorrupt, state, g.state, g.PathJoin(g.dir, markFile))
 	}
-	return w.checkValueFiles(db)
+	return g.checkValueFiles(db)
 }
 
 // accept lets Pebble remove files, after check.
-func (w *witness) accept(db *pebble.DB) error {
+func (g *rollbackGuard) accept(db *pebble.DB) error {
 	state, err := stateOf(db)
 	if err != nil {
 		return err
 	}
-	w.state = state
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.accepted = true
-	for _, name := range w.removed {
-		delete(w.prints, path.Base(name))
-		_ = w.FS.Remove(name) // else Pebble's next start finds it
+	g.state = state
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.accepted = true
+	for _, name := range g.removed {
+		delete(g.prints, path.Base(name))
+		_ = g.FS.Remove(name) // else Pebble's next start finds it
 	}
-	w.made, w.removed = nil, nil
+	g.made, g.removed = nil, nil
 	return nil
 }
 
 // checkValueFiles looks for the files of values, which Pebble's start does
 // not. No compaction may run.
-func (w *witness) checkValueFiles(db *pebble.DB) error {
+func (g *rollbackGuard) checkValueFiles(db *pebble.DB) error {
 	for values := range db.DebugCurrentVersion().BlobFiles.All() {
-		path := w.PathJoin(w.dir, metaDir, fmt.Sprintf("%06d%s", uint64(values.Physical.FileNum), valueSuffix))
-		info, err := w.Stat(path)
+		path := g.PathJoin(g.dir, metaDir, fmt.Sprintf("%06d%s", uint64(values.Physical.FileNum), valueSuffix))
+		info, err := g.Stat(path)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			return fmt.Errorf("%w: file %s is missing", cluster.ErrCorrupt, path)
@@ -284,60 +284,60 @@ func (w *witness) checkValueFiles(db *pebble.DB) error {
 
 // refuse takes back what Pebble made, after it was closed: the markers first, so
 // that the files of before count from then on, whenever this ends.
-func (w *witness) refuse() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (g *rollbackGuard) refuse() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for _, markers := range []bool{true, false} {
-		for _, name := range slices.Backward(w.made) {
+		for _, name := range slices.Backward(g.made) {
 			if strings.HasPrefix(path.Base(name), "marker.") == markers {
-				_ = w.FS.Remove(name)
+				_ = g.FS.Remove(name)
 			}
 		}
 	}
-	w.made = nil
+	g.made = nil
 }
 
 // start keeps the mark fresh until stop.
-func (w *witness) start(kv *KV, every time.Duration) {
-	w.at = kv.visible.Load()
-	w.quit, w.done = make(chan struct{}), make(chan struct{})
+func (g *rollbackGuard) start(kv *KV, every time.Duration) {
+	g.at = kv.visible.Load()
+	g.quit, g.done = make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(w.done)
+		defer close(g.done)
 		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:
-				w.advance(kv)
-			case <-w.quit:
+				g.advance(kv)
+			case <-g.quit:
 				return
 			}
 		}
 	}()
 }
 
-func (w *witness) stop() {
-	if w.quit != nil {
-		close(w.quit)
-		<-w.done
+func (g *rollbackGuard) stop() {
+	if g.quit != nil {
+		close(g.quit)
+		<-g.done
 	}
 }
 
 // advance writes a mark of what is there now, if there is something new.
-func (w *witness) advance(kv *KV) {
-	if w.count(kv) {
-		w.write()
+func (g *rollbackGuard) advance(kv *KV) {
+	if g.count(kv) {
+		g.write()
 	}
 }
 
 // count gives the metadata a new state; false if nothing is new, or the store
 // is not well: the mark is worth no trouble.
-func (w *witness) count(kv *KV) bool {
-	if w.quit == nil || kv.visible.Load() == w.at || kv.health.err() != nil || !kv.space.roomy(0, lastReserve) {
+func (g *rollbackGuard) count(kv *KV) bool {
+	if g.quit == nil || kv.visible.Load() == g.at || kv.health.err() != nil || !kv.space.roomy(0, lastReserve) {
 		return false
 	}
 	b := kv.db.NewBatch()
-	if err := b.Set(markKey, binary.LittleEndian.AppendUint64(nil, w.state+1), nil); err != nil {
+	if err := b.Set(markKey, binary.LittleEndian.AppendUint64(nil, g.state+1), nil); err != nil {
 		b.Close()
 		return false
 	}
@@ -348,31 +348,31 @@ func (w *witness) count(kv *KV) bool {
 	if err := kv.durability.await(c.version); err != nil {
 		return false
 	}
-	w.state++
-	w.at = c.version
+	g.state++
+	g.at = c.version
 	return true
 }
 
 // write replaces the file by one of what is there now.
-func (w *witness) write() {
-	files, err := w.files()
+func (g *rollbackGuard) write() {
+	files, err := g.files()
 	if err == nil {
-		err = replaceFile(w.FS, w.dir, markFile, (&mark{store: w.store, state: w.state, files: files}).encode())
+		err = replaceFile(g.FS, g.dir, markFile, (&mark{store: g.store, state: g.state, files: files}).encode())
 	}
 	if err != nil {
-		w.log.Warn("cannot write the mark of the metadata", "file", w.PathJoin(w.dir, markFile), "err", err)
+		g.log.Warn("cannot write the mark of the metadata", "file", g.PathJoin(g.dir, markFile), "err", err)
 	}
 }
 
 // files returns the prints of the files of tables and values that are whole.
 // Their entries are durable, so that Pebble gives none of the numbers again.
-func (w *witness) files() (map[string]filePrint, error) {
-	meta := w.PathJoin(w.dir, metaDir)
-	names, err := w.List(meta)
+func (g *rollbackGuard) files() (map[string]filePrint, error) {
+	meta := g.PathJoin(g.dir, metaDir)
+	names, err := g.List(meta)
 	if err != nil {
 		return nil, err
 	}
-	if err := syncDir(w.FS, meta); err != nil {
+	if err := syncDir(g.FS, meta); err != nil {
 		return nil, err
 	}
 	files := make(map[string]filePrint)
@@ -380,31 +380,31 @@ func (w *witness) files() (map[string]filePrint, error) {
 		if !marked(name) {
 			continue
 		}
-		if p, ok := w.print(w.PathJoin(meta, name), name); ok {
+		if p, ok := g.print(g.PathJoin(meta, name), name); ok {
 			files[name] = p
 		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.prints = maps.Clone(files)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.prints = maps.Clone(files)
 	return files, nil
 }
 
 // print returns the print of a file; false if it is not whole, or gone.
-func (w *witness) print(path, name string) (filePrint, bool) {
-	w.mu.Lock()
-	p, known := w.prints[name]
-	writing := w.writing[name]
-	w.mu.Unlock()
+func (g *rollbackGuard) print(path, name string) (filePrint, bool) {
+	g.mu.Lock()
+	p, known := g.prints[name]
+	writing := g.writing[name]
+	g.mu.Unlock()
 	if known || writing {
 		return p, known
 	}
-	p, err := printOf(w.FS, path)
+	p, err := printOf(g.FS, path)
 	if err != nil {
 		return p, false
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.prints[name] = p
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.prints[name] = p
 	return p, true
 }

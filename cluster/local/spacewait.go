@@ -29,12 +29,12 @@ const (
 	manifestAhead = 1 << 20
 )
 
-// patience is what Pebble's writes do when the disk is full. For Pebble an
+// spaceWait is what Pebble's writes do when the disk is full. For Pebble an
 // error of the log or of the manifest is the end, and only a new start would
 // tell what came of it. So these get the reserve, and then wait until there
 // is space; meanwhile the store refuses what is new (health.err). Flushes get
 // the reserve and are tried again by Pebble; compactions must do without.
-type patience struct {
+type spaceWait struct {
 	health  *health
 	space   *spaceGuard
 	begun   atomic.Bool // Pebble is open
@@ -46,20 +46,20 @@ type patience struct {
 	release []func() bool // what can be given up, in this order; true if it was
 }
 
-func newPatience(h *health, space *spaceGuard) *patience {
-	return &patience{health: h, space: space, closing: make(chan struct{})}
+func newSpaceWait(h *health, space *spaceGuard) *spaceWait {
+	return &spaceWait{health: h, space: space, closing: make(chan struct{})}
 }
 
-func (p *patience) addRelease(f func() bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.release = append(p.release, f)
+func (w *spaceWait) addRelease(f func() bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.release = append(w.release, f)
 }
 
-func (p *patience) giveUp() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, f := range p.release {
+func (w *spaceWait) giveUp() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.release {
 		if f() {
 			return true
 		}
@@ -68,12 +68,12 @@ func (p *patience) giveUp() bool {
 }
 
 // stop ends all waiting, with the error that was waited for to go.
-func (p *patience) stop() { p.once.Do(func() { close(p.closing) }) }
+func (w *spaceWait) stop() { w.once.Do(func() { close(w.closing) }) }
 
 // pause returns false when the store is being closed.
-func (p *patience) pause(d time.Duration) bool {
+func (w *spaceWait) pause(d time.Duration) bool {
 	select {
-	case <-p.closing:
+	case <-w.closing:
 		return false
 	case <-time.After(d):
 		return true
@@ -83,26 +83,26 @@ func (p *patience) pause(d time.Duration) bool {
 func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // try runs op, again and again while the disk is full.
-func (p *patience) try(why vfs.DiskWriteCategory, op func() error) error {
+func (w *spaceWait) try(why vfs.DiskWriteCategory, op func() error) error {
 	err := op()
 	if !isFull(err) {
 		return err
 	}
 	compaction := why == forCompaction || why == forBlobRewrite
-	for !compaction && isFull(err) && p.giveUp() {
+	for !compaction && isFull(err) && w.giveUp() {
 		err = op()
 	}
-	if !isFull(err) || !p.opened.Load() {
+	if !isFull(err) || !w.opened.Load() {
 		return err
 	}
 	if compaction || why == forFlush {
-		p.pause(fullPause)
+		w.pause(fullPause)
 		return err
 	}
-	p.health.stall()
-	defer p.health.resume()
-	for isFull(err) && p.pause(stallPoll) {
-		p.giveUp() // it may be back for a moment
+	w.health.stall()
+	defer w.health.resume()
+	for isFull(err) && w.pause(stallPoll) {
+		w.giveUp() // it may be back for a moment
 		err = op()
 	}
 	return err
@@ -110,28 +110,28 @@ func (p *patience) try(why vfs.DiskWriteCategory, op func() error) error {
 
 // roomFor lets compactions wait while the disk is nearly full: what is left is
 // not for them.
-func (p *patience) roomFor(why vfs.DiskWriteCategory) error {
-	if why != forCompaction && why != forBlobRewrite || p.space.roomy(0, growReserve) {
+func (w *spaceWait) roomFor(why vfs.DiskWriteCategory) error {
+	if why != forCompaction && why != forBlobRewrite || w.space.roomy(0, growReserve) {
 		return nil
 	}
-	if p.opened.Load() {
-		p.pause(fullPause)
+	if w.opened.Load() {
+		w.pause(fullPause)
 	}
-	return &os.PathError{Op: "compaction", Path: p.space.dir, Err: unix.ENOSPC}
+	return &os.PathError{Op: "compaction", Path: w.space.dir, Err: unix.ENOSPC}
 }
 
-// patientFS is a file system under Pebble.
-type patientFS struct {
+// spaceWaitFS is a file system under Pebble.
+type spaceWaitFS struct {
 	vfs.FS
-	patience *patience
+	wait *spaceWait
 }
 
 // Create implements vfs.FS.
-func (fs patientFS) Create(name string, why vfs.DiskWriteCategory) (f vfs.File, err error) {
-	if err := fs.patience.roomFor(why); err != nil {
+func (fs spaceWaitFS) Create(name string, why vfs.DiskWriteCategory) (f vfs.File, err error) {
+	if err := fs.wait.roomFor(why); err != nil {
 		return nil, err
 	}
-	err = fs.patience.try(why, func() (err error) {
+	err = fs.wait.try(why, func() (err error) {
 		f, err = fs.FS.Create(name, why)
 		return err
 	})
@@ -139,37 +139,37 @@ func (fs patientFS) Create(name string, why vfs.DiskWriteCategory) (f vfs.File, 
 }
 
 // ReuseForWrite implements vfs.FS.
-func (fs patientFS) ReuseForWrite(old, name string, why vfs.DiskWriteCategory) (f vfs.File, err error) {
-	err = fs.patience.try(why, func() (err error) {
+func (fs spaceWaitFS) ReuseForWrite(old, name string, why vfs.DiskWriteCategory) (f vfs.File, err error) {
+	err = fs.wait.try(why, func() (err error) {
 		f, err = fs.FS.ReuseForWrite(old, name, why)
 		return err
 	})
 	return fs.wrap(f, why, err)
 }
 
-func (fs patientFS) wrap(f vfs.File, why vfs.DiskWriteCategory, err error) (vfs.File, error) {
+func (fs spaceWaitFS) wrap(f vfs.File, why vfs.DiskWriteCategory, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &patientFile{File: f, patience: fs.patience, why: why}, nil
+	return &spaceWaitFile{File: f, wait: fs.wait, why: why}, nil
 }
 
 // Rename implements vfs.FS.
-func (fs patientFS) Rename(old, name string) error {
-	return fs.patience.try(vfs.WriteCategoryUnspecified, func() error { return fs.FS.Rename(old, name) })
+func (fs spaceWaitFS) Rename(old, name string) error {
+	return fs.wait.try(vfs.WriteCategoryUnspecified, func() error { return fs.FS.Rename(old, name) })
 }
 
 // Link implements vfs.FS.
-func (fs patientFS) Link(old, name string) error {
-	return fs.patience.try(vfs.WriteCategoryUnspecified, func() error { return fs.FS.Link(old, name) })
+func (fs spaceWaitFS) Link(old, name string) error {
+	return fs.wait.try(vfs.WriteCategoryUnspecified, func() error { return fs.FS.Link(old, name) })
 }
 
 // Unwrap implements vfs.FS.
-func (fs patientFS) Unwrap() vfs.FS { return fs.FS }
+func (fs spaceWaitFS) Unwrap() vfs.FS { return fs.FS }
 
-type patientFile struct {
+type spaceWaitFile struct {
 	vfs.File
-	patience *patience
+	wait     *spaceWait
 	why      vfs.DiskWriteCategory
 	written  int64
 	reserved int64
@@ -177,8 +177,8 @@ type patientFile struct {
 
 // Write implements vfs.File; what a full disk took before it failed is not
 // written again.
-func (f *patientFile) Write(p []byte) (n int, err error) {
-	err = f.patience.try(f.why, func() error {
+func (f *spaceWaitFile) Write(p []byte) (n int, err error) {
+	err = f.wait.try(f.why, func() error {
 		m, err := f.File.Write(p[n:])
 		n += m
 		return err
@@ -193,12 +193,12 @@ func (f *patientFile) Write(p []byte) (n int, err error) {
 // reserve sees to it that the next writes need no space. It is done before the
 // disk is full, so that its failure, which the file system may not even know,
 // is not an error.
-func (f *patientFile) reserve() {
+func (f *spaceWaitFile) reserve() {
 	if f.reserved-f.written >= manifestAhead/2 {
 		return
 	}
 	err := f.Preallocate(f.reserved, manifestAhead)
-	if isFull(err) && f.patience.giveUp() {
+	if isFull(err) && f.wait.giveUp() {
 		err = f.Preallocate(f.reserved, manifestAhead)
 	}
 	if isFull(err) {

@@ -1,0 +1,130 @@
+package local
+
+import (
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+const (
+	reserveFileName = "reserve"
+	// reserveFileEvery is how often a reserve file that was given up is tried anew.
+	reserveFileEvery = time.Second
+	// It is given up in so many steps, none shorter than what a new log and
+	// a flush on a small disk take: a neighbour may take each.
+	reserveFileSteps   = 8
+	reserveFileStepMin = 2 << 20
+)
+
+// reserveFile is a file that holds space which no other process can take. When the
+// log meets a full disk it gives back a step of it, so that deletes go on; when
+// there is room again it grows back.
+type reserveFile struct {
+	disk  disk
+	dir   string
+	space *spaceGuard
+	log   *slog.Logger
+
+	mu    sync.Mutex
+	bytes int64
+
+	quit chan struct{}
+	done chan struct{}
+}
+
+// newReserveFile finds the file that is there; start sees to its length.
+func newReserveFile(d disk, dir string, space *spaceGuard, log *slog.Logger) *reserveFile {
+	r := &reserveFile{disk: d, dir: dir, space: space, log: log, quit: make(chan struct{}), done: make(chan struct{})}
+	r.find()
+	return r
+}
+
+func (r *reserveFile) path() string { return filepath.Join(r.dir, reserveFileName) }
+
+func (r *reserveFile) find() {
+	r.bytes = 0
+	if bytes, err := r.disk.length(r.path()); err == nil {
+		r.bytes = bytes
+	}
+}
+
+// held returns the space that release can give.
+func (r *reserveFile) held() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.bytes
+}
+
+// release gives back a step; false if nothing is left.
+func (r *reserveFile) release() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.bytes == 0 {
+		return false
+	}
+	left := max(0, r.bytes-max(reserveFileStepMin, reservesOf(r.space.total.Load()).file/reserveFileSteps))
+	if err := r.disk.truncate(r.path(), left); err != nil {
+		r.log.Error("cannot give up the reserve of a full disk", "path", r.path(), "err", err)
+		return false
+	}
+	r.log.Warn("the disk is full: a part of the reserve is given up for deletes", "left", left)
+	r.bytes = left
+	return true
+}
+
+func (r *reserveFile) start() { go r.run() }
+
+func (r *reserveFile) run() {
+	defer close(r.done)
+	tick := time.NewTicker(reserveFileEvery)
+	defer tick.Stop()
+	failing := false
+	for {
+		err := r.renew()
+		if err != nil && !failing {
+			r.log.Warn("cannot make the reserve for a full disk; it is tried again", "err", err)
+		}
+		failing = err != nil
+		select {
+		case <-tick.C:
+		case <-r.quit:
+			return
+		}
+	}
+}
+
+// renew makes the file as long as the disk asks for, if there is room.
+func (r *reserveFile) renew() error {
+	want := reservesOf(r.space.total.Load()).file
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case want == r.bytes:
+		return nil
+	case want < r.bytes: // the disk shrank
+		err := r.disk.truncate(r.path(), want)
+		r.find()
+		return err
+	case !r.space.roomy(want-r.bytes, growReserve):
+		return nil
+	}
+	f, err := r.disk.openSegment(r.path())
+	if err != nil {
+		return err
+	}
+	err = f.allocate(want)
+	if err == nil {
+		err = f.sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	r.find()
+	return err
+}
+
+func (r *reserveFile) stop() {
+	close(r.quit)
+	<-r.done
+}
