@@ -15,9 +15,6 @@ import (
 )
 
 const (
-	metaDir    = "meta"
-	blobDir    = "blobs"
-	segmentDir = "segments"
 	// blobFanOut is the number of folders of blob files.
 	blobFanOut = 256
 	// listPage is how many blobs List reads at a time; in between it holds

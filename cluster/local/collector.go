@@ -21,10 +21,6 @@ const (
 	// times as often for dead ones, which cost nothing and can be used again.
 	collectEvery = 5 * time.Second
 	freeOften    = 5
-	// collectBelow is the share of live bytes, in percent, below which a
-	// segment is rewritten: at the worst the disk holds twice the data, and
-	// each byte freed costs at most one byte copied.
-	collectBelow = 50
 	// collectRate bounds rewriting, in bytes per second, so that it leaves
 	// the disk to those who wait for it.
 	collectRate = 256 << 20

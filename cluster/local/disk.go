@@ -10,10 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pageBytes is the unit of O_DIRECT: offsets, lengths and memory addresses
-// are multiples of it.
-const pageBytes = 4096
-
 // disk is what the data half needs of the file system. The tests replace it
 // to let the power fail.
 type disk interface {
@@ -52,9 +48,6 @@ type diskFile interface {
 	sync() error
 	Close() error
 }
-
-// alignBytes rounds n up to a multiple of pageBytes.
-func alignBytes(n int64) int64 { return (n + pageBytes - 1) &^ (pageBytes - 1) }
 
 // osDisk is the operating system's file system.
 type osDisk struct {

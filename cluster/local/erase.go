@@ -2,18 +2,12 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"path"
-	"strings"
-	"sync"
 	"time"
 
 	"ogw/cluster"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 const (
@@ -24,8 +18,6 @@ const (
 	// eraseWait bounds the wait for Pebble to remove the files that a
 	// compaction replaced, which it does in the background.
 	eraseWait = 30 * time.Second
-	// eraseChunk is what is overwritten at a time.
-	eraseChunk = 1 << 20
 )
 
 // Erase implements cluster.KV: tables and value files that hold what was
@@ -110,65 +102,4 @@ func (kv *KV) awaitRemovals(ctx context.Context) error {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-}
-
-// logFS knows the folder of Pebble's logs. Between an old log's name and its
-// bytes Pebble must not take it into use again.
-type logFS struct {
-	vfs.FS
-	dir string
-	mu  sync.Mutex
-}
-
-// ReuseForWrite implements vfs.FS.
-func (l *logFS) ReuseForWrite(old, name string, why vfs.DiskWriteCategory) (vfs.File, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.FS.ReuseForWrite(old, name, why)
-}
-
-// Unwrap implements vfs.FS.
-func (l *logFS) Unwrap() vfs.FS { return l.FS }
-
-// list returns the names of all logs.
-func (l *logFS) list() ([]string, error) {
-	names, err := l.FS.List(l.dir)
-	if err != nil {
-		return nil, err
-	}
-	var logs []string
-	for _, name := range names {
-		if strings.HasSuffix(name, ".log") {
-			logs = append(logs, l.FS.PathJoin(l.dir, path.Base(name)))
-		}
-	}
-	return logs, nil
-}
-
-// wipe overwrites a log that is not needed any more, if it still has that
-// name.
-func (l *logFS) wipe(name string) (err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	info, err := l.FS.Stat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	f, err := l.FS.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // Pebble may remove one at any time
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	for at := int64(0); at < info.Size(); at += eraseChunk {
-		if _, err := f.WriteAt(make([]byte, min(eraseChunk, info.Size()-at)), at); err != nil {
-			return err
-		}
-	}
-	return f.Sync()
 }

@@ -77,3 +77,7 @@ func mapOpenError(err error) error {
 	}
 	return fmt.Errorf("%w: %w", cluster.ErrCorrupt, err)
 }
+
+func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
+func outOfFiles(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }

@@ -19,7 +19,6 @@ const (
 	// formatVersion is the layout of the whole folder that this code writes.
 	// docs/format.md describes it.
 	formatVersion = 1
-	formatFile    = "FORMAT"
 	formatMagic   = "ogw embedded store"
 	// formatMaxBytes bounds what is read of a FORMAT file.
 	formatMaxBytes = 4096
@@ -121,40 +120,4 @@ func encodeFormat(id storeID) []byte {
 
 func writeFormat(fs vfs.FS, dir string, id storeID) error {
 	return replaceFile(fs, dir, formatFile, encodeFormat(id))
-}
-
-// replaceFile writes a small file, all of it or not at all.
-func replaceFile(fs vfs.FS, dir, name string, data []byte) error {
-	path := fs.PathJoin(dir, name)
-	temp := path + ".new"
-	f, err := fs.Create(temp, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return mapError(err)
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = fs.Rename(temp, path)
-	}
-	if err == nil {
-		err = syncDir(fs, dir)
-	}
-	return mapError(err)
-}
-
-func syncDir(fs vfs.FS, dir string) error {
-	d, err := fs.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if e := d.Close(); err == nil {
-		err = e
-	}
-	return err
 }

@@ -5,9 +5,6 @@ import (
 	"sync"
 )
 
-// openFilesMax bounds the data files that stay open without a reader.
-const openFilesMax = 512
-
 // handles keeps data files open for reading.
 type handles struct {
 	disk disk

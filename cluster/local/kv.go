@@ -41,7 +41,7 @@ type KV struct {
 	durability  durability
 	spaceWait   *spaceWait
 	reserveFile *reserveFile
-	rollback    *rollbackGuard
+	marker      marker
 	logs        *logFS
 	tail        *tail
 }
@@ -352,8 +352,8 @@ func (kv *KV) Close() error {
 	}
 	kv.durability.stop()
 	kv.reserveFile.stop()
-	kv.rollback.stop()
-	marking := kv.rollback.count(kv)
+	kv.marker.stop()
+	marking := kv.marker.count()
 	kv.snapshots.close()
 	var err error
 	if p := kv.health.failed.Load(); p != nil {
@@ -371,7 +371,7 @@ func (kv *KV) Close() error {
 	case e := <-closed:
 		kv.tail.close(err == nil && e == nil)
 		if e == nil && marking {
-			kv.rollback.write() // nothing changes any more
+			kv.marker.guard.write() // nothing changes any more
 		}
 		if err == nil {
 			err = mapError(e)

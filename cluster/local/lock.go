@@ -14,8 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const lockFile = "LOCK"
-
 // lockFolder takes the exclusive lock of dir, which ends with the process at
 // the latest. The file names the holder, for people.
 func lockFolder(dir string) (io.Closer, error) {

@@ -26,7 +26,6 @@ import (
 //	    of its first and last bytes (8)
 //	..  CRC64NVME of all before
 const (
-	markFile  = "MARK"
 	markMagic = "ogwmark1"
 	// markMaxBytes bounds what is read of it: some 200,000 files.
 	markMaxBytes = 8 << 20
@@ -34,9 +33,6 @@ const (
 	// others: the first keys and values, and the footer.
 	printBytes = 4 << 10
 )
-
-// markKey holds the state in the metadata.
-var markKey = []byte{0xff, 'm'}
 
 // filePrint tells a file of tables or values from another. They are written
 // once.

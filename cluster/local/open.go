@@ -50,7 +50,7 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 			return nil, err
 		}
 		cleanup.add(lock.Close)
-		if err := checkFileSystem(&o); err != nil {
+		if err := checkFileSystem(dir, o.fsType, o.NetworkFS, o.Logger); err != nil {
 			return nil, err
 		}
 		if err := makeStorePrivate(dir, o.Logger); err != nil {
@@ -160,8 +160,12 @@ func openKV(o *Options, store storeID, space *spaceGuard, files int, relieve fun
 	}
 	wait.begun.Store(true)
 	kv := newKV(db, h, space)
-	kv.spaceWait, kv.reserveFile, kv.rollback, kv.logs = wait, reserve, rollback, logs
-	kv.tail = newTail(o, space.total.Load())
+	kv.spaceWait, kv.reserveFile, kv.logs = wait, reserve, logs
+	kv.marker.kv, kv.marker.guard = kv, rollback
+	kv.tail = newTail(o.fs, o.fs.PathJoin(o.Dir, tailFile), space.total.Load(), o.Logger)
+	if o.tailHalf > 0 {
+		kv.tail.half, kv.tail.rest = o.tailHalf, o.tailRest
+	}
 	reserve.start()
 	err = kv.tail.begin(dir)
 	if err == nil {
@@ -173,11 +177,7 @@ func openKV(o *Options, store storeID, space *spaceGuard, files int, relieve fun
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
 	compactions.begin()
-	every := o.markEvery
-	if every == 0 {
-		every = markEvery
-	}
-	rollback.start(kv, every)
+	kv.marker.start(o.markEvery)
 	return kv, nil
 }
 
@@ -207,17 +207,17 @@ func checkStore(o *Options, kv *KV, store storeID, options optionsFiles) error {
 	if p := kv.health.failed.Load(); p != nil {
 		return *p
 	}
-	if err := kv.rollback.check(kv.db); err != nil {
+	if err := kv.marker.guard.check(kv.db); err != nil {
 		return err
 	}
 	// Before the store is accepted: a start that fails, or is killed, leaves
 	// what the next one needs.
 	if !fresh {
-		if err := kv.tail.replay(kv, options); err != nil {
+		if err := kv.replayTail(options); err != nil {
 			return err
 		}
 	}
-	if err := kv.rollback.accept(kv.db); err != nil {
+	if err := kv.marker.guard.accept(kv.db); err != nil {
 		return err
 	}
 	if err := o.fs.Remove(kv.tail.path); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -62,6 +62,12 @@ func (o *Options) setDefaults() {
 	if o.now == nil {
 		o.now = time.Now
 	}
+	if o.fsType == nil {
+		o.fsType = statfsType
+	}
+	if o.markEvery == 0 {
+		o.markEvery = markEvery
+	}
 	if o.openFiles == 0 {
 		o.openFiles = OpenFileLimit()
 	}

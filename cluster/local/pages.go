@@ -5,6 +5,13 @@ import (
 	"unsafe"
 )
 
+// pageBytes is the unit of O_DIRECT: offsets, lengths and memory addresses
+// are multiples of it.
+const pageBytes = 4096
+
+// alignBytes rounds n up to a multiple of pageBytes.
+func alignBytes(n int64) int64 { return (n + pageBytes - 1) &^ (pageBytes - 1) }
+
 // newPages returns n bytes of page-aligned memory.
 func newPages(n int) []byte {
 	raw := make([]byte, n+pageBytes)

@@ -26,8 +26,6 @@ const (
 	separateDepth = 10
 	// bloomBits per key: 1 % of the lookups of absent keys read a block.
 	bloomBits = 10
-	// metaFilesMax bounds Pebble's open files; see limitFiles.
-	metaFilesMax = 1024
 	// compactionsMax uses one core of two for compactions, and both when
 	// they fall behind.
 	compactionsMax = 2

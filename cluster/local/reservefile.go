@@ -8,7 +8,6 @@ import (
 )
 
 const (
-	reserveFileName = "reserve"
 	// reserveFileEvery is how often a reserve file that was given up is tried anew.
 	reserveFileEvery = time.Second
 	// It is given up in so many steps, none shorter than what a new log and

@@ -12,17 +12,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"ogw/cluster"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
-
-// markEvery is how old the mark may be while there are changes; what is
-// younger is not noticed when it is missing after a crash. Close writes it.
-const markEvery = 5 * time.Second
 
 // rollbackGuard keeps the mark, and compares with it at the start. It stands between
 // Pebble and the file system, to know the files. Until the store was accepted
@@ -44,9 +39,6 @@ type rollbackGuard struct {
 	// After Open, used by one goroutine at a time.
 	store storeID
 	state uint64
-	at    uint64 // version of the newest mark
-	quit  chan struct{}
-	done  chan struct{}
 }
 
 func newRollbackGuard(fs vfs.FS, dir string, log *slog.Logger) *rollbackGuard {
@@ -82,9 +74,6 @@ func (g *rollbackGuard) Create(name string, why vfs.DiskWriteCategory) (vfs.File
 	g.writing[base] = true
 	return &guardedFile{f, g, base}, nil
 }
-
-// optionsTemp begins the name of an OPTIONS file that is being made.
-const optionsTemp = "temporary."
 
 // ReuseForWrite implements vfs.FS.
 func (g *rollbackGuard) ReuseForWrite(old, name string, why vfs.DiskWriteCategory) (vfs.File, error) {
@@ -297,61 +286,13 @@ func (g *rollbackGuard) refuse() {
 	g.made = nil
 }
 
-// start keeps the mark fresh until stop.
-func (g *rollbackGuard) start(kv *KV, every time.Duration) {
-	g.at = kv.visible.Load()
-	g.quit, g.done = make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(g.done)
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				g.advance(kv)
-			case <-g.quit:
-				return
-			}
-		}
-	}()
+// next returns what the metadata must hold for advance.
+func (g *rollbackGuard) next() (key, value []byte) {
+	return markKey, binary.LittleEndian.AppendUint64(nil, g.state+1)
 }
 
-func (g *rollbackGuard) stop() {
-	if g.quit != nil {
-		close(g.quit)
-		<-g.done
-	}
-}
-
-// advance writes a mark of what is there now, if there is something new.
-func (g *rollbackGuard) advance(kv *KV) {
-	if g.count(kv) {
-		g.write()
-	}
-}
-
-// count gives the metadata a new state; false if nothing is new, or the store
-// is not well: the mark is worth no trouble.
-func (g *rollbackGuard) count(kv *KV) bool {
-	if g.quit == nil || kv.visible.Load() == g.at || kv.health.err() != nil || !kv.space.roomy(0, lastReserve) {
-		return false
-	}
-	b := kv.db.NewBatch()
-	if err := b.Set(markKey, binary.LittleEndian.AppendUint64(nil, g.state+1), nil); err != nil {
-		b.Close()
-		return false
-	}
-	c, _, err := kv.apply(b, applyOptions{keys: noKeys, relaxed: true})
-	if err != nil {
-		return false
-	}
-	if err := kv.durability.await(c.version); err != nil {
-		return false
-	}
-	g.state++
-	g.at = c.version
-	return true
-}
+// advance notes that the metadata hold what next returned, durably.
+func (g *rollbackGuard) advance() { g.state++ }
 
 // write replaces the file by one of what is there now.
 func (g *rollbackGuard) write() {

@@ -22,6 +22,10 @@ const (
 	lanesCrowded = 2
 	// batchMax bounds one write.
 	batchMax = 4 << 20
+	// collectBelow is the share of live bytes, in percent, below which a
+	// segment is rewritten: at the worst the disk holds twice the data, and
+	// each byte freed costs at most one byte copied.
+	collectBelow = 50
 	// segmentSuffix ends the names of segment files.
 	segmentSuffix = ".seg"
 )

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"errors"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -79,8 +78,6 @@ func (w *spaceWait) pause(d time.Duration) bool {
 		return true
 	}
 }
-
-func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // try runs op, again and again while the disk is full.
 func (w *spaceWait) try(why vfs.DiskWriteCategory, op func() error) error {

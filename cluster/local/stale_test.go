@@ -523,7 +523,7 @@ func TestMarkInTime(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if kv.rollback.store != c.Blobs.(*Blobs).store {
+	if kv.marker.guard.store != c.Blobs.(*Blobs).store {
 		t.Error("the mark is another store's")
 	}
 	// A power cut in the middle of it, and all is well.

@@ -3,13 +3,7 @@ package local
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
-	"io"
 	"log/slog"
-	"os"
-	"path"
-	"strconv"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/minio/crc64nvme"
@@ -31,7 +25,6 @@ import (
 //	48  each: length of the batch (4), version (8), CRC64NVME (8) of epoch,
 //	    generation, version and batch; Pebble's batch
 const (
-	tailFile        = "tail"
 	tailMagic       = "ogwtail2"
 	tailHeaderBytes = 48
 	tailRecordBytes = 20
@@ -51,13 +44,6 @@ const (
 	// own waits for a sync that is under way in any case.
 	tailQuiet = 64
 )
-
-// versionKey holds epoch (8) and version (8) of a commit that Pebble has, for a
-// start to know which of the tail's are missing. A process's first commit sets
-// it, so that what others left in the file is old, and every commit that the
-// tail gets does: where Pebble has version n as the newest that set it, and the
-// tail has n+1, Pebble's newest commit is n, since else n+1 had set it.
-var versionKey = []byte{0xff, 't'}
 
 const versionBytes = 16
 
@@ -93,15 +79,14 @@ type tail struct {
 	stamped    [versionBytes]byte
 }
 
-func newTail(o *Options, diskBytes int64) *tail {
+// newTail returns the tail in the file path, on a disk of diskBytes (0:
+// unknown).
+func newTail(fs vfs.FS, path string, diskBytes int64, log *slog.Logger) *tail {
 	// cur is the second half, so that the first is used first: a start finds the
 	// length of the halves there.
-	t := &tail{fs: o.fs, path: o.fs.PathJoin(o.Dir, tailFile), log: o.Logger, half: tailHalfBytes, rest: tailQuiet, cur: 1}
+	t := &tail{fs: fs, path: path, log: log, half: tailHalfBytes, rest: tailQuiet, cur: 1}
 	if diskBytes > 0 {
 		t.half = max(tailHalfMin, min(t.half, diskBytes/tailShare/2))
-	}
-	if o.tailHalf > 0 {
-		t.half, t.rest = o.tailHalf, o.tailRest
 	}
 	return t
 }
@@ -116,80 +101,6 @@ func (t *tail) begin(meta string) (err error) {
 	files, err := findOptions(t.fs, meta)
 	t.files = files.newest()
 	return err
-}
-
-// optionsTrace begins the OPTIONS files that are made by an ogw that knows the
-// tail; to Pebble it is a comment.
-const optionsTrace = "# ogw replays the tail\n"
-
-// optionsFiles are the numbers of Pebble's OPTIONS files, and whether they begin
-// with optionsTrace. Every Open makes a new one, and the older ones are removed
-// when the store was accepted, which is when the tail was replayed. So a start
-// that did not get that far leaves the one that the tail names, and one with the
-// trace; an ogw that knows no tail leaves one without the trace until it has
-// removed the one that the tail names.
-type optionsFiles map[uint64]bool
-
-func findOptions(fs vfs.FS, meta string) (optionsFiles, error) {
-	names, err := fs.List(meta)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, mapError(err)
-	}
-	files := optionsFiles{}
-	for _, name := range names {
-		text, ok := strings.CutPrefix(path.Base(name), "OPTIONS-")
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			continue
-		}
-		if files[n], err = traced(fs, fs.PathJoin(meta, name)); err != nil {
-			return nil, mapError(err)
-		}
-	}
-	return files, nil
-}
-
-// traced tells whether a file begins with optionsTrace.
-func traced(fs vfs.FS, name string) (bool, error) {
-	f, err := fs.Open(name)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	b := make([]byte, len(optionsTrace))
-	n, err := io.ReadFull(f, b)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil
-	}
-	return string(b[:n]) == optionsTrace, err
-}
-
-// newest returns the highest number; 0 if there is none.
-func (o optionsFiles) newest() (newest uint64) {
-	for n := range o {
-		newest = max(newest, n)
-	}
-	return newest
-}
-
-// current tells whether nobody changed the store since the process that made
-// file n but starts that came to nothing.
-func (o optionsFiles) current(n uint64) bool {
-	if _, ok := o[n]; !ok {
-		return false
-	}
-	for other, known := range o {
-		if other > n && !known {
-			return false
-		}
-	}
-	return true
 }
 
 // stamps tells whether a commit must set versionKey; see append for answer.
@@ -323,11 +234,5 @@ func (t *tail) wipe() error {
 	if t.file == nil {
 		return nil
 	}
-	zeros := make([]byte, eraseChunk)
-	for at := int64(0); at < 2*t.half; at += eraseChunk {
-		if _, err := t.file.WriteAt(zeros[:min(eraseChunk, 2*t.half-at)], at); err != nil {
-			return err
-		}
-	}
-	return t.file.Sync()
+	return zeroOut(t.file, 2*t.half)
 }

@@ -3,15 +3,10 @@ package local
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 
-	"ogw/cluster"
-
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/minio/crc64nvme"
 )
@@ -55,6 +50,30 @@ func readTail(fs vfs.FS, path string, epoch uint64, options optionsFiles) ([]tai
 	return records, nil
 }
 
+// missing returns the commits that Pebble lacks, in order and up to the first
+// gap. stamp is its value of versionKey.
+func (t *tail) missing(stamp []byte, options optionsFiles) (found []tailRecord, err error) {
+	if len(stamp) != versionBytes {
+		return nil, nil
+	}
+	epoch, have := binary.LittleEndian.Uint64(stamp), binary.LittleEndian.Uint64(stamp[8:])
+	records, err := readTail(t.fs, t.path, epoch, options)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range records {
+		if r.version <= have {
+			continue
+		}
+		if r.version != have+1 {
+			break
+		}
+		found = append(found, r)
+		have++
+	}
+	return found, nil
+}
+
 // tailHeader begins a half.
 type tailHeader struct {
 	epoch, generation, files uint64
@@ -91,62 +110,4 @@ func parseTail(b []byte, epoch uint64, options optionsFiles) (records []tailReco
 		b = b[tailRecordBytes+n:]
 	}
 	return records
-}
-
-// replay gives Pebble the commits that it lacks, durably. options are those from
-// before Pebble was opened. It may have been interrupted before: a batch says
-// which commit it is, so that Pebble knows how far it came.
-func (t *tail) replay(kv *KV, options optionsFiles) error {
-	value, closer, err := kv.db.Get(versionKey)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return mapError(err)
-	}
-	epoch, have := uint64(0), uint64(math.MaxUint64)
-	if len(value) == versionBytes {
-		epoch, have = binary.LittleEndian.Uint64(value), binary.LittleEndian.Uint64(value[8:])
-	}
-	if err := closer.Close(); err != nil {
-		return mapError(err)
-	}
-	records, err := readTail(t.fs, t.path, epoch, options)
-	if err != nil {
-		return err
-	}
-	begin := have
-	for _, r := range records {
-		if have == math.MaxUint64 || r.version <= have {
-			continue
-		}
-		if r.version != have+1 {
-			break
-		}
-		if err := kv.reapply(r.batch); err != nil {
-			return fmt.Errorf("replay %s: %w", t.path, err)
-		}
-		have++
-	}
-	if have == begin {
-		return nil
-	}
-	// Before the file is used again, or what it relies on is removed.
-	if err := kv.durability.sync(); err != nil {
-		return err
-	}
-	t.log.Info("metadata store: changes that had not reached the log are back", "changes", have-begin)
-	return nil
-}
-
-// reapply commits a batch of the tail, not durably.
-func (kv *KV) reapply(repr []byte) error {
-	b := kv.db.NewBatch()
-	if err := b.SetRepr(slices.Clone(repr)); err != nil {
-		return fmt.Errorf("%w: %w", cluster.ErrCorrupt, err)
-	}
-	if err := kv.applyBatch(b, true); err != nil {
-		return err
-	}
-	return b.Close()
 }

@@ -1,11 +1,9 @@
 package local
 
 import (
-	"errors"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"golang.org/x/sys/unix"
 )
 
 // forLog is Pebble's name for writing its log.
@@ -49,8 +47,6 @@ func (fs walErrorFS) begin(why vfs.DiskWriteCategory, open func() (vfs.File, err
 	}
 	return &walErrorLog{f, fs.health}, nil
 }
-
-func outOfFiles(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
 
 // OpenDir implements vfs.FS: a log begins with a sync of its folder. Those for
 // other files are told, since what follows relies on them.

@@ -1,0 +1,63 @@
+package local
+
+import "github.com/cockroachdb/pebble/v2/vfs"
+
+// replaceFile writes a small file, all of it or not at all.
+func replaceFile(fs vfs.FS, dir, name string, data []byte) error {
+	path := fs.PathJoin(dir, name)
+	temp := path + ".new"
+	f, err := fs.Create(temp, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return mapError(err)
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = fs.Rename(temp, path)
+	}
+	if err == nil {
+		err = syncDir(fs, dir)
+	}
+	return mapError(err)
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if e := d.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// openWith opens a file. When the process, or the system, has no more of them,
+// relieve closes some that are only kept for later.
+func openWith[F any](relieve func() bool, open func() (F, error)) (F, error) {
+	f, err := open()
+	if outOfFiles(err) && relieve != nil && relieve() {
+		return open()
+	}
+	return f, err
+}
+
+// zeroChunk is what is zeroed at a time.
+const zeroChunk = 1 << 20
+
+// zeroOut replaces the first bytes of a file by zeros, durably.
+func zeroOut(f vfs.File, bytes int64) error {
+	zeros := make([]byte, min(bytes, zeroChunk))
+	for at := int64(0); at < bytes; at += zeroChunk {
+		if _, err := f.WriteAt(zeros[:min(zeroChunk, bytes-at)], at); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
+}

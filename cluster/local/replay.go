@@ -1,0 +1,54 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"ogw/cluster"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// replayTail gives Pebble the commits that it lacks, durably. options are those
+// from before Pebble was opened. It may have been interrupted before: a batch
+// says which commit it is, so that Pebble knows how far it came.
+func (kv *KV) replayTail(options optionsFiles) error {
+	stamp, closer, err := kv.db.Get(versionKey)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return mapError(err)
+	}
+	records, err := kv.tail.missing(stamp, options)
+	if e := closer.Close(); err == nil {
+		err = mapError(e)
+	}
+	if err != nil || len(records) == 0 {
+		return err
+	}
+	for _, r := range records {
+		if err := kv.reapply(r.batch); err != nil {
+			return fmt.Errorf("replay %s: %w", kv.tail.path, err)
+		}
+	}
+	// Before the file is used again, or what it relies on is removed.
+	if err := kv.durability.sync(); err != nil {
+		return err
+	}
+	kv.tail.log.Info("metadata store: changes that had not reached the log are back", "changes", len(records))
+	return nil
+}
+
+// reapply commits a batch of the tail, not durably.
+func (kv *KV) reapply(repr []byte) error {
+	b := kv.db.NewBatch()
+	if err := b.SetRepr(slices.Clone(repr)); err != nil {
+		return fmt.Errorf("%w: %w", cluster.ErrCorrupt, err)
+	}
+	if err := kv.applyBatch(b, true); err != nil {
+		return err
+	}
+	return b.Close()
+}
