@@ -42,14 +42,12 @@ test: deps test-unit test-integration ## everything that belongs to every change
 
 test-unit: ## the tests beside the code
 	OGW_NODE_MODULES=$(NODE_MODULES) $(GO) test -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -v /integration)
-	OGW_TEST_FUSE=ring $(GO) test -timeout $(TEST_TIMEOUT) ./fusemount
 
 test-crash: ## power cuts at CUT_POINTS (100000) calls of the whole stack: half an hour
 	OGW_CUT_POINTS=$(or $(CUT_POINTS),100000) $(GO) test -v -timeout 4h -run TestStackPowerCuts ./cluster/local
 
 test-race: ## the same under the race detector
 	CGO_ENABLED=1 $(GO) test -race -short -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -v /integration)
-	OGW_TEST_FUSE=ring CGO_ENABLED=1 $(GO) test -race -short -timeout $(TEST_TIMEOUT) ./fusemount
 
 # -count=1: the binary that they drive is not among the inputs that Go caches by.
 # The attacks run alone, since they compare rates.

@@ -14,45 +14,47 @@ import (
 // Reads move access times unless all mounts that share a superblock are noatime,
 // which a remount changes; what other doors read is shown at once.
 func TestAccessTimes(t *testing.T) {
-	needFUSE(t)
-	fs := openFS(t)
-	m := NewMounts(fs)
-	quiet, _ := mountOf(t, m, Options{MountFlags: []string{"noatime"}})
-	file := filepath.Join(quiet, "bucket", "f")
-	must(t, os.Mkdir(filepath.Dir(file), 0o755))
-	write(t, file, "text")
-	atime := func() syscall.Timespec {
-		t.Helper()
-		st, err := os.Stat(file)
-		must(t, err)
-		return st.Sys().(*syscall.Stat_t).Atim
-	}
-	read := func() {
-		t.Helper()
-		fd, err := unix.Open(file, unix.O_RDONLY|unix.O_DIRECT|unix.O_CLOEXEC, 0)
-		must(t, err)
-		defer unix.Close(fd)
-		_, err = unix.Pread(fd, make([]byte, 4096), 0)
-		must(t, err)
-	}
-	made := atime()
-	read()
-	if got := atime(); got != made {
-		t.Errorf("a read through noatime moved it from %v to %v", made, got)
-	}
-	must(t, Remount(quiet, []string{"relatime"}))
-	eventually(t, func() error { // the mount table is looked at when it changes
-		if read(); atime() == made {
-			return unix.EAGAIN
+	onTransports(t, func(t *testing.T, over Transport) {
+		needFUSE(t)
+		fs := openFS(t)
+		m := NewMounts(fs)
+		quiet, _ := mountOf(t, m, Options{Transport: over, MountFlags: []string{"noatime"}})
+		file := filepath.Join(quiet, "bucket", "f")
+		must(t, os.Mkdir(filepath.Dir(file), 0o755))
+		write(t, file, "text")
+		atime := func() syscall.Timespec {
+			t.Helper()
+			st, err := os.Stat(file)
+			must(t, err)
+			return st.Sys().(*syscall.Stat_t).Atim
 		}
-		return nil
+		read := func() {
+			t.Helper()
+			fd, err := unix.Open(file, unix.O_RDONLY|unix.O_DIRECT|unix.O_CLOEXEC, 0)
+			must(t, err)
+			defer unix.Close(fd)
+			_, err = unix.Pread(fd, make([]byte, 4096), 0)
+			must(t, err)
+		}
+		made := atime()
+		read()
+		if got := atime(); got != made {
+			t.Errorf("a read through noatime moved it from %v to %v", made, got)
+		}
+		must(t, Remount(quiet, []string{"relatime"}))
+		eventually(t, func() error { // the mount table is looked at when it changes
+			if read(); atime() == made {
+				return unix.EAGAIN
+			}
+			return nil
+		})
+		moved := atime()
+		must(t, os.Chmod(file, 0o600))
+		a, err := fs.Resolve(t.Context(), vfs.Root, "/bucket/f", false)
+		must(t, err)
+		fs.Accessed(t.Context(), a.Ino)
+		if got := atime(); got == moved {
+			t.Error("a read through another door is not shown")
+		}
 	})
-	moved := atime()
-	must(t, os.Chmod(file, 0o600))
-	a, err := fs.Resolve(t.Context(), vfs.Root, "/bucket/f", false)
-	must(t, err)
-	fs.Accessed(t.Context(), a.Ino)
-	if got := atime(); got == moved {
-		t.Error("a read through another door is not shown")
-	}
 }

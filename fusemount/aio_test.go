@@ -72,52 +72,54 @@ func aioWriteAll(t *testing.T, fd int, p []byte, size int) {
 // kernel that may send such writes on without waiting for them drops the pages
 // before they are done, and readers bring the old ones back for good.
 func TestAIOBesideReaders(t *testing.T) {
-	const size, piece, rounds = 128 << 10, 16 << 10, 100
-	_, dir := mountBucket(t)
-	name := filepath.Join(dir, "f")
-	if err := os.WriteFile(name, make([]byte, size), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	direct, err := unix.Open(name, unix.O_RDWR|unix.O_DIRECT|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(direct)
-	cached, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cached.Close()
-	p, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Munmap(p)
-
-	var stop atomic.Bool
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for buf := make([]byte, size); !stop.Load(); {
-			cached.ReadAt(buf, 0)
-		}
-	}()
-	defer func() { stop.Store(true); <-ended }()
-	stale := 0
-	for round := range rounds {
-		for i := range p {
-			p[i] = byte(round)
-		}
-		aioWriteAll(t, direct, p, piece)
-		got := make([]byte, size)
-		if _, err := cached.ReadAt(got, 0); err != nil {
+	onTransports(t, func(t *testing.T, over Transport) {
+		const size, piece, rounds = 128 << 10, 16 << 10, 100
+		_, dir := mountBucket(t, over)
+		name := filepath.Join(dir, "f")
+		if err := os.WriteFile(name, make([]byte, size), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(got, p) {
-			stale++
+		direct, err := unix.Open(name, unix.O_RDWR|unix.O_DIRECT|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if stale > 0 {
-		t.Errorf("%d of %d reads after a write gave what was before it", stale, rounds)
-	}
+		defer unix.Close(direct)
+		cached, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cached.Close()
+		p, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Munmap(p)
+
+		var stop atomic.Bool
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for buf := make([]byte, size); !stop.Load(); {
+				cached.ReadAt(buf, 0)
+			}
+		}()
+		defer func() { stop.Store(true); <-ended }()
+		stale := 0
+		for round := range rounds {
+			for i := range p {
+				p[i] = byte(round)
+			}
+			aioWriteAll(t, direct, p, piece)
+			got := make([]byte, size)
+			if _, err := cached.ReadAt(got, 0); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, p) {
+				stale++
+			}
+		}
+		if stale > 0 {
+			t.Errorf("%d of %d reads after a write gave what was before it", stale, rounds)
+		}
+	})
 }

@@ -16,10 +16,13 @@ import (
 // on what else runs, counts both. Beside the mount stands a file system that
 // stores nothing: the limit.
 func benchBoth(b *testing.B, files func(n int) int, run func(b *testing.B, dir string)) {
-	b.Run("ogw", func(b *testing.B) {
-		_, dir := mountBucket(b)
-		benchIn(b, dir, files, run)
-	})
+	for _, x := range transports {
+		b.Run("ogw/"+x.name, func(b *testing.B) {
+			needTransport(b, x.transport)
+			_, dir := mountBucket(b, x.transport)
+			benchIn(b, dir, files, run)
+		})
+	}
 	b.Run("noop", func(b *testing.B) {
 		needFUSE(b)
 		dir := b.TempDir()
@@ -139,7 +142,7 @@ func BenchmarkReaddir(b *testing.B) {
 }
 
 func BenchmarkReadDirect(b *testing.B) {
-	_, dir := mountBucket(b)
+	_, dir := mountBucket(b, TransportDevice)
 	must(b, os.WriteFile(filepath.Join(dir, "f"), make([]byte, 64<<20), 0o644))
 	fd, err := unix.Open(filepath.Join(dir, "f"), unix.O_RDONLY|unix.O_DIRECT, 0)
 	must(b, err)

@@ -41,27 +41,29 @@ func keyName(i int) string {
 // With names, absent names and attributes cached for a minute, a change made
 // through another door is seen by the next system call.
 func TestCoherence(t *testing.T) {
-	fs, dir := mountBucket(t)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	c := &coherence{t: t, fs: fs, dir: dir, r: rand.New(rand.NewPCG(seed, 3)), state: map[string]string{}}
-	steps := 3000
-	if testing.Short() {
-		steps = 300
-	}
-	for i := range steps {
-		changed := c.change(i)
-		for _, k := range changed {
-			c.check(i, k)
+	onTransports(t, func(t *testing.T, over Transport) {
+		fs, dir := mountBucket(t, over)
+		seed := uint64(time.Now().UnixNano())
+		t.Logf("seed %d", seed)
+		c := &coherence{t: t, fs: fs, dir: dir, r: rand.New(rand.NewPCG(seed, 3)), state: map[string]string{}}
+		steps := 3000
+		if testing.Short() {
+			steps = 300
 		}
-		c.check(i, keyName(c.r.IntN(coherenceKeys)))
-		if i%50 == 0 {
-			c.checkListing(i)
+		for i := range steps {
+			changed := c.change(i)
+			for _, k := range changed {
+				c.check(i, k)
+			}
+			c.check(i, keyName(c.r.IntN(coherenceKeys)))
+			if i%50 == 0 {
+				c.checkListing(i)
+			}
+			if t.Failed() {
+				return
+			}
 		}
-		if t.Failed() {
-			return
-		}
-	}
+	})
 }
 
 // change does one random change through the object or POSIX interface and
@@ -188,68 +190,70 @@ func (c *coherence) checkListing(i int) {
 // put returned, no reader may find an older one. This is the race between a
 // reply on its way and the notification.
 func TestCoherenceUnderLoad(t *testing.T) {
-	fs, dir := mountBucket(t)
-	const objects = 4
-	var done [objects]atomic.Int64 // generation that was acknowledged
-	var stop atomic.Bool
-	var wg sync.WaitGroup
-	put := func(o int, gen int64) {
-		body := bytes.Repeat([]byte{byte('a' + gen%26)}, int(gen))
-		key := fmt.Sprintf("o%d", o)
-		if gen%5 == 0 { // a new inode, which the kernel does not know
-			if _, err := fs.DeleteObject(bg, "bucket", key, vfs.DeleteOptions{}); err != nil {
-				t.Errorf("delete: %v", err)
+	onTransports(t, func(t *testing.T, over Transport) {
+		fs, dir := mountBucket(t, over)
+		const objects = 4
+		var done [objects]atomic.Int64 // generation that was acknowledged
+		var stop atomic.Bool
+		var wg sync.WaitGroup
+		put := func(o int, gen int64) {
+			body := bytes.Repeat([]byte{byte('a' + gen%26)}, int(gen))
+			key := fmt.Sprintf("o%d", o)
+			if gen%5 == 0 { // a new inode, which the kernel does not know
+				if _, err := fs.DeleteObject(bg, "bucket", key, vfs.DeleteOptions{}); err != nil {
+					t.Errorf("delete: %v", err)
+				}
+			}
+			if _, err := fs.PutObject(bg, "bucket", key, bytes.NewReader(body), vfs.PutOptions{Size: gen}); err != nil {
+				t.Errorf("put: %v", err)
+			}
+			done[o].Store(gen)
+		}
+		for o := range objects {
+			put(o, 1)
+			for range 2 {
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					name := filepath.Join(dir, fmt.Sprintf("o%d", o))
+					for !stop.Load() {
+						before := done[o].Load()
+						f, err := os.Open(name)
+						if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESTALE) {
+							continue // between delete and put
+						}
+						if err != nil {
+							t.Errorf("open: %v", err)
+							return
+						}
+						b, err := io.ReadAll(f)
+						f.Close()
+						if err != nil && !errors.Is(err, syscall.ESTALE) {
+							t.Errorf("read: %v", err)
+						}
+						if err == nil && int64(len(b)) < before {
+							t.Errorf("object %d: read generation %d after %d was acknowledged", o, len(b), before)
+							return
+						}
+						info, err := os.Lstat(name)
+						if err == nil && info.Size() < before {
+							t.Errorf("object %d: stat shows generation %d after %d was acknowledged", o, info.Size(), before)
+							return
+						}
+					}
+				}()
 			}
 		}
-		if _, err := fs.PutObject(bg, "bucket", key, bytes.NewReader(body), vfs.PutOptions{Size: gen}); err != nil {
-			t.Errorf("put: %v", err)
+		end := time.Now().Add(3 * time.Second)
+		for gen := int64(2); time.Now().Before(end) && !t.Failed(); gen++ {
+			for o := range objects {
+				put(o, gen)
+			}
 		}
-		done[o].Store(gen)
-	}
-	for o := range objects {
-		put(o, 1)
-		for range 2 {
-			wg.Add(1)
-			go func() {
-				defer wg.Done()
-				name := filepath.Join(dir, fmt.Sprintf("o%d", o))
-				for !stop.Load() {
-					before := done[o].Load()
-					f, err := os.Open(name)
-					if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESTALE) {
-						continue // between delete and put
-					}
-					if err != nil {
-						t.Errorf("open: %v", err)
-						return
-					}
-					b, err := io.ReadAll(f)
-					f.Close()
-					if err != nil && !errors.Is(err, syscall.ESTALE) {
-						t.Errorf("read: %v", err)
-					}
-					if err == nil && int64(len(b)) < before {
-						t.Errorf("object %d: read generation %d after %d was acknowledged", o, len(b), before)
-						return
-					}
-					info, err := os.Lstat(name)
-					if err == nil && info.Size() < before {
-						t.Errorf("object %d: stat shows generation %d after %d was acknowledged", o, info.Size(), before)
-						return
-					}
-				}
-			}()
-		}
-	}
-	end := time.Now().Add(3 * time.Second)
-	for gen := int64(2); time.Now().Before(end) && !t.Failed(); gen++ {
-		for o := range objects {
-			put(o, gen)
-		}
-	}
-	stop.Store(true)
-	wg.Wait()
-	t.Logf("%d generations", done[0].Load())
+		stop.Store(true)
+		wg.Wait()
+		t.Logf("%d generations", done[0].Load())
+	})
 }
 
 // twoMountRounds of each program of TestTwoMounts.
@@ -272,48 +276,48 @@ func (w warnings) Handle(ctx context.Context, r slog.Record) error {
 // Each finds what the other did by its next system call, and none waits for one
 // that waits for it: that would end after tellWait, with a warning.
 func TestTwoMounts(t *testing.T) {
-	for name, beside := range map[string]Options{
-		"shared":      {},
-		"own caches":  {EntryTimeout: 50 * time.Second},
-		"own request": {Transport: TransportRing},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if beside.Transport == TransportRing {
-				needRing(t)
-			}
-			var warned atomic.Int32
-			log := slog.New(warnings{testLogger(t).Handler(), &warned})
-			m := NewMounts(openFS(t))
-			beside.Logger = log
-			one, _ := mountOf(t, m, Options{Logger: log, Transport: TransportDevice})
-			two, _ := mountOf(t, m, beside)
-			must(t, os.Mkdir(filepath.Join(one, "b"), 0o755))
-			write(t, filepath.Join(two, "b", "page"), strings.Repeat("-", 64))
-			var wg sync.WaitGroup
-			for g := range 4 {
-				mine, other := filepath.Join(one, "b"), filepath.Join(two, "b")
-				if g%2 == 1 {
-					mine, other = other, mine
-				}
-				wg.Go(func() {
-					for i := range twoMountRounds {
-						if err := handOverNames(mine, other, fmt.Sprintf("g%d-%d", g, i%5)); err != nil {
-							t.Errorf("%d, round %d: %v", g, i, err)
-							return
-						}
-						if err := handOverBytes(mine, other, 16*g, fmt.Sprintf("%d:%06d", g, i)); err != nil {
-							t.Errorf("%d, round %d: %v", g, i, err)
-							return
-						}
+	onTransports(t, func(t *testing.T, over Transport) {
+		for name, beside := range map[string]Options{
+			"shared":     {Transport: over},
+			"own caches": {Transport: over, EntryTimeout: 50 * time.Second},
+			"own ring":   {Transport: TransportRing, AttrTimeout: 50 * time.Second},
+		} {
+			t.Run(name, func(t *testing.T) {
+				needTransport(t, beside.Transport)
+				var warned atomic.Int32
+				log := slog.New(warnings{testLogger(t).Handler(), &warned})
+				m := NewMounts(openFS(t))
+				beside.Logger = log
+				one, _ := mountOf(t, m, Options{Transport: over, Logger: log})
+				two, _ := mountOf(t, m, beside)
+				must(t, os.Mkdir(filepath.Join(one, "b"), 0o755))
+				write(t, filepath.Join(two, "b", "page"), strings.Repeat("-", 64))
+				var wg sync.WaitGroup
+				for g := range 4 {
+					mine, other := filepath.Join(one, "b"), filepath.Join(two, "b")
+					if g%2 == 1 {
+						mine, other = other, mine
 					}
-				})
-			}
-			inTime(t, "both", wg.Wait)
-			if warned.Load() > 0 {
-				t.Errorf("%d warnings", warned.Load())
-			}
-		})
-	}
+					wg.Go(func() {
+						for i := range twoMountRounds {
+							if err := handOverNames(mine, other, fmt.Sprintf("g%d-%d", g, i%5)); err != nil {
+								t.Errorf("%d, round %d: %v", g, i, err)
+								return
+							}
+							if err := handOverBytes(mine, other, 16*g, fmt.Sprintf("%d:%06d", g, i)); err != nil {
+								t.Errorf("%d, round %d: %v", g, i, err)
+								return
+							}
+						}
+					})
+				}
+				inTime(t, "both", wg.Wait)
+				if warned.Load() > 0 {
+					t.Errorf("%d warnings", warned.Load())
+				}
+			})
+		}
+	})
 }
 
 // handOverNames makes, renames and removes through one directory, and looks
@@ -365,25 +369,27 @@ func handOverBytes(mine, other string, off int, text string) error {
 // Directories that S3 implied vanish with their last entry where S3 removes it,
 // and stay where a program does, which may be at work in them.
 func TestImpliedDirectories(t *testing.T) {
-	fs, dir := mountBucket(t)
-	put := func(key string) {
-		t.Helper()
-		_, err := fs.PutObject(bg, "bucket", key, bytes.NewReader([]byte("x")), vfs.PutOptions{Size: 1})
+	onTransports(t, func(t *testing.T, over Transport) {
+		fs, dir := mountBucket(t, over)
+		put := func(key string) {
+			t.Helper()
+			_, err := fs.PutObject(bg, "bucket", key, bytes.NewReader([]byte("x")), vfs.PutOptions{Size: 1})
+			must(t, err)
+		}
+		put("a/b/c/f")
+		put("a/b/g")
+		if err := run(t, "rm", "-r", filepath.Join(dir, "a")); err != nil {
+			t.Error(err)
+		}
+		put("d/e/f")
+		must(t, os.Remove(filepath.Join(dir, "d/e/f")))
+		must(t, os.WriteFile(filepath.Join(dir, "d/e/g"), nil, 0o644))
+		put("g/h/f")
+		if _, err := os.Stat(filepath.Join(dir, "g/h/f")); err != nil {
+			t.Error(err)
+		}
+		_, err := fs.DeleteObject(bg, "bucket", "g/h/f", vfs.DeleteOptions{})
 		must(t, err)
-	}
-	put("a/b/c/f")
-	put("a/b/g")
-	if err := run(t, "rm", "-r", filepath.Join(dir, "a")); err != nil {
-		t.Error(err)
-	}
-	put("d/e/f")
-	must(t, os.Remove(filepath.Join(dir, "d/e/f")))
-	must(t, os.WriteFile(filepath.Join(dir, "d/e/g"), nil, 0o644))
-	put("g/h/f")
-	if _, err := os.Stat(filepath.Join(dir, "g/h/f")); err != nil {
-		t.Error(err)
-	}
-	_, err := fs.DeleteObject(bg, "bucket", "g/h/f", vfs.DeleteOptions{})
-	must(t, err)
-	must(t, os.Mkdir(filepath.Join(dir, "g"), 0o755))
+		must(t, os.Mkdir(filepath.Join(dir, "g"), 0o755))
+	})
 }

@@ -32,44 +32,46 @@ const userEnv = "OGW_TEST_USER_DIR"
 
 // Who is not root mounts with fusermount3.
 func TestMountAsUser(t *testing.T) {
-	if dir := os.Getenv(userEnv); dir != "" {
-		mountAsUser(t, dir)
-		return
-	}
-	needFUSE(t)
-	if _, err := helper(); err != nil {
-		t.Skip(err)
-	}
-	if info, err := os.Stat("/dev/fuse"); err != nil || info.Mode()&0o006 != 0o006 {
-		t.Skipf("only root may use /dev/fuse on this machine: %v", info.Mode())
-	}
-	const user = 65534
-	dir, err := os.MkdirTemp("/var/tmp", "ogw-user-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chown(dir, user, user); err != nil {
-		t.Skipf("not root: %v", err)
-	}
-	program := filepath.Join(dir, "test") // the user may not read where go built it
-	b, err := os.ReadFile(os.Args[0])
-	if err == nil {
-		err = os.WriteFile(program, b, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program, "-test.run=^TestMountAsUser$", "-test.v")
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), userEnv+"="+dir, "TMPDIR="+dir, "HOME="+dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	onTransports(t, func(t *testing.T, over Transport) {
+		if dir := os.Getenv(userEnv); dir != "" {
+			mountAsUser(t, dir, over)
+			return
+		}
+		needFUSE(t)
+		if _, err := helper(); err != nil {
+			t.Skip(err)
+		}
+		if info, err := os.Stat("/dev/fuse"); err != nil || info.Mode()&0o006 != 0o006 {
+			t.Skipf("only root may use /dev/fuse on this machine: %v", info.Mode())
+		}
+		const user = 65534
+		dir, err := os.MkdirTemp("/var/tmp", "ogw-user-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		if err := os.Chown(dir, user, user); err != nil {
+			t.Skipf("not root: %v", err)
+		}
+		program := filepath.Join(dir, "test") // the user may not read where go built it
+		b, err := os.ReadFile(os.Args[0])
+		if err == nil {
+			err = os.WriteFile(program, b, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(program, "-test.run="+alone(t), "-test.v")
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), userEnv+"="+dir, "TMPDIR="+dir, "HOME="+dir)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
 }
 
-func mountAsUser(t *testing.T, base string) {
+func mountAsUser(t *testing.T, base string, over Transport) {
 	c := newCluster(t)
 	fs, err := vfs.Open(bg, c, vfs.Config{Logger: testLogger(t), RootUID: uint32(os.Getuid()), RootGID: uint32(os.Getgid())})
 	if err != nil {
@@ -85,7 +87,7 @@ func mountAsUser(t *testing.T, base string) {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		s, err := Mount(fs, dir, Options{Transport: testTransport(t), FSName: "a,b"})
+		s, err := Mount(fs, dir, Options{Transport: over, FSName: "a,b"})
 		if err != nil {
 			t.Fatal(err)
 		}

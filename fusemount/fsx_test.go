@@ -34,7 +34,9 @@ const fsxLog = 200
 // TestFSX: OGW_FSX_SEED repeats a run, OGW_FSX_OPS lengthens it.
 // Meanwhile other doors change what is beside the file, and its attributes.
 func TestFSX(t *testing.T) {
-	inChild(t, func(dir string) { testFSX(t, dir) }, func(ctx context.Context, fs *vfs.FS) { fsxBeside(ctx, t, fs) })
+	onTransports(t, func(t *testing.T, over Transport) {
+		inChild(t, over, func(dir string) { testFSX(t, dir) }, func(ctx context.Context, fs *vfs.FS) { fsxBeside(ctx, t, fs) })
+	})
 }
 
 // fsxBeside makes random changes through the object and POSIX interfaces.

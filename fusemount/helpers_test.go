@@ -92,13 +92,13 @@ const mountEnv = "OGW_TEST_MOUNT"
 // for good, since Go's collector waits for the faulting thread.
 // Meanwhile, beside works on the same bucket in the serving process, until
 // its context ends.
-func inChild(t *testing.T, fn func(dir string), beside func(ctx context.Context, fs *vfs.FS)) {
+func inChild(t *testing.T, over Transport, fn func(dir string), beside func(ctx context.Context, fs *vfs.FS)) {
 	t.Helper()
 	if dir := os.Getenv(mountEnv); dir != "" {
 		fn(dir)
 		return
 	}
-	fs, dir := mountBucket(t)
+	fs, dir := mountBucket(t, over)
 	around, stop := context.WithCancel(bg)
 	ended := make(chan struct{})
 	go func() {
@@ -108,7 +108,7 @@ func inChild(t *testing.T, fn func(dir string), beside func(ctx context.Context,
 	defer func() { stop(); <-ended }()
 	ctx, cancel := context.WithTimeout(bg, childTimeout)
 	defer cancel()
-	args := []string{"-test.run=^" + t.Name() + "$", "-test.v", "-test.timeout=" + childTimeout.String()}
+	args := []string{"-test.run=" + alone(t), "-test.v", "-test.timeout=" + childTimeout.String()}
 	if testing.Short() {
 		args = append(args, "-test.short")
 	}
@@ -156,23 +156,42 @@ func eventually(t testing.TB, fn func() error) {
 	t.Error(err)
 }
 
-// transportEnv makes the tests of this package mount with "ring" or "device".
-const transportEnv = "OGW_TEST_FUSE"
+// alone is the pattern by which -test.run finds the test, and no other.
+func alone(t *testing.T) string { return "^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$" }
 
-// testTransport is how the mounts of tests are served. They are told, since the
-// kernel's switch is one for the machine, and other tests turn it on.
-func testTransport(t testing.TB) Transport {
+// transports are how requests come to a mount.
+var transports = []struct {
+	name      string
+	transport Transport
+}{
+	{"device", TransportDevice},
+	{"io_uring", TransportRing},
+}
+
+// onTransports runs a test over each transport. It is told, since the kernel's
+// switch is one for the machine, and TransportAuto follows it.
+func onTransports(t *testing.T, test func(t *testing.T, over Transport)) {
 	t.Helper()
-	switch v := os.Getenv(transportEnv); v {
-	case "", "device":
-		return TransportDevice
-	case "ring":
-		if err := ring.Enable(); err != nil && os.Geteuid() == 0 {
-			t.Skip(err)
-		}
-		return TransportRing
-	default:
-		t.Fatalf("%s: %q", transportEnv, v)
-		panic("unreachable")
+	for _, x := range transports {
+		t.Run(x.name, func(t *testing.T) {
+			needTransport(t, x.transport)
+			test(t, x.transport)
+		})
+	}
+}
+
+func needTransport(t testing.TB, over Transport) {
+	t.Helper()
+	needFUSE(t)
+	if over == TransportRing {
+		needRing(t)
+	}
+}
+
+// needRing skips where the kernel has no FUSE over io_uring.
+func needRing(t testing.TB) {
+	t.Helper()
+	if err := ring.Enable(); err != nil {
+		t.Skip(err)
 	}
 }

@@ -65,9 +65,6 @@ func mountFS(t testing.TB, fs *vfs.FS, opt Options) (dir string, s *Server) {
 	needFUSE(t)
 	dir = t.TempDir()
 	opt.AllowOther = true
-	if opt.Transport == TransportAuto {
-		opt.Transport = testTransport(t)
-	}
 	if opt.Logger == nil {
 		opt.Logger = testLogger(t)
 	}
@@ -93,10 +90,10 @@ func mountFS(t testing.TB, fs *vfs.FS, opt Options) (dir string, s *Server) {
 
 // mountBucket mounts a fresh namespace with a bucket and returns the
 // bucket's directory, open to every user.
-func mountBucket(t testing.TB) (fs *vfs.FS, dir string) {
+func mountBucket(t testing.TB, over Transport) (fs *vfs.FS, dir string) {
 	t.Helper()
 	fs = openFS(t)
-	top, _ := mountFS(t, fs, Options{})
+	top, _ := mountFS(t, fs, Options{Transport: over})
 	if err := os.Chmod(filepath.Dir(top), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -142,78 +139,84 @@ func TestMountErrors(t *testing.T) {
 }
 
 func TestMountTwiceAndNonEmpty(t *testing.T) {
-	fs := openFS(t)
-	dir, _ := mountFS(t, fs, Options{})
-	if _, err := Mount(fs, dir, Options{}); !errors.Is(err, ErrMountPoint) || !strings.Contains(err.Error(), "mounted already") {
-		t.Errorf("second mount: %v", err)
-	}
-	other := t.TempDir()
-	if err := os.WriteFile(filepath.Join(other, "x"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	s, err := Mount(fs, other, Options{NonEmpty: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Unmount(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(other, "x")); err != nil {
-		t.Errorf("what the mount hid: %v", err)
-	}
+	onTransports(t, func(t *testing.T, over Transport) {
+		fs := openFS(t)
+		dir, _ := mountFS(t, fs, Options{Transport: over})
+		if _, err := Mount(fs, dir, Options{Transport: over}); !errors.Is(err, ErrMountPoint) || !strings.Contains(err.Error(), "mounted already") {
+			t.Errorf("second mount: %v", err)
+		}
+		other := t.TempDir()
+		if err := os.WriteFile(filepath.Join(other, "x"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Mount(fs, other, Options{Transport: over, NonEmpty: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Unmount(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(other, "x")); err != nil {
+			t.Errorf("what the mount hid: %v", err)
+		}
+	})
 }
 
 // A mount whose server died answers ENOTCONN; the next mount replaces it.
 func TestDeadMountIsReplaced(t *testing.T) {
-	needFUSE(t)
-	dir := t.TempDir()
-	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts := "fd=" + itoa(fd) + ",rootmode=40000,user_id=0,group_id=0"
-	if err := unix.Mount("ogw", dir, "fuse.ogw", 0, opts); err != nil {
-		t.Skipf("cannot mount as this user: %v", err)
-	}
-	unix.Close(fd)
-	if _, err := os.Stat(dir); !errors.Is(err, syscall.ENOTCONN) {
-		t.Fatalf("a dead mount answers %v", err)
-	}
-	mounted, err := Mount(openFS(t), dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.ReadDir(dir); err != nil {
-		t.Error(err)
-	}
-	if err := mounted.Unmount(); err != nil {
-		t.Error(err)
-	}
+	onTransports(t, func(t *testing.T, over Transport) {
+		needFUSE(t)
+		dir := t.TempDir()
+		fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts := "fd=" + itoa(fd) + ",rootmode=40000,user_id=0,group_id=0"
+		if err := unix.Mount("ogw", dir, "fuse.ogw", 0, opts); err != nil {
+			t.Skipf("cannot mount as this user: %v", err)
+		}
+		unix.Close(fd)
+		if _, err := os.Stat(dir); !errors.Is(err, syscall.ENOTCONN) {
+			t.Fatalf("a dead mount answers %v", err)
+		}
+		mounted, err := Mount(openFS(t), dir, Options{Transport: over})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.ReadDir(dir); err != nil {
+			t.Error(err)
+		}
+		if err := mounted.Unmount(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // The same when the kernel still knows attributes of the dead mount.
 func TestDeadMountWithWarmCache(t *testing.T) {
-	needFUSE(t)
-	dir := t.TempDir()
-	first, err := Mount(openFS(t), dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(dir); err != nil { // kept for a minute
-		t.Fatal(err)
-	}
-	abort(t, dir)
-	first.Wait()
-	second, err := Mount(openFS(t), dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.ReadDir(dir); err != nil {
-		t.Error(err)
-	}
-	if err := second.Unmount(); err != nil {
-		t.Error(err)
-	}
+	onTransports(t, func(t *testing.T, over Transport) {
+		needFUSE(t)
+		dir := t.TempDir()
+		first, err := Mount(openFS(t), dir, Options{Transport: over})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(dir); err != nil { // kept for a minute
+			t.Fatal(err)
+		}
+		abort(t, dir)
+		first.Wait()
+		second, err := Mount(openFS(t), dir, Options{Transport: over})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.ReadDir(dir); err != nil {
+			t.Error(err)
+		}
+		if err := second.Unmount(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // abort breaks the connection of a mount, as the death of its server does.
@@ -234,67 +237,73 @@ func abort(t testing.TB, dir string) {
 }
 
 func TestUnmountBusy(t *testing.T) {
-	fs := openFS(t)
-	dir, s := mountFS(t, fs, Options{})
-	d, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Unmount(); !errors.Is(err, syscall.EBUSY) {
-		t.Errorf("unmount of a mount in use: %v", err)
-	}
-	d.Close()
-	if err := s.Unmount(); err != nil {
-		t.Error(err)
-	}
-	s.Wait()
-	if err := s.Unmount(); err != nil {
-		t.Errorf("second unmount: %v", err)
-	}
+	onTransports(t, func(t *testing.T, over Transport) {
+		fs := openFS(t)
+		dir, s := mountFS(t, fs, Options{Transport: over})
+		d, err := os.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Unmount(); !errors.Is(err, syscall.EBUSY) {
+			t.Errorf("unmount of a mount in use: %v", err)
+		}
+		d.Close()
+		if err := s.Unmount(); err != nil {
+			t.Error(err)
+		}
+		s.Wait()
+		if err := s.Unmount(); err != nil {
+			t.Errorf("second unmount: %v", err)
+		}
+	})
 }
 
 func TestReadOnlyMount(t *testing.T) {
-	fs := openFS(t)
-	dir, _ := mountFS(t, fs, Options{ReadOnly: true})
-	if err := os.Mkdir(filepath.Join(dir, "x"), 0o755); !errors.Is(err, syscall.EROFS) {
-		t.Errorf("mkdir: %v", err)
-	}
+	onTransports(t, func(t *testing.T, over Transport) {
+		fs := openFS(t)
+		dir, _ := mountFS(t, fs, Options{Transport: over, ReadOnly: true})
+		if err := os.Mkdir(filepath.Join(dir, "x"), 0o755); !errors.Is(err, syscall.EROFS) {
+			t.Errorf("mkdir: %v", err)
+		}
+	})
 }
 
 func TestSubdirectoryAsRoot(t *testing.T) {
-	fs := openFS(t)
-	b, err := fs.Mkdir(bg, vfs.Root, vfs.RootIno, "bucket", 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := fs.Mkdir(bg, vfs.Root, b.Ino, "inside", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	dir, _ := mountFS(t, fs, Options{Root: b.Ino})
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 1 || entries[0].Name() != "inside" {
-		t.Fatalf("entries %v, %v", entries, err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "new"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if a, err := fs.Lookup(bg, vfs.Root, b.Ino, "new"); err != nil || !a.IsDir() {
-		t.Errorf("made through the mount: %v, %v", a, err)
-	}
-	// Changes of other doors in the mount's root arrive under node 1.
-	if _, err := os.Stat(filepath.Join(dir, "later")); !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
-	}
-	if _, err := fs.Mkdir(bg, vfs.Root, b.Ino, "later", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "later")); err != nil {
-		t.Error(err)
-	}
-	// Entries of the true root, which this mount cannot see, disturb nobody.
-	if _, err := fs.Mkdir(bg, vfs.Root, vfs.RootIno, "other", 0o755); err != nil {
-		t.Error(err)
-	}
+	onTransports(t, func(t *testing.T, over Transport) {
+		fs := openFS(t)
+		b, err := fs.Mkdir(bg, vfs.Root, vfs.RootIno, "bucket", 0o755)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fs.Mkdir(bg, vfs.Root, b.Ino, "inside", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		dir, _ := mountFS(t, fs, Options{Transport: over, Root: b.Ino})
+		entries, err := os.ReadDir(dir)
+		if err != nil || len(entries) != 1 || entries[0].Name() != "inside" {
+			t.Fatalf("entries %v, %v", entries, err)
+		}
+		if err := os.Mkdir(filepath.Join(dir, "new"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := fs.Lookup(bg, vfs.Root, b.Ino, "new"); err != nil || !a.IsDir() {
+			t.Errorf("made through the mount: %v, %v", a, err)
+		}
+		// Changes of other doors in the mount's root arrive under node 1.
+		if _, err := os.Stat(filepath.Join(dir, "later")); !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if _, err := fs.Mkdir(bg, vfs.Root, b.Ino, "later", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "later")); err != nil {
+			t.Error(err)
+		}
+		// Entries of the true root, which this mount cannot see, disturb nobody.
+		if _, err := fs.Mkdir(bg, vfs.Root, vfs.RootIno, "other", 0o755); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestErrnos(t *testing.T) {

@@ -35,9 +35,6 @@ func mountOf(t testing.TB, m *Mounts, opt Options) (dir string, s *Server) {
 	if opt.Logger == nil {
 		opt.Logger = testLogger(t)
 	}
-	if opt.Transport == TransportAuto {
-		opt.Transport = testTransport(t)
-	}
 	dir = t.TempDir()
 	s, err := m.Mount(dir, opt)
 	if err != nil {
@@ -66,170 +63,180 @@ func flagsOf(dir string) []string { return strings.Split(mountEntry(dir)[5], ","
 // Mounts whose options allow it share a superblock; what the kernel keeps for
 // each mount is each one's own.
 func TestMountsShare(t *testing.T) {
-	needShared(t)
-	m := NewMounts(openFS(t))
-	one, a := mountOf(t, m, Options{})
-	two, b := mountOf(t, m, Options{ReadOnly: true, FSName: "another", MountFlags: []string{"suid", "noexec", "noatime"}})
-	other, _ := mountOf(t, m, Options{AttrTimeout: time.Second})
-	if device(t, one) != device(t, two) || a.conn != b.conn {
-		t.Error("the mounts share no superblock")
-	}
-	if device(t, one) == device(t, other) {
-		t.Error("mounts with other caches share a superblock")
-	}
-	must(t, os.Mkdir(filepath.Join(one, "x"), 0o755))
-	if err := os.Mkdir(filepath.Join(two, "y"), 0o755); !errors.Is(err, syscall.EROFS) {
-		t.Errorf("mkdir in the one that is read-only: %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(two, "x")); err != nil {
-		t.Error(err)
-	}
-	for dir, want := range map[string][]string{one: {"rw", "nosuid", "nodev", "relatime"}, two: {"ro", "nodev", "noexec", "noatime"}} {
-		if got := flagsOf(dir); !slices.Equal(got, want) {
-			t.Errorf("flags %v, want %v", got, want)
+	onTransports(t, func(t *testing.T, over Transport) {
+		needShared(t)
+		m := NewMounts(openFS(t))
+		one, a := mountOf(t, m, Options{Transport: over})
+		two, b := mountOf(t, m, Options{Transport: over, ReadOnly: true, FSName: "another", MountFlags: []string{"suid", "noexec", "noatime"}})
+		other, _ := mountOf(t, m, Options{Transport: over, AttrTimeout: time.Second})
+		if device(t, one) != device(t, two) || a.conn != b.conn {
+			t.Error("the mounts share no superblock")
 		}
-	}
-	if entry := strings.Join(mountEntry(two), " "); !strings.Contains(entry, " - fuse.ogw another ") {
-		t.Errorf("mount table: %s", entry)
-	}
-	if a.LockClient() != b.LockClient() {
-		t.Error("one superblock has two clients of locks")
-	}
+		if device(t, one) == device(t, other) {
+			t.Error("mounts with other caches share a superblock")
+		}
+		must(t, os.Mkdir(filepath.Join(one, "x"), 0o755))
+		if err := os.Mkdir(filepath.Join(two, "y"), 0o755); !errors.Is(err, syscall.EROFS) {
+			t.Errorf("mkdir in the one that is read-only: %v", err)
+		}
+		if _, err := os.Stat(filepath.Join(two, "x")); err != nil {
+			t.Error(err)
+		}
+		for dir, want := range map[string][]string{one: {"rw", "nosuid", "nodev", "relatime"}, two: {"ro", "nodev", "noexec", "noatime"}} {
+			if got := flagsOf(dir); !slices.Equal(got, want) {
+				t.Errorf("flags %v, want %v", got, want)
+			}
+		}
+		if entry := strings.Join(mountEntry(two), " "); !strings.Contains(entry, " - fuse.ogw another ") {
+			t.Errorf("mount table: %s", entry)
+		}
+		if a.LockClient() != b.LockClient() {
+			t.Error("one superblock has two clients of locks")
+		}
+	})
 }
 
 // A mount outlives the one that it shares with, and its end is noticed whoever
 // unmounts it.
 func TestMountsEndOneByOne(t *testing.T) {
-	needShared(t)
-	m := NewMounts(openFS(t))
-	one, a := mountOf(t, m, Options{})
-	two, b := mountOf(t, m, Options{})
-	three, c := mountOf(t, m, Options{})
-	must(t, os.Mkdir(filepath.Join(one, "bucket"), 0o755))
-	must(t, a.Unmount())
-	inTime(t, "the end of the first", a.Wait)
-	write(t, filepath.Join(two, "bucket", "f"), "text")
-	must(t, unix.Unmount(two, 0))
-	inTime(t, "the end of the second", b.Wait)
-	if got, err := os.ReadFile(filepath.Join(three, "bucket", "f")); err != nil || string(got) != "text" {
-		t.Errorf("%q, %v", got, err)
-	}
-	again, d := mountOf(t, m, Options{})
-	if d.conn != c.conn {
-		t.Error("a new mount has another superblock")
-	}
-	must(t, c.Unmount())
-	must(t, d.Unmount())
-	inTime(t, "the end of the connection", func() { <-c.conn.served })
-	if entries, err := os.ReadDir(again); err != nil || len(entries) != 0 {
-		t.Errorf("below the mount: %v, %v", entries, err)
-	}
-	_, e := mountOf(t, m, Options{})
-	if e.conn == c.conn {
-		t.Error("a mount of a connection that ended")
-	}
+	onTransports(t, func(t *testing.T, over Transport) {
+		needShared(t)
+		m := NewMounts(openFS(t))
+		one, a := mountOf(t, m, Options{Transport: over})
+		two, b := mountOf(t, m, Options{Transport: over})
+		three, c := mountOf(t, m, Options{Transport: over})
+		must(t, os.Mkdir(filepath.Join(one, "bucket"), 0o755))
+		must(t, a.Unmount())
+		inTime(t, "the end of the first", a.Wait)
+		write(t, filepath.Join(two, "bucket", "f"), "text")
+		must(t, unix.Unmount(two, 0))
+		inTime(t, "the end of the second", b.Wait)
+		if got, err := os.ReadFile(filepath.Join(three, "bucket", "f")); err != nil || string(got) != "text" {
+			t.Errorf("%q, %v", got, err)
+		}
+		again, d := mountOf(t, m, Options{Transport: over})
+		if d.conn != c.conn {
+			t.Error("a new mount has another superblock")
+		}
+		must(t, c.Unmount())
+		must(t, d.Unmount())
+		inTime(t, "the end of the connection", func() { <-c.conn.served })
+		if entries, err := os.ReadDir(again); err != nil || len(entries) != 0 {
+			t.Errorf("below the mount: %v, %v", entries, err)
+		}
+		_, e := mountOf(t, m, Options{Transport: over})
+		if e.conn == c.conn {
+			t.Error("a mount of a connection that ended")
+		}
+	})
 }
 
 // Programs in a mount that was taken out of the tree go on, while others show
 // its superblock and after.
 func TestMountsDetachedInUse(t *testing.T) {
-	needShared(t)
-	m := NewMounts(openFS(t))
-	one, a := mountOf(t, m, Options{})
-	two, b := mountOf(t, m, Options{})
-	must(t, os.Mkdir(filepath.Join(one, "bucket"), 0o755))
-	f, err := os.Create(filepath.Join(one, "bucket", "f"))
-	must(t, err)
-	defer f.Close()
-	if err := a.Unmount(); !errors.Is(err, syscall.EBUSY) {
-		t.Errorf("unmount of a mount in use: %v", err)
-	}
-	must(t, a.Detach())
-	inTime(t, "the end of the first", a.Wait)
-	_, err = f.WriteString("text")
-	must(t, err)
-	if got, err := os.ReadFile(filepath.Join(two, "bucket", "f")); err != nil || string(got) != "text" {
-		t.Errorf("%q, %v", got, err)
-	}
-	must(t, b.Detach())
-	_, err = f.WriteString("more")
-	must(t, err)
-	select {
-	case <-b.gone:
-		t.Error("the last mount is gone while a program uses its superblock")
-	case <-time.After(50 * time.Millisecond):
-	}
-	must(t, f.Close())
-	inTime(t, "the end of the connection", b.Wait)
+	onTransports(t, func(t *testing.T, over Transport) {
+		needShared(t)
+		m := NewMounts(openFS(t))
+		one, a := mountOf(t, m, Options{Transport: over})
+		two, b := mountOf(t, m, Options{Transport: over})
+		must(t, os.Mkdir(filepath.Join(one, "bucket"), 0o755))
+		f, err := os.Create(filepath.Join(one, "bucket", "f"))
+		must(t, err)
+		defer f.Close()
+		if err := a.Unmount(); !errors.Is(err, syscall.EBUSY) {
+			t.Errorf("unmount of a mount in use: %v", err)
+		}
+		must(t, a.Detach())
+		inTime(t, "the end of the first", a.Wait)
+		_, err = f.WriteString("text")
+		must(t, err)
+		if got, err := os.ReadFile(filepath.Join(two, "bucket", "f")); err != nil || string(got) != "text" {
+			t.Errorf("%q, %v", got, err)
+		}
+		must(t, b.Detach())
+		_, err = f.WriteString("more")
+		must(t, err)
+		select {
+		case <-b.gone:
+			t.Error("the last mount is gone while a program uses its superblock")
+		case <-time.After(50 * time.Millisecond):
+		}
+		must(t, f.Close())
+		inTime(t, "the end of the connection", b.Wait)
+	})
 }
 
 // A mount of a directory shares as well. It stays with its directory, and leads
 // nowhere else.
 func TestMountsShareDirectories(t *testing.T) {
-	needShared(t)
-	fs := openFS(t)
-	m := NewMounts(fs)
-	b, err := fs.Mkdir(bg, vfs.Root, vfs.RootIno, "bucket", 0o755)
-	must(t, err)
-	d, err := fs.Mkdir(bg, vfs.Root, b.Ino, "dir", 0o755)
-	must(t, err)
-	opt := Options{Done: func(*Record) {}, DoneAll: true} // while a mount is made, requests ask where mounts are
-	whole, w := mountOf(t, m, opt)
-	opt.Root = d.Ino
-	part, p := mountOf(t, m, opt)
-	if p.conn != w.conn {
-		t.Skip("this kernel shows no part of a superblock that is in no place")
-	}
-	write(t, filepath.Join(part, "f"), "text")
-	if got, err := os.ReadFile(filepath.Join(whole, "bucket/dir/f")); err != nil || string(got) != "text" {
-		t.Errorf("%q, %v", got, err)
-	}
-	if got, err := os.ReadFile(filepath.Join(part, "..", filepath.Base(part), "f")); err != nil || string(got) != "text" {
-		t.Errorf("through ..: %q, %v", got, err)
-	}
-	must(t, os.Rename(filepath.Join(whole, "bucket/dir"), filepath.Join(whole, "bucket/moved")))
-	write(t, filepath.Join(part, "f"), "after")
-	if got, err := os.ReadFile(filepath.Join(whole, "bucket/moved/f")); err != nil || string(got) != "after" {
-		t.Errorf("moved: %q, %v", got, err)
-	}
-	must(t, fs.Rename(bg, vfs.Root, b.Ino, "moved", b.Ino, "again", 0)) // through another door
-	if got, err := os.ReadFile(filepath.Join(part, "f")); err != nil || string(got) != "after" {
-		t.Errorf("moved by another door: %q, %v", got, err)
-	}
-	must(t, os.Remove(filepath.Join(whole, "bucket/again/f")))
-	must(t, os.Remove(filepath.Join(whole, "bucket/again")))
-	if err := os.WriteFile(filepath.Join(part, "g"), nil, 0o644); !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ESTALE) {
-		t.Errorf("in a directory that was removed: %v", err)
-	}
-	must(t, p.Unmount())
-	inTime(t, "the end of the part", p.Wait)
+	onTransports(t, func(t *testing.T, over Transport) {
+		needShared(t)
+		fs := openFS(t)
+		m := NewMounts(fs)
+		b, err := fs.Mkdir(bg, vfs.Root, vfs.RootIno, "bucket", 0o755)
+		must(t, err)
+		d, err := fs.Mkdir(bg, vfs.Root, b.Ino, "dir", 0o755)
+		must(t, err)
+		opt := Options{Transport: over, Done: func(*Record) {}, DoneAll: true} // while a mount is made, requests ask where mounts are
+		whole, w := mountOf(t, m, opt)
+		opt.Root = d.Ino
+		part, p := mountOf(t, m, opt)
+		if p.conn != w.conn {
+			t.Skip("this kernel shows no part of a superblock that is in no place")
+		}
+		write(t, filepath.Join(part, "f"), "text")
+		if got, err := os.ReadFile(filepath.Join(whole, "bucket/dir/f")); err != nil || string(got) != "text" {
+			t.Errorf("%q, %v", got, err)
+		}
+		if got, err := os.ReadFile(filepath.Join(part, "..", filepath.Base(part), "f")); err != nil || string(got) != "text" {
+			t.Errorf("through ..: %q, %v", got, err)
+		}
+		must(t, os.Rename(filepath.Join(whole, "bucket/dir"), filepath.Join(whole, "bucket/moved")))
+		write(t, filepath.Join(part, "f"), "after")
+		if got, err := os.ReadFile(filepath.Join(whole, "bucket/moved/f")); err != nil || string(got) != "after" {
+			t.Errorf("moved: %q, %v", got, err)
+		}
+		must(t, fs.Rename(bg, vfs.Root, b.Ino, "moved", b.Ino, "again", 0)) // through another door
+		if got, err := os.ReadFile(filepath.Join(part, "f")); err != nil || string(got) != "after" {
+			t.Errorf("moved by another door: %q, %v", got, err)
+		}
+		must(t, os.Remove(filepath.Join(whole, "bucket/again/f")))
+		must(t, os.Remove(filepath.Join(whole, "bucket/again")))
+		if err := os.WriteFile(filepath.Join(part, "g"), nil, 0o644); !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ESTALE) {
+			t.Errorf("in a directory that was removed: %v", err)
+		}
+		must(t, p.Unmount())
+		inTime(t, "the end of the part", p.Wait)
+	})
 }
 
 // The way to a directory goes by its names; a link in its place is no way.
 func TestPartBehindLink(t *testing.T) {
-	needShared(t)
-	fs := openFS(t)
-	m := NewMounts(fs)
-	whole, w := mountOf(t, m, Options{})
-	must(t, os.MkdirAll(filepath.Join(whole, "bucket/dir"), 0o755))
-	must(t, os.Symlink("/etc", filepath.Join(whole, "bucket/link")))
-	a, err := fs.Resolve(bg, vfs.Root, "bucket/dir", true)
-	must(t, err)
-	tree, err := w.conn.another(&w.conn.raw.opt)
-	must(t, err)
-	defer unix.Close(tree)
-	// Between the question for the way and the walk, the directory moved.
-	must(t, os.Rename(filepath.Join(whole, "bucket/dir"), filepath.Join(whole, "bucket/away")))
-	must(t, os.Rename(filepath.Join(whole, "bucket/link"), filepath.Join(whole, "bucket/dir")))
-	done := make(chan error, 1)
-	go onOwnThread(func() {
-		err := ownDescriptors(tree)
-		if err == nil {
-			_, err = walkTo("bucket/dir", a.Ino)
+	onTransports(t, func(t *testing.T, over Transport) {
+		needShared(t)
+		fs := openFS(t)
+		m := NewMounts(fs)
+		whole, w := mountOf(t, m, Options{Transport: over})
+		must(t, os.MkdirAll(filepath.Join(whole, "bucket/dir"), 0o755))
+		must(t, os.Symlink("/etc", filepath.Join(whole, "bucket/link")))
+		a, err := fs.Resolve(bg, vfs.Root, "bucket/dir", true)
+		must(t, err)
+		tree, err := w.conn.another(&w.conn.raw.opt)
+		must(t, err)
+		defer unix.Close(tree)
+		// Between the question for the way and the walk, the directory moved.
+		must(t, os.Rename(filepath.Join(whole, "bucket/dir"), filepath.Join(whole, "bucket/away")))
+		must(t, os.Rename(filepath.Join(whole, "bucket/link"), filepath.Join(whole, "bucket/dir")))
+		done := make(chan error, 1)
+		go onOwnThread(func() {
+			err := ownDescriptors(tree)
+			if err == nil {
+				_, err = walkTo("bucket/dir", a.Ino)
+			}
+			done <- errors.Join(err, unix.Chdir("/"))
+		})
+		if err := <-done; !errors.Is(err, unix.ELOOP) && !errors.Is(err, unix.ENOTDIR) {
+			t.Errorf("through a link: %v", err)
 		}
-		done <- errors.Join(err, unix.Chdir("/"))
 	})
-	if err := <-done; !errors.Is(err, unix.ELOOP) && !errors.Is(err, unix.ENOTDIR) {
-		t.Errorf("through a link: %v", err)
-	}
 }

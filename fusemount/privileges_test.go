@@ -13,58 +13,60 @@ import (
 // once: the kernel must not run it with them for as long as it keeps attributes,
 // although it asks for the mode alone, which it did not change itself.
 func TestPrivilegesEndAtOnce(t *testing.T) {
-	_, dir := mountBucket(t)
-	open := func(name string, flags int) (int, error) { return unix.Open(name, flags|unix.O_CLOEXEC, 0) }
-	for name, change := range map[string]func(name string, fd int) error{
-		"write":  func(_ string, fd int) error { _, err := unix.Write(fd, []byte("x")); return err },
-		"pwrite": func(_ string, fd int) error { _, err := unix.Pwrite(fd, []byte("x"), 3); return err },
-		"append": func(name string, _ int) error {
-			fd, err := open(name, unix.O_WRONLY|unix.O_APPEND)
-			if err != nil {
+	onTransports(t, func(t *testing.T, over Transport) {
+		_, dir := mountBucket(t, over)
+		open := func(name string, flags int) (int, error) { return unix.Open(name, flags|unix.O_CLOEXEC, 0) }
+		for name, change := range map[string]func(name string, fd int) error{
+			"write":  func(_ string, fd int) error { _, err := unix.Write(fd, []byte("x")); return err },
+			"pwrite": func(_ string, fd int) error { _, err := unix.Pwrite(fd, []byte("x"), 3); return err },
+			"append": func(name string, _ int) error {
+				fd, err := open(name, unix.O_WRONLY|unix.O_APPEND)
+				if err != nil {
+					return err
+				}
+				defer unix.Close(fd)
+				_, err = unix.Write(fd, []byte("x"))
 				return err
-			}
-			defer unix.Close(fd)
-			_, err = unix.Write(fd, []byte("x"))
-			return err
-		},
-		"O_TRUNC": func(name string, _ int) error {
-			fd, err := open(name, unix.O_WRONLY|unix.O_TRUNC)
-			if err != nil {
+			},
+			"O_TRUNC": func(name string, _ int) error {
+				fd, err := open(name, unix.O_WRONLY|unix.O_TRUNC)
+				if err != nil {
+					return err
+				}
+				return unix.Close(fd)
+			},
+			"truncate":  func(name string, _ int) error { return unix.Truncate(name, 1) },
+			"fallocate": func(_ string, fd int) error { return unix.Fallocate(fd, 0, 0, 100) },
+			"punch hole": func(_ string, fd int) error {
+				return unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, 4)
+			},
+			"copy_file_range": func(_ string, fd int) error {
+				from, to := int64(4), int64(0)
+				_, err := unix.CopyFileRange(fd, &from, fd, &to, 2, 0)
 				return err
-			}
-			return unix.Close(fd)
-		},
-		"truncate":  func(name string, _ int) error { return unix.Truncate(name, 1) },
-		"fallocate": func(_ string, fd int) error { return unix.Fallocate(fd, 0, 0, 100) },
-		"punch hole": func(_ string, fd int) error {
-			return unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, 4)
-		},
-		"copy_file_range": func(_ string, fd int) error {
-			from, to := int64(4), int64(0)
-			_, err := unix.CopyFileRange(fd, &from, fd, &to, 2, 0)
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for mode, want := range map[uint32]uint16{0o4777: 0o777, 0o2777: 0o777, 0o6777: 0o777, 0o2766: 0o2766} {
-				file := filepath.Join(dir, "file")
-				must(t, os.WriteFile(file, []byte("0123456789"), 0o777))
-				must(t, unix.Chmod(file, mode))
-				as(t, 1001, func() {
-					fd, err := open(file, unix.O_RDWR)
-					must(t, err)
-					defer unix.Close(fd)
-					must(t, change(file, fd))
-					var st unix.Statx_t
-					must(t, unix.Statx(unix.AT_FDCWD, file, 0, unix.STATX_MODE, &st))
-					if got := st.Mode & 0o7777; got != want {
-						t.Errorf("mode %o becomes %o, want %o", mode, got, want)
-					}
-				})
-				must(t, os.Remove(file))
-			}
-		})
-	}
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				for mode, want := range map[uint32]uint16{0o4777: 0o777, 0o2777: 0o777, 0o6777: 0o777, 0o2766: 0o2766} {
+					file := filepath.Join(dir, "file")
+					must(t, os.WriteFile(file, []byte("0123456789"), 0o777))
+					must(t, unix.Chmod(file, mode))
+					as(t, 1001, func() {
+						fd, err := open(file, unix.O_RDWR)
+						must(t, err)
+						defer unix.Close(fd)
+						must(t, change(file, fd))
+						var st unix.Statx_t
+						must(t, unix.Statx(unix.AT_FDCWD, file, 0, unix.STATX_MODE, &st))
+						if got := st.Mode & 0o7777; got != want {
+							t.Errorf("mode %o becomes %o, want %o", mode, got, want)
+						}
+					})
+					must(t, os.Remove(file))
+				}
+			})
+		}
+	})
 }
 
 // as runs fn on a thread with the file system rights of a user.

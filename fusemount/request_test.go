@@ -91,7 +91,7 @@ func (k *stuckKV) Update(ctx context.Context, fn func(cluster.Txn) error) error 
 	return k.KV.Update(ctx, fn)
 }
 
-func mountStuck(t *testing.T) (kv *stuckKV, dir string) {
+func mountStuck(t *testing.T, over Transport) (kv *stuckKV, dir string) {
 	needFUSE(t)
 	c := newCluster(t)
 	kv = &stuckKV{KV: c.KV}
@@ -99,7 +99,7 @@ func mountStuck(t *testing.T) (kv *stuckKV, dir string) {
 	v, err := vfs.Open(t.Context(), c, vfs.Config{NoBackground: true})
 	must(t, err)
 	t.Cleanup(func() { must(t, v.Close(context.Background())) })
-	dir, _ = mountFS(t, v, Options{})
+	dir, _ = mountFS(t, v, Options{Transport: over})
 	t.Cleanup(kv.release) // before the mount ends
 	must(t, os.Mkdir(filepath.Join(dir, "bbb"), 0o755))
 	write(t, filepath.Join(dir, "bbb/file"), "text")
@@ -110,87 +110,91 @@ func mountStuck(t *testing.T) (kv *stuckKV, dir string) {
 // TestKilledCallersAreGivenUp kills programs whose calls wait for the engine:
 // they end, whatever they did, and nothing of it is done.
 func TestKilledCallersAreGivenUp(t *testing.T) {
-	kv, dir := mountStuck(t)
-	for _, command := range []string{
-		"cat new/absent", "stat absent", "touch made", "mkdir made", "mv file moved", "rm file", "ln file made", "ln -s x made",
-		"chmod 600 file", "truncate -s 1 file", "cat file", "ls dir", "rmdir dir", "sync file", "mkfifo made",
-		"dd if=/dev/zero of=file bs=1M count=2 conv=notrunc,fsync",
-	} {
-		t.Run(command, func(t *testing.T) {
-			kv.stick()
-			defer kv.release()
-			// The shell goes there, not this process, which answers it.
-			cmd := exec.Command("sh", "-c", "cd '"+dir+"' && exec "+command)
-			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-			must(t, cmd.Start())
-			ended := make(chan error, 1)
-			go func() { ended <- cmd.Wait() }()
-			eventually(t, func() error {
-				if kv.waiters() == 0 {
-					return errors.New("it does not wait")
+	onTransports(t, func(t *testing.T, over Transport) {
+		kv, dir := mountStuck(t, over)
+		for _, command := range []string{
+			"cat new/absent", "stat absent", "touch made", "mkdir made", "mv file moved", "rm file", "ln file made", "ln -s x made",
+			"chmod 600 file", "truncate -s 1 file", "cat file", "ls dir", "rmdir dir", "sync file", "mkfifo made",
+			"dd if=/dev/zero of=file bs=1M count=2 conv=notrunc,fsync",
+		} {
+			t.Run(command, func(t *testing.T) {
+				kv.stick()
+				defer kv.release()
+				// The shell goes there, not this process, which answers it.
+				cmd := exec.Command("sh", "-c", "cd '"+dir+"' && exec "+command)
+				cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+				must(t, cmd.Start())
+				ended := make(chan error, 1)
+				go func() { ended <- cmd.Wait() }()
+				eventually(t, func() error {
+					if kv.waiters() == 0 {
+						return errors.New("it does not wait")
+					}
+					return nil
+				})
+				// A signal that it takes, and goes on as from a local disk.
+				must(t, cmd.Process.Signal(syscall.SIGSTOP))
+				must(t, cmd.Process.Signal(syscall.SIGCONT))
+				select {
+				case err := <-ended:
+					t.Fatalf("it ended before it was killed: %v", err)
+				case <-time.After(3 * callerPause):
 				}
-				return nil
+				must(t, cmd.Process.Kill())
+				select {
+				case <-ended:
+				case <-time.After(10 * time.Second):
+					t.Error("it was killed, and goes on waiting")
+					kv.release()
+					<-ended
+				}
 			})
-			// A signal that it takes, and goes on as from a local disk.
-			must(t, cmd.Process.Signal(syscall.SIGSTOP))
-			must(t, cmd.Process.Signal(syscall.SIGCONT))
-			select {
-			case err := <-ended:
-				t.Fatalf("it ended before it was killed: %v", err)
-			case <-time.After(3 * callerPause):
-			}
-			must(t, cmd.Process.Kill())
-			select {
-			case <-ended:
-			case <-time.After(10 * time.Second):
-				t.Error("it was killed, and goes on waiting")
-				kv.release()
-				<-ended
-			}
-		})
-	}
-	for name, want := range map[string]bool{"file": true, "dir": true, "made": false, "moved": false} {
-		_, err := os.Lstat(filepath.Join(dir, name))
-		if errors.Is(err, fs.ErrNotExist) == want {
-			t.Errorf("%s: %v", name, err)
 		}
-	}
-	if b, err := os.ReadFile(filepath.Join(dir, "file")); err != nil || len(b) < 4 {
-		t.Errorf("file: %d bytes, %v", len(b), err)
-	}
+		for name, want := range map[string]bool{"file": true, "dir": true, "made": false, "moved": false} {
+			_, err := os.Lstat(filepath.Join(dir, name))
+			if errors.Is(err, fs.ErrNotExist) == want {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if b, err := os.ReadFile(filepath.Join(dir, "file")); err != nil || len(b) < 4 {
+			t.Errorf("file: %d bytes, %v", len(b), err)
+		}
+	})
 }
 
 // TestSignalsDoNotEndCalls: a program that takes signals gets the answer of its
 // call, however long that takes.
 func TestSignalsDoNotEndCalls(t *testing.T) {
-	kv, dir := mountStuck(t)
-	kv.stick()
-	cmd := exec.Command("python3", "-c", `
+	onTransports(t, func(t *testing.T, over Transport) {
+		kv, dir := mountStuck(t, over)
+		kv.stick()
+		cmd := exec.Command("python3", "-c", `
 import os, signal, sys
 signal.signal(signal.SIGUSR1, lambda *a: None)
 os.mkdir(sys.argv[1])
 print("made")`, filepath.Join(dir, "by-signals"))
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("no python3")
-	}
-	var out strings.Builder
-	cmd.Stdout = &out
-	cmd.Stderr = os.Stderr
-	must(t, cmd.Start())
-	eventually(t, func() error {
-		if kv.waiters() == 0 {
-			return errors.New("it does not wait")
+		if _, err := exec.LookPath("python3"); err != nil {
+			t.Skip("no python3")
 		}
-		return nil
+		var out strings.Builder
+		cmd.Stdout = &out
+		cmd.Stderr = os.Stderr
+		must(t, cmd.Start())
+		eventually(t, func() error {
+			if kv.waiters() == 0 {
+				return errors.New("it does not wait")
+			}
+			return nil
+		})
+		for range 5 {
+			must(t, cmd.Process.Signal(syscall.SIGUSR1))
+			time.Sleep(callerPause)
+		}
+		kv.release()
+		if err := cmd.Wait(); err != nil || out.String() != "made\n" {
+			t.Errorf("%q, %v", out.String(), err)
+		}
 	})
-	for range 5 {
-		must(t, cmd.Process.Signal(syscall.SIGUSR1))
-		time.Sleep(callerPause)
-	}
-	kv.release()
-	if err := cmd.Wait(); err != nil || out.String() != "made\n" {
-		t.Errorf("%q, %v", out.String(), err)
-	}
 }
 
 func TestKillPending(t *testing.T) {

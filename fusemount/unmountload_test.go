@@ -25,31 +25,33 @@ const unmountRounds = 40
 // changes what the kernel has cached, so that notifications are on their way
 // when the mount ends. Nothing hangs, and the next mount works.
 func TestUnmountUnderLoad(t *testing.T) {
-	needFUSE(t)
-	rounds := unmountRounds
-	if testing.Short() {
-		rounds = 10
-	}
-	fs := openFS(t)
-	dir := t.TempDir()
-	for round := range rounds {
-		s, err := Mount(fs, dir, Options{AllowOther: true, Logger: testLogger(t)})
-		must(t, err)
-		if round == 0 {
-			must(t, os.Mkdir(filepath.Join(dir, "bucket"), 0o755))
+	onTransports(t, func(t *testing.T, over Transport) {
+		needFUSE(t)
+		rounds := unmountRounds
+		if testing.Short() {
+			rounds = 10
 		}
-		ctx, stop := context.WithCancel(bg)
-		var wg sync.WaitGroup
-		for w := range 2 {
-			wg.Go(func() { useMount(ctx, filepath.Join(dir, "bucket"), w) })
-			wg.Go(func() { changeBeside(ctx, t, fs, w) })
+		fs := openFS(t)
+		dir := t.TempDir()
+		for round := range rounds {
+			s, err := Mount(fs, dir, Options{Transport: over, AllowOther: true, Logger: testLogger(t)})
+			must(t, err)
+			if round == 0 {
+				must(t, os.Mkdir(filepath.Join(dir, "bucket"), 0o755))
+			}
+			ctx, stop := context.WithCancel(bg)
+			var wg sync.WaitGroup
+			for w := range 2 {
+				wg.Go(func() { useMount(ctx, filepath.Join(dir, "bucket"), w) })
+				wg.Go(func() { changeBeside(ctx, t, fs, w) })
+			}
+			time.Sleep(time.Duration(round%5) * 10 * time.Millisecond) // any moment is right
+			inTime(t, fmt.Sprint("unmount ", round), func() { unmountBusy(t, s, round%3 == 0) })
+			stop()
+			inTime(t, fmt.Sprint("the users of mount ", round), wg.Wait)
+			inTime(t, fmt.Sprint("the end of mount ", round), s.Wait)
 		}
-		time.Sleep(time.Duration(round%5) * 10 * time.Millisecond) // any moment is right
-		inTime(t, fmt.Sprint("unmount ", round), func() { unmountBusy(t, s, round%3 == 0) })
-		stop()
-		inTime(t, fmt.Sprint("the users of mount ", round), wg.Wait)
-		inTime(t, fmt.Sprint("the end of mount ", round), s.Wait)
-	}
+	})
 }
 
 // unmountBusy takes the mount away as soon as no program uses it, or at once.
@@ -109,22 +111,24 @@ func changeBeside(ctx context.Context, t *testing.T, fs *vfs.FS, w int) {
 // A copy of the mount in another mount namespace keeps the connection open;
 // unmounting does not wait for its end.
 func TestUnmountBesideNamespace(t *testing.T) {
-	dir, s := mountFS(t, openFS(t), Options{})
-	other := exec.Command("unshare", "-m", "sh", "-c", "echo copied; read end")
-	end, err := other.StdinPipe()
-	must(t, err)
-	out, err := other.StdoutPipe()
-	must(t, err)
-	must(t, other.Start())
-	if n, _ := out.Read(make([]byte, 10)); n == 0 {
-		_ = other.Wait()
-		t.Skip("no mount namespaces here")
-	}
-	inTime(t, "unmount", func() { must(t, s.Unmount()) })
-	if mountedType(dir) != "" {
-		t.Error("still mounted")
-	}
-	end.Close()
-	_ = other.Wait() // its read ends without a line
-	inTime(t, "the end of the copy", s.Wait)
+	onTransports(t, func(t *testing.T, over Transport) {
+		dir, s := mountFS(t, openFS(t), Options{Transport: over})
+		other := exec.Command("unshare", "-m", "sh", "-c", "echo copied; read end")
+		end, err := other.StdinPipe()
+		must(t, err)
+		out, err := other.StdoutPipe()
+		must(t, err)
+		must(t, other.Start())
+		if n, _ := out.Read(make([]byte, 10)); n == 0 {
+			_ = other.Wait()
+			t.Skip("no mount namespaces here")
+		}
+		inTime(t, "unmount", func() { must(t, s.Unmount()) })
+		if mountedType(dir) != "" {
+			t.Error("still mounted")
+		}
+		end.Close()
+		_ = other.Wait() // its read ends without a line
+		inTime(t, "the end of the copy", s.Wait)
+	})
 }

@@ -16,24 +16,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"ogw/fusemount/internal/ring"
 )
 
-// needRing skips where the kernel has no FUSE over io_uring.
-func needRing(t *testing.T) {
+// mountedFile mounts and makes a file.
+func mountedFile(t *testing.T, opt Options) (file string, s *Server) {
 	t.Helper()
-	needFUSE(t)
-	if err := ring.Enable(); err != nil {
-		t.Skip(err)
-	}
-}
-
-// ringFile mounts with a ring and makes a file.
-func ringFile(t *testing.T, opt Options) (file string, s *Server) {
-	t.Helper()
-	needRing(t)
-	opt.Transport = TransportRing
 	dir, s := mountFS(t, openFS(t), opt)
 	if err := os.Mkdir(dir+"/bucket", 0o755); err != nil {
 		t.Fatal(err)
@@ -62,7 +49,7 @@ func TestTransports(t *testing.T) {
 	}
 }
 
-// lockEnv has the file and the number for a child process of TestRingLockers.
+// lockEnv has the file and the number for a child process of TestLockers.
 const lockEnv = "OGW_TEST_LOCKS"
 
 // lockInTurn has n descriptors of a process wait for an exclusive flock that
@@ -75,7 +62,7 @@ func lockInTurn(t *testing.T, file string, n int) (refused int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(bg, childTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestRingLockers$", "-test.v")
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestLockers$", "-test.v")
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", lockEnv, n, file))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -87,7 +74,7 @@ func lockInTurn(t *testing.T, file string, n int) (refused int) {
 	return refused
 }
 
-func TestRingLockers(t *testing.T) {
+func TestLockers(t *testing.T) {
 	var n int
 	var file string
 	if _, err := fmt.Sscan(os.Getenv(lockEnv), &n, &file); err != nil {
@@ -143,24 +130,33 @@ func TestRingLockers(t *testing.T) {
 }
 
 // Requests that wait hold up nobody: each has a thread, and there is another one.
-func TestRingLockWaiters(t *testing.T) {
-	const waiters = 60
-	file, s := ringFile(t, Options{})
-	first := s.conn.ring.ThreadCount()
-	if failed := lockInTurn(t, file, waiters); failed != 0 {
-		t.Errorf("%d locks were refused", failed)
-	}
-	if n := s.conn.ring.ThreadCount(); n < waiters || n > 2*waiters+first {
-		t.Errorf("%d threads, %d at first", n, first)
-	}
+func TestLockWaiters(t *testing.T) {
+	onTransports(t, func(t *testing.T, over Transport) {
+		const waiters = 60
+		file, s := mountedFile(t, Options{Transport: over})
+		first := 0
+		if over == TransportRing {
+			first = s.conn.ring.ThreadCount()
+		}
+		if failed := lockInTurn(t, file, waiters); failed != 0 {
+			t.Errorf("%d locks were refused", failed)
+		}
+		if over != TransportRing {
+			return
+		}
+		if n := s.conn.ring.ThreadCount(); n < waiters || n > 2*waiters+first {
+			t.Errorf("%d threads, %d at first", n, first)
+		}
+	})
 }
 
 // Where there may be no more threads, a lock is refused rather than waited for by
 // the last: who unlocks gets through.
 func TestRingFull(t *testing.T) {
-	_, unlimited := ringFile(t, Options{})
+	needRing(t)
+	_, unlimited := mountedFile(t, Options{Transport: TransportRing})
 	limit := unlimited.conn.ring.ThreadCount() + 8
-	file, s := ringFile(t, Options{ringThreads: limit})
+	file, s := mountedFile(t, Options{Transport: TransportRing, ringThreads: limit})
 	if refused := lockInTurn(t, file, limit+40); refused < 40 {
 		t.Errorf("only %d locks were refused", refused)
 	}
@@ -190,77 +186,81 @@ func ended(t *testing.T, cmd *exec.Cmd) {
 }
 
 // A signal interrupts a wait, the kernel's end of the connection all of them.
-func TestRingInterrupt(t *testing.T) {
-	file, s := ringFile(t, Options{})
-	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	must(t, unix.Flock(fd, unix.LOCK_EX))
-	cmd := flockProcess(t, file)
-	must(t, cmd.Process.Signal(syscall.SIGTERM))
-	ended(t, cmd)
+func TestWaitsEnd(t *testing.T) {
+	onTransports(t, func(t *testing.T, over Transport) {
+		file, s := mountedFile(t, Options{Transport: over})
+		fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		must(t, unix.Flock(fd, unix.LOCK_EX))
+		cmd := flockProcess(t, file)
+		must(t, cmd.Process.Signal(syscall.SIGTERM))
+		ended(t, cmd)
 
-	var st unix.Stat_t
-	must(t, unix.Lstat(filepath.Dir(filepath.Dir(file)), &st))
-	cmd = flockProcess(t, file)
-	err = os.WriteFile(fmt.Sprintf("/sys/fs/fuse/connections/%d/abort", unix.Minor(st.Dev)), []byte("1"), 0)
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("fusectl is not mounted")
-	}
-	must(t, err)
-	ended(t, cmd)
-	inTime(t, "the end of the server", s.Wait)
-	if err := s.Detach(); err != nil {
-		t.Error(err)
-	}
+		var st unix.Stat_t
+		must(t, unix.Lstat(filepath.Dir(filepath.Dir(file)), &st))
+		cmd = flockProcess(t, file)
+		err = os.WriteFile(fmt.Sprintf("/sys/fs/fuse/connections/%d/abort", unix.Minor(st.Dev)), []byte("1"), 0)
+		if errors.Is(err, os.ErrNotExist) {
+			t.Skip("fusectl is not mounted")
+		}
+		must(t, err)
+		ended(t, cmd)
+		inTime(t, "the end of the server", s.Wait)
+		if err := s.Detach(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Many large and small requests at a time, each with the right bytes.
-func TestRingParallel(t *testing.T) {
-	file, _ := ringFile(t, Options{})
-	const size, readers = 8 << 20, 32
-	want := make([]byte, size)
-	r := rand.NewChaCha8([32]byte{1})
-	r.Read(want)
-	must(t, os.WriteFile(file, want, 0o644))
-	var wg sync.WaitGroup
-	for i := range readers {
-		wg.Go(func() {
-			fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_DIRECT, 0)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer unix.Close(fd)
-			r := rand.New(rand.NewPCG(1, uint64(i)))
-			buf := make([]byte, 1<<20)
-			for range 40 {
-				off, n := r.IntN(size/4096)*4096, 4096<<r.IntN(9)
-				got, err := unix.Pread(fd, buf[:n], int64(off))
-				if err != nil || got != min(n, size-off) || !bytes.Equal(buf[:got], want[off:off+got]) {
-					t.Errorf("%d bytes at %d: %d, %v", n, off, got, err)
-					return
-				}
-			}
-		})
-	}
-	for i := range readers {
-		wg.Go(func() {
-			name := fmt.Sprintf("%s-%d", file, i)
-			for k := range 20 {
-				text := bytes.Repeat([]byte{byte(i), byte(k)}, 1<<(k%18))
-				if err := os.WriteFile(name, text, 0o644); err != nil {
+func TestParallelRequests(t *testing.T) {
+	onTransports(t, func(t *testing.T, over Transport) {
+		file, _ := mountedFile(t, Options{Transport: over})
+		const size, readers = 8 << 20, 32
+		want := make([]byte, size)
+		r := rand.NewChaCha8([32]byte{1})
+		r.Read(want)
+		must(t, os.WriteFile(file, want, 0o644))
+		var wg sync.WaitGroup
+		for i := range readers {
+			wg.Go(func() {
+				fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_DIRECT, 0)
+				if err != nil {
 					t.Error(err)
 					return
 				}
-				if got, err := os.ReadFile(name); err != nil || !bytes.Equal(got, text) {
-					t.Errorf("%s: %d bytes, %v; want %d", name, len(got), err, len(text))
-					return
+				defer unix.Close(fd)
+				r := rand.New(rand.NewPCG(1, uint64(i)))
+				buf := make([]byte, 1<<20)
+				for range 40 {
+					off, n := r.IntN(size/4096)*4096, 4096<<r.IntN(9)
+					got, err := unix.Pread(fd, buf[:n], int64(off))
+					if err != nil || got != min(n, size-off) || !bytes.Equal(buf[:got], want[off:off+got]) {
+						t.Errorf("%d bytes at %d: %d, %v", n, off, got, err)
+						return
+					}
 				}
-			}
-		})
-	}
-	wg.Wait()
+			})
+		}
+		for i := range readers {
+			wg.Go(func() {
+				name := fmt.Sprintf("%s-%d", file, i)
+				for k := range 20 {
+					text := bytes.Repeat([]byte{byte(i), byte(k)}, 1<<(k%18))
+					if err := os.WriteFile(name, text, 0o644); err != nil {
+						t.Error(err)
+						return
+					}
+					if got, err := os.ReadFile(name); err != nil || !bytes.Equal(got, text) {
+						t.Errorf("%s: %d bytes, %v; want %d", name, len(got), err, len(text))
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+	})
 }
