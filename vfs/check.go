@@ -65,6 +65,7 @@ type Problem struct {
 //	link-record*, long-name*, stray-times*, stray-attribute*, stray-orphan*, stray-bucket*
 //	upload-record*, stray-part*
 //	shared-record*    inode and content record disagree on sharing
+//	content-form*     inode says that its content is one inline extent, and it is not
 //	leaked-content*   shared content that nobody holds or refers to
 //	stray-ref*        hold on a content that nothing uses
 //	missing-ref       extent that refers to a content which is not held

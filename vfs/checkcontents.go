@@ -37,6 +37,34 @@ func (c *checker) checkSharing(r cluster.Reader, n *record.Inode, f *findings) e
 	return nil
 }
 
+// checkOneInline holds an inode to what it says of its content's form.
+func (c *checker) checkOneInline(r cluster.Reader, n *record.Inode, f *findings) error {
+	if !n.Has(record.FlagOneInline) {
+		return nil
+	}
+	list, more, err := extents.Load(r, n.Content, 0, MaxFileBytes, 1)
+	if damaged(err) {
+		return nil // reported with the extent
+	}
+	if err != nil {
+		return err
+	}
+	whole := content{extents: list, used: n.Used}
+	if n.Content != 0 && !more && whole.oneInline() {
+		return nil
+	}
+	ino := n.Ino
+	f.add("content-form", func(t cluster.Txn, _ *op) error {
+		n, err := record.GetInode(t, ino)
+		if err != nil {
+			return err
+		}
+		n.Set(record.FlagOneInline, false)
+		return record.PutInode(t, n)
+	}, "the content %d of inode %d is not one inline extent", n.Content, n.Ino)
+	return nil
+}
+
 // checkShared walks the records of contents and the holds on them.
 func (c *checker) checkShared() error {
 	from, to := record.Table(record.TabContent)

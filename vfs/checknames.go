@@ -38,6 +38,9 @@ func (c *checker) checkInodes() error {
 			if err := c.checkSharing(r, n, f); err != nil {
 				return err
 			}
+			if err := c.checkOneInline(r, n, f); err != nil {
+				return err
+			}
 		}
 		return nil
 	})

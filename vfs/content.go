@@ -23,6 +23,15 @@ type content struct {
 	staged bool
 }
 
+// oneInline reports what record.FlagOneInline says of an inode.
+func (c *content) oneInline() bool {
+	if c.staged || len(c.extents) != 1 {
+		return false
+	}
+	e := &c.extents[0]
+	return e.Kind == record.ExtentInline && e.Off == 0 && e.Len == c.used
+}
+
 // setContent makes c the content of n: extents, size, used, crc, version,
 // clearing the object part's sums, and dropping the old content. POSIX
 // writers of the old content become stale. The caller stores n.
@@ -36,6 +45,7 @@ func (o *op) setContent(t cluster.Txn, n *record.Inode, c *content) error {
 	n.Content, n.Size, n.Used, n.CRC = c.id, c.size, c.used, c.crc
 	n.Set(record.FlagCRC, !c.noCRC)
 	n.Set(record.FlagRefs, extents.HasRefs(c.extents))
+	n.Set(record.FlagOneInline, c.oneInline())
 	n.Epoch++
 	o.contentChanged(n)
 	return nil
@@ -111,9 +121,10 @@ const dropContentExtents = 8
 // else through the queue, or only n's hold on it if others refer to it.
 // Size, version and the rest are the caller's.
 func (o *op) dropContent(t cluster.Txn, n *record.Inode) error {
-	c, shared, used := n.Content, n.Has(record.FlagShared), n.Used
+	c, used := n.Content, n.Used
+	shared, oneInline := n.Has(record.FlagShared), n.Has(record.FlagOneInline)
 	n.Content, n.Used = 0, 0
-	n.Set(record.FlagShared|record.FlagRefs, false)
+	n.Set(record.FlagShared|record.FlagRefs|record.FlagOneInline, false)
 	if c == 0 {
 		return nil
 	}
@@ -129,8 +140,11 @@ func (o *op) dropContent(t cluster.Txn, n *record.Inode) error {
 			return err
 		}
 	}
-	// Most contents are one inline extent: to look it up and see that it
-	// holds all bytes costs less than to scan for others.
+	if oneInline {
+		return t.Delete(record.ExtentKey(c, 0))
+	}
+	// Of what POSIX wrote most is one inline extent too: to look it up and see
+	// that it holds all bytes costs less than to scan for others.
 	v, err := t.Get(record.ExtentKey(c, 0))
 	if err != nil {
 		return err

@@ -290,7 +290,7 @@ func (j *judge) spare(d step, found []doomed, items []*deleteItem) ([]doomed, er
 type doomed struct {
 	entry record.Dentry
 	n     *record.Inode
-	first []byte // the extent at offset 0, if the content may be that alone
+	first []byte // the extent at offset 0, if the content may be that alone and the inode does not tell
 }
 
 // readDoomed reads dentries, inodes and first extents of the files of dir
@@ -342,7 +342,7 @@ func (o *op) readDoomed(t cluster.Txn, dir Ino, items []*deleteItem) ([]doomed, 
 			linked[n.Ino] = n
 		}
 		found[i].n = n
-		if n.Content != 0 && simpleFile(n) && n.Used == n.Size && n.Size <= int64(o.fs.cfg.InlineBytes) {
+		if n.Content != 0 && !n.Has(record.FlagOneInline) && simpleFile(n) && n.Used == n.Size && n.Size <= int64(o.fs.cfg.InlineBytes) {
 			extents = append(extents, record.ExtentKey(n.Content, 0))
 			places = append(places, i)
 		}
@@ -368,7 +368,7 @@ func (o *op) dropDoomed(t cluster.Txn, dir Ino, f *doomed) error {
 		return nil
 	}
 	n := f.n
-	alone := n.Content == 0
+	alone := n.Content == 0 || n.Has(record.FlagOneInline)
 	if len(f.first) > 0 {
 		e, err := record.DecodeExtent(0, f.first)
 		if err != nil {

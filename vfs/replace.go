@@ -13,6 +13,7 @@ import (
 // that lose their last reference are released. n.used follows; the caller
 // stores n and moves its version.
 func (o *op) cutRange(t cluster.Txn, n *record.Inode, from, to int64, limit int, keep map[uint64]bool) (int64, int, error) {
+	n.Set(record.FlagOneInline, false)
 	list, more, err := extents.Load(t, n.Content, from, to, max(limit, 1))
 	if err != nil {
 		return from, 0, err

@@ -83,6 +83,10 @@ const (
 	// Bits 14 to 17 are the FileFlags (fileflags.go).
 )
 
+// FlagOneInline: the content is one inline extent at offset 0, which holds all
+// bytes used. A content that is replaced need not be looked at then.
+const FlagOneInline inodeFlags = 1 << 18
+
 // flagFarTimes: a time that somebody chose does not fit into 64 bits of
 // nanoseconds.
 const flagFarTimes inodeFlags = 1 << 31
