@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 
 	"ogw/cluster"
@@ -46,7 +47,13 @@ func (e *environment) getenv(name string) string {
 	return ""
 }
 
+// heapSample is how many bytes are allocated between two samples of the heap
+// profile: at the runtime's 512 KiB, small requests spend 1 % of their time on
+// them.
+const heapSample = 8 << 20
+
 func main() {
+	runtime.MemProfileRate = heapSample
 	if len(os.Args) == 3 && os.Args[1] == holder.Command { // nothing else: it is to be small
 		if err := holder.Run(os.Args[2]); err != nil {
 			os.Exit(exitFailure)
