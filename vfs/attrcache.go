@@ -7,6 +7,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/accesstime"
 	"ogw/vfs/internal/changeclock"
+	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/record"
 )
 
@@ -121,6 +122,6 @@ func (fs *FS) Accessed(ctx context.Context, ino Ino) {
 		return
 	}
 	if fs.reads.Note(uint64(ino), shown, now) {
-		fs.watch.notify(ctx, []event{{ino: ino}})
+		fs.feed.Tell(ctx, feed.Event{Ino: ino})
 	}
 }

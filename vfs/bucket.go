@@ -91,7 +91,7 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 			s := subjectOf(ctx)
 			switch {
 			case !n.Has(record.FlagExplicit) && (s.mayAll() || s.owns(n)):
-				o.inodeChanged(n.Ino, false)
+				o.feed.InodeChanged(n.Ino, false)
 			case n.Has(record.FlagExplicit) && n.UID == owner.UID:
 				info = bucketInfo(name, n)
 				return fmt.Errorf("bucket %q: %w", name, ErrBucketOwned)

@@ -186,7 +186,7 @@ func (c *checker) toLostFound(ino Ino) func(cluster.Txn, *op) error {
 			return err
 		}
 		if n.IsDir() {
-			o.dirMoved()
+			o.feed.DirMoved()
 		}
 		n.Parent, n.Name, n.Nlink = dir, fmt.Sprintf("inode-%d", ino), 1
 		n.Set(record.FlagLinks, false)

@@ -182,12 +182,12 @@ func (fs *FS) replaceRun(ctx context.Context, ino Ino, run *compactRun, list []r
 			if n.Content != run.content || n.Version != version || n.Has(record.FlagShared) {
 				return ErrStale
 			}
-			o.sameBytes = true
+			o.contents.sameBytes = true
 			if done, _, err = o.storeItem(t, n, &it, off, fs.cutLimit(), keep); err != nil {
 				return err
 			}
 			now = n.Version
-			o.flushed = append(o.flushed, ino)
+			o.stored(ino)
 			return record.PutInode(t, n)
 		})
 		if err != nil {

@@ -55,7 +55,7 @@ func (o *op) setContent(t cluster.Txn, n *record.Inode, c *content) error {
 func (o *op) contentChanged(n *record.Inode) {
 	n.Version++
 	n.ForgetSums()
-	o.inodeChanged(n.Ino, true)
+	o.feed.InodeChanged(n.Ino, true)
 }
 
 // storeContent writes c's extents, or ends their staging.
@@ -70,7 +70,7 @@ func (o *op) storeContent(t cluster.Txn, c *content) error {
 	if b == nil {
 		return fmt.Errorf("content %d waited too long to be published: %w", c.id, ErrStale)
 	}
-	o.published = append(o.published, c.id)
+	o.contents.published = append(o.contents.published, c.id)
 	return t.Delete(record.ContentKey(c.id))
 }
 

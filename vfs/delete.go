@@ -376,10 +376,10 @@ func (o *op) dropDoomed(t cluster.Txn, dir Ino, f *doomed) error {
 		}
 		alone = e.Kind == record.ExtentInline && e.Len == n.Size
 	}
-	if !alone || !simpleFile(n) || o.beginUnlink(n.Ino) {
+	if !alone || !simpleFile(n) || o.removals.begin(n.Ino) {
 		return o.dropLink(t, n, dir, f.entry.Name)
 	}
-	o.inodeChanged(n.Ino, false)
+	o.feed.InodeChanged(n.Ino, false)
 	if n.Content != 0 {
 		if err := t.Delete(record.ExtentKey(n.Content, 0)); err != nil {
 			return err

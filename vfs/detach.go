@@ -170,7 +170,7 @@ func (o *op) adopt(t cluster.Txn, ino Ino, c *content, source ContentID, own boo
 	}
 	n.Content, n.Used = c.id, used
 	n.Set(record.FlagRefs, true)
-	o.flushed = append(o.flushed, ino)
+	o.stored(ino)
 	return record.PutInode(t, n)
 }
 

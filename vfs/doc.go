@@ -16,6 +16,7 @@
 //
 //	vfs           namespace, objects, open files: one type of transaction
 //	              posixacl  extents  ids  changeclock    over records
+//	              feed                                   who is told of changes
 //	              record                                 keys, values, codecs
 //	              checksum  naming  bodyhash  accesstime know no record
 //	              fserr  seal  lock  md5lanes            know nothing of vfs
@@ -25,7 +26,7 @@
 //	fsck      check*
 //	whole     backup restore recode convert format1 super reseal
 //	objects   put receive copy object objectinfo delete purge list* multipart part* complete
-//	          assembly uploadmarker bucket* grantops
+//	          uploadabort assembly uploadmarker bucket* grantops
 //	rights    rights accessblock denials objectrights listrights uploadrights subject moderights
 //	          precondition objectkey followlink etag
 //	users     user* storesecret settings
@@ -36,13 +37,11 @@
 //	content   content contentreader contentsum contentwriter replace detach compact
 //	deleting  collect collectupload leftovers blobhold cutgate
 //	damage    quarantine quarantinelist scrub
-//	feed      watch changes moves
-//	core      fs op once durability background types objecttypes errors
+//	core      fs open op commits once durability background feed types objecttypes errors
 //
 // The arrows that still go up: the core starts and holds all the others (fs,
-// background), update tells open files and the feed of its outcome (op), entries
-// ask who has an inode open (opentable), and content drops blobs through
-// quarantine.
+// open, background), entries ask who has an inode open (opentable), and content
+// drops blobs through quarantine.
 //
 // # Names
 //
@@ -95,8 +94,10 @@
 // # Transactions
 //
 // Every operation is one transaction (update), run again after a conflict;
-// all it learns is set anew in each run. What it changed is told to the
-// watchers after the commit and before the operation returns. Numbers for
+// all it learns is set anew in each run. What it does besides its writes is an
+// effect (op.go): a value that is told how the transaction ended. So what it
+// changed is told to the watchers after the commit and before the operation
+// returns. Numbers for
 // inodes, contents and blobs are leased before the transaction.
 //
 // # Content
@@ -212,7 +213,7 @@
 //	openFile.mu → openShard.mu → dirtyPool.mu
 //	quarantine.confirming → quarantine.writing → quarantine.mu
 //	openFile.mu → cutGate.pass, only if it is free at once
-//	openTable.holding, ids.Allocator.mu, extents.Pins.mu, blobHolds.mu, watchers.mu,
+//	openTable.holding, ids.Allocator.mu, extents.Pins.mu, blobHolds.mu, Feed.mu,
 //	orphanQueue.mu are leaves
 //
 // No lock is held while a transaction runs, except openFile.flushMu, which

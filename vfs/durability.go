@@ -93,15 +93,6 @@ func (fs *FS) findTuned(ctx context.Context) error {
 	})
 }
 
-// durably returns a context with the durability of the whole, unless the
-// caller asked for one.
-func (fs *FS) durably(ctx context.Context) context.Context {
-	if fs.cfg.Async && !cluster.AsksDurability(ctx) {
-		return cluster.Relaxed(ctx)
-	}
-	return ctx
-}
-
 // objectCtx returns a context with the durability of a bucket; without a
 // bucket the key begins with its name.
 func (fs *FS) objectCtx(ctx context.Context, bucket, key string) context.Context {

@@ -121,7 +121,7 @@ func (o *op) putEntry(t cluster.Txn, dir Ino, e *record.Dentry) error {
 			return err
 		}
 	}
-	o.entryChanged(dir, e.Name)
+	o.feed.EntryChanged(dir, e.Name)
 	return record.PutDentry(t, dir, e)
 }
 
@@ -162,7 +162,7 @@ func (o *op) deleteEntry(t cluster.Txn, dir Ino, e *record.Dentry) error {
 			return err
 		}
 	}
-	o.entryChanged(dir, e.Name)
+	o.feed.EntryChanged(dir, e.Name)
 	return t.Delete(e.Key(dir))
 }
 
@@ -204,7 +204,7 @@ func (o *op) settle(t cluster.Txn, d *record.Inode, key []byte) error {
 			return o.touchDir(t, d.Ino)
 		}
 		if levels == 0 {
-			o.prune = append(o.prune, d.Ino)
+			o.later.then(func(ctx context.Context) { o.fs.pruneRest(ctx, d.Ino) })
 			return o.touchDir(t, d.Ino)
 		}
 		e := &record.Dentry{Name: d.Name, Dir: true, Ino: d.Ino, Mode: ModeDirectory}
@@ -225,7 +225,7 @@ func (o *op) settle(t cluster.Txn, d *record.Inode, key []byte) error {
 	}
 }
 
-// prunes removes dir if it is still implied and empty, and its parents
+// pruneDir removes dir if it is still implied and empty, and its parents
 // likewise.
 func (o *op) pruneDir(t cluster.Txn, dir Ino) error {
 	b, err := t.Get(record.InodeKey(dir))
@@ -239,14 +239,13 @@ func (o *op) pruneDir(t cluster.Txn, dir Ino) error {
 	return o.settle(t, d, record.DentryPrefix(dir))
 }
 
-// pruneRest removes empty implied directories in transactions of their own.
-// What fails stays an empty directory, which Check finds.
-func (fs *FS) pruneRest(ctx context.Context, dirs []Ino) {
-	for _, dir := range dirs {
-		err := fs.update(ctx, func(t cluster.Txn, o *op) error { return o.pruneDir(t, dir) })
-		if err != nil {
-			fs.log.Warn("empty implied directory not removed", "inode", uint64(dir), "error", err)
-		}
+// pruneRest removes an empty implied directory, and its parents likewise, in
+// transactions of their own. What fails stays an empty directory, which Check
+// finds.
+func (fs *FS) pruneRest(ctx context.Context, dir Ino) {
+	err := fs.update(ctx, func(t cluster.Txn, o *op) error { return o.pruneDir(t, dir) })
+	if err != nil {
+		fs.log.Warn("empty implied directory not removed", "inode", uint64(dir), "error", err)
 	}
 }
 
@@ -282,7 +281,7 @@ func (o *op) dropDir(t cluster.Txn, d *record.Inode) error {
 			return err
 		}
 		if uploads {
-			o.buckets = append(o.buckets, d.Ino)
+			o.later.then(func(ctx context.Context) { o.fs.abortUploads(ctx, d.Ino) })
 		}
 	}
 	return o.dropLast(t, d)
@@ -291,11 +290,11 @@ func (o *op) dropDir(t cluster.Txn, d *record.Inode) error {
 // dropLast removes the inode n, whose last link is gone, or makes it an orphan
 // if it is in use.
 func (o *op) dropLast(t cluster.Txn, n *record.Inode) error {
-	if !o.beginUnlink(n.Ino) {
-		o.inodeChanged(n.Ino, true)
+	if !o.removals.begin(n.Ino) {
+		o.feed.InodeChanged(n.Ino, true)
 		return o.deleteInode(t, n)
 	}
-	o.inodeChanged(n.Ino, false)
+	o.feed.InodeChanged(n.Ino, false)
 	n.Nlink, n.CtimeNS = 0, o.nowNS
 	if err := o.makeOrphan(t, n); err != nil {
 		return err
@@ -313,7 +312,7 @@ func (o *op) dropLink(t cluster.Txn, n *record.Inode, dir Ino, name string) erro
 		}
 	}
 	if n.Nlink > 1 {
-		o.inodeChanged(n.Ino, false)
+		o.feed.InodeChanged(n.Ino, false)
 		n.Nlink--
 		n.CtimeNS = o.nowNS
 		if n.Parent == dir && n.Name == name {

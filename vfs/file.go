@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/record"
 )
 
@@ -145,7 +146,7 @@ func (f *File) change(ctx context.Context, fn func(t cluster.Txn, o *op, n *reco
 			return err
 		}
 		if n.Version == version {
-			o.inodeChanged(n.Ino, false)
+			o.feed.InodeChanged(n.Ino, false)
 		}
 		n.Mtime, n.CtimeNS = TimeNS(o.nowNS), o.nowNS
 		if f.killPriv {
@@ -245,7 +246,7 @@ func (f *File) write(ctx context.Context, p []byte, off int64, atEnd, killPriv b
 		n, err = f.extend(ctx, p, off, killPriv)
 	}
 	if n > 0 {
-		f.fs.watch.notify(ctx, []event{{ino: f.of.ino, data: true}})
+		f.fs.feed.Tell(ctx, feed.Event{Ino: f.of.ino, Data: true})
 	}
 	if err == nil && f.flags&OpenSync != 0 {
 		err = f.Sync(ctx)

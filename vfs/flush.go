@@ -295,7 +295,7 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	if err := dropCapability(t, n); err != nil {
 		return nil, pos, err
 	}
-	o.flushed = append(o.flushed, n.Ino)
+	o.stored(n.Ino)
 	if last {
 		of.committing.Store(n.Version)
 	}
@@ -356,7 +356,7 @@ func (o *op) storeItem(t cluster.Txn, n *record.Inode, it *flushItem, off int64,
 		}
 	}
 	n.Used += e.Len
-	o.touch(n.Content)
+	o.contents.touch(n.Content)
 	return done, cut, t.Set(record.ExtentKey(n.Content, e.Off), e.Encode())
 }
 
@@ -383,7 +383,7 @@ func (o *op) storeSmall(t cluster.Txn, n *record.Inode, it *flushItem, off int64
 		end = min(end, to)
 	}
 	n.Used += int64(len(data))
-	o.touch(n.Content)
+	o.contents.touch(n.Content)
 	e := record.Extent{Off: from, Len: int64(len(data)), Kind: record.ExtentInline, Data: data}
 	return end, cut, t.Set(record.ExtentKey(n.Content, from), e.Encode())
 }

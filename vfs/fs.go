@@ -2,9 +2,7 @@ package vfs
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,9 +10,8 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/accesstime"
 	"ogw/vfs/internal/bodyhash"
-	"ogw/vfs/internal/changeclock"
 	"ogw/vfs/internal/extents"
-	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/ids"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/lock"
@@ -83,9 +80,7 @@ type FS struct {
 	instance uint64
 
 	ids       ids.Allocator
-	watch     watchers
-	changes   changeCounts
-	moves     moveClock
+	feed      *feed.Feed
 	attrs     attrCache
 	reads     accesstime.Table // access times that are not stored yet
 	tokens    tokenBook
@@ -107,14 +102,13 @@ type FS struct {
 	// losses counts how often unflushed writes were dropped.
 	losses atomic.Uint64
 	// kept counts the writes that Keepers were told of.
-	kept atomic.Uint64
-	// relaxed counts relaxed commits, synced those known to be durable.
-	relaxed, synced atomic.Uint64
-	tuned           atomic.Bool // a bucket may have a durability of its own
-	scrub           scrubber
-	quarantine      quarantine
-	users           userCache
-	sealing         SealState
+	kept       atomic.Uint64
+	commits    relaxedCommits
+	tuned      atomic.Bool // a bucket may have a durability of its own
+	scrub      scrubber
+	quarantine quarantine
+	users      userCache
+	sealing    SealState
 
 	small   sync.Pool // of *smallBuffer
 	putPool bodyhash.Buffers
@@ -126,59 +120,6 @@ type FS struct {
 	}
 }
 
-// Open opens the namespace in c, making it if c is empty. c stays the
-// caller's to close, after Close. It returns cluster.ErrFormat for a store
-// of a newer version.
-func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
-	fs := &FS{kv: c.KV, blobs: c.Blobs, clu: c, cfg: cfg.withDefaults(c.Exclusive)}
-	fs.log = fs.cfg.Logger
-	fs.tune = tuning{uploadBytes: uploadBytes, extentPage: extents.PageExtents, flushOps: unlimitedFlushOps, leftoverPause: leftoverPause}
-	fs.instance = rand.Uint64()
-	fs.locks = lock.New(0)
-	if err := fs.openSuper(ctx); err != nil {
-		return nil, err
-	}
-	if err := fs.reseal(ctx); err != nil {
-		return nil, err
-	}
-	if err := fs.ids.Init(ctx, fs.kv); err != nil {
-		return nil, err
-	}
-	if err := fs.leftovers.init(ctx, fs); err != nil {
-		return nil, err
-	}
-	fs.opens.init()
-	fs.orphans.init()
-	fs.dirty.init(fs.cfg.DirtyBytes)
-	fs.pins.Init()
-	fs.tokens.fs = fs
-	if fs.Exclusive() {
-		fs.attrs.clock = new(changeclock.Clock)
-	}
-	fs.uploads = make(chan struct{}, maxBlobUploads)
-	fs.compactQueue = make(chan Ino, maxCompactQueue)
-	if err := fs.quarantine.init(ctx, fs); err != nil {
-		return nil, err
-	}
-	if err := fs.scrub.init(ctx, fs); err != nil {
-		return nil, err
-	}
-	if err := fs.findTuned(ctx); err != nil {
-		return nil, err
-	}
-	if cfg.Restore != nil {
-		if err := cfg.Restore(ctx, fs); err != nil {
-			return nil, err
-		}
-	}
-	if !fs.cfg.NoBackground {
-		bg, stop := context.WithCancel(context.WithoutCancel(ctx))
-		fs.background.stop = stop
-		fs.startBackground(bg)
-	}
-	return fs, nil
-}
-
 // tuning holds constants that tests make smaller.
 type tuning struct {
 	uploadBytes   int64
@@ -187,57 +128,9 @@ type tuning struct {
 	leftoverPause time.Duration
 }
 
-func (c Config) withDefaults(exclusive bool) Config {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.FileMode == 0 {
-		c.FileMode = 0o644
-	}
-	if c.DirMode == 0 {
-		c.DirMode = 0o755
-	}
-	if c.InlineBytes == 0 {
-		c.InlineBytes = DefaultInlineBytes
-	}
-	if c.DirtyBytes == 0 {
-		c.DirtyBytes = DefaultDirtyBytes
-	}
-	if c.Grace == 0 && !exclusive {
-		c.Grace = 10 * time.Minute
-	}
-	return c
-}
-
-// Close flushes every open file and stops the background work. The caller
-// drains the doors before.
-func (fs *FS) Close(ctx context.Context) error {
-	fs.holds.endAll(ErrClosed)
-	err := fs.flushAll(ctx)
-	if fs.background.stop != nil {
-		fs.background.stop()
-		fs.background.wait.Wait()
-	}
-	if e := fs.storeReads(ctx); e != nil && !errors.Is(e, ErrReadOnly) {
-		fs.log.Warn("access times are lost", "err", e)
-	}
-	fs.ids.Release(ctx)
-	if e := fs.kv.Sync(ctx); err == nil {
-		err = fserr.Map(e)
-	}
-	return err
-}
-
 // FSID is a stable random number that identifies the namespace.
 func (fs *FS) FSID() uint64 { return fs.super.FSID }
 
 // Locks are the advisory locks of this process, named by inode number. The
 // doors share them.
 func (fs *FS) Locks() *lock.Manager { return fs.locks }
-
-// Exclusive tells that no other process can change the store, so that what
-// a Watch does not report did not change.
-func (fs *FS) Exclusive() bool { return fs.clu.Exclusive }

@@ -269,7 +269,7 @@ func (fs *FS) changeObject(ctx context.Context, act Action, bucket, key string, 
 			return err
 		}
 		n.CtimeNS = o.nowNS
-		o.inodeChanged(n.Ino, false)
+		o.feed.InodeChanged(n.Ino, false)
 		return record.PutInode(t, n)
 	})
 }

@@ -64,38 +64,45 @@ func (t *Token) key() []byte {
 	return record.OnceKey(binary.BigEndian.Uint16(t.ID[:]) & (tokenSlots - 1))
 }
 
+// tokenBook knows the records of other processes. Where this process alone
+// has the store, they are those of the processes before it: it reads them
+// once, and then no change has to look.
+type tokenBook struct {
+	kv       cluster.KV
+	alone    bool   // no other process uses the store
+	instance uint64 // of this process
+
+	loaded atomic.Bool
+	mu     sync.Mutex
+	before map[[16]byte]int64 // time of the record, Unix nanoseconds; fixed once loaded
+}
+
+func (b *tokenBook) init(kv cluster.KV, alone bool, instance uint64) {
+	b.kv, b.alone, b.instance = kv, alone, instance
+}
+
 // once runs fn unless its token was used by another process.
-func (o *op) once(t cluster.Txn, token *Token, fn func(t cluster.Txn, o *op) error) error {
+func (b *tokenBook) once(t cluster.Txn, token *Token, nowNS int64, fn func(t cluster.Txn) error) error {
 	if token == nil {
-		return fn(t, o)
+		return fn(t)
 	}
-	done, err := o.fs.tokens.done(t, token, o.nowNS)
+	done, err := b.done(t, token, nowNS)
 	if err != nil {
 		return err
 	}
 	if done {
 		return ErrDone
 	}
-	if err := fn(t, o); err != nil {
+	if err := fn(t); err != nil {
 		return err
 	}
-	return t.Set(token.key(), token.record(o.fs.instance, o.nowNS))
-}
-
-// tokenBook knows the records of other processes. Where this process alone
-// has the store, they are those of the processes before it: it reads them
-// once, and then no change has to look.
-type tokenBook struct {
-	fs     *FS
-	loaded atomic.Bool
-	mu     sync.Mutex
-	before map[[16]byte]int64 // time of the record, Unix nanoseconds; fixed once loaded
+	return t.Set(token.key(), token.record(b.instance, nowNS))
 }
 
 func (b *tokenBook) done(r cluster.Reader, token *Token, nowNS int64) (bool, error) {
-	if !b.fs.Exclusive() {
+	if !b.alone {
 		old, err := r.Get(token.key())
-		return token.doneIn(old, b.fs.instance, nowNS), err
+		return token.doneIn(old, b.instance, nowNS), err
 	}
 	if !b.loaded.Load() {
 		if err := b.load(nowNS); err != nil {
@@ -116,11 +123,11 @@ func (b *tokenBook) load(nowNS int64) error {
 	}
 	b.before = make(map[[16]byte]int64)
 	from, to := record.Table(record.TabOnce)
-	err := b.fs.view(context.Background(), func(r cluster.Reader) error {
+	err := b.kv.View(context.Background(), func(r cluster.Reader) error {
 		clear(b.before)
 		return r.Scan(from, to, cluster.ScanOptions{}, func(_, v []byte) error {
 			done, ok := record.DecodeDone(v)
-			if t := (Token{ID: done.ID}); ok && t.doneIn(v, b.fs.instance, nowNS) {
+			if t := (Token{ID: done.ID}); ok && t.doneIn(v, b.instance, nowNS) {
 				b.before[done.ID] = done.TimeNS
 			}
 			return nil

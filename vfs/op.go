@@ -6,36 +6,52 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/changeclock"
+	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/fserr"
 )
 
-// op is one run of one operation's transaction: what it must do when the
-// commit succeeded or failed, and the clock it goes by. It is made anew for
-// every attempt.
+// op is one attempt at one operation's transaction: the clock it goes by, and
+// what it does besides its writes. It is made anew for every attempt.
 type op struct {
-	fs     *FS
-	ctx    context.Context
-	nowNS  int64
-	events []event
-	// unlinking are inodes whose last link this transaction removes; openers
-	// wait for its outcome (see openTable).
-	unlinking []Ino
-	// changedIn are contents that change in place (see extents.Pins).
-	changedIn []ContentID
-	// sameBytes tells that extents change and what they hold does not.
-	sameBytes bool
-	// published are contents whose staging ends.
-	published []ContentID
-	// flushed are inodes whose stored content moved without a change that
-	// anybody in this process could see.
-	flushed []Ino
-	// prune are implied directories that may be empty now and that this
-	// transaction has no room to remove.
-	prune []Ino
-	// buckets are removed directories that had uploads.
-	buckets []Ino
-	// moved counts the directories that get another name or parent.
-	moved int
+	fs    *FS
+	ctx   context.Context
+	nowNS int64
+
+	removals removals    // of last links; openers wait for the outcome
+	contents contentMark // that change in place, or whose staging ends
+	durable  durableMark
+	feed     feed.Batch
+	later    followUps
+}
+
+// effect is something that an operation does besides its writes. While the
+// transaction runs it is noted, before the engine commits; then exactly one of
+// the methods is called.
+type effect interface {
+	// Again ends an attempt that had no effect, and that another one follows.
+	Again()
+	// Failed ends a transaction that had no effect.
+	Failed()
+	// Committed comes after the commit. Without known its outcome is unknown:
+	// what others rely on must allow for both.
+	Committed(ctx context.Context, known bool)
+}
+
+// effects are all that an operation has, in the order in which they end: who is
+// told of a change finds marks and open files as they are after it, and what
+// follows is a change of its own.
+func (o *op) effects() [5]effect {
+	return [...]effect{&o.removals, &o.contents, &o.durable, &o.feed, &o.later}
+}
+
+func (fs *FS) newOp(ctx context.Context, relaxed uint64) *op {
+	return &op{
+		fs: fs, ctx: ctx, nowNS: fs.cfg.Now().UnixNano(),
+		removals: removals{t: &fs.opens},
+		contents: contentMark{fs: fs},
+		durable:  durableMark{commits: &fs.commits, before: relaxed},
+		feed:     fs.feed.Batch(),
+	}
 }
 
 // update runs fn in a serializable transaction, then tells the watchers what
@@ -46,65 +62,73 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 		return err
 	}
 	ctx = fs.durably(ctx)
-	var last *op
 	token := takeToken(ctx)
 	rec := changeclock.Txn{Clock: fs.attrs.clock}
 	defer rec.End()
-	relaxed := fs.relaxed.Load()
+	relaxed := fs.commits.made.Load()
+	var last *op
 	err := fs.kv.Update(ctx, func(t cluster.Txn) error {
 		if last != nil {
-			fs.opens.endUnlink(last.unlinking)
-			fs.changes.end(last.events)
-			fs.pins.End(last.changedIn)
-			fs.moves.end(last.moved)
+			last.again()
 		}
-		last = &op{fs: fs, ctx: ctx, nowNS: fs.cfg.Now().UnixNano()}
+		last = fs.newOp(ctx, relaxed)
 		rec.Txn = t
-		return last.once(&rec, token, fn)
+		return fs.tokens.once(&rec, token, last.nowNS, func(t cluster.Txn) error { return fn(t, last) })
 	})
 	if last != nil {
-		defer fs.changes.end(last.events)
-		fs.opens.endUnlink(last.unlinking)
-		fs.pins.End(last.changedIn)
-		fs.moves.end(last.moved)
-		// After an unknown outcome the change may have happened: caches must go.
-		if err == nil || errors.Is(err, cluster.ErrUnavailable) {
-			fs.committed(ctx, last, relaxed, err == nil)
-			fs.watch.notify(ctx, last.events)
-		}
-		if err == nil {
-			fs.pruneRest(ctx, last.prune)
-			for _, ino := range last.buckets {
-				fs.abortUploads(ctx, ino)
-			}
-		}
+		last.end(err)
 	}
 	return fserr.Map(err)
 }
 
-// committed tells the files that this process has open, before the watchers.
-// relaxed is how many relaxed commits there were when the transaction began;
-// known tells that the commit happened, and with it the earlier ones.
-func (fs *FS) committed(ctx context.Context, o *op, relaxed uint64, known bool) {
-	if cluster.IsRelaxed(ctx) {
-		fs.relaxed.Add(1)
-	} else if known && len(o.flushed) > 0 {
-		fs.markSynced(relaxed)
+func (o *op) again() {
+	for _, e := range o.effects() {
+		e.Again()
 	}
-	for _, c := range o.published {
-		fs.staged.Remove(c)
-	}
-	for _, ino := range o.flushed {
-		if of := fs.opens.get(ino); of != nil {
-			of.contentCommitted()
+}
+
+// end ends the transaction, of which the engine said err.
+func (o *op) end(err error) {
+	// After an unknown outcome the change may have happened.
+	committed := err == nil || errors.Is(err, cluster.ErrUnavailable)
+	for _, e := range o.effects() {
+		if committed {
+			e.Committed(o.ctx, err == nil)
+		} else {
+			e.Failed()
 		}
 	}
-	for _, e := range o.events {
-		if !e.entry {
-			if of := fs.opens.get(e.ino); of != nil {
-				of.contentCommitted()
-			}
-		}
+}
+
+// stored notes that what ino's open file had in memory is in the store: nobody
+// else sees a change.
+func (o *op) stored(ino Ino) {
+	o.durable.stored = true
+	o.feed.Stored(ino)
+}
+
+// followUps are transactions that follow a commit, before the operation returns.
+type followUps struct {
+	list []func(ctx context.Context)
+}
+
+// then has fn run after the commit.
+func (l *followUps) then(fn func(ctx context.Context)) { l.list = append(l.list, fn) }
+
+// Again implements effect.
+func (l *followUps) Again() {}
+
+// Failed implements effect.
+func (l *followUps) Failed() {}
+
+// Committed implements effect. What follows a commit that may not have
+// happened is left to Check.
+func (l *followUps) Committed(ctx context.Context, known bool) {
+	if !known {
+		return
+	}
+	for _, fn := range l.list {
+		fn(ctx)
 	}
 }
 

@@ -308,6 +308,13 @@ func (of *openFile) contentCommitted() {
 	of.readIn.Store(0)
 }
 
+// contentCommitted tells ino's open file, if it has one.
+func (fs *FS) contentCommitted(ino Ino) {
+	if of := fs.opens.get(ino); of != nil {
+		of.contentCommitted()
+	}
+}
+
 // overlay adds what was not flushed to attributes of the inode.
 func (of *openFile) overlay(a *Attr) {
 	of.mu.RLock()

@@ -13,7 +13,7 @@ import (
 //
 //   - acquire and Holder.Hold wait while the inode is marked as unlinking,
 //     then count;
-//   - beginUnlink, called inside the transaction, either marks the inode, or
+//   - removals.begin, called inside the transaction, either marks the inode, or
 //     reports that it is used, and then the transaction keeps the inode as an
 //     orphan (key 'o') that the last close or release removes;
 //   - who held an inode after it was looked up learns from removed whether it
@@ -214,14 +214,20 @@ func (t *openTable) each(fn func(*openFile)) {
 	}
 }
 
-// beginUnlink tells whether ino is open or held: then it must stay, as an
-// orphan. If not, who opens or holds it waits until endUnlink.
-func (o *op) beginUnlink(ino Ino) (used bool) {
-	t := &o.fs.opens
-	s := t.shard(ino)
+// removals are the inodes whose last link a transaction removes: who opens or
+// holds one of them waits for the outcome. It is an effect.
+type removals struct {
+	t    *openTable
+	inos []Ino
+}
+
+// begin reports whether ino is open or held: then it must stay, as an orphan. If
+// not, who opens or holds it waits until the transaction is over.
+func (r *removals) begin(ino Ino) (used bool) {
+	s := r.t.shard(ino)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t.used(s, ino) {
+	if r.t.used(s, ino) {
 		s.orphans[ino] = struct{}{}
 		return true
 	}
@@ -231,12 +237,22 @@ func (o *op) beginUnlink(ino Ino) (used bool) {
 		s.unlinking[ino] = m
 	}
 	m.n++
-	o.unlinking = append(o.unlinking, ino)
+	r.inos = append(r.inos, ino)
 	return false
 }
 
-func (t *openTable) endUnlink(inos []Ino) {
-	for _, ino := range inos {
+// Again implements effect.
+func (r *removals) Again() { r.end() }
+
+// Failed implements effect.
+func (r *removals) Failed() { r.end() }
+
+// Committed implements effect.
+func (r *removals) Committed(context.Context, bool) { r.end() }
+
+func (r *removals) end() {
+	t := r.t
+	for _, ino := range r.inos {
 		s := t.shard(ino)
 		s.mu.Lock()
 		t.removed[ino%leftSlots].Store(t.removals.Add(1))

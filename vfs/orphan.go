@@ -92,7 +92,7 @@ func (fs *FS) removeOrphans(ctx context.Context, inos []Ino) error {
 		}
 		for i, ino := range inos {
 			orphan, inode := vs[2*i], vs[2*i+1]
-			if orphan == nil || o.beginUnlink(ino) {
+			if orphan == nil || o.removals.begin(ino) {
 				continue // used again; who ends that comes here
 			}
 			if inode != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/record"
 )
 
@@ -25,11 +26,11 @@ func (fs *FS) Purge(ctx context.Context, path string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	events := []event{{ino: info.Ino, data: true}}
+	events := []feed.Event{{Ino: info.Ino, Data: true}}
 	err = fs.view(ctx, func(r cluster.Reader) error {
 		n, err := record.GetInode(r, info.Ino)
 		if err == nil && n.Ino != RootIno && n.Nlink > 0 {
-			events = append(events, event{entry: true, ino: n.Parent, name: n.Name})
+			events = append(events, feed.Event{Entry: true, Ino: n.Parent, Name: n.Name})
 		}
 		return err
 	})
@@ -61,7 +62,7 @@ func (p *purge) below(ctx context.Context, dir Ino) error {
 	prefix := record.DentryPrefix(dir)
 	from := prefix
 	for n := purgePage; n == purgePage; {
-		var events []event
+		var events []feed.Event
 		var dirs []Ino
 		err := p.fs.view(ctx, func(r cluster.Reader) error {
 			n, events, dirs = 0, events[:0], dirs[:0]
@@ -72,7 +73,7 @@ func (p *purge) below(ctx context.Context, dir Ino) error {
 				}
 				n++
 				from = append(append(from[:0:0], k...), 0)
-				events = append(events, event{entry: true, ino: dir, name: e.Name}, event{ino: e.Ino, data: true})
+				events = append(events, feed.Event{Entry: true, Ino: dir, Name: e.Name}, feed.Event{Ino: e.Ino, Data: true})
 				if e.Dir {
 					dirs = append(dirs, e.Ino)
 				}
@@ -94,13 +95,13 @@ func (p *purge) below(ctx context.Context, dir Ino) error {
 }
 
 // purgeEvents tells open files and every watcher, whoever asked.
-func (fs *FS) purgeEvents(events []event) {
+func (fs *FS) purgeEvents(events []feed.Event) {
 	for _, e := range events {
-		fs.attrs.forget(e.ino)
-		if of := fs.opens.get(e.ino); of != nil && !e.entry {
+		fs.attrs.forget(e.Ino)
+		if of := fs.opens.get(e.Ino); of != nil && !e.Entry {
 			of.contentCommitted()
 			of.dropOldSnapshot()
 		}
 	}
-	fs.watch.notify(context.Background(), events)
+	fs.feed.Tell(context.Background(), events...)
 }

@@ -172,7 +172,7 @@ func (o *op) publish(t cluster.Txn, p *publication) (*record.Inode, error) {
 		return nil, err
 	}
 	if self != nil {
-		o.inodeChanged(self.Ino, false)
+		o.feed.InodeChanged(self.Ino, false)
 		p.takeOver(self)
 		return self, o.describe(t, p, self)
 	}

@@ -288,13 +288,13 @@ func (r *renaming) put(p *place, n *record.Inode, old *place) error {
 		}
 	}
 	if n.IsDir() {
-		r.o.dirMoved()
+		r.o.feed.DirMoved()
 	}
 	n.Parent, n.Name, n.CtimeNS = p.dir.Ino, p.name.Stored, r.o.nowNS
 	if err := record.PutInode(r.t, n); err != nil {
 		return err
 	}
-	r.o.inodeChanged(n.Ino, false)
+	r.o.feed.InodeChanged(n.Ino, false)
 	e := record.EntryOf(n)
 	pair := p.file
 	if !e.Dir {

@@ -1,6 +1,8 @@
 package vfs
 
 import (
+	"context"
+
 	"ogw/cluster"
 	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/record"
@@ -24,7 +26,7 @@ func (o *op) cutRange(t cluster.Txn, n *record.Inode, from, to int64, limit int,
 	if len(list) == 0 {
 		return to, 0, nil
 	}
-	o.touch(n.Content)
+	o.contents.touch(n.Content)
 	alive := make(map[uint64]bool)      // blobs of which a piece is kept
 	sources := make(map[ContentID]bool) // false: no piece is kept as far as known
 	for i := range list {
@@ -143,12 +145,35 @@ func (o *op) releaseIfUnnamed(t cluster.Txn, c, source ContentID) error {
 	return o.releaseRef(t, source, c)
 }
 
+// contentMark notes the contents that a transaction changes in place, and those
+// whose staging it ends. It is an effect.
+type contentMark struct {
+	fs        *FS
+	inPlace   []ContentID // see extents.Pins
+	published []ContentID
+	sameBytes bool // extents change, and what they hold does not
+}
+
 // touch tells the readers of c in this process that it changes in place, from
 // before the commit until the transaction is over.
-func (o *op) touch(c ContentID) {
-	if o.sameBytes {
+func (m *contentMark) touch(c ContentID) {
+	if m.sameBytes {
 		return
 	}
-	o.fs.pins.Begin(c)
-	o.changedIn = append(o.changedIn, c)
+	m.fs.pins.Begin(c)
+	m.inPlace = append(m.inPlace, c)
+}
+
+// Again implements effect.
+func (m *contentMark) Again() { m.Failed() }
+
+// Failed implements effect.
+func (m *contentMark) Failed() { m.fs.pins.End(m.inPlace) }
+
+// Committed implements effect.
+func (m *contentMark) Committed(context.Context, bool) {
+	m.fs.pins.End(m.inPlace)
+	for _, c := range m.published {
+		m.fs.staged.Remove(c)
+	}
 }

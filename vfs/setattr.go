@@ -126,7 +126,7 @@ func (o *op) setAttr(t cluster.Txn, cred *Cred, n *record.Inode, dirTime []byte,
 		return nil, err
 	}
 	n.Set(record.FlagVerf, false)
-	o.inodeChanged(n.Ino, set.Size != nil)
+	o.feed.InodeChanged(n.Ino, set.Size != nil)
 	return dirTime, record.PutInode(t, n)
 }
 

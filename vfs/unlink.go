@@ -198,6 +198,6 @@ func (o *op) addLink(t cluster.Txn, n, d *record.Inode, f *found) error {
 	if err := record.PutInode(t, n); err != nil {
 		return err
 	}
-	o.inodeChanged(n.Ino, false)
+	o.feed.InodeChanged(n.Ino, false)
 	return o.addEntryBeside(t, d.Ino, record.EntryOf(n), f.dir != nil)
 }

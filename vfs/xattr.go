@@ -273,7 +273,7 @@ func (o *op) xattrInode(t cluster.Txn, cred *Cred, ino Ino, name string) (*recor
 // putChanged stores n after a change of its metadata.
 func (o *op) putChanged(t cluster.Txn, n *record.Inode) error {
 	n.CtimeNS = o.nowNS
-	o.inodeChanged(n.Ino, false)
+	o.feed.InodeChanged(n.Ino, false)
 	return record.PutInode(t, n)
 }
 

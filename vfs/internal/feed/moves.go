@@ -1,13 +1,9 @@
-package vfs
+package feed
 
 import (
 	"sync/atomic"
 	"time"
 )
-
-// moveBound is how long a MoveStamp lasts where other processes may change
-// the store: as long as doors may be behind them anyway.
-const moveBound = time.Second
 
 // moveClock counts the renames of directories. They are rare, and all that
 // changes where a directory lies: who remembers that has to forget it then.
@@ -34,21 +30,18 @@ type MoveStamp struct {
 
 // MoveStamp returns the moment. What is read of the places of directories
 // afterwards holds as long as Unmoved says so.
-func (fs *FS) MoveStamp() MoveStamp {
-	if fs.moves.running.Load() != 0 {
+func (f *Feed) MoveStamp() MoveStamp {
+	if f.moves.running.Load() != 0 {
 		return MoveStamp{}
 	}
-	return MoveStamp{fs.moves.ended.Load(), time.Now()}
+	return MoveStamp{f.moves.ended.Load(), time.Now()}
 }
 
-// Unmoved reports that no directory changed its place since s; where other
-// processes may change the store, that none did up to a second ago.
-func (fs *FS) Unmoved(s MoveStamp) bool {
-	switch {
-	case s.taken.IsZero() || fs.moves.running.Load() != 0 || fs.moves.ended.Load() != s.ended:
+// Unmoved reports whether no directory changed its place since s; where other
+// processes may change the store, whether none did up to StaleBound ago.
+func (f *Feed) Unmoved(s MoveStamp) bool {
+	if s.taken.IsZero() || f.moves.running.Load() != 0 || f.moves.ended.Load() != s.ended {
 		return false
-	case fs.Exclusive():
-		return true
 	}
-	return time.Since(s.taken) < moveBound
+	return f.Current(s.taken)
 }

@@ -1,6 +1,10 @@
-package vfs
+package feed
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"ogw/vfs/internal/record"
+)
 
 // changeSlots is how many counters inodes share: so many that two busy
 // directories rarely meet. Meeting costs a client's cache, never its truth.
@@ -15,20 +19,20 @@ type changeCounts struct {
 	slots [changeSlots]struct{ begun, ended atomic.Uint64 }
 }
 
-func (c *changeCounts) begin(ino Ino) { c.slots[ino%changeSlots].begun.Add(1) }
+func (c *changeCounts) begin(ino record.Ino) { c.slots[ino%changeSlots].begun.Add(1) }
 
-func (c *changeCounts) end(events []event) {
-	for _, e := range events {
-		c.slots[e.ino%changeSlots].ended.Add(1)
+func (c *changeCounts) end(events []Event) {
+	for i := range events {
+		c.slots[events[i].Ino%changeSlots].ended.Add(1)
 	}
 }
 
 // Changes counts the changes of ino, and of others with which it shares a
 // counter: those that transactions of this process announced, and those that
 // are over, committed or not. It says nothing of other processes; see
-// Exclusive.
-func (fs *FS) Changes(ino Ino) (begun, ended uint64) {
-	s := &fs.changes.slots[ino%changeSlots]
+// Complete.
+func (f *Feed) Changes(ino record.Ino) (begun, ended uint64) {
+	s := &f.changes.slots[ino%changeSlots]
 	ended = s.ended.Load() // first: equality then means that none is under way
 	return s.begun.Load(), ended
 }

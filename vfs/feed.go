@@ -1,0 +1,53 @@
+package vfs
+
+import (
+	"context"
+
+	"ogw/vfs/internal/feed"
+)
+
+// Invalidator drops what a door cached, such as a kernel's dentries,
+// attributes and pages. It is called after a change committed and before it is
+// acknowledged, with no lock held.
+type Invalidator = feed.Invalidator
+
+// KernelInvalidator is an Invalidator with a kernel behind it, which holds
+// locks while the door works for it.
+type KernelInvalidator = feed.KernelInvalidator
+
+// MoveStamp is a moment between two renames of directories. The zero value
+// is none.
+type MoveStamp = feed.MoveStamp
+
+// WithOrigin marks the operations of ctx as made by inv's door, which knows
+// of its own changes and must not be told of them.
+func WithOrigin(ctx context.Context, inv Invalidator) context.Context {
+	return feed.WithOrigin(ctx, inv)
+}
+
+// WithLateOrigin is WithOrigin for changes that are acknowledged to nobody yet:
+// other doors with a kernel are told in the background.
+func WithLateOrigin(ctx context.Context, inv Invalidator) context.Context {
+	return feed.WithLateOrigin(ctx, inv)
+}
+
+// Watch registers inv until the returned function is called.
+func (fs *FS) Watch(inv Invalidator) (cancel func()) { return fs.feed.Watch(inv) }
+
+// Exclusive reports whether no other process can change the store, so that what
+// a Watch does not report did not change.
+func (fs *FS) Exclusive() bool { return fs.feed.Complete() }
+
+// Changes counts the changes of ino, and of others with which it shares a
+// counter: those that transactions of this process announced, and those that
+// are over, committed or not. It says nothing of other processes; see
+// Exclusive.
+func (fs *FS) Changes(ino Ino) (begun, ended uint64) { return fs.feed.Changes(ino) }
+
+// MoveStamp returns the moment. What is read of the places of directories
+// afterwards holds as long as Unmoved says so.
+func (fs *FS) MoveStamp() MoveStamp { return fs.feed.MoveStamp() }
+
+// Unmoved reports whether no directory changed its place since s; where other
+// processes may change the store, whether none did up to a second ago.
+func (fs *FS) Unmoved(s MoveStamp) bool { return fs.feed.Unmoved(s) }

@@ -1,0 +1,92 @@
+package feed
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"ogw/vfs/internal/record"
+)
+
+// told writes down what an Invalidator and the open files are told.
+type told struct {
+	f     *Feed
+	lines []string
+}
+
+func (t *told) InvalidateEntry(dir record.Ino, name string) { t.add("entry "+name, dir) }
+func (t *told) InvalidateInode(ino record.Ino, data bool)   { t.add("inode", ino) }
+
+// add notes with a mark what is told while the change still counts as running.
+func (t *told) add(what string, ino record.Ino) {
+	if begun, ended := t.f.Changes(ino); begun != ended {
+		what += " (running)"
+	}
+	t.lines = append(t.lines, what)
+}
+
+func newTold(complete bool) *told {
+	t := &told{}
+	t.f = New(complete, func(ino record.Ino) { t.add("open file", ino) })
+	t.f.Watch(t)
+	return t
+}
+
+func TestBatchTellsOpenFilesFirstAndCountsLast(t *testing.T) {
+	w := newTold(true)
+	b := w.f.Batch()
+	b.InodeChanged(7, true)
+	b.EntryChanged(3, "a")
+	b.Stored(9)
+	b.Committed(context.Background(), true)
+	want := []string{"open file", "open file (running)", "inode (running)", "entry a (running)", "entry .ogw~f~a (running)", "inode (running)"}
+	if !slices.Equal(w.lines, want) {
+		t.Errorf("told %q, want %q", w.lines, want)
+	}
+	for _, ino := range []record.Ino{3, 7} {
+		if begun, ended := w.f.Changes(ino); begun != 1 || ended != 1 {
+			t.Errorf("inode %d: %d changes begun, %d ended; want 1 and 1", ino, begun, ended)
+		}
+	}
+}
+
+func TestBatchWithoutCommitTellsNobody(t *testing.T) {
+	w := newTold(true)
+	for _, end := range []func(*Batch){(*Batch).Again, (*Batch).Failed} {
+		b := w.f.Batch()
+		before := w.f.MoveStamp()
+		b.EntryChanged(3, "a")
+		b.DirMoved()
+		if w.f.Unmoved(before) {
+			t.Error("unmoved while a rename runs")
+		}
+		end(&b)
+		if begun, ended := w.f.Changes(3); begun != ended {
+			t.Errorf("%d changes begun, %d ended", begun, ended)
+		}
+	}
+	if len(w.lines) > 0 {
+		t.Errorf("told %q", w.lines)
+	}
+}
+
+func TestOriginIsNotTold(t *testing.T) {
+	w := newTold(true)
+	w.f.Tell(WithOrigin(context.Background(), w), Event{Ino: 7}, Event{Entry: true, Ino: 3, Name: "a"})
+	if len(w.lines) > 0 {
+		t.Errorf("the origin is told %q", w.lines)
+	}
+}
+
+func TestCurrent(t *testing.T) {
+	alone, shared := New(true, nil), New(false, nil)
+	s := alone.MoveStamp()
+	old := s.taken.Add(-2 * StaleBound)
+	if !alone.Current(old) || shared.Current(old) || !shared.Current(s.taken) {
+		t.Error("what is old is current only where all changes are told")
+	}
+	s.taken = old
+	if !alone.Unmoved(s) || shared.Unmoved(s) {
+		t.Error("an old stamp holds only where all changes are told")
+	}
+}

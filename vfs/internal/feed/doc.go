@@ -1,0 +1,15 @@
+// Package feed tells of changes: the doors that cache something (Invalidator), the
+// open files of this process, and those who only ask whether something changed
+// (Changes, MoveStamp).
+//
+//	transaction ─► Batch ─┬ begin: counts run, before the commit
+//	                      └ over:  open files ─► watchers ─► counts stand
+//	                               all before the change is acknowledged
+//
+// A Feed is the form for one process: it tells of what this process changes. If
+// others change the store as well (Complete is false), what was read before is
+// believed for StaleBound. Several processes that told one another would make
+// their Feed complete; nobody who asks would change.
+//
+// Invalidators are called with no lock held. Feed.mu is a leaf.
+package feed

@@ -1,0 +1,106 @@
+package feed
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/record"
+)
+
+// StaleBound is how long what was read from the store is believed where other
+// processes may change it.
+const StaleBound = time.Second
+
+// Event is one change. Entry tells that it is one of the name in the directory
+// Ino, else it is one of the inode, with Data also of its bytes.
+type Event struct {
+	Entry bool
+	Ino   record.Ino
+	Name  string // stored name
+	Data  bool
+}
+
+// Feed tells of the changes that this process makes.
+type Feed struct {
+	complete bool
+	// open is told first, of inodes whose record or content is another now.
+	open func(record.Ino)
+
+	mu   sync.RWMutex
+	list []Invalidator // replaced, never changed
+
+	changes changeCounts
+	moves   moveClock
+}
+
+// New returns a Feed. complete tells that nobody else changes the store. open is
+// told of the inodes that change before any watcher, for the files that this
+// process has open.
+func New(complete bool, open func(record.Ino)) *Feed { return &Feed{complete: complete, open: open} }
+
+// Complete reports whether all changes of the store are told here: what was
+// not told of did not change.
+func (f *Feed) Complete() bool { return f.complete }
+
+// Current reports whether what was read at a time, and is not known to have
+// changed, may still be taken for what the store holds.
+func (f *Feed) Current(at time.Time) bool { return f.complete || time.Since(at) < StaleBound }
+
+// Watch registers inv until the returned function is called.
+func (f *Feed) Watch(inv Invalidator) (cancel func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.list = append(slices.Clip(f.list), inv)
+	return sync.OnceFunc(func() { f.forget(inv) })
+}
+
+func (f *Feed) forget(inv Invalidator) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i := slices.Index(f.list, inv); i >= 0 {
+		f.list = slices.Delete(slices.Clone(f.list), i, i+1)
+	}
+}
+
+// Tell tells every watcher but the origin of ctx. An entry event stands for all
+// POSIX forms of a name: a file is shown under an escaped name while a
+// directory shadows it.
+func (f *Feed) Tell(ctx context.Context, events ...Event) {
+	if len(events) == 0 {
+		return
+	}
+	f.mu.RLock()
+	list := f.list
+	f.mu.RUnlock()
+	if len(list) == 0 {
+		return
+	}
+	from, _ := ctx.Value(originKey{}).(origin)
+	for _, inv := range list {
+		if k, ok := inv.(KernelInvalidator); ok && from.inv != nil && inv != from.inv {
+			if inv = k.Beside(from.inv); from.late {
+				inv = k.Deferred()
+			}
+		}
+		for i := range events {
+			events[i].tell(inv, inv == from.inv)
+		}
+	}
+}
+
+// tell tells inv, which is the origin of the change or not.
+func (e *Event) tell(inv Invalidator, origin bool) {
+	switch {
+	case origin:
+	case !e.Entry:
+		inv.InvalidateInode(e.Ino, e.Data)
+	default:
+		for _, name := range naming.PosixForms(e.Name) {
+			inv.InvalidateEntry(e.Ino, name)
+		}
+		inv.InvalidateInode(e.Ino, true) // the directory's times and cached listing
+	}
+}

@@ -1,0 +1,114 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/changeclock"
+	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/feed"
+	"ogw/vfs/internal/fserr"
+	"ogw/vfs/lock"
+)
+
+// Open opens the namespace in c, making it if c is empty. c stays the
+// caller's to close, after Close. It returns cluster.ErrFormat for a store
+// of a newer version.
+func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
+	fs := &FS{kv: c.KV, blobs: c.Blobs, clu: c, cfg: cfg.withDefaults(c.Exclusive)}
+	fs.log = fs.cfg.Logger
+	fs.tune = tuning{uploadBytes: uploadBytes, extentPage: extents.PageExtents, flushOps: unlimitedFlushOps, leftoverPause: leftoverPause}
+	fs.instance = rand.Uint64()
+	fs.locks = lock.New(0)
+	fs.feed = feed.New(c.Exclusive, fs.contentCommitted)
+	fs.tokens.init(c.KV, c.Exclusive, fs.instance)
+	if err := fs.openSuper(ctx); err != nil {
+		return nil, err
+	}
+	if err := fs.reseal(ctx); err != nil {
+		return nil, err
+	}
+	if err := fs.ids.Init(ctx, fs.kv); err != nil {
+		return nil, err
+	}
+	if err := fs.leftovers.init(ctx, fs); err != nil {
+		return nil, err
+	}
+	fs.opens.init()
+	fs.orphans.init()
+	fs.dirty.init(fs.cfg.DirtyBytes)
+	fs.pins.Init()
+	if fs.Exclusive() {
+		fs.attrs.clock = new(changeclock.Clock)
+	}
+	fs.uploads = make(chan struct{}, maxBlobUploads)
+	fs.compactQueue = make(chan Ino, maxCompactQueue)
+	if err := fs.quarantine.init(ctx, fs); err != nil {
+		return nil, err
+	}
+	if err := fs.scrub.init(ctx, fs); err != nil {
+		return nil, err
+	}
+	if err := fs.findTuned(ctx); err != nil {
+		return nil, err
+	}
+	if cfg.Restore != nil {
+		if err := cfg.Restore(ctx, fs); err != nil {
+			return nil, err
+		}
+	}
+	if !fs.cfg.NoBackground {
+		bg, stop := context.WithCancel(context.WithoutCancel(ctx))
+		fs.background.stop = stop
+		fs.startBackground(bg)
+	}
+	return fs, nil
+}
+
+func (c Config) withDefaults(exclusive bool) Config {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.FileMode == 0 {
+		c.FileMode = 0o644
+	}
+	if c.DirMode == 0 {
+		c.DirMode = 0o755
+	}
+	if c.InlineBytes == 0 {
+		c.InlineBytes = DefaultInlineBytes
+	}
+	if c.DirtyBytes == 0 {
+		c.DirtyBytes = DefaultDirtyBytes
+	}
+	if c.Grace == 0 && !exclusive {
+		c.Grace = 10 * time.Minute
+	}
+	return c
+}
+
+// Close flushes every open file and stops the background work. The caller
+// drains the doors before.
+func (fs *FS) Close(ctx context.Context) error {
+	fs.holds.endAll(ErrClosed)
+	err := fs.flushAll(ctx)
+	if fs.background.stop != nil {
+		fs.background.stop()
+		fs.background.wait.Wait()
+	}
+	if e := fs.storeReads(ctx); e != nil && !errors.Is(e, ErrReadOnly) {
+		fs.log.Warn("access times are lost", "err", e)
+	}
+	fs.ids.Release(ctx)
+	if e := fs.kv.Sync(ctx); err == nil {
+		err = fserr.Map(e)
+	}
+	return err
+}
