@@ -10,45 +10,11 @@ import (
 	"ogw/vfs"
 )
 
-// identity is who asks; the zero value is anonymous.
-type identity struct{ user *vfs.User }
-
-func (i identity) anonymous() bool { return i.user == nil }
-
-func (i identity) name() string {
-	if i.user == nil {
-		return ""
-	}
-	return i.user.Name
-}
-
-// id is who the grants of ACLs are for.
-func (i identity) id() vfs.UserID {
-	if i.user == nil {
-		return ""
-	}
-	return i.user.ID
-}
-
 // noteUser tells the log who asks.
 func (q *request) noteUser() {
 	if u := q.id.user; u != nil {
 		httpapi.NoteUser(q.ctx, u.Name, string(u.ID), u.UID)
 	}
-}
-
-// subject is the identity in the terms of vfs.
-func (i identity) subject() *vfs.Subject {
-	if i.user == nil {
-		return vfs.Nobody
-	}
-	return &vfs.Subject{User: i.id(), UID: i.user.UID, GID: i.user.GID, Admin: i.user.Admin}
-}
-
-// cred owns what the identity makes.
-func (i identity) cred() *vfs.Cred {
-	s := i.subject()
-	return &vfs.Cred{UID: s.UID, GID: s.GID}
 }
 
 // authenticate finds out who asks. A form is signed in its body and
@@ -115,37 +81,6 @@ func (q *request) obeyStated() {
 		}
 		q.r.Header[name] = values
 	}
-}
-
-// permission is what an operation needs: an action, whose right vfs decides.
-type permission int
-
-const (
-	needNothing   permission = -1 - iota // the operation refuses all
-	needForm                             // needPut, decided when the fields of the form are known
-	needPreflight                        // no signature, and no right
-)
-
-const (
-	needOwnBuckets   = permission(vfs.ActListBuckets)
-	needCreateBucket = permission(vfs.ActCreateBucket)
-	needDeleteBucket = permission(vfs.ActDeleteBucket)
-	needList         = permission(vfs.ActListObjects)
-	needBucketACL    = permission(vfs.ActReadBucketACL)
-	needSetBucketACL = permission(vfs.ActWriteBucketACL)
-	needConfig       = permission(vfs.ActConfigureBucket)
-	needGet          = permission(vfs.ActReadObject)
-	needPut          = permission(vfs.ActWriteObject)
-	needDelete       = permission(vfs.ActDeleteObject)
-	needObjectACL    = permission(vfs.ActReadObjectACL)
-	needSetObjectACL = permission(vfs.ActWriteObjectACL)
-	needOwnUpload    = permission(vfs.ActOwnUpload)
-)
-
-// become makes id who asks for all that follows.
-func (q *request) become(id identity) {
-	q.id = id
-	q.asks.Subject = id.subject()
 }
 
 // authorize is the early answer to what the operation needs, before a body is

@@ -6,25 +6,6 @@ import (
 	"strings"
 )
 
-// operation is one operation of the S3 API.
-type operation struct {
-	name   string
-	needs  permission
-	handle func(*request) error // nil: not implemented
-}
-
-// methodOps are the operations of one method on one level.
-type methodOps struct {
-	base operation
-	// sub are the sub-resources, the first one present in the query counts.
-	sub []subOp
-}
-
-type subOp struct {
-	query string
-	op    operation
-}
-
 // nouns name the sub-resources of S3 that this door refuses. A name that
 // begins with a verb stands for itself; others get one from the method.
 var bucketNouns = map[string]string{
@@ -62,9 +43,6 @@ var parameters = map[string]bool{
 // as SDKs send it, tells from others.
 var namedAlone = []string{"ListDirectoryBuckets", "WriteGetObjectResponse"}
 
-// router holds the operations of each level by method.
-type router struct{ service, bucket, object map[string]methodOps }
-
 // route splits the path into bucket and key and finds the operations of its
 // method. Keys are bytes: "a//b", "a/" and "a/../b" are what they are, and
 // nothing is cleaned or redirected. "/bucket/" is the bucket.
@@ -93,16 +71,6 @@ func (q *request) route() (methodOps, error) {
 		return ops, newError(codeMethodNotAllowed).with("Method", q.r.Method).with("ResourceType", q.level())
 	}
 	return ops, nil
-}
-
-func (q *request) level() string {
-	switch {
-	case q.key != "":
-		return "OBJECT"
-	case q.bucket != "":
-		return "BUCKET"
-	}
-	return "SERVICE"
 }
 
 // choose picks the operation by the query.

@@ -107,17 +107,6 @@ func (x *xmlWriter) send(w http.ResponseWriter, r *http.Request, status int) {
 	}
 }
 
-// sendPage sends a listing, which a client that reads slowly keeps in memory.
-func (q *request) sendPage(x *xmlWriter) error {
-	if len(x.b) > maxConfigBytes {
-		if err := q.takeMemory(int64(len(x.b))); err != nil {
-			return err
-		}
-	}
-	x.send(q.w, q.r, http.StatusOK)
-	return nil
-}
-
 // xmlPlain marks the bytes that need no escape.
 var xmlPlain = func() (t [256]bool) {
 	for c := range utf8.RuneSelf {

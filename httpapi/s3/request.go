@@ -1,0 +1,119 @@
+package s3
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"ogw/httpapi/fair"
+	"ogw/httpapi/sigv4"
+	"ogw/vfs"
+)
+
+// request is one request on its way through an operation.
+type request struct {
+	*Server
+	w      http.ResponseWriter
+	r      *http.Request
+	asks   vfs.SubjectContext
+	ctx    context.Context // is asks
+	q      url.Values
+	op     *operation
+	bucket string
+	key    string
+	// hostBucket is the bucket that the Host header named, "" in path style.
+	hostBucket string
+	sig        *sigv4.Signature // nil: anonymous, or a form not yet read
+	user       vfs.User         // of id
+	id         identity
+	info       vfs.BucketInfo // of bucket, if the right to it was asked for
+	values     []string       // backs header values
+	slotOf     fair.Key       // who holds the slot of this request
+	slotted    bool
+	memory     int64 // taken of documents
+}
+
+// headerValues is what most responses need.
+const headerValues = 8
+
+// one returns a list of one header value. The lists of a response share one
+// allocation while it lasts.
+func (q *request) one(v string) []string {
+	if q.values == nil {
+		q.values = make([]string, 0, headerValues)
+	}
+	n := len(q.values)
+	if n == cap(q.values) {
+		return []string{v}
+	}
+	q.values = append(q.values, v)
+	return q.values[n : n+1 : n+1]
+}
+
+// takeMemory counts n bytes that a document takes until the request ends, of
+// which nobody may have all.
+func (q *request) takeMemory(n int64) error {
+	if !q.documents.Take(q.slotOf, n) {
+		return newError(codeSlowDown)
+	}
+	q.memory += n
+	return nil
+}
+
+// enter takes a slot for the request: nothing is held, and no body is read,
+// for one that is not authenticated and may not do what it asks for.
+func (q *request) enter() error {
+	q.slotOf = q.client()
+	if q.slotted = q.slots.Take(q.slotOf, 1); !q.slotted {
+		return newError(codeSlowDown)
+	}
+	return nil
+}
+
+// leave gives everything back.
+func (q *request) leave() {
+	if q.memory > 0 {
+		q.documents.Give(q.slotOf, q.memory)
+		q.memory = 0
+	}
+	if q.slotted {
+		q.slots.Give(q.slotOf, 1)
+		q.slotted = false
+	}
+}
+
+// client is by whom slots and memory are counted: the user, else the address.
+func (q *request) client() fair.Key {
+	if q.id.anonymous() {
+		return fair.Address(q.r.RemoteAddr)
+	}
+	return fair.User(string(q.id.id()))
+}
+
+// become makes id who asks for all that follows.
+func (q *request) become(id identity) {
+	q.id = id
+	q.asks.Subject = id.subject()
+}
+
+// sendPage sends a listing, which a client that reads slowly keeps in memory.
+func (q *request) sendPage(x *xmlWriter) error {
+	if len(x.b) > maxConfigBytes {
+		if err := q.takeMemory(int64(len(x.b))); err != nil {
+			return err
+		}
+	}
+	x.send(q.w, q.r, http.StatusOK)
+	return nil
+}
+
+// level is where the operation stands, as S3 writes it in errors.
+func (q *request) level() string {
+	switch {
+	case q.key != "":
+		return "OBJECT"
+	case q.bucket != "":
+		return "BUCKET"
+	}
+	return "SERVICE"
+}
