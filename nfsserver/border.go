@@ -35,14 +35,6 @@ type insider struct {
 	since    vfs.MoveStamp
 }
 
-// exportRoot is the directory of an export's path. It is immutable.
-type exportRoot struct {
-	ino   vfs.Ino
-	since vfs.MoveStamp
-}
-
-func (x *export) whole() bool { return x.Path == "/" }
-
 // root returns the directory of an export; ErrStale if there is none now, as
 // its handles then are.
 func (b *border) root(ctx context.Context, x *export) (vfs.Ino, error) {

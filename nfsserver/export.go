@@ -289,3 +289,11 @@ func (x *export) squashGroups(c *vfs.Cred) {
 		}
 	}
 }
+
+// exportRoot is the directory of an export's path. It is immutable.
+type exportRoot struct {
+	ino   vfs.Ino
+	since vfs.MoveStamp
+}
+
+func (x *export) whole() bool { return x.Path == "/" }

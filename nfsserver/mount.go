@@ -4,36 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
-	"slices"
-	"sync"
 	"time"
 
 	"ogw/nfsserver/rpc"
 	"ogw/nfsserver/xdr"
 )
-
-// Limits of MOUNT (RFC 1813 section 5.1.1).
-const (
-	maxMountPath = 1024 // MNTPATHLEN
-	// maxMounts bounds the mount list. It is informative only; the oldest
-	// entry goes first.
-	maxMounts = 4096
-	// maxExportReply bounds the groups that EXPORT lists, in bytes.
-	maxExportReply = 64 << 10
-)
-
-// Procedures of MOUNT version 3 (RFC 1813 section 5.2).
-const (
-	mountNull = iota
-	mountMnt
-	mountDump
-	mountUmnt
-	mountUmntAll
-	mountExport
-)
-
-var mountNames = []string{"NULL", "MNT", "DUMP", "UMNT", "UMNTALL", "EXPORT"}
 
 // mountProgram lists the procedures. The library answers NULL, MNT and UMNT;
 // it has no others.
@@ -198,56 +173,4 @@ func (s *Server) export(_ context.Context, c *rpc.Call, r *rpc.Reply) error {
 	}
 	r.Uint32(0)
 	return nil
-}
-
-// mountEntry is what DUMP lists.
-type mountEntry struct {
-	client netip.Addr
-	path   string
-}
-
-// mountTable is the mount list. It is kept in memory only: NFS needs no
-// mounts to be known, and after a restart it fills again.
-type mountTable struct {
-	mu   sync.Mutex
-	list []mountEntry // oldest first
-}
-
-func (t *mountTable) add(client netip.Addr, path string) {
-	e := mountEntry{client, path}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if slices.Contains(t.list, e) {
-		return
-	}
-	if len(t.list) >= maxMounts {
-		t.list = t.list[1:]
-	}
-	t.list = append(t.list, e)
-}
-
-// remove takes a client's mount of path out, or with "" all of its mounts.
-func (t *mountTable) remove(client netip.Addr, path string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.list = slices.DeleteFunc(t.list, func(e mountEntry) bool {
-		return e.client == client && (path == "" || e.path == path)
-	})
-}
-
-func (t *mountTable) all() []mountEntry {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Clone(t.list)
-}
-
-func (t *mountTable) paths(client netip.Addr) (list []string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, e := range t.list {
-		if e.client == client {
-			list = append(list, e.path)
-		}
-	}
-	return list
 }

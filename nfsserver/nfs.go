@@ -7,47 +7,6 @@ import (
 	"ogw/nfsserver/xdr"
 )
 
-const (
-	// maxTransfer is the largest READ and WRITE (rtmax, wtmax).
-	maxTransfer = 1 << 20
-	// maxDirReply bounds a READDIR reply, and is the size that clients are
-	// told to prefer: fewer calls for large directories.
-	maxDirReply = 256 << 10
-	// minDirReply is what is answered at the least, however little a client
-	// asks for, if one entry fits.
-	minDirReply = 512
-)
-
-// Procedure numbers (RFC 1813 section 3.3).
-const (
-	procNull = iota
-	procGetattr
-	procSetattr
-	procLookup
-	procAccess
-	procReadlink
-	procRead
-	procWrite
-	procCreate
-	procMkdir
-	procSymlink
-	procMknod
-	procRemove
-	procRmdir
-	procRename
-	procLink
-	procReaddir
-	procReaddirplus
-	procFsstat
-	procFsinfo
-	procPathconf
-	procCommit
-)
-
-var nfsNames = []string{"NULL", "GETATTR", "SETATTR", "LOOKUP", "ACCESS", "READLINK", "READ", "WRITE",
-	"CREATE", "MKDIR", "SYMLINK", "MKNOD", "REMOVE", "RMDIR", "RENAME", "LINK", "READDIR", "READDIRPLUS",
-	"FSSTAT", "FSINFO", "PATHCONF", "COMMIT"}
-
 // nfsProgram lists the procedures. What changes something is answered from
 // the duplicate cache when it comes again. WRITE is, too: its repetition
 // would be harmless by itself, but must not overtake a later WRITE while the

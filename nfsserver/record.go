@@ -2,9 +2,7 @@ package nfsserver
 
 import (
 	"net/netip"
-	"strings"
 
-	"ogw/nfsserver/rpc"
 	"ogw/vfs"
 )
 
@@ -48,57 +46,4 @@ func (r *Record) Refused() bool {
 func Operations() []string {
 	out := []string{opConnect, mountNames[mountMnt]}
 	return append(out, nfsNames[procNull+1:]...)
-}
-
-// tell tells of a call that ended, if somebody wants to know: of refusals, of
-// changes of buckets, and of all with DoneAll.
-func (q *request) tell(name string, err error) {
-	r := Record{Operation: name, Status: statusOf(err), Rights: err == nil && q.rights(name)}
-	if !r.Rights && !r.Refused() && !q.s.doneAll || err != nil && dropped(err) {
-		return
-	}
-	r.Client, r.XID, r.Machine = q.call.Remote, q.call.XID, string(q.call.Cred.Machine)
-	r.Claimed, r.UID = q.call.Cred.UID, q.cred.UID
-	if q.export == nil {
-		r.UID = r.Claimed // nothing was found out yet
-	}
-	r.Ino, r.Name, r.ToDir, r.ToName = q.ino, q.name, q.toDir, q.toName
-	q.s.done(&r)
-}
-
-// rights reports whether a call that succeeded changed a bucket.
-func (q *request) rights(name string) bool {
-	switch name {
-	case nfsNames[procMkdir], nfsNames[procRmdir]:
-		return q.ino == vfs.RootIno
-	case nfsNames[procRename]:
-		return q.ino == vfs.RootIno || q.toDir == vfs.RootIno
-	}
-	return q.bucket
-}
-
-// noteRights remembers that a mode or an owner was set, if it is a bucket's.
-func (q *request) noteRights(a *vfs.Attr, set *vfs.SetAttr) {
-	q.bucket = a.IsDir() && a.Parent == vfs.RootIno && (set.Mode != nil || set.UID != nil || set.GID != nil)
-}
-
-// tellMount tells of a MNT.
-func (s *Server) tellMount(c *rpc.Call, path string, err error) {
-	if s.done == nil || err == nil && !s.doneAll {
-		return
-	}
-	path, _, _ = strings.Cut(path, "@") // what follows may be a secret
-	r := Record{Operation: mountNames[mountMnt], Client: c.Remote, Machine: string(c.Cred.Machine), XID: c.XID,
-		Claimed: c.Cred.UID, UID: c.Cred.UID, Path: path, Status: statusOf(err)}
-	if err != nil {
-		r.Reason = err.Error()
-	}
-	s.done(&r)
-}
-
-// tellRefused tells of a connection that was turned away.
-func (s *Server) tellRefused(client netip.AddrPort, why string) {
-	if s.done != nil {
-		s.done(&Record{Operation: opConnect, Client: client, Status: ErrAcces, Reason: why})
-	}
 }

@@ -1,0 +1,90 @@
+package nfsserver
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"ogw/nfsserver/backend"
+	"ogw/nfsserver/rpc"
+	"ogw/vfs"
+)
+
+// New returns a Server over an open namespace. Shutdown must be called
+// before the namespace is closed.
+func New(cfg Config) (*Server, error) {
+	table, err := newExportTable(cfg.Exports)
+	if err != nil {
+		return nil, err
+	}
+	log := cfg.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	seal, err := openSealer(cfg.FS)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{fs: cfg.FS, log: log, done: cfg.Done, doneAll: cfg.DoneAll, sealer: seal, border: &border{fs: cfg.FS}, cookies: newCookieCache(), library: backend.NewPool()}
+	s.exports.Store(table)
+	s.newVerifier()
+	if s.locks, err = s.newLocks(cfg); err != nil {
+		return nil, err
+	}
+	s.files = newOpenFiles(cfg.FS, log, s.newVerifier)
+	s.unwatch = cfg.FS.Watch(s.files)
+
+	rc := cfg.RPC
+	rc.Logger = log
+	rc.Programs = []rpc.Program{s.nfsProgram(), s.mountProgram()}
+	for _, p := range s.locks.Programs() {
+		p.Trusts = s.trusts
+		rc.Programs = append(rc.Programs, p)
+	}
+	rc.Allow = s.Allows
+	rc.Observe = s.stats.observe
+	rc.Refused = s.tellRefused
+	s.rpc = rpc.NewServer(rc)
+
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.wait.Add(1)
+	go func() {
+		defer s.wait.Done()
+		s.files.run(ctx)
+	}()
+	return s, nil
+}
+
+// secretTimeout bounds reading the store's secret when a server starts.
+const secretTimeout = 30 * time.Second
+
+func openSealer(fs *vfs.FS) (*sealer, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), secretTimeout)
+	defer cancel()
+	secret, err := fs.StoreSecret(ctx, handleSecret)
+	if err != nil {
+		return nil, fmt.Errorf("nfs: the secret of file handles: %w", err)
+	}
+	return newSealer(fs.FSID(), secret)
+}
+
+// newVerifier tells clients to send again what they have not committed.
+func (s *Server) newVerifier() {
+	var b [8]byte
+	rand.Read(b[:])
+	s.verifier.Store(binary.BigEndian.Uint64(b[:]))
+}
+
+// trusts tells whether locks may be named, and reboots told of, from there.
+func (s *Server) trusts(client netip.AddrPort) bool {
+	ok := s.exports.Load().trusts(client, time.Now())
+	if !ok {
+		s.tellRefused(client, "NLM and NSM take no calls from ports that any user of the client may use")
+	}
+	return ok
+}
