@@ -9,25 +9,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/httpapi/apierr"
-	"ogw/vfs"
 )
-
-// Quarantine lists the damaged blobs.
-type Quarantine struct {
-	Blobs []vfs.DamagedBlob `json:"blobs"` // the oldest finding first
-}
-
-// ReleaseDamaged asks to delete damaged blobs that no file uses any more.
-type ReleaseDamaged struct {
-	Blobs []string `json:"blobs"` // 32 hexadecimal digits each; none with All
-	All   bool     `json:"all"`
-}
-
-// ReleasedDamaged answers ReleaseDamaged.
-type ReleasedDamaged struct {
-	Blobs int   `json:"blobs"`
-	Bytes int64 `json:"bytes"`
-}
 
 func (s *Server) listQuarantine(r *http.Request, _ httprouter.Params) (any, error) {
 	list, err := s.FS.Quarantine(r.Context(), true)

@@ -1,41 +1,14 @@
 package admin
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
-	"github.com/julienschmidt/httprouter"
-
 	"ogw/httpapi"
-	"ogw/httpapi/apierr"
 	"ogw/vfs"
 )
-
-// maxRequestBytes bounds a request body: they are a few fields each.
-const maxRequestBytes = 64 << 10
-
-// Process is what the API can tell and ask of the process around it. It is
-// nil when a command answers for itself.
-type Process interface {
-	Gateways() []Gateway
-	Mounts() []Mount
-	Mount(ctx context.Context, m Mount) error
-	// Umount ends a mount, a busy one only if lazy; vfs.ErrNotExist if there
-	// is none, vfs.ErrBusy.
-	Umount(ctx context.Context, dir string, lazy bool) error
-	// Ready tells why requests cannot be served now, or nil.
-	Ready(ctx context.Context) error
-	// Store tells whether the store takes writes; see Status.
-	Store() (state string, why error)
-	// Stop begins to shut down and returns at once.
-	Stop()
-}
 
 // Config of a Server.
 type Config struct {
@@ -71,18 +44,6 @@ type Server struct {
 	backups heldBackups
 }
 
-// New returns the API over c.
-func New(c Config) *Server {
-	s := &Server{Config: c}
-	s.router = s.routes()
-	s.handler = s.frame(s.router)
-	return s
-}
-
-func (s *Server) frame(h http.Handler) http.Handler {
-	return httpapi.Frame(h, httpapi.FrameConfig{Door: "admin", Logger: s.Logger, Done: s.Done})
-}
-
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
@@ -97,119 +58,8 @@ const (
 	readBackup = "ReadBackup"
 )
 
-// call is one request; its result is sent as JSON.
-type call func(r *http.Request, p httprouter.Params) (any, error)
-
-// route is one operation of the API.
-type route struct {
-	method, path, op string
-	call             call
-}
-
-// Operations returns the names of all operations.
-func Operations() []string {
-	var out []string
-	for _, r := range (&Server{}).table() {
-		out = append(out, r.op)
-	}
-	return append(out, authenticate, profiling, readBackup)
-}
-
-func (s *Server) table() []route {
-	return []route{
-		{"GET", "/v1/status", "Status", s.status},
-		{"GET", "/v1/gateways", "Gateways", s.gateways},
-		{"GET", "/v1/mounts", "Mounts", s.mounts},
-		{"POST", "/v1/mounts", "Mount", s.mount},
-		{"DELETE", "/v1/mounts", "Umount", s.umount},
-		{"GET", "/v1/whereis", "Whereis", s.whereis},
-		{"POST", "/v1/purge", "Purge", s.purge},
-		{"POST", "/v1/check", "Check", s.check},
-		{"GET", "/v1/users", "ListUsers", s.listUsers},
-		{"POST", "/v1/users", "AddUser", s.addUser},
-		{"DELETE", "/v1/users/:name", "RemoveUser", s.removeUser},
-		{"POST", "/v1/users/:name/rename", "RenameUser", s.renameUser},
-		{"POST", "/v1/users/:name/rotate", "RotateKeys", s.rotate},
-		{"POST", "/v1/users/:name/keys", "AddKey", s.addKey},
-		{"DELETE", "/v1/users/:name/keys/:key", "RemoveKey", s.removeKey},
-		{"GET", "/v1/buckets", "ListBuckets", s.listBuckets},
-		{"POST", "/v1/buckets", "AddBucket", s.addBucket},
-		{"GET", "/v1/buckets/:name", "Bucket", s.bucket},
-		{"PATCH", "/v1/buckets/:name", "SetBucket", s.setBucket},
-		{"DELETE", "/v1/buckets/:name", "RemoveBucket", s.removeBucket},
-		{"GET", "/v1/buckets/:name/usage", "Usage", s.usage},
-		{"GET", "/v1/exports", "ListExports", s.listExports},
-		{"POST", "/v1/exports", "AddExport", s.addExport},
-		{"DELETE", "/v1/exports/:id", "RevokeExport", s.revokeExport},
-		{"GET", "/v1/locks", "ListLocks", s.listLocks},
-		{"POST", "/v1/locks/free", "FreeLocks", s.freeLocks},
-		{"GET", "/v1/quarantine", "ListQuarantine", s.listQuarantine},
-		{"POST", "/v1/quarantine/release", "ReleaseQuarantine", s.releaseQuarantine},
-		{"POST", "/v1/backups", "AddBackup", s.addBackup},
-		{"POST", "/v1/backups/:id/use", "UseBackup", s.useBackup},
-		{"DELETE", "/v1/backups/:id", "RemoveBackup", s.removeBackup},
-		{"POST", "/v1/stop", "Stop", s.stop},
-		{"GET", "/healthz", "Health", s.healthz},
-		{"GET", "/readyz", "Ready", s.readyz},
-	}
-}
-
-func (s *Server) routes() http.Handler {
-	router := httprouter.New()
-	router.RedirectTrailingSlash = false
-	router.RedirectFixedPath = false
-	for _, route := range s.table() {
-		router.Handle(route.method, route.path, serve(route.op, route.call))
-	}
-	router.GET("/v1/backups/:id/pairs", s.stream(readBackup, s.streamPairs))
-	router.POST("/v1/backups/:id/blobs", s.stream(readBackup, s.streamBlobs))
-	if s.Metrics != nil {
-		router.Handler("GET", "/metrics", s.Metrics)
-	}
-	router.GET(profilePath+"*name", profile)
-	router.NotFound = refuse(apierr.ErrUnknownOperation)
-	router.MethodNotAllowed = refuse(apierr.ErrMethod)
-	return router
-}
-
-func refuse(err error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { apierr.WriteDetailed(w, r, err) })
-}
-
-func serve(op string, c call) httprouter.Handle {
-	return func(w http.ResponseWriter, r *http.Request, p httprouter.Params) {
-		httpapi.Note(r.Context(), op, operator, nil)
-		tellPath(r, p)
-		r.Body = http.MaxBytesReader(w, r.Body, maxRequestBytes)
-		out, err := c(r, p)
-		if err != nil {
-			apierr.WriteDetailed(w, r, err)
-			return
-		}
-		tell(r, out)
-		w.Header().Set("Content-Type", "application/json")
-		body, err := json.Marshal(out)
-		if err != nil {
-			apierr.WriteDetailed(w, r, err)
-			return
-		}
-		_, _ = w.Write(append(body, '\n')) // the client may be gone
-	}
-}
-
-// decode reads a request body; unknown fields are errors, so that a client
-// which is newer than the server notices.
-func decode(r *http.Request, into any) error {
-	d := json.NewDecoder(r.Body)
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if err == nil {
-		_, err = d.Token()
-		if errors.Is(err, io.EOF) {
-			tell(r, into)
-			return nil
-		}
-		err = errors.New("more than one value")
-	}
-	return fmt.Errorf("%w: %w", apierr.ErrBadRequest, err)
+// heldBackups are those that this server began. Their leases end them.
+type heldBackups struct {
+	mu   sync.Mutex
+	list map[string]*vfs.Backup
 }

@@ -239,3 +239,112 @@ type Usage struct {
 	Objects int64  `json:"objects"`
 	Bytes   int64  `json:"bytes"`
 }
+
+// Export is a directory that NFS clients may mount.
+type Export struct {
+	// ID names an export that was added at run time; configured ones have none.
+	ID       string    `json:"id,omitempty"`
+	Gateway  string    `json:"gateway,omitempty"` // of a configured one
+	Path     string    `json:"path"`
+	Clients  []string  `json:"clients"` // networks; none: every client
+	ReadOnly bool      `json:"read_only"`
+	Insecure bool      `json:"insecure"` // takes calls from ports of 1024 and above
+	Squash   string    `json:"squash"`   // root, all or none
+	AnonUID  *uint32   `json:"anon_uid,omitempty"`
+	AnonGID  *uint32   `json:"anon_gid,omitempty"`
+	Created  time.Time `json:"created,omitzero"`
+	Expires  time.Time `json:"expires,omitzero"`
+	// NeedsSecret tells that the mount path must end in @ and a secret.
+	NeedsSecret bool `json:"needs_secret"`
+	// Secret is there in the answer to its making only.
+	Secret string `json:"secret,omitempty"`
+}
+
+// AddExport asks for a new export.
+type AddExport struct {
+	Path     string    `json:"path"`
+	Clients  []string  `json:"clients,omitempty"`
+	ReadOnly bool      `json:"read_only,omitempty"`
+	Insecure bool      `json:"insecure,omitempty"`
+	Squash   string    `json:"squash,omitempty"` // default: root
+	AnonUID  *uint32   `json:"anon_uid,omitempty"`
+	AnonGID  *uint32   `json:"anon_gid,omitempty"`
+	Expires  time.Time `json:"expires,omitzero"`
+	Secret   bool      `json:"secret,omitempty"` // make one
+}
+
+// Lock is an advisory lock that is held, or a request that waits for one.
+type Lock struct {
+	Door   string `json:"door"`             // "nfs", "fuse" or "go"
+	Client string `json:"client,omitempty"` // address of an NFS client, directory of a FUSE mount
+	Host   string `json:"host,omitempty"`   // as an NFS client calls itself
+	PID    uint32 `json:"pid,omitempty"`    // of the process, on the client's machine
+	// Owner tells the owners of one client apart: text, or hexadecimal digits
+	// behind "0x".
+	Owner string `json:"owner"`
+	Path  string `json:"path,omitempty"` // bucket/key; none: the file has been unlinked
+	Inode uint64 `json:"inode"`
+	// Kind is "range" (fcntl), "flock", or "share" (what DOS clients reserve
+	// when they open a file).
+	Kind string `json:"kind"`
+	// Type is "shared" or "exclusive"; of a share what its holder does with
+	// the file: "read", "write" or "read-write".
+	Type string `json:"type"`
+	// Deny is what a share keeps others from: "none", "read", "write" or "read-write".
+	Deny    string `json:"deny,omitempty"`
+	Offset  uint64 `json:"offset"`
+	Length  uint64 `json:"length"` // 0: to the end of the file, wherever that is
+	Waiting bool   `json:"waiting"`
+}
+
+// LockFilter chooses locks; an empty field chooses all.
+type LockFilter struct {
+	Path   string // of a file, or of a directory for all below
+	Client string // as in Lock.Client or Lock.Host
+}
+
+// LockList answers ListLocks.
+type LockList struct {
+	Locks []Lock `json:"locks"`
+	More  bool   `json:"more"`  // there are more than are listed
+	Grace bool   `json:"grace"` // after a restart, clients are taking back theirs
+}
+
+// FreeLocks asks to end all locks of an NFS client.
+type FreeLocks struct {
+	Client string `json:"client"` // address or host name
+	// Force frees those of a client that is connected: its programs go on,
+	// believing that they hold them.
+	Force bool `json:"force,omitempty"`
+}
+
+// FreedClient is a client whose locks were ended.
+type FreedClient struct {
+	Gateway string `json:"gateway"`
+	Client  string `json:"client"`
+	Host    string `json:"host"`
+	Locks   int    `json:"locks"` // held, and requests that waited
+	Shares  int    `json:"shares"`
+}
+
+// FreedLocks answers FreeLocks.
+type FreedLocks struct {
+	Clients []FreedClient `json:"clients"`
+}
+
+// Quarantine lists the damaged blobs.
+type Quarantine struct {
+	Blobs []vfs.DamagedBlob `json:"blobs"` // the oldest finding first
+}
+
+// ReleaseDamaged asks to delete damaged blobs that no file uses any more.
+type ReleaseDamaged struct {
+	Blobs []string `json:"blobs"` // 32 hexadecimal digits each; none with All
+	All   bool     `json:"all"`
+}
+
+// ReleasedDamaged answers ReleaseDamaged.
+type ReleasedDamaged struct {
+	Blobs int   `json:"blobs"`
+	Bytes int64 `json:"bytes"`
+}
