@@ -19,7 +19,7 @@
 //	              feed                                   who is told of changes
 //	              record                                 keys, values, codecs
 //	              checksum  naming  bodyhash  accesstime know no record
-//	              fserr  seal  lock  md5lanes            know nothing of vfs
+//	              fserr  seal  lock  md5lanes  policy    know nothing of vfs
 //
 // In vfs itself, each family uses those below it:
 //

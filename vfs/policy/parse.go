@@ -1,0 +1,373 @@
+package policy
+
+import (
+	"errors"
+	"strings"
+)
+
+// Kind is what a document is for.
+type Kind int
+
+// The kinds.
+const (
+	// Bucket is the policy of a bucket: it names principals.
+	Bucket Kind = iota
+	// Identity is a policy of a user, a group, a role or a session, or a permission
+	// boundary: it is about who has it.
+	Identity
+	// Trust says who may assume a role: it names principals and no resource.
+	Trust
+)
+
+const (
+	// MaxBucketBytes bounds the policy of a bucket (S3).
+	MaxBucketBytes = 20 << 10
+	// maxStatements and maxOperands bound what a document of the largest size can
+	// hold: 27 bytes are the shortest statement that has an effect on anything.
+	maxStatements = 1000
+	maxOperands   = 4000
+)
+
+// The versions of the language. Variables came with the second.
+const (
+	version2008 = "2008-10-17"
+	version2012 = "2012-10-17"
+)
+
+// Options of Parse.
+type Options struct {
+	Kind Kind
+	// Bucket is whose policy it is: all its resources are there.
+	Bucket string
+	// MaxBytes bounds the text; 0 is MaxBucketBytes.
+	MaxBytes int
+}
+
+// Document is a policy, compiled.
+type Document struct {
+	statements []statement
+}
+
+// statement is one statement, compiled.
+type statement struct {
+	sid          string
+	effect       Effect // Allow or Deny
+	who          *principals
+	actions      []pattern
+	notActions   bool
+	resources    []pattern
+	notResources bool
+	conditions   []condition
+}
+
+// Sid returns the ID that statement i has in the document, "" if it has none.
+func (d *Document) Sid(i int) string { return d.statements[i].sid }
+
+// Len returns the number of statements.
+func (d *Document) Len() int { return len(d.statements) }
+
+// Parse reads and compiles a document. What is wrong with one is an *Error.
+func Parse(text []byte, o Options) (*Document, error) {
+	if o.MaxBytes == 0 {
+		o.MaxBytes = MaxBucketBytes
+	}
+	if len(text) > o.MaxBytes {
+		return nil, tooLarge(o.MaxBytes)
+	}
+	doc, err := readJSON(text)
+	if err != nil {
+		return nil, jsonError(err)
+	}
+	p := parser{Options: o, sids: map[string]bool{}}
+	return p.document(&doc)
+}
+
+func jsonError(err error) error {
+	if errors.Is(err, errTwice) {
+		return malformed("Policy document should not contain duplicate keys.")
+	}
+	return malformed("Policies must be valid JSON and the first byte must be '{'")
+}
+
+// parser reads one document.
+type parser struct {
+	Options
+	syntax   syntax
+	sids     map[string]bool
+	operands int
+}
+
+func (p *parser) document(doc *node) (*Document, error) {
+	for _, m := range doc.members {
+		if m.name != "Version" && m.name != "Id" && m.name != "Statement" {
+			return nil, malformed("Unknown field " + m.name)
+		}
+	}
+	if v := doc.get("Version"); v != nil {
+		if v.kind != 's' || v.text != version2008 && v.text != version2012 {
+			return nil, malformed("The policy must contain a valid version string")
+		}
+		p.syntax.variables = v.text == version2012
+	}
+	if id := doc.get("Id"); id != nil && id.kind != 's' {
+		return nil, malformed("Invalid policy syntax.")
+	}
+	list := doc.get("Statement")
+	if list == nil {
+		return nil, malformed("Missing required field Statement")
+	}
+	statements := list.oneOrMore()
+	if len(statements) == 0 {
+		return nil, malformed("Could not parse the policy: Statement is empty!")
+	}
+	if len(statements) > maxStatements {
+		return nil, malformed("Invalid policy syntax.")
+	}
+	d := &Document{statements: make([]statement, 0, len(statements))}
+	for i := range statements {
+		s, err := p.statement(&statements[i])
+		if err != nil {
+			return nil, err
+		}
+		d.statements = append(d.statements, s)
+	}
+	return d, nil
+}
+
+var statementFields = map[string]bool{"Sid": true, "Effect": true, "Principal": true, "NotPrincipal": true, "Action": true,
+	"NotAction": true, "Resource": true, "NotResource": true, "Condition": true}
+
+func (p *parser) statement(n *node) (s statement, err error) {
+	if n.kind != '{' {
+		return s, malformed("Invalid policy syntax.")
+	}
+	for _, m := range n.members {
+		if !statementFields[m.name] {
+			return s, malformed("Unknown field " + m.name)
+		}
+	}
+	for _, read := range []func(*node, *statement) error{p.sid, p.effect, p.principal, p.actions, p.resources, p.conditions} {
+		if err := read(n, &s); err != nil {
+			return s, err
+		}
+	}
+	if p.Kind == Bucket {
+		err = s.checkBucketActions(p.Bucket)
+	}
+	return s, err
+}
+
+func (p *parser) sid(n *node, s *statement) error {
+	v := n.get("Sid")
+	switch {
+	case v == nil:
+		return nil
+	case v.kind != 's':
+		return malformed("Invalid policy syntax.")
+	case v.text != "" && p.sids[v.text]:
+		return malformed("Statement IDs (SID) in a single policy must be unique.")
+	}
+	s.sid, p.sids[v.text] = v.text, true
+	return nil
+}
+
+func (p *parser) effect(n *node, s *statement) error {
+	switch v := n.get("Effect"); {
+	case v == nil:
+		return malformed("Missing required field Effect")
+	case v.kind == 's' && v.text == "Allow":
+		s.effect = Allow
+	case v.kind == 's' && v.text == "Deny":
+		s.effect = Deny
+	default:
+		return malformed("Invalid effect: " + v.text)
+	}
+	return nil
+}
+
+// either returns the one of two members that is there.
+func either(n *node, name string) (v *node, not bool, err error) {
+	v, other := n.get(name), n.get("Not"+name)
+	switch {
+	case v != nil && other != nil:
+		return nil, false, malformed("Invalid policy syntax.")
+	case v == nil:
+		return other, true, nil
+	}
+	return v, false, nil
+}
+
+func (p *parser) principal(n *node, s *statement) error {
+	v, not, err := either(n, "Principal")
+	switch {
+	case err != nil:
+		return err
+	case v == nil && p.Kind == Identity:
+		return nil
+	case v == nil:
+		return malformed("Missing required field Principal")
+	case p.Kind == Identity:
+		return malformed("Policy document should not specify a principal.")
+	}
+	s.who, err = parsePrincipals(v, not)
+	return err
+}
+
+// texts returns a string, or a list of them that is not empty.
+func texts(n *node, fault string) ([]string, error) {
+	var list []string
+	for _, v := range n.oneOrMore() {
+		if v.kind != 's' {
+			return nil, malformed(fault)
+		}
+		list = append(list, v.text)
+	}
+	if len(list) == 0 {
+		return nil, malformed(fault)
+	}
+	return list, nil
+}
+
+func (p *parser) actions(n *node, s *statement) error {
+	v, not, err := either(n, "Action")
+	switch {
+	case err != nil:
+		return err
+	case v == nil:
+		return malformed("Missing required field Action")
+	}
+	list, err := texts(v, "Policy has invalid action")
+	if err != nil {
+		return err
+	}
+	s.notActions = not
+	for _, text := range list {
+		a, ok := compile(text, syntax{wildcards: true, fold: true})
+		if !ok || !p.knowsAction(text, &a) {
+			return malformedBy("Policy has invalid action", text)
+		}
+		s.actions = append(s.actions, a)
+	}
+	return nil
+}
+
+// knowsAction reports whether a pattern can name an action. Those of a bucket's policy
+// are S3's.
+func (p *parser) knowsAction(text string, a *pattern) bool {
+	if a.isAny() {
+		return true
+	}
+	service, name, ok := strings.Cut(text, ":")
+	if !ok || service == "" || name == "" || strings.ContainsAny(service, "*?") {
+		return false
+	}
+	return p.Kind != Bucket || strings.EqualFold(service, "s3") && anyAction(a, func(level) bool { return true })
+}
+
+func (p *parser) resources(n *node, s *statement) error {
+	v, not, err := either(n, "Resource")
+	switch {
+	case err != nil:
+		return err
+	case v == nil && p.Kind == Trust:
+		return nil
+	case v == nil:
+		return malformed("Missing required field Resource")
+	case p.Kind == Trust:
+		return malformed("Has prohibited field Resource")
+	}
+	list, err := texts(v, "Policy has invalid resource")
+	if err != nil {
+		return err
+	}
+	s.notResources = not
+	for _, text := range list {
+		syntax := p.syntax
+		syntax.wildcards = true
+		r, ok := compile(text, syntax)
+		if !ok || !p.knowsResource(text, &r) {
+			return malformedBy("Policy has invalid resource", text)
+		}
+		s.resources = append(s.resources, r)
+	}
+	return nil
+}
+
+// bucketARN begins the ARNs of buckets and their objects.
+const bucketARN = "arn:aws:s3:::"
+
+// knowsResource reports whether a pattern can name a resource. Those of a bucket's
+// policy lie in that bucket.
+func (p *parser) knowsResource(text string, r *pattern) bool {
+	if p.Kind != Bucket {
+		return r.isAny() || strings.HasPrefix(text, "arn:") && len(splitARN(text)) == arnParts
+	}
+	rest, ok := strings.CutPrefix(r.prefix(), bucketARN+p.Bucket)
+	return ok && (rest == "" && r.fixed() || strings.HasPrefix(rest, "/"))
+}
+
+func (p *parser) conditions(n *node, s *statement) error {
+	v := n.get("Condition")
+	if v == nil {
+		return nil
+	}
+	if v.kind != '{' {
+		return malformed("Invalid policy syntax.")
+	}
+	for _, op := range v.members {
+		c, err := parseOperator(op.name)
+		if err != nil {
+			return err
+		}
+		if op.value.kind != '{' {
+			return malformed("Invalid policy syntax.")
+		}
+		for _, key := range op.value.members {
+			c.key = strings.ToLower(key.name)
+			if c.operands, err = p.operandsOf(&c, &key); err != nil {
+				return err
+			}
+			if p.Kind == Bucket {
+				if err := s.checkKey(c.key); err != nil {
+					return err
+				}
+			}
+			s.conditions = append(s.conditions, c)
+		}
+	}
+	return nil
+}
+
+// parseOperator reads the name of an operator with what stands before and behind it.
+func parseOperator(name string) (c condition, err error) {
+	bare := name
+	if rest, ok := strings.CutPrefix(bare, "ForAnyValue:"); ok {
+		c.set, bare = forAny, rest
+	} else if rest, ok := strings.CutPrefix(bare, "ForAllValues:"); ok {
+		c.set, bare = forAll, rest
+	}
+	bare, c.ifExists = strings.CutSuffix(bare, "IfExists")
+	c.op = operators[bare]
+	if c.op == nil || c.op.null && (c.set != plain || c.ifExists) {
+		return c, malformed("Invalid Condition type : " + name)
+	}
+	return c, nil
+}
+
+func (p *parser) operandsOf(c *condition, key *member) ([]operand, error) {
+	var list []operand
+	for _, v := range key.value.oneOrMore() {
+		if v.kind != 's' && v.kind != 'n' && v.kind != 'b' {
+			return nil, malformed("Invalid policy syntax.")
+		}
+		o, ok := c.op.compile(v.text, p.syntax)
+		if p.operands++; !ok || p.operands > maxOperands {
+			return nil, malformedBy("Invalid policy syntax.", v.text)
+		}
+		list = append(list, o)
+	}
+	if len(list) == 0 || key.name == "" {
+		return nil, malformed("Invalid policy syntax.")
+	}
+	return list, nil
+}

@@ -1,0 +1,120 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// principals are whom a statement is about.
+type principals struct {
+	not    bool // all others
+	anyone bool
+	names  map[string]struct{}
+}
+
+// The kinds of principals.
+const (
+	kindAWS       = "AWS"
+	kindCanonical = "CanonicalUser"
+	kindFederated = "Federated"
+	kindService   = "Service"
+)
+
+// Federated returns the name by which a document's {"Federated": provider} is
+// matched: no ID or ARN of an identity is the same.
+func Federated(provider string) string { return kindFederated + " " + provider }
+
+func parsePrincipals(n *node, not bool) (*principals, error) {
+	w := &principals{not: not, names: map[string]struct{}{}}
+	if n.kind == 's' && n.text == "*" && !not {
+		w.anyone = true
+		return w, nil
+	}
+	if n.kind != '{' || len(n.members) == 0 {
+		return nil, malformedBy("Invalid principal in policy", n.text)
+	}
+	for _, m := range n.members {
+		if len(m.value.oneOrMore()) == 0 {
+			return nil, malformed("Invalid principal in policy")
+		}
+		for _, v := range m.value.oneOrMore() {
+			if err := w.add(m.name, &v); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return w, nil
+}
+
+func (w *principals) add(kind string, v *node) error {
+	switch {
+	case v.kind != 's' || v.text == "":
+		return malformed("Invalid principal in policy")
+	case kind == kindAWS && v.text == "*" && !w.not:
+		w.anyone = true
+	case kind == kindAWS && v.text == "*":
+		return malformedBy("Invalid principal in policy", "*")
+	case kind == kindAWS, kind == kindCanonical:
+		w.names[v.text] = struct{}{}
+	case kind == kindFederated, kind == kindService:
+		w.names[kind+" "+v.text] = struct{}{}
+	default:
+		return malformedBy("Invalid principal in policy", kind)
+	}
+	return nil
+}
+
+// Rewrite returns the text with each principal that replace knows another name for
+// in place of the one given. Everything else stays as it was written.
+func Rewrite(text []byte, replace func(name string) (string, error)) ([]byte, error) {
+	doc, err := readJSON(text)
+	if err != nil {
+		return nil, jsonError(err)
+	}
+	var out bytes.Buffer
+	done := 0
+	for _, n := range principalNodes(&doc) {
+		name, err := replace(n.text)
+		if err != nil {
+			return nil, err
+		}
+		if name == n.text {
+			continue
+		}
+		quoted, err := json.Marshal(name)
+		if err != nil {
+			return nil, err
+		}
+		out.Write(text[done:n.from])
+		out.Write(quoted)
+		done = n.to
+	}
+	out.Write(text[done:])
+	return out.Bytes(), nil
+}
+
+// principalNodes are the strings that name identities, in order.
+func principalNodes(doc *node) (list []node) {
+	statements := doc.get("Statement")
+	if statements == nil {
+		return nil
+	}
+	for _, s := range statements.oneOrMore() {
+		for _, m := range s.members {
+			if m.name != "Principal" && m.name != "NotPrincipal" {
+				continue
+			}
+			for _, kind := range m.value.members {
+				if kind.name != kindAWS && kind.name != kindCanonical {
+					continue
+				}
+				for _, v := range kind.value.oneOrMore() {
+					if v.kind == 's' && v.text != "*" {
+						list = append(list, v)
+					}
+				}
+			}
+		}
+	}
+	return list
+}
