@@ -12,6 +12,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/secrets"
 	"ogw/vfs/seal"
 )
 
@@ -183,7 +184,7 @@ func (b *Backup) begin(ctx context.Context) error {
 	if b.cfg.Keys == nil {
 		clear := 0
 		err := b.run(ctx, func(r cluster.Reader) (err error) {
-			clear, err = clearSecrets(r)
+			clear, err = secrets.CountClear(r)
 			return err
 		})
 		if err != nil {
@@ -379,7 +380,7 @@ func (b *Backup) Release(id cluster.BlobID) error {
 func (b *Backup) portable(k, v []byte) (value []byte, keep bool) {
 	switch k[0] {
 	case record.TabUser, record.TabSecret:
-		v, n, err := recodeSecrets(k, v, b.fs.cfg.Keys, b.cfg.Keys, b.cfg.Keys != nil)
+		v, n, err := secrets.Recode(k, v, b.fs.cfg.Keys, b.cfg.Keys, b.cfg.Keys != nil)
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		switch {
@@ -396,7 +397,7 @@ func (b *Backup) portable(k, v []byte) (value []byte, keep bool) {
 	case record.TabDamaged: // is about this medium
 		return nil, false
 	case record.TabCounter:
-		return v, string(k[1:]) != counterErase
+		return v, string(k[1:]) != record.CounterErase
 	}
 	return v, true
 }

@@ -14,6 +14,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/seal"
+	"ogw/vfs/users"
 )
 
 // onExclusive runs a test over the engines whose stores can be backed up.
@@ -212,7 +213,7 @@ func TestBackupSecrets(t *testing.T) {
 	prepare := func(t *testing.T, cfg Config) (fs *FS, clear []string) {
 		fs = openTestWith(t, openLocal(t), cfg)
 		clearText := strings.Repeat("alicesecret", 4)
-		want(t, fs.AddUser(bg, User{Name: "alice", UID: 1000, Keys: []AccessKey{{ID: "OGW0ALICE", Secret: clearText}}}), nil)
+		want(t, fs.Users().Add(bg, users.User{Name: "alice", UID: 1000, Keys: []users.AccessKey{{ID: "OGW0ALICE", Secret: clearText}}}), nil)
 		secret, err := fs.StoreSecret(bg, "nfs/handles")
 		want(t, err, nil)
 		return fs, []string{clearText, string(secret)}
@@ -232,7 +233,7 @@ func TestBackupSecrets(t *testing.T) {
 		return s, b.Secrets()
 	}
 	usable := func(fs *FS, clear []string) (user, store bool) {
-		u, err := fs.GetUser(bg, "alice")
+		u, err := fs.Users().ByName(bg, "alice")
 		user = err == nil && u.Keys[0].Secret == clear[0]
 		secret, err := fs.StoreSecret(bg, "nfs/handles")
 		return user, err == nil && string(secret) == clear[1]
@@ -272,7 +273,7 @@ func TestBackupSecrets(t *testing.T) {
 			if user != x.usable || store != x.usable {
 				t.Errorf("user's secret %v, store's %v", user, store)
 			}
-			if _, err := back.GetUser(bg, "alice"); err != nil {
+			if _, err := back.Users().ByName(bg, "alice"); err != nil {
 				t.Error(err)
 			}
 			checkSaved(t, back)

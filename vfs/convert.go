@@ -88,8 +88,8 @@ func (c *converter) begin(ctx context.Context) error {
 		if err := t.Set(record.SuperKey(), super.Encode()); err != nil {
 			return err
 		}
-		// The secrets of its users stood in clear (reseal.go).
-		if err := record.SetCounter(t, counterErase, 1); err != nil {
+		// The secrets of its users stood in clear (package secrets).
+		if err := record.SetCounter(t, record.CounterErase, 1); err != nil {
 			return err
 		}
 		first := record.Conversion{Next: []byte{record.ConvertedTables[0]}}

@@ -10,13 +10,14 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/mem"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/users"
 )
 
 // users1 are the users of a store of format 1: two share a uid.
-var users1 = []User{
-	{Name: "ann", UID: 10001, GID: 1, Keys: []AccessKey{{"AKANN", "secret-ann", 1}}},
-	{Name: "bob", UID: 10001, GID: 1, Keys: []AccessKey{{"AKBOB", "secret-bob", 2}, {"AKBOB2", "secret-bob2", 3}}},
-	{Name: "root", Admin: true, Keys: []AccessKey{{"AKROOT", "secret-root", 4}}},
+var users1 = []users.User{
+	{Name: "ann", UID: 10001, GID: 1, Keys: []users.AccessKey{{ID: "AKANN", Secret: "secret-ann", Created: 1}}},
+	{Name: "bob", UID: 10001, GID: 1, Keys: []users.AccessKey{{ID: "AKBOB", Secret: "secret-bob", Created: 2}, {ID: "AKBOB2", Secret: "secret-bob2", Created: 3}}},
+	{Name: "root", Admin: true, Keys: []users.AccessKey{{ID: "AKROOT", Secret: "secret-root", Created: 4}}},
 }
 
 const acl1Text = `{"grants":[{"user":"ann","permission":"READ"},{"user":"gone","permission":"FULL_CONTROL"},` +
@@ -57,7 +58,7 @@ func makeFormat1(t *testing.T, c *cluster.Cluster, uids ...uint32) {
 				e.Str(k.ID)
 				e.Str(k.Secret)
 				e.Int(k.Created)
-				want(t, tx.Set(record.AccessKey(k.ID), []byte(u.Name)), nil)
+				want(t, tx.Set(record.AccessIDKey(k.ID), []byte(u.Name)), nil)
 			}
 			want(t, tx.Set(record.UserNameKey(u.Name), e.B), nil)
 		}
@@ -70,18 +71,18 @@ func makeFormat1(t *testing.T, c *cluster.Cluster, uids ...uint32) {
 func checkFormat2(t *testing.T, fs *FS) {
 	t.Helper()
 	for _, u := range users1 {
-		got, err := fs.GetUser(bg, u.Name)
-		if err != nil || !looksLikeUserID(string(got.ID)) || got.UID != u.UID || got.GID != u.GID || got.Admin != u.Admin ||
+		got, err := fs.Users().ByName(bg, u.Name)
+		if err != nil || !record.LooksLikeUserID(string(got.ID)) || got.UID != u.UID || got.GID != u.GID || got.Admin != u.Admin ||
 			got.Founder != u.Admin || !slices.Equal(got.Keys, u.Keys) {
 			t.Errorf("%+v %v", got, err)
 		}
 		for _, k := range u.Keys {
-			if holder, key, err := fs.UserByKey(bg, k.ID); err != nil || holder.ID != got.ID || key != k {
+			if holder, key, err := fs.Users().ByKey(bg, k.ID); err != nil || holder.ID != got.ID || key != k {
 				t.Errorf("%s: %+v %+v %v", k.ID, holder, key, err)
 			}
 		}
 	}
-	ann, err := fs.UserByUID(bg, 10001)
+	ann, err := fs.Users().ByUID(bg, 10001)
 	if err != nil || ann.Name != "ann" {
 		t.Error(ann, err)
 	}
@@ -107,7 +108,7 @@ func checkFormat2(t *testing.T, fs *FS) {
 		t.Error(ups, err)
 	}
 	// The uid of a user whom format 1 forgot is not given to another.
-	eve, err := fs.MakeUser(bg, User{Name: "eve"}, UserOptions{FreeUID: true})
+	eve, err := fs.Users().Make(bg, users.User{Name: "eve"}, users.Options{FreeUID: true})
 	if err != nil || eve.UID != 20001 {
 		t.Error(eve, err)
 	}
@@ -124,7 +125,7 @@ func TestConvertFormat1(t *testing.T) {
 			fs := openTest(t, c)
 			checkFormat2(t, fs)
 			// A name that had no user then grants whoever takes it nothing.
-			gone, err := fs.MakeUser(bg, User{Name: "gone"}, UserOptions{FreeUID: true})
+			gone, err := fs.Users().Make(bg, users.User{Name: "gone"}, users.Options{FreeUID: true})
 			want(t, err, nil)
 			info, err := fs.HeadObject(bg, "bucket", "a", GetOptions{})
 			if err != nil || info.Meta.Grants.Allow(gone.ID, PermRead) {
@@ -177,4 +178,51 @@ func TestFormatIsNewer(t *testing.T) {
 	want(t, fs.Close(bg), nil)
 	_, err = Open(bg, c, Config{NoBackground: true})
 	wantErr(t, err, cluster.ErrFormat)
+}
+
+// TestHugeUIDs: neither a user nor a file of a huge uid ends the uids that are
+// given.
+func TestHugeUIDs(t *testing.T) {
+	c := mem.New(mem.Options{})
+	makeFormat1(t, c, record.EndUIDFloor-2, record.EndUIDFloor, 1<<31-1, 1<<31, 1<<32-2)
+	fs := openTest(t, c)
+	for i, uid := range []uint32{record.EndUIDFloor - 1, 1<<31 - 1, 1<<32 - 2} {
+		want(t, fs.Users().Add(bg, users.User{Name: fmt.Sprint("huge", i), UID: uid}), nil)
+	}
+	for i := range uint32(3) {
+		u, err := fs.Users().Make(bg, users.User{Name: fmt.Sprint("next", i)}, users.Options{FreeUID: true})
+		if err != nil || u.UID != record.EndUIDFloor+i {
+			t.Errorf("%+v %v", u, err)
+		}
+	}
+}
+
+// TestSharedUID: of two users who have one uid, as in stores of format 1, the one
+// who stays keeps it, whoever goes first.
+func TestSharedUID(t *testing.T) {
+	for _, gone := range []string{"ann", "bob"} {
+		for _, left := range []bool{false, true} { // the index, by an earlier program
+			c := mem.New(mem.Options{})
+			makeFormat1(t, c)
+			fs := openTest(t, c)
+			old, err := fs.Users().ByName(bg, gone)
+			want(t, err, nil)
+			want(t, fs.Users().Remove(bg, gone), nil)
+			stays := map[string]string{"ann": "bob", "bob": "ann"}[gone]
+			if left {
+				want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error { return tx.Set(record.UIDKey(10001), []byte(old.ID)) }), nil)
+			} else if u, err := fs.Users().ByUID(bg, 10001); err != nil || u.Name != stays {
+				t.Errorf("%s went: %+v %v", gone, u, err)
+			}
+			_, err = fs.Users().Make(bg, users.User{Name: "heir", UID: 10001}, users.Options{Inherit: true})
+			wantErr(t, err, ErrUserExists)
+			want(t, fs.Users().Remove(bg, stays), nil)
+			heir, err := fs.Users().Make(bg, users.User{Name: "heir", UID: 10001}, users.Options{Inherit: true})
+			want(t, err, nil)
+			if u, err := fs.Users().ByUID(bg, 10001); err != nil || u.ID != heir.ID {
+				t.Errorf("%+v %v", u, err)
+			}
+			mustBeClean(t, fs)
+		}
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/mem"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/users"
 )
 
 // Records of the metadata store that hold anything at all: every operation
@@ -73,7 +74,7 @@ func populate(t testing.TB, fs *FS) {
 	_, err = fs.Symlink(bg, Root, dir.Ino, "sym", "linked")
 	want(t, err, nil)
 	want(t, fs.SetBucketAttr(bg, "bucket", "acl", []byte("private")), nil)
-	want(t, fs.AddUser(bg, User{Name: "user", UID: 7, Keys: []AccessKey{{ID: "KEY", Secret: "secret"}}}), nil)
+	want(t, fs.Users().Add(bg, users.User{Name: "user", UID: 7, Keys: []users.AccessKey{{ID: "KEY", Secret: "secret"}}}), nil)
 	_, err = fs.StoreSecret(bg, "secret")
 	want(t, err, nil)
 	want(t, fs.UpdateSetting(bg, "name", func([]byte) ([]byte, error) { return []byte("value"), nil }), nil)
@@ -121,8 +122,8 @@ func useAll(fs *FS, wrong func(key, got string)) {
 			_, _ = fs.CompleteUpload(bg, "bucket", u.Key, u.ID, []CompletePart{{Number: 1}}, Preconditions{}, nil)
 		}
 	}
-	_, _ = fs.ListUsers(bg)
-	_, _, _ = fs.UserByKey(bg, "KEY")
+	_, _ = fs.Users().List(bg)
+	_, _, _ = fs.Users().ByKey(bg, "KEY")
 	_, _ = fs.Settings(bg, "")
 	_, _ = fs.StatFS(bg)
 	useTree(fs, RootIno, 0)

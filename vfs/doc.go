@@ -15,8 +15,10 @@
 // Imports go down, and a package imports nothing beside it:
 //
 //	vfs           namespace, objects, open files: one type of transaction
+//	              users                                  over records and secrets
 //	              posixacl  extents  ids  changeclock    over records
 //	              feed                                   who is told of changes
+//	              secrets                                over records, sealed
 //	              record                                 keys, values, codecs
 //	              checksum  naming  bodyhash  accesstime know no record
 //	              fserr  seal  lock  md5lanes  policy    know nothing of vfs
@@ -24,14 +26,13 @@
 // In vfs itself, each family uses those below it:
 //
 //	fsck      check*
-//	whole     backup restore recode convert format1 super reseal
+//	whole     backup restore convert format1 super
 //	objects   put receive copy object objectinfo delete purge list* multipart part* complete
 //	          uploadabort assembly uploadmarker bucket* grantops
 //	rights    rights accessblock denials objectrights listrights uploadrights subject moderights
 //	          precondition objectkey followlink etag
-//	users     user* storesecret settings
 //	POSIX     create lookup unlink rename path readdir dirstream setattr setflags xattr*
-//	          truncate allocate copyrange below whereis statfs
+//	          truncate allocate copyrange below whereis statfs settings
 //	files     file openfile opentable hold keeper piece dirty write flush blobupload sync
 //	entries   entry orphan attr attrcache perm fileflags wayup
 //	content   content contentreader contentsum contentwriter replace detach compact
@@ -173,16 +174,10 @@
 //
 // # Users
 //
-// A user is an ID that is never given twice; its record stays when the user is
-// removed, and with it the uid. Names, uids and access keys are indexes to it
-// (userindex.go). Grants hold IDs; owners of inodes are uids. A
-// store of format 1 knew users by name: Open converts it, in steps, before it
-// returns (convert.go).
-//
-// Where Config.Keys are set, secrets are sealed in the records (package seal).
-// Open seals what is in clear, or was sealed with an older key, and has the
-// engine erase what that replaced (reseal.go). A secret that cannot be opened is
-// kept as it is, and lets nobody in (ErrSealed).
+// Whom the object doors let in is package users'. A store of format 1 knew users
+// by name: Open converts it, in steps, before it returns (convert.go). Where
+// Config.Keys are set, Open seals the secrets that are in clear, or were sealed
+// with an older key, and has the engine erase what that replaced (package secrets).
 //
 // # What is remembered
 //

@@ -2,7 +2,6 @@ package vfs
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/record"
@@ -27,7 +26,7 @@ var groups1 = map[string]Grantee{
 }
 
 // isFormat1 reports whether a record of one of record.ConvertedTables must change, and
-// for an inode whose it is, if that counts for the floor of freeUID.
+// for an inode whose it is, if that counts for record.CounterUID.
 func isFormat1(k, v []byte) (uid uint32, change bool, err error) {
 	switch k[0] {
 	case record.TabUserName:
@@ -47,40 +46,24 @@ func isFormat1(k, v []byte) (uid uint32, change bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	if n.UID >= FirstUID && n.UID < endFloor && n.UID != NobodyUID {
+	if n.UID >= record.FirstUID && n.UID < record.EndUIDFloor && n.UID != NobodyUID {
 		uid = n.UID
 	}
 	_, change = n.Object.Headers[record.AclHeader1]
 	return uid, change, nil
 }
 
-// decodeUser1 reads a user of format 1: version byte, uvarints uid and gid, a
-// byte for admin, the number of keys, and for each its ID, its secret and its
-// creation. The name is in the key.
-func decodeUser1(name string, b []byte) (User, error) {
-	d := record.Decoder{B: b, What: "user"}
-	if v := d.Byte(); v != record.UserVersion1 {
-		return User{}, fmt.Errorf("%w: user %q has format %d", ErrCorrupt, name, v)
-	}
-	u := User{Name: name, UID: uint32(d.Uint()), GID: uint32(d.Uint()), Admin: d.Byte() != 0}
-	n := d.Count()
-	for i := 0; i < n && d.Err == nil; i++ {
-		u.Keys = append(u.Keys, AccessKey{d.Str(), d.Str(), d.Int()})
-	}
-	return u, d.End()
-}
-
 // user gives a user an ID. Several could have one uid: they keep it, since it
 // owns their files, and the first of them is who the uid stands for.
 func (c *converter) user(t cluster.Txn, name string, v []byte) error {
-	u, err := decodeUser1(name, v)
+	u, err := record.DecodeUser1(name, v)
 	if err != nil {
 		return err
 	}
-	u.ID = newUserID()
+	u.ID = record.NewUserID()
 	u.Founder = name == record.Founder1 && u.Admin
 	for _, k := range u.Keys {
-		if err := t.Set(record.AccessKey(k.ID), []byte(u.ID)); err != nil {
+		if err := t.Set(record.AccessIDKey(k.ID), []byte(u.ID)); err != nil {
 			return err
 		}
 	}
@@ -97,7 +80,7 @@ func (c *converter) user(t cluster.Txn, name string, v []byte) error {
 	if err := t.Set(record.UserNameKey(name), []byte(u.ID)); err != nil {
 		return err
 	}
-	return t.Set(record.UserKey(u.ID), u.encode(c.fs.cfg.Keys))
+	return t.Set(record.UserKey(u.ID), u.Encode(c.fs.cfg.Keys))
 }
 
 // bucket returns nil for a record that is not needed any more.

@@ -47,9 +47,8 @@ func samples(t *testing.T) map[string]sample {
 	p := record.Part{Number: 2, Size: 3, Sum: [16]byte{0: 0xaa, 15: 0xbb}, ModifiedNS: sampleNS, HasCRC: true,
 		CRC: 0x1122334455667788, Checksums: sums, Extents: []record.Extent{inline}}
 	bucket := record.Bucket{"durability": []byte("sync"), attrGrants: record.EncodeGrants(sampleGrants)}
-	user := User{ID: "u1", Name: "alice", UID: 1000, GID: 100, Admin: true, Founder: true, Created: sampleNS, removed: sampleNS + 1,
-		Keys: []AccessKey{{"AK", "secret", sampleNS}}, later: []byte{9, 1, 'x'}}
-	notEmpty(t, user, "locked")
+	user := sampleUser(t)
+	notEmpty(t, user, "sealed")
 	notEmpty(t, *upload)
 	notEmpty(t, p)
 	convert := record.Conversion{Table: 2, MaxUID: 1000, Next: []byte{record.TabInode}}
@@ -73,7 +72,7 @@ func samples(t *testing.T) map[string]sample {
 		"C id":        number("id", 4097),
 		"C uid":       number(record.CounterUID, 1001),
 		"C swept":     number("swept", 99),
-		"C erase":     number(counterErase, 1),
+		"C erase":     number(record.CounterErase, 1),
 		"C convert":   {record.ConversionKey(), convert.Encode()},
 		"i":           {record.InodeKey(17), sampleInode(t).Encode()},
 		"n file":      {file.Key(RootIno), file.Value()},
@@ -97,15 +96,29 @@ func samples(t *testing.T) map[string]sample {
 		"M":           {record.UploadIDKey(23), upload.StoreKey()},
 		"p":           {record.PartKey(23, 2), p.Encode()},
 		"b":           {record.BucketKey(24), bucket.Encode()},
-		"U":           {record.UserKey("u1"), user.encode(nil)},
+		"U":           {record.UserKey("u1"), user.Encode(nil)},
 		"u":           {record.UserNameKey("alice"), []byte("u1")},
 		"I":           {record.UIDKey(1000), []byte("u1")},
-		"k":           {record.AccessKey("AK"), []byte("u1")},
+		"k":           {record.AccessIDKey("AK"), []byte("u1")},
 		"d":           {token.key(), token.record(0x1122334455667788, sampleNS)},
 		"g":           {record.SettingKey("scrub"), []byte("{}")},
 		"K":           {record.StoreSecretKey("nfs/handles"), record.EncodeStoreSecret(nil, "nfs/handles", secret)},
 		"z":           {record.DamagedKey(cluster.BlobID{Content: 19, Seq: 20}), damagedJSON},
 	}
+}
+
+// sampleUser is a user with every field, one of a later program included.
+func sampleUser(t *testing.T) record.User {
+	t.Helper()
+	gone := record.User{ID: "u1"}
+	gone.Remove(sampleNS + 1)
+	var later record.Encoder
+	later.Field(9, []byte("x"))
+	u, err := record.DecodeUser("u1", append(gone.Encode(nil), later.B...), nil)
+	want(t, err, nil)
+	u.Name, u.UID, u.GID, u.Admin, u.Founder, u.Created = "alice", 1000, 100, true, true, sampleNS
+	u.Keys = []record.AccessKey{{ID: "AK", Secret: "secret", Created: sampleNS}}
+	return u
 }
 
 // sampleInode is an inode with every field.

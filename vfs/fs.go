@@ -14,8 +14,10 @@ import (
 	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/ids"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/secrets"
 	"ogw/vfs/lock"
 	"ogw/vfs/seal"
+	"ogw/vfs/users"
 )
 
 // Config of an FS. The zero value of each field means its default.
@@ -107,7 +109,7 @@ type FS struct {
 	tuned      atomic.Bool // a bucket may have a durability of its own
 	scrub      scrubber
 	quarantine quarantine
-	users      userCache
+	users      *users.Registry
 	sealing    SealState
 
 	small   sync.Pool // of *smallBuffer
@@ -134,3 +136,15 @@ func (fs *FS) FSID() uint64 { return fs.super.FSID }
 // Locks are the advisory locks of this process, named by inode number. The
 // doors share them.
 func (fs *FS) Locks() *lock.Manager { return fs.locks }
+
+// Users are those whom the object doors let in.
+func (fs *FS) Users() *users.Registry { return fs.users }
+
+// SealState says what Open found about the secrets of the store.
+type SealState = secrets.State
+
+// LockedKey is an access key whose secret cannot be opened.
+type LockedKey = secrets.LockedKey
+
+// SealState returns what Open found.
+func (fs *FS) SealState() SealState { return fs.sealing }

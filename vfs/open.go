@@ -12,7 +12,9 @@ import (
 	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/secrets"
 	"ogw/vfs/lock"
+	"ogw/vfs/users"
 )
 
 // Open opens the namespace in c, making it if c is empty. c stays the
@@ -29,9 +31,11 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	if err := fs.openSuper(ctx); err != nil {
 		return nil, err
 	}
-	if err := fs.reseal(ctx); err != nil {
+	var err error
+	if fs.sealing, err = secrets.Seal(ctx, fs.kv, fs.cfg.Keys, fs.log); err != nil {
 		return nil, err
 	}
+	fs.users = users.New(userStore{fs}, fs.cfg.Keys, !c.Exclusive)
 	if err := fs.ids.Init(ctx, fs.kv); err != nil {
 		return nil, err
 	}
@@ -67,6 +71,17 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 		fs.startBackground(bg)
 	}
 	return fs, nil
+}
+
+// userStore runs the transactions of package users.
+type userStore struct{ fs *FS }
+
+func (s userStore) View(ctx context.Context, fn func(cluster.Reader) error) error {
+	return s.fs.view(ctx, fn)
+}
+
+func (s userStore) Update(ctx context.Context, fn func(t cluster.Txn, nowNS int64) error) error {
+	return s.fs.update(ctx, func(t cluster.Txn, o *op) error { return fn(t, o.nowNS) })
 }
 
 func (c Config) withDefaults(exclusive bool) Config {

@@ -11,6 +11,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/secrets"
 	"ogw/vfs/seal"
 )
 
@@ -168,7 +169,7 @@ func (r *Restore) adapt(k, v []byte) (value []byte, keep bool, err error) {
 	case r.cfg.Copy && (k[0] == record.TabSecret || k[0] == record.TabSetting && strings.HasPrefix(string(k[1:]), "nsm/")):
 		return nil, false, nil
 	case (k[0] == record.TabUser || k[0] == record.TabSecret) && r.cfg.Opens != nil:
-		v, _, err = recodeSecrets(k, v, r.cfg.Opens, r.cfg.Keys, true)
+		v, _, err = secrets.Recode(k, v, r.cfg.Opens, r.cfg.Keys, true)
 	}
 	return v, true, err
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"ogw/cluster/mem"
+	"ogw/vfs/users"
 )
 
 // The tables of docs/security.md, "Who may do what", run row by row.
@@ -59,7 +60,7 @@ type cast struct {
 func newCast(t *testing.T) *cast {
 	c := &cast{t, openTest(t, mem.New(mem.Options{}))}
 	for name, admin := range map[string]bool{"alice": false, "bob": false, "administrator": true} {
-		_, err := c.fs.MakeUser(bg, User{Name: name, Admin: admin}, UserOptions{FreeUID: true})
+		_, err := c.fs.Users().Make(bg, users.User{Name: name, Admin: admin}, users.Options{FreeUID: true})
 		want(t, err, nil)
 	}
 	return c
@@ -72,7 +73,7 @@ func (c *cast) subject(name string) *Subject {
 		return Nobody
 	}
 	account, local := strings.CutPrefix(name, "local ")
-	u, err := c.fs.GetUser(bg, account)
+	u, err := c.fs.Users().ByName(bg, account)
 	want(c.t, err, nil)
 	if local {
 		return &Subject{UID: u.UID, GID: u.GID, Local: true}
@@ -261,7 +262,7 @@ func (c *cast) actsRow(row []string) {
 	}
 	n := mustLookup(c.t, c.fs, st.bucket, st.key)
 	owner := "removed"
-	if u, err := c.fs.UserByUID(bg, n.UID); err == nil {
+	if u, err := c.fs.Users().ByUID(bg, n.UID); err == nil {
 		owner = u.Name
 	}
 	if owner != row[1] {
@@ -303,16 +304,16 @@ func (st *story) act(text string) {
 	case what == "sets the bucket's ACL":
 		want(st.t, st.fs.SetBucketGrants(st.as(who), "acts", st.grants("READ and WRITE to bob")), nil)
 	case what == "is renamed":
-		_, err := st.fs.RenameUser(bg, who, "robert")
+		_, err := st.fs.Users().Rename(bg, who, "robert")
 		want(st.t, err, nil)
 	case what == "is removed":
-		want(st.t, st.fs.RemoveUser(bg, who), nil)
+		want(st.t, st.fs.Users().Remove(bg, who), nil)
 	case act == "another bob is added":
-		_, err := st.fs.MakeUser(bg, User{Name: "bob"}, UserOptions{FreeUID: true})
+		_, err := st.fs.Users().Make(bg, users.User{Name: "bob"}, users.Options{FreeUID: true})
 		want(st.t, err, nil)
 	case act == "another bob inherits the uid":
 		uid := mustLookup(st.t, st.fs, st.bucket, st.key).UID
-		_, err := st.fs.MakeUser(bg, User{Name: "bob", UID: uid, GID: uid}, UserOptions{Inherit: true})
+		_, err := st.fs.Users().Make(bg, users.User{Name: "bob", UID: uid, GID: uid}, users.Options{Inherit: true})
 		want(st.t, err, nil)
 	default:
 		st.t.Fatalf("no such act: %q", text)

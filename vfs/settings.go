@@ -7,6 +7,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/secrets"
 )
 
 // maxSettingNameBytes bounds the name of a setting; doors use short words.
@@ -60,4 +61,34 @@ func (fs *FS) UpdateSetting(ctx context.Context, name string, change func(old []
 		}
 		return t.Set(key, value)
 	})
+}
+
+// StoreSecretBytes is the length of a secret of the store.
+const StoreSecretBytes = record.StoreSecretBytes
+
+// StoreSecret returns a secret of the store's own, which is made when it is
+// asked for first and stays the same from then on, for every process. Doors
+// derive keys from it for what clients hand back and must not make up (NFS
+// file handles). Nothing shows it: whoever knows it can forge all of that.
+func (fs *FS) StoreSecret(ctx context.Context, name string) (secret []byte, err error) {
+	if name == "" || len(name) > maxSettingNameBytes {
+		return nil, fmt.Errorf("name of a store's secret of %d bytes: %w", len(name), ErrInvalid)
+	}
+	err = fs.view(ctx, func(r cluster.Reader) (err error) {
+		_, secret, err = secrets.Find(r, fs.cfg.Keys, name)
+		return err
+	})
+	if err != nil || secret != nil {
+		return secret, err
+	}
+	// Durable before anybody is given what it makes good, whatever durability
+	// the store has.
+	err = fs.update(cluster.Strict(ctx), func(t cluster.Txn, _ *op) (err error) {
+		secret, err = secrets.FindOrMake(t, fs.cfg.Keys, name)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return secret, nil
 }

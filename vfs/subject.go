@@ -26,6 +26,10 @@ type Subject struct {
 	Local bool
 }
 
+// NobodyUID owns what anonymous requests make (Linux's overflow uid). No user
+// has it.
+const NobodyUID = record.NobodyUID
+
 // Nobody is the subject of anonymous requests.
 var Nobody = &Subject{UID: NobodyUID, GID: NobodyUID, Anonymous: true}
 

@@ -9,6 +9,7 @@ import (
 
 	ns "ogw/vfs"
 	"ogw/vfs/seal"
+	"ogw/vfs/users"
 )
 
 // sealCuts is how many of the moments of a conversion lose the power.
@@ -68,7 +69,7 @@ func TestPowerCutWhileSealing(t *testing.T) {
 	if _, err := n.PutObject(ctx, "bbb", "k", strings.NewReader(body), ns.PutOptions{Size: int64(len(body))}); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.AddUser(ctx, ns.User{Name: "ann", UID: 1, Keys: []ns.AccessKey{{ID: "AKANN", Secret: secret}}}); err != nil {
+	if err := n.Users().Add(ctx, users.User{Name: "ann", UID: 1, Keys: []users.AccessKey{{ID: "AKANN", Secret: secret}}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := n.StoreSecret(ctx, "handles"); err != nil {
@@ -83,7 +84,7 @@ func TestPowerCutWhileSealing(t *testing.T) {
 		t.Helper()
 		n, stop := open(fs, keys)
 		defer stop()
-		if u, k, err := n.UserByKey(ctx, "AKANN"); err != nil || u.Name != "ann" || k.Secret != secret {
+		if u, k, err := n.Users().ByKey(ctx, "AKANN"); err != nil || u.Name != "ann" || k.Secret != secret {
 			t.Errorf("%s: %+v %+v %v", what, u, k, err)
 		}
 		if info, err := n.HeadObject(ctx, "bbb", "k", ns.GetOptions{}); err != nil || info.Size != int64(len(body)) {

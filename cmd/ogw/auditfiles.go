@@ -93,7 +93,7 @@ func fill(fs *vfs.FS, e *audit.Event, ino vfs.Ino, name string, toDir vfs.Ino, t
 	if e.UID < 0 {
 		return
 	}
-	if u, err := fs.UserByUID(ctx, uint32(e.UID)); err == nil {
+	if u, err := fs.Users().ByUID(ctx, uint32(e.UID)); err == nil {
 		e.User, e.UserID = u.Name, string(u.ID)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"ogw/httpapi/apierr"
 	"ogw/httpapi/guess"
 	"ogw/vfs"
+	"ogw/vfs/users"
 )
 
 // auditName is the file of the audit log in the data folder.
@@ -142,7 +143,7 @@ func (a *auditor) sealed(s vfs.SealState) {
 // started tells which configuration is in force: a change of it comes with a
 // start, and shows as another digest. Secrets are not in it: who reads the log
 // could try words against a digest of a weak one.
-func (a *auditor) started(cfg *config.Config, firstKey *vfs.AccessKey) {
+func (a *auditor) started(cfg *config.Config, firstKey *users.AccessKey) {
 	if a.log == nil {
 		return
 	}

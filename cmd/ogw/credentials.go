@@ -15,6 +15,7 @@ import (
 	"ogw/cmd/ogw/config"
 	"ogw/httpapi/admin"
 	"ogw/vfs"
+	"ogw/vfs/users"
 )
 
 const (
@@ -39,12 +40,12 @@ func credentialsOf(c *config.Config, vc vfs.Config) credentials {
 // ensureRoot makes the root user if the store has no users yet, and returns
 // the key if so. The file is written first: if the process dies between, the
 // next start takes the key from it.
-func (c credentials) ensureRoot(ctx context.Context, store *vfs.FS) (*vfs.AccessKey, error) {
-	users, err := store.ListUsers(ctx)
+func (c credentials) ensureRoot(ctx context.Context, store *vfs.FS) (*users.AccessKey, error) {
+	all, err := store.Users().List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if len(users) > 0 {
+	if len(all) > 0 {
 		return nil, c.destroyIfSealed()
 	}
 	key, err := readCredentials(c.path)
@@ -58,9 +59,9 @@ func (c credentials) ensureRoot(ctx context.Context, store *vfs.FS) (*vfs.Access
 	// What root writes belongs to who runs the process, so that a mount by
 	// the same person can change it. A store whose users are all removed gets
 	// its first one anew.
-	_, err = store.MakeUser(ctx, vfs.User{
-		Name: rootUser, UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Admin: true, Founder: true, Keys: []vfs.AccessKey{key},
-	}, vfs.UserOptions{Inherit: true, FreeUID: os.Getuid() == vfs.NobodyUID})
+	_, err = store.Users().Make(ctx, users.User{
+		Name: rootUser, UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Admin: true, Founder: true, Keys: []users.AccessKey{key},
+	}, users.Options{Inherit: true, FreeUID: os.Getuid() == vfs.NobodyUID})
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func (c credentials) ensureRoot(ctx context.Context, store *vfs.FS) (*vfs.Access
 
 // keysChanged keeps the file in step with the root user, whatever the name of
 // now.
-func (c credentials) keysChanged(u vfs.User) error {
+func (c credentials) keysChanged(u users.User) error {
 	switch {
 	case !u.Founder:
 		return nil
@@ -79,7 +80,7 @@ func (c credentials) keysChanged(u vfs.User) error {
 	return c.write(u.Keys[0])
 }
 
-func (c credentials) write(key vfs.AccessKey) error {
+func (c credentials) write(key users.AccessKey) error {
 	if c.sealed {
 		return c.destroy()
 	}
@@ -153,12 +154,12 @@ func wipe(f *os.File) error {
 	return f.Sync()
 }
 
-func readCredentials(path string) (vfs.AccessKey, error) {
+func readCredentials(path string) (users.AccessKey, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return vfs.AccessKey{}, err
+		return users.AccessKey{}, err
 	}
-	key := vfs.AccessKey{Created: time.Now().UnixNano()}
+	key := users.AccessKey{Created: time.Now().UnixNano()}
 	for line := range strings.SplitSeq(string(b), "\n") {
 		name, value, _ := strings.Cut(line, "=")
 		switch strings.TrimSpace(name) {
@@ -175,7 +176,7 @@ func readCredentials(path string) (vfs.AccessKey, error) {
 }
 
 // writeCredentials replaces the file, durably; only its owner can read it.
-func writeCredentials(path string, key vfs.AccessKey) error {
+func writeCredentials(path string, key users.AccessKey) error {
 	text := fmt.Sprintf("# The root user of this ogw store. Keep it secret.\n[default]\n"+
 		"aws_access_key_id = %s\naws_secret_access_key = %s\n", key.ID, key.Secret)
 	if err := replacePrivate(path, []byte(text), true); err != nil {

@@ -12,6 +12,7 @@ import (
 	"ogw/cmd/ogw/config"
 	"ogw/vfs"
 	"ogw/vfs/seal"
+	"ogw/vfs/users"
 )
 
 func TestClusterKeys(t *testing.T) {
@@ -68,10 +69,10 @@ func TestTellSealing(t *testing.T) {
 func TestSealedCredentials(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, credentialsName)
-	key := vfs.AccessKey{ID: "AK", Secret: "secret"}
+	key := users.AccessKey{ID: "AK", Secret: "secret"}
 	clear, sealed := credentials{path, false}, credentials{path, true}
-	root := vfs.User{Founder: true, Keys: []vfs.AccessKey{key}}
-	for _, u := range []vfs.User{{Keys: root.Keys}, root} {
+	root := users.User{Founder: true, Keys: []users.AccessKey{key}}
+	for _, u := range []users.User{{Keys: root.Keys}, root} {
 		if err := clear.keysChanged(u); err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +96,7 @@ func TestSealedCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Without keys the file would hold one that is not good.
-	if err := clear.keysChanged(vfs.User{Founder: true}); err != nil {
+	if err := clear.keysChanged(users.User{Founder: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); err == nil {

@@ -15,6 +15,7 @@ import (
 	"ogw/httpapi"
 	"ogw/httpapi/admin"
 	"ogw/vfs"
+	"ogw/vfs/users"
 )
 
 const (
@@ -53,7 +54,7 @@ type process struct {
 	doors       []*door // fixed once wired
 	admin       []*door // served until the end
 
-	firstKey *vfs.AccessKey // made at this start
+	firstKey *users.AccessKey // made at this start
 	// credentials is where root's key is kept besides the store.
 	credentials credentials
 	started     bool // it served; set once, by run

@@ -19,6 +19,7 @@ import (
 	"ogw/cluster/mem"
 	"ogw/httpapi/apierr"
 	"ogw/vfs"
+	"ogw/vfs/users"
 )
 
 // fakeProcess records what it is asked: the process itself lives in cmd/ogw.
@@ -115,7 +116,7 @@ func TestUsersAndBuckets(t *testing.T) {
 	ctx := context.Background()
 	s, fs := newServer(t, nil)
 	var changed []string
-	s.KeysChanged = func(u vfs.User) error {
+	s.KeysChanged = func(u users.User) error {
 		changed = append(changed, u.Name)
 		return nil
 	}
@@ -168,7 +169,7 @@ func TestUsersAndBuckets(t *testing.T) {
 	if err != nil || len(alone.Keys) != 1 {
 		t.Fatalf("%+v %v", alone, err)
 	}
-	if _, _, err := fs.UserByKey(ctx, ann.Keys[0].ID); !errors.Is(err, vfs.ErrNoSuchUser) {
+	if _, _, err := fs.Users().ByKey(ctx, ann.Keys[0].ID); !errors.Is(err, vfs.ErrNoSuchUser) {
 		t.Errorf("the old key is still good: %v", err)
 	}
 	if fmt.Sprint(changed) != "[ann ann]" {
@@ -231,7 +232,7 @@ func TestIdentities(t *testing.T) {
 	ctx := context.Background()
 	s, fs := newServer(t, nil)
 	var changed []string
-	s.KeysChanged = func(u vfs.User) error {
+	s.KeysChanged = func(u users.User) error {
 		changed = append(changed, fmt.Sprint(u.Name, len(u.Keys)))
 		return nil
 	}
@@ -243,7 +244,7 @@ func TestIdentities(t *testing.T) {
 		}
 		return u
 	}
-	if err := fs.AddUser(ctx, vfs.User{Name: "root", Admin: true, Founder: true}); err != nil {
+	if err := fs.Users().Add(ctx, users.User{Name: "root", Admin: true, Founder: true}); err != nil {
 		t.Fatal(err)
 	}
 	ann := must(c.AddUser(ctx, AddUser{Name: "ann"}))
@@ -264,7 +265,7 @@ func TestIdentities(t *testing.T) {
 	if _, err := c.RemoveKey(ctx, "ann", ann.Keys[0].ID); status(err) != 404 {
 		t.Error(err)
 	}
-	if _, _, err := fs.UserByKey(ctx, ann.Keys[0].ID); !errors.Is(err, vfs.ErrNoSuchUser) {
+	if _, _, err := fs.Users().ByKey(ctx, ann.Keys[0].ID); !errors.Is(err, vfs.ErrNoSuchUser) {
 		t.Errorf("a removed key is still good: %v", err)
 	}
 	if fmt.Sprint(changed) != "[ann2 ann3 ann2]" {

@@ -8,6 +8,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"ogw/vfs"
+	"ogw/vfs/users"
 )
 
 // bucketPage is how many buckets are read from the store at a time.
@@ -57,24 +58,24 @@ func (s *Server) addBucket(r *http.Request, _ httprouter.Params) (any, error) {
 
 // owner finds the user whom a request names by ID or name; "" is the one that
 // came with the store.
-func (s *Server) owner(r *http.Request, who string) (vfs.User, error) {
+func (s *Server) owner(r *http.Request, who string) (users.User, error) {
 	if who == "" {
-		u, err := s.FS.Founder(r.Context())
+		u, err := s.FS.Users().Founder(r.Context())
 		if errors.Is(err, vfs.ErrNoSuchUser) {
 			err = fmt.Errorf("%w; name another owner (--owner)", err)
 		}
 		return u, err
 	}
-	u, err := s.FS.UserByID(r.Context(), vfs.UserID(who))
+	u, err := s.FS.Users().ByID(r.Context(), vfs.UserID(who))
 	if errors.Is(err, vfs.ErrNoSuchUser) {
-		u, err = s.FS.GetUser(r.Context(), who)
+		u, err = s.FS.Users().ByName(r.Context(), who)
 	}
 	return u, err
 }
 
 // ownerName returns the name of the user with a uid, "" if there is none.
 func (s *Server) ownerName(r *http.Request, uid uint32) (string, error) {
-	u, err := s.FS.UserByUID(r.Context(), uid)
+	u, err := s.FS.Users().ByUID(r.Context(), uid)
 	if errors.Is(err, vfs.ErrNoSuchUser) {
 		return "", nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"ogw/vfs"
+	"ogw/vfs/users"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 
 // NewKey makes an access key at random, in the shape that S3 tools expect:
 // 20 characters with 95 random bits and 40 with 240.
-func NewKey(now time.Time) vfs.AccessKey {
+func NewKey(now time.Time) users.AccessKey {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	id := []byte("OGW0")
 	var random [16]byte
@@ -33,11 +34,11 @@ func NewKey(now time.Time) vfs.AccessKey {
 	}
 	var secret [30]byte
 	rand.Read(secret[:])
-	return vfs.AccessKey{ID: string(id), Secret: base64.URLEncoding.EncodeToString(secret[:]), Created: now.UnixNano()}
+	return users.AccessKey{ID: string(id), Secret: base64.URLEncoding.EncodeToString(secret[:]), Created: now.UnixNano()}
 }
 
 // givenKey is the key that a request names, or else a new one.
-func givenKey(id, secret string) vfs.AccessKey {
+func givenKey(id, secret string) users.AccessKey {
 	k := NewKey(time.Now())
 	if id != "" {
 		k.ID, k.Secret = id, secret
@@ -78,9 +79,9 @@ func printable(s, not string) bool {
 }
 
 // changeKeys changes the keys of a user, and tells who keeps them elsewhere.
-func (s *Server) changeKeys(r *http.Request, name string, change func(keys []vfs.AccessKey) ([]vfs.AccessKey, error)) (vfs.User, error) {
-	var after vfs.User
-	err := s.FS.UpdateUser(r.Context(), name, func(u *vfs.User) (err error) {
+func (s *Server) changeKeys(r *http.Request, name string, change func(keys []users.AccessKey) ([]users.AccessKey, error)) (users.User, error) {
+	var after users.User
+	err := s.FS.Users().Update(r.Context(), name, func(u *users.User) (err error) {
 		u.Keys, err = change(u.Keys)
 		after = *u
 		return err
@@ -97,11 +98,11 @@ func (s *Server) rotate(r *http.Request, p httprouter.Params) (any, error) {
 		return nil, err
 	}
 	key := NewKey(time.Now())
-	after, err := s.changeKeys(r, p.ByName("name"), func(keys []vfs.AccessKey) ([]vfs.AccessKey, error) {
+	after, err := s.changeKeys(r, p.ByName("name"), func(keys []users.AccessKey) ([]users.AccessKey, error) {
 		if !q.Keep {
 			keys = nil
 		}
-		return append([]vfs.AccessKey{key}, keys...), nil
+		return append([]users.AccessKey{key}, keys...), nil
 	})
 	if err != nil {
 		return nil, err
@@ -120,7 +121,7 @@ func (s *Server) addKey(r *http.Request, p httprouter.Params) (any, error) {
 		return nil, err
 	}
 	key := givenKey(q.AccessKey, q.SecretKey)
-	after, err := s.changeKeys(r, p.ByName("name"), func(keys []vfs.AccessKey) ([]vfs.AccessKey, error) {
+	after, err := s.changeKeys(r, p.ByName("name"), func(keys []users.AccessKey) ([]users.AccessKey, error) {
 		return append(keys, key), nil
 	})
 	if err != nil {
@@ -133,8 +134,8 @@ func (s *Server) addKey(r *http.Request, p httprouter.Params) (any, error) {
 
 func (s *Server) removeKey(r *http.Request, p httprouter.Params) (any, error) {
 	name, id := p.ByName("name"), p.ByName("key")
-	after, err := s.changeKeys(r, name, func(keys []vfs.AccessKey) ([]vfs.AccessKey, error) {
-		i := slices.IndexFunc(keys, func(k vfs.AccessKey) bool { return k.ID == id })
+	after, err := s.changeKeys(r, name, func(keys []users.AccessKey) ([]users.AccessKey, error) {
+		i := slices.IndexFunc(keys, func(k users.AccessKey) bool { return k.ID == id })
 		if i < 0 {
 			return nil, fmt.Errorf("access key %q of user %q: %w", id, name, vfs.ErrNoSuchUser)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"ogw/httpapi"
 	"ogw/vfs"
+	"ogw/vfs/users"
 )
 
 // Config of a Server.
@@ -32,7 +33,7 @@ type Config struct {
 	// Done is called after each request, for metrics. May be nil.
 	Done func(*httpapi.Record)
 	// KeysChanged is told when a user's keys were replaced. May be nil.
-	KeysChanged func(vfs.User) error
+	KeysChanged func(users.User) error
 }
 
 // Server is the API. It is an http.Handler without access control: that is

@@ -10,16 +10,17 @@ import (
 
 	"ogw/httpapi/apierr"
 	"ogw/vfs"
+	"ogw/vfs/users"
 )
 
 const (
 	// FirstUID is where uids of users begin that nobody chose.
-	FirstUID = vfs.FirstUID
+	FirstUID = users.FirstUID
 	// maxUserName bounds a name: it stands in logs and listings.
 	maxUserName = 64
 )
 
-func userOf(u vfs.User, secrets bool) User {
+func userOf(u users.User, secrets bool) User {
 	out := User{ID: string(u.ID), Name: u.Name, UID: u.UID, GID: u.GID, Admin: u.Admin, Keys: []Key{}}
 	for _, k := range u.Keys {
 		key := Key{ID: k.ID, Created: time.Unix(0, k.Created).UTC()}
@@ -32,9 +33,9 @@ func userOf(u vfs.User, secrets bool) User {
 }
 
 func (s *Server) listUsers(r *http.Request, _ httprouter.Params) (any, error) {
-	users, err := s.FS.ListUsers(r.Context())
+	all, err := s.FS.Users().List(r.Context())
 	out := []User{}
-	for _, u := range users {
+	for _, u := range all {
 		out = append(out, userOf(u, false))
 	}
 	return out, err
@@ -48,11 +49,11 @@ func (s *Server) addUser(r *http.Request, _ httprouter.Params) (any, error) {
 	if err := q.validate(); err != nil {
 		return nil, err
 	}
-	u := vfs.User{Name: q.Name, Admin: q.Admin, Keys: []vfs.AccessKey{givenKey(q.AccessKey, q.SecretKey)}}
+	u := users.User{Name: q.Name, Admin: q.Admin, Keys: []users.AccessKey{givenKey(q.AccessKey, q.SecretKey)}}
 	if q.UID != nil {
 		u.UID, u.GID = *q.UID, *q.UID
 	}
-	made, err := s.FS.MakeUser(r.Context(), u, vfs.UserOptions{FreeUID: q.UID == nil, Inherit: q.Inherit, GID: q.GID})
+	made, err := s.FS.Users().Make(r.Context(), u, users.Options{FreeUID: q.UID == nil, Inherit: q.Inherit, GID: q.GID})
 	if errors.Is(err, vfs.ErrUIDTaken) && q.UID != nil {
 		err = fmt.Errorf("%w; to hand that on to %s, say so: ogw user add %s --uid %d --inherit", err, q.Name, q.Name, *q.UID)
 	}
@@ -97,19 +98,19 @@ func (s *Server) removeUser(r *http.Request, p httprouter.Params) (any, error) {
 	if err := s.keepsAdmin(r, name); err != nil {
 		return nil, err
 	}
-	return User{Name: name, Keys: []Key{}}, s.FS.RemoveUser(r.Context(), name)
+	return User{Name: name, Keys: []Key{}}, s.FS.Users().Remove(r.Context(), name)
 }
 
 // keepsAdmin refuses to leave a store without an administrator: nobody could
 // change owners and ACLs any more, and an empty list of users would bring the
 // first key back at the next start.
 func (s *Server) keepsAdmin(r *http.Request, leaving string) error {
-	users, err := s.FS.ListUsers(r.Context())
+	all, err := s.FS.Users().List(r.Context())
 	if err != nil {
 		return err
 	}
 	left, last := 0, false
-	for _, u := range users {
+	for _, u := range all {
 		if u.Admin && u.Name != leaving {
 			left++
 		}
@@ -130,6 +131,6 @@ func (s *Server) renameUser(r *http.Request, p httprouter.Params) (any, error) {
 	if !validUserName(q.Name) {
 		return nil, badName(q.Name)
 	}
-	u, err := s.FS.RenameUser(r.Context(), p.ByName("name"), q.Name)
+	u, err := s.FS.Users().Rename(r.Context(), p.ByName("name"), q.Name)
 	return userOf(u, false), err
 }

@@ -16,6 +16,7 @@ import (
 	"ogw/httpapi/fair"
 	"ogw/httpapi/guess"
 	"ogw/vfs"
+	"ogw/vfs/users"
 )
 
 // identity is who asks.
@@ -102,10 +103,10 @@ func (a *authenticator) identifyToken(token string) (identity, error) {
 // identifyUser takes an access key and its secret, or a user's name and any
 // of the secrets.
 func (a *authenticator) identifyUser(ctx context.Context, fs *vfs.FS, name, secret string) (identity, error) {
-	user, key, err := fs.UserByKey(ctx, name)
-	keys := []vfs.AccessKey{key}
+	user, key, err := fs.Users().ByKey(ctx, name)
+	keys := []users.AccessKey{key}
 	if errors.Is(err, vfs.ErrNoSuchUser) {
-		user, err = fs.GetUser(ctx, name)
+		user, err = fs.Users().ByName(ctx, name)
 		keys = user.Keys
 	}
 	if err != nil && !errors.Is(err, vfs.ErrNoSuchUser) {

@@ -23,6 +23,7 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/mem"
 	"ogw/vfs"
+	"ogw/vfs/users"
 )
 
 func md5hex(s string) string {
@@ -539,12 +540,12 @@ func TestTokens(t *testing.T) {
 func TestUsers(t *testing.T) {
 	g := newGateway(t, Config{Users: true})
 	ctx := context.Background()
-	for _, u := range []vfs.User{
-		{Name: "admin", Admin: true, Keys: []vfs.AccessKey{{ID: "AKADMIN", Secret: "secret-of-admin"}}},
-		{Name: "ann", UID: 1001, GID: 1001, Keys: []vfs.AccessKey{{ID: "AKANN", Secret: "secret-of-ann"}}},
-		{Name: "bob", UID: 1002, GID: 1002, Keys: []vfs.AccessKey{{ID: "AKBOB", Secret: "secret-of-bob"}}},
+	for _, u := range []users.User{
+		{Name: "admin", Admin: true, Keys: []users.AccessKey{{ID: "AKADMIN", Secret: "secret-of-admin"}}},
+		{Name: "ann", UID: 1001, GID: 1001, Keys: []users.AccessKey{{ID: "AKANN", Secret: "secret-of-ann"}}},
+		{Name: "bob", UID: 1002, GID: 1002, Keys: []users.AccessKey{{ID: "AKBOB", Secret: "secret-of-bob"}}},
 	} {
-		if err := g.fs.AddUser(ctx, u); err != nil {
+		if err := g.fs.Users().Add(ctx, u); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -591,7 +592,7 @@ func TestUsers(t *testing.T) {
 	for _, key := range []string{"d/", "full/", "full/x"} {
 		g.put("/ann-bucket/"+key, "", ann)
 	}
-	user, err := g.fs.GetUser(ctx, "bob")
+	user, err := g.fs.Users().ByName(ctx, "bob")
 	if err != nil {
 		t.Fatal(err)
 	}

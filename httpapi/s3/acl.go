@@ -67,7 +67,7 @@ func (q *request) toBucketOwner(t aclTarget, p vfs.Permission) vfs.Grants {
 	if t.bucket == nil {
 		return vfs.Grants{}
 	}
-	u, err := q.fs.UserByUID(q.ctx, t.bucket.UID)
+	u, err := q.fs.Users().ByUID(q.ctx, t.bucket.UID)
 	if err != nil || t.owner.is(string(u.ID)) {
 		return vfs.Grants{} // a local account's, or one's own
 	}

@@ -43,7 +43,7 @@ func (q *request) identify(sig *sigv4.Signature) error {
 	if err != nil {
 		return err
 	}
-	user, key, err := q.fs.UserByKey(q.ctx, sig.AccessKey)
+	user, key, err := q.fs.Users().ByKey(q.ctx, sig.AccessKey)
 	if errors.Is(err, vfs.ErrNoSuchUser) {
 		try.Wrong()
 		return newError(codeInvalidAccessKeyID).with("AWSAccessKeyId", sig.AccessKey)

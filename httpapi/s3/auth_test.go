@@ -16,7 +16,7 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
-	"ogw/vfs"
+	"ogw/vfs/users"
 )
 
 func TestSignatureErrors(t *testing.T) {
@@ -319,19 +319,19 @@ func TestGrantsHoldIDs(t *testing.T) {
 			AccessControlPolicy: &types.AccessControlPolicy{Owner: out.Owner, Grants: out.Grants}})
 		wantCode(t, "written back", err, "")
 	}
-	if _, err := d.fs.RenameUser(bg, "bob", "robert"); err != nil {
+	if _, err := d.fs.Users().Rename(bg, "bob", "robert"); err != nil {
 		t.Fatal(err)
 	}
-	second := vfs.User{Name: "bob", UID: 1009, Keys: []vfs.AccessKey{{ID: "KEYsecond", Secret: secretOf("second")}}}
-	if err := d.fs.AddUser(bg, second); err != nil {
+	second := users.User{Name: "bob", UID: 1009, Keys: []users.AccessKey{{ID: "KEYsecond", Secret: secretOf("second")}}}
+	if err := d.fs.Users().Add(bg, second); err != nil {
 		t.Fatal(err)
 	}
 	d.wantRaw("bob", "GET", "/acl", nil, nil, 200, "ListBucketResult")
 	d.wantRaw("second", "GET", "/acl", nil, nil, 403, "AccessDenied")
-	if err := d.fs.RemoveUser(bg, "robert"); err != nil {
+	if err := d.fs.Users().Remove(bg, "robert"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.fs.RenameUser(bg, "bob", "robert"); err != nil {
+	if _, err := d.fs.Users().Rename(bg, "bob", "robert"); err != nil {
 		t.Fatal(err)
 	}
 	d.wantRaw("second", "GET", "/acl", nil, nil, 403, "AccessDenied")

@@ -15,6 +15,7 @@ import (
 	"ogw/cluster/local"
 	"ogw/httpapi"
 	"ogw/vfs"
+	"ogw/vfs/users"
 )
 
 // openLocal is a door over the embedded engine.
@@ -28,8 +29,8 @@ func openLocal(b *testing.B) *door {
 	if err != nil {
 		b.Fatal(err)
 	}
-	u := vfs.User{Name: "alice", UID: 1001, GID: 100, Keys: []vfs.AccessKey{{ID: "KEYalice", Secret: secretOf("alice")}}}
-	if err := fs.AddUser(bg, u); err != nil {
+	u := users.User{Name: "alice", UID: 1001, GID: 100, Keys: []users.AccessKey{{ID: "KEYalice", Secret: secretOf("alice")}}}
+	if err := fs.Users().Add(bg, u); err != nil {
 		b.Fatal(err)
 	}
 	d := &door{t: b, fs: fs, srv: New(fs, Config{Region: "us-east-1"})}

@@ -22,6 +22,7 @@ import (
 
 	"ogw/cluster/mem"
 	"ogw/vfs"
+	"ogw/vfs/users"
 )
 
 var bg = context.Background()
@@ -41,7 +42,7 @@ func secretOf(user string) string { return "secret-of-" + user + "-0123456789" }
 
 // userID returns the ID of who has a name now.
 func (d *door) userID(name string) string {
-	u, err := d.fs.GetUser(bg, name)
+	u, err := d.fs.Users().ByName(bg, name)
 	if err != nil {
 		d.t.Error(err)
 	}
@@ -61,9 +62,9 @@ func openDoorOn(t testing.TB, c Config, o mem.Options) *door {
 		t.Fatal(err)
 	}
 	for i, name := range []string{"root", "alice", "bob"} {
-		u := vfs.User{Name: name, UID: uint32(1000 + i), GID: 100, Admin: name == "root",
-			Keys: []vfs.AccessKey{{ID: "KEY" + name, Secret: secretOf(name)}}}
-		if err := fs.AddUser(bg, u); err != nil {
+		u := users.User{Name: name, UID: uint32(1000 + i), GID: 100, Admin: name == "root",
+			Keys: []users.AccessKey{{ID: "KEY" + name, Secret: secretOf(name)}}}
+		if err := fs.Users().Add(bg, u); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,9 +1,12 @@
 package s3
 
-import "ogw/vfs"
+import (
+	"ogw/vfs"
+	"ogw/vfs/users"
+)
 
 // identity is who asks; the zero value is anonymous.
-type identity struct{ user *vfs.User }
+type identity struct{ user *users.User }
 
 func (i identity) anonymous() bool { return i.user == nil }
 

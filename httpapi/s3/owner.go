@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"ogw/vfs"
+	"ogw/vfs/users"
 )
 
 // owner is a user as S3's XML shows one: by the ID, which stays, and the name,
@@ -27,7 +28,7 @@ func (q *request) ownerOf(uid uint32) owner {
 	if q.id.user != nil && q.id.user.UID == uid {
 		return q.id.owner()
 	}
-	u, err := q.fs.UserByUID(q.ctx, uid)
+	u, err := q.fs.Users().ByUID(q.ctx, uid)
 	if err != nil {
 		number := "uid:" + strconv.FormatUint(uint64(uid), 10)
 		return owner{number, number}
@@ -37,7 +38,7 @@ func (q *request) ownerOf(uid uint32) owner {
 
 // granteeOf returns the user of a grant. One that was removed has no name.
 func (q *request) granteeOf(id vfs.UserID) owner {
-	u, err := q.fs.UserByID(q.ctx, id)
+	u, err := q.fs.Users().ByID(q.ctx, id)
 	if err != nil {
 		return owner{id: string(id)}
 	}
@@ -45,10 +46,10 @@ func (q *request) granteeOf(id vfs.UserID) owner {
 }
 
 // userNamed finds a user by ID, or else by the name of now.
-func (q *request) userNamed(s string) (vfs.User, error) {
-	u, err := q.fs.UserByID(q.ctx, vfs.UserID(s))
+func (q *request) userNamed(s string) (users.User, error) {
+	u, err := q.fs.Users().ByID(q.ctx, vfs.UserID(s))
 	if errors.Is(err, vfs.ErrNoSuchUser) {
-		u, err = q.fs.GetUser(q.ctx, s)
+		u, err = q.fs.Users().ByName(q.ctx, s)
 	}
 	return u, err
 }

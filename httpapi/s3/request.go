@@ -8,6 +8,7 @@ import (
 	"ogw/httpapi/fair"
 	"ogw/httpapi/sigv4"
 	"ogw/vfs"
+	"ogw/vfs/users"
 )
 
 // request is one request on its way through an operation.
@@ -24,7 +25,7 @@ type request struct {
 	// hostBucket is the bucket that the Host header named, "" in path style.
 	hostBucket string
 	sig        *sigv4.Signature // nil: anonymous, or a form not yet read
-	user       vfs.User         // of id
+	user       users.User       // of id
 	id         identity
 	info       vfs.BucketInfo // of bucket, if the right to it was asked for
 	values     []string       // backs header values

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"ogw/httpapi/s3"
-	"ogw/vfs"
+	"ogw/vfs/users"
 )
 
 // testBucket is a bucket of an S3 door over a store in memory.
@@ -19,7 +19,7 @@ func testBucket(t *testing.T) *S3 {
 	t.Helper()
 	st := newStore(t)
 	const id, secret = "OGW0BACKUP0TEST", "a secret of a test, long enough to be one"
-	err := st.fs.AddUser(t.Context(), vfs.User{Name: "root", Admin: true, Keys: []vfs.AccessKey{{ID: id, Secret: secret}}})
+	err := st.fs.Users().Add(t.Context(), users.User{Name: "root", Admin: true, Keys: []users.AccessKey{{ID: id, Secret: secret}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,6 @@ type Conversion struct {
 
 func ConversionKey() []byte { return CounterKey("convert") }
 
-// CounterUID is the counter of the first uid that no user can have had.
-const CounterUID = "uid"
-
 func (s *Conversion) Encode() []byte {
 	var e Encoder
 	e.Uint(uint64(s.Table))

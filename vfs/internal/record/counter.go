@@ -6,6 +6,15 @@ import (
 	"ogw/cluster"
 )
 
+// Counters that several packages know, by their names under 'C'.
+const (
+	// CounterUID is the first uid that no user can have had.
+	CounterUID = "uid"
+	// CounterErase is 1 while the engine may hold secrets in clear that were
+	// replaced or removed (package secrets).
+	CounterErase = "erase"
+)
+
 // Counter returns a number kept under 'C', 0 if there is none yet.
 func Counter(r cluster.Reader, name string) (n uint64, err error) {
 	b, err := r.Get(CounterKey(name))

@@ -1,7 +1,6 @@
 // Package record holds all that a store keeps beside the blobs: every key and
 // every value, with its byte layout in the comment beside its codec. Nothing else
-// knows how the bytes lie (but users', which package vfs codes by Encoder and
-// Decoder).
+// knows how the bytes lie.
 //
 //	keys.go            the table of all keys; FormatVersion
 //	superblock.go      'S', and restoring.go what stands there during a restore
@@ -10,6 +9,7 @@
 //	orphan.go          'o'      upload.go   'm'      part.go     'p'
 //	bucket.go          'b'      counter.go  'C'      done.go     'd'
 //	storesecret.go     'K'      damaged.go  'z'
+//	user.go userrecord.go 'U'
 //	conversion.go format1.go    what a store of format 1 holds
 //
 // A codec decodes what it encoded, byte for byte, and returns fserr.ErrCorrupt

@@ -34,7 +34,7 @@ const FormatVersion = 2
 //	'M' upload                           the key of its 'm' record
 //	'p' upload part(4)                   part of an upload
 //	'b' ino                              bucket attributes: creation, owner, ACL
-//	'U' ID                               user and its access keys (userrecord.go of vfs); stays when the user is removed
+//	'U' ID                               user and its access keys (userrecord.go); stays when the user is removed
 //	'u' name                             ID of the user who has it
 //	'I' uid(4)                           ID of the user who has it, or had it last
 //	'k' access key                       ID of the user who holds it
@@ -109,7 +109,7 @@ func BucketKey(ino Ino) []byte                { return key1(TabBucket, uint64(in
 func UserKey(id UserID) []byte                { return append([]byte{TabUser}, id...) }
 func UserNameKey(name string) []byte          { return append([]byte{TabUserName}, name...) }
 func UIDKey(uid uint32) []byte                { return binary.BigEndian.AppendUint32([]byte{TabUID}, uid) }
-func AccessKey(id string) []byte              { return append([]byte{TabAccess}, id...) }
+func AccessIDKey(id string) []byte            { return append([]byte{TabAccess}, id...) }
 func OnceKey(slot uint16) []byte              { return []byte{TabOnce, byte(slot >> 8), byte(slot)} }
 func SettingKey(name string) []byte           { return append([]byte{TabSetting}, name...) }
 func StoreSecretKey(name string) []byte       { return append([]byte{TabSecret}, name...) }

@@ -22,6 +22,8 @@ const (
 
 func storeSecretContext(slot string) string { return "store " + slot }
 
+// DecodeStoreSecret returns the secret of a slot; seal.ErrUnknownKey if it is
+// sealed with a key that is not among keys.
 func DecodeStoreSecret(keys *seal.Keyring, slot string, b []byte) ([]byte, error) {
 	secret := []byte(nil)
 	if len(b) > 0 && b[0] == StoreSecretClear {

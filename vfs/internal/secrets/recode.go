@@ -1,19 +1,18 @@
-package vfs
+package secrets
 
 import (
 	"errors"
-	"slices"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/seal"
 )
 
-// recodeSecrets returns a pair of the tables that hold secrets as it is with
+// Recode returns a pair of the tables that hold secrets as it is with
 // these sealed anew with the keys to, in clear without any, if recode says so;
 // what open cannot open stays as it is. n counts the secrets. An error means
 // that the record cannot be understood.
-func recodeSecrets(k, v []byte, open, to *seal.Keyring, recode bool) (value []byte, n int, err error) {
+func Recode(k, v []byte, open, to *seal.Keyring, recode bool) (value []byte, n int, err error) {
 	if k[0] == record.TabSecret {
 		secret, err := record.DecodeStoreSecret(open, string(k[1:]), v)
 		switch {
@@ -26,19 +25,19 @@ func recodeSecrets(k, v []byte, open, to *seal.Keyring, recode bool) (value []by
 		}
 		return v, 1, nil
 	}
-	u, err := decodeUser(UserID(k[1:]), slices.Clone(v), open)
+	u, err := record.DecodeUser(record.UserID(k[1:]), v, open)
 	if err != nil {
 		return nil, 0, err
 	}
 	if recode {
-		v = u.encode(to)
+		v = u.Encode(to)
 	}
 	return v, len(u.Keys), nil
 }
 
-// clearSecrets counts those that are stored in clear. A damaged record counts
+// CountClear counts the secrets that are stored in clear. A damaged record counts
 // for none: nobody carries it anywhere.
-func clearSecrets(r cluster.Reader) (n int, err error) {
+func CountClear(r cluster.Reader) (n int, err error) {
 	for _, table := range []byte{record.TabUser, record.TabSecret} {
 		err := r.Scan([]byte{table}, []byte{table + 1}, cluster.ScanOptions{}, func(k, v []byte) error {
 			if table == record.TabSecret {
@@ -47,11 +46,11 @@ func clearSecrets(r cluster.Reader) (n int, err error) {
 				}
 				return nil
 			}
-			if _, err := decodeUser(UserID(k[1:]), slices.Clone(v), nil); err != nil {
+			if _, err := record.DecodeUser(record.UserID(k[1:]), v, nil); err != nil {
 				return nil //nolint:nilerr // see above
 			}
-			for _, s := range storedSecrets(v) {
-				if s.form == secretClear {
+			for _, s := range record.StoredSecrets(v) {
+				if !s.Sealed {
 					n++
 				}
 			}

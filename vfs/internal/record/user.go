@@ -1,8 +1,7 @@
-package vfs
+package record
 
 import (
 	"crypto/rand"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -28,9 +27,9 @@ type User struct {
 	// removed is when the user was removed, 0 if not: the record stays, so
 	// that ID and uid do.
 	removed int64
-	// locked are the secrets, as sealed, of those Keys that this process
+	// sealed are the secrets, as stored, of those Keys that this process
 	// cannot open; Secret is "" there.
-	locked map[string]string
+	sealed map[string]string
 	// later are fields that a later program wrote, kept as they are.
 	later []byte
 }
@@ -44,28 +43,45 @@ type AccessKey struct {
 	Created int64 // Unix nanoseconds
 }
 
+// Uids of users.
 const (
-	maxUserNameBytes  = 255
-	maxAccessKeyBytes = 255
-	// maxUserKeys bounds the access keys of one user, so that a change of
-	// them all fits one transaction of any engine.
-	maxUserKeys = 32
-
 	// FirstUID is where uids of users begin that nobody chose: above those
 	// that systems give to people and services.
 	FirstUID = 10000
-	// endUID is behind the last that is given without being asked for: some
-	// clients take uids for signed numbers.
-	endUID = 1 << 31
-	// endFloor is behind the last uid that the floor of freeUID may rise to: one
-	// file of a huge uid in a store of format 1 leaves 2^30 to be given.
-	endFloor = 1 << 30
 	// NobodyUID owns what anonymous requests make (Linux's overflow uid). No
 	// user has it.
 	NobodyUID = 65534
-	// noUID is "leave as it is" to chown.
-	noUID = 1<<32 - 1
+	// EndUIDFloor is after the last uid that CounterUID may ask to begin at: one
+	// file of a huge uid in a store of format 1 leaves 2^30 to be given.
+	EndUIDFloor = 1 << 30
 )
+
+// HasKey reports whether u has the access key of an ID.
+func (u *User) HasKey(id string) bool {
+	return slices.ContainsFunc(u.Keys, func(k AccessKey) bool { return k.ID == id })
+}
+
+// SealedSecret returns the secret of an access key as it is stored, if this
+// process cannot open it, else "".
+func (u *User) SealedSecret(key string) string { return u.sealed[key] }
+
+// Locked are the IDs of the access keys whose secrets cannot be opened.
+func (u *User) Locked() (ids []string) {
+	for _, k := range u.Keys {
+		if u.sealed[k.ID] != "" {
+			ids = append(ids, k.ID)
+		}
+	}
+	return ids
+}
+
+// Remove makes u the record of a user who was removed: ID, name, uid and gid stay.
+func (u *User) Remove(nowNS int64) {
+	u.Keys, u.Admin, u.Founder, u.removed = nil, false, false, nowNS
+}
+
+// Removed reports whether the user was removed.
+func (u *User) Removed() bool { return u.removed != 0 }
 
 const (
 	// userIDPrefix begins every user ID, as those of IAM.
@@ -76,7 +92,8 @@ const (
 	userIDAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 )
 
-func newUserID() UserID {
+// NewUserID returns an ID that no user has.
+func NewUserID() UserID {
 	var b [userIDRandom]byte
 	rand.Read(b[:])
 	for i := range b {
@@ -85,44 +102,9 @@ func newUserID() UserID {
 	return UserID(userIDPrefix + string(b[:]))
 }
 
-// looksLikeUserID reports whether s has the form of an ID. Names must not:
+// LooksLikeUserID reports whether s has the form of an ID. Names must not:
 // doors take either.
-func looksLikeUserID(s string) bool {
+func LooksLikeUserID(s string) bool {
 	random, ok := strings.CutPrefix(s, userIDPrefix)
 	return ok && len(random) == userIDRandom && strings.Trim(random, userIDAlphabet) == ""
-}
-
-func (u *User) validate() error {
-	if err := validUserName(u.Name); err != nil {
-		return err
-	}
-	if len(u.Keys) > maxUserKeys {
-		return fmt.Errorf("user %q with %d access keys, at most %d are allowed: %w", u.Name, len(u.Keys), maxUserKeys, ErrInvalid)
-	}
-	for i, k := range u.Keys {
-		if k.ID == "" || len(k.ID) > maxAccessKeyBytes || len(k.Secret) > maxAccessKeyBytes {
-			return fmt.Errorf("access key %q of user %q: ID and secret have 1 to %d bytes: %w", k.ID, u.Name, maxAccessKeyBytes, ErrInvalid)
-		}
-		if k.Secret == "" && u.locked[k.ID] == "" {
-			return fmt.Errorf("access key %q of user %q has no secret: %w", k.ID, u.Name, ErrInvalid)
-		}
-		if slices.ContainsFunc(u.Keys[:i], func(o AccessKey) bool { return o.ID == k.ID }) {
-			return fmt.Errorf("access key %q twice: %w", k.ID, ErrUserExists)
-		}
-	}
-	return nil
-}
-
-func validUserName(name string) error {
-	if name == "" || len(name) > maxUserNameBytes {
-		return fmt.Errorf("user name of %d bytes, 1 to %d are allowed: %w", len(name), maxUserNameBytes, ErrInvalid)
-	}
-	if looksLikeUserID(name) {
-		return fmt.Errorf("user name %q has the form of a user's ID: %w", name, ErrInvalid)
-	}
-	return nil
-}
-
-func (u *User) hasKey(id string) bool {
-	return slices.ContainsFunc(u.Keys, func(k AccessKey) bool { return k.ID == id })
 }

@@ -1,17 +1,17 @@
-package vfs
+package record
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
 
-	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/seal"
 )
 
 const (
 	// userVersion is the version of the record; 1 is that of stores of format
-	// 1 (format1.go).
+	// 1 (DecodeUser1).
 	userVersion = 2
 	// kindUser is the kind of identity that the record is of. Groups and roles
 	// would be further kinds in the same table, since grants name any of them.
@@ -45,12 +45,12 @@ const (
 // sealContext is what a secret is sealed for: one user's access key.
 func (u *User) sealContext(key string) string { return "user " + string(u.ID) + " key " + key }
 
-// encode returns the stored form; the ID is in the key. Layout: version byte,
+// Encode returns the stored form; the ID is in the key. Layout: version byte,
 // kind byte, and fields up to the end: each its number, the length of its
 // value, and the value. Numbers are uvarints.
 //
 // Secrets are sealed with keys, if there are any.
-func (u *User) encode(keys *seal.Keyring) []byte {
+func (u *User) Encode(keys *seal.Keyring) []byte {
 	flags := uint64(0)
 	if u.Admin {
 		flags |= userAdmin
@@ -58,7 +58,7 @@ func (u *User) encode(keys *seal.Keyring) []byte {
 	if u.Founder {
 		flags |= userFounder
 	}
-	e := record.Encoder{B: []byte{userVersion, kindUser}}
+	e := Encoder{B: []byte{userVersion, kindUser}}
 	e.Field(fieldName, []byte(u.Name))
 	for _, f := range [...]struct{ number, value uint64 }{
 		{fieldUID, uint64(u.UID)}, {fieldGID, uint64(u.GID)}, {fieldFlags, flags},
@@ -78,9 +78,9 @@ func (u *User) encode(keys *seal.Keyring) []byte {
 // encodeKey returns the stored form: ID, the form of the secret, the secret,
 // and the creation.
 func (u *User) encodeKey(k *AccessKey, keys *seal.Keyring) []byte {
-	var e record.Encoder
+	var e Encoder
 	e.Str(k.ID)
-	switch sealed := u.locked[k.ID]; {
+	switch sealed := u.sealed[k.ID]; {
 	case k.Secret == "" && sealed != "":
 		e.Byte(secretSealed)
 		e.Str(sealed)
@@ -97,7 +97,7 @@ func (u *User) encodeKey(k *AccessKey, keys *seal.Keyring) []byte {
 
 // decodeKey adds a key. A secret that keys cannot open is locked.
 func (u *User) decodeKey(b []byte, keys *seal.Keyring) error {
-	d := record.Decoder{B: b, What: "access key"}
+	d := Decoder{B: b, What: "access key"}
 	k := AccessKey{ID: d.Str()}
 	form, stored := d.Byte(), d.Bytes()
 	k.Created = d.Int()
@@ -113,12 +113,12 @@ func (u *User) decodeKey(b []byte, keys *seal.Keyring) error {
 		secret, err := keys.Open(stored, u.sealContext(k.ID))
 		switch {
 		case errors.Is(err, seal.ErrUnknownKey):
-			if u.locked == nil {
-				u.locked = make(map[string]string)
+			if u.sealed == nil {
+				u.sealed = make(map[string]string)
 			}
-			u.locked[k.ID] = string(stored)
+			u.sealed[k.ID] = string(stored)
 		case err != nil:
-			return fmt.Errorf("%w: secret of access key %q: %w", ErrCorrupt, k.ID, err)
+			return fmt.Errorf("%w: secret of access key %q: %w", fserr.ErrCorrupt, k.ID, err)
 		}
 		k.Secret = string(secret)
 	}
@@ -126,12 +126,12 @@ func (u *User) decodeKey(b []byte, keys *seal.Keyring) error {
 	return nil
 }
 
-// decodeUser reads what encode wrote.
-func decodeUser(id UserID, b []byte, keys *seal.Keyring) (User, error) {
-	d := record.Decoder{B: b, What: "user"}
+// DecodeUser reads what Encode wrote. It keeps no part of b.
+func DecodeUser(id UserID, b []byte, keys *seal.Keyring) (User, error) {
+	d := Decoder{B: b, What: "user"}
 	u := User{ID: id}
 	if version, kind := d.Byte(), d.Byte(); version != userVersion || kind != kindUser {
-		return u, fmt.Errorf("%w: user %s has format %d, kind %d", ErrCorrupt, id, version, kind)
+		return u, fmt.Errorf("%w: user %s has format %d, kind %d", fserr.ErrCorrupt, id, version, kind)
 	}
 	for len(d.B) > 0 {
 		number, value := d.Uint(), d.Bytes()
@@ -146,7 +146,7 @@ func decodeUser(id UserID, b []byte, keys *seal.Keyring) (User, error) {
 }
 
 func (u *User) decodeField(number uint64, value []byte, keys *seal.Keyring) error {
-	d := record.Decoder{B: value, What: "user"}
+	d := Decoder{B: value, What: "user"}
 	switch number {
 	case fieldName:
 		u.Name = string(value)
@@ -165,7 +165,7 @@ func (u *User) decodeField(number uint64, value []byte, keys *seal.Keyring) erro
 	case fieldKey:
 		return u.decodeKey(value, keys)
 	default:
-		e := record.Encoder{B: u.later}
+		e := Encoder{B: u.later}
 		e.Field(number, value)
 		u.later = e.B
 		return nil
@@ -173,21 +173,21 @@ func (u *User) decodeField(number uint64, value []byte, keys *seal.Keyring) erro
 	return d.End()
 }
 
-// storedSecret is the secret of an access key in the form that it is stored
+// StoredSecret is the secret of an access key in the form that it is stored
 // in.
-type storedSecret struct {
-	key   string
-	form  byte
-	bytes []byte
+type StoredSecret struct {
+	Key    string // the access key's ID
+	Sealed bool
+	Bytes  []byte
 }
 
-// storedSecrets returns those of a user record that decodeUser read.
-func storedSecrets(b []byte) (list []storedSecret) {
-	for d := (record.Decoder{B: b[2:], What: "user"}); len(d.B) > 0; {
+// StoredSecrets returns those of a user record that DecodeUser read.
+func StoredSecrets(b []byte) (list []StoredSecret) {
+	for d := (Decoder{B: b[2:], What: "user"}); len(d.B) > 0; {
 		number, value := d.Uint(), d.Bytes()
 		if number == fieldKey && d.Err == nil {
-			k := record.Decoder{B: value, What: "access key"}
-			list = append(list, storedSecret{k.Str(), k.Byte(), k.Bytes()})
+			k := Decoder{B: value, What: "access key"}
+			list = append(list, StoredSecret{k.Str(), k.Byte() == secretSealed, k.Bytes()})
 		}
 	}
 	return list
