@@ -1,17 +1,17 @@
 package fair
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"ogw/internal/subscriber"
+)
 
 // Key is a client. The zero value is whoever has no address: all that come
 // through a Unix socket.
 type Key struct {
-	addr netip.Addr
+	addr subscriber.Key
 	user string
 }
-
-// subscriberBits is the part of an IPv6 address that tells one subscriber
-// from another (RFC 6177); the rest is theirs to choose.
-const subscriberBits = 64
 
 // Address returns the client behind a remote address as net/http has it,
 // "host:port".
@@ -23,14 +23,7 @@ func Address(remote string) Key {
 	return addressKey(a.Addr())
 }
 
-func addressKey(a netip.Addr) Key {
-	a = a.Unmap().WithZone("")
-	if a.Is6() {
-		p, _ := a.Prefix(subscriberBits) // 64 of 128: cannot fail
-		a = p.Addr()
-	}
-	return Key{addr: a}
-}
+func addressKey(a netip.Addr) Key { return Key{addr: subscriber.Of(a)} }
 
 // User returns the client of requests that proved to be a user's.
 func User(id string) Key { return Key{user: id} }

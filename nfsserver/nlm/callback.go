@@ -8,9 +8,9 @@ import (
 	"syscall"
 	"time"
 
+	"ogw/internal/subscriber"
 	"ogw/nfsserver/portmap"
 	"ogw/nfsserver/rpc"
-	"ogw/nfsserver/rpc/share"
 )
 
 const (
@@ -123,7 +123,7 @@ func (s *Server) grant(b *blocked) (stat Stat, delivered bool, err error) {
 // call makes one call to a client's NLM, at port, or where its portmapper
 // says, which it returns.
 func (s *Server) call(k caller, port uint16, proc uint32, args []byte) (results []byte, at uint16, delivered bool, err error) {
-	slot := s.slots.Join(share.KeyOf(k.remote))
+	slot := s.slots.Join(subscriber.Of(k.remote))
 	defer slot.Leave()
 	if err := slot.Acquire(s.ctx, 1); err != nil {
 		return nil, 0, false, err
@@ -170,7 +170,7 @@ func (s *Server) lookup(ctx context.Context, k caller) (netip.AddrPort, error) {
 func (s *Server) answerLater(k caller, proc uint32, args []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := share.KeyOf(k.remote)
+	key := subscriber.Of(k.remote)
 	if s.closed || !s.answers.Take(key) {
 		return
 	}

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"ogw/internal/subscriber"
 	"ogw/nfsserver/nsm"
 	"ogw/nfsserver/rpc"
-	"ogw/nfsserver/rpc/share"
 	"ogw/vfs/lock"
 )
 
@@ -69,7 +69,7 @@ func splitOwner(o lock.Owner) (svid uint32, oh []byte, ok bool) {
 type host struct {
 	name   string
 	addr   netip.Addr
-	key    share.Key // whose part of all that is bounded it has
+	key    subscriber.Key // whose part of all that is bounded it has
 	client string
 
 	mu      sync.Mutex // covers Watch and Forget
@@ -87,7 +87,7 @@ type host struct {
 }
 
 func newHost(addr netip.Addr, name string) *host {
-	return &host{name: name, addr: addr, key: share.KeyOf(addr), client: clientName(addr, name), waits: make(map[blockKey]*blocked)}
+	return &host{name: name, addr: addr, key: subscriber.Of(addr), client: clientName(addr, name), waits: make(map[blockKey]*blocked)}
 }
 
 // addLocked makes h known. It has its place already.
@@ -134,7 +134,7 @@ func (s *Server) leave(h *host) {
 }
 
 // evictLocked drops a host that is nothing but known, one of key if there is.
-func (s *Server) evictLocked(key share.Key) bool {
+func (s *Server) evictLocked(key subscriber.Key) bool {
 	var idle *host
 	for _, h := range s.hosts {
 		if (idle == nil || h.key == key) && s.idleLocked(h) {

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"ogw/internal/subscriber"
 	"ogw/nfsserver/nsm"
 	"ogw/nfsserver/rpc"
-	"ogw/nfsserver/rpc/share"
 	"ogw/nfsserver/xdr"
 	"ogw/vfs"
 	"ogw/vfs/lock"
@@ -307,7 +307,7 @@ func TestSharesAreBounded(t *testing.T) {
 	table := newShareTable()
 	fill := func(addr netip.Addr) (n int) {
 		for ; ; n++ {
-			r := reservation{owner: lock.Owner{Client: addr.String(), ID: fmt.Sprint(n)}, key: share.KeyOf(addr), access: 1}
+			r := reservation{owner: lock.Owner{Client: addr.String(), ID: fmt.Sprint(n)}, key: subscriber.Of(addr), access: 1}
 			if added, err := table.set(uint64(n), r); !added || err != nil {
 				if !errors.Is(err, statNoLocks) {
 					t.Error(added, err)
@@ -323,7 +323,7 @@ func TestSharesAreBounded(t *testing.T) {
 	if n := fill(otherCaller.remote); n != maxShares/4 {
 		t.Errorf("the second: %d", n)
 	}
-	own := reservation{owner: lock.Owner{Client: first.String(), ID: "0"}, key: share.KeyOf(first), access: 2}
+	own := reservation{owner: lock.Owner{Client: first.String(), ID: "0"}, key: subscriber.Of(first), access: 2}
 	if added, err := table.set(0, own); added || err != nil {
 		t.Errorf("a reservation that is there cannot be changed: %v %v", added, err)
 	}

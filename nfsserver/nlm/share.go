@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"ogw/internal/subscriber"
 	"ogw/nfsserver/rpc"
 	"ogw/nfsserver/rpc/share"
 	"ogw/vfs/lock"
@@ -17,7 +18,7 @@ const maxShares, addressShares = 64 << 10, 64
 // others must not do meanwhile. Only other reservations look at it.
 type reservation struct {
 	owner        lock.Owner
-	key          share.Key // who made it
+	key          subscriber.Key // who made it
 	deny, access uint32
 }
 

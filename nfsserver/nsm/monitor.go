@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"ogw/internal/subscriber"
 	"ogw/nfsserver/portmap"
 	"ogw/nfsserver/rpc/share"
 )
@@ -97,7 +98,7 @@ func Open(ctx context.Context, cfg Config) (*Monitor, error) {
 			continue
 		}
 		m.peers[p.key()] = p
-		m.places.Add(share.KeyOf(p.Addr))
+		m.places.Add(subscriber.Of(p.Addr))
 		m.old = append(m.old, p)
 	}
 	return m, nil
@@ -115,7 +116,7 @@ func (m *Monitor) Watch(ctx context.Context, p Peer) error {
 	key := p.key()
 	m.mu.Lock()
 	_, known := m.peers[key]
-	if !known && !m.places.Take(share.KeyOf(p.Addr)) {
+	if !known && !m.places.Take(subscriber.Of(p.Addr)) {
 		m.mu.Unlock()
 		return ErrTooManyPeers
 	}
@@ -142,7 +143,7 @@ func (m *Monitor) drop(p Peer) {
 	defer m.mu.Unlock()
 	if _, known := m.peers[p.key()]; known {
 		delete(m.peers, p.key())
-		m.places.Give(share.KeyOf(p.Addr))
+		m.places.Give(subscriber.Of(p.Addr))
 	}
 }
 

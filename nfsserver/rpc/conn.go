@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"ogw/internal/subscriber"
 	"ogw/internal/unsent"
 	"ogw/nfsserver/rpc/share"
 )
@@ -24,7 +25,7 @@ type conn struct {
 	nc     net.Conn
 	remote netip.AddrPort
 	local  netip.AddrPort
-	client share.Key
+	client subscriber.Key
 	since  time.Time
 	ctx    context.Context // ends when the connection does
 	cancel context.CancelFunc
@@ -65,7 +66,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 		slots:    make(chan struct{}, s.cfg.ConnCalls),
 		requests: newBudget(s.cfg.ConnBytes), replies: newBudget(s.cfg.ConnBytes)}
 	c.remote, c.local = addrPort(nc.RemoteAddr()), addrPort(nc.LocalAddr())
-	c.client = share.KeyOf(c.remote.Addr())
+	c.client = subscriber.Of(c.remote.Addr())
 	c.unsent.Bound(nc, s.unsent)
 	c.still.Store(c.since.UnixNano())
 	c.ctx, c.cancel = context.WithCancel(s.ctx)
@@ -75,7 +76,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 // clientShare is the client's part of what all share.
 type clientShare struct{ requests, replies, calls *share.Holder }
 
-func (s *Server) join(k share.Key) clientShare {
+func (s *Server) join(k subscriber.Key) clientShare {
 	return clientShare{s.requests.Join(k), s.replies.Join(k), s.calls.Join(k)}
 }
 

@@ -1,6 +1,6 @@
 package rpc
 
-import "ogw/nfsserver/rpc/share"
+import "ogw/internal/subscriber"
 
 // yieldSample is how many connections of one client are looked at for the one
 // that yields: enough to find an idle one where most are, and no more work in
@@ -11,11 +11,11 @@ const yieldSample = 64
 type connTable struct {
 	max     int
 	all     map[*conn]struct{}
-	clients map[share.Key]map[*conn]struct{}
+	clients map[subscriber.Key]map[*conn]struct{}
 }
 
 func newConnTable(max int) connTable {
-	return connTable{max: max, all: make(map[*conn]struct{}), clients: make(map[share.Key]map[*conn]struct{})}
+	return connTable{max: max, all: make(map[*conn]struct{}), clients: make(map[subscriber.Key]map[*conn]struct{})}
 }
 
 // add takes a connection in. If there is no room, one of the client that has
@@ -51,7 +51,7 @@ func (t *connTable) remove(c *conn) {
 // yielding chooses the connection that makes room for a new one of a client:
 // of some of the greediest's the one that has been still for the longest time,
 // first of those without a call in flight.
-func (t *connTable) yielding(to share.Key) (found *conn) {
+func (t *connTable) yielding(to subscriber.Key) (found *conn) {
 	var greediest map[*conn]struct{}
 	for _, of := range t.clients {
 		if len(of) > len(greediest) {

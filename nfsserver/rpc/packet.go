@@ -7,10 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"ogw/internal/subscriber"
+	"ogw/nfsserver/rpc/share"
+
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
-
-	"ogw/nfsserver/rpc/share"
 )
 
 const (
@@ -149,7 +150,7 @@ func (p *packets) accept(rec *Buffer, from, to netip.AddrPort) {
 		rec.Free()
 		return
 	}
-	slot := p.slots.Join(share.KeyOf(from.Addr()))
+	slot := p.slots.Join(subscriber.Of(from.Addr()))
 	if !slot.TryAcquire(1) {
 		slot.Leave()
 		rec.Free()

@@ -3,6 +3,8 @@ package share
 import (
 	"context"
 	"sync"
+
+	"ogw/internal/subscriber"
 )
 
 // Pool is a number of units that clients hold for a while. It is safe for
@@ -12,7 +14,7 @@ type Pool struct {
 	size    int
 	free    int
 	floor   int
-	holders map[Key]*Holder
+	holders map[subscriber.Key]*Holder
 	ring    []*Holder // those with waiters, the next in turn first
 	// starved tells that the next in turn waits for its floor: nobody else
 	// gets any before.
@@ -23,13 +25,13 @@ type Pool struct {
 // at any time, if they are there. What is acquired at once must not exceed
 // the floor, nor the floor the size.
 func NewPool(size, floor int) *Pool {
-	return &Pool{size: size, free: size, floor: min(floor, size), holders: make(map[Key]*Holder)}
+	return &Pool{size: size, free: size, floor: min(floor, size), holders: make(map[subscriber.Key]*Holder)}
 }
 
 // Holder is a client's part of a Pool.
 type Holder struct {
 	pool    *Pool
-	key     Key
+	key     subscriber.Key
 	users   int
 	held    int
 	waiters []*waiter // first come, first served
@@ -41,7 +43,7 @@ type waiter struct {
 }
 
 // Join returns the client's Holder. Leave must follow, after all was released.
-func (p *Pool) Join(k Key) *Holder {
+func (p *Pool) Join(k subscriber.Key) *Holder {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.holders[k]

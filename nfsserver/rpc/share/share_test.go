@@ -8,27 +8,11 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"ogw/internal/subscriber"
 )
 
-func key(s string) Key { return KeyOf(netip.MustParseAddr(s)) }
-
-func TestKeys(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		same bool
-	}{
-		{"127.0.0.1", "127.0.0.1", true},
-		{"127.0.0.1", "127.0.0.2", false},
-		{"2001:db8::1", "2001:db8::ffff:1", true},
-		{"2001:db8::1", "2001:db8:0:1::1", false},
-		{"::ffff:10.0.0.1", "10.0.0.1", true},
-		{"fe80::1%eth0", "fe80::2%eth1", true},
-	} {
-		if got := key(c.a) == key(c.b); got != c.same {
-			t.Errorf("%s and %s: same is %v", c.a, c.b, got)
-		}
-	}
-}
+func key(s string) subscriber.Key { return subscriber.Of(netip.MustParseAddr(s)) }
 
 // fill takes n at a time until it is refused.
 func fill(h *Holder, n int) (held int) {
@@ -56,7 +40,7 @@ func TestShares(t *testing.T) {
 	}
 	// However greedy a hundred are, the next finds its floor.
 	for i := range 100 {
-		fill(p.Join(KeyOf(netip.AddrFrom4([4]byte{10, 1, 0, byte(i)}))), 1)
+		fill(p.Join(subscriber.Of(netip.AddrFrom4([4]byte{10, 1, 0, byte(i)}))), 1)
 	}
 	if free := p.Free(); free > 12 {
 		t.Fatalf("%d free, the test is void", free)
@@ -83,7 +67,7 @@ func TestFloorIsKept(t *testing.T) {
 	p := NewPool(100, 40)
 	var small []*Holder
 	for i := range 10 {
-		h := p.Join(KeyOf(netip.AddrFrom4([4]byte{10, 1, 0, byte(i)})))
+		h := p.Join(subscriber.Of(netip.AddrFrom4([4]byte{10, 1, 0, byte(i)})))
 		h.TryAcquire(8)
 		small = append(small, h)
 	}
@@ -112,7 +96,7 @@ func TestTurns(t *testing.T) {
 	p := NewPool(10, 1)
 	var all []*Holder
 	for i := range 10 {
-		h := p.Join(KeyOf(netip.AddrFrom4([4]byte{10, 1, 0, byte(i)})))
+		h := p.Join(subscriber.Of(netip.AddrFrom4([4]byte{10, 1, 0, byte(i)})))
 		h.TryAcquire(1)
 		all = append(all, h)
 	}
@@ -174,7 +158,7 @@ func TestMany(t *testing.T) {
 	for i := range 32 {
 		wait.Go(func() {
 			r := rand.New(rand.NewPCG(1, uint64(i)))
-			h := p.Join(KeyOf(netip.AddrFrom4([4]byte{10, 0, 0, byte(i % 8)})))
+			h := p.Join(subscriber.Of(netip.AddrFrom4([4]byte{10, 0, 0, byte(i % 8)})))
 			defer h.Leave()
 			for range 2000 {
 				n := 1 + r.IntN(100)

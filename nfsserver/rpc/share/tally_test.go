@@ -3,13 +3,15 @@ package share
 import (
 	"net/netip"
 	"testing"
+
+	"ogw/internal/subscriber"
 )
 
 // TestTally: a client alone gets half, the next ones their part, and everybody
 // the floor while there is any.
 func TestTally(t *testing.T) {
 	tally := NewTally(1000, 4)
-	fill := func(k Key) (n int) {
+	fill := func(k subscriber.Key) (n int) {
 		for tally.Take(k) {
 			n++
 		}
@@ -23,7 +25,7 @@ func TestTally(t *testing.T) {
 		t.Errorf("the second: %d", n)
 	}
 	for i := range 4 {
-		if n := fill(KeyOf(netip.AddrFrom4([4]byte{10, 1, 0, byte(i)}))); n < 4 {
+		if n := fill(subscriber.Of(netip.AddrFrom4([4]byte{10, 1, 0, byte(i)}))); n < 4 {
 			t.Errorf("number %d gets %d", i, n)
 		}
 	}
