@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ogw/fusemount/internal/ring"
+	"ogw/fusemount/notifier"
 	"ogw/vfs"
 )
 
@@ -78,12 +79,12 @@ func newConnection(set *Mounts, opt Options, withRing bool, open func() (fd int,
 	}
 	c.cancel = fs.Watch(&c.raw.inv)
 	go c.raw.inv.run()
-	go c.raw.sizes.run()
 	if opt.Holder != nil {
 		err = c.connectSurviving(fd, api, options)
 	} else {
 		err = c.connect(fd, api, options)
 	}
+	go c.raw.sizes.run()
 	go c.serve()
 	return c, err
 }
@@ -160,7 +161,7 @@ func (c *connection) serve() {
 
 // prepare does what belongs to a superblock whose root a descriptor shows.
 func (c *connection) prepare(root int) error {
-	c.device = deviceOf(root)
+	c.device = notifier.Device(root)
 	c.raw.surv.setDevice(c.device)
 	if err := setReadAhead(c.device); err != nil {
 		c.raw.opt.Logger.Warn("read-ahead stays at the kernel's default: sequential reads are slower", "device", c.device, "err", err)
@@ -272,17 +273,14 @@ func (c *connection) dirs() (list []string) {
 
 // enter makes a mount of the superblock the working directory of the thread,
 // which has one of its own.
-func (c *connection) enter() error {
+func (c *connection) enter() error { return notifier.Enter(c.device, c.places()) }
+
+// places are where the superblock is mounted, as far as is known.
+func (c *connection) places() (list [][]byte) {
 	for _, dir := range append(c.dirs(), c.unlisted...) {
-		if unix.Chdir(dir) != nil {
-			continue
-		}
-		if deviceOf(unix.AT_FDCWD) == c.device {
-			return nil
-		}
-		_ = unix.Chdir("/") // something else is there; cannot fail
+		list = append(list, []byte(dir))
 	}
-	return unix.ENOENT
+	return list
 }
 
 // shares reports whether the superblock serves a mount with opt as well. What

@@ -35,19 +35,19 @@ const (
 
 var _ vfs.KernelInvalidator = (*invalidator)(nil)
 
-// notifier sends notifications to the kernel.
-type notifier interface {
+// kernelNotifier sends notifications to the kernel.
+type kernelNotifier interface {
 	InodeNotify(node uint64, off, length int64) fuse.Status
 	EntryNotify(parent uint64, name string) fuse.Status
 }
 
 // notifierBox has one type for all of them, as atomic.Value wants.
-type notifierBox struct{ notifier }
+type notifierBox struct{ kernelNotifier }
 
 // kernel returns the notifier; nil before there is one.
-func (v *invalidator) kernel() notifier {
+func (v *invalidator) kernel() kernelNotifier {
 	b, _ := v.server.Load().(notifierBox)
-	return b.notifier
+	return b.kernelNotifier
 }
 
 // invalidator tells the kernel what other doors changed.

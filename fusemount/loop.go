@@ -1,7 +1,6 @@
 package fusemount
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ogw/fusemount/internal/fuseabi"
+	"ogw/fusemount/notifier"
 )
 
 const (
@@ -39,10 +39,6 @@ const (
 	// resentBit marks the number of a request that is sent again
 	// (FUSE_UNIQUE_RESEND).
 	resentBit = 1 << 63
-
-	notifyInvalInode = 2
-	notifyInvalEntry = 3
-	notifyResend     = 7
 )
 
 // loop serves a connection through /dev/fuse without go-fuse's server: its
@@ -66,8 +62,10 @@ type loop struct {
 	waiting map[uint64]struct{} // requests that may wait for locks
 	ended   bool
 
-	life   sync.RWMutex // held while something is written that is no answer
+	life   sync.RWMutex // held while fd is used for what is no answer
 	closed bool         // guarded by life
+
+	apart apart
 }
 
 // What becomes of a loop.
@@ -95,7 +93,9 @@ func newLoop(f *rawFS, fd int, api fuse.RawFileSystem, opt *fuse.MountOptions) (
 	if err != nil {
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
-	return &loop{f: f, fd: fd, stop: stop, proto: fuse.NewProtocolServer(api, opt), waiting: make(map[uint64]struct{})}, nil
+	p := &loop{f: f, fd: fd, stop: stop, proto: fuse.NewProtocolServer(api, opt), waiting: make(map[uint64]struct{})}
+	p.apart.start, p.apart.send, p.apart.log = p.startNotifier, p.send, f.opt.Logger
+	return p, nil
 }
 
 // close comes when all threads are gone.
@@ -103,6 +103,7 @@ func (p *loop) close() {
 	p.life.Lock()
 	defer p.life.Unlock()
 	p.closed = true
+	p.apart.close()
 	for _, b := range p.free {
 		b.close()
 	}
@@ -373,33 +374,26 @@ func (p *loop) leave() (left, complete bool) {
 	}
 }
 
-// notify sends the kernel a message of its own accord.
-func (p *loop) notify(code int32, body []byte) fuse.Status {
-	b := make([]byte, fuseabi.OutHeaderSize, fuseabi.OutHeaderSize+len(body))
-	binary.NativeEndian.PutUint32(b, uint32(fuseabi.OutHeaderSize+len(body)))
-	binary.NativeEndian.PutUint32(b[4:], uint32(code))
+func (p *loop) startNotifier() (*notifier.Client, error) {
+	p.life.RLock()
+	defer p.life.RUnlock()
+	if p.closed {
+		return nil, unix.ENODEV
+	}
+	return notifier.Start(p.fd)
+}
+
+// notify sends the kernel a message of its own accord that waits for nothing.
+func (p *loop) notify(code int32, body []byte) fuse.Status { return p.send(notification(code, body)) }
+
+func (p *loop) send(message []byte) fuse.Status {
 	p.life.RLock()
 	defer p.life.RUnlock()
 	if p.closed {
 		return fuse.ENODEV
 	}
-	if _, err := unix.Write(p.fd, append(b, body...)); err != nil {
+	if _, err := unix.Write(p.fd, message); err != nil {
 		return fuse.ToStatus(err)
 	}
 	return fuse.OK
-}
-
-// InodeNotify implements notifier.
-func (p *loop) InodeNotify(node uint64, off, length int64) fuse.Status {
-	b := binary.NativeEndian.AppendUint64(nil, node)
-	b = binary.NativeEndian.AppendUint64(b, uint64(off))
-	return p.notify(notifyInvalInode, binary.NativeEndian.AppendUint64(b, uint64(length)))
-}
-
-// EntryNotify implements notifier.
-func (p *loop) EntryNotify(parent uint64, name string) fuse.Status {
-	b := binary.NativeEndian.AppendUint64(nil, parent)
-	b = binary.NativeEndian.AppendUint32(b, uint32(len(name)))
-	b = binary.NativeEndian.AppendUint32(b, 0)
-	return p.notify(notifyInvalEntry, append(append(b, name...), 0))
 }

@@ -205,9 +205,12 @@ func mountEntry(dir string) (found []string) {
 }
 
 // mountEntries are the lines of the mount table.
-func mountEntries() iter.Seq[[]string] {
+func mountEntries() iter.Seq[[]string] { return entriesOf("/proc/self/mountinfo") }
+
+// entriesOf are the lines of a mount table; none if it cannot be read.
+func entriesOf(name string) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
-		table, err := os.ReadFile("/proc/self/mountinfo")
+		table, err := os.ReadFile(name)
 		if err != nil {
 			return
 		}

@@ -2,48 +2,67 @@ package fusemount
 
 import (
 	"os"
-	"strings"
-
-	"golang.org/x/sys/unix"
+	"path/filepath"
+	"strconv"
 )
 
 // mountPlace is where a mount is, and its ID.
 type mountPlace struct {
 	path string
-	id   uint64
+	id   uint64 // 0: not known
 }
 
 // mountsOf returns the mounts of a superblock that are in the tree. What is
-// mounted over another hides that.
+// mounted over another hides that. It looks no path up: the way to a mount may
+// lead through one that nobody serves yet.
 func mountsOf(device string) (list []mountPlace) {
-	table, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return nil
-	}
-	for line := range strings.SplitSeq(string(table), "\n") {
-		if f := strings.Fields(line); len(f) >= 7 && f[2] == device {
-			p := mountPlace{path: unescapeMount(f[4])}
-			p.id = idAt(p.path)
-			list = append(list, p)
+	var ids map[uint32]uint64
+	for f := range mountEntries() {
+		if f[2] != device {
+			continue
 		}
+		if ids == nil {
+			ids = mountIDs()
+		}
+		old, err := strconv.ParseUint(f[0], 10, 32)
+		if err != nil {
+			continue
+		}
+		list = append(list, mountPlace{unescapeMount(f[4]), ids[uint32(old)]})
 	}
 	return list
 }
 
-// idAt returns the ID of the mount at path, 0 if it is not known. It asks no
-// server: the root of a mount is not looked up.
-func idAt(path string) (id uint64) {
-	done := make(chan struct{})
-	go onOwnThread(func() {
-		defer close(done)
-		if ownDescriptors(-1) != nil {
-			return
+// hasMountsInside reports whether something is mounted on a directory of a
+// superblock, in any mount namespace that can be seen.
+func hasMountsInside(device string) bool {
+	seen := make(map[string]bool)
+	list, _ := filepath.Glob("/proc/[0-9]*/ns/mnt") // the pattern is right
+	for _, name := range append([]string{"/proc/self/ns/mnt"}, list...) {
+		namespace, err := os.Readlink(name)
+		if err != nil || seen[namespace] { // gone, or not to be seen
+			continue
 		}
-		if fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
-			id, _ = mountID(fd)
-			unix.Close(fd)
+		seen[namespace] = true
+		if mountedInside(filepath.Join(filepath.Dir(name), "../mountinfo"), device) {
+			return true
 		}
-	})
-	<-done
-	return id
+	}
+	return false
+}
+
+// mountedInside is hasMountsInside for one mount table.
+func mountedInside(table, device string) bool {
+	own := make(map[string]bool) // mounts of the superblock
+	for f := range entriesOf(table) {
+		if f[2] == device {
+			own[f[0]] = true
+		}
+	}
+	for f := range entriesOf(table) {
+		if own[f[1]] {
+			return true
+		}
+	}
+	return false
 }

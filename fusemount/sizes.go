@@ -1,7 +1,6 @@
 package fusemount
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -17,6 +16,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"ogw/fusemount/notifier"
 	"ogw/vfs"
 )
 
@@ -31,9 +31,6 @@ const (
 	// kernel knows the size. It takes microseconds, unless a page that the
 	// kernel cuts off is on its way and the engine slow.
 	sizeWait = time.Second
-	// handleInoGen is FUSE's type of file handle: node ID and generation
-	// (FILEID_INO64_GEN of the kernel).
-	handleInoGen = 0x81
 )
 
 // sizes makes the kernel learn the size of a file that another door changed
@@ -46,7 +43,8 @@ const (
 //
 // That thread has a table of descriptors of its own, without /dev/fuse. In a
 // process that is killed while a thread waits for its own answer, /dev/fuse
-// would stay open as long as the thread waits: for good.
+// would stay open as long as the thread waits: for good. For a mount that survives
+// the process, it is one of another process (apart).
 type sizes struct {
 	f     *rawFS
 	opens [openSlots]atomic.Int32
@@ -124,6 +122,10 @@ func (s *sizes) close() { s.once.Do(func() { close(s.stop) }) }
 // run serves tell until close.
 func (s *sizes) run() {
 	defer close(s.ended)
+	if p := s.f.conn.loop; p != nil {
+		s.answer(p.apart.tellSize) // another process has such a thread
+		return
+	}
 	onOwnThread(s.serve)
 }
 
@@ -152,10 +154,15 @@ func (s *sizes) serve() {
 		s.f.opt.Logger.Warn("programs that have a file open see late that another door changed its size", "err", err)
 		return
 	}
+	s.answer((*notifier.Size).Tell)
+}
+
+// answer has tell make the kernel ask, until close.
+func (s *sizes) answer(tell func(*notifier.Size) (known bool, err error)) {
 	for {
 		select {
 		case r := <-s.asked:
-			known, err := tellSize(s.f.conn, r)
+			known, err := tell(&notifier.Size{Node: r.node, Gen: r.gen, Size: r.size, Device: s.f.conn.device, Dirs: s.f.conn.places()})
 			r.answer <- sizeAnswer{known, err}
 		case <-s.stop:
 			return
@@ -220,32 +227,4 @@ func listDescriptors() (scheduler, others []int, err error) {
 		}
 	}
 	return scheduler, others, nil
-}
-
-// tellSize makes the kernel ask for the attributes of an inode, unless it
-// knows the size.
-func tellSize(conn *connection, r sizeRequest) (known bool, err error) {
-	// The handle's mount is named by the working directory: opening the mount
-	// would ask us, and O_PATH does not do. It leaves at once, or the mount
-	// would be busy.
-	if err := conn.enter(); err != nil {
-		return false, err
-	}
-	defer func() { _ = unix.Chdir("/") }() // cannot fail
-	h := binary.NativeEndian.AppendUint32(nil, uint32(r.node>>32))
-	h = binary.NativeEndian.AppendUint32(h, uint32(r.node))
-	h = binary.NativeEndian.AppendUint32(h, r.gen)
-	fd, err := unix.OpenByHandleAt(unix.AT_FDCWD, unix.NewFileHandle(handleInoGen, h), unix.O_PATH|unix.O_CLOEXEC)
-	if err != nil {
-		return false, err
-	}
-	defer unix.Close(fd)
-	var st unix.Statx_t
-	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_SIZE, &st); err != nil {
-		return false, err
-	}
-	if int64(st.Size) == r.size {
-		return true, nil
-	}
-	return false, unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_FORCE_SYNC, unix.STATX_SIZE, &st)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -164,31 +163,6 @@ func mountID(fd int) (uint64, error) {
 		return 0, fmt.Errorf("%w: its mount has no ID: %w", errNotShared, err)
 	}
 	return st.Mnt_id, nil
-}
-
-// deviceOf returns major:minor of the superblock of a descriptor.
-func deviceOf(fd int) string {
-	var st unix.Statx_t
-	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &st); err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%d:%d", st.Dev_major, st.Dev_minor)
-}
-
-// mountRequest is struct mnt_id_req of the kernel, in its first version.
-type mountRequest struct {
-	size, spare uint32
-	id, param   uint64
-}
-
-// inTree tells whether a mount is attached in this mount namespace.
-func inTree(id uint64) bool {
-	q := mountRequest{id: id}
-	q.size = uint32(unsafe.Sizeof(q))
-	var answer [1 << 10]byte
-	_, _, errno := unix.Syscall6(unix.SYS_STATMOUNT, uintptr(unsafe.Pointer(&q)),
-		uintptr(unsafe.Pointer(&answer)), unsafe.Sizeof(answer), 0, 0, 0)
-	return errno != unix.ENOENT
 }
 
 // pollName is a name that go-fuse answers for itself.

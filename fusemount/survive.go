@@ -203,7 +203,7 @@ func (c *connection) connectSurviving(fd int, api fuse.RawFileSystem, options *f
 	if err := c.raw.opt.Holder.Hold(c.raw.surv.name(), fd, book.FD()); err != nil {
 		return err
 	}
-	c.raw.inv.server.Store(notifierBox{c.loop})
+	c.raw.inv.server.Store(notifierBox{&c.loop.apart})
 	c.loop.write(out[:n], 0, fuseabi.OpInit)
 	c.loop.start()
 	return nil

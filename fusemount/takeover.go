@@ -149,13 +149,32 @@ func (t *taking) decide() {
 }
 
 // letGo ends the holds of orphans that the kernel does not know: it cannot come
-// to know them again, but by an answer that it has not got.
+// to know them again, but by an answer that it has not got. An inode that it is
+// about to forget may wait for requests: then what is left to do is done when they
+// are answered.
 func (t *taking) letGo() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t.letUnknownGo()
+	}()
+	late := time.NewTimer(letGoWait)
+	defer late.Stop()
+	select {
+	case <-done:
+	case <-late.C:
+	}
+}
+
+// letGoWait bounds how long letGo keeps programs waiting.
+const letGoWait = time.Second
+
+func (t *taking) letUnknownGo() {
 	if t.loop == nil {
 		return
 	}
 	for _, ino := range t.orphans {
-		if node, ok := t.raw.node(ino); ok && t.loop.InodeNotify(node, -1, 0) == fuse.ENOENT {
+		if node, ok := t.raw.node(ino); ok && t.loop.apart.InodeNotify(node, -1, 0) == fuse.ENOENT {
 			t.raw.holds.Release(ino, 1)
 		}
 	}
@@ -182,7 +201,7 @@ func (t *taking) join() {
 	c.cancel = c.set.fs.Watch(&c.raw.inv)
 	go c.raw.inv.run()
 	go c.raw.sizes.run()
-	c.raw.inv.server.Store(notifierBox{c.loop})
+	c.raw.inv.server.Store(notifierBox{&c.loop.apart})
 	c.set.adopt(c)
 }
 
@@ -206,9 +225,15 @@ func (t *taking) serve() []*Server {
 // tellAgain has names looked up again, so that it is known which inodes the
 // kernel has. If the server before was killed, the kernel may not have been told
 // what other doors had changed then.
+//
+// The kernel takes away what is mounted on a directory whose name it is to look
+// up again. So where there is such a mount, names last as long as they do
+// otherwise: what was changed and not told was not acknowledged.
 func (t *taking) tellAgain() {
 	f := t.raw
-	if st := t.loop.notify(notifyIncEpoch, nil); !st.Ok() {
+	if hasMountsInside(t.device) {
+		f.opt.Logger.Debug("names are not looked up again, for the sake of mounts inside", "device", t.device)
+	} else if st := t.loop.notify(notifyIncEpoch, nil); !st.Ok() {
 		f.opt.Logger.Debug("names that other doors changed at the end of the server before may be old for as long as names last", "err", st.String())
 	}
 	if !t.killed {

@@ -12,6 +12,7 @@ import (
 	"ogw/cluster"
 	"ogw/cmd/ogw/backup"
 	"ogw/fusemount/holder"
+	"ogw/fusemount/notifier"
 	"ogw/httpapi/admin"
 	"ogw/httpapi/apierr"
 )
@@ -54,8 +55,8 @@ const heapSample = 8 << 20
 
 func main() {
 	runtime.MemProfileRate = heapSample
-	if len(os.Args) == 3 && os.Args[1] == holder.Command { // nothing else: it is to be small
-		if err := holder.Run(os.Args[2]); err != nil {
+	if helper := helperProcess(os.Args); helper != nil { // nothing else: it is to be small
+		if err := helper(); err != nil {
 			os.Exit(exitFailure)
 		}
 		return
@@ -63,6 +64,18 @@ func main() {
 	env := &environment{stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), args: os.Args}
 	env.ready = inheritedPipe(env.getenv)
 	os.Exit(run(context.Background(), env, os.Args))
+}
+
+// helperProcess returns the main function of the processes that mounts which
+// survive start beside a server; nil for other command lines.
+func helperProcess(args []string) func() error {
+	switch {
+	case len(args) == 3 && args[1] == holder.Command:
+		return func() error { return holder.Run(args[2]) }
+	case len(args) == 2 && args[1] == notifier.Command:
+		return notifier.Run
+	}
+	return nil
 }
 
 // run runs one command line and returns the exit code.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +19,7 @@ import (
 // have. Each step is short, so that the longest is the longest pause.
 var programs = map[string]func(w *world) error{
 	"append": appendLines, "churn": churn, "unlinked": unlinked, "sync": syncing, "locks": locks, "list": list, "mapped": mapped,
-	"burst": burst, "two": twoMounts, "removed": removed,
+	"burst": burst, "two": twoMounts, "removed": removed, "reread": reread, "rewrite": rewrite,
 }
 
 // together are those that run through kills and restarts beside each other.
@@ -370,6 +371,7 @@ func mapped(w *world) error {
 }
 
 // program is the main function of one of them: name, folder, file that ends it.
+// What follows a point in the name tells several of one kind apart.
 func program(args []string) int {
 	w := &world{name: args[0], dir: args[1], stop: args[2]}
 	err := os.Mkdir(filepath.Join(w.dir, args[0]), 0o755)
@@ -378,7 +380,8 @@ func program(args []string) int {
 	}
 	if err == nil {
 		fmt.Println("ready")
-		err = programs[args[0]](w)
+		kind, _, _ := strings.Cut(w.name, ".")
+		err = programs[kind](w)
 	}
 	if err != nil {
 		fmt.Printf("%s: %v\n", args[0], err)

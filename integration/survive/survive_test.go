@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ogw/fusemount/holder"
 	"ogw/integration/testenv"
 )
 
@@ -180,7 +181,11 @@ func (s *watched) holder() int {
 		list, _ := filepath.Glob("/proc/[0-9]*/status")
 		for _, name := range list {
 			b, err := os.ReadFile(name)
-			if err == nil && strings.Contains(string(b), fmt.Sprintf("\nPPid:\t%d\n", s.Process.PID())) && !strings.Contains(string(b), "\nState:\tZ") {
+			if err != nil || !strings.Contains(string(b), fmt.Sprintf("\nPPid:\t%d\n", s.Process.PID())) || strings.Contains(string(b), "\nState:\tZ") {
+				continue
+			}
+			command, err := os.ReadFile(filepath.Join(filepath.Dir(name), "cmdline"))
+			if err == nil && strings.Contains(string(command), "\x00"+holder.Command+"\x00") {
 				s.held, _ = strconv.Atoi(filepath.Base(filepath.Dir(name)))
 			}
 		}
