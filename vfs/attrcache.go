@@ -74,9 +74,9 @@ func (fs *FS) attrFor(ctx context.Context, ino Ino) (a Attr, err error) {
 	if a, ok := fs.TryAttr(ino); ok {
 		return a, nil
 	}
-	for mark := fs.opens.mark(); ; mark = fs.opens.mark() {
+	for mark := fs.session.Open.Mark(); ; mark = fs.session.Open.Mark() {
 		a, err = fs.readAttr(ctx, ino)
-		if err != nil || !fs.opens.leftSince(mark, ino) {
+		if err != nil || !fs.session.Open.LeftSince(mark, ino) {
 			return a, err
 		}
 	}

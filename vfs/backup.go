@@ -105,7 +105,7 @@ type BackupBlob struct {
 // of them, and ErrUnsupported over a store that other processes change: their
 // collectors know nothing of it.
 func (fs *FS) BeginBackup(ctx context.Context, c BackupConfig) (*Backup, error) {
-	if !fs.Exclusive() {
+	if !fs.session.Alone() {
 		return nil, fmt.Errorf("%w: backup of a store that several processes share", ErrNotSupported)
 	}
 	if c.DropSecrets {

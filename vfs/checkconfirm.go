@@ -39,7 +39,7 @@ func (m *merge) confirm(all bool) error {
 // themselves.
 func (m *merge) confirmOrphans() error {
 	fs, young := m.c.fs, youngBlob
-	if !fs.clu.Exclusive {
+	if !fs.session.Alone() {
 		young = youngSharedBlob
 	}
 	before := fs.cfg.Now().Add(-young)

@@ -70,7 +70,7 @@ func (fs *FS) collectQueue(ctx context.Context) (done int, err error) {
 		}
 		from = next
 		wait, cancel := context.WithTimeout(ctx, quiesceTimeout)
-		err = fs.pins.Quiesce(wait)
+		err = fs.session.Readers.Quiesce(wait)
 		cancel()
 		if err != nil {
 			return done, err
@@ -105,7 +105,7 @@ func (fs *FS) dueEntries(ctx context.Context, from []byte) (page []record.QueueE
 func (fs *FS) dropOldSnapshots(page []record.QueueEntry) {
 	for i := range page {
 		if fs.pins.Pinned(page[i].Content) {
-			fs.opens.each((*openFile).dropOldSnapshot)
+			fs.eachOpen((*openFile).dropOldSnapshot)
 			return
 		}
 	}
@@ -324,7 +324,7 @@ func blobIDs(c ContentID, list []record.Extent) (ids []cluster.BlobID) {
 // that this process stages are left alone, whatever the clock says.
 func (fs *FS) collectStaging(ctx context.Context) error {
 	var old []ContentID
-	before := fs.cfg.Now().Add(-stagingGrace).UnixNano()
+	now := fs.cfg.Now().UnixNano()
 	from := []byte{record.TabContent}
 	for {
 		var n int
@@ -338,7 +338,7 @@ func (fs *FS) collectStaging(ctx context.Context) error {
 					return fmt.Errorf("%w: content record %x", ErrCorrupt, k)
 				}
 				c := ContentID(record.InoOfKey(k))
-				if rec.Staging && !fs.staged.Has(c) && (rec.MadeNS < before || fs.clu.Exclusive) {
+				if rec.Staging && !fs.staged.Has(c) && fs.session.Gone(0, time.Duration(now-rec.MadeNS), stagingGrace) {
 					old = append(old, c)
 				}
 				return nil

@@ -236,7 +236,7 @@ func (c *contentReader) page(ctx context.Context, off int64) (*readPage, error) 
 	}
 	var p *readPage
 	err := c.fs.view(ctx, func(r cluster.Reader) (err error) {
-		if !c.fs.clu.Exclusive {
+		if !c.fs.feed.Complete() {
 			n, err := record.GetInode(r, c.ino)
 			if err != nil {
 				return err

@@ -58,7 +58,7 @@ func (fs *FS) Create(ctx context.Context, cred *Cred, dir Ino, name string, o Cr
 
 // createOnce is the transaction of Create.
 func (fs *FS) createOnce(ctx context.Context, cred *Cred, dir Ino, p naming.Posix, o *CreateOptions) (a Attr, created bool, err error) {
-	mark := fs.opens.mark()
+	mark := fs.session.Open.Mark()
 	err = fs.update(ctx, func(t cluster.Txn, op *op) error {
 		created = false
 		d, f, err := findIn(t, dir, p)
@@ -90,7 +90,7 @@ func (fs *FS) createOnce(ctx context.Context, cred *Cred, dir Ino, p naming.Posi
 		a, err = fs.attrWith(n, nil)
 		return err
 	})
-	if err == nil && !created && fs.opens.leftSince(mark, a.Ino) {
+	if err == nil && !created && fs.session.Open.LeftSince(mark, a.Ino) {
 		a, err = fs.attrFor(ctx, a.Ino)
 	}
 	return a, created, err

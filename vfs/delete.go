@@ -376,7 +376,7 @@ func (o *op) dropDoomed(t cluster.Txn, dir Ino, f *doomed) error {
 		}
 		alone = e.Kind == record.ExtentInline && e.Len == n.Size
 	}
-	if !alone || !simpleFile(n) || o.removals.begin(n.Ino) {
+	if !alone || !simpleFile(n) || o.removals.Begin(n.Ino) {
 		return o.dropLink(t, n, dir, f.entry.Name)
 	}
 	o.feed.InodeChanged(n.Ino, false)

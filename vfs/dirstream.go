@@ -77,7 +77,7 @@ func (s *DirStream) Read(ctx context.Context, cred *Cred, after string, attrs bo
 
 // seek tells whether the page holds what follows after, and goes there.
 func (s *DirStream) seek(after string) bool {
-	if !s.quiet || !s.fs.Exclusive() {
+	if !s.quiet || !s.fs.feed.Complete() {
 		return false
 	}
 	if begun, _ := s.fs.Changes(s.dir); begun != s.begun {
@@ -150,7 +150,7 @@ func (s *DirStream) fillAttr(ctx context.Context, i int) error {
 // holds tells whether the attributes of e are still what they were read as.
 func (s *DirStream) holds(e *DirEntry) bool {
 	fs := s.fs
-	if fs.opens.get(e.Ino) != nil || fs.opens.leftSince(s.mark, e.Ino) {
+	if fs.opened(e.Ino) != nil || fs.session.Open.LeftSince(s.mark, e.Ino) {
 		return false // its bytes may not be flushed
 	}
 	return fs.attrs.clock == nil || fs.attrs.clock.Quiet(changeclock.InodeSlot(e.Ino), s.stamp)
@@ -160,7 +160,7 @@ func (s *DirStream) holds(e *DirEntry) bool {
 func (s *DirStream) loadAttrs(ctx context.Context, from int) error {
 	s.attrs = min(max(firstAttrs, 2*s.attrs), maxAttrs)
 	s.from, s.to = from, min(from+s.attrs, len(s.page))
-	s.stamp, s.mark = s.fs.attrs.clock.Stamp(), s.fs.opens.mark()
+	s.stamp, s.mark = s.fs.attrs.clock.Stamp(), s.fs.session.Open.Mark()
 	list := s.page[s.from:s.to]
 	err := s.fs.view(ctx, func(r cluster.Reader) error {
 		for i := range list {

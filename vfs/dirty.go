@@ -139,7 +139,7 @@ func (fs *FS) takeChunks(ctx context.Context, of *openFile, need, size int) ([]*
 		if list := fs.dirty.try(need, size); list != nil {
 			return list, nil
 		}
-		fs.opens.each(func(f *openFile) {
+		fs.eachOpen(func(f *openFile) {
 			if f != of && ctx.Err() == nil {
 				if err := f.flush(ctx); err != nil {
 					fs.log.Warn("flush under memory pressure failed", "inode", uint64(f.ino), "err", err)

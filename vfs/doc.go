@@ -17,7 +17,7 @@
 //	vfs           namespace, objects, open files: one type of transaction
 //	              users                                  over records and secrets
 //	              posixacl  extents  ids  changeclock    over records
-//	              feed                                   who is told of changes
+//	              feed  session                          who is told, who is there
 //	              secrets                                over records, sealed
 //	              record                                 keys, values, codecs
 //	              checksum  naming  bodyhash  accesstime know no record
@@ -33,16 +33,16 @@
 //	          precondition objectkey followlink etag
 //	POSIX     create lookup unlink rename path readdir dirstream setattr setflags xattr*
 //	          truncate allocate copyrange below whereis statfs settings
-//	files     file openfile opentable hold keeper piece dirty write flush blobupload sync
+//	files     file openfile keeper piece dirty write flush blobupload sync
 //	entries   entry orphan attr attrcache perm fileflags wayup
 //	content   content contentreader contentsum contentwriter replace detach compact
 //	deleting  collect collectupload leftovers blobhold cutgate
 //	damage    quarantine quarantinelist scrub
-//	core      fs open op commits once durability background feed types objecttypes errors
+//	core      fs open op commits once durability background feed holder types objecttypes
+//	          errors
 //
 // The arrows that still go up: the core starts and holds all the others (fs,
-// open, background), entries ask who has an inode open (opentable), and content
-// drops blobs through quarantine.
+// open, background), and content drops blobs through quarantine.
 //
 // # Names
 //
@@ -131,7 +131,7 @@
 // and the writers get ErrStale.
 //
 // What tells of a file reads a snapshot and then asks the open files. One
-// that was flushed and closed in between is in neither: openTable.leftSince
+// that was flushed and closed in between is in neither: session.Table.LeftSince
 // tells, and the file is read again.
 //
 // # Damage
@@ -152,7 +152,7 @@
 //
 // # Unlinked but in use
 //
-// An inode whose last link goes while this process has it open (openTable) or
+// An inode whose last link goes while this process has it open (session.Table) or
 // a Holder keeps it becomes an orphan: no links, key 'o'. A directory among
 // them has no entries and gets none (ErrNotExist). The last close or release
 // has it removed, in batches in the background (orphanQueue), or the collector
@@ -161,9 +161,9 @@
 // NFS are never forgotten, and keep nothing.
 //
 //   - What counts a use and what removes the last link meet under one lock
-//     (openShard): the removal sees the use, or the use waits for the outcome.
+//     (a shard of the table): the removal sees the use, or the use waits for the outcome.
 //   - Who looks an inode up, then holds it, learns whether this process removed
-//     it in between (openTable.removed), and looks again.
+//     it in between (Table.removed), and looks again.
 //
 // Holds are in memory. A door whose client outlives the process has to
 // restore them (Holder.Restore, in Config.Restore): the collector's first pass
@@ -178,6 +178,14 @@
 // by name: Open converts it, in steps, before it returns (convert.go). Where
 // Config.Keys are set, Open seals the secrets that are in clear, or were sealed
 // with an older key, and has the engine erase what that replaced (package secrets).
+//
+// # Other processes
+//
+// Nothing in vfs asks whether the store is exclusive. Where that matters, it asks
+// one of two packages, which are the form for one process of what several would
+// need: session for who else is there (whose orphans, staged contents and blobs
+// are left over, which views still run), feed for whether it was told of all that
+// changed (whether what was read before may still be believed).
 //
 // # What is remembered
 //
@@ -205,11 +213,11 @@
 //
 // # Lock order
 //
-//	openFile.mu → openShard.mu → dirtyPool.mu
+//	openFile.mu → session.tableShard.mu → dirtyPool.mu
 //	quarantine.confirming → quarantine.writing → quarantine.mu
 //	openFile.mu → cutGate.pass, only if it is free at once
-//	openTable.holding, ids.Allocator.mu, extents.Pins.mu, blobHolds.mu, Feed.mu,
-//	orphanQueue.mu are leaves
+//	session.Table.holding, session.Readers.mu, ids.Allocator.mu, extents.Pins.mu,
+//	blobHolds.mu, Feed.mu, orphanQueue.mu are leaves
 //
 // No lock is held while a transaction runs, except openFile.flushMu, which
 // serializes the flushes of one file, quarantine.writing, for memory to follow

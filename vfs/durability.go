@@ -77,7 +77,7 @@ func (fs *FS) SetBucketDurability(ctx context.Context, bucket string, d Durabili
 // findTuned tells whether any bucket has a durability of its own: while none
 // has, nobody need ask.
 func (fs *FS) findTuned(ctx context.Context) error {
-	if !fs.Exclusive() {
+	if !fs.feed.Complete() {
 		fs.tuned.Store(true) // another process may set one at any time
 		return nil
 	}

@@ -290,7 +290,7 @@ func (o *op) dropDir(t cluster.Txn, d *record.Inode) error {
 // dropLast removes the inode n, whose last link is gone, or makes it an orphan
 // if it is in use.
 func (o *op) dropLast(t cluster.Txn, n *record.Inode) error {
-	if !o.removals.begin(n.Ino) {
+	if !o.removals.Begin(n.Ino) {
 		o.feed.InodeChanged(n.Ino, true)
 		return o.deleteInode(t, n)
 	}

@@ -52,7 +52,7 @@ func (fs *FS) Open(ctx context.Context, cred *Cred, ino Ino, flags OpenFlags) (*
 // openInode opens a regular file without asking for permission: what Open
 // and Create do after they did.
 func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlags) (*File, error) {
-	of, err := fs.opens.acquire(ctx, ino, func() *openFile { return fs.newOpenFile(ino) })
+	of, err := fs.acquire(ctx, ino)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlag
 	of.mu.Lock()
 	f.seen = of.lostSeq
 	of.mu.Unlock()
-	if !fs.clu.Exclusive {
+	if !fs.feed.Complete() {
 		of.gen.Add(1)
 	}
 	return f, nil
@@ -322,7 +322,7 @@ func (f *File) Close(ctx context.Context) error {
 // flushed, and removes the inode if it has no links.
 func (f *File) release(ctx context.Context) {
 	of := f.of
-	last, orphan := f.fs.opens.release(of)
+	last, orphan := f.fs.session.Open.Release(of.ino)
 	if !last {
 		return
 	}
@@ -370,11 +370,11 @@ func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, fl
 		return a, nil, err
 	}
 	// Opened before it exists, so that the collector sees it open.
-	of, err := fs.opens.acquire(ctx, Ino(id), func() *openFile { return fs.newOpenFile(Ino(id)) })
+	of, err := fs.acquire(ctx, Ino(id))
 	if err != nil {
 		return a, nil, err
 	}
-	fs.opens.markOrphan(Ino(id))
+	fs.session.Open.MarkOrphan(Ino(id))
 	f = &File{fs: fs, of: of, flags: flags, killPriv: cred.UID != 0}
 	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
 		d, err := getDir(t, dir)

@@ -249,7 +249,7 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	if n.Epoch != plan.epoch {
 		return nil, pos, fmt.Errorf("inode %d was replaced: %w", of.ino, ErrStale)
 	}
-	if err := fileFlagsOf(n).checkFlush(pos.off, n.Size); err != nil && !of.fs.Exclusive() {
+	if err := fileFlagsOf(n).checkFlush(pos.off, n.Size); err != nil && !of.fs.feed.Complete() {
 		return nil, pos, err
 	}
 	if err := of.settleTarget(t, o, n, plan, spare); err != nil {

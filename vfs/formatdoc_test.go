@@ -91,7 +91,7 @@ func samples(t *testing.T) map[string]sample {
 		"q content":   queue(record.QueueEntry{Kind: record.QueueContent, Content: 19}),
 		"q blob":      queue(record.QueueEntry{Kind: record.QueueBlob, Content: 19, Seq: 20, Origin: 4096, Size: 1000}),
 		"q upload":    queue(record.QueueEntry{Kind: record.QueueUpload, Content: 23}),
-		"o":           {record.OrphanKey(17), (&op{fs: &FS{instance: 0x1122334455667788}, nowNS: sampleNS}).orphanValue()},
+		"o":           {record.OrphanKey(17), record.EncodeOrphan(0x1122334455667788, sampleNS)},
 		"m":           {upload.StoreKey(), upload.Encode()},
 		"M":           {record.UploadIDKey(23), upload.StoreKey()},
 		"p":           {record.PartKey(23, 2), p.Encode()},

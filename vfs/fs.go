@@ -15,6 +15,7 @@ import (
 	"ogw/vfs/internal/ids"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/secrets"
+	"ogw/vfs/internal/session"
 	"ogw/vfs/lock"
 	"ogw/vfs/seal"
 	"ogw/vfs/users"
@@ -78,15 +79,13 @@ type FS struct {
 	log   *slog.Logger
 	super record.Superblock
 	tune  tuning
-	// instance tells the orphans of this process from those of others.
-	instance uint64
 
 	ids       ids.Allocator
 	feed      *feed.Feed
 	attrs     attrCache
 	reads     accesstime.Table // access times that are not stored yet
 	tokens    tokenBook
-	opens     openTable
+	session   *session.Session
 	orphans   orphanQueue
 	leftovers leftovers
 	dirty     dirtyPool

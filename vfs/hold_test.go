@@ -14,10 +14,10 @@ import (
 )
 
 // mustHold looks name up and holds it.
-func mustHold(t testing.TB, h *Holder, dir Ino, name string) Attr {
+func mustHold(t testing.TB, fs *FS, h *Holder, dir Ino, name string) Attr {
 	t.Helper()
 	mark := h.Mark()
-	a, err := h.fs.Lookup(bg, Root, dir, name)
+	a, err := fs.Lookup(bg, Root, dir, name)
 	want(t, err, nil)
 	want(t, h.Hold(bg, a.Ino, 1, mark), nil)
 	return a
@@ -72,9 +72,9 @@ func TestHeldInodesStay(t *testing.T) {
 			for how, remove := range removers {
 				h, other := fs.NewHolder(), fs.NewHolder()
 				want(t, mk("x"), nil)
-				a := mustHold(t, h, top, "x")
-				mustHold(t, h, top, "x")
-				mustHold(t, other, top, "x")
+				a := mustHold(t, fs, h, top, "x")
+				mustHold(t, fs, h, top, "x")
+				mustHold(t, fs, other, top, "x")
 				want(t, remove("x"), nil)
 				for i, release := range []func(){func() { h.Release(a.Ino, 1) }, func() { h.Release(a.Ino, 1) }, other.Close} {
 					collectAll(t, fs)
@@ -109,7 +109,7 @@ func TestRemovedDirectory(t *testing.T) {
 		file := mustFile(t, fs, top, "f")
 		h := fs.NewHolder()
 		defer h.Close()
-		mustHold(t, h, top, "d")
+		mustHold(t, fs, h, top, "d")
 		want(t, fs.Rmdir(bg, Root, top, "d"), nil)
 		_, err := fs.Lookup(bg, Root, d, "x")
 		want(t, err, ErrNotExist)
@@ -178,8 +178,8 @@ func TestHoldsOverRestart(t *testing.T) {
 	top := mustMkdir(t, first, RootIno, "bucket")
 	held, lost := mustMkdir(t, first, top, "held"), mustMkdir(t, first, top, "lost")
 	h := first.NewHolder()
-	mustHold(t, h, top, "held")
-	mustHold(t, h, top, "lost")
+	mustHold(t, first, h, top, "held")
+	mustHold(t, first, h, top, "lost")
 	want(t, first.Rmdir(bg, Root, top, "held"), nil)
 	want(t, first.Rmdir(bg, Root, top, "lost"), nil)
 	counts := map[Ino]uint64{}
@@ -291,36 +291,6 @@ func TestHoldsBesideRemovals(t *testing.T) {
 	}
 	if n := countTable(t, fs, record.TabInode); n != 2 {
 		t.Errorf("%d inodes are left, want the root and the bucket", n)
-	}
-}
-
-// TestHoldMemory measures what a held inode costs.
-func TestHoldMemory(t *testing.T) {
-	fs := openTest(t, mem.New(mem.Options{}))
-	h := fs.NewHolder()
-	defer h.Close()
-	const n = 1 << 20
-	heap := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	before := heap()
-	for i := range Ino(n) {
-		h.shards[uint64(i)%openShards].add(i, 1)
-	}
-	full := heap()
-	for i := range Ino(n) {
-		h.Release(i, 1)
-	}
-	after := heap()
-	t.Logf("%.1f bytes for each of %d inodes, %d KiB when all are forgotten", float64(full-before)/n, n, (int64(after)-int64(before))>>10)
-	if full-before > 64*n {
-		t.Errorf("%d bytes for each inode", (full-before)/n)
-	}
-	if after > before+(full-before)/8 {
-		t.Errorf("of %d bytes, %d are left", full-before, after-before)
 	}
 }
 

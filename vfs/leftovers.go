@@ -39,7 +39,7 @@ type leftovers struct {
 // init comes after that of the numbers.
 func (l *leftovers) init(ctx context.Context, fs *FS) error {
 	l.fs, l.done = fs, make(chan struct{})
-	if !fs.Exclusive() {
+	if !fs.session.Alone() {
 		return nil
 	}
 	l.to = fs.ids.Used()

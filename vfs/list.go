@@ -47,7 +47,7 @@ func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (Li
 	}
 	o.MaxKeys = min(o.MaxKeys, MaxListKeys)
 	var l *lister
-	mark := fs.opens.mark()
+	mark := fs.session.Open.Mark()
 	err := fs.view(ctx, func(r cluster.Reader) error {
 		l = &lister{fs: fs, r: r, o: o, j: fs.judge(ctx, r, 0), whole: bucket == ""}
 		root := rootStep
@@ -67,7 +67,7 @@ func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (Li
 		return ListResult{}, err
 	}
 	for i := range l.page.Objects {
-		if ob := &l.page.Objects[i]; !o.NamesOnly && fs.opens.leftSince(mark, ob.Ino) {
+		if ob := &l.page.Objects[i]; !o.NamesOnly && fs.session.Open.LeftSince(mark, ob.Ino) {
 			if err := fs.listAgain(ctx, ob); err != nil {
 				return ListResult{}, err
 			}
@@ -79,7 +79,7 @@ func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (Li
 // listAgain describes an object whose file was flushed and closed after the
 // snapshot of the page. One that is gone by now stays as it was.
 func (fs *FS) listAgain(ctx context.Context, ob *ObjectInfo) error {
-	for mark := fs.opens.mark(); ; mark = fs.opens.mark() {
+	for mark := fs.session.Open.Mark(); ; mark = fs.session.Open.Mark() {
 		err := fs.view(ctx, func(r cluster.Reader) error {
 			n, err := record.GetInode(r, ob.Ino)
 			if err == nil {
@@ -90,7 +90,7 @@ func (fs *FS) listAgain(ctx context.Context, ob *ObjectInfo) error {
 		if errors.Is(err, ErrStale) {
 			return nil
 		}
-		if err != nil || !fs.opens.leftSince(mark, ob.Ino) {
+		if err != nil || !fs.session.Open.LeftSince(mark, ob.Ino) {
 			return err
 		}
 	}

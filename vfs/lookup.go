@@ -173,9 +173,9 @@ func (fs *FS) Lookup(ctx context.Context, cred *Cred, dir Ino, name string) (a A
 	if err != nil {
 		return Attr{}, lookupErr(err)
 	}
-	for mark := fs.opens.mark(); ; mark = fs.opens.mark() {
+	for mark := fs.session.Open.Mark(); ; mark = fs.session.Open.Mark() {
 		a, err = fs.lookup(ctx, cred, dir, p)
-		if err != nil || !fs.opens.leftSince(mark, a.Ino) {
+		if err != nil || !fs.session.Open.LeftSince(mark, a.Ino) {
 			return a, err
 		}
 	}

@@ -119,12 +119,12 @@ func (fs *FS) readObject(ctx context.Context, k *objectKey, fn func(r cluster.Re
 	var n *record.Inode
 	var settled Ino
 	for {
-		mark := fs.opens.mark()
+		mark := fs.session.Open.Mark()
 		err := fs.peek(ctx, func(r cluster.Reader) (err error) {
 			if n, err = fs.objectFor(ctx, r, k, ActReadObject); err != nil {
 				return err
 			}
-			if n.Ino != settled && n.IsRegular() && (fs.opens.get(n.Ino) != nil || fs.opens.leftSince(mark, n.Ino)) {
+			if n.Ino != settled && n.IsRegular() && (fs.opened(n.Ino) != nil || fs.session.Open.LeftSince(mark, n.Ino)) {
 				return errUnsettled
 			}
 			return fn(r, n)

@@ -42,7 +42,7 @@ func plainInfo(key string, n *record.Inode) ObjectInfo {
 func (fs *FS) listInfo(key string, n *record.Inode) ObjectInfo {
 	info := plainInfo(key, n)
 	info.Meta.Headers = n.Object.Headers
-	if n.IsRegular() && fs.opens.get(n.Ino) != nil {
+	if n.IsRegular() && fs.opened(n.Ino) != nil {
 		a := Attr{Ino: n.Ino, Mode: n.Mode, Size: n.Size, Mtime: n.Mtime, Version: n.Version}
 		fs.overlayAttr(&a)
 		info.Size, info.Modified = a.Size, a.Mtime.Date()

@@ -9,6 +9,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/session"
 )
 
 // ErrDone tells that a change asked for under a Token was made already, by a
@@ -68,18 +69,15 @@ func (t *Token) key() []byte {
 // has the store, they are those of the processes before it: it reads them
 // once, and then no change has to look.
 type tokenBook struct {
-	kv       cluster.KV
-	alone    bool   // no other process uses the store
-	instance uint64 // of this process
+	kv      cluster.KV
+	session *session.Session
 
 	loaded atomic.Bool
 	mu     sync.Mutex
 	before map[[16]byte]int64 // time of the record, Unix nanoseconds; fixed once loaded
 }
 
-func (b *tokenBook) init(kv cluster.KV, alone bool, instance uint64) {
-	b.kv, b.alone, b.instance = kv, alone, instance
-}
+func (b *tokenBook) init(kv cluster.KV, s *session.Session) { b.kv, b.session = kv, s }
 
 // once runs fn unless its token was used by another process.
 func (b *tokenBook) once(t cluster.Txn, token *Token, nowNS int64, fn func(t cluster.Txn) error) error {
@@ -96,13 +94,13 @@ func (b *tokenBook) once(t cluster.Txn, token *Token, nowNS int64, fn func(t clu
 	if err := fn(t); err != nil {
 		return err
 	}
-	return t.Set(token.key(), token.record(b.instance, nowNS))
+	return t.Set(token.key(), token.record(b.session.ID(), nowNS))
 }
 
 func (b *tokenBook) done(r cluster.Reader, token *Token, nowNS int64) (bool, error) {
-	if !b.alone {
+	if !b.session.Alone() {
 		old, err := r.Get(token.key())
-		return token.doneIn(old, b.instance, nowNS), err
+		return token.doneIn(old, b.session.ID(), nowNS), err
 	}
 	if !b.loaded.Load() {
 		if err := b.load(nowNS); err != nil {
@@ -127,7 +125,7 @@ func (b *tokenBook) load(nowNS int64) error {
 		clear(b.before)
 		return r.Scan(from, to, cluster.ScanOptions{}, func(_, v []byte) error {
 			done, ok := record.DecodeDone(v)
-			if t := (Token{ID: done.ID}); ok && t.doneIn(v, b.instance, nowNS) {
+			if t := (Token{ID: done.ID}); ok && t.doneIn(v, b.session.ID(), nowNS) {
 				b.before[done.ID] = done.TimeNS
 			}
 			return nil

@@ -8,6 +8,7 @@ import (
 	"ogw/vfs/internal/changeclock"
 	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/session"
 )
 
 // op is one attempt at one operation's transaction: the clock it goes by, and
@@ -17,8 +18,8 @@ type op struct {
 	ctx   context.Context
 	nowNS int64
 
-	removals removals    // of last links; openers wait for the outcome
-	contents contentMark // that change in place, or whose staging ends
+	removals session.Removals // of last links; openers wait for the outcome
+	contents contentMark      // that change in place, or whose staging ends
 	durable  durableMark
 	feed     feed.Batch
 	later    followUps
@@ -47,7 +48,7 @@ func (o *op) effects() [5]effect {
 func (fs *FS) newOp(ctx context.Context, relaxed uint64) *op {
 	return &op{
 		fs: fs, ctx: ctx, nowNS: fs.cfg.Now().UnixNano(),
-		removals: removals{t: &fs.opens},
+		removals: fs.session.Open.Removals(),
 		contents: contentMark{fs: fs},
 		durable:  durableMark{commits: &fs.commits, before: relaxed},
 		feed:     fs.feed.Batch(),
@@ -146,9 +147,9 @@ func (fs *FS) peek(ctx context.Context, fn func(r cluster.Reader) error) error {
 func (fs *FS) look(ctx context.Context, read func(context.Context, func(cluster.Reader) error) error, fn func(r cluster.Reader) error) error {
 	ctx = fs.durably(ctx)
 	for try := 1; ; try++ {
-		epoch := fs.pins.Enter()
+		epoch := fs.session.Readers.Enter()
 		err := read(ctx, fn)
-		fs.pins.Leave(epoch)
+		fs.session.Readers.Leave(epoch)
 		var late *overtakenError
 		if !errors.As(err, &late) || try == maxOvertaken {
 			return fserr.Map(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"ogw/cluster"
@@ -13,6 +12,7 @@ import (
 	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/secrets"
+	"ogw/vfs/internal/session"
 	"ogw/vfs/lock"
 	"ogw/vfs/users"
 )
@@ -24,10 +24,10 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs := &FS{kv: c.KV, blobs: c.Blobs, clu: c, cfg: cfg.withDefaults(c.Exclusive)}
 	fs.log = fs.cfg.Logger
 	fs.tune = tuning{uploadBytes: uploadBytes, extentPage: extents.PageExtents, flushOps: unlimitedFlushOps, leftoverPause: leftoverPause}
-	fs.instance = rand.Uint64()
 	fs.locks = lock.New(0)
 	fs.feed = feed.New(c.Exclusive, fs.contentCommitted)
-	fs.tokens.init(c.KV, c.Exclusive, fs.instance)
+	fs.session = session.New(c.Exclusive, orphanStore{fs})
+	fs.tokens.init(c.KV, fs.session)
 	if err := fs.openSuper(ctx); err != nil {
 		return nil, err
 	}
@@ -35,18 +35,17 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	if fs.sealing, err = secrets.Seal(ctx, fs.kv, fs.cfg.Keys, fs.log); err != nil {
 		return nil, err
 	}
-	fs.users = users.New(userStore{fs}, fs.cfg.Keys, !c.Exclusive)
+	fs.users = users.New(userStore{fs}, fs.cfg.Keys, !fs.feed.Complete())
 	if err := fs.ids.Init(ctx, fs.kv); err != nil {
 		return nil, err
 	}
 	if err := fs.leftovers.init(ctx, fs); err != nil {
 		return nil, err
 	}
-	fs.opens.init()
 	fs.orphans.init()
 	fs.dirty.init(fs.cfg.DirtyBytes)
 	fs.pins.Init()
-	if fs.Exclusive() {
+	if fs.feed.Complete() {
 		fs.attrs.clock = new(changeclock.Clock)
 	}
 	fs.uploads = make(chan struct{}, maxBlobUploads)

@@ -13,6 +13,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/session"
 )
 
 // openFile is the state that all Files of one inode share: what was written
@@ -25,9 +26,8 @@ import (
 // then removed together with the snapshot below it, so that a reader sees
 // every byte either above or below, and never waits for an upload.
 type openFile struct {
-	fs    *FS
-	ino   Ino
-	users int // guarded by the openShard
+	fs  *FS
+	ino Ino
 
 	// written tells that something was ever written to it.
 	written atomic.Bool
@@ -81,16 +81,33 @@ func (s *fileSnap) release() {
 	}
 }
 
-// revalidateAfter bounds how long a process believes its snapshot in a
-// cluster that others write to.
-const revalidateAfter = time.Second
+// acquire counts one more user of ino's open file, which there is then.
+func (fs *FS) acquire(ctx context.Context, ino Ino) (*openFile, error) {
+	f, err := fs.session.Open.Acquire(ctx, ino, func() session.File { return &openFile{fs: fs, ino: ino} })
+	if err != nil {
+		return nil, err
+	}
+	return f.(*openFile), nil
+}
 
-func (fs *FS) newOpenFile(ino Ino) *openFile { return &openFile{fs: fs, ino: ino} }
+// opened returns the open file of ino, or nil, without counting.
+func (fs *FS) opened(ino Ino) *openFile {
+	of, _ := fs.session.Open.Get(ino).(*openFile)
+	return of
+}
+
+// eachOpen calls fn for every open file.
+func (fs *FS) eachOpen(fn func(*openFile)) {
+	fs.session.Open.Each(func(f session.File) { fn(f.(*openFile)) })
+}
+
+// Written implements session.File.
+func (of *openFile) Written() bool { return of.written.Load() }
 
 // current tells whether the snapshot may be used. Under mu.
 func (of *openFile) current() bool {
 	return of.snap != nil && of.snap.gen == of.gen.Load() &&
-		(of.fs.clu.Exclusive || time.Since(of.snap.at) < revalidateAfter)
+		of.fs.feed.Current(of.snap.at)
 }
 
 // size is that which a reader sees. Under mu, with a snapshot.
@@ -310,7 +327,7 @@ func (of *openFile) contentCommitted() {
 
 // contentCommitted tells ino's open file, if it has one.
 func (fs *FS) contentCommitted(ino Ino) {
-	if of := fs.opens.get(ino); of != nil {
+	if of := fs.opened(ino); of != nil {
 		of.contentCommitted()
 	}
 }

@@ -17,7 +17,25 @@ import (
 // renews its own.
 const orphanGrace = 24 * time.Hour
 
-func (o *op) orphanValue() []byte { return record.EncodeOrphan(o.fs.instance, o.nowNS) }
+// orphanStore is what the table of open inodes asks and tells the namespace.
+type orphanStore struct{ fs *FS }
+
+// Look implements session.Inodes.
+func (s orphanStore) Look(ctx context.Context, ino Ino) (stored, orphan bool, err error) {
+	err = s.fs.peek(ctx, func(r cluster.Reader) error {
+		vs, err := r.GetMany([][]byte{record.InodeKey(ino), record.OrphanKey(ino)})
+		if err == nil {
+			stored, orphan = vs[0] != nil, vs[1] != nil
+		}
+		return err
+	})
+	return stored, orphan, err
+}
+
+// Unused implements session.Inodes.
+func (s orphanStore) Unused(ino Ino) { s.fs.orphans.add(ino) }
+
+func (o *op) orphanValue() []byte { return record.EncodeOrphan(o.fs.session.ID(), o.nowNS) }
 
 // makeOrphan records that n has no links but is open or held in this process
 // (its nlink is 0); the caller stores n. endOrphan takes that back (a link to a
@@ -92,7 +110,7 @@ func (fs *FS) removeOrphans(ctx context.Context, inos []Ino) error {
 		}
 		for i, ino := range inos {
 			orphan, inode := vs[2*i], vs[2*i+1]
-			if orphan == nil || o.removals.begin(ino) {
+			if orphan == nil || o.removals.Begin(ino) {
 				continue // used again; who ends that comes here
 			}
 			if inode != nil {
@@ -225,7 +243,7 @@ func (q *orphanQueue) serve(ctx context.Context, fs *FS) {
 // and this process renews the records of its own. On a store of its own it
 // looks only when there may be some (orphanQueue.scan).
 func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
-	if !fs.orphans.takeScan() && fs.clu.Exclusive {
+	if !fs.orphans.takeScan() && fs.session.Alone() {
 		return 0, nil
 	}
 	defer func() {
@@ -235,7 +253,7 @@ func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
 	}()
 	type orphan struct {
 		ino  Ino
-		mine bool
+		by   uint64 // the session that uses it
 		atNS int64
 	}
 	from := []byte{record.TabOrphan}
@@ -244,11 +262,11 @@ func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
 		err := fs.view(ctx, func(r cluster.Reader) error {
 			page = page[:0]
 			return r.Scan(from, []byte{record.TabOrphan + 1}, cluster.ScanOptions{Limit: collectPage}, func(k, v []byte) error {
-				instance, at, err := record.DecodeOrphan(v)
+				by, at, err := record.DecodeOrphan(v)
 				if err != nil || len(k) != 9 {
 					return fmt.Errorf("%w: orphan key %x", ErrCorrupt, k)
 				}
-				page = append(page, orphan{record.InoOfKey(k), instance == fs.instance, at})
+				page = append(page, orphan{record.InoOfKey(k), by, at})
 				return nil
 			})
 		})
@@ -257,11 +275,10 @@ func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
 		}
 		now := fs.cfg.Now().UnixNano()
 		for _, x := range page {
-			old := now-x.atNS > int64(orphanGrace)
-			used := fs.opens.markOrphan(x.ino)
+			age := time.Duration(now - x.atNS)
+			used := fs.session.Open.MarkOrphan(x.ino)
 			switch {
-			case used && fs.clu.Exclusive: // until its last use ends
-			case used && now-x.atNS > int64(orphanGrace/4):
+			case used && fs.session.Renew(age, orphanGrace):
 				err = fs.update(ctx, func(t cluster.Txn, o *op) error {
 					b, err := t.Get(record.OrphanKey(x.ino))
 					if err != nil || b == nil {
@@ -269,7 +286,7 @@ func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
 					}
 					return t.Set(record.OrphanKey(x.ino), o.orphanValue())
 				})
-			case !used && (x.mine || old || fs.clu.Exclusive):
+			case !used && fs.session.Gone(x.by, age, orphanGrace):
 				if err = fs.removeOrphan(ctx, x.ino); err == nil {
 					done++
 				}

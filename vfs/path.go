@@ -35,7 +35,7 @@ func (fs *FS) ResolveBelow(ctx context.Context, cred *Cred, root Ino, path strin
 }
 
 func (fs *FS) resolve(ctx context.Context, how walker, path string) (a Attr, err error) {
-	for mark := fs.opens.mark(); ; mark = fs.opens.mark() {
+	for mark := fs.session.Open.Mark(); ; mark = fs.session.Open.Mark() {
 		err = fs.peek(ctx, func(r cluster.Reader) error {
 			w := how
 			w.r = r
@@ -46,7 +46,7 @@ func (fs *FS) resolve(ctx context.Context, how walker, path string) (a Attr, err
 			a, err = fs.attrOf(r, n)
 			return err
 		})
-		if err != nil || !fs.opens.leftSince(mark, a.Ino) {
+		if err != nil || !fs.session.Open.LeftSince(mark, a.Ino) {
 			return a, err
 		}
 	}

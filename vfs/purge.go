@@ -98,7 +98,7 @@ func (p *purge) below(ctx context.Context, dir Ino) error {
 func (fs *FS) purgeEvents(events []feed.Event) {
 	for _, e := range events {
 		fs.attrs.forget(e.Ino)
-		if of := fs.opens.get(e.Ino); of != nil && !e.Entry {
+		if of := fs.opened(e.Ino); of != nil && !e.Entry {
 			of.contentCommitted()
 			of.dropOldSnapshot()
 		}

@@ -81,7 +81,7 @@ func (fs *FS) precheck(ctx context.Context, p *publication) error {
 				return err
 			}
 			j := fs.judge(ctx, r, at.bucket(p.key))
-			if open = 0; !settled && !p.cond.empty() && at.entry != nil && fs.opens.get(at.entry.Ino) != nil {
+			if open = 0; !settled && !p.cond.empty() && at.entry != nil && fs.opened(at.entry.Ino) != nil {
 				open = at.entry.Ino
 				return nil
 			}

@@ -71,7 +71,7 @@ func (q *quarantine) init(ctx context.Context, fs *FS) error {
 
 // refresh brings the list up to date with what other processes did.
 func (q *quarantine) refresh(ctx context.Context) error {
-	if q.fs.Exclusive() {
+	if q.fs.feed.Complete() {
 		return nil
 	}
 	return q.load(ctx)
@@ -319,12 +319,12 @@ func (q *quarantine) find(ctx context.Context, ids []cluster.BlobID) (map[cluste
 	found := make(map[cluster.BlobID]record.Damaged)
 	q.mu.Lock()
 	for _, id := range ids {
-		if rec, ok := q.list[id]; ok && (q.fs.Exclusive() || rec.Unsaved) {
+		if rec, ok := q.list[id]; ok && (q.fs.feed.Complete() || rec.Unsaved) {
 			found[id] = rec
 		}
 	}
 	q.mu.Unlock()
-	if q.fs.Exclusive() || len(ids) == 0 {
+	if q.fs.feed.Complete() || len(ids) == 0 {
 		return found, nil
 	}
 	keys := make([][]byte, len(ids))

@@ -55,7 +55,7 @@ func (fs *FS) ReadDirN(ctx context.Context, cred *Cred, dir Ino, after string, n
 
 // readPage reads up to limit entries behind after from one snapshot.
 func (fs *FS) readPage(ctx context.Context, cred *Cred, dir Ino, after string, limit int, attrs bool) (page []DirEntry, err error) {
-	mark := fs.opens.mark()
+	mark := fs.session.Open.Mark()
 	err = fs.view(ctx, func(r cluster.Reader) error {
 		page = nil
 		d, err := getDir(r, dir)
@@ -84,7 +84,7 @@ func (fs *FS) readPage(ctx context.Context, cred *Cred, dir Ino, after string, l
 		return nil
 	})
 	for i := range page {
-		if a := page[i].Attr; err == nil && a != nil && fs.opens.leftSince(mark, a.Ino) {
+		if a := page[i].Attr; err == nil && a != nil && fs.session.Open.LeftSince(mark, a.Ino) {
 			// Flushed and closed meanwhile.
 			if *a, err = fs.attrFor(ctx, a.Ino); errors.Is(err, ErrStale) {
 				page[i].Attr, err = nil, nil

@@ -34,7 +34,7 @@ func (fs *FS) flushWhere(ctx context.Context, which func(*openFile) bool) error 
 		first error
 	)
 	slots := make(chan struct{}, syncParallel)
-	fs.opens.each(func(of *openFile) {
+	fs.eachOpen(func(of *openFile) {
 		if !which(of) {
 			return
 		}
@@ -65,7 +65,7 @@ func (of *openFile) dirtySince(beforeNS int64) bool {
 // without an open file).
 func (fs *FS) SyncInode(ctx context.Context, ino Ino) error {
 	ctx = cluster.Strict(ctx)
-	if of := fs.opens.get(ino); of != nil {
+	if of := fs.opened(ino); of != nil {
 		if err := of.flush(ctx); err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (fs *FS) Losses() uint64 { return fs.losses.Load() }
 // It is as durable as ctx asks. ErrStale is not reported here: the data is
 // gone already, and the writers learn of it.
 func (fs *FS) settle(ctx context.Context, ino Ino) error {
-	of := fs.opens.get(ino)
+	of := fs.opened(ino)
 	if of == nil {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (fs *FS) settle(ctx context.Context, ino Ino) error {
 // hasPieces tells whether this process wrote to the file and did not flush
 // all of it yet.
 func (fs *FS) hasPieces(ino Ino) bool {
-	of := fs.opens.get(ino)
+	of := fs.opened(ino)
 	if of == nil {
 		return false
 	}
@@ -109,7 +109,7 @@ func (fs *FS) hasPieces(ino Ino) bool {
 
 // overlayAttr adds what this process wrote to the file but did not flush yet.
 func (fs *FS) overlayAttr(a *Attr) {
-	if of := fs.opens.get(a.Ino); of != nil {
+	if of := fs.opened(a.Ino); of != nil {
 		of.overlay(a)
 	}
 }

@@ -45,7 +45,7 @@ func (fs *FS) whereisInode(ctx context.Context, ino Ino) ([]ExtentLocation, erro
 	if err != nil {
 		return nil, err
 	}
-	if of := fs.opens.get(ino); of != nil {
+	if of := fs.opened(ino); of != nil {
 		list = of.locateUnflushed(list)
 	}
 	return list, nil

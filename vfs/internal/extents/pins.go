@@ -14,14 +14,11 @@ import (
 // Of changes that began before the pin, it learns from the pin itself and from
 // the inode as it is then (see contentReader.notOvertaken). The collector, once it
 // knows what is dropped, waits for the views that
-// began earlier (quiesce); what is unpinned after that can gain no reader,
+// began earlier (session.Readers); what is unpinned after that can gain no reader,
 // because every later view sees it dropped.
 type Pins struct {
-	mu     sync.Mutex
-	pins   map[record.ContentID]*contentPin
-	epoch  uint64         // grows with every quiesce
-	active map[uint64]int // running views by the epoch in which they began
-	ended  chan struct{}  // closed when the last view of an older epoch ends
+	mu   sync.Mutex
+	pins map[record.ContentID]*contentPin
 }
 
 type contentPin struct {
@@ -31,11 +28,7 @@ type contentPin struct {
 	settled chan struct{} // closed when running is 0; nil if nobody waits
 }
 
-func (p *Pins) Init() {
-	p.pins = make(map[record.ContentID]*contentPin)
-	p.active = make(map[uint64]int)
-	p.ended = make(chan struct{})
-}
+func (p *Pins) Init() { p.pins = make(map[record.ContentID]*contentPin) }
 
 // Pin protects c until unpin. It returns the number of its changes so far, and
 // whether one is under way.
@@ -147,51 +140,6 @@ func (p *Pins) Changes(c record.ContentID) uint64 {
 		return e.changes
 	}
 	return 0
-}
-
-// Enter counts a view that begins; leave takes what it returned.
-func (p *Pins) Enter() uint64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.active[p.epoch]++
-	return p.epoch
-}
-
-func (p *Pins) Leave(epoch uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.active[epoch]--; p.active[epoch] > 0 {
-		return
-	}
-	delete(p.active, epoch)
-	if epoch < p.epoch {
-		close(p.ended)
-		p.ended = make(chan struct{})
-	}
-}
-
-// Quiesce waits until every view that runs now has ended.
-func (p *Pins) Quiesce(ctx context.Context) error {
-	p.mu.Lock()
-	p.epoch++
-	now := p.epoch
-	for {
-		old := false
-		for e := range p.active {
-			old = old || e < now
-		}
-		ended := p.ended
-		p.mu.Unlock()
-		if !old {
-			return nil
-		}
-		select {
-		case <-ended:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		p.mu.Lock()
-	}
 }
 
 // Set is a set of contents.

@@ -1,11 +1,11 @@
-package vfs
+package session
 
 import (
 	"context"
 	"fmt"
 	"sync/atomic"
 
-	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 )
 
@@ -21,8 +21,8 @@ import (
 //	a, err := fs.Lookup(...)
 //	err = h.Hold(ctx, a.Ino, 1, mark) // ErrStale: removed in between, look again
 type Holder struct {
-	fs     *FS
-	shards [openShards]holdShard // each under the mutex of the openShard with its number
+	t      *Table
+	shards [tableShards]holdShard // each under the mutex of the tableShard with its number
 	closed atomic.Bool
 }
 
@@ -30,7 +30,7 @@ type Holder struct {
 // held. Go's maps do not shrink, so that one which lost most of what it had
 // is copied.
 type holdShard struct {
-	counts map[Ino]uint64
+	counts map[record.Ino]uint64
 	peak   int // of len(counts), since it was made
 }
 
@@ -45,37 +45,34 @@ const (
 type HoldMark uint64
 
 // NewHolder returns a Holder, to be closed.
-func (fs *FS) NewHolder() *Holder {
-	h := &Holder{fs: fs}
-	fs.opens.addHolder(h)
+func (t *Table) NewHolder() *Holder {
+	h := &Holder{t: t}
+	t.addHolder(h)
 	return h
 }
 
 // Mark returns the moment.
-func (h *Holder) Mark() HoldMark { return HoldMark(h.fs.opens.removals.Load()) }
+func (h *Holder) Mark() HoldMark { return HoldMark(h.t.removals.Load()) }
 
 // Hold counts n more holds of ino, which was found after mark. ErrStale if
 // this process removed it since.
-func (h *Holder) Hold(ctx context.Context, ino Ino, n uint64, mark HoldMark) error {
-	t := &h.fs.opens
+func (h *Holder) Hold(ctx context.Context, ino record.Ino, n uint64, mark HoldMark) error {
+	t := h.t
 	s, err := t.lockSettled(ctx, ino)
 	if err != nil {
 		return err
 	}
-	h.shards[uint64(ino)%openShards].add(ino, n)
+	h.shards[uint64(ino)%tableShards].add(ino, n)
 	removed := t.removed[ino%leftSlots].Load() > uint64(mark)
 	s.mu.Unlock()
 	if !removed {
 		return nil
 	}
 	// It, or one that shares its slot.
-	err = h.fs.peek(ctx, func(r cluster.Reader) error {
-		b, err := r.Get(record.InodeKey(ino))
-		if err == nil && b == nil {
-			err = fmt.Errorf("inode %d: %w", ino, ErrStale)
-		}
-		return err
-	})
+	stored, _, err := t.store.Look(ctx, ino)
+	if err == nil && !stored {
+		err = fmt.Errorf("inode %d: %w", ino, fserr.ErrStale)
+	}
 	if err != nil {
 		h.Release(ino, n)
 	}
@@ -84,36 +81,29 @@ func (h *Holder) Hold(ctx context.Context, ino Ino, n uint64, mark HoldMark) err
 
 // Release takes back n holds of ino, or all if it has fewer. What nobody
 // holds or has open any more, and has no links, is removed in the background.
-func (h *Holder) Release(ino Ino, n uint64) {
-	s := h.fs.opens.shard(ino)
+func (h *Holder) Release(ino record.Ino, n uint64) {
+	s := h.t.shard(ino)
 	s.mu.Lock()
-	gone := h.shards[uint64(ino)%openShards].drop(ino, n) && h.fs.opens.takeOrphan(s, ino)
+	gone := h.shards[uint64(ino)%tableShards].drop(ino, n) && h.t.takeOrphan(s, ino)
 	s.mu.Unlock()
 	if gone {
-		h.fs.orphans.add(ino)
+		h.t.store.Unused(ino)
 	}
 }
 
 // Restore counts n holds of ino from before a restart of the process. It may
-// be an orphan, if the collector did not run yet (see doc.go). ErrStale for
+// be an orphan, if the collector did not run yet. ErrStale for
 // an inode that the store does not have: it is not held.
-func (h *Holder) Restore(ctx context.Context, ino Ino, n uint64) error {
+func (h *Holder) Restore(ctx context.Context, ino record.Ino, n uint64) error {
 	if err := h.Hold(ctx, ino, n, h.Mark()); err != nil {
 		return err
 	}
-	var stored, orphan bool
-	err := h.fs.peek(ctx, func(r cluster.Reader) error {
-		vs, err := r.GetMany([][]byte{record.InodeKey(ino), record.OrphanKey(ino)})
-		if err == nil {
-			stored, orphan = vs[0] != nil, vs[1] != nil
-		}
-		return err
-	})
+	stored, orphan, err := h.t.store.Look(ctx, ino)
 	switch {
 	case err == nil && !stored:
-		err = fmt.Errorf("inode %d: %w", ino, ErrStale)
+		err = fmt.Errorf("inode %d: %w", ino, fserr.ErrStale)
 	case err == nil && orphan:
-		h.fs.opens.markOrphan(ino)
+		h.t.MarkOrphan(ino)
 	}
 	if err != nil {
 		h.Release(ino, n)
@@ -123,14 +113,14 @@ func (h *Holder) Restore(ctx context.Context, ino Ino, n uint64) error {
 
 // Each calls fn with every inode held and its count, in no order. It sees
 // neither all nor none of what changes meanwhile.
-func (h *Holder) Each(fn func(ino Ino, n uint64)) {
+func (h *Holder) Each(fn func(ino record.Ino, n uint64)) {
 	type hold struct {
-		ino Ino
+		ino record.Ino
 		n   uint64
 	}
 	var list []hold
 	for i := range h.shards {
-		s := &h.fs.opens.shards[i]
+		s := &h.t.shards[i]
 		s.mu.Lock()
 		list = list[:0]
 		for ino, n := range h.shards[i].counts {
@@ -148,11 +138,11 @@ func (h *Holder) Close() {
 	if h.closed.Swap(true) {
 		return
 	}
-	t := &h.fs.opens
+	t := h.t
 	t.removeHolder(h)
 	for i := range t.shards {
 		s := &t.shards[i]
-		var gone []Ino
+		var gone []record.Ino
 		s.mu.Lock()
 		h.shards[i] = holdShard{}
 		for ino := range s.orphans {
@@ -162,22 +152,22 @@ func (h *Holder) Close() {
 		}
 		s.mu.Unlock()
 		for _, ino := range gone {
-			h.fs.orphans.add(ino)
+			h.t.store.Unused(ino)
 		}
 	}
 }
 
 // add counts n more.
-func (s *holdShard) add(ino Ino, n uint64) {
+func (s *holdShard) add(ino record.Ino, n uint64) {
 	if s.counts == nil {
-		s.counts = make(map[Ino]uint64)
+		s.counts = make(map[record.Ino]uint64)
 	}
 	s.counts[ino] += n
 	s.peak = max(s.peak, len(s.counts))
 }
 
 // drop counts n less and tells whether none is left.
-func (s *holdShard) drop(ino Ino, n uint64) (last bool) {
+func (s *holdShard) drop(ino record.Ino, n uint64) (last bool) {
 	c, ok := s.counts[ino]
 	if n < c {
 		s.counts[ino] = c - n
@@ -188,7 +178,7 @@ func (s *holdShard) drop(ino Ino, n uint64) (last bool) {
 	}
 	delete(s.counts, ino)
 	if left := len(s.counts); s.peak > holdSmall && left < s.peak/holdShrink {
-		counts := make(map[Ino]uint64, left)
+		counts := make(map[record.Ino]uint64, left)
 		for i, c := range s.counts {
 			counts[i] = c
 		}
@@ -197,7 +187,7 @@ func (s *holdShard) drop(ino Ino, n uint64) (last bool) {
 	return true
 }
 
-func (s *holdShard) has(ino Ino) bool {
+func (s *holdShard) has(ino record.Ino) bool {
 	_, ok := s.counts[ino]
 	return ok
 }
