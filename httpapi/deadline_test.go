@@ -135,3 +135,39 @@ func TestLazyDeadlineLongWrite(t *testing.T) {
 		t.Error("after its deadline:", err)
 	}
 }
+
+// failedReads counts the reads that fail.
+type failedReads struct {
+	net.Conn
+	n int
+}
+
+func (c *failedReads) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil {
+		c.n++
+	}
+	return n, err
+}
+
+// net/http ends the read that it has under way between requests by a deadline
+// long past: after that is taken back no read fails because of it.
+func TestLazyDeadlineAfterAbort(t *testing.T) {
+	c, peer, _ := lazyPair(t)
+	below := &failedReads{Conn: c.Conn}
+	c.Conn = below
+	for range 3 {
+		if err := errors.Join(c.SetReadDeadline(time.Unix(1, 0)), c.SetReadDeadline(time.Time{})); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := peer.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := c.Read(make([]byte, 1)); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if below.n > 0 {
+		t.Errorf("%d reads failed", below.n)
+	}
+}
