@@ -34,15 +34,14 @@ func (r *Record) Refused() bool {
 // tell calls Options.Done for refusals and changes of rights, with DoneAll for
 // everything.
 func (o *observed) tell(operation string, h *fuse.InHeader, x *extra, s fuse.Status) {
-	r := Record{Operation: operation, Ino: o.raw.ino(h.NodeId), Errno: syscall.Errno(s)}
-	if x.toDir != 0 {
-		r.ToDir = o.raw.ino(x.toDir)
-	}
-	if s == fuse.OK {
-		r.Rights = x.rights || changesBucket(&r)
-	}
+	r := Record{Operation: operation, Errno: syscall.Errno(s)}
+	r.Rights = s == fuse.OK && (x.rights || o.changesBucket(operation, h, x))
 	if !r.Rights && !r.Refused() && !o.raw.opt.DoneAll {
 		return
+	}
+	r.Ino = o.raw.ino(h.NodeId)
+	if x.toDir != 0 {
+		r.ToDir = o.raw.ino(x.toDir)
 	}
 	r.Dir, r.UID, r.PID = strings.Join(o.raw.conn.dirs(), ","), h.Uid, h.Pid
 	r.Name, r.ToName, r.Detail = x.name, x.toName, x.detail
@@ -51,12 +50,13 @@ func (o *observed) tell(operation string, h *fuse.InHeader, x *extra, s fuse.Sta
 
 // changesBucket reports whether a request that succeeded made, removed or
 // renamed a directory of the root.
-func changesBucket(r *Record) bool {
-	switch r.Operation {
+func (o *observed) changesBucket(operation string, h *fuse.InHeader, x *extra) bool {
+	inRoot := func(node uint64) bool { return node != 0 && o.raw.ino(node) == vfs.RootIno }
+	switch operation {
 	case "mkdir", "rmdir":
-		return r.Ino == vfs.RootIno
+		return inRoot(h.NodeId)
 	case "rename":
-		return r.Ino == vfs.RootIno || r.ToDir == vfs.RootIno
+		return inRoot(h.NodeId) || inRoot(x.toDir)
 	}
 	return false
 }
