@@ -27,10 +27,10 @@ const (
 )
 
 func (fs *FS) startBackground(ctx context.Context) {
-	if fs.scrub.rate > 0 {
-		fs.background.wait.Go(func() { fs.scrub.run(ctx) })
+	if fs.cfg.ScrubBytes > 0 {
+		fs.background.wait.Go(func() { fs.scrub.Run(ctx) })
 	}
-	fs.background.wait.Go(func() { fs.quarantine.run(ctx) })
+	fs.background.wait.Go(func() { fs.quarantine.Run(ctx) })
 	fs.background.wait.Go(func() { fs.leftovers.run(ctx) })
 	fs.background.wait.Go(func() { fs.orphans.serve(ctx, fs) })
 	fs.every(ctx, flushTick, "write-behind", func(ctx context.Context) error {

@@ -11,6 +11,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/quarantine"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/secrets"
 	"ogw/vfs/seal"
@@ -355,7 +356,7 @@ func (b *Backup) readBlob(ctx context.Context, id cluster.BlobID, size int64, w 
 			return err
 		}
 		part := buf[:min(int64(len(buf)), size-off)]
-		n, err := b.fs.readBlob(foundBy(ctx, "backup"), id, part, off)
+		n, err := b.fs.quarantine.Read(quarantine.FoundBy(ctx, "backup"), id, part, off)
 		if n != len(part) {
 			if err == nil || errors.Is(err, io.EOF) {
 				err = fmt.Errorf("%w: blob %v is too short", ErrCorrupt, id)

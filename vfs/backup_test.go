@@ -429,7 +429,7 @@ func TestBackupOfLostPart(t *testing.T) {
 			t.Fatal("no blob is named")
 		}
 		for _, x := range named {
-			_, err := fs.dropBlobs(bg, x.ID)
+			_, err := fs.quarantine.Drop(bg, x.ID)
 			want(t, err, nil)
 			err = b.ReadBlob(bg, x.ID, x.Size, &bytes.Buffer{}, make([]byte, 1<<16))
 			want(t, err, ErrCorrupt)
@@ -453,7 +453,7 @@ func TestBackupOfHalfCollected(t *testing.T) {
 		defer b.Close()
 		gone := 0
 		for _, x := range savePairs(t, b).named {
-			_, err := fs.dropBlobs(bg, x.ID)
+			_, err := fs.quarantine.Drop(bg, x.ID)
 			want(t, err, nil)
 			err = b.ReadBlob(bg, x.ID, x.Size, &bytes.Buffer{}, make([]byte, 1<<16))
 			if errors.Is(err, ErrBlobDeleted) {

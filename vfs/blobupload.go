@@ -132,7 +132,7 @@ func (fs *FS) releaseBlobUpload(u *blobUpload) {
 	}
 	id := u.id
 	go func() {
-		if _, err := fs.dropBlobs(context.Background(), id); err != nil {
+		if _, err := fs.quarantine.Drop(context.Background(), id); err != nil {
 			fs.log.Warn("blob of an overwritten buffer is left as an orphan", "blob", id.String(), "err", err)
 		}
 	}()
@@ -164,7 +164,7 @@ func (of *openFile) retarget(ctx context.Context, plan *flushPlan, move *retarge
 		if !u.published.Load() {
 			// A read that has the old ID begins anew.
 			of.gen.Add(1)
-			if _, err := fs.dropBlobs(ctx, old); err != nil {
+			if _, err := fs.quarantine.Drop(ctx, old); err != nil {
 				fs.log.Warn("blob is left as an orphan", "blob", old.String(), "err", err)
 			}
 		}
@@ -187,7 +187,7 @@ func (fs *FS) copyBlob(ctx context.Context, from cluster.BlobID, size int64, to 
 	buf := make([]byte, min(size, retargetBuffer))
 	for off := int64(0); off < size; {
 		part := buf[:min(size-off, int64(len(buf)))]
-		n, err := fs.readBlob(ctx, from, part, off)
+		n, err := fs.quarantine.Read(ctx, from, part, off)
 		if n != len(part) {
 			if err == nil || errors.Is(err, io.EOF) {
 				err = fmt.Errorf("%w: blob %v is too short", ErrCorrupt, from)

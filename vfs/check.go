@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/quarantine"
 )
 
 const (
@@ -78,7 +79,7 @@ type Problem struct {
 //	damaged-blob      in quarantine and in use, see DamagedBlob
 //	quarantine-record*  that names no blob
 func (fs *FS) Check(ctx context.Context, o CheckOptions) (CheckReport, error) {
-	c := &checker{fs: fs, ctx: foundBy(cluster.Strict(ctx), "check"), o: o, rooted: make(map[Ino]bool), corrupt: make(map[Ino]bool)}
+	c := &checker{fs: fs, ctx: quarantine.FoundBy(cluster.Strict(ctx), "check"), o: o, rooted: make(map[Ino]bool), corrupt: make(map[Ino]bool)}
 	err := c.run()
 	return c.rep, err
 }

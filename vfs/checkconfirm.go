@@ -59,7 +59,7 @@ func (m *merge) confirmOrphans() error {
 	if err != nil {
 		return err
 	}
-	known, err := fs.quarantine.find(m.c.ctx, slices.Collect(maps.Keys(suspects)))
+	known, err := fs.quarantine.Find(m.c.ctx, slices.Collect(maps.Keys(suspects)))
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (m *merge) confirmOrphans() error {
 		}
 		p := Problem{Kind: "orphan-blob", Detail: fmt.Sprintf("nothing names blob %v of %d bytes", id, b.Size)}
 		if m.c.o.Repair {
-			if _, err := fs.dropBlobs(m.c.ctx, id); err == nil {
+			if _, err := fs.quarantine.Drop(m.c.ctx, id); err == nil {
 				p.Repaired = true
 			}
 		} else {

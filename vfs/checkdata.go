@@ -103,18 +103,18 @@ func filesText(files []string) string {
 // gone, or reads well, leaves the list. What the quarantine knows is stored as
 // far as the store takes it: on one that takes no writes a check reads on.
 func (c *checker) checkQuarantine() error {
-	q := &c.fs.quarantine
-	if err := q.refresh(c.ctx); err != nil {
+	q := c.fs.quarantine
+	if err := q.Refresh(c.ctx); err != nil {
 		return err
 	}
-	well, err := q.recheck(c.ctx, c.o.Repair)
+	well, err := q.Recheck(c.ctx, c.o.Repair)
 	if err != nil {
 		return err
 	}
-	if err := q.trace(c.ctx, true); err != nil {
+	if err := q.Trace(c.ctx, true); err != nil {
 		c.fs.log.Warn("the files of damaged blobs are not found, or not stored", "err", err)
 	}
-	list := q.describe(c.ctx)
+	list := q.List(c.ctx)
 	var found findings
 	for i := range list {
 		d := &list[i]
@@ -126,7 +126,7 @@ func (c *checker) checkQuarantine() error {
 		if well[d.ID] {
 			continue
 		}
-		if c.reported(q.inodes(d.ID)) {
+		if c.reported(q.Inodes(d.ID)) {
 			continue
 		}
 		found.add("damaged-blob", nil, "%s: blob %s of %d bytes, found by %s on %s: %s",

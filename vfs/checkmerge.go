@@ -257,7 +257,7 @@ func (m *merge) readBlob(b cluster.BlobInfo) {
 	}
 	for off := int64(0); off < b.Size; off += int64(len(m.readBuf)) {
 		p := m.readBuf[:min(int64(len(m.readBuf)), b.Size-off)]
-		n, err := m.c.fs.readBlob(m.c.ctx, b.ID, p, off)
+		n, err := m.c.fs.quarantine.Read(m.c.ctx, b.ID, p, off)
 		if errors.Is(err, cluster.ErrNotFound) {
 			return // collected meanwhile
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"ogw/cluster"
 )
 
 var errNoBlob = errors.New("the blob does not exist")
@@ -25,24 +27,23 @@ func (c *checker) lose(x missingBlob) {
 // those that the quarantine has, or whose files were all reported: that was
 // just done. Nothing is changed because of them.
 func (c *checker) checkMissing() error {
-	q := &c.fs.quarantine
 	c.missing = slices.DeleteFunc(c.missing, func(x missingBlob) bool {
-		rec := q.get(x.id)
+		rec := c.fs.quarantine.Get(x.id)
 		return rec != nil && !rec.Aside
 	})
 	if len(c.missing) == 0 {
 		return nil
 	}
-	t := q.newTracer()
+	users := make(map[cluster.BlobID][]Ino)
 	slices.SortFunc(c.missing, func(a, b missingBlob) int { return bytes.Compare(a.id.Append(nil), b.id.Append(nil)) })
 	for _, x := range c.missing {
-		t.found[x.id] = nil
+		users[x.id] = nil
 	}
-	if err := t.run(c.ctx); err != nil {
+	if err := (blobUsers{c.fs}).Users(c.ctx, users); err != nil {
 		return err
 	}
 	for _, x := range c.missing {
-		inodes := t.found[x.id]
+		inodes := users[x.id]
 		if c.reported(inodes) {
 			continue
 		}

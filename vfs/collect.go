@@ -180,7 +180,7 @@ func (fs *FS) collectBlobs(ctx context.Context, list []record.QueueEntry) error 
 	if err != nil {
 		return err
 	}
-	if _, err := fs.dropBlobs(ctx, ids...); err != nil {
+	if _, err := fs.quarantine.Drop(ctx, ids...); err != nil {
 		return fserr.Map(err)
 	}
 	return fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
@@ -243,7 +243,7 @@ func (fs *FS) collectFew(ctx context.Context, list []record.QueueEntry, extents 
 	for i := range list {
 		ids = append(ids, blobIDs(list[i].Content, extents[i])...)
 	}
-	if _, err := fs.dropBlobs(ctx, ids...); err != nil {
+	if _, err := fs.quarantine.Drop(ctx, ids...); err != nil {
 		return fserr.Map(err)
 	}
 	return fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
@@ -271,7 +271,7 @@ func (fs *FS) collectContent(ctx context.Context, e *record.QueueEntry) error {
 		if err != nil {
 			return err
 		}
-		if _, err := fs.dropBlobs(ctx, blobIDs(e.Content, list)...); err != nil {
+		if _, err := fs.quarantine.Drop(ctx, blobIDs(e.Content, list)...); err != nil {
 			return fserr.Map(err)
 		}
 		err = fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {

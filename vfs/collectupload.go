@@ -99,7 +99,7 @@ func (fs *FS) collectParts(ctx context.Context, upload ContentID, from []byte, a
 	if len(keys) == 0 {
 		return true, nil
 	}
-	if _, err := fs.dropBlobs(ctx, blobs...); err != nil {
+	if _, err := fs.quarantine.Drop(ctx, blobs...); err != nil {
 		return false, fserr.Map(err)
 	}
 	for _, source := range sources {

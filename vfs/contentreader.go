@@ -321,7 +321,7 @@ func (c *contentReader) readSegment(ctx context.Context, s *segment, p []byte, o
 		copy(p, s.data[off:])
 		return nil
 	}
-	n, err := c.fs.readBlob(ctx, s.blob, p, s.blobOff+off)
+	n, err := c.fs.quarantine.Read(ctx, s.blob, p, s.blobOff+off)
 	switch {
 	case n == len(p) && (err == nil || errors.Is(err, io.EOF)):
 		return nil

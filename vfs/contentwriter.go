@@ -270,7 +270,7 @@ func (fs *FS) deleteBlobs(ctx context.Context, id ContentID, list []record.Exten
 	if len(ids) == 0 {
 		return
 	}
-	if _, err := fs.dropBlobs(context.WithoutCancel(ctx), ids...); err != nil {
+	if _, err := fs.quarantine.Drop(context.WithoutCancel(ctx), ids...); err != nil {
 		fs.log.Warn("blobs of an unpublished content are left as orphans", "content", uint64(id), "blobs", len(ids), "err", err)
 	}
 }

@@ -78,7 +78,7 @@ func populate(t testing.TB, fs *FS) {
 	_, err = fs.StoreSecret(bg, "secret")
 	want(t, err, nil)
 	want(t, fs.UpdateSetting(bg, "name", func([]byte) ([]byte, error) { return []byte("value"), nil }), nil)
-	_, err = fs.quarantine.write(bg, cluster.BlobID{Content: 1 << 40, Seq: 4}, func(*record.Damaged) *record.Damaged {
+	_, err = fs.quarantine.Write(bg, cluster.BlobID{Content: 1 << 40, Seq: 4}, func(*record.Damaged) *record.Damaged {
 		return &record.Damaged{Size: 5, Error: "damaged", By: "read", Inodes: []Ino{6}}
 	})
 	want(t, err, nil)

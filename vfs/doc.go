@@ -16,6 +16,7 @@
 //
 //	vfs           namespace, objects, open files: one type of transaction
 //	              users                                  over records and secrets
+//	              quarantine                             over feed: damaged blobs
 //	              posixacl  extents  ids  changeclock    over records
 //	              feed  session                          who is told, who is there
 //	              secrets                                over records, sealed
@@ -37,12 +38,12 @@
 //	entries   entry orphan attr attrcache perm fileflags wayup
 //	content   content contentreader contentsum contentwriter replace detach compact
 //	deleting  collect collectupload leftovers blobhold cutgate
-//	damage    quarantine quarantinelist scrub
+//	damage    damage damagedfiles
 //	core      fs open op commits once durability background feed holder types objecttypes
 //	          errors
 //
 // The arrows that still go up: the core starts and holds all the others (fs,
-// open, background), and content drops blobs through quarantine.
+// open, background).
 //
 // # Names
 //
@@ -136,19 +137,8 @@
 //
 // # Damage
 //
-// A blob that fails verification is in quarantine (key 'z'): dropBlobs, which
-// every deletion of blobs goes through, sets it aside in place of deleting it,
-// so that the engine keeps its bytes until Release. What reads blobs goes
-// through readBlob, which takes note of damage. Who drops a blob decides by the
-// outcome of the transaction that marks its record: without a record the blob
-// is deleted. So the record of a blob that files use may go at any time (it
-// reads well again), that of one set aside only after the blob, and a blob is
-// never forgotten, in one process or in several that share the store.
-//
-// Where no other process changes the store, memory has all records, and what
-// deletes asks it alone; elsewhere the store is asked. A note that the store
-// does not take holds in memory until it does: neither readers, the scrub nor
-// Check depend on writing.
+// Blobs are read and deleted through package quarantine alone, which keeps those
+// that are damaged, and asks here which files use one (damagedfiles.go).
 //
 // # Unlinked but in use
 //
@@ -214,13 +204,13 @@
 // # Lock order
 //
 //	openFile.mu → session.tableShard.mu → dirtyPool.mu
-//	quarantine.confirming → quarantine.writing → quarantine.mu
+//	Scrubber.pass → Blobs.confirming → Blobs.writing → Blobs.mu (quarantine)
 //	openFile.mu → cutGate.pass, only if it is free at once
 //	session.Table.holding, session.Readers.mu, ids.Allocator.mu, extents.Pins.mu,
 //	blobHolds.mu, Feed.mu, orphanQueue.mu are leaves
 //
 // No lock is held while a transaction runs, except openFile.flushMu, which
-// serializes the flushes of one file, quarantine.writing, for memory to follow
-// the store, and quarantine.confirming above it; no lock at all while watchers
+// serializes the flushes of one file, Blobs.writing, for memory to follow
+// the store, and what is above it; no lock at all while watchers
 // are told.
 package vfs

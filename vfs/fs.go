@@ -13,6 +13,7 @@ import (
 	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/ids"
+	"ogw/vfs/internal/quarantine"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/secrets"
 	"ogw/vfs/internal/session"
@@ -106,8 +107,8 @@ type FS struct {
 	kept       atomic.Uint64
 	commits    relaxedCommits
 	tuned      atomic.Bool // a bucket may have a durability of its own
-	scrub      scrubber
-	quarantine quarantine
+	scrub      *quarantine.Scrubber
+	quarantine *quarantine.Blobs // all reading and deleting of blobs
 	users      *users.Registry
 	sealing    SealState
 

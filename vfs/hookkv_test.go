@@ -18,7 +18,7 @@ type hookKV struct {
 // hook puts a hookKV into a namespace.
 func hook(fs *FS) *hookKV {
 	h := &hookKV{KV: fs.kv}
-	fs.kv = h
+	fs.kv, fs.quarantine.KV = h, h
 	return h
 }
 

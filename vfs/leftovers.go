@@ -97,7 +97,7 @@ func (l *leftovers) sweep(ctx context.Context) (removed int, err error) {
 		if last == nil {
 			break
 		}
-		l.next = nextBlob(*last)
+		l.next = record.NextBlob(*last)
 		if !sleep(ctx, leftoverRest*time.Since(begun)) {
 			return removed, ctx.Err()
 		}
@@ -127,9 +127,18 @@ func (l *leftovers) page(ctx context.Context, from cluster.BlobID) (last *cluste
 	if err := l.fs.view(ctx, func(r cluster.Reader) error { return dropNamed(r, suspects) }); err != nil {
 		return nil, 0, err
 	}
-	removed, err = l.fs.dropBlobs(ctx, slices.Collect(maps.Keys(suspects))...)
+	removed, err = l.fs.quarantine.Drop(ctx, slices.Collect(maps.Keys(suspects))...)
 	if err != nil {
 		return nil, 0, err
 	}
 	return last, removed, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -168,7 +168,7 @@ func TestLeftoversTriedAgain(t *testing.T) {
 				kept = leaveBlob(t, fs, 0)
 			}
 			disk.CorruptBlob(kept, 3)
-			want(t, fs.quarantine.note(bg, kept, cluster.ErrCorrupt), nil)
+			want(t, fs.quarantine.Note(bg, kept, cluster.ErrCorrupt), nil)
 			fs = open() // and the one before is as good as killed
 			fs.tune.leftoverPause = 1
 			if !fs.leftovers.pending(kept) {

@@ -50,10 +50,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	}
 	fs.uploads = make(chan struct{}, maxBlobUploads)
 	fs.compactQueue = make(chan Ino, maxCompactQueue)
-	if err := fs.quarantine.init(ctx, fs); err != nil {
-		return nil, err
-	}
-	if err := fs.scrub.init(ctx, fs); err != nil {
+	if err := fs.openQuarantine(ctx); err != nil {
 		return nil, err
 	}
 	if err := fs.findTuned(ctx); err != nil {

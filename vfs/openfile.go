@@ -298,7 +298,7 @@ func (of *openFile) readPart(ctx context.Context, snap *fileSnap, part *readPart
 		of.mu.RLock()
 		id := part.up.id
 		of.mu.RUnlock()
-		n, err := of.fs.readBlob(ctx, id, part.p, part.off)
+		n, err := of.fs.quarantine.Read(ctx, id, part.p, part.off)
 		if n == len(part.p) && (err == nil || errors.Is(err, io.EOF)) {
 			return nil
 		}

@@ -12,6 +12,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/local"
+	"ogw/vfs/internal/quarantine"
 	"ogw/vfs/internal/record"
 )
 
@@ -191,7 +192,7 @@ func TestQuarantine(t *testing.T) {
 		if raw, err := os.ReadFile(s.paths["large"]); err != nil || !bytes.HasPrefix(raw, large[:3<<20]) {
 			t.Errorf("what is readable cannot be saved: %d bytes, %v", len(raw), err)
 		}
-		want(t, s.fs.scrub.onePass(bg, 0), nil)
+		want(t, s.fs.scrub.Pass(bg, 0), nil)
 		s.restart()
 		s.fs.leftovers.run(bg) // does not take them for what a crash left
 	}
@@ -253,7 +254,7 @@ func TestQuarantinePart(t *testing.T) {
 	s := openQuarantine(t)
 	s.put("key", 300_000)
 	s.damage("key", 10)
-	want(t, s.fs.scrub.onePass(bg, 0), nil)
+	want(t, s.fs.scrub.Pass(bg, 0), nil)
 	a, err := s.fs.Resolve(bg, Root, "bbb/key", true)
 	want(t, err, nil)
 	for i, off := range []int64{0, 150_000} {
@@ -281,7 +282,7 @@ func TestQuarantineMended(t *testing.T) {
 		s.put(key, 2<<20)
 		s.damage(key, 1000)
 	}
-	want(t, s.fs.scrub.onePass(bg, 0), nil)
+	want(t, s.fs.scrub.Pass(bg, 0), nil)
 	s.remove("deleted")
 	for _, key := range []string{"kept", "deleted"} {
 		flipByte(t, s.paths[key], 1000)
@@ -305,7 +306,7 @@ func TestQuarantineUnnamed(t *testing.T) {
 	s := openQuarantine(t)
 	s.put("key", 100_000)
 	s.damage("key", 10)
-	want(t, s.fs.scrub.onePass(bg, 0), nil)
+	want(t, s.fs.scrub.Pass(bg, 0), nil)
 	// What a crash may leave: the blob is there, and nothing names it.
 	info, err := s.fs.HeadObject(bg, "bbb", "key", GetOptions{})
 	want(t, err, nil)
@@ -334,9 +335,9 @@ func TestQuarantineUnnamed(t *testing.T) {
 // the same, and records of blobs that are gone make room.
 func TestQuarantineBound(t *testing.T) {
 	s := openQuarantine(t)
-	for i := range maxDamaged {
+	for i := range quarantine.MaxDamaged {
 		id := cluster.BlobID{Content: 1 << 40, Seq: uint64(i)}
-		_, err := s.fs.quarantine.write(cluster.Relaxed(bg), id, func(*record.Damaged) *record.Damaged {
+		_, err := s.fs.quarantine.Write(cluster.Relaxed(bg), id, func(*record.Damaged) *record.Damaged {
 			return &record.Damaged{Error: fmt.Sprint(i)}
 		})
 		want(t, err, nil)
@@ -346,10 +347,10 @@ func TestQuarantineBound(t *testing.T) {
 	if _, err := readObject(s.fs, "bbb", "key"); !errors.Is(err, ErrCorrupt) {
 		t.Fatal(err)
 	}
-	if q := s.quarantine(false); len(q) != maxDamaged {
+	if q := s.quarantine(false); len(q) != quarantine.MaxDamaged {
 		t.Errorf("%d in quarantine", len(q))
 	}
-	want(t, s.fs.scrub.onePass(bg, 0), nil)
+	want(t, s.fs.scrub.Pass(bg, 0), nil)
 	if q := s.quarantine(true); len(q) != 1 || !slices.Equal(q[s.ids["key"]].Files, []string{"bbb/key"}) {
 		t.Errorf("%d in quarantine", len(q))
 	}

@@ -116,7 +116,7 @@ func TestQuarantineNotedWhileListed(t *testing.T) {
 func TestQuarantineOrder(t *testing.T) {
 	for _, exclusive := range []bool{true, false} {
 		m := openMemQuarantine(t, exclusive)
-		q := &m.fs.quarantine
+		q := m.fs.quarantine
 		h := hook(m.fs)
 		h.viewed = func() { // others get ahead between the store and the list
 			for range 100 {
@@ -128,13 +128,13 @@ func TestQuarantineOrder(t *testing.T) {
 		for round := range 200 {
 			var wait sync.WaitGroup
 			wait.Go(func() {
-				if err := q.refresh(bg); err != nil {
+				if err := q.Refresh(bg); err != nil {
 					t.Error(err)
 				}
 			})
 			for w := range 4 {
 				wait.Go(func() {
-					_, err := q.write(bg, id, func(old *record.Damaged) *record.Damaged {
+					_, err := q.Write(bg, id, func(old *record.Damaged) *record.Damaged {
 						if old != nil && w == 3 {
 							return nil
 						}
@@ -146,8 +146,8 @@ func TestQuarantineOrder(t *testing.T) {
 				})
 			}
 			wait.Wait()
-			stored, known := m.stored(), q.snapshot()
-			if len(stored) != len(known) || stored[id].Size != known[id].Size {
+			stored, known := m.stored(), q.Damaged()
+			if len(stored) != len(known) || len(known) > 0 && stored[id].Size != known[0].Size {
 				t.Fatalf("exclusive %v, round %d: on the list %+v, in the store %+v", exclusive, round, known, stored)
 			}
 		}
@@ -194,7 +194,7 @@ func TestQuarantineWithoutWrites(t *testing.T) {
 		t.Errorf("5 reads of damage verified it %d times", n)
 	}
 	for range 2 {
-		_ = m.fs.scrub.onePass(bg, 0) // its state cannot be stored
+		_ = m.fs.scrub.Pass(bg, 0) // its state cannot be stored
 		if s := m.fs.Scrub(); s.Running || s.Blobs != 2 || len(s.Damaged) != 1 {
 			t.Errorf("scrub: %+v", s)
 		}
@@ -206,12 +206,12 @@ func TestQuarantineWithoutWrites(t *testing.T) {
 			}
 		}
 	}
-	list := m.fs.quarantine.describe(bg)
+	list := m.fs.quarantine.List(bg)
 	if len(list) != 1 || !slices.Equal(list[0].Files, []string{"bucket/key"}) {
 		t.Errorf("quarantine: %+v", list)
 	}
 	m.faults.Clear()
-	want(t, m.fs.quarantine.save(bg), nil)
+	want(t, m.fs.quarantine.Save(bg), nil)
 	if rec := m.stored()[m.id]; rec.By != "read" || len(rec.Inodes) != 1 {
 		t.Errorf("stored later: %+v", rec)
 	}
@@ -224,7 +224,7 @@ func TestQuarantineWithoutWrites(t *testing.T) {
 		t.Errorf("check of the mended: %+v", rep.Problems)
 	}
 	m.faults.Clear()
-	want(t, m.fs.scrub.onePass(bg, 0), nil)
+	want(t, m.fs.scrub.Pass(bg, 0), nil)
 	if q := m.stored(); len(q) > 0 || len(m.fs.Scrub().Damaged) > 0 {
 		t.Errorf("quarantine of the mended: %+v", q)
 	}
@@ -290,10 +290,10 @@ func TestQuarantineDroppedElsewhere(t *testing.T) {
 	for range 100 {
 		ids = append(ids, leaveBlob(t, m.fs, 0))
 	}
-	_, err = two.quarantine.write(bg, ids[50], func(*record.Damaged) *record.Damaged { return &record.Damaged{Error: "damaged"} })
+	_, err = two.quarantine.Write(bg, ids[50], func(*record.Damaged) *record.Damaged { return &record.Damaged{Error: "damaged"} })
 	want(t, err, nil)
 	views = 0
-	deleted, err := m.fs.dropBlobs(bg, ids...)
+	deleted, err := m.fs.quarantine.Drop(bg, ids...)
 	want(t, err, nil)
 	if deleted != 99 || views != 1 || !slices.Equal(m.blobs(), ids[50:51]) || !m.stored()[ids[50]].Aside {
 		t.Errorf("%d deleted after %d views, %v left", deleted, views, m.blobs())
@@ -326,7 +326,7 @@ func TestQuarantineOfEarlierVersion(t *testing.T) {
 		{"blob": m.id.String(), "path": "somewhere", "error": "checksum", "found": later(), "id": m.id},
 	}})
 	want(t, err, nil)
-	want(t, m.fs.UpdateSetting(context.Background(), scrubSetting, func([]byte) ([]byte, error) { return old, nil }), nil)
+	want(t, m.fs.UpdateSetting(context.Background(), "scrub", func([]byte) ([]byte, error) { return old, nil }), nil)
 	m.fs = m.open()
 	if s := m.fs.Scrub(); s.Blobs != 7 || len(s.Damaged) != 1 || s.Damaged[0].ID != m.id || s.Damaged[0].By != "scrub" ||
 		s.Damaged[0].Error != "checksum" || s.Damaged[0].Size == 0 {

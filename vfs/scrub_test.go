@@ -68,7 +68,7 @@ func TestScrub(t *testing.T) {
 		_, err := fs.PutObject(bg, "bbb", key, bytes.NewReader(body), PutOptions{Size: int64(len(body))})
 		want(t, err, nil)
 	}
-	want(t, fs.scrub.onePass(bg, 0), nil)
+	want(t, fs.scrub.Pass(bg, 0), nil)
 	if s := fs.Scrub(); s.Running || s.Finished.IsZero() || s.Blobs < 3 || s.Bytes < 5<<20 || len(s.Damaged) != 0 || s.Rate != 1<<30 {
 		t.Fatalf("%+v", s)
 	}
@@ -84,7 +84,7 @@ func TestScrub(t *testing.T) {
 		flipByte(t, where.Path, off)
 		paths = append(paths, where.Path)
 	}
-	want(t, fs.scrub.onePass(bg, 0), nil)
+	want(t, fs.scrub.Pass(bg, 0), nil)
 	check := func(fs *FS) {
 		t.Helper()
 		damaged := fs.Scrub().Damaged
@@ -170,20 +170,20 @@ func TestScrubRate(t *testing.T) {
 		want(t, err, nil)
 	}
 	begun := time.Now()
-	want(t, fs.scrub.onePass(bg, 2_000_000), nil)
+	want(t, fs.scrub.Pass(bg, 2_000_000), nil)
 	if took := time.Since(begun); took < 400*time.Millisecond {
 		t.Errorf("1 MB at 2 MB/s took %v", took)
 	}
 	ctx, stop := contextAfter(50 * time.Millisecond)
 	defer stop()
-	if err := fs.scrub.onePass(ctx, 500_000); err == nil {
+	if err := fs.scrub.Pass(ctx, 500_000); err == nil {
 		t.Fatal("the pass was not stopped")
 	}
 	s := fs.Scrub()
 	if !s.Running || s.Blobs == 0 || s.Blobs == 10 {
 		t.Fatalf("%+v", s)
 	}
-	want(t, fs.scrub.onePass(bg, 0), nil)
+	want(t, fs.scrub.Pass(bg, 0), nil)
 	if s := fs.Scrub(); s.Running || s.Blobs != 10 {
 		t.Errorf("after it went on: %+v", s)
 	}

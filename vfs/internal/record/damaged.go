@@ -45,3 +45,11 @@ func ParseDamagedKey(k []byte) (id cluster.BlobID, err error) {
 	}
 	return cluster.BlobID{Content: binary.BigEndian.Uint64(k[1:]), Seq: binary.BigEndian.Uint64(k[9:])}, nil
 }
+
+// NextBlob returns the least number behind id, in the order of cluster.Blobs.List.
+func NextBlob(id cluster.BlobID) cluster.BlobID {
+	if id.Seq++; id.Seq == 0 {
+		id.Content++
+	}
+	return id
+}

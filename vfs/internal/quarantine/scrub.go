@@ -1,4 +1,4 @@
-package vfs
+package quarantine
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 )
 
 const (
@@ -55,26 +56,26 @@ type scrubRecord struct {
 	Damaged []DamagedBlob `json:"damaged,omitempty"`
 }
 
-// scrubber reads every blob again and again, slowly, to find what the medium
+// Scrubber reads every blob again and again, slowly, to find what the medium
 // lost while nobody looked.
-type scrubber struct {
-	fs    *FS
-	rate  int64
+type Scrubber struct {
+	q     *Blobs
+	store Settings
+	rate  int64      // bytes per second
 	pass  sync.Mutex // one pass or recheck at a time
 	mu    sync.Mutex
 	rec   scrubRecord
 	saved time.Time
 }
 
-// Scrub returns the state of the scrub, and what is damaged as far as this
+// State returns the state of the scrub, and what is damaged as far as this
 // process knows, without the files (see Quarantine).
-func (fs *FS) Scrub() ScrubState {
-	s := &fs.scrub
+func (s *Scrubber) State() ScrubState {
 	s.mu.Lock()
 	r := s.rec
 	s.mu.Unlock()
 	state := ScrubState{Rate: s.rate, Running: r.Running, Started: r.Started, Finished: r.Finished, Blobs: r.Blobs, Bytes: r.Bytes,
-		Damaged: fs.quarantine.blobs()}
+		Damaged: s.q.Damaged()}
 	state.Damaged = slices.DeleteFunc(state.Damaged, func(d DamagedBlob) bool {
 		if d.Aside {
 			state.Aside++
@@ -85,15 +86,28 @@ func (fs *FS) Scrub() ScrubState {
 	return state
 }
 
-// init comes after that of the quarantine.
-func (s *scrubber) init(ctx context.Context, fs *FS) error {
-	s.fs, s.rate = fs, fs.cfg.ScrubBytes
-	b, err := fs.Setting(ctx, scrubSetting)
+// Settings keeps the state of the scrub.
+type Settings interface {
+	// Setting returns a small value, nil if there is none.
+	Setting(ctx context.Context, name string) ([]byte, error)
+	// UpdateSetting changes it in one transaction.
+	UpdateSetting(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error
+}
+
+// NewScrubber returns a Scrubber that goes on where the last one stopped. rate
+// is in bytes per second.
+func NewScrubber(ctx context.Context, q *Blobs, store Settings, rate int64) (*Scrubber, error) {
+	s := &Scrubber{q: q, store: store, rate: rate}
+	return s, s.load(ctx)
+}
+
+func (s *Scrubber) load(ctx context.Context) error {
+	b, err := s.store.Setting(ctx, scrubSetting)
 	if err != nil || b == nil {
 		return err
 	}
 	if err := json.Unmarshal(b, &s.rec); err != nil {
-		fs.log.Error("the stored state of the scrub is damaged; it begins anew", "err", err)
+		s.q.Log.Error("the stored state of the scrub is damaged; it begins anew", "err", err)
 		s.rec = scrubRecord{}
 	}
 	if len(s.rec.Damaged) == 0 {
@@ -101,7 +115,7 @@ func (s *scrubber) init(ctx context.Context, fs *FS) error {
 	}
 	for i := range s.rec.Damaged {
 		d := &s.rec.Damaged[i]
-		if err := fs.quarantine.note(foundBy(ctx, "scrub"), d.ID, errors.New(d.Error)); err != nil {
+		if err := s.q.Note(FoundBy(ctx, "scrub"), d.ID, errors.New(d.Error)); err != nil {
 			return err
 		}
 	}
@@ -109,13 +123,13 @@ func (s *scrubber) init(ctx context.Context, fs *FS) error {
 	return s.save(ctx)
 }
 
-// run makes passes until ctx ends.
-func (s *scrubber) run(ctx context.Context) {
+// Run makes passes until ctx ends.
+func (s *Scrubber) Run(ctx context.Context) {
 	for {
 		s.mu.Lock()
 		wait := time.Duration(0)
 		if !s.rec.Running && !s.rec.Started.IsZero() {
-			wait = s.rec.Started.Add(scrubEvery).Sub(s.fs.cfg.Now())
+			wait = s.rec.Started.Add(scrubEvery).Sub(s.q.Now())
 		}
 		s.mu.Unlock()
 		if wait > 0 {
@@ -125,8 +139,8 @@ func (s *scrubber) run(ctx context.Context) {
 			}
 			continue
 		}
-		if err := s.onePass(ctx, s.rate); err != nil && ctx.Err() == nil {
-			s.fs.log.Error("scrub fails, it is tried again", "err", err)
+		if err := s.Pass(ctx, s.rate); err != nil && ctx.Err() == nil {
+			s.q.Log.Error("scrub fails, it is tried again", "err", err)
 			sleep(ctx, time.Minute)
 		}
 		if ctx.Err() != nil {
@@ -135,35 +149,34 @@ func (s *scrubber) run(ctx context.Context) {
 	}
 }
 
+// sleep waits, and reports whether ctx is not over.
 func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-// onePass begins a pass, or goes on with the one that a stop interrupted.
-func (s *scrubber) onePass(ctx context.Context, rate int64) error {
+// Pass begins a pass, or goes on with the one that a stop interrupted.
+func (s *Scrubber) Pass(ctx context.Context, rate int64) error {
 	s.pass.Lock()
 	defer s.pass.Unlock()
 	s.mu.Lock()
 	if !s.rec.Running {
-		s.rec.Running, s.rec.Started = true, s.fs.cfg.Now()
+		s.rec.Running, s.rec.Started = true, s.q.Now()
 		s.rec.Blobs, s.rec.Bytes, s.rec.Next = 0, 0, cluster.BlobID{}
 	}
 	from := s.rec.Next
 	s.mu.Unlock()
-	ctx = foundBy(ctx, "scrub")
-	if _, err := s.fs.quarantine.recheck(ctx, true); err != nil {
+	ctx = FoundBy(ctx, "scrub")
+	if _, err := s.q.Recheck(ctx, true); err != nil {
 		return err
 	}
 	for {
 		var page []cluster.BlobInfo
-		if err := s.fs.blobs.List(ctx, from, func(b cluster.BlobInfo) error {
+		if err := s.q.Engine.List(ctx, from, func(b cluster.BlobInfo) error {
 			if page = append(page, b); len(page) == scrubPage {
 				return cluster.ErrStop
 			}
@@ -179,29 +192,22 @@ func (s *scrubber) onePass(ctx context.Context, rate int64) error {
 		if len(page) < scrubPage {
 			break
 		}
-		from = nextBlob(page[len(page)-1].ID)
+		from = record.NextBlob(page[len(page)-1].ID)
 	}
 	s.mu.Lock()
-	s.rec.Running, s.rec.Finished, s.rec.Next = false, s.fs.cfg.Now(), cluster.BlobID{}
+	s.rec.Running, s.rec.Finished, s.rec.Next = false, s.q.Now(), cluster.BlobID{}
 	s.mu.Unlock()
 	return s.save(ctx)
 }
 
-func nextBlob(id cluster.BlobID) cluster.BlobID {
-	if id.Seq++; id.Seq == 0 {
-		id.Content++
-	}
-	return id
-}
-
 // verify checks one blob and rests for as long as its bytes are worth.
-func (s *scrubber) verify(ctx context.Context, b *cluster.BlobInfo, rate int64) error {
+func (s *Scrubber) verify(ctx context.Context, b *cluster.BlobInfo, rate int64) error {
 	begun := time.Now()
-	err := cluster.VerifyBlob(ctx, s.fs.blobs, b.ID)
+	err := cluster.VerifyBlob(ctx, s.q.Engine, b.ID)
 	switch {
 	case errors.Is(err, cluster.ErrCorrupt):
-		if err := s.fs.quarantine.note(ctx, b.ID, err); err != nil {
-			s.fs.log.Error("the note of a damaged blob is not stored, it is tried again", "blob", b.ID.String(), "err", err)
+		if err := s.q.Note(ctx, b.ID, err); err != nil {
+			s.q.Log.Error("the note of a damaged blob is not stored, it is tried again", "blob", b.ID.String(), "err", err)
 		}
 	case errors.Is(err, cluster.ErrNotFound): // deleted meanwhile
 	case err != nil:
@@ -210,12 +216,12 @@ func (s *scrubber) verify(ctx context.Context, b *cluster.BlobInfo, rate int64) 
 	s.mu.Lock()
 	s.rec.Blobs++
 	s.rec.Bytes += b.Size
-	s.rec.Next = nextBlob(b.ID)
+	s.rec.Next = record.NextBlob(b.ID)
 	due := time.Since(s.saved) > scrubSave
 	s.mu.Unlock()
 	if due {
 		if err := s.save(ctx); err != nil && ctx.Err() == nil {
-			s.fs.log.Warn("the state of the scrub is not stored, it is tried again", "err", err)
+			s.q.Log.Warn("the state of the scrub is not stored, it is tried again", "err", err)
 		}
 	}
 	if rate > 0 {
@@ -225,7 +231,7 @@ func (s *scrubber) verify(ctx context.Context, b *cluster.BlobInfo, rate int64) 
 }
 
 // save stores the state, for the next start.
-func (s *scrubber) save(ctx context.Context) error {
+func (s *Scrubber) save(ctx context.Context) error {
 	s.mu.Lock()
 	b, err := json.Marshal(&s.rec)
 	s.saved = time.Now()
@@ -233,5 +239,5 @@ func (s *scrubber) save(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("scrub: %w", err)
 	}
-	return s.fs.UpdateSetting(cluster.Relaxed(ctx), scrubSetting, func([]byte) ([]byte, error) { return b, nil })
+	return s.store.UpdateSetting(cluster.Relaxed(ctx), scrubSetting, func([]byte) ([]byte, error) { return b, nil })
 }

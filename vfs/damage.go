@@ -1,0 +1,55 @@
+package vfs
+
+import (
+	"context"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/quarantine"
+)
+
+// DamagedBlob is a blob in quarantine: it failed verification, and there is no
+// second copy.
+type DamagedBlob = quarantine.DamagedBlob
+
+// ScrubState tells what the scrub does.
+type ScrubState = quarantine.ScrubState
+
+// DefaultScrubBytes is how fast the scrub reads, per second.
+const DefaultScrubBytes = quarantine.DefaultScrubBytes
+
+// openQuarantine begins to keep and to look for damage.
+func (fs *FS) openQuarantine(ctx context.Context) (err error) {
+	c := quarantine.Config{KV: fs.kv, Engine: fs.blobs, Feed: fs.feed, Files: blobUsers{fs}, Log: fs.log, Now: fs.cfg.Now}
+	if fs.quarantine, err = quarantine.Open(ctx, c); err != nil {
+		return err
+	}
+	fs.scrub, err = quarantine.NewScrubber(ctx, fs.quarantine, fs, fs.cfg.ScrubBytes)
+	return err
+}
+
+// Quarantine lists the damaged blobs, the oldest finding first. With trace it
+// looks for the files of those that were found since that was last done, which
+// takes as long as a walk over all inodes.
+func (fs *FS) Quarantine(ctx context.Context, trace bool) ([]DamagedBlob, error) {
+	if err := fs.quarantine.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	if trace {
+		if err := fs.quarantine.Trace(ctx, false); err != nil {
+			return nil, err
+		}
+	}
+	return fs.quarantine.List(ctx), nil
+}
+
+// Release deletes damaged blobs that were set aside: those named, or without
+// names all of them. It returns how many they were, and their bytes, which
+// come back to the medium like those of any deleted file. ErrNotExist for what
+// is not in quarantine, ErrBusy for what files use; then nothing is released.
+func (fs *FS) Release(ctx context.Context, ids ...cluster.BlobID) (blobs int, bytes int64, err error) {
+	return fs.quarantine.Release(ctx, ids...)
+}
+
+// Scrub returns the state of the scrub, and what is damaged as far as this
+// process knows, without the files (see Quarantine).
+func (fs *FS) Scrub() ScrubState { return fs.scrub.State() }

@@ -1,0 +1,111 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/quarantine"
+	"ogw/vfs/internal/record"
+)
+
+// tracePage is how many inodes one snapshot covers.
+const tracePage = 4096
+
+// tracer walks all inodes for those whose contents use damaged blobs.
+type tracer struct {
+	fs       *FS
+	found    map[cluster.BlobID][]Ino
+	contents map[ContentID]bool // that may use one: their own, and by reference
+}
+
+// blobUsers is what the quarantine asks for the files of damaged blobs.
+type blobUsers struct{ *FS }
+
+// Users implements quarantine.Files.
+func (u blobUsers) Users(ctx context.Context, found map[cluster.BlobID][]Ino) error {
+	t := &tracer{fs: u.FS, found: found, contents: make(map[ContentID]bool)}
+	return t.run(ctx)
+}
+
+func (t *tracer) run(ctx context.Context) error {
+	fs := t.fs
+	err := fs.view(ctx, func(r cluster.Reader) error {
+		for id := range t.found {
+			source := ContentID(id.Content)
+			t.contents[source] = true
+			prefix := record.RefPrefix(source)
+			err := r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
+				if len(k) == 17 {
+					_, user := record.ParseRefKey(k)
+					t.contents[user] = true
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	from, to := record.Table(record.TabInode)
+	for from != nil {
+		var users []Ino
+		err := fs.view(ctx, func(r cluster.Reader) error {
+			users = nil
+			n, start := 0, from
+			from = nil
+			return r.Scan(start, to, cluster.ScanOptions{Limit: tracePage}, func(k, v []byte) error {
+				if n++; n == tracePage {
+					from = append(slices.Clone(k), 0)
+				}
+				// One that cannot be read is Check's to report.
+				if x, err := record.DecodeInode(record.InoOfKey(k), v); err == nil && t.contents[x.Content] {
+					users = append(users, x.Ino)
+				}
+				return nil
+			})
+		})
+		if err != nil {
+			return err
+		}
+		for _, ino := range users {
+			if err := t.look(ctx, ino); err != nil && !errors.Is(err, ErrStale) && !errors.Is(err, ErrCorrupt) {
+				return err
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look finds which damaged blobs a file uses.
+func (t *tracer) look(ctx context.Context, ino Ino) error {
+	fs := t.fs
+	rd, err := fs.openStored(ctx, ino)
+	if err != nil {
+		return err
+	}
+	defer rd.Close()
+	for off := int64(0); off < rd.size; {
+		p, err := rd.page(ctx, off)
+		if err != nil {
+			return err
+		}
+		for i := range p.segs {
+			id := p.segs[i].blob
+			users, damaged := t.found[id]
+			if damaged && p.segs[i].data == nil && len(users) < quarantine.MaxFiles && !slices.Contains(users, ino) {
+				t.found[id] = append(users, ino)
+			}
+		}
+		off = p.to
+	}
+	return nil
+}
