@@ -183,6 +183,18 @@ func explain(dir string, err error) error {
 	return fmt.Errorf("mount %s: %w", dir, err)
 }
 
+// IsMount reports whether a mount of this package, of whichever process, is at the
+// absolute path dir: on top or covered by another.
+func IsMount(dir string) bool {
+	for fields := range mountEntries() {
+		i := slices.Index(fields, "-")
+		if unescapeMount(fields[4]) == dir && i > 0 && i+1 < len(fields) && fields[i+1] == "fuse."+fsType {
+			return true
+		}
+	}
+	return false
+}
+
 // mountedType returns the type of the file system mounted on dir, if any.
 func mountedType(dir string) string {
 	fields := mountEntry(dir)

@@ -8,7 +8,10 @@ import (
 	"strings"
 
 	"ogw/cmd/ogw/config"
+	"ogw/cmd/ogw/server"
+	"ogw/cmd/ogw/terminal"
 	"ogw/httpapi/admin"
+	"ogw/vfs/users"
 )
 
 // announcement is what serve prints when all gateways listen.
@@ -30,19 +33,18 @@ type announcement struct {
 }
 
 // announce says what runs and how to use it.
-func (s *serve) announce(p *process) error {
+func (s *serve) announce(p *server.Server) error {
 	a := announcement{
 		Version: version, Program: program(), Dir: s.cfg.Cluster.Dir, PID: os.Getpid(), Gateways: p.Gateways(),
 	}
-	if !p.credentials.sealed {
-		a.Credentials = p.credentials.path
-	}
+	var made *users.AccessKey
+	a.Credentials, made = p.RootKey()
 	for i := range a.Gateways {
 		a.Gateways[i].State = "serving" // the sockets are open already
 	}
-	a.First = p.firstKey != nil
-	if a.First && isTerminal(s.env.stdout) {
-		a.AccessKey, a.SecretKey = p.firstKey.ID, p.firstKey.Secret
+	a.First = made != nil
+	if a.First && terminal.Is(s.env.stdout) {
+		a.AccessKey, a.SecretKey = made.ID, made.Secret
 	}
 	if s.json {
 		return s.printJSON(a)
@@ -63,7 +65,7 @@ func (a *announcement) text() string {
 		line("First start. The keys of the user root, printed this once and kept in\n%s:\n", a.Credentials)
 		line("    access key  %s\n    secret key  %s\n", a.AccessKey, a.SecretKey)
 	case a.First && a.Credentials == "":
-		line("First start. The keys of the user root are sealed and shown on a terminal only. Make new ones with\n    %s user rotate %s --dir %s\n", shellWord(a.Program), rootUser, shellWord(a.Dir))
+		line("First start. The keys of the user root are sealed and shown on a terminal only. Make new ones with\n    %s user rotate %s --dir %s\n", shellWord(a.Program), server.RootUser, shellWord(a.Dir))
 	case a.First:
 		line("First start. The keys of the user root are in\n%s\n(mode 0600): not here, where others may read along.\n", a.Credentials)
 	}

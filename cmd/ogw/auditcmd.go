@@ -100,7 +100,7 @@ func (a *auditList) Validate() error {
 func (a *auditList) Run(ctx context.Context) error {
 	ctx, cancel := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	path := auditFile(a.cfg)
+	path := a.cfg.AuditFile()
 	err := a.run(ctx, path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -13,51 +13,14 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"ogw/cmd/ogw/privatefile"
+	"ogw/cmd/ogw/server"
 )
 
-const (
-	// readyVariable tells a process that it is the background half of
-	// another, which waits at this file descriptor for its report.
-	readyVariable = "_OGW_READY_FD"
-	// mountLog is the log of a mount in the background, in the data folder.
-	mountLog = "mount.log"
-	// maxMountLog is the size at which the log of the time before is put
-	// aside: room for days of errors, and no disk full of them.
-	maxMountLog = 16 << 20
-)
-
-// report is what the background half says when the mount stands, or does not.
-type report struct {
-	Message string `json:"message,omitempty"`
-	Code    int    `json:"code"`
-}
-
-// readyPipe is the background half's end; nil in any other process.
-type readyPipe struct{ f *os.File }
-
-// inheritedPipe finds the pipe that a parent left.
-func inheritedPipe(getenv func(string) string) *readyPipe {
-	fd, err := strconv.Atoi(getenv(readyVariable))
-	if err != nil || fd <= 2 {
-		return nil
-	}
-	unix.CloseOnExec(fd)
-	return &readyPipe{os.NewFile(uintptr(fd), "ready")}
-}
-
-// pending tells that somebody still waits for the report.
-func (p *readyPipe) pending() bool { return p != nil && p.f != nil }
-
-// send reports once.
-func (p *readyPipe) send(r report) error {
-	if !p.pending() {
-		return nil
-	}
-	err := json.NewEncoder(p.f).Encode(r)
-	err = errors.Join(err, p.f.Close())
-	p.f = nil
-	return err
-}
+// maxMountLog is the size at which the log of the time before is put aside: room
+// for days of errors, and no disk full of them.
+const maxMountLog = 16 << 20
 
 // background starts this command line again, without a terminal, and waits
 // until it reports. It returns its process ID.
@@ -102,13 +65,13 @@ func detach(dir string, environ func(string) string) error {
 	if isJournal(environ("JOURNAL_STREAM")) {
 		return nil
 	}
-	path := filepath.Join(dir, mountLog)
+	path := filepath.Join(dir, server.MountLog)
 	if info, err := os.Lstat(path); err == nil && info.Size() > maxMountLog {
 		if err := os.Rename(path, path+".1"); err != nil {
 			return err
 		}
 	}
-	f, err := openPrivate(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY)
+	f, err := privatefile.Open(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY)
 	if err != nil {
 		return fmt.Errorf("log: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"ogw/cmd/ogw/server"
 	"ogw/httpapi/admin"
 )
 
@@ -61,7 +62,7 @@ func testCommands(w *world, name string) {
 	// The file follows root's keys.
 	var root admin.User
 	w.json(&root, "user", "rotate", "root")
-	if b, err := os.ReadFile(w.data(credentialsName)); err != nil || !strings.Contains(string(b), root.Keys[0].Secret) {
+	if b, err := os.ReadFile(w.data(server.CredentialsName)); err != nil || !strings.Contains(string(b), root.Keys[0].Secret) {
 		t.Errorf("%v %s", err, b)
 	}
 	if out := w.ok("bucket", "add", "bucket-"+name, "--owner", name); !strings.Contains(out, "is made") {

@@ -3,12 +3,11 @@
 //
 //	main ── app ── command: ParseFlags, Validate, Run
 //	                 │
-//	                 ├─ serve, mount ── wire ── process: doors, mounts, admin
+//	                 ├─ serve, mount ── server.Open: the running process
 //	                 └─ all others ── session ─┬─ admin socket of that process
-//	                                           └─ the cluster, if nobody serves it
+//	                                           └─ server.OpenLocal: the store, if
+//	                                              nobody serves it
 //
-// wire (wire.go) is the one function that knows everything: engine,
-// decorators, namespace, doors, listeners. Shutting down goes the other way:
-// listeners close, doors drain within a bound, mounts end, the namespace
-// flushes, the engine closes.
+// Here are flags, what is printed, and exit codes. What a running process is, stands
+// in package server, its mounts in mounts, its configuration in config.
 package main

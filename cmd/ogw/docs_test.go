@@ -115,7 +115,7 @@ func metricNames(t *testing.T) []string {
 	t.Helper()
 	name := regexp.MustCompile(`"(ogw_[a-z_]+)"`)
 	var out []string
-	for _, dir := range []string{"cmd/ogw", "cluster/metered"} {
+	for _, dir := range []string{"cmd/ogw/server", "cluster/metered"} {
 		files, err := filepath.Glob(filepath.Join(top, dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)

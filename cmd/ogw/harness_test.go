@@ -224,3 +224,15 @@ func (w *world) write(name, text string) string {
 	}
 	return path
 }
+
+// accessKey is what the file with root's key has.
+type accessKey struct{ ID, Secret string }
+
+func readCredentials(file string) (key accessKey, err error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return key, err
+	}
+	_, err = fmt.Sscanf(string(b[bytes.IndexByte(b, '[')+1:]), "default]\naws_access_key_id = %s\naws_secret_access_key = %s\n", &key.ID, &key.Secret)
+	return key, err
+}

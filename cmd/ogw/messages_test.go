@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -86,13 +85,5 @@ func TestCheckLastLine(t *testing.T) {
 		if got := lines[len(lines)-1]; got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
-	}
-}
-
-// A folder of somebody else's is not called read-only.
-func TestExplainPermission(t *testing.T) {
-	err := explain(&os.PathError{Op: "open", Path: filepath.Join("data", "LOCK"), Err: os.ErrPermission})
-	if !strings.Contains(err.Error(), "as the user who owns the data folder") {
-		t.Error(err)
 	}
 }

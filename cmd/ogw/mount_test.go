@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"ogw/fusemount"
 	"ogw/httpapi/admin"
 )
 
@@ -115,14 +116,14 @@ func TestMountOfProcess(t *testing.T) {
 	f.Close()
 	w.ok("umount", mnt)
 	w.ok("umount", sub)
-	if mountedHere(mnt) || mountedHere(sub) {
+	if fusemount.IsMount(mnt) || fusemount.IsMount(sub) {
 		t.Error("still mounted")
 	}
 	// The process unmounts when it stops.
 	w.ok("mount", mnt)
 	d.signal(syscall.SIGTERM)
 	d.wait(endLimit)
-	if mountedHere(mnt) {
+	if fusemount.IsMount(mnt) {
 		t.Error("still mounted after the end")
 	}
 }
@@ -144,7 +145,7 @@ func TestMountAlone(t *testing.T) {
 		}()
 		t.Cleanup(func() { _ = c.Process.Kill() })
 		for range 100 {
-			if mountedHere(mnt) {
+			if fusemount.IsMount(mnt) {
 				return c.Process, ended
 			}
 			time.Sleep(50 * time.Millisecond)
@@ -183,8 +184,8 @@ func TestMountAlone(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	_ = p.Signal(syscall.SIGINT)
-	if code := end(ended); code != 0 || mountedHere(mnt) {
-		t.Errorf("exit code %d, mounted %v", code, mountedHere(mnt))
+	if code := end(ended); code != 0 || fusemount.IsMount(mnt) {
+		t.Errorf("exit code %d, mounted %v", code, fusemount.IsMount(mnt))
 	}
 
 	// A crash leaves a dead mount: umount removes it, and so does mount.
@@ -192,12 +193,12 @@ func TestMountAlone(t *testing.T) {
 		p, ended = start()
 		_ = p.Kill()
 		end(ended)
-		if !mountedHere(mnt) {
+		if !fusemount.IsMount(mnt) {
 			t.Fatal("the kernel removed the dead mount itself")
 		}
 	}
 	w.ok("umount", mnt)
-	if mountedHere(mnt) {
+	if fusemount.IsMount(mnt) {
 		t.Error("the dead mount is left")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"ogw/cluster"
+	"ogw/cmd/ogw/server"
 	"ogw/fusemount"
 	"ogw/httpapi/admin"
 	"ogw/vfs"
@@ -60,7 +61,7 @@ func mountCommand(env *environment) *cli.Command {
 		Flags: append(commonFlags(),
 			&cli.StringSliceFlag{Name: "o", Usage: "mount `OPTIONS`, separated by commas"},
 			&cli.BoolFlag{Name: "foreground", Aliases: []string{"f"}, Usage: "stay until the mount ends, also if a server makes it; Ctrl-C unmounts"},
-			&cli.BoolFlag{Name: "background", Aliases: []string{"b"}, Usage: "return when mounted; the log goes to the journal or to " + mountLog + " in the data folder"},
+			&cli.BoolFlag{Name: "background", Aliases: []string{"b"}, Usage: "return when mounted; the log goes to the journal or to " + server.MountLog + " in the data folder"},
 			&cli.StringFlag{Name: "metrics", Usage: "serve /metrics at `ADDRESS`"},
 			&cli.StringFlag{Name: "subtree", Usage: "show only this `PATH` of the namespace, such as a bucket"},
 			&cli.BoolFlag{Name: "read-only", Usage: "refuse changes"},
@@ -204,7 +205,7 @@ func (m *mount) try(ctx context.Context) error {
 func (m *mount) isThere(ctx context.Context, s *session) bool {
 	st, err := s.Status(ctx)
 	return err == nil && slices.ContainsFunc(st.Mounts, func(x admin.Mount) bool {
-		return x.Dir == m.mount.Dir && strings.Trim(x.Subtree, "/") == strings.Trim(m.mount.Subtree, "/") && mountedHere(x.Dir)
+		return x.Dir == m.mount.Dir && strings.Trim(x.Subtree, "/") == strings.Trim(m.mount.Subtree, "/") && fusemount.IsMount(x.Dir)
 	})
 }
 
@@ -223,7 +224,7 @@ func (m *mount) follow(ctx context.Context, s *session) error {
 			return s.Umount(ctx, m.mount.Dir, false)
 		case <-time.After(mountPoll):
 		}
-		if !mountedHere(m.mount.Dir) {
+		if !fusemount.IsMount(m.mount.Dir) {
 			return nil
 		}
 	}
@@ -237,23 +238,19 @@ func (m *mount) serve(ctx context.Context) error {
 	}
 	m.cfg.Gateways = nil
 	log, access := m.logs()
-	tuneCollector(m.cfg, m.getenv)
-	p, err := wire(ctx, m.cfg, log, access)
+	server.TuneCollector(m.cfg, m.getenv)
+	p, err := server.Open(ctx, m.cfg, server.Options{Version: version, Log: log, Access: access, Metrics: m.metrics, UntilUnmounted: true})
 	if err != nil {
 		return err
 	}
 	ctx, release := signals(ctx, log)
 	defer release()
-	if m.metrics != "" {
-		err = p.addMetrics(m.metrics)
-	}
-	if err == nil && m.env.ready != nil {
+	if m.env.ready != nil {
 		err = detach(m.cfg.Cluster.Dir, m.getenv)
 	}
 	if err == nil {
-		p.mounts.onEmpty = p.Stop
-		p.mounts.restore(ctx, m.mount.Dir)
-		_, err = p.mounts.add(ctx, m.mount)
+		p.RestoreMounts(ctx, m.mount.Dir)
+		err = p.Mount(ctx, m.mount)
 	}
 	if err == nil && m.env.ready != nil {
 		err = m.env.ready.send(report{})
@@ -261,9 +258,9 @@ func (m *mount) serve(ctx context.Context) error {
 		err = errors.Join(m.done("%s is mounted; Ctrl-C unmounts\n", m.mount.Dir), notify(m.getenv, "READY=1"))
 	}
 	if err != nil {
-		return errors.Join(err, p.close())
+		return errors.Join(err, p.Close())
 	}
-	return p.run(ctx)
+	return p.Run(ctx)
 }
 
 func (m *mount) done(format string, args ...any) error {

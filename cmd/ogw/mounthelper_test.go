@@ -6,6 +6,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"ogw/cmd/ogw/mounts"
+	"ogw/cmd/ogw/server"
+	"ogw/fusemount"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -159,7 +162,7 @@ gone
 	c.Dir = w.dir
 	c.Env = append(os.Environ(), "LC_ALL=C")
 	if out, err := c.CombinedOutput(); err != nil {
-		log, _ := os.ReadFile(w.data(mountLog))
+		log, _ := os.ReadFile(w.data(server.MountLog))
 		t.Errorf("%v\n%s\n%s", err, out, log)
 	}
 }
@@ -256,12 +259,12 @@ func TestMountForeground(t *testing.T) {
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if got := said(); got != "READY=1" || !mountedHere(mnt) {
-			t.Errorf("%q, mounted %v", got, mountedHere(mnt))
+		if got := said(); got != "READY=1" || !fusemount.IsMount(mnt) {
+			t.Errorf("%q, mounted %v", got, fusemount.IsMount(mnt))
 		}
 		end(c.Process)
-		if err := c.Wait(); err != nil || mountedHere(mnt) {
-			t.Errorf("%v, mounted %v", err, mountedHere(mnt))
+		if err := c.Wait(); err != nil || fusemount.IsMount(mnt) {
+			t.Errorf("%v, mounted %v", err, fusemount.IsMount(mnt))
 		}
 	}
 }
@@ -315,16 +318,16 @@ func TestRemountAfterCrash(t *testing.T) {
 	if err := os.WriteFile(sub+"/c", nil, 0o644); err == nil {
 		t.Error("a read-only mount takes writes")
 	}
-	if mountedHere(off) {
+	if fusemount.IsMount(off) {
 		t.Error("mounted again what somebody unmounted")
 	}
 	d.signal(syscall.SIGTERM)
 	d.wait(endLimit)
-	if _, err := os.Stat(w.data(mountRecord)); !os.IsNotExist(err) {
+	if _, err := os.Stat(w.data(mounts.RecordName)); !os.IsNotExist(err) {
 		t.Errorf("the record is left: %v", err)
 	}
 	w.serve(anyPort...)
-	if mountedHere(mnt) {
+	if fusemount.IsMount(mnt) {
 		t.Error("mounted again after an orderly end")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"ogw/cmd/ogw/config"
-	"ogw/fusemount"
+	"ogw/cmd/ogw/mounts"
 	"ogw/httpapi/admin"
 )
 
@@ -90,7 +90,7 @@ func ownOptions() []mountOption {
 		}},
 		flag("writeback", func(o *mountOptions) { o.mount.Writeback = true }),
 		{"io_uring", "auto|on|off", func(o *mountOptions, v string) error {
-			if _, ok := transports[v]; !ok {
+			if _, ok := mounts.Transport(v); !ok {
 				return fmt.Errorf("%q is not auto, on or off", v)
 			}
 			o.mount.IOUring = v
@@ -99,11 +99,6 @@ func ownOptions() []mountOption {
 		seconds("entry_timeout", func(o *mountOptions) **float64 { return &o.mount.EntryTimeout }),
 		seconds("attr_timeout", func(o *mountOptions) **float64 { return &o.mount.AttrTimeout }),
 	}
-}
-
-// transports are the values of io_uring.
-var transports = map[string]fusemount.Transport{
-	"": fusemount.TransportAuto, "auto": fusemount.TransportAuto, "on": fusemount.TransportRing, "off": fusemount.TransportDevice,
 }
 
 // maxKernelCache bounds entry_timeout and attr_timeout: a mistyped number

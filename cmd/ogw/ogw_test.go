@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"ogw/cmd/ogw/server"
 	"ogw/httpapi/admin"
 )
 
@@ -33,7 +34,7 @@ func TestFirstStartAndRestart(t *testing.T) {
 	if err != nil {
 		t.Errorf("credentials: %v", err)
 	}
-	for _, name := range []string{credentialsName, admin.SocketName} {
+	for _, name := range []string{server.CredentialsName, admin.SocketName} {
 		if info, err := os.Stat(w.data(name)); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v %v", name, info, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ogw/cmd/ogw/backup"
+	"ogw/cmd/ogw/terminal"
 )
 
 const (
@@ -28,7 +29,7 @@ type progressLine struct {
 
 func newProgressLine(w io.Writer) *progressLine {
 	now := time.Now()
-	return &progressLine{w: w, terminal: isTerminal(w), began: now, last: now}
+	return &progressLine{w: w, terminal: terminal.Is(w), began: now, last: now}
 }
 
 // show is told of every progress, and shows some of it.

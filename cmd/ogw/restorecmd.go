@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"ogw/cmd/ogw/backup"
+	"ogw/cmd/ogw/server"
 	"ogw/httpapi/admin"
 	"ogw/vfs"
 )
@@ -70,7 +71,7 @@ func (r *restore) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keys, err := clusterKeys(r.cfg)
+	keys, err := server.Keys(r.cfg)
 	if err != nil {
 		return err
 	}
@@ -79,10 +80,10 @@ func (r *restore) Run(ctx context.Context) error {
 	} else if !errors.Is(err, admin.ErrNotRunning) {
 		return err
 	}
-	if err := checkDir(r.cfg.Cluster.Dir); err != nil {
+	if err := server.CheckDir(r.cfg.Cluster.Dir); err != nil {
 		return err
 	}
-	engine, err := openEngine(ctx, r.cfg, fit(r.cfg), r.logger(slog.LevelWarn))
+	engine, err := server.OpenEngine(ctx, r.cfg, r.logger(slog.LevelWarn))
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"ogw/cmd/ogw/config"
+	"ogw/cmd/ogw/server"
 )
 
 // listenFlags set the addresses of gateways.
@@ -58,18 +59,18 @@ func listenOf(c *cli.Context) map[string]string {
 // Run implements command.
 func (s *serve) Run(ctx context.Context) error {
 	log, access := s.logs()
-	tuneCollector(s.cfg, s.getenv)
-	p, err := wire(ctx, s.cfg, log, access)
+	server.TuneCollector(s.cfg, s.getenv)
+	p, err := server.Open(ctx, s.cfg, server.Options{Version: version, Log: log, Access: access})
 	if err != nil {
 		return err
 	}
 	ctx, release := signals(ctx, log)
 	defer release()
-	p.mounts.restore(ctx, "")
+	p.RestoreMounts(ctx, "")
 	if err := errors.Join(s.announce(p), notify(s.getenv, "READY=1")); err != nil {
-		return errors.Join(err, p.close())
+		return errors.Join(err, p.Close())
 	}
-	return p.run(ctx)
+	return p.Run(ctx)
 }
 
 // logs returns the log of the process and that of requests.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"ogw/cmd/ogw/server"
 	"ogw/httpapi/admin"
 	"ogw/vfs"
 )
@@ -57,7 +58,7 @@ func (s *status) print(st admin.Status) error {
 	} else {
 		rows = append(rows, []string{"process", "none serves this folder"})
 	}
-	if st.Store != "" && st.Store != storeWritable {
+	if st.Store != "" && st.Store != server.StoreWritable {
 		rows = append(rows, []string{"store", strings.ToUpper(st.Store) + ": " + st.StoreError})
 	}
 	rows = append(rows, []string{"space", bytesText(st.FreeBytes) + " free of " + bytesText(st.TotalBytes)},

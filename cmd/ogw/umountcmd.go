@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
+	"ogw/fusemount"
 	"ogw/httpapi/admin"
 )
 
@@ -65,7 +65,7 @@ func (u *umount) Run(ctx context.Context) error {
 }
 
 func kernelUnmount(dir string, lazy bool) error {
-	if !mountedHere(dir) {
+	if !fusemount.IsMount(dir) {
 		return &exitError{exitNotFound, fmt.Errorf("no ogw mount is at %s", dir)}
 	}
 	flags, args := 0, []string{"-u", dir}
@@ -83,25 +83,4 @@ func kernelUnmount(dir string, lazy bool) error {
 		return fmt.Errorf("unmount %s: %w", dir, err)
 	}
 	return nil
-}
-
-// mountedHere tells whether a file system of ours is mounted at dir.
-func mountedHere(dir string) bool {
-	b, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return false
-	}
-	for line := range strings.SplitSeq(string(b), "\n") {
-		// ID parent major:minor root DIR options … - TYPE source options
-		f := strings.Fields(line)
-		if len(f) > 4 && unescapeMount(f[4]) == dir && strings.Contains(line, " - fuse.ogw ") {
-			return true
-		}
-	}
-	return false
-}
-
-// unescapeMount decodes the octal escapes of mountinfo.
-func unescapeMount(s string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }

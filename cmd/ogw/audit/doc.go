@@ -2,7 +2,7 @@
 // administration, every refusal of access and, on request, every operation on
 // data.
 //
-//	doors ── auditor (cmd/ogw) ── Log ─┬─ classes that are switched on
+//	doors ── auditor (cmd/ogw/server) ── Log ─┬─ classes that are switched on
 //	         one row an operation      ├─ limiter: refusals of each client
 //	                                   └─ sink ─┬─ file, rotated by size
 //	                                            └─ syslog, RFC 5424

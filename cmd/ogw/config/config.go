@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"path/filepath"
+	"strings"
+	"time"
+)
 
 // Config is everything that can be set.
 type Config struct {
@@ -159,4 +163,26 @@ func Default() *Config {
 		// A connection costs some 10 KiB while idle, and a transfer 256 KiB.
 		Server: Server{Connections: 4096, Drain: 30 * time.Second},
 	}
+}
+
+// auditName is the file of the audit log in the data folder.
+const auditName = "audit.log"
+
+// AuditFile returns the path of the audit log.
+func (c *Config) AuditFile() string {
+	if c.Audit.File != "" {
+		return c.Audit.File
+	}
+	return filepath.Join(c.Cluster.Dir, auditName)
+}
+
+// Domains returns the service domains of all S3 gateways, in lower case.
+func (c *Config) Domains() []string {
+	var out []string
+	for _, g := range c.Gateways {
+		for _, d := range g.Domains {
+			out = append(out, strings.ToLower(strings.Trim(d, ".")))
+		}
+	}
+	return out
 }

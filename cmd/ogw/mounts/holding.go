@@ -1,0 +1,248 @@
+package mounts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"ogw/fusemount"
+	"ogw/fusemount/holder"
+	"ogw/httpapi/admin"
+	"ogw/vfs"
+)
+
+// holderSocket is the socket's name in the data folder of the process that
+// keeps mounts while no server runs.
+const holderSocket = "holder.sock"
+
+// holding is the process's connection to the holder of its mounts.
+type holding struct {
+	path string // of the socket
+
+	mu      sync.Mutex
+	closing bool           // this process is about to end
+	client  *holder.Client // nil: nothing is held
+	unknown bool           // there is a holder, and it does not tell what it holds
+	// refused are mounts that were not taken over: nothing may look at them,
+	// since nobody answers.
+	refused map[string]*fusemount.Refused
+}
+
+// free tells why nothing can be mounted at dir.
+func (h *holding) free(dir string) error {
+	if h.waiting(dir) == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s has a mount that survived a server and is not served here; ogw umount --lazy %s ends it", vfs.ErrBusy, dir, dir)
+}
+
+// waiting returns the mount at dir that is not served, nil if there is none.
+func (h *holding) waiting(dir string) *fusemount.Refused {
+	dir = filepath.Clean(dir)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.refused[dir]
+	if r == nil {
+		return nil
+	}
+	select {
+	case <-r.Gone():
+	default:
+		if fusemount.IsMount(dir) {
+			return r
+		}
+	}
+	delete(h.refused, dir)
+	return nil
+}
+
+// refuse notes that a mount was not taken over.
+func (h *holding) refuse(dir string, r *fusemount.Refused) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.refused == nil {
+		h.refused = make(map[string]*fusemount.Refused)
+	}
+	h.refused[dir] = r
+}
+
+// heldMount implements fusemount.Holder for one mount, and those that share its
+// superblock.
+type heldMount struct {
+	h     *holding
+	mount admin.Mount
+	log   *slog.Logger
+	set   *fusemount.Mounts
+}
+
+// Hold implements fusemount.Holder. It starts the holder for the first mount.
+func (m *heldMount) Hold(name string, device, memory int) error {
+	meta, err := json.Marshal(m.mount)
+	if err != nil {
+		return err
+	}
+	item := holder.Item{Name: name, Meta: meta, Device: device, Memory: memory}
+	if m.mount.Abandon != nil {
+		item.Abandon = time.Duration(*m.mount.Abandon * float64(time.Second))
+	}
+	m.h.mu.Lock()
+	defer m.h.mu.Unlock()
+	if m.h.client != nil {
+		if err = m.h.client.Put(item); err == nil || errors.Is(err, holder.ErrRefused) {
+			return err
+		}
+		_ = m.h.client.Close() // of no use any more
+		m.h.client = nil
+	}
+	client, err := holder.Start(m.h.path)
+	if err != nil {
+		return err
+	}
+	m.h.client = client
+	m.h.watch(m.log, m.set)
+	return client.Put(item)
+}
+
+// watch gives what the holder had to another one, should it die. h.mu is held, or
+// h is not in use yet.
+func (h *holding) watch(log *slog.Logger, set *fusemount.Mounts) {
+	ended, err := h.client.Ended()
+	if err != nil {
+		log.Warn("it is not seen at once if the process that holds mounts dies", "error", err)
+		return
+	}
+	go func() {
+		<-ended
+		h.mu.Lock()
+		closing := h.closing
+		h.mu.Unlock()
+		if !closing {
+			log.Warn("the process that held mounts is gone: another one takes its place")
+			set.HoldAgain()
+			log.Info("mounts are held again")
+		}
+	}()
+}
+
+// Drop implements fusemount.Holder.
+func (m *heldMount) Drop(name string) {
+	m.h.mu.Lock()
+	defer m.h.mu.Unlock()
+	if m.h.client == nil {
+		return
+	}
+	if err := m.h.client.Drop(name); err != nil {
+		m.log.Warn("the holder keeps a mount that is gone", "dir", m.mount.Dir, "error", err)
+	}
+}
+
+// list connects to the holder that the process before left, if there is one.
+func (h *holding) list() ([]holder.Item, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	client, err := holder.Dial(h.path)
+	if errors.Is(err, holder.ErrNone) {
+		return nil, nil
+	}
+	h.unknown = err != nil
+	if err != nil {
+		return nil, err
+	}
+	items, err := client.List()
+	h.unknown = err != nil
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	h.client = client
+	return items, nil
+}
+
+// known tells whether it is known what is held.
+func (h *holding) known() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.unknown
+}
+
+// close comes when what is held is left to the next process.
+func (h *holding) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closing = true
+}
+
+// takeOver goes on with the mounts that the process before left to the holder.
+// What cannot be taken over stays as it is, so that nothing is written into the
+// folder below it.
+func (t *Table) takeOver(ctx context.Context) {
+	items, err := t.holding.list()
+	if err != nil {
+		t.Log.Error("mounts that survived the server before cannot be taken over; their programs wait", "error", err)
+	}
+	var left []fusemount.Left
+	metas := make([]admin.Mount, len(items))
+	for k, i := range items {
+		left = append(left, t.leftOf(ctx, &i, &metas[k]))
+	}
+	for k, taken := range t.set.TakeOver(left) {
+		if taken.Refused != nil {
+			t.refused(&metas[k], taken.Refused)
+			continue
+		}
+		for _, s := range taken.Servers {
+			t.goOn(metas[k], s)
+		}
+	}
+	if t.holding.client != nil {
+		t.holding.watch(t.Log, t.set)
+	}
+}
+
+// leftOf is what fusemount needs to go on with an item; m becomes what its first
+// mount was asked for.
+func (t *Table) leftOf(ctx context.Context, i *holder.Item, m *admin.Mount) fusemount.Left {
+	l := fusemount.Left{Device: i.Device, Memory: i.Memory}
+	if l.Err = json.Unmarshal(i.Meta, m); l.Err == nil {
+		whole := *m
+		whole.Subtree = "" // the memory knows the root, whatever its path is by now
+		l.Options, l.Err = t.options(ctx, whole)
+	}
+	l.Options.Holder = &heldMount{&t.holding, *m, t.Log, t.set}
+	for _, r := range t.before {
+		if r.Survive {
+			l.Dirs = append(l.Dirs, r.Dir)
+		}
+	}
+	return l
+}
+
+// goOn lists a mount that was taken over.
+func (t *Table) goOn(m admin.Mount, s *fusemount.Server) {
+	if k := slices.IndexFunc(t.before, func(r admin.Mount) bool { return r.Dir == s.Dir() }); k >= 0 {
+		m = t.before[k]
+	}
+	m.Dir = s.Dir()
+	if err := t.enter(m, s); err != nil {
+		t.Log.Error("a mount is not listed", "dir", m.Dir, "error", err)
+	}
+	t.Audit("Mount", m.Dir, m.Settings())
+}
+
+// refused notes and tells that a superblock is not served, with all its mounts.
+func (t *Table) refused(m *admin.Mount, r *fusemount.Refused) {
+	dirs := r.Dirs
+	if len(dirs) == 0 {
+		dirs = []string{m.Dir}
+	}
+	for _, dir := range dirs {
+		t.holding.refuse(dir, r)
+		t.Log.Error("a mount that survived the server before is not served here: its programs wait for a server of the version and options before, "+
+			"which finds their files and locks as they left them; ogw umount --lazy ends it, and gives them errors", "dir", dir, "error", r.Err)
+	}
+}

@@ -1,0 +1,22 @@
+package server
+
+import (
+	"log/slog"
+	"math"
+)
+
+// connectionShare is the part of the limit of open files that the connections
+// of one gateway may take; the store takes the rest.
+const connectionShare = 2
+
+// connectionLimit is how many connections a gateway may have: as configured,
+// unless the process may not open so many files.
+func connectionLimit(configured int, files uint64, log *slog.Logger) int {
+	room := max(1, int(min(files, math.MaxInt32))/connectionShare)
+	if room >= configured {
+		return configured
+	}
+	log.Warn("fewer connections than server.connections: the limit of open files (ulimit -n, LimitNOFILE=) allows no more",
+		"configured", configured, "allowed", room, "open_files", files)
+	return room
+}

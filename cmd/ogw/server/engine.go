@@ -1,0 +1,132 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"ogw/cluster"
+	"ogw/cluster/local"
+	"ogw/cluster/metered"
+	"ogw/cmd/ogw/config"
+	"ogw/cmd/ogw/mounts"
+	"ogw/httpapi/admin"
+)
+
+// MountLog is the log of a mount in the background, in the data folder.
+const MountLog = "mount.log"
+
+// privateNames are the files that the process makes in the data folder; the engine
+// sees to its own.
+var privateNames = []string{CredentialsName, mounts.RecordName, MountLog, MountLog + ".1", admin.SocketName}
+
+// engine is what stores, and what watches over it.
+type engine struct {
+	started time.Time
+	cluster *cluster.Cluster
+	store   *cluster.Cluster // cluster, measured
+	audit   *auditor
+	meters  *meters
+	budgets budgets
+}
+
+// openEngine is the first step. What it returns is to be closed after an error too.
+func openEngine(ctx context.Context, cfg *config.Config, opt *Options) (e *engine, err error) {
+	e = &engine{started: time.Now()}
+	if err = CheckDir(cfg.Cluster.Dir); err != nil {
+		return e, err
+	}
+	e.budgets = fit(cfg)
+	warnOfGroups(cfg, ownGroups, opt.Log)
+	if e.cluster, err = openCluster(ctx, cfg, e.budgets, opt.Log); err != nil {
+		return e, err
+	}
+	if err = local.MakePrivate(cfg.Cluster.Dir, opt.Log, privateNames...); err != nil {
+		return e, err
+	}
+	if e.audit, err = openAudit(cfg, opt.Version, opt.Log); err != nil {
+		return e, err
+	}
+	e.meters = newMeters(opt.Version)
+	if e.store, err = metered.Wrap(e.cluster, e.meters.registry); err != nil {
+		return e, err
+	}
+	writable := func() bool { _, why := storeState(e.cluster); return why == nil }
+	return e, errors.Join(e.meters.addAudit(e.audit.log), e.meters.addState(writable))
+}
+
+// close comes last. served tells that the process had begun to serve.
+func (e *engine) close(served bool) (err error) {
+	if e.cluster != nil {
+		err = e.cluster.Close()
+	}
+	if e.audit == nil {
+		return err
+	}
+	if served {
+		e.audit.process("End", "", "", nil)
+	}
+	return errors.Join(err, e.audit.log.Close())
+}
+
+// OpenEngine opens what stores, for who needs no more than that.
+func OpenEngine(ctx context.Context, cfg *config.Config, log *slog.Logger) (*cluster.Cluster, error) {
+	return openCluster(ctx, cfg, fit(cfg), log)
+}
+
+func openCluster(ctx context.Context, c *config.Config, b budgets, log *slog.Logger) (*cluster.Cluster, error) {
+	// config.Validate knows no other engine.
+	e, err := local.Open(ctx, local.Options{
+		Dir: c.Cluster.Dir, Logger: log, CacheBytes: int64(c.Cluster.Cache), NetworkFS: c.Cluster.NetworkFS,
+		MemTableBytes: b.memTable,
+	})
+	return e, explain(err)
+}
+
+// CheckDir tells why a data folder cannot be one.
+func CheckDir(dir string) error {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		return fmt.Errorf("data folder %s is not a folder", dir)
+	}
+	return nil
+}
+
+// explain says what to do about errors of opening a store.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, cluster.ErrLocked):
+		return fmt.Errorf("%w; stop it, or talk to it through the same --dir once it serves", err)
+	case errors.Is(err, cluster.ErrFormat):
+		return fmt.Errorf("%w; it is left as it is", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w; run this as the user who owns the data folder", err)
+	}
+	return err
+}
+
+// The states of a store.
+const (
+	StoreWritable = "writable"
+	storeReadOnly = "read-only"
+	storeFailed   = "failed"
+)
+
+// storeState tells whether the store takes writes, and why not.
+func storeState(c *cluster.Cluster) (state string, why error) {
+	if c.Writable == nil {
+		return StoreWritable, nil
+	}
+	switch err := c.Writable(); {
+	case err == nil:
+		return StoreWritable, nil
+	case errors.Is(err, cluster.ErrReadOnly):
+		return storeReadOnly, err
+	default:
+		return storeFailed, err
+	}
+}

@@ -1,0 +1,195 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"ogw/cmd/ogw/mounts"
+	"ogw/httpapi/admin"
+	"ogw/nfsserver"
+	"ogw/nfsserver/nlm"
+	"ogw/vfs"
+	"ogw/vfs/lock"
+)
+
+// maxListedLocks bounds a listing: more than anybody reads, and some 30 MB as
+// JSON.
+const maxListedLocks = 100_000
+
+// lockBook shows the operator the locks of all doors, and ends those of NFS
+// clients that will not come back. It implements admin.Locks.
+type lockBook struct {
+	fs       *vfs.FS
+	log      *slog.Logger
+	mounts   *mounts.Table
+	gateways []lockGateway // fixed once wired
+}
+
+// lockGateway is an NFS gateway; each keeps its own clients.
+type lockGateway struct {
+	name   string
+	server *nfsserver.Server
+}
+
+// ListLocks implements admin.Locks.
+func (b *lockBook) ListLocks(ctx context.Context, f admin.LockFilter) (admin.LockList, error) {
+	out := admin.LockList{Locks: []admin.Lock{}, Grace: b.fs.Locks().InGrace()}
+	file, below, err := b.chosen(ctx, f.Path)
+	if err != nil {
+		return out, err
+	}
+	keep := func(ino vfs.Ino) bool { return file == 0 || ino == file }
+	l := lister{ctx: ctx, fs: b.fs, mounts: b.mounts.LockClients(), paths: map[vfs.Ino]string{},
+		below: below, client: f.Client, out: &out}
+	held, more := b.fs.Locks().List(maxListedLocks, func(e *lock.Entry) bool { return keep(vfs.Ino(e.File)) })
+	out.More = more
+	for i := range held {
+		if err := l.add(lockOf(&held[i]), vfs.Ino(held[i].File), held[i].Lock.Owner, held[i].Lock.PID); err != nil {
+			return out, err
+		}
+	}
+	for _, g := range b.gateways {
+		shares, more := g.server.Shares(maxListedLocks)
+		out.More = out.More || more
+		for _, s := range shares {
+			x := admin.Lock{Kind: "share", Type: shareMode(s.Access), Deny: shareMode(s.Deny)}
+			if ino := vfs.Ino(s.File); keep(ino) {
+				if err := l.add(x, ino, s.Owner, 0); err != nil {
+					return out, err
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// chosen returns what a path means: one file, or what is below a directory,
+// by the beginning of its stored path.
+func (b *lockBook) chosen(ctx context.Context, path string) (file vfs.Ino, below string, err error) {
+	if path == "" {
+		return 0, "", nil
+	}
+	a, err := b.fs.Resolve(ctx, vfs.Root, path, true)
+	if err == nil && a.IsDir() {
+		below, err = b.fs.KeyOf(ctx, a.Ino)
+	} else {
+		file = a.Ino
+	}
+	if err != nil {
+		return 0, "", fmt.Errorf("%s: %w", path, err)
+	}
+	return file, below, nil
+}
+
+// lockOf is an entry without its owner and file.
+func lockOf(e *lock.Entry) admin.Lock {
+	x := admin.Lock{Kind: "range", Type: "shared", Offset: e.Lock.Start, Waiting: e.Waiting}
+	if e.Space == lock.Flock {
+		x.Kind = "flock"
+	}
+	if e.Lock.Type == lock.Exclusive {
+		x.Type = "exclusive"
+	}
+	if e.Lock.End != lock.EOF {
+		x.Length = e.Lock.End - e.Lock.Start + 1
+	}
+	return x
+}
+
+// shareMode is fsh_mode and fsh_access in words.
+func shareMode(m uint32) string { return [...]string{"none", "read", "write", "read-write"}[m&3] }
+
+// lister puts a listing together.
+type lister struct {
+	ctx    context.Context
+	fs     *vfs.FS
+	mounts map[string][]string // directories, by lock.Owner.Client
+	paths  map[vfs.Ino]string
+	below  string // what paths must begin with
+	client string // whose locks; "": everybody's
+	out    *admin.LockList
+}
+
+// add completes a lock and lists it if it is one of those asked for.
+func (l *lister) add(x admin.Lock, ino vfs.Ino, o lock.Owner, pid uint32) error {
+	x.Inode, x.PID, x.Owner = uint64(ino), pid, ownerID([]byte(o.ID))
+	dirs, mounted := l.mounts[o.Client]
+	switch n, ok := nlm.OwnerOf(o); {
+	case ok:
+		x.Door, x.Client, x.Host, x.PID, x.Owner = "nfs", n.Addr.String(), n.Host, n.PID, ownerID(n.ID)
+	case mounted:
+		x.Door, x.Client = "fuse", strings.Join(dirs, ",")
+	default:
+		x.Door = "go"
+	}
+	if c := l.client; c != "" && c != x.Client && !slices.Contains(dirs, c) && !strings.EqualFold(c, x.Host) {
+		return nil
+	}
+	path, known := l.paths[ino]
+	if !known {
+		var err error
+		path, err = l.fs.KeyOf(l.ctx, ino)
+		if err != nil && !errors.Is(err, vfs.ErrNotExist) && !errors.Is(err, vfs.ErrStale) {
+			return err
+		}
+		l.paths[ino] = path
+	}
+	if !strings.HasPrefix(path, l.below) {
+		return nil
+	}
+	x.Path = path
+	l.out.Locks = append(l.out.Locks, x)
+	return nil
+}
+
+// ownerID is an opaque owner for people: Linux clients send text.
+func ownerID(id []byte) string {
+	if len(id) > 0 && !slices.ContainsFunc(id, func(c byte) bool { return c < ' ' || c > '~' }) {
+		return string(id)
+	}
+	return fmt.Sprintf("0x%x", id)
+}
+
+// FreeLocks implements admin.Locks. What it did stands in the log: whoever
+// misses a lock must find out why.
+func (b *lockBook) FreeLocks(_ context.Context, q admin.FreeLocks) (admin.FreedLocks, error) {
+	out := admin.FreedLocks{Clients: []admin.FreedClient{}}
+	for _, g := range b.gateways {
+		if err := g.spared(&q); err != nil {
+			return out, err
+		}
+	}
+	for _, g := range b.gateways {
+		for _, h := range g.server.FreeLocks(q.Client) {
+			b.log.Warn("locks of an NFS client were freed by the operator", "gateway", g.name, "client", h.Addr, "name", h.Host,
+				"locks", h.Locks, "shares", h.Shares, "forced", q.Force)
+			out.Clients = append(out.Clients,
+				admin.FreedClient{Gateway: g.name, Client: h.Addr.String(), Host: h.Host, Locks: h.Locks, Shares: h.Shares})
+		}
+	}
+	if len(out.Clients) == 0 {
+		return out, fmt.Errorf("%w: no NFS client %s holds locks or waits for any", vfs.ErrNotExist, q.Client)
+	}
+	return out, nil
+}
+
+// spared fails with vfs.ErrBusy if a client that is meant is connected: its
+// programs would go on, believing that they hold the locks.
+func (g *lockGateway) spared(q *admin.FreeLocks) error {
+	if q.Force {
+		return nil
+	}
+	for _, h := range g.server.LockHolders(q.Client) {
+		for _, c := range g.server.Clients() {
+			if c.Remote.Addr() == h.Addr {
+				return fmt.Errorf("%w: %s (%s) is connected to gateway %s, and its programs would go on as if they held the locks; "+
+					"--force frees them nevertheless", vfs.ErrBusy, h.Addr, h.Host, g.name)
+			}
+		}
+	}
+	return nil
+}
