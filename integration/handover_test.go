@@ -30,7 +30,7 @@ const (
 	handOverSteps = 4000
 	handOverFiles = 3 // of each pair, and as many directories
 	handOverBytes = 40_000
-	// handOverEnv tells a child the door's directory, its pair, its seed and its
+	// handOverEnv tells a child where the doors are, its pair, its seed and its
 	// number of steps.
 	handOverEnv  = "OGW_TEST_HANDOVER"
 	handOverWait = time.Hour // for all of them
@@ -43,13 +43,7 @@ const (
 // calls, through the other mount. The mounts share their superblock, or have
 // options for which they cannot.
 func TestHandOverMounts(t *testing.T) {
-	steps := handOverSteps
-	if v := os.Getenv("OGW_HANDOVERS"); v != "" {
-		var err error
-		if steps, err = strconv.Atoi(v); err != nil {
-			t.Fatal(err)
-		}
-	}
+	steps := handOverCount(t)
 	for _, kind := range []struct{ name, first, second string }{
 		{"shared", "io_uring=off", "io_uring=off,noatime"},
 		{"own options", "io_uring=off", "io_uring=off,entry_timeout=50"},
@@ -67,12 +61,7 @@ func TestHandOverMounts(t *testing.T) {
 			if same := sameDevice(t, one, two); same != (kind.name == "shared") {
 				t.Errorf("the mounts share a superblock: %v", same)
 			}
-			begin := time.Now()
-			checks, wrong := handOver(t, filepath.Join(one, "handover"), filepath.Join(two, "handover"), steps)
-			t.Logf("%d hand-overs in %v, %d wrong", checks, time.Since(begin).Round(time.Millisecond), wrong)
-			if wrong > 0 || checks < steps {
-				t.Errorf("%d of %d hand-overs were wrong", wrong, checks)
-			}
+			handOver(t, "TestHandOverChild", filepath.Join(one, "handover"), filepath.Join(two, "handover"), steps)
 			checkClean(t, s)
 		})
 	}
@@ -102,9 +91,26 @@ func sameDevice(t *testing.T, a, b string) bool {
 	return x.Dev == y.Dev
 }
 
-// handOver runs the pairs, one process of each through either directory.
-func handOver(t *testing.T, one, two string, steps int) (checks, wrong int) {
+// handOverCount is how many hand-overs a test makes.
+func handOverCount(t *testing.T) int {
 	t.Helper()
+	v := os.Getenv("OGW_HANDOVERS")
+	if v == "" {
+		return handOverSteps
+	}
+	steps, err := strconv.Atoi(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return steps
+}
+
+// handOver runs the pairs of processes, which are the test child. One process
+// of each pair is told of the first place, the other of the second.
+func handOver(t *testing.T, child, one, two string, steps int) {
+	t.Helper()
+	begin := time.Now()
+	checks, wrong := 0, 0
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	results := make(chan handOverResult, 2*handOverPairs)
@@ -117,7 +123,7 @@ func handOver(t *testing.T, one, two string, steps int) (checks, wrong int) {
 			}
 		}
 		for i, dir := range []string{one, two} {
-			cmd := exec.Command(os.Args[0], "-test.run=^TestHandOverChild$", "-test.timeout="+handOverWait.String())
+			cmd := exec.Command(os.Args[0], "-test.run=^"+child+"$", "-test.timeout="+handOverWait.String())
 			cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s|%d|%d|%d|%d", handOverEnv, dir, pair, i, seed, steps/handOverPairs))
 			cmd.ExtraFiles = []*os.File{ends[i].in, ends[i].out}
 			var out bytes.Buffer
@@ -142,7 +148,10 @@ func handOver(t *testing.T, one, two string, steps int) (checks, wrong int) {
 		checks += r.checks
 		wrong += r.wrong
 	}
-	return checks, wrong
+	t.Logf("%d hand-overs in %v, %d wrong", checks, time.Since(begin).Round(time.Millisecond), wrong)
+	if wrong > 0 || checks < steps {
+		t.Errorf("%d of %d hand-overs were wrong", wrong, checks)
+	}
 }
 
 type handOverResult struct {
@@ -169,6 +178,15 @@ type handStep struct {
 	Seq          uint64
 	Size, Off    int
 	Mode         fs.FileMode
+	Door         int // by which it was made, where a process has several
+}
+
+// handWorker is a process of a pair.
+type handWorker interface {
+	choose(r *rand.Rand, seq uint64) handStep
+	do(s handStep) error    // makes the change
+	apply(s handStep)       // notes what the other made
+	check(s handStep) error // looks at that
 }
 
 // handOps are what a step does; those of mkdir and rmdir are about directories.
@@ -186,15 +204,20 @@ type handPeer struct {
 	dir, prefix string
 	state       map[string]handFile
 	held        *os.File // open in both processes all the time
-	checks      int
-	wrong       int
 }
 
 // TestHandOverChild is a process of TestHandOverMounts.
 func TestHandOverChild(t *testing.T) {
+	handChild(t, func(dir, prefix string) handWorker {
+		return &handPeer{dir: dir, prefix: prefix, state: map[string]handFile{}}
+	})
+}
+
+// handChild is the body of a child: it changes and looks in turn.
+func handChild(t *testing.T, worker func(place, prefix string) handWorker) {
 	env := os.Getenv(handOverEnv)
 	if env == "" {
-		t.Skip("only as a child of TestHandOverMounts")
+		t.Skip("only as a child of a test of hand-overs")
 	}
 	f := strings.Split(env, "|")
 	var pair, side, steps int
@@ -202,19 +225,22 @@ func TestHandOverChild(t *testing.T) {
 	if _, err := fmt.Sscan(strings.Join(f[1:], " "), &pair, &side, &seed, &steps); err != nil {
 		t.Fatal(err)
 	}
-	p := &handPeer{dir: f[0], prefix: fmt.Sprintf("p%d-", pair), state: map[string]handFile{}}
+	w := worker(f[0], fmt.Sprintf("p%d-", pair))
 	in, out := bufio.NewReader(os.NewFile(3, "in")), os.NewFile(4, "out")
 	r := rand.New(rand.NewPCG(seed, uint64(pair)<<1|uint64(side)))
+	checks, wrong := 0, 0
+	fail := func(s handStep, err error) {
+		if wrong++; wrong <= handOverShown {
+			fmt.Printf("handover: %+v: %v\n", s, err)
+		}
+	}
 	turn := side == 0
 	for i := 0; i < steps; i++ {
 		var s handStep
 		if turn {
-			s = p.choose(r, uint64(i+1))
-			if i == 0 {
-				s = handStep{Op: "create", Name: "held", Seq: 1, Size: 5000}
-			}
-			if err := p.do(s); err != nil {
-				p.fail("%+v: %v", s, err)
+			s = w.choose(r, uint64(i+1))
+			if err := w.do(s); err != nil {
+				fail(s, err)
 			}
 			b, _ := json.Marshal(s)
 			if _, err := out.Write(append(b, '\n')); err != nil {
@@ -228,21 +254,15 @@ func TestHandOverChild(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.apply(s)
-			p.checks++
-			if err := p.check(s); err != nil {
-				p.fail("%+v: %v", s, err)
+			w.apply(s)
+			checks++
+			if err := w.check(s); err != nil {
+				fail(s, err)
 			}
 		}
 		turn = !turn
 	}
-	fmt.Printf("handover: %d checks, %d wrong\n", p.checks, p.wrong)
-}
-
-func (p *handPeer) fail(format string, args ...any) {
-	if p.wrong++; p.wrong <= handOverShown {
-		fmt.Printf("handover: "+format+"\n", args...)
-	}
+	fmt.Printf("handover: %d checks, %d wrong\n", checks, wrong)
 }
 
 func (p *handPeer) at(name string) string { return filepath.Join(p.dir, p.prefix+name) }
@@ -258,6 +278,9 @@ func handData(seq uint64, size int) []byte {
 
 // choose returns a step that fits the state.
 func (p *handPeer) choose(r *rand.Rand, seq uint64) handStep {
+	if p.held == nil {
+		return handStep{Op: "create", Name: "held", Seq: seq, Size: 5000}
+	}
 	s := handStep{Op: handOps[r.IntN(len(handOps))], Name: fmt.Sprintf("f%d", r.IntN(handOverFiles)), Seq: seq,
 		Size: r.IntN(handOverBytes), Mode: 0o600 | fs.FileMode(r.IntN(0o100))}
 	f, there := p.state[s.Name]
@@ -464,12 +487,16 @@ func (p *handPeer) checkList() error {
 			got[name] = true
 		}
 	}
-	want := map[string]bool{}
-	for name := range p.state {
-		want[name] = true
+	return handListed(got, p.state)
+}
+
+func handListed[V any](got map[string]bool, want map[string]V) error {
+	names := map[string]bool{}
+	for name := range want {
+		names[name] = true
 	}
-	if !maps.Equal(got, want) {
-		return fmt.Errorf("listed %v, want %v", got, want)
+	if !maps.Equal(got, names) {
+		return fmt.Errorf("listed %v, want %v", got, names)
 	}
 	return nil
 }
