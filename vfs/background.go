@@ -31,7 +31,7 @@ func (fs *FS) startBackground(ctx context.Context) {
 		fs.background.wait.Go(func() { fs.scrub.Run(ctx) })
 	}
 	fs.background.wait.Go(func() { fs.quarantine.Run(ctx) })
-	fs.background.wait.Go(func() { fs.leftovers.run(ctx) })
+	fs.background.wait.Go(func() { fs.leftovers.Run(ctx) })
 	fs.background.wait.Go(func() { fs.orphans.serve(ctx, fs) })
 	fs.every(ctx, flushTick, "write-behind", func(ctx context.Context) error {
 		before := fs.cfg.Now().Add(-flushAfter).UnixNano()

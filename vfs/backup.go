@@ -247,6 +247,9 @@ func (b *Backup) run(ctx context.Context, job func(cluster.Reader) error) error 
 // for a scan, it holds no longer than that, whoever waits for the pairs.
 const pairsBytes = 2 << 20
 
+// pair is one key and its value.
+type pair struct{ key, value []byte }
+
 // Pairs calls fn for a page of the metadata in the order of their keys, from a
 // key on, and blob for the blobs that they name, some of them more than once. It
 // returns where the next page begins, nil after the last one: then the snapshot

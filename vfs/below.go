@@ -35,12 +35,12 @@ func (fs *FS) IsBelow(ctx context.Context, top, ino Ino) (below bool, err error)
 
 // dirBelow walks from d up to the root.
 func dirBelow(r cluster.Reader, d *record.Inode, top Ino) (_ bool, err error) {
-	var way wayUp
+	var way record.LoopDetector
 	for d.Ino != top {
 		if d.Ino == RootIno {
 			return false, nil
 		}
-		if err := way.pass(d.Ino); err != nil {
+		if err := way.Visit(d.Ino); err != nil {
 			return false, err
 		}
 		if d, err = getDir(r, d.Parent); err != nil {

@@ -1,56 +1,26 @@
 package vfs
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fsck"
 	"ogw/vfs/internal/quarantine"
-)
-
-const (
-	// MaxProblems bounds what a CheckReport lists; the rest is counted.
-	MaxProblems = 1000
-	// checkPage is how many pairs one snapshot of a check covers.
-	checkPage = 256
-	// checkOwners bounds the contents whose owners are in memory at a time
-	// (32 MiB); a larger store is walked in several passes.
-	checkOwners = 1 << 20
-	// checkSuspects bounds the suspicions that are confirmed together.
-	checkSuspects = 4096
-	// youngBlob is the age below which a blob that nothing names may be on
-	// its way to be named, by a writer that has just committed it;
-	// youngSharedBlob is that for writers in other processes.
-	youngBlob       = time.Minute
-	youngSharedBlob = 24 * time.Hour
+	"ogw/vfs/internal/record"
 )
 
 // CheckOptions of Check.
-type CheckOptions struct {
-	Repair bool // mend what is safe to mend
-	Data   bool // read and verify all bytes too
-}
+type CheckOptions = fsck.Options
 
 // CheckReport tells what Check found.
-type CheckReport struct {
-	Inodes, Directories, Files, Contents, Extents, Blobs int64
-	Bytes                                                int64
-	Problems                                             []Problem
-	Dropped                                              int64 // problems over MaxProblems, counted only
-	Repaired                                             int64
-	Mendable                                             int64 // not repaired, and Repair would
-	// Damaged blobs that no file uses any more, kept until they are released.
-	Aside, AsideBytes int64
-}
+type CheckReport = fsck.Report
 
 // Problem is one finding of Check.
-type Problem struct {
-	Kind     string // stable word: "orphan-blob", "missing-blob", "nlink", …
-	Detail   string
-	Repaired bool
-}
+type Problem = fsck.Problem
+
+// MaxProblems bounds what a CheckReport lists; the rest is counted.
+const MaxProblems = fsck.MaxProblems
 
 // Check walks everything (ogw check). It runs beside the work of this and
 // other processes: what concerns several keys is looked at within one
@@ -79,118 +49,41 @@ type Problem struct {
 //	damaged-blob      in quarantine and in use, see DamagedBlob
 //	quarantine-record*  that names no blob
 func (fs *FS) Check(ctx context.Context, o CheckOptions) (CheckReport, error) {
-	c := &checker{fs: fs, ctx: quarantine.FoundBy(cluster.Strict(ctx), "check"), o: o, rooted: make(map[Ino]bool), corrupt: make(map[Ino]bool)}
-	err := c.run()
-	return c.rep, err
+	return fsck.Check(quarantine.FoundBy(cluster.Strict(ctx), "check"), fsck.Config{
+		Store: checkStore{fs}, Blobs: fs.quarantine, Leftovers: fs.leftovers, Alone: fs.session.Alone(),
+	}, o)
 }
 
-type checker struct {
-	fs     *FS
-	ctx    context.Context
-	o      CheckOptions
-	rep    CheckReport
-	rooted map[Ino]bool // directories known to lead to the root
-	// corrupt are the files whose bytes were found damaged.
-	corrupt map[Ino]bool
-	// missing are blobs that files use, at most MaxProblems.
-	missing []missingBlob
+// checkStore implements fsck.Store.
+type checkStore struct{ fs *FS }
+
+func (s checkStore) View(ctx context.Context, fn func(r cluster.Reader) error) error {
+	return s.fs.view(ctx, fn)
 }
 
-func (c *checker) run() error {
-	steps := []func() error{c.checkInodes, c.checkDentries, c.checkTables, c.checkShared, c.checkContents}
-	if c.o.Data {
-		steps = append(steps, c.checkData)
-	}
-	steps = append(steps, c.checkQuarantine, c.checkMissing)
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return fmt.Errorf("check: %w", err)
-		}
-	}
-	return nil
+func (s checkStore) Update(ctx context.Context, fn fsck.Repair) error {
+	return s.fs.update(ctx, func(t cluster.Txn, o *op) error { return fn(t, repairer{o}) })
 }
 
-// finding is a problem and what would mend it.
-type finding struct {
-	kind, detail string
-	repair       func(t cluster.Txn, o *op) error
-}
+func (s checkStore) Pinned(c ContentID) bool { return s.fs.pins.Pinned(c) }
 
-// findings collects those of one snapshot.
-type findings []finding
-
-func (f *findings) add(kind string, repair func(t cluster.Txn, o *op) error, format string, args ...any) {
-	*f = append(*f, finding{kind, fmt.Sprintf(format, args...), repair})
-}
-
-// report takes findings, and mends them if asked.
-func (c *checker) report(list findings) {
-	for _, f := range list {
-		p := Problem{Kind: f.kind, Detail: f.detail}
-		if c.o.Repair && f.repair != nil {
-			if err := c.fs.update(c.ctx, f.repair); err != nil {
-				p.Detail += fmt.Sprintf(" (repair failed: %v)", err)
-			} else {
-				p.Repaired = true
-			}
-		} else if f.repair != nil {
-			c.rep.Mendable++
-		}
-		c.add(p)
-	}
-}
-
-func (c *checker) add(p Problem) {
-	if p.Repaired {
-		c.rep.Repaired++
-	}
-	if len(c.rep.Problems) < MaxProblems {
-		c.rep.Problems = append(c.rep.Problems, p)
-	} else {
-		c.rep.Dropped++
-	}
-}
-
-// pair is one key and its value.
-type pair struct{ key, value []byte }
-
-// walk calls fn with pages of the keys in [from, to), each within a snapshot
-// of its own, and reports what fn finds.
-func (c *checker) walk(from, to []byte, keysOnly bool, fn func(r cluster.Reader, page []pair, f *findings) error) error {
-	for {
-		var page []pair
-		var found findings
-		err := c.fs.view(c.ctx, func(r cluster.Reader) (err error) {
-			found = nil
-			if page, err = readPairs(r, from, to, keysOnly); err != nil {
-				return err
-			}
-			return fn(r, page, &found)
-		})
-		if err != nil {
+func (s checkStore) ReadFile(ctx context.Context, ino Ino) (n *record.Inode, crc uint64, err error) {
+	var rd *contentReader
+	err = s.fs.view(ctx, func(r cluster.Reader) (err error) {
+		if n, err = record.GetInode(r, ino); err != nil || n.Content == 0 {
 			return err
 		}
-		c.report(found)
-		if len(page) < checkPage {
-			return nil
-		}
-		from = append(page[len(page)-1].key, 0)
+		rd, err = s.fs.openContent(ctx, r, n)
+		return err
+	})
+	if err != nil || rd == nil {
+		return n, 0, err
 	}
-}
-
-func readPairs(r cluster.Reader, from, to []byte, keysOnly bool) (page []pair, err error) {
-	o := cluster.ScanOptions{Limit: checkPage, KeysOnly: keysOnly}
-	err = r.Scan(from, to, o, func(k, v []byte) error {
-		page = append(page, pair{append([]byte(nil), k...), append([]byte(nil), v...)})
+	defer rd.Close()
+	var damage error
+	crc, err = rd.readAll(ctx, func(e error) error {
+		damage = cmp.Or(damage, e)
 		return nil
 	})
-	return page, err
+	return n, crc, cmp.Or(err, damage)
 }
-
-// deleteKey is a repair.
-func deleteKey(k []byte) func(cluster.Txn, *op) error {
-	return func(t cluster.Txn, _ *op) error { return t.Delete(k) }
-}
-
-// damaged tells errors that are findings from those that end the check.
-func damaged(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrStale) }

@@ -25,11 +25,7 @@ type content struct {
 
 // oneInline reports what record.FlagOneInline says of an inode.
 func (c *content) oneInline() bool {
-	if c.staged || len(c.extents) != 1 {
-		return false
-	}
-	e := &c.extents[0]
-	return e.Kind == record.ExtentInline && e.Off == 0 && e.Len == c.used
+	return !c.staged && extents.OneInline(c.extents, c.used)
 }
 
 // setContent makes c the content of n: extents, size, used, crc, version,

@@ -237,7 +237,7 @@ var errWriterAborted = errors.New("content writer was aborted")
 
 // discard drops a finished content that will not be published. It must not
 // be called when the outcome of publishing is unknown (ErrUnavailable): what
-// is left then, if anything is, are orphans as after a crash (see leftovers).
+// is left then, if anything is, are orphans as after a crash (fsck.Leftovers).
 func (fs *FS) discard(ctx context.Context, c *content) {
 	if c == nil || c.id == 0 {
 		return
@@ -259,7 +259,7 @@ func (fs *FS) discard(ctx context.Context, c *content) {
 }
 
 // deleteBlobs deletes the blobs of extents that no transaction named. Failure
-// leaves orphans, as a crash does (see leftovers).
+// leaves orphans, as a crash does (fsck.Leftovers).
 func (fs *FS) deleteBlobs(ctx context.Context, id ContentID, list []record.Extent) {
 	var ids []cluster.BlobID
 	for i := range list {

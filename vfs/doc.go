@@ -16,6 +16,7 @@
 //
 //	vfs           namespace, objects, open files: one type of transaction
 //	              users                                  over records and secrets
+//	              fsck                                   over quarantine and extents
 //	              quarantine                             over feed: damaged blobs
 //	              posixacl  extents  ids  changeclock    over records
 //	              feed  session                          who is told, who is there
@@ -26,7 +27,7 @@
 //
 // In vfs itself, each family uses those below it:
 //
-//	fsck      check*
+//	checking  check repair
 //	whole     backup restore convert format1 super
 //	objects   put receive copy object objectinfo delete purge list* multipart part* complete
 //	          uploadabort assembly uploadmarker bucket* grantops
@@ -35,9 +36,9 @@
 //	POSIX     create lookup unlink rename path readdir dirstream setattr setflags xattr*
 //	          truncate allocate copyrange below whereis statfs settings
 //	files     file openfile keeper piece dirty write flush blobupload sync
-//	entries   entry orphan attr attrcache perm fileflags wayup
+//	entries   entry orphan attr attrcache perm fileflags
 //	content   content contentreader contentsum contentwriter replace detach compact
-//	deleting  collect collectupload leftovers blobhold cutgate
+//	deleting  collect collectupload blobhold cutgate
 //	damage    damage damagedfiles
 //	core      fs open op commits once durability background feed holder types objecttypes
 //	          errors
@@ -116,7 +117,7 @@
 // Blobs carry their content's ID; they are durable before a transaction
 // names them. A blob without an extent is an orphan: the collector finds the
 // queued ones under 'q'. Those that a crash left have numbers of an earlier
-// process; they are looked for after the next start (leftovers), or by Check
+// process; they are looked for after the next start (fsck.Leftovers), or by Check
 // where other processes share the store.
 //
 // Small contents are one inline extent at offset 0.

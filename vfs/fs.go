@@ -12,6 +12,7 @@ import (
 	"ogw/vfs/internal/bodyhash"
 	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/feed"
+	"ogw/vfs/internal/fsck"
 	"ogw/vfs/internal/ids"
 	"ogw/vfs/internal/quarantine"
 	"ogw/vfs/internal/record"
@@ -88,7 +89,7 @@ type FS struct {
 	tokens    tokenBook
 	session   *session.Session
 	orphans   orphanQueue
-	leftovers leftovers
+	leftovers *fsck.Leftovers
 	dirty     dirtyPool
 	pins      extents.Pins
 	locks     *lock.Manager
@@ -124,10 +125,9 @@ type FS struct {
 
 // tuning holds constants that tests make smaller.
 type tuning struct {
-	uploadBytes   int64
-	extentPage    int
-	flushOps      int
-	leftoverPause time.Duration
+	uploadBytes int64
+	extentPage  int
+	flushOps    int
 }
 
 // FSID is a stable random number that identifies the namespace.

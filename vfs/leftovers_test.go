@@ -51,11 +51,12 @@ func TestLeftovers(t *testing.T) {
 	want(t, c.Close(), nil) // and not fs
 
 	c, fs = start()
+	looked := fs.ids.Used()
 	own := leaveBlob(t, fs, 0)
 	if rep, err := fs.Check(bg, CheckOptions{}); err != nil || len(rep.Problems) != 1 || rep.Problems[0].Kind != "orphan-blob" {
 		t.Errorf("check before: %v, %+v; want our own blob alone", err, rep.Problems)
 	}
-	fs.leftovers.run(bg)
+	fs.leftovers.Run(bg)
 	for _, id := range lost {
 		if _, err := c.Blobs.Locate(bg, id); !errors.Is(err, cluster.ErrNotFound) {
 			t.Errorf("blob %v is left: %v", id, err)
@@ -75,12 +76,13 @@ func TestLeftovers(t *testing.T) {
 	if rep, err := fs.Check(bg, CheckOptions{Data: true}); err != nil || len(rep.Problems) > 0 {
 		t.Errorf("check after: %v, %+v", err, rep.Problems)
 	}
-	looked := fs.leftovers.to
 	want(t, errors.Join(fs.Close(bg), c.Close()), nil)
 
 	c, fs = start()
-	if fs.leftovers.from != looked {
-		t.Errorf("the next start looks from %d on, not %d", fs.leftovers.from, looked)
+	for seq, want := range map[uint64]bool{looked - 1: false, looked: true, own.Seq: true, fs.ids.Used(): false} {
+		if got := fs.leftovers.Pending(cluster.BlobID{Seq: seq}); got != want {
+			t.Errorf("the next start looks from %d on, number %d: %v", looked, seq, got)
+		}
 	}
 	want(t, errors.Join(fs.Close(bg), c.Close()), nil)
 }
@@ -102,42 +104,6 @@ func leaveBlob(t *testing.T, fs *FS, content ContentID) cluster.BlobID {
 	_, _, err = w.Commit(bg)
 	want(t, err, nil)
 	return id
-}
-
-// scanCounter counts the scans that begin in a table.
-type scanCounter struct {
-	cluster.Reader
-	tab   byte
-	scans *int
-}
-
-func (c scanCounter) Scan(start, end []byte, o cluster.ScanOptions, fn func(k, v []byte) error) error {
-	if len(start) > 0 && start[0] == c.tab {
-		*c.scans++
-	}
-	return c.Reader.Scan(start, end, o, fn)
-}
-
-// TestNamedBlobsNeedNoQueue: the queue, which may be long, is looked through
-// only for blobs that nothing else names.
-func TestNamedBlobsNeedNoQueue(t *testing.T) {
-	fs := bucketFS(t, openContentTest(t, mem.New(mem.Options{}), Config{InlineBytes: 10}))
-	put(t, fs, "key", "more than ten bytes")
-	suspects := make(map[cluster.BlobID]cluster.BlobInfo)
-	want(t, fs.blobs.List(bg, cluster.BlobID{}, func(b cluster.BlobInfo) error { suspects[b.ID] = b; return nil }), nil)
-	for i, blobs := range []int{1, 2} {
-		if len(suspects) != blobs {
-			t.Fatalf("%d blobs", len(suspects))
-		}
-		scans := 0
-		want(t, fs.view(bg, func(r cluster.Reader) error { return dropNamed(scanCounter{r, record.TabQueue, &scans}, suspects) }), nil)
-		if scans != i || len(suspects) != i {
-			t.Errorf("%d scans of the queue, %d suspects are left, want %d", scans, len(suspects), i)
-		}
-		orphan := leaveBlob(t, fs, 0)
-		suspects = map[cluster.BlobID]cluster.BlobInfo{orphan: {ID: orphan}}
-		want(t, fs.blobs.List(bg, cluster.BlobID{}, func(b cluster.BlobInfo) error { suspects[b.ID] = b; return nil }), nil)
-	}
 }
 
 // TestLeftoversTriedAgain: a sweep that fails goes on where it was; one that
@@ -170,14 +136,14 @@ func TestLeftoversTriedAgain(t *testing.T) {
 			disk.CorruptBlob(kept, 3)
 			want(t, fs.quarantine.Note(bg, kept, cluster.ErrCorrupt), nil)
 			fs = open() // and the one before is as good as killed
-			fs.tune.leftoverPause = 1
-			if !fs.leftovers.pending(kept) {
+			fs.leftovers.Pause = 1
+			if !fs.leftovers.Pending(kept) {
 				t.Fatal("nothing is pending")
 			}
 			x.fail(faults)
-			fs.leftovers.run(bg)
+			fs.leftovers.Run(bg)
 			faults.Clear()
-			if fs.leftovers.pending(kept) {
+			if fs.leftovers.Pending(kept) {
 				t.Error("a sweep that has ended is pending")
 			}
 			if n := countBlobs(t, c); n != x.left+1 {
@@ -193,7 +159,7 @@ func TestLeftoversTriedAgain(t *testing.T) {
 				t.Errorf("check: %+v", rep.Problems)
 			}
 			fs = open()
-			if removed, err := fs.leftovers.sweep(bg); removed != x.left || err != nil {
+			if removed, err := fs.leftovers.Sweep(bg); removed != x.left || err != nil {
 				t.Errorf("the next start removes %d, %v", removed, err)
 			}
 			if q := fs.Scrub(); q.Aside != 1 || len(q.Damaged) != 0 {

@@ -32,7 +32,7 @@ func findIn(r cluster.Reader, dir Ino, p naming.Posix) (*record.Inode, found, er
 			d, err := getDir(r, dir)
 			return d, f, err
 		}
-		e, err := decodeLongName(b)
+		e, err := record.DecodeLongName(b)
 		if err != nil {
 			return nil, f, err
 		}
@@ -115,19 +115,6 @@ func (f *found) decode(file, dir []byte) error {
 		f.dir = &e
 	}
 	return nil
-}
-
-// decodeLongName decodes the value of key 'h': a stored name, with a slash
-// behind a directory's.
-func decodeLongName(b []byte) (record.Dentry, error) {
-	n := len(b)
-	switch {
-	case n == 0:
-		return record.Dentry{}, fmt.Errorf("%w: empty long name", ErrCorrupt)
-	case b[n-1] == '/':
-		return record.Dentry{Name: string(b[:n-1]), Dir: true}, nil
-	}
-	return record.Dentry{Name: string(b)}, nil
 }
 
 // getDir reads the inode of a directory. ErrStale, ErrNotDir, ErrNotExist for

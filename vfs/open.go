@@ -10,6 +10,7 @@ import (
 	"ogw/vfs/internal/changeclock"
 	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/feed"
+	"ogw/vfs/internal/fsck"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/secrets"
 	"ogw/vfs/internal/session"
@@ -23,7 +24,7 @@ import (
 func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs := &FS{kv: c.KV, blobs: c.Blobs, clu: c, cfg: cfg.withDefaults(c.Exclusive)}
 	fs.log = fs.cfg.Logger
-	fs.tune = tuning{uploadBytes: uploadBytes, extentPage: extents.PageExtents, flushOps: unlimitedFlushOps, leftoverPause: leftoverPause}
+	fs.tune = tuning{uploadBytes: uploadBytes, extentPage: extents.PageExtents, flushOps: unlimitedFlushOps}
 	fs.locks = lock.New(0)
 	fs.feed = feed.New(c.Exclusive, fs.contentCommitted)
 	fs.session = session.New(c.Exclusive, orphanStore{fs})
@@ -39,9 +40,6 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	if err := fs.ids.Init(ctx, fs.kv); err != nil {
 		return nil, err
 	}
-	if err := fs.leftovers.init(ctx, fs); err != nil {
-		return nil, err
-	}
 	fs.orphans.init()
 	fs.dirty.init(fs.cfg.DirtyBytes)
 	fs.pins.Init()
@@ -51,6 +49,13 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.uploads = make(chan struct{}, maxBlobUploads)
 	fs.compactQueue = make(chan Ino, maxCompactQueue)
 	if err := fs.openQuarantine(ctx); err != nil {
+		return nil, err
+	}
+	used := uint64(0)
+	if fs.session.Alone() {
+		used = fs.ids.Used()
+	}
+	if fs.leftovers, err = fsck.NewLeftovers(ctx, checkStore{fs}, fs.quarantine, used); err != nil {
 		return nil, err
 	}
 	if err := fs.findTuned(ctx); err != nil {

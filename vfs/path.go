@@ -164,9 +164,9 @@ func keyOf(r cluster.Reader, ino Ino) (string, error) {
 	} else {
 		comps = append(comps, "")
 	}
-	var way wayUp
+	var way record.LoopDetector
 	for n.Ino != RootIno {
-		if err := way.pass(n.Ino); err != nil {
+		if err := way.Visit(n.Ino); err != nil {
 			return "", err
 		}
 		comps = append(comps, n.Name)
@@ -187,35 +187,18 @@ func aLink(r cluster.Reader, n *record.Inode) (dir Ino, name string, err error) 
 	if e != nil && e.Ino == n.Ino {
 		return n.Parent, n.Name, nil
 	}
-	links, err := linksOf(r, n.Ino)
+	links, err := record.Links(r, n.Ino)
 	if err != nil {
 		return 0, "", err
 	}
 	for _, l := range links {
-		e, err := record.GetDentry(r, l.parent, l.name, false)
+		e, err := record.GetDentry(r, l.Parent, l.Name, false)
 		if err != nil {
 			return 0, "", err
 		}
 		if e != nil && e.Ino == n.Ino {
-			return l.parent, l.name, nil
+			return l.Parent, l.Name, nil
 		}
 	}
 	return 0, "", ErrNotExist
-}
-
-type link struct {
-	parent Ino
-	name   string
-}
-
-// linksOf returns what the 'l' keys of ino say: every link of an inode with
-// more than one.
-func linksOf(r cluster.Reader, ino Ino) (links []link, err error) {
-	prefix := record.LinkPrefix(ino)
-	err = r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
-		parent, name, err := record.ParseLinkKey(k)
-		links = append(links, link{parent, name})
-		return err
-	})
-	return links, err
 }

@@ -194,7 +194,7 @@ func TestQuarantine(t *testing.T) {
 		}
 		want(t, s.fs.scrub.Pass(bg, 0), nil)
 		s.restart()
-		s.fs.leftovers.run(bg) // does not take them for what a crash left
+		s.fs.leftovers.Run(bg) // does not take them for what a crash left
 	}
 	n, freed, err := s.fs.Release(bg)
 	if n != 2 || freed != 300_000+5<<20 || err != nil {
@@ -322,7 +322,7 @@ func TestQuarantineUnnamed(t *testing.T) {
 		return record.PutInode(tx, n)
 	}), nil)
 	s.restart()
-	s.fs.leftovers.run(bg)
+	s.fs.leftovers.Run(bg)
 	if d := s.quarantine(true)[s.ids["key"]]; !d.Aside {
 		t.Errorf("%+v", d)
 	}

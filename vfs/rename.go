@@ -158,12 +158,12 @@ func (r *renaming) checkAncestors() error {
 
 // notBelow returns ErrInvalid if dir is top or below it.
 func notBelow(r cluster.Reader, dir *record.Inode, top Ino) (err error) {
-	var way wayUp
+	var way record.LoopDetector
 	for dir.Ino != RootIno {
 		if dir.Ino == top {
 			return ErrInvalid
 		}
-		if err := way.pass(dir.Ino); err != nil {
+		if err := way.Visit(dir.Ino); err != nil {
 			return err
 		}
 		up := dir.Parent

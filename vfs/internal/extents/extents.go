@@ -36,6 +36,12 @@ func PerTxn(kv cluster.KV) int {
 	return UnlimitedTxn
 }
 
+// OneInline reports whether list is a single inline extent that begins at 0
+// and accounts for used bytes: what record.FlagOneInline says of a content.
+func OneInline(list []record.Extent, used int64) bool {
+	return len(list) == 1 && list[0].Kind == record.ExtentInline && list[0].Off == 0 && list[0].Len == used
+}
+
 // Load returns the extents of c that overlap [from, to) in order, at
 // most limit and no more than extentPageInline inline bytes; more tells that
 // there are others behind the last.

@@ -13,6 +13,9 @@ const (
 	// CounterErase is 1 while the engine may hold secrets in clear that were
 	// replaced or removed (package secrets).
 	CounterErase = "erase"
+	// CounterSwept is the number of a blob: those with lower ones are named, or
+	// were removed after a crash.
+	CounterSwept = "swept"
 )
 
 // Counter returns a number kept under 'C', 0 if there is none yet.

@@ -128,3 +128,16 @@ func GetDentries(r cluster.Reader, parent Ino, name string) (dir, file *Dentry, 
 	}
 	return dir, file, nil
 }
+
+// DecodeLongName decodes the value of key 'h': a stored name, with a slash
+// behind a directory's.
+func DecodeLongName(b []byte) (Dentry, error) {
+	n := len(b)
+	switch {
+	case n == 0:
+		return Dentry{}, fmt.Errorf("%w: empty long name", fserr.ErrCorrupt)
+	case b[n-1] == '/':
+		return Dentry{Name: string(b[:n-1]), Dir: true}, nil
+	}
+	return Dentry{Name: string(b)}, nil
+}

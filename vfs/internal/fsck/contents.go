@@ -1,4 +1,4 @@
-package vfs
+package fsck
 
 import (
 	"cmp"
@@ -25,13 +25,13 @@ func (c *checker) checkSharing(r cluster.Reader, n *record.Inode, f *findings) e
 	}
 	if held != n.Has(record.FlagShared) || b != nil && !held {
 		ino := n.Ino
-		f.add("shared-record", func(t cluster.Txn, o *op) error {
+		f.add("shared-record", func(t cluster.Txn, r Repairer) error {
 			n, err := record.GetInode(t, ino)
 			if err != nil || n.Content == 0 {
 				return err
 			}
 			n.Set(record.FlagShared, false)
-			return o.share(t, n)
+			return r.Share(t, n)
 		}, "inode %d and the record of its content %d disagree whether it is shared", n.Ino, n.Content)
 	}
 	return nil
@@ -42,19 +42,18 @@ func (c *checker) checkOneInline(r cluster.Reader, n *record.Inode, f *findings)
 	if !n.Has(record.FlagOneInline) {
 		return nil
 	}
-	list, more, err := extents.Load(r, n.Content, 0, MaxFileBytes, 1)
+	list, more, err := extents.Load(r, n.Content, 0, record.MaxFileBytes, 1)
 	if damaged(err) {
 		return nil // reported with the extent
 	}
 	if err != nil {
 		return err
 	}
-	whole := content{extents: list, used: n.Used}
-	if n.Content != 0 && !more && whole.oneInline() {
+	if n.Content != 0 && !more && extents.OneInline(list, n.Used) {
 		return nil
 	}
 	ino := n.Ino
-	f.add("content-form", func(t cluster.Txn, _ *op) error {
+	f.add("content-form", func(t cluster.Txn, _ Repairer) error {
 		n, err := record.GetInode(t, ino)
 		if err != nil {
 			return err
@@ -70,7 +69,7 @@ func (c *checker) checkShared() error {
 	from, to := record.Table(record.TabContent)
 	err := c.walk(from, to, false, func(r cluster.Reader, page []pair, f *findings) error {
 		for _, p := range page {
-			id := ContentID(record.InoOfKey(p.key))
+			id := record.ContentID(record.InoOfKey(p.key))
 			rec, err := record.DecodeContent(p.value)
 			if err != nil {
 				f.add("other-record", nil, "%v", err)
@@ -84,11 +83,11 @@ func (c *checker) checkShared() error {
 				return err
 			}
 			if !referred {
-				f.add("leaked-content", func(t cluster.Txn, o *op) error {
+				f.add("leaked-content", func(t cluster.Txn, r Repairer) error {
 					if err := t.Delete(record.ContentKey(id)); err != nil {
 						return err
 					}
-					return o.removeContent(t, id)
+					return r.RemoveContent(t, id)
 				}, "content %d is neither held nor referred to", id)
 			}
 		}
@@ -110,7 +109,7 @@ func (c *checker) checkShared() error {
 				return err
 			}
 			if !used {
-				f.add("stray-ref", func(t cluster.Txn, o *op) error { return o.releaseRef(t, source, user) },
+				f.add("stray-ref", func(t cluster.Txn, r Repairer) error { return r.ReleaseRef(t, source, user) },
 					"content %d holds %d and does not refer to it", user, source)
 			}
 		}
@@ -120,7 +119,7 @@ func (c *checker) checkShared() error {
 
 // refUsed tells whether user refers to source, or is an upload or a content
 // that is being staged or collected and may.
-func refUsed(r cluster.Reader, source, user ContentID) (bool, error) {
+func refUsed(r cluster.Reader, source, user record.ContentID) (bool, error) {
 	values, err := r.GetMany([][]byte{record.ContentKey(user), record.UploadIDKey(user)})
 	if err != nil {
 		return false, err
@@ -135,7 +134,7 @@ func refUsed(r cluster.Reader, source, user ContentID) (bool, error) {
 		}
 	}
 	for off := int64(0); ; {
-		list, more, err := extents.Load(r, user, off, MaxFileBytes, extents.PageExtents)
+		list, more, err := extents.Load(r, user, off, record.MaxFileBytes, extents.PageExtents)
 		if damaged(err) {
 			return true, nil // it may
 		}
@@ -157,10 +156,10 @@ func refUsed(r cluster.Reader, source, user ContentID) (bool, error) {
 
 // owner says whose a content is.
 type owner struct {
-	id   ContentID
-	ino  Ino   // 0: not an inode's
-	size int64 // of the inode
-	dead bool  // queued: its blobs may be gone
+	id   record.ContentID
+	ino  record.Ino // 0: not an inode's
+	size int64      // of the inode
+	dead bool       // queued: its blobs may be gone
 	// unknown: the record cannot be read, and nobody knows what is its own.
 	unknown bool
 }
@@ -168,7 +167,7 @@ type owner struct {
 // checkContents walks extents and blobs side by side, as many contents at a
 // time as there is memory for their owners.
 func (c *checker) checkContents() error {
-	for lo := ContentID(0); ; {
+	for lo := record.ContentID(0); ; {
 		owners, hi, err := c.gatherOwners(lo)
 		if err != nil {
 			return err
@@ -186,7 +185,7 @@ func (c *checker) checkContents() error {
 
 // gatherOwners returns the owners of the contents from lo on, at most
 // checkOwners of them, and where the rest begins (0: there is none).
-func (c *checker) gatherOwners(lo ContentID) (list []owner, hi ContentID, err error) {
+func (c *checker) gatherOwners(lo record.ContentID) (list []owner, hi record.ContentID, err error) {
 	add := func(o owner) {
 		if o.id == 0 || o.id < lo || hi != 0 && o.id >= hi {
 			return
@@ -228,9 +227,9 @@ func (c *checker) ownersIn(r cluster.Reader, add func(owner)) error {
 			if err != nil || rec.Held {
 				return owner{unknown: err != nil}
 			}
-			return owner{id: ContentID(record.InoOfKey(p.key)), dead: rec.Staging}
+			return owner{id: record.ContentID(record.InoOfKey(p.key)), dead: rec.Staging}
 		}},
-		{record.TabUploadID, func(p pair) owner { return owner{id: ContentID(record.InoOfKey(p.key))} }},
+		{record.TabUploadID, func(p pair) owner { return owner{id: record.ContentID(record.InoOfKey(p.key))} }},
 		{record.TabQueue, func(p pair) owner {
 			e, err := record.DecodeQueueEntry(p.key, p.value)
 			if err != nil || e.Kind == record.QueueBlob {

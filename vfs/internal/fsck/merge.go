@@ -1,4 +1,4 @@
-package vfs
+package fsck
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 type merge struct {
 	c      *checker
 	owners []owner
-	hi     ContentID
+	hi     record.ContentID
 
 	extents []extentAt // page of the extents
 	next    []byte     // where the next begins; nil at the end
@@ -26,12 +26,12 @@ type merge struct {
 
 	orphans []cluster.BlobInfo
 	missing []missingBlob
-	strays  []ContentID
+	strays  []record.ContentID
 	readBuf []byte
 }
 
 type extentAt struct {
-	content ContentID
+	content record.ContentID
 	record.Extent
 }
 
@@ -44,26 +44,26 @@ type probedBlob struct {
 
 // missingBlob is a blob that an extent names and that has not all its bytes.
 type missingBlob struct {
-	content ContentID
+	content record.ContentID
 	off     int64
 	id      cluster.BlobID
 	size    int64
 	damage  error // nil: the engine does not have it
 }
 
-func (m *merge) run(lo ContentID) error {
+func (m *merge) run(lo record.ContentID) error {
 	m.next = record.ExtentPrefix(lo)
 	m.from, m.more = cluster.BlobID{Content: uint64(lo)}, true
 	for {
 		if err := m.fill(); err != nil {
 			return err
 		}
-		var id ContentID
+		var id record.ContentID
 		switch {
-		case len(m.extents) > 0 && (len(m.blobs) == 0 || m.extents[0].content <= ContentID(m.blobs[0].ID.Content)):
+		case len(m.extents) > 0 && (len(m.blobs) == 0 || m.extents[0].content <= record.ContentID(m.blobs[0].ID.Content)):
 			id = m.extents[0].content
 		case len(m.blobs) > 0:
-			id = ContentID(m.blobs[0].ID.Content)
+			id = record.ContentID(m.blobs[0].ID.Content)
 		default:
 			return m.confirm(true)
 		}
@@ -84,7 +84,7 @@ func (m *merge) fill() error {
 	for len(m.extents) == 0 && m.next != nil {
 		_, to := record.Table(record.TabExtent)
 		var page []pair
-		err := m.c.fs.view(m.c.ctx, func(r cluster.Reader) (err error) {
+		err := m.c.Store.View(m.c.ctx, func(r cluster.Reader) (err error) {
 			page, err = readPairs(r, m.next, to, false)
 			return err
 		})
@@ -112,7 +112,7 @@ func (m *merge) fill() error {
 		return nil
 	}
 	n := 0
-	err := cluster.ProbeBlobs(m.c.ctx, m.c.fs.blobs, m.from, func(b cluster.BlobInfo, damage error) error {
+	err := cluster.ProbeBlobs(m.c.ctx, m.c.Blobs.Engine, m.from, func(b cluster.BlobInfo, damage error) error {
 		m.blobs = append(m.blobs, probedBlob{b, damage})
 		if n++; n == checkSuspects {
 			return cluster.ErrStop
@@ -123,14 +123,13 @@ func (m *merge) fill() error {
 		return fserr.Map(err)
 	}
 	if m.more = n == checkSuspects; m.more {
-		last := m.blobs[n-1].ID
-		m.from = cluster.BlobID{Content: last.Content, Seq: last.Seq + 1}
+		m.from = record.NextBlob(m.blobs[n-1].ID)
 	}
 	return nil
 }
 
 // content handles all extents and blobs of one content.
-func (m *merge) content(id ContentID) error {
+func (m *merge) content(id record.ContentID) error {
 	own := m.owner(id)
 	m.c.rep.Contents++
 	named := make(map[uint64]missingBlob)
@@ -155,7 +154,7 @@ func (m *merge) content(id ContentID) error {
 	if own == nil && any {
 		m.strays = append(m.strays, id)
 	}
-	for len(m.blobs) > 0 && ContentID(m.blobs[0].ID.Content) == id {
+	for len(m.blobs) > 0 && record.ContentID(m.blobs[0].ID.Content) == id {
 		b := m.blobs[0]
 		m.blobs = m.blobs[1:]
 		m.c.rep.Blobs++
@@ -188,8 +187,8 @@ func (m *merge) content(id ContentID) error {
 }
 
 // owner returns who owns a content, an inode first.
-func (m *merge) owner(id ContentID) *owner {
-	i, ok := slices.BinarySearchFunc(m.owners, id, func(o owner, id ContentID) int { return cmp.Compare(o.id, id) })
+func (m *merge) owner(id record.ContentID) *owner {
+	i, ok := slices.BinarySearchFunc(m.owners, id, func(o owner, id record.ContentID) int { return cmp.Compare(o.id, id) })
 	if !ok {
 		return nil
 	}
@@ -206,13 +205,13 @@ func (m *merge) owner(id ContentID) *owner {
 
 // checkExtent looks at one extent beside the end of the one before, which
 // only counts if nothing changed since: it is looked at again.
-func (m *merge) checkExtent(id ContentID, own *owner, e *record.Extent, end int64) {
+func (m *merge) checkExtent(id record.ContentID, own *owner, e *record.Extent, end int64) {
 	beyond := own.ino != 0 && e.End() > own.size
 	if e.Off >= end && !beyond && e.Kind != record.ExtentRef {
 		return
 	}
 	var found findings
-	err := m.c.fs.view(m.c.ctx, func(r cluster.Reader) error {
+	err := m.c.Store.View(m.c.ctx, func(r cluster.Reader) error {
 		list, _, err := extents.Load(r, id, max(e.Off-1, 0), e.End(), extents.PageExtents)
 		if err != nil {
 			return err
@@ -253,11 +252,11 @@ func (m *merge) checkExtent(id ContentID, own *owner, e *record.Extent, end int6
 // readBlob verifies a blob that no inode leads to directly.
 func (m *merge) readBlob(b cluster.BlobInfo) {
 	if m.readBuf == nil {
-		m.readBuf = make([]byte, copyBufferBytes)
+		m.readBuf = make([]byte, readBufferBytes)
 	}
 	for off := int64(0); off < b.Size; off += int64(len(m.readBuf)) {
 		p := m.readBuf[:min(int64(len(m.readBuf)), b.Size-off)]
-		n, err := m.c.fs.quarantine.Read(m.c.ctx, b.ID, p, off)
+		n, err := m.c.Blobs.Read(m.c.ctx, b.ID, p, off)
 		if errors.Is(err, cluster.ErrNotFound) {
 			return // collected meanwhile
 		}

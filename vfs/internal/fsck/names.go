@@ -1,19 +1,16 @@
-package vfs
+package fsck
 
 import (
 	"errors"
-	"fmt"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/record"
 )
 
-const (
-	lostFoundName = "lost+found"
-	// maxRooted bounds the directories remembered to lead to the root.
-	maxRooted = 1 << 16
-)
+// maxRooted bounds the directories remembered to lead to the root.
+const maxRooted = 1 << 16
 
 // checkInodes: every inode has the links that it says it has.
 func (c *checker) checkInodes() error {
@@ -48,16 +45,14 @@ func (c *checker) checkInodes() error {
 
 // checkLinks compares an inode with the dentries that it should have.
 func (c *checker) checkLinks(r cluster.Reader, n *record.Inode, f *findings) error {
-	if n.Ino == RootIno {
+	if n.Ino == record.RootIno {
 		return nil
 	}
 	if n.Nlink == 0 {
 		b, err := r.Get(record.OrphanKey(n.Ino))
 		if err == nil && b == nil {
-			f.add("nlink", func(t cluster.Txn, o *op) error {
-				o.fs.orphans.again()
-				return o.makeOrphan(t, n)
-			}, "inode %d has no links and nobody has it open", n.Ino)
+			f.add("nlink", func(t cluster.Txn, r Repairer) error { return r.RemoveUnused(t, n) },
+				"inode %d has no links and nobody has it open", n.Ino)
 		}
 		return err
 	}
@@ -70,7 +65,7 @@ func (c *checker) checkLinks(r cluster.Reader, n *record.Inode, f *findings) err
 			return err
 		}
 		if e == nil || e.Ino != n.Ino {
-			f.add("unreachable", c.toLostFound(n.Ino), "inode %d is not in directory %d as %q", n.Ino, n.Parent, n.Name)
+			f.add("unreachable", adopt(n.Ino), "inode %d is not in directory %d as %q", n.Ino, n.Parent, n.Name)
 			return nil
 		}
 		if n.Nlink != 1 {
@@ -81,13 +76,13 @@ func (c *checker) checkLinks(r cluster.Reader, n *record.Inode, f *findings) err
 		}
 		return nil
 	}
-	links, err := linksOf(r, n.Ino)
+	links, err := record.Links(r, n.Ino)
 	if err != nil {
 		return err
 	}
 	var count uint32
 	for _, l := range links {
-		e, err := record.GetDentry(r, l.parent, l.name, false)
+		e, err := record.GetDentry(r, l.Parent, l.Name, false)
 		if err != nil && !damaged(err) {
 			return err
 		}
@@ -97,7 +92,7 @@ func (c *checker) checkLinks(r cluster.Reader, n *record.Inode, f *findings) err
 	}
 	switch {
 	case count == 0:
-		f.add("unreachable", c.toLostFound(n.Ino), "inode %d is in none of the directories that it was linked to", n.Ino)
+		f.add("unreachable", adopt(n.Ino), "inode %d is in none of the directories that it was linked to", n.Ino)
 	case count != n.Nlink:
 		f.add("nlink", setLinks(n.Ino, count), "inode %d has %d links, not %d", n.Ino, count, n.Nlink)
 	}
@@ -105,8 +100,8 @@ func (c *checker) checkLinks(r cluster.Reader, n *record.Inode, f *findings) err
 }
 
 // tellAgain makes an entry tell what the inode says.
-func tellAgain(parent Ino, e *record.Dentry) func(cluster.Txn, *op) error {
-	return func(t cluster.Txn, _ *op) error {
+func tellAgain(parent record.Ino, e *record.Dentry) Repair {
+	return func(t cluster.Txn, _ Repairer) error {
 		n, err := record.GetInode(t, e.Ino)
 		if err != nil {
 			return err
@@ -117,8 +112,8 @@ func tellAgain(parent Ino, e *record.Dentry) func(cluster.Txn, *op) error {
 	}
 }
 
-func setLinks(ino Ino, count uint32) func(cluster.Txn, *op) error {
-	return func(t cluster.Txn, _ *op) error {
+func setLinks(ino record.Ino, count uint32) Repair {
+	return func(t cluster.Txn, _ Repairer) error {
 		n, err := record.GetInode(t, ino)
 		if err != nil {
 			return err
@@ -130,10 +125,10 @@ func setLinks(ino Ino, count uint32) func(cluster.Txn, *op) error {
 
 // checkRooted follows the parents of a directory to the root.
 func (c *checker) checkRooted(r cluster.Reader, n *record.Inode, f *findings) error {
-	way := []Ino{n.Ino}
-	var circle wayUp
-	for at := n.Parent; at != RootIno && !c.rooted[at]; {
-		if err := circle.pass(at); err != nil {
+	way := []record.Ino{n.Ino}
+	var loop record.LoopDetector
+	for at := n.Parent; at != record.RootIno && !c.rooted[at]; {
+		if err := loop.Visit(at); err != nil {
 			f.add("directory-loop", nil, "directory %d does not lead to the root", n.Ino)
 			return nil //nolint:nilerr // it is the finding
 		}
@@ -156,45 +151,9 @@ func (c *checker) checkRooted(r cluster.Reader, n *record.Inode, f *findings) er
 	return nil
 }
 
-// toLostFound gives an inode that no directory holds a name in /lost+found.
-func (c *checker) toLostFound(ino Ino) func(cluster.Txn, *op) error {
-	return func(t cluster.Txn, o *op) error {
-		n, err := record.GetInode(t, ino)
-		if err != nil {
-			return err
-		}
-		dir, err := o.makeParents(t, RootIno, []string{lostFoundName}, Root)
-		if err != nil {
-			return err
-		}
-		d, err := record.GetInode(t, dir)
-		if err != nil {
-			return err
-		}
-		if !d.Has(record.FlagExplicit) {
-			d.Set(record.FlagExplicit, true)
-			d.Mode = ModeDirectory | 0o700
-			d.Choose()
-			if err := record.PutInode(t, d); err != nil {
-				return err
-			}
-			if err := tellEntry(t, d); err != nil {
-				return err
-			}
-		}
-		if err := deletePrefix(t, record.LinkPrefix(ino)); err != nil {
-			return err
-		}
-		if n.IsDir() {
-			o.feed.DirMoved()
-		}
-		n.Parent, n.Name, n.Nlink = dir, fmt.Sprintf("inode-%d", ino), 1
-		n.Set(record.FlagLinks, false)
-		if err := o.addEntry(t, dir, record.EntryOf(n)); err != nil {
-			return err
-		}
-		return record.PutInode(t, n)
-	}
+// adopt is a repair.
+func adopt(ino record.Ino) Repair {
+	return func(t cluster.Txn, r Repairer) error { return r.Adopt(t, ino) }
 }
 
 // checkDentries: every dentry leads to an inode that knows of it.
@@ -228,7 +187,7 @@ func (c *checker) checkDentries() error {
 			}
 			if values[2*i] == nil {
 				e := *e
-				f.add("dangling-entry", func(t cluster.Txn, o *op) error { return o.deleteEntry(t, parent, &e) },
+				f.add("dangling-entry", func(t cluster.Txn, r Repairer) error { return r.DeleteEntry(t, parent, &e) },
 					"entry %q of directory %d leads to inode %d, which does not exist", e.Name, parent, e.Ino)
 				continue
 			}
@@ -240,13 +199,13 @@ func (c *checker) checkDentries() error {
 	})
 }
 
-func (c *checker) checkEntry(r cluster.Reader, parent Ino, e *record.Dentry, value []byte, f *findings) error {
+func (c *checker) checkEntry(r cluster.Reader, parent record.Ino, e *record.Dentry, value []byte, f *findings) error {
 	n, err := record.DecodeInode(e.Ino, value)
 	if err != nil {
 		return nil //nolint:nilerr // reported with the inodes
 	}
-	if n.Mode&ModeTypeMask != e.Mode {
-		f.add("entry-type", nil, "entry %q of directory %d has type %o, its inode %d has %o", e.Name, parent, e.Mode, e.Ino, n.Mode&ModeTypeMask)
+	if n.Mode&record.ModeTypeMask != e.Mode {
+		f.add("entry-type", nil, "entry %q of directory %d has type %o, its inode %d has %o", e.Name, parent, e.Mode, e.Ino, n.Mode&record.ModeTypeMask)
 	}
 	if told := n.EntryTells(); !n.IsDir() && e.Tells != 0 || e.Tells&^told != 0 || told&^e.Tells&record.TellsFlags != 0 {
 		f.add("entry-mode", tellAgain(parent, e), "entry %q of directory %d lets pass what the mode or the flags of its inode %d deny", e.Name, parent, e.Ino)
@@ -259,7 +218,7 @@ func (c *checker) checkEntry(r cluster.Reader, parent Ino, e *record.Dentry, val
 			return err
 		}
 		if b == nil {
-			f.add("link-record", func(t cluster.Txn, _ *op) error { return t.Set(k, []byte{}) },
+			f.add("link-record", func(t cluster.Txn, _ Repairer) error { return t.Set(k, []byte{}) },
 				"inode %d does not know that it is in directory %d as %q", n.Ino, parent, e.Name)
 		}
 	case n.Parent != parent || n.Name != e.Name:
@@ -272,7 +231,7 @@ func (c *checker) checkEntry(r cluster.Reader, parent Ino, e *record.Dentry, val
 	k, v := record.LongNameKey(parent, h[:]), []byte(e.S3Name())
 	b, err := r.Get(k)
 	if err == nil && string(b) != string(v) {
-		f.add("long-name", func(t cluster.Txn, _ *op) error { return t.Set(k, v) }, "entry %q of directory %d is not in the index of long names", e.Name, parent)
+		f.add("long-name", func(t cluster.Txn, _ Repairer) error { return t.Set(k, v) }, "entry %q of directory %d is not in the index of long names", e.Name, parent)
 	}
 	return err
 }
@@ -303,9 +262,9 @@ func (c *checker) checkTables() error {
 			for _, p := range page {
 				ok, err := x.ok(r, p)
 				switch {
-				case errors.Is(err, ErrCorrupt):
+				case errors.Is(err, fserr.ErrCorrupt):
 					f.add(x.kind, nil, "key %q hangs on a record that cannot be read: %v", p.key, err)
-				case err != nil && !errors.Is(err, ErrStale):
+				case err != nil && !errors.Is(err, fserr.ErrStale):
 					return err
 				case !ok:
 					f.add(x.kind, deleteKey(p.key), "key %q hangs on nothing", p.key)
@@ -330,7 +289,7 @@ func linkOK(r cluster.Reader, p pair) (bool, error) {
 }
 
 func longNameOK(r cluster.Reader, p pair) (bool, error) {
-	e, err := decodeLongName(p.value)
+	e, err := record.DecodeLongName(p.value)
 	if err != nil {
 		return false, nil //nolint:nilerr // it is nothing
 	}
@@ -364,7 +323,7 @@ func uploadIDOK(r cluster.Reader, p pair) (bool, error) {
 }
 
 func partOK(r cluster.Reader, p pair) (bool, error) {
-	id := ContentID(record.InoOfKey(p.key))
+	id := record.ContentID(record.InoOfKey(p.key))
 	b, err := r.Get(record.UploadIDKey(id))
 	if err != nil || b != nil {
 		return b != nil, err
@@ -373,7 +332,7 @@ func partOK(r cluster.Reader, p pair) (bool, error) {
 }
 
 // queued tells whether the collector will come to a content or upload.
-func queued(r cluster.Reader, id ContentID, kinds ...record.QueueKind) (found bool, err error) {
+func queued(r cluster.Reader, id record.ContentID, kinds ...record.QueueKind) (found bool, err error) {
 	from, to := record.Table(record.TabQueue)
 	err = r.Scan(from, to, cluster.ScanOptions{}, func(k, v []byte) error {
 		e, err := record.DecodeQueueEntry(k, v)

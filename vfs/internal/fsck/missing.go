@@ -1,4 +1,4 @@
-package vfs
+package fsck
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 var errNoBlob = errors.New("the blob does not exist")
@@ -28,18 +29,18 @@ func (c *checker) lose(x missingBlob) {
 // just done. Nothing is changed because of them.
 func (c *checker) checkMissing() error {
 	c.missing = slices.DeleteFunc(c.missing, func(x missingBlob) bool {
-		rec := c.fs.quarantine.Get(x.id)
+		rec := c.Blobs.Get(x.id)
 		return rec != nil && !rec.Aside
 	})
 	if len(c.missing) == 0 {
 		return nil
 	}
-	users := make(map[cluster.BlobID][]Ino)
 	slices.SortFunc(c.missing, func(a, b missingBlob) int { return bytes.Compare(a.id.Append(nil), b.id.Append(nil)) })
+	users := make(map[cluster.BlobID][]record.Ino)
 	for _, x := range c.missing {
 		users[x.id] = nil
 	}
-	if err := (blobUsers{c.fs}).Users(c.ctx, users); err != nil {
+	if err := c.Blobs.Files.Users(c.ctx, users); err != nil {
 		return err
 	}
 	for _, x := range c.missing {

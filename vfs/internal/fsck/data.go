@@ -1,7 +1,6 @@
-package vfs
+package fsck
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 )
 
@@ -18,7 +18,7 @@ func (c *checker) checkData() error {
 	from, to := record.Table(record.TabInode)
 	for {
 		var page []pair
-		err := c.fs.view(c.ctx, func(r cluster.Reader) (err error) {
+		err := c.Store.View(c.ctx, func(r cluster.Reader) (err error) {
 			page, err = readPairs(r, from, to, true)
 			return err
 		})
@@ -38,29 +38,8 @@ func (c *checker) checkData() error {
 }
 
 // checkBytes reads the whole content of an inode.
-func (c *checker) checkBytes(ino Ino) error {
-	var n *record.Inode
-	var rd *contentReader
-	err := c.fs.view(c.ctx, func(r cluster.Reader) (err error) {
-		if n, err = record.GetInode(r, ino); err != nil || n.Content == 0 {
-			return err
-		}
-		rd, err = c.fs.openContent(c.ctx, r, n)
-		return err
-	})
-	if err == nil && rd == nil || isStale(err) {
-		return nil
-	}
-	var crc uint64
-	if err == nil {
-		defer rd.Close()
-		var damage error
-		crc, err = rd.readAll(c.ctx, func(e error) error { // all of it, for all that is damaged to be noted
-			damage = cmp.Or(damage, e)
-			return nil
-		})
-		err = cmp.Or(err, damage)
-	}
+func (c *checker) checkBytes(ino record.Ino) error {
+	n, crc, err := c.Store.ReadFile(c.ctx, ino)
 	var found findings
 	switch {
 	case c.ctx.Err() != nil:
@@ -69,26 +48,26 @@ func (c *checker) checkBytes(ino Ino) error {
 	case err != nil:
 		c.corrupt[ino] = true
 		found.add("corrupt-data", nil, "%s: %v", c.fileText(ino), err)
-	case n.Has(record.FlagCRC) && crc != n.CRC:
+	case n.Content != 0 && n.Has(record.FlagCRC) && crc != n.CRC:
 		found.add("checksum", nil, "%s: the bytes do not have the stored checksum", c.fileText(ino))
 	}
 	c.report(found)
 	return nil
 }
 
-func isStale(err error) bool { return errors.Is(err, ErrStale) }
+func isStale(err error) bool { return errors.Is(err, fserr.ErrStale) }
 
 // fileText names a file for people.
-func (c *checker) fileText(ino Ino) string {
-	if key, err := c.fs.KeyOf(c.ctx, ino); err == nil {
+func (c *checker) fileText(ino record.Ino) string {
+	if key, err := c.Blobs.Files.KeyOf(c.ctx, ino); err == nil {
 		return fmt.Sprintf("inode %d, %s", ino, key)
 	}
 	return fmt.Sprintf("inode %d", ino)
 }
 
 // reported tells that the bytes of each of the files were found damaged.
-func (c *checker) reported(files []Ino) bool {
-	return len(files) > 0 && !slices.ContainsFunc(files, func(ino Ino) bool { return !c.corrupt[ino] })
+func (c *checker) reported(files []record.Ino) bool {
+	return len(files) > 0 && !slices.ContainsFunc(files, func(ino record.Ino) bool { return !c.corrupt[ino] })
 }
 
 func filesText(files []string) string {
@@ -103,7 +82,7 @@ func filesText(files []string) string {
 // gone, or reads well, leaves the list. What the quarantine knows is stored as
 // far as the store takes it: on one that takes no writes a check reads on.
 func (c *checker) checkQuarantine() error {
-	q := c.fs.quarantine
+	q := c.Blobs
 	if err := q.Refresh(c.ctx); err != nil {
 		return err
 	}
@@ -112,25 +91,19 @@ func (c *checker) checkQuarantine() error {
 		return err
 	}
 	if err := q.Trace(c.ctx, true); err != nil {
-		c.fs.log.Warn("the files of damaged blobs are not found, or not stored", "err", err)
+		q.Log.Warn("the files of damaged blobs are not found, or not stored", "err", err)
 	}
 	list := q.List(c.ctx)
 	var found findings
 	for i := range list {
-		d := &list[i]
-		if d.Aside {
+		switch d := &list[i]; {
+		case d.Aside:
 			c.rep.Aside++
 			c.rep.AsideBytes += d.Size
-			continue
+		case !well[d.ID] && !c.reported(q.Inodes(d.ID)):
+			found.add("damaged-blob", nil, "%s: blob %s of %d bytes, found by %s on %s: %s",
+				filesText(d.Files), d.Blob, d.Size, d.By, d.Found.Format(time.RFC3339), d.Error)
 		}
-		if well[d.ID] {
-			continue
-		}
-		if c.reported(q.Inodes(d.ID)) {
-			continue
-		}
-		found.add("damaged-blob", nil, "%s: blob %s of %d bytes, found by %s on %s: %s",
-			filesText(d.Files), d.Blob, d.Size, d.By, d.Found.Format(time.RFC3339), d.Error)
 	}
 	from, to := record.Table(record.TabDamaged)
 	err = c.walk(from, to, true, func(_ cluster.Reader, page []pair, f *findings) error {

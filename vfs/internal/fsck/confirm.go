@@ -1,4 +1,4 @@
-package vfs
+package fsck
 
 import (
 	"errors"
@@ -38,44 +38,44 @@ func (m *merge) confirm(all bool) error {
 // no queue entry, no writer, and that are no leftovers of a crash, which go by
 // themselves.
 func (m *merge) confirmOrphans() error {
-	fs, young := m.c.fs, youngBlob
-	if !fs.session.Alone() {
+	c, young := m.c, youngBlob
+	if !c.Alone {
 		young = youngSharedBlob
 	}
-	before := fs.cfg.Now().Add(-young)
+	before := c.Blobs.Now().Add(-young)
 	suspects := make(map[cluster.BlobID]cluster.BlobInfo)
 	for _, b := range m.orphans {
-		if fs.leftovers.pending(b.ID) && !m.c.o.Repair {
+		if c.Leftovers.Pending(b.ID) && !c.o.Repair {
 			continue // it goes by itself
 		}
-		if b.Modified.Before(before) && !fs.pins.Pinned(ContentID(b.ID.Content)) {
+		if b.Modified.Before(before) && !c.Store.Pinned(record.ContentID(b.ID.Content)) {
 			suspects[b.ID] = b
 		}
 	}
 	if len(suspects) == 0 {
 		return nil
 	}
-	err := fs.view(m.c.ctx, func(r cluster.Reader) error { return dropNamed(r, suspects) })
+	err := c.Store.View(c.ctx, func(r cluster.Reader) error { return dropNamed(r, suspects) })
 	if err != nil {
 		return err
 	}
-	known, err := fs.quarantine.Find(m.c.ctx, slices.Collect(maps.Keys(suspects)))
+	known, err := c.Blobs.Find(c.ctx, slices.Collect(maps.Keys(suspects)))
 	if err != nil {
 		return err
 	}
 	for id, b := range suspects {
-		if _, err := fs.blobs.Locate(m.c.ctx, id); errors.Is(err, cluster.ErrNotFound) || known[id].Aside {
+		if _, err := c.Blobs.Engine.Locate(c.ctx, id); errors.Is(err, cluster.ErrNotFound) || known[id].Aside {
 			continue // it is gone, or the quarantine keeps it
 		}
 		p := Problem{Kind: "orphan-blob", Detail: fmt.Sprintf("nothing names blob %v of %d bytes", id, b.Size)}
-		if m.c.o.Repair {
-			if _, err := fs.quarantine.Drop(m.c.ctx, id); err == nil {
+		if c.o.Repair {
+			if _, err := c.Blobs.Drop(c.ctx, id); err == nil {
 				p.Repaired = true
 			}
 		} else {
-			m.c.rep.Mendable++
+			c.rep.Mendable++
 		}
-		m.c.add(p)
+		c.add(p)
 	}
 	return nil
 }
@@ -83,9 +83,9 @@ func (m *merge) confirmOrphans() error {
 // dropNamed removes what the snapshot names from suspects, and what a record
 // that cannot be read may name.
 func dropNamed(r cluster.Reader, suspects map[cluster.BlobID]cluster.BlobInfo) error {
-	contents := make(map[ContentID]bool)
+	contents := make(map[record.ContentID]bool)
 	for id := range suspects {
-		contents[ContentID(id.Content)] = true
+		contents[record.ContentID(id.Content)] = true
 	}
 	for c := range contents {
 		drop := func(list []record.Extent) {
@@ -95,7 +95,7 @@ func dropNamed(r cluster.Reader, suspects map[cluster.BlobID]cluster.BlobInfo) e
 		}
 		err := eachNamed(r, c, drop)
 		if damaged(err) {
-			maps.DeleteFunc(suspects, func(id cluster.BlobID, _ cluster.BlobInfo) bool { return ContentID(id.Content) == c })
+			maps.DeleteFunc(suspects, func(id cluster.BlobID, _ cluster.BlobInfo) bool { return record.ContentID(id.Content) == c })
 			err = nil
 		}
 		if err != nil {
@@ -121,9 +121,9 @@ func dropNamed(r cluster.Reader, suspects map[cluster.BlobID]cluster.BlobInfo) e
 
 // eachNamed tells fn of the extents of a content, and those of its parts if it
 // is an upload.
-func eachNamed(r cluster.Reader, c ContentID, fn func([]record.Extent)) error {
+func eachNamed(r cluster.Reader, c record.ContentID, fn func([]record.Extent)) error {
 	for off, more := int64(0), true; more; {
-		list, m, err := extents.Load(r, c, off, MaxFileBytes, extents.PageExtents)
+		list, m, err := extents.Load(r, c, off, record.MaxFileBytes, extents.PageExtents)
 		if err != nil {
 			return err
 		}
@@ -148,12 +148,12 @@ func (m *merge) confirmMissing() error {
 	for _, x := range m.missing {
 		for look := range 2 {
 			if look == 1 && x.damage == nil {
-				if _, err := m.c.fs.blobs.Locate(m.c.ctx, x.id); !errors.Is(err, cluster.ErrNotFound) {
+				if _, err := m.c.Blobs.Engine.Locate(m.c.ctx, x.id); !errors.Is(err, cluster.ErrNotFound) {
 					break
 				}
 			}
 			named := false
-			err := m.c.fs.view(m.c.ctx, func(r cluster.Reader) error {
+			err := m.c.Store.View(m.c.ctx, func(r cluster.Reader) error {
 				list, _, err := extents.Load(r, x.content, x.off, x.off+1, 1)
 				if damaged(err) {
 					return nil // reported with the extents
@@ -188,9 +188,9 @@ func (m *merge) confirmMissing() error {
 // where a record that cannot be read may own them.
 func (m *merge) confirmStrays() error {
 	var found findings
-	err := m.c.fs.view(m.c.ctx, func(r cluster.Reader) error {
+	err := m.c.Store.View(m.c.ctx, func(r cluster.Reader) error {
 		found = nil
-		suspects := make(map[ContentID]bool)
+		suspects := make(map[record.ContentID]bool)
 		for _, id := range m.strays {
 			suspects[id] = true
 		}
@@ -211,7 +211,7 @@ func (m *merge) confirmStrays() error {
 			case exists && unsure:
 				found.add("orphan-content", nil, "extents of content %d belong to nothing, or to a record that cannot be read", id)
 			case exists:
-				found.add("orphan-content", func(t cluster.Txn, o *op) error { return o.removeContent(t, id) },
+				found.add("orphan-content", func(t cluster.Txn, r Repairer) error { return r.RemoveContent(t, id) },
 					"extents of content %d belong to nothing", id)
 			}
 		}

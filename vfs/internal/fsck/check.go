@@ -1,0 +1,185 @@
+package fsck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/quarantine"
+	"ogw/vfs/internal/record"
+)
+
+const (
+	// MaxProblems bounds what a Report lists; the rest is counted.
+	MaxProblems = 1000
+	// checkPage is how many pairs one snapshot of a check covers.
+	checkPage = 256
+	// checkOwners bounds the contents whose owners are in memory at a time
+	// (32 MiB); a larger store is walked in several passes.
+	checkOwners = 1 << 20
+	// checkSuspects bounds the suspicions that are confirmed together.
+	checkSuspects = 4096
+	// youngBlob is the age below which a blob that nothing names may be on
+	// its way to be named, by a writer that has just committed it;
+	// youngSharedBlob is that for writers in other processes.
+	youngBlob       = time.Minute
+	youngSharedBlob = 24 * time.Hour
+	// readBufferBytes is how much of a blob is read at a time.
+	readBufferBytes = 1 << 20
+)
+
+// Options of Check.
+type Options struct {
+	Repair bool // mend what is safe to mend
+	Data   bool // read and verify all bytes too
+}
+
+// Report tells what Check found.
+type Report struct {
+	Inodes, Directories, Files, Contents, Extents, Blobs int64
+	Bytes                                                int64
+	Problems                                             []Problem
+	Dropped                                              int64 // problems over MaxProblems, counted only
+	Repaired                                             int64
+	Mendable                                             int64 // not repaired, and Repair would
+	// Damaged blobs that no file uses any more, kept until they are released.
+	Aside, AsideBytes int64
+}
+
+// Problem is one finding of Check.
+type Problem struct {
+	Kind     string // stable word: "orphan-blob", "missing-blob", "nlink", …
+	Detail   string
+	Repaired bool
+}
+
+// Config is what a check works on.
+type Config struct {
+	Store     Store
+	Blobs     *quarantine.Blobs
+	Leftovers *Leftovers
+	Alone     bool // no other process uses the store
+}
+
+// Check walks everything (vfs.FS.Check).
+func Check(ctx context.Context, cfg Config, o Options) (Report, error) {
+	c := &checker{Config: cfg, ctx: ctx, o: o, rooted: make(map[record.Ino]bool), corrupt: make(map[record.Ino]bool)}
+	err := c.run()
+	return c.rep, err
+}
+
+type checker struct {
+	Config
+	ctx    context.Context
+	o      Options
+	rep    Report
+	rooted map[record.Ino]bool // directories known to lead to the root
+	// corrupt are the files whose bytes were found damaged.
+	corrupt map[record.Ino]bool
+	// missing are blobs that files use, at most MaxProblems.
+	missing []missingBlob
+}
+
+func (c *checker) run() error {
+	steps := []func() error{c.checkInodes, c.checkDentries, c.checkTables, c.checkShared, c.checkContents}
+	if c.o.Data {
+		steps = append(steps, c.checkData)
+	}
+	steps = append(steps, c.checkQuarantine, c.checkMissing)
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return fmt.Errorf("check: %w", err)
+		}
+	}
+	return nil
+}
+
+// finding is a problem and what would mend it.
+type finding struct {
+	kind, detail string
+	repair       Repair
+}
+
+// findings collects those of one snapshot.
+type findings []finding
+
+func (f *findings) add(kind string, repair Repair, format string, args ...any) {
+	*f = append(*f, finding{kind, fmt.Sprintf(format, args...), repair})
+}
+
+// report takes findings, and mends them if asked.
+func (c *checker) report(list findings) {
+	for _, f := range list {
+		p := Problem{Kind: f.kind, Detail: f.detail}
+		if c.o.Repair && f.repair != nil {
+			if err := c.Store.Update(c.ctx, f.repair); err != nil {
+				p.Detail += fmt.Sprintf(" (repair failed: %v)", err)
+			} else {
+				p.Repaired = true
+			}
+		} else if f.repair != nil {
+			c.rep.Mendable++
+		}
+		c.add(p)
+	}
+}
+
+func (c *checker) add(p Problem) {
+	if p.Repaired {
+		c.rep.Repaired++
+	}
+	if len(c.rep.Problems) < MaxProblems {
+		c.rep.Problems = append(c.rep.Problems, p)
+	} else {
+		c.rep.Dropped++
+	}
+}
+
+// pair is one key and its value.
+type pair struct{ key, value []byte }
+
+// walk calls fn with pages of the keys in [from, to), each within a snapshot
+// of its own, and reports what fn finds.
+func (c *checker) walk(from, to []byte, keysOnly bool, fn func(r cluster.Reader, page []pair, f *findings) error) error {
+	for {
+		var page []pair
+		var found findings
+		err := c.Store.View(c.ctx, func(r cluster.Reader) (err error) {
+			found = nil
+			if page, err = readPairs(r, from, to, keysOnly); err != nil {
+				return err
+			}
+			return fn(r, page, &found)
+		})
+		if err != nil {
+			return err
+		}
+		c.report(found)
+		if len(page) < checkPage {
+			return nil
+		}
+		from = append(page[len(page)-1].key, 0)
+	}
+}
+
+func readPairs(r cluster.Reader, from, to []byte, keysOnly bool) (page []pair, err error) {
+	o := cluster.ScanOptions{Limit: checkPage, KeysOnly: keysOnly}
+	err = r.Scan(from, to, o, func(k, v []byte) error {
+		page = append(page, pair{append([]byte(nil), k...), append([]byte(nil), v...)})
+		return nil
+	})
+	return page, err
+}
+
+// deleteKey is a repair.
+func deleteKey(k []byte) Repair {
+	return func(t cluster.Txn, _ Repairer) error { return t.Delete(k) }
+}
+
+// damaged tells errors that are findings from those that end the check.
+func damaged(err error) bool {
+	return errors.Is(err, fserr.ErrCorrupt) || errors.Is(err, fserr.ErrStale)
+}
