@@ -1,9 +1,11 @@
 package posix
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,7 +24,7 @@ const (
 // it, by whatever.
 var keptCases = []namedCase{
 	{"a replaced file under its readers", func(t *T, d string) {
-		Replace(t, d, keptReplacements)
+		replace(t, d)
 	}},
 	{"a removed directory, by descriptor", func(t *T, d string) {
 		removedDir(t, d, unix.O_RDONLY)
@@ -143,9 +145,12 @@ var keptCases = []namedCase{
 	}},
 }
 
-// Replace renames new files over a path n times while others open, stat and
-// cut what is there: none of them may fail.
-func Replace(t *T, d string, n int) {
+// replace renames new files over a path while others open, stat and cut what is
+// there: none of them may fail. OGW_REPLACE_CALLS is how many calls they make at
+// the least.
+func replace(t *T, d string) {
+	calls, err := strconv.ParseInt(cmp.Or(os.Getenv("OGW_REPLACE_CALLS"), "0"), 10, 64)
+	must(t, err)
 	path := d + "/f"
 	write(t, path, "0")
 	var stop atomic.Bool
@@ -169,14 +174,15 @@ func Replace(t *T, d string, n int) {
 			}
 		})
 	}
-	for i := range n {
-		name := fmt.Sprintf("%s/new%d", d, i%4)
+	replaced := 0
+	for ; replaced < keptReplacements || done.Load() < calls && !t.Failed(); replaced++ {
+		name := fmt.Sprintf("%s/new%d", d, replaced%4)
 		must(t, unix.Mknod(name, unix.S_IFREG|0o644, 0)) // nothing that a close makes durable
 		must(t, unix.Rename(name, path))
 	}
 	stop.Store(true)
 	readers.Wait()
-	t.Logf("%d calls while the file was replaced %d times", done.Load(), n)
+	t.Logf("%d calls while the file was replaced %d times", done.Load(), replaced)
 }
 
 // removedDir removes a directory that somebody refers to.
