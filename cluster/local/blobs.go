@@ -12,6 +12,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
+	"ogw/cluster/local/internal/ioerr"
 )
 
 const (
@@ -144,7 +145,7 @@ func (b *Blobs) createFile(id cluster.BlobID) (diskFile, error) {
 			f, err = b.disk.create(path)
 		}
 	}
-	return f, mapError(err)
+	return f, ioerr.Map(err)
 }
 
 // Delete implements cluster.Blobs.
@@ -275,5 +276,5 @@ func (b *Blobs) Close() error {
 	b.reaper.stop()
 	err := b.segments.close()
 	b.handles.close()
-	return mapError(err)
+	return ioerr.Map(err)
 }

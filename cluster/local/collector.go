@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/minio/crc64nvme"
@@ -45,7 +46,7 @@ type collector struct {
 func newCollector(b *Blobs, every time.Duration, log *slog.Logger) (*collector, error) {
 	it, err := b.index.kv.db.NewIter(&pebble.IterOptions{LowerBound: blobPrefix, UpperBound: cluster.PrefixEnd(blobPrefix)})
 	if err != nil {
-		return nil, mapError(err)
+		return nil, ioerr.Map(err)
 	}
 	c := &collector{blobs: b, segments: b.segments, log: log, counting: it, every: every,
 		quit: make(chan struct{}), done: make(chan struct{})}
@@ -110,7 +111,7 @@ func (c *collector) count() error {
 		}
 	}
 	if err := it.Close(); err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	if c.stopping() {
 		return nil
@@ -175,11 +176,11 @@ func (c *collector) collect(g candidate) error {
 	path := c.segments.path(g.number)
 	if c.blobs.handles.drop(path) {
 		if adopted, err := c.segments.alloc.adopt(g.number); adopted || err != nil {
-			return mapError(err)
+			return ioerr.Map(err)
 		}
 	}
 	if err := c.segments.disk.remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	return nil
 }
@@ -192,11 +193,11 @@ func (c *collector) rewrite(number uint64) (stay []stuck, damage error) {
 	path := c.segments.path(number)
 	end, err := c.segments.disk.length(path)
 	if err != nil {
-		return nil, mapError(err)
+		return nil, ioerr.Map(err)
 	}
 	f, err := c.segments.disk.open(path)
 	if err != nil {
-		return nil, mapError(err)
+		return nil, ioerr.Map(err)
 	}
 	defer f.Close()
 	chunk := make([]byte, prewriteBytes)
@@ -243,13 +244,13 @@ func (c *collector) readChunk(f diskFile, chunk []byte, off int64, bad *int) (n 
 		switch got, err := f.ReadAt(page, off+int64(n)); {
 		case errors.Is(err, io.EOF):
 			return n + got, nil
-		case unreadable(err):
+		case ioerr.Unreadable(err):
 			if *bad++; *bad > badPagesMax {
 				return 0, fmt.Errorf("%w: the medium cannot read it: %w", cluster.ErrCorrupt, err)
 			}
 			clear(page)
 		case err != nil:
-			return 0, mapError(err)
+			return 0, ioerr.Map(err)
 		}
 	}
 	return n, nil
@@ -276,10 +277,10 @@ func (c *collector) move(f diskFile, r *record) error {
 	if recordBytes(old.size) > int64(len(buf)) {
 		return fmt.Errorf("%w: record of %d bytes in a segment", cluster.ErrCorrupt, old.size)
 	}
-	if _, err := f.ReadAt(buf[:old.size], old.offset); unreadable(err) {
+	if _, err := f.ReadAt(buf[:old.size], old.offset); ioerr.Unreadable(err) {
 		return fmt.Errorf("%w: blob %v: %w", cluster.ErrCorrupt, r.id, err)
 	} else if err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	for i, crc := range old.blocks {
 		from := int64(i) * cluster.BlockBytes

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/ioerr"
 )
 
 // A segment in which damage was found is in doubt: its medium may be bad. It
@@ -45,10 +46,10 @@ func (c *collector) removeDoubtful(number uint64) error {
 	path := c.segments.path(number)
 	c.blobs.handles.drop(path)
 	if err := c.segments.disk.remove(path); err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	if err := c.segments.disk.syncDir(c.segments.dir); err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	return c.blobs.index.undoubt(number)
 }
@@ -82,13 +83,13 @@ func (c *collector) punchRest(number uint64, stay []stuck) error {
 	path := c.segments.path(number)
 	end, err := c.segments.disk.length(path)
 	if err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	from := int64(0)
 	for _, r := range append(stay, stuck{off: end}) { // in the order of the file
 		if r.off > from {
 			if err := c.segments.disk.punch(path, from, r.off-from); err != nil {
-				return mapError(err)
+				return ioerr.Map(err)
 			}
 		}
 		from = r.off + r.bytes

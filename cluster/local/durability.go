@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -78,7 +79,7 @@ func (d *durability) sync() error {
 	kv := d.kv
 	b := kv.db.NewBatch()
 	if err := b.LogData(nil, nil); err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	kv.commit.Lock()
 	if p := kv.health.failed.Load(); p != nil {
@@ -143,7 +144,7 @@ func (kv *KV) applyInternal(fill func(*pebble.Batch) error) error {
 	b := kv.db.NewBatch()
 	if err := fill(b); err != nil {
 		b.Close()
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	_, _, err := kv.apply(b, applyOptions{keys: noKeys, relaxed: true})
 	return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -34,16 +35,16 @@ func (kv *KV) Erase(ctx context.Context, ranges ...cluster.KeyRange) error {
 	kv.snapshots.close() // a snapshot keeps what it can still read
 	for _, r := range ranges {
 		if err := kv.db.Compact(ctx, r.Start, r.End, false); err != nil {
-			return mapError(err)
+			return ioerr.Map(err)
 		}
 	}
 	for range erasePasses {
 		if err := kv.eraseLogs(); err != nil {
-			return fmt.Errorf("erase the logs of the metadata: %w", mapError(err))
+			return fmt.Errorf("erase the logs of the metadata: %w", ioerr.Map(err))
 		}
 	}
 	if err := kv.eraseTail(); err != nil {
-		return fmt.Errorf("erase the tail of the log: %w", mapError(err))
+		return fmt.Errorf("erase the tail of the log: %w", ioerr.Map(err))
 	}
 	return kv.awaitRemovals(ctx)
 }

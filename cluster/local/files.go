@@ -1,6 +1,10 @@
 package local
 
-import "github.com/cockroachdb/pebble/v2/vfs"
+import (
+	"ogw/cluster/local/internal/ioerr"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
 
 // replaceFile writes a small file, all of it or not at all.
 func replaceFile(fs vfs.FS, dir, name string, data []byte) error {
@@ -8,7 +12,7 @@ func replaceFile(fs vfs.FS, dir, name string, data []byte) error {
 	temp := path + ".new"
 	f, err := fs.Create(temp, vfs.WriteCategoryUnspecified)
 	if err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	_, err = f.Write(data)
 	if err == nil {
@@ -23,7 +27,7 @@ func replaceFile(fs vfs.FS, dir, name string, data []byte) error {
 	if err == nil {
 		err = syncDir(fs, dir)
 	}
-	return mapError(err)
+	return ioerr.Map(err)
 }
 
 func syncDir(fs vfs.FS, dir string) error {
@@ -42,7 +46,7 @@ func syncDir(fs vfs.FS, dir string) error {
 // relieve closes some that are only kept for later.
 func openWith[F any](relieve func() bool, open func() (F, error)) (F, error) {
 	f, err := open()
-	if outOfFiles(err) && relieve != nil && relieve() {
+	if ioerr.OutOfFiles(err) && relieve != nil && relieve() {
 		return open()
 	}
 	return f, err

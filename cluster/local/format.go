@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -56,7 +57,7 @@ func ensureFormat(fs vfs.FS, dir string) (storeID, error) {
 func checkFresh(fs vfs.FS, dir string) error {
 	names, err := fs.List(dir)
 	if err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	for _, name := range names {
 		if name == "lost+found" {
@@ -76,12 +77,12 @@ func readFormat(fs vfs.FS, dir string) (storeID, error) {
 		if errors.Is(err, os.ErrNotExist) {
 			return storeID{}, err
 		}
-		return storeID{}, mapError(err)
+		return storeID{}, ioerr.Map(err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, formatMaxBytes))
 	if err != nil {
-		return storeID{}, mapError(err)
+		return storeID{}, ioerr.Map(err)
 	}
 	id, err := parseFormat(data)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -57,7 +58,7 @@ func (h *health) resume() {
 // fail marks the store as failed for good, with the first cause.
 func (h *health) fail(cause error) error {
 	h.once.Do(func() {
-		err := mapError(cause)
+		err := ioerr.Map(cause)
 		if !errors.Is(err, cluster.ErrNoSpace) && !errors.Is(err, cluster.ErrReadOnly) {
 			err = fmt.Errorf("%w: the metadata store failed and takes no writes until it is opened again: %w", cluster.ErrUnavailable, cause)
 		}
@@ -119,12 +120,12 @@ func calledFrom(function string) bool {
 func (h *health) listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
-			if !isFull(err) {
+			if !ioerr.IsFull(err) {
 				h.log.Error("metadata store: background work failed", "err", err)
 			}
 		},
 		FlushEnd: func(info pebble.FlushInfo) {
-			switch full := isFull(info.Err); {
+			switch full := ioerr.IsFull(info.Err); {
 			case full && h.full.CompareAndSwap(false, true):
 				h.log.Error("metadata store: the disk is full, cannot flush", "err", info.Err)
 			case !full && h.full.CompareAndSwap(true, false):

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -25,11 +26,11 @@ func (x index) get(id cluster.BlobID) (place, error) {
 		return place{}, fmt.Errorf("%w: %v", cluster.ErrNotFound, id)
 	}
 	if err != nil {
-		return place{}, mapError(err)
+		return place{}, ioerr.Map(err)
 	}
 	p, err := parsePlace(value)
 	if e := closer.Close(); err == nil {
-		err = mapError(e)
+		err = ioerr.Map(e)
 	}
 	if err != nil {
 		return p, fmt.Errorf("blob %v: %w", id, err)
@@ -76,14 +77,14 @@ func (x index) undoubt(segments ...uint64) error {
 func (x index) doubted() (segments []uint64, err error) {
 	it, err := x.kv.db.NewIter(&pebble.IterOptions{LowerBound: doubtPrefix, UpperBound: cluster.PrefixEnd(doubtPrefix)})
 	if err != nil {
-		return nil, mapError(err)
+		return nil, ioerr.Map(err)
 	}
 	for ok := it.First(); ok; ok = it.Next() {
 		if number := it.Key()[len(doubtPrefix):]; len(number) == 8 {
 			segments = append(segments, binary.BigEndian.Uint64(number))
 		}
 	}
-	return segments, mapError(it.Close())
+	return segments, ioerr.Map(it.Close())
 }
 
 // indexEntry is a blob and its place.
@@ -104,7 +105,7 @@ func (x index) page(from cluster.BlobID, after bool, limit int) ([]indexEntry, e
 	}
 	it, err := x.kv.db.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: cluster.PrefixEnd(blobPrefix)})
 	if err != nil {
-		return nil, mapError(err)
+		return nil, ioerr.Map(err)
 	}
 	var entries []indexEntry
 	for ok := it.First(); ok && len(entries) < limit; ok = it.Next() {
@@ -115,7 +116,7 @@ func (x index) page(from cluster.BlobID, after bool, limit int) ([]indexEntry, e
 		}
 		entries = append(entries, entry)
 	}
-	return entries, mapError(it.Close())
+	return entries, ioerr.Map(it.Close())
 }
 
 func decodeEntry(it *pebble.Iterator) (e indexEntry, err error) {
@@ -124,7 +125,7 @@ func decodeEntry(it *pebble.Iterator) (e indexEntry, err error) {
 	}
 	value, err := it.ValueAndErr()
 	if err != nil {
-		return e, mapError(err)
+		return e, ioerr.Map(err)
 	}
 	if e.place, err = parsePlace(value); err != nil {
 		return e, fmt.Errorf("blob %v: %w", e.id, err)

@@ -9,6 +9,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
+	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -189,7 +190,7 @@ func (kv *KV) batch(t *occ.Txn) (*pebble.Batch, error) {
 	})
 	if err != nil {
 		b.Close()
-		return nil, mapError(err)
+		return nil, ioerr.Map(err)
 	}
 	return b, nil
 }
@@ -236,7 +237,7 @@ func (kv *KV) apply(b *pebble.Batch, o applyOptions) (c committed, ok bool, err 
 	if kv.tail.stamps(version, answer) {
 		if err := b.Set(versionKey, kv.tail.stamp(version), nil); err != nil {
 			b.Close()
-			return c, false, mapError(err)
+			return c, false, ioerr.Map(err)
 		}
 	}
 	kv.allocated.Store(version)
@@ -374,7 +375,7 @@ func (kv *KV) Close() error {
 			kv.marker.guard.write() // nothing changes any more
 		}
 		if err == nil {
-			err = mapError(e)
+			err = ioerr.Map(e)
 		}
 	case <-failed:
 	}

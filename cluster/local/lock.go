@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/ioerr"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,12 +21,12 @@ func lockFolder(dir string) (io.Closer, error) {
 	path := filepath.Join(dir, lockFile)
 	f, err := openPrivate(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
-		return nil, mapError(err)
+		return nil, ioerr.Map(err)
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		defer f.Close()
 		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("lock %s: %w", path, mapError(err))
+			return nil, fmt.Errorf("lock %s: %w", path, ioerr.Map(err))
 		}
 		holder := "unknown"
 		buf := make([]byte, 32)

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/minio/crc64nvme"
@@ -96,12 +97,12 @@ func readMark(fs vfs.FS, dir string) (*mark, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, mapError(err)
+		return nil, ioerr.Map(err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, markMaxBytes))
 	if err != nil {
-		return nil, mapError(err)
+		return nil, ioerr.Map(err)
 	}
 	return parseMark(data)
 }
@@ -116,7 +117,7 @@ func (m *mark) check(fs vfs.FS, meta string) (gone bool, err error) {
 		case errors.Is(err, os.ErrNotExist):
 			gone = true
 		case err != nil:
-			return gone, mapError(err)
+			return gone, ioerr.Map(err)
 		case got.bytes < want.bytes:
 			return gone, fmt.Errorf("%w: file %s is cut short: %d bytes of %d", cluster.ErrCorrupt, path, got.bytes, want.bytes)
 		case got != want:

@@ -10,6 +10,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
+	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -36,7 +37,7 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 	if o.fs == nil {
 		dir, err := filepath.Abs(o.Dir)
 		if err != nil {
-			return nil, mapError(err)
+			return nil, ioerr.Map(err)
 		}
 		o.Dir = dir
 		if err := makeFolder(dir, &o); err != nil {
@@ -95,9 +96,9 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 func makeFolder(dir string, o *Options) error {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		if err := os.MkdirAll(dir, privateFolder); err != nil {
-			return mapError(err)
+			return ioerr.Map(err)
 		}
-		return mapError(os.Chmod(dir, privateFolder)) // whatever the umask took
+		return ioerr.Map(os.Chmod(dir, privateFolder)) // whatever the umask took
 	}
 	return checkFolder(dir, o.Logger)
 }
@@ -156,7 +157,7 @@ func openKV(o *Options, store storeID, space *spaceGuard, files int, relieve fun
 			// Pebble's own lock: somebody removed ours, or replaced it.
 			return nil, fmt.Errorf("%w: folder %s, process unknown", cluster.ErrLocked, o.Dir)
 		}
-		return nil, fmt.Errorf("open %s: %w", dir, mapOpenError(err))
+		return nil, fmt.Errorf("open %s: %w", dir, ioerr.MapOpen(err))
 	}
 	wait.begun.Store(true)
 	kv := newKV(db, h, space)
@@ -194,11 +195,11 @@ func checkStore(o *Options, kv *KV, store storeID, options optionsFiles) error {
 			return err
 		}
 	case err != nil:
-		return mapError(err)
+		return ioerr.Map(err)
 	default:
 		found := string(value)
 		if err := closer.Close(); err != nil {
-			return mapError(err)
+			return ioerr.Map(err)
 		}
 		if found != string(store[:]) {
 			return fmt.Errorf("%w: the metadata belong to store %x, the folder to %s", cluster.ErrFormat, found, store)
@@ -221,7 +222,7 @@ func checkStore(o *Options, kv *KV, store storeID, options optionsFiles) error {
 		return err
 	}
 	if err := o.fs.Remove(kv.tail.path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return mapError(err) // what it holds is old
+		return ioerr.Map(err) // what it holds is old
 	}
 	if !fresh {
 		return nil
@@ -237,11 +238,11 @@ func checkStore(o *Options, kv *KV, store storeID, options optionsFiles) error {
 func checkFreshStore(o *Options, kv *KV) error {
 	it, err := kv.db.NewIter(nil)
 	if err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	empty := !it.First()
 	if err := it.Close(); err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	if !empty {
 		return fmt.Errorf("%w: the metadata carry no store ID", cluster.ErrFormat)
@@ -311,12 +312,12 @@ func makeFolders(o *Options) error {
 	}
 	for _, dir := range dirs {
 		if err := o.disk.mkdir(dir); err != nil {
-			return mapError(err)
+			return ioerr.Map(err)
 		}
 	}
 	for _, dir := range []string{filepath.Join(o.Dir, blobDir), o.Dir} {
 		if err := o.disk.syncDir(dir); err != nil {
-			return mapError(err)
+			return ioerr.Map(err)
 		}
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"ogw/cluster/local/internal/ioerr"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -29,7 +31,7 @@ func findOptions(fs vfs.FS, meta string) (optionsFiles, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, mapError(err)
+		return nil, ioerr.Map(err)
 	}
 	files := optionsFiles{}
 	for _, name := range names {
@@ -42,7 +44,7 @@ func findOptions(fs vfs.FS, meta string) (optionsFiles, error) {
 			continue
 		}
 		if files[n], err = traced(fs, fs.PathJoin(meta, name)); err != nil {
-			return nil, mapError(err)
+			return nil, ioerr.Map(err)
 		}
 	}
 	return files, nil

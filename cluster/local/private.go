@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/ioerr"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,7 +32,7 @@ const (
 func checkFolder(dir string, log *slog.Logger) error {
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil {
-		return mapError(&os.PathError{Op: "stat", Path: dir, Err: err})
+		return ioerr.Map(&os.PathError{Op: "stat", Path: dir, Err: err})
 	}
 	mode := st.Mode & 0o7777
 	if mode&othersWrite != 0 {
@@ -54,7 +55,7 @@ func checkFolder(dir string, log *slog.Logger) error {
 func MakePrivate(dir string, log *slog.Logger, names ...string) error {
 	d, err := os.Open(dir)
 	if err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	defer d.Close()
 	for _, name := range names {
@@ -67,7 +68,7 @@ func MakePrivate(dir string, log *slog.Logger, names ...string) error {
 			// The files of another user, or a file system without modes.
 			log.Warn("cannot take the rights of others from a file of the store", "path", path, "err", err)
 		default:
-			return mapError(&os.PathError{Op: "chmod", Path: path, Err: err})
+			return ioerr.Map(&os.PathError{Op: "chmod", Path: path, Err: err})
 		}
 	}
 	return nil
@@ -135,7 +136,7 @@ func makeStorePrivate(dir string, log *slog.Logger) error {
 			continue
 		}
 		if err != nil {
-			return mapError(err)
+			return ioerr.Map(err)
 		}
 		names := make([]string, 0, len(entries))
 		for _, e := range entries {

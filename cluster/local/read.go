@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/minio/crc64nvme"
 )
@@ -37,7 +38,7 @@ func (b *Blobs) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int
 			if errors.Is(err, os.ErrNotExist) {
 				err = fmt.Errorf("%w: blob %v: its file is missing: %w", cluster.ErrCorrupt, id, err)
 			}
-			if err = mapError(err); errors.Is(err, cluster.ErrCorrupt) {
+			if err = ioerr.Map(err); errors.Is(err, cluster.ErrCorrupt) {
 				b.doubt(id)
 			}
 			return 0, err
@@ -115,7 +116,7 @@ func (b *Blobs) readFooter(id cluster.BlobID, size int64) ([]uint64, error) {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil, fmt.Errorf("%w: blob %v: file %s is cut short", cluster.ErrCorrupt, id, path)
 		}
-		return nil, mapError(err)
+		return nil, ioerr.Map(err)
 	}
 	r, err := parseFooter(tail)
 	if err != nil {
@@ -185,7 +186,7 @@ func (r *blockReader) edge(p []byte, off, block int64) (int, error) {
 			return copy(p, pages[off-from:]), nil
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			return 0, mapError(err)
+			return 0, ioerr.Map(err)
 		}
 		// Damage shows below: there is one way to report it.
 	}
@@ -204,7 +205,7 @@ func (r *blockReader) fill(p []byte, block int64) error {
 		if errors.Is(err, io.EOF) {
 			return r.corrupt(block+int64(n)/cluster.BlockBytes, "is cut short")
 		}
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	for len(p) > 0 {
 		n := min(len(p), cluster.BlockBytes)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -19,11 +20,11 @@ func (kv *KV) replayTail(options optionsFiles) error {
 		return nil
 	}
 	if err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	records, err := kv.tail.missing(stamp, options)
 	if e := closer.Close(); err == nil {
-		err = mapError(e)
+		err = ioerr.Map(e)
 	}
 	if err != nil || len(records) == 0 {
 		return err

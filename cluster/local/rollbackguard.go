@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -184,12 +185,12 @@ func (g *rollbackGuard) checkMarker() error {
 		}
 	}
 	if err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	meta := g.PathJoin(g.dir, metaDir)
 	names, err := g.List(meta)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	is := func(prefix string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, prefix) })
@@ -213,12 +214,12 @@ func stateOf(db *pebble.DB) (state uint64, err error) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, mapError(err)
+		return 0, ioerr.Map(err)
 	}
 	if len(value) == 8 {
 		state = binary.LittleEndian.Uint64(value)
 	}
-	return state, mapError(closer.Close())
+	return state, ioerr.Map(closer.Close())
 }
 
 // check compares what Pebble found with the mark.
@@ -263,7 +264,7 @@ func (g *rollbackGuard) checkValueFiles(db *pebble.DB) error {
 		case errors.Is(err, os.ErrNotExist):
 			return fmt.Errorf("%w: file %s is missing", cluster.ErrCorrupt, path)
 		case err != nil:
-			return mapError(err)
+			return ioerr.Map(err)
 		case uint64(info.Size()) != values.Physical.Size:
 			return fmt.Errorf("%w: file %s has %d bytes instead of %d", cluster.ErrCorrupt, path, info.Size(), values.Physical.Size)
 		}

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/ioerr"
 )
 
 const (
@@ -77,7 +78,7 @@ func newSegments(d disk, dir string, store storeID, bytes int64, log *slog.Logge
 	s.idle = sync.NewCond(&s.mu)
 	names, err := d.list(dir)
 	if err != nil {
-		return nil, mapError(err)
+		return nil, ioerr.Map(err)
 	}
 	next := uint64(1)
 	for _, name := range names {
@@ -130,7 +131,7 @@ func (s *segments) append(r *record, pages []byte) error {
 	s.mu.Unlock()
 	if err := <-q.done; err != nil {
 		s.settled(r.segment)
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	return nil
 }
@@ -144,7 +145,7 @@ func (s *segments) place(q *appendRequest) error {
 	if s.current == nil {
 		fresh, err := s.alloc.take()
 		if err != nil {
-			return mapError(err)
+			return ioerr.Map(err)
 		}
 		s.known[fresh.number] = fresh
 		s.current = fresh
@@ -254,7 +255,7 @@ func (s *segments) measure() error {
 	for _, g := range unknown {
 		bytes, err := s.disk.length(s.path(g.number))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return mapError(err)
+			return ioerr.Map(err)
 		}
 		s.mu.Lock()
 		g.total = bytes

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ogw/cluster/internal/occ"
+	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -107,10 +108,10 @@ func lookup(from pebble.Reader, key []byte) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, mapError(err)
+		return nil, ioerr.Map(err)
 	}
 	value = append(make([]byte, 0, len(value)), value...)
-	return value, mapError(closer.Close())
+	return value, ioerr.Map(closer.Close())
 }
 
 // GetMany implements occ.Source. Pebble's iterator makes use of ascending
@@ -131,13 +132,13 @@ func (s *source) GetMany(keys, values [][]byte) error {
 	}
 	it, err := s.snap.NewIter(nil)
 	if err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	if err := seekAll(it, keys, values); err != nil {
 		it.Close()
-		return mapError(err)
+		return ioerr.Map(err)
 	}
-	return mapError(it.Close())
+	return ioerr.Map(it.Close())
 }
 
 func seekAll(it *pebble.Iterator, keys, values [][]byte) error {
@@ -197,7 +198,7 @@ func (s *source) Iter(start, end []byte, _ bool) (occ.Iter, error) {
 	}
 	it, err := s.snap.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
 	if err != nil {
-		return nil, mapError(err)
+		return nil, ioerr.Map(err)
 	}
 	return iter{it}, nil
 }
@@ -208,8 +209,8 @@ type iter struct{ *pebble.Iterator }
 // Value implements occ.Iter.
 func (i iter) Value() ([]byte, error) {
 	value, err := i.ValueAndErr()
-	return value, mapError(err)
+	return value, ioerr.Map(err)
 }
 
 // Close implements occ.Iter.
-func (i iter) Close() error { return mapError(i.Iterator.Close()) }
+func (i iter) Close() error { return ioerr.Map(i.Iterator.Close()) }

@@ -7,6 +7,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
+	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
@@ -73,7 +74,7 @@ type spaceGuard struct {
 func (g *spaceGuard) measure() error {
 	u, err := g.fs.GetDiskUsage(g.dir)
 	if err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	g.readOnly.Store(mountedReadOnly(g.dir))
 	g.free.Store(int64(u.AvailBytes))

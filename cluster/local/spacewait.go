@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ogw/cluster/local/internal/ioerr"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
 )
@@ -82,14 +84,14 @@ func (w *spaceWait) pause(d time.Duration) bool {
 // try runs op, again and again while the disk is full.
 func (w *spaceWait) try(why vfs.DiskWriteCategory, op func() error) error {
 	err := op()
-	if !isFull(err) {
+	if !ioerr.IsFull(err) {
 		return err
 	}
 	compaction := why == forCompaction || why == forBlobRewrite
-	for !compaction && isFull(err) && w.giveUp() {
+	for !compaction && ioerr.IsFull(err) && w.giveUp() {
 		err = op()
 	}
-	if !isFull(err) || !w.opened.Load() {
+	if !ioerr.IsFull(err) || !w.opened.Load() {
 		return err
 	}
 	if compaction || why == forFlush {
@@ -98,7 +100,7 @@ func (w *spaceWait) try(why vfs.DiskWriteCategory, op func() error) error {
 	}
 	w.health.stall()
 	defer w.health.resume()
-	for isFull(err) && w.pause(stallPoll) {
+	for ioerr.IsFull(err) && w.pause(stallPoll) {
 		w.giveUp() // it may be back for a moment
 		err = op()
 	}
@@ -195,10 +197,10 @@ func (f *spaceWaitFile) reserve() {
 		return
 	}
 	err := f.Preallocate(f.reserved, manifestAhead)
-	if isFull(err) && f.wait.giveUp() {
+	if ioerr.IsFull(err) && f.wait.giveUp() {
 		err = f.Preallocate(f.reserved, manifestAhead)
 	}
-	if isFull(err) {
+	if ioerr.IsFull(err) {
 		return // the next write tries again
 	}
 	f.reserved += manifestAhead

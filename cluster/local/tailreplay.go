@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 
+	"ogw/cluster/local/internal/ioerr"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/minio/crc64nvme"
 )
@@ -25,12 +27,12 @@ func readTail(fs vfs.FS, path string, epoch uint64, options optionsFiles) ([]tai
 		return nil, nil
 	}
 	if err != nil {
-		return nil, mapError(err)
+		return nil, ioerr.Map(err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, 2*tailHalfBytes))
 	if err != nil {
-		return nil, mapError(err)
+		return nil, ioerr.Map(err)
 	}
 	h, ok := parseTailHeader(data)
 	if !ok {

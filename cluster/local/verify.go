@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/minio/crc64nvme"
 )
@@ -30,10 +31,10 @@ func (b *Blobs) Verify(ctx context.Context, id cluster.BlobID) error {
 			switch {
 			case errors.Is(err, os.ErrNotExist):
 				err = fmt.Errorf("%w: blob %v: its file is missing: %w", cluster.ErrCorrupt, id, err)
-			case unreadable(err):
+			case ioerr.Unreadable(err):
 				err = fmt.Errorf("%w: blob %v: the medium cannot read it: %w", cluster.ErrCorrupt, id, err)
 			}
-			if err = mapError(err); errors.Is(err, cluster.ErrCorrupt) {
+			if err = ioerr.Map(err); errors.Is(err, cluster.ErrCorrupt) {
 				b.doubt(id)
 			}
 			return err

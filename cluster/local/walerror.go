@@ -3,6 +3,8 @@ package local
 import (
 	"time"
 
+	"ogw/cluster/local/internal/ioerr"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -38,7 +40,7 @@ func (fs walErrorFS) begin(why vfs.DiskWriteCategory, open func() (vfs.File, err
 	if why != forLog || err != nil && !fs.wait.begun.Load() {
 		return f, err // of Pebble's start, which returns it
 	}
-	for end := time.Now().Add(filesWait); outOfFiles(err) && time.Now().Before(end) && fs.wait.pause(stallPoll); {
+	for end := time.Now().Add(filesWait); ioerr.OutOfFiles(err) && time.Now().Before(end) && fs.wait.pause(stallPoll); {
 		f, err = open()
 	}
 	if err != nil {

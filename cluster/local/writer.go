@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/ioerr"
 )
 
 var (
@@ -128,7 +129,7 @@ func (w *writer) awaitFlush() ([]byte, error) {
 	w.flush = nil
 	if done.err != nil {
 		w.pool.put(done.buf)
-		return nil, mapError(done.err)
+		return nil, ioerr.Map(done.err)
 	}
 	w.sums = done.sums
 	return done.buf, nil
@@ -191,16 +192,16 @@ func (w *writer) commitFile(r *record) error {
 	clear(tail[w.fill : int64(len(tail))-footerBytes(r.size)])
 	r.putFooter(tail)
 	if err := w.file.writePages(w.flushed, tail); err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	if err := w.file.sync(); err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	if err := w.file.Close(); err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	if err := w.blobs.disk.syncDir(filepath.Dir(w.blobs.filePath(w.id))); err != nil {
-		return mapError(err)
+		return ioerr.Map(err)
 	}
 	return w.blobs.index.put(w.id, &place{size: r.size, modified: w.blobs.now()})
 }

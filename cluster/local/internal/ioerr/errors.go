@@ -1,4 +1,4 @@
-package local
+package ioerr
 
 import (
 	"errors"
@@ -18,9 +18,9 @@ var sentinels = []error{
 	cluster.ErrExposed,
 }
 
-// mapError wraps an error of the operating system or of Pebble with the
+// Map wraps an error of the operating system or of Pebble with the
 // sentinel that fits.
-func mapError(err error) error {
+func Map(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -56,10 +56,10 @@ func (e permissionError) Error() string {
 // Unwrap returns the class and the cause.
 func (e permissionError) Unwrap() []error { return []error{cluster.ErrReadOnly, e.err} }
 
-// unreadable tells that the medium, or the file system, cannot give back what
+// Unreadable tells that the medium, or the file system, cannot give back what
 // was written: a bad sector is EIO, and past the page cache ENODATA or EILSEQ;
 // file systems that find damage themselves say EUCLEAN or EBADMSG.
-func unreadable(err error) bool {
+func Unreadable(err error) bool {
 	for _, errno := range []unix.Errno{unix.EIO, unix.ENODATA, unix.EILSEQ, unix.EUCLEAN, unix.EBADMSG} {
 		if errors.Is(err, errno) {
 			return true
@@ -68,16 +68,16 @@ func unreadable(err error) bool {
 	return false
 }
 
-// mapOpenError is mapError for Pebble's start: what is not the operating
+// MapOpen is Map for Pebble's start: what is not the operating
 // system's, Pebble found in its files, or did not find.
-func mapOpenError(err error) error {
+func MapOpen(err error) error {
 	var errno unix.Errno
-	if mapped := mapError(err); !errors.Is(mapped, cluster.ErrUnavailable) || errors.As(err, &errno) && !errors.Is(err, fs.ErrNotExist) {
+	if mapped := Map(err); !errors.Is(mapped, cluster.ErrUnavailable) || errors.As(err, &errno) && !errors.Is(err, fs.ErrNotExist) {
 		return mapped
 	}
 	return fmt.Errorf("%w: %w", cluster.ErrCorrupt, err)
 }
 
-func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+func IsFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-func outOfFiles(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
+func OutOfFiles(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }

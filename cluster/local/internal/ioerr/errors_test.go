@@ -1,4 +1,4 @@
-package local
+package ioerr
 
 import (
 	"errors"
@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"ogw/cluster"
+
+	"golang.org/x/sys/unix"
 )
 
 // A lack of permission and a read-only medium are one class, in other words.
@@ -16,11 +16,11 @@ func TestReadOnlyWords(t *testing.T) {
 	for errno, say := range map[unix.Errno]string{
 		unix.EROFS: "cluster is read-only: ", unix.EACCES: "no permission to use the files of the cluster: ", unix.EPERM: "no permission",
 	} {
-		err := mapError(&os.PathError{Op: "open", Path: "LOCK", Err: errno})
+		err := Map(&os.PathError{Op: "open", Path: "LOCK", Err: errno})
 		if !errors.Is(err, cluster.ErrReadOnly) || !errors.Is(err, errno) || !strings.HasPrefix(err.Error(), say) {
 			t.Errorf("%v: %v", errno, err)
 		}
-		if again := mapError(err); again.Error() != err.Error() {
+		if again := Map(err); again.Error() != err.Error() {
 			t.Errorf("%v: mapped again: %v", errno, again)
 		}
 	}
