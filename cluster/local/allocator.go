@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"ogw/cluster/local/internal/fileio"
 )
 
 const (
@@ -32,7 +34,7 @@ const (
 // processor time in the system. Under load, writing everything twice would cost
 // more than it gains; but segments that were emptied are taken again then.
 type allocator struct {
-	disk  disk
+	disk  fileio.Disk
 	dir   string
 	bytes int64
 	log   *slog.Logger
@@ -55,8 +57,8 @@ type allocator struct {
 	lastAppend atomic.Int64 // nanoseconds since began
 }
 
-func newAllocator(d disk, dir string, bytes int64, next uint64, log *slog.Logger) *allocator {
-	a := &allocator{disk: d, dir: dir, bytes: bytes, next: next, log: log, began: time.Now(), zeros: newPages(prewriteBytes)}
+func newAllocator(d fileio.Disk, dir string, bytes int64, next uint64, log *slog.Logger) *allocator {
+	a := &allocator{disk: d, dir: dir, bytes: bytes, next: next, log: log, began: time.Now(), zeros: fileio.NewPages(prewriteBytes)}
 	a.idle = sync.NewCond(&a.mu)
 	return a
 }
@@ -155,7 +157,7 @@ func (a *allocator) prewriteSome() (done bool, err error) {
 			return false, nil
 		}
 		n := min(prewriteBytes, a.bytes-g.prewritten)
-		err := g.file.writePages(g.prewritten, a.zeros[:n])
+		err := g.file.WritePages(g.prewritten, a.zeros[:n])
 		g.prewritten += n
 		return false, err
 	}
@@ -166,28 +168,28 @@ func (a *allocator) prewriteSome() (done bool, err error) {
 func (a *allocator) make(number uint64) (g *segment, err error) {
 	path := filepath.Join(a.dir, segmentName(number))
 	temp := path + freshSuffix
-	f, err := a.disk.create(temp)
+	f, err := a.disk.Create(temp)
 	if err != nil {
 		return nil, err
 	}
-	err = f.allocate(a.bytes)
+	err = f.Allocate(a.bytes)
 	if err == nil {
-		err = f.sync()
+		err = f.Sync()
 	}
 	if e := f.Close(); err == nil {
 		err = e
 	}
 	if err == nil {
-		err = a.disk.rename(temp, path)
+		err = a.disk.Rename(temp, path)
 	}
 	if err == nil {
-		err = a.disk.syncDir(a.dir)
+		err = a.disk.SyncDir(a.dir)
 	}
 	if err == nil {
-		f, err = a.disk.openSegment(path)
+		f, err = a.disk.OpenSegment(path)
 	}
 	if err != nil {
-		_ = a.disk.remove(temp)
+		_ = a.disk.Remove(temp)
 		return nil, err
 	}
 	return &segment{number: number, total: a.bytes, file: f}, nil
@@ -220,7 +222,7 @@ func (a *allocator) trim() {
 // drop removes a segment that nobody took.
 func (a *allocator) drop(g *segment) bool {
 	_ = g.file.Close()
-	return a.disk.remove(filepath.Join(a.dir, segmentName(g.number))) == nil
+	return a.disk.Remove(filepath.Join(a.dir, segmentName(g.number))) == nil
 }
 
 // adopt takes a segment that nobody reads any more as a spare one, one at a
@@ -249,16 +251,16 @@ func (a *allocator) adopt(number uint64) (bool, error) {
 // taken for new ones. It returns true if the old number is gone.
 func (a *allocator) renumber(number, fresh uint64) (*segment, bool, error) {
 	old, path := filepath.Join(a.dir, segmentName(number)), filepath.Join(a.dir, segmentName(fresh))
-	if n, err := a.disk.length(old); err != nil || n != a.bytes {
+	if n, err := a.disk.Length(old); err != nil || n != a.bytes {
 		return nil, false, err // of an earlier run with other lengths
 	}
-	if err := a.disk.rename(old, path); err != nil {
+	if err := a.disk.Rename(old, path); err != nil {
 		return nil, false, err
 	}
-	if err := a.disk.syncDir(a.dir); err != nil {
+	if err := a.disk.SyncDir(a.dir); err != nil {
 		return nil, true, err
 	}
-	f, err := a.disk.openSegment(path)
+	f, err := a.disk.OpenSegment(path)
 	if err != nil {
 		return nil, true, err
 	}

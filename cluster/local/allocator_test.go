@@ -5,12 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"ogw/cluster/local/internal/fileio"
 )
 
 func testAllocator(t *testing.T, bytes int64) (*allocator, string) {
 	t.Helper()
 	dir := t.TempDir()
-	a := newAllocator(newOSDisk(dir), dir, bytes, 1, slog.New(slog.DiscardHandler))
+	a := newAllocator(fileio.NewOS(dir), dir, bytes, 1, slog.New(slog.DiscardHandler))
 	t.Cleanup(a.stop)
 	return a, dir
 }
@@ -58,7 +60,7 @@ func TestSpareSegments(t *testing.T) {
 	if g.prewritten != a.bytes || g.number <= last {
 		t.Errorf("segment %d, %d bytes of it were written before", g.number, g.prewritten)
 	}
-	if err := g.file.writePages(0, newPages(pageBytes)); err != nil {
+	if err := g.file.WritePages(0, fileio.NewPages(fileio.PageBytes)); err != nil {
 		t.Error(err)
 	}
 	// Nobody takes any for two rounds.

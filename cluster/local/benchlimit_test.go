@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"ogw/cluster/local/internal/fileio"
 )
 
 // BenchmarkBareSegment is the limit of BenchmarkBlobWrite: pages written to
@@ -15,15 +17,15 @@ func BenchmarkBareSegment(b *testing.B) {
 		for _, clients := range []int{1, 16} {
 			b.Run(fmt.Sprintf("%s/clients=%d", sizeName(size), clients), func(b *testing.B) {
 				const room = 256 << 20
-				d := newOSDisk(b.TempDir())
-				f, err := d.openSegment(filepath.Join(b.TempDir(), "segment"))
+				d := fileio.NewOS(b.TempDir())
+				f, err := d.OpenSegment(filepath.Join(b.TempDir(), "segment"))
 				if err != nil {
 					b.Fatal(err)
 				}
 				defer f.Close()
-				zeros := newPages(4 << 20)
+				zeros := fileio.NewPages(4 << 20)
 				for off := int64(0); off < room; off += int64(len(zeros)) {
-					if err := f.writePages(off, zeros); err != nil {
+					if err := f.WritePages(off, zeros); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -33,9 +35,9 @@ func BenchmarkBareSegment(b *testing.B) {
 				var wg sync.WaitGroup
 				for range clients {
 					wg.Go(func() {
-						buf := newPages(size)
+						buf := fileio.NewPages(size)
 						for i := next.Add(1) - 1; i < int64(b.N); i = next.Add(1) - 1 {
-							if err := f.writePages(i*int64(size)%room, buf); err != nil {
+							if err := f.WritePages(i*int64(size)%room, buf); err != nil {
 								b.Error(err)
 								return
 							}

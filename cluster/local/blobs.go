@@ -12,6 +12,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
+	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 )
 
@@ -30,11 +31,11 @@ type Blobs struct {
 	log      *slog.Logger
 	now      func() time.Time // of blobs, for those who list them
 	store    storeID
-	disk     disk
+	disk     fileio.Disk
 	gate     *occ.Gate
 	index    index
 	space    *spaceGuard
-	handles  *handles
+	handles  *fileio.Handles
 	places   *placeCache
 	sums     *pageSums
 	buffers  *buffers
@@ -137,12 +138,12 @@ func (b *Blobs) isActive(id cluster.BlobID) bool {
 
 // createFile opens the file of a new blob. A leftover of a crash is in nobody's
 // index and gives way.
-func (b *Blobs) createFile(id cluster.BlobID) (diskFile, error) {
+func (b *Blobs) createFile(id cluster.BlobID) (fileio.File, error) {
 	path := b.filePath(id)
-	f, err := b.disk.create(path)
+	f, err := b.disk.Create(path)
 	if errors.Is(err, os.ErrExist) {
-		if err = b.disk.remove(path); err == nil {
-			f, err = b.disk.create(path)
+		if err = b.disk.Remove(path); err == nil {
+			f, err = b.disk.Create(path)
 		}
 	}
 	return f, ioerr.Map(err)
@@ -196,7 +197,7 @@ func (b *Blobs) forget(e *indexEntry) {
 		return
 	}
 	path := b.filePath(e.id)
-	b.handles.drop(path)
+	b.handles.Drop(path)
 	b.reaper.add(path)
 }
 
@@ -275,6 +276,6 @@ func (b *Blobs) Close() error {
 	b.segments.stop()
 	b.reaper.stop()
 	err := b.segments.close()
-	b.handles.close()
+	b.handles.Close()
 	return ioerr.Map(err)
 }

@@ -1,6 +1,9 @@
 package local
 
-import "ogw/cluster"
+import (
+	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
+)
 
 const (
 	// smallMax is the longest blob that goes into a segment. From here on,
@@ -17,21 +20,21 @@ const (
 // buffers are the pools of page-aligned memory. A writer holds at most two
 // large ones, whatever the length of its blob.
 type buffers struct {
-	block *pagePool // one block, for reads at the edges
-	mid   *pagePool // a small blob with its footer
-	large *pagePool // smallMax and the longest footer: a small blob, or a part of a long one
+	block *fileio.Pool // one block, for reads at the edges
+	mid   *fileio.Pool // a small blob with its footer
+	large *fileio.Pool // smallMax and the longest footer: a small blob, or a part of a long one
 }
 
 func newBuffers() *buffers {
 	return &buffers{
-		block: newPagePool(cluster.BlockBytes, blockBuffersKept),
-		mid:   newPagePool(int(recordBytes(midMax)), midBuffersKept),
-		large: newPagePool(smallMax+int(alignBytes(footerBytes(cluster.MaxBlobBytes))), largeBuffersKept),
+		block: fileio.NewPool(cluster.BlockBytes, blockBuffersKept),
+		mid:   fileio.NewPool(int(recordBytes(midMax)), midBuffersKept),
+		large: fileio.NewPool(smallMax+int(fileio.Align(footerBytes(cluster.MaxBlobBytes))), largeBuffersKept),
 	}
 }
 
 // forSize returns the pool for a blob of size bytes, or of unknown size (-1).
-func (b *buffers) forSize(size int64) *pagePool {
+func (b *buffers) forSize(size int64) *fileio.Pool {
 	if size > midMax {
 		return b.large
 	}

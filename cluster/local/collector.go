@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -174,12 +175,12 @@ func (c *collector) collect(g candidate) error {
 		return c.removeDoubtful(g.number)
 	}
 	path := c.segments.path(g.number)
-	if c.blobs.handles.drop(path) {
+	if c.blobs.handles.Drop(path) {
 		if adopted, err := c.segments.alloc.adopt(g.number); adopted || err != nil {
 			return ioerr.Map(err)
 		}
 	}
-	if err := c.segments.disk.remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := c.segments.disk.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return ioerr.Map(err)
 	}
 	return nil
@@ -191,11 +192,11 @@ func (c *collector) collect(g candidate) error {
 // of their errors.
 func (c *collector) rewrite(number uint64) (stay []stuck, damage error) {
 	path := c.segments.path(number)
-	end, err := c.segments.disk.length(path)
+	end, err := c.segments.disk.Length(path)
 	if err != nil {
 		return nil, ioerr.Map(err)
 	}
-	f, err := c.segments.disk.open(path)
+	f, err := c.segments.disk.Open(path)
 	if err != nil {
 		return nil, ioerr.Map(err)
 	}
@@ -207,10 +208,10 @@ func (c *collector) rewrite(number uint64) (stay []stuck, damage error) {
 		if err != nil {
 			return stay, err
 		}
-		for at := 0; at+pageBytes <= n; at += pageBytes {
-			r, _, ok := parseTrailer(chunk[at : at+pageBytes])
+		for at := 0; at+fileio.PageBytes <= n; at += fileio.PageBytes {
+			r, _, ok := parseTrailer(chunk[at : at+fileio.PageBytes])
 			if !ok || r.store != c.blobs.store || r.segment != number ||
-				r.offset+recordBytes(r.size) != off+int64(at)+pageBytes {
+				r.offset+recordBytes(r.size) != off+int64(at)+fileio.PageBytes {
 				continue
 			}
 			if c.stopping() {
@@ -231,16 +232,16 @@ func (c *collector) rewrite(number uint64) (stay []stuck, damage error) {
 // readChunk reads a part of a segment, and returns its length, which is less
 // only at the end. Pages that the medium cannot read become zeros, and are
 // counted; ErrCorrupt if they are many.
-func (c *collector) readChunk(f diskFile, chunk []byte, off int64, bad *int) (n int, err error) {
+func (c *collector) readChunk(f fileio.File, chunk []byte, off int64, bad *int) (n int, err error) {
 	n, err = f.ReadAt(chunk, off)
 	if err == nil || errors.Is(err, io.EOF) {
 		return n, nil
 	}
-	for n = 0; n < len(chunk); n += pageBytes {
+	for n = 0; n < len(chunk); n += fileio.PageBytes {
 		if c.stopping() {
 			return 0, errStopped
 		}
-		page := chunk[n:min(n+pageBytes, len(chunk))]
+		page := chunk[n:min(n+fileio.PageBytes, len(chunk))]
 		switch got, err := f.ReadAt(page, off+int64(n)); {
 		case errors.Is(err, io.EOF):
 			return n + got, nil
@@ -259,7 +260,7 @@ func (c *collector) readChunk(f diskFile, chunk []byte, off int64, bad *int) (n 
 var errMovedAway = errors.New("the blob is elsewhere by now")
 
 // move copies one record if it is live.
-func (c *collector) move(f diskFile, r *record) error {
+func (c *collector) move(f fileio.File, r *record) error {
 	b := c.blobs
 	old, err := b.index.get(r.id)
 	if errors.Is(err, cluster.ErrNotFound) {
@@ -272,8 +273,8 @@ func (c *collector) move(f diskFile, r *record) error {
 		return nil
 	}
 	pool := b.buffers.forSize(old.size)
-	buf := pool.get()
-	defer pool.put(buf)
+	buf := pool.Get()
+	defer pool.Put(buf)
 	if recordBytes(old.size) > int64(len(buf)) {
 		return fmt.Errorf("%w: record of %d bytes in a segment", cluster.ErrCorrupt, old.size)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/clustertest"
+	"ogw/cluster/local/internal/fileio"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -30,7 +31,7 @@ func newMem(t testing.TB) *vfs.MemFS {
 	if err := fs.MkdirAll("/store", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := syncDir(fs, "/"); err != nil {
+	if err := fileio.SyncDir(fs, "/"); err != nil {
 		t.Fatal(err)
 	}
 	return fs

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ogw/cluster/local/internal/fileio"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -59,11 +61,11 @@ func (k fsCallKind) mutates() bool { return k != callRead && k != callOpen }
 
 const (
 	crashSector  = 512
-	crashSectors = pageBytes / crashSector
+	crashSectors = fileio.PageBytes / crashSector
 )
 
 type crashPage struct {
-	data  [pageBytes]byte
+	data  [fileio.PageBytes]byte
 	owner uint64 // token of the node that may write it in place
 }
 
@@ -205,7 +207,7 @@ func (n *crashNode) clone(m crashMode, rng *rand.Rand) *crashNode {
 		if kept == 0 {
 			continue
 		}
-		if end := min(n.size, int64(i+1)*pageBytes); end > c.size {
+		if end := min(n.size, int64(i+1)*fileio.PageBytes); end > c.size {
 			c.resize(end)
 		}
 		if kept == mask {
@@ -229,7 +231,7 @@ func (n *crashNode) clone(m crashMode, rng *rand.Rand) *crashNode {
 }
 
 func (n *crashNode) resize(size int64) {
-	count := int((size + pageBytes - 1) / pageBytes)
+	count := int((size + fileio.PageBytes - 1) / fileio.PageBytes)
 	for len(n.pages) < count {
 		n.pages = append(n.pages, nil)
 	}
@@ -241,7 +243,7 @@ func (n *crashNode) write(p []byte, off int64) {
 		n.resize(end)
 	}
 	for len(p) > 0 {
-		i, at := int(off/pageBytes), int(off%pageBytes)
+		i, at := int(off/fileio.PageBytes), int(off%fileio.PageBytes)
 		page := n.pages[i]
 		if page == nil || page.owner != n.token {
 			fresh := &crashPage{owner: n.token}
@@ -268,8 +270,8 @@ func (n *crashNode) read(p []byte, off int64) (int, error) {
 	}
 	p = p[:min(int64(len(p)), n.size-off)]
 	for done := 0; done < len(p); {
-		i, at := int((off+int64(done))/pageBytes), int((off+int64(done))%pageBytes)
-		part := p[done:min(len(p), done+pageBytes-at)]
+		i, at := int((off+int64(done))/fileio.PageBytes), int((off+int64(done))%fileio.PageBytes)
+		part := p[done:min(len(p), done+fileio.PageBytes-at)]
 		if n.pages[i] == nil {
 			clear(part)
 		} else {
@@ -283,7 +285,7 @@ func (n *crashNode) read(p []byte, off int64) (int, error) {
 // sync makes the pages of a range durable, and the length.
 func (n *crashNode) sync(from, to int64) {
 	for i := range n.dirty {
-		if int64(i)*pageBytes >= to || int64(i+1)*pageBytes <= from {
+		if int64(i)*fileio.PageBytes >= to || int64(i+1)*fileio.PageBytes <= from {
 			continue
 		}
 		for len(n.synced) <= i {
@@ -529,7 +531,7 @@ func (i crashInfo) Mode() os.FileMode {
 }
 
 // crashFile is an open file or folder, for Pebble (vfs.File) and for the data
-// (diskFile).
+// (fileio.File).
 type crashFile struct {
 	fs      *crashFS
 	node    *crashNode
@@ -611,9 +613,7 @@ func (f *crashFile) Stat() (info vfs.FileInfo, _ error) {
 	return crashInfo{filepath.Base(f.path), f.node.size, f.node.dir, f.node.modified}, nil
 }
 
-func (f *crashFile) sync() error { return f.Sync() }
-
-func (f *crashFile) allocate(bytes int64) error {
+func (f *crashFile) Allocate(bytes int64) error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
 	if _, err := f.fs.call(callExtend, f.path, 0); err != nil {
@@ -623,10 +623,10 @@ func (f *crashFile) allocate(bytes int64) error {
 	return nil
 }
 
-func (f *crashFile) writePages(off int64, pages ...[]byte) error {
+func (f *crashFile) WritePages(off int64, pages ...[]byte) error {
 	start := off
 	for _, p := range pages {
-		if len(p)%pageBytes != 0 || off%pageBytes != 0 {
+		if len(p)%fileio.PageBytes != 0 || off%fileio.PageBytes != 0 {
 			panic("not whole pages")
 		}
 		if _, err := f.WriteAt(p, off); err != nil {
@@ -643,7 +643,7 @@ func (f *crashFile) writePages(off int64, pages ...[]byte) error {
 // crashDisk is the disk of the data half.
 type crashDisk struct{ fs *crashFS }
 
-func (d crashDisk) create(path string) (diskFile, error) {
+func (d crashDisk) Create(path string) (fileio.File, error) {
 	f, err := d.fs.createFile(path, true)
 	if err != nil {
 		return nil, err
@@ -651,7 +651,7 @@ func (d crashDisk) create(path string) (diskFile, error) {
 	return f, nil
 }
 
-func (d crashDisk) openSegment(path string) (diskFile, error) {
+func (d crashDisk) OpenSegment(path string) (fileio.File, error) {
 	f, err := d.fs.openFile(path, true)
 	if err != nil {
 		return nil, err
@@ -660,7 +660,7 @@ func (d crashDisk) openSegment(path string) (diskFile, error) {
 	return f, nil
 }
 
-func (d crashDisk) open(path string) (diskFile, error) {
+func (d crashDisk) Open(path string) (fileio.File, error) {
 	f, err := d.fs.openFile(path, false)
 	if err != nil {
 		return nil, err
@@ -668,7 +668,7 @@ func (d crashDisk) open(path string) (diskFile, error) {
 	return f, nil
 }
 
-func (d crashDisk) length(path string) (int64, error) {
+func (d crashDisk) Length(path string) (int64, error) {
 	info, err := d.fs.Stat(path)
 	if err != nil {
 		return 0, err
@@ -676,10 +676,10 @@ func (d crashDisk) length(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-func (d crashDisk) truncate(string, int64) error { return nil } // the disk is never full
+func (d crashDisk) Truncate(string, int64) error { return nil } // the disk is never full
 
 // punch writes zeros, which a cut may drop.
-func (d crashDisk) punch(path string, off, bytes int64) error {
+func (d crashDisk) Punch(path string, off, bytes int64) error {
 	f, err := d.fs.openFile(path, false)
 	if err != nil {
 		return err
@@ -688,10 +688,10 @@ func (d crashDisk) punch(path string, off, bytes int64) error {
 	return err
 }
 
-func (d crashDisk) openDirect(path string) (diskFile, error) { return d.open(path) }
+func (d crashDisk) OpenDirect(path string) (fileio.File, error) { return d.Open(path) }
 
-func (d crashDisk) remove(path string) error          { return d.fs.Remove(path) }
-func (d crashDisk) rename(from, to string) error      { return d.fs.Rename(from, to) }
-func (d crashDisk) list(dir string) ([]string, error) { return d.fs.List(dir) }
-func (d crashDisk) mkdir(dir string) error            { return d.fs.MkdirAll(dir, 0o700) }
-func (d crashDisk) syncDir(dir string) error          { return syncDir(d.fs, dir) }
+func (d crashDisk) Remove(path string) error          { return d.fs.Remove(path) }
+func (d crashDisk) Rename(from, to string) error      { return d.fs.Rename(from, to) }
+func (d crashDisk) List(dir string) ([]string, error) { return d.fs.List(dir) }
+func (d crashDisk) Mkdir(dir string) error            { return d.fs.MkdirAll(dir, 0o700) }
+func (d crashDisk) SyncDir(dir string) error          { return fileio.SyncDir(d.fs, dir) }

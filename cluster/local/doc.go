@@ -12,7 +12,7 @@
 //
 // Nobody else may use what lies there: files are made with mode 0600, folders
 // with 0700, by descriptor and through no symbolic link, and a start closes what
-// it finds open (private.go, privateFS). DIR itself is the operator's, and refused
+// it finds open (private.go, fileio.PrivateFS). DIR itself is the operator's, and refused
 // where others may write to it.
 //
 // # Metadata
@@ -101,6 +101,6 @@
 // Lock order: Blobs.changing, then KV.commit, then durability.mu; Blobs.mu,
 // then nothing but reads of the index; segments.mu, then allocator.mu;
 // spaceWait.mu, then reserveFile.mu or allocator.mu. The
-// locks of snapshots, handles, placeCache, pageSums, pagePool, reaper and
+// locks of snapshots, handles, placeCache, pageSums, fileio.Pool, reaper and
 // rollbackGuard are innermost.
 package local

@@ -44,11 +44,11 @@ func (b *Blobs) recallDoubts() error {
 // ends when it cannot come back.
 func (c *collector) removeDoubtful(number uint64) error {
 	path := c.segments.path(number)
-	c.blobs.handles.drop(path)
-	if err := c.segments.disk.remove(path); err != nil {
+	c.blobs.handles.Drop(path)
+	if err := c.segments.disk.Remove(path); err != nil {
 		return ioerr.Map(err)
 	}
-	if err := c.segments.disk.syncDir(c.segments.dir); err != nil {
+	if err := c.segments.disk.SyncDir(c.segments.dir); err != nil {
 		return ioerr.Map(err)
 	}
 	return c.blobs.index.undoubt(number)
@@ -81,14 +81,14 @@ func (c *collector) punchRest(number uint64, stay []stuck) error {
 		return err
 	}
 	path := c.segments.path(number)
-	end, err := c.segments.disk.length(path)
+	end, err := c.segments.disk.Length(path)
 	if err != nil {
 		return ioerr.Map(err)
 	}
 	from := int64(0)
 	for _, r := range append(stay, stuck{off: end}) { // in the order of the file
 		if r.off > from {
-			if err := c.segments.disk.punch(path, from, r.off-from); err != nil {
+			if err := c.segments.disk.Punch(path, from, r.off-from); err != nil {
 				return ioerr.Map(err)
 			}
 		}

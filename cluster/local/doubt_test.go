@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
 )
 
 // segmentBlobs stores blobs until a second segment is begun, and returns those
@@ -100,7 +101,7 @@ func TestDoubt(t *testing.T) {
 		return true
 	}
 	waitFor(t, "the good blobs move", moved)
-	rest := recordBytes(size) + pageBytes
+	rest := recordBytes(size) + fileio.PageBytes
 	waitFor(t, "the space around the damage comes back", func() bool { return diskBytes(t, path) <= rest })
 	check := func() {
 		t.Helper()

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -120,5 +121,5 @@ func encodeFormat(id storeID) []byte {
 }
 
 func writeFormat(fs vfs.FS, dir string, id storeID) error {
-	return replaceFile(fs, dir, formatFile, encodeFormat(id))
+	return fileio.Replace(fs, dir, formatFile, encodeFormat(id))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 
 	"golang.org/x/sys/unix"
@@ -19,7 +20,7 @@ import (
 // the latest. The file names the holder, for people.
 func lockFolder(dir string) (io.Closer, error) {
 	path := filepath.Join(dir, lockFile)
-	f, err := openPrivate(path, os.O_RDWR|os.O_CREATE)
+	f, err := fileio.OpenPrivate(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, ioerr.Map(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	"ogw/cluster/local/internal/fileio"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -63,5 +65,5 @@ func (l *logFS) wipe(name string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return zeroOut(f, info.Size())
+	return fileio.ZeroOut(f, info.Size())
 }

@@ -10,6 +10,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
+	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -22,7 +23,7 @@ import (
 // something else or the store of a newer version.
 func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 	o.setDefaults()
-	if o.SegmentBytes != 0 && (o.SegmentBytes%pageBytes != 0 || o.SegmentBytes < recordBytes(smallMax)) {
+	if o.SegmentBytes != 0 && (o.SegmentBytes%fileio.PageBytes != 0 || o.SegmentBytes < recordBytes(smallMax)) {
 		return nil, fmt.Errorf("%w: segments of %d bytes", cluster.ErrInvalid, o.SegmentBytes)
 	}
 	if err := ctx.Err(); err != nil {
@@ -43,7 +44,7 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 		if err := makeFolder(dir, &o); err != nil {
 			return nil, err
 		}
-		if err := syncDir(vfs.Default, filepath.Dir(dir)); err != nil {
+		if err := fileio.SyncDir(vfs.Default, filepath.Dir(dir)); err != nil {
 			o.Logger.Warn("cannot sync the folder above the data folder", "err", err)
 		}
 		lock, err := lockFolder(dir)
@@ -57,19 +58,19 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 		if err := makeStorePrivate(dir, o.Logger); err != nil {
 			return nil, err
 		}
-		o.fs = privateFS{vfs.Default}
+		o.fs = fileio.PrivateFS{FS: vfs.Default}
 	}
 	store, err := ensureFormat(o.fs, o.Dir)
 	if err != nil {
 		return nil, err
 	}
-	handles := newHandles(files.data)
+	handles := fileio.NewHandles(files.data)
 	if o.disk == nil {
-		disk := newOSDisk(o.Dir)
-		disk.relieve = handles.closeIdle
+		disk := fileio.NewOS(o.Dir)
+		disk.Relieve = handles.CloseIdle
 		o.disk = disk
 	}
-	handles.disk = o.disk
+	handles.Disk = o.disk
 	space := &spaceGuard{fs: o.fs, dir: o.Dir, began: time.Now()}
 	if err := space.measure(); err != nil {
 		o.Logger.Warn("cannot measure free space", "dir", o.Dir, "err", err)
@@ -77,7 +78,7 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 	if o.SegmentBytes == 0 {
 		o.SegmentBytes = segmentBytes(space.total.Load())
 	}
-	kv, err := openKV(&o, store, space, files.meta, handles.closeIdle)
+	kv, err := openKV(&o, store, space, files.meta, handles.CloseIdle)
 	if err != nil {
 		return nil, err
 	}
@@ -95,10 +96,10 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 // makeFolder makes the data folder, or looks who may change the one there is.
 func makeFolder(dir string, o *Options) error {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		if err := os.MkdirAll(dir, privateFolder); err != nil {
+		if err := os.MkdirAll(dir, fileio.FolderMode); err != nil {
 			return ioerr.Map(err)
 		}
-		return ioerr.Map(os.Chmod(dir, privateFolder)) // whatever the umask took
+		return ioerr.Map(os.Chmod(dir, fileio.FolderMode)) // whatever the umask took
 	}
 	return checkFolder(dir, o.Logger)
 }
@@ -255,7 +256,7 @@ func checkFreshStore(o *Options, kv *KV) error {
 	return nil
 }
 
-func openBlobs(o *Options, kv *KV, store storeID, handles *handles) (*Blobs, error) {
+func openBlobs(o *Options, kv *KV, store storeID, handles *fileio.Handles) (*Blobs, error) {
 	if err := makeFolders(o); err != nil {
 		return nil, err
 	}
@@ -307,16 +308,16 @@ func makeFolders(o *Options) error {
 	for i := range blobFanOut {
 		dirs = append(dirs, filepath.Join(o.Dir, blobDir, fmt.Sprintf("%02x", i)))
 	}
-	if _, err := o.disk.list(dirs[len(dirs)-1]); err == nil {
+	if _, err := o.disk.List(dirs[len(dirs)-1]); err == nil {
 		return nil // made last, so the others are there
 	}
 	for _, dir := range dirs {
-		if err := o.disk.mkdir(dir); err != nil {
+		if err := o.disk.Mkdir(dir); err != nil {
 			return ioerr.Map(err)
 		}
 	}
 	for _, dir := range []string{filepath.Join(o.Dir, blobDir), o.Dir} {
-		if err := o.disk.syncDir(dir); err != nil {
+		if err := o.disk.SyncDir(dir); err != nil {
 			return ioerr.Map(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
 )
 
 func TestLocked(t *testing.T) {
@@ -116,7 +117,7 @@ func TestWrongFolder(t *testing.T) {
 
 // TestBuffered runs on a file system without O_DIRECT.
 func TestBuffered(t *testing.T) {
-	c := openAt(t, Options{Dir: t.TempDir(), disk: &osDisk{}})
+	c := openAt(t, Options{Dir: t.TempDir(), disk: &fileio.OS{}})
 	for seed := range 8 {
 		id := cluster.BlobID{Content: 1, Seq: uint64(seed)}
 		if err := storeBlob(c.Blobs, id, seedBytes(seed)); err != nil {

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"time"
 
+	"ogw/cluster/local/internal/fileio"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -40,7 +42,7 @@ type Options struct {
 	// The rest is for tests of this package.
 
 	fs           vfs.FS        // nil: the operating system's
-	disk         disk          // nil: one of the operating system's
+	disk         fileio.Disk   // nil: one of the operating system's
 	collectEvery time.Duration // 0: the constant
 	memTable     uint64        // bytes; 0: the constant
 	tailRest     int           // with tailHalf: commits until the tail rests

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
 
 	"github.com/minio/crc64nvme"
 )
@@ -19,7 +20,7 @@ const (
 	// sumsShards spreads the locks.
 	sumsShards = 16
 	// pagesPerBlock is how many pages make a block.
-	pagesPerBlock = cluster.BlockBytes / pageBytes
+	pagesPerBlock = cluster.BlockBytes / fileio.PageBytes
 )
 
 // pageSums remembers checksums of the pages of blocks that were verified. A
@@ -80,7 +81,7 @@ func (c *pageSums) get(id blockID) (sums blockPages, ok bool) {
 func (c *pageSums) put(id blockID, block []byte) {
 	var sums blockPages
 	for i := 0; len(block) > 0; i++ {
-		n := min(len(block), pageBytes)
+		n := min(len(block), fileio.PageBytes)
 		sums[i] = crc64nvme.Checksum(block[:n])
 		block = block[n:]
 	}
@@ -105,7 +106,7 @@ func (c *pageSums) put(id blockID, block []byte) {
 // be short), are right.
 func (sums *blockPages) match(data []byte, page int64) bool {
 	for len(data) > 0 {
-		n := min(len(data), pageBytes)
+		n := min(len(data), fileio.PageBytes)
 		if crc64nvme.Checksum(data[:n]) != sums[page] {
 			return false
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -56,7 +57,7 @@ func rawBlob(t *testing.T, c *cluster.Cluster, fs *vfs.MemFS, id cluster.BlobID)
 func readParts(t *testing.T, b cluster.Blobs, id cluster.BlobID, data []byte, rng *rand.Rand) {
 	t.Helper()
 	for range 300 {
-		at, n := rng.IntN(len(data)), 1+rng.IntN(3*pageBytes)
+		at, n := rng.IntN(len(data)), 1+rng.IntN(3*fileio.PageBytes)
 		p := make([]byte, n)
 		got, err := b.ReadAt(ctx, id, p, int64(at))
 		want := data[at:min(at+n, len(data))]
@@ -69,8 +70,8 @@ func readParts(t *testing.T, b cluster.Blobs, id cluster.BlobID, data []byte, rn
 // checkDamagedPart reads around at, where a byte is wrong.
 func checkDamagedPart(t *testing.T, b cluster.Blobs, id cluster.BlobID, data []byte, at int, rng *rand.Rand) {
 	t.Helper()
-	from := max(0, at-rng.IntN(2*pageBytes))
-	p := make([]byte, min(len(data)-from, at-from+1+rng.IntN(pageBytes)))
+	from := max(0, at-rng.IntN(2*fileio.PageBytes))
+	p := make([]byte, min(len(data)-from, at-from+1+rng.IntN(fileio.PageBytes)))
 	if n, err := b.ReadAt(ctx, id, p, int64(from)); n != 0 || !errors.Is(err, cluster.ErrCorrupt) {
 		t.Fatalf("%d bytes at %d, byte %d is damaged: %d, %v", len(p), from, at, n, err)
 	}

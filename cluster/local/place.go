@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
 )
 
 // A place is, little-endian:
@@ -79,7 +80,7 @@ func parsePlace(b []byte) (p place, err error) {
 		}
 		p.segment = binary.LittleEndian.Uint64(b[17:])
 		p.offset = int64(binary.LittleEndian.Uint64(b[25:]))
-		if p.segment == 0 || p.offset < 0 || p.offset%pageBytes != 0 {
+		if p.segment == 0 || p.offset < 0 || p.offset%fileio.PageBytes != 0 {
 			return p, errPlace
 		}
 		p.blocks = make([]uint64, blocks)

@@ -13,13 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Modes of what is made in the data folder: nobody else reads it, or learns
-// what there is, whatever the umask and the mode of the folder above are.
-const (
-	privateFile   = 0o600
-	privateFolder = 0o700
-	othersAll     = 0o077
-)
+// othersAll are the bits that files of the store have not.
+const othersAll = 0o077
 
 // Bits of the data folder's own mode, which is the operator's.
 const (

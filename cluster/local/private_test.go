@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,9 +43,9 @@ func openToOthers(t *testing.T, dir string) (found []string, files int) {
 			return err
 		}
 		files++
-		want := fs.FileMode(privateFile)
+		want := fs.FileMode(fileio.FileMode)
 		if e.IsDir() {
-			want = privateFolder
+			want = fileio.FolderMode
 		}
 		if info.Mode().Perm() != want {
 			found = append(found, path+" "+info.Mode().String())
@@ -80,7 +81,7 @@ func TestPrivateFiles(t *testing.T) {
 func TestPrivateAfterUpgrade(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	fillStore(t, dir)
-	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != privateFolder {
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != fileio.FolderMode {
 		t.Errorf("the folder that was made has mode %v, %v", info.Mode(), err)
 	}
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

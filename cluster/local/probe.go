@@ -58,7 +58,7 @@ func (p *prober) lookOnce(id cluster.BlobID, at *place) error {
 	bytes, known := p.segments[at.segment]
 	if !known {
 		var err error
-		if bytes, err = p.blobs.disk.length(path); errors.Is(err, os.ErrNotExist) {
+		if bytes, err = p.blobs.disk.Length(path); errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("%w: file %s is missing", cluster.ErrCorrupt, path)
 		} else if err != nil {
 			return fmt.Errorf("%w: %w", cluster.ErrCorrupt, err)

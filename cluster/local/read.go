@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/minio/crc64nvme"
@@ -61,11 +62,11 @@ func (b *Blobs) readOnce(id cluster.BlobID, p []byte, off int64) (int, error) {
 	if short {
 		p = p[:c.size-off]
 	}
-	f, err := b.handles.get(b.placePath(id, &c.place))
+	f, err := b.handles.Get(b.placePath(id, &c.place))
 	if err != nil {
 		return 0, err
 	}
-	defer b.handles.put(f)
+	defer b.handles.Put(f)
 	r := blockReader{blobs: b, file: f, c: c}
 	if err := r.read(p, off); err != nil {
 		return 0, err
@@ -106,11 +107,11 @@ func (b *Blobs) lookup(id cluster.BlobID) (*cachedPlace, error) {
 // readFooter reads the block checksums from a file.
 func (b *Blobs) readFooter(id cluster.BlobID, size int64) ([]uint64, error) {
 	path := b.filePath(id)
-	f, err := b.handles.get(path)
+	f, err := b.handles.Get(path)
 	if err != nil {
 		return nil, err
 	}
-	defer b.handles.put(f)
+	defer b.handles.Put(f)
 	tail := make([]byte, footerBytes(size))
 	if _, err := f.ReadAt(tail, recordBytes(size)-int64(len(tail))); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -132,7 +133,7 @@ func (b *Blobs) readFooter(id cluster.BlobID, size int64) ([]uint64, error) {
 // blockReader reads verified blocks of one blob.
 type blockReader struct {
 	blobs *Blobs
-	file  *handle
+	file  *fileio.Handle
 	c     *cachedPlace
 }
 
@@ -175,14 +176,14 @@ func (r *blockReader) edge(p []byte, off, block int64) (int, error) {
 	start := block * cluster.BlockBytes
 	end := min(start+cluster.BlockBytes, r.c.size)
 	p = p[:min(int64(len(p)), end-off)]
-	scratch := r.blobs.buffers.block.get()
-	defer r.blobs.buffers.block.put(scratch)
+	scratch := r.blobs.buffers.block.Get()
+	defer r.blobs.buffers.block.Put(scratch)
 	id := blockID{r.c.id, block}
 	if sums, ok := r.blobs.sums.get(id); ok {
-		from := off &^ (pageBytes - 1)
-		pages := scratch[:min(alignBytes(off+int64(len(p))), end)-from]
+		from := off &^ (fileio.PageBytes - 1)
+		pages := scratch[:min(fileio.Align(off+int64(len(p))), end)-from]
 		n, err := r.file.ReadAt(pages, r.c.offset+from)
-		if n == len(pages) && sums.match(pages, (from-start)/pageBytes) {
+		if n == len(pages) && sums.match(pages, (from-start)/fileio.PageBytes) {
 			return copy(p, pages[off-from:]), nil
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -220,5 +221,5 @@ func (r *blockReader) fill(p []byte, block int64) error {
 
 func (r *blockReader) corrupt(block int64, what string) error {
 	return fmt.Errorf("%w: blob %v: block %d %s (file %s, offset %d)", cluster.ErrCorrupt,
-		r.c.id, block, what, r.file.path, r.c.offset+block*cluster.BlockBytes)
+		r.c.id, block, what, r.file.Path, r.c.offset+block*cluster.BlockBytes)
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"ogw/cluster/local/internal/fileio"
 )
 
 const (
@@ -19,7 +21,7 @@ const (
 // reaper removes the files of deleted blobs, once their absence from the
 // index is durable: a power cut must not leave an index entry without a file.
 type reaper struct {
-	disk disk
+	disk fileio.Disk
 	sync func() error // makes the index durable
 	log  *slog.Logger
 
@@ -30,7 +32,7 @@ type reaper struct {
 	done chan struct{}
 }
 
-func newReaper(d disk, sync func() error, log *slog.Logger) *reaper {
+func newReaper(d fileio.Disk, sync func() error, log *slog.Logger) *reaper {
 	r := &reaper{disk: d, sync: sync, log: log, queue: make(map[string]struct{}), quit: make(chan struct{}), done: make(chan struct{})}
 	go r.run()
 	return r
@@ -79,7 +81,7 @@ func (r *reaper) reap() {
 		return // the store failed; the next start sweeps
 	}
 	for path := range paths {
-		if err := r.disk.remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := r.disk.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			r.log.Warn("cannot remove the file of a deleted blob", "path", path, "err", err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
 
 	"github.com/minio/crc64nvme"
 )
@@ -46,7 +47,7 @@ func blockCount(size int64) int { return int((size + cluster.BlockBytes - 1) / c
 func footerBytes(size int64) int64 { return int64(blockCount(size))*crcBytes + trailerBytes }
 
 // recordBytes is the length of the whole record.
-func recordBytes(size int64) int64 { return alignBytes(size + footerBytes(size)) }
+func recordBytes(size int64) int64 { return fileio.Align(size + footerBytes(size)) }
 
 // putFooter writes the footer of r to the end of tail, which must hold it.
 func (r *record) putFooter(tail []byte) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
 
 	"github.com/minio/crc64nvme"
 )
@@ -16,7 +17,7 @@ import (
 func testRecord(size int64) (record, []byte) {
 	data := make([]byte, size)
 	rand.NewChaCha8([32]byte{byte(size)}).Read(data)
-	r := record{store: storeID{1, 2, 3}, id: cluster.BlobID{Content: 4, Seq: 5}, segment: 6, offset: 7 * pageBytes, size: size}
+	r := record{store: storeID{1, 2, 3}, id: cluster.BlobID{Content: 4, Seq: 5}, segment: 6, offset: 7 * fileio.PageBytes, size: size}
 	r.blocks = blockSums(nil, data)
 	raw := make([]byte, recordBytes(size))
 	copy(raw, data)
@@ -25,9 +26,9 @@ func testRecord(size int64) (record, []byte) {
 }
 
 func TestRecord(t *testing.T) {
-	for _, size := range []int64{0, 1, pageBytes - 88, pageBytes - 87, pageBytes, cluster.BlockBytes, cluster.BlockBytes + 1, smallMax, cluster.MaxBlobBytes} {
+	for _, size := range []int64{0, 1, fileio.PageBytes - 88, fileio.PageBytes - 87, fileio.PageBytes, cluster.BlockBytes, cluster.BlockBytes + 1, smallMax, cluster.MaxBlobBytes} {
 		r, raw := testRecord(size)
-		if len(raw)%pageBytes != 0 {
+		if len(raw)%fileio.PageBytes != 0 {
 			t.Errorf("%d bytes: a record of %d", size, len(raw))
 		}
 		got, err := parseFooter(raw)
@@ -89,7 +90,7 @@ func TestPlace(t *testing.T) {
 	for _, p := range []place{
 		{size: 5 << 20, modified: time.Unix(1, 2)},
 		{size: 0, modified: time.Unix(3, 4), segment: 1, blocks: []uint64{}},
-		{size: 100_000, modified: time.Unix(5, 6), segment: 1 << 40, offset: 17 * pageBytes, blocks: []uint64{7, 8}},
+		{size: 100_000, modified: time.Unix(5, 6), segment: 1 << 40, offset: 17 * fileio.PageBytes, blocks: []uint64{7, 8}},
 	} {
 		raw := p.encode()
 		got, err := parsePlace(raw)

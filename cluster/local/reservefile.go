@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"ogw/cluster/local/internal/fileio"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 // log meets a full disk it gives back a step of it, so that deletes go on; when
 // there is room again it grows back.
 type reserveFile struct {
-	disk  disk
+	disk  fileio.Disk
 	dir   string
 	space *spaceGuard
 	log   *slog.Logger
@@ -33,7 +35,7 @@ type reserveFile struct {
 }
 
 // newReserveFile finds the file that is there; start sees to its length.
-func newReserveFile(d disk, dir string, space *spaceGuard, log *slog.Logger) *reserveFile {
+func newReserveFile(d fileio.Disk, dir string, space *spaceGuard, log *slog.Logger) *reserveFile {
 	r := &reserveFile{disk: d, dir: dir, space: space, log: log, quit: make(chan struct{}), done: make(chan struct{})}
 	r.find()
 	return r
@@ -43,7 +45,7 @@ func (r *reserveFile) path() string { return filepath.Join(r.dir, reserveFileNam
 
 func (r *reserveFile) find() {
 	r.bytes = 0
-	if bytes, err := r.disk.length(r.path()); err == nil {
+	if bytes, err := r.disk.Length(r.path()); err == nil {
 		r.bytes = bytes
 	}
 }
@@ -63,7 +65,7 @@ func (r *reserveFile) release() bool {
 		return false
 	}
 	left := max(0, r.bytes-max(reserveFileStepMin, reservesOf(r.space.total.Load()).file/reserveFileSteps))
-	if err := r.disk.truncate(r.path(), left); err != nil {
+	if err := r.disk.Truncate(r.path(), left); err != nil {
 		r.log.Error("cannot give up the reserve of a full disk", "path", r.path(), "err", err)
 		return false
 	}
@@ -102,19 +104,19 @@ func (r *reserveFile) renew() error {
 	case want == r.bytes:
 		return nil
 	case want < r.bytes: // the disk shrank
-		err := r.disk.truncate(r.path(), want)
+		err := r.disk.Truncate(r.path(), want)
 		r.find()
 		return err
 	case !r.space.roomy(want-r.bytes, growReserve):
 		return nil
 	}
-	f, err := r.disk.openSegment(r.path())
+	f, err := r.disk.OpenSegment(r.path())
 	if err != nil {
 		return err
 	}
-	err = f.allocate(want)
+	err = f.Allocate(want)
 	if err == nil {
-		err = f.sync()
+		err = f.Sync()
 	}
 	if e := f.Close(); err == nil {
 		err = e

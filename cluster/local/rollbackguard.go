@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -28,7 +29,7 @@ type rollbackGuard struct {
 	vfs.FS
 	dir     string // the data folder
 	log     *slog.Logger
-	relieve func() bool // see openWith
+	relieve func() bool // see fileio.Open
 
 	mu       sync.Mutex
 	accepted bool
@@ -53,7 +54,7 @@ func marked(name string) bool {
 
 // Create implements vfs.FS.
 func (g *rollbackGuard) Create(name string, why vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := openWith(g.relieve, func() (vfs.File, error) { return g.FS.Create(name, why) })
+	f, err := fileio.Open(g.relieve, func() (vfs.File, error) { return g.FS.Create(name, why) })
 	if err != nil {
 		return nil, err
 	}
@@ -299,7 +300,7 @@ func (g *rollbackGuard) advance() { g.state++ }
 func (g *rollbackGuard) write() {
 	files, err := g.files()
 	if err == nil {
-		err = replaceFile(g.FS, g.dir, markFile, (&mark{store: g.store, state: g.state, files: files}).encode())
+		err = fileio.Replace(g.FS, g.dir, markFile, (&mark{store: g.store, state: g.state, files: files}).encode())
 	}
 	if err != nil {
 		g.log.Warn("cannot write the mark of the metadata", "file", g.PathJoin(g.dir, markFile), "err", err)
@@ -314,7 +315,7 @@ func (g *rollbackGuard) files() (map[string]filePrint, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syncDir(g.FS, meta); err != nil {
+	if err := fileio.SyncDir(g.FS, meta); err != nil {
 		return nil, err
 	}
 	files := make(map[string]filePrint)

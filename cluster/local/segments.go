@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 )
 
@@ -35,7 +36,7 @@ const (
 // order; the writes of up to lanesMax batches run at the same time, and every
 // record is durable when its append returns.
 type segments struct {
-	disk  disk
+	disk  fileio.Disk
 	dir   string
 	store storeID
 	bytes int64 // length of new segments
@@ -63,7 +64,7 @@ type segment struct {
 	prewritten int64 // guarded by allocator.mu, while it is ready
 	doubtful   bool  // damage was found in it: emptied, and never written again
 	damaged    bool  // holds what cannot be moved: collected when that is deleted
-	file       diskFile
+	file       fileio.File
 }
 
 type appendRequest struct {
@@ -73,10 +74,10 @@ type appendRequest struct {
 	done    chan error
 }
 
-func newSegments(d disk, dir string, store storeID, bytes int64, log *slog.Logger) (*segments, error) {
+func newSegments(d fileio.Disk, dir string, store storeID, bytes int64, log *slog.Logger) (*segments, error) {
 	s := &segments{disk: d, dir: dir, store: store, bytes: bytes, log: log, known: make(map[uint64]*segment)}
 	s.idle = sync.NewCond(&s.mu)
-	names, err := d.list(dir)
+	names, err := d.List(dir)
 	if err != nil {
 		return nil, ioerr.Map(err)
 	}
@@ -85,7 +86,7 @@ func newSegments(d disk, dir string, store storeID, bytes int64, log *slog.Logge
 		number, ok := parseSegmentName(name)
 		if !ok {
 			if strings.HasSuffix(name, freshSuffix) {
-				_ = d.remove(filepath.Join(dir, name)) // half made when the process ended
+				_ = d.Remove(filepath.Join(dir, name)) // half made when the process ended
 			}
 			continue
 		}
@@ -227,7 +228,7 @@ func writeBatch(batch []*appendRequest) error {
 	for i, q := range batch {
 		pages[i] = q.pages
 	}
-	return batch[0].segment.file.writePages(batch[0].offset, pages...)
+	return batch[0].segment.file.WritePages(batch[0].offset, pages...)
 }
 
 // addLive changes the live bytes of a segment; false if there is none.
@@ -253,7 +254,7 @@ func (s *segments) measure() error {
 	}
 	s.mu.Unlock()
 	for _, g := range unknown {
-		bytes, err := s.disk.length(s.path(g.number))
+		bytes, err := s.disk.Length(s.path(g.number))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return ioerr.Map(err)
 		}

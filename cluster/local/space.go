@@ -7,6 +7,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
+	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -48,7 +49,7 @@ type reserves struct{ data, grow, file, last int64 }
 
 func reservesOf(total int64) reserves {
 	data := min(dataReserveMax, total/dataReserveShare)
-	return reserves{data: data, grow: data / 2, file: min(reserveFileMax, total/reserveFileShare) &^ (pageBytes - 1),
+	return reserves{data: data, grow: data / 2, file: min(reserveFileMax, total/reserveFileShare) &^ (fileio.PageBytes - 1),
 		last: min(lastReserveMax, total/lastReserveShare)}
 }
 

@@ -56,7 +56,7 @@ func (s *sweeper) run() {
 }
 
 func (s *sweeper) folder(dir string) (removed int, err error) {
-	names, err := s.blobs.disk.list(dir)
+	names, err := s.blobs.disk.List(dir)
 	if err != nil {
 		return 0, err
 	}
@@ -69,7 +69,7 @@ func (s *sweeper) folder(dir string) (removed int, err error) {
 		if err != nil || !s.orphan(id) {
 			continue
 		}
-		if err := s.blobs.disk.remove(filepath.Join(dir, name)); err == nil {
+		if err := s.blobs.disk.Remove(filepath.Join(dir, name)); err == nil {
 			removed++
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"log/slog"
 
+	"ogw/cluster/local/internal/fileio"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/minio/crc64nvme"
 )
@@ -234,5 +236,5 @@ func (t *tail) wipe() error {
 	if t.file == nil {
 		return nil
 	}
-	return zeroOut(t.file, 2*t.half)
+	return fileio.ZeroOut(t.file, 2*t.half)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -32,7 +33,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Open implements vfs.FS.
 func (g *rollbackGuard) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
-	f, err := openWith(g.relieve, func() (vfs.File, error) { return g.FS.Open(name, opts...) })
+	f, err := fileio.Open(g.relieve, func() (vfs.File, error) { return g.FS.Open(name, opts...) })
 	if !strings.HasSuffix(name, valueSuffix) {
 		return f, err
 	}

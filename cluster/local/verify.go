@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/minio/crc64nvme"
@@ -48,13 +49,13 @@ func (b *Blobs) verifyOnce(id cluster.BlobID) error {
 		return err
 	}
 	path := b.placePath(id, &p)
-	f, err := b.disk.openDirect(path)
+	f, err := b.disk.OpenDirect(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	buf := b.buffers.large.get()
-	defer b.buffers.large.put(buf)
+	buf := b.buffers.large.Get()
+	defer b.buffers.large.Put(buf)
 	bad := func(off int64, what string) error {
 		return fmt.Errorf("%w: blob %v: %s (file %s, offset %d)", cluster.ErrCorrupt, id, what, path, p.offset+off)
 	}
@@ -69,7 +70,7 @@ func (b *Blobs) verifyOnce(id cluster.BlobID) error {
 		return nil, err
 	}
 	total := recordBytes(p.size)
-	from := (total - footerBytes(p.size)) &^ (pageBytes - 1)
+	from := (total - footerBytes(p.size)) &^ (fileio.PageBytes - 1)
 	tail, err := read(from, total-from)
 	if err != nil {
 		return err
@@ -86,7 +87,7 @@ func (b *Blobs) verifyOnce(id cluster.BlobID) error {
 	}
 	for off := int64(0); off < p.size; off += smallMax {
 		n := min(smallMax, p.size-off)
-		data, err := read(off, alignBytes(n))
+		data, err := read(off, fileio.Align(n))
 		if err != nil {
 			return err
 		}

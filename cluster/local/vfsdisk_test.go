@@ -3,6 +3,8 @@ package local
 import (
 	"os"
 
+	"ogw/cluster/local/internal/fileio"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -10,7 +12,7 @@ import (
 // was not synced, and fail at chosen calls.
 type vfsDisk struct{ fs vfs.FS }
 
-func (d vfsDisk) create(path string) (diskFile, error) {
+func (d vfsDisk) Create(path string) (fileio.File, error) {
 	if _, err := d.fs.Stat(path); err == nil {
 		return nil, os.ErrExist
 	}
@@ -21,7 +23,7 @@ func (d vfsDisk) create(path string) (diskFile, error) {
 	return vfsFile{File: f}, nil
 }
 
-func (d vfsDisk) openSegment(path string) (diskFile, error) {
+func (d vfsDisk) OpenSegment(path string) (fileio.File, error) {
 	f, err := d.fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return nil, err
@@ -29,7 +31,7 @@ func (d vfsDisk) openSegment(path string) (diskFile, error) {
 	return vfsFile{f, true}, nil
 }
 
-func (d vfsDisk) open(path string) (diskFile, error) {
+func (d vfsDisk) Open(path string) (fileio.File, error) {
 	f, err := d.fs.Open(path)
 	if err != nil {
 		return nil, err
@@ -37,24 +39,24 @@ func (d vfsDisk) open(path string) (diskFile, error) {
 	return vfsFile{File: f}, nil
 }
 
-func (d vfsDisk) openDirect(path string) (diskFile, error) { return d.open(path) }
+func (d vfsDisk) OpenDirect(path string) (fileio.File, error) { return d.Open(path) }
 
-func (d vfsDisk) remove(path string) error          { return d.fs.Remove(path) }
-func (d vfsDisk) rename(from, to string) error      { return d.fs.Rename(from, to) }
-func (d vfsDisk) list(dir string) ([]string, error) { return d.fs.List(dir) }
-func (d vfsDisk) mkdir(dir string) error            { return d.fs.MkdirAll(dir, 0o700) }
-func (d vfsDisk) truncate(string, int64) error      { return nil } // allocate takes nothing either
-func (d vfsDisk) punch(string, int64, int64) error  { return nil } // as where there are no holes
-func (d vfsDisk) syncDir(dir string) error          { return syncDir(d.fs, dir) }
+func (d vfsDisk) Remove(path string) error          { return d.fs.Remove(path) }
+func (d vfsDisk) Rename(from, to string) error      { return d.fs.Rename(from, to) }
+func (d vfsDisk) List(dir string) ([]string, error) { return d.fs.List(dir) }
+func (d vfsDisk) Mkdir(dir string) error            { return d.fs.MkdirAll(dir, 0o700) }
+func (d vfsDisk) Truncate(string, int64) error      { return nil } // allocate takes nothing either
+func (d vfsDisk) Punch(string, int64, int64) error  { return nil } // as where there are no holes
+func (d vfsDisk) SyncDir(dir string) error          { return fileio.SyncDir(d.fs, dir) }
 
 type vfsFile struct {
 	vfs.File
 	durable bool // every write is synced
 }
 
-func (f vfsFile) writePages(off int64, pages ...[]byte) error {
+func (f vfsFile) WritePages(off int64, pages ...[]byte) error {
 	for _, p := range pages {
-		if len(p)%pageBytes != 0 || off%pageBytes != 0 {
+		if len(p)%fileio.PageBytes != 0 || off%fileio.PageBytes != 0 {
 			panic("not whole pages")
 		}
 		if _, err := f.WriteAt(p, off); err != nil {
@@ -68,14 +70,12 @@ func (f vfsFile) writePages(off int64, pages ...[]byte) error {
 	return nil
 }
 
-func (f vfsFile) allocate(bytes int64) error { return f.Preallocate(0, bytes) }
+func (f vfsFile) Allocate(bytes int64) error { return f.Preallocate(0, bytes) }
 
-func (d vfsDisk) length(path string) (int64, error) {
+func (d vfsDisk) Length(path string) (int64, error) {
 	info, err := d.fs.Stat(path)
 	if err != nil {
 		return 0, err
 	}
 	return info.Size(), nil
 }
-
-func (f vfsFile) sync() error { return f.Sync() }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 )
 
@@ -22,14 +23,14 @@ type writer struct {
 	id    cluster.BlobID
 	err   error // what ended the writer
 
-	pool *pagePool
+	pool *fileio.Pool
 	buf  []byte
 	fill int   // bytes in buf
 	size int64 // bytes in all
 
-	file    diskFile // nil: small so far
-	flushed int64    // bytes given to the file
-	sums    []uint64 // of what was flushed
+	file    fileio.File // nil: small so far
+	flushed int64       // bytes given to the file
+	sums    []uint64    // of what was flushed
 	flush   chan flushed
 }
 
@@ -42,7 +43,7 @@ type flushed struct {
 
 func newWriter(b *Blobs, id cluster.BlobID, sizeHint int64) *writer {
 	pool := b.buffers.forSize(sizeHint)
-	return &writer{blobs: b, id: id, pool: pool, buf: pool.get()}
+	return &writer{blobs: b, id: id, pool: pool, buf: pool.Get()}
 }
 
 // room is how much data fits into the buffer, the footer aside.
@@ -82,9 +83,9 @@ func (w *writer) Write(p []byte) (n int, err error) {
 func (w *writer) makeRoom() error {
 	large := w.blobs.buffers.large
 	if w.pool != large {
-		bigger := large.get()
+		bigger := large.Get()
 		copy(bigger, w.buf[:w.fill])
-		w.pool.put(w.buf)
+		w.pool.Put(w.buf)
 		w.pool, w.buf = large, bigger
 		return nil
 	}
@@ -100,7 +101,7 @@ func (w *writer) makeRoom() error {
 		return err
 	}
 	if err := w.blobs.admit(int64(w.fill)); err != nil {
-		w.pool.put(next)
+		w.pool.Put(next)
 		return err
 	}
 	w.startFlush()
@@ -116,19 +117,19 @@ func (w *writer) startFlush() {
 	w.flushed += smallMax
 	go func() {
 		sums = blockSums(sums, buf[:smallMax])
-		result <- flushed{buf, sums, file.writePages(off, buf[:smallMax])}
+		result <- flushed{buf, sums, file.WritePages(off, buf[:smallMax])}
 	}()
 }
 
 // awaitFlush waits for the flush under way, if any, and returns a free buffer.
 func (w *writer) awaitFlush() ([]byte, error) {
 	if w.flush == nil {
-		return w.pool.get(), nil
+		return w.pool.Get(), nil
 	}
 	done := <-w.flush
 	w.flush = nil
 	if done.err != nil {
-		w.pool.put(done.buf)
+		w.pool.Put(done.buf)
 		return nil, ioerr.Map(done.err)
 	}
 	w.sums = done.sums
@@ -186,21 +187,21 @@ func (w *writer) commitFile(r *record) error {
 	if err != nil {
 		return err
 	}
-	w.pool.put(spare)
+	w.pool.Put(spare)
 	r.blocks = blockSums(w.sums, w.buf[:w.fill])
 	tail := w.buf[:recordBytes(r.size)-w.flushed]
 	clear(tail[w.fill : int64(len(tail))-footerBytes(r.size)])
 	r.putFooter(tail)
-	if err := w.file.writePages(w.flushed, tail); err != nil {
+	if err := w.file.WritePages(w.flushed, tail); err != nil {
 		return ioerr.Map(err)
 	}
-	if err := w.file.sync(); err != nil {
+	if err := w.file.Sync(); err != nil {
 		return ioerr.Map(err)
 	}
 	if err := w.file.Close(); err != nil {
 		return ioerr.Map(err)
 	}
-	if err := w.blobs.disk.syncDir(filepath.Dir(w.blobs.filePath(w.id))); err != nil {
+	if err := w.blobs.disk.SyncDir(filepath.Dir(w.blobs.filePath(w.id))); err != nil {
 		return ioerr.Map(err)
 	}
 	return w.blobs.index.put(w.id, &place{size: r.size, modified: w.blobs.now()})
@@ -218,16 +219,16 @@ func (w *writer) Abort() {
 func (w *writer) fail(err error) {
 	w.err = err
 	if w.flush != nil {
-		w.pool.put((<-w.flush).buf)
+		w.pool.Put((<-w.flush).buf)
 		w.flush = nil
 	}
 	if w.buf != nil {
-		w.pool.put(w.buf)
+		w.pool.Put(w.buf)
 		w.buf = nil
 	}
 	if w.file != nil {
 		_ = w.file.Close()
-		_ = w.blobs.disk.remove(w.blobs.filePath(w.id)) // else the sweep finds it
+		_ = w.blobs.disk.Remove(w.blobs.filePath(w.id)) // else the sweep finds it
 		w.file = nil
 	}
 	w.blobs.release(w.id)

@@ -1,3 +1,5 @@
+// Package ioerr puts errors of the operating system and of Pebble in the terms
+// of the cluster's contract.
 package ioerr
 
 import (
@@ -56,7 +58,7 @@ func (e permissionError) Error() string {
 // Unwrap returns the class and the cause.
 func (e permissionError) Unwrap() []error { return []error{cluster.ErrReadOnly, e.err} }
 
-// Unreadable tells that the medium, or the file system, cannot give back what
+// Unreadable reports whether the medium, or the file system, cannot give back what
 // was written: a bad sector is EIO, and past the page cache ENODATA or EILSEQ;
 // file systems that find damage themselves say EUCLEAN or EBADMSG.
 func Unreadable(err error) bool {
@@ -78,6 +80,8 @@ func MapOpen(err error) error {
 	return fmt.Errorf("%w: %w", cluster.ErrCorrupt, err)
 }
 
+// IsFull reports whether the disk, or a quota, is full.
 func IsFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
+// OutOfFiles reports whether the process, or the system, may open no more files.
 func OutOfFiles(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }

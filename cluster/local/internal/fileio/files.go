@@ -1,4 +1,4 @@
-package local
+package fileio
 
 import (
 	"ogw/cluster/local/internal/ioerr"
@@ -6,8 +6,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// replaceFile writes a small file, all of it or not at all.
-func replaceFile(fs vfs.FS, dir, name string, data []byte) error {
+// Replace writes a small file, all of it or not at all.
+func Replace(fs vfs.FS, dir, name string, data []byte) error {
 	path := fs.PathJoin(dir, name)
 	temp := path + ".new"
 	f, err := fs.Create(temp, vfs.WriteCategoryUnspecified)
@@ -25,12 +25,13 @@ func replaceFile(fs vfs.FS, dir, name string, data []byte) error {
 		err = fs.Rename(temp, path)
 	}
 	if err == nil {
-		err = syncDir(fs, dir)
+		err = SyncDir(fs, dir)
 	}
 	return ioerr.Map(err)
 }
 
-func syncDir(fs vfs.FS, dir string) error {
+// SyncDir makes the entries of dir durable.
+func SyncDir(fs vfs.FS, dir string) error {
 	d, err := fs.OpenDir(dir)
 	if err != nil {
 		return err
@@ -42,9 +43,9 @@ func syncDir(fs vfs.FS, dir string) error {
 	return err
 }
 
-// openWith opens a file. When the process, or the system, has no more of them,
+// Open opens a file. When the process, or the system, has no more of them,
 // relieve closes some that are only kept for later.
-func openWith[F any](relieve func() bool, open func() (F, error)) (F, error) {
+func Open[F any](relieve func() bool, open func() (F, error)) (F, error) {
 	f, err := open()
 	if ioerr.OutOfFiles(err) && relieve != nil && relieve() {
 		return open()
@@ -55,8 +56,8 @@ func openWith[F any](relieve func() bool, open func() (F, error)) (F, error) {
 // zeroChunk is what is zeroed at a time.
 const zeroChunk = 1 << 20
 
-// zeroOut replaces the first bytes of a file by zeros, durably.
-func zeroOut(f vfs.File, bytes int64) error {
+// ZeroOut replaces the first bytes of a file by zeros, durably.
+func ZeroOut(f vfs.File, bytes int64) error {
 	zeros := make([]byte, min(bytes, zeroChunk))
 	for at := int64(0); at < bytes; at += zeroChunk {
 		if _, err := f.WriteAt(zeros[:min(zeroChunk, bytes-at)], at); err != nil {

@@ -1,37 +1,37 @@
-package local
+package fileio
 
 import (
 	"container/list"
 	"sync"
 )
 
-// handles keeps data files open for reading.
-type handles struct {
-	disk disk
+// Handles keeps data files open for reading.
+type Handles struct {
+	Disk Disk
 	mu   sync.Mutex
-	open map[string]*handle
+	open map[string]*Handle
 	idle list.List // of *handle, the longest idle first
 	max  int
 }
 
-// handle is an open file that readers share.
-type handle struct {
-	diskFile
-	path string
+// Handle is an open file that readers share.
+type Handle struct {
+	File
+	Path string
 	refs int
 	gone bool // dropped: to be closed by the last reader
 	idle *list.Element
 }
 
-// newHandles keeps up to max files open. Its disk is set before its use.
-func newHandles(max int) *handles { return &handles{open: make(map[string]*handle), max: max} }
+// NewHandles keeps up to max files open. Its disk is set before its use.
+func NewHandles(max int) *Handles { return &Handles{open: make(map[string]*Handle), max: max} }
 
-// get opens path or shares it. The caller must put it back.
-func (h *handles) get(path string) (*handle, error) {
+// Get opens path or shares it. The caller must put it back.
+func (h *Handles) Get(path string) (*Handle, error) {
 	if found := h.find(path); found != nil {
 		return found, nil
 	}
-	f, err := h.disk.open(path)
+	f, err := h.Disk.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -41,19 +41,19 @@ func (h *handles) get(path string) (*handle, error) {
 		_ = f.Close() // another reader was faster
 		return found, nil
 	}
-	fresh := &handle{diskFile: f, path: path, refs: 1}
+	fresh := &Handle{File: f, Path: path, refs: 1}
 	h.open[path] = fresh
 	h.mu.Unlock()
 	return fresh, nil
 }
 
-func (h *handles) find(path string) *handle {
+func (h *Handles) find(path string) *Handle {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.take(path)
 }
 
-func (h *handles) take(path string) *handle {
+func (h *Handles) take(path string) *Handle {
 	found := h.open[path]
 	if found == nil {
 		return nil
@@ -66,20 +66,20 @@ func (h *handles) take(path string) *handle {
 	return found
 }
 
-// put gives back what get returned.
-func (h *handles) put(f *handle) {
+// Put gives back what get returned.
+func (h *Handles) Put(f *Handle) {
 	h.mu.Lock()
 	f.refs--
-	var victim *handle
+	var victim *Handle
 	if f.refs == 0 {
 		if f.gone {
 			victim = f
 		} else {
 			f.idle = h.idle.PushBack(f)
 			if h.idle.Len() > h.max {
-				victim = h.idle.Remove(h.idle.Front()).(*handle)
+				victim = h.idle.Remove(h.idle.Front()).(*Handle)
 				victim.idle = nil
-				delete(h.open, victim.path)
+				delete(h.open, victim.Path)
 			}
 		}
 	}
@@ -89,8 +89,8 @@ func (h *handles) put(f *handle) {
 	}
 }
 
-// drop forgets path. It returns false while readers still use the file.
-func (h *handles) drop(path string) bool {
+// Drop forgets path. It returns false while readers still use the file.
+func (h *Handles) Drop(path string) bool {
 	h.mu.Lock()
 	f := h.open[path]
 	if f == nil {
@@ -111,14 +111,14 @@ func (h *handles) drop(path string) bool {
 	return !busy
 }
 
-// closeIdle closes all files without a reader; false if there are none.
-func (h *handles) closeIdle() bool {
+// CloseIdle closes all files without a reader; false if there are none.
+func (h *Handles) CloseIdle() bool {
 	h.mu.Lock()
-	var victims []*handle
+	var victims []*Handle
 	for e := h.idle.Front(); e != nil; e = h.idle.Front() {
-		f := h.idle.Remove(e).(*handle)
+		f := h.idle.Remove(e).(*Handle)
 		f.idle = nil
-		delete(h.open, f.path)
+		delete(h.open, f.Path)
 		victims = append(victims, f)
 	}
 	h.mu.Unlock()
@@ -128,8 +128,8 @@ func (h *handles) closeIdle() bool {
 	return len(victims) > 0
 }
 
-// close closes all files; nobody may use them any more.
-func (h *handles) close() {
+// Close closes all files; nobody may use them any more.
+func (h *Handles) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, f := range h.open {
