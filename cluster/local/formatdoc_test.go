@@ -3,14 +3,12 @@ package local
 import (
 	"bytes"
 	"encoding/binary"
-	"log/slog"
 	"testing"
 	"time"
 
 	"ogw/cluster"
 	"ogw/integration/testenv/formatdoc"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/minio/crc64nvme"
 )
 
@@ -33,13 +31,15 @@ func TestFormatDocument(t *testing.T) {
 	r.putFooter(footer)
 	m := mark{store: store, state: 5, files: map[string]filePrint{"000004.sst": {1000, 0x1122334455667788}}}
 	state := binary.LittleEndian.AppendUint64(nil, m.state)
-	tl, half := sampleTail(t)
+	h := tailHeader{epoch: 9, generation: 1, files: 6, half: 4096}
+	half := tailRecord{version: 7, batch: []byte("batch")}.append(h.encode(), h)
+	var stamp [stampBytes]byte
 	for name, s := range map[string]struct{ key, value []byte }{
 		"blob in a file":    {blobKey(id), inFile.encode()},
 		"blob in a segment": {blobKey(id), inSegment.encode()},
 		"store ID":          {storeKey, store[:]},
 		"state":             {markKey, state},
-		"commit":            {versionKey, tl.stamp(7)},
+		"commit":            {versionKey, putStamp(&stamp, 9, 7)},
 		"FORMAT":            {nil, encodeFormat(store)},
 		"MARK":              {nil, m.encode()},
 		"footer":            {nil, footer},
@@ -49,21 +49,4 @@ func TestFormatDocument(t *testing.T) {
 			t.Errorf("%s, example %s:\n    key %x\n    %x\nthe program stores\n    key %x\n    %x", path, name, e.Key, e.Value, s.key, s.value)
 		}
 	}
-}
-
-// sampleTail returns a tail with one record of epoch 9 and version 7, and what
-// its half holds.
-func sampleTail(t *testing.T) (*tail, []byte) {
-	t.Helper()
-	fs := vfs.NewMem()
-	tl := &tail{fs: fs, path: "tail", log: slog.New(slog.DiscardHandler), half: 4096, rest: 1, cur: 1, epoch: 9, files: 6}
-	tl.append(6, nil, true, 5) // it begins with the next
-	if kept, _ := tl.append(7, []byte("batch"), true, 6); !kept {
-		t.Fatal("not kept")
-	}
-	b := make([]byte, tailHeaderBytes+tailRecordBytes+5)
-	if _, err := tl.file.ReadAt(b, int64(tl.cur)*tl.half); err != nil {
-		t.Fatal(err)
-	}
-	return tl, b
 }

@@ -26,7 +26,7 @@ func testRecord(size int64) (record, []byte) {
 }
 
 func TestRecord(t *testing.T) {
-	for _, size := range []int64{0, 1, fileio.PageBytes - 88, fileio.PageBytes - 87, fileio.PageBytes, cluster.BlockBytes, cluster.BlockBytes + 1, smallMax, cluster.MaxBlobBytes} {
+	for _, size := range []int64{0, 1, fileio.PageBytes - 88, fileio.PageBytes - 87, fileio.PageBytes, cluster.BlockBytes, cluster.BlockBytes + 1, 1<<20, cluster.MaxBlobBytes} {
 		r, raw := testRecord(size)
 		if len(raw)%fileio.PageBytes != 0 {
 			t.Errorf("%d bytes: a record of %d", size, len(raw))

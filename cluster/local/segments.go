@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -28,8 +27,6 @@ const (
 	// segment is rewritten: at the worst the disk holds twice the data, and
 	// each byte freed costs at most one byte copied.
 	collectBelow = 50
-	// segmentSuffix ends the names of segment files.
-	segmentSuffix = ".seg"
 )
 
 // segments appends records to files of a fixed length. Places are given out in
@@ -95,17 +92,6 @@ func newSegments(d fileio.Disk, dir string, store storeID, bytes int64, log *slo
 	}
 	s.alloc = newAllocator(d, dir, bytes, next, log)
 	return s, nil
-}
-
-func segmentName(number uint64) string { return fmt.Sprintf("%016x%s", number, segmentSuffix) }
-
-func parseSegmentName(name string) (uint64, bool) {
-	digits, ok := strings.CutSuffix(name, segmentSuffix)
-	if !ok || len(digits) != 16 {
-		return 0, false
-	}
-	number, err := strconv.ParseUint(digits, 16, 64)
-	return number, err == nil && number > 0
 }
 
 func (s *segments) path(number uint64) string { return filepath.Join(s.dir, segmentName(number)) }

@@ -8,46 +8,17 @@ import (
 	"ogw/cluster/local/internal/fileio"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/minio/crc64nvme"
 )
 
-// The file tail holds what relaxed commits wrote a moment ago: Pebble keeps
-// them in the memory of the process until a block of its log is full or somebody
-// asks for a sync, and the file is in the system's memory, which the end of the
-// process does not take. It is never synced.
-//
-// It has two halves, which are used in turns. All numbers are little-endian:
-//
-//	 0  magic "ogwtail2"
-//	 8  epoch (8): a random number of the process's
-//	16  generation (8): counts the uses of halves
-//	24  number of Pebble's OPTIONS file (8), see optionsFiles
-//	32  length of a half (8)
-//	40  CRC64NVME of all before
-//	48  each: length of the batch (4), version (8), CRC64NVME (8) of epoch,
-//	    generation, version and batch; Pebble's batch
 const (
-	tailMagic       = "ogwtail2"
-	tailHeaderBytes = 48
-	tailRecordBytes = 20
-	// tailHalfBytes is what half a second of the busiest door writes: a half
-	// is used again when what it holds is durable.
-	tailHalfBytes = 8 << 20
 	// tailShare bounds both halves on a small disk to one part in so many.
 	tailShare = 512
-	// tailHalfMin holds a header and a record.
-	tailHalfMin = tailHeaderBytes + tailRecordBytes + 1
-	// tailBatchMax is the longest batch that is written there; one that is
-	// longer waits for the disk.
-	tailBatchMax = 1 << 20
 	// tailQuiet commits without a relaxed one that somebody is answered have the
 	// tail rest: an object door pays for few commits after one by a background
 	// task. A mount beside a door so busy that as many come between two of its
 	// own waits for a sync that is under way in any case.
 	tailQuiet = 64
 )
-
-const versionBytes = 16
 
 // tail writes the file. KV.commit guards it.
 //
@@ -78,7 +49,7 @@ type tail struct {
 	base       uint64
 	last       [2]uint64 // newest version in each half
 	complained bool
-	stamped    [versionBytes]byte
+	stamped    [stampBytes]byte
 }
 
 // newTail returns the tail in the file path, on a disk of diskBytes (0:
@@ -86,7 +57,7 @@ type tail struct {
 func newTail(fs vfs.FS, path string, diskBytes int64, log *slog.Logger) *tail {
 	// cur is the second half, so that the first is used first: a start finds the
 	// length of the halves there.
-	t := &tail{fs: fs, path: path, log: log, half: tailHalfBytes, rest: tailQuiet, cur: 1}
+	t := &tail{fs: fs, path: path, log: log, half: tailHalfMax, rest: tailQuiet, cur: 1}
 	if diskBytes > 0 {
 		t.half = max(tailHalfMin, min(t.half, diskBytes/tailShare/2))
 	}
@@ -112,9 +83,7 @@ func (t *tail) stamps(version uint64, answer bool) bool {
 
 // stamp returns the value of versionKey, good until the next.
 func (t *tail) stamp(version uint64) []byte {
-	binary.LittleEndian.PutUint64(t.stamped[:], t.epoch)
-	binary.LittleEndian.PutUint64(t.stamped[8:], version)
-	return t.stamped[:]
+	return putStamp(&t.stamped, t.epoch, version)
 }
 
 // append is told of every commit before Pebble has it; answer: somebody is to
@@ -150,18 +119,18 @@ func (t *tail) append(version uint64, batch []byte, answer bool, synced uint64) 
 		}
 		switched = true
 	}
-	b := t.buf[:0]
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(batch)))
-	b = binary.LittleEndian.AppendUint64(b, version)
-	b = binary.LittleEndian.AppendUint64(b, tailSum(t.epoch, t.generation, version, batch))
-	b = append(b, batch...)
-	t.buf = b
-	if !t.write(b, int64(t.cur)*t.half+t.off) {
+	t.buf = tailRecord{version, batch}.append(t.buf[:0], t.header())
+	if !t.write(t.buf, int64(t.cur)*t.half+t.off) {
 		return false, switched
 	}
 	t.off += length
 	t.last[t.cur] = version
 	return true, switched
+}
+
+// header is that of the half in use.
+func (t *tail) header() tailHeader {
+	return tailHeader{epoch: t.epoch, generation: t.generation, files: t.files, half: t.half}
 }
 
 // turn goes to the other half, if nobody needs what it holds.
@@ -179,14 +148,7 @@ func (t *tail) turn(synced uint64) bool {
 		t.file = f
 	}
 	t.generation++
-	b := make([]byte, 0, tailHeaderBytes)
-	b = append(b, tailMagic...)
-	b = binary.LittleEndian.AppendUint64(b, t.epoch)
-	b = binary.LittleEndian.AppendUint64(b, t.generation)
-	b = binary.LittleEndian.AppendUint64(b, t.files)
-	b = binary.LittleEndian.AppendUint64(b, uint64(t.half))
-	b = binary.LittleEndian.AppendUint64(b, crc64nvme.Checksum(b))
-	if !t.write(b, int64(next)*t.half) {
+	if !t.write(t.header().encode(), int64(next)*t.half) {
 		return false
 	}
 	t.cur, t.off = next, tailHeaderBytes
@@ -209,14 +171,6 @@ func (t *tail) fail(err error) {
 		t.complained = true
 		t.log.Warn("metadata store: changes wait for the disk", "file", t.path, "err", err)
 	}
-}
-
-func tailSum(epoch, generation, version uint64, batch []byte) uint64 {
-	var b [24]byte
-	binary.LittleEndian.PutUint64(b[:], epoch)
-	binary.LittleEndian.PutUint64(b[8:], generation)
-	binary.LittleEndian.PutUint64(b[16:], version)
-	return crc64nvme.Checksum(batch) ^ crc64nvme.Checksum(b[:])
 }
 
 // close forgets the file, which nothing needs any more if clean.
