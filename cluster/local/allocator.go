@@ -8,7 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ogw/cluster/local/internal/diskspace"
 	"ogw/cluster/local/internal/fileio"
+	"ogw/cluster/local/internal/record"
 )
 
 const (
@@ -38,7 +40,7 @@ type allocator struct {
 	dir   string
 	bytes int64
 	log   *slog.Logger
-	space *spaceGuard // nil: not looked at
+	space *diskspace.Guard // nil: not looked at
 	zeros []byte
 
 	mu     sync.Mutex
@@ -88,9 +90,9 @@ func (a *allocator) take() (*segment, error) {
 		a.ready = a.ready[1:]
 		return g, nil
 	}
-	if a.space != nil && !a.space.roomy(a.bytes, lastReserve) {
+	if a.space != nil && !a.space.Roomy(a.bytes, diskspace.ForLast) {
 		// Trying would take, for a moment, what is given up for deletes.
-		return nil, a.space.full("deletes")
+		return nil, a.space.Full("deletes")
 	}
 	number := a.next
 	a.next++
@@ -107,7 +109,7 @@ func (a *allocator) makeAhead() {
 	}()
 	for !a.ended {
 		if len(a.ready) < readyMax {
-			if a.space != nil && !a.space.roomy(a.bytes, dataReserve) {
+			if a.space != nil && !a.space.Roomy(a.bytes, diskspace.ForMetadata) {
 				return // what is left is for who needs it now
 			}
 			if err := a.makeOne(); err != nil {
@@ -166,7 +168,7 @@ func (a *allocator) prewriteSome() (done bool, err error) {
 
 // make creates a segment whose entry, length and space are durable.
 func (a *allocator) make(number uint64) (g *segment, err error) {
-	path := filepath.Join(a.dir, segmentName(number))
+	path := filepath.Join(a.dir, record.SegmentName(number))
 	temp := path + freshSuffix
 	f, err := a.disk.Create(temp)
 	if err != nil {
@@ -198,7 +200,7 @@ func (a *allocator) make(number uint64) (g *segment, err error) {
 // spareRoom is how many emptied segments are worth their space. It is called
 // with mu held.
 func (a *allocator) spareRoom() int {
-	if a.space != nil && !a.space.roomy(0, dataReserve) {
+	if a.space != nil && !a.space.Roomy(0, diskspace.ForMetadata) {
 		return 0
 	}
 	return min(a.takes[0]+a.takes[1], spareMax)
@@ -222,7 +224,7 @@ func (a *allocator) trim() {
 // drop removes a segment that nobody took.
 func (a *allocator) drop(g *segment) bool {
 	_ = g.file.Close()
-	return a.disk.Remove(filepath.Join(a.dir, segmentName(g.number))) == nil
+	return a.disk.Remove(filepath.Join(a.dir, record.SegmentName(g.number))) == nil
 }
 
 // adopt takes a segment that nobody reads any more as a spare one, one at a
@@ -250,7 +252,7 @@ func (a *allocator) adopt(number uint64) (bool, error) {
 // renumber gives a segment a new number, so that its old records cannot be
 // taken for new ones. It returns true if the old number is gone.
 func (a *allocator) renumber(number, fresh uint64) (*segment, bool, error) {
-	old, path := filepath.Join(a.dir, segmentName(number)), filepath.Join(a.dir, segmentName(fresh))
+	old, path := filepath.Join(a.dir, record.SegmentName(number)), filepath.Join(a.dir, record.SegmentName(fresh))
 	if n, err := a.disk.Length(old); err != nil || n != a.bytes {
 		return nil, false, err // of an earlier run with other lengths
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ogw/cluster/local/internal/fileio"
+	"ogw/cluster/local/internal/record"
 )
 
 func testAllocator(t *testing.T, bytes int64) (*allocator, string) {
@@ -79,7 +80,7 @@ func TestSpareSegments(t *testing.T) {
 		t.Errorf("%d are left later", left)
 	}
 	a.stop() // with those made ahead
-	if files, err := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix)); err != nil || len(files) != 1+len(dead)-kept {
+	if files, err := filepath.Glob(filepath.Join(dir, "*"+record.SegmentSuffix)); err != nil || len(files) != 1+len(dead)-kept {
 		t.Errorf("files: %v, %v", files, err)
 	}
 }
@@ -89,7 +90,7 @@ func TestSpareSegments(t *testing.T) {
 func TestSpareOfOtherLength(t *testing.T) {
 	a, dir := testAllocator(t, 1<<20)
 	n := takeDead(t, a)
-	if err := os.Truncate(filepath.Join(dir, segmentName(n)), 512<<10); err != nil {
+	if err := os.Truncate(filepath.Join(dir, record.SegmentName(n)), 512<<10); err != nil {
 		t.Fatal(err)
 	}
 	if ok, err := a.adopt(n); ok || err != nil {

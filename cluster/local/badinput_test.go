@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/record"
 
 	"golang.org/x/sys/unix"
 )
@@ -106,7 +107,7 @@ func TestTwoProcesses(t *testing.T) {
 	}
 
 	// The lock of the metadata is left.
-	if err := os.Remove(filepath.Join(dir, lockFile)); err != nil {
+	if err := os.Remove(filepath.Join(dir, record.LockFile)); err != nil {
 		t.Fatal(err)
 	}
 	refused(dir, dir, "process unknown")

@@ -12,13 +12,13 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
+	"ogw/cluster/local/internal/diskspace"
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/record"
 )
 
 const (
-	// blobFanOut is the number of folders of blob files.
-	blobFanOut = 256
 	// listPage is how many blobs List reads at a time; in between it holds
 	// nothing.
 	listPage = 1000
@@ -30,11 +30,11 @@ type Blobs struct {
 	host     string
 	log      *slog.Logger
 	now      func() time.Time // of blobs, for those who list them
-	store    storeID
+	store    record.StoreID
 	disk     fileio.Disk
 	gate     *occ.Gate
 	index    index
-	space    *spaceGuard
+	space    *diskspace.Guard
 	handles  *fileio.Handles
 	places   *placeCache
 	sums     *pageSums
@@ -57,7 +57,7 @@ var _ cluster.Blobs = (*Blobs)(nil)
 
 // filePath is where a blob with a file of its own is.
 func (b *Blobs) filePath(id cluster.BlobID) string {
-	return filepath.Join(b.dir, blobDir, fmt.Sprintf("%02x", byte(id.Content+id.Seq)), id.String())
+	return filepath.Join(b.dir, record.BlobFile(id))
 }
 
 func (b *Blobs) begin(ctx context.Context) error {
@@ -92,15 +92,15 @@ func (b *Blobs) Create(ctx context.Context, id cluster.BlobID, sizeHint int64) (
 // admit refuses data when the disk is full. Segments made ahead give way if
 // that makes room enough, for data of any kind.
 func (b *Blobs) admit(bytes int64) error {
-	err := b.space.admitData(bytes)
-	if err == nil || !b.space.roomy(-b.segments.alloc.idleBytes(), dataReserve) {
+	err := b.space.AdmitData(bytes)
+	if err == nil || !b.space.Roomy(-b.segments.alloc.idleBytes(), diskspace.ForMetadata) {
 		return err
 	}
 	for err != nil && b.segments.alloc.shed() {
-		if b.space.measure() != nil {
+		if b.space.Measure() != nil {
 			return err
 		}
-		err = b.space.admitData(bytes)
+		err = b.space.AdmitData(bytes)
 	}
 	return err
 }
@@ -192,8 +192,8 @@ func (b *Blobs) Delete(ctx context.Context, ids ...cluster.BlobID) error {
 // forget gives back the space of a blob that left the index.
 func (b *Blobs) forget(e *indexEntry) {
 	b.places.drop(e.id)
-	if e.segment != 0 {
-		b.segments.addLive(e.segment, -recordBytes(e.size))
+	if e.Segment != 0 {
+		b.segments.addLive(e.Segment, -record.Bytes(e.Size))
 		return
 	}
 	path := b.filePath(e.id)
@@ -207,7 +207,7 @@ func (b *Blobs) List(ctx context.Context, from cluster.BlobID, fn func(cluster.B
 }
 
 func (e *indexEntry) info() cluster.BlobInfo {
-	return cluster.BlobInfo{ID: e.id, Size: e.size, Modified: e.modified}
+	return cluster.BlobInfo{ID: e.id, Size: e.Size, Modified: e.Modified}
 }
 
 // walk calls fn for the entries of the index, as List does.
@@ -250,9 +250,9 @@ func (b *Blobs) Locate(ctx context.Context, id cluster.BlobID) ([]cluster.Locati
 		return nil, err
 	}
 	path, detail := b.filePath(id), "own file"
-	if p.segment != 0 {
-		path = b.segments.path(p.segment)
-		detail = fmt.Sprintf("segment, offset %d", p.offset)
+	if p.Segment != 0 {
+		path = b.segments.path(p.Segment)
+		detail = fmt.Sprintf("segment, offset %d", p.Offset)
 	}
 	return []cluster.Location{{Node: b.host, Path: path, Detail: detail, Primary: true}}, nil
 }
@@ -263,7 +263,7 @@ func (b *Blobs) Usage(ctx context.Context) (cluster.Usage, error) {
 		return cluster.Usage{}, err
 	}
 	defer b.gate.Leave()
-	return b.space.usage()
+	return b.space.Usage()
 }
 
 // Close implements cluster.Blobs.

@@ -3,6 +3,7 @@ package local
 import (
 	"ogw/cluster"
 	"ogw/cluster/local/internal/fileio"
+	"ogw/cluster/local/internal/record"
 )
 
 const (
@@ -28,8 +29,8 @@ type buffers struct {
 func newBuffers() *buffers {
 	return &buffers{
 		block: fileio.NewPool(cluster.BlockBytes, blockBuffersKept),
-		mid:   fileio.NewPool(int(recordBytes(midMax)), midBuffersKept),
-		large: fileio.NewPool(smallMax+int(fileio.Align(footerBytes(cluster.MaxBlobBytes))), largeBuffersKept),
+		mid:   fileio.NewPool(int(record.Bytes(midMax)), midBuffersKept),
+		large: fileio.NewPool(smallMax+int(fileio.Align(record.FooterBytes(cluster.MaxBlobBytes))), largeBuffersKept),
 	}
 }
 

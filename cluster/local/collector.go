@@ -13,6 +13,7 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/minio/crc64nvme"
@@ -45,7 +46,7 @@ type collector struct {
 
 // newCollector must be called before the index changes.
 func newCollector(b *Blobs, every time.Duration, log *slog.Logger) (*collector, error) {
-	it, err := b.index.kv.db.NewIter(&pebble.IterOptions{LowerBound: blobPrefix, UpperBound: cluster.PrefixEnd(blobPrefix)})
+	it, err := b.index.kv.db.NewIter(&pebble.IterOptions{LowerBound: record.BlobPrefix, UpperBound: cluster.PrefixEnd(record.BlobPrefix)})
 	if err != nil {
 		return nil, ioerr.Map(err)
 	}
@@ -107,8 +108,8 @@ func (c *collector) count() error {
 			it.Close()
 			return err
 		}
-		if e.segment != 0 {
-			live[e.segment] += recordBytes(e.size)
+		if e.Segment != 0 {
+			live[e.Segment] += record.Bytes(e.Size)
 		}
 	}
 	if err := it.Close(); err != nil {
@@ -209,9 +210,9 @@ func (c *collector) rewrite(number uint64) (stay []stuck, damage error) {
 			return stay, err
 		}
 		for at := 0; at+fileio.PageBytes <= n; at += fileio.PageBytes {
-			r, _, ok := parseTrailer(chunk[at : at+fileio.PageBytes])
-			if !ok || r.store != c.blobs.store || r.segment != number ||
-				r.offset+recordBytes(r.size) != off+int64(at)+fileio.PageBytes {
+			r, _, ok := record.ParseTrailer(chunk[at : at+fileio.PageBytes])
+			if !ok || r.Store != c.blobs.store || r.Segment != number ||
+				r.Offset+record.Bytes(r.Size) != off+int64(at)+fileio.PageBytes {
 				continue
 			}
 			if c.stopping() {
@@ -219,8 +220,8 @@ func (c *collector) rewrite(number uint64) (stay []stuck, damage error) {
 			}
 			if err := c.move(f, &r); errors.Is(err, cluster.ErrCorrupt) {
 				damage = err
-				stay = append(stay, stuck{r.id, r.offset, recordBytes(r.size)})
-				c.blobs.doubt(r.id)
+				stay = append(stay, stuck{r.ID, r.Offset, record.Bytes(r.Size)})
+				c.blobs.doubt(r.ID)
 			} else if err != nil {
 				return nil, err
 			}
@@ -260,55 +261,55 @@ func (c *collector) readChunk(f fileio.File, chunk []byte, off int64, bad *int) 
 var errMovedAway = errors.New("the blob is elsewhere by now")
 
 // move copies one record if it is live.
-func (c *collector) move(f fileio.File, r *record) error {
+func (c *collector) move(f fileio.File, r *record.Record) error {
 	b := c.blobs
-	old, err := b.index.get(r.id)
+	old, err := b.index.get(r.ID)
 	if errors.Is(err, cluster.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if old.segment != r.segment || old.offset != r.offset {
+	if old.Segment != r.Segment || old.Offset != r.Offset {
 		return nil
 	}
-	pool := b.buffers.forSize(old.size)
+	pool := b.buffers.forSize(old.Size)
 	buf := pool.Get()
 	defer pool.Put(buf)
-	if recordBytes(old.size) > int64(len(buf)) {
-		return fmt.Errorf("%w: record of %d bytes in a segment", cluster.ErrCorrupt, old.size)
+	if record.Bytes(old.Size) > int64(len(buf)) {
+		return fmt.Errorf("%w: record of %d bytes in a segment", cluster.ErrCorrupt, old.Size)
 	}
-	if _, err := f.ReadAt(buf[:old.size], old.offset); ioerr.Unreadable(err) {
-		return fmt.Errorf("%w: blob %v: %w", cluster.ErrCorrupt, r.id, err)
+	if _, err := f.ReadAt(buf[:old.Size], old.Offset); ioerr.Unreadable(err) {
+		return fmt.Errorf("%w: blob %v: %w", cluster.ErrCorrupt, r.ID, err)
 	} else if err != nil {
 		return ioerr.Map(err)
 	}
-	for i, crc := range old.blocks {
+	for i, crc := range old.Blocks {
 		from := int64(i) * cluster.BlockBytes
-		if crc64nvme.Checksum(buf[from:min(from+cluster.BlockBytes, old.size)]) != crc {
-			return fmt.Errorf("%w: blob %v, block %d", cluster.ErrCorrupt, r.id, i)
+		if crc64nvme.Checksum(buf[from:min(from+cluster.BlockBytes, old.Size)]) != crc {
+			return fmt.Errorf("%w: blob %v, block %d", cluster.ErrCorrupt, r.ID, i)
 		}
 	}
-	fresh := record{store: b.store, id: r.id, size: old.size, blocks: old.blocks}
-	err = b.appendRecord(&fresh, buf, func(p *place) error {
-		p.modified = old.modified
-		return b.replace(r.id, &old, p)
+	fresh := record.Record{Store: b.store, ID: r.ID, Size: old.Size, Blocks: old.Blocks}
+	err = b.appendRecord(&fresh, buf, func(p *record.Place) error {
+		p.Modified = old.Modified
+		return b.replace(r.ID, &old, p)
 	})
 	if errors.Is(err, errMovedAway) {
 		return nil
 	}
 	if err == nil {
-		c.pause(recordBytes(old.size))
+		c.pause(record.Bytes(old.Size))
 	}
 	return err
 }
 
 // replace changes the place of a blob unless it changed already.
-func (b *Blobs) replace(id cluster.BlobID, old, fresh *place) error {
+func (b *Blobs) replace(id cluster.BlobID, old, fresh *record.Place) error {
 	b.changing.Lock()
 	defer b.changing.Unlock()
 	now, err := b.index.get(id)
-	if errors.Is(err, cluster.ErrNotFound) || err == nil && (now.segment != old.segment || now.offset != old.offset) {
+	if errors.Is(err, cluster.ErrNotFound) || err == nil && (now.Segment != old.Segment || now.Offset != old.Offset) {
 		return errMovedAway
 	}
 	if err != nil {
@@ -318,7 +319,7 @@ func (b *Blobs) replace(id cluster.BlobID, old, fresh *place) error {
 		return err
 	}
 	b.places.drop(id)
-	b.segments.addLive(old.segment, -recordBytes(old.size))
+	b.segments.addLive(old.Segment, -record.Bytes(old.Size))
 	return nil
 }
 

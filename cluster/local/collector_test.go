@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/record"
 )
 
 // waitFor polls until ok, for a few seconds.
@@ -23,7 +24,7 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 
 func segmentFiles(t *testing.T, dir string) int {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, segmentDir, "*"+segmentSuffix))
+	names, err := filepath.Glob(filepath.Join(dir, record.SegmentDir, "*"+record.SegmentSuffix))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,25 +128,25 @@ func TestCollectDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw[p.offset+5] ^= 1
+	raw[p.Offset+5] ^= 1
 	// Leave the damaged one and its neighbour in their segment.
 	if err := c.Blobs.Delete(ctx, ids[2:]...); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, "the neighbour moves", func() bool {
 		q, err := b.index.get(ids[1])
-		return err == nil && q.segment != p.segment
+		return err == nil && q.Segment != p.Segment
 	})
 	waitFor(t, "the segment is marked", func() bool {
 		b.segments.mu.Lock()
 		defer b.segments.mu.Unlock()
-		g := b.segments.known[p.segment]
+		g := b.segments.known[p.Segment]
 		return g != nil && g.damaged
 	})
 	if err := readBack(c.Blobs, ids[1], seedBytes(4)); err != nil {
 		t.Error(err)
 	}
-	if _, err := fs.Stat(b.segments.path(p.segment)); err != nil {
+	if _, err := fs.Stat(b.segments.path(p.Segment)); err != nil {
 		t.Errorf("the segment of a damaged blob is gone: %v", err)
 	}
 }

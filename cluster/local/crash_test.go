@@ -16,6 +16,7 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/clustertest"
 	"ogw/cluster/local/internal/fileio"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -23,7 +24,7 @@ import (
 
 // memOptions puts a whole store on fs.
 func memOptions(fs vfs.FS) Options {
-	return Options{Dir: "/store", SegmentBytes: recordBytes(smallMax), CacheBytes: 1 << 20, fs: fs, disk: vfsDisk{fs}}
+	return Options{Dir: "/store", SegmentBytes: record.Bytes(smallMax), CacheBytes: 1 << 20, fs: fs, disk: vfsDisk{fs}}
 }
 
 func newMem(t testing.TB) *vfs.MemFS {

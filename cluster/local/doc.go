@@ -89,18 +89,18 @@
 //
 // The last 256 MiB are refused to data, half of that to metadata, and the last
 // 16 MiB to deletes (less on small disks): see reserves. A neighbour may fill
-// the disk all the same, so 128 MiB are held in a file (reserveFile), which gives
+// the disk all the same, so 128 MiB are held in a file (diskspace.ReserveFile), which gives
 // way step by step when Pebble's log meets the end of the space. Where that is
 // not enough the log waits (spaceWait), since for Pebble its failure is the
 // end: what is new is refused meanwhile, reads go on, and when there is space
 // again so do writes. Failures that are not for lack of space end the taking of
 // writes until the next start. A medium that became read-only is such a failure
-// only where the log meets it: what spaceGuard sees before, it refuses, and takes
+// only where the log meets it: what diskspace.Guard sees before, it refuses, and takes
 // again when the medium does.
 //
 // Lock order: Blobs.changing, then KV.commit, then durability.mu; Blobs.mu,
 // then nothing but reads of the index; segments.mu, then allocator.mu;
-// spaceWait.mu, then reserveFile.mu or allocator.mu. The
+// spaceWait.mu, then diskspace.ReserveFile.mu or allocator.mu. The
 // locks of snapshots, handles, placeCache, pageSums, fileio.Pool, reaper and
 // rollbackGuard are innermost.
 package local

@@ -15,11 +15,11 @@ import (
 // doubt notes that a blob is damaged where it is.
 func (b *Blobs) doubt(id cluster.BlobID) {
 	p, err := b.index.get(id)
-	if err != nil || p.segment == 0 || !b.segments.doubt(p.segment) {
+	if err != nil || p.Segment == 0 || !b.segments.doubt(p.Segment) {
 		return
 	}
-	if err := b.index.doubt(p.segment); err != nil {
-		b.log.Warn("damage in a data segment is forgotten with the process", "path", b.segments.path(p.segment), "err", err)
+	if err := b.index.doubt(p.Segment); err != nil {
+		b.log.Warn("damage in a data segment is forgotten with the process", "path", b.segments.path(p.Segment), "err", err)
 	}
 }
 
@@ -72,7 +72,7 @@ func (c *collector) punchRest(number uint64, stay []stuck) error {
 	}
 	for _, r := range stay {
 		p, err := c.blobs.index.get(r.id)
-		if err != nil || p.segment != number || p.offset != r.off {
+		if err != nil || p.Segment != number || p.Offset != r.off {
 			return nil //nolint:nilerr // it was deleted: the sum was not of these
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/local/internal/fileio"
+	"ogw/cluster/local/internal/record"
 )
 
 // segmentBlobs stores blobs until a second segment is begun, and returns those
@@ -25,9 +26,9 @@ func segmentBlobs(t *testing.T, b *Blobs, size int) (ids []cluster.BlobID, first
 			t.Fatal(err)
 		}
 		if first == 0 {
-			first = p.segment
+			first = p.Segment
 		}
-		if p.segment != first {
+		if p.Segment != first {
 			return ids, first
 		}
 		ids = append(ids, id)
@@ -49,7 +50,7 @@ func damageBlob(t *testing.T, b *Blobs, id cluster.BlobID, at int64) (path strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, off = b.placePath(id, &p), p.offset+at
+	path, off = b.placePath(id, &p), p.Offset+at
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -94,14 +95,14 @@ func TestDoubt(t *testing.T) {
 	}
 	moved := func() bool {
 		for _, id := range good {
-			if p, err := b.index.get(id); err != nil || p.segment == first {
+			if p, err := b.index.get(id); err != nil || p.Segment == first {
 				return false
 			}
 		}
 		return true
 	}
 	waitFor(t, "the good blobs move", moved)
-	rest := recordBytes(size) + fileio.PageBytes
+	rest := record.Bytes(size) + fileio.PageBytes
 	waitFor(t, "the space around the damage comes back", func() bool { return diskBytes(t, path) <= rest })
 	check := func() {
 		t.Helper()
@@ -183,7 +184,7 @@ func TestDoubtOfCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.segment == q.segment {
+	if p.Segment == q.Segment {
 		t.Error("the damaged segment was written on")
 	}
 }
@@ -196,7 +197,7 @@ func TestDoubtDamagedTrailer(t *testing.T) {
 	c := openAt(t, o)
 	b := c.Blobs.(*Blobs)
 	ids, first := segmentBlobs(t, b, size)
-	damageBlob(t, b, ids[2], recordBytes(size)-20) // the trailer
+	damageBlob(t, b, ids[2], record.Bytes(size)-20) // the trailer
 	damageBlob(t, b, ids[5], 3)
 	if err := b.Verify(ctx, ids[2]); !errors.Is(err, cluster.ErrCorrupt) {
 		t.Fatalf("verify: %v", err)
@@ -205,7 +206,7 @@ func TestDoubtDamagedTrailer(t *testing.T) {
 		b.segments.mu.Lock()
 		defer b.segments.mu.Unlock()
 		g := b.segments.known[first]
-		return g != nil && g.damaged && g.live == 2*recordBytes(size)
+		return g != nil && g.damaged && g.live == 2*record.Bytes(size)
 	})
 	if err := readBack(b, ids[2], patterned(3, size)); err != nil {
 		t.Errorf("whose trailer alone is damaged: %v", err)

@@ -7,6 +7,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -72,7 +73,7 @@ func (kv *KV) eraseLogs() error {
 		return err
 	}
 	// Flush does nothing where nothing was written.
-	err = kv.applyInternal(func(b *pebble.Batch) error { return b.Set(eraseKey, nil, nil) })
+	err = kv.applyInternal(func(b *pebble.Batch) error { return b.Set(record.EraseKey, nil, nil) })
 	if err != nil {
 		return err
 	}

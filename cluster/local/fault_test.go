@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -195,7 +196,7 @@ func TestDamage(t *testing.T) {
 				}
 				q, _ := b.index.get(other)
 				path, otherPath := b.placePath(id, &p), b.placePath(other, &q)
-				if damage == "footer" && p.segment != 0 {
+				if damage == "footer" && p.Segment != 0 {
 					t.Skip("the checksums of segments are in the index")
 				}
 				mutate(t, fs, damage, path, otherPath, p, q, rng)
@@ -209,7 +210,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-func mutate(t *testing.T, fs *vfs.MemFS, damage, path, otherPath string, p, q place, rng *rand.Rand) {
+func mutate(t *testing.T, fs *vfs.MemFS, damage, path, otherPath string, p, q record.Place, rng *rand.Rand) {
 	t.Helper()
 	raw, err := fs.UnsafeGetFileDataBuffer(path)
 	if err != nil {
@@ -217,11 +218,11 @@ func mutate(t *testing.T, fs *vfs.MemFS, damage, path, otherPath string, p, q pl
 	}
 	switch damage {
 	case "flip":
-		raw[p.offset+rng.Int64N(p.size)] ^= 1 << rng.IntN(8)
+		raw[p.Offset+rng.Int64N(p.Size)] ^= 1 << rng.IntN(8)
 	case "zero":
-		clear(raw[p.offset+p.size/2 : p.offset+p.size/2+10])
+		clear(raw[p.Offset+p.Size/2 : p.Offset+p.Size/2+10])
 	case "footer":
-		raw[len(raw)-1-rng.IntN(int(footerBytes(p.size)))] ^= 1
+		raw[len(raw)-1-rng.IntN(int(record.FooterBytes(p.Size)))] ^= 1
 	case "remove":
 		if err := fs.Remove(path); err != nil {
 			t.Fatal(err)
@@ -231,13 +232,13 @@ func mutate(t *testing.T, fs *vfs.MemFS, damage, path, otherPath string, p, q pl
 		if err != nil {
 			t.Fatal(err)
 		}
-		copy(raw[p.offset:p.offset+recordBytes(p.size)], others[q.offset:q.offset+recordBytes(q.size)])
+		copy(raw[p.Offset:p.Offset+record.Bytes(p.Size)], others[q.Offset:q.Offset+record.Bytes(q.Size)])
 	case "cut":
 		f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Write(raw[:p.offset+p.size/2]); err != nil {
+		if _, err := f.Write(raw[:p.Offset+p.Size/2]); err != nil {
 			t.Fatal(err)
 		}
 		f.Close()

@@ -10,6 +10,7 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -19,14 +20,14 @@ const formatMaxBytes = 4096
 
 // ensureFormat reads the FORMAT file of dir, or writes one when the folder is
 // fresh.
-func ensureFormat(fs vfs.FS, dir string) (storeID, error) {
+func ensureFormat(fs vfs.FS, dir string) (record.StoreID, error) {
 	id, err := readFormat(fs, dir)
 	if !errors.Is(err, os.ErrNotExist) {
 		return id, err
 	}
-	for _, name := range []string{metaDir, segmentDir, blobDir} {
+	for _, name := range []string{record.MetaDir, record.SegmentDir, record.BlobDir} {
 		if _, err := fs.Stat(fs.PathJoin(dir, name)); err == nil {
-			return id, fmt.Errorf("%w: folder %s holds %s but no %s file", cluster.ErrFormat, dir, name, formatFile)
+			return id, fmt.Errorf("%w: folder %s holds %s but no %s file", cluster.ErrFormat, dir, name, record.FormatFile)
 		}
 	}
 	if err := checkFresh(fs, dir); err != nil {
@@ -51,32 +52,32 @@ func checkFresh(fs vfs.FS, dir string) error {
 		}
 		if info, err := fs.Stat(fs.PathJoin(dir, name)); err == nil && info.IsDir() {
 			return fmt.Errorf("%w: folder %s is not an ogw store: it holds the folder %q and no %s file",
-				cluster.ErrFormat, dir, name, formatFile)
+				cluster.ErrFormat, dir, name, record.FormatFile)
 		}
 	}
 	return nil
 }
 
-func readFormat(fs vfs.FS, dir string) (storeID, error) {
-	f, err := fs.Open(fs.PathJoin(dir, formatFile))
+func readFormat(fs vfs.FS, dir string) (record.StoreID, error) {
+	f, err := fs.Open(fs.PathJoin(dir, record.FormatFile))
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
-			return storeID{}, err
+			return record.StoreID{}, err
 		}
-		return storeID{}, ioerr.Map(err)
+		return record.StoreID{}, ioerr.Map(err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, formatMaxBytes))
 	if err != nil {
-		return storeID{}, ioerr.Map(err)
+		return record.StoreID{}, ioerr.Map(err)
 	}
-	id, err := parseFormat(data)
+	id, err := record.ParseFormat(data)
 	if err != nil {
-		return id, fmt.Errorf("%w (file %s)", err, fs.PathJoin(dir, formatFile))
+		return id, fmt.Errorf("%w (file %s)", err, fs.PathJoin(dir, record.FormatFile))
 	}
 	return id, nil
 }
 
-func writeFormat(fs vfs.FS, dir string, id storeID) error {
-	return fileio.Replace(fs, dir, formatFile, encodeFormat(id))
+func writeFormat(fs vfs.FS, dir string, id record.StoreID) error {
+	return fileio.Replace(fs, dir, record.FormatFile, record.EncodeFormat(id))
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/diskspace"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -47,10 +49,10 @@ func TestReserve(t *testing.T) {
 		data, write, delete bool
 	}{
 		{"half", 50 * gib, 100 * gib, 0, true, true, true},
-		{"data", dataReserveMax - 1, 100 * gib, 0, false, true, true},
-		{"metadata", dataReserveMax/2 - 1, 100 * gib, 0, false, false, true},
-		{"last", lastReserveMax - 1, 100 * gib, 0, false, false, false},
-		{"reserve file", 0, 100 * gib, reserveFileMax, false, false, true},
+		{"data", 256<<20 - 1, 100 * gib, 0, false, true, true},
+		{"metadata", 128<<20 - 1, 100 * gib, 0, false, false, true},
+		{"last", 16<<20 - 1, 100 * gib, 0, false, false, false},
+		{"reserve file", 0, 100 * gib, 128 << 20, false, false, true},
 		{"small", 200 << 20, 400 << 20, 0, true, true, true},
 		{"small data", 25<<20 - 1, 400 << 20, 0, false, true, true},
 		{"small metadata", 12 << 20, 400 << 20, 0, false, false, true},
@@ -61,8 +63,8 @@ func TestReserve(t *testing.T) {
 			for name, ok := range map[string]bool{"data": test.data, "write": test.write, "replace": test.write,
 				"tiny": test.delete, "delete": test.delete} {
 				setDisk(test.free, test.total)
-				kv.space.held = func() int64 { return test.held }
-				kv.space.measure()
+				kv.space.Held = func() int64 { return test.held }
+				kv.space.Measure()
 				var err error
 				if name == "data" {
 					err = storeBlob(c.Blobs, cluster.BlobID{Content: 1, Seq: uint64(i)}, []byte("data"))
@@ -263,8 +265,8 @@ func runDiskFull(t *testing.T, disk string, neighbour bool) {
 	c := openAt(t, o)
 	reserve := func() bool {
 		space := c.KV.(*KV).space
-		info, err := os.Stat(filepath.Join(dir, reserveFileName))
-		return err == nil && info.Size() == reservesOf(space.total.Load()).file
+		info, err := os.Stat(filepath.Join(dir, record.ReserveFile))
+		return err == nil && info.Size() == diskspace.ReserveFileBytes(space.DiskBytes())
 	}
 	waitFor(t, "the reserve", reserve)
 	key := func(i int) []byte { return fmt.Appendf(nil, "key%06d", i) }
@@ -299,7 +301,7 @@ func runDiskFull(t *testing.T, disk string, neighbour bool) {
 			}
 		}
 		fillDisk(t, filepath.Join(disk, "neighbour"))
-		c.KV.(*KV).space.measure()
+		c.KV.(*KV).space.Measure()
 	} else {
 		for err := error(nil); err == nil; {
 			if err = put(size(len(ids))); err != nil && !errors.Is(err, cluster.ErrNoSpace) {
@@ -343,7 +345,7 @@ func runDiskFull(t *testing.T, disk string, neighbour bool) {
 	if neighbour {
 		fillDisk(t, filepath.Join(disk, "neighbour"))
 	}
-	c.KV.(*KV).space.measure()
+	c.KV.(*KV).space.Measure()
 	readAll()
 	for i := range keys {
 		if err := c.KV.Update(ctx, func(txn cluster.Txn) error { return txn.Delete(key(i)) }); err != nil {
@@ -414,7 +416,7 @@ func TestReadySegmentsAreRoom(t *testing.T) {
 				return len(b.segments.alloc.ready)
 			}
 			waitFor(t, "segments made ahead", func() bool { return ready() == readyMax })
-			waitFor(t, "the reserve", func() bool { return c.KV.(*KV).reserveFile.held() > 0 })
+			waitFor(t, "the reserve", func() bool { return c.KV.(*KV).reserveFile.Held() > 0 })
 			usage, err := b.Usage(ctx)
 			if err != nil {
 				t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -16,19 +17,19 @@ import (
 type index struct{ kv *KV }
 
 // get returns ErrNotFound for blobs that do not exist.
-func (x index) get(id cluster.BlobID) (place, error) {
+func (x index) get(id cluster.BlobID) (record.Place, error) {
 	if err := x.kv.gate.Enter(); err != nil {
-		return place{}, err
+		return record.Place{}, err
 	}
 	defer x.kv.gate.Leave()
-	value, closer, err := x.kv.db.Get(blobKey(id))
+	value, closer, err := x.kv.db.Get(record.BlobKey(id))
 	if errors.Is(err, pebble.ErrNotFound) {
-		return place{}, fmt.Errorf("%w: %v", cluster.ErrNotFound, id)
+		return record.Place{}, fmt.Errorf("%w: %v", cluster.ErrNotFound, id)
 	}
 	if err != nil {
-		return place{}, ioerr.Map(err)
+		return record.Place{}, ioerr.Map(err)
 	}
-	p, err := parsePlace(value)
+	p, err := record.ParsePlace(value)
 	if e := closer.Close(); err == nil {
 		err = ioerr.Map(e)
 	}
@@ -41,14 +42,14 @@ func (x index) get(id cluster.BlobID) (place, error) {
 // sync makes the index durable.
 func (x index) sync() error { return x.kv.Sync(context.Background()) }
 
-func (x index) put(id cluster.BlobID, p *place) error {
-	return x.kv.applyInternal(func(b *pebble.Batch) error { return b.Set(blobKey(id), p.encode(), nil) })
+func (x index) put(id cluster.BlobID, p *record.Place) error {
+	return x.kv.applyInternal(func(b *pebble.Batch) error { return b.Set(record.BlobKey(id), p.Encode(), nil) })
 }
 
 func (x index) remove(ids []cluster.BlobID) error {
 	return x.kv.applyInternal(func(b *pebble.Batch) error {
 		for _, id := range ids {
-			if err := b.Delete(blobKey(id), nil); err != nil {
+			if err := b.Delete(record.BlobKey(id), nil); err != nil {
 				return err
 			}
 		}
@@ -58,14 +59,14 @@ func (x index) remove(ids []cluster.BlobID) error {
 
 // doubt remembers that damage was found in a segment.
 func (x index) doubt(segment uint64) error {
-	return x.kv.applyInternal(func(b *pebble.Batch) error { return b.Set(doubtKey(segment), nil, nil) })
+	return x.kv.applyInternal(func(b *pebble.Batch) error { return b.Set(record.DoubtKey(segment), nil, nil) })
 }
 
 // undoubt forgets segments that are gone.
 func (x index) undoubt(segments ...uint64) error {
 	return x.kv.applyInternal(func(b *pebble.Batch) error {
 		for _, n := range segments {
-			if err := b.Delete(doubtKey(n), nil); err != nil {
+			if err := b.Delete(record.DoubtKey(n), nil); err != nil {
 				return err
 			}
 		}
@@ -75,12 +76,12 @@ func (x index) undoubt(segments ...uint64) error {
 
 // doubted returns the segments in which damage was found.
 func (x index) doubted() (segments []uint64, err error) {
-	it, err := x.kv.db.NewIter(&pebble.IterOptions{LowerBound: doubtPrefix, UpperBound: cluster.PrefixEnd(doubtPrefix)})
+	it, err := x.kv.db.NewIter(&pebble.IterOptions{LowerBound: record.DoubtPrefix, UpperBound: cluster.PrefixEnd(record.DoubtPrefix)})
 	if err != nil {
 		return nil, ioerr.Map(err)
 	}
 	for ok := it.First(); ok; ok = it.Next() {
-		if number := it.Key()[len(doubtPrefix):]; len(number) == 8 {
+		if number := it.Key()[len(record.DoubtPrefix):]; len(number) == 8 {
 			segments = append(segments, binary.BigEndian.Uint64(number))
 		}
 	}
@@ -90,7 +91,7 @@ func (x index) doubted() (segments []uint64, err error) {
 // indexEntry is a blob and its place.
 type indexEntry struct {
 	id cluster.BlobID
-	place
+	record.Place
 }
 
 // page returns up to limit entries with IDs of at least from, or after it.
@@ -99,11 +100,11 @@ func (x index) page(from cluster.BlobID, after bool, limit int) ([]indexEntry, e
 		return nil, err
 	}
 	defer x.kv.gate.Leave()
-	start := blobKey(from)
+	start := record.BlobKey(from)
 	if after {
 		start = append(start, 0)
 	}
-	it, err := x.kv.db.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: cluster.PrefixEnd(blobPrefix)})
+	it, err := x.kv.db.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: cluster.PrefixEnd(record.BlobPrefix)})
 	if err != nil {
 		return nil, ioerr.Map(err)
 	}
@@ -120,14 +121,14 @@ func (x index) page(from cluster.BlobID, after bool, limit int) ([]indexEntry, e
 }
 
 func decodeEntry(it *pebble.Iterator) (e indexEntry, err error) {
-	if e.id, err = cluster.ParseBlobID(it.Key()[len(blobPrefix):]); err != nil {
+	if e.id, err = cluster.ParseBlobID(it.Key()[len(record.BlobPrefix):]); err != nil {
 		return e, fmt.Errorf("%w: damaged key in the blob index", cluster.ErrCorrupt)
 	}
 	value, err := it.ValueAndErr()
 	if err != nil {
 		return e, ioerr.Map(err)
 	}
-	if e.place, err = parsePlace(value); err != nil {
+	if e.Place, err = record.ParsePlace(value); err != nil {
 		return e, fmt.Errorf("blob %v: %w", e.id, err)
 	}
 	return e, nil

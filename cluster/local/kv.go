@@ -9,7 +9,9 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
+	"ogw/cluster/local/internal/diskspace"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -24,7 +26,7 @@ type KV struct {
 	gate    *occ.Gate
 	health  *health
 	history *occ.History
-	space   *spaceGuard
+	space   *diskspace.Guard
 	onClose func() error
 
 	snapshots snapshots
@@ -41,7 +43,7 @@ type KV struct {
 
 	durability  durability
 	spaceWait   *spaceWait
-	reserveFile *reserveFile
+	reserveFile *diskspace.ReserveFile
 	marker      marker
 	logs        *logFS
 	tail        *tail
@@ -49,7 +51,7 @@ type KV struct {
 
 var _ cluster.KV = (*KV)(nil)
 
-func newKV(db *pebble.DB, h *health, space *spaceGuard) *KV {
+func newKV(db *pebble.DB, h *health, space *diskspace.Guard) *KV {
 	kv := &KV{db: db, gate: occ.NewGate(), health: h, history: occ.NewHistory(0), space: space, pairs: newPairCache()}
 	kv.snapshots.db, kv.snapshots.visible = db, &kv.visible
 	kv.durability.init(kv)
@@ -161,7 +163,7 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error, hasty boo
 		}
 		return true, err
 	}
-	if err := kv.space.admit(t); err != nil {
+	if err := kv.space.Admit(t); err != nil {
 		return true, err
 	}
 	batch, err := kv.batch(t)
@@ -235,7 +237,7 @@ func (kv *KV) apply(b *pebble.Batch, o applyOptions) (c committed, ok bool, err 
 	version := kv.allocated.Load() + 1
 	answer := o.relaxed && o.keys != nil
 	if kv.tail.stamps(version, answer) {
-		if err := b.Set(versionKey, kv.tail.stamp(version), nil); err != nil {
+		if err := b.Set(record.VersionKey, kv.tail.stamp(version), nil); err != nil {
 			b.Close()
 			return c, false, ioerr.Map(err)
 		}
@@ -322,11 +324,11 @@ func (kv *KV) writable() error {
 	if p := kv.health.failed.Load(); p != nil {
 		return *p
 	}
-	if err := kv.space.measure(); err != nil {
+	if err := kv.space.Measure(); err != nil {
 		return err
 	}
-	if kv.space.readOnly.Load() {
-		return errMedium
+	if kv.space.ReadOnly() {
+		return diskspace.ErrMedium
 	}
 	return nil
 }
@@ -352,7 +354,7 @@ func (kv *KV) Close() error {
 		return cluster.ErrClosed
 	}
 	kv.durability.stop()
-	kv.reserveFile.stop()
+	kv.reserveFile.Stop()
 	kv.marker.stop()
 	marking := kv.marker.count()
 	kv.snapshots.close()

@@ -12,6 +12,7 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/record"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,7 +20,7 @@ import (
 // lockFolder takes the exclusive lock of dir, which ends with the process at
 // the latest. The file names the holder, for people.
 func lockFolder(dir string) (io.Closer, error) {
-	path := filepath.Join(dir, lockFile)
+	path := filepath.Join(dir, record.LockFile)
 	f, err := fileio.OpenPrivate(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, ioerr.Map(err)

@@ -8,6 +8,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/minio/crc64nvme"
@@ -22,8 +23,8 @@ const (
 )
 
 // readMark returns nil when there is none.
-func readMark(fs vfs.FS, dir string) (*mark, error) {
-	f, err := fs.Open(fs.PathJoin(dir, markFile))
+func readMark(fs vfs.FS, dir string) (*record.Mark, error) {
+	f, err := fs.Open(fs.PathJoin(dir, record.MarkFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -35,13 +36,13 @@ func readMark(fs vfs.FS, dir string) (*mark, error) {
 	if err != nil {
 		return nil, ioerr.Map(err)
 	}
-	return parseMark(data)
+	return record.ParseMark(data)
 }
 
-// check compares the files that are there with those that were, and tells
+// compare compares the files that are there with those that were, and tells
 // whether some are gone: merged with others since, or Pebble notices.
-func (m *mark) check(fs vfs.FS, meta string) (gone bool, err error) {
-	for name, want := range m.files {
+func compare(m *record.Mark, fs vfs.FS, meta string) (gone bool, err error) {
+	for name, want := range m.Files {
 		path := fs.PathJoin(meta, name)
 		got, err := printOf(fs, path)
 		switch {
@@ -49,8 +50,8 @@ func (m *mark) check(fs vfs.FS, meta string) (gone bool, err error) {
 			gone = true
 		case err != nil:
 			return gone, ioerr.Map(err)
-		case got.bytes < want.bytes:
-			return gone, fmt.Errorf("%w: file %s is cut short: %d bytes of %d", cluster.ErrCorrupt, path, got.bytes, want.bytes)
+		case got.Bytes < want.Bytes:
+			return gone, fmt.Errorf("%w: file %s is cut short: %d bytes of %d", cluster.ErrCorrupt, path, got.Bytes, want.Bytes)
 		case got != want:
 			return gone, fmt.Errorf("%w: file %s is damaged, or another was put in its place", cluster.ErrCorrupt, path)
 		}
@@ -58,7 +59,7 @@ func (m *mark) check(fs vfs.FS, meta string) (gone bool, err error) {
 	return gone, nil
 }
 
-func printOf(fs vfs.FS, path string) (p filePrint, err error) {
+func printOf(fs vfs.FS, path string) (p record.Print, err error) {
 	f, err := fs.Open(path)
 	if err != nil {
 		return p, err
@@ -68,15 +69,15 @@ func printOf(fs vfs.FS, path string) (p filePrint, err error) {
 	if err != nil {
 		return p, err
 	}
-	p.bytes = info.Size()
-	n := min(p.bytes, printBytes)
+	p.Bytes = info.Size()
+	n := min(p.Bytes, printBytes)
 	ends := make([]byte, 2*n)
 	if _, err := f.ReadAt(ends[:n], 0); err != nil && !errors.Is(err, io.EOF) {
 		return p, err
 	}
-	if _, err := f.ReadAt(ends[n:], p.bytes-n); err != nil && !errors.Is(err, io.EOF) {
+	if _, err := f.ReadAt(ends[n:], p.Bytes-n); err != nil && !errors.Is(err, io.EOF) {
 		return p, err
 	}
-	p.crc = crc64nvme.Checksum(ends)
+	p.CRC = crc64nvme.Checksum(ends)
 	return p, nil
 }

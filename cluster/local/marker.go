@@ -2,6 +2,8 @@ package local
 
 import (
 	"time"
+
+	"ogw/cluster/local/internal/diskspace"
 )
 
 // markEvery is how old the mark may be while there are changes; what is
@@ -49,7 +51,7 @@ func (m *marker) stop() {
 // is not well: the mark is worth no trouble.
 func (m *marker) count() bool {
 	kv := m.kv
-	if m.quit == nil || kv.visible.Load() == m.at || kv.health.err() != nil || !kv.space.roomy(0, lastReserve) {
+	if m.quit == nil || kv.visible.Load() == m.at || kv.health.err() != nil || !kv.space.Roomy(0, diskspace.ForLast) {
 		return false
 	}
 	b := kv.db.NewBatch()

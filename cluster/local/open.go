@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
+	"ogw/cluster/local/internal/diskspace"
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -23,7 +24,7 @@ import (
 // something else or the store of a newer version.
 func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 	o.setDefaults()
-	if o.SegmentBytes != 0 && (o.SegmentBytes%fileio.PageBytes != 0 || o.SegmentBytes < recordBytes(smallMax)) {
+	if o.SegmentBytes != 0 && (o.SegmentBytes%fileio.PageBytes != 0 || o.SegmentBytes < record.Bytes(smallMax)) {
 		return nil, fmt.Errorf("%w: segments of %d bytes", cluster.ErrInvalid, o.SegmentBytes)
 	}
 	if err := ctx.Err(); err != nil {
@@ -71,12 +72,12 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 		o.disk = disk
 	}
 	handles.Disk = o.disk
-	space := &spaceGuard{fs: o.fs, dir: o.Dir, began: time.Now()}
-	if err := space.measure(); err != nil {
+	space := diskspace.New(o.fs, o.Dir)
+	if err := space.Measure(); err != nil {
 		o.Logger.Warn("cannot measure free space", "dir", o.Dir, "err", err)
 	}
 	if o.SegmentBytes == 0 {
-		o.SegmentBytes = segmentBytes(space.total.Load())
+		o.SegmentBytes = segmentBytes(space.DiskBytes())
 	}
 	kv, err := openKV(&o, store, space, files.meta, handles.CloseIdle)
 	if err != nil {
@@ -123,15 +124,14 @@ func (c cleanups) run() {
 	}
 }
 
-func openKV(o *Options, store storeID, space *spaceGuard, files int, relieve func() bool) (*KV, error) {
+func openKV(o *Options, store record.StoreID, space *diskspace.Guard, files int, relieve func() bool) (*KV, error) {
 	h := &health{log: o.Logger}
-	reserve := newReserveFile(o.disk, o.Dir, space, o.Logger)
-	space.held = reserve.held
+	reserve := diskspace.NewReserveFile(o.disk, filepath.Join(o.Dir, record.ReserveFile), space, o.Logger)
 	wait := newSpaceWait(h, space)
-	wait.addRelease(reserve.release)
+	wait.addRelease(reserve.Release)
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
-	dir := o.fs.PathJoin(o.Dir, metaDir)
+	dir := o.fs.PathJoin(o.Dir, record.MetaDir)
 	logs := &logFS{FS: o.fs, dir: dir}
 	rollback := newRollbackGuard(logs, o.Dir, o.Logger)
 	rollback.relieve = relieve
@@ -139,7 +139,7 @@ func openKV(o *Options, store storeID, space *spaceGuard, files int, relieve fun
 		return nil, err
 	}
 	compactions := newScheduler()
-	po := pebbleOptions(walErrorFS{guardFS{spaceWaitFS{rollback, wait}, h}, h, wait}, h, cache, compactions, space.total.Load())
+	po := pebbleOptions(walErrorFS{guardFS{spaceWaitFS{rollback, wait}, h}, h, wait}, h, cache, compactions, space.DiskBytes())
 	po.MaxOpenFiles = files
 	if o.MemTableBytes != 0 {
 		po.MemTableSize = min(po.MemTableSize, uint64(o.MemTableBytes))
@@ -164,11 +164,11 @@ func openKV(o *Options, store storeID, space *spaceGuard, files int, relieve fun
 	kv := newKV(db, h, space)
 	kv.spaceWait, kv.reserveFile, kv.logs = wait, reserve, logs
 	kv.marker.kv, kv.marker.guard = kv, rollback
-	kv.tail = newTail(o.fs, o.fs.PathJoin(o.Dir, tailFile), space.total.Load(), o.Logger)
+	kv.tail = newTail(o.fs, o.fs.PathJoin(o.Dir, record.TailFile), space.DiskBytes(), o.Logger)
 	if o.tailHalf > 0 {
 		kv.tail.half, kv.tail.rest = o.tailHalf, o.tailRest
 	}
-	reserve.start()
+	reserve.Start()
 	err = kv.tail.begin(dir)
 	if err == nil {
 		err = checkStore(o, kv, store, options)
@@ -187,8 +187,8 @@ func openKV(o *Options, store storeID, space *spaceGuard, files int, relieve fun
 // and writes to them only then.
 //
 // options are Pebble's OPTIONS files before it was opened.
-func checkStore(o *Options, kv *KV, store storeID, options optionsFiles) error {
-	value, closer, err := kv.db.Get(storeKey)
+func checkStore(o *Options, kv *KV, store record.StoreID, options optionsFiles) error {
+	value, closer, err := kv.db.Get(record.StoreKey)
 	fresh := errors.Is(err, pebble.ErrNotFound)
 	switch {
 	case fresh:
@@ -228,7 +228,7 @@ func checkStore(o *Options, kv *KV, store storeID, options optionsFiles) error {
 	if !fresh {
 		return nil
 	}
-	if err := kv.applyInternal(func(b *pebble.Batch) error { return b.Set(storeKey, store[:], nil) }); err != nil {
+	if err := kv.applyInternal(func(b *pebble.Batch) error { return b.Set(record.StoreKey, store[:], nil) }); err != nil {
 		return err
 	}
 	return kv.syncAll()
@@ -248,7 +248,7 @@ func checkFreshStore(o *Options, kv *KV) error {
 	if !empty {
 		return fmt.Errorf("%w: the metadata carry no store ID", cluster.ErrFormat)
 	}
-	for _, dir := range []string{segmentDir, blobDir} { // made after the ID
+	for _, dir := range []string{record.SegmentDir, record.BlobDir} { // made after the ID
 		if _, err := o.fs.Stat(o.fs.PathJoin(o.Dir, dir)); err == nil {
 			return errMetadataGone
 		}
@@ -256,11 +256,11 @@ func checkFreshStore(o *Options, kv *KV) error {
 	return nil
 }
 
-func openBlobs(o *Options, kv *KV, store storeID, handles *fileio.Handles) (*Blobs, error) {
+func openBlobs(o *Options, kv *KV, store record.StoreID, handles *fileio.Handles) (*Blobs, error) {
 	if err := makeFolders(o); err != nil {
 		return nil, err
 	}
-	segments, err := newSegments(o.disk, filepath.Join(o.Dir, segmentDir), store, o.SegmentBytes, o.Logger)
+	segments, err := newSegments(o.disk, filepath.Join(o.Dir, record.SegmentDir), store, o.SegmentBytes, o.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -304,9 +304,9 @@ func openBlobs(o *Options, kv *KV, store storeID, handles *fileio.Handles) (*Blo
 
 // makeFolders makes all folders once, so that no blob waits for that.
 func makeFolders(o *Options) error {
-	dirs := []string{filepath.Join(o.Dir, segmentDir), filepath.Join(o.Dir, blobDir)}
-	for i := range blobFanOut {
-		dirs = append(dirs, filepath.Join(o.Dir, blobDir, fmt.Sprintf("%02x", i)))
+	dirs := []string{filepath.Join(o.Dir, record.SegmentDir), filepath.Join(o.Dir, record.BlobDir)}
+	for i := range record.BlobFanOut {
+		dirs = append(dirs, filepath.Join(o.Dir, record.BlobFolder(i)))
 	}
 	if _, err := o.disk.List(dirs[len(dirs)-1]); err == nil {
 		return nil // made last, so the others are there
@@ -316,7 +316,7 @@ func makeFolders(o *Options) error {
 			return ioerr.Map(err)
 		}
 	}
-	for _, dir := range []string{filepath.Join(o.Dir, blobDir), o.Dir} {
+	for _, dir := range []string{filepath.Join(o.Dir, record.BlobDir), o.Dir} {
 		if err := o.disk.SyncDir(dir); err != nil {
 			return ioerr.Map(err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/local/internal/fileio"
+	"ogw/cluster/local/internal/record"
 )
 
 func TestLocked(t *testing.T) {
@@ -26,18 +27,18 @@ func TestLocked(t *testing.T) {
 }
 
 func TestFormat(t *testing.T) {
-	id := strings.Repeat("ab", storeIDBytes)
+	id := strings.Repeat("ab", record.StoreIDBytes)
 	for _, test := range []struct{ name, text, message string }{
 		{"newer", "ogw embedded store\nversion 2\nid " + id + "\n", "newer ogw (format 2"},
 		{"foreign", "something else entirely\n", "not an ogw store"},
 		{"empty", "", "not an ogw store"},
 		{"version", "ogw embedded store\nversion x\nid " + id + "\n", "version line"},
 		{"id", "ogw embedded store\nversion 1\nid 1234\n", "store ID"},
-		{"id digits", "ogw embedded store\nversion 1\nid " + strings.Repeat("zz", storeIDBytes) + "\n", "store ID"},
+		{"id digits", "ogw embedded store\nversion 1\nid " + strings.Repeat("zz", record.StoreIDBytes) + "\n", "store ID"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, formatFile), []byte(test.text), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, record.FormatFile), []byte(test.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			_, err := Open(ctx, Options{Dir: dir})
@@ -63,8 +64,8 @@ func TestWrongFolder(t *testing.T) {
 	t.Run("no FORMAT", func(t *testing.T) {
 		dir := t.TempDir()
 		openAt(t, Options{Dir: dir}).Close()
-		os.Remove(filepath.Join(dir, formatFile))
-		if _, err := Open(ctx, Options{Dir: dir}); !errors.Is(err, cluster.ErrFormat) || !strings.Contains(err.Error(), metaDir) {
+		os.Remove(filepath.Join(dir, record.FormatFile))
+		if _, err := Open(ctx, Options{Dir: dir}); !errors.Is(err, cluster.ErrFormat) || !strings.Contains(err.Error(), record.MetaDir) {
 			t.Errorf("Open: %v", err)
 		}
 	})
@@ -72,11 +73,11 @@ func TestWrongFolder(t *testing.T) {
 		a, b := t.TempDir(), t.TempDir()
 		openAt(t, Options{Dir: a}).Close()
 		openAt(t, Options{Dir: b}).Close()
-		format, err := os.ReadFile(filepath.Join(b, formatFile))
+		format, err := os.ReadFile(filepath.Join(b, record.FormatFile))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(a, formatFile), format, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(a, record.FormatFile), format, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Open(ctx, Options{Dir: a}); !errors.Is(err, cluster.ErrFormat) || !strings.Contains(err.Error(), "belong to store") {
@@ -99,7 +100,7 @@ func TestWrongFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Close()
-		manifests, _ := filepath.Glob(filepath.Join(dir, metaDir, "MANIFEST-*"))
+		manifests, _ := filepath.Glob(filepath.Join(dir, record.MetaDir, "MANIFEST-*"))
 		for _, path := range manifests {
 			if err := os.WriteFile(path, []byte("garbage"), 0o600); err != nil {
 				t.Fatal(err)
@@ -130,15 +131,15 @@ func TestBuffered(t *testing.T) {
 }
 
 func FuzzFormat(f *testing.F) {
-	f.Add(encodeFormat(storeID{1, 2, 3}))
+	f.Add(record.EncodeFormat(record.StoreID{1, 2, 3}))
 	f.Add([]byte("ogw embedded store\nversion 1\nid \n"))
-	f.Add(encodeFormat(storeID{4})[:len(encodeFormat(storeID{}))-1])
+	f.Add(record.EncodeFormat(record.StoreID{4})[:len(record.EncodeFormat(record.StoreID{}))-1])
 	f.Fuzz(func(t *testing.T, data []byte) {
-		id, err := parseFormat(data)
+		id, err := record.ParseFormat(data)
 		if err != nil && !errors.Is(err, cluster.ErrFormat) {
 			t.Errorf("error %v", err)
 		}
-		if err == nil && len(data) < len(encodeFormat(id)) {
+		if err == nil && len(data) < len(record.EncodeFormat(id)) {
 			t.Errorf("accepted %q", data)
 		}
 	})

@@ -75,7 +75,7 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// segmentBytes returns the default for a disk of diskBytes; 0 means unknown.
+// segmentBytes returns the default for a disk of DiskBytes; 0 means unknown.
 func segmentBytes(diskBytes int64) int64 {
 	if diskBytes == 0 {
 		return defaultSegmentBytes

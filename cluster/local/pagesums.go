@@ -6,6 +6,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/local/internal/fileio"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/minio/crc64nvme"
 )
@@ -16,7 +17,7 @@ const (
 	sumsBytes = 8 << 20
 	// sumsEntryBytes is what those of one block take, with their place in the
 	// map and the list.
-	sumsEntryBytes = pagesPerBlock*crcBytes + 128
+	sumsEntryBytes = pagesPerBlock*record.CRCBytes + 128
 	// sumsShards spreads the locks.
 	sumsShards = 16
 	// pagesPerBlock is how many pages make a block.

@@ -51,7 +51,7 @@ func rawBlob(t *testing.T, c *cluster.Cluster, fs *vfs.MemFS, id cluster.BlobID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return raw, int(p.offset)
+	return raw, int(p.Offset)
 }
 
 func readParts(t *testing.T, b cluster.Blobs, id cluster.BlobID, data []byte, rng *rand.Rand) {

@@ -33,7 +33,7 @@ const (
 	tableBytes = 8 << 20
 )
 
-// memTable returns the size for a disk of diskBytes; 0 means unknown. The log
+// memTable returns the size for a disk of DiskBytes; 0 means unknown. The log
 // of each is reserved in one piece.
 func memTable(diskBytes int64) int64 {
 	if diskBytes == 0 {

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/record"
 )
 
 const (
@@ -32,10 +33,10 @@ type placeShard struct {
 
 type cachedPlace struct {
 	id cluster.BlobID
-	place
+	record.Place
 }
 
-func (c *cachedPlace) bytes() int { return placeOverheadBytes + crcBytes*len(c.blocks) }
+func (c *cachedPlace) bytes() int { return placeOverheadBytes + record.CRCBytes*len(c.Blocks) }
 
 func newPlaceCache() *placeCache {
 	c := &placeCache{}

@@ -9,6 +9,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/record"
 
 	"golang.org/x/sys/unix"
 )
@@ -120,11 +121,11 @@ func chmodByName(fd int, mode uint32, names string) error {
 // large blobs: they were always made private and lie in private folders, and a
 // look at each would make the start of a large store slow.
 func makeStorePrivate(dir string, log *slog.Logger) error {
-	top := []string{formatFile, lockFile, markFile, reserveFileName, metaDir, segmentDir, blobDir}
+	top := []string{record.FormatFile, record.LockFile, record.MarkFile, record.ReserveFile, record.MetaDir, record.SegmentDir, record.BlobDir}
 	if err := MakePrivate(dir, log, top...); err != nil {
 		return err
 	}
-	for _, sub := range []string{metaDir, segmentDir, blobDir} {
+	for _, sub := range []string{record.MetaDir, record.SegmentDir, record.BlobDir} {
 		sub = filepath.Join(dir, sub)
 		entries, err := os.ReadDir(sub)
 		if errors.Is(err, os.ErrNotExist) {

@@ -11,6 +11,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/local/internal/fileio"
+	"ogw/cluster/local/internal/record"
 
 	"golang.org/x/sys/unix"
 )
@@ -85,7 +86,7 @@ func TestPrivateAfterUpgrade(t *testing.T) {
 		t.Errorf("the folder that was made has mode %v, %v", info.Mode(), err)
 	}
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if blob, _ := filepath.Match(filepath.Join(dir, blobDir, "*", "*"), path); blob {
+		if blob, _ := filepath.Match(filepath.Join(dir, record.BlobDir, "*", "*"), path); blob {
 			return err // see makeStorePrivate
 		}
 		mode := fs.FileMode(0o644)
@@ -130,12 +131,12 @@ func TestExposedFolder(t *testing.T) {
 func TestLinksInFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	fillStore(t, dir)
-	tables, err := filepath.Glob(filepath.Join(dir, metaDir, "*"))
+	tables, err := filepath.Glob(filepath.Join(dir, record.MetaDir, "*"))
 	if err != nil || len(tables) == 0 {
 		t.Fatal(tables, err)
 	}
-	names := append(tables, filepath.Join(dir, blobDir, "00"))
-	for _, name := range []string{formatFile, lockFile, markFile, reserveFileName, metaDir, segmentDir, blobDir} {
+	names := append(tables, filepath.Join(dir, record.BlobDir, "00"))
+	for _, name := range []string{record.FormatFile, record.LockFile, record.MarkFile, record.ReserveFile, record.MetaDir, record.SegmentDir, record.BlobDir} {
 		names = append(names, filepath.Join(dir, name))
 	}
 	for _, name := range names {

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/record"
 )
 
 var _ cluster.BlobProber = (*Blobs)(nil)
@@ -36,13 +37,13 @@ type prober struct {
 // look tells what is wrong with a blob. What looks wrong may have been deleted
 // or moved since its place was looked up, as for those who read.
 func (p *prober) look(e *indexEntry) (damage, err error) {
-	at := e.place
+	at := e.Place
 	for attempt := 1; ; attempt++ {
 		damage = p.lookOnce(e.id, &at)
 		if damage == nil || attempt == readAttempts {
 			return damage, nil
 		}
-		delete(p.segments, at.segment)
+		delete(p.segments, at.Segment)
 		at, err = p.blobs.index.get(e.id)
 		if errors.Is(err, cluster.ErrNotFound) {
 			return nil, nil
@@ -53,9 +54,9 @@ func (p *prober) look(e *indexEntry) (damage, err error) {
 	}
 }
 
-func (p *prober) lookOnce(id cluster.BlobID, at *place) error {
+func (p *prober) lookOnce(id cluster.BlobID, at *record.Place) error {
 	path := p.blobs.placePath(id, at)
-	bytes, known := p.segments[at.segment]
+	bytes, known := p.segments[at.Segment]
 	if !known {
 		var err error
 		if bytes, err = p.blobs.disk.Length(path); errors.Is(err, os.ErrNotExist) {
@@ -63,14 +64,14 @@ func (p *prober) lookOnce(id cluster.BlobID, at *place) error {
 		} else if err != nil {
 			return fmt.Errorf("%w: %w", cluster.ErrCorrupt, err)
 		}
-		if at.segment != 0 {
+		if at.Segment != 0 {
 			if len(p.segments) == probeSegments {
 				clear(p.segments)
 			}
-			p.segments[at.segment] = bytes
+			p.segments[at.Segment] = bytes
 		}
 	}
-	if end := at.offset + recordBytes(at.size); bytes < end {
+	if end := at.Offset + record.Bytes(at.Size); bytes < end {
 		return fmt.Errorf("%w: file %s is cut short: it has %d bytes, the blob ends at %d", cluster.ErrCorrupt, path, bytes, end)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/record"
 )
 
 // probeAll returns what Probe says of the blobs that lost bytes.
@@ -43,7 +44,7 @@ func TestProbe(t *testing.T) {
 		}
 		large = append(large, id)
 	}
-	at := func(id cluster.BlobID) (string, place) {
+	at := func(id cluster.BlobID) (string, record.Place) {
 		p, err := b.index.get(id)
 		if err != nil {
 			t.Fatal(err)
@@ -76,25 +77,25 @@ func TestProbe(t *testing.T) {
 	check("a file is gone")
 
 	path, _ = at(large[1])
-	if err := os.Truncate(path, recordBytes(smallMax+100_000)-1); err != nil {
+	if err := os.Truncate(path, record.Bytes(smallMax+100_000)-1); err != nil {
 		t.Fatal(err)
 	}
 	want[large[1]] = path + " is cut short"
 	check("a file lost its last byte")
 
 	path, _ = at(large[2])
-	if err := os.Truncate(path, recordBytes(smallMax+100_000)+1); err != nil {
+	if err := os.Truncate(path, record.Bytes(smallMax+100_000)+1); err != nil {
 		t.Fatal(err)
 	}
 	check("a file is longer")
 
 	// The blob in the middle keeps all but its last byte.
 	path, p := at(small[len(small)/2])
-	if err := os.Truncate(path, p.offset+recordBytes(p.size)-1); err != nil {
+	if err := os.Truncate(path, p.Offset+record.Bytes(p.Size)-1); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range small {
-		if _, q := at(id); q.offset >= p.offset {
+		if _, q := at(id); q.Offset >= p.Offset {
 			want[id] = path + " is cut short"
 		}
 	}

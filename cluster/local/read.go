@@ -10,6 +10,7 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/minio/crc64nvme"
 )
@@ -52,17 +53,17 @@ func (b *Blobs) readOnce(id cluster.BlobID, p []byte, off int64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if off >= c.size || len(p) == 0 {
+	if off >= c.Size || len(p) == 0 {
 		if len(p) == 0 {
 			return 0, nil
 		}
 		return 0, io.EOF
 	}
-	short := off+int64(len(p)) > c.size
+	short := off+int64(len(p)) > c.Size
 	if short {
-		p = p[:c.size-off]
+		p = p[:c.Size-off]
 	}
-	f, err := b.handles.Get(b.placePath(id, &c.place))
+	f, err := b.handles.Get(b.placePath(id, &c.Place))
 	if err != nil {
 		return 0, err
 	}
@@ -77,9 +78,9 @@ func (b *Blobs) readOnce(id cluster.BlobID, p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-func (b *Blobs) placePath(id cluster.BlobID, p *place) string {
-	if p.segment != 0 {
-		return b.segments.path(p.segment)
+func (b *Blobs) placePath(id cluster.BlobID, p *record.Place) string {
+	if p.Segment != 0 {
+		return b.segments.path(p.Segment)
 	}
 	return b.filePath(id)
 }
@@ -94,8 +95,8 @@ func (b *Blobs) lookup(id cluster.BlobID) (*cachedPlace, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.segment == 0 {
-		if p.blocks, err = b.readFooter(id, p.size); err != nil {
+	if p.Segment == 0 {
+		if p.Blocks, err = b.readFooter(id, p.Size); err != nil {
 			return nil, err
 		}
 	}
@@ -112,22 +113,22 @@ func (b *Blobs) readFooter(id cluster.BlobID, size int64) ([]uint64, error) {
 		return nil, err
 	}
 	defer b.handles.Put(f)
-	tail := make([]byte, footerBytes(size))
-	if _, err := f.ReadAt(tail, recordBytes(size)-int64(len(tail))); err != nil {
+	tail := make([]byte, record.FooterBytes(size))
+	if _, err := f.ReadAt(tail, record.Bytes(size)-int64(len(tail))); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil, fmt.Errorf("%w: blob %v: file %s is cut short", cluster.ErrCorrupt, id, path)
 		}
 		return nil, ioerr.Map(err)
 	}
-	r, err := parseFooter(tail)
+	r, err := record.ParseFooter(tail)
 	if err != nil {
 		return nil, fmt.Errorf("blob %v, file %s: %w", id, path, err)
 	}
-	if r.id != id || r.size != size || r.store != b.store || r.segment != 0 {
+	if r.ID != id || r.Size != size || r.Store != b.store || r.Segment != 0 {
 		return nil, fmt.Errorf("%w: blob %v: file %s holds blob %v of %d bytes of store %v instead",
-			cluster.ErrCorrupt, id, path, r.id, r.size, r.store)
+			cluster.ErrCorrupt, id, path, r.ID, r.Size, r.Store)
 	}
-	return r.blocks, nil
+	return r.Blocks, nil
 }
 
 // blockReader reads verified blocks of one blob.
@@ -164,7 +165,7 @@ func (r *blockReader) read(p []byte, off int64) error {
 // wholeBlocks returns how many of n bytes at off, the start of a block, are
 // whole blocks; the last block of a blob may be short.
 func (r *blockReader) wholeBlocks(off, n int64) int64 {
-	if off+n == r.c.size {
+	if off+n == r.c.Size {
 		return n
 	}
 	return n / cluster.BlockBytes * cluster.BlockBytes
@@ -174,7 +175,7 @@ func (r *blockReader) wholeBlocks(off, n int64) int64 {
 // all of it.
 func (r *blockReader) edge(p []byte, off, block int64) (int, error) {
 	start := block * cluster.BlockBytes
-	end := min(start+cluster.BlockBytes, r.c.size)
+	end := min(start+cluster.BlockBytes, r.c.Size)
 	p = p[:min(int64(len(p)), end-off)]
 	scratch := r.blobs.buffers.block.Get()
 	defer r.blobs.buffers.block.Put(scratch)
@@ -182,7 +183,7 @@ func (r *blockReader) edge(p []byte, off, block int64) (int, error) {
 	if sums, ok := r.blobs.sums.get(id); ok {
 		from := off &^ (fileio.PageBytes - 1)
 		pages := scratch[:min(fileio.Align(off+int64(len(p))), end)-from]
-		n, err := r.file.ReadAt(pages, r.c.offset+from)
+		n, err := r.file.ReadAt(pages, r.c.Offset+from)
 		if n == len(pages) && sums.match(pages, (from-start)/fileio.PageBytes) {
 			return copy(p, pages[off-from:]), nil
 		}
@@ -201,7 +202,7 @@ func (r *blockReader) edge(p []byte, off, block int64) (int, error) {
 
 // fill reads and verifies whole blocks from block on.
 func (r *blockReader) fill(p []byte, block int64) error {
-	n, err := r.file.ReadAt(p, r.c.offset+block*cluster.BlockBytes)
+	n, err := r.file.ReadAt(p, r.c.Offset+block*cluster.BlockBytes)
 	if n < len(p) {
 		if errors.Is(err, io.EOF) {
 			return r.corrupt(block+int64(n)/cluster.BlockBytes, "is cut short")
@@ -210,7 +211,7 @@ func (r *blockReader) fill(p []byte, block int64) error {
 	}
 	for len(p) > 0 {
 		n := min(len(p), cluster.BlockBytes)
-		if crc64nvme.Checksum(p[:n]) != r.c.blocks[block] {
+		if crc64nvme.Checksum(p[:n]) != r.c.Blocks[block] {
 			return r.corrupt(block, "does not match its checksum")
 		}
 		p = p[n:]
@@ -221,5 +222,5 @@ func (r *blockReader) fill(p []byte, block int64) error {
 
 func (r *blockReader) corrupt(block int64, what string) error {
 	return fmt.Errorf("%w: blob %v: block %d %s (file %s, offset %d)", cluster.ErrCorrupt,
-		r.c.id, block, what, r.file.Path, r.c.offset+block*cluster.BlockBytes)
+		r.c.id, block, what, r.file.Path, r.c.Offset+block*cluster.BlockBytes)
 }

@@ -7,6 +7,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -15,7 +16,7 @@ import (
 // from before Pebble was opened. It may have been interrupted before: a batch
 // says which commit it is, so that Pebble knows how far it came.
 func (kv *KV) replayTail(options optionsFiles) error {
-	stamp, closer, err := kv.db.Get(versionKey)
+	stamp, closer, err := kv.db.Get(record.VersionKey)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil
 	}
@@ -30,7 +31,7 @@ func (kv *KV) replayTail(options optionsFiles) error {
 		return err
 	}
 	for _, r := range records {
-		if err := kv.reapply(r.batch); err != nil {
+		if err := kv.reapply(r.Batch); err != nil {
 			return fmt.Errorf("replay %s: %w", kv.tail.path, err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -36,15 +37,15 @@ type rollbackGuard struct {
 	made     []string        // by Open
 	removed  []string        // by Open, not yet done
 	writing  map[string]bool // tables and values that are not whole yet
-	prints   map[string]filePrint
+	prints   map[string]record.Print
 
 	// After Open, used by one goroutine at a time.
-	store storeID
+	store record.StoreID
 	state uint64
 }
 
 func newRollbackGuard(fs vfs.FS, dir string, log *slog.Logger) *rollbackGuard {
-	return &rollbackGuard{FS: fs, dir: dir, log: log, writing: map[string]bool{}, prints: map[string]filePrint{}}
+	return &rollbackGuard{FS: fs, dir: dir, log: log, writing: map[string]bool{}, prints: map[string]record.Print{}}
 }
 
 // marked tells whether the mark has a print of the file.
@@ -147,7 +148,7 @@ func (g *rollbackGuard) Lock(name string) (io.Closer, error) {
 func (g *rollbackGuard) Unwrap() vfs.FS { return g.FS }
 
 // begin compares the files with the mark, before Pebble opens them.
-func (g *rollbackGuard) begin(store storeID) error {
+func (g *rollbackGuard) begin(store record.StoreID) error {
 	g.store = store
 	if err := g.checkMarker(); err != nil {
 		return err
@@ -160,12 +161,12 @@ func (g *rollbackGuard) begin(store storeID) error {
 	if err != nil || m == nil {
 		return err
 	}
-	if m.store != store {
+	if m.Store != store {
 		return fmt.Errorf("%w: file %s belongs to store %s, the folder to %s",
-			cluster.ErrFormat, g.PathJoin(g.dir, markFile), m.store, store)
+			cluster.ErrFormat, g.PathJoin(g.dir, record.MarkFile), m.Store, store)
 	}
-	g.state, g.prints = m.state, m.files
-	gone, err := m.check(g.FS, g.PathJoin(g.dir, metaDir))
+	g.state, g.prints = m.State, m.Files
+	gone, err := compare(m, g.FS, g.PathJoin(g.dir, record.MetaDir))
 	if err != nil {
 		return err
 	}
@@ -179,16 +180,16 @@ func (g *rollbackGuard) begin(store storeID) error {
 // would begin a new one, perhaps over one that is there; as it should where the
 // first start ended before there were data, or a mark.
 func (g *rollbackGuard) checkMarker() error {
-	_, err := g.Stat(g.PathJoin(g.dir, segmentDir))
+	_, err := g.Stat(g.PathJoin(g.dir, record.SegmentDir))
 	if errors.Is(err, os.ErrNotExist) {
-		if _, err = g.Stat(g.PathJoin(g.dir, markFile)); errors.Is(err, os.ErrNotExist) {
+		if _, err = g.Stat(g.PathJoin(g.dir, record.MarkFile)); errors.Is(err, os.ErrNotExist) {
 			return nil
 		}
 	}
 	if err != nil {
 		return ioerr.Map(err)
 	}
-	meta := g.PathJoin(g.dir, metaDir)
+	meta := g.PathJoin(g.dir, record.MetaDir)
 	names, err := g.List(meta)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return ioerr.Map(err)
@@ -210,7 +211,7 @@ var errMetadataGone = fmt.Errorf("%w: the metadata are gone, the data are there"
 
 // stateOf returns the number of the metadata.
 func stateOf(db *pebble.DB) (state uint64, err error) {
-	value, closer, err := db.Get(markKey)
+	value, closer, err := db.Get(record.MarkKey)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return 0, nil
 	}
@@ -232,7 +233,7 @@ func (g *rollbackGuard) check(db *pebble.DB) error {
 	if state < g.state {
 		return fmt.Errorf("%w: the metadata are older than they were (state %d of %d): a file was lost, cut, or replaced by an "+
 			"older copy; put the right files back, or remove %s to go on with what is there",
-			cluster.ErrCorrupt, state, g.state, g.PathJoin(g.dir, markFile))
+			cluster.ErrCorrupt, state, g.state, g.PathJoin(g.dir, record.MarkFile))
 	}
 	return g.checkValueFiles(db)
 }
@@ -259,7 +260,7 @@ func (g *rollbackGuard) accept(db *pebble.DB) error {
 // not. No compaction may run.
 func (g *rollbackGuard) checkValueFiles(db *pebble.DB) error {
 	for values := range db.DebugCurrentVersion().BlobFiles.All() {
-		path := g.PathJoin(g.dir, metaDir, fmt.Sprintf("%06d%s", uint64(values.Physical.FileNum), valueSuffix))
+		path := g.PathJoin(g.dir, record.MetaDir, fmt.Sprintf("%06d%s", uint64(values.Physical.FileNum), valueSuffix))
 		info, err := g.Stat(path)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
@@ -290,7 +291,7 @@ func (g *rollbackGuard) refuse() {
 
 // next returns what the metadata must hold for advance.
 func (g *rollbackGuard) next() (key, value []byte) {
-	return markKey, binary.LittleEndian.AppendUint64(nil, g.state+1)
+	return record.MarkKey, binary.LittleEndian.AppendUint64(nil, g.state+1)
 }
 
 // advance notes that the metadata hold what next returned, durably.
@@ -300,17 +301,17 @@ func (g *rollbackGuard) advance() { g.state++ }
 func (g *rollbackGuard) write() {
 	files, err := g.files()
 	if err == nil {
-		err = fileio.Replace(g.FS, g.dir, markFile, (&mark{store: g.store, state: g.state, files: files}).encode())
+		err = fileio.Replace(g.FS, g.dir, record.MarkFile, (&record.Mark{Store: g.store, State: g.state, Files: files}).Encode())
 	}
 	if err != nil {
-		g.log.Warn("cannot write the mark of the metadata", "file", g.PathJoin(g.dir, markFile), "err", err)
+		g.log.Warn("cannot write the mark of the metadata", "file", g.PathJoin(g.dir, record.MarkFile), "err", err)
 	}
 }
 
 // files returns the prints of the files of tables and values that are whole.
 // Their entries are durable, so that Pebble gives none of the numbers again.
-func (g *rollbackGuard) files() (map[string]filePrint, error) {
-	meta := g.PathJoin(g.dir, metaDir)
+func (g *rollbackGuard) files() (map[string]record.Print, error) {
+	meta := g.PathJoin(g.dir, record.MetaDir)
 	names, err := g.List(meta)
 	if err != nil {
 		return nil, err
@@ -318,7 +319,7 @@ func (g *rollbackGuard) files() (map[string]filePrint, error) {
 	if err := fileio.SyncDir(g.FS, meta); err != nil {
 		return nil, err
 	}
-	files := make(map[string]filePrint)
+	files := make(map[string]record.Print)
 	for _, name := range names {
 		if !marked(name) {
 			continue
@@ -334,7 +335,7 @@ func (g *rollbackGuard) files() (map[string]filePrint, error) {
 }
 
 // print returns the print of a file; false if it is not whole, or gone.
-func (g *rollbackGuard) print(path, name string) (filePrint, bool) {
+func (g *rollbackGuard) print(path, name string) (record.Print, bool) {
 	g.mu.Lock()
 	p, known := g.prints[name]
 	writing := g.writing[name]

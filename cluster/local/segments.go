@@ -12,6 +12,7 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/record"
 )
 
 const (
@@ -35,7 +36,7 @@ const (
 type segments struct {
 	disk  fileio.Disk
 	dir   string
-	store storeID
+	store record.StoreID
 	bytes int64 // length of new segments
 	log   *slog.Logger
 	alloc *allocator
@@ -71,7 +72,7 @@ type appendRequest struct {
 	done    chan error
 }
 
-func newSegments(d fileio.Disk, dir string, store storeID, bytes int64, log *slog.Logger) (*segments, error) {
+func newSegments(d fileio.Disk, dir string, store record.StoreID, bytes int64, log *slog.Logger) (*segments, error) {
 	s := &segments{disk: d, dir: dir, store: store, bytes: bytes, log: log, known: make(map[uint64]*segment)}
 	s.idle = sync.NewCond(&s.mu)
 	names, err := d.List(dir)
@@ -80,7 +81,7 @@ func newSegments(d fileio.Disk, dir string, store storeID, bytes int64, log *slo
 	}
 	next := uint64(1)
 	for _, name := range names {
-		number, ok := parseSegmentName(name)
+		number, ok := record.ParseSegmentName(name)
 		if !ok {
 			if strings.HasSuffix(name, freshSuffix) {
 				_ = d.Remove(filepath.Join(dir, name)) // half made when the process ended
@@ -94,11 +95,13 @@ func newSegments(d fileio.Disk, dir string, store storeID, bytes int64, log *slo
 	return s, nil
 }
 
-func (s *segments) path(number uint64) string { return filepath.Join(s.dir, segmentName(number)) }
+func (s *segments) path(number uint64) string {
+	return filepath.Join(s.dir, record.SegmentName(number))
+}
 
 // append writes a record, whose data is in pages, and sets its segment and
 // offset. The caller indexes it and calls settled.
-func (s *segments) append(r *record, pages []byte) error {
+func (s *segments) append(r *record.Record, pages []byte) error {
 	q := &appendRequest{pages: pages, done: make(chan error, 1)}
 	s.alloc.noteAppend()
 	s.mu.Lock()
@@ -106,8 +109,8 @@ func (s *segments) append(r *record, pages []byte) error {
 		s.mu.Unlock()
 		return err
 	}
-	r.segment, r.offset = q.segment.number, q.offset
-	r.putFooter(pages)
+	r.Segment, r.Offset = q.segment.number, q.offset
+	r.PutFooter(pages)
 	s.queue = append(s.queue, q)
 	s.flying++
 	s.crowd = max(s.crowd, s.flying)
@@ -117,7 +120,7 @@ func (s *segments) append(r *record, pages []byte) error {
 	}
 	s.mu.Unlock()
 	if err := <-q.done; err != nil {
-		s.settled(r.segment)
+		s.settled(r.Segment)
 		return ioerr.Map(err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ogw/cluster/local/internal/diskspace"
 	"ogw/cluster/local/internal/ioerr"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -37,7 +38,7 @@ const (
 // the reserve and are tried again by Pebble; compactions must do without.
 type spaceWait struct {
 	health  *health
-	space   *spaceGuard
+	space   *diskspace.Guard
 	begun   atomic.Bool // Pebble is open
 	opened  atomic.Bool // until then nothing waits: a start fails and says why
 	closing chan struct{}
@@ -47,7 +48,7 @@ type spaceWait struct {
 	release []func() bool // what can be given up, in this order; true if it was
 }
 
-func newSpaceWait(h *health, space *spaceGuard) *spaceWait {
+func newSpaceWait(h *health, space *diskspace.Guard) *spaceWait {
 	return &spaceWait{health: h, space: space, closing: make(chan struct{})}
 }
 
@@ -110,13 +111,13 @@ func (w *spaceWait) try(why vfs.DiskWriteCategory, op func() error) error {
 // roomFor lets compactions wait while the disk is nearly full: what is left is
 // not for them.
 func (w *spaceWait) roomFor(why vfs.DiskWriteCategory) error {
-	if why != forCompaction && why != forBlobRewrite || w.space.roomy(0, growReserve) {
+	if why != forCompaction && why != forBlobRewrite || w.space.Roomy(0, diskspace.ForDeletes) {
 		return nil
 	}
 	if w.opened.Load() {
 		w.pause(fullPause)
 	}
-	return &os.PathError{Op: "compaction", Path: w.space.dir, Err: unix.ENOSPC}
+	return &os.PathError{Op: "compaction", Path: w.space.Dir, Err: unix.ENOSPC}
 }
 
 // spaceWaitFS is a file system under Pebble.

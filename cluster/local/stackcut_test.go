@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/record"
 	ns "ogw/vfs"
 )
 
@@ -86,7 +87,7 @@ type expected struct {
 }
 
 func stackOptions(fs *crashFS) Options {
-	return Options{Dir: "/store", SegmentBytes: recordBytes(smallMax), CacheBytes: 8 << 20, fs: fs, disk: crashDisk{fs},
+	return Options{Dir: "/store", SegmentBytes: record.Bytes(smallMax), CacheBytes: 8 << 20, fs: fs, disk: crashDisk{fs},
 		collectEvery: time.Hour, memTable: stackMemTable, markEvery: 100 * time.Millisecond}
 }
 
@@ -366,8 +367,8 @@ func (cut *stackCut) check(rng *rand.Rand) error {
 // sweepAll does at once what the sweeper does slowly after a start.
 func sweepAll(cl *cluster.Cluster) error {
 	s := cl.Blobs.(*Blobs).sweeper
-	for i := range blobFanOut {
-		if _, err := s.folder(fmt.Sprintf("/store/%s/%02x", blobDir, i)); err != nil {
+	for i := range record.BlobFanOut {
+		if _, err := s.folder(fmt.Sprintf("/store/%s/%02x", record.BlobDir, i)); err != nil {
 			return fmt.Errorf("sweep: %w", err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/record"
 	ns "ogw/vfs"
 )
 
@@ -88,8 +89,8 @@ func rawBytes(fs *crashFS, cl *cluster.Cluster, id cluster.BlobID) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	data := make([]byte, p.size)
-	_, err = f.ReadAt(data, p.offset)
+	data := make([]byte, p.Size)
+	_, err = f.ReadAt(data, p.Offset)
 	return data, err
 }
 
@@ -123,7 +124,7 @@ func (r *quarantineRun) damage(key string, at int64) error {
 	if err != nil {
 		return err
 	}
-	if _, err := f.WriteAt(raw[at:at+1], p.offset+at); err != nil {
+	if _, err := f.WriteAt(raw[at:at+1], p.Offset+at); err != nil {
 		return err
 	}
 	return f.Sync()
@@ -199,7 +200,7 @@ func (r *quarantineRun) emptied() error {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
 		for _, g := range s.known {
-			if g.damaged && g.live == recordBytes(quarantineSmall) {
+			if g.damaged && g.live == record.Bytes(quarantineSmall) {
 				s.mu.Unlock()
 				return nil
 			}

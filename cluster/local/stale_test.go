@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/minio/crc64nvme"
@@ -329,7 +330,7 @@ func runStale(t *testing.T, what string, files tree, p string, to []byte) string
 	}
 	after := takeTree(t, fs, "/store")
 	for p := range after {
-		if path.Base(p) != markFile && !bytes.Equal(after[p], before[p]) {
+		if path.Base(p) != record.MarkFile && !bytes.Equal(after[p], before[p]) {
 			t.Errorf("%s: the refused start changed %s", what, p)
 		}
 	}
@@ -371,7 +372,7 @@ func TestStaleFolders(t *testing.T) {
 			mixed := tree{}
 			for p, data := range newer {
 				gone := test.without != "" && strings.HasPrefix(p, test.without)
-				if !strings.HasPrefix(p, "/store/meta/") && !gone && (path.Base(p) != markFile || test.keep != "") {
+				if !strings.HasPrefix(p, "/store/meta/") && !gone && (path.Base(p) != record.MarkFile || test.keep != "") {
 					mixed[p] = data
 				}
 			}
@@ -398,7 +399,7 @@ func TestMetadataGone(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	meta, saved := filepath.Join(dir, metaDir), filepath.Join(t.TempDir(), metaDir)
+	meta, saved := filepath.Join(dir, record.MetaDir), filepath.Join(t.TempDir(), record.MetaDir)
 	if err := os.Rename(meta, saved); err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +416,7 @@ func TestMetadataGone(t *testing.T) {
 	refused := func(what string) {
 		t.Helper()
 		before := names()
-		mark, err := os.ReadFile(filepath.Join(dir, markFile))
+		mark, err := os.ReadFile(filepath.Join(dir, record.MarkFile))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -426,7 +427,7 @@ func TestMetadataGone(t *testing.T) {
 		if after := names(); !slices.Equal(before, after) {
 			t.Errorf("%s: a refused start changed the folder: %q, before %q", what, after, before)
 		}
-		if now, err := os.ReadFile(filepath.Join(dir, markFile)); err != nil || !bytes.Equal(now, mark) {
+		if now, err := os.ReadFile(filepath.Join(dir, record.MarkFile)); err != nil || !bytes.Equal(now, mark) {
 			t.Errorf("%s: a refused start changed the mark: %v", what, err)
 		}
 		if logged.Len() > 0 {
@@ -434,7 +435,7 @@ func TestMetadataGone(t *testing.T) {
 		}
 	}
 	refused("no metadata")
-	segments := filepath.Join(dir, segmentDir)
+	segments := filepath.Join(dir, record.SegmentDir)
 	if err := os.Rename(segments, saved+".segments"); err != nil {
 		t.Fatal(err)
 	}
@@ -462,12 +463,12 @@ func TestRefusedLock(t *testing.T) {
 	_, newer, other := staleStores(t)
 	mixed := tree{}
 	for p, data := range newer {
-		if !strings.HasPrefix(p, "/store/meta/") && path.Base(p) != markFile {
+		if !strings.HasPrefix(p, "/store/meta/") && path.Base(p) != record.MarkFile {
 			mixed[p] = data
 		}
 	}
 	for p, data := range other {
-		if strings.HasPrefix(p, "/store/meta/") && path.Base(p) != lockFile {
+		if strings.HasPrefix(p, "/store/meta/") && path.Base(p) != record.LockFile {
 			mixed[p] = data
 		}
 	}
@@ -475,7 +476,7 @@ func TestRefusedLock(t *testing.T) {
 	if _, err := Open(ctx, staleOptions(fs)); !errors.Is(err, cluster.ErrFormat) {
 		t.Errorf("Open: %v", err)
 	}
-	if _, err := fs.Stat("/store/meta/" + lockFile); !errors.Is(err, os.ErrNotExist) {
+	if _, err := fs.Stat("/store/meta/" + record.LockFile); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("meta/LOCK after a refused start: %v", err)
 	}
 }
@@ -487,12 +488,12 @@ func TestStaleAccepted(t *testing.T) {
 	for p, data := range older {
 		mixed[p] = data
 	}
-	mixed["/store/"+markFile] = newer["/store/"+markFile]
+	mixed["/store/"+record.MarkFile] = newer["/store/"+record.MarkFile]
 	fs := mixed.put(t)
 	if _, err := Open(ctx, staleOptions(fs)); !errors.Is(err, cluster.ErrCorrupt) || !strings.Contains(err.Error(), "remove /store/MARK") {
 		t.Fatalf("Open: %v", err)
 	}
-	if err := fs.Remove("/store/" + markFile); err != nil {
+	if err := fs.Remove("/store/" + record.MarkFile); err != nil {
 		t.Fatal(err)
 	}
 	c := openAt(t, staleOptions(fs))
@@ -515,7 +516,7 @@ func TestMarkInTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m != nil && m.state > 0 && len(m.files) > 0 {
+		if m != nil && m.State > 0 && len(m.Files) > 0 {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -537,18 +538,18 @@ func TestMarkInTime(t *testing.T) {
 }
 
 func FuzzMark(f *testing.F) {
-	f.Add((&mark{store: storeID{1}, state: 7}).encode())
-	f.Add((&mark{state: 1, files: map[string]filePrint{"000001.sst": {5, 6}, "000002.blob": {7, 8}}}).encode())
+	f.Add((&record.Mark{Store: record.StoreID{1}, State: 7}).Encode())
+	f.Add((&record.Mark{State: 1, Files: map[string]record.Print{"000001.sst": {Bytes: 5, CRC: 6}, "000002.blob": {Bytes: 7, CRC: 8}}}).Encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, b := range [][]byte{data, binary.LittleEndian.AppendUint64(bytes.Clone(data), crc64nvme.Checksum(data))} {
-			m, err := parseMark(b)
+			m, err := record.ParseMark(b)
 			if err != nil {
 				if !errors.Is(err, cluster.ErrCorrupt) {
 					t.Errorf("error %v", err)
 				}
 				continue
 			}
-			if again, err := parseMark(m.encode()); err != nil || !reflect.DeepEqual(m, again) {
+			if again, err := record.ParseMark(m.Encode()); err != nil || !reflect.DeepEqual(m, again) {
 				t.Errorf("%+v became %+v, %v", m, again, err)
 			}
 		}

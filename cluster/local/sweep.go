@@ -3,12 +3,12 @@ package local
 import (
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/record"
 )
 
 // sweepPause is the pause between two folders of blob files, so that the
@@ -38,13 +38,13 @@ func (s *sweeper) stop() {
 func (s *sweeper) run() {
 	defer close(s.done)
 	removed := 0
-	for i := range blobFanOut {
+	for i := range record.BlobFanOut {
 		select {
 		case <-s.quit:
 			return
 		case <-time.After(sweepPause):
 		}
-		n, err := s.folder(filepath.Join(s.blobs.dir, blobDir, fmt.Sprintf("%02x", i)))
+		n, err := s.folder(filepath.Join(s.blobs.dir, record.BlobFolder(i)))
 		removed += n
 		if err != nil {
 			s.log.Warn("sweep of blob files", "err", err)
@@ -85,7 +85,7 @@ func (s *sweeper) orphan(id cluster.BlobID) bool {
 	}
 	p, err := s.blobs.index.get(id)
 	if err == nil {
-		return p.segment != 0
+		return p.Segment != 0
 	}
 	return errors.Is(err, cluster.ErrNotFound) && !s.blobs.reaper.waiting(s.blobs.filePath(id))
 }

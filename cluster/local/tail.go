@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"ogw/cluster/local/internal/fileio"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -26,7 +27,7 @@ const (
 // some time went by without one. While it is, it has every commit in turn, since
 // a later one may build on any of them; a start replays from the one that Pebble
 // has to the end, or up to a gap. base is the commit with which it became
-// active: it sets versionKey, and must be durable before anybody is answered, so
+// active: it sets record.VersionKey, and must be durable before anybody is answered, so
 // that there is no gap between what Pebble has then and what the tail has. What
 // the tail has stays there when it rests, until it is durable.
 type tail struct {
@@ -49,17 +50,17 @@ type tail struct {
 	base       uint64
 	last       [2]uint64 // newest version in each half
 	complained bool
-	stamped    [stampBytes]byte
+	stamped    [record.StampBytes]byte
 }
 
-// newTail returns the tail in the file path, on a disk of diskBytes (0:
+// newTail returns the tail in the file path, on a disk of DiskBytes (0:
 // unknown).
 func newTail(fs vfs.FS, path string, diskBytes int64, log *slog.Logger) *tail {
 	// cur is the second half, so that the first is used first: a start finds the
 	// length of the halves there.
-	t := &tail{fs: fs, path: path, log: log, half: tailHalfMax, rest: tailQuiet, cur: 1}
+	t := &tail{fs: fs, path: path, log: log, half: record.TailHalfMax, rest: tailQuiet, cur: 1}
 	if diskBytes > 0 {
-		t.half = max(tailHalfMin, min(t.half, diskBytes/tailShare/2))
+		t.half = max(record.TailHalfMin, min(t.half, diskBytes/tailShare/2))
 	}
 	return t
 }
@@ -76,14 +77,14 @@ func (t *tail) begin(meta string) (err error) {
 	return err
 }
 
-// stamps tells whether a commit must set versionKey; see append for answer.
+// stamps tells whether a commit must set record.VersionKey; see append for answer.
 func (t *tail) stamps(version uint64, answer bool) bool {
 	return version == 1 || t.active || answer
 }
 
-// stamp returns the value of versionKey, good until the next.
+// stamp returns the value of record.VersionKey, good until the next.
 func (t *tail) stamp(version uint64) []byte {
-	return putStamp(&t.stamped, t.epoch, version)
+	return record.PutStamp(&t.stamped, t.epoch, version)
 }
 
 // append is told of every commit before Pebble has it; answer: somebody is to
@@ -91,11 +92,11 @@ func (t *tail) stamp(version uint64) []byte {
 // returns true, the end of the process does not lose the commit as long as base
 // is durable. switched tells that a half is full, and waits for a sync.
 func (t *tail) append(version uint64, batch []byte, answer bool, synced uint64) (kept, switched bool) {
-	length := int64(tailRecordBytes + len(batch))
+	length := int64(record.TailRecordBytes + len(batch))
 	if !t.active && (!answer || t.paused) {
 		return false, false
 	}
-	if len(batch) > tailBatchMax || tailHeaderBytes+length > t.half {
+	if len(batch) > record.TailBatchMax || record.TailHeaderBytes+length > t.half {
 		t.active = false
 		return false, false
 	}
@@ -119,7 +120,7 @@ func (t *tail) append(version uint64, batch []byte, answer bool, synced uint64) 
 		}
 		switched = true
 	}
-	t.buf = tailRecord{version, batch}.append(t.buf[:0], t.header())
+	t.buf = record.TailRecord{Version: version, Batch: batch}.Append(t.buf[:0], t.header())
 	if !t.write(t.buf, int64(t.cur)*t.half+t.off) {
 		return false, switched
 	}
@@ -129,8 +130,8 @@ func (t *tail) append(version uint64, batch []byte, answer bool, synced uint64) 
 }
 
 // header is that of the half in use.
-func (t *tail) header() tailHeader {
-	return tailHeader{epoch: t.epoch, generation: t.generation, files: t.files, half: t.half}
+func (t *tail) header() record.TailHeader {
+	return record.TailHeader{Epoch: t.epoch, Generation: t.generation, Files: t.files, Half: t.half}
 }
 
 // turn goes to the other half, if nobody needs what it holds.
@@ -148,10 +149,10 @@ func (t *tail) turn(synced uint64) bool {
 		t.file = f
 	}
 	t.generation++
-	if !t.write(t.header().encode(), int64(next)*t.half) {
+	if !t.write(t.header().Encode(), int64(next)*t.half) {
 		return false
 	}
-	t.cur, t.off = next, tailHeaderBytes
+	t.cur, t.off = next, record.TailHeaderBytes
 	return true
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -61,7 +62,7 @@ func (l *tailLoad) step(t *testing.T, kv *KV, relaxed bool) {
 		l.strict = l.at
 	}
 	if l.rng.IntN(5) == 0 {
-		err := kv.applyInternal(func(b *pebble.Batch) error { return b.Set(eraseKey, []byte(value), nil) })
+		err := kv.applyInternal(func(b *pebble.Batch) error { return b.Set(record.EraseKey, []byte(value), nil) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +149,7 @@ func TestPowerCutLeavesPrefix(t *testing.T) {
 // stampedVersion is what Pebble says of the newest commit for the tail.
 func stampedVersion(t *testing.T, kv *KV) uint64 {
 	t.Helper()
-	value, closer, err := kv.db.Get(versionKey)
+	value, closer, err := kv.db.Get(record.VersionKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,11 +227,11 @@ func TestTailOfAnother(t *testing.T) {
 		l.step(t, kv, true)
 	}
 	fs = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: l.rng})
-	records, err := readTail(fs, "/store/"+tailFile, kv.tail.epoch, optionsFiles{kv.tail.files: true})
+	records, err := readTail(fs, "/store/"+record.TailFile, kv.tail.epoch, optionsFiles{kv.tail.files: true})
 	if err != nil || len(records) == 0 {
 		t.Fatalf("%d records, %v: the test is about nothing", len(records), err)
 	}
-	db, err := pebble.Open("/store/"+metaDir, &pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatNewest})
+	db, err := pebble.Open("/store/"+record.MetaDir, &pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatNewest})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +258,7 @@ func TestTailOfAnother(t *testing.T) {
 type noWriteFS struct{ vfs.FS }
 
 func (fs noWriteFS) Create(name string, why vfs.DiskWriteCategory) (vfs.File, error) {
-	if fs.PathBase(name) == tailFile {
+	if fs.PathBase(name) == record.TailFile {
 		return nil, errors.New("no")
 	}
 	return fs.FS.Create(name, why)
@@ -289,7 +290,7 @@ func TestEraseWipesTail(t *testing.T) {
 		}
 	}
 	holds := func() bool {
-		b, err := readWhole(fs, "/store/"+tailFile)
+		b, err := readWhole(fs, "/store/"+record.TailFile)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -327,12 +328,12 @@ func readWhole(fs vfs.FS, name string) ([]byte, error) {
 
 // FuzzParseTail: no bytes of a file are trusted.
 func FuzzParseTail(f *testing.F) {
-	good := []byte(tailMagic)
+	good := []byte(record.TailMagic)
 	good = binary.LittleEndian.AppendUint64(good, 1)
 	f.Add(append(good, make([]byte, 100)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, r := range parseTail(b, 1, optionsFiles{0: true}) {
-			if len(r.batch) > len(b) {
+			if len(r.Batch) > len(b) {
 				t.Error("longer than the file")
 			}
 		}

@@ -7,13 +7,14 @@ import (
 	"slices"
 
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // readTail returns the records of an epoch, the oldest first; none if others
 // changed the store since.
-func readTail(fs vfs.FS, path string, epoch uint64, options optionsFiles) ([]tailRecord, error) {
+func readTail(fs vfs.FS, path string, epoch uint64, options optionsFiles) ([]record.TailRecord, error) {
 	f, err := fs.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -22,21 +23,21 @@ func readTail(fs vfs.FS, path string, epoch uint64, options optionsFiles) ([]tai
 		return nil, ioerr.Map(err)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, 2*tailHalfMax))
+	data, err := io.ReadAll(io.LimitReader(f, 2*record.TailHalfMax))
 	if err != nil {
 		return nil, ioerr.Map(err)
 	}
-	h, ok := parseTailHeader(data)
+	h, ok := record.ParseTailHeader(data)
 	if !ok {
 		return nil, nil // the power went before the first half was on the medium
 	}
-	half := h.half
-	var records []tailRecord
+	half := h.Half
+	var records []record.TailRecord
 	for start := int64(0); start < min(int64(len(data)), 2*half); start += half {
 		records = append(records, parseTail(data[start:min(start+half, int64(len(data)))], epoch, options)...)
 	}
-	slices.SortFunc(records, func(a, b tailRecord) int {
-		if a.version < b.version {
+	slices.SortFunc(records, func(a, b record.TailRecord) int {
+		if a.Version < b.Version {
 			return -1
 		}
 		return 1
@@ -45,9 +46,9 @@ func readTail(fs vfs.FS, path string, epoch uint64, options optionsFiles) ([]tai
 }
 
 // missing returns the commits that Pebble lacks, in order and up to the first
-// gap. stamp is its value of versionKey.
-func (t *tail) missing(stamp []byte, options optionsFiles) (found []tailRecord, err error) {
-	epoch, have, ok := parseStamp(stamp)
+// gap. stamp is its value of record.VersionKey.
+func (t *tail) missing(stamp []byte, options optionsFiles) (found []record.TailRecord, err error) {
+	epoch, have, ok := record.ParseStamp(stamp)
 	if !ok {
 		return nil, nil
 	}
@@ -56,10 +57,10 @@ func (t *tail) missing(stamp []byte, options optionsFiles) (found []tailRecord, 
 		return nil, err
 	}
 	for _, r := range records {
-		if r.version <= have {
+		if r.Version <= have {
 			continue
 		}
-		if r.version != have+1 {
+		if r.Version != have+1 {
 			break
 		}
 		found = append(found, r)
@@ -69,10 +70,10 @@ func (t *tail) missing(stamp []byte, options optionsFiles) (found []tailRecord, 
 }
 
 // parseTail returns the records of one half.
-func parseTail(b []byte, epoch uint64, options optionsFiles) []tailRecord {
-	h, ok := parseTailHeader(b)
-	if !ok || h.epoch != epoch || !options.current(h.files) {
+func parseTail(b []byte, epoch uint64, options optionsFiles) []record.TailRecord {
+	h, ok := record.ParseTailHeader(b)
+	if !ok || h.Epoch != epoch || !options.current(h.Files) {
 		return nil
 	}
-	return parseTailRecords(b[tailHeaderBytes:], h)
+	return record.ParseTailRecords(b[record.TailHeaderBytes:], h)
 }

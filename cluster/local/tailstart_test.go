@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"ogw/cluster/local/internal/record"
+
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -125,10 +127,10 @@ func TestStartFails(t *testing.T) {
 		fails func(op errorfs.Op, tailRead bool) bool
 	}{
 		{"tail cannot be opened", syscall.EIO, func(op errorfs.Op, _ bool) bool {
-			return op.Kind == errorfs.OpOpen && op.Path == "/store/"+tailFile
+			return op.Kind == errorfs.OpOpen && op.Path == "/store/"+record.TailFile
 		}},
 		{"tail cannot be read", syscall.EIO, func(op errorfs.Op, _ bool) bool {
-			return op.Kind == errorfs.OpFileRead && op.Path == "/store/"+tailFile
+			return op.Kind == errorfs.OpFileRead && op.Path == "/store/"+record.TailFile
 		}},
 		{"no space for the replay", syscall.ENOSPC, func(op errorfs.Op, tailRead bool) bool {
 			return tailRead && (op.Kind == errorfs.OpFileWrite || op.Kind == errorfs.OpCreate)
@@ -142,7 +144,7 @@ func TestStartFails(t *testing.T) {
 			for range 2 {
 				read := false
 				o := tailOptions(opHook(fs, func(_ int, op errorfs.Op) error {
-					read = read || op.Path == "/store/"+tailFile && op.Kind == errorfs.OpFileRead
+					read = read || op.Path == "/store/"+record.TailFile && op.Kind == errorfs.OpFileRead
 					if test.fails(op, read) {
 						return test.err
 					}
@@ -176,7 +178,7 @@ func (fs keepFS) Remove(name string) error {
 // it removed anything.
 func TestTailOfAnotherKilled(t *testing.T) {
 	l, fs := killedLoad(t, 20)
-	db, err := pebble.Open("/store/"+metaDir, &pebble.Options{FS: keepFS{fs}, FormatMajorVersion: pebble.FormatNewest})
+	db, err := pebble.Open("/store/"+record.MetaDir, &pebble.Options{FS: keepFS{fs}, FormatMajorVersion: pebble.FormatNewest})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +188,7 @@ func TestTailOfAnotherKilled(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	options, err := findOptions(fs, "/store/"+metaDir)
+	options, err := findOptions(fs, "/store/"+record.MetaDir)
 	if err != nil || len(options) < 2 {
 		t.Fatalf("%v, %v: the test is about nothing", options, err)
 	}

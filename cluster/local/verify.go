@@ -10,6 +10,7 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/minio/crc64nvme"
 )
@@ -57,10 +58,10 @@ func (b *Blobs) verifyOnce(id cluster.BlobID) error {
 	buf := b.buffers.large.Get()
 	defer b.buffers.large.Put(buf)
 	bad := func(off int64, what string) error {
-		return fmt.Errorf("%w: blob %v: %s (file %s, offset %d)", cluster.ErrCorrupt, id, what, path, p.offset+off)
+		return fmt.Errorf("%w: blob %v: %s (file %s, offset %d)", cluster.ErrCorrupt, id, what, path, p.Offset+off)
 	}
 	read := func(off, n int64) ([]byte, error) {
-		got, err := f.ReadAt(buf[:n], p.offset+off)
+		got, err := f.ReadAt(buf[:n], p.Offset+off)
 		if int64(got) == n {
 			return buf[:n], nil
 		}
@@ -69,31 +70,31 @@ func (b *Blobs) verifyOnce(id cluster.BlobID) error {
 		}
 		return nil, err
 	}
-	total := recordBytes(p.size)
-	from := (total - footerBytes(p.size)) &^ (fileio.PageBytes - 1)
+	total := record.Bytes(p.Size)
+	from := (total - record.FooterBytes(p.Size)) &^ (fileio.PageBytes - 1)
 	tail, err := read(from, total-from)
 	if err != nil {
 		return err
 	}
-	r, err := parseFooter(tail)
+	r, err := record.ParseFooter(tail)
 	if err != nil {
 		return fmt.Errorf("blob %v, file %s: %w", id, path, err)
 	}
-	if r.id != id || r.size != p.size || r.store != b.store || r.segment != p.segment || r.offset != p.offset {
-		return bad(from, fmt.Sprintf("another record is in its place, of blob %v", r.id))
+	if r.ID != id || r.Size != p.Size || r.Store != b.store || r.Segment != p.Segment || r.Offset != p.Offset {
+		return bad(from, fmt.Sprintf("another record is in its place, of blob %v", r.ID))
 	}
-	if p.segment == 0 {
-		p.blocks = r.blocks // parseFooter made its own
+	if p.Segment == 0 {
+		p.Blocks = r.Blocks // record.ParseFooter made its own
 	}
-	for off := int64(0); off < p.size; off += smallMax {
-		n := min(smallMax, p.size-off)
+	for off := int64(0); off < p.Size; off += smallMax {
+		n := min(smallMax, p.Size-off)
 		data, err := read(off, fileio.Align(n))
 		if err != nil {
 			return err
 		}
 		for i := int64(0); i < n; i += cluster.BlockBytes {
 			block := (off + i) / cluster.BlockBytes
-			if crc64nvme.Checksum(data[i:min(i+cluster.BlockBytes, n)]) != p.blocks[block] {
+			if crc64nvme.Checksum(data[i:min(i+cluster.BlockBytes, n)]) != p.Blocks[block] {
 				return bad(off+i, fmt.Sprintf("block %d does not match its checksum", block))
 			}
 		}

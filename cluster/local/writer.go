@@ -8,6 +8,7 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/record"
 )
 
 var (
@@ -116,7 +117,7 @@ func (w *writer) startFlush() {
 	result, file, buf, off, sums := w.flush, w.file, w.buf, w.flushed, w.sums
 	w.flushed += smallMax
 	go func() {
-		sums = blockSums(sums, buf[:smallMax])
+		sums = record.BlockSums(sums, buf[:smallMax])
 		result <- flushed{buf, sums, file.WritePages(off, buf[:smallMax])}
 	}()
 }
@@ -146,7 +147,7 @@ func (w *writer) Commit(ctx context.Context) (int64, uint64, error) {
 		return 0, 0, err
 	}
 	defer w.blobs.gate.Leave()
-	r := record{store: w.blobs.store, id: w.id, size: w.size}
+	r := record.Record{Store: w.blobs.store, ID: w.id, Size: w.size}
 	commit := w.commitSmall
 	if w.file != nil {
 		commit = w.commitFile
@@ -157,41 +158,41 @@ func (w *writer) Commit(ctx context.Context) (int64, uint64, error) {
 	}
 	w.file = nil
 	w.fail(errWriterDone)
-	return r.size, r.wholeCRC(), nil
+	return r.Size, r.WholeCRC(), nil
 }
 
-func (w *writer) commitSmall(r *record) error {
-	r.blocks = blockSums(nil, w.buf[:w.fill])
-	return w.blobs.appendRecord(r, w.buf, func(p *place) error { return w.blobs.index.put(w.id, p) })
+func (w *writer) commitSmall(r *record.Record) error {
+	r.Blocks = record.BlockSums(nil, w.buf[:w.fill])
+	return w.blobs.appendRecord(r, w.buf, func(p *record.Place) error { return w.blobs.index.put(w.id, p) })
 }
 
 // appendRecord writes r, whose data begins buf, to a segment, and calls put
 // to index it before the segment can be collected.
-func (b *Blobs) appendRecord(r *record, buf []byte, put func(*place) error) error {
-	total := recordBytes(r.size)
-	clear(buf[r.size : total-footerBytes(r.size)])
+func (b *Blobs) appendRecord(r *record.Record, buf []byte, put func(*record.Place) error) error {
+	total := record.Bytes(r.Size)
+	clear(buf[r.Size : total-record.FooterBytes(r.Size)])
 	if err := b.segments.append(r, buf[:total]); err != nil {
 		return err
 	}
-	p := &place{size: r.size, modified: b.now(), segment: r.segment, offset: r.offset, blocks: r.blocks}
+	p := &record.Place{Size: r.Size, Modified: b.now(), Segment: r.Segment, Offset: r.Offset, Blocks: r.Blocks}
 	err := put(p)
 	if err == nil {
-		b.segments.addLive(r.segment, total)
+		b.segments.addLive(r.Segment, total)
 	}
-	b.segments.settled(r.segment)
+	b.segments.settled(r.Segment)
 	return err
 }
 
-func (w *writer) commitFile(r *record) error {
+func (w *writer) commitFile(r *record.Record) error {
 	spare, err := w.awaitFlush()
 	if err != nil {
 		return err
 	}
 	w.pool.Put(spare)
-	r.blocks = blockSums(w.sums, w.buf[:w.fill])
-	tail := w.buf[:recordBytes(r.size)-w.flushed]
-	clear(tail[w.fill : int64(len(tail))-footerBytes(r.size)])
-	r.putFooter(tail)
+	r.Blocks = record.BlockSums(w.sums, w.buf[:w.fill])
+	tail := w.buf[:record.Bytes(r.Size)-w.flushed]
+	clear(tail[w.fill : int64(len(tail))-record.FooterBytes(r.Size)])
+	r.PutFooter(tail)
 	if err := w.file.WritePages(w.flushed, tail); err != nil {
 		return ioerr.Map(err)
 	}
@@ -204,7 +205,7 @@ func (w *writer) commitFile(r *record) error {
 	if err := w.blobs.disk.SyncDir(filepath.Dir(w.blobs.filePath(w.id))); err != nil {
 		return ioerr.Map(err)
 	}
-	return w.blobs.index.put(w.id, &place{size: r.size, modified: w.blobs.now()})
+	return w.blobs.index.put(w.id, &record.Place{Size: r.Size, Modified: w.blobs.now()})
 }
 
 // Abort implements cluster.BlobWriter.

@@ -1,4 +1,4 @@
-package local
+package record
 
 import (
 	"bytes"
@@ -14,29 +14,29 @@ import (
 	"github.com/minio/crc64nvme"
 )
 
-func testRecord(size int64) (record, []byte) {
+func testRecord(size int64) (Record, []byte) {
 	data := make([]byte, size)
 	rand.NewChaCha8([32]byte{byte(size)}).Read(data)
-	r := record{store: storeID{1, 2, 3}, id: cluster.BlobID{Content: 4, Seq: 5}, segment: 6, offset: 7 * fileio.PageBytes, size: size}
-	r.blocks = blockSums(nil, data)
-	raw := make([]byte, recordBytes(size))
+	r := Record{Store: StoreID{1, 2, 3}, ID: cluster.BlobID{Content: 4, Seq: 5}, Segment: 6, Offset: 7 * fileio.PageBytes, Size: size}
+	r.Blocks = BlockSums(nil, data)
+	raw := make([]byte, Bytes(size))
 	copy(raw, data)
-	r.putFooter(raw)
+	r.PutFooter(raw)
 	return r, raw
 }
 
 func TestRecord(t *testing.T) {
-	for _, size := range []int64{0, 1, fileio.PageBytes - 88, fileio.PageBytes - 87, fileio.PageBytes, cluster.BlockBytes, cluster.BlockBytes + 1, 1<<20, cluster.MaxBlobBytes} {
+	for _, size := range []int64{0, 1, fileio.PageBytes - 88, fileio.PageBytes - 87, fileio.PageBytes, cluster.BlockBytes, cluster.BlockBytes + 1, 1 << 20, cluster.MaxBlobBytes} {
 		r, raw := testRecord(size)
 		if len(raw)%fileio.PageBytes != 0 {
 			t.Errorf("%d bytes: a record of %d", size, len(raw))
 		}
-		got, err := parseFooter(raw)
-		if err != nil || got.id != r.id || got.size != size || got.store != r.store || got.segment != r.segment ||
-			got.offset != r.offset || len(got.blocks) != len(r.blocks) {
+		got, err := ParseFooter(raw)
+		if err != nil || got.ID != r.ID || got.Size != size || got.Store != r.Store || got.Segment != r.Segment ||
+			got.Offset != r.Offset || len(got.Blocks) != len(r.Blocks) {
 			t.Fatalf("%d bytes: %+v, %v", size, got, err)
 		}
-		if got.wholeCRC() != crc64nvme.Checksum(raw[:size]) {
+		if got.WholeCRC() != crc64nvme.Checksum(raw[:size]) {
 			t.Errorf("%d bytes: combined checksum", size)
 		}
 	}
@@ -45,20 +45,20 @@ func TestRecord(t *testing.T) {
 // TestRecordDamage flips every bit of a footer.
 func TestRecordDamage(t *testing.T) {
 	r, raw := testRecord(3*cluster.BlockBytes + 10)
-	need := int(footerBytes(r.size))
+	need := int(FooterBytes(r.Size))
 	for bit := range need * 8 {
 		damaged := bytes.Clone(raw)
 		damaged[len(raw)-need+bit/8] ^= 1 << (bit % 8)
-		if _, err := parseFooter(damaged); !errors.Is(err, cluster.ErrCorrupt) {
+		if _, err := ParseFooter(damaged); !errors.Is(err, cluster.ErrCorrupt) {
 			t.Fatalf("bit %d: %v", bit, err)
 		}
 	}
 	for cut := range need {
-		if _, err := parseFooter(raw[:len(raw)-cut-1]); err == nil {
+		if _, err := ParseFooter(raw[:len(raw)-cut-1]); err == nil {
 			t.Fatalf("cut by %d was accepted", cut+1)
 		}
 		if cut > 0 {
-			if _, err := parseFooter(raw[len(raw)-cut:]); err == nil {
+			if _, err := ParseFooter(raw[len(raw)-cut:]); err == nil {
 				t.Fatalf("the last %d bytes were accepted", cut)
 			}
 		}
@@ -68,18 +68,18 @@ func TestRecordDamage(t *testing.T) {
 func FuzzFooter(f *testing.F) {
 	for _, size := range []int64{0, 100, 3 * cluster.BlockBytes} {
 		r, raw := testRecord(size)
-		f.Add(raw[int64(len(raw))-footerBytes(r.size):])
+		f.Add(raw[int64(len(raw))-FooterBytes(r.Size):])
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := parseFooter(data)
+		r, err := ParseFooter(data)
 		if err != nil {
 			if !errors.Is(err, cluster.ErrCorrupt) {
 				t.Errorf("error %v", err)
 			}
 			return
 		}
-		again := make([]byte, footerBytes(r.size))
-		r.putFooter(again)
+		again := make([]byte, FooterBytes(r.Size))
+		r.PutFooter(again)
 		if !bytes.HasSuffix(data, again) {
 			t.Error("another encoding of the same footer")
 		}
@@ -87,18 +87,18 @@ func FuzzFooter(f *testing.F) {
 }
 
 func TestPlace(t *testing.T) {
-	for _, p := range []place{
-		{size: 5 << 20, modified: time.Unix(1, 2)},
-		{size: 0, modified: time.Unix(3, 4), segment: 1, blocks: []uint64{}},
-		{size: 100_000, modified: time.Unix(5, 6), segment: 1 << 40, offset: 17 * fileio.PageBytes, blocks: []uint64{7, 8}},
+	for _, p := range []Place{
+		{Size: 5 << 20, Modified: time.Unix(1, 2)},
+		{Size: 0, Modified: time.Unix(3, 4), Segment: 1, Blocks: []uint64{}},
+		{Size: 100_000, Modified: time.Unix(5, 6), Segment: 1 << 40, Offset: 17 * fileio.PageBytes, Blocks: []uint64{7, 8}},
 	} {
-		raw := p.encode()
-		got, err := parsePlace(raw)
+		raw := p.Encode()
+		got, err := ParsePlace(raw)
 		if err != nil || !reflect.DeepEqual(got, p) {
 			t.Errorf("%+v became %+v, %v", p, got, err)
 		}
 		for cut := range raw {
-			if _, err := parsePlace(raw[:cut]); !errors.Is(err, cluster.ErrCorrupt) {
+			if _, err := ParsePlace(raw[:cut]); !errors.Is(err, cluster.ErrCorrupt) {
 				t.Errorf("%+v cut to %d bytes: %v", p, cut, err)
 			}
 		}
@@ -106,26 +106,26 @@ func TestPlace(t *testing.T) {
 }
 
 func FuzzPlace(f *testing.F) {
-	f.Add((&place{size: 5 << 20, modified: time.Unix(1, 2)}).encode())
-	f.Add((&place{size: 70_000, modified: time.Unix(1, 2), segment: 3, offset: 4096, blocks: []uint64{1, 2}}).encode())
+	f.Add((&Place{Size: 5 << 20, Modified: time.Unix(1, 2)}).Encode())
+	f.Add((&Place{Size: 70_000, Modified: time.Unix(1, 2), Segment: 3, Offset: 4096, Blocks: []uint64{1, 2}}).Encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := parsePlace(data)
+		p, err := ParsePlace(data)
 		if err != nil {
 			if !errors.Is(err, cluster.ErrCorrupt) {
 				t.Errorf("error %v", err)
 			}
 			return
 		}
-		if !bytes.Equal(p.encode(), data) {
+		if !bytes.Equal(p.Encode(), data) {
 			t.Error("another encoding of the same place")
 		}
 	})
 }
 
 func FuzzSegmentName(f *testing.F) {
-	f.Add(segmentName(1))
+	f.Add(SegmentName(1))
 	f.Fuzz(func(t *testing.T, name string) {
-		if number, ok := parseSegmentName(name); ok && number == 0 {
+		if number, ok := ParseSegmentName(name); ok && number == 0 {
 			t.Error("segment 0")
 		}
 	})

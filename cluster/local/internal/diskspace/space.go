@@ -1,4 +1,4 @@
-package local
+package diskspace
 
 import (
 	"fmt"
@@ -16,12 +16,12 @@ import (
 
 const (
 	// dataReserveMax is the free space at which data are refused, and
-	// growReserve's half of it that at which metadata are: what is left is
-	// for deletes, which need a little of both, and for the collector, which
-	// needs a segment to empty others.
+	// half of it that at which metadata are: what is left is for deletes, which
+	// need a little of both, and for the collector, which needs a segment to empty
+	// others.
 	dataReserveMax = 256 << 20
 	// reserveFileMax is the length of a file that does nothing but hold space: a
-	// neighbour who fills the disk cannot take it. See reserveFile.
+	// neighbour who fills the disk cannot take it. See ReserveFile.
 	reserveFileMax = 128 << 20
 	// lastReserveMax is kept from deletes too: what Pebble needs to end what
 	// it began.
@@ -53,12 +53,36 @@ func reservesOf(total int64) reserves {
 		last: min(lastReserveMax, total/lastReserveShare)}
 }
 
-// spaceGuard refuses writes before the disk is full: a store whose log cannot
+// Reserve is one of the reserves.
+type Reserve int
+
+// What each is kept for.
+const (
+	ForMetadata Reserve = iota // data are refused
+	ForDeletes                 // metadata are refused, too
+	ForLast                    // deletes are refused, too: what was begun is ended
+)
+
+func (r reserves) of(what Reserve) int64 {
+	switch what {
+	case ForMetadata:
+		return r.data
+	case ForDeletes:
+		return r.grow
+	default:
+		return r.last
+	}
+}
+
+// ReserveFileBytes is the length of the reserve file on a disk of total bytes.
+func ReserveFileBytes(total int64) int64 { return reservesOf(total).file }
+
+// Guard refuses writes before the disk is full: a store whose log cannot
 // grow could not even delete.
-type spaceGuard struct {
+type Guard struct {
 	fs   vfs.FS
-	dir  string
-	held func() int64 // what the reserve file holds; nil: nothing
+	Dir  string
+	Held func() int64 // what the reserve file holds; nil: nothing
 
 	// readOnly tells that the medium takes no writes, as file systems do after
 	// an error of theirs. It is found out before the log meets it, since a
@@ -71,13 +95,19 @@ type spaceGuard struct {
 	written     atomic.Int64 // since the last measurement
 }
 
-// measure asks the file system.
-func (g *spaceGuard) measure() error {
-	u, err := g.fs.GetDiskUsage(g.dir)
+// New returns the guard of the disk of dir. Nothing is refused before
+// Measure.
+func New(fs vfs.FS, dir string) *Guard {
+	return &Guard{fs: fs, Dir: dir, began: time.Now()}
+}
+
+// Measure asks the file system.
+func (g *Guard) Measure() error {
+	u, err := g.fs.GetDiskUsage(g.Dir)
 	if err != nil {
 		return ioerr.Map(err)
 	}
-	g.readOnly.Store(mountedReadOnly(g.dir))
+	g.readOnly.Store(mountedReadOnly(g.Dir))
 	g.free.Store(int64(u.AvailBytes))
 	g.total.Store(int64(u.TotalBytes))
 	g.checked.Store(int64(time.Since(g.began)))
@@ -85,9 +115,9 @@ func (g *spaceGuard) measure() error {
 	return nil
 }
 
-// usage measures the disk; free is what data may take.
-func (g *spaceGuard) usage() (cluster.Usage, error) {
-	if err := g.measure(); err != nil {
+// Usage measures the disk; free is what data may take.
+func (g *Guard) Usage() (cluster.Usage, error) {
+	if err := g.Measure(); err != nil {
 		return cluster.Usage{}, err
 	}
 	total := g.total.Load()
@@ -96,11 +126,11 @@ func (g *spaceGuard) usage() (cluster.Usage, error) {
 
 // left returns the free bytes, measured not long ago, after bytes more were
 // written; ok is false when nothing is known of the disk.
-func (g *spaceGuard) left(bytes int64) (left int64, r reserves, ok bool) {
+func (g *Guard) left(bytes int64) (left int64, r reserves, ok bool) {
 	r = reservesOf(g.total.Load())
 	written := g.written.Add(bytes)
 	if written > min(spaceCheckBytes, r.data/4) || int64(time.Since(g.began))-g.checked.Load() > int64(spaceCheckEvery) {
-		if g.measure() == nil {
+		if g.Measure() == nil {
 			r = reservesOf(g.total.Load())
 			written = g.written.Add(bytes)
 		} // else the old figures stay
@@ -108,41 +138,41 @@ func (g *spaceGuard) left(bytes int64) (left int64, r reserves, ok bool) {
 	return g.free.Load() - written, r, g.total.Load() > 0
 }
 
-// admit refuses a transaction when the disk is full. One that makes room may
+// Admit refuses a transaction when the disk is full. One that makes room may
 // use the reserve, since that is how space comes back.
-func (g *spaceGuard) admit(t *occ.Txn) error {
+func (g *Guard) Admit(t *occ.Txn) error {
 	left, r, ok := g.left(int64(t.Bytes()))
 	if g.readOnly.Load() {
-		return errMedium
+		return ErrMedium
 	}
 	if !ok || left > r.grow {
 		return nil
 	}
 	if t.Bytes() <= tinyTxnBytes || t.Bytes() <= shrinkBytes*t.Deletes() {
-		if g.held != nil {
-			left += g.held()
+		if g.Held != nil {
+			left += g.Held()
 		}
 		if left > r.last {
 			return nil
 		}
 	}
-	return g.full("deletes")
+	return g.Full("deletes")
 }
 
-// admitData refuses data when the disk is full.
-func (g *spaceGuard) admitData(bytes int64) error {
+// AdmitData refuses data when the disk is full.
+func (g *Guard) AdmitData(bytes int64) error {
 	left, r, ok := g.left(bytes)
 	if g.readOnly.Load() {
-		return errMedium
+		return ErrMedium
 	}
 	if ok && left <= r.data {
-		return g.full("metadata and deletes")
+		return g.Full("metadata and deletes")
 	}
 	return nil
 }
 
-// errMedium refuses what would be written while the medium takes nothing.
-var errMedium = fmt.Errorf("%w: its medium takes no writes", cluster.ErrReadOnly)
+// ErrMedium refuses what would be written while the medium takes nothing.
+var ErrMedium = fmt.Errorf("%w: its medium takes no writes", cluster.ErrReadOnly)
 
 // mountedReadOnly asks the file system of dir; of one that is not the operating
 // system's, nothing is known.
@@ -151,16 +181,19 @@ func mountedReadOnly(dir string) bool {
 	return unix.Statfs(dir, &st) == nil && st.Flags&unix.ST_RDONLY != 0
 }
 
-// roomy tells whether bytes more would leave reserve.
-func (g *spaceGuard) roomy(bytes int64, reserve func(reserves) int64) bool {
+// Roomy reports whether bytes more would leave a reserve.
+func (g *Guard) Roomy(bytes int64, what Reserve) bool {
 	left, r, ok := g.left(0)
-	return !ok || left-bytes > reserve(r)
+	return !ok || left-bytes > r.of(what)
 }
 
-func (g *spaceGuard) full(keptFor string) error {
+// ReadOnly reports whether the medium took no writes when it was measured.
+func (g *Guard) ReadOnly() bool { return g.readOnly.Load() }
+
+// DiskBytes returns the size of the disk as it was measured; 0 means unknown.
+func (g *Guard) DiskBytes() int64 { return g.total.Load() }
+
+// Full is the error for who finds no room, and for whom the rest is.
+func (g *Guard) Full(keptFor string) error {
 	return fmt.Errorf("%w: %d MiB left, kept for %s", cluster.ErrNoSpace, max(0, g.free.Load())>>20, keptFor)
 }
-
-func dataReserve(r reserves) int64 { return r.data }
-func growReserve(r reserves) int64 { return r.grow }
-func lastReserve(r reserves) int64 { return r.last }

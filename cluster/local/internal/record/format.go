@@ -1,4 +1,4 @@
-package local
+package record
 
 import (
 	"bytes"
@@ -19,16 +19,18 @@ const (
 	// docs/format.md describes it.
 	formatVersion = 1
 	formatMagic   = "ogw embedded store"
-	storeIDBytes  = 16
+	StoreIDBytes  = 16
 )
 
-// storeID tells one store from every other.
-type storeID [storeIDBytes]byte
+// StoreID tells one store from every other.
+type StoreID [StoreIDBytes]byte
 
-func (id storeID) String() string { return hex.EncodeToString(id[:]) }
+// String returns 32 hexadecimal digits.
+func (id StoreID) String() string { return hex.EncodeToString(id[:]) }
 
-// parseFormat decodes what encodeFormat wrote.
-func parseFormat(data []byte) (id storeID, err error) {
+// ParseFormat decodes a FORMAT file: cluster.ErrFormat for anything else, and for
+// versions that are newer than this program.
+func ParseFormat(data []byte) (id StoreID, err error) {
 	lines := bytes.Split(data, []byte("\n"))
 	if len(lines) < 4 || string(lines[0]) != formatMagic {
 		return id, fmt.Errorf("%w: not an ogw store", cluster.ErrFormat)
@@ -42,15 +44,16 @@ func parseFormat(data []byte) (id storeID, err error) {
 		return id, fmt.Errorf("%w: written by a newer ogw (format %d, this one knows up to %d)", cluster.ErrFormat, version, formatVersion)
 	}
 	text, ok = bytes.CutPrefix(lines[2], []byte("id "))
-	if !ok || hex.DecodedLen(len(text)) != storeIDBytes || len(text) != 2*storeIDBytes {
+	if !ok || hex.DecodedLen(len(text)) != StoreIDBytes || len(text) != 2*StoreIDBytes {
 		return id, fmt.Errorf("%w: the store ID is damaged", cluster.ErrFormat)
 	}
 	if _, err := hex.Decode(id[:], text); err != nil {
-		return storeID{}, fmt.Errorf("%w: the store ID is damaged", cluster.ErrFormat)
+		return StoreID{}, fmt.Errorf("%w: the store ID is damaged", cluster.ErrFormat)
 	}
 	return id, nil
 }
 
-func encodeFormat(id storeID) []byte {
+// EncodeFormat returns the FORMAT file of a store.
+func EncodeFormat(id StoreID) []byte {
 	return fmt.Appendf(nil, "%s\nversion %d\nid %s\n", formatMagic, formatVersion, id)
 }

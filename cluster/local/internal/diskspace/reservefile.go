@@ -1,8 +1,7 @@
-package local
+package diskspace
 
 import (
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -18,13 +17,13 @@ const (
 	reserveFileStepMin = 2 << 20
 )
 
-// reserveFile is a file that holds space which no other process can take. When the
+// ReserveFile is a file that holds space which no other process can take. When the
 // log meets a full disk it gives back a step of it, so that deletes go on; when
 // there is room again it grows back.
-type reserveFile struct {
+type ReserveFile struct {
 	disk  fileio.Disk
-	dir   string
-	space *spaceGuard
+	path  string
+	space *Guard
 	log   *slog.Logger
 
 	mu    sync.Mutex
@@ -34,39 +33,39 @@ type reserveFile struct {
 	done chan struct{}
 }
 
-// newReserveFile finds the file that is there; start sees to its length.
-func newReserveFile(d fileio.Disk, dir string, space *spaceGuard, log *slog.Logger) *reserveFile {
-	r := &reserveFile{disk: d, dir: dir, space: space, log: log, quit: make(chan struct{}), done: make(chan struct{})}
+// NewReserveFile finds the file at path, if it is there; start sees to its
+// length. What it holds is space for deletes.
+func NewReserveFile(d fileio.Disk, path string, space *Guard, log *slog.Logger) *ReserveFile {
+	r := &ReserveFile{disk: d, path: path, space: space, log: log, quit: make(chan struct{}), done: make(chan struct{})}
 	r.find()
+	space.Held = r.Held
 	return r
 }
 
-func (r *reserveFile) path() string { return filepath.Join(r.dir, reserveFileName) }
-
-func (r *reserveFile) find() {
+func (r *ReserveFile) find() {
 	r.bytes = 0
-	if bytes, err := r.disk.Length(r.path()); err == nil {
+	if bytes, err := r.disk.Length(r.path); err == nil {
 		r.bytes = bytes
 	}
 }
 
-// held returns the space that release can give.
-func (r *reserveFile) held() int64 {
+// Held returns the space that release can give.
+func (r *ReserveFile) Held() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.bytes
 }
 
-// release gives back a step; false if nothing is left.
-func (r *reserveFile) release() bool {
+// Release gives back a step; false if nothing is left.
+func (r *ReserveFile) Release() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.bytes == 0 {
 		return false
 	}
-	left := max(0, r.bytes-max(reserveFileStepMin, reservesOf(r.space.total.Load()).file/reserveFileSteps))
-	if err := r.disk.Truncate(r.path(), left); err != nil {
-		r.log.Error("cannot give up the reserve of a full disk", "path", r.path(), "err", err)
+	left := max(0, r.bytes-max(reserveFileStepMin, ReserveFileBytes(r.space.DiskBytes())/reserveFileSteps))
+	if err := r.disk.Truncate(r.path, left); err != nil {
+		r.log.Error("cannot give up the reserve of a full disk", "path", r.path, "err", err)
 		return false
 	}
 	r.log.Warn("the disk is full: a part of the reserve is given up for deletes", "left", left)
@@ -74,9 +73,9 @@ func (r *reserveFile) release() bool {
 	return true
 }
 
-func (r *reserveFile) start() { go r.run() }
+func (r *ReserveFile) Start() { go r.run() }
 
-func (r *reserveFile) run() {
+func (r *ReserveFile) run() {
 	defer close(r.done)
 	tick := time.NewTicker(reserveFileEvery)
 	defer tick.Stop()
@@ -96,21 +95,21 @@ func (r *reserveFile) run() {
 }
 
 // renew makes the file as long as the disk asks for, if there is room.
-func (r *reserveFile) renew() error {
-	want := reservesOf(r.space.total.Load()).file
+func (r *ReserveFile) renew() error {
+	want := ReserveFileBytes(r.space.DiskBytes())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case want == r.bytes:
 		return nil
 	case want < r.bytes: // the disk shrank
-		err := r.disk.Truncate(r.path(), want)
+		err := r.disk.Truncate(r.path, want)
 		r.find()
 		return err
-	case !r.space.roomy(want-r.bytes, growReserve):
+	case !r.space.Roomy(want-r.bytes, ForDeletes):
 		return nil
 	}
-	f, err := r.disk.OpenSegment(r.path())
+	f, err := r.disk.OpenSegment(r.path)
 	if err != nil {
 		return err
 	}
@@ -125,7 +124,7 @@ func (r *reserveFile) renew() error {
 	return err
 }
 
-func (r *reserveFile) stop() {
+func (r *ReserveFile) Stop() {
 	close(r.quit)
 	<-r.done
 }

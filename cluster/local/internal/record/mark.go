@@ -1,4 +1,4 @@
-package local
+package record
 
 import (
 	"encoding/binary"
@@ -23,44 +23,47 @@ import (
 //	..  CRC64NVME of all before
 const markMagic = "ogwmark1"
 
-// filePrint tells a file of tables or values from another. They are written
+// Print tells a file of tables or values from another. They are written
 // once.
-type filePrint struct {
-	bytes int64
-	crc   uint64
+type Print struct {
+	Bytes int64
+	CRC   uint64
 }
 
-type mark struct {
-	store storeID
-	state uint64
-	files map[string]filePrint // by name in the folder of metadata
+// Mark is what the file holds.
+type Mark struct {
+	Store StoreID
+	State uint64
+	Files map[string]Print // by name in the folder of metadata
 }
 
-func (m *mark) encode() []byte {
-	b := append([]byte(markMagic), m.store[:]...)
-	b = binary.LittleEndian.AppendUint64(b, m.state)
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.files)))
-	for name, p := range m.files {
+// Encode returns the file.
+func (m *Mark) Encode() []byte {
+	b := append([]byte(markMagic), m.Store[:]...)
+	b = binary.LittleEndian.AppendUint64(b, m.State)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Files)))
+	for name, p := range m.Files {
 		b = append(append(b, byte(len(name))), name...)
-		b = binary.LittleEndian.AppendUint64(b, uint64(p.bytes))
-		b = binary.LittleEndian.AppendUint64(b, p.crc)
+		b = binary.LittleEndian.AppendUint64(b, uint64(p.Bytes))
+		b = binary.LittleEndian.AppendUint64(b, p.CRC)
 	}
 	return binary.LittleEndian.AppendUint64(b, crc64nvme.Checksum(b))
 }
 
-var errMark = fmt.Errorf("%w: damaged %s file", cluster.ErrCorrupt, markFile)
+var errMark = fmt.Errorf("%w: damaged %s file", cluster.ErrCorrupt, MarkFile)
 
-func parseMark(b []byte) (*mark, error) {
-	const head = len(markMagic) + storeIDBytes + 8 + 4
-	if len(b) < head+crcBytes || string(b[:len(markMagic)]) != markMagic {
+// ParseMark decodes the file; cluster.ErrCorrupt for anything else.
+func ParseMark(b []byte) (*Mark, error) {
+	const head = len(markMagic) + StoreIDBytes + 8 + 4
+	if len(b) < head+CRCBytes || string(b[:len(markMagic)]) != markMagic {
 		return nil, errMark
 	}
-	body := b[:len(b)-crcBytes]
+	body := b[:len(b)-CRCBytes]
 	if crc64nvme.Checksum(body) != binary.LittleEndian.Uint64(b[len(body):]) {
 		return nil, errMark
 	}
-	m := &mark{state: binary.LittleEndian.Uint64(b[24:]), files: map[string]filePrint{}}
-	copy(m.store[:], b[8:])
+	m := &Mark{State: binary.LittleEndian.Uint64(b[24:]), Files: map[string]Print{}}
+	copy(m.Store[:], b[8:])
 	n := binary.LittleEndian.Uint32(b[32:])
 	rest := body[head:]
 	for range n {
@@ -69,10 +72,10 @@ func parseMark(b []byte) (*mark, error) {
 		}
 		name := string(rest[1 : 1+rest[0]])
 		rest = rest[1+len(name):]
-		m.files[name] = filePrint{int64(binary.LittleEndian.Uint64(rest)), binary.LittleEndian.Uint64(rest[8:])}
+		m.Files[name] = Print{int64(binary.LittleEndian.Uint64(rest)), binary.LittleEndian.Uint64(rest[8:])}
 		rest = rest[16:]
 	}
-	if len(rest) > 0 || len(m.files) != int(n) {
+	if len(rest) > 0 || len(m.Files) != int(n) {
 		return nil, errMark
 	}
 	return m, nil

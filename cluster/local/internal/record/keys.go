@@ -1,4 +1,4 @@
-package local
+package record
 
 import (
 	"bytes"
@@ -17,26 +17,28 @@ import (
 //	FF 's'               → store ID (16), as in FORMAT
 //	FF 't'               → epoch (8), version (8) of the newest commit, see tail
 //
-// markKey holds the state of the mark.
+// MarkKey holds the state of the mark.
 //
-// versionKey holds epoch and version of a commit that Pebble has, for a
+// VersionKey holds epoch and version of a commit that Pebble has, for a
 // start to know which of the tail's are missing. A process's first commit sets
 // it, so that what others left in the file is old, and every commit that the
 // tail gets does: where Pebble has version n as the newest that set it, and the
 // tail has n+1, Pebble's newest commit is n, since else n+1 had set it.
 var (
-	blobPrefix  = []byte{0xff, 'b'}
-	doubtPrefix = []byte{0xff, 'd'}
-	markKey     = []byte{0xff, 'm'}
-	storeKey    = []byte{0xff, 's'}
-	versionKey  = []byte{0xff, 't'}
-	eraseKey    = []byte{0xff, 'e'} // written by Erase, so that there is something to flush
+	BlobPrefix  = []byte{0xff, 'b'}
+	DoubtPrefix = []byte{0xff, 'd'}
+	MarkKey     = []byte{0xff, 'm'}
+	StoreKey    = []byte{0xff, 's'}
+	VersionKey  = []byte{0xff, 't'}
+	EraseKey    = []byte{0xff, 'e'} // written by Erase, so that there is something to flush
 )
 
-func blobKey(id cluster.BlobID) []byte {
-	return id.Append(append(make([]byte, 0, len(blobPrefix)+cluster.BlobIDBytes), blobPrefix...))
+// BlobKey is that of the place of a blob.
+func BlobKey(id cluster.BlobID) []byte {
+	return id.Append(append(make([]byte, 0, len(BlobPrefix)+cluster.BlobIDBytes), BlobPrefix...))
 }
 
-func doubtKey(segment uint64) []byte {
-	return binary.BigEndian.AppendUint64(bytes.Clone(doubtPrefix), segment)
+// DoubtKey is that of a segment in which damage was found.
+func DoubtKey(segment uint64) []byte {
+	return binary.BigEndian.AppendUint64(bytes.Clone(DoubtPrefix), segment)
 }

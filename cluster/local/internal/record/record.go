@@ -1,4 +1,4 @@
-package local
+package record
 
 import (
 	"encoding/binary"
@@ -27,49 +27,49 @@ import (
 const (
 	recordMagic  = "ogwdata1"
 	trailerBytes = 80
-	crcBytes     = 8
+	CRCBytes     = 8
 )
 
-// record describes a stored blob.
-type record struct {
-	store   storeID
-	id      cluster.BlobID
-	segment uint64
-	offset  int64
-	size    int64
-	blocks  []uint64 // CRC64NVME of each block
+// Record describes a stored blob.
+type Record struct {
+	Store   StoreID
+	ID      cluster.BlobID
+	Segment uint64
+	Offset  int64
+	Size    int64
+	Blocks  []uint64 // CRC64NVME of each block
 }
 
 // blockCount returns how many blocks hold size bytes.
 func blockCount(size int64) int { return int((size + cluster.BlockBytes - 1) / cluster.BlockBytes) }
 
-// footerBytes is what follows the data and the zeros.
-func footerBytes(size int64) int64 { return int64(blockCount(size))*crcBytes + trailerBytes }
+// FooterBytes is what follows the data and the zeros.
+func FooterBytes(size int64) int64 { return int64(blockCount(size))*CRCBytes + trailerBytes }
 
-// recordBytes is the length of the whole record.
-func recordBytes(size int64) int64 { return fileio.Align(size + footerBytes(size)) }
+// Bytes is the length of the whole record.
+func Bytes(size int64) int64 { return fileio.Align(size + FooterBytes(size)) }
 
-// putFooter writes the footer of r to the end of tail, which must hold it.
-func (r *record) putFooter(tail []byte) {
-	footer := tail[int64(len(tail))-footerBytes(r.size):]
+// PutFooter writes the footer of r to the end of tail, which must hold it.
+func (r *Record) PutFooter(tail []byte) {
+	footer := tail[int64(len(tail))-FooterBytes(r.Size):]
 	sums := footer[:len(footer)-trailerBytes]
-	for i, crc := range r.blocks {
-		binary.LittleEndian.PutUint64(sums[i*crcBytes:], crc)
+	for i, crc := range r.Blocks {
+		binary.LittleEndian.PutUint64(sums[i*CRCBytes:], crc)
 	}
 	t := footer[len(sums):]
 	copy(t, recordMagic)
-	copy(t[8:], r.store[:])
-	r.id.Append(t[24:24])
-	binary.LittleEndian.PutUint64(t[40:], r.segment)
-	binary.LittleEndian.PutUint64(t[48:], uint64(r.offset))
-	binary.LittleEndian.PutUint64(t[56:], uint64(r.size))
+	copy(t[8:], r.Store[:])
+	r.ID.Append(t[24:24])
+	binary.LittleEndian.PutUint64(t[40:], r.Segment)
+	binary.LittleEndian.PutUint64(t[48:], uint64(r.Offset))
+	binary.LittleEndian.PutUint64(t[56:], uint64(r.Size))
 	binary.LittleEndian.PutUint64(t[64:], crc64nvme.Checksum(sums))
 	binary.LittleEndian.PutUint64(t[72:], crc64nvme.Checksum(t[:72]))
 }
 
-// parseTrailer decodes the trailer at the end of page. It returns false for
+// ParseTrailer decodes the trailer at the end of page. It returns false for
 // anything that is not an undamaged one.
-func parseTrailer(page []byte) (r record, sumsCRC uint64, ok bool) {
+func ParseTrailer(page []byte) (r Record, sumsCRC uint64, ok bool) {
 	if len(page) < trailerBytes {
 		return r, 0, false
 	}
@@ -77,24 +77,24 @@ func parseTrailer(page []byte) (r record, sumsCRC uint64, ok bool) {
 	if string(t[:8]) != recordMagic || binary.LittleEndian.Uint64(t[72:]) != crc64nvme.Checksum(t[:72]) {
 		return r, 0, false
 	}
-	copy(r.store[:], t[8:24])
-	r.id, _ = cluster.ParseBlobID(t[24:40])
-	r.segment = binary.LittleEndian.Uint64(t[40:])
+	copy(r.Store[:], t[8:24])
+	r.ID, _ = cluster.ParseBlobID(t[24:40])
+	r.Segment = binary.LittleEndian.Uint64(t[40:])
 	offset, size := binary.LittleEndian.Uint64(t[48:]), binary.LittleEndian.Uint64(t[56:])
 	if size > cluster.MaxBlobBytes || offset > 1<<62 {
 		return r, 0, false
 	}
-	r.offset, r.size = int64(offset), int64(size)
+	r.Offset, r.Size = int64(offset), int64(size)
 	return r, binary.LittleEndian.Uint64(t[64:]), true
 }
 
-// parseFooter decodes what putFooter wrote, all of it.
-func parseFooter(tail []byte) (record, error) {
-	r, sumsCRC, ok := parseTrailer(tail)
+// ParseFooter decodes what PutFooter wrote, all of it.
+func ParseFooter(tail []byte) (Record, error) {
+	r, sumsCRC, ok := ParseTrailer(tail)
 	if !ok {
 		return r, fmt.Errorf("%w: damaged trailer", cluster.ErrCorrupt)
 	}
-	need := footerBytes(r.size)
+	need := FooterBytes(r.Size)
 	if int64(len(tail)) < need {
 		return r, fmt.Errorf("%w: footer cut short", cluster.ErrCorrupt)
 	}
@@ -103,18 +103,18 @@ func parseFooter(tail []byte) (record, error) {
 	if crc64nvme.Checksum(sums) != sumsCRC {
 		return r, fmt.Errorf("%w: damaged block checksums", cluster.ErrCorrupt)
 	}
-	r.blocks = make([]uint64, blockCount(r.size))
-	for i := range r.blocks {
-		r.blocks[i] = binary.LittleEndian.Uint64(sums[i*crcBytes:])
+	r.Blocks = make([]uint64, blockCount(r.Size))
+	for i := range r.Blocks {
+		r.Blocks[i] = binary.LittleEndian.Uint64(sums[i*CRCBytes:])
 	}
 	return r, nil
 }
 
-// wholeCRC combines the block checksums.
-func (r *record) wholeCRC() uint64 {
+// WholeCRC combines the block checksums.
+func (r *Record) WholeCRC() uint64 {
 	var crc uint64
-	left := r.size
-	for _, block := range r.blocks {
+	left := r.Size
+	for _, block := range r.Blocks {
 		n := min(left, cluster.BlockBytes)
 		crc = cluster.CombineCRC64(crc, block, n)
 		left -= n
@@ -122,8 +122,8 @@ func (r *record) wholeCRC() uint64 {
 	return crc
 }
 
-// blockSums appends the checksums of the blocks of data.
-func blockSums(sums []uint64, data []byte) []uint64 {
+// BlockSums appends the checksums of the blocks of data.
+func BlockSums(sums []uint64, data []byte) []uint64 {
 	for len(data) > 0 {
 		n := min(len(data), cluster.BlockBytes)
 		sums = append(sums, crc64nvme.Checksum(data[:n]))
