@@ -55,15 +55,14 @@ func (kv *KV) eraseTail() error {
 	pause := func(on bool) {
 		kv.commit.Lock()
 		defer kv.commit.Unlock()
-		kv.tail.active, kv.tail.paused = false, on
-		kv.tail.cur = 1 // the first half is the next, see newTail
+		kv.tail.Pause(on)
 	}
 	pause(true)
 	defer pause(false)
 	if err := kv.syncAll(); err != nil {
 		return err
 	}
-	return kv.tail.wipe()
+	return kv.tail.Wipe()
 }
 
 // eraseLogs makes all logs old ones that are there now, and overwrites them.

@@ -12,6 +12,7 @@ import (
 	"ogw/cluster/local/internal/diskspace"
 	"ogw/cluster/local/internal/ioerr"
 	"ogw/cluster/local/internal/record"
+	"ogw/cluster/local/internal/tail"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -46,7 +47,7 @@ type KV struct {
 	reserveFile *diskspace.ReserveFile
 	marker      marker
 	logs        *logFS
-	tail        *tail
+	tail        *tail.File
 }
 
 var _ cluster.KV = (*KV)(nil)
@@ -236,8 +237,8 @@ func (kv *KV) apply(b *pebble.Batch, o applyOptions) (c committed, ok bool, err 
 	}
 	version := kv.allocated.Load() + 1
 	answer := o.relaxed && o.keys != nil
-	if kv.tail.stamps(version, answer) {
-		if err := b.Set(record.VersionKey, kv.tail.stamp(version), nil); err != nil {
+	if kv.tail.Stamps(version, answer) {
+		if err := b.Set(record.VersionKey, kv.tail.Stamp(version), nil); err != nil {
 			b.Close()
 			return c, false, ioerr.Map(err)
 		}
@@ -246,11 +247,8 @@ func (kv *KV) apply(b *pebble.Batch, o applyOptions) (c committed, ok bool, err 
 	// Before it can be read, so that a reader that sees it finds it.
 	kv.history.Push(version, o.keys)
 	kv.pairs.wrote(version, o.keys, o.values)
-	c = committed{version: version, due: version}
-	kept, full := kv.tail.append(version, b.Repr(), answer, kv.durability.synced.Load())
-	if kept {
-		c.due = kv.tail.base
-	}
+	due, full := kv.tail.Append(version, b.Repr(), answer, kv.durability.synced.Load())
+	c = committed{version: version, due: due}
 	if err := kv.applyBatch(b, o.relaxed); err != nil {
 		return c, false, err
 	}
@@ -372,7 +370,7 @@ func (kv *KV) Close() error {
 	}
 	select {
 	case e := <-closed:
-		kv.tail.close(err == nil && e == nil)
+		kv.tail.Close(err == nil && e == nil)
 		if e == nil && marking {
 			kv.marker.guard.write() // nothing changes any more
 		}

@@ -13,6 +13,7 @@ import (
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 	"ogw/cluster/local/internal/record"
+	"ogw/cluster/local/internal/tail"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -164,12 +165,13 @@ func openKV(o *Options, store record.StoreID, space *diskspace.Guard, files int,
 	kv := newKV(db, h, space)
 	kv.spaceWait, kv.reserveFile, kv.logs = wait, reserve, logs
 	kv.marker.kv, kv.marker.guard = kv, rollback
-	kv.tail = newTail(o.fs, o.fs.PathJoin(o.Dir, record.TailFile), space.DiskBytes(), o.Logger)
-	if o.tailHalf > 0 {
-		kv.tail.half, kv.tail.rest = o.tailHalf, o.tailRest
-	}
+	kv.tail = tail.New(tail.Config{FS: o.fs, Path: o.fs.PathJoin(o.Dir, record.TailFile), DiskBytes: space.DiskBytes(), Log: o.Logger,
+		Half: o.tailHalf, Rest: o.tailRest})
 	reserve.Start()
-	err = kv.tail.begin(dir)
+	made, err := findOptions(o.fs, dir)
+	if err == nil {
+		err = kv.tail.Begin(made.newest())
+	}
 	if err == nil {
 		err = checkStore(o, kv, store, options)
 	}
@@ -222,8 +224,8 @@ func checkStore(o *Options, kv *KV, store record.StoreID, options optionsFiles) 
 	if err := kv.marker.guard.accept(kv.db); err != nil {
 		return err
 	}
-	if err := o.fs.Remove(kv.tail.path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return ioerr.Map(err) // what it holds is old
+	if err := kv.tail.Remove(); err != nil {
+		return err // what it holds is old
 	}
 	if !fresh {
 		return nil

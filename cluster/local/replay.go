@@ -23,7 +23,7 @@ func (kv *KV) replayTail(options optionsFiles) error {
 	if err != nil {
 		return ioerr.Map(err)
 	}
-	records, err := kv.tail.missing(stamp, options)
+	records, err := kv.tail.Missing(stamp, options.current)
 	if e := closer.Close(); err == nil {
 		err = ioerr.Map(e)
 	}
@@ -32,14 +32,14 @@ func (kv *KV) replayTail(options optionsFiles) error {
 	}
 	for _, r := range records {
 		if err := kv.reapply(r.Batch); err != nil {
-			return fmt.Errorf("replay %s: %w", kv.tail.path, err)
+			return fmt.Errorf("replay the tail: %w", err)
 		}
 	}
 	// Before the file is used again, or what it relies on is removed.
 	if err := kv.durability.sync(); err != nil {
 		return err
 	}
-	kv.tail.log.Info("metadata store: changes that had not reached the log are back", "changes", len(records))
+	kv.health.log.Info("metadata store: changes that had not reached the log are back", "changes", len(records))
 	return nil
 }
 

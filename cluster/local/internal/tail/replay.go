@@ -1,4 +1,4 @@
-package local
+package tail
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// readTail returns the records of an epoch, the oldest first; none if others
-// changed the store since.
-func readTail(fs vfs.FS, path string, epoch uint64, options optionsFiles) ([]record.TailRecord, error) {
+// readRecords returns the records of an epoch, the oldest first; none if others
+// changed the store since; see missing for current.
+func readRecords(fs vfs.FS, path string, epoch uint64, current func(files uint64) bool) ([]record.TailRecord, error) {
 	f, err := fs.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -34,7 +34,7 @@ func readTail(fs vfs.FS, path string, epoch uint64, options optionsFiles) ([]rec
 	half := h.Half
 	var records []record.TailRecord
 	for start := int64(0); start < min(int64(len(data)), 2*half); start += half {
-		records = append(records, parseTail(data[start:min(start+half, int64(len(data)))], epoch, options)...)
+		records = append(records, parseHalf(data[start:min(start+half, int64(len(data)))], epoch, current)...)
 	}
 	slices.SortFunc(records, func(a, b record.TailRecord) int {
 		if a.Version < b.Version {
@@ -45,14 +45,15 @@ func readTail(fs vfs.FS, path string, epoch uint64, options optionsFiles) ([]rec
 	return records, nil
 }
 
-// missing returns the commits that Pebble lacks, in order and up to the first
-// gap. stamp is its value of record.VersionKey.
-func (t *tail) missing(stamp []byte, options optionsFiles) (found []record.TailRecord, err error) {
+// Missing returns the commits that Pebble lacks, in order and up to the first
+// gap. stamp is its value of record.VersionKey; current reports whether nobody
+// else changed the store since a process began with files.
+func (t *File) Missing(stamp []byte, current func(files uint64) bool) (found []record.TailRecord, err error) {
 	epoch, have, ok := record.ParseStamp(stamp)
 	if !ok {
 		return nil, nil
 	}
-	records, err := readTail(t.fs, t.path, epoch, options)
+	records, err := readRecords(t.fs, t.path, epoch, current)
 	if err != nil {
 		return nil, err
 	}
@@ -69,10 +70,10 @@ func (t *tail) missing(stamp []byte, options optionsFiles) (found []record.TailR
 	return found, nil
 }
 
-// parseTail returns the records of one half.
-func parseTail(b []byte, epoch uint64, options optionsFiles) []record.TailRecord {
+// parseHalf returns the records of one half.
+func parseHalf(b []byte, epoch uint64, current func(files uint64) bool) []record.TailRecord {
 	h, ok := record.ParseTailHeader(b)
-	if !ok || h.Epoch != epoch || !options.current(h.Files) {
+	if !ok || h.Epoch != epoch || !current(h.Files) {
 		return nil
 	}
 	return record.ParseTailRecords(b[record.TailHeaderBytes:], h)

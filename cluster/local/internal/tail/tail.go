@@ -1,27 +1,31 @@
-package local
+package tail
 
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"log/slog"
+	"os"
 
 	"ogw/cluster/local/internal/fileio"
+	"ogw/cluster/local/internal/ioerr"
 	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 const (
-	// tailShare bounds both halves on a small disk to one part in so many.
-	tailShare = 512
-	// tailQuiet commits without a relaxed one that somebody is answered have the
+	// diskShare bounds both halves on a small disk to one part in so many.
+	diskShare = 512
+	// restAfter commits without a relaxed one that somebody is answered have the
 	// tail rest: an object door pays for few commits after one by a background
 	// task. A mount beside a door so busy that as many come between two of its
 	// own waits for a sync that is under way in any case.
-	tailQuiet = 64
+	restAfter = 64
 )
 
-// tail writes the file. KV.commit guards it.
+// File is the tail of a store, as one process writes it. It is not safe for
+// concurrent use: the engine's commit lock guards it.
 //
 // It is active from the first relaxed commit that somebody is answered, until
 // some time went by without one. While it is, it has every commit in turn, since
@@ -30,14 +34,14 @@ const (
 // active: it sets record.VersionKey, and must be durable before anybody is answered, so
 // that there is no gap between what Pebble has then and what the tail has. What
 // the tail has stays there when it rests, until it is durable.
-type tail struct {
+type File struct {
 	fs    vfs.FS
 	path  string
 	log   *slog.Logger
 	half  int64  // length in bytes
-	rest  int    // tailQuiet, except in tests
+	rest  int    // restAfter, except in tests
 	epoch uint64 // of this process
-	files uint64 // number of the OPTIONS file
+	files uint64 // see begin
 
 	file       vfs.File // nil until the first use
 	buf        []byte
@@ -53,89 +57,109 @@ type tail struct {
 	stamped    [record.StampBytes]byte
 }
 
-// newTail returns the tail in the file path, on a disk of DiskBytes (0:
-// unknown).
-func newTail(fs vfs.FS, path string, diskBytes int64, log *slog.Logger) *tail {
+// Config says where the file is, and how long.
+type Config struct {
+	FS        vfs.FS
+	Path      string
+	DiskBytes int64 // 0: unknown
+	Log       *slog.Logger
+	// Half is the length of a half in bytes, and Rest how many commits there are
+	// until the tail rests; 0: the constants. For tests.
+	Half int64
+	Rest int
+}
+
+// New returns the tail of a process, which has not begun.
+func New(c Config) *File {
 	// cur is the second half, so that the first is used first: a start finds the
 	// length of the halves there.
-	t := &tail{fs: fs, path: path, log: log, half: record.TailHalfMax, rest: tailQuiet, cur: 1}
-	if diskBytes > 0 {
-		t.half = max(record.TailHalfMin, min(t.half, diskBytes/tailShare/2))
+	t := &File{fs: c.FS, path: c.Path, log: c.Log, half: record.TailHalfMax, rest: restAfter, cur: 1}
+	if c.DiskBytes > 0 {
+		t.half = max(record.TailHalfMin, min(t.half, c.DiskBytes/diskShare/2))
+	}
+	if c.Half > 0 {
+		t.half, t.rest = c.Half, c.Rest
 	}
 	return t
 }
 
-// begin makes a new epoch. Pebble is open.
-func (t *tail) begin(meta string) (err error) {
+// Begin makes a new epoch. Pebble is open, and files the number of its OPTIONS
+// file: Missing asks of it whether others changed the store since.
+func (t *File) Begin(files uint64) error {
 	var b [8]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		return err
 	}
-	t.epoch = binary.LittleEndian.Uint64(b[:])
-	files, err := findOptions(t.fs, meta)
-	t.files = files.newest()
-	return err
+	t.epoch, t.files = binary.LittleEndian.Uint64(b[:]), files
+	return nil
 }
 
-// stamps tells whether a commit must set record.VersionKey; see append for answer.
-func (t *tail) stamps(version uint64, answer bool) bool {
+// Pause makes relaxed commits wait for the disk, or ends that. What the tail has
+// is forgotten once it is durable.
+func (t *File) Pause(on bool) {
+	t.active, t.paused = false, on
+	t.cur = 1 // the first half is the next, see New
+}
+
+// Stamps tells whether a commit must set record.VersionKey; see Append for answer.
+func (t *File) Stamps(version uint64, answer bool) bool {
 	return version == 1 || t.active || answer
 }
 
-// stamp returns the value of record.VersionKey, good until the next.
-func (t *tail) stamp(version uint64) []byte {
+// Stamp returns the value of record.VersionKey, good until the next.
+func (t *File) Stamp(version uint64) []byte {
 	return record.PutStamp(&t.stamped, t.epoch, version)
 }
 
-// append is told of every commit before Pebble has it; answer: somebody is to
-// be answered before it is durable; synced: the newest durable version. If it
-// returns true, the end of the process does not lose the commit as long as base
-// is durable. switched tells that a half is full, and waits for a sync.
-func (t *tail) append(version uint64, batch []byte, answer bool, synced uint64) (kept, switched bool) {
+// Append is told of every commit before Pebble has it; answer: somebody is to
+// be answered before it is durable; synced: the newest durable version. The end
+// of the process does not lose the commit once the version due is durable.
+// switched tells that a half is full, and waits for a sync.
+func (t *File) Append(version uint64, batch []byte, answer bool, synced uint64) (due uint64, switched bool) {
 	length := int64(record.TailRecordBytes + len(batch))
 	if !t.active && (!answer || t.paused) {
-		return false, false
+		return version, false
 	}
 	if len(batch) > record.TailBatchMax || record.TailHeaderBytes+length > t.half {
 		t.active = false
-		return false, false
+		return version, false
 	}
 	if !t.active {
 		if t.turn(synced) {
 			t.active, t.base, t.quiet = true, version, 0
 		}
-		return false, false // who is answered waits for base
+		return version, false // who is answered waits for base
 	}
 	if t.quiet++; answer {
 		t.quiet = 0
 	}
 	if t.quiet > t.rest {
 		t.active = false
-		return false, false
+		return version, false
 	}
 	if t.off+length > t.half {
 		if !t.turn(synced) {
 			t.active = false
-			return false, false
+			return version, false
 		}
 		switched = true
 	}
 	t.buf = record.TailRecord{Version: version, Batch: batch}.Append(t.buf[:0], t.header())
 	if !t.write(t.buf, int64(t.cur)*t.half+t.off) {
-		return false, switched
+		return version, switched
 	}
 	t.off += length
 	t.last[t.cur] = version
-	return true, switched
+	return t.base, switched
 }
 
 // header is that of the half in use.
-func (t *tail) header() record.TailHeader {
+func (t *File) header() record.TailHeader {
 	return record.TailHeader{Epoch: t.epoch, Generation: t.generation, Files: t.files, Half: t.half}
 }
 
 // turn goes to the other half, if nobody needs what it holds.
-func (t *tail) turn(synced uint64) bool {
+func (t *File) turn(synced uint64) bool {
 	next := 1 - t.cur
 	if t.last[next] > synced {
 		return false
@@ -158,7 +182,7 @@ func (t *tail) turn(synced uint64) bool {
 
 // write returns false when the file cannot be written: what is relaxed waits
 // for the disk then.
-func (t *tail) write(b []byte, off int64) bool {
+func (t *File) write(b []byte, off int64) bool {
 	if _, err := t.file.WriteAt(b, off); err != nil {
 		t.fail(err)
 		return false
@@ -166,7 +190,7 @@ func (t *tail) write(b []byte, off int64) bool {
 	return true
 }
 
-func (t *tail) fail(err error) {
+func (t *File) fail(err error) {
 	t.active = false
 	if !t.complained {
 		t.complained = true
@@ -174,8 +198,16 @@ func (t *tail) fail(err error) {
 	}
 }
 
-// close forgets the file, which nothing needs any more if clean.
-func (t *tail) close(clean bool) {
+// Remove removes the file of another process, which nothing needs any more.
+func (t *File) Remove() error {
+	if err := t.fs.Remove(t.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return ioerr.Map(err)
+	}
+	return nil
+}
+
+// Close forgets the file, which nothing needs any more if clean.
+func (t *File) Close(clean bool) {
 	if t.file == nil {
 		return
 	}
@@ -186,8 +218,8 @@ func (t *tail) close(clean bool) {
 	}
 }
 
-// wipe overwrites the file; it is not active, and what it holds is durable.
-func (t *tail) wipe() error {
+// Wipe overwrites the file; it is not active, and what it holds is durable.
+func (t *File) Wipe() error {
 	if t.file == nil {
 		return nil
 	}
