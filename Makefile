@@ -66,7 +66,7 @@ test-large: build deps ## a million files, 20 GiB objects: minutes, and 40 GiB o
 	OGW_TEST_LARGE=1 $(GO) test -v -timeout 60m -run Large ./integration
 
 test-huge: build ## 10 million objects in one bucket beside 100,000: half an hour, 3 GB
-	$(GO) run ./integration/bench -run scale -scale $(or $(OBJECTS),10000000)
+	$(GO) run ./integration/tools/bench -run scale -scale $(or $(OBJECTS),10000000)
 
 lint: $(TOOLS)/golangci-lint $(TOOLS)/deadcode ## a tidy go.mod, go vet, golangci-lint with the layers (depguard), the ratchet, dead code
 	$(GO) mod tidy -diff
@@ -83,10 +83,10 @@ $(TOOLS)/deadcode:
 	GOBIN=$(TOOLS) $(GO) install $(DEADCODE)
 
 bench: build ## every figure beside the limit measured in the same run; results in bench-DATE.json
-	$(GO) run ./integration/bench -json bench-$$(date +%Y%m%d-%H%M%S).json
+	$(GO) run ./integration/tools/bench -json bench-$$(date +%Y%m%d-%H%M%S).json
 
 bench-compare: $(TOOLS)/benchstat ## compare two results: make bench-compare OLD=a.json NEW=b.json
-	$(GO) run ./integration/bench -compare $(OLD) $(NEW)
+	$(GO) run ./integration/tools/bench -compare $(OLD) $(NEW)
 	$(TOOLS)/benchstat $(basename $(OLD)).txt $(basename $(NEW)).txt
 
 BASE_TREE := $(CURDIR)/.cache/base
@@ -99,7 +99,7 @@ bench-ab: build ## is it slower? BASE=COMMIT and this tree in turns, S3 and NFS;
 	git worktree add --force --detach $(BASE_TREE) $(BASE)
 	cd $(BASE_TREE) && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(CURDIR)/.cache/ogw-base ./cmd/ogw
 	git worktree remove --force $(BASE_TREE)
-	$(GO) run ./integration/bench -ab .cache/ogw-base -run '$(or $(RUN),s3|nfs)' -rows '$(ROWS)' \
+	$(GO) run ./integration/tools/bench -ab .cache/ogw-base -run '$(or $(RUN),s3|nfs)' -rows '$(ROWS)' \
 		-pairs $(or $(PAIRS),20) -bound $(or $(BOUND),0.03) -json bench-ab-$$(date +%Y%m%d-%H%M%S).json
 
 $(TOOLS)/benchstat:
@@ -107,7 +107,7 @@ $(TOOLS)/benchstat:
 
 bench-nfs: build ## the NFS gateway beside nfs-ganesha on the same disk, through libnfs; needs root
 	integration/setup/apt.sh bench-nfs
-	integration/bench/nfs.sh
+	integration/tools/bench/nfs.sh
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	integration/setup/fuzz.sh $(or $(FUZZTIME),30s)

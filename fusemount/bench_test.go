@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ogw/integration/bench/noopfs"
+	"ogw/integration/tools/bench/noopfs"
 )
 
 // The benchmarks serve the mount in their own process: a CPU profile shows

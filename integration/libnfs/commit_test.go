@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ogw/integration/bench/nfsclient"
 	"ogw/integration/testenv"
+	"ogw/integration/tools/bench/nfsclient"
 )
 
 // TestKilledBetweenWriteAndCommit plays a client that knows RFC 1813 section

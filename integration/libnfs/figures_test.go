@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"ogw/httpapi/admin"
-	"ogw/integration/bench/nfsclient"
+	"ogw/integration/tools/bench/nfsclient"
 )
 
 // TestFigures finds what a client did in ogw status and among the metrics:

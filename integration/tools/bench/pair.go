@@ -12,18 +12,6 @@ import (
 // noise comes in waves, and so it meets all of them.
 const rounds = 3
 
-// gauge is something whose rate can be measured for a while.
-type gauge struct {
-	name string
-	run  func(span time.Duration) (perSecond float64, err error)
-	pid  int // of the process that does the work, if it is not this one
-	// client is the process that asks for it, if it is not this one.
-	client int
-	// before and after are outside of what is measured; nil is nothing.
-	before func(span time.Duration) error
-	after  func() error
-}
-
 // pair is a figure and what bounds it. The lowest limit counts.
 type pair struct {
 	name   string
@@ -125,17 +113,4 @@ func mean(v []float64) float64 {
 		sum += x
 	}
 	return sum / float64(len(v))
-}
-
-// fixed is a limit that is a number.
-func fixed(name string, v float64) gauge {
-	return gauge{name: name, run: func(time.Duration) (float64, error) { return v, nil }}
-}
-
-// part is a share of another limit.
-func part(share float64, g gauge) gauge {
-	return gauge{name: fmt.Sprintf("%.0f %% of %s", 100*share, g.name), run: func(d time.Duration) (float64, error) {
-		v, err := g.run(d)
-		return share * v, err
-	}}
 }

@@ -12,7 +12,7 @@ import (
 
 	"ogw/cluster/local"
 	"ogw/fusemount"
-	"ogw/integration/bench/noopfs"
+	"ogw/integration/tools/bench/noopfs"
 	"ogw/vfs"
 )
 

@@ -244,10 +244,3 @@ func (b *s3Bench) small() error {
 	}
 	return nil
 }
-
-func sizeName(n int) string {
-	if n >= mib {
-		return fmt.Sprintf("%dMiB", n/mib)
-	}
-	return fmt.Sprintf("%dKiB", n>>10)
-}

@@ -76,7 +76,7 @@ func startServerOn(e *env, data string) (*server, error) {
 		}
 	}
 	s.client.creds, err = readCredentials(data)
-	e.server = s
+	e.measured = s.data
 	return s, err
 }
 

@@ -117,7 +117,7 @@ func compareSides(few, many *scaleSide, name string, load func(*scaleSide) (scal
 		}
 		gauges = append(gauges, gauge{name: "the same with " + count(side.keys), pid: side.s.cmd.Process.Pid, run: l.run})
 	}
-	many.server = many.s // whose profiles are kept
+	many.measured = many.data // whose profiles are kept
 	return many.measure(pair{name: full, figure: gauges[1], limits: gauges[:1], target: scaleKept})
 }
 

@@ -23,11 +23,7 @@ import (
 )
 
 const (
-	kib        = 1 << 10
-	mib        = 1 << 20
-	smallBytes = 4 * kib
-	largeBytes = 64 * mib
-	directBuf  = 4 * mib // what one O_DIRECT write takes
+	directBuf = 4 * mib // what one O_DIRECT write takes
 	// segmentFile is the prewritten file that the segment gauge writes into.
 	segmentFile = 256 * mib
 	pageBytes   = 4096

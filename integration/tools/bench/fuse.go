@@ -10,45 +10,32 @@ import (
 	"strings"
 	"time"
 
-	"ogw/integration/bench/fusebench"
-	"ogw/integration/bench/noopfs"
+	"ogw/integration/tools/bench/fusebench"
+	"ogw/integration/tools/bench/noopfs"
 )
 
-// fuseSuite measures the mount beside a FUSE file system that stores nothing
-// and beside a plain directory. The mount's requests come through io_uring where
-// the kernel can; a second mount's come through /dev/fuse, as those of the file
-// system that stores nothing do.
+// fuseSuite measures mounts beside a FUSE file system that stores nothing and
+// beside a plain directory. The first one's requests come through io_uring where
+// the kernel can; the last one's through /dev/fuse, as those of the file system that
+// stores nothing do.
 func fuseSuite(e *env) error {
 	noop, err := startNoop(e)
 	if err != nil {
 		return err
 	}
 	defer noop.stop()
-	s, err := startServer(e)
+	device, stop, err := startMount(e, "io_uring=off")
 	if err != nil {
 		return err
 	}
-	defer s.stop()
-	if err := s.client.createBucket(e.ctx, s.url("/bench")); err != nil {
-		return err
-	}
-	device, err := s.mount("-o", "io_uring=off")
-	if err != nil {
-		return err
-	}
-	defer s.umount(device)
-	spent := func(pid int) func() (time.Duration, error) {
-		return func() (time.Duration, error) { return processTime(pid) }
-	}
-	ogw := fusebench.Target{Dir: filepath.Join(device, "bench"), CPU: spent(s.cmd.Process.Pid)}
-	targets := []fusebench.Target{ogw, {Dir: noop.dir, CPU: spent(noop.cmd.Process.Pid)}, {Dir: e.dir}}
+	defer stop()
+	targets := []fusebench.Target{device, {Dir: noop.dir, CPU: timeOf(noop.cmd.Process.Pid)}, {Dir: e.dir}}
 	defer keepSwitch()()
-	if mnt, err := s.mount("-o", "io_uring=on"); err != nil {
+	if ring, stop, err := startMount(e, "io_uring=on"); err != nil {
 		fmt.Println("  only through /dev/fuse:", err)
 	} else {
-		defer s.umount(mnt)
-		targets = append(targets, ogw)
-		targets[0].Dir = filepath.Join(mnt, "bench")
+		defer stop()
+		targets[0], targets = ring, append(targets, device)
 	}
 	list, err := fusebench.Measure(targets, fusebench.DefaultScale(), e.rowsWanted)
 	if err != nil {
@@ -65,6 +52,32 @@ func fuseSuite(e *env) error {
 			Limit: limit.Rate, LimitName: "no-op FUSE", LimitCPU: limit.CPU, Target: fuseTarget(r.Name), Note: note})
 	}
 	return nil
+}
+
+// startMount starts a server of its own for each mount: of two mounts that cannot
+// share a superblock, one server keeps no names for the second.
+func startMount(e *env, options string) (t fusebench.Target, stop func(), err error) {
+	s, err := startServer(e)
+	if err != nil {
+		return t, nil, err
+	}
+	var mnt string
+	if err = s.client.createBucket(e.ctx, s.url("/bench")); err == nil {
+		mnt, err = s.mount("-o", options)
+	}
+	if err != nil {
+		s.stop()
+		return t, nil, err
+	}
+	return fusebench.Target{Dir: filepath.Join(mnt, "bench"), CPU: timeOf(s.cmd.Process.Pid)}, func() {
+		s.umount(mnt)
+		s.stop()
+	}, nil
+}
+
+// timeOf tells what a process has spent.
+func timeOf(pid int) func() (time.Duration, error) {
+	return func() (time.Duration, error) { return processTime(pid) }
 }
 
 // keepSwitch returns a function that leaves the kernel's offer of FUSE over
@@ -135,21 +148,12 @@ func fuseTarget(name string) float64 {
 func surviveSuite(e *env) error {
 	var targets []fusebench.Target
 	for _, options := range []string{"survive", "io_uring=off"} {
-		s, err := startServer(e)
+		t, stop, err := startMount(e, options)
 		if err != nil {
 			return err
 		}
-		defer s.stop()
-		if err := s.client.createBucket(e.ctx, s.url("/bench")); err != nil {
-			return err
-		}
-		mnt, err := s.mount("-o", options)
-		if err != nil {
-			return err
-		}
-		defer s.umount(mnt)
-		targets = append(targets, fusebench.Target{Dir: filepath.Join(mnt, "bench"),
-			CPU: func() (time.Duration, error) { return processTime(s.cmd.Process.Pid) }})
+		defer stop()
+		targets = append(targets, t)
 	}
 	list, err := fusebench.Measure(targets, fusebench.DefaultScale(), e.rowsWanted)
 	if err != nil {

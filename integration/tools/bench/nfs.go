@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"time"
 
-	"ogw/integration/bench/nfsclient"
+	"ogw/integration/tools/bench/nfsclient"
 )
 
 const (

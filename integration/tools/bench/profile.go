@@ -15,7 +15,7 @@ import (
 // profile takes a CPU profile of the server while run measures, and keeps it
 // under the row's name.
 func (e *env) profile(row string, span time.Duration, run func() (float64, error)) (float64, error) {
-	if e.profiles == "" || e.server == nil {
+	if e.profiles == "" || e.measured == "" {
 		return run()
 	}
 	got := make(chan error, 1)
@@ -28,7 +28,7 @@ func (e *env) profile(row string, span time.Duration, run func() (float64, error
 }
 
 func (e *env) fetchProfile(row string, span time.Duration) error {
-	socket := filepath.Join(e.server.data, "admin.sock")
+	socket := filepath.Join(e.measured, "admin.sock")
 	c := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}

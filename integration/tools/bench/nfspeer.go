@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"ogw/integration/bench/nfsclient"
+	"ogw/integration/tools/bench/nfsclient"
 )
 
 // nfsServer is one server that the same clients measure.
@@ -44,7 +44,7 @@ func startNFS(e *env) (*nfsServer, error) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	e.server = &server{data: filepath.Join(dir, "data")}
+	e.measured = filepath.Join(dir, "data")
 	cmd := exec.Command(e.bin, "serve", "--config", config)
 	return connectNFS("ogw", cmd, filepath.Join(dir, "log"), addr, addr, "/")
 }

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ogw/integration/bench/pairs"
+	"ogw/integration/tools/bench/pairs"
 )
 
 // Two binaries in turns (make bench-ab). Both servers run all the time, each

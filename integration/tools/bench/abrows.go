@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"ogw/integration/bench/fusebench"
-	"ogw/integration/bench/pairs"
+	"ogw/integration/tools/bench/fusebench"
+	"ogw/integration/tools/bench/pairs"
 )
 
 const (

@@ -2,8 +2,8 @@
 # nfs.sh [OPTION...]: the NFS suite of the benchmark in a network of its own,
 # where nfs-ganesha finds an rpcbind. Needs root.
 set -eu
-cd "$(dirname "$0")/../.."
-go build -o .cache/bench ./integration/bench
+cd "$(dirname "$0")/../../.."
+go build -o .cache/bench ./integration/tools/bench
 # shellcheck disable=SC2016 # for the inner shell
 exec unshare --net --mount sh -c '
 	set -eu

@@ -22,7 +22,7 @@ func buildLibnfsload(e *env) (string, error) {
 	}
 	bin := filepath.Join(e.dir, "libnfsload")
 	out, err := exec.CommandContext(e.ctx, "cc", "-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-o", bin,
-		"integration/bench/libnfsload/main.c", "-lnfs", "-pthread").CombinedOutput()
+		"integration/tools/bench/libnfsload/main.c", "-lnfs", "-pthread").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("cc: %w: %s", err, out)
 	}
