@@ -38,13 +38,38 @@ func openFlags(flags uint32) vfs.OpenFlags {
 	return o
 }
 
-// addFile gives a file that c opened its number, or closes it. A request that is
-// sent again gets the number that it was given.
-func (f *rawFS) addFile(in *fuse.InHeader, c *vfs.Cred, flags uint32, file *vfs.File, out *fuse.OpenOut) (err error) {
-	if fh, done := f.surv.opened(in); done {
-		out.Fh = fh
-		return file.Close(f.ctx)
+// reopened returns what a request that is sent again opened already, nil if it
+// did not.
+func (f *rawFS) reopened(in *fuse.InHeader, out *fuse.OpenOut) *fileHandle {
+	fh, done := f.surv.opened(in)
+	if !done {
+		return nil
 	}
+	h := f.files.get(fh)
+	if h == nil {
+		return nil
+	}
+	if out.Fh = fh; h.direct {
+		out.OpenFlags |= fuse.FOPEN_DIRECT_IO
+	}
+	return h
+}
+
+// recreated is reopened for a request that also makes the file.
+func (f *rawFS) recreated(ctx context.Context, in *fuse.InHeader, out *fuse.CreateOut, at moment) (done bool, err error) {
+	h := f.reopened(in, &out.OpenOut)
+	if h == nil {
+		return false, nil
+	}
+	a, err := f.fs.GetAttr(ctx, h.ino)
+	if err == nil {
+		err = f.fillEntry(&a, &out.EntryOut, at)
+	}
+	return true, err
+}
+
+// addFile gives a file that c opened its number, or closes it.
+func (f *rawFS) addFile(in *fuse.InHeader, c *vfs.Cred, flags uint32, file *vfs.File, out *fuse.OpenOut) (err error) {
 	ino := file.Ino()
 	if f.surv != nil {
 		file.KeepWith(f.surv)
@@ -70,6 +95,9 @@ func (f *rawFS) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, o
 	defer ctx.end()
 	at := f.moment()
 	c, flags := credUmask(&in.InHeader, in.Umask), openFlags(in.Flags)
+	if done, err := f.recreated(ctx, &in.InHeader, out, at); done {
+		return f.status("create", &in.InHeader, err)
+	}
 	a, file, _, err := f.fs.Create(f.once(ctx, &in.InHeader), c, f.ino(in.NodeId), name,
 		vfs.CreateOptions{Mode: in.Mode & vfs.ModePermMask, Flags: flags, Exclusive: true})
 	if errors.Is(err, vfs.ErrDone) {
@@ -99,12 +127,7 @@ func (f *rawFS) Tmpfile(cancel <-chan struct{}, in *fuse.CreateIn, out *fuse.Cre
 	defer ctx.end()
 	at := f.moment()
 	c, flags := credUmask(&in.InHeader, in.Umask), openFlags(in.Flags)
-	if fh, done := f.surv.opened(&in.InHeader); done {
-		out.Fh = fh
-		a, err := f.fs.GetAttr(ctx, f.files.get(fh).ino)
-		if err == nil {
-			err = f.fillEntry(&a, &out.EntryOut, at)
-		}
+	if done, err := f.recreated(ctx, &in.InHeader, out, at); done {
 		return f.status("tmpfile", &in.InHeader, err)
 	}
 	a, file, err := f.fs.OpenTemp(ctx, c, f.ino(in.NodeId), in.Mode&vfs.ModePermMask, flags)
@@ -126,7 +149,13 @@ func (f *rawFS) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 	if flags&vfs.OpenWrite != 0 && in.Flags&unix.O_APPEND == 0 {
 		flags |= vfs.OpenAnywhere
 	}
-	file, err := f.fs.Open(ctx, c, ino, flags)
+	if f.reopened(&in.InHeader, out) != nil {
+		return fuse.OK
+	}
+	file, err := f.fs.Open(f.once(ctx, &in.InHeader), c, ino, flags)
+	if errors.Is(err, vfs.ErrDone) { // it was cut
+		file, err = f.fs.Open(ctx, c, ino, flags&^vfs.OpenTrunc)
+	}
 	if err != nil {
 		return f.status("open", &in.InHeader, err)
 	}
@@ -203,7 +232,7 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 	if in.Offset > math.MaxInt64-uint64(len(data)) {
 		return 0, fuse.Status(syscall.EFBIG)
 	}
-	if n, done := f.surv.appended(&in.InHeader); done {
+	if n, done := f.surv.wrote(&in.InHeader); done {
 		return uint32(n), fuse.OK
 	}
 	if f.surv.isLost(h.ino, false) {
@@ -226,13 +255,13 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 		ctx = f.late
 		defer f.lateChanges.Add(1)
 	}
+	if f.surv != nil {
+		ctx = vfs.WithWriteTag(ctx, in.Unique&^resentBit)
+	}
 	var n int
 	var err error
 	if in.Flags&unix.O_APPEND != 0 && !cached {
 		var off int64
-		if f.surv != nil {
-			ctx = vfs.WithWriteTag(ctx, in.Unique&^resentBit)
-		}
 		off, err = h.file.Append(ctx, data)
 		if n = len(data); err != nil {
 			n = 0
@@ -345,6 +374,9 @@ func (f *rawFS) Fallocate(cancel <-chan struct{}, in *fuse.FallocateIn) fuse.Sta
 	if in.Offset > math.MaxInt64 || in.Length > math.MaxInt64-in.Offset {
 		return fuse.Status(syscall.EFBIG)
 	}
+	if _, done := f.surv.wrote(&in.InHeader); done {
+		return fuse.OK
+	}
 	defer h.wrote.Store(true)
 	// The kernel does not say here whether the caller may keep setuid and
 	// setgid (CAP_FSETID): root may.
@@ -353,7 +385,11 @@ func (f *rawFS) Fallocate(cancel <-chan struct{}, in *fuse.FallocateIn) fuse.Sta
 			return f.status("fallocate", &in.InHeader, err)
 		}
 	}
-	return f.status("fallocate", &in.InHeader, h.file.Allocate(ctx, mode, int64(in.Offset), int64(in.Length)))
+	err := h.file.Allocate(ctx, mode, int64(in.Offset), int64(in.Length))
+	if err == nil {
+		f.surv.note(&in.InHeader, 0)
+	}
+	return f.status("fallocate", &in.InHeader, err)
 }
 
 // Lseek finds data and holes; the kernel answers the other forms itself.
@@ -396,6 +432,9 @@ func (f *rawFS) CopyFileRange(cancel <-chan struct{}, in *fuse.CopyFileRangeIn) 
 	if in.Flags != 0 || in.OffIn > math.MaxInt64 || in.OffOut > math.MaxInt64 {
 		return 0, fuse.EINVAL
 	}
+	if n, done := f.surv.wrote(&in.InHeader); done {
+		return uint32(n), fuse.OK
+	}
 	if in.Uid != 0 { // the kernel does not say whether the caller may keep them
 		if err := f.killSetID(dst, &in.InHeader); err != nil {
 			return 0, f.status("copy_file_range", &in.InHeader, err)
@@ -406,5 +445,6 @@ func (f *rawFS) CopyFileRange(cancel <-chan struct{}, in *fuse.CopyFileRangeIn) 
 	if err != nil && n == 0 {
 		return 0, f.status("copy_file_range", &in.InHeader, err)
 	}
+	f.surv.note(&in.InHeader, int(n))
 	return uint32(n), fuse.OK
 }

@@ -124,7 +124,10 @@ func (f *rawFS) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.At
 			return f.status("setattr", &in.InHeader, err)
 		}
 	}
-	a, err := f.fs.SetAttr(ctx, cred(&in.InHeader), ino, set)
+	a, err := f.fs.SetAttr(f.once(ctx, &in.InHeader), cred(&in.InHeader), ino, set)
+	if errors.Is(err, vfs.ErrDone) {
+		a, err = f.fs.GetAttr(ctx, ino)
+	}
 	if err != nil {
 		return f.status("setattr", &in.InHeader, err)
 	}

@@ -153,7 +153,7 @@ func replay(fs *vfs.FS, list []*taking) {
 func (r *rewriting) write(t *taking, w *ledger.Write, mark uint64) {
 	r.from[t] = mark
 	if w.Unique != 0 {
-		t.book.Appends.Done(w.Unique, len(w.Data))
+		t.book.Writes.Done(w.Unique, len(w.Data))
 	}
 	if r.err == nil {
 		r.err = r.file.Rewrite(t.raw.ctx, &vfs.KeptWrite{Ino: vfs.Ino(w.Ino), Epoch: w.Epoch, Off: w.Off, Data: w.Data, KillPriv: w.KillPriv})

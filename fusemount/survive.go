@@ -76,7 +76,7 @@ func (s *survival) Keep(w *vfs.KeptWrite) uint64 {
 		s.f.opt.Logger.Error("a write would not survive the server", "inode", w.Ino, "err", err)
 	}
 	if w.Tag != 0 {
-		s.book.Appends.Done(w.Tag, len(w.Data))
+		s.book.Writes.Done(w.Tag, len(w.Data))
 	}
 	return mark
 }
@@ -123,12 +123,20 @@ func (s *survival) locked(ino uint64, space lock.Space, held []lock.Lock) {
 	})
 }
 
-// appended tells what a request that is sent again appended already.
-func (s *survival) appended(h *fuse.InHeader) (n int, done bool) {
+// wrote tells how much a request that is sent again wrote already.
+func (s *survival) wrote(h *fuse.InHeader) (n int, done bool) {
 	if s == nil || h.Unique&resentBit == 0 {
 		return 0, false
 	}
-	return s.book.Appends.Find(h.Unique &^ resentBit)
+	return s.book.Writes.Find(h.Unique &^ resentBit)
+}
+
+// note records that a request that is about to be answered changed n bytes, for
+// wrote.
+func (s *survival) note(h *fuse.InHeader, n int) {
+	if s != nil {
+		s.book.Writes.Done(h.Unique&^resentBit, n)
+	}
 }
 
 // opened returns the number of what a request that is sent again opened already.

@@ -48,8 +48,9 @@ func (e *trimError) Error() string { return fmt.Sprintf("content must be trimmed
 // updateFile is update for changes of ino's content: what does not fit one
 // transaction is prepared in others, each of which leaves a consistent file.
 func (fs *FS) updateFile(ctx context.Context, ino Ino, fn func(t cluster.Txn, o *op) error) error {
+	token := takeToken(ctx) // for the last transaction: then all is done
 	for attempt := 0; ; attempt++ {
-		err := fs.update(ctx, fn)
+		err := fs.update(token.again(ctx), fn)
 		var trim *trimError
 		switch {
 		case attempt == maxDetachAttempts:

@@ -61,6 +61,15 @@ func takeToken(ctx context.Context) *Token {
 	return t
 }
 
+// again returns ctx for one more attempt at what t, which may be nil, was taken
+// for.
+func (t *Token) again(ctx context.Context) context.Context {
+	if t == nil {
+		return ctx
+	}
+	return WithToken(ctx, &Token{ID: t.ID})
+}
+
 func (t *Token) key() []byte {
 	return record.OnceKey(binary.BigEndian.Uint16(t.ID[:]) & (tokenSlots - 1))
 }

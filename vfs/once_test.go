@@ -63,3 +63,34 @@ func TestTokenRecord(t *testing.T) {
 		}
 	}
 }
+
+// The token is of the change alone, not of the writes before it that are stored
+// first.
+func TestTokenAfterWrites(t *testing.T) {
+	disk := mem.NewDisk()
+	ctx := context.Background()
+	under := func() context.Context { return WithToken(ctx, &Token{ID: [16]byte{1}}) }
+	cut := int64(1)
+	other := &Cred{UID: 7}
+	first := openTest(t, mem.New(mem.Options{Disk: disk}))
+	dir := mustMkdir(t, first, RootIno, "dir")
+	a, file, _, err := first.Create(ctx, Root, dir, "f", CreateOptions{Mode: 0o644, Flags: OpenWrite})
+	want(t, err, nil)
+	_, err = file.WriteAt(ctx, []byte("bytes"), 0)
+	want(t, err, nil)
+	_, err = first.SetAttr(under(), other, a.Ino, SetAttr{Size: &cut})
+	want(t, err, ErrAccess)
+	want(t, file.Close(ctx), nil)
+	want(t, first.Close(ctx), nil)
+
+	second := openTest(t, mem.New(mem.Options{Disk: disk}))
+	_, err = second.SetAttr(under(), other, a.Ino, SetAttr{Size: &cut})
+	want(t, err, ErrAccess)
+	_, err = second.SetAttr(under(), Root, a.Ino, SetAttr{Size: &cut})
+	want(t, err, nil)
+	want(t, second.Close(ctx), nil)
+
+	third := openTest(t, mem.New(mem.Options{Disk: disk}))
+	_, err = third.SetAttr(under(), Root, a.Ino, SetAttr{Size: &cut})
+	want(t, err, ErrDone)
+}

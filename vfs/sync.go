@@ -89,7 +89,8 @@ func (fs *FS) settle(ctx context.Context, ino Ino) error {
 	if of == nil {
 		return nil
 	}
-	if err := of.flush(ctx); err != nil && !errors.Is(err, ErrStale) {
+	// A Token is for what comes after.
+	if err := of.flush(WithToken(ctx, nil)); err != nil && !errors.Is(err, ErrStale) {
 		return err
 	}
 	return nil

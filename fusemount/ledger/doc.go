@@ -7,7 +7,7 @@
 //	dirs     open directories by handle: inode
 //	locks    advisory locks: inode, space, owner, range
 //	owners   which open file an owner of locks belongs to
-//	appends  requests that appended to a file, and how much
+//	writes   requests that changed bytes of a file, and how many
 //	journal  bytes that were written and not stored yet
 //
 // It is for one machine and one kernel: numbers are in the machine's order, and

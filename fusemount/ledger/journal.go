@@ -226,29 +226,29 @@ func (j *Journal) Bytes() int {
 	return int(j.h.head - j.h.tail)
 }
 
-// appendSlot is a request that appended.
-type appendSlot struct {
+// writeSlot is a request that changed bytes.
+type writeSlot struct {
 	unique uint64
 	length uint64
 }
 
-// Appends are the requests that appended lately: sent again, they must not
-// append again.
-type Appends struct{ slots *[appendSlots]appendSlot }
+// Writes are the requests that changed bytes lately: sent again, they must not
+// do it again, over what others wrote since.
+type Writes struct{ slots *[writeSlots]writeSlot }
 
 // slot spreads the numbers of requests, which go in steps of two.
-func (a *Appends) slot(unique uint64) *appendSlot { return &a.slots[unique/2%appendSlots] }
+func (a *Writes) slot(unique uint64) *writeSlot { return &a.slots[unique/2%writeSlots] }
 
-// Done records that a request appended length bytes, after Keep.
-func (a *Appends) Done(unique uint64, length int) {
+// Done records that a request changed length bytes, after Keep.
+func (a *Writes) Done(unique uint64, length int) {
 	s := a.slot(unique)
 	atomic.StoreUint64(&s.unique, 0)
 	atomic.StoreUint64(&s.length, uint64(length))
 	atomic.StoreUint64(&s.unique, unique)
 }
 
-// Find tells what a request appended.
-func (a *Appends) Find(unique uint64) (length int, done bool) {
+// Find tells how much a request changed.
+func (a *Writes) Find(unique uint64) (length int, done bool) {
 	s := a.slot(unique)
 	return int(atomic.LoadUint64(&s.length)), unique != 0 && atomic.LoadUint64(&s.unique) == unique
 }

@@ -24,9 +24,9 @@ const (
 	MaxDirs  = 1 << 16
 	// MaxLocks bounds the locks of a mount, as vfs/lock does.
 	MaxLocks = 1 << 18
-	// appendSlots is how many of the last appends are remembered, far above
+	// writeSlots is how many of the last writes are remembered, far above
 	// the requests that are on their way at a time.
-	appendSlots = 1 << 12
+	writeSlots = 1 << 12
 	// JournalBytes is how much may be written and not stored, at the most;
 	// half a second of a fast writer.
 	JournalBytes = 64 << 20
@@ -44,7 +44,7 @@ type Ledger struct {
 	Dirs    *Handles
 	Locks   *Locks
 	Owners  *Owners
-	Appends *Appends
+	Writes  *Writes
 	Journal *Journal
 }
 
@@ -64,14 +64,14 @@ type header struct {
 }
 
 // regions are the parts behind the header, and the whole length.
-func regions() (files, dirs, locks, owners, appends, journal, end int) {
+func regions() (files, dirs, locks, owners, writes, journal, end int) {
 	files = headerBytes
 	dirs = files + tableBytes(MaxFiles, unsafe.Sizeof(handleSlot{}))
 	locks = dirs + tableBytes(MaxDirs, unsafe.Sizeof(handleSlot{}))
 	owners = locks + tableBytes(MaxLocks, unsafe.Sizeof(lockSlot{}))
-	appends = owners + tableBytes(MaxLocks, unsafe.Sizeof(ownerSlot{}))
-	journal = appends + pages(appendSlots*int(unsafe.Sizeof(appendSlot{})))
-	return files, dirs, locks, owners, appends, journal, journal + headerBytes + JournalBytes
+	writes = owners + tableBytes(MaxLocks, unsafe.Sizeof(ownerSlot{}))
+	journal = writes + pages(writeSlots*int(unsafe.Sizeof(writeSlot{})))
+	return files, dirs, locks, owners, writes, journal, journal + headerBytes + JournalBytes
 }
 
 // pages rounds up to whole pages.
@@ -119,7 +119,7 @@ func Open(fd int) (*Ledger, error) {
 }
 
 func load(fd int) (*Ledger, error) {
-	files, dirs, locks, owners, appends, journal, end := regions()
+	files, dirs, locks, owners, writes, journal, end := regions()
 	mem, err := unix.Mmap(fd, 0, end, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("memory for a mount that survives: %w", err)
@@ -129,7 +129,7 @@ func load(fd int) (*Ledger, error) {
 	l.Dirs = &Handles{t: newTable[handleSlot](mem[dirs:], MaxDirs)}
 	l.Locks = newLocks(newTable[lockSlot](mem[locks:], MaxLocks))
 	l.Owners = newOwners(newTable[ownerSlot](mem[owners:], MaxLocks))
-	l.Appends = &Appends{(*[appendSlots]appendSlot)(unsafe.Pointer(&mem[appends]))}
+	l.Writes = &Writes{(*[writeSlots]writeSlot)(unsafe.Pointer(&mem[writes]))}
 	l.Journal, err = newJournal(mem[journal : journal+headerBytes+JournalBytes])
 	if err != nil {
 		return nil, errors.Join(err, unix.Munmap(mem))

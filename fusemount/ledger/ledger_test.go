@@ -155,17 +155,17 @@ func TestLocks(t *testing.T) {
 	})
 }
 
-func TestAppends(t *testing.T) {
+func TestWrites(t *testing.T) {
 	l := fresh(t)
-	l.Appends.Done(42, 5)
+	l.Writes.Done(42, 5)
 	n := reopen(t, l)
-	if length, done := n.Appends.Find(42); !done || length != 5 {
+	if length, done := n.Writes.Find(42); !done || length != 5 {
 		t.Fatal(length, done)
 	}
-	if _, done := n.Appends.Find(44); done {
+	if _, done := n.Writes.Find(44); done {
 		t.Fatal("another request")
 	}
-	if _, done := n.Appends.Find(0); done {
+	if _, done := n.Writes.Find(0); done {
 		t.Fatal("no request")
 	}
 }
