@@ -18,8 +18,7 @@ func (p *loop) agree(book *ledger.Ledger) error {
 		return fmt.Errorf("%w: there is no INIT in it", ledger.ErrFormat)
 	}
 	// What the kernel offers and the answer did not take stays untaken.
-	init := new(fuse.InitIn)
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(init)), unsafe.Sizeof(*init)), in)
+	init := initOf(in)
 	answer := new(fuse.InitOut)
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(answer)), unsafe.Sizeof(*answer)), want[fuseabi.OutHeaderSize:])
 	const extended = 1 << 30 // FUSE_INIT_EXT: Flags2 counts
@@ -32,6 +31,7 @@ func (p *loop) agree(book *ledger.Ledger) error {
 		return fmt.Errorf("%w: INIT: %v", ErrOtherMount, st)
 	}
 	p.f.negotiated(want)
+	p.resends = offersResend(in)
 	if !bytes.Equal(out[:n], want) {
 		return fmt.Errorf("%w: this version or these options would answer INIT with %x, it was %x", ErrOtherMount, out[fuseabi.OutHeaderSize:n], want[fuseabi.OutHeaderSize:])
 	}

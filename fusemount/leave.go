@@ -1,7 +1,10 @@
 package fusemount
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"ogw/fusemount/ledger"
@@ -19,8 +22,13 @@ type Departure struct {
 // not have, and does not take again, is served on.
 func (m *Mounts) LeaveAll() (all []Departure) {
 	m.mu.Lock()
-	list := slices.Clone(m.list)
+	list, refused := slices.Clone(m.list), slices.Clone(m.refused)
 	m.mu.Unlock()
+	for _, r := range refused {
+		if err := r.hold(); err != nil {
+			r.log.Error("a mount that is not served cannot be left to the next server either, and ends with this one", "dirs", r.Dirs, "err", err)
+		}
+	}
 	before := len(list)
 	list = slices.DeleteFunc(list, func(c *connection) bool { return !c.held() })
 	others := len(list) < before // they may change things when nobody is told any more
@@ -52,26 +60,40 @@ func (m *Mounts) LeaveAll() (all []Departure) {
 
 // held tells whether the Holder has a superblock that survives, and gives it
 // again.
-func (c *connection) held() (held bool) {
+func (c *connection) held() bool {
+	err := c.hold()
+	if err != nil {
+		c.raw.opt.Logger.Error("a mount cannot be left to the next server, and ends with this one", "dirs", c.dirs(), "err", err)
+	}
+	return err == nil && c.raw.surv != nil
+}
+
+// hold gives the superblock to its Holder, if it survives and is not gone.
+func (c *connection) hold() (err error) {
 	c.raw.surv.withBook(func(b *ledger.Ledger) {
-		err := c.raw.opt.Holder.Hold(mountName(b.Mount()), c.fd, b.FD())
-		if err != nil {
-			c.raw.opt.Logger.Error("a mount cannot be left to the next server, and ends with this one", "dirs", c.dirs(), "err", err)
-		}
-		held = err == nil
+		err = c.raw.opt.Holder.Hold(mountName(b.Mount()), c.fd, b.FD())
 	})
-	return held
+	return err
 }
 
 // HoldAgain gives all superblocks that survive to their Holders again, because
-// those lost them.
-func (m *Mounts) HoldAgain() {
+// those lost them, also those that are not served. The error tells which are held
+// by nobody: they end with this process.
+func (m *Mounts) HoldAgain() (err error) {
 	m.mu.Lock()
-	list := slices.Clone(m.list)
+	list, refused := slices.Clone(m.list), slices.Clone(m.refused)
 	m.mu.Unlock()
 	for _, c := range list {
-		c.held()
+		if e := c.hold(); e != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", strings.Join(c.dirs(), ", "), e))
+		}
 	}
+	for _, r := range refused {
+		if e := r.hold(); e != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", strings.Join(r.Dirs, ", "), e))
+		}
+	}
+	return err
 }
 
 // Left tells whether the mount was left to the next server.

@@ -31,7 +31,8 @@ const (
 	maxAnswerBytes = 68 << 10
 	loopBuffer     = answerAt + maxAnswerBytes
 	// leaveWait bounds how long leaving waits for requests that are being
-	// answered. What is not answered then, the next server is sent again.
+	// answered. What is not answered then, the next server is sent again, if the
+	// kernel can do that; else it is answered as long as this process lives.
 	leaveWait = 10 * time.Second
 	// endPause is the pause before requests that do not end are interrupted again.
 	endPause = 10 * time.Millisecond
@@ -61,6 +62,10 @@ type loop struct {
 	free    []*reader
 	waiting map[uint64]struct{} // requests that may wait for locks
 	ended   bool
+
+	patience time.Duration // leaveWait
+	resends  bool          // the kernel sends again what is not answered
+	silent   atomic.Bool   // what is answered now would be that this server ends
 
 	life   sync.RWMutex // held while fd is used for what is no answer
 	closed bool         // guarded by life
@@ -93,7 +98,7 @@ func newLoop(f *rawFS, fd int, api fuse.RawFileSystem, opt *fuse.MountOptions) (
 	if err != nil {
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
-	p := &loop{f: f, fd: fd, stop: stop, proto: fuse.NewProtocolServer(api, opt), waiting: make(map[uint64]struct{})}
+	p := &loop{f: f, fd: fd, stop: stop, proto: fuse.NewProtocolServer(api, opt), waiting: make(map[uint64]struct{}), patience: leaveWait}
 	p.apart.start, p.apart.send, p.apart.log = p.startNotifier, p.send, f.opt.Logger
 	return p, nil
 }
@@ -299,7 +304,7 @@ func (p *loop) answerLater(in []byte, unique uint64) {
 }
 
 func (p *loop) write(out []byte, unique uint64, op uint32) {
-	if len(out) == 0 {
+	if len(out) == 0 || p.silent.Load() {
 		return
 	}
 	_, err := unix.Write(p.fd, out)
@@ -352,8 +357,8 @@ func (p *loop) interruptWaiting() {
 }
 
 // leave stops reading requests; the kernel keeps those that come. It tells
-// whether all that were read are answered, but for those that wait for locks. left is
-// false if the connection is gone.
+// whether all that were read are answered, but for those that wait for locks; the
+// others have no answer from now on. left is false if the connection is gone.
 func (p *loop) leave() (left, complete bool) {
 	if !p.fate.CompareAndSwap(fateServed, fateLeft) {
 		return false, false
@@ -364,14 +369,15 @@ func (p *loop) leave() (left, complete bool) {
 		p.running.Wait()
 		close(ended)
 	}()
-	late := time.NewTimer(leaveWait)
+	late := time.NewTimer(p.patience)
 	defer late.Stop()
 	select {
 	case <-ended:
-		return true, true
+		complete = true
 	case <-late.C:
-		return true, false
 	}
+	p.silent.Store(p.resends)
+	return true, complete
 }
 
 func (p *loop) startNotifier() (*notifier.Client, error) {

@@ -24,9 +24,10 @@ type Mounts struct {
 
 	several atomic.Bool // connections
 
-	mu   sync.Mutex // guards list and stop; a leaf
-	list []*connection
-	stop int // eventfd that ends the watch of the mount table; -1: nobody watches
+	mu      sync.Mutex // guards the rest; a leaf
+	list    []*connection
+	refused []*Refused // superblocks that are not served; few, and some may be gone
+	stop    int        // eventfd that ends the watch of the mount table; -1: nobody watches
 }
 
 // NewMounts returns an empty set. All mounts of fs should be made by one: those
@@ -215,6 +216,13 @@ func (m *Mounts) empty() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.list) == 0
+}
+
+// addRefused has HoldAgain know of a superblock that is not served.
+func (m *Mounts) addRefused(r *Refused) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refused = append(m.refused, r)
 }
 
 // others returns all connections but one.

@@ -200,6 +200,7 @@ func (c *connection) connectSurviving(fd int, api fuse.RawFileSystem, options *f
 		return errors.New("the kernel sends no INIT")
 	}
 	out := b.mem[answerAt:]
+	c.loop.resends = offersResend(in)
 	n, st := c.loop.proto.HandleRequest([][]byte{in}, [][]byte{out})
 	if !st.Ok() || n < fuseabi.OutHeaderSize {
 		return fmt.Errorf("INIT: %v", st)

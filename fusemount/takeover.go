@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -17,6 +16,7 @@ import (
 
 // Left is a superblock that another server left: what it gave to its Holder.
 type Left struct {
+	Name           string  // that the Holder has for it
 	Options        Options // as for Mount; the memory tells the root
 	Device, Memory int     // /dev/fuse and the ledger, taken over in any case
 	// Dirs are the mounts to be listed. Others that show the superblock (bind
@@ -245,74 +245,29 @@ func (t *taking) tellAgain() {
 	}
 }
 
-// Refused is a superblock that cannot be served here: its programs wait. What
-// they have open, locked and wrote is held for a server that can.
-type Refused struct {
-	Err  error
-	Dirs []string // where it is mounted; empty if that is not known
-
-	t    *taking
-	gone chan struct{}
-	mu   sync.Mutex // guards over, and the eventfd until then
-	over bool
-}
-
 // refuse keeps the superblock until it ends.
 func (t *taking) refuse() *Refused {
-	r := &Refused{Err: t.err, t: t, gone: make(chan struct{}), over: t.loop == nil}
+	l, opt := t.left, &t.raw.opt
+	r := &Refused{Err: t.err, device: -1, stop: -1, abandon: l.Options.Abandon, log: opt.Logger, release: t.abort}
+	r.give = func() error { return opt.Holder.Hold(l.Name, l.Device, l.Memory) }
+	if t.loop != nil { // else no descriptors are left
+		r.device, r.stop = t.loop.fd, t.loop.stop
+	}
 	for _, p := range mountsOf(t.device) {
 		r.Dirs = append(r.Dirs, p.path)
 	}
-	if t.loop == nil { // no descriptors are left: it is held as it is
-		close(r.gone)
-		return r
-	}
-	go r.keep()
+	t.set.addRefused(r)
+	r.start()
 	return r
 }
 
-// End aborts the superblock: programs get errors.
-func (r *Refused) End() {
-	r.mu.Lock()
-	if !r.over {
-		r.t.loop.tellStop()
-	}
-	r.mu.Unlock()
-	<-r.gone
-}
-
-// Gone is closed when the superblock is, or may be.
-func (r *Refused) Gone() <-chan struct{} { return r.gone }
-
-// keep returns when the kernel ended the connection, or nobody waits any more.
-func (r *Refused) keep() {
-	defer close(r.gone)
-	c, l := r.t.connection, r.t.left
-	list := []unix.PollFd{{Fd: int32(c.loop.fd)}, {Fd: int32(c.loop.stop), Events: unix.POLLIN}} // POLLERR is always told
-	wait := -1
-	if l.Options.Abandon > 0 {
-		wait = int(min(l.Options.Abandon, maxPoll).Milliseconds())
-	}
-	n, err := unix.Poll(list, wait)
-	for errors.Is(err, unix.EINTR) {
-		n, err = unix.Poll(list, wait)
-	}
-	if n == 0 && err == nil {
-		c.raw.opt.Logger.Warn("a mount that cannot be served is given up", "dirs", r.Dirs, "abandon", l.Options.Abandon)
-	}
-	if b := r.t.book; b != nil && l.Options.Holder != nil {
-		l.Options.Holder.Drop(mountName(b.Mount()))
-	}
-	r.mu.Lock()
-	r.over = true
-	r.mu.Unlock()
-	c.raw.OnUnmount()
-	c.raw.holds.Close()
-	c.loop.close()
-	if c.raw.surv != nil {
-		c.raw.surv.end()
+// abort ends what was refused.
+func (t *taking) abort() {
+	t.raw.opt.Holder.Drop(t.left.Name)
+	t.raw.OnUnmount()
+	t.raw.holds.Close()
+	t.loop.close()
+	if t.raw.surv != nil {
+		t.raw.surv.end()
 	}
 }
-
-// maxPoll is less than poll(2) takes.
-const maxPoll = 24 * 24 * time.Hour

@@ -23,10 +23,11 @@ const holderSocket = "holder.sock"
 
 // holding is the process's connection to the holder of its mounts.
 type holding struct {
-	path string // of the socket
+	path   string          // of the socket
+	ending context.Context // done when what is held is left to the next process
+	close  func()          // ends it
 
 	mu      sync.Mutex
-	closing bool           // this process is about to end
 	client  *holder.Client // nil: nothing is held
 	unknown bool           // there is a holder, and it does not tell what it holds
 	// refused are mounts that were not taken over: nothing may look at them,
@@ -75,26 +76,31 @@ func (h *holding) refuse(dir string, r *fusemount.Refused) {
 // heldMount implements fusemount.Holder for one mount, and those that share its
 // superblock.
 type heldMount struct {
-	h     *holding
-	mount admin.Mount
-	log   *slog.Logger
-	set   *fusemount.Mounts
+	h    *holding
+	item holder.Item // without name and descriptors
+	log  *slog.Logger
+	set  *fusemount.Mounts
+}
+
+// held is what has a mount that is asked for held.
+func (t *Table) held(m admin.Mount) (*heldMount, error) {
+	meta, err := json.Marshal(m)
+	item := holder.Item{Meta: meta}
+	if m.Abandon != nil {
+		item.Abandon = time.Duration(*m.Abandon * float64(time.Second))
+	}
+	return &heldMount{&t.holding, item, t.Log, t.set}, err
 }
 
 // Hold implements fusemount.Holder. It starts the holder for the first mount.
 func (m *heldMount) Hold(name string, device, memory int) error {
-	meta, err := json.Marshal(m.mount)
-	if err != nil {
-		return err
-	}
-	item := holder.Item{Name: name, Meta: meta, Device: device, Memory: memory}
-	if m.mount.Abandon != nil {
-		item.Abandon = time.Duration(*m.mount.Abandon * float64(time.Second))
-	}
+	item := m.item
+	item.Name, item.Device, item.Memory = name, device, memory
 	m.h.mu.Lock()
 	defer m.h.mu.Unlock()
 	if m.h.client != nil {
-		if err = m.h.client.Put(item); err == nil || errors.Is(err, holder.ErrRefused) {
+		err := m.h.client.Put(item)
+		if err == nil || errors.Is(err, holder.ErrRefused) {
 			return err
 		}
 		_ = m.h.client.Close() // of no use any more
@@ -119,15 +125,36 @@ func (h *holding) watch(log *slog.Logger, set *fusemount.Mounts) {
 	}
 	go func() {
 		<-ended
-		h.mu.Lock()
-		closing := h.closing
-		h.mu.Unlock()
-		if !closing {
-			log.Warn("the process that held mounts is gone: another one takes its place")
-			set.HoldAgain()
-			log.Info("mounts are held again")
+		if h.ending.Err() != nil {
+			return
 		}
+		log.Warn("the process that held mounts is gone: another one takes its place")
+		h.holdAgain(log, set)
 	}()
+}
+
+// The pause between two tries of holdAgain doubles from the one to the other.
+const (
+	holdPause    = 100 * time.Millisecond
+	maxHoldPause = time.Minute
+)
+
+// holdAgain has mounts held until that succeeds: a new process may need what the
+// machine is short of.
+func (h *holding) holdAgain(log *slog.Logger, set *fusemount.Mounts) {
+	for pause := holdPause; ; pause = min(2*pause, maxHoldPause) {
+		err := set.HoldAgain()
+		if err == nil {
+			log.Info("mounts are held again")
+			return
+		}
+		log.Error("mounts are held by nobody: if this server ends, they do", "error", err, "again_in", pause)
+		select {
+		case <-time.After(pause):
+		case <-h.ending.Done():
+			return
+		}
+	}
 }
 
 // Drop implements fusemount.Holder.
@@ -138,7 +165,7 @@ func (m *heldMount) Drop(name string) {
 		return
 	}
 	if err := m.h.client.Drop(name); err != nil {
-		m.log.Warn("the holder keeps a mount that is gone", "dir", m.mount.Dir, "error", err)
+		m.log.Warn("the holder keeps a mount that is gone", "name", name, "error", err)
 	}
 }
 
@@ -168,13 +195,6 @@ func (h *holding) known() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.unknown
-}
-
-// close comes when what is held is left to the next process.
-func (h *holding) close() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.closing = true
 }
 
 // takeOver goes on with the mounts that the process before left to the holder.
@@ -207,13 +227,14 @@ func (t *Table) takeOver(ctx context.Context) {
 // leftOf is what fusemount needs to go on with an item; m becomes what its first
 // mount was asked for.
 func (t *Table) leftOf(ctx context.Context, i *holder.Item, m *admin.Mount) fusemount.Left {
-	l := fusemount.Left{Device: i.Device, Memory: i.Memory}
+	l := fusemount.Left{Name: i.Name, Device: i.Device, Memory: i.Memory}
 	if l.Err = json.Unmarshal(i.Meta, m); l.Err == nil {
 		whole := *m
 		whole.Subtree = "" // the memory knows the root, whatever its path is by now
 		l.Options, l.Err = t.options(ctx, whole)
 	}
-	l.Options.Holder = &heldMount{&t.holding, *m, t.Log, t.set}
+	// As it is: another version may know more of it.
+	l.Options.Holder = &heldMount{&t.holding, holder.Item{Meta: i.Meta, Abandon: i.Abandon}, t.Log, t.set}
 	for _, r := range t.before {
 		if r.Survive {
 			l.Dirs = append(l.Dirs, r.Dir)

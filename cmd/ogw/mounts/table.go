@@ -65,6 +65,7 @@ type mounted struct {
 func Open(ctx context.Context, c Config) *Table {
 	t := &Table{Config: c, set: fusemount.NewMounts(c.FS), record: filepath.Join(c.Dir, RecordName)}
 	t.holding.path = filepath.Join(c.Dir, holderSocket)
+	t.holding.ending, t.holding.close = context.WithCancel(context.Background())
 	t.before = t.recorded()
 	t.takeOver(ctx)
 	return t
@@ -129,7 +130,9 @@ func (t *Table) Add(ctx context.Context, m admin.Mount) error {
 		return err
 	}
 	if m.Survive {
-		opt.Holder = &heldMount{&t.holding, m, t.Log, t.set}
+		if opt.Holder, err = t.held(m); err != nil {
+			return err
+		}
 	}
 	server, err := t.set.Mount(m.Dir, opt)
 	if err != nil {

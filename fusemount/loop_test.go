@@ -1,0 +1,59 @@
+package fusemount
+
+import (
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"ogw/fusemount/internal/fuseabi"
+)
+
+// lateFS answers GETATTR when it may.
+type lateFS struct {
+	fuse.RawFileSystem
+	begun, may chan struct{}
+}
+
+func (f *lateFS) GetAttr(<-chan struct{}, *fuse.GetAttrIn, *fuse.AttrOut) fuse.Status {
+	close(f.begun)
+	<-f.may
+	return fuse.Status(unix.ESHUTDOWN)
+}
+
+// A server that stops does not answer what it could not do in time that it stops,
+// if the kernel asks the next server again.
+func TestLeaveWithRequests(t *testing.T) {
+	for name, resends := range map[string]bool{"sent again": true, "before Linux 6.9": false} {
+		t.Run(name, func(t *testing.T) {
+			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+			must(t, err)
+			defer unix.Close(pair[1])
+			raw := newRawFS(bg, openFS(t), Options{Logger: testLogger(t)}.withDefaults(true))
+			raw.conn = &connection{raw: raw}
+			late := &lateFS{fuse.NewDefaultRawFileSystem(), make(chan struct{}), make(chan struct{})}
+			p, err := newLoop(raw, pair[0], late, &fuse.MountOptions{})
+			must(t, err)
+			p.patience, p.resends = 10*time.Millisecond, resends
+			p.start()
+			in := fuse.GetAttrIn{InHeader: header(7, 1)}
+			in.Length, in.Opcode = uint32(unsafe.Sizeof(in)), 3
+			_, err = unix.Write(pair[1], unsafe.Slice((*byte)(unsafe.Pointer(&in)), unsafe.Sizeof(in)))
+			must(t, err)
+			<-late.begun
+			if left, complete := p.leave(); !left || complete {
+				t.Errorf("left %v, complete %v", left, complete)
+			}
+			close(late.may)
+			p.running.Wait()
+			b := make([]byte, fuseabi.OutHeaderSize+200)
+			n, err := unix.Read(pair[1], b)
+			if answered := err == nil && n > 0; answered == resends {
+				t.Errorf("answered: %v (%d, %v)", answered, n, err)
+			}
+			p.close()
+		})
+	}
+}

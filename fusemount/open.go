@@ -1,0 +1,159 @@
+package fusemount
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"ogw/vfs"
+)
+
+// openFlags translates open(2). Reading is always possible: the kernel fills
+// pages through whatever handle it has. O_APPEND is seen at each write, and
+// O_SYNC by the kernel, which follows a write with an fsync.
+func openFlags(flags uint32) vfs.OpenFlags {
+	o := vfs.OpenRead
+	if flags&unix.O_ACCMODE != unix.O_RDONLY {
+		o |= vfs.OpenWrite
+	}
+	if flags&unix.O_TRUNC != 0 {
+		o |= vfs.OpenTrunc
+	}
+	return o
+}
+
+// reopened returns what a request that is sent again opened already, nil if it
+// did not.
+func (f *rawFS) reopened(in *fuse.InHeader, out *fuse.OpenOut) *fileHandle {
+	fh, done := f.surv.opened(in)
+	if !done {
+		return nil
+	}
+	h := f.files.get(fh)
+	if h == nil {
+		return nil
+	}
+	if out.Fh = fh; h.direct {
+		out.OpenFlags |= fuse.FOPEN_DIRECT_IO
+	}
+	return h
+}
+
+// recreated is reopened for a request that also makes the file.
+func (f *rawFS) recreated(ctx context.Context, in *fuse.InHeader, out *fuse.CreateOut, at moment) (done bool, err error) {
+	h := f.reopened(in, &out.OpenOut)
+	if h == nil {
+		return false, nil
+	}
+	a, err := f.fs.GetAttr(ctx, h.ino)
+	if err == nil {
+		err = f.fillEntry(&a, &out.EntryOut, at)
+	}
+	return true, err
+}
+
+// addFile gives a file that c opened its number, or closes it.
+func (f *rawFS) addFile(in *fuse.InHeader, c *vfs.Cred, flags uint32, file *vfs.File, out *fuse.OpenOut) (err error) {
+	ino := file.Ino()
+	if f.surv != nil {
+		file.KeepWith(f.surv)
+	}
+	f.sizes.opened(ino)
+	h := &fileHandle{ino: ino, file: file}
+	h.direct = f.direct && flags&unix.O_ACCMODE != unix.O_RDONLY && (!f.primary.Load() || f.conn.set.several.Load())
+	if h.direct {
+		out.OpenFlags |= fuse.FOPEN_DIRECT_IO
+	}
+	if out.Fh, err = f.files.add(h, uint64(ino), openRecord(openFlags(flags), c.UID != 0, h.direct), in.Unique&^resentBit); err != nil {
+		f.sizes.closed(ino)
+		return errors.Join(err, file.Close(f.ctx))
+	}
+	return nil
+}
+
+// Create makes a file and opens it. The kernel asks only when it believes
+// that the name is free; if it is not, ESTALE makes it look again and open
+// what is there, with its own checks.
+func (f *rawFS) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
+	at := f.moment()
+	c, flags := credUmask(&in.InHeader, in.Umask), openFlags(in.Flags)
+	if done, err := f.recreated(ctx, &in.InHeader, out, at); done {
+		return f.status("create", &in.InHeader, err)
+	}
+	a, file, _, err := f.fs.Create(f.once(ctx, &in.InHeader), c, f.ino(in.NodeId), name,
+		vfs.CreateOptions{Mode: in.Mode & vfs.ModePermMask, Flags: flags, Exclusive: true})
+	if errors.Is(err, vfs.ErrDone) {
+		if a, err = f.fs.Lookup(ctx, c, f.ino(in.NodeId), name); err == nil {
+			file, err = f.fs.Open(ctx, c, a.Ino, flags)
+		}
+		if err != nil { // gone again: the kernel begins anew
+			err = errors.Join(vfs.ErrStale, err)
+		}
+	}
+	if err != nil {
+		if errors.Is(err, vfs.ErrExist) && in.Flags&unix.O_EXCL == 0 {
+			return fuse.Status(syscall.ESTALE)
+		}
+		return f.status("create", &in.InHeader, err)
+	}
+	if err := f.fillEntry(&a, &out.EntryOut, at); err != nil {
+		return f.status("create", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
+	}
+	f.pages.opened(&a, &out.OpenOut)
+	return f.status("create", &in.InHeader, f.addFile(&in.InHeader, c, in.Flags, file, &out.OpenOut))
+}
+
+// Tmpfile is open(2) with O_TMPFILE.
+func (f *rawFS) Tmpfile(cancel <-chan struct{}, in *fuse.CreateIn, out *fuse.CreateOut) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
+	at := f.moment()
+	c, flags := credUmask(&in.InHeader, in.Umask), openFlags(in.Flags)
+	if done, err := f.recreated(ctx, &in.InHeader, out, at); done {
+		return f.status("tmpfile", &in.InHeader, err)
+	}
+	a, file, err := f.fs.OpenTemp(ctx, c, f.ino(in.NodeId), in.Mode&vfs.ModePermMask, flags)
+	if err != nil {
+		return f.status("tmpfile", &in.InHeader, err)
+	}
+	if err := f.fillEntry(&a, &out.EntryOut, at); err != nil {
+		return f.status("tmpfile", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
+	}
+	return f.status("tmpfile", &in.InHeader, f.addFile(&in.InHeader, c, in.Flags, file, &out.OpenOut))
+}
+
+// Open opens a regular file.
+func (f *rawFS) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
+	ino := f.ino(in.NodeId)
+	c, flags := cred(&in.InHeader), openFlags(in.Flags)
+	if flags&vfs.OpenWrite != 0 && in.Flags&unix.O_APPEND == 0 {
+		flags |= vfs.OpenAnywhere
+	}
+	if f.reopened(&in.InHeader, out) != nil {
+		return fuse.OK
+	}
+	file, err := f.fs.Open(f.once(ctx, &in.InHeader), c, ino, flags)
+	if errors.Is(err, vfs.ErrDone) { // it was cut
+		file, err = f.fs.Open(ctx, c, ino, flags&^vfs.OpenTrunc)
+	}
+	if err != nil {
+		return f.status("open", &in.InHeader, err)
+	}
+	if in.Flags&unix.O_TRUNC != 0 && in.Mode&fuse.OPEN_KILL_SUIDGID != 0 {
+		if _, err := f.dropSetID(ino, &in.InHeader); err != nil {
+			return f.status("open", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
+		}
+		f.inv.modeChanged(ino) // also by the VFS
+	}
+	if err := f.keepPages(file, out); err != nil {
+		return f.status("open", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
+	}
+	return f.status("open", &in.InHeader, f.addFile(&in.InHeader, c, in.Flags, file, out))
+}
