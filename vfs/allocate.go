@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"ogw/cluster"
-	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/record"
 )
 
@@ -54,7 +53,7 @@ func (f *File) Allocate(ctx context.Context, mode AllocMode, off, length int64) 
 		if n.Size >= off+length {
 			return nil
 		}
-		return o.truncate(t, n, off+length, id)
+		return o.contents.Truncate(t, n, off+length, id)
 	})
 }
 
@@ -80,7 +79,7 @@ func (f *File) clear(ctx context.Context, from, to int64) error {
 			if err := fileFlagsOf(n).checkFree(); err != nil {
 				return err
 			}
-			done, err = o.clearSome(t, n, from, to, id)
+			done, err = o.contents.Clear(t, n, from, to, id)
 			return err
 		})
 		if err != nil {
@@ -89,32 +88,6 @@ func (f *File) clear(ctx context.Context, from, to int64) error {
 		from = done
 	}
 	return nil
-}
-
-// clearSome removes extents from from on, at most what one transaction may
-// hold, and returns up to where it came.
-func (o *op) clearSome(t cluster.Txn, n *record.Inode, from, to int64, id ContentID) (int64, error) {
-	if n.Content == 0 || from >= n.Size {
-		return to, nil
-	}
-	list, _, err := extents.Load(t, n.Content, from, to, 1)
-	if err != nil {
-		return from, err
-	}
-	if len(list) == 0 {
-		return to, nil
-	}
-	if err := o.makeWritable(t, n, id); err != nil {
-		return from, err
-	}
-	done, _, err := o.cutRange(t, n, from, to, o.fs.cutLimit(), nil)
-	if err != nil {
-		return from, err
-	}
-	n.CRC = 0
-	n.Set(record.FlagCRC, false)
-	o.contentChanged(n)
-	return done, nil
 }
 
 // SeekData returns the first offset at or behind off that holds data;
@@ -166,7 +139,7 @@ func (of *openFile) trySeek(ctx context.Context, off int64, data bool) (at int64
 		for len(dirty) > 0 && dirty[0][1] <= at {
 			dirty = dirty[1:]
 		}
-		from, to, err := snap.reader.dataAt(ctx, at)
+		from, to, err := snap.reader.DataAt(ctx, at)
 		if err != nil {
 			return 0, snap.gen, err
 		}
@@ -184,20 +157,4 @@ func (of *openFile) trySeek(ctx context.Context, off int64, data bool) (at int64
 		at = to
 	}
 	return size, snap.gen, nil // a hole is wanted, and the end is one
-}
-
-// dataAt returns the first stored range that ends behind off; it begins at
-// or behind the end of the content if there is none.
-func (c *contentReader) dataAt(ctx context.Context, off int64) (from, to int64, err error) {
-	for off < c.size {
-		p, err := c.page(ctx, off)
-		if err != nil {
-			return 0, 0, err
-		}
-		if i := p.find(off); i < len(p.segs) {
-			return p.segs[i].off, p.segs[i].end(), nil
-		}
-		off = p.to
-	}
-	return MaxFileBytes, MaxFileBytes, nil
 }

@@ -51,7 +51,7 @@ func (fs *FS) startBackground(ctx context.Context) {
 		_, err := fs.Collect(ctx)
 		return err
 	})
-	fs.every(ctx, collectEvery, "compaction", fs.compactQueued)
+	fs.every(ctx, collectEvery, "compaction", fs.contents.Compact)
 }
 
 // every runs fn again and again until ctx ends. A failure is logged once

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/quarantine"
 	"ogw/vfs/internal/record"
@@ -18,14 +19,8 @@ import (
 )
 
 const (
-	// maxBackups bounds the backups at a time: each keeps a snapshot, and what
-	// was deleted since.
-	maxBackups = 4
 	// BackupLease is how long a Backup lives that nobody uses.
 	BackupLease = time.Minute
-	// backupRoomBytes is what must be free while deletions wait for a backup:
-	// where less is, the store needs the space more.
-	backupRoomBytes = 256 << 20
 )
 
 var (
@@ -57,7 +52,7 @@ type BackupConfig struct {
 type Backup struct {
 	fs    *FS
 	cfg   BackupConfig
-	hold  *blobHold
+	hold  *content.Hold
 	lease *time.Timer
 	info  BackupInfo
 
@@ -121,7 +116,7 @@ func (fs *FS) BeginBackup(ctx context.Context, c BackupConfig) (*Backup, error) 
 	b.lease = time.AfterFunc(BackupLease, func() {
 		b.end(fmt.Errorf("%w: nobody used it for %v", ErrBackupEnded, BackupLease))
 	})
-	if b.hold, err = fs.holdBlobs(b.end); err != nil {
+	if b.hold, err = fs.contents.Hold(b.endHold); err != nil {
 		b.lease.Stop()
 		return nil, err
 	}
@@ -181,7 +176,7 @@ func (b *Backup) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.hold.bound(limit)
+	b.hold.Bound(limit)
 	if b.cfg.Keys == nil {
 		clear := 0
 		err := b.run(ctx, func(r cluster.Reader) (err error) {
@@ -221,10 +216,18 @@ func (b *Backup) Touch() error {
 // Close lets go of everything.
 func (b *Backup) Close() { b.end(ErrBackupEnded) }
 
+// endHold is end by the store, which says why.
+func (b *Backup) endHold(why error) {
+	if errors.Is(why, content.ErrHoldEnded) {
+		why = fmt.Errorf("%w: %w", ErrBackupEnded, why)
+	}
+	b.end(why)
+}
+
 func (b *Backup) end(why error) {
 	b.lease.Stop()
 	b.cancel(why)
-	b.hold.remove()
+	b.hold.Remove()
 }
 
 // run runs job on the snapshot.
@@ -330,7 +333,7 @@ func (b *Backup) wasDue(ctx context.Context, id cluster.BlobID) (due bool, err e
 		if due = v == nil; err != nil || !due {
 			return err
 		}
-		return eachExtent(r, c, func(e *record.Extent) {
+		return content.EachExtent(r, c, func(e *record.Extent) {
 			due = due && !(e.Kind == record.ExtentBlob && e.Seq == id.Seq)
 		})
 	})
@@ -376,7 +379,7 @@ func (b *Backup) readBlob(ctx context.Context, id cluster.BlobID, size int64, w 
 
 // Release tells that no blob before id is needed any more.
 func (b *Backup) Release(id cluster.BlobID) error {
-	b.hold.release(ContentID(id.Content))
+	b.hold.Release(ContentID(id.Content))
 	return b.Touch()
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/seal"
 	"ogw/vfs/users"
 )
@@ -393,7 +394,7 @@ func TestBackupYieldsSpace(t *testing.T) {
 func TestBackupBounds(t *testing.T) {
 	fs := openTestWith(t, openLocal(t), Config{InlineBytes: 16})
 	var list []*Backup
-	for range maxBackups {
+	for range content.MaxHolds {
 		b, err := fs.BeginBackup(bg, BackupConfig{})
 		want(t, err, nil)
 		list = append(list, b)

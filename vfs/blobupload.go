@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 )
@@ -62,7 +63,7 @@ func (of *openFile) startUpload(run []*piece, length int64) {
 		u.parts = append(u.parts, blobPart{p.chunk, p.data})
 		pos += p.len
 	}
-	of.fs.pins.Pin(ContentID(u.id.Content))
+	of.fs.contents.Pins.Pin(ContentID(u.id.Content))
 	go of.runUpload(u)
 }
 
@@ -115,7 +116,7 @@ func (fs *FS) writeBlobUpload(ctx context.Context, u *blobUpload) (id cluster.Bl
 	}
 	size, crc, err := w.Commit(ctx)
 	if err == nil && size != u.size {
-		err = errBlobLength
+		err = content.ErrBlobLength
 	}
 	return id, crc, fserr.Map(err)
 }
@@ -126,7 +127,7 @@ func (fs *FS) releaseBlobUpload(u *blobUpload) {
 	if u.refs.Add(-1) > 0 {
 		return
 	}
-	fs.pins.Unpin(ContentID(u.id.Content))
+	fs.contents.Pins.Unpin(ContentID(u.id.Content))
 	if u.published.Load() || u.id.Seq == 0 {
 		return
 	}
@@ -155,12 +156,12 @@ func (of *openFile) retarget(ctx context.Context, plan *flushPlan, move *retarge
 		if err != nil {
 			return err
 		}
-		fs.pins.Pin(to)
+		fs.contents.Pins.Pin(to)
 		of.mu.Lock()
 		old := u.id
 		u.id = id
 		of.mu.Unlock()
-		fs.pins.Unpin(ContentID(old.Content))
+		fs.contents.Pins.Unpin(ContentID(old.Content))
 		if !u.published.Load() {
 			// A read that has the old ID begins anew.
 			of.gen.Add(1)

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/fsck"
 	"ogw/vfs/internal/quarantine"
 	"ogw/vfs/internal/record"
@@ -65,15 +66,15 @@ func (s checkStore) Update(ctx context.Context, fn fsck.Repair) error {
 	return s.fs.update(ctx, func(t cluster.Txn, o *op) error { return fn(t, repairer{o}) })
 }
 
-func (s checkStore) Pinned(c ContentID) bool { return s.fs.pins.Pinned(c) }
+func (s checkStore) Pinned(c ContentID) bool { return s.fs.contents.Pins.Pinned(c) }
 
 func (s checkStore) ReadFile(ctx context.Context, ino Ino) (n *record.Inode, crc uint64, err error) {
-	var rd *contentReader
+	var rd *content.Reader
 	err = s.fs.view(ctx, func(r cluster.Reader) (err error) {
 		if n, err = record.GetInode(r, ino); err != nil || n.Content == 0 {
 			return err
 		}
-		rd, err = s.fs.openContent(ctx, r, n)
+		rd, err = s.fs.contents.Open(ctx, r, n)
 		return err
 	})
 	if err != nil || rd == nil {
@@ -81,7 +82,7 @@ func (s checkStore) ReadFile(ctx context.Context, ino Ino) (n *record.Inode, crc
 	}
 	defer rd.Close()
 	var damage error
-	crc, err = rd.readAll(ctx, func(e error) error {
+	crc, err = rd.Sum(ctx, func(e error) error {
 		damage = cmp.Or(damage, e)
 		return nil
 	})

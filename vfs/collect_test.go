@@ -9,6 +9,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/record"
 )
@@ -22,7 +23,7 @@ func cloneTo(t *testing.T, fs *FS, from, to Ino) {
 		if err != nil {
 			return err
 		}
-		c, err := o.cloneContent(tx, src, ContentID(id))
+		c, err := o.contents.Clone(tx, src, ContentID(id))
 		if err != nil {
 			return err
 		}
@@ -30,7 +31,7 @@ func cloneTo(t *testing.T, fs *FS, from, to Ino) {
 		if err != nil {
 			return err
 		}
-		if err := o.setContent(tx, dst, c); err != nil {
+		if err := o.contents.Set(tx, dst, c); err != nil {
 			return err
 		}
 		return record.PutInode(tx, dst)
@@ -158,19 +159,19 @@ func TestStaging(t *testing.T) {
 	c := mem.New(o)
 	jump := time.Duration(0)
 	fs := openContentTest(t, c, Config{Now: func() time.Time { return later().Add(jump) }})
-	many := func() *content {
+	many := func() *content.Written {
 		c := writeContent(t, fs, bytes.Repeat([]byte{1}, 100<<10))
-		blob := c.extents[0]
-		c.extents = nil
+		blob := c.Extents[0]
+		c.Extents = nil
 		for i := range int64(200) {
 			e := blob.Slice(blob.Off+i*500, blob.Off+i*500+500)
-			c.extents = append(c.extents, e)
+			c.Extents = append(c.Extents, e)
 		}
-		want(t, fs.stage(bg, c), nil)
-		if !c.staged {
+		want(t, fs.contents.Stage(bg, c), nil)
+		if !c.Staged {
 			t.Fatal("not staged")
 		}
-		c.size, c.noCRC = 100000, true
+		c.Size, c.NoCRC = 100000, true
 		return c
 	}
 	ino := mustFile(t, fs, RootIno, "f")
@@ -182,7 +183,7 @@ func TestStaging(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := o.setContent(tx, n, staged); err != nil {
+		if err := o.contents.Set(tx, n, staged); err != nil {
 			return err
 		}
 		return record.PutInode(tx, n)
@@ -190,7 +191,7 @@ func TestStaging(t *testing.T) {
 	if got := readAll(t, fs, ino); !bytes.Equal(got, bytes.Repeat([]byte{1}, 100000)) {
 		t.Fatal("content differs")
 	}
-	fs.staged.Remove(lost.id) // as a crash does
+	fs.contents.Staged.Remove(lost.ID) // as a crash does
 	collect(t, fs)
 	if n := countBlobs(t, c); n != 1 {
 		t.Errorf("%d blobs, want 1", n)
@@ -280,7 +281,7 @@ func TestAppendLog(t *testing.T) {
 		want(t, err, nil)
 		want(t, f.Sync(bg), nil)
 	}
-	want(t, fs.compact(bg, ino, compactExtents, compactWindow), nil)
+	want(t, fs.contents.CompactFile(bg, ino, content.CompactExtents, content.CompactWindow), nil)
 	var list []record.Extent
 	want(t, fs.view(bg, func(r cluster.Reader) error {
 		n, err := record.GetInode(r, ino)

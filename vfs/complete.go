@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/record"
 )
@@ -149,10 +150,10 @@ func (c *completion) fill(p *publication, a *assembly, list []record.Extent) err
 	if p.object, err = a.object(c.sum); err != nil {
 		return err
 	}
-	p.content = &content{id: a.u.ID, size: a.size, used: a.used, crc: a.crc, noCRC: a.noCRC, extents: list}
+	p.content = &content.Written{ID: a.u.ID, Size: a.size, Used: a.used, CRC: a.crc, NoCRC: a.noCRC, Extents: list}
 	p.refs = a.refs
 	if a.size == 0 {
-		p.content.id = 0
+		p.content.ID = 0
 	}
 	return nil
 }
@@ -213,7 +214,7 @@ func (c *completion) stageBatch(ctx context.Context, u *record.Upload, list []re
 			if _, err := c.staged(t, u.Stage); err != nil {
 				return err
 			}
-			return putExtents(t, u.ID, list[:n])
+			return content.PutExtents(t, u.ID, list[:n])
 		})
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/record"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestOpenContentOvertaken(t *testing.T) {
 	const extents, gap = 12, 16 << 10
 	prepare := func(t *testing.T, fs *FS) (*File, []byte) {
-		fs.tune.extentPage = 3
+		fs.contents.ExtentPage = 3
 		f := mustOpen(t, fs, mustFile(t, fs, RootIno, "f"), OpenRead|OpenWrite)
 		t.Cleanup(func() { want(t, f.Close(bg), nil) })
 		model := make([]byte, extents*gap)
@@ -27,7 +28,7 @@ func TestOpenContentOvertaken(t *testing.T) {
 		}
 		return f, model
 	}
-	open := func(fs *FS, ino Ino, between func(run int, n *record.Inode)) (rd *contentReader, runs int, err error) {
+	open := func(fs *FS, ino Ino, between func(run int, n *record.Inode)) (rd *content.Reader, runs int, err error) {
 		err = fs.view(bg, func(r cluster.Reader) error {
 			n, err := record.GetInode(r, ino)
 			if err != nil {
@@ -35,15 +36,15 @@ func TestOpenContentOvertaken(t *testing.T) {
 			}
 			runs++
 			between(runs, n)
-			rd, err = fs.openContent(bg, r, n)
+			rd, err = fs.contents.Open(bg, r, n)
 			return err
 		})
 		return rd, runs, err
 	}
-	same := func(t *testing.T, rd *contentReader, model []byte) {
+	same := func(t *testing.T, rd *content.Reader, model []byte) {
 		t.Helper()
 		defer rd.Close()
-		got, err := io.ReadAll(io.NewSectionReader(rd, 0, rd.size))
+		got, err := io.ReadAll(io.NewSectionReader(rd, 0, rd.Size()))
 		if err != nil || !bytes.HasPrefix(model, got) || len(bytes.TrimRight(model[len(got):], "\x00")) > 0 {
 			t.Errorf("read %d bytes, %v; they are of no version", len(got), err)
 		}
@@ -71,12 +72,12 @@ func TestOpenContentOvertaken(t *testing.T) {
 				if run > 1 {
 					return
 				}
-				fs.pins.Begin(n.Content)
+				fs.contents.Pins.Begin(n.Content)
 				go func() { // ends it when the view waits for that
-					for !fs.pins.Awaited(n.Content) {
+					for !fs.contents.Pins.Awaited(n.Content) {
 						runtime.Gosched()
 					}
-					fs.pins.End([]ContentID{n.Content})
+					fs.contents.Pins.End([]ContentID{n.Content})
 				}()
 			})
 			if want(t, err, nil); runs != 2 {
@@ -89,18 +90,18 @@ func TestOpenContentOvertaken(t *testing.T) {
 		onEngines(t, func(t *testing.T, fs *FS) {
 			f, model := prepare(t, fs)
 			_, runs, err := open(fs, f.Ino(), func(run int, _ *record.Inode) { store(t, f, model, fmt.Sprint(run), 0) })
-			if want(t, err, ErrConflict); runs != maxOvertaken {
+			if want(t, err, ErrConflict); runs != content.MaxOvertaken {
 				t.Errorf("%d runs", runs)
 			}
 		})
 	})
 	t.Run("and cancelled", func(t *testing.T) {
 		fs := openTest(t, engines[0].open(t))
-		fs.pins.Begin(1)
-		defer fs.pins.End([]ContentID{1})
+		fs.contents.Pins.Begin(1)
+		defer fs.contents.Pins.End([]ContentID{1})
 		ctx, cancel := context.WithCancel(bg)
 		cancel()
-		want(t, fs.pins.Settled(ctx, 1), context.Canceled)
+		want(t, fs.contents.Pins.Settled(ctx, 1), context.Canceled)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/record"
 )
@@ -59,31 +60,31 @@ type copying struct {
 // prepare flushes the source and computes the checksum that was asked for.
 func (c *copying) prepare(ctx context.Context) error {
 	alg := c.o.ChecksumAlgorithm
-	var content *contentReader
+	var rd *content.Reader
 	n, err := c.fs.readObject(ctx, c.src, func(r cluster.Reader, n *record.Inode) (err error) {
-		content.Close() // of an earlier run
-		content = nil
+		rd.Close() // of an earlier run
+		rd = nil
 		if err := c.o.SourceCond.checkSource(etagOf(n), modifiedAt(n)); err != nil {
 			return err
 		}
 		if alg != "" && alg != ChecksumCRC64NVME && !hasWhole(&n.Object, alg) || alg == ChecksumCRC64NVME && !n.Has(record.FlagCRC) {
-			content, err = c.fs.openContent(ctx, r, n)
+			rd, err = c.fs.contents.Open(ctx, r, n)
 		}
 		return err
 	})
-	if content != nil {
-		defer content.Close()
+	if rd != nil {
+		defer rd.Close()
 	}
 	if err != nil {
 		return err
 	}
 	c.n = n
-	if content != nil {
+	if rd != nil {
 		h, err := alg.New()
 		if err != nil {
 			return err
 		}
-		if err := hashContent(ctx, content, 0, n.Size, h); err != nil {
+		if err := hashContent(ctx, rd, 0, n.Size, h); err != nil {
 			return err
 		}
 		c.sum = &Checksum{Algorithm: alg, Value: h.Sum(nil)}
@@ -145,8 +146,8 @@ func (c *copying) run(ctx context.Context, dst *objectKey) (ObjectInfo, error) {
 			}
 			return from, nil
 		}
-		if p.content, err = o.cloneContent(t, from, ContentID(id)); err == nil && crc {
-			p.content.crc, p.content.noCRC = binary.BigEndian.Uint64(c.sum.Value), false
+		if p.content, err = o.contents.Clone(t, from, ContentID(id)); err == nil && crc {
+			p.content.CRC, p.content.NoCRC = binary.BigEndian.Uint64(c.sum.Value), false
 		}
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"ogw/cluster"
-	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/record"
 )
 
@@ -83,10 +83,10 @@ func (f *File) copyByReference(ctx context.Context, off int64, src *File, srcOff
 			if err := fileFlagsOf(dst).checkWrite(off, dst.Size); err != nil {
 				return err
 			}
-			copied, cleared, err = o.copyRange(t, dst, off, src.of.ino, srcOff, n, id, ContentID(own))
+			copied, cleared, err = o.contents.CopyRange(t, dst, off, src.of.ino, srcOff, n, id, ContentID(own))
 			return err
 		})
-		if errors.Is(err, ErrTooLarge) || errors.Is(err, errDetach) {
+		if errors.Is(err, ErrTooLarge) || errors.Is(err, content.ErrDetach) {
 			return f.copyBytes(ctx, off, src, srcOff, n)
 		}
 		if err != nil {
@@ -96,65 +96,4 @@ func (f *File) copyByReference(ctx context.Context, off int64, src *File, srcOff
 			return copied, nil
 		}
 	}
-}
-
-// copyRange is one transaction of copyByReference. If the room that it needs
-// holds too many extents, it clears some and returns how far, with copied 0.
-func (o *op) copyRange(t cluster.Txn, dst *record.Inode, off int64, from Ino, srcOff, n int64, id, own ContentID) (copied, cleared int64, err error) {
-	src := dst
-	if from != dst.Ino {
-		if src, err = record.GetInode(t, from); err != nil {
-			return 0, 0, err
-		}
-	}
-	if n = min(n, src.Size-srcOff); n <= 0 {
-		return 0, 0, nil
-	}
-	if src == dst && dst.Content != 0 {
-		// Its bytes become those of a content that both ranges refer to.
-		if err := o.share(t, dst); err != nil {
-			return 0, 0, err
-		}
-		source := *dst
-		if err := t.Set(record.RefKey(dst.Content, own), []byte{}); err != nil { // keeps it while dst moves on
-			return 0, 0, err
-		}
-		if err := o.makeWritable(t, dst, own); err != nil {
-			return 0, 0, err
-		}
-		src = &source
-	} else if err := o.makeWritable(t, dst, id); err != nil {
-		return 0, 0, err
-	}
-	oldSize := dst.Size
-	done, _, err := o.cutRange(t, dst, off, off+n, max(o.fs.cutLimit()/2, 1), nil)
-	if err != nil {
-		return 0, 0, err
-	}
-	dst.CRC = 0
-	dst.Set(record.FlagCRC, false)
-	o.contentChanged(dst)
-	// The hold on what the source was ends if nothing of it is left in dst.
-	release := func() error {
-		if src == dst || from != dst.Ino || src.Content == 0 {
-			return nil
-		}
-		return o.releaseIfUnnamed(t, dst.Content, src.Content)
-	}
-	if done < off+n {
-		return 0, done, release()
-	}
-	list, err := o.refExtents(t, src, dst.Content, srcOff, n, off)
-	if err != nil {
-		return 0, 0, err
-	}
-	if err := putExtents(t, dst.Content, list); err != nil {
-		return 0, 0, err
-	}
-	for i := range list {
-		dst.Used += list[i].Len
-	}
-	dst.Set(record.FlagRefs, dst.Has(record.FlagRefs) || extents.HasRefs(list))
-	dst.Size = max(oldSize, off+n)
-	return n, 0, release()
 }

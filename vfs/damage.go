@@ -17,10 +17,13 @@ type ScrubState = quarantine.ScrubState
 // DefaultScrubBytes is how fast the scrub reads, per second.
 const DefaultScrubBytes = quarantine.DefaultScrubBytes
 
+func (fs *FS) newQuarantine() *quarantine.Blobs {
+	return quarantine.New(quarantine.Config{KV: fs.kv, Engine: fs.blobs, Feed: fs.feed, Files: blobUsers{fs}, Log: fs.log, Now: fs.cfg.Now})
+}
+
 // openQuarantine begins to keep and to look for damage.
 func (fs *FS) openQuarantine(ctx context.Context) (err error) {
-	c := quarantine.Config{KV: fs.kv, Engine: fs.blobs, Feed: fs.feed, Files: blobUsers{fs}, Log: fs.log, Now: fs.cfg.Now}
-	if fs.quarantine, err = quarantine.Open(ctx, c); err != nil {
+	if err := fs.quarantine.Load(ctx); err != nil {
 		return err
 	}
 	fs.scrub, err = quarantine.NewScrubber(ctx, fs.quarantine, fs, fs.cfg.ScrubBytes)

@@ -88,24 +88,24 @@ func (t *tracer) run(ctx context.Context) error {
 // look finds which damaged blobs a file uses.
 func (t *tracer) look(ctx context.Context, ino Ino) error {
 	fs := t.fs
-	rd, err := fs.openStored(ctx, ino)
+	rd, err := fs.contents.OpenStored(ctx, ino)
 	if err != nil {
 		return err
 	}
 	defer rd.Close()
-	for off := int64(0); off < rd.size; {
-		p, err := rd.page(ctx, off)
+	for off := int64(0); off < rd.Size(); {
+		p, err := rd.Page(ctx, off)
 		if err != nil {
 			return err
 		}
-		for i := range p.segs {
-			id := p.segs[i].blob
+		for i := range p.Segs {
+			id := p.Segs[i].Blob
 			users, damaged := t.found[id]
-			if damaged && p.segs[i].data == nil && len(users) < quarantine.MaxFiles && !slices.Contains(users, ino) {
+			if damaged && p.Segs[i].Data == nil && len(users) < quarantine.MaxFiles && !slices.Contains(users, ino) {
 				t.found[id] = append(users, ino)
 			}
 		}
-		off = p.to
+		off = p.To
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/record"
 )
 
@@ -68,7 +69,7 @@ func (o *op) deleteDirKey(t cluster.Txn, n *record.Inode) (existed bool, err err
 		return false, nil
 	}
 	n.Set(record.FlagExplicit, false)
-	if err := o.setContent(t, n, &content{}); err != nil {
+	if err := o.contents.Set(t, n, &content.Written{}); err != nil {
 		return false, err
 	}
 	if err := setMeta(t, n, &ObjectMeta{}); err != nil {

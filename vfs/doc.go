@@ -17,6 +17,7 @@
 //	vfs           namespace, objects, open files: one type of transaction
 //	              users                                  over records and secrets
 //	              fsck                                   over quarantine and extents
+//	              content                                over all below: bytes of files
 //	              quarantine                             over feed: damaged blobs
 //	              posixacl  extents  ids  changeclock    over records
 //	              feed  session                          who is told, who is there
@@ -34,14 +35,12 @@
 //	rights    rights accessblock denials objectrights listrights uploadrights subject moderights
 //	          precondition objectkey followlink etag
 //	POSIX     create lookup unlink rename path readdir dirstream setattr setflags xattr*
-//	          truncate allocate copyrange below whereis statfs settings
+//	          allocate copyrange below whereis statfs settings
 //	files     file openfile keeper piece dirty write flush blobupload sync
+//	          cutgate
 //	entries   entry orphan attr attrcache perm fileflags
-//	content   content contentreader contentsum contentwriter replace detach compact
-//	deleting  collect collectupload blobhold cutgate
-//	damage    damage damagedfiles
-//	core      fs open op commits once durability background feed holder types objecttypes
-//	          errors
+//	core      fs open op contents damage damagedfiles commits once durability background
+//	          feed holder types objecttypes errors
 //
 // The arrows that still go up: the core starts and holds all the others (fs,
 // open, background).
@@ -105,22 +104,15 @@
 //
 // # Content
 //
-// inode → content → extents → blobs. Small extents hold their bytes in the
-// metadata. A content may change in place while one inode alone holds it.
-// When another content comes to name its extents (copy, clone, part copied),
-// it is marked shared (record.FlagShared in the inode, record 's', key 'r') and
-// never changes again: a later write first gives the inode a fresh content
-// that refers to the shared one as a whole, which is O(1). A ref extent
-// never names a range that is itself a ref: references are resolved when
-// they are made.
+// inode → content → extents → blobs. Small contents are one inline extent at
+// offset 0, which holds the bytes in the metadata. Package content reads, writes
+// and shares contents, and collects those that nothing names (contents.go).
 //
 // Blobs carry their content's ID; they are durable before a transaction
 // names them. A blob without an extent is an orphan: the collector finds the
 // queued ones under 'q'. Those that a crash left have numbers of an earlier
 // process; they are looked for after the next start (fsck.Leftovers), or by Check
 // where other processes share the store.
-//
-// Small contents are one inline extent at offset 0.
 //
 // # Writing through Files
 //
@@ -191,7 +183,7 @@
 // BeginBackup holds one instant (backup.go): a snapshot of the metadata, taken
 // when no write waits in a buffer (cutGate: writers through Files pass it with
 // their bytes in hand, so that they wait for the last flush, and transactions do
-// not), and the blobs that it names (blobHolds: the collector passes over the
+// not), and the blobs that it names (content.Hold: the collector passes over the
 // contents that are as old). What is restored is a store when its superblock is
 // in place, which comes last (Restore).
 //
@@ -208,9 +200,10 @@
 //	Scrubber.pass → Blobs.confirming → Blobs.writing → Blobs.mu (quarantine)
 //	openFile.mu → cutGate.pass, only if it is free at once
 //	session.Table.holding, session.Readers.mu, ids.Allocator.mu, extents.Pins.mu,
-//	blobHolds.mu, Feed.mu, orphanQueue.mu are leaves
+//	Feed.mu, orphanQueue.mu are leaves
 //
-// No lock is held while a transaction runs, except openFile.flushMu, which
+// No lock is held while a transaction runs, except content.Store.collecting (one
+// pass of the collector), ids.Allocator.mu (a lease), openFile.flushMu, which
 // serializes the flushes of one file, Blobs.writing, for memory to follow
 // the store, and what is above it; no lock at all while watchers
 // are told.

@@ -108,7 +108,7 @@ func (f *File) truncate(ctx context.Context) error {
 			return err
 		}
 		cut = n.Size != 0
-		return o.truncate(t, n, 0, id)
+		return o.contents.Truncate(t, n, 0, id)
 	})
 	if cut {
 		f.markUnsaved()

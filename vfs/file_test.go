@@ -13,6 +13,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/record"
 
 	"github.com/minio/crc64nvme"
@@ -20,7 +21,8 @@ import (
 
 // smallTuning makes all that comes in large pieces come in small ones.
 func smallTuning(fs *FS) {
-	fs.tune = tuning{uploadBytes: 8 << 10, extentPage: 3, flushOps: 40}
+	fs.tune = tuning{uploadBytes: 8 << 10, flushOps: 40}
+	fs.contents.ExtentPage = 3
 }
 
 func openContentTest(t testing.TB, c *cluster.Cluster, cfg Config) *FS {
@@ -151,7 +153,7 @@ func modelStep(t *testing.T, r *rand.Rand, fs *FS, files []*fileModel) string {
 		want(t, err, nil)
 		return "collect"
 	case 11:
-		want(t, fs.compact(bg, m.f.Ino(), 4, 32<<10), nil)
+		want(t, fs.contents.CompactFile(bg, m.f.Ino(), 4, 32<<10), nil)
 		return fmt.Sprintf("compact %d", i)
 	}
 }
@@ -349,13 +351,13 @@ func TestReplacedUnderWriter(t *testing.T) {
 	})
 }
 
-func writeContent(t testing.TB, fs *FS, data []byte) *content {
+func writeContent(t testing.TB, fs *FS, data []byte) *content.Written {
 	t.Helper()
-	w, err := fs.newContentWriter(bg, 0, int64(len(data)))
+	w, err := fs.contents.NewWriter(bg, 0, int64(len(data)))
 	want(t, err, nil)
 	_, err = w.Write(data)
 	want(t, err, nil)
-	c, err := w.finish(bg)
+	c, err := w.Finish(bg)
 	want(t, err, nil)
 	return c
 }
@@ -368,7 +370,7 @@ func replace(t testing.TB, fs *FS, ino Ino, data []byte) {
 		if err != nil {
 			return err
 		}
-		if err := o.setContent(tx, n, c); err != nil {
+		if err := o.contents.Set(tx, n, c); err != nil {
 			return err
 		}
 		return record.PutInode(tx, n)
@@ -381,13 +383,13 @@ func TestContentReaderKeepsBytes(t *testing.T) {
 		ino := mustFile(t, fs, RootIno, "f")
 		old := fill(rand.New(rand.NewPCG(1, 2)), 100<<10)
 		replace(t, fs, ino, old)
-		var rd *contentReader
+		var rd *content.Reader
 		want(t, fs.view(bg, func(r cluster.Reader) error {
 			n, err := record.GetInode(r, ino)
 			if err != nil {
 				return err
 			}
-			rd, err = fs.openContent(bg, r, n)
+			rd, err = fs.contents.Open(bg, r, n)
 			return err
 		}), nil)
 		replace(t, fs, ino, []byte("new"))

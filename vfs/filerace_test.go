@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ogw/cluster/local"
+	"ogw/vfs/internal/content"
 )
 
 // fileRaceOps is how many operations TestFileBesideBackground does; more with
@@ -61,7 +62,7 @@ func TestFileBesideBackground(t *testing.T) {
 	})
 	beside("collect", 2*time.Millisecond, func() error { _, err := fs.Collect(ctx); return err })
 	beside("compact", 2*time.Millisecond, func() error {
-		if err := fs.compact(ctx, a.Ino, 8, compactWindow); err != nil && !errors.Is(err, ErrStale) {
+		if err := fs.contents.CompactFile(ctx, a.Ino, 8, content.CompactWindow); err != nil && !errors.Is(err, ErrStale) {
 			return err
 		}
 		return nil

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"iter"
 	"slices"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/record"
 
@@ -38,6 +39,15 @@ type flushItem struct {
 }
 
 func (it *flushItem) end() int64 { return it.off + it.len }
+
+// item is what becomes of it in the content.
+func (it *flushItem) item() content.Item {
+	x := content.Item{Off: it.off, Len: it.len, Small: it.small}
+	if it.up != nil {
+		x.Blob, x.BlobOff = content.Blob{Seq: it.up.id.Seq, Size: it.up.size, CRC: it.up.crc}, it.upOff
+	}
+	return x
+}
 
 // flushPlan is what one flush stores. It holds the chunks and uploads.
 type flushPlan struct {
@@ -171,17 +181,15 @@ func (p *flushPlan) add(x *piece) {
 	p.items = append(p.items, it)
 }
 
-// fragments tells, by chance, that the flush stored small extents: each of
-// them asks for a look at the file with a probability that makes one look
-// for many of them, whether the file stays open or is opened for each.
-func (p *flushPlan) fragments() bool {
-	small := 0
-	for i := range p.items {
-		if p.items[i].len < compactWindow/compactSmall {
-			small++
+// lengths are those of the items.
+func (p *flushPlan) lengths() iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		for i := range p.items {
+			if !yield(p.items[i].len) {
+				return
+			}
 		}
 	}
-	return rand.IntN(compactExtents/4) < small
 }
 
 func (of *openFile) awaitUploads(ctx context.Context, plan *flushPlan) error {
@@ -262,7 +270,8 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	}
 	for pos.item < len(plan.items) && ops >= flushItemOps+flushCutOps && bytes > 0 {
 		it := &plan.items[pos.item]
-		done, cut, err := o.storeItem(t, n, it, pos.off, (ops-flushItemOps)/flushCutOps, plan.keep)
+		item := it.item()
+		done, cut, err := o.contents.StoreItem(t, n, &item, pos.off, (ops-flushItemOps)/flushCutOps, plan.keep)
 		if err != nil {
 			return nil, pos, err
 		}
@@ -295,7 +304,7 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	if err := dropCapability(t, n); err != nil {
 		return nil, pos, err
 	}
-	o.stored(n.Ino)
+	o.Stored(n.Ino)
 	if last {
 		of.committing.Store(n.Version)
 	}
@@ -329,89 +338,7 @@ func (of *openFile) settleTarget(t cluster.Txn, o *op, n *record.Inode, plan *fl
 			return &retargetError{to: want, fresh: !writable}
 		}
 	}
-	return o.makeWritable(t, n, want)
-}
-
-// storeItem replaces what lies under it, from offset off on, and returns up
-// to where it came.
-func (o *op) storeItem(t cluster.Txn, n *record.Inode, it *flushItem, off int64, limit int, keep map[uint64]bool) (done int64, cut int, err error) {
-	if it.up == nil {
-		return o.storeSmall(t, n, it, off, limit, keep)
-	}
-	done, cut, err = o.cutRange(t, n, off, it.end(), limit, keep)
-	if err != nil {
-		return off, cut, err
-	}
-	e := record.Extent{Off: it.off, Len: it.len, Kind: record.ExtentBlob, Seq: it.up.id.Seq, BlobOff: it.upOff, BlobSize: it.up.size, BlobCRC: it.up.crc}
-	e = e.Slice(off, done)
-	if off > it.off { // a transaction before stored the beginning
-		list, _, err := extents.Load(t, n.Content, off-1, off, 1)
-		if err != nil {
-			return off, cut, err
-		}
-		if len(list) == 1 && list[0].Kind == record.ExtentBlob && list[0].Seq == e.Seq && list[0].BlobOff+list[0].Len == e.BlobOff {
-			n.Used += e.Len
-			e.Off, e.BlobOff, e.Len = list[0].Off, list[0].BlobOff, e.Len+list[0].Len
-			return done, cut, t.Set(record.ExtentKey(n.Content, e.Off), e.Encode())
-		}
-	}
-	n.Used += e.Len
-	o.contents.touch(n.Content)
-	return done, cut, t.Set(record.ExtentKey(n.Content, e.Off), e.Encode())
-}
-
-// storeSmall stores small pieces as one inline extent, together with inline
-// neighbours, so that a log of short lines does not become thousands of
-// extents.
-func (o *op) storeSmall(t cluster.Txn, n *record.Inode, it *flushItem, off int64, limit int, keep map[uint64]bool) (done int64, cut int, err error) {
-	data := make([]byte, 0, it.len)
-	for _, p := range it.small {
-		data = append(data, p...)
-	}
-	data = data[off-it.off:]
-	from, end := off, it.end()
-	if from, data, err = o.mergeInline(t, n, from, data); err != nil {
-		return off, 0, err
-	}
-	mergedEnd := from + int64(len(data))
-	to, cut, err := o.cutRange(t, n, from, mergedEnd, limit, keep)
-	if err != nil {
-		return off, cut, err
-	}
-	if to < mergedEnd { // too many extents below it for this transaction
-		data = data[:to-from]
-		end = min(end, to)
-	}
-	n.Used += int64(len(data))
-	o.contents.touch(n.Content)
-	e := record.Extent{Off: from, Len: int64(len(data)), Kind: record.ExtentInline, Data: data}
-	return end, cut, t.Set(record.ExtentKey(n.Content, from), e.Encode())
-}
-
-// mergeInline returns data for off with the bytes of the inline extents that
-// overlap or touch it, as far as the whole stays within InlineBytes.
-func (o *op) mergeInline(t cluster.Txn, n *record.Inode, off int64, data []byte) (int64, []byte, error) {
-	limit := int64(o.fs.cfg.InlineBytes)
-	end := off + int64(len(data))
-	list, _, err := extents.Load(t, n.Content, max(off-1, 0), end+1, dropContentExtents)
-	if err != nil {
-		return off, data, err
-	}
-	for i := range list {
-		e := &list[i]
-		if e.Kind != record.ExtentInline || e.End() < off || e.Off > end {
-			continue
-		}
-		from, to := min(off, e.Off), max(end, e.End())
-		if to-from > limit {
-			continue
-		}
-		merged := make([]byte, to-from)
-		copy(merged[e.Off-from:], e.Data)
-		copy(merged[off-from:], data)
-		off, end, data = from, to, merged
-	}
-	return off, data, nil
+	return o.contents.MakeWritable(t, n, want)
 }
 
 // crc returns the checksum of the whole file after the flush, if it can be
@@ -488,8 +415,8 @@ func (of *openFile) finishFlush(plan *flushPlan, err error) {
 	}
 	of.captured = 0
 	of.committing.Store(0)
-	if err == nil && plan.fragments() {
-		of.fs.compactSoon(of.ino)
+	if err == nil {
+		of.fs.contents.Flushed(of.ino, plan.lengths())
 	}
 	for _, c := range plan.chunks {
 		of.releaseChunk(c)

@@ -10,7 +10,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/accesstime"
 	"ogw/vfs/internal/bodyhash"
-	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/fsck"
 	"ogw/vfs/internal/ids"
@@ -88,20 +88,14 @@ type FS struct {
 	reads     accesstime.Table // access times that are not stored yet
 	tokens    tokenBook
 	session   *session.Session
+	contents  *content.Store
 	orphans   orphanQueue
 	leftovers *fsck.Leftovers
 	dirty     dirtyPool
-	pins      extents.Pins
 	locks     *lock.Manager
 	// uploads holds a token for each blob of a write buffer in flight.
 	uploads chan struct{}
-	// compactQueue holds files that were flushed in small pieces.
-	compactQueue chan Ino
-	collectMu    sync.Mutex // one pass of the collector at a time
-	holds        blobHolds
-	cut          cutGate
-	// staged are the contents that this process stages.
-	staged extents.Set
+	cut     cutGate
 	// losses counts how often unflushed writes were dropped.
 	losses atomic.Uint64
 	// kept counts the writes that Keepers were told of.
@@ -126,7 +120,6 @@ type FS struct {
 // tuning holds constants that tests make smaller.
 type tuning struct {
 	uploadBytes int64
-	extentPage  int
 	flushOps    int
 }
 

@@ -18,9 +18,12 @@ type hookKV struct {
 // hook puts a hookKV into a namespace.
 func hook(fs *FS) *hookKV {
 	h := &hookKV{KV: fs.kv}
-	fs.kv, fs.quarantine.KV = h, h
+	setKV(fs, h)
 	return h
 }
+
+// setKV has a namespace use another store of pairs.
+func setKV(fs *FS, kv cluster.KV) { fs.kv, fs.quarantine.KV, fs.contents.KV = kv, kv, kv }
 
 func (h *hookKV) View(ctx context.Context, fn func(cluster.Reader) error) error {
 	err := h.KV.View(ctx, func(r cluster.Reader) error {

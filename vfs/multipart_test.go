@@ -120,7 +120,7 @@ func TestMultipart(t *testing.T) {
 // collectUploadOf runs the collector's part of an upload at once.
 func (fs *FS) collectUploadOf(upload string) error {
 	id, _, _ := parseUploadID(upload)
-	return fs.collectUpload(bg, id)
+	return fs.contents.CollectUpload(bg, id)
 }
 
 func TestMultipartErrors(t *testing.T) {

@@ -257,7 +257,7 @@ func storedBody(t *testing.T, fs *FS, ino Ino) string {
 		if err != nil {
 			return err
 		}
-		c, err := fs.openContent(bg, r, n)
+		c, err := fs.contents.Open(bg, r, n)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/bodyhash"
 	"ogw/vfs/internal/checksum"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/record"
 )
 
@@ -21,7 +22,7 @@ import (
 // Object is an open object: the bytes that it had when it was opened.
 type Object struct {
 	Info ObjectInfo
-	r    *contentReader
+	r    *content.Reader
 }
 
 // ReadAt reads like io.ReaderAt. Large reads (1 MiB and more) are the fast ones.
@@ -58,7 +59,7 @@ func (fs *FS) GetObject(ctx context.Context, bucket, key string, o GetOptions) (
 		if err := o.Cond.checkRead(ob.Info.ETag, ob.Info.Modified); err != nil {
 			return err
 		}
-		ob.r, err = fs.openContent(ctx, r, n)
+		ob.r, err = fs.contents.Open(ctx, r, n)
 		return err
 	})
 	if err == nil && o.Checksums {
@@ -83,10 +84,10 @@ func (fs *FS) HeadObject(ctx context.Context, bucket, key string, o GetOptions) 
 		return ObjectInfo{}, err
 	}
 	var info ObjectInfo
-	var content *contentReader
+	var rd *content.Reader
 	n, err := fs.readObject(ctx, &k, func(r cluster.Reader, n *record.Inode) (err error) {
-		content.Close() // of an earlier run
-		content = nil
+		rd.Close() // of an earlier run
+		rd = nil
 		if info, err = fs.objectInfo(r, key, n); err != nil {
 			return err
 		}
@@ -94,15 +95,15 @@ func (fs *FS) HeadObject(ctx context.Context, bucket, key string, o GetOptions) 
 			return err
 		}
 		if o.Checksums && !n.Has(record.FlagCRC) {
-			content, err = fs.openContent(ctx, r, n)
+			rd, err = fs.contents.Open(ctx, r, n)
 		}
 		return err
 	})
-	if content != nil {
-		defer content.Close()
+	if rd != nil {
+		defer rd.Close()
 	}
 	if err == nil && o.Checksums {
-		info.Checksums, err = fs.checksums(ctx, n, content)
+		info.Checksums, err = fs.checksums(ctx, n, rd)
 	}
 	if err != nil && !errors.Is(err, ErrNotModified) && !errors.Is(err, ErrPrecondition) {
 		return ObjectInfo{}, err
@@ -166,9 +167,9 @@ func (j *judge) objectInode(k *objectKey, p *keyPlace) (*record.Inode, error) {
 
 // checksums returns those stored with an object, and its CRC64NVME, which is
 // computed from content and remembered if the inode does not hold it.
-func (fs *FS) checksums(ctx context.Context, n *record.Inode, content *contentReader) ([]Checksum, error) {
+func (fs *FS) checksums(ctx context.Context, n *record.Inode, rd *content.Reader) ([]Checksum, error) {
 	if !n.Has(record.FlagCRC) {
-		crc, err := content.readAll(ctx, func(damage error) error { return damage })
+		crc, err := rd.Sum(ctx, func(damage error) error { return damage })
 		if err != nil {
 			return nil, err
 		}

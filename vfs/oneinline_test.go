@@ -38,7 +38,7 @@ func TestOverwriteReadsNoContent(t *testing.T) {
 		bucketFS(t, fs)
 		put(t, fs, "k", "the first")
 		reads := &extentReads{KV: fs.kv}
-		fs.kv = reads
+		setKV(fs, reads)
 		put(t, fs, "k", "the second")
 		_, err := fs.DeleteObject(bg, "bucket", "k", DeleteOptions{})
 		want(t, err, nil)

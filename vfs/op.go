@@ -6,6 +6,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/changeclock"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/session"
@@ -19,7 +20,7 @@ type op struct {
 	nowNS int64
 
 	removals session.Removals // of last links; openers wait for the outcome
-	contents contentMark      // that change in place, or whose staging ends
+	contents content.Change
 	durable  durableMark
 	feed     feed.Batch
 	later    followUps
@@ -46,13 +47,14 @@ func (o *op) effects() [5]effect {
 }
 
 func (fs *FS) newOp(ctx context.Context, relaxed uint64) *op {
-	return &op{
+	o := &op{
 		fs: fs, ctx: ctx, nowNS: fs.cfg.Now().UnixNano(),
 		removals: fs.session.Open.Removals(),
-		contents: contentMark{fs: fs},
 		durable:  durableMark{commits: &fs.commits, before: relaxed},
 		feed:     fs.feed.Batch(),
 	}
+	o.contents = fs.contents.Begin(o, o.nowNS)
+	return o
 }
 
 // update runs fn in a serializable transaction, then tells the watchers what
@@ -101,9 +103,12 @@ func (o *op) end(err error) {
 	}
 }
 
-// stored notes that what ino's open file had in memory is in the store: nobody
-// else sees a change.
-func (o *op) stored(ino Ino) {
+// InodeChanged implements content.Operation.
+func (o *op) InodeChanged(ino Ino, data bool) { o.feed.InodeChanged(ino, data) }
+
+// Stored implements content.Operation. It also stands for what ino's open file
+// had in memory and is in the store now.
+func (o *op) Stored(ino Ino) {
 	o.durable.stored = true
 	o.feed.Stored(ino)
 }
@@ -136,26 +141,17 @@ func (l *followUps) Committed(ctx context.Context, known bool) {
 // view runs fn on one consistent snapshot. What fn pins stays readable. fn runs
 // again if a content that it opens changed since.
 func (fs *FS) view(ctx context.Context, fn func(r cluster.Reader) error) error {
-	return fs.look(ctx, fs.kv.View, fn)
+	return fs.contents.View(ctx, fn)
 }
 
 // peek is view for a few pairs that are read by key. fn may run twice.
 func (fs *FS) peek(ctx context.Context, fn func(r cluster.Reader) error) error {
-	return fs.look(ctx, fs.kv.Peek, fn)
+	return fs.contents.Peek(ctx, fn)
 }
 
-func (fs *FS) look(ctx context.Context, read func(context.Context, func(cluster.Reader) error) error, fn func(r cluster.Reader) error) error {
-	ctx = fs.durably(ctx)
-	for try := 1; ; try++ {
-		epoch := fs.session.Readers.Enter()
-		err := read(ctx, fn)
-		fs.session.Readers.Leave(epoch)
-		var late *overtakenError
-		if !errors.As(err, &late) || try == maxOvertaken {
-			return fserr.Map(err)
-		}
-		if err := fs.pins.Settled(ctx, late.content); err != nil {
-			return err
-		}
-	}
+// updateFile is update for changes of ino's content: what does not fit one
+// transaction is prepared in others, each of which leaves a consistent file.
+func (fs *FS) updateFile(ctx context.Context, ino Ino, fn func(t cluster.Txn, o *op) error) error {
+	token := takeToken(ctx) // for the last transaction: then all is done
+	return fs.contents.Fit(ctx, ino, func() error { return fs.update(token.again(ctx), fn) })
 }

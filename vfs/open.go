@@ -8,7 +8,6 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/changeclock"
-	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/fsck"
 	"ogw/vfs/internal/fserr"
@@ -24,11 +23,13 @@ import (
 func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs := &FS{kv: c.KV, blobs: c.Blobs, clu: c, cfg: cfg.withDefaults(c.Exclusive)}
 	fs.log = fs.cfg.Logger
-	fs.tune = tuning{uploadBytes: uploadBytes, extentPage: extents.PageExtents, flushOps: unlimitedFlushOps}
+	fs.tune = tuning{uploadBytes: uploadBytes, flushOps: unlimitedFlushOps}
 	fs.locks = lock.New(0)
 	fs.feed = feed.New(c.Exclusive, fs.contentCommitted)
 	fs.session = session.New(c.Exclusive, orphanStore{fs})
 	fs.tokens.init(c.KV, fs.session)
+	fs.quarantine = fs.newQuarantine()
+	fs.contents = fs.newContents()
 	if err := fs.openSuper(ctx); err != nil {
 		return nil, err
 	}
@@ -42,12 +43,10 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	}
 	fs.orphans.init()
 	fs.dirty.init(fs.cfg.DirtyBytes)
-	fs.pins.Init()
 	if fs.feed.Complete() {
 		fs.attrs.clock = new(changeclock.Clock)
 	}
 	fs.uploads = make(chan struct{}, maxBlobUploads)
-	fs.compactQueue = make(chan Ino, maxCompactQueue)
 	if err := fs.openQuarantine(ctx); err != nil {
 		return nil, err
 	}
@@ -113,7 +112,7 @@ func (c Config) withDefaults(exclusive bool) Config {
 // Close flushes every open file and stops the background work. The caller
 // drains the doors before.
 func (fs *FS) Close(ctx context.Context) error {
-	fs.holds.endAll(ErrClosed)
+	fs.contents.EndHolds(ErrClosed)
 	err := fs.flushAll(ctx)
 	if fs.background.stop != nil {
 		fs.background.stop()

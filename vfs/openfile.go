@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/session"
@@ -71,7 +72,7 @@ type fileSnap struct {
 	gen    uint64
 	at     time.Time
 	inode  *record.Inode
-	reader *contentReader
+	reader *content.Reader
 	refs   atomic.Int32
 }
 
@@ -154,7 +155,7 @@ func (of *openFile) load(ctx context.Context) error {
 			return ErrInvalid
 		}
 		s.inode = n
-		s.reader, err = of.fs.openContent(context.WithoutCancel(ctx), r, n)
+		s.reader, err = of.fs.contents.Open(context.WithoutCancel(ctx), r, n)
 		return err
 	})
 	if err != nil {
@@ -312,7 +313,7 @@ func (of *openFile) readPart(ctx context.Context, snap *fileSnap, part *readPart
 	if len(stored) == 0 {
 		return nil
 	}
-	_, err := snap.reader.readAt(ctx, stored, part.off)
+	_, err := snap.reader.Read(ctx, stored, part.off)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
@@ -384,5 +385,15 @@ func (of *openFile) releaseKept(marks []keptMark) {
 	}
 	if len(marks) > 0 {
 		of.kept = slices.DeleteFunc(of.kept, func(k keptMark) bool { return slices.Contains(marks, k) })
+	}
+}
+
+// dropOldSnapshot lets go of a snapshot that is not used any more.
+func (of *openFile) dropOldSnapshot() {
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	if of.snap != nil && !of.current() {
+		of.snap.release()
+		of.snap = nil
 	}
 }

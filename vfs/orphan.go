@@ -51,7 +51,7 @@ func (o *op) endOrphan(t cluster.Txn, n *record.Inode) error {
 // deleteInode removes n, which has no links: attributes, link and directory
 // records, and its content.
 func (o *op) deleteInode(t cluster.Txn, n *record.Inode) error {
-	if err := o.dropContent(t, n); err != nil {
+	if err := o.contents.Drop(t, n); err != nil {
 		return err
 	}
 	if n.Has(record.FlagXattrs) {
@@ -136,6 +136,8 @@ const (
 	// maxOrphanQueue bounds the memory of the queue; beyond it, orphans are
 	// left to the collector.
 	maxOrphanQueue = 1 << 16
+	// orphanPage is how many the collector looks at in one snapshot.
+	orphanPage = 256
 	// orphanGather is how long the first orphan waits for others, since a
 	// transaction for each would double the cost of the removal of its name:
 	// together they add a third.
@@ -261,7 +263,7 @@ func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
 		var page []orphan
 		err := fs.view(ctx, func(r cluster.Reader) error {
 			page = page[:0]
-			return r.Scan(from, []byte{record.TabOrphan + 1}, cluster.ScanOptions{Limit: collectPage}, func(k, v []byte) error {
+			return r.Scan(from, []byte{record.TabOrphan + 1}, cluster.ScanOptions{Limit: orphanPage}, func(k, v []byte) error {
 				by, at, err := record.DecodeOrphan(v)
 				if err != nil || len(k) != 9 {
 					return fmt.Errorf("%w: orphan key %x", ErrCorrupt, k)
@@ -295,7 +297,7 @@ func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
 				return done, err
 			}
 		}
-		if len(page) < collectPage {
+		if len(page) < orphanPage {
 			return done, nil
 		}
 		from = append(record.OrphanKey(page[len(page)-1].ino), 0)

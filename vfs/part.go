@@ -69,14 +69,14 @@ func (fs *FS) PutPart(ctx context.Context, bucket, key, upload string, number in
 		return PartInfo{}, err
 	}
 	defer v.release(fs)
-	p := &record.Part{Number: number, Size: v.content.size, Sum: v.sum, CRC: v.content.crc, HasCRC: true,
-		Checksums: v.checksums, Extents: v.content.extents}
+	p := &record.Part{Number: number, Size: v.content.Size, Sum: v.sum, CRC: v.content.CRC, HasCRC: true,
+		Checksums: v.checksums, Extents: v.content.Extents}
 	if extra != nil {
 		p.Checksums = append(p.Checksums, Checksum{Algorithm: u.Alg, Value: v.extra})
 	}
 	err = fs.storePart(ctx, &name, p, nil)
 	if err != nil && !errors.Is(err, ErrUnavailable) {
-		fs.discard(ctx, v.content)
+		fs.contents.Discard(ctx, v.content)
 	}
 	if err != nil {
 		return PartInfo{}, err
@@ -151,7 +151,7 @@ func (o *op) retirePart(t cluster.Txn, u *record.Upload, key []byte) error {
 	if err := t.Set(record.PartKey(u.ID, int(record.GarbagePart|id%record.GarbagePart)), old); err != nil {
 		return err
 	}
-	return o.enqueue(t, record.QueueEntry{Kind: record.QueueUpload, Content: u.ID})
+	return o.contents.Enqueue(t, record.QueueEntry{Kind: record.QueueUpload, Content: u.ID})
 }
 
 // ListParts returns up to limit parts with numbers greater than after, and

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/record"
 
 	"github.com/minio/crc64nvme"
@@ -59,9 +60,9 @@ type partCopy struct {
 }
 
 func (c *partCopy) run(ctx context.Context) error {
-	content, err := c.prepare(ctx)
-	if content != nil {
-		defer content.Close()
+	rd, err := c.prepare(ctx)
+	if rd != nil {
+		defer rd.Close()
 	}
 	if err != nil {
 		return err
@@ -74,13 +75,13 @@ func (c *partCopy) run(ctx context.Context) error {
 		if from.Ino != c.n.Ino || from.Version != c.n.Version || from.Size != c.n.Size {
 			return errSourceChanged
 		}
-		c.p.Extents, err = o.refExtents(t, from, u.ID, c.off, c.p.Size, 0)
+		c.p.Extents, err = o.contents.Refer(t, from, u.ID, c.off, c.p.Size, 0)
 		if err == nil && len(c.p.Extents) > maxPartRefs {
-			err = errTooFragmented
+			err = content.ErrFragmented
 		}
 		return err
 	})
-	if errors.Is(err, errTooFragmented) {
+	if errors.Is(err, content.ErrFragmented) {
 		return c.copyBytes(ctx)
 	}
 	return err
@@ -88,11 +89,11 @@ func (c *partCopy) run(ctx context.Context) error {
 
 // prepare flushes the source, checks the range and computes the checksums
 // that the upload asks for.
-func (c *partCopy) prepare(ctx context.Context) (content *contentReader, err error) {
+func (c *partCopy) prepare(ctx context.Context) (rd *content.Reader, err error) {
 	var u *record.Upload
 	c.n, err = c.fs.readObject(ctx, c.src, func(r cluster.Reader, n *record.Inode) (err error) {
-		content.Close() // of an earlier run
-		content = nil
+		rd.Close() // of an earlier run
+		rd = nil
 		if u, err = c.fs.uploadFor(ctx, r, c.name, ActWriteObject); err != nil {
 			return err
 		}
@@ -103,12 +104,12 @@ func (c *partCopy) prepare(ctx context.Context) (content *contentReader, err err
 			return err
 		}
 		if u.Alg != "" {
-			content, err = c.fs.openContent(ctx, r, n)
+			rd, err = c.fs.contents.Open(ctx, r, n)
 		}
 		return err
 	})
 	if err != nil {
-		return content, err
+		return rd, err
 	}
 	whole := c.p.Size == c.n.Size
 	if whole && c.n.Has(record.FlagCRC) {
@@ -120,9 +121,9 @@ func (c *partCopy) prepare(ctx context.Context) (content *contentReader, err err
 		c.p.Sum = rangeSum(c.n, c.off, c.p.Size)
 	}
 	if u.Alg == "" || u.Alg == ChecksumCRC64NVME && c.p.HasCRC {
-		return content, nil
+		return rd, nil
 	}
-	return content, c.hash(ctx, u.Alg, content)
+	return rd, c.hash(ctx, u.Alg, rd)
 }
 
 // rangeSize returns the length of a range of an object with size bytes.
@@ -149,13 +150,13 @@ func rangeSum(n *record.Inode, off, length int64) [md5.Size]byte {
 }
 
 // hash computes what only reading the range can tell.
-func (c *partCopy) hash(ctx context.Context, alg ChecksumAlgorithm, content *contentReader) error {
+func (c *partCopy) hash(ctx context.Context, alg ChecksumAlgorithm, rd *content.Reader) error {
 	h, err := alg.New()
 	if err != nil {
 		return err
 	}
 	sum, crc := md5.New(), crc64nvme.New()
-	if err := hashContent(ctx, content, c.off, c.p.Size, io.MultiWriter(h, sum, crc)); err != nil {
+	if err := hashContent(ctx, rd, c.off, c.p.Size, io.MultiWriter(h, sum, crc)); err != nil {
 		return err
 	}
 	sum.Sum(c.p.Sum[:0])
@@ -173,7 +174,7 @@ func (c *partCopy) copyBytes(ctx context.Context) error {
 		return err
 	}
 	defer ob.Close()
-	if ob.r.version != c.n.Version || ob.Info.Ino != c.n.Ino {
+	if ob.r.Version() != c.n.Version || ob.Info.Ino != c.n.Ino {
 		return errSourceChanged
 	}
 	body := io.NewSectionReader(ob, c.off, c.p.Size)

@@ -7,6 +7,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/bodyhash"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/record"
 )
 
@@ -48,7 +49,7 @@ type publication struct {
 	key     *objectKey
 	cond    *Preconditions
 	meta    *ObjectMeta
-	content *content
+	content *content.Written
 	object  record.Object // sums, checksums and parts
 	owner   *Cred         // nil: root
 	mode    uint32        // of a new file; 0: the configured one
@@ -127,7 +128,7 @@ func (fs *FS) publish(ctx context.Context, p *publication) (ObjectInfo, error) {
 			err = nil
 		}
 	} else if err != nil && !p.keep {
-		fs.discard(ctx, p.content)
+		fs.contents.Discard(ctx, p.content)
 	}
 	if err != nil {
 		return ObjectInfo{}, err
@@ -140,7 +141,7 @@ func (fs *FS) publish(ctx context.Context, p *publication) (ObjectInfo, error) {
 
 // published returns the inode of the object if it holds p's content.
 func (fs *FS) published(ctx context.Context, p *publication) *record.Inode {
-	if p.content == nil || p.content.id == 0 {
+	if p.content == nil || p.content.ID == 0 {
 		return nil
 	}
 	var n *record.Inode
@@ -148,7 +149,7 @@ func (fs *FS) published(ctx context.Context, p *publication) *record.Inode {
 		n, err = fs.objectFor(WithSubject(ctx, nil), r, p.key, ActReadObject) // what it wrote, it may know
 		return err
 	})
-	if err != nil || n.Content != p.content.id {
+	if err != nil || n.Content != p.content.ID {
 		return nil
 	}
 	return n
@@ -324,7 +325,7 @@ func (o *op) publishDir(t cluster.Txn, p *publication, at *keyPlace, n *record.I
 
 // fillObject gives n the content and the metadata of p, and stores it.
 func (o *op) fillObject(t cluster.Txn, p *publication, n *record.Inode) error {
-	if err := o.setContent(t, n, p.content); err != nil {
+	if err := o.contents.Set(t, n, p.content); err != nil {
 		return err
 	}
 	if p.refs {

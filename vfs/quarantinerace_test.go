@@ -279,7 +279,7 @@ func TestQuarantineDroppedElsewhere(t *testing.T) {
 	if q := m.stored(); len(q) > 0 {
 		t.Fatalf("quarantine of the mended: %+v", q)
 	}
-	m.fs.cfg.Grace = 1
+	m.fs.contents.Grace = 1
 	m.remove()
 	if blobs := m.blobs(); len(blobs) > 0 {
 		t.Errorf("blobs %v are left", blobs)
@@ -308,7 +308,7 @@ func TestQuarantineNotedTwice(t *testing.T) {
 	o, err := two.GetObject(bg, "bucket", "key", GetOptions{})
 	want(t, err, nil)
 	defer o.Close()
-	m.fs.cfg.Grace = 1
+	m.fs.contents.Grace = 1
 	m.read()
 	m.remove()
 	_, err = o.ReadAt(make([]byte, 5), 0)

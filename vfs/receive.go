@@ -11,6 +11,7 @@ import (
 
 	"ogw/vfs/internal/bodyhash"
 	"ogw/vfs/internal/checksum"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/record"
 
 	"github.com/minio/crc64nvme"
@@ -18,7 +19,7 @@ import (
 
 // received is a body that is stored and not published yet.
 type received struct {
-	content   *content
+	content   *content.Written
 	sum       [md5.Size]byte
 	extra     []byte // of the hash that was asked for
 	checksums []Checksum
@@ -67,7 +68,7 @@ func (fs *FS) receive(ctx context.Context, id ContentID, body io.Reader, o *PutO
 	default:
 		err = bodyError(err)
 	}
-	if err != nil || v.content.id == 0 || v.content.extents[0].Kind != record.ExtentInline {
+	if err != nil || v.content.ID == 0 || v.content.Extents[0].Kind != record.ExtentInline {
 		v.release(fs)
 	}
 	return v, err
@@ -83,10 +84,10 @@ func (fs *FS) receiveSmall(ctx context.Context, id ContentID, data []byte, o *Pu
 	if err := v.check(int64(len(data)), o, maxSize); err != nil {
 		return err
 	}
-	c := &content{id: id, size: int64(len(data)), used: int64(len(data))}
+	c := &content.Written{ID: id, Size: int64(len(data)), Used: int64(len(data))}
 	v.content = c
-	if c.size == 0 {
-		c.id = 0
+	if c.Size == 0 {
+		c.ID = 0
 		return v.checkCRC()
 	}
 	if id == 0 {
@@ -94,10 +95,10 @@ func (fs *FS) receiveSmall(ctx context.Context, id ContentID, data []byte, o *Pu
 		if err != nil {
 			return err
 		}
-		c.id = ContentID(n)
+		c.ID = ContentID(n)
 	}
-	c.crc = crc64nvme.Checksum(data)
-	c.extents = []record.Extent{{Len: c.size, Kind: record.ExtentInline, Data: data}}
+	c.CRC = crc64nvme.Checksum(data)
+	c.Extents = []record.Extent{{Len: c.Size, Kind: record.ExtentInline, Data: data}}
 	return v.checkCRC()
 }
 
@@ -126,15 +127,15 @@ func (fs *FS) receiveWhole(ctx context.Context, id ContentID, first []byte, body
 	if size != o.Size {
 		return v.check(size, o, maxSize)
 	}
-	w, err := fs.newContentWriter(ctx, id, o.Size)
+	w, err := fs.contents.NewWriter(ctx, id, o.Size)
 	if err != nil {
 		return err
 	}
-	defer w.abort(ctx) // does nothing after finish
+	defer w.Abort(ctx) // does nothing after finish
 	if _, err := w.Write(data); err != nil {
 		return err
 	}
-	if err := w.flush(); err != nil {
+	if err := w.Flush(); err != nil {
 		return err
 	}
 	if extra != nil {
@@ -146,16 +147,16 @@ func (fs *FS) receiveWhole(ctx context.Context, id ContentID, first []byte, body
 }
 
 // received ends the receiving of size bytes, all given to w.
-func (fs *FS) received(ctx context.Context, w *contentWriter, size int64, o *PutOptions, maxSize int64, v *received) error {
+func (fs *FS) received(ctx context.Context, w *content.Writer, size int64, o *PutOptions, maxSize int64, v *received) error {
 	if err := v.check(size, o, maxSize); err != nil {
 		return err
 	}
 	var err error
-	if v.content, err = w.finish(ctx); err != nil {
+	if v.content, err = w.Finish(ctx); err != nil {
 		return err
 	}
 	if err := v.checkCRC(); err != nil {
-		fs.discard(ctx, v.content)
+		fs.contents.Discard(ctx, v.content)
 		return err
 	}
 	return nil
@@ -164,11 +165,11 @@ func (fs *FS) received(ctx context.Context, w *contentWriter, size int64, o *Put
 // receiveLarge streams a body that begins with first into blobs. Hashing runs
 // beside reading and writing.
 func (fs *FS) receiveLarge(ctx context.Context, id ContentID, first []byte, body io.Reader, o *PutOptions, maxSize int64, extra hash.Hash, v *received) error {
-	w, err := fs.newContentWriter(ctx, id, o.Size)
+	w, err := fs.contents.NewWriter(ctx, id, o.Size)
 	if err != nil {
 		return err
 	}
-	defer w.abort(ctx) // does nothing after finish
+	defer w.Abort(ctx) // does nothing after finish
 	h := bodyhash.New(&fs.putPool, &fs.md5s, extra)
 	defer h.Stop()
 
@@ -202,7 +203,7 @@ func (fs *FS) receiveLarge(ctx context.Context, id ContentID, first []byte, body
 		}
 	}
 	if size <= limit {
-		if err := w.flush(); err != nil { // becomes durable while the last bytes are hashed
+		if err := w.Flush(); err != nil { // becomes durable while the last bytes are hashed
 			return err
 		}
 	}
@@ -246,7 +247,7 @@ func (v *received) checkCRC() error {
 	for _, c := range v.checksums {
 		if c.Algorithm != ChecksumCRC64NVME || c.Parts > 0 {
 			kept = append(kept, c)
-		} else if !bytes.Equal(c.Value, checksum.CRC64Bytes(v.content.crc)) {
+		} else if !bytes.Equal(c.Value, checksum.CRC64Bytes(v.content.CRC)) {
 			return fmt.Errorf("CRC64NVME: %w", ErrBadDigest)
 		}
 	}

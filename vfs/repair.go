@@ -13,13 +13,13 @@ const lostFoundName = "lost+found"
 // repairer implements fsck.Repairer within one operation.
 type repairer struct{ o *op }
 
-func (r repairer) RemoveContent(t cluster.Txn, id ContentID) error { return r.o.removeContent(t, id) }
+func (r repairer) RemoveContent(t cluster.Txn, id ContentID) error { return r.o.contents.Remove(t, id) }
 
 func (r repairer) ReleaseRef(t cluster.Txn, source, user ContentID) error {
-	return r.o.releaseRef(t, source, user)
+	return r.o.contents.ReleaseRef(t, source, user)
 }
 
-func (r repairer) Share(t cluster.Txn, n *record.Inode) error { return r.o.share(t, n) }
+func (r repairer) Share(t cluster.Txn, n *record.Inode) error { return r.o.contents.Share(t, n) }
 
 func (r repairer) RemoveUnused(t cluster.Txn, n *record.Inode) error {
 	r.o.fs.orphans.again()

@@ -97,7 +97,7 @@ func (o *op) setAttr(t cluster.Txn, cred *Cred, n *record.Inode, dirTime []byte,
 		if err != nil {
 			return nil, err
 		}
-		if err := o.truncate(t, n, *set.Size, ContentID(id)); err != nil {
+		if err := o.contents.Truncate(t, n, *set.Size, ContentID(id)); err != nil {
 			return nil, err
 		}
 		n.Mtime = TimeNS(o.nowNS)

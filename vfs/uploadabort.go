@@ -28,7 +28,7 @@ func (o *op) endUpload(t cluster.Txn, u *record.Upload) error {
 	if err := t.Delete(record.UploadIDKey(u.ID)); err != nil {
 		return err
 	}
-	return o.enqueue(t, record.QueueEntry{Kind: record.QueueUpload, Content: u.ID})
+	return o.contents.Enqueue(t, record.QueueEntry{Kind: record.QueueUpload, Content: u.ID})
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 )
@@ -36,7 +37,7 @@ func (fs *FS) Whereis(ctx context.Context, path string) (ObjectInfo, []ExtentLoc
 
 // whereisInode tells who holds the bytes of an inode, unflushed ones included.
 func (fs *FS) whereisInode(ctx context.Context, ino Ino) ([]ExtentLocation, error) {
-	rd, err := fs.openStored(ctx, ino)
+	rd, err := fs.contents.OpenStored(ctx, ino)
 	if err != nil {
 		return nil, err
 	}
@@ -76,33 +77,33 @@ func (fs *FS) findPath(ctx context.Context, path string) (ObjectInfo, error) {
 }
 
 // locateStored walks the segments of rd.
-func (fs *FS) locateStored(ctx context.Context, rd *contentReader) (list []ExtentLocation, err error) {
+func (fs *FS) locateStored(ctx context.Context, rd *content.Reader) (list []ExtentLocation, err error) {
 	var lastBlob cluster.BlobID
 	var lastNodes []cluster.Location
-	for off := int64(0); off < rd.size; {
-		p, err := rd.page(ctx, off)
+	for off := int64(0); off < rd.Size(); {
+		p, err := rd.Page(ctx, off)
 		if err != nil {
 			return nil, err
 		}
-		for i := p.find(off); i < len(p.segs); i++ {
-			s := &p.segs[i]
-			list = appendHole(list, off, s.off)
-			x := ExtentLocation{Off: s.off, Len: s.len, Kind: "inline"}
-			if s.data == nil {
-				x.Kind, x.Blob = "blob", s.blob.String()
-				if s.blob != lastBlob {
-					if lastNodes, err = fs.blobs.Locate(ctx, s.blob); err != nil {
+		for i := p.Find(off); i < len(p.Segs); i++ {
+			s := &p.Segs[i]
+			list = appendHole(list, off, s.Off)
+			x := ExtentLocation{Off: s.Off, Len: s.Len, Kind: "inline"}
+			if s.Data == nil {
+				x.Kind, x.Blob = "blob", s.Blob.String()
+				if s.Blob != lastBlob {
+					if lastNodes, err = fs.blobs.Locate(ctx, s.Blob); err != nil {
 						return nil, fserr.Map(err)
 					}
-					lastBlob = s.blob
+					lastBlob = s.Blob
 				}
 				x.Nodes = lastNodes
 			}
 			list = append(list, x)
-			off = s.end()
+			off = s.End()
 		}
-		list = appendHole(list, off, p.to)
-		off = p.to
+		list = appendHole(list, off, p.To)
+		off = p.To
 	}
 	return list, nil
 }

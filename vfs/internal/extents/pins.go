@@ -12,7 +12,7 @@ import (
 //
 // A reader learns of a content in a view and pins it before the view ends.
 // Of changes that began before the pin, it learns from the pin itself and from
-// the inode as it is then (see contentReader.notOvertaken). The collector, once it
+// the inode as it is then (see content.Reader.notOvertaken). The collector, once it
 // knows what is dropped, waits for the views that
 // began earlier (session.Readers); what is unpinned after that can gain no reader,
 // because every later view sees it dropped.

@@ -85,21 +85,19 @@ type Files interface {
 	KeyOf(ctx context.Context, ino record.Ino) (string, error)
 }
 
-// Open loads the quarantine of a store.
-func Open(ctx context.Context, c Config) (*Blobs, error) {
-	q := &Blobs{Config: c}
-	return q, q.load(ctx)
-}
+// New returns the Blobs of a store, to be loaded.
+func New(c Config) *Blobs { return &Blobs{Config: c} }
 
 // Refresh brings the list up to date with what other processes did.
 func (q *Blobs) Refresh(ctx context.Context) error {
 	if q.Feed.Complete() {
 		return nil
 	}
-	return q.load(ctx)
+	return q.Load(ctx)
 }
 
-func (q *Blobs) load(ctx context.Context) error {
+// Load reads the list.
+func (q *Blobs) Load(ctx context.Context) error {
 	q.writing.Lock()
 	defer q.writing.Unlock()
 	var list map[cluster.BlobID]record.Damaged

@@ -1,54 +1,66 @@
-package vfs
+package content
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"math/rand/v2"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 )
 
 const (
-	// compactExtents within compactWindow bytes make a file fragmented: reads
+	// CompactExtents within CompactWindow bytes make a file fragmented: reads
 	// of it cost more in places than in bytes.
-	compactExtents = 256
-	compactWindow  = 64 << 20
+	CompactExtents = 256
+	CompactWindow  = 64 << 20
 	// compactSmall: extents that are longer than this part of a window are
 	// left as they are, so that a log is rewritten once for each level, and
 	// not again and again.
 	compactSmall = 16
-	// maxCompactQueue bounds the files that wait for compaction; those that
-	// find no room come again with their next flush.
-	maxCompactQueue = 1024
 )
 
-// compactSoon remembers that ino was flushed with many small extents.
-func (fs *FS) compactSoon(ino Ino) {
+// Flushed is told of each flush of ino, with the lengths of the extents that it
+// stored. By chance it remembers the file: each small extent
+// asks for a look at it with a probability that makes one look
+// for many of them, whether the file stays open or is opened for each.
+func (s *Store) Flushed(ino record.Ino, lengths iter.Seq[int64]) {
+	small := 0
+	for n := range lengths {
+		if n < CompactWindow/compactSmall {
+			small++
+		}
+	}
+	if rand.IntN(CompactExtents/4) >= small {
+		return
+	}
 	select {
-	case fs.compactQueue <- ino:
+	case s.compactQueue <- ino:
 	default:
 	}
 }
 
-// compactQueued compacts the files that wait.
-func (fs *FS) compactQueued(ctx context.Context) error {
-	for range len(fs.compactQueue) {
-		ino := <-fs.compactQueue
-		if err := fs.compact(ctx, ino, compactExtents, compactWindow); err != nil && !errors.Is(err, ErrStale) {
+// Compact compacts the files that wait.
+func (s *Store) Compact(ctx context.Context) error {
+	for range len(s.compactQueue) {
+		ino := <-s.compactQueue
+		if err := s.CompactFile(ctx, ino, CompactExtents, CompactWindow); err != nil && !errors.Is(err, fserr.ErrStale) {
 			return fmt.Errorf("compact inode %d: %w", ino, err)
 		}
 	}
 	return nil
 }
 
-// compact rewrites runs of small extents, where more than many of them lie
+// CompactFile rewrites runs of small extents, where more than many of them lie
 // within window bytes, as one blob each, as long as nobody changes them
 // meanwhile. Bytes, times and version of the file stay.
-func (fs *FS) compact(ctx context.Context, ino Ino, many int, window int64) error {
+func (s *Store) CompactFile(ctx context.Context, ino record.Ino, many int, window int64) error {
 	for off := int64(0); off >= 0; {
-		next, err := fs.compactWindow(ctx, ino, off, many, window)
+		next, err := s.compactAt(ctx, ino, off, many, window)
 		if err != nil {
 			return err
 		}
@@ -59,7 +71,7 @@ func (fs *FS) compact(ctx context.Context, ino Ino, many int, window int64) erro
 
 // compactRun is what one compaction rewrites.
 type compactRun struct {
-	content ContentID
+	content record.ContentID
 	version uint64
 	list    []record.Extent // contiguous
 }
@@ -67,12 +79,12 @@ type compactRun struct {
 func (r *compactRun) from() int64 { return r.list[0].Off }
 func (r *compactRun) to() int64   { return r.list[len(r.list)-1].End() }
 
-// compactWindow handles the window that begins at off and returns where the
+// compactAt handles the window that begins at off and returns where the
 // next does, or -1.
-func (fs *FS) compactWindow(ctx context.Context, ino Ino, off int64, many int, window int64) (next int64, err error) {
+func (s *Store) compactAt(ctx context.Context, ino record.Ino, off int64, many int, window int64) (next int64, err error) {
 	var run *compactRun
-	var rd *contentReader
-	err = fs.view(ctx, func(r cluster.Reader) error {
+	var rd *Reader
+	err = s.View(ctx, func(r cluster.Reader) error {
 		next, run = -1, nil
 		n, err := record.GetInode(r, ino)
 		if err != nil || n.Content == 0 || n.Has(record.FlagShared) || off >= n.Size {
@@ -97,14 +109,14 @@ func (fs *FS) compactWindow(ctx context.Context, ino Ino, off int64, many int, w
 			return nil
 		}
 		run = &compactRun{n.Content, n.Version, small}
-		rd, err = fs.openContent(ctx, r, n)
+		rd, err = s.Open(ctx, r, n)
 		return err
 	})
 	if err != nil || run == nil {
 		return next, err
 	}
 	defer rd.Close()
-	return next, fs.rewrite(ctx, ino, run, rd)
+	return next, s.rewrite(ctx, ino, run, rd)
 }
 
 // smallRun returns the longest run of contiguous extents of at most limit
@@ -128,16 +140,16 @@ func smallRun(list []record.Extent, limit int64) (best []record.Extent) {
 
 // rewrite stores the bytes of run as one blob and replaces its extents if
 // they are still the same.
-func (fs *FS) rewrite(ctx context.Context, ino Ino, run *compactRun, rd *contentReader) error {
-	w, err := fs.newContentWriter(ctx, run.content, run.to()-run.from())
+func (s *Store) rewrite(ctx context.Context, ino record.Ino, run *compactRun, rd *Reader) error {
+	w, err := s.NewWriter(ctx, run.content, run.to()-run.from())
 	if err != nil {
 		return err
 	}
-	w.inlineLimit = 0
-	defer w.abort(ctx)
-	buf := make([]byte, min(copyBufferBytes, run.to()-run.from()))
+	w.InlineLimit = 0
+	defer w.Abort(ctx)
+	buf := make([]byte, min(copyBuffer, run.to()-run.from()))
 	for off := run.from(); off < run.to(); {
-		k, err := rd.readAt(ctx, buf[:min(int64(len(buf)), run.to()-off)], off)
+		k, err := rd.Read(ctx, buf[:min(int64(len(buf)), run.to()-off)], off)
 		if k == 0 {
 			return err
 		}
@@ -146,18 +158,18 @@ func (fs *FS) rewrite(ctx context.Context, ino Ino, run *compactRun, rd *content
 		}
 		off += int64(k)
 	}
-	c, err := w.finish(ctx)
+	c, err := w.Finish(ctx)
 	if err != nil {
 		return err
 	}
-	fs.pins.Pin(run.content)
-	defer fs.pins.Unpin(run.content)
+	s.Pins.Pin(run.content)
+	defer s.Pins.Unpin(run.content)
 	stored := false
-	err = fs.replaceRun(ctx, ino, run, c.extents, &stored)
-	if !stored && !errors.Is(err, ErrUnavailable) {
-		fs.deleteBlobs(ctx, c.id, c.extents)
+	err = s.replaceRun(ctx, ino, run, c.Extents, &stored)
+	if !stored && !errors.Is(err, fserr.ErrUnavailable) {
+		s.deleteBlobs(ctx, c.ID, c.Extents)
 	}
-	if errors.Is(err, ErrStale) {
+	if errors.Is(err, fserr.ErrStale) {
 		return nil // changed meanwhile: its next flush tries again
 	}
 	return err
@@ -165,29 +177,28 @@ func (fs *FS) rewrite(ctx context.Context, ino Ino, run *compactRun, rd *content
 
 // replaceRun puts the new blob's extents in the place of run, in as many
 // transactions as it takes. stored tells that one of them may have named it.
-func (fs *FS) replaceRun(ctx context.Context, ino Ino, run *compactRun, list []record.Extent, stored *bool) error {
+func (s *Store) replaceRun(ctx context.Context, ino record.Ino, run *compactRun, list []record.Extent, stored *bool) error {
 	e := list[0]
-	e.Off += run.from()
-	it := flushItem{off: e.Off, len: e.Len, up: &blobUpload{id: e.BlobID(run.content), size: e.BlobSize, crc: e.BlobCRC}}
+	it := Item{Off: e.Off + run.from(), Len: e.Len, Blob: Blob{e.Seq, e.BlobSize, e.BlobCRC}}
 	keep := map[uint64]bool{e.Seq: true}
 	version := run.version
-	for off := it.off; off < it.end(); {
+	for off := it.Off; off < it.End(); {
 		var done int64
 		var now uint64
-		err := fs.update(ctx, func(t cluster.Txn, o *op) error {
+		err := s.Update(ctx, func(t cluster.Txn, ch *Change) error {
 			n, err := record.GetInode(t, ino)
 			if err != nil {
 				return err
 			}
 			if n.Content != run.content || n.Version != version || n.Has(record.FlagShared) {
-				return ErrStale
+				return fserr.ErrStale
 			}
-			o.contents.sameBytes = true
-			if done, _, err = o.storeItem(t, n, &it, off, fs.cutLimit(), keep); err != nil {
+			ch.sameBytes = true
+			if done, _, err = ch.StoreItem(t, n, &it, off, s.cutLimit(), keep); err != nil {
 				return err
 			}
 			now = n.Version
-			o.stored(ino)
+			ch.op.Stored(ino)
 			return record.PutInode(t, n)
 		})
 		if err != nil {

@@ -1,4 +1,4 @@
-package vfs
+package content
 
 import (
 	"context"
@@ -29,54 +29,55 @@ const (
 )
 
 // collectBatch is how many extents one transaction of the collector removes.
-func (fs *FS) collectBatch() int {
-	if extents.PerTxn(fs.kv) == extents.LimitedTxn {
+func (s *Store) collectBatch() int {
+	if extents.PerTxn(s.KV) == extents.LimitedTxn {
 		return limitedCollectBatch
 	}
 	return unlimitedCollectBatch
 }
 
 // Collect runs one pass of the collector: what is queued for deletion and
-// due goes. It returns how many queue entries it finished.
-func (fs *FS) Collect(ctx context.Context) (int, error) {
-	fs.collectMu.Lock()
-	defer fs.collectMu.Unlock()
+// due goes. before is called first: it may queue more. It returns how many
+// entries of the queue it finished, and before as well.
+func (s *Store) Collect(ctx context.Context, before func(context.Context) (int, error)) (int, error) {
+	s.collecting.Lock()
+	defer s.collecting.Unlock()
 	ctx = cluster.Strict(ctx)
-	if err := fs.relieve(ctx); err != nil {
+	if err := s.relieve(ctx); err != nil {
 		return 0, err
 	}
-	done, err := fs.collectOrphans(ctx)
+	done, err := before(ctx)
 	if err != nil {
 		return done, err
 	}
-	if err := fs.collectStaging(ctx); err != nil {
+	if err := s.collectStaging(ctx); err != nil {
 		return done, err
 	}
-	n, err := fs.collectQueue(ctx)
+	n, err := s.collectQueue(ctx)
 	return done + n, err
 }
 
-func (fs *FS) collectQueue(ctx context.Context) (done int, err error) {
+func (s *Store) collectQueue(ctx context.Context) (done int, err error) {
 	// Deletions by relaxed transactions must be durable before the blobs go:
 	// strict views see to that, and this where an engine's views do not.
-	if err := fs.syncRelaxed(ctx); err != nil {
+	if err := s.SyncRelaxed(ctx); err != nil {
 		return 0, err
 	}
 	from := record.QueueKey(0, 0)
 	for {
-		page, next, err := fs.dueEntries(ctx, from)
+		page, next, err := s.dueEntries(ctx, from)
 		if err != nil || len(page) == 0 {
 			return done, err
 		}
 		from = next
 		wait, cancel := context.WithTimeout(ctx, quiesceTimeout)
-		err = fs.session.Readers.Quiesce(wait)
+		err = s.Session.Readers.Quiesce(wait)
 		cancel()
 		if err != nil {
 			return done, err
 		}
-		fs.dropOldSnapshots(page)
-		n, err := fs.collectEntries(ctx, page)
+		s.dropOldSnapshots(page)
+		n, err := s.collectEntries(ctx, page)
 		if done += n; err != nil {
 			return done, err
 		}
@@ -84,9 +85,9 @@ func (fs *FS) collectQueue(ctx context.Context) (done int, err error) {
 }
 
 // dueEntries returns the next entries that are due.
-func (fs *FS) dueEntries(ctx context.Context, from []byte) (page []record.QueueEntry, next []byte, err error) {
-	end := record.QueueKey(fs.cfg.Now().UnixNano()+1, 0)
-	err = fs.view(ctx, func(r cluster.Reader) error {
+func (s *Store) dueEntries(ctx context.Context, from []byte) (page []record.QueueEntry, next []byte, err error) {
+	end := record.QueueKey(s.Now().UnixNano()+1, 0)
+	err = s.View(ctx, func(r cluster.Reader) error {
 		page = page[:0]
 		return r.Scan(from, end, cluster.ScanOptions{Limit: collectPage}, func(k, v []byte) error {
 			e, err := record.DecodeQueueEntry(k, v)
@@ -102,29 +103,20 @@ func (fs *FS) dueEntries(ctx context.Context, from []byte) (page []record.QueueE
 }
 
 // dropOldSnapshots lets go of contents that open files hold without need.
-func (fs *FS) dropOldSnapshots(page []record.QueueEntry) {
+func (s *Store) dropOldSnapshots(page []record.QueueEntry) {
 	for i := range page {
-		if fs.pins.Pinned(page[i].Content) {
-			fs.eachOpen((*openFile).dropOldSnapshot)
+		if s.Pins.Pinned(page[i].Content) {
+			s.DropSnapshots()
 			return
 		}
 	}
 }
 
-func (of *openFile) dropOldSnapshot() {
-	of.mu.Lock()
-	defer of.mu.Unlock()
-	if of.snap != nil && !of.current() {
-		of.snap.release()
-		of.snap = nil
-	}
-}
-
 // collectEntries finishes what is not pinned: blobs together, and contents.
-func (fs *FS) collectEntries(ctx context.Context, page []record.QueueEntry) (done int, err error) {
+func (s *Store) collectEntries(ctx context.Context, page []record.QueueEntry) (done int, err error) {
 	var blobs, contents []record.QueueEntry
 	for _, e := range page {
-		if fs.pins.Pinned(e.Content) || fs.holds.keeps(&e) {
+		if s.Pins.Pinned(e.Content) || s.holds.keeps(&e) {
 			continue
 		}
 		switch e.Kind {
@@ -135,8 +127,8 @@ func (fs *FS) collectEntries(ctx context.Context, page []record.QueueEntry) (don
 			contents = append(contents, e)
 			continue
 		case record.QueueUpload:
-			if err = fs.collectUpload(ctx, e.Content); err == nil {
-				err = fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error { return t.Delete(e.Key()) })
+			if err = s.CollectUpload(ctx, e.Content); err == nil {
+				err = s.Update(cluster.Relaxed(ctx), func(t cluster.Txn, ch *Change) error { return t.Delete(e.Key()) })
 			}
 		}
 		if err != nil {
@@ -144,14 +136,14 @@ func (fs *FS) collectEntries(ctx context.Context, page []record.QueueEntry) (don
 		}
 		done++
 	}
-	n, err := fs.collectContents(ctx, contents)
+	n, err := s.collectContents(ctx, contents)
 	if done += n; err != nil {
 		return done, err
 	}
-	batch := extents.PerTxn(fs.kv)
+	batch := extents.PerTxn(s.KV)
 	for i := 0; i < len(blobs); i += batch {
 		part := blobs[i:min(i+batch, len(blobs))]
-		if err := fs.collectBlobs(ctx, part); err != nil {
+		if err := s.collectBlobs(ctx, part); err != nil {
 			return done, err
 		}
 		done += len(part)
@@ -161,9 +153,9 @@ func (fs *FS) collectEntries(ctx context.Context, page []record.QueueEntry) (don
 
 // collectBlobs deletes single blobs, unless an extent came to name one again
 // (a flush whose first outcome was unknown).
-func (fs *FS) collectBlobs(ctx context.Context, list []record.QueueEntry) error {
+func (s *Store) collectBlobs(ctx context.Context, list []record.QueueEntry) error {
 	var ids []cluster.BlobID
-	err := fs.view(ctx, func(r cluster.Reader) error {
+	err := s.View(ctx, func(r cluster.Reader) error {
 		ids = ids[:0]
 		for i := range list {
 			e := &list[i]
@@ -180,10 +172,10 @@ func (fs *FS) collectBlobs(ctx context.Context, list []record.QueueEntry) error 
 	if err != nil {
 		return err
 	}
-	if _, err := fs.quarantine.Drop(ctx, ids...); err != nil {
+	if _, err := s.Blobs.Drop(ctx, ids...); err != nil {
 		return fserr.Map(err)
 	}
-	return fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
+	return s.Update(cluster.Relaxed(ctx), func(t cluster.Txn, ch *Change) error {
 		for i := range list {
 			if err := t.Delete(list[i].Key()); err != nil {
 				return err
@@ -195,16 +187,16 @@ func (fs *FS) collectBlobs(ctx context.Context, list []record.QueueEntry) error 
 
 // collectContents removes contents, those with few extents together: most
 // are small files, of which a million may have been deleted at once.
-func (fs *FS) collectContents(ctx context.Context, list []record.QueueEntry) (done int, err error) {
+func (s *Store) collectContents(ctx context.Context, list []record.QueueEntry) (done int, err error) {
 	for len(list) > 0 {
-		extents, err := fs.loadFew(ctx, list)
+		extents, err := s.loadFew(ctx, list)
 		n := len(extents)
 		switch {
 		case err != nil:
 		case n == 0:
-			n, err = 1, fs.collectContent(ctx, &list[0])
+			n, err = 1, s.collectContent(ctx, &list[0])
 		default:
-			err = fs.collectFew(ctx, list[:n], extents)
+			err = s.collectFew(ctx, list[:n], extents)
 		}
 		if err != nil {
 			return done, fmt.Errorf("content %d and %d after it: %w", list[0].Content, max(n, 1)-1, err)
@@ -217,12 +209,12 @@ func (fs *FS) collectContents(ctx context.Context, list []record.QueueEntry) (do
 
 // loadFew reads all extents of the first contents of list, of as many as one
 // transaction can remove; none, if the first one alone has too many.
-func (fs *FS) loadFew(ctx context.Context, list []record.QueueEntry) (loaded [][]record.Extent, err error) {
-	err = fs.view(ctx, func(r cluster.Reader) error {
+func (s *Store) loadFew(ctx context.Context, list []record.QueueEntry) (loaded [][]record.Extent, err error) {
+	err = s.View(ctx, func(r cluster.Reader) error {
 		loaded = nil
-		room := fs.collectBatch()
+		room := s.collectBatch()
 		for i := range list {
-			x, more, err := extents.Load(r, list[i].Content, 0, MaxFileBytes, fs.collectBatch())
+			x, more, err := extents.Load(r, list[i].Content, 0, record.MaxFileBytes, s.collectBatch())
 			if err != nil {
 				return err
 			}
@@ -238,17 +230,17 @@ func (fs *FS) loadFew(ctx context.Context, list []record.QueueEntry) (loaded [][
 
 // collectFew removes contents whole, in one transaction: blobs, then the
 // extents that name them, so that a crash leaves no orphans.
-func (fs *FS) collectFew(ctx context.Context, list []record.QueueEntry, extents [][]record.Extent) error {
+func (s *Store) collectFew(ctx context.Context, list []record.QueueEntry, extents [][]record.Extent) error {
 	var ids []cluster.BlobID
 	for i := range list {
 		ids = append(ids, blobIDs(list[i].Content, extents[i])...)
 	}
-	if _, err := fs.quarantine.Drop(ctx, ids...); err != nil {
+	if _, err := s.Blobs.Drop(ctx, ids...); err != nil {
 		return fserr.Map(err)
 	}
-	return fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
+	return s.Update(cluster.Relaxed(ctx), func(t cluster.Txn, ch *Change) error {
 		for i := range list {
-			if err := o.dropExtents(t, list[i].Content, extents[i]); err != nil {
+			if err := ch.dropExtents(t, list[i].Content, extents[i]); err != nil {
 				return err
 			}
 			if err := t.Delete(list[i].Key()); err != nil {
@@ -260,22 +252,22 @@ func (fs *FS) collectFew(ctx context.Context, list []record.QueueEntry, extents 
 }
 
 // collectContent removes a content in batches, as collectFew does.
-func (fs *FS) collectContent(ctx context.Context, e *record.QueueEntry) error {
+func (s *Store) collectContent(ctx context.Context, e *record.QueueEntry) error {
 	for {
 		var list []record.Extent
 		var more bool
-		err := fs.view(ctx, func(r cluster.Reader) (err error) {
-			list, more, err = extents.Load(r, e.Content, 0, MaxFileBytes, fs.collectBatch())
+		err := s.View(ctx, func(r cluster.Reader) (err error) {
+			list, more, err = extents.Load(r, e.Content, 0, record.MaxFileBytes, s.collectBatch())
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if _, err := fs.quarantine.Drop(ctx, blobIDs(e.Content, list)...); err != nil {
+		if _, err := s.Blobs.Drop(ctx, blobIDs(e.Content, list)...); err != nil {
 			return fserr.Map(err)
 		}
-		err = fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
-			if err := o.dropExtents(t, e.Content, list); err != nil || more {
+		err = s.Update(cluster.Relaxed(ctx), func(t cluster.Txn, ch *Change) error {
+			if err := ch.dropExtents(t, e.Content, list); err != nil || more {
 				return err
 			}
 			return t.Delete(e.Key())
@@ -291,8 +283,8 @@ func (fs *FS) collectContent(ctx context.Context, e *record.QueueEntry) error {
 
 // dropExtents removes extents of a content that nobody reads again, with its
 // holds on others: each can go with the first extent that had it.
-func (o *op) dropExtents(t cluster.Txn, c ContentID, list []record.Extent) error {
-	released := make(map[ContentID]bool)
+func (ch *Change) dropExtents(t cluster.Txn, c record.ContentID, list []record.Extent) error {
+	released := make(map[record.ContentID]bool)
 	for i := range list {
 		x := &list[i]
 		if err := t.Delete(record.ExtentKey(c, x.Off)); err != nil {
@@ -300,7 +292,7 @@ func (o *op) dropExtents(t cluster.Txn, c ContentID, list []record.Extent) error
 		}
 		if x.Kind == record.ExtentRef && !released[x.Src] {
 			released[x.Src] = true
-			if err := o.releaseRef(t, x.Src, c); err != nil {
+			if err := ch.ReleaseRef(t, x.Src, c); err != nil {
 				return err
 			}
 		}
@@ -309,7 +301,7 @@ func (o *op) dropExtents(t cluster.Txn, c ContentID, list []record.Extent) error
 }
 
 // blobIDs returns each blob of the extents once.
-func blobIDs(c ContentID, list []record.Extent) (ids []cluster.BlobID) {
+func blobIDs(c record.ContentID, list []record.Extent) (ids []cluster.BlobID) {
 	seen := make(map[uint64]bool)
 	for i := range list {
 		if e := &list[i]; e.Kind == record.ExtentBlob && !seen[e.Seq] {
@@ -322,23 +314,23 @@ func blobIDs(c ContentID, list []record.Extent) (ids []cluster.BlobID) {
 
 // collectStaging queues contents that were staged and never published. Those
 // that this process stages are left alone, whatever the clock says.
-func (fs *FS) collectStaging(ctx context.Context) error {
-	var old []ContentID
-	now := fs.cfg.Now().UnixNano()
+func (s *Store) collectStaging(ctx context.Context) error {
+	var old []record.ContentID
+	now := s.Now().UnixNano()
 	from := []byte{record.TabContent}
 	for {
 		var n int
-		err := fs.view(ctx, func(r cluster.Reader) error {
+		err := s.View(ctx, func(r cluster.Reader) error {
 			n = 0
 			return r.Scan(from, []byte{record.TabContent + 1}, cluster.ScanOptions{Limit: collectPage}, func(k, v []byte) error {
 				n++
 				from = append(append(from[:0:0], k...), 0)
 				rec, err := record.DecodeContent(v)
 				if err != nil || len(k) != 9 {
-					return fmt.Errorf("%w: content record %x", ErrCorrupt, k)
+					return fmt.Errorf("%w: content record %x", fserr.ErrCorrupt, k)
 				}
-				c := ContentID(record.InoOfKey(k))
-				if rec.Staging && !fs.staged.Has(c) && fs.session.Gone(0, time.Duration(now-rec.MadeNS), stagingGrace) {
+				c := record.ContentID(record.InoOfKey(k))
+				if rec.Staging && !s.Staged.Has(c) && s.Session.Gone(0, time.Duration(now-rec.MadeNS), stagingGrace) {
 					old = append(old, c)
 				}
 				return nil
@@ -352,7 +344,7 @@ func (fs *FS) collectStaging(ctx context.Context) error {
 		}
 	}
 	for _, c := range old {
-		if err := fs.dropStaged(ctx, c); err != nil && !errors.Is(err, ErrStale) {
+		if err := s.dropStaged(ctx, c); err != nil && !errors.Is(err, fserr.ErrStale) {
 			return err
 		}
 	}
@@ -360,8 +352,8 @@ func (fs *FS) collectStaging(ctx context.Context) error {
 }
 
 // dropStaged hands a staged content to the collector.
-func (fs *FS) dropStaged(ctx context.Context, c ContentID) error {
-	return fs.update(ctx, func(t cluster.Txn, o *op) error {
+func (s *Store) dropStaged(ctx context.Context, c record.ContentID) error {
+	return s.Update(ctx, func(t cluster.Txn, ch *Change) error {
 		b, err := t.Get(record.ContentKey(c))
 		if err != nil || b == nil {
 			return err // published meanwhile
@@ -373,12 +365,6 @@ func (fs *FS) dropStaged(ctx context.Context, c ContentID) error {
 		if err := t.Delete(record.ContentKey(c)); err != nil {
 			return err
 		}
-		return o.enqueue(t, record.QueueEntry{Kind: record.QueueContent, Content: c})
+		return ch.Enqueue(t, record.QueueEntry{Kind: record.QueueContent, Content: c})
 	})
-}
-
-// enqueue puts e into the queue, due after the grace period.
-func (o *op) enqueue(t cluster.Txn, e record.QueueEntry) error {
-	e.DueNS = o.nowNS + int64(o.fs.cfg.Grace)
-	return t.Set(e.Key(), e.Encode())
 }

@@ -1,4 +1,4 @@
-package vfs
+package content
 
 import (
 	"bytes"
@@ -10,21 +10,21 @@ import (
 	"ogw/vfs/internal/record"
 )
 
-// collectUpload removes what an upload that was queued (record.QueueUpload) does not
+// CollectUpload removes what an upload that was queued (record.QueueUpload) does not
 // need: the parts that were replaced, and when it ended, all part records,
 // the blobs that its content does not name, and holds on other contents that
 // it does not use. It does nothing when called again.
-func (fs *FS) collectUpload(ctx context.Context, upload ContentID) error {
+func (s *Store) CollectUpload(ctx context.Context, upload record.ContentID) error {
 	var alive bool
 	named := make(map[uint64]bool) // blobs of its content, which no part adds to any more
-	err := fs.view(ctx, func(r cluster.Reader) error {
+	err := s.View(ctx, func(r cluster.Reader) error {
 		clear(named)
 		v, err := r.Get(record.UploadIDKey(upload))
 		if err != nil || v != nil {
 			alive = v != nil
 			return err
 		}
-		return eachExtent(r, upload, func(e *record.Extent) {
+		return EachExtent(r, upload, func(e *record.Extent) {
 			if e.Kind == record.ExtentBlob {
 				named[e.Seq] = true
 			}
@@ -38,7 +38,7 @@ func (fs *FS) collectUpload(ctx context.Context, upload ContentID) error {
 		from = record.PartKey(upload, record.GarbagePart)
 	}
 	for {
-		done, err := fs.collectParts(ctx, upload, from, alive, named)
+		done, err := s.collectParts(ctx, upload, from, alive, named)
 		if done || err != nil {
 			return err
 		}
@@ -48,7 +48,8 @@ func (fs *FS) collectUpload(ctx context.Context, upload ContentID) error {
 	}
 }
 
-func eachExtent(r cluster.Reader, c ContentID, fn func(*record.Extent)) error {
+// EachExtent calls fn for every extent of c, in order.
+func EachExtent(r cluster.Reader, c record.ContentID, fn func(*record.Extent)) error {
 	prefix := record.ExtentPrefix(c)
 	return r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
 		_, off, err := record.ParseExtentKey(k)
@@ -65,12 +66,12 @@ func eachExtent(r cluster.Reader, c ContentID, fn func(*record.Extent)) error {
 
 // collectParts removes some of the parts from a key on: blobs first, then
 // the records that name them, so that a crash leaves no orphans.
-func (fs *FS) collectParts(ctx context.Context, upload ContentID, from []byte, alive bool, named map[uint64]bool) (done bool, err error) {
+func (s *Store) collectParts(ctx context.Context, upload record.ContentID, from []byte, alive bool, named map[uint64]bool) (done bool, err error) {
 	var keys [][]byte
 	var blobs []cluster.BlobID
-	var sources []ContentID
-	limit := fs.collectBatch()
-	err = fs.view(ctx, func(r cluster.Reader) error {
+	var sources []record.ContentID
+	limit := s.collectBatch()
+	err = s.View(ctx, func(r cluster.Reader) error {
 		keys, blobs, sources = nil, nil, nil
 		o := cluster.ScanOptions{Limit: limit}
 		return r.Scan(from, cluster.PrefixEnd(record.PartPrefix(upload)), o, func(k, v []byte) error {
@@ -99,15 +100,15 @@ func (fs *FS) collectParts(ctx context.Context, upload ContentID, from []byte, a
 	if len(keys) == 0 {
 		return true, nil
 	}
-	if _, err := fs.quarantine.Drop(ctx, blobs...); err != nil {
+	if _, err := s.Blobs.Drop(ctx, blobs...); err != nil {
 		return false, fserr.Map(err)
 	}
 	for _, source := range sources {
-		if err := fs.releaseUnused(ctx, upload, source, keys); err != nil {
+		if err := s.releaseUnused(ctx, upload, source, keys); err != nil {
 			return false, err
 		}
 	}
-	return false, fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
+	return false, s.Update(cluster.Relaxed(ctx), func(t cluster.Txn, ch *Change) error {
 		for _, k := range keys {
 			if err := t.Delete(k); err != nil {
 				return err
@@ -119,10 +120,10 @@ func (fs *FS) collectParts(ctx context.Context, upload ContentID, from []byte, a
 
 // releaseUnused ends the upload's hold on source, unless its content or one
 // of its parts, other than those that go, refers to it.
-func (fs *FS) releaseUnused(ctx context.Context, upload, source ContentID, gone [][]byte) error {
-	return fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
+func (s *Store) releaseUnused(ctx context.Context, upload, source record.ContentID, gone [][]byte) error {
+	return s.Update(cluster.Relaxed(ctx), func(t cluster.Txn, ch *Change) error {
 		used := false
-		err := eachExtent(t, upload, func(e *record.Extent) { used = used || e.Kind == record.ExtentRef && e.Src == source })
+		err := EachExtent(t, upload, func(e *record.Extent) { used = used || e.Kind == record.ExtentRef && e.Src == source })
 		if err != nil || used {
 			return err
 		}
@@ -141,6 +142,6 @@ func (fs *FS) releaseUnused(ctx context.Context, upload, source ContentID, gone 
 		if err != nil || used {
 			return err
 		}
-		return o.releaseRef(t, source, upload)
+		return ch.ReleaseRef(t, source, upload)
 	})
 }

@@ -1,4 +1,4 @@
-package vfs
+package content
 
 import (
 	"context"
@@ -7,72 +7,73 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 )
 
-// content is a written content that no inode holds yet.
-type content struct {
-	id      ContentID // 0: empty
-	size    int64
-	used    int64
-	crc     uint64 // CRC64NVME of the whole
-	noCRC   bool   // crc is unknown
-	extents []record.Extent
-	// staged tells that the extents are stored already (more than fit one
+// Written is a content that is written, and that no inode holds yet.
+type Written struct {
+	ID      record.ContentID // 0: empty
+	Size    int64            // bytes
+	Used    int64            // bytes that are not holes
+	CRC     uint64           // CRC64NVME of the whole
+	NoCRC   bool             // CRC is unknown
+	Extents []record.Extent
+	// Staged tells that the extents are stored already (more than fit one
 	// transaction) and stand under a staging record.
-	staged bool
+	Staged bool
 }
 
-// oneInline reports what record.FlagOneInline says of an inode.
-func (c *content) oneInline() bool {
-	return !c.staged && extents.OneInline(c.extents, c.used)
+// OneInline reports what record.FlagOneInline says of an inode.
+func (c *Written) OneInline() bool {
+	return !c.Staged && extents.OneInline(c.Extents, c.Used)
 }
 
-// setContent makes c the content of n: extents, size, used, crc, version,
+// Set makes c the content of n: extents, size, used, crc, version,
 // clearing the object part's sums, and dropping the old content. POSIX
 // writers of the old content become stale. The caller stores n.
-func (o *op) setContent(t cluster.Txn, n *record.Inode, c *content) error {
-	if err := o.dropContent(t, n); err != nil {
+func (ch *Change) Set(t cluster.Txn, n *record.Inode, c *Written) error {
+	if err := ch.Drop(t, n); err != nil {
 		return err
 	}
-	if err := o.storeContent(t, c); err != nil {
+	if err := ch.store(t, c); err != nil {
 		return err
 	}
-	n.Content, n.Size, n.Used, n.CRC = c.id, c.size, c.used, c.crc
-	n.Set(record.FlagCRC, !c.noCRC)
-	n.Set(record.FlagRefs, extents.HasRefs(c.extents))
-	n.Set(record.FlagOneInline, c.oneInline())
+	n.Content, n.Size, n.Used, n.CRC = c.ID, c.Size, c.Used, c.CRC
+	n.Set(record.FlagCRC, !c.NoCRC)
+	n.Set(record.FlagRefs, extents.HasRefs(c.Extents))
+	n.Set(record.FlagOneInline, c.OneInline())
 	n.Epoch++
-	o.contentChanged(n)
+	ch.Changed(n)
 	return nil
 }
 
-// contentChanged moves n's version and forgets what described the old bytes.
-func (o *op) contentChanged(n *record.Inode) {
+// Changed moves n's version and forgets what described the old bytes.
+func (ch *Change) Changed(n *record.Inode) {
 	n.Version++
 	n.ForgetSums()
-	o.feed.InodeChanged(n.Ino, true)
+	ch.op.InodeChanged(n.Ino, true)
 }
 
-// storeContent writes c's extents, or ends their staging.
-func (o *op) storeContent(t cluster.Txn, c *content) error {
-	if !c.staged {
-		return putExtents(t, c.id, c.extents)
+// store writes c's extents, or ends their staging.
+func (ch *Change) store(t cluster.Txn, c *Written) error {
+	if !c.Staged {
+		return PutExtents(t, c.ID, c.Extents)
 	}
-	b, err := t.Get(record.ContentKey(c.id))
+	b, err := t.Get(record.ContentKey(c.ID))
 	if err != nil {
 		return err
 	}
 	if b == nil {
-		return fmt.Errorf("content %d waited too long to be published: %w", c.id, ErrStale)
+		return fmt.Errorf("content %d waited too long to be published: %w", c.ID, fserr.ErrStale)
 	}
-	o.contents.published = append(o.contents.published, c.id)
-	return t.Delete(record.ContentKey(c.id))
+	ch.published = append(ch.published, c.ID)
+	return t.Delete(record.ContentKey(c.ID))
 }
 
-// putExtents stores extents of content id. What they refer to is held
-// already (refExtents).
-func putExtents(t cluster.Txn, id ContentID, list []record.Extent) error {
+// PutExtents stores extents of content id. What they refer to is held
+// already (Refer).
+func PutExtents(t cluster.Txn, id record.ContentID, list []record.Extent) error {
 	for i := range list {
 		if err := t.Set(record.ExtentKey(id, list[i].Off), list[i].Encode()); err != nil {
 			return err
@@ -81,30 +82,30 @@ func putExtents(t cluster.Txn, id ContentID, list []record.Extent) error {
 	return nil
 }
 
-// stage stores the extents of a content that has too many for the
+// Stage stores the extents of a content that has too many for the
 // transaction that publishes it. Until then they stand under a staging
 // record, by which the collector finds what a crash leaves.
-func (fs *FS) stage(ctx context.Context, c *content) error {
-	limit := extents.PerTxn(fs.kv)
-	if c.staged || len(c.extents) <= limit {
+func (s *Store) Stage(ctx context.Context, c *Written) error {
+	limit := extents.PerTxn(s.KV)
+	if c.Staged || len(c.Extents) <= limit {
 		return nil
 	}
-	fs.staged.Add(c.id) // until published or discarded
+	s.Staged.Add(c.ID) // until published or discarded
 	// The transaction that publishes makes these durable too.
 	ctx = cluster.Relaxed(ctx)
-	staging := record.Content{Staging: true, MadeNS: fs.cfg.Now().UnixNano()}.Encode()
-	for i := 0; i < len(c.extents); i += limit / 2 {
-		batch := c.extents[i:min(i+limit/2, len(c.extents))]
-		err := fs.update(ctx, func(t cluster.Txn, o *op) error {
-			if err := t.Set(record.ContentKey(c.id), staging); err != nil {
+	staging := record.Content{Staging: true, MadeNS: s.Now().UnixNano()}.Encode()
+	for i := 0; i < len(c.Extents); i += limit / 2 {
+		batch := c.Extents[i:min(i+limit/2, len(c.Extents))]
+		err := s.Update(ctx, func(t cluster.Txn, ch *Change) error {
+			if err := t.Set(record.ContentKey(c.ID), staging); err != nil {
 				return err
 			}
-			return putExtents(t, c.id, batch)
+			return PutExtents(t, c.ID, batch)
 		})
 		if err != nil {
 			return err
 		}
-		c.staged = true // also after a part of it: discard must know
+		c.Staged = true // also after a part of it: discard must know
 	}
 	return nil
 }
@@ -113,10 +114,10 @@ func (fs *FS) stage(ctx context.Context, c *content) error {
 // of through the queue.
 const dropContentExtents = 8
 
-// dropContent removes n's content: at once if it is inline and unshared,
+// Drop removes n's content: at once if it is inline and unshared,
 // else through the queue, or only n's hold on it if others refer to it.
 // Size, version and the rest are the caller's.
-func (o *op) dropContent(t cluster.Txn, n *record.Inode) error {
+func (ch *Change) Drop(t cluster.Txn, n *record.Inode) error {
 	c, used := n.Content, n.Used
 	shared, oneInline := n.Has(record.FlagShared), n.Has(record.FlagOneInline)
 	n.Content, n.Used = 0, 0
@@ -150,17 +151,17 @@ func (o *op) dropContent(t cluster.Txn, n *record.Inode) error {
 			return t.Delete(record.ExtentKey(c, 0))
 		}
 	}
-	return o.removeContent(t, c)
+	return ch.Remove(t, c)
 }
 
-// removeContent deletes a content that nobody holds any more.
-func (o *op) removeContent(t cluster.Txn, c ContentID) error {
-	list, more, err := extents.Load(t, c, 0, MaxFileBytes, dropContentExtents)
+// Remove deletes a content that nobody holds any more.
+func (ch *Change) Remove(t cluster.Txn, c record.ContentID) error {
+	list, more, err := extents.Load(t, c, 0, record.MaxFileBytes, dropContentExtents)
 	if err != nil {
 		return err
 	}
 	if more || !extents.AllInline(list) {
-		return o.enqueue(t, record.QueueEntry{Kind: record.QueueContent, Content: c})
+		return ch.Enqueue(t, record.QueueEntry{Kind: record.QueueContent, Content: c})
 	}
 	for i := range list {
 		if err := t.Delete(record.ExtentKey(c, list[i].Off)); err != nil {
@@ -170,8 +171,8 @@ func (o *op) removeContent(t cluster.Txn, c ContentID) error {
 	return nil
 }
 
-// releaseRef ends user's hold on source, which goes if nobody else has one.
-func (o *op) releaseRef(t cluster.Txn, source, user ContentID) error {
+// ReleaseRef ends user's hold on source, which goes if nobody else has one.
+func (ch *Change) ReleaseRef(t cluster.Txn, source, user record.ContentID) error {
 	b, err := t.Get(record.RefKey(source, user))
 	if err != nil || b == nil {
 		return err
@@ -194,20 +195,20 @@ func (o *op) releaseRef(t cluster.Txn, source, user ContentID) error {
 	if err := t.Delete(record.ContentKey(source)); err != nil {
 		return err
 	}
-	return o.removeContent(t, source)
+	return ch.Remove(t, source)
 }
 
-// cloneContent returns a content that shares n's bytes by reference (inline
+// Clone returns a content that shares n's bytes by reference (inline
 // bytes are copied) and makes n's shared, storing n if that changed it. id
-// comes from fs.ids.take. The clone must be published in this transaction.
-func (o *op) cloneContent(t cluster.Txn, n *record.Inode, id ContentID) (*content, error) {
-	list, err := o.refExtents(t, n, id, 0, n.Size, 0)
+// comes from s.IDs.take. The clone must be published in this transaction.
+func (ch *Change) Clone(t cluster.Txn, n *record.Inode, id record.ContentID) (*Written, error) {
+	list, err := ch.Refer(t, n, id, 0, n.Size, 0)
 	if err != nil {
 		return nil, err
 	}
-	c := &content{id: id, size: n.Size, used: n.Used, crc: n.CRC, noCRC: !n.Has(record.FlagCRC), extents: list}
+	c := &Written{ID: id, Size: n.Size, Used: n.Used, CRC: n.CRC, NoCRC: !n.Has(record.FlagCRC), Extents: list}
 	if len(list) == 0 {
-		c.id, c.used = 0, 0
+		c.ID, c.Used = 0, 0
 	}
 	return c, nil
 }
@@ -215,19 +216,19 @@ func (o *op) cloneContent(t cluster.Txn, n *record.Inode, id ContentID) (*conten
 // maxRefRuns bounds the extents that one reference to a range may become.
 const maxRefRuns = 1 << 16
 
-var errTooFragmented = errors.New("content is too fragmented to be shared")
+var ErrFragmented = errors.New("content is too fragmented to be shared")
 
-// refExtents returns extents for content user, the first byte at offset at,
+// Refer returns extents for content user, the first byte at offset at,
 // that name the bytes [off, off+length) of n's content. Unless these are
 // inline and few, which copies them, n's content becomes shared (n is stored
 // then) and user holds it, or the contents that it refers to itself: a
 // reference never leads to another.
-func (o *op) refExtents(t cluster.Txn, n *record.Inode, user ContentID, off, length, at int64) ([]record.Extent, error) {
+func (ch *Change) Refer(t cluster.Txn, n *record.Inode, user record.ContentID, off, length, at int64) ([]record.Extent, error) {
 	end := min(off+length, n.Size)
 	if n.Content == 0 || off >= end {
 		return nil, nil
 	}
-	if end-off <= int64(o.fs.cfg.InlineBytes) {
+	if end-off <= int64(ch.s.InlineBytes) {
 		list, more, err := extents.Load(t, n.Content, off, end, dropContentExtents)
 		if err != nil {
 			return nil, err
@@ -247,14 +248,14 @@ func (o *op) refExtents(t cluster.Txn, n *record.Inode, user ContentID, off, len
 			return nil, err
 		}
 		if more {
-			return nil, fmt.Errorf("%w: %w", ErrTooLarge, errTooFragmented)
+			return nil, fmt.Errorf("%w: %w", fserr.ErrTooLarge, ErrFragmented)
 		}
 		runs = refRuns(n.Content, list, off, end)
 	}
-	if len(runs) > o.fs.refRunLimit() {
-		return nil, fmt.Errorf("%w: %w", ErrTooLarge, errTooFragmented)
+	if len(runs) > ch.s.refRunLimit() {
+		return nil, fmt.Errorf("%w: %w", fserr.ErrTooLarge, ErrFragmented)
 	}
-	held := make(map[ContentID]bool)
+	held := make(map[record.ContentID]bool)
 	for i := range runs {
 		e := &runs[i]
 		e.Off += at - off
@@ -263,7 +264,7 @@ func (o *op) refExtents(t cluster.Txn, n *record.Inode, user ContentID, off, len
 		}
 		held[e.Src] = true
 		if e.Src == n.Content {
-			if err := o.share(t, n); err != nil {
+			if err := ch.Share(t, n); err != nil {
 				return nil, err
 			}
 		}
@@ -277,7 +278,7 @@ func (o *op) refExtents(t cluster.Txn, n *record.Inode, user ContentID, off, len
 // refRuns turns extents of content c into as few references as name the same
 // bytes within [from, to): one for each run of c's own, holes included, and
 // one for each run of references to one source.
-func refRuns(c ContentID, list []record.Extent, from, to int64) (runs []record.Extent) {
+func refRuns(c record.ContentID, list []record.Extent, from, to int64) (runs []record.Extent) {
 	for i := range list {
 		e := list[i].Clip(from, to)
 		if e.Kind != record.ExtentRef {
@@ -293,8 +294,8 @@ func refRuns(c ContentID, list []record.Extent, from, to int64) (runs []record.E
 	return runs
 }
 
-// share marks n's content as shared, and stores n.
-func (o *op) share(t cluster.Txn, n *record.Inode) error {
+// Share marks n's content as shared, and stores n.
+func (ch *Change) Share(t cluster.Txn, n *record.Inode) error {
 	if n.Has(record.FlagShared) {
 		return nil
 	}
@@ -305,9 +306,9 @@ func (o *op) share(t cluster.Txn, n *record.Inode) error {
 	return record.PutInode(t, n)
 }
 
-// makeWritable gives n a content that may change in place: if its own is
+// MakeWritable gives n a content that may change in place: if its own is
 // shared, content id, which refers to it. The caller stores n.
-func (o *op) makeWritable(t cluster.Txn, n *record.Inode, id ContentID) error {
+func (ch *Change) MakeWritable(t cluster.Txn, n *record.Inode, id record.ContentID) error {
 	if n.Content == 0 {
 		n.Content = id
 		return nil
@@ -323,20 +324,35 @@ func (o *op) makeWritable(t cluster.Txn, n *record.Inode, id ContentID) error {
 		n.Set(record.FlagShared, false)
 		return t.Delete(record.ContentKey(n.Content))
 	}
-	c, err := o.cloneContent(t, n, id)
-	if errors.Is(err, errTooFragmented) {
-		return errDetach
+	c, err := ch.Clone(t, n, id)
+	if errors.Is(err, ErrFragmented) {
+		return ErrDetach
 	}
 	if err != nil {
 		return err
 	}
-	if err := o.dropContent(t, n); err != nil {
+	if err := ch.Drop(t, n); err != nil {
 		return err
 	}
-	if err := putExtents(t, id, c.extents); err != nil {
+	if err := PutExtents(t, id, c.Extents); err != nil {
 		return err
 	}
-	n.Content, n.Used = id, c.used
-	n.Set(record.FlagRefs, extents.HasRefs(c.extents))
+	n.Content, n.Used = id, c.Used
+	n.Set(record.FlagRefs, extents.HasRefs(c.Extents))
 	return nil
 }
+
+// limitedRefRuns is how many references one transaction makes in an
+// engine with limits.
+const limitedRefRuns = 16
+
+func (s *Store) refRunLimit() int {
+	if extents.PerTxn(s.KV) == extents.LimitedTxn {
+		return limitedRefRuns
+	}
+	return maxRefRuns
+}
+
+// ErrDetach: the content is shared, and of more references than this
+// transaction may make.
+var ErrDetach = errors.New("content must be detached first")

@@ -1,20 +1,17 @@
-package vfs
+package content
 
 import (
-	"context"
-
 	"ogw/cluster"
 	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/record"
 )
 
-// cutRange removes [from, to) from n's content, which must be writable, at
+// cut removes [from, to) from n's content, which must be writable, at
 // most limit extents of it, and returns up to where it came and how many
-// extents that were. Blobs that lose
-// their last extent go to the queue, unless keep holds their number; sources
-// that lose their last reference are released. n.used follows; the caller
-// stores n and moves its version.
-func (o *op) cutRange(t cluster.Txn, n *record.Inode, from, to int64, limit int, keep map[uint64]bool) (int64, int, error) {
+// extents that were. Blobs that lose their last extent go to the queue, unless
+// keep holds their number; sources that lose their last reference are released.
+// n.Used follows; the caller stores n and moves its version.
+func (ch *Change) cut(t cluster.Txn, n *record.Inode, from, to int64, limit int, keep map[uint64]bool) (int64, int, error) {
 	n.Set(record.FlagOneInline, false)
 	list, more, err := extents.Load(t, n.Content, from, to, max(limit, 1))
 	if err != nil {
@@ -26,11 +23,11 @@ func (o *op) cutRange(t cluster.Txn, n *record.Inode, from, to int64, limit int,
 	if len(list) == 0 {
 		return to, 0, nil
 	}
-	o.contents.touch(n.Content)
-	alive := make(map[uint64]bool)      // blobs of which a piece is kept
-	sources := make(map[ContentID]bool) // false: no piece is kept as far as known
+	ch.touch(n.Content)
+	alive := make(map[uint64]bool)             // blobs of which a piece is kept
+	sources := make(map[record.ContentID]bool) // false: no piece is kept as far as known
 	for i := range list {
-		if err := o.cutExtent(t, n, &list[i], from, to, alive, sources); err != nil {
+		if err := ch.cutExtent(t, n, &list[i], from, to, alive, sources); err != nil {
 			return from, 0, err
 		}
 	}
@@ -40,7 +37,7 @@ func (o *op) cutRange(t cluster.Txn, n *record.Inode, from, to int64, limit int,
 			continue
 		}
 		alive[e.Seq] = true // ask once
-		if err := o.dropBlobIfUnnamed(t, n.Content, e); err != nil {
+		if err := ch.dropBlobIfUnnamed(t, n.Content, e); err != nil {
 			return from, 0, err
 		}
 	}
@@ -48,7 +45,7 @@ func (o *op) cutRange(t cluster.Txn, n *record.Inode, from, to int64, limit int,
 		if kept {
 			continue
 		}
-		if err := o.releaseIfUnnamed(t, n.Content, source); err != nil {
+		if err := ch.releaseIfUnnamed(t, n.Content, source); err != nil {
 			return from, 0, err
 		}
 	}
@@ -56,7 +53,7 @@ func (o *op) cutRange(t cluster.Txn, n *record.Inode, from, to int64, limit int,
 }
 
 // cutExtent takes [from, to) out of e.
-func (o *op) cutExtent(t cluster.Txn, n *record.Inode, e *record.Extent, from, to int64, alive map[uint64]bool, sources map[ContentID]bool) error {
+func (ch *Change) cutExtent(t cluster.Txn, n *record.Inode, e *record.Extent, from, to int64, alive map[uint64]bool, sources map[record.ContentID]bool) error {
 	cut := e.Clip(from, to)
 	n.Used = max(0, n.Used-cut.Len)
 	kept := false
@@ -90,7 +87,7 @@ func (o *op) cutExtent(t cluster.Txn, n *record.Inode, e *record.Extent, from, t
 // dropBlobIfUnnamed queues e's blob unless another extent of content c names
 // it. Such an extent lies where the blob was written at first: extents are
 // cut, never moved within their content.
-func (o *op) dropBlobIfUnnamed(t cluster.Txn, c ContentID, e *record.Extent) error {
+func (ch *Change) dropBlobIfUnnamed(t cluster.Txn, c record.ContentID, e *record.Extent) error {
 	origin := max(e.Off-e.BlobOff, 0)
 	if e.Len < e.BlobSize {
 		named, err := blobNamed(t, c, e.Seq, origin, e.BlobSize)
@@ -98,12 +95,12 @@ func (o *op) dropBlobIfUnnamed(t cluster.Txn, c ContentID, e *record.Extent) err
 			return err
 		}
 	}
-	return o.enqueue(t, record.QueueEntry{Kind: record.QueueBlob, Content: c, Seq: e.Seq, Origin: origin, Size: e.BlobSize})
+	return ch.Enqueue(t, record.QueueEntry{Kind: record.QueueBlob, Content: c, Seq: e.Seq, Origin: origin, Size: e.BlobSize})
 }
 
 // blobNamed tells whether an extent of c within [origin, origin+size) names
 // the blob.
-func blobNamed(r cluster.Reader, c ContentID, seq uint64, origin, size int64) (named bool, err error) {
+func blobNamed(r cluster.Reader, c record.ContentID, seq uint64, origin, size int64) (named bool, err error) {
 	err = r.Scan(record.ExtentKey(c, origin), record.ExtentKey(c, origin+size), cluster.ScanOptions{}, func(k, v []byte) error {
 		_, off, err := record.ParseExtentKey(k)
 		if err != nil {
@@ -125,7 +122,7 @@ func blobNamed(r cluster.Reader, c ContentID, seq uint64, origin, size int64) (n
 // releaseIfUnnamed ends c's hold on source if no extent of c names it. It
 // looks at all extents of c: a hold that outlived its extents would keep the
 // source for good.
-func (o *op) releaseIfUnnamed(t cluster.Txn, c, source ContentID) error {
+func (ch *Change) releaseIfUnnamed(t cluster.Txn, c, source record.ContentID) error {
 	named := false
 	err := t.Scan(record.ExtentPrefix(c), record.ExtentPrefix(c+1), cluster.ScanOptions{}, func(k, v []byte) error {
 		_, off, err := record.ParseExtentKey(k)
@@ -142,38 +139,16 @@ func (o *op) releaseIfUnnamed(t cluster.Txn, c, source ContentID) error {
 	if err != nil || named {
 		return err
 	}
-	return o.releaseRef(t, source, c)
+	return ch.ReleaseRef(t, source, c)
 }
 
-// contentMark notes the contents that a transaction changes in place, and those
-// whose staging it ends. It is an effect.
-type contentMark struct {
-	fs        *FS
-	inPlace   []ContentID // see extents.Pins
-	published []ContentID
-	sameBytes bool // extents change, and what they hold does not
-}
+// limitedCutExtents is how many extents one cuts there: each costs up to
+// nine operations if it releases a source.
+const limitedCutExtents = 8
 
-// touch tells the readers of c in this process that it changes in place, from
-// before the commit until the transaction is over.
-func (m *contentMark) touch(c ContentID) {
-	if m.sameBytes {
-		return
+func (s *Store) cutLimit() int {
+	if extents.PerTxn(s.KV) == extents.LimitedTxn {
+		return limitedCutExtents
 	}
-	m.fs.pins.Begin(c)
-	m.inPlace = append(m.inPlace, c)
-}
-
-// Again implements effect.
-func (m *contentMark) Again() { m.Failed() }
-
-// Failed implements effect.
-func (m *contentMark) Failed() { m.fs.pins.End(m.inPlace) }
-
-// Committed implements effect.
-func (m *contentMark) Committed(context.Context, bool) {
-	m.fs.pins.End(m.inPlace)
-	for _, c := range m.published {
-		m.fs.staged.Remove(c)
-	}
+	return extents.UnlimitedTxn
 }

@@ -1,4 +1,4 @@
-package vfs
+package content
 
 import (
 	"context"
@@ -16,19 +16,19 @@ import (
 // what an engine buffers for one writer.
 const maxCommitting = 2
 
-// contentWriter streams a new content: inline if small, else blobs of up to
+// Writer streams a new content: inline if small, else blobs of up to
 // cluster.MaxBlobBytes. It copies only what may become inline; larger bytes
 // go straight to the engine, and full blobs are committed while the next is
 // written. It is for one goroutine.
-type contentWriter struct {
-	fs   *FS
+type Writer struct {
+	s    *Store
 	ctx  context.Context
-	id   ContentID
+	id   record.ContentID
 	own  bool  // the ID was taken for this writer
 	hint int64 // bytes expected, or -1
 	size int64
 
-	inlineLimit int64  // up to this the content becomes inline
+	InlineLimit int64  // up to this the content becomes inline
 	inline      []byte // all bytes so far, while they may become inline
 	blob        cluster.BlobWriter
 	seq         uint64
@@ -49,28 +49,29 @@ type blobCommit struct {
 	err    error
 }
 
-// newContentWriter begins a content. id 0 takes a fresh one (an upload
+// NewWriter begins a content. id 0 takes a fresh one (an upload
 // passes its own, which all its parts share; then nothing is staged). size
 // is expected, or -1. ctx is that of all writing.
-func (fs *FS) newContentWriter(ctx context.Context, id ContentID, size int64) (*contentWriter, error) {
-	w := &contentWriter{fs: fs, ctx: ctx, id: id, hint: size, inlineLimit: int64(fs.cfg.InlineBytes)}
+func (s *Store) NewWriter(ctx context.Context, id record.ContentID, size int64) (*Writer, error) {
+	w := &Writer{s: s, ctx: ctx, id: id, hint: size, InlineLimit: int64(s.InlineBytes)}
 	if id == 0 {
-		n, err := fs.ids.Take(ctx)
+		n, err := s.IDs.Take(ctx)
 		if err != nil {
 			return nil, err
 		}
-		w.id, w.own = ContentID(n), true
+		w.id, w.own = record.ContentID(n), true
 	}
-	fs.pins.Pin(w.id) // Check must not take the blobs for orphans
+	s.Pins.Pin(w.id) // Check must not take the blobs for orphans
 	return w, nil
 }
 
-func (w *contentWriter) Write(p []byte) (n int, err error) {
+// Write adds p to the content. It keeps nothing of p but what becomes inline.
+func (w *Writer) Write(p []byte) (n int, err error) {
 	if w.err != nil {
 		return 0, w.err
 	}
 	if w.blob == nil && len(w.extents) == 0 {
-		if w.size+int64(len(p)) <= w.inlineLimit {
+		if w.size+int64(len(p)) <= w.InlineLimit {
 			w.inline = append(w.inline, p...)
 			w.size += int64(len(p))
 			return len(p), nil
@@ -86,7 +87,7 @@ func (w *contentWriter) Write(p []byte) (n int, err error) {
 	return n, w.err
 }
 
-func (w *contentWriter) writeBlobs(p []byte) (n int, err error) {
+func (w *Writer) writeBlobs(p []byte) (n int, err error) {
 	for len(p) > 0 {
 		if w.blob == nil {
 			if err := w.begin(); err != nil {
@@ -108,8 +109,8 @@ func (w *contentWriter) writeBlobs(p []byte) (n int, err error) {
 	return n, nil
 }
 
-func (w *contentWriter) begin() error {
-	seq, err := w.fs.ids.Take(w.ctx)
+func (w *Writer) begin() error {
+	seq, err := w.s.IDs.Take(w.ctx)
 	if err != nil {
 		return err
 	}
@@ -117,14 +118,14 @@ func (w *contentWriter) begin() error {
 	if w.hint > w.size {
 		hint = min(w.hint-w.size, cluster.MaxBlobBytes)
 	}
-	w.blob, err = w.fs.blobs.Create(w.ctx, cluster.BlobID{Content: uint64(w.id), Seq: seq}, hint)
+	w.blob, err = w.s.Engine.Create(w.ctx, cluster.BlobID{Content: uint64(w.id), Seq: seq}, hint)
 	w.seq, w.blobLen = seq, 0
 	return fserr.Map(err)
 }
 
-// flush begins to make durable what is there already, in the background. Any
+// Flush begins to make durable what is there already, in the background. Any
 // bytes that follow go to another blob.
-func (w *contentWriter) flush() error {
+func (w *Writer) Flush() error {
 	if w.err == nil && w.blob != nil {
 		w.err = w.end()
 	}
@@ -132,7 +133,7 @@ func (w *contentWriter) flush() error {
 }
 
 // end hands the blob to a goroutine that commits it.
-func (w *contentWriter) end() error {
+func (w *Writer) end() error {
 	if len(w.committing) >= maxCommitting {
 		if err := w.reap(); err != nil {
 			return err
@@ -153,7 +154,7 @@ func (w *contentWriter) end() error {
 }
 
 // reap waits for the oldest commit.
-func (w *contentWriter) reap() error {
+func (w *Writer) reap() error {
 	c := w.committing[0]
 	w.committing = w.committing[1:]
 	<-c.done
@@ -163,42 +164,42 @@ func (w *contentWriter) reap() error {
 	e := &w.extents[c.extent]
 	e.BlobCRC = c.crc
 	if c.size != e.BlobSize {
-		return errBlobLength
+		return ErrBlobLength
 	}
 	return nil
 }
 
-var errBlobLength = errors.New("the engine stored a blob of another length than was written")
+var ErrBlobLength = errors.New("the engine stored a blob of another length than was written")
 
-// finish commits the blobs, durably, and stages the extents if they are
+// Finish commits the blobs, durably, and stages the extents if they are
 // many. The content must be published or discarded. After an error nothing
 // is left but what the engine may not tell.
-func (w *contentWriter) finish(ctx context.Context) (*content, error) {
-	w.err = w.flush()
+func (w *Writer) Finish(ctx context.Context) (*Written, error) {
+	w.err = w.Flush()
 	for w.err == nil && len(w.committing) > 0 {
 		w.err = w.reap()
 	}
 	if w.err != nil {
 		err := w.err
-		w.abort(ctx)
+		w.Abort(ctx)
 		return nil, err
 	}
-	c := &content{id: w.id, size: w.size, used: w.size, extents: w.extents}
+	c := &Written{ID: w.id, Size: w.size, Used: w.size, Extents: w.extents}
 	switch {
 	case w.size == 0:
-		c.id = 0
+		c.ID = 0
 	case len(w.extents) == 0:
-		c.crc = crc64nvme.Checksum(w.inline)
-		c.extents = []record.Extent{{Len: w.size, Kind: record.ExtentInline, Data: w.inline}}
+		c.CRC = crc64nvme.Checksum(w.inline)
+		c.Extents = []record.Extent{{Len: w.size, Kind: record.ExtentInline, Data: w.inline}}
 	default:
 		for i := range w.extents {
-			c.crc = cluster.CombineCRC64(c.crc, w.extents[i].BlobCRC, w.extents[i].Len)
+			c.CRC = cluster.CombineCRC64(c.CRC, w.extents[i].BlobCRC, w.extents[i].Len)
 		}
 	}
 	w.close()
 	if w.own {
-		if err := w.fs.stage(ctx, c); err != nil {
-			w.fs.discard(ctx, c)
+		if err := w.s.Stage(ctx, c); err != nil {
+			w.s.Discard(ctx, c)
 			return nil, err
 		}
 	}
@@ -207,15 +208,15 @@ func (w *contentWriter) finish(ctx context.Context) (*content, error) {
 
 // close ends the protection of the blobs. What comes after is quick: Check
 // looks twice, and leaves young blobs alone.
-func (w *contentWriter) close() {
+func (w *Writer) close() {
 	if !w.closed {
 		w.closed = true
-		w.fs.pins.Unpin(w.id)
+		w.s.Pins.Unpin(w.id)
 	}
 }
 
-// abort drops what was written. It does nothing after finish.
-func (w *contentWriter) abort(ctx context.Context) {
+// Abort drops what was written. It does nothing after finish.
+func (w *Writer) Abort(ctx context.Context) {
 	if w.closed {
 		return
 	}
@@ -229,38 +230,38 @@ func (w *contentWriter) abort(ctx context.Context) {
 	if w.err == nil {
 		w.err = errWriterAborted
 	}
-	w.fs.deleteBlobs(ctx, w.id, w.extents)
+	w.s.deleteBlobs(ctx, w.id, w.extents)
 	w.close()
 }
 
 var errWriterAborted = errors.New("content writer was aborted")
 
-// discard drops a finished content that will not be published. It must not
+// Discard drops a finished content that will not be published. It must not
 // be called when the outcome of publishing is unknown (ErrUnavailable): what
 // is left then, if anything is, are orphans as after a crash (fsck.Leftovers).
-func (fs *FS) discard(ctx context.Context, c *content) {
-	if c == nil || c.id == 0 {
+func (s *Store) Discard(ctx context.Context, c *Written) {
+	if c == nil || c.ID == 0 {
 		return
 	}
-	if !c.staged {
-		fs.deleteBlobs(ctx, c.id, c.extents)
+	if !c.Staged {
+		s.deleteBlobs(ctx, c.ID, c.Extents)
 		return
 	}
-	fs.staged.Remove(c.id)
-	err := fs.update(cluster.Relaxed(context.WithoutCancel(ctx)), func(t cluster.Txn, o *op) error {
-		if err := t.Delete(record.ContentKey(c.id)); err != nil {
+	s.Staged.Remove(c.ID)
+	err := s.Update(cluster.Relaxed(context.WithoutCancel(ctx)), func(t cluster.Txn, ch *Change) error {
+		if err := t.Delete(record.ContentKey(c.ID)); err != nil {
 			return err
 		}
-		return o.enqueue(t, record.QueueEntry{Kind: record.QueueContent, Content: c.id})
+		return ch.Enqueue(t, record.QueueEntry{Kind: record.QueueContent, Content: c.ID})
 	})
 	if err != nil {
-		fs.log.Warn("staged content is left to the collector", "content", uint64(c.id), "err", err)
+		s.Log.Warn("staged content is left to the collector", "content", uint64(c.ID), "err", err)
 	}
 }
 
 // deleteBlobs deletes the blobs of extents that no transaction named. Failure
 // leaves orphans, as a crash does (fsck.Leftovers).
-func (fs *FS) deleteBlobs(ctx context.Context, id ContentID, list []record.Extent) {
+func (s *Store) deleteBlobs(ctx context.Context, id record.ContentID, list []record.Extent) {
 	var ids []cluster.BlobID
 	for i := range list {
 		if list[i].Kind == record.ExtentBlob {
@@ -270,7 +271,7 @@ func (fs *FS) deleteBlobs(ctx context.Context, id ContentID, list []record.Exten
 	if len(ids) == 0 {
 		return
 	}
-	if _, err := fs.quarantine.Drop(context.WithoutCancel(ctx), ids...); err != nil {
-		fs.log.Warn("blobs of an unpublished content are left as orphans", "content", uint64(id), "blobs", len(ids), "err", err)
+	if _, err := s.Blobs.Drop(context.WithoutCancel(ctx), ids...); err != nil {
+		s.Log.Warn("blobs of an unpublished content are left as orphans", "content", uint64(id), "blobs", len(ids), "err", err)
 	}
 }

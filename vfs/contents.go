@@ -1,0 +1,41 @@
+package vfs
+
+import (
+	"context"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/content"
+	"ogw/vfs/internal/extents"
+)
+
+func (fs *FS) newContents() *content.Store {
+	return content.New(content.Config{
+		Namespace: contentSpace{fs}, KV: fs.kv, Engine: fs.blobs, Blobs: fs.quarantine,
+		IDs: &fs.ids, Feed: fs.feed, Session: fs.session, Log: fs.log, Now: fs.cfg.Now,
+		InlineBytes: fs.cfg.InlineBytes, Grace: fs.cfg.Grace,
+		ExtentPage: extents.PageExtents,
+	})
+}
+
+// contentSpace is the namespace as contents see it.
+type contentSpace struct{ fs *FS }
+
+// Update implements content.Namespace.
+func (s contentSpace) Update(ctx context.Context, fn func(t cluster.Txn, ch *content.Change) error) error {
+	return s.fs.update(ctx, func(t cluster.Txn, o *op) error { return fn(t, &o.contents) })
+}
+
+// Durably implements content.Namespace.
+func (s contentSpace) Durably(ctx context.Context) context.Context { return s.fs.durably(ctx) }
+
+// SyncRelaxed implements content.Namespace.
+func (s contentSpace) SyncRelaxed(ctx context.Context) error { return s.fs.syncRelaxed(ctx) }
+
+// DropSnapshots implements content.Namespace.
+func (s contentSpace) DropSnapshots() { s.fs.eachOpen((*openFile).dropOldSnapshot) }
+
+// Collect runs one pass of the collector: what is queued for deletion and
+// due goes. It returns how many queue entries it finished.
+func (fs *FS) Collect(ctx context.Context) (int, error) {
+	return fs.contents.Collect(ctx, fs.collectOrphans)
+}

@@ -1,0 +1,63 @@
+package content
+
+import (
+	"context"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/record"
+)
+
+// Change is what one transaction does to contents. It notes which of them change
+// in place, and whose staging ends: it is an effect of the transaction, and one
+// of Again, Failed and Committed is called when that is over.
+type Change struct {
+	s     *Store
+	op    Operation
+	nowNS int64
+
+	inPlace   []record.ContentID // see extents.Pins
+	published []record.ContentID
+	sameBytes bool // extents change, and what they hold does not
+}
+
+// Operation is the operation that a Change is part of.
+type Operation interface {
+	// InodeChanged notes a change of an inode and, with data, of its content.
+	InodeChanged(ino record.Ino, data bool)
+	// Stored notes that an inode's content is stored in another way, and that
+	// nobody sees a change.
+	Stored(ino record.Ino)
+}
+
+// Begin returns the Change of op, whose clock stands at nowNS.
+func (s *Store) Begin(op Operation, nowNS int64) Change { return Change{s: s, op: op, nowNS: nowNS} }
+
+// Enqueue puts e into the collector's queue, due after the grace period.
+func (ch *Change) Enqueue(t cluster.Txn, e record.QueueEntry) error {
+	e.DueNS = ch.nowNS + int64(ch.s.Grace)
+	return t.Set(e.Key(), e.Encode())
+}
+
+// touch tells the readers of c in this process that it changes in place, from
+// before the commit until the transaction is over.
+func (ch *Change) touch(c record.ContentID) {
+	if ch.sameBytes {
+		return
+	}
+	ch.s.Pins.Begin(c)
+	ch.inPlace = append(ch.inPlace, c)
+}
+
+// Again ends an attempt that another one follows.
+func (ch *Change) Again() { ch.Failed() }
+
+// Failed ends a transaction that changed nothing.
+func (ch *Change) Failed() { ch.s.Pins.End(ch.inPlace) }
+
+// Committed ends a transaction that made the changes, or may have.
+func (ch *Change) Committed(context.Context, bool) {
+	ch.s.Pins.End(ch.inPlace)
+	for _, c := range ch.published {
+		ch.s.Staged.Remove(c)
+	}
+}

@@ -1,0 +1,113 @@
+package content
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/feed"
+	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/ids"
+	"ogw/vfs/internal/quarantine"
+	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/session"
+)
+
+// maxCompactQueue bounds the files that wait for compaction; those that
+// find no room come again with their next flush.
+const maxCompactQueue = 1024
+
+// Store is the contents of a store, for one namespace.
+type Store struct {
+	Config
+	// Pins keep contents that are in use from the collector.
+	Pins extents.Pins
+
+	Staged       extents.Set // contents that this process stages
+	holds        blobHolds
+	collecting   sync.Mutex      // one pass of the collector at a time
+	compactQueue chan record.Ino // files that were flushed in small pieces
+}
+
+// Config is what a Store stands on.
+type Config struct {
+	Namespace
+	KV      cluster.KV
+	Engine  cluster.Blobs     // writes and lists blobs
+	Blobs   *quarantine.Blobs // reads and deletes them
+	IDs     *ids.Allocator
+	Feed    *feed.Feed
+	Session *session.Session
+	Log     *slog.Logger
+	Now     func() time.Time
+
+	InlineBytes int           // the largest content kept in the metadata
+	Grace       time.Duration // how long deleted blobs stay
+	ExtentPage  int           // extents that a reader loads at a time
+}
+
+// Namespace is what contents need of whoever runs their transactions.
+type Namespace interface {
+	// Update runs fn in a transaction. fn runs again after a conflict.
+	Update(ctx context.Context, fn func(t cluster.Txn, ch *Change) error) error
+	// Durably returns ctx with the durability that it stands for.
+	Durably(ctx context.Context) context.Context
+	// SyncRelaxed makes the relaxed commits of this process durable.
+	SyncRelaxed(ctx context.Context) error
+	// DropSnapshots lets go of contents that open files keep without need.
+	DropSnapshots()
+}
+
+// New returns a Store.
+func New(c Config) *Store {
+	s := &Store{Config: c, compactQueue: make(chan record.Ino, maxCompactQueue)}
+	s.Pins.Init()
+	return s
+}
+
+// View runs fn on one consistent snapshot. What fn pins stays readable. fn runs
+// again if a content that it opens changed since.
+func (s *Store) View(ctx context.Context, fn func(r cluster.Reader) error) error {
+	return s.look(ctx, s.KV.View, fn)
+}
+
+// Peek is View for a few pairs that are read by key. fn may run twice.
+func (s *Store) Peek(ctx context.Context, fn func(r cluster.Reader) error) error {
+	return s.look(ctx, s.KV.Peek, fn)
+}
+
+func (s *Store) look(ctx context.Context, read func(context.Context, func(cluster.Reader) error) error, fn func(r cluster.Reader) error) error {
+	ctx = s.Durably(ctx)
+	for try := 1; ; try++ {
+		epoch := s.Session.Readers.Enter()
+		err := read(ctx, fn)
+		s.Session.Readers.Leave(epoch)
+		var late *overtakenError
+		if !errors.As(err, &late) || try == MaxOvertaken {
+			return fserr.Map(err)
+		}
+		if err := s.Pins.Settled(ctx, late.content); err != nil {
+			return err
+		}
+	}
+}
+
+// overtakenError tells that a content was changing in place when it was pinned,
+// or had changed since the snapshot: what is not read yet may be newer than it.
+type overtakenError struct{ content record.ContentID }
+
+func (e *overtakenError) Error() string {
+	return fmt.Sprintf("content %d changes again and again", e.content)
+}
+
+// Unwrap: the caller may try again.
+func (e *overtakenError) Unwrap() error { return fserr.ErrConflict }
+
+// MaxOvertaken bounds how often a view begins again for that. It waits for the
+// change, and then the next one must come within microseconds.
+const MaxOvertaken = 100
