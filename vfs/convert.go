@@ -83,10 +83,11 @@ func (c *converter) begin(ctx context.Context) error {
 		if err != nil || super.Version >= FormatVersion {
 			return err
 		}
+		from := super.Version
 		super.Version = FormatVersion
 		c.fs.super = super
-		if err := t.Set(record.SuperKey(), super.Encode()); err != nil {
-			return err
+		if err := t.Set(record.SuperKey(), super.Encode()); err != nil || from > 1 {
+			return err // nothing of format 2 changes: older programs keep away, that is all
 		}
 		// The secrets of its users stood in clear (package secrets).
 		if err := record.SetCounter(t, record.CounterErase, 1); err != nil {

@@ -74,6 +74,7 @@ func populate(t testing.TB, fs *FS) {
 	_, err = fs.Symlink(bg, Root, dir.Ino, "sym", "linked")
 	want(t, err, nil)
 	want(t, fs.SetBucketAttr(bg, "bucket", "acl", []byte("private")), nil)
+	want(t, fs.SetBucketPolicy(bg, "bucket", []byte(`{"Statement":{"Effect":"Deny","Principal":"*","Action":"s3:GetObject","Resource":"arn:aws:s3:::bucket/denied"}}`)), nil)
 	want(t, fs.Users().Add(bg, users.User{Name: "user", UID: 7, Keys: []users.AccessKey{{ID: "KEY", Secret: "secret"}}}), nil)
 	_, err = fs.StoreSecret(bg, "secret")
 	want(t, err, nil)
@@ -248,7 +249,7 @@ func TestDamagedRecords(t *testing.T) {
 		tryDamaged(t, p.key, nil)
 	}
 	for _, tab := range []byte{record.TabInode, record.TabDentry, record.TabXattr, record.TabLink, record.TabLongName, record.TabExtent, record.TabContent, record.TabRef,
-		record.TabQueue, record.TabUpload, record.TabUploadID, record.TabPart, record.TabBucket, record.TabUser, record.TabUserName, record.TabUID, record.TabAccess, record.TabSetting, record.TabSecret, record.TabDamaged} {
+		record.TabQueue, record.TabUpload, record.TabUploadID, record.TabPart, record.TabBucket, record.TabPolicy, record.TabUser, record.TabUserName, record.TabUID, record.TabAccess, record.TabSetting, record.TabSecret, record.TabDamaged} {
 		if !tables[tab] {
 			t.Errorf("no record of the table %q", tab)
 		}

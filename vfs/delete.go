@@ -39,7 +39,7 @@ func (o *op) deleteObject(t cluster.Txn, p *publication) (existed bool, err erro
 	if err != nil {
 		return false, err
 	}
-	j := o.fs.judge(o.ctx, t, at.bucket(p.key))
+	j := o.fs.keyJudge(o.ctx, t, p.key, &at)
 	n, err := j.checkTarget(p, &at)
 	if err != nil || n == nil {
 		return false, err
@@ -141,6 +141,9 @@ func (fs *FS) mayDelete(ctx context.Context, bucket string) error {
 			return err
 		}
 		j := fs.bucketJudge(ctx, r, n)
+		if any, err := j.anyKey(); any || err != nil {
+			return err
+		}
 		return j.grants(ActDeleteObject, nil)
 	})
 }
@@ -222,9 +225,9 @@ func (o *op) deleteFiles(t cluster.Txn, items []*deleteItem) error {
 	if err != nil {
 		return err
 	}
-	j := o.fs.judge(o.ctx, t, at.bucket(&items[0].key))
-	if err := j.remove(&items[0].key, &at, nil); err != nil {
-		return refuse(items, "", err)
+	j := o.fs.keyJudge(o.ctx, t, &items[0].key, &at)
+	if items, err = j.removable(items, &at); err != nil || len(items) == 0 {
+		return err
 	}
 	if len(at.missing) > 0 {
 		return nil

@@ -32,8 +32,9 @@
 //	whole     backup restore convert format1 super
 //	objects   put receive copy object objectinfo delete purge list* multipart part* complete
 //	          uploadabort assembly uploadmarker bucket* grantops
-//	rights    rights accessblock denials objectrights listrights uploadrights subject moderights
-//	          precondition objectkey followlink etag
+//	rights    rights actions accessblock denials objectrights listrights uploadrights deleterights
+//	          subject moderights bucketpolicy policycache policykeys precondition objectkey
+//	          followlink etag
 //	POSIX     create lookup unlink rename path readdir dirstream setattr setflags xattr*
 //	          allocate copyrange below whereis statfs settings
 //	files     file openfile keeper piece dirty write flush blobupload sync
@@ -84,9 +85,14 @@
 // The POSIX operations check modes and POSIX ACLs (perm.go). The object
 // operations ask for the subject that the context carries (subject.go):
 //
-//	subject ─ judge (one snapshot) ─┬ grants   ownership, S3 grants   rights.go
+//	subject ─ judge (one snapshot) ─┬ policies of the bucket          rights.go policycache.go
+//	                                ├ grants   ownership, S3 grants   rights.go
 //	                                └ denials  modes that were chosen denials.go
 //	per operation: objectrights.go listrights.go uploadrights.go
+//
+// A policy is read and compiled once for each version of its text; the entry of a
+// bucket tells whether there is any. It goes by keys: of what a symbolic link leads
+// to, both its own and that of the link count.
 //
 // Whether somebody chose a mode stands in the inode (moderights.go); the entry of a
 // directory tells what its mode denies at all, so that walking a key and

@@ -275,6 +275,11 @@ func (o *op) dropDir(t cluster.Txn, d *record.Inode) error {
 	if err := t.Delete(record.BucketKey(d.Ino)); err != nil { // it may be, or have been, a bucket
 		return err
 	}
+	if d.Has(record.FlagPolicy) {
+		if err := t.Delete(record.PolicyKey(d.Ino)); err != nil {
+			return err
+		}
+	}
 	if d.Has(record.FlagUploads) {
 		uploads, err := record.AnyKey(t, record.UploadPrefix(d.Ino))
 		if err != nil {

@@ -27,6 +27,7 @@ func (j *judge) followLink(trail []step, ino Ino) (*record.Inode, error) {
 		trail = trail[1:] // a key from the root on: its bucket comes first
 	}
 	way := append(make([]step, 0, len(trail)+8), trail...)
+	names := j.linkNames(len(way))
 	rest := n.Target
 	for links := 1; links <= maxLinkDepth; {
 		if rest == "" || rest[0] == '/' {
@@ -40,7 +41,7 @@ func (j *judge) followLink(trail []step, ino Ino) (*record.Inode, error) {
 			if len(way) == 1 {
 				return nil, nowhere
 			}
-			way = way[:len(way)-1]
+			way, names = way[:len(way)-1], names[:len(names)-1]
 			continue
 		}
 		if name == "." {
@@ -54,7 +55,7 @@ func (j *judge) followLink(trail []step, ino Ino) (*record.Inode, error) {
 		case e == nil:
 			return nil, nowhere
 		case e.Dir:
-			way = append(way, stepTo(e))
+			way, names = append(way, stepTo(e)), append(names, e.Name)
 			if err := j.dir(stepTo(e), AccessExec); err != nil {
 				return nil, err
 			}
@@ -68,6 +69,7 @@ func (j *judge) followLink(trail []step, ino Ino) (*record.Inode, error) {
 				rest = n.Target
 			}
 		case e.Mode == ModeRegular && !more:
+			j.linked = strings.Join(append(names, e.Name), "/")
 			return record.GetInode(r, e.Ino)
 		default:
 			return nil, nowhere
@@ -102,4 +104,14 @@ func lookupShown(r cluster.Reader, dir Ino, name string) (*record.Dentry, error)
 		d = f
 	}
 	return d, err
+}
+
+// linkNames are the names of the directories on a way from the bucket's to the key
+// that is asked for, as far as a policy needs them.
+func (j *judge) linkNames(steps int) []string {
+	names := make([]string, steps-1, steps+8)
+	if j.key != "" {
+		copy(names, strings.Split(j.key, "/"))
+	}
+	return names
 }

@@ -33,7 +33,7 @@ type sample struct{ key, value []byte }
 // examples. Their fields have values that no other field has.
 func samples(t *testing.T) map[string]sample {
 	t.Helper()
-	dir := record.Dentry{Name: "d", Dir: true, Ino: 17, Mode: ModeDirectory, Tells: record.TellsOpen | record.TellsUnchosen | record.TellsFlags}
+	dir := record.Dentry{Name: "d", Dir: true, Ino: 17, Mode: ModeDirectory, Tells: record.TellsOpen | record.TellsUnchosen | record.TellsFlags | record.TellsPolicy}
 	file := record.Dentry{Name: "f", Ino: 18, Mode: ModeRegular}
 	inline := record.Extent{Off: 0, Len: 3, Kind: record.ExtentInline, Data: []byte("abc")}
 	blob := record.Extent{Off: 4096, Len: 300, Kind: record.ExtentBlob, Seq: 20, BlobOff: 7, BlobSize: 1000, BlobCRC: 0x1122334455667788}
@@ -47,6 +47,7 @@ func samples(t *testing.T) map[string]sample {
 	p := record.Part{Number: 2, Size: 3, Sum: [16]byte{0: 0xaa, 15: 0xbb}, ModifiedNS: sampleNS, HasCRC: true,
 		CRC: 0x1122334455667788, Checksums: sums, Extents: []record.Extent{inline}}
 	bucket := record.Bucket{"durability": []byte("sync"), attrGrants: record.EncodeGrants(sampleGrants)}
+	bucketPolicy := record.BucketPolicy{Bucket: "b1", Text: []byte("{}")}
 	user := sampleUser(t)
 	notEmpty(t, user, "sealed")
 	notEmpty(t, *upload)
@@ -96,6 +97,7 @@ func samples(t *testing.T) map[string]sample {
 		"M":           {record.UploadIDKey(23), upload.StoreKey()},
 		"p":           {record.PartKey(23, 2), p.Encode()},
 		"b":           {record.BucketKey(24), bucket.Encode()},
+		"y":           {record.PolicyKey(24), bucketPolicy.Encode()},
 		"U":           {record.UserKey("u1"), user.Encode(nil)},
 		"u":           {record.UserNameKey("alice"), []byte("u1")},
 		"I":           {record.UIDKey(1000), []byte("u1")},

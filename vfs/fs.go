@@ -85,6 +85,7 @@ type FS struct {
 	ids       ids.Allocator
 	feed      *feed.Feed
 	attrs     attrCache
+	policies  policyCache
 	reads     accesstime.Table // access times that are not stored yet
 	tokens    tokenBook
 	session   *session.Session

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"ogw/vfs/internal/record"
 )
 
 // What listings ask their judge: the right to list the bucket, and of each
@@ -28,7 +30,7 @@ func (l *lister) begin(root step) error {
 		}
 		bucket = stepTo(e)
 	}
-	l.j.bucket = bucket.ino
+	l.j.bucket, l.j.unpolicied, l.j.list = bucket.ino, bucket.Tells&record.TellsPolicy == 0, &l.o
 	if err := l.j.grants(ActListObjects, nil); err != nil {
 		return err
 	}

@@ -46,9 +46,9 @@ func (fs *FS) ListUploads(ctx context.Context, bucket, prefix, delimiter, afterK
 		}
 		l = &uploadLister{prefix: prefix, delimiter: delimiter, limit: min(limit, MaxListKeys)}
 		if !j.free() {
-			if owner, err := j.ownsBucket(); err != nil {
+			if all, err := j.seesUploads(); err != nil {
 				return err
-			} else if !owner {
+			} else if !all {
 				l.only = j.s
 			}
 		}

@@ -139,7 +139,7 @@ func (fs *FS) CreateUpload(ctx context.Context, bucket, key string, o PutOptions
 		if err != nil {
 			return err
 		}
-		j := fs.judge(ctx, t, at.bucket(&k))
+		j := fs.keyJudge(ctx, t, &k, &at)
 		if _, err := j.checkTarget(&p, &at); err != nil {
 			return err
 		}

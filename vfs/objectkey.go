@@ -47,6 +47,15 @@ func belowTop(key string) string {
 	return key
 }
 
+// below is the key within its bucket.
+func (k *objectKey) below() string {
+	if k.bucket != "" {
+		return k.key
+	}
+	_, key, _ := strings.Cut(k.key, "/")
+	return key
+}
+
 func (k *objectKey) last() string { return k.names[len(k.names)-1] }
 
 // keyPlace is where a key leads in one snapshot.
@@ -77,17 +86,18 @@ func (p *keyPlace) deepest() step { return p.trail[len(p.trail)-1] }
 
 func (p *keyPlace) dir() Ino { return p.deepest().ino }
 
-// bucket is the inode of the bucket that k leads into; 0 if there is none yet.
-func (p *keyPlace) bucket(k *objectKey) Ino {
+// bucket is the directory of the bucket that k leads into; its inode is 0 if there is
+// none yet.
+func (p *keyPlace) bucket(k *objectKey) step {
 	switch {
 	case k.bucket != "":
-		return p.trail[0].ino
+		return p.trail[0]
 	case len(p.trail) > 1:
-		return p.trail[1].ino
+		return p.trail[1]
 	case p.entry != nil && p.entry.Dir:
-		return p.entry.Ino
+		return stepTo(p.entry)
 	}
-	return 0
+	return step{}
 }
 
 // locate walks to a key, one Get for each name. ErrNoSuchBucket.

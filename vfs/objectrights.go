@@ -11,6 +11,15 @@ import (
 
 // What the operations on objects ask their judge.
 
+// keyJudge is judge for a key that was located.
+func (fs *FS) keyJudge(ctx context.Context, r cluster.Reader, k *objectKey, at *keyPlace) judge {
+	bucket := at.bucket(k)
+	j := fs.judge(ctx, r, bucket.ino)
+	j.unpolicied = bucket.Tells&record.TellsPolicy == 0
+	j.key = k.below()
+	return j
+}
+
 // reach returns ErrAccess if the subject must not come to the key: a directory
 // on the way denies, or the key lies outside of buckets, where only
 // administrators and local users are.
@@ -49,7 +58,7 @@ func (fs *FS) judgedObject(ctx context.Context, r cluster.Reader, k *objectKey, 
 	if err != nil {
 		return j, nil, err
 	}
-	j = fs.judge(ctx, r, at.bucket(k))
+	j = fs.keyJudge(ctx, r, k, &at)
 	if err := j.reach(k, &at); err != nil {
 		return j, nil, err
 	}
@@ -61,6 +70,9 @@ func (fs *FS) judgedObject(ctx context.Context, r cluster.Reader, k *objectKey, 
 		return j, nil, err
 	}
 	if err := j.grants(act, n); err != nil {
+		return j, nil, err
+	}
+	if err := j.grantsLinked(act, n); err != nil {
 		return j, nil, err
 	}
 	switch act {
@@ -100,6 +112,9 @@ func (j *judge) write(p *publication, at *keyPlace, old *record.Inode) error {
 	if err := j.grants(act, nil); err != nil {
 		return err
 	}
+	if err := j.describes(act, p.meta); err != nil {
+		return err
+	}
 	switch {
 	case old == nil:
 		return j.entry(at.deepest(), nil)
@@ -110,6 +125,42 @@ func (j *judge) write(p *publication, at *keyPlace, old *record.Inode) error {
 		return err
 	}
 	return j.entry(at.deepest(), old)
+}
+
+// What a request can ask for beside its action.
+const (
+	policyPutACL  = "s3:PutObjectAcl"
+	policyPutTags = "s3:PutObjectTagging"
+)
+
+// describes returns ErrAccess if a publication brings an ACL or tags, which policies
+// know as actions of their own.
+func (j *judge) describes(act Action, m *ObjectMeta) error {
+	if m == nil || act != ActWriteObject || j.unpolicied || j.s.Local {
+		return nil
+	}
+	if len(m.Grants) > 0 {
+		if err := j.grantsAs(act, policyPutACL, nil); err != nil {
+			return err
+		}
+	}
+	if m.Headers[taggingHeader] != "" {
+		return j.grantsAs(act, policyPutTags, nil)
+	}
+	return nil
+}
+
+// grantsLinked asks for an object that a symbolic link led to under its own key: a
+// policy that opens, or closes, a prefix does so for what is there.
+func (j *judge) grantsLinked(act Action, n *record.Inode) error {
+	if j.linked == "" || j.unpolicied || j.free() {
+		return nil
+	}
+	asked := j.key
+	j.key = j.linked
+	err := j.grants(act, n)
+	j.key = asked
+	return err
 }
 
 // remove returns ErrAccess or ErrPerm if the subject must not delete n under a

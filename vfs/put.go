@@ -81,7 +81,7 @@ func (fs *FS) precheck(ctx context.Context, p *publication) error {
 			if err != nil {
 				return err
 			}
-			j := fs.judge(ctx, r, at.bucket(p.key))
+			j := fs.keyJudge(ctx, r, p.key, &at)
 			if open = 0; !settled && !p.cond.empty() && at.entry != nil && fs.opened(at.entry.Ino) != nil {
 				open = at.entry.Ino
 				return nil
@@ -167,7 +167,7 @@ func (o *op) publish(t cluster.Txn, p *publication) (*record.Inode, error) {
 			return nil, err
 		}
 	}
-	j := o.fs.judge(o.ctx, t, at.bucket(p.key))
+	j := o.fs.keyJudge(o.ctx, t, p.key, &at)
 	old, err := j.checkTarget(p, &at)
 	if err != nil {
 		return nil, err

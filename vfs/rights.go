@@ -6,6 +6,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/policy"
 )
 
 // This file and denials.go are the one place where rights at the object doors
@@ -15,35 +16,6 @@ import (
 //
 // Each operation evaluates in the snapshot or the transaction in which it acts.
 // Authorize is the early answer, before a body is taken.
-
-// Action is what somebody asks to do through an object door.
-type Action uint8
-
-// The actions. Those of a bucket come first.
-const (
-	ActListBuckets Action = iota // one's own
-	ActCreateBucket
-	ActDeleteBucket
-	ActListObjects
-	ActReadBucketACL
-	ActWriteBucketACL
-	ActConfigureBucket // see or change its configuration
-	ActReadObject
-	ActWriteObject // make, overwrite, tag, begin and go on with uploads
-	ActDeleteObject
-	ActReadObjectACL
-	ActWriteObjectACL
-	// ActOwnUpload is to see or to abort an upload, which its initiator may
-	// without any grant.
-	ActOwnUpload
-
-	actions
-)
-
-var actionNames = [actions]string{"list buckets", "create bucket", "delete bucket", "list", "read bucket ACL", "write bucket ACL", "configure bucket",
-	"read", "write", "delete", "read ACL", "write ACL", "see or abort upload"}
-
-func (a Action) String() string { return actionNames[a] }
 
 // need is who has the right to an action, beside the bucket's owner and
 // administrators.
@@ -79,6 +51,11 @@ type judge struct {
 	// bucket is the directory whose grants count; 0: there is none.
 	bucket Ino
 	owned  *record.Inode // the bucket's inode, once read
+	// unpolicied tells that the bucket has no policy.
+	unpolicied bool
+	key        string       // within the bucket, that is asked for; "" for none yet
+	linked     string       // where followLink came to, as a key
+	list       *ListOptions // of a list
 }
 
 func (fs *FS) judge(ctx context.Context, r cluster.Reader, bucket Ino) judge {
@@ -88,7 +65,7 @@ func (fs *FS) judge(ctx context.Context, r cluster.Reader, bucket Ino) judge {
 // bucketJudge is judge for a bucket whose directory was read.
 func (fs *FS) bucketJudge(ctx context.Context, r cluster.Reader, n *record.Inode) judge {
 	j := fs.judge(ctx, r, n.Ino)
-	j.owned = n
+	j.owned, j.unpolicied = n, !n.Has(record.FlagPolicy)
 	return j
 }
 
@@ -99,12 +76,78 @@ func (j *judge) denied(act Action) error {
 	return j.s.denied(act)
 }
 
-// grants returns nil if S3's grants, or ownership, give act on the bucket, or
-// on the object n in it.
+// grants returns nil if act on the bucket, or on the object n in it, is given: by
+// its policy, S3's grants, or ownership. What a policy denies nothing gives.
 func (j *judge) grants(act Action, n *record.Inode) error {
 	if j.free() || j.s.Local {
 		return nil
 	}
+	return j.grantsAs(act, j.s.policyAction(act), n)
+}
+
+// grantsAs is grants for an action that policies call name.
+func (j *judge) grantsAs(act Action, name string, n *record.Inode) error {
+	switch e, err := j.byPolicy(act, name, n); {
+	case err != nil:
+		return err
+	case e == policy.Deny:
+		return j.denied(act)
+	case e == policy.Allow:
+		return nil
+	}
+	return j.gives(act, n)
+}
+
+// byPolicy returns what the bucket's policy says of an action under a name of its, to
+// the object n or to what has none yet.
+func (j *judge) byPolicy(act Action, name string, n *record.Inode) (policy.Effect, error) {
+	if j.unpolicied || j.bucket == 0 || j.s.Local || name == "" {
+		return policy.None, nil
+	}
+	b, err := record.GetBucket(j.r, j.bucket)
+	if err != nil {
+		return policy.None, err
+	}
+	digest := b[record.PolicyAttr]
+	if digest == nil {
+		j.unpolicied = true
+		return policy.None, nil
+	}
+	p, err := j.fs.policies.get(j.r, j.bucket, record.PolicyDigest(digest))
+	if err != nil {
+		return policy.None, err
+	}
+	e, _ := p.Decide(&policy.Request{Action: name, Resource: p.resource(act.onObject(), j.key), Principal: j.s.principal(), Values: j.policyKeys(n)})
+	switch {
+	case e == policy.Allow && accessBlock(b)&RestrictPublicBuckets != 0 && p.public:
+		return policy.None, nil
+	case e == policy.Deny && keepsPolicy[name]:
+		// Who could not change a policy any more that denies everything: S3
+		// leaves that to the owner.
+		if owner, err := j.ownsBucket(); err != nil || owner {
+			return policy.None, err
+		}
+	}
+	return e, nil
+}
+
+// keepsPolicy are actions that no policy takes from the bucket's owner.
+var keepsPolicy = map[string]bool{"s3:GetBucketPolicy": true, "s3:PutBucketPolicy": true, "s3:DeleteBucketPolicy": true}
+
+// policyKeys are the condition keys of what is asked for.
+func (j *judge) policyKeys(n *record.Inode) *policyKeys {
+	k := &policyKeys{anonymous: j.s.Anonymous, user: j.s.User, name: j.s.Name, uid: j.s.UID, now: j.fs.cfg.Now, list: j.list}
+	if n != nil {
+		k.tags = n.Object.Headers[taggingHeader]
+	}
+	if j.s.Call != nil {
+		k.values = j.s.Call.Values
+	}
+	return k
+}
+
+// gives is grants without policies.
+func (j *judge) gives(act Action, n *record.Inode) error {
 	want := needs[act]
 	if want.object != 0 && n != nil {
 		if given, err := j.objectGives(n, want.object); err != nil || given {
@@ -195,14 +238,15 @@ func (j *judge) ownsBucket() (bool, error) {
 	return j.s.owns(j.owned), nil
 }
 
-// Authorize is the early answer to an action on a bucket, before a body is
-// taken; the operation itself decides again, by what is stored then. Actions that
-// the object or the upload may allow pass here; only for anonymous requests the
+// Authorize is the early answer to an action on a bucket, or on a key in it, before a
+// body is taken; the operation itself decides again, by what is stored then. Actions
+// that the object or the upload may allow pass here, and where a policy decides, those
+// on keys that are not known yet (""); only for anonymous requests the
 // bucket must exist, before anything is held for a stranger. It describes
 // the bucket if it was looked at, as for ActWriteObject it always is: an object
 // published with PutOptions.Bucket or CopyOptions.Bucket of it goes into that
 // bucket or nowhere. ErrAccess, ErrNoSuchBucket.
-func (fs *FS) Authorize(ctx context.Context, act Action, bucket string) (BucketInfo, error) {
+func (fs *FS) Authorize(ctx context.Context, act Action, bucket, key string) (BucketInfo, error) {
 	var info BucketInfo
 	want, s := needs[act], subjectOf(ctx)
 	switch {
@@ -221,6 +265,9 @@ func (fs *FS) Authorize(ctx context.Context, act Action, bucket string) (BucketI
 			return nil // that it exists is all that a stranger needs so far
 		}
 		j := fs.bucketJudge(ctx, r, n)
+		if j.key = key; key == "" && act.onObject() && !j.unpolicied {
+			return nil
+		}
 		return j.grants(act, nil)
 	})
 	return info, err

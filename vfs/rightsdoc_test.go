@@ -78,7 +78,7 @@ func (c *cast) subject(name string) *Subject {
 	if local {
 		return &Subject{UID: u.UID, GID: u.GID, Local: true}
 	}
-	return &Subject{User: u.ID, UID: u.UID, GID: u.GID, Admin: u.Admin}
+	return &Subject{User: u.ID, Name: u.Name, UID: u.UID, GID: u.GID, Admin: u.Admin}
 }
 
 func (c *cast) cred(name string) *Cred {

@@ -31,7 +31,8 @@ type world struct {
 	bucket thing
 	dirs   []thing // d0/d1/…
 	block  bool    // the bucket ignores grants that are public
-	file   *thing  // nil: missing
+	policy modelPolicy
+	file   *thing // nil: missing
 }
 
 const (
@@ -100,12 +101,12 @@ func (w *world) way(s *Subject) bool {
 	return true
 }
 
-func (w *world) onBucket(s *Subject, p Permission) bool {
-	return s.Local || w.bucket.ownedBy(s) || w.grantsTo(&w.bucket, s, p)
+func (w *world) onBucket(s *Subject, p Permission, act Action) bool {
+	return s.Local || w.policy.gives(w, s, act, w.bucket.ownedBy(s) || w.grantsTo(&w.bucket, s, p))
 }
 
-func (w *world) onObject(s *Subject, p Permission) bool {
-	return s.Local || w.bucket.ownedBy(s) || w.file.ownedBy(s) || w.grantsTo(w.file, s, p)
+func (w *world) onObject(s *Subject, p Permission, act Action) bool {
+	return s.Local || w.policy.gives(w, s, act, w.bucket.ownedBy(s) || w.file.ownedBy(s) || w.grantsTo(w.file, s, p))
 }
 
 // may is the naive answer: nil, ErrAccess (ErrPerm too), ErrNoSuchKey.
@@ -122,23 +123,23 @@ func (w *world) may(s *Subject, act Action) error {
 	}
 	switch {
 	case act == ActWriteObject && w.file == nil:
-		return yes(s.Admin || w.onBucket(s, PermWrite) && w.way(s) && !last.denies(s, AccessWrite|AccessExec))
+		return yes(s.Admin || w.onBucket(s, PermWrite, act) && w.way(s) && !last.denies(s, AccessWrite|AccessExec))
 	case act == ActWriteObject:
-		return yes(s.Admin || w.onBucket(s, PermWrite) && w.way(s) && !w.file.denies(s, AccessWrite))
+		return yes(s.Admin || w.onBucket(s, PermWrite, act) && w.way(s) && !w.file.denies(s, AccessWrite))
 	case act == ActDeleteObject && w.file == nil:
-		return yes(s.Admin || w.onBucket(s, PermWrite) && w.way(s))
+		return yes(s.Admin || w.onBucket(s, PermWrite, act) && w.way(s))
 	case act == ActDeleteObject:
-		return yes(s.Admin || w.onBucket(s, PermWrite) && w.way(s) && !last.denies(s, AccessWrite|AccessExec))
-	case w.file == nil && (s.Admin || w.way(s) && w.onBucket(s, PermRead)):
+		return yes(s.Admin || w.onBucket(s, PermWrite, act) && w.way(s) && !last.denies(s, AccessWrite|AccessExec))
+	case w.file == nil && (s.Admin || w.way(s) && w.onBucket(s, PermRead, ActListObjects)):
 		return ErrNoSuchKey
 	case w.file == nil:
 		return ErrAccess
 	case act == ActReadObject:
-		return yes(s.Admin || w.onObject(s, PermRead) && w.way(s) && !w.file.denies(s, AccessRead))
+		return yes(s.Admin || w.onObject(s, PermRead, act) && w.way(s) && !w.file.denies(s, AccessRead))
 	case act == ActReadObjectACL:
-		return yes(s.Admin || w.onObject(s, PermReadACP) && w.way(s))
+		return yes(s.Admin || w.onObject(s, PermReadACP, act) && w.way(s))
 	case act == ActWriteObjectACL:
-		return yes(s.Admin || w.onObject(s, PermWriteACP) && w.way(s))
+		return yes(s.Admin || w.onObject(s, PermWriteACP, act) && w.way(s))
 	}
 	panic(act)
 }
@@ -148,7 +149,7 @@ func (w *world) may(s *Subject, act Action) error {
 // and is left out here.
 func (w *world) lists(s *Subject) (bool, error) {
 	const read = AccessRead | AccessExec
-	if !s.Admin && (!w.onBucket(s, PermRead) || w.bucket.denies(s, read)) {
+	if !s.Admin && (!w.onBucket(s, PermRead, ActListObjects) || w.bucket.denies(s, read)) {
 		return false, ErrAccess
 	}
 	for _, d := range w.dirs {
@@ -241,6 +242,7 @@ func (b *builder) world(bucket string) *world {
 		}
 		w.dirs = append(w.dirs, d)
 	}
+	w.policy = b.policy(bucket, path+"key") // of the whole life of the file
 	b.file(w, bucket, dir, path+"key")
 	return w
 }
@@ -307,7 +309,7 @@ func evaluate(fs *FS, s *Subject, act Action, bucket, key string) error {
 		return fs.view(ctx, func(r cluster.Reader) error {
 			at, err := locate(r, &k)
 			if err == nil {
-				j := fs.judge(ctx, r, at.bucket(&k))
+				j := fs.keyJudge(ctx, r, &k, &at)
 				_, err = j.checkTarget(&p, &at)
 			}
 			return err

@@ -5,13 +5,16 @@ import (
 	"fmt"
 
 	"ogw/vfs/internal/record"
+	"ogw/vfs/policy"
 )
 
 // Subject is who asks for object operations. It comes with the context
 // (WithSubject); without one the program itself asks, which may do everything.
 type Subject struct {
-	// User is the user's ID, which grants name.
+	// User is the user's ID, which grants and policies name.
 	User UserID
+	// Name is the user's name of now, for policies.
+	Name string
 	// UID, GID and Groups are what POSIX modes go by, and own what is made.
 	UID    uint32
 	GID    uint32
@@ -24,6 +27,19 @@ type Subject struct {
 	// Local is a uid of this machine that came through an object door: modes
 	// and POSIX ACLs are the whole truth, as over NFS, and grants give nothing.
 	Local bool
+	// Call is what else policies go by; nil: they see usual actions without keys.
+	Call *Call
+}
+
+// Call is what a door knows of one request that policies go by.
+type Call struct {
+	// Act is the action that the request is about, and Action what policies call it
+	// ("s3:PutObjectTagging"); "" for the usual name.
+	Act    Action
+	Action string
+	// Values are the condition keys that the request has, beside those about the user
+	// and the time. It may be nil.
+	Values policy.Values
 }
 
 // NobodyUID owns what anonymous requests make (Linux's overflow uid). No user
@@ -86,3 +102,19 @@ func (s *Subject) owns(n *record.Inode) bool { return !s.Anonymous && s.UID == n
 
 // cred is s for checks of modes.
 func (s *Subject) cred() *Cred { return &Cred{UID: s.UID, GID: s.GID, Groups: s.Groups} }
+
+// policyAction is what policies call act, "" if nobody said it: nothing is decided then.
+func (s *Subject) policyAction(act Action) string {
+	if c := s.Call; c != nil && c.Act == act && c.Action != "" {
+		return c.Action
+	}
+	return policyActions[act]
+}
+
+// principal is how policies name the subject.
+func (s *Subject) principal() policy.Principal {
+	if s.Anonymous {
+		return policy.Principal{}
+	}
+	return policy.Principal{ID: string(s.User), Account: string(s.User)}
+}

@@ -66,7 +66,7 @@ func TestCopyIntoItsBucket(t *testing.T) {
 	for name, ctx := range map[string]context.Context{"administrator": WithSubject(bg, &Subject{Admin: true}), "program": bg} {
 		_, err := fs.CreateBucket(bg, name, nil)
 		want(t, err, nil)
-		info, err := fs.Authorize(ctx, ActWriteObject, name)
+		info, err := fs.Authorize(ctx, ActWriteObject, name, "")
 		if err != nil || info.Ino == 0 {
 			t.Fatalf("%s: %+v %v", name, info, err)
 		}

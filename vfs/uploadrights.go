@@ -6,6 +6,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/policy"
 )
 
 // began reports whether s began u. Records older than format 2 hold the uid
@@ -23,6 +24,9 @@ func (s *Subject) began(u *record.Upload) bool {
 func (j *judge) upload(u *record.Upload, act Action) error {
 	if j.free() {
 		return nil
+	}
+	if e, err := j.byPolicy(act, j.s.policyAction(act), nil); err != nil || e == policy.Allow {
+		return err // as S3 has it, also with another's
 	}
 	if !j.s.began(u) {
 		owner, err := j.ownsBucket()
@@ -44,5 +48,16 @@ func (fs *FS) uploadFor(ctx context.Context, r cluster.Reader, name *uploadName,
 		return nil, err
 	}
 	j := fs.judge(ctx, r, u.Bucket)
+	j.key = name.key.below()
 	return u, j.upload(u, act)
+}
+
+// seesUploads reports whether the subject sees the uploads of others: the owner, and
+// whom the policy lets list them.
+func (j *judge) seesUploads() (bool, error) {
+	e, err := j.byPolicy(ActListObjects, j.s.policyAction(ActListObjects), nil)
+	if err != nil || e == policy.Allow {
+		return err == nil, err
+	}
+	return j.ownsBucket()
 }

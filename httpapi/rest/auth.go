@@ -126,7 +126,7 @@ func (a *authenticator) identifyUser(ctx context.Context, fs *vfs.FS, name, secr
 	return identity{
 		name:    user.Name,
 		user:    user.Name,
-		subject: vfs.Subject{User: user.ID, UID: user.UID, GID: user.GID, Admin: user.Admin},
+		subject: vfs.Subject{User: user.ID, Name: user.Name, UID: user.UID, GID: user.GID, Admin: user.Admin},
 	}, nil
 }
 

@@ -116,6 +116,7 @@ func (s *Server) admit(r *request) (err error) {
 	}
 	httpapi.NoteUser(r.Context(), r.who.name, string(r.who.subject.User), r.who.subject.UID)
 	// From here on vfs decides what may be done.
+	r.who.subject.Call = &vfs.Call{Values: &conditionKeys{r: r.Request}}
 	r.Request = r.WithContext(vfs.WithSubject(r.Context(), &r.who.subject))
 	return nil
 }

@@ -53,7 +53,7 @@ func TestNotConfigured(t *testing.T) {
 	for method, path := range map[string]string{"GET": "/?x-id=ListDirectoryBuckets", "POST": "/WriteGetObjectResponse?x-id=WriteGetObjectResponse"} {
 		d.wantRaw("alice", method, path, nil, nil, 501, "NotImplemented")
 	}
-	for _, query := range []string{"policy", "lifecycle", "versioning", "website"} {
+	for _, query := range []string{"lifecycle", "versioning", "website"} {
 		d.wantRaw("alice", "PUT", "/plain?"+query, []byte("<x/>"), nil, 501, "NotImplemented")
 	}
 	for payer, status := range map[string]int{"BucketOwner": 200, "Requester": 501, "Nobody": 400} {

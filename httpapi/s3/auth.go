@@ -25,6 +25,7 @@ func (q *request) authenticate() error {
 		return err
 	}
 	if sig == nil {
+		q.become(identity{})
 		return nil
 	}
 	if err := q.identify(sig); err != nil {
@@ -59,7 +60,7 @@ func (q *request) identify(sig *sigv4.Signature) error {
 		return err
 	}
 	try.Right()
-	q.user = user
+	q.user, q.keys.claim = user, sig
 	q.become(identity{&q.user})
 	return nil
 }
@@ -100,8 +101,17 @@ func (q *request) authorize() error {
 
 // may asks for a right to the bucket, and keeps what it learns of that.
 func (q *request) may(p permission) (err error) {
-	q.info, err = q.fs.Authorize(q.ctx, vfs.Action(p), q.bucket)
+	q.info, err = q.fs.Authorize(q.ctx, vfs.Action(p), q.bucket, q.earlyKey())
 	return err
+}
+
+// earlyKey is the key that the early answer is about: "" where a policy can go by what
+// is in the body.
+func (q *request) earlyKey() string {
+	if q.op.name == "PutObjectTagging" {
+		return ""
+	}
+	return q.key
 }
 
 // checkExpectedOwner refuses requests that expect another owner of the bucket.

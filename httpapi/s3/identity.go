@@ -28,9 +28,10 @@ func (i identity) id() vfs.UserID {
 // subject is the identity in the terms of vfs.
 func (i identity) subject() *vfs.Subject {
 	if i.user == nil {
-		return vfs.Nobody
+		nobody := *vfs.Nobody
+		return &nobody
 	}
-	return &vfs.Subject{User: i.id(), UID: i.user.UID, GID: i.user.GID, Admin: i.user.Admin}
+	return &vfs.Subject{User: i.id(), Name: i.name(), UID: i.user.UID, GID: i.user.GID, Admin: i.user.Admin}
 }
 
 // cred owns what the identity makes.

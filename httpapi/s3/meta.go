@@ -16,7 +16,6 @@ import (
 
 const (
 	defaultContentType = "binary/octet-stream" // S3's own
-	taggingHeader      = "X-Amz-Tagging"
 	storageClassHeader = "X-Amz-Storage-Class"
 	redirectHeader     = "X-Amz-Website-Redirect-Location"
 	userMetaPrefix     = "X-Amz-Meta-"

@@ -81,8 +81,6 @@ func notSetOps() (get, del []subOp) {
 		{"lifecycle", "BucketLifecycleConfiguration", codeNoSuchLifecycle, true},
 		{"object-lock", "ObjectLockConfiguration", codeNoSuchObjectLock, false},
 		{"ownershipControls", "BucketOwnershipControls", codeNoSuchOwnership, true},
-		{"policy", "BucketPolicy", codeNoSuchPolicy, true},
-		{"policyStatus", "BucketPolicyStatus", codeNoSuchPolicy, false},
 		{"replication", "BucketReplication", codeNoSuchReplication, true},
 		{"website", "BucketWebsite", codeNoSuchWebsite, true},
 	} {

@@ -149,12 +149,12 @@ func expandFileName(fields map[string]string, file *multipart.Part) {
 
 // authorizeForm checks signature and policy; without a policy the request
 // stays anonymous.
-func (q *request) authorizeForm(fields map[string]string) (*policy, error) {
+func (q *request) authorizeForm(fields map[string]string) (*formPolicy, error) {
 	sig, err := q.verify.ParsePost(func(name string) string { return fields[name] })
 	if err != nil {
 		return nil, err
 	}
-	pol := &policy{maxBytes: -1}
+	pol := &formPolicy{maxBytes: -1}
 	if sig != nil {
 		if err := q.identify(sig); err != nil {
 			return nil, err
@@ -166,6 +166,9 @@ func (q *request) authorizeForm(fields map[string]string) (*policy, error) {
 		if err := pol.check(fields); err != nil {
 			return nil, err
 		}
+	}
+	if q.keys.header, err = formHeaders(fields); err != nil {
+		return nil, err
 	}
 	return pol, q.may(needPut)
 }
@@ -194,11 +197,8 @@ func formHeaders(fields map[string]string) (http.Header, error) {
 }
 
 // storeForm stores the file and answers as the form asks.
-func (q *request) storeForm(fields map[string]string, file io.Reader, pol *policy) error {
-	h, err := formHeaders(fields)
-	if err != nil {
-		return err
-	}
+func (q *request) storeForm(fields map[string]string, file io.Reader, pol *formPolicy) error {
+	h := q.keys.header
 	meta, err := q.requestMeta(h)
 	if err != nil {
 		return err

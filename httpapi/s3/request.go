@@ -32,6 +32,10 @@ type request struct {
 	slotOf     fair.Key       // who holds the slot of this request
 	slotted    bool
 	memory     int64 // taken of documents
+
+	// What policies go by.
+	call vfs.Call
+	keys conditionKeys
 }
 
 // headerValues is what most responses need.
@@ -95,6 +99,15 @@ func (q *request) client() fair.Key {
 func (q *request) become(id identity) {
 	q.id = id
 	q.asks.Subject = id.subject()
+	if q.op == nil {
+		return
+	}
+	q.keys = conditionKeys{r: q.r, q: q.q, header: q.r.Header, region: q.region(), now: q.cfg.Now, claim: q.keys.claim}
+	q.call = vfs.Call{Act: vfs.ActWriteObject, Values: &q.keys} // a form's
+	if q.op.needs >= 0 {
+		q.call.Act, q.call.Action = vfs.Action(q.op.needs), policyActions[q.op.name]
+	}
+	q.asks.Subject.Call = &q.call
 }
 
 // sendPage sends a listing, which a client that reads slowly keeps in memory.

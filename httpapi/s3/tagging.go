@@ -114,6 +114,10 @@ func (q *request) putObjectTagging() error {
 	if err := checkTags(doc.Tags, maxTags); err != nil {
 		return err
 	}
+	q.keys.tags = url.Values{}
+	for _, t := range doc.Tags {
+		q.keys.tags.Add(t.Key, t.Value)
+	}
 	if err := q.fs.SetObjectHeader(q.ctx, q.bucket, q.key, taggingHeader, encodeTags(doc.Tags)); err != nil {
 		return err
 	}

@@ -312,7 +312,7 @@ func TestRefusedByName(t *testing.T) {
 	s := New(nil, Config{})
 	for request, name := range map[string]string{
 		"GET /b?analytics": "GetBucketAnalyticsConfiguration", "DELETE /b?metrics=": "DeleteBucketMetricsConfiguration",
-		"PUT /b?lifecycle": "PutBucketLifecycleConfiguration", "PUT /b?policy": "PutBucketPolicy", "DELETE /b?inventory": "DeleteBucketInventoryConfiguration",
+		"PUT /b?lifecycle": "PutBucketLifecycleConfiguration", "DELETE /b?inventory": "DeleteBucketInventoryConfiguration",
 		"PUT /b?versions": "ListObjectVersions", "PUT /b?versioning": "PutBucketVersioning",
 		"PUT /b?encryption": "PutBucketEncryption", "PUT /b?website": "PutBucketWebsite", "GET /b?session": "CreateSession",
 		"DELETE /b?acl": "DeleteBucketAcl", "DELETE /b?uploads": "ListMultipartUploads", "PUT /b?location": "PutBucketLocation",

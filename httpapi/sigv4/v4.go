@@ -345,3 +345,9 @@ func hmacSHA256(key, text []byte) []byte {
 	h.Write(text)
 	return h.Sum(nil)
 }
+
+// Time returns when the request was signed, as far as the signature tells.
+func (s *Signature) Time() (time.Time, bool) {
+	t, err := time.Parse(timeFormat, s.timestamp)
+	return t, err == nil
+}

@@ -30,6 +30,7 @@ const (
 	taggingDoc  = `<Tagging><TagSet><Tag><Key>of</Key><Value>mallory</Value></Tag></TagSet></Tagging>`
 	ownTags     = `<Tagging><TagSet><Tag><Key>of</Key><Value>alice</Value></Tag></TagSet></Tagging>`
 	corsDoc     = `<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod></CORSRule></CORSConfiguration>`
+	policyDoc   = `{"Statement":{"Effect":"Allow","Principal":"*","Action":"s3:GetObject","Resource":"arn:aws:s3:::hers/*"}}`
 	blockDoc    = `<PublicAccessBlockConfiguration><BlockPublicAcls>false</BlockPublicAcls></PublicAccessBlockConfiguration>`
 	payerDoc    = `<RequestPaymentConfiguration><Payer>BucketOwner</Payer></RequestPaymentConfiguration>`
 	deleteDoc   = `<Delete><Object><Key>secret</Key></Object></Delete>`
@@ -77,6 +78,7 @@ func attacks() map[string]attack {
 		"PreflightRequest OBJECT OPTIONS ":             {target: "/hers/secret", headers: preflightHeaders},
 
 		"PutBucketCors BUCKET PUT cors":                                 {target: "/hers?cors", body: corsDoc},
+		"PutBucketPolicy BUCKET PUT policy":                             {target: "/hers?policy", body: policyDoc},
 		"PutPublicAccessBlock BUCKET PUT publicAccessBlock":             {target: "/hers?publicAccessBlock", body: blockDoc},
 		"PutBucketRequestPayment BUCKET PUT requestPayment":             {target: "/hers?requestPayment", body: payerDoc},
 		"GetObjectAttributes OBJECT GET attributes":                     {target: "/hers/secret?attributes", headers: []string{"X-Amz-Object-Attributes", "ETag,ObjectSize"}},

@@ -207,7 +207,7 @@ func (c *checker) checkEntry(r cluster.Reader, parent record.Ino, e *record.Dent
 	if n.Mode&record.ModeTypeMask != e.Mode {
 		f.add("entry-type", nil, "entry %q of directory %d has type %o, its inode %d has %o", e.Name, parent, e.Mode, e.Ino, n.Mode&record.ModeTypeMask)
 	}
-	if told := n.EntryTells(); !n.IsDir() && e.Tells != 0 || e.Tells&^told != 0 || told&^e.Tells&record.TellsFlags != 0 {
+	if told := n.EntryTells(); !n.IsDir() && e.Tells != 0 || e.Tells&^told != 0 || told&^e.Tells&(record.TellsFlags|record.TellsPolicy) != 0 {
 		f.add("entry-mode", tellAgain(parent, e), "entry %q of directory %d lets pass what the mode or the flags of its inode %d deny", e.Name, parent, e.Ino)
 	}
 	switch {
@@ -253,6 +253,9 @@ func (c *checker) checkTables() error {
 			return inodeOK(r, p, func(n *record.Inode) bool { return n.Nlink == 0 })
 		}},
 		{record.TabBucket, "stray-bucket", func(r cluster.Reader, p pair) (bool, error) { return inodeOK(r, p, (*record.Inode).IsDir) }},
+		{record.TabPolicy, "stray-policy", func(r cluster.Reader, p pair) (bool, error) {
+			return inodeOK(r, p, func(n *record.Inode) bool { return n.IsDir() && n.Has(record.FlagPolicy) })
+		}},
 		{record.TabUpload, "upload-record", uploadOK},
 		{record.TabUploadID, "upload-record", uploadIDOK},
 		{record.TabPart, "stray-part", partOK},

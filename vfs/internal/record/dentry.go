@@ -21,8 +21,8 @@ type Dentry struct {
 	Tells
 }
 
-// Tells is what the entry of a directory tells of the directory's mode and
-// flags, so that who goes by it at an object door need not read the inode
+// Tells is what the entry of a directory tells of the directory's mode, flags and
+// policy, so that who goes by it at an object door need not read the inode
 // (mode.go, fileflags.go). Of the mode, an entry older than format 2 tells
 // nothing: then the inode is asked.
 type Tells byte
@@ -34,8 +34,10 @@ const (
 	TellsUnchosen
 	// TellsFlags: the directory has FileFlags that forbid something.
 	TellsFlags
+	// TellsPolicy: the directory is a bucket with a policy.
+	TellsPolicy
 
-	tellsMask    = TellsOpen | TellsUnchosen | TellsFlags
+	tellsMask    = TellsOpen | TellsUnchosen | TellsFlags | TellsPolicy
 	dentryTypeOf = 0x0f
 )
 

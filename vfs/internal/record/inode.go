@@ -87,6 +87,9 @@ const (
 // bytes used. A content that is replaced need not be looked at then.
 const FlagOneInline inodeFlags = 1 << 18
 
+// FlagPolicy: this directory is a bucket with a policy.
+const FlagPolicy inodeFlags = 1 << 19
+
 // flagFarTimes: a time that somebody chose does not fit into 64 bits of
 // nanoseconds.
 const flagFarTimes inodeFlags = 1 << 31

@@ -10,7 +10,7 @@ import (
 // FormatVersion is the version of all stored keys and values of this
 // package. It stands in the superblock; a store with a greater one is
 // refused, one with a smaller one is converted when it is opened.
-const FormatVersion = 2
+const FormatVersion = 3
 
 // All stored keys. The first byte is the table; numbers are 8 bytes
 // big-endian unless stated. Keys from 0xFF on belong to the engine.
@@ -34,6 +34,7 @@ const FormatVersion = 2
 //	'M' upload                           the key of its 'm' record
 //	'p' upload part(4)                   part of an upload
 //	'b' ino                              bucket attributes: creation, owner, ACL
+//	'y' ino                              policy of a bucket (bucketpolicy.go)
 //	'U' ID                               user and its access keys (userrecord.go); stays when the user is removed
 //	'u' name                             ID of the user who has it
 //	'I' uid(4)                           ID of the user who has it, or had it last
@@ -60,6 +61,7 @@ const (
 	TabUploadID = 'M'
 	TabPart     = 'p'
 	TabBucket   = 'b'
+	TabPolicy   = 'y'
 	TabUser     = 'U'
 	TabUserName = 'u'
 	TabUID      = 'I'
@@ -106,6 +108,7 @@ func RefPrefix(source ContentID) []byte       { return key1(TabRef, uint64(sourc
 func QueueKey(dueNS int64, id uint64) []byte  { return key2(TabQueue, uint64(dueNS), id) }
 func OrphanKey(ino Ino) []byte                { return key1(TabOrphan, uint64(ino)) }
 func BucketKey(ino Ino) []byte                { return key1(TabBucket, uint64(ino)) }
+func PolicyKey(ino Ino) []byte                { return key1(TabPolicy, uint64(ino)) }
 func UserKey(id UserID) []byte                { return append([]byte{TabUser}, id...) }
 func UserNameKey(name string) []byte          { return append([]byte{TabUserName}, name...) }
 func UIDKey(uid uint32) []byte                { return binary.BigEndian.AppendUint32([]byte{TabUID}, uid) }

@@ -20,12 +20,16 @@ func (n *Inode) Unchoose() {
 	n.Set(FlagUnchosen, true)
 }
 
-// EntryTells is what the entry of n tells of its mode and flags.
+// EntryTells is what the entry of n tells of its mode, flags and policy.
 func (n *Inode) EntryTells() Tells {
+	t := n.modeTells()
 	if n.IsDir() && n.FileFlags()&fileFlagsHeld != 0 {
-		return n.modeTells() | TellsFlags
+		t |= TellsFlags
 	}
-	return n.modeTells()
+	if n.IsDir() && n.Has(FlagPolicy) {
+		t |= TellsPolicy
+	}
+	return t
 }
 
 func (n *Inode) modeTells() Tells {

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// policy is the decoded policy of a browser form (S3 API reference, "Creating
+// formPolicy is the decoded policy of a browser form (S3 API reference, "Creating
 // a POST policy").
-type policy struct {
+type formPolicy struct {
 	conditions []condition
 	minBytes   int64
 	maxBytes   int64 // -1: no content-length-range
@@ -28,7 +28,7 @@ type condition struct {
 }
 
 // parsePolicy decodes a policy and checks its expiration.
-func parsePolicy(encoded string, now time.Time) (*policy, error) {
+func parsePolicy(encoded string, now time.Time) (*formPolicy, error) {
 	raw, err := base64.StdEncoding.DecodeString(encoded)
 	switch {
 	case err != nil:
@@ -44,7 +44,7 @@ func parsePolicy(encoded string, now time.Time) (*policy, error) {
 	if err != nil {
 		return nil, badPolicy("Invalid 'expiration' value: '%s'", expiration)
 	}
-	p := &policy{maxBytes: -1}
+	p := &formPolicy{maxBytes: -1}
 	for _, c := range conditions {
 		if err := p.add(c); err != nil {
 			return nil, err
@@ -110,7 +110,7 @@ func plainEscapes(raw []byte) []byte {
 
 // add takes {"field": "value"}, ["eq", "$field", "value"],
 // ["starts-with", "$field", "value"], or ["content-length-range", min, max].
-func (p *policy) add(raw json.RawMessage) error {
+func (p *formPolicy) add(raw json.RawMessage) error {
 	var exact map[string]any
 	var list []any
 	switch {
@@ -122,7 +122,7 @@ func (p *policy) add(raw json.RawMessage) error {
 	return badPolicy("Invalid condition test: must be a List or Object.")
 }
 
-func (p *policy) addExact(exact map[string]any) error {
+func (p *formPolicy) addExact(exact map[string]any) error {
 	if len(exact) != 1 {
 		return badPolicy("Invalid Simple-Condition: Simple-Conditions must have exactly one property specified.")
 	}
@@ -137,7 +137,7 @@ func (p *policy) addExact(exact map[string]any) error {
 	return nil
 }
 
-func (p *policy) addTest(list []any, text string) error {
+func (p *formPolicy) addTest(list []any, text string) error {
 	if len(list) == 0 {
 		return badPolicy("Invalid Condition: missing operation identifier.")
 	}
@@ -165,7 +165,7 @@ func (p *policy) addTest(list []any, text string) error {
 }
 
 // setRange keeps the narrower of two ranges, which both must hold.
-func (p *policy) setRange(from, to any) error {
+func (p *formPolicy) setRange(from, to any) error {
 	lo, ok1 := sizeOf(from)
 	hi, ok2 := sizeOf(to)
 	if !ok1 || !ok2 {
@@ -195,7 +195,7 @@ func sizeOf(v any) (int64, bool) {
 
 // namesBucket tells whether a condition says which bucket the form is for:
 // all of its name, or its beginning.
-func (p *policy) namesBucket() bool {
+func (p *formPolicy) namesBucket() bool {
 	for _, c := range p.conditions {
 		if c.field == "bucket" && (!c.prefix || c.value != "") {
 			return true
@@ -206,7 +206,7 @@ func (p *policy) namesBucket() bool {
 
 // check compares the form with the policy: every condition must hold, and
 // every field must have a condition.
-func (p *policy) check(fields map[string]string) error {
+func (p *formPolicy) check(fields map[string]string) error {
 	covered := map[string]bool{}
 	if !p.namesBucket() {
 		// S3 says so of every field without a condition. A policy that names

@@ -1,0 +1,25 @@
+package rest
+
+import (
+	"net/http"
+	"strings"
+
+	"ogw/httpapi"
+)
+
+// conditionKeys are what policies know of a request beside who asks. It implements
+// policy.Values.
+type conditionKeys struct {
+	r   *http.Request
+	one [1]string
+}
+
+// Value implements policy.Values.
+func (k *conditionKeys) Value(key string) ([]string, bool) {
+	name, ok := strings.CutPrefix(key, "aws:")
+	if !ok {
+		return nil, false
+	}
+	k.one[0], ok = httpapi.ConditionKey(k.r, name)
+	return k.one[:], ok
+}

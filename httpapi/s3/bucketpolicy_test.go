@@ -1,0 +1,210 @@
+package s3
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"ogw/vfs/policy"
+)
+
+// setPolicy sets a policy of statements, in which BOB and BKT stand for bob and the bucket.
+func (d *door) setPolicy(bucket string, statements ...string) {
+	d.t.Helper()
+	text := `{"Version":"2012-10-17","Statement":[` + strings.Join(statements, ",") + `]}`
+	text = strings.NewReplacer("BOB", `{"AWS":"`+d.userID("bob")+`"}`, "BKT", "arn:aws:s3:::"+bucket).Replace(text)
+	d.wantRaw("root", "PUT", "/"+bucket+"?policy", []byte(text), nil, 204, "")
+}
+
+func TestBucketPolicy(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "pol")
+	d.wantRaw("alice", "PUT", "/pol/open/k", []byte("v"), nil, 200, "")
+	d.wantRaw("alice", "PUT", "/pol/k", []byte("v"), nil, 200, "")
+	d.wantRaw("", "GET", "/pol/open/k", nil, nil, 403, "AccessDenied")
+	d.wantRaw("alice", "GET", "/pol?policy", nil, nil, 404, "NoSuchBucketPolicy")
+	d.wantRaw("alice", "GET", "/pol?policyStatus", nil, nil, 404, "NoSuchBucketPolicy")
+	text := `{"Version":"2012-10-17", "Statement":[{"Effect":"Allow","Principal":"*","Action":"s3:GetObject","Resource":"arn:aws:s3:::pol/open/*"}]}`
+	for _, method := range []string{"GET", "PUT", "DELETE"} {
+		d.wantRaw("bob", method, "/pol?policy", []byte(text), nil, 403, "AccessDenied")
+	}
+	d.wantRaw("alice", "PUT", "/pol?policy", []byte(text), nil, 204, "")
+	res, _ := d.wantRaw("alice", "GET", "/pol?policy", nil, nil, 200, text)
+	if got := res.Header.Get("Content-Type"); got != "application/json" {
+		t.Error(got)
+	}
+	d.wantRaw("alice", "GET", "/pol?policyStatus", nil, nil, 200, "<IsPublic>true</IsPublic>")
+	d.wantRaw("", "GET", "/pol/open/k", nil, nil, 200, "v")
+	d.wantRaw("", "GET", "/pol/k", nil, nil, 403, "AccessDenied")
+	d.wantRaw("", "PUT", "/pol/open/k", []byte("w"), nil, 403, "AccessDenied")
+	d.wantRaw("", "GET", "/pol", nil, nil, 403, "AccessDenied")
+	for body, message := range map[string]string{
+		"{": "Policies must be valid JSON and the first byte must be &#39;{&#39;",
+		strings.Replace(text, "s3:GetObject", "s3:Get", 1):                            "Policy has invalid action",
+		strings.Replace(text, `"*"`, `{"AWS":"arn:aws:iam::000000000001:user/x"}`, 1): "Invalid principal in policy",
+		strings.Replace(text, "open", strings.Repeat("x", policy.MaxBucketBytes), 1):  "Normalized policy document exceeds the maximum allowed size of 20480 bytes.",
+		strings.Replace(text, "arn:aws:s3:::pol/", "arn:aws:s3:::other/", 1):          "Policy has invalid resource",
+	} {
+		_, got := d.raw("alice", "PUT", "/pol?policy", []byte(body), nil)
+		if !strings.Contains(strings.ReplaceAll(got, "'", "&#39;"), "<Code>MalformedPolicy</Code><Message>"+message) {
+			t.Errorf("%.100s: %s", body, got)
+		}
+	}
+	d.wantRaw("alice", "GET", "/pol?policy", nil, nil, 200, text)
+	d.wantRaw("alice", "DELETE", "/pol?policy", nil, nil, 204, "")
+	d.wantRaw("alice", "DELETE", "/pol?policy", nil, nil, 204, "")
+	d.wantRaw("", "GET", "/pol/open/k", nil, nil, 403, "AccessDenied")
+}
+
+// TestPolicyActions: each operation has its action, and nothing else lets it pass.
+func TestPolicyActions(t *testing.T) {
+	d := openDoor(t, Config{})
+	for i, c := range []struct{ action, method, target, body string }{
+		{"s3:GetObject", "GET", "/k", ""}, {"s3:GetObject", "HEAD", "/k", ""}, {"s3:PutObject", "PUT", "/new", "v"}, {"s3:DeleteObject", "DELETE", "/k", ""},
+		{"s3:GetObjectTagging", "GET", "/k?tagging", ""}, {"s3:DeleteObjectTagging", "DELETE", "/k?tagging", ""},
+		{"s3:PutObjectTagging", "PUT", "/k?tagging", "<Tagging><TagSet/></Tagging>"}, {"s3:GetObjectAcl", "GET", "/k?acl", ""},
+		{"s3:GetBucketAcl", "GET", "?acl", ""}, {"s3:ListBucket", "GET", "", ""}, {"s3:ListBucket", "GET", "?list-type=2", ""}, {"s3:ListBucket", "HEAD", "", ""},
+		{"s3:GetBucketLocation", "GET", "?location", ""}, {"s3:ListBucketVersions", "GET", "?versions", ""}, {"s3:ListBucketMultipartUploads", "GET", "?uploads", ""},
+		{"s3:GetBucketCORS", "GET", "?cors", ""}, {"s3:PutBucketCORS", "DELETE", "?cors", ""}, {"s3:GetBucketTagging", "GET", "?tagging", ""}, {"s3:PutBucketTagging", "DELETE", "?tagging", ""},
+		{"s3:GetBucketPolicy", "GET", "?policy", ""}, {"s3:DeleteBucketPolicy", "DELETE", "?policy", ""}, {"s3:GetBucketPolicyStatus", "GET", "?policyStatus", ""},
+		{"s3:GetBucketPublicAccessBlock", "GET", "?publicAccessBlock", ""}, {"s3:GetBucketVersioning", "GET", "?versioning", ""}, {"s3:GetEncryptionConfiguration", "GET", "?encryption", ""},
+		{"s3:GetBucketRequestPayment", "GET", "?requestPayment", ""},
+	} {
+		bucket := fmt.Sprintf("actions-%d", i)
+		d.bucket("alice", bucket)
+		d.wantRaw("alice", "PUT", "/"+bucket+"/k", []byte("v"), nil, 200, "")
+		others := strings.NewReplacer("BKT", "BKT", c.action, "s3:AbortMultipartUpload").Replace(`{"Effect":"Allow","Principal":BOB,"NotAction":"` + "ACTION" + `","Resource":["BKT","BKT/*"]}`)
+		d.setPolicy(bucket, strings.Replace(others, "ACTION", c.action, 1))
+		if res, got := d.raw("bob", c.method, "/"+bucket+c.target, []byte(c.body), nil); res.StatusCode != 403 {
+			t.Errorf("%s %s by all actions but %s: %d %s", c.method, c.target, c.action, res.StatusCode, got)
+		}
+		d.setPolicy(bucket, `{"Effect":"Allow","Principal":BOB,"Action":"`+c.action+`","Resource":["BKT","BKT/*"]}`)
+		if res, got := d.raw("bob", c.method, "/"+bucket+c.target, []byte(c.body), nil); res.StatusCode == 403 {
+			t.Errorf("%s %s by %s: %s", c.method, c.target, c.action, got)
+		}
+		d.setPolicy(bucket, `{"Effect":"Deny","Principal":"*","Action":"`+c.action+`","Resource":["BKT","BKT/*"]}`)
+		res, got := d.raw("alice", c.method, "/"+bucket+c.target, []byte(c.body), nil)
+		kept := strings.HasSuffix(c.action, "BucketPolicy")
+		if (res.StatusCode == 403) == kept {
+			t.Errorf("%s %s, %s denied to the owner: %d %s", c.method, c.target, c.action, res.StatusCode, got)
+		}
+	}
+}
+
+// TestOperationsHaveActions: what policies call an operation is an action of theirs.
+func TestOperationsHaveActions(t *testing.T) {
+	served := map[string]bool{}
+	for _, name := range Operations() {
+		served[name] = true
+	}
+	for name, action := range policyActions {
+		if !served[name] {
+			t.Errorf("no operation %s", name)
+		}
+		for _, resource := range []string{"arn:aws:s3:::b", "arn:aws:s3:::b/k"} {
+			text, _ := json.Marshal(map[string]any{"Statement": map[string]any{"Effect": "Allow", "Principal": "*", "Action": action, "Resource": resource}})
+			if _, err := policy.Parse(text, policy.Options{Bucket: "b"}); err == nil {
+				served[action] = true
+			}
+		}
+		if !served[action] {
+			t.Errorf("%s: policies do not know %s", name, action)
+		}
+	}
+	for _, r := range Routes() {
+		needs := map[string]bool{"acl": true, "": true, "list-type": true, "delete": true, "uploads": true, "uploadId": true, "partNumber": true}
+		if _, ok := policyActions[r.Name]; !ok && !needs[r.Query] {
+			t.Errorf("%s has the action of another operation", r.Name)
+		}
+	}
+}
+
+// TestPolicyConditions: what S3 documents of a request can be asked for.
+func TestPolicyConditions(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "cond")
+	d.wantRaw("alice", "PUT", "/cond/k", []byte("v"), map[string]string{"X-Amz-Tagging": "team=red&other=x"}, 200, "")
+	type h = map[string]string
+	for _, c := range []struct {
+		action, condition string
+		method, target    string
+		body              string
+		header, refused   h
+		refusedTarget     string
+	}{
+		{"s3:GetObject", `"IpAddress":{"aws:SourceIp":"127.0.0.0/8"},"NotIpAddress":{"aws:SourceIp":"192.0.2.0/24"}`, "GET", "/k", "", nil, nil, ""},
+		{"s3:GetObject", `"Bool":{"aws:SecureTransport":"false"}`, "GET", "/k", "", nil, nil, ""},
+		{"s3:GetObject", `"StringLike":{"aws:Referer":"http://example.com/*"}`, "GET", "/k", "", h{"Referer": "http://example.com/x"}, h{"Referer": "http://example.org/x"}, ""},
+		{"s3:GetObject", `"StringEquals":{"aws:UserAgent":"one"}`, "GET", "/k", "", h{"User-Agent": "one"}, h{"User-Agent": "two"}, ""},
+		{"s3:GetObject", `"StringEquals":{"aws:username":"bob"},"DateGreaterThan":{"aws:CurrentTime":"2020-01-01T00:00:00Z"},"NumericGreaterThan":{"aws:EpochTime":"1000"}`, "GET", "/k", "", nil, nil, ""},
+		{"s3:GetObject", `"StringEquals":{"s3:ExistingObjectTag/team":"red","s3:authType":"REST-HEADER","s3:signatureversion":"AWS4-HMAC-SHA256"},"NumericLessThan":{"s3:signatureAge":600000}`, "GET", "/k", "", nil, nil, ""},
+		{"s3:ListBucket", `"StringEquals":{"s3:prefix":"a/","s3:delimiter":"/"},"NumericLessThanEquals":{"s3:max-keys":"10"}`, "GET", "?prefix=a/&delimiter=/&max-keys=10", "", nil, nil, "?prefix=a/&delimiter=/&max-keys=11"},
+		{"s3:ListBucket", `"StringEquals":{"s3:prefix":""}`, "GET", "?prefix=", "", nil, nil, "?prefix=b"},
+		{"s3:PutObject*", `"StringEquals":{"s3:x-amz-acl":"public-read"}`, "PUT", "/k", "v", h{"X-Amz-Acl": "public-read"}, h{"X-Amz-Acl": "private"}, ""},
+		{"s3:PutObject", `"StringEquals":{"s3:x-amz-storage-class":"STANDARD_IA"}`, "PUT", "/k", "v", h{"X-Amz-Storage-Class": "STANDARD_IA"}, nil, ""},
+		{"s3:PutObject*", `"StringEquals":{"s3:RequestObjectTag/Team":"red"},"ForAllValues:StringEquals":{"s3:RequestObjectTagKeys":["Team"]}`, "PUT", "/k", "v", h{"X-Amz-Tagging": "Team=red"}, h{"X-Amz-Tagging": "Team=red&more=1"}, ""},
+		{"s3:*Object*", `"StringLikeIfExists":{"s3:x-amz-copy-source":"cond/k*"}`, "PUT", "/copy", "", h{"X-Amz-Copy-Source": "/cond/%6b"}, h{"X-Amz-Copy-Source": "/cond/other"}, ""},
+		{"s3:PutObjectTagging", `"StringEquals":{"s3:RequestObjectTag/a":"b"}`, "PUT", "/k?tagging", "<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>", nil, nil, ""},
+	} {
+		d.setPolicy("cond", `{"Effect":"Allow","Principal":BOB,"Action":"`+c.action+`","Resource":["BKT","BKT/*"],"Condition":{`+c.condition+`}}`)
+		d.wantRaw("bob", c.method, "/cond"+c.target, []byte(c.body), c.header, 200, "")
+		if c.refused != nil {
+			d.wantRaw("bob", c.method, "/cond"+c.target, []byte(c.body), c.refused, 403, "AccessDenied")
+		}
+		if c.refusedTarget != "" {
+			d.wantRaw("bob", c.method, "/cond"+c.refusedTarget, []byte(c.body), c.header, 403, "AccessDenied")
+		}
+	}
+	d.wantRaw("bob", "PUT", "/cond/k?tagging", []byte("<Tagging><TagSet><Tag><Key>a</Key><Value>c</Value></Tag></TagSet></Tagging>"), nil, 403, "AccessDenied")
+}
+
+// TestPolicyOfBatches: each key of DeleteObjects is asked for, and conditions see TLS.
+func TestPolicyOfBatches(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "batch")
+	for _, k := range []string{"a/1", "b/1"} {
+		d.wantRaw("alice", "PUT", "/batch/"+k, []byte("v"), nil, 200, "")
+	}
+	d.setPolicy("batch", `{"Effect":"Allow","Principal":BOB,"Action":"s3:DeleteObject","Resource":"BKT/a/*"}`)
+	res, got := d.raw("bob", "POST", "/batch?delete", []byte("<Delete><Object><Key>a/1</Key></Object><Object><Key>b/1</Key></Object></Delete>"), map[string]string{"Content-Md5": ""})
+	if res.StatusCode == 400 { // the digest is demanded
+		_, got = d.raw("bob", "POST", "/batch?delete", []byte("<Delete><Object><Key>a/1</Key></Object><Object><Key>b/1</Key></Object></Delete>"), nil)
+	}
+	if !strings.Contains(got, "<Deleted><Key>a/1</Key></Deleted>") || !strings.Contains(got, "<Error><Key>b/1</Key><Code>AccessDenied</Code>") {
+		t.Error(got)
+	}
+	q := conditionKeys{r: &http.Request{TLS: &tls.ConnectionState{Version: tls.VersionTLS13}}}
+	for key, want := range map[string]string{"aws:securetransport": "true", "s3:tlsversion": "1.3"} {
+		if v, ok := q.Value(key); !ok || v[0] != want {
+			t.Errorf("%s is %v", key, v)
+		}
+	}
+}
+
+func TestPolicySDK(t *testing.T) {
+	d := openDoor(t, Config{})
+	c := d.bucket("alice", "sdk")
+	text := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"AWS":"` + d.userID("bob") + `"},"Action":["s3:GetObject","s3:ListBucket"],"Resource":["arn:aws:s3:::sdk","arn:aws:s3:::sdk/*"]}]}`
+	if _, err := c.PutBucketPolicy(t.Context(), &awss3.PutBucketPolicyInput{Bucket: aws.String("sdk"), Policy: &text}); err != nil {
+		t.Fatal(err)
+	}
+	put(t, c, "sdk", "k", "v")
+	if got := get(t, d.client("bob"), "sdk", "k"); got != "v" {
+		t.Error(got)
+	}
+	out, err := c.GetBucketPolicyStatus(t.Context(), &awss3.GetBucketPolicyStatusInput{Bucket: aws.String("sdk")})
+	if err != nil || *out.PolicyStatus.IsPublic {
+		t.Errorf("%+v %v", out, err)
+	}
+	if _, err := c.DeleteBucketPolicy(t.Context(), &awss3.DeleteBucketPolicyInput{Bucket: aws.String("sdk")}); err != nil {
+		t.Error(err)
+	}
+	_, err = c.GetBucketPolicy(t.Context(), &awss3.GetBucketPolicyInput{Bucket: aws.String("sdk")})
+	wantCode(t, "no policy", err, "NoSuchBucketPolicy")
+}

@@ -1,0 +1,34 @@
+package vfs
+
+// removable returns the items, of one directory, that the subject may delete as far
+// as the bucket's grants and its policy decide; the others get the denial as result.
+// With a policy each key is asked for by itself.
+func (j *judge) removable(items []*deleteItem, at *keyPlace) ([]*deleteItem, error) {
+	if j.unpolicied || j.free() {
+		if err := j.remove(&items[0].key, at, nil); err != nil {
+			return nil, refuse(items, "", err)
+		}
+		return items, nil
+	}
+	var left []*deleteItem
+	for _, it := range items {
+		j.key = it.key.below()
+		err := j.remove(&it.key, at, nil)
+		if err == nil {
+			left = append(left, it)
+		} else if err = refuse([]*deleteItem{it}, "", err); err != nil {
+			return nil, err
+		}
+	}
+	return left, nil
+}
+
+// anyKey reports whether some keys may be deleted though the bucket's ACL does not
+// say so, or the other way round: each is to be asked for then.
+func (j *judge) anyKey() (bool, error) {
+	if j.free() || j.s.Local {
+		return false, nil
+	}
+	_, err := j.byPolicy(ActDeleteObject, policyActions[ActDeleteObject], nil)
+	return !j.unpolicied && j.bucket != 0, err
+}

@@ -1,0 +1,98 @@
+package vfs
+
+import (
+	"fmt"
+	"sync"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
+	"ogw/vfs/policy"
+)
+
+const (
+	// policyCacheBytes bounds the compiled policies, by their texts: compiled, a
+	// text takes about six times its length, so 48 MiB in all. 400 buckets with
+	// policies of the largest size fit, and some 20,000 with usual ones.
+	policyCacheBytes = 8 << 20
+	// policyEntryBytes is what an entry takes beside.
+	policyEntryBytes = 256
+)
+
+// policyCache keeps compiled policies. A digest stands for one text for good, so no
+// entry is ever wrong. The zero value is ready.
+type policyCache struct {
+	mu      sync.RWMutex
+	entries map[record.PolicyDigest]*bucketPolicy
+	bytes   int
+}
+
+// get returns the policy of a bucket, whose digest that is.
+func (c *policyCache) get(r cluster.Reader, ino record.Ino, digest record.PolicyDigest) (*bucketPolicy, error) {
+	c.mu.RLock()
+	p := c.entries[digest]
+	c.mu.RUnlock()
+	if p != nil {
+		return p, nil
+	}
+	stored, err := record.GetBucketPolicy(r, ino)
+	if err != nil {
+		return nil, err
+	}
+	if p, err = compilePolicy(&stored); err != nil {
+		return nil, fmt.Errorf("%w: policy of bucket %d: %w", fserr.ErrCorrupt, ino, err)
+	}
+	c.put(stored.Digest(), p)
+	return p, nil
+}
+
+// put keeps a policy. When there is no room, others go, whichever come first.
+func (c *policyCache) put(digest record.PolicyDigest, p *bucketPolicy) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries == nil {
+		c.entries = make(map[record.PolicyDigest]*bucketPolicy)
+	}
+	if _, ok := c.entries[digest]; ok {
+		return
+	}
+	cost := p.bytes + policyEntryBytes
+	for d, old := range c.entries {
+		if c.bytes+cost <= policyCacheBytes {
+			break
+		}
+		delete(c.entries, d)
+		c.bytes -= old.bytes + policyEntryBytes
+	}
+	c.entries[digest] = p
+	c.bytes += cost
+}
+
+// bucketPolicy is the policy of a bucket, compiled.
+type bucketPolicy struct {
+	*policy.Document
+	arn    string // of the bucket that the policy names
+	public bool
+	bytes  int
+}
+
+// arnPrefix begins the ARNs of buckets.
+const arnPrefix = "arn:aws:s3:::"
+
+// compilePolicy reads the policy of a bucket. With IDs in place of account numbers it
+// may be longer than it was sent.
+func compilePolicy(p *record.BucketPolicy) (*bucketPolicy, error) {
+	d, err := policy.Parse(p.Text, policy.Options{Kind: policy.Bucket, Bucket: p.Bucket, MaxBytes: 2 * policy.MaxBucketBytes})
+	if err != nil {
+		return nil, err
+	}
+	return &bucketPolicy{Document: d, arn: arnPrefix + p.Bucket, public: d.Public(), bytes: len(p.Text)}, nil
+}
+
+// resource is the ARN of the bucket, or of an object in it.
+func (p *bucketPolicy) resource(object bool, key string) string {
+	if !object {
+		return p.arn
+	}
+	return p.arn + "/" + key
+}

@@ -1,0 +1,120 @@
+package vfs
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"ogw/vfs/internal/record"
+	"ogw/vfs/policy"
+	"ogw/vfs/users"
+)
+
+// policyKeys are the condition keys of one request: what is known here of the user,
+// the object and the time, and what the door knows of the rest (Call.Values).
+type policyKeys struct {
+	anonymous bool
+	user      record.UserID
+	name      string
+	uid       uint32
+	now       func() time.Time
+	tags      string        // of the object, as they are kept
+	list      *ListOptions  // of a list
+	values    policy.Values // nil: the door knows nothing
+	one       [1]string
+}
+
+// taggingHeader is where the tags of an object are kept, in the form of a query.
+const taggingHeader = "X-Amz-Tagging"
+
+// existingTag begins the keys that are the object's tags.
+const existingTag = "s3:existingobjecttag/"
+
+// Value implements policy.Values.
+func (k *policyKeys) Value(key string) ([]string, bool) {
+	if service, name, _ := strings.Cut(key, ":"); service == "aws" {
+		if v, ok := k.own(name); ok {
+			k.one[0] = v
+			return k.one[:], true
+		}
+	}
+	if tag, ok := strings.CutPrefix(key, existingTag); ok {
+		return k.tag(tag)
+	}
+	if k.values != nil {
+		if v, ok := k.values.Value(key); ok {
+			return v, true
+		}
+	}
+	return k.listed(key)
+}
+
+// own is what a key of AWS's is worth that says who asks, and when.
+func (k *policyKeys) own(name string) (string, bool) {
+	switch name {
+	case "currenttime":
+		return k.now().UTC().Format(time.RFC3339), true
+	case "epochtime":
+		return strconv.FormatInt(k.now().Unix(), 10), true
+	case "principalisawsservice", "viaawsservice":
+		return "false", true
+	case "principaltype":
+		if k.anonymous {
+			return "Anonymous", true
+		}
+		return "User", true
+	case "userid":
+		if k.anonymous {
+			return "anonymous", true
+		}
+		return string(k.user), true
+	}
+	if k.anonymous {
+		return "", false
+	}
+	switch name {
+	case "username":
+		return k.name, k.name != ""
+	case "principalarn":
+		return users.ARN(k.uid, k.name), k.name != ""
+	case "principalaccount":
+		return users.AccountNumber(k.uid), true
+	}
+	return "", false
+}
+
+// tag is the value of the object's tag of that name, in whatever case. Two names that
+// differ in case alone are two values.
+func (k *policyKeys) tag(name string) ([]string, bool) {
+	tags, err := url.ParseQuery(k.tags)
+	if err != nil {
+		return nil, false
+	}
+	var values []string
+	for tag, v := range tags {
+		if strings.EqualFold(tag, name) {
+			values = append(values, v...)
+		}
+	}
+	slices.Sort(values)
+	return values, len(values) > 0
+}
+
+// listed is what a list is limited to, where the door does not say it.
+func (k *policyKeys) listed(key string) ([]string, bool) {
+	o := k.list
+	if o == nil {
+		return nil, false
+	}
+	switch key {
+	case "s3:prefix":
+		k.one[0] = o.Prefix
+	case "s3:delimiter":
+		k.one[0] = o.Delimiter
+	case "s3:max-keys":
+		k.one[0] = strconv.Itoa(o.MaxKeys)
+	}
+	return k.one[:], k.one[0] != ""
+}

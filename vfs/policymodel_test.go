@@ -1,0 +1,136 @@
+package vfs
+
+import (
+	"encoding/json"
+	"slices"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/record"
+)
+
+// The half of the naive model of rights that knows policies, as lists of what the test
+// chose.
+
+type modelStatement struct {
+	deny   bool
+	who    []string // names of modelSubjects; none: everybody
+	acts   []Action
+	bucket bool // it is about the bucket itself
+	key    bool // it is about the key
+}
+
+type modelPolicy struct {
+	statements []modelStatement
+	restrict   bool // the block takes from strangers what a public policy gives
+}
+
+func (p *modelPolicy) public() bool {
+	return slices.ContainsFunc(p.statements, func(s modelStatement) bool { return !s.deny && len(s.who) == 0 })
+}
+
+// gives is what becomes of a right that ownership or an ACL gives, or does not.
+func (p *modelPolicy) gives(_ *world, s *Subject, act Action, otherwise bool) bool {
+	allowed := false
+	for _, x := range p.statements {
+		on := x.key
+		if act == ActListObjects {
+			on = x.bucket
+		}
+		named := len(x.who) == 0 || !s.Anonymous && slices.Contains(x.who, string(s.User))
+		if !on || !named || !slices.Contains(x.acts, act) {
+			continue
+		}
+		if x.deny {
+			return false
+		}
+		allowed = true
+	}
+	return allowed && !(p.restrict && p.public()) || otherwise
+}
+
+// policy gives the bucket a policy, every other time.
+func (b *builder) policy(bucket, key string) (p modelPolicy) {
+	if b.r.IntN(2) == 0 {
+		return p
+	}
+	acts := []Action{ActListObjects, ActReadObject, ActWriteObject, ActDeleteObject, ActReadObjectACL, ActWriteObjectACL}
+	for range 1 + b.r.IntN(3) {
+		x := modelStatement{deny: b.r.IntN(3) == 0, bucket: b.r.IntN(2) == 0}
+		x.key = !x.bucket || b.r.IntN(2) == 0
+		for _, who := range []string{"alice", "bob", "carol"} {
+			if b.r.IntN(3) == 0 {
+				x.who = append(x.who, who)
+			}
+		}
+		for _, act := range acts {
+			if b.r.IntN(2) == 0 {
+				x.acts = append(x.acts, act)
+			}
+		}
+		if len(x.acts) > 0 {
+			p.statements = append(p.statements, x)
+		}
+	}
+	if len(p.statements) == 0 {
+		return modelPolicy{}
+	}
+	b.store(bucket, p.text(b, bucket, key))
+	if p.restrict = b.r.IntN(3) == 0; p.restrict {
+		_, block, err := b.fs.BucketAttr(bg, bucket, configPrefix+AccessBlockConfig)
+		want(b.t, err, nil)
+		want(b.t, b.fs.SetBucketConfig(bg, bucket, AccessBlockConfig, []byte{byte(readAccessBlock(block) | RestrictPublicBuckets)}), nil)
+	}
+	return p
+}
+
+// text writes the policy, with resources that are about the key in several ways.
+func (p *modelPolicy) text(b *builder, bucket, key string) []byte {
+	var list []map[string]any
+	for _, x := range p.statements {
+		s := map[string]any{"Effect": "Allow", "Principal": "*"}
+		if x.deny {
+			s["Effect"] = "Deny"
+		}
+		if len(x.who) > 0 {
+			s["Principal"] = map[string]any{"AWS": x.who}
+		}
+		var names, resources []string
+		for _, act := range x.acts {
+			names = append(names, policyActions[act])
+		}
+		if x.bucket {
+			resources = append(resources, "arn:aws:s3:::"+bucket)
+		}
+		if x.key {
+			resources = append(resources, "arn:aws:s3:::"+bucket+"/"+[]string{"*", key, key[:1] + "*", "*" + key[1:]}[b.r.IntN(4)])
+		} else {
+			resources = append(resources, "arn:aws:s3:::"+bucket+"/other")
+		}
+		if !x.bucket { // an action on a bucket needs one
+			resources = append(resources, "arn:aws:s3:::"+bucket)
+			names = slices.DeleteFunc(names, func(n string) bool { return n == policyActions[ActListObjects] })
+		}
+		if len(names) == 0 {
+			names = []string{"s3:GetBucketTagging"}
+		}
+		s["Action"], s["Resource"] = names, resources
+		list = append(list, s)
+	}
+	text, err := json.Marshal(map[string]any{"Version": "2012-10-17", "Statement": list})
+	want(b.t, err, nil)
+	return text
+}
+
+// store sets a policy that names users of the model, who are none of the store.
+func (b *builder) store(bucket string, text []byte) {
+	stored := record.BucketPolicy{Bucket: bucket, Text: text}
+	_, err := compilePolicy(&stored)
+	want(b.t, err, nil)
+	want(b.t, b.fs.update(bg, func(t cluster.Txn, o *op) error {
+		n, err := bucketInode(t, bucket)
+		if err != nil {
+			return err
+		}
+		return o.storeBucketPolicy(t, n, &stored)
+	}), nil)
+}
