@@ -60,17 +60,19 @@ func listenOf(c *cli.Context) map[string]string {
 func (s *serve) Run(ctx context.Context) error {
 	log, access := s.logs()
 	server.TuneCollector(s.cfg, s.getenv)
+	// Before anybody can connect, and so know that there is something to stop. What
+	// Open does is finished first.
+	untilStopped, release := signals(ctx, log)
+	defer release()
 	p, err := server.Open(ctx, s.cfg, server.Options{Version: version, Log: log, Access: access})
 	if err != nil {
 		return err
 	}
-	ctx, release := signals(ctx, log)
-	defer release()
-	p.RestoreMounts(ctx, "")
+	p.RestoreMounts(untilStopped, "")
 	if err := errors.Join(s.announce(p), notify(s.getenv, "READY=1")); err != nil {
 		return errors.Join(err, p.Close())
 	}
-	return p.Run(ctx)
+	return p.Run(untilStopped)
 }
 
 // logs returns the log of the process and that of requests.

@@ -43,20 +43,34 @@ type disturbance struct {
 	s     *server
 	every time.Duration // of peace
 
-	stop  chan struct{}
+	mu    sync.Mutex
+	stop  chan struct{} // nil: the server is left alone
 	wait  sync.WaitGroup
 	kills int
+}
+
+// calm leaves the server alone; a guest that did not end in time does not ask for
+// that.
+func (d *disturbance) calm() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stop != nil {
+		close(d.stop)
+		d.stop = nil
+	}
+	d.wait.Wait()
 }
 
 func (d *disturbance) host(word string) {
 	switch word {
 	case "disturb":
+		d.mu.Lock()
+		defer d.mu.Unlock()
 		d.stop = make(chan struct{})
 		d.wait.Add(1)
 		go d.run(d.stop)
 	case "calm":
-		close(d.stop)
-		d.wait.Wait()
+		d.calm()
 		d.s.t.Logf("the server went away %d times so far", d.kills)
 	case "kill":
 		d.wait.Add(1)
@@ -91,8 +105,8 @@ func (s *server) load(script string, every time.Duration, g Guest) {
 	d := &disturbance{s: s, every: every}
 	g.Host = d.host
 	g.Timeout = loadTimeout
+	defer d.calm()
 	s.boot(script, g)
-	d.wait.Wait()
 }
 
 // TestKernelClientGoTree reads and compares the toolchain's sources, which
