@@ -22,6 +22,8 @@ type fileHandle struct {
 	plain  atomic.Uint64 // see privClock
 	owners ownerSet      // of locks set through this handle
 	direct bool          // writes go past the kernel's pages
+	lost   atomic.Bool   // see rawFS.lose
+	record uint64        // what it was opened with, as the ledger has it
 }
 
 // Read fills pages, or the caller's buffer under O_DIRECT.
@@ -88,7 +90,7 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 	if n, done := f.surv.wrote(&in.InHeader); done {
 		return uint32(n), fuse.OK
 	}
-	if f.surv.isLost(h.ino, false) {
+	if h.lost.Load() {
 		return 0, fuse.EIO
 	}
 	// Behind the write: a flush meanwhile (of a descriptor that another process
@@ -151,7 +153,7 @@ func (f *rawFS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	}
 	f.settleLate()
 	f.closeLocks(h, in.Fh, in.LockOwner)
-	if f.surv.isLost(h.ino, true) {
+	if f.tellLost(in.Fh, h) {
 		return fuse.EIO
 	}
 	return f.status("flush", &in.InHeader, err)
@@ -181,7 +183,7 @@ func (f *rawFS) Fsync(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	err := h.file.Sync(ctx)
 	f.pages.wrote(h.ino)
 	f.settleLate()
-	if f.surv.isLost(h.ino, true) {
+	if f.tellLost(in.Fh, h) {
 		return fuse.EIO
 	}
 	return f.status("fsync", &in.InHeader, err)

@@ -90,14 +90,14 @@ func (t *handleTable[T]) forget(fh uint64) {
 	t.free = append(t.free, fh)
 }
 
-func (t *handleTable[T]) each(fn func(T)) {
+func (t *handleTable[T]) each(fn func(fh uint64, h T)) {
 	t.mu.RLock()
 	list := append([]numbered[T](nil), t.list...)
 	t.mu.RUnlock()
 	var zero T
 	for _, n := range list {
 		if n.handle != zero {
-			fn(n.handle)
+			fn(n.fh, n.handle)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (f *rawFS) Init(s *fuse.Server) { f.inv.server.Store(notifierBox{s}) }
 
 // OnUnmount is called after the last request.
 func (f *rawFS) OnUnmount() {
-	f.files.each(func(h *fileHandle) {
+	f.files.each(func(_ uint64, h *fileHandle) {
 		if err := h.file.Close(f.ctx); err != nil {
 			f.opt.Logger.Error("closing a file at unmount", "inode", h.ino, "err", err)
 		}

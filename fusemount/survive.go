@@ -32,9 +32,6 @@ type survival struct {
 	// opens are the requests that opened what was open at the take-over. They
 	// may not have been answered.
 	opens map[uint64]uint64
-
-	mu   sync.Mutex
-	lost map[vfs.Ino]struct{} // files whose writes did not survive, until their writers know
 }
 
 // openRecord is what a handle was opened with, as the ledger has it.
@@ -52,11 +49,12 @@ func openRecord(flags vfs.OpenFlags, killPriv, direct bool) uint64 {
 const (
 	recordKillPriv = 1 << 32
 	recordDirect   = 1 << 33
+	recordLost     = 1 << 34 // writes did not survive, and the writer does not know
 )
 
 // survive makes the mount one that survives: what happens from now on is in book.
 func (f *rawFS) survive(book *ledger.Ledger) {
-	f.surv = &survival{f: f, book: book, opens: make(map[uint64]uint64), lost: make(map[vfs.Ino]struct{})}
+	f.surv = &survival{f: f, book: book, opens: make(map[uint64]uint64)}
 	f.files.book, f.dirs.book = book.Files, book.Dirs
 	f.fs.Locks().SetJournal(f.client, f.surv.locked)
 }
@@ -68,8 +66,8 @@ func (s *survival) Reserve(ctx context.Context, n int) (done func(), err error) 
 }
 
 // Keep implements vfs.Keeper.
-func (s *survival) Keep(w *vfs.KeptWrite) uint64 {
-	mark, err := s.book.Journal.Keep(&ledger.Write{
+func (s *survival) Keep(w *vfs.KeptWrite) {
+	err := s.book.Journal.Keep(&ledger.Write{
 		Ino: uint64(w.Ino), Epoch: w.Epoch, Off: w.Off, Data: w.Data, Unique: w.Tag, KillPriv: w.KillPriv, Seq: w.Seq,
 	})
 	if err != nil { // Reserve saw to it that there is room
@@ -78,12 +76,17 @@ func (s *survival) Keep(w *vfs.KeptWrite) uint64 {
 	if w.Tag != 0 {
 		s.book.Writes.Done(w.Tag, len(w.Data))
 	}
-	return mark
 }
 
 // Stored implements vfs.Keeper.
-func (s *survival) Stored(ino vfs.Ino, mark uint64) {
-	s.withBook(func(b *ledger.Ledger) { b.Journal.Stored(uint64(ino), mark) })
+func (s *survival) Stored(ino vfs.Ino, seq uint64) {
+	s.withBook(func(b *ledger.Ledger) { b.Journal.Stored(uint64(ino), seq) })
+}
+
+// Oldest implements vfs.Keeper.
+func (s *survival) Oldest(ino vfs.Ino) (seq uint64, ok bool) {
+	s.withBook(func(b *ledger.Ledger) { seq, ok = b.Journal.Oldest(uint64(ino)) })
+	return seq, ok
 }
 
 // withBook calls fn, unless the superblock does not survive, or is gone.
@@ -148,19 +151,27 @@ func (s *survival) opened(h *fuse.InHeader) (fh uint64, done bool) {
 	return fh, done
 }
 
-// isLost tells whether writes to ino did not survive. told ends that: the writer
-// learns of it.
-func (s *survival) isLost(ino vfs.Ino, told bool) bool {
-	if s == nil {
+// lose notes that writes to ino did not survive, for whoever has it open to
+// write, until each of them was told.
+func (f *rawFS) lose(ino vfs.Ino, why error) {
+	writers := 0
+	f.files.each(func(fh uint64, h *fileHandle) {
+		if h.ino == ino && h.record&uint64(vfs.OpenWrite) != 0 {
+			writers++
+			f.surv.book.Files.SetFlags(fh, h.record|recordLost)
+			h.lost.Store(true)
+		}
+	})
+	f.opt.Logger.Error("writes that were answered are lost; who has the file open to write gets EIO", "inode", ino, "writers", writers, "err", why)
+}
+
+// tellLost reports whether writes through a handle may not have survived, once.
+func (f *rawFS) tellLost(fh uint64, h *fileHandle) bool {
+	if !h.lost.Swap(false) {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, lost := s.lost[ino]
-	if told {
-		delete(s.lost, ino)
-	}
-	return lost
+	f.surv.book.Files.SetFlags(fh, h.record)
+	return true
 }
 
 // once is the context of a request that must not happen twice.

@@ -239,7 +239,7 @@ func (t *taking) tellAgain() {
 	if !t.killed {
 		return
 	}
-	f.files.each(func(h *fileHandle) { t.changed[h.ino] = struct{}{} })
+	f.files.each(func(_ uint64, h *fileHandle) { t.changed[h.ino] = struct{}{} })
 	for ino := range t.changed {
 		f.inv.changed(ino, true)
 	}

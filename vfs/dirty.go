@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"context"
+	"math"
 	"sync"
 )
 
@@ -54,7 +55,12 @@ func chunkClass(bytes int) int {
 // try returns chunks that hold need bytes together, each of about size if
 // that is more, or nil if the pool is exhausted: all or none, so that writers
 // never wait for each other with chunks in their hands.
-func (p *dirtyPool) try(need, size int) (list []*chunk) {
+func (p *dirtyPool) try(need, size int) (list []*chunk) { return p.take(need, size, p.limit) }
+
+// beyond is try for who may exceed the limit.
+func (p *dirtyPool) beyond(need, size int) []*chunk { return p.take(need, size, math.MaxInt64) }
+
+func (p *dirtyPool) take(need, size int, limit int64) (list []*chunk) {
 	var classes []int
 	var total int64
 	for left := need; left > 0; {
@@ -65,7 +71,7 @@ func (p *dirtyPool) try(need, size int) (list []*chunk) {
 		left -= bytes
 	}
 	p.mu.Lock()
-	if p.used+total > p.limit {
+	if p.used+total > limit {
 		p.mu.Unlock()
 		return nil
 	}

@@ -21,6 +21,7 @@ type File struct {
 	flags    OpenFlags
 	killPriv bool // its writes take setuid and setgid off the file
 	keeper   Keeper
+	again    keptMark // of the write that Rewrite makes, by one goroutine
 
 	closed atomic.Bool
 
@@ -411,10 +412,12 @@ func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, fl
 // first write.
 func (f *File) KeepWith(k Keeper) { f.keeper = k }
 
-// Rewrite makes a write to the file that was kept by a process before this one
-// again. Those of one file come in their order, before anybody else writes to
-// it. ErrStale if the content was replaced since.
-func (f *File) Rewrite(ctx context.Context, w *KeptWrite) error {
+// Rewrite makes a write again that by, which may be nil, has from a process before
+// this one, and lets go of when it is stored. Those of one file come in their
+// order, before anybody else writes to it, through a File for nothing else. It
+// takes memory beyond what buffers may have: the process before had it too.
+// ErrStale if the content was replaced since.
+func (f *File) Rewrite(ctx context.Context, by Keeper, w *KeptWrite) error {
 	if err := f.of.rlock(ctx); err != nil {
 		return err
 	}
@@ -423,6 +426,11 @@ func (f *File) Rewrite(ctx context.Context, w *KeptWrite) error {
 	if epoch != w.Epoch {
 		return fmt.Errorf("inode %d was replaced since it was written: %w", w.Ino, ErrStale)
 	}
+	for have := f.fs.kept.Load(); have < w.Seq && !f.fs.kept.CompareAndSwap(have, w.Seq); {
+		have = f.fs.kept.Load()
+	}
+	f.again = keptMark{by, w.Seq}
+	defer func() { f.again = keptMark{} }()
 	_, _, err := f.write(ctx, w.Data, w.Off, false, w.KillPriv)
 	return err
 }

@@ -372,7 +372,7 @@ func TestFlagsAfterTakeOver(t *testing.T) {
 	want(t, err, nil)
 	g, err := s.fs.Open(bg, Root, s.file, OpenRead|OpenWrite|OpenRewrites)
 	want(t, err, nil)
-	err = g.Rewrite(bg, &KeptWrite{Ino: s.file, Epoch: s.epoch(t), Data: []byte("TEXT")})
+	err = g.Rewrite(bg, nil, &KeptWrite{Ino: s.file, Epoch: s.epoch(t), Data: []byte("TEXT")})
 	want(t, err, nil)
 	want(t, g.Close(bg), nil)
 	_, err = f.WriteAt(bg, []byte("x"), 0)

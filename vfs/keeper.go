@@ -1,6 +1,10 @@
 package vfs
 
-import "context"
+import (
+	"cmp"
+	"context"
+	"slices"
+)
 
 // Keeper keeps what was written through a File where it outlives the process,
 // until it is in the store. Keep and Stored are called under the lock of a file:
@@ -11,11 +15,14 @@ type Keeper interface {
 	// calls done behind the write.
 	Reserve(ctx context.Context, n int) (done func(), err error)
 	// Keep is told of a write that succeeded, before anybody else learns of
-	// it, in the order of the writes to a file. Later ones have greater marks.
-	Keep(w *KeptWrite) (mark uint64)
-	// Stored tells that the writes to ino up to mark need not be kept: their
-	// bytes are stored, or the writers were or will be told that they are lost.
-	Stored(ino Ino, mark uint64)
+	// it, in the order of the writes to a file.
+	Keep(w *KeptWrite)
+	// Stored tells that the writes to ino up to the one with the number seq need
+	// not be kept: their bytes are stored, or the writers were or will be told
+	// that they are lost. It lets go of them in their order.
+	Stored(ino Ino, seq uint64)
+	// Oldest returns the number of the first write to ino that is kept.
+	Oldest(ino Ino) (seq uint64, ok bool)
 }
 
 // KeptWrite is one write. Its bytes may change after the call.
@@ -25,16 +32,40 @@ type KeptWrite struct {
 	Off      int64
 	Data     []byte
 	KillPriv bool // it takes setuid and setgid off the file
-	// Seq grows with the writes to a file by this process, whichever Keeper
-	// has them.
+	// Seq grows with the writes to a file, whichever Keeper has them, also over
+	// the end of a process whose writes were made again (File.Rewrite).
 	Seq uint64
 	Tag uint64 // of the context (WithWriteTag)
 }
 
 // keptMark is the last write of a file that a Keeper has.
 type keptMark struct {
-	by   Keeper
-	mark uint64
+	by  Keeper
+	seq uint64
+}
+
+// ReleaseKept tells Keepers that the writes to ino up to a number each need not be
+// kept. Those of several go in the order in which they were made: whoever makes
+// again what is left, should this be interrupted, has the bytes that were written
+// last.
+func ReleaseKept(ino Ino, upTo map[Keeper]uint64) {
+	for {
+		var list []keptMark // the oldest that each has
+		for k, last := range upTo {
+			if seq, ok := k.Oldest(ino); ok && seq <= last {
+				list = append(list, keptMark{k, seq})
+			}
+		}
+		if len(list) == 0 {
+			return
+		}
+		slices.SortFunc(list, func(a, b keptMark) int { return cmp.Compare(a.seq, b.seq) })
+		last := upTo[list[0].by]
+		if len(list) > 1 {
+			last = min(last, list[1].seq-1)
+		}
+		list[0].by.Stored(ino, last)
+	}
 }
 
 type writeTagKey struct{}

@@ -3,6 +3,7 @@ package vfs
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 type bookKeeper struct {
 	writes   []*KeptWrite // nil: stored
 	reserved int
+	released []uint64
 	over     bool // it was told of more than there was room for
 }
 
@@ -22,20 +24,29 @@ func (k *bookKeeper) Reserve(_ context.Context, n int) (done func(), err error) 
 	return func() { k.reserved -= n }, nil
 }
 
-func (k *bookKeeper) Keep(w *KeptWrite) uint64 {
+func (k *bookKeeper) Keep(w *KeptWrite) {
 	k.over = k.over || len(w.Data) > k.reserved
 	c := *w
 	c.Data = bytes.Clone(w.Data)
 	k.writes = append(k.writes, &c)
-	return uint64(len(k.writes) - 1)
 }
 
-func (k *bookKeeper) Stored(ino Ino, mark uint64) {
-	for i, w := range k.writes[:mark+1] {
-		if w != nil && w.Ino == ino {
+func (k *bookKeeper) Stored(ino Ino, seq uint64) {
+	for i, w := range k.writes {
+		if w != nil && w.Ino == ino && w.Seq <= seq {
 			k.writes[i] = nil
+			k.released = append(k.released, w.Seq)
 		}
 	}
+}
+
+func (k *bookKeeper) Oldest(ino Ino) (seq uint64, ok bool) {
+	for _, w := range k.writes {
+		if w != nil && w.Ino == ino {
+			return w.Seq, true
+		}
+	}
+	return 0, false
 }
 
 func (k *bookKeeper) live() (list []*KeptWrite) {
@@ -79,15 +90,75 @@ func TestKeeper(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, w := range live {
-		want(t, g.Rewrite(bg, w), nil)
+		want(t, g.Rewrite(bg, k, w), nil)
 	}
 	b := make([]byte, 20)
 	if n, _ := g.ReadAt(bg, b, 0); string(b[:n]) != "Jello world" {
 		t.Fatalf("%q", b[:n])
 	}
+	if len(k.live()) != len(live) {
+		t.Error("let go before it is stored")
+	}
 	if err := g.Close(bg); err != nil {
 		t.Fatal(err)
 	}
+	if len(k.live()) != 0 {
+		t.Error("kept after it was stored")
+	}
+}
+
+// What several Keepers have of one file, they let go of in the order of its writes,
+// and a process that makes them again goes on with their numbers.
+func TestKeepersTogether(t *testing.T) {
+	c := mem.New(mem.Options{})
+	fs := openTest(t, c)
+	a, first, _, err := fs.Create(bg, Root, RootIno, "f", CreateOptions{Mode: 0o644, Flags: OpenRead | OpenWrite})
+	want(t, err, nil)
+	second, err := fs.Open(bg, Root, a.Ino, OpenWrite)
+	want(t, err, nil)
+	released := []uint64{}
+	list := []*orderKeeper{{all: &released}, {all: &released}}
+	first.KeepWith(list[0])
+	second.KeepWith(list[1])
+	for _, f := range []*File{first, second, second, first, second} {
+		_, err := f.WriteAt(bg, []byte("x"), 0)
+		want(t, err, nil)
+	}
+	again := openBeside(t, c)
+	want(t, fs.Flush(bg, a.Ino), nil)
+	if !slices.Equal(released, []uint64{1, 2, 3, 4, 5}) {
+		t.Errorf("let go in the order %v", released)
+	}
+	g, err := again.Open(bg, Root, a.Ino, OpenWrite|OpenRewrites)
+	want(t, err, nil)
+	k := &bookKeeper{}
+	want(t, g.Rewrite(bg, k, &KeptWrite{Ino: a.Ino, Epoch: list[0].epoch, Data: []byte("y"), Seq: 5}), nil)
+	h, err := again.Open(bg, Root, a.Ino, OpenWrite)
+	want(t, err, nil)
+	h.KeepWith(k)
+	_, err = h.WriteAt(bg, []byte("z"), 0)
+	want(t, err, nil)
+	if live := k.live(); len(live) != 1 || live[0].Seq <= 5 {
+		t.Errorf("the next write has a number from before: %+v", live)
+	}
+}
+
+// orderKeeper notes in which order several let go of writes.
+type orderKeeper struct {
+	bookKeeper
+	all   *[]uint64
+	epoch uint64
+}
+
+func (k *orderKeeper) Keep(w *KeptWrite) {
+	k.epoch = w.Epoch
+	k.bookKeeper.Keep(w)
+}
+
+func (k *orderKeeper) Stored(ino Ino, seq uint64) {
+	n := len(k.released)
+	k.bookKeeper.Stored(ino, seq)
+	*k.all = append(*k.all, k.released[n:]...)
 }
 
 func TestKeeperStored(t *testing.T) {
@@ -142,7 +213,7 @@ func TestKeeperReplaced(t *testing.T) {
 	want(t, err, nil)
 	g, err := again.Open(bg, Root, live[0].Ino, OpenWrite)
 	want(t, err, nil)
-	want(t, g.Rewrite(bg, live[0]), ErrStale)
+	want(t, g.Rewrite(bg, nil, live[0]), ErrStale)
 	want(t, g.Close(bg), nil)
 }
 

@@ -361,31 +361,42 @@ func (of *openFile) overlay(a *Attr) {
 	}
 }
 
-// keep tells f's Keeper of a write. Under mu, with the bytes in.
+// keep tells f's Keeper of a write, unless that is one that it has (Rewrite).
+// Under mu, with the bytes in.
 func (of *openFile) keep(ctx context.Context, f *File, p []byte, off int64, killPriv bool) {
-	if f.keeper == nil {
-		return
+	by, seq := f.again.by, f.again.seq
+	if by == nil {
+		if by = f.keeper; by == nil {
+			return
+		}
+		seq = of.fs.kept.Add(1)
+		by.Keep(&KeptWrite{Ino: of.ino, Epoch: of.snap.inode.Epoch, Off: off, Data: p, KillPriv: killPriv, Tag: writeTag(ctx), Seq: seq})
 	}
-	mark := f.keeper.Keep(&KeptWrite{Ino: of.ino, Epoch: of.snap.inode.Epoch, Off: off, Data: p, KillPriv: killPriv, Tag: writeTag(ctx),
-		Seq: of.fs.kept.Add(1)})
 	for i := range of.kept {
-		if of.kept[i].by == f.keeper {
-			of.kept[i].mark = mark
+		if of.kept[i].by == by {
+			of.kept[i].seq = seq
 			return
 		}
 	}
-	of.kept = append(of.kept, keptMark{f.keeper, mark})
+	of.kept = append(of.kept, keptMark{by, seq})
 }
 
 // releaseKept tells the Keepers that the writes up to these marks are over, and
 // forgets those after which there were none. Under mu.
 func (of *openFile) releaseKept(marks []keptMark) {
-	for _, m := range marks {
-		m.by.Stored(of.ino, m.mark)
+	switch len(marks) {
+	case 0:
+		return
+	case 1:
+		marks[0].by.Stored(of.ino, marks[0].seq)
+	default:
+		upTo := make(map[Keeper]uint64, len(marks))
+		for _, m := range marks {
+			upTo[m.by] = m.seq
+		}
+		ReleaseKept(of.ino, upTo)
 	}
-	if len(marks) > 0 {
-		of.kept = slices.DeleteFunc(of.kept, func(k keptMark) bool { return slices.Contains(marks, k) })
-	}
+	of.kept = slices.DeleteFunc(of.kept, func(k keptMark) bool { return slices.Contains(marks, k) })
 }
 
 // dropOldSnapshot lets go of a snapshot that is not used any more.

@@ -73,14 +73,18 @@ func (of *openFile) writePart(ctx context.Context, f *File, p []byte, off int64,
 		}
 		of.mu.Unlock()
 		of.fs.dirty.put(mine...)
-		if mine, err = of.fs.takeChunks(ctx, of, need, size); err != nil {
+		if f.flags&OpenRewrites != 0 {
+			mine = of.fs.dirty.beyond(need, size)
+		} else if mine, err = of.fs.takeChunks(ctx, of, need, size); err != nil {
 			return off, err
 		}
 	}
 	of.wrote(f, killPriv)
 	of.keep(ctx, f, p, off, killPriv)
 	of.fs.cut.pass.RUnlock()
-	of.streamUpload(off)
+	if of.nextID != 0 {
+		of.streamUpload(off)
+	}
 	of.mu.Unlock()
 	return off, nil
 }
@@ -96,7 +100,8 @@ func (of *openFile) room(mine []*chunk) (n int) {
 	return n
 }
 
-// lockForWrite returns with mu held, a current snapshot, and a spare number.
+// lockForWrite returns with mu held, a current snapshot, and a spare number, but
+// for Rewrite: a store that is full gives none.
 func (of *openFile) lockForWrite(ctx context.Context, f *File) error {
 	for {
 		if err := of.lock(ctx); err != nil {
@@ -106,7 +111,7 @@ func (of *openFile) lockForWrite(ctx context.Context, f *File) error {
 			of.mu.Unlock()
 			return fmt.Errorf("inode %d was replaced since it was opened: %w", of.ino, ErrStale)
 		}
-		if of.nextID != 0 {
+		if of.nextID != 0 || f.flags&OpenRewrites != 0 {
 			return nil
 		}
 		of.mu.Unlock()

@@ -1,5 +1,7 @@
 package ledger
 
+import "sync/atomic"
+
 // handleSlot is one open file or directory.
 type handleSlot struct {
 	_     uint32 // state
@@ -30,11 +32,23 @@ func (h *Handles) Add(ino, flags, unique uint64) (fh uint64, err error) {
 	return fh, nil
 }
 
+// SetFlags changes what Add was given.
+func (h *Handles) SetFlags(fh, flags uint64) {
+	if i := uint32(fh) - 1; h.has(fh) {
+		atomic.StoreUint64(&h.t.at(i).flags, flags)
+	}
+}
+
+// has reports whether a number is in use.
+func (h *Handles) has(fh uint64) bool {
+	i := uint32(fh) - 1
+	return uint32(fh) != 0 && h.t.used(i) && h.t.at(i).turn == uint32(fh>>turnShift)
+}
+
 // Remove ends one that Add returned; another number is ignored.
 func (h *Handles) Remove(fh uint64) {
-	i := uint32(fh) - 1
-	if uint32(fh) != 0 && h.t.used(i) && h.t.at(i).turn == uint32(fh>>turnShift) {
-		h.t.drop(i)
+	if h.has(fh) {
+		h.t.drop(uint32(fh) - 1)
 	}
 }
 

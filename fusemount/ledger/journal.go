@@ -135,9 +135,9 @@ func (j *Journal) wake() {
 	j.freed = make(chan struct{})
 }
 
-// Keep records a write and returns its mark. ErrFull, if Reserve made no room
-// for it: it is not recorded, and the mark is one behind those before.
-func (j *Journal) Keep(w *Write) (mark uint64, err error) {
+// Keep records a write, with a greater Seq than those to the file before. ErrFull,
+// if Reserve made no room for it: it is not recorded.
+func (j *Journal) Keep(w *Write) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	size := recordSize(len(w.Data))
@@ -148,7 +148,7 @@ func (j *Journal) Keep(w *Write) (mark uint64, err error) {
 		taken += left
 	}
 	if taken+size > len(j.ring) {
-		return max(at, 1) - 1, fmt.Errorf("%w: %d bytes of writes that are not stored", ErrFull, taken)
+		return fmt.Errorf("%w: %d bytes of writes that are not stored", ErrFull, taken)
 	}
 	// With nothing in it, the ring begins anew: what was never used takes no
 	// memory.
@@ -166,7 +166,7 @@ func (j *Journal) Keep(w *Write) (mark uint64, err error) {
 	j.files[w.Ino] = append(j.files[w.Ino], at)
 	atomic.StoreUint64(&j.h.head, at+uint64(size))
 	j.advance() // over the end of the ring
-	return at, nil
+	return nil
 }
 
 func (j *Journal) data(at uint64, r *journalRecord) []byte {
@@ -174,14 +174,14 @@ func (j *Journal) data(at uint64, r *journalRecord) []byte {
 	return j.ring[off : off+int(r.length)]
 }
 
-// Stored frees the writes to a file up to mark, whose bytes are in the store, or
-// nowhere because they must not be.
-func (j *Journal) Stored(ino, mark uint64) {
+// Stored frees the writes to a file up to seq, in their order, whose bytes are in
+// the store, or nowhere because they must not be.
+func (j *Journal) Stored(ino, seq uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	list := j.files[ino]
 	n := 0
-	for ; n < len(list) && list[n] <= mark; n++ {
+	for ; n < len(list) && j.record(list[n]).seq <= seq; n++ {
 		atomic.StoreUint32(&j.record(list[n]).dead, 1)
 	}
 	if n == 0 {
@@ -194,6 +194,17 @@ func (j *Journal) Stored(ino, mark uint64) {
 	j.wake()
 }
 
+// Oldest returns the Seq of the first write to a file that was not stored.
+func (j *Journal) Oldest(ino uint64) (seq uint64, ok bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	list := j.files[ino]
+	if len(list) == 0 {
+		return 0, false
+	}
+	return j.record(list[0]).seq, true
+}
+
 // advance gives room back.
 func (j *Journal) advance() {
 	tail := j.h.tail
@@ -203,20 +214,17 @@ func (j *Journal) advance() {
 	atomic.StoreUint64(&j.h.tail, tail)
 }
 
-// Each calls fn for every write that was not stored, in order, with its mark.
-// The bytes are the journal's.
-func (j *Journal) Each(fn func(w *Write, mark uint64) error) error {
+// Each calls fn for every write that was not stored, in order. The bytes are the
+// journal's.
+func (j *Journal) Each(fn func(w *Write)) {
 	for at := j.h.tail; at < j.h.head; {
 		r := j.record(at)
 		if r.dead == 0 {
 			w := Write{Ino: r.ino, Epoch: r.epoch, Off: int64(r.off), Data: j.data(at, r), Unique: r.unique, Seq: r.seq, KillPriv: r.flags&recordKillPriv != 0}
-			if err := fn(&w, at); err != nil {
-				return err
-			}
+			fn(&w)
 		}
 		at += uint64(r.size)
 	}
-	return nil
 }
 
 // Bytes is what is in use.

@@ -177,21 +177,20 @@ func TestJournal(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
 	l := fresh(t)
-	type kept struct {
-		w    Write
-		mark uint64
-	}
-	var live []kept
+	var live []Write
 	ctx := context.Background()
 	store := func(_ context.Context, ino uint64) error {
-		mark := uint64(0)
-		live = slices.DeleteFunc(live, func(k kept) bool {
-			if k.w.Ino == ino {
-				mark = k.mark
+		seq := uint64(0)
+		live = slices.DeleteFunc(live, func(w Write) bool {
+			if w.Ino == ino {
+				seq = w.Seq
 			}
-			return k.w.Ino == ino
+			return w.Ino == ino
 		})
-		l.Journal.Stored(ino, mark)
+		l.Journal.Stored(ino, seq)
+		if _, ok := l.Journal.Oldest(ino); ok {
+			t.Error("there is an oldest of what is stored")
+		}
 		return nil
 	}
 	for i := range 400 {
@@ -199,15 +198,14 @@ func TestJournal(t *testing.T) {
 		for k := 0; k < len(data); k += 1000 {
 			data[k] = byte(i + k)
 		}
-		w := Write{Ino: rnd.Uint64N(5), Epoch: rnd.Uint64(), Off: rnd.Int64N(1 << 40), Data: data, Unique: uint64(i), KillPriv: i%2 == 0}
+		w := Write{Ino: rnd.Uint64N(5), Epoch: rnd.Uint64(), Off: rnd.Int64N(1 << 40), Data: data, Unique: uint64(i), KillPriv: i%2 == 0, Seq: uint64(i)}
 		if err := l.Journal.Reserve(ctx, len(data), store); err != nil {
 			t.Fatal(err)
 		}
-		mark, err := l.Journal.Keep(&w)
-		if err != nil {
+		if err := l.Journal.Keep(&w); err != nil {
 			t.Fatal(err)
 		}
-		live = append(live, kept{w, mark})
+		live = append(live, w)
 		l.Journal.Unreserve(len(data))
 		if rnd.IntN(6) == 0 {
 			if err := store(ctx, rnd.Uint64N(5)); err != nil {
@@ -218,17 +216,16 @@ func TestJournal(t *testing.T) {
 			continue
 		}
 		k := 0
-		err = reopen(t, l).Journal.Each(func(w *Write, mark uint64) error {
+		reopen(t, l).Journal.Each(func(w *Write) {
 			want := live[k]
 			k++
-			if mark != want.mark || w.Ino != want.w.Ino || w.Epoch != want.w.Epoch || w.Off != want.w.Off ||
-				w.Unique != want.w.Unique || w.KillPriv != want.w.KillPriv || !bytes.Equal(w.Data, want.w.Data) {
+			if w.Ino != want.Ino || w.Epoch != want.Epoch || w.Off != want.Off || w.Seq != want.Seq ||
+				w.Unique != want.Unique || w.KillPriv != want.KillPriv || !bytes.Equal(w.Data, want.Data) {
 				t.Fatalf("write %d is another", k)
 			}
-			return nil
 		})
-		if err != nil || k != len(live) {
-			t.Fatalf("%d writes of %d, %v", k, len(live), err)
+		if k != len(live) {
+			t.Fatalf("%d writes of %d", k, len(live))
 		}
 	}
 }
@@ -249,7 +246,7 @@ func TestJournalFull(t *testing.T) {
 			}
 			break
 		}
-		if _, err := l.Journal.Keep(&Write{Ino: 1, Data: data}); err != nil {
+		if err := l.Journal.Keep(&Write{Ino: 1, Data: data}); err != nil {
 			t.Fatal(err)
 		}
 		l.Journal.Unreserve(len(data))
@@ -264,29 +261,24 @@ func TestJournalFull(t *testing.T) {
 func TestJournalOverfull(t *testing.T) {
 	l := fresh(t)
 	data := make([]byte, 3<<20)
-	var last uint64
 	kept := 0
 	for ; ; kept++ {
-		mark, err := l.Journal.Keep(&Write{Ino: 1, Off: int64(kept), Data: data})
+		err := l.Journal.Keep(&Write{Ino: 1, Off: int64(kept), Data: data})
 		if errors.Is(err, ErrFull) {
-			if mark <= last {
-				t.Errorf("mark %d behind %d", mark, last)
-			}
 			break
 		}
 		if err != nil || kept > JournalBytes/len(data) {
 			t.Fatal(kept, err)
 		}
-		last = mark
 	}
 	found := 0
-	if err := reopen(t, l).Journal.Each(func(w *Write, _ uint64) error {
+	reopen(t, l).Journal.Each(func(w *Write) {
 		if w.Off != int64(found) || len(w.Data) != len(data) {
 			t.Errorf("write %d is another", found)
 		}
 		found++
-		return nil
-	}); err != nil || found != kept {
-		t.Errorf("%d writes of %d, %v", found, kept, err)
+	})
+	if found != kept {
+		t.Errorf("%d writes of %d", found, kept)
 	}
 }
