@@ -28,6 +28,9 @@ func (q *request) getObjectAttributes() error {
 	if err != nil {
 		return err
 	}
+	if err := q.mayGet(); err != nil {
+		return err
+	}
 	opts := q.getOptions()
 	opts.Checksums = slices.Contains(asked, "Checksum") || slices.Contains(asked, "ObjectParts")
 	info, err := q.fs.HeadObject(q.ctx, q.bucket, q.key, opts)
@@ -44,6 +47,16 @@ func (q *request) getObjectAttributes() error {
 	x.end("GetObjectAttributesResponse")
 	q.w.Header().Set("Last-Modified", httpapi.DateText(info.Modified))
 	return q.sendPage(&x)
+}
+
+// mayGet asks for the right to GetObject, which GetObjectAttributes demands beside its
+// own.
+func (q *request) mayGet() error {
+	own := q.call.Action
+	q.call.Action = ""
+	_, err := q.fs.HeadObject(q.ctx, q.bucket, q.key, vfs.GetOptions{})
+	q.call.Action = own
+	return err
 }
 
 func (x *xmlWriter) attribute(name string, info *vfs.ObjectInfo, marker, limit int) {

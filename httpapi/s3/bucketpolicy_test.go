@@ -187,6 +187,17 @@ func TestPolicyOfBatches(t *testing.T) {
 	}
 }
 
+// TestPolicyOfAttributes: GetObjectAttributes demands two rights.
+func TestPolicyOfAttributes(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "attrs")
+	d.wantRaw("alice", "PUT", "/attrs/k", []byte("v"), nil, 200, "")
+	for actions, status := range map[string]int{`"s3:GetObject"`: 403, `"s3:GetObjectAttributes"`: 403, `"s3:GetObject","s3:GetObjectAttributes"`: 200} {
+		d.setPolicy("attrs", `{"Effect":"Allow","Principal":BOB,"Action":[`+actions+`],"Resource":"BKT/*"}`)
+		d.wantRaw("bob", "GET", "/attrs/k?attributes", nil, map[string]string{"X-Amz-Object-Attributes": "ETag"}, status, "")
+	}
+}
+
 func TestPolicySDK(t *testing.T) {
 	d := openDoor(t, Config{})
 	c := d.bucket("alice", "sdk")

@@ -89,6 +89,11 @@ func sameTree(t *testing.T, a, b string) {
 	}
 }
 
+// readPolicy lets everybody read a bucket's objects.
+func readPolicy(bucket string) string {
+	return `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":"*","Action":"s3:GetObject","Resource":"arn:aws:s3:::` + bucket + `/*"}]}`
+}
+
 func TestAwsCli(t *testing.T) {
 	d := openDoor(t, Config{})
 	dir, back := tree(t), t.TempDir()
@@ -111,6 +116,14 @@ func TestAwsCli(t *testing.T) {
 	aws("s3api", "put-object-acl", "--bucket", "cli", "--key", "moved", "--acl", "public-read")
 	aws("s3api", "get-bucket-acl", "--bucket", "cli")
 	aws("s3api", "head-object", "--bucket", "cli", "--key", "moved", "--checksum-mode", "ENABLED")
+	aws("s3api", "put-bucket-policy", "--bucket", "cli", "--policy", readPolicy("cli"))
+	if got := aws("s3api", "get-bucket-policy", "--bucket", "cli", "--query", "Policy", "--output", "text"); strings.TrimSpace(got) != readPolicy("cli") {
+		t.Errorf("policy: %s", got)
+	}
+	if got := aws("s3api", "get-bucket-policy-status", "--bucket", "cli"); !strings.Contains(got, `"IsPublic": true`) {
+		t.Errorf("status: %s", got)
+	}
+	aws("s3api", "delete-bucket-policy", "--bucket", "cli")
 	aws("s3", "rm", "--recursive", "s3://cli/")
 	aws("s3", "rb", "s3://cli")
 }
@@ -140,6 +153,17 @@ func TestS3cmd(t *testing.T) {
 		t.Errorf("%s", info)
 	}
 	s3cmd("info", "s3://cmd")
+	file := filepath.Join(t.TempDir(), "policy.json")
+	if err := os.WriteFile(file, []byte(readPolicy("cmd")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s3cmd("setpolicy", file, "s3://cmd")
+	d.wantRaw("", "GET", "/cmd/up/dir.txt", nil, nil, 200, "")
+	if info := s3cmd("info", "s3://cmd"); !strings.Contains(info, "arn:aws:s3:::cmd/*") {
+		t.Errorf("%s", info)
+	}
+	s3cmd("delpolicy", "s3://cmd")
+	d.wantRaw("", "GET", "/cmd/up/dir.txt", nil, nil, 403, "")
 	s3cmd("del", "--recursive", "--force", "s3://cmd/")
 	s3cmd("rb", "s3://cmd")
 }

@@ -2,6 +2,7 @@
 chunked transfer, URLs and forms signed with Version 2, Expect with an empty
 body. Usage: boto.py HTTP_ENDPOINT HTTPS_ENDPOINT ACCESS_KEY SECRET_KEY"""
 import io
+import json
 import sys
 import urllib.request
 import urllib3
@@ -76,5 +77,15 @@ for url in plain, secure:
     v2.put_object(Bucket="boto", Key="v2", Body=b"two")
     assert v2.get_object(Bucket="boto", Key="v2")["Body"].read() == b"two"
     v2.delete_object(Bucket="boto", Key="v2")
+    policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::boto/*"}]}
+    s3.put_bucket_policy(Bucket="boto", Policy=json.dumps(policy))
+    assert json.loads(s3.get_bucket_policy(Bucket="boto")["Policy"]) == policy
+    assert s3.get_bucket_policy_status(Bucket="boto")["PolicyStatus"]["IsPublic"]
+    s3.delete_bucket_policy(Bucket="boto")
+    try:
+        s3.put_bucket_policy(Bucket="boto", Policy=json.dumps({"Statement": []}))
+        raise AssertionError("an empty policy was taken")
+    except ClientError as e:
+        assert e.response["Error"]["Code"] == "MalformedPolicy", e
     s3.delete_bucket(Bucket="boto")
 print("ok")

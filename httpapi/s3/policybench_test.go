@@ -1,0 +1,99 @@
+package s3
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ogw/vfs/policy"
+)
+
+// manyPolicies is how many buckets with policies of the largest size lie beside.
+const manyPolicies = 300
+
+// cpu is the time that this process has used.
+func cpu(b *testing.B) time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(unix.TimevalToNsec(u.Utime) + unix.TimevalToNsec(u.Stime))
+}
+
+// fullPolicy is about as long as one may be; nothing but its last statement is about
+// the key.
+func fullPolicy(bucket string) string {
+	const last = `{"Effect":"Deny","Principal":"*","Action":"s3:*","Resource":"arn:aws:s3:::BKT/*","Condition":{"Bool":{"aws:SecureTransport":"true"}}}`
+	var list []string
+	for size, i := 200, 0; ; i++ {
+		s := fmt.Sprintf(`{"Effect":"Allow","Principal":"*","Action":["s3:GetObject","s3:PutObject"],"Resource":"arn:aws:s3:::BKT/teams/%d/*","Condition":{"IpAddress":{"aws:SourceIp":"192.0.2.0/24"}}}`, i)
+		if size += len(s) + len(bucket); size > policy.MaxBucketBytes {
+			break
+		}
+		list = append(list, s)
+	}
+	return strings.ReplaceAll(`{"Version":"2012-10-17","Statement":[`+strings.Join(append(list, last), ",")+`]}`, "BKT", bucket)
+}
+
+// signedGet is a GET as a server reads it.
+func signedGet(b *testing.B, d *door, target string) *http.Request {
+	out := d.request("GET", target, nil, nil)
+	d.sign(out, "alice", nil, time.Now())
+	var wire bytes.Buffer
+	if err := out.Write(&wire); err != nil {
+		b.Fatal(err)
+	}
+	in, err := http.ReadRequest(bufio.NewReader(&wire))
+	if err != nil {
+		b.Fatal(err)
+	}
+	in.RemoteAddr = "127.0.0.1:1"
+	return in
+}
+
+// BenchmarkPolicies: a signed GET of 4 KiB through the door, by the processor time
+// that it takes, without a policy, with a short one, and with the longest; alone, and with
+// manyPolicies beside.
+func BenchmarkPolicies(b *testing.B) {
+	const tls = `{"Statement":[{"Effect":"Deny","Principal":"*","Action":"s3:*","Resource":["arn:aws:s3:::tls","arn:aws:s3:::tls/*"],"Condition":{"Bool":{"aws:SecureTransport":"true"}}}]}`
+	d := openLocal(b)
+	get := func(bucket, text string) func(b *testing.B) {
+		d.bucket("alice", bucket)
+		d.wantRaw("alice", "PUT", "/"+bucket+"/k", randomBytes(4<<10, 1), nil, 200, "")
+		if text != "" {
+			d.wantRaw("alice", "PUT", "/"+bucket+"?policy", []byte(text), nil, 204, "")
+		}
+		in := signedGet(b, d, "/"+bucket+"/k")
+		return func(b *testing.B) {
+			b.ReportAllocs()
+			before := cpu(b)
+			for b.Loop() {
+				r := *in
+				w := discard{h: http.Header{}}
+				d.srv.ServeHTTP(&w, &r)
+			}
+			b.ReportMetric(float64(cpu(b)-before)/float64(b.N), "cpu-ns/op")
+		}
+	}
+	none, short, full := get("none", ""), get("tls", tls), get("full", fullPolicy("full"))
+	all := func(b *testing.B) {
+		b.Run("none", none)
+		b.Run("short", short)
+		b.Run("full", full)
+	}
+	b.Run("alone", all)
+	for i := range manyPolicies {
+		name := fmt.Sprintf("other-%d", i)
+		d.bucket("alice", name)
+		if err := d.fs.SetBucketPolicy(b.Context(), name, []byte(fullPolicy(name))); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("many", all)
+}
