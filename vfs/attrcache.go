@@ -1,13 +1,9 @@
 package vfs
 
 import (
-	"context"
 	"sync/atomic"
 
-	"ogw/cluster"
-	"ogw/vfs/internal/accesstime"
 	"ogw/vfs/internal/changeclock"
-	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/record"
 )
 
@@ -53,75 +49,5 @@ func (c *attrCache) forget(ino Ino) {
 	s := &c.slots[ino%attrSlots]
 	if e := s.Load(); e != nil && e.n.Ino == ino {
 		s.CompareAndSwap(e, nil)
-	}
-}
-
-// TryAttr is GetAttr for who must not wait: ok tells whether the answer is
-// known without asking the store.
-func (fs *FS) TryAttr(ino Ino) (a Attr, ok bool) {
-	e := fs.attrs.get(ino)
-	if e == nil {
-		return Attr{}, false
-	}
-	a, err := fs.attrWith(e.n, e.dirTime)
-	// What is not flushed stands in the open file, and moves to the store
-	// while the clock runs.
-	return a, err == nil && fs.attrs.get(ino) == e
-}
-
-// attrFor returns the attributes of an inode; ErrStale.
-func (fs *FS) attrFor(ctx context.Context, ino Ino) (a Attr, err error) {
-	if a, ok := fs.TryAttr(ino); ok {
-		return a, nil
-	}
-	for mark := fs.session.Open.Mark(); ; mark = fs.session.Open.Mark() {
-		a, err = fs.readAttr(ctx, ino)
-		if err != nil || !fs.session.Open.LeftSince(mark, ino) {
-			return a, err
-		}
-	}
-}
-
-// readAttr is attrFor by one snapshot; what was flushed and closed meanwhile
-// may be missing.
-func (fs *FS) readAttr(ctx context.Context, ino Ino) (a Attr, err error) {
-	ctx = fs.durably(ctx)
-	stamp := fs.attrs.clock.Stamp()
-	var e *attrEntry
-	err = fs.peek(ctx, func(r cluster.Reader) error {
-		n, dirTime, err := getInodeAndTime(r, ino, true)
-		if err != nil {
-			return err
-		}
-		if n == nil {
-			return ErrStale
-		}
-		e = &attrEntry{n, dirTime, stamp}
-		a, err = fs.attrWith(n, dirTime)
-		return err
-	})
-	// What a relaxed reader saw may not be durable yet.
-	if err == nil && fs.attrs.clock != nil && !cluster.IsRelaxed(ctx) {
-		fs.attrs.put(e)
-	}
-	return a, err
-}
-
-// Accessed notes a read of ino, whatever kind it is, as relatime says (mount(8)).
-// The time is shown by every door when it returns, and stored later.
-func (fs *FS) Accessed(ctx context.Context, ino Ino) {
-	if fs.cfg.NoAtime {
-		return
-	}
-	a, err := fs.attrFor(ctx, ino)
-	if err != nil || a.Flags&FlagNoAtime != 0 {
-		return
-	}
-	now, shown := fs.cfg.Now().UnixNano(), a.Atime.UnixNS()
-	if !accesstime.Due(shown, a.Mtime.UnixNS(), a.CtimeNS, now) {
-		return
-	}
-	if fs.reads.Note(uint64(ino), shown, now) {
-		fs.feed.Tell(ctx, feed.Event{Ino: ino})
 	}
 }

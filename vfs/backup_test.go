@@ -109,7 +109,7 @@ func TestBackupHolds(t *testing.T) {
 			writeFile(t, fs, mustFile(t, fs, dir, name), texts[name], 0)
 		}
 		collect(t, fs)
-		before := countBlobs(t, fs.clu)
+		before := countBlobs(t, &cluster.Cluster{KV: fs.kv, Blobs: fs.blobs})
 		b, err := fs.BeginBackup(bg, BackupConfig{})
 		want(t, err, nil)
 		if !b.Info().Settled {
@@ -125,7 +125,7 @@ func TestBackupHolds(t *testing.T) {
 		b.Close()
 		want(t, b.Touch(), ErrBackupEnded)
 		collect(t, fs)
-		if n := countBlobs(t, fs.clu); n >= before+1 {
+		if n := countBlobs(t, &cluster.Cluster{KV: fs.kv, Blobs: fs.blobs}); n >= before+1 {
 			t.Errorf("%d blobs after the backup, %d before", n, before)
 		}
 		back := s.restore(t, openLocal(t), RestoreConfig{Snapshot: "s"}, Config{})
@@ -407,7 +407,7 @@ func TestBackupBounds(t *testing.T) {
 	writeFile(t, fs, mustFile(t, fs, RootIno, "new"), strings.Repeat("f", 1<<20), 0)
 	want(t, fs.Unlink(bg, Root, RootIno, "new"), nil)
 	collect(t, fs)
-	if n := countBlobs(t, fs.clu); n != 0 {
+	if n := countBlobs(t, &cluster.Cluster{KV: fs.kv, Blobs: fs.blobs}); n != 0 {
 		t.Errorf("%d blobs are kept that are newer than every backup", n)
 	}
 	want(t, fs.Close(bg), nil)

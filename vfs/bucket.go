@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/record"
@@ -14,22 +13,6 @@ import (
 // maxBucketAttrBytes bounds the attributes of a bucket together: several
 // policies of S3's limit (20 KiB), within every engine's transaction.
 const maxBucketAttrBytes = 256 << 10
-
-func bucketInfo(name string, n *record.Inode) BucketInfo {
-	return BucketInfo{Name: name, Ino: n.Ino, Created: time.Unix(0, n.BtimeNS), UID: n.UID, GID: n.GID}
-}
-
-// bucketInode reads the directory of a bucket; ErrNoSuchBucket.
-func bucketInode(r cluster.Reader, name string) (*record.Inode, error) {
-	if !ValidBucketName(name) {
-		return nil, fmt.Errorf("bucket %q: %w", name, ErrNoSuchBucket)
-	}
-	e, err := bucketEntry(r, name)
-	if err != nil {
-		return nil, err
-	}
-	return record.GetInode(r, e.Ino)
-}
 
 // CreateBucket makes a bucket, or turns an implied top-level directory into
 // one: its owner's, an administrator's or the program's act. ErrBadBucketName,
@@ -44,9 +27,6 @@ type BucketOptions struct {
 	// Config is the configuration under the names of BucketConfig.
 	Config map[string][]byte
 }
-
-// configPrefix begins the names of the attributes that hold configuration.
-const configPrefix = "config."
 
 // CreateBucketWith is CreateBucket with grants and configuration.
 func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, with BucketOptions) (BucketInfo, error) {
@@ -325,16 +305,4 @@ func (fs *FS) BucketUsage(ctx context.Context, name string) (objects, bytes int6
 		}
 		o.StartAfter = page.Next
 	}
-}
-
-// attrGrants is the bucket attribute that holds the grants.
-const attrGrants = "grants"
-
-// bucketGrants reads the grants of the bucket whose directory ino is.
-func bucketGrants(r cluster.Reader, ino Ino) (Grants, error) {
-	b, err := record.GetBucket(r, ino)
-	if err != nil {
-		return nil, err
-	}
-	return record.DecodeGrants(b[attrGrants])
 }

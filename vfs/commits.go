@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"ogw/cluster"
-	"ogw/vfs/internal/fserr"
 )
 
 // relaxedCommits counts the relaxed commits of this process, and those of them
@@ -45,27 +44,4 @@ func (m *durableMark) Committed(ctx context.Context, known bool) {
 	} else if known && m.stored {
 		m.commits.mark(m.before)
 	}
-}
-
-// syncRelaxed makes the relaxed commits of this process durable, if there
-// are any that are not known to be.
-func (fs *FS) syncRelaxed(ctx context.Context) error {
-	n := fs.commits.made.Load()
-	if fs.commits.synced.Load() >= n {
-		return nil
-	}
-	if err := fs.kv.Sync(ctx); err != nil {
-		return fserr.Map(err)
-	}
-	fs.commits.mark(n)
-	return nil
-}
-
-// durably returns a context with the durability of the whole, unless the
-// caller asked for one.
-func (fs *FS) durably(ctx context.Context) context.Context {
-	if fs.cfg.Async && !cluster.AsksDurability(ctx) {
-		return cluster.Relaxed(ctx)
-	}
-	return ctx
 }

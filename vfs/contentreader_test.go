@@ -101,7 +101,7 @@ func TestOpenContentOvertaken(t *testing.T) {
 		defer fs.contents.Pins.End([]ContentID{1})
 		ctx, cancel := context.WithCancel(bg)
 		cancel()
-		want(t, fs.contents.Pins.Settled(ctx, 1), context.Canceled)
+		want(t, fs.contents.Pins.Await(ctx, 1), context.Canceled)
 	})
 }
 

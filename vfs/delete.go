@@ -233,7 +233,7 @@ func (o *op) deleteFiles(t cluster.Txn, items []*deleteItem) error {
 		return nil
 	}
 	dir := at.dir()
-	found, err := o.readDoomed(t, dir, items)
+	found, err := o.readRemovals(t, dir, items)
 	if err == nil {
 		found, err = j.spare(at.deepest(), found, items)
 	}
@@ -244,7 +244,7 @@ func (o *op) deleteFiles(t cluster.Txn, items []*deleteItem) error {
 		if err := o.deleteEntry(t, dir, &found[i].entry); err != nil {
 			return err
 		}
-		if err := o.dropDoomed(t, dir, &found[i]); err != nil {
+		if err := o.dropRemoval(t, dir, &found[i]); err != nil {
 			return err
 		}
 	}
@@ -252,7 +252,7 @@ func (o *op) deleteFiles(t cluster.Txn, items []*deleteItem) error {
 	if err != nil {
 		return err
 	}
-	return o.settle(t, d, found[len(found)-1].entry.Key(dir))
+	return o.prune(t, d, found[len(found)-1].entry.Key(dir))
 }
 
 // refuse makes a denial the result of the items of a name, "" for all. It
@@ -270,7 +270,7 @@ func refuse(items []*deleteItem, name string, err error) error {
 }
 
 // spare takes out of found what the subject must not remove from d.
-func (j *judge) spare(d step, found []doomed, items []*deleteItem) ([]doomed, error) {
+func (j *judge) spare(d step, found []removal, items []*deleteItem) ([]removal, error) {
 	dir, err := flagsOf(j.r, d)
 	if err != nil {
 		return nil, err
@@ -290,16 +290,16 @@ func (j *judge) spare(d step, found []doomed, items []*deleteItem) ([]doomed, er
 	return left, nil
 }
 
-// doomed is a file that is about to go.
-type doomed struct {
+// removal is a file that is about to go.
+type removal struct {
 	entry record.Dentry
 	n     *record.Inode
 	first []byte // the extent at offset 0, if the content may be that alone and the inode does not tell
 }
 
-// readDoomed reads dentries, inodes and first extents of the files of dir
+// readRemovals reads dentries, inodes and first extents of the files of dir
 // that exist, with one GetMany each.
-func (o *op) readDoomed(t cluster.Txn, dir Ino, items []*deleteItem) ([]doomed, error) {
+func (o *op) readRemovals(t cluster.Txn, dir Ino, items []*deleteItem) ([]removal, error) {
 	names := make([][]byte, 0, len(items))
 	seen := make(map[string]bool, len(items))
 	for _, it := range items {
@@ -312,7 +312,7 @@ func (o *op) readDoomed(t cluster.Txn, dir Ino, items []*deleteItem) ([]doomed, 
 	if err != nil {
 		return nil, err
 	}
-	found := make([]doomed, 0, len(names))
+	found := make([]removal, 0, len(names))
 	inodes := make([][]byte, 0, len(names))
 	for i, v := range values {
 		if v == nil {
@@ -322,7 +322,7 @@ func (o *op) readDoomed(t cluster.Txn, dir Ino, items []*deleteItem) ([]doomed, 
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, doomed{entry: e})
+		found = append(found, removal{entry: e})
 		inodes = append(inodes, record.InodeKey(e.Ino))
 	}
 	if values, err = t.GetMany(inodes); err != nil {
@@ -365,9 +365,9 @@ func simpleFile(n *record.Inode) bool {
 	return n.IsRegular() && n.Nlink == 1 && !n.Has(record.FlagLinks|record.FlagXattrs|record.FlagShared)
 }
 
-// dropDoomed takes the link off the inode. A file whose content is one
+// dropRemoval takes the link off the inode. A file whose content is one
 // inline extent goes without a scan.
-func (o *op) dropDoomed(t cluster.Txn, dir Ino, f *doomed) error {
+func (o *op) dropRemoval(t cluster.Txn, dir Ino, f *removal) error {
 	if f.n == nil {
 		return nil
 	}

@@ -126,37 +126,3 @@ func (p *dirtyPool) pressed() bool {
 	defer p.mu.Unlock()
 	return p.used > p.limit/2
 }
-
-// takeChunks returns chunks for need bytes of of (see dirtyPool.try). When
-// the pool is exhausted the writer flushes: its own file first, then all
-// others; what it waits for after that are flushes by others, which need no
-// buffers.
-func (fs *FS) takeChunks(ctx context.Context, of *openFile, need, size int) ([]*chunk, error) {
-	for {
-		freed := fs.dirty.signal()
-		if list := fs.dirty.try(need, size); list != nil {
-			return list, nil
-		}
-		// The writer's own failure is its own to know: no buffers will come
-		// back while the engine refuses them.
-		if err := of.flush(ctx); err != nil {
-			return nil, err
-		}
-		if list := fs.dirty.try(need, size); list != nil {
-			return list, nil
-		}
-		fs.eachOpen(func(f *openFile) {
-			if f != of && ctx.Err() == nil {
-				if err := f.flush(ctx); err != nil {
-					fs.log.Warn("flush under memory pressure failed", "inode", uint64(f.ino), "err", err)
-				}
-			}
-		})
-		if list := fs.dirty.try(need, size); list != nil {
-			return list, nil
-		}
-		if err := fs.dirty.wait(ctx, freed); err != nil {
-			return nil, err
-		}
-	}
-}

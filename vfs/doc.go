@@ -26,25 +26,28 @@
 //	              checksum  naming  bodyhash  accesstime know no record
 //	              fserr  seal  lock  md5lanes  policy    know nothing of vfs
 //
-// In vfs itself, each family uses those below it:
+// In vfs itself, each family uses those below it and none above; within "files",
+// eleven files reach one another, since an open file and the attributes of its
+// inode are one thing:
 //
-//	checking  check repair
-//	whole     backup restore convert format1 super
-//	objects   put receive copy object objectinfo delete purge list* multipart part* complete
-//	          uploadabort assembly uploadmarker bucket* grantops
-//	rights    rights actions accessblock denials objectrights listrights uploadrights deleterights
-//	          subject moderights bucketpolicy policycache policykeys precondition objectkey
-//	          followlink etag
-//	POSIX     create lookup unlink rename path readdir dirstream setattr setflags xattr*
-//	          allocate copyrange below whereis statfs settings
-//	files     file openfile keeper piece dirty write flush blobupload sync
-//	          cutgate
-//	entries   entry orphan attr attrcache perm fileflags
-//	core      fs open op contents damage damagedfiles commits once durability background
-//	          feed holder types objecttypes errors
+//	whole     open background check repair backup restore convert format1 super
+//	objects   put receive copy object objectinfo delete purge list listuploads listrights
+//	          multipart part* complete assembly uploadmarker uploadrights bucket
+//	          bucketconfig grantops objectrights followlink precondition durability
+//	          whereis xattr xattrvirtual
+//	rights    rights accessblock denials subject settings
+//	POSIX     create unlink rename readdir dirstream setflags allocate copyrange below
+//	          statfs
+//	files     file openfile piece write flush blobupload sync setattr lookup attr
+//	          getattr path contents damage damagedfiles
+//	entries   entry orphan uploadabort perm capability objectkey bucketname bucketinode
+//	          moderights etag
+//	core      op fs commits once attrcache orphanqueue dirty cutgate keeper feed holder
+//	          types objecttypes granttypes fileflags errors
 //
-// The arrows that still go up: the core starts and holds all the others (fs,
-// open, background).
+// The struct FS (fs.go) names only what knows nothing of it; the constructor
+// (open.go) stands above all. op.go runs transactions for every family, and knows
+// none: what an operation does besides its writes is an effect.
 //
 // # Names
 //

@@ -151,7 +151,7 @@ func (o *op) removeEntry(t cluster.Txn, dir Ino, e *record.Dentry) error {
 	if err != nil {
 		return err
 	}
-	return o.settle(t, d, e.Key(dir))
+	return o.prune(t, d, e.Key(dir))
 }
 
 // deleteEntry undoes putEntry.
@@ -184,10 +184,10 @@ func (o *op) keep(t cluster.Txn, d *record.Inode, key []byte) error {
 	return o.touchDir(t, d.Ino)
 }
 
-// settle ends the removal of the dentry at key from d by an object operation:
+// prune ends the removal of the dentry at key from d by an object operation:
 // it records the time, or removes d and its parents as far as they are implied
 // and now empty.
-func (o *op) settle(t cluster.Txn, d *record.Inode, key []byte) error {
+func (o *op) prune(t cluster.Txn, d *record.Inode, key []byte) error {
 	levels := pruneLevelsUnlimited
 	if o.fs.kv.Limits().Ops > 0 {
 		levels = pruneLevels
@@ -236,7 +236,7 @@ func (o *op) pruneDir(t cluster.Txn, dir Ino) error {
 	if err != nil {
 		return err
 	}
-	return o.settle(t, d, record.DentryPrefix(dir))
+	return o.prune(t, d, record.DentryPrefix(dir))
 }
 
 // pruneRest removes an empty implied directory, and its parents likewise, in

@@ -260,7 +260,7 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	if err := fileFlagsOf(n).checkFlush(pos.off, n.Size); err != nil && !of.fs.feed.Complete() {
 		return nil, pos, err
 	}
-	if err := of.settleTarget(t, o, n, plan, spare); err != nil {
+	if err := of.fitTarget(t, o, n, plan, spare); err != nil {
 		return nil, pos, err
 	}
 	oldSize, oldCRC, hadCRC, first := n.Size, n.CRC, n.Has(record.FlagCRC), pos.item == 0 && pos.off == plan.items[0].off
@@ -311,9 +311,9 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	return n, pos, record.PutInode(t, n)
 }
 
-// settleTarget makes n's content one that the uploads belong to and that may
+// fitTarget makes n's content one that the uploads belong to and that may
 // change in place.
-func (of *openFile) settleTarget(t cluster.Txn, o *op, n *record.Inode, plan *flushPlan, spare ContentID) error {
+func (of *openFile) fitTarget(t cluster.Txn, o *op, n *record.Inode, plan *flushPlan, spare ContentID) error {
 	writable := n.Content != 0 && !n.Has(record.FlagShared)
 	if n.Has(record.FlagShared) {
 		referred, err := record.AnyKey(t, record.RefPrefix(n.Content))

@@ -76,7 +76,6 @@ const (
 type FS struct {
 	kv    cluster.KV
 	blobs cluster.Blobs
-	clu   *cluster.Cluster
 	cfg   Config
 	log   *slog.Logger
 	super record.Superblock

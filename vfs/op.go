@@ -9,6 +9,7 @@ import (
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/session"
 )
 
@@ -113,6 +114,13 @@ func (o *op) Stored(ino Ino) {
 	o.feed.Stored(ino)
 }
 
+// putChanged stores n after a change of its metadata.
+func (o *op) putChanged(t cluster.Txn, n *record.Inode) error {
+	n.CtimeNS = o.nowNS
+	o.feed.InodeChanged(n.Ino, false)
+	return record.PutInode(t, n)
+}
+
 // followUps are transactions that follow a commit, before the operation returns.
 type followUps struct {
 	list []func(ctx context.Context)
@@ -154,4 +162,13 @@ func (fs *FS) peek(ctx context.Context, fn func(r cluster.Reader) error) error {
 func (fs *FS) updateFile(ctx context.Context, ino Ino, fn func(t cluster.Txn, o *op) error) error {
 	token := takeToken(ctx) // for the last transaction: then all is done
 	return fs.contents.Fit(ctx, ino, func() error { return fs.update(token.again(ctx), fn) })
+}
+
+// durably returns a context with the durability of the whole, unless the
+// caller asked for one.
+func (fs *FS) durably(ctx context.Context) context.Context {
+	if fs.cfg.Async && !cluster.AsksDurability(ctx) {
+		return cluster.Relaxed(ctx)
+	}
+	return ctx
 }

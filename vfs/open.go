@@ -21,7 +21,7 @@ import (
 // caller's to close, after Close. It returns cluster.ErrFormat for a store
 // of a newer version.
 func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
-	fs := &FS{kv: c.KV, blobs: c.Blobs, clu: c, cfg: cfg.withDefaults(c.Exclusive)}
+	fs := &FS{kv: c.KV, blobs: c.Blobs, cfg: cfg.withDefaults(c.Exclusive)}
 	fs.log = fs.cfg.Logger
 	fs.tune = tuning{uploadBytes: uploadBytes, flushOps: unlimitedFlushOps}
 	fs.locks = lock.New(0)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"ogw/cluster"
@@ -132,113 +130,25 @@ func (fs *FS) removeOrphans(ctx context.Context, inos []Ino) error {
 	})
 }
 
-const (
-	// maxOrphanQueue bounds the memory of the queue; beyond it, orphans are
-	// left to the collector.
-	maxOrphanQueue = 1 << 16
-	// orphanPage is how many the collector looks at in one snapshot.
-	orphanPage = 256
-	// orphanGather is how long the first orphan waits for others, since a
-	// transaction for each would double the cost of the removal of its name:
-	// together they add a third.
-	orphanGather = 10 * time.Millisecond
-	// orphanBatch is how many go in one transaction, where an engine does not
-	// limit those.
-	orphanBatch = 128
-)
-
-// orphanQueue holds orphans that lost their last use, for removal in the
-// background.
-type orphanQueue struct {
-	wake chan struct{}
-
-	mu   sync.Mutex
-	on   bool // somebody serves it
-	list []Ino
-	// scan tells that the store may have orphans that nobody will queue: of an
-	// earlier process, or of a removal that failed.
-	scan bool
-}
-
-func (q *orphanQueue) init() {
-	q.wake = make(chan struct{}, 1)
-	q.scan = true
-}
-
-// add queues ino.
-func (q *orphanQueue) add(ino Ino) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.on || len(q.list) >= maxOrphanQueue {
-		q.scan = true
-		return
+// removeQueued removes what the queue held of late.
+func (fs *FS) removeQueued(ctx context.Context, inos []Ino) error {
+	err := fs.removeOrphans(cluster.Relaxed(ctx), inos)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+		fs.log.Warn("unlinked files are left to the collector", "inodes", len(inos), "err", err)
 	}
-	q.list = append(q.list, ino)
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
+	return err
 }
 
-// take removes up to n from the queue.
-func (q *orphanQueue) take(n int) []Ino {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n = min(n, len(q.list))
-	batch := slices.Clone(q.list[:n])
-	if q.list = q.list[n:]; len(q.list) == 0 {
-		q.list = nil
+// orphanBatchOf is how many orphans one transaction of an engine removes.
+func orphanBatchOf(kv cluster.KV) int {
+	if kv.Limits().Ops > 0 {
+		return 1
 	}
-	return batch
+	return orphanBatch
 }
 
-// again has the next pass of the collector look at all orphans.
-func (q *orphanQueue) again() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.scan = true
-}
-
-// takeScan tells whether the collector has to look at all orphans.
-func (q *orphanQueue) takeScan() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	scan := q.scan
-	q.scan = false
-	return scan
-}
-
-// serve removes what is queued until ctx ends; what is left then, the
-// collector finds after the next start.
-func (q *orphanQueue) serve(ctx context.Context, fs *FS) {
-	q.mu.Lock()
-	q.on = true
-	q.mu.Unlock()
-	batch := orphanBatch
-	if fs.kv.Limits().Ops > 0 {
-		batch = 1
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-q.wake:
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(orphanGather):
-		}
-		for inos := q.take(batch); len(inos) > 0 && ctx.Err() == nil; inos = q.take(batch) {
-			if err := fs.removeOrphans(cluster.Relaxed(ctx), inos); err != nil {
-				q.again()
-				if ctx.Err() == nil && !errors.Is(err, ErrClosed) {
-					fs.log.Warn("unlinked files are left to the collector", "inodes", len(inos), "err", err)
-				}
-			}
-		}
-	}
-}
+// orphanPage is how many the collector looks at in one snapshot.
+const orphanPage = 256
 
 // collectOrphans removes what a crashed process left: inodes without links
 // that nobody uses. In a shared cluster those of others stay for orphanGrace,

@@ -12,6 +12,20 @@ import (
 // syncParallel is how many files SyncAll flushes at a time.
 const syncParallel = 8
 
+// syncRelaxed makes the relaxed commits of this process durable, if there
+// are any that are not known to be.
+func (fs *FS) syncRelaxed(ctx context.Context) error {
+	n := fs.commits.made.Load()
+	if fs.commits.synced.Load() >= n {
+		return nil
+	}
+	if err := fs.kv.Sync(ctx); err != nil {
+		return fserr.Map(err)
+	}
+	fs.commits.mark(n)
+	return nil
+}
+
 // SyncAll makes everything that was acknowledged durable (syncfs).
 func (fs *FS) SyncAll(ctx context.Context) error {
 	err := fs.flushAll(cluster.Relaxed(ctx))

@@ -24,21 +24,10 @@ const (
 	xattrTrusted  = "trusted."
 	xattrSecurity = "security."
 
-	xattrCapability = "security.capability"
-
 	// maxXattrs bounds the extended attributes of one inode, which one
 	// transaction must be able to remove.
 	maxXattrs = 4096
 )
-
-// dropCapability takes the capabilities of a program away, as every change of
-// its content does, whoever makes it (capabilities(7)).
-func dropCapability(t cluster.Txn, n *record.Inode) error {
-	if n.IsDir() || !n.Has(record.FlagXattrs) {
-		return nil
-	}
-	return t.Delete(record.XattrKey(n.Ino, xattrCapability))
-}
 
 func isACLName(name string) bool {
 	return name == posixacl.XattrAccess || name == posixacl.XattrDefault
@@ -268,13 +257,6 @@ func (o *op) xattrInode(t cluster.Txn, cred *Cred, ino Ino, name string) (*recor
 		return nil, err
 	}
 	return n, checkXattrWrite(t, cred, n, name)
-}
-
-// putChanged stores n after a change of its metadata.
-func (o *op) putChanged(t cluster.Txn, n *record.Inode) error {
-	n.CtimeNS = o.nowNS
-	o.feed.InodeChanged(n.Ino, false)
-	return record.PutInode(t, n)
 }
 
 // checkXattrRoom bounds the attributes of one inode, in number and in the

@@ -91,7 +91,7 @@ func (s *Store) look(ctx context.Context, read func(context.Context, func(cluste
 		if !errors.As(err, &late) || try == MaxOvertaken {
 			return fserr.Map(err)
 		}
-		if err := s.Pins.Settled(ctx, late.content); err != nil {
+		if err := s.Pins.Await(ctx, late.content); err != nil {
 			return err
 		}
 	}

@@ -25,7 +25,7 @@ type contentPin struct {
 	n       int           // readers, writers, and transactions that change it in place
 	changes uint64        // in-place changes that began while pinned
 	running int           // those under way
-	settled chan struct{} // closed when running is 0; nil if nobody waits
+	quiet   chan struct{} // closed when running is 0; nil if nobody waits
 }
 
 func (p *Pins) Init() { p.pins = make(map[record.ContentID]*contentPin) }
@@ -77,12 +77,12 @@ func (p *Pins) Pinned(c record.ContentID) bool {
 	return p.pins[c] != nil
 }
 
-// Awaited reports whether somebody waits for the changes of c (Settled).
+// Awaited reports whether somebody waits for the changes of c (Await).
 func (p *Pins) Awaited(c record.ContentID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := p.pins[c]
-	return e != nil && e.settled != nil
+	return e != nil && e.quiet != nil
 }
 
 // Begin records that a transaction is about to change c in place, so that a view
@@ -103,26 +103,26 @@ func (p *Pins) End(list []record.ContentID) {
 	defer p.mu.Unlock()
 	for _, c := range list {
 		e := p.pins[c]
-		if e.running--; e.running == 0 && e.settled != nil {
-			close(e.settled)
-			e.settled = nil
+		if e.running--; e.running == 0 && e.quiet != nil {
+			close(e.quiet)
+			e.quiet = nil
 		}
 		p.letGo(c)
 	}
 }
 
-// Settled waits until no transaction changes c in place.
-func (p *Pins) Settled(ctx context.Context, c record.ContentID) error {
+// Await waits until no transaction changes c in place.
+func (p *Pins) Await(ctx context.Context, c record.ContentID) error {
 	p.mu.Lock()
 	e := p.pins[c]
 	if e == nil || e.running == 0 {
 		p.mu.Unlock()
 		return nil
 	}
-	if e.settled == nil {
-		e.settled = make(chan struct{})
+	if e.quiet == nil {
+		e.quiet = make(chan struct{})
 	}
-	done := e.settled
+	done := e.quiet
 	p.mu.Unlock()
 	select {
 	case <-done:

@@ -58,7 +58,7 @@ func (h *Holder) Mark() HoldMark { return HoldMark(h.t.removals.Load()) }
 // this process removed it since.
 func (h *Holder) Hold(ctx context.Context, ino record.Ino, n uint64, mark HoldMark) error {
 	t := h.t
-	s, err := t.lockSettled(ctx, ino)
+	s, err := t.lockUnmarked(ctx, ino)
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func (t *Table) shard(ino record.Ino) *tableShard { return &t.shards[uint64(ino)
 // if there is none. The caller must validate that the inode exists after
 // this, and Release.
 func (t *Table) Acquire(ctx context.Context, ino record.Ino, mk func() File) (File, error) {
-	s, err := t.lockSettled(ctx, ino)
+	s, err := t.lockUnmarked(ctx, ino)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +113,8 @@ func (t *Table) Acquire(ctx context.Context, ino record.Ino, mk func() File) (Fi
 	return u.file, nil
 }
 
-// lockSettled returns ino's shard, locked, when no transaction has marked ino.
-func (t *Table) lockSettled(ctx context.Context, ino record.Ino) (*tableShard, error) {
+// lockUnmarked returns ino's shard, locked, when no transaction has marked ino.
+func (t *Table) lockUnmarked(ctx context.Context, ino record.Ino) (*tableShard, error) {
 	s := t.shard(ino)
 	for {
 		s.mu.Lock()
