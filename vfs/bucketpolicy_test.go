@@ -335,6 +335,25 @@ func TestPolicyDamaged(t *testing.T) {
 	}
 }
 
+// TestPolicyDigestDamaged: attributes that name no policy open nothing either.
+func TestPolicyDigestDamaged(t *testing.T) {
+	c := newCast(t)
+	c.bucketOf("bkt", "k")
+	want(t, c.fs.SetBucketPolicy(bg, "bkt", policyOf(statement("Allow", "s3:*", "bkt/*"))), nil)
+	want(t, c.fs.SetBucketAttr(bg, "bkt", record.PolicyAttr, []byte("short")), nil)
+	want(t, c.reads("bob", "bkt", "k"), ErrCorrupt)
+}
+
+// TestPolicyTellsStatement: who reads the log learns which statement it was.
+func TestPolicyTellsStatement(t *testing.T) {
+	c := newCast(t)
+	c.bucketOf("bkt", "k")
+	want(t, c.fs.SetBucketPolicy(bg, "bkt", policyOf(statement("Allow", "s3:*", "bkt/*"), statement("Deny", "s3:GetObject", "bkt/*", `,"Sid":"closed"`))), nil)
+	if err := c.reads("bob", "bkt", "k"); !errors.Is(err, ErrAccess) || !strings.Contains(err.Error(), `statement 2 "closed" of the bucket's policy denies s3:GetObject`) {
+		t.Error(err)
+	}
+}
+
 // TestFormat2: a store of before policies is opened, and older programs keep away
 // after that.
 func TestFormat2(t *testing.T) {

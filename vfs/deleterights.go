@@ -26,9 +26,6 @@ func (j *judge) removable(items []*deleteItem, at *keyPlace) ([]*deleteItem, err
 // anyKey reports whether some keys may be deleted though the bucket's ACL does not
 // say so, or the other way round: each is to be asked for then.
 func (j *judge) anyKey() (bool, error) {
-	if j.free() || j.s.Local {
-		return false, nil
-	}
-	_, err := j.byPolicy(ActDeleteObject, policyActions[ActDeleteObject], nil)
-	return !j.unpolicied && j.bucket != 0, err
+	p, _, err := j.bucketPolicy()
+	return p != nil, err
 }

@@ -87,48 +87,58 @@ func (j *judge) grants(act Action, n *record.Inode) error {
 
 // grantsAs is grants for an action that policies call name.
 func (j *judge) grantsAs(act Action, name string, n *record.Inode) error {
-	switch e, err := j.byPolicy(act, name, n); {
-	case err != nil:
+	if e, err := j.byPolicy(act, name, n); err != nil || e == policy.Allow {
 		return err
-	case e == policy.Deny:
-		return j.denied(act)
-	case e == policy.Allow:
-		return nil
 	}
 	return j.gives(act, n)
 }
 
-// byPolicy returns what the bucket's policy says of an action under a name of its, to
-// the object n or to what has none yet.
-func (j *judge) byPolicy(act Action, name string, n *record.Inode) (policy.Effect, error) {
-	if j.unpolicied || j.bucket == 0 || j.s.Local || name == "" {
-		return policy.None, nil
+// bucketPolicy returns the policy of the bucket, nil if it has none, and what its
+// public access block says. The entry of the bucket's directory tells whether there
+// is a policy: without one nothing is read. With one, the bucket's attributes are,
+// whose digest finds the compiled policy.
+func (j *judge) bucketPolicy() (*bucketPolicy, AccessBlock, error) {
+	if j.unpolicied || j.bucket == 0 || j.free() || j.s.Local {
+		return nil, 0, nil
 	}
 	b, err := record.GetBucket(j.r, j.bucket)
 	if err != nil {
-		return policy.None, err
+		return nil, 0, err
 	}
 	digest := b[record.PolicyAttr]
-	if digest == nil {
+	switch len(digest) {
+	case 0:
 		j.unpolicied = true
-		return policy.None, nil
+		return nil, 0, nil
+	case len(record.PolicyDigest{}):
+	default:
+		return nil, 0, fmt.Errorf("%w: policy of bucket %d has a digest of %d bytes", ErrCorrupt, j.bucket, len(digest))
 	}
 	p, err := j.fs.policies.get(j.r, j.bucket, record.PolicyDigest(digest))
-	if err != nil {
+	return p, accessBlock(b), err
+}
+
+// byPolicy returns what the bucket's policy says of an action under a name of its, to
+// the object n or to what has none yet: Allow, or None. Deny is ErrAccess.
+func (j *judge) byPolicy(act Action, name string, n *record.Inode) (policy.Effect, error) {
+	p, block, err := j.bucketPolicy()
+	if p == nil || err != nil || name == "" {
 		return policy.None, err
 	}
-	e, _ := p.Decide(&policy.Request{Action: name, Resource: p.resource(act.onObject(), j.key), Principal: j.s.principal(), Values: j.policyKeys(n)})
+	e, by := p.Decide(&policy.Request{Action: name, Resource: p.resource(act.onObject(), j.key), Principal: j.s.principal(), Values: j.policyKeys(n)})
 	switch {
-	case e == policy.Allow && accessBlock(b)&RestrictPublicBuckets != 0 && p.public:
+	case e == policy.Allow && (block&RestrictPublicBuckets == 0 || !p.public):
+		return policy.Allow, nil
+	case e != policy.Deny:
 		return policy.None, nil
-	case e == policy.Deny && keepsPolicy[name]:
+	case keepsPolicy[name]:
 		// Who could not change a policy any more that denies everything: S3
 		// leaves that to the owner.
 		if owner, err := j.ownsBucket(); err != nil || owner {
 			return policy.None, err
 		}
 	}
-	return e, nil
+	return policy.None, fmt.Errorf("statement %d %q of the bucket's policy denies %s: %w", by+1, p.Sid(by), name, j.denied(act))
 }
 
 // keepsPolicy are actions that no policy takes from the bucket's owner.
