@@ -16,6 +16,7 @@ import (
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 	"ogw/cluster/local/internal/record"
+	"ogw/cluster/local/internal/segment"
 )
 
 const (
@@ -39,7 +40,7 @@ type Blobs struct {
 	places   *placeCache
 	sums     *pageSums
 	buffers  *buffers
-	segments *segments
+	segments *segment.Store
 
 	collector *collector
 	reaper    *reaper
@@ -93,10 +94,10 @@ func (b *Blobs) Create(ctx context.Context, id cluster.BlobID, sizeHint int64) (
 // that makes room enough, for data of any kind.
 func (b *Blobs) admit(bytes int64) error {
 	err := b.space.AdmitData(bytes)
-	if err == nil || !b.space.Roomy(-b.segments.alloc.idleBytes(), diskspace.ForMetadata) {
+	if err == nil || !b.space.Roomy(-b.segments.IdleBytes(), diskspace.ForMetadata) {
 		return err
 	}
-	for err != nil && b.segments.alloc.shed() {
+	for err != nil && b.segments.Shed() {
 		if b.space.Measure() != nil {
 			return err
 		}
@@ -193,7 +194,7 @@ func (b *Blobs) Delete(ctx context.Context, ids ...cluster.BlobID) error {
 func (b *Blobs) forget(e *indexEntry) {
 	b.places.drop(e.id)
 	if e.Segment != 0 {
-		b.segments.addLive(e.Segment, -record.Bytes(e.Size))
+		b.segments.AddLive(e.Segment, -record.Bytes(e.Size))
 		return
 	}
 	path := b.filePath(e.id)
@@ -251,7 +252,7 @@ func (b *Blobs) Locate(ctx context.Context, id cluster.BlobID) ([]cluster.Locati
 	}
 	path, detail := b.filePath(id), "own file"
 	if p.Segment != 0 {
-		path = b.segments.path(p.Segment)
+		path = b.segments.Path(p.Segment)
 		detail = fmt.Sprintf("segment, offset %d", p.Offset)
 	}
 	return []cluster.Location{{Node: b.host, Path: path, Detail: detail, Primary: true}}, nil
@@ -273,9 +274,9 @@ func (b *Blobs) Close() error {
 	}
 	b.sweeper.stop()
 	b.collector.stop()
-	b.segments.stop()
+	b.segments.Stop()
 	b.reaper.stop()
-	err := b.segments.close()
+	err := b.segments.Close()
 	b.handles.Close()
 	return ioerr.Map(err)
 }

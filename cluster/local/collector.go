@@ -14,6 +14,7 @@ import (
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 	"ogw/cluster/local/internal/record"
+	"ogw/cluster/local/internal/segment"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/minio/crc64nvme"
@@ -27,6 +28,8 @@ const (
 	// collectRate bounds rewriting, in bytes per second, so that it leaves
 	// the disk to those who wait for it.
 	collectRate = 256 << 20
+	// rewriteChunk is what is read of a segment at a time.
+	rewriteChunk = 1 << 20
 	// badPagesMax is how many pages of a segment may be unreadable before it
 	// is left alone: a medium that is dying takes seconds for each.
 	badPagesMax = 64
@@ -36,7 +39,7 @@ const (
 // reads or writes; who reads a blob that it moves looks its place up again.
 type collector struct {
 	blobs    *Blobs
-	segments *segments
+	segments *segment.Store
 	log      *slog.Logger
 	counting *pebble.Iterator // the index as it was at the start
 	every    time.Duration
@@ -80,10 +83,10 @@ func (c *collector) run() {
 	defer tick.Stop()
 	for i := 0; ; i++ {
 		if i%freeOften == 0 {
-			c.segments.alloc.trim()
+			c.segments.Trim()
 			c.pass()
 		} else {
-			c.collectAll(func(g candidate) bool { return g.live == 0 })
+			c.collectAll(func(g segment.Candidate) bool { return g.Live == 0 })
 		}
 		select {
 		case <-tick.C:
@@ -118,23 +121,23 @@ func (c *collector) count() error {
 	if c.stopping() {
 		return nil
 	}
-	if err := c.segments.measure(); err != nil {
+	if err := c.segments.Measure(); err != nil {
 		return err
 	}
 	for number, bytes := range live {
-		if !c.segments.addLive(number, bytes) {
-			c.log.Error("a data segment is missing", "path", c.segments.path(number), "bytes", bytes)
+		if !c.segments.AddLive(number, bytes) {
+			c.log.Error("a data segment is missing", "path", c.segments.Path(number), "bytes", bytes)
 		}
 	}
 	return nil
 }
 
 // pass frees the dead segments, then rewrites the mostly dead ones.
-func (c *collector) pass() { c.collectAll(func(candidate) bool { return true }) }
+func (c *collector) pass() { c.collectAll(func(segment.Candidate) bool { return true }) }
 
-func (c *collector) collectAll(which func(candidate) bool) {
-	candidates := c.segments.collectable()
-	slices.SortFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.live, b.live) })
+func (c *collector) collectAll(which func(segment.Candidate) bool) {
+	candidates := c.segments.Collectable()
+	slices.SortFunc(candidates, func(a, b segment.Candidate) int { return cmp.Compare(a.Live, b.Live) })
 	for _, g := range candidates {
 		if c.stopping() {
 			return
@@ -143,22 +146,22 @@ func (c *collector) collectAll(which func(candidate) bool) {
 			continue
 		}
 		err := c.collect(g)
-		if err != nil && !errors.Is(err, errStopped) {
-			c.log.Warn("cannot collect a data segment", "path", c.segments.path(g.number), "err", err)
+		if err != nil && !errors.Is(err, segment.ErrStopped) {
+			c.log.Warn("cannot collect a data segment", "path", c.segments.Path(g.Number), "err", err)
 			if errors.Is(err, cluster.ErrNoSpace) || errors.Is(err, cluster.ErrUnavailable) {
 				return // try again at the next pass
 			}
-			c.segments.markDamaged(g.number)
+			c.segments.MarkDamaged(g.Number)
 		}
 	}
 }
 
-func (c *collector) collect(g candidate) error {
-	if g.live > 0 {
-		stay, err := c.rewrite(g.number)
+func (c *collector) collect(g segment.Candidate) error {
+	if g.Live > 0 {
+		stay, err := c.rewrite(g.Number)
 		if len(stay) > 0 {
-			if e := c.punchRest(g.number, stay); e != nil {
-				c.log.Warn("cannot give back the space around damage", "path", c.segments.path(g.number), "err", e)
+			if e := c.punchRest(g.Number, stay); e != nil {
+				c.log.Warn("cannot give back the space around damage", "path", c.segments.Path(g.Number), "err", e)
 			}
 		}
 		if err != nil {
@@ -169,19 +172,19 @@ func (c *collector) collect(g candidate) error {
 	if err := c.blobs.index.sync(); err != nil {
 		return err
 	}
-	if !c.segments.forget(g.number) {
+	if !c.segments.Forget(g.Number) {
 		return fmt.Errorf("%w: live records cannot be found in it", cluster.ErrCorrupt)
 	}
-	if g.doubtful {
-		return c.removeDoubtful(g.number)
+	if g.Doubtful {
+		return c.removeDoubtful(g.Number)
 	}
-	path := c.segments.path(g.number)
+	path := c.segments.Path(g.Number)
 	if c.blobs.handles.Drop(path) {
-		if adopted, err := c.segments.alloc.adopt(g.number); adopted || err != nil {
+		if adopted, err := c.segments.Adopt(g.Number); adopted || err != nil {
 			return ioerr.Map(err)
 		}
 	}
-	if err := c.segments.disk.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := c.blobs.disk.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return ioerr.Map(err)
 	}
 	return nil
@@ -192,17 +195,17 @@ func (c *collector) collect(g candidate) error {
 // whether they are still where they say. Damaged ones stay; damage is the last
 // of their errors.
 func (c *collector) rewrite(number uint64) (stay []stuck, damage error) {
-	path := c.segments.path(number)
-	end, err := c.segments.disk.Length(path)
+	path := c.segments.Path(number)
+	end, err := c.blobs.disk.Length(path)
 	if err != nil {
 		return nil, ioerr.Map(err)
 	}
-	f, err := c.segments.disk.Open(path)
+	f, err := c.blobs.disk.Open(path)
 	if err != nil {
 		return nil, ioerr.Map(err)
 	}
 	defer f.Close()
-	chunk := make([]byte, prewriteBytes)
+	chunk := make([]byte, rewriteChunk)
 	bad := 0
 	for off := int64(0); off < end; off += int64(len(chunk)) {
 		n, err := c.readChunk(f, chunk[:min(int64(len(chunk)), end-off)], off, &bad)
@@ -216,7 +219,7 @@ func (c *collector) rewrite(number uint64) (stay []stuck, damage error) {
 				continue
 			}
 			if c.stopping() {
-				return nil, errStopped
+				return nil, segment.ErrStopped
 			}
 			if err := c.move(f, &r); errors.Is(err, cluster.ErrCorrupt) {
 				damage = err
@@ -240,7 +243,7 @@ func (c *collector) readChunk(f fileio.File, chunk []byte, off int64, bad *int) 
 	}
 	for n = 0; n < len(chunk); n += fileio.PageBytes {
 		if c.stopping() {
-			return 0, errStopped
+			return 0, segment.ErrStopped
 		}
 		page := chunk[n:min(n+fileio.PageBytes, len(chunk))]
 		switch got, err := f.ReadAt(page, off+int64(n)); {
@@ -319,7 +322,7 @@ func (b *Blobs) replace(id cluster.BlobID, old, fresh *record.Place) error {
 		return err
 	}
 	b.places.drop(id)
-	b.segments.addLive(old.Segment, -record.Bytes(old.Size))
+	b.segments.AddLive(old.Segment, -record.Bytes(old.Size))
 	return nil
 }
 

@@ -58,7 +58,7 @@
 //
 // # Data
 //
-//	Create ─ Write ─┬─ up to 1 MiB: Commit → segments.append (O_DIRECT, O_DSYNC,
+//	Create ─ Write ─┬─ up to 1 MiB: Commit → segment.Store (O_DIRECT, O_DSYNC,
 //	                │                         batches) ─┐
 //	                └─ longer: a file, written while ───┤
 //	                   it streams; Commit syncs it      │
@@ -99,8 +99,8 @@
 // again when the medium does.
 //
 // Lock order: Blobs.changing, then KV.commit, then durability.mu; Blobs.mu,
-// then nothing but reads of the index; segments.mu, then allocator.mu;
-// spaceWait.mu, then diskspace.ReserveFile.mu or allocator.mu. The
+// then nothing but reads of the index; segment.Store.mu, then its allocator.mu;
+// spaceWait.mu, then diskspace.ReserveFile.mu or that allocator.mu. The
 // locks of snapshots, handles, placeCache, pageSums, fileio.Pool, reaper and
 // rollbackGuard are innermost.
 package local

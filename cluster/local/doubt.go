@@ -1,6 +1,7 @@
 package local
 
 import (
+	"path/filepath"
 	"slices"
 
 	"ogw/cluster"
@@ -15,11 +16,11 @@ import (
 // doubt notes that a blob is damaged where it is.
 func (b *Blobs) doubt(id cluster.BlobID) {
 	p, err := b.index.get(id)
-	if err != nil || p.Segment == 0 || !b.segments.doubt(p.Segment) {
+	if err != nil || p.Segment == 0 || !b.segments.Doubt(p.Segment) {
 		return
 	}
 	if err := b.index.doubt(p.Segment); err != nil {
-		b.log.Warn("damage in a data segment is forgotten with the process", "path", b.segments.path(p.Segment), "err", err)
+		b.log.Warn("damage in a data segment is forgotten with the process", "path", b.segments.Path(p.Segment), "err", err)
 	}
 }
 
@@ -30,7 +31,7 @@ func (b *Blobs) recallDoubts() error {
 	if err != nil {
 		return err
 	}
-	gone := slices.DeleteFunc(found, b.segments.doubt)
+	gone := slices.DeleteFunc(found, b.segments.Doubt)
 	if len(gone) == 0 {
 		return nil
 	}
@@ -43,12 +44,12 @@ func (b *Blobs) recallDoubts() error {
 // removeDoubtful removes the file of a segment that was forgotten. The doubt
 // ends when it cannot come back.
 func (c *collector) removeDoubtful(number uint64) error {
-	path := c.segments.path(number)
+	path := c.segments.Path(number)
 	c.blobs.handles.Drop(path)
-	if err := c.segments.disk.Remove(path); err != nil {
+	if err := c.blobs.disk.Remove(path); err != nil {
 		return ioerr.Map(err)
 	}
-	if err := c.segments.disk.SyncDir(c.segments.dir); err != nil {
+	if err := c.blobs.disk.SyncDir(filepath.Dir(path)); err != nil {
 		return ioerr.Map(err)
 	}
 	return c.blobs.index.undoubt(number)
@@ -67,7 +68,7 @@ func (c *collector) punchRest(number uint64, stay []stuck) error {
 	for _, r := range stay {
 		sum += r.bytes
 	}
-	if c.segments.liveBytes(number) != sum {
+	if g, _ := c.segments.Figures(number); g.Live != sum {
 		return nil // there is one that cannot be found, since its trailer is damaged
 	}
 	for _, r := range stay {
@@ -80,15 +81,15 @@ func (c *collector) punchRest(number uint64, stay []stuck) error {
 	if err := c.blobs.index.sync(); err != nil {
 		return err
 	}
-	path := c.segments.path(number)
-	end, err := c.segments.disk.Length(path)
+	path := c.segments.Path(number)
+	end, err := c.blobs.disk.Length(path)
 	if err != nil {
 		return ioerr.Map(err)
 	}
 	from := int64(0)
 	for _, r := range append(stay, stuck{off: end}) { // in the order of the file
 		if r.off > from {
-			if err := c.segments.disk.Punch(path, from, r.off-from); err != nil {
+			if err := c.blobs.disk.Punch(path, from, r.off-from); err != nil {
 				return ioerr.Map(err)
 			}
 		}

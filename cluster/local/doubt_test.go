@@ -153,10 +153,8 @@ func TestDoubt(t *testing.T) {
 		left, err := b.index.doubted()
 		return err == nil && len(left) == 0
 	})
-	b.segments.alloc.mu.Lock()
-	defer b.segments.alloc.mu.Unlock()
-	for _, g := range b.segments.alloc.spare {
-		t.Errorf("segment %d is one that was used before", g.number)
+	if _, spare := b.segments.Idle(); spare != 0 {
+		t.Errorf("%d segments are ones that were used before", spare)
 	}
 }
 
@@ -203,10 +201,8 @@ func TestDoubtDamagedTrailer(t *testing.T) {
 		t.Fatalf("verify: %v", err)
 	}
 	waitFor(t, "the others move", func() bool {
-		b.segments.mu.Lock()
-		defer b.segments.mu.Unlock()
-		g := b.segments.known[first]
-		return g != nil && g.damaged && g.live == 2*record.Bytes(size)
+		g, _ := b.segments.Figures(first)
+		return g.Damaged && g.Live == 2*record.Bytes(size)
 	})
 	if err := readBack(b, ids[2], patterned(3, size)); err != nil {
 		t.Errorf("whose trailer alone is damaged: %v", err)

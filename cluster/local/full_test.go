@@ -411,11 +411,10 @@ func TestReadySegmentsAreRoom(t *testing.T) {
 				t.Fatal(err)
 			}
 			ready := func() int {
-				b.segments.alloc.mu.Lock()
-				defer b.segments.alloc.mu.Unlock()
-				return len(b.segments.alloc.ready)
+				ready, _ := b.segments.Idle()
+				return ready
 			}
-			waitFor(t, "segments made ahead", func() bool { return ready() == readyMax })
+			waitFor(t, "segments made ahead", func() bool { return ready() == 2 })
 			waitFor(t, "the reserve", func() bool { return c.KV.(*KV).reserveFile.Held() > 0 })
 			usage, err := b.Usage(ctx)
 			if err != nil {
@@ -437,7 +436,7 @@ func TestReadySegmentsAreRoom(t *testing.T) {
 				if err := put(size); err != nil {
 					t.Errorf("%d bytes: %v", size, err)
 				}
-				if i == 0 && ready() != readyMax-1 {
+				if i == 0 && ready() != 1 {
 					t.Errorf("%d segments are ready", ready())
 				}
 			}

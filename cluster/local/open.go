@@ -13,6 +13,7 @@ import (
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 	"ogw/cluster/local/internal/record"
+	"ogw/cluster/local/internal/segment"
 	"ogw/cluster/local/internal/tail"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -262,12 +263,12 @@ func openBlobs(o *Options, kv *KV, store record.StoreID, handles *fileio.Handles
 	if err := makeFolders(o); err != nil {
 		return nil, err
 	}
-	segments, err := newSegments(o.disk, filepath.Join(o.Dir, record.SegmentDir), store, o.SegmentBytes, o.Logger)
+	segments, err := segment.Open(segment.Config{Disk: o.disk, Dir: filepath.Join(o.Dir, record.SegmentDir), Store: store,
+		Bytes: o.SegmentBytes, Space: kv.space, Log: o.Logger})
 	if err != nil {
 		return nil, err
 	}
-	segments.alloc.space = kv.space
-	kv.spaceWait.addRelease(segments.alloc.shed)
+	kv.spaceWait.addRelease(segments.Shed)
 	host, err := os.Hostname()
 	if err != nil {
 		host = "localhost"

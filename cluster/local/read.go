@@ -80,7 +80,7 @@ func (b *Blobs) readOnce(id cluster.BlobID, p []byte, off int64) (int, error) {
 
 func (b *Blobs) placePath(id cluster.BlobID, p *record.Place) string {
 	if p.Segment != 0 {
-		return b.segments.path(p.Segment)
+		return b.segments.Path(p.Segment)
 	}
 	return b.filePath(id)
 }

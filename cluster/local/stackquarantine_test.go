@@ -196,16 +196,17 @@ func (r *quarantineRun) run() (err error) {
 
 // emptied waits until the collector left nothing but the damage.
 func (r *quarantineRun) emptied() error {
-	s := r.cl.Blobs.(*Blobs).segments
+	b := r.cl.Blobs.(*Blobs)
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		s.mu.Lock()
-		for _, g := range s.known {
-			if g.damaged && g.live == record.Bytes(quarantineSmall) {
-				s.mu.Unlock()
+		for id := range r.raw {
+			p, err := b.index.get(id)
+			if err != nil {
+				return err
+			}
+			if g, _ := b.segments.Figures(p.Segment); g.Damaged && g.Live == record.Bytes(quarantineSmall) {
 				return nil
 			}
 		}
-		s.mu.Unlock()
 	}
 	return errors.New("the segment was not emptied in time")
 }

@@ -171,15 +171,15 @@ func (w *writer) commitSmall(r *record.Record) error {
 func (b *Blobs) appendRecord(r *record.Record, buf []byte, put func(*record.Place) error) error {
 	total := record.Bytes(r.Size)
 	clear(buf[r.Size : total-record.FooterBytes(r.Size)])
-	if err := b.segments.append(r, buf[:total]); err != nil {
+	if err := b.segments.Append(r, buf[:total]); err != nil {
 		return err
 	}
 	p := &record.Place{Size: r.Size, Modified: b.now(), Segment: r.Segment, Offset: r.Offset, Blocks: r.Blocks}
 	err := put(p)
 	if err == nil {
-		b.segments.addLive(r.Segment, total)
+		b.segments.AddLive(r.Segment, total)
 	}
-	b.segments.settled(r.Segment)
+	b.segments.Settle(r.Segment)
 	return err
 }
 

@@ -1,4 +1,4 @@
-package local
+package segment
 
 import (
 	"log/slog"

@@ -1,4 +1,4 @@
-package local
+package segment
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/diskspace"
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 	"ogw/cluster/local/internal/record"
@@ -30,10 +31,10 @@ const (
 	collectBelow = 50
 )
 
-// segments appends records to files of a fixed length. Places are given out in
+// Store appends records to files of a fixed length. Places are given out in
 // order; the writes of up to lanesMax batches run at the same time, and every
 // record is durable when its append returns.
-type segments struct {
+type Store struct {
 	disk  fileio.Disk
 	dir   string
 	store record.StoreID
@@ -41,17 +42,17 @@ type segments struct {
 	log   *slog.Logger
 	alloc *allocator
 
-	mu      sync.Mutex
-	known   map[uint64]*segment
-	current *segment // nil: none yet
-	queue   []*appendRequest
-	flying  int // requests that are queued or being written
-	crowd   int // the most of them lately
-	lanes   int
-	idle    *sync.Cond // lanes became 0
+	mu         sync.Mutex
+	known      map[uint64]*segment
+	current    *segment // nil: none yet
+	queue      []*appendRequest
+	flying     int // requests that are queued or being written
+	crowd      int // the most of them lately
+	lanes      int
+	lanesEnded *sync.Cond // lanes became 0
 }
 
-// segment is one file. The fields are guarded by segments.mu.
+// segment is one file. The fields are guarded by Store.mu.
 type segment struct {
 	number     uint64
 	total      int64 // length of the file; 0: of an earlier run, not yet known
@@ -72,10 +73,22 @@ type appendRequest struct {
 	done    chan error
 }
 
-func newSegments(d fileio.Disk, dir string, store record.StoreID, bytes int64, log *slog.Logger) (*segments, error) {
-	s := &segments{disk: d, dir: dir, store: store, bytes: bytes, log: log, known: make(map[uint64]*segment)}
-	s.idle = sync.NewCond(&s.mu)
-	names, err := d.List(dir)
+// Config says where segments are, and what they are like.
+type Config struct {
+	Disk  fileio.Disk
+	Dir   string
+	Store record.StoreID
+	Bytes int64 // length of new ones
+	Space *diskspace.Guard
+	Log   *slog.Logger
+}
+
+// Open finds the segments that are there. Their live bytes are counted
+// by who knows the index; see AddLive and Measure.
+func Open(c Config) (*Store, error) {
+	s := &Store{disk: c.Disk, dir: c.Dir, store: c.Store, bytes: c.Bytes, log: c.Log, known: make(map[uint64]*segment)}
+	s.lanesEnded = sync.NewCond(&s.mu)
+	names, err := s.disk.List(s.dir)
 	if err != nil {
 		return nil, ioerr.Map(err)
 	}
@@ -84,24 +97,26 @@ func newSegments(d fileio.Disk, dir string, store record.StoreID, bytes int64, l
 		number, ok := record.ParseSegmentName(name)
 		if !ok {
 			if strings.HasSuffix(name, freshSuffix) {
-				_ = d.Remove(filepath.Join(dir, name)) // half made when the process ended
+				_ = s.disk.Remove(filepath.Join(s.dir, name)) // half made when the process ended
 			}
 			continue
 		}
 		s.known[number] = &segment{number: number, sealed: true}
 		next = max(next, number+1)
 	}
-	s.alloc = newAllocator(d, dir, bytes, next, log)
+	s.alloc = newAllocator(s.disk, s.dir, s.bytes, next, s.log)
+	s.alloc.space = c.Space
 	return s, nil
 }
 
-func (s *segments) path(number uint64) string {
+// Path returns where a segment is.
+func (s *Store) Path(number uint64) string {
 	return filepath.Join(s.dir, record.SegmentName(number))
 }
 
-// append writes a record, whose data is in pages, and sets its segment and
+// Append writes a record, whose data is in pages, and sets its segment and
 // offset. The caller indexes it and calls settled.
-func (s *segments) append(r *record.Record, pages []byte) error {
+func (s *Store) Append(r *record.Record, pages []byte) error {
 	q := &appendRequest{pages: pages, done: make(chan error, 1)}
 	s.alloc.noteAppend()
 	s.mu.Lock()
@@ -120,14 +135,14 @@ func (s *segments) append(r *record.Record, pages []byte) error {
 	}
 	s.mu.Unlock()
 	if err := <-q.done; err != nil {
-		s.settled(r.Segment)
+		s.Settle(r.Segment)
 		return ioerr.Map(err)
 	}
 	return nil
 }
 
 // place gives q the next free place. It is called with mu held.
-func (s *segments) place(q *appendRequest) error {
+func (s *Store) place(q *appendRequest) error {
 	need := int64(len(q.pages))
 	if s.current != nil && s.current.used+need > s.current.total {
 		s.seal(s.current)
@@ -147,7 +162,7 @@ func (s *segments) place(q *appendRequest) error {
 }
 
 // seal ends a segment. It is called with mu held.
-func (s *segments) seal(g *segment) {
+func (s *Store) seal(g *segment) {
 	g.sealed = true
 	if s.current == g {
 		s.current = nil
@@ -155,7 +170,7 @@ func (s *segments) seal(g *segment) {
 	s.closeIfDone(g)
 }
 
-func (s *segments) closeIfDone(g *segment) {
+func (s *Store) closeIfDone(g *segment) {
 	if g.sealed && g.pending == 0 && g.file != nil {
 		_ = g.file.Close()
 		g.file = nil
@@ -164,7 +179,7 @@ func (s *segments) closeIfDone(g *segment) {
 
 // lanesWanted is how many writes there should be at this moment. It is called
 // with mu held.
-func (s *segments) lanesWanted() int {
+func (s *Store) lanesWanted() int {
 	if s.crowd > lanesMax {
 		return lanesCrowded
 	}
@@ -172,7 +187,7 @@ func (s *segments) lanesWanted() int {
 }
 
 // lane writes batches until the queue is empty, or is left to other lanes.
-func (s *segments) lane() {
+func (s *Store) lane() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.queue) > 0 && s.lanes <= s.lanesWanted() {
@@ -192,13 +207,13 @@ func (s *segments) lane() {
 	}
 	s.lanes--
 	if s.lanes == 0 {
-		s.idle.Broadcast()
+		s.lanesEnded.Broadcast()
 	}
 }
 
 // takeBatch takes neighbours from the front of the queue: places are given
 // out in its order.
-func (s *segments) takeBatch() []*appendRequest {
+func (s *Store) takeBatch() []*appendRequest {
 	n, bytes := 0, 0
 	for _, q := range s.queue {
 		if n > 0 && (q.segment != s.queue[0].segment || bytes+len(q.pages) > batchMax) {
@@ -220,8 +235,8 @@ func writeBatch(batch []*appendRequest) error {
 	return batch[0].segment.file.WritePages(batch[0].offset, pages...)
 }
 
-// addLive changes the live bytes of a segment; false if there is none.
-func (s *segments) addLive(number uint64, bytes int64) bool {
+// AddLive changes the live bytes of a segment; false if there is none.
+func (s *Store) AddLive(number uint64, bytes int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.known[number]
@@ -232,8 +247,8 @@ func (s *segments) addLive(number uint64, bytes int64) bool {
 	return true
 }
 
-// measure finds the lengths of the segments of earlier runs.
-func (s *segments) measure() error {
+// Measure finds the lengths of the segments of earlier runs.
+func (s *Store) Measure() error {
 	s.mu.Lock()
 	var unknown []*segment
 	for _, g := range s.known {
@@ -243,7 +258,7 @@ func (s *segments) measure() error {
 	}
 	s.mu.Unlock()
 	for _, g := range unknown {
-		bytes, err := s.disk.Length(s.path(g.number))
+		bytes, err := s.disk.Length(s.Path(g.number))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return ioerr.Map(err)
 		}
@@ -254,30 +269,30 @@ func (s *segments) measure() error {
 	return nil
 }
 
-// candidate is a segment that can be collected.
-type candidate struct {
-	number   uint64
-	live     int64
-	doubtful bool
+// Candidate is a segment that can be collected.
+type Candidate struct {
+	Number   uint64
+	Live     int64
+	Doubtful bool
 }
 
-// collectable returns the segments that are dead, or mostly, and those that
+// Collectable returns the segments that are dead, or mostly, and those that
 // are to be emptied because the medium may be bad there.
-func (s *segments) collectable() (found []candidate) {
+func (s *Store) Collectable() (found []Candidate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.known {
 		worth := g.doubtful || g.live*100 < g.total*collectBelow
 		if g.sealed && g.pending == 0 && (g.live == 0 || worth && !g.damaged) {
-			found = append(found, candidate{g.number, g.live, g.doubtful})
+			found = append(found, Candidate{g.number, g.live, g.doubtful})
 		}
 	}
 	return found
 }
 
-// doubt notes that damage was found in a segment, which takes no more records
+// Doubt notes that damage was found in a segment, which takes no more records
 // then; false if that is known.
-func (s *segments) doubt(number uint64) bool {
+func (s *Store) Doubt(number uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.known[number]
@@ -291,18 +306,25 @@ func (s *segments) doubt(number uint64) bool {
 	return true
 }
 
-// liveBytes returns the bytes of live records of a segment.
-func (s *segments) liveBytes(number uint64) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if g := s.known[number]; g != nil {
-		return g.live
-	}
-	return 0
+// Figures are what is known of a segment.
+type Figures struct {
+	Live    int64 // bytes of records in the index
+	Damaged bool  // holds what cannot be moved
 }
 
-// markDamaged keeps a segment from being collected until nothing in it lives.
-func (s *segments) markDamaged(number uint64) {
+// Figures returns those of a segment; false if there is none.
+func (s *Store) Figures(number uint64) (Figures, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.known[number]
+	if g == nil {
+		return Figures{}, false
+	}
+	return Figures{Live: g.live, Damaged: g.damaged}, true
+}
+
+// MarkDamaged keeps a segment from being collected until nothing in it lives.
+func (s *Store) MarkDamaged(number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g := s.known[number]; g != nil {
@@ -310,8 +332,8 @@ func (s *segments) markDamaged(number uint64) {
 	}
 }
 
-// forget drops a dead segment; false if it is not dead.
-func (s *segments) forget(number uint64) bool {
+// Forget drops a dead segment; false if it is not dead.
+func (s *Store) Forget(number uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.known[number]
@@ -322,8 +344,8 @@ func (s *segments) forget(number uint64) bool {
 	return true
 }
 
-// settled tells that an appended record is in the index, or given up.
-func (s *segments) settled(number uint64) {
+// Settle tells that an appended record is in the index, or given up.
+func (s *Store) Settle(number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g := s.known[number]; g != nil {
@@ -332,12 +354,12 @@ func (s *segments) settled(number uint64) {
 	}
 }
 
-// close waits for writes under way and releases the files.
-func (s *segments) close() error {
+// Close waits for writes under way and releases the files.
+func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.lanes > 0 {
-		s.idle.Wait()
+		s.lanesEnded.Wait()
 	}
 	var err error
 	for _, g := range s.known {
@@ -352,7 +374,29 @@ func (s *segments) close() error {
 	return err
 }
 
-// stop ends background work.
-func (s *segments) stop() { s.alloc.stop() }
+// Stop ends background work.
+func (s *Store) Stop() { s.alloc.stop() }
 
-var errStopped = fmt.Errorf("%w: segments", cluster.ErrClosed)
+// Trim gives back the emptied segments that nobody will need soon; see
+// allocator.trim.
+func (s *Store) Trim() { s.alloc.trim() }
+
+// Adopt takes a segment that was forgotten, and that nobody reads any more, to
+// be used again. It returns false when it is to be removed.
+func (s *Store) Adopt(number uint64) (bool, error) { return s.alloc.adopt(number) }
+
+// Idle returns how many segments were made ahead, and how many were emptied and
+// kept for use.
+func (s *Store) Idle() (ready, spare int) { return s.alloc.idleSegments() }
+
+// IdleBytes is the length of the segments that nobody took yet.
+func (s *Store) IdleBytes() int64 {
+	ready, spare := s.Idle()
+	return int64(ready+spare) * s.bytes
+}
+
+// Shed removes a segment that nobody took yet; false if there is none.
+func (s *Store) Shed() bool { return s.alloc.shed() }
+
+// ErrStopped tells that the segments are closed, or that their collector ends.
+var ErrStopped = fmt.Errorf("%w: segments", cluster.ErrClosed)

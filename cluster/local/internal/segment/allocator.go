@@ -1,4 +1,4 @@
-package local
+package segment
 
 import (
 	"log/slog"
@@ -73,7 +73,7 @@ func (a *allocator) take() (*segment, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.ended {
-		return nil, errStopped
+		return nil, ErrStopped
 	}
 	if !a.making {
 		a.making = true
@@ -269,11 +269,11 @@ func (a *allocator) renumber(number, fresh uint64) (*segment, bool, error) {
 	return &segment{number: fresh, total: a.bytes, prewritten: a.bytes, file: f}, true, nil
 }
 
-// idleBytes is the length of the segments that nobody took yet.
-func (a *allocator) idleBytes() int64 {
+// idleSegments returns how many were made ahead, and how many were emptied.
+func (a *allocator) idleSegments() (ready, spare int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return int64(len(a.ready)+len(a.spare)) * a.bytes
+	return len(a.ready), len(a.spare)
 }
 
 // shed removes a segment that nobody took yet; false if there is none.

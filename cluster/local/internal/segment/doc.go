@@ -1,0 +1,14 @@
+// Package segment appends records to files of a fixed length, many in one write,
+// and makes these files ahead.
+//
+//	Append ─→ a place, in order ─→ queue ─→ up to four writes at a time ─→ durable
+//	             │
+//	             └ allocator: segments that were made ahead, or were emptied and
+//	               are written again under a new number
+//
+// Which records live, the index of blobs knows: AddLive and Settle tell the Store
+// of it. Who collects a segment asks Collectable, moves what lives, and gives the
+// file back by Forget, and then Adopt or a removal.
+//
+// Lock order: Store.mu, then allocator.mu.
+package segment
