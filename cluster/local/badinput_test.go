@@ -276,8 +276,8 @@ func fewFiles(t *testing.T, dir string) {
 		f.Close()
 	}
 	<-worked
-	if p := c.KV.(*KV).health.failed.Load(); p != nil {
-		t.Logf("the store took no more writes: %v", *p)
+	if err := c.KV.(*KV).health.Failure(); err != nil {
+		t.Logf("the store took no more writes: %v", err)
 	}
 	c.Close()
 	c = openAt(t, o)

@@ -12,8 +12,16 @@
 //
 // Nobody else may use what lies there: files are made with mode 0600, folders
 // with 0700, by descriptor and through no symbolic link, and a start closes what
-// it finds open (private.go, fileio.PrivateFS). DIR itself is the operator's, and refused
-// where others may write to it.
+// it finds open (private.go, fileio.PrivateFS). DIR itself is the operator's, and
+// refused where others may write to it.
+//
+//	local                  KV: transactions, durability │ Blobs: index, writers, readers
+//	internal/tail          relaxed commits              │
+//	internal/metafs        below Pebble                 │
+//	internal/segment                                    │ small blobs
+//	internal/diskspace     what is refused while the disk is full
+//	internal/record        how all of it is laid out
+//	internal/fileio ioerr  files, pages; errors
 //
 // # Metadata
 //
@@ -47,14 +55,15 @@
 // overwrites the logs, which Pebble keeps to use them again, and the tail, and
 // waits until the files that are not needed any more are gone (erase.go).
 //
-// Pebble's fatal errors end the taking of writes, not the process: see health
-// and walErrorFS.
+// Pebble's fatal errors end the taking of writes, not the process: see
+// metafs.Health.
 //
 // What Pebble's checksums cannot show, that a whole file is an older one or
-// another's, or that a log or manifest ends too early, the mark does (rollbackGuard):
-// every markEvery and at Close, the metadata get a number, and once that is
-// durable it goes into MARK with prints of Pebble's files. A start whose files
-// differ from the prints, or whose number is lower, is refused, and undone.
+// another's, or that a log or manifest ends too early, the mark does
+// (metafs.RollbackGuard): every markEvery and at Close, the metadata get a number,
+// and once that is durable it goes into MARK with prints of Pebble's files. A start
+// whose files differ from the prints, or whose number is lower, is refused, and
+// undone.
 //
 // # Data
 //
@@ -88,19 +97,19 @@
 // # Space
 //
 // The last 256 MiB are refused to data, half of that to metadata, and the last
-// 16 MiB to deletes (less on small disks): see reserves. A neighbour may fill
-// the disk all the same, so 128 MiB are held in a file (diskspace.ReserveFile), which gives
-// way step by step when Pebble's log meets the end of the space. Where that is
-// not enough the log waits (spaceWait), since for Pebble its failure is the
-// end: what is new is refused meanwhile, reads go on, and when there is space
-// again so do writes. Failures that are not for lack of space end the taking of
-// writes until the next start. A medium that became read-only is such a failure
-// only where the log meets it: what diskspace.Guard sees before, it refuses, and takes
-// again when the medium does.
+// 16 MiB to deletes (less on small disks): see
+// diskspace.Reserve. A neighbour may fill the disk all the same, so 128 MiB are held
+// in a file (diskspace.ReserveFile), which gives way step by step when Pebble's log
+// meets the end of the space. Where that is not enough the log waits
+// (metafs.SpaceWait), since for Pebble its failure is the end: what is new is refused
+// meanwhile, reads go on, and when there is space again so do writes. Failures that
+// are not for lack of space end the taking of writes until the next start. A medium
+// that became read-only is such a failure only where the log meets it: what
+// diskspace.Guard sees before, it refuses, and takes again when the medium does.
 //
 // Lock order: Blobs.changing, then KV.commit, then durability.mu; Blobs.mu,
 // then nothing but reads of the index; segment.Store.mu, then its allocator.mu;
-// spaceWait.mu, then diskspace.ReserveFile.mu or that allocator.mu. The
-// locks of snapshots, handles, placeCache, pageSums, fileio.Pool, reaper and
-// rollbackGuard are innermost.
+// metafs.SpaceWait.mu, then diskspace.ReserveFile.mu or that allocator.mu. The
+// locks of snapshots, fileio.Handles, placeCache, pageSums, fileio.Pool, reaper and
+// metafs.RollbackGuard are innermost.
 package local

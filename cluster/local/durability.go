@@ -30,11 +30,11 @@ type durability struct {
 func (d *durability) init(kv *KV) {
 	d.kv = kv
 	d.moved = sync.NewCond(&d.mu)
-	kv.health.onFail = func() {
+	kv.health.OnFailure(func() {
 		d.mu.Lock()
 		d.moved.Broadcast()
 		d.mu.Unlock()
-	}
+	})
 }
 
 // advance notes that versions up to version are durable.
@@ -66,8 +66,8 @@ func (d *durability) await(version uint64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for d.synced.Load() < version {
-		if d.kv.health.failed.Load() != nil {
-			return d.kv.health.err()
+		if d.kv.health.Failure() != nil {
+			return d.kv.health.Err()
 		}
 		d.moved.Wait()
 	}
@@ -82,10 +82,10 @@ func (d *durability) sync() error {
 		return ioerr.Map(err)
 	}
 	kv.commit.Lock()
-	if p := kv.health.failed.Load(); p != nil {
+	if err := kv.health.Failure(); err != nil {
 		kv.commit.Unlock()
 		b.Close()
-		return *p
+		return err
 	}
 	version := kv.visible.Load()
 	err := kv.applyBatch(b, false)
@@ -116,8 +116,8 @@ func (d *durability) timedSync() {
 	d.mu.Lock()
 	d.timer = nil
 	d.mu.Unlock()
-	if err := d.kv.syncAll(); err != nil && d.kv.health.failed.Load() == nil {
-		d.kv.health.log.Error("metadata store: background sync failed", "err", err)
+	if err := d.kv.syncAll(); err != nil && d.kv.health.Failure() == nil {
+		d.kv.log.Error("metadata store: background sync failed", "err", err)
 	}
 }
 

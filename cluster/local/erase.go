@@ -67,7 +67,7 @@ func (kv *KV) eraseTail() error {
 
 // eraseLogs makes all logs old ones that are there now, and overwrites them.
 func (kv *KV) eraseLogs() error {
-	old, err := kv.logs.list()
+	old, err := kv.logs.Logs()
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (kv *KV) eraseLogs() error {
 		return err
 	}
 	for _, name := range old {
-		if err := kv.logs.wipe(name); err != nil {
+		if err := kv.logs.Wipe(name); err != nil {
 			return err
 		}
 	}

@@ -116,7 +116,7 @@ func TestLogWaits(t *testing.T) {
 		}()
 		stalled := false
 		for !stalled && len(done) == 0 {
-			stalled = kv.health.err() != nil
+			stalled = kv.health.Err() != nil
 			time.Sleep(time.Millisecond)
 		}
 		if stalled {
@@ -136,7 +136,7 @@ func TestLogWaits(t *testing.T) {
 		if err := <-done; err != nil && !errors.Is(err, cluster.ErrNoSpace) {
 			t.Errorf("call %d: %v", n, err)
 		}
-		waitFor(t, "space to be back", func() bool { return kv.health.err() == nil })
+		waitFor(t, "space to be back", func() bool { return kv.health.Err() == nil })
 		if err := j.step(c, 0, 20); err != nil {
 			t.Errorf("call %d: the space is back, but: %v", n, err)
 		}
@@ -169,8 +169,8 @@ func TestCloseFull(t *testing.T) {
 		done <- c.KV.Update(ctx, func(txn cluster.Txn) error { return txn.Set([]byte("k"), []byte("v")) })
 	}()
 	kv := c.KV.(*KV)
-	waitFor(t, "the write to wait", func() bool { return kv.health.stalls.Load() > 0 })
-	time.AfterFunc(10*time.Millisecond, kv.spaceWait.stop) // as Close does after closeStallMax
+	waitFor(t, "the write to wait", func() bool { return kv.health.Err() != nil })
+	time.AfterFunc(10*time.Millisecond, kv.spaceWait.Stop) // as Close does after closeStallMax
 	if err := c.Close(); err == nil {
 		t.Error("Close returned no error")
 	}

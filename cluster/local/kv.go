@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"ogw/cluster/internal/occ"
 	"ogw/cluster/local/internal/diskspace"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/metafs"
 	"ogw/cluster/local/internal/record"
 	"ogw/cluster/local/internal/tail"
 
@@ -24,8 +26,9 @@ const txnMaxBytes = 64 << 20
 // KV is the metadata half: optimistic transactions on Pebble.
 type KV struct {
 	db      *pebble.DB
+	log     *slog.Logger
 	gate    *occ.Gate
-	health  *health
+	health  *metafs.Health
 	history *occ.History
 	space   *diskspace.Guard
 	onClose func() error
@@ -43,17 +46,17 @@ type KV struct {
 	visible   atomic.Uint64
 
 	durability  durability
-	spaceWait   *spaceWait
+	spaceWait   *metafs.SpaceWait
 	reserveFile *diskspace.ReserveFile
 	marker      marker
-	logs        *logFS
+	logs        *metafs.LogFS
 	tail        *tail.File
 }
 
 var _ cluster.KV = (*KV)(nil)
 
-func newKV(db *pebble.DB, h *health, space *diskspace.Guard) *KV {
-	kv := &KV{db: db, gate: occ.NewGate(), health: h, history: occ.NewHistory(0), space: space, pairs: newPairCache()}
+func newKV(db *pebble.DB, h *metafs.Health, space *diskspace.Guard, log *slog.Logger) *KV {
+	kv := &KV{db: db, log: log, gate: occ.NewGate(), health: h, history: occ.NewHistory(0), space: space, pairs: newPairCache()}
 	kv.snapshots.db, kv.snapshots.visible = db, &kv.visible
 	kv.durability.init(kv)
 	return kv
@@ -217,7 +220,7 @@ type committed struct {
 // caller calls finishSync. It returns false without an error, and closes b,
 // when what was read has changed.
 func (kv *KV) apply(b *pebble.Batch, o applyOptions) (c committed, ok bool, err error) {
-	if err := kv.health.err(); err != nil {
+	if err := kv.health.Err(); err != nil {
 		b.Close() // who holds the lock may be waiting for space
 		return c, false, err
 	}
@@ -227,7 +230,7 @@ func (kv *KV) apply(b *pebble.Batch, o applyOptions) (c committed, ok bool, err 
 	}
 	kv.commit.Lock()
 	defer kv.commit.Unlock()
-	if err := kv.health.err(); err != nil {
+	if err := kv.health.Err(); err != nil {
 		b.Close()
 		return c, false, err
 	}
@@ -265,40 +268,25 @@ func (kv *KV) apply(b *pebble.Batch, o applyOptions) (c committed, ok bool, err 
 	return c, true, nil
 }
 
-// applyBatch turns Pebble's fatal errors into a failed store. Its name is
-// known to health.Fatalf.
-func (kv *KV) applyBatch(b *pebble.Batch, relaxed bool) (err error) {
-	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case fatalError:
-			err = kv.health.fail(p.cause)
-		case error:
-			err = kv.health.fail(p)
-		default:
-			err = kv.health.fail(fmt.Errorf("panic: %v", p))
+// applyBatch gives b to Pebble.
+func (kv *KV) applyBatch(b *pebble.Batch, relaxed bool) error {
+	return kv.health.Catch(func() error {
+		if relaxed {
+			return kv.db.Apply(b, pebble.NoSync)
 		}
-	}()
-	if relaxed {
-		err = kv.db.Apply(b, pebble.NoSync)
-	} else {
-		err = kv.db.ApplyNoSyncWait(b, pebble.Sync)
-	}
-	if err != nil {
-		return kv.health.fail(err)
-	}
-	return nil
+		return kv.db.ApplyNoSyncWait(b, pebble.Sync)
+	})
 }
 
 // finishSync waits until b, which was applied as version, is durable.
 func (kv *KV) finishSync(b *pebble.Batch, version uint64) error {
 	if err := b.SyncWait(); err != nil {
 		// The log is broken; b must not go back to the pool.
-		return fmt.Errorf("%w: outcome of the commit unknown: %w", cluster.ErrUnavailable, kv.health.fail(err))
+		return fmt.Errorf("%w: outcome of the commit unknown: %w", cluster.ErrUnavailable, kv.health.Fail(err))
 	}
-	if p := kv.health.failed.Load(); p != nil {
+	if err := kv.health.Failure(); err != nil {
 		// Perhaps this sync's failure, which Pebble was not told.
-		return fmt.Errorf("%w: outcome of the commit unknown: %w", cluster.ErrUnavailable, *p)
+		return fmt.Errorf("%w: outcome of the commit unknown: %w", cluster.ErrUnavailable, err)
 	}
 	kv.durability.advance(version)
 	b.Close()
@@ -319,8 +307,8 @@ func (kv *KV) Sync(ctx context.Context) error {
 
 // writable is cluster.Cluster's Writable.
 func (kv *KV) writable() error {
-	if p := kv.health.failed.Load(); p != nil {
-		return *p
+	if err := kv.health.Failure(); err != nil {
+		return err
 	}
 	if err := kv.space.Measure(); err != nil {
 		return err
@@ -347,7 +335,7 @@ const closeStallMax = 10 * time.Second
 
 // Close implements cluster.KV.
 func (kv *KV) Close() error {
-	defer time.AfterFunc(closeStallMax, kv.spaceWait.stop).Stop()
+	defer time.AfterFunc(closeStallMax, kv.spaceWait.Stop).Stop()
 	if !kv.gate.Close() {
 		return cluster.ErrClosed
 	}
@@ -356,23 +344,21 @@ func (kv *KV) Close() error {
 	kv.marker.stop()
 	marking := kv.marker.count()
 	kv.snapshots.close()
-	var err error
-	if p := kv.health.failed.Load(); p != nil {
-		err = *p
-	} else {
+	err := kv.health.Failure()
+	if err == nil {
 		err = kv.syncAll()
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- closeDB(kv.db) }()
 	var failed <-chan time.Time
-	if kv.health.failed.Load() != nil {
+	if kv.health.Failure() != nil {
 		failed = time.After(closeTimeout)
 	}
 	select {
 	case e := <-closed:
 		kv.tail.Close(err == nil && e == nil)
 		if e == nil && marking {
-			kv.marker.guard.write() // nothing changes any more
+			kv.marker.guard.Write() // nothing changes any more
 		}
 		if err == nil {
 			err = ioerr.Map(e)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ogw/cluster/local/internal/diskspace"
+	"ogw/cluster/local/internal/metafs"
 )
 
 // markEvery is how old the mark may be while there are changes; what is
@@ -13,7 +14,7 @@ const markEvery = 5 * time.Second
 // marker keeps the mark of the rollback guard fresh.
 type marker struct {
 	kv    *KV
-	guard *rollbackGuard
+	guard *metafs.RollbackGuard
 	at    uint64        // version of the newest mark
 	quit  chan struct{} // nil: not started
 	done  chan struct{}
@@ -31,7 +32,7 @@ func (m *marker) start(every time.Duration) {
 			select {
 			case <-tick.C:
 				if m.count() {
-					m.guard.write()
+					m.guard.Write()
 				}
 			case <-m.quit:
 				return
@@ -51,11 +52,11 @@ func (m *marker) stop() {
 // is not well: the mark is worth no trouble.
 func (m *marker) count() bool {
 	kv := m.kv
-	if m.quit == nil || kv.visible.Load() == m.at || kv.health.err() != nil || !kv.space.Roomy(0, diskspace.ForLast) {
+	if m.quit == nil || kv.visible.Load() == m.at || kv.health.Err() != nil || !kv.space.Roomy(0, diskspace.ForLast) {
 		return false
 	}
 	b := kv.db.NewBatch()
-	key, value := m.guard.next()
+	key, value := m.guard.Next()
 	if err := b.Set(key, value, nil); err != nil {
 		b.Close()
 		return false
@@ -67,7 +68,7 @@ func (m *marker) count() bool {
 	if err := kv.durability.await(c.version); err != nil {
 		return false
 	}
-	m.guard.advance()
+	m.guard.Advance()
 	m.at = c.version
 	return true
 }

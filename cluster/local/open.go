@@ -12,6 +12,7 @@ import (
 	"ogw/cluster/local/internal/diskspace"
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/metafs"
 	"ogw/cluster/local/internal/record"
 	"ogw/cluster/local/internal/segment"
 	"ogw/cluster/local/internal/tail"
@@ -92,7 +93,7 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 	}
 	kv.onClose = cleanup.take(0)
 	cleanup = nil
-	kv.spaceWait.opened.Store(true)
+	kv.spaceWait.StoreIsOpen()
 	return &cluster.Cluster{KV: kv, Blobs: blobs, Name: "local", Exclusive: true, Writable: kv.writable}, nil
 }
 
@@ -127,21 +128,20 @@ func (c cleanups) run() {
 }
 
 func openKV(o *Options, store record.StoreID, space *diskspace.Guard, files int, relieve func() bool) (*KV, error) {
-	h := &health{log: o.Logger}
+	h := metafs.NewHealth(o.Logger)
 	reserve := diskspace.NewReserveFile(o.disk, filepath.Join(o.Dir, record.ReserveFile), space, o.Logger)
-	wait := newSpaceWait(h, space)
-	wait.addRelease(reserve.Release)
+	wait := metafs.NewSpaceWait(h, space)
+	wait.AddRelease(reserve.Release)
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
 	dir := o.fs.PathJoin(o.Dir, record.MetaDir)
-	logs := &logFS{FS: o.fs, dir: dir}
-	rollback := newRollbackGuard(logs, o.Dir, o.Logger)
-	rollback.relieve = relieve
-	if err := rollback.begin(store); err != nil {
+	logs := metafs.NewLogFS(o.fs, dir)
+	rollback := metafs.NewRollbackGuard(logs, o.Dir, relieve, o.Logger)
+	if err := rollback.Begin(store); err != nil {
 		return nil, err
 	}
 	compactions := newScheduler()
-	po := pebbleOptions(walErrorFS{guardFS{spaceWaitFS{rollback, wait}, h}, h, wait}, h, cache, compactions, space.DiskBytes())
+	po := pebbleOptions(metafs.Stack(rollback, wait, h), h, cache, compactions, space.DiskBytes())
 	po.MaxOpenFiles = files
 	if o.MemTableBytes != 0 {
 		po.MemTableSize = min(po.MemTableSize, uint64(o.MemTableBytes))
@@ -149,36 +149,36 @@ func openKV(o *Options, store record.StoreID, space *diskspace.Guard, files int,
 	if o.memTable != 0 {
 		po.MemTableSize = o.memTable
 	}
-	options, err := findOptions(o.fs, dir)
+	options, err := metafs.FindOptions(o.fs, dir)
 	if err != nil {
 		return nil, err
 	}
 	db, err := pebble.Open(dir, po)
 	if err != nil {
-		rollback.refuse()
+		rollback.Refuse()
 		if errors.Is(err, unix.EAGAIN) {
 			// Pebble's own lock: somebody removed ours, or replaced it.
 			return nil, fmt.Errorf("%w: folder %s, process unknown", cluster.ErrLocked, o.Dir)
 		}
 		return nil, fmt.Errorf("open %s: %w", dir, ioerr.MapOpen(err))
 	}
-	wait.begun.Store(true)
-	kv := newKV(db, h, space)
+	wait.PebbleIsOpen()
+	kv := newKV(db, h, space, o.Logger)
 	kv.spaceWait, kv.reserveFile, kv.logs = wait, reserve, logs
 	kv.marker.kv, kv.marker.guard = kv, rollback
 	kv.tail = tail.New(tail.Config{FS: o.fs, Path: o.fs.PathJoin(o.Dir, record.TailFile), DiskBytes: space.DiskBytes(), Log: o.Logger,
 		Half: o.tailHalf, Rest: o.tailRest})
 	reserve.Start()
-	made, err := findOptions(o.fs, dir)
+	made, err := metafs.FindOptions(o.fs, dir)
 	if err == nil {
-		err = kv.tail.Begin(made.newest())
+		err = kv.tail.Begin(made.Newest())
 	}
 	if err == nil {
 		err = checkStore(o, kv, store, options)
 	}
 	if err != nil {
 		_ = kv.Close()
-		rollback.refuse()
+		rollback.Refuse()
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
 	compactions.begin()
@@ -190,7 +190,7 @@ func openKV(o *Options, store record.StoreID, space *diskspace.Guard, files int,
 // and writes to them only then.
 //
 // options are Pebble's OPTIONS files before it was opened.
-func checkStore(o *Options, kv *KV, store record.StoreID, options optionsFiles) error {
+func checkStore(o *Options, kv *KV, store record.StoreID, options metafs.OptionsFiles) error {
 	value, closer, err := kv.db.Get(record.StoreKey)
 	fresh := errors.Is(err, pebble.ErrNotFound)
 	switch {
@@ -209,10 +209,10 @@ func checkStore(o *Options, kv *KV, store record.StoreID, options optionsFiles) 
 			return fmt.Errorf("%w: the metadata belong to store %x, the folder to %s", cluster.ErrFormat, found, store)
 		}
 	}
-	if p := kv.health.failed.Load(); p != nil {
-		return *p
+	if err := kv.health.Failure(); err != nil {
+		return err
 	}
-	if err := kv.marker.guard.check(kv.db); err != nil {
+	if err := kv.marker.guard.Check(kv.db); err != nil {
 		return err
 	}
 	// Before the store is accepted: a start that fails, or is killed, leaves
@@ -222,7 +222,7 @@ func checkStore(o *Options, kv *KV, store record.StoreID, options optionsFiles) 
 			return err
 		}
 	}
-	if err := kv.marker.guard.accept(kv.db); err != nil {
+	if err := kv.marker.guard.Accept(kv.db); err != nil {
 		return err
 	}
 	if err := kv.tail.Remove(); err != nil {
@@ -253,7 +253,7 @@ func checkFreshStore(o *Options, kv *KV) error {
 	}
 	for _, dir := range []string{record.SegmentDir, record.BlobDir} { // made after the ID
 		if _, err := o.fs.Stat(o.fs.PathJoin(o.Dir, dir)); err == nil {
-			return errMetadataGone
+			return metafs.ErrMetadataGone
 		}
 	}
 	return nil
@@ -268,7 +268,7 @@ func openBlobs(o *Options, kv *KV, store record.StoreID, handles *fileio.Handles
 	if err != nil {
 		return nil, err
 	}
-	kv.spaceWait.addRelease(segments.Shed)
+	kv.spaceWait.AddRelease(segments.Shed)
 	host, err := os.Hostname()
 	if err != nil {
 		host = "localhost"

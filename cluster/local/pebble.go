@@ -3,6 +3,8 @@ package local
 import (
 	"time"
 
+	"ogw/cluster/local/internal/metafs"
+
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -44,12 +46,12 @@ func memTable(diskBytes int64) int64 {
 
 // pebbleOptions returns the settings for metadata: small pairs, point reads of
 // absent names, scans of directories.
-func pebbleOptions(fs vfs.FS, h *health, cache *pebble.Cache, s *scheduler, diskBytes int64) *pebble.Options {
+func pebbleOptions(fs vfs.FS, h *metafs.Health, cache *pebble.Cache, s *scheduler, diskBytes int64) *pebble.Options {
 	o := &pebble.Options{
 		FS:                          fs,
 		Cache:                       cache,
 		Logger:                      h,
-		EventListener:               h.listener(),
+		EventListener:               h.Listener(),
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                uint64(memTable(diskBytes)),
 		MemTableStopWritesThreshold: memTablesMax,

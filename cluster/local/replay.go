@@ -7,6 +7,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/metafs"
 	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -15,7 +16,7 @@ import (
 // replayTail gives Pebble the commits that it lacks, durably. options are those
 // from before Pebble was opened. It may have been interrupted before: a batch
 // says which commit it is, so that Pebble knows how far it came.
-func (kv *KV) replayTail(options optionsFiles) error {
+func (kv *KV) replayTail(options metafs.OptionsFiles) error {
 	stamp, closer, err := kv.db.Get(record.VersionKey)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil
@@ -23,7 +24,7 @@ func (kv *KV) replayTail(options optionsFiles) error {
 	if err != nil {
 		return ioerr.Map(err)
 	}
-	records, err := kv.tail.Missing(stamp, options.current)
+	records, err := kv.tail.Missing(stamp, options.Current)
 	if e := closer.Close(); err == nil {
 		err = ioerr.Map(e)
 	}
@@ -39,7 +40,7 @@ func (kv *KV) replayTail(options optionsFiles) error {
 	if err := kv.durability.sync(); err != nil {
 		return err
 	}
-	kv.health.log.Info("metadata store: changes that had not reached the log are back", "changes", len(records))
+	kv.log.Info("metadata store: changes that had not reached the log are back", "changes", len(records))
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"ogw/cluster/local/internal/metafs"
 	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -188,7 +189,7 @@ func TestTailOfAnotherKilled(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	options, err := findOptions(fs, "/store/"+record.MetaDir)
+	options, err := metafs.FindOptions(fs, "/store/"+record.MetaDir)
 	if err != nil || len(options) < 2 {
 		t.Fatalf("%v, %v: the test is about nothing", options, err)
 	}

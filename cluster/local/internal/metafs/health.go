@@ -1,4 +1,4 @@
-package local
+package metafs
 
 import (
 	"errors"
@@ -16,13 +16,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// health knows whether the metadata store can still take writes. It is
+// Health knows whether the metadata store can still take writes. It is
 // Pebble's logger and listener, since these are what Pebble tells about its
 // troubles.
 //
 // After a failed write of the log nobody can tell what a restart will find,
 // so the store takes no more writes until it is opened again. Reads go on.
-type health struct {
+type Health struct {
 	log    *slog.Logger
 	failed atomic.Pointer[error]
 	full   atomic.Bool  // the last flush ended for lack of space
@@ -31,10 +31,25 @@ type health struct {
 	once   sync.Once
 }
 
-// err returns why the store cannot be written to, or nil.
-func (h *health) err() error {
+// NewHealth returns that of a store that is well.
+func NewHealth(log *slog.Logger) *Health { return &Health{log: log} }
+
+// Failure returns why the store takes no writes until it is opened again, or
+// nil.
+func (h *Health) Failure() error {
 	if p := h.failed.Load(); p != nil {
 		return *p
+	}
+	return nil
+}
+
+// OnFailure has f called when the store fails. It is set before its use.
+func (h *Health) OnFailure(f func()) { h.onFail = f }
+
+// Err returns why the store cannot be written to, or nil.
+func (h *Health) Err() error {
+	if err := h.Failure(); err != nil {
+		return err
 	}
 	if h.full.Load() || h.stalls.Load() > 0 {
 		return fmt.Errorf("%w: the metadata store waits for space", cluster.ErrNoSpace)
@@ -43,20 +58,20 @@ func (h *health) err() error {
 }
 
 // stall notes that a write of the log waits for space; resume ends that.
-func (h *health) stall() {
+func (h *Health) stall() {
 	if h.stalls.Add(1) == 1 {
 		h.log.Error("metadata store: the disk is full, writes wait for space")
 	}
 }
 
-func (h *health) resume() {
+func (h *Health) resume() {
 	if h.stalls.Add(-1) == 0 {
 		h.log.Info("metadata store: writes go on")
 	}
 }
 
-// fail marks the store as failed for good, with the first cause.
-func (h *health) fail(cause error) error {
+// Fail marks the store as failed for good, with the first cause.
+func (h *Health) Fail(cause error) error {
 	h.once.Do(func() {
 		err := ioerr.Map(cause)
 		if !errors.Is(err, cluster.ErrNoSpace) && !errors.Is(err, cluster.ErrReadOnly) {
@@ -71,22 +86,45 @@ func (h *health) fail(cause error) error {
 	return *h.failed.Load()
 }
 
-// fatalError is what Fatalf panics with below applyBatch.
+// fatalError is what Fatalf panics with below catch.
 type fatalError struct{ cause error }
 
+// catchName is catch as the runtime names it.
+const catchName = "(*Health).Catch"
+
+// Catch calls into Pebble, and marks the store as failed by what that returns,
+// its fatal errors and panics included.
+func (h *Health) Catch(call func() error) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case fatalError:
+			err = h.Fail(p.cause)
+		case error:
+			err = h.Fail(p)
+		default:
+			err = h.Fail(fmt.Errorf("panic: %v", p))
+		}
+	}()
+	if err := call(); err != nil {
+		return h.Fail(err)
+	}
+	return nil
+}
+
 // Infof implements pebble.Logger.
-func (h *health) Infof(format string, args ...any) {}
+func (h *Health) Infof(format string, args ...any) {}
 
 // Errorf implements pebble.Logger.
-func (h *health) Errorf(format string, args ...any) {
+func (h *Health) Errorf(format string, args ...any) {
 	h.log.Warn("pebble", "message", fmt.Sprintf(format, args...))
 }
 
 // Fatalf implements pebble.Logger. Pebble expects that it does not return: it
 // would go on to delete logs that hold the only copy of what it failed to
-// write elsewhere. So it ends the goroutine: with a panic that applyBatch
+// write elsewhere. So it ends the goroutine: with a panic that catch
 // recovers, or with Goexit when Pebble's own goroutines meet the error.
-func (h *health) Fatalf(format string, args ...any) {
+func (h *Health) Fatalf(format string, args ...any) {
 	cause := fmt.Errorf(format, args...)
 	for _, arg := range args {
 		if err, ok := arg.(error); ok {
@@ -94,8 +132,8 @@ func (h *health) Fatalf(format string, args ...any) {
 			break
 		}
 	}
-	_ = h.fail(cause)
-	if calledFrom("applyBatch") {
+	_ = h.Fail(cause)
+	if calledFrom(catchName) {
 		panic(fatalError{cause})
 	}
 	runtime.Goexit()
@@ -116,8 +154,8 @@ func calledFrom(function string) bool {
 	}
 }
 
-// listener tells h about background work.
-func (h *health) listener() *pebble.EventListener {
+// Listener tells h about background work.
+func (h *Health) Listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
 			if !ioerr.IsFull(err) {
@@ -145,7 +183,7 @@ func (h *health) listener() *pebble.EventListener {
 // might be what a restart needs.
 type guardFS struct {
 	vfs.FS
-	health *health
+	health *Health
 }
 
 // Remove implements vfs.FS.

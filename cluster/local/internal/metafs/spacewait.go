@@ -1,4 +1,4 @@
-package local
+package metafs
 
 import (
 	"os"
@@ -31,13 +31,13 @@ const (
 	manifestAhead = 1 << 20
 )
 
-// spaceWait is what Pebble's writes do when the disk is full. For Pebble an
+// SpaceWait is what Pebble's writes do when the disk is full. For Pebble an
 // error of the log or of the manifest is the end, and only a new start would
 // tell what came of it. So these get the reserve, and then wait until there
 // is space; meanwhile the store refuses what is new (health.err). Flushes get
 // the reserve and are tried again by Pebble; compactions must do without.
-type spaceWait struct {
-	health  *health
+type SpaceWait struct {
+	health  *Health
 	space   *diskspace.Guard
 	begun   atomic.Bool // Pebble is open
 	opened  atomic.Bool // until then nothing waits: a start fails and says why
@@ -48,17 +48,27 @@ type spaceWait struct {
 	release []func() bool // what can be given up, in this order; true if it was
 }
 
-func newSpaceWait(h *health, space *diskspace.Guard) *spaceWait {
-	return &spaceWait{health: h, space: space, closing: make(chan struct{})}
+// NewSpaceWait returns the waiting of a store. What can be given up is told by
+// AddRelease.
+func NewSpaceWait(h *Health, space *diskspace.Guard) *SpaceWait {
+	return &SpaceWait{health: h, space: space, closing: make(chan struct{})}
 }
 
-func (w *spaceWait) addRelease(f func() bool) {
+// PebbleIsOpen tells that errors of the log do not end a start any more.
+func (w *SpaceWait) PebbleIsOpen() { w.begun.Store(true) }
+
+// StoreIsOpen tells that writes may wait.
+func (w *SpaceWait) StoreIsOpen() { w.opened.Store(true) }
+
+// AddRelease adds what can be given up, after what was added before; f reports
+// whether it was.
+func (w *SpaceWait) AddRelease(f func() bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.release = append(w.release, f)
 }
 
-func (w *spaceWait) giveUp() bool {
+func (w *SpaceWait) giveUp() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, f := range w.release {
@@ -69,11 +79,11 @@ func (w *spaceWait) giveUp() bool {
 	return false
 }
 
-// stop ends all waiting, with the error that was waited for to go.
-func (w *spaceWait) stop() { w.once.Do(func() { close(w.closing) }) }
+// Stop ends all waiting, with the error that was waited for to go.
+func (w *SpaceWait) Stop() { w.once.Do(func() { close(w.closing) }) }
 
 // pause returns false when the store is being closed.
-func (w *spaceWait) pause(d time.Duration) bool {
+func (w *SpaceWait) pause(d time.Duration) bool {
 	select {
 	case <-w.closing:
 		return false
@@ -83,7 +93,7 @@ func (w *spaceWait) pause(d time.Duration) bool {
 }
 
 // try runs op, again and again while the disk is full.
-func (w *spaceWait) try(why vfs.DiskWriteCategory, op func() error) error {
+func (w *SpaceWait) try(why vfs.DiskWriteCategory, op func() error) error {
 	err := op()
 	if !ioerr.IsFull(err) {
 		return err
@@ -110,7 +120,7 @@ func (w *spaceWait) try(why vfs.DiskWriteCategory, op func() error) error {
 
 // roomFor lets compactions wait while the disk is nearly full: what is left is
 // not for them.
-func (w *spaceWait) roomFor(why vfs.DiskWriteCategory) error {
+func (w *SpaceWait) roomFor(why vfs.DiskWriteCategory) error {
 	if why != forCompaction && why != forBlobRewrite || w.space.Roomy(0, diskspace.ForDeletes) {
 		return nil
 	}
@@ -123,7 +133,7 @@ func (w *spaceWait) roomFor(why vfs.DiskWriteCategory) error {
 // spaceWaitFS is a file system under Pebble.
 type spaceWaitFS struct {
 	vfs.FS
-	wait *spaceWait
+	wait *SpaceWait
 }
 
 // Create implements vfs.FS.
@@ -169,7 +179,7 @@ func (fs spaceWaitFS) Unwrap() vfs.FS { return fs.FS }
 
 type spaceWaitFile struct {
 	vfs.File
-	wait     *spaceWait
+	wait     *SpaceWait
 	why      vfs.DiskWriteCategory
 	written  int64
 	reserved int64

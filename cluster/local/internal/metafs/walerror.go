@@ -1,4 +1,4 @@
-package local
+package metafs
 
 import (
 	"time"
@@ -21,8 +21,8 @@ const filesWait = 10 * time.Second
 // acknowledged, nothing removed, and what is written goes nowhere.
 type walErrorFS struct {
 	vfs.FS
-	health *health
-	wait   *spaceWait
+	health *Health
+	wait   *SpaceWait
 }
 
 // Create implements vfs.FS.
@@ -44,7 +44,7 @@ func (fs walErrorFS) begin(why vfs.DiskWriteCategory, open func() (vfs.File, err
 		f, err = open()
 	}
 	if err != nil {
-		_ = fs.health.fail(err)
+		_ = fs.health.Fail(err)
 		return vfs.NewMem().Create("log", why)
 	}
 	return &walErrorLog{f, fs.health}, nil
@@ -65,14 +65,14 @@ func (fs walErrorFS) Unwrap() vfs.FS { return fs.FS }
 
 type walErrorDir struct {
 	vfs.File
-	health *health
+	health *Health
 }
 
 // Sync implements vfs.File.
 func (d *walErrorDir) Sync() error {
 	err := d.File.Sync()
 	if err != nil && calledFrom("rotateWAL") {
-		_ = d.health.fail(err)
+		_ = d.health.Fail(err)
 		return nil
 	}
 	return err
@@ -80,7 +80,7 @@ func (d *walErrorDir) Sync() error {
 
 type walErrorLog struct {
 	vfs.File
-	health *health
+	health *Health
 }
 
 // note tells health of an error. After one, nothing is written any more.
@@ -89,7 +89,7 @@ func (f *walErrorLog) note(op func() error) error {
 		return nil
 	}
 	if err := op(); err != nil {
-		_ = f.health.fail(err)
+		_ = f.health.Fail(err)
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func (f *walErrorLog) SyncTo(length int64) (full bool, err error) {
 // Close implements vfs.File. The file is closed in any case.
 func (f *walErrorLog) Close() error {
 	if err := f.File.Close(); err != nil && f.health.failed.Load() == nil {
-		_ = f.health.fail(err)
+		_ = f.health.Fail(err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package local
+package metafs
 
 import (
 	"errors"
@@ -17,15 +17,16 @@ import (
 // tail; to Pebble it is a comment.
 const optionsTrace = "# ogw replays the tail\n"
 
-// optionsFiles are the numbers of Pebble's OPTIONS files, and whether they begin
+// OptionsFiles are the numbers of Pebble's OPTIONS files, and whether they begin
 // with optionsTrace. Every Open makes a new one, and the older ones are removed
 // when the store was accepted, which is when the tail was replayed. So a start
 // that did not get that far leaves the one that the tail names, and one with the
 // trace; an ogw that knows no tail leaves one without the trace until it has
 // removed the one that the tail names.
-type optionsFiles map[uint64]bool
+type OptionsFiles map[uint64]bool
 
-func findOptions(fs vfs.FS, meta string) (optionsFiles, error) {
+// FindOptions returns those in the folder meta; none if it is not there.
+func FindOptions(fs vfs.FS, meta string) (OptionsFiles, error) {
 	names, err := fs.List(meta)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -33,7 +34,7 @@ func findOptions(fs vfs.FS, meta string) (optionsFiles, error) {
 	if err != nil {
 		return nil, ioerr.Map(err)
 	}
-	files := optionsFiles{}
+	files := OptionsFiles{}
 	for _, name := range names {
 		text, ok := strings.CutPrefix(path.Base(name), "OPTIONS-")
 		if !ok {
@@ -65,17 +66,17 @@ func traced(fs vfs.FS, name string) (bool, error) {
 	return string(b[:n]) == optionsTrace, err
 }
 
-// newest returns the highest number; 0 if there is none.
-func (o optionsFiles) newest() (newest uint64) {
+// Newest returns the highest number; 0 if there is none.
+func (o OptionsFiles) Newest() (newest uint64) {
 	for n := range o {
 		newest = max(newest, n)
 	}
 	return newest
 }
 
-// current tells whether nobody changed the store since the process that made
+// Current tells whether nobody changed the store since the process that made
 // file n but starts that came to nothing.
-func (o optionsFiles) current(n uint64) bool {
+func (o OptionsFiles) Current(n uint64) bool {
 	if _, ok := o[n]; !ok {
 		return false
 	}

@@ -1,4 +1,4 @@
-package local
+package metafs
 
 import (
 	"encoding/binary"
@@ -22,11 +22,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// rollbackGuard keeps the mark, and compares with it at the start. It stands between
+// RollbackGuard keeps the mark, and compares with it at the start. It stands between
 // Pebble and the file system, to know the files. Until the store was accepted
 // it lets Pebble remove nothing, and if it is refused, takes back what Pebble
 // made: whoever puts the right files back finds the store as it was.
-type rollbackGuard struct {
+type RollbackGuard struct {
 	vfs.FS
 	dir     string // the data folder
 	log     *slog.Logger
@@ -44,8 +44,10 @@ type rollbackGuard struct {
 	state uint64
 }
 
-func newRollbackGuard(fs vfs.FS, dir string, log *slog.Logger) *rollbackGuard {
-	return &rollbackGuard{FS: fs, dir: dir, log: log, writing: map[string]bool{}, prints: map[string]record.Print{}}
+// NewRollbackGuard guards the metadata of the data folder dir. relieve closes files
+// that are only kept for later; see fileio.Open.
+func NewRollbackGuard(fs vfs.FS, dir string, relieve func() bool, log *slog.Logger) *RollbackGuard {
+	return &RollbackGuard{FS: fs, dir: dir, log: log, relieve: relieve, writing: map[string]bool{}, prints: map[string]record.Print{}}
 }
 
 // marked tells whether the mark has a print of the file.
@@ -54,7 +56,7 @@ func marked(name string) bool {
 }
 
 // Create implements vfs.FS.
-func (g *rollbackGuard) Create(name string, why vfs.DiskWriteCategory) (vfs.File, error) {
+func (g *RollbackGuard) Create(name string, why vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := fileio.Open(g.relieve, func() (vfs.File, error) { return g.FS.Create(name, why) })
 	if err != nil {
 		return nil, err
@@ -79,7 +81,7 @@ func (g *rollbackGuard) Create(name string, why vfs.DiskWriteCategory) (vfs.File
 }
 
 // ReuseForWrite implements vfs.FS.
-func (g *rollbackGuard) ReuseForWrite(old, name string, why vfs.DiskWriteCategory) (vfs.File, error) {
+func (g *RollbackGuard) ReuseForWrite(old, name string, why vfs.DiskWriteCategory) (vfs.File, error) {
 	g.mu.Lock()
 	accepted := g.accepted
 	g.mu.Unlock()
@@ -96,7 +98,7 @@ func (g *rollbackGuard) ReuseForWrite(old, name string, why vfs.DiskWriteCategor
 // guardedFile tells when the file is whole.
 type guardedFile struct {
 	vfs.File
-	guard *rollbackGuard
+	guard *RollbackGuard
 	name  string
 }
 
@@ -110,7 +112,7 @@ func (f *guardedFile) Close() error {
 }
 
 // Remove implements vfs.FS.
-func (g *rollbackGuard) Remove(name string) error {
+func (g *RollbackGuard) Remove(name string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.accepted {
@@ -122,7 +124,7 @@ func (g *rollbackGuard) Remove(name string) error {
 }
 
 // Rename implements vfs.FS.
-func (g *rollbackGuard) Rename(old, name string) error {
+func (g *RollbackGuard) Rename(old, name string) error {
 	err := g.FS.Rename(old, name)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,7 +135,7 @@ func (g *rollbackGuard) Rename(old, name string) error {
 }
 
 // Lock implements vfs.FS.
-func (g *rollbackGuard) Lock(name string) (io.Closer, error) {
+func (g *RollbackGuard) Lock(name string) (io.Closer, error) {
 	_, missing := g.FS.Stat(name)
 	l, err := g.FS.Lock(name)
 	g.mu.Lock()
@@ -145,10 +147,10 @@ func (g *rollbackGuard) Lock(name string) (io.Closer, error) {
 }
 
 // Unwrap implements vfs.FS.
-func (g *rollbackGuard) Unwrap() vfs.FS { return g.FS }
+func (g *RollbackGuard) Unwrap() vfs.FS { return g.FS }
 
-// begin compares the files with the mark, before Pebble opens them.
-func (g *rollbackGuard) begin(store record.StoreID) error {
+// Begin compares the files with the mark, before Pebble opens them.
+func (g *RollbackGuard) Begin(store record.StoreID) error {
 	g.store = store
 	if err := g.checkMarker(); err != nil {
 		return err
@@ -171,7 +173,7 @@ func (g *rollbackGuard) begin(store record.StoreID) error {
 		return err
 	}
 	if gone {
-		g.write() // the numbers may be given again
+		g.Write() // the numbers may be given again
 	}
 	return nil
 }
@@ -179,7 +181,7 @@ func (g *rollbackGuard) begin(store record.StoreID) error {
 // checkMarker looks for the file that names the manifest. Without it, Pebble
 // would begin a new one, perhaps over one that is there; as it should where the
 // first start ended before there were data, or a mark.
-func (g *rollbackGuard) checkMarker() error {
+func (g *RollbackGuard) checkMarker() error {
 	_, err := g.Stat(g.PathJoin(g.dir, record.SegmentDir))
 	if errors.Is(err, os.ErrNotExist) {
 		if _, err = g.Stat(g.PathJoin(g.dir, record.MarkFile)); errors.Is(err, os.ErrNotExist) {
@@ -203,11 +205,12 @@ func (g *rollbackGuard) checkMarker() error {
 	case is("MANIFEST-"):
 		return fmt.Errorf("%w: folder %s has a manifest and no file marker.manifest.*", cluster.ErrCorrupt, meta)
 	default:
-		return fmt.Errorf("open %s: %w", meta, errMetadataGone)
+		return fmt.Errorf("open %s: %w", meta, ErrMetadataGone)
 	}
 }
 
-var errMetadataGone = fmt.Errorf("%w: the metadata are gone, the data are there", cluster.ErrCorrupt)
+// ErrMetadataGone refuses to begin new metadata beside data.
+var ErrMetadataGone = fmt.Errorf("%w: the metadata are gone, the data are there", cluster.ErrCorrupt)
 
 // stateOf returns the number of the metadata.
 func stateOf(db *pebble.DB) (state uint64, err error) {
@@ -224,8 +227,8 @@ func stateOf(db *pebble.DB) (state uint64, err error) {
 	return state, ioerr.Map(closer.Close())
 }
 
-// check compares what Pebble found with the mark.
-func (g *rollbackGuard) check(db *pebble.DB) error {
+// Check compares what Pebble found with the mark.
+func (g *RollbackGuard) Check(db *pebble.DB) error {
 	state, err := stateOf(db)
 	if err != nil {
 		return err
@@ -238,8 +241,8 @@ func (g *rollbackGuard) check(db *pebble.DB) error {
 	return g.checkValueFiles(db)
 }
 
-// accept lets Pebble remove files, after check.
-func (g *rollbackGuard) accept(db *pebble.DB) error {
+// Accept lets Pebble remove files, after check.
+func (g *RollbackGuard) Accept(db *pebble.DB) error {
 	state, err := stateOf(db)
 	if err != nil {
 		return err
@@ -258,7 +261,7 @@ func (g *rollbackGuard) accept(db *pebble.DB) error {
 
 // checkValueFiles looks for the files of values, which Pebble's start does
 // not. No compaction may run.
-func (g *rollbackGuard) checkValueFiles(db *pebble.DB) error {
+func (g *RollbackGuard) checkValueFiles(db *pebble.DB) error {
 	for values := range db.DebugCurrentVersion().BlobFiles.All() {
 		path := g.PathJoin(g.dir, record.MetaDir, fmt.Sprintf("%06d%s", uint64(values.Physical.FileNum), valueSuffix))
 		info, err := g.Stat(path)
@@ -274,9 +277,9 @@ func (g *rollbackGuard) checkValueFiles(db *pebble.DB) error {
 	return nil
 }
 
-// refuse takes back what Pebble made, after it was closed: the markers first, so
+// Refuse takes back what Pebble made, after it was closed: the markers first, so
 // that the files of before count from then on, whenever this ends.
-func (g *rollbackGuard) refuse() {
+func (g *RollbackGuard) Refuse() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, markers := range []bool{true, false} {
@@ -289,16 +292,16 @@ func (g *rollbackGuard) refuse() {
 	g.made = nil
 }
 
-// next returns what the metadata must hold for advance.
-func (g *rollbackGuard) next() (key, value []byte) {
+// Next returns what the metadata must hold for advance.
+func (g *RollbackGuard) Next() (key, value []byte) {
 	return record.MarkKey, binary.LittleEndian.AppendUint64(nil, g.state+1)
 }
 
-// advance notes that the metadata hold what next returned, durably.
-func (g *rollbackGuard) advance() { g.state++ }
+// Advance notes that the metadata hold what next returned, durably.
+func (g *RollbackGuard) Advance() { g.state++ }
 
-// write replaces the file by one of what is there now.
-func (g *rollbackGuard) write() {
+// Write replaces the file by one of what is there now.
+func (g *RollbackGuard) Write() {
 	files, err := g.files()
 	if err == nil {
 		err = fileio.Replace(g.FS, g.dir, record.MarkFile, (&record.Mark{Store: g.store, State: g.state, Files: files}).Encode())
@@ -310,7 +313,7 @@ func (g *rollbackGuard) write() {
 
 // files returns the prints of the files of tables and values that are whole.
 // Their entries are durable, so that Pebble gives none of the numbers again.
-func (g *rollbackGuard) files() (map[string]record.Print, error) {
+func (g *RollbackGuard) files() (map[string]record.Print, error) {
 	meta := g.PathJoin(g.dir, record.MetaDir)
 	names, err := g.List(meta)
 	if err != nil {
@@ -335,7 +338,7 @@ func (g *rollbackGuard) files() (map[string]record.Print, error) {
 }
 
 // print returns the print of a file; false if it is not whole, or gone.
-func (g *rollbackGuard) print(path, name string) (record.Print, bool) {
+func (g *RollbackGuard) print(path, name string) (record.Print, bool) {
 	g.mu.Lock()
 	p, known := g.prints[name]
 	writing := g.writing[name]

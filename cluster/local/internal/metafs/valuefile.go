@@ -1,4 +1,4 @@
-package local
+package metafs
 
 import (
 	"encoding/binary"
@@ -32,7 +32,7 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Open implements vfs.FS.
-func (g *rollbackGuard) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+func (g *RollbackGuard) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	f, err := fileio.Open(g.relieve, func() (vfs.File, error) { return g.FS.Open(name, opts...) })
 	if !strings.HasSuffix(name, valueSuffix) {
 		return f, err

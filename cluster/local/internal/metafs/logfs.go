@@ -1,4 +1,4 @@
-package local
+package metafs
 
 import (
 	"errors"
@@ -12,26 +12,29 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// logFS knows the folder of Pebble's logs. Between an old log's name and its
+// LogFS knows the folder of Pebble's logs. Between an old log's name and its
 // bytes Pebble must not take it into use again.
-type logFS struct {
+type LogFS struct {
 	vfs.FS
 	dir string
 	mu  sync.Mutex
 }
 
 // ReuseForWrite implements vfs.FS.
-func (l *logFS) ReuseForWrite(old, name string, why vfs.DiskWriteCategory) (vfs.File, error) {
+func (l *LogFS) ReuseForWrite(old, name string, why vfs.DiskWriteCategory) (vfs.File, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.FS.ReuseForWrite(old, name, why)
 }
 
 // Unwrap implements vfs.FS.
-func (l *logFS) Unwrap() vfs.FS { return l.FS }
+func (l *LogFS) Unwrap() vfs.FS { return l.FS }
 
-// list returns the names of all logs.
-func (l *logFS) list() ([]string, error) {
+// NewLogFS knows the logs in dir.
+func NewLogFS(fs vfs.FS, dir string) *LogFS { return &LogFS{FS: fs, dir: dir} }
+
+// Logs returns the names of all logs.
+func (l *LogFS) Logs() ([]string, error) {
 	names, err := l.FS.List(l.dir)
 	if err != nil {
 		return nil, err
@@ -45,9 +48,9 @@ func (l *logFS) list() ([]string, error) {
 	return logs, nil
 }
 
-// wipe overwrites a log that is not needed any more, if it still has that
+// Wipe overwrites a log that is not needed any more, if it still has that
 // name.
-func (l *logFS) wipe(name string) (err error) {
+func (l *LogFS) Wipe(name string) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	info, err := l.FS.Stat(name)
