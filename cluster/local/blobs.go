@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -58,7 +57,7 @@ var _ cluster.Blobs = (*Blobs)(nil)
 
 // filePath is where a blob with a file of its own is.
 func (b *Blobs) filePath(id cluster.BlobID) string {
-	return filepath.Join(b.dir, record.BlobFile(id))
+	return record.BlobFile(b.dir, id)
 }
 
 func (b *Blobs) begin(ctx context.Context) error {

@@ -309,7 +309,7 @@ func openBlobs(o *Options, kv *KV, store record.StoreID, handles *fileio.Handles
 func makeFolders(o *Options) error {
 	dirs := []string{filepath.Join(o.Dir, record.SegmentDir), filepath.Join(o.Dir, record.BlobDir)}
 	for i := range record.BlobFanOut {
-		dirs = append(dirs, filepath.Join(o.Dir, record.BlobFolder(i)))
+		dirs = append(dirs, record.BlobFolder(o.Dir, i))
 	}
 	if _, err := o.disk.List(dirs[len(dirs)-1]); err == nil {
 		return nil // made last, so the others are there

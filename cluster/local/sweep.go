@@ -44,7 +44,7 @@ func (s *sweeper) run() {
 			return
 		case <-time.After(sweepPause):
 		}
-		n, err := s.folder(filepath.Join(s.blobs.dir, record.BlobFolder(i)))
+		n, err := s.folder(record.BlobFolder(s.blobs.dir, i))
 		removed += n
 		if err != nil {
 			s.log.Warn("sweep of blob files", "err", err)

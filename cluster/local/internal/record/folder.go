@@ -1,7 +1,7 @@
 package record
 
 import (
-	"fmt"
+	"encoding/hex"
 	"path/filepath"
 
 	"ogw/cluster"
@@ -22,10 +22,15 @@ const (
 // BlobFanOut is the number of folders of blob files.
 const BlobFanOut = 256
 
-// BlobFolder returns the path of the folder i of blob files, from the data folder.
-func BlobFolder(i int) string { return filepath.Join(BlobDir, fmt.Sprintf("%02x", i)) }
+// BlobFolder returns the folder i of blob files, in the data folder dir.
+func BlobFolder(dir string, i int) string {
+	return filepath.Join(dir, BlobDir, hex.EncodeToString([]byte{byte(i)}))
+}
 
-// BlobFile returns the path of a blob with a file of its own, from the data folder.
-func BlobFile(id cluster.BlobID) string {
-	return filepath.Join(BlobFolder(int(byte(id.Content+id.Seq))), id.String())
+// BlobFile returns the file of a blob that has one of its own, in the data folder
+// dir. Every read of such a blob asks for it.
+func BlobFile(dir string, id cluster.BlobID) string {
+	const digits = "0123456789abcdef"
+	i := byte(id.Content + id.Seq)
+	return dir + "/" + BlobDir + "/" + digits[i>>4:i>>4+1] + digits[i&15:i&15+1] + "/" + id.String()
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,12 +49,15 @@ func TestFormatDocument(t *testing.T) {
 		"footer":            {nil, footer},
 		"tail":              {nil, half},
 		"segment file":      {nil, []byte(filepath.Join(SegmentDir, SegmentName(2)))},
-		"blob file":         {nil, []byte(BlobFile(id))},
+		"blob file":         {nil, []byte(strings.TrimPrefix(BlobFile("data", id), "data/"))},
 	}
 	for name, s := range samples {
 		if e := documented[name]; !bytes.Equal(e.Key, s.key) || !bytes.Equal(e.Value, s.value) {
 			t.Errorf("%s, example %s:\n    key %x\n    %x\nthe program stores\n    key %x\n    %x", path, name, e.Key, e.Value, s.key, s.value)
 		}
+	}
+	if folder := BlobFolder("data", 39); filepath.Dir(BlobFile("data", id)) != folder {
+		t.Errorf("the blob is not in %s", folder)
 	}
 	for name, e := range documented {
 		if _, ok := samples[name]; !ok && (len(e.Key) == 0 || e.Key[0] == 0xff) {
