@@ -32,18 +32,18 @@
 //
 //	whole     open background check repair backup restore convert format1 super
 //	objects   put receive copy object objectinfo delete purge list listuploads listrights
-//	          multipart part* complete assembly uploadmarker uploadrights bucket
-//	          bucketconfig grantops objectrights followlink precondition durability
-//	          whereis xattr xattrvirtual
-//	rights    rights accessblock denials subject settings
+//	          multipart part partcopy complete assembly uploadmarker uploadrights bucket
+//	          bucketconfig bucketpolicy deleterights grantops objectrights followlink
+//	          precondition durability whereis xattr xattrvirtual
+//	rights    rights actions policykeys accessblock denials subject settings
 //	POSIX     create unlink rename readdir dirstream setflags allocate copyrange below
 //	          statfs
 //	files     file openfile piece write flush blobupload sync setattr lookup attr
 //	          getattr path contents damage damagedfiles
 //	entries   entry orphan uploadabort perm capability objectkey bucketname bucketinode
 //	          moderights etag
-//	core      op fs commits once attrcache orphanqueue dirty cutgate keeper feed holder
-//	          types objecttypes granttypes fileflags errors
+//	core      op fs commits once attrcache policycache orphanqueue dirty cutgate keeper
+//	          feed holder types objecttypes granttypes fileflags errors
 //
 // The struct FS (fs.go) names only what knows nothing of it; the constructor
 // (open.go) stands above all. op.go runs transactions for every family, and knows
