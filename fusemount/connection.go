@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +14,6 @@ import (
 
 	"ogw/fusemount/internal/ring"
 	"ogw/fusemount/notifier"
-	"ogw/vfs"
 )
 
 // connection is one connection to the kernel, with the superblock behind it:
@@ -84,7 +82,7 @@ func newConnection(set *Mounts, opt Options, withRing bool, open func() (fd int,
 	} else {
 		err = c.connect(fd, api, options)
 	}
-	go c.raw.sizes.run()
+	go c.raw.sizes.run(c.apart())
 	go c.serve()
 	return c, err
 }
@@ -295,46 +293,4 @@ func (c *connection) shares(opt *Options) bool {
 	return c.shareable && (own.Holder == nil) == (opt.Holder == nil) && own.Abandon == opt.Abandon && own.AllowOther == opt.AllowOther && own.Writeback == opt.Writeback &&
 		own.EntryTimeout == opt.EntryTimeout && own.AttrTimeout == opt.AttrTimeout && own.Debug == opt.Debug &&
 		own.sync() == opt.sync() && (opt.Transport == TransportAuto || opt.Transport == transport)
-}
-
-// fsType is the subtype: the mount table shows fuse.ogw.
-const fsType = "ogw"
-
-func mountOptions(opt Options, exclusive bool) *fuse.MountOptions {
-	m := &fuse.MountOptions{
-		Name:     fsType,
-		Options:  []string{"default_permissions"},
-		MaxWrite: maxRequestBytes,
-		// Read-ahead is set through sysfs after mounting: the kernel takes at
-		// most 128 KiB here.
-		MaxBackground:        maxBackground,
-		EnableLocks:          true,
-		EnableAcl:            true,
-		EnableSymlinkCaching: true,
-		// Pages are dropped when we say so, not when a time stamp moved:
-		// every own write moves it.
-		ExplicitDataCacheControl: exclusive,
-		DisableSplice:            true, // replies come from memory
-		Debug:                    opt.Debug,
-		Logger:                   slog.NewLogLogger(opt.Logger.Handler(), slog.LevelDebug),
-		// Not CAP_ASYNC_DIO: the kernel drops the pages under an asynchronous
-		// direct write before it is done, and a reader beside it then keeps the
-		// old ones.
-		ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC | fuse.CAP_DONT_MASK |
-			fuse.CAP_HANDLE_KILLPRIV_V2 | fuse.CAP_SETXATTR_EXT | fuse.CAP_READDIRPLUS_AUTO |
-			fuse.CAP_DIRECT_IO_ALLOW_MMAP,
-		PanicHandler: func(v any) fuse.Status {
-			opt.Logger.Error("panic in a fuse request", "panic", v, "stack", stack())
-			return fuse.EIO
-		},
-	}
-	if opt.Root == vfs.RootIno {
-		// A handle says nothing of the way to its file: elsewhere it would
-		// lead out of the mount.
-		m.ExtraCapabilities |= fuse.CAP_EXPORT_SUPPORT
-	}
-	if opt.Writeback {
-		m.ExtraCapabilities |= fuse.CAP_WRITEBACK_CACHE
-	}
-	return m
 }

@@ -15,6 +15,14 @@
 //	              │                                    │
 //	           holder (another process) ── memory ── ledger
 //
+// # Files
+//
+// What makes and ends mounts (mounts.go, connection.go, mount.go and below them
+// superblock.go and device.go; takeover.go and leave.go for those that survive)
+// knows the requests. What answers requests (rawfs.go, and a file for each kind of
+// them) and tells the kernel of changes (invalidate.go, sizes.go) knows its
+// connection as a superblock alone.
+//
 // # Transport
 //
 // Requests come through /dev/fuse, read by goroutines of go-fuse or, of a mount

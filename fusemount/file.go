@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -13,18 +12,6 @@ import (
 
 	"ogw/vfs"
 )
-
-// fileHandle is one open file of the kernel.
-type fileHandle struct {
-	ino    vfs.Ino
-	file   *vfs.File
-	wrote  atomic.Bool   // what the last flush did not wait for
-	plain  atomic.Uint64 // see privClock
-	owners ownerSet      // of locks set through this handle
-	direct bool          // writes go past the kernel's pages
-	lost   atomic.Bool   // see rawFS.lose
-	record uint64        // what it was opened with, as the ledger has it
-}
 
 // Read fills pages, or the caller's buffer under O_DIRECT.
 func (f *rawFS) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
@@ -165,8 +152,8 @@ func (f *rawFS) settleLate() {
 	if f.lateSettled.Load() >= made {
 		return
 	}
-	for _, c := range f.conn.set.others(f.conn) {
-		c.raw.inv.settle()
+	for _, o := range f.conn.others() {
+		o.inv.settle()
 	}
 	f.lateSettled.Store(made) // an older one of another call costs a needless wait
 }

@@ -108,7 +108,7 @@ func (v *invalidator) InvalidateInode(ino vfs.Ino, data bool) {
 // Beside returns what tells of the change of another superblock before its
 // request is answered (see doc.go).
 func (v *invalidator) Beside(origin vfs.Invalidator) vfs.Invalidator {
-	if o, ok := origin.(*invalidator); !ok || o.f.conn.set != v.f.conn.set {
+	if o, ok := origin.(*invalidator); !ok || !v.f.conn.sameSet(o.f.conn) {
 		return v.Deferred()
 	}
 	return beside{v}

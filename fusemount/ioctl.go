@@ -123,8 +123,8 @@ func (f *rawFS) setFlags(ctx context.Context, h *fuse.InHeader, ino vfs.Ino, fla
 	}
 	if flags&(vfs.FlagImmutable|vfs.FlagAppend) != 0 {
 		// What was written through mappings comes first.
-		for _, o := range f.conn.set.others(nil) {
-			o.raw.inv.part(ino, 0, -1)
+		for _, o := range append(f.conn.others(), f) {
+			o.inv.part(ino, 0, -1)
 		}
 	}
 	return f.fs.SetFlags(ctx, c, ino, flags)

@@ -2,8 +2,6 @@ package fusemount
 
 import (
 	"encoding/binary"
-	"slices"
-	"sync"
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -11,52 +9,6 @@ import (
 
 	"ogw/vfs/lock"
 )
-
-// lockOwner is one owner of locks in one space.
-type lockOwner struct {
-	space lock.Space
-	id    uint64
-}
-
-// ownerSet remembers who set locks through a handle: owners that are open
-// files (flock, OFD locks) end with it, and the kernel does not tell their
-// names then.
-type ownerSet struct {
-	mu   sync.Mutex
-	list []lockOwner
-}
-
-func (s *ownerSet) add(o lockOwner) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !slices.Contains(s.list, o) {
-		s.list = append(s.list, o)
-	}
-}
-
-func (s *ownerSet) take(o lockOwner) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if i := slices.Index(s.list, o); i >= 0 {
-		s.list = slices.Delete(s.list, i, i+1)
-		return true
-	}
-	return false
-}
-
-func (s *ownerSet) all() []lockOwner {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.list)
-}
-
-func (s *ownerSet) takeAll() []lockOwner {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := s.list
-	s.list = nil
-	return list
-}
 
 func (f *rawFS) owner(id uint64) lock.Owner {
 	return lock.Owner{Client: f.client, ID: string(binary.BigEndian.AppendUint64(nil, id))}

@@ -194,7 +194,7 @@ func (p *loop) read(b *reader) []byte {
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENOENT):
 			continue
 		case !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.ECONNABORTED):
-			p.f.opt.Logger.Error("reading /dev/fuse", "device", p.f.conn.device, "bytes", n, "err", err)
+			p.f.opt.Logger.Error("reading /dev/fuse", "device", p.f.conn.number(), "bytes", n, "err", err)
 		}
 		return nil
 	}
@@ -214,7 +214,7 @@ func (p *loop) await(b *reader) bool {
 			continue
 		}
 		if err != nil {
-			p.f.opt.Logger.Error("waiting for requests", "device", p.f.conn.device, "err", err)
+			p.f.opt.Logger.Error("waiting for requests", "device", p.f.conn.number(), "err", err)
 			return false
 		}
 		return !slices.ContainsFunc(events[:n], func(e unix.EpollEvent) bool { return e.Fd == int32(p.stop) })
@@ -242,7 +242,7 @@ func (p *loop) run() {
 	defer p.threads.Add(-1)
 	b, err := p.reader()
 	if err != nil {
-		p.f.opt.Logger.Error("a mount has fewer threads", "device", p.f.conn.device, "err", err)
+		p.f.opt.Logger.Error("a mount has fewer threads", "device", p.f.conn.number(), "err", err)
 		return
 	}
 	defer p.release(b)

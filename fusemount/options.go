@@ -29,6 +29,9 @@ const (
 	maxBackground = 64
 )
 
+// fsType is the subtype: the mount table shows fuse.ogw.
+const fsType = "ogw"
+
 // Options of a mount. The zero value is a private, writable mount of the
 // whole namespace.
 type Options struct {

@@ -51,15 +51,3 @@ func (p *pageVersions) forget(ino vfs.Ino) {
 	defer p.mu.Unlock()
 	delete(p.versions, ino)
 }
-
-func (f *rawFS) keepPages(file *vfs.File, out *fuse.OpenOut) error {
-	if !f.pages.on {
-		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
-		return nil
-	}
-	a, err := file.Attr(f.ctx)
-	if err == nil {
-		f.pages.opened(&a, out)
-	}
-	return err
-}

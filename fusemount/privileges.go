@@ -1,19 +1,10 @@
 package fusemount
 
 import (
-	"sync/atomic"
-
 	"github.com/hanwen/go-fuse/v2/fuse"
 
 	"ogw/vfs"
 )
-
-// privClock saves asking before each write whether a file has setuid or
-// setgid. It moves when any file may have come to have them; a handle notes
-// the time at which it had none.
-type privClock struct{ now atomic.Uint64 }
-
-func (c *privClock) moved() { c.now.Add(1) }
 
 // killSetID takes setuid and setgid off a file before its content changes
 // through h, by a caller who may not keep them. Capabilities go with the change

@@ -22,7 +22,7 @@ type rawFS struct {
 	ctx    context.Context // relaxed, this mount the origin; what waits has one of its own (request)
 	late   context.Context // the same, but other superblocks learn later of changes
 	client string          // of its locks
-	conn   *connection     // that asks
+	conn   superblock      // that asks
 
 	// primary tells that names have a cache time here, and written pages stay: in
 	// at most one superblock of all that show the namespace (see doc.go).
@@ -45,6 +45,19 @@ type rawFS struct {
 	pages   pageVersions
 	surv    *survival // nil: the mount ends with its server
 	started time.Time
+}
+
+// superblock is what requests and notifications ask of the connection that they
+// belong to.
+type superblock interface {
+	number() string   // major:minor
+	dirs() []string   // where its mounts are
+	places() [][]byte // the same, and where else it shows
+	several() bool    // reports whether others show the namespace
+	others() []*rawFS // those
+	sameSet(superblock) bool
+	// dropNames has the kernel look all names up again. It takes no lock.
+	dropNames() error
 }
 
 func newRawFS(ctx context.Context, fs *vfs.FS, opt Options) *rawFS {
@@ -93,6 +106,11 @@ func (f *rawFS) node(ino vfs.Ino) (node uint64, ok bool) {
 		return 0, false
 	}
 	return uint64(ino), true
+}
+
+// request returns the context of a request; its end must be called.
+func (f *rawFS) request(cancel <-chan struct{}, h *fuse.InHeader) *request {
+	return &request{Context: f.ctx, watch: &f.kills, interrupted: cancel, tid: h.Pid}
 }
 
 func cred(h *fuse.InHeader) *vfs.Cred {

@@ -36,8 +36,9 @@ func (k *killed) next(broken error) {
 		k.faults.FailFrom(1, broken, mem.OpCommit, mem.OpBlobCreate, mem.OpBlobWrite, mem.OpBlobCommit)
 	}
 	raw := newRawFS(bg, fs, Options{Logger: testLogger(k.T)}.withDefaults(true))
-	raw.conn = &connection{set: NewMounts(fs), raw: raw}
-	t := &taking{connection: raw.conn, book: k.book, changed: make(map[vfs.Ino]struct{})}
+	c := &connection{set: NewMounts(fs), raw: raw}
+	raw.conn = c
+	t := &taking{connection: c, book: k.book, changed: make(map[vfs.Ino]struct{})}
 	t.restore()
 	replay(fs, []*taking{t})
 	must(k.T, t.err)

@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
 // request is the context of one request: it ends when the caller is killed.
@@ -31,11 +29,6 @@ type request struct {
 	killed atomic.Bool
 	mu     sync.Mutex // guards done
 	done   chan struct{}
-}
-
-// request returns the context of a request; its end must be called.
-func (f *rawFS) request(cancel <-chan struct{}, h *fuse.InHeader) *request {
-	return &request{Context: f.ctx, watch: &f.kills, interrupted: cancel, tid: h.Pid}
 }
 
 // end forgets the request.

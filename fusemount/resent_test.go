@@ -24,8 +24,9 @@ func live(t *testing.T, c *cluster.Cluster, book *ledger.Ledger) (s *serverLife,
 	fs, err := vfs.Open(bg, c, vfs.Config{Logger: testLogger(t)})
 	must(t, err)
 	raw := newRawFS(bg, fs, Options{Logger: testLogger(t)}.withDefaults(true))
-	raw.conn = &connection{set: NewMounts(fs), raw: raw}
-	(&taking{connection: raw.conn, book: book, changed: make(map[vfs.Ino]struct{})}).restore()
+	conn := &connection{set: NewMounts(fs), raw: raw}
+	raw.conn = conn
+	(&taking{connection: conn, book: book, changed: make(map[vfs.Ino]struct{})}).restore()
 	s = &serverLife{rawFS: raw}
 	a, err := fs.Lookup(bg, vfs.Root, vfs.RootIno, "bucket")
 	if errors.Is(err, vfs.ErrNotExist) {

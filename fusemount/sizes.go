@@ -119,11 +119,11 @@ func (s *sizes) failed(ino vfs.Ino, err error) bool {
 
 func (s *sizes) close() { s.once.Do(func() { close(s.stop) }) }
 
-// run serves tell until close.
-func (s *sizes) run() {
+// run serves tell until close: through apart, if another process has such a thread.
+func (s *sizes) run(apart func(*notifier.Size) (known bool, err error)) {
 	defer close(s.ended)
-	if p := s.f.conn.loop; p != nil {
-		s.answer(p.apart.tellSize) // another process has such a thread
+	if apart != nil {
+		s.answer(apart)
 		return
 	}
 	onOwnThread(s.serve)
@@ -162,7 +162,7 @@ func (s *sizes) answer(tell func(*notifier.Size) (known bool, err error)) {
 	for {
 		select {
 		case r := <-s.asked:
-			known, err := tell(&notifier.Size{Node: r.node, Gen: r.gen, Size: r.size, Device: s.f.conn.device, Dirs: s.f.conn.places()})
+			known, err := tell(&notifier.Size{Node: r.node, Gen: r.gen, Size: r.size, Device: s.f.conn.number(), Dirs: s.f.conn.places()})
 			r.answer <- sizeAnswer{known, err}
 		case <-s.stop:
 			return

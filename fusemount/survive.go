@@ -9,7 +9,6 @@ import (
 	"unsafe"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
-	"golang.org/x/sys/unix"
 
 	"ogw/fusemount/internal/fuseabi"
 	"ogw/fusemount/ledger"
@@ -188,76 +187,11 @@ func (f *rawFS) once(ctx context.Context, h *fuse.InHeader) context.Context {
 	return vfs.WithToken(ctx, token)
 }
 
-// connectSurviving is connect of a superblock that survives: what the kernel and
-// we agree upon is kept before the kernel knows.
-func (c *connection) connectSurviving(fd int, api fuse.RawFileSystem, options *fuse.MountOptions) error {
-	book, err := ledger.New()
-	if err != nil {
-		return errors.Join(err, unix.Close(fd))
-	}
-	if c.loop, err = newLoop(c.raw, fd, api, options); err != nil {
-		return errors.Join(err, book.Close(), unix.Close(fd))
-	}
-	book.SetRoot(uint64(c.raw.opt.Root))
-	book.SetPrimary(c.raw.primary.Load())
-	c.raw.survive(book)
-	b, err := c.loop.reader()
-	if err != nil {
-		return err
-	}
-	defer c.loop.release(b)
-	in := c.loop.read(b)
-	if in == nil {
-		return errors.New("the kernel sends no INIT")
-	}
-	out := b.mem[answerAt:]
-	c.loop.resends = offersResend(in)
-	n, st := c.loop.proto.HandleRequest([][]byte{in}, [][]byte{out})
-	if !st.Ok() || n < fuseabi.OutHeaderSize {
-		return fmt.Errorf("INIT: %v", st)
-	}
-	c.raw.negotiated(out[:n])
-	if err := book.SetInit(in, out[:n]); err != nil {
-		return err
-	}
-	if err := c.raw.opt.Holder.Hold(c.raw.surv.name(), fd, book.FD()); err != nil {
-		return err
-	}
-	c.raw.inv.server.Store(notifierBox{&c.loop.apart})
-	c.loop.write(out[:n], 0, fuseabi.OpInit)
-	c.loop.start()
-	return nil
-}
-
-// endSurviving waits for the end of the connection and cleans up; false, if it
-// is left to the next server.
-func (c *connection) endSurviving() bool {
-	if !c.loop.wait() {
-		return false
-	}
-	c.loop.close()
-	c.raw.OnUnmount()
-	if s := c.raw.surv; s != nil {
-		c.raw.opt.Holder.Drop(s.name())
-		s.end()
-	}
-	return true
-}
-
 // negotiated takes note of what the answer to INIT agreed to.
 func (f *rawFS) negotiated(reply []byte) {
 	answer := new(fuse.InitOut)
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(answer)), unsafe.Sizeof(*answer)), reply[fuseabi.OutHeaderSize:])
 	f.direct = answer.Flags64()&fuse.CAP_DIRECT_IO_ALLOW_MMAP != 0 && !f.opt.Writeback
-}
-
-// Survives tells whether the mount survives its server.
-func (s *Server) Survives() bool { return s.conn.loop != nil }
-
-// setPrimary makes the connection the primary one.
-func (c *connection) setPrimary() {
-	c.raw.primary.Store(true)
-	c.raw.surv.withBook(func(b *ledger.Ledger) { b.SetPrimary(true) })
 }
 
 // name is the superblock's, for its Holder.

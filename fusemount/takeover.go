@@ -200,7 +200,7 @@ func (t *taking) join() {
 	}
 	c.cancel = c.set.fs.Watch(&c.raw.inv)
 	go c.raw.inv.run()
-	go c.raw.sizes.run()
+	go c.raw.sizes.run(c.apart())
 	c.raw.inv.server.Store(notifierBox{&c.loop.apart})
 	c.set.adopt(c)
 }

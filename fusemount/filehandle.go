@@ -1,0 +1,67 @@
+package fusemount
+
+import (
+	"ogw/vfs"
+	"ogw/vfs/lock"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// fileHandle is one open file of the kernel.
+type fileHandle struct {
+	ino    vfs.Ino
+	file   *vfs.File
+	wrote  atomic.Bool   // what the last flush did not wait for
+	plain  atomic.Uint64 // see privClock
+	owners ownerSet      // of locks set through this handle
+	direct bool          // writes go past the kernel's pages
+	lost   atomic.Bool   // see rawFS.lose
+	record uint64        // what it was opened with, as the ledger has it
+}
+
+// lockOwner is one owner of locks in one space.
+type lockOwner struct {
+	space lock.Space
+	id    uint64
+}
+
+// ownerSet remembers who set locks through a handle: owners that are open
+// files (flock, OFD locks) end with it, and the kernel does not tell their
+// names then.
+type ownerSet struct {
+	mu   sync.Mutex
+	list []lockOwner
+}
+
+func (s *ownerSet) add(o lockOwner) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.list, o) {
+		s.list = append(s.list, o)
+	}
+}
+
+func (s *ownerSet) take(o lockOwner) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.list, o); i >= 0 {
+		s.list = slices.Delete(s.list, i, i+1)
+		return true
+	}
+	return false
+}
+
+func (s *ownerSet) all() []lockOwner {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.list)
+}
+
+func (s *ownerSet) takeAll() []lockOwner {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.list
+	s.list = nil
+	return list
+}
