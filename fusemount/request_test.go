@@ -98,7 +98,7 @@ func mountStuck(t *testing.T, over Transport) (kv *stuckKV, dir string) {
 	c.KV = kv
 	v, err := vfs.Open(t.Context(), c, vfs.Config{NoBackground: true})
 	must(t, err)
-	t.Cleanup(func() { must(t, v.Close(context.Background())) })
+	t.Cleanup(func() { must(t, errors.Join(v.Close(bg), c.Close())) })
 	dir, _ = mountFS(t, v, Options{Transport: over})
 	t.Cleanup(kv.release) // before the mount ends
 	must(t, os.Mkdir(filepath.Join(dir, "bbb"), 0o755))
