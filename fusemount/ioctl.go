@@ -117,7 +117,7 @@ func parseFlags(in []byte, extended bool) (flags vfs.FileFlags, err error) {
 
 // setFlags sets flags as the caller may.
 func (f *rawFS) setFlags(ctx context.Context, h *fuse.InHeader, ino vfs.Ino, flags vfs.FileFlags) error {
-	c := &vfs.Cred{UID: h.Uid, GID: h.Gid}
+	c := vfs.NewCred(h.Uid, h.Gid)
 	if h.Uid != 0 && hasCapability(h.Pid, unix.CAP_LINUX_IMMUTABLE) {
 		c = vfs.Root
 	}

@@ -274,7 +274,7 @@ func (f *rawFS) Rename(cancel <-chan struct{}, in *fuse.RenameIn, name, newName 
 func (f *rawFS) Access(cancel <-chan struct{}, in *fuse.AccessIn) fuse.Status {
 	ctx := f.request(cancel, &in.InHeader)
 	defer ctx.end()
-	c := &vfs.Cred{UID: in.Uid, GID: in.Gid}
+	c := vfs.NewCred(in.Uid, in.Gid)
 	return f.status("access", &in.InHeader, f.fs.Access(ctx, c, f.ino(in.NodeId), in.Mask))
 }
 

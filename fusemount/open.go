@@ -67,7 +67,7 @@ func (f *rawFS) addFile(in *fuse.InHeader, c *vfs.Cred, flags uint32, file *vfs.
 	if h.direct {
 		out.OpenFlags |= fuse.FOPEN_DIRECT_IO
 	}
-	h.record = openRecord(openFlags(flags), c.UID != 0, h.direct)
+	h.record = openRecord(openFlags(flags), c.UID() != 0, h.direct)
 	if out.Fh, err = f.files.add(h, uint64(ino), h.record, in.Unique&^resentBit); err != nil {
 		f.sizes.closed(ino)
 		return errors.Join(err, file.Close(f.ctx))

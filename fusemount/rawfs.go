@@ -114,11 +114,13 @@ func (f *rawFS) request(cancel <-chan struct{}, h *fuse.InHeader) *request {
 }
 
 func cred(h *fuse.InHeader) *vfs.Cred {
-	return &vfs.Cred{UID: h.Uid, GID: h.Gid, Trusted: true}
+	return vfs.CheckedCred(h.Uid, h.Gid)
 }
 
 func credUmask(h *fuse.InHeader, umask uint32) *vfs.Cred {
-	return &vfs.Cred{UID: h.Uid, GID: h.Gid, Trusted: true, Umask: umask}
+	c := vfs.CheckedCred(h.Uid, h.Gid)
+	c.Umask = umask
+	return c
 }
 
 // attrBlockSize is st_blksize: programs that buffer by it send requests of a

@@ -42,12 +42,11 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 		owners[fh] = append(owners[fh], lockOwner{lock.Space(space), id})
 	})
 	book.Files.Each(func(fh, ino, record, unique uint64) {
-		c := *vfs.Root
-		c.Trusted = true
+		c := vfs.Root.Checked()
 		if record&recordKillPriv != 0 {
-			c.UID = 1 // whoever it was, not the superuser
+			c = vfs.CheckedCred(vfs.NobodyUID, vfs.NobodyUID) // whoever it was, not the superuser
 		}
-		file, err := f.fs.Open(f.ctx, &c, vfs.Ino(ino), vfs.OpenFlags(uint32(record))|vfs.OpenFlagged)
+		file, err := f.fs.Open(f.ctx, c, vfs.Ino(ino), vfs.OpenFlags(uint32(record))|vfs.OpenFlagged)
 		if err != nil {
 			f.opt.Logger.Error("a file that programs have open is lost", "inode", ino, "err", err)
 			book.Files.Remove(fh)

@@ -269,25 +269,27 @@ func within(dir, root string) bool {
 func (x *export) cred(to *vfs.Cred, from *rpc.Cred) {
 	anon := x.Squash == SquashAll || from.Flavor != rpc.AuthUnix
 	if anon || x.Squash == SquashRoot && from.UID == 0 {
-		*to = vfs.Cred{UID: x.anonUID, GID: x.anonGID}
+		*to = *vfs.NewCred(x.anonUID, x.anonGID)
 		return
 	}
-	*to = vfs.Cred{UID: from.UID, GID: from.GID, Groups: from.GIDs}
+	gid := from.GID
 	if x.Squash == SquashRoot {
-		x.squashGroups(to)
+		gid = x.squashGroups(gid, from.GIDs)
 	}
+	*to = *vfs.NewCred(from.UID, gid, from.GIDs...)
 }
 
 // squashGroups keeps a user from claiming the superuser's group.
-func (x *export) squashGroups(c *vfs.Cred) {
-	if c.GID == 0 {
-		c.GID = x.anonGID
-	}
-	for i, g := range c.Groups {
+func (x *export) squashGroups(gid uint32, gids []uint32) uint32 {
+	for i, g := range gids {
 		if g == 0 {
-			c.Groups[i] = x.anonGID
+			gids[i] = x.anonGID
 		}
 	}
+	if gid == 0 {
+		return x.anonGID
+	}
+	return gid
 }
 
 // exportRoot is the directory of an export's path. It is immutable.

@@ -3,7 +3,7 @@ package nfsserver
 import (
 	"errors"
 	"net/netip"
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -104,17 +104,17 @@ func TestSquash(t *testing.T) {
 		from   rpc.Cred
 		want   vfs.Cred
 	}{
-		{"root becomes nobody", Export{}, unix(0, 0, 0, 5), vfs.Cred{UID: 65534, GID: 65534}},
-		{"users stay", Export{}, unix(1000, 1000, 4, 5), vfs.Cred{UID: 1000, GID: 1000, Groups: []uint32{4, 5}}},
-		{"no user has group 0", Export{}, unix(1000, 0, 0, 5), vfs.Cred{UID: 1000, GID: 65534, Groups: []uint32{65534, 5}}},
-		{"all", Export{Squash: SquashAll, AnonUID: id(7), AnonGID: id(8)}, unix(1000, 1000, 5), vfs.Cred{UID: 7, GID: 8}},
-		{"none", Export{Squash: SquashNone}, unix(0, 0), vfs.Cred{}},
-		{"without credentials", Export{Squash: SquashNone}, rpc.Cred{}, vfs.Cred{UID: 65534, GID: 65534}},
+		{"root becomes nobody", Export{}, unix(0, 0, 0, 5), *vfs.NewCred(65534, 65534)},
+		{"users stay", Export{}, unix(1000, 1000, 4, 5), *vfs.NewCred(1000, 1000, 4, 5)},
+		{"no user has group 0", Export{}, unix(1000, 0, 0, 5), *vfs.NewCred(1000, 65534, 65534, 5)},
+		{"all", Export{Squash: SquashAll, AnonUID: id(7), AnonGID: id(8)}, unix(1000, 1000, 5), *vfs.NewCred(7, 8)},
+		{"none", Export{Squash: SquashNone}, unix(0, 0), *vfs.NewCred(0, 0)},
+		{"without credentials", Export{Squash: SquashNone}, rpc.Cred{}, *vfs.NewCred(65534, 65534)},
 	} {
 		c.export.Path = "/"
 		var got vfs.Cred
 		mustTable(t, c.export).list[0].cred(&got, &c.from)
-		if got.UID != c.want.UID || got.GID != c.want.GID || !slices.Equal(got.Groups, c.want.Groups) {
+		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}

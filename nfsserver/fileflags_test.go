@@ -16,7 +16,7 @@ func TestFileFlags(t *testing.T) {
 	c.must("write", st)
 	flag := func(flags vfs.FileFlags) {
 		t.Helper()
-		if err := s.fs.SetFlags(t.Context(), nil, vfs.Ino(attr.fileid), flags); err != nil {
+		if err := s.fs.SetFlags(t.Context(), vfs.Root, vfs.Ino(attr.fileid), flags); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,7 +50,7 @@ func TestFileFlags(t *testing.T) {
 	}
 	// Whoever comes first after a restart reads.
 	_, unread, other := c.create(c.root, "unread", createGuarded, set{})
-	if err := s.fs.SetFlags(t.Context(), nil, vfs.Ino(other.fileid), vfs.FlagImmutable); err != nil {
+	if err := s.fs.SetFlags(t.Context(), vfs.Root, vfs.Ino(other.fileid), vfs.FlagImmutable); err != nil {
 		t.Fatal(err)
 	}
 	st, _, _ = c.read(unread, 0, 100)

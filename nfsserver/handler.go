@@ -59,11 +59,11 @@ func (q *request) fail(ctx context.Context, name string, shape int, err error) e
 	switch status {
 	case ErrIO, ErrServerFault, ErrJukebox, ErrNoSpc, ErrROFS:
 		q.s.log.Warn("nfs: call failed", "op", name, "inode", uint64(q.ino), "name", q.name,
-			"uid", q.cred.UID, "client", q.call.Remote, "xid", q.call.XID,
+			"uid", q.cred.UID(), "client", q.call.Remote, "xid", q.call.XID,
 			"duration", time.Since(q.call.Start()), "err", err)
 	default:
 		q.s.log.Debug("nfs: call refused", "op", name, "inode", uint64(q.ino), "name", q.name,
-			"uid", q.cred.UID, "client", q.call.Remote, "xid", q.call.XID, "status", status)
+			"uid", q.cred.UID(), "client", q.call.Remote, "xid", q.call.XID, "status", status)
 	}
 	return nil
 }

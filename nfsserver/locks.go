@@ -85,7 +85,7 @@ func (f lockFiles) Resolve(ctx context.Context, c *rpc.Call, fh []byte, want nlm
 	if want == nlm.Write {
 		mask = vfs.AccessWrite
 	}
-	if a.UID != q.cred.UID {
+	if !q.cred.Is(a.UID) {
 		err = f.s.fs.Access(ctx, &q.cred, ino, mask)
 	}
 	return uint64(ino), err

@@ -261,10 +261,10 @@ func (o *openFiles) sync(ctx context.Context, f *openFile) error {
 // and must not fail it afterwards. So the owner always may (a file created
 // with mode 0444 is written), and who may execute may read.
 func (o *openFiles) check(ctx context.Context, f *openFile, cred *vfs.Cred, write bool) error {
-	if cred.UID == 0 {
+	if cred.UID() == 0 {
 		return nil
 	}
-	key := permKey{cred.UID, cred.GID, o.hash(cred.Groups), write}
+	key := permKey{cred.UID(), cred.GID(), o.hash(cred.Groups()), write}
 	now := time.Now()
 	f.permMu.Lock()
 	ok := now.Before(f.perms[key])
@@ -294,7 +294,7 @@ func (o *openFiles) checkNow(ctx context.Context, f *openFile, cred *vfs.Cred, w
 		return nil
 	}
 	a, attrErr := f.file.Attr(ctx)
-	if attrErr == nil && a.UID == cred.UID {
+	if attrErr == nil && cred.Is(a.UID) {
 		return nil
 	}
 	if !write && o.fs.Access(ctx, cred, f.ino, vfs.AccessExec) == nil {

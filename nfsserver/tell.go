@@ -16,7 +16,7 @@ func (q *request) tell(name string, err error) {
 		return
 	}
 	r.Client, r.XID, r.Machine = q.call.Remote, q.call.XID, string(q.call.Cred.Machine)
-	r.Claimed, r.UID = q.call.Cred.UID, q.cred.UID
+	r.Claimed, r.UID = q.call.Cred.UID, q.cred.UID()
 	if q.export == nil {
 		r.UID = r.Claimed // nothing was found out yet
 	}

@@ -91,7 +91,8 @@ func TestDefaultACL(t *testing.T) {
 		value := aclOf(0o750, 7, ace(posixacl.User, 7, 11))
 		want(t, fs.SetXattr(bg, Root, f, posixacl.XattrDefault, value, 0), ErrAccess)
 		want(t, fs.SetXattr(bg, Root, d, posixacl.XattrDefault, value, 0), nil)
-		user := &Cred{Umask: 0o077}
+		user := NewCred(0, 0)
+		user.Umask = 0o077
 		a, _, _, err := fs.Create(bg, user, d, "f", CreateOptions{NoOpen: true, Mode: 0o664})
 		want(t, err, nil)
 		if a.Mode&0o777 != 0o660 { // user 6&7, mask 6&7, other 4&0; no umask
@@ -157,6 +158,6 @@ func FuzzACL(f *testing.F) {
 		if again, err := posixacl.Parse(a.Encode()); err != nil || again.Mode() != a.Mode() {
 			t.Errorf("%x: encoding does not parse: %v", b, err)
 		}
-		aclRights(a, &Cred{UID: 1, GID: 2}, &record.Inode{}, 7)
+		aclRights(a, NewCred(1, 2), &record.Inode{}, 7)
 	})
 }

@@ -52,7 +52,7 @@ func BenchmarkLifeOfAFile(b *testing.B) {
 	fs := benchLocal(b)
 	d := mustMkdir(b, fs, RootIno, "bucket")
 	ctx := cluster.Relaxed(bg)
-	cred := &Cred{Trusted: true}
+	cred := CheckedCred(0, 0)
 	const living = 2000
 	b.ReportAllocs()
 	b.ResetTimer()

@@ -15,7 +15,8 @@ import (
 const maxBucketAttrBytes = 256 << 10
 
 // CreateBucket makes a bucket, or turns an implied top-level directory into
-// one: its owner's, an administrator's or the program's act. ErrBadBucketName,
+// one: its owner's, an administrator's or the program's act. A nil owner is who
+// asks. ErrBadBucketName,
 // ErrBucketExists, ErrBucketOwned, ErrAccess.
 func (fs *FS) CreateBucket(ctx context.Context, name string, owner *Cred) (BucketInfo, error) {
 	return fs.CreateBucketWith(ctx, name, owner, BucketOptions{})
@@ -40,7 +41,7 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 		return BucketInfo{}, fmt.Errorf("%q: %w", name, ErrBadBucketName)
 	}
 	if owner == nil {
-		owner = Root
+		owner = subjectOf(ctx).cred()
 	}
 	var info BucketInfo
 	err := fs.update(ctx, func(t cluster.Txn, o *op) error {
@@ -72,7 +73,7 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 			switch {
 			case !n.Has(record.FlagExplicit) && (s.mayAll() || s.owns(n)):
 				o.feed.InodeChanged(n.Ino, false)
-			case n.Has(record.FlagExplicit) && n.UID == owner.UID:
+			case n.Has(record.FlagExplicit) && owner.Is(n.UID):
 				info = bucketInfo(name, n)
 				return fmt.Errorf("bucket %q: %w", name, ErrBucketOwned)
 			default:
@@ -80,7 +81,7 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 			}
 		}
 		n.Set(record.FlagExplicit, true)
-		n.UID, n.GID, n.CtimeNS = owner.UID, owner.GID, o.nowNS
+		n.UID, n.GID, n.CtimeNS = owner.UID(), owner.GID(), o.nowNS
 		n.Unchoose()
 		if err := tellEntry(t, n); err != nil {
 			return err

@@ -82,7 +82,7 @@ func TestSetIDAfterWrite(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		user := cred(1001, 1001)
 		ino := mustFile(t, fs, RootIno, "f")
-		uid, gid, mode := user.UID, user.GID, uint32(0o6755)
+		uid, gid, mode := user.UID(), user.GID(), uint32(0o6755)
 		_, err := fs.SetAttr(bg, Root, ino, SetAttr{UID: &uid, GID: &gid})
 		want(t, err, nil)
 		f, err := fs.Open(bg, user, ino, OpenWrite)

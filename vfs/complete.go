@@ -66,7 +66,7 @@ func (c *completion) run(ctx context.Context) (ObjectInfo, error) {
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	p := publication{key: &c.name.key, cond: c.cond, meta: &u.Meta, owner: &Cred{UID: u.UID, GID: u.GID}, mode: u.Mode, keep: true,
+	p := publication{key: &c.name.key, cond: c.cond, meta: &u.Meta, owner: NewCred(u.UID, u.GID), mode: u.Mode, keep: true,
 		keepOwner: u.By.KeepsOwner}
 	if !c.cond.empty() {
 		if err := c.fs.precheck(ctx, &p); err != nil {

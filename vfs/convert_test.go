@@ -33,11 +33,11 @@ func makeFormat1(t *testing.T, c *cluster.Cluster, uids ...uint32) {
 	want(t, fs.SetBucketAttr(bg, "bucket", record.AclAttr1, []byte(acl1Text)), nil)
 	legacy := ObjectMeta{Headers: map[string]string{record.AclHeader1: acl1Text, "Cache-Control": "none"}}
 	for _, key := range []string{"a", "b", "c"} {
-		_, err = fs.PutObject(bg, "bucket", key, strings.NewReader("x"), PutOptions{Size: 1, Meta: legacy, Owner: &Cred{UID: 20000}})
+		_, err = fs.PutObject(bg, "bucket", key, strings.NewReader("x"), PutOptions{Size: 1, Meta: legacy, Owner: NewCred(20000, 0)})
 		want(t, err, nil)
 	}
 	for _, uid := range uids {
-		_, err = fs.PutObject(bg, "bucket", fmt.Sprint("of ", uid), strings.NewReader("x"), PutOptions{Size: 1, Owner: &Cred{UID: uid}})
+		_, err = fs.PutObject(bg, "bucket", fmt.Sprint("of ", uid), strings.NewReader("x"), PutOptions{Size: 1, Owner: NewCred(uid, 0)})
 		want(t, err, nil)
 	}
 	put(t, fs, "plain", "x")

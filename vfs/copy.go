@@ -138,7 +138,7 @@ func (c *copying) run(ctx context.Context, dst *objectKey) (ObjectInfo, error) {
 		c.checksumsOf(&p, from)
 		crc := c.sum != nil && c.sum.Algorithm == ChecksumCRC64NVME
 		// With other names it is written through only for who owns it under them.
-		mine := p.keepOwner || p.owner.UID == from.UID
+		mine := p.keepOwner || p.owner.Is(from.UID)
 		if at.entry != nil && at.entry.Ino == from.Ino && (from.Nlink <= 1 || c.sameKey(dst) && mine) {
 			if crc {
 				from.CRC = binary.BigEndian.Uint64(c.sum.Value)

@@ -184,8 +184,8 @@ func (o *op) makeNode(t cluster.Txn, cred *Cred, d *record.Inode, f *found, mode
 	if err != nil {
 		return nil, err
 	}
-	if !inherited && cred != nil && !n.IsSymlink() {
-		n.Mode &^= cred.Umask & 0o777
+	if !inherited && !n.IsSymlink() {
+		n.Mode &^= cred.umask()
 	}
 	mode = n.Mode
 	if init != nil {

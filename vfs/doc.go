@@ -43,7 +43,7 @@
 //	entries   entry orphan uploadabort perm capability objectkey bucketname bucketinode
 //	          moderights etag
 //	core      op fs commits once attrcache policycache orphanqueue dirty cutgate keeper
-//	          feed holder types objecttypes granttypes fileflags errors
+//	          feed holder types objecttypes granttypes cred fileflags errors
 //
 // The struct FS (fs.go) names only what knows nothing of it; the constructor
 // (open.go) stands above all. op.go runs transactions for every family, and knows

@@ -23,14 +23,11 @@ const (
 func (o *op) newID() (uint64, error) { return o.fs.ids.Take(o.ctx) }
 
 // newInode returns an inode with the number id, times of now, owner from
-// cred (nil: root), one link, version 1, and a mode that nobody chose. It is
+// cred, one link, version 1, and a mode that nobody chose. It is
 // not stored yet; the caller sets parent and name.
 func (o *op) newInode(id uint64, mode uint32, cred *Cred) *record.Inode {
-	if cred == nil {
-		cred = Root
-	}
 	return &record.Inode{
-		Ino: Ino(id), Gen: 1, Mode: mode, Nlink: 1, UID: cred.UID, GID: cred.GID, Version: 1, Flags: record.FlagUnchosen,
+		Ino: Ino(id), Gen: 1, Mode: mode, Nlink: 1, UID: cred.UID(), GID: cred.GID(), Version: 1, Flags: record.FlagUnchosen,
 		Atime: TimeNS(o.nowNS), Mtime: TimeNS(o.nowNS), CtimeNS: o.nowNS, BtimeNS: o.nowNS,
 	}
 }

@@ -42,7 +42,7 @@ func (fs *FS) Open(ctx context.Context, cred *Cred, ino Ino, flags OpenFlags) (*
 	if flags&(OpenWrite|OpenTrunc) != 0 && flags&(OpenFlagged|OpenRewrites) == 0 {
 		mask |= AccessWrite
 	}
-	if mask != 0 && cred != nil && !cred.Trusted {
+	if mask != 0 && !cred.unchecked() {
 		if err := fs.Access(ctx, cred, ino, mask); err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlag
 	if err != nil {
 		return nil, err
 	}
-	f := &File{fs: fs, of: of, flags: flags, killPriv: cred != nil && cred.UID != 0}
+	f := &File{fs: fs, of: of, flags: flags, killPriv: !cred.superuser()}
 	err = fs.peek(ctx, func(r cluster.Reader) error {
 		n, err := record.GetInode(r, ino)
 		switch {
@@ -199,7 +199,7 @@ func (f *File) WriteAtFor(ctx context.Context, cred *Cred, p []byte, off int64) 
 	if err := f.dropSetGID(ctx, cred); err != nil {
 		return 0, err
 	}
-	_, n, err := f.write(ctx, p, off, f.flags&OpenAppend != 0, cred.UID != 0)
+	_, n, err := f.write(ctx, p, off, f.flags&OpenAppend != 0, !cred.superuser())
 	return n, err
 }
 
@@ -358,10 +358,7 @@ func (fs *FS) closeOrphan(ctx context.Context, ino Ino) error {
 // OpenTemp makes a file without a name in dir's bucket (O_TMPFILE); Link
 // gives it one.
 func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, flags OpenFlags) (a Attr, f *File, err error) {
-	if cred == nil {
-		cred = Root
-	}
-	if !cred.Trusted {
+	if !cred.unchecked() {
 		if err := fs.Access(ctx, cred, dir, AccessWrite|AccessExec); err != nil {
 			return a, nil, err
 		}
@@ -376,7 +373,7 @@ func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, fl
 		return a, nil, err
 	}
 	fs.session.Open.MarkOrphan(Ino(id))
-	f = &File{fs: fs, of: of, flags: flags, killPriv: cred.UID != 0}
+	f = &File{fs: fs, of: of, flags: flags, killPriv: !cred.superuser()}
 	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
 		d, err := getDir(t, dir)
 		if err != nil {
@@ -385,7 +382,7 @@ func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, fl
 		if err := fileFlagsOf(d).checkWritable(); err != nil {
 			return err
 		}
-		n := o.newInode(id, ModeRegular|mode&ModePermMask&^cred.Umask, cred)
+		n := o.newInode(id, ModeRegular|mode&ModePermMask&^cred.umask(), cred)
 		n.SetFileFlags(uint32(fileFlagsOf(d) & inheritedFlags))
 		n.Nlink, n.Parent = 0, dir
 		n.Choose()

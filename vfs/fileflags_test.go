@@ -22,7 +22,7 @@ type flagStage struct {
 
 func newFlagStage(t *testing.T, fs *FS) *flagStage {
 	t.Helper()
-	info, err := fs.CreateBucket(bg, "bucket", nil)
+	info, err := fs.CreateBucket(bg, "bucket", Root)
 	want(t, err, nil)
 	s := &flagStage{fs: fs, bucket: info.Ino}
 	put := func(key string) {
@@ -34,14 +34,14 @@ func newFlagStage(t *testing.T, fs *FS) *flagStage {
 	put("other")
 	s.file = mustLookup(t, fs, s.bucket, "file").Ino
 	s.dir = mustLookup(t, fs, s.bucket, "dir").Ino
-	_, err = fs.Mkdir(bg, nil, s.dir, "sub", 0o755)
+	_, err = fs.Mkdir(bg, Root, s.dir, "sub", 0o755)
 	want(t, err, nil)
 	return s
 }
 
 func (s *flagStage) set(t *testing.T, ino Ino, f FileFlags) {
 	t.Helper()
-	want(t, s.fs.SetFlags(bg, nil, ino, f), nil)
+	want(t, s.fs.SetFlags(bg, Root, ino, f), nil)
 }
 
 // flagAct is one change, and whether it is let through by the flags of a file or
@@ -58,7 +58,7 @@ func putFlagged(s *flagStage, key string) error {
 }
 
 func openAs(s *flagStage, flags OpenFlags) error {
-	f, err := s.fs.Open(bg, &Cred{Trusted: true}, s.file, flags)
+	f, err := s.fs.Open(bg, CheckedCred(0, 0), s.file, flags)
 	if err == nil {
 		err = f.Close(bg)
 	}
@@ -113,7 +113,7 @@ var fileActs = []flagAct{
 	{"punch", false, false, func(s *flagStage) error { return allocate(s, AllocPunchHole|AllocKeepSize) }},
 	{"allocate", false, true, func(s *flagStage) error { return allocate(s, 0) }},
 	{"copy range", false, false, func(s *flagStage) error { return copyOnto(s, s.file) }},
-	{"clear the flag of others", false, false, func(s *flagStage) error { return s.fs.SetFlags(bg, &Cred{UID: 7}, s.file, 0) }},
+	{"clear the flag of others", false, false, func(s *flagStage) error { return s.fs.SetFlags(bg, NewCred(7, 0), s.file, 0) }},
 	{"read", true, true, func(s *flagStage) error {
 		_, err := readObject(s.fs, "bucket", "file")
 		return err
@@ -138,14 +138,14 @@ func deleteMany(s *flagStage, key string) error {
 // writeOpen writes through a File that was opened before the flag was set.
 func writeOpen(s *flagStage, flags OpenFlags, off int64, text string) error {
 	was := s.fs.mustFlags(s.file)
-	if err := s.fs.SetFlags(bg, nil, s.file, 0); err != nil {
+	if err := s.fs.SetFlags(bg, Root, s.file, 0); err != nil {
 		return err
 	}
-	f, err := s.fs.Open(bg, nil, s.file, flags)
+	f, err := s.fs.Open(bg, Root, s.file, flags)
 	if err != nil {
 		return err
 	}
-	if err := s.fs.SetFlags(bg, nil, s.file, was); err != nil {
+	if err := s.fs.SetFlags(bg, Root, s.file, was); err != nil {
 		return err
 	}
 	_, err = f.WriteAt(bg, []byte(text), off)
@@ -161,7 +161,7 @@ func (fs *FS) mustFlags(ino Ino) FileFlags {
 }
 
 func allocate(s *flagStage, mode AllocMode) error {
-	f, err := s.fs.Open(bg, nil, s.file, OpenWrite|OpenFlagged)
+	f, err := s.fs.Open(bg, Root, s.file, OpenWrite|OpenFlagged)
 	if err != nil {
 		return err
 	}
@@ -170,15 +170,15 @@ func allocate(s *flagStage, mode AllocMode) error {
 }
 
 func copyOnto(s *flagStage, ino Ino) error {
-	other, err := s.fs.Lookup(bg, nil, s.bucket, "other")
+	other, err := s.fs.Lookup(bg, Root, s.bucket, "other")
 	if err != nil {
 		return err
 	}
-	from, err := s.fs.Open(bg, nil, other.Ino, OpenRead)
+	from, err := s.fs.Open(bg, Root, other.Ino, OpenRead)
 	if err != nil {
 		return err
 	}
-	to, err := s.fs.Open(bg, nil, ino, OpenWrite|OpenFlagged)
+	to, err := s.fs.Open(bg, Root, ino, OpenWrite|OpenFlagged)
 	if err != nil {
 		return errors.Join(err, from.Close(bg))
 	}
@@ -193,7 +193,7 @@ var dirActs = []flagAct{
 		return err
 	}},
 	{"tmpfile", false, true, func(s *flagStage) error {
-		_, f, err := s.fs.OpenTemp(bg, &Cred{Trusted: true}, s.dir, 0o600, OpenWrite)
+		_, f, err := s.fs.OpenTemp(bg, CheckedCred(0, 0), s.dir, 0o600, OpenWrite)
 		if err == nil {
 			err = f.Close(bg)
 		}
@@ -260,13 +260,13 @@ func TestFileFlagsHold(t *testing.T) {
 func TestFlagsAtTheTop(t *testing.T) {
 	s := newFlagStage(t, openTest(t, openLocal(t)))
 	s.set(t, RootIno, FlagImmutable)
-	_, err := s.fs.CreateBucket(bg, "second", nil)
+	_, err := s.fs.CreateBucket(bg, "second", Root)
 	want(t, err, ErrProtected)
 	_, err = s.fs.PutObject(bg, "", "third/key", strings.NewReader(""), PutOptions{Size: -1})
 	want(t, err, ErrProtected)
 	want(t, s.fs.DeleteBucket(bg, "bucket"), ErrBucketNotEmpty)
 	s.set(t, RootIno, 0)
-	empty, err := s.fs.CreateBucket(bg, "empty", nil)
+	empty, err := s.fs.CreateBucket(bg, "empty", Root)
 	want(t, err, nil)
 	s.set(t, empty.Ino, FlagAppend)
 	want(t, s.fs.DeleteBucket(bg, "empty"), ErrProtected)
@@ -290,7 +290,7 @@ func TestImpliedStaysInHeld(t *testing.T) {
 
 func TestWhoSetsFlags(t *testing.T) {
 	s := newFlagStage(t, openTest(t, openLocal(t)))
-	alice, bob := &Cred{UID: aliceUID}, &Cred{UID: bobUID}
+	alice, bob := NewCred(aliceUID, 0), NewCred(bobUID, 0)
 	want(t, setAs(s, s.file, SetAttr{UID: ptr(uint32(aliceUID))}), nil)
 	want(t, s.fs.SetFlags(bg, alice, s.file, FlagNoDump), nil)
 	want(t, s.fs.SetFlags(bg, bob, s.file, 0), ErrPerm)

@@ -113,7 +113,7 @@ func TestRemovedDirectory(t *testing.T) {
 		want(t, fs.Rmdir(bg, Root, top, "d"), nil)
 		_, err := fs.Lookup(bg, Root, d, "x")
 		want(t, err, ErrNotExist)
-		_, err = fs.Lookup(bg, &Cred{UID: 1}, d, "x")
+		_, err = fs.Lookup(bg, NewCred(1, 0), d, "x")
 		want(t, err, ErrNotExist)
 		_, err = fs.Mkdir(bg, Root, d, "x", 0o755)
 		want(t, err, ErrNotExist)

@@ -11,7 +11,7 @@ func as(uid uint32) *Subject { return &Subject{User: UserID("u"), UID: uid, GID:
 // A name in a bucket of one's own gives nobody rights to another's file.
 func TestLinkIntoOwnBucket(t *testing.T) {
 	fs := openTest(t, openLocal(t))
-	alice, bob := &Cred{UID: aliceUID, GID: aliceUID}, &Cred{UID: bobUID, GID: bobUID}
+	alice, bob := NewCred(aliceUID, aliceUID), NewCred(bobUID, bobUID)
 	_, err := fs.CreateBucket(bg, "alices", alice)
 	want(t, err, nil)
 	own, err := fs.CreateBucket(bg, "bobs", bob)
@@ -37,7 +37,7 @@ func TestLinkIntoOwnBucket(t *testing.T) {
 // its mark and attributes do not go by a right to its entry alone.
 func TestChosenDirectoryStays(t *testing.T) {
 	fs := openTest(t, openLocal(t))
-	alice := &Cred{UID: aliceUID, GID: aliceUID}
+	alice := NewCred(aliceUID, aliceUID)
 	b, err := fs.CreateBucketWith(bg, "bucket", alice, BucketOptions{Grants: Grants{{Grantee: GranteeEverybody, Permission: PermWrite}}})
 	want(t, err, nil)
 	put := func(key string) {
@@ -63,14 +63,14 @@ func TestChosenDirectoryStays(t *testing.T) {
 // Who may write but not read learns nothing by conditions.
 func TestConditionsTellNothing(t *testing.T) {
 	fs := openTest(t, openLocal(t))
-	alice := &Cred{UID: aliceUID, GID: aliceUID}
+	alice := NewCred(aliceUID, aliceUID)
 	_, err := fs.CreateBucketWith(bg, "bucket", alice, BucketOptions{Grants: Grants{{Grantee: GranteeEverybody, Permission: PermWrite}}})
 	want(t, err, nil)
 	info, err := fs.PutObject(bg, "bucket", "key", strings.NewReader("text"), PutOptions{Size: -1, Owner: alice})
 	want(t, err, nil)
 	put := func(key string, c Preconditions) error {
 		_, err := fs.PutObject(WithSubject(bg, as(bobUID)), "bucket", key, strings.NewReader("text"),
-			PutOptions{Size: -1, Cond: c, MD5: make([]byte, 16), Owner: &Cred{UID: bobUID}})
+			PutOptions{Size: -1, Cond: c, MD5: make([]byte, 16), Owner: NewCred(bobUID, 0)})
 		return err
 	}
 	for name, c := range map[string]Preconditions{

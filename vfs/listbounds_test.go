@@ -38,7 +38,7 @@ func listPages(t *testing.T, fs *FS, o ListOptions) (keys []string, pages int) {
 // and what stands after them is.
 func TestListDeepDirectories(t *testing.T) {
 	fs := openTest(t, mem.New(mem.Options{}))
-	_, err := fs.CreateBucket(bg, "bucket", nil)
+	_, err := fs.CreateBucket(bg, "bucket", Root)
 	want(t, err, nil)
 	bucket := mustLookup(t, fs, RootIno, "bucket").Ino
 	name := strings.Repeat("d", MaxPosixNameBytes)
@@ -81,7 +81,7 @@ func TestListDeepDirectories(t *testing.T) {
 // A page holds a bounded number of bytes, of keys and of common prefixes.
 func TestListPageBytes(t *testing.T) {
 	fs := openTest(t, mem.New(mem.Options{}))
-	_, err := fs.CreateBucket(bg, "bucket", nil)
+	_, err := fs.CreateBucket(bg, "bucket", Root)
 	want(t, err, nil)
 	const n = MaxListKeys
 	for i := range n {

@@ -126,13 +126,14 @@ func (fs *FS) CreateUpload(ctx context.Context, bucket, key string, o PutOptions
 	}
 	u := &record.Upload{ID: ContentID(id), Key: key, Mode: o.Mode, Alg: alg, Composite: composite, Meta: o.Meta}
 	rand.Read(u.Token[:])
-	if s := subjectOf(ctx); s != nil {
-		u.By.User, u.UID, u.GID = s.User, s.UID, s.GID
+	s, owner := subjectOf(ctx), o.Owner
+	if s != nil {
+		u.By.User = s.User
 	}
-	u.By.KeepsOwner = subjectOf(ctx).keepsOwner()
-	if o.Owner != nil {
-		u.UID, u.GID = o.Owner.UID, o.Owner.GID
+	if owner == nil {
+		owner = s.cred()
 	}
+	u.By.KeepsOwner, u.UID, u.GID = s.keepsOwner(), owner.UID(), owner.GID()
 	p := publication{key: &k, cond: &Preconditions{}, meta: &o.Meta, bucket: o.Bucket}
 	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
 		at, err := locate(t, &k)

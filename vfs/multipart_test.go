@@ -523,7 +523,7 @@ func TestListUploadsAmongOthers(t *testing.T) {
 	if _, err := fs.GetUpload(bg, "bucket", "k09999", page.NextUpload); !errors.Is(err, ErrNoSuchUpload) {
 		t.Errorf("the marker is good for another's upload: %v", err)
 	}
-	if _, err := fs.CreateBucket(bg, "other", nil); err != nil {
+	if _, err := fs.CreateBucket(bg, "other", Root); err != nil {
 		t.Fatal(err)
 	}
 	for _, wrong := range []struct{ bucket, marker string }{

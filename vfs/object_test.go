@@ -24,7 +24,7 @@ import (
 
 func bucketFS(t testing.TB, fs *FS) *FS {
 	t.Helper()
-	if _, err := fs.CreateBucket(t.Context(), "bucket", nil); err != nil {
+	if _, err := fs.CreateBucket(t.Context(), "bucket", Root); err != nil {
 		t.Fatal(err)
 	}
 	return fs
@@ -301,7 +301,7 @@ func TestObjectMeta(t *testing.T) {
 			ContentType: "text/x-test", Headers: map[string]string{"Cache-Control": "no-store"},
 			User: map[string]string{"one": "1", "two": ""},
 		}
-		owner := &Cred{UID: 7, GID: 8}
+		owner := NewCred(7, 8)
 		at := time.Unix(1234567, 89)
 		info, err := fs.PutObject(t.Context(), "bucket", "d/k", strings.NewReader("x"),
 			PutOptions{Size: 1, Meta: meta, Owner: owner, Mode: 0o600, MtimeNS: at.UnixNano()})
@@ -464,18 +464,18 @@ func TestBuckets(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		ctx := t.Context()
 		for _, name := range []string{"", "ab", "Abc", "-abc", "abc.", "_abc", "1.2.3.4", "999.1.1.1", "a b", strings.Repeat("a", 256), "a/b"} {
-			_, err := fs.CreateBucket(ctx, name, nil)
+			_, err := fs.CreateBucket(ctx, name, Root)
 			wantErr(t, err, ErrBadBucketName)
 		}
 		names := []string{"abc", "abc-d", "abc.d", "abc_d", "abcd", "1.2.3", strings.Repeat("z", 255)}
 		for _, name := range names {
-			if _, err := fs.CreateBucket(ctx, name, &Cred{UID: 5, GID: 6}); err != nil {
+			if _, err := fs.CreateBucket(ctx, name, NewCred(5, 6)); err != nil {
 				t.Error(name, err)
 			}
 		}
-		_, err := fs.CreateBucket(ctx, "abc", &Cred{UID: 5})
+		_, err := fs.CreateBucket(ctx, "abc", NewCred(5, 0))
 		wantErr(t, err, ErrBucketOwned)
-		_, err = fs.CreateBucket(ctx, "abc", &Cred{UID: 6})
+		_, err = fs.CreateBucket(ctx, "abc", NewCred(6, 0))
 		wantErr(t, err, ErrBucketExists)
 		slices.Sort(names)
 		var got []string
@@ -520,7 +520,7 @@ func TestBuckets(t *testing.T) {
 		if n, bytes, err := fs.BucketUsage(ctx, "implied"); n != 1 || bytes != 5 || err != nil {
 			t.Error(n, bytes, err)
 		}
-		if _, err := fs.CreateBucket(ctx, "implied", &Cred{UID: 9}); err != nil {
+		if _, err := fs.CreateBucket(ctx, "implied", NewCred(9, 0)); err != nil {
 			t.Error(err)
 		}
 		wantErr(t, fs.DeleteBucket(ctx, "implied"), ErrBucketNotEmpty)

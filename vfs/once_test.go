@@ -71,7 +71,7 @@ func TestTokenAfterWrites(t *testing.T) {
 	ctx := context.Background()
 	under := func() context.Context { return WithToken(ctx, &Token{ID: [16]byte{1}}) }
 	cut := int64(1)
-	other := &Cred{UID: 7}
+	other := NewCred(7, 0)
 	first := openTest(t, mem.New(mem.Options{Disk: disk}))
 	dir := mustMkdir(t, first, RootIno, "dir")
 	a, file, _, err := first.Create(ctx, Root, dir, "f", CreateOptions{Mode: 0o644, Flags: OpenWrite})

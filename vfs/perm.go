@@ -1,26 +1,10 @@
 package vfs
 
 import (
-	"slices"
-
 	"ogw/cluster"
 	"ogw/vfs/internal/posixacl"
 	"ogw/vfs/internal/record"
 )
-
-// rooted tells whether cred passes permission checks: the superuser, or a
-// caller that checked already.
-func (c *Cred) rooted() bool { return c == nil || c.UID == 0 || c.Trusted }
-
-// unchecked tells whether nothing at all is to be checked.
-func (c *Cred) unchecked() bool { return c != nil && c.Trusted }
-
-func (c *Cred) inGroup(gid uint32) bool {
-	return c == nil || c.GID == gid || slices.Contains(c.Groups, gid)
-}
-
-// owns tells whether cred may do what only the owner of n may.
-func (c *Cred) owns(n *record.Inode) bool { return c.rooted() || c.UID == n.UID }
 
 // checkAccess returns ErrAccess unless cred has all rights of mask on n. The
 // superuser may read and write everything, and execute what anybody may. Nobody
@@ -54,7 +38,7 @@ func checkAccess(r cluster.Reader, cred *Cred, n *record.Inode, mask uint32) err
 // asks for.
 func rights(r cluster.Reader, cred *Cred, n *record.Inode, mask uint32) (uint32, error) {
 	switch {
-	case cred.UID == n.UID:
+	case cred.Is(n.UID):
 		return n.Mode >> 6 & 7, nil
 	case n.Has(record.FlagACL):
 		a, err := posixacl.Get(r, n.Ino, posixacl.XattrAccess)
@@ -103,7 +87,7 @@ func aclRights(a posixacl.ACL, cred *Cred, n *record.Inode, mask uint32) uint32 
 		perm := uint32(e.Perm)
 		switch e.Tag {
 		case posixacl.User:
-			if e.ID == cred.UID {
+			if cred.Is(e.ID) {
 				return perm & limit
 			}
 		case posixacl.GroupObj, posixacl.Group:

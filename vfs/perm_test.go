@@ -6,7 +6,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-func cred(uid, gid uint32, groups ...uint32) *Cred { return &Cred{UID: uid, GID: gid, Groups: groups} }
+func cred(uid, gid uint32, groups ...uint32) *Cred { return NewCred(uid, gid, groups...) }
 
 func TestAccess(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
@@ -26,7 +26,7 @@ func TestAccess(t *testing.T) {
 			{0o003, cred(11, 21), AccessWrite | AccessExec},
 			{0o000, cred(0, 0), AccessRead | AccessWrite},
 			{0o010, cred(0, 0), AccessRead | AccessWrite | AccessExec},
-			{0o000, &Cred{UID: 11, Trusted: true}, AccessRead | AccessWrite | AccessExec},
+			{0o000, CheckedCred(11, 0), AccessRead | AccessWrite | AccessExec},
 		} {
 			_, err := fs.SetAttr(bg, Root, f, SetAttr{Mode: ptr(c.mode), UID: ptr(uint32(10)), GID: ptr(uint32(20)), KeepSetID: true})
 			want(t, err, nil)
@@ -169,7 +169,7 @@ func TestSetAttrRights(t *testing.T) {
 		{"times by the owner", owner, SetAttr{Mtime: &Time{Sec: 5}}, nil, 0},
 		{"times by another", other, SetAttr{Mtime: &Time{Sec: 5}}, ErrPerm, 0},
 		{"now by another", other, SetAttr{MtimeNow: true, AtimeNow: true}, ErrAccess, 0},
-		{"now by who may write", &Cred{UID: 12, Groups: []uint32{20}, Trusted: true}, SetAttr{MtimeNow: true, AtimeNow: true}, nil, 0},
+		{"now by who may write", CheckedCred(12, 0), SetAttr{MtimeNow: true, AtimeNow: true}, nil, 0},
 		{"one now by another", other, SetAttr{MtimeNow: true}, ErrPerm, 0},
 		{"guard differs", Root, SetAttr{Mode: ptr(uint32(0)), GuardCtimeNS: ptr(int64(1))}, ErrConflict, 0},
 	} {

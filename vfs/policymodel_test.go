@@ -36,7 +36,7 @@ func (p *modelPolicy) gives(_ *world, s *Subject, act Action, otherwise bool) bo
 		if act == ActListObjects {
 			on = x.bucket
 		}
-		named := len(x.who) == 0 || !s.Anonymous && slices.Contains(x.who, string(s.User))
+		named := len(x.who) == 0 || !s.anonymous() && slices.Contains(x.who, string(s.User))
 		if !on || !named || !slices.Contains(x.acts, act) {
 			continue
 		}

@@ -194,7 +194,7 @@ func (o *op) publish(t cluster.Txn, p *publication) (*record.Inode, error) {
 // writer sets what follows from who writes.
 func (p *publication) writer(s *Subject) {
 	p.keepOwner, p.keepMode = s.keepsOwner(), s != nil && s.Local
-	if p.owner == nil && s != nil {
+	if p.owner == nil {
 		p.owner = s.cred()
 	}
 }
@@ -209,7 +209,7 @@ func (p *publication) takeOver(n *record.Inode) {
 		n.Unchoose()
 	}
 	if !p.keepOwner {
-		n.UID, n.GID = p.owner.UID, p.owner.GID
+		n.UID, n.GID = p.owner.UID(), p.owner.GID()
 		n.Mode = dropSetID(n.Mode) // as chown does
 	}
 }

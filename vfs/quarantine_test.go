@@ -30,7 +30,7 @@ func openQuarantine(t *testing.T) *damagedStore {
 	s := &damagedStore{t: t, dir: t.TempDir(), paths: map[string]string{}, ids: map[string]string{}}
 	s.open()
 	t.Cleanup(s.close)
-	_, err := s.fs.CreateBucket(bg, "bbb", nil)
+	_, err := s.fs.CreateBucket(bg, "bbb", Root)
 	want(t, err, nil)
 	return s
 }
@@ -365,7 +365,7 @@ func TestQuarantineBackground(t *testing.T) {
 	want(t, err, nil)
 	defer fs.Close(bg) //nolint:errcheck // of a test
 	s := &damagedStore{t: t, c: c, fs: fs, paths: map[string]string{}, ids: map[string]string{}}
-	_, err = fs.CreateBucket(bg, "bbb", nil)
+	_, err = fs.CreateBucket(bg, "bbb", Root)
 	want(t, err, nil)
 	s.put("key", 100_000)
 	s.damage("key", 10)
@@ -391,7 +391,7 @@ func TestQuarantineShared(t *testing.T) {
 	want(t, err, nil)
 	defer func() { want(t, two.Close(bg), nil) }()
 	s := &damagedStore{t: t, c: c, fs: one, paths: map[string]string{}, ids: map[string]string{}}
-	_, err = one.CreateBucket(bg, "bbb", nil)
+	_, err = one.CreateBucket(bg, "bbb", Root)
 	want(t, err, nil)
 	s.put("key", 100_000)
 	s.damage("key", 10)

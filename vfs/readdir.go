@@ -49,7 +49,7 @@ func (fs *FS) ReadDirN(ctx context.Context, cred *Cred, dir Ino, after string, n
 			return nil
 		}
 		after = page[len(page)-1].Pos
-		cred = &Cred{Trusted: true} // checked with the first page
+		cred = cred.Checked() // checked with the first page
 	}
 }
 

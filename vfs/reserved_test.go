@@ -15,7 +15,7 @@ func TestReservedNames(t *testing.T) {
 	mustMkdir(t, fs, RootIno, "plain")
 	mustMkdir(t, fs, RootIno, "other")
 	for _, name := range []string{"s3.example.com", "b.s3.example.com", "a.b.s3.example.com"} {
-		_, err := fs.CreateBucket(ctx, name, nil)
+		_, err := fs.CreateBucket(ctx, name, Root)
 		want(t, err, ErrReservedName)
 		_, err = fs.Mkdir(ctx, Root, RootIno, name, 0o755)
 		want(t, err, ErrReservedName)
@@ -28,7 +28,7 @@ func TestReservedNames(t *testing.T) {
 		want(t, fs.Rename(ctx, Root, RootIno, "plain", RootIno, name, RenameExchange), ErrReservedName)
 	}
 	for _, name := range []string{"xs3.example.com", "example.com", "s3.example.com.org"} {
-		_, err := fs.CreateBucket(ctx, name, nil)
+		_, err := fs.CreateBucket(ctx, name, Root)
 		want(t, err, nil)
 	}
 }

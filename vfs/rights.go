@@ -146,7 +146,7 @@ var keepsPolicy = map[string]bool{"s3:GetBucketPolicy": true, "s3:PutBucketPolic
 
 // policyKeys are the condition keys of what is asked for.
 func (j *judge) policyKeys(n *record.Inode) *policyKeys {
-	k := &policyKeys{anonymous: j.s.Anonymous, user: j.s.User, name: j.s.Name, uid: j.s.UID, now: j.fs.cfg.Now, list: j.list}
+	k := &policyKeys{anonymous: j.s.anonymous(), user: j.s.User, name: j.s.Name, uid: j.s.UID, now: j.fs.cfg.Now, list: j.list}
 	if n != nil {
 		k.tags = n.Object.Headers[taggingHeader]
 	}
@@ -165,7 +165,7 @@ func (j *judge) gives(act Action, n *record.Inode) error {
 		}
 	}
 	switch {
-	case want.none, want.anyUser && !j.s.Anonymous:
+	case want.none, want.anyUser && !j.s.anonymous():
 		return nil
 	case j.bucket == 0 || want.anyUser:
 		return j.denied(act)
@@ -260,9 +260,9 @@ func (fs *FS) Authorize(ctx context.Context, act Action, bucket, key string) (Bu
 	var info BucketInfo
 	want, s := needs[act], subjectOf(ctx)
 	switch {
-	case want.anyUser && !s.mayAll() && s.Anonymous:
+	case want.anyUser && !s.mayAll() && s.anonymous():
 		return info, s.denied(act)
-	case s.mayAll() && act != ActWriteObject && act != ActConfigureBucket, want.anyUser, !s.mayAll() && !s.Anonymous && (want.none || want.object != 0):
+	case s.mayAll() && act != ActWriteObject && act != ActConfigureBucket, want.anyUser, !s.mayAll() && !s.anonymous() && (want.none || want.object != 0):
 		return info, nil
 	}
 	err := fs.peek(ctx, func(r cluster.Reader) error {

@@ -83,7 +83,7 @@ func (c *cast) subject(name string) *Subject {
 
 func (c *cast) cred(name string) *Cred {
 	s := c.subject(name)
-	return &Cred{UID: s.UID, GID: s.GID, Trusted: true}
+	return CheckedCred(s.UID, s.GID)
 }
 
 // grants reads such as "READ and WRITE to bob".

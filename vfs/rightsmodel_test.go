@@ -75,15 +75,15 @@ func (x *thing) denies(s *Subject, mask uint32) bool {
 	return (x.chosen || s.Local) && mask&^x.posix(s) != 0
 }
 
-func (x *thing) ownedBy(s *Subject) bool { return !s.Anonymous && s.UID == x.uid }
+func (x *thing) ownedBy(s *Subject) bool { return !s.anonymous() && s.UID == x.uid }
 
 func (w *world) grantsTo(x *thing, s *Subject, p Permission) bool {
 	for _, g := range x.grants {
 		if w.block && g.Grantee != GranteeUser {
 			continue
 		}
-		who := g.Grantee == GranteeEverybody || g.Grantee == GranteeAuthenticated && !s.Anonymous ||
-			g.Grantee == GranteeUser && !s.Anonymous && g.User == s.User
+		who := g.Grantee == GranteeEverybody || g.Grantee == GranteeAuthenticated && !s.anonymous() ||
+			g.Grantee == GranteeUser && !s.anonymous() && g.User == s.User
 		if who && (g.Permission == p || g.Permission == PermFullControl) {
 			return true
 		}
@@ -216,7 +216,7 @@ func (b *builder) world(bucket string) *world {
 	if w.block = b.r.IntN(4) == 0; w.block {
 		with.Config = map[string][]byte{AccessBlockConfig: {byte(IgnorePublicACLs)}}
 	}
-	info, err := b.fs.CreateBucketWith(bg, bucket, &Cred{UID: w.bucket.uid, GID: w.bucket.gid}, with)
+	info, err := b.fs.CreateBucketWith(bg, bucket, NewCred(w.bucket.uid, w.bucket.gid), with)
 	want(b.t, err, nil)
 	if b.r.IntN(2) == 0 {
 		b.posixTouch(info.Ino, &w.bucket)
@@ -229,11 +229,11 @@ func (b *builder) world(bucket string) *world {
 		path += name + "/"
 		if b.r.IntN(2) == 0 {
 			d.chosen, d.mode = true, b.mode()
-			a, err := b.fs.Mkdir(bg, &Cred{UID: d.uid, GID: d.gid, Trusted: true}, dir, name, d.mode)
+			a, err := b.fs.Mkdir(bg, CheckedCred(d.uid, d.gid), dir, name, d.mode)
 			want(b.t, err, nil)
 			dir = a.Ino
 		} else {
-			_, err := b.fs.PutObject(bg, bucket, path+"z", strings.NewReader(""), PutOptions{Owner: &Cred{UID: d.uid, GID: d.gid}})
+			_, err := b.fs.PutObject(bg, bucket, path+"z", strings.NewReader(""), PutOptions{Owner: NewCred(d.uid, d.gid)})
 			want(b.t, err, nil)
 			dir = mustLookup(b.t, b.fs, dir, name).Ino
 		}
@@ -255,7 +255,7 @@ func (b *builder) file(w *world, bucket string, dir Ino, key string) {
 	f := &thing{uid: b.uid(), mode: 0o644, bob: -1}
 	f.gid = f.uid
 	w.file = f
-	cred := &Cred{UID: f.uid, GID: f.gid, Trusted: true}
+	cred := CheckedCred(f.uid, f.gid)
 	if b.r.IntN(2) == 0 {
 		f.chosen, f.mode = true, b.mode()
 		_, _, _, err := b.fs.Create(bg, cred, dir, "key", CreateOptions{Mode: f.mode, NoOpen: true})

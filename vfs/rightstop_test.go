@@ -15,7 +15,7 @@ func TestRightsAtTheTop(t *testing.T) {
 	mustFile(t, fs, RootIno, "file")
 	other := mustMkdir(t, fs, RootIno, "No Bucket")
 	mustFile(t, fs, other, "file")
-	_, err := fs.CreateBucketWith(bg, "hers", &Cred{UID: aliceUID, GID: aliceUID},
+	_, err := fs.CreateBucketWith(bg, "hers", NewCred(aliceUID, aliceUID),
 		BucketOptions{Grants: Grants{{Grantee: GranteeEverybody, Permission: PermFullControl}}})
 	want(t, err, nil)
 	for name, s := range modelSubjects {
@@ -52,7 +52,7 @@ func TestRightsAtTheTop(t *testing.T) {
 		// A bucket that a PUT implies: any user's, and a local account's if the
 		// root's mode lets it.
 		err := put("of-" + strings.ReplaceAll(name, " ", "-") + "/key")
-		if refused := s.Anonymous || s.Local; refused != errors.Is(err, ErrAccess) {
+		if refused := s.anonymous() || s.Local; refused != errors.Is(err, ErrAccess) {
 			t.Errorf("%s makes a bucket: %v", name, err)
 		}
 		if _, err := fs.ListObjects(ctx, "", ListOptions{MaxKeys: 10}); s.Local == errors.Is(err, ErrAccess) {

@@ -59,7 +59,7 @@ func TestScrub(t *testing.T) {
 		}
 	}
 	fs, closeAll := open()
-	_, err := fs.CreateBucket(bg, "bbb", nil)
+	_, err := fs.CreateBucket(bg, "bbb", Root)
 	want(t, err, nil)
 	bodies := map[string][]byte{}
 	for key, size := range map[string]int{"inline": 1000, "segment": 300_000, "file": 5 << 20, "healthy": 200_000} {
@@ -162,7 +162,7 @@ func segmentOffset(t *testing.T, detail string) int64 {
 // stopped and gone on with.
 func TestScrubRate(t *testing.T) {
 	fs := openTest(t, openLocal(t))
-	_, err := fs.CreateBucket(bg, "bbb", nil)
+	_, err := fs.CreateBucket(bg, "bbb", Root)
 	want(t, err, nil)
 	body := make([]byte, 100_000)
 	for i := range 10 {

@@ -149,7 +149,7 @@ func checkSetAttr(r cluster.Reader, cred *Cred, n *record.Inode, set *SetAttr) e
 	if cred.rooted() {
 		return nil
 	}
-	owner := cred.UID == n.UID
+	owner := cred.Is(n.UID)
 	if set.Mode != nil && !owner || set.UID != nil && (*set.UID != n.UID || !owner) {
 		return ErrPerm
 	}
@@ -175,7 +175,7 @@ func applyOwner(n *record.Inode, cred *Cred, set *SetAttr) {
 	if set.GID != nil {
 		n.GID = *set.GID
 	}
-	superuser := cred == nil || cred.UID == 0
+	superuser := cred.superuser()
 	if !set.KeepSetID && !n.IsDir() && (chown || set.Size != nil && !superuser) {
 		n.Mode = dropSetID(n.Mode)
 		if set.Size != nil && !superuser && losesSetGID(cred, n) {

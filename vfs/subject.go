@@ -10,6 +10,8 @@ import (
 
 // Subject is who asks for object operations. It comes with the context
 // (WithSubject); without one the program itself asks, which may do everything.
+// The zero value is nobody: who is neither a user, an administrator nor local
+// is anonymous, and owns nothing, whatever the uid.
 type Subject struct {
 	// User is the user's ID, which grants and policies name.
 	User UserID
@@ -22,8 +24,6 @@ type Subject struct {
 	// Admin may do everything. What an administrator overwrites stays its
 	// owner's.
 	Admin bool
-	// Anonymous said nothing of who asks. It owns nothing, whatever its uid.
-	Anonymous bool
 	// Local is a uid of this machine that came through an object door: modes
 	// and POSIX ACLs are the whole truth, as over NFS, and grants give nothing.
 	Local bool
@@ -42,23 +42,19 @@ type Call struct {
 	Values policy.Values
 }
 
-// NobodyUID owns what anonymous requests make (Linux's overflow uid). No user
-// has it.
-const NobodyUID = record.NobodyUID
-
 // Nobody is the subject of anonymous requests.
-var Nobody = &Subject{UID: NobodyUID, GID: NobodyUID, Anonymous: true}
+var Nobody = &Subject{UID: NobodyUID, GID: NobodyUID}
 
 type subjectKey struct{}
 
 // WithSubject returns a context whose object operations are asked for by s and
-// checked against its rights. s must not be changed afterwards.
+// checked against its rights; nil is Nobody. s must not be changed afterwards.
 func WithSubject(ctx context.Context, s *Subject) context.Context {
 	return &SubjectContext{ctx, s}
 }
 
 // SubjectContext is the context of WithSubject, for who keeps it in a structure
-// of their own.
+// of their own. Before Subject is set, Nobody asks.
 type SubjectContext struct {
 	context.Context
 	Subject *Subject
@@ -67,6 +63,9 @@ type SubjectContext struct {
 // Value implements context.Context.
 func (c *SubjectContext) Value(key any) any {
 	if key == (subjectKey{}) {
+		if c.Subject == nil {
+			return Nobody
+		}
 		return c.Subject
 	}
 	return c.Context.Value(key)
@@ -77,6 +76,9 @@ func subjectOf(ctx context.Context) *Subject {
 	s, _ := ctx.Value(subjectKey{}).(*Subject)
 	return s
 }
+
+// anonymous reports whether nobody said who asks.
+func (s *Subject) anonymous() bool { return s.User == "" && !s.Admin && !s.Local }
 
 // mayAll reports whether nothing is to be checked.
 func (s *Subject) mayAll() bool { return s == nil || s.Admin }
@@ -89,7 +91,7 @@ func (s *Subject) keepsOwner() bool { return s.mayAll() || s.Local }
 func (s *Subject) denied(act Action) error {
 	who := string(s.User)
 	switch {
-	case s.Anonymous:
+	case s.anonymous():
 		who = "anonymous"
 	case who == "":
 		who = fmt.Sprint("uid ", s.UID)
@@ -98,10 +100,19 @@ func (s *Subject) denied(act Action) error {
 }
 
 // owns reports whether s is the owner of n.
-func (s *Subject) owns(n *record.Inode) bool { return !s.Anonymous && s.UID == n.UID }
+func (s *Subject) owns(n *record.Inode) bool { return !s.anonymous() && s.UID == n.UID }
 
-// cred is s for checks of modes.
-func (s *Subject) cred() *Cred { return &Cred{UID: s.UID, GID: s.GID, Groups: s.Groups} }
+// cred is s for checks of modes, and owns what s makes. The program itself is
+// the superuser.
+func (s *Subject) cred() *Cred {
+	if s == nil {
+		return Root
+	}
+	if s.anonymous() {
+		return NewCred(NobodyUID, NobodyUID)
+	}
+	return NewCred(s.UID, s.GID, s.Groups...)
+}
 
 // policyAction is what policies call act, "" if nobody said it: nothing is decided then.
 func (s *Subject) policyAction(act Action) string {
@@ -113,7 +124,7 @@ func (s *Subject) policyAction(act Action) string {
 
 // principal is how policies name the subject.
 func (s *Subject) principal() policy.Principal {
-	if s.Anonymous {
+	if s.anonymous() {
 		return policy.Principal{}
 	}
 	return policy.Principal{ID: string(s.User), Account: string(s.User)}

@@ -12,7 +12,7 @@ import (
 // with setuid nor what the file is under its other names.
 func TestOverwriteTakesNoMore(t *testing.T) {
 	fs := openTest(t, mem.New(mem.Options{}))
-	alice := &Cred{UID: aliceUID, GID: aliceUID}
+	alice := NewCred(aliceUID, aliceUID)
 	all := Grants{{Grantee: GranteeEverybody, Permission: PermFullControl}}
 	for _, name := range []string{"open", "closed"} {
 		_, err := fs.CreateBucketWith(bg, name, alice, BucketOptions{})
@@ -64,7 +64,7 @@ func TestCopyIntoItsBucket(t *testing.T) {
 	bucketFS(t, fs)
 	put(t, fs, "source", "x")
 	for name, ctx := range map[string]context.Context{"administrator": WithSubject(bg, &Subject{Admin: true}), "program": bg} {
-		_, err := fs.CreateBucket(bg, name, nil)
+		_, err := fs.CreateBucket(bg, name, Root)
 		want(t, err, nil)
 		info, err := fs.Authorize(ctx, ActWriteObject, name, "")
 		if err != nil || info.Ino == 0 {
@@ -76,7 +76,7 @@ func TestCopyIntoItsBucket(t *testing.T) {
 		_, err = fs.DeleteObject(ctx, name, "k", DeleteOptions{})
 		want(t, err, nil)
 		want(t, fs.DeleteBucket(bg, name), nil)
-		_, err = fs.CreateBucket(bg, name, &Cred{UID: aliceUID})
+		_, err = fs.CreateBucket(bg, name, NewCred(aliceUID, 0))
 		want(t, err, nil)
 		_, err = fs.CopyObject(ctx, "bucket", "source", name, "k", o)
 		wantErr(t, err, ErrNoSuchBucket)

@@ -81,23 +81,6 @@ const (
 	MaxGroups = 1024
 )
 
-// Cred is who asks. The zero value is the superuser.
-type Cred struct {
-	UID    uint32
-	GID    uint32
-	Groups []uint32 // supplementary
-	// Trusted tells that the caller checked permissions already (the kernel,
-	// under FUSE's default_permissions): UID and GID then only own what is
-	// made.
-	Trusted bool
-	// Umask is applied to the mode of what is made, unless a default ACL of
-	// the directory takes its place.
-	Umask uint32
-}
-
-// Root is the superuser.
-var Root = &Cred{}
-
 // Attr are the attributes of an inode, as stat shows them. Times that nobody
 // chooses are Unix nanoseconds.
 type Attr struct {

@@ -52,7 +52,7 @@ func (s *Server) addBucket(r *http.Request, _ httprouter.Params) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := s.FS.CreateBucket(r.Context(), q.Name, &vfs.Cred{UID: u.UID, GID: u.GID, Trusted: true})
+	b, err := s.FS.CreateBucket(r.Context(), q.Name, vfs.CheckedCred(u.UID, u.GID))
 	return bucketOf(b, u.Name), err
 }
 

@@ -38,7 +38,7 @@ type authenticator struct {
 
 func newAuthenticator(c Config) authenticator {
 	a := authenticator{users: c.Users, guess: c.Guesses, self: os.Geteuid()}
-	a.owner = vfs.Subject{UID: c.Owner.UID, GID: c.Owner.GID, Groups: c.Owner.Groups, Admin: true}
+	a.owner = vfs.Subject{UID: c.Owner.UID(), GID: c.Owner.GID(), Groups: c.Owner.Groups(), Admin: true}
 	for _, t := range c.Tokens {
 		a.tokens = append(a.tokens, sha256.Sum256([]byte(t)))
 	}

@@ -499,7 +499,7 @@ func TestReplaceWhileReading(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
-	g := newGateway(t, Config{Tokens: []string{"first-token-of-two", "other-token-of-two"}, Owner: vfs.Cred{UID: 7, GID: 8}})
+	g := newGateway(t, Config{Tokens: []string{"first-token-of-two", "other-token-of-two"}, Owner: vfs.NewCred(7, 8)})
 	for _, c := range []struct {
 		header string
 		want   int

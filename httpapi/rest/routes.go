@@ -100,7 +100,9 @@ func (s *Server) run(h handler, r *request) error {
 	return h(r)
 }
 
+// admit finds out who asks; until then, nobody does.
 func (s *Server) admit(r *request) (err error) {
+	r.Request = r.WithContext(vfs.WithSubject(r.Context(), &r.who.subject))
 	httpapi.Note(r.Context(), r.Method, "", nil)
 	if err := s.guard.check(r.Request); err != nil {
 		return err
@@ -115,10 +117,8 @@ func (s *Server) admit(r *request) (err error) {
 		return err
 	}
 	httpapi.NoteUser(r.Context(), r.who.name, string(r.who.subject.User), r.who.subject.UID)
-	// From here on vfs decides what may be done.
 	r.who.subject.Call = &vfs.Call{Values: &conditionKeys{r: r.Request}}
-	r.Request = r.WithContext(vfs.WithSubject(r.Context(), &r.who.subject))
-	return nil
+	return nil // from here on vfs decides what may be done
 }
 
 // options tells what can be done (RFC 9110, section 9.3.7).

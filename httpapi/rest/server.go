@@ -22,8 +22,8 @@ type Config struct {
 	Guesses *guess.Guard
 	// Users admits the users of the store with basic credentials.
 	Users bool
-	// Owner of what tokens and open access write.
-	Owner vfs.Cred
+	// Owner of what tokens and open access write; nil is nobody.
+	Owner *vfs.Cred
 	// Hosts are names, besides loopback ones, by which an open door may be
 	// addressed.
 	Hosts []string

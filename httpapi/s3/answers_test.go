@@ -104,7 +104,7 @@ func TestListBucketsPages(t *testing.T) {
 		return body
 	}
 	for _, name := range []string{"a-one", "a-two", "b-one"} {
-		if _, err := d.fs.CreateBucket(bg, name, &vfs.Cred{UID: 1001, GID: 100}); err != nil {
+		if _, err := d.fs.CreateBucket(bg, name, vfs.NewCred(1001, 100)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -37,5 +37,5 @@ func (i identity) subject() *vfs.Subject {
 // cred owns what the identity makes.
 func (i identity) cred() *vfs.Cred {
 	s := i.subject()
-	return &vfs.Cred{UID: s.UID, GID: s.GID}
+	return vfs.NewCred(s.UID, s.GID)
 }

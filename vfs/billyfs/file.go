@@ -129,11 +129,7 @@ func (f *file) Truncate(size int64) error {
 	if !f.write {
 		return iofs.PathError("truncate", f.name, vfs.ErrInvalid)
 	}
-	cred := vfs.Cred{Trusted: true}
-	if f.fs.cred != nil {
-		cred.UID, cred.GID = f.fs.cred.UID, f.fs.cred.GID
-	}
-	_, err := f.fs.vfs.SetAttr(f.fs.ctx, &cred, f.f.Ino(), vfs.SetAttr{Size: &size})
+	_, err := f.fs.vfs.SetAttr(f.fs.ctx, f.fs.cred.Checked(), f.f.Ino(), vfs.SetAttr{Size: &size})
 	return iofs.PathError("truncate", f.name, err)
 }
 

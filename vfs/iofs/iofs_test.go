@@ -90,7 +90,7 @@ func TestFS(t *testing.T) {
 func TestErrors(t *testing.T) {
 	v := open(t)
 	write(t, v, vfs.RootIno, "f", "")
-	fsys, err := iofs.New(bg, v, &vfs.Cred{UID: 10, GID: 10}, "/")
+	fsys, err := iofs.New(bg, v, vfs.NewCred(10, 10), "/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +108,11 @@ func TestErrors(t *testing.T) {
 		if _, err := fsys.Open(name); !errors.Is(err, target) {
 			t.Errorf("%q: %v, want %v", name, err, target)
 		}
+	}
+	if nobody, err := iofs.New(bg, v, nil, "/"); err != nil {
+		t.Error(err)
+	} else if _, err := nobody.Open("f"); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("without a credential: %v", err)
 	}
 	if _, err := iofs.New(bg, v, vfs.Root, "/f"); !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("a view of a file: %v", err)

@@ -135,15 +135,15 @@ func (s *gateways) openNFS(ctx context.Context, g config.Gateway, l net.Listener
 
 // restOwner is who owns what comes without a user: the one who runs the
 // process, unless configured.
-func restOwner(g config.Gateway) vfs.Cred {
-	c := vfs.Cred{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
+func restOwner(g config.Gateway) *vfs.Cred {
+	uid, gid := uint32(os.Getuid()), uint32(os.Getgid())
 	if g.UID != nil {
-		c.UID = *g.UID
+		uid = *g.UID
 	}
 	if g.GID != nil {
-		c.GID = *g.GID
+		gid = *g.GID
 	}
-	return c
+	return vfs.NewCred(uid, gid)
 }
 
 // v2Accepted puts the configuration in the terms of the signatures' package.
