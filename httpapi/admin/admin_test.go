@@ -90,7 +90,7 @@ func status(err error) int {
 }
 
 func TestStoredPath(t *testing.T) {
-	domains := []string{"s3.example.com", "S3.lan"}
+	domains := []string{"example.org", "s3.example.com", "s3.lan", "s3.example.org"}
 	for arg, want := range map[string]string{
 		"photos/a.jpg":                         "photos/a.jpg",
 		"/photos/a.jpg":                        "photos/a.jpg",
@@ -103,6 +103,9 @@ func TestStoredPath(t *testing.T) {
 		"s3.example.com/photos/a.jpg":          "photos/a.jpg",
 		"http://s3.example.com:9000/photos/a":  "photos/a",
 		"https://photos.s3.example.com/a/../b": "photos/a/../b",
+		"s3.example.org/photos/a":              "photos/a",
+		"photos.s3.example.org/a":              "photos/a",
+		"photos.example.org/a":                 "photos/a",
 		"photos":                               "photos",
 		"photos/":                              "photos/",
 	} {

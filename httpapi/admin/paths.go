@@ -8,12 +8,14 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
+	"ogw/httpapi"
 	"ogw/httpapi/apierr"
 	"ogw/vfs"
 )
 
 // StoredPath turns what an operator types into "bucket/key": a URL or host
-// form is taken apart as the S3 door would, with the given service domains.
+// form is taken apart as the S3 door would, with the given service domains,
+// which are in lower case.
 //
 //	photos/a.jpg                 photos/a.jpg
 //	/photos/a.jpg                photos/a.jpg
@@ -37,16 +39,14 @@ func StoredPath(arg string, domains []string) string {
 	if i := strings.LastIndexByte(bare, ':'); i >= 0 {
 		bare = bare[:i] // a port is never part of a bucket's name
 	}
-	for _, d := range domains {
-		d = strings.ToLower(d)
-		if bare == d {
-			return key
-		}
-		if bucket, ok := strings.CutSuffix(bare, "."+d); ok {
-			return bucket + "/" + key
-		}
+	switch bucket, below := httpapi.BucketBelow(bare, domains); {
+	case !below:
+		return path
+	case bucket == "":
+		return key
+	default:
+		return bucket + "/" + key
 	}
-	return path
 }
 
 func (s *Server) whereis(r *http.Request, _ httprouter.Params) (any, error) {

@@ -4,13 +4,15 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+
+	"ogw/httpapi"
 )
 
 // bucketOfHost returns the bucket that the Host header names (DESIGN, section
 // 7), or "" for path style:
 //
 //	service domain, IP address, localhost, single label   path style
-//	bucket.service-domain                                 bucket
+//	bucket.service-domain                                 bucket, of the longest
 //	any other host name                                   the name is the bucket
 //
 // The last holds with configured domains, or with BareHosts. It never depends
@@ -18,13 +20,8 @@ import (
 // which others reach the service.
 func (q *request) bucketOfHost() string {
 	host := strings.ToLower(strings.TrimSuffix(hostName(q.r.Host), "."))
-	for _, d := range q.cfg.Domains {
-		if host == d {
-			return ""
-		}
-		if bucket, ok := strings.CutSuffix(host, "."+d); ok && bucket != "" {
-			return bucket
-		}
+	if bucket, below := httpapi.BucketBelow(host, q.cfg.Domains); below {
+		return bucket
 	}
 	bare := q.cfg.BareHosts || len(q.cfg.Domains) > 0
 	if !bare || host == "localhost" || !strings.Contains(host, ".") || isIP(host) {

@@ -16,8 +16,8 @@ import (
 type Config struct {
 	// Region that signatures must name; "" takes any and answers as us-east-1.
 	Region string
-	// Domains are the service domains: bucket.DOMAIN is a bucket, DOMAIN
-	// itself is path style.
+	// Domains are the service domains, in any order: bucket.DOMAIN is a
+	// bucket, DOMAIN itself is path style, also where it lies below another.
 	Domains []string
 	// BareHosts takes every other host name with a dot for a bucket; with
 	// Domains, that is so in any case.

@@ -378,6 +378,18 @@ func TestHostName(t *testing.T) {
 			t.Errorf("%s: %q", host, got)
 		}
 	}
+	for _, domains := range [][]string{{"corp.example", "o.corp.example", "s3.o.corp.example"}, {"s3.o.corp.example", "o.corp.example", "corp.example"}} {
+		s := New(nil, Config{Domains: domains})
+		for host, want := range map[string]string{
+			"corp.example": "", "o.corp.example": "", "O.Corp.Example.:9000": "", "s3.o.corp.example": "",
+			"b.corp.example": "b", "b.o.corp.example": "b", "b.s3.o.corp.example": "b", "b.c.o.corp.example": "b.c",
+		} {
+			q := &request{Server: s, r: httptest.NewRequest("GET", "/", nil)}
+			if q.r.Host = host; q.bucketOfHost() != want {
+				t.Errorf("%v: %s: %q, want %q", domains, host, q.bucketOfHost(), want)
+			}
+		}
+	}
 	for _, c := range []struct {
 		bare bool
 		want string

@@ -1,11 +1,15 @@
 package adversary
 
 import (
+	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"ogw/integration/testenv"
+	"ogw/integration/testenv/nfsclient"
 )
 
 // at is a request whose Host is the name by which clients reach the server.
@@ -42,14 +46,92 @@ func TestEndpointTakenOver(t *testing.T) {
 func TestServiceDomainTakenOver(t *testing.T) {
 	s := newServer(t, testenv.ServerOptions{S3: `domains = ["s3.corp.example"]`, REST: "users = true"})
 	bob := newPerson(t, s, "bob")
-	for _, name := range []string{"s3.corp.example", "x.s3.corp.example"} {
+	makesNone(t, s, bob, "s3.corp.example", "x.s3.corp.example")
+}
+
+// makesNone tries to make buckets of these names at every door.
+func makesNone(t *testing.T, s *testenv.Server, bob person, names ...string) {
+	t.Helper()
+	nfs := dialNFS(t, s, victim)
+	root, mnt := nfs.mount("/"), s.Mount()
+	if err := os.Mkdir(filepath.Join(mnt, "plain"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
 		if status, _ := bob.s3(t, s, "PUT", "/"+name, ""); status/100 == 2 {
 			t.Errorf("bob made the bucket %s", name)
 		}
 		if status, _ := bob.rest(t, s, "PUT", "/"+name+"/k", "x"); status/100 == 2 {
 			t.Errorf("bob made the bucket %s over REST", name)
 		}
+		if out, err := s.TryOGW("bucket", "add", name); err == nil {
+			t.Errorf("the operator made the bucket %s: %s", name, out)
+		}
+		if st, _, err := nfs.Mkdir(root, name); err != nil || st == nfsclient.OK {
+			t.Errorf("MKDIR %s over NFS: %d %v", name, st, err)
+		}
+		if st, err := nfs.Rename(root, "plain", root, name); err != nil || st == nfsclient.OK {
+			t.Errorf("RENAME to %s over NFS: %d %v", name, st, err)
+		}
+		if err := os.Mkdir(filepath.Join(mnt, name), 0o755); err == nil {
+			t.Errorf("mkdir %s through a mount", name)
+		}
+		if err := os.Rename(filepath.Join(mnt, "plain"), filepath.Join(mnt, name)); err == nil {
+			t.Errorf("mv to %s through a mount", name)
+		}
 	}
+}
+
+// A service domain below another one is not the bucket that the other one
+// makes of its first label, in whatever order and at whichever gateway they are
+// configured: not where bob's bucket was there first, and it cannot be made.
+func TestNestedServiceDomainTakenOver(t *testing.T) {
+	const outer, inner = "corp.example", "objects.corp.example"
+	for name, lines := range map[string][2]string{
+		"outer first":  {fmt.Sprintf("domains = [%q, %q]", outer, inner)},
+		"inner first":  {fmt.Sprintf("domains = [%q, %q]", inner, outer)},
+		"two gateways": {fmt.Sprintf("domains = [%q]", outer), fmt.Sprintf("domains = [%q]", inner)},
+		"three levels": {fmt.Sprintf("domains = [%q, %q, %q]", outer, "s3."+inner, inner)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, testenv.ServerOptions{REST: "users = true"})
+			alice, bob := newPerson(t, s, "alice"), newPerson(t, s, "bob")
+			must(t, "bob's trap")(bob.s3(t, s, "PUT", "/objects", "", "X-Amz-Acl", "public-read-write"))
+			must(t, "alice's bucket")(alice.s3(t, s, "PUT", "/hers", ""))
+			must(t, "alice's object")(alice.s3(t, s, "PUT", "/hers/plan", "alice's"))
+			withDomains(t, s, lines[0], lines[1])
+			if got := must(t, "alice reads")(at(t, alice, s, inner, "GET", "/hers/plan", "")); got != "alice's" {
+				t.Errorf("alice reads %q", got)
+			}
+			must(t, "alice writes")(at(t, alice, s, inner, "PUT", "/hers/new", "secret"))
+			if status, body := bob.s3(t, s, "GET", "/objects/hers/new", ""); status == http.StatusOK {
+				t.Errorf("bob holds what alice sent: %q", body)
+			}
+			must(t, "bob removes his trap")(bob.s3(t, s, "DELETE", "/objects", ""))
+			// hers.objects would be taken for hers at the inner domain.
+			makesNone(t, s, bob, inner, "objects", "hers.objects", "x."+outer)
+		})
+	}
+}
+
+// withDomains starts the server anew with lines for its S3 gateway, and a
+// second such gateway if it has lines, too.
+func withDomains(t *testing.T, s *testenv.Server, first, second string) {
+	t.Helper()
+	text, err := os.ReadFile(s.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const gateway = "protocol = \"s3\"\n"
+	lines := strings.Replace(string(text), gateway, gateway+first+"\n", 1)
+	if second != "" {
+		lines += fmt.Sprintf("\n[[gateway]]\nname = \"second\"\n%slisten = %q\n%s\n", gateway, testenv.FreeAddr(t), second)
+	}
+	s.Stop()
+	if err := os.WriteFile(s.Config, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
 }
 
 // A form that alice signed for one of her buckets is not good for another.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -174,15 +173,4 @@ func (c *Config) AuditFile() string {
 		return c.Audit.File
 	}
 	return filepath.Join(c.Cluster.Dir, auditName)
-}
-
-// Domains returns the service domains of all S3 gateways, in lower case.
-func (c *Config) Domains() []string {
-	var out []string
-	for _, g := range c.Gateways {
-		for _, d := range g.Domains {
-			out = append(out, strings.ToLower(strings.Trim(d, ".")))
-		}
-	}
-	return out
 }

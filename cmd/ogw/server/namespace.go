@@ -94,7 +94,7 @@ func vfsConfig(c *config.Config, log *slog.Logger) (vfs.Config, error) {
 		InlineBytes: int(c.Cluster.Inline),
 		DirtyBytes:  int64(c.Cluster.Dirty),
 		ScrubBytes:  int64(c.Cluster.Scrub),
-		Reserved:    c.Domains(),
+		Reserved:    c.ReservedBuckets(),
 		Async:       c.Cluster.Durability == string(vfs.Async),
 	}, err
 }
