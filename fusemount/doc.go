@@ -12,8 +12,9 @@
 //	of a mount that survives its server:
 //
 //	kernel ── /dev/fuse ── loop ── ProtocolServer ── rawFS ── vfs.FS
-//	              │                                    │
-//	           holder (another process) ── memory ── ledger
+//	   ▲          │                                    │
+//	   │       holder (another process) ── memory ── ledger
+//	   └────── notifier (another process) ◄── apart ◄── invalidator
 //
 // # Files
 //
@@ -66,21 +67,26 @@
 //     anything in the background (vfs.Config.Restore).
 //   - Locks are in the ledger before who waits for them is told.
 //   - A WRITE that was answered is in the file's buffers and, until it is stored,
-//     in the ledger's journal, and is made again. Where that cannot be, the next
-//     write, fsync or close of the file is EIO.
+//     in the ledger's journal, and is made again (replay), into buffers if the store
+//     takes nothing. Where its content is gone, each handle that is open to write
+//     gives EIO once, over the end of servers (recordLost).
 //   - The kernel sends again what a server had read and did not answer
 //     (FUSE_NOTIFY_RESEND, Linux 6.9), marked by resentBit. It may have been done.
 //     What must not happen twice leaves a record in its own transaction (once,
-//     vfs.Token), appends leave one with their bytes, opens with their handle.
+//     vfs.Token), changes of bytes one in the ledger (Writes), opens their handle.
 //   - A server that stops reads no more (loop.leave): the kernel keeps requests. An
-//     eventfd ends the wait for one.
+//     eventfd ends the wait for one. What takes too long is not answered, but sent
+//     again.
+//   - No thread makes a call that may wait for the mount itself: a killed process
+//     would not end. Notifications and questions for sizes are another one's (apart).
 //   - The ledgers of all superblocks are taken up before the first is served, and
 //     writes made again in the order in which they were made to a file, whichever
 //     superblock they came through (vfs.KeptWrite.Seq). That goes for one that
 //     cannot be served, too (Refused): a server that can finds it as it was.
 //   - The counts of what the kernel knows are lost. Of what has no name any more,
 //     it tells whether it knows it (InodeNotify). Names are dropped from its cache,
-//     and what it looks up then is counted.
+//     and what it looks up then is counted; not where something is mounted inside,
+//     which the kernel would take away with the name.
 //   - Pages and attributes that other doors changed when the server was killed may
 //     be old. So what is open is dropped from the cache, the rest when it is opened.
 //
@@ -202,7 +208,8 @@
 //
 // # Lock order
 //
-// Mounts.making comes first; handlers never take it, since a mount that is made
+// apart.mu is held while a process is started, which takes loop.life. Mounts.making
+// comes first; handlers never take it, since a mount that is made
 // may ask them. Mounts.mu and connection.mu are leaves.
 //
 // survival.life and loop.life are held while the ledger and /dev/fuse are used by

@@ -113,3 +113,22 @@ func TestKilled(t *testing.T) {
 		}
 	}
 }
+
+// What a call costs beside the write that it makes.
+func BenchmarkNotify(b *testing.B) {
+	null, err := unix.Open("/dev/null", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := start(null)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	message := make([]byte, 40)
+	for b.Loop() {
+		if err := c.Notify(message); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

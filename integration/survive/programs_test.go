@@ -19,7 +19,7 @@ import (
 // have. Each step is short, so that the longest is the longest pause.
 var programs = map[string]func(w *world) error{
 	"append": appendLines, "churn": churn, "unlinked": unlinked, "sync": syncing, "locks": locks, "list": list, "mapped": mapped,
-	"burst": burst, "two": twoMounts, "removed": removed, "reread": reread, "rewrite": rewrite,
+	"burst": burst, "two": twoMounts, "removed": removed, "reread": reread, "rewrite": rewrite, "count": count, "follow": follow, "unsynced": unsynced,
 }
 
 // together are those that run through kills and restarts beside each other.

@@ -2,7 +2,6 @@ package survive
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,13 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"ogw/fusemount/holder"
 	"ogw/integration/testenv"
 )
 
@@ -42,14 +37,16 @@ const (
 
 // running is one program.
 type running struct {
-	name string
-	out  chan string // all that it printed
-	cmd  *exec.Cmd
+	name  string
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when it is gone
+	out   string        // all that it printed, by then
+	err   error         // how it ended
 }
 
 func start(t *testing.T, name, dir, stop string) *running {
 	t.Helper()
-	r := &running{name: name, out: make(chan string, 1), cmd: exec.Command("/proc/self/exe")}
+	r := &running{name: name, cmd: exec.Command("/proc/self/exe"), ended: make(chan struct{})}
 	r.cmd.Env = append(os.Environ(), programVariable+"="+strings.Join([]string{name, dir, stop}, "\n"))
 	pipe, err := r.cmd.StdoutPipe()
 	if err != nil {
@@ -59,32 +56,45 @@ func start(t *testing.T, name, dir, stop string) *running {
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = r.cmd.Process.Kill() }) // if end did not come to it
 	lines := bufio.NewReader(pipe)
 	first, _ := lines.ReadString('\n')
 	go func() {
+		defer close(r.ended)
 		rest, _ := io.ReadAll(lines)
-		r.out <- first + string(rest)
+		r.out, r.err = string(rest), r.cmd.Wait()
 	}()
+	t.Cleanup(func() { // if end did not come to it
+		_ = r.cmd.Process.Kill()
+		r.await(t)
+	})
 	if first != "ready\n" {
 		t.Fatalf("%s: %s", name, first)
 	}
 	return r
 }
 
+// await reports whether the program is gone in time; until then, its mount is busy.
+func (r *running) await(t *testing.T) bool {
+	t.Helper()
+	select {
+	case <-r.ended:
+		return true
+	case <-time.After(programLimit):
+		t.Errorf("%s hangs", r.name)
+		return false
+	}
+}
+
 // end waits for the program, and returns what it said at last.
 func (r *running) end(t *testing.T) {
 	t.Helper()
-	select {
-	case out := <-r.out:
-		if err := r.cmd.Wait(); err != nil {
-			t.Errorf("%s: %v\n%s", r.name, err, out)
-		}
-		t.Log(strings.TrimSpace(strings.TrimPrefix(out, "ready\n")))
-	case <-time.After(programLimit):
-		t.Errorf("%s hangs", r.name)
-		_ = r.cmd.Process.Kill()
+	if !r.await(t) {
+		return
 	}
+	if r.err != nil {
+		t.Errorf("%s: %v\n%s", r.name, r.err, r.out)
+	}
+	t.Log(strings.TrimSpace(r.out))
 }
 
 // rounds is how often a server is killed, and is stopped. all tells that programs
@@ -109,111 +119,6 @@ const (
 	// defaultRounds is for every run of the tests.
 	defaultRounds = 2
 )
-
-// watched is a server for a test whose calls may hang in the kernel. When the test
-// fails, or takes longer than its limit, all that keeps its mounts is ended first:
-// what hangs on them gets an error, also where no signal reaches.
-type watched struct {
-	*testenv.Server
-	held int // number of the last process that held mounts
-	mu   sync.Mutex
-	dirs []string
-}
-
-func watch(t *testing.T, limit time.Duration) *watched {
-	t.Helper()
-	need(t)
-	s := &watched{Server: testenv.NewServer(t, binary, testenv.ServerOptions{})}
-	late := time.AfterFunc(limit, func() {
-		t.Errorf("it takes longer than %v", limit)
-		s.end()
-	})
-	t.Cleanup(func() {
-		if late.Stop() && t.Failed() {
-			s.end()
-		}
-	})
-	return s
-}
-
-// mount makes a mount that is taken away at the end.
-func (s *watched) mount(options string) string {
-	s.T.Helper()
-	dir := testenv.TempDir(s.T)
-	s.mu.Lock()
-	s.dirs = append(s.dirs, dir)
-	s.mu.Unlock()
-	s.OGW("mount", "-o", options, dir)
-	s.holder()
-	s.T.Cleanup(func() {
-		if err := unix.Unmount(dir, 0); err != nil && !errors.Is(err, unix.EINVAL) {
-			s.T.Errorf("umount %s: %v", dir, err)
-			s.end()
-		}
-	})
-	return dir
-}
-
-// end ends the mounts, whoever has them.
-func (s *watched) end() {
-	if pid := s.holder(); pid > 0 {
-		_ = unix.Kill(pid, unix.SIGKILL)
-	}
-	if p := s.Process; p != nil {
-		_ = unix.Kill(p.PID(), unix.SIGKILL)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, dir := range s.dirs {
-		if err := unix.Unmount(dir, unix.MNT_FORCE|unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
-			s.T.Logf("ending %s: %v", dir, err)
-		}
-	}
-}
-
-// socket is the holder's.
-func (s *watched) socket() string { return filepath.Join(s.Data, "holder.sock") }
-
-// holder returns the number of the process: the child of a server; 0 if there is
-// none.
-func (s *watched) holder() int {
-	if s.Process != nil {
-		list, _ := filepath.Glob("/proc/[0-9]*/status")
-		for _, name := range list {
-			b, err := os.ReadFile(name)
-			if err != nil || !strings.Contains(string(b), fmt.Sprintf("\nPPid:\t%d\n", s.Process.PID())) || strings.Contains(string(b), "\nState:\tZ") {
-				continue
-			}
-			command, err := os.ReadFile(filepath.Join(filepath.Dir(name), "cmdline"))
-			if err == nil && strings.Contains(string(command), "\x00"+holder.Command+"\x00") {
-				s.held, _ = strconv.Atoi(filepath.Base(filepath.Dir(name)))
-			}
-		}
-	}
-	return s.held
-}
-
-// holderEnds waits until nothing is held.
-func (s *watched) holderEnds() {
-	s.T.Helper()
-	testenv.Eventually(s.T, "the holder to end", func() error {
-		if _, err := os.Stat(s.socket()); !os.IsNotExist(err) {
-			return fmt.Errorf("its socket: %w", err)
-		}
-		return nil
-	})
-}
-
-// await waits for a file of a program, as long as the test may take.
-func (s *watched) await(what, file string) {
-	s.T.Helper()
-	for begin := time.Now(); time.Since(begin) < testLimit; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(file); err == nil {
-			return
-		}
-	}
-	s.T.Fatalf("waited %v for %s", testLimit, what)
-}
 
 // bucket makes a folder for programs.
 func (s *watched) bucket(top string) string {
