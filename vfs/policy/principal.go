@@ -20,10 +20,6 @@ const (
 	kindService   = "Service"
 )
 
-// Federated returns the name by which a document's {"Federated": provider} is
-// matched: no ID or ARN of an identity is the same.
-func Federated(provider string) string { return kindFederated + " " + provider }
-
 func parsePrincipals(n *node, not bool) (*principals, error) {
 	w := &principals{not: not, names: map[string]struct{}{}}
 	if n.kind == 's' && n.text == "*" && !not {
