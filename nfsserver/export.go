@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -51,7 +50,8 @@ type Export struct {
 	AnonGID *uint32
 	// Secret, if set, must stand behind the path when mounting:
 	// host:/bucket@SECRET. Taking the export away, or giving it another
-	// secret, ends the access of those who mounted with it.
+	// secret, ends the access of those who mounted with it. It has MinSecret
+	// characters at the least.
 	Secret string
 	// SecretSum is SecretSum(secret) in hexadecimal, for those who keep no
 	// secrets; Secret must be empty then.
@@ -99,6 +99,9 @@ func newExport(e Export) (*export, error) {
 	if len(e.Path) > maxMountPath/2 || len(e.Secret) > maxMountPath/4 {
 		return nil, fmt.Errorf("nfs: export path or secret of %.40q is too long", e.Path)
 	}
+	if e.Secret != "" && len(e.Secret) < MinSecret {
+		return nil, fmt.Errorf("nfs: the secret of export %s has %d characters: at least %d are needed", e.Path, len(e.Secret), MinSecret)
+	}
 	if strings.ContainsAny(e.Secret, "/@\x00") {
 		return nil, fmt.Errorf("nfs: secret of export %s holds a slash, an @ or a NUL", e.Path)
 	}
@@ -137,12 +140,6 @@ func newExport(e Export) (*export, error) {
 func CheckExport(e Export) error {
 	_, err := newExport(e)
 	return err
-}
-
-// SecretSum is what remains of a secret that is not kept: a digest.
-func SecretSum(secret string) string {
-	sum := sha256.Sum256([]byte("ogw nfs export\x00" + secret))
-	return hex.EncodeToString(sum[:])
 }
 
 // reservedPorts are those below it (IPPORT_RESERVED).
@@ -219,10 +216,7 @@ func (t *exportTable) trusts(client netip.AddrPort, now time.Time) bool {
 // The longest export path that the client may use wins. The error tells the
 // operator why none does; it holds no secret.
 func (t *exportTable) find(dirpath string, client netip.AddrPort, now time.Time) (x *export, dir string, err error) {
-	dir, secret := dirpath, ""
-	if i := strings.LastIndexByte(dirpath, '@'); i >= 0 {
-		dir, secret = dirpath[:i], dirpath[i+1:]
-	}
+	dir, secret := cutSecret(dirpath)
 	err = fmt.Errorf("%w: no export has this path", ErrNoEnt)
 	for _, want := range []struct{ dir, secret string }{{dir, secret}, {dirpath, ""}} {
 		clean, sum := path.Clean("/"+want.dir), ""
@@ -233,7 +227,7 @@ func (t *exportTable) find(dirpath string, client netip.AddrPort, now time.Time)
 			if !within(clean, e.Path) || x != nil && len(e.Path) <= len(x.Path) {
 				continue
 			}
-			if subtle.ConstantTimeCompare([]byte(e.secret), []byte(sum)) != 1 {
+			if !e.hasSecret(sum) {
 				if e.secret != "" && !errors.Is(err, ErrAcces) {
 					err = e.secretMissing(secret)
 				}
@@ -250,6 +244,31 @@ func (t *exportTable) find(dirpath string, client netip.AddrPort, now time.Time)
 		}
 	}
 	return nil, "", err
+}
+
+// hasSecret compares in constant time; sum is "" for no secret.
+func (x *export) hasSecret(sum string) bool {
+	return subtle.ConstantTimeCompare([]byte(x.secret), []byte(sum)) == 1
+}
+
+// tried returns the longest path of the exports at whose secrets a MNT of
+// dirpath is an attempt, "" if it is none, and whether it has that of one.
+func (t *exportTable) tried(dirpath string) (account string, right bool) {
+	dir, secret := cutSecret(dirpath)
+	if secret == "" {
+		return "", false
+	}
+	clean, sum := path.Clean("/"+dir), SecretSum(secret)
+	for _, x := range t.list {
+		if x.secret == "" || !within(clean, x.Path) {
+			continue
+		}
+		right = x.hasSecret(sum) || right
+		if len(x.Path) > len(account) {
+			account = x.Path
+		}
+	}
+	return account, right
 }
 
 // secretMissing tells the operator what a client got wrong: for the client,

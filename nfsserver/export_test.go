@@ -2,12 +2,14 @@ package nfsserver
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"ogw/internal/guess"
 	"ogw/nfsserver/rpc"
 	"ogw/vfs"
 )
@@ -27,9 +29,9 @@ func TestFindExport(t *testing.T) {
 	table := mustTable(t,
 		Export{Path: "/"},
 		Export{Path: "/lan", Networks: lan},
-		Export{Path: "/old", Expires: now.Add(-time.Second), Secret: "s"},
-		Export{Path: "/sec", Secret: "abc"},
-		Export{Path: "/sec", Secret: "def"},
+		Export{Path: "/old", Expires: now.Add(-time.Second), Secret: "the secret of old"},
+		Export{Path: "/sec", Secret: "abc-0123456789abc"},
+		Export{Path: "/sec", Secret: "def-0123456789abc"},
 	)
 	for _, c := range []struct {
 		path, client string
@@ -41,8 +43,8 @@ func TestFindExport(t *testing.T) {
 		{"/lan/x", "10.1.1.1", "/lan", "/lan/x", nil},
 		{"/lan/x", "1.2.3.4", "/", "/lan/x", nil}, // through the wider export
 		{"/lanx", "10.1.1.1", "/", "/lanx", nil},
-		{"/sec@abc", "1.2.3.4", "/sec", "/sec", nil},
-		{"/sec/sub@def", "1.2.3.4", "/sec", "/sec/sub", nil},
+		{"/sec@abc-0123456789abc", "1.2.3.4", "/sec", "/sec", nil},
+		{"/sec/sub@def-0123456789abc", "1.2.3.4", "/sec", "/sec/sub", nil},
 		{"/a@b", "1.2.3.4", "/", "/a@b", nil}, // a directory of that name
 		{"/../..", "1.2.3.4", "/", "/", nil},
 		{"", "1.2.3.4", "/", "/", nil},
@@ -52,7 +54,7 @@ func TestFindExport(t *testing.T) {
 			t.Errorf("%s for %s: %v %q %v", c.path, c.client, x, dir, err)
 		}
 	}
-	table = mustTable(t, Export{Path: "/lan", Networks: lan}, Export{Path: "/sec", Secret: "abc"},
+	table = mustTable(t, Export{Path: "/lan", Networks: lan}, Export{Path: "/sec", Secret: "abc-0123456789abc"},
 		Export{Path: "/old", Expires: now.Add(-time.Second)})
 	for _, c := range []struct {
 		path string
@@ -61,17 +63,17 @@ func TestFindExport(t *testing.T) {
 	}{
 		{"/lan", ErrAcces, "in no network of export /lan"},
 		{"/sec", ErrNoEnt, "export /sec needs its secret"},
-		{"/sec@abd", ErrNoEnt, "wrong secret for export /sec"},
+		{"/sec@abd-0123456789abc", ErrNoEnt, "wrong secret for export /sec"},
 		{"/old", ErrAcces, "export /old expired at 20"},
 		{"/", ErrNoEnt, "no export has this path"},
-		{"/none@abc", ErrNoEnt, "no export has this path"},
+		{"/none@abc-0123456789abc", ErrNoEnt, "no export has this path"},
 		{"/lan/../sec", ErrNoEnt, "export /sec needs its secret"},
 	} {
 		_, _, err := table.find(c.path, netip.MustParseAddrPort("1.2.3.4:700"), now)
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.say) || statusOf(err) != c.want {
 			t.Errorf("%s: %v, want %v: %s", c.path, err, c.want, c.say)
 		}
-		if err != nil && (strings.Contains(err.Error(), "abd") || strings.Contains(err.Error(), "abc")) {
+		if err != nil && (strings.Contains(err.Error(), "abd-0123456789abc") || strings.Contains(err.Error(), "abc-0123456789abc")) {
 			t.Errorf("%s: %v holds a secret", c.path, err)
 		}
 	}
@@ -84,7 +86,8 @@ func TestBadExports(t *testing.T) {
 	for _, list := range [][]Export{
 		{{Path: "relative"}},
 		{{Path: "/", Squash: "some"}},
-		{{Path: "/", Secret: "a/b"}},
+		{{Path: "/", Secret: "a/b-0123456789abc"}},
+		{{Path: "/", Secret: "0123456789abcde"}},
 		{{Path: "/a"}, {Path: "/a/"}},
 	} {
 		if _, err := newExportTable(list); err == nil {
@@ -117,5 +120,54 @@ func TestSquash(t *testing.T) {
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
+	}
+}
+
+// Secrets cannot be tried at the speed of the machine, whatever directory below
+// the export is named with them.
+func TestGuessedSecrets(t *testing.T) {
+	const secret = "0123456789abcdef"
+	table := mustTable(t, Export{Path: "/"}, Export{Path: "/sec", Secret: secret}, Export{Path: "/sec/in", Secret: secret[1:] + "x"})
+	for _, c := range []struct {
+		path, account string
+		right         bool
+	}{
+		{"/sec", "", false},
+		{"/sec@", "", false},
+		{"/else@" + secret, "", false},
+		{"/sec@" + secret, "/sec", true},
+		{"/sec/dir@" + secret, "/sec", true},
+		{"/sec/in@" + secret, "/sec/in", true},
+		{"/sec/in@wrong", "/sec/in", false},
+		{"/x/../sec@wrong", "/sec", false},
+	} {
+		if account, right := table.tried(c.path); account != c.account || right != c.right {
+			t.Errorf("%s: %q %v", c.path, account, right)
+		}
+	}
+
+	s := &Server{guesses: guess.New()}
+	s.exports.Store(table)
+	mallory, alice := netip.MustParseAddrPort("192.0.2.66:700"), netip.MustParseAddrPort("192.0.2.1:700")
+	looked := 0
+	for i := range 300 {
+		_, _, err := s.findExport(fmt.Sprintf("/sec/d%d@guess%d", i, i), mallory)
+		if !errors.Is(err, guess.ErrThrottled) {
+			looked++
+		} else if statusOf(err) != ErrAcces {
+			t.Fatal(err)
+		}
+	}
+	if looked > 100 {
+		t.Errorf("%d of 300 guesses were looked at", looked)
+	}
+	if _, _, err := s.findExport("/sec@"+secret, mallory); !errors.Is(err, guess.ErrThrottled) {
+		t.Error("a guess in the pause is looked at:", err)
+	}
+	if _, _, err := s.findExport("/else", mallory); err != nil {
+		t.Error("what needs no secret:", err)
+	}
+	if _, _, err := s.findExport("/sec@"+secret, alice); err != nil {
+		t.Error("another address:", err)
 	}
 }

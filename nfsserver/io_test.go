@@ -173,15 +173,15 @@ func TestRightsOfOpenFiles(t *testing.T) {
 
 func TestExportsAreEnforced(t *testing.T) {
 	anon := uint32(4000)
-	ro := Export{Path: "/b", Secret: "ro", ReadOnly: true}
-	all := Export{Path: "/b", Secret: "all", Squash: SquashAll, AnonUID: &anon, AnonGID: &anon}
+	ro := Export{Path: "/b", Secret: "the secret of ro", ReadOnly: true}
+	all := Export{Path: "/b", Secret: "the secret of all", Squash: SquashAll, AnonUID: &anon, AnonGID: &anon}
 	s := newSite(t, everyone, ro, all)
 	root := s.mount("/", 0)
 	_, b, _ := root.mkdir(root.root, "b", set{mode: ptr(uint32(0o777))})
 	_, f, _ := root.create(b, "f", createGuarded, set{mode: ptr(uint32(0o666))})
 	root.must("write", firstOf(root.write(f, 0, fileSync, []byte("data"))))
 
-	r := s.mount("/b@ro", 0)
+	r := s.mount("/b@the secret of ro", 0)
 	st, rf, _ := r.lookup(r.root, "f")
 	r.must("lookup", st)
 	if st, got, _ := r.read(rf, 0, 10); st != OK || string(got) != "data" {
@@ -208,7 +208,7 @@ func TestExportsAreEnforced(t *testing.T) {
 		t.Errorf("the listing tells of the directory above: %v", list)
 	}
 
-	a := s.mount("/b@all", 1000)
+	a := s.mount("/b@the secret of all", 1000)
 	_, _, attr := a.create(a.root, "mine", createGuarded, set{})
 	if attr.uid != anon || attr.gid != anon {
 		t.Errorf("owner %d:%d with everyone squashed", attr.uid, attr.gid)

@@ -54,7 +54,7 @@ func recordedSite(t *testing.T, all bool, exports ...Export) (*site, *recorder) 
 // Refusals and changes of buckets are told, with who and what; all else only
 // on request, and a secret never.
 func TestRecords(t *testing.T) {
-	s, rec := recordedSite(t, false, everyone, Export{Path: "/ro", Squash: SquashAll, ReadOnly: true, Secret: "open-sesame"})
+	s, rec := recordedSite(t, false, everyone, Export{Path: "/ro", Squash: SquashAll, ReadOnly: true, Secret: "open-sesame-open"})
 	c := s.mount("/", 0)
 	_, bucket, _ := c.mkdir(c.root, "photos", set{mode: ptr[uint32](0o700)})
 	c.must("chmod", c.setattr(bucket, set{mode: ptr[uint32](0o750)}, nil))
@@ -69,7 +69,7 @@ func TestRecords(t *testing.T) {
 	c.getattr(forged)
 	bob := s.mount("/", 1000)
 	bob.mkdir(bucket, "mine", set{})
-	other := s.mount("/ro@open-sesame", 1000)
+	other := s.mount("/ro@open-sesame-open", 1000)
 	other.unlink(procRmdir, other.root, "x")
 	c.unlink(procRemove, bucket, "g")
 	c.must("rmdir", c.unlink(procRmdir, c.root, "pictures"))

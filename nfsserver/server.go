@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ogw/internal/guess"
 	"ogw/nfsserver/backend"
 	"ogw/nfsserver/nlm"
 	"ogw/nfsserver/rpc"
@@ -25,6 +26,8 @@ type Config struct {
 	// fast and safe for concurrent use. May be nil.
 	Done    func(*Record)
 	DoneAll bool
+	// Guesses slows down wrong secrets of exports; nil does not.
+	Guesses *guess.Guard
 	// RPC holds the limits; its programs and hooks are the Server's to set.
 	RPC rpc.Config
 	// Instance names this server among those over the same store, the same
@@ -53,6 +56,7 @@ type Server struct {
 	library *backend.Pool
 	stats   stats
 	locks   *nlm.Server
+	guesses *guess.Guard
 	// verifier is the write verifier (RFC 1813 section 3.3.7): random at the
 	// start, another one whenever unstable data may have been lost.
 	verifier atomic.Uint64

@@ -9,7 +9,7 @@ import (
 	"ogw/httpapi"
 	"ogw/httpapi/apierr"
 	"ogw/httpapi/fair"
-	"ogw/httpapi/guess"
+	"ogw/internal/guess"
 )
 
 // WithToken returns the API for requests with a bearer token only. The probes
@@ -40,7 +40,7 @@ func authorized(r *http.Request, want [sha256.Size]byte, guesses *guess.Guard) e
 		return apierr.ErrUnauthorized
 	}
 	got := sha256.Sum256([]byte(strings.TrimSpace(given)))
-	try, err := guesses.Try(fair.Address(r.RemoteAddr), "admin", string(got[:]))
+	try, err := guesses.Try(fair.Subscriber(r.RemoteAddr), "admin", string(got[:]))
 	if err != nil {
 		return err
 	}

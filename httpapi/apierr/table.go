@@ -5,7 +5,7 @@ import (
 	"errors"
 	"net/http"
 
-	"ogw/httpapi/guess"
+	"ogw/internal/guess"
 	"ogw/vfs"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"ogw/httpapi"
-	"ogw/httpapi/guess"
+	"ogw/internal/guess"
 )
 
 // retryAfterSeconds tells clients when to try again after a 503: conflicts

@@ -15,12 +15,15 @@ type Key struct {
 
 // Address returns the client behind a remote address as net/http has it,
 // "host:port".
-func Address(remote string) Key {
+func Address(remote string) Key { return Key{addr: Subscriber(remote)} }
+
+// Subscriber is Address for what doors of other kinds know as well.
+func Subscriber(remote string) subscriber.Key {
 	a, err := netip.ParseAddrPort(remote)
 	if err != nil {
-		return Key{}
+		return subscriber.Key{}
 	}
-	return addressKey(a.Addr())
+	return subscriber.Of(a.Addr())
 }
 
 func addressKey(a netip.Addr) Key { return Key{addr: subscriber.Of(a)} }

@@ -14,7 +14,7 @@ import (
 	"ogw/httpapi"
 	"ogw/httpapi/apierr"
 	"ogw/httpapi/fair"
-	"ogw/httpapi/guess"
+	"ogw/internal/guess"
 	"ogw/vfs"
 	"ogw/vfs/users"
 )
@@ -73,7 +73,7 @@ func (a *authenticator) identify(r *http.Request, fs *vfs.FS) (identity, error) 
 
 // tried makes an attempt at an account, unless too many were wrong.
 func (a *authenticator) tried(r *http.Request, door, account string, identify func() (identity, error)) (identity, error) {
-	try, err := a.guess.Try(fair.Address(r.RemoteAddr), door, account)
+	try, err := a.guess.Try(fair.Subscriber(r.RemoteAddr), door, account)
 	if err != nil {
 		return identity{}, err
 	}

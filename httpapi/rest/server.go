@@ -6,7 +6,7 @@ import (
 
 	"ogw/httpapi"
 	"ogw/httpapi/fair"
-	"ogw/httpapi/guess"
+	"ogw/internal/guess"
 	"ogw/vfs"
 )
 

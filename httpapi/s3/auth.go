@@ -40,7 +40,7 @@ func (q *request) authenticate() error {
 // were wrong.
 func (q *request) identify(sig *sigv4.Signature) error {
 	httpapi.NoteKey(q.ctx, sig.AccessKey)
-	try, err := q.cfg.Guesses.Try(fair.Address(q.r.RemoteAddr), "s3", sig.AccessKey)
+	try, err := q.cfg.Guesses.Try(fair.Subscriber(q.r.RemoteAddr), "s3", sig.AccessKey)
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"ogw/httpapi"
-	"ogw/httpapi/guess"
 	"ogw/httpapi/sigv4"
+	"ogw/internal/guess"
 	"ogw/vfs"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"ogw/httpapi"
 	"ogw/httpapi/fair"
-	"ogw/httpapi/guess"
 	"ogw/httpapi/sigv4"
+	"ogw/internal/guess"
 	"ogw/vfs"
 )
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ogw/integration/testenv"
+	"ogw/integration/testenv/nfsclient"
 )
 
 // tried is how many of 300 guesses a door may look at: the free ones, and
@@ -101,6 +102,41 @@ func TestGuesses(t *testing.T) {
 			t.Errorf("%s: another address gets %s", c.name, resp.Status)
 		}
 	}
+}
+
+// Secrets of exports cannot be tried so either.
+func TestGuessesOfExportSecrets(t *testing.T) {
+	const secret = "correct-horse-battery"
+	s := newServer(t, testenv.ServerOptions{NFS: "insecure = true\n[[gateway.export]]\npath = \"/hers\"\nsecret = \"" + secret + "\"\n"})
+	s.OGW("bucket", "add", "hers")
+	from := func(address string) *nfsClient {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+		nc, err := d.Dial("tcp", s.NFS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { nc.Close() })
+		return &nfsClient{t, nfsclient.NewConn(nc)}
+	}
+	from("127.0.2.1").mount("/hers@" + secret)
+	mallory, looked := from("127.0.1.9"), 0
+	for i := range 300 {
+		switch st, _, err := mallory.Mnt(fmt.Sprintf("/hers@guess%011d", i)); {
+		case err != nil:
+			t.Fatal(err)
+		case st == nfsclient.NoEnt:
+			looked++
+		case st != nfsclient.Acces:
+			t.Fatalf("guess %d: status %d", i, st)
+		}
+	}
+	if looked > tried {
+		t.Errorf("%d of 300 guesses were looked at", looked)
+	}
+	if st, _, err := mallory.Mnt("/hers@" + secret); err != nil || st != nfsclient.Acces {
+		t.Errorf("a guess in the pause is looked at: %d %v", st, err)
+	}
+	from("127.0.2.2").mount("/hers@" + secret)
 }
 
 // Nobody gets to send the operator's token over a network in clear.

@@ -75,6 +75,7 @@ func TestErrors(t *testing.T) {
 		{"bad domain", "[[gateway]]\nprotocol = \"s3\"\ndomains = [\"http://x/\"]\n", []string{"gateway[0].domains"}},
 		{"negative requests", "[[gateway]]\nprotocol = \"s3\"\nmax_requests = -1\n", []string{"gateway[0].max_requests"}},
 		{"export without clients", nfs + "listen = \"0.0.0.0:2049\"\n[[gateway.export]]\npath = \"/x\"\n", []string{"export[0].clients"}},
+		{"export with a short secret", nfs + "[[gateway.export]]\npath = \"/x\"\nsecret = \"0123456789abcde\"\n", []string{"export[0].secret", "15", "16"}},
 		{"bad portmap and grace", nfs + "portmap = \"maybe\"\ngrace = \"1h\"\n", []string{"gateway[0].portmap", "auto", "gateway[0].grace", "5m"}},
 		{"bad export", nfs + "[[gateway.export]]\npath = \"x\"\nclients = [\"all\"]\nsquash = \"some\"\n",
 			[]string{"export[0].path", "export[0].clients", "export[0].squash"}},

@@ -15,6 +15,7 @@ import (
 
 	"ogw/cmd/ogw/audit"
 	"ogw/httpapi/admin"
+	"ogw/nfsserver"
 )
 
 // Bounds of values, each with the reason in its message or here.
@@ -279,6 +280,10 @@ func (g *Gateway) validateNFS(v *validator) {
 		}
 		if len(e.Clients) == 0 && !Loopback(g.Listen) {
 			v.bad(key+"clients", "name the networks that may mount it (\"0.0.0.0/0\" for all)")
+		}
+		if n := len(e.Secret); n > 0 && n < nfsserver.MinSecret {
+			v.bad(key+"secret", "it has %d characters, and who may reach the gateway can guess it: at least %d are needed "+
+				"(clients mount again with the new one)", n, nfsserver.MinSecret)
 		}
 		for _, s := range e.Clients {
 			if _, err := ParseNetwork(s); err != nil {

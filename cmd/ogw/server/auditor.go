@@ -19,7 +19,7 @@ import (
 	"ogw/httpapi"
 	"ogw/httpapi/admin"
 	"ogw/httpapi/apierr"
-	"ogw/httpapi/guess"
+	"ogw/internal/guess"
 	"ogw/vfs"
 	"ogw/vfs/users"
 )

@@ -12,10 +12,10 @@ import (
 	"ogw/cmd/ogw/audit"
 	"ogw/cmd/ogw/config"
 	"ogw/httpapi"
-	"ogw/httpapi/guess"
 	"ogw/httpapi/rest"
 	"ogw/httpapi/s3"
 	"ogw/httpapi/sigv4"
+	"ogw/internal/guess"
 	"ogw/nfsserver"
 	"ogw/nfsserver/rpc"
 	"ogw/vfs"
@@ -123,7 +123,7 @@ func (s *gateways) openNFS(ctx context.Context, g config.Gateway, l net.Listener
 	e, fs := s.engine, s.namespace.fs
 	server, err := nfsserver.New(nfsserver.Config{
 		FS: fs, Logger: s.opt.Access, RPC: rpc.Config{MaxConns: s.connections, Bytes: e.budgets.rpc},
-		Instance: nfsInstance(s.cfg, g), Grace: g.Grace,
+		Instance: nfsInstance(s.cfg, g), Grace: g.Grace, Guesses: s.guesses,
 		Done: e.audit.nfs(fs, g.Name), DoneAll: e.audit.log.Wants(audit.Data),
 	})
 	if err != nil {

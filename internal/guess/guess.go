@@ -26,7 +26,7 @@ import (
 	"sync"
 	"time"
 
-	"ogw/httpapi/fair"
+	"ogw/internal/subscriber"
 )
 
 const (
@@ -84,7 +84,7 @@ type Guard struct {
 // key is an account as tried by a client; hashed, because the name is the
 // client's to choose.
 type key struct {
-	client  fair.Key
+	client  subscriber.Key
 	door    string // "": the client as a whole
 	account uint64
 }
@@ -114,7 +114,7 @@ type Attempt struct {
 
 // Try begins an attempt of client at an account of a door (never ""); it
 // returns a Throttled if that may not be tried now.
-func (g *Guard) Try(client fair.Key, door, account string) (Attempt, error) {
+func (g *Guard) Try(client subscriber.Key, door, account string) (Attempt, error) {
 	if g == nil {
 		return Attempt{}, nil
 	}

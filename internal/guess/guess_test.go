@@ -4,15 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"net/netip"
 	"testing"
 	"time"
 
-	"ogw/httpapi/fair"
+	"ogw/internal/subscriber"
 )
 
 var (
-	mallory = fair.Address("192.0.2.66:1")
-	alice   = fair.Address("192.0.2.1:1")
+	mallory = subscriber.Of(netip.MustParseAddr("192.0.2.66"))
+	alice   = subscriber.Of(netip.MustParseAddr("192.0.2.1"))
 )
 
 // clocked returns a Guard whose time moves by hand.
@@ -23,7 +24,7 @@ func clocked() (*Guard, *time.Time) {
 }
 
 // guesses tries n times within a time and returns how often it was let.
-func guesses(g *Guard, now *time.Time, client fair.Key, account func(int) string, n int, within time.Duration) (let int) {
+func guesses(g *Guard, now *time.Time, client subscriber.Key, account func(int) string, n int, within time.Duration) (let int) {
 	for i := range n {
 		if check(g, client, account(i)) == nil {
 			let++
@@ -106,7 +107,7 @@ func TestNeighbour(t *testing.T) {
 func TestMemory(t *testing.T) {
 	g, now := clocked()
 	for i := range 3 * maxEntries {
-		wrong(g, fair.Address(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255)), fmt.Sprint(i))
+		wrong(g, subscriber.Of(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})), fmt.Sprint(i))
 	}
 	guesses(g, now, mallory, func(i int) string { return fmt.Sprint(i) }, 3*maxEntries, time.Minute)
 	if len(g.entries) > maxEntries || g.order.Len() != len(g.entries) {
@@ -122,16 +123,16 @@ func TestMemory(t *testing.T) {
 
 const door = "s3"
 
-func check(g *Guard, client fair.Key, account string) error {
+func check(g *Guard, client subscriber.Key, account string) error {
 	_, err := g.Try(client, door, account)
 	return err
 }
 
 // wrong and right begin no attempt: one that is refused cannot be either.
-func wrong(g *Guard, client fair.Key, account string) { attempt(g, client, account).Wrong() }
-func right(g *Guard, client fair.Key, account string) { attempt(g, client, account).Right() }
+func wrong(g *Guard, client subscriber.Key, account string) { attempt(g, client, account).Wrong() }
+func right(g *Guard, client subscriber.Key, account string) { attempt(g, client, account).Right() }
 
-func attempt(g *Guard, client fair.Key, account string) Attempt {
+func attempt(g *Guard, client subscriber.Key, account string) Attempt {
 	if g == nil {
 		return Attempt{}
 	}
