@@ -73,13 +73,13 @@ func (c *coherence) change(i int) []string {
 	switch c.r.IntN(6) {
 	case 0, 1, 2:
 		body := bytes.Repeat([]byte(fmt.Sprintf("%d.", i)), 1+c.r.IntN(3000))
-		_, err := c.fs.PutObject(bg, "bucket", k, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body)), Owner: vfs.Root})
+		_, err := c.fs.PutObject(bg, vfs.ObjectName{Bucket: "bucket", Key: k}, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body)), Owner: vfs.Root})
 		if err != nil {
 			c.t.Fatalf("step %d: put %s: %v", i, k, err)
 		}
 		c.state[k] = string(body)
 	case 3:
-		if _, err := c.fs.DeleteObject(bg, "bucket", k, vfs.DeleteOptions{}); err != nil {
+		if _, err := c.fs.DeleteObject(bg, vfs.ObjectName{Bucket: "bucket", Key: k}, vfs.DeleteOptions{}); err != nil {
 			c.t.Fatalf("step %d: delete %s: %v", i, k, err)
 		}
 		delete(c.state, k)
@@ -103,7 +103,7 @@ func (c *coherence) rename(i int, from, to string) []string {
 	if !ok || !ok1 || !ok2 || from == to {
 		return []string{from}
 	}
-	err := c.fs.Rename(bg, vfs.Root, fromDir, filepath.Base(from), toDir, filepath.Base(to), 0)
+	err := c.fs.Rename(bg, vfs.Root, vfs.EntryName{Dir: fromDir, Name: filepath.Base(from)}, vfs.EntryName{Dir: toDir, Name: filepath.Base(to)}, 0)
 	if err != nil {
 		c.t.Fatalf("step %d: rename %s %s: %v", i, from, to, err)
 	}
@@ -200,11 +200,11 @@ func TestCoherenceUnderLoad(t *testing.T) {
 			body := bytes.Repeat([]byte{byte('a' + gen%26)}, int(gen))
 			key := fmt.Sprintf("o%d", o)
 			if gen%5 == 0 { // a new inode, which the kernel does not know
-				if _, err := fs.DeleteObject(bg, "bucket", key, vfs.DeleteOptions{}); err != nil {
+				if _, err := fs.DeleteObject(bg, vfs.ObjectName{Bucket: "bucket", Key: key}, vfs.DeleteOptions{}); err != nil {
 					t.Errorf("delete: %v", err)
 				}
 			}
-			if _, err := fs.PutObject(bg, "bucket", key, bytes.NewReader(body), vfs.PutOptions{Size: gen}); err != nil {
+			if _, err := fs.PutObject(bg, vfs.ObjectName{Bucket: "bucket", Key: key}, bytes.NewReader(body), vfs.PutOptions{Size: gen}); err != nil {
 				t.Errorf("put: %v", err)
 			}
 			done[o].Store(gen)
@@ -373,7 +373,7 @@ func TestImpliedDirectories(t *testing.T) {
 		fs, dir := mountBucket(t, over)
 		put := func(key string) {
 			t.Helper()
-			_, err := fs.PutObject(bg, "bucket", key, bytes.NewReader([]byte("x")), vfs.PutOptions{Size: 1})
+			_, err := fs.PutObject(bg, vfs.ObjectName{Bucket: "bucket", Key: key}, bytes.NewReader([]byte("x")), vfs.PutOptions{Size: 1})
 			must(t, err)
 		}
 		put("a/b/c/f")
@@ -388,7 +388,7 @@ func TestImpliedDirectories(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "g/h/f")); err != nil {
 			t.Error(err)
 		}
-		_, err := fs.DeleteObject(bg, "bucket", "g/h/f", vfs.DeleteOptions{})
+		_, err := fs.DeleteObject(bg, vfs.ObjectName{Bucket: "bucket", Key: "g/h/f"}, vfs.DeleteOptions{})
 		must(t, err)
 		must(t, os.Mkdir(filepath.Join(dir, "g"), 0o755))
 	})

@@ -49,9 +49,9 @@ func fsxBeside(ctx context.Context, t *testing.T, fs *vfs.FS) {
 		var err error
 		switch r.IntN(5) {
 		case 0, 1:
-			_, err = fs.PutObject(bg, "bucket", key, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body))})
+			_, err = fs.PutObject(bg, vfs.ObjectName{Bucket: "bucket", Key: key}, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body))})
 		case 2:
-			_, err = fs.DeleteObject(bg, "bucket", key, vfs.DeleteOptions{})
+			_, err = fs.DeleteObject(bg, vfs.ObjectName{Bucket: "bucket", Key: key}, vfs.DeleteOptions{})
 		case 3:
 			err = fsxBesideWrite(fs, key, body)
 		case 4: // the file itself: what the kernel knows of its size must stay right

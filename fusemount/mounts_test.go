@@ -196,7 +196,7 @@ func TestMountsShareDirectories(t *testing.T) {
 		if got, err := os.ReadFile(filepath.Join(whole, "bucket/moved/f")); err != nil || string(got) != "after" {
 			t.Errorf("moved: %q, %v", got, err)
 		}
-		must(t, fs.Rename(bg, vfs.Root, b.Ino, "moved", b.Ino, "again", 0)) // through another door
+		must(t, fs.Rename(bg, vfs.Root, vfs.EntryName{Dir: b.Ino, Name: "moved"}, vfs.EntryName{Dir: b.Ino, Name: "again"}, 0)) // through another door
 		if got, err := os.ReadFile(filepath.Join(part, "f")); err != nil || string(got) != "after" {
 			t.Errorf("moved by another door: %q, %v", got, err)
 		}

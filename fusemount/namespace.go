@@ -171,7 +171,7 @@ func (f *rawFS) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, out
 	ctx := f.request(cancel, &in.InHeader)
 	defer ctx.end()
 	at := f.moment()
-	a, err := f.fs.Mknod(f.once(ctx, &in.InHeader), credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name, in.Mode, in.Rdev)
+	a, err := f.fs.Mknod(f.once(ctx, &in.InHeader), credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name, vfs.NodeOptions{Mode: in.Mode, Rdev: in.Rdev})
 	return f.made("mknod", &in.InHeader, name, &a, err, out, at)
 }
 
@@ -266,7 +266,7 @@ func (f *rawFS) Rename(cancel <-chan struct{}, in *fuse.RenameIn, name, newName 
 	if in.Flags != 0 {
 		return fuse.EINVAL
 	}
-	err := f.fs.Rename(f.once(ctx, &in.InHeader), cred(&in.InHeader), f.ino(in.NodeId), name, f.ino(in.Newdir), newName, flags)
+	err := f.fs.Rename(f.once(ctx, &in.InHeader), cred(&in.InHeader), vfs.EntryName{Dir: f.ino(in.NodeId), Name: name}, vfs.EntryName{Dir: f.ino(in.Newdir), Name: newName}, flags)
 	return f.status("rename", &in.InHeader, err)
 }
 

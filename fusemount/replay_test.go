@@ -68,7 +68,7 @@ func begin(t *testing.T, text string) *killed {
 // put replaces the file's content, as S3 does.
 func (k *killed) put(text string) {
 	k.Helper()
-	_, err := k.fs.PutObject(bg, "bucket", "f", strings.NewReader(text), vfs.PutOptions{Size: int64(len(text))})
+	_, err := k.fs.PutObject(bg, vfs.ObjectName{Bucket: "bucket", Key: "f"}, strings.NewReader(text), vfs.PutOptions{Size: int64(len(text))})
 	must(k.T, err)
 }
 
@@ -176,7 +176,7 @@ func TestReplayLost(t *testing.T) {
 	}
 	replacer, err := vfs.Open(bg, mem.New(mem.Options{Disk: k.disk}), vfs.Config{NoBackground: true})
 	must(t, err)
-	_, err = replacer.PutObject(bg, "bucket", "f", strings.NewReader("after!"), vfs.PutOptions{Size: 6})
+	_, err = replacer.PutObject(bg, vfs.ObjectName{Bucket: "bucket", Key: "f"}, strings.NewReader("after!"), vfs.PutOptions{Size: 6})
 	must(t, err)
 	a, err := replacer.Resolve(bg, vfs.Root, "bucket/f", true)
 	must(t, err)

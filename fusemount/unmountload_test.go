@@ -97,9 +97,9 @@ func changeBeside(ctx context.Context, t *testing.T, fs *vfs.FS, w int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		key := fmt.Sprintf("f%d", (n+w)%5)
 		body := bytes.Repeat([]byte("beside"), n%1000)
-		_, err := fs.PutObject(bg, "bucket", key, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body))})
+		_, err := fs.PutObject(bg, vfs.ObjectName{Bucket: "bucket", Key: key}, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body))})
 		if err == nil && n%5 == 0 {
-			_, err = fs.DeleteObject(bg, "bucket", key, vfs.DeleteOptions{})
+			_, err = fs.DeleteObject(bg, vfs.ObjectName{Bucket: "bucket", Key: key}, vfs.DeleteOptions{})
 		}
 		if err != nil {
 			t.Errorf("beside the mount: %v", err)

@@ -74,7 +74,7 @@ func (f *rawFS) SetXAttr(cancel <-chan struct{}, in *fuse.SetXAttrIn, name strin
 		f.privs.moved()
 	}
 	ino := f.ino(in.NodeId)
-	err := f.fs.SetXattr(f.once(ctx, &in.InHeader), cred(&in.InHeader), ino, name, bytes.Clone(data), vfs.XattrFlags(in.Flags))
+	err := f.fs.SetXattr(f.once(ctx, &in.InHeader), cred(&in.InHeader), ino, vfs.Xattr{Name: name, Value: bytes.Clone(data)}, vfs.XattrFlags(in.Flags))
 	if errors.Is(err, vfs.ErrDone) {
 		err = nil
 	}

@@ -80,7 +80,7 @@ func fill(t *testing.T, dir, bucket, prefix string, n int, size int64) {
 			body := strings.Repeat("x", int(size))
 			for i := w; i < n; i += writers {
 				key := fmt.Sprintf("%s%08d", prefix, i)
-				if _, err := fs.PutObject(relaxed, bucket, key, strings.NewReader(body), vfs.PutOptions{Size: size}); err != nil {
+				if _, err := fs.PutObject(relaxed, vfs.ObjectName{Bucket: bucket, Key: key}, strings.NewReader(body), vfs.PutOptions{Size: size}); err != nil {
 					t.Error(err)
 					return
 				}

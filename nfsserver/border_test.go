@@ -64,7 +64,7 @@ func (h hand) symlink(dir, name, target string) {
 
 func (h hand) rename(dir, name, to, newName string) {
 	h.t.Helper()
-	if err := h.fs.Rename(context.Background(), vfs.Root, h.ino(dir), name, h.ino(to), newName, 0); err != nil {
+	if err := h.fs.Rename(context.Background(), vfs.Root, vfs.EntryName{Dir: h.ino(dir), Name: name}, vfs.EntryName{Dir: h.ino(to), Name: newName}, 0); err != nil {
 		h.t.Fatal(err)
 	}
 }

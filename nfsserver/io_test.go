@@ -355,7 +355,7 @@ func TestWriteRevokesCapability(t *testing.T) {
 			_, f, _ := s.mount("/", 0).create(c.root, file, createGuarded, set{mode: ptr(uint32(0o666))})
 			a, err := s.fs.Lookup(t.Context(), vfs.Root, vfs.RootIno, file)
 			if err == nil {
-				err = s.fs.SetXattr(t.Context(), vfs.Root, a.Ino, name, []byte("v"), 0)
+				err = s.fs.SetXattr(t.Context(), vfs.Root, a.Ino, vfs.Xattr{Name: name, Value: []byte("v")}, 0)
 			}
 			if err != nil {
 				t.Fatal(err)

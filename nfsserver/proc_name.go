@@ -248,7 +248,7 @@ func mknod(ctx context.Context, q *request) error {
 		return ErrInval
 	}
 	c := q.change(ctx, dir)
-	a, err := q.s.fs.Mknod(q.once(ctx), &q.cred, dir, d.name, mode|s.modeOr(defaultFileMode), rdev)
+	a, err := q.s.fs.Mknod(q.once(ctx), &q.cred, dir, d.name, vfs.NodeOptions{Mode: mode | s.modeOr(defaultFileMode), Rdev: rdev})
 	if errors.Is(err, vfs.ErrDone) {
 		a, err = q.s.fs.Lookup(ctx, vfs.Root, dir, d.name)
 	}
@@ -310,7 +310,7 @@ func rename(ctx context.Context, q *request) error {
 	if isDots(from.name) || isDots(to.name) {
 		return ErrInval
 	}
-	err = q.s.fs.Rename(q.once(ctx), &q.cred, fromDir, from.name, toDir, to.name, 0)
+	err = q.s.fs.Rename(q.once(ctx), &q.cred, vfs.EntryName{Dir: fromDir, Name: from.name}, vfs.EntryName{Dir: toDir, Name: to.name}, 0)
 	if err != nil && !errors.Is(err, vfs.ErrDone) {
 		return err
 	}

@@ -100,7 +100,7 @@ func (l *listing) fill(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	err = l.q.s.fs.ReadDirN(ctx, &l.q.cred, l.dir, after, l.most(), l.plus, func(e vfs.DirEntry) error {
+	err = l.q.s.fs.ReadDir(ctx, &l.q.cred, l.dir, vfs.ReadDirOptions{After: after, Few: l.most(), Attrs: l.plus}, func(e vfs.DirEntry) error {
 		cookie := l.q.s.sealer.cookie(e.Pos)
 		if !l.add(e.Name, e.Ino, cookie, e.Attr) {
 			return errFull
@@ -162,7 +162,7 @@ func (l *listing) position(ctx context.Context) (string, error) {
 		return pos, nil
 	}
 	found := ""
-	err := l.q.s.fs.ReadDir(ctx, &l.q.cred, l.dir, "", false, func(e vfs.DirEntry) error {
+	err := l.q.s.fs.ReadDir(ctx, &l.q.cred, l.dir, vfs.ReadDirOptions{}, func(e vfs.DirEntry) error {
 		if l.q.s.sealer.cookie(e.Pos) == l.cookie {
 			found = e.Pos
 			return errFull

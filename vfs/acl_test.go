@@ -35,8 +35,8 @@ func TestAccessACL(t *testing.T) {
 		_, err := fs.SetAttr(bg, Root, f, SetAttr{UID: ptr(uint32(10)), GID: ptr(uint32(20))})
 		want(t, err, nil)
 		value := aclOf(0o640, 6, ace(posixacl.User, 6, 11), ace(posixacl.User, 7, 12), ace(posixacl.Group, 2, 30), ace(posixacl.Group, 4, 31))
-		want(t, fs.SetXattr(bg, cred(11, 20), f, posixacl.XattrAccess, value, 0), ErrPerm)
-		want(t, fs.SetXattr(bg, cred(10, 20), f, posixacl.XattrAccess, value, 0), nil)
+		want(t, fs.SetXattr(bg, cred(11, 20), f, Xattr{Name: posixacl.XattrAccess, Value: value}, 0), ErrPerm)
+		want(t, fs.SetXattr(bg, cred(10, 20), f, Xattr{Name: posixacl.XattrAccess, Value: value}, 0), nil)
 		if a, _ := fs.GetAttr(bg, f); a.Mode&0o777 != 0o660 {
 			t.Errorf("mode %o: the group bits must be the mask", a.Mode&0o777)
 		}
@@ -75,7 +75,7 @@ func TestAccessACL(t *testing.T) {
 		want(t, err, ErrNoAttr)
 		// One without more than a mode is only a mode.
 		min := makeACL(ace(posixacl.UserObj, 7, 0), ace(posixacl.GroupObj, 5, 0), ace(posixacl.Other, 1, 0))
-		want(t, fs.SetXattr(bg, Root, f, posixacl.XattrAccess, min, 0), nil)
+		want(t, fs.SetXattr(bg, Root, f, Xattr{Name: posixacl.XattrAccess, Value: min}, 0), nil)
 		if a, _ := fs.GetAttr(bg, f); a.Mode&0o777 != 0o751 {
 			t.Errorf("mode %o", a.Mode&0o777)
 		}
@@ -89,8 +89,8 @@ func TestDefaultACL(t *testing.T) {
 		d := mustMkdir(t, fs, RootIno, "d")
 		f := mustFile(t, fs, d, "before")
 		value := aclOf(0o750, 7, ace(posixacl.User, 7, 11))
-		want(t, fs.SetXattr(bg, Root, f, posixacl.XattrDefault, value, 0), ErrAccess)
-		want(t, fs.SetXattr(bg, Root, d, posixacl.XattrDefault, value, 0), nil)
+		want(t, fs.SetXattr(bg, Root, f, Xattr{Name: posixacl.XattrDefault, Value: value}, 0), ErrAccess)
+		want(t, fs.SetXattr(bg, Root, d, Xattr{Name: posixacl.XattrDefault, Value: value}, 0), nil)
 		user := NewCred(0, 0)
 		user.Umask = 0o077
 		a, _, _, err := fs.Create(bg, user, d, "f", CreateOptions{NoOpen: true, Mode: 0o664})
@@ -117,7 +117,7 @@ func TestDefaultACL(t *testing.T) {
 		if l.Mode&0o777 != 0o777 {
 			t.Errorf("symlink mode %o", l.Mode)
 		}
-		want(t, fs.SetXattr(bg, Root, l.Ino, posixacl.XattrAccess, value, 0), ErrNotSupported)
+		want(t, fs.SetXattr(bg, Root, l.Ino, Xattr{Name: posixacl.XattrAccess, Value: value}, 0), ErrNotSupported)
 		removeAll(t, fs, d)
 		want(t, fs.Rmdir(bg, Root, RootIno, "d"), nil)
 		noLeftovers(t, fs)

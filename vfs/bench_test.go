@@ -140,7 +140,7 @@ func benchReadDir(b *testing.B, attrs bool) {
 	b.ResetTimer()
 	for range b.N {
 		n := 0
-		want(b, fs.ReadDir(cluster.Relaxed(bg), Root, d, "", attrs, func(DirEntry) error { n++; return nil }), nil)
+		want(b, fs.ReadDir(cluster.Relaxed(bg), Root, d, ReadDirOptions{Attrs: attrs}, func(DirEntry) error { n++; return nil }), nil)
 		if n != benchFiles {
 			b.Fatalf("%d entries", n)
 		}
@@ -161,7 +161,7 @@ func BenchmarkRenameDirectoryOfAMillion(b *testing.B) {
 	b.Logf("filled in %v", time.Since(start))
 	b.ResetTimer()
 	for range b.N {
-		want(b, fs.Rename(bg, Root, from, "d", to, "d", 0), nil)
+		want(b, fs.Rename(bg, Root, EntryName{from, "d"}, EntryName{to, "d"}, 0), nil)
 		from, to = to, from
 	}
 }

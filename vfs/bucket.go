@@ -34,7 +34,7 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 	if err := record.ValidateGrants(with.Grants); err != nil {
 		return BucketInfo{}, err
 	}
-	if _, err := fs.Authorize(ctx, ActCreateBucket, name, ""); err != nil {
+	if _, err := fs.Authorize(ctx, ActCreateBucket, ObjectName{name, ""}); err != nil {
 		return BucketInfo{}, err
 	}
 	if !ValidBucketName(name) {
@@ -133,7 +133,7 @@ func (fs *FS) HeadBucket(ctx context.Context, name string) (BucketInfo, error) {
 // ListBuckets returns at most limit buckets behind after in order of their
 // names: those of who asks, or all to an administrator (S3 ListBuckets).
 func (fs *FS) ListBuckets(ctx context.Context, after string, limit int) ([]BucketInfo, error) {
-	if _, err := fs.Authorize(ctx, ActListBuckets, "", ""); err != nil {
+	if _, err := fs.Authorize(ctx, ActListBuckets, ObjectName{"", ""}); err != nil {
 		return nil, err
 	}
 	var list []BucketInfo

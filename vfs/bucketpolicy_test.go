@@ -49,7 +49,7 @@ func policyOf(statements ...string) []byte {
 }
 
 func (c *cast) reads(who, bucket, key string) error {
-	_, err := c.fs.HeadObject(c.as(who), bucket, key, GetOptions{})
+	_, err := c.fs.HeadObject(c.as(who), ObjectName{bucket, key}, GetOptions{})
 	return err
 }
 
@@ -137,9 +137,9 @@ func TestPolicyNamesIDs(t *testing.T) {
 		want(t, c.reads("bob", "bkt", "k"), nil)
 	}
 	want(t, fs.SetBucketGrants(bg, "bkt", Grants{{Grantee: GranteeEverybody, Permission: PermWrite}}), nil)
-	want(t, fs.Rename(bg, Root, RootIno, "bkt", RootIno, "other", 0), nil)
+	want(t, fs.Rename(bg, Root, EntryName{RootIno, "bkt"}, EntryName{RootIno, "other"}, 0), nil)
 	want(t, c.reads("bob", "other", "k"), nil)
-	_, err = fs.DeleteObject(c.as("bob"), "other", "k", DeleteOptions{})
+	_, err = fs.DeleteObject(c.as("bob"), ObjectName{"other", "k"}, DeleteOptions{})
 	want(t, err, ErrAccess)
 	noFindings(t, fs)
 }
@@ -153,9 +153,9 @@ func TestPolicyInFlight(t *testing.T) {
 		want(t, c.fs.SetBucketPolicy(bg, "bkt", nil), nil)
 		return 0, io.EOF
 	}))
-	_, err := c.fs.PutObject(c.as("bob"), "bkt", "k", body, PutOptions{Size: -1})
+	_, err := c.fs.PutObject(c.as("bob"), ObjectName{"bkt", "k"}, body, PutOptions{Size: -1})
 	want(t, err, ErrAccess)
-	_, err = c.fs.HeadObject(bg, "bkt", "k", GetOptions{})
+	_, err = c.fs.HeadObject(bg, ObjectName{"bkt", "k"}, GetOptions{})
 	want(t, err, ErrNoSuchKey)
 }
 
@@ -195,10 +195,10 @@ func TestPolicyOfManyKeys(t *testing.T) {
 		want(t, results[i].Err, expect)
 	}
 	for key, expect := range map[string]error{"a/1": ErrNoSuchKey, "a/2": nil, "a/3": ErrNoSuchKey, "b/1": nil} {
-		_, err := c.fs.HeadObject(bg, "bkt", key, GetOptions{})
+		_, err := c.fs.HeadObject(bg, ObjectName{"bkt", key}, GetOptions{})
 		want(t, err, expect)
 	}
-	if _, err := c.fs.Authorize(c.as("bob"), ActDeleteObject, "bkt", ""); err != nil {
+	if _, err := c.fs.Authorize(c.as("bob"), ActDeleteObject, ObjectName{"bkt", ""}); err != nil {
 		t.Errorf("keys that are not known yet: %v", err)
 	}
 }
@@ -209,7 +209,7 @@ func TestPolicyOfWhatComesWithAnObject(t *testing.T) {
 	public := Grants{{Grantee: GranteeEverybody, Permission: PermRead}}
 	tagged := ObjectMeta{Headers: map[string]string{taggingHeader: "a=b"}}
 	putMeta := func(m ObjectMeta) error {
-		_, err := c.fs.PutObject(c.as("bob"), "bkt", "k", strings.NewReader("x"), PutOptions{Size: 1, Meta: m})
+		_, err := c.fs.PutObject(c.as("bob"), ObjectName{"bkt", "k"}, strings.NewReader("x"), PutOptions{Size: 1, Meta: m})
 		return err
 	}
 	want(t, c.fs.SetBucketPolicy(bg, "bkt", policyOf(statement("Allow", "s3:PutObject", "bkt/*"))), nil)
@@ -223,7 +223,7 @@ func TestPolicyOfWhatComesWithAnObject(t *testing.T) {
 	cond := `,"Condition":{"StringEquals":{"s3:ExistingObjectTag/A":"b"}}`
 	want(t, c.fs.SetBucketPolicy(bg, "bkt", policyOf(statement("Deny", "s3:GetObject", "bkt/*", cond))), nil)
 	want(t, c.reads("bob", "bkt", "k"), ErrAccess)
-	want(t, c.fs.SetObjectHeader(bg, "bkt", "k", taggingHeader, "a=c"), nil)
+	want(t, c.fs.SetObjectHeader(bg, ObjectName{"bkt", "k"}, taggingHeader, "a=c"), nil)
 	want(t, c.reads("bob", "bkt", "k"), nil)
 }
 
@@ -245,17 +245,17 @@ func TestPolicyOfLists(t *testing.T) {
 func TestPolicyOfUploads(t *testing.T) {
 	c := newCast(t)
 	c.bucketOf("bkt")
-	u, err := c.fs.CreateUpload(c.as("alice"), "bkt", "k", PutOptions{Size: -1}, "", false)
+	u, err := c.fs.CreateUpload(c.as("alice"), ObjectName{"bkt", "k"}, PutOptions{Size: -1}, "", false)
 	want(t, err, nil)
 	listed := func() int {
-		page, err := c.fs.ListUploads(c.asking("bob", ActListObjects, "s3:ListBucketMultipartUploads", nil), "bkt", "", "", "", "", 10)
+		page, err := c.fs.ListUploads(c.asking("bob", ActListObjects, "s3:ListBucketMultipartUploads", nil), "bkt", ListUploadsOptions{MaxUploads: 10})
 		if err != nil {
 			return -1
 		}
 		return len(page.Uploads)
 	}
 	abort := func() error {
-		return c.fs.AbortUpload(c.asking("bob", ActOwnUpload, "s3:AbortMultipartUpload", nil), "bkt", "k", u.ID)
+		return c.fs.AbortUpload(c.asking("bob", ActOwnUpload, "s3:AbortMultipartUpload", nil), ObjectName{"bkt", "k"}.Upload(u.ID))
 	}
 	want(t, abort(), ErrAccess)
 	if n := listed(); n != -1 {
@@ -265,7 +265,7 @@ func TestPolicyOfUploads(t *testing.T) {
 	if n := listed(); n != 1 {
 		t.Errorf("%d uploads", n)
 	}
-	_, err = c.fs.PutPart(c.as("bob"), "bkt", "k", u.ID, 1, strings.NewReader("x"), PutOptions{Size: 1})
+	_, err = c.fs.PutPart(c.as("bob"), ObjectName{"bkt", "k"}.Upload(u.ID), 1, strings.NewReader("x"), PutOptions{Size: 1})
 	want(t, err, ErrAccess)
 	want(t, abort(), nil)
 }

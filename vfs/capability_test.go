@@ -52,7 +52,7 @@ func TestWriteRevokesCapabilities(t *testing.T) {
 				defer f.Close(bg)
 				want(t, write(f), nil)
 				for _, name := range []string{xattrCapability, "user.kept"} {
-					want(t, fs.SetXattr(bg, Root, ino, name, []byte("v"), 0), nil)
+					want(t, fs.SetXattr(bg, Root, ino, Xattr{Name: name, Value: []byte("v")}, 0), nil)
 				}
 				want(t, f.Sync(bg), nil)
 				capability := func() error { _, err := fs.GetXattr(bg, Root, ino, xattrCapability); return err }
@@ -108,7 +108,7 @@ func TestTruncateEmpty(t *testing.T) {
 		mode, old := uint32(0o4777), TimeNS(1)
 		_, err := fs.SetAttr(bg, Root, ino, SetAttr{Mode: &mode, Mtime: &old})
 		want(t, err, nil)
-		want(t, fs.SetXattr(bg, Root, ino, xattrCapability, []byte("v"), 0), nil)
+		want(t, fs.SetXattr(bg, Root, ino, Xattr{Name: xattrCapability, Value: []byte("v")}, 0), nil)
 		var told recorder
 		defer fs.Watch(&told)()
 		f, err := fs.Open(bg, user, ino, OpenWrite|OpenTrunc)

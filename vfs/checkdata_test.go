@@ -52,7 +52,7 @@ func TestCheckSparse(t *testing.T) {
 	defer cancel()
 	for range 2 {
 		for _, key := range []string{"endless", "file"} {
-			info, err := fs.HeadObject(ctx, "bucket", key, GetOptions{Checksums: true})
+			info, err := fs.HeadObject(ctx, ObjectName{"bucket", key}, GetOptions{Checksums: true})
 			want(t, err, nil)
 			sum := checksum.CRC64Bytes(crc64nvme.Checksum(body))
 			if n := len(info.Checksums); n != 1 || key == "file" && !bytes.Equal(info.Checksums[0].Value, sum) {

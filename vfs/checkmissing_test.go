@@ -65,7 +65,7 @@ func TestCheckMissing(t *testing.T) {
 	for _, key := range []string{"whole", "lost", "shared", "absent", "deleted"} {
 		put(t, fs, key, body)
 	}
-	_, err := fs.CopyObject(bg, "bucket", "shared", "bucket", "copy", CopyOptions{})
+	_, err := fs.CopyObject(bg, ObjectName{"bucket", "shared"}, ObjectName{"bucket", "copy"}, CopyOptions{})
 	want(t, err, nil)
 	check := func(what string, o CheckOptions, details ...string) {
 		t.Helper()
@@ -91,7 +91,7 @@ func TestCheckMissing(t *testing.T) {
 	lost, shared, absent, deleted := blobsOf(t, fs, "lost"), blobsOf(t, fs, "shared"), blobsOf(t, fs, "absent"), blobsOf(t, fs, "deleted")
 	lossy.lost[lost[0]], lossy.lost[shared[0]], lossy.lost[deleted[0]] = true, true, true
 	want(t, c.Blobs.Delete(bg, absent...), nil)
-	_, err = fs.DeleteObject(bg, "bucket", "deleted", DeleteOptions{})
+	_, err = fs.DeleteObject(bg, ObjectName{"bucket", "deleted"}, DeleteOptions{})
 	want(t, err, nil)
 	missing := []string{
 		"missing-blob: bucket/lost & " + lost[0].String() + " & file",

@@ -76,7 +76,7 @@ func TestCloseDuringRead(t *testing.T) {
 			return a.Size, err
 		}},
 		{"ReadDir", func(fs *FS, dir, _ Ino) (size int64, err error) {
-			err = fs.ReadDir(bg, Root, dir, "", true, func(e DirEntry) error {
+			err = fs.ReadDir(bg, Root, dir, ReadDirOptions{Attrs: true}, func(e DirEntry) error {
 				size = e.Attr.Size
 				return nil
 			})
@@ -87,11 +87,11 @@ func TestCloseDuringRead(t *testing.T) {
 			return a.Size, err
 		}},
 		{"HeadObject", func(fs *FS, _, _ Ino) (int64, error) {
-			info, err := fs.HeadObject(bg, "bucket", name, GetOptions{})
+			info, err := fs.HeadObject(bg, ObjectName{"bucket", name}, GetOptions{})
 			return info.Size, err
 		}},
 		{"GetObject", func(fs *FS, _, _ Ino) (int64, error) {
-			ob, err := fs.GetObject(bg, "bucket", name, GetOptions{})
+			ob, err := fs.GetObject(bg, ObjectName{"bucket", name}, GetOptions{})
 			if err != nil {
 				return 0, err
 			}

@@ -18,20 +18,18 @@ const (
 )
 
 // CompleteUpload publishes the parts as one object, atomically; it is
-// metadata only. Checks order, sizes, ETags and checksums of the parts.
-// objectSum, if not nil, is what the client says the whole object's
-// checksum is. Asked again after it succeeded, it succeeds while the object
+// metadata only. Checks order, sizes, ETags and checksums of the parts. Asked again after it succeeded, it succeeds while the object
 // still has that content (S3 CompleteMultipartUpload).
-func (fs *FS) CompleteUpload(ctx context.Context, bucket, key, upload string, parts []CompletePart, cond Preconditions, objectSum *Checksum) (ObjectInfo, error) {
-	ctx = fs.objectCtx(ctx, bucket, key)
-	name, err := parseUploadName(bucket, key, upload)
+func (fs *FS) CompleteUpload(ctx context.Context, name UploadName, o CompleteOptions) (ObjectInfo, error) {
+	ctx = fs.objectCtx(ctx, name.ObjectName)
+	k, err := parseUploadName(name)
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	if err := checkOrder(parts); err != nil {
+	if err := checkOrder(o.Parts); err != nil {
 		return ObjectInfo{}, err
 	}
-	c := completion{fs: fs, name: &name, want: parts, cond: &cond, sum: objectSum}
+	c := completion{fs: fs, name: &k, want: o.Parts, cond: &o.Cond, sum: o.Checksum}
 	for range maxCompleteAttempts {
 		info, err := c.run(ctx)
 		switch {
@@ -44,7 +42,7 @@ func (fs *FS) CompleteUpload(ctx context.Context, bucket, key, upload string, pa
 		}
 		return info, err
 	}
-	return ObjectInfo{}, fmt.Errorf("upload %q keeps changing: %w", upload, ErrConflict)
+	return ObjectInfo{}, fmt.Errorf("upload %q keeps changing: %w", name.ID, ErrConflict)
 }
 
 // errUploadChanged: the upload is not as the staging of its extents began.
@@ -53,7 +51,7 @@ var errUploadChanged = fmt.Errorf("upload changed: %w", ErrConflict)
 // completion is one CompleteUpload.
 type completion struct {
 	fs   *FS
-	name *uploadName
+	name *uploadKey
 	want []CompletePart
 	cond *Preconditions
 	sum  *Checksum
@@ -254,7 +252,7 @@ func clearExtents(t cluster.Txn, upload ContentID, limit int) (more bool, err er
 // already tells whether the object holds the content of the upload: then an
 // earlier call succeeded, and only its answer was lost.
 func (c *completion) already(ctx context.Context) (ObjectInfo, bool) {
-	id, _, ok := parseUploadID(c.name.upload)
+	id, _, ok := parseUploadID(c.name.id)
 	if !ok {
 		return ObjectInfo{}, false
 	}
@@ -267,7 +265,7 @@ func (c *completion) already(ctx context.Context) (ObjectInfo, bool) {
 		if n.Content != id || n.Object.NParts == 0 {
 			return ErrNoSuchUpload
 		}
-		info, err = c.fs.objectInfo(r, c.name.key.key, n)
+		info, err = c.fs.objectInfo(r, c.name.key.Key, n)
 		info.Checksums = checksumsIn(n)
 		return err
 	})

@@ -33,16 +33,16 @@ func makeFormat1(t *testing.T, c *cluster.Cluster, uids ...uint32) {
 	want(t, fs.SetBucketAttr(bg, "bucket", record.AclAttr1, []byte(acl1Text)), nil)
 	legacy := ObjectMeta{Headers: map[string]string{record.AclHeader1: acl1Text, "Cache-Control": "none"}}
 	for _, key := range []string{"a", "b", "c"} {
-		_, err = fs.PutObject(bg, "bucket", key, strings.NewReader("x"), PutOptions{Size: 1, Meta: legacy, Owner: NewCred(20000, 0)})
+		_, err = fs.PutObject(bg, ObjectName{"bucket", key}, strings.NewReader("x"), PutOptions{Size: 1, Meta: legacy, Owner: NewCred(20000, 0)})
 		want(t, err, nil)
 	}
 	for _, uid := range uids {
-		_, err = fs.PutObject(bg, "bucket", fmt.Sprint("of ", uid), strings.NewReader("x"), PutOptions{Size: 1, Owner: NewCred(uid, 0)})
+		_, err = fs.PutObject(bg, ObjectName{"bucket", fmt.Sprint("of ", uid)}, strings.NewReader("x"), PutOptions{Size: 1, Owner: NewCred(uid, 0)})
 		want(t, err, nil)
 	}
 	put(t, fs, "plain", "x")
-	want(t, fs.SetObjectHeader(bg, "bucket", "plain", record.AclHeader1, "no JSON"), nil)
-	_, err = fs.CreateUpload(bg, "bucket", "up", PutOptions{Meta: legacy}, "", false)
+	want(t, fs.SetObjectHeader(bg, ObjectName{"bucket", "plain"}, record.AclHeader1, "no JSON"), nil)
+	_, err = fs.CreateUpload(bg, ObjectName{"bucket", "up"}, PutOptions{Meta: legacy}, "", false)
 	want(t, err, nil)
 	want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error {
 		super := fs.super
@@ -94,16 +94,16 @@ func checkFormat2(t *testing.T, fs *FS) {
 		t.Errorf("%q %v", v, err)
 	}
 	for _, key := range []string{"a", "b", "c"} {
-		info, err := fs.HeadObject(bg, "bucket", key, GetOptions{})
+		info, err := fs.HeadObject(bg, ObjectName{"bucket", key}, GetOptions{})
 		if err != nil || !slices.Equal(info.Meta.Grants, grants) || len(info.Meta.Headers) != 1 {
 			t.Error(key, info, err)
 		}
 	}
-	info, err := fs.HeadObject(bg, "bucket", "plain", GetOptions{})
+	info, err := fs.HeadObject(bg, ObjectName{"bucket", "plain"}, GetOptions{})
 	if err != nil || info.Meta.Grants != nil || len(info.Meta.Headers) != 0 {
 		t.Error(info, err)
 	}
-	ups, err := fs.ListUploads(bg, "bucket", "", "", "", "", 10)
+	ups, err := fs.ListUploads(bg, "bucket", ListUploadsOptions{MaxUploads: 10})
 	if err != nil || len(ups.Uploads) != 1 || !slices.Equal(ups.Uploads[0].Meta.Grants, grants) {
 		t.Error(ups, err)
 	}
@@ -127,7 +127,7 @@ func TestConvertFormat1(t *testing.T) {
 			// A name that had no user then grants whoever takes it nothing.
 			gone, err := fs.Users().Make(bg, users.User{Name: "gone"}, users.Options{FreeUID: true})
 			want(t, err, nil)
-			info, err := fs.HeadObject(bg, "bucket", "a", GetOptions{})
+			info, err := fs.HeadObject(bg, ObjectName{"bucket", "a"}, GetOptions{})
 			if err != nil || info.Meta.Grants.Allow(gone.ID, PermRead) {
 				t.Error(info.Meta.Grants, err)
 			}

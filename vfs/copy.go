@@ -19,13 +19,13 @@ const maxCopyAttempts = 8
 
 // CopyObject copies by reference, attributes included (S3 CopyObject). A copy
 // onto itself replaces the metadata only.
-func (fs *FS) CopyObject(ctx context.Context, srcBucket, srcKey, bucket, key string, o CopyOptions) (ObjectInfo, error) {
-	ctx = fs.objectCtx(ctx, bucket, key)
-	src, err := parseKey(srcBucket, srcKey)
+func (fs *FS) CopyObject(ctx context.Context, src, dst ObjectName, o CopyOptions) (ObjectInfo, error) {
+	ctx = fs.objectCtx(ctx, dst)
+	from, err := parseKey(src)
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	dst, err := parseKey(bucket, key)
+	to, err := parseKey(dst)
 	if err != nil {
 		return ObjectInfo{}, err
 	}
@@ -33,16 +33,16 @@ func (fs *FS) CopyObject(ctx context.Context, srcBucket, srcKey, bucket, key str
 		return ObjectInfo{}, err
 	}
 	for range maxCopyAttempts {
-		c := copying{fs: fs, src: &src, o: &o}
+		c := copying{fs: fs, src: &from, o: &o}
 		if err := c.prepare(ctx); err != nil {
 			return ObjectInfo{}, err
 		}
-		info, err := c.run(ctx, &dst)
+		info, err := c.run(ctx, &to)
 		if !errors.Is(err, errSourceChanged) {
 			return info, err
 		}
 	}
-	return ObjectInfo{}, fmt.Errorf("source %q keeps changing: %w", srcKey, ErrConflict)
+	return ObjectInfo{}, fmt.Errorf("source %q keeps changing: %w", src.Key, ErrConflict)
 }
 
 var errSourceChanged = fmt.Errorf("copy source changed: %w", ErrConflict)
@@ -160,7 +160,7 @@ func (c *copying) run(ctx context.Context, dst *objectKey) (ObjectInfo, error) {
 }
 
 func (c *copying) sameKey(dst *objectKey) bool {
-	return c.src.bucket == dst.bucket && c.src.key == dst.key
+	return c.src.ObjectName == dst.ObjectName
 }
 
 // source reads the source and fills what the copy takes from it.
@@ -179,7 +179,7 @@ func (c *copying) source(ctx context.Context, t cluster.Txn) (*record.Inode, err
 	if !c.o.ReplaceMeta {
 		c.meta = ObjectMeta{ContentType: from.Object.ContentType, Headers: from.Object.Headers, Grants: c.o.Meta.Grants}
 		if c.meta.ContentType == "" && from.IsRegular() {
-			c.meta.ContentType = naming.ContentType(c.src.key)
+			c.meta.ContentType = naming.ContentType(c.src.Key)
 		}
 		if from.Has(record.FlagXattrs) {
 			if c.meta.User, err = userMeta(t, from.Ino); err != nil {

@@ -252,12 +252,18 @@ func (fs *FS) Mkdir(ctx context.Context, cred *Cred, dir Ino, name string, mode 
 	})
 }
 
-// Mknod makes a special file, or a regular one; mode holds the type. Devices
-// are for the superuser (ErrPerm).
-func (fs *FS) Mknod(ctx context.Context, cred *Cred, dir Ino, name string, mode, rdev uint32) (Attr, error) {
-	switch mode & ModeTypeMask {
+// NodeOptions of Mknod.
+type NodeOptions struct {
+	Mode uint32 // type and permissions
+	Rdev uint32 // of a device
+}
+
+// Mknod makes a special file, or a regular one. Devices are for the superuser
+// (ErrPerm).
+func (fs *FS) Mknod(ctx context.Context, cred *Cred, dir Ino, name string, o NodeOptions) (Attr, error) {
+	switch o.Mode & ModeTypeMask {
 	case 0:
-		mode |= ModeRegular
+		o.Mode |= ModeRegular
 	case ModeRegular, ModeFIFO, ModeSocket:
 	case ModeChar, ModeBlock:
 		if !cred.rooted() {
@@ -268,9 +274,9 @@ func (fs *FS) Mknod(ctx context.Context, cred *Cred, dir Ino, name string, mode,
 	default:
 		return Attr{}, ErrInvalid
 	}
-	return fs.make(ctx, cred, dir, name, mode&(ModeTypeMask|ModePermMask), func(n *record.Inode) error {
+	return fs.make(ctx, cred, dir, name, o.Mode&(ModeTypeMask|ModePermMask), func(n *record.Inode) error {
 		if t := n.Mode & ModeTypeMask; t == ModeChar || t == ModeBlock {
-			n.Rdev = rdev
+			n.Rdev = o.Rdev
 		}
 		return nil
 	})

@@ -53,17 +53,20 @@ func refuses(t *testing.T, fs *FS, what string, c *Cred, dir Ino, name string) {
 		"chown":     func() error { _, err := fs.SetAttr(bg, c, a.Ino, SetAttr{UID: &uid}); return err },
 		"truncate":  func() error { _, err := fs.SetAttr(bg, c, a.Ino, SetAttr{Size: &size}); return err },
 		"utimes":    func() error { _, err := fs.SetAttr(bg, c, a.Ino, SetAttr{MtimeNow: true}); return err },
-		"setxattr":  func() error { return fs.SetXattr(bg, c, a.Ino, "trusted.x", []byte("x"), 0) },
+		"setxattr":  func() error { return fs.SetXattr(bg, c, a.Ino, Xattr{Name: "trusted.x", Value: []byte("x")}, 0) },
 		"chattr":    func() error { return fs.SetFlags(bg, c, a.Ino, FlagNoDump) },
 		"create":    func() error { _, _, _, err := fs.Create(bg, c, dir, "new", CreateOptions{Mode: 0o644}); return err },
 		"temporary": func() error { _, _, err := fs.OpenTemp(bg, c, dir, 0o644, OpenWrite); return err },
 		"mkdir":     func() error { _, err := fs.Mkdir(bg, c, dir, "new", 0o755); return err },
-		"mknod":     func() error { _, err := fs.Mknod(bg, c, dir, "new", ModeChar|0o666, 1); return err },
-		"symlink":   func() error { _, err := fs.Symlink(bg, c, dir, "new", "target"); return err },
-		"link":      func() error { _, err := fs.Link(bg, c, a.Ino, dir, "new"); return err },
-		"rename":    func() error { return fs.Rename(bg, c, dir, name, dir, "new", 0) },
-		"unlink":    func() error { return fs.Unlink(bg, c, dir, name) },
-		"rmdir":     func() error { return fs.Rmdir(bg, c, RootIno, "dir") },
+		"mknod": func() error {
+			_, err := fs.Mknod(bg, c, dir, "new", NodeOptions{Mode: ModeChar | 0o666, Rdev: 1})
+			return err
+		},
+		"symlink": func() error { _, err := fs.Symlink(bg, c, dir, "new", "target"); return err },
+		"link":    func() error { _, err := fs.Link(bg, c, a.Ino, dir, "new"); return err },
+		"rename":  func() error { return fs.Rename(bg, c, EntryName{dir, name}, EntryName{dir, "new"}, 0) },
+		"unlink":  func() error { return fs.Unlink(bg, c, dir, name) },
+		"rmdir":   func() error { return fs.Rmdir(bg, c, RootIno, "dir") },
 	} {
 		if err := do(); !isRefusal(err) {
 			t.Errorf("%s: %s: %v", what, act, err)
@@ -81,7 +84,7 @@ func TestProgramOwns(t *testing.T) {
 		key      string
 		uid, gid uint32
 	}{{bg, "program", 0, 0}, {ctx, "user", 1001, 1002}} {
-		_, err := fs.PutObject(c.ctx, "bucket", c.key, strings.NewReader("x"), PutOptions{Size: 1})
+		_, err := fs.PutObject(c.ctx, ObjectName{"bucket", c.key}, strings.NewReader("x"), PutOptions{Size: 1})
 		want(t, err, nil)
 		if a, err := fs.Resolve(bg, Root, "bucket/"+c.key, true); err != nil || a.UID != c.uid || a.GID != c.gid {
 			t.Errorf("%s: %+v %v", c.key, a, err)
@@ -99,11 +102,11 @@ func TestForgottenSubject(t *testing.T) {
 	fs := bucketFS(t, openTest(t, mem.New(mem.Options{})))
 	put(t, fs, "key", "x") // root's, as is the bucket
 	for what, ctx := range map[string]context.Context{"nil": WithSubject(bg, nil), "zero": WithSubject(bg, &Subject{}), "unset": &SubjectContext{Context: bg}} {
-		_, err := fs.GetObject(ctx, "bucket", "key", GetOptions{})
+		_, err := fs.GetObject(ctx, ObjectName{"bucket", "key"}, GetOptions{})
 		wantErr(t, err, ErrAccess)
-		_, err = fs.PutObject(ctx, "bucket", "key", strings.NewReader("x"), PutOptions{Size: 1})
+		_, err = fs.PutObject(ctx, ObjectName{"bucket", "key"}, strings.NewReader("x"), PutOptions{Size: 1})
 		wantErr(t, err, ErrAccess)
-		_, err = fs.DeleteObject(ctx, "bucket", "key", DeleteOptions{})
+		_, err = fs.DeleteObject(ctx, ObjectName{"bucket", "key"}, DeleteOptions{})
 		wantErr(t, err, ErrAccess)
 		if _, err = fs.CreateBucket(ctx, "other", nil); !errors.Is(err, ErrAccess) {
 			t.Errorf("%s: %v", what, err)

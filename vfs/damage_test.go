@@ -44,15 +44,15 @@ func populate(t testing.TB, fs *FS) {
 			put(t, fs, key, bodies[key])
 		}
 	}
-	_, err := fs.CopyObject(bg, "bucket", "d/e/blob", "bucket", "d/copy", CopyOptions{})
+	_, err := fs.CopyObject(bg, ObjectName{"bucket", "d/e/blob"}, ObjectName{"bucket", "d/copy"}, CopyOptions{})
 	want(t, err, nil)
 	for _, key := range []string{"parts", "open"} {
-		u, err := fs.CreateUpload(bg, "bucket", key, PutOptions{Size: -1}, ChecksumSHA256, true)
+		u, err := fs.CreateUpload(bg, ObjectName{"bucket", key}, PutOptions{Size: -1}, ChecksumSHA256, true)
 		want(t, err, nil)
-		p, err := fs.PutPart(bg, "bucket", key, u.ID, 1, strings.NewReader(strings.Repeat("p", 300)), PutOptions{Size: 300})
+		p, err := fs.PutPart(bg, ObjectName{"bucket", key}.Upload(u.ID), 1, strings.NewReader(strings.Repeat("p", 300)), PutOptions{Size: 300})
 		want(t, err, nil)
 		if key == "parts" {
-			_, err = fs.CompleteUpload(bg, "bucket", key, u.ID, []CompletePart{{Number: 1, ETag: p.ETag, Checksums: p.Checksums}}, Preconditions{}, nil)
+			_, err = fs.CompleteUpload(bg, ObjectName{"bucket", key}.Upload(u.ID), CompleteOptions{Parts: []CompletePart{{Number: 1, ETag: p.ETag, Checksums: p.Checksums}}})
 			want(t, err, nil)
 		}
 	}
@@ -70,7 +70,7 @@ func populate(t testing.TB, fs *FS) {
 	linked := mustLookup(t, fs, dir.Ino, "linked")
 	_, err = fs.Link(bg, Root, linked.Ino, dir.Ino, "second")
 	want(t, err, nil)
-	want(t, fs.SetXattr(bg, Root, linked.Ino, "user.name", []byte("value"), 0), nil)
+	want(t, fs.SetXattr(bg, Root, linked.Ino, Xattr{Name: "user.name", Value: []byte("value")}, 0), nil)
 	_, err = fs.Symlink(bg, Root, dir.Ino, "sym", "linked")
 	want(t, err, nil)
 	want(t, fs.SetBucketAttr(bg, "bucket", "acl", []byte("private")), nil)
@@ -85,7 +85,7 @@ func populate(t testing.TB, fs *FS) {
 	want(t, err, nil)
 	// What waits for the collector.
 	put(t, fs, "gone", strings.Repeat("gone ", 100))
-	_, err = fs.DeleteObject(bg, "bucket", "gone", DeleteOptions{})
+	_, err = fs.DeleteObject(bg, ObjectName{"bucket", "gone"}, DeleteOptions{})
 	want(t, err, nil)
 }
 
@@ -109,7 +109,7 @@ func useAll(fs *FS, wrong func(key, got string)) {
 		if got, err := readUpTo(fs, "bucket", key, int64(len(body))+1); err == nil && string(got) != body {
 			wrong(key, string(got))
 		}
-		_, _ = fs.HeadObject(bg, "bucket", key, GetOptions{Checksums: true})
+		_, _ = fs.HeadObject(bg, ObjectName{"bucket", key}, GetOptions{Checksums: true})
 		_, _, _ = fs.Whereis(bg, "bucket/"+key)
 	}
 	_, _ = fs.ListObjects(bg, "bucket", ListOptions{MaxKeys: 1000})
@@ -117,10 +117,10 @@ func useAll(fs *FS, wrong func(key, got string)) {
 	_, _ = fs.ListBuckets(bg, "", 10)
 	_, _, _ = fs.BucketUsage(bg, "bucket")
 	_, _, _ = fs.BucketAttr(bg, "bucket", "acl")
-	if page, err := fs.ListUploads(bg, "bucket", "", "", "", "", 10); err == nil {
+	if page, err := fs.ListUploads(bg, "bucket", ListUploadsOptions{MaxUploads: 10}); err == nil {
 		for _, u := range page.Uploads {
-			_, _, _ = fs.ListParts(bg, "bucket", u.Key, u.ID, 0, 10)
-			_, _ = fs.CompleteUpload(bg, "bucket", u.Key, u.ID, []CompletePart{{Number: 1}}, Preconditions{}, nil)
+			_, _, _ = fs.ListParts(bg, ObjectName{"bucket", u.Key}.Upload(u.ID), 0, 10)
+			_, _ = fs.CompleteUpload(bg, ObjectName{"bucket", u.Key}.Upload(u.ID), CompleteOptions{Parts: []CompletePart{{Number: 1}}})
 		}
 	}
 	_, _ = fs.Users().List(bg)
@@ -137,7 +137,7 @@ func useTree(fs *FS, dir Ino, depth int) {
 		return
 	}
 	var entries []DirEntry
-	_ = fs.ReadDir(bg, Root, dir, "", true, func(e DirEntry) error {
+	_ = fs.ReadDir(bg, Root, dir, ReadDirOptions{Attrs: true}, func(e DirEntry) error {
 		entries = append(entries, e)
 		return nil
 	})
@@ -169,7 +169,7 @@ func useTree(fs *FS, dir Ino, depth int) {
 // removeEverything takes all away that still can be.
 func removeEverything(fs *FS) {
 	for key := range damagedBodies() {
-		_, _ = fs.DeleteObject(bg, "bucket", key, DeleteOptions{})
+		_, _ = fs.DeleteObject(bg, ObjectName{"bucket", key}, DeleteOptions{})
 	}
 	_, _ = fs.DeleteObjects(bg, "bucket", []string{"d/second", "d/sym", "gone", "open"})
 	_ = fs.DeleteBucket(bg, "bucket")
@@ -263,7 +263,7 @@ func TestRepairKeepsWhatMayBelong(t *testing.T) {
 	populate(t, fs)
 	file, err := fs.Resolve(bg, Root, "bucket/d/e/blob", true)
 	want(t, err, nil)
-	want(t, fs.SetXattr(bg, Root, file.Ino, "user.color", []byte("blue"), 0), nil)
+	want(t, fs.SetXattr(bg, Root, file.Ino, Xattr{Name: "user.color", Value: []byte("blue")}, 0), nil)
 	key := record.InodeKey(file.Ino)
 	var record []byte
 	set := func(value []byte) {

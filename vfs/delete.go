@@ -15,9 +15,9 @@ import (
 // its explicit mark: the directory stays while it has entries. Entries that
 // are no objects (special files, dangling links) are removed too, when they
 // are named.
-func (fs *FS) DeleteObject(ctx context.Context, bucket, key string, o DeleteOptions) (existed bool, err error) {
-	ctx = fs.objectCtx(ctx, bucket, key)
-	k, err := parseKey(bucket, key)
+func (fs *FS) DeleteObject(ctx context.Context, name ObjectName, o DeleteOptions) (existed bool, err error) {
+	ctx = fs.objectCtx(ctx, name)
+	k, err := parseKey(name)
 	if err != nil {
 		return false, err
 	}
@@ -50,7 +50,7 @@ func (o *op) deleteObject(t cluster.Txn, p *publication) (existed bool, err erro
 			return false, err
 		}
 		if !empty {
-			return false, fmt.Errorf("key %q: %w", p.key.key, ErrNotEmpty)
+			return false, fmt.Errorf("key %q: %w", p.key.Key, ErrNotEmpty)
 		}
 	}
 	if p.key.dir {
@@ -103,7 +103,7 @@ const (
 // DeleteObjects removes many objects with few transactions; each key has its
 // own result, in order (S3 DeleteObjects).
 func (fs *FS) DeleteObjects(ctx context.Context, bucket string, keys []string) ([]DeleteResult, error) {
-	ctx = fs.objectCtx(ctx, bucket, "")
+	ctx = fs.objectCtx(ctx, ObjectName{bucket, ""})
 	if bucket != "" {
 		if err := fs.mayDelete(ctx, bucket); err != nil {
 			return nil, err
@@ -113,7 +113,7 @@ func (fs *FS) DeleteObjects(ctx context.Context, bucket string, keys []string) (
 	var todo []deleteItem
 	for i, key := range keys {
 		results[i].Key = key
-		k, err := parseKey(bucket, key)
+		k, err := parseKey(ObjectName{bucket, key})
 		if err != nil {
 			results[i].Err = err
 			continue
@@ -185,7 +185,7 @@ func (o *op) deleteMany(t cluster.Txn, items []deleteItem) error {
 		if k.dir {
 			continue
 		}
-		path := k.key[:len(k.key)-len(k.last())]
+		path := k.Key[:len(k.Key)-len(k.last())]
 		if groups[path] == nil {
 			order = append(order, path)
 		}

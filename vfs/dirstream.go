@@ -107,7 +107,7 @@ func (s *DirStream) load(ctx context.Context, cred *Cred, after string) error {
 	}
 	s.limit = min(max(firstPage, 2*s.limit), maxPage)
 	begun, ended := s.fs.Changes(s.dir)
-	page, err := s.fs.readPage(ctx, cred, s.dir, after, s.limit, false)
+	page, err := s.fs.readPage(ctx, cred, s.dir, ReadDirOptions{After: after}, s.limit)
 	if err != nil {
 		s.page, s.quiet = nil, false
 		return err

@@ -95,15 +95,16 @@ func (fs *FS) findTuned(ctx context.Context) error {
 
 // objectCtx returns a context with the durability of a bucket; without a
 // bucket the key begins with its name.
-func (fs *FS) objectCtx(ctx context.Context, bucket, key string) context.Context {
+func (fs *FS) objectCtx(ctx context.Context, name ObjectName) context.Context {
 	if cluster.AsksDurability(ctx) {
 		return ctx
 	}
 	if !fs.tuned.Load() {
 		return fs.durably(ctx)
 	}
+	bucket := name.Bucket
 	if bucket == "" {
-		bucket, _, _ = strings.Cut(key, "/")
+		bucket, _, _ = strings.Cut(name.Key, "/")
 	}
 	// An error, such as that there is no such bucket, meets the caller soon.
 	d, _ := fs.BucketDurability(cluster.Relaxed(ctx), bucket)

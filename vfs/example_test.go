@@ -35,7 +35,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	body := strings.NewReader("a cat")
-	if _, err := fs.PutObject(ctx, "photos", "2026/cat.jpg", body, vfs.PutOptions{Size: -1}); err != nil {
+	if _, err := fs.PutObject(ctx, vfs.ObjectName{Bucket: "photos", Key: "2026/cat.jpg"}, body, vfs.PutOptions{Size: -1}); err != nil {
 		log.Fatal(err)
 	}
 
@@ -45,7 +45,7 @@ func Example() {
 	}
 	fmt.Println("a file of", file.Size, "bytes")
 
-	object, err := fs.GetObject(ctx, "photos", "2026/cat.jpg", vfs.GetOptions{})
+	object, err := fs.GetObject(ctx, vfs.ObjectName{Bucket: "photos", Key: "2026/cat.jpg"}, vfs.GetOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}

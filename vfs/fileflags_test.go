@@ -26,7 +26,7 @@ func newFlagStage(t *testing.T, fs *FS) *flagStage {
 	want(t, err, nil)
 	s := &flagStage{fs: fs, bucket: info.Ino}
 	put := func(key string) {
-		_, err := fs.PutObject(bg, "bucket", key, strings.NewReader("text"), PutOptions{Size: -1})
+		_, err := fs.PutObject(bg, ObjectName{"bucket", key}, strings.NewReader("text"), PutOptions{Size: -1})
 		want(t, err, nil)
 	}
 	put("file")
@@ -53,7 +53,7 @@ type flagAct struct {
 }
 
 func putFlagged(s *flagStage, key string) error {
-	_, err := s.fs.PutObject(bg, "bucket", key, strings.NewReader("new"), PutOptions{Size: -1})
+	_, err := s.fs.PutObject(bg, ObjectName{"bucket", key}, strings.NewReader("new"), PutOptions{Size: -1})
 	return err
 }
 
@@ -85,31 +85,37 @@ var fileActs = []flagAct{
 	{"chown", false, false, func(s *flagStage) error { return setAs(s, s.file, SetAttr{UID: ptr(uint32(1))}) }},
 	{"times", false, false, func(s *flagStage) error { return setAs(s, s.file, SetAttr{Mtime: &Time{Sec: 1, Nsec: 0}}) }},
 	{"touch", false, true, func(s *flagStage) error { return setAs(s, s.file, SetAttr{AtimeNow: true, MtimeNow: true}) }},
-	{"setxattr", false, false, func(s *flagStage) error { return s.fs.SetXattr(bg, Root, s.file, "user.a", []byte("b"), 0) }},
+	{"setxattr", false, false, func(s *flagStage) error {
+		return s.fs.SetXattr(bg, Root, s.file, Xattr{Name: "user.a", Value: []byte("b")}, 0)
+	}},
 	{"removexattr", false, false, func(s *flagStage) error { return skipNoAttr(s.fs.RemoveXattr(bg, Root, s.file, "user.a")) }},
 	{"link", false, false, func(s *flagStage) error { _, err := s.fs.Link(bg, Root, s.file, s.bucket, "second"); return err }},
-	{"rename", false, false, func(s *flagStage) error { return s.fs.Rename(bg, Root, s.bucket, "file", s.bucket, "x", 0) }},
-	{"rename onto", false, false, func(s *flagStage) error { return s.fs.Rename(bg, Root, s.bucket, "other", s.bucket, "file", 0) }},
+	{"rename", false, false, func(s *flagStage) error {
+		return s.fs.Rename(bg, Root, EntryName{s.bucket, "file"}, EntryName{s.bucket, "x"}, 0)
+	}},
+	{"rename onto", false, false, func(s *flagStage) error {
+		return s.fs.Rename(bg, Root, EntryName{s.bucket, "other"}, EntryName{s.bucket, "file"}, 0)
+	}},
 	{"exchange", false, false, func(s *flagStage) error {
-		return s.fs.Rename(bg, Root, s.bucket, "other", s.bucket, "file", RenameExchange)
+		return s.fs.Rename(bg, Root, EntryName{s.bucket, "other"}, EntryName{s.bucket, "file"}, RenameExchange)
 	}},
 	{"unlink", false, false, func(s *flagStage) error { return s.fs.Unlink(bg, Root, s.bucket, "file") }},
 	{"PUT", false, false, func(s *flagStage) error { return putFlagged(s, "file") }},
 	{"DELETE", false, false, func(s *flagStage) error {
-		_, err := s.fs.DeleteObject(bg, "bucket", "file", DeleteOptions{})
+		_, err := s.fs.DeleteObject(bg, ObjectName{"bucket", "file"}, DeleteOptions{})
 		return err
 	}},
 	{"DELETE of many", false, false, func(s *flagStage) error { return deleteMany(s, "file") }},
 	{"COPY onto", false, false, func(s *flagStage) error {
-		_, err := s.fs.CopyObject(bg, "bucket", "other", "bucket", "file", CopyOptions{})
+		_, err := s.fs.CopyObject(bg, ObjectName{"bucket", "other"}, ObjectName{"bucket", "file"}, CopyOptions{})
 		return err
 	}},
 	{"upload onto", false, false, func(s *flagStage) error {
-		_, err := s.fs.CreateUpload(bg, "bucket", "file", PutOptions{}, "", false)
+		_, err := s.fs.CreateUpload(bg, ObjectName{"bucket", "file"}, PutOptions{}, "", false)
 		return err
 	}},
-	{"tagging", false, false, func(s *flagStage) error { return s.fs.SetObjectHeader(bg, "bucket", "file", "H", "h") }},
-	{"object ACL", false, false, func(s *flagStage) error { return s.fs.SetObjectGrants(bg, "bucket", "file", nil) }},
+	{"tagging", false, false, func(s *flagStage) error { return s.fs.SetObjectHeader(bg, ObjectName{"bucket", "file"}, "H", "h") }},
+	{"object ACL", false, false, func(s *flagStage) error { return s.fs.SetObjectGrants(bg, ObjectName{"bucket", "file"}, nil) }},
 	{"punch", false, false, func(s *flagStage) error { return allocate(s, AllocPunchHole|AllocKeepSize) }},
 	{"allocate", false, true, func(s *flagStage) error { return allocate(s, 0) }},
 	{"copy range", false, false, func(s *flagStage) error { return copyOnto(s, s.file) }},
@@ -201,12 +207,20 @@ var dirActs = []flagAct{
 	}},
 	{"mkdir", false, true, func(s *flagStage) error { _, err := s.fs.Mkdir(bg, Root, s.dir, "new", 0o755); return err }},
 	{"link in", false, true, func(s *flagStage) error { _, err := s.fs.Link(bg, Root, s.file, s.dir, "new"); return err }},
-	{"rename in", false, true, func(s *flagStage) error { return s.fs.Rename(bg, Root, s.bucket, "other", s.dir, "new", 0) }},
-	{"rename out", false, false, func(s *flagStage) error { return s.fs.Rename(bg, Root, s.dir, "in", s.bucket, "new", 0) }},
-	{"rename within", false, false, func(s *flagStage) error { return s.fs.Rename(bg, Root, s.dir, "in", s.dir, "new", 0) }},
+	{"rename in", false, true, func(s *flagStage) error {
+		return s.fs.Rename(bg, Root, EntryName{s.bucket, "other"}, EntryName{s.dir, "new"}, 0)
+	}},
+	{"rename out", false, false, func(s *flagStage) error {
+		return s.fs.Rename(bg, Root, EntryName{s.dir, "in"}, EntryName{s.bucket, "new"}, 0)
+	}},
+	{"rename within", false, false, func(s *flagStage) error {
+		return s.fs.Rename(bg, Root, EntryName{s.dir, "in"}, EntryName{s.dir, "new"}, 0)
+	}},
 	{"unlink", false, false, func(s *flagStage) error { return s.fs.Unlink(bg, Root, s.dir, "in") }},
 	{"rmdir", false, false, func(s *flagStage) error { return s.fs.Rmdir(bg, Root, s.dir, "sub") }},
-	{"rename of itself", false, false, func(s *flagStage) error { return s.fs.Rename(bg, Root, s.bucket, "dir", s.bucket, "x", 0) }},
+	{"rename of itself", false, false, func(s *flagStage) error {
+		return s.fs.Rename(bg, Root, EntryName{s.bucket, "dir"}, EntryName{s.bucket, "x"}, 0)
+	}},
 	{"chmod", false, false, func(s *flagStage) error { return setAs(s, s.dir, SetAttr{Mode: ptr(uint32(0o700))}) }},
 	{"PUT of a new key", false, true, func(s *flagStage) error { return putFlagged(s, "dir/new") }},
 	{"PUT below", false, true, func(s *flagStage) error { return putFlagged(s, "dir/new/deep") }},
@@ -214,7 +228,7 @@ var dirActs = []flagAct{
 	{"PUT of its own key", false, false, func(s *flagStage) error { return putFlagged(s, "dir/") }},
 	{"PUT in a directory of it", true, true, func(s *flagStage) error { return putFlagged(s, "dir/sub/new") }},
 	{"DELETE", false, false, func(s *flagStage) error {
-		_, err := s.fs.DeleteObject(bg, "bucket", "dir/in", DeleteOptions{})
+		_, err := s.fs.DeleteObject(bg, ObjectName{"bucket", "dir/in"}, DeleteOptions{})
 		return err
 	}},
 	{"DELETE of many", false, false, func(s *flagStage) error { return deleteMany(s, "dir/in") }},
@@ -262,7 +276,7 @@ func TestFlagsAtTheTop(t *testing.T) {
 	s.set(t, RootIno, FlagImmutable)
 	_, err := s.fs.CreateBucket(bg, "second", Root)
 	want(t, err, ErrProtected)
-	_, err = s.fs.PutObject(bg, "", "third/key", strings.NewReader(""), PutOptions{Size: -1})
+	_, err = s.fs.PutObject(bg, ObjectName{"", "third/key"}, strings.NewReader(""), PutOptions{Size: -1})
 	want(t, err, ErrProtected)
 	want(t, s.fs.DeleteBucket(bg, "bucket"), ErrBucketNotEmpty)
 	s.set(t, RootIno, 0)

@@ -157,7 +157,7 @@ func nameOfHash(t *testing.T) sample {
 	fs := openTest(t, mem.New(mem.Options{}))
 	long := strings.Repeat("n", 300)
 	bucketFS(t, fs)
-	_, err := fs.PutObject(bg, "bucket", long, strings.NewReader(""), PutOptions{Size: -1})
+	_, err := fs.PutObject(bg, ObjectName{"bucket", long}, strings.NewReader(""), PutOptions{Size: -1})
 	want(t, err, nil)
 	from, to := record.Table(record.TabLongName)
 	var s sample

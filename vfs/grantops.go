@@ -69,8 +69,8 @@ func (o *op) lastWord(t cluster.Txn, j *judge, n *record.Inode) error {
 // ObjectGrants describes an object (the inode alone) and returns what its
 // owner granted, to who may read that (ActReadObjectACL) or change it
 // (ActWriteObjectACL). ErrNoSuchKey, ErrAccess.
-func (fs *FS) ObjectGrants(ctx context.Context, act Action, bucket, key string) (ObjectInfo, Grants, error) {
-	k, err := parseKey(bucket, key)
+func (fs *FS) ObjectGrants(ctx context.Context, act Action, name ObjectName) (ObjectInfo, Grants, error) {
+	k, err := parseKey(name)
 	if err != nil {
 		return ObjectInfo{}, nil, err
 	}
@@ -82,17 +82,17 @@ func (fs *FS) ObjectGrants(ctx context.Context, act Action, bucket, key string) 
 	if err != nil {
 		return ObjectInfo{}, nil, err
 	}
-	return plainInfo(key, n), n.Grants, nil
+	return plainInfo(name.Key, n), n.Grants, nil
 }
 
 // SetObjectGrants replaces what the owner of an object granted, without
 // touching content and ETag; ErrNoSuchKey, ErrAccess. The mode of the file
 // denies nothing at the object doors until the next chmod.
-func (fs *FS) SetObjectGrants(ctx context.Context, bucket, key string, g Grants) error {
+func (fs *FS) SetObjectGrants(ctx context.Context, name ObjectName, g Grants) error {
 	if err := record.ValidateGrants(g); err != nil {
 		return err
 	}
-	return fs.changeObject(ctx, ActWriteObjectACL, bucket, key, func(j *judge, n *record.Inode) error {
+	return fs.changeObject(ctx, ActWriteObjectACL, name, func(j *judge, n *record.Inode) error {
 		if err := j.takesACL(g); err != nil {
 			return err
 		}

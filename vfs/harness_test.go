@@ -127,7 +127,7 @@ func mustImplied(t testing.TB, fs *FS, dir Ino, comps ...string) Ino {
 func names(t testing.TB, fs *FS, dir Ino) []string {
 	t.Helper()
 	list := []string{}
-	err := fs.ReadDir(bg, Root, dir, "", true, func(e DirEntry) error {
+	err := fs.ReadDir(bg, Root, dir, ReadDirOptions{Attrs: true}, func(e DirEntry) error {
 		if e.Attr == nil || e.Attr.Mode&ModeTypeMask != e.Mode || e.Attr.Ino != e.Ino {
 			t.Errorf("entry %q: attributes %+v do not fit", e.Name, e.Attr)
 		}

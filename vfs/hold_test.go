@@ -50,8 +50,11 @@ func TestHeldInodesStay(t *testing.T) {
 				_, _, _, err := fs.Create(bg, Root, top, n, CreateOptions{NoOpen: true})
 				return err
 			},
-			"dir":     func(n string) error { _, err := fs.Mkdir(bg, Root, top, n, 0o755); return err },
-			"fifo":    func(n string) error { _, err := fs.Mknod(bg, Root, top, n, ModeFIFO|0o644, 0); return err },
+			"dir": func(n string) error { _, err := fs.Mkdir(bg, Root, top, n, 0o755); return err },
+			"fifo": func(n string) error {
+				_, err := fs.Mknod(bg, Root, top, n, NodeOptions{Mode: ModeFIFO | 0o644})
+				return err
+			},
 			"symlink": func(n string) error { _, err := fs.Symlink(bg, Root, top, n, "x"); return err },
 		}
 		for kind, mk := range makers {
@@ -66,7 +69,7 @@ func TestHeldInodesStay(t *testing.T) {
 					if err := mk("other"); err != nil {
 						return err
 					}
-					return fs.Rename(bg, Root, top, "other", top, n, 0)
+					return fs.Rename(bg, Root, EntryName{top, "other"}, EntryName{top, n}, 0)
 				},
 			}
 			for how, remove := range removers {
@@ -123,8 +126,8 @@ func TestRemovedDirectory(t *testing.T) {
 		want(t, err, ErrNotExist)
 		_, err = fs.Link(bg, Root, file, d, "x")
 		want(t, err, ErrNotExist)
-		want(t, fs.Rename(bg, Root, top, "f", d, "x", 0), ErrNotExist)
-		want(t, fs.ReadDir(bg, Root, d, "", false, func(DirEntry) error { return nil }), ErrNotExist)
+		want(t, fs.Rename(bg, Root, EntryName{top, "f"}, EntryName{d, "x"}, 0), ErrNotExist)
+		want(t, fs.ReadDir(bg, Root, d, ReadDirOptions{}, func(DirEntry) error { return nil }), ErrNotExist)
 		mode := uint32(0o700)
 		a, err := fs.SetAttr(bg, Root, d, SetAttr{Mode: &mode})
 		want(t, err, nil)
@@ -220,10 +223,10 @@ func TestHoldsBesideRemovals(t *testing.T) {
 			for i := range rounds {
 				name := fmt.Sprint("f", i%names)
 				mine := fmt.Sprint("w", w)
-				if _, err := fs.Mknod(bg, Root, top, mine, ModeRegular|0o644, 0); err != nil {
+				if _, err := fs.Mknod(bg, Root, top, mine, NodeOptions{Mode: ModeRegular | 0o644}); err != nil {
 					t.Error(err)
 				}
-				if err := fs.Rename(bg, Root, top, mine, top, name, 0); err != nil {
+				if err := fs.Rename(bg, Root, EntryName{top, mine}, EntryName{top, name}, 0); err != nil {
 					t.Error(err)
 				}
 				if i%7 == 0 {

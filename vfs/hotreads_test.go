@@ -91,10 +91,10 @@ func (c *changer) change(round int) error {
 	case 0, 1:
 		size := []int{10, 3000, 20_000}[c.r.IntN(3)] // inline, and a blob
 		body := strings.Repeat(fmt.Sprintf("%d.%d ", c.id, round), size/5)
-		_, err = c.fs.PutObject(bg, "bucket", c.key(i), strings.NewReader(body), PutOptions{Size: int64(len(body))})
+		_, err = c.fs.PutObject(bg, ObjectName{"bucket", c.key(i)}, strings.NewReader(body), PutOptions{Size: int64(len(body))})
 		c.want[i] = body
 	case 2:
-		_, err = c.fs.DeleteObject(bg, "bucket", c.key(i), DeleteOptions{})
+		_, err = c.fs.DeleteObject(bg, ObjectName{"bucket", c.key(i)}, DeleteOptions{})
 		delete(c.want, i)
 	case 3:
 		err = c.rename()
@@ -115,7 +115,7 @@ func (c *changer) change(round int) error {
 // look compares an object with what it must be.
 func (c *changer) look(i int) error {
 	body, exists := c.want[i]
-	info, err := c.fs.HeadObject(bg, "bucket", c.key(i), GetOptions{})
+	info, err := c.fs.HeadObject(bg, ObjectName{"bucket", c.key(i)}, GetOptions{})
 	if !exists {
 		if !errors.Is(err, ErrNoSuchKey) {
 			return fmt.Errorf("head %s, which is deleted: %v", c.key(i), err)
@@ -142,7 +142,7 @@ func (c *changer) rename() error {
 		return err
 	}
 	to := fmt.Sprintf("%c%d", "ed"[strings.IndexByte("de", c.dir[0])], c.id)
-	err = c.fs.Rename(bg, Root, bucket.Ino, c.dir, bucket.Ino, to, 0)
+	err = c.fs.Rename(bg, Root, EntryName{bucket.Ino, c.dir}, EntryName{bucket.Ino, to}, 0)
 	c.dir = to
 	return err
 }
@@ -184,7 +184,7 @@ func TestPutsDoNotFollowRenames(t *testing.T) {
 			defer putters.Done()
 			for ctx.Err() == nil {
 				key := fmt.Sprintf("d/w%d-%d", w, counts[w])
-				if _, err := fs.PutObject(bg, "bucket", key, strings.NewReader("x"), PutOptions{Size: 1}); err != nil {
+				if _, err := fs.PutObject(bg, ObjectName{"bucket", key}, strings.NewReader("x"), PutOptions{Size: 1}); err != nil {
 					t.Errorf("put %s: %v", key, err)
 					return
 				}
@@ -210,7 +210,7 @@ func TestPutsDoNotFollowRenames(t *testing.T) {
 	moved := make([]int, renames)
 	for i := range moved {
 		put(t, fs, fmt.Sprintf("d/marker%d", i), "x")
-		want(t, fs.Rename(bg, Root, bucket, "d", bucket, fmt.Sprint("gone", i), 0), nil)
+		want(t, fs.Rename(bg, Root, EntryName{bucket, "d"}, EntryName{bucket, fmt.Sprint("gone", i)}, 0), nil)
 		moved[i] = size(fmt.Sprint("gone", i))
 	}
 	stop()

@@ -209,7 +209,7 @@ func TestKeeperReplaced(t *testing.T) {
 		t.Fatalf("%d writes are kept", len(live))
 	}
 	again := openBeside(t, c)
-	_, err = again.PutObject(bg, "bucket", "f", strings.NewReader("new content"), PutOptions{Size: 11})
+	_, err = again.PutObject(bg, ObjectName{"bucket", "f"}, strings.NewReader("new content"), PutOptions{Size: 11})
 	want(t, err, nil)
 	g, err := again.Open(bg, Root, live[0].Ino, OpenWrite)
 	want(t, err, nil)

@@ -36,12 +36,12 @@ func TestLeftovers(t *testing.T) {
 	for i := range 5 {
 		put(t, fs, fmt.Sprint("kept", i), body)
 	}
-	upload, err := fs.CreateUpload(bg, "bucket", "parts", PutOptions{Size: -1}, "", false)
+	upload, err := fs.CreateUpload(bg, ObjectName{"bucket", "parts"}, PutOptions{Size: -1}, "", false)
 	want(t, err, nil)
-	part, err := fs.PutPart(bg, "bucket", "parts", upload.ID, 1, strings.NewReader(body), PutOptions{Size: int64(len(body))})
+	part, err := fs.PutPart(bg, ObjectName{"bucket", "parts"}.Upload(upload.ID), 1, strings.NewReader(body), PutOptions{Size: int64(len(body))})
 	want(t, err, nil)
 	put(t, fs, "gone", body)
-	_, err = fs.DeleteObject(bg, "bucket", "gone", DeleteOptions{})
+	_, err = fs.DeleteObject(bg, ObjectName{"bucket", "gone"}, DeleteOptions{})
 	want(t, err, nil)
 	kept, err := fs.Resolve(bg, Root, "bucket/kept0", true)
 	want(t, err, nil)
@@ -66,7 +66,7 @@ func TestLeftovers(t *testing.T) {
 		t.Errorf("our own blob: %v", err)
 	}
 	want(t, c.Blobs.Delete(bg, own), nil)
-	_, err = fs.CompleteUpload(bg, "bucket", "parts", upload.ID, []CompletePart{{Number: 1, ETag: part.ETag}}, Preconditions{}, nil)
+	_, err = fs.CompleteUpload(bg, ObjectName{"bucket", "parts"}.Upload(upload.ID), CompleteOptions{Parts: []CompletePart{{Number: 1, ETag: part.ETag}}})
 	want(t, err, nil)
 	for _, key := range []string{"kept0", "kept4", "parts"} {
 		if got, _ := get(t, fs, key); got != body {

@@ -36,9 +36,9 @@ func TestLinks(t *testing.T) {
 		}
 		want(t, fs.Unlink(bg, Root, b, "f"), nil)
 		check(1, "bucket/d/g")
-		want(t, fs.Rename(bg, Root, d, "g", b, "k", 0), nil)
+		want(t, fs.Rename(bg, Root, EntryName{d, "g"}, EntryName{b, "k"}, 0), nil)
 		check(1, "bucket/k")
-		want(t, fs.Rename(bg, Root, RootIno, "bucket", RootIno, "other", 0), nil)
+		want(t, fs.Rename(bg, Root, EntryName{RootIno, "bucket"}, EntryName{RootIno, "other"}, 0), nil)
 		check(1, "other/k")
 		want(t, fs.Unlink(bg, Root, b, "k"), nil)
 		want(t, link(f, b, "z"), ErrStale)

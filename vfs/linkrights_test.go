@@ -16,7 +16,7 @@ func TestLinkIntoOwnBucket(t *testing.T) {
 	want(t, err, nil)
 	own, err := fs.CreateBucket(bg, "bobs", bob)
 	want(t, err, nil)
-	_, err = fs.PutObject(bg, "alices", "open", strings.NewReader("text"), PutOptions{Size: -1, Owner: alice})
+	_, err = fs.PutObject(bg, ObjectName{"alices", "open"}, strings.NewReader("text"), PutOptions{Size: -1, Owner: alice})
 	want(t, err, nil)
 	dir := mustLookup(t, fs, RootIno, "alices").Ino
 	ino := mustLookup(t, fs, dir, "open").Ino
@@ -26,7 +26,7 @@ func TestLinkIntoOwnBucket(t *testing.T) {
 	_, err = fs.Link(bg, Root, ino, own.Ino, "mine")
 	want(t, err, nil)
 	meta := func(uid uint32) error {
-		return fs.SetObjectGrants(WithSubject(bg, as(uid)), "bobs", "mine", nil)
+		return fs.SetObjectGrants(WithSubject(bg, as(uid)), ObjectName{"bobs", "mine"}, nil)
 	}
 	want(t, meta(bobUID), ErrAccess)
 	_, err = fs.Link(bg, alice, ino, dir, "second")
@@ -42,7 +42,7 @@ func TestChosenDirectoryStays(t *testing.T) {
 	want(t, err, nil)
 	put := func(key string) {
 		t.Helper()
-		_, err := fs.PutObject(bg, "bucket", key, strings.NewReader("text"), PutOptions{Size: -1, Owner: alice})
+		_, err := fs.PutObject(bg, ObjectName{"bucket", key}, strings.NewReader("text"), PutOptions{Size: -1, Owner: alice})
 		want(t, err, nil)
 	}
 	put("private/x")
@@ -50,13 +50,13 @@ func TestChosenDirectoryStays(t *testing.T) {
 	mode := uint32(0o700)
 	_, err = fs.SetAttr(bg, alice, private, SetAttr{Mode: &mode})
 	want(t, err, nil)
-	_, err = fs.DeleteObject(bg, "bucket", "private/x", DeleteOptions{})
+	_, err = fs.DeleteObject(bg, ObjectName{"bucket", "private/x"}, DeleteOptions{})
 	want(t, err, nil)
 	if a := mustLookup(t, fs, b.Ino, "private"); a.Ino != private || a.Mode&0o777 != 0o700 {
 		t.Errorf("the directory is %+v", a)
 	}
 	put("private/x")
-	_, err = fs.DeleteObject(WithSubject(bg, as(bobUID)), "bucket", "private/", DeleteOptions{})
+	_, err = fs.DeleteObject(WithSubject(bg, as(bobUID)), ObjectName{"bucket", "private/"}, DeleteOptions{})
 	want(t, err, ErrAccess)
 }
 
@@ -66,10 +66,10 @@ func TestConditionsTellNothing(t *testing.T) {
 	alice := NewCred(aliceUID, aliceUID)
 	_, err := fs.CreateBucketWith(bg, "bucket", alice, BucketOptions{Grants: Grants{{Grantee: GranteeEverybody, Permission: PermWrite}}})
 	want(t, err, nil)
-	info, err := fs.PutObject(bg, "bucket", "key", strings.NewReader("text"), PutOptions{Size: -1, Owner: alice})
+	info, err := fs.PutObject(bg, ObjectName{"bucket", "key"}, strings.NewReader("text"), PutOptions{Size: -1, Owner: alice})
 	want(t, err, nil)
 	put := func(key string, c Preconditions) error {
-		_, err := fs.PutObject(WithSubject(bg, as(bobUID)), "bucket", key, strings.NewReader("text"),
+		_, err := fs.PutObject(WithSubject(bg, as(bobUID)), ObjectName{"bucket", key}, strings.NewReader("text"),
 			PutOptions{Size: -1, Cond: c, MD5: make([]byte, 16), Owner: NewCred(bobUID, 0)})
 		return err
 	}

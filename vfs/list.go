@@ -38,7 +38,7 @@ const (
 // left out as well: no call of an object door takes them.
 // A page may hold less than MaxKeys and still be Truncated.
 func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (ListResult, error) {
-	ctx = fs.objectCtx(ctx, bucket, o.Prefix)
+	ctx = fs.objectCtx(ctx, ObjectName{bucket, o.Prefix})
 	if o.MaxKeys < 0 {
 		return ListResult{}, fmt.Errorf("page of %d keys: %w", o.MaxKeys, ErrInvalid)
 	}

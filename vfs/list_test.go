@@ -86,7 +86,7 @@ func TestListModel(t *testing.T) {
 					continue
 				}
 				if present[key] {
-					_, err := fs.DeleteObject(bg, "bucket", key, DeleteOptions{})
+					_, err := fs.DeleteObject(bg, ObjectName{"bucket", key}, DeleteOptions{})
 					want(t, err, nil)
 					delete(present, key)
 				} else {
@@ -178,7 +178,7 @@ func TestListPosix(t *testing.T) {
 		}
 		_, err := fs.Symlink(bg, Root, dir, "inner", "../dir/data")
 		want(t, err, nil)
-		_, err = fs.Mknod(bg, Root, bucket, "fifo", ModeFIFO|0o600, 0)
+		_, err = fs.Mknod(bg, Root, bucket, "fifo", NodeOptions{Mode: ModeFIFO | 0o600})
 		want(t, err, nil)
 		expect := []string{"dir/", "dir/data", "dir/empty.html", "dir/inner", "dots", "link", "through", "twice"}
 		if got := listAll(t, fs); !slices.Equal(got, expect) {
@@ -216,7 +216,7 @@ func TestListPosix(t *testing.T) {
 		}
 		// So does DELETE.
 		for _, k := range []string{"through", "loop", "up"} {
-			existed, err := fs.DeleteObject(bg, "bucket", k, DeleteOptions{})
+			existed, err := fs.DeleteObject(bg, ObjectName{"bucket", k}, DeleteOptions{})
 			if !existed || err != nil {
 				t.Errorf("delete %q: %v %v", k, existed, err)
 			}

@@ -86,7 +86,7 @@ func TestListPageBytes(t *testing.T) {
 	const n = MaxListKeys
 	for i := range n {
 		key := fmt.Sprintf("%04d", i) + strings.Repeat("x", MaxKeyBytes-6) + "/y"
-		_, err := fs.PutObject(bg, "bucket", key, strings.NewReader(""), PutOptions{})
+		_, err := fs.PutObject(bg, ObjectName{"bucket", key}, strings.NewReader(""), PutOptions{})
 		want(t, err, nil)
 	}
 	for _, delim := range []string{"", "/"} {
@@ -95,13 +95,13 @@ func TestListPageBytes(t *testing.T) {
 		}
 	}
 	for i := range n {
-		_, err := fs.CreateUpload(bg, "bucket", fmt.Sprintf("%04d", i)+strings.Repeat("x", MaxKeyBytes-4), PutOptions{Size: -1}, "", false)
+		_, err := fs.CreateUpload(bg, ObjectName{"bucket", fmt.Sprintf("%04d", i) + strings.Repeat("x", MaxKeyBytes-4)}, PutOptions{Size: -1}, "", false)
 		want(t, err, nil)
 	}
 	var page UploadPage
 	total, pages := 0, 0
 	for {
-		page, err = fs.ListUploads(bg, "bucket", "", "", page.NextKey, page.NextUpload, n)
+		page, err = fs.ListUploads(bg, "bucket", ListUploadsOptions{AfterKey: page.NextKey, AfterUpload: page.NextUpload, MaxUploads: n})
 		want(t, err, nil)
 		total += len(page.Uploads)
 		if pages++; !page.Truncated {

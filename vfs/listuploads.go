@@ -22,16 +22,25 @@ type UploadPage struct {
 	NextUpload string
 }
 
-// ListUploads returns uploads in order of key, then of upload, behind
-// (afterKey, afterUpload): all to the bucket's owner, to others those that they
-// began (S3 ListMultipartUploads).
-func (fs *FS) ListUploads(ctx context.Context, bucket, prefix, delimiter, afterKey, afterUpload string, limit int) (UploadPage, error) {
-	from := uploadPosition{key: afterKey}
-	if key, id, ok, err := fs.openMarker(ctx, bucket, afterUpload); err != nil {
+// ListUploadsOptions of ListUploads.
+type ListUploadsOptions struct {
+	Prefix    string
+	Delimiter string // any string
+	// The page begins behind this upload of this key; with no upload, behind all of
+	// the key. UploadPage has those that continue.
+	AfterKey, AfterUpload string
+	MaxUploads            int // 0 to MaxListKeys, common prefixes included
+}
+
+// ListUploads returns uploads in order of key, then of upload: all to the bucket's
+// owner, to others those that they began (S3 ListMultipartUploads).
+func (fs *FS) ListUploads(ctx context.Context, bucket string, o ListUploadsOptions) (UploadPage, error) {
+	from := uploadPosition{key: o.AfterKey}
+	if key, id, ok, err := fs.openMarker(ctx, bucket, o.AfterUpload); err != nil {
 		return UploadPage{}, err
 	} else if ok {
 		from = uploadPosition{key, id}
-	} else if id, _, ok := parseUploadID(afterUpload); ok {
+	} else if id, _, ok := parseUploadID(o.AfterUpload); ok {
 		from.id = id
 	}
 	var l *uploadLister
@@ -44,7 +53,7 @@ func (fs *FS) ListUploads(ctx context.Context, bucket, prefix, delimiter, afterK
 		if err := j.grants(ActListObjects, nil); err != nil {
 			return err
 		}
-		l = &uploadLister{prefix: prefix, delimiter: delimiter, limit: min(limit, MaxListKeys)}
+		l = &uploadLister{prefix: o.Prefix, delimiter: o.Delimiter, limit: min(o.MaxUploads, MaxListKeys)}
 		if !j.free() {
 			if all, err := j.seesUploads(); err != nil {
 				return err
@@ -59,7 +68,7 @@ func (fs *FS) ListUploads(ctx context.Context, bucket, prefix, delimiter, afterK
 	}
 	if at := l.passedAt; at != nil {
 		if l.page.NextKey == "" {
-			l.page.NextKey = afterKey
+			l.page.NextKey = o.AfterKey
 		}
 		if l.page.NextUpload, err = fs.sealMarker(ctx, bucket, at.key, at.id); err != nil {
 			return UploadPage{}, err

@@ -37,7 +37,7 @@ func TestDirectoryCircle(t *testing.T) {
 			for _, ino := range []Ino{top, last, below} {
 				_, err := fs.KeyOf(bg, ino)
 				want(t, err, ErrCorrupt)
-				want(t, fs.Rename(bg, Root, other, "moved", ino, "here", 0), ErrCorrupt)
+				want(t, fs.Rename(bg, Root, EntryName{other, "moved"}, EntryName{ino, "here"}, 0), ErrCorrupt)
 			}
 			rep, err := fs.Check(bg, CheckOptions{})
 			want(t, err, nil)

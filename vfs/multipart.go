@@ -55,15 +55,15 @@ func parseUploadID(s string) (id ContentID, token [8]byte, ok bool) {
 	return ContentID(binary.BigEndian.Uint64(b[:])), token, true
 }
 
-// uploadName names an upload as clients do.
-type uploadName struct {
-	key    objectKey
-	upload string
+// uploadKey is the name of an upload, with that of its object split.
+type uploadKey struct {
+	key objectKey
+	id  string
 }
 
-func parseUploadName(bucket, key, upload string) (uploadName, error) {
-	k, err := parseKey(bucket, key)
-	return uploadName{k, upload}, err
+func parseUploadName(name UploadName) (uploadKey, error) {
+	k, err := parseKey(name.ObjectName)
+	return uploadKey{k, name.ID}, err
 }
 
 // uploadBucket returns the directory that keeps the uploads of a bucket.
@@ -79,17 +79,17 @@ func uploadBucket(r cluster.Reader, bucket string) (Ino, error) {
 }
 
 // getUpload reads an upload; ErrNoSuchUpload, ErrNoSuchBucket.
-func getUpload(r cluster.Reader, name *uploadName) (*record.Upload, error) {
-	bucket, err := uploadBucket(r, name.key.bucket)
+func getUpload(r cluster.Reader, name *uploadKey) (*record.Upload, error) {
+	bucket, err := uploadBucket(r, name.key.Bucket)
 	if err != nil {
 		return nil, err
 	}
-	none := fmt.Errorf("upload %q of key %q: %w", name.upload, name.key.key, ErrNoSuchUpload)
-	id, token, ok := parseUploadID(name.upload)
+	none := fmt.Errorf("upload %q of key %q: %w", name.id, name.key.Key, ErrNoSuchUpload)
+	id, token, ok := parseUploadID(name.id)
 	if !ok {
 		return nil, none
 	}
-	k := record.UploadKey(bucket, name.key.key, id)
+	k := record.UploadKey(bucket, name.key.Key, id)
 	v, err := r.Get(k)
 	if err != nil {
 		return nil, err
@@ -108,9 +108,9 @@ func getUpload(r cluster.Reader, name *uploadName) (*record.Upload, error) {
 // the checksum that the parts carry, "" for none; composite tells that the
 // object's is made of those of the parts. CRC64NVME cannot be that,
 // CRC32 and CRC32C can, all others must.
-func (fs *FS) CreateUpload(ctx context.Context, bucket, key string, o PutOptions, alg ChecksumAlgorithm, composite bool) (UploadInfo, error) {
-	ctx = fs.objectCtx(ctx, bucket, key)
-	k, err := parseKey(bucket, key)
+func (fs *FS) CreateUpload(ctx context.Context, name ObjectName, o PutOptions, alg ChecksumAlgorithm, composite bool) (UploadInfo, error) {
+	ctx = fs.objectCtx(ctx, name)
+	k, err := parseKey(name)
 	if err != nil {
 		return UploadInfo{}, err
 	}
@@ -124,7 +124,7 @@ func (fs *FS) CreateUpload(ctx context.Context, bucket, key string, o PutOptions
 	if err != nil {
 		return UploadInfo{}, err
 	}
-	u := &record.Upload{ID: ContentID(id), Key: key, Mode: o.Mode, Alg: alg, Composite: composite, Meta: o.Meta}
+	u := &record.Upload{ID: ContentID(id), Key: name.Key, Mode: o.Mode, Alg: alg, Composite: composite, Meta: o.Meta}
 	rand.Read(u.Token[:])
 	s, owner := subjectOf(ctx), o.Owner
 	if s != nil {
@@ -144,7 +144,7 @@ func (fs *FS) CreateUpload(ctx context.Context, bucket, key string, o PutOptions
 		if _, err := j.checkTarget(&p, &at); err != nil {
 			return err
 		}
-		if u.Bucket, err = uploadBucket(t, k.bucket); err != nil {
+		if u.Bucket, err = uploadBucket(t, k.Bucket); err != nil {
 			return err
 		}
 		if err := o.keepBucket(t, u.Bucket); err != nil {
@@ -172,36 +172,36 @@ func (o *op) keepBucket(t cluster.Txn, ino Ino) error {
 }
 
 // GetUpload describes an upload; ErrNoSuchUpload.
-func (fs *FS) GetUpload(ctx context.Context, bucket, key, upload string) (UploadInfo, error) {
-	u, err := fs.readUpload(ctx, bucket, key, upload)
+func (fs *FS) GetUpload(ctx context.Context, name UploadName) (UploadInfo, error) {
+	u, err := fs.readUpload(ctx, name)
 	if err != nil {
 		return UploadInfo{}, err
 	}
 	return uploadInfo(u), nil
 }
 
-func (fs *FS) readUpload(ctx context.Context, bucket, key, upload string) (*record.Upload, error) {
-	name, err := parseUploadName(bucket, key, upload)
+func (fs *FS) readUpload(ctx context.Context, name UploadName) (*record.Upload, error) {
+	k, err := parseUploadName(name)
 	if err != nil {
 		return nil, err
 	}
 	var u *record.Upload
 	err = fs.view(ctx, func(r cluster.Reader) (err error) {
-		u, err = fs.uploadFor(ctx, r, &name, ActOwnUpload)
+		u, err = fs.uploadFor(ctx, r, &k, ActOwnUpload)
 		return err
 	})
 	return u, err
 }
 
 // AbortUpload drops an upload and its parts.
-func (fs *FS) AbortUpload(ctx context.Context, bucket, key, upload string) error {
-	ctx = fs.objectCtx(ctx, bucket, key)
-	name, err := parseUploadName(bucket, key, upload)
+func (fs *FS) AbortUpload(ctx context.Context, name UploadName) error {
+	ctx = fs.objectCtx(ctx, name.ObjectName)
+	k, err := parseUploadName(name)
 	if err != nil {
 		return err
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		u, err := fs.uploadFor(ctx, t, &name, ActOwnUpload)
+		u, err := fs.uploadFor(ctx, t, &k, ActOwnUpload)
 		if err != nil {
 			return err
 		}

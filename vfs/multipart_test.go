@@ -22,14 +22,14 @@ import (
 
 func createUpload(t testing.TB, fs *FS, key string) string {
 	t.Helper()
-	u, err := fs.CreateUpload(bg, "bucket", key, PutOptions{Meta: ObjectMeta{ContentType: "text/up", User: map[string]string{"m": "v"}}}, "", false)
+	u, err := fs.CreateUpload(bg, ObjectName{"bucket", key}, PutOptions{Meta: ObjectMeta{ContentType: "text/up", User: map[string]string{"m": "v"}}}, "", false)
 	want(t, err, nil)
 	return u.ID
 }
 
 func putPart(t testing.TB, fs *FS, key, upload string, number int, body []byte) CompletePart {
 	t.Helper()
-	p, err := fs.PutPart(bg, "bucket", key, upload, number, bytes.NewReader(body), PutOptions{Size: int64(len(body))})
+	p, err := fs.PutPart(bg, ObjectName{"bucket", key}.Upload(upload), number, bytes.NewReader(body), PutOptions{Size: int64(len(body))})
 	want(t, err, nil)
 	sum := md5.Sum(body)
 	if p.ETag != ETag(hex.EncodeToString(sum[:])) || p.Size != int64(len(body)) || p.Number != number {
@@ -39,7 +39,7 @@ func putPart(t testing.TB, fs *FS, key, upload string, number int, body []byte) 
 }
 
 func complete(fs *FS, key, upload string, parts []CompletePart) (ObjectInfo, error) {
-	return fs.CompleteUpload(bg, "bucket", key, upload, parts, Preconditions{}, nil)
+	return fs.CompleteUpload(bg, ObjectName{"bucket", key}.Upload(upload), CompleteOptions{Parts: parts})
 }
 
 // partsETag is S3's ETag of a multipart object.
@@ -74,7 +74,7 @@ func TestMultipart(t *testing.T) {
 		if got := listAll(t, fs); len(got) != 0 {
 			t.Errorf("before complete: %q", got)
 		}
-		list, more, err := fs.ListParts(bg, "bucket", "dir/k", up, 1, 2)
+		list, more, err := fs.ListParts(bg, ObjectName{"bucket", "dir/k"}.Upload(up), 1, 2)
 		if err != nil || !more || len(list) != 2 || list[0].Number != 5 || list[1].Number != 7 || list[1].ETag != p2.ETag {
 			t.Errorf("parts: %+v %v %v", list, more, err)
 		}
@@ -108,9 +108,9 @@ func TestMultipart(t *testing.T) {
 		if err != nil || again.ETag != info.ETag || again.Size != info.Size {
 			t.Errorf("again: %+v %v", again, err)
 		}
-		_, err = fs.PutPart(bg, "bucket", "dir/k", up, 1, bytes.NewReader(a), PutOptions{Size: -1})
+		_, err = fs.PutPart(bg, ObjectName{"bucket", "dir/k"}.Upload(up), 1, bytes.NewReader(a), PutOptions{Size: -1})
 		wantErr(t, err, ErrNoSuchUpload)
-		wantErr(t, fs.AbortUpload(bg, "bucket", "dir/k", up), ErrNoSuchUpload)
+		wantErr(t, fs.AbortUpload(bg, ObjectName{"bucket", "dir/k"}.Upload(up)), ErrNoSuchUpload)
 		put(t, fs, "dir/k", "other")
 		_, err = complete(fs, "dir/k", up, []CompletePart{p1, p2, p3})
 		wantErr(t, err, ErrNoSuchUpload)
@@ -152,38 +152,38 @@ func TestMultipartErrors(t *testing.T) {
 			}
 		}
 		for _, n := range []int{0, -1, MaxParts + 1} {
-			_, err := fs.PutPart(bg, "bucket", "k", up, n, strings.NewReader(""), PutOptions{})
+			_, err := fs.PutPart(bg, ObjectName{"bucket", "k"}.Upload(up), n, strings.NewReader(""), PutOptions{})
 			wantErr(t, err, ErrBadPartNumber)
 		}
 		for _, id := range []string{"", "x", strings.Repeat("0", 32), strings.ToUpper(up) + "0", up[:31] + "g", up[:16] + strings.Repeat("0", 16)} {
-			_, err := fs.PutPart(bg, "bucket", "k", id, 1, strings.NewReader(""), PutOptions{})
+			_, err := fs.PutPart(bg, ObjectName{"bucket", "k"}.Upload(id), 1, strings.NewReader(""), PutOptions{})
 			wantErr(t, err, ErrNoSuchUpload)
 			_, err = complete(fs, "k", id, []CompletePart{big})
 			wantErr(t, err, ErrNoSuchUpload)
 		}
-		_, err := fs.GetUpload(bg, "bucket", "other", up)
+		_, err := fs.GetUpload(bg, ObjectName{"bucket", "other"}.Upload(up))
 		wantErr(t, err, ErrNoSuchUpload)
-		_, _, err = fs.ListParts(bg, "absent", "k", up, 0, 1)
+		_, _, err = fs.ListParts(bg, ObjectName{"absent", "k"}.Upload(up), 0, 1)
 		wantErr(t, err, ErrNoSuchBucket)
-		_, err = fs.CreateUpload(bg, "absent", "k", PutOptions{}, "", false)
+		_, err = fs.CreateUpload(bg, ObjectName{"absent", "k"}, PutOptions{}, "", false)
 		wantErr(t, err, ErrNoSuchBucket)
 		for alg, composite := range map[ChecksumAlgorithm]bool{"MD5": false, ChecksumSHA1: false, ChecksumCRC64NVME: true} {
-			_, err = fs.CreateUpload(bg, "bucket", "k", PutOptions{}, alg, composite)
+			_, err = fs.CreateUpload(bg, ObjectName{"bucket", "k"}, PutOptions{}, alg, composite)
 			wantErr(t, err, ErrInvalid)
 		}
 		// Preconditions.
 		put(t, fs, "k", "there")
-		_, err = fs.CompleteUpload(bg, "bucket", "k", up, []CompletePart{big}, Preconditions{IfNoneMatch: []ETag{"*"}}, nil)
+		_, err = fs.CompleteUpload(bg, ObjectName{"bucket", "k"}.Upload(up), CompleteOptions{Parts: []CompletePart{big}, Cond: Preconditions{IfNoneMatch: []ETag{"*"}}})
 		wantErr(t, err, ErrPrecondition)
-		_, err = fs.CompleteUpload(bg, "bucket", "k", up, []CompletePart{big}, Preconditions{IfMatch: []ETag{"x"}}, nil)
+		_, err = fs.CompleteUpload(bg, ObjectName{"bucket", "k"}.Upload(up), CompleteOptions{Parts: []CompletePart{big}, Cond: Preconditions{IfMatch: []ETag{"x"}}})
 		wantErr(t, err, ErrPrecondition)
 		if b, _ := get(t, fs, "k"); b != "there" {
 			t.Error("object changed")
 		}
-		want(t, fs.AbortUpload(bg, "bucket", "k", up), nil)
+		want(t, fs.AbortUpload(bg, ObjectName{"bucket", "k"}.Upload(up)), nil)
 		want(t, fs.collectUploadOf(up), nil)
 		wantBlobs(t, fs, 0)
-		_, err = fs.DeleteObject(bg, "bucket", "k", DeleteOptions{})
+		_, err = fs.DeleteObject(bg, ObjectName{"bucket", "k"}, DeleteOptions{})
 		want(t, err, nil)
 		want(t, fs.DeleteBucket(bg, "bucket"), nil)
 		dumpEmpty(t, fs)
@@ -207,26 +207,26 @@ func TestMultipartChecksums(t *testing.T) {
 			{ChecksumCRC64NVME, false, nil},
 			{ChecksumSHA256, true, nil},
 		} {
-			u, err := fs.CreateUpload(bg, "bucket", "k", PutOptions{}, c.alg, c.composite)
+			u, err := fs.CreateUpload(bg, ObjectName{"bucket", "k"}, PutOptions{}, c.alg, c.composite)
 			want(t, err, nil)
 			var parts []CompletePart
 			for i, body := range [][]byte{a, b} {
-				p, err := fs.PutPart(bg, "bucket", "k", u.ID, i+1, bytes.NewReader(body), PutOptions{Size: -1})
+				p, err := fs.PutPart(bg, ObjectName{"bucket", "k"}.Upload(u.ID), i+1, bytes.NewReader(body), PutOptions{Size: -1})
 				want(t, err, nil)
 				h, _ := c.alg.New()
 				h.Write(body)
 				sum := Checksum{Algorithm: c.alg, Value: h.Sum(nil)}
 				parts = append(parts, CompletePart{Number: i + 1, ETag: p.ETag, Checksums: []Checksum{sum}})
 			}
-			_, err = fs.CompleteUpload(bg, "bucket", "k", u.ID, parts, Preconditions{}, &Checksum{Algorithm: c.alg, Value: []byte("wrong")})
+			_, err = fs.CompleteUpload(bg, ObjectName{"bucket", "k"}.Upload(u.ID), CompleteOptions{Parts: parts, Checksum: &Checksum{Algorithm: c.alg, Value: []byte("wrong")}})
 			wantErr(t, err, ErrBadDigest)
 			var said *Checksum
 			if c.want != nil {
 				said = &Checksum{Algorithm: c.alg, Value: c.want}
 			}
-			_, err = fs.CompleteUpload(bg, "bucket", "k", u.ID, parts, Preconditions{}, said)
+			_, err = fs.CompleteUpload(bg, ObjectName{"bucket", "k"}.Upload(u.ID), CompleteOptions{Parts: parts, Checksum: said})
 			want(t, err, nil)
-			info, err := fs.HeadObject(bg, "bucket", "k", GetOptions{Checksums: true})
+			info, err := fs.HeadObject(bg, ObjectName{"bucket", "k"}, GetOptions{Checksums: true})
 			want(t, err, nil)
 			h, _ := ChecksumCRC64NVME.New()
 			h.Write(whole)
@@ -255,7 +255,7 @@ func TestCopyPart(t *testing.T) {
 		up := createUpload(t, fs, "k")
 		copyPart := func(n int, off, length int64, want error) CompletePart {
 			t.Helper()
-			p, err := fs.CopyPart(bg, "bucket", "src", off, length, "bucket", "k", up, n, CopyOptions{})
+			p, err := fs.CopyPart(bg, ObjectName{"bucket", "k"}.Upload(up), n, PartSource{ObjectName: ObjectName{"bucket", "src"}, Off: off, Length: length})
 			wantErr(t, err, want)
 			return CompletePart{Number: n, ETag: p.ETag}
 		}
@@ -269,7 +269,7 @@ func TestCopyPart(t *testing.T) {
 		if p2.ETag != md5Hex(string(src)) {
 			t.Error("ETag of a whole:", p2.ETag)
 		}
-		_, err := fs.CopyPart(bg, "bucket", "src", 0, -1, "bucket", "k", up, 4, CopyOptions{SourceCond: Preconditions{IfMatch: []ETag{"x"}}})
+		_, err := fs.CopyPart(bg, ObjectName{"bucket", "k"}.Upload(up), 4, PartSource{ObjectName: ObjectName{"bucket", "src"}, Length: -1, Cond: Preconditions{IfMatch: []ETag{"x"}}})
 		wantErr(t, err, ErrPrecondition)
 		_, err = complete(fs, "k", up, []CompletePart{p1, p2, p3})
 		want(t, err, nil)
@@ -282,21 +282,21 @@ func TestCopyPart(t *testing.T) {
 		}
 		check()
 		want(t, fs.collectUploadOf(up), nil)
-		if _, err := fs.DeleteObject(bg, "bucket", "src", DeleteOptions{}); err != nil {
+		if _, err := fs.DeleteObject(bg, ObjectName{"bucket", "src"}, DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 		_, err = fs.Collect(bg)
 		want(t, err, nil)
 		check()
 		mustBeClean(t, fs)
-		info, err := fs.HeadObject(bg, "bucket", "k", GetOptions{Checksums: true})
+		info, err := fs.HeadObject(bg, ObjectName{"bucket", "k"}, GetOptions{Checksums: true})
 		want(t, err, nil)
 		h, _ := ChecksumCRC64NVME.New()
 		io.WriteString(h, whole)
 		if !bytes.Equal(info.Checksums[0].Value, h.Sum(nil)) {
 			t.Errorf("CRC64NVME: %x", info.Checksums[0].Value)
 		}
-		_, err = fs.DeleteObject(bg, "bucket", "k", DeleteOptions{})
+		_, err = fs.DeleteObject(bg, ObjectName{"bucket", "k"}, DeleteOptions{})
 		want(t, err, nil)
 		fs.Collect(bg)
 		fs.Collect(bg)
@@ -314,7 +314,7 @@ func TestManyParts(t *testing.T) {
 	up := createUpload(t, fs, "k")
 	parts := make([]CompletePart, MaxParts)
 	for i := range parts {
-		p, err := fs.CopyPart(bg, "bucket", "src", 0, -1, "bucket", "k", up, i+1, CopyOptions{})
+		p, err := fs.CopyPart(bg, ObjectName{"bucket", "k"}.Upload(up), i+1, PartSource{ObjectName: ObjectName{"bucket", "src"}, Off: 0, Length: -1})
 		want(t, err, nil)
 		parts[i] = CompletePart{Number: i + 1, ETag: p.ETag}
 	}
@@ -324,7 +324,7 @@ func TestManyParts(t *testing.T) {
 		t.Errorf("%d bytes, %d parts, %s", info.Size, len(info.Parts), info.ETag)
 	}
 	want(t, fs.collectUploadOf(up), nil)
-	o, err := fs.GetObject(bg, "bucket", "k", GetOptions{})
+	o, err := fs.GetObject(bg, ObjectName{"bucket", "k"}, GetOptions{})
 	want(t, err, nil)
 	defer o.Close()
 	b := make([]byte, 1000)
@@ -342,11 +342,11 @@ func TestStagedComplete(t *testing.T) {
 		up := createUpload(t, fs, "k")
 		var parts []CompletePart
 		for i := range 100 {
-			p, err := fs.CopyPart(bg, "bucket", "src", 0, -1, "bucket", "k", up, i+1, CopyOptions{})
+			p, err := fs.CopyPart(bg, ObjectName{"bucket", "k"}.Upload(up), i+1, PartSource{ObjectName: ObjectName{"bucket", "src"}, Off: 0, Length: -1})
 			want(t, err, nil)
 			parts = append(parts, CompletePart{Number: i + 1, ETag: p.ETag})
 		}
-		name, err := parseUploadName("bucket", "k", up)
+		name, err := parseUploadName(ObjectName{"bucket", "k"}.Upload(up))
 		want(t, err, nil)
 		c := completion{fs: fs, name: &name, want: parts, cond: &Preconditions{}}
 		_, stage, err := c.stage(bg)
@@ -357,19 +357,19 @@ func TestStagedComplete(t *testing.T) {
 		wantErr(t, err, errUploadChanged)
 		mustBeClean(t, fs)
 		if abort {
-			want(t, fs.AbortUpload(bg, "bucket", "k", up), nil)
+			want(t, fs.AbortUpload(bg, ObjectName{"bucket", "k"}.Upload(up)), nil)
 		} else {
 			_, err := complete(fs, "k", up, parts[:3])
 			want(t, err, nil)
 			if got, _ := get(t, fs, "k"); got != string(slices.Concat(src, src, src)) {
 				t.Error("bytes differ")
 			}
-			_, err = fs.DeleteObject(bg, "bucket", "k", DeleteOptions{})
+			_, err = fs.DeleteObject(bg, ObjectName{"bucket", "k"}, DeleteOptions{})
 			want(t, err, nil)
 		}
 		want(t, fs.collectUploadOf(up), nil)
 	}
-	_, err := fs.DeleteObject(bg, "bucket", "src", DeleteOptions{})
+	_, err := fs.DeleteObject(bg, ObjectName{"bucket", "src"}, DeleteOptions{})
 	want(t, err, nil)
 	want(t, fs.DeleteBucket(bg, "bucket"), nil)
 	dumpEmpty(t, fs)
@@ -396,9 +396,9 @@ func TestMultipartRaces(t *testing.T) {
 					case 0, 1:
 						_, errs[i] = complete(fs, key, up, parts)
 					case 2:
-						errs[i] = fs.AbortUpload(bg, "bucket", key, up)
+						errs[i] = fs.AbortUpload(bg, ObjectName{"bucket", key}.Upload(up))
 					default:
-						_, errs[i] = fs.PutPart(bg, "bucket", key, up, i, bytes.NewReader(bodies[1]), PutOptions{Size: -1})
+						_, errs[i] = fs.PutPart(bg, ObjectName{"bucket", key}.Upload(up), i, bytes.NewReader(bodies[1]), PutOptions{Size: -1})
 					}
 				})
 			}
@@ -417,10 +417,10 @@ func TestMultipartRaces(t *testing.T) {
 				t.Error("bytes differ")
 			}
 			if err != nil && !aborted {
-				want(t, fs.AbortUpload(bg, "bucket", key, up), nil)
+				want(t, fs.AbortUpload(bg, ObjectName{"bucket", key}.Upload(up)), nil)
 			}
 			want(t, fs.collectUploadOf(up), nil)
-			if _, err := fs.DeleteObject(bg, "bucket", key, DeleteOptions{}); err != nil {
+			if _, err := fs.DeleteObject(bg, ObjectName{"bucket", key}, DeleteOptions{}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -462,7 +462,7 @@ func TestListUploads(t *testing.T) {
 				for limit := 1; limit < 5; limit++ {
 					var got []string
 					for key, id, pages := "", "", 0; ; pages++ {
-						p, err := fs.ListUploads(bg, "bucket", prefix, delimiter, key, id, limit)
+						p, err := fs.ListUploads(bg, "bucket", ListUploadsOptions{Prefix: prefix, Delimiter: delimiter, AfterKey: key, AfterUpload: id, MaxUploads: limit})
 						want(t, err, nil)
 						for _, u := range p.Uploads {
 							got = append(got, u.Key+" "+u.ID)
@@ -511,16 +511,16 @@ func TestListUploadsAmongOthers(t *testing.T) {
 		return nil
 	}), nil)
 	bob := WithSubject(bg, modelSubjects["bob"])
-	page, err := fs.ListUploads(bob, "bucket", "", "", "", "", 10)
+	page, err := fs.ListUploads(bob, "bucket", ListUploadsOptions{MaxUploads: 10})
 	want(t, err, nil)
 	if !page.Truncated || len(page.Uploads) != 0 || page.NextKey != "" || page.NextUpload == "" {
 		t.Errorf("the first page: %+v", page)
 	}
-	again, err := fs.ListUploads(bob, "bucket", "", "", "", "", 10)
+	again, err := fs.ListUploads(bob, "bucket", ListUploadsOptions{MaxUploads: 10})
 	if err != nil || again.NextUpload == page.NextUpload || len(again.NextUpload) != 1+base64.RawURLEncoding.EncodedLen(12+16+uploadMarkerBytes) {
 		t.Errorf("the marker of the first page, again: %s, %v", again.NextUpload, err)
 	}
-	if _, err := fs.GetUpload(bg, "bucket", "k09999", page.NextUpload); !errors.Is(err, ErrNoSuchUpload) {
+	if _, err := fs.GetUpload(bg, ObjectName{"bucket", "k09999"}.Upload(page.NextUpload)); !errors.Is(err, ErrNoSuchUpload) {
 		t.Errorf("the marker is good for another's upload: %v", err)
 	}
 	if _, err := fs.CreateBucket(bg, "other", Root); err != nil {
@@ -529,16 +529,16 @@ func TestListUploadsAmongOthers(t *testing.T) {
 	for _, wrong := range []struct{ bucket, marker string }{
 		{"other", page.NextUpload}, {"bucket", page.NextUpload[:40]}, {"bucket", "~"}, {"bucket", page.NextUpload[:len(page.NextUpload)-2] + "AA"},
 	} {
-		if _, err := fs.ListUploads(bg, wrong.bucket, "", "", "", wrong.marker, 10); !errors.Is(err, ErrInvalid) {
+		if _, err := fs.ListUploads(bg, wrong.bucket, ListUploadsOptions{AfterUpload: wrong.marker, MaxUploads: 10}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("marker %s in bucket %s: %v", wrong.marker, wrong.bucket, err)
 		}
 	}
-	page, err = fs.ListUploads(bob, "bucket", "", "", page.NextKey, page.NextUpload, 10)
+	page, err = fs.ListUploads(bob, "bucket", ListUploadsOptions{AfterKey: page.NextKey, AfterUpload: page.NextUpload, MaxUploads: 10})
 	want(t, err, nil)
 	if page.Truncated || len(page.Uploads) != 1 || page.Uploads[0].Key != fmt.Sprintf("k%05d", others) {
 		t.Errorf("the second page: %+v", page)
 	}
-	if page, err := fs.ListUploads(bg, "bucket", "", "", "", "", 1000); err != nil || len(page.Uploads) != 1000 {
+	if page, err := fs.ListUploads(bg, "bucket", ListUploadsOptions{MaxUploads: 1000}); err != nil || len(page.Uploads) != 1000 {
 		t.Errorf("the owner's: %d uploads, %v", len(page.Uploads), err)
 	}
 }

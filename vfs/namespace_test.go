@@ -42,9 +42,9 @@ func TestImpliedDirectories(t *testing.T) {
 		ab := mustLookup(t, fs, a, "b").Ino
 		wantNames(t, fs, ab, "f", "g")
 		// An object operation takes what it emptied along.
-		_, err := fs.DeleteObject(bg, "bucket", "a/b/f", DeleteOptions{})
+		_, err := fs.DeleteObject(bg, ObjectName{"bucket", "a/b/f"}, DeleteOptions{})
 		want(t, err, nil)
-		_, err = fs.DeleteObject(bg, "bucket", "a/b/g", DeleteOptions{})
+		_, err = fs.DeleteObject(bg, ObjectName{"bucket", "a/b/g"}, DeleteOptions{})
 		want(t, err, nil)
 		wantNames(t, fs, b)
 		_, err = fs.GetAttr(bg, ab)
@@ -56,12 +56,12 @@ func TestImpliedDirectories(t *testing.T) {
 		a = mustLookup(t, fs, b, "a").Ino
 		ab = mustLookup(t, fs, a, "b").Ino
 		want(t, fs.Unlink(bg, Root, ab, "f"), nil)
-		want(t, fs.Rename(bg, Root, ab, "g", b, "g", 0), nil)
+		want(t, fs.Rename(bg, Root, EntryName{ab, "g"}, EntryName{b, "g"}, 0), nil)
 		wantNames(t, fs, ab)
 		wantNames(t, fs, a, "b/")
-		_, err = fs.HeadObject(bg, "bucket", "a/b/", GetOptions{})
+		_, err = fs.HeadObject(bg, ObjectName{"bucket", "a/b/"}, GetOptions{})
 		want(t, err, nil)
-		_, err = fs.HeadObject(bg, "bucket", "a/", GetOptions{})
+		_, err = fs.HeadObject(bg, ObjectName{"bucket", "a/"}, GetOptions{})
 		want(t, err, ErrNoSuchKey)
 		want(t, fs.Rmdir(bg, Root, a, "b"), nil)
 		want(t, fs.Rmdir(bg, Root, b, "a"), nil)
@@ -78,7 +78,7 @@ func TestDeepImpliedDirectories(t *testing.T) {
 		for _, c := range comps[:len(comps)-1] {
 			dir = mustLookup(t, fs, dir, c).Ino
 		}
-		_, err := fs.DeleteObject(bg, "bucket", strings.Join(comps, "/"), DeleteOptions{})
+		_, err := fs.DeleteObject(bg, ObjectName{"bucket", strings.Join(comps, "/")}, DeleteOptions{})
 		want(t, err, nil)
 		wantNames(t, fs, b)
 	})
@@ -122,7 +122,7 @@ func TestShadowedAndEscapedNames(t *testing.T) {
 func removeAll(t *testing.T, fs *FS, dir Ino) {
 	t.Helper()
 	var list []DirEntry
-	want(t, fs.ReadDir(bg, Root, dir, "", false, func(e DirEntry) error {
+	want(t, fs.ReadDir(bg, Root, dir, ReadDirOptions{}, func(e DirEntry) error {
 		list = append(list, e)
 		return nil
 	}), nil)

@@ -280,7 +280,7 @@ func isExplicit(t *testing.T, fs *FS, dir Ino) (explicit bool) {
 
 func dumpFS(t *testing.T, fs *FS, dir Ino, path string, out *[]string) {
 	t.Helper()
-	err := fs.ReadDir(bg, Root, dir, "", true, func(e DirEntry) error {
+	err := fs.ReadDir(bg, Root, dir, ReadDirOptions{Attrs: true}, func(e DirEntry) error {
 		shown := path + "/" + e.Name
 		if e.Attr == nil {
 			t.Fatalf("%s has no attributes", shown)

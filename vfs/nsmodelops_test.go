@@ -61,7 +61,7 @@ func (m *modelRun) rename() (string, bool, error) {
 	to, dir2, name2 := m.place()
 	flags := []RenameFlags{0, 0, RenameNoReplace, RenameExchange}[m.r.IntN(4)]
 	ok := mrename(from, to, flags)
-	err := m.fs.Rename(bg, Root, dir, name, dir2, name2, flags)
+	err := m.fs.Rename(bg, Root, EntryName{dir, name}, EntryName{dir2, name2}, flags)
 	return fmt.Sprintf("rename %d %s to %d %s (%d)", dir, name, dir2, name2, flags), ok, err
 }
 
@@ -122,7 +122,7 @@ func (m *modelRun) truncate() (string, bool, error) {
 func (m *modelRun) put() (string, bool, error) {
 	comps, body := m.key(), m.body()
 	mput(m.root, comps, body)
-	_, err := m.fs.PutObject(bg, m.bucket, m.full(comps), strings.NewReader(body), PutOptions{Size: -1})
+	_, err := m.fs.PutObject(bg, ObjectName{m.bucket, m.full(comps)}, strings.NewReader(body), PutOptions{Size: -1})
 	return fmt.Sprintf("put %q", comps), true, err
 }
 
@@ -138,7 +138,7 @@ func (m *modelRun) cond(comps []string) (c Preconditions, ok bool) {
 	if !exists {
 		return Preconditions{IfMatch: []ETag{"*"}}, false
 	}
-	info, err := m.fs.HeadObject(bg, m.bucket, m.full(comps), GetOptions{})
+	info, err := m.fs.HeadObject(bg, ObjectName{m.bucket, m.full(comps)}, GetOptions{})
 	want(m.t, err, nil)
 	return Preconditions{IfMatch: []ETag{info.ETag}}, true
 }
@@ -149,7 +149,7 @@ func (m *modelRun) putIf() (string, bool, error) {
 	if ok {
 		mput(m.root, comps, body)
 	}
-	_, err := m.fs.PutObject(bg, m.bucket, m.full(comps), strings.NewReader(body), PutOptions{Size: -1, Cond: c})
+	_, err := m.fs.PutObject(bg, ObjectName{m.bucket, m.full(comps)}, strings.NewReader(body), PutOptions{Size: -1, Cond: c})
 	return fmt.Sprintf("put %q if %+v", comps, c), ok, err
 }
 
@@ -160,7 +160,7 @@ func (m *modelRun) copy() (string, bool, error) {
 	if ok && (target != source || m.full(from) != m.full(to)) {
 		mput(m.root, to, source.body)
 	}
-	_, err := m.fs.CopyObject(bg, m.bucket, m.full(from), m.bucket, m.full(to), CopyOptions{})
+	_, err := m.fs.CopyObject(bg, ObjectName{m.bucket, m.full(from)}, ObjectName{m.bucket, m.full(to)}, CopyOptions{})
 	return fmt.Sprintf("copy %q to %q", from, to), ok, err
 }
 
@@ -173,7 +173,7 @@ func (m *modelRun) upload() (what string, ok bool, err error) {
 		c, ok = m.cond(comps)
 	}
 	what = fmt.Sprintf("upload %q if %+v", comps, c)
-	u, err := m.fs.CreateUpload(bg, m.bucket, m.full(comps), PutOptions{Size: -1}, "", false)
+	u, err := m.fs.CreateUpload(bg, ObjectName{m.bucket, m.full(comps)}, PutOptions{Size: -1}, "", false)
 	if err != nil {
 		return what, false, err
 	}
@@ -183,18 +183,18 @@ func (m *modelRun) upload() (what string, ok bool, err error) {
 		off := m.r.IntN(len(n.body))
 		body = n.body[off : off+1+m.r.IntN(len(n.body)-off)]
 		what += fmt.Sprintf(" from %q at %d", from, off)
-		part, err = m.fs.CopyPart(bg, m.bucket, m.full(from), int64(off), int64(len(body)), m.bucket, m.full(comps), u.ID, 1, CopyOptions{})
+		part, err = m.fs.CopyPart(bg, ObjectName{m.bucket, m.full(comps)}.Upload(u.ID), 1, PartSource{ObjectName: ObjectName{m.bucket, m.full(from)}, Off: int64(off), Length: int64(len(body))})
 	} else {
-		part, err = m.fs.PutPart(bg, m.bucket, m.full(comps), u.ID, 1, strings.NewReader(body), PutOptions{Size: -1})
+		part, err = m.fs.PutPart(bg, ObjectName{m.bucket, m.full(comps)}.Upload(u.ID), 1, strings.NewReader(body), PutOptions{Size: -1})
 	}
 	if err == nil {
 		if ok {
 			mput(m.root, comps, body)
 		}
-		_, err = m.fs.CompleteUpload(bg, m.bucket, m.full(comps), u.ID, []CompletePart{{Number: 1, ETag: part.ETag}}, c, nil)
+		_, err = m.fs.CompleteUpload(bg, ObjectName{m.bucket, m.full(comps)}.Upload(u.ID), CompleteOptions{Parts: []CompletePart{{Number: 1, ETag: part.ETag}}, Cond: c})
 	}
 	if err != nil && !m.unknown {
-		want(m.t, m.fs.AbortUpload(bg, m.bucket, m.full(comps), u.ID), nil)
+		want(m.t, m.fs.AbortUpload(bg, ObjectName{m.bucket, m.full(comps)}.Upload(u.ID)), nil)
 	}
 	return what, ok, err
 }
@@ -202,7 +202,7 @@ func (m *modelRun) upload() (what string, ok bool, err error) {
 func (m *modelRun) delete() (string, bool, error) {
 	comps := m.key()
 	mdelete(m.root, comps)
-	_, err := m.fs.DeleteObject(bg, m.bucket, m.full(comps), DeleteOptions{})
+	_, err := m.fs.DeleteObject(bg, ObjectName{m.bucket, m.full(comps)}, DeleteOptions{})
 	return fmt.Sprintf("delete %q", comps), true, err
 }
 

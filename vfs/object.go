@@ -14,9 +14,7 @@ import (
 	"ogw/vfs/internal/record"
 )
 
-// Object operations name an object by bucket and key. A bucket of "" is the
-// root itself: then key is the whole path, as the REST door uses it, and
-// top-level directories that are no legal buckets are within reach. Each checks
+// Object operations name an object by bucket and key (ObjectName). Each checks
 // the rights of the subject in its context (WithSubject; ErrAccess).
 
 // Object is an open object: the bytes that it had when it was opened.
@@ -43,9 +41,9 @@ func (o *Object) Close() error {
 
 // GetObject opens an object. With ErrNotModified and ErrPrecondition the
 // Object's Info is filled, and there is nothing to close (S3 GetObject).
-func (fs *FS) GetObject(ctx context.Context, bucket, key string, o GetOptions) (*Object, error) {
-	ctx = fs.objectCtx(ctx, bucket, key)
-	k, err := parseKey(bucket, key)
+func (fs *FS) GetObject(ctx context.Context, name ObjectName, o GetOptions) (*Object, error) {
+	ctx = fs.objectCtx(ctx, name)
+	k, err := parseKey(name)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +51,7 @@ func (fs *FS) GetObject(ctx context.Context, bucket, key string, o GetOptions) (
 	n, err := fs.readObject(ctx, &k, func(r cluster.Reader, n *record.Inode) (err error) {
 		ob.r.Close() // of an earlier run
 		ob.r = nil
-		if ob.Info, err = fs.objectInfo(r, key, n); err != nil {
+		if ob.Info, err = fs.objectInfo(r, name.Key, n); err != nil {
 			return err
 		}
 		if err := o.Cond.checkRead(ob.Info.ETag, ob.Info.Modified); err != nil {
@@ -77,9 +75,9 @@ func (fs *FS) GetObject(ctx context.Context, bucket, key string, o GetOptions) (
 }
 
 // HeadObject returns what GetObject would, without the bytes.
-func (fs *FS) HeadObject(ctx context.Context, bucket, key string, o GetOptions) (ObjectInfo, error) {
-	ctx = fs.objectCtx(ctx, bucket, key)
-	k, err := parseKey(bucket, key)
+func (fs *FS) HeadObject(ctx context.Context, name ObjectName, o GetOptions) (ObjectInfo, error) {
+	ctx = fs.objectCtx(ctx, name)
+	k, err := parseKey(name)
 	if err != nil {
 		return ObjectInfo{}, err
 	}
@@ -88,7 +86,7 @@ func (fs *FS) HeadObject(ctx context.Context, bucket, key string, o GetOptions) 
 	n, err := fs.readObject(ctx, &k, func(r cluster.Reader, n *record.Inode) (err error) {
 		rd.Close() // of an earlier run
 		rd = nil
-		if info, err = fs.objectInfo(r, key, n); err != nil {
+		if info, err = fs.objectInfo(r, name.Key, n); err != nil {
 			return err
 		}
 		if err := o.Cond.checkRead(info.ETag, info.Modified); err != nil {
@@ -151,7 +149,7 @@ func (j *judge) objectInode(k *objectKey, p *keyPlace) (*record.Inode, error) {
 	case ModeSymlink:
 		n, err := j.followLink(p.trail, p.entry.Ino)
 		if errors.Is(err, ErrNoSuchKey) {
-			err = fmt.Errorf("key %q: %w", k.key, err)
+			err = fmt.Errorf("key %q: %w", k.Key, err)
 		}
 		return n, err
 	case ModeRegular, ModeDirectory:
@@ -232,25 +230,25 @@ func (fs *FS) rememberCRC(ctx context.Context, n *record.Inode) {
 
 // SetObjectHeader replaces one system header of an object without touching
 // content and ETag; value "" removes it (tagging).
-func (fs *FS) SetObjectHeader(ctx context.Context, bucket, key, name, value string) error {
-	return fs.changeObject(ctx, ActWriteObject, bucket, key, func(_ *judge, n *record.Inode) error {
+func (fs *FS) SetObjectHeader(ctx context.Context, name ObjectName, header, value string) error {
+	return fs.changeObject(ctx, ActWriteObject, name, func(_ *judge, n *record.Inode) error {
 		if value == "" {
-			delete(n.Object.Headers, name)
+			delete(n.Object.Headers, header)
 			return nil
 		}
 		if n.Object.Headers == nil {
 			n.Object.Headers = make(map[string]string)
 		}
-		n.Object.Headers[name] = value
+		n.Object.Headers[header] = value
 		return nil
 	})
 }
 
 // changeObject changes what an object's inode tells beside its content, for who
 // may do act.
-func (fs *FS) changeObject(ctx context.Context, act Action, bucket, key string, change func(j *judge, n *record.Inode) error) error {
-	ctx = fs.objectCtx(ctx, bucket, key)
-	k, err := parseKey(bucket, key)
+func (fs *FS) changeObject(ctx context.Context, act Action, name ObjectName, change func(j *judge, n *record.Inode) error) error {
+	ctx = fs.objectCtx(ctx, name)
+	k, err := parseKey(name)
 	if err != nil {
 		return err
 	}
@@ -261,7 +259,7 @@ func (fs *FS) changeObject(ctx context.Context, act Action, bucket, key string, 
 		}
 		// It stands under other keys, too, whose bucket may be another's.
 		if s := subjectOf(ctx); n.Nlink > 1 && !s.mayAll() && !s.owns(n) {
-			return fmt.Errorf("%q has other links and another owner: %w", key, ErrAccess)
+			return fmt.Errorf("%q has other links and another owner: %w", name.Key, ErrAccess)
 		}
 		if err := fileFlagsOf(n).checkFree(); err != nil {
 			return err

@@ -32,7 +32,7 @@ func bucketFS(t testing.TB, fs *FS) *FS {
 
 func put(t testing.TB, fs *FS, key, body string) ObjectInfo {
 	t.Helper()
-	info, err := fs.PutObject(t.Context(), "bucket", key, strings.NewReader(body), PutOptions{Size: int64(len(body))})
+	info, err := fs.PutObject(t.Context(), ObjectName{"bucket", key}, strings.NewReader(body), PutOptions{Size: int64(len(body))})
 	if err != nil {
 		t.Fatalf("put %q: %v", key, err)
 	}
@@ -49,7 +49,7 @@ func get(t testing.TB, fs *FS, key string) (string, ObjectInfo) {
 }
 
 func tryGet(ctx context.Context, fs *FS, key string) (string, ObjectInfo, error) {
-	o, err := fs.GetObject(ctx, "bucket", key, GetOptions{})
+	o, err := fs.GetObject(ctx, ObjectName{"bucket", key}, GetOptions{})
 	if err != nil {
 		return "", ObjectInfo{}, err
 	}
@@ -120,7 +120,7 @@ func TestNastyKeys(t *testing.T) {
 		}
 		rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 		for i, k := range keys {
-			existed, err := fs.DeleteObject(t.Context(), "bucket", k, DeleteOptions{})
+			existed, err := fs.DeleteObject(t.Context(), ObjectName{"bucket", k}, DeleteOptions{})
 			if err != nil || !existed {
 				t.Errorf("delete %q: %v %v", k, existed, err)
 			}
@@ -180,17 +180,17 @@ func TestBadKeys(t *testing.T) {
 		{"", strings.Repeat("k", 1025), ErrKeyTooLong},
 		{"", "b/" + strings.Repeat("k", 1025), ErrKeyTooLong},
 	} {
-		_, err := fs.PutObject(t.Context(), c.bucket, c.key, strings.NewReader(""), PutOptions{})
+		_, err := fs.PutObject(t.Context(), ObjectName{c.bucket, c.key}, strings.NewReader(""), PutOptions{})
 		wantErr(t, err, c.want)
-		_, err = fs.HeadObject(t.Context(), c.bucket, c.key, GetOptions{})
+		_, err = fs.HeadObject(t.Context(), ObjectName{c.bucket, c.key}, GetOptions{})
 		if c.bucket != "absent" || !errors.Is(err, ErrNoSuchBucket) {
 			wantErr(t, err, c.want)
 		}
-		_, err = fs.DeleteObject(t.Context(), c.bucket, c.key, DeleteOptions{})
+		_, err = fs.DeleteObject(t.Context(), ObjectName{c.bucket, c.key}, DeleteOptions{})
 		wantErr(t, err, c.want)
 	}
 	// The longest key counts from the bucket on, also for paths from the root.
-	if _, err := fs.PutObject(t.Context(), "", "top/"+strings.Repeat("k", 1024), strings.NewReader("x"), PutOptions{Size: 1}); err != nil {
+	if _, err := fs.PutObject(t.Context(), ObjectName{"", "top/" + strings.Repeat("k", 1024)}, strings.NewReader("x"), PutOptions{Size: 1}); err != nil {
 		t.Error(err)
 	}
 }
@@ -205,7 +205,7 @@ func TestPutSizes(t *testing.T) {
 			sum := md5.Sum(body)
 			for _, stated := range []int64{int64(n), -1} {
 				// A reader that returns little at a time, and EOF with data.
-				info, err := fs.PutObject(t.Context(), "bucket", "k", &oddReader{b: body}, PutOptions{Size: stated, MD5: sum[:]})
+				info, err := fs.PutObject(t.Context(), ObjectName{"bucket", "k"}, &oddReader{b: body}, PutOptions{Size: stated, MD5: sum[:]})
 				if err != nil {
 					t.Fatalf("%d bytes: %v", n, err)
 				}
@@ -277,7 +277,7 @@ func TestPutFails(t *testing.T) {
 				"if-none-match": {bytes.NewReader(body), PutOptions{Size: int64(n), Cond: Preconditions{IfNoneMatch: []ETag{"*"}}}, ErrPrecondition},
 				"metadata":      {bytes.NewReader(body), PutOptions{Size: int64(n), Meta: ObjectMeta{User: map[string]string{strings.Repeat("n", 300): "v"}}}, ErrAttrTooLarge},
 			} {
-				_, err := fs.PutObject(t.Context(), "bucket", "k", c.r, c.o)
+				_, err := fs.PutObject(t.Context(), ObjectName{"bucket", "k"}, c.r, c.o)
 				if !errors.Is(err, c.want) {
 					t.Errorf("%s: error %v, want %v", name, err, c.want)
 				}
@@ -303,12 +303,12 @@ func TestObjectMeta(t *testing.T) {
 		}
 		owner := NewCred(7, 8)
 		at := time.Unix(1234567, 89)
-		info, err := fs.PutObject(t.Context(), "bucket", "d/k", strings.NewReader("x"),
+		info, err := fs.PutObject(t.Context(), ObjectName{"bucket", "d/k"}, strings.NewReader("x"),
 			PutOptions{Size: 1, Meta: meta, Owner: owner, Mode: 0o600, MtimeNS: at.UnixNano()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := fs.HeadObject(t.Context(), "bucket", "d/k", GetOptions{Checksums: true})
+		got, err := fs.HeadObject(t.Context(), ObjectName{"bucket", "d/k"}, GetOptions{Checksums: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -323,7 +323,7 @@ func TestObjectMeta(t *testing.T) {
 
 		// Overwriting keeps inode, owner and mode, and replaces metadata.
 		put(t, fs, "d/k", "yy")
-		got, err = fs.HeadObject(t.Context(), "bucket", "d/k", GetOptions{})
+		got, err = fs.HeadObject(t.Context(), ObjectName{"bucket", "d/k"}, GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -332,15 +332,15 @@ func TestObjectMeta(t *testing.T) {
 			t.Errorf("overwritten: %+v", got)
 		}
 		for _, c := range []struct{ name, value string }{{"X-Amz-Tagging", "a=b"}, {"X-Amz-Tagging", ""}} {
-			if err := fs.SetObjectHeader(t.Context(), "bucket", "d/k", c.name, c.value); err != nil {
+			if err := fs.SetObjectHeader(t.Context(), ObjectName{"bucket", "d/k"}, c.name, c.value); err != nil {
 				t.Fatal(err)
 			}
-			now, err := fs.HeadObject(t.Context(), "bucket", "d/k", GetOptions{})
+			now, err := fs.HeadObject(t.Context(), ObjectName{"bucket", "d/k"}, GetOptions{})
 			if err != nil || now.Meta.Headers[c.name] != c.value || now.ETag != got.ETag {
 				t.Errorf("header %+v: %+v %v", c, now, err)
 			}
 		}
-		wantErr(t, fs.SetObjectHeader(t.Context(), "bucket", "d", "X", "y"), ErrNoSuchKey)
+		wantErr(t, fs.SetObjectHeader(t.Context(), ObjectName{"bucket", "d"}, "X", "y"), ErrNoSuchKey)
 	})
 }
 
@@ -350,7 +350,7 @@ func TestDirectoryKeys(t *testing.T) {
 		put(t, fs, "x/y/file", "1")
 		_, _, err := tryGet(t.Context(), fs, "x/y/")
 		wantErr(t, err, ErrNoSuchKey)
-		existed, err := fs.DeleteObject(t.Context(), "bucket", "x/y/", DeleteOptions{})
+		existed, err := fs.DeleteObject(t.Context(), ObjectName{"bucket", "x/y/"}, DeleteOptions{})
 		if existed || err != nil {
 			t.Error("implied directory:", existed, err)
 		}
@@ -363,13 +363,13 @@ func TestDirectoryKeys(t *testing.T) {
 			t.Error(got)
 		}
 		// The explicit directory stays without entries, the implied one above with it.
-		if _, err := fs.DeleteObject(t.Context(), "bucket", "x/y/file", DeleteOptions{}); err != nil {
+		if _, err := fs.DeleteObject(t.Context(), ObjectName{"bucket", "x/y/file"}, DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := listAll(t, fs); !slices.Equal(got, []string{"x/y/"}) {
 			t.Error(got)
 		}
-		existed, err = fs.DeleteObject(t.Context(), "bucket", "x/y/", DeleteOptions{})
+		existed, err = fs.DeleteObject(t.Context(), ObjectName{"bucket", "x/y/"}, DeleteOptions{})
 		if !existed || err != nil {
 			t.Error("explicit directory:", existed, err)
 		}
@@ -441,7 +441,7 @@ func TestDeleteObjects(t *testing.T) {
 		_, err = fs.DeleteObjects(t.Context(), "absent", keys)
 		wantErr(t, err, ErrNoSuchBucket)
 		// From an implied bucket, which goes with its last key.
-		if _, err := fs.PutObject(t.Context(), "", "implied/k", strings.NewReader(""), PutOptions{}); err != nil {
+		if _, err := fs.PutObject(t.Context(), ObjectName{"", "implied/k"}, strings.NewReader(""), PutOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		results, err = fs.DeleteObjects(t.Context(), "implied", []string{"k", "x/", "l/m"})
@@ -450,7 +450,7 @@ func TestDeleteObjects(t *testing.T) {
 		}
 		_, err = fs.HeadBucket(t.Context(), "implied")
 		wantErr(t, err, ErrNoSuchBucket)
-		if _, err := fs.DeleteObject(t.Context(), "bucket", "stay", DeleteOptions{}); err != nil {
+		if _, err := fs.DeleteObject(t.Context(), ObjectName{"bucket", "stay"}, DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 		if err := fs.DeleteBucket(t.Context(), "bucket"); err != nil {
@@ -514,7 +514,7 @@ func TestBuckets(t *testing.T) {
 		wantErr(t, fs.SetBucketAttr(ctx, "abc", "acl", make([]byte, 1<<20)), ErrAttrTooLarge)
 		wantErr(t, fs.SetBucketAttr(ctx, "nope", "acl", nil), ErrNoSuchBucket)
 		// An implied bucket becomes a real one.
-		if _, err := fs.PutObject(ctx, "", "implied/k", strings.NewReader("12345"), PutOptions{Size: 5}); err != nil {
+		if _, err := fs.PutObject(ctx, ObjectName{"", "implied/k"}, strings.NewReader("12345"), PutOptions{Size: 5}); err != nil {
 			t.Fatal(err)
 		}
 		if n, bytes, err := fs.BucketUsage(ctx, "implied"); n != 1 || bytes != 5 || err != nil {
@@ -524,7 +524,7 @@ func TestBuckets(t *testing.T) {
 			t.Error(err)
 		}
 		wantErr(t, fs.DeleteBucket(ctx, "implied"), ErrBucketNotEmpty)
-		if _, err := fs.DeleteObject(ctx, "implied", "k", DeleteOptions{}); err != nil {
+		if _, err := fs.DeleteObject(ctx, ObjectName{"implied", "k"}, DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 		for _, name := range append(names, "implied") {
@@ -542,11 +542,11 @@ func TestCopyObject(t *testing.T) {
 		ctx := t.Context()
 		for name, body := range map[string]string{"empty": "", "small": "small body", "large": strings.Repeat("0123456789", 100_000)} {
 			meta := ObjectMeta{ContentType: "text/a", User: map[string]string{"m": "1"}}
-			src, err := fs.PutObject(ctx, "bucket", name, strings.NewReader(body), PutOptions{Size: -1, Meta: meta})
+			src, err := fs.PutObject(ctx, ObjectName{"bucket", name}, strings.NewReader(body), PutOptions{Size: -1, Meta: meta})
 			if err != nil {
 				t.Fatal(err)
 			}
-			info, err := fs.CopyObject(ctx, "bucket", name, "bucket", "copy/"+name, CopyOptions{ChecksumAlgorithm: ChecksumSHA256})
+			info, err := fs.CopyObject(ctx, ObjectName{"bucket", name}, ObjectName{"bucket", "copy/" + name}, CopyOptions{ChecksumAlgorithm: ChecksumSHA256})
 			if err != nil {
 				t.Fatal(name, err)
 			}
@@ -559,18 +559,18 @@ func TestCopyObject(t *testing.T) {
 			}
 			// The source changes; the copy does not. A copy of the copy, then the copy goes.
 			put(t, fs, name, "changed")
-			if _, err := fs.CopyObject(ctx, "bucket", "copy/"+name, "bucket", "third", CopyOptions{
+			if _, err := fs.CopyObject(ctx, ObjectName{"bucket", "copy/" + name}, ObjectName{"bucket", "third"}, CopyOptions{
 				ReplaceMeta: true, Meta: ObjectMeta{ContentType: "text/b"}}); err != nil {
 				t.Fatal(name, err)
 			}
-			if _, err := fs.DeleteObject(ctx, "bucket", "copy/"+name, DeleteOptions{}); err != nil {
+			if _, err := fs.DeleteObject(ctx, ObjectName{"bucket", "copy/" + name}, DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			if b, got := get(t, fs, "third"); b != body || got.Meta.ContentType != "text/b" || got.Meta.User != nil {
 				t.Errorf("%s: third: %d bytes %+v", name, len(b), got)
 			}
 			// Onto itself.
-			if _, err := fs.CopyObject(ctx, "bucket", "third", "bucket", "third", CopyOptions{
+			if _, err := fs.CopyObject(ctx, ObjectName{"bucket", "third"}, ObjectName{"bucket", "third"}, CopyOptions{
 				ReplaceMeta: true, Meta: ObjectMeta{ContentType: "text/c"}}); err != nil {
 				t.Fatal(name, err)
 			}
@@ -578,13 +578,13 @@ func TestCopyObject(t *testing.T) {
 				t.Errorf("%s: onto itself: %d bytes %+v", name, len(b), got)
 			}
 		}
-		_, err := fs.CopyObject(ctx, "bucket", "absent", "bucket", "k", CopyOptions{})
+		_, err := fs.CopyObject(ctx, ObjectName{"bucket", "absent"}, ObjectName{"bucket", "k"}, CopyOptions{})
 		wantErr(t, err, ErrNoSuchKey)
-		_, err = fs.CopyObject(ctx, "bucket", "small", "bucket", "k", CopyOptions{SourceCond: Preconditions{IfNoneMatch: []ETag{"*"}}})
+		_, err = fs.CopyObject(ctx, ObjectName{"bucket", "small"}, ObjectName{"bucket", "k"}, CopyOptions{SourceCond: Preconditions{IfNoneMatch: []ETag{"*"}}})
 		wantErr(t, err, ErrPrecondition)
-		_, err = fs.CopyObject(ctx, "bucket", "small", "bucket", "third", CopyOptions{Cond: Preconditions{IfNoneMatch: []ETag{"*"}}})
+		_, err = fs.CopyObject(ctx, ObjectName{"bucket", "small"}, ObjectName{"bucket", "third"}, CopyOptions{Cond: Preconditions{IfNoneMatch: []ETag{"*"}}})
 		wantErr(t, err, ErrPrecondition)
-		_, err = fs.CopyObject(ctx, "bucket", "small", "bucket", "k", CopyOptions{ChecksumAlgorithm: "MD4"})
+		_, err = fs.CopyObject(ctx, ObjectName{"bucket", "small"}, ObjectName{"bucket", "k"}, CopyOptions{ChecksumAlgorithm: "MD4"})
 		wantErr(t, err, ErrInvalid)
 	})
 }

@@ -19,7 +19,7 @@ func benchPut(b *testing.B, size, clients int) {
 	b.ResetTimer()
 	one := func() {
 		key := fmt.Sprintf("dir/key%09d", n.Add(1))
-		_, err := fs.PutObject(bg, "bucket", key, bytes.NewReader(body), PutOptions{Size: int64(size)})
+		_, err := fs.PutObject(bg, ObjectName{"bucket", key}, bytes.NewReader(body), PutOptions{Size: int64(size)})
 		want(b, err, nil)
 	}
 	if clients == 1 {
@@ -57,7 +57,7 @@ func BenchmarkGetObject(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				p := make([]byte, size)
 				for pb.Next() {
-					o, err := fs.GetObject(bg, "bucket", fmt.Sprint("dir/key", n.Add(1)%100), GetOptions{})
+					o, err := fs.GetObject(bg, ObjectName{"bucket", fmt.Sprint("dir/key", n.Add(1)%100)}, GetOptions{})
 					want(b, err, nil)
 					if _, err := o.ReadAt(p, 0); err != nil {
 						b.Fatal(err)
@@ -76,7 +76,7 @@ func BenchmarkHeadObject(b *testing.B) {
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			_, err := fs.HeadObject(bg, "bucket", "dir/key", GetOptions{})
+			_, err := fs.HeadObject(bg, ObjectName{"bucket", "dir/key"}, GetOptions{})
 			want(b, err, nil)
 		}
 	})
@@ -97,7 +97,7 @@ func fillBucket(b *testing.B, fs *FS, n int, key func(int) string) []string {
 					return
 				}
 				keys[i] = key(i)
-				if _, err := fs.PutObject(bg, "bucket", keys[i], strings.NewReader("body"), PutOptions{Size: 4}); err != nil {
+				if _, err := fs.PutObject(bg, ObjectName{"bucket", keys[i]}, strings.NewReader("body"), PutOptions{Size: 4}); err != nil {
 					done <- err
 					return
 				}

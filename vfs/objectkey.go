@@ -10,29 +10,28 @@ import (
 
 // objectKey is the name of an object, split into stored names.
 type objectKey struct {
-	bucket string // "": the key begins at the root
-	key    string
-	names  []string // from the bucket down; one at the least
-	dir    bool     // the key ends in "/": the last name is a directory's
+	ObjectName
+	names []string // from the bucket down; one at the least
+	dir   bool     // the key ends in "/": the last name is a directory's
 }
 
 // parseKey splits a key. ErrNoSuchBucket for a name that no bucket can have,
 // ErrInvalid for the empty key, ErrKeyTooLong.
-func parseKey(bucket, key string) (objectKey, error) {
-	k := objectKey{bucket: bucket, key: key}
-	rest := key
-	if bucket == "" {
-		rest = belowTop(key)
-	} else if !ValidBucketName(bucket) {
-		return k, fmt.Errorf("bucket %q: %w", bucket, ErrNoSuchBucket)
+func parseKey(name ObjectName) (objectKey, error) {
+	k := objectKey{ObjectName: name}
+	rest := name.Key
+	if name.Bucket == "" {
+		rest = belowTop(name.Key)
+	} else if !ValidBucketName(name.Bucket) {
+		return k, fmt.Errorf("bucket %q: %w", name.Bucket, ErrNoSuchBucket)
 	}
-	if key == "" {
+	if name.Key == "" {
 		return k, fmt.Errorf("empty key: %w", ErrInvalid)
 	}
 	if len(rest) > MaxKeyBytes {
 		return k, fmt.Errorf("key of %d bytes, at most %d are allowed: %w", len(rest), MaxKeyBytes, ErrKeyTooLong)
 	}
-	path, dir := strings.CutSuffix(key, "/")
+	path, dir := strings.CutSuffix(name.Key, "/")
 	k.dir = dir
 	k.names = strings.Split(path, "/")
 	return k, nil
@@ -49,10 +48,10 @@ func belowTop(key string) string {
 
 // below is the key within its bucket.
 func (k *objectKey) below() string {
-	if k.bucket != "" {
-		return k.key
+	if k.Bucket != "" {
+		return k.Key
 	}
-	_, key, _ := strings.Cut(k.key, "/")
+	_, key, _ := strings.Cut(k.Key, "/")
 	return key
 }
 
@@ -90,7 +89,7 @@ func (p *keyPlace) dir() Ino { return p.deepest().ino }
 // none yet.
 func (p *keyPlace) bucket(k *objectKey) step {
 	switch {
-	case k.bucket != "":
+	case k.Bucket != "":
 		return p.trail[0]
 	case len(p.trail) > 1:
 		return p.trail[1]
@@ -103,10 +102,10 @@ func (p *keyPlace) bucket(k *objectKey) step {
 // locate walks to a key, one Get for each name. ErrNoSuchBucket.
 func locate(r cluster.Reader, k *objectKey) (keyPlace, error) {
 	p := keyPlace{trail: make([]step, 0, len(k.names))}
-	if k.bucket == "" {
+	if k.Bucket == "" {
 		p.trail = append(p.trail, rootStep)
 	} else {
-		e, err := bucketEntry(r, k.bucket)
+		e, err := bucketEntry(r, k.Bucket)
 		if err != nil {
 			return p, err
 		}
@@ -138,4 +137,4 @@ func bucketEntry(r cluster.Reader, bucket string) (*record.Dentry, error) {
 }
 
 // noSuchKey is the error of an object that does not exist.
-func (k *objectKey) noSuchKey() error { return fmt.Errorf("key %q: %w", k.key, ErrNoSuchKey) }
+func (k *objectKey) noSuchKey() error { return fmt.Errorf("key %q: %w", k.Key, ErrNoSuchKey) }

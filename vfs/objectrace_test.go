@@ -25,7 +25,7 @@ func TestConditionalRace(t *testing.T) {
 			for i := range 8 {
 				wg.Go(func() {
 					body := fmt.Sprint(round, " by ", i)
-					info, err := fs.PutObject(bg, "bucket", "k", strings.NewReader(body), PutOptions{Size: -1, Cond: cond})
+					info, err := fs.PutObject(bg, ObjectName{"bucket", "k"}, strings.NewReader(body), PutOptions{Size: -1, Cond: cond})
 					switch {
 					case err == nil:
 						wins.Add(1)
@@ -61,7 +61,7 @@ func TestPutGetDeleteRace(t *testing.T) {
 						n = length
 					}
 					body := strings.Repeat(string(rune('a'+w)), n+w)
-					_, err := fs.PutObject(ctx, "bucket", "d/k", strings.NewReader(body), PutOptions{Size: -1})
+					_, err := fs.PutObject(ctx, ObjectName{"bucket", "d/k"}, strings.NewReader(body), PutOptions{Size: -1})
 					if err != nil {
 						t.Error(err)
 					}
@@ -70,7 +70,7 @@ func TestPutGetDeleteRace(t *testing.T) {
 		}
 		writers.Go(func() {
 			for range 20 {
-				if _, err := fs.DeleteObject(ctx, "bucket", "d/k", DeleteOptions{}); err != nil {
+				if _, err := fs.DeleteObject(ctx, ObjectName{"bucket", "d/k"}, DeleteOptions{}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -97,7 +97,7 @@ func TestPutGetDeleteRace(t *testing.T) {
 		writers.Wait()
 		close(stop)
 		readers.Wait()
-		if _, err := fs.DeleteObject(ctx, "bucket", "d/k", DeleteOptions{}); err != nil {
+		if _, err := fs.DeleteObject(ctx, ObjectName{"bucket", "d/k"}, DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 		want(t, fs.DeleteBucket(ctx, "bucket"), nil)
@@ -131,7 +131,7 @@ func TestPutOverLinks(t *testing.T) {
 		// A copy between two names of one file.
 		_, err = fs.Link(bg, Root, b.Ino, bucket, "c")
 		want(t, err, nil)
-		_, err = fs.CopyObject(bg, "bucket", "b", "bucket", "c", CopyOptions{})
+		_, err = fs.CopyObject(bg, ObjectName{"bucket", "b"}, ObjectName{"bucket", "c"}, CopyOptions{})
 		want(t, err, nil)
 		if c := mustLookup(t, fs, bucket, "c"); c.Ino == b.Ino {
 			t.Error("c is still b")
@@ -164,7 +164,7 @@ func TestUnflushedObject(t *testing.T) {
 			t.Errorf("list: %+v %v", r, err)
 		}
 		old := md5Hex("object")
-		_, err = fs.PutObject(bg, "bucket", "k", strings.NewReader("x"), PutOptions{Size: 1, Cond: Preconditions{IfMatch: []ETag{old}}})
+		_, err = fs.PutObject(bg, ObjectName{"bucket", "k"}, strings.NewReader("x"), PutOptions{Size: 1, Cond: Preconditions{IfMatch: []ETag{old}}})
 		wantErr(t, err, ErrPrecondition)
 		body, info := get(t, fs, "k")
 		if body != "objwritten" || info.ETag == old || !strings.Contains(string(info.ETag), "-") {
@@ -172,7 +172,7 @@ func TestUnflushedObject(t *testing.T) {
 		}
 		// The checksum is computed, and kept while the bytes stay.
 		for range 2 {
-			head, err := fs.HeadObject(bg, "bucket", "k", GetOptions{Checksums: true})
+			head, err := fs.HeadObject(bg, ObjectName{"bucket", "k"}, GetOptions{Checksums: true})
 			h, _ := ChecksumCRC64NVME.New()
 			h.Write([]byte("objwritten"))
 			if err != nil || len(head.Checksums) != 1 || string(head.Checksums[0].Value) != string(h.Sum(nil)) {

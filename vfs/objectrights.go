@@ -27,7 +27,7 @@ func (j *judge) reach(k *objectKey, at *keyPlace) error {
 	if j.free() {
 		return nil
 	}
-	if k.bucket == "" && !j.s.Local && (len(k.names) == 1 && !k.dir || !ValidBucketName(k.names[0])) {
+	if k.Bucket == "" && !j.s.Local && (len(k.names) == 1 && !k.dir || !ValidBucketName(k.names[0])) {
 		return fmt.Errorf("%w: only administrators use paths outside of buckets", ErrAccess)
 	}
 	return j.way(at.trail)
@@ -89,7 +89,7 @@ func (fs *FS) judgedObject(ctx context.Context, r cluster.Reader, k *objectKey, 
 // the request began.
 func (j *judge) write(p *publication, at *keyPlace, old *record.Inode) error {
 	if p.bucket != 0 && j.bucket != p.bucket {
-		return fmt.Errorf("bucket of key %q was replaced: %w", p.key.key, ErrNoSuchBucket)
+		return fmt.Errorf("bucket of key %q was replaced: %w", p.key.Key, ErrNoSuchBucket)
 	}
 	if p.meta != nil {
 		if err := j.takesACL(p.meta.Grants); err != nil {

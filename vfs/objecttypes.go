@@ -111,6 +111,20 @@ type GetOptions struct {
 	Checksums bool // fill ObjectInfo.Checksums, CRC64NVME always among them
 }
 
+// ObjectName names an object. With Bucket "" the key begins at the root: it is the
+// whole path, as the REST door uses it, and top-level directories that are no legal
+// buckets are within reach.
+type ObjectName struct{ Bucket, Key string }
+
+// Upload names the upload of the object with that ID.
+func (n ObjectName) Upload(id string) UploadName { return UploadName{n, id} }
+
+// UploadName names a multipart upload.
+type UploadName struct {
+	ObjectName
+	ID string // as CreateUpload told it
+}
+
 // CopyOptions of CopyObject.
 type CopyOptions struct {
 	// ReplaceMeta takes Meta instead of the source's; the grants are Meta's
@@ -122,7 +136,6 @@ type CopyOptions struct {
 	Owner       *Cred
 	Mode        uint32
 	// Bucket, if set, is the only one that the copy goes into, as in PutOptions.
-	// CopyPart needs none: an upload belongs to its bucket.
 	Bucket Ino
 	// ChecksumAlgorithm of the copy, over all of it; "" takes what the source has.
 	ChecksumAlgorithm ChecksumAlgorithm
@@ -210,6 +223,13 @@ type CompletePart struct {
 	Number    int
 	ETag      ETag
 	Checksums []Checksum // to be compared, if given
+}
+
+// CompleteOptions of CompleteUpload.
+type CompleteOptions struct {
+	Parts    []CompletePart // in ascending order of their numbers
+	Cond     Preconditions  // of what stands under the key
+	Checksum *Checksum      // of the whole object, as the client states it; may be nil
 }
 
 // MissingChecksumError tells that CompleteUpload was not given the checksum of a

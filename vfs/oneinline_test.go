@@ -40,7 +40,7 @@ func TestOverwriteReadsNoContent(t *testing.T) {
 		reads := &extentReads{KV: fs.kv}
 		setKV(fs, reads)
 		put(t, fs, "k", "the second")
-		_, err := fs.DeleteObject(bg, "bucket", "k", DeleteOptions{})
+		_, err := fs.DeleteObject(bg, ObjectName{"bucket", "k"}, DeleteOptions{})
 		want(t, err, nil)
 		if reads.n > 0 {
 			t.Errorf("%d extents were read", reads.n)
@@ -91,7 +91,7 @@ func TestOneInlineFollowsChanges(t *testing.T) {
 			for _, end := range []func(){
 				func() { put(t, fs, "k", "small again") },
 				func() {
-					_, err := fs.DeleteObject(bg, "bucket", "k", DeleteOptions{})
+					_, err := fs.DeleteObject(bg, ObjectName{"bucket", "k"}, DeleteOptions{})
 					want(t, err, nil)
 				},
 				func() {

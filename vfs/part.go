@@ -39,15 +39,15 @@ func checksumOfPart(p *record.Part, alg ChecksumAlgorithm) []byte {
 
 // PutPart stores a part, durably, replacing an earlier one of that number
 // (S3 UploadPart).
-func (fs *FS) PutPart(ctx context.Context, bucket, key, upload string, number int, body io.Reader, o PutOptions) (PartInfo, error) {
-	ctx = fs.objectCtx(ctx, bucket, key)
-	name, err := parsePartName(bucket, key, upload, number)
+func (fs *FS) PutPart(ctx context.Context, name UploadName, number int, body io.Reader, o PutOptions) (PartInfo, error) {
+	ctx = fs.objectCtx(ctx, name.ObjectName)
+	k, err := parsePartName(name, number)
 	if err != nil {
 		return PartInfo{}, err
 	}
 	var u *record.Upload
 	err = fs.view(ctx, func(r cluster.Reader) (err error) {
-		u, err = fs.uploadFor(ctx, r, &name, ActWriteObject)
+		u, err = fs.uploadFor(ctx, r, &k, ActWriteObject)
 		return err
 	})
 	if err != nil {
@@ -74,7 +74,7 @@ func (fs *FS) PutPart(ctx context.Context, bucket, key, upload string, number in
 	if extra != nil {
 		p.Checksums = append(p.Checksums, Checksum{Algorithm: u.Alg, Value: v.extra})
 	}
-	err = fs.storePart(ctx, &name, p, nil)
+	err = fs.storePart(ctx, &k, p, nil)
 	if err != nil && !errors.Is(err, ErrUnavailable) {
 		fs.contents.Discard(ctx, v.content)
 	}
@@ -84,16 +84,16 @@ func (fs *FS) PutPart(ctx context.Context, bucket, key, upload string, number in
 	return partInfo(p), nil
 }
 
-func parsePartName(bucket, key, upload string, number int) (uploadName, error) {
+func parsePartName(name UploadName, number int) (uploadKey, error) {
 	if number < 1 || number > MaxParts {
-		return uploadName{}, fmt.Errorf("part %d, 1 to %d are allowed: %w", number, MaxParts, ErrBadPartNumber)
+		return uploadKey{}, fmt.Errorf("part %d, 1 to %d are allowed: %w", number, MaxParts, ErrBadPartNumber)
 	}
-	return parseUploadName(bucket, key, upload)
+	return parseUploadName(name)
 }
 
 // storePart stores p under its number. fill, if not nil, completes it within
 // the transaction.
-func (fs *FS) storePart(ctx context.Context, name *uploadName, p *record.Part, fill func(t cluster.Txn, o *op, u *record.Upload) error) error {
+func (fs *FS) storePart(ctx context.Context, name *uploadKey, p *record.Part, fill func(t cluster.Txn, o *op, u *record.Upload) error) error {
 	var key, value []byte
 	err := fs.update(ctx, func(t cluster.Txn, o *op) error {
 		u, err := fs.uploadFor(ctx, t, name, ActWriteObject)
@@ -156,15 +156,15 @@ func (o *op) retirePart(t cluster.Txn, u *record.Upload, key []byte) error {
 
 // ListParts returns up to limit parts with numbers greater than after, and
 // whether there are more.
-func (fs *FS) ListParts(ctx context.Context, bucket, key, upload string, after, limit int) ([]PartInfo, bool, error) {
-	name, err := parseUploadName(bucket, key, upload)
+func (fs *FS) ListParts(ctx context.Context, name UploadName, after, limit int) ([]PartInfo, bool, error) {
+	k, err := parseUploadName(name)
 	if err != nil {
 		return nil, false, err
 	}
 	var list []PartInfo
 	more := false
 	err = fs.view(ctx, func(r cluster.Reader) error {
-		u, err := fs.uploadFor(ctx, r, &name, ActOwnUpload)
+		u, err := fs.uploadFor(ctx, r, &k, ActOwnUpload)
 		if err != nil {
 			return err
 		}

@@ -19,24 +19,31 @@ import (
 // record stays small. What is more fragmented is copied byte by byte.
 const maxPartRefs = 1000
 
-// CopyPart stores a range of an object as a part, by reference. length -1
-// means to the end (S3 UploadPartCopy). ErrBadRange for a range that the
-// object does not have.
+// PartSource is the range of an object that CopyPart copies.
+type PartSource struct {
+	ObjectName
+	Off    int64
+	Length int64         // -1: to the end
+	Cond   Preconditions // of the object
+}
+
+// CopyPart stores a range of an object as a part, by reference (S3
+// UploadPartCopy). ErrBadRange for a range that the object does not have.
 //
 // Its ETag is the MD5 if that is known, else a value of that form that
 // stands for the range.
-func (fs *FS) CopyPart(ctx context.Context, srcBucket, srcKey string, off, length int64, bucket, key, upload string, number int, o CopyOptions) (PartInfo, error) {
-	ctx = fs.objectCtx(ctx, bucket, key)
-	name, err := parsePartName(bucket, key, upload, number)
+func (fs *FS) CopyPart(ctx context.Context, name UploadName, number int, from PartSource) (PartInfo, error) {
+	ctx = fs.objectCtx(ctx, name.ObjectName)
+	k, err := parsePartName(name, number)
 	if err != nil {
 		return PartInfo{}, err
 	}
-	src, err := parseKey(srcBucket, srcKey)
+	src, err := parseKey(from.ObjectName)
 	if err != nil {
 		return PartInfo{}, err
 	}
 	for range maxCopyAttempts {
-		c := partCopy{fs: fs, name: &name, src: &src, off: off, length: length, o: &o, p: &record.Part{Number: number}}
+		c := partCopy{fs: fs, name: &k, src: &src, off: from.Off, length: from.Length, cond: &from.Cond, p: &record.Part{Number: number}}
 		err := c.run(ctx)
 		if err == nil {
 			return partInfo(c.p), nil
@@ -45,16 +52,16 @@ func (fs *FS) CopyPart(ctx context.Context, srcBucket, srcKey string, off, lengt
 			return PartInfo{}, err
 		}
 	}
-	return PartInfo{}, fmt.Errorf("source %q keeps changing: %w", srcKey, ErrConflict)
+	return PartInfo{}, fmt.Errorf("source %q keeps changing: %w", from.Key, ErrConflict)
 }
 
 // partCopy is one attempt to copy a part.
 type partCopy struct {
 	fs          *FS
-	name        *uploadName
+	name        *uploadKey
 	src         *objectKey
 	off, length int64
-	o           *CopyOptions
+	cond        *Preconditions // of the source
 	p           *record.Part
 	n           *record.Inode // of the source, as prepare saw it
 }
@@ -97,7 +104,7 @@ func (c *partCopy) prepare(ctx context.Context) (rd *content.Reader, err error) 
 		if u, err = c.fs.uploadFor(ctx, r, c.name, ActWriteObject); err != nil {
 			return err
 		}
-		if err := c.o.SourceCond.checkSource(etagOf(n), modifiedAt(n)); err != nil {
+		if err := c.cond.checkSource(etagOf(n), modifiedAt(n)); err != nil {
 			return err
 		}
 		if c.p.Size, err = rangeSize(c.off, c.length, n.Size); err != nil {
@@ -169,7 +176,7 @@ func (c *partCopy) hash(ctx context.Context, alg ChecksumAlgorithm, rd *content.
 
 // copyBytes stores the range as if the client had sent it.
 func (c *partCopy) copyBytes(ctx context.Context) error {
-	ob, err := c.fs.GetObject(ctx, c.src.bucket, c.src.key, GetOptions{})
+	ob, err := c.fs.GetObject(ctx, c.src.ObjectName, GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -178,7 +185,7 @@ func (c *partCopy) copyBytes(ctx context.Context) error {
 		return errSourceChanged
 	}
 	body := io.NewSectionReader(ob, c.off, c.p.Size)
-	info, err := c.fs.PutPart(ctx, c.name.key.bucket, c.name.key.key, c.name.upload, c.p.Number, body, PutOptions{Size: c.p.Size})
+	info, err := c.fs.PutPart(ctx, c.name.key.Upload(c.name.id), c.p.Number, body, PutOptions{Size: c.p.Size})
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func TestDirectoryRights(t *testing.T) {
 			return err
 		}
 		list := func() error {
-			return fs.ReadDir(bg, user, d, "", true, func(DirEntry) error { return nil })
+			return fs.ReadDir(bg, user, d, ReadDirOptions{Attrs: true}, func(DirEntry) error { return nil })
 		}
 		mode(0o700)
 		want(t, lookup(), ErrAccess)
@@ -74,10 +74,10 @@ func TestDirectoryRights(t *testing.T) {
 		want(t, create("g"), ErrAccess)
 		want(t, fs.Unlink(bg, user, d, "f"), ErrAccess)
 		want(t, fs.Unlink(bg, user, d, "none"), ErrNotExist)
-		want(t, fs.Rename(bg, user, d, "f", d, "h", 0), ErrAccess)
+		want(t, fs.Rename(bg, user, EntryName{d, "f"}, EntryName{d, "h"}, 0), ErrAccess)
 		mode(0o703)
 		want(t, create("g"), nil)
-		want(t, fs.Rename(bg, user, d, "f", d, "h", 0), nil)
+		want(t, fs.Rename(bg, user, EntryName{d, "f"}, EntryName{d, "h"}, 0), nil)
 		want(t, fs.Unlink(bg, user, d, "h"), nil)
 		if a := mustLookup(t, fs, d, "g"); a.UID != 10 || a.GID != 20 {
 			t.Errorf("owner %d:%d", a.UID, a.GID)
@@ -87,11 +87,11 @@ func TestDirectoryRights(t *testing.T) {
 		e := mustMkdir(t, fs, RootIno, "e")
 		_, err := fs.SetAttr(bg, Root, e, SetAttr{Mode: ptr(uint32(0o777))})
 		want(t, err, nil)
-		want(t, fs.Rename(bg, user, d, "sub", e, "sub", 0), ErrAccess)
-		want(t, fs.Rename(bg, user, d, "sub", d, "sub2", 0), nil)
+		want(t, fs.Rename(bg, user, EntryName{d, "sub"}, EntryName{e, "sub"}, 0), ErrAccess)
+		want(t, fs.Rename(bg, user, EntryName{d, "sub"}, EntryName{d, "sub2"}, 0), nil)
 		_, err = fs.SetAttr(bg, Root, sub, SetAttr{Mode: ptr(uint32(0o777))})
 		want(t, err, nil)
-		want(t, fs.Rename(bg, user, d, "sub2", e, "sub", 0), nil)
+		want(t, fs.Rename(bg, user, EntryName{d, "sub2"}, EntryName{e, "sub"}, 0), nil)
 	})
 }
 
@@ -108,8 +108,8 @@ func TestStickyDirectory(t *testing.T) {
 		_, _, _, err = fs.Create(bg, b, d, "mine", CreateOptions{NoOpen: true, Mode: 0o666})
 		want(t, err, nil)
 		want(t, fs.Unlink(bg, b, d, "x"), ErrPerm)
-		want(t, fs.Rename(bg, b, d, "x", d, "z", 0), ErrPerm)
-		want(t, fs.Rename(bg, b, d, "mine", d, "x", 0), ErrPerm)
+		want(t, fs.Rename(bg, b, EntryName{d, "x"}, EntryName{d, "z"}, 0), ErrPerm)
+		want(t, fs.Rename(bg, b, EntryName{d, "mine"}, EntryName{d, "x"}, 0), ErrPerm)
 		want(t, fs.Unlink(bg, cred(30, 30), d, "y"), nil) // the directory's owner
 		want(t, fs.Unlink(bg, a, d, "x"), nil)            // the file's owner
 		_, err = fs.Mkdir(bg, a, d, "dir", 0o777)
@@ -203,24 +203,24 @@ func TestMknodRights(t *testing.T) {
 		_, err := fs.SetAttr(bg, Root, RootIno, SetAttr{Mode: ptr(uint32(0o777))})
 		want(t, err, nil)
 		user := cred(10, 20)
-		_, err = fs.Mknod(bg, user, RootIno, "dev", ModeChar|0o666, 0x103)
+		_, err = fs.Mknod(bg, user, RootIno, "dev", NodeOptions{Mode: ModeChar | 0o666, Rdev: 0x103})
 		want(t, err, ErrPerm)
-		a, err := fs.Mknod(bg, Root, RootIno, "dev", ModeChar|0o666, 0x103)
+		a, err := fs.Mknod(bg, Root, RootIno, "dev", NodeOptions{Mode: ModeChar | 0o666, Rdev: 0x103})
 		want(t, err, nil)
 		if a.Rdev != 0x103 || a.Mode != ModeChar|0o666 {
 			t.Errorf("device %+v", a)
 		}
 		for _, kind := range []uint32{ModeFIFO, ModeSocket, ModeRegular, 0} {
-			_, err := fs.Mknod(bg, user, RootIno, "n", kind|0o600, 7)
+			_, err := fs.Mknod(bg, user, RootIno, "n", NodeOptions{Mode: kind | 0o600, Rdev: 7})
 			want(t, err, nil)
 			if a := mustLookup(t, fs, RootIno, "n"); a.Rdev != 0 || a.Mode&ModeTypeMask == 0 {
 				t.Errorf("node %+v", a)
 			}
 			want(t, fs.Unlink(bg, user, RootIno, "n"), nil)
 		}
-		_, err = fs.Mknod(bg, Root, RootIno, "n", ModeDirectory, 0)
+		_, err = fs.Mknod(bg, Root, RootIno, "n", NodeOptions{Mode: ModeDirectory})
 		want(t, err, ErrPerm)
-		_, err = fs.Mknod(bg, Root, RootIno, "n", ModeSymlink, 0)
+		_, err = fs.Mknod(bg, Root, RootIno, "n", NodeOptions{Mode: ModeSymlink})
 		want(t, err, ErrInvalid)
 		want(t, fs.Unlink(bg, Root, RootIno, "dev"), nil)
 		_, err = fs.SetAttr(bg, Root, RootIno, SetAttr{Mode: ptr(uint32(0o755))})

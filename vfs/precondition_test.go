@@ -73,10 +73,10 @@ func TestConditionalOperations(t *testing.T) {
 			{"k", Preconditions{IfNoneMatch: any}, ErrPrecondition},
 			{"k", Preconditions{IfNoneMatch: own}, ErrPrecondition},
 		} {
-			_, err := fs.PutObject(bg, "bucket", c.key, strings.NewReader("new"), PutOptions{Size: 3, Cond: c.c})
+			_, err := fs.PutObject(bg, ObjectName{"bucket", c.key}, strings.NewReader("new"), PutOptions{Size: 3, Cond: c.c})
 			wantErr(t, err, c.want)
 			if len(c.c.IfMatch) > 0 {
-				_, err = fs.DeleteObject(bg, "bucket", c.key, DeleteOptions{Cond: c.c})
+				_, err = fs.DeleteObject(bg, ObjectName{"bucket", c.key}, DeleteOptions{Cond: c.c})
 				wantErr(t, err, c.want)
 			}
 		}
@@ -89,20 +89,20 @@ func TestConditionalOperations(t *testing.T) {
 		}{
 			{"k", Preconditions{IfMatch: own}}, {"new", Preconditions{IfNoneMatch: any}}, {"dir/", Preconditions{IfNoneMatch: any}},
 		} {
-			_, err := fs.PutObject(bg, "bucket", c.key, strings.NewReader("new"), PutOptions{Size: 3, Cond: c.c})
+			_, err := fs.PutObject(bg, ObjectName{"bucket", c.key}, strings.NewReader("new"), PutOptions{Size: 3, Cond: c.c})
 			want(t, err, nil)
 		}
-		_, err := fs.PutObject(bg, "bucket", "dir/", strings.NewReader(""), PutOptions{Cond: Preconditions{IfNoneMatch: any}})
+		_, err := fs.PutObject(bg, ObjectName{"bucket", "dir/"}, strings.NewReader(""), PutOptions{Cond: Preconditions{IfNoneMatch: any}})
 		wantErr(t, err, ErrPrecondition)
-		o, err := fs.GetObject(bg, "bucket", "k", GetOptions{Cond: Preconditions{IfNoneMatch: any}})
+		o, err := fs.GetObject(bg, ObjectName{"bucket", "k"}, GetOptions{Cond: Preconditions{IfNoneMatch: any}})
 		if !errors.Is(err, ErrNotModified) || o == nil || o.Info.Size != 3 {
 			t.Error(o, err)
 		}
-		info, err := fs.HeadObject(bg, "bucket", "k", GetOptions{Cond: Preconditions{IfMatch: other}})
+		info, err := fs.HeadObject(bg, ObjectName{"bucket", "k"}, GetOptions{Cond: Preconditions{IfMatch: other}})
 		if !errors.Is(err, ErrPrecondition) || info.Size != 3 {
 			t.Error(info, err)
 		}
-		existed, err := fs.DeleteObject(bg, "bucket", "k", DeleteOptions{Cond: Preconditions{IfMatch: []ETag{info.ETag}}})
+		existed, err := fs.DeleteObject(bg, ObjectName{"bucket", "k"}, DeleteOptions{Cond: Preconditions{IfMatch: []ETag{info.ETag}}})
 		if !existed || err != nil {
 			t.Error(existed, err)
 		}

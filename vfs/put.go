@@ -15,9 +15,9 @@ import (
 // the old object or the new. MD5 and CRC64NVME are computed on the way,
 // concurrently with writing. A key that ends in "/" is the directory's own
 // content (S3 PutObject).
-func (fs *FS) PutObject(ctx context.Context, bucket, key string, body io.Reader, o PutOptions) (ObjectInfo, error) {
-	ctx = fs.objectCtx(ctx, bucket, key)
-	k, err := parseKey(bucket, key)
+func (fs *FS) PutObject(ctx context.Context, name ObjectName, body io.Reader, o PutOptions) (ObjectInfo, error) {
+	ctx = fs.objectCtx(ctx, name)
+	k, err := parseKey(name)
 	if err != nil {
 		return ObjectInfo{}, err
 	}
@@ -104,8 +104,8 @@ func (fs *FS) precheck(ctx context.Context, p *publication) error {
 // MayPut tells early what PutObject would find, rights included, and whether
 // there is an object. A PutObject with PutOptions.Bucket of in publishes in this
 // bucket or nowhere.
-func (fs *FS) MayPut(ctx context.Context, bucket, key string, cond Preconditions) (existed bool, in Ino, err error) {
-	k, err := parseKey(bucket, key)
+func (fs *FS) MayPut(ctx context.Context, name ObjectName, cond Preconditions) (existed bool, in Ino, err error) {
+	k, err := parseKey(name)
 	if err != nil {
 		return false, 0, err
 	}
@@ -133,7 +133,7 @@ func (fs *FS) publish(ctx context.Context, p *publication) (ObjectInfo, error) {
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	info := plainInfo(p.key.key, n)
+	info := plainInfo(p.key.Key, n)
 	info.Meta, info.Parts = *p.meta, n.Object.Parts
 	info.Checksums = checksumsIn(n)
 	return info, nil

@@ -57,7 +57,7 @@ func (s *damagedStore) restart() {
 func (s *damagedStore) put(key string, size int) []byte {
 	s.t.Helper()
 	body := bytes.Repeat([]byte(key+"."), size/(len(key)+1)+1)[:size]
-	_, err := s.fs.PutObject(bg, "bbb", key, bytes.NewReader(body), PutOptions{Size: int64(size)})
+	_, err := s.fs.PutObject(bg, ObjectName{"bbb", key}, bytes.NewReader(body), PutOptions{Size: int64(size)})
 	want(s.t, err, nil)
 	return body
 }
@@ -88,7 +88,7 @@ func (s *damagedStore) quarantine(trace bool) map[string]DamagedBlob {
 
 func (s *damagedStore) remove(key string) {
 	s.t.Helper()
-	_, err := s.fs.DeleteObject(bg, "bbb", key, DeleteOptions{})
+	_, err := s.fs.DeleteObject(bg, ObjectName{"bbb", key}, DeleteOptions{})
 	want(s.t, err, nil)
 	_, err = s.fs.Collect(bg)
 	want(s.t, err, nil)
@@ -113,7 +113,7 @@ func TestQuarantine(t *testing.T) {
 	s := openQuarantine(t)
 	small, large := s.put("small", 300_000), s.put("large", 5<<20)
 	s.put("healthy", 250_000)
-	_, err := s.fs.CopyObject(bg, "bbb", "small", "bbb", "dir/copy", CopyOptions{})
+	_, err := s.fs.CopyObject(bg, ObjectName{"bbb", "small"}, ObjectName{"bbb", "dir/copy"}, CopyOptions{})
 	want(t, err, nil)
 	s.damage("small", 200_000)
 	s.damage("large", 3<<20)
@@ -215,7 +215,7 @@ func (s *damagedStore) goodBlocks(key string, body []byte, damage int) {
 	s.t.Helper()
 	bad := damage / cluster.BlockBytes * cluster.BlockBytes
 	after := min(bad+cluster.BlockBytes, len(body))
-	o, err := s.fs.GetObject(bg, "bbb", key, GetOptions{})
+	o, err := s.fs.GetObject(bg, ObjectName{"bbb", key}, GetOptions{})
 	want(s.t, err, nil)
 	defer o.Close()
 	a, err := s.fs.Resolve(bg, Root, "bbb/"+key, true)
@@ -308,7 +308,7 @@ func TestQuarantineUnnamed(t *testing.T) {
 	s.damage("key", 10)
 	want(t, s.fs.scrub.Pass(bg, 0), nil)
 	// What a crash may leave: the blob is there, and nothing names it.
-	info, err := s.fs.HeadObject(bg, "bbb", "key", GetOptions{})
+	info, err := s.fs.HeadObject(bg, ObjectName{"bbb", "key"}, GetOptions{})
 	want(t, err, nil)
 	want(t, s.fs.update(bg, func(tx cluster.Txn, o *op) error {
 		n, err := record.GetInode(tx, info.Ino)

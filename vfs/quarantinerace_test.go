@@ -71,7 +71,7 @@ func (m *memQuarantine) read() {
 
 func (m *memQuarantine) remove() {
 	m.t.Helper()
-	_, err := m.fs.DeleteObject(bg, "bucket", "key", DeleteOptions{})
+	_, err := m.fs.DeleteObject(bg, ObjectName{"bucket", "key"}, DeleteOptions{})
 	want(m.t, err, nil)
 	_, err = m.fs.Collect(bg)
 	want(m.t, err, nil)
@@ -235,7 +235,7 @@ func TestQuarantineWithoutWrites(t *testing.T) {
 func TestQuarantineAsideFails(t *testing.T) {
 	m := openMemQuarantine(t, true)
 	m.read()
-	_, err := m.fs.DeleteObject(bg, "bucket", "key", DeleteOptions{})
+	_, err := m.fs.DeleteObject(bg, ObjectName{"bucket", "key"}, DeleteOptions{})
 	want(t, err, nil)
 	m.faults.FailFrom(1, cluster.ErrNoSpace, mem.OpUpdate)
 	for range 2 {
@@ -305,7 +305,7 @@ func TestQuarantineDroppedElsewhere(t *testing.T) {
 func TestQuarantineNotedTwice(t *testing.T) {
 	m := openMemQuarantine(t, false)
 	two := m.open()
-	o, err := two.GetObject(bg, "bucket", "key", GetOptions{})
+	o, err := two.GetObject(bg, ObjectName{"bucket", "key"}, GetOptions{})
 	want(t, err, nil)
 	defer o.Close()
 	m.fs.contents.Grace = 1

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -21,19 +22,21 @@ const (
 	someEntries = 16
 )
 
-// ReadDir calls fn for the entries of dir behind position after ("" for the
-// start), without "." and "..", until fn returns an error (cluster.ErrStop:
-// without one). fn may call back into the FS. Entries that exist throughout
-// are shown exactly once, whatever comes and goes meanwhile.
-func (fs *FS) ReadDir(ctx context.Context, cred *Cred, dir Ino, after string, attrs bool, fn func(DirEntry) error) error {
-	return fs.ReadDirN(ctx, cred, dir, after, firstPage, attrs, fn)
+// ReadDirOptions of ReadDir.
+type ReadDirOptions struct {
+	After string // position (DirEntry.Pos) that the entries lie behind; "": from the start
+	Attrs bool   // fill DirEntry.Attr
+	// Few, if not 0, is how many entries the caller will hardly take more than: so
+	// many are read at first.
+	Few int
 }
 
-// ReadDirN is ReadDir by one who will hardly take more than n entries: so many
-// are read at first.
-func (fs *FS) ReadDirN(ctx context.Context, cred *Cred, dir Ino, after string, n int, attrs bool, fn func(DirEntry) error) error {
-	for limit := min(max(1, n), maxPage); ; limit = min(2*limit, maxPage) {
-		page, err := fs.readPage(ctx, cred, dir, after, limit, attrs)
+// ReadDir calls fn for the entries of dir, without "." and "..", until fn returns an
+// error (cluster.ErrStop: without one). fn may call back into the FS. Entries that
+// exist throughout are shown exactly once, whatever comes and goes meanwhile.
+func (fs *FS) ReadDir(ctx context.Context, cred *Cred, dir Ino, o ReadDirOptions, fn func(DirEntry) error) error {
+	for limit := min(max(1, cmp.Or(o.Few, firstPage)), maxPage); ; limit = min(2*limit, maxPage) {
+		page, err := fs.readPage(ctx, cred, dir, o, limit)
 		if err != nil {
 			return err
 		}
@@ -48,13 +51,13 @@ func (fs *FS) ReadDirN(ctx context.Context, cred *Cred, dir Ino, after string, n
 		if len(page) < limit {
 			return nil
 		}
-		after = page[len(page)-1].Pos
+		o.After = page[len(page)-1].Pos
 		cred = cred.Checked() // checked with the first page
 	}
 }
 
-// readPage reads up to limit entries behind after from one snapshot.
-func (fs *FS) readPage(ctx context.Context, cred *Cred, dir Ino, after string, limit int, attrs bool) (page []DirEntry, err error) {
+// readPage reads up to limit entries from one snapshot.
+func (fs *FS) readPage(ctx context.Context, cred *Cred, dir Ino, o ReadDirOptions, limit int) (page []DirEntry, err error) {
 	mark := fs.session.Open.Mark()
 	err = fs.view(ctx, func(r cluster.Reader) error {
 		page = nil
@@ -65,7 +68,7 @@ func (fs *FS) readPage(ctx context.Context, cred *Cred, dir Ino, after string, l
 		if err := checkAccess(r, cred, d, AccessRead); err != nil {
 			return err
 		}
-		entries, err := scanEntries(r, dir, after, limit)
+		entries, err := scanEntries(r, dir, o.After, limit)
 		if err != nil {
 			return err
 		}
@@ -78,7 +81,7 @@ func (fs *FS) readPage(ctx context.Context, cred *Cred, dir Ino, after string, l
 			e := &entries[i]
 			page[i] = DirEntry{Name: naming.Shown(e.Name, e.Dir, shadowed[i]), Ino: e.Ino, Mode: e.Mode, Pos: e.S3Name()}
 		}
-		if attrs {
+		if o.Attrs {
 			return fs.fillAttrs(r, page)
 		}
 		return nil

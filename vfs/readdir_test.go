@@ -26,7 +26,7 @@ func TestReadDirWhileChanging(t *testing.T) {
 	}
 	seen := map[string]int{}
 	i := 0
-	want(t, fs.ReadDir(bg, Root, d, "", false, func(e DirEntry) error {
+	want(t, fs.ReadDir(bg, Root, d, ReadDirOptions{}, func(e DirEntry) error {
 		seen[e.Name]++
 		i++
 		if i%10 == 0 {
@@ -54,7 +54,7 @@ func TestReadDirPositions(t *testing.T) {
 		var one []string
 		for after := ""; ; {
 			n := 0
-			want(t, fs.ReadDir(bg, Root, d, after, false, func(e DirEntry) error {
+			want(t, fs.ReadDir(bg, Root, d, ReadDirOptions{After: after}, func(e DirEntry) error {
 				n++
 				after = e.Pos
 				one = append(one, e.Name)
@@ -67,7 +67,7 @@ func TestReadDirPositions(t *testing.T) {
 		if w := []string{".ogw~e~", ".ogw~f~a", "a!", "a"}; !slices.Equal(one, w) {
 			t.Errorf("one by one: %q, want %q", one, w)
 		}
-		want(t, fs.ReadDir(bg, Root, mustLookup(t, fs, d, "a!").Ino, "", false, nil), ErrNotDir)
+		want(t, fs.ReadDir(bg, Root, mustLookup(t, fs, d, "a!").Ino, ReadDirOptions{}, nil), ErrNotDir)
 	})
 }
 

@@ -9,6 +9,12 @@ import (
 	"ogw/vfs/internal/record"
 )
 
+// EntryName names an entry of a directory, as the POSIX doors show it.
+type EntryName struct {
+	Dir  Ino
+	Name string
+}
+
 // Rename moves an entry, directories with all below, in one transaction: it
 // costs the same whatever they hold. A replaced file is unlinked, a replaced
 // directory must be empty. Two links of one file are left as they are.
@@ -16,27 +22,27 @@ import (
 // ErrNotExist, ErrExist (RenameNoReplace), ErrIsDir, ErrNotDir, ErrNotEmpty,
 // ErrInvalid (a directory into itself, bad flags or names), ErrAccess,
 // ErrPerm (sticky directory).
-func (fs *FS) Rename(ctx context.Context, cred *Cred, from Ino, name string, to Ino, newName string, flags RenameFlags) error {
+func (fs *FS) Rename(ctx context.Context, cred *Cred, from, to EntryName, flags RenameFlags) error {
 	const all = RenameNoReplace | RenameExchange | RenameWhiteout
 	if flags&^all != 0 || flags&RenameExchange != 0 && flags != RenameExchange {
 		return fmt.Errorf("%w: rename flags %#x", ErrInvalid, uint32(flags))
 	}
-	for _, s := range [...]string{name, newName} {
+	for _, s := range [...]string{from.Name, to.Name} {
 		if s == "." || s == ".." {
 			return ErrInvalid
 		}
 	}
-	source, err := naming.ParsePosix(name)
+	source, err := naming.ParsePosix(from.Name)
 	if err != nil {
 		return lookupErr(err)
 	}
-	target, err := naming.ParsePosix(newName)
+	target, err := naming.ParsePosix(to.Name)
 	if err != nil {
 		return err
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
 		r := &renaming{o: o, t: t, cred: cred, flags: flags}
-		if err := r.find(from, source, to, target); err != nil {
+		if err := r.find(from.Dir, source, to.Dir, target); err != nil {
 			return err
 		}
 		if r.same {

@@ -94,7 +94,7 @@ func testRename(t *testing.T, fs *FS, bucket, from, to string, flags RenameFlags
 	source, _ := fs.Lookup(bg, Root, fd, fn)
 	dest, _ := fs.Lookup(bg, Root, td, tn)
 	before := names(t, fs, top)
-	want(t, fs.Rename(bg, Root, fd, fn, td, tn, flags), target)
+	want(t, fs.Rename(bg, Root, EntryName{fd, fn}, EntryName{td, tn}, flags), target)
 	if after == nil {
 		after = before
 	}
@@ -123,7 +123,7 @@ func TestRenameLeavesImpliedDirectories(t *testing.T) {
 		f := mustImplied(t, fs, b, "a", "b", "f")
 		a := mustLookup(t, fs, b, "a").Ino
 		ab := mustLookup(t, fs, a, "b").Ino
-		want(t, fs.Rename(bg, Root, ab, "f", b, "f", 0), nil)
+		want(t, fs.Rename(bg, Root, EntryName{ab, "f"}, EntryName{b, "f"}, 0), nil)
 		wantNames(t, fs, b, "a/", "f")
 		wantNames(t, fs, a, "b/")
 		if key, err := fs.KeyOf(bg, f); err != nil || key != "bucket/f" {
@@ -141,8 +141,8 @@ func TestRenameRaceMakesNoCycle(t *testing.T) {
 			a, b := mustMkdir(t, fs, top, "a"), mustMkdir(t, fs, top, "b")
 			var errs [2]error
 			var wg sync.WaitGroup
-			wg.Go(func() { errs[0] = fs.Rename(bg, Root, top, "a", b, "a", 0) })
-			wg.Go(func() { errs[1] = fs.Rename(bg, Root, top, "b", a, "b", 0) })
+			wg.Go(func() { errs[0] = fs.Rename(bg, Root, EntryName{top, "a"}, EntryName{b, "a"}, 0) })
+			wg.Go(func() { errs[1] = fs.Rename(bg, Root, EntryName{top, "b"}, EntryName{a, "b"}, 0) })
 			wg.Wait()
 			if (errs[0] == nil) == (errs[1] == nil) {
 				t.Fatalf("results %v and %v: exactly one must succeed", errs[0], errs[1])
@@ -193,7 +193,7 @@ func TestVanishRacesCreate(t *testing.T) {
 			d := mustLookup(t, fs, b, "d").Ino
 			var rmErr, mkErr error
 			var wg sync.WaitGroup
-			wg.Go(func() { _, rmErr = fs.DeleteObject(bg, "bucket", "d/f", DeleteOptions{}) })
+			wg.Go(func() { _, rmErr = fs.DeleteObject(bg, ObjectName{"bucket", "d/f"}, DeleteOptions{}) })
 			wg.Go(func() {
 				_, _, _, mkErr = fs.Create(bg, Root, d, "g", CreateOptions{NoOpen: true})
 			})
@@ -203,7 +203,7 @@ func TestVanishRacesCreate(t *testing.T) {
 				want(t, mkErr, ErrStale)
 			} else {
 				wantNames(t, fs, d, "g")
-				_, err := fs.DeleteObject(bg, "bucket", "d/g", DeleteOptions{})
+				_, err := fs.DeleteObject(bg, ObjectName{"bucket", "d/g"}, DeleteOptions{})
 				want(t, err, nil)
 			}
 			wantNames(t, fs, b)

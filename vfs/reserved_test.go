@@ -19,13 +19,13 @@ func TestReservedNames(t *testing.T) {
 		want(t, err, ErrReservedName)
 		_, err = fs.Mkdir(ctx, Root, RootIno, name, 0o755)
 		want(t, err, ErrReservedName)
-		want(t, fs.Rename(ctx, Root, RootIno, "plain", RootIno, name, 0), ErrReservedName)
-		_, err = fs.PutObject(ctx, "", name+"/k", strings.NewReader("x"), PutOptions{Size: 1})
+		want(t, fs.Rename(ctx, Root, EntryName{RootIno, "plain"}, EntryName{RootIno, name}, 0), ErrReservedName)
+		_, err = fs.PutObject(ctx, ObjectName{"", name + "/k"}, strings.NewReader("x"), PutOptions{Size: 1})
 		want(t, err, ErrReservedName)
 		_, err = fs.Mkdir(ctx, Root, mustLookup(t, fs, RootIno, "other").Ino, name, 0o755)
 		want(t, err, nil)
 		mustFile(t, fs, RootIno, name)
-		want(t, fs.Rename(ctx, Root, RootIno, "plain", RootIno, name, RenameExchange), ErrReservedName)
+		want(t, fs.Rename(ctx, Root, EntryName{RootIno, "plain"}, EntryName{RootIno, name}, RenameExchange), ErrReservedName)
 	}
 	for _, name := range []string{"xs3.example.com", "example.com", "s3.example.com.org"} {
 		_, err := fs.CreateBucket(ctx, name, Root)

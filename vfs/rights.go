@@ -256,7 +256,7 @@ func (j *judge) ownsBucket() (bool, error) {
 // the bucket if it was looked at, as for ActWriteObject it always is: an object
 // published with PutOptions.Bucket or CopyOptions.Bucket of it goes into that
 // bucket or nowhere. ErrAccess, ErrNoSuchBucket.
-func (fs *FS) Authorize(ctx context.Context, act Action, bucket, key string) (BucketInfo, error) {
+func (fs *FS) Authorize(ctx context.Context, act Action, name ObjectName) (BucketInfo, error) {
 	var info BucketInfo
 	want, s := needs[act], subjectOf(ctx)
 	switch {
@@ -266,16 +266,16 @@ func (fs *FS) Authorize(ctx context.Context, act Action, bucket, key string) (Bu
 		return info, nil
 	}
 	err := fs.peek(ctx, func(r cluster.Reader) error {
-		n, err := bucketInode(r, bucket)
+		n, err := bucketInode(r, name.Bucket)
 		if err != nil {
 			return err
 		}
-		info = bucketInfo(bucket, n)
+		info = bucketInfo(name.Bucket, n)
 		if want.none || want.object != 0 {
 			return nil // that it exists is all that a stranger needs so far
 		}
 		j := fs.bucketJudge(ctx, r, n)
-		if j.key = key; key == "" && act.onObject() && !j.unpolicied {
+		if j.key = name.Key; name.Key == "" && act.onObject() && !j.unpolicied {
 			return nil
 		}
 		return j.grants(act, nil)

@@ -171,7 +171,7 @@ func (c *cast) rightsRow(bucket string, row []string) {
 	}, row[4])
 	act("overwrites", func(s *Subject) error { return putAs(c.fs, s, bucket, "dir/key", nil) }, row[5])
 	act("deletes", func(s *Subject) error {
-		_, err := c.fs.DeleteObject(WithSubject(bg, s), bucket, "dir/key", DeleteOptions{})
+		_, err := c.fs.DeleteObject(WithSubject(bg, s), ObjectName{bucket, "dir/key"}, DeleteOptions{})
 		many, manyErr := c.fs.DeleteObjects(WithSubject(bg, s), bucket, []string{"dir/key"})
 		if err == nil {
 			return nil
@@ -211,35 +211,35 @@ func (c *cast) rightsWorld(bucket string, row []string) {
 	door, text, _ := strings.Cut(row[2], ", ")
 	if door == "S3" {
 		owner, acl, _ := strings.Cut(text, ", ")
-		_, err := c.fs.PutObject(bg, bucket, "dir/key", strings.NewReader("v"),
+		_, err := c.fs.PutObject(bg, ObjectName{bucket, "dir/key"}, strings.NewReader("v"),
 			PutOptions{Size: -1, Owner: c.cred(owner), Meta: ObjectMeta{Grants: c.grants(acl)}})
 		want(c.t, err, nil)
 		return
 	}
 	if row[1] == "implied" { // something else implied it
-		_, err := c.fs.PutObject(bg, bucket, "dir/key", strings.NewReader(""), PutOptions{Owner: c.cred("alice")})
+		_, err := c.fs.PutObject(bg, ObjectName{bucket, "dir/key"}, strings.NewReader(""), PutOptions{Owner: c.cred("alice")})
 		want(c.t, err, nil)
 	}
 	dir := mustLookup(c.t, c.fs, info.Ino, "dir").Ino
 	if row[1] == "implied" {
-		want(c.t, c.fs.Rename(bg, Root, dir, "key", dir, "other", 0), nil)
+		want(c.t, c.fs.Rename(bg, Root, EntryName{dir, "key"}, EntryName{dir, "other"}, 0), nil)
 	}
 	cred, mode := c.ownerAndMode(text)
 	_, _, _, err = c.fs.Create(bg, cred, dir, "key", CreateOptions{Mode: mode, NoOpen: true})
 	want(c.t, err, nil)
 	if row[1] == "implied" {
-		_, err := c.fs.DeleteObject(bg, bucket, "dir/other", DeleteOptions{})
+		_, err := c.fs.DeleteObject(bg, ObjectName{bucket, "dir/other"}, DeleteOptions{})
 		want(c.t, err, nil)
 	}
 }
 
 func putAs(fs *FS, s *Subject, bucket, key string, g Grants) error {
-	_, err := fs.PutObject(WithSubject(bg, s), bucket, key, strings.NewReader("w"), PutOptions{Size: 1, Meta: ObjectMeta{Grants: g}})
+	_, err := fs.PutObject(WithSubject(bg, s), ObjectName{bucket, key}, strings.NewReader("w"), PutOptions{Size: 1, Meta: ObjectMeta{Grants: g}})
 	return err
 }
 
 func readBody(fs *FS, s *Subject, bucket, key string) (int64, error) {
-	o, err := fs.GetObject(WithSubject(bg, s), bucket, key, GetOptions{})
+	o, err := fs.GetObject(WithSubject(bg, s), ObjectName{bucket, key}, GetOptions{})
 	if err != nil {
 		return 0, err
 	}
@@ -289,14 +289,14 @@ func (st *story) act(text string) {
 	}
 	who, what, _ := strings.Cut(act, " ")
 	if what, list, ok := strings.Cut(what, ": "); ok && what == "sets its ACL" {
-		want(st.t, st.fs.SetObjectGrants(st.as(who), "acts", st.key, st.grants(list)), nil)
+		want(st.t, st.fs.SetObjectGrants(st.as(who), ObjectName{"acts", st.key}, st.grants(list)), nil)
 		return
 	}
 	switch {
 	case what == "puts it":
 		want(st.t, putAs(st.fs, st.subject(who), "acts", st.key, st.grants(acl)), nil)
 	case what == "copies it":
-		_, err := st.fs.CopyObject(st.as(who), "acts", st.key, "acts", "copy", CopyOptions{})
+		_, err := st.fs.CopyObject(st.as(who), ObjectName{"acts", st.key}, ObjectName{"acts", "copy"}, CopyOptions{})
 		want(st.t, err, nil)
 		st.key = "copy"
 	case what == "uploads it in parts":
@@ -324,11 +324,11 @@ func (st *story) act(text string) {
 func (st *story) upload(who string) {
 	st.t.Helper()
 	ctx := st.as(who)
-	up, err := st.fs.CreateUpload(ctx, "acts", st.key, PutOptions{}, "", false)
+	up, err := st.fs.CreateUpload(ctx, ObjectName{"acts", st.key}, PutOptions{}, "", false)
 	want(st.t, err, nil)
-	part, err := st.fs.PutPart(ctx, "acts", st.key, up.ID, 1, strings.NewReader("part"), PutOptions{Size: 4})
+	part, err := st.fs.PutPart(ctx, ObjectName{"acts", st.key}.Upload(up.ID), 1, strings.NewReader("part"), PutOptions{Size: 4})
 	want(st.t, err, nil)
-	_, err = st.fs.CompleteUpload(ctx, "acts", st.key, up.ID, []CompletePart{{Number: 1, ETag: part.ETag}}, Preconditions{}, nil)
+	_, err = st.fs.CompleteUpload(ctx, ObjectName{"acts", st.key}.Upload(up.ID), CompleteOptions{Parts: []CompletePart{{Number: 1, ETag: part.ETag}}})
 	want(st.t, err, nil)
 }
 
@@ -363,7 +363,7 @@ func (st *story) nfs(act string) {
 		_, err := st.fs.SetAttr(bg, Root, ino, SetAttr{Size: &size})
 		want(st.t, err, nil)
 	case "rename":
-		want(st.t, st.fs.Rename(bg, Root, st.bucket, st.key, st.bucket, "renamed", 0), nil)
+		want(st.t, st.fs.Rename(bg, Root, EntryName{st.bucket, st.key}, EntryName{st.bucket, "renamed"}, 0), nil)
 		st.key = "renamed"
 	default:
 		st.t.Fatalf("no such act over NFS: %q", act)

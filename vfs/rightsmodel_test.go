@@ -205,7 +205,7 @@ func (b *builder) posixTouch(ino Ino, x *thing) {
 		x.mode = x.mode&0o707 | 0o070 // the mask
 		a := posixacl.ACL{ace(posixacl.UserObj, uint16(x.mode>>6), posixacl.NoID), ace(posixacl.User, uint16(x.bob), bobUID), ace(posixacl.GroupObj, uint16(x.group), posixacl.NoID),
 			ace(posixacl.Mask, 7, posixacl.NoID), ace(posixacl.Other, uint16(x.mode&7), posixacl.NoID)}
-		want(b.t, b.fs.SetXattr(bg, Root, ino, posixacl.XattrAccess, a.Encode(), 0), nil)
+		want(b.t, b.fs.SetXattr(bg, Root, ino, Xattr{Name: posixacl.XattrAccess, Value: a.Encode()}, 0), nil)
 	}
 }
 
@@ -233,7 +233,7 @@ func (b *builder) world(bucket string) *world {
 			want(b.t, err, nil)
 			dir = a.Ino
 		} else {
-			_, err := b.fs.PutObject(bg, bucket, path+"z", strings.NewReader(""), PutOptions{Owner: NewCred(d.uid, d.gid)})
+			_, err := b.fs.PutObject(bg, ObjectName{bucket, path + "z"}, strings.NewReader(""), PutOptions{Owner: NewCred(d.uid, d.gid)})
 			want(b.t, err, nil)
 			dir = mustLookup(b.t, b.fs, dir, name).Ino
 		}
@@ -262,7 +262,7 @@ func (b *builder) file(w *world, bucket string, dir Ino, key string) {
 		want(b.t, err, nil)
 	} else {
 		f.grants = b.grants()
-		_, err := b.fs.PutObject(bg, bucket, key, strings.NewReader("v"), PutOptions{Size: -1, Owner: cred, Meta: ObjectMeta{Grants: f.grants}})
+		_, err := b.fs.PutObject(bg, ObjectName{bucket, key}, strings.NewReader("v"), PutOptions{Size: -1, Owner: cred, Meta: ObjectMeta{Grants: f.grants}})
 		want(b.t, err, nil)
 	}
 	ino := mustLookup(b.t, b.fs, dir, "key").Ino
@@ -277,13 +277,13 @@ func (b *builder) file(w *world, bucket string, dir Ino, key string) {
 				ctx, s = bg, "" // the program: it grants without a word on modes
 			}
 			f.grants = b.grants()
-			want(b.t, b.fs.SetObjectGrants(ctx, bucket, key, f.grants), nil)
+			want(b.t, b.fs.SetObjectGrants(ctx, ObjectName{bucket, key}, f.grants), nil)
 			if s == "admin" || s == "bob" && f.uid == bobUID {
 				f.chosen = false
 			}
 		case 2:
 			f.grants, f.chosen = nil, false
-			_, err := b.fs.PutObject(bg, bucket, key, strings.NewReader("w"), PutOptions{Size: -1})
+			_, err := b.fs.PutObject(bg, ObjectName{bucket, key}, strings.NewReader("w"), PutOptions{Size: -1})
 			want(b.t, err, nil)
 		case 3: // content changes through POSIX
 			h, err := b.fs.Open(bg, Root, ino, OpenWrite)
@@ -301,7 +301,7 @@ func evaluate(fs *FS, s *Subject, act Action, bucket, key string) error {
 	ctx := WithSubject(bg, s)
 	switch act {
 	case ActWriteObject, ActDeleteObject:
-		k, err := parseKey(bucket, key)
+		k, err := parseKey(ObjectName{bucket, key})
 		if err != nil {
 			return err
 		}
@@ -315,10 +315,10 @@ func evaluate(fs *FS, s *Subject, act Action, bucket, key string) error {
 			return err
 		})
 	case ActReadObject:
-		_, err := fs.HeadObject(ctx, bucket, key, GetOptions{})
+		_, err := fs.HeadObject(ctx, ObjectName{bucket, key}, GetOptions{})
 		return err
 	}
-	_, _, err := fs.ObjectGrants(ctx, act, bucket, key)
+	_, _, err := fs.ObjectGrants(ctx, act, ObjectName{bucket, key})
 	return err
 }
 

@@ -21,11 +21,11 @@ func TestRightsAtTheTop(t *testing.T) {
 	for name, s := range modelSubjects {
 		ctx := WithSubject(bg, s)
 		put := func(key string) error {
-			_, err := fs.PutObject(ctx, "", key, strings.NewReader("x"), PutOptions{Size: 1})
+			_, err := fs.PutObject(ctx, ObjectName{"", key}, strings.NewReader("x"), PutOptions{Size: 1})
 			return err
 		}
 		remove := func(key string) error {
-			_, err := fs.DeleteObject(ctx, "", key, DeleteOptions{})
+			_, err := fs.DeleteObject(ctx, ObjectName{"", key}, DeleteOptions{})
 			return err
 		}
 		if s.mayAll() || s.Local && s.UID == 0 {

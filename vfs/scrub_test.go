@@ -35,7 +35,7 @@ func readObject(fs *FS, bucket, key string) ([]byte, error) {
 
 // readUpTo is readObject for one whose size may be anything.
 func readUpTo(fs *FS, bucket, key string, limit int64) ([]byte, error) {
-	o, err := fs.GetObject(bg, bucket, key, GetOptions{})
+	o, err := fs.GetObject(bg, ObjectName{bucket, key}, GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func TestScrub(t *testing.T) {
 	for key, size := range map[string]int{"inline": 1000, "segment": 300_000, "file": 5 << 20, "healthy": 200_000} {
 		body := bytes.Repeat([]byte(key), size/len(key))
 		bodies[key] = body
-		_, err := fs.PutObject(bg, "bbb", key, bytes.NewReader(body), PutOptions{Size: int64(len(body))})
+		_, err := fs.PutObject(bg, ObjectName{"bbb", key}, bytes.NewReader(body), PutOptions{Size: int64(len(body))})
 		want(t, err, nil)
 	}
 	want(t, fs.scrub.Pass(bg, 0), nil)
@@ -127,7 +127,7 @@ func TestScrub(t *testing.T) {
 	defer func() { closeAll() }()
 	check(fs)
 	flipByte(t, paths[1], 100_000) // mended
-	_, err = fs.DeleteObject(bg, "bbb", "segment", DeleteOptions{})
+	_, err = fs.DeleteObject(bg, ObjectName{"bbb", "segment"}, DeleteOptions{})
 	want(t, err, nil)
 	_, err = fs.Collect(bg)
 	want(t, err, nil)
@@ -166,7 +166,7 @@ func TestScrubRate(t *testing.T) {
 	want(t, err, nil)
 	body := make([]byte, 100_000)
 	for i := range 10 {
-		_, err := fs.PutObject(bg, "bbb", string(rune('a'+i)), bytes.NewReader(body), PutOptions{Size: int64(len(body))})
+		_, err := fs.PutObject(bg, ObjectName{"bbb", string(rune('a' + i))}, bytes.NewReader(body), PutOptions{Size: int64(len(body))})
 		want(t, err, nil)
 	}
 	begun := time.Now()

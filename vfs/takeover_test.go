@@ -21,13 +21,13 @@ func TestOverwriteTakesNoMore(t *testing.T) {
 	want(t, fs.SetBucketGrants(bg, "open", all), nil)
 	open, closed := mustLookup(t, fs, RootIno, "open").Ino, mustLookup(t, fs, RootIno, "closed").Ino
 	put := func(key string) Ino {
-		_, err := fs.PutObject(bg, "open", key, strings.NewReader("of alice"), PutOptions{Size: 8, Owner: alice, Meta: ObjectMeta{Grants: all}})
+		_, err := fs.PutObject(bg, ObjectName{"open", key}, strings.NewReader("of alice"), PutOptions{Size: 8, Owner: alice, Meta: ObjectMeta{Grants: all}})
 		want(t, err, nil)
 		return mustLookup(t, fs, open, key).Ino
 	}
 	bob := WithSubject(bg, modelSubjects["bob"])
 	onto := func(key string) {
-		_, err := fs.CopyObject(bob, "open", key, "open", key, CopyOptions{ReplaceMeta: true})
+		_, err := fs.CopyObject(bob, ObjectName{"open", key}, ObjectName{"open", key}, CopyOptions{ReplaceMeta: true})
 		want(t, err, nil)
 	}
 
@@ -50,7 +50,7 @@ func TestOverwriteTakesNoMore(t *testing.T) {
 	if a := mustLookup(t, fs, open, "linked"); a.UID != bobUID || a.Ino == linked {
 		t.Errorf("the name that was copied onto itself: %+v", a)
 	}
-	info, err := fs.HeadObject(bg, "closed", "kept", GetOptions{})
+	info, err := fs.HeadObject(bg, ObjectName{"closed", "kept"}, GetOptions{})
 	want(t, err, nil)
 	if len(info.Meta.Grants) != len(all) {
 		t.Errorf("grants of the other name: %+v", info.Meta.Grants)
@@ -66,19 +66,19 @@ func TestCopyIntoItsBucket(t *testing.T) {
 	for name, ctx := range map[string]context.Context{"administrator": WithSubject(bg, &Subject{Admin: true}), "program": bg} {
 		_, err := fs.CreateBucket(bg, name, Root)
 		want(t, err, nil)
-		info, err := fs.Authorize(ctx, ActWriteObject, name, "")
+		info, err := fs.Authorize(ctx, ActWriteObject, ObjectName{name, ""})
 		if err != nil || info.Ino == 0 {
 			t.Fatalf("%s: %+v %v", name, info, err)
 		}
 		o := CopyOptions{Bucket: info.Ino}
-		_, err = fs.CopyObject(ctx, "bucket", "source", name, "k", o)
+		_, err = fs.CopyObject(ctx, ObjectName{"bucket", "source"}, ObjectName{name, "k"}, o)
 		want(t, err, nil)
-		_, err = fs.DeleteObject(ctx, name, "k", DeleteOptions{})
+		_, err = fs.DeleteObject(ctx, ObjectName{name, "k"}, DeleteOptions{})
 		want(t, err, nil)
 		want(t, fs.DeleteBucket(bg, name), nil)
 		_, err = fs.CreateBucket(bg, name, NewCred(aliceUID, 0))
 		want(t, err, nil)
-		_, err = fs.CopyObject(ctx, "bucket", "source", name, "k", o)
+		_, err = fs.CopyObject(ctx, ObjectName{"bucket", "source"}, ObjectName{name, "k"}, o)
 		wantErr(t, err, ErrNoSuchBucket)
 	}
 }

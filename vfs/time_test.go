@@ -25,7 +25,7 @@ func TestFarTimes(t *testing.T) {
 		if mode == ModeDirectory {
 			a, err = fs.Mkdir(bg, Root, b, name, 0o755)
 		} else {
-			a, err = fs.Mknod(bg, Root, b, name, mode|0o644, 0)
+			a, err = fs.Mknod(bg, Root, b, name, NodeOptions{Mode: mode | 0o644})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +40,7 @@ func TestFarTimes(t *testing.T) {
 			}
 		}
 	}
-	info, err := fs.HeadObject(bg, "bbb", "f", GetOptions{})
+	info, err := fs.HeadObject(bg, ObjectName{"bbb", "f"}, GetOptions{})
 	if err != nil || info.Modified.UTC().Year() != 1 {
 		t.Errorf("the object: %v, %v", info.Modified, err)
 	}

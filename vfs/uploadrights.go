@@ -42,7 +42,7 @@ func (j *judge) upload(u *record.Upload, act Action) error {
 
 // uploadFor reads an upload with which the subject may do act: ActOwnUpload or
 // ActWriteObject. ErrNoSuchUpload, ErrNoSuchBucket, ErrAccess.
-func (fs *FS) uploadFor(ctx context.Context, r cluster.Reader, name *uploadName, act Action) (*record.Upload, error) {
+func (fs *FS) uploadFor(ctx context.Context, r cluster.Reader, name *uploadKey, act Action) (*record.Upload, error) {
 	u, err := getUpload(r, name)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ func TestValuesAreTheCallers(t *testing.T) {
 		bucketFS(t, fs)
 		file := mustFile(t, fs, RootIno, "f")
 		value := bytes.Repeat([]byte("value"), 10)
-		want(t, fs.SetXattr(bg, Root, file, "user.name", value, 0), nil)
+		want(t, fs.SetXattr(bg, Root, file, Xattr{Name: "user.name", Value: value}, 0), nil)
 		want(t, fs.UpdateSetting(bg, "setting", func([]byte) ([]byte, error) { return bytes.Clone(value), nil }), nil)
 		want(t, fs.SetBucketAttr(bg, "bucket", "attr", value), nil)
 		stop := errors.New("stop")
@@ -49,7 +49,7 @@ func TestValuesAreTheCallers(t *testing.T) {
 func TestPeekTwice(t *testing.T) {
 	fs := openTest(t, mem.New(mem.Options{}))
 	file := mustFile(t, fs, RootIno, "f")
-	want(t, fs.SetXattr(bg, Root, file, "user.name", []byte("value"), 0), nil)
+	want(t, fs.SetXattr(bg, Root, file, Xattr{Name: "user.name", Value: []byte("value")}, 0), nil)
 	h := hook(fs)
 	h.peek = func(fn func(cluster.Reader) error) error {
 		_ = h.KV.View(bg, fn)

@@ -55,7 +55,7 @@ func (fs *FS) whereisInode(ctx context.Context, ino Ino) ([]ExtentLocation, erro
 // findPath describes what is at a stored path or at its POSIX form.
 func (fs *FS) findPath(ctx context.Context, path string) (ObjectInfo, error) {
 	path = strings.TrimPrefix(path, "/")
-	info, err := fs.HeadObject(ctx, "", path, GetOptions{})
+	info, err := fs.HeadObject(ctx, ObjectName{"", path}, GetOptions{})
 	if err == nil || !errors.Is(err, ErrNoSuchKey) && !errors.Is(err, ErrNoSuchBucket) && !errors.Is(err, ErrInvalid) {
 		return info, err
 	}

@@ -158,32 +158,38 @@ func xattrNames(r cluster.Reader, ino Ino) (names []string, err error) {
 	return names, err
 }
 
+// Xattr is an extended attribute.
+type Xattr struct {
+	Name  string // with its namespace, as "user.comment"
+	Value []byte
+}
+
 // SetXattr stores an extended attribute. ErrExist, ErrNoAttr (see
 // XattrFlags), ErrAttrTooLarge, ErrNoSpace when the inode has too many,
 // ErrPerm, ErrAccess, ErrNotSupported, ErrInvalid for a malformed ACL.
-func (fs *FS) SetXattr(ctx context.Context, cred *Cred, ino Ino, name string, value []byte, flags XattrFlags) error {
-	if strings.HasPrefix(name, xattrVirtual) {
+func (fs *FS) SetXattr(ctx context.Context, cred *Cred, ino Ino, a Xattr, flags XattrFlags) error {
+	if strings.HasPrefix(a.Name, xattrVirtual) {
 		return ErrPerm
 	}
-	if err := checkXattrName(name); err != nil {
+	if err := checkXattrName(a.Name); err != nil {
 		return err
 	}
 	if flags&^(XattrCreate|XattrReplace) != 0 {
 		return ErrInvalid
 	}
-	if len(value) > MaxXattrValueBytes {
+	if len(a.Value) > MaxXattrValueBytes {
 		return ErrAttrTooLarge
 	}
-	value = append([]byte{}, value...) // the store keeps it, the caller reuses it
-	if err := fs.settleCapability(ctx, ino, name); err != nil {
+	value := append([]byte{}, a.Value...) // the store keeps it, the caller reuses it
+	if err := fs.settleCapability(ctx, ino, a.Name); err != nil {
 		return err
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		n, err := o.xattrInode(t, cred, ino, name)
+		n, err := o.xattrInode(t, cred, ino, a.Name)
 		if err != nil {
 			return err
 		}
-		old, err := t.Get(record.XattrKey(ino, name))
+		old, err := t.Get(record.XattrKey(ino, a.Name))
 		if err != nil {
 			return err
 		}
@@ -192,15 +198,15 @@ func (fs *FS) SetXattr(ctx context.Context, cred *Cred, ino Ino, name string, va
 			return ErrExist
 		case flags&XattrReplace != 0 && old == nil:
 			return ErrNoAttr
-		case isACLName(name):
-			return o.setACL(t, cred, n, name, value)
+		case isACLName(a.Name):
+			return o.setACL(t, cred, n, a.Name, value)
 		case old == nil:
-			if err := fs.checkXattrRoom(t, n, name); err != nil {
+			if err := fs.checkXattrRoom(t, n, a.Name); err != nil {
 				return err
 			}
 		}
 		n.Set(record.FlagXattrs, true)
-		if err := t.Set(record.XattrKey(ino, name), value); err != nil {
+		if err := t.Set(record.XattrKey(ino, a.Name), value); err != nil {
 			return err
 		}
 		return o.putChanged(t, n)

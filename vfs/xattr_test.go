@@ -12,7 +12,7 @@ func TestXattrs(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		f := mustFile(t, fs, RootIno, "f")
 		set := func(name, value string, flags XattrFlags) error {
-			return fs.SetXattr(bg, Root, f, name, []byte(value), flags)
+			return fs.SetXattr(bg, Root, f, Xattr{Name: name, Value: []byte(value)}, flags)
 		}
 		_, err := fs.GetXattr(bg, Root, f, "user.a")
 		want(t, err, ErrNoAttr)
@@ -66,17 +66,17 @@ func TestXattrRights(t *testing.T) {
 		want(t, err, nil)
 		_, err = fs.SetAttr(bg, Root, d, SetAttr{Mode: ptr(uint32(0o1777))})
 		want(t, err, nil)
-		want(t, fs.SetXattr(bg, user, f, "user.a", nil, 0), nil)
+		want(t, fs.SetXattr(bg, user, f, Xattr{Name: "user.a"}, 0), nil)
 		_, err = fs.GetXattr(bg, user, f, "user.a")
 		want(t, err, ErrAccess)
-		want(t, fs.SetXattr(bg, user, d, "user.a", nil, 0), ErrPerm) // sticky, not the owner
-		want(t, fs.SetXattr(bg, user, f, "trusted.a", nil, 0), ErrPerm)
-		want(t, fs.SetXattr(bg, user, f, "security.a", nil, 0), ErrPerm)
-		want(t, fs.SetXattr(bg, Root, f, "trusted.a", nil, 0), nil)
+		want(t, fs.SetXattr(bg, user, d, Xattr{Name: "user.a"}, 0), ErrPerm) // sticky, not the owner
+		want(t, fs.SetXattr(bg, user, f, Xattr{Name: "trusted.a"}, 0), ErrPerm)
+		want(t, fs.SetXattr(bg, user, f, Xattr{Name: "security.a"}, 0), ErrPerm)
+		want(t, fs.SetXattr(bg, Root, f, Xattr{Name: "trusted.a"}, 0), nil)
 		_, err = fs.GetXattr(bg, user, f, "trusted.a")
 		want(t, err, ErrNoAttr)
-		want(t, fs.SetXattr(bg, Root, l.Ino, "user.a", nil, 0), ErrPerm)
-		want(t, fs.SetXattr(bg, Root, l.Ino, "trusted.a", nil, 0), nil)
+		want(t, fs.SetXattr(bg, Root, l.Ino, Xattr{Name: "user.a"}, 0), ErrPerm)
+		want(t, fs.SetXattr(bg, Root, l.Ino, Xattr{Name: "trusted.a"}, 0), nil)
 	})
 }
 
@@ -88,7 +88,7 @@ func TestManyXattrs(t *testing.T) {
 		var err error
 		n := 0
 		for ; n < 200 && err == nil; n++ {
-			err = fs.SetXattr(bg, Root, f, fmt.Sprintf("user.%d", n), nil, 0)
+			err = fs.SetXattr(bg, Root, f, Xattr{Name: fmt.Sprintf("user.%d", n)}, 0)
 		}
 		if fs.kv.Limits().Ops > 0 {
 			want(t, err, ErrNoSpace)
@@ -104,7 +104,7 @@ func TestVirtualXattrs(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		b := mustMkdir(t, fs, RootIno, "bucket")
 		text := strings.Repeat("x", fs.cfg.InlineBytes+1)
-		put, err := fs.PutObject(bg, "bucket", "a//o", strings.NewReader(text), PutOptions{Size: -1})
+		put, err := fs.PutObject(bg, ObjectName{"bucket", "a//o"}, strings.NewReader(text), PutOptions{Size: -1})
 		want(t, err, nil)
 		small := mustFile(t, fs, b, "small")
 		for _, c := range []struct {

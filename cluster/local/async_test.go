@@ -56,7 +56,7 @@ func TestDurabilitySettings(t *testing.T) {
 			bodies := map[string][]byte{"tiny": []byte("a"), "small": seedBytes(3), "large": seedBytes(7)}
 			put := func() {
 				for key, body := range bodies {
-					if _, err := n.PutObject(ctx, "bbb", key, bytes.NewReader(body), ns.PutOptions{Size: int64(len(body))}); err != nil {
+					if _, err := n.PutObject(ctx, ns.ObjectName{Bucket: "bbb", Key: key}, bytes.NewReader(body), ns.PutOptions{Size: int64(len(body))}); err != nil {
 						t.Fatal(err)
 					}
 					lagging = lagging || kv.durability.synced.Load() < kv.visible.Load()
@@ -88,7 +88,7 @@ func TestDurabilitySettings(t *testing.T) {
 			}
 			defer again.Close(ctx)
 			for key, body := range bodies {
-				o, err := again.GetObject(ctx, "bbb", key, ns.GetOptions{})
+				o, err := again.GetObject(ctx, ns.ObjectName{Bucket: "bbb", Key: key}, ns.GetOptions{})
 				if err != nil {
 					t.Errorf("%s after the power cut: %v", key, err)
 					continue

@@ -20,15 +20,15 @@ func TestMetadataBytes(t *testing.T) {
 		make func(n *ns.FS, i int) error
 	}{
 		{"empty file of POSIX", 120, func(n *ns.FS, i int) error {
-			_, err := n.Mknod(async, ns.Root, ns.RootIno, fmt.Sprintf("file%08d", i), ns.ModeRegular|0o644, 0)
+			_, err := n.Mknod(async, ns.Root, ns.RootIno, fmt.Sprintf("file%08d", i), ns.NodeOptions{Mode: ns.ModeRegular | 0o644})
 			return err
 		}},
 		{"object of S3, its 16 bytes inline", 250, func(n *ns.FS, i int) error {
-			_, err := n.PutObject(async, "bbb", fmt.Sprintf("object%08d", i), bytes.NewReader(fmt.Appendf(nil, "%016d", i)), ns.PutOptions{Size: 16})
+			_, err := n.PutObject(async, ns.ObjectName{Bucket: "bbb", Key: fmt.Sprintf("object%08d", i)}, bytes.NewReader(fmt.Appendf(nil, "%016d", i)), ns.PutOptions{Size: 16})
 			return err
 		}},
 		{"object of S3, a blob in a segment", 280, func(n *ns.FS, i int) error {
-			_, err := n.PutObject(async, "bbb", fmt.Sprintf("object%08d", i), bytes.NewReader(make([]byte, 20_000)), ns.PutOptions{Size: 20_000})
+			_, err := n.PutObject(async, ns.ObjectName{Bucket: "bbb", Key: fmt.Sprintf("object%08d", i)}, bytes.NewReader(make([]byte, 20_000)), ns.PutOptions{Size: 20_000})
 			return err
 		}},
 	} {

@@ -66,7 +66,7 @@ func TestPowerCutWhileSealing(t *testing.T) {
 	if _, err := n.CreateBucket(ctx, "bbb", nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.PutObject(ctx, "bbb", "k", strings.NewReader(body), ns.PutOptions{Size: int64(len(body))}); err != nil {
+	if _, err := n.PutObject(ctx, ns.ObjectName{Bucket: "bbb", Key: "k"}, strings.NewReader(body), ns.PutOptions{Size: int64(len(body))}); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.Users().Add(ctx, users.User{Name: "ann", UID: 1, Keys: []users.AccessKey{{ID: "AKANN", Secret: secret}}}); err != nil {
@@ -87,7 +87,7 @@ func TestPowerCutWhileSealing(t *testing.T) {
 		if u, k, err := n.Users().ByKey(ctx, "AKANN"); err != nil || u.Name != "ann" || k.Secret != secret {
 			t.Errorf("%s: %+v %+v %v", what, u, k, err)
 		}
-		if info, err := n.HeadObject(ctx, "bbb", "k", ns.GetOptions{}); err != nil || info.Size != int64(len(body)) {
+		if info, err := n.HeadObject(ctx, ns.ObjectName{Bucket: "bbb", Key: "k"}, ns.GetOptions{}); err != nil || info.Size != int64(len(body)) {
 			t.Errorf("%s: %+v %v", what, info, err)
 		}
 		if found := fs.holding(secret); found != nil {

@@ -406,11 +406,11 @@ func worksOn(n *ns.FS, blob bool) error {
 	if blob {
 		size = 5000
 	}
-	_, err := n.PutObject(ctx, "client0", afterFile, strings.NewReader(strings.Repeat("x", size)), ns.PutOptions{Size: int64(size)})
+	_, err := n.PutObject(ctx, ns.ObjectName{Bucket: "client0", Key: afterFile}, strings.NewReader(strings.Repeat("x", size)), ns.PutOptions{Size: int64(size)})
 	if err != nil {
 		return fmt.Errorf("put after the restart: %w", err)
 	}
-	info, err := n.HeadObject(ctx, "client0", afterFile, ns.GetOptions{})
+	info, err := n.HeadObject(ctx, ns.ObjectName{Bucket: "client0", Key: afterFile}, ns.GetOptions{})
 	if err == nil && info.Size != int64(size) {
 		err = fmt.Errorf("%d bytes of %d after the restart", info.Size, size)
 	}

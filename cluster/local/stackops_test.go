@@ -174,7 +174,7 @@ func (c *stackClient) put(ctx context.Context) (bool, error) {
 	if c.rng.IntN(3) == 0 {
 		o.Meta.User = map[string]string{"t1": fmt.Sprint(c.rng.Uint32())}
 	}
-	_, err := c.w.ns.PutObject(ctx, c.bucket, key, bytes.NewReader(data), o)
+	_, err := c.w.ns.PutObject(ctx, ns.ObjectName{Bucket: c.bucket, Key: key}, bytes.NewReader(data), o)
 	return true, err
 }
 
@@ -190,13 +190,13 @@ func (c *stackClient) isOpen(ctx context.Context, p string) bool {
 
 func (c *stackClient) upload(ctx context.Context) (bool, error) {
 	c.touched = append(c.touched, stackUploads)
-	_, err := c.w.ns.CreateUpload(ctx, c.bucket, c.key(), ns.PutOptions{Size: -1}, "", false)
+	_, err := c.w.ns.CreateUpload(ctx, ns.ObjectName{Bucket: c.bucket, Key: c.key()}, ns.PutOptions{Size: -1}, "", false)
 	return true, err
 }
 
 // anyUpload picks an upload.
 func (c *stackClient) anyUpload(ctx context.Context) (ns.UploadInfo, error) {
-	page, err := c.w.ns.ListUploads(ctx, c.bucket, "", "", "", "", 100)
+	page, err := c.w.ns.ListUploads(ctx, c.bucket, ns.ListUploadsOptions{MaxUploads: 100})
 	if err != nil {
 		return ns.UploadInfo{}, err
 	}
@@ -217,7 +217,7 @@ func (c *stackClient) part(ctx context.Context) (bool, error) {
 	if c.rng.IntN(100) == 0 {
 		data = bytes.Repeat([]byte{7}, ns.MinPartBytes)
 	}
-	_, err = c.w.ns.PutPart(ctx, c.bucket, u.Key, u.ID, 1+c.rng.IntN(2), bytes.NewReader(data), ns.PutOptions{Size: int64(len(data))})
+	_, err = c.w.ns.PutPart(ctx, ns.ObjectName{Bucket: c.bucket, Key: u.Key}.Upload(u.ID), 1+c.rng.IntN(2), bytes.NewReader(data), ns.PutOptions{Size: int64(len(data))})
 	return true, err
 }
 
@@ -226,7 +226,7 @@ func (c *stackClient) complete(ctx context.Context) (bool, error) {
 	if err != nil || c.isOpen(ctx, u.Key) {
 		return false, errNothing
 	}
-	list, _, err := c.w.ns.ListParts(ctx, c.bucket, u.Key, u.ID, 0, 10)
+	list, _, err := c.w.ns.ListParts(ctx, ns.ObjectName{Bucket: c.bucket, Key: u.Key}.Upload(u.ID), 0, 10)
 	if err != nil || len(list) == 0 {
 		return false, errNothing
 	}
@@ -237,7 +237,7 @@ func (c *stackClient) complete(ctx context.Context) (bool, error) {
 	for _, p := range list {
 		parts = append(parts, ns.CompletePart{Number: p.Number, ETag: p.ETag})
 	}
-	_, err = c.w.ns.CompleteUpload(ctx, c.bucket, u.Key, u.ID, parts, ns.Preconditions{}, nil)
+	_, err = c.w.ns.CompleteUpload(ctx, ns.ObjectName{Bucket: c.bucket, Key: u.Key}.Upload(u.ID), ns.CompleteOptions{Parts: parts})
 	return true, err
 }
 
@@ -246,7 +246,7 @@ func (c *stackClient) abort(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return true, c.w.ns.AbortUpload(ctx, c.bucket, u.Key, u.ID)
+	return true, c.w.ns.AbortUpload(ctx, ns.ObjectName{Bucket: c.bucket, Key: u.Key}.Upload(u.ID))
 }
 
 func (c *stackClient) copy(ctx context.Context) (bool, error) {
@@ -254,12 +254,12 @@ func (c *stackClient) copy(ctx context.Context) (bool, error) {
 	if from == to || c.isOpen(ctx, to) {
 		return false, errNothing
 	}
-	_, err := c.w.ns.CopyObject(ctx, c.bucket, from, c.bucket, to, ns.CopyOptions{})
+	_, err := c.w.ns.CopyObject(ctx, ns.ObjectName{Bucket: c.bucket, Key: from}, ns.ObjectName{Bucket: c.bucket, Key: to}, ns.CopyOptions{})
 	return true, err
 }
 
 func (c *stackClient) delete(ctx context.Context) (bool, error) {
-	existed, err := c.w.ns.DeleteObject(ctx, c.bucket, c.key(), ns.DeleteOptions{})
+	existed, err := c.w.ns.DeleteObject(ctx, ns.ObjectName{Bucket: c.bucket, Key: c.key()}, ns.DeleteOptions{})
 	return existed, err
 }
 
@@ -458,7 +458,7 @@ func (c *stackClient) rename(ctx context.Context) (bool, error) {
 	if errA == nil && errB == nil && a.Ino == b.Ino {
 		return false, errNothing // changes nothing
 	}
-	return true, c.w.ns.Rename(ctx, ns.Root, from, name, to, newName, flags)
+	return true, c.w.ns.Rename(ctx, ns.Root, ns.EntryName{Dir: from, Name: name}, ns.EntryName{Dir: to, Name: newName}, flags)
 }
 
 func (c *stackClient) link(ctx context.Context) (bool, error) {
@@ -516,7 +516,7 @@ func (c *stackClient) xattr(ctx context.Context) (bool, error) {
 	if c.rng.IntN(3) == 0 {
 		return true, c.w.ns.RemoveXattr(ctx, ns.Root, a.Ino, name)
 	}
-	return true, c.w.ns.SetXattr(ctx, ns.Root, a.Ino, name, fmt.Append(nil, c.rng.Uint64()), 0)
+	return true, c.w.ns.SetXattr(ctx, ns.Root, a.Ino, ns.Xattr{Name: name, Value: fmt.Append(nil, c.rng.Uint64())}, 0)
 }
 
 func (c *stackClient) chmod(ctx context.Context) (bool, error) {

@@ -72,7 +72,7 @@ func openQuarantined(fs *crashFS) (*cluster.Cluster, *ns.FS, error) {
 func (r *quarantineRun) put(key string, size int) []byte {
 	data := make([]byte, size)
 	rand.NewChaCha8([32]byte{byte(size), byte(r.rng.Uint32())}).Read(data)
-	if _, err := r.ns.PutObject(ctx, "bucket", key, bytes.NewReader(data), ns.PutOptions{Size: int64(size)}); err != nil {
+	if _, err := r.ns.PutObject(ctx, ns.ObjectName{Bucket: "bucket", Key: key}, bytes.NewReader(data), ns.PutOptions{Size: int64(size)}); err != nil {
 		panic(err)
 	}
 	return data
@@ -172,7 +172,7 @@ func (r *quarantineRun) run() (err error) {
 	}
 	r.acknowledged(stepNoted)
 	for _, key := range []string{"small", "large"} {
-		if _, err := r.ns.DeleteObject(ctx, "bucket", key, ns.DeleteOptions{}); err != nil {
+		if _, err := r.ns.DeleteObject(ctx, ns.ObjectName{Bucket: "bucket", Key: key}, ns.DeleteOptions{}); err != nil {
 			return err
 		}
 	}
@@ -259,7 +259,7 @@ func (r *quarantineRun) check(cut *quarantineCut) error {
 		}
 	}
 	for key, want := range r.good {
-		o, err := n.GetObject(ctx, "bucket", key, ns.GetOptions{})
+		o, err := n.GetObject(ctx, ns.ObjectName{Bucket: "bucket", Key: key}, ns.GetOptions{})
 		if err != nil {
 			return err
 		}

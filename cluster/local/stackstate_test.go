@@ -40,12 +40,12 @@ func lookAt(fs *ns.FS, bucket string, dir ns.Ino, open map[ns.Ino][][]byte, cach
 	if err := look.dir(dir, ""); err != nil {
 		return nil, err
 	}
-	page, err := fs.ListUploads(relaxed, bucket, "", "", "", "", 1000)
+	page, err := fs.ListUploads(relaxed, bucket, ns.ListUploadsOptions{MaxUploads: 1000})
 	if err != nil {
 		return nil, fmt.Errorf("list uploads: %w", err)
 	}
 	for _, u := range page.Uploads {
-		parts, _, err := fs.ListParts(relaxed, bucket, u.Key, u.ID, 0, 1000)
+		parts, _, err := fs.ListParts(relaxed, ns.ObjectName{Bucket: bucket, Key: u.Key}.Upload(u.ID), 0, 1000)
 		if err != nil {
 			return nil, fmt.Errorf("parts of %s: %w", u.ID, err)
 		}
@@ -73,7 +73,7 @@ type looker struct {
 
 func (l *looker) dir(dir ns.Ino, path string) error {
 	var list []ns.DirEntry
-	err := l.fs.ReadDir(relaxed, ns.Root, dir, "", true, func(e ns.DirEntry) error {
+	err := l.fs.ReadDir(relaxed, ns.Root, dir, ns.ReadDirOptions{Attrs: true}, func(e ns.DirEntry) error {
 		list = append(list, e)
 		return nil
 	})
@@ -149,7 +149,7 @@ func (l *looker) file(path string, a *ns.Attr, t *treeEntry) error {
 		return nil
 	}
 	key := strings.ReplaceAll(path, ".ogw~f~", "") // as shown beside a directory of the same name
-	info, err := l.fs.HeadObject(relaxed, l.bucket, key, ns.GetOptions{})
+	info, err := l.fs.HeadObject(relaxed, ns.ObjectName{Bucket: l.bucket, Key: key}, ns.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("head: %w", err)
 	}

@@ -74,7 +74,7 @@ func newServer(t *testing.T, p Process) (*Server, *vfs.FS) {
 
 func put(t *testing.T, fs *vfs.FS, path, body string) {
 	t.Helper()
-	if _, err := fs.PutObject(context.Background(), "", path, strings.NewReader(body),
+	if _, err := fs.PutObject(context.Background(), vfs.ObjectName{Key: path}, strings.NewReader(body),
 		vfs.PutOptions{Size: int64(len(body)), Owner: vfs.Root}); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func (s *Server) delete(r *request) error {
 	}
 	// Of a directory with entries only the mark would go, which changes nothing
 	// that the client can see.
-	existed, err := s.fs.DeleteObject(r.Context(), "", r.key, vfs.DeleteOptions{Cond: cond, Empty: true})
+	existed, err := s.fs.DeleteObject(r.Context(), vfs.ObjectName{Key: r.key}, vfs.DeleteOptions{Cond: cond, Empty: true})
 	if err != nil {
 		return conditional(r, err)
 	}
@@ -40,7 +40,7 @@ func (s *Server) delete(r *request) error {
 
 // checkConditions decides the conditions by what the object is now.
 func (s *Server) checkConditions(r *request) error {
-	info, err := s.fs.HeadObject(r.Context(), "", r.key, vfs.GetOptions{})
+	info, err := s.fs.HeadObject(r.Context(), vfs.ObjectName{Key: r.key}, vfs.GetOptions{})
 	if err != nil && !absent(err) {
 		return err
 	}

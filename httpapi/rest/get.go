@@ -17,13 +17,13 @@ func (s *Server) get(r *request) error {
 		return s.getDirectory(r)
 	}
 	if r.Method == http.MethodHead {
-		info, err := s.fs.HeadObject(r.Context(), "", r.key, vfs.GetOptions{})
+		info, err := s.fs.HeadObject(r.Context(), vfs.ObjectName{Key: r.key}, vfs.GetOptions{})
 		if err != nil {
 			return err
 		}
 		return s.head(r, &info)
 	}
-	obj, err := s.fs.GetObject(r.Context(), "", r.key, vfs.GetOptions{})
+	obj, err := s.fs.GetObject(r.Context(), vfs.ObjectName{Key: r.key}, vfs.GetOptions{})
 	if err != nil {
 		if errors.Is(err, vfs.ErrNoSuchKey) && wantsHTML(r.Header.Get("Accept")) {
 			return s.redirectToDirectory(r, err)

@@ -36,7 +36,7 @@ type Entry struct {
 func (s *Server) getDirectory(r *request) error {
 	q := r.URL.Query()
 	if r.key != "" && !q.Has("list") {
-		info, err := s.fs.HeadObject(r.Context(), "", r.key, vfs.GetOptions{})
+		info, err := s.fs.HeadObject(r.Context(), vfs.ObjectName{Key: r.key}, vfs.GetOptions{})
 		switch {
 		case err == nil && info.Size > 0:
 			return s.getOwnContent(r, &info)
@@ -59,7 +59,7 @@ func (s *Server) getOwnContent(r *request, info *vfs.ObjectInfo) error {
 	if r.Method == http.MethodHead {
 		return s.head(r, info)
 	}
-	obj, err := s.fs.GetObject(r.Context(), "", r.key, vfs.GetOptions{})
+	obj, err := s.fs.GetObject(r.Context(), vfs.ObjectName{Key: r.key}, vfs.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (s *Server) listing(r *request, after string, limit int) (*Listing, error) 
 	}
 	if len(page.Objects)+len(page.CommonPrefixes) == 0 && r.key != "" {
 		// Nothing in it: an explicit directory, or none at all.
-		if _, err := s.fs.HeadObject(r.Context(), "", r.key, vfs.GetOptions{}); err != nil {
+		if _, err := s.fs.HeadObject(r.Context(), vfs.ObjectName{Key: r.key}, vfs.GetOptions{}); err != nil {
 			if absent(err) && after != "" || errors.Is(err, vfs.ErrAccess) { // it is there
 				err = nil
 			}

@@ -23,7 +23,7 @@ func TestRequestWithoutSubject(t *testing.T) {
 	if err := s.admit(r); !errors.Is(err, apierr.ErrUnauthorized) {
 		t.Fatal(err)
 	}
-	_, err := g.fs.PutObject(r.Context(), "private", "key", strings.NewReader("x"), vfs.PutOptions{Size: 1})
+	_, err := g.fs.PutObject(r.Context(), vfs.ObjectName{Bucket: "private", Key: "key"}, strings.NewReader("x"), vfs.PutOptions{Size: 1})
 	if !errors.Is(err, vfs.ErrAccess) {
 		t.Errorf("writes all the same: %v", err)
 	}

@@ -34,7 +34,7 @@ func (s *Server) put(r *request) error {
 	// Early, so that a client which waits for 100-continue need not send the
 	// body. The store decides again when it publishes.
 	cond := writeConditions(r.Header)
-	existed, bucket, err := s.fs.MayPut(r.Context(), "", r.key, cond)
+	existed, bucket, err := s.fs.MayPut(r.Context(), vfs.ObjectName{Key: r.key}, cond)
 	if err != nil {
 		return conditional(r, err)
 	}
@@ -49,7 +49,7 @@ func (s *Server) put(r *request) error {
 	if len(sums.sum) > 0 {
 		o.Finish = sums.finish
 	}
-	info, err := s.fs.PutObject(r.Context(), "", r.key, sums.reader(&body{r.Body}), o)
+	info, err := s.fs.PutObject(r.Context(), vfs.ObjectName{Key: r.key}, sums.reader(&body{r.Body}), o)
 	if err != nil {
 		return conditional(r, err)
 	}

@@ -520,7 +520,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%q: challenge %q", c.header, a.Header.Get("Www-Authenticate"))
 		}
 	}
-	info, err := g.fs.HeadObject(context.Background(), "", "t/x", vfs.GetOptions{})
+	info, err := g.fs.HeadObject(context.Background(), vfs.ObjectName{Key: "t/x"}, vfs.GetOptions{})
 	if err != nil || info.UID != 7 {
 		t.Errorf("owner %d, %v", info.UID, err)
 	}
@@ -621,7 +621,7 @@ func TestMetadataOfPosix(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, value := range map[string]string{"user.good": "v", "user.bad value": "v", "user.lines": "a\nb"} {
-		if err := g.fs.SetXattr(ctx, vfs.Root, a.Ino, name, []byte(value), 0); err != nil {
+		if err := g.fs.SetXattr(ctx, vfs.Root, a.Ino, vfs.Xattr{Name: name, Value: []byte(value)}, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -704,7 +704,7 @@ func TestAccessTime(t *testing.T) {
 	g.put("/bucket/f", "text")
 	atime := func() vfs.Time {
 		t.Helper()
-		info, err := g.fs.HeadObject(t.Context(), "", "bucket/f", vfs.GetOptions{})
+		info, err := g.fs.HeadObject(t.Context(), vfs.ObjectName{Key: "bucket/f"}, vfs.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,12 +45,12 @@ func (q *request) putAccessBlock() error {
 
 // getAccessBlock is GetPublicAccessBlock.
 func (q *request) getAccessBlock() error {
-	v, err := q.fs.BucketConfig(q.ctx, q.bucket, vfs.AccessBlockConfig)
+	v, err := q.fs.BucketConfig(q.ctx, q.name.Bucket, vfs.AccessBlockConfig)
 	if err != nil {
 		return err
 	}
 	if len(v) != 1 {
-		return newError(codeNoSuchAccessBlock).with("BucketName", q.bucket)
+		return newError(codeNoSuchAccessBlock).with("BucketName", q.name.Bucket)
 	}
 	var x xmlWriter
 	x.start("PublicAccessBlockConfiguration", xmlNamespace)

@@ -9,7 +9,7 @@ import (
 
 // getBucketACL is GetBucketAcl.
 func (q *request) getBucketACL() error {
-	info, grants, err := q.fs.BucketGrants(q.ctx, q.bucket)
+	info, grants, err := q.fs.BucketGrants(q.ctx, q.name.Bucket)
 	if err != nil {
 		return err
 	}
@@ -19,7 +19,7 @@ func (q *request) getBucketACL() error {
 
 // putBucketACL is PutBucketAcl: canned, by grant headers, or as XML.
 func (q *request) putBucketACL() error {
-	info, err := q.fs.HeadBucket(q.r.Context(), q.bucket) // who owns it is in what is sent
+	info, err := q.fs.HeadBucket(q.r.Context(), q.name.Bucket) // who owns it is in what is sent
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (q *request) putBucketACL() error {
 	if err != nil {
 		return err
 	}
-	if err := q.fs.SetBucketGrants(q.ctx, q.bucket, a); err != nil {
+	if err := q.fs.SetBucketGrants(q.ctx, q.name.Bucket, a); err != nil {
 		return err
 	}
 	q.w.WriteHeader(http.StatusOK)
@@ -49,7 +49,7 @@ func (q *request) requestedACL(t aclTarget) (vfs.Grants, error) {
 
 // getObjectACL is GetObjectAcl.
 func (q *request) getObjectACL() error {
-	info, grants, err := q.fs.ObjectGrants(q.ctx, vfs.ActReadObjectACL, q.bucket, q.key)
+	info, grants, err := q.fs.ObjectGrants(q.ctx, vfs.ActReadObjectACL, q.name)
 	if err != nil {
 		return err
 	}
@@ -59,11 +59,11 @@ func (q *request) getObjectACL() error {
 
 // putObjectACL is PutObjectAcl.
 func (q *request) putObjectACL() error {
-	info, _, err := q.fs.ObjectGrants(q.ctx, vfs.ActWriteObjectACL, q.bucket, q.key)
+	info, _, err := q.fs.ObjectGrants(q.ctx, vfs.ActWriteObjectACL, q.name)
 	if err != nil {
 		return err
 	}
-	bucket, err := q.fs.HeadBucket(q.r.Context(), q.bucket) // who owns it may be granted to
+	bucket, err := q.fs.HeadBucket(q.r.Context(), q.name.Bucket) // who owns it may be granted to
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (q *request) putObjectACL() error {
 	if err != nil {
 		return err
 	}
-	if err := q.fs.SetObjectGrants(q.ctx, q.bucket, q.key, a); err != nil {
+	if err := q.fs.SetObjectGrants(q.ctx, q.name, a); err != nil {
 		return err
 	}
 	q.w.WriteHeader(http.StatusOK)

@@ -33,7 +33,7 @@ func (q *request) getObjectAttributes() error {
 	}
 	opts := q.getOptions()
 	opts.Checksums = slices.Contains(asked, "Checksum") || slices.Contains(asked, "ObjectParts")
-	info, err := q.fs.HeadObject(q.ctx, q.bucket, q.key, opts)
+	info, err := q.fs.HeadObject(q.ctx, q.name, opts)
 	if err != nil {
 		return q.readFailed(&info, err)
 	}
@@ -54,7 +54,7 @@ func (q *request) getObjectAttributes() error {
 func (q *request) mayGet() error {
 	own := q.call.Action
 	q.call.Action = ""
-	_, err := q.fs.HeadObject(q.ctx, q.bucket, q.key, vfs.GetOptions{})
+	_, err := q.fs.HeadObject(q.ctx, q.name, vfs.GetOptions{})
 	q.call.Action = own
 	return err
 }

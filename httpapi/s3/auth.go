@@ -101,7 +101,7 @@ func (q *request) authorize() error {
 
 // may asks for a right to the bucket, and keeps what it learns of that.
 func (q *request) may(p permission) (err error) {
-	q.info, err = q.fs.Authorize(q.ctx, vfs.Action(p), q.bucket, q.earlyKey())
+	q.info, err = q.fs.Authorize(q.ctx, vfs.Action(p), vfs.ObjectName{Bucket: q.name.Bucket, Key: q.earlyKey()})
 	return err
 }
 
@@ -111,16 +111,16 @@ func (q *request) earlyKey() string {
 	if q.op.name == "PutObjectTagging" {
 		return ""
 	}
-	return q.key
+	return q.name.Key
 }
 
 // checkExpectedOwner refuses requests that expect another owner of the bucket.
 func (q *request) checkExpectedOwner() error {
 	want := q.r.Header.Get("X-Amz-Expected-Bucket-Owner")
-	if want == "" || q.bucket == "" || q.op.needs == needCreateBucket {
+	if want == "" || q.name.Bucket == "" || q.op.needs == needCreateBucket {
 		return nil
 	}
-	return q.bucketIsOf(q.bucket, want)
+	return q.bucketIsOf(q.name.Bucket, want)
 }
 
 // bucketIsOf refuses a bucket of which somebody else than want is the owner.

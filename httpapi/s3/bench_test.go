@@ -142,7 +142,7 @@ func BenchmarkPut(b *testing.B) {
 func BenchmarkList(b *testing.B) {
 	d := openLocal(b)
 	for i := range 3000 {
-		if _, err := d.fs.PutObject(bg, "bench", fmt.Sprintf("key-%09d", i), bytes.NewReader(nil), vfs.PutOptions{}); err != nil {
+		if _, err := d.fs.PutObject(bg, vfs.ObjectName{Bucket: "bench", Key: fmt.Sprintf("key-%09d", i)}, bytes.NewReader(nil), vfs.PutOptions{}); err != nil {
 			b.Fatal(err)
 		}
 	}

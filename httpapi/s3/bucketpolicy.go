@@ -18,7 +18,7 @@ func (q *request) putBucketPolicy() error {
 	if err != nil {
 		return err
 	}
-	if err := q.fs.SetBucketPolicy(q.ctx, q.bucket, text); err != nil {
+	if err := q.fs.SetBucketPolicy(q.ctx, q.name.Bucket, text); err != nil {
 		return policyError(err)
 	}
 	httpapi.NoteRights(q.ctx, "policy")
@@ -66,9 +66,9 @@ func (q *request) readDocument(limit int64) ([]byte, error) {
 
 // bucketPolicy returns the policy of the bucket, and whether it is public.
 func (q *request) bucketPolicy() ([]byte, bool, error) {
-	text, public, err := q.fs.BucketPolicy(q.ctx, q.bucket)
+	text, public, err := q.fs.BucketPolicy(q.ctx, q.name.Bucket)
 	if err == nil && text == nil {
-		err = newError(codeNoSuchPolicy).with("BucketName", q.bucket)
+		err = newError(codeNoSuchPolicy).with("BucketName", q.name.Bucket)
 	}
 	return text, public, err
 }
@@ -103,7 +103,7 @@ func (q *request) getBucketPolicyStatus() error {
 
 // deleteBucketPolicy is DeleteBucketPolicy; to delete none is a success.
 func (q *request) deleteBucketPolicy() error {
-	if err := q.fs.SetBucketPolicy(q.ctx, q.bucket, nil); err != nil {
+	if err := q.fs.SetBucketPolicy(q.ctx, q.name.Bucket, nil); err != nil {
 		return err
 	}
 	q.w.WriteHeader(http.StatusNoContent)

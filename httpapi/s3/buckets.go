@@ -104,17 +104,17 @@ func (q *request) createBucket() error {
 		}
 		with.Config = map[string][]byte{bucketTags: []byte(encodeTags(doc.Tags))}
 	}
-	if _, err := q.fs.CreateBucketWith(q.ctx, q.bucket, q.id.cred(), with); err != nil {
+	if _, err := q.fs.CreateBucketWith(q.ctx, q.name.Bucket, q.id.cred(), with); err != nil {
 		return err
 	}
-	q.w.Header().Set("Location", "/"+q.bucket)
+	q.w.Header().Set("Location", "/"+q.name.Bucket)
 	q.w.WriteHeader(http.StatusOK)
 	return nil
 }
 
 // headBucket is HeadBucket.
 func (q *request) headBucket() error {
-	if _, err := q.fs.HeadBucket(q.ctx, q.bucket); err != nil {
+	if _, err := q.fs.HeadBucket(q.ctx, q.name.Bucket); err != nil {
 		return err
 	}
 	q.w.Header().Set("X-Amz-Bucket-Region", q.region())
@@ -125,7 +125,7 @@ func (q *request) headBucket() error {
 
 // deleteBucket is DeleteBucket.
 func (q *request) deleteBucket() error {
-	if err := q.fs.DeleteBucket(q.ctx, q.bucket); err != nil {
+	if err := q.fs.DeleteBucket(q.ctx, q.name.Bucket); err != nil {
 		return err
 	}
 	q.w.WriteHeader(http.StatusNoContent)
@@ -134,7 +134,7 @@ func (q *request) deleteBucket() error {
 
 // getBucketLocation is GetBucketLocation; us-east-1 is written as nothing.
 func (q *request) getBucketLocation() error {
-	if _, err := q.fs.HeadBucket(q.ctx, q.bucket); err != nil {
+	if _, err := q.fs.HeadBucket(q.ctx, q.name.Bucket); err != nil {
 		return err
 	}
 	region := q.region()

@@ -17,33 +17,33 @@ const copyAttempts = 10
 const copySourcePrefix = "X-Amz-Copy-Source-"
 
 // copySource reads x-amz-copy-source and checks that the caller may read it.
-func (q *request) copySource() (*request, vfs.ObjectInfo, error) {
+func (q *request) copySource() (vfs.ObjectName, vfs.ObjectInfo, error) {
+	var src vfs.ObjectName
 	v := q.r.Header.Get("X-Amz-Copy-Source")
 	path, query, _ := strings.Cut(v, "?")
 	if version, ok := strings.CutPrefix(query, "versionId="); ok && version != "null" {
-		return nil, vfs.ObjectInfo{}, newError(codeNoSuchVersion).with("VersionId", version)
+		return src, vfs.ObjectInfo{}, newError(codeNoSuchVersion).with("VersionId", version)
 	}
 	if strings.HasPrefix(path, "arn:") {
-		return nil, vfs.ObjectInfo{}, newError(codeNotImplemented).withMessage("Access points are not implemented.")
+		return src, vfs.ObjectInfo{}, newError(codeNotImplemented).withMessage("Access points are not implemented.")
 	}
 	path, err := url.PathUnescape(path)
-	bucket, key, ok := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	if err != nil || !ok || bucket == "" || key == "" {
-		return nil, vfs.ObjectInfo{}, invalidArgument("x-amz-copy-source", v, "Copy Source must mention the source bucket and key: sourcebucket/sourcekey")
+	src.Bucket, src.Key, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if err != nil || src.Bucket == "" || src.Key == "" {
+		return src, vfs.ObjectInfo{}, invalidArgument("x-amz-copy-source", v, "Copy Source must mention the source bucket and key: sourcebucket/sourcekey")
 	}
 	if want := q.r.Header.Get("X-Amz-Source-Expected-Bucket-Owner"); want != "" {
-		if err := q.bucketIsOf(bucket, want); err != nil {
-			return nil, vfs.ObjectInfo{}, err
+		if err := q.bucketIsOf(src.Bucket, want); err != nil {
+			return src, vfs.ObjectInfo{}, err
 		}
 	}
-	src := &request{Server: q.Server, w: q.w, r: q.r, ctx: q.ctx, op: q.op, id: q.id, bucket: bucket, key: key}
-	info, err := src.fs.HeadObject(src.ctx, bucket, key, vfs.GetOptions{})
+	info, err := q.fs.HeadObject(q.ctx, src, vfs.GetOptions{})
 	if err != nil {
 		e := *toAPI(err)
 		if e.code == codeNoSuchKey {
-			e.fields = append(e.fields, field{"Key", key}) // the source's, not ours
+			e.fields = append(e.fields, field{"Key", src.Key}) // the source's, not ours
 		}
-		return nil, info, &e
+		return src, info, &e
 	}
 	return src, info, nil
 }
@@ -78,7 +78,7 @@ func (q *request) copyObject() error {
 	if err != nil {
 		return err
 	}
-	if src.bucket == q.bucket && src.key == q.key && !replaceMeta && !changesOnCopy(&given) {
+	if src == q.name && !replaceMeta && !changesOnCopy(&given) {
 		return newError(codeInvalidRequest).withMessage("This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata, storage class, website redirect location or encryption attributes.")
 	}
 	opts := vfs.CopyOptions{
@@ -116,7 +116,7 @@ func changesOnCopy(m *vfs.ObjectMeta) bool {
 // copyWith merges the metadata of source and request and copies. S3 does not
 // copy ACL, storage class and redirect. If metadata must be merged here, the
 // copy runs only while the source is the one that was merged from.
-func (q *request) copyWith(src *request, info vfs.ObjectInfo, given vfs.ObjectMeta, replaceMeta, replaceTags bool, o vfs.CopyOptions) (vfs.ObjectInfo, error) {
+func (q *request) copyWith(src vfs.ObjectName, info vfs.ObjectInfo, given vfs.ObjectMeta, replaceMeta, replaceTags bool, o vfs.CopyOptions) (vfs.ObjectInfo, error) {
 	for attempt := 1; ; attempt++ {
 		opts := o
 		opts.Meta, opts.ReplaceMeta = mergeMeta(&info.Meta, given, replaceMeta, replaceTags)
@@ -124,12 +124,12 @@ func (q *request) copyWith(src *request, info vfs.ObjectInfo, given vfs.ObjectMe
 		if pinned {
 			opts.SourceCond.IfMatch = []vfs.ETag{info.ETag}
 		}
-		out, err := q.fs.CopyObject(q.ctx, src.bucket, src.key, q.bucket, q.key, opts)
+		out, err := q.fs.CopyObject(q.ctx, src, q.name, opts)
 		if !pinned || !errors.Is(err, vfs.ErrPrecondition) || attempt == copyAttempts {
 			return out, err
 		}
 		before := info.ETag
-		if info, err = q.fs.HeadObject(q.ctx, src.bucket, src.key, vfs.GetOptions{}); err != nil {
+		if info, err = q.fs.HeadObject(q.ctx, src, vfs.GetOptions{}); err != nil {
 			return out, err
 		}
 		if info.ETag == before {
@@ -190,14 +190,13 @@ func (q *request) uploadPartCopy(upload string, number int) error {
 	if err != nil {
 		return err
 	}
-	off, length := int64(0), int64(-1)
+	from := vfs.PartSource{ObjectName: src, Length: -1, Cond: httpapi.ParseConditions(q.r.Header, copySourcePrefix).VFS()}
 	if v := q.r.Header.Get("X-Amz-Copy-Source-Range"); v != "" {
-		if off, length, err = copyRange(v, info.Size); err != nil {
+		if from.Off, from.Length, err = copyRange(v, info.Size); err != nil {
 			return err
 		}
 	}
-	opts := vfs.CopyOptions{SourceCond: httpapi.ParseConditions(q.r.Header, copySourcePrefix).VFS(), Owner: q.id.cred()}
-	part, err := q.fs.CopyPart(q.ctx, src.bucket, src.key, off, length, q.bucket, q.key, upload, number, opts)
+	part, err := q.fs.CopyPart(q.ctx, q.name.Upload(upload), number, from)
 	if err != nil {
 		return sourceError(err)
 	}

@@ -39,12 +39,12 @@ func (q *request) putBucketCORS() error {
 
 // getBucketCORS is GetBucketCors.
 func (q *request) getBucketCORS() error {
-	v, err := q.fs.BucketConfig(q.ctx, q.bucket, bucketCORS)
+	v, err := q.fs.BucketConfig(q.ctx, q.name.Bucket, bucketCORS)
 	if err != nil {
 		return err
 	}
 	if v == nil {
-		return newError(codeNoSuchCORS).with("BucketName", q.bucket)
+		return newError(codeNoSuchCORS).with("BucketName", q.name.Bucket)
 	}
 	var doc corsConfig
 	if err := json.Unmarshal(v, &doc); err != nil {
@@ -83,7 +83,7 @@ func (q *request) deleteBucketCORS() error {
 
 // setConfig stores configuration of the bucket, nil for none, and answers.
 func (q *request) setConfig(name string, value []byte, status int) error {
-	if err := q.fs.SetBucketConfig(q.ctx, q.bucket, name, value); err != nil {
+	if err := q.fs.SetBucketConfig(q.ctx, q.name.Bucket, name, value); err != nil {
 		return err
 	}
 	q.w.WriteHeader(status)
@@ -105,10 +105,10 @@ func (q *request) corsOf(bucket string) (*corsConfig, error) {
 // so. Where they cannot be read the answer is for its own origin alone.
 func (q *request) shareWithOrigin() {
 	origin := q.r.Header.Get("Origin")
-	if origin == "" || q.bucket == "" || q.r.Method == http.MethodOptions {
+	if origin == "" || q.name.Bucket == "" || q.r.Method == http.MethodOptions {
 		return
 	}
-	rules, err := q.corsOf(q.bucket)
+	rules, err := q.corsOf(q.name.Bucket)
 	if err != nil || rules == nil {
 		return
 	}
@@ -157,7 +157,7 @@ func (q *request) preflight() error {
 		return err
 	}
 	refusal := codeCORSDenied
-	rules, err := q.corsOf(q.bucket)
+	rules, err := q.corsOf(q.name.Bucket)
 	switch {
 	case errors.Is(err, vfs.ErrNoSuchBucket):
 		refusal = codeCORSNoBuck

@@ -22,7 +22,7 @@ func (q *request) deleteObject() error {
 	if cond.IfSize, err = sizeCondition(q.r.Header.Get("X-Amz-If-Match-Size")); err != nil {
 		return err
 	}
-	_, err = q.fs.DeleteObject(q.ctx, q.bucket, q.key, vfs.DeleteOptions{Cond: cond})
+	_, err = q.fs.DeleteObject(q.ctx, q.name, vfs.DeleteOptions{Cond: cond})
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (q *request) deleteObjects() error {
 		case o.ETag != "" || o.LastModified != "" || o.Size != "":
 			cond, err := o.condition()
 			if err == nil {
-				_, err = q.fs.DeleteObject(q.ctx, q.bucket, *o.Key, vfs.DeleteOptions{Cond: cond})
+				_, err = q.fs.DeleteObject(q.ctx, vfs.ObjectName{Bucket: q.name.Bucket, Key: *o.Key}, vfs.DeleteOptions{Cond: cond})
 			}
 			results[i] = err
 		default:
@@ -150,7 +150,7 @@ func (q *request) deleteObjects() error {
 		}
 	}
 	if len(keys) > 0 {
-		done, err := q.fs.DeleteObjects(q.ctx, q.bucket, keys)
+		done, err := q.fs.DeleteObjects(q.ctx, q.name.Bucket, keys)
 		if err != nil {
 			return err
 		}

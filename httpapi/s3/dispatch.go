@@ -47,14 +47,14 @@ func parseQuery(raw string) (url.Values, error) {
 
 // execute finds operation and identity, and runs it.
 func (q *request) execute(ops methodOps) error {
-	if q.bucket == "" && q.key != "" {
+	if q.name.Bucket == "" && q.name.Key != "" {
 		return newError(codeInvalidBucketName)
 	}
 	op, err := q.choose(ops)
 	q.op = op
 	httpapi.Note(q.ctx, op.name, "", nil)
 	if q.hostBucket != "" { // else the path is it
-		httpapi.NoteTarget(q.ctx, "/"+q.bucket+"/"+q.key, "")
+		httpapi.NoteTarget(q.ctx, "/"+q.name.Bucket+"/"+q.name.Key, "")
 	}
 	if err != nil {
 		return err
@@ -88,5 +88,5 @@ func (q *request) fail(err error) {
 		panic(http.ErrAbortHandler)
 	}
 	httpapi.Note(q.ctx, "", "", err)
-	writeError(q.w, q.r, q.bucket, q.key, err)
+	writeError(q.w, q.r, q.name.Bucket, q.name.Key, err)
 }

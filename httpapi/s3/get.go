@@ -21,7 +21,7 @@ var overrides = map[string]string{
 // getObject is GetObject.
 func (q *request) getObject() error {
 	opts := q.getOptions()
-	obj, err := q.fs.GetObject(q.ctx, q.bucket, q.key, opts)
+	obj, err := q.fs.GetObject(q.ctx, q.name, opts)
 	if err != nil {
 		var info *vfs.ObjectInfo
 		if obj != nil {
@@ -45,7 +45,7 @@ func (q *request) getObject() error {
 // headObject is HeadObject.
 func (q *request) headObject() error {
 	opts := q.getOptions()
-	info, err := q.fs.HeadObject(q.ctx, q.bucket, q.key, opts)
+	info, err := q.fs.HeadObject(q.ctx, q.name, opts)
 	if err != nil {
 		return q.readFailed(&info, err)
 	}

@@ -68,16 +68,16 @@ func (l *listing) key(s string) string {
 // run lists; a page of no keys is empty and not truncated.
 func (l *listing) run(after string) (vfs.ListResult, error) {
 	if l.maxKeys == 0 {
-		_, err := l.q.fs.HeadBucket(l.q.ctx, l.q.bucket)
+		_, err := l.q.fs.HeadBucket(l.q.ctx, l.q.name.Bucket)
 		return vfs.ListResult{}, err
 	}
-	return l.q.fs.ListObjects(l.q.ctx, l.q.bucket, vfs.ListOptions{Prefix: l.prefix, Delimiter: l.delim, StartAfter: after, MaxKeys: l.maxKeys})
+	return l.q.fs.ListObjects(l.q.ctx, l.q.name.Bucket, vfs.ListOptions{Prefix: l.prefix, Delimiter: l.delim, StartAfter: after, MaxKeys: l.maxKeys})
 }
 
 // common writes the elements that both versions have.
 func (l *listing) common(res *vfs.ListResult) {
 	x := &l.x
-	x.str("Name", l.q.bucket)
+	x.str("Name", l.q.name.Bucket)
 	x.str("Prefix", l.key(l.prefix))
 	if l.delim != "" {
 		x.str("Delimiter", l.key(l.delim))

@@ -30,7 +30,7 @@ func (q *request) createUpload() error {
 	if err != nil {
 		return err
 	}
-	up, err := q.fs.CreateUpload(q.ctx, q.bucket, q.key, vfs.PutOptions{Meta: meta, Size: -1, Owner: q.id.cred(), Bucket: q.info.Ino}, alg, composite)
+	up, err := q.fs.CreateUpload(q.ctx, q.name, vfs.PutOptions{Meta: meta, Size: -1, Owner: q.id.cred(), Bucket: q.info.Ino}, alg, composite)
 	if err != nil {
 		return err
 	}
@@ -40,8 +40,8 @@ func (q *request) createUpload() error {
 	}
 	var x xmlWriter
 	x.start("InitiateMultipartUploadResult", xmlNamespace)
-	x.str("Bucket", q.bucket)
-	x.str("Key", q.key)
+	x.str("Bucket", q.name.Bucket)
+	x.str("Key", q.name.Key)
 	x.str("UploadId", up.ID)
 	x.end("InitiateMultipartUploadResult")
 	x.send(q.w, q.r, http.StatusOK)
@@ -100,7 +100,7 @@ func (q *request) uploadPart() error {
 	if p.size > vfs.MaxPartBytes {
 		return newError(codeEntityTooLarge).with("ProposedSize", itoa(p.size)).with("MaxSizeAllowed", itoa(vfs.MaxPartBytes))
 	}
-	part, err := q.fs.PutPart(q.ctx, q.bucket, q.key, upload, number, p, vfs.PutOptions{
+	part, err := q.fs.PutPart(q.ctx, q.name.Upload(upload), number, p, vfs.PutOptions{
 		Size: p.size, MaxSize: vfs.MaxPartBytes, MD5: p.md5, Finish: p.finish, Stated: p.algorithm(), Owner: q.id.cred(),
 	})
 	if err != nil {
@@ -184,15 +184,15 @@ func (q *request) completeUpload() error {
 	if err := q.checkObjectSize(upload, parts); err != nil {
 		return err
 	}
-	info, err := q.fs.CompleteUpload(q.ctx, q.bucket, q.key, upload, parts, httpapi.ParseConditions(q.r.Header, "").VFS(), objectSum)
+	info, err := q.fs.CompleteUpload(q.ctx, q.name.Upload(upload), vfs.CompleteOptions{Parts: parts, Cond: httpapi.ParseConditions(q.r.Header, "").VFS(), Checksum: objectSum})
 	if err != nil {
 		return err
 	}
 	var x xmlWriter
 	x.start("CompleteMultipartUploadResult", xmlNamespace)
 	x.str("Location", "http://"+q.r.Host+q.r.URL.EscapedPath())
-	x.str("Bucket", q.bucket)
-	x.str("Key", q.key)
+	x.str("Bucket", q.name.Bucket)
+	x.str("Key", q.name.Key)
 	x.str("ETag", quoteETag(info.ETag))
 	x.checksum(info.Checksums, true)
 	x.end("CompleteMultipartUploadResult")
@@ -207,7 +207,7 @@ func (q *request) checkUploadType(upload string) error {
 	if kind == "" {
 		return nil
 	}
-	up, err := q.fs.GetUpload(q.ctx, q.bucket, q.key, upload)
+	up, err := q.fs.GetUpload(q.ctx, q.name.Upload(upload))
 	if errors.Is(err, vfs.ErrNoSuchUpload) {
 		return nil // it may be completed already
 	}
@@ -289,7 +289,7 @@ func (q *request) checkObjectSize(upload string, parts []vfs.CompletePart) error
 	sizes := map[int]int64{}
 	for after, more := 0, true; more; {
 		var page []vfs.PartInfo
-		if page, more, err = q.fs.ListParts(q.ctx, q.bucket, q.key, upload, after, maxPage); err != nil {
+		if page, more, err = q.fs.ListParts(q.ctx, q.name.Upload(upload), after, maxPage); err != nil {
 			return err
 		}
 		for _, p := range page {
@@ -313,7 +313,7 @@ func (q *request) abortUpload() error {
 		return err
 	}
 	if given { // an upload's never changes
-		up, err := q.fs.GetUpload(q.ctx, q.bucket, q.key, q.q.Get("uploadId"))
+		up, err := q.fs.GetUpload(q.ctx, q.name.Upload(q.q.Get("uploadId")))
 		if err != nil {
 			return err
 		}
@@ -321,7 +321,7 @@ func (q *request) abortUpload() error {
 			return newError(codePreconditionFailed).with("Condition", "x-amz-if-match-initiated-time")
 		}
 	}
-	if err := q.fs.AbortUpload(q.ctx, q.bucket, q.key, q.q.Get("uploadId")); err != nil {
+	if err := q.fs.AbortUpload(q.ctx, q.name.Upload(q.q.Get("uploadId"))); err != nil {
 		return err
 	}
 	q.w.WriteHeader(http.StatusNoContent)
@@ -341,21 +341,21 @@ func (q *request) listParts() error {
 		}
 	}
 	upload := q.q.Get("uploadId")
-	up, err := q.fs.GetUpload(q.ctx, q.bucket, q.key, upload)
+	up, err := q.fs.GetUpload(q.ctx, q.name.Upload(upload))
 	if err != nil {
 		return err
 	}
 	var parts []vfs.PartInfo
 	more := false
 	if limit > 0 {
-		if parts, more, err = q.fs.ListParts(q.ctx, q.bucket, q.key, upload, after, limit); err != nil {
+		if parts, more, err = q.fs.ListParts(q.ctx, q.name.Upload(upload), after, limit); err != nil {
 			return err
 		}
 	}
 	var x xmlWriter
 	x.start("ListPartsResult", xmlNamespace)
-	x.str("Bucket", q.bucket)
-	x.str("Key", q.key)
+	x.str("Bucket", q.name.Bucket)
+	x.str("Key", q.name.Key)
 	x.str("UploadId", upload)
 	owner := q.ownerOf(up.UID)
 	x.owner("Initiator", owner)
@@ -412,16 +412,16 @@ func (q *request) listUploads() error {
 	}
 	var page vfs.UploadPage
 	if limit > 0 {
-		page, err = q.fs.ListUploads(q.ctx, q.bucket, prefix, delim, afterKey, afterUpload, limit)
+		page, err = q.fs.ListUploads(q.ctx, q.name.Bucket, vfs.ListUploadsOptions{Prefix: prefix, Delimiter: delim, AfterKey: afterKey, AfterUpload: afterUpload, MaxUploads: limit})
 	} else {
-		_, err = q.fs.HeadBucket(q.ctx, q.bucket)
+		_, err = q.fs.HeadBucket(q.ctx, q.name.Bucket)
 	}
 	if err != nil {
 		return err
 	}
 	var x xmlWriter
 	x.start("ListMultipartUploadsResult", xmlNamespace)
-	x.str("Bucket", q.bucket)
+	x.str("Bucket", q.name.Bucket)
 	x.str("KeyMarker", enc(afterKey))
 	x.str("UploadIdMarker", afterUpload)
 	nextKey, nextUpload := page.NextKey, page.NextUpload

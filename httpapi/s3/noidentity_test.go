@@ -16,7 +16,7 @@ func TestRequestWithoutIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := request{Server: d.srv, asks: vfs.SubjectContext{Context: bg}}
-	_, err := d.fs.PutObject(&q.asks, "private", "key", strings.NewReader("x"), vfs.PutOptions{Size: 1, Owner: q.id.cred()})
+	_, err := d.fs.PutObject(&q.asks, vfs.ObjectName{Bucket: "private", Key: "key"}, strings.NewReader("x"), vfs.PutOptions{Size: 1, Owner: q.id.cred()})
 	if !errors.Is(err, vfs.ErrAccess) {
 		t.Errorf("writes: %v", err)
 	}

@@ -25,7 +25,7 @@ var (
 
 // notSet answers a GET of a configuration that no bucket has.
 func notSet(c code) func(*request) error {
-	return func(q *request) error { return newError(c).with("BucketName", q.bucket) }
+	return func(q *request) error { return newError(c).with("BucketName", q.name.Bucket) }
 }
 
 // emptyConfig answers a GET of a configuration that every bucket has, with
@@ -107,7 +107,7 @@ func notSetOps() (get, del []subOp) {
 
 // getObjectLock is GetObjectRetention and GetObjectLegalHold.
 func (q *request) getObjectLock() error {
-	if _, err := q.fs.HeadObject(q.ctx, q.bucket, q.key, vfs.GetOptions{}); err != nil {
+	if _, err := q.fs.HeadObject(q.ctx, q.name, vfs.GetOptions{}); err != nil {
 		return err
 	}
 	return newError(codeBucketWithoutLocks)

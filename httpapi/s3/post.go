@@ -44,7 +44,7 @@ func (q *request) postObject() error {
 	case key == "":
 		return newError(codeKeyMustBeSpecified)
 	}
-	q.key, fields["bucket"] = key, q.bucket
+	q.name.Key, fields["bucket"] = key, q.name.Bucket
 	pol, err := q.authorizeForm(fields)
 	if err != nil {
 		return err
@@ -224,7 +224,7 @@ func (q *request) storeForm(fields map[string]string, file io.Reader, pol *formP
 			return newError(codeInvalidDigest)
 		}
 	}
-	info, err := q.fs.PutObject(q.ctx, q.bucket, q.key, body, opts)
+	info, err := q.fs.PutObject(q.ctx, q.name, body, opts)
 	if errors.Is(err, vfs.ErrObjectTooLarge) {
 		err = body.tooLarge()
 	}
@@ -253,8 +253,8 @@ func (q *request) answerForm(fields map[string]string, info *vfs.ObjectInfo) {
 		var x xmlWriter
 		x.start("PostResponse", "")
 		x.str("Location", location)
-		x.str("Bucket", q.bucket)
-		x.str("Key", q.key)
+		x.str("Bucket", q.name.Bucket)
+		x.str("Key", q.name.Key)
 		x.str("ETag", quoteETag(info.ETag))
 		x.end("PostResponse")
 		x.send(q.w, q.r, http.StatusCreated)
@@ -271,9 +271,9 @@ func (q *request) objectURL() string {
 	}
 	to += q.r.Host + "/"
 	if q.hostBucket == "" {
-		to += q.bucket + "/"
+		to += q.name.Bucket + "/"
 	}
-	return to + url.PathEscape(q.key)
+	return to + url.PathEscape(q.name.Key)
 }
 
 // redirectOf returns where the form wants its sender to go, "" if it says nothing
@@ -287,7 +287,7 @@ func (q *request) redirectOf(fields map[string]string, etag vfs.ETag) string {
 	if u.RawQuery != "" {
 		u.RawQuery += "&"
 	}
-	u.RawQuery += "bucket=" + url.QueryEscape(q.bucket) + "&key=" + url.QueryEscape(q.key) + "&etag=" + url.QueryEscape(quoteETag(etag))
+	u.RawQuery += "bucket=" + url.QueryEscape(q.name.Bucket) + "&key=" + url.QueryEscape(q.name.Key) + "&etag=" + url.QueryEscape(quoteETag(etag))
 	return u.String()
 }
 

@@ -24,7 +24,7 @@ func (q *request) putObject() error {
 	if p.size > q.cfg.MaxObjectBytes {
 		return newError(codeEntityTooLarge).with("ProposedSize", itoa(p.size)).with("MaxSizeAllowed", itoa(q.cfg.MaxObjectBytes))
 	}
-	info, err := q.fs.PutObject(q.ctx, q.bucket, q.key, p, vfs.PutOptions{
+	info, err := q.fs.PutObject(q.ctx, q.name, p, vfs.PutOptions{
 		Meta: meta, Size: p.size, MaxSize: q.cfg.MaxObjectBytes, MD5: p.md5, Finish: p.finish,
 		Cond: httpapi.ParseConditions(q.r.Header, "").VFS(), Owner: q.id.cred(), Bucket: q.info.Ino,
 	})

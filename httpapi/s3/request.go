@@ -14,20 +14,19 @@ import (
 // request is one request on its way through an operation.
 type request struct {
 	*Server
-	w      http.ResponseWriter
-	r      *http.Request
-	asks   vfs.SubjectContext
-	ctx    context.Context // is asks
-	q      url.Values
-	op     *operation
-	bucket string
-	key    string
+	w    http.ResponseWriter
+	r    *http.Request
+	asks vfs.SubjectContext
+	ctx  context.Context // is asks
+	q    url.Values
+	op   *operation
+	name vfs.ObjectName
 	// hostBucket is the bucket that the Host header named, "" in path style.
 	hostBucket string
 	sig        *sigv4.Signature // nil: anonymous, or a form not yet read
 	user       users.User       // of id
 	id         identity
-	info       vfs.BucketInfo // of bucket, if the right to it was asked for
+	info       vfs.BucketInfo // of the bucket, if the right to it was asked for
 	values     []string       // backs header values
 	slotOf     fair.Key       // who holds the slot of this request
 	slotted    bool
@@ -124,9 +123,9 @@ func (q *request) sendPage(x *xmlWriter) error {
 // level is where the operation stands, as S3 writes it in errors.
 func (q *request) level() string {
 	switch {
-	case q.key != "":
+	case q.name.Key != "":
 		return "OBJECT"
-	case q.bucket != "":
+	case q.name.Bucket != "":
 		return "BUCKET"
 	}
 	return "SERVICE"

@@ -52,15 +52,15 @@ func (q *request) route() (methodOps, error) {
 		return methodOps{}, newError(codeInvalidURI) // such as "*"
 	}
 	if q.hostBucket != "" {
-		q.bucket, q.key = q.hostBucket, path
+		q.name.Bucket, q.name.Key = q.hostBucket, path
 	} else {
-		q.bucket, q.key, _ = strings.Cut(path, "/")
+		q.name.Bucket, q.name.Key, _ = strings.Cut(path, "/")
 	}
 	table := q.router.object
 	switch {
-	case q.bucket == "" && q.key == "":
+	case q.name.Bucket == "" && q.name.Key == "":
 		table = q.router.service
-	case q.key == "":
+	case q.name.Key == "":
 		table = q.router.bucket
 	}
 	if id := q.q.Get("x-id"); slices.Contains(namedAlone, id) {
@@ -84,7 +84,7 @@ func (q *request) choose(ops methodOps) (*operation, error) {
 		}
 	}
 	nouns := bucketNouns
-	if q.key != "" {
+	if q.name.Key != "" {
 		nouns = objectNouns
 	}
 	for name, values := range q.q {

@@ -78,7 +78,7 @@ func encodeTags(tags []tag) string {
 
 // getObjectTagging is GetObjectTagging.
 func (q *request) getObjectTagging() error {
-	info, err := q.fs.HeadObject(q.ctx, q.bucket, q.key, vfs.GetOptions{})
+	info, err := q.fs.HeadObject(q.ctx, q.name, vfs.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (q *request) putObjectTagging() error {
 	for _, t := range doc.Tags {
 		q.keys.tags.Add(t.Key, t.Value)
 	}
-	if err := q.fs.SetObjectHeader(q.ctx, q.bucket, q.key, taggingHeader, encodeTags(doc.Tags)); err != nil {
+	if err := q.fs.SetObjectHeader(q.ctx, q.name, taggingHeader, encodeTags(doc.Tags)); err != nil {
 		return err
 	}
 	q.w.WriteHeader(http.StatusOK)
@@ -127,7 +127,7 @@ func (q *request) putObjectTagging() error {
 
 // deleteObjectTagging is DeleteObjectTagging.
 func (q *request) deleteObjectTagging() error {
-	if err := q.fs.SetObjectHeader(q.ctx, q.bucket, q.key, taggingHeader, ""); err != nil {
+	if err := q.fs.SetObjectHeader(q.ctx, q.name, taggingHeader, ""); err != nil {
 		return err
 	}
 	q.w.WriteHeader(http.StatusNoContent)
@@ -139,12 +139,12 @@ const bucketTags = "tagging"
 
 // getBucketTagging is GetBucketTagging.
 func (q *request) getBucketTagging() error {
-	v, err := q.fs.BucketConfig(q.ctx, q.bucket, bucketTags)
+	v, err := q.fs.BucketConfig(q.ctx, q.name.Bucket, bucketTags)
 	if err != nil {
 		return err
 	}
 	if len(v) == 0 {
-		return newError(codeNoSuchTagSet).with("BucketName", q.bucket)
+		return newError(codeNoSuchTagSet).with("BucketName", q.name.Bucket)
 	}
 	tags, err := parseTags(string(v))
 	if err != nil {

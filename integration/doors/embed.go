@@ -33,8 +33,8 @@ func (d *Go) Write(path, body string) error { return d.WriteIf(path, body, Cond{
 
 // WriteIf implements Store.
 func (d *Go) WriteIf(path, body string, c Cond) error {
-	b, k := split(path)
-	_, err := d.fs.PutObject(context.Background(), b, k, strings.NewReader(body),
+	name := objectName(path)
+	_, err := d.fs.PutObject(context.Background(), name, strings.NewReader(body),
 		vfs.PutOptions{Size: int64(len(body)), Cond: c.preconditions()})
 	return goError(err)
 }
@@ -51,8 +51,8 @@ func (c Cond) preconditions() (p vfs.Preconditions) {
 
 // Read implements Door.
 func (d *Go) Read(path string) (string, error) {
-	bucket, key := split(path)
-	o, err := d.fs.GetObject(context.Background(), bucket, key, vfs.GetOptions{})
+	name := objectName(path)
+	o, err := d.fs.GetObject(context.Background(), name, vfs.GetOptions{})
 	if err != nil {
 		return "", goError(err)
 	}
@@ -63,15 +63,15 @@ func (d *Go) Read(path string) (string, error) {
 
 // Head implements Store.
 func (d *Go) Head(path string) (int64, string, error) {
-	b, k := split(path)
-	info, err := d.fs.HeadObject(context.Background(), b, k, vfs.GetOptions{})
+	name := objectName(path)
+	info, err := d.fs.HeadObject(context.Background(), name, vfs.GetOptions{})
 	return info.Size, string(info.ETag), goError(err)
 }
 
 // Delete implements Object.
 func (d *Go) Delete(path string) error {
-	b, k := split(path)
-	_, err := d.fs.DeleteObject(context.Background(), b, k, vfs.DeleteOptions{})
+	name := objectName(path)
+	_, err := d.fs.DeleteObject(context.Background(), name, vfs.DeleteOptions{})
 	return err
 }
 
@@ -89,9 +89,7 @@ func (d *Go) DeleteMany(bucket string, keys []string) error {
 
 // Copy implements Store.
 func (d *Go) Copy(from, to string) error {
-	sb, sk := split(from)
-	b, k := split(to)
-	_, err := d.fs.CopyObject(context.Background(), sb, sk, b, k, vfs.CopyOptions{ReplaceMeta: from == to})
+	_, err := d.fs.CopyObject(context.Background(), objectName(from), objectName(to), vfs.CopyOptions{ReplaceMeta: from == to})
 	return goError(err)
 }
 
@@ -119,25 +117,24 @@ func (d *Go) Keys(bucket, prefix, delimiter string, page int32) ([]string, error
 
 // Upload implements Store.
 func (d *Go) Upload(path string) (Upload, error) {
-	b, k := split(path)
-	u, err := d.fs.CreateUpload(context.Background(), b, k, vfs.PutOptions{Size: -1}, "", false)
-	return &goUpload{d.fs, b, k, u.ID}, err
+	name := objectName(path)
+	u, err := d.fs.CreateUpload(context.Background(), name, vfs.PutOptions{Size: -1}, "", false)
+	return &goUpload{d.fs, name.Upload(u.ID)}, err
 }
 
 type goUpload struct {
-	fs              *vfs.FS
-	bucket, key, id string
+	fs   *vfs.FS
+	name vfs.UploadName
 }
 
 func (u *goUpload) Part(number int, body string) (string, error) {
-	info, err := u.fs.PutPart(context.Background(), u.bucket, u.key, u.id, number, strings.NewReader(body),
+	info, err := u.fs.PutPart(context.Background(), u.name, number, strings.NewReader(body),
 		vfs.PutOptions{Size: int64(len(body))})
 	return string(info.ETag), goError(err)
 }
 
 func (u *goUpload) CopyPart(number int, from string, off, length int64) (string, error) {
-	b, k := split(from)
-	info, err := u.fs.CopyPart(context.Background(), b, k, off, length, u.bucket, u.key, u.id, number, vfs.CopyOptions{})
+	info, err := u.fs.CopyPart(context.Background(), u.name, number, vfs.PartSource{ObjectName: objectName(from), Off: off, Length: length})
 	return string(info.ETag), goError(err)
 }
 
@@ -146,12 +143,12 @@ func (u *goUpload) Complete(etags []string, c Cond) (string, error) {
 	for i, e := range etags {
 		parts = append(parts, vfs.CompletePart{Number: i + 1, ETag: vfs.ETag(e)})
 	}
-	info, err := u.fs.CompleteUpload(context.Background(), u.bucket, u.key, u.id, parts, c.preconditions(), nil)
+	info, err := u.fs.CompleteUpload(context.Background(), u.name, vfs.CompleteOptions{Parts: parts, Cond: c.preconditions()})
 	return string(info.ETag), goError(err)
 }
 
 func (u *goUpload) Abort() error {
-	return goError(u.fs.AbortUpload(context.Background(), u.bucket, u.key, u.id))
+	return goError(u.fs.AbortUpload(context.Background(), u.name))
 }
 
 // goError gives the sentinels their place among the errors of all doors.
@@ -250,7 +247,7 @@ func (d *Files) Rename(from, to string) error {
 	}
 	newDir, newName, err := d.parent(to)
 	if err == nil {
-		err = d.fs.Rename(context.Background(), vfs.Root, dir, name, newDir, newName, 0)
+		err = d.fs.Rename(context.Background(), vfs.Root, vfs.EntryName{Dir: dir, Name: name}, vfs.EntryName{Dir: newDir, Name: newName}, 0)
 	}
 	return goError(err)
 }
@@ -263,4 +260,10 @@ func (d *Files) List(dir string) ([]string, error) {
 		names = append(names, e.Name())
 	}
 	return names, err
+}
+
+// objectName cuts a path into bucket and key.
+func objectName(path string) vfs.ObjectName {
+	b, k := split(path)
+	return vfs.ObjectName{Bucket: b, Key: k}
 }

@@ -33,7 +33,7 @@ func Example() {
 	if err := util.WriteFile(fsys, "project/README", []byte("read me"), 0o644); err != nil {
 		log.Fatal(err)
 	}
-	info, err := v.HeadObject(ctx, "repos", "project/README", vfs.GetOptions{})
+	info, err := v.HeadObject(ctx, vfs.ObjectName{Bucket: "repos", Key: "project/README"}, vfs.GetOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -163,7 +163,7 @@ func (f *files) Rename(from, to string) error {
 		if err != nil {
 			return err
 		}
-		return f.vfs.Rename(f.ctx, f.cred, source, name, target, newName, 0)
+		return f.vfs.Rename(f.ctx, f.cred, vfs.EntryName{Dir: source, Name: name}, vfs.EntryName{Dir: target, Name: newName}, 0)
 	}()
 	if err != nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: iofs.Errno(err)}
@@ -196,7 +196,7 @@ func (f *files) ReadDir(name string) ([]os.FileInfo, error) {
 	list := []os.FileInfo{}
 	a, err := f.resolve(name, true)
 	if err == nil {
-		err = f.vfs.ReadDir(f.ctx, f.cred, a.Ino, "", true, func(e vfs.DirEntry) error {
+		err = f.vfs.ReadDir(f.ctx, f.cred, a.Ino, vfs.ReadDirOptions{Attrs: true}, func(e vfs.DirEntry) error {
 			if e.Attr != nil {
 				list = append(list, iofs.NewInfo(e.Name, *e.Attr))
 			}

@@ -26,7 +26,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	for _, key := range []string{"2024/a.jpg", "2024/b.jpg", "readme.txt"} {
-		_, err := v.PutObject(ctx, "photos", key, strings.NewReader("bytes of "+key), vfs.PutOptions{Size: -1})
+		_, err := v.PutObject(ctx, vfs.ObjectName{Bucket: "photos", Key: key}, strings.NewReader("bytes of "+key), vfs.PutOptions{Size: -1})
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -102,7 +102,7 @@ func (d *dir) Close() error             { return nil }
 
 // ReadDir implements fs.ReadDirFile, in the order of the store.
 func (d *dir) ReadDir(n int) (list []fs.DirEntry, err error) {
-	err = d.fs.vfs.ReadDir(d.fs.ctx, d.fs.cred, d.attr.Ino, d.after, true, func(e vfs.DirEntry) error {
+	err = d.fs.vfs.ReadDir(d.fs.ctx, d.fs.cred, d.attr.Ino, vfs.ReadDirOptions{After: d.after, Attrs: true}, func(e vfs.DirEntry) error {
 		if n > 0 && len(list) == n {
 			return cluster.ErrStop
 		}

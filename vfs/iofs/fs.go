@@ -95,7 +95,7 @@ func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	var list []fs.DirEntry
-	err = f.vfs.ReadDir(f.ctx, f.cred, a.Ino, "", true, func(e vfs.DirEntry) error {
+	err = f.vfs.ReadDir(f.ctx, f.cred, a.Ino, vfs.ReadDirOptions{Attrs: true}, func(e vfs.DirEntry) error {
 		if e.Attr != nil {
 			list = append(list, NewInfo(e.Name, *e.Attr))
 		}

@@ -79,7 +79,7 @@ func TestFS(t *testing.T) {
 		t.Errorf("a link out of the view: %v", err)
 	}
 	// The view stays with the directory.
-	if err := v.Rename(bg, vfs.Root, vfs.RootIno, "bucket", vfs.RootIno, "other", 0); err != nil {
+	if err := v.Rename(bg, vfs.Root, vfs.EntryName{Dir: vfs.RootIno, Name: "bucket"}, vfs.EntryName{Dir: vfs.RootIno, Name: "other"}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := fs.ReadFile(fsys, "link"); err != nil || string(text) != "n" {

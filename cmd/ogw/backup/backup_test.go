@@ -68,7 +68,7 @@ func (s *store) put(key string) {
 	for i := range body {
 		body[i] = byte(s.rng.Uint32())
 	}
-	if _, err := s.fs.PutObject(s.t.Context(), "bucket", key, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body))}); err != nil {
+	if _, err := s.fs.PutObject(s.t.Context(), vfs.ObjectName{Bucket: "bucket", Key: key}, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body))}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.files[key] = body
@@ -76,7 +76,7 @@ func (s *store) put(key string) {
 
 func (s *store) remove(key string) {
 	s.t.Helper()
-	if _, err := s.fs.DeleteObject(s.t.Context(), "bucket", key, vfs.DeleteOptions{}); err != nil {
+	if _, err := s.fs.DeleteObject(s.t.Context(), vfs.ObjectName{Bucket: "bucket", Key: key}, vfs.DeleteOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
 	delete(s.files, key)
@@ -131,7 +131,7 @@ func wantFiles(t *testing.T, c *cluster.Cluster, files map[string][]byte) {
 		t.Errorf("%d files are restored of %d", rep.Files, len(files))
 	}
 	for key, body := range files {
-		o, err := s.fs.GetObject(t.Context(), "bucket", key, vfs.GetOptions{})
+		o, err := s.fs.GetObject(t.Context(), vfs.ObjectName{Bucket: "bucket", Key: key}, vfs.GetOptions{})
 		if err != nil {
 			t.Errorf("%s: %v", key, err)
 			continue
@@ -286,7 +286,7 @@ func TestResume(t *testing.T) {
 			body[j] = byte(s.rng.Uint32())
 		}
 		key := fmt.Sprintf("f%d", i)
-		if _, err := s.fs.PutObject(t.Context(), "bucket", key, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body))}); err != nil {
+		if _, err := s.fs.PutObject(t.Context(), vfs.ObjectName{Bucket: "bucket", Key: key}, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body))}); err != nil {
 			t.Fatal(err)
 		}
 		s.files[key] = body
@@ -381,7 +381,7 @@ func TestHalfCollected(t *testing.T) {
 	s := newStore(t)
 	for _, key := range []string{"kept", "gone"} {
 		body := bytes.Repeat([]byte(key), 100_000)
-		if _, err := s.fs.PutObject(t.Context(), "bucket", key, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body))}); err != nil {
+		if _, err := s.fs.PutObject(t.Context(), vfs.ObjectName{Bucket: "bucket", Key: key}, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body))}); err != nil {
 			t.Fatal(err)
 		}
 		s.files[key] = body
@@ -394,7 +394,7 @@ func TestHalfCollected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.fs.DeleteObject(t.Context(), "bucket", "gone", vfs.DeleteOptions{}); err != nil {
+	if _, err := s.fs.DeleteObject(t.Context(), vfs.ObjectName{Bucket: "bucket", Key: "gone"}, vfs.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	delete(s.files, "gone")

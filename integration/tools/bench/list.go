@@ -96,7 +96,7 @@ func fill(ctx context.Context, dir, bucket string, n int) error {
 		go func() {
 			defer wg.Done()
 			for i := w; i < n; i += writers {
-				_, err := fs.PutObject(relaxed, bucket, fmt.Sprintf("key-%09d", i),
+				_, err := fs.PutObject(relaxed, vfs.ObjectName{Bucket: bucket, Key: fmt.Sprintf("key-%09d", i)},
 					strings.NewReader(body), vfs.PutOptions{Size: int64(len(body))})
 				if err != nil {
 					once.Do(func() { first = err })
