@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -190,8 +191,7 @@ func TestInterruptedTransfers(t *testing.T) {
 			must(t, cmd.Start())
 			done := make(chan error, 1)
 			go func() { done <- cmd.Wait() }()
-			time.Sleep(20 * time.Millisecond) // dd sets its handler first
-			for n := 0; ; n++ {
+			for n := 0; ; {
 				select {
 				case err := <-done:
 					if err != nil {
@@ -199,7 +199,10 @@ func TestInterruptedTransfers(t *testing.T) {
 					}
 					return
 				case <-time.After(300 * time.Microsecond):
-					cmd.Process.Signal(syscall.SIGUSR1) // dd counts what it did
+					if catches(cmd.Process.Pid, syscall.SIGUSR1) { // or it would end dd
+						cmd.Process.Signal(syscall.SIGUSR1) // dd counts what it did
+						n++
+					}
 				}
 			}
 		}
@@ -213,6 +216,17 @@ func TestInterruptedTransfers(t *testing.T) {
 			}
 		}
 	})
+}
+
+// catches tells whether a process has a handler for a signal.
+func catches(pid int, sig syscall.Signal) bool {
+	status, err := os.ReadFile(statusFile(uint32(pid)))
+	if err != nil {
+		return false
+	}
+	_, mask, _ := strings.Cut(string(status), "\nSigCgt:")
+	mask, _, _ = strings.Cut(mask, "\n")
+	return signalMask(strings.TrimSpace(mask))&(1<<(sig-1)) != 0
 }
 
 // Calls on a mount whose connection broke fail at once, those in flight too.
