@@ -61,11 +61,15 @@ func lockHelperMain() {
 	}
 }
 
+// answerLimit is when a lock counts as never granted, on a machine with the load
+// of a whole run of tests.
+const answerLimit = 2 * time.Minute
+
 type lockProc struct {
-	t   *T
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Scanner
+	t     *T
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines chan string // what it answers, closed at its end
 }
 
 func startLockProc(t *T, file string) *lockProc {
@@ -77,7 +81,13 @@ func startLockProc(t *T, file string) *lockProc {
 	out, err := p.cmd.StdoutPipe()
 	must(t, err)
 	must(t, p.cmd.Start())
-	p.in, p.out = in, bufio.NewScanner(out)
+	p.in, p.lines = in, make(chan string, 1)
+	go func() {
+		defer close(p.lines)
+		for out := bufio.NewScanner(out); out.Scan(); {
+			p.lines <- out.Text()
+		}
+	}()
 	t.Cleanup(p.stop)
 	p.want("open "+file, "ok")
 	return p
@@ -88,10 +98,15 @@ func (p *lockProc) stop() { p.in.Close(); p.cmd.Process.Kill(); p.cmd.Wait() }
 func (p *lockProc) send(line string) { fmt.Fprintln(p.in, line) }
 
 func (p *lockProc) answer() string {
-	if !p.out.Scan() {
-		return "no answer"
+	select {
+	case line, ok := <-p.lines:
+		if !ok {
+			return "no answer"
+		}
+		return line
+	case <-time.After(answerLimit):
+		return fmt.Sprintf("no answer in %v", answerLimit)
 	}
-	return p.out.Text()
 }
 
 func (p *lockProc) want(line, answer string) {
@@ -162,10 +177,22 @@ var lockCases = []namedCase{
 		a.want(cmdOf("set", unix.F_WRLCK, 0, 1), "ok")
 		b.want(cmdOf("set", unix.F_WRLCK, 1, 1), "ok")
 		a.send(cmdOf("wait", unix.F_WRLCK, 1, 1))
-		time.Sleep(50 * time.Millisecond)
-		b.want(cmdOf("wait", unix.F_WRLCK, 0, 1), "resource deadlock avoided")
-		b.want(cmdOf("set", unix.F_UNLCK, 0, 0), "ok")
-		if got := a.answer(); got != "ok" {
+		b.send(cmdOf("wait", unix.F_WRLCK, 0, 1))
+		// The later one is refused, and which that is, nobody can tell.
+		refused, waits := b, a
+		var got string
+		select {
+		case got = <-a.lines:
+			refused, waits = a, b
+		case got = <-b.lines:
+		case <-time.After(answerLimit):
+			t.Fatalf("both wait for %v", answerLimit)
+		}
+		if got != "resource deadlock avoided" {
+			t.Errorf("one that closes the circle: %s", got)
+		}
+		refused.want(cmdOf("set", unix.F_UNLCK, 0, 0), "ok")
+		if got := waits.answer(); got != "ok" {
 			t.Errorf("the other: %s", got)
 		}
 	}},
