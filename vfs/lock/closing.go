@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// closingWait bounds how long who conflicts with a lock waits for the end of a
-// close. It takes milliseconds; a copy of the descriptor may stay open for
+// closingWait bounds how long those who conflict with a lock wait for the end of
+// a close. It takes milliseconds; a copy of the descriptor may stay open for
 // ever.
 const closingWait = 100 * time.Millisecond
 
@@ -17,8 +17,10 @@ const closingWait = 100 * time.Millisecond
 func (m *Manager) Closing(owner Owner) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closing[owner] == nil {
-		m.closing[owner] = make(chan struct{})
+	if c := m.closing[owner]; c != nil {
+		c.until = time.Time{}
+	} else {
+		m.closing[owner] = &closing{ended: make(chan struct{})}
 	}
 }
 
@@ -27,8 +29,8 @@ func (m *Manager) Closing(owner Owner) {
 func (m *Manager) Closed(owner Owner) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if ended := m.closing[owner]; ended != nil {
-		close(ended)
+	if c := m.closing[owner]; c != nil {
+		close(c.ended)
 		delete(m.closing, owner)
 	}
 }
@@ -61,13 +63,15 @@ func (m *Manager) soon(ctx context.Context, ino uint64, s Space, l Lock, try fun
 	ctx, cancel := context.WithTimeout(ctx, closingWait)
 	defer cancel()
 	for {
-		ended, blocked := m.closingBlocker(ino, s, l)
-		if blocked && ended == nil {
+		ended, wait, blocked := m.closingBlocker(ino, s, l)
+		if blocked && wait <= 0 {
 			return
 		}
 		if blocked {
 			select {
 			case <-ended:
+			case <-time.After(wait):
+				return
 			case <-ctx.Done():
 				return
 			}
@@ -78,21 +82,28 @@ func (m *Manager) soon(ctx context.Context, ino uint64, s Space, l Lock, try fun
 	}
 }
 
-// closingBlocker reports whether a lock is in the way of l, and returns what
-// is closed at the end of its owner's Closing; nil if it stays.
-func (m *Manager) closingBlocker(ino uint64, s Space, l Lock) (ended <-chan struct{}, blocked bool) {
+// closingBlocker reports whether a lock is in the way of l, how long to wait for
+// the end of its owner's Closing, 0 if it stays, and what is closed then.
+func (m *Manager) closingBlocker(ino uint64, s Space, l Lock) (ended <-chan struct{}, wait time.Duration, blocked bool) {
 	if m.InGrace() || l.normalize(s) != nil {
-		return nil, true
+		return nil, 0, true
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f := m.files[ino]
 	if f == nil {
-		return nil, false
+		return nil, 0, false
 	}
 	b := firstBlocker(f.held[s], &l)
 	if b == nil {
-		return nil, false
+		return nil, 0, false
 	}
-	return m.closing[b.Owner], true
+	c := m.closing[b.Owner]
+	if c == nil {
+		return nil, 0, true
+	}
+	if c.until.IsZero() {
+		c.until = time.Now().Add(closingWait)
+	}
+	return c.ended, time.Until(c.until), true
 }

@@ -3,54 +3,84 @@ package lock
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 func TestTryLockSoon(t *testing.T) {
-	m := New(0)
-	holder, other := Owner{"a", "1"}, Owner{"b", "2"}
-	want := Lock{Owner: other, End: EOF, Type: Exclusive}
-	for _, s := range []Space{Range, Flock} {
-		if err := m.TryLock(1, s, Lock{Owner: holder, End: EOF, Type: Exclusive}); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		m := New(0)
+		holder, other := Owner{"a", "1"}, Owner{"b", "2"}
+		refused := func(what string, s Space, after time.Duration) {
+			t.Helper()
+			begin := time.Now()
+			err := m.TryLockSoon(t.Context(), 1, s, Lock{Owner: other, End: EOF, Type: Exclusive})
+			if took := time.Since(begin); !errors.Is(err, ErrWouldBlock) || took != after {
+				t.Errorf("%s: %v after %v, want a refusal after %v", what, err, took, after)
+			}
 		}
-		begin := time.Now()
-		if err := m.TryLockSoon(t.Context(), 1, s, want); !errors.Is(err, ErrWouldBlock) || time.Since(begin) > closingWait/2 {
-			t.Errorf("a lock that stays: %v after %v", err, time.Since(begin))
+		for _, s := range []Space{Range, Flock} {
+			want := Lock{Owner: other, End: EOF, Type: Exclusive}
+			mustLock(t, m, 1, s, Lock{Owner: holder, End: EOF, Type: Exclusive})
+			refused("a lock that stays", s, 0)
+
+			m.Closing(holder)
+			refused("a copy stays open", s, closingWait)
+			refused("and the next", s, 0)
+			m.Closing(holder)
+			time.Sleep(10 * closingWait)
+			refused("another copy is closed", s, closingWait)
+			refused("and the next", s, 0)
+
+			m.Closing(holder)
+			go func() {
+				time.Sleep(closingWait / 10)
+				m.ReleaseOwner(1, s, holder)
+				m.Closed(holder)
+			}()
+			if _, held, err := m.TestSoon(t.Context(), 1, s, want); held || err != nil {
+				t.Errorf("test of a lock that is being closed: %v %v", held, err)
+			}
+			if err := m.TryLockSoon(t.Context(), 1, s, want); err != nil {
+				t.Errorf("a lock that was closed: %v", err)
+			}
+			m.ReleaseOwner(1, s, other)
 		}
 
+		mustLock(t, m, 1, Flock, Lock{Owner: holder, End: EOF, Type: Exclusive})
 		m.Closing(holder)
-		begin = time.Now()
-		if err := m.TryLockSoon(t.Context(), 1, s, want); !errors.Is(err, ErrWouldBlock) || time.Since(begin) < closingWait {
-			t.Errorf("a copy stays open: %v after %v", err, time.Since(begin))
+		m.Closed(holder)
+		refused("in use again", Flock, 0)
+		m.ReleaseOwner(1, Flock, holder)
+		if len(m.closing) != 0 || m.Count() != 0 || len(m.files) != 0 {
+			t.Errorf("left: %d closing, %d locks, %d files", len(m.closing), m.Count(), len(m.files))
 		}
+	})
+}
 
+// Two who try at once wait together, and for one after the other no longer than
+// for one.
+func TestTryLockSoonOfSeveral(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(0)
+		mustLock(t, m, 1, Range, rng(alice, Exclusive, 0, 9))
+		mustLock(t, m, 1, Range, rng(bob, Exclusive, 10, 19))
+		m.Closing(alice)
+		begin := time.Now()
 		go func() {
-			time.Sleep(closingWait / 10)
-			m.ReleaseOwner(1, s, holder)
-			m.Closed(holder)
+			time.Sleep(closingWait / 2)
+			m.Closing(bob)
+			m.ReleaseOwner(1, Range, alice)
+			m.Closed(alice)
 		}()
-		if _, held, err := m.TestSoon(t.Context(), 1, s, want); held || err != nil {
-			t.Errorf("test of a lock that is being closed: %v %v", held, err)
+		done := make(chan error, 2)
+		for range cap(done) {
+			go func() { done <- m.TryLockSoon(t.Context(), 1, Range, rng(carol, Exclusive, 0, EOF)) }()
 		}
-		if err := m.TryLockSoon(t.Context(), 1, s, want); err != nil {
-			t.Errorf("a lock that was closed: %v", err)
+		for range cap(done) {
+			if err := <-done; !errors.Is(err, ErrWouldBlock) || time.Since(begin) != closingWait {
+				t.Errorf("%v after %v", err, time.Since(begin))
+			}
 		}
-		m.ReleaseOwner(1, s, other)
-	}
-
-	// Used again, it stays.
-	if err := m.TryLock(1, Flock, Lock{Owner: holder, End: EOF, Type: Exclusive}); err != nil {
-		t.Fatal(err)
-	}
-	m.Closing(holder)
-	m.Closed(holder)
-	begin := time.Now()
-	if err := m.TryLockSoon(t.Context(), 1, Flock, want); !errors.Is(err, ErrWouldBlock) || time.Since(begin) > closingWait/2 {
-		t.Errorf("in use again: %v after %v", err, time.Since(begin))
-	}
-	m.ReleaseOwner(1, Flock, holder)
-	if len(m.closing) != 0 || m.Count() != 0 || len(m.files) != 0 {
-		t.Errorf("left: %d closing, %d locks, %d files", len(m.closing), m.Count(), len(m.files))
-	}
+	})
 }

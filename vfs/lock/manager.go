@@ -32,7 +32,7 @@ type Manager struct {
 	parts   map[string]int      // held and waiting by account, or else by client
 	grace   int                 // BeginGrace without EndGrace
 	waiting map[Owner][]*waiter // in space Range
-	closing map[Owner]chan struct{}
+	closing map[Owner]*closing
 	journal map[string]Journal // by Owner.Client
 }
 
@@ -65,7 +65,7 @@ func New(max int) *Manager {
 	return &Manager{max: max, maxClient: min(max, DefaultMaxClientLocks),
 		files: make(map[uint64]*file), clients: make(map[string]int),
 		account: make(map[string]string), parts: make(map[string]int), waiting: make(map[Owner][]*waiter),
-		closing: make(map[Owner]chan struct{}), journal: make(map[string]Journal)}
+		closing: make(map[Owner]*closing), journal: make(map[string]Journal)}
 }
 
 // Count returns the number of held ranges and waiting requests.
@@ -245,9 +245,9 @@ func (m *Manager) ReleaseClient(client string) {
 		}
 		told = append(told, m.wake(ino, f)...)
 	}
-	for owner, ended := range m.closing {
+	for owner, c := range m.closing {
 		if owner.Client == client {
-			close(ended)
+			close(c.ended)
 			delete(m.closing, owner)
 		}
 	}

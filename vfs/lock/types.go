@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 )
 
 // Errors of this package.
@@ -91,3 +92,13 @@ func (l *Lock) normalize(s Space) error {
 // which locks are granted. It is called under the Manager's lock: it must not
 // wait, nor call the Manager. The slice is the caller's.
 type Journal func(ino uint64, s Space, held []Lock)
+
+// closing is an owner of whom a descriptor was closed.
+type closing struct {
+	ended chan struct{} // closed by Closed
+	// until is when nobody waits for that any more: closingWait after the first
+	// who did. From the close on it would be over too early: a process that ends
+	// closes all its files, which may take long, before the kernel tells that any
+	// was the last, and whoever saw its end tries then.
+	until time.Time
+}
