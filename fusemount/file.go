@@ -287,6 +287,9 @@ func (f *rawFS) CopyFileRange(cancel <-chan struct{}, in *fuse.CopyFileRangeIn) 
 	if err != nil && n == 0 {
 		return 0, f.status("copy_file_range", &in.InHeader, err)
 	}
+	if n > 0 && src.record&recordNoAtime == 0 && !f.quiet.Load() && src.file.Accessed(ctx) {
+		f.inv.attrChanged(src.ino) // after a READ the kernel asks by itself
+	}
 	f.surv.note(&in.InHeader, int(n))
 	return uint32(n), fuse.OK
 }

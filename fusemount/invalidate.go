@@ -134,10 +134,10 @@ func (v *invalidator) changed(ino vfs.Ino, data bool) {
 	}
 }
 
-// modeChanged tells of a mode that is another than the kernel may think, by a
-// request of its own for something else: what would run with the rights of a
-// file's owner must not for as long as attributes last.
-func (v *invalidator) modeChanged(ino vfs.Ino) {
+// attrChanged tells of attributes that are others than the kernel may think, by
+// a request of its own for something else. Of a mode above all: what would run with
+// the rights of a file's owner must not for as long as attributes last.
+func (v *invalidator) attrChanged(ino vfs.Ino) {
 	v.changes.Add(1)
 	v.inode(ino, false)
 }

@@ -68,6 +68,9 @@ func (f *rawFS) addFile(in *fuse.InHeader, c *vfs.Cred, flags uint32, file *vfs.
 		out.OpenFlags |= fuse.FOPEN_DIRECT_IO
 	}
 	h.record = openRecord(openFlags(flags), c.UID() != 0, h.direct)
+	if flags&unix.O_NOATIME != 0 {
+		h.record |= recordNoAtime
+	}
 	if out.Fh, err = f.files.add(h, uint64(ino), h.record, in.Unique&^resentBit); err != nil {
 		f.sizes.closed(ino)
 		return errors.Join(err, file.Close(f.ctx))
@@ -151,7 +154,7 @@ func (f *rawFS) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 		if _, err := f.dropSetID(ino, &in.InHeader); err != nil {
 			return f.status("open", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
 		}
-		f.inv.modeChanged(ino) // also by the VFS
+		f.inv.attrChanged(ino) // also by the VFS
 	}
 	if err := f.keepPages(file, out); err != nil {
 		return f.status("open", &in.InHeader, errors.Join(err, file.Close(f.ctx)))

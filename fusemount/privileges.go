@@ -60,6 +60,6 @@ func (f *rawFS) dropBits(ino vfs.Ino, of func(a *vfs.Attr) uint32) (left uint32,
 	if _, err = f.fs.SetAttr(f.ctx, vfs.Root, ino, vfs.SetAttr{Mode: &kept}); err != nil {
 		return left, err
 	}
-	f.inv.modeChanged(ino)
+	f.inv.attrChanged(ino)
 	return left, nil
 }

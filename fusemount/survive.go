@@ -49,6 +49,7 @@ const (
 	recordKillPriv = 1 << 32
 	recordDirect   = 1 << 33
 	recordLost     = 1 << 34 // writes did not survive, and the writer does not know
+	recordNoAtime  = 1 << 35 // O_NOATIME
 )
 
 // survive makes the mount one that survives: what happens from now on is in book.

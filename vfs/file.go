@@ -176,13 +176,13 @@ func (f *File) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
 
 // Accessed is FS.Accessed after a read. It costs next to nothing where nothing
 // changed since the last.
-func (f *File) Accessed(ctx context.Context) {
+func (f *File) Accessed(ctx context.Context) (moved bool) {
 	turn := f.fs.reads.Turn()
 	if f.of.readIn.Load() == turn {
-		return
+		return false
 	}
 	f.of.readIn.Store(turn) // before: a change from here on is seen
-	f.fs.Accessed(ctx, f.of.ino)
+	return f.fs.Accessed(ctx, f.of.ino)
 }
 
 // WriteAt writes p at off (at the end with OpenAppend). It is visible to

@@ -60,20 +60,20 @@ func (fs *FS) readAttr(ctx context.Context, ino Ino) (a Attr, err error) {
 }
 
 // Accessed notes a read of ino, whatever kind it is, as relatime says (mount(8)).
-// The time is shown by every door when it returns, and stored later.
-func (fs *FS) Accessed(ctx context.Context, ino Ino) {
+// It reports whether it moved the time, which is shown by every door then, and
+// stored later.
+func (fs *FS) Accessed(ctx context.Context, ino Ino) (moved bool) {
 	if fs.cfg.NoAtime {
-		return
+		return false
 	}
 	a, err := fs.attrFor(ctx, ino)
 	if err != nil || a.Flags&FlagNoAtime != 0 {
-		return
+		return false
 	}
 	now, shown := fs.cfg.Now().UnixNano(), a.Atime.UnixNS()
-	if !accesstime.Due(shown, a.Mtime.UnixNS(), a.CtimeNS, now) {
-		return
+	if !accesstime.Due(shown, a.Mtime.UnixNS(), a.CtimeNS, now) || !fs.reads.Note(uint64(ino), shown, now) {
+		return false
 	}
-	if fs.reads.Note(uint64(ino), shown, now) {
-		fs.feed.Tell(ctx, feed.Event{Ino: ino})
-	}
+	fs.feed.Tell(ctx, feed.Event{Ino: ino})
+	return true
 }

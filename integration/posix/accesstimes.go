@@ -2,6 +2,7 @@ package posix
 
 import (
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -63,6 +64,25 @@ var accessTimeCases = []namedCase{
 			st = lstat(t, name)
 			check(t, st.Atim == past, "%s: set is %v", kind, st.Atim)
 		}
+	}},
+	{"copy_file_range", func(t *T, d string) {
+		size := 1 << 20 // above what a server may copy like a write
+		write(t, d+"/src", strings.Repeat("text", size/4))
+		dst := open(t, d+"/dst", unix.O_CREAT|unix.O_RDWR)
+		copied := func(flags int) {
+			src, err := unix.Open(d+"/src", unix.O_RDONLY|unix.O_CLOEXEC|flags, 0)
+			must(t, err)
+			defer unix.Close(src)
+			from, to := int64(0), int64(0)
+			n, err := unix.CopyFileRange(src, &from, dst, &to, size, 0)
+			check(t, err == nil && n == size, "copied %d, %v", n, err)
+		}
+		before := lstat(t, d+"/src")
+		time.Sleep(clockTick)
+		copied(unix.O_NOATIME)
+		check(t, lstat(t, d+"/src").Atim == before.Atim, "copying with O_NOATIME moves the time")
+		copied(0)
+		check(t, later(lstat(t, d+"/src").Atim, before.Atim), "copying leaves the time of the source")
 	}},
 	{"links", func(t *T, d string) {
 		must(t, os.Symlink("target", d+"/l"))
