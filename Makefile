@@ -13,13 +13,16 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 BENCHSTAT := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 
+# The server that cluster/etcd is tested against, of the version in its go.mod.
+ETCD := $(CURDIR)/.cache/etcd
+
 # The JavaScript SDK, a client of the tests.
 NODE_MODULES := $(CURDIR)/.cache/node
 
 # Longest time for one package's tests, far above what they take.
 TEST_TIMEOUT := 15m
 
-.PHONY: help run build test test-unit test-crash test-race test-integration test-nfs-kernel test-survive test-large test-huge \
+.PHONY: help run build test test-unit test-crash test-race test-integration test-cluster test-nfs-kernel test-survive test-large test-huge \
 	lint bench bench-ab bench-nfs bench-compare fuzz soak deps deps-vm clean
 
 help: ## this list
@@ -51,9 +54,15 @@ test-race: ## the same under the race detector
 
 # -count=1: the binary that they drive is not among the inputs that Go caches by.
 # The attacks run alone, since they compare rates.
-test-integration: build ## real clients against the real binary
-	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) $$($(GO) list ./integration/... | grep -v /adversary)
+test-integration: build $(ETCD) ## real clients against the real binary
+	OGW_ETCD=$(ETCD) $(GO) test -count=1 -timeout $(TEST_TIMEOUT) $$($(GO) list ./integration/... | grep -v /adversary)
 	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) ./integration/adversary
+
+test-cluster: $(ETCD) ## the engines of several machines against their servers
+	OGW_ETCD=$(ETCD) $(GO) test -v -count=1 -timeout $(TEST_TIMEOUT) ./integration/engines
+
+$(ETCD): integration/setup/etcd/go.mod
+	cd integration/setup/etcd && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ go.etcd.io/etcd/server/v3
 
 test-nfs-kernel: build deps deps-vm ## a Linux kernel NFS client in a virtual machine
 	OGW_TEST_VM=1 $(GO) test -v -timeout 120m -run KernelClient ./integration/nfsvm

@@ -54,7 +54,9 @@ type KeyRange struct{ Start, End []byte }
 
 // Limits of one transaction; zero means unlimited.
 type Limits struct {
-	Ops   int // reads by key, scans, sets and deletes together
+	// Ops are reads by key, scans, sets and deletes together; in a
+	// transaction that writes, so is each pair that a scan met.
+	Ops   int
 	Bytes int // keys and values written, in bytes
 }
 

@@ -178,7 +178,7 @@ func (c *completion) stage(ctx context.Context) (a *assembly, stage uint64, err 
 			if _, err := c.staged(t, u.Stage); err != nil {
 				return err
 			}
-			more, err = clearExtents(t, u.ID, extents.PerTxn(fs.kv))
+			more, err = clearExtents(t, u.ID, extents.PerTxn(fs.kv)/2)
 			return err
 		})
 		if err != nil {

@@ -277,7 +277,7 @@ func (fs *FS) checkXattrRoom(r cluster.Reader, n *record.Inode, name string) err
 	}
 	limit := maxXattrs
 	if ops := fs.kv.Limits().Ops; ops > 0 {
-		limit = min(limit, ops/2) // the other half is for the rest of the removal
+		limit = min(limit, ops/3) // a removal meets and deletes each, and does the rest
 	}
 	total := len(name) + 1
 	for _, s := range names {

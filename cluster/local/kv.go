@@ -94,12 +94,14 @@ func (kv *KV) view(ctx context.Context, fn func(cluster.Reader) error, hasty boo
 		err := fn(r)
 		return s.torn, err
 	}
+	var reads *occ.ReadSet
 	if hasty || kv.durability.synced.Load() < s.upTo {
-		r.Reads = kv.history.NewReadSet()
+		reads = kv.history.NewReadSet()
+		r.Reads = reads
 	}
 	err = fn(r)
-	if r.Reads != nil && !s.torn {
-		if e := kv.awaitReads(r.Reads, s.upTo); e != nil {
+	if reads != nil && !s.torn {
+		if e := kv.awaitReads(reads, s.upTo); e != nil {
 			return false, e
 		}
 	}

@@ -1,6 +1,6 @@
-// Package occ is optimistic concurrency control for engines that hold all of
-// a store in one process: what a transaction read and wrote, and whether it
-// may commit.
+// Package occ is optimistic concurrency control: what a transaction read and
+// wrote (Txn), and whether it may commit (History) where all of a store is in
+// one process. An engine whose server decides has Reads of its own.
 //
 //	begin:  version ← what is visible, then a Source of at least that
 //	run:    Txn reads the Source under its own writes, and notes what it read

@@ -13,12 +13,23 @@ import (
 // context.
 const scanCheckEvery = 1024
 
+// Reads takes note of what a transaction read.
+type Reads interface {
+	// AddKey notes that key was read, present or not.
+	AddKey(key []byte)
+	// AddRange notes that start <= key < end was scanned; a nil end is open.
+	// It copies what it keeps.
+	AddRange(start, end []byte)
+}
+
 // Reader is a cluster.Reader over a Source. When Reads is set, it notes what
 // was read.
 type Reader struct {
 	Ctx    context.Context
 	Source Source
-	Reads  *ReadSet
+	Reads  Reads
+
+	visited int // pairs that scans met
 }
 
 // CheckKey returns ErrInvalid for a key that breaks the contract.
@@ -126,6 +137,7 @@ func (r *Reader) visit(it Iter, start, end []byte, o cluster.ScanOptions, fn fun
 		ok = it.First()
 	}
 	for n := 1; ok; n++ {
+		r.visited++
 		if n%scanCheckEvery == 0 {
 			if err := r.Ctx.Err(); err != nil {
 				return err

@@ -21,14 +21,17 @@ type Txn struct {
 }
 
 // NewTxn returns a transaction on source. reads must be empty.
-func NewTxn(ctx context.Context, source Source, reads *ReadSet, limits cluster.Limits) *Txn {
-	return &Txn{reader: Reader{ctx, source, reads}, limits: limits}
+func NewTxn(ctx context.Context, source Source, reads Reads, limits cluster.Limits) *Txn {
+	return &Txn{reader: Reader{Ctx: ctx, Source: source, Reads: reads}, limits: limits}
 }
 
 // Finish ends the transaction: no call on it succeeds after. It returns the
 // error that forbids to commit, if any.
 func (t *Txn) Finish() error {
 	t.done = true
+	if n := t.ops + t.reader.visited; t.err == nil && t.writes != nil && t.limits.Ops > 0 && n > t.limits.Ops {
+		t.err = fmt.Errorf("%w: %d operations with the pairs that scans met, at most %d are allowed", cluster.ErrTxTooLarge, n, t.limits.Ops)
+	}
 	return t.err
 }
 

@@ -1,0 +1,58 @@
+// Package etcd keeps the metadata of a store in an etcd cluster, where several
+// processes share it. It is the KV half of an engine only.
+//
+//	read:   first read   linearizable, its revision R is the transaction's
+//	        later reads  at R, from any member that has it
+//	commit: one Txn
+//	        if    each key that was read has the ModRevision that was seen (0: absent),
+//	              no pair of a scanned range has a ModRevision above R,
+//	              each pair that a scan met has the ModRevision that was seen,
+//	              the slot has the ModRevision of this client's last use
+//	        then  put and delete what was written, put the slot
+//	        else  get the slot
+//
+// So the reads of an Update hold at its commit, and a View is one revision. A
+// transaction that wrote nothing is committed by its first read.
+//
+// # Keys
+//
+//	PREFIX k                     a pair of the store; k does not begin with 0xFF
+//	PREFIX 0xFF "slot/" LEASE/N  the last commit, or fence, of one slot
+//	PREFIX 0xFF "compacted"      written by who compacts, whose turn it then was
+//
+// # Unknown outcomes
+//
+// An answer can be lost while its commit happened, or is yet to happen. Every
+// commit goes through a slot, a key of this client that one commit at a time
+// uses: the commit compares the slot's ModRevision and writes its own number
+// into it. When the answer is lost, the client writes a fence under the same
+// comparison. If that succeeds, the commit has not happened and cannot happen
+// any more, and the transaction runs again. If it does not, the slot tells the
+// number of the commit, which then happened. Only when etcd stays away for
+// resolveTimeout is the outcome unknown to the caller as well.
+//
+// Slots hang on a lease: they are gone a minute after their process. A commit
+// never makes its slot, so that one whose lease ended cannot commit.
+//
+// # History
+//
+// etcd keeps every revision until it is compacted. Each client notes the
+// revision once a minute and compacts, unless another did, to the one that it
+// noted ViewMax ago by its own clock: every transaction that began since reads
+// at a later revision. One that runs for longer ends with ErrUnavailable.
+//
+// # Limits
+//
+// A transaction may hold MaxOps operations, which is etcd's own bound less the
+// slot, and 1.25 MiB; etcd takes 1.5 MiB, comparisons included. All pairs
+// together are bounded by etcd's quota, 2 GiB unless its operator raised it
+// (8 GiB at the most): a full one is ErrNoSpace.
+//
+// A scan from its end makes etcd read and sort the whole range for each page.
+//
+// Erase compacts and defragments each member. What a member wrote into its log
+// stays there until the member has taken its next snapshots.
+//
+// Lock order: slots.mu and compactor.mu are not held together, nor during a call
+// to etcd.
+package etcd

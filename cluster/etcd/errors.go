@@ -1,0 +1,54 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ogw/cluster"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// refusals are errors that a member gives before a request has any effect.
+var refusals = []error{
+	rpctypes.ErrTooManyOps, rpctypes.ErrRequestTooLarge, rpctypes.ErrDuplicateKey, rpctypes.ErrEmptyKey,
+	rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrInvalidAuthToken, rpctypes.ErrAuthFailed,
+	clientv3.ErrNoAvailableEndpoints,
+}
+
+// isRefusal reports whether err tells that the request had no effect.
+func isRefusal(err error) bool {
+	for _, refusal := range refusals {
+		if errors.Is(err, refusal) {
+			return true
+		}
+	}
+	return false
+}
+
+// mapError returns an error of package cluster. Only what etcd says of a
+// request's size and of its space has one of its own.
+func mapError(err error) error {
+	var class error
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, rpctypes.ErrTooManyOps), errors.Is(err, rpctypes.ErrRequestTooLarge):
+		class = cluster.ErrTxTooLarge
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		class = cluster.ErrNoSpace
+	default:
+		class = cluster.ErrUnavailable
+	}
+	return fmt.Errorf("%w: %w", class, err)
+}
+
+// callerOr returns why the caller of a request gave up, else the mapped err.
+func callerOr(ctx context.Context, err error) error {
+	if e := ctx.Err(); e != nil {
+		return e
+	}
+	return mapError(err)
+}

@@ -1,0 +1,125 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+
+	"ogw/cluster"
+	"ogw/cluster/internal/occ"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	// etcdMaxOps is etcd's bound of a Txn (--max-txn-ops), for its comparisons
+	// and for its operations.
+	etcdMaxOps = 128
+	// MaxOps is what a transaction may hold beside its slot.
+	MaxOps = etcdMaxOps - 1
+	// maxBytes of what a transaction writes leaves 256 KiB of etcd's 1.5 MiB
+	// to what it compares, and to lengths.
+	maxBytes = 5 << 18
+)
+
+// KV is one client of a store in etcd.
+type KV struct {
+	client  *clientv3.Client
+	keys    keyspace
+	gate    *occ.Gate
+	slots   *slots
+	history *compactor
+}
+
+// View implements cluster.KV. It ends with ErrUnavailable if fn still reads
+// after ViewMax.
+func (kv *KV) View(ctx context.Context, fn func(cluster.Reader) error) error {
+	if err := kv.gate.Enter(); err != nil {
+		return err
+	}
+	defer kv.gate.Leave()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return fn(&occ.Reader{Ctx: ctx, Source: newSource(ctx, kv, nil)})
+}
+
+// Peek implements cluster.KV.
+func (kv *KV) Peek(ctx context.Context, fn func(cluster.Reader) error) error { return kv.View(ctx, fn) }
+
+// Update implements cluster.KV.
+func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
+	if err := kv.gate.Enter(); err != nil {
+		return err
+	}
+	defer kv.gate.Leave()
+	for attempt := range cluster.MaxTxnAttempts {
+		if err := occ.Backoff(ctx, attempt); err != nil {
+			return err
+		}
+		done, err := kv.attempt(ctx, fn)
+		if done || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %d attempts", cluster.ErrConflict, cluster.MaxTxnAttempts)
+}
+
+// attempt returns false without an error after a conflict.
+func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error) (done bool, err error) {
+	reads := newReads(kv.keys)
+	s := newSource(ctx, kv, reads)
+	t := occ.NewTxn(ctx, s, reads, kv.Limits())
+	err = fn(t)
+	if e := t.Finish(); err == nil {
+		err = e
+	}
+	if s.compacted {
+		return false, nil // it took too long; the next run reads anew
+	}
+	if err != nil {
+		return true, err
+	}
+	writes := kv.writes(t)
+	if len(writes) == 0 {
+		return true, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return true, err
+	}
+	return kv.slots.commit(ctx, reads.compares(s.rev), writes)
+}
+
+func (kv *KV) writes(t *occ.Txn) []clientv3.Op {
+	keys, values := t.Written()
+	ops := make([]clientv3.Op, len(keys), len(keys)+1)
+	for i, key := range keys {
+		if values[i] == nil {
+			ops[i] = clientv3.OpDelete(kv.keys.key(key))
+		} else {
+			ops[i] = clientv3.OpPut(kv.keys.key(key), string(values[i]))
+		}
+	}
+	return ops
+}
+
+// Sync implements cluster.KV. What was committed is durable on a majority.
+func (kv *KV) Sync(ctx context.Context) error {
+	if err := kv.gate.Enter(); err != nil {
+		return err
+	}
+	defer kv.gate.Leave()
+	return ctx.Err()
+}
+
+// Limits implements cluster.KV.
+func (kv *KV) Limits() cluster.Limits { return cluster.Limits{Ops: MaxOps, Bytes: maxBytes} }
+
+// Close implements cluster.KV.
+func (kv *KV) Close() error {
+	if !kv.gate.Close() {
+		return cluster.ErrClosed
+	}
+	kv.history.close()
+	kv.slots.close()
+	return mapError(kv.client.Close())
+}

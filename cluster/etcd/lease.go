@@ -1,0 +1,58 @@
+package etcd
+
+import (
+	"context"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+)
+
+const (
+	// leaseSeconds is how long the slots of a dead process stay. A client
+	// that cannot reach etcd for so long gets slots of a new lease.
+	leaseSeconds = 60
+	// closeTimeout bounds what a client says to etcd when it ends.
+	closeTimeout = 2 * time.Second
+)
+
+// lease is what the slots of a client hang on. It is kept alive until it is
+// closed.
+type lease struct {
+	client  *clientv3.Client
+	session *concurrency.Session
+}
+
+func newLease(ctx context.Context, client *clientv3.Client) (*lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	grant, err := client.Grant(ctx, leaseSeconds)
+	if err != nil {
+		return nil, callerOr(ctx, err)
+	}
+	session, err := concurrency.NewSession(client, concurrency.WithLease(grant.ID))
+	if err != nil {
+		return nil, mapError(err)
+	}
+	return &lease{client, session}, nil
+}
+
+func (l *lease) id() clientv3.LeaseID { return l.session.Lease() }
+
+// ended reports whether the lease is known to be over.
+func (l *lease) ended() bool {
+	select {
+	case <-l.session.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// close gives the lease back. It ends by itself if nobody answers.
+func (l *lease) close() {
+	l.session.Orphan()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	_, _ = l.client.Revoke(ctx, l.id()) // else it ends by its time
+}

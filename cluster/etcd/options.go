@@ -1,0 +1,101 @@
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"strings"
+	"time"
+
+	"ogw/cluster"
+	"ogw/cluster/internal/occ"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+const (
+	// DefaultPrefix begins the keys of a store that has the cluster to itself.
+	DefaultPrefix = "ogw/"
+	// MaxPrefixBytes leaves the longest key within what etcd takes in one
+	// comparison of many.
+	MaxPrefixBytes = 128
+
+	// openTimeout is for a connection and one read. A member that starts
+	// needs an election, a second or two.
+	openTimeout = 10 * time.Second
+	// keepAlive is the silence of a member after which it is asked, and then
+	// given up: shorter than requestTimeout, so that a read goes to another.
+	keepAlive = 2 * time.Second
+)
+
+// Options of a client of one store.
+type Options struct {
+	// Endpoints are addresses of members, as HOST:PORT or URL; one that
+	// answers is enough.
+	Endpoints []string
+	// Prefix begins all keys of the store; DefaultPrefix if empty.
+	Prefix string
+	// TLS is how members are spoken to; nil is in clear.
+	TLS *tls.Config
+	// Username and Password of etcd's own users; empty without.
+	Username, Password string
+}
+
+func (o *Options) check() error {
+	if len(o.Endpoints) == 0 {
+		return fmt.Errorf("%w: no endpoints of etcd", cluster.ErrInvalid)
+	}
+	if o.Prefix == "" {
+		o.Prefix = DefaultPrefix
+	}
+	if len(o.Prefix) > MaxPrefixBytes {
+		return fmt.Errorf("%w: prefix of %d bytes in etcd, at most %d are allowed", cluster.ErrInvalid, len(o.Prefix), MaxPrefixBytes)
+	}
+	if o.Prefix[0] == 0xff {
+		return fmt.Errorf("%w: a prefix in etcd cannot begin with 0xFF", cluster.ErrInvalid)
+	}
+	return nil
+}
+
+// Open connects to a store, which begins to exist with its first pair. It
+// returns ErrUnavailable if no member answers, or refuses who asks.
+func Open(ctx context.Context, o Options) (*KV, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	client, err := connect(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("etcd at %s: %w", strings.Join(o.Endpoints, ", "), err)
+	}
+	kv := &KV{client: client, keys: keyspace(o.Prefix), gate: occ.NewGate()}
+	kv.slots = newSlots(client, kv.keys)
+	kv.history = newCompactor(client, kv.keys)
+	return kv, nil
+}
+
+// connect returns a client whose first linearizable read was answered.
+func connect(ctx context.Context, o Options) (*clientv3.Client, error) {
+	client, err := clientv3.New(clientv3.Config{
+		// The client outlives ctx, which bounds what is asked here.
+		Context:              context.WithoutCancel(ctx),
+		Endpoints:            o.Endpoints,
+		DialTimeout:          openTimeout,
+		DialKeepAliveTime:    keepAlive,
+		DialKeepAliveTimeout: keepAlive,
+		TLS:                  o.TLS,
+		Username:             o.Username,
+		Password:             o.Password,
+		Logger:               zap.NewNop(), // what matters is returned
+	})
+	if err != nil {
+		return nil, mapError(err)
+	}
+	if _, err := client.Get(ctx, o.Prefix, clientv3.WithCountOnly()); err != nil {
+		_ = client.Close()
+		return nil, mapError(err)
+	}
+	return client, nil
+}

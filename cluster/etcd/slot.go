@@ -1,0 +1,264 @@
+package etcd
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"ogw/cluster"
+	"ogw/cluster/internal/occ"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	// maxSlots is how many commits of one client are under way at once; more
+	// wait. etcd itself works them off one by one.
+	maxSlots = 256
+	// commitTimeout bounds the wait for the answer of a commit: an election
+	// and a slow disk.
+	commitTimeout = 5 * time.Second
+	// resolveTimeout bounds the search for the outcome of a commit without an
+	// answer: several elections.
+	resolveTimeout = 15 * time.Second
+)
+
+// What a slot's value tells of its last writer.
+const (
+	byCommit = 'c'
+	byFence  = 'f'
+)
+
+// slot is a key that one commit at a time writes.
+type slot struct {
+	key    string
+	rev    int64 // its ModRevision after its last writing
+	number uint64
+}
+
+func (s *slot) value(by byte) string {
+	return string(append(binary.BigEndian.AppendUint64(nil, s.number), by))
+}
+
+// mine is what holds as long as nobody else has written the slot since.
+func (s *slot) mine() clientv3.Cmp {
+	return clientv3.Compare(clientv3.ModRevision(s.key), "=", s.rev)
+}
+
+// put writes the slot, and never makes it.
+func (s *slot) put(by byte) clientv3.Op {
+	return clientv3.OpPut(s.key, s.value(by), clientv3.WithIgnoreLease())
+}
+
+func (s *slot) get() clientv3.Op { return clientv3.OpGet(s.key) }
+
+// slots are those of one client.
+type slots struct {
+	client *clientv3.Client
+	keys   keyspace
+	busy   chan struct{} // holds one for each slot in use
+
+	mu    sync.Mutex
+	lease *lease // nil before the first slot
+	idle  []*slot
+	made  int
+}
+
+func newSlots(client *clientv3.Client, keys keyspace) *slots {
+	return &slots{client: client, keys: keys, busy: make(chan struct{}, maxSlots)}
+}
+
+// commit applies writes if cmps hold. It returns false without an error if
+// they do not, or if the commit was made impossible after its answer was lost.
+func (p *slots) commit(ctx context.Context, cmps []clientv3.Cmp, writes []clientv3.Op) (bool, error) {
+	select {
+	case p.busy <- struct{}{}:
+		defer func() { <-p.busy }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	s, err := p.take(ctx)
+	if err != nil {
+		return false, err
+	}
+	done, lost, err := p.try(ctx, s, cmps, writes)
+	if !lost {
+		p.giveBack(s)
+	}
+	return done, err
+}
+
+// try also reports whether the slot is lost: gone, or in an unknown state.
+func (p *slots) try(ctx context.Context, s *slot, cmps []clientv3.Cmp, writes []clientv3.Op) (done, lost bool, err error) {
+	s.number++
+	// Once sent, a commit is not given up with its caller: its outcome counts.
+	sent, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	answer, err := p.client.Txn(sent).If(append(cmps, s.mine())...).Then(append(writes, s.put(byCommit))...).Else(s.get()).Commit()
+	switch {
+	case err == nil && answer.Succeeded:
+		s.rev = answer.Header.Revision
+		return true, false, nil
+	case err == nil:
+		return p.refused(s, answer)
+	case isRefusal(err):
+		return true, false, mapError(err)
+	}
+	return p.resolve(ctx, s, err)
+}
+
+// refused looks at the slot after a commit whose comparisons failed.
+func (p *slots) refused(s *slot, answer *clientv3.TxnResponse) (done, lost bool, err error) {
+	found := found(answer)
+	return false, found == nil || found.ModRevision != s.rev, nil
+}
+
+// found returns the slot as the failed branch found it, or nil.
+func found(answer *clientv3.TxnResponse) *mvccpb.KeyValue {
+	if kvs := answer.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
+		return kvs[0]
+	}
+	return nil
+}
+
+// resolve finds the outcome of a commit that failed with cause, and makes it
+// impossible if it has not happened yet.
+func (p *slots) resolve(ctx context.Context, s *slot, cause error) (done, lost bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resolveTimeout)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		answer, err := p.fence(ctx, s)
+		switch {
+		case err == nil && answer.Succeeded:
+			s.rev = answer.Header.Revision
+			return p.notDone(cause)
+		case err == nil:
+			return p.settled(s, answer, cause)
+		case errors.Is(err, rpctypes.ErrNoSpace) && errors.Is(cause, rpctypes.ErrNoSpace):
+			// The commit was answered, so it is not under way any more; a
+			// full store takes no fence, and needs none.
+			return p.readOutcome(ctx, s, cause)
+		}
+		if occ.Backoff(ctx, attempt) != nil {
+			return true, true, unknown(cause)
+		}
+	}
+}
+
+func unknown(cause error) error {
+	return fmt.Errorf("%w: a commit may have happened: %w", cluster.ErrUnavailable, cause)
+}
+
+func (p *slots) fence(ctx context.Context, s *slot) (*clientv3.TxnResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	return p.client.Txn(ctx).If(s.mine()).Then(s.put(byFence)).Else(s.get()).Commit()
+}
+
+// settled tells what the slot says once it was written since.
+func (p *slots) settled(s *slot, answer *clientv3.TxnResponse, cause error) (done, lost bool, err error) {
+	kv := found(answer)
+	if kv == nil {
+		return true, true, unknown(cause) // the lease ended meanwhile
+	}
+	s.rev = kv.ModRevision
+	switch string(kv.Value) {
+	case s.value(byCommit):
+		return true, false, nil
+	case s.value(byFence): // whose answer was lost, too
+		return p.notDone(cause)
+	}
+	return true, true, unknown(cause)
+}
+
+// readOutcome looks whether a full store took the commit.
+func (p *slots) readOutcome(ctx context.Context, s *slot, cause error) (done, lost bool, err error) {
+	answer, err := p.client.Get(ctx, s.key)
+	switch {
+	case err != nil || len(answer.Kvs) == 0:
+		return true, true, unknown(cause)
+	case answer.Kvs[0].ModRevision == s.rev:
+		return true, false, mapError(cause)
+	}
+	s.rev = answer.Kvs[0].ModRevision
+	return true, false, nil
+}
+
+// notDone is the end of a commit that cannot happen any more. A full store
+// would refuse the next try as well.
+func (p *slots) notDone(cause error) (done, lost bool, err error) {
+	if errors.Is(cause, rpctypes.ErrNoSpace) {
+		return true, false, mapError(cause)
+	}
+	return false, false, nil
+}
+
+// take returns an idle slot of a lease that lives, or makes one.
+func (p *slots) take(ctx context.Context) (*slot, error) {
+	lease, err := p.alive(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	if n := len(p.idle); n > 0 {
+		s := p.idle[n-1]
+		p.idle = p.idle[:n-1]
+		p.mu.Unlock()
+		return s, nil
+	}
+	p.made++
+	s := &slot{key: p.keys.slot(int64(lease.id()), p.made)}
+	p.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	answer, err := p.client.Put(ctx, s.key, s.value(byFence), clientv3.WithLease(lease.id()))
+	if err != nil {
+		return nil, callerOr(ctx, err)
+	}
+	s.rev = answer.Header.Revision
+	return s, nil
+}
+
+func (p *slots) giveBack(s *slot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, s)
+}
+
+// alive returns the client's lease; a new one, without slots, if the old one
+// has ended.
+func (p *slots) alive(ctx context.Context) (*lease, error) {
+	p.mu.Lock()
+	old := p.lease
+	p.mu.Unlock()
+	if old != nil && !old.ended() {
+		return old, nil
+	}
+	fresh, err := newLease(ctx, p.client)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lease != old { // another caller was faster
+		go fresh.close()
+		return p.lease, nil
+	}
+	p.lease, p.idle = fresh, nil
+	return fresh, nil
+}
+
+// close ends the lease and with it the slots.
+func (p *slots) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lease != nil {
+		p.lease.close()
+	}
+}

@@ -1,0 +1,158 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"ogw/cluster/internal/occ"
+)
+
+// requestTimeout bounds one read, an election within it.
+const requestTimeout = 10 * time.Second
+
+// source is the store at one revision, as an occ.Source.
+type source struct {
+	ctx    context.Context
+	client *clientv3.Client
+	keys   keyspace
+	rev    int64 // 0 before the first read
+	reads  *reads
+	// compacted is set when the revision was too old to be read.
+	compacted bool
+}
+
+// newSource returns what the first read finds. A nil reads takes no note.
+func newSource(ctx context.Context, kv *KV, reads *reads) *source {
+	return &source{ctx: ctx, client: kv.client, keys: kv.keys, reads: reads}
+}
+
+// Get implements occ.Source.
+func (s *source) Get(key []byte) ([]byte, error) {
+	var values [1][]byte
+	err := s.GetMany([][]byte{key}, values[:])
+	return values[0], err
+}
+
+// GetMany implements occ.Source.
+func (s *source) GetMany(keys, values [][]byte) error {
+	for len(keys) > 0 {
+		n := min(len(keys), etcdMaxOps)
+		if err := s.getSome(keys[:n], values[:n]); err != nil {
+			return err
+		}
+		keys, values = keys[n:], values[n:]
+	}
+	return nil
+}
+
+func (s *source) getSome(keys, values [][]byte) error {
+	answers, err := s.read(func(o ...clientv3.OpOption) []clientv3.Op {
+		ops := make([]clientv3.Op, len(keys))
+		for i, key := range keys {
+			ops[i] = clientv3.OpGet(s.keys.key(key), o...)
+		}
+		return ops
+	})
+	if err != nil {
+		return err
+	}
+	for i, answer := range answers {
+		if len(answer.Kvs) == 0 {
+			s.reads.saw(keys[i], 0)
+			continue
+		}
+		values[i] = notNil(answer.Kvs[0].Value)
+		s.reads.saw(keys[i], answer.Kvs[0].ModRevision)
+	}
+	return nil
+}
+
+// notNil tells an empty value from an absent one, as cluster.Reader does.
+func notNil(value []byte) []byte {
+	if value == nil {
+		return []byte{}
+	}
+	return value
+}
+
+// page reads a range, at most limit pairs of it.
+func (s *source) page(start, end string, limit int64, reverse, keysOnly bool) ([]*mvccpb.KeyValue, bool, error) {
+	answers, err := s.read(func(o ...clientv3.OpOption) []clientv3.Op {
+		o = append(o, clientv3.WithRange(end), clientv3.WithLimit(limit))
+		if keysOnly {
+			o = append(o, clientv3.WithKeysOnly())
+		}
+		if reverse {
+			o = append(o, clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend))
+		}
+		return []clientv3.Op{clientv3.OpGet(start, o...)}
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return answers[0].Kvs, answers[0].More, nil
+}
+
+// read asks for what ops returns. The first read is linearizable and fixes the
+// revision; later ones are answered by whichever member has that revision.
+func (s *source) read(ops func(...clientv3.OpOption) []clientv3.Op) ([]*pb.RangeResponse, error) {
+	if s.rev != 0 {
+		answers, err := s.ask(ops(clientv3.WithRev(s.rev), clientv3.WithSerializable()))
+		if !errors.Is(err, rpctypes.ErrFutureRev) {
+			return answers, s.failed(err)
+		}
+		answers, err = s.ask(ops(clientv3.WithRev(s.rev)))
+		return answers, s.failed(err)
+	}
+	answers, err := s.ask(ops())
+	return answers, s.failed(err)
+}
+
+func (s *source) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	s.compacted = errors.Is(err, rpctypes.ErrCompacted)
+	return callerOr(s.ctx, err)
+}
+
+// ask sends ops in one request.
+func (s *source) ask(ops []clientv3.Op) ([]*pb.RangeResponse, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, requestTimeout)
+	defer cancel()
+	if len(ops) == 1 {
+		answer, err := s.client.Do(ctx, ops[0])
+		if err != nil {
+			return nil, err
+		}
+		s.fix(answer.Get().Header.Revision)
+		return []*pb.RangeResponse{(*pb.RangeResponse)(answer.Get())}, nil
+	}
+	answer, err := s.client.Txn(ctx).Then(ops...).Commit()
+	if err != nil {
+		return nil, err
+	}
+	s.fix(answer.Header.Revision)
+	answers := make([]*pb.RangeResponse, len(ops))
+	for i, a := range answer.Responses {
+		answers[i] = a.GetResponseRange()
+	}
+	return answers, nil
+}
+
+func (s *source) fix(rev int64) {
+	if s.rev == 0 {
+		s.rev = rev
+	}
+}
+
+// Iter implements occ.Source.
+func (s *source) Iter(start, end []byte, keysOnly bool) (occ.Iter, error) {
+	return &iter{source: s, start: s.keys.key(start), end: s.keys.end(end), keysOnly: keysOnly}, nil
+}

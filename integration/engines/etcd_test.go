@@ -1,0 +1,253 @@
+package engines
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"ogw/cluster"
+	"ogw/cluster/clustertest"
+	"ogw/cluster/etcd"
+	"ogw/integration/testenv"
+)
+
+var stores atomic.Int64
+
+// newPrefix is one of a store that nobody has used.
+func newPrefix() string { return fmt.Sprintf("test%d/", stores.Add(1)) }
+
+func openEtcd(t *testing.T, prefix string, endpoints ...string) *etcd.KV {
+	t.Helper()
+	kv, err := etcd.Open(context.Background(), etcd.Options{Endpoints: endpoints, Prefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { kv.Close() })
+	return kv
+}
+
+func TestEtcd(t *testing.T) {
+	e := testenv.StartEtcd(t, 3)
+	t.Run("KV", func(t *testing.T) {
+		clustertest.TestKV(t, func(t *testing.T) cluster.KV { return openEtcd(t, newPrefix(), e.Endpoints()...) })
+	})
+	// Each client has a member of its own, so that one could be behind.
+	t.Run("Clients", func(t *testing.T) {
+		clustertest.TestClients(t, func(t *testing.T) (a, b cluster.KV) {
+			prefix := newPrefix()
+			return openEtcd(t, prefix, e.Endpoints()[0]), openEtcd(t, prefix, e.Endpoints()[1])
+		})
+	})
+}
+
+// tally is a counter per worker, written by transactions that read it.
+type tally struct {
+	acked, unknown, failed atomic.Int64
+}
+
+// run increments key of worker w until stop, and notes how each one ended.
+func (y *tally) run(t *testing.T, kv cluster.KV, w int, stop <-chan struct{}) {
+	key := fmt.Appendf(nil, "count%d", w)
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		err := kv.Update(context.Background(), func(txn cluster.Txn) error {
+			v, err := txn.Get(key)
+			if err != nil {
+				return err
+			}
+			n := uint64(0)
+			if v != nil {
+				n = binary.BigEndian.Uint64(v)
+			}
+			return txn.Set(key, binary.BigEndian.AppendUint64(nil, n+1))
+		})
+		switch {
+		case err == nil:
+			y.acked.Add(1)
+		case errors.Is(err, cluster.ErrUnavailable):
+			y.unknown.Add(1)
+		default:
+			y.failed.Add(1)
+			t.Errorf("worker %d: %v", w, err)
+		}
+	}
+}
+
+// total is what all counters come to.
+func total(t *testing.T, kv cluster.KV) (n int64) {
+	t.Helper()
+	err := kv.View(context.Background(), func(r cluster.Reader) error {
+		n = 0
+		return r.Scan([]byte("count"), []byte("counu"), cluster.ScanOptions{}, func(_, v []byte) error {
+			n += int64(binary.BigEndian.Uint64(v))
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// load runs workers on clients while disturb does its work, and holds the
+// counters to what was acknowledged.
+func load(t *testing.T, clients []cluster.KV, workers int, disturb func()) *tally {
+	t.Helper()
+	y, stop := &tally{}, make(chan struct{})
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() { y.run(t, clients[w%len(clients)], w, stop) })
+	}
+	disturb()
+	close(stop)
+	wg.Wait()
+	n, acked, unknown := total(t, clients[0]), y.acked.Load(), y.unknown.Load()
+	t.Logf("%d acknowledged, %d unknown, the counters are %d", acked, unknown, n)
+	if n < acked || n > acked+unknown {
+		t.Errorf("%d acknowledged and %d unknown, but the counters are %d", acked, unknown, n)
+	}
+	if acked == 0 {
+		t.Error("nothing was acknowledged")
+	}
+	return y
+}
+
+// Members that are killed and started again cost time, not a commit, and leave
+// no outcome unknown.
+func TestEtcdKill(t *testing.T) {
+	e := testenv.StartEtcd(t, 3)
+	prefix := newPrefix()
+	clients := []cluster.KV{openEtcd(t, prefix, e.Endpoints()...), openEtcd(t, prefix, e.Endpoints()...)}
+	y := load(t, clients, 8, func() {
+		for i := range 3 {
+			time.Sleep(time.Second)
+			e.Kill(i)
+			time.Sleep(2 * time.Second)
+			e.Start(i)
+			time.Sleep(2 * time.Second)
+		}
+	})
+	if n := y.unknown.Load(); n > 0 {
+		t.Errorf("%d outcomes were unknown while two members lived", n)
+	}
+}
+
+// A member that stands still keeps its connections; its clients go elsewhere.
+func TestEtcdSilent(t *testing.T) {
+	e := testenv.StartEtcd(t, 3)
+	prefix := newPrefix()
+	clients := []cluster.KV{openEtcd(t, prefix, e.Endpoints()...), openEtcd(t, prefix, e.Endpoints()...)}
+	load(t, clients, 8, func() {
+		for i := range 3 {
+			e.Signal(i, syscall.SIGSTOP)
+			time.Sleep(6 * time.Second)
+			e.Signal(i, syscall.SIGCONT)
+			time.Sleep(2 * time.Second)
+		}
+	})
+}
+
+// Without a majority, calls end in bounded time, and go on when it is back.
+func TestEtcdNoMajority(t *testing.T) {
+	e := testenv.StartEtcd(t, 3)
+	kv := openEtcd(t, newPrefix(), e.Endpoints()...)
+	set := func(txn cluster.Txn) error { return txn.Set([]byte("k"), []byte("v")) }
+	if err := kv.Update(context.Background(), set); err != nil {
+		t.Fatal(err)
+	}
+	e.Kill(0)
+	e.Kill(1)
+	begin := time.Now()
+	err := kv.Update(context.Background(), set)
+	if !errors.Is(err, cluster.ErrUnavailable) || time.Since(begin) > time.Minute {
+		t.Fatalf("Update without a majority: %v after %v", err, time.Since(begin))
+	}
+	err = kv.View(context.Background(), func(r cluster.Reader) error {
+		_, err := r.Get([]byte("k"))
+		return err
+	})
+	if !errors.Is(err, cluster.ErrUnavailable) {
+		t.Fatalf("View without a majority: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	err = kv.View(ctx, func(r cluster.Reader) error {
+		_, err := r.Get([]byte("k"))
+		return err
+	})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("View of an impatient caller: %v", err)
+	}
+	e.Start(0)
+	e.Start(1)
+	if err := kv.Update(context.Background(), set); err != nil {
+		t.Fatalf("Update after the majority was back: %v", err)
+	}
+}
+
+// A full store says so, loses nothing, and can be read.
+func TestEtcdFull(t *testing.T) {
+	e := testenv.StartEtcd(t, 1, "--quota-backend-bytes", fmt.Sprint(8<<20))
+	kv := openEtcd(t, newPrefix(), e.Endpoints()...)
+	value, acked := make([]byte, 512<<10), 0
+	var err error
+	for i := range 100 {
+		err = kv.Update(context.Background(), func(txn cluster.Txn) error {
+			return txn.Set(fmt.Appendf(nil, "big%03d", i), value)
+		})
+		if err != nil {
+			break
+		}
+		acked++
+	}
+	if !errors.Is(err, cluster.ErrNoSpace) {
+		t.Fatalf("after %d values: %v", acked, err)
+	}
+	found := 0
+	if err := kv.View(context.Background(), func(r cluster.Reader) error {
+		found = 0
+		return r.Scan(nil, nil, cluster.ScanOptions{}, func(_, v []byte) error {
+			if len(v) != len(value) {
+				return fmt.Errorf("value of %d bytes", len(v))
+			}
+			found++
+			return nil
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if found != acked {
+		t.Errorf("%d values are there, %d were acknowledged", found, acked)
+	}
+}
+
+func TestEtcdBadOptions(t *testing.T) {
+	nobody := testenv.FreeAddr(t)
+	for name, test := range map[string]struct {
+		o    etcd.Options
+		want error
+		says string
+	}{
+		"no endpoints": {etcd.Options{}, cluster.ErrInvalid, "endpoints"},
+		"long prefix":  {etcd.Options{Endpoints: []string{nobody}, Prefix: strings.Repeat("p", 200)}, cluster.ErrInvalid, "prefix of 200 bytes"},
+		"nobody there": {etcd.Options{Endpoints: []string{nobody}}, cluster.ErrUnavailable, nobody},
+	} {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		_, err := etcd.Open(ctx, test.o)
+		cancel()
+		if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package engines
+
+import (
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ogw/cluster"
+	"ogw/integration/testenv"
+)
+
+// lossyProxy stands before a member. What clients send arrives; of the
+// answers, some are dropped with their connection.
+type lossyProxy struct {
+	listener net.Listener
+	member   string
+	lost     atomic.Int64
+	losing   atomic.Bool
+}
+
+// lossRate is the part of reads from the member that end their connection:
+// an answer is a read or two.
+const lossRate = 0.02
+
+func newLossyProxy(t *testing.T, member string) *lossyProxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &lossyProxy{listener: l, member: member}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go p.serve(client)
+		}
+	}()
+	return p
+}
+
+func (p *lossyProxy) addr() string { return p.listener.Addr().String() }
+
+func (p *lossyProxy) serve(client net.Conn) {
+	defer client.Close()
+	member, err := net.Dial("tcp", p.member)
+	if err != nil {
+		return
+	}
+	defer member.Close()
+	go func() {
+		_, _ = io.Copy(member, client)
+		member.Close()
+	}()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := member.Read(buf)
+		if n > 0 && p.losing.Load() && rand.Float64() < lossRate {
+			p.lost.Add(1)
+			return
+		}
+		if _, e := client.Write(buf[:n]); err != nil || e != nil {
+			return
+		}
+	}
+}
+
+// Commits whose answers are lost are found again or made impossible: each
+// increment counts once, and no caller is left without an outcome.
+func TestEtcdLostAnswers(t *testing.T) {
+	e := testenv.StartEtcd(t, 1)
+	p := newLossyProxy(t, e.Endpoints()[0])
+	prefix := newPrefix()
+	clients := []cluster.KV{openEtcd(t, prefix, p.addr()), openEtcd(t, prefix, p.addr())}
+	p.losing.Store(true)
+	y := load(t, clients, 8, func() {
+		time.Sleep(10 * time.Second)
+		p.losing.Store(false)
+	})
+	t.Logf("%d connections were cut with an answer", p.lost.Load())
+	if p.lost.Load() == 0 {
+		t.Error("no answer was lost")
+	}
+	if n := y.unknown.Load(); n > 0 {
+		t.Errorf("%d outcomes stayed unknown", n)
+	}
+}
