@@ -45,6 +45,9 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 	}
 	var info BucketInfo
 	err := fs.update(ctx, func(t cluster.Txn, o *op) error {
+		if err := fs.namedJudge(ctx, t, name).grants(ActCreateBucket, nil); err != nil {
+			return err
+		}
 		e, err := record.GetDentry(t, RootIno, name, true)
 		if err != nil {
 			return err

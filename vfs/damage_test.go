@@ -12,6 +12,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/iam"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/users"
 )
@@ -76,6 +77,13 @@ func populate(t testing.TB, fs *FS) {
 	want(t, fs.SetBucketAttr(bg, "bucket", "acl", []byte("private")), nil)
 	want(t, fs.SetBucketPolicy(bg, "bucket", []byte(`{"Statement":{"Effect":"Deny","Principal":"*","Action":"s3:GetObject","Resource":"arn:aws:s3:::bucket/denied"}}`)), nil)
 	want(t, fs.Users().Add(bg, users.User{Name: "user", UID: 7, Keys: []users.AccessKey{{ID: "KEY", Secret: "secret"}}}), nil)
+	readers := iam.NewPolicy{Name: "readers", Text: []byte(`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"s3:*","Resource":"*"}}`)}
+	_, err = fs.IAM().CreatePolicy(bg, readers)
+	want(t, err, nil)
+	_, err = fs.IAM().CreateGroup(bg, "group", "")
+	want(t, err, nil)
+	want(t, fs.IAM().AddMember(bg, "group", "user"), nil)
+	want(t, fs.IAM().Attach(bg, iam.Holder{Kind: iam.User, Name: "user"}, "readers"), nil)
 	_, err = fs.StoreSecret(bg, "secret")
 	want(t, err, nil)
 	want(t, fs.UpdateSetting(bg, "name", func([]byte) ([]byte, error) { return []byte("value"), nil }), nil)
@@ -249,7 +257,7 @@ func TestDamagedRecords(t *testing.T) {
 		tryDamaged(t, p.key, nil)
 	}
 	for _, tab := range []byte{record.TabInode, record.TabDentry, record.TabXattr, record.TabLink, record.TabLongName, record.TabExtent, record.TabContent, record.TabRef,
-		record.TabQueue, record.TabUpload, record.TabUploadID, record.TabPart, record.TabBucket, record.TabPolicy, record.TabUser, record.TabUserName, record.TabUID, record.TabAccess, record.TabSetting, record.TabSecret, record.TabDamaged} {
+		record.TabQueue, record.TabUpload, record.TabUploadID, record.TabPart, record.TabBucket, record.TabPolicy, record.TabPerms, record.TabManaged, record.TabGroup, record.TabIAMName, record.TabBacklink, record.TabRevision, record.TabUser, record.TabUserName, record.TabUID, record.TabAccess, record.TabSetting, record.TabSecret, record.TabDamaged} {
 		if !tables[tab] {
 			t.Errorf("no record of the table %q", tab)
 		}

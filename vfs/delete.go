@@ -141,7 +141,7 @@ func (fs *FS) mayDelete(ctx context.Context, bucket string) error {
 			return err
 		}
 		j := fs.bucketJudge(ctx, r, n)
-		if any, err := j.anyKey(); any || err != nil {
+		if any, err := j.byKeys(); any || err != nil {
 			return err
 		}
 		return j.grants(ActDeleteObject, nil)

@@ -4,7 +4,11 @@ package vfs
 // as the bucket's grants and its policy decide; the others get the denial as result.
 // With a policy each key is asked for by itself.
 func (j *judge) removable(items []*deleteItem, at *keyPlace) ([]*deleteItem, error) {
-	if j.unpolicied || j.free() {
+	by, err := j.byKeys()
+	if err != nil {
+		return nil, err
+	}
+	if !by {
 		if err := j.remove(&items[0].key, at, nil); err != nil {
 			return nil, refuse(items, "", err)
 		}
@@ -21,11 +25,4 @@ func (j *judge) removable(items []*deleteItem, at *keyPlace) ([]*deleteItem, err
 		}
 	}
 	return left, nil
-}
-
-// anyKey reports whether some keys may be deleted though the bucket's ACL does not
-// say so, or the other way round: each is to be asked for then.
-func (j *judge) anyKey() (bool, error) {
-	p, _, err := j.bucketPolicy()
-	return p != nil, err
 }

@@ -15,6 +15,7 @@
 // Imports go down, and a package imports nothing beside it:
 //
 //	vfs           namespace, objects, open files: one type of transaction
+//	              iam                                    over users: groups, policies
 //	              users                                  over records and secrets
 //	              fsck                                   over quarantine and extents
 //	              content                                over all below: bytes of files
@@ -35,7 +36,7 @@
 //	          multipart part partcopy complete assembly uploadmarker uploadrights bucket
 //	          bucketconfig bucketpolicy deleterights grantops objectrights followlink
 //	          precondition durability whereis xattr xattrvirtual
-//	rights    rights actions policykeys accessblock denials subject settings
+//	rights    rights policyrights actions policykeys accessblock denials subject settings
 //	POSIX     create unlink rename readdir dirstream setflags allocate copyrange below
 //	          statfs
 //	files     file openfile piece write flush blobupload sync setattr lookup attr
@@ -88,7 +89,7 @@
 // The POSIX operations check modes and POSIX ACLs (perm.go). The object
 // operations ask for the subject that the context carries (subject.go):
 //
-//	subject ─ judge (one snapshot) ─┬ policies of the bucket          rights.go policycache.go
+//	subject ─ judge (one snapshot) ─┬ policies of bucket and user     policyrights.go policycache.go package iam
 //	                                ├ grants   ownership, S3 grants   rights.go
 //	                                └ denials  modes that were chosen denials.go
 //	per operation: objectrights.go listrights.go uploadrights.go

@@ -48,6 +48,13 @@ func samples(t *testing.T) map[string]sample {
 		CRC: 0x1122334455667788, Checksums: sums, Extents: []record.Extent{inline}}
 	bucket := record.Bucket{"durability": []byte("sync"), attrGrants: record.EncodeGrants(sampleGrants)}
 	bucketPolicy := record.BucketPolicy{Bucket: "b1", Text: []byte("{}")}
+	perms := record.Permissions{Inline: []record.InlinePolicy{{Name: "p", Text: []byte("{}")}}, Attached: []string{"ANPA1"}, Boundary: "ANPA2", Groups: []string{"AGPA1"}}
+	managed := record.ManagedPolicy{ID: "ANPA1", Name: "m", Path: "/", Description: "d", Created: sampleNS, Updated: sampleNS + 1, Default: 2, Next: 3,
+		Versions: []record.PolicyVersion{{Number: 2, Created: sampleNS, Text: []byte("{}")}}}
+	group := record.Group{ID: "AGPA1", Name: "g", Path: "/", Created: sampleNS}
+	notEmpty(t, perms)
+	notEmpty(t, managed)
+	notEmpty(t, group)
 	user := sampleUser(t)
 	notEmpty(t, user, "sealed")
 	notEmpty(t, *upload)
@@ -98,6 +105,12 @@ func samples(t *testing.T) map[string]sample {
 		"p":           {record.PartKey(23, 2), p.Encode()},
 		"b":           {record.BucketKey(24), bucket.Encode()},
 		"y":           {record.PolicyKey(24), bucketPolicy.Encode()},
+		"A":           {record.PermissionsKey("u1"), perms.Encode()},
+		"P":           {record.ManagedPolicyKey("ANPA1"), managed.Encode()},
+		"G":           {record.GroupKey("AGPA1"), group.Encode()},
+		"N":           {record.IAMNameKey(record.GroupKind, "G"), []byte("AGPA1")},
+		"B":           {record.BacklinkKey("AGPA1", "u1"), []byte{1}},
+		"R":           {record.RevisionKey(), bytes.Repeat([]byte{7}, 16)},
 		"U":           {record.UserKey("u1"), user.Encode(nil)},
 		"u":           {record.UserNameKey("alice"), []byte("u1")},
 		"I":           {record.UIDKey(1000), []byte("u1")},

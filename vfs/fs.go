@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/iam"
 	"ogw/vfs/internal/accesstime"
 	"ogw/vfs/internal/bodyhash"
 	"ogw/vfs/internal/content"
@@ -105,6 +106,7 @@ type FS struct {
 	scrub      *quarantine.Scrubber
 	quarantine *quarantine.Blobs // all reading and deleting of blobs
 	users      *users.Registry
+	iam        *iam.Directory
 	sealing    SealState
 
 	small   sync.Pool // of *smallBuffer
@@ -132,6 +134,9 @@ func (fs *FS) Locks() *lock.Manager { return fs.locks }
 
 // Users are those whom the object doors let in.
 func (fs *FS) Users() *users.Registry { return fs.users }
+
+// IAM returns the groups and policies of the namespace.
+func (fs *FS) IAM() *iam.Directory { return fs.iam }
 
 // SealState says what Open found about the secrets of the store.
 type SealState = secrets.State

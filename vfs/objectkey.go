@@ -55,6 +55,14 @@ func (k *objectKey) below() string {
 	return key
 }
 
+// bucketName is the name of the bucket that the key leads into.
+func (k *objectKey) bucketName() string {
+	if k.Bucket != "" {
+		return k.Bucket
+	}
+	return k.names[0]
+}
+
 func (k *objectKey) last() string { return k.names[len(k.names)-1] }
 
 // keyPlace is where a key leads in one snapshot.

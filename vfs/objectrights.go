@@ -17,6 +17,9 @@ func (fs *FS) keyJudge(ctx context.Context, r cluster.Reader, k *objectKey, at *
 	j := fs.judge(ctx, r, bucket.ino)
 	j.unpolicied = bucket.Tells&record.TellsPolicy == 0
 	j.key = k.below()
+	if j.bucket == 0 {
+		j.name = k.bucketName()
+	}
 	return j
 }
 
@@ -112,6 +115,11 @@ func (j *judge) write(p *publication, at *keyPlace, old *record.Inode) error {
 	if err := j.grants(act, nil); err != nil {
 		return err
 	}
+	if act == ActCreateBucket && j.key != "" { // policies may allow the one and not the other
+		if _, err := j.byPolicies(ActWriteObject, j.s.policyAction(ActWriteObject), nil); err != nil {
+			return err
+		}
+	}
 	if err := j.describes(act, p.meta); err != nil {
 		return err
 	}
@@ -136,8 +144,11 @@ const (
 // describes returns ErrAccess if a publication brings an ACL or tags, which policies
 // know as actions of their own.
 func (j *judge) describes(act Action, m *ObjectMeta) error {
-	if m == nil || act != ActWriteObject || j.unpolicied || j.s.Local {
+	if m == nil || act != ActWriteObject || j.s.Local {
 		return nil
+	}
+	if by, err := j.byKeys(); err != nil || !by {
+		return err
 	}
 	if len(m.Grants) > 0 {
 		if err := j.grantsAs(act, policyPutACL, nil); err != nil {
@@ -153,8 +164,11 @@ func (j *judge) describes(act Action, m *ObjectMeta) error {
 // grantsLinked asks for an object that a symbolic link led to under its own key: a
 // policy that opens, or closes, a prefix does so for what is there.
 func (j *judge) grantsLinked(act Action, n *record.Inode) error {
-	if j.linked == "" || j.unpolicied || j.free() {
+	if j.linked == "" || j.free() {
 		return nil
+	}
+	if by, err := j.byKeys(); err != nil || !by {
+		return err
 	}
 	asked := j.key
 	j.key = j.linked

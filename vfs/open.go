@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/iam"
 	"ogw/vfs/internal/changeclock"
 	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/fsck"
@@ -38,6 +39,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 		return nil, err
 	}
 	fs.users = users.New(userStore{fs}, fs.cfg.Keys, !fs.feed.Complete())
+	fs.iam = iam.New(userStore{fs}, fs.users, fs.mayAdminister)
 	if err := fs.ids.Init(ctx, fs.kv); err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ type policyKeys struct {
 	now       func() time.Time
 	tags      string        // of the object, as they are kept
 	list      *ListOptions  // of a list
+	policyARN string        // of the managed policy that is attached or detached
 	values    policy.Values // nil: the door knows nothing
 	one       [1]string
 }
@@ -47,6 +48,10 @@ func (k *policyKeys) Value(key string) ([]string, bool) {
 		if v, ok := k.values.Value(key); ok {
 			return v, true
 		}
+	}
+	if key == "iam:policyarn" && k.policyARN != "" {
+		k.one[0] = k.policyARN
+		return k.one[:], true
 	}
 	return k.listed(key)
 }

@@ -22,30 +22,49 @@ type modelStatement struct {
 type modelPolicy struct {
 	statements []modelStatement
 	restrict   bool // the block takes from strangers what a public policy gives
+	identities map[UserID]*modelIdentity
 }
 
 func (p *modelPolicy) public() bool {
 	return slices.ContainsFunc(p.statements, func(s modelStatement) bool { return !s.deny && len(s.who) == 0 })
 }
 
-// gives is what becomes of a right that ownership or an ACL gives, or does not.
-func (p *modelPolicy) gives(_ *world, s *Subject, act Action, otherwise bool) bool {
-	allowed := false
-	for _, x := range p.statements {
+// decide is what statements say to s: whether one denies, and whether one allows.
+func decide(list []modelStatement, s *Subject, act Action) (deny, allow bool) {
+	for _, x := range list {
 		on := x.key
 		if act == ActListObjects {
 			on = x.bucket
 		}
 		named := len(x.who) == 0 || !s.anonymous() && slices.Contains(x.who, string(s.User))
-		if !on || !named || !slices.Contains(x.acts, act) {
-			continue
+		if on && named && slices.Contains(x.acts, act) {
+			deny, allow = deny || x.deny, allow || !x.deny
 		}
-		if x.deny {
-			return false
-		}
-		allowed = true
 	}
-	return allowed && !(p.restrict && p.public()) || otherwise
+	return deny, allow
+}
+
+// gives is what becomes of a right that ownership or an ACL gives, or does not.
+func (p *modelPolicy) gives(_ *world, s *Subject, act Action, otherwise bool) bool {
+	deny, allow := decide(p.statements, s, act)
+	allow = allow && !(p.restrict && p.public())
+	id := p.identities[s.User]
+	if id == nil || s.anonymous() {
+		return !deny && (allow || otherwise)
+	}
+	own, given := decide(slices.Concat(id.inline, id.attached, id.group), s, act)
+	out, within := decide(id.bound, s, act)
+	switch {
+	case deny, own, out:
+		return false
+	case allow:
+		return true
+	case id.bound != nil && !within:
+		return false
+	case len(id.inline)+len(id.attached)+len(id.group) > 0:
+		return given
+	}
+	return otherwise
 }
 
 // policy gives the bucket a policy, every other time.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/vfs/iam"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/policy"
 )
@@ -53,9 +54,12 @@ type judge struct {
 	owned  *record.Inode // the bucket's inode, once read
 	// unpolicied tells that the bucket has no policy.
 	unpolicied bool
+	name       string       // of the bucket as it is asked for; "": its inode's
 	key        string       // within the bucket, that is asked for; "" for none yet
 	linked     string       // where followLink came to, as a key
 	list       *ListOptions // of a list
+	held       *iam.Set     // policies of the subject, once read
+	heldRead   bool
 }
 
 func (fs *FS) judge(ctx context.Context, r cluster.Reader, bucket Ino) judge {
@@ -67,6 +71,13 @@ func (fs *FS) bucketJudge(ctx context.Context, r cluster.Reader, n *record.Inode
 	j := fs.judge(ctx, r, n.Ino)
 	j.owned, j.unpolicied = n, !n.Has(record.FlagPolicy)
 	return j
+}
+
+// namedJudge is judge for the name of a bucket that need not be there.
+func (fs *FS) namedJudge(ctx context.Context, r cluster.Reader, name string) *judge {
+	j := fs.judge(ctx, r, 0)
+	j.name = name
+	return &j
 }
 
 // free reports whether there is nothing to check.
@@ -87,73 +98,10 @@ func (j *judge) grants(act Action, n *record.Inode) error {
 
 // grantsAs is grants for an action that policies call name.
 func (j *judge) grantsAs(act Action, name string, n *record.Inode) error {
-	if e, err := j.byPolicy(act, name, n); err != nil || e == policy.Allow {
+	if e, err := j.byPolicies(act, name, n); err != nil || e == policy.Allow {
 		return err
 	}
 	return j.gives(act, n)
-}
-
-// bucketPolicy returns the policy of the bucket, nil if it has none, and what its
-// public access block says. The entry of the bucket's directory tells whether there
-// is a policy: without one nothing is read. With one, the bucket's attributes are,
-// whose digest finds the compiled policy.
-func (j *judge) bucketPolicy() (*bucketPolicy, AccessBlock, error) {
-	if j.unpolicied || j.bucket == 0 || j.free() || j.s.Local {
-		return nil, 0, nil
-	}
-	b, err := record.GetBucket(j.r, j.bucket)
-	if err != nil {
-		return nil, 0, err
-	}
-	digest := b[record.PolicyAttr]
-	switch len(digest) {
-	case 0:
-		j.unpolicied = true
-		return nil, 0, nil
-	case len(record.PolicyDigest{}):
-	default:
-		return nil, 0, fmt.Errorf("%w: policy of bucket %d has a digest of %d bytes", ErrCorrupt, j.bucket, len(digest))
-	}
-	p, err := j.fs.policies.get(j.r, j.bucket, record.PolicyDigest(digest))
-	return p, accessBlock(b), err
-}
-
-// byPolicy returns what the bucket's policy says of an action under a name of its, to
-// the object n or to what has none yet: Allow, or None. Deny is ErrAccess.
-func (j *judge) byPolicy(act Action, name string, n *record.Inode) (policy.Effect, error) {
-	p, block, err := j.bucketPolicy()
-	if p == nil || err != nil || name == "" {
-		return policy.None, err
-	}
-	e, by := p.Decide(&policy.Request{Action: name, Resource: p.resource(act.onObject(), j.key), Principal: j.s.principal(), Values: j.policyKeys(n)})
-	switch {
-	case e == policy.Allow && (block&RestrictPublicBuckets == 0 || !p.public):
-		return policy.Allow, nil
-	case e != policy.Deny:
-		return policy.None, nil
-	case keepsPolicy[name]:
-		// Who could not change a policy any more that denies everything: S3
-		// leaves that to the owner.
-		if owner, err := j.ownsBucket(); err != nil || owner {
-			return policy.None, err
-		}
-	}
-	return policy.None, fmt.Errorf("statement %d %q of the bucket's policy denies %s: %w", by+1, p.Sid(by), name, j.denied(act))
-}
-
-// keepsPolicy are actions that no policy takes from the bucket's owner.
-var keepsPolicy = map[string]bool{"s3:GetBucketPolicy": true, "s3:PutBucketPolicy": true, "s3:DeleteBucketPolicy": true}
-
-// policyKeys are the condition keys of what is asked for.
-func (j *judge) policyKeys(n *record.Inode) *policyKeys {
-	k := &policyKeys{anonymous: j.s.anonymous(), user: j.s.User, name: j.s.Name, uid: j.s.UID, now: j.fs.cfg.Now, list: j.list}
-	if n != nil {
-		k.tags = n.Object.Headers[taggingHeader]
-	}
-	if j.s.Call != nil {
-		k.values = j.s.Call.Values
-	}
-	return k
 }
 
 // gives is grants without policies.
@@ -238,14 +186,11 @@ func (j *judge) ownsBucket() (bool, error) {
 	if j.bucket == 0 {
 		return false, nil
 	}
-	if j.owned == nil {
-		n, err := record.GetInode(j.r, j.bucket)
-		if err != nil {
-			return false, err
-		}
-		j.owned = n
+	n, err := j.bucketInode()
+	if err != nil {
+		return false, err
 	}
-	return j.s.owns(j.owned), nil
+	return j.s.owns(n), nil
 }
 
 // Authorize is the early answer to an action on a bucket, or on a key in it, before a
@@ -262,10 +207,13 @@ func (fs *FS) Authorize(ctx context.Context, act Action, name ObjectName) (Bucke
 	switch {
 	case want.anyUser && !s.mayAll() && s.anonymous():
 		return info, s.denied(act)
-	case s.mayAll() && act != ActWriteObject && act != ActConfigureBucket, want.anyUser, !s.mayAll() && !s.anonymous() && (want.none || want.object != 0):
+	case s.mayAll() && act != ActWriteObject && act != ActConfigureBucket, !s.mayAll() && !s.anonymous() && (want.none || want.object != 0):
 		return info, nil
 	}
 	err := fs.peek(ctx, func(r cluster.Reader) error {
+		if want.anyUser {
+			return fs.namedJudge(ctx, r, name.Bucket).grants(act, nil)
+		}
 		n, err := bucketInode(r, name.Bucket)
 		if err != nil {
 			return err
@@ -275,8 +223,10 @@ func (fs *FS) Authorize(ctx context.Context, act Action, name ObjectName) (Bucke
 			return nil // that it exists is all that a stranger needs so far
 		}
 		j := fs.bucketJudge(ctx, r, n)
-		if j.key = name.Key; name.Key == "" && act.onObject() && !j.unpolicied {
-			return nil
+		if j.key = name.Key; name.Key == "" && act.onObject() {
+			if by, err := j.byKeys(); err != nil || by {
+				return err
+			}
 		}
 		return j.grants(act, nil)
 	})

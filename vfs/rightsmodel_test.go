@@ -243,6 +243,7 @@ func (b *builder) world(bucket string) *world {
 		w.dirs = append(w.dirs, d)
 	}
 	w.policy = b.policy(bucket, path+"key") // of the whole life of the file
+	w.policy.identities = b.identities(bucket, path+"key")
 	b.file(w, bucket, dir, path+"key")
 	return w
 }

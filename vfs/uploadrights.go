@@ -25,7 +25,7 @@ func (j *judge) upload(u *record.Upload, act Action) error {
 	if j.free() {
 		return nil
 	}
-	if e, err := j.byPolicy(act, j.s.policyAction(act), nil); err != nil || e == policy.Allow {
+	if e, err := j.byPolicies(act, j.s.policyAction(act), nil); err != nil || e == policy.Allow {
 		return err // as S3 has it, also with another's
 	}
 	if !j.s.began(u) {
@@ -55,7 +55,7 @@ func (fs *FS) uploadFor(ctx context.Context, r cluster.Reader, name *uploadKey, 
 // seesUploads reports whether the subject sees the uploads of others: the owner, and
 // whom the policy lets list them.
 func (j *judge) seesUploads() (bool, error) {
-	e, err := j.byPolicy(ActListObjects, j.s.policyAction(ActListObjects), nil)
+	e, err := j.byPolicies(ActListObjects, j.s.policyAction(ActListObjects), nil)
 	if err != nil || e == policy.Allow {
 		return err == nil, err
 	}

@@ -51,6 +51,12 @@ func (g *Registry) byName(r cluster.Reader, name string) (User, error) {
 	return g.byID(r, ID(id))
 }
 
+// Named returns the user who has a name in a snapshot; ErrNoSuchUser.
+func (g *Registry) Named(r cluster.Reader, name string) (User, error) { return g.byName(r, name) }
+
+// WithID returns the user with an ID in a snapshot; ErrNoSuchUser.
+func (g *Registry) WithID(r cluster.Reader, id ID) (User, error) { return g.byID(r, id) }
+
 // noUser returns err, or fserr.ErrNoSuchUser about what was asked for.
 func noUser(err error, format string, args ...any) error {
 	if err != nil {

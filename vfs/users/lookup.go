@@ -44,6 +44,9 @@ func (g *Registry) Founder(ctx context.Context) (User, error) {
 func (g *Registry) find(ctx context.Context, read func(r cluster.Reader) (User, error)) (User, error) {
 	var u User
 	err := g.store.View(ctx, func(r cluster.Reader) (err error) {
+		if err := guarded(ctx, r); err != nil {
+			return err
+		}
 		u, err = read(r)
 		return err
 	})
@@ -54,6 +57,9 @@ func (g *Registry) find(ctx context.Context, read func(r cluster.Reader) (User, 
 func (g *Registry) List(ctx context.Context) ([]User, error) {
 	var users []User
 	err := g.store.View(ctx, func(r cluster.Reader) error {
+		if err := guarded(ctx, r); err != nil {
+			return err
+		}
 		users = nil
 		return g.each(r, func(u User) error {
 			users = append(users, u)

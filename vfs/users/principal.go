@@ -28,6 +28,10 @@ func ARN(uid uint32, name string) string {
 	return arnPrefix + AccountNumber(uid) + ":user/" + name
 }
 
+// NewARN is the ARN that policies go by for a user who is not there yet, whose
+// account is not known.
+func NewARN(name string) string { return arnPrefix + ":user/" + name }
+
 // Principal returns the user whom a policy names: by ID, by the number of the
 // account, or by an ARN, which may leave the account out. fserr.ErrNoSuchUser.
 func (g *Registry) Principal(r cluster.Reader, name string) (User, error) {

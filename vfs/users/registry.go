@@ -28,12 +28,37 @@ type Registry struct {
 	keys   *seal.Keyring
 	shared bool
 	cache  cache
+	// removed is told of each user who is removed, in the transaction.
+	removed func(t cluster.Txn, id ID) error
 }
 
 // New returns the users in a store. Secrets are sealed with keys, if there are
 // any. shared tells that other processes change the store.
 func New(store Store, keys *seal.Keyring, shared bool) *Registry {
 	return &Registry{store: store, keys: keys, shared: shared}
+}
+
+// OnRemove has fn told of each user who is removed, in the transaction. It is called
+// before the registry is used.
+func (g *Registry) OnRemove(fn func(t cluster.Txn, id ID) error) { g.removed = fn }
+
+// guardKey is the key of what Guarded notes in a context.
+type guardKey struct{}
+
+// Guard returns an error in a transaction that must not be run.
+type Guard func(ctx context.Context, r cluster.Reader) error
+
+// Guarded returns a context whose changes and reads of users ask guard first, in the
+// transaction or snapshot in which they act.
+func Guarded(ctx context.Context, guard Guard) context.Context {
+	return context.WithValue(ctx, guardKey{}, guard)
+}
+
+func guarded(ctx context.Context, r cluster.Reader) error {
+	if guard, ok := ctx.Value(guardKey{}).(Guard); ok {
+		return guard(ctx, r)
+	}
+	return nil
 }
 
 // Options of Make.
@@ -202,6 +227,11 @@ func (g *Registry) Remove(ctx context.Context, name string) error {
 		if err := g.handOnUID(t, &old); err != nil {
 			return err
 		}
+		if g.removed != nil {
+			if err := g.removed(t, old.ID); err != nil {
+				return err
+			}
+		}
 		return g.put(t, &old, &gone)
 	})
 }
@@ -223,5 +253,10 @@ func (g *Registry) handOnUID(t cluster.Txn, gone *User) error {
 // update changes users, and has what the cache knows of them read again.
 func (g *Registry) update(ctx context.Context, fn func(t cluster.Txn, nowNS int64) error) error {
 	defer g.cache.invalidate()
-	return g.store.Update(ctx, fn)
+	return g.store.Update(ctx, func(t cluster.Txn, nowNS int64) error {
+		if err := guarded(ctx, t); err != nil {
+			return err
+		}
+		return fn(t, nowNS)
+	})
 }

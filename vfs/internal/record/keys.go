@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	"ogw/vfs/internal/fserr"
 )
@@ -39,6 +40,12 @@ const FormatVersion = 3
 //	'u' name                             ID of the user who has it
 //	'I' uid(4)                           ID of the user who has it, or had it last
 //	'k' access key                       ID of the user who holds it
+//	'A' ID                               policies and groups of a user or group (permissions.go)
+//	'P' ID                               managed policy (managedpolicy.go)
+//	'G' ID                               group (group.go)
+//	'N' kind(4) name                     ID of the group or managed policy that has it; the name in lower case
+//	'B' ID(21) ID                        1: the second is attached to the first, a policy, or is in it, a group; 2: it is bounded by it; 3: both
+//	'R'                                  revision of the policies of identities (permissions.go)
 //	'd' slot(2)                          request that was done last, of those that share the slot (done.go)
 //	'g' name                             settings kept in the store (exports and the like)
 //	'K' name                             secret of the store's own (storesecret.go)
@@ -67,6 +74,12 @@ const (
 	TabUID      = 'I'
 	TabAccess   = 'k'
 	TabOnce     = 'd'
+	TabPerms    = 'A'
+	TabManaged  = 'P'
+	TabGroup    = 'G'
+	TabIAMName  = 'N'
+	TabBacklink = 'B'
+	TabRevision = 'R'
 	TabSetting  = 'g'
 	TabSecret   = 'K'
 	TabDamaged  = 'z'
@@ -113,6 +126,10 @@ func UserKey(id UserID) []byte                { return append([]byte{TabUser}, i
 func UserNameKey(name string) []byte          { return append([]byte{TabUserName}, name...) }
 func UIDKey(uid uint32) []byte                { return binary.BigEndian.AppendUint32([]byte{TabUID}, uid) }
 func AccessIDKey(id string) []byte            { return append([]byte{TabAccess}, id...) }
+func PermissionsKey(id string) []byte         { return append([]byte{TabPerms}, id...) }
+func ManagedPolicyKey(id string) []byte       { return append([]byte{TabManaged}, id...) }
+func GroupKey(id string) []byte               { return append([]byte{TabGroup}, id...) }
+func RevisionKey() []byte                     { return []byte{TabRevision} }
 func OnceKey(slot uint16) []byte              { return []byte{TabOnce, byte(slot >> 8), byte(slot)} }
 func SettingKey(name string) []byte           { return append([]byte{TabSetting}, name...) }
 func StoreSecretKey(name string) []byte       { return append([]byte{TabSecret}, name...) }
@@ -217,4 +234,16 @@ func AppendKey1(keys [][]byte, text []byte, table byte, ino Ino) ([][]byte, []by
 	begin := len(text)
 	text = binary.BigEndian.AppendUint64(append(text, table), uint64(ino))
 	return append(keys, text[begin:len(text):len(text)]), text
+}
+
+// IAMNameKey leads to the group or policy of a kind that has a name, in whatever
+// case.
+func IAMNameKey(kind, name string) []byte {
+	return append(append([]byte{TabIAMName}, kind...), strings.ToLower(name)...)
+}
+
+// BacklinkKey tells of a policy or group who is attached to it. The ID of the first
+// has a fixed length.
+func BacklinkKey(to, from string) []byte {
+	return append(append([]byte{TabBacklink}, to...), from...)
 }

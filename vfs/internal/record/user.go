@@ -93,13 +93,16 @@ const (
 )
 
 // NewUserID returns an ID that no user has.
-func NewUserID() UserID {
+func NewUserID() UserID { return UserID(userIDPrefix + randomID()) }
+
+// randomID is what follows the letters of the kind.
+func randomID() string {
 	var b [userIDRandom]byte
 	rand.Read(b[:])
 	for i := range b {
 		b[i] = userIDAlphabet[b[i]%byte(len(userIDAlphabet))]
 	}
-	return UserID(userIDPrefix + string(b[:]))
+	return string(b[:])
 }
 
 // LooksLikeUserID reports whether s has the form of an ID. Names must not:

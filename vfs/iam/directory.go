@@ -1,0 +1,93 @@
+package iam
+
+import (
+	"context"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/record"
+	"ogw/vfs/users"
+)
+
+// Ask is what somebody wants to do to an identity, a group or a policy.
+type Ask struct {
+	Action   string // such as "iam:CreateGroup"
+	Resource string // ARN
+	// Admin tells that it is about an administrator, to whom policies do not
+	// apply: only administrators may do that.
+	Admin bool
+	// PolicyARN is the managed policy that is attached or detached, "" if none is
+	// (condition key iam:PolicyARN).
+	PolicyARN string
+}
+
+// Judge returns an error unless who asks, as the context tells, may do it. It
+// reads from r alone.
+type Judge func(ctx context.Context, r cluster.Reader, a Ask) error
+
+// Directory is the groups and policies of one namespace. It is safe for concurrent
+// use.
+type Directory struct {
+	store users.Store
+	users *users.Registry
+	may   Judge
+	cache cache
+}
+
+// New returns the directory of a store, and has what users hold removed with them.
+func New(store users.Store, registry *users.Registry, may Judge) *Directory {
+	d := &Directory{store: store, users: registry, may: may}
+	registry.OnRemove(d.forget)
+	return d
+}
+
+// view runs fn on one snapshot if the act is allowed in it.
+func (d *Directory) view(ctx context.Context, ask func(r cluster.Reader) (Ask, error), fn func(r cluster.Reader) error) error {
+	return d.store.View(ctx, func(r cluster.Reader) error {
+		if err := d.allowed(ctx, r, ask); err != nil {
+			return err
+		}
+		return fn(r)
+	})
+}
+
+// update runs fn in a transaction in which the act is allowed, and moves the
+// revision.
+func (d *Directory) update(ctx context.Context, ask func(r cluster.Reader) (Ask, error), fn func(t cluster.Txn, nowNS int64) error) error {
+	return d.store.Update(ctx, func(t cluster.Txn, nowNS int64) error {
+		if err := d.allowed(ctx, t, ask); err != nil {
+			return err
+		}
+		if err := fn(t, nowNS); err != nil {
+			return err
+		}
+		return t.Set(record.RevisionKey(), record.NewRevision())
+	})
+}
+
+func (d *Directory) allowed(ctx context.Context, r cluster.Reader, ask func(r cluster.Reader) (Ask, error)) error {
+	a, err := ask(r)
+	if err != nil {
+		return err
+	}
+	return d.may(ctx, r, a)
+}
+
+// about is an act whose resource is known without a look at the store.
+func about(action, resource string) func(cluster.Reader) (Ask, error) {
+	return func(cluster.Reader) (Ask, error) { return Ask{Action: action, Resource: resource}, nil }
+}
+
+// May returns a function for users.Guarded: whether who asks may do something to the
+// user of a name. A user who is not there yet is named as it will be.
+func (d *Directory) May(action, user string) func(ctx context.Context, r cluster.Reader) error {
+	return func(ctx context.Context, r cluster.Reader) error {
+		a := Ask{Action: action, Resource: users.NewARN(user)}
+		u, err := d.users.Named(r, user)
+		if err == nil {
+			a.Resource, a.Admin = userARN(&u), u.Admin
+		} else if !noSuchUser(err) {
+			return err
+		}
+		return d.may(ctx, r, a)
+	}
+}

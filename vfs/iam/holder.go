@@ -1,0 +1,126 @@
+package iam
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
+	"ogw/vfs/users"
+)
+
+// HolderKind is what can hold policies.
+type HolderKind int
+
+// The kinds of holders.
+const (
+	User HolderKind = iota
+	InGroup
+)
+
+// String is the kind as actions of IAM name it.
+func (k HolderKind) String() string { return [...]string{"User", "Group"}[k] }
+
+// Holder is a user or group, by name.
+type Holder struct {
+	Kind HolderKind
+	Name string
+}
+
+// found is a holder with its ID.
+type found struct {
+	id, arn string
+	admin   bool
+}
+
+// find looks a holder up.
+func (d *Directory) find(r cluster.Reader, h Holder) (found, error) {
+	if h.Kind == InGroup {
+		g, err := d.group(r, h.Name)
+		return found{id: g.ID, arn: GroupARN(g.Path, g.Name)}, err
+	}
+	u, err := d.users.Named(r, h.Name)
+	if noSuchUser(err) {
+		err = NoUser(h.Name)
+	}
+	return found{string(u.ID), userARN(&u), u.Admin}, err
+}
+
+func noSuchUser(err error) bool { return errors.Is(err, fserr.ErrNoSuchUser) }
+
+// NoUser is the error for the name of a user that nobody has.
+func NoUser(name string) error {
+	return fault(NoSuchEntity, "The user with name %s cannot be found.", name)
+}
+
+// aboutHolder is an act on a holder.
+func (d *Directory) aboutHolder(action string, h Holder, policy string) func(cluster.Reader) (Ask, error) {
+	return func(r cluster.Reader) (Ask, error) {
+		f, err := d.find(r, h)
+		a := Ask{Action: action, Resource: f.arn, Admin: f.admin}
+		if policy != "" && err == nil {
+			p, e := d.managed(r, policy)
+			a.PolicyARN, err = PolicyARN(p.Path, p.Name), e
+		}
+		return a, err
+	}
+}
+
+// permissions reads what a holder has.
+func (d *Directory) permissions(r cluster.Reader, h Holder) (found, record.Permissions, error) {
+	f, err := d.find(r, h)
+	if err != nil {
+		return f, record.Permissions{}, err
+	}
+	p, err := record.GetPermissions(r, f.id)
+	return f, p, err
+}
+
+// change changes what a holder has; policy names the managed policy that it is about,
+// if any.
+func (d *Directory) change(ctx context.Context, verb string, h Holder, policy string, fn func(t cluster.Txn, f *found, p *record.Permissions) error) error {
+	return d.update(ctx, d.aboutHolder(actionOf(verb, h), h, policy), func(t cluster.Txn, _ int64) error {
+		f, p, err := d.permissions(t, h)
+		if err != nil {
+			return err
+		}
+		if err := fn(t, &f, &p); err != nil {
+			return err
+		}
+		return putPermissions(t, f.id, &p)
+	})
+}
+
+// actionOf puts the kind of holder into a verb: "Put%Policy" is iam:PutUserPolicy.
+func actionOf(verb string, h Holder) string {
+	return "iam:" + strings.Replace(verb, "%", h.Kind.String(), 1)
+}
+
+func putPermissions(t cluster.Txn, id string, p *record.Permissions) error {
+	if p.Empty() {
+		return t.Delete(record.PermissionsKey(id))
+	}
+	return t.Set(record.PermissionsKey(id), p.Encode())
+}
+
+// forget removes what a user holds who is removed.
+func (d *Directory) forget(t cluster.Txn, id users.ID) error {
+	p, err := record.GetPermissions(t, string(id))
+	if err != nil || p.Empty() {
+		return err
+	}
+	for _, to := range append(append(p.Groups, p.Attached...), p.Boundary) {
+		if to == "" {
+			continue
+		}
+		if err := t.Delete(record.BacklinkKey(to, string(id))); err != nil {
+			return err
+		}
+	}
+	if err := t.Delete(record.PermissionsKey(string(id))); err != nil {
+		return err
+	}
+	return t.Set(record.RevisionKey(), record.NewRevision())
+}

@@ -1,0 +1,199 @@
+package vfs
+
+import (
+	"context"
+	"fmt"
+
+	"ogw/cluster"
+	"ogw/vfs/iam"
+	"ogw/vfs/internal/record"
+	"ogw/vfs/policy"
+	"ogw/vfs/users"
+)
+
+// The policies of a request: the bucket's, those of who asks, and its permission
+// boundary, in the order of S3 ("Policy evaluation logic" of the IAM user guide).
+
+// byPolicies returns what all policies say of an action under a name of theirs:
+// Allow, or None, if grants decide. ErrAccess for what one denies, for what the
+// boundary does not hold, and where somebody who is held to policies is allowed
+// nothing by any.
+func (j *judge) byPolicies(act Action, name string, n *record.Inode) (policy.Effect, error) {
+	e, err := j.byPolicy(act, name, n)
+	if err != nil {
+		return e, err
+	}
+	set, err := j.identity()
+	if set == nil || err != nil {
+		return e, err
+	}
+	resource, err := j.resource(act)
+	if err != nil {
+		return policy.None, err
+	}
+	v := set.Decide(&policy.Request{Action: name, Resource: resource, Principal: j.s.principal(), Values: j.policyKeys(n)})
+	switch {
+	case v.Effect == policy.Deny:
+		return policy.None, fmt.Errorf("statement %d %q of %s denies %s: %w", v.Number, v.Sid, v.Policy, name, j.denied(act))
+	case e == policy.Allow:
+		return e, nil // to the user itself, or to everybody: S3 asks nobody else
+	case !v.Within:
+		return policy.None, fmt.Errorf("the permission boundary does not hold %s: %w", name, j.denied(act))
+	case !set.Held():
+		return policy.None, nil
+	case v.Effect != policy.Allow:
+		return policy.None, fmt.Errorf("no policy allows %s: %w", name, j.denied(act))
+	}
+	return policy.Allow, nil
+}
+
+// identity returns the policies of who asks, nil for who is not held to any.
+func (j *judge) identity() (set *iam.Set, err error) {
+	if j.heldRead {
+		return j.held, nil
+	}
+	if j.free() || j.s.Local || j.s.User == "" {
+		return nil, nil
+	}
+	j.held, err = j.fs.iam.SetOf(j.r, j.s.User)
+	j.heldRead = err == nil
+	return j.held, err
+}
+
+// byKeys reports whether policies can tell keys of the bucket apart.
+func (j *judge) byKeys() (bool, error) {
+	if p, _, err := j.bucketPolicy(); p != nil || err != nil {
+		return p != nil, err
+	}
+	set, err := j.identity()
+	return set != nil, err
+}
+
+// resource is the ARN that an action is about, by the name that the bucket has now.
+func (j *judge) resource(act Action) (string, error) {
+	name := j.name
+	if name == "" && j.bucket != 0 {
+		n, err := j.bucketInode()
+		if err != nil {
+			return "", err
+		}
+		name = n.Name
+	}
+	switch {
+	case act == ActListBuckets:
+		return arnPrefix + "*", nil
+	case act.onObject():
+		return arnPrefix + name + "/" + j.key, nil
+	}
+	return arnPrefix + name, nil
+}
+
+// bucketInode returns the inode of the bucket.
+func (j *judge) bucketInode() (n *record.Inode, err error) {
+	if j.owned == nil {
+		if n, err = record.GetInode(j.r, j.bucket); err != nil {
+			return nil, err
+		}
+		j.owned = n
+	}
+	return j.owned, nil
+}
+
+// bucketPolicy returns the policy of the bucket, nil if it has none, and what its
+// public access block says. The entry of the bucket's directory tells whether there
+// is a policy: without one nothing is read. With one, the bucket's attributes are,
+// whose digest finds the compiled policy.
+func (j *judge) bucketPolicy() (*bucketPolicy, AccessBlock, error) {
+	if j.unpolicied || j.bucket == 0 || j.free() || j.s.Local {
+		return nil, 0, nil
+	}
+	b, err := record.GetBucket(j.r, j.bucket)
+	if err != nil {
+		return nil, 0, err
+	}
+	digest := b[record.PolicyAttr]
+	switch len(digest) {
+	case 0:
+		j.unpolicied = true
+		return nil, 0, nil
+	case len(record.PolicyDigest{}):
+	default:
+		return nil, 0, fmt.Errorf("%w: policy of bucket %d has a digest of %d bytes", ErrCorrupt, j.bucket, len(digest))
+	}
+	p, err := j.fs.policies.get(j.r, j.bucket, record.PolicyDigest(digest))
+	return p, accessBlock(b), err
+}
+
+// byPolicy returns what the bucket's policy says of an action under a name of its, to
+// the object n or to what has none yet: Allow, or None. Deny is ErrAccess.
+func (j *judge) byPolicy(act Action, name string, n *record.Inode) (policy.Effect, error) {
+	p, block, err := j.bucketPolicy()
+	if p == nil || err != nil || name == "" {
+		return policy.None, err
+	}
+	e, by := p.Decide(&policy.Request{Action: name, Resource: p.resource(act.onObject(), j.key), Principal: j.s.principal(), Values: j.policyKeys(n)})
+	switch {
+	case e == policy.Allow && (block&RestrictPublicBuckets == 0 || !p.public):
+		return policy.Allow, nil
+	case e != policy.Deny:
+		return policy.None, nil
+	case keepsPolicy[name]:
+		// Who could not change a policy any more that denies everything: S3
+		// leaves that to the owner.
+		if owner, err := j.ownsBucket(); err != nil || owner {
+			return policy.None, err
+		}
+	}
+	return policy.None, fmt.Errorf("statement %d %q of the bucket's policy denies %s: %w", by+1, p.Sid(by), name, j.denied(act))
+}
+
+// keepsPolicy are actions that no policy takes from the bucket's owner.
+var keepsPolicy = map[string]bool{"s3:GetBucketPolicy": true, "s3:PutBucketPolicy": true, "s3:DeleteBucketPolicy": true}
+
+// policyKeys are the condition keys of what is asked for.
+func (j *judge) policyKeys(n *record.Inode) *policyKeys {
+	k := &policyKeys{anonymous: j.s.anonymous(), user: j.s.User, name: j.s.Name, uid: j.s.UID, now: j.fs.cfg.Now, list: j.list}
+	if n != nil {
+		k.tags = n.Object.Headers[taggingHeader]
+	}
+	if j.s.Call != nil {
+		k.values = j.s.Call.Values
+	}
+	return k
+}
+
+// mayAdminister is the judge of users, groups and policies: administrators may do
+// everything, others what a policy of theirs allows. Nobody but an administrator
+// changes one.
+func (fs *FS) mayAdminister(ctx context.Context, r cluster.Reader, a iam.Ask) error {
+	s := subjectOf(ctx)
+	if s.mayAll() {
+		return nil
+	}
+	why := "no identity-based policy allows the " + a.Action + " action"
+	if s.User != "" && !s.Local && !a.Admin {
+		set, err := fs.iam.SetOf(r, s.User)
+		if err != nil {
+			return err
+		}
+		if set != nil {
+			j := judge{fs: fs, r: r, s: s}
+			keys := j.policyKeys(nil)
+			keys.policyARN = a.PolicyARN
+			v := set.Decide(&policy.Request{Action: a.Action, Resource: a.Resource, Principal: s.principal(), Values: keys})
+			switch {
+			case v.Effect == policy.Deny:
+				why = "an explicit deny stands in " + v.Policy
+			case v.Effect == policy.Allow && !v.Within:
+				why = "no permissions boundary allows the " + a.Action + " action"
+			case v.Effect == policy.Allow:
+				return nil
+			}
+		}
+	}
+	who := "anonymous"
+	if s.User != "" {
+		who = users.ARN(s.UID, s.Name)
+	}
+	return &iam.Denied{Message: fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s because %s", who, a.Action, a.Resource, why)}
+}
