@@ -97,8 +97,8 @@
 // The kernel checks modes and ACLs (default_permissions); the VFS is told
 // that the caller is trusted and only takes owners from the credential.
 //
-// So most refusals never get here. Those that do, and changes of buckets and
-// ACLs, are told to Options.Done (record.go), at the one place where every
+// So most refusals never get here. Those that do, and changes of buckets, ACLs
+// and file flags, are told to Options.Done (record.go), at the one place where every
 // request ends (observe.go).
 //
 // # What the kernel knows

@@ -40,6 +40,9 @@ var flagBits = [...]struct {
 	{vfs.FlagNoAtime, 0x80, 0x40},
 }
 
+// flagLetters are those that chattr(1) gives the flags.
+const flagLetters = "iadA"
+
 // Ioctl gets and sets file flags; there are no others.
 func (f *rawFS) Ioctl(cancel <-chan struct{}, in *fuse.IoctlIn, inbuf []byte, _ *fuse.IoctlOut, outbuf []byte) fuse.Status {
 	ctx := f.request(cancel, &in.InHeader)
@@ -61,6 +64,24 @@ func (f *rawFS) Ioctl(cancel <-chan struct{}, in *fuse.IoctlIn, inbuf []byte, _ 
 		return f.status("ioctl", &in.InHeader, err)
 	}
 	return fuse.Status(syscall.ENOTTY)
+}
+
+// setsFlags is what an ioctl that succeeds changes: flags bind administrators, too.
+func setsFlags(cmd uint32, in []byte) extra {
+	if cmd != unix.FS_IOC_SETFLAGS && cmd != iocFSSetXattr {
+		return extra{}
+	}
+	flags, err := parseFlags(in, cmd == iocFSSetXattr)
+	if err != nil {
+		return extra{}
+	}
+	text := ""
+	for i, b := range flagBits {
+		if flags&b.flag != 0 {
+			text += string(flagLetters[i])
+		}
+	}
+	return extra{detail: "flags=" + text, rights: true}
 }
 
 // putFlags answers with the flags. Before Linux 5.13 there is room for 8 bytes

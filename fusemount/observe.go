@@ -205,7 +205,8 @@ func (o *observed) CopyFileRange(c <-chan struct{}, in *fuse.CopyFileRangeIn) (u
 
 func (o *observed) Ioctl(c <-chan struct{}, in *fuse.IoctlIn, inbuf []byte, output *fuse.IoctlOut, outbuf []byte) fuse.Status {
 	start := time.Now()
-	return o.done("ioctl", start, &in.InHeader, "", o.RawFileSystem.Ioctl(c, in, inbuf, output, outbuf))
+	s := o.RawFileSystem.Ioctl(c, in, inbuf, output, outbuf)
+	return o.ended("ioctl", start, &in.InHeader, setsFlags(in.Cmd, inbuf), s)
 }
 
 func (o *observed) Flush(c <-chan struct{}, in *fuse.FlushIn) fuse.Status {

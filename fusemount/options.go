@@ -65,7 +65,7 @@ type Options struct {
 	// none. It must be fast and safe for concurrent use. May be nil.
 	Observe func(operation string, took time.Duration, errno syscall.Errno)
 	// Done is called after requests that were refused and after changes of
-	// buckets and ACLs, with DoneAll after all that Observe is called for. It
+	// buckets, ACLs and file flags, with DoneAll after all that Observe is called for. It
 	// must be fast and safe for concurrent use. May be nil.
 	Done    func(*Record)
 	DoneAll bool

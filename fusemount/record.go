@@ -16,10 +16,10 @@ type Record struct {
 	Name      string  // entry of Ino, "" for Ino itself
 	ToDir     vfs.Ino // of a rename: where to
 	ToName    string
-	Detail    string // name of an attribute
+	Detail    string // name of an attribute, file flags that were set
 	Errno     syscall.Errno
 	// Rights tells that a bucket was made, removed or renamed, that its mode or
-	// owner changed, or the ACL of anything.
+	// owner changed, or the ACL or the file flags of anything.
 	Rights bool
 }
 

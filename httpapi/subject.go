@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -17,7 +19,10 @@ type Subject struct {
 	Target string // what was acted on; "" is the path
 	Detail string // what it was changed to, without secrets
 	Admin  bool   // rights were changed, by an operation that need not do so
-	Agent  string // as the client calls itself
+	// Refused is why a part of what was asked for was not done, for want of a
+	// right, where the answer is a success.
+	Refused error
+	Agent   string // as the client calls itself
 }
 
 // NoteUser tells Frame who asks.
@@ -45,6 +50,42 @@ func NoteTarget(ctx context.Context, target, detail string) {
 		rec.Subject.Target = target
 	}
 	rec.Subject.add(detail)
+}
+
+// NoteObject tells Frame what is acted on, where only the body of a request says it.
+func NoteObject(ctx context.Context, target string) {
+	if rec, ok := ctx.Value(recordKey{}).(*Record); ok {
+		rec.Subject.Target = target
+	}
+}
+
+// NoteRefused tells Frame that a part of what was asked for was refused.
+func NoteRefused(ctx context.Context, err error) {
+	if rec, ok := ctx.Value(recordKey{}).(*Record); ok {
+		rec.Subject.Refused = err
+	}
+}
+
+// maxNoteBytes bounds a text in a line of the audit: enough of a policy, or of
+// several keys, to see what it is about, and with the rest of the line below what
+// the log keeps of a detail.
+const maxNoteBytes = 1536
+
+// NoteText adds a name and a text of any characters to what NoteTarget tells. A
+// text that is too long is cut, and told from others that begin so by its digest.
+func NoteText(ctx context.Context, name, text string) {
+	rec, ok := ctx.Value(recordKey{}).(*Record)
+	if !ok {
+		return
+	}
+	if len(text) > maxNoteBytes {
+		sum := sha256.Sum256([]byte(text))
+		text = fmt.Sprintf("%s... (%d bytes, sha256=%x)", text[:maxNoteBytes], len(text), sum)
+	}
+	if rec.Subject.Detail != "" {
+		rec.Subject.Detail += " "
+	}
+	rec.Subject.Detail += name + "=" + text
 }
 
 // add adds the words of detail that are not there yet.

@@ -61,15 +61,23 @@ func Services(addr netip.AddrPort, udp bool) []portmap.Service {
 // lockFiles implements nlm.Files.
 type lockFiles struct{ s *Server }
 
-// Resolve checks the export's rules as every call does. Whoever locks must be
-// allowed to read, or to write for an exclusive lock, or own the file: the
-// client checked when the program opened it. Who gives up may do that with any
-// handle that the server made.
+// Resolve checks the export's rules as every call does, and tells of refusals.
+// Whoever locks must be allowed to read, or to write for an exclusive lock, or own
+// the file: the client checked when the program opened it. Who gives up may do that
+// with any handle that the server made.
 func (f lockFiles) Resolve(ctx context.Context, c *rpc.Call, fh []byte, want nlm.Access) (uint64, error) {
-	if want == nlm.GiveUp {
-		return f.named(c, fh)
-	}
 	q := &request{s: f.s, call: c}
+	ino, err := f.resolve(ctx, q, fh, want)
+	if err != nil && f.s.done != nil {
+		q.tell(lockOperation(c.Proc), err)
+	}
+	return ino, err
+}
+
+func (f lockFiles) resolve(ctx context.Context, q *request, fh []byte, want nlm.Access) (uint64, error) {
+	if want == nlm.GiveUp {
+		return f.named(q.call, fh)
+	}
 	ino, err := q.open(ctx, fh, want == nlm.Write)
 	if err != nil || want == nlm.Name {
 		return uint64(ino), vfsError(err)

@@ -2,7 +2,9 @@ package nfsserver
 
 import (
 	"net/netip"
+	"strings"
 
+	"ogw/nfsserver/nlm"
 	"ogw/vfs"
 )
 
@@ -13,7 +15,7 @@ const opConnect = "CONNECT"
 // Record is what is told of a call, or of a connection that was turned away,
 // after it ended.
 type Record struct {
-	Operation string // procedure, CONNECT
+	Operation string // procedure, of NLM with its program's name; CONNECT
 	Client    netip.AddrPort
 	Machine   string // as the client calls itself
 	XID       uint32
@@ -45,5 +47,19 @@ func (r *Record) Refused() bool {
 // Operations returns the names of what Records tell of.
 func Operations() []string {
 	out := []string{opConnect, mountNames[mountMnt]}
-	return append(out, nfsNames[procNull+1:]...)
+	out = append(out, nfsNames[procNull+1:]...)
+	return append(out, lockOperations()...)
+}
+
+// lockOperation is the name of what a procedure of NLM does, however it is answered.
+func lockOperation(proc uint32) string {
+	return "NLM_" + strings.TrimSuffix(nlm.Names()[proc], "_MSG")
+}
+
+// lockOperations are those that resolve a file.
+func lockOperations() (list []string) {
+	for _, name := range []string{"TEST", "LOCK", "CANCEL", "UNLOCK", "SHARE", "UNSHARE", "NM_LOCK"} {
+		list = append(list, "NLM_"+name)
+	}
+	return list
 }

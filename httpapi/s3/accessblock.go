@@ -3,7 +3,9 @@ package s3
 import (
 	"encoding/xml"
 	"net/http"
+	"strconv"
 
+	"ogw/httpapi"
 	"ogw/vfs"
 )
 
@@ -39,6 +41,9 @@ func (q *request) putAccessBlock() error {
 		if b.on {
 			block |= b.bit
 		}
+	}
+	for _, b := range doc.bits() {
+		httpapi.NoteText(q.ctx, b.name, strconv.FormatBool(b.on))
 	}
 	return q.setConfig(vfs.AccessBlockConfig, []byte{byte(block)}, http.StatusOK)
 }

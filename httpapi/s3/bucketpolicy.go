@@ -1,7 +1,9 @@
 package s3
 
 import (
+	"bytes"
 	"crypto/md5"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -21,9 +23,19 @@ func (q *request) putBucketPolicy() error {
 	if err := q.fs.SetBucketPolicy(q.ctx, q.name.Bucket, text); err != nil {
 		return policyError(err)
 	}
-	httpapi.NoteRights(q.ctx, "policy")
+	httpapi.NoteRights(q.ctx, "")
+	httpapi.NoteText(q.ctx, "policy", oneLine(text))
 	q.w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// oneLine takes what is no content from a JSON document.
+func oneLine(text []byte) string {
+	var b bytes.Buffer
+	if json.Compact(&b, text) != nil {
+		return string(text)
+	}
+	return b.String()
 }
 
 // policyError is what is wrong with a policy, in S3's terms.

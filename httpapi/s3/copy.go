@@ -32,6 +32,7 @@ func (q *request) copySource() (vfs.ObjectName, vfs.ObjectInfo, error) {
 	if err != nil || src.Bucket == "" || src.Key == "" {
 		return src, vfs.ObjectInfo{}, invalidArgument("x-amz-copy-source", v, "Copy Source must mention the source bucket and key: sourcebucket/sourcekey")
 	}
+	httpapi.NoteText(q.ctx, "source", "/"+src.Bucket+"/"+src.Key)
 	if want := q.r.Header.Get("X-Amz-Source-Expected-Bucket-Owner"); want != "" {
 		if err := q.bucketIsOf(src.Bucket, want); err != nil {
 			return src, vfs.ObjectInfo{}, err

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ogw/httpapi"
 	"ogw/vfs"
 )
 
@@ -34,6 +35,7 @@ func (q *request) putBucketCORS() error {
 	if err != nil {
 		return err
 	}
+	httpapi.NoteText(q.ctx, "cors", string(text))
 	return q.setConfig(bucketCORS, text, http.StatusOK)
 }
 

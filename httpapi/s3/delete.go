@@ -158,8 +158,47 @@ func (q *request) deleteObjects() error {
 			results[plain[i]] = d.Err
 		}
 	}
+	q.tellDeleted(&doc, results)
 	q.sendDeleted(&doc, results)
 	return nil
+}
+
+// tellDeleted tells the audit how many keys were named, and the first of them by
+// outcome.
+func (q *request) tellDeleted(doc *deleteXML, results []error) {
+	var deleted, refused, failed deletedKeys
+	for i, o := range doc.Objects {
+		switch err := results[i]; {
+		case err == nil:
+			deleted.add(*o.Key)
+		case toAPI(err).status == http.StatusForbidden:
+			refused.add(*o.Key)
+			httpapi.NoteRefused(q.ctx, err)
+		default:
+			failed.add(*o.Key)
+		}
+	}
+	refused.tell(q, "refused")
+	failed.tell(q, "failed")
+	deleted.tell(q, "deleted")
+}
+
+// deletedKeys are keys of one outcome.
+type deletedKeys struct {
+	first []string
+	n     int
+}
+
+func (k *deletedKeys) add(key string) {
+	if k.n++; len(k.first) < maxToldKeys {
+		k.first = append(k.first, strconv.Quote(key))
+	}
+}
+
+func (k *deletedKeys) tell(q *request, outcome string) {
+	if k.n > 0 {
+		httpapi.NoteText(q.ctx, outcome, strconv.Itoa(k.n)+" ["+strings.Join(k.first, " ")+"]")
+	}
 }
 
 func (q *request) sendDeleted(doc *deleteXML, results []error) {

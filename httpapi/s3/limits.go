@@ -6,6 +6,9 @@ import (
 )
 
 const (
+	// maxToldKeys of each outcome of a DeleteObjects are named in the audit:
+	// enough to see what it was about, in one line.
+	maxToldKeys = 20
 	// maxConfigBytes bounds the XML bodies that need no budget: all but
 	// those of DeleteObjects and CompleteMultipartUpload.
 	maxConfigBytes = 64 << 10

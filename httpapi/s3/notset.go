@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"net/http"
 
+	"ogw/httpapi"
 	"ogw/vfs"
 )
 
@@ -56,6 +57,7 @@ func (q *request) putRequestPayment() error {
 	}
 	switch doc.Payer {
 	case "BucketOwner":
+		httpapi.NoteText(q.ctx, "payer", doc.Payer)
 		q.w.WriteHeader(http.StatusOK)
 		return nil
 	case "Requester":

@@ -45,6 +45,7 @@ func (q *request) postObject() error {
 		return newError(codeKeyMustBeSpecified)
 	}
 	q.name.Key, fields["bucket"] = key, q.name.Bucket
+	httpapi.NoteObject(q.ctx, "/"+q.name.Bucket+"/"+key)
 	pol, err := q.authorizeForm(fields)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"ogw/httpapi"
 	"ogw/vfs"
 )
 
@@ -163,7 +164,9 @@ func (q *request) putBucketTagging() error {
 	if err := checkTags(doc.Tags, maxBucketTags); err != nil {
 		return err
 	}
-	return q.setConfig(bucketTags, []byte(encodeTags(doc.Tags)), http.StatusNoContent)
+	text := encodeTags(doc.Tags)
+	httpapi.NoteText(q.ctx, "tags", text)
+	return q.setConfig(bucketTags, []byte(text), http.StatusNoContent)
 }
 
 // deleteBucketTagging is DeleteBucketTagging.

@@ -77,6 +77,8 @@ func (a *auditor) http(door, gateway string, code func(error) string) func(*http
 			e.UID = peerUID(r.Remote)
 		}
 		switch {
+		case r.Subject.Refused != nil:
+			e.Error = code(r.Subject.Refused)
 		case r.Err != nil:
 			e.Error = code(r.Err)
 		case result != audit.OK:
@@ -89,7 +91,7 @@ func (a *auditor) http(door, gateway string, code func(error) string) func(*http
 // httpResult tells how a request ended.
 func httpResult(r *httpapi.Record) audit.Result {
 	switch s := r.Status; {
-	case errors.Is(r.Err, guess.ErrThrottled):
+	case errors.Is(r.Err, guess.ErrThrottled), r.Subject.Refused != nil:
 		return audit.Refused
 	case s == http.StatusUnauthorized, s == http.StatusForbidden, s == http.StatusTooManyRequests:
 		return audit.Refused

@@ -50,6 +50,8 @@ var auditRows = map[string]map[string]audit.Class{
 		"CONNECT": audit.Data, "MNT": audit.Data, // connections: always refusals
 		"GETATTR": audit.None, "LOOKUP": audit.None, "ACCESS": audit.None, "FSSTAT": audit.None, "FSINFO": audit.None,
 		"PATHCONF": audit.None, "COMMIT": audit.None,
+		"NLM_TEST": audit.None, "NLM_LOCK": audit.None, "NLM_CANCEL": audit.None, "NLM_UNLOCK": audit.None,
+		"NLM_SHARE": audit.None, "NLM_UNSHARE": audit.None, "NLM_NM_LOCK": audit.None,
 		"SETATTR": audit.Data, "READLINK": audit.Data, "READ": audit.Data, "WRITE": audit.Data, "CREATE": audit.Data,
 		"MKDIR": audit.Data, "SYMLINK": audit.Data, "MKNOD": audit.Data, "REMOVE": audit.Data, "RMDIR": audit.Data,
 		"RENAME": audit.Data, "LINK": audit.Data, "READDIR": audit.Data, "READDIRPLUS": audit.Data,
