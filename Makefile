@@ -101,7 +101,7 @@ bench-compare: $(TOOLS)/benchstat ## compare two results: make bench-compare OLD
 BASE_TREE := $(CURDIR)/.cache/base
 
 # BASE is built from a tree of its own, which is taken away again.
-bench-ab: build ## is it slower? BASE=COMMIT and this tree in turns, S3 and NFS; RUN='s3|nfs|fuse', ROWS, PAIRS=20, BOUND=0.03; needs root
+bench-ab: build ## is it slower? BASE=COMMIT and this tree in turns, S3 and NFS; RUN='s3|nfs|fuse|device', ROWS, PAIRS=20, BOUND=0.03; needs root
 	@test -n "$(BASE)" || { echo 'make bench-ab BASE=COMMIT'; exit 2; }
 	integration/setup/apt.sh bench-ab
 	git worktree remove --force $(BASE_TREE) 2>/dev/null || true

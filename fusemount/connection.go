@@ -12,6 +12,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"ogw/fusemount/internal/fuseabi"
 	"ogw/fusemount/internal/ring"
 	"ogw/fusemount/notifier"
 )
@@ -23,10 +24,10 @@ import (
 type connection struct {
 	set    *Mounts
 	raw    *rawFS
-	server *fuse.Server
-	ring   *ring.Ring // nil: requests come through /dev/fuse
-	loop   *loop      // serves a superblock that survives, in place of server and ring
-	cancel func()     // ends the watch of the VFS
+	server *fuse.Server // answered the first request; nil: the superblock survives
+	ring   *ring.Ring   // nil: requests come through /dev/fuse
+	loop   *loop        // nil: through io_uring
+	cancel func()       // ends the watch of the VFS
 	served chan struct{}
 	// fd is a /dev/fuse, from which further mounts of the superblock are made, if
 	// it is shareable.
@@ -90,36 +91,36 @@ func newConnection(set *Mounts, opt Options, withRing bool, open func() (fd int,
 // connect answers the kernel's first request, and agrees with it on the transport.
 // It takes fd over.
 func (c *connection) connect(fd int, api fuse.RawFileSystem, options *fuse.MountOptions) (err error) {
-	own := -1
-	if c.ring != nil {
-		// go-fuse closes fd when it is done.
-		if own, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
-			c.dropRing()
-			return errors.Join(err, unix.Close(fd))
-		}
+	// go-fuse closes fd when it is done.
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		c.dropRing()
+		return errors.Join(err, unix.Close(fd))
 	}
 	if c.server, err = fuse.NewServer(api, fmt.Sprintf("/dev/fd/%d", fd), options); err != nil {
 		c.dropRing()
-		if own >= 0 {
-			err = errors.Join(err, unix.Close(own))
-		}
-		return err
+		return errors.Join(err, unix.Close(own))
 	}
 	init := c.server.KernelSettings()
 	c.raw.direct = init.Flags64()&fuse.CAP_DIRECT_IO_ALLOW_MMAP != 0 && !c.raw.opt.Writeback
-	if c.ring == nil {
-		return nil
-	}
-	if init.Flags64()&fuse.CAP_OVER_IO_URING == 0 {
+	if c.ring != nil && init.Flags64()&fuse.CAP_OVER_IO_URING == 0 {
 		// Turned off meanwhile.
 		c.dropRing()
-		unix.Close(own)
 		if c.raw.opt.Transport == TransportRing {
+			unix.Close(own)
 			return fmt.Errorf("%w: the kernel does not offer it to this mount", ErrNoRing)
 		}
-		return nil
 	}
-	return c.ring.Start(own, *init, api, options)
+	if c.ring != nil {
+		return c.ring.Start(own, *init, api, options)
+	}
+	if c.loop, err = newLoop(c.raw, own, api, options); err != nil {
+		return errors.Join(err, unix.Close(own))
+	}
+	if err = fuseabi.Agree(c.loop.proto, init); err == nil {
+		c.loop.start()
+	}
+	return err
 }
 
 func (c *connection) dropRing() {
@@ -135,11 +136,16 @@ func (c *connection) serve() {
 	if c.ring != nil {
 		c.ring.Serve()
 	}
-	if c.server != nil {
-		c.server.Serve() // behind the ring it ends at once
-	}
-	if c.loop != nil && !c.endSurviving() {
+	if c.loop != nil && !c.loop.wait() {
 		return // left to the next server
+	}
+	if c.loop != nil {
+		c.loop.close()
+	}
+	if c.server != nil {
+		c.server.Serve() // ends at once: the connection is gone
+	} else {
+		c.endSurviving()
 	}
 	c.cancel()
 	c.raw.inv.close()

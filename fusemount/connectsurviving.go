@@ -23,16 +23,16 @@ func (c *connection) connectSurviving(fd int, api fuse.RawFileSystem, options *f
 	book.SetRoot(uint64(c.raw.opt.Root))
 	book.SetPrimary(c.raw.primary.Load())
 	c.raw.survive(book)
-	b, err := c.loop.reader()
+	b, err := c.loop.requestMemory()
 	if err != nil {
 		return err
 	}
-	defer c.loop.release(b)
+	defer func() { _ = unix.Munmap(b) }() // ours
 	in := c.loop.read(b)
 	if in == nil {
 		return errors.New("the kernel sends no INIT")
 	}
-	out := b.mem[answerAt:]
+	out := b[answerAt:]
 	c.loop.resends = offersResend(in)
 	n, st := c.loop.proto.HandleRequest([][]byte{in}, [][]byte{out})
 	if !st.Ok() || n < fuseabi.OutHeaderSize {
@@ -51,23 +51,20 @@ func (c *connection) connectSurviving(fd int, api fuse.RawFileSystem, options *f
 	return nil
 }
 
-// endSurviving waits for the end of the connection and cleans up; false, if it
-// is left to the next server.
-func (c *connection) endSurviving() bool {
-	if !c.loop.wait() {
-		return false
-	}
-	c.loop.close()
+// endSurviving cleans up behind the end of the connection.
+func (c *connection) endSurviving() {
 	c.raw.OnUnmount()
 	if s := c.raw.surv; s != nil {
 		c.raw.opt.Holder.Drop(s.name())
 		s.end()
 	}
-	return true
 }
 
+// survives tells whether the superblock survives its server.
+func (c *connection) survives() bool { return c.raw.opt.Holder != nil }
+
 // Survives tells whether the mount survives its server.
-func (s *Server) Survives() bool { return s.conn.loop != nil }
+func (s *Server) Survives() bool { return s.conn.survives() }
 
 // setPrimary makes the connection the primary one.
 func (c *connection) setPrimary() {

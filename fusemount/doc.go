@@ -5,9 +5,9 @@
 //	Mounts ─┬─ connection (one superblock) ─┬─ Server (one mount)
 //	        └─ connection                   └─ Server
 //
-//	kernel ─┬─ /dev/fuse ── go-fuse Server ──────────┬─ rawFS ── vfs.FS
-//	   ▲    └─ io_uring ─── Ring ── ProtocolServer ──┘             │ changes of other doors
-//	   └──────────────────── invalidator ◄─────────────────────────┘
+//	kernel ─┬─ /dev/fuse ── loop ─┬─ ProtocolServer ── rawFS ── vfs.FS
+//	   ▲    └─ io_uring ─── Ring ─┘                               │ changes of other doors
+//	   └─────────────────── invalidator ◄─────────────────────────┘
 //
 //	of a mount that survives its server:
 //
@@ -26,10 +26,33 @@
 //
 // # Transport
 //
-// Requests come through /dev/fuse, read by goroutines of go-fuse or, of a mount
-// that survives, by a loop; or through io_uring, where the kernel offers it
-// (internal/ring, whose documentation has its rules). FORGET and INTERRUPT come
-// through /dev/fuse all the same, and notifications go through it.
+// Requests come through /dev/fuse, read by a loop; or through io_uring, where the
+// kernel offers it (internal/ring, whose documentation has its rules). FORGET and
+// INTERRUPT come through /dev/fuse all the same, and notifications go through it.
+// go-fuse answers INIT, but for a mount that survives, and handles requests; it
+// reads none.
+//
+// The threads of a loop take turns (turns): one reads, answers what it read, and
+// reads again. Most requests take less time than to wake a thread.
+//
+//   - The turn is passed on, to a parked thread or a new one, when a request waits or
+//     takes long: mayWait knows it of some kinds, handlers of others, and whoever asks
+//     for the end of the request's context is about to wait (request.Done). What
+//     nobody told, such as a read of the disk, is seen by looking every turnTime, only
+//     while there are requests.
+//   - It is also passed on when more requests are to be read, as long as fewer threads
+//     than processors answer requests. Who is done takes the turn of one that answers,
+//     if requests are to be read, before it parks.
+//   - A request that waits holds its thread and no other. When all maxLoopThreads do,
+//     the kernel keeps what comes; the first that is done reads it. Waits for locks,
+//     which may need other requests to end, have goroutines instead.
+//   - Reads and short answers never wait (O_NONBLOCK), so they are raw system calls:
+//     the scheduler takes no processor away from them. poll(2) waits, also for the
+//     eventfd that ends the loop.
+//
+// All read the same descriptor, the one that a Holder keeps: a clone
+// (FUSE_DEV_IOC_CLONE) must answer what it read, and has nothing to give where one
+// thread reads at a time.
 //
 // Over io_uring an INTERRUPT can get lost on the way. So no wait relies on it:
 // while a request waits, its caller's signals are looked at (callerWatch,
@@ -74,8 +97,7 @@
 //     (FUSE_NOTIFY_RESEND, Linux 6.9), marked by resentBit. It may have been done.
 //     What must not happen twice leaves a record in its own transaction (once,
 //     vfs.Token), changes of bytes one in the ledger (Writes), opens their handle.
-//   - A server that stops reads no more (loop.leave): the kernel keeps requests. An
-//     eventfd ends the wait for one. What takes too long is not answered, but sent
+//   - A server that stops reads no more (loop.leave): the kernel keeps requests. What takes too long is not answered, but sent
 //     again.
 //   - No thread makes a call that may wait for the mount itself: a killed process
 //     would not end. Notifications and questions for sizes are another one's (apart).
@@ -216,6 +238,6 @@
 // others than requests, and taken by who closes them. The Holder is called under
 // the first.
 //
-// handleTable.mu, dirHandle.mu and ownerSet.mu are leaves, except that a
+// turns.mu, handleTable.mu, dirHandle.mu and ownerSet.mu are leaves, except that a
 // dirHandle.mu is held while the VFS lists.
 package fusemount

@@ -135,6 +135,7 @@ func (f *rawFS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	}
 	var err error
 	if h.wrote.Swap(false) {
+		f.mayWait(&in.InHeader)
 		err = h.file.Sync(f.ctx)
 		f.pages.wrote(h.ino)
 	}

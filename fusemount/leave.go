@@ -97,4 +97,4 @@ func (m *Mounts) HoldAgain() (err error) {
 }
 
 // Left tells whether the mount was left to the next server.
-func (s *Server) Left() bool { return s.conn.loop != nil && s.conn.loop.fate.Load() == fateLeft }
+func (s *Server) Left() bool { return s.conn.survives() && s.conn.loop.fate.Load() == fateLeft }

@@ -3,10 +3,10 @@ package fusemount
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -18,15 +18,12 @@ import (
 )
 
 const (
-	// maxLoopThreads bounds the requests that are answered at a time, and with
-	// them their buffers. A lock that is waited for has none.
-	maxLoopThreads = 128
-	// spareBuffers are kept for the next requests.
-	spareBuffers = 8
-	// Where an answer stands in a buffer: behind the structure of a request for
-	// bytes, which has nothing else; else behind the longest request. It is as
-	// long as an attribute or a link can be.
-	readAnswerAt   = 4096 - 16 // what is read begins at a page
+	// Where things stand in a buffer: the request so that what is written begins
+	// at a page; an answer behind the structure of a request for bytes, which has
+	// nothing else, so that what is read begins at a page; any other behind the
+	// longest request. It is as long as an attribute or a link can be.
+	requestAt      = 4096 - 80
+	readAnswerAt   = 2*4096 - 16
 	answerAt       = 4096 + maxRequestBytes
 	maxAnswerBytes = 68 << 10
 	loopBuffer     = answerAt + maxAnswerBytes
@@ -34,32 +31,36 @@ const (
 	// answered. What is not answered then, the next server is sent again, if the
 	// kernel can do that; else it is answered as long as this process lives.
 	leaveWait = 10 * time.Second
+	// largeBytes is the size from which a READ or WRITE takes long enough for
+	// another thread to be woken for the next request.
+	largeBytes = 64 << 10
 	// endPause is the pause before requests that do not end are interrupted again.
 	endPause = 10 * time.Millisecond
+	// memoryPause is the pause before the kernel is asked again for memory that it
+	// had not.
+	memoryPause = 10 * time.Millisecond
 
 	// resentBit marks the number of a request that is sent again
 	// (FUSE_UNIQUE_RESEND).
 	resentBit = 1 << 63
 )
 
-// loop serves a connection through /dev/fuse without go-fuse's server: its
-// requests are in memory that is there (locked), since the kernel answers EIO to
-// a caller whose request it could not copy when the server was killed; and it
-// can stop reading while the connection lives on.
+// loop serves a connection through /dev/fuse in place of go-fuse's server: its
+// threads take turns (turns), and it can stop reading while the connection lives
+// on.
 type loop struct {
 	f     *rawFS
 	fd    int
 	proto *fuse.ProtocolServer
 
-	stop    int          // eventfd that ends the wait for requests, once it was written to
-	reading atomic.Int32 // threads that wait for a request
-	threads atomic.Int32
+	stop    int // eventfd that ends the wait for requests, once it was written to
+	turns   turns
+	started atomic.Bool
 	fate    atomic.Int32
 	running sync.WaitGroup // threads
 	locks   sync.WaitGroup // requests that may wait for locks
 
 	mu      sync.Mutex
-	free    []*reader
 	waiting map[uint64]struct{} // requests that may wait for locks
 	ended   bool
 
@@ -80,13 +81,6 @@ const (
 	fateGone   // its connection is gone
 )
 
-// reader is what a thread needs to wait for a request: memory for it, and an
-// epoll of its own.
-type reader struct {
-	mem  []byte
-	poll int
-}
-
 // newLoop takes fd over, unless it fails.
 func newLoop(f *rawFS, fd int, api fuse.RawFileSystem, opt *fuse.MountOptions) (*loop, error) {
 	// The holder has the same open file. It does not read, and the next server
@@ -99,6 +93,8 @@ func newLoop(f *rawFS, fd int, api fuse.RawFileSystem, opt *fuse.MountOptions) (
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
 	p := &loop{f: f, fd: fd, stop: stop, proto: fuse.NewProtocolServer(api, opt), waiting: make(map[uint64]struct{}), patience: leaveWait}
+	f.waits = p.turns.requestWaits
+	p.turns.init(func(w *turn) { p.running.Go(func() { p.run(w) }) })
 	p.apart.start, p.apart.send, p.apart.log = p.startNotifier, p.send, f.opt.Logger
 	return p, nil
 }
@@ -109,56 +105,23 @@ func (p *loop) close() {
 	defer p.life.Unlock()
 	p.closed = true
 	p.apart.close()
-	for _, b := range p.free {
-		b.close()
-	}
-	p.free = nil
 	unix.Close(p.stop)
 	unix.Close(p.fd)
 }
 
-// reader returns one that nobody uses.
-func (p *loop) reader() (*reader, error) {
-	p.mu.Lock()
-	if n := len(p.free); n > 0 {
-		b := p.free[n-1]
-		p.free = p.free[:n-1]
-		p.mu.Unlock()
-		return b, nil
-	}
-	p.mu.Unlock()
-	mem, err := requestMemory()
-	if err != nil {
-		return nil, err
-	}
-	b := &reader{mem: mem, poll: -1}
-	if b.poll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err == nil {
-		// A request wakes one thread, not all.
-		err = unix.EpollCtl(b.poll, unix.EPOLL_CTL_ADD, p.fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLEXCLUSIVE, Fd: int32(p.fd)})
-	}
-	if err == nil {
-		err = unix.EpollCtl(b.poll, unix.EPOLL_CTL_ADD, p.stop, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.stop)})
-	}
-	if err != nil {
-		b.close()
-		return nil, fmt.Errorf("epoll: %w", err)
-	}
-	return b, nil
-}
-
-func (b *reader) close() {
-	_ = unix.Munmap(b.mem) // ours
-	if b.poll >= 0 {
-		unix.Close(b.poll)
-	}
-}
-
-// requestMemory is there: the kernel finds it without a fault.
-func requestMemory() ([]byte, error) {
-	const flags = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_POPULATE
-	b, err := unix.Mmap(-1, 0, loopBuffer, unix.PROT_READ|unix.PROT_WRITE, flags|unix.MAP_LOCKED)
-	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EPERM) { // RLIMIT_MEMLOCK
+// requestMemory is memory for a request and its answer. Of a superblock that
+// survives, it is there and stays: the kernel answers EIO to a caller whose request
+// it could not copy when the server was killed.
+func (p *loop) requestMemory() (b []byte, err error) {
+	flags := unix.MAP_PRIVATE | unix.MAP_ANONYMOUS
+	if p.f.opt.Holder == nil {
 		b, err = unix.Mmap(-1, 0, loopBuffer, unix.PROT_READ|unix.PROT_WRITE, flags)
+	} else {
+		flags |= unix.MAP_POPULATE
+		b, err = unix.Mmap(-1, 0, loopBuffer, unix.PROT_READ|unix.PROT_WRITE, flags|unix.MAP_LOCKED)
+		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EPERM) { // RLIMIT_MEMLOCK
+			b, err = unix.Mmap(-1, 0, loopBuffer, unix.PROT_READ|unix.PROT_WRITE, flags)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("memory for a request: %w", err)
@@ -166,39 +129,54 @@ func requestMemory() ([]byte, error) {
 	return b, nil
 }
 
-func (p *loop) release(b *reader) {
-	p.mu.Lock()
-	keep := len(p.free) < spareBuffers
-	if keep {
-		p.free = append(p.free, b)
-	}
-	p.mu.Unlock()
-	if !keep {
-		b.close()
-	}
-}
-
 // read returns the next request, in b; nil at the end of the connection, or when
 // the loop leaves it.
-func (p *loop) read(b *reader) []byte {
+func (p *loop) read(b []byte) []byte {
 	for {
-		n, err := unix.Read(p.fd, b.mem[:answerAt])
+		n, err := rawRead(p.fd, b[requestAt:answerAt])
 		switch {
-		case err == nil && n >= fuseabi.InHeaderSize:
-			return b.mem[:n]
-		case errors.Is(err, unix.EAGAIN):
-			if !p.await(b) {
+		case err == 0 && n >= fuseabi.InHeaderSize:
+			return b[requestAt : requestAt+n]
+		case err == unix.EAGAIN:
+			if !p.await() {
 				return nil
 			}
 			continue
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENOENT):
+		case err == unix.EINTR, err == unix.ENOENT:
 			continue
-		case !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.ECONNABORTED):
+		case err != unix.ENODEV && err != unix.ECONNABORTED:
 			p.f.opt.Logger.Error("reading /dev/fuse", "device", p.f.conn.number(), "bytes", n, "err", err)
 		}
 		return nil
 	}
 }
+
+// rawRead and rawWrite are read(2) and write(2) of a descriptor that never waits:
+// the Go scheduler is not told.
+func rawRead(fd int, b []byte) (n int, err syscall.Errno) {
+	r, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	return int(r), err
+}
+
+func rawWrite(fd int, b []byte) syscall.Errno {
+	_, _, err := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	return err
+}
+
+// longWrite is write(2) that takes long enough for the scheduler to know.
+func longWrite(fd int, b []byte) syscall.Errno {
+	_, _, err := unix.Syscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	return err
+}
+
+// requestsWait tells whether there are requests to be read.
+func (p *loop) requestsWait() bool {
+	list := [...]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
+	n, _, err := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&list)), uintptr(len(list)), uintptr(unsafe.Pointer(&noTime)), 0, 0, 0)
+	return err == 0 && n > 0 && list[0].Revents&unix.POLLIN != 0
+}
+
+var noTime unix.Timespec
 
 // tellStop ends all waits for requests.
 func (p *loop) tellStop() {
@@ -206,10 +184,10 @@ func (p *loop) tellStop() {
 }
 
 // await returns when there may be a request; false, if the loop leaves.
-func (p *loop) await(b *reader) bool {
-	var events [2]unix.EpollEvent
+func (p *loop) await() bool {
+	list := [...]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}, {Fd: int32(p.stop), Events: unix.POLLIN}}
 	for {
-		n, err := unix.EpollWait(b.poll, events[:], -1)
+		_, err := unix.Poll(list[:], -1)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -217,55 +195,60 @@ func (p *loop) await(b *reader) bool {
 			p.f.opt.Logger.Error("waiting for requests", "device", p.f.conn.number(), "err", err)
 			return false
 		}
-		return !slices.ContainsFunc(events[:n], func(e unix.EpollEvent) bool { return e.Fd == int32(p.stop) })
+		return list[1].Revents == 0
 	}
 }
 
 // start reads requests until the connection ends or leave is called.
 func (p *loop) start() {
-	for range max(2, runtime.GOMAXPROCS(0)) {
-		p.grow()
-	}
+	p.started.Store(true)
+	p.turns.first()
 }
 
-func (p *loop) grow() {
-	if p.threads.Add(1) > maxLoopThreads {
-		p.threads.Add(-1)
-		return
+// run is one thread, which has the turn.
+func (p *loop) run(w *turn) {
+	defer p.turns.gone(w)
+	b, err := p.requestMemory()
+	for ; err != nil; b, err = p.requestMemory() {
+		p.f.opt.Logger.Error("no memory for requests", "device", p.f.conn.number(), "err", err)
+		time.Sleep(memoryPause)
 	}
-	p.running.Go(p.run)
-}
-
-// run is one thread. There is always one more that waits for a request, as long
-// as there may be, so that none waits for another to be answered.
-func (p *loop) run() {
-	defer p.threads.Add(-1)
-	b, err := p.reader()
-	if err != nil {
-		p.f.opt.Logger.Error("a mount has fewer threads", "device", p.f.conn.number(), "err", err)
-		return
-	}
-	defer p.release(b)
+	defer func() { _ = unix.Munmap(b) }() // ours
 	for p.fate.Load() == fateServed {
-		if p.reading.Add(1) > int32(max(2, runtime.GOMAXPROCS(0))) {
-			p.reading.Add(-1)
-			return
-		}
 		in := p.read(b)
-		left := p.reading.Add(-1)
 		if in == nil {
+			break
+		}
+		h := (*fuse.InHeader)(unsafe.Pointer(&in[0]))
+		number := p.turns.begin(w, h.Unique)
+		if p.mayWait(in) {
+			p.turns.waits(w)
+		} else if p.requestsWait() {
+			p.turns.crowd(number)
+		}
+		p.answer(b, in)
+		if !p.turns.end(w, number, p.requestsWait) {
 			return
 		}
-		if left == 0 && p.fate.Load() == fateServed {
-			p.grow()
-		}
-		p.answer(b.mem, in)
+	}
+	p.turns.stop()
+}
+
+// mayWait tells whether a request may wait, or takes long.
+func (p *loop) mayWait(in []byte) bool {
+	switch h := (*fuse.InHeader)(unsafe.Pointer(&in[0])); h.Opcode {
+	case fuseabi.OpFsync, fuseabi.OpFallocate, fuseabi.OpCopyFileRange:
+		return true
+	case fuseabi.OpRead:
+		return (*fuseabi.ReadIn)(unsafe.Pointer(&in[fuseabi.InHeaderSize])).Size >= largeBytes
+	default:
+		return len(in) >= largeBytes || p.f.conn.several() && fuseabi.MayTell(h.Opcode)
 	}
 }
 
-// answer answers the request in, which is at the beginning of b.
+// answer answers the request in, which is in b.
 func (p *loop) answer(b, in []byte) {
-	h := (*fuse.InHeader)(unsafe.Pointer(&b[0]))
+	h := (*fuse.InHeader)(unsafe.Pointer(&in[0]))
 	out := b[answerAt:]
 	switch h.Opcode {
 	case fuseabi.OpForget, fuseabi.OpBatchForget:
@@ -274,7 +257,7 @@ func (p *loop) answer(b, in []byte) {
 	case fuseabi.OpRead, fuseabi.OpReadDir, fuseabi.OpReadDirPlus:
 		out = b[readAnswerAt:]
 	case fuseabi.OpSetLkw:
-		if (*fuseabi.LockIn)(unsafe.Pointer(&b[fuseabi.InHeaderSize])).Type != unix.F_UNLCK {
+		if (*fuseabi.LockIn)(unsafe.Pointer(&in[fuseabi.InHeaderSize])).Type != unix.F_UNLCK {
 			p.answerLater(slices.Clone(in), h.Unique)
 			return
 		}
@@ -307,12 +290,16 @@ func (p *loop) write(out []byte, unique uint64, op uint32) {
 	if len(out) == 0 || p.silent.Load() {
 		return
 	}
-	_, err := unix.Write(p.fd, out)
-	for errors.Is(err, unix.EINTR) {
-		_, err = unix.Write(p.fd, out)
+	write := rawWrite
+	if len(out) >= largeBytes {
+		write = longWrite
+	}
+	err := write(p.fd, out)
+	for err == unix.EINTR {
+		err = write(p.fd, out)
 	}
 	// ENOENT: the caller does not wait any more, or the connection is gone.
-	if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.ECONNABORTED) {
+	if err != 0 && err != unix.ENOENT && err != unix.ENODEV && err != unix.ECONNABORTED {
 		p.f.opt.Logger.Error("answering through /dev/fuse", "request", unique, "op", op, "err", err)
 	}
 }
@@ -320,8 +307,11 @@ func (p *loop) write(out []byte, unique uint64, op uint32) {
 // wait returns when the connection is gone and all requests are answered, or
 // leave was called (false).
 func (p *loop) wait() (gone bool) {
-	p.running.Wait()
+	if p.started.Load() {
+		<-p.turns.ended
+	}
 	if !p.fate.CompareAndSwap(fateServed, fateGone) {
+		p.running.Wait()
 		return false
 	}
 	// The connection is gone: nobody is waited for.
@@ -330,6 +320,7 @@ func (p *loop) wait() (gone bool) {
 	p.mu.Unlock()
 	ended := make(chan struct{})
 	go func() {
+		p.running.Wait()
 		p.locks.Wait()
 		close(ended)
 	}()
@@ -343,10 +334,10 @@ func (p *loop) wait() (gone bool) {
 	}
 }
 
-// interruptWaiting ends the waits for locks.
+// interruptWaiting ends the waits of requests.
 func (p *loop) interruptWaiting() {
+	list := p.turns.uniques()
 	p.mu.Lock()
-	list := make([]uint64, 0, len(p.waiting))
 	for unique := range p.waiting {
 		list = append(list, unique)
 	}

@@ -32,7 +32,7 @@ func TestLeaveWithRequests(t *testing.T) {
 			must(t, err)
 			defer unix.Close(pair[1])
 			raw := newRawFS(bg, openFS(t), Options{Logger: testLogger(t)}.withDefaults(true))
-			raw.conn = &connection{raw: raw}
+			raw.conn = &connection{raw: raw, set: new(Mounts)}
 			late := &lateFS{fuse.NewDefaultRawFileSystem(), make(chan struct{}), make(chan struct{})}
 			p, err := newLoop(raw, pair[0], late, &fuse.MountOptions{})
 			must(t, err)

@@ -39,6 +39,7 @@ type rawFS struct {
 	sizes   sizes
 	callers callerWatch
 	kills   killWatch
+	waits   func(unique uint64) // told of requests that wait; nil: nobody listens
 	files   handleTable[*fileHandle]
 	dirs    handleTable[*dirHandle]
 	privs   privClock
@@ -110,7 +111,14 @@ func (f *rawFS) node(ino vfs.Ino) (node uint64, ok bool) {
 
 // request returns the context of a request; its end must be called.
 func (f *rawFS) request(cancel <-chan struct{}, h *fuse.InHeader) *request {
-	return &request{Context: f.ctx, watch: &f.kills, interrupted: cancel, tid: h.Pid}
+	return &request{Context: f.ctx, watch: &f.kills, waits: f.waits, interrupted: cancel, tid: h.Pid, unique: h.Unique}
+}
+
+// mayWait tells who reads requests that one may wait or takes long.
+func (f *rawFS) mayWait(h *fuse.InHeader) {
+	if f.waits != nil {
+		f.waits(h.Unique)
+	}
 }
 
 func cred(h *fuse.InHeader) *vfs.Cred {

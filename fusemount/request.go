@@ -23,8 +23,10 @@ import (
 type request struct {
 	context.Context // of the mount; never done
 	watch           *killWatch
-	interrupted     <-chan struct{} // closed when the caller got a signal; it may also be lost
-	tid             uint32          // 0: unknown
+	waits           func(unique uint64) // told once something waits; nil: nobody listens
+	interrupted     <-chan struct{}     // closed when the caller got a signal; it may also be lost
+	tid             uint32              // 0: unknown
+	unique          uint64
 
 	killed atomic.Bool
 	mu     sync.Mutex // guards done
@@ -48,6 +50,9 @@ func (r *request) Done() <-chan struct{} {
 	if r.done == nil {
 		r.done = make(chan struct{})
 		r.watch.add(r)
+		if r.waits != nil {
+			r.waits(r.unique)
+		}
 	}
 	return r.done
 }

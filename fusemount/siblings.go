@@ -23,7 +23,7 @@ func (c *connection) sameSet(o superblock) bool {
 // apart returns what makes the kernel ask for sizes in another process; nil where
 // this one does.
 func (c *connection) apart() func(*notifier.Size) (known bool, err error) {
-	if c.loop == nil {
+	if !c.survives() {
 		return nil
 	}
 	return c.loop.apart.tellSize

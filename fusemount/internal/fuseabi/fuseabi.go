@@ -4,6 +4,7 @@
 package fuseabi
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -50,6 +51,19 @@ const (
 	OpTmpfile       = 51
 )
 
+// MayTell reports whether a request of the kind may change what other superblocks
+// keep, and wait until they know: of READ requests among others.
+func MayTell(opcode uint32) bool {
+	switch opcode {
+	case OpSetAttr, OpSymlink, OpMknod, OpMkdir, OpUnlink, OpRmdir,
+		OpRename, OpLink, OpOpen, OpWrite, OpFsync, OpSetXAttr,
+		OpRemoveXAttr, OpFlush, OpCreate, OpFallocate, OpRename2,
+		OpCopyFileRange, OpTmpfile, OpIoctl:
+		return true
+	}
+	return false
+}
+
 // ReadIn is how struct fuse_read_in begins.
 type ReadIn struct {
 	FH, Offset uint64
@@ -60,6 +74,18 @@ type ReadIn struct {
 type LockIn struct {
 	FH, Owner, Start, End uint64
 	Type                  uint32
+}
+
+// Agree has p know how the kernel began a connection, to which another server of
+// go-fuse has answered.
+func Agree(p *fuse.ProtocolServer, init *fuse.InitIn) error {
+	init.InHeader = fuse.InHeader{Length: uint32(unsafe.Sizeof(*init)), Opcode: OpInit, Unique: init.Unique}
+	in := unsafe.Slice((*byte)(unsafe.Pointer(init)), unsafe.Sizeof(*init))
+	out := make([]byte, OutHeaderSize+int(unsafe.Sizeof(fuse.InitOut{})))
+	if n, st := p.HandleRequest([][]byte{in}, [][]byte{out}); n < OutHeaderSize {
+		return fmt.Errorf("INIT: %v", st)
+	}
+	return nil
 }
 
 // Interrupt has p interrupt a request, and reports whether p has it.

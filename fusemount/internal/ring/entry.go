@@ -87,19 +87,6 @@ func (e *entry) mayLock() bool {
 	return e.inHeader().Opcode == fuseabi.OpSetLkw && (*fuseabi.LockIn)(unsafe.Pointer(&e.header.opIn)).Type != unix.F_UNLCK
 }
 
-// mayTell reports whether a request of the kind may change what other superblocks
-// keep, and wait until they know: of READ requests among others.
-func mayTell(opcode uint32) bool {
-	switch opcode {
-	case fuseabi.OpSetAttr, fuseabi.OpSymlink, fuseabi.OpMknod, fuseabi.OpMkdir, fuseabi.OpUnlink, fuseabi.OpRmdir,
-		fuseabi.OpRename, fuseabi.OpLink, fuseabi.OpOpen, fuseabi.OpWrite, fuseabi.OpFsync, fuseabi.OpSetXAttr,
-		fuseabi.OpRemoveXAttr, fuseabi.OpFlush, fuseabi.OpCreate, fuseabi.OpFallocate, fuseabi.OpRename2,
-		fuseabi.OpCopyFileRange, fuseabi.OpTmpfile, fuseabi.OpIoctl:
-		return true
-	}
-	return false
-}
-
 // request returns the parts of the request, or nil if they make none.
 func (e *entry) request() [][]byte {
 	h := e.inHeader()

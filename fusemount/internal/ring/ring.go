@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
@@ -111,8 +110,8 @@ func (r *Ring) ThreadCount() int { return int(r.count.Load()) }
 // connection. After an error too, Serve must run.
 func (r *Ring) Start(fd int, init fuse.InitIn, api fuse.RawFileSystem, opt *fuse.MountOptions) error {
 	r.fd, r.proto = fd, fuse.NewProtocolServer(api, opt)
-	if err := r.agree(init); err != nil {
-		return err
+	if err := fuseabi.Agree(r.proto, &init); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	results := make(chan error, len(r.first))
 	for _, t := range r.first {
@@ -126,18 +125,6 @@ func (r *Ring) Start(fd int, init fuse.InitIn, api fuse.RawFileSystem, opt *fuse
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	return nil
-}
-
-// agree has what handles the requests know how the connection began. Another
-// server of go-fuse has answered the kernel.
-func (r *Ring) agree(init fuse.InitIn) error {
-	init.InHeader = fuse.InHeader{Length: uint32(unsafe.Sizeof(init)), Opcode: fuseabi.OpInit, Unique: init.Unique}
-	in := unsafe.Slice((*byte)(unsafe.Pointer(&init)), unsafe.Sizeof(init))
-	out := make([]byte, fuseabi.OutHeaderSize+int(unsafe.Sizeof(fuse.InitOut{})))
-	if n, st := r.proto.HandleRequest([][]byte{in}, [][]byte{out}); n < fuseabi.OutHeaderSize {
-		return fmt.Errorf("%w: INIT: %v", ErrUnavailable, st)
 	}
 	return nil
 }

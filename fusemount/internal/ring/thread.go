@@ -182,7 +182,7 @@ func (t *thread) wait() error {
 func (t *thread) answer() {
 	e, h := t.e, *t.e.inHeader()
 	locks := e.mayLock()
-	waits := locks || mayTell(h.Opcode) && t.r.Several()
+	waits := locks || fuseabi.MayTell(h.Opcode) && t.r.Several()
 	if waits {
 		t.q.waits.Add(1)
 		defer t.q.waits.Add(-1)

@@ -81,7 +81,7 @@ func abRun(e *env, o abOptions) error {
 	for _, g := range []struct {
 		name string
 		run  func() error
-	}{{"s3", b.s3}, {"nfs", b.nfs}, {"fuse", b.fuse}} {
+	}{{"s3", b.s3}, {"nfs", b.nfs}, {"fuse", b.fuse}, {"device", b.device}} {
 		if !o.groups.MatchString(g.name) {
 			continue
 		}

@@ -141,7 +141,12 @@ func (b *abBench) nfs() error {
 var abFuseScale = fusebench.Scale{Files: 500, Listing: 10_000, Bytes: 64 << 20, Random: 1000, Parallel: 4}
 
 // fuse measures mounts, by what the kernel offers.
-func (b *abBench) fuse() error {
+func (b *abBench) fuse() error { return b.mounts("FUSE ") }
+
+// device measures mounts through /dev/fuse.
+func (b *abBench) device() error { return b.mounts("/dev/fuse ", "-o", "io_uring=off") }
+
+func (b *abBench) mounts(prefix string, args ...string) error {
 	defer keepSwitch()()
 	var targets []fusebench.Target
 	for _, e := range []*env{b.base, b.head} {
@@ -153,7 +158,7 @@ func (b *abBench) fuse() error {
 		if err := s.client.createBucket(e.ctx, s.url("/bench")); err != nil {
 			return err
 		}
-		mnt, err := s.mount()
+		mnt, err := s.mount(args...)
 		if err != nil {
 			return err
 		}
@@ -172,7 +177,7 @@ func (b *abBench) fuse() error {
 			base, head := got[0][i][row], got[1][i][row]
 			list[i] = pairs.Pair{Base: pairs.Turn{Rate: base.Rate, CPU: base.CPU}, Head: pairs.Turn{Rate: head.Rate, CPU: head.CPU}}
 		}
-		b.add("FUSE "+r.Name, list)
+		b.add(prefix+r.Name, list)
 	}
 	return nil
 }
