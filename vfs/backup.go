@@ -1,99 +1,52 @@
 package vfs
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"sync"
-	"time"
-
 	"ogw/cluster"
-	"ogw/vfs/internal/content"
-	"ogw/vfs/internal/fserr"
-	"ogw/vfs/internal/quarantine"
-	"ogw/vfs/internal/record"
-	"ogw/vfs/internal/secrets"
-	"ogw/vfs/seal"
+	"ogw/vfs/internal/backup"
 )
 
-const (
-	// BackupLease is how long a Backup lives that nobody uses.
-	BackupLease = time.Minute
-)
+// BackupLease is how long a Backup lives that nobody uses.
+const BackupLease = backup.Lease
 
 var (
 	// ErrBackupEnded tells that a Backup does not hold its data any more.
-	ErrBackupEnded = errors.New("the backup has ended")
+	ErrBackupEnded = backup.ErrEnded
 	// ErrBlobDeleted tells of a blob that was due for deletion at the instant:
 	// no file has it, and a pass of the collector that broke off may have
 	// deleted it.
-	ErrBlobDeleted = errors.New("the blob was being deleted")
+	ErrBlobDeleted = backup.ErrBlobDeleted
 )
-
-// BackupConfig says what becomes of the secrets. A backup holds none in clear.
-type BackupConfig struct {
-	// Keys seal them in the backup. Without, they are as the store has them,
-	// which must have sealed them.
-	Keys *seal.Keyring
-	// DropSecrets seals them with a key that nobody will ever have: what they
-	// are good for is as if the store's key were lost.
-	DropSecrets bool
-}
 
 // Backup is one instant of the namespace, and holds what it consists of. It is
 // safe for concurrent use.
-//
-// The instant is a snapshot of the metadata, taken when no write waits in a
-// buffer (see cutGate). A blob that it names stays: the collector, through which
-// everything goes that a transaction named once, passes over the contents that
-// are as old as the snapshot (blobHolds). Those behind Release are let go.
-type Backup struct {
-	fs    *FS
-	cfg   BackupConfig
-	hold  *content.Hold
-	lease *time.Timer
-	info  BackupInfo
+type Backup = backup.Backup
 
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	jobs   chan func(cluster.Reader)
-	read   sync.Once
-	done   chan struct{} // closed when no job comes any more
-	ended  chan struct{} // closed when the snapshot is gone
-
-	mu      sync.Mutex
-	secrets BackupSecrets
-	dead    map[ContentID]record.QueueKind // nil: not read yet, see wasDue
-}
+// BackupConfig says what becomes of the secrets. A backup holds none in clear.
+type BackupConfig = backup.Config
 
 // BackupInfo describes a Backup.
-type BackupInfo struct {
-	FSID   uint64    `json:"fsid"`
-	Format uint64    `json:"format"` // FormatVersion
-	Time   time.Time `json:"time"`   // the instant
-	// Wait is the longest that a writer can have waited.
-	Wait time.Duration `json:"wait_ns"`
-	// Settled tells that no write waited in a buffer: without it, bytes that
-	// were written through NFS and mounts at the very moment, and not
-	// synced, can be missing.
-	Settled bool `json:"settled"`
-}
+type BackupInfo = backup.Info
 
-// BackupSecrets counts the secrets in what Pairs returned: keys of users, and
-// secrets of the store.
-type BackupSecrets struct {
-	Sealed int `json:"sealed"`
-	// Lost are those that were dropped, or whose record is damaged.
-	Lost int `json:"lost"`
-}
+// BackupSecrets counts the secrets in what Backup.Pairs returned: keys of users,
+// and secrets of the store.
+type BackupSecrets = backup.Secrets
 
 // BackupBlob is a blob that a Backup names.
-type BackupBlob struct {
-	ID   cluster.BlobID
-	Size int64
-	CRC  uint64 // CRC64NVME of all of it
+type BackupBlob = backup.Blob
+
+// Restore fills an empty store with what Backup.Pairs returned. The blobs are
+// the caller's, and come first. It is for one goroutine.
+type Restore = backup.Restore
+
+// RestoreConfig says what becomes of what a Backup held.
+type RestoreConfig = backup.RestoreConfig
+
+// BeginRestore begins, or goes on. It returns ErrExist if the store holds
+// something else.
+func BeginRestore(ctx context.Context, c *cluster.Cluster, o RestoreConfig) (*Restore, error) {
+	return backup.BeginRestore(ctx, c, o)
 }
 
 // BeginBackup takes an instant. It returns ErrBusy beside too many others,
@@ -104,339 +57,8 @@ func (fs *FS) BeginBackup(ctx context.Context, c BackupConfig) (*Backup, error) 
 	if !fs.session.Alone() {
 		return nil, fmt.Errorf("%w: backup of a store that several processes share", ErrNotSupported)
 	}
-	if c.DropSecrets {
-		var err error
-		if c.Keys, err = seal.Throwaway(); err != nil {
-			return nil, err
-		}
-	}
-	b := &Backup{fs: fs, cfg: c, jobs: make(chan func(cluster.Reader)), done: make(chan struct{}), ended: make(chan struct{})}
-	var err error
-	b.ctx, b.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	b.lease = time.AfterFunc(BackupLease, func() {
-		b.end(fmt.Errorf("%w: nobody used it for %v", ErrBackupEnded, BackupLease))
-	})
-	if b.hold, err = fs.contents.Hold(b.endHold); err != nil {
-		b.lease.Stop()
-		return nil, err
-	}
-	b.info = BackupInfo{FSID: fs.super.FSID, Format: fs.super.Version}
-	b.info.Wait, b.info.Settled, err = fs.cut.take(ctx, fs.flushAll, b.snapshot)
-	if err == nil {
-		err = b.begin(ctx)
-	}
-	if err != nil {
-		b.Close()
-		return nil, err
-	}
-	return b, nil
-}
-
-// keep holds the snapshot and runs the jobs on it. It closes began when it has
-// it.
-func (b *Backup) keep(began chan<- struct{}) error {
-	// Relaxed: to wait for the medium would not make it another instant.
-	return fserr.Map(b.fs.kv.View(cluster.Relaxed(b.ctx), func(r cluster.Reader) error {
-		if _, err := r.Get(record.SuperKey()); err != nil { // now the snapshot is there, whatever the engine
-			return err
-		}
-		close(began)
-		for {
-			select {
-			case job := <-b.jobs:
-				job(r)
-			case <-b.done:
-				return nil
-			case <-b.ctx.Done():
-				return nil
-			}
-		}
-	}))
-}
-
-// snapshot takes the snapshot, and returns when it has it.
-func (b *Backup) snapshot() error {
-	began, failed := make(chan struct{}), make(chan error, 1)
-	go func() {
-		defer close(b.ended)
-		failed <- b.keep(began)
-	}()
-	select {
-	case <-began:
-	case err := <-failed:
-		return err
-	}
-	b.info.Time = b.fs.cfg.Now().UTC()
-	return nil
-}
-
-// begin comes after the cut: of what is newer than it nothing need be held.
-func (b *Backup) begin(ctx context.Context) error {
-	limit, err := b.fs.ids.Take(ctx)
-	if err != nil {
-		return err
-	}
-	b.hold.Bound(limit)
-	if b.cfg.Keys == nil {
-		clear := 0
-		err := b.run(ctx, func(r cluster.Reader) (err error) {
-			clear, err = secrets.CountClear(r)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if clear > 0 {
-			return fmt.Errorf("%w: the store keeps %d secrets in clear (it has no cluster.key_file): "+
-				"give a key that seals them in the backup, or leave them out", ErrInvalid, clear)
-		}
-	}
-	return nil
-}
-
-// Info describes the instant.
-func (b *Backup) Info() BackupInfo { return b.info }
-
-// Secrets counts those that Pairs returned.
-func (b *Backup) Secrets() BackupSecrets {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.secrets
-}
-
-// Touch tells that somebody goes on using it. It returns why it ended.
-func (b *Backup) Touch() error {
-	if b.ctx.Err() != nil {
-		return context.Cause(b.ctx)
-	}
-	b.lease.Reset(BackupLease)
-	return nil
-}
-
-// Close lets go of everything.
-func (b *Backup) Close() { b.end(ErrBackupEnded) }
-
-// endHold is end by the store, which says why.
-func (b *Backup) endHold(why error) {
-	if errors.Is(why, content.ErrHoldEnded) {
-		why = fmt.Errorf("%w: %w", ErrBackupEnded, why)
-	}
-	b.end(why)
-}
-
-func (b *Backup) end(why error) {
-	b.lease.Stop()
-	b.cancel(why)
-	b.hold.Remove()
-}
-
-// run runs job on the snapshot.
-func (b *Backup) run(ctx context.Context, job func(cluster.Reader) error) error {
-	result := make(chan error, 1)
-	select {
-	case b.jobs <- func(r cluster.Reader) { result <- job(r) }:
-		return fserr.Map(<-result)
-	case <-b.ended:
-		if err := context.Cause(b.ctx); err != nil {
-			return err
-		}
-		return fmt.Errorf("%w: its metadata were read", ErrBackupEnded)
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// pairsBytes is how much one call of Pairs passes, about: what the engine holds
-// for a scan, it holds no longer than that, whoever waits for the pairs.
-const pairsBytes = 2 << 20
-
-// pair is one key and its value.
-type pair struct{ key, value []byte }
-
-// Pairs calls fn for a page of the metadata in the order of their keys, from a
-// key on, and blob for the blobs that they name, some of them more than once. It
-// returns where the next page begins, nil after the last one: then the snapshot
-// goes. What is passed may be kept.
-func (b *Backup) Pairs(ctx context.Context, from []byte, fn func(key, value []byte) error, blob func(BackupBlob) error) (next []byte, err error) {
-	if err := b.Touch(); err != nil {
-		return nil, err
-	}
-	if len(from) == 0 {
-		from = []byte{0}
-	}
-	var page []pair
-	err = b.run(ctx, func(r cluster.Reader) error {
-		bytesRead := 0
-		return r.Scan(from, []byte{0xff}, cluster.ScanOptions{}, func(k, v []byte) error {
-			page = append(page, pair{bytes.Clone(k), bytes.Clone(v)})
-			if bytesRead += len(k) + len(v); bytesRead >= pairsBytes {
-				next = append(bytes.Clone(k), 0)
-				return cluster.ErrStop
-			}
-			return nil
-		})
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range page {
-		v, keep := b.portable(p.key, p.value)
-		if !keep {
-			continue
-		}
-		if err := fn(p.key, v); err != nil {
-			return nil, err
-		}
-		if err := namedBlobs(p.key, v, blob); err != nil {
-			return nil, err
-		}
-	}
-	if next == nil {
-		b.read.Do(func() { close(b.done) })
-	}
-	return next, nil
-}
-
-// ReadBlob writes a blob to w, verified. It returns ErrCorrupt for a damaged
-// one, and ErrBlobDeleted for one that cannot be read and that no file has.
-func (b *Backup) ReadBlob(ctx context.Context, id cluster.BlobID, size int64, w io.Writer, buf []byte) error {
-	err := b.readBlob(ctx, id, size, w, buf)
-	if errors.Is(err, ErrCorrupt) {
-		due, e := b.wasDue(ctx, id)
-		if e != nil {
-			return e
-		}
-		if due {
-			return fmt.Errorf("%w: %w", ErrBlobDeleted, err)
-		}
-	}
-	return err
-}
-
-// wasDue reports whether the collector was to remove a blob at the instant. The
-// entry that says so is in the queue still, since the backup holds the content.
-func (b *Backup) wasDue(ctx context.Context, id cluster.BlobID) (due bool, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.dead == nil {
-		if b.dead, err = b.dueContents(ctx); err != nil {
-			return false, err
-		}
-	}
-	c := ContentID(id.Content)
-	if b.dead[c] != record.QueueUpload {
-		return b.dead[c] == record.QueueContent, nil
-	}
-	// What was completed has its blobs in the upload's content.
-	err = b.fs.view(ctx, func(r cluster.Reader) error {
-		v, err := r.Get(record.UploadIDKey(c))
-		if due = v == nil; err != nil || !due {
-			return err
-		}
-		return content.EachExtent(r, c, func(e *record.Extent) {
-			due = due && !(e.Kind == record.ExtentBlob && e.Seq == id.Seq)
-		})
-	})
-	return due && err == nil, err
-}
-
-// dueContents reads which contents and uploads were due for removal at the
-// instant.
-func (b *Backup) dueContents(ctx context.Context) (dead map[ContentID]record.QueueKind, err error) {
-	err = b.fs.view(ctx, func(r cluster.Reader) error {
-		dead = make(map[ContentID]record.QueueKind)
-		return r.Scan(record.QueueKey(0, 0), record.QueueKey(b.info.Time.UnixNano(), 0), cluster.ScanOptions{}, func(k, v []byte) error {
-			e, err := record.DecodeQueueEntry(k, v)
-			if err == nil && e.Kind != record.QueueBlob && dead[e.Content] != record.QueueContent {
-				dead[e.Content] = e.Kind
-			}
-			return nil
-		})
-	})
-	return dead, err
-}
-
-func (b *Backup) readBlob(ctx context.Context, id cluster.BlobID, size int64, w io.Writer, buf []byte) error {
-	for off := int64(0); off < size; {
-		if err := b.Touch(); err != nil {
-			return err
-		}
-		part := buf[:min(int64(len(buf)), size-off)]
-		n, err := b.fs.quarantine.Read(quarantine.FoundBy(ctx, "backup"), id, part, off)
-		if n != len(part) {
-			if err == nil || errors.Is(err, io.EOF) {
-				err = fmt.Errorf("%w: blob %v is too short", ErrCorrupt, id)
-			}
-			return fserr.Map(err)
-		}
-		if _, err := w.Write(part); err != nil {
-			return err
-		}
-		off += int64(n)
-	}
-	return nil
-}
-
-// Release tells that no blob before id is needed any more.
-func (b *Backup) Release(id cluster.BlobID) error {
-	b.hold.Release(ContentID(id.Content))
-	return b.Touch()
-}
-
-// portable returns what a backup keeps of a pair.
-func (b *Backup) portable(k, v []byte) (value []byte, keep bool) {
-	switch k[0] {
-	case record.TabUser, record.TabSecret:
-		v, n, err := secrets.Recode(k, v, b.fs.cfg.Keys, b.cfg.Keys, b.cfg.Keys != nil)
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		switch {
-		case err != nil: // it may hold one in clear
-			b.secrets.Lost++
-			b.fs.log.Warn("a record with secrets is damaged: the backup is without it", "key", fmt.Sprintf("%q", k), "err", err)
-			return nil, false
-		case b.cfg.DropSecrets:
-			b.secrets.Lost += n
-		default:
-			b.secrets.Sealed += n
-		}
-		return v, true
-	case record.TabDamaged: // is about this medium
-		return nil, false
-	case record.TabCounter:
-		return v, string(k[1:]) != record.CounterErase
-	}
-	return v, true
-}
-
-// namedBlobs tells the blobs that a pair names. What cannot be read names none.
-func namedBlobs(k, v []byte, fn func(BackupBlob) error) error {
-	var content ContentID
-	var list []record.Extent
-	switch k[0] {
-	case record.TabExtent:
-		c, off, err := record.ParseExtentKey(k)
-		if err != nil {
-			return nil //nolint:nilerr // Check tells
-		}
-		e, err := record.DecodeExtent(off, v)
-		if err != nil {
-			return nil //nolint:nilerr // Check tells
-		}
-		content, list = c, []record.Extent{e}
-	case record.TabPart:
-		p, err := record.DecodePart(k, v)
-		if err != nil {
-			return nil //nolint:nilerr // Check tells
-		}
-		content, list = ContentID(record.InoOfKey(k)), p.Extents
-	}
-	for i := range list {
-		if e := &list[i]; e.Kind == record.ExtentBlob {
-			if err := fn(BackupBlob{e.BlobID(content), e.BlobSize, e.BlobCRC}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return backup.Begin(ctx, backup.Store{
+		KV: fs.kv, Super: fs.super, Contents: fs.contents, Blobs: fs.quarantine, IDs: &fs.ids, Keys: fs.cfg.Keys,
+		Gate: &fs.cut, Flush: fs.flushAll, Log: fs.log, Now: fs.cfg.Now,
+	}, c)
 }

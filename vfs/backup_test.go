@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/backup"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/seal"
 	"ogw/vfs/users"
@@ -179,7 +180,7 @@ func TestBackupInstant(t *testing.T) {
 		b, err := fs.BeginBackup(bg, BackupConfig{})
 		want(t, err, nil)
 		info := b.Info()
-		if !info.Settled || info.Wait > 2*maxCutWait {
+		if !info.Settled || info.Wait > 2*backup.MaxWait {
 			t.Errorf("settled %v, writers waited %v", info.Settled, info.Wait)
 		}
 		s := savePairs(t, b)
@@ -265,7 +266,7 @@ func TestBackupSecrets(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			fs, clear := prepare(t, Config{Keys: x.store})
 			s, count := take(t, fs, x.backup, clear)
-			if count != (BackupSecrets{x.sealed, x.lost}) {
+			if count != (BackupSecrets{Sealed: x.sealed, Lost: x.lost}) {
 				t.Errorf("%+v", count)
 			}
 			x.restore.Snapshot = "s"

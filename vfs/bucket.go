@@ -105,12 +105,12 @@ func (o *op) setBucketOptions(t cluster.Txn, j judge, with BucketOptions) error 
 		if err := j.takesACL(with.Grants); err != nil {
 			return err
 		}
-		if err := o.setBucketAttr(t, j.owned, attrGrants, record.EncodeGrants(with.Grants)); err != nil {
+		if err := o.setBucketAttr(t, j.owned, record.GrantsAttr, record.EncodeGrants(with.Grants)); err != nil {
 			return err
 		}
 	}
 	for name, value := range with.Config {
-		if err := o.setBucketAttr(t, j.owned, configPrefix+name, value); err != nil {
+		if err := o.setBucketAttr(t, j.owned, record.ConfigPrefix+name, value); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,7 @@ func (fs *FS) BucketConfig(ctx context.Context, bucket, name string) ([]byte, er
 			return err
 		}
 		b, err := record.GetBucket(r, n.Ino)
-		value = b[configPrefix+name]
+		value = b[record.ConfigPrefix+name]
 		return err
 	})
 	return bytes.Clone(value), err // others may hold what the store returned
@@ -41,6 +41,6 @@ func (fs *FS) SetBucketConfig(ctx context.Context, bucket, name string, value []
 		if err := j.grants(ActConfigureBucket, nil); err != nil {
 			return err
 		}
-		return o.setBucketAttr(t, n, configPrefix+name, value)
+		return o.setBucketAttr(t, n, record.ConfigPrefix+name, value)
 	})
 }

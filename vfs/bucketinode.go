@@ -8,9 +8,6 @@ import (
 	"ogw/vfs/internal/record"
 )
 
-// configPrefix begins the names of the attributes that hold configuration.
-const configPrefix = "config."
-
 func bucketInfo(name string, n *record.Inode) BucketInfo {
 	return BucketInfo{Name: name, Ino: n.Ino, Created: time.Unix(0, n.BtimeNS), UID: n.UID, GID: n.GID}
 }
@@ -27,14 +24,11 @@ func bucketInode(r cluster.Reader, name string) (*record.Inode, error) {
 	return record.GetInode(r, e.Ino)
 }
 
-// attrGrants is the bucket attribute that holds the grants.
-const attrGrants = "grants"
-
 // bucketGrants reads the grants of the bucket whose directory ino is.
 func bucketGrants(r cluster.Reader, ino Ino) (Grants, error) {
 	b, err := record.GetBucket(r, ino)
 	if err != nil {
 		return nil, err
 	}
-	return record.DecodeGrants(b[attrGrants])
+	return record.DecodeGrants(b[record.GrantsAttr])
 }

@@ -9,6 +9,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/format"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/policy"
 	"ogw/vfs/users"
@@ -373,7 +374,8 @@ func TestFormat2(t *testing.T) {
 		return s
 	}
 	stored(func(s *record.Superblock) { s.Version = 2 })
-	want(t, fs.openSuper(bg), nil)
+	_, err := format.Open(bg, fs.kv, fs.formatOptions())
+	want(t, err, nil)
 	if s := stored(func(*record.Superblock) {}); s.Version != FormatVersion {
 		t.Errorf("version %d", s.Version)
 	}

@@ -97,6 +97,9 @@ func populate(t testing.TB, fs *FS) {
 	want(t, err, nil)
 }
 
+// pair is one key and its value.
+type pair struct{ key, value []byte }
+
 // records are all of a store.
 func records(t testing.TB, fs *FS) (list []pair) {
 	t.Helper()

@@ -16,7 +16,8 @@
 //
 //	vfs           namespace, objects, open files: one type of transaction
 //	              iam                                    over users: groups, policies
-//	              users                                  over records and secrets
+//	              users  format                          over records and secrets
+//	              backup                                 over content: an instant, and what it holds
 //	              fsck                                   over quarantine and extents
 //	              content                                over all below: bytes of files
 //	              quarantine                             over feed: damaged blobs
@@ -31,7 +32,7 @@
 // eleven files reach one another, since an open file and the attributes of its
 // inode are one thing:
 //
-//	whole     open background check repair backup restore convert format1 super
+//	whole     open background check repair backup
 //	objects   put receive copy object objectinfo delete purge list listuploads listrights
 //	          multipart part partcopy complete assembly uploadmarker uploadrights bucket
 //	          bucketconfig bucketpolicy deleterights grantops objectrights followlink
@@ -43,7 +44,7 @@
 //	          getattr path contents damage damagedfiles
 //	entries   entry orphan uploadabort perm capability objectkey bucketname bucketinode
 //	          moderights etag
-//	core      op fs commits once attrcache policycache orphanqueue dirty cutgate keeper
+//	core      op fs commits once attrcache policycache orphanqueue dirty keeper
 //	          feed holder types objecttypes granttypes cred fileflags errors
 //
 // The struct FS (fs.go) names only what knows nothing of it; the constructor
@@ -168,7 +169,7 @@
 // # Users
 //
 // Whom the object doors let in is package users'. A store of format 1 knew users
-// by name: Open converts it, in steps, before it returns (convert.go). Where
+// by name: Open converts it, in steps, before it returns (package format). Where
 // Config.Keys are set, Open seals the secrets that are in clear, or were sealed
 // with an older key, and has the engine erase what that replaced (package secrets).
 //
@@ -190,8 +191,8 @@
 //
 // # Backup
 //
-// BeginBackup holds one instant (backup.go): a snapshot of the metadata, taken
-// when no write waits in a buffer (cutGate: writers through Files pass it with
+// BeginBackup holds one instant (package backup): a snapshot of the metadata, taken
+// when no write waits in a buffer (backup.Gate: writers through Files pass it with
 // their bytes in hand, so that they wait for the last flush, and transactions do
 // not), and the blobs that it names (content.Hold: the collector passes over the
 // contents that are as old). What is restored is a store when its superblock is
@@ -208,7 +209,7 @@
 //
 //	openFile.mu → session.tableShard.mu → dirtyPool.mu
 //	Scrubber.pass → Blobs.confirming → Blobs.writing → Blobs.mu (quarantine)
-//	openFile.mu → cutGate.pass, only if it is free at once
+//	openFile.mu → backup.Gate.pass, only if it is free at once
 //	session.Table.holding, session.Readers.mu, ids.Allocator.mu, extents.Pins.mu,
 //	Feed.mu, orphanQueue.mu are leaves
 //

@@ -46,7 +46,7 @@ func samples(t *testing.T) map[string]sample {
 		Meta: ObjectMeta{ContentType: "a/b", Headers: map[string]string{"H": "h"}, User: map[string]string{"n": "v"}, Grants: sampleGrants}}
 	p := record.Part{Number: 2, Size: 3, Sum: [16]byte{0: 0xaa, 15: 0xbb}, ModifiedNS: sampleNS, HasCRC: true,
 		CRC: 0x1122334455667788, Checksums: sums, Extents: []record.Extent{inline}}
-	bucket := record.Bucket{"durability": []byte("sync"), attrGrants: record.EncodeGrants(sampleGrants)}
+	bucket := record.Bucket{"durability": []byte("sync"), record.GrantsAttr: record.EncodeGrants(sampleGrants)}
 	bucketPolicy := record.BucketPolicy{Bucket: "b1", Text: []byte("{}")}
 	perms := record.Permissions{Inline: []record.InlinePolicy{{Name: "p", Text: []byte("{}")}}, Attached: []string{"ANPA1"}, Boundary: "ANPA2", Groups: []string{"AGPA1"}}
 	managed := record.ManagedPolicy{ID: "ANPA1", Name: "m", Path: "/", Description: "d", Created: sampleNS, Updated: sampleNS + 1, Default: 2, Next: 3,
@@ -67,8 +67,7 @@ func samples(t *testing.T) map[string]sample {
 	if err != nil {
 		t.Fatal(err)
 	}
-	marker := Restore{last: []byte{record.TabInode}}
-	marker.cfg.Snapshot = "s1"
+	marker := record.Restoring{Snapshot: "s1", Last: []byte{record.TabInode}}
 	names := nameOfHash(t)
 	secret := bytes.Repeat([]byte{7}, StoreSecretBytes)
 	number := func(name string, n uint64) sample {
@@ -76,7 +75,7 @@ func samples(t *testing.T) map[string]sample {
 	}
 	return map[string]sample{
 		"S":           {record.SuperKey(), (&record.Superblock{Version: FormatVersion, FSID: 0x1122334455667788, CreatedNS: sampleNS}).Encode()},
-		"S restoring": {record.SuperKey(), marker.marker()},
+		"S restoring": {record.SuperKey(), marker.Encode()},
 		"C id":        number("id", 4097),
 		"C uid":       number(record.CounterUID, 1001),
 		"C swept":     number("swept", 99),

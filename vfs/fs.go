@@ -10,6 +10,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/iam"
 	"ogw/vfs/internal/accesstime"
+	"ogw/vfs/internal/backup"
 	"ogw/vfs/internal/bodyhash"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/feed"
@@ -96,7 +97,7 @@ type FS struct {
 	locks     *lock.Manager
 	// uploads holds a token for each blob of a write buffer in flight.
 	uploads chan struct{}
-	cut     cutGate
+	cut     backup.Gate
 	// losses counts how often unflushed writes were dropped.
 	losses atomic.Uint64
 	// kept counts the writes that Keepers were told of.

@@ -46,7 +46,7 @@ func (fs *FS) SetBucketGrants(ctx context.Context, name string, g Grants) error 
 		if err := j.takesACL(g); err != nil {
 			return err
 		}
-		if err := o.setBucketAttr(t, n, attrGrants, record.EncodeGrants(g)); err != nil {
+		if err := o.setBucketAttr(t, n, record.GrantsAttr, record.EncodeGrants(g)); err != nil {
 			return err
 		}
 		return o.lastWord(t, &j, n)

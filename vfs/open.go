@@ -10,13 +10,19 @@ import (
 	"ogw/vfs/iam"
 	"ogw/vfs/internal/changeclock"
 	"ogw/vfs/internal/feed"
+	"ogw/vfs/internal/format"
 	"ogw/vfs/internal/fsck"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/secrets"
 	"ogw/vfs/internal/session"
 	"ogw/vfs/lock"
 	"ogw/vfs/users"
 )
+
+// FormatVersion is the version of all that is stored. A store with a greater
+// one is refused, one with a smaller one is converted when it is opened.
+const FormatVersion = record.FormatVersion
 
 // Open opens the namespace in c, making it if c is empty. c stays the
 // caller's to close, after Close. It returns cluster.ErrFormat for a store
@@ -31,10 +37,10 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.tokens.init(c.KV, fs.session)
 	fs.quarantine = fs.newQuarantine()
 	fs.contents = fs.newContents()
-	if err := fs.openSuper(ctx); err != nil {
+	var err error
+	if fs.super, err = format.Open(ctx, fs.kv, fs.formatOptions()); err != nil {
 		return nil, err
 	}
-	var err error
 	if fs.sealing, err = secrets.Seal(ctx, fs.kv, fs.cfg.Keys, fs.log); err != nil {
 		return nil, err
 	}
@@ -84,6 +90,10 @@ func (s userStore) View(ctx context.Context, fn func(cluster.Reader) error) erro
 
 func (s userStore) Update(ctx context.Context, fn func(t cluster.Txn, nowNS int64) error) error {
 	return s.fs.update(ctx, func(t cluster.Txn, o *op) error { return fn(t, o.nowNS) })
+}
+
+func (fs *FS) formatOptions() format.Options {
+	return format.Options{Mode: fs.cfg.DirMode, UID: fs.cfg.RootUID, GID: fs.cfg.RootGID, Keys: fs.cfg.Keys, Log: fs.log, Now: fs.cfg.Now}
 }
 
 func (c Config) withDefaults(exclusive bool) Config {

@@ -95,7 +95,7 @@ func (b *builder) policy(bucket, key string) (p modelPolicy) {
 	}
 	b.store(bucket, p.text(b, bucket, key))
 	if p.restrict = b.r.IntN(3) == 0; p.restrict {
-		_, block, err := b.fs.BucketAttr(bg, bucket, configPrefix+AccessBlockConfig)
+		_, block, err := b.fs.BucketAttr(bg, bucket, record.ConfigPrefix+AccessBlockConfig)
 		want(b.t, err, nil)
 		want(b.t, b.fs.SetBucketConfig(bg, bucket, AccessBlockConfig, []byte{byte(readAccessBlock(block) | RestrictPublicBuckets)}), nil)
 	}

@@ -134,7 +134,7 @@ func (j *judge) gives(act Action, n *record.Inode) error {
 
 // accessBlock reads what no ACL may do in a bucket.
 func accessBlock(b record.Bucket) AccessBlock {
-	return readAccessBlock(b[configPrefix+AccessBlockConfig])
+	return readAccessBlock(b[record.ConfigPrefix+AccessBlockConfig])
 }
 
 // objectGives reports whether the owner of the object n, in its ACL, or ownership
@@ -158,7 +158,7 @@ func (j *judge) bucketGives(want Permission) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	g, err := record.DecodeGrants(b[attrGrants])
+	g, err := record.DecodeGrants(b[record.GrantsAttr])
 	if err != nil {
 		return false, err
 	}

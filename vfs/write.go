@@ -53,9 +53,9 @@ func (of *openFile) writePart(ctx context.Context, f *File, p []byte, off int64,
 				return off, err
 			}
 		}
-		if !of.fs.cut.pass.TryRLock() {
+		if !of.fs.cut.Enter() {
 			of.mu.Unlock()
-			of.fs.cut.await()
+			of.fs.cut.Await()
 			continue
 		}
 		if of.overwrite(p, off) {
@@ -65,7 +65,7 @@ func (of *openFile) writePart(ctx context.Context, f *File, p []byte, off int64,
 			mine = of.insert(p, off, mine)
 			break
 		}
-		of.fs.cut.pass.RUnlock()
+		of.fs.cut.Leave()
 		need, size := len(p), 0
 		if of.active != nil {
 			need -= of.active.room()
@@ -81,7 +81,7 @@ func (of *openFile) writePart(ctx context.Context, f *File, p []byte, off int64,
 	}
 	of.wrote(f, killPriv)
 	of.keep(ctx, f, p, off, killPriv)
-	of.fs.cut.pass.RUnlock()
+	of.fs.cut.Leave()
 	if of.nextID != 0 {
 		of.streamUpload(off)
 	}

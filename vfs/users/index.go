@@ -16,7 +16,7 @@ import (
 //	'k' access key
 //
 // and the counter "uid" holds the first uid that no user can have had, of
-// those that were removed before records stayed (convert.go).
+// those that were removed before records stayed (package format).
 
 // byID reads the record of a user that was not removed.
 func (g *Registry) byID(r cluster.Reader, id ID) (User, error) {

@@ -18,6 +18,14 @@ type Bucket map[string][]byte
 
 const bucketVersion = 1
 
+// Names of attributes of buckets.
+const (
+	// GrantsAttr holds the grants (EncodeGrants).
+	GrantsAttr = "grants"
+	// ConfigPrefix begins the names of those that hold configuration.
+	ConfigPrefix = "config."
+)
+
 func (b Bucket) Encode() []byte {
 	out := binary.AppendUvarint([]byte{bucketVersion}, uint64(len(b)))
 	for _, name := range slices.Sorted(maps.Keys(b)) {

@@ -1,4 +1,4 @@
-package vfs
+package backup
 
 import (
 	"bytes"
@@ -70,10 +70,10 @@ func BeginRestore(ctx context.Context, c *cluster.Cluster, o RestoreConfig) (*Re
 	}
 	m, restoring := record.DecodeRestoring(found)
 	if !restoring {
-		return nil, fmt.Errorf("%w: the store is not empty, and nothing is restored over what is there", ErrExist)
+		return nil, fmt.Errorf("%w: the store is not empty, and nothing is restored over what is there", fserr.ErrExist)
 	}
 	if err := checkMarker(&m, newRestoreMarker(o)); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrExist, err)
+		return nil, fmt.Errorf("%w: %w", fserr.ErrExist, err)
 	}
 	r.last = m.Last
 	return r, nil
@@ -162,7 +162,7 @@ func (r *Restore) Put(ctx context.Context, keys, values [][]byte) (stored int, e
 func (r *Restore) adapt(k, v []byte) (value []byte, keep bool, err error) {
 	switch {
 	case len(k) == 0:
-		return nil, false, fmt.Errorf("%w: a pair without a key", ErrCorrupt)
+		return nil, false, fmt.Errorf("%w: a pair without a key", fserr.ErrCorrupt)
 	case k[0] == record.TabSuper:
 		r.super = v
 		return nil, false, nil

@@ -1,4 +1,4 @@
-package vfs
+package format
 
 import (
 	"bytes"
@@ -37,19 +37,21 @@ const (
 
 // converter is one run of the conversion in this process.
 type converter struct {
-	fs      *FS
-	names   map[string]UserID // names of format 1 that were looked up; "" is nobody
+	kv      cluster.KV
+	super   *record.Superblock
+	opts    *Options
+	names   map[string]record.UserID // names of format 1 that were looked up; "" is nobody
 	changed int
 }
 
 // convert brings the store from format 1 to FormatVersion, or goes on with it.
-func (fs *FS) convert(ctx context.Context) error {
-	c := converter{fs: fs, names: make(map[string]UserID)}
+func convert(ctx context.Context, kv cluster.KV, super *record.Superblock, o *Options) error {
+	c := converter{kv: kv, super: super, opts: o, names: make(map[string]record.UserID)}
 	ctx = cluster.Strict(ctx)
 	if err := c.begin(ctx); err != nil {
 		return err
 	}
-	started := fs.cfg.Now()
+	started := c.opts.Now()
 	for {
 		state, err := c.state(ctx)
 		if err != nil {
@@ -60,11 +62,11 @@ func (fs *FS) convert(ctx context.Context) error {
 		}
 		err = c.page(ctx, *state)
 		if err != nil && !errors.Is(err, errConvertedElsewhere) {
-			return fmt.Errorf("convert the store to format %d: %w", FormatVersion, err)
+			return fmt.Errorf("convert the store to format %d: %w", record.FormatVersion, err)
 		}
 	}
 	if c.changed > 0 {
-		fs.log.Info("store converted: users and grants have IDs", "format", FormatVersion, "records", c.changed, "took", fs.cfg.Now().Sub(started))
+		c.opts.Log.Info("store converted: users and grants have IDs", "format", record.FormatVersion, "records", c.changed, "took", c.opts.Now().Sub(started))
 	}
 	return nil
 }
@@ -74,18 +76,18 @@ var errConvertedElsewhere = errors.New("the conversion went on elsewhere")
 
 // begin writes the new version, unless that was done.
 func (c *converter) begin(ctx context.Context) error {
-	return fserr.Map(c.fs.kv.Update(ctx, func(t cluster.Txn) error {
+	return fserr.Map(c.kv.Update(ctx, func(t cluster.Txn) error {
 		b, err := t.Get(record.SuperKey())
 		if err != nil {
 			return err
 		}
 		super, err := record.DecodeSuper(b)
-		if err != nil || super.Version >= FormatVersion {
+		if err != nil || super.Version >= record.FormatVersion {
 			return err
 		}
 		from := super.Version
-		super.Version = FormatVersion
-		c.fs.super = super
+		super.Version = record.FormatVersion
+		*c.super = super
 		if err := t.Set(record.SuperKey(), super.Encode()); err != nil || from > 1 {
 			return err // nothing of format 2 changes: older programs keep away, that is all
 		}
@@ -100,7 +102,7 @@ func (c *converter) begin(ctx context.Context) error {
 
 // state returns where the conversion is, nil if it is over.
 func (c *converter) state(ctx context.Context) (state *record.Conversion, err error) {
-	err = c.fs.kv.View(ctx, func(r cluster.Reader) error {
+	err = c.kv.View(ctx, func(r cluster.Reader) error {
 		b, err := r.Get(record.ConversionKey())
 		if err != nil || b == nil {
 			return err
@@ -118,7 +120,7 @@ func (c *converter) page(ctx context.Context, state record.Conversion) error {
 	table := []byte{record.ConvertedTables[state.Table]}
 	var old [][]byte
 	seen := 0
-	err := c.fs.kv.View(ctx, func(r cluster.Reader) error {
+	err := c.kv.View(ctx, func(r cluster.Reader) error {
 		old, seen = nil, 0
 		return r.Scan(state.Next, cluster.PrefixEnd(table), cluster.ScanOptions{Limit: convertPage}, func(k, v []byte) error {
 			seen++
@@ -143,7 +145,7 @@ func (c *converter) page(ctx context.Context, state record.Conversion) error {
 		}
 	}
 	batch := convertBatch
-	if extents.PerTxn(c.fs.kv) == extents.LimitedTxn {
+	if extents.PerTxn(c.kv) == extents.LimitedTxn {
 		batch = limitedConvertBatch
 	}
 	for len(old) > batch {
@@ -158,7 +160,7 @@ func (c *converter) page(ctx context.Context, state record.Conversion) error {
 
 // step converts records in one transaction and moves the state from to to.
 func (c *converter) step(ctx context.Context, from, to record.Conversion, keys [][]byte) error {
-	err := fserr.Map(c.fs.kv.Update(ctx, func(t cluster.Txn) error {
+	err := fserr.Map(c.kv.Update(ctx, func(t cluster.Txn) error {
 		b, err := t.Get(record.ConversionKey())
 		if err != nil {
 			return err
@@ -167,7 +169,7 @@ func (c *converter) step(ctx context.Context, from, to record.Conversion, keys [
 			return errConvertedElsewhere
 		}
 		for _, k := range keys {
-			if err := c.record(t, k); errors.Is(err, ErrCorrupt) {
+			if err := c.record(t, k); errors.Is(err, fserr.ErrCorrupt) {
 				c.skip(k, err)
 			} else if err != nil {
 				return fmt.Errorf("record %q: %w", k, err)
@@ -192,7 +194,7 @@ func (c *converter) step(ctx context.Context, from, to record.Conversion, keys [
 // skip leaves a damaged record to those who read it, and to Check, which need
 // an open store.
 func (c *converter) skip(k []byte, err error) {
-	c.fs.log.Warn("a damaged record is not converted", "key", fmt.Sprintf("%q", k), "err", err)
+	c.opts.Log.Warn("a damaged record is not converted", "key", fmt.Sprintf("%q", k), "err", err)
 }
 
 // record converts one record.

@@ -1,4 +1,4 @@
-package vfs
+package format
 
 import (
 	"encoding/json"
@@ -16,13 +16,13 @@ type acl1 struct {
 	} `json:"grants"`
 }
 
-var permissions1 = map[string]Permission{
-	"READ": PermRead, "WRITE": PermWrite, "READ_ACP": PermReadACP, "WRITE_ACP": PermWriteACP, "FULL_CONTROL": PermFullControl,
+var permissions1 = map[string]record.Permission{
+	"READ": record.PermRead, "WRITE": record.PermWrite, "READ_ACP": record.PermReadACP, "WRITE_ACP": record.PermWriteACP, "FULL_CONTROL": record.PermFullControl,
 }
 
-var groups1 = map[string]Grantee{
-	"http://acs.amazonaws.com/groups/global/AllUsers":           GranteeEverybody,
-	"http://acs.amazonaws.com/groups/global/AuthenticatedUsers": GranteeAuthenticated,
+var groups1 = map[string]record.Grantee{
+	"http://acs.amazonaws.com/groups/global/AllUsers":           record.GranteeEverybody,
+	"http://acs.amazonaws.com/groups/global/AuthenticatedUsers": record.GranteeAuthenticated,
 }
 
 // isFormat1 reports whether a record of one of record.ConvertedTables must change, and
@@ -46,7 +46,7 @@ func isFormat1(k, v []byte) (uid uint32, change bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	if n.UID >= record.FirstUID && n.UID < record.EndUIDFloor && n.UID != NobodyUID {
+	if n.UID >= record.FirstUID && n.UID < record.EndUIDFloor && n.UID != record.NobodyUID {
 		uid = n.UID
 	}
 	_, change = n.Object.Headers[record.AclHeader1]
@@ -72,7 +72,7 @@ func (c *converter) user(t cluster.Txn, name string, v []byte) error {
 		return err
 	}
 	if first != nil {
-		c.fs.log.Warn("two users have one uid: each is the owner of what the other has; a user can have several access keys instead",
+		c.opts.Log.Warn("two users have one uid: each is the owner of what the other has; a user can have several access keys instead",
 			"user", name, "uid", u.UID)
 	} else if err := t.Set(record.UIDKey(u.UID), []byte(u.ID)); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (c *converter) user(t cluster.Txn, name string, v []byte) error {
 	if err := t.Set(record.UserNameKey(name), []byte(u.ID)); err != nil {
 		return err
 	}
-	return t.Set(record.UserKey(u.ID), u.Encode(c.fs.cfg.Keys))
+	return t.Set(record.UserKey(u.ID), u.Encode(c.opts.Keys))
 }
 
 // bucket returns nil for a record that is not needed any more.
@@ -95,7 +95,7 @@ func (c *converter) bucket(t cluster.Txn, v []byte) ([]byte, error) {
 	}
 	delete(b, record.AclAttr1)
 	if len(g) > 0 {
-		b[attrGrants] = record.EncodeGrants(g)
+		b[record.GrantsAttr] = record.EncodeGrants(g)
 	}
 	if len(b) == 0 {
 		return nil, nil
@@ -130,22 +130,22 @@ func (c *converter) upload(t cluster.Txn, k, v []byte) ([]byte, error) {
 }
 
 // grants reads an ACL of format 1. What cannot be understood grants nothing.
-func (c *converter) grants(r cluster.Reader, b []byte) (Grants, error) {
+func (c *converter) grants(r cluster.Reader, b []byte) (record.Grants, error) {
 	var old acl1
 	if len(b) > 0 && json.Unmarshal(b, &old) != nil {
-		c.fs.log.Warn("an ACL could not be read: it grants nothing now", "acl", string(b))
+		c.opts.Log.Warn("an ACL could not be read: it grants nothing now", "acl", string(b))
 	}
-	var out Grants
+	var out record.Grants
 	for _, g := range old.Grants {
-		grant := Grant{Grantee: groups1[g.Group], Permission: permissions1[g.Permission]}
+		grant := record.Grant{Grantee: groups1[g.Group], Permission: permissions1[g.Permission]}
 		if g.User != "" {
 			id, err := c.userNamed(r, g.User)
 			if err != nil {
 				return nil, err
 			}
-			grant.Grantee, grant.User = GranteeUser, id
+			grant.Grantee, grant.User = record.GranteeUser, id
 		}
-		if record.ValidateGrant(&grant) == nil && len(out) < MaxGrants {
+		if record.ValidateGrant(&grant) == nil && len(out) < record.MaxGrants {
 			out = append(out, grant)
 		}
 	}
@@ -153,14 +153,14 @@ func (c *converter) grants(r cluster.Reader, b []byte) (Grants, error) {
 }
 
 // userNamed returns who has a name, "" if nobody.
-func (c *converter) userNamed(r cluster.Reader, name string) (UserID, error) {
+func (c *converter) userNamed(r cluster.Reader, name string) (record.UserID, error) {
 	id, known := c.names[name]
 	if !known {
 		b, err := r.Get(record.UserNameKey(name))
 		if err != nil {
 			return "", err
 		}
-		id = UserID(b)
+		id = record.UserID(b)
 		c.names[name] = id
 	}
 	return id, nil
