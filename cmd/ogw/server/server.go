@@ -90,6 +90,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.served = true
 	s.engine.audit.started(s.cfg, s.namespace.firstKey)
 	defer s.engine.audit.followRename()()
+	defer watchQuiet(s.opt.Log)()
 	if s.opt.UntilUnmounted {
 		s.namespace.mounts.WhenEmpty(s.process.Stop)
 	}
