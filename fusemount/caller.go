@@ -94,20 +94,26 @@ func inGroup(h *fuse.InHeader, gid uint32) bool {
 	return false
 }
 
-// signalPending reads the file status of a thread (proc_pid_status(5)). What
-// is pending for the whole process counts for its first thread alone, which
-// the kernel prefers: another thread might not be the one that takes it, and a
-// call that is answered EINTR without a signal of its own gives its program an
-// error that does not exist. SIGKILL is pending for each thread.
+// signalPending reads the file status of a thread (proc_pid_status(5)) that waits
+// for us.
+//
+// The kernel gives what is pending for the whole process to one thread, the first
+// if that takes it. Another one's call must not be answered EINTR: it has no signal
+// of its own, and its program would see an error that does not exist. Of one that
+// waits for the answer to a request, the state tells: a signal that was given to it
+// ended the wait that any ends (S), and it is in the one that a fatal signal ends (D).
+// SIGKILL is pending for each thread.
 func signalPending(status []byte, tid uint32) bool {
 	var thread, process, blocked uint64
-	first := false
+	given := false
 	for lines := bufio.NewScanner(bytes.NewReader(status)); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), ":")
 		value = strings.TrimSpace(value)
 		switch name {
+		case "State":
+			given = given || strings.HasPrefix(value, "D")
 		case "Tgid":
-			first = value == strconv.FormatUint(uint64(tid), 10)
+			given = given || value == strconv.FormatUint(uint64(tid), 10)
 		case "SigPnd":
 			thread = signalMask(value)
 		case "ShdPnd":
@@ -116,7 +122,7 @@ func signalPending(status []byte, tid uint32) bool {
 			blocked = signalMask(value)
 		}
 	}
-	if first {
+	if given {
 		thread |= process
 	}
 	return thread&^blocked != 0

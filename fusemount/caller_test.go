@@ -13,8 +13,11 @@ import (
 )
 
 func TestSignalPending(t *testing.T) {
+	in := func(state, tgid, thread, process, blocked string) []byte {
+		return fmt.Appendf(nil, "Name:\tflock\nState:\t%s\nTgid:\t%s\nPid:\t7\nSigQ:\t1/9\nSigPnd:\t%s\nShdPnd:\t%s\nSigBlk:\t%s\nSigIgn:\t0000000000000000\n", state, tgid, thread, process, blocked)
+	}
 	status := func(tgid, thread, process, blocked string) []byte {
-		return fmt.Appendf(nil, "Name:\tflock\nTgid:\t%s\nPid:\t7\nSigQ:\t1/9\nSigPnd:\t%s\nShdPnd:\t%s\nSigBlk:\t%s\nSigIgn:\t0000000000000000\n", tgid, thread, process, blocked)
+		return in("S (sleeping)", tgid, thread, process, blocked)
 	}
 	const none, usr1, kill = "0000000000000000", "0000000000000200", "0000000000000100"
 	for _, c := range []struct {
@@ -26,6 +29,8 @@ func TestSignalPending(t *testing.T) {
 		{"of the thread", status("5", usr1, none, none), true},
 		{"of the process, first thread", status("7", none, usr1, none), true},
 		{"of the process, another thread", status("5", none, usr1, none), false},
+		{"of the process, given to another thread", in("D (disk sleep)", "5", none, usr1, none), true},
+		{"of the process, blocked by another thread", in("D (disk sleep)", "5", none, usr1, usr1), false},
 		{"blocked", status("7", usr1, usr1, usr1), false},
 		{"one of two blocked", status("7", usr1, kill, usr1), true},
 		{"killed, another thread", status("5", kill, kill, none), true},

@@ -44,7 +44,7 @@ func buildCaller(t *testing.T) string {
 	t.Helper()
 	need(t, "gcc")
 	program := filepath.Join(t.TempDir(), "caller")
-	if out, err := exec.Command("gcc", "-O2", "-o", program, "testdata/caller.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-O2", "-pthread", "-o", program, "testdata/caller.c").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	return program
@@ -364,6 +364,12 @@ const lockTries = 60
 // tells a server on io_uring nothing of a signal that comes while the request
 // is handed over.
 func TestSignalsMeetLocks(t *testing.T) {
+	for _, call := range []string{"flock", "thread-flock"} {
+		t.Run(call, func(t *testing.T) { signalsMeetLocks(t, call) })
+	}
+}
+
+func signalsMeetLocks(t *testing.T, call string) {
 	m := newMount(t)
 	program := buildCaller(t)
 	file := filepath.Join(m.dir, "locked")
@@ -372,7 +378,7 @@ func TestSignalsMeetLocks(t *testing.T) {
 	holder.begin()
 	holder.want("result 0 0")
 	for i := range lockTries {
-		c := startCaller(t, program, "flock", false, file)
+		c := startCaller(t, program, call, false, file)
 		c.begin()
 		time.Sleep(time.Duration(i) * 100 * time.Microsecond)
 		if i%2 == 0 {

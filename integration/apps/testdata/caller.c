@@ -6,11 +6,15 @@
  * SIGUSR1 has a handler, with SA_RESTART if RESTART is 1. Lines that it
  * prints: "ready", "signal" from the handler, and at the end
  * "result ERRNO SIGNALS".
+ *
+ * "thread-" before CALL has it made by a second thread, while the first blocks
+ * SIGUSR1.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +57,17 @@ static int all(ssize_t n, size_t want) {
 
 static char buf[1 << 20];
 
+static int run(const char *call, const char *file);
+
+struct work {
+	const char *call, *file;
+};
+
+static void *in_thread(void *arg) {
+	struct work *w = arg;
+	exit(run(w->call, w->file));
+}
+
 int main(int argc, char **argv) {
 	if (argc != 4)
 		return 2;
@@ -61,7 +76,21 @@ int main(int argc, char **argv) {
 	struct sigaction bus = {.sa_handler = on_fault};
 	sigaction(SIGUSR1, &act, NULL);
 	sigaction(SIGBUS, &bus, NULL);
+	if (strncmp(call, "thread-", 7) == 0) {
+		struct work w = {call + 7, file};
+		pthread_t thread;
+		sigset_t set;
+		sigemptyset(&set);
+		sigaddset(&set, SIGUSR1);
+		if (pthread_create(&thread, NULL, in_thread, &w) != 0 || pthread_sigmask(SIG_BLOCK, &set, NULL) != 0)
+			return 2;
+		pthread_join(thread, NULL); /* it ends the process */
+		return 2;
+	}
+	return run(call, file);
+}
 
+static int run(const char *call, const char *file) {
 	char other[4200], line[16];
 	snprintf(other, sizeof other, "%s.%d", file, (int)getpid());
 	int fd = open(file, O_RDWR), sync_fd = -1;
