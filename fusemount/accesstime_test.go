@@ -48,6 +48,35 @@ func TestAccessTimes(t *testing.T) {
 			}
 			return nil
 		})
+		listingMoves := func() bool {
+			t.Helper()
+			dir := filepath.Dir(file)
+			time := func() syscall.Timespec {
+				st, err := os.Stat(dir)
+				must(t, err)
+				return st.Sys().(*syscall.Stat_t).Atim
+			}
+			must(t, os.Chmod(dir, 0o755)) // from here on the time is due
+			before := time()
+			_, err := os.ReadDir(dir)
+			must(t, err)
+			return time() != before
+		}
+		if !listingMoves() {
+			t.Error("a listing leaves the time of the directory")
+		}
+		must(t, Remount(quiet, []string{"nodiratime"}))
+		eventually(t, func() error {
+			if listingMoves() {
+				return unix.EAGAIN
+			}
+			return nil
+		})
+		must(t, os.Chmod(file, 0o644))
+		made = atime()
+		if read(); atime() == made {
+			t.Error("nodiratime goes for files")
+		}
 		moved := atime()
 		must(t, os.Chmod(file, 0o600))
 		a, err := fs.Resolve(t.Context(), vfs.Root, "/bucket/f", false)
@@ -57,4 +86,20 @@ func TestAccessTimes(t *testing.T) {
 			t.Error("a read through another door is not shown")
 		}
 	})
+}
+
+// What belongs to all mounts of a superblock is not changed by one, nor silently
+// left.
+func TestRemountAllowOther(t *testing.T) {
+	needFUSE(t)
+	m := NewMounts(openFS(t))
+	for _, allow := range []bool{false, true} {
+		dir := t.TempDir()
+		s, err := m.Mount(dir, Options{AllowOther: allow, Logger: testLogger(t)})
+		must(t, err)
+		if err := Remount(dir, []string{"ro", "allow_other"}); (err == nil) != allow {
+			t.Errorf("remounting with allow_other what has it (%v): %v", allow, err)
+		}
+		must(t, s.Unmount())
+	}
 }

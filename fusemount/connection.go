@@ -210,17 +210,20 @@ func (c *connection) add(s *Server) {
 
 // lookAtFlags finds out whether reads move access times: that is a flag of each
 // mount, and a request does not say through which it came. So they do unless all
-// mounts of the superblock are noatime or read-only, whoever made them.
+// mounts of the superblock are noatime or read-only, whoever made them; nodiratime
+// counts for directories.
 func (c *connection) lookAtFlags() {
-	all, some := true, false
+	all, dirs, some := true, true, false
 	for entry := range mountEntries() {
 		if entry[2] != c.device {
 			continue
 		}
 		flags := strings.Split(entry[5], ",")
-		some, all = true, all && (slices.Contains(flags, "noatime") || slices.Contains(flags, "ro"))
+		quiet := slices.Contains(flags, "noatime") || slices.Contains(flags, "ro")
+		some, all, dirs = true, all && quiet, dirs && (quiet || slices.Contains(flags, "nodiratime"))
 	}
 	c.raw.quiet.Store(some && all)
+	c.raw.quietDirs.Store(some && dirs)
 }
 
 // awaitEnd waits for the end of the connection, behind that of its mounts.
@@ -289,7 +292,7 @@ func (c *connection) places() (list [][]byte) {
 
 // shares reports whether the superblock serves a mount with opt as well. What
 // the kernel keeps for each mount does not matter: read-only, nosuid, nodev,
-// noexec, noatime, the source's name, and which directory is shown.
+// noexec, noatime, nodiratime, the source's name, and which directory is shown.
 func (c *connection) shares(opt *Options) bool {
 	own := &c.raw.opt
 	transport := TransportDevice

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -65,6 +66,8 @@ func directFlags(opt Options) uintptr {
 			flags |= unix.MS_NOEXEC
 		case "noatime":
 			flags |= unix.MS_NOATIME
+		case "nodiratime":
+			flags |= unix.MS_NODIRATIME
 		case "sync":
 			flags |= unix.MS_SYNCHRONOUS
 		}
@@ -92,6 +95,9 @@ func mountByHelper(dir string, opt Options) (fd int, err error) {
 	path, err := helper()
 	if err != nil {
 		return -1, err
+	}
+	if slices.Contains(opt.MountFlags, "nodiratime") {
+		return -1, fmt.Errorf("%w takes no nodiratime: only root mounts with it", errHelper)
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -77,7 +77,7 @@ func (f *rawFS) readDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEn
 			return nil
 		})
 	}
-	if in.Offset == 0 && in.Flags&unix.O_NOATIME == 0 && !f.quiet.Load() {
+	if in.Offset == 0 && in.Flags&unix.O_NOATIME == 0 && !f.quietDirs.Load() {
 		f.fs.Accessed(ctx, d.ino)
 	}
 	switch {

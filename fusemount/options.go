@@ -54,7 +54,7 @@ type Options struct {
 	// remembers the inode. For mounts that nobody else writes under.
 	Writeback bool
 	// MountFlags are further flags: suid, nosuid, dev, nodev, exec, noexec,
-	// noatime, sync. Default nosuid, nodev.
+	// noatime, nodiratime, sync. Default nosuid, nodev.
 	MountFlags []string
 	// Transport is how requests come from the kernel.
 	Transport Transport

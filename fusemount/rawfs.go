@@ -31,6 +31,7 @@ type rawFS struct {
 	direct bool
 	// quiet tells that no mount of the superblock has reads move access times.
 	quiet       atomic.Bool
+	quietDirs   atomic.Bool   // the same of directories
 	lateChanges atomic.Uint64 // made through late
 	lateSettled atomic.Uint64 // of them, told
 

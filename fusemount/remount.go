@@ -17,12 +17,14 @@ var remountFlags = map[string]struct{ set, clear uint64 }{
 	"nodev": {unix.MOUNT_ATTR_NODEV, 0}, "dev": {0, unix.MOUNT_ATTR_NODEV},
 	"noexec": {unix.MOUNT_ATTR_NOEXEC, 0}, "exec": {0, unix.MOUNT_ATTR_NOEXEC},
 	"noatime": {unix.MOUNT_ATTR_NOATIME, unix.MOUNT_ATTR__ATIME}, "relatime": {unix.MOUNT_ATTR_RELATIME, unix.MOUNT_ATTR__ATIME},
+	"atime":      {unix.MOUNT_ATTR_RELATIME, unix.MOUNT_ATTR__ATIME},
+	"nodiratime": {unix.MOUNT_ATTR_NODIRATIME, 0}, "diratime": {0, unix.MOUNT_ATTR_NODIRATIME},
 }
 
 // Remount changes flags of the mount at dir, whoever serves it: ro, rw, suid,
-// nosuid, dev, nodev, exec, noexec, noatime, relatime; of two that exclude each
-// other, the later one counts. sync belongs to all mounts of a superblock, and
-// stays as it is. ErrMountPoint, ErrNoRights, unix.EBUSY for ro while programs
+// nosuid, dev, nodev, exec, noexec, noatime, relatime, nodiratime, diratime; of two
+// that exclude each other, the later one counts. sync and allow_other belong to all
+// mounts of a superblock, and stay as they are. ErrMountPoint, ErrNoRights, unix.EBUSY for ro while programs
 // have files open for writing.
 func Remount(dir string, flags []string) error {
 	entry := mountEntry(dir)
@@ -35,9 +37,9 @@ func Remount(dir string, flags []string) error {
 	for _, name := range flags {
 		f, ok := remountFlags[name]
 		switch {
-		case name == "sync" && slices.Contains(super, "sync"):
-		case name == "sync":
-			return fmt.Errorf("remount %s: sync belongs to the mounts that share a cache: umount and mount again", dir)
+		case (name == "sync" || name == "allow_other") && slices.Contains(super, name):
+		case name == "sync" || name == "allow_other":
+			return fmt.Errorf("remount %s: %s belongs to the mounts that share a cache: umount and mount again", dir, name)
 		case !ok:
 			return fmt.Errorf("remount %s: unknown flag %q", dir, name)
 		}
@@ -66,7 +68,7 @@ func writableSuperblock(dir string) error {
 	flags := uintptr(unix.MS_REMOUNT)
 	for _, name := range strings.Split(mountEntry(dir)[5], ",") {
 		flags |= map[string]uintptr{"nosuid": unix.MS_NOSUID, "nodev": unix.MS_NODEV, "noexec": unix.MS_NOEXEC,
-			"noatime": unix.MS_NOATIME, "relatime": unix.MS_RELATIME}[name]
+			"noatime": unix.MS_NOATIME, "relatime": unix.MS_RELATIME, "nodiratime": unix.MS_NODIRATIME}[name]
 	}
 	return unix.Mount("", dir, "", flags, "")
 }

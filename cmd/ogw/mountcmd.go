@@ -47,8 +47,8 @@ Options of -o, as in fstab: ro, allow_other, nonempty, subtree=PATH, dir=FOLDER,
 config=FILE, set=SECTION.KEY=VALUE, fsname=NAME, metrics=ADDRESS, wait=TIME,
 writeback, survive, abandon=TIME, io_uring=auto|on|off, entry_timeout=SECONDS,
 attr_timeout=SECONDS, suid,
-nosuid, dev, nodev, exec, noexec, noatime, sync. remount changes ro, rw and those from
-suid to noatime of a mount that is there. Those for mount and systemd (noauto, _netdev,
+nosuid, dev, nodev, exec, noexec, noatime, nodiratime, sync. remount changes ro, rw and those from
+suid to nodiratime of a mount that is there. Those for mount and systemd (noauto, _netdev,
 x-systemd.*) are ignored. Linked to /sbin/mount.fuse.ogw, this program serves
 
    mount -t fuse.ogw /var/lib/ogw /mnt/ogw -o allow_other
@@ -111,7 +111,9 @@ func (m *mount) ParseFlags(c *cli.Context) (err error) {
 	}
 	if m.remount {
 		if m.helper { // mount(8) names all flags that are not its defaults
-			m.flags = append([]string{"rw", "suid", "dev", "exec", "relatime"}, m.flags...)
+			m.flags = append([]string{"rw", "suid", "dev", "exec", "relatime", "diratime"}, m.flags...)
+		} else if len(m.fixed) > 0 {
+			return fmt.Errorf("remount cannot change %s: umount and mount again", m.fixed[0])
 		}
 		return m.common.ParseFlags(c)
 	}

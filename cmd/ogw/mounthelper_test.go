@@ -27,7 +27,8 @@ func TestMountOptions(t *testing.T) {
 	}
 	half := 0.5
 	want := mountOptions{dir: "/srv/ogw", set: []string{"log.level=debug", "cluster.cache=64MiB"}, metrics: "127.0.0.1:1", wait: 2 * time.Second,
-		flags: []string{"rw", "noexec", "noatime", "ro"}}
+		flags: []string{"rw", "allow_other", "noexec", "noatime", "ro"},
+		fixed: []string{"subtree", "dir", "set", "set", "attr_timeout", "wait", "metrics"}}
 	want.mount.AllowOther, want.mount.ReadOnly, want.mount.Subtree = true, true, "photos/a,b"
 	want.mount.Flags, want.mount.AttrTimeout = []string{"noexec", "noatime"}, &half
 	if err != nil || !reflect.DeepEqual(o, want) {
@@ -37,6 +38,7 @@ func TestMountOptions(t *testing.T) {
 		"allow_othr": `did you mean "allow_other"`, "ro=1": "takes no value", "subtree": "needs a value: subtree=PATH",
 		"attr_timeout=-1": "not a number of seconds", "attr_timeout=1e9": "not a number of seconds", "wait=long": "not a time", "wait=0s": "not a time",
 		"remount=ro": "unknown mount option", "uid=5": `unknown mount option "uid"`,
+		"strictatime": "as relatime says", "lazytime": "always stored later",
 	} {
 		if err := new(mountOptions).parse(list, false); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, want %s", list, err, say)
@@ -129,7 +131,12 @@ refused "busy" mount -o remount,ro mnt
 kill $writer; wait $writer || true
 mount -T fstab -o remount mnt
 test "$(flags mnt)" = rw,relatime || say "after remount: $(flags mnt)"
+mount -o remount,nodiratime mnt
+test "$(flags mnt)" = rw,nodiratime,relatime || say "after remount,nodiratime: $(flags mnt)"
+mount -o remount,diratime mnt
 refused "sync" mount -o remount,sync mnt
+mount -o remount,allow_other mnt # it has it
+refused "survive: umount and mount again" "$ogw" mount -o remount,survive mnt
 refused "not a mount of ogw" "$ogw" mount -o remount,ro .
 "$ogw" mount -o remount,noexec mnt
 test "$(flags mnt)" = rw,noexec,relatime || say "after ogw mount: $(flags mnt)"

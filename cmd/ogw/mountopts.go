@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,6 +23,7 @@ type mountOptions struct {
 	metrics string   // address of /metrics
 	remount bool     // change a mount that is there
 	flags   []string // those that a remount changes, in order
+	fixed   []string // those that it cannot change
 	// wait is how long to wait for a process that serves the folder; with it
 	// the folder is never opened by the mount itself.
 	wait time.Duration
@@ -106,14 +108,25 @@ func ownOptions() []mountOption {
 const maxKernelCache = 24 * time.Hour
 
 // kernelFlags are passed on to the kernel.
-var kernelFlags = []string{"suid", "nosuid", "dev", "nodev", "exec", "noexec", "noatime", "sync"}
+var kernelFlags = []string{"suid", "nosuid", "dev", "nodev", "exec", "noexec", "noatime", "nodiratime", "sync"}
+
+// defaultFlags are what holds without one of kernelFlags.
+var defaultFlags = map[string]string{"atime": "noatime", "relatime": "noatime", "diratime": "nodiratime", "async": "sync"}
+
+// refusedOptions are those of mount(8) that ask for what we do not have.
+var refusedOptions = map[string]string{
+	"strictatime": "reads move access times as relatime says; there is nothing stricter",
+	"lazytime":    "access times are always stored later, and modification times with the data; leave it out",
+	"dirsync":     "a change in a directory is durable after its fsync",
+	"mand":        "locks are advisory",
+}
 
 // otherOptions are addressed to mount(8), systemd or the kernel, or name what
 // is always so here; a remount brings what the mount table shows. Like others, we
 // take and ignore them.
 var otherOptions = []string{
 	"defaults", "auto", "noauto", "user", "nouser", "users", "owner", "group", "nofail", "_netdev",
-	"async", "atime", "relatime", "norelatime", "diratime", "nodiratime", "lazytime", "nolazytime", "silent", "loud",
+	"norelatime", "nostrictatime", "nolazytime", "nomand", "silent", "loud",
 	"default_permissions", "subtype", "comment", "helper", "uhelper", "user_id", "group_id", "rootmode", "max_read",
 }
 
@@ -134,14 +147,22 @@ func (o *mountOptions) parse(list string, sloppy bool) error {
 			if err := own[i].set(o, value); err != nil {
 				return fmt.Errorf("mount option %s: %w", name, err)
 			}
-			if name == "ro" || name == "rw" {
+			switch name {
+			case "ro", "rw", "allow_other": // the last is compared
 				o.flags = append(o.flags, name)
+			default:
+				o.fixed = append(o.fixed, name)
 			}
 		case slices.Contains(kernelFlags, name) && !hasValue:
 			o.mount.Flags = append(o.mount.Flags, name)
 			o.flags = append(o.flags, name)
-		case name == "relatime" && !hasValue:
-			o.flags = append(o.flags, name)
+		case defaultFlags[name] != "" && !hasValue:
+			o.mount.Flags = slices.DeleteFunc(o.mount.Flags, func(f string) bool { return f == defaultFlags[name] })
+			if name != "async" { // what cannot be changed
+				o.flags = append(o.flags, name)
+			}
+		case refusedOptions[name] != "":
+			return fmt.Errorf("mount option %s: %s", name, refusedOptions[name])
 		case name == "remount" && !hasValue:
 			o.remount = true
 		case word == "" || slices.Contains(otherOptions, name) ||
@@ -166,6 +187,7 @@ func (o *mountOptions) addDropped() {
 
 func optionNames() []string {
 	names := append(slices.Clone(kernelFlags), otherOptions...)
+	names = append(names, slices.Sorted(maps.Keys(defaultFlags))...)
 	for _, x := range ownOptions() {
 		names = append(names, x.name)
 	}
