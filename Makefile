@@ -35,7 +35,7 @@ build: ## build bin/ogw
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/ogw
 
 deps: ## install the clients that the tests drive
-	integration/setup/apt.sh clients
+	integration/setup/apt.sh clients cluster
 	integration/setup/npm.sh $(NODE_MODULES)
 
 deps-vm: ## install what a virtual machine with a Linux NFS client needs
@@ -58,7 +58,8 @@ test-integration: build $(ETCD) ## real clients against the real binary
 	OGW_ETCD=$(ETCD) $(GO) test -count=1 -timeout $(TEST_TIMEOUT) $$($(GO) list ./integration/... | grep -v /adversary)
 	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) ./integration/adversary
 
-test-cluster: $(ETCD) ## the engines of several machines against their servers
+test-cluster: $(ETCD) ## the engines of several machines against their servers; needs root
+	integration/setup/apt.sh cluster
 	OGW_ETCD=$(ETCD) $(GO) test -v -count=1 -timeout $(TEST_TIMEOUT) ./integration/engines
 
 $(ETCD): integration/setup/etcd/go.mod

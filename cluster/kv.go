@@ -7,8 +7,9 @@ import (
 
 const (
 	// MaxKeyBytes bounds a key: the longest S3 key (1024 bytes), escaped at
-	// worst to twice its length, and the identifiers around it.
-	MaxKeyBytes = 4096
+	// worst to twice its length, and the identifiers around it. PostgreSQL's
+	// index takes 2,690 bytes.
+	MaxKeyBytes = 2500
 	// MaxValueBytes bounds a value: an inline content and its envelope.
 	MaxValueBytes = 1 << 20
 	// MaxTxnAttempts bounds how often an Update runs its function. With
@@ -39,8 +40,9 @@ type KV interface {
 	Sync(ctx context.Context) error
 	// Erase returns when no file of the engine holds any more what was
 	// replaced or removed in the ranges before the call (secrets). What others
-	// copied, and what a disk keeps of files that are gone, is beyond it.
-	// Pairs stay as they are.
+	// copied, and what a disk keeps of files that are gone, is beyond it, and
+	// so is the log of a server that the engine speaks to. Pairs stay as they
+	// are.
 	Erase(ctx context.Context, ranges ...KeyRange) error
 	// Limits returns what one transaction may hold.
 	Limits() Limits

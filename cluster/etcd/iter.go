@@ -70,7 +70,9 @@ func (it *iter) fetch(limit int64) bool {
 		it.page = nil
 		return false
 	}
-	it.source.reads.met(it.page)
+	for _, kv := range it.page {
+		it.source.reads.Met(it.source.keys.strip(kv.Key), kv.ModRevision)
+	}
 	last := string(it.page[len(it.page)-1].Key)
 	if it.reverse {
 		it.end = last

@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"fmt"
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
@@ -52,21 +51,12 @@ func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 		return err
 	}
 	defer kv.gate.Leave()
-	for attempt := range cluster.MaxTxnAttempts {
-		if err := occ.Backoff(ctx, attempt); err != nil {
-			return err
-		}
-		done, err := kv.attempt(ctx, fn)
-		if done || err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("%w: %d attempts", cluster.ErrConflict, cluster.MaxTxnAttempts)
+	return occ.Retry(ctx, func(int) (bool, error) { return kv.attempt(ctx, fn) })
 }
 
 // attempt returns false without an error after a conflict.
 func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error) (done bool, err error) {
-	reads := newReads(kv.keys)
+	reads := occ.NewVersions()
 	s := newSource(ctx, kv, reads)
 	t := occ.NewTxn(ctx, s, reads, kv.Limits())
 	err = fn(t)
@@ -86,7 +76,7 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error) (done boo
 	if err := ctx.Err(); err != nil {
 		return true, err
 	}
-	return kv.slots.commit(ctx, reads.compares(s.rev), writes)
+	return kv.slots.commit(ctx, s.compares(), writes)
 }
 
 func (kv *KV) writes(t *occ.Txn) []clientv3.Op {

@@ -22,13 +22,13 @@ type source struct {
 	client *clientv3.Client
 	keys   keyspace
 	rev    int64 // 0 before the first read
-	reads  *reads
+	reads  *occ.Versions
 	// compacted is set when the revision was too old to be read.
 	compacted bool
 }
 
 // newSource returns what the first read finds. A nil reads takes no note.
-func newSource(ctx context.Context, kv *KV, reads *reads) *source {
+func newSource(ctx context.Context, kv *KV, reads *occ.Versions) *source {
 	return &source{ctx: ctx, client: kv.client, keys: kv.keys, reads: reads}
 }
 
@@ -64,11 +64,11 @@ func (s *source) getSome(keys, values [][]byte) error {
 	}
 	for i, answer := range answers {
 		if len(answer.Kvs) == 0 {
-			s.reads.saw(keys[i], 0)
+			s.reads.Saw(keys[i], 0)
 			continue
 		}
 		values[i] = notNil(answer.Kvs[0].Value)
-		s.reads.saw(keys[i], answer.Kvs[0].ModRevision)
+		s.reads.Saw(keys[i], answer.Kvs[0].ModRevision)
 	}
 	return nil
 }
@@ -154,5 +154,21 @@ func (s *source) fix(rev int64) {
 
 // Iter implements occ.Source.
 func (s *source) Iter(start, end []byte, keysOnly bool) (occ.Iter, error) {
+	s.reads.BeginScan()
 	return &iter{source: s, start: s.keys.key(start), end: s.keys.end(end), keysOnly: keysOnly}, nil
+}
+
+// compares returns what must hold for the reads to hold still. A range tells
+// what is new in it, and the pairs that were met what is gone.
+func (s *source) compares() []clientv3.Cmp {
+	ranges := s.reads.Ranges()
+	cmps := make([]clientv3.Cmp, 0, etcdMaxOps)
+	for _, r := range ranges {
+		cmp := clientv3.Compare(clientv3.ModRevision(s.keys.key(r.Start)), "<", s.rev+1)
+		cmps = append(cmps, cmp.WithRange(s.keys.end(r.End)))
+	}
+	s.reads.All(func(key []byte, rev int64) {
+		cmps = append(cmps, clientv3.Compare(clientv3.ModRevision(s.keys.key(key)), "=", rev))
+	})
+	return cmps
 }

@@ -127,16 +127,7 @@ func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 		return err
 	}
 	defer kv.gate.Leave()
-	for attempt := range cluster.MaxTxnAttempts {
-		if err := occ.Backoff(ctx, attempt); err != nil {
-			return err
-		}
-		done, err := kv.attempt(ctx, fn, attempt < hastyAttempts)
-		if done || err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("%w: %d attempts", cluster.ErrConflict, cluster.MaxTxnAttempts)
+	return occ.Retry(ctx, func(n int) (bool, error) { return kv.attempt(ctx, fn, n < hastyAttempts) })
 }
 
 // hastyAttempts of a transaction begin without a snapshot. What tears them, a

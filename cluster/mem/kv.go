@@ -68,16 +68,7 @@ func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 	if err := kv.m.call(OpUpdate); err != nil {
 		return err
 	}
-	for attempt := range cluster.MaxTxnAttempts {
-		if err := occ.Backoff(ctx, attempt); err != nil {
-			return err
-		}
-		done, err := kv.attempt(ctx, fn)
-		if done || err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("%w: %d attempts", cluster.ErrConflict, cluster.MaxTxnAttempts)
+	return occ.Retry(ctx, func(int) (bool, error) { return kv.attempt(ctx, fn) })
 }
 
 // attempt returns false without an error after a conflict.

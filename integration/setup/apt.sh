@@ -12,9 +12,11 @@ packages() {
 	# What the NFS benchmark measures with, and the server beside ours.
 	bench-nfs) echo libnfs-dev gcc libc6-dev nfs-ganesha nfs-ganesha-vfs rpcbind iproute2 util-linux ;;
 	bench-ab) echo libnfs-dev gcc libc6-dev ;;
+	# Servers of engines; etcd is a Go program, which make builds.
+	cluster) echo postgresql ;;
 	# Programs that a mount is kept for.
 	survive) echo fuse3 sqlite3 postgresql ;;
-	*) echo "apt.sh: unknown set $1 (clients, vm, bench-nfs, bench-ab, survive)" >&2; exit 2 ;;
+	*) echo "apt.sh: unknown set $1 (clients, cluster, vm, bench-nfs, bench-ab, survive)" >&2; exit 2 ;;
 	esac
 }
 

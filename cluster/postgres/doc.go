@@ -1,0 +1,60 @@
+// Package postgres keeps the metadata of a store in a PostgreSQL database,
+// where several processes share it. It is the KV half of an engine only.
+//
+//	read:   one snapshot of the server (REPEATABLE READ, READ ONLY)
+//	commit: one call of the function ogw_commit_v1 in READ COMMITTED
+//	        lock     what was read and what is written, in the order of locks
+//	        compare  each key that was read: its version (0: absent);
+//	                 each range that was scanned: how many pairs it has
+//	        write    pairs, with the next version
+//
+// The snapshot decides what a transaction sees, the commit whether that still
+// holds, so the reads of an Update hold at its commit. PostgreSQL's own
+// SERIALIZABLE promises less: reads that some order of the transactions
+// explains. A transaction that wrote nothing is committed by its snapshot.
+//
+// # Tables
+//
+//	ogw_pairs  store, key, value, version   one row for each pair
+//	ogw_slots  store, id, number, kind, used   one row for each connection that committed
+//
+// Versions come from the sequence ogw_versions: no two writes of a key have
+// the same.
+//
+// # Locks
+//
+// They are advisory locks of the database, held until the commit ends. Their
+// numbers are hashes, so that two keys may share one: that costs time only.
+//
+//	store              X  a transaction with many locks, or with a range that
+//	                      is no prefix of a directory
+//	                   S  any other
+//	prefix of 9 bytes  X  a range within it was scanned
+//	                   S  a key of it is written
+//	key                X  is written
+//	                   S  was read
+//
+// Each commit takes its locks in the order of their numbers, so that no two
+// wait for each other. Creates in one directory share its prefix.
+//
+// A transaction that met a conflict twice queues for the locks of its last
+// attempt before it reads again, and keeps them over the commit: a pair that
+// many change is had in turns.
+//
+// # Unknown outcomes
+//
+// Each commit also moves its slot, a row of this client, from one number to the
+// next. When the answer is lost, the client moves the slot itself, to a fence.
+// That waits for a commit that still runs on the server, and then either
+// succeeds, and a commit that arrives later finds the wrong number and does
+// nothing, or finds the number of the commit, which then happened.
+//
+// # Limits
+//
+// Keys are at most cluster.MaxKeyBytes long, since an index entry of the server
+// must fit a third of a page. A transaction may hold MaxOps operations and 16
+// MiB. A View holds a connection and a snapshot until it ends.
+//
+// Erase vacuums the table. What the server wrote into its log stays there until
+// the log was recycled.
+package postgres

@@ -1,0 +1,122 @@
+package postgres
+
+import (
+	"context"
+
+	"ogw/cluster"
+	"ogw/cluster/internal/occ"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	// MaxOps of a transaction: what is sent and compared in one call.
+	MaxOps = 1000
+	// maxBytes of a transaction, which the server holds in memory.
+	maxBytes = 16 << 20
+)
+
+// KV is one client of a store in PostgreSQL.
+type KV struct {
+	pool  *pgxpool.Pool
+	store string
+	gate  *occ.Gate
+	slots *slots
+}
+
+// View implements cluster.KV.
+func (kv *KV) View(ctx context.Context, fn func(cluster.Reader) error) error {
+	if err := kv.gate.Enter(); err != nil {
+		return err
+	}
+	defer kv.gate.Leave()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s := newSource(ctx, kv, nil)
+	defer s.close()
+	return fn(&occ.Reader{Ctx: ctx, Source: s})
+}
+
+// Peek implements cluster.KV.
+func (kv *KV) Peek(ctx context.Context, fn func(cluster.Reader) error) error { return kv.View(ctx, fn) }
+
+// Update implements cluster.KV.
+func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
+	if err := kv.gate.Enter(); err != nil {
+		return err
+	}
+	defer kv.gate.Leave()
+	var last *commit // of the attempt before
+	return occ.Retry(ctx, func(n int) (bool, error) {
+		s := newSource(ctx, kv, occ.NewVersions())
+		defer s.close()
+		if n >= freeAttempts && last != nil {
+			if err := s.hold(locksOf(kv.store, last)); err != nil {
+				return true, err
+			}
+		}
+		c, err := kv.run(ctx, s, fn)
+		if err != nil || c.empty() {
+			return true, err
+		}
+		last = c
+		return kv.slots.commit(ctx, s, c)
+	})
+}
+
+// freeAttempts of a transaction lock nothing before they commit. Later ones
+// queue for what the attempt before them read and wrote: a pair that many
+// change would else be won by whoever is nearest to the server.
+const freeAttempts = 2
+
+// run runs fn on a snapshot and returns what is to be committed.
+func (kv *KV) run(ctx context.Context, s *source, fn func(cluster.Txn) error) (*commit, error) {
+	t := occ.NewTxn(ctx, s, s.reads, kv.Limits())
+	err := fn(t)
+	if e := t.Finish(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	c := newCommit(t)
+	c.addReads(s.reads)
+	return c, err
+}
+
+// Sync implements cluster.KV. What was committed is durable.
+func (kv *KV) Sync(ctx context.Context) error {
+	if err := kv.gate.Enter(); err != nil {
+		return err
+	}
+	defer kv.gate.Leave()
+	return ctx.Err()
+}
+
+// Erase implements cluster.KV: it vacuums the table, after which later writes
+// take the place of what was replaced. The server's log keeps what was in it
+// until it is recycled.
+func (kv *KV) Erase(ctx context.Context, _ ...cluster.KeyRange) error {
+	if err := kv.gate.Enter(); err != nil {
+		return err
+	}
+	defer kv.gate.Leave()
+	if _, err := kv.pool.Exec(ctx, "VACUUM ogw_pairs"); err != nil {
+		return callerOr(ctx, err)
+	}
+	return nil
+}
+
+// Limits implements cluster.KV.
+func (kv *KV) Limits() cluster.Limits { return cluster.Limits{Ops: MaxOps, Bytes: maxBytes} }
+
+// Close implements cluster.KV.
+func (kv *KV) Close() error {
+	if !kv.gate.Close() {
+		return cluster.ErrClosed
+	}
+	kv.slots.close()
+	kv.pool.Close()
+	return nil
+}

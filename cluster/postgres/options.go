@@ -1,0 +1,70 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"ogw/cluster"
+	"ogw/cluster/internal/occ"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	// MaxConnections of one client: transactions beyond them wait.
+	MaxConnections = 32
+	// MaxNameBytes bounds a store's name.
+	MaxNameBytes = 63
+	// openTimeout is for a connection, the tables and their function.
+	openTimeout = 10 * time.Second
+	// lockTimeout bounds the wait of a commit for others' locks on the
+	// server: far above what commits take, far below what a client waits.
+	lockTimeout = 5 * time.Second
+)
+
+// Options of a client of one store.
+type Options struct {
+	// URL names the server, the database and the user, as libpq does:
+	// postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full, or
+	// key=value words. The user may create tables in its schema.
+	URL string
+	// Store is the name of the store among those of the database; at most
+	// MaxNameBytes, "ogw" if empty.
+	Store string
+}
+
+// Open connects to a store, which begins to exist with its first pair, and
+// makes the tables if they are missing. It returns ErrUnavailable if the server
+// does not answer, or refuses who asks.
+func Open(ctx context.Context, o Options) (*KV, error) {
+	if o.Store == "" {
+		o.Store = "ogw"
+	}
+	if len(o.Store) > MaxNameBytes {
+		return nil, fmt.Errorf("%w: a store's name of %d bytes, at most %d are allowed", cluster.ErrInvalid, len(o.Store), MaxNameBytes)
+	}
+	config, err := pgxpool.ParseConfig(o.URL)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", cluster.ErrInvalid, err) // without the password: pgx leaves it out
+	}
+	config.MaxConns = MaxConnections
+	config.ConnConfig.RuntimeParams["application_name"] = "ogw"
+	config.ConnConfig.RuntimeParams["default_transaction_isolation"] = "read committed"
+	config.ConnConfig.RuntimeParams["lock_timeout"] = fmt.Sprint(lockTimeout.Milliseconds())
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
+
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	// The pool outlives ctx, which bounds what is asked here.
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	if err != nil {
+		return nil, mapError(err)
+	}
+	if err := makeTables(ctx, pool); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("PostgreSQL at %s: %w", config.ConnConfig.Host, mapError(err))
+	}
+	return &KV{pool: pool, store: o.Store, gate: occ.NewGate(), slots: newSlots(pool, o.Store)}, nil
+}

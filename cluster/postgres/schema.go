@@ -1,0 +1,151 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// schemaLock is the advisory lock of who makes the tables: CREATE ... IF NOT
+// EXISTS by two at once fails for one of them.
+const schemaLock = 0x6f67775f736368 // "ogw_sch"
+
+// staleSlots is how long the slot of a client that no longer commits is kept.
+// One that comes back after that makes another.
+const staleSlots = "1 day"
+
+// schema makes the tables. Values are not compressed: contents are what users
+// store, and checksummed bytes rarely shrink. used of ogw_slots is never
+// compared with another machine's clock, except to clear away old rows.
+const schema = `
+CREATE TABLE IF NOT EXISTS ogw_pairs (
+	store text COLLATE "C" NOT NULL,
+	key bytea NOT NULL,
+	value bytea NOT NULL,
+	version bigint NOT NULL,
+	PRIMARY KEY (store, key)
+);
+ALTER TABLE ogw_pairs ALTER COLUMN value SET STORAGE EXTERNAL;
+CREATE SEQUENCE IF NOT EXISTS ogw_versions;
+CREATE TABLE IF NOT EXISTS ogw_slots (
+	store text COLLATE "C" NOT NULL,
+	id bytea NOT NULL,
+	number bigint NOT NULL,
+	kind "char" NOT NULL,
+	used timestamptz NOT NULL,
+	PRIMARY KEY (store, id)
+) WITH (fillfactor = 50);
+`
+
+// Functions have a version in their name: clients of two versions may use one
+// store side by side.
+
+// commitFunction returns 'done', 'changed' if a read does not hold any more, or
+// 'lost' if the slot is not at the number that the caller knows. Each of its
+// statements has a snapshot of its own, as READ COMMITTED has it: those after
+// the locks see what was committed before them.
+const commitFunction = `
+CREATE OR REPLACE FUNCTION ogw_commit_v1(
+	in_store text,
+	lock_ids bigint[], lock_shared boolean[],
+	read_keys bytea[], read_versions bigint[],
+	range_starts bytea[], range_ends bytea[], range_counts bigint[],
+	set_keys bytea[], set_values bytea[], delete_keys bytea[],
+	slot bytea, slot_number bigint
+) RETURNS text LANGUAGE plpgsql VOLATILE AS $ogw$
+DECLARE
+	i integer;
+	n bigint;
+	v bigint;
+BEGIN
+	UPDATE ogw_slots SET number = slot_number + 1, kind = 'c', used = now()
+		WHERE store = in_store AND id = slot AND number = slot_number;
+	IF NOT FOUND THEN
+		RETURN 'lost';
+	END IF;
+	FOR i IN 1 .. cardinality(lock_ids) LOOP
+		IF lock_shared[i] THEN
+			PERFORM pg_advisory_xact_lock_shared(lock_ids[i]);
+		ELSE
+			PERFORM pg_advisory_xact_lock(lock_ids[i]);
+		END IF;
+	END LOOP;
+	PERFORM 1 FROM unnest(read_keys, read_versions) AS r(key, version)
+		LEFT JOIN ogw_pairs p ON p.store = in_store AND p.key = r.key
+		WHERE coalesce(p.version, 0) <> r.version LIMIT 1;
+	IF FOUND THEN
+		RETURN ogw_undo_v1(in_store, slot, slot_number);
+	END IF;
+	FOR i IN 1 .. cardinality(range_starts) LOOP
+		SELECT count(*) INTO n FROM ogw_pairs p
+			WHERE p.store = in_store AND p.key >= range_starts[i] AND p.key < range_ends[i];
+		IF n <> range_counts[i] THEN
+			RETURN ogw_undo_v1(in_store, slot, slot_number);
+		END IF;
+	END LOOP;
+	DELETE FROM ogw_pairs p WHERE p.store = in_store AND p.key = ANY(delete_keys);
+	IF cardinality(set_keys) > 0 THEN
+		v := nextval('ogw_versions');
+		INSERT INTO ogw_pairs (store, key, value, version)
+			SELECT in_store, s.key, s.value, v FROM unnest(set_keys, set_values) AS s(key, value)
+			ON CONFLICT (store, key) DO UPDATE SET value = excluded.value, version = excluded.version;
+	END IF;
+	RETURN 'done';
+END
+$ogw$;
+`
+
+// undoFunction gives the slot its number back, so that a commit that changed
+// nothing leaves no trace.
+const undoFunction = `
+CREATE OR REPLACE FUNCTION ogw_undo_v1(in_store text, slot bytea, slot_number bigint)
+RETURNS text LANGUAGE plpgsql VOLATILE AS $ogw$
+BEGIN
+	UPDATE ogw_slots SET number = slot_number WHERE store = in_store AND id = slot;
+	RETURN 'changed';
+END
+$ogw$;
+`
+
+// holdFunction takes locks that outlive the transaction.
+const holdFunction = `
+CREATE OR REPLACE FUNCTION ogw_hold_v1(lock_ids bigint[], lock_shared boolean[])
+RETURNS void LANGUAGE plpgsql VOLATILE AS $ogw$
+BEGIN
+	FOR i IN 1 .. cardinality(lock_ids) LOOP
+		IF lock_shared[i] THEN
+			PERFORM pg_advisory_lock_shared(lock_ids[i]);
+		ELSE
+			PERFORM pg_advisory_lock(lock_ids[i]);
+		END IF;
+	END LOOP;
+END
+$ogw$;
+`
+
+const tablesReady = "SELECT to_regclass('ogw_pairs') IS NOT NULL AND to_regproc('ogw_commit_v1') IS NOT NULL"
+
+// makeTables makes what is missing, one client at a time.
+func makeTables(ctx context.Context, pool *pgxpool.Pool) error {
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(schemaLock)); err != nil {
+			return err
+		}
+		var ready bool
+		err := tx.QueryRow(ctx, tablesReady).Scan(&ready)
+		if err != nil {
+			return err
+		}
+		if !ready {
+			for _, part := range []string{schema, undoFunction, holdFunction, commitFunction} {
+				if _, err := tx.Exec(ctx, part, pgx.QueryExecModeSimpleProtocol); err != nil {
+					return fmt.Errorf("making the tables: %w", err)
+				}
+			}
+		}
+		_, err = tx.Exec(ctx, "DELETE FROM ogw_slots WHERE used < now() - $1::interval", staleSlots)
+		return err
+	})
+}

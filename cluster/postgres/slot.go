@@ -1,0 +1,174 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"ogw/cluster"
+	"ogw/cluster/internal/occ"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	// commitTimeout bounds the wait for the answer of a commit, its locks and
+	// a slow disk included.
+	commitTimeout = 10 * time.Second
+	// resolveTimeout bounds the search for the outcome of a commit without an
+	// answer: a restart of the server.
+	resolveTimeout = 20 * time.Second
+	// closeTimeout bounds what a client says to the server when it ends.
+	closeTimeout = 2 * time.Second
+	// slotIDBytes of chance make a slot's name.
+	slotIDBytes = 16
+
+	insertSlot  = "INSERT INTO ogw_slots (store, id, number, kind, used) VALUES ($1, $2, 0, 'f', now())"
+	fenceSlot   = "UPDATE ogw_slots SET number = number + 1, kind = 'f', used = now() WHERE store = $1 AND id = $2 AND number = $3"
+	readSlot    = "SELECT number, kind::text FROM ogw_slots WHERE store = $1 AND id = $2"
+	deleteSlots = "DELETE FROM ogw_slots WHERE store = $1 AND id = ANY($2)"
+)
+
+// What a slot tells of its last writer.
+const (
+	byCommit = "c"
+	byFence  = "f"
+)
+
+// slot is a row that one commit at a time moves to the next number.
+type slot struct {
+	id     []byte
+	number int64 // after its last writing
+}
+
+// slots are those of one client.
+type slots struct {
+	pool  *pgxpool.Pool
+	store string
+
+	mu   sync.Mutex
+	idle []*slot // no more than there were connections at once
+}
+
+func newSlots(pool *pgxpool.Pool, store string) *slots { return &slots{pool: pool, store: store} }
+
+// commit applies c, which was read from. It returns false without an error if
+// its reads do not hold, or if the commit was made impossible after its answer
+// was lost.
+func (p *slots) commit(ctx context.Context, from *source, c *commit) (done bool, err error) {
+	if err := from.connect(ctx); err != nil {
+		return false, err
+	}
+	s, err := p.take(ctx, from)
+	if err != nil {
+		return false, err
+	}
+	// Once sent, a commit is not given up with its caller: its outcome counts.
+	sent, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	answer, err := c.call(sent, from, s)
+	switch {
+	case err == nil && answer == answerDone:
+		s.number++
+		p.giveBack(s)
+		return true, nil
+	case err == nil && answer == answerChanged:
+		p.giveBack(s)
+		return false, nil
+	case err == nil:
+		return false, nil // the slot was cleared away
+	case isRefusal(err):
+		p.giveBack(s)
+		if isBusy(err) {
+			return false, nil
+		}
+		return true, mapError(err)
+	}
+	from.close() // the connection is broken, and may be the last one of the pool
+	return p.resolve(ctx, s, err)
+}
+
+// resolve finds the outcome of a commit that failed with cause, and makes it
+// impossible if it has not happened yet.
+func (p *slots) resolve(ctx context.Context, s *slot, cause error) (done bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resolveTimeout)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		number, kind, err := p.fence(ctx, s)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return true, unknown(cause) // cleared away meanwhile
+		case err == nil && number != s.number+1:
+			return true, unknown(cause)
+		case err == nil:
+			s.number = number
+			p.giveBack(s)
+			return kind == byCommit, nil
+		}
+		if occ.Backoff(ctx, attempt) != nil {
+			return true, unknown(cause)
+		}
+	}
+}
+
+func unknown(cause error) error {
+	return fmt.Errorf("%w: a commit may have happened: %w", cluster.ErrUnavailable, cause)
+}
+
+// fence moves the slot unless a commit did, and returns how it stands then. It
+// waits for a commit that runs on the server.
+func (p *slots) fence(ctx context.Context, s *slot) (number int64, kind string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	if _, err := p.pool.Exec(ctx, fenceSlot, p.store, s.id, s.number); err != nil {
+		return 0, "", err
+	}
+	err = p.pool.QueryRow(ctx, readSlot, p.store, s.id).Scan(&number, &kind)
+	return number, kind, err
+}
+
+// take returns an idle slot or makes one, on from's connection: a second one
+// could be waited for by everybody at once.
+func (p *slots) take(ctx context.Context, from *source) (*slot, error) {
+	p.mu.Lock()
+	if n := len(p.idle); n > 0 {
+		s := p.idle[n-1]
+		p.idle = p.idle[:n-1]
+		p.mu.Unlock()
+		return s, nil
+	}
+	p.mu.Unlock()
+	s := &slot{id: make([]byte, slotIDBytes)}
+	_, _ = rand.Read(s.id) // never fails
+	if err := from.endSnapshot(ctx); err != nil {
+		return nil, callerOr(ctx, err)
+	}
+	if _, err := from.conn.Exec(ctx, insertSlot, p.store, s.id); err != nil {
+		return nil, callerOr(ctx, err)
+	}
+	return s, nil
+}
+
+func (p *slots) giveBack(s *slot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, s)
+}
+
+// close clears the slots away; what cannot be is cleared a day later.
+func (p *slots) close() {
+	p.mu.Lock()
+	ids := make([][]byte, len(p.idle))
+	for i, s := range p.idle {
+		ids[i] = s.id
+	}
+	p.idle = nil
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	_, _ = p.pool.Exec(ctx, deleteSlots, p.store, ids)
+}
