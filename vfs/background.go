@@ -32,7 +32,7 @@ func (fs *FS) startBackground(ctx context.Context) {
 	}
 	fs.background.wait.Go(func() { fs.quarantine.Run(ctx) })
 	fs.background.wait.Go(func() { fs.leftovers.Run(ctx) })
-	fs.background.wait.Go(func() { fs.orphans.serve(ctx, orphanBatchOf(fs.kv), fs.removeQueued) })
+	fs.background.wait.Go(func() { fs.orphans.Serve(ctx, orphanBatchOf(fs.kv), fs.removeQueued) })
 	fs.every(ctx, flushTick, "write-behind", func(ctx context.Context) error {
 		before := fs.cfg.Now().Add(-flushAfter).UnixNano()
 		pressed := fs.dirty.pressed()

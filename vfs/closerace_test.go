@@ -124,7 +124,7 @@ func TestCloseDuringRead(t *testing.T) {
 			want(t, err, nil)
 			_, err = f.WriteAt(bg, text, 0)
 			want(t, err, nil)
-			fs.attrs.forget(ino) // or no snapshot is taken
+			fs.attrs.Forget(ino) // or no snapshot is taken
 			var closed error
 			do := func() { closed = f.Close(bg) }
 			kv.close.Store(&do)

@@ -8,6 +8,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 )
 
@@ -26,7 +27,7 @@ func (fs *FS) CompleteUpload(ctx context.Context, name UploadName, o CompleteOpt
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	if err := checkOrder(o.Parts); err != nil {
+	if err := objects.CheckParts(o.Parts); err != nil {
 		return ObjectInfo{}, err
 	}
 	c := completion{fs: fs, name: &k, want: o.Parts, cond: &o.Cond, sum: o.Checksum}
@@ -66,7 +67,7 @@ func (c *completion) run(ctx context.Context) (ObjectInfo, error) {
 	}
 	p := publication{key: &c.name.key, cond: c.cond, meta: &u.Meta, owner: NewCred(u.UID, u.GID), mode: u.Mode, keep: true,
 		keepOwner: u.By.KeepsOwner}
-	if !c.cond.empty() {
+	if !objects.NoConditions(c.cond) {
 		if err := c.fs.precheck(ctx, &p); err != nil {
 			return ObjectInfo{}, err
 		}
@@ -100,16 +101,16 @@ func (c *completion) measure(ctx context.Context) (u *record.Upload, stored int,
 		if u, err = c.fs.uploadFor(ctx, r, c.name, ActWriteObject); err != nil {
 			return err
 		}
-		a := newAssembly(u, c.want)
+		a := objects.NewAssembly(u, c.want)
 		stored = 0
 		for done := false; !done; {
 			var list []record.Extent
-			if list, done, err = a.read(r, extents.UnlimitedTxn); err != nil {
+			if list, done, err = a.Read(r, extents.UnlimitedTxn); err != nil {
 				return err
 			}
 			stored += len(list)
 		}
-		_, err = a.object(c.sum)
+		_, err = a.Object(c.sum)
 		return err
 	})
 	return u, stored, err
@@ -124,11 +125,11 @@ func (c *completion) assemble(t cluster.Txn, o *op, p *publication) error {
 	if u.Stage > 0 {
 		return errUploadChanged // its extents must be cleared before
 	}
-	a := newAssembly(u, c.want)
+	a := objects.NewAssembly(u, c.want)
 	var all []record.Extent
 	for done := false; !done; {
 		var list []record.Extent
-		if list, done, err = a.read(t, extents.PerTxn(c.fs.kv)); err != nil {
+		if list, done, err = a.Read(t, extents.PerTxn(c.fs.kv)); err != nil {
 			return err
 		}
 		all = append(all, list...)
@@ -143,14 +144,14 @@ func (c *completion) assemble(t cluster.Txn, o *op, p *publication) error {
 }
 
 // fill makes p publish what a assembled.
-func (c *completion) fill(p *publication, a *assembly, list []record.Extent) error {
+func (c *completion) fill(p *publication, a *objects.Assembly, list []record.Extent) error {
 	var err error
-	if p.object, err = a.object(c.sum); err != nil {
+	if p.object, err = a.Object(c.sum); err != nil {
 		return err
 	}
-	p.content = &content.Written{ID: a.u.ID, Size: a.size, Used: a.used, CRC: a.crc, NoCRC: a.noCRC, Extents: list}
-	p.refs = a.refs
-	if a.size == 0 {
+	p.content = &content.Written{ID: a.Upload.ID, Size: a.Size, Used: a.Used, CRC: a.CRC, NoCRC: a.NoCRC, Extents: list}
+	p.refs = a.Refs
+	if a.Size == 0 {
 		p.content.ID = 0
 	}
 	return nil
@@ -158,7 +159,7 @@ func (c *completion) fill(p *publication, a *assembly, list []record.Extent) err
 
 // stage writes the extents in batches, each of which sees to it that the
 // upload did not change since stage began.
-func (c *completion) stage(ctx context.Context) (a *assembly, stage uint64, err error) {
+func (c *completion) stage(ctx context.Context) (a *objects.Assembly, stage uint64, err error) {
 	fs := c.fs
 	// The transaction that publishes makes these durable too.
 	relaxed := cluster.Relaxed(ctx)
@@ -185,12 +186,12 @@ func (c *completion) stage(ctx context.Context) (a *assembly, stage uint64, err 
 			return nil, 0, err
 		}
 	}
-	a = newAssembly(u, c.want)
+	a = objects.NewAssembly(u, c.want)
 	for done := false; !done; {
 		var list []record.Extent
 		err := fs.view(ctx, func(r cluster.Reader) (err error) {
 			if _, err = c.staged(r, u.Stage); err == nil {
-				list, done, err = a.read(r, extents.PerTxn(fs.kv)/2)
+				list, done, err = a.Read(r, extents.PerTxn(fs.kv)/2)
 			}
 			return err
 		})

@@ -10,6 +10,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 )
 
@@ -64,7 +65,7 @@ func (c *copying) prepare(ctx context.Context) error {
 	n, err := c.fs.readObject(ctx, c.src, func(r cluster.Reader, n *record.Inode) (err error) {
 		rd.Close() // of an earlier run
 		rd = nil
-		if err := c.o.SourceCond.checkSource(etagOf(n), modifiedAt(n)); err != nil {
+		if err := objects.CheckSource(&c.o.SourceCond, objects.ETagOf(n), modifiedAt(n)); err != nil {
 			return err
 		}
 		if alg != "" && alg != ChecksumCRC64NVME && !hasWhole(&n.Object, alg) || alg == ChecksumCRC64NVME && !n.Has(record.FlagCRC) {
@@ -151,7 +152,7 @@ func (c *copying) run(ctx context.Context, dst *objectKey) (ObjectInfo, error) {
 		}
 		return nil, err
 	}
-	if !c.o.Cond.empty() {
+	if !objects.NoConditions(&c.o.Cond) {
 		if err := c.fs.precheck(ctx, &p); err != nil {
 			return ObjectInfo{}, err
 		}
@@ -169,7 +170,7 @@ func (c *copying) source(ctx context.Context, t cluster.Txn) (*record.Inode, err
 	if err != nil {
 		return nil, err
 	}
-	if err := c.o.SourceCond.checkSource(etagOf(from), modifiedAt(from)); err != nil {
+	if err := objects.CheckSource(&c.o.SourceCond, objects.ETagOf(from), modifiedAt(from)); err != nil {
 		return nil, err
 	}
 	if c.sum != nil && (from.Ino != c.n.Ino || from.Version != c.n.Version) {

@@ -7,6 +7,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/content"
+	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 )
 
@@ -22,7 +23,7 @@ func (fs *FS) DeleteObject(ctx context.Context, name ObjectName, o DeleteOptions
 		return false, err
 	}
 	p := publication{key: &k, cond: &o.Cond, remove: true, onlyEmpty: o.Empty}
-	if !o.Cond.empty() {
+	if !objects.NoConditions(&o.Cond) {
 		if err := fs.precheck(ctx, &p); err != nil {
 			return false, err
 		}

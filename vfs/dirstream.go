@@ -153,14 +153,14 @@ func (s *DirStream) holds(e *DirEntry) bool {
 	if fs.opened(e.Ino) != nil || fs.session.Open.LeftSince(s.mark, e.Ino) {
 		return false // its bytes may not be flushed
 	}
-	return fs.attrs.clock == nil || fs.attrs.clock.Quiet(changeclock.InodeSlot(e.Ino), s.stamp)
+	return fs.attrs.Clock == nil || fs.attrs.Clock.Quiet(changeclock.InodeSlot(e.Ino), s.stamp)
 }
 
 // loadAttrs reads the attributes of page[from] and some that follow.
 func (s *DirStream) loadAttrs(ctx context.Context, from int) error {
 	s.attrs = min(max(firstAttrs, 2*s.attrs), maxAttrs)
 	s.from, s.to = from, min(from+s.attrs, len(s.page))
-	s.stamp, s.mark = s.fs.attrs.clock.Stamp(), s.fs.session.Open.Mark()
+	s.stamp, s.mark = s.fs.attrs.Clock.Stamp(), s.fs.session.Open.Mark()
 	list := s.page[s.from:s.to]
 	err := s.fs.view(ctx, func(r cluster.Reader) error {
 		for i := range list {

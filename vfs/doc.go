@@ -21,9 +21,12 @@
 //	              fsck                                   over quarantine and extents
 //	              content                                over all below: bytes of files
 //	              quarantine                             over feed: damaged blobs
+//	              attrcache                              over changeclock: attributes, decoded
+//	              tokens                                 over session: what was done already
 //	              posixacl  extents  ids  changeclock    over records
 //	              feed  session                          who is told, who is there
 //	              secrets                                over records, sealed
+//	              objects  orphans                       over records: ETags, conditions, parts; a queue
 //	              record                                 keys, values, codecs
 //	              checksum  naming  bodyhash  accesstime know no record
 //	              fserr  seal  lock  md5lanes  policy    know nothing of vfs
@@ -34,17 +37,17 @@
 //
 //	whole     open background check repair backup
 //	objects   put receive copy object objectinfo delete purge list listuploads listrights
-//	          multipart part partcopy complete assembly uploadmarker uploadrights bucket
+//	          multipart part partcopy complete uploadmarker uploadrights bucket
 //	          bucketconfig bucketpolicy deleterights grantops objectrights followlink
-//	          precondition durability whereis xattr xattrvirtual
+//	          durability whereis xattr xattrvirtual
 //	rights    rights policyrights actions policykeys accessblock denials subject settings
 //	POSIX     create unlink rename readdir dirstream setflags allocate copyrange below
 //	          statfs
 //	files     file openfile piece write flush blobupload sync setattr lookup attr
 //	          getattr path contents damage damagedfiles
 //	entries   entry orphan uploadabort perm capability objectkey bucketname bucketinode
-//	          moderights etag
-//	core      op fs commits once attrcache policycache orphanqueue dirty keeper
+//	          moderights
+//	core      op fs commits policycache dirty keeper
 //	          feed holder types objecttypes granttypes cred fileflags errors
 //
 // The struct FS (fs.go) names only what knows nothing of it; the constructor
@@ -149,7 +152,7 @@
 // An inode whose last link goes while this process has it open (session.Table) or
 // a Holder keeps it becomes an orphan: no links, key 'o'. A directory among
 // them has no entries and gets none (ErrNotExist). The last close or release
-// has it removed, in batches in the background (orphanQueue), or the collector
+// has it removed, in batches in the background (package orphans), or the collector
 // after a restart. A Holder is for a door whose client names inodes by number
 // and says when it forgets them: a FUSE mount for its kernel. File handles of
 // NFS are never forgotten, and keep nothing.
@@ -183,7 +186,7 @@
 //
 // # What is remembered
 //
-// The attributes of inodes (attrCache) are kept in memory, decoded, where no
+// The attributes of inodes (package attrcache) are kept in memory, decoded, where no
 // other process can change the store. Nothing is told to the cache:
 // changeclock.Clock says whether a transaction wrote an inode that shares its slot
 // since. Pairs are remembered by the engine, if at all: what is read by a few
@@ -211,7 +214,7 @@
 //	Scrubber.pass → Blobs.confirming → Blobs.writing → Blobs.mu (quarantine)
 //	openFile.mu → backup.Gate.pass, only if it is free at once
 //	session.Table.holding, session.Readers.mu, ids.Allocator.mu, extents.Pins.mu,
-//	Feed.mu, orphanQueue.mu are leaves
+//	Feed.mu, orphans.Queue.mu are leaves
 //
 // No lock is held while a transaction runs, except content.Store.collecting (one
 // pass of the collector), ids.Allocator.mu (a lease), openFile.flushMu, which

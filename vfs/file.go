@@ -337,7 +337,7 @@ func (f *File) release(ctx context.Context) {
 	}
 	if err := f.fs.closeOrphan(context.WithoutCancel(ctx), of.ino); err != nil && !errors.Is(err, ErrClosed) {
 		f.fs.log.Warn("unlinked file is left to the collector", "inode", uint64(of.ino), "err", err)
-		f.fs.orphans.again()
+		f.fs.orphans.Again()
 	}
 }
 

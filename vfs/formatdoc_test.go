@@ -60,7 +60,7 @@ func samples(t *testing.T) map[string]sample {
 	notEmpty(t, *upload)
 	notEmpty(t, p)
 	convert := record.Conversion{Table: 2, MaxUID: 1000, Next: []byte{record.TabInode}}
-	token := Token{ID: [16]byte{0: 0x12, 1: 0x34, 15: 0xff}}
+	once := record.Done{ID: [16]byte{0: 0x12, 1: 0x34, 15: 0xff}, Process: 0x1122334455667788, TimeNS: sampleNS}
 	damaged := record.Damaged{Size: 1000, Path: "segments/1", Error: "bad", By: "scrub",
 		Found: time.Unix(0, sampleNS).UTC(), Aside: true, Traced: true, Inodes: []Ino{17}}
 	damagedJSON, err := json.Marshal(damaged)
@@ -114,7 +114,7 @@ func samples(t *testing.T) map[string]sample {
 		"u":           {record.UserNameKey("alice"), []byte("u1")},
 		"I":           {record.UIDKey(1000), []byte("u1")},
 		"k":           {record.AccessIDKey("AK"), []byte("u1")},
-		"d":           {token.key(), token.record(0x1122334455667788, sampleNS)},
+		"d":           {record.OnceKey(0x1234), once.Encode()},
 		"g":           {record.SettingKey("scrub"), []byte("{}")},
 		"K":           {record.StoreSecretKey("nfs/handles"), record.EncodeStoreSecret(nil, "nfs/handles", secret)},
 		"z":           {record.DamagedKey(cluster.BlobID{Content: 19, Seq: 20}), damagedJSON},

@@ -10,16 +10,19 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/iam"
 	"ogw/vfs/internal/accesstime"
+	"ogw/vfs/internal/attrcache"
 	"ogw/vfs/internal/backup"
 	"ogw/vfs/internal/bodyhash"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/fsck"
 	"ogw/vfs/internal/ids"
+	"ogw/vfs/internal/orphans"
 	"ogw/vfs/internal/quarantine"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/secrets"
 	"ogw/vfs/internal/session"
+	"ogw/vfs/internal/tokens"
 	"ogw/vfs/lock"
 	"ogw/vfs/seal"
 	"ogw/vfs/users"
@@ -85,13 +88,13 @@ type FS struct {
 
 	ids       ids.Allocator
 	feed      *feed.Feed
-	attrs     attrCache
+	attrs     attrcache.Cache
 	policies  policyCache
 	reads     accesstime.Table // access times that are not stored yet
-	tokens    tokenBook
+	tokens    *tokens.Book
 	session   *session.Session
 	contents  *content.Store
-	orphans   orphanQueue
+	orphans   *orphans.Queue
 	leftovers *fsck.Leftovers
 	dirty     dirtyPool
 	locks     *lock.Manager

@@ -5,20 +5,21 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/accesstime"
+	"ogw/vfs/internal/attrcache"
 	"ogw/vfs/internal/feed"
 )
 
 // TryAttr is GetAttr for who must not wait: ok tells whether the answer is
 // known without asking the store.
 func (fs *FS) TryAttr(ino Ino) (a Attr, ok bool) {
-	e := fs.attrs.get(ino)
+	e := fs.attrs.Get(ino)
 	if e == nil {
 		return Attr{}, false
 	}
-	a, err := fs.attrWith(e.n, e.dirTime)
+	a, err := fs.attrWith(e.Inode, e.DirTime)
 	// What is not flushed stands in the open file, and moves to the store
 	// while the clock runs.
-	return a, err == nil && fs.attrs.get(ino) == e
+	return a, err == nil && fs.attrs.Get(ino) == e
 }
 
 // attrFor returns the attributes of an inode; ErrStale.
@@ -38,8 +39,8 @@ func (fs *FS) attrFor(ctx context.Context, ino Ino) (a Attr, err error) {
 // may be missing.
 func (fs *FS) readAttr(ctx context.Context, ino Ino) (a Attr, err error) {
 	ctx = fs.durably(ctx)
-	stamp := fs.attrs.clock.Stamp()
-	var e *attrEntry
+	stamp := fs.attrs.Clock.Stamp()
+	var e *attrcache.Entry
 	err = fs.peek(ctx, func(r cluster.Reader) error {
 		n, dirTime, err := getInodeAndTime(r, ino, true)
 		if err != nil {
@@ -48,13 +49,13 @@ func (fs *FS) readAttr(ctx context.Context, ino Ino) (a Attr, err error) {
 		if n == nil {
 			return ErrStale
 		}
-		e = &attrEntry{n, dirTime, stamp}
+		e = &attrcache.Entry{Inode: n, DirTime: dirTime, Stamp: stamp}
 		a, err = fs.attrWith(n, dirTime)
 		return err
 	})
 	// What a relaxed reader saw may not be durable yet.
-	if err == nil && fs.attrs.clock != nil && !cluster.IsRelaxed(ctx) {
-		fs.attrs.put(e)
+	if err == nil && fs.attrs.Clock != nil && !cluster.IsRelaxed(ctx) {
+		fs.attrs.Put(e)
 	}
 	return a, err
 }

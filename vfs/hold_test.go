@@ -287,7 +287,7 @@ func TestHoldsBesideRemovals(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	fs.orphans.again()
+	fs.orphans.Again()
 	collectAll(t, fs) // beside the queue
 	if n := countTable(t, fs, record.TabOrphan); n != 0 {
 		t.Errorf("%d orphans are left", n)

@@ -144,7 +144,7 @@ func TestMultipartErrors(t *testing.T) {
 			"ETag":       {[]CompletePart{big, other}, ErrBadPart},
 			"missing":    {[]CompletePart{big, {Number: 9, ETag: big.ETag}}, ErrBadPart},
 			"missing 2":  {[]CompletePart{big, {Number: 2, ETag: small.ETag}, {Number: 9}}, ErrPartTooSmall},
-			"checksum":   {[]CompletePart{{1, big.ETag, []Checksum{{Algorithm: ChecksumCRC64NVME, Value: make([]byte, 8)}}}}, ErrBadPart},
+			"checksum":   {[]CompletePart{{Number: 1, ETag: big.ETag, Checksums: []Checksum{{Algorithm: ChecksumCRC64NVME, Value: make([]byte, 8)}}}}, ErrBadPart},
 		} {
 			_, err := complete(fs, "k", up, c.parts)
 			if !errors.Is(err, c.want) {

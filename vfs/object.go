@@ -11,6 +11,7 @@ import (
 	"ogw/vfs/internal/bodyhash"
 	"ogw/vfs/internal/checksum"
 	"ogw/vfs/internal/content"
+	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 )
 
@@ -54,7 +55,7 @@ func (fs *FS) GetObject(ctx context.Context, name ObjectName, o GetOptions) (*Ob
 		if ob.Info, err = fs.objectInfo(r, name.Key, n); err != nil {
 			return err
 		}
-		if err := o.Cond.checkRead(ob.Info.ETag, ob.Info.Modified); err != nil {
+		if err := objects.CheckRead(&o.Cond, ob.Info.ETag, ob.Info.Modified); err != nil {
 			return err
 		}
 		ob.r, err = fs.contents.Open(ctx, r, n)
@@ -89,7 +90,7 @@ func (fs *FS) HeadObject(ctx context.Context, name ObjectName, o GetOptions) (Ob
 		if info, err = fs.objectInfo(r, name.Key, n); err != nil {
 			return err
 		}
-		if err := o.Cond.checkRead(info.ETag, info.Modified); err != nil {
+		if err := objects.CheckRead(&o.Cond, info.ETag, info.Modified); err != nil {
 			return err
 		}
 		if o.Checksums && !n.Has(record.FlagCRC) {

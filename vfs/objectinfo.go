@@ -8,6 +8,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 )
 
@@ -32,7 +33,7 @@ func (fs *FS) objectInfo(r cluster.Reader, key string, n *record.Inode) (ObjectI
 // plainInfo is what the inode alone tells.
 func plainInfo(key string, n *record.Inode) ObjectInfo {
 	return ObjectInfo{
-		Key: key, Ino: n.Ino, Size: n.Size, ETag: etagOf(n), Modified: n.Mtime.Date(),
+		Key: key, Ino: n.Ino, Size: n.Size, ETag: objects.ETagOf(n), Modified: n.Mtime.Date(),
 		UID: n.UID, Mode: n.Mode, Dir: n.IsDir(),
 	}
 }
@@ -47,7 +48,7 @@ func (fs *FS) listInfo(key string, n *record.Inode) ObjectInfo {
 		fs.overlayAttr(&a)
 		info.Size, info.Modified = a.Size, a.Mtime.Date()
 		if a.Version != n.Version {
-			info.ETag = opaqueETag(n.Ino, a.Version)
+			info.ETag = objects.OpaqueETag(n.Ino, a.Version)
 		}
 	}
 	return info

@@ -1,21 +1,44 @@
 package vfs
 
 import (
-	"cmp"
-	"fmt"
 	"time"
 
 	"ogw/vfs/internal/checksum"
+	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 )
 
-// ETag of a content (DESIGN: every object always has one that changes when
-// its content does).
-//
-//	MD5 of the bytes        Parts == 0, Sum set
-//	MD5 of the parts' MD5s  Parts > 0,  Sum set  "…-N"
-//	opaque                  Sum nil: derived from inode and content version
-type ETag string // without quotes
+// ETag of a content, without quotes. Every object always has one, which changes
+// when its content does: the MD5 of the bytes, for an object of parts that of the
+// parts' MD5s and "-N", else one made of inode and version.
+type ETag = objects.ETag
+
+// Preconditions of a request, RFC 9110 section 13 and S3's conditional
+// writes. An ETag of "*" means any existing object.
+type Preconditions = objects.Preconditions
+
+// ConditionError is ErrPrecondition or ErrNotModified with the name of the condition,
+// as headers have it, that did not hold.
+type ConditionError = objects.ConditionError
+
+// PartInfo describes an uploaded part.
+type PartInfo = objects.PartInfo
+
+// PartError is ErrBadPart or ErrPartTooSmall with the part. ETag is what was asked
+// for, or the part's own.
+type PartError = objects.PartError
+
+// CompletePart names one part in CompleteUpload.
+type CompletePart = objects.CompletePart
+
+// ChecksumTypeError tells that a part carries another checksum than its upload
+// was created with, or none where the object's is made of the parts'. It is an
+// ErrInvalid.
+type ChecksumTypeError = objects.ChecksumTypeError
+
+// MissingChecksumError tells that CompleteUpload was not given the checksum of a
+// part, where the object's is made of them. It is an ErrInvalid.
+type MissingChecksumError = objects.MissingChecksumError
 
 // ChecksumAlgorithm names an object checksum as S3 does (S3 API reference,
 // "Checksum").
@@ -61,18 +84,6 @@ type ObjectInfo struct {
 	// Symlink tells that the entry is a symbolic link; its content is that of
 	// the target if that lies within the same bucket.
 	Mode uint32
-}
-
-// Preconditions of a request, RFC 9110 section 13 and S3's conditional
-// writes. An ETag of "*" means any existing object.
-type Preconditions struct {
-	IfMatch           []ETag
-	IfNoneMatch       []ETag
-	IfModifiedSince   time.Time // zero: none
-	IfUnmodifiedSince time.Time
-	// IfSize and IfModifiedAt (in whole seconds) are of changes of what exists.
-	IfSize       *int64
-	IfModifiedAt time.Time // zero: none
 }
 
 // PutOptions of PutObject and the like.
@@ -195,54 +206,9 @@ type UploadInfo struct {
 	ChecksumComposite bool
 }
 
-// PartInfo describes an uploaded part.
-type PartInfo struct {
-	Number    int
-	Size      int64
-	ETag      ETag // MD5
-	Modified  time.Time
-	Checksums []Checksum
-}
-
-// ChecksumTypeError tells that a part carries another checksum than its upload
-// was created with, or none where the object's is made of the parts'. It is an
-// ErrInvalid.
-type ChecksumTypeError struct{ Want, Got ChecksumAlgorithm }
-
-// Error implements error.
-func (e *ChecksumTypeError) Error() string {
-	got := cmp.Or(e.Got, "none")
-	return fmt.Sprintf("the upload has checksums of algorithm %s, the part %s: %v", e.Want, got, ErrInvalid)
-}
-
-// Unwrap returns the sentinel.
-func (e *ChecksumTypeError) Unwrap() error { return ErrInvalid }
-
-// CompletePart names one part in CompleteUpload.
-type CompletePart struct {
-	Number    int
-	ETag      ETag
-	Checksums []Checksum // to be compared, if given
-}
-
 // CompleteOptions of CompleteUpload.
 type CompleteOptions struct {
 	Parts    []CompletePart // in ascending order of their numbers
 	Cond     Preconditions  // of what stands under the key
 	Checksum *Checksum      // of the whole object, as the client states it; may be nil
 }
-
-// MissingChecksumError tells that CompleteUpload was not given the checksum of a
-// part, where the object's is made of them. It is an ErrInvalid.
-type MissingChecksumError struct {
-	Algorithm ChecksumAlgorithm
-	Part      int
-}
-
-// Error implements error.
-func (e *MissingChecksumError) Error() string {
-	return fmt.Sprintf("the %s of part %d is missing: %v", e.Algorithm, e.Part, ErrInvalid)
-}
-
-// Unwrap returns the sentinel.
-func (e *MissingChecksumError) Unwrap() error { return ErrInvalid }

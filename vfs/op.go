@@ -11,6 +11,7 @@ import (
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/session"
+	"ogw/vfs/internal/tokens"
 )
 
 // op is one attempt at one operation's transaction: the clock it goes by, and
@@ -66,8 +67,8 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 		return err
 	}
 	ctx = fs.durably(ctx)
-	token := takeToken(ctx)
-	rec := changeclock.Txn{Clock: fs.attrs.clock}
+	token := tokens.Take(ctx)
+	rec := changeclock.Txn{Clock: fs.attrs.Clock}
 	defer rec.End()
 	relaxed := fs.commits.made.Load()
 	var last *op
@@ -77,7 +78,7 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 		}
 		last = fs.newOp(ctx, relaxed)
 		rec.Txn = t
-		return fs.tokens.once(&rec, token, last.nowNS, func(t cluster.Txn) error { return fn(t, last) })
+		return fs.tokens.Once(&rec, token, last.nowNS, func(t cluster.Txn) error { return fn(t, last) })
 	})
 	if last != nil {
 		last.end(err)
@@ -160,8 +161,8 @@ func (fs *FS) peek(ctx context.Context, fn func(r cluster.Reader) error) error {
 // updateFile is update for changes of ino's content: what does not fit one
 // transaction is prepared in others, each of which leaves a consistent file.
 func (fs *FS) updateFile(ctx context.Context, ino Ino, fn func(t cluster.Txn, o *op) error) error {
-	token := takeToken(ctx) // for the last transaction: then all is done
-	return fs.contents.Fit(ctx, ino, func() error { return fs.update(token.again(ctx), fn) })
+	token := tokens.Take(ctx) // for the last transaction: then all is done
+	return fs.contents.Fit(ctx, ino, func() error { return fs.update(tokens.Again(ctx, token), fn) })
 }
 
 // durably returns a context with the durability of the whole, unless the

@@ -13,9 +13,11 @@ import (
 	"ogw/vfs/internal/format"
 	"ogw/vfs/internal/fsck"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/orphans"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/secrets"
 	"ogw/vfs/internal/session"
+	"ogw/vfs/internal/tokens"
 	"ogw/vfs/lock"
 	"ogw/vfs/users"
 )
@@ -34,7 +36,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.locks = lock.New(0)
 	fs.feed = feed.New(c.Exclusive, fs.contentCommitted)
 	fs.session = session.New(c.Exclusive, orphanStore{fs})
-	fs.tokens.init(c.KV, fs.session)
+	fs.tokens = tokens.NewBook(c.KV, fs.session)
 	fs.quarantine = fs.newQuarantine()
 	fs.contents = fs.newContents()
 	var err error
@@ -49,10 +51,10 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	if err := fs.ids.Init(ctx, fs.kv); err != nil {
 		return nil, err
 	}
-	fs.orphans.init()
+	fs.orphans = orphans.NewQueue()
 	fs.dirty.init(fs.cfg.DirtyBytes)
 	if fs.feed.Complete() {
-		fs.attrs.clock = new(changeclock.Clock)
+		fs.attrs.Clock = new(changeclock.Clock)
 	}
 	fs.uploads = make(chan struct{}, maxBlobUploads)
 	if err := fs.openQuarantine(ctx); err != nil {

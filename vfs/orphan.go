@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/orphans"
 	"ogw/vfs/internal/record"
 )
 
@@ -31,7 +32,7 @@ func (s orphanStore) Look(ctx context.Context, ino Ino) (stored, orphan bool, er
 }
 
 // Unused implements session.Inodes.
-func (s orphanStore) Unused(ino Ino) { s.fs.orphans.add(ino) }
+func (s orphanStore) Unused(ino Ino) { s.fs.orphans.Add(ino) }
 
 func (o *op) orphanValue() []byte { return record.EncodeOrphan(o.fs.session.ID(), o.nowNS) }
 
@@ -144,7 +145,7 @@ func orphanBatchOf(kv cluster.KV) int {
 	if kv.Limits().Ops > 0 {
 		return 1
 	}
-	return orphanBatch
+	return orphans.Batch
 }
 
 // orphanPage is how many the collector looks at in one snapshot.
@@ -153,14 +154,14 @@ const orphanPage = 256
 // collectOrphans removes what a crashed process left: inodes without links
 // that nobody uses. In a shared cluster those of others stay for orphanGrace,
 // and this process renews the records of its own. On a store of its own it
-// looks only when there may be some (orphanQueue.scan).
+// looks only when there may be some (orphans.Queue).
 func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
-	if !fs.orphans.takeScan() && fs.session.Alone() {
+	if !fs.orphans.TakeScan() && fs.session.Alone() {
 		return 0, nil
 	}
 	defer func() {
 		if err != nil {
-			fs.orphans.again()
+			fs.orphans.Again()
 		}
 	}()
 	type orphan struct {

@@ -7,35 +7,12 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"time"
 
 	"ogw/cluster"
-	"ogw/vfs/internal/checksum"
 	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 )
-
-func partInfo(p *record.Part) PartInfo {
-	info := PartInfo{Number: p.Number, Size: p.Size, ETag: partETag(p.Sum[:]), Modified: time.Unix(0, p.ModifiedNS)}
-	info.Checksums = append(info.Checksums, p.Checksums...)
-	if p.HasCRC {
-		info.Checksums = append(info.Checksums, Checksum{Algorithm: ChecksumCRC64NVME, Value: checksum.CRC64Bytes(p.CRC)})
-	}
-	return info
-}
-
-// checksumOfPart returns the part's value of an algorithm, nil if it has none.
-func checksumOfPart(p *record.Part, alg ChecksumAlgorithm) []byte {
-	if alg == ChecksumCRC64NVME && p.HasCRC {
-		return checksum.CRC64Bytes(p.CRC)
-	}
-	for _, c := range p.Checksums {
-		if c.Algorithm == alg && c.Parts == 0 {
-			return c.Value
-		}
-	}
-	return nil
-}
 
 // PutPart stores a part, durably, replacing an earlier one of that number
 // (S3 UploadPart).
@@ -56,7 +33,7 @@ func (fs *FS) PutPart(ctx context.Context, name UploadName, number int, body io.
 	var extra hash.Hash
 	if u.Alg != "" && u.Alg != o.Stated {
 		if o.Stated != "" || u.Composite && o.Finish != nil {
-			return PartInfo{}, &ChecksumTypeError{u.Alg, o.Stated}
+			return PartInfo{}, &ChecksumTypeError{Want: u.Alg, Got: o.Stated}
 		}
 		if u.Alg != ChecksumCRC64NVME { // which every content has
 			if extra, err = u.Alg.New(); err != nil {
@@ -81,7 +58,7 @@ func (fs *FS) PutPart(ctx context.Context, name UploadName, number int, body io.
 	if err != nil {
 		return PartInfo{}, err
 	}
-	return partInfo(p), nil
+	return objects.InfoOfPart(p), nil
 }
 
 func parsePartName(name UploadName, number int) (uploadKey, error) {
@@ -169,29 +146,14 @@ func (fs *FS) ListParts(ctx context.Context, name UploadName, after, limit int) 
 			return err
 		}
 		list, more = nil, false
-		return eachPart(r, u.ID, after+1, func(p *record.Part) error {
+		return objects.EachPart(r, u.ID, after+1, func(p *record.Part) error {
 			if len(list) >= limit {
 				more = true
 				return cluster.ErrStop
 			}
-			list = append(list, partInfo(p))
+			list = append(list, objects.InfoOfPart(p))
 			return nil
 		})
 	})
 	return list, more, err
-}
-
-// eachPart calls fn for the parts from a number on.
-func eachPart(r cluster.Reader, upload ContentID, from int, fn func(*record.Part) error) error {
-	start, end := record.PartKey(upload, max(from, 0)), record.PartKey(upload, record.GarbagePart)
-	if from > MaxParts {
-		return nil
-	}
-	return r.Scan(start, end, cluster.ScanOptions{}, func(k, v []byte) error {
-		p, err := record.DecodePart(k, bytes.Clone(v))
-		if err != nil {
-			return err
-		}
-		return fn(p)
-	})
 }

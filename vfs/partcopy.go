@@ -10,6 +10,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/content"
+	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 
 	"github.com/minio/crc64nvme"
@@ -46,7 +47,7 @@ func (fs *FS) CopyPart(ctx context.Context, name UploadName, number int, from Pa
 		c := partCopy{fs: fs, name: &k, src: &src, off: from.Off, length: from.Length, cond: &from.Cond, p: &record.Part{Number: number}}
 		err := c.run(ctx)
 		if err == nil {
-			return partInfo(c.p), nil
+			return objects.InfoOfPart(c.p), nil
 		}
 		if !errors.Is(err, errSourceChanged) {
 			return PartInfo{}, err
@@ -104,7 +105,7 @@ func (c *partCopy) prepare(ctx context.Context) (rd *content.Reader, err error) 
 		if u, err = c.fs.uploadFor(ctx, r, c.name, ActWriteObject); err != nil {
 			return err
 		}
-		if err := c.cond.checkSource(etagOf(n), modifiedAt(n)); err != nil {
+		if err := objects.CheckSource(c.cond, objects.ETagOf(n), modifiedAt(n)); err != nil {
 			return err
 		}
 		if c.p.Size, err = rangeSize(c.off, c.length, n.Size); err != nil {
@@ -142,7 +143,7 @@ func rangeSize(off, length, size int64) (int64, error) {
 		return 0, fmt.Errorf("range %d+%d of %d bytes: %w", off, length, size, ErrBadRange)
 	}
 	if length > MaxPartBytes {
-		return 0, tooLarge(MaxPartBytes)
+		return 0, objects.TooLarge(MaxPartBytes)
 	}
 	return length, nil
 }
@@ -198,7 +199,7 @@ func (c *partCopy) copyBytes(ctx context.Context) error {
 			c.p.Checksums = append(c.p.Checksums, s)
 		}
 	}
-	sum, err := parsePartETag(info.ETag)
+	sum, err := objects.ParsePartETag(info.ETag)
 	copy(c.p.Sum[:], sum)
 	return err
 }

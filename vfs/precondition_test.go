@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"errors"
+	"ogw/vfs/internal/objects"
 	"slices"
 	"strings"
 	"testing"
@@ -38,17 +39,17 @@ func TestPreconditions(t *testing.T) {
 		{"match fails first", Preconditions{IfMatch: tag("x"), IfNoneMatch: tag("e")}, ErrPrecondition, ErrPrecondition},
 		{"both hold", Preconditions{IfMatch: tag("e"), IfNoneMatch: tag("e")}, ErrNotModified, ErrPrecondition},
 	} {
-		if err := c.c.checkRead("e", at); !errors.Is(err, c.read) {
+		if err := objects.CheckRead(&c.c, "e", at); !errors.Is(err, c.read) {
 			t.Errorf("%s: read: %v, want %v", c.name, err, c.read)
 		}
-		if err := c.c.checkWrite("e", at, 5); !errors.Is(err, c.write) {
+		if err := objects.CheckChange(&c.c, "e", at, 5); !errors.Is(err, c.write) {
 			t.Errorf("%s: write: %v, want %v", c.name, err, c.write)
 		}
 		source := c.read
 		if source != nil {
 			source = ErrPrecondition
 		}
-		if err := c.c.checkSource("e", at); !errors.Is(err, source) {
+		if err := objects.CheckSource(&c.c, "e", at); !errors.Is(err, source) {
 			t.Errorf("%s: source: %v, want %v", c.name, err, source)
 		}
 	}

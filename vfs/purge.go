@@ -97,7 +97,7 @@ func (p *purge) below(ctx context.Context, dir Ino) error {
 // purgeEvents tells open files and every watcher, whoever asked.
 func (fs *FS) purgeEvents(events []feed.Event) {
 	for _, e := range events {
-		fs.attrs.forget(e.Ino)
+		fs.attrs.Forget(e.Ino)
 		if of := fs.opened(e.Ino); of != nil && !e.Entry {
 			of.contentCommitted()
 			of.dropOldSnapshot()

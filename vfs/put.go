@@ -8,6 +8,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/bodyhash"
 	"ogw/vfs/internal/content"
+	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 )
 
@@ -29,7 +30,7 @@ func (fs *FS) PutObject(ctx context.Context, name ObjectName, body io.Reader, o 
 	p.writer(subjectOf(ctx))
 	// A large body is not worth reading for a request that cannot succeed;
 	// one that fits a buffer costs less than to ask.
-	if !o.Cond.empty() || o.Size < 0 || o.Size > bodyhash.BufferBytes {
+	if !objects.NoConditions(&o.Cond) || o.Size < 0 || o.Size > bodyhash.BufferBytes {
 		if err := fs.precheck(ctx, &p); err != nil {
 			return ObjectInfo{}, err
 		}
@@ -82,7 +83,7 @@ func (fs *FS) precheck(ctx context.Context, p *publication) error {
 				return err
 			}
 			j := fs.keyJudge(ctx, r, p.key, &at)
-			if open = 0; !settled && !p.cond.empty() && at.entry != nil && fs.opened(at.entry.Ino) != nil {
+			if open = 0; !settled && !objects.NoConditions(p.cond) && at.entry != nil && fs.opened(at.entry.Ino) != nil {
 				open = at.entry.Ino
 				return nil
 			}
@@ -237,17 +238,17 @@ func (j *judge) checkTarget(p *publication, at *keyPlace) (old *record.Inode, er
 }
 
 func (j *judge) checkConditions(p *publication, at *keyPlace, old *record.Inode) error {
-	if p.cond.empty() {
+	if objects.NoConditions(p.cond) {
 		return nil
 	}
 	if old == nil || old.IsDir() && !old.Has(record.FlagExplicit) {
-		err := p.cond.checkAbsent(p.key)
+		err := objects.CheckAbsent(p.cond, p.key.noSuchKey())
 		if errors.Is(err, ErrNoSuchKey) {
 			return j.hide(err)
 		}
 		return err
 	}
-	if !p.cond.onlyAbsent() {
+	if !objects.OnlyAbsent(p.cond) {
 		// The answer tells of the object: ETag by ETag, its content.
 		if err := j.grants(ActReadObject, old); err != nil {
 			return err
@@ -260,11 +261,11 @@ func (j *judge) checkConditions(p *publication, at *keyPlace, old *record.Inode)
 	etag, modified, size := ETag(""), modifiedAt(old), old.Size
 	n, err := j.objectInode(p.key, at)
 	if err == nil {
-		etag, modified, size = etagOf(n), modifiedAt(n), n.Size
+		etag, modified, size = objects.ETagOf(n), modifiedAt(n), n.Size
 	} else if !errors.Is(err, ErrNoSuchKey) {
 		return err
 	}
-	return p.cond.checkWrite(etag, modified, size)
+	return objects.CheckChange(p.cond, etag, modified, size)
 }
 
 // publishFile makes a new inode for the key; old, if any, loses a link.

@@ -12,6 +12,7 @@ import (
 	"ogw/vfs/internal/bodyhash"
 	"ogw/vfs/internal/checksum"
 	"ogw/vfs/internal/content"
+	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 
 	"github.com/minio/crc64nvme"
@@ -53,7 +54,7 @@ func (fs *FS) receive(ctx context.Context, id ContentID, body io.Reader, o *PutO
 		maxSize = o.MaxSize
 	}
 	if o.Size > maxSize {
-		return received{}, tooLarge(maxSize)
+		return received{}, objects.TooLarge(maxSize)
 	}
 	v := received{buffer: fs.takeSmall()}
 	n, err := readFull(body, v.buffer.b)
@@ -228,7 +229,7 @@ func (v *received) check(size int64, o *PutOptions, maxSize int64) error {
 	case o.Size >= 0 && size < o.Size:
 		return fmt.Errorf("%d of the stated %d bytes: %w", size, o.Size, ErrShortBody)
 	case size > maxSize:
-		return tooLarge(maxSize)
+		return objects.TooLarge(maxSize)
 	case o.MD5 != nil && !bytes.Equal(o.MD5, v.sum[:]):
 		return &MD5Error{Stated: o.MD5, Computed: bytes.Clone(v.sum[:])}
 	}
@@ -253,10 +254,6 @@ func (v *received) checkCRC() error {
 	}
 	v.checksums = kept
 	return nil
-}
-
-func tooLarge(maxSize int64) error {
-	return fmt.Errorf("more than %d bytes: %w", maxSize, ErrObjectTooLarge)
 }
 
 // bodyError is the error of a body that broke off.

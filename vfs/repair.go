@@ -22,7 +22,7 @@ func (r repairer) ReleaseRef(t cluster.Txn, source, user ContentID) error {
 func (r repairer) Share(t cluster.Txn, n *record.Inode) error { return r.o.contents.Share(t, n) }
 
 func (r repairer) RemoveUnused(t cluster.Txn, n *record.Inode) error {
-	r.o.fs.orphans.again()
+	r.o.fs.orphans.Again()
 	return r.o.makeOrphan(t, n)
 }
 

@@ -1,10 +1,13 @@
 package vfs
 
 import (
+	"context"
 	"time"
 
 	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/tokens"
 )
 
 // Ino is an inode number. Numbers are never used twice in one store, so an
@@ -66,13 +69,13 @@ const (
 	MaxFileBytes = record.MaxFileBytes
 	// MaxObjectBytes bounds an object made by an upload (S3: 5 TiB; AWS
 	// raised it to 50 TB, which is what we allow).
-	MaxObjectBytes = 50_000_000_000_000
+	MaxObjectBytes = objects.MaxBytes
 	// MaxPutBytes bounds a single PUT, S3's 5 GiB.
 	MaxPutBytes = 5 << 30
 	// MaxParts and MinPartBytes are S3's: every part but the last has at
 	// least 5 MiB.
-	MaxParts     = 10000
-	MinPartBytes = 5 << 20
+	MaxParts     = objects.MaxParts
+	MinPartBytes = objects.MinPartBytes
 	MaxPartBytes = 5 << 30
 	// MaxListKeys bounds a page of a listing, S3's.
 	MaxListKeys = 1000
@@ -193,3 +196,21 @@ type StatFS struct {
 	FreeFiles  uint64
 	FSID       uint64 // stable, random, made with the store
 }
+
+// ErrDone tells that a change asked for under a Token was made already, by a
+// process that could not tell: nothing was done now.
+var ErrDone = tokens.ErrDone
+
+// Token identifies one request of a client that sends it again, unchanged,
+// until it is answered. The first change made in a context with a token
+// leaves a record of the token in its own transaction. If the process dies
+// between that and the answer, the next one finds the record and returns
+// ErrDone instead of, for example, ErrExist for the directory that the
+// request made itself.
+//
+// A process recognises the requests that it answered itself by other means:
+// its own records say nothing. A Token is for one operation.
+type Token = tokens.Token
+
+// WithToken returns a context for one operation that must not happen twice.
+func WithToken(ctx context.Context, t *Token) context.Context { return tokens.WithToken(ctx, t) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 )
 
@@ -51,7 +52,7 @@ func (fs *FS) etagOf(ctx context.Context, ino Ino) (tag ETag, err error) {
 		if !n.IsRegular() && !n.IsDir() {
 			return ErrNoAttr
 		}
-		tag = etagOf(n)
+		tag = objects.ETagOf(n)
 		return nil
 	})
 	return tag, err

@@ -1,8 +1,9 @@
-package vfs
+package objects
 
 import (
 	"errors"
 	"fmt"
+	"ogw/vfs/internal/fserr"
 	"strings"
 	"time"
 )
@@ -23,78 +24,79 @@ func (e *ConditionError) Unwrap() error { return e.Err }
 // anyETag in a list of a precondition stands for every existing object.
 const anyETag ETag = "*"
 
-func (c *Preconditions) empty() bool {
+// NoConditions reports whether nothing is asked.
+func NoConditions(c *Preconditions) bool {
 	return len(c.IfMatch) == 0 && len(c.IfNoneMatch) == 0 &&
 		c.IfModifiedSince.IsZero() && c.IfUnmodifiedSince.IsZero() && c.IfSize == nil && c.IfModifiedAt.IsZero()
 }
 
-// onlyAbsent reports whether all that is asked is that the object does not
+// OnlyAbsent reports whether all that is asked is that the object does not
 // exist (If-None-Match: *), as who makes one may.
-func (c *Preconditions) onlyAbsent() bool {
+func OnlyAbsent(c *Preconditions) bool {
 	return len(c.IfMatch) == 0 && c.IfModifiedSince.IsZero() && c.IfUnmodifiedSince.IsZero() &&
 		c.IfSize == nil && c.IfModifiedAt.IsZero() && len(c.IfNoneMatch) == 1 && c.IfNoneMatch[0] == "*"
 }
 
-// checkRead decides a read of an existing object in the order of RFC 9110
+// CheckRead decides a read of an existing object in the order of RFC 9110
 // section 13.2.2: nil, ErrPrecondition or ErrNotModified. Dates compare in
 // whole seconds, which is all that HTTP can say.
-func (c *Preconditions) checkRead(etag ETag, modified time.Time) error {
-	if err := c.checkUnchanged(etag, modified); err != nil {
+func CheckRead(c *Preconditions, etag ETag, modified time.Time) error {
+	if err := checkUnchanged(c, etag, modified); err != nil {
 		return err
 	}
 	if len(c.IfNoneMatch) > 0 {
 		if matchesWeakly(c.IfNoneMatch, etag) {
-			return &ConditionError{"If-None-Match", ErrNotModified}
+			return &ConditionError{"If-None-Match", fserr.ErrNotModified}
 		}
 	} else if !c.IfModifiedSince.IsZero() && !modified.Truncate(time.Second).After(c.IfModifiedSince) {
-		return &ConditionError{"If-Modified-Since", ErrNotModified}
+		return &ConditionError{"If-Modified-Since", fserr.ErrNotModified}
 	}
 	return nil
 }
 
-// checkSource decides a copy by its source: as checkRead, except that what
+// CheckSource decides a copy by its source: as checkRead, except that what
 // was not modified fails (S3 CopyObject).
-func (c *Preconditions) checkSource(etag ETag, modified time.Time) error {
+func CheckSource(c *Preconditions, etag ETag, modified time.Time) error {
 	var failed *ConditionError
-	if errors.As(c.checkRead(etag, modified), &failed) {
-		return &ConditionError{"x-amz-copy-source-" + failed.Condition, ErrPrecondition}
+	if errors.As(CheckRead(c, etag, modified), &failed) {
+		return &ConditionError{"x-amz-copy-source-" + failed.Condition, fserr.ErrPrecondition}
 	}
 	return nil
 }
 
-// checkAbsent decides a change of an object that does not exist:
-// ErrNoSuchKey where If-Match names one (S3 conditional writes).
-func (c *Preconditions) checkAbsent(k *objectKey) error {
+// CheckAbsent decides a change of an object that does not exist:
+// missing, which is ErrNoSuchKey, where If-Match names one (S3 conditional writes).
+func CheckAbsent(c *Preconditions, missing error) error {
 	if len(c.IfMatch) > 0 {
-		return fmt.Errorf("If-Match: %w", k.noSuchKey())
+		return fmt.Errorf("If-Match: %w", missing)
 	}
 	return nil
 }
 
-// checkWrite decides a change of an object that exists: nil or ErrPrecondition.
-func (c *Preconditions) checkWrite(etag ETag, modified time.Time, size int64) error {
-	if err := c.checkUnchanged(etag, modified); err != nil {
+// CheckChange decides a change of an object that exists: nil or ErrPrecondition.
+func CheckChange(c *Preconditions, etag ETag, modified time.Time, size int64) error {
+	if err := checkUnchanged(c, etag, modified); err != nil {
 		return err
 	}
 	if c.IfSize != nil && *c.IfSize != size {
-		return &ConditionError{"x-amz-if-match-size", ErrPrecondition}
+		return &ConditionError{"x-amz-if-match-size", fserr.ErrPrecondition}
 	}
 	if !c.IfModifiedAt.IsZero() && !modified.Truncate(time.Second).Equal(c.IfModifiedAt.Truncate(time.Second)) {
-		return &ConditionError{"x-amz-if-match-last-modified-time", ErrPrecondition}
+		return &ConditionError{"x-amz-if-match-last-modified-time", fserr.ErrPrecondition}
 	}
 	if matchesWeakly(c.IfNoneMatch, etag) {
-		return &ConditionError{"If-None-Match", ErrPrecondition}
+		return &ConditionError{"If-None-Match", fserr.ErrPrecondition}
 	}
 	return nil
 }
 
-func (c *Preconditions) checkUnchanged(etag ETag, modified time.Time) error {
+func checkUnchanged(c *Preconditions, etag ETag, modified time.Time) error {
 	if len(c.IfMatch) > 0 {
 		if !matchesStrongly(c.IfMatch, etag) {
-			return &ConditionError{"If-Match", ErrPrecondition}
+			return &ConditionError{"If-Match", fserr.ErrPrecondition}
 		}
 	} else if !c.IfUnmodifiedSince.IsZero() && modified.Truncate(time.Second).After(c.IfUnmodifiedSince) {
-		return &ConditionError{"If-Unmodified-Since", ErrPrecondition}
+		return &ConditionError{"If-Unmodified-Since", fserr.ErrPrecondition}
 	}
 	return nil
 }

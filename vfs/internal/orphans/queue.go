@@ -1,48 +1,49 @@
-package vfs
+// Package orphans queues the inodes without links that lost their last use.
+package orphans
 
 import (
 	"context"
 	"slices"
 	"sync"
 	"time"
+
+	"ogw/vfs/internal/record"
 )
 
 const (
-	// maxOrphanQueue bounds the memory of the queue; beyond it, orphans are
+	// maxQueue bounds the memory of the queue; beyond it, orphans are
 	// left to the collector.
-	maxOrphanQueue = 1 << 16
-	// orphanGather is how long the first orphan waits for others, since a
+	maxQueue = 1 << 16
+	// gather is how long the first orphan waits for others, since a
 	// transaction for each would double the cost of the removal of its name:
 	// together they add a third.
-	orphanGather = 10 * time.Millisecond
-	// orphanBatch is how many go in one transaction, where an engine does not
+	gather = 10 * time.Millisecond
+	// Batch is how many go in one transaction, where an engine does not
 	// limit those.
-	orphanBatch = 128
+	Batch = 128
 )
 
-// orphanQueue holds orphans that lost their last use, for removal in the
+// Queue holds orphans that lost their last use, for removal in the
 // background.
-type orphanQueue struct {
+type Queue struct {
 	wake chan struct{}
 
 	mu   sync.Mutex
 	on   bool // somebody serves it
-	list []Ino
+	list []record.Ino
 	// scan tells that the store may have orphans that nobody will queue: of an
 	// earlier process, or of a removal that failed.
 	scan bool
 }
 
-func (q *orphanQueue) init() {
-	q.wake = make(chan struct{}, 1)
-	q.scan = true
-}
+// NewQueue returns an empty queue, which nobody serves.
+func NewQueue() *Queue { return &Queue{wake: make(chan struct{}, 1), scan: true} }
 
-// add queues ino.
-func (q *orphanQueue) add(ino Ino) {
+// Add queues ino.
+func (q *Queue) Add(ino record.Ino) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.on || len(q.list) >= maxOrphanQueue {
+	if !q.on || len(q.list) >= maxQueue {
 		q.scan = true
 		return
 	}
@@ -54,7 +55,7 @@ func (q *orphanQueue) add(ino Ino) {
 }
 
 // take removes up to n from the queue.
-func (q *orphanQueue) take(n int) []Ino {
+func (q *Queue) take(n int) []record.Ino {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n = min(n, len(q.list))
@@ -65,15 +66,15 @@ func (q *orphanQueue) take(n int) []Ino {
 	return batch
 }
 
-// again has the next pass of the collector look at all orphans.
-func (q *orphanQueue) again() {
+// Again has the next pass of the collector look at all orphans.
+func (q *Queue) Again() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.scan = true
 }
 
-// takeScan tells whether the collector has to look at all orphans.
-func (q *orphanQueue) takeScan() bool {
+// TakeScan tells whether the collector has to look at all orphans.
+func (q *Queue) TakeScan() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	scan := q.scan
@@ -81,9 +82,9 @@ func (q *orphanQueue) takeScan() bool {
 	return scan
 }
 
-// serve has remove remove what is queued, until ctx ends, at most batch
+// Serve has remove remove what is queued, until ctx ends, at most batch
 // together. What is left then, the collector finds after the next start.
-func (q *orphanQueue) serve(ctx context.Context, batch int, remove func(context.Context, []Ino) error) {
+func (q *Queue) Serve(ctx context.Context, batch int, remove func(context.Context, []record.Ino) error) {
 	q.mu.Lock()
 	q.on = true
 	q.mu.Unlock()
@@ -96,11 +97,11 @@ func (q *orphanQueue) serve(ctx context.Context, batch int, remove func(context.
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(orphanGather):
+		case <-time.After(gather):
 		}
 		for inos := q.take(batch); len(inos) > 0 && ctx.Err() == nil; inos = q.take(batch) {
 			if err := remove(ctx, inos); err != nil {
-				q.again()
+				q.Again()
 			}
 		}
 	}

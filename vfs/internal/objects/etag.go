@@ -1,4 +1,4 @@
-package vfs
+package objects
 
 import (
 	"crypto/md5"
@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"strconv"
 
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 )
 
 // emptyMD5 is the MD5 of no bytes.
 var emptyMD5 = [16]byte{0xd4, 0x1d, 0x8c, 0xd9, 0x8f, 0x00, 0xb2, 0x04, 0xe9, 0x80, 0x09, 0x98, 0xec, 0xf8, 0x42, 0x7e}
 
-// etagOf returns the ETag of the content of n. That of a directory nobody gave
+// ETagOf returns the ETag of the content of n. That of a directory nobody gave
 // a content is the MD5 of none: POSIX cannot change it.
-func etagOf(n *record.Inode) ETag {
+func ETagOf(n *record.Inode) ETag {
 	sum := n.Object.Sum
 	switch {
 	case len(sum) > 0 && n.Object.NParts > 0:
@@ -26,25 +27,25 @@ func etagOf(n *record.Inode) ETag {
 	case n.IsDir() && n.Size == 0:
 		return ETag(hex.EncodeToString(emptyMD5[:]))
 	default:
-		return opaqueETag(n.Ino, n.Version)
+		return OpaqueETag(n.Ino, n.Version)
 	}
 }
 
-// opaqueETag is the ETag of what has no stored sum. Its dash tells clients
+// OpaqueETag is the ETag of what has no stored sum. Its dash tells clients
 // that it is no MD5, and its zero that it is no multipart ETag either. Inode
 // numbers are never used twice and versions only grow, so it is unique.
-func opaqueETag(ino Ino, version uint64) ETag {
+func OpaqueETag(ino record.Ino, version uint64) ETag {
 	return ETag(fmt.Sprintf("%016x%016x-0", uint64(ino), version))
 }
 
 // partETag is the ETag of a part.
 func partETag(sum []byte) ETag { return ETag(hex.EncodeToString(sum)) }
 
-// parsePartETag is the inverse of partETag.
-func parsePartETag(e ETag) ([]byte, error) {
+// ParsePartETag is the inverse of partETag.
+func ParsePartETag(e ETag) ([]byte, error) {
 	b, err := hex.DecodeString(string(e))
 	if err != nil || len(b) != md5.Size {
-		return nil, fmt.Errorf("part ETag %q: %w", e, ErrBadPart)
+		return nil, fmt.Errorf("part ETag %q: %w", e, fserr.ErrBadPart)
 	}
 	return b, nil
 }

@@ -1,4 +1,6 @@
-package vfs
+// Package tokens knows which changes were made already, for requests that a client
+// sends again until they are answered.
+package tokens
 
 import (
 	"context"
@@ -33,14 +35,14 @@ type Token struct {
 }
 
 const (
-	// tokenSlots bounds the records; each takes the place of an earlier one
+	// slots bounds the records; each takes the place of an earlier one
 	// in the same slot. It is far above the requests that are on their way at
 	// the time of a crash.
-	tokenSlots = 1 << 16
-	// tokenTTL bounds how long a record says something: far above the time
+	slots = 1 << 16
+	// ttl bounds how long a record says something: far above the time
 	// after which clients send again, below that after which their
 	// transaction numbers come round.
-	tokenTTL = int64(15 * 60 * 1e9)
+	ttl = int64(15 * 60 * 1e9)
 )
 
 type tokenKey struct{}
@@ -50,9 +52,9 @@ func WithToken(ctx context.Context, t *Token) context.Context {
 	return context.WithValue(ctx, tokenKey{}, t)
 }
 
-// takeToken returns the unused token of ctx, nil if there is none. What the
+// Take returns the unused token of ctx, nil if there is none. What the
 // operation does besides, or afterwards, goes without.
-func takeToken(ctx context.Context) *Token {
+func Take(ctx context.Context) *Token {
 	t, _ := ctx.Value(tokenKey{}).(*Token)
 	if t == nil || t.used {
 		return nil
@@ -61,9 +63,9 @@ func takeToken(ctx context.Context) *Token {
 	return t
 }
 
-// again returns ctx for one more attempt at what t, which may be nil, was taken
+// Again returns ctx for one more attempt at what t, which may be nil, was taken
 // for.
-func (t *Token) again(ctx context.Context) context.Context {
+func Again(ctx context.Context, t *Token) context.Context {
 	if t == nil {
 		return ctx
 	}
@@ -71,13 +73,13 @@ func (t *Token) again(ctx context.Context) context.Context {
 }
 
 func (t *Token) key() []byte {
-	return record.OnceKey(binary.BigEndian.Uint16(t.ID[:]) & (tokenSlots - 1))
+	return record.OnceKey(binary.BigEndian.Uint16(t.ID[:]) & (slots - 1))
 }
 
-// tokenBook knows the records of other processes. Where this process alone
+// Book knows the records of other processes. Where this process alone
 // has the store, they are those of the processes before it: it reads them
-// once, and then no change has to look.
-type tokenBook struct {
+// Once, and then no change has to look.
+type Book struct {
 	kv      cluster.KV
 	session *session.Session
 
@@ -86,10 +88,11 @@ type tokenBook struct {
 	before map[[16]byte]int64 // time of the record, Unix nanoseconds; fixed once loaded
 }
 
-func (b *tokenBook) init(kv cluster.KV, s *session.Session) { b.kv, b.session = kv, s }
+// NewBook returns the book of the process whose session s is.
+func NewBook(kv cluster.KV, s *session.Session) *Book { return &Book{kv: kv, session: s} }
 
-// once runs fn unless its token was used by another process.
-func (b *tokenBook) once(t cluster.Txn, token *Token, nowNS int64, fn func(t cluster.Txn) error) error {
+// Once runs fn unless its token was used by another process.
+func (b *Book) Once(t cluster.Txn, token *Token, nowNS int64, fn func(t cluster.Txn) error) error {
 	if token == nil {
 		return fn(t)
 	}
@@ -106,7 +109,7 @@ func (b *tokenBook) once(t cluster.Txn, token *Token, nowNS int64, fn func(t clu
 	return t.Set(token.key(), token.record(b.session.ID(), nowNS))
 }
 
-func (b *tokenBook) done(r cluster.Reader, token *Token, nowNS int64) (bool, error) {
+func (b *Book) done(r cluster.Reader, token *Token, nowNS int64) (bool, error) {
 	if !b.session.Alone() {
 		old, err := r.Get(token.key())
 		return token.doneIn(old, b.session.ID(), nowNS), err
@@ -117,12 +120,12 @@ func (b *tokenBook) done(r cluster.Reader, token *Token, nowNS int64) (bool, err
 		}
 	}
 	at, ok := b.before[token.ID]
-	return ok && nowNS-at < tokenTTL, nil
+	return ok && nowNS-at < ttl, nil
 }
 
 // load reads the records. Those that this process writes meanwhile are its
 // own, and left out.
-func (b *tokenBook) load(nowNS int64) error {
+func (b *Book) load(nowNS int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.loaded.Load() {
@@ -152,5 +155,5 @@ func (t *Token) record(process uint64, nowNS int64) []byte {
 // doneIn tells whether a stored record says that another process did it.
 func (t *Token) doneIn(b []byte, process uint64, nowNS int64) bool {
 	done, ok := record.DecodeDone(b)
-	return ok && done.ID == t.ID && done.Process != process && nowNS-done.TimeNS < tokenTTL
+	return ok && done.ID == t.ID && done.Process != process && nowNS-done.TimeNS < ttl
 }
