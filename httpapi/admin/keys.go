@@ -1,8 +1,6 @@
 package admin
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"slices"
@@ -22,24 +20,9 @@ const (
 	maxSecret          = 256
 )
 
-// NewKey makes an access key at random, in the shape that S3 tools expect:
-// 20 characters with 95 random bits and 40 with 240.
-func NewKey(now time.Time) users.AccessKey {
-	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
-	id := []byte("OGW0")
-	var random [16]byte
-	rand.Read(random[:])
-	for _, b := range random {
-		id = append(id, letters[b&31])
-	}
-	var secret [30]byte
-	rand.Read(secret[:])
-	return users.AccessKey{ID: string(id), Secret: base64.URLEncoding.EncodeToString(secret[:]), Created: now.UnixNano()}
-}
-
 // givenKey is the key that a request names, or else a new one.
 func givenKey(id, secret string) users.AccessKey {
-	k := NewKey(time.Now())
+	k := users.NewKey(time.Now())
 	if id != "" {
 		k.ID, k.Secret = id, secret
 	}
@@ -97,7 +80,7 @@ func (s *Server) rotate(r *http.Request, p httprouter.Params) (any, error) {
 	if err := decode(r, &q); err != nil {
 		return nil, err
 	}
-	key := NewKey(time.Now())
+	key := users.NewKey(time.Now())
 	after, err := s.changeKeys(r, p.ByName("name"), func(keys []users.AccessKey) ([]users.AccessKey, error) {
 		if !q.Keep {
 			keys = nil

@@ -65,7 +65,7 @@ type scopedMAC struct {
 	sum  [sha256.Size]byte
 }
 
-func newSigningKey(secret, date, region string) *signingKey {
+func newSigningKey(secret, date, region, service string) *signingKey {
 	k := hmacSHA256([]byte("AWS4"+secret), []byte(date))
 	k = hmacSHA256(k, []byte(region))
 	k = hmacSHA256(k, []byte(service))

@@ -54,7 +54,7 @@ func (v *Verifier) parseHeader(s *Signature, rest string) error {
 	if err := v.checkClock(s, ErrMalformedHeader, t); err != nil {
 		return err
 	}
-	if s.req.Header.Get("X-Amz-Content-Sha256") == "" {
+	if v.cfg.Service == s3 && s.req.Header.Get("X-Amz-Content-Sha256") == "" {
 		return ErrMissingSHA256
 	}
 	s.Payload, err = ParsePayload(s.req.Header)
@@ -199,8 +199,8 @@ func (v *Verifier) parseScope(s *Signature, kind error, credential, signature st
 		return badCredential(kind, credential, "a non-empty Access Key (AKID) must be provided in the credential.")
 	case scope[3] != terminator:
 		return badCredential(kind, credential, "incorrect terminal %q. This endpoint uses %q.", scope[3], terminator)
-	case scope[2] != service:
-		return badCredential(kind, credential, "incorrect service %q. This endpoint belongs to %q.", scope[2], service)
+	case scope[2] != v.cfg.Service:
+		return badCredential(kind, credential, "incorrect service %q. This endpoint belongs to %q.", scope[2], v.cfg.Service)
 	case len(s.region) > maxRegionBytes:
 		return badCredential(kind, credential, "the region is longer than %d bytes", maxRegionBytes)
 	case v.cfg.Region != "" && s.region != v.cfg.Region:
@@ -269,7 +269,7 @@ func (v *Verifier) verifyV4(s *Signature, secret string) error {
 	key := v.keys.get(id, secret)
 	known := key != nil
 	if !known {
-		key = newSigningKey(secret, s.date, s.region)
+		key = newSigningKey(secret, s.date, s.region, v.cfg.Service)
 	}
 	s.signingKey = key
 	err := s.check()

@@ -267,7 +267,7 @@ func TestPost(t *testing.T) {
 	form := map[string]string{
 		"policy": policy, "x-amz-algorithm": "AWS4-HMAC-SHA256", "x-amz-date": "20130524T000000Z",
 		"x-amz-credential": docKey + "/20130524/us-east-1/s3/aws4_request",
-		"x-amz-signature":  hexOf(hmacSHA256(newSigningKey(docSecret, "20130524", "us-east-1").key, []byte(policy))),
+		"x-amz-signature":  hexOf(hmacSHA256(newSigningKey(docSecret, "20130524", "us-east-1", s3).key, []byte(policy))),
 	}
 	with := func(k, val string) func(string) string {
 		return func(name string) string {

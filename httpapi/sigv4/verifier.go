@@ -2,6 +2,8 @@ package sigv4
 
 import (
 	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,7 +17,7 @@ const (
 	MaxExpiry = 7 * 24 * time.Hour
 
 	algorithm  = "AWS4-HMAC-SHA256"
-	service    = "s3"
+	s3         = "s3"
 	terminator = "aws4_request"
 	timeFormat = "20060102T150405Z"
 	dateFormat = "20060102"
@@ -25,6 +27,9 @@ const (
 type Config struct {
 	// Region that scopes must name; "" takes any.
 	Region string
+	// Service that scopes must name; "" is S3. Those of others sign a hash of the
+	// body, whatever headers say (Signature.SetBody).
+	Service string
 	// V2 says where Signature Version 2 is accepted.
 	V2 V2
 	// Now is the clock; nil is time.Now.
@@ -55,6 +60,9 @@ type Verifier struct {
 func New(c Config) *Verifier {
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Service == "" {
+		c.Service = s3
 	}
 	return &Verifier{cfg: c}
 }
@@ -131,6 +139,17 @@ func (v *Verifier) Parse(r *http.Request, q url.Values, hostBucket string) (*Sig
 		return nil, err
 	}
 	return s, nil
+}
+
+// SetBody sets the body that the signature is for; ErrSHA256Mismatch if a header
+// states another. For services other than S3 it comes before Verify.
+func (s *Signature) SetBody(body []byte) error {
+	sum := sha256.Sum256(body)
+	if s.Payload.Kind == Hashed && s.Payload.sum != sum {
+		return ErrSHA256Mismatch
+	}
+	s.Payload = Payload{Kind: Hashed, sum: sum, canonical: hex.EncodeToString(sum[:])}
+	return nil
 }
 
 // Verify checks the signature against the secret of its access key.

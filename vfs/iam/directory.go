@@ -91,3 +91,35 @@ func (d *Directory) May(action, user string) func(ctx context.Context, r cluster
 		return d.may(ctx, r, a)
 	}
 }
+
+// MayDelete is May for the removal of a user, who must have neither keys nor policies
+// nor groups left (IAM DeleteUser).
+func (d *Directory) MayDelete(user string) func(ctx context.Context, r cluster.Reader) error {
+	may := d.May("iam:DeleteUser", user)
+	return func(ctx context.Context, r cluster.Reader) error {
+		if err := may(ctx, r); err != nil {
+			return err
+		}
+		u, err := d.users.Named(r, user)
+		if noSuchUser(err) {
+			return NoUser(user)
+		}
+		if err != nil {
+			return err
+		}
+		p, err := record.GetPermissions(r, string(u.ID))
+		switch {
+		case err != nil:
+			return err
+		case len(u.Keys) > 0:
+			return fault(DeleteConflict, "Cannot delete entity, must delete access keys first.")
+		case len(p.Inline) > 0:
+			return fault(DeleteConflict, "Cannot delete entity, must delete policies first.")
+		case len(p.Attached) > 0:
+			return fault(DeleteConflict, "Cannot delete entity, must detach all policies first.")
+		case len(p.Groups) > 0:
+			return fault(DeleteConflict, "Cannot delete entity, must remove users from group first.")
+		}
+		return nil
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 // Bounds of IAM ("IAM and AWS STS quotas", name requirements).
 const (
+	maxUserName    = 64
 	maxName        = 128
 	maxPath        = 512
 	maxDescription = 1000
@@ -28,6 +29,9 @@ func GroupARN(path, name string) string { return groupARN + path + name }
 
 // PolicyARN is the ARN of a managed policy.
 func PolicyARN(path, name string) string { return policyARN + path + name }
+
+// ValidUserName returns an Error for a name that IAM would refuse for a user.
+func ValidUserName(name string) error { return validName("userName", name, maxUserName) }
 
 func validName(parameter, name string, most int) error {
 	if name == "" {

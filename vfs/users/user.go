@@ -24,9 +24,9 @@ const FirstUID = record.FirstUID
 const (
 	maxNameBytes      = 255
 	maxAccessKeyBytes = 255
-	// maxKeys bounds the access keys of one user, so that a change of
+	// MaxKeys bounds the access keys of one user, so that a change of
 	// them all fits one transaction of any engine.
-	maxKeys = 32
+	MaxKeys = 32
 
 	// endUID is after the last uid that is given without being asked for: some
 	// clients take uids for signed numbers.
@@ -39,8 +39,8 @@ func validate(u *User) error {
 	if err := validName(u.Name); err != nil {
 		return err
 	}
-	if len(u.Keys) > maxKeys {
-		return fmt.Errorf("user %q with %d access keys, at most %d are allowed: %w", u.Name, len(u.Keys), maxKeys, fserr.ErrInvalid)
+	if len(u.Keys) > MaxKeys {
+		return fmt.Errorf("user %q with %d access keys, at most %d are allowed: %w", u.Name, len(u.Keys), MaxKeys, fserr.ErrInvalid)
 	}
 	for i, k := range u.Keys {
 		if k.ID == "" || len(k.ID) > maxAccessKeyBytes || len(k.Secret) > maxAccessKeyBytes {

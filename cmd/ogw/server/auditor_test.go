@@ -7,6 +7,7 @@ import (
 	"ogw/cmd/ogw/audit"
 	"ogw/fusemount"
 	"ogw/httpapi/admin"
+	"ogw/httpapi/iam"
 	"ogw/httpapi/s3"
 	"ogw/nfsserver"
 )
@@ -16,6 +17,7 @@ func TestAuditRows(t *testing.T) {
 	for door, operations := range map[string][]string{
 		"admin": admin.Operations(),
 		"s3":    s3.Operations(),
+		"iam":   iam.Operations(),
 		"rest":  {"GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS"},
 		"nfs":   nfsserver.Operations(),
 		"fuse":  append(fusemount.Operations(), "Mount", "Umount"),

@@ -14,7 +14,6 @@ import (
 
 	"ogw/cmd/ogw/config"
 	"ogw/cmd/ogw/privatefile"
-	"ogw/httpapi/admin"
 	"ogw/vfs"
 	"ogw/vfs/users"
 )
@@ -51,7 +50,7 @@ func (c credentials) ensureRoot(ctx context.Context, store *vfs.FS) (*users.Acce
 	}
 	key, err := readCredentials(c.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		key = admin.NewKey(time.Now())
+		key = users.NewKey(time.Now())
 		err = c.write(key)
 	}
 	if err != nil {

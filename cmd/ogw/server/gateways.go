@@ -12,6 +12,7 @@ import (
 	"ogw/cmd/ogw/audit"
 	"ogw/cmd/ogw/config"
 	"ogw/httpapi"
+	"ogw/httpapi/iam"
 	"ogw/httpapi/rest"
 	"ogw/httpapi/s3"
 	"ogw/httpapi/sigv4"
@@ -102,10 +103,14 @@ func (s *gateways) close(ctx context.Context) error {
 
 func (s *gateways) openS3(_ context.Context, g config.Gateway, l net.Listener) (*door, error) {
 	e := s.engine
-	return s.httpDoor(g, l, s3.New(s.namespace.fs, s3.Config{
+	objects := s3.New(s.namespace.fs, s3.Config{
 		Region: g.Region, Domains: s.cfg.DomainsAt(&g), BareHosts: g.BareHosts, V2: v2Accepted[g.V2Signatures],
 		Sends: s.sends, MaxRequests: cmp.Or(g.MaxRequests, e.budgets.requests), MaxObjectBytes: int64(g.MaxObject),
 		Guesses: s.guesses, Logger: s.opt.Access, Done: both(e.meters.http(g.Name), e.audit.http("s3", g.Name, s3.Code)),
+	})
+	return s.httpDoor(g, l, iam.New(s.namespace.fs, iam.Config{
+		Next: objects, Sends: s.sends, Guesses: s.guesses, Logger: s.opt.Access,
+		Done: both(e.meters.http(g.Name), e.audit.http("iam", g.Name, iam.Code)),
 	}))
 }
 

@@ -1,0 +1,22 @@
+// Package iam is the door of the IAM and STS APIs: the AWS query protocol, on the port
+// of the S3 door, over vfs/iam and vfs/users.
+//
+//	httpapi.Frame ─ Server
+//	   server.go      which requests are its own; the others go on to the S3 door
+//	   auth.go        signature → user; then the body, which is signed
+//	   operations.go  Action → handler: users.go keys.go groups.go policies.go
+//	   answer.go      result → XML, pages
+//	   errors.go      every error → code, status and message
+//
+// # Invariants
+//
+// A request is this door's if it is a POST of / whose signature is for the service iam
+// or sts: S3 has none such. Nothing of a body is read for an access key that is not
+// known, and never more than maxBody; nothing is done before its signature was found
+// right.
+//
+// Who may do what is decided in vfs, in the transaction that acts.
+//
+// Sources: "AWS Identity and Access Management API Reference" (2010-05-08), "AWS
+// Security Token Service API Reference" (2011-06-15).
+package iam

@@ -1,0 +1,385 @@
+package iam
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"ogw/cluster/mem"
+	"ogw/vfs"
+	"ogw/vfs/users"
+)
+
+// door is a store with the users root, an administrator, and alice and bob.
+type door struct {
+	t   *testing.T
+	fs  *vfs.FS
+	url string
+}
+
+func newDoor(t *testing.T) *door {
+	t.Helper()
+	fs, err := vfs.Open(t.Context(), mem.New(mem.Options{}), vfs.Config{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fs.Close(context.Background()) })
+	for _, name := range []string{"root", "alice", "bob"} {
+		u := users.User{Name: name, Admin: name == "root", Keys: []users.AccessKey{{ID: "KEY" + name, Secret: "secret-" + name}}}
+		if _, err := fs.Users().Make(t.Context(), u, users.Options{FreeUID: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	s := httptest.NewServer(New(fs, Config{Next: next}))
+	t.Cleanup(s.Close)
+	return &door{t, fs, s.URL}
+}
+
+// signed is a request as the SDKs sign it.
+func (d *door) signed(who, secret, service, body string) *http.Request {
+	d.t.Helper()
+	r, err := http.NewRequest(http.MethodPost, d.url+"/", strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
+	sum := sha256.Sum256([]byte(body))
+	c := aws.Credentials{AccessKeyID: "KEY" + who, SecretAccessKey: secret}
+	if err := v4.NewSigner().SignHTTP(d.t.Context(), c, r, hex.EncodeToString(sum[:]), service, "us-east-1", time.Now()); err != nil {
+		d.t.Fatal(err)
+	}
+	return r
+}
+
+func (d *door) send(r *http.Request) (int, string) {
+	d.t.Helper()
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer a.Body.Close()
+	b, err := io.ReadAll(a.Body)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return a.StatusCode, string(b)
+}
+
+// call runs an action; parameters are names and values in turn.
+func (d *door) call(who, action string, parameters ...string) (int, string) {
+	d.t.Helper()
+	form := url.Values{"Action": {action}, "Version": {"2010-05-08"}}
+	for i := 0; i < len(parameters); i += 2 {
+		form.Set(parameters[i], parameters[i+1])
+	}
+	service := "iam"
+	if action == "GetCallerIdentity" {
+		service = "sts"
+	}
+	return d.send(d.signed(who, "secret-"+who, service, form.Encode()))
+}
+
+// ok runs an action that succeeds, and returns the text of an element of its answer.
+func (d *door) ok(action, element string, parameters ...string) string {
+	d.t.Helper()
+	status, body := d.call("root", action, parameters...)
+	if status != http.StatusOK {
+		d.t.Fatalf("%s %q: %d %s", action, parameters, status, body)
+	}
+	return textOf(body, element)
+}
+
+// refused runs an action that fails with a code.
+func (d *door) refused(who, code, action string, parameters ...string) {
+	d.t.Helper()
+	status, body := d.call(who, action, parameters...)
+	if got := textOf(body, "Code"); status < 400 || got != code {
+		d.t.Errorf("%s as %s %q: %d %s, want %s", action, who, parameters, status, body, code)
+	}
+}
+
+func textOf(body, element string) string {
+	_, rest, _ := strings.Cut(body, "<"+element+">")
+	text, _, _ := strings.Cut(rest, "</"+element+">")
+	return text
+}
+
+func allow(action, resource string) string {
+	return `{"Version":"2012-10-17","Statement":[{"Sid":"s","Effect":"Allow","Action":"` + action + `","Resource":"` + resource + `"}]}`
+}
+
+func TestUsersAndKeys(t *testing.T) {
+	d := newDoor(t)
+	if status, body := d.call("alice", "GetCallerIdentity"); status != 200 || !strings.HasSuffix(textOf(body, "Arn"), ":user/alice") || !strings.HasPrefix(textOf(body, "UserId"), "AIDA") ||
+		!strings.Contains(body, `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>`) || textOf(body, "RequestId") == "" {
+		t.Errorf("%d %s", status, body)
+	}
+	arn := d.ok("CreateUser", "Arn", "UserName", "carol", "Path", "/")
+	if d.ok("GetUser", "Arn", "UserName", "carol") != arn || !strings.HasSuffix(d.ok("GetUser", "Arn"), ":user/root") {
+		t.Error(arn)
+	}
+	d.refused("root", "EntityAlreadyExists", "CreateUser", "UserName", "carol")
+	d.refused("root", "ValidationError", "CreateUser", "UserName", "a b")
+	d.refused("root", "ValidationError", "CreateUser")
+	d.refused("root", "NoSuchEntity", "GetUser", "UserName", "dave")
+	key := d.ok("CreateAccessKey", "AccessKeyId", "UserName", "carol")
+	if d.ok("ListAccessKeys", "AccessKeyId", "UserName", "carol") != key {
+		t.Error(key)
+	}
+	if _, body := d.call("root", "ListAccessKeys", "UserName", "carol"); strings.Contains(body, "Secret") {
+		t.Error(body)
+	}
+	d.refused("root", "DeleteConflict", "DeleteUser", "UserName", "carol")
+	d.ok("UpdateAccessKey", "", "UserName", "carol", "AccessKeyId", key, "Status", "Active")
+	d.refused("root", "NotImplemented", "UpdateAccessKey", "UserName", "carol", "AccessKeyId", key, "Status", "Inactive")
+	d.ok("UpdateUser", "", "UserName", "carol", "NewUserName", "caroline")
+	d.refused("root", "NoSuchEntity", "DeleteAccessKey", "UserName", "caroline", "AccessKeyId", "KEYalice")
+	d.ok("DeleteAccessKey", "", "UserName", "caroline", "AccessKeyId", key)
+	d.ok("DeleteUser", "", "UserName", "caroline")
+
+	// Pages.
+	var names []string
+	for marker := ""; ; {
+		p := []string{"MaxItems", "2"}
+		if marker != "" {
+			p = append(p, "Marker", marker)
+		}
+		_, body := d.call("root", "ListUsers", p...)
+		for _, part := range strings.Split(body, "<UserName>")[1:] {
+			name, _, _ := strings.Cut(part, "<")
+			names = append(names, name)
+		}
+		if marker = textOf(body, "Marker"); textOf(body, "IsTruncated") == "false" {
+			break
+		}
+	}
+	if !slices.Equal(names, []string{"alice", "bob", "root"}) {
+		t.Error(names)
+	}
+	for _, p := range [][]string{{"MaxItems", "0"}, {"MaxItems", "1001"}, {"MaxItems", "x"}, {"Marker", "!"}} {
+		d.refused("root", "ValidationError", "ListUsers", p...)
+	}
+}
+
+func TestGroupsAndPolicies(t *testing.T) {
+	d := newDoor(t)
+	d.ok("CreateGroup", "Arn", "GroupName", "staff", "Path", "/x/")
+	d.refused("root", "EntityAlreadyExists", "CreateGroup", "GroupName", "STAFF")
+	d.ok("AddUserToGroup", "", "GroupName", "staff", "UserName", "bob")
+	d.refused("root", "NoSuchEntity", "AddUserToGroup", "GroupName", "staff", "UserName", "nobody")
+	if d.ok("GetGroup", "UserName", "GroupName", "staff") != "bob" || d.ok("ListGroupsForUser", "GroupName", "UserName", "bob") != "staff" || d.ok("ListGroups", "GroupName", "PathPrefix", "/x/") != "staff" {
+		t.Error("not in the group")
+	}
+	text := allow("s3:GetObject", "arn:aws:s3:::b/*")
+	d.ok("PutGroupPolicy", "", "GroupName", "staff", "PolicyName", "p", "PolicyDocument", text)
+	if got, err := url.PathUnescape(d.ok("GetGroupPolicy", "PolicyDocument", "GroupName", "staff", "PolicyName", "p")); err != nil || got != text {
+		t.Error(got, err)
+	}
+	d.ok("PutUserPolicy", "", "UserName", "bob", "PolicyName", "p", "PolicyDocument", text)
+	if got := d.ok("ListUserPolicies", "member", "UserName", "bob"); got != "p" {
+		t.Error(got)
+	}
+	d.refused("root", "MalformedPolicyDocument", "PutUserPolicy", "UserName", "bob", "PolicyName", "p", "PolicyDocument", "{")
+	d.refused("root", "LimitExceeded", "PutUserPolicy", "UserName", "bob", "PolicyName", "q", "PolicyDocument", allow("s3:GetObject", "arn:aws:s3:::"+strings.Repeat("b", 2000)))
+	d.refused("root", "NoSuchEntity", "GetUserPolicy", "UserName", "bob", "PolicyName", "q")
+
+	arn := d.ok("CreatePolicy", "Arn", "PolicyName", "readers", "PolicyDocument", text, "Description", "d & e")
+	d.refused("root", "EntityAlreadyExists", "CreatePolicy", "PolicyName", "readers", "PolicyDocument", text)
+	d.ok("AttachUserPolicy", "", "UserName", "bob", "PolicyArn", arn)
+	d.ok("AttachGroupPolicy", "", "GroupName", "staff", "PolicyArn", arn)
+	if n := d.ok("GetPolicy", "AttachmentCount", "PolicyArn", arn); n != "2" {
+		t.Error(n)
+	}
+	if got := d.ok("ListAttachedUserPolicies", "PolicyArn", "UserName", "bob"); got != arn {
+		t.Error(got)
+	}
+	d.refused("root", "DeleteConflict", "DeletePolicy", "PolicyArn", arn)
+	for range 4 {
+		d.ok("CreatePolicyVersion", "VersionId", "PolicyArn", arn, "PolicyDocument", text, "SetAsDefault", "true")
+	}
+	d.refused("root", "LimitExceeded", "CreatePolicyVersion", "PolicyArn", arn, "PolicyDocument", text)
+	d.refused("root", "DeleteConflict", "DeletePolicyVersion", "PolicyArn", arn, "VersionId", "v5")
+	d.ok("SetDefaultPolicyVersion", "", "PolicyArn", arn, "VersionId", "v1")
+	for _, v := range []string{"v2", "v3", "v4", "v5"} {
+		d.ok("DeletePolicyVersion", "", "PolicyArn", arn, "VersionId", v)
+	}
+	if got, err := url.PathUnescape(d.ok("GetPolicyVersion", "Document", "PolicyArn", arn, "VersionId", "v1")); err != nil || got != text {
+		t.Error(got, err)
+	}
+	d.ok("PutUserPermissionsBoundary", "", "UserName", "bob", "PermissionsBoundary", arn)
+	if d.ok("GetUser", "PermissionsBoundaryArn", "UserName", "bob") != arn {
+		t.Error("no boundary")
+	}
+	if _, body := d.call("root", "ListEntitiesForPolicy", "PolicyArn", arn); strings.Count(body, "<UserName>bob<") != 2 || !strings.Contains(body, "<GroupName>staff<") || !strings.Contains(body, "<PolicyRoles>") {
+		t.Error(body)
+	}
+	d.ok("DeleteUserPermissionsBoundary", "", "UserName", "bob")
+	d.refused("root", "NoSuchEntity", "DeleteUserPermissionsBoundary", "UserName", "bob")
+	d.refused("root", "DeleteConflict", "DeleteGroup", "GroupName", "staff")
+	d.ok("DetachUserPolicy", "", "UserName", "bob", "PolicyArn", arn)
+	d.ok("DetachGroupPolicy", "", "GroupName", "staff", "PolicyArn", arn)
+	d.ok("DeletePolicy", "", "PolicyArn", arn)
+	d.refused("root", "ValidationError", "GetPolicy", "PolicyArn", "readers")
+	d.refused("root", "InvalidAction", "CreateCloud")
+}
+
+// TestOthersMayNothing: nobody without a policy may do anything but ask who he is, and
+// a policy that allows everything makes no administrator.
+func TestOthersMayNothing(t *testing.T) {
+	d := newDoor(t)
+	text := allow("s3:*", "*")
+	d.ok("CreateGroup", "", "GroupName", "g")
+	d.ok("CreatePolicy", "", "PolicyName", "m", "PolicyDocument", text)
+	d.ok("PutGroupPolicy", "", "GroupName", "g", "PolicyName", "p", "PolicyDocument", text)
+	d.ok("PutUserPolicy", "", "UserName", "bob", "PolicyName", "p", "PolicyDocument", text)
+	all := []string{"UserName", "bob", "GroupName", "g", "PolicyName", "p", "PolicyDocument", text, "PolicyArn", "arn:aws:iam::000000000000:policy/m",
+		"PermissionsBoundary", "arn:aws:iam::000000000000:policy/m", "VersionId", "v1", "AccessKeyId", "KEYbob", "Status", "Active", "NewUserName", "x", "NewGroupName", "x"}
+	for _, who := range []string{"alice", "bob"} {
+		for _, action := range Operations() {
+			p := slices.Clone(all)
+			switch action {
+			case "GetCallerIdentity":
+				continue
+			case "CreateUser":
+				p[1] = "new"
+				p = p[:2]
+			}
+			d.refused(who, "AccessDenied", action, p...)
+		}
+	}
+	d.ok("PutUserPolicy", "", "UserName", "bob", "PolicyName", "p", "PolicyDocument", allow("*", "*"))
+	d.refused("bob", "AccessDenied", "CreateAccessKey", "UserName", "root")
+	d.refused("bob", "AccessDenied", "UpdateUser", "UserName", "root", "NewUserName", "x")
+	d.refused("bob", "AccessDenied", "DeleteUser", "UserName", "root")
+	if status, body := d.call("bob", "CreateUser", "UserName", "new"); status != 200 {
+		t.Error(body)
+	}
+}
+
+// TestBadRequests: nothing is done for a request that nobody signed as it is.
+func TestBadRequests(t *testing.T) {
+	d := newDoor(t)
+	body := "Action=CreateUser&UserName=mallory"
+	for name, c := range map[string]struct {
+		code string
+		make func() *http.Request
+	}{
+		"secret": {"SignatureDoesNotMatch", func() *http.Request { return d.signed("root", "wrong", "iam", body) }},
+		"key":    {"InvalidClientTokenId", func() *http.Request { return d.signed("mallory", "x", "iam", body) }},
+		"body": {"SignatureDoesNotMatch", func() *http.Request {
+			r := d.signed("root", "secret-root", "iam", "Action=CreateUser&UserName=mallor1")
+			r.Body = io.NopCloser(strings.NewReader(body))
+			return r
+		}},
+		"service": {"InvalidAction", func() *http.Request { return d.signed("root", "secret-root", "sts", body) }},
+		"type": {"InvalidInput", func() *http.Request {
+			r := d.signed("root", "secret-root", "iam", body)
+			r.Header.Set("Content-Type", "application/json")
+			return r
+		}},
+		"token": {"InvalidClientTokenId", func() *http.Request {
+			r := d.signed("root", "secret-root", "iam", body)
+			r.Header.Set("X-Amz-Security-Token", "x")
+			return r
+		}},
+		"large": {"RequestEntityTooLarge", func() *http.Request {
+			return d.signed("root", "secret-root", "iam", body+"&x="+strings.Repeat("x", maxBody))
+		}},
+		"query": {"MalformedQueryString", func() *http.Request { return d.signed("root", "secret-root", "iam", "Action=%zz") }},
+	} {
+		status, answer := d.send(c.make())
+		if textOf(answer, "Code") != c.code || status == 200 {
+			t.Errorf("%s: %d %s", name, status, answer)
+		}
+	}
+	d.refused("root", "NoSuchEntity", "GetUser", "UserName", "mallory")
+}
+
+// TestOtherDoor: what is not signed for these services goes on.
+func TestOtherDoor(t *testing.T) {
+	d := newDoor(t)
+	plain, _ := http.NewRequest(http.MethodPost, d.url+"/", strings.NewReader("Action=ListUsers"))
+	get, _ := http.NewRequest(http.MethodGet, d.url+"/", nil)
+	get.Header.Set("Authorization", d.signed("root", "secret-root", "iam", "").Header.Get("Authorization"))
+	below := d.signed("root", "secret-root", "iam", "")
+	below.URL.Path = "/bucket"
+	for _, r := range []*http.Request{plain, get, below, d.signed("root", "secret-root", "s3", "")} {
+		if status, _ := d.send(r); status != http.StatusTeapot {
+			t.Errorf("%s %s: %d", r.Method, r.URL, status)
+		}
+	}
+}
+
+// TestOperationsDocument holds docs/iam-operations.md against the table.
+func TestOperationsDocument(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/iam-operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := ""
+	for _, service := range []string{"iam", "sts"} {
+		var names []string
+		for name := range operations[service] {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			rows += "| " + service + " | " + name + " |\n"
+		}
+	}
+	if _, table, _ := strings.Cut(string(doc), "|---|---|\n"); table != rows {
+		t.Errorf("the table should be\n%s", rows)
+	}
+}
+
+// TestAWSCLI does with the aws command what makes a user that may only read.
+func TestAWSCLI(t *testing.T) {
+	if testing.Short() {
+		t.Skip("client programs take their time")
+	}
+	d := newDoor(t)
+	aws := func(args ...string) string {
+		t.Helper()
+		c := exec.Command("aws", append([]string{"--endpoint-url", d.url, "--output", "text"}, args...)...)
+		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "AWS_ACCESS_KEY_ID=KEYroot", "AWS_SECRET_ACCESS_KEY=secret-root",
+			"AWS_DEFAULT_REGION=eu-central-1", "AWS_EC2_METADATA_DISABLED=true"}
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("aws %q: %v: %s", args, err, out)
+		}
+		return string(out)
+	}
+	if out := aws("sts", "get-caller-identity"); !strings.Contains(out, ":user/root") {
+		t.Error(out)
+	}
+	text := allow("s3:GetObject", "arn:aws:s3:::b/p/*")
+	aws("iam", "create-user", "--user-name", "reader")
+	arn := strings.TrimSpace(aws("iam", "create-policy", "--policy-name", "readers", "--policy-document", text, "--query", "Policy.Arn"))
+	aws("iam", "attach-user-policy", "--user-name", "reader", "--policy-arn", arn)
+	if out := aws("iam", "create-access-key", "--user-name", "reader", "--query", "AccessKey.SecretAccessKey"); len(strings.TrimSpace(out)) < 40 {
+		t.Error(out)
+	}
+	if out := aws("iam", "list-attached-user-policies", "--user-name", "reader"); !strings.Contains(out, arn) {
+		t.Error(out)
+	}
+	if out := aws("iam", "get-policy-version", "--policy-arn", arn, "--version-id", "v1", "--output", "json"); !strings.Contains(out, `"s3:GetObject"`) {
+		t.Error(out)
+	}
+	if out := aws("iam", "list-users", "--page-size", "1", "--query", "Users[].UserName"); strings.Join(strings.Fields(out), " ") != "alice bob reader root" {
+		t.Error(out)
+	}
+}
