@@ -78,6 +78,10 @@ func (t *Table) Note(ino uint64, shown, read int64) bool {
 	switch {
 	case ok && e.read == shown:
 		e.read = read
+	case ok && e.stored == shown:
+		// Two read at once, and the other was first. Its time may have been shown,
+		// and a third reader comes with it.
+		return true
 	case ok:
 		e = times{shown, read}
 	case t.n.Load() >= Max:

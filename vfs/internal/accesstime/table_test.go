@@ -43,6 +43,21 @@ func TestTable(t *testing.T) {
 	want(3, 0, false)
 }
 
+// Of two who read at once, the first one's time stays: what a third was shown is
+// what he finds, and his is kept for the record that there is.
+func TestReadersAtOnce(t *testing.T) {
+	var table Table
+	table.Note(7, 1, 5)
+	table.Note(7, 1, 4)
+	if got, ok := table.Get(7, 1); got != 5 || !ok {
+		t.Errorf("%d, %v; want 5", got, ok)
+	}
+	table.Note(7, 5, 9)
+	if got, ok := table.Get(7, 1); got != 9 || !ok {
+		t.Errorf("%d, %v; want 9", got, ok)
+	}
+}
+
 func TestRoom(t *testing.T) {
 	var table Table
 	for i := range uint64(Max) {
