@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,8 +111,11 @@ func TestMountOfProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := w.ogw("umount", mnt); code != exitFailure || !strings.Contains(errs, "programs use") {
+	if _, errs, code := w.ogw("umount", mnt); code != exitFailure || !strings.Contains(errs, fmt.Sprintf("(process %d); --lazy", os.Getpid())) {
 		t.Errorf("busy: %d %s", code, errs)
+	}
+	if err := kernelUnmount(mnt, false); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("(process %d); --lazy", os.Getpid())) {
+		t.Errorf("busy, by the kernel: %v", err)
 	}
 	f.Close()
 	w.ok("umount", mnt)

@@ -73,11 +73,16 @@ func kernelUnmount(dir string, lazy bool) error {
 		flags, args = unix.MNT_DETACH, []string{"-u", "-z", dir}
 	}
 	err := unix.Unmount(dir, flags)
+	busy := errors.Is(err, unix.EBUSY)
 	if errors.Is(err, unix.EPERM) {
 		var out []byte
 		if out, err = exec.Command("fusermount3", args...).CombinedOutput(); err != nil {
 			err = errors.New(strings.TrimSpace(string(out)))
+			busy = strings.Contains(strings.ToLower(err.Error()), "busy")
 		}
+	}
+	if busy {
+		return fmt.Errorf("unmount %s: %w: in use by %s; --lazy takes it out of the tree at once", dir, err, fusemount.Users(dir))
 	}
 	if err != nil {
 		return fmt.Errorf("unmount %s: %w", dir, err)

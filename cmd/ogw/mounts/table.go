@@ -264,7 +264,7 @@ func (t *Table) Remove(dir string, lazy bool) error {
 		return m.server.Detach()
 	}
 	if errors.Is(err, syscall.EBUSY) {
-		return fmt.Errorf("%w: programs use %s; --lazy takes it out of the tree at once", vfs.ErrBusy, dir)
+		return fmt.Errorf("%w: %s is in use by %s; --lazy takes it out of the tree at once", vfs.ErrBusy, dir, fusemount.Users(m.info.Dir))
 	}
 	return err
 }
