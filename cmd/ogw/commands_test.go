@@ -39,6 +39,8 @@ func testCommands(w *world, name string) {
 	if u.UID != 2000 || u.GID != 3000 || len(u.Keys) != 1 || u.Keys[0].Secret == "" {
 		t.Errorf("%+v", u)
 	}
+	w.ok("user", "add", "reader", "--may-read", "photos/a", "--may-read", "other")
+	w.ok("user", "remove", "reader")
 	var rotated admin.User
 	w.json(&rotated, "user", "rotate", name)
 	if len(rotated.Keys) != 1 || rotated.Keys[0].ID == u.Keys[0].ID {
@@ -112,6 +114,8 @@ func testCommands(w *world, name string) {
 		{[]string{"mount", "/nonexistent/dir"}, exitUsage, "ogw: bad mount point: /nonexistent/dir does not exist"},
 		{[]string{"user", "add", "root"}, exitFailure, "exists"},
 		{[]string{"user", "add", "a/b"}, exitUsage, "user name"},
+		{[]string{"user", "add", "reader", "--may-read", "/p"}, exitUsage, "does not begin with the name of a bucket"},
+		{[]string{"user", "add", "reader", "--may-read", "b/p", "--administrator"}, exitUsage, "not only read"},
 		{[]string{"bucket", "remove", "none"}, exitNotFound, "no such bucket"},
 		{[]string{"bucket", "add", "NOT-LEGAL"}, exitUsage, "bucket name"},
 		{[]string{"bucket", "usage", "none"}, exitNotFound, "no such bucket"},

@@ -24,6 +24,7 @@ func userCommand(env *environment) *cli.Command {
 				&cli.Int64Flag{Name: "gid", Usage: "`NUMBER` of its group", DefaultText: "the uid"},
 				&cli.BoolFlag{Name: "inherit", Usage: "take the --uid of a removed user, with what it owns"},
 				&cli.BoolFlag{Name: "administrator", Usage: "may do everything"},
+				&cli.StringSliceFlag{Name: "may-read", Usage: "`BUCKET[/PREFIX]` that the user may list and read, and nothing else; several times for several"},
 				accessKeyFlag(), secretKeyFlag()),
 			sub("list", "list all users", ""),
 			sub("rename", "give a user another name; keys, grants and files stay", "OLD NEW"),
@@ -60,6 +61,7 @@ func (u *user) ParseFlags(c *cli.Context) (err error) {
 	u.add.Inherit = c.Bool("inherit")
 	u.keep = c.Bool("keep")
 	u.add.Admin = c.Bool("administrator")
+	u.add.MayRead = c.StringSlice("may-read")
 	u.add.AccessKey, u.add.SecretKey = c.String("access-key"), c.String("secret-key")
 	if u.op == "add" {
 		var e1, e2 error

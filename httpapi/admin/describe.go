@@ -5,7 +5,7 @@ import (
 )
 
 func (q AddUser) describe() (target, detail string) {
-	return q.Name, settings("uid", q.UID, "gid", q.GID, "administrator", q.Admin, "inherit", q.Inherit, "key", q.AccessKey)
+	return q.Name, settings("uid", q.UID, "gid", q.GID, "administrator", q.Admin, "inherit", q.Inherit, "key", q.AccessKey, "may_read", q.MayRead)
 }
 
 func (u User) describe() (target, detail string) {

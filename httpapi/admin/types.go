@@ -191,6 +191,9 @@ type AddUser struct {
 	Inherit   bool    `json:"inherit,omitempty"` // UID may be that of a removed user
 	AccessKey string  `json:"access_key,omitempty"`
 	SecretKey string  `json:"secret_key,omitempty"`
+	// MayRead are buckets, or buckets with what keys begin with ("photos/2026/"), that
+	// the user may list and read: nothing else then, at S3 and REST.
+	MayRead []string `json:"may_read,omitempty"`
 }
 
 // Rotate asks for a new key.

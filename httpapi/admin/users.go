@@ -8,8 +8,10 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
+	"ogw/cluster"
 	"ogw/httpapi/apierr"
 	"ogw/vfs"
+	"ogw/vfs/iam"
 	"ogw/vfs/users"
 )
 
@@ -53,7 +55,11 @@ func (s *Server) addUser(r *http.Request, _ httprouter.Params) (any, error) {
 	if q.UID != nil {
 		u.UID, u.GID = *q.UID, *q.UID
 	}
-	made, err := s.FS.Users().Make(r.Context(), u, users.Options{FreeUID: q.UID == nil, Inherit: q.Inherit, GID: q.GID})
+	also, err := s.mayRead(q.MayRead)
+	if err != nil {
+		return nil, err
+	}
+	made, err := s.FS.Users().Make(r.Context(), u, users.Options{FreeUID: q.UID == nil, Inherit: q.Inherit, GID: q.GID, Also: also})
 	if errors.Is(err, vfs.ErrUIDTaken) && q.UID != nil {
 		err = fmt.Errorf("%w; to hand that on to %s, say so: ogw user add %s --uid %d --inherit", err, q.Name, q.Name, *q.UID)
 	}
@@ -61,6 +67,22 @@ func (s *Server) addUser(r *http.Request, _ httprouter.Params) (any, error) {
 		return nil, err
 	}
 	return userOf(made, true), nil
+}
+
+// mayRead gives a new user the right to read places alone, if there are any.
+func (s *Server) mayRead(places []string) (func(cluster.Txn, *users.User) error, error) {
+	if places == nil {
+		return nil, nil
+	}
+	text, err := iam.ReadOnly(places)
+	if err != nil {
+		return nil, bad("%v", err)
+	}
+	also, err := s.FS.IAM().WithInline(iam.ReadPolicy, text)
+	if err != nil {
+		return nil, bad("what the user may read: %v", err)
+	}
+	return also, nil
 }
 
 func bad(format string, args ...any) error {
@@ -77,6 +99,9 @@ func (q *AddUser) validate() error {
 	}
 	if q.Inherit && q.UID == nil {
 		return bad("who inherits names the uid")
+	}
+	if q.Admin && q.MayRead != nil {
+		return bad("an administrator may do everything, not only read")
 	}
 	return validKey(q.AccessKey, q.SecretKey)
 }

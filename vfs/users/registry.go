@@ -72,6 +72,8 @@ type Options struct {
 	// files and buckets that are still owned by it. Grants do not pass: they
 	// hold the ID.
 	Inherit bool
+	// Also, if set, runs in the transaction that makes the user.
+	Also func(t cluster.Txn, u *User) error
 }
 
 // Add stores a new user with the uid that it names; see Make.
@@ -105,6 +107,11 @@ func (g *Registry) Make(ctx context.Context, u User, o Options) (User, error) {
 		}
 		if err := t.Set(record.UIDKey(u.UID), []byte(u.ID)); err != nil {
 			return err
+		}
+		if o.Also != nil {
+			if err := o.Also(t, &u); err != nil {
+				return err
+			}
 		}
 		return g.put(t, nil, &u)
 	})
