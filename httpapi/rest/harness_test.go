@@ -147,8 +147,10 @@ func (g *gateway) raw(method, request string) (answer, error) {
 	if _, err := io.WriteString(conn, request); err != nil {
 		return answer{}, err
 	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.CloseWrite() // a body that is short ends here
+	// A body that is short ends here. Behind a request without one, the server
+	// would take the end for that of its client, and might give it up.
+	if tcp, ok := conn.(*net.TCPConn); ok && method == http.MethodPut {
+		_ = tcp.CloseWrite()
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
 	if err != nil {
