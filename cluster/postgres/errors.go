@@ -67,6 +67,9 @@ func mapError(err error) error {
 
 // callerOr returns why the caller of a query gave up, else the mapped err.
 func callerOr(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
 	if e := ctx.Err(); e != nil {
 		return e
 	}

@@ -57,6 +57,9 @@ func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 			}
 		}
 		c, err := kv.run(ctx, s, fn)
+		if s.held && s.lost {
+			return false, nil // it held locks for too long; Retry looks at ctx
+		}
 		if err != nil || c.empty() {
 			return true, err
 		}

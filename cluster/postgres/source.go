@@ -16,7 +16,10 @@ const (
 	begin          = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 	rollback       = "ROLLBACK"
 	holdLocks      = "SELECT ogw_hold_v1($1, $2)"
-	releaseLocks   = "SELECT pg_advisory_unlock_all()"
+	// holdTime is what the server waits for a client that holds locks and says
+	// nothing: one that stands still must not stop the others.
+	holdTime     = "SET LOCAL idle_in_transaction_session_timeout = '1s'"
+	releaseLocks = "SELECT pg_advisory_unlock_all()"
 
 	selectMany = "SELECT key, value, version FROM ogw_pairs WHERE store = $1 AND key = ANY($2)"
 )
@@ -30,6 +33,9 @@ type source struct {
 	began bool          // the snapshot
 	held  bool          // locks beyond the transaction
 	reads *occ.Versions
+	// lost is set when the connection ended, perhaps since it held locks for too
+	// long.
+	lost bool
 }
 
 // newSource returns what the first read finds. A nil reads takes no note.
@@ -59,11 +65,17 @@ func (s *source) hold(numbers []int64, shared []bool) error {
 		return err
 	}
 	s.held = true
-	_, err := s.conn.Exec(ctx, holdLocks, numbers, shared)
-	if err != nil && !isBusy(err) {
+	if _, err := s.conn.Exec(ctx, holdLocks, numbers, shared); err != nil {
+		if isBusy(err) {
+			return nil // without them it is a matter of luck, as before
+		}
 		return callerOr(s.ctx, err)
 	}
-	return nil // without them it is a matter of luck, as before
+	s.began = true
+	batch := &pgx.Batch{}
+	batch.Queue(begin)
+	batch.Queue(holdTime)
+	return callerOr(s.ctx, s.conn.SendBatch(ctx, batch).Close())
 }
 
 // endSnapshot lets the connection be used for something else.
@@ -109,7 +121,7 @@ func (s *source) query(sql string, row func(pgx.Rows) error, args ...any) error 
 		batch.Queue(begin)
 	}
 	batch.Queue(sql, args...)
-	return callerOr(s.ctx, send(ctx, s.conn, batch, func(results pgx.BatchResults) error {
+	err := send(ctx, s.conn, batch, func(results pgx.BatchResults) error {
 		if first {
 			if _, err := results.Exec(); err != nil {
 				return err
@@ -126,7 +138,9 @@ func (s *source) query(sql string, row func(pgx.Rows) error, args ...any) error 
 			}
 		}
 		return rows.Err()
-	}))
+	})
+	s.lost = s.lost || err != nil && s.conn.Conn().IsClosed()
+	return callerOr(s.ctx, err)
 }
 
 // send sends batch and has read take its results.
