@@ -164,6 +164,24 @@ func faultRun(t *testing.T, n, inline int, which []mem.Op, unknown bool) (done b
 	return done || t.Failed()
 }
 
+// TestLostAnswerOfSubject: a PUT whose commit was acknowledged to nobody succeeds by
+// what is stored, also for who has no right to read it.
+func TestLostAnswerOfSubject(t *testing.T) {
+	faults := &mem.Faults{}
+	fs := bucketFS(t, openTest(t, mem.New(mem.Options{Faults: faults})))
+	want(t, fs.SetBucketGrants(bg, "bucket", Grants{{Grantee: GranteeUser, User: "writer", Permission: PermWrite}}), nil)
+	for _, size := range []int{100, 100_000} { // inline, a blob
+		lost := fmt.Errorf("%w: answer lost", cluster.ErrUnavailable)
+		faults.FailAt(1, lost, mem.OpCommitted)
+		ctx := WithSubject(t.Context(), &Subject{User: "writer", UID: 1001, GID: 1001})
+		_, err := fs.PutObject(ctx, ObjectName{"bucket", fmt.Sprint(size)}, bytes.NewReader(make([]byte, size)),
+			PutOptions{Size: int64(size), Owner: NewCred(0, 0)})
+		if faults.Clear(); err != nil {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}
+
 // The power goes after every commit: what was synced is there.
 func TestPowerCut(t *testing.T) {
 	for n := 1; n < 60; n++ {
