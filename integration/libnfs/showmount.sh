@@ -31,7 +31,7 @@ clients = ["10.0.0.0/8", "127.0.0.0/8"]
 squash = "none"
 [[gateway.export]]
 path = "/private"
-secret = "hidden-secret"
+secret = "hidden-secret-word"
 [[gateway.export]]
 path = "/elsewhere"
 clients = ["192.0.2.0/24"]
