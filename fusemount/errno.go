@@ -57,6 +57,8 @@ var errnos = [...]struct {
 	{vfs.ErrBucketOwned, syscall.EEXIST},
 	{vfs.ErrBucketNotEmpty, syscall.ENOTEMPTY},
 	{vfs.ErrBadBucketName, syscall.EINVAL},
+	{vfs.ErrACLsDisabled, syscall.EINVAL},
+	{vfs.ErrACLGrants, syscall.EINVAL},
 	{vfs.ErrReservedName, syscall.EPERM},
 	{vfs.ErrNoSuchKey, syscall.ENOENT},
 	{vfs.ErrKeyTooLong, syscall.ENAMETOOLONG},

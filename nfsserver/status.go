@@ -115,6 +115,8 @@ var errorTable = []struct {
 	{vfs.ErrBucketOwned, ErrExist},
 	{vfs.ErrBucketNotEmpty, ErrNotEmpty},
 	{vfs.ErrBadBucketName, ErrInval},
+	{vfs.ErrACLsDisabled, ErrInval},
+	{vfs.ErrACLGrants, ErrInval},
 	{vfs.ErrReservedName, ErrPerm},
 	{vfs.ErrNoSuchKey, ErrNoEnt},
 	{vfs.ErrKeyTooLong, ErrNameTooLong},

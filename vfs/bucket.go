@@ -25,6 +25,8 @@ func (fs *FS) CreateBucket(ctx context.Context, name string, owner *Cred) (Bucke
 // BucketOptions of CreateBucketWith.
 type BucketOptions struct {
 	Grants Grants
+	// Ownership of what others write; ErrACLGrants if Grants do not fit it.
+	Ownership Ownership
 	// Config is the configuration under the names of BucketConfig.
 	Config map[string][]byte
 }
@@ -101,7 +103,12 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 // setBucketOptions stores them with the judge's bucket. A directory that was there
 // can have a block for such grants.
 func (o *op) setBucketOptions(t cluster.Txn, j judge, with BucketOptions) error {
-	if with.Grants != nil {
+	if with.Ownership != OwnershipUnset {
+		if err := o.setOwnership(t, j.owned, with.Ownership, with.Grants); err != nil {
+			return err
+		}
+	}
+	if with.Grants != nil && with.Ownership != OwnershipEnforced {
 		if err := j.takesACL(with.Grants); err != nil {
 			return err
 		}

@@ -127,7 +127,7 @@ func (j *judge) takesPolicy(p *bucketPolicy) error {
 	if j.s == nil || !p.public {
 		return nil
 	}
-	b, err := record.GetBucket(j.r, j.bucket)
+	b, err := j.bucketAttrs()
 	if err == nil && accessBlock(b)&BlockPublicPolicies != 0 {
 		return fmt.Errorf("the bucket's public access block refuses policies that are public: %w", ErrAccess)
 	}

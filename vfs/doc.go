@@ -38,9 +38,10 @@
 //	whole     open background check repair backup
 //	objects   put receive copy object objectinfo delete purge list listuploads listrights
 //	          multipart part partcopy complete uploadmarker uploadrights bucket
-//	          bucketconfig bucketpolicy deleterights grantops objectrights followlink
-//	          durability whereis xattr xattrvirtual
-//	rights    rights policyrights actions policykeys accessblock denials subject settings
+//	          bucketconfig bucketpolicy bucketownership deleterights grantops aclrights
+//	          objectrights followlink durability whereis xattr xattrvirtual
+//	rights    rights policyrights actions policykeys accessblock ownership denials
+//	          subject settings
 //	POSIX     create unlink rename readdir dirstream setflags allocate copyrange below
 //	          statfs
 //	files     file openfile piece write flush blobupload sync setattr lookup attr

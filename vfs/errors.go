@@ -50,6 +50,8 @@ var (
 	ErrBucketNotEmpty = fserr.ErrBucketNotEmpty
 	ErrBadBucketName  = fserr.ErrBadBucketName
 	ErrReservedName   = fserr.ErrReservedName // EPERM
+	ErrACLsDisabled   = fserr.ErrACLsDisabled
+	ErrACLGrants      = fserr.ErrACLGrants
 	ErrNoSuchKey      = fserr.ErrNoSuchKey
 	ErrKeyTooLong     = fserr.ErrKeyTooLong
 	ErrNoSuchUpload   = fserr.ErrNoSuchUpload

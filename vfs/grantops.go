@@ -43,7 +43,7 @@ func (fs *FS) SetBucketGrants(ctx context.Context, name string, g Grants) error 
 		if err := j.grants(ActWriteBucketACL, nil); err != nil {
 			return err
 		}
-		if err := j.takesACL(g); err != nil {
+		if err := j.setsACL(g); err != nil {
 			return err
 		}
 		if err := o.setBucketAttr(t, n, record.GrantsAttr, record.EncodeGrants(g)); err != nil {
@@ -74,15 +74,21 @@ func (fs *FS) ObjectGrants(ctx context.Context, act Action, name ObjectName) (Ob
 	if err != nil {
 		return ObjectInfo{}, nil, err
 	}
-	var n *record.Inode
-	err = fs.peek(ctx, func(r cluster.Reader) (err error) {
-		n, err = fs.objectFor(ctx, r, &k, act)
+	var info ObjectInfo
+	var g Grants
+	err = fs.peek(ctx, func(r cluster.Reader) error {
+		j, n, err := fs.judgedObject(ctx, r, &k, act)
+		if err != nil {
+			return err
+		}
+		info, g = plainInfo(name.Key, n), n.Grants
+		owner, err := j.ownerOfAll()
+		if owner != nil {
+			info.UID, g = owner.UID, nil
+		}
 		return err
 	})
-	if err != nil {
-		return ObjectInfo{}, nil, err
-	}
-	return plainInfo(name.Key, n), n.Grants, nil
+	return info, g, err
 }
 
 // SetObjectGrants replaces what the owner of an object granted, without
@@ -93,7 +99,7 @@ func (fs *FS) SetObjectGrants(ctx context.Context, name ObjectName, g Grants) er
 		return err
 	}
 	return fs.changeObject(ctx, ActWriteObjectACL, name, func(j *judge, n *record.Inode) error {
-		if err := j.takesACL(g); err != nil {
+		if err := j.setsACL(g); err != nil {
 			return err
 		}
 		n.SetGrants(g)

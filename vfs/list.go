@@ -47,6 +47,7 @@ func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (Li
 	}
 	o.MaxKeys = min(o.MaxKeys, MaxListKeys)
 	var l *lister
+	var heir *record.Inode // who owns all objects, if not who wrote them
 	mark := fs.session.Open.Mark()
 	err := fs.view(ctx, func(r cluster.Reader) error {
 		l = &lister{fs: fs, r: r, o: o, j: fs.judge(ctx, r, 0), whole: bucket == ""}
@@ -57,11 +58,17 @@ func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (Li
 				return err
 			}
 			root, l.j.bucket = stepTo(e), e.Ino
+			l.j.unpolicied = root.Tells&record.TellsPolicy == 0
 		}
 		if err := l.begin(root); err != nil && !errors.Is(err, errPageFull) {
 			return err
 		}
-		return l.fill()
+		if err := l.fill(); err != nil || o.NamesOnly {
+			return err
+		}
+		var err error
+		heir, err = l.j.ownerOfAll()
+		return err
 	})
 	if err != nil {
 		return ListResult{}, err
@@ -71,6 +78,9 @@ func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (Li
 			if err := fs.listAgain(ctx, ob); err != nil {
 				return ListResult{}, err
 			}
+		}
+		if heir != nil {
+			l.page.Objects[i].UID = heir.UID
 		}
 	}
 	return l.page, nil

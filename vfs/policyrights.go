@@ -107,14 +107,13 @@ func (j *judge) bucketPolicy() (*bucketPolicy, AccessBlock, error) {
 	if j.unpolicied || j.bucket == 0 || j.free() || j.s.Local {
 		return nil, 0, nil
 	}
-	b, err := record.GetBucket(j.r, j.bucket)
+	b, err := j.bucketAttrs()
 	if err != nil {
 		return nil, 0, err
 	}
 	digest := b[record.PolicyAttr]
 	switch len(digest) {
 	case 0:
-		j.unpolicied = true
 		return nil, 0, nil
 	case len(record.PolicyDigest{}):
 	default:

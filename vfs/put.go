@@ -57,13 +57,14 @@ type publication struct {
 	mtimeNS int64         // 0: now
 	// bucket, if not 0, is the only one that this goes into; precheck sets it.
 	bucket    Ino
-	keepOwner bool // what is overwritten stays its owner's
-	keepMode  bool // and its mode stays the one that somebody chose
-	existed   bool // precheck found an object
-	remove    bool // this is no publication but its opposite
-	onlyEmpty bool // of remove: a directory with entries is refused
-	refs      bool // the content's extents are stored already, and some are references
-	keep      bool // the content is not dropped when publishing fails
+	heir      *record.Inode // the bucket, where it owns what is published; of one run
+	keepOwner bool          // what is overwritten stays its owner's
+	keepMode  bool          // and its mode stays the one that somebody chose
+	existed   bool          // precheck found an object
+	remove    bool          // this is no publication but its opposite
+	onlyEmpty bool          // of remove: a directory with entries is refused
+	refs      bool          // the content's extents are stored already, and some are references
+	keep      bool          // the content is not dropped when publishing fails
 	// make, if set, completes the publication within the transaction, before
 	// the inode of the target is read. If it returns an inode, that is the
 	// target itself, which keeps its content.
@@ -173,6 +174,9 @@ func (o *op) publish(t cluster.Txn, p *publication) (*record.Inode, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.heir, err = j.heir(p); err != nil {
+		return nil, err
+	}
 	if self != nil {
 		o.feed.InodeChanged(self.Ino, false)
 		p.takeOver(self)
@@ -200,6 +204,14 @@ func (p *publication) writer(s *Subject) {
 	}
 }
 
+// maker owns what is made.
+func (p *publication) maker() *Cred {
+	if p.heir != nil {
+		return NewCred(p.heir.UID, p.heir.GID)
+	}
+	return p.owner
+}
+
 // takeOver makes the file n that is overwritten the writer's, and its mode one
 // that nobody chose: the last word wins. A local user writes as POSIX does.
 func (p *publication) takeOver(n *record.Inode) {
@@ -209,8 +221,9 @@ func (p *publication) takeOver(n *record.Inode) {
 	if !p.keepMode {
 		n.Unchoose()
 	}
-	if !p.keepOwner {
-		n.UID, n.GID = p.owner.UID(), p.owner.GID()
+	if !p.keepOwner || p.heir != nil {
+		owner := p.maker()
+		n.UID, n.GID = owner.UID(), owner.GID()
 		n.Mode = dropSetID(n.Mode) // as chown does
 	}
 }
@@ -273,7 +286,7 @@ func (o *op) publishFile(t cluster.Txn, p *publication, at *keyPlace, old *recor
 	dir := at.dir()
 	var err error
 	if len(at.missing) > 0 {
-		if dir, err = o.makeImplied(t, dir, at.missing, p.owner); err != nil {
+		if dir, err = o.makeImplied(t, dir, at.missing, p.maker()); err != nil {
 			return nil, err
 		}
 	}
@@ -285,8 +298,8 @@ func (o *op) publishFile(t cluster.Txn, p *publication, at *keyPlace, old *recor
 	if p.mode == 0 {
 		mode = o.fs.cfg.FileMode
 	}
-	n := o.newInode(id, ModeRegular|mode, p.owner)
-	if p.keepOwner && old != nil && old.IsRegular() {
+	n := o.newInode(id, ModeRegular|mode, p.maker())
+	if p.keepOwner && p.heir == nil && old != nil && old.IsRegular() {
 		n.UID, n.GID = old.UID, old.GID
 	}
 	n.Parent, n.Name = dir, p.key.last()
@@ -312,7 +325,7 @@ func (o *op) publishFile(t cluster.Txn, p *publication, at *keyPlace, old *recor
 func (o *op) publishDir(t cluster.Txn, p *publication, at *keyPlace, n *record.Inode) (*record.Inode, error) {
 	if n == nil {
 		names := append(at.missing[:len(at.missing):len(at.missing)], p.key.last())
-		dir, err := o.makeImplied(t, at.dir(), names, p.owner)
+		dir, err := o.makeImplied(t, at.dir(), names, p.maker())
 		if err != nil {
 			return nil, err
 		}
@@ -341,6 +354,9 @@ func (o *op) describe(t cluster.Txn, p *publication, n *record.Inode) error {
 	n.Object = p.object
 	if err := setMeta(t, n, p.meta); err != nil {
 		return err
+	}
+	if p.heir != nil {
+		n.SetGrants(nil) // which said no more than that
 	}
 	n.CtimeNS, n.Mtime = o.nowNS, TimeNS(o.nowNS)
 	if p.mtimeNS != 0 {

@@ -2,7 +2,6 @@ package vfs
 
 import (
 	"context"
-	"fmt"
 
 	"ogw/cluster"
 	"ogw/vfs/iam"
@@ -52,13 +51,14 @@ type judge struct {
 	// bucket is the directory whose grants count; 0: there is none.
 	bucket Ino
 	owned  *record.Inode // the bucket's inode, once read
-	// unpolicied tells that the bucket has no policy.
+	// unpolicied tells that the bucket has no policy, and owns nothing that others write.
 	unpolicied bool
-	name       string       // of the bucket as it is asked for; "": its inode's
-	key        string       // within the bucket, that is asked for; "" for none yet
-	linked     string       // where followLink came to, as a key
-	list       *ListOptions // of a list
-	held       *iam.Set     // policies of the subject, once read
+	attrs      record.Bucket // of the bucket, once read
+	name       string        // of the bucket as it is asked for; "": its inode's
+	key        string        // within the bucket, that is asked for; "" for none yet
+	linked     string        // where followLink came to, as a key
+	list       *ListOptions  // of a list
+	held       *iam.Set      // policies of the subject, once read
 	heldRead   bool
 }
 
@@ -69,7 +69,7 @@ func (fs *FS) judge(ctx context.Context, r cluster.Reader, bucket Ino) judge {
 // bucketJudge is judge for a bucket whose directory was read.
 func (fs *FS) bucketJudge(ctx context.Context, r cluster.Reader, n *record.Inode) judge {
 	j := fs.judge(ctx, r, n.Ino)
-	j.owned, j.unpolicied = n, !n.Has(record.FlagPolicy)
+	j.owned, j.unpolicied = n, !n.Has(record.FlagPolicy|record.FlagOwnership)
 	return j
 }
 
@@ -137,9 +137,23 @@ func accessBlock(b record.Bucket) AccessBlock {
 	return readAccessBlock(b[record.ConfigPrefix+AccessBlockConfig])
 }
 
+// bucketAttrs reads the attributes of the bucket, once.
+func (j *judge) bucketAttrs() (b record.Bucket, err error) {
+	if j.attrs == nil {
+		if b, err = record.GetBucket(j.r, j.bucket); err != nil {
+			return nil, err
+		}
+		j.attrs = b
+	}
+	return j.attrs, nil
+}
+
 // objectGives reports whether the owner of the object n, in its ACL, or ownership
 // itself, gives want to the subject. Who is named needs no look at the bucket.
 func (j *judge) objectGives(n *record.Inode, want Permission) (bool, error) {
+	if own, err := j.ownership(); err != nil || own == OwnershipEnforced {
+		return false, err
+	}
 	switch {
 	case j.s.owns(n), n.Grants.AllowUser(j.s.User, want):
 		return true, nil
@@ -148,14 +162,17 @@ func (j *judge) objectGives(n *record.Inode, want Permission) (bool, error) {
 	case j.bucket == 0:
 		return true, nil
 	}
-	b, err := record.GetBucket(j.r, j.bucket)
+	b, err := j.bucketAttrs()
 	return accessBlock(b)&IgnorePublicACLs == 0, err
 }
 
 // bucketGives reports whether the bucket's ACL gives want to the subject.
 func (j *judge) bucketGives(want Permission) (bool, error) {
-	b, err := record.GetBucket(j.r, j.bucket)
+	b, err := j.bucketAttrs()
 	if err != nil {
+		return false, err
+	}
+	if own, err := j.ownership(); err != nil || own == OwnershipEnforced {
 		return false, err
 	}
 	g, err := record.DecodeGrants(b[record.GrantsAttr])
@@ -168,17 +185,14 @@ func (j *judge) bucketGives(want Permission) (bool, error) {
 	return g.Allow(j.s.User, want), nil
 }
 
-// takesACL returns ErrAccess for an ACL that the bucket takes from nobody who comes
-// through an object door, administrators included.
-func (j *judge) takesACL(g Grants) error {
-	if j.s == nil || j.bucket == 0 || !g.Public() {
-		return nil
+// ownership of the judge's bucket. Where the entry of the bucket's directory tells
+// that nothing is set, nothing is read.
+func (j *judge) ownership() (Ownership, error) {
+	if j.unpolicied || j.bucket == 0 {
+		return OwnershipUnset, nil
 	}
-	b, err := record.GetBucket(j.r, j.bucket)
-	if err == nil && accessBlock(b)&BlockPublicACLs != 0 {
-		return fmt.Errorf("the bucket's public access block refuses ACLs that are public: %w", ErrAccess)
-	}
-	return err
+	b, err := j.bucketAttrs()
+	return readOwnership(b[record.OwnershipAttr]), err
 }
 
 // ownsBucket reports whether the subject owns the bucket.

@@ -58,6 +58,8 @@ var Table = []Entry{
 	{vfs.ErrBucketOwned, http.StatusConflict, "bucket_exists"},
 	{vfs.ErrBucketNotEmpty, http.StatusConflict, "bucket_not_empty"},
 	{vfs.ErrBadBucketName, http.StatusBadRequest, "bad_bucket_name"},
+	{vfs.ErrACLsDisabled, http.StatusBadRequest, "acls_disabled"},
+	{vfs.ErrACLGrants, http.StatusBadRequest, "acl_grants"},
 	{vfs.ErrReservedName, http.StatusForbidden, "reserved_name"},
 	{vfs.ErrUserExists, http.StatusConflict, "user_exists"},
 	{vfs.ErrUIDTaken, http.StatusConflict, "uid_taken"},

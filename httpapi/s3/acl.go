@@ -68,8 +68,12 @@ func (q *request) toBucketOwner(t aclTarget, p vfs.Permission) vfs.Grants {
 		return vfs.Grants{}
 	}
 	u, err := q.fs.Users().ByUID(q.ctx, t.bucket.UID)
-	if err != nil || t.owner.is(string(u.ID)) {
-		return vfs.Grants{} // a local account's, or one's own
+	switch {
+	case err == nil && !t.owner.is(string(u.ID)):
+	case p == vfs.PermFullControl: // a local account's, or one's own
+		return vfs.Grants{{Grantee: vfs.GranteeOwner, Permission: p}}
+	default:
+		return vfs.Grants{}
 	}
 	return vfs.Grants{{Grantee: vfs.GranteeUser, User: u.ID, Permission: p}}
 }

@@ -188,7 +188,7 @@ func TestHeaders(t *testing.T) {
 		{"PUT", "/unlocked", "", map[string]string{"X-Amz-Bucket-Object-Lock-Enabled": "false"}, 200, ""},
 		{"PUT", "/locked", "", map[string]string{"X-Amz-Bucket-Object-Lock-Enabled": "true"}, 501, "x-amz-bucket-object-lock-enabled"},
 		{"PUT", "/written", "", map[string]string{"X-Amz-Object-Ownership": "ObjectWriter"}, 200, ""},
-		{"PUT", "/enforced", "", map[string]string{"X-Amz-Object-Ownership": "BucketOwnerEnforced"}, 501, "NotImplemented"},
+		{"PUT", "/enforced", "", map[string]string{"X-Amz-Object-Ownership": "BucketOwnerEnforced"}, 200, ""},
 		{"PUT", "/head/nolock", "v", map[string]string{"X-Amz-Object-Lock-Legal-Hold": "OFF", "X-Amz-Server-Side-Encryption-Bucket-Key-Enabled": "false"}, 200, ""},
 		{"PUT", "/head/lock", "v", map[string]string{"X-Amz-Object-Lock-Legal-Hold": "ON"}, 501, "NotImplemented"},
 		{"PUT", "/head/md5", "v", map[string]string{"Content-Md5": ""}, 400, "InvalidDigest"},

@@ -98,6 +98,9 @@ func (q *request) createBucket() error {
 		return newError(codeIllegalLocation).with("LocationConstraint", doc.Location)
 	}
 	with := vfs.BucketOptions{Grants: a}
+	if with.Ownership, err = ownershipHeader(q.r.Header); err != nil {
+		return err
+	}
 	if len(doc.Tags) > 0 {
 		if err := checkTags(doc.Tags, maxBucketTags); err != nil {
 			return err

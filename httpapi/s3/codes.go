@@ -15,6 +15,8 @@ type code struct {
 
 var (
 	codeAccessDenied        = code{"AccessDenied", 403, "Access Denied."}
+	codeACLGrants           = code{"InvalidBucketAclWithObjectOwnership", 400, "Bucket cannot have ACLs set with ObjectOwnership's BucketOwnerEnforced setting"}
+	codeNoACLs              = code{"AccessControlListNotSupported", 400, "The bucket does not allow ACLs"}
 	codeAccessForbidden     = code{"AccessForbidden", 403, "CORSResponse: CORS is not enabled for this bucket."}
 	codeBadDigest           = code{"BadDigest", 400, "The Content-MD5 you specified did not match what we received."}
 	codeBadRequest          = code{"BadRequest", 400, "Bad Request"}

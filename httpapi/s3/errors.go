@@ -27,6 +27,8 @@ var errorCodes = []struct {
 	{vfs.ErrBucketOwned, codeBucketOwned, false},
 	{vfs.ErrBucketNotEmpty, codeBucketNotEmpty, false},
 	{vfs.ErrBadBucketName, codeInvalidBucketName, false},
+	{vfs.ErrACLsDisabled, codeNoACLs, false},
+	{vfs.ErrACLGrants, codeACLGrants, false},
 	{vfs.ErrReservedName, codeInvalidBucketName, true},
 	{vfs.ErrNoSuchKey, codeNoSuchKey, false},
 	{vfs.ErrKeyTooLong, codeKeyTooLong, false},

@@ -29,7 +29,7 @@ var storedHeaders = []string{"Cache-Control", "Content-Disposition", "Content-En
 // store plain what a client wants encrypted, or deletable what it wants kept.
 var refusedHeaders = []string{
 	"X-Amz-Server-Side-Encryption", "X-Amz-Copy-Source-Server-Side-Encryption", "X-Amz-Object-Lock", "X-Amz-Bucket-Object-Lock-Enabled",
-	"X-Amz-Write-Offset-Bytes", "X-Amz-Object-Ownership", "X-Amz-Rename-Source",
+	"X-Amz-Write-Offset-Bytes", "X-Amz-Rename-Source",
 }
 
 // asksNothing are values of such headers that ask for what is so anyway.
@@ -37,7 +37,6 @@ var asksNothing = map[string]string{
 	"X-Amz-Bucket-Object-Lock-Enabled":                "false",
 	"X-Amz-Server-Side-Encryption-Bucket-Key-Enabled": "false",
 	"X-Amz-Object-Lock-Legal-Hold":                    "OFF",
-	"X-Amz-Object-Ownership":                          "ObjectWriter", // who writes an object owns it
 }
 
 func refuseHeaders(h http.Header) error {

@@ -20,7 +20,6 @@ var (
 	codeNoSuchReplication  = code{"ReplicationConfigurationNotFoundError", 404, "The replication configuration was not found"}
 	codeNoSuchWebsite      = code{"NoSuchWebsiteConfiguration", 404, "The specified bucket does not have a website configuration"}
 	codeNoSuchAccessBlock  = code{"NoSuchPublicAccessBlockConfiguration", 404, "The public access block configuration was not found"}
-	codeNoSuchOwnership    = code{"OwnershipControlsNotFoundError", 404, "The bucket ownership controls were not found"}
 	codeBucketWithoutLocks = code{"InvalidRequest", 400, "Bucket is missing Object Lock Configuration"}
 )
 
@@ -82,7 +81,6 @@ func notSetOps() (get, del []subOp) {
 		{"encryption", "BucketEncryption", codeNoSuchEncryption, true},
 		{"lifecycle", "BucketLifecycleConfiguration", codeNoSuchLifecycle, true},
 		{"object-lock", "ObjectLockConfiguration", codeNoSuchObjectLock, false},
-		{"ownershipControls", "BucketOwnershipControls", codeNoSuchOwnership, true},
 		{"replication", "BucketReplication", codeNoSuchReplication, true},
 		{"website", "BucketWebsite", codeNoSuchWebsite, true},
 	} {

@@ -21,6 +21,7 @@ func bucketOps() map[string]methodOps {
 				{"uploads", operation{"ListMultipartUploads", needList, (*request).listUploads}},
 				{"versions", operation{"ListObjectVersions", needList, (*request).listVersions}},
 				{"cors", operation{"GetBucketCors", needConfig, (*request).getBucketCORS}},
+				{"ownershipControls", operation{"GetBucketOwnershipControls", needConfig, (*request).getOwnership}},
 				{"policy", operation{"GetBucketPolicy", needConfig, (*request).getBucketPolicy}},
 				{"policyStatus", operation{"GetBucketPolicyStatus", needConfig, (*request).getBucketPolicyStatus}},
 				{"publicAccessBlock", operation{"GetPublicAccessBlock", needConfig, (*request).getAccessBlock}},
@@ -35,6 +36,7 @@ func bucketOps() map[string]methodOps {
 				{"acl", operation{"PutBucketAcl", needSetBucketACL, (*request).putBucketACL}},
 				{"cors", operation{"PutBucketCors", needConfig, (*request).putBucketCORS}},
 				{"requestPayment", operation{"PutBucketRequestPayment", needConfig, (*request).putRequestPayment}},
+				{"ownershipControls", operation{"PutBucketOwnershipControls", needConfig, (*request).putOwnership}},
 				{"policy", operation{"PutBucketPolicy", needConfig, (*request).putBucketPolicy}},
 				{"publicAccessBlock", operation{"PutPublicAccessBlock", needConfig, (*request).putAccessBlock}},
 				{"tagging", operation{"PutBucketTagging", needConfig, (*request).putBucketTagging}},
@@ -48,6 +50,7 @@ func bucketOps() map[string]methodOps {
 			base: operation{"DeleteBucket", needDeleteBucket, (*request).deleteBucket},
 			sub: append([]subOp{
 				{"cors", operation{"DeleteBucketCors", needConfig, (*request).deleteBucketCORS}},
+				{"ownershipControls", operation{"DeleteBucketOwnershipControls", needConfig, (*request).deleteOwnership}},
 				{"policy", operation{"DeleteBucketPolicy", needConfig, (*request).deleteBucketPolicy}},
 				{"publicAccessBlock", operation{"DeletePublicAccessBlock", needConfig, (*request).deleteAccessBlock}},
 				{"tagging", operation{"DeleteBucketTagging", needConfig, (*request).deleteBucketTagging}},

@@ -39,6 +39,7 @@ var policyActions = map[string]string{
 	"ListMultipartUploads":               "s3:ListBucketMultipartUploads",
 	"ListObjectVersions":                 "s3:ListBucketVersions",
 	"PutBucketCors":                      "s3:PutBucketCORS",
+	"PutBucketOwnershipControls":         "s3:PutBucketOwnershipControls",
 	"PutBucketPolicy":                    "s3:PutBucketPolicy",
 	"PutBucketRequestPayment":            "s3:PutBucketRequestPayment",
 	"PutBucketTagging":                   "s3:PutBucketTagging",

@@ -32,6 +32,7 @@ const (
 	corsDoc     = `<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod></CORSRule></CORSConfiguration>`
 	policyDoc   = `{"Statement":{"Effect":"Allow","Principal":"*","Action":"s3:GetObject","Resource":"arn:aws:s3:::hers/*"}}`
 	blockDoc    = `<PublicAccessBlockConfiguration><BlockPublicAcls>false</BlockPublicAcls></PublicAccessBlockConfiguration>`
+	ownDoc      = `<OwnershipControls><Rule><ObjectOwnership>BucketOwnerEnforced</ObjectOwnership></Rule></OwnershipControls>`
 	payerDoc    = `<RequestPaymentConfiguration><Payer>BucketOwner</Payer></RequestPaymentConfiguration>`
 	deleteDoc   = `<Delete><Object><Key>secret</Key></Object></Delete>`
 	completeDoc = `<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>ETAG</ETag></Part></CompleteMultipartUpload>`
@@ -79,6 +80,7 @@ func attacks() map[string]attack {
 
 		"PutBucketCors BUCKET PUT cors":                                 {target: "/hers?cors", body: corsDoc},
 		"PutBucketPolicy BUCKET PUT policy":                             {target: "/hers?policy", body: policyDoc},
+		"PutBucketOwnershipControls BUCKET PUT ownershipControls":       {target: "/hers?ownershipControls", body: ownDoc},
 		"PutPublicAccessBlock BUCKET PUT publicAccessBlock":             {target: "/hers?publicAccessBlock", body: blockDoc},
 		"PutBucketRequestPayment BUCKET PUT requestPayment":             {target: "/hers?requestPayment", body: payerDoc},
 		"GetObjectAttributes OBJECT GET attributes":                     {target: "/hers/secret?attributes", headers: []string{"X-Amz-Object-Attributes", "ETag,ObjectSize"}},

@@ -23,7 +23,7 @@ var auditRows = map[string]map[string]audit.Class{
 	},
 	"s3": {
 		"CreateBucket": audit.Admin, "DeleteBucket": audit.Admin, "PutBucketAcl": audit.Admin, "PutObjectAcl": audit.Admin,
-		"PutBucketTagging": audit.Admin, "PutBucketCors": audit.Admin, "PutBucketRequestPayment": audit.Admin, "PutPublicAccessBlock": audit.Admin, "PutBucketPolicy": audit.Admin, "DeleteBucketTagging": audit.Admin, "DeleteBucketCors": audit.Admin,
+		"PutBucketTagging": audit.Admin, "PutBucketCors": audit.Admin, "PutBucketRequestPayment": audit.Admin, "PutPublicAccessBlock": audit.Admin, "PutBucketPolicy": audit.Admin, "PutBucketOwnershipControls": audit.Admin, "DeleteBucketTagging": audit.Admin, "DeleteBucketCors": audit.Admin,
 		"DeleteBucketEncryption": audit.Admin, "DeleteBucketLifecycle": audit.Admin, "DeleteBucketOwnershipControls": audit.Admin,
 		"DeleteBucketPolicy": audit.Admin, "DeleteBucketReplication": audit.Admin, "DeleteBucketWebsite": audit.Admin,
 		"DeletePublicAccessBlock":          audit.Admin,

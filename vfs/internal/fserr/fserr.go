@@ -41,6 +41,8 @@ var (
 	ErrBucketNotEmpty = errors.New("bucket not empty")
 	ErrBadBucketName  = errors.New("illegal bucket name")
 	ErrReservedName   = errors.New("name is reserved for the service") // EPERM
+	ErrACLsDisabled   = errors.New("the bucket does not allow ACLs")
+	ErrACLGrants      = errors.New("the bucket's ACL grants rights to others")
 	ErrNoSuchKey      = errors.New("no such key")
 	ErrKeyTooLong     = errors.New("key too long")
 	ErrNoSuchUpload   = errors.New("no such multipart upload")

@@ -22,6 +22,8 @@ const bucketVersion = 1
 const (
 	// GrantsAttr holds the grants (EncodeGrants).
 	GrantsAttr = "grants"
+	// OwnershipAttr holds who owns what is written, in one byte.
+	OwnershipAttr = "ownership"
 	// ConfigPrefix begins the names of those that hold configuration.
 	ConfigPrefix = "config."
 )

@@ -34,7 +34,8 @@ const (
 	TellsUnchosen
 	// TellsFlags: the directory has FileFlags that forbid something.
 	TellsFlags
-	// TellsPolicy: the directory is a bucket with a policy.
+	// TellsPolicy: the directory is a bucket with a policy, or one that owns what
+	// others write into it.
 	TellsPolicy
 
 	tellsMask    = TellsOpen | TellsUnchosen | TellsFlags | TellsPolicy

@@ -26,7 +26,7 @@ func (n *Inode) EntryTells() Tells {
 	if n.IsDir() && n.FileFlags()&fileFlagsHeld != 0 {
 		t |= TellsFlags
 	}
-	if n.IsDir() && n.Has(FlagPolicy) {
+	if n.IsDir() && n.Has(FlagPolicy|FlagOwnership) {
 		t |= TellsPolicy
 	}
 	return t

@@ -1,0 +1,99 @@
+package vfs
+
+import (
+	"fmt"
+
+	"ogw/vfs/internal/record"
+)
+
+// Which ACLs a bucket takes, and what ownership controls make of who writes.
+
+// takesACL returns ErrAccess for an ACL that the bucket takes from nobody who comes
+// through an object door, administrators included.
+func (j *judge) takesACL(g Grants) error {
+	if j.s == nil || j.bucket == 0 || g == nil {
+		return nil
+	}
+	if err := j.ownershipTakes(g); err != nil || !g.Public() {
+		return err
+	}
+	b, err := j.bucketAttrs()
+	if err == nil && accessBlock(b)&BlockPublicACLs != 0 {
+		return fmt.Errorf("the bucket's public access block refuses ACLs that are public: %w", ErrAccess)
+	}
+	return err
+}
+
+// ownerOfAll returns the bucket if its owner owns all objects in it.
+func (j *judge) ownerOfAll() (*record.Inode, error) {
+	if own, err := j.ownership(); err != nil || own != OwnershipEnforced {
+		return nil, err
+	}
+	return j.bucketInode()
+}
+
+// heir returns the bucket if its owner will own what p publishes; nil: who writes
+// will. What a local user writes is the user's, as over POSIX.
+func (j *judge) heir(p *publication) (*record.Inode, error) {
+	own, err := j.ownership()
+	if err != nil || own < OwnershipPreferred || j.s != nil && j.s.Local {
+		return nil, err
+	}
+	if own == OwnershipPreferred {
+		if len(p.meta.Grants) == 0 {
+			return nil, nil
+		}
+		if full, err := j.toBucketOwner(p.meta.Grants); err != nil || !full {
+			return nil, err
+		}
+	}
+	return j.bucketInode()
+}
+
+// toBucketOwner reports whether an ACL says no more than that the bucket's owner, or
+// that of the object, has full control: the canned ACL bucket-owner-full-control.
+func (j *judge) toBucketOwner(a Grants) (bool, error) {
+	bucket, err := j.bucketInode()
+	if err != nil {
+		return false, err
+	}
+	for i := range a {
+		switch g := &a[i]; {
+		case g.Permission != PermFullControl:
+			return false, nil
+		case g.Grantee == GranteeOwner:
+		case g.Grantee == GranteeUser:
+			u, err := j.fs.users.WithID(j.r, g.User)
+			if err != nil || u.UID != bucket.UID {
+				return false, err
+			}
+		default:
+			return false, nil
+		}
+	}
+	return len(a) > 0, nil
+}
+
+// ownershipTakes returns ErrACLsDisabled for an ACL that comes with an object to a
+// bucket whose owner owns everything, unless it says just that.
+func (j *judge) ownershipTakes(a Grants) error {
+	if own, err := j.ownership(); err != nil || own != OwnershipEnforced {
+		return err
+	}
+	if full, err := j.toBucketOwner(a); err != nil || full {
+		return err
+	}
+	return fmt.Errorf("%w: its owner owns everything in it", ErrACLsDisabled)
+}
+
+// setsACL is takesACL for an ACL that is set for itself, which such a bucket never
+// takes.
+func (j *judge) setsACL(a Grants) error {
+	if own, err := j.ownership(); err != nil || own == OwnershipEnforced && j.s != nil {
+		if err == nil {
+			err = fmt.Errorf("%w: its owner owns everything in it", ErrACLsDisabled)
+		}
+		return err
+	}
+	return j.takesACL(a)
+}

@@ -1,0 +1,78 @@
+package vfs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/record"
+)
+
+// BucketOwnership tells who owns what others write into a bucket, to who may
+// configure it. ErrNoSuchBucket, ErrAccess (S3 GetBucketOwnershipControls).
+func (fs *FS) BucketOwnership(ctx context.Context, bucket string) (own Ownership, err error) {
+	err = fs.view(ctx, func(r cluster.Reader) error {
+		n, err := bucketInode(r, bucket)
+		if err != nil {
+			return err
+		}
+		j := fs.bucketJudge(ctx, r, n)
+		if err := j.grants(ActConfigureBucket, nil); err != nil {
+			return err
+		}
+		b, err := j.bucketAttrs()
+		own = readOwnership(b[record.OwnershipAttr])
+		return err
+	})
+	return own, err
+}
+
+// SetBucketOwnership says who owns what others write into a bucket from now on;
+// OwnershipUnset forgets it. Under OwnershipEnforced that holds for what is there,
+// too, as long as it is set. ErrNoSuchBucket, ErrAccess, ErrACLGrants for
+// OwnershipEnforced of a bucket whose ACL grants something to others (S3
+// PutBucketOwnershipControls, DeleteBucketOwnershipControls).
+func (fs *FS) SetBucketOwnership(ctx context.Context, bucket string, own Ownership) error {
+	if own > OwnershipEnforced {
+		return fmt.Errorf("ownership %d: %w", own, ErrInvalid)
+	}
+	return fs.update(ctx, func(t cluster.Txn, o *op) error {
+		n, err := bucketInode(t, bucket)
+		if err != nil {
+			return err
+		}
+		j := fs.bucketJudge(ctx, t, n)
+		if err := j.grants(ActConfigureBucket, nil); err != nil {
+			return err
+		}
+		g, err := bucketGrants(t, n.Ino)
+		if err != nil {
+			return err
+		}
+		return o.setOwnership(t, n, own, g)
+	})
+}
+
+// setOwnership stores it with the bucket n, whose ACL is g. The inode and its entry
+// tell of it where it changes who owns.
+func (o *op) setOwnership(t cluster.Txn, n *record.Inode, own Ownership, g Grants) error {
+	if own == OwnershipEnforced && slices.ContainsFunc(g, func(g Grant) bool { return g.Grantee != GranteeOwner }) {
+		return fmt.Errorf("bucket %q: %w", n.Name, ErrACLGrants)
+	}
+	var value []byte
+	if own != OwnershipUnset {
+		value = []byte{byte(own)}
+	}
+	if err := o.setBucketAttr(t, n, record.OwnershipAttr, value); err != nil {
+		return err
+	}
+	n.Set(record.FlagOwnership, own >= OwnershipPreferred)
+	if own != OwnershipUnset {
+		n.MakeExplicit() // it would go with the last object
+	}
+	if err := tellEntry(t, n); err != nil {
+		return err
+	}
+	return record.PutInode(t, n)
+}
