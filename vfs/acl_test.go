@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/posixacl"
 	"ogw/vfs/internal/record"
 )
@@ -158,6 +159,6 @@ func FuzzACL(f *testing.F) {
 		if again, err := posixacl.Parse(a.Encode()); err != nil || again.Mode() != a.Mode() {
 			t.Errorf("%x: encoding does not parse: %v", b, err)
 		}
-		aclRights(a, NewCred(1, 2), &record.Inode{}, 7)
+		perm.GrantedByACL(a, NewCred(1, 2), &record.Inode{}, 7)
 	})
 }

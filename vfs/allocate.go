@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
 
@@ -76,7 +77,7 @@ func (f *File) clear(ctx context.Context, from, to int64) error {
 	for from < to {
 		var done int64
 		err := f.change(ctx, func(t cluster.Txn, o *op, n *record.Inode, id ContentID) (err error) {
-			if err := fileFlagsOf(n).checkFree(); err != nil {
+			if err := perm.FlagsOf(n).CheckFree(); err != nil {
 				return err
 			}
 			done, err = o.contents.Clear(t, n, from, to, id)

@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"ogw/cluster"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
 
@@ -25,7 +26,7 @@ func (fs *FS) attrWith(n *record.Inode, dirTime []byte) (Attr, error) {
 		Ino: n.Ino, Gen: n.Gen, Mode: n.Mode, Nlink: n.Nlink, UID: n.UID, GID: n.GID, Rdev: n.Rdev,
 		Size: n.Size, Used: n.Used, Version: n.Version, Parent: n.Parent,
 		Atime: n.Atime, Mtime: n.Mtime, CtimeNS: n.CtimeNS, BtimeNS: n.BtimeNS,
-		Flags: fileFlagsOf(n),
+		Flags: perm.FlagsOf(n),
 	}
 	if ns, ok := fs.reads.Get(uint64(n.Ino), n.Atime.UnixNS()); ok {
 		a.Atime = TimeNS(ns)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
 
@@ -58,7 +59,7 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 		if e == nil {
 			root, err := record.GetInode(t, RootIno)
 			if err == nil {
-				err = fileFlagsOf(root).checkWritable()
+				err = perm.FlagsOf(root).CheckWritable()
 			}
 			if err != nil {
 				return err
@@ -230,7 +231,7 @@ func (fs *FS) DeleteBucket(ctx context.Context, name string) error {
 		}
 		root, err := record.GetInode(t, RootIno)
 		if err == nil {
-			err = fileFlagsOf(root).checkTake(fileFlagsOf(n))
+			err = perm.FlagsOf(root).CheckTake(perm.FlagsOf(n))
 		}
 		if err != nil {
 			return err
@@ -276,7 +277,7 @@ func (fs *FS) SetBucketAttr(ctx context.Context, name, attr string, value []byte
 }
 
 func (o *op) setBucketAttr(t cluster.Txn, n *record.Inode, attr string, value []byte) error {
-	if err := fileFlagsOf(n).checkFree(); err != nil {
+	if err := perm.FlagsOf(n).CheckFree(); err != nil {
 		return err
 	}
 	b, err := record.GetBucket(t, n.Ino)

@@ -7,6 +7,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/content"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
 
@@ -80,7 +81,7 @@ func (f *File) copyByReference(ctx context.Context, off int64, src *File, srcOff
 		}
 		var copied, cleared int64
 		err = f.change(ctx, func(t cluster.Txn, o *op, dst *record.Inode, id ContentID) (err error) {
-			if err := fileFlagsOf(dst).checkWrite(off, dst.Size); err != nil {
+			if err := perm.FlagsOf(dst).CheckWrite(off, dst.Size); err != nil {
 				return err
 			}
 			copied, cleared, err = o.contents.CopyRange(t, dst, off, src.of.ino, srcOff, n, id, ContentID(own))

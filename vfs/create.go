@@ -8,6 +8,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/posixacl"
 	"ogw/vfs/internal/record"
 )
@@ -65,7 +66,7 @@ func (fs *FS) createOnce(ctx context.Context, cred *Cred, dir Ino, p naming.Posi
 		if err != nil {
 			return err
 		}
-		if err := checkAccess(t, cred, d, AccessExec); err != nil {
+		if err := perm.Check(t, cred, d, AccessExec); err != nil {
 			return err
 		}
 		var n *record.Inode
@@ -166,7 +167,7 @@ func (o *op) makeNode(t cluster.Txn, cred *Cred, d *record.Inode, f *found, mode
 	case f.name.File && dir, f.name.Stored == "" && !dir:
 		return nil, fmt.Errorf("%w: no such kind of file can have this name", ErrInvalid)
 	}
-	if err := checkAccess(t, cred, d, AccessWrite|AccessExec); err != nil {
+	if err := perm.Check(t, cred, d, AccessWrite|AccessExec); err != nil {
 		return nil, err
 	}
 	id, err := o.newID()
@@ -178,14 +179,14 @@ func (o *op) makeNode(t cluster.Txn, cred *Cred, d *record.Inode, f *found, mode
 	n.Parent, n.Name = d.Ino, f.name.Stored
 	inheritGroup(cred, d, n)
 	if !n.IsSymlink() {
-		n.SetFileFlags(uint32(fileFlagsOf(d) & inheritedFlags))
+		n.SetFileFlags(uint32(perm.FlagsOf(d) & perm.InheritedFlags))
 	}
 	inherited, err := posixacl.Inherit(t, d, n)
 	if err != nil {
 		return nil, err
 	}
 	if !inherited && !n.IsSymlink() {
-		n.Mode &^= cred.umask()
+		n.Mode &^= cred.EffectiveUmask()
 	}
 	mode = n.Mode
 	if init != nil {
@@ -214,7 +215,7 @@ func inheritGroup(cred *Cred, d, n *record.Inode) {
 	switch {
 	case n.IsDir():
 		n.Mode |= ModeSetGID
-	case n.Mode&setgidExec == setgidExec && !cred.rooted() && !cred.inGroup(n.GID):
+	case n.Mode&setgidExec == setgidExec && !cred.Rooted() && !cred.InGroup(n.GID):
 		n.Mode &^= ModeSetGID
 	}
 }
@@ -230,7 +231,7 @@ func (fs *FS) make(ctx context.Context, cred *Cred, dir Ino, name string, mode u
 		if err != nil {
 			return err
 		}
-		if err := checkAccess(t, cred, d, AccessExec); err != nil {
+		if err := perm.Check(t, cred, d, AccessExec); err != nil {
 			return err
 		}
 		n, err := o.makeNode(t, cred, d, &f, mode, init)
@@ -266,7 +267,7 @@ func (fs *FS) Mknod(ctx context.Context, cred *Cred, dir Ino, name string, o Nod
 		o.Mode |= ModeRegular
 	case ModeRegular, ModeFIFO, ModeSocket:
 	case ModeChar, ModeBlock:
-		if !cred.rooted() {
+		if !cred.Rooted() {
 			return Attr{}, ErrPerm
 		}
 	case ModeDirectory:

@@ -8,6 +8,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/objects"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
 
@@ -280,7 +281,7 @@ func (j *judge) spare(d step, found []removal, items []*deleteItem) ([]removal, 
 	for _, f := range found {
 		err := j.entry(d, f.n)
 		if err == nil && f.n != nil {
-			err = dir.checkTake(fileFlagsOf(f.n))
+			err = dir.CheckTake(perm.FlagsOf(f.n))
 		}
 		if err == nil {
 			left = append(left, f)

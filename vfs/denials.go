@@ -1,6 +1,9 @@
 package vfs
 
-import "ogw/vfs/internal/record"
+import (
+	"ogw/vfs/internal/perm"
+	"ogw/vfs/internal/record"
+)
 
 // The half of the rights that denies: modes and POSIX ACLs that somebody chose
 // (moderights.go). For a Local subject all of them count, the root's too.
@@ -13,7 +16,7 @@ func (j *judge) mode(n *record.Inode, mask uint32) error {
 	if j.free() || !j.counts(n) {
 		return nil
 	}
-	return checkAccess(j.r, j.s.cred(), n, mask)
+	return perm.Check(j.r, j.s.cred(), n, mask)
 }
 
 // dir is mode for a directory, which is only read where its entry does not
@@ -52,5 +55,5 @@ func (j *judge) entry(d step, n *record.Inode) error {
 	if err != nil || !j.counts(dir) {
 		return err
 	}
-	return checkRemove(j.r, j.s.cred(), dir, n)
+	return perm.CheckRemove(j.r, j.s.cred(), dir, n)
 }

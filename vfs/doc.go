@@ -23,6 +23,7 @@
 //	              quarantine                             over feed: damaged blobs
 //	              attrcache                              over changeclock: attributes, decoded
 //	              tokens                                 over session: what was done already
+//	              perm                                   over posixacl: credentials, modes, file flags
 //	              posixacl  extents  ids  changeclock    over records
 //	              feed  session                          who is told, who is there
 //	              secrets                                over records, sealed
@@ -46,10 +47,10 @@
 //	          statfs
 //	files     file openfile piece write flush blobupload sync setattr lookup attr
 //	          getattr path contents damage damagedfiles
-//	entries   entry orphan uploadabort perm capability objectkey bucketname bucketinode
+//	entries   entry orphan uploadabort capability objectkey bucketname bucketinode
 //	          moderights
 //	core      op fs commits policycache dirty keeper
-//	          feed holder types objecttypes granttypes cred fileflags errors
+//	          feed holder types objecttypes rightstypes errors
 //
 // The struct FS (fs.go) names only what knows nothing of it; the constructor
 // (open.go) stands above all. op.go runs transactions for every family, and knows
@@ -91,7 +92,7 @@
 //
 // # Rights
 //
-// The POSIX operations check modes and POSIX ACLs (perm.go). The object
+// The POSIX operations check modes and POSIX ACLs (package perm). The object
 // operations ask for the subject that the context carries (subject.go):
 //
 //	subject ─ judge (one snapshot) ─┬ policies of bucket and user     policyrights.go policycache.go package iam

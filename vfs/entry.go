@@ -6,6 +6,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
 
@@ -209,7 +210,7 @@ func (o *op) prune(t cluster.Txn, d *record.Inode, key []byte) error {
 		if err != nil {
 			return fmt.Errorf("%w: directory %d has no parent: %w", ErrCorrupt, e.Ino, err)
 		}
-		if fileFlagsOf(parent)&flagsHeld != 0 { // nothing goes from it
+		if perm.FlagsOf(parent)&perm.HeldFlags != 0 { // nothing goes from it
 			return o.touchDir(t, d.Ino)
 		}
 		if err := o.dropDir(t, d); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/feed"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
 
@@ -42,7 +43,7 @@ func (fs *FS) Open(ctx context.Context, cred *Cred, ino Ino, flags OpenFlags) (*
 	if flags&(OpenWrite|OpenTrunc) != 0 && flags&(OpenFlagged|OpenRewrites) == 0 {
 		mask |= AccessWrite
 	}
-	if mask != 0 && !cred.unchecked() {
+	if mask != 0 && !cred.Unchecked() {
 		if err := fs.Access(ctx, cred, ino, mask); err != nil {
 			return nil, err
 		}
@@ -57,7 +58,7 @@ func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlag
 	if err != nil {
 		return nil, err
 	}
-	f := &File{fs: fs, of: of, flags: flags, killPriv: !cred.superuser()}
+	f := &File{fs: fs, of: of, flags: flags, killPriv: !cred.Superuser()}
 	err = fs.peek(ctx, func(r cluster.Reader) error {
 		n, err := record.GetInode(r, ino)
 		switch {
@@ -93,9 +94,9 @@ func checkOpen(n *record.Inode, flags OpenFlags) error {
 	case flags&(OpenFlagged|OpenRewrites) != 0:
 		return nil
 	case flags&(OpenTrunc|OpenAnywhere) != 0:
-		return fileFlagsOf(n).checkFree()
+		return perm.FlagsOf(n).CheckFree()
 	case flags&OpenWrite != 0:
-		return fileFlagsOf(n).checkWritable()
+		return perm.FlagsOf(n).CheckWritable()
 	}
 	return nil
 }
@@ -105,7 +106,7 @@ func checkOpen(n *record.Inode, flags OpenFlags) error {
 func (f *File) truncate(ctx context.Context) error {
 	cut := false
 	err := f.change(ctx, func(t cluster.Txn, o *op, n *record.Inode, id ContentID) error {
-		if err := fileFlagsOf(n).checkFree(); err != nil {
+		if err := perm.FlagsOf(n).CheckFree(); err != nil {
 			return err
 		}
 		cut = n.Size != 0
@@ -139,7 +140,7 @@ func (f *File) change(ctx context.Context, fn func(t cluster.Txn, o *op, n *reco
 		if err != nil {
 			return err
 		}
-		if err := fileFlagsOf(n).checkWritable(); err != nil {
+		if err := perm.FlagsOf(n).CheckWritable(); err != nil {
 			return err
 		}
 		version := n.Version
@@ -151,7 +152,7 @@ func (f *File) change(ctx context.Context, fn func(t cluster.Txn, o *op, n *reco
 		}
 		n.Mtime, n.CtimeNS = TimeNS(o.nowNS), o.nowNS
 		if f.killPriv {
-			n.Mode = dropSetID(n.Mode)
+			n.Mode = perm.DropSetID(n.Mode)
 		}
 		if err := dropCapability(t, n); err != nil {
 			return err
@@ -199,14 +200,14 @@ func (f *File) WriteAtFor(ctx context.Context, cred *Cred, p []byte, off int64) 
 	if err := f.dropSetGID(ctx, cred); err != nil {
 		return 0, err
 	}
-	_, n, err := f.write(ctx, p, off, f.flags&OpenAppend != 0, !cred.superuser())
+	_, n, err := f.write(ctx, p, off, f.flags&OpenAppend != 0, !cred.Superuser())
 	return n, err
 }
 
 // dropSetGID is for a write by cred: what else it takes off the file goes with
 // its bytes, whoever writes them.
 func (f *File) dropSetGID(ctx context.Context, cred *Cred) error {
-	if cred.rooted() {
+	if cred.Rooted() {
 		return nil
 	}
 	if err := f.of.rlock(ctx); err != nil {
@@ -243,7 +244,7 @@ func (f *File) write(ctx context.Context, p []byte, off int64, atEnd, killPriv b
 		defer done()
 	}
 	at, n, err := f.of.write(ctx, f, p, off, atEnd, killPriv)
-	if errors.Is(err, errOverwrite) {
+	if errors.Is(err, perm.ErrOverwrite) {
 		n, err = f.extend(ctx, p, off, killPriv)
 	}
 	if n > 0 {
@@ -265,7 +266,7 @@ func (f *File) extend(ctx context.Context, p []byte, off int64, killPriv bool) (
 	case err != nil && !errors.Is(err, io.EOF):
 		return 0, err
 	case !bytes.Equal(have[:k], p[:k]):
-		return 0, errOverwrite
+		return 0, perm.ErrOverwrite
 	case k == len(p):
 		return k, nil
 	}
@@ -358,7 +359,7 @@ func (fs *FS) closeOrphan(ctx context.Context, ino Ino) error {
 // OpenTemp makes a file without a name in dir's bucket (O_TMPFILE); Link
 // gives it one.
 func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, flags OpenFlags) (a Attr, f *File, err error) {
-	if !cred.unchecked() {
+	if !cred.Unchecked() {
 		if err := fs.Access(ctx, cred, dir, AccessWrite|AccessExec); err != nil {
 			return a, nil, err
 		}
@@ -373,17 +374,17 @@ func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, fl
 		return a, nil, err
 	}
 	fs.session.Open.MarkOrphan(Ino(id))
-	f = &File{fs: fs, of: of, flags: flags, killPriv: !cred.superuser()}
+	f = &File{fs: fs, of: of, flags: flags, killPriv: !cred.Superuser()}
 	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
 		d, err := getDir(t, dir)
 		if err != nil {
 			return err
 		}
-		if err := fileFlagsOf(d).checkWritable(); err != nil {
+		if err := perm.FlagsOf(d).CheckWritable(); err != nil {
 			return err
 		}
-		n := o.newInode(id, ModeRegular|mode&ModePermMask&^cred.umask(), cred)
-		n.SetFileFlags(uint32(fileFlagsOf(d) & inheritedFlags))
+		n := o.newInode(id, ModeRegular|mode&ModePermMask&^cred.EffectiveUmask(), cred)
+		n.SetFileFlags(uint32(perm.FlagsOf(d) & perm.InheritedFlags))
 		n.Nlink, n.Parent = 0, dir
 		n.Choose()
 		if d.Mode&ModeSetGID != 0 {

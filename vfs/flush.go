@@ -10,6 +10,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 
 	"github.com/minio/crc64nvme"
@@ -257,7 +258,7 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	if n.Epoch != plan.epoch {
 		return nil, pos, fmt.Errorf("inode %d was replaced: %w", of.ino, ErrStale)
 	}
-	if err := fileFlagsOf(n).checkFlush(pos.off, n.Size); err != nil && !of.fs.feed.Complete() {
+	if err := perm.FlagsOf(n).CheckFlush(pos.off, n.Size); err != nil && !of.fs.feed.Complete() {
 		return nil, pos, err
 	}
 	if err := of.fitTarget(t, o, n, plan, spare); err != nil {
@@ -299,7 +300,7 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	}
 	n.Mtime, n.CtimeNS = TimeNS(plan.mtimeNS), max(n.CtimeNS, plan.mtimeNS)
 	if plan.killPriv {
-		n.Mode = dropSetID(n.Mode)
+		n.Mode = perm.DropSetID(n.Mode)
 	}
 	if err := dropCapability(t, n); err != nil {
 		return nil, pos, err

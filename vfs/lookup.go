@@ -7,6 +7,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
 
@@ -191,7 +192,7 @@ func (fs *FS) lookup(ctx context.Context, cred *Cred, dir Ino, p naming.Posix) (
 
 // findEntry returns the entry that cred finds under p in dir.
 func findEntry(r cluster.Reader, cred *Cred, dir Ino, p naming.Posix) (*record.Dentry, error) {
-	if cred.rooted() {
+	if cred.Rooted() {
 		if e, done, err := findUnchecked(r, dir, p); done || err != nil {
 			return e, err
 		}
@@ -200,7 +201,7 @@ func findEntry(r cluster.Reader, cred *Cred, dir Ino, p naming.Posix) (*record.D
 	if err != nil {
 		return nil, err
 	}
-	if err := checkAccess(r, cred, d, AccessExec); err != nil {
+	if err := perm.Check(r, cred, d, AccessExec); err != nil {
 		return nil, err
 	}
 	if f.e == nil {
@@ -215,7 +216,7 @@ func (fs *FS) lookupDots(ctx context.Context, cred *Cred, dir Ino, up bool) (a A
 		if err != nil {
 			return err
 		}
-		if err := checkAccess(r, cred, n, AccessExec); err != nil {
+		if err := perm.Check(r, cred, n, AccessExec); err != nil {
 			return err
 		}
 		if up {

@@ -12,6 +12,7 @@ import (
 	"ogw/vfs/internal/checksum"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/objects"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
 
@@ -262,7 +263,7 @@ func (fs *FS) changeObject(ctx context.Context, act Action, name ObjectName, cha
 		if s := subjectOf(ctx); n.Nlink > 1 && !s.mayAll() && !s.owns(n) {
 			return fmt.Errorf("%q has other links and another owner: %w", name.Key, ErrAccess)
 		}
-		if err := fileFlagsOf(n).checkFree(); err != nil {
+		if err := perm.FlagsOf(n).CheckFree(); err != nil {
 			return err
 		}
 		if err := change(&j, n); err != nil {

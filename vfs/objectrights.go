@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
 
@@ -218,7 +219,7 @@ func flagsOf(r cluster.Reader, d step) (FileFlags, error) {
 	if err != nil {
 		return 0, err
 	}
-	return fileFlagsOf(n) & flagsHeld, nil
+	return perm.FlagsOf(n) & perm.HeldFlags, nil
 }
 
 // flags is checkTarget's part that goes by FileFlags.
@@ -230,9 +231,9 @@ func (j *judge) flags(p *publication, at *keyPlace, old *record.Inode) error {
 	case old == nil && p.remove:
 		return nil
 	case old == nil:
-		return d.checkWritable()
+		return d.CheckWritable()
 	case p.remove, !p.key.dir && (!old.IsRegular() || old.Nlink > 1):
-		return d.checkTake(fileFlagsOf(old))
+		return d.CheckTake(perm.FlagsOf(old))
 	}
-	return fileFlagsOf(old).checkFree()
+	return perm.FlagsOf(old).CheckFree()
 }

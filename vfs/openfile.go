@@ -13,6 +13,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/session"
 )
@@ -357,7 +358,7 @@ func (of *openFile) overlay(a *Attr) {
 		a.Used += p.len
 	}
 	if of.killPriv {
-		a.Mode = dropSetID(a.Mode)
+		a.Mode = perm.DropSetID(a.Mode)
 	}
 }
 

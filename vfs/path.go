@@ -8,6 +8,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
 
@@ -104,7 +105,7 @@ func (w *walker) step(at *record.Inode, name string) (*record.Inode, error) {
 	if !at.IsDir() {
 		return nil, ErrNotDir
 	}
-	if err := checkAccess(w.r, w.cred, at, AccessExec); err != nil {
+	if err := perm.Check(w.r, w.cred, at, AccessExec); err != nil {
 		return nil, err
 	}
 	switch {

@@ -9,6 +9,7 @@ import (
 	"ogw/vfs/internal/bodyhash"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/objects"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
 
@@ -186,7 +187,7 @@ func (o *op) publish(t cluster.Txn, p *publication) (*record.Inode, error) {
 		return o.publishDir(t, p, &at, old)
 	}
 	if old != nil && old.IsRegular() && old.Nlink <= 1 {
-		old.Mode = dropSetID(old.Mode) // as every write by another does
+		old.Mode = perm.DropSetID(old.Mode) // as every write by another does
 		if err := dropCapability(t, old); err != nil {
 			return nil, err
 		}
@@ -224,7 +225,7 @@ func (p *publication) takeOver(n *record.Inode) {
 	if !p.keepOwner || p.heir != nil {
 		owner := p.maker()
 		n.UID, n.GID = owner.UID(), owner.GID()
-		n.Mode = dropSetID(n.Mode) // as chown does
+		n.Mode = perm.DropSetID(n.Mode) // as chown does
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
 
@@ -65,7 +66,7 @@ func (fs *FS) readPage(ctx context.Context, cred *Cred, dir Ino, o ReadDirOption
 		if err != nil {
 			return err
 		}
-		if err := checkAccess(r, cred, d, AccessRead); err != nil {
+		if err := perm.Check(r, cred, d, AccessRead); err != nil {
 			return err
 		}
 		entries, err := scanEntries(r, dir, o.After, limit)

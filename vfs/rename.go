@@ -6,6 +6,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
 
@@ -110,7 +111,7 @@ func (p *place) find(t cluster.Txn, cred *Cred, dir Ino, name naming.Posix) (err
 	if p.dir, p.found, err = findIn(t, dir, name); err != nil {
 		return err
 	}
-	return checkAccess(t, cred, p.dir, AccessExec)
+	return perm.Check(t, cred, p.dir, AccessExec)
 }
 
 // check decides whether the rename is allowed.
@@ -118,14 +119,14 @@ func (r *renaming) check() error {
 	if err := r.checkAncestors(); err != nil {
 		return err
 	}
-	if err := checkRemove(r.t, r.cred, r.from.dir, r.from.n); err != nil {
+	if err := perm.CheckRemove(r.t, r.cred, r.from.dir, r.from.n); err != nil {
 		return err
 	}
 	if r.to.n != nil {
-		if err := checkRemove(r.t, r.cred, r.to.dir, r.to.n); err != nil {
+		if err := perm.CheckRemove(r.t, r.cred, r.to.dir, r.to.n); err != nil {
 			return err
 		}
-	} else if err := checkAccess(r.t, r.cred, r.to.dir, AccessWrite|AccessExec); err != nil {
+	} else if err := perm.Check(r.t, r.cred, r.to.dir, AccessWrite|AccessExec); err != nil {
 		return err
 	}
 	if r.from.dir.Ino != r.to.dir.Ino {
@@ -134,7 +135,7 @@ func (r *renaming) check() error {
 			if n == nil || !n.IsDir() || n == r.to.n && r.flags&RenameExchange == 0 {
 				continue
 			}
-			if err := checkAccess(r.t, r.cred, n, AccessWrite); err != nil {
+			if err := perm.Check(r.t, r.cred, n, AccessWrite); err != nil {
 				return err
 			}
 		}

@@ -12,7 +12,7 @@ import (
 // This file and denials.go are the one place where rights at the object doors
 // are decided: S3 grants give, POSIX modes that somebody chose deny. The model
 // is docs/security.md, "Who may do what", whose tables a test holds against
-// this code. The POSIX doors go by modes and ACLs alone (perm.go).
+// this code. The POSIX doors go by modes and ACLs alone (package perm).
 //
 // Each operation evaluates in the snapshot or the transaction in which it acts.
 // Authorize is the early answer, before a body is taken.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/posixacl"
 	"ogw/vfs/internal/record"
 )
@@ -19,7 +20,7 @@ func (fs *FS) Access(ctx context.Context, cred *Cred, ino Ino, mask uint32) erro
 		if err != nil {
 			return err
 		}
-		return checkAccess(r, cred, n, mask)
+		return perm.Check(r, cred, n, mask)
 	})
 }
 
@@ -142,18 +143,18 @@ func checkSetAttr(r cluster.Reader, cred *Cred, n *record.Inode, set *SetAttr) e
 		case !n.IsRegular():
 			return ErrInvalid
 		}
-		if err := checkAccess(r, cred, n, AccessWrite); err != nil {
+		if err := perm.Check(r, cred, n, AccessWrite); err != nil {
 			return err
 		}
 	}
-	if cred.rooted() {
+	if cred.Rooted() {
 		return nil
 	}
 	owner := cred.Is(n.UID)
 	if set.Mode != nil && !owner || set.UID != nil && (*set.UID != n.UID || !owner) {
 		return ErrPerm
 	}
-	if set.GID != nil && (!owner || *set.GID != n.GID && !cred.inGroup(*set.GID)) {
+	if set.GID != nil && (!owner || *set.GID != n.GID && !cred.InGroup(*set.GID)) {
 		return ErrPerm
 	}
 	if !set.timesSet() || owner {
@@ -162,7 +163,7 @@ func checkSetAttr(r cluster.Reader, cred *Cred, n *record.Inode, set *SetAttr) e
 	if set.Atime != nil || set.Mtime != nil || set.AtimeNow != set.MtimeNow && !(set.MtimeNow && set.MtimeByWriter) {
 		return ErrPerm
 	}
-	return checkAccess(r, cred, n, AccessWrite)
+	return perm.Check(r, cred, n, AccessWrite)
 }
 
 // applyOwner changes owner and group. That clears setuid and setgid bits of
@@ -175,9 +176,9 @@ func applyOwner(n *record.Inode, cred *Cred, set *SetAttr) {
 	if set.GID != nil {
 		n.GID = *set.GID
 	}
-	superuser := cred.superuser()
+	superuser := cred.Superuser()
 	if !set.KeepSetID && !n.IsDir() && (chown || set.Size != nil && !superuser) {
-		n.Mode = dropSetID(n.Mode)
+		n.Mode = perm.DropSetID(n.Mode)
 		if set.Size != nil && !superuser && losesSetGID(cred, n) {
 			n.Mode &^= ModeSetGID
 		}
@@ -188,17 +189,7 @@ func applyOwner(n *record.Inode, cred *Cred, set *SetAttr) {
 // though the group may not execute it: so it is unless a member of the group
 // makes the change. A door that checks rights itself sees to this, too.
 func losesSetGID(cred *Cred, n *record.Inode) bool {
-	return n.IsRegular() && n.Mode&(ModeSetGID|0o010) == ModeSetGID && !cred.rooted() && !cred.inGroup(n.GID)
-}
-
-// dropSetID takes off the bits that would run a changed program with the rights
-// of its owner. setgid without group execution is no such bit.
-func dropSetID(mode uint32) uint32 {
-	mode &^= ModeSetUID
-	if mode&0o010 != 0 {
-		mode &^= ModeSetGID
-	}
-	return mode
+	return n.IsRegular() && n.Mode&(ModeSetGID|0o010) == ModeSetGID && !cred.Rooted() && !cred.InGroup(n.GID)
 }
 
 // applyMode changes permissions. The setgid bit is for members of the group.
@@ -207,7 +198,7 @@ func applyMode(n *record.Inode, cred *Cred, set *SetAttr) {
 		return
 	}
 	mode := *set.Mode & ModePermMask
-	if !cred.rooted() && !cred.inGroup(n.GID) {
+	if !cred.Rooted() && !cred.InGroup(n.GID) {
 		mode &^= ModeSetGID
 	}
 	n.Mode = n.Mode&ModeTypeMask | mode
@@ -249,8 +240,8 @@ func applyNew(n *record.Inode, cred *Cred, set *SetAttr, nowNS int64) error {
 		}
 		n.Size = *set.Size
 	}
-	if !cred.rooted() && (set.UID != nil && *set.UID != n.UID ||
-		set.GID != nil && *set.GID != n.GID && !cred.inGroup(*set.GID)) {
+	if !cred.Rooted() && (set.UID != nil && *set.UID != n.UID ||
+		set.GID != nil && *set.GID != n.GID && !cred.InGroup(*set.GID)) {
 		return ErrPerm
 	}
 	if set.UID != nil {
@@ -265,11 +256,11 @@ func applyNew(n *record.Inode, cred *Cred, set *SetAttr, nowNS int64) error {
 	return nil
 }
 
-// checkFlags is checkFree or checkWritable for a change of attributes: who may
+// checkFlags is perm.CheckFree or perm.CheckWritable for a change of attributes: who may
 // write may set the times to now.
 func (s *SetAttr) checkFlags(n *record.Inode) error {
 	if s.Mode != nil || s.UID != nil || s.GID != nil || s.Size != nil || s.Atime != nil || s.Mtime != nil {
-		return fileFlagsOf(n).checkFree()
+		return perm.FlagsOf(n).CheckFree()
 	}
-	return fileFlagsOf(n).checkWritable()
+	return perm.FlagsOf(n).CheckWritable()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
 
@@ -12,8 +13,8 @@ import (
 // something is the superuser's to set and to clear, the others are the owner's.
 // ErrPerm, ErrNotSupported for other flags and other kinds of files.
 func (fs *FS) SetFlags(ctx context.Context, cred *Cred, ino Ino, flags FileFlags) error {
-	if flags&^allFileFlags != 0 {
-		return fmt.Errorf("%w: file flags %#x", ErrNotSupported, uint32(flags&^allFileFlags))
+	if flags&^perm.AllFlags != 0 {
+		return fmt.Errorf("%w: file flags %#x", ErrNotSupported, uint32(flags&^perm.AllFlags))
 	}
 	// What was written before must not be held back.
 	if err := fs.settle(ctx, ino); err != nil {
@@ -39,14 +40,14 @@ func (fs *FS) SetFlags(ctx context.Context, cred *Cred, ino Ino, flags FileFlags
 }
 
 func checkSetFlags(cred *Cred, n *record.Inode, flags FileFlags) error {
-	old := fileFlagsOf(n)
+	old := perm.FlagsOf(n)
 	switch {
 	case !n.IsRegular() && !n.IsDir():
 		return fmt.Errorf("%w: file flags of a special file", ErrNotSupported)
-	case !cred.owns(n), (old^flags)&flagsHeld != 0 && !cred.rooted():
+	case !cred.Owns(n), (old^flags)&perm.HeldFlags != 0 && !cred.Rooted():
 		return ErrPerm
 	case old&flags&FlagImmutable != 0 && old != flags: // as ext4
-		return errHeld
+		return perm.ErrHeld
 	}
 	return nil
 }

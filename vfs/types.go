@@ -139,13 +139,6 @@ type SetAttr struct {
 	MtimeByWriter bool
 }
 
-// Access bits of Access, as in access(2).
-const (
-	AccessExec  uint32 = 1
-	AccessWrite uint32 = 2
-	AccessRead  uint32 = 4
-)
-
 // OpenFlags of Open and Create.
 type OpenFlags uint32
 

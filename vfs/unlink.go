@@ -5,6 +5,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
 
@@ -81,7 +82,7 @@ func findToRemove(t cluster.Txn, cred *Cred, dir Ino, p naming.Posix) (d, n *rec
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err := checkAccess(t, cred, d, AccessExec); err != nil {
+	if err := perm.Check(t, cred, d, AccessExec); err != nil {
 		return nil, nil, nil, err
 	}
 	if f.e == nil {
@@ -90,7 +91,7 @@ func findToRemove(t cluster.Txn, cred *Cred, dir Ino, p naming.Posix) (d, n *rec
 	if n, err = getTarget(t, f.e); err != nil {
 		return nil, nil, nil, err
 	}
-	return d, n, f.e, checkRemove(t, cred, d, n)
+	return d, n, f.e, perm.CheckRemove(t, cred, d, n)
 }
 
 // Link makes a hard link to anything but a directory. ErrPerm for a
@@ -106,13 +107,13 @@ func (fs *FS) Link(ctx context.Context, cred *Cred, ino, dir Ino, name string) (
 		if err != nil {
 			return err
 		}
-		if err := checkAccess(t, cred, d, AccessExec); err != nil {
+		if err := perm.Check(t, cred, d, AccessExec); err != nil {
 			return err
 		}
 		if err := checkNewFile(&f); err != nil {
 			return err
 		}
-		if err := checkAccess(t, cred, d, AccessWrite|AccessExec); err != nil {
+		if err := perm.Check(t, cred, d, AccessWrite|AccessExec); err != nil {
 			return err
 		}
 		n, err := record.GetInode(t, ino)
@@ -138,17 +139,17 @@ func (fs *FS) Link(ctx context.Context, cred *Cred, ino, dir Ino, name string) (
 // its new name is in has rights to it at the object doors. It is the rule of
 // Linux's fs.protected_hardlinks, which no client of NFS applies for us.
 func checkLink(r cluster.Reader, cred *Cred, n *record.Inode) error {
-	if err := fileFlagsOf(n).checkFree(); err != nil {
+	if err := perm.FlagsOf(n).CheckFree(); err != nil {
 		return err
 	}
-	if cred.owns(n) {
+	if cred.Owns(n) {
 		return nil
 	}
 	const elevated = ModeSetGID | 0o010
 	if !n.IsRegular() || n.Mode&ModeSetUID != 0 || n.Mode&elevated == elevated {
 		return ErrPerm
 	}
-	if checkAccess(r, cred, n, AccessRead|AccessWrite) != nil {
+	if perm.Check(r, cred, n, AccessRead|AccessWrite) != nil {
 		return ErrPerm
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"ogw/vfs/internal/perm"
 )
 
 // uploadBytes is how much of a sequential stream makes one blob: long enough
@@ -47,8 +49,8 @@ func (of *openFile) writePart(ctx context.Context, f *File, p []byte, off int64,
 			of.mu.Unlock()
 			return off, ErrFileTooLarge
 		}
-		if n := of.snap.inode; fileFlagsOf(n)&flagsHeld != 0 && f.flags&OpenRewrites == 0 {
-			if err := fileFlagsOf(n).checkWrite(off, of.size()); err != nil {
+		if n := of.snap.inode; perm.FlagsOf(n)&perm.HeldFlags != 0 && f.flags&OpenRewrites == 0 {
+			if err := perm.FlagsOf(n).CheckWrite(off, of.size()); err != nil {
 				of.mu.Unlock()
 				return off, err
 			}

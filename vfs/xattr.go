@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/posixacl"
 	"ogw/vfs/internal/record"
 )
@@ -58,7 +59,7 @@ func checkXattrName(name string) error {
 
 // checkXattrWrite checks cred's right to change attribute name of n.
 func checkXattrWrite(r cluster.Reader, cred *Cred, n *record.Inode, name string) error {
-	if err := fileFlagsOf(n).checkFree(); err != nil {
+	if err := perm.FlagsOf(n).CheckFree(); err != nil {
 		return err
 	}
 	switch {
@@ -66,7 +67,7 @@ func checkXattrWrite(r cluster.Reader, cred *Cred, n *record.Inode, name string)
 		if n.IsSymlink() {
 			return ErrNotSupported
 		}
-		if !cred.owns(n) {
+		if !cred.Owns(n) {
 			return ErrPerm
 		}
 		return nil
@@ -74,11 +75,11 @@ func checkXattrWrite(r cluster.Reader, cred *Cred, n *record.Inode, name string)
 		if !n.IsRegular() && !n.IsDir() {
 			return ErrPerm
 		}
-		if n.IsDir() && n.Mode&ModeSticky != 0 && !cred.owns(n) {
+		if n.IsDir() && n.Mode&ModeSticky != 0 && !cred.Owns(n) {
 			return ErrPerm
 		}
-		return checkAccess(r, cred, n, AccessWrite)
-	case !cred.rooted():
+		return perm.Check(r, cred, n, AccessWrite)
+	case !cred.Rooted():
 		return ErrPerm
 	}
 	return nil
@@ -91,8 +92,8 @@ func checkXattrRead(r cluster.Reader, cred *Cred, n *record.Inode, name string) 
 		if !n.IsRegular() && !n.IsDir() {
 			return ErrNoAttr
 		}
-		return checkAccess(r, cred, n, AccessRead)
-	case strings.HasPrefix(name, xattrTrusted) && !cred.rooted():
+		return perm.Check(r, cred, n, AccessRead)
+	case strings.HasPrefix(name, xattrTrusted) && !cred.Rooted():
 		return ErrNoAttr
 	}
 	return nil
@@ -139,7 +140,7 @@ func (fs *FS) ListXattr(ctx context.Context, cred *Cred, ino Ino) (names []strin
 		}
 		all, err := xattrNames(r, ino)
 		for _, name := range all {
-			if strings.HasPrefix(name, xattrTrusted) && !cred.rooted() || name == xattrCapability && revoked {
+			if strings.HasPrefix(name, xattrTrusted) && !cred.Rooted() || name == xattrCapability && revoked {
 				continue
 			}
 			names = append(names, name)
@@ -304,7 +305,7 @@ func (o *op) setACL(t cluster.Txn, cred *Cred, n *record.Inode, name string, val
 	}
 	if name == posixacl.XattrAccess && a != nil {
 		n.Mode = n.Mode&^0o777 | a.Mode()
-		if !cred.rooted() && !cred.inGroup(n.GID) {
+		if !cred.Rooted() && !cred.InGroup(n.GID) {
 			n.Mode &^= ModeSetGID
 		}
 		if !a.Extended() {

@@ -23,7 +23,7 @@ type Dentry struct {
 
 // Tells is what the entry of a directory tells of the directory's mode, flags and
 // policy, so that who goes by it at an object door need not read the inode
-// (mode.go, fileflags.go). Of the mode, an entry older than format 2 tells
+// (package perm). Of the mode, an entry older than format 2 tells
 // nothing: then the inode is asked.
 type Tells byte
 

@@ -80,7 +80,7 @@ const (
 	// older than format 2 has neither (mode.go).
 	FlagChosen
 	FlagUnchosen
-	// Bits 14 to 17 are the FileFlags (fileflags.go).
+	// Bits 14 to 17 are the FileFlags of package perm.
 )
 
 // FlagOneInline: the content is one inline extent at offset 0, which holds all

@@ -1,4 +1,4 @@
-package vfs
+package perm
 
 import (
 	"slices"
@@ -76,31 +76,31 @@ func (c *Cred) Groups() []uint32 {
 
 func (c *Cred) nobody() bool { return c == nil || c.kind == credNobody }
 
-// umask returns the bits that a mode of what c makes must not have.
-func (c *Cred) umask() uint32 {
+// EffectiveUmask returns the bits that a mode of what c makes must not have.
+func (c *Cred) EffectiveUmask() uint32 {
 	if c == nil {
 		return 0
 	}
 	return c.Umask & 0o777
 }
 
-// superuser tells whether c is the superuser, and not only one who acts for a
+// Superuser tells whether c is the superuser, and not only one who acts for a
 // caller that checked.
-func (c *Cred) superuser() bool { return c.UID() == 0 }
+func (c *Cred) Superuser() bool { return c.UID() == 0 }
 
-// rooted tells whether c passes permission checks: the superuser, or a
+// Rooted tells whether c passes permission checks: the superuser, or a
 // caller that checked already.
-func (c *Cred) rooted() bool { return c.unchecked() || c.superuser() }
+func (c *Cred) Rooted() bool { return c.Unchecked() || c.Superuser() }
 
-// unchecked tells whether nothing at all is to be checked.
-func (c *Cred) unchecked() bool { return c != nil && c.kind == credChecked }
+// Unchecked tells whether nothing at all is to be checked.
+func (c *Cred) Unchecked() bool { return c != nil && c.kind == credChecked }
 
-func (c *Cred) inGroup(gid uint32) bool {
+func (c *Cred) InGroup(gid uint32) bool {
 	return !c.nobody() && (c.gid == gid || slices.Contains(c.groups, gid))
 }
 
 // Is reports whether c is the user of a uid, who owns what has it.
 func (c *Cred) Is(uid uint32) bool { return !c.nobody() && c.uid == uid }
 
-// owns tells whether c may do what only the owner of n may.
-func (c *Cred) owns(n *record.Inode) bool { return c.rooted() || c.Is(n.UID) }
+// Owns tells whether c may do what only the owner of n may.
+func (c *Cred) Owns(n *record.Inode) bool { return c.Rooted() || c.Is(n.UID) }
