@@ -3,6 +3,7 @@ package vfs
 import (
 	"context"
 	"fmt"
+
 	"ogw/cluster"
 	"ogw/vfs/internal/backup"
 )

@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
@@ -130,7 +132,7 @@ func (o *op) setBucketOptions(t cluster.Txn, j judge, with BucketOptions) error 
 func (fs *FS) HeadBucket(ctx context.Context, name string) (BucketInfo, error) {
 	var info BucketInfo
 	err := fs.view(ctx, func(r cluster.Reader) error {
-		n, err := bucketInode(r, name)
+		n, err := keypath.BucketInode(r, name)
 		if err != nil {
 			return err
 		}
@@ -214,7 +216,7 @@ func bucketEntries(r cluster.Reader, after string) ([]record.Dentry, error) {
 // uploads are aborted with it (see dropDir).
 func (fs *FS) DeleteBucket(ctx context.Context, name string) error {
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		n, err := bucketInode(t, name)
+		n, err := keypath.BucketInode(t, name)
 		if err != nil {
 			return err
 		}
@@ -253,7 +255,7 @@ func (fs *FS) BucketAttr(ctx context.Context, name, attr string) (BucketInfo, []
 	var value []byte
 	var info BucketInfo
 	err := fs.view(ctx, func(r cluster.Reader) error {
-		n, err := bucketInode(r, name)
+		n, err := keypath.BucketInode(r, name)
 		if err != nil {
 			return err
 		}
@@ -268,7 +270,7 @@ func (fs *FS) BucketAttr(ctx context.Context, name, attr string) (BucketInfo, []
 // SetBucketAttr stores an attribute of a bucket; nil removes it.
 func (fs *FS) SetBucketAttr(ctx context.Context, name, attr string, value []byte) error {
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		n, err := bucketInode(t, name)
+		n, err := keypath.BucketInode(t, name)
 		if err != nil {
 			return err
 		}
@@ -317,4 +319,8 @@ func (fs *FS) BucketUsage(ctx context.Context, name string) (objects, bytes int6
 		}
 		o.StartAfter = page.Next
 	}
+}
+
+func bucketInfo(name string, n *record.Inode) BucketInfo {
+	return BucketInfo{Name: name, Ino: n.Ino, Created: time.Unix(0, n.BtimeNS), UID: n.UID, GID: n.GID}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
 )
 
@@ -14,7 +15,7 @@ import (
 func (fs *FS) BucketConfig(ctx context.Context, bucket, name string) ([]byte, error) {
 	var value []byte
 	err := fs.view(ctx, func(r cluster.Reader) error {
-		n, err := bucketInode(r, bucket)
+		n, err := keypath.BucketInode(r, bucket)
 		if err != nil {
 			return err
 		}
@@ -33,7 +34,7 @@ func (fs *FS) BucketConfig(ctx context.Context, bucket, name string) ([]byte, er
 // ErrNoSuchBucket, ErrAccess, ErrAttrTooLarge.
 func (fs *FS) SetBucketConfig(ctx context.Context, bucket, name string, value []byte) error {
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		n, err := bucketInode(t, bucket)
+		n, err := keypath.BucketInode(t, bucket)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
 )
 
@@ -13,7 +14,7 @@ import (
 // configure it. ErrNoSuchBucket, ErrAccess (S3 GetBucketOwnershipControls).
 func (fs *FS) BucketOwnership(ctx context.Context, bucket string) (own Ownership, err error) {
 	err = fs.view(ctx, func(r cluster.Reader) error {
-		n, err := bucketInode(r, bucket)
+		n, err := keypath.BucketInode(r, bucket)
 		if err != nil {
 			return err
 		}
@@ -38,7 +39,7 @@ func (fs *FS) SetBucketOwnership(ctx context.Context, bucket string, own Ownersh
 		return fmt.Errorf("ownership %d: %w", own, ErrInvalid)
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		n, err := bucketInode(t, bucket)
+		n, err := keypath.BucketInode(t, bucket)
 		if err != nil {
 			return err
 		}
@@ -46,7 +47,7 @@ func (fs *FS) SetBucketOwnership(ctx context.Context, bucket string, own Ownersh
 		if err := j.grants(ActConfigureBucket, nil); err != nil {
 			return err
 		}
-		g, err := bucketGrants(t, n.Ino)
+		g, err := keypath.BucketGrants(t, n.Ino)
 		if err != nil {
 			return err
 		}

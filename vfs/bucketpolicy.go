@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/policy"
 )
@@ -16,7 +17,7 @@ import (
 func (fs *FS) BucketPolicy(ctx context.Context, bucket string) (text []byte, public bool, err error) {
 	err = fs.view(ctx, func(r cluster.Reader) error {
 		text, public = nil, false
-		n, err := bucketInode(r, bucket)
+		n, err := keypath.BucketInode(r, bucket)
 		if err != nil {
 			return err
 		}
@@ -49,7 +50,7 @@ func (fs *FS) SetBucketPolicy(ctx context.Context, bucket string, text []byte) e
 		return err
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		n, err := bucketInode(t, bucket)
+		n, err := keypath.BucketInode(t, bucket)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 )
@@ -52,7 +53,7 @@ var errUploadChanged = fmt.Errorf("upload changed: %w", ErrConflict)
 // completion is one CompleteUpload.
 type completion struct {
 	fs   *FS
-	name *uploadKey
+	name *keypath.UploadKey
 	want []CompletePart
 	cond *Preconditions
 	sum  *Checksum
@@ -65,7 +66,7 @@ func (c *completion) run(ctx context.Context) (ObjectInfo, error) {
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	p := publication{key: &c.name.key, cond: c.cond, meta: &u.Meta, owner: NewCred(u.UID, u.GID), mode: u.Mode, keep: true,
+	p := publication{key: &c.name.Object, cond: c.cond, meta: &u.Meta, owner: NewCred(u.UID, u.GID), mode: u.Mode, keep: true,
 		keepOwner: u.By.KeepsOwner}
 	if !objects.NoConditions(c.cond) {
 		if err := c.fs.precheck(ctx, &p); err != nil {
@@ -75,14 +76,14 @@ func (c *completion) run(ctx context.Context) (ObjectInfo, error) {
 	// Each extent takes a write, and another if it is a reference. What an
 	// earlier staging left must be cleared first.
 	if u.Stage == 0 && stored <= extents.PerTxn(c.fs.kv)/2 {
-		p.make = func(t cluster.Txn, o *op, _ *keyPlace) (*record.Inode, error) { return nil, c.assemble(t, o, &p) }
+		p.make = func(t cluster.Txn, o *op, _ *keypath.Place) (*record.Inode, error) { return nil, c.assemble(t, o, &p) }
 		return c.fs.publish(ctx, &p)
 	}
 	a, stage, err := c.stage(ctx)
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	p.make = func(t cluster.Txn, o *op, _ *keyPlace) (*record.Inode, error) {
+	p.make = func(t cluster.Txn, o *op, _ *keypath.Place) (*record.Inode, error) {
 		u, err := c.staged(t, stage)
 		if err != nil {
 			return nil, err
@@ -225,7 +226,7 @@ func (c *completion) stageBatch(ctx context.Context, u *record.Upload, list []re
 
 // staged reads the upload, which must be as the staging began.
 func (c *completion) staged(r cluster.Reader, stage uint64) (*record.Upload, error) {
-	u, err := getUpload(r, c.name)
+	u, err := keypath.GetUpload(r, c.name)
 	if err == nil && u.Stage != stage {
 		err = errUploadChanged
 	}
@@ -253,20 +254,20 @@ func clearExtents(t cluster.Txn, upload ContentID, limit int) (more bool, err er
 // already tells whether the object holds the content of the upload: then an
 // earlier call succeeded, and only its answer was lost.
 func (c *completion) already(ctx context.Context) (ObjectInfo, bool) {
-	id, _, ok := parseUploadID(c.name.id)
+	id, _, ok := keypath.ParseUploadID(c.name.ID)
 	if !ok {
 		return ObjectInfo{}, false
 	}
 	var info ObjectInfo
 	err := c.fs.view(ctx, func(r cluster.Reader) error {
-		n, err := c.fs.objectFor(ctx, r, &c.name.key, ActReadObject)
+		n, err := c.fs.objectFor(ctx, r, &c.name.Object, ActReadObject)
 		if err != nil {
 			return err
 		}
 		if n.Content != id || n.Object.NParts == 0 {
 			return ErrNoSuchUpload
 		}
-		info, err = c.fs.objectInfo(r, c.name.key.Key, n)
+		info, err = c.fs.objectInfo(r, c.name.Object.Key, n)
 		info.Checksums = checksumsIn(n)
 		return err
 	})

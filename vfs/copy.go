@@ -9,6 +9,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/content"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
@@ -51,7 +52,7 @@ var errSourceChanged = fmt.Errorf("copy source changed: %w", ErrConflict)
 // copying is one attempt to copy an object.
 type copying struct {
 	fs   *FS
-	src  *objectKey
+	src  *keypath.Key
 	o    *CopyOptions
 	n    *record.Inode // of the source, as prepare saw it
 	sum  *Checksum     // computed over it, if it had to be
@@ -122,14 +123,14 @@ func (c *copying) checksumsOf(p *publication, from *record.Inode) {
 }
 
 // run copies in one transaction.
-func (c *copying) run(ctx context.Context, dst *objectKey) (ObjectInfo, error) {
+func (c *copying) run(ctx context.Context, dst *keypath.Key) (ObjectInfo, error) {
 	id, err := c.fs.ids.Take(ctx)
 	if err != nil {
 		return ObjectInfo{}, err
 	}
 	p := publication{key: dst, cond: &c.o.Cond, meta: &c.meta, owner: c.o.Owner, mode: c.o.Mode, bucket: c.o.Bucket}
 	p.writer(subjectOf(ctx))
-	p.make = func(t cluster.Txn, o *op, at *keyPlace) (self *record.Inode, err error) {
+	p.make = func(t cluster.Txn, o *op, at *keypath.Place) (self *record.Inode, err error) {
 		p.content = nil
 		from, err := c.source(o.ctx, t)
 		if err != nil {
@@ -140,7 +141,7 @@ func (c *copying) run(ctx context.Context, dst *objectKey) (ObjectInfo, error) {
 		crc := c.sum != nil && c.sum.Algorithm == ChecksumCRC64NVME
 		// With other names it is written through only for who owns it under them.
 		mine := p.keepOwner || p.owner.Is(from.UID)
-		if at.entry != nil && at.entry.Ino == from.Ino && (from.Nlink <= 1 || c.sameKey(dst) && mine) {
+		if at.Entry != nil && at.Entry.Ino == from.Ino && (from.Nlink <= 1 || c.sameKey(dst) && mine) {
 			if crc {
 				from.CRC = binary.BigEndian.Uint64(c.sum.Value)
 				from.Set(record.FlagCRC, true)
@@ -160,8 +161,8 @@ func (c *copying) run(ctx context.Context, dst *objectKey) (ObjectInfo, error) {
 	return c.fs.publish(ctx, &p)
 }
 
-func (c *copying) sameKey(dst *objectKey) bool {
-	return c.src.ObjectName == dst.ObjectName
+func (c *copying) sameKey(dst *keypath.Key) bool {
+	return nameOf(c.src) == nameOf(dst)
 }
 
 // source reads the source and fills what the copy takes from it.

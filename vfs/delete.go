@@ -7,6 +7,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/content"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
@@ -37,7 +38,7 @@ func (fs *FS) DeleteObject(ctx context.Context, name ObjectName, o DeleteOptions
 }
 
 func (o *op) deleteObject(t cluster.Txn, p *publication) (existed bool, err error) {
-	at, err := locate(t, p.key)
+	at, err := keypath.Locate(t, p.key)
 	if err != nil {
 		return false, err
 	}
@@ -46,7 +47,7 @@ func (o *op) deleteObject(t cluster.Txn, p *publication) (existed bool, err erro
 	if err != nil || n == nil {
 		return false, err
 	}
-	if p.key.dir && p.onlyEmpty {
+	if p.key.Dir && p.onlyEmpty {
 		empty, err := isEmpty(t, n.Ino)
 		if err != nil {
 			return false, err
@@ -55,13 +56,13 @@ func (o *op) deleteObject(t cluster.Txn, p *publication) (existed bool, err erro
 			return false, fmt.Errorf("key %q: %w", p.key.Key, ErrNotEmpty)
 		}
 	}
-	if p.key.dir {
+	if p.key.Dir {
 		return o.deleteDirKey(t, n)
 	}
-	if err := o.removeEntry(t, at.dir(), at.entry); err != nil {
+	if err := o.removeEntry(t, at.Dir(), at.Entry); err != nil {
 		return false, err
 	}
-	return true, o.dropLink(t, n, at.dir(), at.entry.Name)
+	return true, o.dropLink(t, n, at.Dir(), at.Entry.Name)
 }
 
 // deleteDirKey makes a directory implied and takes its own content and
@@ -138,7 +139,7 @@ func (fs *FS) DeleteObjects(ctx context.Context, bucket string, keys []string) (
 // be deleted.
 func (fs *FS) mayDelete(ctx context.Context, bucket string) error {
 	return fs.view(ctx, func(r cluster.Reader) error {
-		n, err := bucketInode(r, bucket)
+		n, err := keypath.BucketInode(r, bucket)
 		if err != nil {
 			return err
 		}
@@ -151,7 +152,7 @@ func (fs *FS) mayDelete(ctx context.Context, bucket string) error {
 }
 
 type deleteItem struct {
-	key    objectKey
+	key    keypath.Key
 	result *DeleteResult
 }
 
@@ -184,10 +185,10 @@ func (o *op) deleteMany(t cluster.Txn, items []deleteItem) error {
 	for i := range items {
 		k := &items[i].key
 		items[i].result.Err = nil // of an earlier run
-		if k.dir {
+		if k.Dir {
 			continue
 		}
-		path := k.Key[:len(k.Key)-len(k.last())]
+		path := k.Key[:len(k.Key)-len(k.Last())]
 		if groups[path] == nil {
 			order = append(order, path)
 		}
@@ -199,7 +200,7 @@ func (o *op) deleteMany(t cluster.Txn, items []deleteItem) error {
 		}
 	}
 	for i := range items {
-		if k := &items[i].key; k.dir {
+		if k := &items[i].key; k.Dir {
 			p := publication{key: k, cond: &Preconditions{}, remove: true}
 			_, err := o.deleteObject(t, &p)
 			switch {
@@ -220,7 +221,7 @@ func isDenial(err error) bool { return errors.Is(err, ErrAccess) || errors.Is(er
 
 // deleteFiles removes files of one directory.
 func (o *op) deleteFiles(t cluster.Txn, items []*deleteItem) error {
-	at, err := locate(t, &items[0].key)
+	at, err := keypath.Locate(t, &items[0].key)
 	if errors.Is(err, ErrNoSuchBucket) {
 		return nil // it was implied, and went with the last of its keys
 	}
@@ -231,13 +232,13 @@ func (o *op) deleteFiles(t cluster.Txn, items []*deleteItem) error {
 	if items, err = j.removable(items, &at); err != nil || len(items) == 0 {
 		return err
 	}
-	if len(at.missing) > 0 {
+	if len(at.Missing) > 0 {
 		return nil
 	}
-	dir := at.dir()
+	dir := at.Dir()
 	found, err := o.readRemovals(t, dir, items)
 	if err == nil {
-		found, err = j.spare(at.deepest(), found, items)
+		found, err = j.spare(at.Deepest(), found, items)
 	}
 	if err != nil || len(found) == 0 {
 		return err
@@ -264,7 +265,7 @@ func refuse(items []*deleteItem, name string, err error) error {
 		return err
 	}
 	for _, it := range items {
-		if name == "" || it.key.last() == name {
+		if name == "" || it.key.Last() == name {
 			it.result.Err = err
 		}
 	}
@@ -272,7 +273,7 @@ func refuse(items []*deleteItem, name string, err error) error {
 }
 
 // spare takes out of found what the subject must not remove from d.
-func (j *judge) spare(d step, found []removal, items []*deleteItem) ([]removal, error) {
+func (j *judge) spare(d keypath.Step, found []removal, items []*deleteItem) ([]removal, error) {
 	dir, err := flagsOf(j.r, d)
 	if err != nil {
 		return nil, err
@@ -305,7 +306,7 @@ func (o *op) readRemovals(t cluster.Txn, dir Ino, items []*deleteItem) ([]remova
 	names := make([][]byte, 0, len(items))
 	seen := make(map[string]bool, len(items))
 	for _, it := range items {
-		if name := it.key.last(); !seen[name] {
+		if name := it.key.Last(); !seen[name] {
 			seen[name] = true
 			names = append(names, record.FileEntryKey(dir, name))
 		}

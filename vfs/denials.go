@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
@@ -21,11 +22,11 @@ func (j *judge) mode(n *record.Inode, mask uint32) error {
 
 // dir is mode for a directory, which is only read where its entry does not
 // tell enough.
-func (j *judge) dir(d step, mask uint32) error {
+func (j *judge) dir(d keypath.Step, mask uint32) error {
 	if j.free() || !j.s.Local && (d.Tells&record.TellsUnchosen != 0 || d.Tells&record.TellsOpen != 0 && mask&AccessWrite == 0) {
 		return nil
 	}
-	n, err := record.GetInode(j.r, d.ino)
+	n, err := record.GetInode(j.r, d.Ino)
 	if err != nil {
 		return err
 	}
@@ -33,7 +34,7 @@ func (j *judge) dir(d step, mask uint32) error {
 }
 
 // way returns ErrAccess if a directory of a trail must not be passed.
-func (j *judge) way(trail []step) error {
+func (j *judge) way(trail []keypath.Step) error {
 	for _, d := range trail {
 		if err := j.dir(d, AccessExec); err != nil {
 			return err
@@ -44,14 +45,14 @@ func (j *judge) way(trail []step) error {
 
 // entry returns ErrAccess or ErrPerm if d must not get an entry (n nil), or
 // lose that of n.
-func (j *judge) entry(d step, n *record.Inode) error {
+func (j *judge) entry(d keypath.Step, n *record.Inode) error {
 	if n == nil {
 		return j.dir(d, AccessWrite|AccessExec)
 	}
 	if j.free() || !j.s.Local && d.Tells&record.TellsUnchosen != 0 {
 		return nil
 	}
-	dir, err := record.GetInode(j.r, d.ino)
+	dir, err := record.GetInode(j.r, d.Ino)
 	if err != nil || !j.counts(dir) {
 		return err
 	}

@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"ogw/cluster"
-	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
 )
 
@@ -16,17 +15,17 @@ const maxLinkDepth = 40
 // trail are the directories from the bucket's to the link's; the way must not
 // leave the bucket, so absolute targets lead nowhere. ErrNoSuchKey if it
 // leads to no regular file, ErrAccess if it passes a directory that j denies.
-func (j *judge) followLink(trail []step, ino Ino) (*record.Inode, error) {
+func (j *judge) followLink(trail []keypath.Step, ino Ino) (*record.Inode, error) {
 	r := j.r
 	nowhere := fmt.Errorf("symbolic link: %w", ErrNoSuchKey)
 	n, err := record.GetInode(r, ino)
 	if err != nil {
 		return nil, err
 	}
-	if trail[0].ino == RootIno && len(trail) > 1 {
+	if trail[0].Ino == RootIno && len(trail) > 1 {
 		trail = trail[1:] // a key from the root on: its bucket comes first
 	}
-	way := append(make([]step, 0, len(trail)+8), trail...)
+	way := append(make([]keypath.Step, 0, len(trail)+8), trail...)
 	names := j.linkNames(len(way))
 	rest := n.Target
 	for links := 1; links <= maxLinkDepth; {
@@ -47,7 +46,7 @@ func (j *judge) followLink(trail []step, ino Ino) (*record.Inode, error) {
 		if name == "." {
 			continue
 		}
-		e, err := lookupShown(r, way[len(way)-1].ino, name)
+		e, err := keypath.LookupShown(r, way[len(way)-1].Ino, name)
 		if err != nil {
 			return nil, err
 		}
@@ -55,8 +54,8 @@ func (j *judge) followLink(trail []step, ino Ino) (*record.Inode, error) {
 		case e == nil:
 			return nil, nowhere
 		case e.Dir:
-			way, names = append(way, stepTo(e)), append(names, e.Name)
-			if err := j.dir(stepTo(e), AccessExec); err != nil {
+			way, names = append(way, keypath.StepTo(e)), append(names, e.Name)
+			if err := j.dir(keypath.StepTo(e), AccessExec); err != nil {
 				return nil, err
 			}
 		case e.Mode == ModeSymlink:
@@ -79,31 +78,6 @@ func (j *judge) followLink(trail []step, ino Ino) (*record.Inode, error) {
 		}
 	}
 	return nil, nowhere
-}
-
-// lookupShown reads the entry that the POSIX doors show as name; nil if there
-// is none.
-func lookupShown(r cluster.Reader, dir Ino, name string) (*record.Dentry, error) {
-	p, err := naming.ParsePosix(name)
-	if err != nil {
-		return nil, nil //nolint:nilerr // no entry can have that name
-	}
-	if p.Hash != nil {
-		v, err := r.Get(record.LongNameKey(dir, p.Hash))
-		if err != nil || v == nil {
-			return nil, err
-		}
-		stored, isDir := strings.CutSuffix(string(v), "/")
-		return record.GetDentry(r, dir, stored, isDir)
-	}
-	if p.File {
-		return record.GetDentry(r, dir, p.Stored, false)
-	}
-	d, f, err := record.GetDentries(r, dir, p.Stored)
-	if d == nil {
-		d = f
-	}
-	return d, err
 }
 
 // linkNames are the names of the directories on a way from the bucket's to the key

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
 )
 
@@ -13,7 +14,7 @@ func (fs *FS) BucketGrants(ctx context.Context, name string) (BucketInfo, Grants
 	var info BucketInfo
 	var g Grants
 	err := fs.view(ctx, func(r cluster.Reader) error {
-		n, err := bucketInode(r, name)
+		n, err := keypath.BucketInode(r, name)
 		if err != nil {
 			return err
 		}
@@ -22,7 +23,7 @@ func (fs *FS) BucketGrants(ctx context.Context, name string) (BucketInfo, Grants
 			return err
 		}
 		info = bucketInfo(name, n)
-		g, err = bucketGrants(r, n.Ino)
+		g, err = keypath.BucketGrants(r, n.Ino)
 		return err
 	})
 	return info, g, err
@@ -35,7 +36,7 @@ func (fs *FS) SetBucketGrants(ctx context.Context, name string, g Grants) error 
 		return err
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		n, err := bucketInode(t, name)
+		n, err := keypath.BucketInode(t, name)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
 )
 
@@ -51,13 +52,13 @@ func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (Li
 	mark := fs.session.Open.Mark()
 	err := fs.view(ctx, func(r cluster.Reader) error {
 		l = &lister{fs: fs, r: r, o: o, j: fs.judge(ctx, r, 0), whole: bucket == ""}
-		root := rootStep
+		root := keypath.RootStep
 		if bucket != "" {
-			e, err := bucketEntry(r, bucket)
+			e, err := keypath.BucketEntry(r, bucket)
 			if err != nil {
 				return err
 			}
-			root, l.j.bucket = stepTo(e), e.Ino
+			root, l.j.bucket = keypath.StepTo(e), e.Ino
 			l.j.unpolicied = root.Tells&record.TellsPolicy == 0
 		}
 		if err := l.begin(root); err != nil && !errors.Is(err, errPageFull) {
@@ -115,9 +116,9 @@ type lister struct {
 	r     cluster.Reader
 	o     ListOptions
 	j     judge
-	trail []step // directories from the bucket's to the one being read
-	whole bool   // keys begin with the name of a bucket
-	skip  string // nothing with this prefix any more: a common prefix that was told
+	trail []keypath.Step // directories from the bucket's to the one being read
+	whole bool           // keys begin with the name of a bucket
+	skip  string         // nothing with this prefix any more: a common prefix that was told
 	page  ListResult
 	inos  []*record.Inode // of page.Objects, as far as known
 	last  string          // last key or common prefix told
@@ -127,7 +128,7 @@ type lister struct {
 }
 
 // run walks straight to the directory of the prefix and lists from there.
-func (l *lister) run(root step) error {
+func (l *lister) run(root keypath.Step) error {
 	prefix, after := l.o.Prefix, l.o.StartAfter
 	if l.o.MaxKeys == 0 || l.tooLong(prefix) || after > prefix && !strings.HasPrefix(after, prefix) {
 		return nil
@@ -139,17 +140,17 @@ func (l *lister) run(root step) error {
 	path := prefix[:strings.LastIndexByte(prefix, '/')+1]
 	if path != "" {
 		for _, name := range strings.Split(path[:len(path)-1], "/") {
-			e, err := record.GetDentry(l.r, l.trail[len(l.trail)-1].ino, name, true)
+			e, err := record.GetDentry(l.r, l.trail[len(l.trail)-1].Ino, name, true)
 			if err != nil || e == nil {
 				return err
 			}
-			l.trail = append(l.trail, stepTo(e))
+			l.trail = append(l.trail, keypath.StepTo(e))
 		}
 	}
 	if hidden, err := l.hiddenWay(); hidden || err != nil {
 		return err
 	}
-	ino := l.trail[len(l.trail)-1].ino
+	ino := l.trail[len(l.trail)-1].Ino
 	if path != "" && path == prefix {
 		if err := l.ownKey(ino, path); err != nil {
 			return err
@@ -259,7 +260,7 @@ func (l *lister) entry(e *listEntry) error {
 	if !e.dir() {
 		return l.leaf(e)
 	}
-	at := step{e.ino, e.Tells}
+	at := keypath.Step{Ino: e.ino, Tells: e.Tells}
 	if hidden, err := l.hidden(at, e.key); err != nil {
 		return err
 	} else if hidden {
@@ -271,7 +272,7 @@ func (l *lister) entry(e *listEntry) error {
 			return l.tellPrefix(cp)
 		}
 	}
-	if slices.ContainsFunc(l.trail, func(s step) bool { return s.ino == e.ino }) {
+	if slices.ContainsFunc(l.trail, func(s keypath.Step) bool { return s.Ino == e.ino }) {
 		return fmt.Errorf("%w: directory %d, %q, is below itself", ErrCorrupt, e.ino, e.key)
 	}
 	if err := l.ownKey(e.ino, e.key); err != nil {
@@ -350,7 +351,7 @@ func (l *lister) tellPrefix(cp string) error {
 // tooLong tells whether a key is longer than any call takes (see parseKey).
 func (l *lister) tooLong(key string) bool {
 	if l.whole {
-		return len(belowTop(key)) > MaxKeyBytes
+		return len(keypath.BelowTop(key)) > MaxKeyBytes
 	}
 	return len(key) > MaxKeyBytes
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
 )
 
@@ -14,23 +15,23 @@ import (
 // entries tell (moderights.go).
 
 // begin checks the right to list and runs.
-func (l *lister) begin(root step) error {
+func (l *lister) begin(root keypath.Step) error {
 	if l.j.free() || l.j.s.Local {
 		return l.run(root)
 	}
 	bucket := root
-	if root.ino == RootIno {
+	if root.Ino == RootIno {
 		name, _, below := strings.Cut(l.o.Prefix, "/")
 		if !below || !ValidBucketName(name) {
 			return fmt.Errorf("%w: only administrators list what is outside of buckets", ErrAccess)
 		}
-		e, err := bucketEntry(l.r, name)
+		e, err := keypath.BucketEntry(l.r, name)
 		if err != nil {
 			return err
 		}
-		bucket = stepTo(e)
+		bucket = keypath.StepTo(e)
 	}
-	l.j.bucket, l.j.unpolicied, l.j.list = bucket.ino, bucket.Tells&record.TellsPolicy == 0, &l.o
+	l.j.bucket, l.j.unpolicied, l.j.list = bucket.Ino, bucket.Tells&record.TellsPolicy == 0, &l.o
 	if err := l.j.grants(ActListObjects, nil); err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (l *lister) hiddenWay() (bool, error) {
 
 // hidden reports whether a directory that the walk meets is left out. To a
 // local user names are told that a directory holds which may be read.
-func (l *lister) hidden(d step, key string) (bool, error) {
+func (l *lister) hidden(d keypath.Step, key string) (bool, error) {
 	if l.j.free() || l.j.s.Local && l.commonPrefix(key) != "" {
 		return false, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
 )
 
@@ -40,12 +41,12 @@ func (fs *FS) ListUploads(ctx context.Context, bucket string, o ListUploadsOptio
 		return UploadPage{}, err
 	} else if ok {
 		from = uploadPosition{key, id}
-	} else if id, _, ok := parseUploadID(o.AfterUpload); ok {
+	} else if id, _, ok := keypath.ParseUploadID(o.AfterUpload); ok {
 		from.id = id
 	}
 	var l *uploadLister
 	err := fs.view(ctx, func(r cluster.Reader) error {
-		ino, err := uploadBucket(r, bucket)
+		ino, err := keypath.UploadBucket(r, bucket)
 		if err != nil {
 			return err
 		}
@@ -138,7 +139,7 @@ func (l *uploadLister) run(r cluster.Reader, bucket Ino, after uploadPosition) e
 				return cluster.ErrStop
 			}
 			l.page.Uploads = append(l.page.Uploads, uploadInfo(u))
-			l.page.NextKey, l.page.NextUpload = u.Key, uploadID(u)
+			l.page.NextKey, l.page.NextUpload = u.Key, keypath.UploadID(u)
 			l.bytes += len(u.Key)
 			start = append(append(start[:0:0], k...), 0)
 			return nil

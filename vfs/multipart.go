@@ -3,13 +3,12 @@ package vfs
 import (
 	"context"
 	"crypto/rand"
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"time"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/checksum"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
 )
 
@@ -28,80 +27,11 @@ import (
 // writes extents in several transactions counts up stage in the record, and
 // each of them checks it; a part that arrives meanwhile counts it up too.
 
-// uploadID is the upload ID that clients see: the content's number, which
-// finds the upload, and the token, which nobody can guess.
-func uploadID(u *record.Upload) string {
-	b := binary.BigEndian.AppendUint64(nil, uint64(u.ID))
-	return hex.EncodeToString(append(b, u.Token[:]...))
-}
-
 func uploadInfo(u *record.Upload) UploadInfo {
 	return UploadInfo{
-		ID: uploadID(u), Key: u.Key, Initiated: time.Unix(0, u.InitiatedNS), Meta: u.Meta,
+		ID: keypath.UploadID(u), Key: u.Key, Initiated: time.Unix(0, u.InitiatedNS), Meta: u.Meta,
 		UID: u.UID, ChecksumAlgorithm: u.Alg, ChecksumComposite: u.Composite,
 	}
-}
-
-// parseUploadID is the inverse of idString.
-func parseUploadID(s string) (id ContentID, token [8]byte, ok bool) {
-	var b [16]byte
-	if len(s) != 2*len(b) {
-		return 0, token, false
-	}
-	if _, err := hex.Decode(b[:], []byte(s)); err != nil || hex.EncodeToString(b[:]) != s {
-		return 0, token, false
-	}
-	copy(token[:], b[8:])
-	return ContentID(binary.BigEndian.Uint64(b[:])), token, true
-}
-
-// uploadKey is the name of an upload, with that of its object split.
-type uploadKey struct {
-	key objectKey
-	id  string
-}
-
-func parseUploadName(name UploadName) (uploadKey, error) {
-	k, err := parseKey(name.ObjectName)
-	return uploadKey{k, name.ID}, err
-}
-
-// uploadBucket returns the directory that keeps the uploads of a bucket.
-func uploadBucket(r cluster.Reader, bucket string) (Ino, error) {
-	if bucket == "" {
-		return RootIno, nil
-	}
-	e, err := bucketEntry(r, bucket)
-	if err != nil {
-		return 0, err
-	}
-	return e.Ino, nil
-}
-
-// getUpload reads an upload; ErrNoSuchUpload, ErrNoSuchBucket.
-func getUpload(r cluster.Reader, name *uploadKey) (*record.Upload, error) {
-	bucket, err := uploadBucket(r, name.key.Bucket)
-	if err != nil {
-		return nil, err
-	}
-	none := fmt.Errorf("upload %q of key %q: %w", name.id, name.key.Key, ErrNoSuchUpload)
-	id, token, ok := parseUploadID(name.id)
-	if !ok {
-		return nil, none
-	}
-	k := record.UploadKey(bucket, name.key.Key, id)
-	v, err := r.Get(k)
-	if err != nil {
-		return nil, err
-	}
-	if v == nil {
-		return nil, none
-	}
-	u, err := record.DecodeUpload(k, v)
-	if err == nil && u.Token != token {
-		return nil, none
-	}
-	return u, err
 }
 
 // CreateUpload begins a multipart upload (S3 CreateMultipartUpload). alg is
@@ -136,7 +66,7 @@ func (fs *FS) CreateUpload(ctx context.Context, name ObjectName, o PutOptions, a
 	u.By.KeepsOwner, u.UID, u.GID = s.keepsOwner(), owner.UID(), owner.GID()
 	p := publication{key: &k, cond: &Preconditions{}, meta: &o.Meta, bucket: o.Bucket}
 	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
-		at, err := locate(t, &k)
+		at, err := keypath.Locate(t, &k)
 		if err != nil {
 			return err
 		}
@@ -144,7 +74,7 @@ func (fs *FS) CreateUpload(ctx context.Context, name ObjectName, o PutOptions, a
 		if _, err := j.checkTarget(&p, &at); err != nil {
 			return err
 		}
-		if u.Bucket, err = uploadBucket(t, k.Bucket); err != nil {
+		if u.Bucket, err = keypath.UploadBucket(t, k.Bucket); err != nil {
 			return err
 		}
 		if err := o.keepBucket(t, u.Bucket); err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
 )
 
@@ -119,7 +120,7 @@ func TestMultipart(t *testing.T) {
 
 // collectUploadOf runs the collector's part of an upload at once.
 func (fs *FS) collectUploadOf(upload string) error {
-	id, _, _ := parseUploadID(upload)
+	id, _, _ := keypath.ParseUploadID(upload)
 	return fs.contents.CollectUpload(bg, id)
 }
 

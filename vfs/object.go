@@ -11,6 +11,7 @@ import (
 	"ogw/vfs/internal/bodyhash"
 	"ogw/vfs/internal/checksum"
 	"ogw/vfs/internal/content"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
@@ -116,7 +117,7 @@ var errUnsettled = errors.New("inode has unflushed writes")
 
 // readObject calls fn with the inode of an object, in one snapshot that holds
 // all that this process wrote to it. fn may be called again.
-func (fs *FS) readObject(ctx context.Context, k *objectKey, fn func(r cluster.Reader, n *record.Inode) error) (*record.Inode, error) {
+func (fs *FS) readObject(ctx context.Context, k *keypath.Key, fn func(r cluster.Reader, n *record.Inode) error) (*record.Inode, error) {
 	var n *record.Inode
 	var settled Ino
 	for {
@@ -143,25 +144,25 @@ func (fs *FS) readObject(ctx context.Context, k *objectKey, fn func(r cluster.Re
 // objectInode returns the inode that holds the content of a key: the file,
 // the one that a symbolic link leads to within the bucket, or an explicit
 // directory's own. ErrNoSuchKey, ErrAccess.
-func (j *judge) objectInode(k *objectKey, p *keyPlace) (*record.Inode, error) {
-	if p.entry == nil {
-		return nil, k.noSuchKey()
+func (j *judge) objectInode(k *keypath.Key, p *keypath.Place) (*record.Inode, error) {
+	if p.Entry == nil {
+		return nil, k.NoSuchKey()
 	}
-	switch p.entry.Mode {
+	switch p.Entry.Mode {
 	case ModeSymlink:
-		n, err := j.followLink(p.trail, p.entry.Ino)
+		n, err := j.followLink(p.Trail, p.Entry.Ino)
 		if errors.Is(err, ErrNoSuchKey) {
 			err = fmt.Errorf("key %q: %w", k.Key, err)
 		}
 		return n, err
 	case ModeRegular, ModeDirectory:
-		n, err := record.GetInode(j.r, p.entry.Ino)
+		n, err := record.GetInode(j.r, p.Entry.Ino)
 		if err == nil && n.IsDir() && !n.Has(record.FlagExplicit) {
-			return nil, k.noSuchKey()
+			return nil, k.NoSuchKey()
 		}
 		return n, err
 	default:
-		return nil, k.noSuchKey()
+		return nil, k.NoSuchKey()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
@@ -13,13 +14,13 @@ import (
 // What the operations on objects ask their judge.
 
 // keyJudge is judge for a key that was located.
-func (fs *FS) keyJudge(ctx context.Context, r cluster.Reader, k *objectKey, at *keyPlace) judge {
-	bucket := at.bucket(k)
-	j := fs.judge(ctx, r, bucket.ino)
+func (fs *FS) keyJudge(ctx context.Context, r cluster.Reader, k *keypath.Key, at *keypath.Place) judge {
+	bucket := at.Bucket(k)
+	j := fs.judge(ctx, r, bucket.Ino)
 	j.unpolicied = bucket.Tells&record.TellsPolicy == 0
-	j.key = k.below()
+	j.key = k.Below()
 	if j.bucket == 0 {
-		j.name = k.bucketName()
+		j.name = k.BucketName()
 	}
 	return j
 }
@@ -27,14 +28,14 @@ func (fs *FS) keyJudge(ctx context.Context, r cluster.Reader, k *objectKey, at *
 // reach returns ErrAccess if the subject must not come to the key: a directory
 // on the way denies, or the key lies outside of buckets, where only
 // administrators and local users are.
-func (j *judge) reach(k *objectKey, at *keyPlace) error {
+func (j *judge) reach(k *keypath.Key, at *keypath.Place) error {
 	if j.free() {
 		return nil
 	}
-	if k.Bucket == "" && !j.s.Local && (len(k.names) == 1 && !k.dir || !ValidBucketName(k.names[0])) {
+	if k.Bucket == "" && !j.s.Local && (len(k.Names) == 1 && !k.Dir || !ValidBucketName(k.Names[0])) {
 		return fmt.Errorf("%w: only administrators use paths outside of buckets", ErrAccess)
 	}
-	return j.way(at.trail)
+	return j.way(at.Trail)
 }
 
 // hide turns a missing key into ErrAccess for who may not list the bucket: they
@@ -51,14 +52,14 @@ func (j *judge) hide(missing error) error {
 
 // objectFor returns the inode of an object on which the subject may do act.
 // ErrNoSuchKey, ErrNoSuchBucket, ErrAccess.
-func (fs *FS) objectFor(ctx context.Context, r cluster.Reader, k *objectKey, act Action) (*record.Inode, error) {
+func (fs *FS) objectFor(ctx context.Context, r cluster.Reader, k *keypath.Key, act Action) (*record.Inode, error) {
 	_, n, err := fs.judgedObject(ctx, r, k, act)
 	return n, err
 }
 
 // judgedObject is objectFor with its judge.
-func (fs *FS) judgedObject(ctx context.Context, r cluster.Reader, k *objectKey, act Action) (j judge, n *record.Inode, err error) {
-	at, err := locate(r, k)
+func (fs *FS) judgedObject(ctx context.Context, r cluster.Reader, k *keypath.Key, act Action) (j judge, n *record.Inode, err error) {
+	at, err := keypath.Locate(r, k)
 	if err != nil {
 		return j, nil, err
 	}
@@ -91,7 +92,7 @@ func (fs *FS) judgedObject(ctx context.Context, r cluster.Reader, k *objectKey, 
 // write returns ErrAccess if the subject must not publish under a key where old
 // is (nil: nothing), ErrNoSuchBucket if the bucket is another than it was when
 // the request began.
-func (j *judge) write(p *publication, at *keyPlace, old *record.Inode) error {
+func (j *judge) write(p *publication, at *keypath.Place, old *record.Inode) error {
 	if p.bucket != 0 && j.bucket != p.bucket {
 		return fmt.Errorf("bucket of key %q was replaced: %w", p.key.Key, ErrNoSuchBucket)
 	}
@@ -126,14 +127,14 @@ func (j *judge) write(p *publication, at *keyPlace, old *record.Inode) error {
 	}
 	switch {
 	case old == nil:
-		return j.entry(at.deepest(), nil)
-	case p.key.dir, old.IsRegular() && old.Nlink <= 1:
+		return j.entry(at.Deepest(), nil)
+	case p.key.Dir, old.IsRegular() && old.Nlink <= 1:
 		return j.mode(old, AccessWrite)
 	}
 	if err := j.mode(old, AccessWrite); err != nil {
 		return err
 	}
-	return j.entry(at.deepest(), old)
+	return j.entry(at.Deepest(), old)
 }
 
 // What a request can ask for beside its action.
@@ -180,7 +181,7 @@ func (j *judge) grantsLinked(act Action, n *record.Inode) error {
 
 // remove returns ErrAccess or ErrPerm if the subject must not delete n under a
 // key (nil: there is nothing).
-func (j *judge) remove(k *objectKey, at *keyPlace, n *record.Inode) error {
+func (j *judge) remove(k *keypath.Key, at *keypath.Place, n *record.Inode) error {
 	if j.free() {
 		return nil
 	}
@@ -197,7 +198,7 @@ func (j *judge) remove(k *objectKey, at *keyPlace, n *record.Inode) error {
 	if err := j.grants(act, nil); err != nil || n == nil {
 		return err
 	}
-	if k.dir {
+	if k.Dir {
 		empty, err := isEmpty(j.r, n.Ino)
 		if err != nil {
 			return err
@@ -206,16 +207,16 @@ func (j *judge) remove(k *objectKey, at *keyPlace, n *record.Inode) error {
 			return j.mode(n, AccessWrite)
 		}
 	}
-	return j.entry(at.deepest(), n)
+	return j.entry(at.Deepest(), n)
 }
 
 // flagsOf returns the flags of a directory that forbid something. It is only read
 // if its entry tells that there are any.
-func flagsOf(r cluster.Reader, d step) (FileFlags, error) {
+func flagsOf(r cluster.Reader, d keypath.Step) (FileFlags, error) {
 	if d.Tells&record.TellsFlags == 0 {
 		return 0, nil
 	}
-	n, err := record.GetInode(r, d.ino)
+	n, err := record.GetInode(r, d.Ino)
 	if err != nil {
 		return 0, err
 	}
@@ -223,8 +224,8 @@ func flagsOf(r cluster.Reader, d step) (FileFlags, error) {
 }
 
 // flags is checkTarget's part that goes by FileFlags.
-func (j *judge) flags(p *publication, at *keyPlace, old *record.Inode) error {
-	d, err := flagsOf(j.r, at.deepest())
+func (j *judge) flags(p *publication, at *keypath.Place, old *record.Inode) error {
+	d, err := flagsOf(j.r, at.Deepest())
 	switch {
 	case err != nil:
 		return err
@@ -232,7 +233,7 @@ func (j *judge) flags(p *publication, at *keyPlace, old *record.Inode) error {
 		return nil
 	case old == nil:
 		return d.CheckWritable()
-	case p.remove, !p.key.dir && (!old.IsRegular() || old.Nlink > 1):
+	case p.remove, !p.key.Dir && (!old.IsRegular() || old.Nlink > 1):
 		return d.CheckTake(perm.FlagsOf(old))
 	}
 	return perm.FlagsOf(old).CheckFree()

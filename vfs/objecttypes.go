@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ogw/vfs/internal/checksum"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 )
@@ -130,10 +131,20 @@ type ObjectName struct{ Bucket, Key string }
 // Upload names the upload of the object with that ID.
 func (n ObjectName) Upload(id string) UploadName { return UploadName{n, id} }
 
+// parseKey splits the name of an object.
+func parseKey(n ObjectName) (keypath.Key, error) { return keypath.Parse(n.Bucket, n.Key) }
+
+// nameOf is the inverse of parseKey.
+func nameOf(k *keypath.Key) ObjectName { return ObjectName{k.Bucket, k.Key} }
+
 // UploadName names a multipart upload.
 type UploadName struct {
 	ObjectName
 	ID string // as CreateUpload told it
+}
+
+func parseUploadName(n UploadName) (keypath.UploadKey, error) {
+	return keypath.ParseUpload(n.Bucket, n.Key, n.ID)
 }
 
 // CopyOptions of CopyObject.

@@ -10,6 +10,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 )
@@ -61,16 +62,16 @@ func (fs *FS) PutPart(ctx context.Context, name UploadName, number int, body io.
 	return objects.InfoOfPart(p), nil
 }
 
-func parsePartName(name UploadName, number int) (uploadKey, error) {
+func parsePartName(name UploadName, number int) (keypath.UploadKey, error) {
 	if number < 1 || number > MaxParts {
-		return uploadKey{}, fmt.Errorf("part %d, 1 to %d are allowed: %w", number, MaxParts, ErrBadPartNumber)
+		return keypath.UploadKey{}, fmt.Errorf("part %d, 1 to %d are allowed: %w", number, MaxParts, ErrBadPartNumber)
 	}
 	return parseUploadName(name)
 }
 
 // storePart stores p under its number. fill, if not nil, completes it within
 // the transaction.
-func (fs *FS) storePart(ctx context.Context, name *uploadKey, p *record.Part, fill func(t cluster.Txn, o *op, u *record.Upload) error) error {
+func (fs *FS) storePart(ctx context.Context, name *keypath.UploadKey, p *record.Part, fill func(t cluster.Txn, o *op, u *record.Upload) error) error {
 	var key, value []byte
 	err := fs.update(ctx, func(t cluster.Txn, o *op) error {
 		u, err := fs.uploadFor(ctx, t, name, ActWriteObject)

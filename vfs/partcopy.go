@@ -10,6 +10,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/content"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 
@@ -59,8 +60,8 @@ func (fs *FS) CopyPart(ctx context.Context, name UploadName, number int, from Pa
 // partCopy is one attempt to copy a part.
 type partCopy struct {
 	fs          *FS
-	name        *uploadKey
-	src         *objectKey
+	name        *keypath.UploadKey
+	src         *keypath.Key
 	off, length int64
 	cond        *Preconditions // of the source
 	p           *record.Part
@@ -177,7 +178,7 @@ func (c *partCopy) hash(ctx context.Context, alg ChecksumAlgorithm, rd *content.
 
 // copyBytes stores the range as if the client had sent it.
 func (c *partCopy) copyBytes(ctx context.Context) error {
-	ob, err := c.fs.GetObject(ctx, c.src.ObjectName, GetOptions{})
+	ob, err := c.fs.GetObject(ctx, nameOf(c.src), GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -186,7 +187,7 @@ func (c *partCopy) copyBytes(ctx context.Context) error {
 		return errSourceChanged
 	}
 	body := io.NewSectionReader(ob, c.off, c.p.Size)
-	info, err := c.fs.PutPart(ctx, c.name.key.Upload(c.name.id), c.p.Number, body, PutOptions{Size: c.p.Size})
+	info, err := c.fs.PutPart(ctx, nameOf(&c.name.Object).Upload(c.name.ID), c.p.Number, body, PutOptions{Size: c.p.Size})
 	if err != nil {
 		return err
 	}

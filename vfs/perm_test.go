@@ -1,8 +1,6 @@
 package vfs
 
-import (
-	"testing"
-)
+import "testing"
 
 func ptr[T any](v T) *T { return &v }
 

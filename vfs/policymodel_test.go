@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
 )
 
@@ -146,7 +147,7 @@ func (b *builder) store(bucket string, text []byte) {
 	_, err := compilePolicy(&stored)
 	want(b.t, err, nil)
 	want(b.t, b.fs.update(bg, func(t cluster.Txn, o *op) error {
-		n, err := bucketInode(t, bucket)
+		n, err := keypath.BucketInode(t, bucket)
 		if err != nil {
 			return err
 		}

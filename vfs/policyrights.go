@@ -88,7 +88,7 @@ func (j *judge) resource(act Action) (string, error) {
 	return arnPrefix + name, nil
 }
 
-// bucketInode returns the inode of the bucket.
+// keypath.BucketInode returns the inode of the bucket.
 func (j *judge) bucketInode() (n *record.Inode, err error) {
 	if j.owned == nil {
 		if n, err = record.GetInode(j.r, j.bucket); err != nil {

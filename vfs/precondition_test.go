@@ -2,11 +2,12 @@ package vfs
 
 import (
 	"errors"
-	"ogw/vfs/internal/objects"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"ogw/vfs/internal/objects"
 )
 
 func TestPreconditions(t *testing.T) {

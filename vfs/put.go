@@ -8,6 +8,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/bodyhash"
 	"ogw/vfs/internal/content"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
@@ -48,7 +49,7 @@ func (fs *FS) PutObject(ctx context.Context, name ObjectName, body io.Reader, o 
 
 // publication is a content on its way to become an object.
 type publication struct {
-	key     *objectKey
+	key     *keypath.Key
 	cond    *Preconditions
 	meta    *ObjectMeta
 	content *content.Written
@@ -69,7 +70,7 @@ type publication struct {
 	// make, if set, completes the publication within the transaction, before
 	// the inode of the target is read. If it returns an inode, that is the
 	// target itself, which keeps its content.
-	make func(t cluster.Txn, o *op, at *keyPlace) (self *record.Inode, err error)
+	make func(t cluster.Txn, o *op, at *keypath.Place) (self *record.Inode, err error)
 }
 
 // precheck tells early what publish would find: no such bucket, no right, and
@@ -80,13 +81,13 @@ func (fs *FS) precheck(ctx context.Context, p *publication) error {
 	for settled := false; ; settled = true {
 		var open Ino
 		err := fs.view(ctx, func(r cluster.Reader) error {
-			at, err := locate(r, p.key)
+			at, err := keypath.Locate(r, p.key)
 			if err != nil {
 				return err
 			}
 			j := fs.keyJudge(ctx, r, p.key, &at)
-			if open = 0; !settled && !objects.NoConditions(p.cond) && at.entry != nil && fs.opened(at.entry.Ino) != nil {
-				open = at.entry.Ino
+			if open = 0; !settled && !objects.NoConditions(p.cond) && at.Entry != nil && fs.opened(at.Entry.Ino) != nil {
+				open = at.Entry.Ino
 				return nil
 			}
 			old, err := j.checkTarget(p, &at)
@@ -160,7 +161,7 @@ func (fs *FS) published(ctx context.Context, p *publication) *record.Inode {
 
 // publish makes p.content the object's and returns the inode, stored.
 func (o *op) publish(t cluster.Txn, p *publication) (*record.Inode, error) {
-	at, err := locate(t, p.key)
+	at, err := keypath.Locate(t, p.key)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +184,7 @@ func (o *op) publish(t cluster.Txn, p *publication) (*record.Inode, error) {
 		p.takeOver(self)
 		return self, o.describe(t, p, self)
 	}
-	if p.key.dir {
+	if p.key.Dir {
 		return o.publishDir(t, p, &at, old)
 	}
 	if old != nil && old.IsRegular() && old.Nlink <= 1 {
@@ -231,9 +232,9 @@ func (p *publication) takeOver(n *record.Inode) {
 
 // checkTarget checks the right to publish p and its preconditions, and returns
 // the inode of the entry that p replaces, nil if there is none.
-func (j *judge) checkTarget(p *publication, at *keyPlace) (old *record.Inode, err error) {
-	if at.entry != nil {
-		if old, err = record.GetInode(j.r, at.entry.Ino); err != nil {
+func (j *judge) checkTarget(p *publication, at *keypath.Place) (old *record.Inode, err error) {
+	if at.Entry != nil {
+		if old, err = record.GetInode(j.r, at.Entry.Ino); err != nil {
 			return nil, err
 		}
 	}
@@ -251,12 +252,12 @@ func (j *judge) checkTarget(p *publication, at *keyPlace) (old *record.Inode, er
 	return old, j.checkConditions(p, at, old)
 }
 
-func (j *judge) checkConditions(p *publication, at *keyPlace, old *record.Inode) error {
+func (j *judge) checkConditions(p *publication, at *keypath.Place, old *record.Inode) error {
 	if objects.NoConditions(p.cond) {
 		return nil
 	}
 	if old == nil || old.IsDir() && !old.Has(record.FlagExplicit) {
-		err := objects.CheckAbsent(p.cond, p.key.noSuchKey())
+		err := objects.CheckAbsent(p.cond, p.key.NoSuchKey())
 		if errors.Is(err, ErrNoSuchKey) {
 			return j.hide(err)
 		}
@@ -283,11 +284,11 @@ func (j *judge) checkConditions(p *publication, at *keyPlace, old *record.Inode)
 }
 
 // publishFile makes a new inode for the key; old, if any, loses a link.
-func (o *op) publishFile(t cluster.Txn, p *publication, at *keyPlace, old *record.Inode) (*record.Inode, error) {
-	dir := at.dir()
+func (o *op) publishFile(t cluster.Txn, p *publication, at *keypath.Place, old *record.Inode) (*record.Inode, error) {
+	dir := at.Dir()
 	var err error
-	if len(at.missing) > 0 {
-		if dir, err = o.makeImplied(t, dir, at.missing, p.maker()); err != nil {
+	if len(at.Missing) > 0 {
+		if dir, err = o.makeImplied(t, dir, at.Missing, p.maker()); err != nil {
 			return nil, err
 		}
 	}
@@ -303,14 +304,14 @@ func (o *op) publishFile(t cluster.Txn, p *publication, at *keyPlace, old *recor
 	if p.keepOwner && p.heir == nil && old != nil && old.IsRegular() {
 		n.UID, n.GID = old.UID, old.GID
 	}
-	n.Parent, n.Name = dir, p.key.last()
+	n.Parent, n.Name = dir, p.key.Last()
 	e := record.EntryOf(n)
 	switch {
 	case old != nil:
 		if err = o.dropLink(t, old, dir, n.Name); err == nil {
 			err = o.addEntryBeside(t, dir, e, false) // whether it is a pair does not change
 		}
-	case len(at.missing) > 0:
+	case len(at.Missing) > 0:
 		err = o.addEntryBeside(t, dir, e, false) // in a directory that is new
 	default:
 		err = o.addEntry(t, dir, e)
@@ -323,10 +324,10 @@ func (o *op) publishFile(t cluster.Txn, p *publication, at *keyPlace, old *recor
 
 // publishDir gives the directory of a key "x/" its own content and makes it
 // explicit.
-func (o *op) publishDir(t cluster.Txn, p *publication, at *keyPlace, n *record.Inode) (*record.Inode, error) {
+func (o *op) publishDir(t cluster.Txn, p *publication, at *keypath.Place, n *record.Inode) (*record.Inode, error) {
 	if n == nil {
-		names := append(at.missing[:len(at.missing):len(at.missing)], p.key.last())
-		dir, err := o.makeImplied(t, at.dir(), names, p.maker())
+		names := append(at.Missing[:len(at.Missing):len(at.Missing)], p.key.Last())
+		dir, err := o.makeImplied(t, at.Dir(), names, p.maker())
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/iam"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/policy"
 )
@@ -228,7 +229,7 @@ func (fs *FS) Authorize(ctx context.Context, act Action, name ObjectName) (Bucke
 		if want.anyUser {
 			return fs.namedJudge(ctx, r, name.Bucket).grants(act, nil)
 		}
-		n, err := bucketInode(r, name.Bucket)
+		n, err := keypath.BucketInode(r, name.Bucket)
 		if err != nil {
 			return err
 		}

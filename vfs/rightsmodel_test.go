@@ -10,6 +10,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/posixacl"
 )
 
@@ -308,7 +309,7 @@ func evaluate(fs *FS, s *Subject, act Action, bucket, key string) error {
 		}
 		p := publication{key: &k, cond: &Preconditions{}, remove: act == ActDeleteObject}
 		return fs.view(ctx, func(r cluster.Reader) error {
-			at, err := locate(r, &k)
+			at, err := keypath.Locate(r, &k)
 			if err == nil {
 				j := fs.keyJudge(ctx, r, &k, &at)
 				_, err = j.checkTarget(&p, &at)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
@@ -50,9 +51,9 @@ func TimeOf(t time.Time) Time { return record.TimeOf(t) }
 // Limits of the namespace.
 const (
 	// MaxKeyBytes bounds an object key, S3's limit.
-	MaxKeyBytes = 1024
+	MaxKeyBytes = keypath.MaxKeyBytes
 	// MaxNameBytes bounds one stored component: a key may be one component.
-	MaxNameBytes = MaxKeyBytes
+	MaxNameBytes = keypath.MaxNameBytes
 	// MaxPosixNameBytes is NAME_MAX of the POSIX doors.
 	MaxPosixNameBytes = naming.MaxPosixBytes
 	// MaxSymlinkBytes bounds a symbolic link's target (PATH_MAX without the NUL).

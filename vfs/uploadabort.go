@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
 )
 
@@ -43,7 +44,7 @@ func (fs *FS) abortUploads(ctx context.Context, bucket Ino) {
 	for {
 		var n int
 		err := fs.update(cluster.Relaxed(ctx), func(t cluster.Txn, o *op) error {
-			list, err := uploadsOf(t, bucket, abortBatch)
+			list, err := keypath.UploadsOf(t, bucket, abortBatch)
 			if err != nil {
 				return err
 			}
@@ -62,15 +63,4 @@ func (fs *FS) abortUploads(ctx context.Context, bucket Ino) {
 			return
 		}
 	}
-}
-
-func uploadsOf(r cluster.Reader, bucket Ino, limit int) ([]*record.Upload, error) {
-	var list []*record.Upload
-	prefix := record.UploadPrefix(bucket)
-	err := r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{Limit: limit}, func(k, v []byte) error {
-		u, err := record.DecodeUpload(k, v)
-		list = append(list, u)
-		return err
-	})
-	return list, err
 }

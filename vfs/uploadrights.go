@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/policy"
 )
@@ -42,13 +43,13 @@ func (j *judge) upload(u *record.Upload, act Action) error {
 
 // uploadFor reads an upload with which the subject may do act: ActOwnUpload or
 // ActWriteObject. ErrNoSuchUpload, ErrNoSuchBucket, ErrAccess.
-func (fs *FS) uploadFor(ctx context.Context, r cluster.Reader, name *uploadKey, act Action) (*record.Upload, error) {
-	u, err := getUpload(r, name)
+func (fs *FS) uploadFor(ctx context.Context, r cluster.Reader, name *keypath.UploadKey, act Action) (*record.Upload, error) {
+	u, err := keypath.GetUpload(r, name)
 	if err != nil {
 		return nil, err
 	}
 	j := fs.judge(ctx, r, u.Bucket)
-	j.key = name.key.below()
+	j.key = name.Object.Below()
 	return u, j.upload(u, act)
 }
 
