@@ -24,6 +24,7 @@
 //	              attrcache                              over changeclock: attributes, decoded
 //	              tokens                                 over session: what was done already
 //	              perm                                   over posixacl: credentials, modes, file flags
+//	              keypath                                over naming and records: keys, walked
 //	              posixacl  extents  ids  changeclock    over records
 //	              feed  session                          who is told, who is there
 //	              secrets                                over records, sealed
@@ -47,8 +48,7 @@
 //	          statfs
 //	files     file openfile piece write flush blobupload sync setattr lookup attr
 //	          getattr path contents damage damagedfiles
-//	entries   entry orphan uploadabort capability objectkey bucketname bucketinode
-//	          moderights
+//	entries   entry orphan uploadabort capability bucketname moderights
 //	core      op fs commits policycache dirty keeper
 //	          feed holder types objecttypes rightstypes errors
 //
