@@ -32,18 +32,18 @@ func (j *judge) ownerOfAll() (*record.Inode, error) {
 	return j.bucketInode()
 }
 
-// heir returns the bucket if its owner will own what p publishes; nil: who writes
-// will. What a local user writes is the user's, as over POSIX.
-func (j *judge) heir(p *publication) (*record.Inode, error) {
+// heir returns the bucket if its owner will own what is published with the ACL a;
+// nil: who writes will. What a local user writes is the user's, as over POSIX.
+func (j *judge) heir(a Grants) (*record.Inode, error) {
 	own, err := j.ownership()
 	if err != nil || own < OwnershipPreferred || j.s != nil && j.s.Local {
 		return nil, err
 	}
 	if own == OwnershipPreferred {
-		if len(p.meta.Grants) == 0 {
+		if len(a) == 0 {
 			return nil, nil
 		}
-		if full, err := j.toBucketOwner(p.meta.Grants); err != nil || !full {
+		if full, err := j.toBucketOwner(a); err != nil || !full {
 			return nil, err
 		}
 	}

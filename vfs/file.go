@@ -356,56 +356,6 @@ func (fs *FS) closeOrphan(ctx context.Context, ino Ino) error {
 	return fs.removeOrphan(cluster.Relaxed(ctx), ino)
 }
 
-// OpenTemp makes a file without a name in dir's bucket (O_TMPFILE); Link
-// gives it one.
-func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, flags OpenFlags) (a Attr, f *File, err error) {
-	if !cred.Unchecked() {
-		if err := fs.Access(ctx, cred, dir, AccessWrite|AccessExec); err != nil {
-			return a, nil, err
-		}
-	}
-	id, err := fs.ids.Take(ctx)
-	if err != nil {
-		return a, nil, err
-	}
-	// Opened before it exists, so that the collector sees it open.
-	of, err := fs.acquire(ctx, Ino(id))
-	if err != nil {
-		return a, nil, err
-	}
-	fs.session.Open.MarkOrphan(Ino(id))
-	f = &File{fs: fs, of: of, flags: flags, killPriv: !cred.Superuser()}
-	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
-		d, err := getDir(t, dir)
-		if err != nil {
-			return err
-		}
-		if err := perm.FlagsOf(d).CheckWritable(); err != nil {
-			return err
-		}
-		n := o.newInode(id, ModeRegular|mode&ModePermMask&^cred.EffectiveUmask(), cred)
-		n.SetFileFlags(uint32(perm.FlagsOf(d) & perm.InheritedFlags))
-		n.Nlink, n.Parent = 0, dir
-		n.Choose()
-		if d.Mode&ModeSetGID != 0 {
-			n.GID = d.GID
-		}
-		if err := o.makeOrphan(t, n); err != nil {
-			return err
-		}
-		if err := record.PutInode(t, n); err != nil {
-			return err
-		}
-		a, err = fs.attrOf(t, n)
-		return err
-	})
-	if err != nil {
-		f.release(ctx)
-		return Attr{}, nil, err
-	}
-	return a, f, nil
-}
-
 // KeepWith has k keep what is written through the File. It comes before the
 // first write.
 func (f *File) KeepWith(k Keeper) { f.keeper = k }

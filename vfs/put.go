@@ -176,7 +176,7 @@ func (o *op) publish(t cluster.Txn, p *publication) (*record.Inode, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.heir, err = j.heir(p); err != nil {
+	if p.heir, err = j.heir(p.meta.Grants); err != nil {
 		return nil, err
 	}
 	if self != nil {
