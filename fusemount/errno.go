@@ -59,6 +59,8 @@ var errnos = [...]struct {
 	{vfs.ErrBadBucketName, syscall.EINVAL},
 	{vfs.ErrACLsDisabled, syscall.EINVAL},
 	{vfs.ErrACLGrants, syscall.EINVAL},
+	{vfs.ErrWriteOffset, syscall.EINVAL},
+	{vfs.ErrAppendMeta, syscall.EINVAL},
 	{vfs.ErrReservedName, syscall.EPERM},
 	{vfs.ErrNoSuchKey, syscall.ENOENT},
 	{vfs.ErrKeyTooLong, syscall.ENAMETOOLONG},

@@ -117,6 +117,8 @@ var errorTable = []struct {
 	{vfs.ErrBadBucketName, ErrInval},
 	{vfs.ErrACLsDisabled, ErrInval},
 	{vfs.ErrACLGrants, ErrInval},
+	{vfs.ErrWriteOffset, ErrInval},
+	{vfs.ErrAppendMeta, ErrInval},
 	{vfs.ErrReservedName, ErrPerm},
 	{vfs.ErrNoSuchKey, ErrNoEnt},
 	{vfs.ErrKeyTooLong, ErrNameTooLong},

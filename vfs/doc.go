@@ -38,7 +38,7 @@
 // inode are one thing:
 //
 //	whole     open background check repair backup
-//	objects   put receive copy object objectinfo delete purge list listuploads listrights
+//	objects   put append receive copy renameobject object objectinfo delete purge list listuploads listrights
 //	          multipart part partcopy complete uploadmarker uploadrights bucket
 //	          bucketconfig bucketpolicy bucketownership deleterights grantops aclrights
 //	          objectrights followlink durability whereis xattr xattrvirtual

@@ -52,6 +52,8 @@ var (
 	ErrReservedName   = fserr.ErrReservedName // EPERM
 	ErrACLsDisabled   = fserr.ErrACLsDisabled
 	ErrACLGrants      = fserr.ErrACLGrants
+	ErrWriteOffset    = fserr.ErrWriteOffset
+	ErrAppendMeta     = fserr.ErrAppendMeta
 	ErrNoSuchKey      = fserr.ErrNoSuchKey
 	ErrKeyTooLong     = fserr.ErrKeyTooLong
 	ErrNoSuchUpload   = fserr.ErrNoSuchUpload

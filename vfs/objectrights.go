@@ -146,7 +146,7 @@ const (
 // describes returns ErrAccess if a publication brings an ACL or tags, which policies
 // know as actions of their own.
 func (j *judge) describes(act Action, m *ObjectMeta) error {
-	if m == nil || act != ActWriteObject || j.s.Local {
+	if m == nil || act != ActWriteObject || j.free() || j.s.Local {
 		return nil
 	}
 	if by, err := j.byKeys(); err != nil || !by {

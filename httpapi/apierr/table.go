@@ -60,6 +60,8 @@ var Table = []Entry{
 	{vfs.ErrBadBucketName, http.StatusBadRequest, "bad_bucket_name"},
 	{vfs.ErrACLsDisabled, http.StatusBadRequest, "acls_disabled"},
 	{vfs.ErrACLGrants, http.StatusBadRequest, "acl_grants"},
+	{vfs.ErrWriteOffset, http.StatusConflict, "write_offset"},
+	{vfs.ErrAppendMeta, http.StatusBadRequest, "append_metadata"},
 	{vfs.ErrReservedName, http.StatusForbidden, "reserved_name"},
 	{vfs.ErrUserExists, http.StatusConflict, "user_exists"},
 	{vfs.ErrUIDTaken, http.StatusConflict, "uid_taken"},

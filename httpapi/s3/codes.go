@@ -25,6 +25,8 @@ var (
 	codeBucketNotEmpty      = code{"BucketNotEmpty", 409, "The bucket you tried to delete is not empty."}
 	codeEntityTooLarge      = code{"EntityTooLarge", 400, "Your proposed upload exceeds the maximum allowed object size."}
 	codeEntityTooSmall      = code{"EntityTooSmall", 400, "Your proposed upload is smaller than the minimum allowed size"}
+	codeAppendMeta          = code{"InvalidRequest", 400, "Cannot specify both a write offset value and user-defined object metadata for existing objects."}
+	codeWriteOffset         = code{"InvalidWriteOffset", 400, "The write offset value that you specified does not match the current object size."}
 	codeAuthHeaderMalformed = code{"AuthorizationHeaderMalformed", 400, "The authorization header that you provided is not valid."}
 	codeAuthQueryMalformed  = code{"AuthorizationQueryParametersError", 400, "The authorization query parameters that you provided are not valid."}
 	codeIllegalLocation     = code{"InvalidLocationConstraint", 400, "The specified location-constraint is not valid"}

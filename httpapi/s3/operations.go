@@ -78,6 +78,7 @@ func objectOps() map[string]methodOps {
 			base: operation{"PutObject", needPut, (*request).putObject},
 			sub: []subOp{
 				{"acl", operation{"PutObjectAcl", needSetObjectACL, (*request).putObjectACL}},
+				{"renameObject", operation{"RenameObject", needPut, (*request).renameObject}},
 				{"tagging", operation{"PutObjectTagging", needPut, (*request).putObjectTagging}},
 				{"uploadId", operation{"UploadPart", needPut, (*request).uploadPart}},
 				{"partNumber", operation{"UploadPart", needPut, (*request).uploadPart}},

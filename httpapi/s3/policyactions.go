@@ -41,6 +41,7 @@ var policyActions = map[string]string{
 	"PutBucketCors":                      "s3:PutBucketCORS",
 	"PutBucketOwnershipControls":         "s3:PutBucketOwnershipControls",
 	"PutBucketPolicy":                    "s3:PutBucketPolicy",
+	"RenameObject":                       "s3:PutObject", // of the new key; vfs asks for those of the old one
 	"PutBucketRequestPayment":            "s3:PutBucketRequestPayment",
 	"PutBucketTagging":                   "s3:PutBucketTagging",
 	"PutObjectTagging":                   "s3:PutObjectTagging",

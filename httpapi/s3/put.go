@@ -12,6 +12,8 @@ func (q *request) putObject() error {
 	if q.r.Header.Get("X-Amz-Copy-Source") != "" {
 		return q.copyObject()
 	}
+	at := q.r.Header.Get(writeOffsetHeader)
+	q.r.Header.Del(writeOffsetHeader)
 	meta, err := q.requestMeta(q.r.Header)
 	if err != nil {
 		return err
@@ -24,10 +26,14 @@ func (q *request) putObject() error {
 	if p.size > q.cfg.MaxObjectBytes {
 		return newError(codeEntityTooLarge).with("ProposedSize", itoa(p.size)).with("MaxSizeAllowed", itoa(q.cfg.MaxObjectBytes))
 	}
-	info, err := q.fs.PutObject(q.ctx, q.name, p, vfs.PutOptions{
+	opts := vfs.PutOptions{
 		Meta: meta, Size: p.size, MaxSize: q.cfg.MaxObjectBytes, MD5: p.md5, Finish: p.finish,
 		Cond: httpapi.ParseConditions(q.r.Header, "").VFS(), Owner: q.id.cred(), Bucket: q.info.Ino,
-	})
+	}
+	if at != "" {
+		return q.appendObject(at, p, opts)
+	}
+	info, err := q.fs.PutObject(q.ctx, q.name, p, opts)
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,7 @@ type Server struct {
 	forms  *fair.Pool // forms whose fields are being read
 	// documents is memory, in bytes, for large XML bodies and listings.
 	documents *fair.Pool
+	renames   renameTokens
 	handler   http.Handler
 	// share lets pages of other origins see an answer.
 	share func(*request)

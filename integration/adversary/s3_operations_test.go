@@ -114,6 +114,11 @@ func attacks() map[string]attack {
 		"DeleteBucketReplication BUCKET DELETE replication":             {target: "/hers?replication"},
 		"DeleteBucketWebsite BUCKET DELETE website":                     {target: "/hers?website"},
 
+		"RenameObject OBJECT PUT renameObject": {target: "/hers/stolen?renameObject", headers: []string{"X-Amz-Rename-Source", "secret"}},
+		"RenameObject over OBJECT PUT ":        {target: "/hers/secret?renameObject", headers: []string{"X-Amz-Rename-Source", "none"}},
+		"RenameObject all OBJECT PUT ":         {target: "/hers/d/?renameObject", headers: []string{"X-Amz-Rename-Source", "e/", "X-Ogw-Rename-Directory", "true"}},
+		"PutObject append OBJECT PUT ":         {target: "/hers/secret", body: "forged", headers: []string{"X-Amz-Write-Offset-Bytes", "9"}},
+
 		"CopyObject from OBJECT PUT ":     {target: "/his/stolen", headers: []string{"X-Amz-Copy-Source", "/hers/secret"}},
 		"CopyObject over OBJECT PUT ":     {target: "/hers/secret", headers: []string{"X-Amz-Copy-Source", "/his/own"}},
 		"UploadPartCopy from OBJECT PUT ": {target: "/his/up?uploadId=HIS&partNumber=1", headers: []string{"X-Amz-Copy-Source", "/hers/secret"}},

@@ -38,7 +38,7 @@ var auditRows = map[string]map[string]audit.Class{
 		"GetBucketAcl": audit.Data, "GetBucketLocation": audit.Data, "ListMultipartUploads": audit.Data,
 		"PostObject": audit.Data, "DeleteObjects": audit.Data, "PreflightRequest": audit.Data,
 		"GetObject": audit.Data, "GetObjectAcl": audit.Data, "GetObjectAttributes": audit.Data, "GetObjectTagging": audit.Data, "ListParts": audit.Data,
-		"HeadObject": audit.Data, "PutObject": audit.Data, "PutObjectTagging": audit.Data, "UploadPart": audit.Data,
+		"HeadObject": audit.Data, "RenameObject": audit.Data, "PutObject": audit.Data, "PutObjectTagging": audit.Data, "UploadPart": audit.Data,
 		"CreateMultipartUpload": audit.Data, "CompleteMultipartUpload": audit.Data, "AbortMultipartUpload": audit.Data,
 		"DeleteObject": audit.Data, "DeleteObjectTagging": audit.Data,
 	},

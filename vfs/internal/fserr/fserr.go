@@ -43,6 +43,8 @@ var (
 	ErrReservedName   = errors.New("name is reserved for the service") // EPERM
 	ErrACLsDisabled   = errors.New("the bucket does not allow ACLs")
 	ErrACLGrants      = errors.New("the bucket's ACL grants rights to others")
+	ErrWriteOffset    = errors.New("the offset is not the size of the object")
+	ErrAppendMeta     = errors.New("metadata, tags or an ACL with what is appended")
 	ErrNoSuchKey      = errors.New("no such key")
 	ErrKeyTooLong     = errors.New("key too long")
 	ErrNoSuchUpload   = errors.New("no such multipart upload")
