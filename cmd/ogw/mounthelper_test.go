@@ -297,9 +297,9 @@ func notifySocket(t *testing.T) (path string, said func() string) {
 	}
 }
 
-// What a killed process had mounted, the next one mounts again; what was
+// What a killed or stopped server had mounted, the next one mounts again; what was
 // unmounted since stays so.
-func TestRemountAfterCrash(t *testing.T) {
+func TestRemountAfterEnd(t *testing.T) {
 	needFUSE(t)
 	w := newWorld(t)
 	ready, said := notifySocket(t)
@@ -330,11 +330,22 @@ func TestRemountAfterCrash(t *testing.T) {
 	}
 	d.signal(syscall.SIGTERM)
 	d.wait(endLimit)
+	if fusemount.IsMount(mnt) {
+		t.Error("a stopped server left its mount")
+	}
+	d = w.serve(anyPort...)
+	if got := readFile(t, mnt+"/photos/a"); got != "hello" || fusemount.IsMount(off) {
+		t.Errorf("after an orderly end: %q, mounted again what somebody unmounted: %v", got, fusemount.IsMount(off))
+	}
+	w.ok("umount", mnt)
+	w.ok("umount", sub)
+	d.signal(syscall.SIGTERM)
+	d.wait(endLimit)
 	if _, err := os.Stat(w.data(mounts.RecordName)); !os.IsNotExist(err) {
 		t.Errorf("the record is left: %v", err)
 	}
 	w.serve(anyPort...)
 	if fusemount.IsMount(mnt) {
-		t.Error("mounted again after an orderly end")
+		t.Error("mounted again what ogw umount ended")
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -94,14 +92,21 @@ func (s *status) print(st admin.Status) error {
 			rows = append(rows, []string{"client", clientText(g.Name, c)})
 		}
 	}
-	for _, m := range st.Mounts {
-		text := m.Dir
-		if m.IOUring == "on" {
-			text += " (io_uring)"
-		}
-		rows = append(rows, []string{"mount", text})
+	for i := range st.Mounts {
+		rows = append(rows, []string{"mount", mountText(&st.Mounts[i])})
 	}
 	return s.table(rows)
+}
+
+// mountText is a mount for people.
+func mountText(m *admin.Mount) string {
+	switch {
+	case m.Missing != "":
+		return m.Dir + ", NOT SERVED: " + m.Missing
+	case m.IOUring == "on":
+		return m.Dir + " (io_uring)"
+	}
+	return m.Dir
 }
 
 // scrubText is the state of the scrub for people.
@@ -133,72 +138,4 @@ func clientText(gateway string, c admin.NFSClient) string {
 	}
 	return gateway + ": " + who + mounts + ", since " + time.Since(c.Since).Round(time.Second).String() + ", " +
 		itoa(int64(c.Calls)) + " calls, " + bytesText(int64(c.BytesIn)) + " in, " + bytesText(int64(c.BytesOut)) + " out"
-}
-
-// stopPoll is how often stop looks whether the process has ended.
-const stopPoll = 50 * time.Millisecond
-
-// stop ends the process that serves the data folder.
-type stop struct {
-	common
-	wait time.Duration
-}
-
-func stopCommand(env *environment) *cli.Command {
-	return &cli.Command{
-		Name: "stop", Usage: "drain and stop the process that serves the data folder",
-		Flags:  append(commonFlags(), &cli.DurationFlag{Name: "wait", Value: 3 * time.Minute, Usage: "`TIME` to wait for its end"}),
-		Action: action(func() command { return &stop{common: common{env: env}} }),
-	}
-}
-
-// ParseFlags implements command.
-func (s *stop) ParseFlags(c *cli.Context) error {
-	s.wait = c.Duration("wait")
-	return errors.Join(noArgs(c), s.common.ParseFlags(c))
-}
-
-// Run implements command.
-func (s *stop) Run(ctx context.Context) error {
-	x, err := s.dial(ctx)
-	if err != nil {
-		return err
-	}
-	st, err := x.Status(ctx)
-	if err != nil {
-		return err
-	}
-	var stay []string
-	for _, m := range st.Mounts {
-		if m.Survive {
-			stay = append(stay, m.Dir)
-		}
-	}
-	if err := x.Stop(ctx); err != nil {
-		return err
-	}
-	// The socket goes when everything but the engine is closed; the process
-	// itself says the rest.
-	socket := filepath.Join(st.Dir, admin.SocketName)
-	for end := time.Now().Add(s.wait); s.remote == "" && alive(socket, st.PID); time.Sleep(stopPoll) {
-		if time.Now().After(end) {
-			return errors.New("the process still drains; it stops when that is done")
-		}
-	}
-	if s.json {
-		return s.printJSON(map[string]any{"stopped": st.PID, "mounts_stay": append([]string{}, stay...)})
-	}
-	s.printf("process %d is stopped\n", st.PID)
-	for _, dir := range stay {
-		s.printf("%s stays: its programs wait for the next server, and ogw umount ends it\n", dir)
-	}
-	return nil
-}
-
-func alive(socket string, pid int) bool {
-	if _, err := os.Stat(socket); err == nil {
-		return true
-	}
-	_, err := os.Stat(filepath.Join("/proc", itoa(int64(pid))))
-	return err == nil
 }

@@ -86,6 +86,12 @@ type Mount struct {
 	// names and attributes; nil is the default.
 	EntryTimeout *float64 `json:"entry_timeout,omitempty"`
 	AttrTimeout  *float64 `json:"attr_timeout,omitempty"`
+	// Returns tells that the next server makes the mount again if this process
+	// ends. The process says so; a request cannot.
+	Returns bool `json:"returns,omitempty"`
+	// Missing tells why the process does not serve a mount that it should have;
+	// "" if it does.
+	Missing string `json:"missing,omitempty"`
 }
 
 // Whereis tells who holds an object.

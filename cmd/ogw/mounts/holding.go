@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -235,18 +234,15 @@ func (t *Table) leftOf(ctx context.Context, i *holder.Item, m *admin.Mount) fuse
 	}
 	// As it is: another version may know more of it.
 	l.Options.Holder = &heldMount{&t.holding, holder.Item{Meta: i.Meta, Abandon: i.Abandon}, t.Log, t.set}
-	for _, r := range t.before {
-		if r.Survive {
-			l.Dirs = append(l.Dirs, r.Dir)
-		}
-	}
+	l.Dirs = t.recordedDirs()
 	return l
 }
 
 // goOn lists a mount that was taken over.
 func (t *Table) goOn(m admin.Mount, s *fusemount.Server) {
-	if k := slices.IndexFunc(t.before, func(r admin.Mount) bool { return r.Dir == s.Dir() }); k >= 0 {
-		m = t.before[k]
+	m.Returns = m.Returns || t.Returns
+	if r := t.recorded(s.Dir()); r != nil {
+		m = r.Mount
 	}
 	m.Dir = s.Dir()
 	if err := t.enter(m, s); err != nil {

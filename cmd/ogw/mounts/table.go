@@ -37,6 +37,8 @@ type Config struct {
 	Observe func(operation string, took time.Duration, errno syscall.Errno)
 	Done    func(*fusemount.Record)
 	DoneAll bool
+	// Returns tells that the next process makes the mounts of this one again.
+	Returns bool
 	// Audit is told of each mount that was made or that ended: Mount or Umount.
 	Audit func(operation, dir, detail string)
 }
@@ -45,39 +47,40 @@ type Config struct {
 type Table struct {
 	Config
 	set     *fusemount.Mounts
-	record  string // file that lists the mounts, for a start after a crash
 	holding holding
-	before  []admin.Mount // mounts of the process before
 
 	mu      sync.Mutex // guards the rest; never held while mounting
+	record  *record
 	list    []*mounted
+	absent  []entry // recorded, and not served
 	closed  bool
 	onEmpty func() // called when the last mount ends; may be nil
 }
 
 type mounted struct {
-	info   admin.Mount
-	server *fusemount.Server
+	entry
+	server  *fusemount.Server
+	removed bool // by Remove: it does not come back
 }
 
 // Open makes the table of a process, with the mounts that the process before left
 // to the holder. It belongs to vfs.Config.Restore.
 func Open(ctx context.Context, c Config) *Table {
-	t := &Table{Config: c, set: fusemount.NewMounts(c.FS), record: filepath.Join(c.Dir, RecordName)}
+	t := &Table{Config: c, set: fusemount.NewMounts(c.FS), record: openRecord(c.Dir, c.Log)}
 	t.holding.path = filepath.Join(c.Dir, holderSocket)
 	t.holding.ending, t.holding.close = context.WithCancel(context.Background())
-	t.before = t.recorded()
+	t.absent = t.record.read()
 	t.takeOver(ctx)
 	return t
 }
 
-// List returns the mounts.
+// List returns the mounts that are served.
 func (t *Table) List() []admin.Mount {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := []admin.Mount{}
 	for _, m := range t.list {
-		info := m.info
+		info := m.Mount
 		info.IOUring = "off"
 		if m.server.Ring() {
 			info.IOUring = "on"
@@ -105,7 +108,7 @@ func (t *Table) LockClients() map[string][]string {
 	out := map[string][]string{}
 	for _, m := range t.list {
 		c := m.server.LockClient()
-		out[c] = append(out[c], m.info.Dir)
+		out[c] = append(out[c], m.Dir)
 	}
 	return out
 }
@@ -113,19 +116,20 @@ func (t *Table) LockClients() map[string][]string {
 // Add makes a mount. vfs.ErrClosed if the process is about to stop, vfs.ErrBusy if
 // there are too many mounts, or one that is not served at the place.
 func (t *Table) Add(ctx context.Context, m admin.Mount) error {
-	t.mu.Lock()
-	full, closed := len(t.list) >= maxMounts, t.closed
-	t.mu.Unlock()
-	if closed {
-		return vfs.ErrClosed
-	}
-	if full {
-		return fmt.Errorf("%w: there are %d mounts already", vfs.ErrBusy, maxMounts)
+	m.Returns, m.Missing = t.Returns, ""
+	return t.add(ctx, m, m.NonEmpty)
+}
+
+// add is Add; over tells that the directory may have entries.
+func (t *Table) add(ctx context.Context, m admin.Mount, over bool) error {
+	if err := t.room(m.Dir); err != nil {
+		return err
 	}
 	opt, err := t.options(ctx, m)
 	if err != nil {
 		return err
 	}
+	opt.NonEmpty = over
 	if err := t.holding.free(m.Dir); err != nil {
 		return err
 	}
@@ -147,21 +151,41 @@ func (t *Table) Add(ctx context.Context, m admin.Mount) error {
 	return nil
 }
 
-// enter lists a mount until it ends. vfs.ErrClosed if the process is about to
-// stop.
-func (t *Table) enter(m admin.Mount, server *fusemount.Server) error {
-	entry := &mounted{m, server}
+// room tells why there can be no mount at dir besides the others.
+func (t *Table) room(dir string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return vfs.ErrClosed
 	}
-	t.list = append(t.list, entry)
+	n := len(t.list)
+	for _, r := range t.absent {
+		if r.Dir != dir {
+			n++
+		}
+	}
+	if n >= maxMounts {
+		return fmt.Errorf("%w: there are %d mounts already", vfs.ErrBusy, maxMounts)
+	}
+	return nil
+}
+
+// enter lists a mount until it ends. vfs.ErrClosed if the process is about to
+// stop.
+func (t *Table) enter(m admin.Mount, server *fusemount.Server) error {
+	e := &mounted{entry: entry{Mount: m, Place: place()}, server: server}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return vfs.ErrClosed
+	}
+	t.list = append(t.list, e)
+	t.dropAbsent(m.Dir)
 	t.save()
 	go func() {
 		server.Wait()
 		t.Audit("Umount", m.Dir, "")
-		t.forget(entry)
+		t.forget(e)
 		t.Log.Info("unmounted", "dir", m.Dir)
 	}()
 	return nil
@@ -226,6 +250,9 @@ func (t *Table) forget(m *mounted) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.list = slices.DeleteFunc(t.list, func(x *mounted) bool { return x == m })
+	if m.Stopped && !m.removed {
+		t.absent = append(t.absent, m.entry)
+	}
 	t.save()
 	if len(t.list) == 0 && t.onEmpty != nil {
 		t.onEmpty()
@@ -243,49 +270,59 @@ func kernelCache(seconds *float64) time.Duration {
 	return time.Duration(*seconds * float64(time.Second))
 }
 
-// Remove ends the mount at dir, a busy one only if lazy: vfs.ErrNotExist if there is
-// none, vfs.ErrBusy.
+// Remove ends the mount at dir, a busy one only if lazy, and sees to it that no
+// later process makes it again. vfs.ErrNotExist if there is none, or one that this
+// process does not serve and cannot tell idle from busy, vfs.ErrBusy.
 func (t *Table) Remove(dir string, lazy bool) error {
-	if r := t.holding.waiting(dir); r != nil && lazy {
+	dir = filepath.Clean(dir)
+	if r := t.holding.waiting(dir); r != nil {
+		if !lazy {
+			return fmt.Errorf("%w: this process does not serve the mount at %s", vfs.ErrNotExist, dir)
+		}
 		r.End()
-		return fusemount.Detach(filepath.Clean(dir))
+		return errors.Join(fusemount.Detach(dir), t.strike(dir))
 	}
 	m := t.find(dir)
-	if m == nil && !fusemount.IsMount(filepath.Clean(dir)) { // one that nobody serves does not answer
+	if m == nil && !fusemount.IsMount(dir) { // one that nobody serves does not answer
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			m = t.find(real)
+			dir = real
+			m = t.find(dir)
 		}
 	}
 	if m == nil {
-		return fmt.Errorf("%w: this process has no mount at %s", vfs.ErrNotExist, dir)
+		return t.removeAbsent(dir)
 	}
 	err := m.server.Unmount()
 	if err != nil && lazy {
-		return m.server.Detach()
+		err = m.server.Detach()
 	}
 	if errors.Is(err, syscall.EBUSY) {
-		return fmt.Errorf("%w: %s is in use by %s; --lazy takes it out of the tree at once", vfs.ErrBusy, dir, fusemount.Users(m.info.Dir))
+		return fmt.Errorf("%w: %s is in use by %s; %s", vfs.ErrBusy, dir, fusemount.Users(dir), LazyHint)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return t.strike(dir)
 }
+
+// LazyHint follows a message about a busy mount.
+const LazyHint = "--lazy takes it out of the tree at once, and programs keep what they have open of it"
 
 // find returns the mount at dir, or nil.
 func (t *Table) find(dir string) *mounted {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i := slices.IndexFunc(t.list, func(m *mounted) bool { return m.info.Dir == filepath.Clean(dir) })
+	i := slices.IndexFunc(t.list, func(m *mounted) bool { return m.Dir == dir })
 	if i < 0 {
 		return nil
 	}
 	return t.list[i]
 }
 
-// Close ends all mounts but those that survive; no new ones come.
+// Close ends all mounts but those that survive; no new ones come. The next server
+// makes them again.
 func (t *Table) Close() {
-	t.mu.Lock()
-	t.closed = true
-	list := slices.Clone(t.list)
-	t.mu.Unlock()
+	list := t.beginClose()
 	// What changes through them last is told to those that stay.
 	for _, m := range list {
 		if !m.server.Survives() {
@@ -303,9 +340,33 @@ func (t *Table) Close() {
 	t.holding.close()
 	for _, m := range list {
 		if m.server.Survives() && !m.server.Left() {
+			t.stopped(m)
 			t.end(m)
 		}
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.save()
+	t.record.close()
+}
+
+// beginClose returns the mounts, noted as ended by Close but for those that survive.
+func (t *Table) beginClose() []*mounted {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for _, m := range t.list {
+		m.Stopped = m.Returns && !m.server.Survives()
+	}
+	t.save()
+	return slices.Clone(t.list)
+}
+
+// stopped notes that Close ends a mount.
+func (t *Table) stopped(m *mounted) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m.Stopped = m.Returns
 }
 
 // end unmounts, or at least takes the mount out of the tree.
@@ -316,9 +377,9 @@ func (t *Table) end(m *mounted) {
 		err = m.server.Unmount()
 	}
 	if err != nil {
-		t.Log.Warn("programs still use a mount; they will get errors", "dir", m.info.Dir, "error", err)
+		t.Log.Warn("programs still use a mount; they will get errors", "dir", m.Dir, "error", err)
 		if err := m.server.Detach(); err != nil {
-			t.Log.Error("detach", "dir", m.info.Dir, "error", err)
+			t.Log.Error("detach", "dir", m.Dir, "error", err)
 		}
 	}
 }

@@ -22,7 +22,7 @@ const MountLog = "mount.log"
 
 // privateNames are the files that the process makes in the data folder; the engine
 // sees to its own.
-var privateNames = []string{CredentialsName, mounts.RecordName, MountLog, MountLog + ".1", admin.SocketName}
+var privateNames = []string{CredentialsName, mounts.RecordName, mounts.LockName, MountLog, MountLog + ".1", admin.SocketName}
 
 // engine is what stores, and what watches over it.
 type engine struct {

@@ -59,7 +59,7 @@ func openNamespace(ctx context.Context, cfg *config.Config, opt *Options, e *eng
 
 func openMounts(ctx context.Context, cfg *config.Config, opt *Options, e *engine, fs *vfs.FS) *mounts.Table {
 	return mounts.Open(ctx, mounts.Config{
-		FS: fs, Dir: cfg.Cluster.Dir, Log: opt.Log, Observe: e.meters.fuse,
+		FS: fs, Dir: cfg.Cluster.Dir, Log: opt.Log, Returns: !opt.UntilUnmounted, Observe: e.meters.fuse,
 		Done: e.audit.fuse(fs), DoneAll: e.audit.log.Wants(audit.Data), Audit: e.audit.mounted,
 	})
 }

@@ -35,7 +35,9 @@ func (p *process) Gateways() []admin.Gateway {
 }
 
 // Mounts implements admin.Process.
-func (p *process) Mounts() []admin.Mount { return p.namespace.mounts.List() }
+func (p *process) Mounts() []admin.Mount {
+	return append(p.namespace.mounts.List(), p.namespace.mounts.Missing()...)
+}
 
 // Mount implements admin.Process.
 func (p *process) Mount(ctx context.Context, m admin.Mount) error {

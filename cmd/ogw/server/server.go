@@ -75,7 +75,7 @@ func (s *Server) Gateways() []admin.Gateway { return s.process.Gateways() }
 // Mount makes a mount, as the API does.
 func (s *Server) Mount(ctx context.Context, m admin.Mount) error { return s.process.Mount(ctx, m) }
 
-// RestoreMounts mounts again what a process that crashed had mounted, but at the
+// RestoreMounts mounts again what the process before had mounted, but at the
 // directory except, which is about to be mounted.
 func (s *Server) RestoreMounts(ctx context.Context, except string) {
 	s.namespace.mounts.Restore(ctx, except)

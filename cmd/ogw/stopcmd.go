@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"ogw/httpapi/admin"
+)
+
+// stopPoll is how often stop looks whether the process has ended.
+const stopPoll = 50 * time.Millisecond
+
+// stop ends the process that serves the data folder.
+type stop struct {
+	common
+	wait time.Duration
+}
+
+func stopCommand(env *environment) *cli.Command {
+	return &cli.Command{
+		Name: "stop", Usage: "drain and stop the process that serves the data folder",
+		Flags:  append(commonFlags(), &cli.DurationFlag{Name: "wait", Value: 3 * time.Minute, Usage: "`TIME` to wait for its end"}),
+		Action: action(func() command { return &stop{common: common{env: env}} }),
+	}
+}
+
+// ParseFlags implements command.
+func (s *stop) ParseFlags(c *cli.Context) error {
+	s.wait = c.Duration("wait")
+	return errors.Join(noArgs(c), s.common.ParseFlags(c))
+}
+
+// Run implements command.
+func (s *stop) Run(ctx context.Context) error {
+	x, err := s.dial(ctx)
+	if err != nil {
+		return err
+	}
+	st, err := x.Status(ctx)
+	if err != nil {
+		return err
+	}
+	stay, back := []string{}, []string{}
+	for i := range st.Mounts {
+		switch m := &st.Mounts[i]; {
+		case m.Survive:
+			stay = append(stay, m.Dir)
+		case m.Returns:
+			back = append(back, m.Dir)
+		}
+	}
+	if err := x.Stop(ctx); err != nil {
+		return err
+	}
+	// The socket goes when everything but the engine is closed; the process
+	// itself says the rest.
+	socket := filepath.Join(st.Dir, admin.SocketName)
+	for end := time.Now().Add(s.wait); s.remote == "" && alive(socket, st.PID); time.Sleep(stopPoll) {
+		if time.Now().After(end) {
+			return errors.New("the process still drains; it stops when that is done")
+		}
+	}
+	if s.json {
+		return s.printJSON(map[string]any{"stopped": st.PID, "mounts_stay": stay, "mounts_return": back})
+	}
+	s.printf("process %d is stopped\n", st.PID)
+	for _, dir := range stay {
+		s.printf("%s stays: its programs wait for the next server; to end it: ogw umount --dir %s %s\n", dir, st.Dir, dir)
+	}
+	for _, dir := range back {
+		s.printf("%s is unmounted until the next server mounts it again; to prevent that: ogw umount --dir %s %s\n", dir, st.Dir, dir)
+	}
+	return nil
+}
+
+func alive(socket string, pid int) bool {
+	if _, err := os.Stat(socket); err == nil {
+		return true
+	}
+	_, err := os.Stat(filepath.Join("/proc", itoa(int64(pid))))
+	return err == nil
+}
