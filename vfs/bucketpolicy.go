@@ -34,7 +34,7 @@ func (fs *FS) BucketPolicy(ctx context.Context, bucket string) (text []byte, pub
 			return fmt.Errorf("%w: policy of bucket %q: %w", ErrCorrupt, bucket, err)
 		}
 		public = p.public
-		text, err = policy.Rewrite(stored.Text, func(id string) (string, error) { return fs.users.Shown(r, id) })
+		text, err = policy.Rewrite(stored.Text, func(id string) (string, error) { return fs.iam.Shown(r, id) })
 		return err
 	})
 	return text, public, err
@@ -135,11 +135,11 @@ func (j *judge) takesPolicy(p *bucketPolicy) error {
 	return err
 }
 
-// principalID returns the ID of a user whom a policy names.
+// principalID returns the ID of a user or role whom a policy names.
 func (fs *FS) principalID(r cluster.Reader, name string) (string, error) {
-	u, err := fs.users.Principal(r, name)
+	id, err := fs.iam.Principal(r, name)
 	if errors.Is(err, ErrNoSuchUser) {
 		err = &policy.Error{Message: "Invalid principal in policy", Detail: name}
 	}
-	return string(u.ID), err
+	return id, err
 }

@@ -84,6 +84,11 @@ func populate(t testing.TB, fs *FS) {
 	want(t, err, nil)
 	want(t, fs.IAM().AddMember(bg, "group", "user"), nil)
 	want(t, fs.IAM().Attach(bg, iam.Holder{Kind: iam.User, Name: "user"}, "readers"), nil)
+	trust := []byte(`{"Statement":{"Effect":"Allow","Principal":{"AWS":"arn:aws:iam::000000000000:root"},"Action":"sts:AssumeRole"}}`)
+	_, err = fs.IAM().CreateRole(bg, iam.NewRole{Name: "role", Trust: trust})
+	want(t, err, nil)
+	_, err = fs.IAM().CreateProvider(bg, "https://id.example", []string{"ogw"}, nil)
+	want(t, err, nil)
 	_, err = fs.StoreSecret(bg, "secret")
 	want(t, err, nil)
 	want(t, fs.UpdateSetting(bg, "name", func([]byte) ([]byte, error) { return []byte("value"), nil }), nil)
@@ -260,7 +265,7 @@ func TestDamagedRecords(t *testing.T) {
 		tryDamaged(t, p.key, nil)
 	}
 	for _, tab := range []byte{record.TabInode, record.TabDentry, record.TabXattr, record.TabLink, record.TabLongName, record.TabExtent, record.TabContent, record.TabRef,
-		record.TabQueue, record.TabUpload, record.TabUploadID, record.TabPart, record.TabBucket, record.TabPolicy, record.TabPerms, record.TabManaged, record.TabGroup, record.TabIAMName, record.TabBacklink, record.TabRevision, record.TabUser, record.TabUserName, record.TabUID, record.TabAccess, record.TabSetting, record.TabSecret, record.TabDamaged} {
+		record.TabQueue, record.TabUpload, record.TabUploadID, record.TabPart, record.TabBucket, record.TabPolicy, record.TabPerms, record.TabManaged, record.TabGroup, record.TabRole, record.TabProvider, record.TabIAMName, record.TabBacklink, record.TabRevision, record.TabUser, record.TabUserName, record.TabUID, record.TabAccess, record.TabSetting, record.TabSecret, record.TabDamaged} {
 		if !tables[tab] {
 			t.Errorf("no record of the table %q", tab)
 		}

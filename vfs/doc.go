@@ -42,8 +42,8 @@
 //	          multipart part partcopy complete uploadmarker uploadrights bucket
 //	          bucketconfig bucketpolicy bucketownership deleterights grantops aclrights
 //	          objectrights followlink durability whereis xattr xattrvirtual
-//	rights    rights policyrights actions policykeys accessblock ownership denials
-//	          subject settings
+//	rights    rights policyrights assume actions policykeys accessblock ownership
+//	          denials subject settings
 //	POSIX     create unlink rename readdir dirstream setflags allocate copyrange below
 //	          statfs
 //	files     file openfile piece write flush blobupload sync setattr lookup attr

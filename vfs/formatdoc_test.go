@@ -52,6 +52,10 @@ func samples(t *testing.T) map[string]sample {
 	managed := record.ManagedPolicy{ID: "ANPA1", Name: "m", Path: "/", Description: "d", Created: sampleNS, Updated: sampleNS + 1, Default: 2, Next: 3,
 		Versions: []record.PolicyVersion{{Number: 2, Created: sampleNS, Text: []byte("{}")}}}
 	group := record.Group{ID: "AGPA1", Name: "g", Path: "/", Created: sampleNS}
+	role := record.Role{ID: "AROA1", Name: "r", Path: "/", Description: "d", Created: sampleNS, UID: 10001, MaxSession: 3600, Trust: []byte("{}")}
+	provider := record.Provider{URL: "id.example/x", Created: sampleNS, Audiences: []string{"ogw"}, Thumbprints: []string{"0f"}}
+	notEmpty(t, role)
+	notEmpty(t, provider)
 	notEmpty(t, perms)
 	notEmpty(t, managed)
 	notEmpty(t, group)
@@ -107,6 +111,8 @@ func samples(t *testing.T) map[string]sample {
 		"A":           {record.PermissionsKey("u1"), perms.Encode()},
 		"P":           {record.ManagedPolicyKey("ANPA1"), managed.Encode()},
 		"G":           {record.GroupKey("AGPA1"), group.Encode()},
+		"a":           {record.RoleKey("AROA1"), role.Encode()},
+		"w":           {record.ProviderKey(provider.URL), provider.Encode()},
 		"N":           {record.IAMNameKey(record.GroupKind, "G"), []byte("AGPA1")},
 		"B":           {record.BacklinkKey("AGPA1", "u1"), []byte{1}},
 		"R":           {record.RevisionKey(), bytes.Repeat([]byte{7}, 16)},

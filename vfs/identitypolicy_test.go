@@ -126,7 +126,7 @@ func TestBoundary(t *testing.T) {
 	want(t, err, nil)
 	_, err = c.fs.CreateBucket(bg, "bobs", c.cred("bob"))
 	want(t, err, nil)
-	want(t, d.SetBoundary(bg, "bob", "bound"), nil)
+	want(t, d.SetBoundary(bg, bob, "bound"), nil)
 	want(t, c.reads("bob", "bkt", "a"), ErrAccess)
 	want(t, putAs(c.fs, c.subject("bob"), "bobs", "k", nil), nil)
 	_, err = c.fs.ListObjects(c.as("bob"), "bobs", ListOptions{MaxKeys: 10})
@@ -136,7 +136,7 @@ func TestBoundary(t *testing.T) {
 	want(t, c.reads("bob", "bkt", "b"), ErrAccess)
 	want(t, c.fs.SetBucketPolicy(bg, "bkt", policyOf(statement("Allow", "s3:GetObject", "bkt/b"))), nil)
 	want(t, c.reads("bob", "bkt", "b"), nil) // whom the resource names by itself
-	want(t, d.DeleteBoundary(bg, "bob"), nil)
+	want(t, d.DeleteBoundary(bg, bob), nil)
 	want(t, c.fs.SetBucketPolicy(bg, "bkt", nil), nil)
 	want(t, c.reads("bob", "bkt", "b"), nil)
 }
@@ -213,7 +213,7 @@ func TestRemovedUserHoldsNothing(t *testing.T) {
 	_, err = d.CreatePolicy(bg, iam.NewPolicy{Name: "m", Text: policyOf(allow("s3:*", "*"))})
 	want(t, err, nil)
 	want(t, d.Attach(bg, bob, "m"), nil)
-	want(t, d.SetBoundary(bg, "bob", "m"), nil)
+	want(t, d.SetBoundary(bg, bob, "m"), nil)
 	before := c.as("bob")
 	_, err = c.fs.HeadObject(before, ObjectName{"bkt", "k"}, GetOptions{})
 	want(t, err, nil)

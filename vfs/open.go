@@ -47,7 +47,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 		return nil, err
 	}
 	fs.users = users.New(userStore{fs}, fs.cfg.Keys, !fs.feed.Complete())
-	fs.iam = iam.New(userStore{fs}, fs.users, fs.mayAdminister)
+	fs.iam = iam.New(iam.Config{Store: userStore{fs}, Users: fs.users, May: fs.mayAdminister, Secret: fs.StoreSecret, Now: fs.cfg.Now})
 	if err := fs.ids.Init(ctx, fs.kv); err != nil {
 		return nil, err
 	}

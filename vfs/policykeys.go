@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"ogw/vfs/iam"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/policy"
 	"ogw/vfs/users"
@@ -16,6 +17,7 @@ import (
 // the object and the time, and what the door knows of the rest (Call.Values).
 type policyKeys struct {
 	anonymous bool
+	session   *iam.Session // nil: an access key asks
 	user      record.UserID
 	name      string
 	uid       uint32
@@ -23,6 +25,7 @@ type policyKeys struct {
 	tags      string        // of the object, as they are kept
 	list      *ListOptions  // of a list
 	policyARN string        // of the managed policy that is attached or detached
+	boundary  string        // of the policy that bounds who is made
 	values    policy.Values // nil: the door knows nothing
 	one       [1]string
 }
@@ -49,11 +52,15 @@ func (k *policyKeys) Value(key string) ([]string, bool) {
 			return v, true
 		}
 	}
-	if key == "iam:policyarn" && k.policyARN != "" {
+	switch key {
+	case "iam:policyarn":
 		k.one[0] = k.policyARN
-		return k.one[:], true
+	case "iam:permissionsboundary":
+		k.one[0] = k.boundary
+	default:
+		return k.listed(key)
 	}
-	return k.listed(key)
+	return k.one[:], k.one[0] != ""
 }
 
 // own is what a key of AWS's is worth that says who asks, and when.
@@ -69,15 +76,26 @@ func (k *policyKeys) own(name string) (string, bool) {
 		if k.anonymous {
 			return "Anonymous", true
 		}
+		if k.session != nil && k.session.Role() {
+			return "AssumedRole", true
+		}
 		return "User", true
 	case "userid":
-		if k.anonymous {
+		switch {
+		case k.anonymous:
 			return "anonymous", true
+		case k.session != nil:
+			return k.session.ID(), true
 		}
 		return string(k.user), true
 	}
 	if k.anonymous {
 		return "", false
+	}
+	if k.session != nil {
+		if v, ok := k.ofSession(name); ok || k.session.Role() {
+			return v, ok
+		}
 	}
 	switch name {
 	case "username":
@@ -86,6 +104,25 @@ func (k *policyKeys) own(name string) (string, bool) {
 		return users.ARN(k.uid, k.name), k.name != ""
 	case "principalaccount":
 		return users.AccountNumber(k.uid), true
+	}
+	return "", false
+}
+
+// ofSession is what a key is worth that only temporary credentials have, or that is
+// another for a role.
+func (k *policyKeys) ofSession(name string) (string, bool) {
+	s := k.session
+	switch name {
+	case "tokenissuetime":
+		return time.Unix(s.Issued, 0).UTC().Format(time.RFC3339), true
+	case "multifactorauthpresent":
+		return "false", true
+	case "federatedprovider":
+		return iam.ProviderARN(s.Provider), s.Provider != ""
+	case "principalarn":
+		return s.ARN, s.Role()
+	case "principalaccount":
+		return iam.Account, s.Role()
 	}
 	return "", false
 }

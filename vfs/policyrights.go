@@ -2,13 +2,13 @@ package vfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"ogw/cluster"
 	"ogw/vfs/iam"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/policy"
-	"ogw/vfs/users"
 )
 
 // The policies of a request: the bucket's, those of who asks, and its permission
@@ -36,9 +36,11 @@ func (j *judge) byPolicies(act Action, name string, n *record.Inode) (policy.Eff
 	case v.Effect == policy.Deny:
 		return policy.None, fmt.Errorf("statement %d %q of %s denies %s: %w", v.Number, v.Sid, v.Policy, name, j.denied(act))
 	case e == policy.Allow:
-		return e, nil // to the user itself, or to everybody: S3 asks nobody else
+		return e, nil // to who asks by name, or to everybody: S3 asks nobody else
 	case !v.Within:
-		return policy.None, fmt.Errorf("the permission boundary does not hold %s: %w", name, j.denied(act))
+		return policy.None, fmt.Errorf("the %s does not hold %s: %w", v.Bounds, name, j.denied(act))
+	case e == policy.AllowRole:
+		return policy.Allow, nil
 	case !set.Held():
 		return policy.None, nil
 	case v.Effect != policy.Allow:
@@ -56,6 +58,12 @@ func (j *judge) identity() (set *iam.Set, err error) {
 		return nil, nil
 	}
 	j.held, err = j.fs.iam.SetOf(j.r, j.s.User)
+	if err == nil && j.s.inRole() {
+		j.held, err = j.fs.iam.Limited(j.r, j.held, j.s.Session)
+	}
+	if errors.Is(err, ErrNotExist) {
+		err = fmt.Errorf("%w: the role of the session, or a policy of it, was removed", ErrAccess)
+	}
 	j.heldRead = err == nil
 	return j.held, err
 }
@@ -124,7 +132,7 @@ func (j *judge) bucketPolicy() (*bucketPolicy, AccessBlock, error) {
 }
 
 // byPolicy returns what the bucket's policy says of an action under a name of its, to
-// the object n or to what has none yet: Allow, or None. Deny is ErrAccess.
+// the object n or to what has none yet: Allow, AllowRole, or None. Deny is ErrAccess.
 func (j *judge) byPolicy(act Action, name string, n *record.Inode) (policy.Effect, error) {
 	p, block, err := j.bucketPolicy()
 	if p == nil || err != nil || name == "" {
@@ -132,8 +140,8 @@ func (j *judge) byPolicy(act Action, name string, n *record.Inode) (policy.Effec
 	}
 	e, by := p.Decide(&policy.Request{Action: name, Resource: p.resource(act.onObject(), j.key), Principal: j.s.principal(), Values: j.policyKeys(n)})
 	switch {
-	case e == policy.Allow && (block&RestrictPublicBuckets == 0 || !p.public):
-		return policy.Allow, nil
+	case (e == policy.Allow || e == policy.AllowRole) && (block&RestrictPublicBuckets == 0 || !p.public):
+		return e, nil
 	case e != policy.Deny:
 		return policy.None, nil
 	case keepsPolicy[name]:
@@ -151,7 +159,7 @@ var keepsPolicy = map[string]bool{"s3:GetBucketPolicy": true, "s3:PutBucketPolic
 
 // policyKeys are the condition keys of what is asked for.
 func (j *judge) policyKeys(n *record.Inode) *policyKeys {
-	k := &policyKeys{anonymous: j.s.anonymous(), user: j.s.User, name: j.s.Name, uid: j.s.UID, now: j.fs.cfg.Now, list: j.list}
+	k := &policyKeys{anonymous: j.s.anonymous(), session: j.s.Session, user: j.s.User, name: j.s.Name, uid: j.s.UID, now: j.fs.cfg.Now, list: j.list}
 	if n != nil {
 		k.tags = n.Object.Headers[taggingHeader]
 	}
@@ -170,29 +178,25 @@ func (fs *FS) mayAdminister(ctx context.Context, r cluster.Reader, a iam.Ask) er
 		return nil
 	}
 	why := "no identity-based policy allows the " + a.Action + " action"
-	if s.User != "" && !s.Local && !a.Admin {
-		set, err := fs.iam.SetOf(r, s.User)
+	if !a.Admin {
+		j := judge{fs: fs, r: r, s: s}
+		set, err := j.identity()
 		if err != nil {
 			return err
 		}
 		if set != nil {
-			j := judge{fs: fs, r: r, s: s}
 			keys := j.policyKeys(nil)
-			keys.policyARN = a.PolicyARN
+			keys.policyARN, keys.boundary = a.PolicyARN, a.Boundary
 			v := set.Decide(&policy.Request{Action: a.Action, Resource: a.Resource, Principal: s.principal(), Values: keys})
 			switch {
 			case v.Effect == policy.Deny:
 				why = "an explicit deny stands in " + v.Policy
 			case v.Effect == policy.Allow && !v.Within:
-				why = "no permissions boundary allows the " + a.Action + " action"
+				why = "no " + v.Bounds + " allows the " + a.Action + " action"
 			case v.Effect == policy.Allow:
 				return nil
 			}
 		}
 	}
-	who := "anonymous"
-	if s.User != "" {
-		who = users.ARN(s.UID, s.Name)
-	}
-	return &iam.Denied{Message: fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s because %s", who, a.Action, a.Resource, why)}
+	return &iam.Denied{Message: fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s because %s", s.arn(), a.Action, a.Resource, why)}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"ogw/vfs/iam"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/policy"
+	"ogw/vfs/users"
 )
 
 // Subject is who asks for object operations. It comes with the context
@@ -27,6 +29,9 @@ type Subject struct {
 	// Local is a uid of this machine that came through an object door: modes
 	// and POSIX ACLs are the whole truth, as over NFS, and grants give nothing.
 	Local bool
+	// Session is what a user or role asks by, nil for an access key of a user's. The
+	// role is User then.
+	Session *iam.Session
 	// Call is what else policies go by; nil: they see usual actions without keys.
 	Call *Call
 }
@@ -99,6 +104,20 @@ func (s *Subject) denied(act Action) error {
 	return fmt.Errorf("%s may not %s: %w", who, act, ErrAccess)
 }
 
+// inRole reports whether s is a session of a role.
+func (s *Subject) inRole() bool { return s.Session != nil && s.Session.Role() }
+
+// arn is how messages and policies name s.
+func (s *Subject) arn() string {
+	switch {
+	case s.User == "":
+		return "anonymous"
+	case s.inRole():
+		return s.Session.SessionARN()
+	}
+	return users.ARN(s.UID, s.Name)
+}
+
 // owns reports whether s is the owner of n.
 func (s *Subject) owns(n *record.Inode) bool { return !s.anonymous() && s.UID == n.UID }
 
@@ -126,6 +145,9 @@ func (s *Subject) policyAction(act Action) string {
 func (s *Subject) principal() policy.Principal {
 	if s.anonymous() {
 		return policy.Principal{}
+	}
+	if s.inRole() {
+		return policy.Principal{ID: string(s.User), Name: s.Session.ID(), Account: iam.Account}
 	}
 	return policy.Principal{ID: string(s.User), Account: string(s.User)}
 }

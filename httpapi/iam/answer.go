@@ -6,8 +6,10 @@ import (
 	"encoding/base64"
 	"encoding/xml"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"ogw/httpapi"
@@ -102,3 +104,6 @@ func membersOf[T, X any](list []T, show func(*T) X) (m members[X]) {
 	}
 	return m
 }
+
+// escape writes a text as RFC 3986 does, in which the API returns policies.
+func escape(text []byte) string { return strings.ReplaceAll(url.QueryEscape(string(text)), "+", "%20") }

@@ -11,6 +11,7 @@ import (
 	"ogw/httpapi/fair"
 	"ogw/httpapi/sigv4"
 	"ogw/vfs"
+	"ogw/vfs/iam"
 	"ogw/vfs/users"
 )
 
@@ -21,14 +22,17 @@ func (q *request) authenticate() error {
 		return err
 	}
 	if sig == nil {
-		return newError("MissingAuthenticationToken", http.StatusForbidden, "Request is missing Authentication Token")
+		return q.anonymous()
 	}
 	httpapi.NoteKey(q.ctx, sig.AccessKey)
 	try, err := q.cfg.Guesses.Try(fair.Subscriber(q.r.RemoteAddr), "s3", sig.AccessKey)
 	if err != nil {
 		return err
 	}
-	user, key, err := q.fs.Users().ByKey(q.ctx, sig.AccessKey)
+	user, secret, session, err := q.fs.IAM().Credential(q.ctx, sig.AccessKey, sig.Token)
+	if errors.Is(err, iam.ErrBadToken) {
+		try.Wrong()
+	}
 	if errors.Is(err, vfs.ErrNoSuchUser) {
 		try.Wrong()
 		return newError("InvalidClientTokenId", http.StatusForbidden, "The security token included in the request is invalid.")
@@ -36,14 +40,14 @@ func (q *request) authenticate() error {
 	if err != nil {
 		return err
 	}
-	body, err := q.body()
+	body, err := q.body(maxBody)
 	if err != nil {
 		return err
 	}
 	if err := sig.SetBody(body); err != nil {
 		return err
 	}
-	err = q.verify[q.service].Verify(sig, key.Secret)
+	err = q.verify[q.service].Verify(sig, secret)
 	if errors.Is(err, sigv4.ErrMismatch) {
 		try.Wrong()
 	}
@@ -54,18 +58,35 @@ func (q *request) authenticate() error {
 	if q.form, err = url.ParseQuery(string(body)); err != nil {
 		return newError("MalformedQueryString", http.StatusNotFound, "The query string contains a syntax error.")
 	}
+	q.key, q.session = sig.AccessKey, session
 	q.become(user)
 	return nil
 }
 
+// anonymous reads a request that nobody signed: a web identity is one.
+func (q *request) anonymous() error {
+	missing := newError("MissingAuthenticationToken", http.StatusForbidden, "Request is missing Authentication Token")
+	if !isForm(q.r) {
+		return missing
+	}
+	body, err := q.body(maxAnonymousBody)
+	if err != nil {
+		return err
+	}
+	if q.form, err = url.ParseQuery(string(body)); err != nil || q.form.Get("Action") != "AssumeRoleWithWebIdentity" {
+		return missing
+	}
+	return nil
+}
+
 // body reads the body.
-func (q *request) body() ([]byte, error) {
-	if kind, _, _ := strings.Cut(q.r.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
+func (q *request) body(most int64) ([]byte, error) {
+	if !isForm(q.r) {
 		return nil, newError("InvalidInput", http.StatusBadRequest, "The content type must be application/x-www-form-urlencoded.")
 	}
-	b, err := io.ReadAll(io.LimitReader(q.r.Body, maxBody+1))
-	if len(b) > maxBody {
-		return nil, newError("RequestEntityTooLarge", http.StatusRequestEntityTooLarge, "The request is larger than %d bytes.", maxBody)
+	b, err := io.ReadAll(io.LimitReader(q.r.Body, most+1))
+	if int64(len(b)) > most {
+		return nil, newError("RequestEntityTooLarge", http.StatusRequestEntityTooLarge, "The request is larger than %d bytes.", most)
 	}
 	return b, err
 }
@@ -74,23 +95,33 @@ func (q *request) body() ([]byte, error) {
 func (q *request) become(u users.User) {
 	q.user = u
 	httpapi.NoteUser(q.ctx, u.Name, string(u.ID), u.UID)
-	q.ctx = vfs.WithSubject(q.r.Context(), &vfs.Subject{User: u.ID, Name: u.Name, UID: u.UID, GID: u.GID, Admin: u.Admin,
-		Call: &vfs.Call{Values: &conditionKeys{r: q.r}}})
+	q.ctx = vfs.WithSubject(q.r.Context(), &vfs.Subject{User: u.ID, Name: u.Name, UID: u.UID, GID: u.GID, Admin: u.Admin, Session: q.session,
+		Call: &vfs.Call{Values: &conditionKeys{r: q.r, form: q.form}}})
 }
 
 // conditionKeys are what policies know of a request beside who asks. It implements
 // policy.Values.
 type conditionKeys struct {
-	r   *http.Request
-	one [1]string
+	r      *http.Request
+	form   url.Values
+	claims map[string]string // of a web identity, by key
+	one    [1]string
 }
+
+// formKeys are keys of STS's that are parameters.
+var formKeys = map[string]string{"sts:externalid": "ExternalId", "sts:rolesessionname": "RoleSessionName"}
 
 // Value implements policy.Values.
 func (k *conditionKeys) Value(key string) ([]string, bool) {
-	name, ok := strings.CutPrefix(key, "aws:")
-	if !ok {
-		return nil, false
+	if parameter, ok := formKeys[key]; ok {
+		k.one[0] = k.form.Get(parameter)
+		return k.one[:], k.form.Has(parameter)
 	}
-	k.one[0], ok = httpapi.ConditionKey(k.r, name)
+	if name, ok := strings.CutPrefix(key, "aws:"); ok {
+		k.one[0], ok = httpapi.ConditionKey(k.r, name)
+		return k.one[:], ok
+	}
+	v, ok := k.claims[key]
+	k.one[0] = v
 	return k.one[:], ok
 }

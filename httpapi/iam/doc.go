@@ -3,17 +3,20 @@
 //
 //	httpapi.Frame ─ Server
 //	   server.go      which requests are its own; the others go on to the S3 door
-//	   auth.go        signature → user; then the body, which is signed
-//	   operations.go  Action → handler: users.go keys.go groups.go policies.go
+//	   auth.go        signature → user or session; then the body, which is signed
+//	   operations.go  Action → handler: users.go keys.go groups.go roles.go held.go
+//	                  policies.go providers.go sts.go
+//	   oidc           web identities: tokens of OpenID Connect providers
 //	   answer.go      result → XML, pages
 //	   errors.go      every error → code, status and message
 //
 // # Invariants
 //
 // A request is this door's if it is a POST of / whose signature is for the service iam
-// or sts: S3 has none such. Nothing of a body is read for an access key that is not
-// known, and never more than maxBody; nothing is done before its signature was found
-// right.
+// or sts: S3 has none such. So is an unsigned one whose body is a form of the query
+// protocol; it may bring a web identity and nothing else. Nothing of a body is read for
+// an access key that is not known, and never more than maxBody, or maxAnonymousBody of
+// what is not signed; nothing is done before its signature was found right.
 //
 // Who may do what is decided in vfs, in the transaction that acts.
 //

@@ -1,13 +1,11 @@
 package iam
 
 import (
-	"bytes"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"net/http"
 
-	"ogw/httpapi"
+	"ogw/httpapi/iam/oidc"
 	"ogw/httpapi/sigv4"
 	"ogw/internal/guess"
 	"ogw/vfs"
@@ -42,8 +40,9 @@ var (
 
 // entityStatus is the status of the kinds of iam.Error.
 var entityStatus = map[iam.Code]int{iam.NoSuchEntity: http.StatusNotFound, iam.EntityAlreadyExists: http.StatusConflict,
+
 	iam.DeleteConflict: http.StatusConflict, iam.LimitExceeded: http.StatusConflict, iam.InvalidInput: http.StatusBadRequest,
-	iam.ValidationError: http.StatusBadRequest}
+	iam.ValidationError: http.StatusBadRequest, iam.PackedPolicyTooLarge: http.StatusBadRequest}
 
 // errorCodes maps sentinels. The first match counts; an empty message is the error's own.
 var errorCodes = []struct {
@@ -56,6 +55,8 @@ var errorCodes = []struct {
 	{vfs.ErrUserExists, "EntityAlreadyExists", 409, ""},
 	{vfs.ErrUIDTaken, "EntityAlreadyExists", 409, ""},
 	{vfs.ErrSealed, "AccessDenied", 403, "The secret of the access key is sealed."},
+	{iam.ErrBadToken, "InvalidClientTokenId", 403, "The security token included in the request is invalid."},
+	{iam.ErrTokenExpired, "ExpiredToken", 403, "The security token included in the request is expired"},
 	{vfs.ErrAccess, "AccessDenied", 403, ""},
 	{vfs.ErrPerm, "AccessDenied", 403, ""},
 	{vfs.ErrInvalid, "ValidationError", 400, ""},
@@ -77,6 +78,10 @@ var errorCodes = []struct {
 	{sigv4.ErrUnsupportedStream, "IncompleteSignature", 400, ""},
 	{sigv4.ErrUnknownAuth, "IncompleteSignature", 400, ""},
 	{sigv4.ErrUnsupportedAuth, "IncompleteSignature", 400, ""},
+	{oidc.ErrExpired, "ExpiredTokenException", 400, ""},
+	{oidc.ErrUnreachable, "IDPCommunicationError", 400, ""},
+	{oidc.ErrRejected, "InvalidIdentityToken", 400, "Incorrect token audience"},
+	{oidc.ErrInvalid, "InvalidIdentityToken", 400, ""},
 	{guess.ErrThrottled, "Throttling", 400, "Rate exceeded"},
 }
 
@@ -108,26 +113,4 @@ func toAPI(err error) *apiError {
 		}
 	}
 	return errInternal
-}
-
-type errorDocument struct {
-	XMLName   xml.Name
-	Type      string `xml:"Error>Type"`
-	Code      string `xml:"Error>Code"`
-	Message   string `xml:"Error>Message"`
-	RequestID string `xml:"RequestId"`
-}
-
-// writeError answers with the error's XML.
-func writeError(w http.ResponseWriter, r *http.Request, service string, err error) {
-	e := toAPI(err)
-	d := errorDocument{xml.Name{Space: namespaces[service], Local: "ErrorResponse"}, "Sender", e.code, e.message, httpapi.RequestID(r.Context())}
-	if e.status >= http.StatusInternalServerError {
-		d.Type = "Receiver"
-	}
-	var b bytes.Buffer
-	if xml.NewEncoder(&b).Encode(d) != nil {
-		b.Reset()
-	}
-	send(w, e.status, b.Bytes())
 }

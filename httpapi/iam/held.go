@@ -7,7 +7,7 @@ import (
 	"ogw/vfs/iam"
 )
 
-// Policies that users and groups hold, in the same form for both.
+// Policies that users, groups and roles hold, in the same form for all.
 
 func inUser(fn func(*request, iam.Holder) (any, error)) handler {
 	return in(iam.User, "UserName", fn)
@@ -15,6 +15,10 @@ func inUser(fn func(*request, iam.Holder) (any, error)) handler {
 
 func inGroup(fn func(*request, iam.Holder) (any, error)) handler {
 	return in(iam.InGroup, "GroupName", fn)
+}
+
+func inRole(fn func(*request, iam.Holder) (any, error)) handler {
+	return in(iam.InRole, "RoleName", fn)
 }
 
 func in(kind iam.HolderKind, parameter string, fn func(*request, iam.Holder) (any, error)) handler {
@@ -35,10 +39,11 @@ func putInline(q *request, h iam.Holder) (any, error) {
 	return nil, q.fs.IAM().PutInline(q.ctx, h, p[0], []byte(p[1]))
 }
 
-// inlineXML names its holder by either of two elements.
+// inlineXML names its holder by one of three elements.
 type inlineXML struct {
 	UserName       string `xml:",omitempty"`
 	GroupName      string `xml:",omitempty"`
+	RoleName       string `xml:",omitempty"`
 	PolicyName     string
 	PolicyDocument string
 }
@@ -49,9 +54,14 @@ func getInline(q *request, h iam.Holder) (any, error) {
 		return nil, err
 	}
 	text, err := q.fs.IAM().Inline(q.ctx, h, name)
-	shown := inlineXML{UserName: h.Name, PolicyName: name, PolicyDocument: escape(text)}
-	if h.Kind == iam.InGroup {
-		shown.UserName, shown.GroupName = "", h.Name
+	shown := inlineXML{PolicyName: name, PolicyDocument: escape(text)}
+	switch h.Kind {
+	case iam.User:
+		shown.UserName = h.Name
+	case iam.InGroup:
+		shown.GroupName = h.Name
+	case iam.InRole:
+		shown.RoleName = h.Name
 	}
 	return shown, err
 }
@@ -111,22 +121,14 @@ func listAttached(q *request, h iam.Holder) (any, error) {
 	}{membersOf(list, func(m *iam.Managed) attachedXML { return attachedXML{m.Name, iam.PolicyARN(m.Path, m.Name)} }), more}, err
 }
 
-func putBoundary(q *request) (any, error) {
-	user, err := q.param("UserName")
-	if err != nil {
-		return nil, err
-	}
+func putBoundary(q *request, h iam.Holder) (any, error) {
 	arn, err := q.policyARN("PermissionsBoundary")
 	if err != nil {
 		return nil, err
 	}
-	return nil, q.fs.IAM().SetBoundary(q.ctx, user, arn)
+	return nil, q.fs.IAM().SetBoundary(q.ctx, h, arn)
 }
 
-func deleteBoundary(q *request) (any, error) {
-	user, err := q.param("UserName")
-	if err != nil {
-		return nil, err
-	}
-	return nil, q.fs.IAM().DeleteBoundary(q.ctx, user)
+func deleteBoundary(q *request, h iam.Holder) (any, error) {
+	return nil, q.fs.IAM().DeleteBoundary(q.ctx, h)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -20,6 +21,7 @@ import (
 
 	"ogw/cluster/mem"
 	"ogw/vfs"
+	"ogw/vfs/iam"
 	"ogw/vfs/users"
 )
 
@@ -52,13 +54,17 @@ func newDoor(t *testing.T) *door {
 // signed is a request as the SDKs sign it.
 func (d *door) signed(who, secret, service, body string) *http.Request {
 	d.t.Helper()
+	return d.signedBy(aws.Credentials{AccessKeyID: "KEY" + who, SecretAccessKey: secret}, service, body)
+}
+
+func (d *door) signedBy(c aws.Credentials, service, body string) *http.Request {
+	d.t.Helper()
 	r, err := http.NewRequest(http.MethodPost, d.url+"/", strings.NewReader(body))
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
 	sum := sha256.Sum256([]byte(body))
-	c := aws.Credentials{AccessKeyID: "KEY" + who, SecretAccessKey: secret}
 	if err := v4.NewSigner().SignHTTP(d.t.Context(), c, r, hex.EncodeToString(sum[:]), service, "us-east-1", time.Now()); err != nil {
 		d.t.Fatal(err)
 	}
@@ -82,15 +88,25 @@ func (d *door) send(r *http.Request) (int, string) {
 // call runs an action; parameters are names and values in turn.
 func (d *door) call(who, action string, parameters ...string) (int, string) {
 	d.t.Helper()
+	return d.callBy(aws.Credentials{AccessKeyID: "KEY" + who, SecretAccessKey: "secret-" + who}, action, parameters...)
+}
+
+// callBy is call with any credentials.
+func (d *door) callBy(c aws.Credentials, action string, parameters ...string) (int, string) {
+	d.t.Helper()
+	service := "iam"
+	if _, ok := operations["sts"][action]; ok || slices.Contains(refused["sts"], action) {
+		service = "sts"
+	}
+	return d.send(d.signedBy(c, service, formOf(action, parameters...)))
+}
+
+func formOf(action string, parameters ...string) string {
 	form := url.Values{"Action": {action}, "Version": {"2010-05-08"}}
 	for i := 0; i < len(parameters); i += 2 {
 		form.Set(parameters[i], parameters[i+1])
 	}
-	service := "iam"
-	if action == "GetCallerIdentity" {
-		service = "sts"
-	}
-	return d.send(d.signed(who, "secret-"+who, service, form.Encode()))
+	return form.Encode()
 }
 
 // ok runs an action that succeeds, and returns the text of an element of its answer.
@@ -247,13 +263,19 @@ func TestOthersMayNothing(t *testing.T) {
 	d.ok("PutGroupPolicy", "", "GroupName", "g", "PolicyName", "p", "PolicyDocument", text)
 	d.ok("PutUserPolicy", "", "UserName", "bob", "PolicyName", "p", "PolicyDocument", text)
 	all := []string{"UserName", "bob", "GroupName", "g", "PolicyName", "p", "PolicyDocument", text, "PolicyArn", "arn:aws:iam::000000000000:policy/m",
-		"PermissionsBoundary", "arn:aws:iam::000000000000:policy/m", "VersionId", "v1", "AccessKeyId", "KEYbob", "Status", "Active", "NewUserName", "x", "NewGroupName", "x"}
+		"PermissionsBoundary", "arn:aws:iam::000000000000:policy/m", "VersionId", "v1", "AccessKeyId", "KEYbob", "Status", "Active", "NewUserName", "x", "NewGroupName", "x",
+		"RoleName", "r", "AssumeRolePolicyDocument", trust("AWS", "*", "sts:AssumeRole", ""), "RoleArn", iam.RoleARN("/", "r"), "RoleSessionName", "sess",
+		"OpenIDConnectProviderArn", iam.ProviderARN("id.example"), "Url", "https://id.example", "ClientID", "x"}
+	d.ok("CreateRole", "", "RoleName", "r", "AssumeRolePolicyDocument", trust("AWS", accountRoot, "sts:AssumeRole", ""))
+	d.ok("CreateOpenIDConnectProvider", "", "Url", "https://id.example")
 	for _, who := range []string{"alice", "bob"} {
 		for _, action := range Operations() {
 			p := slices.Clone(all)
 			switch action {
-			case "GetCallerIdentity":
+			case "GetCallerIdentity", "GetSessionToken", "AssumeRoleWithWebIdentity":
 				continue
+			case "UpdateAssumeRolePolicy":
+				p[7] = trust("AWS", "*", "sts:AssumeRole", "")
 			case "CreateUser":
 				p[1] = "new"
 				p = p[:2]
@@ -291,7 +313,7 @@ func TestBadRequests(t *testing.T) {
 			r.Header.Set("Content-Type", "application/json")
 			return r
 		}},
-		"token": {"InvalidClientTokenId", func() *http.Request {
+		"unsigned token": {"SignatureDoesNotMatch", func() *http.Request {
 			r := d.signed("root", "secret-root", "iam", body)
 			r.Header.Set("X-Amz-Security-Token", "x")
 			return r
@@ -332,16 +354,21 @@ func TestOperationsDocument(t *testing.T) {
 	}
 	rows := ""
 	for _, service := range []string{"iam", "sts"} {
-		var names []string
+		served := map[string]string{}
 		for name := range operations[service] {
-			names = append(names, name)
+			served[name] = "yes"
+			if but := partly[name]; but != "" {
+				served[name] = "partly: " + but
+			}
 		}
-		slices.Sort(names)
-		for _, name := range names {
-			rows += "| " + service + " | " + name + " |\n"
+		for _, name := range refused[service] {
+			served[name] = "501"
+		}
+		for _, name := range slices.Sorted(maps.Keys(served)) {
+			rows += "| " + service + " | " + name + " | " + served[name] + " |\n"
 		}
 	}
-	if _, table, _ := strings.Cut(string(doc), "|---|---|\n"); table != rows {
+	if _, table, _ := strings.Cut(string(doc), "|---|---|---|\n"); table != rows {
 		t.Errorf("the table should be\n%s", rows)
 	}
 }

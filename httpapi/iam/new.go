@@ -7,6 +7,7 @@ import (
 
 	"ogw/httpapi"
 	"ogw/httpapi/fair"
+	"ogw/httpapi/iam/oidc"
 	"ogw/httpapi/sigv4"
 	"ogw/vfs"
 )
@@ -19,7 +20,7 @@ func New(fs *vfs.FS, c Config) *Server {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	s := &Server{fs: fs, cfg: c, verify: map[string]*sigv4.Verifier{}, bodies: fair.NewPool(maxBodies), operations: operations}
+	s := &Server{fs: fs, cfg: c, verify: map[string]*sigv4.Verifier{}, bodies: fair.NewPool(maxBodies), operations: operations, issuers: oidc.New(c.Now)}
 	for service := range namespaces {
 		// Both services are global: clients sign for whatever region they have.
 		s.verify[service] = sigv4.New(sigv4.Config{Service: service, V2: sigv4.V2None, Now: c.Now})

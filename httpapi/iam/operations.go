@@ -1,11 +1,7 @@
 package iam
 
 import (
-	"net/http"
 	"slices"
-
-	"ogw/vfs/iam"
-	"ogw/vfs/users"
 )
 
 // operations are those of each service.
@@ -22,14 +18,57 @@ var operations = map[string]map[string]handler{
 
 		"AttachUserPolicy": inUser(attach), "DetachUserPolicy": inUser(detach), "ListAttachedUserPolicies": inUser(listAttached),
 		"AttachGroupPolicy": inGroup(attach), "DetachGroupPolicy": inGroup(detach), "ListAttachedGroupPolicies": inGroup(listAttached),
-		"PutUserPermissionsBoundary": putBoundary, "DeleteUserPermissionsBoundary": deleteBoundary,
+		"PutUserPermissionsBoundary": inUser(putBoundary), "DeleteUserPermissionsBoundary": inUser(deleteBoundary),
+
+		"CreateRole": createRole, "GetRole": inRole(getRole), "ListRoles": listRoles, "UpdateRole": inRole(updateRole),
+		"UpdateRoleDescription": inRole(updateRoleDescription), "DeleteRole": inRole(deleteRole), "UpdateAssumeRolePolicy": inRole(updateTrust),
+		"PutRolePolicy": inRole(putInline), "GetRolePolicy": inRole(getInline), "ListRolePolicies": inRole(listInline), "DeleteRolePolicy": inRole(deleteInline),
+		"AttachRolePolicy": inRole(attach), "DetachRolePolicy": inRole(detach), "ListAttachedRolePolicies": inRole(listAttached),
+		"PutRolePermissionsBoundary": inRole(putBoundary), "DeleteRolePermissionsBoundary": inRole(deleteBoundary),
+		"ListInstanceProfilesForRole": inRole(listInstanceProfiles),
+
+		"CreateOpenIDConnectProvider": createProvider, "GetOpenIDConnectProvider": ofProvider(getProvider), "ListOpenIDConnectProviders": listProviders,
+		"DeleteOpenIDConnectProvider": ofProvider(deleteProvider), "AddClientIDToOpenIDConnectProvider": ofProvider(addAudience),
+		"RemoveClientIDFromOpenIDConnectProvider": ofProvider(removeAudience), "UpdateOpenIDConnectProviderThumbprint": ofProvider(setThumbprints),
 
 		"CreatePolicy": createPolicy, "GetPolicy": getPolicy, "ListPolicies": listPolicies, "DeletePolicy": deletePolicy,
 		"CreatePolicyVersion": createPolicyVersion, "GetPolicyVersion": getPolicyVersion, "ListPolicyVersions": listPolicyVersions,
 		"SetDefaultPolicyVersion": setDefaultPolicyVersion, "DeletePolicyVersion": deletePolicyVersion,
 		"ListEntitiesForPolicy": listEntitiesForPolicy,
 	},
-	"sts": {"GetCallerIdentity": getCallerIdentity},
+	"sts": {
+		"GetCallerIdentity": getCallerIdentity, "AssumeRole": assumeRole, "AssumeRoleWithWebIdentity": assumeRoleWeb,
+		"GetSessionToken": getSessionToken,
+	},
+}
+
+// partly says what is not done of operations that are served.
+var partly = map[string]string{
+	"CreateUser":                  "path `/` only, no tags; the boundary is set by PutUserPermissionsBoundary",
+	"UpdateUser":                  "path `/` only",
+	"UpdateAccessKey":             "`Active` only",
+	"CreateRole":                  "no tags",
+	"CreateOpenIDConnectProvider": "no tags",
+	"ListInstanceProfilesForRole": "there are none",
+	"AssumeRole":                  "no MFA, tags, source identity",
+	"AssumeRoleWithWebIdentity":   "OpenID Connect tokens",
+	"GetSessionToken":             "no MFA",
+}
+
+// refused are operations that are known and not there: of machines, of other kinds of
+// identity providers, and of what is not kept.
+var refused = map[string][]string{
+	"iam": {
+		"AddRoleToInstanceProfile", "CreateInstanceProfile", "DeleteInstanceProfile", "GetInstanceProfile", "ListInstanceProfiles",
+		"RemoveRoleFromInstanceProfile", "TagInstanceProfile", "UntagInstanceProfile", "ListInstanceProfileTags",
+		"CreateSAMLProvider", "DeleteSAMLProvider", "GetSAMLProvider", "ListSAMLProviders", "UpdateSAMLProvider",
+		"CreateServiceLinkedRole", "DeleteServiceLinkedRole", "CreateLoginProfile", "DeleteLoginProfile", "GetLoginProfile", "UpdateLoginProfile",
+		"TagUser", "UntagUser", "ListUserTags", "TagRole", "UntagRole", "ListRoleTags", "TagPolicy", "UntagPolicy", "ListPolicyTags",
+		"TagOpenIDConnectProvider", "UntagOpenIDConnectProvider", "ListOpenIDConnectProviderTags",
+		"CreateVirtualMFADevice", "EnableMFADevice", "DeactivateMFADevice", "ListMFADevices", "ListVirtualMFADevices",
+		"GetAccountAuthorizationDetails", "GetAccountSummary", "ListAccountAliases", "SimulateCustomPolicy",
+	},
+	"sts": {"AssumeRoleWithSAML", "AssumeRoot", "DecodeAuthorizationMessage", "GetAccessKeyInfo", "GetFederationToken"},
 }
 
 // Operations returns the names of all operations that are served.
@@ -41,45 +80,4 @@ func Operations() (names []string) {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// param returns a parameter that must be there.
-func (q *request) param(name string) (string, error) {
-	v := q.form.Get(name)
-	if v == "" {
-		lower := string(name[0]|0x20) + name[1:]
-		return "", newError(string(iam.ValidationError), http.StatusBadRequest, "1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", lower)
-	}
-	return v, nil
-}
-
-// params returns several that must be there.
-func (q *request) params(names ...string) ([]string, error) {
-	list := make([]string, len(names))
-	for i, name := range names {
-		v, err := q.param(name)
-		if err != nil {
-			return nil, err
-		}
-		list[i] = v
-	}
-	return list, nil
-}
-
-// userName is the user that a request is about: who asks, unless it says another.
-func (q *request) userName() string {
-	if name := q.form.Get("UserName"); name != "" {
-		return name
-	}
-	return q.user.Name
-}
-
-type callerXML struct {
-	Arn     string
-	UserID  string `xml:"UserId"`
-	Account string
-}
-
-func getCallerIdentity(q *request) (any, error) {
-	return callerXML{users.ARN(q.user.UID, q.user.Name), string(q.user.ID), users.AccountNumber(q.user.UID)}, nil
 }

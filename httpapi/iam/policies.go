@@ -3,7 +3,6 @@ package iam
 import (
 	"cmp"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,9 +18,6 @@ func (q *request) policyARN(name string) (string, error) {
 	}
 	return arn, err
 }
-
-// escape writes a text as RFC 3986 does, in which the API returns policies.
-func escape(text []byte) string { return strings.ReplaceAll(url.QueryEscape(string(text)), "+", "%20") }
 
 type policyXML struct {
 	PolicyName     string
@@ -182,10 +178,14 @@ type (
 		GroupName string
 		GroupID   string `xml:"GroupId"`
 	}
+	policyRoleXML struct {
+		RoleName string
+		RoleID   string `xml:"RoleId"`
+	}
 	entitiesXML struct {
 		Groups members[policyGroupXML] `xml:"PolicyGroups"`
 		Users  members[policyUserXML]  `xml:"PolicyUsers"`
-		Roles  members[string]         `xml:"PolicyRoles"`
+		Roles  members[policyRoleXML]  `xml:"PolicyRoles"`
 		paged
 	}
 )
@@ -208,10 +208,13 @@ func listEntitiesForPolicy(q *request) (any, error) {
 	list, more, err := page(q, list, key)
 	shown := entitiesXML{paged: more}
 	for _, e := range list {
-		if e.Kind == iam.InGroup {
-			shown.Groups.Member = append(shown.Groups.Member, policyGroupXML{e.Name, e.ID})
-		} else {
+		switch e.Kind {
+		case iam.User:
 			shown.Users.Member = append(shown.Users.Member, policyUserXML{e.Name, e.ID})
+		case iam.InGroup:
+			shown.Groups.Member = append(shown.Groups.Member, policyGroupXML{e.Name, e.ID})
+		case iam.InRole:
+			shown.Roles.Member = append(shown.Roles.Member, policyRoleXML{e.Name, e.ID})
 		}
 	}
 	return shown, err

@@ -1,19 +1,15 @@
 package iam
 
 import (
-	"context"
-	"log/slog"
+	"bytes"
+	"encoding/xml"
 	"net/http"
-	"net/url"
+	"slices"
 	"strings"
-	"time"
 
 	"ogw/httpapi"
 	"ogw/httpapi/fair"
-	"ogw/httpapi/sigv4"
-	"ogw/internal/guess"
 	"ogw/vfs"
-	"ogw/vfs/users"
 )
 
 const (
@@ -22,33 +18,10 @@ const (
 	maxBody = 512 << 10
 	// maxBodies bounds the bodies that are read or worked on at a time: 32 MiB.
 	maxBodies = 64
+	// maxAnonymousBody bounds a request that nobody signed: a web identity of 20,000
+	// bytes and a session policy, each byte as three.
+	maxAnonymousBody = 72 << 10
 )
-
-// Config of a Server. The zero value of each field but Next means its default.
-type Config struct {
-	// Next is the door of all other requests of the port.
-	Next http.Handler
-	// Sends is what replies are sent with; nil for the door's own.
-	Sends *httpapi.Sends
-	// Guesses slows down wrong signatures; nil does not.
-	Guesses *guess.Guard
-	Logger  *slog.Logger
-	// Done is called after every request, for metrics.
-	Done func(*httpapi.Record)
-	// Now is the clock for signatures.
-	Now func() time.Time
-}
-
-// Server is the door. It is an http.Handler.
-type Server struct {
-	fs      *vfs.FS
-	cfg     Config
-	verify  map[string]*sigv4.Verifier // by service
-	bodies  *fair.Pool
-	handler http.Handler
-	// operations are those of each service.
-	operations map[string]map[string]handler
-}
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -65,6 +38,9 @@ func serviceOf(r *http.Request) string {
 		return ""
 	}
 	auth := r.Header.Get("Authorization")
+	if auth == "" && isForm(r) {
+		return "sts" // a web identity, which nobody signs for
+	}
 	for service := range namespaces {
 		if strings.Contains(auth, "/"+service+"/aws4_request") {
 			return service
@@ -73,17 +49,11 @@ func serviceOf(r *http.Request) string {
 	return ""
 }
 
-// handler runs an operation and returns its result, nil if it has none.
-type handler func(*request) (any, error)
-
-// request is one request on its way through an operation.
-type request struct {
-	*Server
-	r       *http.Request
-	ctx     context.Context
-	service string
-	form    url.Values
-	user    users.User // who asks
+// isForm reports whether the body is a form as the query protocol sends it; S3's forms
+// are of another kind.
+func isForm(r *http.Request) bool {
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	return strings.TrimSpace(kind) == "application/x-www-form-urlencoded"
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -111,6 +81,9 @@ func (q *request) answer() ([]byte, error) {
 	}
 	action := q.form.Get("Action")
 	op, ok := q.operations[q.service][action]
+	if slices.Contains(refused[q.service], action) {
+		return nil, newError("NotImplemented", http.StatusNotImplemented, "The operation %s is not implemented here.", action)
+	}
 	if !ok {
 		return nil, newError("InvalidAction", http.StatusBadRequest, "Could not find operation %.64s for version %.16s", action, q.form.Get("Version"))
 	}
@@ -125,10 +98,32 @@ func (q *request) answer() ([]byte, error) {
 
 // target is what an operation acts on, for the audit.
 func (q *request) target() string {
-	for _, name := range []string{"UserName", "GroupName", "PolicyArn", "PolicyName"} {
+	for _, name := range []string{"UserName", "GroupName", "RoleName", "RoleArn", "OpenIDConnectProviderArn", "Url", "PolicyArn", "PolicyName"} {
 		if v := q.form.Get(name); v != "" {
 			return v
 		}
 	}
 	return ""
+}
+
+type errorDocument struct {
+	XMLName   xml.Name
+	Type      string `xml:"Error>Type"`
+	Code      string `xml:"Error>Code"`
+	Message   string `xml:"Error>Message"`
+	RequestID string `xml:"RequestId"`
+}
+
+// writeError answers with the error's XML.
+func writeError(w http.ResponseWriter, r *http.Request, service string, err error) {
+	e := toAPI(err)
+	d := errorDocument{xml.Name{Space: namespaces[service], Local: "ErrorResponse"}, "Sender", e.code, e.message, httpapi.RequestID(r.Context())}
+	if e.status >= http.StatusInternalServerError {
+		d.Type = "Receiver"
+	}
+	var b bytes.Buffer
+	if xml.NewEncoder(&b).Encode(d) != nil {
+		b.Reset()
+	}
+	send(w, e.status, b.Bytes())
 }

@@ -26,6 +26,10 @@ type boundaryXML struct {
 	Arn  string `xml:"PermissionsBoundaryArn"`
 }
 
+func showBoundary(m *iam.Managed) *boundaryXML {
+	return &boundaryXML{"PermissionsBoundaryPolicy", iam.PolicyARN(m.Path, m.Name)}
+}
+
 type userResult struct{ User userXML }
 
 func showUser(u *users.User) userXML {
@@ -85,9 +89,9 @@ func getUser(q *request) (any, error) {
 		return nil, entityError(err, name)
 	}
 	shown := showUser(&u)
-	m, is, err := q.fs.IAM().Boundary(q.ctx, name)
+	m, is, err := q.fs.IAM().Boundary(q.ctx, iam.Holder{Kind: iam.User, Name: name})
 	if is {
-		shown.Boundary = &boundaryXML{"PermissionsBoundaryPolicy", iam.PolicyARN(m.Path, m.Name)}
+		shown.Boundary = showBoundary(&m)
 	}
 	return userResult{shown}, err
 }

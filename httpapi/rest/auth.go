@@ -16,6 +16,7 @@ import (
 	"ogw/httpapi/fair"
 	"ogw/internal/guess"
 	"ogw/vfs"
+	"ogw/vfs/iam"
 	"ogw/vfs/users"
 )
 
@@ -60,7 +61,7 @@ func (a *authenticator) identify(r *http.Request, fs *vfs.FS) (identity, error) 
 	if name, secret, ok := r.BasicAuth(); ok && a.users {
 		httpapi.NoteTarget(r.Context(), "", "as="+name)
 		return a.tried(r, "rest user", name, func() (identity, error) {
-			return a.identifyUser(r.Context(), fs, name, secret)
+			return a.identifyUser(r.Context(), fs, credential{name, secret, r.Header.Get("X-Amz-Security-Token")})
 		})
 	}
 	scheme, token, _ := strings.Cut(header, " ")
@@ -100,19 +101,25 @@ func (a *authenticator) identifyToken(token string) (identity, error) {
 	return identity{name: "token:" + hex.EncodeToString(sum[:4]), subject: a.owner}, nil
 }
 
-// identifyUser takes an access key and its secret, or a user's name and any
-// of the secrets.
-func (a *authenticator) identifyUser(ctx context.Context, fs *vfs.FS, name, secret string) (identity, error) {
-	user, key, err := fs.Users().ByKey(ctx, name)
-	keys := []users.AccessKey{key}
+// credential is what a client says who it is by.
+type credential struct{ name, secret, token string }
+
+// identifyUser takes an access key and its secret, with the session token if it has
+// one, or a user's name and any of the secrets.
+func (a *authenticator) identifyUser(ctx context.Context, fs *vfs.FS, c credential) (identity, error) {
+	user, own, session, err := fs.IAM().Credential(ctx, c.name, c.token)
+	keys := []users.AccessKey{{Secret: own}}
 	if errors.Is(err, vfs.ErrNoSuchUser) {
-		user, err = fs.Users().ByName(ctx, name)
+		user, err = fs.Users().ByName(ctx, c.name)
 		keys = user.Keys
+	}
+	if errors.Is(err, iam.ErrBadToken) || errors.Is(err, iam.ErrTokenExpired) {
+		return identity{}, fmt.Errorf("%w: %w", apierr.ErrUnauthorized, err)
 	}
 	if err != nil && !errors.Is(err, vfs.ErrNoSuchUser) {
 		return identity{}, err
 	}
-	sum, found := sha256.Sum256([]byte(secret)), 0
+	sum, found := sha256.Sum256([]byte(c.secret)), 0
 	for _, k := range keys {
 		if k.Secret == "" {
 			continue // sealed with a key that is not here: it lets nobody in
@@ -126,7 +133,7 @@ func (a *authenticator) identifyUser(ctx context.Context, fs *vfs.FS, name, secr
 	return identity{
 		name:    user.Name,
 		user:    user.Name,
-		subject: vfs.Subject{User: user.ID, Name: user.Name, UID: user.UID, GID: user.GID, Admin: user.Admin},
+		subject: vfs.Subject{User: user.ID, Name: user.Name, UID: user.UID, GID: user.GID, Admin: user.Admin, Session: session},
 	}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"ogw/httpapi/fair"
 	"ogw/httpapi/sigv4"
 	"ogw/vfs"
+	"ogw/vfs/iam"
 )
 
 // noteUser tells the log who asks.
@@ -44,15 +45,18 @@ func (q *request) identify(sig *sigv4.Signature) error {
 	if err != nil {
 		return err
 	}
-	user, key, err := q.fs.Users().ByKey(q.ctx, sig.AccessKey)
+	user, secret, session, err := q.fs.IAM().Credential(q.ctx, sig.AccessKey, sig.Token)
 	if errors.Is(err, vfs.ErrNoSuchUser) {
 		try.Wrong()
 		return newError(codeInvalidAccessKeyID).with("AWSAccessKeyId", sig.AccessKey)
 	}
+	if errors.Is(err, iam.ErrBadToken) {
+		try.Wrong()
+	}
 	if err != nil {
 		return err
 	}
-	err = q.verify.Verify(sig, key.Secret)
+	err = q.verify.Verify(sig, secret)
 	if errors.Is(err, sigv4.ErrMismatch) {
 		try.Wrong()
 	}
@@ -61,7 +65,7 @@ func (q *request) identify(sig *sigv4.Signature) error {
 	}
 	try.Right()
 	q.user, q.keys.claim = user, sig
-	q.become(identity{&q.user})
+	q.become(identity{&q.user, session})
 	return nil
 }
 
@@ -75,6 +79,7 @@ func (q *request) obeyStated() {
 		}
 		switch name {
 		case "X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires", "X-Amz-Signedheaders", "X-Amz-Signature",
+			"X-Amz-Security-Token",
 			"X-Amz-Content-Sha256", // is in the signature's Payload
 			// Says how a client computes checksums; the one signed is what counts.
 			"X-Amz-Sdk-Checksum-Algorithm":

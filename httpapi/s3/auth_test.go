@@ -40,9 +40,13 @@ func TestSignatureErrors(t *testing.T) {
 		"other region": {func(r *http.Request) {
 			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), "us-east-1", "eu-west-1", 1))
 		}, 400, "<Region>us-east-1</Region>"},
-		"version 2":       {func(r *http.Request) { r.Header.Set("Authorization", "AWS KEYalice:AAAAAAAAAAAAAAAAAAAAAAAAAAA=") }, 400, "InvalidRequest"},
-		"wrong hash":      {func(r *http.Request) { r.Header.Set("X-Amz-Content-Sha256", "nonsense") }, 400, "InvalidArgument"},
-		"token":           {func(r *http.Request) { r.Header.Set("X-Amz-Security-Token", "t") }, 400, "InvalidToken"},
+		"version 2":      {func(r *http.Request) { r.Header.Set("Authorization", "AWS KEYalice:AAAAAAAAAAAAAAAAAAAAAAAAAAA=") }, 400, "InvalidRequest"},
+		"wrong hash":     {func(r *http.Request) { r.Header.Set("X-Amz-Content-Sha256", "nonsense") }, 400, "InvalidArgument"},
+		"unsigned token": {func(r *http.Request) { r.Header.Set("X-Amz-Security-Token", "t") }, 403, "AccessDenied"},
+		"token": {func(r *http.Request) {
+			r.Header.Set("X-Amz-Security-Token", "t")
+			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), "x-amz-date", "x-amz-date;x-amz-security-token", 1))
+		}, 400, "InvalidToken"},
 		"unsigned header": {func(r *http.Request) { r.Header.Set("X-Amz-Acl", "public-read") }, 403, "AccessDenied"},
 	} {
 		r := d.request("GET", "/sig/k", nil, nil)

@@ -45,6 +45,7 @@ var (
 	codeInvalidRequest      = code{"InvalidRequest", 400, "Invalid request."}
 	codeInvalidStorageClass = code{"InvalidStorageClass", 400, "The storage class that you specified is not valid."}
 	codeInvalidTag          = code{"InvalidTag", 400, "Your request contains tag input that is not valid."}
+	codeExpiredToken        = code{"ExpiredToken", 400, "The provided token has expired."}
 	codeInvalidToken        = code{"InvalidToken", 400, "The provided token is malformed or otherwise invalid."}
 	codeInvalidURI          = code{"InvalidURI", 400, "The specified URI couldn't be parsed."}
 	codeKeyTooLong          = code{"KeyTooLongError", 400, "Your key is too long."}

@@ -13,6 +13,7 @@ import (
 	"ogw/httpapi/sigv4"
 	"ogw/internal/guess"
 	"ogw/vfs"
+	"ogw/vfs/iam"
 )
 
 // errorCodes maps every sentinel that can reach this door. The first match
@@ -57,6 +58,8 @@ var errorCodes = []struct {
 	{vfs.ErrExist, codeOperationAborted, false},
 	{vfs.ErrIsDir, codeInvalidRequest, true},
 	{vfs.ErrNotEmpty, codeBucketNotEmpty, false},
+	{iam.ErrBadToken, codeInvalidToken, false},
+	{iam.ErrTokenExpired, codeExpiredToken, false},
 	{vfs.ErrAccess, codeAccessDenied, false},
 	{vfs.ErrProtected, codeProtected, false},
 	{vfs.ErrPerm, codeAccessDenied, false},

@@ -2,11 +2,15 @@ package s3
 
 import (
 	"ogw/vfs"
+	"ogw/vfs/iam"
 	"ogw/vfs/users"
 )
 
 // identity is who asks; the zero value is anonymous.
-type identity struct{ user *users.User }
+type identity struct {
+	user    *users.User
+	session *iam.Session // nil: an access key of the user's
+}
 
 func (i identity) anonymous() bool { return i.user == nil }
 
@@ -31,7 +35,7 @@ func (i identity) subject() *vfs.Subject {
 		nobody := *vfs.Nobody
 		return &nobody
 	}
-	return &vfs.Subject{User: i.id(), Name: i.name(), UID: i.user.UID, GID: i.user.GID, Admin: i.user.Admin}
+	return &vfs.Subject{User: i.id(), Name: i.name(), UID: i.user.UID, GID: i.user.GID, Admin: i.user.Admin, Session: i.session}
 }
 
 // cred owns what the identity makes.

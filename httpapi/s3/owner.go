@@ -21,7 +21,7 @@ func (o owner) is(s string) bool { return s != "" && (s == o.id || s == o.name) 
 
 func (i identity) owner() owner { return owner{string(i.id()), i.name()} }
 
-// ownerOf returns the user with that uid. An owner that is no user (a local
+// ownerOf returns the user or role with that uid. An owner that is neither (a local
 // account that wrote through a mount, or one that was removed) is shown by
 // number.
 func (q *request) ownerOf(uid uint32) owner {
@@ -29,11 +29,15 @@ func (q *request) ownerOf(uid uint32) owner {
 		return q.id.owner()
 	}
 	u, err := q.fs.Users().ByUID(q.ctx, uid)
+	if err == nil {
+		return owner{string(u.ID), u.Name}
+	}
+	x, err := q.fs.IAM().RoleOfUID(q.ctx, uid)
 	if err != nil {
 		number := "uid:" + strconv.FormatUint(uint64(uid), 10)
 		return owner{number, number}
 	}
-	return owner{string(u.ID), u.Name}
+	return owner{x.ID, x.Name}
 }
 
 // granteeOf returns the user of a grant. One that was removed has no name.

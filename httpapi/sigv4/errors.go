@@ -28,7 +28,7 @@ var (
 	ErrIncompleteBody    = errors.New("the body is shorter or longer than its stated length")                                            // IncompleteBody
 	ErrMalformedChunk    = errors.New("the chunk encoding of the body is malformed")                                                     // InvalidRequest
 	ErrMalformedTrailer  = errors.New("the request contained trailing data that was not well-formed or did not conform to our schema")   // MalformedTrailerError
-	ErrSessionToken      = errors.New("the provided token is malformed or otherwise not valid: session tokens are not issued here")      // InvalidToken
+	ErrSessionToken      = errors.New("the provided token is malformed or otherwise not valid")                                          // InvalidToken
 )
 
 // Error is one of the errors above as S3 puts it.

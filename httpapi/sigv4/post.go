@@ -10,10 +10,7 @@ import (
 // without a policy, which is anonymous. The policy's own expiration and
 // conditions are the caller's to check.
 func (v *Verifier) ParsePost(field func(string) string) (*Signature, error) {
-	s := &Signature{policy: field("policy"), Payload: Payload{Kind: Unsigned}}
-	if field("x-amz-security-token") != "" {
-		return nil, ErrSessionToken
-	}
+	s := &Signature{policy: field("policy"), Payload: Payload{Kind: Unsigned}, Token: field("x-amz-security-token")}
 	switch {
 	case field("x-amz-signature")+field("x-amz-algorithm")+field("x-amz-credential")+field("x-amz-date") != "":
 		return s, v.parsePostV4(s, field)
@@ -26,6 +23,8 @@ func (v *Verifier) ParsePost(field func(string) string) (*Signature, error) {
 			return nil, missingField(field, "policy", "AWSAccessKeyId")
 		}
 		return s, s.setV2(field("awsaccesskeyid"), field("signature"))
+	case s.Token != "" && s.policy == "":
+		return nil, ErrSessionToken
 	case s.policy != "":
 		return nil, missingField(field, "AWSAccessKeyId", "signature")
 	}

@@ -109,7 +109,12 @@ func TestHeaderErrors(t *testing.T) {
 		"other path":         {func(r *http.Request) { r.URL.Path = "/other" }, docTime, ErrMismatch},
 		"query added":        {func(r *http.Request) { r.URL.RawQuery = "acl" }, docTime, ErrMismatch},
 		"unsigned x-amz":     {func(r *http.Request) { r.Header.Set("X-Amz-Acl", "public-read") }, docTime, ErrUnsignedHeader},
-		"session token":      {func(r *http.Request) { r.Header.Set("X-Amz-Security-Token", "t") }, docTime, ErrSessionToken},
+		"unsigned token":     {func(r *http.Request) { r.Header.Set("X-Amz-Security-Token", "t") }, docTime, ErrUnsignedHeader},
+		"token in the query": {func(r *http.Request) { r.URL.RawQuery = "X-Amz-Security-Token=t" }, docTime, ErrSessionToken},
+		"token alone": {func(r *http.Request) {
+			r.Header.Del("Authorization")
+			r.Header.Set("X-Amz-Security-Token", "t")
+		}, docTime, ErrSessionToken},
 		"both mechanisms":    {func(r *http.Request) { r.URL.RawQuery = "X-Amz-Signature=00" }, docTime, ErrManyAuth},
 		"basic":              {func(r *http.Request) { r.Header.Set("Authorization", "Basic eDp5") }, docTime, ErrUnknownAuth},
 		"version 2 off":      {func(r *http.Request) { r.Header.Set("Authorization", "AWS key:c2ln") }, docTime, ErrUnsupportedAuth},
@@ -295,11 +300,16 @@ func TestPost(t *testing.T) {
 		"algorithm":    {with("x-amz-algorithm", "x"), ErrMalformedPost},
 		"date":         {with("x-amz-date", "20130525T000000Z"), ErrMalformedPost},
 		"region":       {with("x-amz-credential", docKey+"/20130524/x/s3/aws4_request"), ErrMalformedPost},
-		"token":        {with("x-amz-security-token", "x"), ErrSessionToken},
 	} {
 		if err := verify(c.f); !errors.Is(err, c.want) || c.want == nil && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if s, err := v.ParsePost(with("x-amz-security-token", "x")); err != nil || s.Token != "x" {
+		t.Errorf("token: %+v, %v", s, err)
+	}
+	if _, err := v.ParsePost(func(name string) string { return map[string]string{"x-amz-security-token": "x"}[name] }); !errors.Is(err, ErrSessionToken) {
+		t.Errorf("token alone: %v", err)
 	}
 	if s, err := v.ParsePost(func(string) string { return "" }); s != nil || err != nil {
 		t.Errorf("anonymous: %v %v", s, err)

@@ -83,8 +83,10 @@ const (
 // Signature is the claim of a request; it proves nothing before Verify.
 type Signature struct {
 	AccessKey string
-	Scheme    Scheme
-	Payload   Payload
+	// Token is the session token that goes with the key, "" for none.
+	Token   string
+	Scheme  Scheme
+	Payload Payload
 	// Stated are the headers that stand in the query of a presigned URL, those
 	// of the authentication itself included, each with one value. With Version 2
 	// they are all that is signed as headers, Content-Type and Content-MD5 too,
@@ -117,15 +119,14 @@ func (v *Verifier) Parse(r *http.Request, q url.Values, hostBucket string) (*Sig
 	if auth != "" && (inQuery || inQueryV2) {
 		return nil, argument(ErrManyAuth, "Authorization", auth, "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature query string parameter or the Authorization header should be specified")
 	}
-	if r.Header.Get("X-Amz-Security-Token") != "" || q.Has("X-Amz-Security-Token") {
-		return nil, ErrSessionToken
-	}
 	var err error
 	switch {
 	case inQuery:
 		err = v.parsePresigned(s)
 	case inQueryV2:
 		err = v.parsePresignedV2(s)
+	case auth == "" && (r.Header.Get(tokenHeader) != "" || q.Has(tokenHeader)):
+		err = ErrSessionToken
 	case auth == "":
 		return nil, nil
 	case strings.HasPrefix(auth, algorithm):
@@ -135,10 +136,30 @@ func (v *Verifier) Parse(r *http.Request, q url.Values, hostBucket string) (*Sig
 	default:
 		err = argument(ErrUnknownAuth, "Authorization", auth, "Unsupported Authorization Type")
 	}
+	if err == nil {
+		err = s.setToken()
+	}
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// tokenHeader brings a session token, as a header, a parameter or a field.
+const tokenHeader = "X-Amz-Security-Token"
+
+// setToken finds the session token. Headers of its name are signed, and so is the query.
+func (s *Signature) setToken() error {
+	sent := s.req.Header[tokenHeader]
+	switch {
+	case len(sent) > 1, s.Stated == nil && s.query.Has(tokenHeader):
+		return ErrSessionToken
+	case s.Stated.Get(tokenHeader) != "":
+		s.Token = s.Stated.Get(tokenHeader)
+	case len(sent) == 1:
+		s.Token = sent[0]
+	}
+	return nil
 }
 
 // SetBody sets the body that the signature is for; ErrSHA256Mismatch if a header

@@ -12,7 +12,7 @@ import (
 // not change it while root says that it is immutable, and does not take that back.
 func TestImmutableObjects(t *testing.T) {
 	s := newServer(t, restUsers)
-	alice, admin := newPerson(t, s, "alice"), person{"root", 0, s.KeyID, s.Secret}
+	alice, admin := newPerson(t, s, "alice"), person{name: "root", key: s.KeyID, secret: s.Secret}
 	must(t, "bucket")(alice.s3(t, s, "PUT", "/hers", ""))
 	must(t, "object")(alice.s3(t, s, "PUT", "/hers/dir/f", "kept"))
 	must(t, "object")(alice.s3(t, s, "PUT", "/hers/other", "forged"))

@@ -71,7 +71,7 @@ func TestUIDOfAnother(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &made); err != nil {
 			t.Fatal(err)
 		}
-		person{"mallory", alice.uid, made.Keys[0].ID, made.Keys[0].Secret}.robs(t, s, "hers")
+		person{name: "mallory", uid: alice.uid, key: made.Keys[0].ID, secret: made.Keys[0].Secret}.robs(t, s, "hers")
 		s.OGW("user", "remove", "mallory")
 	}
 }

@@ -25,6 +25,7 @@ type person struct {
 	uid    int
 	key    string
 	secret string
+	token  string // of a session, "" for a key of the user's own
 }
 
 // newPerson adds a user.
@@ -41,7 +42,7 @@ func newPerson(t *testing.T, s *testenv.Server, name string, flags ...string) pe
 	if err := json.Unmarshal([]byte(text), &out); err != nil || len(out.Keys) != 1 {
 		t.Fatalf("user add: %v\n%s", err, text)
 	}
-	return person{name, out.UID, out.Keys[0].ID, out.Keys[0].Secret}
+	return person{name: name, uid: out.UID, key: out.Keys[0].ID, secret: out.Keys[0].Secret}
 }
 
 // s3Request makes a request for the S3 gateway, signed by p; headers are pairs.
@@ -60,7 +61,7 @@ func (p person) s3Request(t *testing.T, s *testenv.Server, method, target, body 
 	sum := sha256.Sum256([]byte(body))
 	hash := hex.EncodeToString(sum[:])
 	r.Header.Set("X-Amz-Content-Sha256", hash)
-	creds := aws.Credentials{AccessKeyID: p.key, SecretAccessKey: p.secret}
+	creds := aws.Credentials{AccessKeyID: p.key, SecretAccessKey: p.secret, SessionToken: p.token}
 	err = v4.NewSigner().SignHTTP(r.Context(), creds, r, hash, "s3", "us-east-1", time.Now(),
 		func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
 	if err != nil {

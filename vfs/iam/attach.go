@@ -11,10 +11,10 @@ import (
 )
 
 // Attach has a holder go by a managed policy, which is named by its ARN or name
-// (IAM AttachUserPolicy, AttachGroupPolicy).
+// (IAM AttachUserPolicy, AttachGroupPolicy, AttachRolePolicy).
 func (d *Directory) Attach(ctx context.Context, h Holder, arn string) error {
 	return d.change(ctx, "Attach%Policy", h, arn, func(t cluster.Txn, f *found, p *record.Permissions) error {
-		m, err := d.managed(t, arn)
+		m, err := managedNamed(t, arn)
 		if err != nil || slices.Contains(p.Attached, m.ID) {
 			return err
 		}
@@ -31,7 +31,7 @@ func (d *Directory) Attach(ctx context.Context, h Holder, arn string) error {
 // DetachGroupPolicy).
 func (d *Directory) Detach(ctx context.Context, h Holder, arn string) error {
 	return d.change(ctx, "Detach%Policy", h, arn, func(t cluster.Txn, f *found, p *record.Permissions) error {
-		m, err := d.managed(t, arn)
+		m, err := managedNamed(t, arn)
 		if err != nil {
 			return err
 		}
@@ -66,11 +66,11 @@ func (d *Directory) Attached(ctx context.Context, h Holder) (list []Managed, err
 	return list, err
 }
 
-// SetBoundary bounds what a user may do by a managed policy (IAM
-// PutUserPermissionsBoundary).
-func (d *Directory) SetBoundary(ctx context.Context, user, arn string) error {
-	return d.change(ctx, "Put%PermissionsBoundary", Holder{User, user}, arn, func(t cluster.Txn, f *found, p *record.Permissions) error {
-		m, err := d.managed(t, arn)
+// SetBoundary bounds what a user or role may do by a managed policy (IAM
+// PutUserPermissionsBoundary, PutRolePermissionsBoundary).
+func (d *Directory) SetBoundary(ctx context.Context, h Holder, arn string) error {
+	return d.change(ctx, "Put%PermissionsBoundary", h, arn, func(t cluster.Txn, f *found, p *record.Permissions) error {
+		m, err := managedNamed(t, arn)
 		if err != nil {
 			return err
 		}
@@ -84,11 +84,12 @@ func (d *Directory) SetBoundary(ctx context.Context, user, arn string) error {
 	})
 }
 
-// DeleteBoundary lifts the boundary of a user (IAM DeleteUserPermissionsBoundary).
-func (d *Directory) DeleteBoundary(ctx context.Context, user string) error {
-	return d.change(ctx, "Delete%PermissionsBoundary", Holder{User, user}, "", func(t cluster.Txn, f *found, p *record.Permissions) error {
+// DeleteBoundary lifts the boundary of a user or role (IAM
+// DeleteUserPermissionsBoundary, DeleteRolePermissionsBoundary).
+func (d *Directory) DeleteBoundary(ctx context.Context, h Holder) error {
+	return d.change(ctx, "Delete%PermissionsBoundary", h, "", func(t cluster.Txn, f *found, p *record.Permissions) error {
 		if p.Boundary == "" {
-			return fault(NoSuchEntity, "User %s does not have a permissions boundary set.", user)
+			return fault(NoSuchEntity, "%s %s does not have a permissions boundary set.", h.Kind, h.Name)
 		}
 		id := p.Boundary
 		p.Boundary = ""
@@ -96,10 +97,9 @@ func (d *Directory) DeleteBoundary(ctx context.Context, user string) error {
 	})
 }
 
-// Boundary returns the policy that bounds a user, false if none does.
-func (d *Directory) Boundary(ctx context.Context, user string) (m Managed, is bool, err error) {
-	h := Holder{User, user}
-	err = d.view(ctx, d.aboutHolder("iam:GetUser", h, ""), func(r cluster.Reader) error {
+// Boundary returns the policy that bounds a user or role, false if none does.
+func (d *Directory) Boundary(ctx context.Context, h Holder) (m Managed, is bool, err error) {
+	err = d.view(ctx, d.aboutHolder(actionOf("Get%", h), h, ""), func(r cluster.Reader) error {
 		_, p, err := d.permissions(r, h)
 		if is = p.Boundary != ""; err != nil || !is {
 			return err
@@ -110,7 +110,7 @@ func (d *Directory) Boundary(ctx context.Context, user string) (m Managed, is bo
 	return m, is, err
 }
 
-// Entity is a user or group that a managed policy is attached to, or bounds.
+// Entity is a user, group or role that a managed policy is attached to, or bounds.
 type Entity struct {
 	Holder
 	ID     string
@@ -122,7 +122,7 @@ type Entity struct {
 func (d *Directory) Entities(ctx context.Context, arn string) (list []Entity, err error) {
 	err = d.view(ctx, d.aboutManaged("iam:ListEntitiesForPolicy", arn), func(r cluster.Reader) error {
 		list = nil
-		m, err := d.managed(r, arn)
+		m, err := managedNamed(r, arn)
 		if err != nil {
 			return err
 		}
@@ -160,9 +160,13 @@ func b2i(b bool) int {
 }
 
 func (d *Directory) entity(r cluster.Reader, id string) (Entity, error) {
-	if strings.HasPrefix(id, record.GroupKind) {
+	switch {
+	case strings.HasPrefix(id, record.GroupKind):
 		g, err := groupByID(r, id)
 		return Entity{Holder: Holder{InGroup, g.Name}, ID: id}, err
+	case IsRole(id):
+		x, err := roleByID(r, id)
+		return Entity{Holder: Holder{InRole, x.Name}, ID: id}, err
 	}
 	u, err := d.users.WithID(r, users.ID(id))
 	return Entity{Holder: Holder{User, u.Name}, ID: id}, err

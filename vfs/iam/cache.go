@@ -1,13 +1,9 @@
 package iam
 
 import (
-	"fmt"
 	"strings"
 	"sync"
 
-	"ogw/cluster"
-	"ogw/vfs/internal/fserr"
-	"ogw/vfs/internal/record"
 	"ogw/vfs/users"
 )
 
@@ -54,92 +50,4 @@ func (c *cache) put(revision []byte, id users.ID, s *Set) {
 		c.sets[users.ID(strings.Clone(string(id)))] = s
 		c.bytes += cost
 	}
-}
-
-// SetOf returns what the policies of a user say in a snapshot, nil if there are
-// none. ErrCorrupt.
-func (d *Directory) SetOf(r cluster.Reader, id users.ID) (*Set, error) {
-	revision, err := r.Get(record.RevisionKey())
-	if err != nil || revision == nil {
-		return nil, err
-	}
-	s, ok := d.cache.get(revision, id)
-	if ok {
-		return s, nil
-	}
-	if s, err = load(r, string(id)); err != nil {
-		return nil, err
-	}
-	d.cache.put(revision, id, s)
-	return s, nil
-}
-
-// load reads and compiles the policies of a user and its groups.
-func load(r cluster.Reader, id string) (*Set, error) {
-	own, err := record.GetPermissions(r, id)
-	if err != nil || own.Empty() {
-		return nil, err
-	}
-	s := new(Set)
-	if err := s.add(r, &own, "the user"); err != nil {
-		return nil, err
-	}
-	for _, g := range own.Groups {
-		p, err := record.GetPermissions(r, g)
-		if err != nil {
-			return nil, err
-		}
-		group, err := groupByID(r, g)
-		if err != nil {
-			return nil, err
-		}
-		if err := s.add(r, &p, "group "+group.Name); err != nil {
-			return nil, err
-		}
-	}
-	if own.Boundary != "" {
-		if s.bound, err = s.managed(r, own.Boundary); err != nil {
-			return nil, err
-		}
-	}
-	if s.bound == nil && !s.Held() {
-		return nil, nil
-	}
-	return s, nil
-}
-
-// add takes in the policies of an identity, which is named for messages.
-func (s *Set) add(r cluster.Reader, p *record.Permissions, whose string) error {
-	for _, in := range p.Inline {
-		doc, err := s.compile("policy "+in.Name+" of "+whose, in.Text)
-		if err != nil {
-			return err
-		}
-		s.given = append(s.given, *doc)
-	}
-	for _, id := range p.Attached {
-		doc, err := s.managed(r, id)
-		if err != nil {
-			return err
-		}
-		s.given = append(s.given, *doc)
-	}
-	return nil
-}
-
-func (s *Set) managed(r cluster.Reader, id string) (*source, error) {
-	m, err := managedByID(r, id)
-	if err != nil {
-		return nil, err
-	}
-	return s.compile("policy "+m.Name, m.Version(m.Default).Text)
-}
-
-func (s *Set) compile(name string, text []byte) (*source, error) {
-	doc, err := compile(text)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", fserr.ErrCorrupt, name, err)
-	}
-	s.bytes += len(text)
-	return &source{doc, name}, nil
 }

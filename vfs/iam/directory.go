@@ -2,8 +2,11 @@ package iam
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/users"
 )
@@ -18,25 +21,41 @@ type Ask struct {
 	// PolicyARN is the managed policy that is attached or detached, "" if none is
 	// (condition key iam:PolicyARN).
 	PolicyARN string
+	// Boundary is the policy that bounds who is made, "" if none does (condition
+	// key iam:PermissionsBoundary).
+	Boundary string
 }
 
 // Judge returns an error unless who asks, as the context tells, may do it. It
 // reads from r alone.
 type Judge func(ctx context.Context, r cluster.Reader, a Ask) error
 
-// Directory is the groups and policies of one namespace. It is safe for concurrent
+// Directory is the groups, roles, policies and sessions of one namespace. It is safe for concurrent
 // use.
 type Directory struct {
 	store users.Store
 	users *users.Registry
 	may   Judge
 	cache cache
+	// tokens are those of sessions, whose time goes by now.
+	tokens sealer
+	now    func() time.Time
+}
+
+// Config of a Directory.
+type Config struct {
+	Store users.Store
+	Users *users.Registry
+	May   Judge
+	// Secret returns a secret of the store's own.
+	Secret func(ctx context.Context, name string) ([]byte, error)
+	Now    func() time.Time
 }
 
 // New returns the directory of a store, and has what users hold removed with them.
-func New(store users.Store, registry *users.Registry, may Judge) *Directory {
-	d := &Directory{store: store, users: registry, may: may}
-	registry.OnRemove(d.forget)
+func New(c Config) *Directory {
+	d := &Directory{store: c.Store, users: c.Users, may: c.May, tokens: sealer{secret: c.Secret}, now: c.Now}
+	c.Users.OnRemove(d.forget)
 	return d
 }
 
@@ -122,4 +141,31 @@ func (d *Directory) MayDelete(user string) func(ctx context.Context, r cluster.R
 		}
 		return nil
 	}
+}
+
+func noSuchUser(err error) bool { return errors.Is(err, fserr.ErrNoSuchUser) }
+
+// NoUser is the error for the name of a user that nobody has.
+func NoUser(name string) error {
+	return fault(NoSuchEntity, "The user with name %s cannot be found.", name)
+}
+
+// forget removes what a user holds who is removed.
+func (d *Directory) forget(t cluster.Txn, id users.ID) error {
+	p, err := record.GetPermissions(t, string(id))
+	if err != nil || p.Empty() {
+		return err
+	}
+	for _, to := range append(append(p.Groups, p.Attached...), p.Boundary) {
+		if to == "" {
+			continue
+		}
+		if err := t.Delete(record.BacklinkKey(to, string(id))); err != nil {
+			return err
+		}
+	}
+	if err := t.Delete(record.PermissionsKey(string(id))); err != nil {
+		return err
+	}
+	return t.Set(record.RevisionKey(), record.NewRevision())
 }

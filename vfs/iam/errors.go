@@ -11,12 +11,13 @@ type Code string
 
 // The kinds.
 const (
-	NoSuchEntity        Code = "NoSuchEntity"
-	EntityAlreadyExists Code = "EntityAlreadyExists"
-	DeleteConflict      Code = "DeleteConflict"
-	LimitExceeded       Code = "LimitExceeded"
-	InvalidInput        Code = "InvalidInput"
-	ValidationError     Code = "ValidationError"
+	NoSuchEntity         Code = "NoSuchEntity"
+	EntityAlreadyExists  Code = "EntityAlreadyExists"
+	DeleteConflict       Code = "DeleteConflict"
+	LimitExceeded        Code = "LimitExceeded"
+	InvalidInput         Code = "InvalidInput"
+	ValidationError      Code = "ValidationError"
+	PackedPolicyTooLarge Code = "PackedPolicyTooLarge"
 )
 
 // Error tells why something was refused, in the words of the IAM API. To the errors

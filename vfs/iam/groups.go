@@ -1,20 +1,14 @@
 package iam
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"ogw/cluster"
-	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/users"
 )
-
-// Group is a group of users.
-type Group = record.Group
 
 // maxGroups bounds the groups of one user (IAM).
 const maxGroups = 10
@@ -39,42 +33,10 @@ func (d *Directory) CreateGroup(ctx context.Context, name, path string) (Group, 
 	return g, err
 }
 
-// takeName has a name lead to an ID.
-func takeName(t cluster.Txn, kind, what, name, id string) error {
-	had, err := t.Get(record.IAMNameKey(kind, name))
-	if err != nil {
-		return err
-	}
-	if had != nil {
-		return fault(EntityAlreadyExists, "%s with name %s already exists.", what, name)
-	}
-	return t.Set(record.IAMNameKey(kind, name), []byte(id))
-}
-
-// group reads the group of a name.
-func (d *Directory) group(r cluster.Reader, name string) (Group, error) {
-	id, err := r.Get(record.IAMNameKey(record.GroupKind, name))
-	if err == nil && id == nil {
-		err = fault(NoSuchEntity, "The group with name %s cannot be found.", name)
-	}
-	if err != nil {
-		return Group{}, err
-	}
-	return groupByID(r, string(id))
-}
-
-func groupByID(r cluster.Reader, id string) (Group, error) {
-	v, err := r.Get(record.GroupKey(id))
-	if err != nil {
-		return Group{}, err
-	}
-	return record.DecodeGroup(id, v)
-}
-
 // aboutGroup is an act on a group that is there.
 func (d *Directory) aboutGroup(action, name string) func(cluster.Reader) (Ask, error) {
 	return func(r cluster.Reader) (Ask, error) {
-		g, err := d.group(r, name)
+		g, err := groupNamed(r, name)
 		return Ask{Action: action, Resource: GroupARN(g.Path, g.Name)}, err
 	}
 }
@@ -82,7 +44,7 @@ func (d *Directory) aboutGroup(action, name string) func(cluster.Reader) (Ask, e
 // Group returns a group and its users in order of their names (IAM GetGroup).
 func (d *Directory) Group(ctx context.Context, name string) (g Group, members []users.User, err error) {
 	err = d.view(ctx, d.aboutGroup("iam:GetGroup", name), func(r cluster.Reader) (err error) {
-		if g, err = d.group(r, name); err != nil {
+		if g, err = groupNamed(r, name); err != nil {
 			return err
 		}
 		members, err = d.members(r, g.ID)
@@ -136,7 +98,7 @@ func (d *Directory) RenameGroup(ctx context.Context, name, to, path string) erro
 		return err
 	}
 	return d.update(ctx, d.aboutGroup("iam:UpdateGroup", name), func(t cluster.Txn, _ int64) error {
-		g, err := d.group(t, name)
+		g, err := groupNamed(t, name)
 		if err != nil {
 			return err
 		}
@@ -156,7 +118,7 @@ func (d *Directory) RenameGroup(ctx context.Context, name, to, path string) erro
 // DeleteGroup removes a group that has neither users nor policies (IAM DeleteGroup).
 func (d *Directory) DeleteGroup(ctx context.Context, name string) error {
 	return d.update(ctx, d.aboutGroup("iam:DeleteGroup", name), func(t cluster.Txn, _ int64) error {
-		g, err := d.group(t, name)
+		g, err := groupNamed(t, name)
 		if err != nil {
 			return err
 		}
@@ -211,7 +173,7 @@ func (d *Directory) RemoveMember(ctx context.Context, group, user string) error 
 
 func (d *Directory) member(ctx context.Context, action, group, user string, change func(cluster.Txn, *Group, string, *record.Permissions) error) error {
 	return d.update(ctx, d.aboutGroup(action, group), func(t cluster.Txn, _ int64) error {
-		g, err := d.group(t, group)
+		g, err := groupNamed(t, group)
 		if err != nil {
 			return err
 		}
@@ -251,47 +213,4 @@ func (d *Directory) GroupsOf(ctx context.Context, user string) (list []Group, er
 	})
 	slices.SortFunc(list, func(a, b Group) int { return strings.Compare(a.Name, b.Name) })
 	return list, err
-}
-
-// The bits of a backlink.
-const (
-	linkHolds  = 1 << iota // is in the group, or has the policy attached
-	linkBounds             // is bounded by the policy
-)
-
-// backlink tells who is attached to a group or policy.
-type backlink struct {
-	from  string
-	flags byte
-}
-
-func backlinks(r cluster.Reader, to string) (list []backlink, err error) {
-	prefix := record.BacklinkKey(to, "")
-	err = r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
-		if len(v) != 1 {
-			return fmt.Errorf("%w: backlink %q", fserr.ErrCorrupt, k)
-		}
-		list = append(list, backlink{string(bytes.TrimPrefix(k, prefix)), v[0]})
-		return nil
-	})
-	return list, err
-}
-
-func setBacklink(t cluster.Txn, to, from string, flag byte, on bool) error {
-	key := record.BacklinkKey(to, from)
-	v, err := t.Get(key)
-	if err != nil {
-		return err
-	}
-	flags := byte(0)
-	if len(v) == 1 {
-		flags = v[0]
-	}
-	if flags &^= flag; on {
-		flags |= flag
-	}
-	if flags == 0 {
-		return t.Delete(key)
-	}
-	return t.Set(key, []byte{flags})
 }

@@ -2,13 +2,10 @@ package iam
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"ogw/cluster"
-	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
-	"ogw/vfs/users"
 )
 
 // HolderKind is what can hold policies.
@@ -18,12 +15,13 @@ type HolderKind int
 const (
 	User HolderKind = iota
 	InGroup
+	InRole
 )
 
 // String is the kind as actions of IAM name it.
-func (k HolderKind) String() string { return [...]string{"User", "Group"}[k] }
+func (k HolderKind) String() string { return [...]string{"User", "Group", "Role"}[k] }
 
-// Holder is a user or group, by name.
+// Holder is a user, group or role, by name.
 type Holder struct {
 	Kind HolderKind
 	Name string
@@ -37,9 +35,13 @@ type found struct {
 
 // find looks a holder up.
 func (d *Directory) find(r cluster.Reader, h Holder) (found, error) {
-	if h.Kind == InGroup {
-		g, err := d.group(r, h.Name)
+	switch h.Kind {
+	case InGroup:
+		g, err := groupNamed(r, h.Name)
 		return found{id: g.ID, arn: GroupARN(g.Path, g.Name)}, err
+	case InRole:
+		x, err := roleNamed(r, h.Name)
+		return found{id: x.ID, arn: RoleARN(x.Path, x.Name)}, err
 	}
 	u, err := d.users.Named(r, h.Name)
 	if noSuchUser(err) {
@@ -48,20 +50,13 @@ func (d *Directory) find(r cluster.Reader, h Holder) (found, error) {
 	return found{string(u.ID), userARN(&u), u.Admin}, err
 }
 
-func noSuchUser(err error) bool { return errors.Is(err, fserr.ErrNoSuchUser) }
-
-// NoUser is the error for the name of a user that nobody has.
-func NoUser(name string) error {
-	return fault(NoSuchEntity, "The user with name %s cannot be found.", name)
-}
-
 // aboutHolder is an act on a holder.
 func (d *Directory) aboutHolder(action string, h Holder, policy string) func(cluster.Reader) (Ask, error) {
 	return func(r cluster.Reader) (Ask, error) {
 		f, err := d.find(r, h)
 		a := Ask{Action: action, Resource: f.arn, Admin: f.admin}
 		if policy != "" && err == nil {
-			p, e := d.managed(r, policy)
+			p, e := managedNamed(r, policy)
 			a.PolicyARN, err = PolicyARN(p.Path, p.Name), e
 		}
 		return a, err
@@ -96,31 +91,4 @@ func (d *Directory) change(ctx context.Context, verb string, h Holder, policy st
 // actionOf puts the kind of holder into a verb: "Put%Policy" is iam:PutUserPolicy.
 func actionOf(verb string, h Holder) string {
 	return "iam:" + strings.Replace(verb, "%", h.Kind.String(), 1)
-}
-
-func putPermissions(t cluster.Txn, id string, p *record.Permissions) error {
-	if p.Empty() {
-		return t.Delete(record.PermissionsKey(id))
-	}
-	return t.Set(record.PermissionsKey(id), p.Encode())
-}
-
-// forget removes what a user holds who is removed.
-func (d *Directory) forget(t cluster.Txn, id users.ID) error {
-	p, err := record.GetPermissions(t, string(id))
-	if err != nil || p.Empty() {
-		return err
-	}
-	for _, to := range append(append(p.Groups, p.Attached...), p.Boundary) {
-		if to == "" {
-			continue
-		}
-		if err := t.Delete(record.BacklinkKey(to, string(id))); err != nil {
-			return err
-		}
-	}
-	if err := t.Delete(record.PermissionsKey(string(id))); err != nil {
-		return err
-	}
-	return t.Set(record.RevisionKey(), record.NewRevision())
 }

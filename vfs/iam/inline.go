@@ -4,36 +4,10 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"unicode"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/record"
-	"ogw/vfs/policy"
 )
-
-// Bounds of texts, without white space (IAM).
-const (
-	maxManagedText  = 6144
-	maxTextBytes    = 128 << 10 // with white space: the API's own bound
-	maxInlineUser   = 2048
-	maxInlineGroup  = 5120
-	maxHeldPolicies = 10
-)
-
-// weight is the length of a policy as IAM counts it.
-func weight(text []byte) (n int) {
-	for _, c := range string(text) {
-		if !unicode.IsSpace(c) {
-			n++
-		}
-	}
-	return n
-}
-
-// compile reads the policy of an identity.
-func compile(text []byte) (*policy.Document, error) {
-	return policy.Parse(text, policy.Options{Kind: policy.Identity, MaxBytes: maxTextBytes})
-}
 
 // PutInline gives a holder an inline policy in place of the one of that name.
 // *policy.Error (IAM PutUserPolicy, PutGroupPolicy).
@@ -60,10 +34,7 @@ func findInline(p *record.Permissions, name string) (int, bool) {
 }
 
 func inlineFits(h Holder, p *record.Permissions) error {
-	most, sum, bytes := maxInlineUser, 0, 0
-	if h.Kind == InGroup {
-		most = maxInlineGroup
-	}
+	most, sum, bytes := [...]int{User: maxInlineUser, InGroup: maxInlineGroup, InRole: maxInlineRole}[h.Kind], 0, 0
 	for _, in := range p.Inline {
 		sum += weight(in.Text)
 		bytes += len(in.Text)

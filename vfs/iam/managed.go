@@ -10,12 +10,6 @@ import (
 	"ogw/vfs/internal/record"
 )
 
-// Managed is a policy with a name of its own.
-type Managed = record.ManagedPolicy
-
-// Version is one text of a managed policy.
-type Version = record.PolicyVersion
-
 // maxVersions bounds the versions of a managed policy (IAM).
 const maxVersions = 5
 
@@ -79,36 +73,10 @@ func putManaged(t cluster.Txn, m *Managed) error {
 	return t.Set(record.ManagedPolicyKey(m.ID), m.Encode())
 }
 
-// managed reads the policy of an ARN or name.
-func (d *Directory) managed(r cluster.Reader, arn string) (Managed, error) {
-	path, name := nameOfARN(arn)
-	missing := fault(NoSuchEntity, "Policy %s does not exist or is not attachable.", arn)
-	id, err := r.Get(record.IAMNameKey(record.PolicyKind, name))
-	if err == nil && id == nil {
-		err = missing
-	}
-	if err != nil {
-		return Managed{}, err
-	}
-	m, err := managedByID(r, string(id))
-	if err == nil && path != "" && (path != m.Path || name != m.Name) {
-		err = missing
-	}
-	return m, err
-}
-
-func managedByID(r cluster.Reader, id string) (Managed, error) {
-	v, err := r.Get(record.ManagedPolicyKey(id))
-	if err != nil {
-		return Managed{}, err
-	}
-	return record.DecodeManagedPolicy(id, v)
-}
-
 // aboutManaged is an act on a policy that is there.
 func (d *Directory) aboutManaged(action, arn string) func(cluster.Reader) (Ask, error) {
 	return func(r cluster.Reader) (Ask, error) {
-		m, err := d.managed(r, arn)
+		m, err := managedNamed(r, arn)
 		return Ask{Action: action, Resource: PolicyARN(m.Path, m.Name)}, err
 	}
 }
@@ -129,7 +97,7 @@ func use(r cluster.Reader, id string) (u Use, err error) {
 // ListPolicyVersions): action is which of these.
 func (d *Directory) Policy(ctx context.Context, action, arn string) (m Managed, u Use, err error) {
 	err = d.view(ctx, d.aboutManaged(action, arn), func(r cluster.Reader) (err error) {
-		if m, err = d.managed(r, arn); err == nil {
+		if m, err = managedNamed(r, arn); err == nil {
 			u, err = use(r, m.ID)
 		}
 		return err
@@ -168,7 +136,7 @@ func (d *Directory) Policies(ctx context.Context) (list []Listed, err error) {
 // DeletePolicy).
 func (d *Directory) DeletePolicy(ctx context.Context, arn string) error {
 	return d.update(ctx, d.aboutManaged("iam:DeletePolicy", arn), func(t cluster.Txn, _ int64) error {
-		m, err := d.managed(t, arn)
+		m, err := managedNamed(t, arn)
 		if err != nil {
 			return err
 		}
@@ -191,7 +159,7 @@ func (d *Directory) DeletePolicy(ctx context.Context, arn string) error {
 // changeManaged changes a policy in a transaction.
 func (d *Directory) changeManaged(ctx context.Context, action, arn string, fn func(m *Managed, nowNS int64) error) error {
 	return d.update(ctx, d.aboutManaged(action, arn), func(t cluster.Txn, nowNS int64) error {
-		m, err := d.managed(t, arn)
+		m, err := managedNamed(t, arn)
 		if err != nil {
 			return err
 		}

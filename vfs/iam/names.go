@@ -14,14 +14,21 @@ const (
 	maxDescription = 1000
 )
 
-// Account is the number of the account that groups and policies belong to: they are
-// the store's. Each user is an account of its own (users.AccountNumber).
+// Account is the number of the account that groups, roles, identity providers and
+// policies belong to: they are the store's. Each user is an account of its own
+// (users.AccountNumber); to the trust policy of a role, this account is all of them.
 const Account = "000000000000"
 
 // The beginnings of ARNs, up to the path.
 const (
 	groupARN  = "arn:aws:iam::" + Account + ":group"
 	policyARN = "arn:aws:iam::" + Account + ":policy"
+	roleARN   = "arn:aws:iam::" + Account + ":role"
+	rootARN   = "arn:aws:iam::" + Account + ":root"
+	// providerARN is followed by the URL.
+	providerARN = "arn:aws:iam::" + Account + ":oidc-provider/"
+	// sessionARN is followed by the name of the role and of the session.
+	sessionARN = "arn:aws:sts::" + Account + ":assumed-role/"
 )
 
 // GroupARN is the ARN of a group.
@@ -29,6 +36,15 @@ func GroupARN(path, name string) string { return groupARN + path + name }
 
 // PolicyARN is the ARN of a managed policy.
 func PolicyARN(path, name string) string { return policyARN + path + name }
+
+// RoleARN is the ARN of a role.
+func RoleARN(path, name string) string { return roleARN + path + name }
+
+// SessionARN is the ARN of a session of a role.
+func SessionARN(role, session string) string { return sessionARN + role + "/" + session }
+
+// ProviderARN is the ARN of an identity provider.
+func ProviderARN(url string) string { return providerARN + url }
 
 // ValidUserName returns an Error for a name that IAM would refuse for a user.
 func ValidUserName(name string) error { return validName("userName", name, maxUserName) }
@@ -58,10 +74,10 @@ func validPath(path string) (string, error) {
 	return path, nil
 }
 
-// nameOfARN returns path and name of a policy that is called by its ARN, or by its
-// name alone ("" for the path then).
-func nameOfARN(arn string) (path, name string) {
-	rest, ok := strings.CutPrefix(arn, policyARN)
+// nameOfARN returns path and name of what is called by its ARN, which begins so, or by
+// its name alone ("" for the path then).
+func nameOfARN(begin, arn string) (path, name string) {
+	rest, ok := strings.CutPrefix(arn, begin)
 	if !ok {
 		return "", arn
 	}

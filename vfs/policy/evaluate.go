@@ -16,9 +16,11 @@ type Request struct {
 // Principal is who asks, by the names that a document may use. The zero value is an
 // anonymous request, which only "*" names.
 type Principal struct {
-	// ID and Name name the one who asks: an ID that is never given twice, and
-	// for a session its ARN.
-	ID, Name string
+	// ID is an ID that is never given twice: of the user, or of the role whose
+	// session asks.
+	ID string
+	// Name names a session itself, "" for who is in none.
+	Name string
 	// Account is the ID of the account that ID belongs to; the same for an account
 	// itself.
 	Account string
@@ -40,11 +42,14 @@ const (
 	// AllowAccount allows it to the account of who asks, whose own policies
 	// decide to whom it passes that on.
 	AllowAccount
+	// AllowRole allows it to the role whose session asks: what bounds the role and
+	// the session bounds this.
+	AllowRole
 	Allow
 	Deny
 )
 
-var effectNames = [...]string{"none", "allow to the account", "allow", "deny"}
+var effectNames = [...]string{"none", "allow to the account", "allow to the role", "allow", "deny"}
 
 func (e Effect) String() string { return effectNames[e] }
 
@@ -75,13 +80,12 @@ func (s *statement) applies(r *Request) Effect {
 	}
 	e := s.effect
 	if s.who != nil {
-		switch own, account := s.who.reach(&r.Principal); {
-		case own:
-		case account && e == Allow:
-			e = AllowAccount
-		case account:
-		default:
+		reached := s.who.reach(&r.Principal)
+		if reached == None {
 			return None
+		}
+		if e == Allow {
+			e = reached
 		}
 	}
 	for i := range s.conditions {
@@ -107,12 +111,20 @@ func matchAny(patterns []pattern, s string, v Values) bool {
 	return false
 }
 
-// reach reports whether the principals name who asks, or the account of who asks.
-func (w *principals) reach(p *Principal) (own, account bool) {
-	if w.not {
-		return !w.has(p.ID) && !w.has(p.Name), false
+// reach returns what the principals give who asks: Allow to who is named, AllowRole and
+// AllowAccount to whose role or account is, and None to others.
+func (w *principals) reach(p *Principal) Effect {
+	switch {
+	case w.not && (w.has(p.ID) || w.has(p.Name)):
+		return None
+	case w.not, w.anyone, w.has(p.Name), p.Name == "" && w.has(p.ID):
+		return Allow
+	case w.has(p.ID):
+		return AllowRole
+	case w.has(p.Account):
+		return AllowAccount
 	}
-	return w.anyone || w.has(p.ID) || w.has(p.Name), w.has(p.Account)
+	return None
 }
 
 func (w *principals) has(name string) bool {

@@ -93,7 +93,8 @@ func (n *naive) statement(s map[string]any) Effect {
 	return reached
 }
 
-// principal is Allow for who is named, AllowAccount for one whose account is.
+// principal is Allow for who is named, AllowRole for a session whose role is,
+// AllowAccount for one whose account is.
 func (n *naive) principal(s map[string]any) Effect {
 	p, ok := s["Principal"]
 	if !ok {
@@ -115,10 +116,17 @@ func (n *naive) principal(s map[string]any) Effect {
 	best := None
 	for _, names := range p.(map[string]any) {
 		for _, name := range many(names) {
-			switch name {
-			case "*", n.r.Principal.ID, n.r.Principal.Name:
-				best = Allow
-			case n.r.Principal.Account:
+			p := n.r.Principal
+			if name == "*" || name == p.Name {
+				best = max(best, Allow)
+			}
+			if name == p.ID && p.Name == "" {
+				best = max(best, Allow)
+			}
+			if name == p.ID {
+				best = max(best, AllowRole)
+			}
+			if name == p.Account {
 				best = max(best, AllowAccount)
 			}
 		}

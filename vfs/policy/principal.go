@@ -114,3 +114,7 @@ func principalNodes(doc *node) (list []node) {
 	}
 	return list
 }
+
+// Federated is the name of a web identity of a provider, as a trust policy's principal
+// of that kind names it.
+func Federated(provider string) string { return kindFederated + " " + provider }

@@ -2,6 +2,7 @@ package users
 
 import (
 	"fmt"
+	"strings"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
@@ -80,6 +81,9 @@ func (g *Registry) uidFree(r cluster.Reader, uid uint32, inherit bool) error {
 	if err != nil || id == nil {
 		return err
 	}
+	if strings.HasPrefix(string(id), record.RoleKind) {
+		return roleUIDFree(r, uid, string(id), inherit)
+	}
 	u, err := g.read(r, ID(id))
 	if err == nil && u.Removed() && inherit {
 		// An earlier program may have left the index at the one who went.
@@ -97,6 +101,29 @@ func (g *Registry) uidFree(r cluster.Reader, uid uint32, inherit bool) error {
 		return fmt.Errorf("uid %d was that of removed user %q, and owns what that user left: %w", uid, u.Name, fserr.ErrUIDTaken)
 	}
 	return nil
+}
+
+// roleUIDFree is uidFree for the uid of a role.
+func roleUIDFree(r cluster.Reader, uid uint32, id string, inherit bool) error {
+	x, err := record.GetRole(r, id)
+	switch {
+	case err != nil:
+		return err
+	case x != nil:
+		return fmt.Errorf("uid %d is that of role %q: %w", uid, x.Name, fserr.ErrUserExists)
+	case !inherit:
+		return fmt.Errorf("uid %d was that of a removed role, and owns what that left: %w", uid, fserr.ErrUIDTaken)
+	}
+	return nil
+}
+
+// RoleUID gives a role a uid that nobody has or had.
+func (g *Registry) RoleUID(t cluster.Txn, id string) (uint32, error) {
+	uid, err := freeUID(t)
+	if err != nil {
+		return 0, err
+	}
+	return uid, t.Set(record.UIDKey(uid), []byte(id))
 }
 
 // otherOfUID returns a user who has uid beside the one of an ID, nil if there is

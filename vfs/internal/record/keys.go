@@ -38,12 +38,14 @@ const FormatVersion = 3
 //	'y' ino                              policy of a bucket (bucketpolicy.go)
 //	'U' ID                               user and its access keys (userrecord.go); stays when the user is removed
 //	'u' name                             ID of the user who has it
-//	'I' uid(4)                           ID of the user who has it, or had it last
+//	'I' uid(4)                           ID of the user or role who has it, or had it last
 //	'k' access key                       ID of the user who holds it
-//	'A' ID                               policies and groups of a user or group (permissions.go)
+//	'A' ID                               policies and groups of a user, group or role (permissions.go)
 //	'P' ID                               managed policy (managedpolicy.go)
 //	'G' ID                               group (group.go)
-//	'N' kind(4) name                     ID of the group or managed policy that has it; the name in lower case
+//	'a' ID                               role (role.go)
+//	'w' URL                              who signs web identities (role.go)
+//	'N' kind(4) name                     ID of the group, role or managed policy that has it; the name in lower case
 //	'B' ID(21) ID                        1: the second is attached to the first, a policy, or is in it, a group; 2: it is bounded by it; 3: both
 //	'R'                                  revision of the policies of identities (permissions.go)
 //	'd' slot(2)                          request that was done last, of those that share the slot (done.go)
@@ -77,6 +79,8 @@ const (
 	TabPerms    = 'A'
 	TabManaged  = 'P'
 	TabGroup    = 'G'
+	TabRole     = 'a'
+	TabProvider = 'w'
 	TabIAMName  = 'N'
 	TabBacklink = 'B'
 	TabRevision = 'R'
@@ -129,6 +133,8 @@ func AccessIDKey(id string) []byte            { return append([]byte{TabAccess},
 func PermissionsKey(id string) []byte         { return append([]byte{TabPerms}, id...) }
 func ManagedPolicyKey(id string) []byte       { return append([]byte{TabManaged}, id...) }
 func GroupKey(id string) []byte               { return append([]byte{TabGroup}, id...) }
+func RoleKey(id string) []byte                { return append([]byte{TabRole}, id...) }
+func ProviderKey(url string) []byte           { return append([]byte{TabProvider}, url...) }
 func RevisionKey() []byte                     { return []byte{TabRevision} }
 func OnceKey(slot uint16) []byte              { return []byte{TabOnce, byte(slot >> 8), byte(slot)} }
 func SettingKey(name string) []byte           { return append([]byte{TabSetting}, name...) }

@@ -9,8 +9,8 @@ import (
 	"ogw/vfs/internal/fserr"
 )
 
-// Permissions is what key 'A' holds: the policies of an identity, which is a user or
-// a group. An identity without any has no record.
+// Permissions is what key 'A' holds: the policies of an identity, which is a user,
+// a group or a role. An identity without any has no record.
 //
 // Value: version byte; the inline policies, each its name and its text; the IDs of the
 // managed policies; the ID of the permission boundary, "" for none; the IDs of the
@@ -90,6 +90,7 @@ func NewRevision() []byte {
 const (
 	GroupKind  = "AGPA"
 	PolicyKind = "ANPA"
+	RoleKind   = "AROA"
 )
 
 // NewID returns an ID of a kind that nothing has.

@@ -1,0 +1,70 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ogw/cluster"
+	"ogw/vfs/iam"
+	"ogw/vfs/policy"
+)
+
+// What sts calls the ways to a session of a role.
+const (
+	assumeRole    = "sts:AssumeRole"
+	assumeRoleWeb = "sts:AssumeRoleWithWebIdentity"
+)
+
+// AssumeRole begins a session of a role, whose trust policy must let who asks: a user
+// or a role by itself, or the store's account, in which policies of who asks decide
+// then. A web identity (iam.Assume.Provider) was verified by the door. ErrAccess (STS
+// AssumeRole, AssumeRoleWithWebIdentity).
+func (fs *FS) AssumeRole(ctx context.Context, q iam.Assume) (iam.Credentials, error) {
+	s := subjectOf(ctx)
+	if s == nil {
+		return iam.Credentials{}, fmt.Errorf("%w: the program itself is nobody's session", ErrInvalid)
+	}
+	action, who := assumeRole, s.principal()
+	who.Account = iam.Account
+	if q.Provider != "" {
+		action, who = assumeRoleWeb, policy.Principal{Name: policy.Federated(iam.ProviderARN(q.Provider))}
+	}
+	denied := &iam.Denied{Message: fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s", s.arn(), action, q.Role)}
+	c, err := fs.iam.Assume(ctx, q, func(r cluster.Reader, x *iam.Role, trust *policy.Document) error {
+		j := judge{fs: fs, r: r, s: s}
+		e, _ := trust.Decide(&policy.Request{Action: action, Principal: who, Values: j.policyKeys(nil)})
+		may, err := j.passesTrust(e, action, q.Role)
+		if err == nil && !may {
+			err = denied
+		}
+		return err
+	})
+	var missing *iam.Error
+	if errors.As(err, &missing) && missing.Code == iam.NoSuchEntity {
+		err = denied // which roles are there is told to whom they trust
+	}
+	return c, err
+}
+
+// passesTrust reports whether who asks may assume a role whose trust policy says e.
+func (j *judge) passesTrust(e policy.Effect, action, role string) (bool, error) {
+	if e == policy.Deny || e == policy.None {
+		return false, nil
+	}
+	if j.s.anonymous() || j.free() {
+		return e == policy.Allow || j.free(), nil
+	}
+	set, err := j.identity()
+	if err != nil || set == nil {
+		return err == nil && e == policy.Allow, err
+	}
+	v := set.Decide(&policy.Request{Action: action, Resource: role, Principal: j.s.principal(), Values: j.policyKeys(nil)})
+	switch {
+	case v.Effect == policy.Deny:
+		return false, nil
+	case e == policy.Allow:
+		return true, nil
+	}
+	return v.Within && (e == policy.AllowRole || v.Effect == policy.Allow), nil
+}

@@ -1,0 +1,70 @@
+package iam
+
+import (
+	"context"
+	"errors"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
+	"ogw/vfs/users"
+)
+
+// Credential returns who asks with an access key and a session token, "" for none, the
+// secret that a signature goes by, and the session if there is one. Also
+// fserr.ErrNoSuchUser, ErrSealed.
+func (d *Directory) Credential(ctx context.Context, key, token string) (u users.User, secret string, s *Session, err error) {
+	if token == "" {
+		u, k, err := d.users.ByKey(ctx, key)
+		return u, k.Secret, nil, err
+	}
+	if u, s, err = d.sessionOf(ctx, key, token); err != nil {
+		return u, "", nil, err
+	}
+	return u, s.Secret, s, nil
+}
+
+// sessionOf returns who asks with an access key and a session token, and the session,
+// whose secret the signature goes by: as long as its time lasts and all that it came
+// from is there. ErrBadToken, ErrTokenExpired.
+func (d *Directory) sessionOf(ctx context.Context, key, token string) (u users.User, s *Session, err error) {
+	if s, err = d.tokens.session(ctx, token); err != nil {
+		return u, nil, err
+	}
+	switch {
+	case s.Key != key:
+		return u, nil, ErrBadToken
+	case d.now().Unix() >= s.Expires:
+		return u, nil, ErrTokenExpired
+	}
+	if s.Parent != "" {
+		if u, _, err = d.users.ByKey(ctx, s.Parent); noSuchUser(err) {
+			err = ErrBadToken
+		}
+		if err != nil {
+			return u, nil, err
+		}
+	}
+	if !s.Role() {
+		if u.ID != s.Who {
+			return u, nil, ErrBadToken
+		}
+		return u, s, nil
+	}
+	err = d.store.View(ctx, func(r cluster.Reader) error {
+		if s.Provider != "" {
+			if v, err := r.Get(record.ProviderKey(s.Provider)); err != nil || v == nil {
+				return errors.Join(err, ErrBadToken)
+			}
+		}
+		set, err := d.SetOf(r, s.Who)
+		if errors.Is(err, fserr.ErrNotExist) {
+			return ErrBadToken
+		}
+		if err == nil {
+			u = s.user(set.role)
+		}
+		return err
+	})
+	return u, s, err
+}
