@@ -162,3 +162,42 @@ func TestUmountBesideStart(t *testing.T) {
 		s.mounted(fmt.Sprintf("try %d, the server after", i), false, dir)
 	}
 }
+
+// Mounts inside of others come back, at their places, and a script that mounts after
+// each start goes on.
+func TestMountsReturnInside(t *testing.T) {
+	s := watch(t, testLimit)
+	outer := s.mount("rw")
+	s.bucket(outer)
+	inner := filepath.Join(outer, "bucket", "inner")
+	if err := os.Mkdir(inner, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	inside := func(options string) (string, error) { return s.TryOGW("mount", "-o", options, inner) }
+	if out, err := inside("subtree=bucket,entry_timeout=1"); err != nil {
+		t.Fatal(err, out)
+	}
+	t.Cleanup(func() { s.unmount(inner) })
+	s.stop()
+	if strings.Contains(s.Log(), "programs still use a mount") {
+		t.Errorf("no program uses one:\n%s", s.Log())
+	}
+	s.mounted("stopped", false, outer)
+	s.Start()
+	s.mounted("started", true, outer, inner)
+	if _, err := os.Stat(filepath.Join(inner, "inner")); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []struct {
+		options string
+		ok      bool
+	}{
+		{"subtree=bucket,entry_timeout=2", false},
+		{"subtree=bucket,entry_timeout=1", true}, // a script that does not know
+		{"subtree=bucket,entry_timeout=1", false},
+	} {
+		if out, err := inside(c.options); (err == nil) != c.ok || !c.ok && !strings.Contains(out, "mounted already") {
+			t.Errorf("%s: %v, %s", c.options, err, out)
+		}
+	}
+}

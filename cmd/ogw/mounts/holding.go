@@ -240,14 +240,15 @@ func (t *Table) leftOf(ctx context.Context, i *holder.Item, m *admin.Mount) fuse
 
 // goOn lists a mount that was taken over.
 func (t *Table) goOn(m admin.Mount, s *fusemount.Server) {
-	m.Returns = m.Returns || t.Returns
 	if r := t.recorded(s.Dir()); r != nil {
 		m = r.Mount
 	}
 	m.Dir = s.Dir()
+	m.Returns = m.Returns || t.Returns // the record of an older version does not say
 	if err := t.enter(m, s); err != nil {
 		t.Log.Error("a mount is not listed", "dir", m.Dir, "error", err)
 	}
+	t.markReturned(m.Dir)
 	t.Audit("Mount", m.Dir, m.Settings())
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
+	"strings"
 
 	"ogw/fusemount"
 	"ogw/httpapi/admin"
@@ -109,9 +111,13 @@ func (t *Table) Missing() []admin.Mount {
 // it crashed and, if this process is a server, what it unmounted when it stopped,
 // or what ended with the machine. except is about to be mounted anyway.
 func (t *Table) Restore(ctx context.Context, except string) {
+	t.restoring.Lock()
+	defer t.restoring.Unlock()
 	t.mu.Lock()
 	list := slices.Clone(t.absent)
 	t.mu.Unlock()
+	// One that is inside of another comes after it.
+	slices.SortStableFunc(list, func(a, b entry) int { return strings.Compare(a.Dir, b.Dir) })
 	for _, e := range list {
 		if e.Dir == except {
 			continue
@@ -166,6 +172,7 @@ func (t *Table) again(ctx context.Context, e *entry) {
 	}
 	err := t.add(ctx, e.Mount, true)
 	if err == nil {
+		t.markReturned(e.Dir)
 		t.Log.Info("mounted again", "dir", e.Dir)
 		return
 	}
@@ -177,6 +184,31 @@ func (t *Table) again(ctx context.Context, e *entry) {
 			t.absent[i].why = err
 		}
 	}
+}
+
+// markReturned notes that the mount at dir is one of the process before.
+func (t *Table) markReturned(dir string) {
+	if m := t.find(dir); m != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		m.returned = true
+	}
+}
+
+// adopt tells whether m is a mount that came back, and was not asked for since.
+func (t *Table) adopt(m admin.Mount) bool {
+	e, dir := t.at(m.Dir)
+	if e == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m.Dir, m.NonEmpty, m.Returns = dir, e.NonEmpty, e.Returns
+	if !e.returned || !reflect.DeepEqual(m, e.Mount) {
+		return false
+	}
+	e.returned = false
+	return true
 }
 
 func hasEntries(dir string) bool {

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -28,26 +26,13 @@ const (
 	busyPause = 200 * time.Millisecond
 )
 
-// Config of a Table.
-type Config struct {
-	FS  *vfs.FS
-	Dir string // data folder
-	Log *slog.Logger
-	// Observe, Done and DoneAll are those of fusemount.Options, for all mounts.
-	Observe func(operation string, took time.Duration, errno syscall.Errno)
-	Done    func(*fusemount.Record)
-	DoneAll bool
-	// Returns tells that the next process makes the mounts of this one again.
-	Returns bool
-	// Audit is told of each mount that was made or that ended: Mount or Umount.
-	Audit func(operation, dir, detail string)
-}
-
 // Table is the FUSE mounts of a process.
 type Table struct {
 	Config
 	set     *fusemount.Mounts
 	holding holding
+
+	restoring sync.RWMutex // held by Restore, shared by Add; before mu
 
 	mu      sync.Mutex // guards the rest; never held while mounting
 	record  *record
@@ -59,8 +44,9 @@ type Table struct {
 
 type mounted struct {
 	entry
-	server  *fusemount.Server
-	removed bool // by Remove: it does not come back
+	server   *fusemount.Server
+	removed  bool // by Remove: it does not come back
+	returned bool // it came back with this process, and nobody has asked for it since
 }
 
 // Open makes the table of a process, with the mounts that the process before left
@@ -113,10 +99,16 @@ func (t *Table) LockClients() map[string][]string {
 	return out
 }
 
-// Add makes a mount. vfs.ErrClosed if the process is about to stop, vfs.ErrBusy if
-// there are too many mounts, or one that is not served at the place.
+// Add makes a mount, unless it came back with this process: scripts that mount after
+// each start get what they want. vfs.ErrClosed if the process is about to stop,
+// vfs.ErrBusy if there are too many mounts, or one that is not served at the place.
 func (t *Table) Add(ctx context.Context, m admin.Mount) error {
+	t.restoring.RLock()
+	defer t.restoring.RUnlock()
 	m.Returns, m.Missing = t.Returns, ""
+	if t.adopt(m) {
+		return nil
+	}
 	return t.add(ctx, m, m.NonEmpty)
 }
 
@@ -191,48 +183,6 @@ func (t *Table) enter(m admin.Mount, server *fusemount.Server) error {
 	return nil
 }
 
-// transports are the values of io_uring.
-var transports = map[string]fusemount.Transport{
-	"": fusemount.TransportAuto, "auto": fusemount.TransportAuto, "on": fusemount.TransportRing, "off": fusemount.TransportDevice,
-}
-
-// Transport returns what a value of admin.Mount.IOUring means.
-func Transport(name string) (t fusemount.Transport, ok bool) {
-	t, ok = transports[name]
-	return t, ok
-}
-
-// options are those of a mount.
-func (t *Table) options(ctx context.Context, m admin.Mount) (opt fusemount.Options, err error) {
-	transport, ok := Transport(m.IOUring)
-	if !ok {
-		return opt, fmt.Errorf("%w: io_uring: %q is not auto, on or off", apierr.ErrBadRequest, m.IOUring)
-	}
-	opt = fusemount.Options{
-		ReadOnly: m.ReadOnly, AllowOther: m.AllowOther, NonEmpty: m.NonEmpty, Writeback: m.Writeback,
-		FSName: m.Source, MountFlags: m.Flags, EntryTimeout: kernelCache(m.EntryTimeout), AttrTimeout: kernelCache(m.AttrTimeout),
-		Transport: transport, Observe: t.Observe, Logger: t.Log,
-		Done: t.Done, DoneAll: t.DoneAll,
-	}
-	if m.Abandon != nil {
-		opt.Abandon = time.Duration(*m.Abandon * float64(time.Second))
-	}
-	if path := strings.Trim(m.Subtree, "/"); path != "" {
-		if slices.Contains(strings.Split(path, "/"), "..") {
-			return opt, fmt.Errorf("%w: subtree %s: the way begins at the root and takes no .. back", apierr.ErrBadRequest, m.Subtree)
-		}
-		a, err := t.FS.Resolve(ctx, vfs.Root, path, true)
-		if err == nil && !a.IsDir() {
-			err = vfs.ErrNotDir
-		}
-		if err != nil {
-			return opt, fmt.Errorf("subtree %s: %w", m.Subtree, err)
-		}
-		opt.Root = a.Ino
-	}
-	return opt, nil
-}
-
 // mountError gives fusemount's errors their place in the tables.
 func mountError(err error) error {
 	switch {
@@ -259,35 +209,17 @@ func (t *Table) forget(m *mounted) {
 	}
 }
 
-// kernelCache turns seconds into what fusemount takes: negative is none.
-func kernelCache(seconds *float64) time.Duration {
-	switch {
-	case seconds == nil:
-		return 0
-	case *seconds <= 0:
-		return -1
-	}
-	return time.Duration(*seconds * float64(time.Second))
-}
-
 // Remove ends the mount at dir, a busy one only if lazy, and sees to it that no
 // later process makes it again. vfs.ErrNotExist if there is none, or one that this
 // process does not serve and cannot tell idle from busy, vfs.ErrBusy.
 func (t *Table) Remove(dir string, lazy bool) error {
-	dir = filepath.Clean(dir)
+	m, dir := t.at(dir)
 	if r := t.holding.waiting(dir); r != nil {
 		if !lazy {
 			return fmt.Errorf("%w: this process does not serve the mount at %s", vfs.ErrNotExist, dir)
 		}
 		r.End()
 		return errors.Join(fusemount.Detach(dir), t.strike(dir))
-	}
-	m := t.find(dir)
-	if m == nil && !fusemount.IsMount(dir) { // one that nobody serves does not answer
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			dir = real
-			m = t.find(dir)
-		}
 	}
 	if m == nil {
 		return t.removeAbsent(dir)
@@ -307,6 +239,18 @@ func (t *Table) Remove(dir string, lazy bool) error {
 
 // LazyHint follows a message about a busy mount.
 const LazyHint = "--lazy takes it out of the tree at once, and programs keep what they have open of it"
+
+// at returns the mount at dir, or nil, and the path without symbolic links.
+func (t *Table) at(dir string) (m *mounted, real string) {
+	dir = filepath.Clean(dir)
+	m = t.find(dir)
+	if m == nil && !fusemount.IsMount(dir) { // one that nobody serves does not answer
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			return t.find(real), real
+		}
+	}
+	return m, dir
+}
 
 // find returns the mount at dir, or nil.
 func (t *Table) find(dir string) *mounted {
@@ -350,7 +294,8 @@ func (t *Table) Close() {
 	t.record.close()
 }
 
-// beginClose returns the mounts, noted as ended by Close but for those that survive.
+// beginClose returns the mounts, the last one first, since it may be inside of
+// another; noted as ended by Close but for those that survive.
 func (t *Table) beginClose() []*mounted {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -359,7 +304,9 @@ func (t *Table) beginClose() []*mounted {
 		m.Stopped = m.Returns && !m.server.Survives()
 	}
 	t.save()
-	return slices.Clone(t.list)
+	list := slices.Clone(t.list)
+	slices.Reverse(list)
+	return list
 }
 
 // stopped notes that Close ends a mount.
