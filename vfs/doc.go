@@ -41,7 +41,7 @@
 //	objects   put append receive copy renameobject object objectinfo delete purge list listuploads listrights
 //	          multipart part partcopy complete uploadmarker uploadrights bucket
 //	          bucketconfig bucketpolicy bucketownership deleterights grantops aclrights
-//	          objectrights followlink durability whereis xattr xattrvirtual
+//	          objectrights followlink simulate durability whereis xattr xattrvirtual
 //	rights    rights policyrights assume actions policykeys accessblock ownership
 //	          denials subject settings
 //	POSIX     create unlink rename readdir dirstream setflags allocate copyrange below

@@ -33,7 +33,7 @@ func newApp(env *environment) *cli.App {
 		Commands: []*cli.Command{
 			serveCommand(env), mountCommand(env), umountCommand(env), stopCommand(env),
 			whereisCommand(env), purgeCommand(env), checkCommand(env),
-			userCommand(env), bucketCommand(env), exportCommand(env), lockCommand(env),
+			userCommand(env), groupCommand(env), roleCommand(env), policyCommand(env), bucketCommand(env), exportCommand(env), lockCommand(env),
 			quarantineCommand(env), auditCommand(env), backupCommand(env), restoreCommand(env),
 			statusCommand(env), configCommand(env), versionCommand(env),
 		},

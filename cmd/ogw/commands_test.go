@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +32,63 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// testIdentities gives groups and roles policies, and asks who may do what.
+func testIdentities(w *world, name string) {
+	t := w.t
+	file := func(text string) string {
+		f := filepath.Join(t.TempDir(), "document")
+		if err := os.WriteFile(f, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	readers := file(`{"Version":"2012-10-17","Statement":[{"Sid":"reads","Effect":"Allow","Action":"s3:GetObject","Resource":"arn:aws:s3:::photos/*"}]}`)
+	trust := file(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"AWS":"arn:aws:iam:::user/` + name + `"},"Action":"sts:AssumeRole"}]}`)
+	for range 7 { // more versions than are kept
+		w.ok("policy", "put", "readers", readers)
+	}
+	var p admin.Policy
+	w.json(&p, "policy", "show", "readers")
+	if p.Version != 7 || !strings.Contains(string(p.Document), "reads") {
+		t.Errorf("%+v", p)
+	}
+	w.ok("group", "add", "staff")
+	w.ok("group", "join", "staff", name)
+	w.ok("policy", "attach", "readers", "--group", "staff")
+	var x admin.Role
+	w.json(&x, "role", "add", "deploy", "--trust", trust, "--max-session", "2h")
+	if x.MaxSession != 7200 || !strings.Contains(string(x.Trust), ":user/"+name) {
+		t.Errorf("%+v", x)
+	}
+	w.ok("policy", "attach", "readers", "--role", "deploy")
+	w.ok("role", "trust", "deploy", "--trust", trust)
+	if out := w.ok("role", "list") + w.ok("group", "list") + w.ok("policy", "list"); !strings.Contains(out, x.ARN) || !strings.Contains(out, "staff") || !strings.Contains(out, p.ARN) {
+		t.Error(out)
+	}
+	var may []admin.Simulated
+	w.json(&may, "policy", "simulate", "GetObject", "photos/none", "--who", name, "--who", "role/deploy", "--who", "anonymous", "--key", "aws:SourceIp=192.0.2.7")
+	if len(may) != 3 || !may[0].Allowed || may[0].Sid != "reads" || !may[1].Allowed || may[1].Policy != "policy readers" || may[2].Allowed {
+		t.Errorf("%+v", may)
+	}
+	if out := w.ok("policy", "simulate", "s3:GetObject", "photos/none"); !strings.Contains(out, "role/deploy") || !strings.Contains(out, `"reads" of policy readers allows it`) {
+		t.Error(out)
+	}
+	if out := w.ok("role", "revoke", "deploy"); !strings.Contains(out, "have ended") {
+		t.Error(out)
+	}
+	for _, wrong := range [][]string{{"policy", "put", "readers", trust}, {"policy", "attach", "readers"}, {"role", "add", "x", "--trust", readers},
+		{"policy", "simulate", "GetObject", "photos/a", "--who", "nobody"}, {"policy", "remove", "readers"}, {"group", "remove", "staff"}} {
+		if _, errs, code := w.ogw(wrong...); code == 0 || errs == "" {
+			t.Errorf("ogw %q: %d %s", wrong, code, errs)
+		}
+	}
+	w.ok("role", "remove", "deploy")
+	w.ok("policy", "detach", "readers", "--group", "staff")
+	w.ok("group", "leave", "staff", name)
+	w.ok("group", "remove", "staff")
+	w.ok("policy", "remove", "readers")
+}
+
 func testCommands(w *world, name string) {
 	t := w.t
 	var u admin.User
@@ -39,6 +97,7 @@ func testCommands(w *world, name string) {
 	if u.UID != 2000 || u.GID != 3000 || len(u.Keys) != 1 || u.Keys[0].Secret == "" {
 		t.Errorf("%+v", u)
 	}
+	testIdentities(w, name)
 	w.ok("user", "add", "reader", "--may-read", "photos/a", "--may-read", "other")
 	w.ok("user", "remove", "reader")
 	var rotated admin.User

@@ -24,6 +24,22 @@
 //	POST   /v1/users/NAME/rotate           new keys; the answer holds the secret
 //	POST   /v1/users/NAME/keys             a further key; the answer holds the secret
 //	DELETE /v1/users/NAME/keys/KEY
+//	GET    /v1/roles                       all roles
+//	POST   /v1/roles                       {"name": …, "trust": …} add
+//	GET    /v1/roles/NAME
+//	PUT    /v1/roles/NAME/trust            {"trust": …} who may assume it
+//	POST   /v1/roles/NAME/revoke           end the sessions that were begun before now
+//	DELETE /v1/roles/NAME
+//	GET    /v1/groups                      all groups and their users
+//	POST   /v1/groups                      {"name": …} add
+//	DELETE /v1/groups/NAME
+//	PUT    /v1/groups/NAME/users/USER      DELETE takes the user out
+//	GET    /v1/policies                    all managed policies
+//	GET    /v1/policies/NAME
+//	PUT    /v1/policies/NAME               {"document": …} add, or another version in force
+//	DELETE /v1/policies/NAME
+//	PUT    /v1/policies/NAME/on/KIND/NAME  attach to a user, group or role; DELETE detaches
+//	POST   /v1/simulate                    {"action": …, "resource": …} who may do that, and why
 //	GET    /v1/buckets
 //	POST   /v1/buckets                     add
 //	DELETE /v1/buckets/NAME

@@ -265,7 +265,8 @@ func TestOthersMayNothing(t *testing.T) {
 	all := []string{"UserName", "bob", "GroupName", "g", "PolicyName", "p", "PolicyDocument", text, "PolicyArn", "arn:aws:iam::000000000000:policy/m",
 		"PermissionsBoundary", "arn:aws:iam::000000000000:policy/m", "VersionId", "v1", "AccessKeyId", "KEYbob", "Status", "Active", "NewUserName", "x", "NewGroupName", "x",
 		"RoleName", "r", "AssumeRolePolicyDocument", trust("AWS", "*", "sts:AssumeRole", ""), "RoleArn", iam.RoleARN("/", "r"), "RoleSessionName", "sess",
-		"OpenIDConnectProviderArn", iam.ProviderARN("id.example"), "Url", "https://id.example", "ClientID", "x"}
+		"OpenIDConnectProviderArn", iam.ProviderARN("id.example"), "Url", "https://id.example", "ClientID", "x",
+		"PolicySourceArn", "arn:aws:iam:::user/root", "ActionNames.member.1", "s3:GetObject"}
 	d.ok("CreateRole", "", "RoleName", "r", "AssumeRolePolicyDocument", trust("AWS", accountRoot, "sts:AssumeRole", ""))
 	d.ok("CreateOpenIDConnectProvider", "", "Url", "https://id.example")
 	for _, who := range []string{"alice", "bob"} {

@@ -34,7 +34,7 @@ var operations = map[string]map[string]handler{
 		"CreatePolicy": createPolicy, "GetPolicy": getPolicy, "ListPolicies": listPolicies, "DeletePolicy": deletePolicy,
 		"CreatePolicyVersion": createPolicyVersion, "GetPolicyVersion": getPolicyVersion, "ListPolicyVersions": listPolicyVersions,
 		"SetDefaultPolicyVersion": setDefaultPolicyVersion, "DeletePolicyVersion": deletePolicyVersion,
-		"ListEntitiesForPolicy": listEntitiesForPolicy,
+		"ListEntitiesForPolicy": listEntitiesForPolicy, "SimulatePrincipalPolicy": simulatePrincipal,
 	},
 	"sts": {
 		"GetCallerIdentity": getCallerIdentity, "AssumeRole": assumeRole, "AssumeRoleWithWebIdentity": assumeRoleWeb,
@@ -50,6 +50,7 @@ var partly = map[string]string{
 	"CreateRole":                  "no tags",
 	"CreateOpenIDConnectProvider": "no tags",
 	"ListInstanceProfilesForRole": "there are none",
+	"SimulatePrincipalPolicy":     "by what is stored, buckets' policies and ACLs included",
 	"AssumeRole":                  "no MFA, tags, source identity",
 	"AssumeRoleWithWebIdentity":   "OpenID Connect tokens",
 	"GetSessionToken":             "no MFA",

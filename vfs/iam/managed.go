@@ -140,20 +140,30 @@ func (d *Directory) DeletePolicy(ctx context.Context, arn string) error {
 		if err != nil {
 			return err
 		}
-		u, err := use(t, m.ID)
-		switch {
-		case err != nil:
+		if err := unused(t, m.ID); err != nil {
 			return err
-		case u != Use{}:
-			return fault(DeleteConflict, "Cannot delete a policy attached to entities.")
-		case len(m.Versions) > 1:
+		}
+		if len(m.Versions) > 1 {
 			return fault(DeleteConflict, "This policy has more than one version. Before you delete a policy, you must delete the policy's versions. The default version is deleted with the policy.")
 		}
-		if err := t.Delete(record.IAMNameKey(record.PolicyKind, m.Name)); err != nil {
-			return err
-		}
-		return t.Delete(record.ManagedPolicyKey(m.ID))
+		return dropManaged(t, &m)
 	})
+}
+
+// unused refuses a policy that somebody holds, or is bounded by.
+func unused(r cluster.Reader, id string) error {
+	u, err := use(r, id)
+	if err == nil && u != (Use{}) {
+		err = fault(DeleteConflict, "Cannot delete a policy attached to entities.")
+	}
+	return err
+}
+
+func dropManaged(t cluster.Txn, m *Managed) error {
+	if err := t.Delete(record.IAMNameKey(record.PolicyKind, m.Name)); err != nil {
+		return err
+	}
+	return t.Delete(record.ManagedPolicyKey(m.ID))
 }
 
 // changeManaged changes a policy in a transaction.

@@ -222,12 +222,17 @@ func (d *Directory) DeleteRole(ctx context.Context, name string) error {
 		case len(p.Attached) > 0:
 			return fault(DeleteConflict, "Cannot delete entity, must detach all policies first.")
 		}
-		if err := d.forget(t, users.ID(x.ID)); err != nil { // a boundary
-			return err
-		}
-		if err := t.Delete(record.IAMNameKey(record.RoleKind, x.Name)); err != nil {
-			return err
-		}
-		return t.Delete(record.RoleKey(x.ID))
+		return d.dropRole(t, &x)
 	})
+}
+
+// dropRole removes a role with what it holds.
+func (d *Directory) dropRole(t cluster.Txn, x *Role) error {
+	if err := d.forget(t, users.ID(x.ID)); err != nil {
+		return err
+	}
+	if err := t.Delete(record.IAMNameKey(record.RoleKind, x.Name)); err != nil {
+		return err
+	}
+	return t.Delete(record.RoleKey(x.ID))
 }

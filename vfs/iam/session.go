@@ -2,6 +2,7 @@ package iam
 
 import (
 	"strings"
+	"time"
 
 	"ogw/vfs/internal/record"
 	"ogw/vfs/users"
@@ -97,4 +98,15 @@ func (s *Session) compile() error {
 	}
 	s.compiled = []source{{doc, "the session policy"}}
 	return nil
+}
+
+// Imagined is a session of a role that nobody began, "" for any name, to tell what one may
+// do.
+func Imagined(x *Role, name string, now time.Time) *Session {
+	if name == "" {
+		name = "any"
+	}
+	s := &Session{Who: users.ID(x.ID), ARN: RoleARN(x.Path, x.Name), Name: name, Issued: now.Unix()}
+	s.id = x.ID + ":" + name
+	return s
 }

@@ -95,3 +95,6 @@ func (s *statement) checkBucketActions(bucket string) error {
 	}
 	return nil
 }
+
+// OnObject reports whether an action of S3's is about an object.
+func OnObject(action string) bool { return actionLevels[strings.ToLower(action)] == onObject }

@@ -9,6 +9,10 @@ var auditRows = map[string]map[string]audit.Class{
 	"admin": {
 		"AddUser": audit.Admin, "RemoveUser": audit.Admin, "RotateKeys": audit.Admin,
 		"RenameUser": audit.Admin, "AddKey": audit.Admin, "RemoveKey": audit.Admin,
+		"AddRole": audit.Admin, "SetTrust": audit.Admin, "RevokeRole": audit.Admin, "RemoveRole": audit.Admin,
+		"AddGroup": audit.Admin, "RemoveGroup": audit.Admin, "AddMember": audit.Admin, "RemoveMember": audit.Admin,
+		"PutPolicy": audit.Admin, "RemovePolicy": audit.Admin, "AttachPolicy": audit.Admin, "DetachPolicy": audit.Admin,
+		"ListRoles": audit.Data, "Role": audit.Data, "ListGroups": audit.Data, "ListPolicies": audit.Data, "Policy": audit.Data, "Simulate": audit.Data,
 		"AddBucket": audit.Admin, "SetBucket": audit.Admin, "RemoveBucket": audit.Admin,
 		"AddExport": audit.Admin, "RevokeExport": audit.Admin,
 		"FreeLocks": audit.Admin, "ReleaseQuarantine": audit.Admin,
@@ -66,7 +70,7 @@ var auditRows = map[string]map[string]audit.Class{
 		"ListGroupsForUser": audit.Data, "GetUserPolicy": audit.Data, "ListUserPolicies": audit.Data, "GetGroupPolicy": audit.Data,
 		"ListGroupPolicies": audit.Data, "ListAttachedUserPolicies": audit.Data, "ListAttachedGroupPolicies": audit.Data,
 		"GetPolicy": audit.Data, "ListPolicies": audit.Data, "GetPolicyVersion": audit.Data, "ListPolicyVersions": audit.Data,
-		"ListEntitiesForPolicy": audit.Data, "GetCallerIdentity": audit.Data,
+		"ListEntitiesForPolicy": audit.Data, "SimulatePrincipalPolicy": audit.Data, "GetCallerIdentity": audit.Data,
 	},
 	"rest": {
 		"GET": audit.Data, "HEAD": audit.Data, "PUT": audit.Data, "POST": audit.Data, "DELETE": audit.Data, "OPTIONS": audit.Data,

@@ -1,0 +1,161 @@
+package admin
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/julienschmidt/httprouter"
+
+	"ogw/vfs"
+	"ogw/vfs/iam"
+)
+
+func policyOf(m *iam.Managed, u iam.Use) Policy {
+	p := Policy{ID: m.ID, Name: m.Name, ARN: iam.PolicyARN(m.Path, m.Name), Version: m.Default, Attached: u.Attached, Bounds: u.Bounds}
+	if v := m.Version(m.Default); v != nil && json.Valid(v.Text) {
+		p.Document = v.Text
+	}
+	return p
+}
+
+func (s *Server) listPolicies(r *http.Request, _ httprouter.Params) (any, error) {
+	list, err := s.FS.IAM().Policies(r.Context())
+	out := []Policy{}
+	for i := range list {
+		p := policyOf(&list[i].Managed, list[i].Use)
+		p.Document = nil
+		out = append(out, p)
+	}
+	return out, err
+}
+
+func (s *Server) policy(r *http.Request, p httprouter.Params) (any, error) {
+	m, u, err := s.FS.IAM().Policy(r.Context(), "iam:GetPolicy", p.ByName("name"))
+	if err != nil {
+		return nil, err
+	}
+	return policyOf(&m, u), nil
+}
+
+// putPolicy makes a policy, or puts a new version of it in force.
+func (s *Server) putPolicy(r *http.Request, p httprouter.Params) (any, error) {
+	var q PutPolicy
+	if err := decode(r, &q); err != nil {
+		return nil, err
+	}
+	name := p.ByName("name")
+	if _, err := s.FS.IAM().PutPolicy(r.Context(), name, q.Document); err != nil {
+		return nil, badPolicy(err)
+	}
+	return s.policy(r, p)
+}
+
+func (s *Server) removePolicy(r *http.Request, p httprouter.Params) (any, error) {
+	return Policy{Name: p.ByName("name")}, s.FS.IAM().DropPolicy(r.Context(), p.ByName("name"))
+}
+
+// holder reads who holds a policy: "user", "group" or "role" and the name.
+func holder(kind, name string) (iam.Holder, error) {
+	for _, k := range []iam.HolderKind{iam.User, iam.InGroup, iam.InRole} {
+		if strings.EqualFold(k.String(), kind) {
+			return iam.Holder{Kind: k, Name: name}, nil
+		}
+	}
+	return iam.Holder{}, bad("%q is none of user, group and role", kind)
+}
+
+func (s *Server) attachPolicy(r *http.Request, p httprouter.Params) (any, error) {
+	h, err := holder(p.ByName("kind"), p.ByName("to"))
+	if err != nil {
+		return nil, err
+	}
+	return Attachment{p.ByName("name"), h.Kind.String(), h.Name}, s.FS.IAM().Attach(r.Context(), h, p.ByName("name"))
+}
+
+func (s *Server) detachPolicy(r *http.Request, p httprouter.Params) (any, error) {
+	h, err := holder(p.ByName("kind"), p.ByName("to"))
+	if err != nil {
+		return nil, err
+	}
+	return Attachment{p.ByName("name"), h.Kind.String(), h.Name}, s.FS.IAM().Detach(r.Context(), h, p.ByName("name"))
+}
+
+// stated are the condition keys of a simulation. It implements policy.Values.
+type stated map[string][]string
+
+// Value implements policy.Values.
+func (k stated) Value(key string) ([]string, bool) {
+	v, ok := k[key]
+	return v, ok
+}
+
+// simulate answers for each of who: all users, all roles and strangers unless it says.
+func (s *Server) simulate(r *http.Request, _ httprouter.Params) (any, error) {
+	var q Simulate
+	if err := decode(r, &q); err != nil {
+		return nil, err
+	}
+	if q.Action == "" || q.Resource == "" {
+		return nil, bad("an action and a resource are needed")
+	}
+	if !strings.Contains(q.Action, ":") {
+		q.Action = "s3:" + q.Action
+	}
+	if !strings.HasPrefix(q.Resource, "arn:") && strings.HasPrefix(q.Action, "s3:") {
+		q.Resource = "arn:aws:s3:::" + q.Resource
+	}
+	who, err := s.everybody(r, q.Who)
+	if err != nil {
+		return nil, err
+	}
+	keys := stated{}
+	for key, values := range q.Keys {
+		keys[strings.ToLower(key)] = values
+	}
+	out := []Simulated{}
+	for _, w := range who {
+		list, err := s.FS.Simulate(r.Context(), principalOf(w), []string{q.Action}, []string{q.Resource}, keys)
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range list {
+			out = append(out, Simulated{w, x.Action, x.Resource, x.Allowed, x.Explicit, x.Policy, x.Sid, x.Number, x.Why})
+		}
+	}
+	return out, nil
+}
+
+// everybody is who a simulation is about.
+func (s *Server) everybody(r *http.Request, who []string) ([]string, error) {
+	if len(who) > 0 {
+		return who, nil
+	}
+	all, err := s.FS.Users().List(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range all {
+		who = append(who, u.Name)
+	}
+	roles, err := s.FS.IAM().Roles(r.Context())
+	for _, x := range roles {
+		who = append(who, rolePrefix+x.Name)
+	}
+	return append(who, vfs.Anonymous), err
+}
+
+// rolePrefix begins the names of roles where users are named, too.
+const rolePrefix = "role/"
+
+// principalOf is how vfs knows who is meant: a user by name, a role as "role/NAME", an ARN,
+// or who is anonymous.
+func principalOf(who string) string {
+	switch {
+	case who == vfs.Anonymous, strings.HasPrefix(who, "arn:"):
+		return who
+	case strings.HasPrefix(who, rolePrefix):
+		return iam.RoleARN("/", who[len(rolePrefix):])
+	}
+	return "arn:aws:iam:::user/" + who
+}

@@ -1,0 +1,234 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ogw/cluster"
+	"ogw/vfs/iam"
+	"ogw/vfs/internal/keypath"
+	"ogw/vfs/internal/record"
+	"ogw/vfs/policy"
+	"ogw/vfs/users"
+)
+
+// Anonymous is who asks without an identity, to Simulate.
+const Anonymous = "anonymous"
+
+// Simulated is what becomes of one request.
+type Simulated struct {
+	Action   string
+	Resource string // ARN
+	Allowed  bool
+	// Explicit tells that a statement denies it, not only that nothing allows it.
+	Explicit bool
+	// Policy, Sid and Number name the statement that decided, from 1 on; 0: none did,
+	// but ownership, an ACL, or that nothing allows it.
+	Policy string
+	Sid    string
+	Number int
+	// Why says it in words.
+	Why string
+}
+
+// maxSimulated bounds the answers to one question.
+const maxSimulated = 1000
+
+// Simulate tells what would become of requests of a user or role, by ARN or ID, or of
+// Anonymous: each action on each resource, by the same judge that decides them, with what is
+// stored now. Values are condition keys; nil: there are none. Nothing is done. For a user
+// who is not there, fserr.ErrNoSuchUser (IAM SimulatePrincipalPolicy).
+func (fs *FS) Simulate(ctx context.Context, who string, actions, resources []string, values policy.Values) (list []Simulated, err error) {
+	if len(actions)*len(resources) > maxSimulated {
+		return nil, fmt.Errorf("%d actions on %d resources, %d answers are allowed: %w", len(actions), len(resources), maxSimulated, ErrInvalid)
+	}
+	err = fs.view(ctx, func(r cluster.Reader) error {
+		list = nil
+		s, err := fs.simulated(r, who)
+		if err != nil {
+			return err
+		}
+		s.Call = &Call{Values: values}
+		ask := iam.Ask{Action: "iam:SimulatePrincipalPolicy", Resource: who}
+		if s.User != "" {
+			if ask.Resource, err = fs.iam.Shown(r, string(s.User)); err != nil {
+				return err
+			}
+		}
+		if err := fs.mayAdminister(ctx, r, ask); err != nil {
+			return err
+		}
+		for _, action := range actions {
+			for _, resource := range resources {
+				x, err := fs.simulate(WithSubject(ctx, s), r, action, resource)
+				if err != nil {
+					return err
+				}
+				list = append(list, x)
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// simulated is the subject that somebody would be.
+func (fs *FS) simulated(r cluster.Reader, who string) (*Subject, error) {
+	if who == Anonymous {
+		s := *Nobody
+		return &s, nil
+	}
+	id, err := fs.iam.Principal(r, who)
+	if err != nil {
+		return nil, err
+	}
+	if role, session, _ := strings.Cut(id, ":"); iam.IsRole(role) {
+		x, err := record.GetRole(r, role)
+		if err != nil {
+			return nil, err
+		}
+		return &Subject{User: users.ID(role), Name: x.Name, UID: x.UID, GID: x.UID, Session: iam.Imagined(x, session, fs.cfg.Now())}, nil
+	}
+	u, err := fs.users.WithID(r, users.ID(id))
+	return &Subject{User: u.ID, Name: u.Name, UID: u.UID, GID: u.GID, Admin: u.Admin}, err
+}
+
+// simulate is one request of who asks.
+func (fs *FS) simulate(ctx context.Context, r cluster.Reader, action, resource string) (Simulated, error) {
+	s := subjectOf(ctx)
+	out := Simulated{Action: action, Resource: resource}
+	path, ok := strings.CutPrefix(resource, arnPrefix)
+	if !ok || !strings.HasPrefix(action, "s3:") {
+		err := fs.mayAdminister(ctx, r, iam.Ask{Action: action, Resource: resource})
+		j := fs.judge(ctx, r, 0)
+		return out, j.explain(&out, policy.Request{Action: action, Resource: resource, Principal: s.principal(), Values: j.policyKeys(nil)}, err)
+	}
+	act := actOf(action)
+	call := *s.Call
+	call.Act, call.Action = act, action
+	s.Call = &call
+	bucket, key, _ := strings.Cut(path, "/")
+	j, n, err := fs.simulatedPlace(ctx, r, bucket, key)
+	if err == nil && !j.free() {
+		err = j.grantsAs(act, action, n)
+	}
+	switch {
+	case err != nil || n == nil:
+	case act == ActReadObject:
+		err = j.mode(n, AccessRead)
+	case act == ActWriteObject:
+		err = j.mode(n, AccessWrite)
+	}
+	if err != nil && !errors.Is(err, ErrAccess) {
+		return out, err
+	}
+	return out, j.explain(&out, policy.Request{Action: action, Resource: resource, Principal: s.principal(), Values: j.policyKeys(n)}, err)
+}
+
+// simulatedPlace is the judge for a bucket or a key in it, which need not be there, and
+// the object's inode.
+func (fs *FS) simulatedPlace(ctx context.Context, r cluster.Reader, bucket, key string) (j judge, n *record.Inode, err error) {
+	b, err := keypath.BucketInode(r, bucket)
+	if errors.Is(err, ErrNoSuchBucket) || errors.Is(err, ErrInvalid) {
+		j = *fs.namedJudge(ctx, r, bucket)
+		j.key = key
+		return j, nil, nil
+	}
+	if err != nil {
+		return j, nil, err
+	}
+	j = fs.bucketJudge(ctx, r, b)
+	j.key = key
+	if key == "" {
+		return j, nil, nil
+	}
+	k, err := parseKey(ObjectName{Bucket: bucket, Key: key})
+	if err != nil {
+		return j, nil, err
+	}
+	at, err := keypath.Locate(r, &k)
+	if err != nil {
+		return j, nil, err
+	}
+	if err := j.reach(&k, &at); err != nil {
+		return j, nil, err
+	}
+	n, err = j.objectInode(&k, &at)
+	if errors.Is(err, ErrNoSuchKey) {
+		err = nil
+	}
+	return j, n, err
+}
+
+// explain fills in what decided, where denied is what the judge said.
+func (j *judge) explain(out *Simulated, q policy.Request, denied error) error {
+	out.Allowed = denied == nil
+	if denied != nil {
+		out.Why = denied.Error()
+	}
+	if j.free() {
+		out.Why = "administrators may do everything"
+		return nil
+	}
+	want := policy.Deny
+	if out.Allowed {
+		want = policy.AllowRole // or more
+	}
+	p, _, err := j.bucketPolicy()
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		if e, by := p.Decide(&q); e >= want && e != policy.None && (e == policy.Deny) != out.Allowed {
+			out.decided("the bucket's policy", p.Sid(by), by+1)
+			return nil
+		}
+	}
+	set, err := j.identity()
+	if err != nil && !errors.Is(err, ErrAccess) {
+		return err
+	}
+	if set != nil {
+		if v := set.Decide(&q); v.Number > 0 && (v.Effect == policy.Deny) != out.Allowed {
+			if !out.Allowed || set.Held() {
+				out.decided(v.Policy, v.Sid, v.Number)
+				return nil
+			}
+		}
+	}
+	if out.Allowed {
+		out.Why = "ownership or an ACL allows it"
+	}
+	return nil
+}
+
+func (s *Simulated) decided(by, sid string, number int) {
+	s.Explicit = !s.Allowed
+	s.Policy, s.Sid, s.Number = by, sid, number
+	if s.Allowed {
+		s.Why = fmt.Sprintf("statement %d %q of %s allows it", number, sid, by)
+	}
+}
+
+// actOf is what an action of S3's is about here.
+func actOf(action string) Action {
+	for act, name := range policyActions {
+		if name == action {
+			return Action(act)
+		}
+	}
+	name := strings.TrimPrefix(action, "s3:")
+	switch {
+	case name == "GetBucketLocation" || name == "ListBucketVersions" || name == "ListBucketMultipartUploads":
+		return ActListObjects
+	case name == "AbortMultipartUpload":
+		return ActOwnUpload
+	case !policy.OnObject(action):
+		return ActConfigureBucket
+	case strings.HasPrefix(name, "Get") || strings.HasPrefix(name, "List"):
+		return ActReadObject
+	}
+	return ActWriteObject
+}

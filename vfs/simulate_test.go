@@ -1,0 +1,60 @@
+package vfs
+
+import (
+	"strings"
+	"testing"
+
+	"ogw/vfs/iam"
+)
+
+// TestSimulate: what Simulate says is what then happens, and why.
+func TestSimulate(t *testing.T) {
+	c := newCast(t)
+	c.bucketOf("bkt", "open/k", "closed/k")
+	c.inline(bob, allow("s3:GetObject", arnPrefix+"bkt/*"))
+	c.worker(allow("s3:*", "*"))
+	want(t, c.fs.SetBucketPolicy(bg, "bkt", policyOf(statement("Deny", "s3:GetObject", "bkt/closed/*"))), nil)
+	user := func(name string) string { return "arn:aws:iam:::user/" + name }
+	for _, x := range []struct {
+		who, action, resource string
+		allowed, explicit     bool
+		why                   string
+	}{
+		{user("alice"), "s3:GetObject", "bkt/open/k", true, false, "ownership"},
+		{user("alice"), "s3:PutBucketPolicy", "bkt", true, false, "ownership"},
+		{user("bob"), "s3:GetObject", "bkt/open/k", true, false, `statement 1 "" of policy p of the user`},
+		{user("bob"), "s3:GetObject", "bkt/closed/k", false, true, `statement 1 "" of the bucket's policy`},
+		{user("bob"), "s3:PutObject", "bkt/open/k", false, false, "no policy allows"},
+		{user("bob"), "s3:PutBucketPolicy", "bkt", false, false, "no policy allows"},
+		{user("bob"), "s3:CreateBucket", "other", false, false, "no policy allows"},
+		{user("administrator"), "s3:DeleteBucket", "bkt", true, false, "administrators"},
+		{Anonymous, "s3:GetObject", "bkt/open/k", false, false, "anonymous"},
+		{iam.RoleARN("/", "worker"), "s3:PutObject", "none/k", true, false, "role worker"},
+		{user("bob"), "iam:CreateUser", "arn:aws:iam:::user/x", false, false, "no identity-based policy"},
+	} {
+		if !strings.HasPrefix(x.resource, "arn:") {
+			x.resource = arnPrefix + x.resource
+		}
+		list, err := c.fs.Simulate(bg, x.who, []string{x.action}, []string{x.resource}, nil)
+		want(t, err, nil)
+		if got := list[0]; got.Allowed != x.allowed || got.Explicit != x.explicit || !strings.Contains(got.Why, x.why) || x.explicit != (got.Number > 0 && !got.Allowed) {
+			t.Errorf("%s %s %s: %+v", x.who, x.action, x.resource, got)
+		}
+	}
+	// It says what the doors do.
+	for _, who := range []string{"alice", "bob"} {
+		for _, key := range []string{"open/k", "closed/k"} {
+			list, err := c.fs.Simulate(bg, user(who), []string{"s3:GetObject"}, []string{arnPrefix + "bkt/" + key}, nil)
+			want(t, err, nil)
+			if done := c.reads(who, "bkt", key); (done == nil) != list[0].Allowed {
+				t.Errorf("%s %s: %v, simulated %+v", who, key, done, list[0])
+			}
+		}
+	}
+	_, err := c.fs.Simulate(bg, user("nobody"), []string{"s3:GetObject"}, []string{arnPrefix + "bkt/k"}, nil)
+	want(t, err, ErrNoSuchUser)
+	_, err = c.fs.Simulate(bg, user("bob"), make([]string, 1001), make([]string, 1), nil)
+	want(t, err, ErrInvalid)
+	_, err = c.fs.Simulate(c.as("bob"), user("alice"), []string{"s3:GetObject"}, []string{arnPrefix + "bkt/k"}, nil)
+	want(t, err, ErrAccess)
+}
