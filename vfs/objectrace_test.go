@@ -179,10 +179,17 @@ func TestUnflushedObject(t *testing.T) {
 				t.Errorf("%+v %v", head, err)
 			}
 		}
-		// An open file survives its deletion, and a PUT makes its writers stale.
+		// An open file survives its deletion, and a PUT makes its writers stale; not
+		// those who have not written.
+		idle, err := fs.Open(bg, Root, f.Ino(), OpenRead|OpenWrite)
+		want(t, err, nil)
 		_, err = f.WriteAt(bg, []byte("lost"), 0)
 		want(t, err, nil)
-		put(t, fs, "k", "replaced")
+		put(t, fs, "k", "Replaced")
+		_, err = idle.WriteAt(bg, []byte("r"), 0)
+		want(t, err, nil)
+		want(t, idle.Sync(bg), nil)
+		want(t, idle.Close(bg), nil)
 		if err := f.Sync(bg); !errors.Is(err, ErrStale) {
 			t.Errorf("sync: %v", err)
 		}

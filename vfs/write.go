@@ -149,6 +149,9 @@ func (of *openFile) wrote(f *File, killPriv bool) {
 	of.epoch, of.mtimeNS = n.Epoch, now
 	of.writes++
 	of.killPriv = of.killPriv || killPriv
+	if !f.wrote {
+		f.seen = of.lostSeq // what was lost before was of others
+	}
 	f.epoch, f.wrote, f.unsaved = n.Epoch, true, true
 }
 
