@@ -15,6 +15,7 @@ import (
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 )
 
 // maxAppendAttempts bounds how often an append finds that its object was given
@@ -55,7 +56,7 @@ func (fs *FS) AppendObject(ctx context.Context, name ObjectName, off int64, body
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	if m := &o.Meta; len(m.User) > 0 || m.Grants != nil || m.Headers[taggingHeader] != "" {
+	if m := &o.Meta; len(m.User) > 0 || m.Grants != nil || m.Headers[rights.TaggingHeader] != "" {
 		return ObjectInfo{}, fmt.Errorf("object %q: %w", name.Key, ErrAppendMeta)
 	}
 	return a.run(ctx, n, body)
@@ -93,7 +94,7 @@ func (a *appending) find(ctx context.Context, r cluster.Reader) (*record.Inode, 
 	if err != nil {
 		return nil, err
 	}
-	j := a.fs.keyJudge(ctx, r, a.key, &at)
+	j := a.fs.rights.OnKey(ctx, r, a.key, &at)
 	p := publication{key: a.key, cond: &a.o.Cond, bucket: a.o.Bucket}
 	var n *record.Inode
 	if at.Entry != nil {
@@ -101,25 +102,25 @@ func (a *appending) find(ctx context.Context, r cluster.Reader) (*record.Inode, 
 			return nil, err
 		}
 	}
-	if err := j.write(&p, &at, n); err != nil {
+	if err := j.Write(a.key, a.o.Bucket, nil, &at, n); err != nil {
 		return nil, err
 	}
-	if err := j.checkConditions(&p, &at, n); err != nil {
+	if err := checkConditions(&j, &p, &at, n); err != nil {
 		return nil, err
 	}
 	switch {
 	case n == nil:
-		return nil, j.hide(a.key.NoSuchKey())
+		return nil, j.Hide(a.key.NoSuchKey())
 	case !n.IsRegular():
 		return nil, fmt.Errorf("%w: %q is a symbolic link or a special file", ErrInvalid, a.key.Key)
 	}
-	if err := j.grants(ActReadObject, n); err != nil {
+	if err := j.Grants(ActReadObject, n); err != nil {
 		return nil, err
 	}
-	if err := j.mode(n, AccessRead); err != nil {
+	if err := j.Mode(n, AccessRead); err != nil {
 		return nil, err
 	}
-	if s := subjectOf(ctx); n.Nlink > 1 && !s.mayAll() && !s.owns(n) {
+	if s := rights.SubjectOf(ctx); n.Nlink > 1 && !rights.MayAll(s) && !rights.Owns(s, n) {
 		return nil, fmt.Errorf("%q has other links and another owner: %w", a.key.Key, ErrAccess)
 	}
 	if n.Size != a.off {

@@ -11,6 +11,7 @@ import (
 	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 )
 
 // maxBucketAttrBytes bounds the attributes of a bucket together: several
@@ -46,11 +47,11 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 		return BucketInfo{}, fmt.Errorf("%q: %w", name, ErrBadBucketName)
 	}
 	if owner == nil {
-		owner = subjectOf(ctx).cred()
+		owner = rights.CredOf(rights.SubjectOf(ctx))
 	}
 	var info BucketInfo
 	err := fs.update(ctx, func(t cluster.Txn, o *op) error {
-		if err := fs.namedJudge(ctx, t, name).grants(ActCreateBucket, nil); err != nil {
+		if err := fs.rights.OnName(ctx, t, name).Grants(ActCreateBucket, nil); err != nil {
 			return err
 		}
 		e, err := record.GetDentry(t, RootIno, name, true)
@@ -77,9 +78,9 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 			if n, err = record.GetInode(t, e.Ino); err != nil {
 				return err
 			}
-			s := subjectOf(ctx)
+			s := rights.SubjectOf(ctx)
 			switch {
-			case !n.Has(record.FlagExplicit) && (s.mayAll() || s.owns(n)):
+			case !n.Has(record.FlagExplicit) && (rights.MayAll(s) || rights.Owns(s, n)):
 				o.feed.InodeChanged(n.Ino, false)
 			case n.Has(record.FlagExplicit) && owner.Is(n.UID):
 				info = bucketInfo(name, n)
@@ -95,7 +96,7 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 			return err
 		}
 		info = bucketInfo(name, n)
-		if err := o.setBucketOptions(t, fs.bucketJudge(ctx, t, n), with); err != nil {
+		if err := o.setBucketOptions(t, fs.rights.OnBucket(ctx, t, n), n, with); err != nil {
 			return err
 		}
 		return record.PutInode(t, n)
@@ -103,24 +104,24 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 	return info, err
 }
 
-// setBucketOptions stores them with the judge's bucket. A directory that was there
+// setBucketOptions stores them with the bucket n, and its judge. A directory that was there
 // can have a block for such grants.
-func (o *op) setBucketOptions(t cluster.Txn, j judge, with BucketOptions) error {
+func (o *op) setBucketOptions(t cluster.Txn, j rights.Judge, n *record.Inode, with BucketOptions) error {
 	if with.Ownership != OwnershipUnset {
-		if err := o.setOwnership(t, j.owned, with.Ownership, with.Grants); err != nil {
+		if err := o.setOwnership(t, n, with.Ownership, with.Grants); err != nil {
 			return err
 		}
 	}
 	if with.Grants != nil && with.Ownership != OwnershipEnforced {
-		if err := j.takesACL(with.Grants); err != nil {
+		if err := j.TakesACL(with.Grants); err != nil {
 			return err
 		}
-		if err := o.setBucketAttr(t, j.owned, record.GrantsAttr, record.EncodeGrants(with.Grants)); err != nil {
+		if err := o.setBucketAttr(t, n, record.GrantsAttr, record.EncodeGrants(with.Grants)); err != nil {
 			return err
 		}
 	}
 	for name, value := range with.Config {
-		if err := o.setBucketAttr(t, j.owned, record.ConfigPrefix+name, value); err != nil {
+		if err := o.setBucketAttr(t, n, record.ConfigPrefix+name, value); err != nil {
 			return err
 		}
 	}
@@ -137,8 +138,8 @@ func (fs *FS) HeadBucket(ctx context.Context, name string) (BucketInfo, error) {
 			return err
 		}
 		info = bucketInfo(name, n)
-		j := fs.bucketJudge(ctx, r, n)
-		return j.grants(ActListObjects, nil)
+		j := fs.rights.OnBucket(ctx, r, n)
+		return j.Grants(ActListObjects, nil)
 	})
 	return info, err
 }
@@ -173,7 +174,7 @@ func (fs *FS) ownBuckets(ctx context.Context, r cluster.Reader, list []BucketInf
 	if err != nil {
 		return nil, err
 	}
-	s := subjectOf(ctx)
+	s := rights.SubjectOf(ctx)
 	for i, v := range values {
 		if v == nil {
 			fs.log.Error("bucket without inode", "bucket", found[i].Name, "inode", uint64(found[i].Ino))
@@ -183,7 +184,7 @@ func (fs *FS) ownBuckets(ctx context.Context, r cluster.Reader, list []BucketInf
 		if err != nil {
 			return nil, err
 		}
-		if s.mayAll() || s.owns(n) {
+		if rights.MayAll(s) || rights.Owns(s, n) {
 			list = append(list, bucketInfo(found[i].Name, n))
 		}
 	}
@@ -220,8 +221,8 @@ func (fs *FS) DeleteBucket(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		j := fs.bucketJudge(ctx, t, n)
-		if err := j.grants(ActDeleteBucket, nil); err != nil {
+		j := fs.rights.OnBucket(ctx, t, n)
+		if err := j.Grants(ActDeleteBucket, nil); err != nil {
 			return err
 		}
 		empty, err := isEmpty(t, n.Ino)

@@ -19,8 +19,8 @@ func (fs *FS) BucketConfig(ctx context.Context, bucket, name string) ([]byte, er
 		if err != nil {
 			return err
 		}
-		j := fs.bucketJudge(ctx, r, n)
-		if err := j.grants(ActConfigureBucket, nil); err != nil {
+		j := fs.rights.OnBucket(ctx, r, n)
+		if err := j.Grants(ActConfigureBucket, nil); err != nil {
 			return err
 		}
 		b, err := record.GetBucket(r, n.Ino)
@@ -38,8 +38,8 @@ func (fs *FS) SetBucketConfig(ctx context.Context, bucket, name string, value []
 		if err != nil {
 			return err
 		}
-		j := fs.bucketJudge(ctx, t, n)
-		if err := j.grants(ActConfigureBucket, nil); err != nil {
+		j := fs.rights.OnBucket(ctx, t, n)
+		if err := j.Grants(ActConfigureBucket, nil); err != nil {
 			return err
 		}
 		return o.setBucketAttr(t, n, record.ConfigPrefix+name, value)

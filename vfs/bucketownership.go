@@ -18,12 +18,11 @@ func (fs *FS) BucketOwnership(ctx context.Context, bucket string) (own Ownership
 		if err != nil {
 			return err
 		}
-		j := fs.bucketJudge(ctx, r, n)
-		if err := j.grants(ActConfigureBucket, nil); err != nil {
+		j := fs.rights.OnBucket(ctx, r, n)
+		if err := j.Grants(ActConfigureBucket, nil); err != nil {
 			return err
 		}
-		b, err := j.bucketAttrs()
-		own = readOwnership(b[record.OwnershipAttr])
+		own, err = j.StoredOwnership()
 		return err
 	})
 	return own, err
@@ -43,8 +42,8 @@ func (fs *FS) SetBucketOwnership(ctx context.Context, bucket string, own Ownersh
 		if err != nil {
 			return err
 		}
-		j := fs.bucketJudge(ctx, t, n)
-		if err := j.grants(ActConfigureBucket, nil); err != nil {
+		j := fs.rights.OnBucket(ctx, t, n)
+		if err := j.Grants(ActConfigureBucket, nil); err != nil {
 			return err
 		}
 		g, err := keypath.BucketGrants(t, n.Ino)

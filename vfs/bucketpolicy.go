@@ -8,6 +8,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 	"ogw/vfs/policy"
 )
 
@@ -21,20 +22,20 @@ func (fs *FS) BucketPolicy(ctx context.Context, bucket string) (text []byte, pub
 		if err != nil {
 			return err
 		}
-		j := fs.bucketJudge(ctx, r, n)
-		if err := j.grants(ActConfigureBucket, nil); err != nil || !n.Has(record.FlagPolicy) {
+		j := fs.rights.OnBucket(ctx, r, n)
+		if err := j.Grants(ActConfigureBucket, nil); err != nil || !n.Has(record.FlagPolicy) {
 			return err
 		}
 		stored, err := record.GetBucketPolicy(r, n.Ino)
 		if err != nil {
 			return err
 		}
-		p, err := compilePolicy(&stored)
+		p, err := rights.CompilePolicy(&stored)
 		if err != nil {
 			return fmt.Errorf("%w: policy of bucket %q: %w", ErrCorrupt, bucket, err)
 		}
-		public = p.public
-		text, err = policy.Rewrite(stored.Text, func(id string) (string, error) { return fs.iam.Shown(r, id) })
+		public = p.Public
+		text, err = policy.Rewrite(stored.Text, func(id string) (string, error) { return fs.rights.IAM.Shown(r, id) })
 		return err
 	})
 	return text, public, err
@@ -54,8 +55,8 @@ func (fs *FS) SetBucketPolicy(ctx context.Context, bucket string, text []byte) e
 		if err != nil {
 			return err
 		}
-		j := fs.bucketJudge(ctx, t, n)
-		if err := j.grants(ActConfigureBucket, nil); err != nil {
+		j := fs.rights.OnBucket(ctx, t, n)
+		if err := j.Grants(ActConfigureBucket, nil); err != nil {
 			return err
 		}
 		if text == nil {
@@ -65,10 +66,10 @@ func (fs *FS) SetBucketPolicy(ctx context.Context, bucket string, text []byte) e
 	})
 }
 
-func (o *op) putBucketPolicy(t cluster.Txn, j *judge, n *record.Inode, text []byte) error {
+func (o *op) putBucketPolicy(t cluster.Txn, j *rights.Judge, n *record.Inode, text []byte) error {
 	// What is wrong is told of the text as it was sent.
 	sent := record.BucketPolicy{Bucket: n.Name, Text: text}
-	if _, err := compilePolicy(&sent); err != nil {
+	if _, err := rights.CompilePolicy(&sent); err != nil {
 		return err
 	}
 	kept, err := policy.Rewrite(text, func(name string) (string, error) { return o.fs.principalID(t, name) })
@@ -76,11 +77,11 @@ func (o *op) putBucketPolicy(t cluster.Txn, j *judge, n *record.Inode, text []by
 		return err
 	}
 	stored := record.BucketPolicy{Bucket: n.Name, Text: kept}
-	p, err := compilePolicy(&stored)
+	p, err := rights.CompilePolicy(&stored)
 	if err != nil {
 		return err
 	}
-	if err := j.takesPolicy(p); err != nil {
+	if err := j.TakesPolicy(p); err != nil {
 		return err
 	}
 	return o.storeBucketPolicy(t, n, &stored)
@@ -122,22 +123,9 @@ func (o *op) tellPolicy(t cluster.Txn, n *record.Inode, has bool) error {
 	return record.PutInode(t, n)
 }
 
-// takesPolicy returns ErrAccess for a policy that the bucket takes from nobody who
-// comes through an object door, administrators included.
-func (j *judge) takesPolicy(p *bucketPolicy) error {
-	if j.s == nil || !p.public {
-		return nil
-	}
-	b, err := j.bucketAttrs()
-	if err == nil && accessBlock(b)&BlockPublicPolicies != 0 {
-		return fmt.Errorf("the bucket's public access block refuses policies that are public: %w", ErrAccess)
-	}
-	return err
-}
-
 // principalID returns the ID of a user or role whom a policy names.
 func (fs *FS) principalID(r cluster.Reader, name string) (string, error) {
-	id, err := fs.iam.Principal(r, name)
+	id, err := fs.rights.IAM.Principal(r, name)
 	if errors.Is(err, ErrNoSuchUser) {
 		err = &policy.Error{Message: "Invalid principal in policy", Detail: name}
 	}

@@ -11,6 +11,7 @@ import (
 	"ogw/cluster/mem"
 	"ogw/vfs/internal/format"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 	"ogw/vfs/policy"
 	"ogw/vfs/users"
 )
@@ -208,7 +209,7 @@ func TestPolicyOfWhatComesWithAnObject(t *testing.T) {
 	c := newCast(t)
 	c.bucketOf("bkt")
 	public := Grants{{Grantee: GranteeEverybody, Permission: PermRead}}
-	tagged := ObjectMeta{Headers: map[string]string{taggingHeader: "a=b"}}
+	tagged := ObjectMeta{Headers: map[string]string{rights.TaggingHeader: "a=b"}}
 	putMeta := func(m ObjectMeta) error {
 		_, err := c.fs.PutObject(c.as("bob"), ObjectName{"bkt", "k"}, strings.NewReader("x"), PutOptions{Size: 1, Meta: m})
 		return err
@@ -224,7 +225,7 @@ func TestPolicyOfWhatComesWithAnObject(t *testing.T) {
 	cond := `,"Condition":{"StringEquals":{"s3:ExistingObjectTag/A":"b"}}`
 	want(t, c.fs.SetBucketPolicy(bg, "bkt", policyOf(statement("Deny", "s3:GetObject", "bkt/*", cond))), nil)
 	want(t, c.reads("bob", "bkt", "k"), ErrAccess)
-	want(t, c.fs.SetObjectHeader(bg, ObjectName{"bkt", "k"}, taggingHeader, "a=c"), nil)
+	want(t, c.fs.SetObjectHeader(bg, ObjectName{"bkt", "k"}, rights.TaggingHeader, "a=c"), nil)
 	want(t, c.reads("bob", "bkt", "k"), nil)
 }
 
@@ -322,7 +323,8 @@ func TestPolicyDamaged(t *testing.T) {
 	info, err := c.fs.HeadBucket(bg, "bkt")
 	want(t, err, nil)
 	for _, damage := range [][]byte{nil, {9}, {1, 3, 'b', 'k', 't', 1, '{'}} {
-		c.fs.policies = policyCache{}
+		u := &c.fs.rights
+		c.fs.rights = rights.Rules{Users: u.Users, IAM: u.IAM, Now: u.Now, FileMode: u.FileMode, DirMode: u.DirMode} // nothing compiled
 		want(t, c.fs.kv.Update(bg, func(txn cluster.Txn) error {
 			if damage == nil {
 				return txn.Delete(record.PolicyKey(info.Ino))

@@ -99,7 +99,7 @@ func (c *completion) run(ctx context.Context) (ObjectInfo, error) {
 // measure checks all parts and counts their extents.
 func (c *completion) measure(ctx context.Context) (u *record.Upload, stored int, err error) {
 	err = c.fs.view(ctx, func(r cluster.Reader) (err error) {
-		if u, err = c.fs.uploadFor(ctx, r, c.name, ActWriteObject); err != nil {
+		if u, err = c.fs.rights.Upload(ctx, r, c.name, ActWriteObject); err != nil {
 			return err
 		}
 		a := objects.NewAssembly(u, c.want)
@@ -119,7 +119,7 @@ func (c *completion) measure(ctx context.Context) (u *record.Upload, stored int,
 
 // assemble does all in the transaction that publishes.
 func (c *completion) assemble(t cluster.Txn, o *op, p *publication) error {
-	u, err := c.fs.uploadFor(o.ctx, t, c.name, ActWriteObject)
+	u, err := c.fs.rights.Upload(o.ctx, t, c.name, ActWriteObject)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (c *completion) stage(ctx context.Context) (a *objects.Assembly, stage uint
 	relaxed := cluster.Relaxed(ctx)
 	var u *record.Upload
 	err = fs.update(relaxed, func(t cluster.Txn, o *op) error {
-		if u, err = fs.uploadFor(ctx, t, c.name, ActWriteObject); err != nil {
+		if u, err = fs.rights.Upload(ctx, t, c.name, ActWriteObject); err != nil {
 			return err
 		}
 		u.Stage++
@@ -260,7 +260,7 @@ func (c *completion) already(ctx context.Context) (ObjectInfo, bool) {
 	}
 	var info ObjectInfo
 	err := c.fs.view(ctx, func(r cluster.Reader) error {
-		n, err := c.fs.objectFor(ctx, r, &c.name.Object, ActReadObject)
+		n, err := c.fs.rights.Object(ctx, r, &c.name.Object, ActReadObject)
 		if err != nil {
 			return err
 		}

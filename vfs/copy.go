@@ -13,6 +13,7 @@ import (
 	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 )
 
 // maxCopyAttempts bounds how often a copy begins anew because its source
@@ -129,7 +130,7 @@ func (c *copying) run(ctx context.Context, dst *keypath.Key) (ObjectInfo, error)
 		return ObjectInfo{}, err
 	}
 	p := publication{key: dst, cond: &c.o.Cond, meta: &c.meta, owner: c.o.Owner, mode: c.o.Mode, bucket: c.o.Bucket}
-	p.writer(subjectOf(ctx))
+	p.writer(rights.SubjectOf(ctx))
 	p.make = func(t cluster.Txn, o *op, at *keypath.Place) (self *record.Inode, err error) {
 		p.content = nil
 		from, err := c.source(o.ctx, t)
@@ -167,7 +168,7 @@ func (c *copying) sameKey(dst *keypath.Key) bool {
 
 // source reads the source and fills what the copy takes from it.
 func (c *copying) source(ctx context.Context, t cluster.Txn) (*record.Inode, error) {
-	from, err := c.fs.objectFor(ctx, t, c.src, ActReadObject)
+	from, err := c.fs.rights.Object(ctx, t, c.src, ActReadObject)
 	if err != nil {
 		return nil, err
 	}

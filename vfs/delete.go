@@ -11,6 +11,7 @@ import (
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 )
 
 // DeleteObject removes an object; an absent key is no error unless Cond asks
@@ -42,8 +43,8 @@ func (o *op) deleteObject(t cluster.Txn, p *publication) (existed bool, err erro
 	if err != nil {
 		return false, err
 	}
-	j := o.fs.keyJudge(o.ctx, t, p.key, &at)
-	n, err := j.checkTarget(p, &at)
+	j := o.fs.rights.OnKey(o.ctx, t, p.key, &at)
+	n, err := checkTarget(&j, p, &at)
 	if err != nil || n == nil {
 		return false, err
 	}
@@ -143,11 +144,11 @@ func (fs *FS) mayDelete(ctx context.Context, bucket string) error {
 		if err != nil {
 			return err
 		}
-		j := fs.bucketJudge(ctx, r, n)
-		if any, err := j.byKeys(); any || err != nil {
+		j := fs.rights.OnBucket(ctx, r, n)
+		if any, err := j.ByKeys(); any || err != nil {
 			return err
 		}
-		return j.grants(ActDeleteObject, nil)
+		return j.Grants(ActDeleteObject, nil)
 	})
 }
 
@@ -228,8 +229,8 @@ func (o *op) deleteFiles(t cluster.Txn, items []*deleteItem) error {
 	if err != nil {
 		return err
 	}
-	j := o.fs.keyJudge(o.ctx, t, &items[0].key, &at)
-	if items, err = j.removable(items, &at); err != nil || len(items) == 0 {
+	j := o.fs.rights.OnKey(o.ctx, t, &items[0].key, &at)
+	if items, err = removable(&j, items, &at); err != nil || len(items) == 0 {
 		return err
 	}
 	if len(at.Missing) > 0 {
@@ -238,7 +239,7 @@ func (o *op) deleteFiles(t cluster.Txn, items []*deleteItem) error {
 	dir := at.Dir()
 	found, err := o.readRemovals(t, dir, items)
 	if err == nil {
-		found, err = j.spare(at.Deepest(), found, items)
+		found, err = spare(&j, at.Deepest(), found, items)
 	}
 	if err != nil || len(found) == 0 {
 		return err
@@ -273,14 +274,14 @@ func refuse(items []*deleteItem, name string, err error) error {
 }
 
 // spare takes out of found what the subject must not remove from d.
-func (j *judge) spare(d keypath.Step, found []removal, items []*deleteItem) ([]removal, error) {
-	dir, err := flagsOf(j.r, d)
+func spare(j *rights.Judge, d keypath.Step, found []removal, items []*deleteItem) ([]removal, error) {
+	dir, err := flagsOf(j.R, d)
 	if err != nil {
 		return nil, err
 	}
 	left := found[:0]
 	for _, f := range found {
-		err := j.entry(d, f.n)
+		err := j.Entry(d, f.n)
 		if err == nil && f.n != nil {
 			err = dir.CheckTake(perm.FlagsOf(f.n))
 		}

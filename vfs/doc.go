@@ -24,6 +24,7 @@
 //	              attrcache                              over changeclock: attributes, decoded
 //	              tokens                                 over session: what was done already
 //	              perm                                   over posixacl: credentials, modes, file flags
+//	              rights                                 over perm, keypath and iam: the object doors
 //	              keypath                                over naming and records: keys, walked
 //	              posixacl  extents  ids  changeclock    over records
 //	              feed  session                          who is told, who is there
@@ -39,17 +40,14 @@
 //
 //	whole     open background check repair backup
 //	objects   put append receive copy renameobject object objectinfo delete purge list listuploads listrights
-//	          multipart part partcopy complete uploadmarker uploadrights bucket
-//	          bucketconfig bucketpolicy bucketownership deleterights grantops aclrights
-//	          objectrights followlink simulate durability whereis xattr xattrvirtual
-//	rights    rights policyrights assume actions policykeys accessblock ownership
-//	          denials subject settings
+//	          multipart part partcopy complete uploadmarker bucket bucketconfig bucketpolicy
+//	          bucketownership deleterights rights durability whereis xattr xattrvirtual
 //	POSIX     create unlink rename readdir dirstream setflags allocate copyrange below
-//	          statfs
+//	          statfs settings
 //	files     file openfile piece write flush blobupload sync setattr lookup attr
 //	          getattr path contents damage damagedfiles
-//	entries   entry orphan uploadabort capability bucketname moderights
-//	core      op fs commits policycache dirty keeper
+//	entries   entry orphan uploadabort capability bucketname
+//	core      op fs commits dirty keeper
 //	          feed holder types objecttypes rightstypes errors
 //
 // The struct FS (fs.go) names only what knows nothing of it; the constructor
@@ -93,21 +91,11 @@
 // # Rights
 //
 // The POSIX operations check modes and POSIX ACLs (package perm). The object
-// operations ask for the subject that the context carries (subject.go):
+// operations ask the judge (package rights) of the subject that the context carries.
+// A context without a subject is the program's own.
 //
-//	subject ─ judge (one snapshot) ─┬ policies of bucket and user     policyrights.go policycache.go package iam
-//	                                ├ grants   ownership, S3 grants   rights.go
-//	                                └ denials  modes that were chosen denials.go
-//	per operation: objectrights.go listrights.go uploadrights.go
-//
-// A policy is read and compiled once for each version of its text; the entry of a
-// bucket tells whether there is any. It goes by keys: of what a symbolic link leads
-// to, both its own and that of the link count.
-//
-// Whether somebody chose a mode stands in the inode (moderights.go); the entry of a
-// directory tells what its mode denies at all, so that walking a key and
-// listing read no inodes of directories that deny nothing. Entry and inode
-// change in one transaction. A context without a subject is the program's own.
+// Whether somebody chose a mode stands in the inode; the entry of a directory tells
+// what its mode denies at all. Entry and inode change in one transaction (tellEntry).
 //
 // # Transactions
 //

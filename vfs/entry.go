@@ -338,3 +338,16 @@ func pickLink(r cluster.Reader, n *record.Inode) error {
 		return err
 	})
 }
+
+// tellEntry brings the entry of a directory in line with its mode, after each
+// change of that.
+func tellEntry(t cluster.Txn, n *record.Inode) error {
+	if !n.IsDir() || n.Ino == record.RootIno {
+		return nil
+	}
+	e, err := record.GetDentry(t, n.Parent, n.Name, true)
+	if err != nil || e == nil || e.Ino != n.Ino || e.Tells == n.EntryTells() {
+		return err
+	}
+	return record.PutDentry(t, n.Parent, record.EntryOf(n))
+}

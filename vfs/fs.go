@@ -20,6 +20,7 @@ import (
 	"ogw/vfs/internal/orphans"
 	"ogw/vfs/internal/quarantine"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 	"ogw/vfs/internal/secrets"
 	"ogw/vfs/internal/session"
 	"ogw/vfs/internal/tokens"
@@ -89,7 +90,6 @@ type FS struct {
 	ids       ids.Allocator
 	feed      *feed.Feed
 	attrs     attrcache.Cache
-	policies  policyCache
 	reads     accesstime.Table // access times that are not stored yet
 	tokens    *tokens.Book
 	session   *session.Session
@@ -110,7 +110,7 @@ type FS struct {
 	scrub      *quarantine.Scrubber
 	quarantine *quarantine.Blobs // all reading and deleting of blobs
 	users      *users.Registry
-	iam        *iam.Directory
+	rights     rights.Rules
 	sealing    SealState
 
 	small   sync.Pool // of *smallBuffer
@@ -140,7 +140,7 @@ func (fs *FS) Locks() *lock.Manager { return fs.locks }
 func (fs *FS) Users() *users.Registry { return fs.users }
 
 // IAM returns the groups and policies of the namespace.
-func (fs *FS) IAM() *iam.Directory { return fs.iam }
+func (fs *FS) IAM() *iam.Directory { return fs.rights.IAM }
 
 // SealState says what Open found about the secrets of the store.
 type SealState = secrets.State

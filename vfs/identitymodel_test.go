@@ -5,6 +5,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 )
 
 // The part of the naive model of rights that knows policies of identities.
@@ -76,13 +77,13 @@ func identityText(list []modelStatement, bucket, key string) []byte {
 		}
 		var names, resources []string
 		for _, act := range x.acts {
-			names = append(names, policyActions[act])
+			names = append(names, rights.PolicyAction(act))
 		}
 		if x.bucket {
-			resources = append(resources, arnPrefix+bucket)
+			resources = append(resources, rights.ARNPrefix+bucket)
 		}
 		if x.key {
-			resources = append(resources, arnPrefix+bucket+"/"+key)
+			resources = append(resources, rights.ARNPrefix+bucket+"/"+key)
 		}
 		s["Action"], s["Resource"] = names, resources
 		statements = append(statements, s)

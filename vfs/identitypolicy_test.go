@@ -10,6 +10,7 @@ import (
 
 	"ogw/cluster/mem"
 	"ogw/vfs/iam"
+	"ogw/vfs/internal/rights"
 	"ogw/vfs/users"
 )
 
@@ -40,7 +41,7 @@ func TestIdentityPolicy(t *testing.T) {
 	want(t, puts("bob", "bobs", "k"), nil)
 	want(t, c.reads("bob", "bkt", "open/k"), ErrAccess)
 
-	c.inline(bob, allow("s3:GetObject", arnPrefix+"bkt/open/*"))
+	c.inline(bob, allow("s3:GetObject", rights.ARNPrefix+"bkt/open/*"))
 	want(t, c.reads("bob", "bkt", "open/k"), nil)
 	want(t, c.reads("bob", "bkt", "closed/k"), ErrAccess)
 	want(t, c.reads("bob", "bkt", "open/missing"), ErrAccess) // who may not list
@@ -87,7 +88,7 @@ func TestManagedPolicy(t *testing.T) {
 	c := newCast(t)
 	d := c.fs.IAM()
 	c.bucketOf("bkt", "a", "b")
-	m, err := d.CreatePolicy(bg, iam.NewPolicy{Name: "readers", Path: "/x/", Text: policyOf(allow("s3:GetObject", arnPrefix+"bkt/a"))})
+	m, err := d.CreatePolicy(bg, iam.NewPolicy{Name: "readers", Path: "/x/", Text: policyOf(allow("s3:GetObject", rights.ARNPrefix+"bkt/a"))})
 	want(t, err, nil)
 	arn := iam.PolicyARN(m.Path, m.Name)
 	_, err = d.CreateGroup(bg, "staff", "")
@@ -97,7 +98,7 @@ func TestManagedPolicy(t *testing.T) {
 	want(t, c.reads("bob", "bkt", "a"), ErrAccess)
 	want(t, d.AddMember(bg, "staff", "bob"), nil)
 	want(t, c.reads("bob", "bkt", "a"), nil)
-	v, err := d.CreateVersion(bg, "readers", policyOf(allow("s3:GetObject", arnPrefix+"bkt/b")), false)
+	v, err := d.CreateVersion(bg, "readers", policyOf(allow("s3:GetObject", rights.ARNPrefix+"bkt/b")), false)
 	want(t, err, nil)
 	want(t, c.reads("bob", "bkt", "b"), ErrAccess)
 	want(t, d.SetDefault(bg, arn, iam.VersionID(v.Number)), nil)
@@ -122,7 +123,7 @@ func TestBoundary(t *testing.T) {
 	c := newCast(t)
 	d := c.fs.IAM()
 	c.bucketOf("bkt", "a", "b")
-	_, err := d.CreatePolicy(bg, iam.NewPolicy{Name: "bound", Text: policyOf(allow("s3:GetObject", arnPrefix+"bkt/a"), allow("s3:*", arnPrefix+"bobs/*"))})
+	_, err := d.CreatePolicy(bg, iam.NewPolicy{Name: "bound", Text: policyOf(allow("s3:GetObject", rights.ARNPrefix+"bkt/a"), allow("s3:*", rights.ARNPrefix+"bobs/*"))})
 	want(t, err, nil)
 	_, err = c.fs.CreateBucket(bg, "bobs", c.cred("bob"))
 	want(t, err, nil)
@@ -131,7 +132,7 @@ func TestBoundary(t *testing.T) {
 	want(t, putAs(c.fs, c.subject("bob"), "bobs", "k", nil), nil)
 	_, err = c.fs.ListObjects(c.as("bob"), "bobs", ListOptions{MaxKeys: 10})
 	want(t, err, ErrAccess)
-	c.inline(bob, allow("s3:GetObject", arnPrefix+"*"))
+	c.inline(bob, allow("s3:GetObject", rights.ARNPrefix+"*"))
 	want(t, c.reads("bob", "bkt", "a"), nil)
 	want(t, c.reads("bob", "bkt", "b"), ErrAccess)
 	want(t, c.fs.SetBucketPolicy(bg, "bkt", policyOf(statement("Allow", "s3:GetObject", "bkt/b"))), nil)
@@ -145,9 +146,9 @@ func TestBoundary(t *testing.T) {
 func TestIdentityPolicyInFlight(t *testing.T) {
 	c := newCast(t)
 	c.bucketOf("bkt")
-	c.inline(bob, allow("s3:PutObject", arnPrefix+"bkt/*"))
+	c.inline(bob, allow("s3:PutObject", rights.ARNPrefix+"bkt/*"))
 	revoked := &hookReader{Reader: strings.NewReader("body"), hook: func() {
-		c.inline(bob, allow("s3:PutObject", arnPrefix+"other/*"))
+		c.inline(bob, allow("s3:PutObject", rights.ARNPrefix+"other/*"))
 	}}
 	_, err := c.fs.PutObject(c.as("bob"), ObjectName{"bkt", "k"}, revoked, PutOptions{Size: 4})
 	want(t, err, ErrAccess)
@@ -240,7 +241,7 @@ func TestIdentityPolicyCosts(t *testing.T) {
 		ctx := c.as("bob")
 		return testing.AllocsPerRun(100, func() { c.fs.HeadObject(ctx, ObjectName{"bkt", "k"}, GetOptions{}) })
 	}
-	c.inline(bob, allow("s3:GetObject", arnPrefix+"bkt/*"))
+	c.inline(bob, allow("s3:GetObject", rights.ARNPrefix+"bkt/*"))
 	one := allocs()
 	for i := range 15 {
 		want(t, c.fs.IAM().PutInline(bg, bob, fmt.Sprint("p", i), policyOf(allow("s3:X", "*"))), nil)
@@ -266,7 +267,7 @@ func BenchmarkIdentityPolicy(b *testing.B) {
 			want(b, putAs(fs, s, "bkt", "k", nil), nil)
 			if with != "nobody" {
 				name := map[string]string{"others": "others", "user": "bob"}[with]
-				want(b, fs.IAM().PutInline(bg, iam.Holder{Kind: iam.User, Name: name}, "p", policyOf(allow("s3:GetObject", arnPrefix+"bkt/*"))), nil)
+				want(b, fs.IAM().PutInline(bg, iam.Holder{Kind: iam.User, Name: name}, "p", policyOf(allow("s3:GetObject", rights.ARNPrefix+"bkt/*"))), nil)
 			}
 			ctx := WithSubject(context.Background(), s)
 			b.ReportAllocs()

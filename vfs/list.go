@@ -11,6 +11,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 )
 
 const (
@@ -51,15 +52,15 @@ func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (Li
 	var heir *record.Inode // who owns all objects, if not who wrote them
 	mark := fs.session.Open.Mark()
 	err := fs.view(ctx, func(r cluster.Reader) error {
-		l = &lister{fs: fs, r: r, o: o, j: fs.judge(ctx, r, 0), whole: bucket == ""}
+		l = &lister{fs: fs, o: o, j: fs.rights.On(ctx, r, 0), whole: bucket == ""}
 		root := keypath.RootStep
 		if bucket != "" {
 			e, err := keypath.BucketEntry(r, bucket)
 			if err != nil {
 				return err
 			}
-			root, l.j.bucket = keypath.StepTo(e), e.Ino
-			l.j.unpolicied = root.Tells&record.TellsPolicy == 0
+			root = keypath.StepTo(e)
+			l.j.In(root)
 		}
 		if err := l.begin(root); err != nil && !errors.Is(err, errPageFull) {
 			return err
@@ -68,7 +69,7 @@ func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (Li
 			return err
 		}
 		var err error
-		heir, err = l.j.ownerOfAll()
+		heir, err = l.j.OwnerOfAll()
 		return err
 	})
 	if err != nil {
@@ -113,9 +114,8 @@ var errPageFull = errors.New("page is full")
 // lister walks the tree depth-first for one page.
 type lister struct {
 	fs    *FS
-	r     cluster.Reader
 	o     ListOptions
-	j     judge
+	j     rights.Judge
 	trail []keypath.Step // directories from the bucket's to the one being read
 	whole bool           // keys begin with the name of a bucket
 	skip  string         // nothing with this prefix any more: a common prefix that was told
@@ -140,7 +140,7 @@ func (l *lister) run(root keypath.Step) error {
 	path := prefix[:strings.LastIndexByte(prefix, '/')+1]
 	if path != "" {
 		for _, name := range strings.Split(path[:len(path)-1], "/") {
-			e, err := record.GetDentry(l.r, l.trail[len(l.trail)-1].Ino, name, true)
+			e, err := record.GetDentry(l.j.R, l.trail[len(l.trail)-1].Ino, name, true)
 			if err != nil || e == nil {
 				return err
 			}
@@ -236,7 +236,7 @@ func (l *lister) bounds(base []byte, path string) (start, end []byte) {
 func (l *lister) read(buf []listEntry, base, start, end []byte, path string, limit int) ([]listEntry, error) {
 	key := []byte(path)
 	o := cluster.ScanOptions{Limit: limit}
-	err := l.r.Scan(start, end, o, func(k, v []byte) error {
+	err := l.j.R.Scan(start, end, o, func(k, v []byte) error {
 		ino, typ, tells, ok := record.DecodeDentryValue(v)
 		if !ok {
 			return fmt.Errorf("%w: dentry %q", ErrCorrupt, k)
@@ -291,7 +291,7 @@ func (l *lister) leaf(e *listEntry) error {
 	case ModeRegular:
 	case ModeSymlink:
 		var err error
-		if n, err = l.j.followLink(l.trail, e.ino); errors.Is(err, ErrNoSuchKey) || errors.Is(err, ErrAccess) {
+		if n, err = l.j.FollowLink(l.trail, e.ino); errors.Is(err, ErrNoSuchKey) || errors.Is(err, ErrAccess) {
 			return l.pass(e.key)
 		} else if err != nil {
 			return err
@@ -316,7 +316,7 @@ func (l *lister) ownKey(ino Ino, key string) error {
 	if key <= l.o.StartAfter {
 		return nil
 	}
-	n, err := record.GetInode(l.r, ino)
+	n, err := record.GetInode(l.j.R, ino)
 	if err != nil || !n.Has(record.FlagExplicit) {
 		return err
 	}
@@ -417,7 +417,7 @@ func (l *lister) readInodes() error {
 	for i, at := range order {
 		keys[i] = record.InodeKey(objects[at].Ino)
 	}
-	values, err := l.r.GetMany(keys)
+	values, err := l.j.R.GetMany(keys)
 	if err != nil {
 		return err
 	}

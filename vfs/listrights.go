@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"ogw/vfs/internal/keypath"
-	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 )
 
 // What listings ask their judge: the right to list the bucket, and of each
@@ -16,7 +16,7 @@ import (
 
 // begin checks the right to list and runs.
 func (l *lister) begin(root keypath.Step) error {
-	if l.j.free() || l.j.s.Local {
+	if l.j.Free() || l.j.Subject.Local {
 		return l.run(root)
 	}
 	bucket := root
@@ -25,17 +25,18 @@ func (l *lister) begin(root keypath.Step) error {
 		if !below || !ValidBucketName(name) {
 			return fmt.Errorf("%w: only administrators list what is outside of buckets", ErrAccess)
 		}
-		e, err := keypath.BucketEntry(l.r, name)
+		e, err := keypath.BucketEntry(l.j.R, name)
 		if err != nil {
 			return err
 		}
 		bucket = keypath.StepTo(e)
 	}
-	l.j.bucket, l.j.unpolicied, l.j.list = bucket.Ino, bucket.Tells&record.TellsPolicy == 0, &l.o
-	if err := l.j.grants(ActListObjects, nil); err != nil {
+	l.j.In(bucket)
+	l.j.List = &rights.List{Prefix: l.o.Prefix, Delimiter: l.o.Delimiter, MaxKeys: l.o.MaxKeys}
+	if err := l.j.Grants(ActListObjects, nil); err != nil {
 		return err
 	}
-	if err := l.j.dir(bucket, AccessRead|AccessExec); err != nil {
+	if err := l.j.Dir(bucket, AccessRead|AccessExec); err != nil {
 		return err
 	}
 	return l.run(root)
@@ -44,16 +45,16 @@ func (l *lister) begin(root keypath.Step) error {
 // hiddenWay reports whether a directory on the way to the prefix hides what is
 // below it. To a local user that is an error, as for ls.
 func (l *lister) hiddenWay() (bool, error) {
-	if l.j.free() {
+	if l.j.Free() {
 		return false, nil
 	}
 	for i, d := range l.trail {
 		mask := AccessRead | AccessExec
-		if l.j.s.Local && i < len(l.trail)-1 {
+		if l.j.Subject.Local && i < len(l.trail)-1 {
 			mask = AccessExec
 		}
-		err := l.j.dir(d, mask)
-		if errors.Is(err, ErrAccess) && !l.j.s.Local {
+		err := l.j.Dir(d, mask)
+		if errors.Is(err, ErrAccess) && !l.j.Subject.Local {
 			return true, nil
 		}
 		if err != nil {
@@ -66,10 +67,10 @@ func (l *lister) hiddenWay() (bool, error) {
 // hidden reports whether a directory that the walk meets is left out. To a
 // local user names are told that a directory holds which may be read.
 func (l *lister) hidden(d keypath.Step, key string) (bool, error) {
-	if l.j.free() || l.j.s.Local && l.commonPrefix(key) != "" {
+	if l.j.Free() || l.j.Subject.Local && l.commonPrefix(key) != "" {
 		return false, nil
 	}
-	err := l.j.dir(d, AccessRead|AccessExec)
+	err := l.j.Dir(d, AccessRead|AccessExec)
 	if errors.Is(err, ErrAccess) {
 		return true, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 )
 
 // UploadPage is one page of ListUploads.
@@ -50,16 +51,16 @@ func (fs *FS) ListUploads(ctx context.Context, bucket string, o ListUploadsOptio
 		if err != nil {
 			return err
 		}
-		j := fs.judge(ctx, r, ino)
-		if err := j.grants(ActListObjects, nil); err != nil {
+		j := fs.rights.On(ctx, r, ino)
+		if err := j.Grants(ActListObjects, nil); err != nil {
 			return err
 		}
 		l = &uploadLister{prefix: o.Prefix, delimiter: o.Delimiter, limit: min(o.MaxUploads, MaxListKeys)}
-		if !j.free() {
-			if all, err := j.seesUploads(); err != nil {
+		if !j.Free() {
+			if all, err := j.SeesUploads(); err != nil {
 				return err
 			} else if !all {
-				l.only = j.s
+				l.only = j.Subject
 			}
 		}
 		return l.run(r, ino, from)
@@ -124,7 +125,7 @@ func (l *uploadLister) run(r cluster.Reader, bucket Ino, after uploadPosition) e
 			if err != nil {
 				return err
 			}
-			if l.only != nil && !l.only.began(u) {
+			if l.only != nil && !rights.Began(l.only, u) {
 				start = append(append(start[:0:0], k...), 0)
 				return l.pass(u)
 			}

@@ -10,6 +10,7 @@ import (
 	"ogw/vfs/internal/checksum"
 	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 )
 
 // A multipart upload is a content in the making: its number names the blobs
@@ -56,22 +57,22 @@ func (fs *FS) CreateUpload(ctx context.Context, name ObjectName, o PutOptions, a
 	}
 	u := &record.Upload{ID: ContentID(id), Key: name.Key, Mode: o.Mode, Alg: alg, Composite: composite, Meta: o.Meta}
 	rand.Read(u.Token[:])
-	s, owner := subjectOf(ctx), o.Owner
+	s, owner := rights.SubjectOf(ctx), o.Owner
 	if s != nil {
 		u.By.User = s.User
 	}
 	if owner == nil {
-		owner = s.cred()
+		owner = rights.CredOf(s)
 	}
-	u.By.KeepsOwner, u.UID, u.GID = s.keepsOwner(), owner.UID(), owner.GID()
+	u.By.KeepsOwner, u.UID, u.GID = rights.KeepsOwner(s), owner.UID(), owner.GID()
 	p := publication{key: &k, cond: &Preconditions{}, meta: &o.Meta, bucket: o.Bucket}
 	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
 		at, err := keypath.Locate(t, &k)
 		if err != nil {
 			return err
 		}
-		j := fs.keyJudge(ctx, t, &k, &at)
-		if _, err := j.checkTarget(&p, &at); err != nil {
+		j := fs.rights.OnKey(ctx, t, &k, &at)
+		if _, err := checkTarget(&j, &p, &at); err != nil {
 			return err
 		}
 		if u.Bucket, err = keypath.UploadBucket(t, k.Bucket); err != nil {
@@ -117,7 +118,7 @@ func (fs *FS) readUpload(ctx context.Context, name UploadName) (*record.Upload, 
 	}
 	var u *record.Upload
 	err = fs.view(ctx, func(r cluster.Reader) (err error) {
-		u, err = fs.uploadFor(ctx, r, &k, ActOwnUpload)
+		u, err = fs.rights.Upload(ctx, r, &k, ActOwnUpload)
 		return err
 	})
 	return u, err
@@ -131,7 +132,7 @@ func (fs *FS) AbortUpload(ctx context.Context, name UploadName) error {
 		return err
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		u, err := fs.uploadFor(ctx, t, &k, ActOwnUpload)
+		u, err := fs.rights.Upload(ctx, t, &k, ActOwnUpload)
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 )
 
 // Object operations name an object by bucket and key (ObjectName). Each checks
@@ -123,7 +124,7 @@ func (fs *FS) readObject(ctx context.Context, k *keypath.Key, fn func(r cluster.
 	for {
 		mark := fs.session.Open.Mark()
 		err := fs.peek(ctx, func(r cluster.Reader) (err error) {
-			if n, err = fs.objectFor(ctx, r, k, ActReadObject); err != nil {
+			if n, err = fs.rights.Object(ctx, r, k, ActReadObject); err != nil {
 				return err
 			}
 			if n.Ino != settled && n.IsRegular() && (fs.opened(n.Ino) != nil || fs.session.Open.LeftSince(mark, n.Ino)) {
@@ -138,31 +139,6 @@ func (fs *FS) readObject(ctx context.Context, k *keypath.Key, fn func(r cluster.
 			return nil, err
 		}
 		settled = n.Ino
-	}
-}
-
-// objectInode returns the inode that holds the content of a key: the file,
-// the one that a symbolic link leads to within the bucket, or an explicit
-// directory's own. ErrNoSuchKey, ErrAccess.
-func (j *judge) objectInode(k *keypath.Key, p *keypath.Place) (*record.Inode, error) {
-	if p.Entry == nil {
-		return nil, k.NoSuchKey()
-	}
-	switch p.Entry.Mode {
-	case ModeSymlink:
-		n, err := j.followLink(p.Trail, p.Entry.Ino)
-		if errors.Is(err, ErrNoSuchKey) {
-			err = fmt.Errorf("key %q: %w", k.Key, err)
-		}
-		return n, err
-	case ModeRegular, ModeDirectory:
-		n, err := record.GetInode(j.r, p.Entry.Ino)
-		if err == nil && n.IsDir() && !n.Has(record.FlagExplicit) {
-			return nil, k.NoSuchKey()
-		}
-		return n, err
-	default:
-		return nil, k.NoSuchKey()
 	}
 }
 
@@ -234,7 +210,7 @@ func (fs *FS) rememberCRC(ctx context.Context, n *record.Inode) {
 // SetObjectHeader replaces one system header of an object without touching
 // content and ETag; value "" removes it (tagging).
 func (fs *FS) SetObjectHeader(ctx context.Context, name ObjectName, header, value string) error {
-	return fs.changeObject(ctx, ActWriteObject, name, func(_ *judge, n *record.Inode) error {
+	return fs.changeObject(ctx, ActWriteObject, name, func(_ *rights.Judge, n *record.Inode) error {
 		if value == "" {
 			delete(n.Object.Headers, header)
 			return nil
@@ -249,19 +225,19 @@ func (fs *FS) SetObjectHeader(ctx context.Context, name ObjectName, header, valu
 
 // changeObject changes what an object's inode tells beside its content, for who
 // may do act.
-func (fs *FS) changeObject(ctx context.Context, act Action, name ObjectName, change func(j *judge, n *record.Inode) error) error {
+func (fs *FS) changeObject(ctx context.Context, act Action, name ObjectName, change func(j *rights.Judge, n *record.Inode) error) error {
 	ctx = fs.objectCtx(ctx, name)
 	k, err := parseKey(name)
 	if err != nil {
 		return err
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		j, n, err := fs.judgedObject(ctx, t, &k, act)
+		j, n, err := fs.rights.JudgedObject(ctx, t, &k, act)
 		if err != nil {
 			return err
 		}
 		// It stands under other keys, too, whose bucket may be another's.
-		if s := subjectOf(ctx); n.Nlink > 1 && !s.mayAll() && !s.owns(n) {
+		if s := rights.SubjectOf(ctx); n.Nlink > 1 && !rights.MayAll(s) && !rights.Owns(s, n) {
 			return fmt.Errorf("%q has other links and another owner: %w", name.Key, ErrAccess)
 		}
 		if err := perm.FlagsOf(n).CheckFree(); err != nil {

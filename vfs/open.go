@@ -15,6 +15,7 @@ import (
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/orphans"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 	"ogw/vfs/internal/secrets"
 	"ogw/vfs/internal/session"
 	"ogw/vfs/internal/tokens"
@@ -47,7 +48,8 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 		return nil, err
 	}
 	fs.users = users.New(userStore{fs}, fs.cfg.Keys, !fs.feed.Complete())
-	fs.iam = iam.New(iam.Config{Store: userStore{fs}, Users: fs.users, May: fs.mayAdminister, Secret: fs.StoreSecret, Now: fs.cfg.Now})
+	fs.rights = rights.Rules{Users: fs.users, Now: fs.cfg.Now, FileMode: fs.cfg.FileMode, DirMode: fs.cfg.DirMode}
+	fs.rights.IAM = iam.New(iam.Config{Store: userStore{fs}, Users: fs.users, May: fs.rights.MayAdminister, Secret: fs.StoreSecret, Now: fs.cfg.Now})
 	if err := fs.ids.Init(ctx, fs.kv); err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func (fs *FS) PutPart(ctx context.Context, name UploadName, number int, body io.
 	}
 	var u *record.Upload
 	err = fs.view(ctx, func(r cluster.Reader) (err error) {
-		u, err = fs.uploadFor(ctx, r, &k, ActWriteObject)
+		u, err = fs.rights.Upload(ctx, r, &k, ActWriteObject)
 		return err
 	})
 	if err != nil {
@@ -74,7 +74,7 @@ func parsePartName(name UploadName, number int) (keypath.UploadKey, error) {
 func (fs *FS) storePart(ctx context.Context, name *keypath.UploadKey, p *record.Part, fill func(t cluster.Txn, o *op, u *record.Upload) error) error {
 	var key, value []byte
 	err := fs.update(ctx, func(t cluster.Txn, o *op) error {
-		u, err := fs.uploadFor(ctx, t, name, ActWriteObject)
+		u, err := fs.rights.Upload(ctx, t, name, ActWriteObject)
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (fs *FS) ListParts(ctx context.Context, name UploadName, after, limit int) 
 	var list []PartInfo
 	more := false
 	err = fs.view(ctx, func(r cluster.Reader) error {
-		u, err := fs.uploadFor(ctx, r, &k, ActOwnUpload)
+		u, err := fs.rights.Upload(ctx, r, &k, ActOwnUpload)
 		if err != nil {
 			return err
 		}

@@ -77,7 +77,7 @@ func (c *partCopy) run(ctx context.Context) error {
 		return err
 	}
 	err = c.fs.storePart(ctx, c.name, c.p, func(t cluster.Txn, o *op, u *record.Upload) error {
-		from, err := c.fs.objectFor(o.ctx, t, c.src, ActReadObject)
+		from, err := c.fs.rights.Object(o.ctx, t, c.src, ActReadObject)
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (c *partCopy) prepare(ctx context.Context) (rd *content.Reader, err error) 
 	c.n, err = c.fs.readObject(ctx, c.src, func(r cluster.Reader, n *record.Inode) (err error) {
 		rd.Close() // of an earlier run
 		rd = nil
-		if u, err = c.fs.uploadFor(ctx, r, c.name, ActWriteObject); err != nil {
+		if u, err = c.fs.rights.Upload(ctx, r, c.name, ActWriteObject); err != nil {
 			return err
 		}
 		if err := objects.CheckSource(c.cond, objects.ETagOf(n), modifiedAt(n)); err != nil {

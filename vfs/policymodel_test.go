@@ -7,6 +7,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 )
 
 // The half of the naive model of rights that knows policies, as lists of what the test
@@ -37,7 +38,7 @@ func decide(list []modelStatement, s *Subject, act Action) (deny, allow bool) {
 		if act == ActListObjects {
 			on = x.bucket
 		}
-		named := len(x.who) == 0 || !s.anonymous() && slices.Contains(x.who, string(s.User))
+		named := len(x.who) == 0 || !rights.Anonymous(s) && slices.Contains(x.who, string(s.User))
 		if on && named && slices.Contains(x.acts, act) {
 			deny, allow = deny || x.deny, allow || !x.deny
 		}
@@ -50,7 +51,7 @@ func (p *modelPolicy) gives(_ *world, s *Subject, act Action, otherwise bool) bo
 	deny, allow := decide(p.statements, s, act)
 	allow = allow && !(p.restrict && p.public())
 	id := p.identities[s.User]
-	if id == nil || s.anonymous() {
+	if id == nil || rights.Anonymous(s) {
 		return !deny && (allow || otherwise)
 	}
 	own, given := decide(slices.Concat(id.inline, id.attached, id.group), s, act)
@@ -98,7 +99,7 @@ func (b *builder) policy(bucket, key string) (p modelPolicy) {
 	if p.restrict = b.r.IntN(3) == 0; p.restrict {
 		_, block, err := b.fs.BucketAttr(bg, bucket, record.ConfigPrefix+AccessBlockConfig)
 		want(b.t, err, nil)
-		want(b.t, b.fs.SetBucketConfig(bg, bucket, AccessBlockConfig, []byte{byte(readAccessBlock(block) | RestrictPublicBuckets)}), nil)
+		want(b.t, b.fs.SetBucketConfig(bg, bucket, AccessBlockConfig, []byte{byte(rights.ReadAccessBlock(block) | RestrictPublicBuckets)}), nil)
 	}
 	return p
 }
@@ -116,7 +117,7 @@ func (p *modelPolicy) text(b *builder, bucket, key string) []byte {
 		}
 		var names, resources []string
 		for _, act := range x.acts {
-			names = append(names, policyActions[act])
+			names = append(names, rights.PolicyAction(act))
 		}
 		if x.bucket {
 			resources = append(resources, "arn:aws:s3:::"+bucket)
@@ -128,7 +129,7 @@ func (p *modelPolicy) text(b *builder, bucket, key string) []byte {
 		}
 		if !x.bucket { // an action on a bucket needs one
 			resources = append(resources, "arn:aws:s3:::"+bucket)
-			names = slices.DeleteFunc(names, func(n string) bool { return n == policyActions[ActListObjects] })
+			names = slices.DeleteFunc(names, func(n string) bool { return n == rights.PolicyAction(ActListObjects) })
 		}
 		if len(names) == 0 {
 			names = []string{"s3:GetBucketTagging"}
@@ -144,7 +145,7 @@ func (p *modelPolicy) text(b *builder, bucket, key string) []byte {
 // store sets a policy that names users of the model, who are none of the store.
 func (b *builder) store(bucket string, text []byte) {
 	stored := record.BucketPolicy{Bucket: bucket, Text: text}
-	_, err := compilePolicy(&stored)
+	_, err := rights.CompilePolicy(&stored)
 	want(b.t, err, nil)
 	want(b.t, b.fs.update(bg, func(t cluster.Txn, o *op) error {
 		n, err := keypath.BucketInode(t, bucket)

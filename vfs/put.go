@@ -12,6 +12,7 @@ import (
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 )
 
 // PutObject stores body under the key, atomically and durably: readers see
@@ -29,7 +30,7 @@ func (fs *FS) PutObject(ctx context.Context, name ObjectName, body io.Reader, o 
 	}
 	p := publication{key: &k, cond: &o.Cond, meta: &o.Meta, owner: o.Owner, mode: o.Mode, mtimeNS: o.MtimeNS,
 		bucket: o.Bucket}
-	p.writer(subjectOf(ctx))
+	p.writer(rights.SubjectOf(ctx))
 	// A large body is not worth reading for a request that cannot succeed;
 	// one that fits a buffer costs less than to ask.
 	if !objects.NoConditions(&o.Cond) || o.Size < 0 || o.Size > bodyhash.BufferBytes {
@@ -85,14 +86,14 @@ func (fs *FS) precheck(ctx context.Context, p *publication) error {
 			if err != nil {
 				return err
 			}
-			j := fs.keyJudge(ctx, r, p.key, &at)
+			j := fs.rights.OnKey(ctx, r, p.key, &at)
 			if open = 0; !settled && !objects.NoConditions(p.cond) && at.Entry != nil && fs.opened(at.Entry.Ino) != nil {
 				open = at.Entry.Ino
 				return nil
 			}
-			old, err := j.checkTarget(p, &at)
+			old, err := checkTarget(&j, p, &at)
 			if err == nil {
-				p.bucket, p.existed = j.bucket, old != nil && (!old.IsDir() || old.Has(record.FlagExplicit))
+				p.bucket, p.existed = j.Bucket, old != nil && (!old.IsDir() || old.Has(record.FlagExplicit))
 			}
 			return err
 		})
@@ -150,7 +151,7 @@ func (fs *FS) published(ctx context.Context, p *publication) *record.Inode {
 	}
 	var n *record.Inode
 	err := fs.view(ctx, func(r cluster.Reader) (err error) {
-		n, err = fs.objectFor(WithSubject(ctx, &Subject{Admin: true}), r, p.key, ActReadObject) // what it wrote, it may know
+		n, err = fs.rights.Object(WithSubject(ctx, &Subject{Admin: true}), r, p.key, ActReadObject) // what it wrote, it may know
 		return err
 	})
 	if err != nil || n.Content != p.content.ID {
@@ -171,12 +172,12 @@ func (o *op) publish(t cluster.Txn, p *publication) (*record.Inode, error) {
 			return nil, err
 		}
 	}
-	j := o.fs.keyJudge(o.ctx, t, p.key, &at)
-	old, err := j.checkTarget(p, &at)
+	j := o.fs.rights.OnKey(o.ctx, t, p.key, &at)
+	old, err := checkTarget(&j, p, &at)
 	if err != nil {
 		return nil, err
 	}
-	if p.heir, err = j.heir(p.meta.Grants); err != nil {
+	if p.heir, err = j.Heir(p.meta.Grants); err != nil {
 		return nil, err
 	}
 	if self != nil {
@@ -200,9 +201,9 @@ func (o *op) publish(t cluster.Txn, p *publication) (*record.Inode, error) {
 
 // writer sets what follows from who writes.
 func (p *publication) writer(s *Subject) {
-	p.keepOwner, p.keepMode = s.keepsOwner(), s != nil && s.Local
+	p.keepOwner, p.keepMode = rights.KeepsOwner(s), s != nil && s.Local
 	if p.owner == nil {
-		p.owner = s.cred()
+		p.owner = rights.CredOf(s)
 	}
 }
 
@@ -232,55 +233,71 @@ func (p *publication) takeOver(n *record.Inode) {
 
 // checkTarget checks the right to publish p and its preconditions, and returns
 // the inode of the entry that p replaces, nil if there is none.
-func (j *judge) checkTarget(p *publication, at *keypath.Place) (old *record.Inode, err error) {
+func checkTarget(j *rights.Judge, p *publication, at *keypath.Place) (old *record.Inode, err error) {
 	if at.Entry != nil {
-		if old, err = record.GetInode(j.r, at.Entry.Ino); err != nil {
+		if old, err = record.GetInode(j.R, at.Entry.Ino); err != nil {
 			return nil, err
 		}
 	}
 	if p.remove {
-		err = j.remove(p.key, at, old)
+		err = j.Remove(p.key, at, old)
 	} else {
-		err = j.write(p, at, old)
+		err = j.Write(p.key, p.bucket, p.meta, at, old)
 	}
 	if err == nil {
-		err = j.flags(p, at, old)
+		err = checkFlags(j.R, p, at, old)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return old, j.checkConditions(p, at, old)
+	return old, checkConditions(j, p, at, old)
 }
 
-func (j *judge) checkConditions(p *publication, at *keypath.Place, old *record.Inode) error {
+func checkConditions(j *rights.Judge, p *publication, at *keypath.Place, old *record.Inode) error {
 	if objects.NoConditions(p.cond) {
 		return nil
 	}
 	if old == nil || old.IsDir() && !old.Has(record.FlagExplicit) {
 		err := objects.CheckAbsent(p.cond, p.key.NoSuchKey())
 		if errors.Is(err, ErrNoSuchKey) {
-			return j.hide(err)
+			return j.Hide(err)
 		}
 		return err
 	}
 	if !objects.OnlyAbsent(p.cond) {
 		// The answer tells of the object: ETag by ETag, its content.
-		if err := j.grants(ActReadObject, old); err != nil {
+		if err := j.Grants(ActReadObject, old); err != nil {
 			return err
 		}
-		if err := j.mode(old, AccessRead); err != nil {
+		if err := j.Mode(old, AccessRead); err != nil {
 			return err
 		}
 	}
 	// Of what is no object, such as a special file, no ETag is known, but it exists.
 	etag, modified, size := ETag(""), modifiedAt(old), old.Size
-	n, err := j.objectInode(p.key, at)
+	n, err := j.ObjectInode(p.key, at)
 	if err == nil {
 		etag, modified, size = objects.ETagOf(n), modifiedAt(n), n.Size
 	} else if !errors.Is(err, ErrNoSuchKey) {
 		return err
 	}
 	return objects.CheckChange(p.cond, etag, modified, size)
+}
+
+// checkFlags is checkTarget's part that goes by FileFlags.
+func checkFlags(r cluster.Reader, p *publication, at *keypath.Place, old *record.Inode) error {
+	d, err := flagsOf(r, at.Deepest())
+	switch {
+	case err != nil:
+		return err
+	case old == nil && p.remove:
+		return nil
+	case old == nil:
+		return d.CheckWritable()
+	case p.remove, !p.key.Dir && (!old.IsRegular() || old.Nlink > 1):
+		return d.CheckTake(perm.FlagsOf(old))
+	}
+	return perm.FlagsOf(old).CheckFree()
 }
 
 // publishFile makes a new inode for the key; old, if any, loses a link.

@@ -11,6 +11,7 @@ import (
 	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 )
 
 // maxRenamedKeys bounds the keys of a directory that policies are asked for one by
@@ -125,15 +126,15 @@ func (r *keyRenaming) source(ctx context.Context, t cluster.Txn) (*record.Inode,
 	if err != nil {
 		return nil, nil, err
 	}
-	j := r.fs.keyJudge(ctx, t, r.from, &at)
+	j := r.fs.rights.OnKey(ctx, t, r.from, &at)
 	if at.Entry == nil {
-		if err := j.reach(r.from, &at); err != nil {
+		if err := j.Reach(r.from, &at); err != nil {
 			return nil, nil, err
 		}
-		return nil, nil, j.hide(r.from.NoSuchKey())
+		return nil, nil, j.Hide(r.from.NoSuchKey())
 	}
 	p := publication{key: r.from, cond: &Preconditions{}, remove: true}
-	n, err := j.checkTarget(&p, &at)
+	n, err := checkTarget(&j, &p, &at)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -143,10 +144,10 @@ func (r *keyRenaming) source(ctx context.Context, t cluster.Txn) (*record.Inode,
 	if !n.IsRegular() {
 		return nil, nil, fmt.Errorf("%w: %q is a symbolic link or a special file, which has no other key", ErrInvalid, r.from.Key)
 	}
-	if err := j.grants(ActReadObject, n); err != nil {
+	if err := j.Grants(ActReadObject, n); err != nil {
 		return nil, nil, err
 	}
-	if err := j.mode(n, AccessRead); err != nil {
+	if err := j.Mode(n, AccessRead); err != nil {
 		return nil, nil, err
 	}
 	return n, &at, objects.CheckRead(&r.cond.SourceCond, objects.ETagOf(n), modifiedAt(n))
@@ -154,21 +155,21 @@ func (r *keyRenaming) source(ctx context.Context, t cluster.Txn) (*record.Inode,
 
 // below checks the rights to move a directory: its own, and where policies can tell
 // keys apart, those to each key below it.
-func (r *keyRenaming) below(ctx context.Context, t cluster.Txn, j *judge, at *keypath.Place, n *record.Inode) error {
-	if err := j.entry(at.Deepest(), n); err != nil {
+func (r *keyRenaming) below(ctx context.Context, t cluster.Txn, j *rights.Judge, at *keypath.Place, n *record.Inode) error {
+	if err := j.Entry(at.Deepest(), n); err != nil {
 		return err
 	}
-	if err := j.mode(n, AccessWrite); err != nil { // its ".." is written
+	if err := j.Mode(n, AccessWrite); err != nil { // its ".." is written
 		return err
 	}
-	if j.free() {
+	if j.Free() {
 		return nil
 	}
-	if by, err := j.byKeys(); err != nil || !by {
+	if by, err := j.ByKeys(); err != nil || !by {
 		return err
 	}
-	l := &lister{fs: r.fs, r: t, o: ListOptions{Prefix: r.from.Key, MaxKeys: maxRenamedKeys, NamesOnly: true},
-		j: judge{fs: r.fs, r: t, bucket: j.bucket}}
+	l := &lister{fs: r.fs, o: ListOptions{Prefix: r.from.Key, MaxKeys: maxRenamedKeys, NamesOnly: true},
+		j: rights.Judge{R: t, Bucket: j.Bucket}}
 	if err := l.run(at.Trail[0]); err != nil && !errors.Is(err, errPageFull) {
 		return err
 	}
@@ -184,22 +185,22 @@ func (r *keyRenaming) below(ctx context.Context, t cluster.Txn, j *judge, at *ke
 }
 
 // mayMove asks the policies for one key below a directory.
-func (r *keyRenaming) mayMove(t cluster.Txn, j judge, ob *ObjectInfo) error {
+func (r *keyRenaming) mayMove(t cluster.Txn, j rights.Judge, ob *ObjectInfo) error {
 	n, err := record.GetInode(t, ob.Ino)
 	if err != nil {
 		return err
 	}
-	j.key = ob.Key
+	j.Key = ob.Key
 	for _, act := range []Action{ActReadObject, ActDeleteObject} {
-		if err := j.grants(act, n); err != nil {
+		if err := j.Grants(act, n); err != nil {
 			return err
 		}
 	}
-	j.key = r.to.Key + ob.Key[len(r.from.Key):]
-	if err := j.grants(ActWriteObject, nil); err != nil {
+	j.Key = r.to.Key + ob.Key[len(r.from.Key):]
+	if err := j.Grants(ActWriteObject, nil); err != nil {
 		return err
 	}
-	return j.describes(ActWriteObject, describedBy(n))
+	return j.Describes(ActWriteObject, describedBy(n))
 }
 
 // describedBy is what an object takes along that policies know as actions of their
@@ -214,20 +215,20 @@ func (r *keyRenaming) target(ctx context.Context, t cluster.Txn, n *record.Inode
 	if err != nil {
 		return nil, nil, err
 	}
-	j := r.fs.keyJudge(ctx, t, r.to, &at)
+	j := r.fs.rights.OnKey(ctx, t, r.to, &at)
 	p := publication{key: r.to, cond: &r.cond.Cond}
-	old, err := j.checkTarget(&p, &at)
+	old, err := checkTarget(&j, &p, &at)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := j.describes(ActWriteObject, describedBy(n)); err != nil {
+	if err := j.Describes(ActWriteObject, describedBy(n)); err != nil {
 		return nil, nil, err
 	}
 	if since := r.cond.Cond.IfModifiedSince; !since.IsZero() && (old == nil || !modifiedAt(old).Truncate(time.Second).After(since)) {
 		return nil, nil, &ConditionError{Condition: "If-Modified-Since", Err: ErrPrecondition}
 	}
 	if old != nil { // its entry goes, unlike a PUT's
-		err = j.entry(at.Deepest(), old)
+		err = j.Entry(at.Deepest(), old)
 	}
 	return old, &at, err
 }

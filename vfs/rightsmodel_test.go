@@ -12,6 +12,7 @@ import (
 	"ogw/cluster/mem"
 	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/posixacl"
+	"ogw/vfs/internal/rights"
 )
 
 // The rights compared with a second, naive evaluator: it knows the world as the
@@ -76,15 +77,15 @@ func (x *thing) denies(s *Subject, mask uint32) bool {
 	return (x.chosen || s.Local) && mask&^x.posix(s) != 0
 }
 
-func (x *thing) ownedBy(s *Subject) bool { return !s.anonymous() && s.UID == x.uid }
+func (x *thing) ownedBy(s *Subject) bool { return !rights.Anonymous(s) && s.UID == x.uid }
 
 func (w *world) grantsTo(x *thing, s *Subject, p Permission) bool {
 	for _, g := range x.grants {
 		if w.block && g.Grantee != GranteeUser {
 			continue
 		}
-		who := g.Grantee == GranteeEverybody || g.Grantee == GranteeAuthenticated && !s.anonymous() ||
-			g.Grantee == GranteeUser && !s.anonymous() && g.User == s.User
+		who := g.Grantee == GranteeEverybody || g.Grantee == GranteeAuthenticated && !rights.Anonymous(s) ||
+			g.Grantee == GranteeUser && !rights.Anonymous(s) && g.User == s.User
 		if who && (g.Permission == p || g.Permission == PermFullControl) {
 			return true
 		}
@@ -311,8 +312,8 @@ func evaluate(fs *FS, s *Subject, act Action, bucket, key string) error {
 		return fs.view(ctx, func(r cluster.Reader) error {
 			at, err := keypath.Locate(r, &k)
 			if err == nil {
-				j := fs.keyJudge(ctx, r, &k, &at)
-				_, err = j.checkTarget(&p, &at)
+				j := fs.rights.OnKey(ctx, r, &k, &at)
+				_, err = checkTarget(&j, &p, &at)
 			}
 			return err
 		})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/rights"
 )
 
 // TestRightsAtTheTop: keys that begin at the root, as the REST door uses them,
@@ -28,7 +29,7 @@ func TestRightsAtTheTop(t *testing.T) {
 			_, err := fs.DeleteObject(ctx, ObjectName{"", key}, DeleteOptions{})
 			return err
 		}
-		if s.mayAll() || s.Local && s.UID == 0 {
+		if rights.MayAll(s) || s.Local && s.UID == 0 {
 			continue
 		}
 		for act, err := range map[string]error{
@@ -52,7 +53,7 @@ func TestRightsAtTheTop(t *testing.T) {
 		// A bucket that a PUT implies: any user's, and a local account's if the
 		// root's mode lets it.
 		err := put("of-" + strings.ReplaceAll(name, " ", "-") + "/key")
-		if refused := s.anonymous() || s.Local; refused != errors.Is(err, ErrAccess) {
+		if refused := rights.Anonymous(s) || s.Local; refused != errors.Is(err, ErrAccess) {
 			t.Errorf("%s makes a bucket: %v", name, err)
 		}
 		if _, err := fs.ListObjects(ctx, "", ListOptions{MaxKeys: 10}); s.Local == errors.Is(err, ErrAccess) {

@@ -1,8 +1,86 @@
 package vfs
 
 import (
+	"context"
+
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
+)
+
+// Subject is who asks for object operations. It comes with the context
+// (WithSubject); without one the program itself asks, which may do everything.
+// The zero value is nobody: who is neither a user, an administrator nor local
+// is anonymous, and owns nothing, whatever the uid.
+type Subject = rights.Subject
+
+// Call is what a door knows of one request that policies go by.
+type Call = rights.Call
+
+// Nobody is the subject of anonymous requests.
+var Nobody = rights.Nobody
+
+// SubjectContext is the context of WithSubject, for who keeps it in a structure
+// of their own. Before Subject is set, Nobody asks.
+type SubjectContext = rights.SubjectContext
+
+// WithSubject returns a context whose object operations are asked for by s and
+// checked against its rights; nil is Nobody. s must not be changed afterwards.
+func WithSubject(ctx context.Context, s *Subject) context.Context { return rights.WithSubject(ctx, s) }
+
+// Action is what somebody asks to do through an object door.
+type Action = rights.Action
+
+// The actions. Those of a bucket come first.
+const (
+	ActListBuckets     = rights.ActListBuckets // one's own
+	ActCreateBucket    = rights.ActCreateBucket
+	ActDeleteBucket    = rights.ActDeleteBucket
+	ActListObjects     = rights.ActListObjects
+	ActReadBucketACL   = rights.ActReadBucketACL
+	ActWriteBucketACL  = rights.ActWriteBucketACL
+	ActConfigureBucket = rights.ActConfigureBucket // see or change its configuration
+	ActReadObject      = rights.ActReadObject
+	ActWriteObject     = rights.ActWriteObject // make, overwrite, tag, begin and go on with uploads
+	ActDeleteObject    = rights.ActDeleteObject
+	ActReadObjectACL   = rights.ActReadObjectACL
+	ActWriteObjectACL  = rights.ActWriteObjectACL
+	// ActOwnUpload is to see or to abort an upload, which its initiator may
+	// without any grant.
+	ActOwnUpload = rights.ActOwnUpload
+)
+
+// Anonymous is who asks without an identity, to Simulate.
+const Anonymous = rights.Stranger
+
+// Simulated is what becomes of one request.
+type Simulated = rights.Simulated
+
+// AccessBlock is what no ACL in a bucket may do, whoever sets it: S3's public
+// access block. It is kept as the configuration AccessBlockConfig, in one byte.
+type AccessBlock = rights.AccessBlock
+
+// The bits are stored. Policies are kept for who asks: there are none yet.
+const (
+	BlockPublicACLs       = rights.BlockPublicACLs       // ACLs that grant to everybody, or to all users, are refused
+	IgnorePublicACLs      = rights.IgnorePublicACLs      // such grants give nothing
+	BlockPublicPolicies   = rights.BlockPublicPolicies   // public policies are refused
+	RestrictPublicBuckets = rights.RestrictPublicBuckets // public policies give nothing to strangers
+)
+
+// AccessBlockConfig is the name under which BucketConfig keeps it.
+const AccessBlockConfig = rights.AccessBlockConfig
+
+// Ownership says who owns what is written into a bucket by others than its owner:
+// S3's Object Ownership.
+type Ownership = rights.Ownership
+
+// The values are stored.
+const (
+	OwnershipUnset     = rights.OwnershipUnset     // as OwnershipWriter
+	OwnershipWriter    = rights.OwnershipWriter    // who writes an object owns it
+	OwnershipPreferred = rights.OwnershipPreferred // the bucket's owner, where the ACL says bucket-owner-full-control
+	OwnershipEnforced  = rights.OwnershipEnforced  // the bucket's owner owns everything, and ACLs give nothing
 )
 
 // Grants are the rights to a bucket or an object that its owner gave to

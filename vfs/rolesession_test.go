@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ogw/vfs/iam"
+	"ogw/vfs/internal/rights"
 	"ogw/vfs/users"
 )
 
@@ -80,10 +81,10 @@ func TestRoleSession(t *testing.T) {
 	want(t, c.readsAs(s, "new", "k"), ErrAccess)
 
 	// A session policy bounds, and gives nothing.
-	c.inline(worker, allow("s3:GetObject", arnPrefix+"bkt/*"))
-	_, err = c.fs.IAM().CreatePolicy(bg, iam.NewPolicy{Name: "only-b", Text: policyOf(allow("s3:*", arnPrefix+"bkt/b"))})
+	c.inline(worker, allow("s3:GetObject", rights.ARNPrefix+"bkt/*"))
+	_, err = c.fs.IAM().CreatePolicy(bg, iam.NewPolicy{Name: "only-b", Text: policyOf(allow("s3:*", rights.ARNPrefix+"bkt/b"))})
 	want(t, err, nil)
-	onlyA, _ := c.session(iam.Assume{Policy: policyOf(allow("s3:*", arnPrefix+"bkt/a", arnPrefix+"other/*"))})
+	onlyA, _ := c.session(iam.Assume{Policy: policyOf(allow("s3:*", rights.ARNPrefix+"bkt/a", rights.ARNPrefix+"other/*"))})
 	onlyB, credentials := c.session(iam.Assume{Managed: []string{iam.PolicyARN("/", "only-b")}})
 	for key, who := range map[string]*Subject{"a": onlyA, "b": onlyB} {
 		want(t, c.readsAs(who, "bkt", key), nil)
@@ -108,7 +109,7 @@ func TestRoleSession(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), iam.SessionARN("worker", "other")) {
 		t.Errorf("%s %v", text, err)
 	}
-	c.inline(worker, allow("s3:*", "*"), deny("s3:GetObject", arnPrefix+"bkt/a"))
+	c.inline(worker, allow("s3:*", "*"), deny("s3:GetObject", rights.ARNPrefix+"bkt/a"))
 	want(t, c.readsAs(onlyA, "bkt", "a"), ErrAccess)
 	want(t, c.readsAs(onlyB, "bkt", "b"), nil)
 	// A policy of the session that is no more lets nothing through.
@@ -122,7 +123,7 @@ func TestRoleBoundary(t *testing.T) {
 	c := newCast(t)
 	c.bucketOf("bkt", "a", "b")
 	c.worker(allow("s3:*", "*"))
-	_, err := c.fs.IAM().CreatePolicy(bg, iam.NewPolicy{Name: "bound", Text: policyOf(allow("s3:*", arnPrefix+"bkt/a"))})
+	_, err := c.fs.IAM().CreatePolicy(bg, iam.NewPolicy{Name: "bound", Text: policyOf(allow("s3:*", rights.ARNPrefix+"bkt/a"))})
 	want(t, err, nil)
 	s, _ := c.session(iam.Assume{})
 	want(t, c.readsAs(s, "bkt", "b"), nil)
@@ -167,7 +168,7 @@ func TestSessionEnds(t *testing.T) {
 	_, credentials := c.session(iam.Assume{Duration: 900})
 	after := func(d time.Duration) {
 		now := func() time.Time { return c.fs.cfg.Now().Add(d) }
-		c.fs.iam = iam.New(iam.Config{Store: userStore{c.fs}, Users: c.fs.users, May: c.fs.mayAdminister, Secret: c.fs.StoreSecret, Now: now})
+		c.fs.rights.IAM = iam.New(iam.Config{Store: userStore{c.fs}, Users: c.fs.users, May: c.fs.rights.MayAdminister, Secret: c.fs.StoreSecret, Now: now})
 	}
 	after(890 * time.Second)
 	c.reopened(credentials)

@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"ogw/vfs/iam"
+	"ogw/vfs/internal/rights"
 )
 
 // TestSimulate: what Simulate says is what then happens, and why.
 func TestSimulate(t *testing.T) {
 	c := newCast(t)
 	c.bucketOf("bkt", "open/k", "closed/k")
-	c.inline(bob, allow("s3:GetObject", arnPrefix+"bkt/*"))
+	c.inline(bob, allow("s3:GetObject", rights.ARNPrefix+"bkt/*"))
 	c.worker(allow("s3:*", "*"))
 	want(t, c.fs.SetBucketPolicy(bg, "bkt", policyOf(statement("Deny", "s3:GetObject", "bkt/closed/*"))), nil)
 	user := func(name string) string { return "arn:aws:iam:::user/" + name }
@@ -33,7 +34,7 @@ func TestSimulate(t *testing.T) {
 		{user("bob"), "iam:CreateUser", "arn:aws:iam:::user/x", false, false, "no identity-based policy"},
 	} {
 		if !strings.HasPrefix(x.resource, "arn:") {
-			x.resource = arnPrefix + x.resource
+			x.resource = rights.ARNPrefix + x.resource
 		}
 		list, err := c.fs.Simulate(bg, x.who, []string{x.action}, []string{x.resource}, nil)
 		want(t, err, nil)
@@ -44,17 +45,17 @@ func TestSimulate(t *testing.T) {
 	// It says what the doors do.
 	for _, who := range []string{"alice", "bob"} {
 		for _, key := range []string{"open/k", "closed/k"} {
-			list, err := c.fs.Simulate(bg, user(who), []string{"s3:GetObject"}, []string{arnPrefix + "bkt/" + key}, nil)
+			list, err := c.fs.Simulate(bg, user(who), []string{"s3:GetObject"}, []string{rights.ARNPrefix + "bkt/" + key}, nil)
 			want(t, err, nil)
 			if done := c.reads(who, "bkt", key); (done == nil) != list[0].Allowed {
 				t.Errorf("%s %s: %v, simulated %+v", who, key, done, list[0])
 			}
 		}
 	}
-	_, err := c.fs.Simulate(bg, user("nobody"), []string{"s3:GetObject"}, []string{arnPrefix + "bkt/k"}, nil)
+	_, err := c.fs.Simulate(bg, user("nobody"), []string{"s3:GetObject"}, []string{rights.ARNPrefix + "bkt/k"}, nil)
 	want(t, err, ErrNoSuchUser)
 	_, err = c.fs.Simulate(bg, user("bob"), make([]string, 1001), make([]string, 1), nil)
 	want(t, err, ErrInvalid)
-	_, err = c.fs.Simulate(c.as("bob"), user("alice"), []string{"s3:GetObject"}, []string{arnPrefix + "bkt/k"}, nil)
+	_, err = c.fs.Simulate(c.as("bob"), user("alice"), []string{"s3:GetObject"}, []string{rights.ARNPrefix + "bkt/k"}, nil)
 	want(t, err, ErrAccess)
 }

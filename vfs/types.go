@@ -57,7 +57,7 @@ const (
 	// MaxPosixNameBytes is NAME_MAX of the POSIX doors.
 	MaxPosixNameBytes = naming.MaxPosixBytes
 	// MaxSymlinkBytes bounds a symbolic link's target (PATH_MAX without the NUL).
-	MaxSymlinkBytes = 4095
+	MaxSymlinkBytes = record.MaxSymlinkBytes
 	// MaxXattrNameBytes and MaxXattrValueBytes are Linux's XATTR_NAME_MAX and
 	// XATTR_SIZE_MAX.
 	MaxXattrNameBytes  = 255

@@ -15,3 +15,6 @@ const (
 	ModeSticky    uint32 = 0o001000
 	ModePermMask  uint32 = 0o007777 // all bits that chmod sets
 )
+
+// MaxSymlinkBytes bounds a symbolic link's target (PATH_MAX without the NUL).
+const MaxSymlinkBytes = 4095

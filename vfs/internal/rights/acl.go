@@ -1,17 +1,18 @@
-package vfs
+package rights
 
 import (
 	"fmt"
 
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 )
 
 // Which ACLs a bucket takes, and what ownership controls make of who writes.
 
-// takesACL returns ErrAccess for an ACL that the bucket takes from nobody who comes
+// TakesACL returns ErrAccess for an ACL that the bucket takes from nobody who comes
 // through an object door, administrators included.
-func (j *judge) takesACL(g Grants) error {
-	if j.s == nil || j.bucket == 0 || g == nil {
+func (j *Judge) TakesACL(g record.Grants) error {
+	if j.Subject == nil || j.Bucket == 0 || g == nil {
 		return nil
 	}
 	if err := j.ownershipTakes(g); err != nil || !g.Public() {
@@ -19,24 +20,24 @@ func (j *judge) takesACL(g Grants) error {
 	}
 	b, err := j.bucketAttrs()
 	if err == nil && accessBlock(b)&BlockPublicACLs != 0 {
-		return fmt.Errorf("the bucket's public access block refuses ACLs that are public: %w", ErrAccess)
+		return fmt.Errorf("the bucket's public access block refuses ACLs that are public: %w", fserr.ErrAccess)
 	}
 	return err
 }
 
-// ownerOfAll returns the bucket if its owner owns all objects in it.
-func (j *judge) ownerOfAll() (*record.Inode, error) {
+// OwnerOfAll returns the bucket if its owner owns all objects in it.
+func (j *Judge) OwnerOfAll() (*record.Inode, error) {
 	if own, err := j.ownership(); err != nil || own != OwnershipEnforced {
 		return nil, err
 	}
 	return j.bucketInode()
 }
 
-// heir returns the bucket if its owner will own what is published with the ACL a;
+// Heir returns the bucket if its owner will own what is published with the ACL a;
 // nil: who writes will. What a local user writes is the user's, as over POSIX.
-func (j *judge) heir(a Grants) (*record.Inode, error) {
+func (j *Judge) Heir(a record.Grants) (*record.Inode, error) {
 	own, err := j.ownership()
-	if err != nil || own < OwnershipPreferred || j.s != nil && j.s.Local {
+	if err != nil || own < OwnershipPreferred || j.Subject != nil && j.Subject.Local {
 		return nil, err
 	}
 	if own == OwnershipPreferred {
@@ -52,18 +53,18 @@ func (j *judge) heir(a Grants) (*record.Inode, error) {
 
 // toBucketOwner reports whether an ACL says no more than that the bucket's owner, or
 // that of the object, has full control: the canned ACL bucket-owner-full-control.
-func (j *judge) toBucketOwner(a Grants) (bool, error) {
+func (j *Judge) toBucketOwner(a record.Grants) (bool, error) {
 	bucket, err := j.bucketInode()
 	if err != nil {
 		return false, err
 	}
 	for i := range a {
 		switch g := &a[i]; {
-		case g.Permission != PermFullControl:
+		case g.Permission != record.PermFullControl:
 			return false, nil
-		case g.Grantee == GranteeOwner:
-		case g.Grantee == GranteeUser:
-			u, err := j.fs.users.WithID(j.r, g.User)
+		case g.Grantee == record.GranteeOwner:
+		case g.Grantee == record.GranteeUser:
+			u, err := j.rules.Users.WithID(j.R, g.User)
 			if err != nil || u.UID != bucket.UID {
 				return false, err
 			}
@@ -76,24 +77,24 @@ func (j *judge) toBucketOwner(a Grants) (bool, error) {
 
 // ownershipTakes returns ErrACLsDisabled for an ACL that comes with an object to a
 // bucket whose owner owns everything, unless it says just that.
-func (j *judge) ownershipTakes(a Grants) error {
+func (j *Judge) ownershipTakes(a record.Grants) error {
 	if own, err := j.ownership(); err != nil || own != OwnershipEnforced {
 		return err
 	}
 	if full, err := j.toBucketOwner(a); err != nil || full {
 		return err
 	}
-	return fmt.Errorf("%w: its owner owns everything in it", ErrACLsDisabled)
+	return fmt.Errorf("%w: its owner owns everything in it", fserr.ErrACLsDisabled)
 }
 
-// setsACL is takesACL for an ACL that is set for itself, which such a bucket never
+// SetsACL is TakesACL for an ACL that is set for itself, which such a bucket never
 // takes.
-func (j *judge) setsACL(a Grants) error {
-	if own, err := j.ownership(); err != nil || own == OwnershipEnforced && j.s != nil {
+func (j *Judge) SetsACL(a record.Grants) error {
+	if own, err := j.ownership(); err != nil || own == OwnershipEnforced && j.Subject != nil {
 		if err == nil {
-			err = fmt.Errorf("%w: its owner owns everything in it", ErrACLsDisabled)
+			err = fmt.Errorf("%w: its owner owns everything in it", fserr.ErrACLsDisabled)
 		}
 		return err
 	}
-	return j.takesACL(a)
+	return j.TakesACL(a)
 }

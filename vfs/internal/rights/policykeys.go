@@ -1,4 +1,4 @@
-package vfs
+package rights
 
 import (
 	"net/url"
@@ -23,15 +23,21 @@ type policyKeys struct {
 	uid       uint32
 	now       func() time.Time
 	tags      string        // of the object, as they are kept
-	list      *ListOptions  // of a list
+	list      *List         // of a list
 	policyARN string        // of the managed policy that is attached or detached
 	boundary  string        // of the policy that bounds who is made
 	values    policy.Values // nil: the door knows nothing
 	one       [1]string
 }
 
-// taggingHeader is where the tags of an object are kept, in the form of a query.
-const taggingHeader = "X-Amz-Tagging"
+// TaggingHeader is where the tags of an object are kept, in the form of a query.
+const TaggingHeader = "X-Amz-Tagging"
+
+// List is what a list is limited to.
+type List struct {
+	Prefix, Delimiter string
+	MaxKeys           int
+}
 
 // existingTag begins the keys that are the object's tags.
 const existingTag = "s3:existingobjecttag/"

@@ -1,4 +1,4 @@
-package vfs
+package rights
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/iam"
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/policy"
 )
 
@@ -20,10 +21,10 @@ const (
 // or a role by itself, or the store's account, in which policies of who asks decide
 // then. A web identity (iam.Assume.Provider) was verified by the door. ErrAccess (STS
 // AssumeRole, AssumeRoleWithWebIdentity).
-func (fs *FS) AssumeRole(ctx context.Context, q iam.Assume) (iam.Credentials, error) {
-	s := subjectOf(ctx)
+func (u *Rules) AssumeRole(ctx context.Context, q iam.Assume) (iam.Credentials, error) {
+	s := SubjectOf(ctx)
 	if s == nil {
-		return iam.Credentials{}, fmt.Errorf("%w: the program itself is nobody's session", ErrInvalid)
+		return iam.Credentials{}, fmt.Errorf("%w: the program itself is nobody's session", fserr.ErrInvalid)
 	}
 	action, who := assumeRole, s.principal()
 	who.Account = iam.Account
@@ -31,8 +32,8 @@ func (fs *FS) AssumeRole(ctx context.Context, q iam.Assume) (iam.Credentials, er
 		action, who = assumeRoleWeb, policy.Principal{Name: policy.Federated(iam.ProviderARN(q.Provider))}
 	}
 	denied := &iam.Denied{Message: fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s", s.arn(), action, q.Role)}
-	c, err := fs.iam.Assume(ctx, q, func(r cluster.Reader, x *iam.Role, trust *policy.Document) error {
-		j := judge{fs: fs, r: r, s: s}
+	c, err := u.IAM.Assume(ctx, q, func(r cluster.Reader, x *iam.Role, trust *policy.Document) error {
+		j := Judge{rules: u, R: r, Subject: s}
 		e, _ := trust.Decide(&policy.Request{Action: action, Principal: who, Values: j.policyKeys(nil)})
 		may, err := j.passesTrust(e, action, q.Role)
 		if err == nil && !may {
@@ -48,18 +49,18 @@ func (fs *FS) AssumeRole(ctx context.Context, q iam.Assume) (iam.Credentials, er
 }
 
 // passesTrust reports whether who asks may assume a role whose trust policy says e.
-func (j *judge) passesTrust(e policy.Effect, action, role string) (bool, error) {
+func (j *Judge) passesTrust(e policy.Effect, action, role string) (bool, error) {
 	if e == policy.Deny || e == policy.None {
 		return false, nil
 	}
-	if j.s.anonymous() || j.free() {
-		return e == policy.Allow || j.free(), nil
+	if Anonymous(j.Subject) || j.Free() {
+		return e == policy.Allow || j.Free(), nil
 	}
 	set, err := j.identity()
 	if err != nil || set == nil {
 		return err == nil && e == policy.Allow, err
 	}
-	v := set.Decide(&policy.Request{Action: action, Resource: role, Principal: j.s.principal(), Values: j.policyKeys(nil)})
+	v := set.Decide(&policy.Request{Action: action, Resource: role, Principal: j.Subject.principal(), Values: j.policyKeys(nil)})
 	switch {
 	case v.Effect == policy.Deny:
 		return false, nil

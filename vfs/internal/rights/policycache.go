@@ -1,4 +1,4 @@
-package vfs
+package rights
 
 import (
 	"fmt"
@@ -23,12 +23,12 @@ const (
 // entry is ever wrong. The zero value is ready.
 type policyCache struct {
 	mu      sync.RWMutex
-	entries map[record.PolicyDigest]*bucketPolicy
+	entries map[record.PolicyDigest]*BucketPolicy
 	bytes   int
 }
 
 // get returns the policy of a bucket, whose digest that is.
-func (c *policyCache) get(r cluster.Reader, ino record.Ino, digest record.PolicyDigest) (*bucketPolicy, error) {
+func (c *policyCache) get(r cluster.Reader, ino record.Ino, digest record.PolicyDigest) (*BucketPolicy, error) {
 	c.mu.RLock()
 	p := c.entries[digest]
 	c.mu.RUnlock()
@@ -39,7 +39,7 @@ func (c *policyCache) get(r cluster.Reader, ino record.Ino, digest record.Policy
 	if err != nil {
 		return nil, err
 	}
-	if p, err = compilePolicy(&stored); err != nil {
+	if p, err = CompilePolicy(&stored); err != nil {
 		return nil, fmt.Errorf("%w: policy of bucket %d: %w", fserr.ErrCorrupt, ino, err)
 	}
 	c.put(stored.Digest(), p)
@@ -47,11 +47,11 @@ func (c *policyCache) get(r cluster.Reader, ino record.Ino, digest record.Policy
 }
 
 // put keeps a policy. When there is no room, others go, whichever come first.
-func (c *policyCache) put(digest record.PolicyDigest, p *bucketPolicy) {
+func (c *policyCache) put(digest record.PolicyDigest, p *BucketPolicy) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.entries == nil {
-		c.entries = make(map[record.PolicyDigest]*bucketPolicy)
+		c.entries = make(map[record.PolicyDigest]*BucketPolicy)
 	}
 	if _, ok := c.entries[digest]; ok {
 		return
@@ -68,29 +68,29 @@ func (c *policyCache) put(digest record.PolicyDigest, p *bucketPolicy) {
 	c.bytes += cost
 }
 
-// bucketPolicy is the policy of a bucket, compiled.
-type bucketPolicy struct {
+// BucketPolicy is the policy of a bucket, compiled.
+type BucketPolicy struct {
 	*policy.Document
 	arn    string // of the bucket that the policy names
-	public bool
+	Public bool
 	bytes  int
 }
 
-// arnPrefix begins the ARNs of buckets.
-const arnPrefix = "arn:aws:s3:::"
+// ARNPrefix begins the ARNs of buckets.
+const ARNPrefix = "arn:aws:s3:::"
 
-// compilePolicy reads the policy of a bucket. With IDs in place of account numbers it
+// CompilePolicy reads the policy of a bucket. With IDs in place of account numbers it
 // may be longer than it was sent.
-func compilePolicy(p *record.BucketPolicy) (*bucketPolicy, error) {
+func CompilePolicy(p *record.BucketPolicy) (*BucketPolicy, error) {
 	d, err := policy.Parse(p.Text, policy.Options{Kind: policy.Bucket, Bucket: p.Bucket, MaxBytes: 2 * policy.MaxBucketBytes})
 	if err != nil {
 		return nil, err
 	}
-	return &bucketPolicy{Document: d, arn: arnPrefix + p.Bucket, public: d.Public(), bytes: len(p.Text)}, nil
+	return &BucketPolicy{Document: d, arn: ARNPrefix + p.Bucket, Public: d.Public(), bytes: len(p.Text)}, nil
 }
 
 // resource is the ARN of the bucket, or of an object in it.
-func (p *bucketPolicy) resource(object bool, key string) string {
+func (p *BucketPolicy) resource(object bool, key string) string {
 	if !object {
 		return p.arn
 	}

@@ -1,4 +1,4 @@
-package vfs
+package rights
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/iam"
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/policy"
 )
@@ -18,7 +19,7 @@ import (
 // Allow, or None, if grants decide. ErrAccess for what one denies, for what the
 // boundary does not hold, and where somebody who is held to policies is allowed
 // nothing by any.
-func (j *judge) byPolicies(act Action, name string, n *record.Inode) (policy.Effect, error) {
+func (j *Judge) byPolicies(act Action, name string, n *record.Inode) (policy.Effect, error) {
 	e, err := j.byPolicy(act, name, n)
 	if err != nil {
 		return e, err
@@ -31,7 +32,7 @@ func (j *judge) byPolicies(act Action, name string, n *record.Inode) (policy.Eff
 	if err != nil {
 		return policy.None, err
 	}
-	v := set.Decide(&policy.Request{Action: name, Resource: resource, Principal: j.s.principal(), Values: j.policyKeys(n)})
+	v := set.Decide(&policy.Request{Action: name, Resource: resource, Principal: j.Subject.principal(), Values: j.policyKeys(n)})
 	switch {
 	case v.Effect == policy.Deny:
 		return policy.None, fmt.Errorf("statement %d %q of %s denies %s: %w", v.Number, v.Sid, v.Policy, name, j.denied(act))
@@ -50,26 +51,26 @@ func (j *judge) byPolicies(act Action, name string, n *record.Inode) (policy.Eff
 }
 
 // identity returns the policies of who asks, nil for who is not held to any.
-func (j *judge) identity() (set *iam.Set, err error) {
+func (j *Judge) identity() (set *iam.Set, err error) {
 	if j.heldRead {
 		return j.held, nil
 	}
-	if j.free() || j.s.Local || j.s.User == "" {
+	if j.Free() || j.Subject.Local || j.Subject.User == "" {
 		return nil, nil
 	}
-	j.held, err = j.fs.iam.SetOf(j.r, j.s.User)
-	if err == nil && j.s.inRole() {
-		j.held, err = j.fs.iam.Limited(j.r, j.held, j.s.Session)
+	j.held, err = j.rules.IAM.SetOf(j.R, j.Subject.User)
+	if err == nil && j.Subject.inRole() {
+		j.held, err = j.rules.IAM.Limited(j.R, j.held, j.Subject.Session)
 	}
-	if errors.Is(err, ErrNotExist) {
-		err = fmt.Errorf("%w: the role of the session, or a policy of it, was removed", ErrAccess)
+	if errors.Is(err, fserr.ErrNotExist) {
+		err = fmt.Errorf("%w: the role of the session, or a policy of it, was removed", fserr.ErrAccess)
 	}
 	j.heldRead = err == nil
 	return j.held, err
 }
 
-// byKeys reports whether policies can tell keys of the bucket apart.
-func (j *judge) byKeys() (bool, error) {
+// ByKeys reports whether policies can tell keys of the bucket apart.
+func (j *Judge) ByKeys() (bool, error) {
 	if p, _, err := j.bucketPolicy(); p != nil || err != nil {
 		return p != nil, err
 	}
@@ -78,9 +79,9 @@ func (j *judge) byKeys() (bool, error) {
 }
 
 // resource is the ARN that an action is about, by the name that the bucket has now.
-func (j *judge) resource(act Action) (string, error) {
+func (j *Judge) resource(act Action) (string, error) {
 	name := j.name
-	if name == "" && j.bucket != 0 {
+	if name == "" && j.Bucket != 0 {
 		n, err := j.bucketInode()
 		if err != nil {
 			return "", err
@@ -89,17 +90,17 @@ func (j *judge) resource(act Action) (string, error) {
 	}
 	switch {
 	case act == ActListBuckets:
-		return arnPrefix + "*", nil
+		return ARNPrefix + "*", nil
 	case act.onObject():
-		return arnPrefix + name + "/" + j.key, nil
+		return ARNPrefix + name + "/" + j.Key, nil
 	}
-	return arnPrefix + name, nil
+	return ARNPrefix + name, nil
 }
 
-// keypath.BucketInode returns the inode of the bucket.
-func (j *judge) bucketInode() (n *record.Inode, err error) {
+// bucketInode returns the inode of the bucket.
+func (j *Judge) bucketInode() (n *record.Inode, err error) {
 	if j.owned == nil {
-		if n, err = record.GetInode(j.r, j.bucket); err != nil {
+		if n, err = record.GetInode(j.R, j.Bucket); err != nil {
 			return nil, err
 		}
 		j.owned = n
@@ -111,8 +112,8 @@ func (j *judge) bucketInode() (n *record.Inode, err error) {
 // public access block says. The entry of the bucket's directory tells whether there
 // is a policy: without one nothing is read. With one, the bucket's attributes are,
 // whose digest finds the compiled policy.
-func (j *judge) bucketPolicy() (*bucketPolicy, AccessBlock, error) {
-	if j.unpolicied || j.bucket == 0 || j.free() || j.s.Local {
+func (j *Judge) bucketPolicy() (*BucketPolicy, AccessBlock, error) {
+	if j.unpolicied || j.Bucket == 0 || j.Free() || j.Subject.Local {
 		return nil, 0, nil
 	}
 	b, err := j.bucketAttrs()
@@ -125,22 +126,35 @@ func (j *judge) bucketPolicy() (*bucketPolicy, AccessBlock, error) {
 		return nil, 0, nil
 	case len(record.PolicyDigest{}):
 	default:
-		return nil, 0, fmt.Errorf("%w: policy of bucket %d has a digest of %d bytes", ErrCorrupt, j.bucket, len(digest))
+		return nil, 0, fmt.Errorf("%w: policy of bucket %d has a digest of %d bytes", fserr.ErrCorrupt, j.Bucket, len(digest))
 	}
-	p, err := j.fs.policies.get(j.r, j.bucket, record.PolicyDigest(digest))
+	p, err := j.rules.policies.get(j.R, j.Bucket, record.PolicyDigest(digest))
 	return p, accessBlock(b), err
+}
+
+// TakesPolicy returns ErrAccess for a policy that the bucket takes from nobody who
+// comes through an object door, administrators included.
+func (j *Judge) TakesPolicy(p *BucketPolicy) error {
+	if j.Subject == nil || !p.Public {
+		return nil
+	}
+	b, err := j.bucketAttrs()
+	if err == nil && accessBlock(b)&BlockPublicPolicies != 0 {
+		return fmt.Errorf("the bucket's public access block refuses policies that are public: %w", fserr.ErrAccess)
+	}
+	return err
 }
 
 // byPolicy returns what the bucket's policy says of an action under a name of its, to
 // the object n or to what has none yet: Allow, AllowRole, or None. Deny is ErrAccess.
-func (j *judge) byPolicy(act Action, name string, n *record.Inode) (policy.Effect, error) {
+func (j *Judge) byPolicy(act Action, name string, n *record.Inode) (policy.Effect, error) {
 	p, block, err := j.bucketPolicy()
 	if p == nil || err != nil || name == "" {
 		return policy.None, err
 	}
-	e, by := p.Decide(&policy.Request{Action: name, Resource: p.resource(act.onObject(), j.key), Principal: j.s.principal(), Values: j.policyKeys(n)})
+	e, by := p.Decide(&policy.Request{Action: name, Resource: p.resource(act.onObject(), j.Key), Principal: j.Subject.principal(), Values: j.policyKeys(n)})
 	switch {
-	case (e == policy.Allow || e == policy.AllowRole) && (block&RestrictPublicBuckets == 0 || !p.public):
+	case (e == policy.Allow || e == policy.AllowRole) && (block&RestrictPublicBuckets == 0 || !p.Public):
 		return e, nil
 	case e != policy.Deny:
 		return policy.None, nil
@@ -158,28 +172,28 @@ func (j *judge) byPolicy(act Action, name string, n *record.Inode) (policy.Effec
 var keepsPolicy = map[string]bool{"s3:GetBucketPolicy": true, "s3:PutBucketPolicy": true, "s3:DeleteBucketPolicy": true}
 
 // policyKeys are the condition keys of what is asked for.
-func (j *judge) policyKeys(n *record.Inode) *policyKeys {
-	k := &policyKeys{anonymous: j.s.anonymous(), session: j.s.Session, user: j.s.User, name: j.s.Name, uid: j.s.UID, now: j.fs.cfg.Now, list: j.list}
+func (j *Judge) policyKeys(n *record.Inode) *policyKeys {
+	k := &policyKeys{anonymous: Anonymous(j.Subject), session: j.Subject.Session, user: j.Subject.User, name: j.Subject.Name, uid: j.Subject.UID, now: j.rules.Now, list: j.List}
 	if n != nil {
-		k.tags = n.Object.Headers[taggingHeader]
+		k.tags = n.Object.Headers[TaggingHeader]
 	}
-	if j.s.Call != nil {
-		k.values = j.s.Call.Values
+	if j.Subject.Call != nil {
+		k.values = j.Subject.Call.Values
 	}
 	return k
 }
 
-// mayAdminister is the judge of users, groups and policies: administrators may do
+// MayAdminister is the judge of users, groups and policies: administrators may do
 // everything, others what a policy of theirs allows. Nobody but an administrator
 // changes one.
-func (fs *FS) mayAdminister(ctx context.Context, r cluster.Reader, a iam.Ask) error {
-	s := subjectOf(ctx)
-	if s.mayAll() {
+func (u *Rules) MayAdminister(ctx context.Context, r cluster.Reader, a iam.Ask) error {
+	s := SubjectOf(ctx)
+	if MayAll(s) {
 		return nil
 	}
 	why := "no identity-based policy allows the " + a.Action + " action"
 	if !a.Admin {
-		j := judge{fs: fs, r: r, s: s}
+		j := Judge{rules: u, R: r, Subject: s}
 		set, err := j.identity()
 		if err != nil {
 			return err

@@ -1,10 +1,12 @@
-package vfs
+package rights
 
 import (
 	"context"
 	"fmt"
 
 	"ogw/vfs/iam"
+	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/policy"
 	"ogw/vfs/users"
@@ -16,7 +18,7 @@ import (
 // is anonymous, and owns nothing, whatever the uid.
 type Subject struct {
 	// User is the user's ID, which grants and policies name.
-	User UserID
+	User record.UserID
 	// Name is the user's name of now, for policies.
 	Name string
 	// UID, GID and Groups are what POSIX modes go by, and own what is made.
@@ -48,7 +50,7 @@ type Call struct {
 }
 
 // Nobody is the subject of anonymous requests.
-var Nobody = &Subject{UID: NobodyUID, GID: NobodyUID}
+var Nobody = &Subject{UID: perm.NobodyUID, GID: perm.NobodyUID}
 
 type subjectKey struct{}
 
@@ -76,32 +78,32 @@ func (c *SubjectContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// subjectOf returns who asks, nil for the program itself.
-func subjectOf(ctx context.Context) *Subject {
+// SubjectOf returns who asks, nil for the program itself.
+func SubjectOf(ctx context.Context) *Subject {
 	s, _ := ctx.Value(subjectKey{}).(*Subject)
 	return s
 }
 
-// anonymous reports whether nobody said who asks.
-func (s *Subject) anonymous() bool { return s.User == "" && !s.Admin && !s.Local }
+// Anonymous reports whether nobody said who asks.
+func Anonymous(s *Subject) bool { return s.User == "" && !s.Admin && !s.Local }
 
-// mayAll reports whether nothing is to be checked.
-func (s *Subject) mayAll() bool { return s == nil || s.Admin }
+// MayAll reports whether nothing is to be checked.
+func MayAll(s *Subject) bool { return s == nil || s.Admin }
 
-// keepsOwner reports whether what s overwrites stays its owner's: it is S3's
+// KeepsOwner reports whether what s overwrites stays its owner's: it is S3's
 // rule that the writer owns.
-func (s *Subject) keepsOwner() bool { return s.mayAll() || s.Local }
+func KeepsOwner(s *Subject) bool { return MayAll(s) || s.Local }
 
 // denied is the error of who has no right to act.
 func (s *Subject) denied(act Action) error {
 	who := string(s.User)
 	switch {
-	case s.anonymous():
+	case Anonymous(s):
 		who = "anonymous"
 	case who == "":
 		who = fmt.Sprint("uid ", s.UID)
 	}
-	return fmt.Errorf("%s may not %s: %w", who, act, ErrAccess)
+	return fmt.Errorf("%s may not %s: %w", who, act, fserr.ErrAccess)
 }
 
 // inRole reports whether s is a session of a role.
@@ -118,19 +120,19 @@ func (s *Subject) arn() string {
 	return users.ARN(s.UID, s.Name)
 }
 
-// owns reports whether s is the owner of n.
-func (s *Subject) owns(n *record.Inode) bool { return !s.anonymous() && s.UID == n.UID }
+// Owns reports whether s is the owner of n.
+func Owns(s *Subject, n *record.Inode) bool { return !Anonymous(s) && s.UID == n.UID }
 
-// cred is s for checks of modes, and owns what s makes. The program itself is
+// CredOf is s for checks of modes, and owns what s makes. The program itself is
 // the superuser.
-func (s *Subject) cred() *Cred {
+func CredOf(s *Subject) *perm.Cred {
 	if s == nil {
-		return Root
+		return perm.Root
 	}
-	if s.anonymous() {
-		return NewCred(NobodyUID, NobodyUID)
+	if Anonymous(s) {
+		return perm.NewCred(perm.NobodyUID, perm.NobodyUID)
 	}
-	return NewCred(s.UID, s.GID, s.Groups...)
+	return perm.NewCred(s.UID, s.GID, s.Groups...)
 }
 
 // policyAction is what policies call act, "" if nobody said it: nothing is decided then.
@@ -143,7 +145,7 @@ func (s *Subject) policyAction(act Action) string {
 
 // principal is how policies name the subject.
 func (s *Subject) principal() policy.Principal {
-	if s.anonymous() {
+	if Anonymous(s) {
 		return policy.Principal{}
 	}
 	if s.inRole() {

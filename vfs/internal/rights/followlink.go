@@ -1,28 +1,56 @@
-package vfs
+package rights
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/keypath"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 )
 
 // maxLinkDepth bounds the symbolic links on one way, as Linux does (MAXSYMLINKS).
 const maxLinkDepth = 40
 
-// followLink returns the regular file that the symbolic link ino leads to.
+// ObjectInode returns the inode that holds the content of a key: the file,
+// the one that a symbolic link leads to within the bucket, or an explicit
+// directory's own. ErrNoSuchKey, ErrAccess.
+func (j *Judge) ObjectInode(k *keypath.Key, p *keypath.Place) (*record.Inode, error) {
+	if p.Entry == nil {
+		return nil, k.NoSuchKey()
+	}
+	switch p.Entry.Mode {
+	case record.ModeSymlink:
+		n, err := j.FollowLink(p.Trail, p.Entry.Ino)
+		if errors.Is(err, fserr.ErrNoSuchKey) {
+			err = fmt.Errorf("key %q: %w", k.Key, err)
+		}
+		return n, err
+	case record.ModeRegular, record.ModeDirectory:
+		n, err := record.GetInode(j.R, p.Entry.Ino)
+		if err == nil && n.IsDir() && !n.Has(record.FlagExplicit) {
+			return nil, k.NoSuchKey()
+		}
+		return n, err
+	default:
+		return nil, k.NoSuchKey()
+	}
+}
+
+// FollowLink returns the regular file that the symbolic link ino leads to.
 // trail are the directories from the bucket's to the link's; the way must not
 // leave the bucket, so absolute targets lead nowhere. ErrNoSuchKey if it
 // leads to no regular file, ErrAccess if it passes a directory that j denies.
-func (j *judge) followLink(trail []keypath.Step, ino Ino) (*record.Inode, error) {
-	r := j.r
-	nowhere := fmt.Errorf("symbolic link: %w", ErrNoSuchKey)
+func (j *Judge) FollowLink(trail []keypath.Step, ino record.Ino) (*record.Inode, error) {
+	r := j.R
+	nowhere := fmt.Errorf("symbolic link: %w", fserr.ErrNoSuchKey)
 	n, err := record.GetInode(r, ino)
 	if err != nil {
 		return nil, err
 	}
-	if trail[0].Ino == RootIno && len(trail) > 1 {
+	if trail[0].Ino == record.RootIno && len(trail) > 1 {
 		trail = trail[1:] // a key from the root on: its bucket comes first
 	}
 	way := append(make([]keypath.Step, 0, len(trail)+8), trail...)
@@ -55,10 +83,10 @@ func (j *judge) followLink(trail []keypath.Step, ino Ino) (*record.Inode, error)
 			return nil, nowhere
 		case e.Dir:
 			way, names = append(way, keypath.StepTo(e)), append(names, e.Name)
-			if err := j.dir(keypath.StepTo(e), AccessExec); err != nil {
+			if err := j.Dir(keypath.StepTo(e), perm.AccessExec); err != nil {
 				return nil, err
 			}
-		case e.Mode == ModeSymlink:
+		case e.Mode == record.ModeSymlink:
 			if n, err = record.GetInode(r, e.Ino); err != nil {
 				return nil, err
 			}
@@ -67,13 +95,13 @@ func (j *judge) followLink(trail []keypath.Step, ino Ino) (*record.Inode, error)
 			} else {
 				rest = n.Target
 			}
-		case e.Mode == ModeRegular && !more:
+		case e.Mode == record.ModeRegular && !more:
 			j.linked = strings.Join(append(names, e.Name), "/")
 			return record.GetInode(r, e.Ino)
 		default:
 			return nil, nowhere
 		}
-		if len(rest) > 2*MaxSymlinkBytes {
+		if len(rest) > 2*record.MaxSymlinkBytes {
 			return nil, nowhere
 		}
 	}
@@ -82,10 +110,10 @@ func (j *judge) followLink(trail []keypath.Step, ino Ino) (*record.Inode, error)
 
 // linkNames are the names of the directories on a way from the bucket's to the key
 // that is asked for, as far as a policy needs them.
-func (j *judge) linkNames(steps int) []string {
+func (j *Judge) linkNames(steps int) []string {
 	names := make([]string, steps-1, steps+8)
-	if j.key != "" {
-		copy(names, strings.Split(j.key, "/"))
+	if j.Key != "" {
+		copy(names, strings.Split(j.Key, "/"))
 	}
 	return names
 }

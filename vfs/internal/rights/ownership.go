@@ -1,4 +1,4 @@
-package vfs
+package rights
 
 // Ownership says who owns what is written into a bucket by others than its owner:
 // S3's Object Ownership.

@@ -1,4 +1,4 @@
-package vfs
+package rights
 
 // Action is what somebody asks to do through an object door.
 type Action uint8
@@ -48,3 +48,6 @@ var policyActions = [actions]string{
 
 // onObject reports whether an action is about an object.
 func (a Action) onObject() bool { return a >= ActReadObject }
+
+// PolicyAction is what policies call an action of requests that do not say it.
+func PolicyAction(a Action) string { return policyActions[a] }

@@ -1,4 +1,4 @@
-package vfs
+package rights
 
 // AccessBlock is what no ACL in a bucket may do, whoever sets it: S3's public
 // access block. It is kept as the configuration AccessBlockConfig, in one byte.
@@ -15,8 +15,8 @@ const (
 // AccessBlockConfig is the name under which BucketConfig keeps it.
 const AccessBlockConfig = "publicAccessBlock"
 
-// readAccessBlock reads what is kept. What is not understood blocks everything.
-func readAccessBlock(v []byte) AccessBlock {
+// ReadAccessBlock reads what is kept. What is not understood blocks everything.
+func ReadAccessBlock(v []byte) AccessBlock {
 	switch len(v) {
 	case 0:
 		return 0

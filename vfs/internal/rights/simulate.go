@@ -1,4 +1,4 @@
-package vfs
+package rights
 
 import (
 	"context"
@@ -8,14 +8,16 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/iam"
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/keypath"
+	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/policy"
 	"ogw/vfs/users"
 )
 
-// Anonymous is who asks without an identity, to Simulate.
-const Anonymous = "anonymous"
+// Stranger is who asks without an identity, to Simulate.
+const Stranger = "anonymous"
 
 // Simulated is what becomes of one request.
 type Simulated struct {
@@ -37,50 +39,47 @@ type Simulated struct {
 const maxSimulated = 1000
 
 // Simulate tells what would become of requests of a user or role, by ARN or ID, or of
-// Anonymous: each action on each resource, by the same judge that decides them, with what is
+// Stranger: each action on each resource, by the same judge that decides them, with what is
 // stored now. Values are condition keys; nil: there are none. Nothing is done. For a user
 // who is not there, fserr.ErrNoSuchUser (IAM SimulatePrincipalPolicy).
-func (fs *FS) Simulate(ctx context.Context, who string, actions, resources []string, values policy.Values) (list []Simulated, err error) {
+func (u *Rules) Simulate(ctx context.Context, r cluster.Reader, who string, actions, resources []string, values policy.Values) ([]Simulated, error) {
 	if len(actions)*len(resources) > maxSimulated {
-		return nil, fmt.Errorf("%d actions on %d resources, %d answers are allowed: %w", len(actions), len(resources), maxSimulated, ErrInvalid)
+		return nil, fmt.Errorf("%d actions on %d resources, %d answers are allowed: %w", len(actions), len(resources), maxSimulated, fserr.ErrInvalid)
 	}
-	err = fs.view(ctx, func(r cluster.Reader) error {
-		list = nil
-		s, err := fs.simulated(r, who)
-		if err != nil {
-			return err
+	s, err := u.simulated(r, who)
+	if err != nil {
+		return nil, err
+	}
+	s.Call = &Call{Values: values}
+	ask := iam.Ask{Action: "iam:SimulatePrincipalPolicy", Resource: who}
+	if s.User != "" {
+		if ask.Resource, err = u.IAM.Shown(r, string(s.User)); err != nil {
+			return nil, err
 		}
-		s.Call = &Call{Values: values}
-		ask := iam.Ask{Action: "iam:SimulatePrincipalPolicy", Resource: who}
-		if s.User != "" {
-			if ask.Resource, err = fs.iam.Shown(r, string(s.User)); err != nil {
-				return err
+	}
+	if err := u.MayAdminister(ctx, r, ask); err != nil {
+		return nil, err
+	}
+	var list []Simulated
+	for _, action := range actions {
+		for _, resource := range resources {
+			x, err := u.simulate(WithSubject(ctx, s), r, action, resource)
+			if err != nil {
+				return nil, err
 			}
+			list = append(list, x)
 		}
-		if err := fs.mayAdminister(ctx, r, ask); err != nil {
-			return err
-		}
-		for _, action := range actions {
-			for _, resource := range resources {
-				x, err := fs.simulate(WithSubject(ctx, s), r, action, resource)
-				if err != nil {
-					return err
-				}
-				list = append(list, x)
-			}
-		}
-		return nil
-	})
-	return list, err
+	}
+	return list, nil
 }
 
 // simulated is the subject that somebody would be.
-func (fs *FS) simulated(r cluster.Reader, who string) (*Subject, error) {
-	if who == Anonymous {
+func (u *Rules) simulated(r cluster.Reader, who string) (*Subject, error) {
+	if who == Stranger {
 		s := *Nobody
 		return &s, nil
 	}
-	id, err := fs.iam.Principal(r, who)
+	id, err := u.IAM.Principal(r, who)
 	if err != nil {
 		return nil, err
 	}
@@ -89,20 +88,20 @@ func (fs *FS) simulated(r cluster.Reader, who string) (*Subject, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Subject{User: users.ID(role), Name: x.Name, UID: x.UID, GID: x.UID, Session: iam.Imagined(x, session, fs.cfg.Now())}, nil
+		return &Subject{User: users.ID(role), Name: x.Name, UID: x.UID, GID: x.UID, Session: iam.Imagined(x, session, u.Now())}, nil
 	}
-	u, err := fs.users.WithID(r, users.ID(id))
-	return &Subject{User: u.ID, Name: u.Name, UID: u.UID, GID: u.GID, Admin: u.Admin}, err
+	x, err := u.Users.WithID(r, users.ID(id))
+	return &Subject{User: x.ID, Name: x.Name, UID: x.UID, GID: x.GID, Admin: x.Admin}, err
 }
 
 // simulate is one request of who asks.
-func (fs *FS) simulate(ctx context.Context, r cluster.Reader, action, resource string) (Simulated, error) {
-	s := subjectOf(ctx)
+func (u *Rules) simulate(ctx context.Context, r cluster.Reader, action, resource string) (Simulated, error) {
+	s := SubjectOf(ctx)
 	out := Simulated{Action: action, Resource: resource}
-	path, ok := strings.CutPrefix(resource, arnPrefix)
+	path, ok := strings.CutPrefix(resource, ARNPrefix)
 	if !ok || !strings.HasPrefix(action, "s3:") {
-		err := fs.mayAdminister(ctx, r, iam.Ask{Action: action, Resource: resource})
-		j := fs.judge(ctx, r, 0)
+		err := u.MayAdminister(ctx, r, iam.Ask{Action: action, Resource: resource})
+		j := u.On(ctx, r, 0)
 		return out, j.explain(&out, policy.Request{Action: action, Resource: resource, Principal: s.principal(), Values: j.policyKeys(nil)}, err)
 	}
 	act := actOf(action)
@@ -110,18 +109,18 @@ func (fs *FS) simulate(ctx context.Context, r cluster.Reader, action, resource s
 	call.Act, call.Action = act, action
 	s.Call = &call
 	bucket, key, _ := strings.Cut(path, "/")
-	j, n, err := fs.simulatedPlace(ctx, r, bucket, key)
-	if err == nil && !j.free() {
+	j, n, err := u.simulatedPlace(ctx, r, bucket, key)
+	if err == nil && !j.Free() {
 		err = j.grantsAs(act, action, n)
 	}
 	switch {
 	case err != nil || n == nil:
 	case act == ActReadObject:
-		err = j.mode(n, AccessRead)
+		err = j.Mode(n, perm.AccessRead)
 	case act == ActWriteObject:
-		err = j.mode(n, AccessWrite)
+		err = j.Mode(n, perm.AccessWrite)
 	}
-	if err != nil && !errors.Is(err, ErrAccess) {
+	if err != nil && !errors.Is(err, fserr.ErrAccess) {
 		return out, err
 	}
 	return out, j.explain(&out, policy.Request{Action: action, Resource: resource, Principal: s.principal(), Values: j.policyKeys(n)}, err)
@@ -129,22 +128,22 @@ func (fs *FS) simulate(ctx context.Context, r cluster.Reader, action, resource s
 
 // simulatedPlace is the judge for a bucket or a key in it, which need not be there, and
 // the object's inode.
-func (fs *FS) simulatedPlace(ctx context.Context, r cluster.Reader, bucket, key string) (j judge, n *record.Inode, err error) {
+func (u *Rules) simulatedPlace(ctx context.Context, r cluster.Reader, bucket, key string) (j Judge, n *record.Inode, err error) {
 	b, err := keypath.BucketInode(r, bucket)
-	if errors.Is(err, ErrNoSuchBucket) || errors.Is(err, ErrInvalid) {
-		j = *fs.namedJudge(ctx, r, bucket)
-		j.key = key
+	if errors.Is(err, fserr.ErrNoSuchBucket) || errors.Is(err, fserr.ErrInvalid) {
+		j = *u.OnName(ctx, r, bucket)
+		j.Key = key
 		return j, nil, nil
 	}
 	if err != nil {
 		return j, nil, err
 	}
-	j = fs.bucketJudge(ctx, r, b)
-	j.key = key
+	j = u.OnBucket(ctx, r, b)
+	j.Key = key
 	if key == "" {
 		return j, nil, nil
 	}
-	k, err := parseKey(ObjectName{Bucket: bucket, Key: key})
+	k, err := keypath.Parse(bucket, key)
 	if err != nil {
 		return j, nil, err
 	}
@@ -152,23 +151,23 @@ func (fs *FS) simulatedPlace(ctx context.Context, r cluster.Reader, bucket, key 
 	if err != nil {
 		return j, nil, err
 	}
-	if err := j.reach(&k, &at); err != nil {
+	if err := j.Reach(&k, &at); err != nil {
 		return j, nil, err
 	}
-	n, err = j.objectInode(&k, &at)
-	if errors.Is(err, ErrNoSuchKey) {
+	n, err = j.ObjectInode(&k, &at)
+	if errors.Is(err, fserr.ErrNoSuchKey) {
 		err = nil
 	}
 	return j, n, err
 }
 
 // explain fills in what decided, where denied is what the judge said.
-func (j *judge) explain(out *Simulated, q policy.Request, denied error) error {
+func (j *Judge) explain(out *Simulated, q policy.Request, denied error) error {
 	out.Allowed = denied == nil
 	if denied != nil {
 		out.Why = denied.Error()
 	}
-	if j.free() {
+	if j.Free() {
 		out.Why = "administrators may do everything"
 		return nil
 	}
@@ -187,7 +186,7 @@ func (j *judge) explain(out *Simulated, q policy.Request, denied error) error {
 		}
 	}
 	set, err := j.identity()
-	if err != nil && !errors.Is(err, ErrAccess) {
+	if err != nil && !errors.Is(err, fserr.ErrAccess) {
 		return err
 	}
 	if set != nil {
