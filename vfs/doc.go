@@ -24,6 +24,7 @@
 //	              attrcache                              over changeclock: attributes, decoded
 //	              tokens                                 over session: what was done already
 //	              perm                                   over posixacl: credentials, modes, file flags
+//	              listing                                over rights: pages of keys and of uploads
 //	              rights                                 over perm, keypath and iam: the object doors
 //	              keypath                                over naming and records: keys, walked
 //	              posixacl  extents  ids  changeclock    over records
@@ -39,9 +40,10 @@
 // inode are one thing:
 //
 //	whole     open background check repair backup
-//	objects   put append receive copy renameobject object objectinfo delete purge list listuploads listrights
-//	          multipart part partcopy complete uploadmarker bucket bucketconfig bucketpolicy
-//	          bucketownership deleterights rights durability whereis xattr xattrvirtual
+//	objects   put append receive copy renameobject object objectinfo delete purge list
+//	          listuploads multipart part partcopy complete bucket bucketconfig
+//	          bucketpolicy bucketownership deleterights rights durability whereis xattr
+//	          xattrvirtual
 //	POSIX     create unlink rename readdir dirstream setflags allocate copyrange below
 //	          statfs settings
 //	files     file openfile piece write flush blobupload sync setattr lookup attr

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/listing"
 )
 
 // listPages lists a bucket page by page.
@@ -24,7 +25,7 @@ func listPages(t *testing.T, fs *FS, o ListOptions) (keys []string, pages int) {
 			keys = append(keys, p)
 			bytes += len(p)
 		}
-		if bytes > maxListBytes+MaxKeyBytes || len(page.Next) > 2*MaxKeyBytes {
+		if bytes > listing.MaxBytes+MaxKeyBytes || len(page.Next) > 2*MaxKeyBytes {
 			t.Fatalf("a page of %d bytes, which goes on after %d", bytes, len(page.Next))
 		}
 		if pages++; !page.Truncated {
@@ -107,7 +108,7 @@ func TestListPageBytes(t *testing.T) {
 		if pages++; !page.Truncated {
 			break
 		}
-		if len(page.Uploads)*MaxKeyBytes > maxListBytes+MaxKeyBytes {
+		if len(page.Uploads)*MaxKeyBytes > listing.MaxBytes+MaxKeyBytes {
 			t.Fatalf("a page of %d uploads", len(page.Uploads))
 		}
 	}

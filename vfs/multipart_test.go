@@ -18,6 +18,7 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/mem"
 	"ogw/vfs/internal/keypath"
+	"ogw/vfs/internal/listing"
 	"ogw/vfs/internal/record"
 )
 
@@ -499,7 +500,7 @@ func TestListUploadsAmongOthers(t *testing.T) {
 	bucketFS(t, fs)
 	want(t, fs.SetBucketGrants(bg, "bucket", Grants{{Grantee: GranteeEverybody, Permission: PermRead}}), nil)
 	ino := mustLookup(t, fs, RootIno, "bucket").Ino
-	const others = maxUploadsPassed + maxUploadsPassed/2
+	const others = listing.MaxUploadsPassed + listing.MaxUploadsPassed/2
 	want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error {
 		for i := range others + 1 {
 			u := record.Upload{ID: ContentID(1000 + i), Bucket: ino, Key: fmt.Sprintf("k%05d", i), By: record.Initiator{User: "of others"}}
@@ -518,7 +519,7 @@ func TestListUploadsAmongOthers(t *testing.T) {
 		t.Errorf("the first page: %+v", page)
 	}
 	again, err := fs.ListUploads(bob, "bucket", ListUploadsOptions{MaxUploads: 10})
-	if err != nil || again.NextUpload == page.NextUpload || len(again.NextUpload) != 1+base64.RawURLEncoding.EncodedLen(12+16+uploadMarkerBytes) {
+	if err != nil || again.NextUpload == page.NextUpload || len(again.NextUpload) != 1+base64.RawURLEncoding.EncodedLen(12+16+listing.MarkerBytes) {
 		t.Errorf("the marker of the first page, again: %s, %v", again.NextUpload, err)
 	}
 	if _, err := fs.GetUpload(bg, ObjectName{"bucket", "k09999"}.Upload(page.NextUpload)); !errors.Is(err, ErrNoSuchUpload) {

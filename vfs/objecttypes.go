@@ -5,6 +5,7 @@ import (
 
 	"ogw/vfs/internal/checksum"
 	"ogw/vfs/internal/keypath"
+	"ogw/vfs/internal/listing"
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 )
@@ -178,14 +179,7 @@ type DeleteResult struct {
 }
 
 // ListOptions of ListObjects; see ListObjects.
-type ListOptions struct {
-	Prefix     string
-	Delimiter  string // any string; "/" is the fast one
-	StartAfter string // first key is greater than this
-	MaxKeys    int    // 0 to MaxListKeys
-	// Names only: ETag, size and times stay zero (multi-delete, emptiness tests).
-	NamesOnly bool
-}
+type ListOptions = listing.Options
 
 // ListResult is one page of a listing, in byte order of keys.
 type ListResult struct {

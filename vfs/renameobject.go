@@ -2,12 +2,12 @@ package vfs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/keypath"
+	"ogw/vfs/internal/listing"
 	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
@@ -168,16 +168,15 @@ func (r *keyRenaming) below(ctx context.Context, t cluster.Txn, j *rights.Judge,
 	if by, err := j.ByKeys(); err != nil || !by {
 		return err
 	}
-	l := &lister{fs: r.fs, o: ListOptions{Prefix: r.from.Key, MaxKeys: maxRenamedKeys, NamesOnly: true},
-		j: rights.Judge{R: t, Bucket: j.Bucket}}
-	if err := l.run(at.Trail[0]); err != nil && !errors.Is(err, errPageFull) {
+	page, err := listing.Names(t, at.Trail[0], listing.Options{Prefix: r.from.Key, MaxKeys: maxRenamedKeys})
+	if err != nil {
 		return err
 	}
-	if l.page.Truncated {
+	if page.Truncated {
 		return fmt.Errorf("policies go by keys, and %q holds more than %d: %w", r.from.Key, maxRenamedKeys, ErrAccess)
 	}
-	for i := range l.page.Objects {
-		if err := r.mayMove(t, *j, &l.page.Objects[i]); err != nil {
+	for i := range page.Objects {
+		if err := r.mayMove(t, *j, &page.Objects[i]); err != nil {
 			return err
 		}
 	}
@@ -185,7 +184,7 @@ func (r *keyRenaming) below(ctx context.Context, t cluster.Txn, j *rights.Judge,
 }
 
 // mayMove asks the policies for one key below a directory.
-func (r *keyRenaming) mayMove(t cluster.Txn, j rights.Judge, ob *ObjectInfo) error {
+func (r *keyRenaming) mayMove(t cluster.Txn, j rights.Judge, ob *listing.Object) error {
 	n, err := record.GetInode(t, ob.Ino)
 	if err != nil {
 		return err

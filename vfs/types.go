@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ogw/vfs/internal/keypath"
+	"ogw/vfs/internal/listing"
 	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
@@ -79,7 +80,7 @@ const (
 	MinPartBytes = objects.MinPartBytes
 	MaxPartBytes = 5 << 30
 	// MaxListKeys bounds a page of a listing, S3's.
-	MaxListKeys = 1000
+	MaxListKeys = listing.MaxKeys
 	// MaxGroups bounds the groups of a credential (Linux NGROUPS_MAX is
 	// 65536; no door sends more than this).
 	MaxGroups = 1024

@@ -1,18 +1,22 @@
-package vfs
+package listing
 
 import (
 	"errors"
 	"fmt"
 	"strings"
 
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/keypath"
+	"ogw/vfs/internal/naming"
+	"ogw/vfs/internal/perm"
+	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/rights"
 )
 
 // What listings ask their judge: the right to list the bucket, and of each
 // directory that somebody chose a mode for, whether it is read and passed. One
 // that is not is left out with all below it; others cost nothing, because their
-// entries tell (moderights.go).
+// entries tell.
 
 // begin checks the right to list and runs.
 func (l *lister) begin(root keypath.Step) error {
@@ -20,10 +24,10 @@ func (l *lister) begin(root keypath.Step) error {
 		return l.run(root)
 	}
 	bucket := root
-	if root.Ino == RootIno {
+	if root.Ino == record.RootIno {
 		name, _, below := strings.Cut(l.o.Prefix, "/")
-		if !below || !ValidBucketName(name) {
-			return fmt.Errorf("%w: only administrators list what is outside of buckets", ErrAccess)
+		if !below || !naming.ValidBucket(name) {
+			return fmt.Errorf("%w: only administrators list what is outside of buckets", fserr.ErrAccess)
 		}
 		e, err := keypath.BucketEntry(l.j.R, name)
 		if err != nil {
@@ -33,10 +37,10 @@ func (l *lister) begin(root keypath.Step) error {
 	}
 	l.j.In(bucket)
 	l.j.List = &rights.List{Prefix: l.o.Prefix, Delimiter: l.o.Delimiter, MaxKeys: l.o.MaxKeys}
-	if err := l.j.Grants(ActListObjects, nil); err != nil {
+	if err := l.j.Grants(rights.ActListObjects, nil); err != nil {
 		return err
 	}
-	if err := l.j.Dir(bucket, AccessRead|AccessExec); err != nil {
+	if err := l.j.Dir(bucket, perm.AccessRead|perm.AccessExec); err != nil {
 		return err
 	}
 	return l.run(root)
@@ -49,12 +53,12 @@ func (l *lister) hiddenWay() (bool, error) {
 		return false, nil
 	}
 	for i, d := range l.trail {
-		mask := AccessRead | AccessExec
+		mask := perm.AccessRead | perm.AccessExec
 		if l.j.Subject.Local && i < len(l.trail)-1 {
-			mask = AccessExec
+			mask = perm.AccessExec
 		}
 		err := l.j.Dir(d, mask)
-		if errors.Is(err, ErrAccess) && !l.j.Subject.Local {
+		if errors.Is(err, fserr.ErrAccess) && !l.j.Subject.Local {
 			return true, nil
 		}
 		if err != nil {
@@ -70,8 +74,8 @@ func (l *lister) hidden(d keypath.Step, key string) (bool, error) {
 	if l.j.Free() || l.j.Subject.Local && l.commonPrefix(key) != "" {
 		return false, nil
 	}
-	err := l.j.Dir(d, AccessRead|AccessExec)
-	if errors.Is(err, ErrAccess) {
+	err := l.j.Dir(d, perm.AccessRead|perm.AccessExec)
+	if errors.Is(err, fserr.ErrAccess) {
 		return true, nil
 	}
 	return false, err
