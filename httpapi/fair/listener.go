@@ -36,6 +36,9 @@ type Limits struct {
 	// ProxyProtocol tells that connections of Proxies begin with a header of
 	// the PROXY protocol, version 1 or 2, which says whose they are.
 	ProxyProtocol bool
+	// Heads is what incomplete heads are charged to: the one of function Heads,
+	// or, with nil, one of their own.
+	Heads *Pool
 }
 
 // Listener hands out at most Connections connections at a time, divided by
@@ -60,6 +63,9 @@ type Listener struct {
 
 // Listen divides the connections of inner.
 func Listen(inner net.Listener, o Limits) *Listener {
+	if o.Heads == nil {
+		o.Heads = NewPool(HeadBytes)
+	}
 	l := &Listener{inner: inner, o: o, floor: max(o.Connections/floorPart, minFloor),
 		ready: make(chan *conn, o.Connections), ended: make(chan struct{}),
 		free: o.Connections, held: map[Key]int{}}
@@ -128,6 +134,7 @@ func passes(err error) bool {
 // wrap finds out whose connection it is, without waiting for the client.
 func (l *Listener) wrap(nc net.Conn) *conn {
 	c := &conn{Conn: nc, l: l}
+	c.head.pool, c.head.client = l.o.Heads, c.client
 	remote := nc.RemoteAddr()
 	if known, ok := remote.(interface{ User() string }); ok && known.User() != "" {
 		c.key = User(known.User()) // of this machine, whatever the address

@@ -19,13 +19,14 @@ func web(t *testing.T, o Limits) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	o.Heads = NewPool(HeadBytes)
 	l := Listen(inner, o)
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, Address(r.RemoteAddr).addr) })
 	var handler http.Handler = h
 	if !o.ProxyProtocol {
 		handler = Forwarded(h, o.Proxies)
 	}
-	srv := &http.Server{Handler: handler, ConnState: State}
+	srv := &http.Server{Handler: Heads(handler, o.Heads), ConnState: State, ConnContext: ConnContext}
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(l) }()
 	t.Cleanup(func() {
@@ -34,6 +35,7 @@ func web(t *testing.T, o Limits) string {
 		if l.free != o.Connections || len(l.held) != 0 || l.idle.first != nil {
 			t.Errorf("%d of %d free after the end, %v", l.free, o.Connections, l.held)
 		}
+		empty(t, o.Heads)
 	})
 	return inner.Addr().String()
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"ogw/httpapi"
 	"ogw/httpapi/admin"
 	"ogw/httpapi/fair"
+	"ogw/httpapi/peer"
 )
 
 // portTries is how many ports after the default are tried without a
@@ -73,22 +75,29 @@ func addressOption(g config.Gateway) string {
 
 // httpDoor serves h on l.
 func (s *gateways) httpDoor(g config.Gateway, l net.Listener, h http.Handler) (*door, error) {
-	proxies := networks(g.TrustedProxies)
+	proxies, heads := networks(g.TrustedProxies), fair.NewPool(cmp.Or(s.engine.budgets.heads, fair.HeadBytes))
+	h = fair.Heads(h, heads)
 	if !g.ProxyProtocol {
 		h = fair.Forwarded(h, proxies)
 	}
 	flights := &inFlight{next: h}
 	server := httpapi.NewServer(flights, s.opt.Log)
 	d := &door{gateway: admin.Gateway{Name: g.Name, Protocol: g.Protocol, Listen: listenText(l.Addr())}}
-	limited := fair.Listen(httpapi.LazyDeadlines(l, s.sends), fair.Limits{Connections: s.connections, Proxies: proxies, ProxyProtocol: g.ProxyProtocol})
+	limited := fair.Listen(httpapi.LazyDeadlines(l, s.sends), fair.Limits{Connections: s.connections, Proxies: proxies, ProxyProtocol: g.ProxyProtocol, Heads: heads})
 	server.ConnState = fair.State
+	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return fair.ConnContext(peer.ConnContext(ctx, c), c)
+	}
 	d.serve = func() error { return served(server.Serve(limited)) }
 	if g.TLSCert != "" {
 		cert, err := newCertificate(g.TLSCert, g.TLSKey, s.opt.Log)
 		if err != nil {
 			return nil, fmt.Errorf("gateway %s: %w", g.Name, err)
 		}
-		server.TLSConfig = &tls.Config{GetCertificate: cert.get, MinVersion: tls.VersionTLS12}
+		server.TLSConfig = &tls.Config{GetCertificate: cert.get, GetConfigForClient: fair.Greeted, MinVersion: tls.VersionTLS12}
+		if err := fair.HTTP2(server, heads, httpapi.HeaderTimeout); err != nil {
+			return nil, fmt.Errorf("gateway %s: %w", g.Name, err)
+		}
 		d.gateway.TLS = true
 		d.serve = func() error { return served(server.ServeTLS(limited, "", "")) }
 	}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"ogw/cmd/ogw/config"
+	"ogw/httpapi/fair"
 )
 
 // fullMemory is what all budgets at their defaults need, garbage included.
@@ -23,6 +24,7 @@ const (
 	leastRequests = 32
 	leastRPC      = 4 << 20
 	leastMemTable = 1 << 20
+	leastHeads    = 4 << 20
 )
 
 // Defaults that shrink with the memory, beside those of the configuration.
@@ -38,6 +40,7 @@ type budgets struct {
 	requests int   // in flight, of each HTTP gateway
 	rpc      int   // bytes of requests, and of replies, of each NFS gateway
 	memTable int64 // bytes
+	heads    int64 // bytes, of the requests of each HTTP gateway
 	// sends is the part of what HTTP replies are usually sent with, below 1.
 	sends float64
 }
@@ -63,6 +66,7 @@ func fit(c *config.Config) budgets {
 		requests: int(share(defaultRequests, leastRequests)),
 		rpc:      int(share(defaultRPC, leastRPC)),
 		memTable: share(defaultMemTable, leastMemTable),
+		heads:    share(fair.HeadBytes, leastHeads),
 		sends:    float64(memory) / fullMemory,
 	}
 }
