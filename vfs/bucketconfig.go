@@ -14,7 +14,8 @@ import (
 // does not look inside. ErrNoSuchBucket, ErrAccess.
 func (fs *FS) BucketConfig(ctx context.Context, bucket, name string) ([]byte, error) {
 	var value []byte
-	err := fs.view(ctx, func(r cluster.Reader) error {
+	err := fs.peek(ctx, func(r cluster.Reader) error {
+		value = nil
 		n, err := keypath.BucketInode(r, bucket)
 		if err != nil {
 			return err

@@ -92,15 +92,14 @@ func (q *request) setConfig(name string, value []byte, status int) error {
 	return nil
 }
 
-// corsOf reads the rules of a bucket for the door itself: pages are told what they
+// corsOf returns the rules of a bucket for the door itself: pages are told what they
 // may do whoever asks; nil if there are none.
 func (q *request) corsOf(bucket string) (*corsConfig, error) {
 	v, err := q.fs.BucketConfig(q.r.Context(), bucket, bucketCORS)
 	if err != nil || v == nil {
 		return nil, err
 	}
-	var doc corsConfig
-	return &doc, json.Unmarshal(v, &doc)
+	return q.rules.get(v)
 }
 
 // shareWithOrigin lets the page that asks see the answer, if the bucket's rules say

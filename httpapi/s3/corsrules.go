@@ -22,6 +22,8 @@ type corsRule struct {
 	Headers []string `xml:"AllowedHeader" json:",omitempty"`
 	Expose  []string `xml:"ExposeHeader" json:",omitempty"`
 	MaxAge  *uint32  `xml:"MaxAgeSeconds" json:",omitempty"`
+
+	patterns []string // Headers in lower case, of rules that are asked
 }
 
 // corsMethods are the methods that a rule may allow.
@@ -101,12 +103,8 @@ func (r *corsRule) allows(headers []string) bool {
 	if len(headers) == 0 {
 		return true
 	}
-	patterns := make([]string, len(r.Headers))
-	for i, p := range r.Headers {
-		patterns[i] = strings.ToLower(p)
-	}
 	for _, h := range headers {
-		if !slices.ContainsFunc(patterns, func(pattern string) bool { return matchesStar(pattern, h) }) {
+		if !slices.ContainsFunc(r.patterns, func(pattern string) bool { return matchesStar(pattern, h) }) {
 			return false
 		}
 	}

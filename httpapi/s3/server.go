@@ -50,6 +50,7 @@ type Server struct {
 	// documents is memory, in bytes, for large XML bodies and listings.
 	documents *fair.Pool
 	renames   renameTokens
+	rules     corsCache
 	handler   http.Handler
 	// share lets pages of other origins see an answer.
 	share func(*request)
