@@ -309,7 +309,7 @@ func anonymously(s *Server, method, target, host string, body io.Reader) *httpte
 }
 
 func TestRefusedByName(t *testing.T) {
-	s := New(nil, Config{})
+	s := New(new(vfs.FS), Config{})
 	for request, name := range map[string]string{
 		"GET /b?analytics": "GetBucketAnalyticsConfiguration", "DELETE /b?metrics=": "DeleteBucketMetricsConfiguration",
 		"PUT /b?lifecycle": "PutBucketLifecycleConfiguration", "DELETE /b?inventory": "DeleteBucketInventoryConfiguration",
@@ -346,7 +346,7 @@ func TestRefusedByName(t *testing.T) {
 }
 
 func TestRequestLimit(t *testing.T) {
-	s := New(nil, Config{MaxRequests: 1})
+	s := New(new(vfs.FS), Config{MaxRequests: 1})
 	other := fair.User("other")
 	s.slots.Take(other, 1)
 	if w := anonymously(s, "OPTIONS", "/b/k", "", nil); w.Code != 503 || w.Header().Get("Retry-After") == "" || w.Header().Get("X-Amz-Request-Id") == "" {
