@@ -217,12 +217,8 @@ func bucketEntries(r cluster.Reader, after string) ([]record.Dentry, error) {
 // uploads are aborted with it (see dropDir).
 func (fs *FS) DeleteBucket(ctx context.Context, name string) error {
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		n, err := keypath.BucketInode(t, name)
+		_, n, err := fs.rights.Bucket(ctx, t, name, ActDeleteBucket)
 		if err != nil {
-			return err
-		}
-		j := fs.rights.OnBucket(ctx, t, n)
-		if err := j.Grants(ActDeleteBucket, nil); err != nil {
 			return err
 		}
 		empty, err := isEmpty(t, n.Ino)

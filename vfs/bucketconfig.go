@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"ogw/cluster"
-	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
 )
 
@@ -16,12 +15,8 @@ func (fs *FS) BucketConfig(ctx context.Context, bucket, name string) ([]byte, er
 	var value []byte
 	err := fs.peek(ctx, func(r cluster.Reader) error {
 		value = nil
-		n, err := keypath.BucketInode(r, bucket)
+		_, n, err := fs.rights.Bucket(ctx, r, bucket, ActConfigureBucket)
 		if err != nil {
-			return err
-		}
-		j := fs.rights.OnBucket(ctx, r, n)
-		if err := j.Grants(ActConfigureBucket, nil); err != nil {
 			return err
 		}
 		b, err := record.GetBucket(r, n.Ino)
@@ -35,12 +30,8 @@ func (fs *FS) BucketConfig(ctx context.Context, bucket, name string) ([]byte, er
 // ErrNoSuchBucket, ErrAccess, ErrAttrTooLarge.
 func (fs *FS) SetBucketConfig(ctx context.Context, bucket, name string, value []byte) error {
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		n, err := keypath.BucketInode(t, bucket)
+		_, n, err := fs.rights.Bucket(ctx, t, bucket, ActConfigureBucket)
 		if err != nil {
-			return err
-		}
-		j := fs.rights.OnBucket(ctx, t, n)
-		if err := j.Grants(ActConfigureBucket, nil); err != nil {
 			return err
 		}
 		return o.setBucketAttr(t, n, record.ConfigPrefix+name, value)

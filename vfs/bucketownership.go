@@ -14,12 +14,8 @@ import (
 // configure it. ErrNoSuchBucket, ErrAccess (S3 GetBucketOwnershipControls).
 func (fs *FS) BucketOwnership(ctx context.Context, bucket string) (own Ownership, err error) {
 	err = fs.view(ctx, func(r cluster.Reader) error {
-		n, err := keypath.BucketInode(r, bucket)
+		j, _, err := fs.rights.Bucket(ctx, r, bucket, ActConfigureBucket)
 		if err != nil {
-			return err
-		}
-		j := fs.rights.OnBucket(ctx, r, n)
-		if err := j.Grants(ActConfigureBucket, nil); err != nil {
 			return err
 		}
 		own, err = j.StoredOwnership()
@@ -38,12 +34,8 @@ func (fs *FS) SetBucketOwnership(ctx context.Context, bucket string, own Ownersh
 		return fmt.Errorf("ownership %d: %w", own, ErrInvalid)
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		n, err := keypath.BucketInode(t, bucket)
+		_, n, err := fs.rights.Bucket(ctx, t, bucket, ActConfigureBucket)
 		if err != nil {
-			return err
-		}
-		j := fs.rights.OnBucket(ctx, t, n)
-		if err := j.Grants(ActConfigureBucket, nil); err != nil {
 			return err
 		}
 		g, err := keypath.BucketGrants(t, n.Ino)

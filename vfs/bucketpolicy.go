@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"ogw/cluster"
-	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/rights"
 	"ogw/vfs/policy"
@@ -18,12 +17,8 @@ import (
 func (fs *FS) BucketPolicy(ctx context.Context, bucket string) (text []byte, public bool, err error) {
 	err = fs.view(ctx, func(r cluster.Reader) error {
 		text, public = nil, false
-		n, err := keypath.BucketInode(r, bucket)
-		if err != nil {
-			return err
-		}
-		j := fs.rights.OnBucket(ctx, r, n)
-		if err := j.Grants(ActConfigureBucket, nil); err != nil || !n.Has(record.FlagPolicy) {
+		_, n, err := fs.rights.Bucket(ctx, r, bucket, ActConfigureBucket)
+		if err != nil || !n.Has(record.FlagPolicy) {
 			return err
 		}
 		stored, err := record.GetBucketPolicy(r, n.Ino)
@@ -51,12 +46,8 @@ func (fs *FS) SetBucketPolicy(ctx context.Context, bucket string, text []byte) e
 		return err
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		n, err := keypath.BucketInode(t, bucket)
+		j, n, err := fs.rights.Bucket(ctx, t, bucket, ActConfigureBucket)
 		if err != nil {
-			return err
-		}
-		j := fs.rights.OnBucket(ctx, t, n)
-		if err := j.Grants(ActConfigureBucket, nil); err != nil {
 			return err
 		}
 		if text == nil {

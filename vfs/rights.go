@@ -17,12 +17,8 @@ func (fs *FS) BucketGrants(ctx context.Context, name string) (BucketInfo, Grants
 	var info BucketInfo
 	var g Grants
 	err := fs.view(ctx, func(r cluster.Reader) error {
-		n, err := keypath.BucketInode(r, name)
+		_, n, err := fs.rights.Bucket(ctx, r, name, ActReadBucketACL)
 		if err != nil {
-			return err
-		}
-		j := fs.rights.OnBucket(ctx, r, n)
-		if err := j.Grants(ActReadBucketACL, nil); err != nil {
 			return err
 		}
 		info = bucketInfo(name, n)
@@ -39,12 +35,8 @@ func (fs *FS) SetBucketGrants(ctx context.Context, name string, g Grants) error 
 		return err
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		n, err := keypath.BucketInode(t, name)
+		j, n, err := fs.rights.Bucket(ctx, t, name, ActWriteBucketACL)
 		if err != nil {
-			return err
-		}
-		j := fs.rights.OnBucket(ctx, t, n)
-		if err := j.Grants(ActWriteBucketACL, nil); err != nil {
 			return err
 		}
 		if err := j.SetsACL(g); err != nil {

@@ -82,6 +82,17 @@ func (u *Rules) OnBucket(ctx context.Context, r cluster.Reader, n *record.Inode)
 	return j
 }
 
+// Bucket finds a bucket and its judge for who has a right to act on it.
+// ErrNoSuchBucket, ErrAccess.
+func (u *Rules) Bucket(ctx context.Context, r cluster.Reader, name string, act Action) (j Judge, n *record.Inode, err error) {
+	if n, err = keypath.BucketInode(r, name); err != nil {
+		return j, nil, err
+	}
+	j = u.OnBucket(ctx, r, n)
+	err = j.Grants(act, nil)
+	return j, n, err // j after it: what it read is kept
+}
+
 // OnName is On for the name of a bucket that need not be there.
 func (u *Rules) OnName(ctx context.Context, r cluster.Reader, name string) *Judge {
 	j := u.On(ctx, r, 0)
