@@ -196,12 +196,12 @@ func TestBackupLive(t *testing.T) {
 	bucket := []string{"s3://backups/live", "--endpoint", "http://" + target.S3, "--key-file", keyFile}
 	s.KeyID, target.KeyID = target.KeyID, s.KeyID // the commands' credentials are those of the target
 	s.Secret, target.Secret = target.Secret, s.Secret
-	killBackup(t, s, folder, "--key-file", keyFile)
+	killBackup(t, s, folder, folder, "--key-file", keyFile)
 	first := backupNow(t, s, folder, "--key-file", keyFile)
 	if first.Resumed == 0 || first.Moved > first.Bytes-first.Resumed/2 {
 		t.Errorf("after a kill %d bytes are there and %d of %d are moved", first.Resumed, first.Moved, first.Bytes)
 	}
-	killBackup(t, s, "", bucket...)
+	killBackup(t, s, filepath.Join(target.Mount(), "backups", "live"), bucket...)
 	inBucket := backupNow(t, s, bucket...)
 	if inBucket.Resumed == 0 {
 		t.Error("nothing of the killed backup is in the bucket")
@@ -237,26 +237,31 @@ func TestBackupLive(t *testing.T) {
 	s.OGW("backup", "verify", folder)
 }
 
-// killBackup ends a backup with SIGKILL in the middle of its blobs.
-func killBackup(t *testing.T, s *server, folder string, args ...string) {
+// killedBytes are in the packs of a backup when it is killed: two of sixteen MiB.
+const killedBytes = 32 << 20
+
+// killBackup ends a backup with SIGKILL in the middle of its blobs. repository is
+// the folder in which what it moves is to be seen.
+func killBackup(t *testing.T, s *server, repository string, args ...string) {
 	t.Helper()
-	args = append([]string{"backup", "--config", s.Config, "--limit", "60MiB"}, args...)
-	if folder != "" {
-		args = append(args, folder)
-	}
-	cmd := exec.Command(s.Binary, args...)
+	cmd := exec.Command(s.Binary, append([]string{"backup", "--config", s.Config, "--limit", "60MiB"}, args...)...)
 	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID="+s.KeyID, "AWS_SECRET_ACCESS_KEY="+s.Secret, "AWS_REGION=us-east-1")
 	var out strings.Builder
 	cmd.Stderr = &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(1500 * time.Millisecond) // of the three seconds that the limit makes it take
+	testenv.Eventually(t, "packs of a backup", func() error {
+		if n := testenv.DiskBytes(filepath.Join(repository, "packs")); n < killedBytes {
+			return fmt.Errorf("%d bytes", n)
+		}
+		return nil
+	})
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Fatalf("the backup ended before it was killed: %v %s", err, out.String())
+		t.Fatalf("the backup ended before it was killed: %v %s", err, &out)
 	}
 }
 

@@ -4,16 +4,13 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -105,12 +102,12 @@ func TestSoak(t *testing.T) {
 	wantSteady(t, samples)
 	live += soakChurnKeys * soakChurnBytes // at the most
 	testenv.Eventually(t, "the space of what was deleted", func() error {
-		if used := diskBytes(s.Data); used > soakSpaceFactor*live+soakSpaceSlack {
+		if used := testenv.DiskBytes(s.Data); used > soakSpaceFactor*live+soakSpaceSlack {
 			return fmt.Errorf("%d MiB on the disk for at most %d MiB", used>>20, live>>20)
 		}
 		return nil
 	})
-	t.Logf("%d MiB on the disk for at most %d MiB of data", diskBytes(s.Data)>>20, live>>20)
+	t.Logf("%d MiB on the disk for at most %d MiB of data", testenv.DiskBytes(s.Data)>>20, live>>20)
 	checkClean(t, s)
 }
 
@@ -175,23 +172,7 @@ func takeSample(t *testing.T, s *server, admin, token string) soakSample {
 			t.Errorf("metrics say that %s is %v", name, values[name])
 		}
 	}
-	return soakSample{values["process_resident_memory_bytes"], values["process_open_fds"], values["go_goroutines"], float64(diskBytes(s.Data))}
-}
-
-// diskBytes is what the files below dir take on the disk.
-func diskBytes(dir string) (total int64) {
-	filepath.WalkDir(dir, func(_ string, e fs.DirEntry, _ error) error {
-		if e == nil {
-			return nil // files come and go
-		}
-		if info, err := e.Info(); err == nil {
-			if st, ok := info.Sys().(*syscall.Stat_t); ok {
-				total += st.Blocks * 512
-			}
-		}
-		return nil
-	})
-	return total
+	return soakSample{values["process_resident_memory_bytes"], values["process_open_fds"], values["go_goroutines"], float64(testenv.DiskBytes(s.Data))}
 }
 
 // wantSteady compares the medians of the second phase and the last.
