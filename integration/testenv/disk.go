@@ -10,15 +10,23 @@ import (
 // or goes meanwhile may be missed.
 func DiskBytes(dir string) (total int64) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return nil
-		}
-		if info, err := e.Info(); err == nil {
-			if st, ok := info.Sys().(*syscall.Stat_t); ok {
-				total += st.Blocks * 512
-			}
+		if err == nil && e.Type().IsRegular() {
+			total += allocated(e)
 		}
 		return nil
 	})
 	return total
+}
+
+// allocated is what the blocks of a file take, in bytes; 0 of one that is gone.
+func allocated(e fs.DirEntry) int64 {
+	info, err := e.Info()
+	if err != nil {
+		return 0
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0
+	}
+	return st.Blocks * 512
 }
