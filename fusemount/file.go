@@ -82,7 +82,7 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 	}
 	// Behind the write: a flush meanwhile (of a descriptor that another process
 	// inherited) may not have all of it.
-	defer h.wrote.Store(true)
+	defer h.writes.Add(1)
 	cached := in.WriteFlags&fuse.WRITE_CACHE != 0
 	if !cached && in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0 {
 		if err := f.killSetID(h, &in.InHeader); err != nil {
@@ -134,9 +134,9 @@ func (f *rawFS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 		return fuse.EBADF
 	}
 	var err error
-	if h.wrote.Swap(false) {
+	if h.unsaved() {
 		f.mayWait(&in.InHeader)
-		err = h.file.Sync(f.ctx)
+		err = h.save(f.ctx)
 		f.pages.wrote(h.ino)
 	}
 	f.settleLate()
@@ -167,8 +167,7 @@ func (f *rawFS) Fsync(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	if h == nil {
 		return fuse.EBADF
 	}
-	h.wrote.Store(false)
-	err := h.file.Sync(ctx)
+	err := h.save(ctx)
 	f.pages.wrote(h.ino)
 	f.settleLate()
 	if f.tellLost(in.Fh, h) {
@@ -220,7 +219,7 @@ func (f *rawFS) Fallocate(cancel <-chan struct{}, in *fuse.FallocateIn) fuse.Sta
 	if _, done := f.surv.wrote(&in.InHeader); done {
 		return fuse.OK
 	}
-	defer h.wrote.Store(true)
+	defer h.writes.Add(1)
 	// The kernel does not say here whether the caller may keep setuid and
 	// setgid (CAP_FSETID): root may.
 	if in.Uid != 0 {
@@ -283,7 +282,7 @@ func (f *rawFS) CopyFileRange(cancel <-chan struct{}, in *fuse.CopyFileRangeIn) 
 			return 0, f.status("copy_file_range", &in.InHeader, err)
 		}
 	}
-	defer dst.wrote.Store(true)
+	defer dst.writes.Add(1)
 	n, err := dst.file.CopyRange(ctx, int64(in.OffOut), src.file, int64(in.OffIn), int64(min(in.Len, copyMax)))
 	if err != nil && n == 0 {
 		return 0, f.status("copy_file_range", &in.InHeader, err)

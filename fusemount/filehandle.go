@@ -1,6 +1,7 @@
 package fusemount
 
 import (
+	"context"
 	"ogw/vfs"
 	"ogw/vfs/lock"
 	"slices"
@@ -12,12 +13,32 @@ import (
 type fileHandle struct {
 	ino    vfs.Ino
 	file   *vfs.File
-	wrote  atomic.Bool   // what the last flush did not wait for
+	writes atomic.Uint64 // that ended
+	saved  atomic.Uint64 // how many of them are durable
 	plain  atomic.Uint64 // see privClock
 	owners ownerSet      // of locks set through this handle
 	direct bool          // writes go past the kernel's pages
 	lost   atomic.Bool   // see rawFS.lose
 	record uint64        // what it was opened with, as the ledger has it
+}
+
+// unsaved reports whether something was written that is not known to be durable.
+// Each copy of a descriptor is closed on its own (a child's when it executes), and
+// the second close waits for the first one's Sync, or tries again after its failure.
+func (h *fileHandle) unsaved() bool { return h.saved.Load() < h.writes.Load() }
+
+// save makes durable what was written before.
+func (h *fileHandle) save(ctx context.Context) error {
+	n := h.writes.Load()
+	if err := h.file.Sync(ctx); err != nil {
+		return err
+	}
+	for {
+		saved := h.saved.Load()
+		if saved >= n || h.saved.CompareAndSwap(saved, n) {
+			return nil
+		}
+	}
 }
 
 // lockOwner is one owner of locks in one space.

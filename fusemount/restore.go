@@ -56,7 +56,9 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 		opens[unique] = fh
 		h := &fileHandle{ino: vfs.Ino(ino), file: file, direct: record&recordDirect != 0, record: record &^ recordLost}
 		h.lost.Store(record&recordLost != 0)
-		h.wrote.Store(record&uint64(vfs.OpenWrite) != 0) // nobody knows: the next flush stores it
+		if record&uint64(vfs.OpenWrite) != 0 {
+			h.writes.Store(1) // nobody knows: the next flush stores it
+		}
 		for _, o := range owners[fh] {
 			h.owners.add(o)
 		}
