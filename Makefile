@@ -16,6 +16,11 @@ BENCHSTAT := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 # The server that cluster/etcd is tested against, of the version in its go.mod.
 ETCD := $(CURDIR)/.cache/etcd
 
+# The S3 server of others that cluster/s3 is tested against.
+VERSITYGW := $(CURDIR)/.cache/versitygw
+
+SERVERS := OGW_ETCD=$(ETCD) OGW_VERSITYGW=$(VERSITYGW)
+
 # The JavaScript SDK, a client of the tests.
 NODE_MODULES := $(CURDIR)/.cache/node
 
@@ -54,16 +59,19 @@ test-race: ## the same under the race detector
 
 # -count=1: the binary that they drive is not among the inputs that Go caches by.
 # The attacks run alone, since they compare rates.
-test-integration: build $(ETCD) ## real clients against the real binary
-	OGW_ETCD=$(ETCD) $(GO) test -count=1 -timeout $(TEST_TIMEOUT) $$($(GO) list ./integration/... | grep -v /adversary)
+test-integration: build $(ETCD) $(VERSITYGW) ## real clients against the real binary
+	$(SERVERS) $(GO) test -count=1 -timeout $(TEST_TIMEOUT) $$($(GO) list ./integration/... | grep -v /adversary)
 	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) ./integration/adversary
 
-test-cluster: $(ETCD) ## the engines of several machines against their servers; needs root
+test-cluster: build $(ETCD) $(VERSITYGW) ## the engines of several machines against their servers; needs root
 	integration/setup/apt.sh cluster
-	OGW_ETCD=$(ETCD) $(GO) test -v -count=1 -timeout $(TEST_TIMEOUT) ./integration/engines
+	$(SERVERS) $(GO) test -v -count=1 -timeout $(TEST_TIMEOUT) ./integration/engines
 
 $(ETCD): integration/setup/etcd/go.mod
 	cd integration/setup/etcd && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ go.etcd.io/etcd/server/v3
+
+$(VERSITYGW): integration/setup/versitygw/go.mod
+	cd integration/setup/versitygw && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ github.com/versity/versitygw/cmd/versitygw
 
 test-nfs-kernel: build deps deps-vm ## a Linux kernel NFS client in a virtual machine
 	OGW_TEST_VM=1 $(GO) test -v -timeout 120m -run KernelClient ./integration/nfsvm

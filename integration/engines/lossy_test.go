@@ -17,12 +17,12 @@ import (
 type lossyProxy struct {
 	listener net.Listener
 	member   string
+	rate     float64 // of reads from the member that end their connection
 	lost     atomic.Int64
 	losing   atomic.Bool
 }
 
-// lossRate is the part of reads from the member that end their connection:
-// an answer is a read or two.
+// lossRate is the usual one: an answer is a read or two.
 const lossRate = 0.02
 
 func newLossyProxy(t *testing.T, member string) *lossyProxy {
@@ -31,7 +31,7 @@ func newLossyProxy(t *testing.T, member string) *lossyProxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &lossyProxy{listener: l, member: member}
+	p := &lossyProxy{listener: l, member: member, rate: lossRate}
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -61,7 +61,7 @@ func (p *lossyProxy) serve(client net.Conn) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := member.Read(buf)
-		if n > 0 && p.losing.Load() && rand.Float64() < lossRate {
+		if n > 0 && p.losing.Load() && rand.Float64() < p.rate {
 			p.lost.Add(1)
 			return
 		}

@@ -1,0 +1,53 @@
+// Package s3 keeps the data of a store in a bucket of any S3 endpoint, where
+// several processes share it. It is the Blobs half of an engine only.
+//
+//	Write  ──► part buffer ──► UploadPart, one under way, while the next fills
+//	Commit ──► PutObject                if all fits into one part
+//	       └─► CompleteMultipartUpload  else; both with If-None-Match: *
+//	ReadAt ──► GetObject with a range of whole frames, verified
+//
+// # Objects
+//
+//	PREFIX "blob/" ID    a blob; ID is 32 hexadecimal digits, so that keys sort as IDs
+//	PREFIX "probe/" N    what Open tries the endpoint with, then deletes
+//
+// An object is a row of frames, one for each block of BlockBytes; the last one
+// is shorter, and the only one of an empty blob holds no data:
+//
+//	frame: data ‖ sum (8 bytes, big-endian)
+//	sum:   CRC64NVME of data ‖ ID (16 bytes) ‖ number of the block, with lastFrame set in the last
+//
+// So a read of any range is one request, and bytes of another blob, of another
+// place, or of an object that was cut short are found, as changed ones are.
+//
+// # Blobs are never replaced
+//
+// Each object is written under the condition that there is none. Open tries
+// whether the endpoint heeds this for both requests that make objects, and
+// refuses one that does not. An answer can be lost while the object was made,
+// and the request that is sent again is then refused: each writer stores a
+// random number with its object (metadata Ogw-Write), and one that is refused
+// looks whose number is there.
+//
+// # What is left behind
+//
+// A process that ends between its first part and Commit leaves an upload, which
+// no listing of objects shows. Open aborts those that are older than staleUpload
+// by the endpoint's clock. A commit whose answer never came may have made a
+// blob, which List shows.
+//
+// # Failure
+//
+// A request is tried maxTries times. One that moves no byte for stallTimeout has
+// failed, and none takes longer than requestTimeout, its tries included; the
+// error is then ErrUnavailable. A bucket that is gone, or credentials that are
+// no longer good, are ErrUnavailable, too, never ErrNotFound.
+//
+// # Limits
+//
+// A writer holds two parts of 8 MiB at the most. Deletes do not free space in a
+// bucket that keeps versions: Open refuses it. An endpoint that divides a bucket
+// by prefixes of keys has all new blobs in one division.
+//
+// Locks: body.mu is a leaf; it is held while bytes are copied.
+package s3

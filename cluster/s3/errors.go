@@ -1,0 +1,59 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"ogw/cluster"
+
+	"github.com/minio/minio-go/v7"
+)
+
+// ErrUnfit: the endpoint or the bucket cannot hold a store.
+var ErrUnfit = errors.New("the S3 endpoint lacks what a store needs")
+
+// Codes that the client has no name for.
+const (
+	codeConflict     = "ConditionalRequestConflict" // two conditional writes of one key at a time
+	codeQuota        = "QuotaExceeded"
+	codeRange        = "InvalidRange"
+	codeStorageFullX = "XMinioStorageFull"
+)
+
+func codeOf(err error) string {
+	var r minio.ErrorResponse
+	if errors.As(err, &r) {
+		return r.Code
+	}
+	return ""
+}
+
+// mapError returns an error of package cluster. A missing bucket is not a
+// missing blob.
+func mapError(err error) error {
+	if err == nil {
+		return nil
+	}
+	var r minio.ErrorResponse
+	if !errors.As(err, &r) {
+		return fmt.Errorf("%w: %w", cluster.ErrUnavailable, err)
+	}
+	class := cluster.ErrUnavailable
+	switch {
+	case r.Code == minio.NoSuchKey:
+		class = cluster.ErrNotFound
+	case r.Code == codeQuota, r.Code == codeStorageFullX, r.StatusCode == http.StatusInsufficientStorage:
+		class = cluster.ErrNoSpace
+	}
+	return fmt.Errorf("%w: %s: %w", class, r.Code, err)
+}
+
+// callerOr returns why the caller of a request gave up, else the mapped err.
+func callerOr(ctx context.Context, err error) error {
+	if e := ctx.Err(); e != nil && err != nil {
+		return e
+	}
+	return mapError(err)
+}

@@ -1,0 +1,172 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"ogw/cluster"
+
+	"github.com/minio/minio-go/v7"
+)
+
+// readTries is how often a range is asked for whose bytes did not come whole,
+// or not as they were stored: a connection can break, and change what it carries.
+const readTries = 3
+
+var frameBuffers = sync.Pool{New: func() any { return new([frameBytes]byte) }}
+
+// errBody: the bytes of an answer did not come whole.
+var errBody = errors.New("the answer broke off")
+
+// ReadAt implements cluster.BlobReader, with one request.
+func (b *Blobs) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int64) (int, error) {
+	if err := b.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer b.gate.Leave()
+	if off < 0 {
+		return 0, fmt.Errorf("%w: offset %d", cluster.ErrInvalid, off)
+	}
+	if len(p) == 0 {
+		_, err := b.stat(ctx, b.key(id))
+		return 0, err
+	}
+	off = min(off, cluster.MaxBlobBytes) // beyond every end
+	var n int
+	var err error
+	for range readTries {
+		n, err = b.readFrames(ctx, id, p, off)
+		if ctx.Err() != nil || !errors.Is(err, cluster.ErrCorrupt) && !errors.Is(err, errBody) {
+			break
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	return n, err
+}
+
+// readFrames fetches the frames that hold p at off, and verifies them.
+func (b *Blobs) readFrames(ctx context.Context, id cluster.BlobID, p []byte, off int64) (n int, err error) {
+	first, end := off/cluster.BlockBytes, off+int64(len(p))
+	last := (end - 1) / cluster.BlockBytes
+	bounded, cancel := bound(ctx)
+	defer cancel()
+	body, found, err := b.get(bounded, b.key(id), first*frameBytes, (last+1)*frameBytes-1)
+	if codeOf(err) == codeRange {
+		return 0, b.readEnd(ctx, id)
+	}
+	if err != nil {
+		return 0, callerOr(ctx, err)
+	}
+	defer body.Close()
+	frame := frameBuffers.Get().(*[frameBytes]byte)
+	defer frameBuffers.Put(frame)
+	final := lastBlock(found.size)
+	for block := first; block <= min(last, final); block++ {
+		stored := frame[:min(frameBytes, found.size-block*frameBytes)]
+		if _, err := io.ReadFull(body, stored); err != nil {
+			return 0, callerOr(ctx, fmt.Errorf("%w: %w", errBody, err))
+		}
+		data, err := openFrame(stored, id, block, block == final)
+		if err != nil {
+			return 0, err
+		}
+		if from := off + int64(n) - block*cluster.BlockBytes; from < int64(len(data)) {
+			n += copy(p[n:], data[from:])
+		}
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// readEnd answers a read behind the object's end: io.EOF, if that is the end
+// that was written.
+func (b *Blobs) readEnd(ctx context.Context, id cluster.BlobID) error {
+	found, err := b.stat(ctx, b.key(id))
+	if err != nil {
+		return err
+	}
+	final := lastBlock(found.size)
+	bounded, cancel := bound(ctx)
+	defer cancel()
+	body, _, err := b.get(bounded, b.key(id), final*frameBytes, found.size-1)
+	if err != nil {
+		return callerOr(ctx, err)
+	}
+	defer body.Close()
+	stored := make([]byte, found.size-final*frameBytes)
+	if _, err := io.ReadFull(body, stored); err != nil {
+		return callerOr(ctx, fmt.Errorf("%w: %w", errBody, err))
+	}
+	if _, err := openFrame(stored, id, final, true); err != nil {
+		return err
+	}
+	return io.EOF
+}
+
+// object is what an endpoint tells of one.
+type object struct {
+	size     int64
+	number   string // of its writer
+	modified time.Time
+	class    string // of storage
+}
+
+// stat looks at an object. It is a read of the first byte and not a HEAD, whose
+// answers do not tell a missing object from a missing bucket.
+func (b *Blobs) stat(ctx context.Context, key string) (object, error) {
+	bounded, cancel := bound(ctx)
+	defer cancel()
+	body, found, err := b.get(bounded, key, 0, 0)
+	if codeOf(err) == codeRange {
+		return object{}, fmt.Errorf("%w: object %s is empty", cluster.ErrCorrupt, key)
+	}
+	if err != nil {
+		return object{}, callerOr(ctx, err)
+	}
+	body.Close()
+	return found, nil
+}
+
+// get asks for the bytes from first to last of an object. The error is the
+// endpoint's.
+func (b *Blobs) get(ctx context.Context, key string, first, last int64) (io.ReadCloser, object, error) {
+	var o minio.GetObjectOptions
+	if err := o.SetRange(first, last); err != nil {
+		return nil, object{}, err
+	}
+	body, info, header, err := b.client.GetObject(ctx, b.bucket, key, o)
+	if err != nil {
+		return nil, object{}, err
+	}
+	size, err := totalSize(header, first)
+	if err != nil {
+		body.Close()
+		return nil, object{}, err
+	}
+	return body, object{size: size, number: info.UserMetadata[numberKey], modified: info.LastModified, class: info.StorageClass}, nil
+}
+
+// totalSize returns the length of an object of which the bytes from first on
+// are returned (RFC 9110, section 14.4).
+func totalSize(header http.Header, first int64) (int64, error) {
+	value := header.Get("Content-Range")
+	span, total, _ := strings.Cut(strings.TrimPrefix(value, "bytes "), "/")
+	from, _, _ := strings.Cut(span, "-")
+	begin, err := strconv.ParseInt(from, 10, 64)
+	size, e := strconv.ParseInt(total, 10, 64)
+	if err != nil || e != nil || begin != first || size <= first {
+		return 0, fmt.Errorf("%w: bytes from %d on were asked for, Content-Range is %q", ErrUnfit, first, value)
+	}
+	return size, nil
+}
