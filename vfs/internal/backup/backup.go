@@ -307,7 +307,7 @@ func (b *Backup) dueContents(ctx context.Context) (dead map[record.ContentID]rec
 		dead = make(map[record.ContentID]record.QueueKind)
 		return r.Scan(record.QueueKey(0, 0), record.QueueKey(b.info.Time.UnixNano(), 0), cluster.ScanOptions{}, func(k, v []byte) error {
 			e, err := record.DecodeQueueEntry(k, v)
-			if err == nil && e.Kind != record.QueueBlob && dead[e.Content] != record.QueueContent {
+			if err == nil && (e.Kind == record.QueueContent || e.Kind == record.QueueUpload) && dead[e.Content] != record.QueueContent {
 				dead[e.Content] = e.Kind
 			}
 			return nil

@@ -115,7 +115,12 @@ func (s *Store) dropOldSnapshots(page []record.QueueEntry) {
 // collectEntries finishes what is not pinned: blobs together, and contents.
 func (s *Store) collectEntries(ctx context.Context, page []record.QueueEntry) (done int, err error) {
 	var blobs, contents []record.QueueEntry
+	holds := make(map[record.ContentID][]record.QueueEntry)
 	for _, e := range page {
+		if e.Kind == record.QueueHold { // readers and backups need what goes then, not this
+			holds[e.Content] = append(holds[e.Content], e)
+			continue
+		}
 		if s.Pins.Pinned(e.Content) || s.holds.keeps(&e) {
 			continue
 		}
@@ -135,6 +140,12 @@ func (s *Store) collectEntries(ctx context.Context, page []record.QueueEntry) (d
 			return done, fmt.Errorf("content %d: %w", e.Content, err)
 		}
 		done++
+	}
+	for user, list := range holds {
+		if err := s.collectHolds(ctx, user, list); err != nil {
+			return done, fmt.Errorf("holds of content %d: %w", user, err)
+		}
+		done += len(list)
 	}
 	n, err := s.collectContents(ctx, contents)
 	if done += n; err != nil {
@@ -159,7 +170,7 @@ func (s *Store) collectBlobs(ctx context.Context, list []record.QueueEntry) erro
 		ids = ids[:0]
 		for i := range list {
 			e := &list[i]
-			named, err := blobNamed(r, e.Content, e.Seq, e.Origin, e.Size)
+			named, err := blobNamed(r, e.Content, e.Seq, e.Origin, e.Size, 0)
 			if err != nil {
 				return err
 			}

@@ -2,8 +2,10 @@ package content
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/extents"
@@ -171,6 +173,12 @@ func (ch *Change) Remove(t cluster.Txn, c record.ContentID) error {
 	return nil
 }
 
+// hold makes user hold source. The value tells this hold from one that is made
+// again later: who saw no reference to source releases none that came since.
+func hold(t cluster.Txn, source, user record.ContentID) error {
+	return t.Set(record.RefKey(source, user), binary.BigEndian.AppendUint64(nil, rand.Uint64()))
+}
+
 // ReleaseRef ends user's hold on source, which goes if nobody else has one.
 func (ch *Change) ReleaseRef(t cluster.Txn, source, user record.ContentID) error {
 	b, err := t.Get(record.RefKey(source, user))
@@ -243,7 +251,7 @@ func (ch *Change) Refer(t cluster.Txn, n *record.Inode, user record.ContentID, o
 	}
 	runs := []record.Extent{{Off: off, Len: end - off, Kind: record.ExtentRef, Src: n.Content, SrcOff: off}}
 	if n.Has(record.FlagRefs) {
-		list, more, err := extents.Load(t, n.Content, off, end, maxRefRuns)
+		list, more, err := extents.Load(t, n.Content, off, end, ch.s.refExtentLimit())
 		if err != nil {
 			return nil, err
 		}
@@ -268,7 +276,7 @@ func (ch *Change) Refer(t cluster.Txn, n *record.Inode, user record.ContentID, o
 				return nil, err
 			}
 		}
-		if err := t.Set(record.RefKey(e.Src, user), []byte{}); err != nil {
+		if err := hold(t, e.Src, user); err != nil {
 			return nil, err
 		}
 	}
@@ -349,6 +357,15 @@ const limitedRefRuns = 16
 func (s *Store) refRunLimit() int {
 	if extents.PerTxn(s.KV) == extents.LimitedTxn {
 		return limitedRefRuns
+	}
+	return maxRefRuns
+}
+
+// refExtentLimit is how many extents are looked at to make references of them: an
+// engine with limits counts each.
+func (s *Store) refExtentLimit() int {
+	if extents.PerTxn(s.KV) == extents.LimitedTxn {
+		return 2 * limitedRefRuns
 	}
 	return maxRefRuns
 }

@@ -24,7 +24,7 @@ func (ch *Change) CopyRange(t cluster.Txn, dst *record.Inode, off int64, from re
 			return 0, 0, err
 		}
 		source := *dst
-		if err := t.Set(record.RefKey(dst.Content, own), []byte{}); err != nil { // keeps it while dst moves on
+		if err := hold(t, dst.Content, own); err != nil { // keeps it while dst moves on
 			return 0, 0, err
 		}
 		if err := ch.MakeWritable(t, dst, own); err != nil {
@@ -47,7 +47,7 @@ func (ch *Change) CopyRange(t cluster.Txn, dst *record.Inode, off int64, from re
 		if src == dst || from != dst.Ino || src.Content == 0 {
 			return nil
 		}
-		return ch.releaseIfUnnamed(t, dst.Content, src.Content)
+		return ch.releaseLater(t, dst.Content, src.Content)
 	}
 	if done < off+n {
 		return 0, done, release()

@@ -55,7 +55,7 @@ func (s *Store) detach(ctx context.Context, ino record.Ino) error {
 			return err
 		}
 		source = n.Content
-		if err := t.Set(record.RefKey(source, c.ID), []byte{}); err != nil {
+		if err := hold(t, source, c.ID); err != nil {
 			return err
 		}
 		s.Staged.Add(c.ID)
@@ -98,7 +98,7 @@ func (s *Store) stageRefs(ctx context.Context, id, source record.ContentID) (own
 			part := runs[i:min(i+limitedRefRuns, len(runs))]
 			err := s.Update(ctx, func(t cluster.Txn, ch *Change) error {
 				for j := range part {
-					if err := t.Set(record.RefKey(part[j].Src, id), []byte{}); err != nil {
+					if err := hold(t, part[j].Src, id); err != nil {
 						return err
 					}
 				}

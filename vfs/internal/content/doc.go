@@ -23,6 +23,10 @@
 // resolved when they are made. Where that would be too many, the content is
 // detached in transactions of its own (ErrDetach, Fit).
 //
+// What a content no longer names, a blob or the source of a ref extent, may still be
+// named by another of its extents. A transaction looks at few of them, since an
+// engine with limits counts what its scans meet, and leaves the rest to the collector.
+//
 // Who reads pins a content in the view in which it learned of it (Open). The
 // collector waits for the views that began before (session.Readers), and spares
 // what is pinned then. Who changes one in place tells its readers (Change.touch).
@@ -32,6 +36,7 @@
 //	collectupload  compact  detach
 //	collect  copyrange  item  truncate
 //	replace  sum  writer
+//	refs
 //	content  reader  relief
 //	store  change
 //	hold  page

@@ -9,7 +9,8 @@ import (
 // cut removes [from, to) from n's content, which must be writable, at
 // most limit extents of it, and returns up to where it came and how many
 // extents that were. Blobs that lose their last extent go to the queue, unless
-// keep holds their number; sources that lose their last reference are released.
+// keep holds their number, and holds on sources that may have lost their last
+// reference.
 // n.Used follows; the caller stores n and moves its version.
 func (ch *Change) cut(t cluster.Txn, n *record.Inode, from, to int64, limit int, keep map[uint64]bool) (int64, int, error) {
 	n.Set(record.FlagOneInline, false)
@@ -45,7 +46,7 @@ func (ch *Change) cut(t cluster.Txn, n *record.Inode, from, to int64, limit int,
 		if kept {
 			continue
 		}
-		if err := ch.releaseIfUnnamed(t, n.Content, source); err != nil {
+		if err := ch.releaseLater(t, n.Content, source); err != nil {
 			return from, 0, err
 		}
 	}
@@ -84,13 +85,19 @@ func (ch *Change) cutExtent(t cluster.Txn, n *record.Inode, e *record.Extent, fr
 	return nil
 }
 
+// askedExtents bounds how many extents a transaction looks at to learn whether one
+// of them names a blob: engines with limits count what a scan meets, and the
+// callers' budgets have room for so many of each extent that is cut.
+const askedExtents = 4
+
 // dropBlobIfUnnamed queues e's blob unless another extent of content c names
 // it. Such an extent lies where the blob was written at first: extents are
-// cut, never moved within their content.
+// cut, never moved within their content. If many lie there, the blob is queued
+// though one may name it: the collector looks at all of them.
 func (ch *Change) dropBlobIfUnnamed(t cluster.Txn, c record.ContentID, e *record.Extent) error {
 	origin := max(e.Off-e.BlobOff, 0)
 	if e.Len < e.BlobSize {
-		named, err := blobNamed(t, c, e.Seq, origin, e.BlobSize)
+		named, err := blobNamed(t, c, e.Seq, origin, e.BlobSize, askedExtents)
 		if err != nil || named {
 			return err
 		}
@@ -99,9 +106,10 @@ func (ch *Change) dropBlobIfUnnamed(t cluster.Txn, c record.ContentID, e *record
 }
 
 // blobNamed tells whether an extent of c within [origin, origin+size) names
-// the blob.
-func blobNamed(r cluster.Reader, c record.ContentID, seq uint64, origin, size int64) (named bool, err error) {
-	err = r.Scan(record.ExtentKey(c, origin), record.ExtentKey(c, origin+size), cluster.ScanOptions{}, func(k, v []byte) error {
+// the blob, among the first limit of them; 0 is no limit.
+func blobNamed(r cluster.Reader, c record.ContentID, seq uint64, origin, size int64, limit int) (named bool, err error) {
+	o := cluster.ScanOptions{Limit: limit}
+	err = r.Scan(record.ExtentKey(c, origin), record.ExtentKey(c, origin+size), o, func(k, v []byte) error {
 		_, off, err := record.ParseExtentKey(k)
 		if err != nil {
 			return err
@@ -119,31 +127,8 @@ func blobNamed(r cluster.Reader, c record.ContentID, seq uint64, origin, size in
 	return named, err
 }
 
-// releaseIfUnnamed ends c's hold on source if no extent of c names it. It
-// looks at all extents of c: a hold that outlived its extents would keep the
-// source for good.
-func (ch *Change) releaseIfUnnamed(t cluster.Txn, c, source record.ContentID) error {
-	named := false
-	err := t.Scan(record.ExtentPrefix(c), record.ExtentPrefix(c+1), cluster.ScanOptions{}, func(k, v []byte) error {
-		_, off, err := record.ParseExtentKey(k)
-		if err != nil {
-			return err
-		}
-		e, err := record.DecodeExtent(off, v)
-		if err == nil && e.Kind == record.ExtentRef && e.Src == source {
-			named = true
-			err = cluster.ErrStop
-		}
-		return err
-	})
-	if err != nil || named {
-		return err
-	}
-	return ch.ReleaseRef(t, source, c)
-}
-
-// limitedCutExtents is how many extents one cuts there: each costs up to
-// nine operations if it releases a source.
+// limitedCutExtents is how many extents one cuts there: each costs up to nine
+// operations.
 const limitedCutExtents = 8
 
 func (s *Store) cutLimit() int {

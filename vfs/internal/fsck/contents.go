@@ -151,7 +151,7 @@ func refUsed(r cluster.Reader, source, user record.ContentID) (bool, error) {
 		}
 		off = list[len(list)-1].End()
 	}
-	return queued(r, user, record.QueueContent, record.QueueUpload)
+	return queued(r, user, record.QueueContent, record.QueueUpload, record.QueueHold)
 }
 
 // owner says whose a content is.
@@ -232,7 +232,7 @@ func (c *checker) ownersIn(r cluster.Reader, add func(owner)) error {
 		{record.TabUploadID, func(p pair) owner { return owner{id: record.ContentID(record.InoOfKey(p.key))} }},
 		{record.TabQueue, func(p pair) owner {
 			e, err := record.DecodeQueueEntry(p.key, p.value)
-			if err != nil || e.Kind == record.QueueBlob {
+			if err != nil || e.Kind == record.QueueBlob || e.Kind == record.QueueHold {
 				return owner{unknown: err != nil}
 			}
 			return owner{id: e.Content, dead: true}

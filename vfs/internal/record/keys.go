@@ -28,7 +28,7 @@ const FormatVersion = 3
 //	'h' parent hash(20)                  name of an entry that POSIX shows under its hash
 //	'e' content offset                   extent (extent.go); offset within the content
 //	's' content                          content that no inode holds alone: shared or being staged
-//	'r' source user                      empty; content user names extents of content source
+//	'r' source user                      random(8), once empty; content user names extents of content source
 //	'q' due time, id                     deletion that waits for the collector (queue.go)
 //	'o' ino                              inode without links that a process has open
 //	'm' bucket ino, key (escaped), upload  multipart upload

@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 
 	"ogw/vfs/internal/fserr"
 )
@@ -11,13 +12,15 @@ import (
 //
 // Value: kind (1 byte), content (uvarint); of a blob also its sequence number
 // (uvarint), and where and how long it was when it was written (uvarints),
-// which is where an extent that names it would be. The number in the key is that of the blob or the content, which
-// are never used twice.
+// which is where an extent that names it would be; of a hold also the number of
+// the content that is held (uvarint). The number in the key is that of the blob or
+// the content, which are never used twice; of a hold, that of the content that is
+// held with its halves exchanged, xor that of the other.
 type QueueEntry struct {
 	DueNS   int64 // part of the key
 	Kind    QueueKind
 	Content ContentID
-	Seq     uint64 // blob
+	Seq     uint64 // blob; of QueueHold, the content that is held
 	Origin  int64
 	Size    int64
 }
@@ -33,18 +36,27 @@ const (
 	// QueueUpload: the parts of an upload that ended (the number is the
 	// upload's), with the blobs and holds that its content does not name.
 	QueueUpload QueueKind = 3
+	// QueueHold: a hold of the content on another, which may have lost the last
+	// extent that needs it.
+	QueueHold QueueKind = 4
 )
 
 func (e *QueueEntry) Key() []byte {
 	id := uint64(e.Content)
-	if e.Kind == QueueBlob {
+	switch e.Kind {
+	case QueueBlob:
 		id = e.Seq
+	case QueueHold:
+		id ^= bits.RotateLeft64(e.Seq, 32)
 	}
 	return QueueKey(e.DueNS, id)
 }
 
 func (e *QueueEntry) Encode() []byte {
 	b := binary.AppendUvarint([]byte{byte(e.Kind)}, uint64(e.Content))
+	if e.Kind == QueueHold {
+		b = binary.AppendUvarint(b, e.Seq)
+	}
 	if e.Kind == QueueBlob {
 		b = binary.AppendUvarint(b, e.Seq)
 		b = binary.AppendUvarint(b, uint64(e.Origin))
@@ -63,6 +75,8 @@ func DecodeQueueEntry(k, v []byte) (e QueueEntry, err error) {
 	e.Content = ContentID(d.Uint())
 	switch e.Kind {
 	case QueueContent, QueueUpload:
+	case QueueHold:
+		e.Seq = d.Uint()
 	case QueueBlob:
 		e.Seq, e.Origin, e.Size = d.Uint(), int64(d.Uint()), int64(d.Uint())
 		if e.Origin < 0 || e.Size < 0 || e.Origin > MaxFileBytes-e.Size {

@@ -1,0 +1,102 @@
+package vfs
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"ogw/cluster"
+	"ogw/cluster/mem"
+	"ogw/vfs/internal/record"
+)
+
+// holdsOf returns how many contents hold others.
+func holdsOf(t *testing.T, fs *FS) (n int) {
+	t.Helper()
+	from, to := record.Table(record.TabRef)
+	want(t, fs.view(bg, func(r cluster.Reader) error {
+		n = 0
+		return r.Scan(from, to, cluster.ScanOptions{KeysOnly: true}, func(k, v []byte) error {
+			n++
+			return nil
+		})
+	}), nil)
+	return n
+}
+
+// What is cut beside many extents may be named by each of them: a transaction of an
+// engine with limits cannot look at all, and the collector does.
+func TestCutBesideManyExtents(t *testing.T) {
+	const page, many, sources = 4 << 10, 300, 8
+	limits := cluster.Limits{Ops: 128, Bytes: 3 << 19}
+	for _, how := range []string{"overwrite", "truncate", "punch"} {
+		t.Run(how, func(t *testing.T) {
+			fs := openContentTest(t, mem.New(mem.Options{Limits: limits}), Config{InlineBytes: 1})
+			f := mustOpen(t, fs, mustFile(t, fs, RootIno, "f"), OpenRead|OpenWrite)
+			data := bytes.Repeat([]byte{1}, 2*many*page)
+			_, err := f.WriteAt(bg, data[:many*page], 0) // blobs, of which the ends stay
+			want(t, err, nil)
+			want(t, f.Sync(bg), nil)
+			for at := range many {
+				_, err = f.WriteAt(bg, []byte{2}, int64(at*page))
+				want(t, err, nil)
+				data[at*page] = 2
+			}
+			want(t, f.Sync(bg), nil)
+			for i := range sources {
+				src := mustOpen(t, fs, mustFile(t, fs, RootIno, fmt.Sprint("source", i)), OpenRead|OpenWrite)
+				piece := bytes.Repeat([]byte{byte(10 + i)}, page)
+				_, err := src.WriteAt(bg, piece, 0)
+				want(t, err, nil)
+				for _, at := range []int{many + 2*i, 2*many - 1 - i} { // named twice
+					_, err = f.CopyRange(bg, int64(at*page), src, 0, page)
+					want(t, err, nil)
+					copy(data[at*page:], piece)
+				}
+				want(t, src.Close(bg), nil)
+			}
+			for at := many; at < 2*many; at++ { // the holes between
+				if data[at*page] == 1 {
+					clear(data[at*page : (at+1)*page])
+				}
+			}
+			if n := holdsOf(t, fs); n != sources {
+				t.Fatalf("%d holds", n)
+			}
+			change := func(from, to int) {
+				t.Helper()
+				switch how {
+				case "overwrite":
+					_, err = f.WriteAt(bg, bytes.Repeat([]byte{3}, (to-from)*page), int64(from*page))
+					for i := range (to - from) * page {
+						data[from*page+i] = 3
+					}
+				case "truncate":
+					err = setSize(fs, f.Ino(), int64(from*page))
+					data = data[:from*page]
+				case "punch":
+					err = f.Allocate(bg, AllocPunchHole|AllocKeepSize, int64(from*page), int64((to-from)*page))
+					clear(data[from*page : to*page])
+				}
+				want(t, err, nil)
+				want(t, f.Sync(bg), nil)
+				if got := readAll(t, fs, f.Ino()); !bytes.Equal(got, data) {
+					t.Error("content differs")
+				}
+				collect(t, fs)
+				mustBeClean(t, fs)
+			}
+			change(2*many-sources-1, 2*many)
+			if n := holdsOf(t, fs); n != sources {
+				t.Errorf("%d holds, each of which is needed", n)
+			}
+			change(many, 2*many-sources-1)
+			if n := holdsOf(t, fs); n != 0 {
+				t.Errorf("%d holds that nothing needs", n)
+			}
+			change(many/2, many)
+			change(0, many/2)
+			want(t, f.Close(bg), nil)
+		})
+	}
+}
