@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ogw/integration/doors"
+	"ogw/integration/testenv"
 )
 
 const (
@@ -41,10 +42,7 @@ func TestCoherenceRandom(t *testing.T) {
 	if n, err := strconv.ParseUint(os.Getenv("OGW_COHERENCE_SEED"), 10, 64); err == nil {
 		seed = n
 	}
-	steps := coherenceSteps
-	if n, err := strconv.Atoi(os.Getenv("OGW_COHERENCE_STEPS")); err == nil {
-		steps = n
-	}
+	steps := testenv.Count(t, "OGW_COHERENCE_STEPS", coherenceSteps)
 	t.Logf("seed %d (OGW_COHERENCE_SEED)", seed)
 	client, err := doors.DialRPC(s.NFS)
 	if err != nil {

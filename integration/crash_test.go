@@ -29,6 +29,7 @@ type ledger struct {
 	mu    sync.Mutex
 	acked map[string]int
 	tried map[string]int
+	acks  int // writes, some of one path
 }
 
 func (l *ledger) try(path string, gen int) {
@@ -41,6 +42,26 @@ func (l *ledger) ack(path string, gen int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.acked[path] = gen
+	l.acks++
+}
+
+func (l *ledger) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.acks
+}
+
+// loaded waits until a server has answered so many more operations, of which
+// count tells.
+func loaded(t *testing.T, operations int, count func() int) {
+	t.Helper()
+	want := count() + operations
+	testenv.Eventually(t, "operations", func() error {
+		if n := count(); n < want {
+			return fmt.Errorf("%d of %d", n, want)
+		}
+		return nil
+	})
 }
 
 // bodyOf is what generation gen of path holds: recognisable, of varied size,
@@ -59,10 +80,7 @@ func bodyOf(path string, gen int) string {
 // restarts it, and wants everything that was acknowledged as durable, whole.
 func TestKill(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
-	rounds := 6
-	if testing.Short() {
-		rounds = 2
-	}
+	rounds := testenv.Count(t, "OGW_KILL_ROUNDS", 2)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
 	s := newServer(t, options{})
@@ -77,7 +95,7 @@ func TestKill(t *testing.T) {
 			go func() { defer wg.Done(); l.writeREST(s, round, w, stop) }()
 			go func() { defer wg.Done(); l.writeNFS(t, s, round, w, stop) }()
 		}
-		time.Sleep(time.Duration(300+rnd.IntN(1500)) * time.Millisecond)
+		loaded(t, 50+rnd.IntN(200), l.count)
 		s.Kill()
 		close(stop)
 		wg.Wait()
@@ -87,9 +105,7 @@ func TestKill(t *testing.T) {
 		l.verify(t, s, round)
 		checkClean(t, s)
 	}
-	if len(l.acked) < 50*rounds {
-		t.Errorf("only %d writes were acknowledged in %d rounds: the test saw no load", len(l.acked), rounds)
-	}
+	t.Logf("%d writes were acknowledged in %d rounds", l.acks, rounds)
 }
 
 func (l *ledger) loop(prefix string, stop chan struct{}, write func(path, body string) error) {
@@ -189,15 +205,12 @@ func TestKillFUSE(t *testing.T) {
 			})
 		}()
 	}
-	time.Sleep(1500 * time.Millisecond)
+	loaded(t, 50, l.count)
 	s.Kill()
 	close(stop)
 	wg.Wait()
 	s.Try("umount", "-l", dir)
 	s.Start()
-	if len(l.acked) < 10 {
-		t.Errorf("only %d files were synced: the test saw no load", len(l.acked))
-	}
 	l.verify(t, s, 0)
 	checkClean(t, s)
 	// What the crash left at the mount point must not be in the way.

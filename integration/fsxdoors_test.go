@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ogw/integration/doors"
+	"ogw/integration/testenv"
 )
 
 const (
@@ -35,10 +36,7 @@ const (
 // kernel.
 func TestFSXDoors(t *testing.T) {
 	x := newFSXDoors(t)
-	steps := fsxDoorsSteps
-	if n, err := strconv.Atoi(os.Getenv("OGW_FSX_OPS")); err == nil {
-		steps = n
-	}
+	steps := testenv.Count(t, "OGW_FSX_OPS", fsxDoorsSteps)
 	x.put()
 	x.open()
 	defer func() { unix.Close(x.fd) }()

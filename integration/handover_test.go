@@ -14,20 +14,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ogw/integration/testenv"
 )
 
 const (
 	// handOverPairs of processes work at a time, all in one directory.
 	handOverPairs = 4
-	// handOverSteps of all pairs together, where OGW_HANDOVERS does not say.
-	handOverSteps = 4000
+	// handOverSteps of all pairs together; OGW_HANDOVERS says otherwise.
+	handOverSteps = 1000
 	handOverFiles = 3 // of each pair, and as many directories
 	handOverBytes = 40_000
 	// handOverEnv tells a child where the doors are, its pair, its seed and its
@@ -43,7 +44,7 @@ const (
 // calls, through the other mount. The mounts share their superblock, or have
 // options for which they cannot.
 func TestHandOverMounts(t *testing.T) {
-	steps := handOverCount(t)
+	steps := testenv.Count(t, "OGW_HANDOVERS", handOverSteps)
 	for _, kind := range []struct{ name, first, second string }{
 		{"shared", "io_uring=off", "io_uring=off,noatime"},
 		{"own options", "io_uring=off", "io_uring=off,entry_timeout=50"},
@@ -89,20 +90,6 @@ func sameDevice(t *testing.T, a, b string) bool {
 		t.Fatal(err)
 	}
 	return x.Dev == y.Dev
-}
-
-// handOverCount is how many hand-overs a test makes.
-func handOverCount(t *testing.T) int {
-	t.Helper()
-	v := os.Getenv("OGW_HANDOVERS")
-	if v == "" {
-		return handOverSteps
-	}
-	steps, err := strconv.Atoi(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return steps
 }
 
 // handOver runs the pairs of processes, which are the test child. One process

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ogw/integration/doors"
+	"ogw/integration/testenv"
 )
 
 const handDoorsBucket = "handover"
@@ -24,7 +25,7 @@ func TestHandOverDoors(t *testing.T) {
 		t.Fatal(err)
 	}
 	place := strings.Join([]string{s.S3, s.KeyID, s.Secret, s.REST, s.NFS, one, two}, ",")
-	handOver(t, "TestHandOverDoorsChild", place, place, handOverCount(t))
+	handOver(t, "TestHandOverDoorsChild", place, place, testenv.Count(t, "OGW_HANDOVERS", handOverSteps))
 	checkClean(t, s)
 }
 

@@ -24,10 +24,7 @@ func TestModel(t *testing.T) {
 	if v := os.Getenv("OGW_MODEL_SEED"); v != "" {
 		seed, _ = strconv.ParseUint(v, 10, 64)
 	}
-	steps := modelSteps
-	if v, err := strconv.Atoi(os.Getenv("OGW_MODEL_STEPS")); err == nil {
-		steps = v
-	}
+	steps := testenv.Count(t, "OGW_MODEL_STEPS", modelSteps)
 	t.Logf("OGW_MODEL_SEED=%d", seed)
 	s := newServer(t, options{})
 	done := make(chan struct{})

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -101,15 +100,7 @@ func (r *running) end(t *testing.T) {
 // of others run as well.
 func rounds(t *testing.T) (n int, all bool) {
 	t.Helper()
-	text := os.Getenv("OGW_SURVIVE_ROUNDS")
-	if text == "" {
-		return defaultRounds, false
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("OGW_SURVIVE_ROUNDS is %q", text)
-	}
-	return n, true
+	return testenv.Count(t, "OGW_SURVIVE_ROUNDS", defaultRounds), os.Getenv("OGW_SURVIVE_ROUNDS") != ""
 }
 
 const (

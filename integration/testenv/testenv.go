@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -45,6 +46,21 @@ func GoSources(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// Count is how often a test does what it does: usual, unless an environment
+// variable says otherwise.
+func Count(t testing.TB, variable string, usual int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s is %q, want a number from 1", variable, text)
+	}
+	return n
 }
 
 // TempDir is t.TempDir on the disk, wherever TMPDIR is, and without its
