@@ -92,7 +92,8 @@
 //   - A WRITE that was answered is in the file's buffers and, until it is stored,
 //     in the ledger's journal, and is made again (replay), into buffers if the store
 //     takes nothing. Where its content is gone, each handle that is open to write
-//     gives EIO once, over the end of servers (recordLost).
+//     gives EIO once, over the end of servers (recordLost). To which content a handle
+//     wrote is in the ledger before its first WRITE is answered (survival.bind).
 //   - The kernel sends again what a server had read and did not answer
 //     (FUSE_NOTIFY_RESEND, Linux 6.9), marked by resentBit. It may have been done.
 //     What must not happen twice leaves a record in its own transaction (once,

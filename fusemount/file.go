@@ -115,6 +115,9 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 	} else {
 		n, err = h.file.WriteAt(ctx, data, int64(in.Offset))
 	}
+	if n > 0 {
+		f.surv.bind(ctx, in.Fh, h)
+	}
 	if n > 0 && h.direct && !cached {
 		// The kernel dropped the pages before the write, and a reader of another
 		// handle may have brought them back.
@@ -141,10 +144,7 @@ func (f *rawFS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	}
 	f.settleLate()
 	f.closeLocks(h, in.Fh, in.LockOwner)
-	if f.tellLost(in.Fh, h) {
-		return fuse.EIO
-	}
-	return f.status("flush", &in.InHeader, err)
+	return f.status("flush", &in.InHeader, f.tellLost(in.Fh, h, err))
 }
 
 // settleLate returns when other superblocks know of what was written late.
@@ -170,10 +170,7 @@ func (f *rawFS) Fsync(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	err := h.save(ctx)
 	f.pages.wrote(h.ino)
 	f.settleLate()
-	if f.tellLost(in.Fh, h) {
-		return fuse.EIO
-	}
-	return f.status("fsync", &in.InHeader, err)
+	return f.status("fsync", &in.InHeader, f.tellLost(in.Fh, h, err))
 }
 
 // Release is the end of the last descriptor of one open.

@@ -19,6 +19,7 @@ type fileHandle struct {
 	owners ownerSet      // of locks set through this handle
 	direct bool          // writes go past the kernel's pages
 	lost   atomic.Bool   // see rawFS.lose
+	bound  atomic.Bool   // see survival.bind
 	record uint64        // what it was opened with, as the ledger has it
 }
 

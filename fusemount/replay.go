@@ -166,8 +166,11 @@ func (r *rewriting) store() bool {
 			r.err = err
 			return false
 		}
-		// Behind a failure that stays, it drops what the buffers have.
-		r.note(cmp.Or(err, r.file.Close(ctx)))
+		// Behind a failure that stays, it drops what the buffers have. What was
+		// replaced in them, the handles that wrote it tell.
+		if closed := r.file.Close(ctx); err != nil || !errors.Is(closed, vfs.ErrStale) {
+			r.note(cmp.Or(err, closed))
+		}
 	}
 	upTo := make(map[vfs.Keeper]uint64)
 	for t, last := range r.from {

@@ -229,4 +229,5 @@ type epochKeeper struct{ epoch *uint64 }
 func (k *epochKeeper) Reserve(context.Context, int) (func(), error) { return func() {}, nil }
 func (k *epochKeeper) Keep(w *vfs.KeptWrite)                        { *k.epoch = w.Epoch }
 func (k *epochKeeper) Stored(vfs.Ino, uint64)                       {}
+func (k *epochKeeper) Lost(vfs.Ino)                                 {}
 func (k *epochKeeper) Oldest(vfs.Ino) (uint64, bool)                { return 0, false }

@@ -59,6 +59,9 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 		if record&uint64(vfs.OpenWrite) != 0 {
 			h.writes.Store(1) // nobody knows: the next flush stores it
 		}
+		if err := t.resume(fh, h, record); err != nil {
+			f.opt.Logger.Error("a file that programs have open cannot be read", "inode", ino, "err", err)
+		}
 		for _, o := range owners[fh] {
 			h.owners.add(o)
 		}
@@ -66,6 +69,35 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 		f.files.put(fh, h)
 	})
 	return count
+}
+
+// resume has a handle bound to the content that was written through it: to the one
+// that is there if all that is known is that somebody wrote to the file.
+func (t *taking) resume(fh uint64, h *fileHandle, record uint64) error {
+	bound := record&recordWrote != 0
+	if !bound {
+		if _, kept := t.book.Journal.Oldest(uint64(h.ino)); !kept || record&uint64(vfs.OpenWrite) == 0 {
+			return nil
+		}
+	}
+	epoch, _, err := h.file.Epoch(t.raw.ctx)
+	if err != nil {
+		return err
+	}
+	if bound {
+		epoch = lastEpoch(epoch, record>>recordEpochLow)
+	} else {
+		t.book.Files.Mark(fh, recordWrote|epoch<<recordEpochLow)
+	}
+	h.file.Resume(epoch)
+	h.bound.Store(true)
+	return nil
+}
+
+// lastEpoch returns the last number up to now that has these low bits.
+func lastEpoch(now, low uint64) uint64 {
+	const span = 1 << (64 - recordEpochLow)
+	return now - (now-low)%span
 }
 
 func (t *taking) restoreLocks() (count int) {

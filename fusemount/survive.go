@@ -50,6 +50,8 @@ const (
 	recordDirect   = 1 << 33
 	recordLost     = 1 << 34 // writes did not survive, and the writer does not know
 	recordNoAtime  = 1 << 35 // O_NOATIME
+	recordWrote    = 1 << 36 // the rest is the number of the content that was written through it
+	recordEpochLow = 37      // where the low bits of that number are
 )
 
 // survive makes the mount one that survives: what happens from now on is in book.
@@ -81,6 +83,26 @@ func (s *survival) Keep(w *vfs.KeptWrite) {
 // Stored implements vfs.Keeper.
 func (s *survival) Stored(ino vfs.Ino, seq uint64) {
 	s.withBook(func(b *ledger.Ledger) { b.Journal.Stored(uint64(ino), seq) })
+}
+
+// Lost implements vfs.Keeper.
+func (s *survival) Lost(ino vfs.Ino) {
+	s.f.files.each(func(fh uint64, h *fileHandle) {
+		if h.ino == ino && h.bound.Load() {
+			s.withBook(func(b *ledger.Ledger) { b.Files.Mark(fh, recordLost) })
+		}
+	})
+}
+
+// bind records to which content a handle wrote, before the first write is answered.
+func (s *survival) bind(ctx context.Context, fh uint64, h *fileHandle) {
+	if s == nil || h.bound.Load() {
+		return
+	}
+	if epoch, wrote, err := h.file.Epoch(ctx); err == nil && wrote {
+		s.book.Files.Mark(fh, recordWrote|epoch<<recordEpochLow)
+		h.bound.Store(true)
+	}
 }
 
 // Oldest implements vfs.Keeper.
@@ -158,20 +180,23 @@ func (f *rawFS) lose(ino vfs.Ino, why error) {
 	f.files.each(func(fh uint64, h *fileHandle) {
 		if h.ino == ino && h.record&uint64(vfs.OpenWrite) != 0 {
 			writers++
-			f.surv.book.Files.SetFlags(fh, h.record|recordLost)
+			f.surv.book.Files.Mark(fh, recordLost)
 			h.lost.Store(true)
 		}
 	})
 	f.opt.Logger.Error("writes that were answered are lost; who has the file open to write gets EIO", "inode", ino, "writers", writers, "err", why)
 }
 
-// tellLost reports whether writes through a handle may not have survived, once.
-func (f *rawFS) tellLost(fh uint64, h *fileHandle) bool {
-	if !h.lost.Swap(false) {
-		return false
+// tellLost returns what fsync or close says, when Sync said err: once an error if
+// writes through the handle may not have survived a server.
+func (f *rawFS) tellLost(fh uint64, h *fileHandle, err error) error {
+	if h.lost.Swap(false) {
+		err = vfs.ErrIO
+	} else if !errors.Is(err, vfs.ErrStale) {
+		return err
 	}
-	f.surv.book.Files.SetFlags(fh, h.record)
-	return true
+	f.surv.withBook(func(b *ledger.Ledger) { b.Files.Unmark(fh, recordLost) })
+	return err
 }
 
 // once is the context of a request that must not happen twice.

@@ -21,6 +21,10 @@ type Keeper interface {
 	// not be kept: their bytes are stored, or the writers were or will be told
 	// that they are lost. It lets go of them in their order.
 	Stored(ino Ino, seq uint64)
+	// Lost tells that what was written to ino and not stored is dropped, since its
+	// content was replaced or is gone. Sync tells it to each File that wrote; should
+	// the process end before, the next one must.
+	Lost(ino Ino)
 	// Oldest returns the number of the first write to ino that is kept.
 	Oldest(ino Ino) (seq uint64, ok bool)
 }

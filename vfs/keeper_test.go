@@ -16,6 +16,7 @@ type bookKeeper struct {
 	writes   []*KeptWrite // nil: stored
 	reserved int
 	released []uint64
+	lost     []Ino
 	over     bool // it was told of more than there was room for
 }
 
@@ -39,6 +40,8 @@ func (k *bookKeeper) Stored(ino Ino, seq uint64) {
 		}
 	}
 }
+
+func (k *bookKeeper) Lost(ino Ino) { k.lost = append(k.lost, ino) }
 
 func (k *bookKeeper) Oldest(ino Ino) (seq uint64, ok bool) {
 	for _, w := range k.writes {
@@ -105,6 +108,44 @@ func TestKeeper(t *testing.T) {
 	if len(k.live()) != 0 {
 		t.Error("kept after it was stored")
 	}
+}
+
+// A Keeper learns that a write which it has was replaced, before it lets go of it,
+// and of nothing else.
+func TestKeeperLost(t *testing.T) {
+	c := mem.New(mem.Options{})
+	fs := openTest(t, c)
+	b, err := fs.CreateBucket(bg, "bucket", Root)
+	want(t, err, nil)
+	a, f, _, err := fs.Create(bg, Root, b.Ino, "f", CreateOptions{Mode: 0o644, Flags: OpenRead | OpenWrite})
+	want(t, err, nil)
+	k := &bookKeeper{}
+	f.KeepWith(k)
+	for _, replace := range []bool{false, true} {
+		_, err = f.WriteAt(bg, []byte("x"), 0)
+		want(t, err, nil)
+		if replace {
+			_, err := openBeside(t, c).PutObject(bg, ObjectName{Bucket: "bucket", Key: "f"}, strings.NewReader("y"), PutOptions{Size: 1})
+			want(t, err, nil)
+			want(t, f.Sync(bg), ErrStale)
+		}
+		want(t, f.Sync(bg), nil)
+		if lost := slices.Contains(k.lost, a.Ino); lost != replace || len(k.live()) != 0 {
+			t.Errorf("replaced %v, lost %v, %d writes are kept", replace, lost, len(k.live()))
+		}
+	}
+	g, err := openBeside(t, c).Open(bg, Root, a.Ino, OpenWrite)
+	want(t, err, nil)
+	before, _, err := f.Epoch(bg)
+	want(t, err, nil)
+	now, wrote, err := g.Epoch(bg)
+	want(t, err, nil)
+	if wrote || before >= now {
+		t.Errorf("the content is %d, %d was written before", now, before)
+	}
+	g.Resume(before)
+	_, err = g.WriteAt(bg, []byte("z"), 0)
+	want(t, err, ErrStale)
 }
 
 // What several Keepers have of one file, they let go of in the order of its writes,

@@ -182,6 +182,9 @@ func (of *openFile) dropPieces(why error) {
 	if len(of.pieces) > 0 {
 		of.lost, of.lostSeq = why, of.lostSeq+1
 		of.fs.losses.Add(1)
+		for _, k := range of.kept {
+			k.by.Lost(of.ino)
+		}
 	}
 	for _, p := range of.pieces {
 		of.freePiece(p)

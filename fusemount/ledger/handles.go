@@ -32,10 +32,17 @@ func (h *Handles) Add(ino, flags, unique uint64) (fh uint64, err error) {
 	return fh, nil
 }
 
-// SetFlags changes what Add was given.
-func (h *Handles) SetFlags(fh, flags uint64) {
-	if i := uint32(fh) - 1; h.has(fh) {
-		atomic.StoreUint64(&h.t.at(i).flags, flags)
+// Mark sets flags beside those that Add was given.
+func (h *Handles) Mark(fh, flags uint64) {
+	if h.has(fh) {
+		atomic.OrUint64(&h.t.at(uint32(fh)-1).flags, flags)
+	}
+}
+
+// Unmark takes flags away.
+func (h *Handles) Unmark(fh, flags uint64) {
+	if h.has(fh) {
+		atomic.AndUint64(&h.t.at(uint32(fh)-1).flags, ^flags)
 	}
 }
 
