@@ -51,19 +51,67 @@ var allActions = func() (list []s3Action) {
 	return list
 }()
 
-var actionLevels = func() map[string]level {
-	levels := make(map[string]level, len(allActions))
-	for _, a := range allActions {
-		levels[strings.ToLower(a.name)] = a.on
+// actionNumbers are the places of S3's actions in allActions, by their names as
+// requests have them, and in lower case.
+var actionNumbers = func() map[string]int {
+	numbers := make(map[string]int, 2*len(allActions))
+	for i, a := range allActions {
+		numbers[a.name], numbers[strings.ToLower(a.name)] = i, i
 	}
-	return levels
+	return numbers
 }()
+
+// actionSet has a bit for each action of S3's.
+type actionSet [3]uint64
+
+func (a *actionSet) add(n int)      { a[n/64] |= 1 << (n % 64) }
+func (a *actionSet) has(n int) bool { return a[n/64]&(1<<(n%64)) != 0 }
+
+// actionsOf is which of S3's actions a statement is about.
+func (s *statement) actionsOf() (set actionSet) {
+	for i := range s.actions {
+		set.addAll(&s.actions[i])
+	}
+	if s.notActions {
+		for i := range set {
+			set[i] = ^set[i]
+		}
+	}
+	return set
+}
+
+// addAll adds what a pattern matches.
+func (a *actionSet) addAll(p *pattern) {
+	if p.fixed() {
+		if n, ok := actionNumbers[strings.ToLower(p.prefix())]; ok {
+			a.add(n)
+		}
+		return
+	}
+	for i := range allActions {
+		if p.match(allActions[i].name, nil) {
+			a.add(i)
+		}
+	}
+}
+
+// literals are what resources begin with that the statement is about.
+func (s *statement) literals() []string {
+	if s.resources == nil || s.notResources {
+		return []string{""}
+	}
+	list := make([]string, len(s.resources))
+	for i := range s.resources {
+		list[i] = s.resources[i].prefix()
+	}
+	return list
+}
 
 // anyAction reports whether a pattern matches an action on one of certain levels.
 func anyAction(a *pattern, on func(level) bool) bool {
 	if a.fixed() {
-		l, ok := actionLevels[strings.ToLower(a.prefix())]
-		return ok && on(l)
+		n, ok := actionNumbers[strings.ToLower(a.prefix())]
+		return ok && on(allActions[n].on)
 	}
 	for i := range allActions {
 		if on(allActions[i].on) && a.match(allActions[i].name, nil) {
@@ -97,4 +145,7 @@ func (s *statement) checkBucketActions(bucket string) error {
 }
 
 // OnObject reports whether an action of S3's is about an object.
-func OnObject(action string) bool { return actionLevels[strings.ToLower(action)] == onObject }
+func OnObject(action string) bool {
+	n, ok := actionNumbers[strings.ToLower(action)]
+	return ok && allActions[n].on == onObject
+}

@@ -7,7 +7,8 @@
 //	              ├ parse.go      statements; every fault in Amazon's words
 //	              ├ principal.go  who is named
 //	              ├ pattern.go    wildcards and variables
-//	              └ condition.go  operators, with operands converted once
+//	              ├ condition.go  operators, with operands converted once
+//	              └ index.go      statements by what their resources begin with
 //	Document.Decide(Request) ─ Deny, Allow, or neither       evaluate.go
 //	Document.Public                                          public.go
 //

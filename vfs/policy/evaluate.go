@@ -1,5 +1,7 @@
 package policy
 
+import "strings"
+
 // Request is what somebody asks for.
 type Request struct {
 	// Action such as "s3:GetObject".
@@ -53,29 +55,32 @@ var effectNames = [...]string{"none", "allow to the account", "allow to the role
 
 func (e Effect) String() string { return effectNames[e] }
 
-// Decide evaluates all statements. The statement that decided is returned by its
-// number, -1 if none did.
+// Decide evaluates the statements that can be about the request. The statement that
+// decided is returned by its number, the first one of several, -1 if none did.
 func (d *Document) Decide(r *Request) (Effect, int) {
 	best, by := None, -1
-	for i := range d.statements {
-		s := &d.statements[i]
-		if s.effect == Allow && best == Allow {
+	action, known := actionNumbers[r.Action]
+	for at := d.index.last(r.Resource); at >= 0; at = d.index[at].parent {
+		if !strings.HasPrefix(r.Resource, d.index[at].literal) {
 			continue
 		}
-		e := s.applies(r)
-		if e == Deny {
-			return Deny, i
-		}
-		if e > best {
-			best, by = e, i
+		for _, i := range d.index[at].statements {
+			s := &d.statements[i]
+			if s.effect < best || s.effect == best && i > by || known && !s.s3.has(action) {
+				continue
+			}
+			if e := s.applies(r, known); e > best || e == best && e != None && i < by {
+				best, by = e, i
+			}
 		}
 	}
 	return best, by
 }
 
 // applies returns the statement's effect on a request, None if it is not about that.
-func (s *statement) applies(r *Request) Effect {
-	if !s.about(r) || matchAny(s.actions, r.Action, nil) == s.notActions {
+// With acts, it is known to be about the action.
+func (s *statement) applies(r *Request, acts bool) Effect {
+	if !acts && matchAny(s.actions, r.Action, nil) == s.notActions || !s.about(r) {
 		return None
 	}
 	e := s.effect

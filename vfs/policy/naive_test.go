@@ -405,10 +405,24 @@ func compare(t *testing.T, seed uint64) {
 	if err != nil {
 		t.Fatalf("seed %d: %v\n%s", seed, err, text)
 	}
-	got, _ := d.Decide(r)
+	got, by := d.Decide(r)
 	if want := naiveDecide(text, r); got != want {
 		t.Fatalf("seed %d: %v, the second evaluator says %v\n%s\n%+v", seed, got, want, text, r)
 	}
+	if want, first := inOrder(d, r); got != want || by != first {
+		t.Fatalf("seed %d: %v by statement %d; of all in order, %v by %d\n%s\n%+v", seed, got, by, want, first, text, r)
+	}
+}
+
+// inOrder is Decide without the index.
+func inOrder(d *Document, r *Request) (best Effect, by int) {
+	by = -1
+	for i := range d.statements {
+		if e := d.statements[i].applies(r, false); e > best {
+			best, by = e, i
+		}
+	}
+	return best, by
 }
 
 // parseAnyResource parses a document of a bucket without the checks of what its

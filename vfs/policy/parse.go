@@ -46,6 +46,7 @@ type Options struct {
 // Document is a policy, compiled.
 type Document struct {
 	statements []statement
+	index      index
 }
 
 // statement is one statement, compiled.
@@ -55,6 +56,7 @@ type statement struct {
 	who          *principals
 	actions      []pattern
 	notActions   bool
+	s3           actionSet // what actions and notActions say of S3's
 	resources    []pattern
 	notResources bool
 	conditions   []condition
@@ -129,8 +131,10 @@ func (p *parser) document(doc *node) (*Document, error) {
 		if err != nil {
 			return nil, err
 		}
+		s.s3 = s.actionsOf()
 		d.statements = append(d.statements, s)
 	}
+	d.index = newIndex(len(d.statements), func(i int) []string { return d.statements[i].literals() })
 	return d, nil
 }
 
