@@ -8,9 +8,9 @@
 //
 // Nothing is fetched for an issuer that the store does not list. What is fetched comes
 // by https, from a certificate that the system or a fingerprint of the provider
-// vouches for, without redirects, at most fetches in a window, maxDocument bytes of it.
-// Keys are asked for again when a token names one that is not known, and after
-// maxAge.
+// vouches for, without redirects, maxDocument bytes of it, and each document once in
+// fetchPause: who comes meanwhile waits for the next fetch and shares it. Keys are asked
+// for again when a token names one that is not known, and after maxAge.
 //
 // Verifier.mu is a leaf: nothing is fetched while it is held.
 //

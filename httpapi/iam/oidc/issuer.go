@@ -11,10 +11,12 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/sync/singleflight"
 
 	"ogw/vfs/iam"
 )
@@ -25,10 +27,11 @@ const (
 	// maxDocument bounds a discovery document or a set of keys; the largest known
 	// has 20 KiB.
 	maxDocument = 256 << 10
-	// fetches bounds the documents that are asked for in a window: a token may name a
-	// key that is not there, as often as somebody likes to send one.
-	fetches     = 10
-	fetchWindow = time.Minute
+	// fetchPause is between two fetches of a document: a token may name a key that is
+	// not there, as often as somebody likes to send one. Who comes meanwhile waits
+	// for the next fetch, which all share, so that a key is known that soon after its
+	// provider began to use it, whoever else asks for what.
+	fetchPause = 2 * time.Second
 )
 
 // issuer is one provider as its documents say.
@@ -37,17 +40,19 @@ type issuer struct {
 	created     int64
 	thumbprints []string
 	now         func() time.Time
+	pause       time.Duration
 	client      *http.Client
+	discovery   singleflight.Group // one fetch of the discovery document at a time
 
 	mu      sync.Mutex // a leaf
 	current *oidc.Provider
 	fetched time.Time // current
-	window  time.Time // when the count began
-	count   int
+	// next is when the discovery document, and the keys, may be fetched again.
+	next [2]time.Time
 }
 
-func newIssuer(name string, p *iam.Provider, now func() time.Time) *issuer {
-	x := &issuer{name: name, created: p.Created, thumbprints: slices.Clone(p.Thumbprints), now: now}
+func newIssuer(name string, p *iam.Provider, now func() time.Time, pause time.Duration) *issuer {
+	x := &issuer{name: name, created: p.Created, thumbprints: slices.Clone(p.Thumbprints), now: now, pause: pause}
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, VerifyConnection: x.trusts} //nolint:gosec // trusts verifies
 	t.MaxConnsPerHost, t.MaxResponseHeaderBytes = 2, 16<<10
@@ -87,14 +92,15 @@ type roundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// bounded asks at most so often, by https, and reads no more than maxDocument.
+// bounded asks by https, with a pause before it asks again, and reads no more than
+// maxDocument.
 func (x *issuer) bounded(t http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		if r.URL.Scheme != "https" {
 			return nil, fmt.Errorf("%w: %s is not https", ErrUnreachable, r.URL)
 		}
-		if !x.mayFetch() {
-			return nil, fmt.Errorf("%w: it was asked %d times in %s", ErrUnreachable, fetches, fetchWindow)
+		if err := x.turn(r); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
 		a, err := t.RoundTrip(r)
 		if err != nil {
@@ -108,33 +114,73 @@ func (x *issuer) bounded(t http.RoundTripper) http.RoundTripper {
 	})
 }
 
-func (x *issuer) mayFetch() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if now := x.now(); now.Sub(x.window) >= fetchWindow {
-		x.window, x.count = now, 0
+// turn waits until the document that r asks for may be fetched. Few wait: fetches of
+// the discovery document, and of one set of keys, are shared.
+func (x *issuer) turn(r *http.Request) error {
+	document := 0
+	if strings.HasSuffix(r.URL.Path, "/.well-known/openid-configuration") {
+		document = 1
 	}
-	x.count++
-	return x.count <= fetches
+	x.mu.Lock()
+	now := time.Now()
+	at := x.next[document]
+	if at.Before(now) {
+		at = now
+	}
+	x.next[document] = at.Add(x.pause)
+	x.mu.Unlock()
+	t := time.NewTimer(at.Sub(now))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-r.Context().Done():
+		return r.Context().Err()
+	}
 }
 
 // verifier returns what verifies tokens of the issuer.
-func (x *issuer) verifier(ctx context.Context, now func() time.Time) (*oidc.IDTokenVerifier, error) {
+func (x *issuer) verifier(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+	p, err := x.provider(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.Verifier(&oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: algorithms, Now: x.now}), nil
+}
+
+// provider returns the issuer as its discovery document says, which all who wait for
+// it share.
+func (x *issuer) provider(ctx context.Context) (*oidc.Provider, error) {
 	x.mu.Lock()
 	p := x.current
 	if x.now().Sub(x.fetched) >= maxAge {
 		p = nil
 	}
 	x.mu.Unlock()
-	if p == nil {
-		// The client goes with the provider, and asks for keys later.
-		var err error
-		if p, err = oidc.NewProvider(oidc.ClientContext(ctx, x.client), x.name); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
-		}
-		x.mu.Lock()
-		x.current, x.fetched = p, x.now()
-		x.mu.Unlock()
+	if p != nil {
+		return p, nil
 	}
-	return p.Verifier(&oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: algorithms, Now: now}), nil
+	got := x.discovery.DoChan("", func() (any, error) { return x.discover(context.WithoutCancel(ctx)) })
+	select {
+	case r := <-got:
+		if r.Err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUnreachable, r.Err)
+		}
+		return r.Val.(*oidc.Provider), nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, ctx.Err())
+	}
+}
+
+// discover fetches the discovery document. The client goes with the provider, and asks
+// for keys later.
+func (x *issuer) discover(ctx context.Context) (*oidc.Provider, error) {
+	p, err := oidc.NewProvider(oidc.ClientContext(ctx, x.client), x.name)
+	if err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	x.current, x.fetched = p, x.now()
+	x.mu.Unlock()
+	return p, nil
 }

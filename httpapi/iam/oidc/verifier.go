@@ -51,13 +51,14 @@ type Providers func(ctx context.Context, issuer string) (iam.Provider, error)
 // Verifier verifies tokens. It is safe for concurrent use.
 type Verifier struct {
 	now     func() time.Time
+	pause   time.Duration // between fetches of one document
 	mu      sync.Mutex
 	issuers map[string]*issuer // by the issuer as tokens write it
 }
 
 // New returns a Verifier that goes by a clock.
 func New(now func() time.Time) *Verifier {
-	return &Verifier{now: now, issuers: map[string]*issuer{}}
+	return &Verifier{now: now, pause: fetchPause, issuers: map[string]*issuer{}}
 }
 
 // Verify returns what a token of a provider says.
@@ -73,7 +74,7 @@ func (v *Verifier) Verify(ctx context.Context, token string, providers Providers
 	if err != nil {
 		return Claims{}, err
 	}
-	verifier, err := v.issuer(name, &p).verifier(ctx, v.now)
+	verifier, err := v.issuer(name, &p).verifier(ctx)
 	if err != nil {
 		return Claims{}, err
 	}
@@ -150,7 +151,7 @@ func (v *Verifier) issuer(name string, p *iam.Provider) *issuer {
 	defer v.mu.Unlock()
 	x := v.issuers[name]
 	if x == nil || x.created != p.Created || !slices.Equal(x.thumbprints, p.Thumbprints) {
-		x = newIssuer(name, p, v.now)
+		x = newIssuer(name, p, v.now, v.pause)
 		v.issuers[name] = x
 	}
 	return x
