@@ -67,7 +67,7 @@ func (c *completion) run(ctx context.Context) (ObjectInfo, error) {
 		return ObjectInfo{}, err
 	}
 	p := publication{key: &c.name.Object, cond: c.cond, meta: &u.Meta, owner: NewCred(u.UID, u.GID), mode: u.Mode, keep: true,
-		keepOwner: u.By.KeepsOwner}
+		accepted: true, keepOwner: u.By.KeepsOwner}
 	if !objects.NoConditions(c.cond) {
 		if err := c.fs.precheck(ctx, &p); err != nil {
 			return ObjectInfo{}, err

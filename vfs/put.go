@@ -64,6 +64,7 @@ type publication struct {
 	keepOwner bool          // what is overwritten stays its owner's
 	keepMode  bool          // and its mode stays the one that somebody chose
 	existed   bool          // precheck found an object
+	accepted  bool          // the bucket took meta's ACL when an upload began
 	remove    bool          // this is no publication but its opposite
 	onlyEmpty bool          // of remove: a directory with entries is refused
 	refs      bool          // the content's extents are stored already, and some are references
@@ -239,9 +240,15 @@ func checkTarget(j *rights.Judge, p *publication, at *keypath.Place) (old *recor
 			return nil, err
 		}
 	}
-	if p.remove {
+	switch {
+	case p.remove:
 		err = j.Remove(p.key, at, old)
-	} else {
+	case p.meta != nil && !p.accepted:
+		if err = j.TakesACL(p.meta.Grants); err != nil {
+			break
+		}
+		fallthrough
+	default:
 		err = j.Write(p.key, p.bucket, p.meta, at, old)
 	}
 	if err == nil {

@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -135,6 +136,41 @@ func TestOwnershipOfOldObjects(t *testing.T) {
 	state(403, 403, "alice")
 	d.wantRaw("alice", "PUT", "/own?ownershipControls", ownershipDoc("ObjectWriter"), nil, 200, "")
 	state(200, 200, "bob")
+}
+
+// An upload with an ACL that its bucket took when it began is completed after ACLs were
+// disabled, or public ones blocked. A block is one of what the ACL gives as long as it is
+// set; an object that is made without ACLs has none.
+func TestOwnershipOfOldUploads(t *testing.T) {
+	for _, c := range []struct {
+		name, target, set, unset string
+		then                     int
+	}{
+		{"enforced", "/own?ownershipControls", string(ownershipDoc("BucketOwnerEnforced")), string(ownershipDoc("ObjectWriter")), 403},
+		{"block", "/own?publicAccessBlock", accessBlockDoc(true), accessBlockDoc(false), 200},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := openDoor(t, Config{})
+			d.bucket("alice", "own")
+			_, page := d.wantRaw("alice", "POST", "/own/k?uploads", nil, map[string]string{"X-Amz-Acl": "public-read"}, 200, "")
+			id := between(page, "<UploadId>", "</UploadId>")
+			d.wantRaw("alice", "PUT", c.target, []byte(c.set), nil, 200, "")
+			res, _ := d.wantRaw("alice", "PUT", "/own/k?partNumber=1&uploadId="+id, []byte("v"), nil, 200, "")
+			d.wantRaw("alice", "POST", "/own/k?uploadId="+id, []byte("<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>"+res.Header.Get("ETag")+"</ETag></Part></CompleteMultipartUpload>"), nil, 200, "")
+			d.wantRaw("", "GET", "/own/k", nil, nil, 403, "")
+			d.wantRaw("alice", "GET", "/own/k", nil, nil, 200, "v")
+			d.wantRaw("alice", "PUT", c.target, []byte(c.unset), nil, 200, "")
+			d.wantRaw("", "GET", "/own/k", nil, nil, c.then, "")
+		})
+	}
+}
+
+func accessBlockDoc(on bool) string {
+	doc := "<PublicAccessBlockConfiguration>"
+	for _, name := range []string{"BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"} {
+		doc += fmt.Sprintf("<%s>%t</%s>", name, on, name)
+	}
+	return doc + "</PublicAccessBlockConfiguration>"
 }
 
 // between returns what stands in s between two words.

@@ -87,11 +87,6 @@ func (j *Judge) Write(k *keypath.Key, bucket record.Ino, m *record.ObjectMeta, a
 	if bucket != 0 && j.Bucket != bucket {
 		return fmt.Errorf("bucket of key %q was replaced: %w", k.Key, fserr.ErrNoSuchBucket)
 	}
-	if m != nil {
-		if err := j.TakesACL(m.Grants); err != nil {
-			return err
-		}
-	}
 	if j.Free() {
 		return nil
 	}
