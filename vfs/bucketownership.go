@@ -8,6 +8,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 )
 
 // BucketOwnership tells who owns what others write into a bucket, to who may
@@ -59,7 +60,11 @@ func (o *op) setOwnership(t cluster.Txn, n *record.Inode, own Ownership, g Grant
 	if err := o.setBucketAttr(t, n, record.OwnershipAttr, value); err != nil {
 		return err
 	}
-	n.Set(record.FlagOwnership, own >= OwnershipPreferred)
+	b, err := record.GetBucket(t, n.Ino)
+	if err != nil {
+		return err
+	}
+	n.Set(record.FlagOwnership, own >= OwnershipPreferred || rights.RequesterPays(b))
 	if own != OwnershipUnset {
 		n.MakeExplicit() // it would go with the last object
 	}
@@ -67,4 +72,33 @@ func (o *op) setOwnership(t cluster.Txn, n *record.Inode, own Ownership, g Grant
 		return err
 	}
 	return record.PutInode(t, n)
+}
+
+// SetRequesterPays says whether who asks pays for requests to a bucket, and must say that
+// they know (S3 PutBucketRequestPayment). BucketConfig tells of it, under PayerConfig.
+// ErrNoSuchBucket, ErrAccess.
+func (fs *FS) SetRequesterPays(ctx context.Context, bucket string, on bool) error {
+	return fs.update(ctx, func(t cluster.Txn, o *op) error {
+		j, n, err := fs.rights.Bucket(ctx, t, bucket, ActConfigureBucket)
+		if err != nil {
+			return err
+		}
+		own, err := j.StoredOwnership()
+		if err != nil {
+			return err
+		}
+		var value []byte
+		if on {
+			value = []byte{1}
+			n.MakeExplicit() // it would go with the last object
+		}
+		if err := o.setBucketAttr(t, n, record.ConfigPrefix+PayerConfig, value); err != nil {
+			return err
+		}
+		n.Set(record.FlagOwnership, on || own >= OwnershipPreferred)
+		if err := tellEntry(t, n); err != nil {
+			return err
+		}
+		return record.PutInode(t, n)
+	})
 }

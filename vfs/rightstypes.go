@@ -71,6 +71,10 @@ const (
 // AccessBlockConfig is the name under which BucketConfig keeps it.
 const AccessBlockConfig = rights.AccessBlockConfig
 
+// PayerConfig is the name under which BucketConfig keeps that who asks pays for requests
+// to a bucket (FS.SetRequesterPays).
+const PayerConfig = rights.PayerConfig
+
 // Ownership says who owns what is written into a bucket by others than its owner:
 // S3's Object Ownership.
 type Ownership = rights.Ownership

@@ -16,6 +16,10 @@ type conditionKeys struct {
 
 // Value implements policy.Values.
 func (k *conditionKeys) Value(key string) ([]string, bool) {
+	if key == "s3:x-amz-request-payer" {
+		k.one[0] = k.r.Header.Get("X-Amz-Request-Payer")
+		return k.one[:], k.one[0] != ""
+	}
 	name, ok := strings.CutPrefix(key, "aws:")
 	if !ok {
 		return nil, false

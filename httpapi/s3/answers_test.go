@@ -56,7 +56,7 @@ func TestNotConfigured(t *testing.T) {
 	for _, query := range []string{"lifecycle", "versioning", "website"} {
 		d.wantRaw("alice", "PUT", "/plain?"+query, []byte("<x/>"), nil, 501, "NotImplemented")
 	}
-	for payer, status := range map[string]int{"BucketOwner": 200, "Requester": 501, "Nobody": 400} {
+	for payer, status := range map[string]int{"BucketOwner": 200, "Nobody": 400} {
 		doc := []byte("<RequestPaymentConfiguration><Payer>" + payer + "</Payer></RequestPaymentConfiguration>")
 		d.wantRaw("alice", "PUT", "/plain?requestPayment", doc, nil, status, "")
 		d.wantRaw("bob", "PUT", "/plain?requestPayment", doc, nil, 403, "AccessDenied")

@@ -37,7 +37,7 @@ var headerKeys = map[string]string{
 	"x-amz-grant-full-control": "X-Amz-Grant-Full-Control", "x-amz-grant-read": "X-Amz-Grant-Read",
 	"x-amz-grant-read-acp": "X-Amz-Grant-Read-Acp", "x-amz-grant-write": "X-Amz-Grant-Write",
 	"x-amz-grant-write-acp": "X-Amz-Grant-Write-Acp", "x-amz-metadata-directive": "X-Amz-Metadata-Directive",
-	"x-amz-object-ownership": "X-Amz-Object-Ownership", "x-amz-server-side-encryption": "X-Amz-Server-Side-Encryption",
+	"x-amz-object-ownership": "X-Amz-Object-Ownership", "x-amz-request-payer": "X-Amz-Request-Payer", "x-amz-server-side-encryption": "X-Amz-Server-Side-Encryption",
 	"x-amz-server-side-encryption-aws-kms-key-id":     "X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id",
 	"x-amz-server-side-encryption-customer-algorithm": "X-Amz-Server-Side-Encryption-Customer-Algorithm",
 	"x-amz-storage-class":                             "X-Amz-Storage-Class", "x-amz-website-redirect-location": "X-Amz-Website-Redirect-Location",

@@ -76,6 +76,7 @@ func (q *request) execute(ops methodOps) error {
 			return err
 		}
 	}
+	q.charge()
 	return op.handle(q)
 }
 

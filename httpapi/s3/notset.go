@@ -1,10 +1,8 @@
 package s3
 
 import (
-	"encoding/xml"
 	"net/http"
 
-	"ogw/httpapi"
 	"ogw/vfs"
 )
 
@@ -28,41 +26,16 @@ func notSet(c code) func(*request) error {
 	return func(q *request) error { return newError(c).with("BucketName", q.name.Bucket) }
 }
 
-// emptyConfig answers a GET of a configuration that every bucket has, with
-// nothing, or one element, in it.
-func emptyConfig(root, element, value string) func(*request) error {
+// emptyConfig answers a GET of a configuration that every bucket has, with nothing in
+// it.
+func emptyConfig(root string) func(*request) error {
 	return func(q *request) error {
 		var x xmlWriter
 		x.start(root, xmlNamespace)
-		if element != "" {
-			x.str(element, value)
-		}
 		x.end(root)
 		x.send(q.w, q.r, http.StatusOK)
 		return nil
 	}
-}
-
-type requestPaymentXML struct {
-	XMLName xml.Name `xml:"RequestPaymentConfiguration"`
-	Payer   string   `xml:"Payer"`
-}
-
-// putRequestPayment is PutBucketRequestPayment: the bucket's owner pays.
-func (q *request) putRequestPayment() error {
-	var doc requestPaymentXML
-	if err := q.readXML(configBounds, &doc); err != nil {
-		return err
-	}
-	switch doc.Payer {
-	case "BucketOwner":
-		httpapi.NoteText(q.ctx, "payer", doc.Payer)
-		q.w.WriteHeader(http.StatusOK)
-		return nil
-	case "Requester":
-		return newError(codeNotImplemented).withMessage("Requester Pays is not implemented.")
-	}
-	return newError(codeMalformedXML)
 }
 
 // nothingToDelete answers a DELETE of a configuration that no bucket has.
@@ -93,14 +66,13 @@ func notSetOps() (get, del []subOp) {
 			del = append(del, subOp{c.query, operation{"Delete" + noun, needConfig, nothingToDelete}})
 		}
 	}
-	for _, c := range []struct{ query, noun, root, element, value string }{
-		{"accelerate", "BucketAccelerateConfiguration", "AccelerateConfiguration", "", ""},
-		{"logging", "BucketLogging", "BucketLoggingStatus", "", ""},
-		{"notification", "BucketNotificationConfiguration", "NotificationConfiguration", "", ""},
-		{"requestPayment", "BucketRequestPayment", "RequestPaymentConfiguration", "Payer", "BucketOwner"},
-		{"versioning", "BucketVersioning", "VersioningConfiguration", "", ""},
+	for _, c := range []struct{ query, noun, root string }{
+		{"accelerate", "BucketAccelerateConfiguration", "AccelerateConfiguration"},
+		{"logging", "BucketLogging", "BucketLoggingStatus"},
+		{"notification", "BucketNotificationConfiguration", "NotificationConfiguration"},
+		{"versioning", "BucketVersioning", "VersioningConfiguration"},
 	} {
-		get = append(get, subOp{c.query, operation{"Get" + c.noun, needConfig, emptyConfig(c.root, c.element, c.value)}})
+		get = append(get, subOp{c.query, operation{"Get" + c.noun, needConfig, emptyConfig(c.root)}})
 	}
 	return get, del
 }

@@ -25,6 +25,7 @@ func bucketOps() map[string]methodOps {
 				{"policy", operation{"GetBucketPolicy", needConfig, (*request).getBucketPolicy}},
 				{"policyStatus", operation{"GetBucketPolicyStatus", needConfig, (*request).getBucketPolicyStatus}},
 				{"publicAccessBlock", operation{"GetPublicAccessBlock", needConfig, (*request).getAccessBlock}},
+				{"requestPayment", operation{"GetBucketRequestPayment", needConfig, (*request).getRequestPayment}},
 				{"tagging", operation{"GetBucketTagging", needConfig, (*request).getBucketTagging}},
 				{"list-type", operation{"ListObjectsV2", needList, (*request).listObjectsV2}},
 			}, getNotSet...),

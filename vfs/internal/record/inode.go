@@ -90,7 +90,8 @@ const FlagOneInline inodeFlags = 1 << 18
 // FlagPolicy: this directory is a bucket with a policy.
 const FlagPolicy inodeFlags = 1 << 19
 
-// FlagOwnership: this directory is a bucket that owns what others write into it.
+// FlagOwnership: this directory is a bucket that owns what others write into it, or for
+// which who asks pays: its attributes tell.
 const FlagOwnership inodeFlags = 1 << 20
 
 // flagFarTimes: a time that somebody chose does not fit into 64 bits of

@@ -7,6 +7,7 @@
 // Judge is for one subject in one of them.
 //
 //	subject ─ Judge (one snapshot) ─┬ policies of bucket and user     policies.go policycache.go package iam
+//	                                ├ requests that who asks pays     payer.go
 //	                                ├ grants   ownership, S3 grants   judge.go acl.go
 //	                                └ denials  modes that were chosen denials.go chosen.go
 //	what the operations ask: object.go upload.go followlink.go

@@ -61,7 +61,8 @@ type Judge struct {
 
 	rules *Rules
 	owned *record.Inode // the bucket's inode, once read
-	// unpolicied tells that the bucket has no policy, and owns nothing that others write.
+	// unpolicied tells that the bucket has no policy, owns nothing that others write, and
+	// that its owner pays.
 	unpolicied bool
 	attrs      record.Bucket // of the bucket, once read
 	name       string        // of the bucket as it is asked for; "": its inode's

@@ -20,6 +20,9 @@ import (
 // boundary does not hold, and where somebody who is held to policies is allowed
 // nothing by any.
 func (j *Judge) byPolicies(act Action, name string, n *record.Inode) (policy.Effect, error) {
+	if err := j.pays(); err != nil {
+		return policy.None, err
+	}
 	e, err := j.byPolicy(act, name, n)
 	if err != nil {
 		return e, err
@@ -48,6 +51,28 @@ func (j *Judge) byPolicies(act Action, name string, n *record.Inode) (policy.Eff
 		return policy.None, fmt.Errorf("no policy allows %s: %w", name, j.denied(act))
 	}
 	return policy.Allow, nil
+}
+
+// pays returns ErrAccess for who would have to pay for a request and does not say so: all
+// but the bucket's owner, strangers included, of whom nobody knows who they are ("Using
+// Requester Pays buckets" of the S3 user guide).
+func (j *Judge) pays() error {
+	if j.unpolicied || j.Bucket == 0 || j.Free() || j.Subject.Local {
+		return nil
+	}
+	b, err := j.bucketAttrs()
+	if err != nil || !RequesterPays(b) {
+		return err
+	}
+	if owner, err := j.ownsBucket(); err != nil || owner {
+		return err
+	}
+	if c := j.Subject.Call; !Anonymous(j.Subject) && c != nil && c.Values != nil {
+		if v, ok := c.Values.Value(payerKey); ok && len(v) == 1 && v[0] == requester {
+			return nil
+		}
+	}
+	return fmt.Errorf("who asks pays for requests to the bucket, and did not say so: %w", fserr.ErrAccess)
 }
 
 // identity returns the policies of who asks, nil for who is not held to any.
