@@ -1,6 +1,7 @@
 package adversary
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -10,7 +11,16 @@ import (
 // binary is the ogw under attack, built once by TestMain.
 var binary string
 
-func TestMain(m *testing.M) { os.Exit(testenv.Main(m, &binary)) }
+func TestMain(m *testing.M) {
+	if text := os.Getenv(floodVariable); text != "" {
+		if err := floodFrom(text); err != nil {
+			fmt.Fprintln(os.Stderr, "attackers:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(testenv.Main(m, &binary))
+}
 
 // newServer starts a server with an S3, a REST and an NFS gateway, and stops
 // it when the test ends.

@@ -1,14 +1,13 @@
 package adversary
 
 import (
-	"context"
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -17,8 +16,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -60,117 +57,131 @@ func webServer(t *testing.T, o testenv.ServerOptions, scheme string) *testenv.Se
 	return s
 }
 
-// browser returns a victim who reads a public object and writes another,
-// over one connection or, if anew is set, each time over a new one.
-func browser(s *testenv.Server, scheme string, anew bool) func() func() error {
-	return func() func() error {
-		c := clientFrom(victim)
-		c.Timeout = giveUp
-		tr := c.Transport.(*http.Transport)
-		tr.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
-		tr.DisableKeepAlives = anew
-		return func() error {
-			for _, method := range []string{"GET", "PUT"} {
-				r, err := http.NewRequest(method, scheme+"://"+s.S3+"/open/small", nil)
-				if err != nil {
-					return err
-				}
-				if method == "PUT" {
-					r.URL.Path = "/open/mine"
-					r.Body, r.ContentLength = io.NopCloser(strings.NewReader("hello")), 5
-				}
-				resp, err := c.Do(r)
-				if err != nil {
-					return err
-				}
-				_, err = io.Copy(io.Discard, resp.Body)
-				resp.Body.Close()
-				if err != nil || resp.StatusCode != 200 {
-					return fmt.Errorf("%s: %s, %v", method, resp.Status, err)
-				}
+// browser is a victim who reads a public object and writes another.
+type browser struct {
+	s            *testenv.Server
+	tls          bool
+	anew         bool   // over a new connection each time
+	from         string // its address, victim if empty
+	forwardedFor string // what a proxy says of it
+}
+
+// visits returns what it does, over connections of its own.
+func (b browser) visits(*testing.T) func() error {
+	c := clientFrom(cmp.Or(b.from, victim))
+	c.Timeout = giveUp
+	tr := c.Transport.(*http.Transport)
+	tr.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+	tr.DisableKeepAlives = b.anew
+	return func() error {
+		for _, method := range []string{"GET", "PUT"} {
+			if err := b.visit(c, method); err != nil {
+				return err
 			}
-			return nil
 		}
+		return nil
 	}
 }
 
-// connect opens n connections from the attacker's address and sends on each.
-func connect(t *testing.T, s *testenv.Server, n int, text string) (conns []net.Conn) {
-	t.Helper()
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(attacker)}, Timeout: giveUp, Control: smallWindow}
-	for range n {
-		c, err := d.Dial("tcp", s.S3)
-		if err != nil {
-			break // all that the server takes
-		}
-		conns = append(conns, c)
-		_, _ = io.WriteString(c, text) // it may have been refused
+func (b browser) visit(c *http.Client, method string) error {
+	scheme := map[bool]string{false: "http", true: "https"}[b.tls]
+	r, err := http.NewRequest(method, scheme+"://"+b.s.S3+"/open/small", nil)
+	if err != nil {
+		return err
 	}
-	return conns
+	if b.forwardedFor != "" {
+		r.Header.Set("X-Forwarded-For", b.forwardedFor)
+	}
+	if method == "PUT" {
+		r.URL.Path = "/open/mine"
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader("hello")), 5
+	}
+	resp, err := c.Do(r)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	if err != nil || resp.StatusCode != 200 {
+		return fmt.Errorf("%s: %s, %v", method, resp.Status, err)
+	}
+	return nil
 }
 
-// smallWindow keeps the attacker's own receive buffers, which lie elsewhere in
-// earnest, from taking all that this machine has for TCP.
-func smallWindow(_, _ string, c syscall.RawConn) error {
-	const receiveBytes = 64 << 10
-	var set error
-	err := c.Control(func(fd uintptr) {
-		set = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, receiveBytes)
-	})
-	return errors.Join(err, set)
+// floodStill begins a request on each connection and does nothing more.
+func floodStill(sc scene) ([]net.Conn, error) {
+	conns := connect(sc.S3, sc.Conns, sc.Text, sc.Addresses...)
+	time.Sleep(time.Second) // until all are answered as far as they take it, or idle
+	return conns, nil
 }
 
-// trickle sends a byte on each connection twice a second, until ended.
-func trickle(conns []net.Conn) (end func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for ctx.Err() == nil {
+// floodTrickling sends a byte on each connection twice a second after that.
+func floodTrickling(sc scene) ([]net.Conn, error) {
+	conns := connect(sc.S3, sc.Conns, sc.Text, sc.Addresses...)
+	go func() {
+		for {
 			for _, c := range conns {
 				_, _ = io.WriteString(c, "x") // it may have been ended
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(500 * time.Millisecond):
-			}
+			time.Sleep(500 * time.Millisecond)
 		}
-	})
-	return func() {
-		cancel()
-		wg.Wait()
-		closeAll(conns)()
-	}
+	}()
+	return conns, nil
 }
 
 // formHead begins a form that stays in its first field.
 const formHead = "--x\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\n"
 
+// slowBody is the head of a PUT that anybody may send.
+func slowBody(s *testenv.Server, headers string) string {
+	return "PUT /open/slow HTTP/1.1\r\nHost: " + s.S3 + "\r\n" + headers + "Content-Length: 60000\r\n\r\n"
+}
+
 // Forms, whose fields nobody has signed yet, trickle on more connections than
 // there are slots.
 func TestFloodOfForms(t *testing.T) {
 	s := webServer(t, testenv.ServerOptions{}, "http")
-	withstands(t, browser(s, "http", false), func() func() {
-		return trickle(connect(t, s, flood, "POST /open HTTP/1.1\r\nHost: "+s.S3+
-			"\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 60000\r\n\r\n"+formHead))
-	})
+	withstands(t, browser{s: s}.visits, scene{Flood: "trickling", S3: s.S3, Conns: flood, Addresses: []string{attacker},
+		Text: "POST /open HTTP/1.1\r\nHost: " + s.S3 + "\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 60000\r\n\r\n" + formHead})
 }
 
 // Bodies that anybody may send trickle likewise.
 func TestFloodOfBodies(t *testing.T) {
 	s := webServer(t, testenv.ServerOptions{}, "http")
-	withstands(t, browser(s, "http", false), func() func() {
-		return trickle(connect(t, s, flood, "PUT /open/slow HTTP/1.1\r\nHost: "+s.S3+"\r\nContent-Length: 60000\r\n\r\n"))
-	})
+	withstands(t, browser{s: s}.visits, scene{Flood: "trickling", S3: s.S3, Conns: flood, Addresses: []string{attacker}, Text: slowBody(s, "")})
 }
 
 // Readers of one public object take nothing of it.
 func TestFloodOfReaders(t *testing.T) {
 	s := webServer(t, testenv.ServerOptions{}, "http")
-	withstands(t, browser(s, "http", false), func() func() {
-		conns := connect(t, s, flood, "GET /open/large HTTP/1.1\r\nHost: "+s.S3+"\r\n\r\n")
-		time.Sleep(time.Second) // until all are answered as far as they take it
-		return closeAll(conns)
-	})
+	withstands(t, browser{s: s}.visits, scene{Flood: "still", S3: s.S3, Conns: flood, Addresses: []string{attacker},
+		Text: "GET /open/large HTTP/1.1\r\nHost: " + s.S3 + "\r\n\r\n"})
+}
+
+// userAddresses are enough for the floors of each, where addresses counted, to
+// be all slots.
+const userAddresses = 72
+
+// A user is one client, at however many addresses.
+func TestFloodOfAUser(t *testing.T) {
+	s := webServer(t, testenv.ServerOptions{}, "http")
+	bob := newPerson(t, s, "bob")
+	var text strings.Builder
+	if err := bob.s3Request(t, s, "GET", "/open/large", "").Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	sc := scene{Flood: "still", S3: s.S3, Conns: flood, Text: text.String()}
+	for i := range userAddresses {
+		sc.Addresses = append(sc.Addresses, fmt.Sprintf("127.0.5.%d", i+1))
+	}
+	withstands(t, browser{s: s}.visits, sc)
+}
+
+// Behind a proxy that the configuration names, a client is whom that names.
+func TestFloodBehindProxy(t *testing.T) {
+	s := webServer(t, testenv.ServerOptions{S3: `trusted_proxies = ["127.0.0.1"]`}, "http")
+	withstands(t, browser{s: s, from: attacker, forwardedFor: "192.0.2.2"}.visits, scene{Flood: "trickling", S3: s.S3, Conns: flood,
+		Addresses: []string{attacker}, Text: slowBody(s, "X-Forwarded-For: 192.0.2.1\r\n")})
 }
 
 // Idle connections of one address: those that never asked, and those that
@@ -179,11 +190,7 @@ func TestFloodOfIdleConnections(t *testing.T) {
 	for name, text := range map[string]string{"silent": "", "kept alive": "GET / HTTP/1.1\r\nHost: h\r\n\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			s := webServer(t, testenv.ServerOptions{Extra: fmt.Sprintf("[server]\nconnections = %d\n", fewConns)}, "http")
-			withstands(t, browser(s, "http", true), func() func() {
-				conns := connect(t, s, 2*fewConns, text)
-				time.Sleep(time.Second) // until they are idle
-				return closeAll(conns)
-			})
+			withstands(t, browser{s: s, anew: true}.visits, scene{Flood: "still", S3: s.S3, Conns: 2 * fewConns, Addresses: []string{attacker}, Text: text})
 		})
 	}
 }
@@ -192,29 +199,27 @@ func TestFloodOfIdleConnections(t *testing.T) {
 func TestFloodOfStreams(t *testing.T) {
 	cert, key := certificate(t)
 	s := webServer(t, testenv.ServerOptions{S3: fmt.Sprintf("tls_cert = %q\ntls_key = %q", cert, key)}, "https")
-	withstands(t, browser(s, "https", false), func() func() {
-		ctx, cancel := context.WithCancel(context.Background())
-		var wg sync.WaitGroup
-		for range h2Conns {
-			c := clientFrom(attacker)
-			tr := c.Transport.(*http.Transport)
-			tr.TLSClientConfig, tr.ForceAttemptHTTP2 = &tls.Config{InsecureSkipVerify: true}, true
-			for range streams {
-				wg.Go(func() { stream(ctx, c, s) })
-			}
-		}
-		time.Sleep(2 * time.Second) // until the streams are open
-		return func() {
-			cancel()
-			wg.Wait()
-		}
-	})
+	withstands(t, browser{s: s, tls: true}.visits, scene{Flood: "streams", S3: s.S3})
 }
 
-// stream posts a form that stays in its first field, until ctx ends.
-func stream(ctx context.Context, c *http.Client, s *testenv.Server) {
+func floodOfStreams(sc scene) ([]net.Conn, error) {
+	for range h2Conns {
+		c := clientFrom(attacker)
+		c.Timeout = 0
+		tr := c.Transport.(*http.Transport)
+		tr.TLSClientConfig, tr.ForceAttemptHTTP2 = &tls.Config{InsecureSkipVerify: true}, true
+		for range streams {
+			go stream(c, sc.S3)
+		}
+	}
+	time.Sleep(2 * time.Second) // until the streams are open
+	return nil, nil
+}
+
+// stream posts a form that stays in its first field.
+func stream(c *http.Client, to string) {
 	r, w := io.Pipe()
-	req, err := http.NewRequestWithContext(ctx, "POST", "https://"+s.S3+"/open", r)
+	req, err := http.NewRequest("POST", "https://"+to+"/open", r)
 	if err != nil {
 		return
 	}
@@ -222,12 +227,8 @@ func stream(ctx context.Context, c *http.Client, s *testenv.Server) {
 	go func() {
 		_, err := io.WriteString(w, formHead)
 		for err == nil {
-			select {
-			case <-ctx.Done():
-				err = ctx.Err()
-			case <-time.After(time.Second):
-				_, err = io.WriteString(w, "x")
-			}
+			time.Sleep(time.Second)
+			_, err = io.WriteString(w, "x")
 		}
 		w.CloseWithError(err)
 	}()

@@ -50,7 +50,7 @@ func holds(t *testing.T, n int, scheme string, dial func(s *testenv.Server) (net
 		o.S3 = fmt.Sprintf("tls_cert = %q\ntls_key = %q", cert, key)
 	}
 	s := webServer(t, o, scheme)
-	visit := browser(s, scheme, true)()
+	visit := browser{s: s, tls: scheme == "https", anew: true}.visits(t)
 	if err := visit(); err != nil {
 		t.Fatal(err)
 	}

@@ -178,7 +178,7 @@ func TestMemoryOfSlowReaders(t *testing.T) {
 	var conns []net.Conn
 	sockets := socketBytes(t)
 	bounded(t, s, func() {
-		conns = connect(t, s, flood/2, "GET /open/large HTTP/1.1\r\nHost: "+s.S3+"\r\n\r\n")
+		conns = connect(s.S3, flood/2, "GET /open/large HTTP/1.1\r\nHost: "+s.S3+"\r\n\r\n", attacker)
 		until := time.Now().Add(5 * time.Second)
 		many(32, len(conns), func(i int) { // fast at first, so that the kernel gives them more
 			_ = conns[i].SetReadDeadline(until)
@@ -187,7 +187,7 @@ func TestMemoryOfSlowReaders(t *testing.T) {
 		time.Sleep(2 * time.Second) // until all stand still
 	})
 	grown := socketBytes(t) - sockets
-	closeAll(conns)()
+	closeAll(conns)
 	t.Logf("sockets grew by %d MiB", grown>>20)
 	if grown > mostGrowth {
 		t.Errorf("what the kernel holds for sockets grew by %d MiB", grown>>20)

@@ -3,7 +3,6 @@ package adversary
 import (
 	"fmt"
 	"net"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -39,20 +38,11 @@ func floodServer(t *testing.T) (s *testenv.Server, mine *nfsClient, file []byte)
 }
 
 // caller returns a victim that repeats a call on one connection.
-func caller(t *testing.T, s *testenv.Server, call func(c *nfsclient.Conn) error) func() func() error {
-	return func() func() error {
+func caller(s *testenv.Server, call func(c *nfsclient.Conn) error) func(*testing.T) func() error {
+	return func(t *testing.T) func() error {
 		c := dialNFS(t, s, victim).Conn
 		c.Timeout = giveUp
 		return func() error { return call(c) }
-	}
-}
-
-// closeAll ends connections.
-func closeAll(conns []net.Conn) func() {
-	return func() {
-		for _, c := range conns {
-			c.Close()
-		}
 	}
 }
 
@@ -67,21 +57,25 @@ func TestNFSFloodOfReads(t *testing.T) {
 		}
 		return err
 	}
-	withstands(t, caller(t, s, read), func() func() {
-		var conns []net.Conn
-		for range readers {
-			c := dialNFS(t, s, attacker)
-			conns = append(conns, c.Net)
-			c.Net.SetDeadline(time.Now().Add(giveUp))
-			for range readersAsk {
-				if err := c.Send(nfsclient.NFS, 3, nfsclient.ProcRead, nfsclient.ReadArgs(file, 0, transfer)); err != nil {
-					break // it is not even read any more
-				}
+	withstands(t, caller(s, read), scene{Flood: "reads", NFS: s.NFS, File: file})
+}
+
+func floodOfReads(sc scene) (conns []net.Conn, err error) {
+	for range readers {
+		c, err := nfsclient.Dial(attacker, sc.NFS)
+		if err != nil {
+			return nil, err
+		}
+		conns = append(conns, c.Net)
+		c.Net.SetDeadline(time.Now().Add(giveUp))
+		for range readersAsk {
+			if err := c.Send(nfsclient.NFS, 3, nfsclient.ProcRead, nfsclient.ReadArgs(sc.File, 0, transfer)); err != nil {
+				break // it is not even read any more
 			}
 		}
-		time.Sleep(time.Second) // the server makes what is asked for
-		return closeAll(conns)
-	})
+	}
+	time.Sleep(time.Second) // the server makes what is asked for
+	return conns, nil
 }
 
 // TestNFSFloodOfHalfRecords: a client begins many large calls and ends none.
@@ -92,19 +86,20 @@ func TestNFSFloodOfHalfRecords(t *testing.T) {
 		_, err := c.Call(nfsclient.NFS, 3, nfsclient.ProcNull, args)
 		return err
 	}
-	withstands(t, caller(t, s, null), func() func() {
-		var conns []net.Conn
-		for range halfRecords {
-			c, err := net.Dial("tcp", s.NFS)
-			if err != nil {
-				t.Fatal(err)
-			}
-			conns = append(conns, c)
-			c.Write([]byte{0x80, 0x10, 0, 0, 1, 2, 3, 4}) // 1 MiB follows
+	withstands(t, caller(s, null), scene{Flood: "records", NFS: s.NFS})
+}
+
+func floodOfHalfRecords(sc scene) (conns []net.Conn, err error) {
+	for range halfRecords {
+		c, err := net.Dial("tcp", sc.NFS)
+		if err != nil {
+			return nil, err
 		}
-		time.Sleep(time.Second)
-		return closeAll(conns)
-	})
+		conns = append(conns, c)
+		c.Write([]byte{0x80, 0x10, 0, 0, 1, 2, 3, 4}) // 1 MiB follows
+	}
+	time.Sleep(time.Second)
+	return conns, nil
 }
 
 // TestNFSFloodOfConnections: a client has as many connections as there may be,
@@ -128,33 +123,23 @@ func TestNFSFloodOfConnections(t *testing.T) {
 		_, err = c.Call(nfsclient.NFS, 3, nfsclient.ProcNull, nil)
 		return err
 	}
-	withstands(t, func() func() error { return come }, func() func() {
-		var conns []net.Conn
-		for range idleConns {
-			c, err := net.Dial("tcp", s.NFS)
-			if err != nil {
-				t.Fatal(err)
-			}
-			conns = append(conns, c)
+	withstands(t, func(*testing.T) func() error { return come }, scene{Flood: "connections", NFS: s.NFS})
+}
+
+func floodOfConnections(sc scene) (conns []net.Conn, err error) {
+	for range idleConns {
+		c, err := net.Dial("tcp", sc.NFS)
+		if err != nil {
+			return nil, err
 		}
-		stop := make(chan struct{})
-		var wait sync.WaitGroup
-		wait.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				case <-time.After(10 * time.Millisecond):
-				}
-				if c, err := net.Dial("tcp", s.NFS); err == nil {
-					conns = append(conns, c)
-				}
+		conns = append(conns, c)
+	}
+	go func() {
+		for more := []net.Conn(nil); ; time.Sleep(10 * time.Millisecond) {
+			if c, err := net.Dial("tcp", sc.NFS); err == nil {
+				more = append(more, c)
 			}
-		})
-		return func() {
-			close(stop)
-			wait.Wait()
-			closeAll(conns)()
 		}
-	})
+	}()
+	return conns, nil
 }

@@ -43,17 +43,17 @@ func paceOf(do func() error) (p pace) {
 
 // withstands has a flood on, and fails the test unless a victim's requests
 // keep at least half of the rate that they had just before, and none waits
-// over two seconds. flood returns when all of it is there; end takes it away.
-func withstands(t *testing.T, victim func() (do func() error), flood func() (end func())) {
+// over two seconds.
+func withstands(t *testing.T, victim func(*testing.T) (do func() error), attackers scene) {
 	t.Helper()
 	var said []pace
 	for range paceTries {
-		do := victim()
+		do := victim(t)
 		before := paceOf(do)
 		if before.err != nil {
 			t.Fatalf("without a flood: %v", before.err)
 		}
-		end := flood()
+		end := attackers.begin(t)
 		during := paceOf(do)
 		end()
 		if during.err == nil && during.worst <= longestWait && during.done >= before.done/2 {
