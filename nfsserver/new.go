@@ -40,11 +40,7 @@ func New(cfg Config) (*Server, error) {
 
 	rc := cfg.RPC
 	rc.Logger = log
-	rc.Programs = []rpc.Program{s.nfsProgram(), s.mountProgram()}
-	for _, p := range s.locks.Programs() {
-		p.Trusts = s.trusts
-		rc.Programs = append(rc.Programs, p)
-	}
+	rc.Programs = s.programs()
 	rc.Allow = s.Allows
 	rc.Observe = s.stats.observe
 	rc.Refused = s.tellRefused

@@ -93,6 +93,43 @@ func (s *Server) table() []route {
 	}
 }
 
+// stream is a route whose answer is no JSON.
+type stream struct {
+	method, path string
+	handle       httprouter.Handle
+}
+
+func (s *Server) streams() []stream {
+	list := []stream{
+		{"GET", "/v1/backups/:id/pairs", s.stream(readBackup, s.streamPairs)},
+		{"POST", "/v1/backups/:id/blobs", s.stream(readBackup, s.streamBlobs)},
+		{"GET", profilePath + "*name", profile},
+		{"GET", metricsPath, nil},
+	}
+	if s.Metrics != nil {
+		list[len(list)-1].handle = func(w http.ResponseWriter, r *http.Request, _ httprouter.Params) { s.Metrics.ServeHTTP(w, r) }
+	}
+	return list
+}
+
+// metricsPath is where Config.Metrics is served.
+const metricsPath = "/metrics"
+
+// Route is one that this door serves; Path has the parameters of httprouter.
+type Route struct{ Method, Path string }
+
+// Routes returns the table of routes, for tests that must miss none.
+func Routes() (list []Route) {
+	s := &Server{}
+	for _, r := range s.table() {
+		list = append(list, Route{r.method, r.path})
+	}
+	for _, r := range s.streams() {
+		list = append(list, Route{r.method, r.path})
+	}
+	return list
+}
+
 func (s *Server) routes() http.Handler {
 	router := httprouter.New()
 	router.RedirectTrailingSlash = false
@@ -100,12 +137,11 @@ func (s *Server) routes() http.Handler {
 	for _, route := range s.table() {
 		router.Handle(route.method, route.path, serve(route.op, route.call))
 	}
-	router.GET("/v1/backups/:id/pairs", s.stream(readBackup, s.streamPairs))
-	router.POST("/v1/backups/:id/blobs", s.stream(readBackup, s.streamBlobs))
-	if s.Metrics != nil {
-		router.Handler("GET", "/metrics", s.Metrics)
+	for _, route := range s.streams() {
+		if route.handle != nil {
+			router.Handle(route.method, route.path, route.handle)
+		}
 	}
-	router.GET(profilePath+"*name", profile)
 	router.NotFound = refuse(apierr.ErrUnknownOperation)
 	router.MethodNotAllowed = refuse(apierr.ErrMethod)
 	return router

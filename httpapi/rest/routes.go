@@ -2,7 +2,9 @@ package rest
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/julienschmidt/httprouter"
 
@@ -41,6 +43,20 @@ func New(c Config) *Server {
 // allowed are the methods, as in Allow.
 const allowed = "GET, HEAD, PUT, POST, DELETE, OPTIONS"
 
+func (s *Server) table() map[string]handler {
+	return map[string]handler{
+		http.MethodGet:     s.get,
+		http.MethodHead:    s.get,
+		http.MethodPut:     s.put,
+		http.MethodPost:    s.put,
+		http.MethodDelete:  s.delete,
+		http.MethodOptions: s.options,
+	}
+}
+
+// Methods returns the methods that this door serves, for tests that must miss none.
+func Methods() []string { return slices.Sorted(maps.Keys((&Server{}).table())) }
+
 // routes are one catch-all per method: the router must not clean, redirect
 // or match anything, because every path is a name.
 func (s *Server) routes() http.Handler {
@@ -49,14 +65,7 @@ func (s *Server) routes() http.Handler {
 	router.RedirectFixedPath = false
 	router.HandleOPTIONS = false
 	router.HandleMethodNotAllowed = true
-	for method, h := range map[string]handler{
-		http.MethodGet:     s.get,
-		http.MethodHead:    s.get,
-		http.MethodPut:     s.put,
-		http.MethodPost:    s.put,
-		http.MethodDelete:  s.delete,
-		http.MethodOptions: s.options,
-	} {
+	for method, h := range s.table() {
 		router.Handle(method, "/*path", s.enter(h))
 	}
 	router.MethodNotAllowed = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"ogw/httpapi/rest"
 	"ogw/integration/testenv"
 )
 
@@ -246,18 +247,32 @@ func TestGrantTakenBackDuringPut(t *testing.T) {
 	}
 }
 
+// restPaths are one path of each kind that the REST door tells apart: objects, those
+// that are not there, directories, buckets, listings, and what lies in no bucket.
+var restPaths = []string{"/hers/d/k", "/hers/d/new", "/hers/d", "/hers/d/", "/hers/d/?list", "/hers/", "/hers", "/hers/?list",
+	"/", "/file", "/No Bucket/k", "/hers/../hers/d/k", "/hers//d/k"}
+
 // TestRESTBorders: another user's bucket through the REST door.
 func TestRESTBorders(t *testing.T) {
 	s := newServer(t, restUsers)
 	alice, bob := newPerson(t, s, "alice"), newPerson(t, s, "bob")
 	must(t, "alice writes")(alice.rest(t, s, "PUT", "/hers/d/k", "of alice"))
-	for _, a := range []struct{ method, target string }{
-		{"GET", "/hers/d/k"}, {"HEAD", "/hers/d/k"}, {"PUT", "/hers/d/k"}, {"POST", "/hers/d/new"}, {"DELETE", "/hers/d/k"},
-		{"GET", "/hers/"}, {"GET", "/hers/d/?list"}, {"PUT", "/hers/d/"}, {"PUT", "/hers/"}, {"DELETE", "/hers/d/"}, {"DELETE", "/hers/"},
-		{"GET", "/"}, {"PUT", "/file"}, {"PUT", "/No Bucket/k"}, {"DELETE", "/hers"},
-	} {
-		for _, p := range []person{{name: "a stranger"}, bob} {
-			refused(t, fmt.Sprintf("%s %s by %s", a.method, a.target, p.name))(p.rest(t, s, a.method, a.target, "forged"))
+	for _, method := range rest.Methods() {
+		for _, target := range restPaths {
+			for _, p := range []person{{name: "a stranger"}, bob} {
+				what := fmt.Sprintf("%s %s by %s", method, target, p.name)
+				status, body := p.rest(t, s, method, target, "forged")
+				if method == "OPTIONS" { // tells methods, of any path
+					if status != http.StatusNoContent || body != "" {
+						t.Errorf("%s: %d %s", what, status, body)
+					}
+					continue
+				}
+				if target == "/" && p.key != "" && status == http.StatusConflict {
+					continue // a user learns that / is a directory
+				}
+				refused(t, what)(status, body)
+			}
 		}
 	}
 	if body := must(t, "alice reads")(alice.rest(t, s, "GET", "/hers/d/k", "")); body != "of alice" {

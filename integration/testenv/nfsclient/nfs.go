@@ -23,6 +23,7 @@ const (
 // Statuses (RFC 1813 section 2.6); the first hundred are those of MOUNT, too.
 const (
 	OK        = 0
+	Perm      = 1
 	NoEnt     = 2
 	Acces     = 13
 	XDev      = 18
