@@ -133,19 +133,22 @@ type sattr struct {
 	tooBig bool
 }
 
-// decode decodes a sattr3 (RFC 1813 section 2.5.3).
+// decode decodes a sattr3 (RFC 1813 section 2.5.3). An owner that is nobody, what
+// chown(2) has for "leave as it is", leaves it.
 func (s *sattr) decode(r *xdr.Reader) {
 	if r.Bool() {
 		s.mode = r.Uint32() & vfs.ModePermMask
 		s.set.Mode = &s.mode
 	}
 	if r.Bool() {
-		s.uid = r.Uint32()
-		s.set.UID = &s.uid
+		if s.uid = r.Uint32(); s.uid != vfs.NoID {
+			s.set.UID = &s.uid
+		}
 	}
 	if r.Bool() {
-		s.gid = r.Uint32()
-		s.set.GID = &s.gid
+		if s.gid = r.Uint32(); s.gid != vfs.NoID {
+			s.set.GID = &s.gid
+		}
 	}
 	if r.Bool() {
 		size := r.Uint64()

@@ -123,6 +123,9 @@ func newExport(e Export) (*export, error) {
 	if e.AnonGID != nil {
 		x.anonGID = *e.AnonGID
 	}
+	if x.anonUID == vfs.NoID || x.anonGID == vfs.NoID {
+		return nil, fmt.Errorf("nfs: %d is neither a uid nor a gid that squashed users of export %s can have", uint32(vfs.NoID), e.Path)
+	}
 	x.secret = e.SecretSum
 	if e.Secret != "" {
 		x.secret = SecretSum(e.Secret)
@@ -284,28 +287,23 @@ func within(dir, root string) bool {
 	return dir == root || root == "/" || strings.HasPrefix(dir, root+"/")
 }
 
-// cred fills in whose rights a call has. Without AUTH_SYS nobody is known.
+// cred fills in whose rights a call has. Without AUTH_SYS nobody is known, and vfs.NoID
+// is nobody's: files of such a user could not be shown by any kernel.
 func (x *export) cred(to *vfs.Cred, from *rpc.Cred) {
-	anon := x.Squash == SquashAll || from.Flavor != rpc.AuthUnix
+	anon := x.Squash == SquashAll || from.Flavor != rpc.AuthUnix || from.UID == vfs.NoID
 	if anon || x.Squash == SquashRoot && from.UID == 0 {
 		*to = *vfs.NewCred(x.anonUID, x.anonGID)
 		return
 	}
-	gid := from.GID
-	if x.Squash == SquashRoot {
-		gid = x.squashGroups(gid, from.GIDs)
+	for i, g := range from.GIDs {
+		from.GIDs[i] = x.group(g)
 	}
-	*to = *vfs.NewCred(from.UID, gid, from.GIDs...)
+	*to = *vfs.NewCred(from.UID, x.group(from.GID), from.GIDs...)
 }
 
-// squashGroups keeps a user from claiming the superuser's group.
-func (x *export) squashGroups(gid uint32, gids []uint32) uint32 {
-	for i, g := range gids {
-		if g == 0 {
-			gids[i] = x.anonGID
-		}
-	}
-	if gid == 0 {
+// group keeps a user from claiming the superuser's group, and what is no group.
+func (x *export) group(gid uint32) uint32 {
+	if gid == vfs.NoID || x.Squash == SquashRoot && gid == 0 {
 		return x.anonGID
 	}
 	return gid

@@ -89,6 +89,8 @@ func TestBadExports(t *testing.T) {
 		{{Path: "/", Secret: "a/b-0123456789abc"}},
 		{{Path: "/", Secret: "0123456789abcde"}},
 		{{Path: "/a"}, {Path: "/a/"}},
+		{{Path: "/", AnonUID: new(uint32(vfs.NoID))}},
+		{{Path: "/", AnonGID: new(uint32(vfs.NoID))}},
 	} {
 		if _, err := newExportTable(list); err == nil {
 			t.Errorf("%v is accepted", list)
@@ -112,6 +114,10 @@ func TestSquash(t *testing.T) {
 		{"no user has group 0", Export{}, unix(1000, 0, 0, 5), *vfs.NewCred(1000, 65534, 65534, 5)},
 		{"all", Export{Squash: SquashAll, AnonUID: id(7), AnonGID: id(8)}, unix(1000, 1000, 5), *vfs.NewCred(7, 8)},
 		{"none", Export{Squash: SquashNone}, unix(0, 0), *vfs.NewCred(0, 0)},
+		{"nobody's uid", Export{Squash: SquashNone}, unix(vfs.NoID, 0, 0), *vfs.NewCred(65534, 65534)},
+		{"nobody's uid where there is another nobody", Export{AnonUID: id(7), AnonGID: id(8)}, unix(vfs.NoID, 5), *vfs.NewCred(7, 8)},
+		{"nobody's groups", Export{Squash: SquashNone}, unix(0, vfs.NoID, vfs.NoID, 0), *vfs.NewCred(0, 65534, 65534, 0)},
+		{"the largest", Export{}, unix(vfs.NoID-1, 1<<31, vfs.NoID-1), *vfs.NewCred(vfs.NoID-1, 1<<31, vfs.NoID-1)},
 		{"without credentials", Export{Squash: SquashNone}, rpc.Cred{}, *vfs.NewCred(65534, 65534)},
 	} {
 		c.export.Path = "/"

@@ -142,6 +142,9 @@ type Cred = perm.Cred
 // Root is the superuser.
 var Root = perm.Root
 
+// NoID is no uid and no gid.
+const NoID = 1<<32 - 1
+
 // NewCred returns the credential of a user, with supplementary groups, which are
 // kept. The uid 0 is the superuser.
 func NewCred(uid, gid uint32, groups ...uint32) *Cred { return perm.NewCred(uid, gid, groups...) }

@@ -40,12 +40,18 @@ func (s *SetAttr) timesSet() bool {
 // setsID tells whether the mode asks for setuid or setgid.
 func (s *SetAttr) setsID() bool { return s.Mode != nil && *s.Mode&(ModeSetUID|ModeSetGID) != 0 }
 
+// validIDs tells whether nobody becomes the owner: chown(2) has NoID for "leave as it
+// is", and no kernel can show a file that belongs to it.
+func (s *SetAttr) validIDs() bool {
+	return (s.UID == nil || *s.UID != NoID) && (s.GID == nil || *s.GID != NoID)
+}
+
 // SetAttr changes attributes (chmod, chown, truncate, utimensat) and returns
 // the new ones. ErrPerm for what only the owner or the superuser may,
 // ErrAccess, ErrIsDir and ErrInvalid for the size of what is no regular
-// file, ErrConflict if the guard differs.
+// file and for NoID, ErrConflict if the guard differs.
 func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a Attr, err error) {
-	if set.Size != nil && *set.Size < 0 || !set.validTimes() {
+	if set.Size != nil && *set.Size < 0 || !set.validTimes() || !set.validIDs() {
 		return Attr{}, ErrInvalid
 	}
 	if set.Size != nil || set.timesSet() || set.setsID() {

@@ -132,6 +132,9 @@ func (g *Registry) takeUID(t cluster.Txn, u *User, o Options) error {
 	if o.GID != nil {
 		u.GID = *o.GID
 	}
+	if u.GID == noUID {
+		return fmt.Errorf("gid %d is no group: %w", u.GID, fserr.ErrInvalid)
+	}
 	return nil
 }
 
