@@ -135,9 +135,9 @@ func floodOfConnections(sc scene) (conns []net.Conn, err error) {
 		conns = append(conns, c)
 	}
 	go func() {
-		for more := []net.Conn(nil); ; time.Sleep(10 * time.Millisecond) {
+		for stay := map[net.Conn]bool{}; ; time.Sleep(10 * time.Millisecond) {
 			if c, err := net.Dial("tcp", sc.NFS); err == nil {
-				more = append(more, c)
+				stay[c] = true
 			}
 		}
 	}()
