@@ -155,7 +155,7 @@ func FuzzCORSRules(f *testing.F) {
 	f.Add(string(corsDoc(elements("AllowedOrigin:*", "AllowedMethod:GET", "ExposeHeader:ETag"))))
 	f.Fuzz(func(t *testing.T, doc string) {
 		var c corsConfig
-		if parseXML(strings.NewReader(doc), corsBounds.elements, &c) != nil || c.check() != nil {
+		if parseXML(strings.NewReader(doc), corsBounds, 0, nil, &c) != nil || c.check() != nil {
 			return
 		}
 		for _, r := range c.Rules {

@@ -183,7 +183,7 @@ func formHeaders(fields map[string]string) (http.Header, error) {
 			h.Set("X-Amz-Acl", v)
 		case name == "tagging":
 			var doc taggingXML
-			if err := parseXML(strings.NewReader(v), configBounds.elements, &doc); err != nil {
+			if err := parseXML(strings.NewReader(v), configBounds, 0, nil, &doc); err != nil {
 				return nil, &apiError{code: codeMalformedXML, cause: err}
 			}
 			if err := checkTags(doc.Tags, maxTags); err != nil {

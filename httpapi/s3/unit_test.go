@@ -136,7 +136,7 @@ func TestParseXML(t *testing.T) {
 		`<!DOCTYPE d [<!ENTITY x "y">]><Delete><Quiet>&x;</Quiet></Delete>`: false,
 	} {
 		var doc deleteXML
-		if err := parseXML(strings.NewReader(in), 100, &doc); (err == nil) != ok {
+		if err := parseXML(strings.NewReader(in), xmlBounds{elements: 100}, 0, nil, &doc); (err == nil) != ok {
 			t.Errorf("%q: %v", in, err)
 		}
 	}
@@ -163,7 +163,7 @@ func TestXMLBounds(t *testing.T) {
 	} {
 		var doc deleteXML
 		src := strings.NewReader(c.in)
-		err := parseXML(src, deleteBounds.elements, &doc)
+		err := parseXML(src, deleteBounds, 0, nil, &doc)
 		if read := len(c.in) - src.Len(); (err == nil) != c.ok || read > c.most {
 			t.Errorf("%s: %v after %d bytes", c.name, err, read)
 		}
@@ -174,15 +174,15 @@ func FuzzParseXML(f *testing.F) {
 	f.Add([]byte(`<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>&quot;e&quot;</ETag><ChecksumCRC32>AAAAAA==</ChecksumCRC32></Part></CompleteMultipartUpload>`))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var c completeXML
-		if parseXML(bytes.NewReader(in), 100, &c) == nil {
+		if parseXML(bytes.NewReader(in), xmlBounds{elements: 100}, 0, nil, &c) == nil {
 			for i := range c.Parts {
 				_, _ = c.Parts[i].part()
 			}
 		}
 		var d deleteXML
-		_ = parseXML(bytes.NewReader(in), 100, &d)
+		_ = parseXML(bytes.NewReader(in), xmlBounds{elements: 100}, 0, nil, &d)
 		var a aclXML
-		_ = parseXML(bytes.NewReader(in), 100, &a)
+		_ = parseXML(bytes.NewReader(in), xmlBounds{elements: 100}, 0, nil, &a)
 	})
 }
 

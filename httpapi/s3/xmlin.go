@@ -27,35 +27,47 @@ const (
 	// bytes with all ten checksums and quotes written as references, and fourteen
 	// line breaks indented by sixteen.
 	maxPartBytes = 1 << 10
+	// listedBytes and elementBytes are what one element may cost decoded, with its
+	// part of a list that grows: a part of CompleteMultipartUpload has 168 bytes, a
+	// text 16.
+	listedBytes, elementBytes = 384, 96
+	// freeXMLBytes of a document need no share of maxDocumentBytes, and more are
+	// taken xmlStepBytes at a time: most documents take no lock for it.
+	freeXMLBytes, xmlStepBytes = 16 << 10, 64 << 10
 )
 
 // xmlBounds are the limits of one kind of document.
 type xmlBounds struct {
 	bytes    int64
 	elements int
+	listed   int // depth of the elements that become a list
 }
 
 var (
 	// deleteBounds: 1000 keys of 1024 bytes, escaped at up to six characters
 	// each, with up to five elements in each object.
-	deleteBounds = xmlBounds{8 << 20, 2 + 6*maxDeleteKeys}
+	deleteBounds = xmlBounds{8 << 20, 2 + 6*maxDeleteKeys, 2}
 	// completeBounds: as many parts as there may be, each with its number, its
 	// ETag and all checksums.
-	completeBounds = xmlBounds{vfs.MaxParts*maxPartBytes + maxConfigBytes, 2 + 13*vfs.MaxParts}
+	completeBounds = xmlBounds{vfs.MaxParts*maxPartBytes + maxConfigBytes, 2 + 13*vfs.MaxParts, 2}
 	// corsBounds: as many rules, with as many values, as the bytes hold.
-	corsBounds = xmlBounds{maxConfigBytes, maxConfigBytes / 8}
+	corsBounds = xmlBounds{maxConfigBytes, maxConfigBytes / 8, 2}
 	// configBounds are those of every other body; the longest is an ACL of
 	// 100 grants.
-	configBounds = xmlBounds{maxConfigBytes, 1000}
+	configBounds = xmlBounds{maxConfigBytes, 1000, 3}
 )
 
 // xmlTokens feeds a decoder with the tokens of a document, within bounds.
 type xmlTokens struct {
-	src      *bufio.Reader
-	raw      *xml.Decoder
-	elements int // still allowed
-	depth    int
-	token    int // bytes read since the last token
+	src    *bufio.Reader
+	raw    *xml.Decoder
+	bounds xmlBounds // elements: still allowed
+	depth  int
+	token  int // bytes read since the last token
+	// What has been decoded may cost, how much of it was taken, and what takes
+	// more; nil needs none.
+	cost, taken int64
+	take        func(n int64) error
 }
 
 var (
@@ -69,8 +81,11 @@ func (t *xmlTokens) Token() (xml.Token, error) {
 	token, err := t.raw.RawToken()
 	switch token := token.(type) {
 	case xml.StartElement:
-		t.elements--
+		t.bounds.elements--
 		t.depth++
+		if t.cost += elementBytes; t.depth == t.bounds.listed {
+			t.cost += listedBytes - elementBytes
+		}
 	case xml.EndElement:
 		t.depth--
 	case xml.CharData:
@@ -78,8 +93,15 @@ func (t *xmlTokens) Token() (xml.Token, error) {
 			return nil, errXMLOutside
 		}
 	}
-	if t.elements < 0 || t.depth > maxXMLDepth {
+	if t.bounds.elements < 0 || t.depth > maxXMLDepth {
 		return nil, errXMLBounds
+	}
+	if t.cost += int64(t.token); t.cost > t.taken && t.take != nil {
+		n := max(t.cost-t.taken, xmlStepBytes)
+		if err := t.take(n); err != nil {
+			return nil, err
+		}
+		t.taken += n
 	}
 	return token, err
 }
@@ -95,9 +117,10 @@ func (t *xmlTokens) ReadByte() (byte, error) {
 // Read implements io.Reader, which a decoder wants and does not call.
 func (t *xmlTokens) Read(p []byte) (int, error) { return t.src.Read(p) }
 
-// parseXML decodes a document. io.EOF tells that there is none.
-func parseXML(src io.Reader, elements int, into any) error {
-	t := &xmlTokens{src: bufio.NewReader(src), elements: elements}
+// parseXML decodes a document. io.EOF tells that there is none. What is decoded may
+// cost more than taken bytes if take allows it, or if that is nil.
+func parseXML(src io.Reader, b xmlBounds, taken int64, take func(n int64) error, into any) error {
+	t := &xmlTokens{src: bufio.NewReader(src), bounds: b, taken: max(taken, freeXMLBytes), take: take}
 	t.raw = xml.NewDecoder(t)
 	d := xml.NewTokenDecoder(t)
 	if err := d.Decode(into); err != nil {
@@ -138,9 +161,12 @@ func (q *request) readXML(b xmlBounds, into any) error {
 	if p.md5 != nil {
 		body.md5 = md5.New()
 	}
-	err = parseXML(body, b.elements, into)
+	err = parseXML(body, b, q.memory, q.takeMemory, into)
 	if body.err != nil {
 		return body.err // the body's fault, not that of the XML
+	}
+	if isCode(err, codeSlowDown) {
+		return err
 	}
 	none := errors.Is(err, io.EOF)
 	if err != nil && !none {
