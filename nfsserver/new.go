@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ogw/nfsserver/backend"
+	"ogw/nfsserver/nlm"
 	"ogw/nfsserver/rpc"
 	"ogw/vfs"
 )
@@ -83,4 +84,32 @@ func (s *Server) trusts(client netip.AddrPort) bool {
 		s.tellRefused(client, "NLM and NSM take no calls from ports that any user of the client may use")
 	}
 	return ok
+}
+
+// programs is all that this door serves.
+func (s *Server) programs() []rpc.Program {
+	list := []rpc.Program{s.nfsProgram(), s.mountProgram()}
+	for _, p := range s.locks.Programs() {
+		p.Trusts = s.trusts
+		list = append(list, p)
+	}
+	return list
+}
+
+// Procedure is one that this door serves.
+type Procedure struct {
+	Program, Version, Number uint32
+	Name                     string // as RFC 1813 has it; "NLM_" before those of the lock manager
+}
+
+// Procedures returns the table of procedures, for tests that must miss none.
+func Procedures() (list []Procedure) {
+	for _, p := range (&Server{locks: &nlm.Server{}}).programs() {
+		for n, proc := range p.Procs {
+			if proc.Handle != nil {
+				list = append(list, Procedure{p.Number, p.High, uint32(n), proc.Name})
+			}
+		}
+	}
+	return list
 }
