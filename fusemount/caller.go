@@ -128,6 +128,16 @@ func signalPending(status []byte, tid uint32) bool {
 	return thread&^blocked != 0
 }
 
+// inOurUserNamespace is true of all threads where the kernel has one namespace only.
+func inOurUserNamespace(tid uint32) bool {
+	ours, err := os.Stat("/proc/self/ns/user")
+	if err != nil {
+		return os.IsNotExist(err)
+	}
+	its, err := os.Stat(fmt.Sprintf("/proc/%d/ns/user", tid))
+	return err == nil && os.SameFile(ours, its)
+}
+
 // signalMask is a line's hexadecimal mask; none if it is malformed.
 func signalMask(s string) uint64 {
 	mask, err := strconv.ParseUint(s, 16, 64)
@@ -138,9 +148,10 @@ func signalMask(s string) uint64 {
 }
 
 // hasCapability tells whether a thread has a capability (capabilities(7)) in
-// effect. One that may not be looked at has none.
+// effect, in the user namespace of this process: any user has all of them in one
+// that he made. One that may not be looked at has none.
 func hasCapability(tid uint32, capability int) bool {
-	if tid == 0 {
+	if tid == 0 || !inOurUserNamespace(tid) {
 		return false
 	}
 	b, err := os.ReadFile(statusFile(tid))

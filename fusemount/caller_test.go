@@ -3,6 +3,7 @@ package fusemount
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime"
 	"syscall"
@@ -67,6 +68,43 @@ func TestHasSignal(t *testing.T) {
 	}
 	if hasSignal(uint32(tid)) || hasSignal(0) || hasSignal(1<<30) {
 		t.Error("a signal after it was taken, or of a thread that does not exist")
+	}
+}
+
+// TestHasCapability looks at processes that have all capabilities, here or in a
+// namespace that any user can make.
+func TestHasCapability(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	for name, c := range map[string]struct {
+		attr syscall.SysProcAttr
+		want bool
+	}{
+		"root": {syscall.SysProcAttr{}, true},
+		"user": {syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 1000, Gid: 1000}}, false},
+		"root of a namespace": {syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, Credential: &syscall.Credential{NoSetGroups: true},
+			UidMappings: []syscall.SysProcIDMap{{HostID: 1000, Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: 1000, Size: 1}}}, false},
+	} {
+		cmd := exec.Command("cat")
+		cmd.SysProcAttr = &c.attr
+		in, err := cmd.StdinPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := hasCapability(uint32(cmd.Process.Pid), unix.CAP_LINUX_IMMUTABLE); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if hasCapability(0, unix.CAP_LINUX_IMMUTABLE) || hasCapability(1<<30, unix.CAP_LINUX_IMMUTABLE) {
+		t.Error("of a thread that does not exist")
 	}
 }
 
