@@ -172,7 +172,7 @@ func (f *rawFS) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, out
 	defer ctx.end()
 	at := f.moment()
 	a, err := f.fs.Mknod(f.once(ctx, &in.InHeader), credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name, vfs.NodeOptions{Mode: in.Mode, Rdev: in.Rdev})
-	return f.made("mknod", &in.InHeader, name, &a, err, out, at)
+	return f.made(making{"mknod", &in.InHeader, name, at}, &a, err, out)
 }
 
 // Mkdir makes a directory.
@@ -181,7 +181,7 @@ func (f *rawFS) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out
 	defer ctx.end()
 	at := f.moment()
 	a, err := f.fs.Mkdir(f.once(ctx, &in.InHeader), credUmask(&in.InHeader, in.Umask), f.ino(in.NodeId), name, in.Mode)
-	return f.made("mkdir", &in.InHeader, name, &a, err, out, at)
+	return f.made(making{"mkdir", &in.InHeader, name, at}, &a, err, out)
 }
 
 // Symlink makes a symbolic link.
@@ -190,7 +190,7 @@ func (f *rawFS) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name s
 	defer ctx.end()
 	at := f.moment()
 	a, err := f.fs.Symlink(f.once(ctx, h), cred(h), f.ino(h.NodeId), name, target)
-	return f.made("symlink", h, name, &a, err, out, at)
+	return f.made(making{"symlink", h, name, at}, &a, err, out)
 }
 
 // Link makes a hard link.
@@ -199,19 +199,27 @@ func (f *rawFS) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out *
 	defer ctx.end()
 	at := f.moment()
 	a, err := f.fs.Link(f.once(ctx, &in.InHeader), cred(&in.InHeader), f.ino(in.Oldnodeid), f.ino(in.NodeId), name)
-	return f.made("link", &in.InHeader, name, &a, err, out, at)
+	return f.made(making{"link", &in.InHeader, name, at}, &a, err, out)
+}
+
+// making is a request that makes an entry.
+type making struct {
+	op   string
+	h    *fuse.InHeader
+	name string
+	at   moment // before it began
 }
 
 // made answers with what was made. If somebody removed it at once, ESTALE has
 // the kernel make it again.
-func (f *rawFS) made(op string, h *fuse.InHeader, name string, a *vfs.Attr, err error, out *fuse.EntryOut, at moment) fuse.Status {
+func (f *rawFS) made(m making, a *vfs.Attr, err error, out *fuse.EntryOut) fuse.Status {
 	if errors.Is(err, vfs.ErrDone) {
-		*a, err = f.fs.Lookup(f.ctx, cred(h), f.ino(h.NodeId), name)
+		*a, err = f.fs.Lookup(f.ctx, cred(m.h), f.ino(m.h.NodeId), m.name)
 	}
 	if err == nil {
-		err = f.fillEntry(a, out, at)
+		err = f.fillEntry(a, out, m.at)
 	}
-	return f.status(op, h, err)
+	return f.status(m.op, m.h, err)
 }
 
 // Readlink returns a link's target.

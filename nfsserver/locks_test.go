@@ -174,7 +174,7 @@ func (c *locker) invoke(network string, prog, vers, proc uint32, w *xdr.Writer) 
 		c.conns[network] = nc
 		c.t.Cleanup(func() { nc.Close() })
 	}
-	return rpc.Invoke(ctx, nc, prog, vers, proc, w.B)
+	return rpc.Invoke(ctx, nc, rpc.Procedure{Prog: prog, Vers: vers, Proc: proc}, w.B)
 }
 
 // ask describes a lock call.

@@ -71,7 +71,7 @@ func TestCallsOfAnybody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := rpc.Invoke(ctx, nc, x.prog, x.vers, x.proc, nil); (err != nil) != x.denied {
+		if _, err := rpc.Invoke(ctx, nc, rpc.Procedure{Prog: x.prog, Vers: x.vers, Proc: x.proc}, nil); (err != nil) != x.denied {
 			t.Errorf("%s: %v", x.name, err)
 		}
 		nc.Close()

@@ -78,13 +78,13 @@ func (fs *FS) createOnce(ctx context.Context, cred *Cred, dir Ino, p naming.Posi
 			return err
 		}
 		created = true
-		n, err = op.makeNode(t, cred, d, &f, ModeRegular|o.Mode&ModePermMask, func(n *record.Inode) error {
+		n, err = op.makeNode(t, cred, d, &f, newNode{ModeRegular | o.Mode&ModePermMask, func(n *record.Inode) error {
 			if o.Verifier != nil && o.Exclusive {
 				n.Verf = *o.Verifier
 				n.Set(record.FlagVerf, true)
 			}
 			return applyNew(n, cred, &o.SetAttr, op.nowNS)
-		})
+		}})
 		if err != nil {
 			return err
 		}
@@ -153,14 +153,19 @@ func parseNewName(name string) (naming.Posix, error) {
 	return naming.ParsePosix(name)
 }
 
+// newNode is an inode to be made.
+type newNode struct {
+	mode uint32
+	init func(*record.Inode) error // may change it before it is stored; may be nil
+}
+
 // makeNode makes an inode and its entry in d, where f found none: owner,
-// mode and ACL by the rules of d. init may change the inode before it is
-// stored.
-func (o *op) makeNode(t cluster.Txn, cred *Cred, d *record.Inode, f *found, mode uint32, init func(*record.Inode) error) (*record.Inode, error) {
+// mode and ACL by the rules of d.
+func (o *op) makeNode(t cluster.Txn, cred *Cred, d *record.Inode, f *found, as newNode) (*record.Inode, error) {
 	if f.e != nil {
 		return nil, ErrExist
 	}
-	dir := mode&ModeTypeMask == ModeDirectory
+	dir := as.mode&ModeTypeMask == ModeDirectory
 	switch {
 	case f.name.Hash != nil && f.name.Stored == "":
 		return nil, fmt.Errorf("%w: the name is a hash that stands for nothing", ErrInvalid)
@@ -174,7 +179,7 @@ func (o *op) makeNode(t cluster.Txn, cred *Cred, d *record.Inode, f *found, mode
 	if err != nil {
 		return nil, err
 	}
-	n := o.newInode(id, mode, cred)
+	n := o.newInode(id, as.mode, cred)
 	n.Choose()
 	n.Parent, n.Name = d.Ino, f.name.Stored
 	inheritGroup(cred, d, n)
@@ -188,9 +193,9 @@ func (o *op) makeNode(t cluster.Txn, cred *Cred, d *record.Inode, f *found, mode
 	if !inherited && !n.IsSymlink() {
 		n.Mode &^= cred.EffectiveUmask()
 	}
-	mode = n.Mode
-	if init != nil {
-		if err := init(n); err != nil {
+	mode := n.Mode
+	if as.init != nil {
+		if err := as.init(n); err != nil {
 			return nil, err
 		}
 	}
@@ -221,7 +226,7 @@ func inheritGroup(cred *Cred, d, n *record.Inode) {
 }
 
 // make is the whole of Mkdir, Mknod and Symlink.
-func (fs *FS) make(ctx context.Context, cred *Cred, dir Ino, name string, mode uint32, init func(*record.Inode) error) (a Attr, err error) {
+func (fs *FS) make(ctx context.Context, cred *Cred, dir Ino, name string, as newNode) (a Attr, err error) {
 	p, err := parseNewName(name)
 	if err != nil {
 		return Attr{}, err
@@ -234,7 +239,7 @@ func (fs *FS) make(ctx context.Context, cred *Cred, dir Ino, name string, mode u
 		if err := perm.Check(t, cred, d, AccessExec); err != nil {
 			return err
 		}
-		n, err := o.makeNode(t, cred, d, &f, mode, init)
+		n, err := o.makeNode(t, cred, d, &f, as)
 		if err != nil {
 			return err
 		}
@@ -247,10 +252,10 @@ func (fs *FS) make(ctx context.Context, cred *Cred, dir Ino, name string, mode u
 // Mkdir makes a directory. At the top, with a legal bucket name, that makes a
 // bucket, owned by cred. mode may hold the sticky and setgid bits.
 func (fs *FS) Mkdir(ctx context.Context, cred *Cred, dir Ino, name string, mode uint32) (Attr, error) {
-	return fs.make(ctx, cred, dir, name, ModeDirectory|mode&ModePermMask, func(n *record.Inode) error {
+	return fs.make(ctx, cred, dir, name, newNode{ModeDirectory | mode&ModePermMask, func(n *record.Inode) error {
 		n.Set(record.FlagExplicit, true)
 		return nil
-	})
+	}})
 }
 
 // NodeOptions of Mknod.
@@ -275,12 +280,12 @@ func (fs *FS) Mknod(ctx context.Context, cred *Cred, dir Ino, name string, o Nod
 	default:
 		return Attr{}, ErrInvalid
 	}
-	return fs.make(ctx, cred, dir, name, o.Mode&(ModeTypeMask|ModePermMask), func(n *record.Inode) error {
+	return fs.make(ctx, cred, dir, name, newNode{o.Mode & (ModeTypeMask | ModePermMask), func(n *record.Inode) error {
 		if t := n.Mode & ModeTypeMask; t == ModeChar || t == ModeBlock {
 			n.Rdev = o.Rdev
 		}
 		return nil
-	})
+	}})
 }
 
 // Symlink makes a symbolic link. ErrNotExist for an empty target,
@@ -294,10 +299,10 @@ func (fs *FS) Symlink(ctx context.Context, cred *Cred, dir Ino, name, target str
 	case strings.IndexByte(target, 0) >= 0:
 		return Attr{}, ErrInvalid
 	}
-	return fs.make(ctx, cred, dir, name, ModeSymlink|0o777, func(n *record.Inode) error {
+	return fs.make(ctx, cred, dir, name, newNode{ModeSymlink | 0o777, func(n *record.Inode) error {
 		n.Target = target
 		return nil
-	})
+	}})
 }
 
 // OpenTemp makes a file without a name in dir's bucket (O_TMPFILE); Link

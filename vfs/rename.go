@@ -267,7 +267,7 @@ func (r *renaming) whiteOut() error {
 		f.file = nil
 	}
 	f.e = nil
-	_, err := r.o.makeNode(r.t, r.cred, r.from.dir, &f, ModeChar, nil)
+	_, err := r.o.makeNode(r.t, r.cred, r.from.dir, &f, newNode{mode: ModeChar})
 	return err
 }
 

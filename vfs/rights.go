@@ -137,7 +137,7 @@ func (fs *FS) AssumeRole(ctx context.Context, q iam.Assume) (iam.Credentials, er
 // who is not there, ErrNoSuchUser (IAM SimulatePrincipalPolicy).
 func (fs *FS) Simulate(ctx context.Context, who string, actions, resources []string, values policy.Values) (list []Simulated, err error) {
 	err = fs.view(ctx, func(r cluster.Reader) (err error) {
-		list, err = fs.rights.Simulate(ctx, r, who, actions, resources, values)
+		list, err = fs.rights.Simulate(ctx, r, rights.Question{Who: who, Actions: actions, Resources: resources, Values: values})
 		return err
 	})
 	return list, err

@@ -37,7 +37,7 @@ func (c *nfsLocker) call(prog, vers, proc uint32, args *xdr.Writer) *xdr.Reader 
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	b, err := rpc.Invoke(ctx, c.nc, prog, vers, proc, args.B)
+	b, err := rpc.Invoke(ctx, c.nc, rpc.Procedure{Prog: prog, Vers: vers, Proc: proc}, args.B)
 	if err != nil {
 		c.t.Fatal(err)
 	}

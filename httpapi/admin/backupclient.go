@@ -16,18 +16,18 @@ import (
 
 // AddBackup makes the process hold an instant.
 func (c *Client) AddBackup(ctx context.Context, q AddBackup) (Backup, error) {
-	return ask[Backup](ctx, c, "POST", "/v1/backups", nil, q)
+	return ask[Backup](ctx, c, "POST", "/v1/backups", q)
 }
 
 // UseBackup keeps it.
 func (c *Client) UseBackup(ctx context.Context, id string, q UseBackup) error {
-	_, err := ask[struct{}](ctx, c, "POST", "/v1/backups/"+id+"/use", nil, q)
+	_, err := ask[struct{}](ctx, c, "POST", "/v1/backups/"+id+"/use", q)
 	return err
 }
 
 // RemoveBackup lets it go.
 func (c *Client) RemoveBackup(ctx context.Context, id string) error {
-	_, err := ask[Backup](ctx, c, "DELETE", "/v1/backups/"+id, nil, nil)
+	_, err := ask[Backup](ctx, c, "DELETE", "/v1/backups/"+id, nil)
 	return err
 }
 

@@ -129,9 +129,12 @@ func (a *answer) WriteHeader(status int) {
 	}
 }
 
+// with returns a path with a query.
+func with(path string, query url.Values) string { return path + "?" + query.Encode() }
+
 // do sends a request and decodes the answer. There is no time limit but
 // ctx's: a check may take hours.
-func (c *Client) do(ctx context.Context, method, path string, query url.Values, in, out any) error {
+func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		b, err := json.Marshal(in)
@@ -140,11 +143,7 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 		}
 		body = bytes.NewReader(b)
 	}
-	u := c.base + path
-	if len(query) > 0 {
-		u += "?" + query.Encode()
-	}
-	resp, err := c.send(ctx, method, u, body)
+	resp, err := c.send(ctx, method, c.base+path, body)
 	if err != nil {
 		return err
 	}
@@ -187,146 +186,146 @@ func refusal(resp *http.Response, body []byte) error {
 }
 
 // ask is do with a typed result.
-func ask[T any](ctx context.Context, c *Client, method, path string, query url.Values, in any) (T, error) {
+func ask[T any](ctx context.Context, c *Client, method, path string, in any) (T, error) {
 	var out T
-	err := c.do(ctx, method, path, query, in, &out)
+	err := c.do(ctx, method, path, in, &out)
 	return out, err
 }
 
 // Status tells what runs.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	return ask[Status](ctx, c, "GET", "/v1/status", nil, nil)
+	return ask[Status](ctx, c, "GET", "/v1/status", nil)
 }
 
 // Whereis tells who holds the bytes of an object.
 func (c *Client) Whereis(ctx context.Context, path string) (Whereis, error) {
-	return ask[Whereis](ctx, c, "GET", "/v1/whereis", url.Values{"path": {path}}, nil)
+	return ask[Whereis](ctx, c, "GET", with("/v1/whereis", url.Values{"path": {path}}), nil)
 }
 
 // Purge drops a path from the caches of the process.
 func (c *Client) Purge(ctx context.Context, path string) (Purged, error) {
-	return ask[Purged](ctx, c, "POST", "/v1/purge", nil, PathRequest{path})
+	return ask[Purged](ctx, c, "POST", "/v1/purge", PathRequest{path})
 }
 
 // Check walks everything.
 func (c *Client) Check(ctx context.Context, q CheckRequest) (CheckReport, error) {
-	return ask[CheckReport](ctx, c, "POST", "/v1/check", nil, q)
+	return ask[CheckReport](ctx, c, "POST", "/v1/check", q)
 }
 
 // Users lists the users.
 func (c *Client) Users(ctx context.Context) ([]User, error) {
-	return ask[[]User](ctx, c, "GET", "/v1/users", nil, nil)
+	return ask[[]User](ctx, c, "GET", "/v1/users", nil)
 }
 
 // AddUser adds a user; the result holds the secret.
 func (c *Client) AddUser(ctx context.Context, q AddUser) (User, error) {
-	return ask[User](ctx, c, "POST", "/v1/users", nil, q)
+	return ask[User](ctx, c, "POST", "/v1/users", q)
 }
 
 // RemoveUser removes a user.
 func (c *Client) RemoveUser(ctx context.Context, name string) error {
-	_, err := ask[User](ctx, c, "DELETE", "/v1/users/"+url.PathEscape(name), nil, nil)
+	_, err := ask[User](ctx, c, "DELETE", "/v1/users/"+url.PathEscape(name), nil)
 	return err
 }
 
 // Rotate gives a user new keys; the first key of the result holds the secret.
 func (c *Client) Rotate(ctx context.Context, name string, keep bool) (User, error) {
-	return ask[User](ctx, c, "POST", "/v1/users/"+url.PathEscape(name)+"/rotate", nil, Rotate{keep})
+	return ask[User](ctx, c, "POST", "/v1/users/"+url.PathEscape(name)+"/rotate", Rotate{keep})
 }
 
 // RenameUser gives a user another name.
 func (c *Client) RenameUser(ctx context.Context, name, to string) (User, error) {
-	return ask[User](ctx, c, "POST", "/v1/users/"+url.PathEscape(name)+"/rename", nil, RenameUser{to})
+	return ask[User](ctx, c, "POST", "/v1/users/"+url.PathEscape(name)+"/rename", RenameUser{to})
 }
 
 // AddKey gives a user a further key; the last key of the result holds the secret.
 func (c *Client) AddKey(ctx context.Context, name string, q AddKey) (User, error) {
-	return ask[User](ctx, c, "POST", "/v1/users/"+url.PathEscape(name)+"/keys", nil, q)
+	return ask[User](ctx, c, "POST", "/v1/users/"+url.PathEscape(name)+"/keys", q)
 }
 
 // RemoveKey takes a key from a user.
 func (c *Client) RemoveKey(ctx context.Context, name, key string) (User, error) {
-	return ask[User](ctx, c, "DELETE", "/v1/users/"+url.PathEscape(name)+"/keys/"+url.PathEscape(key), nil, nil)
+	return ask[User](ctx, c, "DELETE", "/v1/users/"+url.PathEscape(name)+"/keys/"+url.PathEscape(key), nil)
 }
 
 // Buckets lists the buckets.
 func (c *Client) Buckets(ctx context.Context) ([]Bucket, error) {
-	return ask[[]Bucket](ctx, c, "GET", "/v1/buckets", nil, nil)
+	return ask[[]Bucket](ctx, c, "GET", "/v1/buckets", nil)
 }
 
 // AddBucket makes a bucket.
 func (c *Client) AddBucket(ctx context.Context, q AddBucket) (Bucket, error) {
-	return ask[Bucket](ctx, c, "POST", "/v1/buckets", nil, q)
+	return ask[Bucket](ctx, c, "POST", "/v1/buckets", q)
 }
 
 // Bucket shows one bucket with its settings.
 func (c *Client) Bucket(ctx context.Context, name string) (Bucket, error) {
-	return ask[Bucket](ctx, c, "GET", "/v1/buckets/"+url.PathEscape(name), nil, nil)
+	return ask[Bucket](ctx, c, "GET", "/v1/buckets/"+url.PathEscape(name), nil)
 }
 
 // SetBucket changes settings of a bucket.
 func (c *Client) SetBucket(ctx context.Context, name string, q SetBucket) (Bucket, error) {
-	return ask[Bucket](ctx, c, "PATCH", "/v1/buckets/"+url.PathEscape(name), nil, q)
+	return ask[Bucket](ctx, c, "PATCH", "/v1/buckets/"+url.PathEscape(name), q)
 }
 
 // RemoveBucket removes an empty bucket.
 func (c *Client) RemoveBucket(ctx context.Context, name string) error {
-	_, err := ask[Bucket](ctx, c, "DELETE", "/v1/buckets/"+url.PathEscape(name), nil, nil)
+	_, err := ask[Bucket](ctx, c, "DELETE", "/v1/buckets/"+url.PathEscape(name), nil)
 	return err
 }
 
 // Usage counts what a bucket holds.
 func (c *Client) Usage(ctx context.Context, name string) (Usage, error) {
-	return ask[Usage](ctx, c, "GET", "/v1/buckets/"+url.PathEscape(name)+"/usage", nil, nil)
+	return ask[Usage](ctx, c, "GET", "/v1/buckets/"+url.PathEscape(name)+"/usage", nil)
 }
 
 // ListExports lists what NFS clients may mount.
 func (c *Client) ListExports(ctx context.Context) ([]Export, error) {
-	return ask[[]Export](ctx, c, "GET", "/v1/exports", nil, nil)
+	return ask[[]Export](ctx, c, "GET", "/v1/exports", nil)
 }
 
 // AddExport adds an export; the result holds the secret, if one was asked for.
 func (c *Client) AddExport(ctx context.Context, q AddExport) (Export, error) {
-	return ask[Export](ctx, c, "POST", "/v1/exports", nil, q)
+	return ask[Export](ctx, c, "POST", "/v1/exports", q)
 }
 
 // RevokeExport takes an export back, from those who mounted it too.
 func (c *Client) RevokeExport(ctx context.Context, id string) error {
-	_, err := ask[Export](ctx, c, "DELETE", "/v1/exports/"+url.PathEscape(id), nil, nil)
+	_, err := ask[Export](ctx, c, "DELETE", "/v1/exports/"+url.PathEscape(id), nil)
 	return err
 }
 
 // Mount makes the process mount the namespace.
 func (c *Client) Mount(ctx context.Context, m Mount) error {
-	_, err := ask[Mount](ctx, c, "POST", "/v1/mounts", nil, m)
+	_, err := ask[Mount](ctx, c, "POST", "/v1/mounts", m)
 	return err
 }
 
 // Umount ends a mount of the process, a busy one only if lazy.
 func (c *Client) Umount(ctx context.Context, dir string, lazy bool) error {
 	q := url.Values{"dir": {dir}, "lazy": {strconv.FormatBool(lazy)}}
-	_, err := ask[Mount](ctx, c, "DELETE", "/v1/mounts", q, nil)
+	_, err := ask[Mount](ctx, c, "DELETE", with("/v1/mounts", q), nil)
 	return err
 }
 
 // ListLocks lists the locks of the process.
 func (c *Client) ListLocks(ctx context.Context, f LockFilter) (LockList, error) {
-	return ask[LockList](ctx, c, "GET", "/v1/locks", url.Values{"path": {f.Path}, "client": {f.Client}}, nil)
+	return ask[LockList](ctx, c, "GET", with("/v1/locks", url.Values{"path": {f.Path}, "client": {f.Client}}), nil)
 }
 
 // FreeLocks ends all locks of an NFS client.
 func (c *Client) FreeLocks(ctx context.Context, q FreeLocks) (FreedLocks, error) {
-	return ask[FreedLocks](ctx, c, "POST", "/v1/locks/free", nil, q)
+	return ask[FreedLocks](ctx, c, "POST", "/v1/locks/free", q)
 }
 
 // Quarantine lists the damaged blobs.
 func (c *Client) Quarantine(ctx context.Context) (Quarantine, error) {
-	return ask[Quarantine](ctx, c, "GET", "/v1/quarantine", nil, nil)
+	return ask[Quarantine](ctx, c, "GET", "/v1/quarantine", nil)
 }
 
 // ReleaseDamaged deletes damaged blobs that no file uses any more.
 func (c *Client) ReleaseDamaged(ctx context.Context, q ReleaseDamaged) (ReleasedDamaged, error) {
-	return ask[ReleasedDamaged](ctx, c, "POST", "/v1/quarantine/release", nil, q)
+	return ask[ReleasedDamaged](ctx, c, "POST", "/v1/quarantine/release", q)
 }
 
 // Stop makes the process drain and stop; it returns before that is done.
@@ -334,5 +333,5 @@ func (c *Client) Stop(ctx context.Context) error {
 	var out struct {
 		Stopping bool `json:"stopping"`
 	}
-	return c.do(ctx, "POST", "/v1/stop", nil, nil, &out)
+	return c.do(ctx, "POST", "/v1/stop", nil, &out)
 }

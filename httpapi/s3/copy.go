@@ -67,19 +67,17 @@ func (q *request) copyObject() error {
 	if err != nil {
 		return err
 	}
-	replaceMeta, err := directive(q.r.Header, "X-Amz-Metadata-Directive")
-	if err != nil {
+	var change metaChange
+	if change.replaceMeta, err = directive(q.r.Header, "X-Amz-Metadata-Directive"); err != nil {
 		return err
 	}
-	replaceTags, err := directive(q.r.Header, "X-Amz-Tagging-Directive")
-	if err != nil {
+	if change.replaceTags, err = directive(q.r.Header, "X-Amz-Tagging-Directive"); err != nil {
 		return err
 	}
-	given, err := q.requestMeta(q.r.Header)
-	if err != nil {
+	if change.given, err = q.requestMeta(q.r.Header); err != nil {
 		return err
 	}
-	if src == q.name && !replaceMeta && !changesOnCopy(&given) {
+	if src == q.name && !change.replaceMeta && !changesOnCopy(&change.given) {
 		return newError(codeInvalidRequest).withMessage("This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata, storage class, website redirect location or encryption attributes.")
 	}
 	opts := vfs.CopyOptions{
@@ -95,7 +93,7 @@ func (q *request) copyObject() error {
 		}
 		opts.ChecksumAlgorithm = a.name
 	}
-	out, err := q.copyWith(src, info, given, replaceMeta, replaceTags, opts)
+	out, err := q.copyWith(src, info, &change, opts)
 	if err != nil {
 		return sourceError(err)
 	}
@@ -114,14 +112,20 @@ func changesOnCopy(m *vfs.ObjectMeta) bool {
 	return m.Headers[storageClassHeader] != "" || m.Headers[redirectHeader] != ""
 }
 
+// metaChange is what a copy shall have in place of the metadata of its source.
+type metaChange struct {
+	given                    vfs.ObjectMeta // in the request
+	replaceMeta, replaceTags bool
+}
+
 // copyWith merges the metadata of source and request and copies. S3 does not
 // copy ACL, storage class and redirect. If metadata must be merged here, the
 // copy runs only while the source is the one that was merged from.
-func (q *request) copyWith(src vfs.ObjectName, info vfs.ObjectInfo, given vfs.ObjectMeta, replaceMeta, replaceTags bool, o vfs.CopyOptions) (vfs.ObjectInfo, error) {
+func (q *request) copyWith(src vfs.ObjectName, info vfs.ObjectInfo, change *metaChange, o vfs.CopyOptions) (vfs.ObjectInfo, error) {
 	for attempt := 1; ; attempt++ {
 		opts := o
-		opts.Meta, opts.ReplaceMeta = mergeMeta(&info.Meta, given, replaceMeta, replaceTags)
-		pinned := opts.ReplaceMeta && !(replaceMeta && replaceTags) && len(o.SourceCond.IfMatch) == 0
+		opts.Meta, opts.ReplaceMeta = change.merge(&info.Meta)
+		pinned := opts.ReplaceMeta && !(change.replaceMeta && change.replaceTags) && len(o.SourceCond.IfMatch) == 0
 		if pinned {
 			opts.SourceCond.IfMatch = []vfs.ETag{info.ETag}
 		}
@@ -139,11 +143,12 @@ func (q *request) copyWith(src vfs.ObjectName, info vfs.ObjectInfo, given vfs.Ob
 	}
 }
 
-// mergeMeta returns the metadata of the copy, and whether it differs from
+// merge returns the metadata of the copy, and whether it differs from
 // the source's.
-func mergeMeta(source *vfs.ObjectMeta, given vfs.ObjectMeta, replaceMeta, replaceTags bool) (vfs.ObjectMeta, bool) {
+func (c *metaChange) merge(source *vfs.ObjectMeta) (vfs.ObjectMeta, bool) {
+	given := &c.given
 	own := []string{storageClassHeader, redirectHeader}
-	differs := replaceMeta || replaceTags
+	differs := c.replaceMeta || c.replaceTags
 	for _, name := range own {
 		differs = differs || source.Headers[name] != given.Headers[name]
 	}
@@ -152,7 +157,7 @@ func mergeMeta(source *vfs.ObjectMeta, given vfs.ObjectMeta, replaceMeta, replac
 	}
 	out := vfs.ObjectMeta{ContentType: source.ContentType, User: source.User, Headers: map[string]string{}, Grants: given.Grants}
 	from := source.Headers
-	if replaceMeta {
+	if c.replaceMeta {
 		out.ContentType, out.User, from = given.ContentType, given.User, given.Headers
 	}
 	for name, v := range from {
@@ -162,7 +167,7 @@ func mergeMeta(source *vfs.ObjectMeta, given vfs.ObjectMeta, replaceMeta, replac
 		setOrDelete(out.Headers, name, given.Headers[name])
 	}
 	tags := source.Headers[taggingHeader]
-	if replaceTags {
+	if c.replaceTags {
 		tags = given.Headers[taggingHeader]
 	}
 	setOrDelete(out.Headers, taggingHeader, tags)

@@ -142,7 +142,7 @@ func (s *Server) call(k caller, port uint16, proc uint32, args []byte) (results 
 		return nil, 0, false, err
 	}
 	defer nc.Close()
-	results, err = rpc.Invoke(ctx, nc, ProgramNumber, Version, proc, args)
+	results, err = rpc.Invoke(ctx, nc, rpc.Procedure{Prog: ProgramNumber, Vers: Version, Proc: proc}, args)
 	// Where nobody listens, or serves something else, nobody took the lock.
 	nobody := errors.Is(err, rpc.ErrNoProgram) || errors.Is(err, syscall.ECONNREFUSED)
 	return results, to.Port(), !nobody, err
@@ -155,11 +155,13 @@ func (s *Server) lookup(ctx context.Context, k caller) (netip.AddrPort, error) {
 	mapper := netip.AddrPortFrom(k.remote, s.cfg.PortmapPort)
 	first, cancel := context.WithTimeout(ctx, callTimeout/2)
 	defer cancel()
-	to, err := portmap.LookupBy(first, k.network, k.network, k.local, mapper, ProgramNumber, Version)
+	ask := portmap.Question{Prog: ProgramNumber, Vers: Version, Network: k.network, From: k.local, Host: mapper}
+	to, err := portmap.Lookup(first, ask)
 	if err == nil || errors.Is(err, portmap.ErrNotRegistered) {
 		return to, err
 	}
-	to, e := portmap.LookupBy(ctx, other, k.network, k.local, mapper, ProgramNumber, Version)
+	ask.By = other
+	to, e := portmap.Lookup(ctx, ask)
 	if e != nil {
 		return to, errors.Join(err, e)
 	}

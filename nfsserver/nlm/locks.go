@@ -111,7 +111,8 @@ func (s *Server) do(ctx context.Context, c *rpc.Call, proc int, a *lockArgs) (ho
 	case procCancel:
 		return holder, s.cancel(h, keyOf(ino, l))
 	}
-	return holder, s.lock(ctx, h, ino, a, l, proc == procLock)
+	a.monitored = proc == procLock
+	return holder, s.lock(ctx, h, ino, a, l)
 }
 
 // access is what a call does with its file.
@@ -139,11 +140,11 @@ func (s *Server) test(ino uint64, l lock.Lock) (holder lock.Lock, err error) {
 }
 
 // lock is LOCK, and NM_LOCK, whose clients are not monitored and do not wait.
-func (s *Server) lock(ctx context.Context, h *host, ino uint64, a *lockArgs, l lock.Lock, monitored bool) error {
+func (s *Server) lock(ctx context.Context, h *host, ino uint64, a *lockArgs, l lock.Lock) error {
 	if s.locks.InGrace() != a.reclaim {
 		return statGrace // too early, or too late to reclaim
 	}
-	if monitored {
+	if a.monitored {
 		if err := s.watch(ctx, h); err != nil {
 			return err
 		}
@@ -152,7 +153,7 @@ func (s *Server) lock(ctx context.Context, h *host, ino uint64, a *lockArgs, l l
 	switch {
 	case a.reclaim:
 		return s.locks.Reclaim(ino, lock.Range, l)
-	case a.block && monitored:
+	case a.block && a.monitored:
 		return s.lockOrWait(h, ino, a, l)
 	}
 	return s.locks.TryLockSoon(ctx, ino, lock.Range, l)

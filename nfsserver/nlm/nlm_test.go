@@ -194,7 +194,8 @@ func (s *Server) testLock(t *testing.T, k caller, name string, a lockArgs) Stat 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return statOf(s.lock(context.Background(), h, 1, &a, l, true))
+	a.monitored = true
+	return statOf(s.lock(context.Background(), h, 1, &a, l))
 }
 
 var testCaller = caller{remote: netip.MustParseAddr("127.0.0.1"), network: "tcp"}

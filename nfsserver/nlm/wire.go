@@ -67,6 +67,7 @@ type lockArgs struct {
 	length    uint64
 	reclaim   bool
 	state     uint32 // of the client's status monitor, 0: unknown
+	monitored bool   // the client's restart ends the lock: all but those of NM_LOCK
 }
 
 // decode reads the arguments of a procedure (the synchronous form's number).

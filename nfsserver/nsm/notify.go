@@ -94,7 +94,7 @@ func (m *Monitor) notify(ctx context.Context, p Peer) error {
 
 func (m *Monitor) send(ctx context.Context, network string, p Peer, names []string) error {
 	mapper := netip.AddrPortFrom(p.Addr, m.cfg.PortmapPort)
-	to, err := portmap.Lookup(ctx, network, p.Local, mapper, ProgramNumber, Version)
+	to, err := portmap.Lookup(ctx, portmap.Question{Prog: ProgramNumber, Vers: Version, Network: network, From: p.Local, Host: mapper})
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (m *Monitor) send(ctx context.Context, network string, p Peer, names []stri
 		var w xdr.Writer
 		w.String(name)
 		w.Uint32(m.state)
-		if _, err := rpc.Invoke(ctx, nc, ProgramNumber, Version, procNotify, w.B); err != nil {
+		if _, err := rpc.Invoke(ctx, nc, rpc.Procedure{Prog: ProgramNumber, Vers: Version, Proc: procNotify}, w.B); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package portmap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,33 +14,35 @@ import (
 // ErrNotRegistered means that the portmapper knows no such program.
 var ErrNotRegistered = errors.New("portmap: program is not registered")
 
-// Lookup asks the portmapper at host, over UDP or TCP as network says, where
-// a program listens on that network. from, if valid, is the source address
-// of the question. ctx must end.
-func Lookup(ctx context.Context, network string, from netip.Addr, host netip.AddrPort, prog, vers uint32) (netip.AddrPort, error) {
-	return LookupBy(ctx, network, network, from, host, prog, vers)
+// Question is where a program listens.
+type Question struct {
+	Prog, Vers uint32
+	Network    string         // "udp" or "tcp": where it listens
+	By         string         // what the question travels by, if not by Network
+	From       netip.Addr     // the source address of the question, if valid
+	Host       netip.AddrPort // of the portmapper
 }
 
-// LookupBy is Lookup with the question travelling by another network than it
-// is about.
-func LookupBy(ctx context.Context, by, network string, from netip.Addr, host netip.AddrPort, prog, vers uint32) (netip.AddrPort, error) {
-	nc, err := rpc.Dial(ctx, by, from, host)
+// Lookup asks a portmapper. ctx must end.
+func Lookup(ctx context.Context, q Question) (netip.AddrPort, error) {
+	host := q.Host
+	nc, err := rpc.Dial(ctx, cmp.Or(q.By, q.Network), q.From, host)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
 	defer nc.Close()
 	invoke := func(v uint32, args *xdr.Writer) (xdr.Reader, error) {
-		b, err := rpc.Invoke(ctx, nc, ProgramNumber, v, procGetPort, args.B)
+		b, err := rpc.Invoke(ctx, nc, rpc.Procedure{Prog: ProgramNumber, Vers: v, Proc: procGetPort}, args.B)
 		return xdr.NewReader(b), err
 	}
 	if host.Addr().Unmap().Is4() {
-		r, err := invoke(version2, encodePMAP(prog, vers, network))
+		r, err := invoke(version2, encodePMAP(q.Prog, q.Vers, q.Network))
 		if err != nil {
 			return netip.AddrPort{}, err
 		}
 		return found(netip.AddrPortFrom(host.Addr(), uint16(r.Uint32())), r.Err())
 	}
-	args := encodeRPCB(Service{prog, vers, network, host}, "", "")
+	args := encodeRPCB(Service{q.Prog, q.Vers, q.Network, host}, "", "")
 	r, err := invoke(version4, args)
 	if errors.Is(err, rpc.ErrNoProgram) {
 		r, err = invoke(version3, args)

@@ -68,7 +68,7 @@ func TestLookup(t *testing.T) {
 		{ProgramNumber, 2, "udp", Port},
 	} {
 		// The question travels by the network that it is about.
-		a, err := Lookup(ctx, c.network, netip.Addr{}, host, c.prog, c.vers)
+		a, err := Lookup(ctx, Question{Prog: c.prog, Vers: c.vers, Network: c.network, Host: host})
 		if c.port == 0 {
 			if !errors.Is(err, ErrNotRegistered) {
 				t.Errorf("%v: %v %v, want ErrNotRegistered", c, a, err)
@@ -193,10 +193,10 @@ func testRpcbind(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, network := range []string{"tcp", "udp"} {
-		if a, err := Lookup(ctx, network, netip.Addr{}, host, 100021, 4); err != nil || a.Port() != 1234 {
+		if a, err := Lookup(ctx, Question{Prog: 100021, Vers: 4, Network: network, Host: host}); err != nil || a.Port() != 1234 {
 			t.Errorf("%s: %v %v", network, a, err)
 		}
-		if a, err := Lookup(ctx, network, netip.Addr{}, netip.MustParseAddrPort("[::1]:111"), 100021, 4); err != nil || a.Port() != 1234 {
+		if a, err := Lookup(ctx, Question{Prog: 100021, Vers: 4, Network: network, Host: netip.MustParseAddrPort("[::1]:111")}); err != nil || a.Port() != 1234 {
 			t.Errorf("%s over IPv6: %v %v", network, a, err)
 		}
 	}
@@ -210,11 +210,11 @@ func testRpcbind(t *testing.T) {
 	if err := NewRegistrar(SocketPaths(), services(4321), log).Register(ctx); !errors.Is(err, ErrTaken) {
 		t.Errorf("over a server that answers: %v", err)
 	}
-	if a, err := Lookup(ctx, "tcp", netip.Addr{}, host, 100021, 4); err != nil || a.Port() != alive {
+	if a, err := Lookup(ctx, Question{Prog: 100021, Vers: 4, Network: "tcp", Host: host}); err != nil || a.Port() != alive {
 		t.Errorf("after the attempt: %v %v", a, err)
 	}
 	second.Unregister()
-	if a, err := Lookup(ctx, "udp", netip.Addr{}, host, 100021, 4); !errors.Is(err, ErrNotRegistered) {
+	if a, err := Lookup(ctx, Question{Prog: 100021, Vers: 4, Network: "udp", Host: host}); !errors.Is(err, ErrNotRegistered) {
 		t.Errorf("after taking it back: %v %v", a, err)
 	}
 }

@@ -150,7 +150,7 @@ func (r *Registrar) dial(ctx context.Context) (net.Conn, error) {
 }
 
 func (r *Registrar) call(ctx context.Context, nc net.Conn, proc uint32, args *xdr.Writer) (xdr.Reader, error) {
-	b, err := rpc.Invoke(ctx, nc, ProgramNumber, version4, proc, args.B)
+	b, err := rpc.Invoke(ctx, nc, rpc.Procedure{Prog: ProgramNumber, Vers: version4, Proc: proc}, args.B)
 	return xdr.NewReader(b), err
 }
 
@@ -220,6 +220,6 @@ func alive(ctx context.Context, s Service, a netip.AddrPort) bool {
 		return false
 	}
 	defer nc.Close()
-	_, err = rpc.Invoke(ctx, nc, s.Prog, s.Vers, procNull, nil)
+	_, err = rpc.Invoke(ctx, nc, rpc.Procedure{Prog: s.Prog, Vers: s.Vers, Proc: procNull}, nil)
 	return err == nil || errors.Is(err, rpc.ErrRefused)
 }

@@ -47,13 +47,16 @@ func Dial(ctx context.Context, network string, from netip.Addr, to netip.AddrPor
 	return d.DialContext(ctx, network, to.String())
 }
 
+// Procedure is what a call is of.
+type Procedure struct{ Prog, Vers, Proc uint32 }
+
 // Invoke makes one call on nc and returns its results. Datagrams are sent
 // again until an answer comes or ctx ends; ctx must end. Errors of nc come as
 // they are, those of the other side are ErrNoProgram and ErrRefused.
-func Invoke(ctx context.Context, nc net.Conn, prog, vers, proc uint32, args []byte) ([]byte, error) {
+func Invoke(ctx context.Context, nc net.Conn, p Procedure, args []byte) ([]byte, error) {
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	xid, call := encodeCall(prog, vers, proc, args)
+	xid, call := encodeCall(p, args)
 	var reply []byte
 	var err error
 	if _, ok := nc.(*net.UDPConn); ok {
@@ -65,14 +68,14 @@ func Invoke(ctx context.Context, nc net.Conn, prog, vers, proc uint32, args []by
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
-		return nil, fmt.Errorf("rpc: call of program %d at %s: %w", prog, nc.RemoteAddr(), err)
+		return nil, fmt.Errorf("rpc: call of program %d at %s: %w", p.Prog, nc.RemoteAddr(), err)
 	}
 	return parseReply(reply)
 }
 
 // encodeCall returns a call message behind its record mark. Its credential
 // is the superuser's of this machine, as servers of these programs expect.
-func encodeCall(prog, vers, proc uint32, args []byte) (xid uint32, call []byte) {
+func encodeCall(p Procedure, args []byte) (xid uint32, call []byte) {
 	var id [4]byte
 	rand.Read(id[:])
 	xid = binary.BigEndian.Uint32(id[:])
@@ -84,7 +87,7 @@ func encodeCall(prog, vers, proc uint32, args []byte) (xid uint32, call []byte) 
 	cred.Uint32(0)
 	cred.Uint32(0)
 	var w xdr.Writer
-	for _, v := range []uint32{0, xid, msgCall, Version, prog, vers, proc, AuthUnix} {
+	for _, v := range []uint32{0, xid, msgCall, Version, p.Prog, p.Vers, p.Proc, AuthUnix} {
 		w.Uint32(v)
 	}
 	w.Opaque(cred.B)

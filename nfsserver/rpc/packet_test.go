@@ -72,27 +72,27 @@ func TestDatagrams(t *testing.T) {
 			defer nc.Close()
 			var w xdr.Writer
 			w.String("hello")
-			b, err := Invoke(ctx, nc, testProg, 3, 1, w.B)
+			b, err := Invoke(ctx, nc, Procedure{testProg, 3, 1}, w.B)
 			r := xdr.NewReader(b)
 			if text, local := r.String(100), r.String(100); err != nil || text != "hello" || local != c.to {
 				t.Errorf("%q to %q: %v", text, local, err)
 			}
-			if _, err := Invoke(ctx, nc, testProg+1, 3, 0, nil); !errors.Is(err, ErrNoProgram) {
+			if _, err := Invoke(ctx, nc, Procedure{testProg + 1, 3, 0}, nil); !errors.Is(err, ErrNoProgram) {
 				t.Errorf("a program for streams: %v", err)
 			}
-			if _, err := Invoke(ctx, nc, testProg, 3, 1, []byte{0, 0, 0, 9}); !errors.Is(err, ErrRefused) {
+			if _, err := Invoke(ctx, nc, Procedure{testProg, 3, 1}, []byte{0, 0, 0, 9}); !errors.Is(err, ErrRefused) {
 				t.Errorf("garbage: %v", err)
 			}
 			// What is no call is not answered, and harms nobody.
 			for _, junk := range [][]byte{nil, {1}, make([]byte, 100), make([]byte, maxDatagram+1)} {
 				nc.Write(junk)
 			}
-			if _, err := Invoke(ctx, nc, testProg, 3, 0, nil); err != nil {
+			if _, err := Invoke(ctx, nc, Procedure{testProg, 3, 0}, nil); err != nil {
 				t.Errorf("after junk: %v", err)
 			}
 			short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 			defer cancel()
-			if _, err := Invoke(short, nc, testProg, 3, 2, nil); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := Invoke(short, nc, Procedure{testProg, 3, 2}, nil); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("a reply that does not fit: %v", err)
 			}
 		})

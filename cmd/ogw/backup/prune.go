@@ -79,22 +79,29 @@ func prune(ctx context.Context, repo *Repository) (done Pruned, err error) {
 		return done, err
 	}
 	done.Snapshots = len(list)
-	layers := distinctLayers(list)
+	all := contents{repo, list, distinctLayers(list)}
 	live := make(map[packID]int64)
-	err = eachLive(ctx, repo, list, layers, func(p *piece) { live[packID{p.session, p.pack}] += int64(p.len) })
+	err = all.eachLive(ctx, func(p *piece) { live[packID{p.session, p.pack}] += int64(p.len) })
 	if err != nil {
 		return done, err
 	}
-	sparse, err := removeDead(ctx, repo, layers, live, &done)
+	sparse, err := removeDead(ctx, repo, all.layers, live, &done)
 	if err != nil {
 		return done, err
 	}
 	for len(sparse) > 0 {
-		if sparse, err = shrink(ctx, repo, list, layers, sparse, &done); err != nil {
+		if sparse, err = all.shrink(ctx, sparse, &done); err != nil {
 			return done, err
 		}
 	}
 	return done, nil
+}
+
+// contents are the snapshots of a repository, and the layers that they use.
+type contents struct {
+	repo   *Repository
+	list   []*Snapshot
+	layers map[string]*Layer
 }
 
 // distinctLayers returns the layers that snapshots use, each once.
@@ -109,14 +116,14 @@ func distinctLayers(list []*Snapshot) map[string]*Layer {
 }
 
 // eachLive calls fn for each piece that a snapshot uses, once.
-func eachLive(ctx context.Context, repo *Repository, list []*Snapshot, layers map[string]*Layer, fn func(*piece)) error {
+func (c *contents) eachLive(ctx context.Context, fn func(*piece)) error {
 	type source struct {
 		r    *layerReader
 		head *entry // nil: at another key
 	}
 	sources := map[string]*source{}
-	for name, l := range layers {
-		r, err := newLayerReader(repo, l, nil, func(int) {})
+	for name, l := range c.layers {
+		r, err := newLayerReader(c.repo, l, nil, func(int) {})
 		if err != nil {
 			return err
 		}
@@ -157,7 +164,7 @@ func eachLive(ctx context.Context, repo *Repository, list []*Snapshot, layers ma
 			continue
 		}
 		clear(used)
-		for _, snap := range list {
+		for _, snap := range c.list {
 			for i := len(snap.Layers) - 1; i >= 0; i-- {
 				e := sources[snap.Layers[i].Session].head
 				if e == nil {
@@ -228,7 +235,7 @@ func removeDead(ctx context.Context, repo *Repository, layers map[string]*Layer,
 }
 
 // shrink makes some packs smaller, and returns the others.
-func shrink(ctx context.Context, repo *Repository, list []*Snapshot, layers map[string]*Layer, sparse map[packID]int64, done *Pruned) (rest map[packID]int64, err error) {
+func (c *contents) shrink(ctx context.Context, sparse map[packID]int64, done *Pruned) (rest map[packID]int64, err error) {
 	rest = make(map[packID]int64)
 	keep := make(map[packID]map[uint32]bool)
 	pieces := 0
@@ -239,7 +246,7 @@ func shrink(ctx context.Context, repo *Repository, list []*Snapshot, layers map[
 		}
 		keep[id] = make(map[uint32]bool)
 	}
-	err = eachLive(ctx, repo, list, layers, func(p *piece) {
+	err = c.eachLive(ctx, func(p *piece) {
 		if m := keep[packID{p.session, p.pack}]; m != nil {
 			m[p.off] = true
 		}
@@ -249,7 +256,7 @@ func shrink(ctx context.Context, repo *Repository, list []*Snapshot, layers map[
 	}
 	for id, offsets := range keep {
 		name := packName(id.session, id.n)
-		old, err := repo.Get(ctx, name, 0, -1)
+		old, err := c.repo.Get(ctx, name, 0, -1)
 		if err != nil {
 			return nil, err
 		}
@@ -257,7 +264,7 @@ func shrink(ctx context.Context, repo *Repository, list []*Snapshot, layers map[
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, name, err)
 		}
-		if err := repo.Put(ctx, name, small, true); err != nil {
+		if err := c.repo.Put(ctx, name, small, true); err != nil {
 			return nil, err
 		}
 		done.Shrunk++

@@ -40,7 +40,7 @@ func (a *auditor) nfs(fs *vfs.FS, gateway string) func(*nfsserver.Record) {
 		}
 		e.Fill = func(e *audit.Event) {
 			e.Target = r.Path
-			fill(fs, e, r.Ino, r.Name, r.ToDir, r.ToName)
+			fill(fs, e, entry{r.Ino, r.Name}, entry{r.ToDir, r.ToName})
 		}
 		if r.Operation == "CONNECT" {
 			e.UID, e.Fill = audit.NoUID, nil
@@ -65,7 +65,7 @@ func (a *auditor) fuse(fs *vfs.FS) func(*fusemount.Record) {
 		if r.Errno != 0 {
 			e.Error = unix.ErrnoName(r.Errno)
 		}
-		e.Fill = func(e *audit.Event) { fill(fs, e, r.Ino, r.Name, r.ToDir, r.ToName) }
+		e.Fill = func(e *audit.Event) { fill(fs, e, entry{r.Ino, r.Name}, entry{r.ToDir, r.ToName}) }
 		a.log.Record(e)
 	}
 }
@@ -80,15 +80,21 @@ func resultOf(failed, refused bool) audit.Result {
 	return audit.OK
 }
 
+// entry is an inode, or a name in one; ino 0 is none.
+type entry struct {
+	ino  vfs.Ino
+	name string
+}
+
 // fill finds the names behind numbers: what was acted on, and who has the uid.
-func fill(fs *vfs.FS, e *audit.Event, ino vfs.Ino, name string, toDir vfs.Ino, toName string) {
+func fill(fs *vfs.FS, e *audit.Event, at, to entry) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupLimit)
 	defer cancel()
-	if ino != 0 {
-		e.Target = pathOf(ctx, fs, ino, name)
+	if at.ino != 0 {
+		e.Target = at.path(ctx, fs)
 	}
-	if toDir != 0 {
-		e.Detail = strings.TrimSpace("to=" + pathOf(ctx, fs, toDir, toName) + " " + e.Detail)
+	if to.ino != 0 {
+		e.Detail = strings.TrimSpace("to=" + to.path(ctx, fs) + " " + e.Detail)
 	}
 	if e.UID < 0 {
 		return
@@ -98,19 +104,19 @@ func fill(fs *vfs.FS, e *audit.Event, ino vfs.Ino, name string, toDir vfs.Ino, t
 	}
 }
 
-// pathOf returns a path of the namespace; what has no name any more is its number.
-func pathOf(ctx context.Context, fs *vfs.FS, ino vfs.Ino, name string) string {
-	key, err := fs.KeyOf(ctx, ino)
+// path returns a path of the namespace; what has no name any more is its number.
+func (e entry) path(ctx context.Context, fs *vfs.FS) string {
+	key, err := fs.KeyOf(ctx, e.ino)
 	if err != nil {
-		key = fmt.Sprintf("inode:%d", ino)
-		if name != "" {
+		key = fmt.Sprintf("inode:%d", e.ino)
+		if e.name != "" {
 			key += "/"
 		}
 	}
 	if err == nil {
 		key = "/" + key
 	}
-	return key + name
+	return key + e.name
 }
 
 // mounted tells of a mount that was made or that ended, however that was.

@@ -1,10 +1,11 @@
-// Command ratchet keeps the files of a package in layers, and files and
-// functions short. It prints for each package
+// Command ratchet keeps the files of a package in layers, files and functions
+// short, and calls readable. It prints for each package
 //
-//	group     how many files the largest group has whose members all reach one
-//	          another: each uses, by way of others, what each other declares
-//	file      lines of the longest file
-//	function  lines of the longest function, its body included
+//	group       how many files the largest group has whose members all reach one
+//	            another: each uses, by way of others, what each other declares
+//	file        lines of the longest file
+//	function    lines of the longest function, its body included
+//	parameters  most parameters of a function, the receiver aside
 //
 // and compares them with maxima.txt, which holds the figures of the day when
 // they were lowest. A figure that grew fails; for a group the message names the

@@ -13,7 +13,7 @@ import (
 )
 
 // figures are the measures of a package.
-type figures struct{ group, file, function int }
+type figures struct{ group, file, function, params int }
 
 // measured is a package with its figures, and where they are from.
 type measured struct {
@@ -21,7 +21,7 @@ type measured struct {
 	files []string
 	as    arrows
 	figures
-	longestFile, longestFunction string
+	longestFile, longestFunction, widestFunction string
 }
 
 func measure(p *packages.Package, module string) measured {
@@ -41,8 +41,12 @@ func measure(p *packages.Package, module string) measured {
 				continue
 			}
 			from, to := p.Fset.Position(fn.Pos()), p.Fset.Position(fn.End())
+			place := fmt.Sprintf("%s (%s, line %d)", fn.Name.Name, fileOf(p.Fset, fn.Pos()), from.Line)
 			if lines := to.Line - from.Line + 1; lines > m.function {
-				m.function, m.longestFunction = lines, fmt.Sprintf("%s (%s, line %d)", fn.Name.Name, fileOf(p.Fset, fn.Pos()), from.Line)
+				m.function, m.longestFunction = lines, place
+			}
+			if n := fn.Type.Params.NumFields(); n > m.params {
+				m.params, m.widestFunction = n, place
 			}
 		}
 	}
@@ -62,7 +66,8 @@ func (t table) of(name string) figures {
 	return t[others]
 }
 
-// readTable reads maxima: lines of a package and three numbers, and comments.
+// readTable reads maxima: lines of a package and three numbers, or four where it
+// may have more parameters than others, and comments.
 func readTable(path string) (table, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -78,24 +83,30 @@ func readTable(path string) (table, error) {
 		}
 		var name string
 		var m figures
-		if k, err := fmt.Sscan(line, &name, &m.group, &m.file, &m.function); err != nil || k != 4 {
-			return nil, fmt.Errorf("%s:%d: %q is not a package and three numbers", path, n, line)
+		if k, err := fmt.Sscan(line, &name, &m.group, &m.file, &m.function, &m.params); k < 4 || k == 4 && len(strings.Fields(line)) > k {
+			return nil, fmt.Errorf("%s:%d: %q is not a package and three or four numbers: %w", path, n, line, err)
 		}
 		if _, twice := t[name]; twice {
 			return nil, fmt.Errorf("%s:%d: %s stands there twice", path, n, name)
 		}
 		t[name] = m
 	}
-	if _, ok := t[others]; !ok && lines.Err() == nil {
+	rest, ok := t[others]
+	if !ok && lines.Err() == nil {
 		return nil, fmt.Errorf("%s: no row %s for other packages", path, others)
+	}
+	for name, m := range t {
+		m.params = max(m.params, rest.params)
+		t[name] = m
 	}
 	return t, lines.Err()
 }
 
 const tableHead = `# The most that each package may have: files in its largest group of files that
-# all reach one another, lines of its longest file, lines of its longest function.
-# The row * is for packages without a row; in files and functions as short as it
-# says every package is free. make lint compares (see the
+# all reach one another, lines of its longest file, lines of its longest function,
+# and parameters of a function, where they are more than the row * says. That row is
+# for packages without a row; in files and functions as short as it says every
+# package is free. make lint compares (see the
 # documentation of integration/tools/ratchet); "go run ./integration/tools/ratchet
 # -lower" writes down what shrank. What is raised by hand needs a reason in the
 # commit's message.
@@ -113,7 +124,11 @@ func (t table) write(path string) error {
 	slices.Sort(names) // others comes first
 	for _, name := range names {
 		m := t[name]
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", name, m.group, m.file, m.function)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d", name, m.group, m.file, m.function)
+		if name == others || m.params > t[others].params {
+			fmt.Fprintf(w, "\t%d", m.params)
+		}
+		fmt.Fprintln(w)
 	}
 	if err := w.Flush(); err != nil {
 		return err

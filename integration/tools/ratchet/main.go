@@ -66,18 +66,18 @@ func run(w io.Writer, lower bool, files string) (grown bool, err error) {
 
 func printFigures(w io.Writer, all []measured, maxima table) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "package\tfiles\tarrows\tgroup\tfile\tfunction\t")
+	fmt.Fprintln(t, "package\tfiles\tarrows\tgroup\tfile\tfunction\tparameters\t")
 	next := lowered(all, maxima)
 	for i := range all {
 		m := &all[i]
 		note, bound := "", maxima.of(m.name)
 		if next[m.name] != bound {
-			note = fmt.Sprintf("shrank from %d, %d, %d: go run ./integration/tools/ratchet -lower", bound.group, bound.file, bound.function)
+			note = fmt.Sprintf("shrank from %d, %d, %d, %d: go run ./integration/tools/ratchet -lower", bound.group, bound.file, bound.function, bound.params)
 		}
 		if _, ok := maxima[m.name]; !ok {
 			note = "new: go run ./integration/tools/ratchet -lower"
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", m.name, len(m.files), len(m.as), m.group, m.file, m.function, note)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", m.name, len(m.files), len(m.as), m.group, m.file, m.function, m.params, note)
 	}
 	_ = t.Flush()
 }
@@ -94,6 +94,7 @@ func lowered(all []measured, maxima table) table {
 			min(m.group, bound.group),
 			max(min(m.file, bound.file), rest.file),
 			max(min(m.function, bound.function), rest.function),
+			max(min(m.params, bound.params), rest.params),
 		}
 	}
 	return out
@@ -117,6 +118,11 @@ func printGrowth(w io.Writer, all []measured, maxima table) (grown bool, err err
 			grown = true
 			fmt.Fprintf(w, "\n%s: %s has %d lines; the longest function may have %d. Give its steps names: a function each.\n",
 				m.name, m.longestFunction, m.function, bound.function)
+		}
+		if m.params > bound.params {
+			grown = true
+			fmt.Fprintf(w, "\n%s: %s has %d parameters; a function may have %d. Those that belong together are a struct.\n",
+				m.name, m.widestFunction, m.params, bound.params)
 		}
 	}
 	if len(groups) == 0 {

@@ -71,7 +71,7 @@ func TestRatchet(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, map[string]string{
 		"go.mod":   "module ogw\n\ngo 1.26\n",
-		maximaFile: "* 2 9 4\np 1 10 4\n",
+		maximaFile: "* 2 9 4 1\np 1 10 4 2\n",
 		"p/a.go":   "package p\n\ntype A struct{ b B }\n\nfunc (a A) Get() int { return a.b.Get() }\n",
 		"p/b.go":   "package p\n\ntype B struct{ c C }\n\nfunc (b B) Get() int { return b.c.n }\n",
 		"p/c.go":   "package p\n\ntype C struct{ n int }\n",
@@ -79,17 +79,18 @@ func TestRatchet(t *testing.T) {
 	do(t, "git", "init", "-q")
 	do(t, "git", "add", ".")
 	do(t, "git", "-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "first")
-	if grown, out := check(t, false); grown || !strings.Contains(out, "shrank from 1, 10, 4") {
+	if grown, out := check(t, false); grown || !strings.Contains(out, "shrank from 1, 10, 4, 2") {
 		t.Errorf("grown: %v\n%s", grown, out)
 	}
 
-	write(t, map[string]string{"p/c.go": "package p\n\ntype C struct{ n int }\n\nfunc up(a A) {\n\n\n\n\n\n}\n"})
+	write(t, map[string]string{"p/c.go": "package p\n\ntype C struct{ n int }\n\nfunc up(a A, x, y int) {\n\n\n\n\n\n}\n"})
 	grown, out := check(t, false)
 	for _, want := range []string{
 		"p: 3 files all reach one another; the largest such group may have 1",
 		"c.go uses A (line 5) of a.go   without this one alone",
 		"p: c.go has 11 lines",
 		"p: up (c.go, line 5) has 7 lines",
+		"p: up (c.go, line 5) has 3 parameters; a function may have 2",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not told", want)
@@ -99,12 +100,12 @@ func TestRatchet(t *testing.T) {
 		t.Errorf("grown: %v\n%s", grown, out)
 	}
 	check(t, true)
-	if m, err := readTable(maximaFile); err != nil || m.of("p") != (figures{1, 10, 4}) {
+	if m, err := readTable(maximaFile); err != nil || m.of("p") != (figures{1, 10, 4, 2}) {
 		t.Errorf("what grew was written down: %v, %v", m, err)
 	}
 	write(t, map[string]string{"p/c.go": "package p\n\ntype C struct{ n int }\n"})
 	check(t, true)
-	if m, err := readTable(maximaFile); err != nil || m.of("p") != (figures{1, 9, 4}) {
+	if m, err := readTable(maximaFile); err != nil || m.of("p") != (figures{1, 9, 4, 1}) {
 		t.Errorf("what shrank was not written down: %v, %v", m, err)
 	}
 	if grown, out := check(t, false); grown || strings.Contains(out, "shrank") {
@@ -113,12 +114,12 @@ func TestRatchet(t *testing.T) {
 }
 
 func TestLowered(t *testing.T) {
-	maxima := table{others: {3, 100, 50}, "p": {9, 300, 80}, "gone": {9, 300, 50}}
+	maxima := table{others: {3, 100, 50, 5}, "p": {9, 300, 80, 8}, "gone": {9, 300, 50, 5}}
 	got := lowered([]measured{
-		{name: "p", figures: figures{7, 400, 40}}, // the file grew: that is not written down
-		{name: "new", figures: figures{2, 80, 30}},
+		{name: "p", figures: figures{7, 400, 40, 6}}, // the file grew: that is not written down
+		{name: "new", figures: figures{2, 80, 30, 2}},
 	}, maxima)
-	if len(got) != 3 || got["p"] != (figures{7, 300, 50}) || got["new"] != (figures{2, 100, 50}) || got[others] != maxima[others] {
+	if len(got) != 3 || got["p"] != (figures{7, 300, 50, 6}) || got["new"] != (figures{2, 100, 50, 5}) || got[others] != maxima[others] {
 		t.Errorf("%v", got)
 	}
 }
@@ -126,10 +127,12 @@ func TestLowered(t *testing.T) {
 func TestReadTable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "maxima")
 	for text, ok := range map[string]bool{
-		"# head\n\n* 1 2 3\np 4 5 6\n": true,
-		"p 4 5 6\n":                    false, // nothing for others
-		"* 1 2 3\np 4 5\n":             false,
-		"* 1 2 3\np 4 5 6\np 4 5 6\n":  false,
+		"# head\n\n* 1 2 3 4\np 4 5 6\n": true, // with the parameters of others
+		"* 1 2 3 4\np 4 5 6 7\n":         true,
+		"p 4 5 6\n":                      false, // nothing for others
+		"* 1 2 3 4\np 4 5\n":             false,
+		"* 1 2 3 4\np 4 5 6 x\n":         false,
+		"* 1 2 3 4\np 4 5 6\np 4 5 6\n":  false,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -156,10 +156,11 @@ func (e *listEntry) dir() bool { return e.typ == record.ModeDirectory }
 func (l *lister) directory(ino record.Ino, path string, chunk int) error {
 	base := record.DentryPrefix(ino)
 	start, end := l.bounds(base, path)
+	at := below{base, path}
 	var buf []listEntry
 	for first := chunk; ; {
 		var err error
-		if buf, err = l.read(buf[:0], base, start, end, path, chunk); err != nil || len(buf) == 0 {
+		if buf, err = l.read(buf[:0], at, start, end, chunk); err != nil || len(buf) == 0 {
 			return err
 		}
 		more := len(buf) == chunk
@@ -214,16 +215,23 @@ func (l *lister) bounds(base []byte, path string) (start, end []byte) {
 	return start, end
 }
 
+// below is what the entries of a directory have in common: the beginnings of their
+// stored keys and of their names.
+type below struct {
+	base []byte
+	path string
+}
+
 // read appends up to limit entries to buf.
-func (l *lister) read(buf []listEntry, base, start, end []byte, path string, limit int) ([]listEntry, error) {
-	key := []byte(path)
+func (l *lister) read(buf []listEntry, at below, start, end []byte, limit int) ([]listEntry, error) {
+	key := []byte(at.path)
 	o := cluster.ScanOptions{Limit: limit}
 	err := l.j.R.Scan(start, end, o, func(k, v []byte) error {
 		ino, typ, tells, ok := record.DecodeDentryValue(v)
 		if !ok {
 			return fmt.Errorf("%w: dentry %q", fserr.ErrCorrupt, k)
 		}
-		key = append(key[:len(path)], k[len(base):]...)
+		key = append(key[:len(at.path)], k[len(at.base):]...)
 		buf = append(buf, listEntry{
 			key: string(key),
 			ino: ino,

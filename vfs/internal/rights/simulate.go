@@ -38,20 +38,26 @@ type Simulated struct {
 // maxSimulated bounds the answers to one question.
 const maxSimulated = 1000
 
-// Simulate tells what would become of requests of a user or role, by ARN or ID, or of
-// Stranger: each action on each resource, by the same judge that decides them, with what is
-// stored now. Values are condition keys; nil: there are none. Nothing is done. For a user
+// Question is what Simulate is asked: each action on each resource.
+type Question struct {
+	Who                string // a user or role, by ARN or ID, or Stranger
+	Actions, Resources []string
+	Values             policy.Values // condition keys; nil: there are none
+}
+
+// Simulate tells what would become of requests, by the same judge that decides them,
+// with what is stored now. Nothing is done. For a user
 // who is not there, fserr.ErrNoSuchUser (IAM SimulatePrincipalPolicy).
-func (u *Rules) Simulate(ctx context.Context, r cluster.Reader, who string, actions, resources []string, values policy.Values) ([]Simulated, error) {
-	if len(actions)*len(resources) > maxSimulated {
-		return nil, fmt.Errorf("%d actions on %d resources, %d answers are allowed: %w", len(actions), len(resources), maxSimulated, fserr.ErrInvalid)
+func (u *Rules) Simulate(ctx context.Context, r cluster.Reader, q Question) ([]Simulated, error) {
+	if len(q.Actions)*len(q.Resources) > maxSimulated {
+		return nil, fmt.Errorf("%d actions on %d resources, %d answers are allowed: %w", len(q.Actions), len(q.Resources), maxSimulated, fserr.ErrInvalid)
 	}
-	s, err := u.simulated(r, who)
+	s, err := u.simulated(r, q.Who)
 	if err != nil {
 		return nil, err
 	}
-	s.Call = &Call{Values: values}
-	ask := iam.Ask{Action: "iam:SimulatePrincipalPolicy", Resource: who}
+	s.Call = &Call{Values: q.Values}
+	ask := iam.Ask{Action: "iam:SimulatePrincipalPolicy", Resource: q.Who}
 	if s.User != "" {
 		if ask.Resource, err = u.IAM.Shown(r, string(s.User)); err != nil {
 			return nil, err
@@ -61,8 +67,8 @@ func (u *Rules) Simulate(ctx context.Context, r cluster.Reader, who string, acti
 		return nil, err
 	}
 	var list []Simulated
-	for _, action := range actions {
-		for _, resource := range resources {
+	for _, action := range q.Actions {
+		for _, resource := range q.Resources {
 			x, err := u.simulate(WithSubject(ctx, s), r, action, resource)
 			if err != nil {
 				return nil, err
