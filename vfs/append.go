@@ -143,12 +143,14 @@ func (a *appending) run(ctx context.Context, n *record.Inode, body io.Reader) (O
 	}
 	fs.contents.Pins.Pin(a.id) // what looks for orphans must not take the blobs
 	defer func() { fs.contents.Pins.Unpin(a.id) }()
-	v, err := fs.receive(ctx, a.id, body, a.o, MaxPutBytes, nil)
+	b := a.o.body(body, MaxPutBytes)
+	b.ID = a.id
+	v, err := fs.bodies.Receive(ctx, b)
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	defer v.release(fs)
-	a.c, a.sums = v.content, v.checksums
+	defer v.Release()
+	a.c, a.sums = v.Content, v.Checksums
 	switch {
 	case a.c.Size == 0:
 		return ObjectInfo{}, fmt.Errorf("%w: nothing to append", ErrInvalid)

@@ -24,6 +24,7 @@
 //	              attrcache                              over changeclock: attributes, decoded
 //	              tokens                                 over session: what was done already
 //	              perm                                   over posixacl: credentials, modes, file flags
+//	              receive                                over content: bodies of requests
 //	              listing                                over rights: pages of keys and of uploads
 //	              rights                                 over perm, keypath and iam: the object doors
 //	              keypath                                over naming and records: keys, walked
@@ -40,7 +41,7 @@
 // inode are one thing:
 //
 //	whole     open background check repair backup
-//	objects   put append receive copy renameobject object objectinfo delete purge list
+//	objects   put append copy renameobject object objectinfo delete purge list
 //	          listuploads multipart part partcopy complete bucket bucketconfig
 //	          bucketpolicy bucketownership deleterights rights durability whereis xattr
 //	          xattrvirtual

@@ -12,13 +12,13 @@ import (
 	"ogw/vfs/internal/accesstime"
 	"ogw/vfs/internal/attrcache"
 	"ogw/vfs/internal/backup"
-	"ogw/vfs/internal/bodyhash"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/fsck"
 	"ogw/vfs/internal/ids"
 	"ogw/vfs/internal/orphans"
 	"ogw/vfs/internal/quarantine"
+	"ogw/vfs/internal/receive"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/rights"
 	"ogw/vfs/internal/secrets"
@@ -113,9 +113,7 @@ type FS struct {
 	rights     rights.Rules
 	sealing    SealState
 
-	small   sync.Pool // of *smallBuffer
-	putPool bodyhash.Buffers
-	md5s    bodyhash.MD5Pool
+	bodies *receive.Receiver // of what is put
 
 	background struct {
 		stop context.CancelFunc

@@ -1,12 +1,14 @@
 package vfs
 
 import (
+	"io"
 	"time"
 
 	"ogw/vfs/internal/checksum"
 	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/listing"
 	"ogw/vfs/internal/objects"
+	"ogw/vfs/internal/receive"
 	"ogw/vfs/internal/record"
 )
 
@@ -29,6 +31,9 @@ type PartInfo = objects.PartInfo
 // PartError is ErrBadPart or ErrPartTooSmall with the part. ETag is what was asked
 // for, or the part's own.
 type PartError = objects.PartError
+
+// MD5Error is ErrBadDigest with both digests.
+type MD5Error = receive.MD5Error
 
 // CompletePart names one part in CompleteUpload.
 type CompletePart = objects.CompletePart
@@ -116,6 +121,14 @@ type PutOptions struct {
 	Bucket Ino
 	// MtimeNS, if not 0, is the modification time instead of now.
 	MtimeNS int64
+}
+
+// body is what o says of a body, of which max bytes are allowed at the most.
+func (o *PutOptions) body(from io.Reader, max int64) *receive.Body {
+	if o.MaxSize > 0 {
+		max = o.MaxSize
+	}
+	return &receive.Body{From: from, Size: o.Size, MaxSize: max, MD5: o.MD5, Finish: o.Finish}
 }
 
 // GetOptions of GetObject and HeadObject.

@@ -14,6 +14,7 @@ import (
 	"ogw/vfs/internal/fsck"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/orphans"
+	"ogw/vfs/internal/receive"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/rights"
 	"ogw/vfs/internal/secrets"
@@ -40,6 +41,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.tokens = tokens.NewBook(c.KV, fs.session)
 	fs.quarantine = fs.newQuarantine()
 	fs.contents = fs.newContents()
+	fs.bodies = &receive.Receiver{Contents: fs.contents, IDs: &fs.ids, InlineBytes: fs.cfg.InlineBytes}
 	var err error
 	if fs.super, err = format.Open(ctx, fs.kv, fs.formatOptions()); err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 
 	"ogw/cluster"
@@ -31,30 +30,31 @@ func (fs *FS) PutPart(ctx context.Context, name UploadName, number int, body io.
 	if err != nil {
 		return PartInfo{}, err
 	}
-	var extra hash.Hash
+	b := o.body(body, MaxPartBytes)
+	b.ID = u.ID
 	if u.Alg != "" && u.Alg != o.Stated {
 		if o.Stated != "" || u.Composite && o.Finish != nil {
 			return PartInfo{}, &ChecksumTypeError{Want: u.Alg, Got: o.Stated}
 		}
 		if u.Alg != ChecksumCRC64NVME { // which every content has
-			if extra, err = u.Alg.New(); err != nil {
+			if b.Extra, err = u.Alg.New(); err != nil {
 				return PartInfo{}, err
 			}
 		}
 	}
-	v, err := fs.receive(ctx, u.ID, body, &o, MaxPartBytes, extra)
+	v, err := fs.bodies.Receive(ctx, b)
 	if err != nil {
 		return PartInfo{}, err
 	}
-	defer v.release(fs)
-	p := &record.Part{Number: number, Size: v.content.Size, Sum: v.sum, CRC: v.content.CRC, HasCRC: true,
-		Checksums: v.checksums, Extents: v.content.Extents}
-	if extra != nil {
-		p.Checksums = append(p.Checksums, Checksum{Algorithm: u.Alg, Value: v.extra})
+	defer v.Release()
+	p := &record.Part{Number: number, Size: v.Content.Size, Sum: v.Sum, CRC: v.Content.CRC, HasCRC: true,
+		Checksums: v.Checksums, Extents: v.Content.Extents}
+	if b.Extra != nil {
+		p.Checksums = append(p.Checksums, Checksum{Algorithm: u.Alg, Value: v.Extra})
 	}
 	err = fs.storePart(ctx, &k, p, nil)
 	if err != nil && !errors.Is(err, ErrUnavailable) {
-		fs.contents.Discard(ctx, v.content)
+		fs.contents.Discard(ctx, v.Content)
 	}
 	if err != nil {
 		return PartInfo{}, err

@@ -38,13 +38,13 @@ func (fs *FS) PutObject(ctx context.Context, name ObjectName, body io.Reader, o 
 			return ObjectInfo{}, err
 		}
 	}
-	v, err := fs.receive(ctx, 0, body, &o, MaxPutBytes, nil)
+	v, err := fs.bodies.Receive(ctx, o.body(body, MaxPutBytes))
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	defer v.release(fs)
-	p.content = v.content
-	p.object = record.Object{Sum: v.sum[:], Checksums: v.checksums}
+	defer v.Release()
+	p.content = v.Content
+	p.object = record.Object{Sum: v.Sum[:], Checksums: v.Checksums}
 	return fs.publish(ctx, &p)
 }
 
