@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/bodyhash"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/naming"
@@ -87,7 +88,7 @@ func (c *copying) prepare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := hashContent(ctx, rd, 0, n.Size, h); err != nil {
+		if err := bodyhash.Feed(ctx, rd, 0, n.Size, h); err != nil {
 			return err
 		}
 		c.sum = &Checksum{Algorithm: alg, Value: h.Sum(nil)}

@@ -24,6 +24,7 @@
 //	              attrcache                              over changeclock: attributes, decoded
 //	              tokens                                 over session: what was done already
 //	              perm                                   over posixacl: credentials, modes, file flags
+//	              uploads                                over receive and rights: objects in parts
 //	              receive                                over content: bodies of requests
 //	              listing                                over rights: pages of keys and of uploads
 //	              rights                                 over perm, keypath and iam: the object doors
@@ -42,14 +43,13 @@
 //
 //	whole     open background check repair backup
 //	objects   put append copy renameobject object objectinfo delete purge list
-//	          listuploads multipart part partcopy complete bucket bucketconfig
-//	          bucketpolicy bucketownership deleterights rights durability whereis xattr
-//	          xattrvirtual
+//	          listuploads multipart bucket bucketconfig bucketpolicy bucketownership
+//	          deleterights rights durability whereis xattr xattrvirtual
 //	POSIX     create unlink rename readdir dirstream setflags allocate copyrange below
 //	          statfs settings
 //	files     file openfile piece write flush blobupload sync setattr lookup attr
 //	          getattr path contents damage damagedfiles
-//	entries   entry orphan uploadabort capability bucketname
+//	entries   entry orphan capability bucketname
 //	core      op fs commits dirty keeper
 //	          feed holder types objecttypes rightstypes errors
 //

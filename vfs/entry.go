@@ -284,7 +284,7 @@ func (o *op) dropDir(t cluster.Txn, d *record.Inode) error {
 			return err
 		}
 		if uploads {
-			o.later.then(func(ctx context.Context) { o.fs.abortUploads(ctx, d.Ino) })
+			o.later.then(func(ctx context.Context) { o.fs.multipart.AbortAll(ctx, d.Ino) })
 		}
 	}
 	return o.dropLast(t, d)

@@ -24,6 +24,7 @@ import (
 	"ogw/vfs/internal/secrets"
 	"ogw/vfs/internal/session"
 	"ogw/vfs/internal/tokens"
+	"ogw/vfs/internal/uploads"
 	"ogw/vfs/lock"
 	"ogw/vfs/seal"
 	"ogw/vfs/users"
@@ -113,7 +114,8 @@ type FS struct {
 	rights     rights.Rules
 	sealing    SealState
 
-	bodies *receive.Receiver // of what is put
+	bodies    *receive.Receiver // of what is put
+	multipart *uploads.Uploads
 
 	background struct {
 		stop context.CancelFunc

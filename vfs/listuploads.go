@@ -7,6 +7,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/listing"
+	"ogw/vfs/internal/uploads"
 )
 
 // UploadPage is one page of ListUploads.
@@ -58,7 +59,7 @@ func (fs *FS) ListUploads(ctx context.Context, bucket string, o ListUploadsOptio
 	}
 	page := UploadPage{CommonPrefixes: l.CommonPrefixes, Truncated: l.Truncated, NextKey: l.NextKey, NextUpload: l.NextUpload}
 	for _, u := range l.Uploads {
-		page.Uploads = append(page.Uploads, uploadInfo(u))
+		page.Uploads = append(page.Uploads, uploads.InfoOf(u))
 	}
 	if l.PassedAt != nil {
 		page.NextKey = cmp.Or(page.NextKey, o.AfterKey)

@@ -2,37 +2,45 @@ package vfs
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
-	"time"
+	"io"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/checksum"
 	"ogw/vfs/internal/keypath"
+	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/rights"
+	"ogw/vfs/internal/uploads"
 )
 
-// A multipart upload is a content in the making: its number names the blobs
-// of all its parts, and becomes the content of the object, so that completing
-// moves no data.
-//
-//	'm' bucket, key, upload → record.Upload   'M' upload → that key
-//	'p' upload, number      → part; numbers from record.GarbagePart on are parts that
-//	                          were replaced and wait for the collector
-//	'e' upload, offset      → extents: none until Complete, which writes them
-//	                          in front of its last transaction if they are many
-//
-// Every change of a part reads the 'm' record, and every end of the upload
-// removes it: what comes later fails and leaves nothing. A Complete that
-// writes extents in several transactions counts up stage in the record, and
-// each of them checks it; a part that arrives meanwhile counts it up too.
-
-func uploadInfo(u *record.Upload) UploadInfo {
-	return UploadInfo{
-		ID: keypath.UploadID(u), Key: u.Key, Initiated: time.Unix(0, u.InitiatedNS), Meta: u.Meta,
-		UID: u.UID, ChecksumAlgorithm: u.Alg, ChecksumComposite: u.Composite,
+func (fs *FS) newUploads() *uploads.Uploads {
+	return &uploads.Uploads{
+		Namespace: uploadSpace{fs}, KV: fs.kv, Rights: &fs.rights, Contents: fs.contents, Bodies: fs.bodies,
+		Grace: fs.cfg.Grace, Log: fs.log,
 	}
+}
+
+// uploadSpace is the namespace as uploads see it.
+type uploadSpace struct{ fs *FS }
+
+// View implements uploads.Namespace.
+func (s uploadSpace) View(ctx context.Context, fn func(cluster.Reader) error) error {
+	return s.fs.view(ctx, fn)
+}
+
+// Update implements uploads.Namespace.
+func (s uploadSpace) Update(ctx context.Context, fn func(t *uploads.Txn) error) error {
+	return s.fs.update(ctx, func(t cluster.Txn, o *op) error { return fn(o.uploading(t)) })
+}
+
+// ReadObject implements uploads.Namespace.
+func (s uploadSpace) ReadObject(ctx context.Context, k *keypath.Key, fn func(cluster.Reader, *record.Inode) error) (*record.Inode, error) {
+	return s.fs.readObject(ctx, k, fn)
+}
+
+func (o *op) uploading(t cluster.Txn) *uploads.Txn {
+	return &uploads.Txn{Txn: t, NowNS: o.nowNS, Contents: &o.contents, NewID: o.newID}
 }
 
 // CreateUpload begins a multipart upload (S3 CreateMultipartUpload). alg is
@@ -55,16 +63,12 @@ func (fs *FS) CreateUpload(ctx context.Context, name ObjectName, o PutOptions, a
 	if err != nil {
 		return UploadInfo{}, err
 	}
-	u := &record.Upload{ID: ContentID(id), Key: name.Key, Mode: o.Mode, Alg: alg, Composite: composite, Meta: o.Meta}
-	rand.Read(u.Token[:])
-	s, owner := rights.SubjectOf(ctx), o.Owner
-	if s != nil {
-		u.By.User = s.User
-	}
+	owner := o.Owner
 	if owner == nil {
-		owner = rights.CredOf(s)
+		owner = rights.CredOf(rights.SubjectOf(ctx))
 	}
-	u.By.KeepsOwner, u.UID, u.GID = rights.KeepsOwner(s), owner.UID(), owner.GID()
+	u := uploads.New(ctx, id, owner)
+	u.Key, u.Mode, u.Alg, u.Composite, u.Meta = name.Key, o.Mode, alg, composite, o.Meta
 	p := publication{key: &k, cond: &Preconditions{}, meta: &o.Meta, bucket: o.Bucket}
 	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
 		at, err := keypath.Locate(t, &k)
@@ -75,67 +79,145 @@ func (fs *FS) CreateUpload(ctx context.Context, name ObjectName, o PutOptions, a
 		if _, err := checkTarget(&j, &p, &at); err != nil {
 			return err
 		}
-		if u.Bucket, err = keypath.UploadBucket(t, k.Bucket); err != nil {
-			return err
-		}
-		if err := o.keepBucket(t, u.Bucket); err != nil {
-			return err
-		}
-		u.InitiatedNS = o.nowNS
-		if err := t.Set(u.StoreKey(), u.Encode()); err != nil {
-			return err
-		}
-		return t.Set(record.UploadIDKey(u.ID), u.StoreKey())
+		return uploads.Begin(o.uploading(t), u, k.Bucket)
 	})
-	return uploadInfo(u), err
-}
-
-// keepBucket notes in the bucket that it has uploads, and makes it explicit
-// if it was implied: with an upload in it, it must not vanish with its last
-// object.
-func (o *op) keepBucket(t cluster.Txn, ino Ino) error {
-	n, err := record.GetInode(t, ino)
-	if err != nil || n.Has(record.FlagExplicit) && n.Has(record.FlagUploads) {
-		return err
-	}
-	n.Set(record.FlagExplicit|record.FlagUploads, true)
-	return record.PutInode(t, n)
+	return uploads.InfoOf(u), err
 }
 
 // GetUpload describes an upload; ErrNoSuchUpload.
 func (fs *FS) GetUpload(ctx context.Context, name UploadName) (UploadInfo, error) {
-	u, err := fs.readUpload(ctx, name)
+	k, err := parseUploadName(name)
 	if err != nil {
 		return UploadInfo{}, err
 	}
-	return uploadInfo(u), nil
-}
-
-func (fs *FS) readUpload(ctx context.Context, name UploadName) (*record.Upload, error) {
-	k, err := parseUploadName(name)
+	u, err := fs.multipart.Find(ctx, &k, ActOwnUpload)
 	if err != nil {
-		return nil, err
+		return UploadInfo{}, err
 	}
-	var u *record.Upload
-	err = fs.view(ctx, func(r cluster.Reader) (err error) {
-		u, err = fs.rights.Upload(ctx, r, &k, ActOwnUpload)
-		return err
-	})
-	return u, err
+	return uploads.InfoOf(u), nil
 }
 
 // AbortUpload drops an upload and its parts.
 func (fs *FS) AbortUpload(ctx context.Context, name UploadName) error {
-	ctx = fs.objectCtx(ctx, name.ObjectName)
 	k, err := parseUploadName(name)
 	if err != nil {
 		return err
 	}
-	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		u, err := fs.rights.Upload(ctx, t, &k, ActOwnUpload)
+	return fs.multipart.Abort(fs.objectCtx(ctx, name.ObjectName), &k)
+}
+
+// PutPart stores a part, durably, replacing an earlier one of that number
+// (S3 UploadPart).
+func (fs *FS) PutPart(ctx context.Context, name UploadName, number int, body io.Reader, o PutOptions) (PartInfo, error) {
+	k, err := parsePartName(name, number)
+	if err != nil {
+		return PartInfo{}, err
+	}
+	return fs.multipart.Put(fs.objectCtx(ctx, name.ObjectName), &k, number, o.body(body, MaxPartBytes), o.Stated)
+}
+
+func parsePartName(name UploadName, number int) (keypath.UploadKey, error) {
+	if number < 1 || number > MaxParts {
+		return keypath.UploadKey{}, fmt.Errorf("part %d, 1 to %d are allowed: %w", number, MaxParts, ErrBadPartNumber)
+	}
+	return parseUploadName(name)
+}
+
+// PartSource is the range of an object that CopyPart copies.
+type PartSource struct {
+	ObjectName
+	Off    int64
+	Length int64         // -1: to the end
+	Cond   Preconditions // of the object
+}
+
+// CopyPart stores a range of an object as a part, by reference (S3
+// UploadPartCopy). ErrBadRange for a range that the object does not have.
+//
+// Its ETag is the MD5 if that is known, else a value of that form that
+// stands for the range.
+func (fs *FS) CopyPart(ctx context.Context, name UploadName, number int, from PartSource) (PartInfo, error) {
+	k, err := parsePartName(name, number)
+	if err != nil {
+		return PartInfo{}, err
+	}
+	src, err := parseKey(from.ObjectName)
+	if err != nil {
+		return PartInfo{}, err
+	}
+	source := uploads.Source{Key: src, Off: from.Off, Length: from.Length, Cond: from.Cond}
+	return fs.multipart.Copy(fs.objectCtx(ctx, name.ObjectName), &k, number, &source)
+}
+
+// ListParts returns up to limit parts with numbers greater than after, and
+// whether there are more.
+func (fs *FS) ListParts(ctx context.Context, name UploadName, after, limit int) ([]PartInfo, bool, error) {
+	k, err := parseUploadName(name)
+	if err != nil {
+		return nil, false, err
+	}
+	return fs.multipart.List(ctx, &k, after, limit)
+}
+
+// CompleteUpload publishes the parts as one object, atomically; it is
+// metadata only. Checks order, sizes, ETags and checksums of the parts. Asked again
+// after it succeeded, it succeeds while the object still has that content (S3
+// CompleteMultipartUpload).
+func (fs *FS) CompleteUpload(ctx context.Context, name UploadName, o CompleteOptions) (ObjectInfo, error) {
+	k, err := parseUploadName(name)
+	if err != nil {
+		return ObjectInfo{}, err
+	}
+	c := completing{fs: fs, key: &k.Object, cond: &o.Cond}
+	if err := fs.multipart.Complete(fs.objectCtx(ctx, name.ObjectName), &k, &o, &c); err != nil {
+		return ObjectInfo{}, err
+	}
+	return c.info, nil
+}
+
+// completing publishes what parts make.
+type completing struct {
+	fs   *FS
+	key  *keypath.Key
+	cond *Preconditions
+	p    publication // of one attempt
+	info ObjectInfo
+}
+
+// Begin implements uploads.Publisher.
+func (c *completing) Begin(ctx context.Context, u *record.Upload) error {
+	c.p = publication{key: c.key, cond: c.cond, meta: &u.Meta, owner: NewCred(u.UID, u.GID), mode: u.Mode, keep: true,
+		accepted: true, keepOwner: u.By.KeepsOwner}
+	if objects.NoConditions(c.cond) {
+		return nil
+	}
+	return c.fs.precheck(ctx, &c.p)
+}
+
+// Publish implements uploads.Publisher.
+func (c *completing) Publish(ctx context.Context, assemble func(t *uploads.Txn) (uploads.Assembled, error)) (err error) {
+	c.p.make = func(t cluster.Txn, o *op, _ *keypath.Place) (*record.Inode, error) {
+		made, err := assemble(o.uploading(t))
+		c.p.content, c.p.object, c.p.refs = made.Content, made.Object, made.Refs
+		return nil, err
+	}
+	c.info, err = c.fs.publish(ctx, &c.p)
+	return err
+}
+
+// Holds implements uploads.Publisher.
+func (c *completing) Holds(ctx context.Context, id ContentID) bool {
+	err := c.fs.view(ctx, func(r cluster.Reader) error {
+		n, err := c.fs.rights.Object(ctx, r, c.key, ActReadObject)
 		if err != nil {
 			return err
 		}
-		return o.abortUpload(t, u)
+		if n.Content != id || n.Object.NParts == 0 {
+			return ErrNoSuchUpload
+		}
+		c.info, err = c.fs.objectInfo(r, c.key.Key, n)
+		c.info.Checksums = checksumsIn(n)
+		return err
 	})
+	return err == nil
 }

@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"bytes"
+	"context"
 	"crypto/md5"
 	"crypto/rand"
 	"encoding/base64"
@@ -20,6 +21,7 @@ import (
 	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/listing"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/uploads"
 )
 
 func createUpload(t testing.TB, fs *FS, key string) string {
@@ -335,6 +337,24 @@ func TestManyParts(t *testing.T) {
 	}
 }
 
+var errGivenUp = errors.New("given up")
+
+// givenUp is a Publisher that does not publish.
+type givenUp struct {
+	completing
+	before func()
+	err    error // of the assembling
+}
+
+func (c *givenUp) Publish(ctx context.Context, assemble func(t *uploads.Txn) (uploads.Assembled, error)) error {
+	c.before()
+	c.err = c.fs.update(ctx, func(t cluster.Txn, o *op) error {
+		_, err := assemble(o.uploading(t))
+		return err
+	})
+	return errGivenUp
+}
+
 // A staged Complete that was given up is cleared by the next and by Abort.
 func TestStagedComplete(t *testing.T) {
 	fs := bucketFS(t, openTest(t, mem.New(mem.Options{Limits: cluster.Limits{Ops: 128}})))
@@ -350,13 +370,11 @@ func TestStagedComplete(t *testing.T) {
 		}
 		name, err := parseUploadName(ObjectName{"bucket", "k"}.Upload(up))
 		want(t, err, nil)
-		c := completion{fs: fs, name: &name, want: parts, cond: &Preconditions{}}
-		_, stage, err := c.stage(bg)
-		want(t, err, nil)
 		// A part that comes in ends the staging.
-		parts[7] = putPart(t, fs, "k", up, 8, randomBytes(MinPartBytes))
-		err = fs.view(bg, func(r cluster.Reader) error { _, err := c.staged(r, stage); return err })
-		wantErr(t, err, errUploadChanged)
+		c := givenUp{completing: completing{fs: fs, key: &name.Object, cond: &Preconditions{}}}
+		c.before = func() { parts[7] = putPart(t, fs, "k", up, 8, randomBytes(MinPartBytes)) }
+		wantErr(t, fs.multipart.Complete(bg, &name, &CompleteOptions{Parts: slices.Clone(parts)}, &c), errGivenUp)
+		wantErr(t, c.err, ErrConflict)
 		mustBeClean(t, fs)
 		if abort {
 			want(t, fs.AbortUpload(bg, ObjectName{"bucket", "k"}.Upload(up)), nil)

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"ogw/cluster"
-	"ogw/vfs/internal/bodyhash"
 	"ogw/vfs/internal/checksum"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/keypath"
@@ -164,27 +162,6 @@ func checksumsIn(n *record.Inode) []Checksum {
 		list = append(list, Checksum{Algorithm: ChecksumCRC64NVME, Value: checksum.CRC64Bytes(n.CRC)})
 	}
 	return list
-}
-
-// hashContent feeds the range of a content to w.
-func hashContent(ctx context.Context, r io.ReaderAt, off, length int64, w io.Writer) error {
-	buf := make([]byte, min(length, bodyhash.BufferBytes))
-	for length > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		p := buf[:min(length, int64(len(buf)))]
-		n, err := r.ReadAt(p, off)
-		if n < len(p) {
-			if err == nil || errors.Is(err, io.EOF) {
-				err = fmt.Errorf("%w: content ends early", ErrIO)
-			}
-			return err
-		}
-		_, _ = w.Write(p)
-		off, length = off+int64(n), length-int64(n)
-	}
-	return nil
 }
 
 // rememberCRC stores a computed checksum in the inode unless its content

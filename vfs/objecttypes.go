@@ -10,6 +10,7 @@ import (
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/receive"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/uploads"
 )
 
 // ETag of a content, without quotes. Every object always has one, which changes
@@ -214,19 +215,7 @@ type BucketInfo struct {
 }
 
 // UploadInfo describes a multipart upload.
-type UploadInfo struct {
-	ID                string
-	Key               string
-	Initiated         time.Time
-	Meta              ObjectMeta
-	UID               uint32
-	ChecksumAlgorithm ChecksumAlgorithm // "" if none was asked for
-	ChecksumComposite bool
-}
+type UploadInfo = uploads.Info
 
 // CompleteOptions of CompleteUpload.
-type CompleteOptions struct {
-	Parts    []CompletePart // in ascending order of their numbers
-	Cond     Preconditions  // of what stands under the key
-	Checksum *Checksum      // of the whole object, as the client states it; may be nil
-}
+type CompleteOptions = uploads.CompleteOptions

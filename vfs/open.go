@@ -52,6 +52,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.users = users.New(userStore{fs}, fs.cfg.Keys, !fs.feed.Complete())
 	fs.rights = rights.Rules{Users: fs.users, Now: fs.cfg.Now, FileMode: fs.cfg.FileMode, DirMode: fs.cfg.DirMode}
 	fs.rights.IAM = iam.New(iam.Config{Store: userStore{fs}, Users: fs.users, May: fs.rights.MayAdminister, Secret: fs.StoreSecret, Now: fs.cfg.Now})
+	fs.multipart = fs.newUploads()
 	if err := fs.ids.Init(ctx, fs.kv); err != nil {
 		return nil, err
 	}

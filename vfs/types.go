@@ -10,6 +10,7 @@ import (
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/tokens"
+	"ogw/vfs/internal/uploads"
 )
 
 // Ino is an inode number. Numbers are never used twice in one store, so an
@@ -78,7 +79,7 @@ const (
 	// least 5 MiB.
 	MaxParts     = objects.MaxParts
 	MinPartBytes = objects.MinPartBytes
-	MaxPartBytes = 5 << 30
+	MaxPartBytes = uploads.MaxPartBytes
 	// MaxListKeys bounds a page of a listing, S3's.
 	MaxListKeys = listing.MaxKeys
 	// MaxGroups bounds the groups of a credential (Linux NGROUPS_MAX is
