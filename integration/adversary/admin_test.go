@@ -2,11 +2,18 @@ package adversary
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"ogw/httpapi/admin"
 	"ogw/integration/testenv"
@@ -64,23 +71,86 @@ func TestEveryAdminRoute(t *testing.T) {
 	}
 }
 
-// TestAdminSocketOfOthers: neither the admin socket nor those of the processes that keep
-// mounts take another local user, also where the data folder can be entered.
-func TestAdminSocketOfOthers(t *testing.T) {
+// TestSocketsOfOthers: neither the admin socket nor those of the processes that keep
+// mounts take another local user, also where the data folder can be entered; the latter
+// not even where their mode would let that user in.
+func TestSocketsOfOthers(t *testing.T) {
 	data := openFolder(t)
 	s := newServer(t, testenv.ServerOptions{Data: data})
-	s.Mount()
+	mnt := filepath.Join(s.Dir, "survives")
+	if err := os.Mkdir(mnt, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.OGW("mount", "-o", "survive", mnt)
+	t.Cleanup(func() { _ = syscall.Unmount(mnt, syscall.MNT_DETACH) }) // where the test ended before
 	out, err := asUser(t, 0, 0, "find", data, "-type", "s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	sockets := strings.Fields(out)
-	if len(sockets) == 0 || !strings.Contains(out, filepath.Join(data, "admin.sock")) {
+	if len(sockets) < 2 || !strings.Contains(out, filepath.Join(data, "admin.sock")) {
 		t.Fatalf("sockets: %q", sockets)
 	}
 	for _, socket := range sockets {
-		if out, err := asUser(t, strangerUID, strangerGID, "curl", "-sS", "--max-time", "5", "--unix-socket", socket, "http://ogw/v1/users"); err == nil {
-			t.Errorf("another user talks to %s: %s", socket, out)
+		if got := callAs(t, strangerUID, socket); got != "refused" {
+			t.Errorf("another user calls %s: %s", socket, got)
+		}
+		if filepath.Base(socket) == "admin.sock" {
+			continue
+		}
+		s.Kill() // a holder serves one server at a time, and waits now
+		for dir := filepath.Dir(socket); dir != data; dir = filepath.Dir(dir) {
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chmod(socket, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if got := callAs(t, strangerUID, socket); got != "closed" {
+			t.Errorf("another user calls %s, whose mode allows it: %s", socket, got)
 		}
 	}
+	s.Start() // which the holder serves, as the same user
+	s.OGW("umount", mnt)
+}
+
+// callVariable has the path of a socket that a process of another user calls.
+const callVariable = "OGW_TEST_CALL"
+
+// callAs calls a Unix socket as a local user.
+func callAs(t *testing.T, uid uint32, path string) string {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Dir, cmd.Env = "/", []string{callVariable + "=" + path}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("a process of another user: %v: %s", err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// callSocket tells whether a socket of either type takes a call: "refused", "closed" by
+// the other side, or what happened else.
+func callSocket(path string) string {
+	for _, network := range []string{"unixpacket", "unix"} {
+		c, err := net.DialTimeout(network, path, giveUp)
+		if errors.Is(err, syscall.EPROTOTYPE) {
+			continue
+		}
+		if err != nil {
+			return map[bool]string{true: "refused", false: err.Error()}[errors.Is(err, syscall.EACCES)]
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(giveUp))
+		_, _ = c.Write([]byte("GET /v1/users HTTP/1.1\r\nHost: ogw\r\n\r\n"))
+		answer := make([]byte, 100)
+		n, err := c.Read(answer)
+		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+			return "closed"
+		}
+		return fmt.Sprintf("%q, %v", answer[:n], err)
+	}
+	return "of another type"
 }

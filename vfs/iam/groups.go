@@ -172,7 +172,16 @@ func (d *Directory) RemoveMember(ctx context.Context, group, user string) error 
 }
 
 func (d *Directory) member(ctx context.Context, action, group, user string, change func(cluster.Txn, *Group, string, *record.Permissions) error) error {
-	return d.update(ctx, d.aboutGroup(action, group), func(t cluster.Txn, _ int64) error {
+	// It is about the group, and about the user if only administrators may change that.
+	about := func(r cluster.Reader) (Ask, error) {
+		a, err := d.aboutGroup(action, group)(r)
+		if err == nil {
+			h, e := d.find(r, Holder{User, user})
+			a.Admin = e == nil && h.admin // one who is not there is refused below
+		}
+		return a, err
+	}
+	return d.update(ctx, about, func(t cluster.Txn, _ int64) error {
 		g, err := groupNamed(t, group)
 		if err != nil {
 			return err
