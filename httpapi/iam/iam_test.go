@@ -273,7 +273,7 @@ func TestOthersMayNothing(t *testing.T) {
 		for _, action := range Operations() {
 			p := slices.Clone(all)
 			switch action {
-			case "GetCallerIdentity", "GetSessionToken", "AssumeRoleWithWebIdentity":
+			case "GetCallerIdentity", "GetSessionToken", "GetFederationToken", "AssumeRoleWithWebIdentity":
 				continue
 			case "UpdateAssumeRolePolicy":
 				p[7] = trust("AWS", "*", "sts:AssumeRole", "")

@@ -38,7 +38,7 @@ var operations = map[string]map[string]handler{
 	},
 	"sts": {
 		"GetCallerIdentity": getCallerIdentity, "AssumeRole": assumeRole, "AssumeRoleWithWebIdentity": assumeRoleWeb,
-		"GetSessionToken": getSessionToken,
+		"GetSessionToken": getSessionToken, "GetFederationToken": getFederationToken,
 	},
 }
 
@@ -53,6 +53,7 @@ var partly = map[string]string{
 	"SimulatePrincipalPolicy":     "by what is stored, buckets' policies and ACLs included",
 	"AssumeRole":                  "no MFA, tags, source identity",
 	"AssumeRoleWithWebIdentity":   "OpenID Connect tokens",
+	"GetFederationToken":          "no tags; buckets' policies name the user, not the federated one",
 	"GetSessionToken":             "no MFA",
 }
 
@@ -69,7 +70,7 @@ var refused = map[string][]string{
 		"CreateVirtualMFADevice", "EnableMFADevice", "DeactivateMFADevice", "ListMFADevices", "ListVirtualMFADevices",
 		"GetAccountAuthorizationDetails", "GetAccountSummary", "ListAccountAliases", "SimulateCustomPolicy",
 	},
-	"sts": {"AssumeRoleWithSAML", "AssumeRoot", "DecodeAuthorizationMessage", "GetAccessKeyInfo", "GetFederationToken"},
+	"sts": {"AssumeRoleWithSAML", "AssumeRoot", "DecodeAuthorizationMessage", "GetAccessKeyInfo"},
 }
 
 // Operations returns the names of all operations that are served.

@@ -87,6 +87,9 @@ func (q *request) answer() ([]byte, error) {
 	if !ok {
 		return nil, newError("InvalidAction", http.StatusBadRequest, "Could not find operation %.64s for version %.16s", action, q.form.Get("Version"))
 	}
+	if q.session != nil && q.session.Federated() && action != "GetCallerIdentity" {
+		return nil, newError("AccessDenied", http.StatusForbidden, "Cannot call %s with the credentials of a federated user", action)
+	}
 	httpapi.Note(q.ctx, action, "", nil)
 	httpapi.NoteTarget(q.ctx, q.target(), "")
 	result, err := op(q)

@@ -130,6 +130,45 @@ func assumeRoleWeb(q *request) (any, error) {
 	return q.assumed(a, &webXML{claims.Subject, claims.Audience, iam.ProviderARN(claims.Provider)})
 }
 
+type federatedXML struct {
+	Arn string
+	ID  string `xml:"FederatedUserId"`
+}
+
+type federationResult struct {
+	Credentials credentialsXML
+	User        federatedXML `xml:"FederatedUser"`
+	Packed      int          `xml:"PackedPolicySize,omitempty"`
+}
+
+// getFederationToken is for access keys of users, as getSessionToken.
+func getFederationToken(q *request) (any, error) {
+	if q.session != nil {
+		return nil, newError("AccessDenied", http.StatusForbidden, "Cannot call GetFederationToken with session credentials")
+	}
+	if q.form.Get("Tags.member.1.Key") != "" {
+		return nil, newError("NotImplemented", http.StatusNotImplemented, "The parameter Tags is not implemented here.")
+	}
+	name, err := q.param("Name")
+	if err != nil {
+		return nil, err
+	}
+	ask := iam.Federate{Name: name, Managed: q.list("PolicyArns", ".arn", maxSessionARNs), Key: q.key}
+	if text := q.form.Get("Policy"); text != "" {
+		ask.Policy = []byte(text)
+	}
+	if ask.Duration, err = q.number("DurationSeconds"); err != nil {
+		return nil, err
+	}
+	c, err := q.fs.IAM().Federation(q.ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	httpapi.NoteText(q.ctx, "session", c.SessionARN())
+	httpapi.NoteText(q.ctx, "key", c.Key)
+	return federationResult{showCredentials(&c), federatedXML{c.SessionARN(), c.ID()}, c.PackedPercent}, nil
+}
+
 type callerXML struct {
 	Arn     string
 	UserID  string `xml:"UserId"`
@@ -137,8 +176,12 @@ type callerXML struct {
 }
 
 func getCallerIdentity(q *request) (any, error) {
-	if s := q.session; s != nil && s.Role() {
+	switch s := q.session; {
+	case s == nil:
+	case s.Role():
 		return callerXML{s.SessionARN(), s.ID(), iam.Account}, nil
+	case s.Federated():
+		return callerXML{s.SessionARN(), s.ID(), users.AccountNumber(q.user.UID)}, nil
 	}
 	return callerXML{users.ARN(q.user.UID, q.user.Name), string(q.user.ID), users.AccountNumber(q.user.UID)}, nil
 }

@@ -85,15 +85,15 @@ func TestEveryIAMOperation(t *testing.T) {
 	before := must(t, "roles")(admin.query(t, s, "iam", "ListRoles"))
 	before = element(before, "ListRolesResult")
 	// One form has what every operation needs.
-	all := []string{"UserName", "root", "NewUserName", "mallory", "RoleName", "victim", "GroupName", "victims", "NewGroupName", "mine", "PolicyName", "p", "PolicyDocument", roleMayReadOpen,
+	all := []string{"Name", "fed", "UserName", "root", "NewUserName", "mallory", "RoleName", "victim", "GroupName", "victims", "NewGroupName", "mine", "PolicyName", "p", "PolicyDocument", roleMayReadOpen,
 		"AssumeRolePolicyDocument", everybodyTrusted, "PolicyArn", policy, "VersionId", "v1", "AccessKeyId", admin.key, "Status", "Active",
 		"OpenIDConnectProviderArn", "arn:aws:iam::000000000000:oidc-provider/id.example", "ClientID", "mine", "Url", "https://evil.example", "MaxSessionDuration", "43200",
 		"RoleArn", "arn:aws:iam::000000000000:role/victim", "RoleSessionName", "sess", "WebIdentityToken", "e30.e30.", "PolicySourceArn", "arn:aws:iam:::user/root", "ActionNames.member.1", "s3:GetObject"}
-	sts := map[string]bool{"AssumeRole": true, "AssumeRoleWithWebIdentity": true, "GetSessionToken": true, "GetCallerIdentity": true}
+	sts := map[string]bool{"AssumeRole": true, "AssumeRoleWithWebIdentity": true, "GetSessionToken": true, "GetFederationToken": true, "GetCallerIdentity": true}
 	for _, action := range iam.Operations() {
 		service := map[bool]string{true: "sts", false: "iam"}[sts[action]]
 		for _, p := range []person{{name: "a stranger"}, bob, session, forged, stolen} {
-			own := p.name == "bob" && p.token == "" && action == "GetSessionToken" || p.key != "" && action == "GetCallerIdentity" && (p == bob || p == session)
+			own := p.name == "bob" && p.token == "" && (action == "GetSessionToken" || action == "GetFederationToken") || p.key != "" && action == "GetCallerIdentity" && (p == bob || p == session)
 			form := all
 			if strings.HasSuffix(action, "PermissionsBoundary") {
 				form = append(form, "PermissionsBoundary", policy)
@@ -115,6 +115,59 @@ func TestEveryIAMOperation(t *testing.T) {
 	audited(t, s, "a session", func(l auditLine) bool {
 		return l.Operation == "AssumeRole" && l.Result == "ok" && strings.Contains(l.Detail, session.key) && !strings.Contains(l.Detail, session.secret)
 	})
+}
+
+// TestFederatedUser: whom a user vouches for does what both the user may and the policies
+// of the session say, an administrator's too, and nothing to identities.
+func TestFederatedUser(t *testing.T) {
+	s := newServer(t, restUsers)
+	admin, alice, bob := person{name: "root", key: s.KeyID, secret: s.Secret}, newPerson(t, s, "alice"), newPerson(t, s, "bob")
+	must(t, "bucket")(alice.s3(t, s, "PUT", "/hers", ""))
+	for _, key := range []string{"open/k", "secret"} {
+		must(t, key)(alice.s3(t, s, "PUT", "/hers/"+key, "bytes"))
+	}
+	federated := func(p person, policy ...string) person {
+		t.Helper()
+		body := must(t, "federate")(p.query(t, s, "sts", "GetFederationToken", append([]string{"Name", "app"}, policy...)...))
+		return person{name: "app", key: element(body, "AccessKeyId"), secret: element(body, "SecretAccessKey"), token: element(body, "SessionToken")}
+	}
+	for _, c := range []struct {
+		who          person
+		what         string
+		open, secret int
+	}{
+		{federated(alice, "Policy", roleMayReadOpen), "alice's", 200, 403},
+		{federated(admin, "Policy", roleMayReadOpen), "the administrator's", 200, 403},
+		{federated(bob, "Policy", roleMayReadOpen), "bob's", 403, 403},
+		{federated(alice), "alice's without policies", 403, 403},
+		{federated(admin), "the administrator's without policies", 403, 403},
+	} {
+		for key, want := range map[string]int{"open/k": c.open, "secret": c.secret} {
+			a, _ := c.who.s3(t, s, "GET", "/hers/"+key, "")
+			b, _ := c.who.rest(t, s, "GET", "/hers/"+key, "", "X-Amz-Security-Token", c.who.token)
+			if a != want || b != want {
+				t.Errorf("%s: GET %s: %d, over REST %d, want %d", c.what, key, a, b, want)
+			}
+		}
+		for _, q := range [][2]string{{"PUT", "/hers/open/new"}, {"DELETE", "/hers/open/k"}, {"GET", "/hers"}, {"GET", "/"}, {"PUT", "/new-bucket"}} {
+			if status, body := c.who.s3(t, s, q[0], q[1], ""); status != http.StatusForbidden {
+				t.Errorf("%s: %s %s: %d %s", c.what, q[0], q[1], status, body)
+			}
+		}
+		if status, body := c.who.query(t, s, "sts", "GetCallerIdentity"); status != http.StatusOK || !strings.HasSuffix(element(body, "Arn"), ":federated-user/app") {
+			t.Errorf("%s: %d %s", c.what, status, body)
+		}
+		for _, q := range [][2]string{{"iam", "ListUsers"}, {"sts", "GetSessionToken"}, {"sts", "GetFederationToken"}} {
+			if status, body := c.who.query(t, s, q[0], q[1], "Name", "again"); status != http.StatusForbidden {
+				t.Errorf("%s: %s: %d %s", c.what, q[1], status, body)
+			}
+		}
+	}
+	for _, bad := range [][]string{{"Name", "a"}, {"Name", strings.Repeat("a", 33)}, {"Name", "a/b"}, {"Name", "app", "DurationSeconds", "899"}, {"Name", "app", "Policy", "{"}} {
+		if status, body := alice.query(t, s, "sts", "GetFederationToken", bad...); status != http.StatusBadRequest {
+			t.Errorf("%q: %d %s", bad, status, body)
+		}
+	}
 }
 
 // TestSessionHolds: a session does what its role may and no more, at every door and in

@@ -16,6 +16,7 @@ import (
 const (
 	maxSessionName    = 64
 	minSessionName    = 2
+	maxFederated      = 32
 	maxSessionPolicy  = 2048
 	maxManagedSession = 10
 	defaultUserHours  = 43200
@@ -59,13 +60,7 @@ func validAssume(q *Assume) error {
 	if q.Duration < minSession || q.Duration > maxMaxSession {
 		return badDuration(q.Duration, maxMaxSession)
 	}
-	if len(q.Policy) > maxSessionPolicy {
-		return fault(ValidationError, "1 validation error detected: Value at 'policy' failed to satisfy constraint: Member must have length less than or equal to %d", maxSessionPolicy)
-	}
-	if len(q.Managed) > maxManagedSession {
-		return fault(ValidationError, "1 validation error detected: Value at 'policyArns' failed to satisfy constraint: Member must have length less than or equal to %d", maxManagedSession)
-	}
-	return nil
+	return validSessionPolicies(q.Policy, q.Managed)
 }
 
 func badDuration(seconds, most int) error {
@@ -105,15 +100,9 @@ func (d *Directory) Assume(ctx context.Context, q Assume, may func(r cluster.Rea
 		if q.By != nil && q.By.Role() && q.Duration > maxChained {
 			return fault(ValidationError, "The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining")
 		}
-		s.Who, s.Managed = users.ID(x.ID), nil
-		for _, arn := range q.Managed {
-			m, err := managedNamed(r, arn)
-			if err != nil {
-				return err
-			}
-			s.Managed = append(s.Managed, m.ID)
-		}
-		return nil
+		s.Who = users.ID(x.ID)
+		s.Managed, err = managedIDs(r, q.Managed)
+		return err
 	})
 	if err != nil {
 		return c, err
@@ -135,6 +124,70 @@ func (d *Directory) UserSession(ctx context.Context, key string, seconds int) (c
 		return c, err
 	}
 	return d.begin(ctx, &Session{Who: u.ID, Parent: key}, seconds)
+}
+
+// Federate asks for credentials of somebody whom a user vouches for.
+type Federate struct {
+	Name     string
+	Duration int    // seconds; 0 is twelve hours
+	Policy   []byte // what they may do, as far as the user may; nil: what Managed say
+	Managed  []string
+	Key      string // the user's access key
+}
+
+// Federation begins the session of a federated user (STS GetFederationToken).
+func (d *Directory) Federation(ctx context.Context, q Federate) (c Credentials, err error) {
+	if len(q.Name) < minSessionName {
+		return c, fault(ValidationError, "1 validation error detected: Value '%s' at 'name' failed to satisfy constraint: Member must have length greater than or equal to %d", q.Name, minSessionName)
+	}
+	if err := validName("name", q.Name, maxFederated); err != nil {
+		return c, err
+	}
+	if q.Duration == 0 {
+		q.Duration = defaultUserHours
+	}
+	if q.Duration < minSession || q.Duration > maxUserSession {
+		return c, badDuration(q.Duration, maxUserSession)
+	}
+	if err := validSessionPolicies(q.Policy, q.Managed); err != nil {
+		return c, err
+	}
+	u, _, err := d.users.ByKey(ctx, q.Key)
+	if err != nil {
+		return c, err
+	}
+	s := &Session{Who: u.ID, ARN: stsARN + users.AccountNumber(u.UID) + federatedUser + q.Name, Parent: q.Key, Policy: q.Policy}
+	err = d.store.View(ctx, func(r cluster.Reader) (err error) {
+		s.Managed, err = managedIDs(r, q.Managed)
+		return err
+	})
+	if err != nil {
+		return c, err
+	}
+	return d.begin(ctx, s, q.Duration)
+}
+
+// validSessionPolicies checks the bounds of the policies of a session.
+func validSessionPolicies(text []byte, managed []string) error {
+	if len(text) > maxSessionPolicy {
+		return fault(ValidationError, "1 validation error detected: Value at 'policy' failed to satisfy constraint: Member must have length less than or equal to %d", maxSessionPolicy)
+	}
+	if len(managed) > maxManagedSession {
+		return fault(ValidationError, "1 validation error detected: Value at 'policyArns' failed to satisfy constraint: Member must have length less than or equal to %d", maxManagedSession)
+	}
+	return nil
+}
+
+// managedIDs are the IDs of managed policies.
+func managedIDs(r cluster.Reader, arns []string) (ids []string, err error) {
+	for _, arn := range arns {
+		m, err := managedNamed(r, arn)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, m.ID)
+	}
+	return ids, nil
 }
 
 // begin gives a session its key, its time and its token.

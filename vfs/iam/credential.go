@@ -49,6 +49,7 @@ func (d *Directory) sessionOf(ctx context.Context, key, token string) (u users.U
 		if u.ID != s.Who {
 			return u, nil, ErrBadToken
 		}
+		u.Admin = u.Admin && !s.Federated()
 		return u, s, nil
 	}
 	err = d.store.View(ctx, func(r cluster.Reader) error {

@@ -27,6 +27,9 @@ const (
 	rootARN   = "arn:aws:iam::" + Account + ":root"
 	// providerARN is followed by the URL.
 	providerARN = "arn:aws:iam::" + Account + ":oidc-provider/"
+	// stsARN is followed by an account, federatedUser and a name.
+	stsARN        = "arn:aws:sts::"
+	federatedUser = ":federated-user/"
 	// sessionARN is followed by the name of the role and of the session.
 	sessionARN = "arn:aws:sts::" + Account + ":assumed-role/"
 )

@@ -1,9 +1,11 @@
 package iam
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/users"
 )
@@ -15,7 +17,8 @@ type Session struct {
 	Key, Secret string
 	// Who is the ID of the user or role.
 	Who users.ID
-	// ARN and Name are those of the role and of this session of it, "" for a user.
+	// ARN and Name are those of the role and of this session of it, "" for a user. A
+	// federated user has an ARN alone.
 	ARN, Name string
 	// Parent is the access key that it came from, also by way of other roles, "" for
 	// a web identity: the session ends with it.
@@ -37,11 +40,18 @@ type Session struct {
 // Role reports whether it is a session of a role.
 func (s *Session) Role() bool { return s.Name != "" }
 
-// ID is what policies know a session of a role by, and aws:userid.
+// Federated reports whether it is that of somebody whom a user vouches for, and lets do
+// no more than the policies of the session (STS GetFederationToken).
+func (s *Session) Federated() bool { return s.Name == "" && s.ARN != "" }
+
+// ID is what policies know a session of a role or a federated user by, and aws:userid.
 func (s *Session) ID() string { return s.id }
 
-// SessionARN is the ARN of a session of a role.
+// SessionARN is the ARN of a session of a role, or of a federated user.
 func (s *Session) SessionARN() string {
+	if s.Federated() {
+		return s.ARN
+	}
 	return SessionARN(s.ARN[strings.LastIndexByte(s.ARN, '/')+1:], s.Name)
 }
 
@@ -86,8 +96,15 @@ func decodeSession(b []byte) (*Session, error) {
 // compile makes what is derived from the fields.
 func (s *Session) compile() error {
 	s.id = string(s.Who)
-	if s.Role() {
+	switch {
+	case s.Role():
 		s.id += ":" + s.Name
+	case s.Federated():
+		account, name, ok := strings.Cut(strings.TrimPrefix(s.ARN, stsARN), federatedUser)
+		if !ok {
+			return fmt.Errorf("%w: session of %q", fserr.ErrCorrupt, s.ARN)
+		}
+		s.id = account + ":" + name
 	}
 	if len(s.Policy) == 0 {
 		return nil

@@ -2,6 +2,7 @@ package iam
 
 import (
 	"errors"
+	"sync"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
@@ -70,14 +71,35 @@ func load(r cluster.Reader, id string) (*Set, error) {
 	return s, nil
 }
 
-// Limited returns a set within what the policies of a session allow. ErrNotExist for a
-// managed policy that was removed.
+// everything is the set of an administrator where a session bounds it.
+var everything = sync.OnceValue(func() *Set {
+	doc, err := compile([]byte(`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"*","Resource":"*"}}`))
+	if err != nil {
+		panic(err) // it is constant
+	}
+	return &Set{given: []source{{doc, "an administrator"}}}
+})
+
+// Limited returns a set within what the policies of a session allow; nil is that of a user
+// without policies. ErrNotExist for a managed policy that was removed.
 func (d *Directory) Limited(r cluster.Reader, set *Set, s *Session) (*Set, error) {
-	if len(s.compiled) == 0 && len(s.Managed) == 0 {
+	federated := s.Federated()
+	if len(s.compiled) == 0 && len(s.Managed) == 0 && !federated {
 		return set, nil
 	}
+	if federated { // whatever the user may do: nothing, without policies of its own
+		u, err := d.users.WithID(r, s.Who)
+		switch {
+		case err != nil:
+			return nil, err
+		case u.Admin:
+			set = everything()
+		case set == nil:
+			set = new(Set)
+		}
+	}
 	limited := *set
-	limited.sessions = s.compiled
+	limited.sessions = append([]source{}, s.compiled...)
 	for _, id := range s.Managed {
 		m, err := d.managedSet(r, id)
 		if err != nil {

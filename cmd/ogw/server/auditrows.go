@@ -62,7 +62,7 @@ var auditRows = map[string]map[string]audit.Class{
 		"PutRolePermissionsBoundary": audit.Admin, "DeleteRolePermissionsBoundary": audit.Admin,
 		"CreateOpenIDConnectProvider": audit.Admin, "DeleteOpenIDConnectProvider": audit.Admin, "AddClientIDToOpenIDConnectProvider": audit.Admin,
 		"RemoveClientIDFromOpenIDConnectProvider": audit.Admin, "UpdateOpenIDConnectProviderThumbprint": audit.Admin,
-		"AssumeRole": audit.Admin, "AssumeRoleWithWebIdentity": audit.Admin, "GetSessionToken": audit.Admin,
+		"AssumeRole": audit.Admin, "AssumeRoleWithWebIdentity": audit.Admin, "GetSessionToken": audit.Admin, "GetFederationToken": audit.Admin,
 		"GetRole": audit.Data, "ListRoles": audit.Data, "GetRolePolicy": audit.Data, "ListRolePolicies": audit.Data,
 		"ListAttachedRolePolicies": audit.Data, "ListInstanceProfilesForRole": audit.Data,
 		"GetOpenIDConnectProvider": audit.Data, "ListOpenIDConnectProviders": audit.Data,

@@ -84,7 +84,7 @@ func (j *Judge) identity() (set *iam.Set, err error) {
 		return nil, nil
 	}
 	j.held, err = j.rules.IAM.SetOf(j.R, j.Subject.User)
-	if err == nil && j.Subject.inRole() {
+	if err == nil && j.Subject.Session != nil {
 		j.held, err = j.rules.IAM.Limited(j.R, j.held, j.Subject.Session)
 	}
 	if errors.Is(err, fserr.ErrNotExist) {

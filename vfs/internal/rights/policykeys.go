@@ -85,6 +85,9 @@ func (k *policyKeys) own(name string) (string, bool) {
 		if k.session != nil && k.session.Role() {
 			return "AssumedRole", true
 		}
+		if k.session != nil && k.session.Federated() {
+			return "FederatedUser", true
+		}
 		return "User", true
 	case "userid":
 		switch {
@@ -105,7 +108,7 @@ func (k *policyKeys) own(name string) (string, bool) {
 	}
 	switch name {
 	case "username":
-		return k.name, k.name != ""
+		return k.name, k.name != "" && (k.session == nil || !k.session.Federated())
 	case "principalarn":
 		return users.ARN(k.uid, k.name), k.name != ""
 	case "principalaccount":
@@ -126,7 +129,7 @@ func (k *policyKeys) ofSession(name string) (string, bool) {
 	case "federatedprovider":
 		return iam.ProviderARN(s.Provider), s.Provider != ""
 	case "principalarn":
-		return s.ARN, s.Role()
+		return s.ARN, s.ARN != ""
 	case "principalaccount":
 		return iam.Account, s.Role()
 	}

@@ -106,6 +106,11 @@ func (s *Subject) denied(act Action) error {
 	return fmt.Errorf("%s may not %s: %w", who, act, fserr.ErrAccess)
 }
 
+// inSession reports whether s is a session of a role, or a federated user.
+func (s *Subject) inSession() bool {
+	return s.Session != nil && (s.Session.Role() || s.Session.Federated())
+}
+
 // inRole reports whether s is a session of a role.
 func (s *Subject) inRole() bool { return s.Session != nil && s.Session.Role() }
 
@@ -114,7 +119,7 @@ func (s *Subject) arn() string {
 	switch {
 	case s.User == "":
 		return "anonymous"
-	case s.inRole():
+	case s.inSession():
 		return s.Session.SessionARN()
 	}
 	return users.ARN(s.UID, s.Name)
@@ -150,6 +155,9 @@ func (s *Subject) principal() policy.Principal {
 	}
 	if s.inRole() {
 		return policy.Principal{ID: string(s.User), Name: s.Session.ID(), Account: iam.Account}
+	}
+	if s.inSession() {
+		return policy.Principal{ID: string(s.User), Name: s.Session.ID(), Account: string(s.User)}
 	}
 	return policy.Principal{ID: string(s.User), Account: string(s.User)}
 }
