@@ -196,7 +196,7 @@
 //     them, and stay so. What the primary had open before there were several goes
 //     through the cache still.
 //   - What mappings wrote arrives with its pages locked, in all superblocks. Nobody
-//     is told before it is answered, but before fsync and close are (settleLate).
+//     is told before it is answered, but before fsync and close are (awaitLate).
 //
 // So to tell one that is not the primary waits for READ at the most, which waits
 // for nobody; to tell the primary waits for its requests, and those for no more

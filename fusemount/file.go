@@ -142,21 +142,21 @@ func (f *rawFS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 		err = h.save(f.ctx)
 		f.pages.wrote(h.ino)
 	}
-	f.settleLate()
+	f.awaitLate()
 	f.closeLocks(h, in.Fh, in.LockOwner)
 	return f.status("flush", &in.InHeader, f.tellLost(in.Fh, h, err))
 }
 
-// settleLate returns when other superblocks know of what was written late.
-func (f *rawFS) settleLate() {
+// awaitLate returns when other superblocks know of what was written late.
+func (f *rawFS) awaitLate() {
 	made := f.lateChanges.Load()
-	if f.lateSettled.Load() >= made {
+	if f.lateTold.Load() >= made {
 		return
 	}
 	for _, o := range f.conn.others() {
-		o.inv.settle()
+		o.inv.drain()
 	}
-	f.lateSettled.Store(made) // an older one of another call costs a needless wait
+	f.lateTold.Store(made) // an older one of another call costs a needless wait
 }
 
 // Fsync is fsync and fdatasync.
@@ -169,7 +169,7 @@ func (f *rawFS) Fsync(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	}
 	err := h.save(ctx)
 	f.pages.wrote(h.ino)
-	f.settleLate()
+	f.awaitLate()
 	return f.status("fsync", &in.InHeader, f.tellLost(in.Fh, h, err))
 }
 

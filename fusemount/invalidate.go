@@ -213,9 +213,9 @@ func (d deferred) InvalidateInode(ino vfs.Ino, data bool) {
 	d.v.later(func() { d.v.changed(ino, data) })
 }
 
-// settle waits until what was deferred before is told; false, if that is not so
+// drain waits until what was deferred before is told; false, if that is not so
 // in time.
-func (v *invalidator) settle() bool {
+func (v *invalidator) drain() bool {
 	told := make(chan struct{})
 	v.later(func() { close(told) })
 	late := time.NewTimer(tellWait)

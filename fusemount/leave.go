@@ -44,7 +44,7 @@ func (m *Mounts) LeaveAll() (all []Departure) {
 	each(func(i int, c *connection) { left[i], complete[i] = c.loop.leave() })
 	// What they changed last is told to the others and to one another before
 	// anybody stops to listen.
-	each(func(i int, c *connection) { complete[i] = left[i] && c.raw.inv.settle() && complete[i] })
+	each(func(i int, c *connection) { complete[i] = left[i] && c.raw.inv.drain() && complete[i] })
 	for i, c := range list {
 		if !left[i] {
 			continue // gone meanwhile

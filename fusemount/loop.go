@@ -64,9 +64,9 @@ type loop struct {
 	waiting map[uint64]struct{} // requests that may wait for locks
 	ended   bool
 
-	patience time.Duration // leaveWait
-	resends  bool          // the kernel sends again what is not answered
-	silent   atomic.Bool   // what is answered now would be that this server ends
+	wait    time.Duration // leaveWait
+	resends bool          // the kernel sends again what is not answered
+	silent  atomic.Bool   // what is answered now would be that this server ends
 
 	life   sync.RWMutex // held while fd is used for what is no answer
 	closed bool         // guarded by life
@@ -92,7 +92,7 @@ func newLoop(f *rawFS, fd int, api fuse.RawFileSystem, opt *fuse.MountOptions) (
 	if err != nil {
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
-	p := &loop{f: f, fd: fd, stop: stop, proto: fuse.NewProtocolServer(api, opt), waiting: make(map[uint64]struct{}), patience: leaveWait}
+	p := &loop{f: f, fd: fd, stop: stop, proto: fuse.NewProtocolServer(api, opt), waiting: make(map[uint64]struct{}), leaving: leaveWait}
 	f.waits = p.turns.requestWaits
 	p.turns.init(func(w *turn) { p.running.Go(func() { p.run(w) }) })
 	p.apart.start, p.apart.send, p.apart.log = p.startNotifier, p.send, f.opt.Logger
@@ -360,7 +360,7 @@ func (p *loop) leave() (left, complete bool) {
 		p.running.Wait()
 		close(ended)
 	}()
-	late := time.NewTimer(p.patience)
+	late := time.NewTimer(p.leaving)
 	defer late.Stop()
 	select {
 	case <-ended:

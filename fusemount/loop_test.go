@@ -36,7 +36,7 @@ func TestLeaveWithRequests(t *testing.T) {
 			late := &lateFS{fuse.NewDefaultRawFileSystem(), make(chan struct{}), make(chan struct{})}
 			p, err := newLoop(raw, pair[0], late, &fuse.MountOptions{})
 			must(t, err)
-			p.patience, p.resends = 10*time.Millisecond, resends
+			p.leaving, p.resends = 10*time.Millisecond, resends
 			p.start()
 			in := fuse.GetAttrIn{InHeader: header(7, 1)}
 			in.Length, in.Opcode = uint32(unsafe.Sizeof(in)), 3

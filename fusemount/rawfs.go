@@ -33,7 +33,7 @@ type rawFS struct {
 	quiet       atomic.Bool
 	quietDirs   atomic.Bool   // the same of directories
 	lateChanges atomic.Uint64 // made through late
-	lateSettled atomic.Uint64 // of them, told
+	lateTold    atomic.Uint64 // of them, told
 
 	holds   *vfs.Holder // of what the kernel knows (see doc.go)
 	inv     invalidator

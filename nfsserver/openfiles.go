@@ -152,9 +152,9 @@ func (o *openFiles) remove(f *openFile) {
 	}
 }
 
-// settle waits until the files of ino that are being closed are closed, and
+// awaitCloses waits until the files of ino that are being closed are closed, and
 // so until it is known whether their data was lost.
-func (o *openFiles) settle(ino vfs.Ino) {
+func (o *openFiles) awaitCloses(ino vfs.Ino) {
 	o.mu.Lock()
 	list := slices.Clone(o.closing[ino])
 	o.mu.Unlock()
@@ -217,7 +217,7 @@ func (o *openFiles) close(list []*openFile) {
 // closeFile flushes and closes. What cannot be flushed is lost, and clients
 // learn it from the verifier.
 func (o *openFiles) closeFile(f *openFile) {
-	defer o.settled(f)
+	defer o.closeEnded(f)
 	if f.file == nil {
 		return
 	}
@@ -230,7 +230,7 @@ func (o *openFiles) closeFile(f *openFile) {
 	}
 }
 
-func (o *openFiles) settled(f *openFile) {
+func (o *openFiles) closeEnded(f *openFile) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	rest := slices.DeleteFunc(o.closing[f.ino], func(g *openFile) bool { return g == f })

@@ -184,7 +184,7 @@ func commit(ctx context.Context, q *request) error {
 		return err // it is gone, and what was written with it
 	}
 	// The verifier is read last: a loss that anyone noticed up to now shows.
-	q.s.files.settle(ino)
+	q.s.files.awaitCloses(ino)
 	q.ok()
 	q.wcc(&a)
 	q.out.Uint64(q.s.verifier.Load())

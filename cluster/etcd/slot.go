@@ -138,7 +138,7 @@ func (p *slots) resolve(ctx context.Context, s *slot, cause error) (done, lost b
 			s.rev = answer.Header.Revision
 			return p.notDone(cause)
 		case err == nil:
-			return p.settled(s, answer, cause)
+			return p.outcome(s, answer, cause)
 		case errors.Is(err, rpctypes.ErrNoSpace) && errors.Is(cause, rpctypes.ErrNoSpace):
 			// The commit was answered, so it is not under way any more; a
 			// full store takes no fence, and needs none.
@@ -160,8 +160,8 @@ func (p *slots) fence(ctx context.Context, s *slot) (*clientv3.TxnResponse, erro
 	return p.client.Txn(ctx).If(s.mine()).Then(s.put(byFence)).Else(s.get()).Commit()
 }
 
-// settled tells what the slot says once it was written since.
-func (p *slots) settled(s *slot, answer *clientv3.TxnResponse, cause error) (done, lost bool, err error) {
+// outcome tells what the slot says once it was written since.
+func (p *slots) outcome(s *slot, answer *clientv3.TxnResponse, cause error) (done, lost bool, err error) {
 	kv := found(answer)
 	if kv == nil {
 		return true, true, unknown(cause) // the lease ended meanwhile

@@ -179,7 +179,7 @@ func (b *Blobs) appendRecord(r *record.Record, buf []byte, put func(*record.Plac
 	if err == nil {
 		b.segments.AddLive(r.Segment, total)
 	}
-	b.segments.Settle(r.Segment)
+	b.segments.Indexed(r.Segment)
 	return err
 }
 

@@ -23,9 +23,9 @@ import (
 const (
 	// mountPoll is how often mount looks for a process to come or to go.
 	mountPoll = 100 * time.Millisecond
-	// mountPatience is how long mount waits for a process that is just
+	// mountWait is how long mount waits for a process that is just
 	// ending to let go of the folder: after "umount" it takes a moment.
-	mountPatience = 10 * time.Second
+	mountWait = 10 * time.Second
 )
 
 // mount mounts the namespace.
@@ -160,7 +160,7 @@ func (m *mount) Run(ctx context.Context) error {
 		case errors.Is(err, admin.ErrNotRunning):
 			return fmt.Errorf("%w: waited %v for one at %s", err, m.wait, m.cfg.Cluster.Dir)
 		case (errors.Is(err, cluster.ErrLocked) || errors.Is(err, vfs.ErrClosed) ||
-			errors.As(err, &remote) && remote.Status == http.StatusServiceUnavailable) && time.Since(begin) < mountPatience:
+			errors.As(err, &remote) && remote.Status == http.StatusServiceUnavailable) && time.Since(begin) < mountWait:
 		default:
 			return err
 		}

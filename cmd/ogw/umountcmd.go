@@ -63,7 +63,7 @@ func (u *umount) Run(ctx context.Context) error {
 		var remote *admin.Error
 		again := errors.Is(err, mounts.ErrServed) || errors.As(err, &remote) && remote.Status == http.StatusServiceUnavailable
 		switch {
-		case again && time.Since(begin) < mountPatience && ctx.Err() == nil:
+		case again && time.Since(begin) < mountWait && ctx.Err() == nil:
 			continue
 		case err != nil:
 			return err

@@ -60,7 +60,7 @@ func (h *holder) accept(first bool) (int, error) {
 				return -1, err
 			}
 		}
-		wait := h.patience()
+		wait := h.untilAbandoned()
 		if first {
 			wait = h.startWait // it has nothing yet
 		}
@@ -102,8 +102,8 @@ func (h *holder) poll(wait time.Duration) (ready bool, err error) {
 	return list[0].Revents&unix.POLLIN != 0, err
 }
 
-// patience is the time until the first item is abandoned; negative is for ever.
-func (h *holder) patience() time.Duration {
+// untilAbandoned is the time until the first item is abandoned; negative is for ever.
+func (h *holder) untilAbandoned() time.Duration {
 	wait := time.Duration(-1)
 	for _, i := range h.items {
 		if i.Abandon > 0 {

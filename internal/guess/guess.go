@@ -108,8 +108,8 @@ func New() *Guard {
 type Attempt struct {
 	g   *Guard
 	key key
-	// settled tells that nothing is to be written if it was right.
-	settled bool
+	// asIs tells that nothing is to be written if it was right.
+	asIs bool
 }
 
 // Try begins an attempt of client at an account of a door (never ""); it
@@ -131,7 +131,7 @@ func (g *Guard) Try(client subscriber.Key, door, account string) (Attempt, error
 		return Attempt{}, &Throttled{e.until.Sub(now)}
 	}
 	if proven {
-		a.settled = e.wrong == 0 && now.Sub(e.proven) < provenStep
+		a.asIs = e.wrong == 0 && now.Sub(e.proven) < provenStep
 		return a, nil
 	}
 	if all := g.find(key{client: client}); all != nil && now.Before(all.until) {
@@ -156,7 +156,7 @@ func (a Attempt) Wrong() {
 // Right remembers that the client has the account.
 func (a Attempt) Right() {
 	g := a.g
-	if g == nil || a.settled {
+	if g == nil || a.asIs {
 		return
 	}
 	g.mu.Lock()

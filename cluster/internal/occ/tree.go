@@ -84,12 +84,12 @@ func newMergeIter(base Iter, own *TreeIter) *mergeIter {
 
 func (m *mergeIter) First() bool {
 	m.reverse, m.baseOK, m.ownOK = false, m.base.First(), m.own.First()
-	return m.settle()
+	return m.choose()
 }
 
 func (m *mergeIter) Last() bool {
 	m.reverse, m.baseOK, m.ownOK = true, m.base.Last(), m.own.Last()
-	return m.settle()
+	return m.choose()
 }
 
 func (m *mergeIter) Next() bool { return m.advance() }
@@ -101,7 +101,7 @@ func (m *mergeIter) advance() bool {
 	} else {
 		m.baseOK = m.move(m.base)
 	}
-	return m.settle()
+	return m.choose()
 }
 
 func (m *mergeIter) move(it Iter) bool {
@@ -111,9 +111,9 @@ func (m *mergeIter) move(it Iter) bool {
 	return it.Next()
 }
 
-// settle chooses the side to show, and steps over what the transaction
+// choose picks the side to show, and steps over what the transaction
 // deleted or replaced.
-func (m *mergeIter) settle() bool {
+func (m *mergeIter) choose() bool {
 	for {
 		if !m.ownOK {
 			m.useOwn = false

@@ -27,7 +27,7 @@ func (t *Tally) Take(k subscriber.Key) bool {
 	return true
 }
 
-// Add takes a place whether or not there is one: for what is there already.
+// Add takes a place even where none is free: for what is there already.
 func (t *Tally) Add(k subscriber.Key) {
 	t.held++
 	t.by[k]++

@@ -111,7 +111,7 @@ func (s *Store) Path(number uint64) string {
 }
 
 // Append writes a record, whose data is in pages, and sets its segment and
-// offset. The caller indexes it and calls settled.
+// offset. The caller indexes it and calls Indexed.
 func (s *Store) Append(r *record.Record, pages []byte) error {
 	q := &appendRequest{pages: pages, done: make(chan error, 1)}
 	s.alloc.noteAppend()
@@ -131,7 +131,7 @@ func (s *Store) Append(r *record.Record, pages []byte) error {
 	}
 	s.mu.Unlock()
 	if err := <-q.done; err != nil {
-		s.Settle(r.Segment)
+		s.Indexed(r.Segment)
 		return ioerr.Map(err)
 	}
 	return nil
@@ -265,8 +265,8 @@ func (s *Store) Measure() error {
 	return nil
 }
 
-// Settle tells that an appended record is in the index, or given up.
-func (s *Store) Settle(number uint64) {
+// Indexed tells that an appended record is in the index, or given up.
+func (s *Store) Indexed(number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g := s.known[number]; g != nil {
