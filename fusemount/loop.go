@@ -64,7 +64,7 @@ type loop struct {
 	waiting map[uint64]struct{} // requests that may wait for locks
 	ended   bool
 
-	wait    time.Duration // leaveWait
+	leaving time.Duration // leaveWait
 	resends bool          // the kernel sends again what is not answered
 	silent  atomic.Bool   // what is answered now would be that this server ends
 

@@ -16,6 +16,7 @@ import (
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/rights"
+	"ogw/vfs/internal/xattr"
 )
 
 // maxAppendAttempts bounds how often an append finds that its object was given
@@ -226,7 +227,7 @@ func (a *appending) store(ctx context.Context, t cluster.Txn, o *op, ino Ino) (*
 	n.Set(record.FlagCRC, hadCRC || a.off == 0)
 	n.Object.Checksums = a.combined(sums)
 	n.Mode = perm.DropSetID(n.Mode)
-	if err := dropCapability(t, n); err != nil {
+	if err := xattr.DropCapability(t, n); err != nil {
 		return nil, err
 	}
 	n.Mtime, n.CtimeNS = TimeNS(o.nowNS), o.nowNS

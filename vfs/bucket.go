@@ -8,15 +8,13 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/bucketconf"
 	"ogw/vfs/internal/keypath"
+	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/rights"
 )
-
-// maxBucketAttrBytes bounds the attributes of a bucket together: several
-// policies of S3's limit (20 KiB), within every engine's transaction.
-const maxBucketAttrBytes = 256 << 10
 
 // CreateBucket makes a bucket, or turns an implied top-level directory into
 // one: its owner's, an administrator's or the program's act. A nil owner is who
@@ -92,11 +90,11 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 		n.Set(record.FlagExplicit, true)
 		n.UID, n.GID, n.CtimeNS = owner.UID(), owner.GID(), o.nowNS
 		n.Unchoose()
-		if err := tellEntry(t, n); err != nil {
+		if err := record.TellEntry(t, n); err != nil {
 			return err
 		}
 		info = bucketInfo(name, n)
-		if err := o.setBucketOptions(t, fs.rights.OnBucket(ctx, t, n), n, with); err != nil {
+		if err := setBucketOptions(t, fs.rights.OnBucket(ctx, t, n), n, with); err != nil {
 			return err
 		}
 		return record.PutInode(t, n)
@@ -106,9 +104,9 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 
 // setBucketOptions stores them with the bucket n, and its judge. A directory that was there
 // can have a block for such grants.
-func (o *op) setBucketOptions(t cluster.Txn, j rights.Judge, n *record.Inode, with BucketOptions) error {
+func setBucketOptions(t cluster.Txn, j rights.Judge, n *record.Inode, with BucketOptions) error {
 	if with.Ownership != OwnershipUnset {
-		if err := o.setOwnership(t, n, with.Ownership, with.Grants); err != nil {
+		if err := bucketconf.SetOwnership(t, n, with.Ownership, with.Grants); err != nil {
 			return err
 		}
 	}
@@ -116,12 +114,12 @@ func (o *op) setBucketOptions(t cluster.Txn, j rights.Judge, n *record.Inode, wi
 		if err := j.TakesACL(with.Grants); err != nil {
 			return err
 		}
-		if err := o.setBucketAttr(t, n, record.GrantsAttr, record.EncodeGrants(with.Grants)); err != nil {
+		if err := bucketconf.Set(t, n, record.GrantsAttr, record.EncodeGrants(with.Grants)); err != nil {
 			return err
 		}
 	}
 	for name, value := range with.Config {
-		if err := o.setBucketAttr(t, n, record.ConfigPrefix+name, value); err != nil {
+		if err := bucketconf.Set(t, n, record.ConfigPrefix+name, value); err != nil {
 			return err
 		}
 	}
@@ -266,37 +264,19 @@ func (fs *FS) BucketAttr(ctx context.Context, name, attr string) (BucketInfo, []
 
 // SetBucketAttr stores an attribute of a bucket; nil removes it.
 func (fs *FS) SetBucketAttr(ctx context.Context, name, attr string, value []byte) error {
-	return fs.update(ctx, func(t cluster.Txn, o *op) error {
+	return fs.update(ctx, func(t cluster.Txn, _ *op) error {
 		n, err := keypath.BucketInode(t, name)
 		if err != nil {
 			return err
 		}
-		return o.setBucketAttr(t, n, attr, value)
+		return bucketconf.Set(t, n, attr, value)
 	})
 }
 
-func (o *op) setBucketAttr(t cluster.Txn, n *record.Inode, attr string, value []byte) error {
-	if err := perm.FlagsOf(n).CheckFree(); err != nil {
-		return err
-	}
-	b, err := record.GetBucket(t, n.Ino)
-	if err != nil {
-		return err
-	}
-	if value == nil {
-		delete(b, attr)
-	} else {
-		b[attr] = value
-	}
-	if len(b) == 0 {
-		return t.Delete(record.BucketKey(n.Ino))
-	}
-	v := b.Encode()
-	if len(v) > maxBucketAttrBytes {
-		return fmt.Errorf("attributes of bucket %q with %d bytes: %w", n.Name, len(v), ErrAttrTooLarge)
-	}
-	return t.Set(record.BucketKey(n.Ino), v)
-}
+// ValidBucketName tells whether name is legal for a bucket: 3 to 255 of
+// a-z 0-9 . - _, not beginning or ending with one of the last three, and not
+// formatted as an IPv4 address.
+func ValidBucketName(name string) bool { return naming.ValidBucket(name) }
 
 // BucketUsage counts what a bucket holds: objects and their bytes. It reads
 // page by page: what changes meanwhile may be counted or not.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"ogw/vfs/internal/xattr"
 )
 
 // TestWriteRevokesCapabilities: whatever changes a file's content takes its
@@ -51,18 +53,18 @@ func TestWriteRevokesCapabilities(t *testing.T) {
 				f := mustOpen(t, fs, ino, OpenRead|OpenWrite)
 				defer f.Close(bg)
 				want(t, write(f), nil)
-				for _, name := range []string{xattrCapability, "user.kept"} {
+				for _, name := range []string{xattr.Capability, "user.kept"} {
 					want(t, fs.SetXattr(bg, Root, ino, Xattr{Name: name, Value: []byte("v")}, 0), nil)
 				}
 				want(t, f.Sync(bg), nil)
-				capability := func() error { _, err := fs.GetXattr(bg, Root, ino, xattrCapability); return err }
+				capability := func() error { _, err := fs.GetXattr(bg, Root, ino, xattr.Capability); return err }
 				want(t, capability(), nil) // what was written before does not revoke it
 				want(t, change(fs, f), nil)
 				want(t, capability(), ErrNoAttr)
-				if list, err := fs.ListXattr(bg, Root, ino); err != nil || slices.Contains(list, xattrCapability) {
+				if list, err := fs.ListXattr(bg, Root, ino); err != nil || slices.Contains(list, xattr.Capability) {
 					t.Errorf("the list has %q, %v", list, err)
 				}
-				want(t, fs.RemoveXattr(bg, Root, ino, xattrCapability), ErrNoAttr)
+				want(t, fs.RemoveXattr(bg, Root, ino, xattr.Capability), ErrNoAttr)
 				if err := f.Sync(bg); err != nil && !errors.Is(err, ErrStale) {
 					t.Fatal(err)
 				}
@@ -108,7 +110,7 @@ func TestTruncateEmpty(t *testing.T) {
 		mode, old := uint32(0o4777), TimeNS(1)
 		_, err := fs.SetAttr(bg, Root, ino, SetAttr{Mode: &mode, Mtime: &old})
 		want(t, err, nil)
-		want(t, fs.SetXattr(bg, Root, ino, Xattr{Name: xattrCapability, Value: []byte("v")}, 0), nil)
+		want(t, fs.SetXattr(bg, Root, ino, Xattr{Name: xattr.Capability, Value: []byte("v")}, 0), nil)
 		var told recorder
 		defer fs.Watch(&told)()
 		f, err := fs.Open(bg, user, ino, OpenWrite|OpenTrunc)
@@ -119,7 +121,7 @@ func TestTruncateEmpty(t *testing.T) {
 		if a.Mtime == old || a.Mode&ModePermMask != 0o777 {
 			t.Errorf("mode %o, mtime %v", a.Mode&ModePermMask, a.Mtime)
 		}
-		_, err = fs.GetXattr(bg, Root, ino, xattrCapability)
+		_, err = fs.GetXattr(bg, Root, ino, xattr.Capability)
 		want(t, err, ErrNoAttr)
 		if !slices.Contains(told.inodes, ino) {
 			t.Error("watchers were not told")

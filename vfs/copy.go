@@ -15,6 +15,7 @@ import (
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/rights"
+	"ogw/vfs/internal/xattr"
 )
 
 // maxCopyAttempts bounds how often a copy begins anew because its source
@@ -186,7 +187,7 @@ func (c *copying) source(ctx context.Context, t cluster.Txn) (*record.Inode, err
 			c.meta.ContentType = naming.ContentType(c.src.Key)
 		}
 		if from.Has(record.FlagXattrs) {
-			if c.meta.User, err = userMeta(t, from.Ino); err != nil {
+			if c.meta.User, err = xattr.UserMeta(t, from.Ino); err != nil {
 				return nil, err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/posixacl"
@@ -325,7 +326,7 @@ func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, fl
 	fs.session.Open.MarkOrphan(Ino(id))
 	f = &File{fs: fs, of: of, flags: flags, killPriv: !cred.Superuser()}
 	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
-		d, err := getDir(t, dir)
+		d, err := keypath.GetDir(t, dir)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/damage"
 	"ogw/vfs/internal/quarantine"
 )
 
@@ -16,6 +17,14 @@ type ScrubState = quarantine.ScrubState
 
 // DefaultScrubBytes is how fast the scrub reads, per second.
 const DefaultScrubBytes = quarantine.DefaultScrubBytes
+
+// blobUsers is what the quarantine asks for the files of damaged blobs.
+type blobUsers struct{ *FS }
+
+// Users implements quarantine.Files.
+func (u blobUsers) Users(ctx context.Context, found map[cluster.BlobID][]Ino) error {
+	return damage.Users(ctx, u.contents, found)
+}
 
 func (fs *FS) newQuarantine() *quarantine.Blobs {
 	return quarantine.New(quarantine.Config{KV: fs.kv, Engine: fs.blobs, Feed: fs.feed, Files: blobUsers{fs}, Log: fs.log, Now: fs.cfg.Now})

@@ -23,18 +23,21 @@
 //	              quarantine                             over feed: damaged blobs
 //	              attrcache                              over changeclock: attributes, decoded
 //	              tokens                                 over session: what was done already
+//	              xattr                                  over perm: extended attributes
 //	              perm                                   over posixacl: credentials, modes, file flags
+//	              bucketconf                             over rights: what a bucket keeps beside its entries
+//	              damage  locate                         over content: files of damaged blobs; who holds bytes
 //	              uploads                                over receive and rights: objects in parts
 //	              receive                                over content: bodies of requests
 //	              listing                                over rights: pages of keys and of uploads
 //	              rights                                 over perm, keypath and iam: the object doors
-//	              keypath                                over naming and records: keys, walked
+//	              keypath                                over naming and records: keys and directories, walked
 //	              posixacl  extents  ids  changeclock    over records
 //	              feed  session                          who is told, who is there
 //	              secrets                                over records, sealed
 //	              objects  orphans                       over records: ETags, conditions, parts; a queue
 //	              record                                 keys, values, codecs
-//	              checksum  naming  bodyhash  accesstime know no record
+//	              checksum  naming  bodyhash  accesstime  commits   know no record
 //	              fserr  seal  lock  md5lanes  policy    know nothing of vfs
 //
 // In vfs itself, each family uses those below it and none above; within "files",
@@ -43,14 +46,14 @@
 //
 //	whole     open background check repair backup
 //	objects   put append copy renameobject object objectinfo delete purge list
-//	          listuploads multipart bucket bucketconfig bucketpolicy bucketownership
-//	          deleterights rights durability whereis xattr xattrvirtual
-//	POSIX     create unlink rename readdir dirstream setflags allocate copyrange below
-//	          statfs settings
-//	files     file openfile piece write flush blobupload sync setattr lookup attr
-//	          getattr path contents damage damagedfiles
-//	entries   entry orphan capability bucketname
-//	core      op fs commits dirty keeper
+//	          listuploads multipart bucket bucketconfig deleterights rights durability
+//	          whereis xattr
+//	POSIX     create unlink rename readdir dirstream setflags allocate copyrange statfs
+//	          settings
+//	files     file resume openfile piece write flush blobupload sync setattr lookup attr
+//	          getattr path contents damage
+//	entries   entry orphan
+//	core      op fs dirty keeper
 //	          feed holder types objecttypes rightstypes errors
 //
 // The struct FS (fs.go) names only what knows nothing of it; the constructor
@@ -98,7 +101,7 @@
 // A context without a subject is the program's own.
 //
 // Whether somebody chose a mode stands in the inode; the entry of a directory tells
-// what its mode denies at all. Entry and inode change in one transaction (tellEntry).
+// what its mode denies at all. Entry and inode change in one transaction (record.TellEntry).
 //
 // # Transactions
 //
@@ -138,7 +141,7 @@
 // # Damage
 //
 // Blobs are read and deleted through package quarantine alone, which keeps those
-// that are damaged, and asks here which files use one (damagedfiles.go).
+// that are damaged, and asks here which files use one (package damage).
 //
 // # Unlinked but in use
 //

@@ -97,7 +97,7 @@ func (o *op) addEntry(t cluster.Txn, dir Ino, e *record.Dentry) error {
 // addEntryBeside is addEntry for callers that know whether the other entry
 // of the same stored name exists.
 func (o *op) addEntryBeside(t cluster.Txn, dir Ino, e *record.Dentry, pair bool) error {
-	if dir == RootIno && e.Dir && o.fs.reserved(e.Name) {
+	if dir == RootIno && e.Dir && naming.Reserved(e.Name, o.fs.cfg.Reserved) {
 		return fmt.Errorf("%q: %w", e.Name, ErrReservedName)
 	}
 	if pair {
@@ -337,17 +337,4 @@ func pickLink(r cluster.Reader, n *record.Inode) error {
 		n.Parent, n.Name = parent, name
 		return err
 	})
-}
-
-// tellEntry brings the entry of a directory in line with its mode, after each
-// change of that.
-func tellEntry(t cluster.Txn, n *record.Inode) error {
-	if !n.IsDir() || n.Ino == record.RootIno {
-		return nil
-	}
-	e, err := record.GetDentry(t, n.Parent, n.Name, true)
-	if err != nil || e == nil || e.Ino != n.Ino || e.Tells == n.EntryTells() {
-		return err
-	}
-	return record.PutDentry(t, n.Parent, record.EntryOf(n))
 }

@@ -12,6 +12,7 @@ import (
 	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/xattr"
 )
 
 // File is an open file. All Files of one inode in this process share one
@@ -154,7 +155,7 @@ func (f *File) change(ctx context.Context, fn func(t cluster.Txn, o *op, n *reco
 		if f.killPriv {
 			n.Mode = perm.DropSetID(n.Mode)
 		}
-		if err := dropCapability(t, n); err != nil {
+		if err := xattr.DropCapability(t, n); err != nil {
 			return err
 		}
 		return record.PutInode(t, n)

@@ -12,6 +12,7 @@ import (
 	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/xattr"
 
 	"github.com/minio/crc64nvme"
 )
@@ -138,8 +139,7 @@ func (of *openFile) capture(ctx context.Context) (*flushPlan, error) {
 	}
 	of.retire()
 	plan := &flushPlan{epoch: of.epoch, writes: of.writes, mtimeNS: of.mtimeNS, dirtyNS: of.dirtyNS, killPriv: of.killPriv,
-		keep: make(map[uint64]bool)}
-	plan.kept = slices.Clone(of.kept)
+		kept: slices.Clone(of.kept), keep: make(map[uint64]bool)}
 	of.captured, of.dirtyNS = of.writes, 0
 	for i := 0; i < len(of.pieces); {
 		j, length := i, int64(0)
@@ -302,7 +302,7 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	if plan.killPriv {
 		n.Mode = perm.DropSetID(n.Mode)
 	}
-	if err := dropCapability(t, n); err != nil {
+	if err := xattr.DropCapability(t, n); err != nil {
 		return nil, pos, err
 	}
 	o.Stored(n.Ino)

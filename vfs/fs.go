@@ -12,6 +12,7 @@ import (
 	"ogw/vfs/internal/accesstime"
 	"ogw/vfs/internal/attrcache"
 	"ogw/vfs/internal/backup"
+	"ogw/vfs/internal/commits"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/fsck"
@@ -106,7 +107,7 @@ type FS struct {
 	losses atomic.Uint64
 	// kept counts the writes that Keepers were told of.
 	kept       atomic.Uint64
-	commits    relaxedCommits
+	commits    commits.Relaxed
 	tuned      atomic.Bool // a bucket may have a durability of its own
 	scrub      *quarantine.Scrubber
 	quarantine *quarantine.Blobs // all reading and deleting of blobs

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
@@ -30,7 +31,7 @@ func findIn(r cluster.Reader, dir Ino, p naming.Posix) (*record.Inode, found, er
 			return nil, f, err
 		}
 		if b == nil {
-			d, err := getDir(r, dir)
+			d, err := keypath.GetDir(r, dir)
 			return d, f, err
 		}
 		e, err := record.DecodeLongName(b)
@@ -50,7 +51,7 @@ func findIn(r cluster.Reader, dir Ino, p naming.Posix) (*record.Inode, found, er
 	}
 	d, err := record.DecodeInode(dir, vs[0])
 	if err == nil {
-		err = checkDir(d)
+		err = keypath.CheckDir(d)
 	}
 	if err != nil {
 		return nil, f, err
@@ -94,7 +95,7 @@ func findUnchecked(r cluster.Reader, dir Ino, p naming.Posix) (e *record.Dentry,
 	if f.choose(false); f.e != nil {
 		return f.e, true, nil
 	}
-	if _, err := getDir(r, dir); err != nil {
+	if _, err := keypath.GetDir(r, dir); err != nil {
 		return nil, false, err
 	}
 	return nil, true, ErrNotExist
@@ -114,30 +115,6 @@ func (f *found) decode(file, dir []byte) error {
 			return err
 		}
 		f.dir = &e
-	}
-	return nil
-}
-
-// getDir reads the inode of a directory. ErrStale, ErrNotDir, ErrNotExist for
-// one that was removed.
-func getDir(r cluster.Reader, dir Ino) (*record.Inode, error) {
-	d, err := record.GetInode(r, dir)
-	if err == nil {
-		err = checkDir(d)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return d, nil
-}
-
-// checkDir tells whether entries can be in d.
-func checkDir(d *record.Inode) error {
-	switch {
-	case !d.IsDir():
-		return ErrNotDir
-	case d.Nlink == 0:
-		return fmt.Errorf("directory %d was removed: %w", d.Ino, ErrNotExist)
 	}
 	return nil
 }
@@ -212,7 +189,7 @@ func findEntry(r cluster.Reader, cred *Cred, dir Ino, p naming.Posix) (*record.D
 
 func (fs *FS) lookupDots(ctx context.Context, cred *Cred, dir Ino, up bool) (a Attr, err error) {
 	err = fs.peek(ctx, func(r cluster.Reader) error {
-		n, err := getDir(r, dir)
+		n, err := keypath.GetDir(r, dir)
 		if err != nil {
 			return err
 		}
@@ -220,7 +197,7 @@ func (fs *FS) lookupDots(ctx context.Context, cred *Cred, dir Ino, up bool) (a A
 			return err
 		}
 		if up {
-			if n, err = getDir(r, n.Parent); err != nil {
+			if n, err = keypath.GetDir(r, n.Parent); err != nil {
 				return err
 			}
 		}

@@ -1,19 +1,14 @@
 package vfs
 
 import (
-	"fmt"
 	"maps"
-	"slices"
-	"strings"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/xattr"
 )
-
-// userXattr is the namespace of extended attributes that user metadata are.
-const userXattr = "user."
 
 // objectInfo describes the object of n, checksums excepted.
 func (fs *FS) objectInfo(r cluster.Reader, key string, n *record.Inode) (ObjectInfo, error) {
@@ -25,7 +20,7 @@ func (fs *FS) objectInfo(r cluster.Reader, key string, n *record.Inode) (ObjectI
 	}
 	var err error
 	if n.Has(record.FlagXattrs) {
-		info.Meta.User, err = userMeta(r, n.Ino)
+		info.Meta.User, err = xattr.UserMeta(r, n.Ino)
 	}
 	return info, err
 }
@@ -54,43 +49,13 @@ func (fs *FS) listInfo(key string, n *record.Inode) ObjectInfo {
 	return info
 }
 
-// userMeta reads the user metadata of an inode.
-func userMeta(r cluster.Reader, ino Ino) (map[string]string, error) {
-	var m map[string]string
-	prefix := record.XattrKey(ino, userXattr)
-	err := r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
-		if m == nil {
-			m = make(map[string]string)
-		}
-		m[string(k[len(prefix):])] = string(v)
-		return nil
-	})
-	return m, err
-}
-
 // validateMeta checks the grants, and what user metadata extended attributes can
 // hold.
 func validateMeta(m *ObjectMeta) error {
 	if err := record.ValidateGrants(m.Grants); err != nil {
 		return err
 	}
-	total := 0
-	for name, value := range m.User {
-		full := userXattr + name
-		switch {
-		case name == "" || strings.IndexByte(name, 0) >= 0:
-			return fmt.Errorf("user metadata name %q: %w", name, ErrInvalid)
-		case len(full) > MaxXattrNameBytes:
-			return fmt.Errorf("user metadata name of %d bytes: %w", len(name), ErrAttrTooLarge)
-		case len(value) > MaxXattrValueBytes:
-			return fmt.Errorf("user metadata %q of %d bytes: %w", name, len(value), ErrAttrTooLarge)
-		}
-		total += len(full) + 1
-	}
-	if total > MaxXattrListBytes {
-		return fmt.Errorf("user metadata names of %d bytes in all: %w", total, ErrAttrTooLarge)
-	}
-	return nil
+	return xattr.CheckUser(m.User)
 }
 
 // setMeta replaces the metadata of n: type, headers, grants, and the extended
@@ -99,31 +64,5 @@ func setMeta(t cluster.Txn, n *record.Inode, m *ObjectMeta) error {
 	n.Object.ContentType = m.ContentType
 	n.Object.Headers = maps.Clone(m.Headers)
 	n.SetGrants(m.Grants)
-	if n.Has(record.FlagXattrs) {
-		if err := dropUserMeta(t, n.Ino); err != nil {
-			return err
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(m.User)) {
-		if err := t.Set(record.XattrKey(n.Ino, userXattr+name), []byte(m.User[name])); err != nil {
-			return err
-		}
-		n.Set(record.FlagXattrs, true)
-	}
-	return nil
-}
-
-func dropUserMeta(t cluster.Txn, ino Ino) error {
-	var keys [][]byte
-	prefix := record.XattrKey(ino, userXattr)
-	err := t.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
-		keys = append(keys, slices.Clone(k))
-		return nil
-	})
-	for _, k := range keys {
-		if err == nil {
-			err = t.Delete(k)
-		}
-	}
-	return err
+	return xattr.ReplaceUser(t, n, m.User)
 }

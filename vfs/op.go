@@ -6,6 +6,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/changeclock"
+	"ogw/vfs/internal/commits"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/feed"
 	"ogw/vfs/internal/fserr"
@@ -23,7 +24,7 @@ type op struct {
 
 	removals session.Removals // of last links; openers wait for the outcome
 	contents content.Change
-	durable  durableMark
+	durable  commits.Effect
 	feed     feed.Batch
 	later    followUps
 }
@@ -52,7 +53,7 @@ func (fs *FS) newOp(ctx context.Context, relaxed uint64) *op {
 	o := &op{
 		fs: fs, ctx: ctx, nowNS: fs.cfg.Now().UnixNano(),
 		removals: fs.session.Open.Removals(),
-		durable:  durableMark{commits: &fs.commits, before: relaxed},
+		durable:  fs.commits.Begin(relaxed),
 		feed:     fs.feed.Batch(),
 	}
 	o.contents = fs.contents.Begin(o, o.nowNS)
@@ -70,7 +71,7 @@ func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) e
 	token := tokens.Take(ctx)
 	rec := changeclock.Txn{Clock: fs.attrs.Clock}
 	defer rec.End()
-	relaxed := fs.commits.made.Load()
+	relaxed := fs.commits.Made()
 	var last *op
 	err := fs.kv.Update(ctx, func(t cluster.Txn) error {
 		if last != nil {
@@ -111,7 +112,7 @@ func (o *op) InodeChanged(ino Ino, data bool) { o.feed.InodeChanged(ino, data) }
 // Stored implements content.Operation. It also stands for what ino's open file
 // had in memory and is in the store now.
 func (o *op) Stored(ino Ino) {
-	o.durable.stored = true
+	o.durable.Stored()
 	o.feed.Stored(ino)
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
@@ -64,7 +65,7 @@ type walker struct {
 }
 
 func (w *walker) walk(path string) (*record.Inode, error) {
-	at, err := getDir(w.r, w.root)
+	at, err := keypath.GetDir(w.r, w.root)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func (w *walker) walk(path string) (*record.Inode, error) {
 				return nil, fmt.Errorf("%w: more than %d symbolic links", ErrInvalid, maxSymlinks)
 			}
 			if strings.HasPrefix(n.Target, "/") {
-				if at, err = getDir(w.r, w.root); err != nil {
+				if at, err = keypath.GetDir(w.r, w.root); err != nil {
 					return nil, err
 				}
 			}
@@ -112,7 +113,7 @@ func (w *walker) step(at *record.Inode, name string) (*record.Inode, error) {
 	case name == ".." && at.Ino == w.root:
 		return at, nil
 	case name == "..":
-		return getDir(w.r, at.Parent)
+		return keypath.GetDir(w.r, at.Parent)
 	}
 	p, err := naming.ParsePosix(name)
 	if err != nil {
@@ -138,68 +139,21 @@ func splitPath(path string) []string {
 // still exists. ErrNotExist for an inode without links, ErrStale.
 func (fs *FS) KeyOf(ctx context.Context, ino Ino) (key string, err error) {
 	err = fs.peek(ctx, func(r cluster.Reader) error {
-		key, err = keyOf(r, ino)
+		key, err = keypath.KeyOf(r, ino)
 		return err
 	})
 	return key, err
 }
 
-func keyOf(r cluster.Reader, ino Ino) (string, error) {
-	n, err := record.GetInode(r, ino)
-	if err != nil {
-		return "", err
-	}
-	if n.Nlink == 0 {
-		return "", ErrNotExist
-	}
-	var comps []string
-	if !n.IsDir() {
-		dir, name, err := aLink(r, n)
-		if err != nil {
-			return "", err
-		}
-		comps = append(comps, name)
-		if n, err = getDir(r, dir); err != nil {
-			return "", err
-		}
-	} else {
-		comps = append(comps, "")
-	}
-	var way record.LoopDetector
-	for n.Ino != RootIno {
-		if err := way.Visit(n.Ino); err != nil {
-			return "", err
-		}
-		comps = append(comps, n.Name)
-		if n, err = getDir(r, n.Parent); err != nil {
-			return "", err
-		}
-	}
-	slices.Reverse(comps)
-	return strings.Join(comps, "/"), nil
-}
-
-// aLink returns a link of n that exists.
-func aLink(r cluster.Reader, n *record.Inode) (dir Ino, name string, err error) {
-	e, err := record.GetDentry(r, n.Parent, n.Name, false)
-	if err != nil {
-		return 0, "", err
-	}
-	if e != nil && e.Ino == n.Ino {
-		return n.Parent, n.Name, nil
-	}
-	links, err := record.Links(r, n.Ino)
-	if err != nil {
-		return 0, "", err
-	}
-	for _, l := range links {
-		e, err := record.GetDentry(r, l.Parent, l.Name, false)
-		if err != nil {
-			return 0, "", err
-		}
-		if e != nil && e.Ino == n.Ino {
-			return l.Parent, l.Name, nil
-		}
-	}
-	return 0, "", ErrNotExist
+// IsBelow reports whether ino lies in directory top, at any depth and by any
+// of its links; a directory lies in itself. A file without links counts as
+// lying where its last one was. Of many links, the last made and the first
+// 256 in the order of their directories are looked at. ErrStale if ino is
+// gone.
+func (fs *FS) IsBelow(ctx context.Context, top, ino Ino) (below bool, err error) {
+	err = fs.peek(ctx, func(r cluster.Reader) error {
+		below, err = keypath.IsBelow(r, top, ino)
+		return err
+	})
+	return below, err
 }

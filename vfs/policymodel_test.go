@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/bucketconf"
 	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/rights"
@@ -147,11 +148,11 @@ func (b *builder) store(bucket string, text []byte) {
 	stored := record.BucketPolicy{Bucket: bucket, Text: text}
 	_, err := rights.CompilePolicy(&stored)
 	want(b.t, err, nil)
-	want(b.t, b.fs.update(bg, func(t cluster.Txn, o *op) error {
+	want(b.t, b.fs.update(bg, func(t cluster.Txn, _ *op) error {
 		n, err := keypath.BucketInode(t, bucket)
 		if err != nil {
 			return err
 		}
-		return o.storeBucketPolicy(t, n, &stored)
+		return bucketconf.StorePolicy(t, n, &stored)
 	}), nil)
 }

@@ -13,6 +13,7 @@ import (
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/rights"
+	"ogw/vfs/internal/xattr"
 )
 
 // PutObject stores body under the key, atomically and durably: readers see
@@ -191,7 +192,7 @@ func (o *op) publish(t cluster.Txn, p *publication) (*record.Inode, error) {
 	}
 	if old != nil && old.IsRegular() && old.Nlink <= 1 {
 		old.Mode = perm.DropSetID(old.Mode) // as every write by another does
-		if err := dropCapability(t, old); err != nil {
+		if err := xattr.DropCapability(t, old); err != nil {
 			return nil, err
 		}
 		p.takeOver(old)

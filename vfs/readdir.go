@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
@@ -62,7 +63,7 @@ func (fs *FS) readPage(ctx context.Context, cred *Cred, dir Ino, o ReadDirOption
 	mark := fs.session.Open.Mark()
 	err = fs.view(ctx, func(r cluster.Reader) error {
 		page = nil
-		d, err := getDir(r, dir)
+		d, err := keypath.GetDir(r, dir)
 		if err != nil {
 			return err
 		}

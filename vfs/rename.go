@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
@@ -174,7 +175,7 @@ func notBelow(r cluster.Reader, dir *record.Inode, top Ino) (err error) {
 			return err
 		}
 		up := dir.Parent
-		if dir, err = getDir(r, up); err != nil {
+		if dir, err = keypath.GetDir(r, up); err != nil {
 			return fmt.Errorf("%w: directory %d: %w", ErrCorrupt, up, err)
 		}
 	}

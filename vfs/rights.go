@@ -5,6 +5,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/iam"
+	"ogw/vfs/internal/bucketconf"
 	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/rights"
@@ -42,7 +43,7 @@ func (fs *FS) SetBucketGrants(ctx context.Context, name string, g Grants) error 
 		if err := j.SetsACL(g); err != nil {
 			return err
 		}
-		if err := o.setBucketAttr(t, n, record.GrantsAttr, record.EncodeGrants(g)); err != nil {
+		if err := bucketconf.Set(t, n, record.GrantsAttr, record.EncodeGrants(g)); err != nil {
 			return err
 		}
 		return o.lastWord(t, &j, n)
@@ -56,7 +57,7 @@ func (o *op) lastWord(t cluster.Txn, j *rights.Judge, n *record.Inode) error {
 		return nil
 	}
 	n.Unchoose()
-	if err := tellEntry(t, n); err != nil {
+	if err := record.TellEntry(t, n); err != nil {
 		return err
 	}
 	return o.putChanged(t, n)

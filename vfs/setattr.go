@@ -7,6 +7,7 @@ import (
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/posixacl"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/xattr"
 )
 
 // GetAttr returns the attributes of ino, unflushed writes of this process
@@ -120,12 +121,12 @@ func (o *op) setAttr(t cluster.Txn, cred *Cred, n *record.Inode, dirTime []byte,
 	if set.Mode != nil {
 		n.Choose()
 		n.MakeExplicit()
-		if err := tellEntry(t, n); err != nil {
+		if err := record.TellEntry(t, n); err != nil {
 			return nil, err
 		}
 	}
 	if set.Size != nil || set.UID != nil || set.GID != nil {
-		if err := dropCapability(t, n); err != nil {
+		if err := xattr.DropCapability(t, n); err != nil {
 			return nil, err
 		}
 	}

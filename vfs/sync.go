@@ -15,14 +15,14 @@ const syncParallel = 8
 // syncRelaxed makes the relaxed commits of this process durable, if there
 // are any that are not known to be.
 func (fs *FS) syncRelaxed(ctx context.Context) error {
-	n := fs.commits.made.Load()
-	if fs.commits.synced.Load() >= n {
+	n := fs.commits.Made()
+	if fs.commits.Durable(n) {
 		return nil
 	}
 	if err := fs.kv.Sync(ctx); err != nil {
 		return fserr.Map(err)
 	}
-	fs.commits.mark(n)
+	fs.commits.Mark(n)
 	return nil
 }
 

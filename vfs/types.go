@@ -11,6 +11,7 @@ import (
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/tokens"
 	"ogw/vfs/internal/uploads"
+	"ogw/vfs/internal/xattr"
 )
 
 // Ino is an inode number. Numbers are never used twice in one store, so an
@@ -62,10 +63,10 @@ const (
 	MaxSymlinkBytes = record.MaxSymlinkBytes
 	// MaxXattrNameBytes and MaxXattrValueBytes are Linux's XATTR_NAME_MAX and
 	// XATTR_SIZE_MAX.
-	MaxXattrNameBytes  = 255
-	MaxXattrValueBytes = 64 << 10
+	MaxXattrNameBytes  = xattr.MaxNameBytes
+	MaxXattrValueBytes = xattr.MaxValueBytes
 	// MaxXattrListBytes bounds all names of one inode, Linux's XATTR_LIST_MAX.
-	MaxXattrListBytes = 64 << 10
+	MaxXattrListBytes = xattr.MaxListBytes
 	// MaxLinks bounds the hard links of one file.
 	MaxLinks = 65000
 	// MaxFileBytes bounds a file (8 EiB less one, what an off_t holds).

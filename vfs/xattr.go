@@ -3,13 +3,13 @@ package vfs
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"strings"
 
 	"ogw/cluster"
-	"ogw/vfs/internal/perm"
-	"ogw/vfs/internal/posixacl"
+	"ogw/vfs/internal/locate"
+	"ogw/vfs/internal/objects"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/xattr"
 )
 
 // XattrFlags of SetXattr.
@@ -20,101 +20,22 @@ const (
 	XattrReplace XattrFlags = 2 // ErrNoAttr if absent
 )
 
-const (
-	xattrUser     = "user."
-	xattrTrusted  = "trusted."
-	xattrSecurity = "security."
-
-	// maxXattrs bounds the extended attributes of one inode, which one
-	// transaction must be able to remove.
-	maxXattrs = 4096
-)
-
-func isACLName(name string) bool {
-	return name == posixacl.XattrAccess || name == posixacl.XattrDefault
-}
-
-// checkXattrName checks length and namespace. ErrNotSupported for a namespace
-// that does not exist, ErrRange for a name that is too long (xattr(7)).
-func checkXattrName(name string) error {
-	if len(name) > MaxXattrNameBytes {
-		return ErrRange
-	}
-	if strings.IndexByte(name, 0) >= 0 {
-		return ErrInvalid
-	}
-	for _, ns := range [...]string{xattrUser, xattrTrusted, xattrSecurity} {
-		if strings.HasPrefix(name, ns) {
-			if len(name) == len(ns) {
-				return ErrInvalid
-			}
-			return nil
-		}
-	}
-	if isACLName(name) {
-		return nil
-	}
-	return ErrNotSupported
-}
-
-// checkXattrWrite checks cred's right to change attribute name of n.
-func checkXattrWrite(r cluster.Reader, cred *Cred, n *record.Inode, name string) error {
-	if err := perm.FlagsOf(n).CheckFree(); err != nil {
-		return err
-	}
-	switch {
-	case isACLName(name):
-		if n.IsSymlink() {
-			return ErrNotSupported
-		}
-		if !cred.Owns(n) {
-			return ErrPerm
-		}
-		return nil
-	case strings.HasPrefix(name, xattrUser):
-		if !n.IsRegular() && !n.IsDir() {
-			return ErrPerm
-		}
-		if n.IsDir() && n.Mode&ModeSticky != 0 && !cred.Owns(n) {
-			return ErrPerm
-		}
-		return perm.Check(r, cred, n, AccessWrite)
-	case !cred.Rooted():
-		return ErrPerm
-	}
-	return nil
-}
-
-// checkXattrRead checks cred's right to read attribute name of n.
-func checkXattrRead(r cluster.Reader, cred *Cred, n *record.Inode, name string) error {
-	switch {
-	case strings.HasPrefix(name, xattrUser):
-		if !n.IsRegular() && !n.IsDir() {
-			return ErrNoAttr
-		}
-		return perm.Check(r, cred, n, AccessRead)
-	case strings.HasPrefix(name, xattrTrusted) && !cred.Rooted():
-		return ErrNoAttr
-	}
-	return nil
-}
-
 // GetXattr returns an extended attribute. ErrNoAttr, ErrAccess,
 // ErrNotSupported for an unknown namespace.
 func (fs *FS) GetXattr(ctx context.Context, cred *Cred, ino Ino, name string) (value []byte, err error) {
 	if strings.HasPrefix(name, xattrVirtual) {
 		return fs.virtualXattr(ctx, ino, name)
 	}
-	if err := checkXattrName(name); err != nil {
+	if err := xattr.CheckName(name); err != nil {
 		return nil, err
 	}
-	revoked := name == xattrCapability && fs.hasPieces(ino)
+	revoked := name == xattr.Capability && fs.hasPieces(ino)
 	err = fs.peek(ctx, func(r cluster.Reader) error {
 		n, err := record.GetInode(r, ino)
 		if err != nil {
 			return err
 		}
-		if err := checkXattrRead(r, cred, n, name); err != nil {
+		if err := xattr.CheckRead(r, cred, n, name); err != nil {
 			return err
 		}
 		if !n.Has(record.FlagXattrs) || revoked {
@@ -138,23 +59,14 @@ func (fs *FS) ListXattr(ctx context.Context, cred *Cred, ino Ino) (names []strin
 		if err != nil || !n.Has(record.FlagXattrs) {
 			return err
 		}
-		all, err := xattrNames(r, ino)
+		all, err := xattr.Names(r, ino)
 		for _, name := range all {
-			if strings.HasPrefix(name, xattrTrusted) && !cred.Rooted() || name == xattrCapability && revoked {
+			if xattr.Hidden(cred, name) || name == xattr.Capability && revoked {
 				continue
 			}
 			names = append(names, name)
 		}
 		return err
-	})
-	return names, err
-}
-
-func xattrNames(r cluster.Reader, ino Ino) (names []string, err error) {
-	prefix := record.XattrPrefix(ino)
-	err = r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
-		names = append(names, string(k[len(prefix):]))
-		return nil
 	})
 	return names, err
 }
@@ -172,7 +84,7 @@ func (fs *FS) SetXattr(ctx context.Context, cred *Cred, ino Ino, a Xattr, flags 
 	if strings.HasPrefix(a.Name, xattrVirtual) {
 		return ErrPerm
 	}
-	if err := checkXattrName(a.Name); err != nil {
+	if err := xattr.CheckName(a.Name); err != nil {
 		return err
 	}
 	if flags&^(XattrCreate|XattrReplace) != 0 {
@@ -199,10 +111,10 @@ func (fs *FS) SetXattr(ctx context.Context, cred *Cred, ino Ino, a Xattr, flags 
 			return ErrExist
 		case flags&XattrReplace != 0 && old == nil:
 			return ErrNoAttr
-		case isACLName(a.Name):
-			return o.setACL(t, cred, n, a.Name, value)
+		case xattr.IsACL(a.Name):
+			return o.setACL(t, cred, n, Xattr{a.Name, value})
 		case old == nil:
-			if err := fs.checkXattrRoom(t, n, a.Name); err != nil {
+			if err := xattr.CheckRoom(t, fs.kv, n, a.Name); err != nil {
 				return err
 			}
 		}
@@ -220,7 +132,7 @@ func (fs *FS) RemoveXattr(ctx context.Context, cred *Cred, ino Ino, name string)
 	if strings.HasPrefix(name, xattrVirtual) {
 		return ErrPerm
 	}
-	if err := checkXattrName(name); err != nil {
+	if err := xattr.CheckName(name); err != nil {
 		return err
 	}
 	if err := fs.settleCapability(ctx, ino, name); err != nil {
@@ -238,8 +150,8 @@ func (fs *FS) RemoveXattr(ctx context.Context, cred *Cred, ino Ino, name string)
 		if old == nil {
 			return ErrNoAttr
 		}
-		if isACLName(name) {
-			return o.setACL(t, cred, n, name, nil)
+		if xattr.IsACL(name) {
+			return o.setACL(t, cred, n, Xattr{Name: name})
 		}
 		if err := t.Delete(record.XattrKey(ino, name)); err != nil {
 			return err
@@ -251,7 +163,7 @@ func (fs *FS) RemoveXattr(ctx context.Context, cred *Cred, ino Ino, name string)
 // settleCapability comes before a change of capabilities: what was written
 // before revokes the old ones only.
 func (fs *FS) settleCapability(ctx context.Context, ino Ino, name string) error {
-	if name != xattrCapability {
+	if name != xattr.Capability {
 		return nil
 	}
 	return fs.settle(ctx, ino)
@@ -263,70 +175,62 @@ func (o *op) xattrInode(t cluster.Txn, cred *Cred, ino Ino, name string) (*recor
 	if err != nil {
 		return nil, err
 	}
-	return n, checkXattrWrite(t, cred, n, name)
+	return n, xattr.CheckWrite(t, cred, n, name)
 }
 
-// checkXattrRoom bounds the attributes of one inode, in number and in the
-// length of the list of their names.
-func (fs *FS) checkXattrRoom(r cluster.Reader, n *record.Inode, name string) error {
-	if !n.Has(record.FlagXattrs) {
-		return nil
-	}
-	names, err := xattrNames(r, n.Ino)
-	if err != nil {
-		return err
-	}
-	limit := maxXattrs
-	if ops := fs.kv.Limits().Ops; ops > 0 {
-		limit = min(limit, ops/3) // a removal meets and deletes each, and does the rest
-	}
-	total := len(name) + 1
-	for _, s := range names {
-		total += len(s) + 1
-	}
-	if len(names) >= limit || total > MaxXattrListBytes {
-		return fmt.Errorf("%w: %d extended attributes", ErrNoSpace, len(names))
-	}
-	return nil
-}
-
-// setACL stores or, with an empty value, removes an ACL. An access ACL also
-// sets the mode; one that says no more than the mode is not stored.
-func (o *op) setACL(t cluster.Txn, cred *Cred, n *record.Inode, name string, value []byte) error {
-	a, err := posixacl.Parse(value)
-	if err != nil {
-		return err
-	}
-	if name == posixacl.XattrDefault && !n.IsDir() {
-		if a == nil {
-			return nil
-		}
-		return ErrAccess
-	}
-	if name == posixacl.XattrAccess && a != nil {
-		n.Mode = n.Mode&^0o777 | a.Mode()
-		if !cred.Rooted() && !cred.InGroup(n.GID) {
-			n.Mode &^= ModeSetGID
-		}
-		if !a.Extended() {
-			a = nil
-		}
-	}
-	if a == nil {
-		err = t.Delete(record.XattrKey(n.Ino, name))
-	} else {
-		n.Set(record.FlagXattrs|record.FlagACL, true)
-		err = t.Set(record.XattrKey(n.Ino, name), a.Encode())
-	}
-	if err != nil {
-		return err
-	}
-	if name == posixacl.XattrAccess {
-		n.Choose()
-		n.MakeExplicit()
-	}
-	if err := tellEntry(t, n); err != nil {
+// setACL stores or, with an empty value, removes an ACL.
+func (o *op) setACL(t cluster.Txn, cred *Cred, n *record.Inode, a Xattr) error {
+	changed, err := xattr.SetACL(t, cred, n, a.Name, a.Value)
+	if err != nil || !changed {
 		return err
 	}
 	return o.putChanged(t, n)
+}
+
+// xattrVirtual begins the names of attributes that are computed: they can be
+// read by name, and are neither listed nor stored, so that copies of files
+// do not try to carry them over.
+const xattrVirtual = "ogw."
+
+// virtualXattr answers
+//
+//	ogw.key      the stored path, "bucket/key"
+//	ogw.etag     the ETag that the object doors show
+//	ogw.whereis  who holds the bytes, a line for each extent and holder:
+//	             OFFSET+LENGTH KIND [BLOB NODE ADDRESS PATH DETAIL]
+//
+// ErrNoAttr for other names.
+func (fs *FS) virtualXattr(ctx context.Context, ino Ino, name string) ([]byte, error) {
+	switch name {
+	case "ogw.key":
+		key, err := fs.KeyOf(ctx, ino)
+		return []byte(key), err
+	case "ogw.etag":
+		tag, err := fs.etagOf(ctx, ino)
+		return []byte(tag), err
+	case "ogw.whereis":
+		list, err := fs.whereisInode(ctx, ino)
+		return locate.Format(list, MaxXattrValueBytes), err
+	}
+	return nil, ErrNoAttr
+}
+
+// etagOf returns the ETag of ino's content, what was written until now
+// included.
+func (fs *FS) etagOf(ctx context.Context, ino Ino) (tag ETag, err error) {
+	if err := fs.settle(ctx, ino); err != nil {
+		return "", err
+	}
+	err = fs.view(ctx, func(r cluster.Reader) error {
+		n, err := record.GetInode(r, ino)
+		if err != nil {
+			return err
+		}
+		if !n.IsRegular() && !n.IsDir() {
+			return ErrNoAttr
+		}
+		tag = objects.ETagOf(n)
+		return nil
+	})
+	return tag, err
 }

@@ -1,5 +1,7 @@
 package naming
 
+import "strings"
+
 const (
 	minBucketNameBytes = 3
 	maxBucketNameBytes = 255 // S3's old limit; 63 only binds DNS
@@ -41,4 +43,14 @@ func formattedAsIPv4(name string) bool {
 		}
 	}
 	return dots == 3 && digits > 0
+}
+
+// Reserved reports whether name is one of those of a list, or ends in a dot and one.
+func Reserved(name string, list []string) bool {
+	for _, r := range list {
+		if rest, ok := strings.CutSuffix(name, r); ok && (rest == "" || strings.HasSuffix(rest, ".")) {
+			return true
+		}
+	}
+	return false
 }

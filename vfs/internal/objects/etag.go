@@ -1,12 +1,10 @@
 package objects
 
 import (
-	"crypto/md5"
 	"encoding/hex"
 	"fmt"
 	"strconv"
 
-	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 )
 
@@ -40,12 +38,3 @@ func OpaqueETag(ino record.Ino, version uint64) ETag {
 
 // partETag is the ETag of a part.
 func partETag(sum []byte) ETag { return ETag(hex.EncodeToString(sum)) }
-
-// ParsePartETag is the inverse of partETag.
-func ParsePartETag(e ETag) ([]byte, error) {
-	b, err := hex.DecodeString(string(e))
-	if err != nil || len(b) != md5.Size {
-		return nil, fmt.Errorf("part ETag %q: %w", e, fserr.ErrBadPart)
-	}
-	return b, nil
-}

@@ -144,3 +144,16 @@ func DecodeLongName(b []byte) (Dentry, error) {
 	}
 	return Dentry{Name: string(b)}, nil
 }
+
+// TellEntry brings the entry of a directory in line with its mode, after each
+// change of that.
+func TellEntry(t cluster.Txn, n *Inode) error {
+	if !n.IsDir() || n.Ino == RootIno {
+		return nil
+	}
+	e, err := GetDentry(t, n.Parent, n.Name, true)
+	if err != nil || e == nil || e.Ino != n.Ino || e.Tells == n.EntryTells() {
+		return err
+	}
+	return PutDentry(t, n.Parent, EntryOf(n))
+}

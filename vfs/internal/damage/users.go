@@ -1,4 +1,5 @@
-package vfs
+// Package damage finds the files that use damaged blobs, by a walk over all inodes.
+package damage
 
 import (
 	"context"
@@ -6,6 +7,8 @@ import (
 	"slices"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/content"
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/quarantine"
 	"ogw/vfs/internal/record"
 )
@@ -13,27 +16,23 @@ import (
 // tracePage is how many inodes one snapshot covers.
 const tracePage = 4096
 
-// tracer walks all inodes for those whose contents use damaged blobs.
-type tracer struct {
-	fs       *FS
-	found    map[cluster.BlobID][]Ino
-	contents map[ContentID]bool // that may use one: their own, and by reference
-}
-
-// blobUsers is what the quarantine asks for the files of damaged blobs.
-type blobUsers struct{ *FS }
-
-// Users implements quarantine.Files.
-func (u blobUsers) Users(ctx context.Context, found map[cluster.BlobID][]Ino) error {
-	t := &tracer{fs: u.FS, found: found, contents: make(map[ContentID]bool)}
+// Users adds to found the files that use these damaged blobs.
+func Users(ctx context.Context, s *content.Store, found map[cluster.BlobID][]record.Ino) error {
+	t := &tracer{of: s, found: found, contents: make(map[record.ContentID]bool)}
 	return t.run(ctx)
 }
 
+// tracer walks all inodes for those whose contents use damaged blobs.
+type tracer struct {
+	of       *content.Store
+	found    map[cluster.BlobID][]record.Ino
+	contents map[record.ContentID]bool // that may use one: their own, and by reference
+}
+
 func (t *tracer) run(ctx context.Context) error {
-	fs := t.fs
-	err := fs.view(ctx, func(r cluster.Reader) error {
+	err := t.of.View(ctx, func(r cluster.Reader) error {
 		for id := range t.found {
-			source := ContentID(id.Content)
+			source := record.ContentID(id.Content)
 			t.contents[source] = true
 			prefix := record.RefPrefix(source)
 			err := r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
@@ -54,8 +53,8 @@ func (t *tracer) run(ctx context.Context) error {
 	}
 	from, to := record.Table(record.TabInode)
 	for from != nil {
-		var users []Ino
-		err := fs.view(ctx, func(r cluster.Reader) error {
+		var users []record.Ino
+		err := t.of.View(ctx, func(r cluster.Reader) error {
 			users = nil
 			n, start := 0, from
 			from = nil
@@ -74,7 +73,7 @@ func (t *tracer) run(ctx context.Context) error {
 			return err
 		}
 		for _, ino := range users {
-			if err := t.look(ctx, ino); err != nil && !errors.Is(err, ErrStale) && !errors.Is(err, ErrCorrupt) {
+			if err := t.look(ctx, ino); err != nil && !errors.Is(err, fserr.ErrStale) && !errors.Is(err, fserr.ErrCorrupt) {
 				return err
 			}
 		}
@@ -86,9 +85,8 @@ func (t *tracer) run(ctx context.Context) error {
 }
 
 // look finds which damaged blobs a file uses.
-func (t *tracer) look(ctx context.Context, ino Ino) error {
-	fs := t.fs
-	rd, err := fs.contents.OpenStored(ctx, ino)
+func (t *tracer) look(ctx context.Context, ino record.Ino) error {
+	rd, err := t.of.OpenStored(ctx, ino)
 	if err != nil {
 		return err
 	}

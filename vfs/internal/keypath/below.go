@@ -1,10 +1,10 @@
-package vfs
+package keypath
 
 import (
-	"context"
 	"errors"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 )
 
@@ -17,40 +17,35 @@ const maxLinksTried = 256
 // lying where its last one was. Of many links, the last made and the first
 // 256 in the order of their directories are looked at. ErrStale if ino is
 // gone.
-func (fs *FS) IsBelow(ctx context.Context, top, ino Ino) (below bool, err error) {
-	err = fs.peek(ctx, func(r cluster.Reader) error {
-		n, err := record.GetInode(r, ino)
-		if err != nil {
-			return err
-		}
-		if n.IsDir() {
-			below, err = dirBelow(r, n, top)
-			return err
-		}
-		below, err = fileBelow(r, n, top)
-		return err
-	})
-	return below, err
+func IsBelow(r cluster.Reader, top, ino record.Ino) (bool, error) {
+	n, err := record.GetInode(r, ino)
+	if err != nil {
+		return false, err
+	}
+	if n.IsDir() {
+		return dirBelow(r, n, top)
+	}
+	return fileBelow(r, n, top)
 }
 
 // dirBelow walks from d up to the root.
-func dirBelow(r cluster.Reader, d *record.Inode, top Ino) (_ bool, err error) {
+func dirBelow(r cluster.Reader, d *record.Inode, top record.Ino) (_ bool, err error) {
 	var way record.LoopDetector
 	for d.Ino != top {
-		if d.Ino == RootIno {
+		if d.Ino == record.RootIno {
 			return false, nil
 		}
 		if err := way.Visit(d.Ino); err != nil {
 			return false, err
 		}
-		if d, err = getDir(r, d.Parent); err != nil {
+		if d, err = GetDir(r, d.Parent); err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-func fileBelow(r cluster.Reader, n *record.Inode, top Ino) (bool, error) {
+func fileBelow(r cluster.Reader, n *record.Inode, top record.Ino) (bool, error) {
 	below, err := parentBelow(r, n.Parent, top)
 	if below || err != nil || !n.Has(record.FlagLinks) {
 		return below, err
@@ -71,9 +66,9 @@ func fileBelow(r cluster.Reader, n *record.Inode, top Ino) (bool, error) {
 
 // parentBelow is dirBelow for a directory that may be gone, as that of a file
 // which somebody has open.
-func parentBelow(r cluster.Reader, dir, top Ino) (bool, error) {
-	d, err := getDir(r, dir)
-	if errors.Is(err, ErrStale) {
+func parentBelow(r cluster.Reader, dir, top record.Ino) (bool, error) {
+	d, err := GetDir(r, dir)
+	if errors.Is(err, fserr.ErrStale) {
 		return false, nil
 	}
 	if err != nil {

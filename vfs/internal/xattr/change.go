@@ -1,0 +1,100 @@
+package xattr
+
+import (
+	"fmt"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/perm"
+	"ogw/vfs/internal/posixacl"
+	"ogw/vfs/internal/record"
+)
+
+// maxCount bounds the extended attributes of one inode, which one
+// transaction must be able to remove.
+const maxCount = 4096
+
+// Names returns the names of the attributes of an inode, in byte order.
+func Names(r cluster.Reader, ino record.Ino) (names []string, err error) {
+	prefix := record.XattrPrefix(ino)
+	err = r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
+		names = append(names, string(k[len(prefix):]))
+		return nil
+	})
+	return names, err
+}
+
+// CheckRoom bounds the attributes of one inode, in number and in the
+// length of the list of their names.
+func CheckRoom(r cluster.Reader, kv cluster.KV, n *record.Inode, name string) error {
+	if !n.Has(record.FlagXattrs) {
+		return nil
+	}
+	names, err := Names(r, n.Ino)
+	if err != nil {
+		return err
+	}
+	limit := maxCount
+	if ops := kv.Limits().Ops; ops > 0 {
+		limit = min(limit, ops/3) // a removal meets and deletes each, and does the rest
+	}
+	total := len(name) + 1
+	for _, s := range names {
+		total += len(s) + 1
+	}
+	if len(names) >= limit || total > MaxListBytes {
+		return fmt.Errorf("%w: %d extended attributes", fserr.ErrNoSpace, len(names))
+	}
+	return nil
+}
+
+// SetACL stores or, with an empty value, removes an ACL. An access ACL also
+// sets the mode; one that says no more than the mode is not stored. It reports whether
+// n changed, which the caller stores.
+func SetACL(t cluster.Txn, cred *perm.Cred, n *record.Inode, name string, value []byte) (changed bool, err error) {
+	a, err := posixacl.Parse(value)
+	if err != nil {
+		return false, err
+	}
+	if name == posixacl.XattrDefault && !n.IsDir() {
+		if a == nil {
+			return false, nil
+		}
+		return false, fserr.ErrAccess
+	}
+	if name == posixacl.XattrAccess && a != nil {
+		n.Mode = n.Mode&^0o777 | a.Mode()
+		if !cred.Rooted() && !cred.InGroup(n.GID) {
+			n.Mode &^= record.ModeSetGID
+		}
+		if !a.Extended() {
+			a = nil
+		}
+	}
+	if a == nil {
+		err = t.Delete(record.XattrKey(n.Ino, name))
+	} else {
+		n.Set(record.FlagXattrs|record.FlagACL, true)
+		err = t.Set(record.XattrKey(n.Ino, name), a.Encode())
+	}
+	if err != nil {
+		return false, err
+	}
+	if name == posixacl.XattrAccess {
+		n.Choose()
+		n.MakeExplicit()
+	}
+	if err := record.TellEntry(t, n); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// DropCapability takes the capabilities of a program away, as every change of
+// its content does, whoever makes it (capabilities(7)).
+func DropCapability(t cluster.Txn, n *record.Inode) error {
+	if n.IsDir() || !n.Has(record.FlagXattrs) {
+		return nil
+	}
+	return t.Delete(record.XattrKey(n.Ino, Capability))
+}
