@@ -51,7 +51,7 @@ func BenchmarkRequest(b *testing.B) {
 // BenchmarkHeads is what Heads and the states of a connection cost alone: of a request
 // that is complete, runs and ends, with the pool that all connections share.
 func BenchmarkHeads(b *testing.B) {
-	pool := NewPool(HeadBytes)
+	pool, head := NewPool(HeadBytes), make([]byte, 200)
 	h := Heads(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), pool)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
@@ -61,7 +61,7 @@ func BenchmarkHeads(b *testing.B) {
 		r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=x")
 		w := httptest.NewRecorder()
 		for pb.Next() {
-			count.came(200)
+			count.came(head)
 			count.complete()
 			h.ServeHTTP(w, r)
 			count.idles()

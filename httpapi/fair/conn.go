@@ -42,7 +42,7 @@ func (c *conn) Close() error {
 // Read implements net.Conn.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if n > 0 && !c.head.came(n) {
+	if n > 0 && !c.head.came(p[:n]) {
 		_ = c.Close()
 		return 0, io.EOF
 	}

@@ -1,8 +1,10 @@
 package fair
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
+	"strconv"
 	"sync"
 )
 
@@ -18,6 +20,8 @@ const (
 	// carriedBytes is what net/http may have read of a head together with the
 	// request before it: its buffer, and with TLS carriedTLS, a record.
 	carriedBytes, carriedTLS = 4 << 10, 16 << 10
+	// tlsHandshake is the first byte of a TLS connection (RFC 8446, section 5.1).
+	tlsHandshake = 22
 	// fieldBytes is what a field of a complete head costs beside its text.
 	fieldBytes = 160
 	// streamBytes is what a running HTTP/2 request costs: goroutine, buffer and
@@ -37,6 +41,7 @@ type headCount struct {
 	off      bool       // a request runs, or frames count
 	frames   framing    // with HTTP/2
 	tls      bool
+	clear    bool // what came of the head is not encrypted
 	idle     bool // net/http waits for the next request
 	unread   bool // and nothing came since the last
 	deadline bool // and it has set the deadline of that wait
@@ -53,13 +58,50 @@ type framing interface {
 	end()
 }
 
-// came charges n bytes, if they are of a head, and reports whether they may stay.
-func (h *headCount) came(n int) bool {
+// came charges bytes, if they are of a head, and reports whether they may stay.
+func (h *headCount) came(p []byte) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.unread = false
-	return h.off || h.charge(n)
+	if h.off {
+		return true
+	}
+	if h.held == 0 {
+		h.clear = !h.tls && p[0] != tlsHandshake
+	}
+	if h.clear {
+		p = p[:headLength(p)]
+	}
+	return h.charge(len(p))
 }
+
+// headLength returns how many of these bytes can be of heads: all but those of the
+// body that follows the first one, which cost what they are long. Many clients that
+// put at once would otherwise have no shares.
+func headLength(p []byte) int {
+	head, rest, ok := bytes.Cut(p, headEnd)
+	if !ok {
+		return len(p)
+	}
+	return len(p) - min(len(rest), bodyLength(head))
+}
+
+// bodyLength is what a head says of its body, 0 if that is not told by a number.
+func bodyLength(head []byte) int {
+	for line := range bytes.Lines(head) {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		if bytes.EqualFold(name, lengthField) {
+			n, _ := strconv.Atoi(string(bytes.TrimSpace(value))) // of what is no number net/http says so
+			return max(n, 0)
+		}
+	}
+	return 0
+}
+
+var (
+	headEnd     = []byte("\r\n\r\n")
+	lengthField = []byte("Content-Length")
+)
 
 // charge is for the holder of mu.
 func (h *headCount) charge(n int) bool {
