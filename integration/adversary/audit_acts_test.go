@@ -23,7 +23,8 @@ var requestID = regexp.MustCompile(`^[0-9A-F]{16}$`)
 
 // adminReads are the operations of the admin API that change nothing.
 var adminReads = []string{"Status", "Gateways", "Mounts", "Whereis", "ListUsers", "ListBuckets", "Bucket", "Usage",
-	"ListExports", "ListLocks", "ListQuarantine", "UseBackup", "ReadBackup", "RemoveBackup", "Health", "Ready", "Profile", "Authenticate"}
+	"ListExports", "ListLocks", "ListQuarantine", "UseBackup", "ReadBackup", "RemoveBackup", "Health", "Ready", "Profile", "Authenticate",
+	"ListRoles", "Role", "ListGroups", "ListPolicies", "Policy", "Simulate"}
 
 // act is what an operator does, and what the line of it must say.
 type act struct {
@@ -41,6 +42,15 @@ func TestAuditOfAdministration(t *testing.T) {
 		t.Fatal(err)
 	}
 	words := func(w ...string) func() []string { return func() []string { return w } }
+	document := func(name, text string) string {
+		file := filepath.Join(s.Dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	trust := document("trust.json", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"AWS":"*"},"Action":"sts:AssumeRole"}]}`)
+	reading := document("reading.json", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:GetObject","Resource":"*"}]}`)
 	acts := []act{
 		{"AddUser", "carol", "uid=4711", "ok", words("user", "add", "carol", "--uid", "4711")},
 		{"RenameUser", "carol", "to=carla", "ok", words("user", "rename", "carol", "carla")},
@@ -59,6 +69,18 @@ func TestAuditOfAdministration(t *testing.T) {
 		{"Purge", "photos", "", "ok", words("purge", "photos/")},
 		{"Check", "", "", "ok", words("check")},
 		{"RemoveBucket", "photos", "", "ok", words("bucket", "remove", "photos")},
+		{"AddGroup", "", "", "ok", words("group", "add", "staff")},
+		{"AddMember", "staff", "", "ok", words("group", "join", "staff", "carla")},
+		{"PutPolicy", "reading", "", "ok", words("policy", "put", "reading", reading)},
+		{"AttachPolicy", "reading", "", "ok", words("policy", "attach", "reading", "--group", "staff")},
+		{"DetachPolicy", "reading", "", "ok", words("policy", "detach", "reading", "--group", "staff")},
+		{"RemovePolicy", "reading", "", "ok", words("policy", "remove", "reading")},
+		{"RemoveMember", "staff", "", "ok", words("group", "leave", "staff", "carla")},
+		{"RemoveGroup", "staff", "", "ok", words("group", "remove", "staff")},
+		{"AddRole", "", "", "ok", words("role", "add", "reader", "--trust", trust)},
+		{"SetTrust", "reader", "", "ok", words("role", "trust", "reader", "--trust", trust)},
+		{"RevokeRole", "reader", "", "ok", words("role", "revoke", "reader")},
+		{"RemoveRole", "reader", "", "ok", words("role", "remove", "reader")},
 		{"RemoveUser", "carla", "", "ok", words("user", "remove", "carla")},
 		{"Stop", "", "", "ok", words("stop")},
 	}
