@@ -25,6 +25,10 @@ func (q RenameUser) describe() (target, detail string) { return "", settings("to
 
 func (q AddKey) describe() (target, detail string) { return "", settings("key", q.AccessKey) }
 
+func (q AddRole) describe() (target, detail string) { return q.Name, "" }
+
+func (q AddGroup) describe() (target, detail string) { return q.Name, "" }
+
 func (q AddBucket) describe() (target, detail string) { return q.Name, settings("owner", q.Owner) }
 
 func (q SetBucket) describe() (target, detail string) {

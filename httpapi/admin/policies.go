@@ -7,6 +7,7 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
+	"ogw/httpapi"
 	"ogw/vfs"
 	"ogw/vfs/iam"
 )
@@ -44,6 +45,7 @@ func (s *Server) putPolicy(r *http.Request, p httprouter.Params) (any, error) {
 	if err := decode(r, &q); err != nil {
 		return nil, err
 	}
+	httpapi.NoteText(r.Context(), "policy", string(q.Document))
 	name := p.ByName("name")
 	if _, err := s.FS.IAM().PutPolicy(r.Context(), name, q.Document); err != nil {
 		return nil, badPolicy(err)

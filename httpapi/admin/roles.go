@@ -9,6 +9,7 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
+	"ogw/httpapi"
 	"ogw/httpapi/apierr"
 	"ogw/vfs/iam"
 	"ogw/vfs/policy"
@@ -57,6 +58,7 @@ func (s *Server) addRole(r *http.Request, _ httprouter.Params) (any, error) {
 	if err := decode(r, &q); err != nil {
 		return nil, err
 	}
+	httpapi.NoteText(r.Context(), "trust", string(q.Trust))
 	if _, err := s.FS.IAM().CreateRole(r.Context(), iam.NewRole{Name: q.Name, Trust: q.Trust, MaxSession: q.MaxSession}); err != nil {
 		return nil, badPolicy(err)
 	}
@@ -69,6 +71,7 @@ func (s *Server) setTrust(r *http.Request, p httprouter.Params) (any, error) {
 	if err := decode(r, &q); err != nil {
 		return nil, err
 	}
+	httpapi.NoteText(r.Context(), "trust", string(q.Trust))
 	if err := s.FS.IAM().SetTrust(r.Context(), p.ByName("name"), q.Trust); err != nil {
 		return nil, badPolicy(err)
 	}

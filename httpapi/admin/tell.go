@@ -29,8 +29,7 @@ func tellPath(r *http.Request, p httprouter.Params) {
 	for _, name := range []string{"name", "id"} {
 		httpapi.NoteTarget(r.Context(), p.ByName(name), "")
 	}
-	httpapi.NoteTarget(r.Context(), "", settings("key", p.ByName("key")))
-	httpapi.NoteTarget(r.Context(), "", settings("key", p.ByName("key")))
+	httpapi.NoteTarget(r.Context(), "", settings("key", p.ByName("key"), "user", p.ByName("user"), p.ByName("kind"), p.ByName("to")))
 }
 
 // settings writes names and values in turn; values that are "", false or nil
