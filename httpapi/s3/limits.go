@@ -14,7 +14,7 @@ const (
 	maxConfigBytes = 64 << 10
 	// maxDocumentBytes bounds the larger ones that are decoded at a time, and
 	// the listings that are being sent; others get 503 SlowDown.
-	maxDocumentBytes = 64 << 20
+	maxDocumentBytes = 48 << 20
 	// maxDeleteKeys is S3's limit of one DeleteObjects.
 	maxDeleteKeys = 1000
 	// maxUserMetaBytes bounds user metadata, names and values together (S3).

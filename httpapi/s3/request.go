@@ -7,6 +7,7 @@ import (
 
 	"ogw/httpapi/fair"
 	"ogw/httpapi/sigv4"
+	"ogw/internal/eager"
 	"ogw/vfs"
 	"ogw/vfs/users"
 )
@@ -31,6 +32,7 @@ type request struct {
 	slotOf     fair.Key       // who holds the slot of this request
 	slotted    bool
 	memory     int64 // taken of documents
+	eager      bool  // for a document that is decoded
 
 	// What policies go by.
 	call vfs.Call
@@ -64,6 +66,16 @@ func (q *request) takeMemory(n int64) error {
 	return nil
 }
 
+// takeDecoded is takeMemory for what a document becomes, which makes a multiple of
+// garbage on the way.
+func (q *request) takeDecoded(n int64) error {
+	if !q.eager {
+		q.eager = true
+		eager.Begin()
+	}
+	return q.takeMemory(n)
+}
+
 // enter takes a slot for the request: nothing is held, and no body is read,
 // for one that is not authenticated and may not do what it asks for.
 func (q *request) enter() error {
@@ -79,6 +91,10 @@ func (q *request) leave() {
 	if q.memory > 0 {
 		q.documents.Give(q.slotOf, q.memory)
 		q.memory = 0
+	}
+	if q.eager {
+		eager.End()
+		q.eager = false
 	}
 	if q.slotted {
 		q.slots.Give(q.slotOf, 1)

@@ -161,7 +161,7 @@ func (q *request) readXML(b xmlBounds, into any) error {
 	if p.md5 != nil {
 		body.md5 = md5.New()
 	}
-	err = parseXML(body, b, q.memory, q.takeMemory, into)
+	err = parseXML(body, b, q.memory, q.takeDecoded, into)
 	if body.err != nil {
 		return body.err // the body's fault, not that of the XML
 	}
