@@ -92,11 +92,7 @@ func namedBlobs(k, v []byte, fn func(Blob) error) error {
 	var list []record.Extent
 	switch k[0] {
 	case record.TabExtent:
-		c, off, err := record.ParseExtentKey(k)
-		if err != nil {
-			return nil //nolint:nilerr // Check tells
-		}
-		e, err := record.DecodeExtent(off, v)
+		c, e, err := record.ParseExtent(k, v)
 		if err != nil {
 			return nil //nolint:nilerr // Check tells
 		}

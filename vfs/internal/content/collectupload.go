@@ -52,11 +52,7 @@ func (s *Store) CollectUpload(ctx context.Context, upload record.ContentID) erro
 func EachExtent(r cluster.Reader, c record.ContentID, fn func(*record.Extent)) error {
 	prefix := record.ExtentPrefix(c)
 	return r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
-		_, off, err := record.ParseExtentKey(k)
-		if err != nil {
-			return err
-		}
-		e, err := record.DecodeExtent(off, v)
+		_, e, err := record.ParseExtent(k, v)
 		if err == nil {
 			fn(&e)
 		}

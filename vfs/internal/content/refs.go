@@ -65,11 +65,7 @@ func forgetNamed(r cluster.Reader, user record.ContentID, sources map[record.Con
 		return nil
 	}
 	return r.Scan(record.ExtentPrefix(user), record.ExtentPrefix(user+1), cluster.ScanOptions{}, func(k, v []byte) error {
-		_, off, err := record.ParseExtentKey(k)
-		if err != nil {
-			return err
-		}
-		e, err := record.DecodeExtent(off, v)
+		_, e, err := record.ParseExtent(k, v)
 		if err != nil {
 			return err
 		}

@@ -110,11 +110,7 @@ func (ch *Change) dropBlobIfUnnamed(t cluster.Txn, c record.ContentID, e *record
 func blobNamed(r cluster.Reader, c record.ContentID, seq uint64, origin, size int64, limit int) (named bool, err error) {
 	o := cluster.ScanOptions{Limit: limit}
 	err = r.Scan(record.ExtentKey(c, origin), record.ExtentKey(c, origin+size), o, func(k, v []byte) error {
-		_, off, err := record.ParseExtentKey(k)
-		if err != nil {
-			return err
-		}
-		x, err := record.DecodeExtent(off, v)
+		_, x, err := record.ParseExtent(k, v)
 		if err != nil {
 			return err
 		}

@@ -68,11 +68,7 @@ func LoadPage(r cluster.Reader, c record.ContentID, from, to int64, limit, maxIn
 		}
 	}
 	add := func(k, v []byte) error {
-		_, off, err := record.ParseExtentKey(k)
-		if err != nil {
-			return err
-		}
-		e, err := record.DecodeExtent(off, v)
+		_, e, err := record.ParseExtent(k, v)
 		if err != nil {
 			return err
 		}

@@ -96,11 +96,7 @@ func (m *merge) fill() error {
 			m.next = append(append([]byte(nil), page[len(page)-1].key...), 0)
 		}
 		for _, p := range page {
-			id, off, err := record.ParseExtentKey(p.key)
-			var e record.Extent
-			if err == nil {
-				e, err = record.DecodeExtent(off, p.value)
-			}
+			id, e, err := record.ParseExtent(p.key, p.value)
 			if err != nil {
 				m.c.report(findings{{"extent-record", err.Error(), nil}})
 				continue

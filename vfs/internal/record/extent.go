@@ -117,6 +117,16 @@ func (e *Extent) Slice(from, to int64) Extent {
 	return s
 }
 
+// ParseExtent decodes an extent and whose it is. What is inline aliases v.
+func ParseExtent(k, v []byte) (ContentID, Extent, error) {
+	c, off, err := ParseExtentKey(k)
+	if err != nil {
+		return 0, Extent{}, err
+	}
+	e, err := DecodeExtent(off, v)
+	return c, e, err
+}
+
 func ParseExtentKey(k []byte) (ContentID, int64, error) {
 	if len(k) != 17 || k[0] != TabExtent {
 		return 0, 0, fmt.Errorf("%w: extent key %x", fserr.ErrCorrupt, k)
