@@ -2,11 +2,12 @@ package fusemount
 
 import (
 	"context"
-	"ogw/vfs"
-	"ogw/vfs/lock"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"ogw/vfs"
+	"ogw/vfs/lock"
 )
 
 // fileHandle is one open file of the kernel.

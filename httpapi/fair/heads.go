@@ -80,7 +80,7 @@ func (h *headCount) came(p []byte) bool {
 // put at once would otherwise have no shares.
 func headLength(p []byte) int {
 	head, rest, ok := bytes.Cut(p, headEnd)
-	if !ok {
+	if !ok || len(rest) == 0 {
 		return len(p)
 	}
 	return len(p) - min(len(rest), bodyLength(head))
