@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/cluster/internal/occ"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -43,6 +44,27 @@ func mapError(err error) error {
 		class = cluster.ErrUnavailable
 	}
 	return fmt.Errorf("%w: %w", class, err)
+}
+
+// persist sends a request again until it is answered, for requestTimeout at the
+// most; the client itself resends only reads. The request may take effect twice.
+func persist(ctx context.Context, request func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		err := request(limited)
+		switch {
+		case err == nil:
+			return nil
+		case isAnswer(err), occ.Backoff(limited, attempt) != nil:
+			return callerOr(ctx, err)
+		}
+	}
+}
+
+// isAnswer reports whether a member gave err, and would give it again.
+func isAnswer(err error) bool {
+	return isRefusal(err) || errors.Is(err, rpctypes.ErrNoSpace) || errors.Is(err, rpctypes.ErrLeaseNotFound)
 }
 
 // callerOr returns why the caller of a request gave up, else the mapped err.

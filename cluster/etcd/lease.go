@@ -24,13 +24,19 @@ type lease struct {
 }
 
 func newLease(ctx context.Context, client *clientv3.Client) (*lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	grant, err := client.Grant(ctx, leaseSeconds)
+	var id clientv3.LeaseID
+	// One that was granted without an answer ends by its time.
+	err := persist(ctx, func(ctx context.Context) error {
+		grant, err := client.Grant(ctx, leaseSeconds)
+		if err == nil {
+			id = grant.ID
+		}
+		return err
+	})
 	if err != nil {
-		return nil, callerOr(ctx, err)
+		return nil, err
 	}
-	session, err := concurrency.NewSession(client, concurrency.WithLease(grant.ID))
+	session, err := concurrency.NewSession(client, concurrency.WithLease(id))
 	if err != nil {
 		return nil, mapError(err)
 	}

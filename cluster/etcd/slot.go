@@ -214,15 +214,20 @@ func (p *slots) take(ctx context.Context) (*slot, error) {
 	p.made++
 	s := &slot{key: p.keys.slot(int64(lease.id()), p.made)}
 	p.mu.Unlock()
+	return s, p.create(ctx, lease, s)
+}
 
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	answer, err := p.client.Put(ctx, s.key, s.value(byFence), clientv3.WithLease(lease.id()))
-	if err != nil {
-		return nil, callerOr(ctx, err)
-	}
-	s.rev = answer.Header.Revision
-	return s, nil
+// create makes a slot that nobody else uses, so that a second Put after a lost
+// answer is like the first. Were the first to come later still, the slot's next
+// commit would be refused and the slot given up.
+func (p *slots) create(ctx context.Context, lease *lease, s *slot) error {
+	return persist(ctx, func(ctx context.Context) error {
+		answer, err := p.client.Put(ctx, s.key, s.value(byFence), clientv3.WithLease(lease.id()))
+		if err == nil {
+			s.rev = answer.Header.Revision
+		}
+		return err
+	})
 }
 
 func (p *slots) giveBack(s *slot) {

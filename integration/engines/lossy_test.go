@@ -91,3 +91,27 @@ func TestEtcdLostAnswers(t *testing.T) {
 		t.Errorf("%d outcomes stayed unknown", n)
 	}
 }
+
+// A client's first commit asks for a lease and a slot, whose answers are lost as
+// well.
+func TestEtcdLostFirstAnswers(t *testing.T) {
+	e := testenv.StartEtcd(t, 1)
+	p := newLossyProxy(t, e.Endpoints()[0])
+	p.rate = 0.1
+	prefix := newPrefix()
+	clients := make([]cluster.KV, 24)
+	for i := range clients {
+		clients[i] = openEtcd(t, prefix, p.addr())
+	}
+	p.losing.Store(true)
+	defer p.losing.Store(false)
+	for i, kv := range clients {
+		err := kv.Update(t.Context(), func(txn cluster.Txn) error { return txn.Set([]byte{'c', byte(i)}, nil) })
+		if err != nil {
+			t.Errorf("client %d: %v", i, err)
+		}
+	}
+	if p.lost.Load() == 0 {
+		t.Error("no answer was lost")
+	}
+}
