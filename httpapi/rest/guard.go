@@ -26,6 +26,9 @@ func newGuard(c Config) guard {
 	open := len(c.Tokens) == 0 && !c.Users
 	g := guard{checkOrigin: open || c.Users, checkHost: open,
 		hosts: map[string]bool{}, origin: http.NewCrossOriginProtection()}
+	for _, o := range c.Origins {
+		_ = g.origin.AddTrustedOrigin(o) // AnyOrigin is none: what checks has no such
+	}
 	for _, h := range c.Hosts {
 		g.hosts[strings.ToLower(h)] = true
 	}

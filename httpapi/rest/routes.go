@@ -28,6 +28,7 @@ func New(c Config) *Server {
 		fs:        c.FS,
 		auth:      newAuthenticator(c),
 		guard:     newGuard(c),
+		cors:      cors{c.Origins, c.Users},
 		maxObject: c.MaxObjectBytes,
 		slots:     fair.NewPool(int64(cmp.Or(c.MaxRequests, defaultMaxRequests))),
 		listings:  fair.NewPool(maxListingBytes),
@@ -87,6 +88,7 @@ func (s *Server) enter(h handler) httprouter.Handle {
 	return func(w http.ResponseWriter, hr *http.Request, _ httprouter.Params) {
 		r := &request{Request: hr, w: w}
 		w.Header().Set("X-Request-Id", httpapi.RequestID(hr.Context()))
+		r.shared = s.cors.share(w, hr)
 		err := s.admit(r)
 		if err == nil {
 			err = s.run(h, r)
@@ -136,6 +138,9 @@ func (s *Server) options(r *request) error {
 	h := r.w.Header()
 	h.Set("Allow", allowed)
 	h.Set("Accept-Ranges", "bytes")
+	if r.shared {
+		s.cors.preflight(r.w, r.Request, allowed)
+	}
 	r.w.WriteHeader(http.StatusNoContent)
 	return nil
 }

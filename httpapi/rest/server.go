@@ -27,6 +27,10 @@ type Config struct {
 	// Hosts are names, besides loopback ones, by which an open door may be
 	// addressed.
 	Hosts []string
+	// Origins are those whose pages may use the door, as browsers write them
+	// ("https://app.example"). AnyOrigin is for doors that nobody comes into by what
+	// browsers send along by themselves: with Tokens and without Users.
+	Origins []string
 	// MaxObjectBytes bounds a body; 0 means vfs.MaxObjectBytes.
 	MaxObjectBytes int64
 	// MaxRequests bounds requests in flight; others get 503. 0 means
@@ -44,6 +48,7 @@ type Server struct {
 	fs        *vfs.FS
 	auth      authenticator
 	guard     guard
+	cors      cors
 	maxObject int64
 	slots     *fair.Pool // requests in flight
 	listings  *fair.Pool // bytes of listings that are being sent
@@ -60,6 +65,8 @@ type request struct {
 	w   http.ResponseWriter
 	key string // the path without its first slash
 	who identity
+	// shared tells that a page of another origin may read the answer.
+	shared bool
 }
 
 // client is by whom slots are counted: the user, else the address.

@@ -111,6 +111,7 @@ type Gateway struct {
 	Tokens    []string `toml:"tokens" secret:"true" for:"rest" doc:"bearer tokens that may do everything"`
 	Users     bool     `toml:"users" for:"rest" doc:"admit users with basic credentials"`
 	Hosts     []string `toml:"hosts" for:"rest" doc:"host names besides loopback, where nobody must authenticate"`
+	Origins   []string `toml:"cors_origins" for:"rest" doc:"origins whose pages may use the gateway; \"*\" for all, where it has tokens and no users"`
 	MaxObject Size     `toml:"max_object" for:"s3 rest" doc:"largest body"`
 	UID       *uint32  `toml:"uid" for:"rest" doc:"owner of what tokens and open access write"`
 	GID       *uint32  `toml:"gid" for:"rest" doc:"its group"`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -257,6 +258,14 @@ func (g *Gateway) validateREST(v *validator) {
 	}
 	if g.Open() && len(g.TrustedProxies) > 0 {
 		v.bad("trusted_proxies", "without tokens and users the proxy itself is who asks, not its clients")
+	}
+	for _, o := range g.Origins {
+		switch {
+		case o != "*" && http.NewCrossOriginProtection().AddTrustedOrigin(o) != nil:
+			v.bad("cors_origins", "%q is no origin such as \"https://app.example.com\"", o)
+		case o == "*" && (len(g.Tokens) == 0 || g.Users):
+			v.bad("cors_origins", "\"*\" is for gateways with tokens and without users: browsers know names and passwords by themselves")
+		}
 	}
 	if len(g.Hosts) > 0 && (len(g.Tokens) > 0 || g.Users) {
 		v.bad("hosts", "it is for gateways without tokens and users")

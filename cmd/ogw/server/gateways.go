@@ -118,7 +118,7 @@ func (s *gateways) openREST(_ context.Context, g config.Gateway, l net.Listener)
 	e := s.engine
 	return s.httpDoor(g, identified(g, l, s.opt.Log), rest.New(rest.Config{
 		FS: s.namespace.fs, Logger: s.opt.Access, Done: both(e.meters.http(g.Name), e.audit.http("rest", g.Name, apiCode)),
-		Guesses: s.guesses, Tokens: g.Tokens, Users: g.Users, Owner: restOwner(g), Hosts: g.Hosts,
+		Guesses: s.guesses, Tokens: g.Tokens, Users: g.Users, Owner: restOwner(g), Hosts: g.Hosts, Origins: g.Origins,
 		MaxObjectBytes: int64(g.MaxObject), Sends: s.sends, MaxRequests: cmp.Or(g.MaxRequests, e.budgets.requests),
 		ActiveContent: g.ActiveContent,
 	}))
