@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
@@ -11,6 +12,9 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
+
+// requestTimeout bounds one request, an election within it.
+const requestTimeout = 10 * time.Second
 
 // refusals are errors that a member gives before a request has any effect.
 var refusals = []error{

@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -12,9 +11,6 @@ import (
 
 	"ogw/cluster/internal/occ"
 )
-
-// requestTimeout bounds one read, an election within it.
-const requestTimeout = 10 * time.Second
 
 // source is the store at one revision, as an occ.Source.
 type source struct {
