@@ -11,6 +11,7 @@ const (
 
 	procGetattr     = 1
 	procLookup      = 3
+	procReadlink    = 5
 	procWrite       = 7
 	procCreate      = 8
 	procMkdir       = 9
@@ -35,6 +36,7 @@ const (
 const (
 	version   = 3
 	maxHandle = 64
+	maxPath   = 1024
 	fileSync  = 2
 	attrBytes = 84
 	dirBytes  = 4096
@@ -103,6 +105,18 @@ func (c *Conn) Read(fh []byte, off uint64, count uint32) (uint32, []byte, error)
 	skipAttr(r)
 	r.Uint64() // count, eof
 	return st, r.Opaque(int(count)), r.Err()
+}
+
+// Readlink is READLINK.
+func (c *Conn) Readlink(fh []byte) (uint32, string, error) {
+	var w xdr.Writer
+	w.Opaque(fh)
+	st, r, err := c.status(NFS, procReadlink, &w)
+	if err != nil || st != OK {
+		return st, "", err
+	}
+	skipAttr(r)
+	return st, r.String(maxPath), r.Err()
 }
 
 // Write is WRITE, durable when it returns.
