@@ -35,7 +35,7 @@ func groups() []group {
 		{"modes", nil, modeCases}, {"create", nil, createCases}, {"kinds", nil, kindCases},
 		{"attributes", nil, attrCases}, {"statx", nil, statxCases}, {"privileges", nil, privilegeCases}, {"chmod", nil, chmodCases}, {"chown", nil, chownCases},
 		{"permissions", nil, permCases}, {"sticky", nil, stickyCases}, {"times", nil, timeCases},
-		{"data", nil, dataCases}, {"contents", nil, contentCases}, {"sizes", nil, sizeCases}, {"fallocate", []Feature{Fallocate}, fallocateCases},
+		{"data", nil, dataCases}, {"contents", nil, contentCases}, {"aio", []Feature{Direct}, aioCases}, {"sizes", nil, sizeCases}, {"fallocate", []Feature{Fallocate}, fallocateCases},
 		{"exec", nil, execCases}, {"locks", nil, lockCases}, {"lockranges", nil, lockRangeCases},
 		{"directories", nil, dirCases}, {"kept", []Feature{Kept}, keptCases},
 		{"xattrs", []Feature{Xattr}, xattrCases}, {"xattrspaces", []Feature{Xattr}, xattrSpaceCases},
