@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ogw/integration/testenv"
 )
 
 const (
@@ -356,8 +358,15 @@ func TestSignalsDuringLocks(t *testing.T) {
 	}
 }
 
-// lockTries is how often TestSignalsMeetLocks waits and is interrupted.
-const lockTries = 60
+const (
+	// lockTries is how often TestSignalsMeetLocks waits and is interrupted;
+	// OGW_LOCK_TRIES says otherwise.
+	lockTries = 60
+	// lockMoments are those of a wait at which it is, and lockMoment lies between
+	// two of them.
+	lockMoments = 60
+	lockMoment  = 100 * time.Microsecond
+)
 
 // TestSignalsMeetLocks interrupts or kills a process at any moment of its wait for a
 // lock, its begin above all: no signal is lost, the waiter ends. The kernel
@@ -377,10 +386,10 @@ func signalsMeetLocks(t *testing.T, call string) {
 	holder := startCaller(t, program, "flock-now", false, file)
 	holder.begin()
 	holder.want("result 0 0")
-	for i := range lockTries {
+	for i := range testenv.Count(t, "OGW_LOCK_TRIES", lockTries) {
 		c := startCaller(t, program, call, false, file)
 		c.begin()
-		time.Sleep(time.Duration(i) * 100 * time.Microsecond)
+		time.Sleep(time.Duration(i%lockMoments) * lockMoment)
 		if i%2 == 0 {
 			c.signal()
 			c.want("signal") // now, or as soon as the call ended
