@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"ogw/integration/doors"
 	"ogw/integration/testenv"
@@ -54,9 +57,12 @@ func memoryGroup(t *testing.T, bytes int) string {
 	return ""
 }
 
+// memoryLimit is when programs on the mount are ended: those on one whose server
+// was killed, as this one is when the test fails, may wait for one another.
+const memoryLimit = 2 * time.Minute
+
 // TestMemoryGroup: with the defaults, in a control group of little memory, a
-// loaded server is not killed, and answers. There is no mount: programs on one
-// whose server is killed, as this one is when the test fails, may wait for ever.
+// server that is loaded through all doors is not killed, and answers.
 func TestMemoryGroup(t *testing.T) {
 	for _, size := range []int{256 << 20, 512 << 20} {
 		t.Run(fmt.Sprintf("%dMiB", size>>20), func(t *testing.T) {
@@ -66,49 +72,76 @@ func TestMemoryGroup(t *testing.T) {
 			if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			s := testenv.NewServer(t, script, testenv.ServerOptions{})
-			rest := doors.NewREST(s.REST)
-			loadMemory(t, rest)
-			if err := rest.Write("load/after", "x"); err != nil {
-				t.Errorf("after the load: %v", err)
+			s := &server{testenv.NewServer(t, script, options{})}
+			d := s.doors(t)
+			late := time.AfterFunc(memoryLimit, func() {
+				t.Errorf("the load takes longer than %v", memoryLimit)
+				_ = unix.Unmount(d.mnt, unix.MNT_FORCE) // aborts the connection
+			})
+			defer late.Stop()
+			for _, bucket := range []string{"load", "small"} {
+				if err := d.rest.Write(bucket+"/before", "x"); err != nil {
+					t.Fatal(err)
+				}
 			}
+			loadMemory(t, func(client int) doors.Door {
+				if client/2%4 == 0 {
+					return s.nfsDoor(t, "/") // a connection of its own
+				}
+				return d.all()[client/2%4-1] // which has NFS last
+			})
+			for _, door := range d.all() {
+				if err := door.Write("load/after-"+door.Name(), "x"); err != nil {
+					t.Errorf("%s, after the load: %v", door.Name(), err)
+				}
+			}
+			t.Logf("%d MiB at most", peakBytes(t, s)>>20)
 		})
 	}
 }
 
+// memoryRefusals are what a server with little memory says; clients try again.
+var memoryRefusals = []string{"too_many_requests", "SlowDown"}
+
 // loadMemory writes and reads with memoryClients, for memoryLoad: large bodies, and
-// small ones that fill memtables and caches.
-func loadMemory(t *testing.T, rest *doors.REST) {
+// small ones that fill memtables and caches. Each client has a door.
+func loadMemory(t *testing.T, door func(client int) doors.Door) {
 	t.Helper()
 	body := strings.Repeat("0123456789abcdef", 4<<20/16)
 	until := time.Now().Add(memoryLoad)
 	var wait sync.WaitGroup
+	var mu sync.Mutex
+	done := map[string]int{} // of each door
 	for i := range memoryClients {
+		d := door(i)
 		wait.Go(func() {
 			for n := 0; time.Now().Before(until); n++ {
 				name, content := fmt.Sprintf("load/%d-%d", i, n%4), body
 				if i%2 != 0 {
 					name, content = fmt.Sprintf("small/%d-%d", i, n), body[:16<<10]
 				}
-				err := rest.Write(name, content)
+				err := d.Write(name, content)
 				if err == nil {
-					_, err = rest.Read(name)
+					_, err = d.Read(name)
 				}
-				if err != nil && strings.Contains(err.Error(), "too_many_requests") {
-					continue // what a server with little memory says, and clients try again
+				if err != nil && slices.ContainsFunc(memoryRefusals, func(s string) bool { return strings.Contains(err.Error(), s) }) {
+					continue
 				}
 				if err != nil {
-					t.Errorf("%s: %v", name, err)
+					t.Errorf("%s, %s: %v", d.Name(), name, err)
 					return
 				}
+				mu.Lock()
+				done[d.Name()]++
+				mu.Unlock()
 			}
 		})
 	}
 	wait.Wait()
+	t.Logf("files that were written and read: %v", done)
 }
 
 const (
-	// memoryAfter is what a server may keep after a load: its caches, that is.
 	// memoryAfter is what a server may keep after a load: its caches, which a load
 	// of many small objects fills, and what Go's heap has between them.
 	memoryAfter = 256 << 20
@@ -120,7 +153,8 @@ const (
 // TestMemoryAfterLoad: a server gives back what a load took.
 func TestMemoryAfterLoad(t *testing.T) {
 	s := newServer(t, options{})
-	loadMemory(t, doors.NewREST(s.REST))
+	rest := doors.NewREST(s.REST)
+	loadMemory(t, func(int) doors.Door { return rest })
 	loaded, begin := residentBytes(t, s), time.Now()
 	now := loaded
 	for ; now > memoryAfter && time.Since(begin) < memoryWait; now = residentBytes(t, s) {
