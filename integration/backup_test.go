@@ -160,7 +160,7 @@ func mib(n int64) float64 { return float64(n) / (1 << 20) }
 func TestBackupLive(t *testing.T) {
 	s := newServer(t, options{})
 	target := newServer(t, options{})
-	target.AWS("s3", "mb", "s3://backups")
+	target.makeBucket("backups")
 	keyFile := filepath.Join(s.Dir, "backup.key")
 	key := make([]byte, 32)
 	rand.Read(key)

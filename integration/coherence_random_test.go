@@ -37,7 +37,7 @@ const (
 // kernel keeps names, absent names, attributes and pages for a minute.
 func TestCoherenceRandom(t *testing.T) {
 	s := newServer(t, options{})
-	s.AWS("s3", "mb", "s3://random")
+	s.makeBucket("random")
 	seed := uint64(time.Now().UnixNano())
 	if n, err := strconv.ParseUint(os.Getenv("OGW_COHERENCE_SEED"), 10, 64); err == nil {
 		seed = n

@@ -10,7 +10,7 @@ import (
 // shows the change at once, whatever it had cached.
 func TestCoherence(t *testing.T) {
 	s := newServer(t, options{})
-	s.AWS("s3", "mb", "s3://coherence")
+	s.makeBucket("coherence")
 	all := s.doors(t).all()
 	const rounds = 20
 	for round := range rounds {

@@ -84,7 +84,7 @@ func TestKill(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
 	s := newServer(t, options{})
-	s.AWS("s3", "mb", "s3://crash")
+	s.makeBucket("crash")
 	l := &ledger{acked: map[string]int{}, tried: map[string]int{}}
 	for round := range rounds {
 		stop := make(chan struct{})
@@ -187,7 +187,7 @@ func (l *ledger) verify(t *testing.T, s *server, round int) {
 // their own process.
 func TestKillFUSE(t *testing.T) {
 	s := newServer(t, options{})
-	s.AWS("s3", "mb", "s3://crash")
+	s.makeBucket("crash")
 	dir := filepath.Join(testenv.TempDir(t), "mnt")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)

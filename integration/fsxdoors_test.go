@@ -86,7 +86,7 @@ type fsxDoors struct {
 
 func newFSXDoors(t *testing.T) *fsxDoors {
 	s := newServer(t, options{})
-	s.AWS("s3", "mb", "s3://"+fsxDoorsBucket)
+	s.makeBucket(fsxDoorsBucket)
 	seed := uint64(time.Now().UnixNano())
 	if n, err := strconv.ParseUint(os.Getenv("OGW_FSX_SEED"), 10, 64); err == nil {
 		seed = n

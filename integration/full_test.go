@@ -21,7 +21,7 @@ func TestDiskFull(t *testing.T) {
 	disk := smallDisk(t, size)
 	s := newServer(t, options{Data: filepath.Join(disk, "data")})
 	t.Cleanup(s.Stop) // before the unmount
-	s.AWS("s3", "mb", "s3://full")
+	s.makeBucket("full")
 	mnt := s.Mount()
 
 	body := strings.Repeat("0123456789abcdef", 4<<20/16)
@@ -79,7 +79,7 @@ func TestDiskFullNeighbour(t *testing.T) {
 	disk := smallDisk(t, 256<<20)
 	s := newServer(t, options{Data: filepath.Join(disk, "data")})
 	t.Cleanup(s.Stop) // before the unmount
-	s.AWS("s3", "mb", "s3://full")
+	s.makeBucket("full")
 	body := strings.Repeat("0123456789abcdef", 100<<10/16)
 	rest := doors.NewREST(s.REST)
 	path := func(i int) string { return fmt.Sprintf("full/%d", i) }
@@ -127,7 +127,9 @@ func TestDiskFullNeighbour(t *testing.T) {
 			t.Fatalf("delete on a full disk: %v", err)
 		}
 	}
-	s.AWS("s3api", "delete-object", "--bucket", "full", "--key", "10")
+	if err := s.s3Door().Delete("full/10"); err != nil {
+		t.Errorf("delete by S3 on a full disk: %v", err)
+	}
 	s.Stop()
 	fill() // what the stop gave back
 	s.Start()

@@ -31,7 +31,7 @@ func TestGoTree(t *testing.T) {
 		t.Fatalf("%s has only %d files", tree, len(files))
 	}
 	file := largest(t, tree, files)
-	s.AWS("s3", "mb", "s3://gosrc")
+	s.makeBucket("gosrc")
 	s.AWS("s3", "sync", "--only-show-errors", "--no-follow-symlinks", tree, "s3://gosrc/src")
 
 	mnt := s.Mount()

@@ -37,7 +37,7 @@ func TestKillTakesNothingAsync(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
 	s := newServer(t, options{Cluster: "durability = \"async\""})
-	s.AWS("s3", "mb", "s3://crash")
+	s.makeBucket("crash")
 	total, missing := 0, 0
 	for round := range rounds {
 		dir := filepath.Join(s.Dir, fmt.Sprintf("mnt%d", round))

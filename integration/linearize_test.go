@@ -88,8 +88,9 @@ func TestLinearizable(t *testing.T) {
 	for i := range linearSeeds {
 		seed := uint64(time.Now().UnixNano())
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel() // most of it waits for the disk
 			bucket := fmt.Sprintf("linear-%d", i)
-			s.with(t).AWS("s3", "mb", "s3://"+bucket)
+			s.with(t).makeBucket(bucket)
 			testLinearizable(t, d, bucket, seed)
 		})
 	}

@@ -21,7 +21,7 @@ import (
 // makes the file longer again. The program never asks for the size.
 func TestMappedBesideDoors(t *testing.T) {
 	s := newServer(t, options{})
-	s.AWS("s3", "mb", "s3://mapped")
+	s.makeBucket("mapped")
 	nfs, err := doors.DialNFS(s.NFS, "/mapped")
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestMappedDiskFull(t *testing.T) {
 	const size = 256 << 20
 	s := newServer(t, options{Data: filepath.Join(smallDisk(t, size), "data")})
 	t.Cleanup(s.Stop) // before the unmount
-	s.AWS("s3", "mb", "s3://mapped")
+	s.makeBucket("mapped")
 	rest := doors.NewREST(s.REST)
 	const length = 8 << 20
 	fd, err := unix.Open(filepath.Join(s.Mount(), "mapped/f"), unix.O_CREAT|unix.O_RDWR, 0o644)

@@ -152,6 +152,7 @@ const (
 
 // TestMemoryAfterLoad: a server gives back what a load took.
 func TestMemoryAfterLoad(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, options{})
 	rest := doors.NewREST(s.REST)
 	loadMemory(t, func(int) doors.Door { return rest })

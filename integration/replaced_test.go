@@ -16,7 +16,7 @@ import (
 // object is never a mixture.
 func TestReplacedUnderWriters(t *testing.T) {
 	s := newServer(t, options{})
-	s.AWS("s3", "mb", "s3://replaced")
+	s.makeBucket("replaced")
 	mnt := s.Mount()
 	for name, door := range map[string]doors.Door{"s3": s.s3Door(), "rest": doors.NewREST(s.REST)} {
 		t.Run(name, func(t *testing.T) {

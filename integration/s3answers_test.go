@@ -20,7 +20,7 @@ func TestS3Configuration(t *testing.T) {
 		}
 		return p
 	}
-	s.AWS("s3", "mb", "s3://conf")
+	s.makeBucket("conf")
 	s.AWS("s3api", "put-object", "--bucket", "conf", "--key", "k", "--body", file("body", "text"), "--acl", "public-read")
 
 	rules := `{"CORSRules": [{"AllowedOrigins": ["https://app.example"], "AllowedMethods": ["GET", "PUT"], "AllowedHeaders": ["*"], "ExposeHeaders": ["ETag"], "MaxAgeSeconds": 60}]}`
@@ -58,7 +58,7 @@ func TestS3Forms(t *testing.T) {
 	if _, err := s.Try("python3", "-c", "import botocore"); err != nil {
 		t.Skip("no botocore for python3")
 	}
-	s.AWS("s3", "mb", "s3://forms")
+	s.makeBucket("forms")
 	script := `import botocore.session, sys
 from botocore.config import Config
 for version in ("s3v4", "s3"):

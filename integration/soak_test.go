@@ -48,6 +48,7 @@ type soakSample struct{ memory, files, goroutines, disk float64 }
 // doors for OGW_SOAK_TIME (a short time if it is not set), and fails when
 // memory, files, goroutines or space keep growing although the data does not.
 func TestSoak(t *testing.T) {
+	t.Parallel()
 	length := soakDefaultTime
 	if v := os.Getenv("OGW_SOAK_TIME"); v != "" {
 		d, err := time.ParseDuration(v)
@@ -62,7 +63,7 @@ func TestSoak(t *testing.T) {
 	const token = "0123456789abcdef"
 	s := newServer(t, options{Extra: fmt.Sprintf("[admin]\nlisten = %q\ntoken = %q\n", admin, token)})
 	d := s.doors(t)
-	s.AWS("s3", "mb", "s3://soak-churn")
+	s.makeBucket("soak-churn")
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
 	var wg sync.WaitGroup

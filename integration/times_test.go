@@ -13,7 +13,7 @@ import (
 // can tell, and wants them back, of files and directories, after a restart too.
 func TestFarTimes(t *testing.T) {
 	s := newServer(t, options{})
-	s.AWS("s3", "mb", "s3://far")
+	s.makeBucket("far")
 	times := map[string]struct {
 		at    unix.Timespec
 		http  string // Last-Modified
