@@ -136,20 +136,9 @@ func (fs *FS) DeleteObjects(ctx context.Context, bucket string, keys []string) (
 	return results, ctx.Err()
 }
 
-// mayDelete returns ErrNoSuchBucket, or ErrAccess if no key of the bucket may
-// be deleted.
+// mayDelete returns ErrNoSuchBucket, or ErrAccess if no key of the bucket may go.
 func (fs *FS) mayDelete(ctx context.Context, bucket string) error {
-	return fs.view(ctx, func(r cluster.Reader) error {
-		n, err := keypath.BucketInode(r, bucket)
-		if err != nil {
-			return err
-		}
-		j := fs.rights.OnBucket(ctx, r, n)
-		if any, err := j.ByKeys(); any || err != nil {
-			return err
-		}
-		return j.Grants(ActDeleteObject, nil)
-	})
+	return fs.view(ctx, func(r cluster.Reader) error { return fs.rights.RemoveAny(ctx, r, bucket) })
 }
 
 type deleteItem struct {
@@ -206,7 +195,7 @@ func (o *op) deleteMany(t cluster.Txn, items []deleteItem) error {
 			_, err := o.deleteObject(t, &p)
 			switch {
 			case err == nil, errors.Is(err, ErrNoSuchBucket):
-			case isDenial(err):
+			case rights.IsDenial(err):
 				items[i].result.Err = err
 			default:
 				return err
@@ -215,10 +204,6 @@ func (o *op) deleteMany(t cluster.Txn, items []deleteItem) error {
 	}
 	return nil
 }
-
-// isDenial reports whether err is that of a key that must not be deleted,
-// which leaves the other keys of a transaction.
-func isDenial(err error) bool { return errors.Is(err, ErrAccess) || errors.Is(err, ErrPerm) }
 
 // deleteFiles removes files of one directory.
 func (o *op) deleteFiles(t cluster.Txn, items []*deleteItem) error {
@@ -259,14 +244,32 @@ func (o *op) deleteFiles(t cluster.Txn, items []*deleteItem) error {
 	return o.prune(t, d, found[len(found)-1].entry.Key(dir))
 }
 
-// refuse makes a denial the result of the items of a name, "" for all. It
-// returns other errors.
+// removable returns the items, of one directory, that the subject may delete as far
+// as grants and policies decide; the others get the denial as result.
+func removable(j *rights.Judge, items []*deleteItem, at *keypath.Place) (left []*deleteItem, err error) {
+	keys := make([]*keypath.Key, len(items))
+	for i, it := range items {
+		keys[i] = &it.key
+	}
+	denials, err := j.RemoveEach(keys, at)
+	if err != nil {
+		return nil, err
+	}
+	for i, it := range items {
+		if it.result.Err = denials[i]; it.result.Err == nil {
+			left = append(left, it)
+		}
+	}
+	return left, nil
+}
+
+// refuse makes a denial the result of the items of a name. It returns other errors.
 func refuse(items []*deleteItem, name string, err error) error {
-	if !isDenial(err) {
+	if !rights.IsDenial(err) {
 		return err
 	}
 	for _, it := range items {
-		if name == "" || it.key.Last() == name {
+		if it.key.Last() == name {
 			it.result.Err = err
 		}
 	}
@@ -275,7 +278,7 @@ func refuse(items []*deleteItem, name string, err error) error {
 
 // spare takes out of found what the subject must not remove from d.
 func spare(j *rights.Judge, d keypath.Step, found []removal, items []*deleteItem) ([]removal, error) {
-	dir, err := flagsOf(j.R, d)
+	dir, err := rights.HeldFlags(j.R, d)
 	if err != nil {
 		return nil, err
 	}

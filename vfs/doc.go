@@ -46,7 +46,7 @@
 //
 //	whole     open background check repair backup
 //	objects   put append copy renameobject object objectinfo delete purge list
-//	          listuploads multipart bucket bucketconfig deleterights rights durability
+//	          listuploads multipart bucket bucketconfig rights durability
 //	          whereis xattr
 //	POSIX     create unlink rename readdir dirstream setflags allocate copyrange statfs
 //	          settings
@@ -54,7 +54,7 @@
 //	          getattr path contents damage
 //	entries   entry orphan
 //	core      op fs dirty keeper
-//	          feed holder types objecttypes rightstypes errors
+//	          feed types objecttypes rightstypes errors
 //
 // The struct FS (fs.go) names only what knows nothing of it; the constructor
 // (open.go) stands above all. op.go runs transactions for every family, and knows

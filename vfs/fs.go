@@ -137,6 +137,18 @@ func (fs *FS) FSID() uint64 { return fs.super.FSID }
 // doors share them.
 func (fs *FS) Locks() *lock.Manager { return fs.locks }
 
+// Holder keeps inodes for a door whose client names them by number for as
+// long as it likes, and says when it forgets them: a kernel with its FUSE
+// lookups. An inode of any kind that loses its last link while it is held
+// becomes an orphan, as open files do, and goes with the last hold.
+type Holder = session.Holder
+
+// HoldMark is a moment before an inode was looked up.
+type HoldMark = session.HoldMark
+
+// NewHolder returns a Holder, to be closed.
+func (fs *FS) NewHolder() *Holder { return fs.session.Open.NewHolder() }
+
 // Users are those whom the object doors let in.
 func (fs *FS) Users() *users.Registry { return fs.users }
 

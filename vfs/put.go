@@ -294,7 +294,7 @@ func checkConditions(j *rights.Judge, p *publication, at *keypath.Place, old *re
 
 // checkFlags is checkTarget's part that goes by FileFlags.
 func checkFlags(r cluster.Reader, p *publication, at *keypath.Place, old *record.Inode) error {
-	d, err := flagsOf(r, at.Deepest())
+	d, err := rights.HeldFlags(r, at.Deepest())
 	switch {
 	case err != nil:
 		return err

@@ -10,7 +10,7 @@
 //	                                ├ requests that who asks pays     payer.go
 //	                                ├ grants   ownership, S3 grants   judge.go acl.go
 //	                                └ denials  modes that were chosen denials.go chosen.go
-//	what the operations ask: object.go upload.go followlink.go
+//	what the operations ask: object.go remove.go upload.go followlink.go
 //
 // A policy is read and compiled once for each version of its text; the entry of a
 // bucket tells whether there is any. It goes by keys: of what a symbolic link leads

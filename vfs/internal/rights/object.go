@@ -164,34 +164,3 @@ func (j *Judge) grantsLinked(act Action, n *record.Inode) error {
 	j.Key = asked
 	return err
 }
-
-// Remove returns ErrAccess or ErrPerm if the subject must not delete n under a
-// key (nil: there is nothing).
-func (j *Judge) Remove(k *keypath.Key, at *keypath.Place, n *record.Inode) error {
-	if j.Free() {
-		return nil
-	}
-	if err := j.Reach(k, at); err != nil {
-		return err
-	}
-	act := ActDeleteObject
-	if n != nil && n.Ino == j.Bucket {
-		act = ActDeleteBucket
-	}
-	if j.Bucket == 0 && n == nil {
-		return nil // no bucket, and nothing to delete
-	}
-	if err := j.Grants(act, nil); err != nil || n == nil {
-		return err
-	}
-	if k.Dir {
-		used, err := record.AnyKey(j.R, record.DentryPrefix(n.Ino))
-		if err != nil {
-			return err
-		}
-		if used { // it stays, without its content and its mark
-			return j.Mode(n, perm.AccessWrite)
-		}
-	}
-	return j.Entry(at.Deepest(), n)
-}
