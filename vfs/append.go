@@ -24,7 +24,7 @@ import (
 const maxAppendAttempts = 8
 
 // AppendObject adds body to the end of an object, which must be at offset off, and
-// returns the object as it is then (S3 PutObject with x-amz-write-offset-bytes). It
+// returns the object as it is then (S3 PutObject with at a write offset). It
 // is atomic and as durable as PutObject, and costs what the body does, however long
 // the object is. Where there is no object, offset 0 makes one with o's metadata;
 // with an object that exists there may be none. Owner, ACL and metadata stay; the
@@ -57,7 +57,7 @@ func (fs *FS) AppendObject(ctx context.Context, name ObjectName, off int64, body
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	if m := &o.Meta; len(m.User) > 0 || m.Grants != nil || m.Headers[rights.TaggingHeader] != "" {
+	if m := &o.Meta; len(m.User) > 0 || m.Grants != nil || m.Tags() != "" {
 		return ObjectInfo{}, fmt.Errorf("object %q: %w", name.Key, ErrAppendMeta)
 	}
 	return a.run(ctx, n, body)
@@ -144,7 +144,7 @@ func (a *appending) run(ctx context.Context, n *record.Inode, body io.Reader) (O
 	}
 	fs.contents.Pins.Pin(a.id) // what looks for orphans must not take the blobs
 	defer func() { fs.contents.Pins.Unpin(a.id) }()
-	b := a.o.body(body, MaxPutBytes)
+	b := a.o.body(body, MaxObjectBytes)
 	b.ID = a.id
 	v, err := fs.bodies.Receive(ctx, b)
 	if err != nil {

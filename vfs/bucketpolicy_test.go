@@ -209,7 +209,8 @@ func TestPolicyOfWhatComesWithAnObject(t *testing.T) {
 	c := newCast(t)
 	c.bucketOf("bkt")
 	public := Grants{{Grantee: GranteeEverybody, Permission: PermRead}}
-	tagged := ObjectMeta{Headers: map[string]string{rights.TaggingHeader: "a=b"}}
+	tagged := ObjectMeta{}
+	tagged.SetTags("a=b")
 	putMeta := func(m ObjectMeta) error {
 		_, err := c.fs.PutObject(c.as("bob"), ObjectName{"bkt", "k"}, strings.NewReader("x"), PutOptions{Size: 1, Meta: m})
 		return err
@@ -225,7 +226,7 @@ func TestPolicyOfWhatComesWithAnObject(t *testing.T) {
 	cond := `,"Condition":{"StringEquals":{"s3:ExistingObjectTag/A":"b"}}`
 	want(t, c.fs.SetBucketPolicy(bg, "bkt", policyOf(statement("Deny", "s3:GetObject", "bkt/*", cond))), nil)
 	want(t, c.reads("bob", "bkt", "k"), ErrAccess)
-	want(t, c.fs.SetObjectHeader(bg, ObjectName{"bkt", "k"}, rights.TaggingHeader, "a=c"), nil)
+	want(t, c.fs.SetObjectTags(bg, ObjectName{"bkt", "k"}, "a=c"), nil)
 	want(t, c.reads("bob", "bkt", "k"), nil)
 }
 

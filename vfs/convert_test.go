@@ -10,6 +10,7 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/mem"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/rights"
 	"ogw/vfs/users"
 )
 
@@ -41,7 +42,10 @@ func makeFormat1(t *testing.T, c *cluster.Cluster, uids ...uint32) {
 		want(t, err, nil)
 	}
 	put(t, fs, "plain", "x")
-	want(t, fs.SetObjectHeader(bg, ObjectName{"bucket", "plain"}, record.AclHeader1, "no JSON"), nil)
+	want(t, fs.changeObject(bg, ActWriteObject, ObjectName{"bucket", "plain"}, func(_ *rights.Judge, n *record.Inode) error {
+		n.Object.Headers = map[string]string{record.AclHeader1: "no JSON"}
+		return nil
+	}), nil)
 	_, err = fs.CreateUpload(bg, ObjectName{"bucket", "up"}, PutOptions{Meta: legacy}, "", false)
 	want(t, err, nil)
 	want(t, fs.update(bg, func(tx cluster.Txn, _ *op) error {

@@ -114,7 +114,7 @@ var fileActs = []flagAct{
 		_, err := s.fs.CreateUpload(bg, ObjectName{"bucket", "file"}, PutOptions{}, "", false)
 		return err
 	}},
-	{"tagging", false, false, func(s *flagStage) error { return s.fs.SetObjectHeader(bg, ObjectName{"bucket", "file"}, "H", "h") }},
+	{"tagging", false, false, func(s *flagStage) error { return s.fs.SetObjectTags(bg, ObjectName{"bucket", "file"}, "h=") }},
 	{"object ACL", false, false, func(s *flagStage) error { return s.fs.SetObjectGrants(bg, ObjectName{"bucket", "file"}, nil) }},
 	{"punch", false, false, func(s *flagStage) error { return allocate(s, AllocPunchHole|AllocKeepSize) }},
 	{"allocate", false, true, func(s *flagStage) error { return allocate(s, 0) }},

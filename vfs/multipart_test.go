@@ -24,6 +24,9 @@ import (
 	"ogw/vfs/internal/uploads"
 )
 
+// minPartBytes is what uploads are completed with, as S3 does.
+const minPartBytes = 5 << 20
+
 func createUpload(t testing.TB, fs *FS, key string) string {
 	t.Helper()
 	u, err := fs.CreateUpload(bg, ObjectName{"bucket", key}, PutOptions{Meta: ObjectMeta{ContentType: "text/up", User: map[string]string{"m": "v"}}}, "", false)
@@ -43,7 +46,7 @@ func putPart(t testing.TB, fs *FS, key, upload string, number int, body []byte) 
 }
 
 func complete(fs *FS, key, upload string, parts []CompletePart) (ObjectInfo, error) {
-	return fs.CompleteUpload(bg, ObjectName{"bucket", key}.Upload(upload), CompleteOptions{Parts: parts})
+	return fs.CompleteUpload(bg, ObjectName{"bucket", key}.Upload(upload), CompleteOptions{MinPartBytes: minPartBytes, Parts: parts})
 }
 
 // partsETag is S3's ETag of a multipart object.
@@ -69,7 +72,7 @@ func TestMultipart(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		bucketFS(t, fs)
 		up := createUpload(t, fs, "dir/k")
-		a, b, c := randomBytes(MinPartBytes), randomBytes(MinPartBytes+1), []byte("the end")
+		a, b, c := randomBytes(minPartBytes), randomBytes(minPartBytes+1), []byte("the end")
 		p3 := putPart(t, fs, "dir/k", up, 30, c)
 		putPart(t, fs, "dir/k", up, 1, b) // replaced below
 		putPart(t, fs, "dir/k", up, 5, a) // not used
@@ -131,7 +134,7 @@ func TestMultipartErrors(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		bucketFS(t, fs)
 		up := createUpload(t, fs, "k")
-		big := putPart(t, fs, "k", up, 1, randomBytes(MinPartBytes))
+		big := putPart(t, fs, "k", up, 1, randomBytes(minPartBytes))
 		small := putPart(t, fs, "k", up, 2, []byte("small"))
 		last := putPart(t, fs, "k", up, 3, []byte("last"))
 		other := CompletePart{Number: 2, ETag: big.ETag}
@@ -177,9 +180,9 @@ func TestMultipartErrors(t *testing.T) {
 		}
 		// Preconditions.
 		put(t, fs, "k", "there")
-		_, err = fs.CompleteUpload(bg, ObjectName{"bucket", "k"}.Upload(up), CompleteOptions{Parts: []CompletePart{big}, Cond: Preconditions{IfNoneMatch: []ETag{"*"}}})
+		_, err = fs.CompleteUpload(bg, ObjectName{"bucket", "k"}.Upload(up), CompleteOptions{MinPartBytes: minPartBytes, Parts: []CompletePart{big}, Cond: Preconditions{IfNoneMatch: []ETag{"*"}}})
 		wantErr(t, err, ErrPrecondition)
-		_, err = fs.CompleteUpload(bg, ObjectName{"bucket", "k"}.Upload(up), CompleteOptions{Parts: []CompletePart{big}, Cond: Preconditions{IfMatch: []ETag{"x"}}})
+		_, err = fs.CompleteUpload(bg, ObjectName{"bucket", "k"}.Upload(up), CompleteOptions{MinPartBytes: minPartBytes, Parts: []CompletePart{big}, Cond: Preconditions{IfMatch: []ETag{"x"}}})
 		wantErr(t, err, ErrPrecondition)
 		if b, _ := get(t, fs, "k"); b != "there" {
 			t.Error("object changed")
@@ -197,7 +200,7 @@ func TestMultipartErrors(t *testing.T) {
 func TestMultipartChecksums(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		bucketFS(t, fs)
-		a, b := randomBytes(MinPartBytes), []byte("tail of the object")
+		a, b := randomBytes(minPartBytes), []byte("tail of the object")
 		whole := slices.Concat(a, b)
 		castagnoli := crc32.MakeTable(crc32.Castagnoli)
 		for _, c := range []struct {
@@ -222,13 +225,13 @@ func TestMultipartChecksums(t *testing.T) {
 				sum := Checksum{Algorithm: c.alg, Value: h.Sum(nil)}
 				parts = append(parts, CompletePart{Number: i + 1, ETag: p.ETag, Checksums: []Checksum{sum}})
 			}
-			_, err = fs.CompleteUpload(bg, ObjectName{"bucket", "k"}.Upload(u.ID), CompleteOptions{Parts: parts, Checksum: &Checksum{Algorithm: c.alg, Value: []byte("wrong")}})
+			_, err = fs.CompleteUpload(bg, ObjectName{"bucket", "k"}.Upload(u.ID), CompleteOptions{MinPartBytes: minPartBytes, Parts: parts, Checksum: &Checksum{Algorithm: c.alg, Value: []byte("wrong")}})
 			wantErr(t, err, ErrBadDigest)
 			var said *Checksum
 			if c.want != nil {
 				said = &Checksum{Algorithm: c.alg, Value: c.want}
 			}
-			_, err = fs.CompleteUpload(bg, ObjectName{"bucket", "k"}.Upload(u.ID), CompleteOptions{Parts: parts, Checksum: said})
+			_, err = fs.CompleteUpload(bg, ObjectName{"bucket", "k"}.Upload(u.ID), CompleteOptions{MinPartBytes: minPartBytes, Parts: parts, Checksum: said})
 			want(t, err, nil)
 			info, err := fs.HeadObject(bg, ObjectName{"bucket", "k"}, GetOptions{Checksums: true})
 			want(t, err, nil)
@@ -254,7 +257,7 @@ func be32(v uint32) []byte { return []byte{byte(v >> 24), byte(v >> 16), byte(v 
 func TestCopyPart(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		bucketFS(t, fs)
-		src := randomBytes(2*MinPartBytes + 100)
+		src := randomBytes(2*minPartBytes + 100)
 		put(t, fs, "src", string(src))
 		up := createUpload(t, fs, "k")
 		copyPart := func(n int, off, length int64, want error) CompletePart {
@@ -267,7 +270,7 @@ func TestCopyPart(t *testing.T) {
 			copyPart(1, r[0], r[1], ErrBadRange)
 		}
 		copyPart(1, 0, 10, nil) // replaced
-		p1 := copyPart(1, 100, MinPartBytes, nil)
+		p1 := copyPart(1, 100, minPartBytes, nil)
 		p2 := copyPart(2, 0, -1, nil)
 		p3 := putPart(t, fs, "k", up, 3, []byte("end"))
 		if p2.ETag != md5Hex(string(src)) {
@@ -277,7 +280,7 @@ func TestCopyPart(t *testing.T) {
 		wantErr(t, err, ErrPrecondition)
 		_, err = complete(fs, "k", up, []CompletePart{p1, p2, p3})
 		want(t, err, nil)
-		whole := string(slices.Concat(src[100:100+MinPartBytes], src, []byte("end")))
+		whole := string(slices.Concat(src[100:100+minPartBytes], src, []byte("end")))
 		check := func() {
 			t.Helper()
 			if got, _ := get(t, fs, "k"); got != whole {
@@ -313,7 +316,7 @@ func TestCopyPart(t *testing.T) {
 // As many parts as there may be, on an engine with small transactions.
 func TestManyParts(t *testing.T) {
 	fs := bucketFS(t, openTest(t, mem.New(mem.Options{Limits: cluster.Limits{Ops: 128, Bytes: 3 << 19}})))
-	src := randomBytes(MinPartBytes)
+	src := randomBytes(minPartBytes)
 	put(t, fs, "src", string(src))
 	up := createUpload(t, fs, "k")
 	parts := make([]CompletePart, MaxParts)
@@ -324,7 +327,7 @@ func TestManyParts(t *testing.T) {
 	}
 	info, err := complete(fs, "k", up, parts)
 	want(t, err, nil)
-	if info.Size != MaxParts*MinPartBytes || len(info.Parts) != MaxParts || !strings.HasSuffix(string(info.ETag), "-10000") {
+	if info.Size != MaxParts*minPartBytes || len(info.Parts) != MaxParts || !strings.HasSuffix(string(info.ETag), "-10000") {
 		t.Errorf("%d bytes, %d parts, %s", info.Size, len(info.Parts), info.ETag)
 	}
 	want(t, fs.collectUploadOf(up), nil)
@@ -332,7 +335,7 @@ func TestManyParts(t *testing.T) {
 	want(t, err, nil)
 	defer o.Close()
 	b := make([]byte, 1000)
-	if _, err := o.ReadAt(b, 7777*MinPartBytes-500); err != nil || !bytes.Equal(b, slices.Concat(src[MinPartBytes-500:], src[:500])) {
+	if _, err := o.ReadAt(b, 7777*minPartBytes-500); err != nil || !bytes.Equal(b, slices.Concat(src[minPartBytes-500:], src[:500])) {
 		t.Error("bytes differ", err)
 	}
 }
@@ -358,7 +361,7 @@ func (c *givenUp) Publish(ctx context.Context, assemble func(t *uploads.Txn) (up
 // A staged Complete that was given up is cleared by the next and by Abort.
 func TestStagedComplete(t *testing.T) {
 	fs := bucketFS(t, openTest(t, mem.New(mem.Options{Limits: cluster.Limits{Ops: 128}})))
-	src := randomBytes(MinPartBytes)
+	src := randomBytes(minPartBytes)
 	put(t, fs, "src", string(src))
 	for _, abort := range []bool{false, true} {
 		up := createUpload(t, fs, "k")
@@ -372,8 +375,8 @@ func TestStagedComplete(t *testing.T) {
 		want(t, err, nil)
 		// A part that comes in ends the staging.
 		c := givenUp{completing: completing{fs: fs, key: &name.Object, cond: &Preconditions{}}}
-		c.before = func() { parts[7] = putPart(t, fs, "k", up, 8, randomBytes(MinPartBytes)) }
-		wantErr(t, fs.multipart.Complete(bg, &name, &CompleteOptions{Parts: slices.Clone(parts)}, &c), errGivenUp)
+		c.before = func() { parts[7] = putPart(t, fs, "k", up, 8, randomBytes(minPartBytes)) }
+		wantErr(t, fs.multipart.Complete(bg, &name, &CompleteOptions{MinPartBytes: minPartBytes, Parts: slices.Clone(parts)}, &c), errGivenUp)
 		wantErr(t, c.err, ErrConflict)
 		mustBeClean(t, fs)
 		if abort {
@@ -400,7 +403,7 @@ func TestStagedComplete(t *testing.T) {
 func TestMultipartRaces(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		bucketFS(t, fs)
-		bodies := [][]byte{randomBytes(MinPartBytes), randomBytes(MinPartBytes)}
+		bodies := [][]byte{randomBytes(minPartBytes), randomBytes(minPartBytes)}
 		for round := range 6 {
 			key := fmt.Sprint("k", round)
 			up := createUpload(t, fs, key)

@@ -184,18 +184,11 @@ func (fs *FS) rememberCRC(ctx context.Context, n *record.Inode) {
 	}
 }
 
-// SetObjectHeader replaces one system header of an object without touching
-// content and ETag; value "" removes it (tagging).
-func (fs *FS) SetObjectHeader(ctx context.Context, name ObjectName, header, value string) error {
+// SetObjectTags replaces the tags of an object, in the form of a URL's query, without
+// touching content and ETag; "" removes them (S3 PutObjectTagging).
+func (fs *FS) SetObjectTags(ctx context.Context, name ObjectName, query string) error {
 	return fs.changeObject(ctx, ActWriteObject, name, func(_ *rights.Judge, n *record.Inode) error {
-		if value == "" {
-			delete(n.Object.Headers, header)
-			return nil
-		}
-		if n.Object.Headers == nil {
-			n.Object.Headers = make(map[string]string)
-		}
-		n.Object.Headers[header] = value
+		n.Object.SetTags(query)
 		return nil
 	})
 }

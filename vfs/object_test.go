@@ -268,7 +268,7 @@ func TestPutFails(t *testing.T) {
 				"cut":          {io.MultiReader(bytes.NewReader(body), failReader{io.ErrUnexpectedEOF}), PutOptions{Size: int64(n) + 9}, ErrShortBody},
 				"digest":       {bytes.NewReader(body), PutOptions{Size: int64(n), MD5: bad[:]}, ErrBadDigest},
 				"too large":    {bytes.NewReader(body), PutOptions{Size: -1, MaxSize: int64(n) - 1}, ErrObjectTooLarge},
-				"stated large": {bytes.NewReader(body), PutOptions{Size: MaxPutBytes + 1}, ErrObjectTooLarge},
+				"stated large": {bytes.NewReader(body), PutOptions{Size: MaxObjectBytes + 1}, ErrObjectTooLarge},
 				"finish":       {bytes.NewReader(body), PutOptions{Size: int64(n), Finish: func() ([]Checksum, error) { return nil, own }}, own},
 				"crc": {bytes.NewReader(body), PutOptions{Size: int64(n), Finish: func() ([]Checksum, error) {
 					return []Checksum{{Algorithm: ChecksumCRC64NVME, Value: make([]byte, 8)}}, nil
@@ -331,16 +331,16 @@ func TestObjectMeta(t *testing.T) {
 			got.Meta.Headers != nil || got.Meta.ContentType != "application/octet-stream" {
 			t.Errorf("overwritten: %+v", got)
 		}
-		for _, c := range []struct{ name, value string }{{"X-Amz-Tagging", "a=b"}, {"X-Amz-Tagging", ""}} {
-			if err := fs.SetObjectHeader(t.Context(), ObjectName{"bucket", "d/k"}, c.name, c.value); err != nil {
+		for _, tags := range []string{"a=b", ""} {
+			if err := fs.SetObjectTags(t.Context(), ObjectName{"bucket", "d/k"}, tags); err != nil {
 				t.Fatal(err)
 			}
 			now, err := fs.HeadObject(t.Context(), ObjectName{"bucket", "d/k"}, GetOptions{})
-			if err != nil || now.Meta.Headers[c.name] != c.value || now.ETag != got.ETag {
-				t.Errorf("header %+v: %+v %v", c, now, err)
+			if err != nil || now.Meta.Tags() != tags || now.ETag != got.ETag {
+				t.Errorf("tags %q: %+v %v", tags, now, err)
 			}
 		}
-		wantErr(t, fs.SetObjectHeader(t.Context(), ObjectName{"bucket", "d"}, "X", "y"), ErrNoSuchKey)
+		wantErr(t, fs.SetObjectTags(t.Context(), ObjectName{"bucket", "d"}, "x=y"), ErrNoSuchKey)
 	})
 }
 

@@ -22,8 +22,8 @@ type ETag = objects.ETag
 // writes. An ETag of "*" means any existing object.
 type Preconditions = objects.Preconditions
 
-// ConditionError is ErrPrecondition or ErrNotModified with the name of the condition,
-// as headers have it, that did not hold.
+// ConditionError is ErrPrecondition or ErrNotModified with the condition that did not
+// hold.
 type ConditionError = objects.ConditionError
 
 // PartInfo describes an uploaded part.
@@ -100,7 +100,7 @@ type PutOptions struct {
 	// Size is the length that the client stated, or -1. A body that differs
 	// gives ErrShortBody or ErrLongBody, and nothing is published.
 	Size int64
-	// MaxSize bounds the body; 0 means MaxPutBytes.
+	// MaxSize bounds the body; 0 means MaxObjectBytes, MaxPartBytes for a part.
 	MaxSize int64
 	Cond    Preconditions
 	// MD5 that the client stated (Content-MD5); a difference is ErrBadDigest.

@@ -39,7 +39,7 @@ func (fs *FS) PutObject(ctx context.Context, name ObjectName, body io.Reader, o 
 			return ObjectInfo{}, err
 		}
 	}
-	v, err := fs.bodies.Receive(ctx, o.body(body, MaxPutBytes))
+	v, err := fs.bodies.Receive(ctx, o.body(body, MaxObjectBytes))
 	if err != nil {
 		return ObjectInfo{}, err
 	}

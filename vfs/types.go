@@ -71,17 +71,14 @@ const (
 	MaxLinks = 65000
 	// MaxFileBytes bounds a file (8 EiB less one, what an off_t holds).
 	MaxFileBytes = record.MaxFileBytes
-	// MaxObjectBytes bounds an object made by an upload (S3: 5 TiB; AWS
-	// raised it to 50 TB, which is what we allow).
+	// MaxObjectBytes bounds an object (S3: 5 TiB; AWS raised it to 50 TB, which is
+	// what we allow).
 	MaxObjectBytes = objects.MaxBytes
-	// MaxPutBytes bounds a single PUT, S3's 5 GiB.
-	MaxPutBytes = 5 << 30
-	// MaxParts and MinPartBytes are S3's: every part but the last has at
-	// least 5 MiB.
+	// MaxParts bounds the parts of an object, which its inode lists, and MaxPartBytes
+	// one of them, whose extents stand in one record.
 	MaxParts     = objects.MaxParts
-	MinPartBytes = objects.MinPartBytes
 	MaxPartBytes = uploads.MaxPartBytes
-	// MaxListKeys bounds a page of a listing, S3's.
+	// MaxListKeys bounds a page of a listing.
 	MaxListKeys = listing.MaxKeys
 	// MaxGroups bounds the groups of a credential (Linux NGROUPS_MAX is
 	// 65536; no door sends more than this).

@@ -208,6 +208,9 @@ func (c *stackClient) anyUpload(ctx context.Context) (ns.UploadInfo, error) {
 	return u, nil
 }
 
+// minPartBytes is S3's.
+const minPartBytes = 5 << 20
+
 func (c *stackClient) part(ctx context.Context) (bool, error) {
 	u, err := c.anyUpload(ctx)
 	if err != nil {
@@ -215,7 +218,7 @@ func (c *stackClient) part(ctx context.Context) (bool, error) {
 	}
 	data := c.bytes()
 	if c.rng.IntN(100) == 0 {
-		data = bytes.Repeat([]byte{7}, ns.MinPartBytes)
+		data = bytes.Repeat([]byte{7}, minPartBytes)
 	}
 	_, err = c.w.ns.PutPart(ctx, ns.ObjectName{Bucket: c.bucket, Key: u.Key}.Upload(u.ID), 1+c.rng.IntN(2), bytes.NewReader(data), ns.PutOptions{Size: int64(len(data))})
 	return true, err
@@ -230,14 +233,14 @@ func (c *stackClient) complete(ctx context.Context) (bool, error) {
 	if err != nil || len(list) == 0 {
 		return false, errNothing
 	}
-	if list[0].Size < ns.MinPartBytes {
+	if list[0].Size < minPartBytes {
 		list = list[:1]
 	}
 	var parts []ns.CompletePart
 	for _, p := range list {
 		parts = append(parts, ns.CompletePart{Number: p.Number, ETag: p.ETag})
 	}
-	_, err = c.w.ns.CompleteUpload(ctx, ns.ObjectName{Bucket: c.bucket, Key: u.Key}.Upload(u.ID), ns.CompleteOptions{Parts: parts})
+	_, err = c.w.ns.CompleteUpload(ctx, ns.ObjectName{Bucket: c.bucket, Key: u.Key}.Upload(u.ID), ns.CompleteOptions{Parts: parts, MinPartBytes: minPartBytes})
 	return true, err
 }
 

@@ -198,7 +198,7 @@ func TestHeaders(t *testing.T) {
 		{"PUT", "/head/copy", "", map[string]string{"X-Amz-Copy-Source": "/head/k", "X-Amz-Source-Expected-Bucket-Owner": d.userID("bob")}, 403, "AccessDenied"},
 		{"PUT", "/head/copy", "", map[string]string{"X-Amz-Copy-Source": "/head/k", "X-Amz-Source-Expected-Bucket-Owner": d.userID("alice")}, 200, "CopyObjectResult"},
 		{"PUT", "/head/up?partNumber=1&uploadId=" + upload, "", map[string]string{"X-Amz-Copy-Source": "/head/k", "X-Amz-Source-Expected-Bucket-Owner": d.userID("bob")}, 403, "AccessDenied"},
-		{"DELETE", "/head/k", "", map[string]string{"X-Amz-If-Match-Size": "5"}, 412, "PreconditionFailed"},
+		{"DELETE", "/head/k", "", map[string]string{"X-Amz-If-Match-Size": "5"}, 412, "<Condition>x-amz-if-match-size</Condition>"},
 		{"DELETE", "/head/k", "", map[string]string{"X-Amz-If-Match-Size": "x"}, 400, "InvalidArgument"},
 		{"DELETE", "/head/k", "", map[string]string{"X-Amz-If-Match-Last-Modified-Time": date(-time.Hour)}, 412, "PreconditionFailed"},
 		{"DELETE", "/head/k", "", map[string]string{"X-Amz-If-Match-Last-Modified-Time": "yesterday"}, 400, "InvalidArgument"},

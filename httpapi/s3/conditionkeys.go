@@ -28,7 +28,7 @@ type conditionKeys struct {
 	one    [1]string
 }
 
-// taggingHeader holds the tags of a request, and those that are kept.
+// taggingHeader holds the tags of a request.
 const taggingHeader = "X-Amz-Tagging"
 
 // headerKeys are keys of S3's that are headers of the same name.

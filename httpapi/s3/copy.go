@@ -166,11 +166,11 @@ func (c *metaChange) merge(source *vfs.ObjectMeta) (vfs.ObjectMeta, bool) {
 	for _, name := range own {
 		setOrDelete(out.Headers, name, given.Headers[name])
 	}
-	tags := source.Headers[taggingHeader]
 	if c.replaceTags {
-		tags = given.Headers[taggingHeader]
+		out.SetTags(given.Tags())
+	} else {
+		out.SetTags(source.Tags())
 	}
-	setOrDelete(out.Headers, taggingHeader, tags)
 	return out, true
 }
 

@@ -159,7 +159,7 @@ func (e *apiError) withDetails() *apiError {
 			e.fields = append(e.fields, field{d.Name, d.Value})
 		}
 	case errors.As(e.cause, &condition):
-		return e.with("Condition", condition.Condition)
+		return e.with("Condition", conditionName(condition))
 	case errors.As(e.cause, &part):
 		return e.withPart(part)
 	case errors.As(e.cause, &sum):
@@ -168,9 +168,23 @@ func (e *apiError) withDetails() *apiError {
 	return e
 }
 
+// conditionName is what S3 calls a condition: the header that asks for it.
+func conditionName(c *vfs.ConditionError) string {
+	name := c.Condition
+	switch {
+	case c.Source:
+		name = "x-amz-copy-source-" + name
+	case name == "IfSize":
+		name = "x-amz-if-match-size"
+	case name == "IfModifiedAt":
+		name = "x-amz-if-match-last-modified-time"
+	}
+	return name
+}
+
 func (e *apiError) withPart(p *vfs.PartError) *apiError {
 	if e.code == codeEntityTooSmall {
-		e = e.with("ProposedSize", itoa(p.Size)).with("MinSizeAllowed", itoa(vfs.MinPartBytes))
+		e = e.with("ProposedSize", itoa(p.Size)).with("MinSizeAllowed", itoa(minPartBytes))
 	}
 	return e.with("PartNumber", strconv.Itoa(p.Number)).with("ETag", string(p.ETag))
 }

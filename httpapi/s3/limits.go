@@ -15,6 +15,11 @@ const (
 	// maxDocumentBytes bounds the larger ones that are decoded at a time, and
 	// the listings that are being sent; others get 503 SlowDown.
 	maxDocumentBytes = 48 << 20
+	// maxPutBytes bounds what one PUT or POST brings (S3).
+	maxPutBytes = 5 << 30
+	// maxParts and minPartBytes are S3's: every part but the last has 5 MiB.
+	maxParts     = 10_000
+	minPartBytes = 5 << 20
 	// maxDeleteKeys is S3's limit of one DeleteObjects.
 	maxDeleteKeys = 1000
 	// maxUserMetaBytes bounds user metadata, names and values together (S3).

@@ -134,7 +134,7 @@ func setTagging(m *vfs.ObjectMeta, v string) error {
 		return err
 	}
 	if len(tags) > 0 {
-		m.Headers[taggingHeader] = encodeTags(tags)
+		m.SetTags(encodeTags(tags))
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (q *request) setMeta(h http.Header, m *vfs.ObjectMeta) {
 			}
 		}
 	}
-	if v := m.Headers[taggingHeader]; v != "" {
+	if v := m.Tags(); v != "" {
 		h.Set("X-Amz-Tagging-Count", strconv.Itoa(strings.Count(v, "&")+1))
 	}
 	total, missing := 0, 0

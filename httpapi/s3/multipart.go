@@ -14,7 +14,7 @@ import (
 // parsePartNumber reads 1 to 10,000.
 func parsePartNumber(v string) (int, error) {
 	n, err := strconv.Atoi(v)
-	if err != nil || n < 1 || n > vfs.MaxParts {
+	if err != nil || n < 1 || n > maxParts {
 		return 0, invalidArgument("partNumber", v, "Part number must be an integer between 1 and 10000, inclusive")
 	}
 	return n, nil
@@ -125,7 +125,7 @@ type completeList []completeOne
 
 // UnmarshalXML implements xml.Unmarshaler: it is called for each part.
 func (l *completeList) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
-	if len(*l) == vfs.MaxParts {
+	if len(*l) == maxParts {
 		return errXMLBounds
 	}
 	var one completeOne
@@ -184,7 +184,7 @@ func (q *request) completeUpload() error {
 	if err := q.checkObjectSize(upload, parts); err != nil {
 		return err
 	}
-	info, err := q.fs.CompleteUpload(q.ctx, q.name.Upload(upload), vfs.CompleteOptions{Parts: parts, Cond: httpapi.ParseConditions(q.r.Header, "").VFS(), Checksum: objectSum})
+	info, err := q.fs.CompleteUpload(q.ctx, q.name.Upload(upload), vfs.CompleteOptions{Parts: parts, MinPartBytes: minPartBytes, Cond: httpapi.ParseConditions(q.r.Header, "").VFS(), Checksum: objectSum})
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func (q *request) completeParts() ([]vfs.CompletePart, error) {
 	}
 	parts := make([]vfs.CompletePart, len(doc.Parts))
 	for i := range doc.Parts {
-		if n := doc.Parts[i].Number; n < 1 || n > vfs.MaxParts {
+		if n := doc.Parts[i].Number; n < 1 || n > maxParts {
 			return nil, newError(codeInvalidPart).with("PartNumber", strconv.Itoa(n))
 		}
 		if strings.Trim(doc.Parts[i].ETag, " \t\r\n\"") == "" {

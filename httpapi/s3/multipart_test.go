@@ -12,8 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-
-	"ogw/vfs"
 )
 
 func randomBytes(n int, seed byte) []byte {
@@ -388,7 +386,7 @@ func TestLongestComplete(t *testing.T) {
 	indent := func(b *bytes.Buffer, depth int) { b.WriteString("\r\n" + strings.Repeat(" ", 8*depth)) }
 	var b bytes.Buffer
 	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>` + "\r\n<CompleteMultipartUpload xmlns=\"" + xmlNamespace + "\">")
-	for n := range vfs.MaxParts {
+	for n := range maxParts {
 		indent(&b, 1)
 		b.WriteString("<Part>")
 		for _, f := range [][2]string{

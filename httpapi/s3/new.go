@@ -23,8 +23,8 @@ func New(fs *vfs.FS, c Config) *Server {
 	if c.MaxRequests <= 0 {
 		c.MaxRequests = defaultMaxRequests
 	}
-	if c.MaxObjectBytes <= 0 || c.MaxObjectBytes > vfs.MaxPutBytes {
-		c.MaxObjectBytes = vfs.MaxPutBytes
+	if c.MaxObjectBytes <= 0 || c.MaxObjectBytes > maxPutBytes {
+		c.MaxObjectBytes = maxPutBytes
 	}
 	domains := make([]string, len(c.Domains))
 	for i, d := range c.Domains {

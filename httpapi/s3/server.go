@@ -26,7 +26,7 @@ type Config struct {
 	V2 sigv4.V2
 	// MaxRequests bounds requests in flight; others get 503 SlowDown.
 	MaxRequests int
-	// MaxObjectBytes bounds a single PUT or POST; default vfs.MaxPutBytes.
+	// MaxObjectBytes bounds a single PUT or POST; default and limit are S3's 5 GiB.
 	MaxObjectBytes int64
 	// Sends is what replies are sent with; nil for the door's own.
 	Sends *httpapi.Sends

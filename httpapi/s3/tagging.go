@@ -83,7 +83,7 @@ func (q *request) getObjectTagging() error {
 	if err != nil {
 		return err
 	}
-	tags, err := parseTags(info.Meta.Headers[taggingHeader])
+	tags, err := parseTags(info.Meta.Tags())
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (q *request) putObjectTagging() error {
 	for _, t := range doc.Tags {
 		q.keys.tags.Add(t.Key, t.Value)
 	}
-	if err := q.fs.SetObjectHeader(q.ctx, q.name, taggingHeader, encodeTags(doc.Tags)); err != nil {
+	if err := q.fs.SetObjectTags(q.ctx, q.name, encodeTags(doc.Tags)); err != nil {
 		return err
 	}
 	q.w.WriteHeader(http.StatusOK)
@@ -128,7 +128,7 @@ func (q *request) putObjectTagging() error {
 
 // deleteObjectTagging is DeleteObjectTagging.
 func (q *request) deleteObjectTagging() error {
-	if err := q.fs.SetObjectHeader(q.ctx, q.name, taggingHeader, ""); err != nil {
+	if err := q.fs.SetObjectTags(q.ctx, q.name, ""); err != nil {
 		return err
 	}
 	q.w.WriteHeader(http.StatusNoContent)

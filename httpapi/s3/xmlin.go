@@ -8,8 +8,6 @@ import (
 	"errors"
 	"hash"
 	"io"
-
-	"ogw/vfs"
 )
 
 // Documents are decoded while they arrive, within bounds, and nothing of them
@@ -49,7 +47,7 @@ var (
 	deleteBounds = xmlBounds{8 << 20, 2 + 6*maxDeleteKeys, 2}
 	// completeBounds: as many parts as there may be, each with its number, its
 	// ETag and all checksums.
-	completeBounds = xmlBounds{vfs.MaxParts*maxPartBytes + maxConfigBytes, 2 + 13*vfs.MaxParts, 2}
+	completeBounds = xmlBounds{maxParts*maxPartBytes + maxConfigBytes, 2 + 13*maxParts, 2}
 	// corsBounds: as many rules, with as many values, as the bytes hold.
 	corsBounds = xmlBounds{maxConfigBytes, maxConfigBytes / 8, 2}
 	// configBounds are those of every other body; the longest is an ACL of

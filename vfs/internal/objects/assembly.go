@@ -18,7 +18,8 @@ import (
 type Assembly struct {
 	Upload *record.Upload
 	want   []CompletePart
-	next   int // index of the part that must come next
+	min    int64 // bytes of each part but the last
+	next   int   // index of the part that must come next
 
 	Size, Used int64
 	sums       hash.Hash // MD5 of the parts' MD5s
@@ -64,8 +65,10 @@ func CheckParts(want []CompletePart) error {
 	return nil
 }
 
-func NewAssembly(u *record.Upload, want []CompletePart) *Assembly {
-	a := &Assembly{Upload: u, want: want, sums: md5.New(), noSum: u.Alg == ""}
+// NewAssembly returns that of the parts of u that a client wants, all of which but the
+// last have minBytes or more.
+func NewAssembly(u *record.Upload, want []CompletePart, minBytes int64) *Assembly {
+	a := &Assembly{Upload: u, want: want, min: minBytes, sums: md5.New(), noSum: u.Alg == ""}
 	if u.Composite {
 		a.composite, _ = u.Alg.New() // known since CreateUpload
 	}
@@ -120,8 +123,8 @@ func (a *Assembly) add(want *CompletePart, p *record.Part) error {
 			return &PartError{p.Number, want.ETag, p.Size, fmt.Errorf("another %s: %w", c.Algorithm, fserr.ErrBadPart)}
 		}
 	}
-	if p.Size < MinPartBytes && a.next < len(a.want)-1 {
-		return &PartError{p.Number, partETag(p.Sum[:]), p.Size, fmt.Errorf("%d bytes, all but the last have %d at least: %w", p.Size, MinPartBytes, fserr.ErrPartTooSmall)}
+	if p.Size < a.min && a.next < len(a.want)-1 {
+		return &PartError{p.Number, partETag(p.Sum[:]), p.Size, fmt.Errorf("%d bytes, all but the last have %d at least: %w", p.Size, a.min, fserr.ErrPartTooSmall)}
 	}
 	if a.Size > MaxBytes-p.Size {
 		return TooLarge(MaxBytes)

@@ -15,13 +15,11 @@ import (
 )
 
 const (
-	// MaxBytes bounds an object made by an upload (S3: 5 TiB; AWS
-	// raised it to 50 TB, which is what we allow).
+	// MaxBytes bounds an object (S3: 5 TiB; AWS raised it to 50 TB, which is what
+	// we allow).
 	MaxBytes = 50_000_000_000_000
-	// MaxParts and minPartBytes0 are S3's: every part but the last has at
-	// least 5 MiB.
-	MaxParts     = 10000
-	MinPartBytes = 5 << 20
+	// MaxParts bounds the parts of an object, which its inode lists.
+	MaxParts = 10000
 )
 
 // ETag of a content (DESIGN: every object always has one that changes when

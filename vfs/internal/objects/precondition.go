@@ -8,15 +8,23 @@ import (
 	"time"
 )
 
-// ConditionError is ErrPrecondition or ErrNotModified with the name of the condition,
-// as headers have it, that did not hold.
+// ConditionError is ErrPrecondition or ErrNotModified with the condition that did not
+// hold.
 type ConditionError struct {
+	// Condition is its name in RFC 9110, or that of the field of Preconditions for
+	// what that has not.
 	Condition string
+	Source    bool // it is one of a copy's source
 	Err       error
 }
 
 // Error implements error.
-func (e *ConditionError) Error() string { return e.Condition + ": " + e.Err.Error() }
+func (e *ConditionError) Error() string {
+	if e.Source {
+		return "source, " + e.Condition + ": " + e.Err.Error()
+	}
+	return e.Condition + ": " + e.Err.Error()
+}
 
 // Unwrap returns the sentinel.
 func (e *ConditionError) Unwrap() error { return e.Err }
@@ -46,10 +54,10 @@ func CheckRead(c *Preconditions, etag ETag, modified time.Time) error {
 	}
 	if len(c.IfNoneMatch) > 0 {
 		if matchesWeakly(c.IfNoneMatch, etag) {
-			return &ConditionError{"If-None-Match", fserr.ErrNotModified}
+			return &ConditionError{Condition: "If-None-Match", Err: fserr.ErrNotModified}
 		}
 	} else if !c.IfModifiedSince.IsZero() && !modified.Truncate(time.Second).After(c.IfModifiedSince) {
-		return &ConditionError{"If-Modified-Since", fserr.ErrNotModified}
+		return &ConditionError{Condition: "If-Modified-Since", Err: fserr.ErrNotModified}
 	}
 	return nil
 }
@@ -59,7 +67,7 @@ func CheckRead(c *Preconditions, etag ETag, modified time.Time) error {
 func CheckSource(c *Preconditions, etag ETag, modified time.Time) error {
 	var failed *ConditionError
 	if errors.As(CheckRead(c, etag, modified), &failed) {
-		return &ConditionError{"x-amz-copy-source-" + failed.Condition, fserr.ErrPrecondition}
+		return &ConditionError{Condition: failed.Condition, Source: true, Err: fserr.ErrPrecondition}
 	}
 	return nil
 }
@@ -79,13 +87,13 @@ func CheckChange(c *Preconditions, etag ETag, modified time.Time, size int64) er
 		return err
 	}
 	if c.IfSize != nil && *c.IfSize != size {
-		return &ConditionError{"x-amz-if-match-size", fserr.ErrPrecondition}
+		return unmet("IfSize")
 	}
 	if !c.IfModifiedAt.IsZero() && !modified.Truncate(time.Second).Equal(c.IfModifiedAt.Truncate(time.Second)) {
-		return &ConditionError{"x-amz-if-match-last-modified-time", fserr.ErrPrecondition}
+		return unmet("IfModifiedAt")
 	}
 	if matchesWeakly(c.IfNoneMatch, etag) {
-		return &ConditionError{"If-None-Match", fserr.ErrPrecondition}
+		return unmet("If-None-Match")
 	}
 	return nil
 }
@@ -93,12 +101,16 @@ func CheckChange(c *Preconditions, etag ETag, modified time.Time, size int64) er
 func checkUnchanged(c *Preconditions, etag ETag, modified time.Time) error {
 	if len(c.IfMatch) > 0 {
 		if !matchesStrongly(c.IfMatch, etag) {
-			return &ConditionError{"If-Match", fserr.ErrPrecondition}
+			return unmet("If-Match")
 		}
 	} else if !c.IfUnmodifiedSince.IsZero() && modified.Truncate(time.Second).After(c.IfUnmodifiedSince) {
-		return &ConditionError{"If-Unmodified-Since", fserr.ErrPrecondition}
+		return unmet("If-Unmodified-Since")
 	}
 	return nil
+}
+
+func unmet(condition string) error {
+	return &ConditionError{Condition: condition, Err: fserr.ErrPrecondition}
 }
 
 // matchesStrongly compares as If-Match does (RFC 9110 section 8.8.3.2): ours

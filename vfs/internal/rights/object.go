@@ -143,7 +143,7 @@ func (j *Judge) Describes(act Action, m *record.ObjectMeta) error {
 			return err
 		}
 	}
-	if m.Headers[TaggingHeader] != "" {
+	if m.Tags() != "" {
 		return j.grantsAs(act, policyPutTags, nil)
 	}
 	return nil

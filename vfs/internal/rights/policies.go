@@ -200,7 +200,7 @@ var keepsPolicy = map[string]bool{"s3:GetBucketPolicy": true, "s3:PutBucketPolic
 func (j *Judge) policyKeys(n *record.Inode) *policyKeys {
 	k := &policyKeys{anonymous: Anonymous(j.Subject), session: j.Subject.Session, user: j.Subject.User, name: j.Subject.Name, uid: j.Subject.UID, now: j.rules.Now, list: j.List}
 	if n != nil {
-		k.tags = n.Object.Headers[TaggingHeader]
+		k.tags = n.Object.Tags()
 	}
 	if j.Subject.Call != nil {
 		k.values = j.Subject.Call.Values

@@ -30,17 +30,19 @@ type policyKeys struct {
 	one       [1]string
 }
 
-// TaggingHeader is where the tags of an object are kept, in the form of a query.
-const TaggingHeader = "X-Amz-Tagging"
-
 // List is what a list is limited to.
 type List struct {
 	Prefix, Delimiter string
 	MaxKeys           int
 }
 
-// existingTag begins the keys that are the object's tags.
-const existingTag = "s3:existingobjecttag/"
+const (
+	// existingTag begins the keys that are the object's tags.
+	existingTag = "s3:existingobjecttag/"
+	// payerKey tells that who asks will pay.
+	payerKey  = "s3:x-amz-request-payer"
+	requester = "requester"
+)
 
 // Value implements policy.Values.
 func (k *policyKeys) Value(key string) ([]string, bool) {

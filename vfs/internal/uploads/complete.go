@@ -22,9 +22,10 @@ const maxCompleteAttempts = 16
 
 // CompleteOptions of Complete.
 type CompleteOptions struct {
-	Parts    []objects.CompletePart // in ascending order of their numbers
-	Cond     objects.Preconditions  // of what stands under the key
-	Checksum *checksum.Sum          // of the whole object, as the client states it; may be nil
+	Parts        []objects.CompletePart // in ascending order of their numbers
+	MinPartBytes int64                  // that all parts but the last have at least; another is ErrPartTooSmall
+	Cond         objects.Preconditions  // of what stands under the key
+	Checksum     *checksum.Sum          // of the whole object, as the client states it; may be nil
 }
 
 // Publisher makes what was assembled the object under the key.
@@ -113,7 +114,7 @@ func (c *completion) measure(ctx context.Context) (u *record.Upload, stored int,
 		if u, err = c.Rights.Upload(ctx, r, c.name, rights.ActWriteObject); err != nil {
 			return err
 		}
-		a := objects.NewAssembly(u, c.o.Parts)
+		a := objects.NewAssembly(u, c.o.Parts, c.o.MinPartBytes)
 		stored = 0
 		for done := false; !done; {
 			var list []record.Extent
@@ -137,7 +138,7 @@ func (c *completion) assemble(ctx context.Context, t *Txn) (Assembled, error) {
 	if u.Stage > 0 {
 		return Assembled{}, errUploadChanged // its extents must be cleared before
 	}
-	a := objects.NewAssembly(u, c.o.Parts)
+	a := objects.NewAssembly(u, c.o.Parts, c.o.MinPartBytes)
 	var all []record.Extent
 	for done := false; !done; {
 		var list []record.Extent
@@ -194,7 +195,7 @@ func (c *completion) stage(ctx context.Context) (a *objects.Assembly, stage uint
 			return nil, 0, err
 		}
 	}
-	a = objects.NewAssembly(u, c.o.Parts)
+	a = objects.NewAssembly(u, c.o.Parts, c.o.MinPartBytes)
 	for done := false; !done; {
 		var list []record.Extent
 		err := c.Namespace.View(ctx, func(r cluster.Reader) (err error) {

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// MaxPartBytes bounds a part, S3's 5 GiB.
+	// MaxPartBytes bounds a part, whose extents stand in one record.
 	MaxPartBytes = 5 << 30
 	// maxPartRefs bounds the references that a part may consist of, so that its
 	// record stays small. What is more fragmented is copied byte by byte.
