@@ -78,7 +78,7 @@ func (s *Server) addBackup(r *http.Request, _ httprouter.Params) (any, error) {
 			return nil, fmt.Errorf("%w: %w", apierr.ErrBadRequest, err)
 		}
 	}
-	b, err := s.FS.BeginBackup(r.Context(), c)
+	b, err := s.fs.BeginBackup(r.Context(), c)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ func (s *Server) listBuckets(r *http.Request, _ httprouter.Params) (any, error) 
 	owners := map[uint32]string{}
 	out := []Bucket{}
 	for after := ""; ; {
-		page, err := s.FS.ListBuckets(r.Context(), after, bucketPage)
+		page, err := s.fs.ListBuckets(r.Context(), after, bucketPage)
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func (s *Server) addBucket(r *http.Request, _ httprouter.Params) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := s.FS.CreateBucket(r.Context(), q.Name, vfs.CheckedCred(u.UID, u.GID))
+	b, err := s.fs.CreateBucket(r.Context(), q.Name, vfs.CheckedCred(u.UID, u.GID))
 	return bucketOf(b, u.Name), err
 }
 
@@ -60,22 +60,22 @@ func (s *Server) addBucket(r *http.Request, _ httprouter.Params) (any, error) {
 // came with the store.
 func (s *Server) owner(r *http.Request, who string) (users.User, error) {
 	if who == "" {
-		u, err := s.FS.Users().Founder(r.Context())
+		u, err := s.fs.Users().Founder(r.Context())
 		if errors.Is(err, vfs.ErrNoSuchUser) {
 			err = fmt.Errorf("%w; name another owner (--owner)", err)
 		}
 		return u, err
 	}
-	u, err := s.FS.Users().ByID(r.Context(), vfs.UserID(who))
+	u, err := s.fs.Users().ByID(r.Context(), vfs.UserID(who))
 	if errors.Is(err, vfs.ErrNoSuchUser) {
-		u, err = s.FS.Users().ByName(r.Context(), who)
+		u, err = s.fs.Users().ByName(r.Context(), who)
 	}
 	return u, err
 }
 
 // ownerName returns the name of the user with a uid, "" if there is none.
 func (s *Server) ownerName(r *http.Request, uid uint32) (string, error) {
-	u, err := s.FS.Users().ByUID(r.Context(), uid)
+	u, err := s.fs.Users().ByUID(r.Context(), uid)
 	if errors.Is(err, vfs.ErrNoSuchUser) {
 		return "", nil
 	}
@@ -87,11 +87,11 @@ func (s *Server) bucket(r *http.Request, p httprouter.Params) (any, error) {
 }
 
 func (s *Server) showBucket(r *http.Request, name string) (Bucket, error) {
-	info, err := s.FS.HeadBucket(r.Context(), name)
+	info, err := s.fs.HeadBucket(r.Context(), name)
 	if err != nil {
 		return Bucket{}, err
 	}
-	d, err := s.FS.BucketDurability(r.Context(), name)
+	d, err := s.fs.BucketDurability(r.Context(), name)
 	if err != nil {
 		return Bucket{}, err
 	}
@@ -101,7 +101,7 @@ func (s *Server) showBucket(r *http.Request, name string) (Bucket, error) {
 	}
 	b := bucketOf(info, owner)
 	if b.Inherited = d == ""; b.Inherited {
-		d = s.FS.Durability()
+		d = s.fs.Durability()
 	}
 	b.Durability = string(d)
 	return b, nil
@@ -114,7 +114,7 @@ func (s *Server) setBucket(r *http.Request, p httprouter.Params) (any, error) {
 	}
 	name := p.ByName("name")
 	if q.Durability != nil {
-		if err := s.FS.SetBucketDurability(r.Context(), name, vfs.Durability(*q.Durability)); err != nil {
+		if err := s.fs.SetBucketDurability(r.Context(), name, vfs.Durability(*q.Durability)); err != nil {
 			return nil, err
 		}
 	}
@@ -123,12 +123,12 @@ func (s *Server) setBucket(r *http.Request, p httprouter.Params) (any, error) {
 
 func (s *Server) removeBucket(r *http.Request, p httprouter.Params) (any, error) {
 	name := p.ByName("name")
-	return Bucket{Name: name}, s.FS.DeleteBucket(r.Context(), name)
+	return Bucket{Name: name}, s.fs.DeleteBucket(r.Context(), name)
 }
 
 func (s *Server) usage(r *http.Request, p httprouter.Params) (any, error) {
 	u := Usage{Name: p.ByName("name")}
 	var err error
-	u.Objects, u.Bytes, err = s.FS.BucketUsage(r.Context(), u.Name)
+	u.Objects, u.Bytes, err = s.fs.BucketUsage(r.Context(), u.Name)
 	return u, err
 }

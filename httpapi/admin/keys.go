@@ -46,7 +46,7 @@ func validKey(id, secret string) error {
 	return nil
 }
 
-// printable tells whether s is visible ASCII without the bytes of not.
+// printable reports whether s is visible ASCII without the bytes of not.
 func printable(s, not string) bool {
 	for i := 0; i < len(s); i++ {
 		if s[i] <= ' ' || s[i] >= 0x7f {
@@ -64,7 +64,7 @@ func printable(s, not string) bool {
 // changeKeys changes the keys of a user, and tells who keeps them elsewhere.
 func (s *Server) changeKeys(r *http.Request, name string, change func(keys []users.AccessKey) ([]users.AccessKey, error)) (users.User, error) {
 	var after users.User
-	err := s.FS.Users().Update(r.Context(), name, func(u *users.User) (err error) {
+	err := s.fs.Users().Update(r.Context(), name, func(u *users.User) (err error) {
 		u.Keys, err = change(u.Keys)
 		after = *u
 		return err

@@ -55,7 +55,7 @@ func (s *Server) whereis(r *http.Request, _ httprouter.Params) (any, error) {
 		return nil, fmt.Errorf("%w: %q names no bucket or file", apierr.ErrBadRequest, r.URL.Query().Get("path"))
 	}
 	out := Whereis{Path: path, Extents: []Extent{}}
-	info, extents, err := s.FS.Whereis(r.Context(), path)
+	info, extents, err := s.fs.Whereis(r.Context(), path)
 	switch {
 	case errors.Is(err, vfs.ErrNotExist), errors.Is(err, vfs.ErrNoSuchKey), errors.Is(err, vfs.ErrNoSuchBucket):
 		return out, nil
@@ -84,7 +84,7 @@ func (s *Server) purge(r *http.Request, _ httprouter.Params) (any, error) {
 	if path == "" {
 		return nil, fmt.Errorf("%w: %q names no bucket or file", apierr.ErrBadRequest, q.Path)
 	}
-	n, err := s.FS.Purge(r.Context(), path)
+	n, err := s.fs.Purge(r.Context(), path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -96,7 +96,7 @@ func (s *Server) check(r *http.Request, _ httprouter.Params) (any, error) {
 	if err := decode(r, &q); err != nil {
 		return nil, err
 	}
-	c, err := s.FS.Check(r.Context(), vfs.CheckOptions{Repair: q.Repair, Data: q.Data})
+	c, err := s.fs.Check(r.Context(), vfs.CheckOptions{Repair: q.Repair, Data: q.Data})
 	if err != nil {
 		return nil, err
 	}

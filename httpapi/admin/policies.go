@@ -21,7 +21,7 @@ func policyOf(m *iam.Managed, u iam.Use) Policy {
 }
 
 func (s *Server) listPolicies(r *http.Request, _ httprouter.Params) (any, error) {
-	list, err := s.FS.IAM().Policies(r.Context())
+	list, err := s.fs.IAM().Policies(r.Context())
 	out := []Policy{}
 	for i := range list {
 		p := policyOf(&list[i].Managed, list[i].Use)
@@ -32,7 +32,7 @@ func (s *Server) listPolicies(r *http.Request, _ httprouter.Params) (any, error)
 }
 
 func (s *Server) policy(r *http.Request, p httprouter.Params) (any, error) {
-	m, u, err := s.FS.IAM().Policy(r.Context(), "iam:GetPolicy", p.ByName("name"))
+	m, u, err := s.fs.IAM().Policy(r.Context(), "iam:GetPolicy", p.ByName("name"))
 	if err != nil {
 		return nil, err
 	}
@@ -47,14 +47,14 @@ func (s *Server) putPolicy(r *http.Request, p httprouter.Params) (any, error) {
 	}
 	httpapi.NoteText(r.Context(), "policy", string(q.Document))
 	name := p.ByName("name")
-	if _, err := s.FS.IAM().PutPolicy(r.Context(), name, q.Document); err != nil {
+	if _, err := s.fs.IAM().PutPolicy(r.Context(), name, q.Document); err != nil {
 		return nil, badPolicy(err)
 	}
 	return s.policy(r, p)
 }
 
 func (s *Server) removePolicy(r *http.Request, p httprouter.Params) (any, error) {
-	return Policy{Name: p.ByName("name")}, s.FS.IAM().DropPolicy(r.Context(), p.ByName("name"))
+	return Policy{Name: p.ByName("name")}, s.fs.IAM().DropPolicy(r.Context(), p.ByName("name"))
 }
 
 // holder reads who holds a policy: "user", "group" or "role" and the name.
@@ -72,7 +72,7 @@ func (s *Server) attachPolicy(r *http.Request, p httprouter.Params) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	return Attachment{p.ByName("name"), h.Kind.String(), h.Name}, s.FS.IAM().Attach(r.Context(), h, p.ByName("name"))
+	return Attachment{p.ByName("name"), h.Kind.String(), h.Name}, s.fs.IAM().Attach(r.Context(), h, p.ByName("name"))
 }
 
 func (s *Server) detachPolicy(r *http.Request, p httprouter.Params) (any, error) {
@@ -80,7 +80,7 @@ func (s *Server) detachPolicy(r *http.Request, p httprouter.Params) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	return Attachment{p.ByName("name"), h.Kind.String(), h.Name}, s.FS.IAM().Detach(r.Context(), h, p.ByName("name"))
+	return Attachment{p.ByName("name"), h.Kind.String(), h.Name}, s.fs.IAM().Detach(r.Context(), h, p.ByName("name"))
 }
 
 // stated are the condition keys of a simulation. It implements policy.Values.
@@ -117,7 +117,7 @@ func (s *Server) simulate(r *http.Request, _ httprouter.Params) (any, error) {
 	}
 	out := []Simulated{}
 	for _, w := range who {
-		list, err := s.FS.Simulate(r.Context(), principalOf(w), []string{q.Action}, []string{q.Resource}, keys)
+		list, err := s.fs.Simulate(r.Context(), principalOf(w), []string{q.Action}, []string{q.Resource}, keys)
 		if err != nil {
 			return nil, err
 		}
@@ -133,14 +133,14 @@ func (s *Server) everybody(r *http.Request, who []string) ([]string, error) {
 	if len(who) > 0 {
 		return who, nil
 	}
-	all, err := s.FS.Users().List(r.Context())
+	all, err := s.fs.Users().List(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	for _, u := range all {
 		who = append(who, u.Name)
 	}
-	roles, err := s.FS.IAM().Roles(r.Context())
+	roles, err := s.fs.IAM().Roles(r.Context())
 	for _, x := range roles {
 		who = append(who, rolePrefix+x.Name)
 	}

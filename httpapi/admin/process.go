@@ -18,18 +18,18 @@ var errNoProcess = fmt.Errorf("%w: no process serves this data folder", apierr.E
 func (s *Server) status(r *http.Request, _ httprouter.Params) (any, error) {
 	st := Status{
 		Version: s.Version, Running: s.Process != nil, PID: s.PID, Started: s.Started,
-		Dir: s.Dir, Engine: s.Engine, FSID: fmt.Sprintf("%016x", s.FS.FSID()),
+		Dir: s.Dir, Engine: s.Engine, FSID: fmt.Sprintf("%016x", s.fs.FSID()),
 		Gateways: []Gateway{}, Mounts: []Mount{},
 	}
-	fs, err := s.FS.StatFS(r.Context())
+	fs, err := s.fs.StatFS(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	st.TotalBytes, st.FreeBytes, st.Files = fs.TotalBytes, fs.FreeBytes, fs.Files
-	st.DamagedSecrets = s.FS.SealState().Damaged
-	st.Scrub = s.FS.Scrub()
+	st.DamagedSecrets = s.fs.SealState().Damaged
+	st.Scrub = s.fs.Scrub()
 	if len(st.Scrub.Damaged) > 0 { // with their files, as far as they were found
-		list, err := s.FS.Quarantine(r.Context(), false)
+		list, err := s.fs.Quarantine(r.Context(), false)
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +107,7 @@ func (s *Server) readyz(r *http.Request, _ httprouter.Params) (any, error) {
 			return nil, err
 		}
 	}
-	if _, err := s.FS.StatFS(r.Context()); err != nil {
+	if _, err := s.fs.StatFS(r.Context()); err != nil {
 		return nil, err
 	}
 	return health{"ready"}, nil

@@ -28,7 +28,7 @@ type Process interface {
 	Umount(ctx context.Context, dir string, lazy bool) error
 	// Ready tells why requests cannot be served now, or nil.
 	Ready(ctx context.Context) error
-	// Store tells whether the store takes writes; see Status.
+	// Store reports whether the store takes writes; see Status.
 	Store() (state string, why error)
 	// Stop begins to shut down and returns at once.
 	Stop()

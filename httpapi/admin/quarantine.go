@@ -12,7 +12,7 @@ import (
 )
 
 func (s *Server) listQuarantine(r *http.Request, _ httprouter.Params) (any, error) {
-	list, err := s.FS.Quarantine(r.Context(), true)
+	list, err := s.fs.Quarantine(r.Context(), true)
 	return Quarantine{Blobs: list}, err
 }
 
@@ -34,6 +34,6 @@ func (s *Server) releaseQuarantine(r *http.Request, _ httprouter.Params) (any, e
 			return nil, fmt.Errorf("%w: %q is no blob: it is named by 32 hexadecimal digits", apierr.ErrBadRequest, name)
 		}
 	}
-	blobs, bytes, err := s.FS.Release(r.Context(), ids...)
+	blobs, bytes, err := s.fs.Release(r.Context(), ids...)
 	return ReleasedDamaged{blobs, bytes}, err
 }

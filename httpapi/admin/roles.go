@@ -33,7 +33,7 @@ func badPolicy(err error) error {
 }
 
 func (s *Server) listRoles(r *http.Request, _ httprouter.Params) (any, error) {
-	list, err := s.FS.IAM().Roles(r.Context())
+	list, err := s.fs.IAM().Roles(r.Context())
 	out := []Role{}
 	for i := range list {
 		out = append(out, roleOf(&list[i]))
@@ -46,7 +46,7 @@ func (s *Server) role(r *http.Request, p httprouter.Params) (any, error) {
 }
 
 func (s *Server) showRole(r *http.Request, name string) (any, error) {
-	x, err := s.FS.IAM().Role(r.Context(), name)
+	x, err := s.fs.IAM().Role(r.Context(), name)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (s *Server) addRole(r *http.Request, _ httprouter.Params) (any, error) {
 		return nil, err
 	}
 	httpapi.NoteText(r.Context(), "trust", string(q.Trust))
-	if _, err := s.FS.IAM().CreateRole(r.Context(), iam.NewRole{Name: q.Name, Trust: q.Trust, MaxSession: q.MaxSession}); err != nil {
+	if _, err := s.fs.IAM().CreateRole(r.Context(), iam.NewRole{Name: q.Name, Trust: q.Trust, MaxSession: q.MaxSession}); err != nil {
 		return nil, badPolicy(err)
 	}
 	return s.showRole(r, q.Name)
@@ -72,26 +72,26 @@ func (s *Server) setTrust(r *http.Request, p httprouter.Params) (any, error) {
 		return nil, err
 	}
 	httpapi.NoteText(r.Context(), "trust", string(q.Trust))
-	if err := s.FS.IAM().SetTrust(r.Context(), p.ByName("name"), q.Trust); err != nil {
+	if err := s.fs.IAM().SetTrust(r.Context(), p.ByName("name"), q.Trust); err != nil {
 		return nil, badPolicy(err)
 	}
 	return s.role(r, p)
 }
 
 func (s *Server) removeRole(r *http.Request, p httprouter.Params) (any, error) {
-	return Role{Name: p.ByName("name")}, s.FS.IAM().DropRole(r.Context(), p.ByName("name"))
+	return Role{Name: p.ByName("name")}, s.fs.IAM().DropRole(r.Context(), p.ByName("name"))
 }
 
 // revokeRole ends the sessions that were begun before now.
 func (s *Server) revokeRole(r *http.Request, p httprouter.Params) (any, error) {
-	if err := s.FS.IAM().Revoke(r.Context(), p.ByName("name")); err != nil {
+	if err := s.fs.IAM().Revoke(r.Context(), p.ByName("name")); err != nil {
 		return nil, err
 	}
 	return s.role(r, p)
 }
 
 func (s *Server) listGroups(r *http.Request, _ httprouter.Params) (any, error) {
-	list, err := s.FS.IAM().Groups(r.Context())
+	list, err := s.fs.IAM().Groups(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (s *Server) listGroups(r *http.Request, _ httprouter.Params) (any, error) {
 }
 
 func (s *Server) showGroup(r *http.Request, name string) (Group, error) {
-	g, members, err := s.FS.IAM().Group(r.Context(), name)
+	g, members, err := s.fs.IAM().Group(r.Context(), name)
 	out := Group{ID: g.ID, Name: g.Name, ARN: iam.GroupARN(g.Path, g.Name), Users: []string{}}
 	for _, u := range members {
 		out.Users = append(out.Users, u.Name)
@@ -120,25 +120,25 @@ func (s *Server) addGroup(r *http.Request, _ httprouter.Params) (any, error) {
 	if err := decode(r, &q); err != nil {
 		return nil, err
 	}
-	if _, err := s.FS.IAM().CreateGroup(r.Context(), q.Name, ""); err != nil {
+	if _, err := s.fs.IAM().CreateGroup(r.Context(), q.Name, ""); err != nil {
 		return nil, err
 	}
 	return s.showGroup(r, q.Name)
 }
 
 func (s *Server) removeGroup(r *http.Request, p httprouter.Params) (any, error) {
-	return Group{Name: p.ByName("name"), Users: []string{}}, s.FS.IAM().DeleteGroup(r.Context(), p.ByName("name"))
+	return Group{Name: p.ByName("name"), Users: []string{}}, s.fs.IAM().DeleteGroup(r.Context(), p.ByName("name"))
 }
 
 func (s *Server) addMember(r *http.Request, p httprouter.Params) (any, error) {
-	if err := s.FS.IAM().AddMember(r.Context(), p.ByName("name"), p.ByName("user")); err != nil {
+	if err := s.fs.IAM().AddMember(r.Context(), p.ByName("name"), p.ByName("user")); err != nil {
 		return nil, err
 	}
 	return s.showGroup(r, p.ByName("name"))
 }
 
 func (s *Server) removeMember(r *http.Request, p httprouter.Params) (any, error) {
-	if err := s.FS.IAM().RemoveMember(r.Context(), p.ByName("name"), p.ByName("user")); err != nil {
+	if err := s.fs.IAM().RemoveMember(r.Context(), p.ByName("name"), p.ByName("user")); err != nil {
 		return nil, err
 	}
 	return s.showGroup(r, p.ByName("name"))

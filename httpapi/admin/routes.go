@@ -12,7 +12,7 @@ import (
 
 // New returns the API over c.
 func New(c Config) *Server {
-	s := &Server{Config: c}
+	s := &Server{Config: c, fs: namespaceOf(c.FS)}
 	s.router = s.routes()
 	s.handler = s.frame(s.router)
 	return s

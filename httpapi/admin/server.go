@@ -40,6 +40,7 @@ type Config struct {
 // the listener's (the mode of the socket, or WithToken).
 type Server struct {
 	Config
+	fs      namespace
 	router  http.Handler
 	handler http.Handler
 	backups heldBackups

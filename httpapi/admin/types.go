@@ -71,7 +71,7 @@ type Mount struct {
 	// Writeback lets the kernel gather small writes; for files that nobody
 	// else changes meanwhile.
 	Writeback bool `json:"writeback,omitempty"`
-	// IOUring tells whether requests come through io_uring: "on", "off", or ""
+	// IOUring reports whether requests come through io_uring: "on", "off", or ""
 	// for where the kernel offers it. A mount that is listed has what it got.
 	IOUring string `json:"io_uring,omitempty"`
 	// Survive keeps the mount while no server runs, for the next one; programs

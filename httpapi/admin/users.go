@@ -35,7 +35,7 @@ func userOf(u users.User, secrets bool) User {
 }
 
 func (s *Server) listUsers(r *http.Request, _ httprouter.Params) (any, error) {
-	all, err := s.FS.Users().List(r.Context())
+	all, err := s.fs.Users().List(r.Context())
 	out := []User{}
 	for _, u := range all {
 		out = append(out, userOf(u, false))
@@ -59,7 +59,7 @@ func (s *Server) addUser(r *http.Request, _ httprouter.Params) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := s.FS.Users().Make(r.Context(), u, users.Options{FreeUID: q.UID == nil, Inherit: q.Inherit, GID: q.GID, Also: also})
+	made, err := s.fs.Users().Make(r.Context(), u, users.Options{FreeUID: q.UID == nil, Inherit: q.Inherit, GID: q.GID, Also: also})
 	if errors.Is(err, vfs.ErrUIDTaken) && q.UID != nil {
 		err = fmt.Errorf("%w; to hand that on to %s, say so: ogw user add %s --uid %d --inherit", err, q.Name, q.Name, *q.UID)
 	}
@@ -78,7 +78,7 @@ func (s *Server) mayRead(places []string) (func(cluster.Txn, *users.User) error,
 	if err != nil {
 		return nil, bad("%v", err)
 	}
-	also, err := s.FS.IAM().WithInline(iam.ReadPolicy, text)
+	also, err := s.fs.IAM().WithInline(iam.ReadPolicy, text)
 	if err != nil {
 		return nil, bad("what the user may read: %v", err)
 	}
@@ -123,14 +123,14 @@ func (s *Server) removeUser(r *http.Request, p httprouter.Params) (any, error) {
 	if err := s.keepsAdmin(r, name); err != nil {
 		return nil, err
 	}
-	return User{Name: name, Keys: []Key{}}, s.FS.Users().Remove(r.Context(), name)
+	return User{Name: name, Keys: []Key{}}, s.fs.Users().Remove(r.Context(), name)
 }
 
 // keepsAdmin refuses to leave a store without an administrator: nobody could
 // change owners and ACLs any more, and an empty list of users would bring the
 // first key back at the next start.
 func (s *Server) keepsAdmin(r *http.Request, leaving string) error {
-	all, err := s.FS.Users().List(r.Context())
+	all, err := s.fs.Users().List(r.Context())
 	if err != nil {
 		return err
 	}
@@ -156,6 +156,6 @@ func (s *Server) renameUser(r *http.Request, p httprouter.Params) (any, error) {
 	if !validUserName(q.Name) {
 		return nil, badName(q.Name)
 	}
-	u, err := s.FS.Users().Rename(r.Context(), p.ByName("name"), q.Name)
+	u, err := s.fs.Users().Rename(r.Context(), p.ByName("name"), q.Name)
 	return userOf(u, false), err
 }

@@ -12,7 +12,6 @@ import (
 	"ogw/httpapi/iam/oidc"
 	"ogw/httpapi/sigv4"
 	"ogw/internal/guess"
-	"ogw/vfs"
 	"ogw/vfs/iam"
 	"ogw/vfs/users"
 )
@@ -34,7 +33,7 @@ type Config struct {
 
 // Server is the door. It is an http.Handler.
 type Server struct {
-	fs      *vfs.FS
+	fs      namespace
 	cfg     Config
 	verify  map[string]*sigv4.Verifier // by service
 	bodies  *fair.Pool

@@ -30,15 +30,16 @@ type identity struct {
 // authenticator finds out who asks. Tokens are kept and compared as their
 // SHA-256, in constant time.
 type authenticator struct {
-	tokens [][sha256.Size]byte
-	users  bool
-	guess  *guess.Guard // nil: nobody is slowed down
-	owner  vfs.Subject  // of tokens, root and the server's own user
-	self   int          // uid of the server
+	tokens   [][sha256.Size]byte
+	users    bool
+	accounts accounts
+	guess    *guess.Guard // nil: nobody is slowed down
+	owner    vfs.Subject  // of tokens, root and the server's own user
+	self     int          // uid of the server
 }
 
 func newAuthenticator(c Config) authenticator {
-	a := authenticator{users: c.Users, guess: c.Guesses, self: os.Geteuid()}
+	a := authenticator{users: c.Users, accounts: c.FS, guess: c.Guesses, self: os.Geteuid()}
 	a.owner = vfs.Subject{UID: c.Owner.UID(), GID: c.Owner.GID(), Groups: c.Owner.Groups(), Admin: true}
 	for _, t := range c.Tokens {
 		a.tokens = append(a.tokens, sha256.Sum256([]byte(t)))
@@ -46,11 +47,11 @@ func newAuthenticator(c Config) authenticator {
 	return a
 }
 
-// open tells that nobody has to say who they are: the kernel does.
+// open reports whether nobody has to say who they are: the kernel does.
 func (a *authenticator) open() bool { return len(a.tokens) == 0 && !a.users }
 
 // identify returns who sent r; apierr.ErrUnauthorized.
-func (a *authenticator) identify(r *http.Request, fs *vfs.FS) (identity, error) {
+func (a *authenticator) identify(r *http.Request) (identity, error) {
 	if a.open() {
 		return a.identifyLocal(r.Context())
 	}
@@ -61,7 +62,7 @@ func (a *authenticator) identify(r *http.Request, fs *vfs.FS) (identity, error) 
 	if name, secret, ok := r.BasicAuth(); ok && a.users {
 		httpapi.NoteTarget(r.Context(), "", "as="+name)
 		return a.tried(r, "rest user", name, func() (identity, error) {
-			return a.identifyUser(r.Context(), fs, credential{name, secret, r.Header.Get("X-Amz-Security-Token")})
+			return a.identifyUser(r.Context(), credential{name, secret, r.Header.Get("X-Amz-Security-Token")})
 		})
 	}
 	scheme, token, _ := strings.Cut(header, " ")
@@ -106,11 +107,11 @@ type credential struct{ name, secret, token string }
 
 // identifyUser takes an access key and its secret, with the session token if it has
 // one, or a user's name and any of the secrets.
-func (a *authenticator) identifyUser(ctx context.Context, fs *vfs.FS, c credential) (identity, error) {
-	user, own, session, err := fs.IAM().Credential(ctx, c.name, c.token)
+func (a *authenticator) identifyUser(ctx context.Context, c credential) (identity, error) {
+	user, own, session, err := a.accounts.IAM().Credential(ctx, c.name, c.token)
 	keys := []users.AccessKey{{Secret: own}}
 	if errors.Is(err, vfs.ErrNoSuchUser) {
-		user, err = fs.Users().ByName(ctx, c.name)
+		user, err = a.accounts.Users().ByName(ctx, c.name)
 		keys = user.Keys
 	}
 	if errors.Is(err, iam.ErrBadToken) || errors.Is(err, iam.ErrTokenExpired) {

@@ -37,7 +37,7 @@ func sandbox(h http.Header) {
 	}
 }
 
-// runsNothing tells whether browsers show a type and run nothing of it.
+// runsNothing reports whether browsers show a type and run nothing of it.
 func runsNothing(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil {

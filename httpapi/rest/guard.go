@@ -47,14 +47,14 @@ func (g *guard) check(r *http.Request) error {
 	return nil
 }
 
-// throughSocket tells that r came through a Unix socket, as no page of a browser
+// throughSocket reports whether r came through a Unix socket, as no page of a browser
 // can.
 func throughSocket(r *http.Request) bool {
 	who, err := peer.Of(r.Context())
 	return err == nil && who.Socket
 }
 
-// knows tells whether host cannot be a name that somebody else controls.
+// knows reports whether host cannot be a name that somebody else controls.
 func (g *guard) knows(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

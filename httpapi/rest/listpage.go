@@ -62,7 +62,7 @@ func (s *Server) writeListing(r *request, list *Listing) error {
 	return nil
 }
 
-// wantsHTML tells whether an Accept header names HTML before JSON and before
+// wantsHTML reports whether an Accept header names HTML before JSON and before
 // "anything".
 func wantsHTML(accept string) bool {
 	for item := range strings.SplitSeq(accept, ",") {

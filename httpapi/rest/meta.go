@@ -82,7 +82,7 @@ func (s *Server) setObjectHeaders(h http.Header, info *vfs.ObjectInfo) {
 
 func quote(tag vfs.ETag) string { return `"` + string(tag) + `"` }
 
-// headerName tells whether s is a token (RFC 9110, section 5.6.2).
+// headerName reports whether s is a token (RFC 9110, section 5.6.2).
 func headerName(s string) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
@@ -95,7 +95,7 @@ func headerName(s string) bool {
 	return s != ""
 }
 
-// headerValue tells whether s is a field value (RFC 9110, section 5.5).
+// headerValue reports whether s is a field value (RFC 9110, section 5.5).
 func headerValue(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {

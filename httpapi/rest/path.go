@@ -51,7 +51,7 @@ func pathOf(key string) string {
 	return b.String()
 }
 
-// plain tells whether c stands for itself in a path: RFC 3986's unreserved
+// plain reports whether c stands for itself in a path: RFC 3986's unreserved
 // characters and the slash.
 func plain(c byte) bool {
 	switch {
@@ -61,5 +61,5 @@ func plain(c byte) bool {
 	return strings.IndexByte("/-._~", c) >= 0
 }
 
-// isDir tells whether a key names a directory.
+// isDir reports whether a key names a directory.
 func isDir(key string) bool { return key == "" || strings.HasSuffix(key, "/") }

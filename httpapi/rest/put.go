@@ -104,7 +104,7 @@ func (s *Server) checkBody(r *request) error {
 	return nil
 }
 
-// absent tells whether err means that there is no object.
+// absent reports whether err means that there is no object.
 func absent(err error) bool {
 	return errors.Is(err, vfs.ErrNoSuchKey) || errors.Is(err, vfs.ErrNoSuchBucket) || errors.Is(err, vfs.ErrNotExist)
 }

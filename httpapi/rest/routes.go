@@ -124,7 +124,7 @@ func (s *Server) admit(r *request) (err error) {
 	if r.Method == http.MethodOptions {
 		return nil // browsers ask without credentials
 	}
-	if r.who, err = s.auth.identify(r.Request, s.fs); err != nil {
+	if r.who, err = s.auth.identify(r.Request); err != nil {
 		return err
 	}
 	httpapi.NoteUser(r.Context(), r.who.name, string(r.who.subject.User), r.who.subject.UID)

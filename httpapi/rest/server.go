@@ -45,7 +45,7 @@ type Config struct {
 
 // Server is the REST door. It is an http.Handler.
 type Server struct {
-	fs        *vfs.FS
+	fs        objects
 	auth      authenticator
 	guard     guard
 	cors      cors

@@ -114,7 +114,7 @@ func (e *apiError) with(name, value string) *apiError {
 	return e
 }
 
-// isCode tells whether err is this door's own with that code.
+// isCode reports whether err is this door's own with that code.
 func isCode(err error, c code) bool {
 	var e *apiError
 	return errors.As(err, &e) && e.code == c

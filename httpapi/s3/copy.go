@@ -107,7 +107,7 @@ func (q *request) copyObject() error {
 	return nil
 }
 
-// changesOnCopy tells whether headers beside the directive change something.
+// changesOnCopy reports whether headers beside the directive change something.
 func changesOnCopy(m *vfs.ObjectMeta) bool {
 	return m.Headers[storageClassHeader] != "" || m.Headers[redirectHeader] != ""
 }

@@ -193,7 +193,7 @@ func sizeOf(v any) (int64, bool) {
 	return 0, false
 }
 
-// namesBucket tells whether a condition says which bucket the form is for:
+// namesBucket reports whether a condition says which bucket the form is for:
 // all of its name, or its beginning.
 func (p *formPolicy) namesBucket() bool {
 	for _, c := range p.conditions {

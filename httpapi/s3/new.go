@@ -32,7 +32,7 @@ func New(fs *vfs.FS, c Config) *Server {
 	}
 	c.Domains = domains
 	s := &Server{
-		fs: fs, cfg: c,
+		fs: namespaceOf(fs), cfg: c,
 		verify: sigv4.New(sigv4.Config{Region: c.Region, V2: c.V2, Now: c.Now}),
 		slots:  fair.NewPool(int64(c.MaxRequests)), forms: fair.NewPool(maxForms), documents: fair.NewPool(maxDocumentBytes),
 	}

@@ -9,7 +9,6 @@ import (
 	"ogw/httpapi/fair"
 	"ogw/httpapi/sigv4"
 	"ogw/internal/guess"
-	"ogw/vfs"
 )
 
 // Config of a Server. The zero value of each field means its default.
@@ -41,7 +40,7 @@ type Config struct {
 
 // Server is the S3 door. It is an http.Handler.
 type Server struct {
-	fs     *vfs.FS
+	fs     namespace
 	cfg    Config
 	verify *sigv4.Verifier
 	router *router
