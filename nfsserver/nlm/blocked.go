@@ -54,7 +54,7 @@ func (s *Server) lockOrWait(h *host, ino uint64, a *lockArgs, l lock.Lock) error
 		}
 		return statBlocked
 	}
-	if !s.waits.Take(h.key) {
+	if !s.waits.Take(h.key, 1) {
 		s.mu.Unlock()
 		return statNoLocks
 	}
@@ -89,7 +89,7 @@ func (s *Server) endLocked(b *blocked) {
 	b.state = ended
 	if b.host.waits[b.key] == b {
 		delete(b.host.waits, b.key)
-		s.waits.Give(b.host.key)
+		s.waits.Give(b.host.key, 1)
 	}
 }
 

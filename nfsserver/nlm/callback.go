@@ -173,7 +173,7 @@ func (s *Server) answerLater(k caller, proc uint32, args []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := subscriber.Of(k.remote)
-	if s.closed || !s.answers.Take(key) {
+	if s.closed || !s.answers.Take(key, 1) {
 		return
 	}
 	s.wait.Go(func() {
@@ -182,6 +182,6 @@ func (s *Server) answerLater(k caller, proc uint32, args []byte) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.answers.Give(key)
+		s.answers.Give(key, 1)
 	})
 }

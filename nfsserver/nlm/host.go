@@ -101,7 +101,7 @@ func (s *Server) addLocked(h *host) {
 func (s *Server) dropLocked(h *host) {
 	delete(s.hosts, h.client)
 	s.locks.SetAccount(h.client, "")
-	s.known.Give(h.key)
+	s.known.Give(h.key, 1)
 }
 
 func (h *host) peer(local netip.Addr) nsm.Peer {
@@ -116,7 +116,7 @@ func (s *Server) enter(k caller, name string) (*host, error) {
 	h := s.hosts[client]
 	if h == nil {
 		h = newHost(k.remote, name)
-		if !s.known.Take(h.key) && !(s.evictLocked(h.key) && s.known.Take(h.key)) {
+		if !s.known.Take(h.key, 1) && !(s.evictLocked(h.key) && s.known.Take(h.key, 1)) {
 			return nil, statNoLocks
 		}
 		s.addLocked(h)

@@ -6,10 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"ogw/internal/share"
+	"ogw/internal/subscriber"
 	"ogw/nfsserver/nsm"
 	"ogw/nfsserver/portmap"
 	"ogw/nfsserver/rpc"
-	"ogw/nfsserver/rpc/share"
 	"ogw/vfs/lock"
 )
 
@@ -61,10 +62,10 @@ type Server struct {
 	slots   *share.Pool // one per call to a client
 
 	mu       sync.Mutex
-	hosts    map[string]*host // by lock.Owner.Client
-	known    *share.Tally     // of hosts
-	waits    *share.Tally     // of blocked requests
-	answers  *share.Tally     // of _RES calls under way
+	hosts    map[string]*host             // by lock.Owner.Client
+	known    *share.Tally[subscriber.Key] // of hosts
+	waits    *share.Tally[subscriber.Key] // of blocked requests
+	answers  *share.Tally[subscriber.Key] // of _RES calls under way
 	shares   shareTable
 	grace    bool // ours is on
 	graceEnd *time.Timer
@@ -79,8 +80,8 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		cfg.PortmapPort = portmap.Port
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger, locks: cfg.Locks, files: cfg.Files,
-		hosts: make(map[string]*host), known: share.NewTally(maxHosts, addressHosts),
-		waits: share.NewTally(maxBlocked, addressBlocked), answers: share.NewTally(maxAnswers, addressAnswers),
+		hosts: make(map[string]*host), known: share.NewTally[subscriber.Key](maxHosts, addressHosts),
+		waits: share.NewTally[subscriber.Key](maxBlocked, addressBlocked), answers: share.NewTally[subscriber.Key](maxAnswers, addressAnswers),
 		shares: newShareTable(), slots: share.NewPool(maxCallbacks, addressCallbacks)}
 	var err error
 	s.monitor, err = nsm.Open(ctx, nsm.Config{Store: cfg.Store, Instance: cfg.Instance, Logger: cfg.Logger,
@@ -93,7 +94,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	for _, p := range left {
 		h := newHost(p.Addr, p.Name)
 		h.watched, h.local, h.network, h.last = true, p.Local, "tcp", time.Now()
-		s.known.Add(h.key)
+		s.known.Add(h.key, 1)
 		s.addLocked(h)
 	}
 	if len(left) > 0 && cfg.Grace > 0 {
@@ -208,5 +209,5 @@ type Stats struct {
 func (s *Server) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Stats{Clients: len(s.hosts), Durable: s.monitor.Len(), Blocked: s.waits.Held(), Shares: s.shares.places.Held(), Grace: s.grace}
+	return Stats{Clients: len(s.hosts), Durable: s.monitor.Len(), Blocked: int(s.waits.Held()), Shares: int(s.shares.places.Held()), Grace: s.grace}
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"ogw/internal/share"
 	"ogw/internal/subscriber"
 	"ogw/nfsserver/rpc"
-	"ogw/nfsserver/rpc/share"
 	"ogw/vfs/lock"
 )
 
@@ -25,11 +25,11 @@ type reservation struct {
 // shareTable holds them by inode.
 type shareTable struct {
 	files  map[uint64][]reservation
-	places *share.Tally
+	places *share.Tally[subscriber.Key]
 }
 
 func newShareTable() shareTable {
-	return shareTable{files: make(map[uint64][]reservation), places: share.NewTally(maxShares, addressShares)}
+	return shareTable{files: make(map[uint64][]reservation), places: share.NewTally[subscriber.Key](maxShares, addressShares)}
 }
 
 // set adds or replaces an owner's reservation. statDenied: it conflicts;
@@ -49,7 +49,7 @@ func (t *shareTable) set(ino uint64, n reservation) (added bool, err error) {
 		list[own] = n
 		return false, nil
 	}
-	if !t.places.Take(n.key) {
+	if !t.places.Take(n.key, 1) {
 		return false, statNoLocks
 	}
 	t.files[ino] = append(list, n)
@@ -62,7 +62,7 @@ func (t *shareTable) drop(ino uint64, gone func(lock.Owner) bool) (n int) {
 	for _, o := range t.files[ino] {
 		if gone(o.owner) {
 			n++
-			t.places.Give(o.key)
+			t.places.Give(o.key, 1)
 		} else {
 			kept = append(kept, o)
 		}

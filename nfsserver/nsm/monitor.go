@@ -12,9 +12,9 @@ import (
 	"strings"
 	"sync"
 
+	"ogw/internal/share"
 	"ogw/internal/subscriber"
 	"ogw/nfsserver/portmap"
-	"ogw/nfsserver/rpc/share"
 )
 
 const (
@@ -59,8 +59,8 @@ type Monitor struct {
 	old    []Peer
 
 	mu     sync.Mutex
-	peers  map[string]Peer // by key; those in the store, or about to be
-	places *share.Tally    // of peers
+	peers  map[string]Peer              // by key; those in the store, or about to be
+	places *share.Tally[subscriber.Key] // of peers
 }
 
 // Open loads the peers that the process before has left and moves the state
@@ -70,7 +70,7 @@ func Open(ctx context.Context, cfg Config) (*Monitor, error) {
 		cfg.PortmapPort = portmap.Port
 	}
 	m := &Monitor{cfg: cfg, log: cfg.Logger, prefix: "nsm/" + cfg.Instance + "/", peers: make(map[string]Peer),
-		places: share.NewTally(MaxPeers, addressPeers)}
+		places: share.NewTally[subscriber.Key](MaxPeers, addressPeers)}
 	if name, err := os.Hostname(); err == nil {
 		m.names = []string{name}
 		if short, _, ok := strings.Cut(name, "."); ok {
@@ -98,7 +98,7 @@ func Open(ctx context.Context, cfg Config) (*Monitor, error) {
 			continue
 		}
 		m.peers[p.key()] = p
-		m.places.Add(subscriber.Of(p.Addr))
+		m.places.Add(subscriber.Of(p.Addr), 1)
 		m.old = append(m.old, p)
 	}
 	return m, nil
@@ -116,7 +116,7 @@ func (m *Monitor) Watch(ctx context.Context, p Peer) error {
 	key := p.key()
 	m.mu.Lock()
 	_, known := m.peers[key]
-	if !known && !m.places.Take(subscriber.Of(p.Addr)) {
+	if !known && !m.places.Take(subscriber.Of(p.Addr), 1) {
 		m.mu.Unlock()
 		return ErrTooManyPeers
 	}
@@ -143,7 +143,7 @@ func (m *Monitor) drop(p Peer) {
 	defer m.mu.Unlock()
 	if _, known := m.peers[p.key()]; known {
 		delete(m.peers, p.key())
-		m.places.Give(subscriber.Of(p.Addr))
+		m.places.Give(subscriber.Of(p.Addr), 1)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"net/netip"
 	"time"
 
-	"ogw/nfsserver/rpc/share"
+	"ogw/internal/share"
 	"ogw/nfsserver/xdr"
 )
 

@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"time"
 
+	"ogw/internal/share"
 	"ogw/internal/subscriber"
 	"ogw/internal/unsent"
-	"ogw/nfsserver/rpc/share"
 )
 
 // conn is one client connection.

@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ogw/internal/share"
 	"ogw/internal/unsent"
-	"ogw/nfsserver/rpc/share"
 )
 
 // Defaults of Config.

@@ -116,11 +116,7 @@ func (h *Holder) try(n int) bool {
 	return true
 }
 
-// may is the rule.
-func (h *Holder) may(n int) bool {
-	p, held := h.pool, h.held+n
-	return n <= p.free && (held <= p.free || held <= p.floor)
-}
+func (h *Holder) may(n int) bool { return may(n, h.held, h.pool.free, h.pool.floor) }
 
 func (h *Holder) take(n int) {
 	h.held += n

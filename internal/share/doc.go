@@ -1,5 +1,6 @@
-// Package share divides what a server has (calls in flight, bytes of memory)
-// among its clients, who wait for what they cannot have now.
+// Package share divides what a server has (calls in flight, bytes of memory, clients
+// that are remembered) among its clients. A Tally refuses what a client cannot have
+// now, a Pool has it wait:
 //
 //	Pool ── Holder of client a ── waiting, first come, first served
 //	   └─── Holder of client b ── waiting

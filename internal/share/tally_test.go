@@ -10,9 +10,9 @@ import (
 // TestTally: a client alone gets half, the next ones their part, and everybody
 // the floor while there is any.
 func TestTally(t *testing.T) {
-	tally := NewTally(1000, 4)
+	tally := NewTally[subscriber.Key](1000, 4)
 	fill := func(k subscriber.Key) (n int) {
-		for tally.Take(k) {
+		for tally.Take(k, 1) {
 			n++
 		}
 		return n
@@ -31,22 +31,22 @@ func TestTally(t *testing.T) {
 	}
 	held := tally.Held()
 	for range 500 {
-		tally.Give(first)
+		tally.Give(first, 1)
 	}
-	if tally.Held() != held-500 || len(tally.by) != 5 {
-		t.Errorf("%d held by %d", tally.Held(), len(tally.by))
+	if tally.Held() != held-500 || len(tally.held) != 5 {
+		t.Errorf("%d held by %d", tally.Held(), len(tally.held))
 	}
 	// What was there before a restart counts, even over the size.
-	small := NewTally(2, 1)
+	small := NewTally[subscriber.Key](2, 1)
 	for range 3 {
-		small.Add(first)
+		small.Add(first, 1)
 	}
-	if small.Take(second) {
+	if small.Take(second, 1) {
 		t.Error("a place beyond the size")
 	}
-	small.Give(first)
-	small.Give(first)
-	if !small.Take(second) {
+	small.Give(first, 1)
+	small.Give(first, 1)
+	if !small.Take(second, 1) {
 		t.Error("no place of two")
 	}
 }
