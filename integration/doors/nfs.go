@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/willscott/go-nfs-client/nfs"
 	"github.com/willscott/go-nfs-client/nfs/rpc"
@@ -38,6 +39,13 @@ func DialNFS(addr, export string) (*NFS, error) {
 // dialTries bounds how often the client looks for a port of its own: it takes
 // one at random, which another program may have.
 const dialTries = 20
+
+// callTimeout is far above what any call takes. The library sends a call again after
+// five seconds, and a reply that comes in the moment of its time-out leaves it reading
+// no more: its calls then fail after hundred time-outs.
+const callTimeout = 2 * time.Minute
+
+func init() { rpc.DefaultReadTimeout = callTimeout }
 
 // DialRPC connects to the NFS gateway at host:port, from a reserved port if
 // the process may.
