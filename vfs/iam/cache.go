@@ -9,7 +9,7 @@ import (
 
 const (
 	// cacheBytes bounds the compiled sets, by their texts: 8 MiB of text take about
-	// 48 MiB compiled. Some 4,000 users with usual policies fit, and those of more
+	// 24 MiB compiled. Some 4,000 users with usual policies fit, and those of more
 	// are read again.
 	cacheBytes = 8 << 20
 	// setBytes is what a set takes beside, an empty one too.

@@ -67,23 +67,18 @@ type actionSet [3]uint64
 func (a *actionSet) add(n int)      { a[n/64] |= 1 << (n % 64) }
 func (a *actionSet) has(n int) bool { return a[n/64]&(1<<(n%64)) != 0 }
 
-// actionsOf is which of S3's actions a statement is about.
-func (s *statement) actionsOf() (set actionSet) {
-	for i := range s.actions {
-		set.addAll(&s.actions[i])
+// others is which of S3's actions are not in the set.
+func (a actionSet) others() actionSet {
+	for i := range a {
+		a[i] = ^a[i]
 	}
-	if s.notActions {
-		for i := range set {
-			set[i] = ^set[i]
-		}
-	}
-	return set
+	return a
 }
 
 // addAll adds what a pattern matches.
 func (a *actionSet) addAll(p *pattern) {
 	if p.fixed() {
-		if n, ok := actionNumbers[strings.ToLower(p.prefix())]; ok {
+		if n, ok := actionNumbers[strings.ToLower(p.head)]; ok {
 			a.add(n)
 		}
 		return
@@ -102,7 +97,7 @@ func (s *statement) literals() []string {
 	}
 	list := make([]string, len(s.resources))
 	for i := range s.resources {
-		list[i] = s.resources[i].prefix()
+		list[i] = s.resources[i].head
 	}
 	return list
 }
@@ -110,7 +105,7 @@ func (s *statement) literals() []string {
 // anyAction reports whether a pattern matches an action on one of certain levels.
 func anyAction(a *pattern, on func(level) bool) bool {
 	if a.fixed() {
-		n, ok := actionNumbers[strings.ToLower(a.prefix())]
+		n, ok := actionNumbers[strings.ToLower(a.head)]
 		return ok && on(allActions[n].on)
 	}
 	for i := range allActions {
@@ -129,7 +124,7 @@ func (s *statement) checkBucketActions(bucket string) error {
 	}
 	objects, itself := false, false
 	for i := range s.resources {
-		if s.resources[i].fixed() && s.resources[i].prefix() == bucketARN+bucket {
+		if s.resources[i].fixed() && s.resources[i].head == bucketARN+bucket {
 			itself = true
 		} else {
 			objects = true

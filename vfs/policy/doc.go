@@ -8,8 +8,9 @@
 //	              ├ principal.go  who is named
 //	              ├ pattern.go    wildcards and variables
 //	              ├ condition.go  operators, with operands converted once
-//	              └ index.go      statements by what their resources begin with
-//	Document.Decide(Request) ─ Deny, Allow, or neither       evaluate.go
+//	              ├ index.go      statements by what their resources begin with
+//	              └ pack.go       few pieces of memory for the collector to look at
+//	Document.Decide(Request) ─ Deny, Allow, or neither       document.go, request.go, evaluate.go
 //	Document.Public                                          public.go
 //
 // # Invariants

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -10,14 +11,17 @@ import (
 // order. What stands between a prefix of a text and the text, in that order, begins
 // with the prefix, too: so the last literal that is not behind the text, and what that
 // one's parents are, are all that can be prefixes.
-type index []indexEntry
+type index struct {
+	entries []indexEntry
+	numbers []int // of statements, those of one entry together and in ascending order
+}
 
+// indexEntry is one literal. A statement that any resource may be meant by is found
+// under "".
 type indexEntry struct {
-	literal string
-	parent  int // the longest literal that is a prefix of this one, -1 if none is
-	// statements are numbers, in ascending order. One that any resource may be meant
-	// by is found under "".
-	statements []int
+	literal  string
+	parent   int // the longest literal that is a prefix of this one, -1 if none is
+	from, to int // its numbers
 }
 
 // newIndex indexes n statements, of which literals tells what the resources of one begin
@@ -31,24 +35,25 @@ func newIndex(n int, literals func(i int) []string) index {
 			}
 		}
 	}
-	x := make(index, 0, len(by))
-	for literal, numbers := range by {
-		x = append(x, indexEntry{literal: literal, statements: numbers})
-	}
-	slices.SortFunc(x, func(a, b indexEntry) int { return strings.Compare(a.literal, b.literal) })
-	for i := range x {
+	x := index{entries: make([]indexEntry, 0, len(by))}
+	for i, literal := range slices.Sorted(maps.Keys(by)) {
 		parent := i - 1
-		for parent >= 0 && !strings.HasPrefix(x[i].literal, x[parent].literal) {
-			parent = x[parent].parent
+		for parent >= 0 && !strings.HasPrefix(literal, x.entries[parent].literal) {
+			parent = x.entries[parent].parent
 		}
-		x[i].parent = parent
+		from := len(x.numbers)
+		x.numbers = append(x.numbers, by[literal]...)
+		x.entries = append(x.entries, indexEntry{literal, parent, from, len(x.numbers)})
 	}
 	return x
 }
 
+// statements are the numbers of those that entry at is a beginning of.
+func (x *index) statements(at int) []int { return x.numbers[x.entries[at].from:x.entries[at].to] }
+
 // last is the entry that a walk over those of a resource begins with, -1 for none.
-func (x index) last(resource string) int {
-	i, found := slices.BinarySearchFunc(x, resource, func(e indexEntry, s string) int { return strings.Compare(e.literal, s) })
+func (x *index) last(resource string) int {
+	i, found := slices.BinarySearchFunc(x.entries, resource, func(e indexEntry, s string) int { return strings.Compare(e.literal, s) })
 	if !found {
 		i--
 	}

@@ -48,6 +48,14 @@ func readJSON(text []byte) (node, error) {
 	return n, err
 }
 
+// jsonError is what Parse says of an error of readJSON.
+func jsonError(err error) error {
+	if errors.Is(err, errTwice) {
+		return malformed("Policy document should not contain duplicate keys.")
+	}
+	return malformed("Policies must be valid JSON and the first byte must be '{'")
+}
+
 type jsonReader struct {
 	text []byte
 	d    *json.Decoder

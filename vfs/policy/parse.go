@@ -1,7 +1,7 @@
 package policy
 
 import (
-	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -43,31 +43,6 @@ type Options struct {
 	MaxBytes int
 }
 
-// Document is a policy, compiled.
-type Document struct {
-	statements []statement
-	index      index
-}
-
-// statement is one statement, compiled.
-type statement struct {
-	sid          string
-	effect       Effect // Allow or Deny
-	who          *principals
-	actions      []pattern
-	notActions   bool
-	s3           actionSet // what actions and notActions say of S3's
-	resources    []pattern
-	notResources bool
-	conditions   []condition
-}
-
-// Sid returns the ID that statement i has in the document, "" if it has none.
-func (d *Document) Sid(i int) string { return d.statements[i].sid }
-
-// Len returns the number of statements.
-func (d *Document) Len() int { return len(d.statements) }
-
 // Parse reads and compiles a document. What is wrong with one is an *Error.
 func Parse(text []byte, o Options) (*Document, error) {
 	if o.MaxBytes == 0 {
@@ -84,19 +59,20 @@ func Parse(text []byte, o Options) (*Document, error) {
 	return p.document(&doc)
 }
 
-func jsonError(err error) error {
-	if errors.Is(err, errTwice) {
-		return malformed("Policy document should not contain duplicate keys.")
-	}
-	return malformed("Policies must be valid JSON and the first byte must be '{'")
-}
-
 // parser reads one document.
 type parser struct {
 	Options
 	syntax   syntax
 	sids     map[string]bool
 	operands int
+	// actionLists are those that were read: statements often have the same.
+	actionLists map[string]actionList
+}
+
+// actionList is what a statement says of actions.
+type actionList struct {
+	patterns []pattern
+	s3       actionSet // those of S3's that the patterns match
 }
 
 func (p *parser) document(doc *node) (*Document, error) {
@@ -131,10 +107,10 @@ func (p *parser) document(doc *node) (*Document, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.s3 = s.actionsOf()
 		d.statements = append(d.statements, s)
 	}
 	d.index = newIndex(len(d.statements), func(i int) []string { return d.statements[i].literals() })
+	d.pack()
 	return d, nil
 }
 
@@ -244,15 +220,33 @@ func (p *parser) actions(n *node, s *statement) error {
 	if err != nil {
 		return err
 	}
-	s.notActions = not
-	for _, text := range list {
-		a, ok := compile(text, syntax{wildcards: true, fold: true})
-		if !ok || !p.knowsAction(text, &a) {
-			return malformedBy("Policy has invalid action", text)
-		}
-		s.actions = append(s.actions, a)
+	known, err := p.actionList(list)
+	s.actions, s.notActions, s.s3 = known.patterns, not, known.s3
+	if not {
+		s.s3 = known.s3.others()
 	}
-	return nil
+	return err
+}
+
+func (p *parser) actionList(texts []string) (a actionList, err error) {
+	key := fmt.Sprintf("%q", texts)
+	if a, ok := p.actionLists[key]; ok {
+		return a, nil
+	}
+	a.patterns = make([]pattern, 0, len(texts))
+	for _, text := range texts {
+		action, ok := compile(text, syntax{wildcards: true, fold: true})
+		if !ok || !p.knowsAction(text, &action) {
+			return a, malformedBy("Policy has invalid action", text)
+		}
+		a.patterns = append(a.patterns, action)
+		a.s3.addAll(&action)
+	}
+	if p.actionLists == nil {
+		p.actionLists = map[string]actionList{}
+	}
+	p.actionLists[key] = a
+	return a, nil
 }
 
 // knowsAction reports whether a pattern can name an action. Those of a bucket's policy
@@ -297,16 +291,13 @@ func (p *parser) resources(n *node, s *statement) error {
 	return nil
 }
 
-// bucketARN begins the ARNs of buckets and their objects.
-const bucketARN = "arn:aws:s3:::"
-
 // knowsResource reports whether a pattern can name a resource. Those of a bucket's
 // policy lie in that bucket.
 func (p *parser) knowsResource(text string, r *pattern) bool {
 	if p.Kind != Bucket {
 		return r.isAny() || strings.HasPrefix(text, "arn:") && len(splitARN(text)) == arnParts
 	}
-	rest, ok := strings.CutPrefix(r.prefix(), bucketARN+p.Bucket)
+	rest, ok := strings.CutPrefix(r.head, bucketARN+p.Bucket)
 	return ok && (rest == "" && r.fixed() || strings.HasPrefix(rest, "/"))
 }
 

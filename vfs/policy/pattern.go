@@ -7,9 +7,13 @@ import (
 
 // pattern is a text with wildcards and variables, compiled.
 type pattern struct {
-	parts []part
-	fold  bool // letters match in either case (ASCII)
+	head string // the literal that it begins with
+	rest []part
+	fold bool // letters match in either case (ASCII)
 }
+
+// anything is the rest of a pattern that ends in its only *.
+var anything = []part{{kind: anyMany}}
 
 type partKind byte
 
@@ -21,9 +25,9 @@ const (
 )
 
 type part struct {
-	kind partKind
 	text string // of a literal; the default of a variable
 	key  string // of a variable, in lower case
+	kind partKind
 	// defaults tells that a variable has a default.
 	defaults bool
 }
@@ -53,7 +57,7 @@ func compile(text string, s syntax) (p pattern, ok bool) {
 			p.star()
 			text = text[1:]
 		case '?':
-			p.parts = append(p.parts, part{kind: anyOne})
+			p.rest = append(p.rest, part{kind: anyOne})
 			text = text[1:]
 		default:
 			if text, ok = p.dollar(text); !ok {
@@ -65,19 +69,23 @@ func compile(text string, s syntax) (p pattern, ok bool) {
 }
 
 func (p *pattern) literal(text string) {
-	if text == "" {
-		return
+	switch n := len(p.rest); {
+	case text == "":
+	case n == 0:
+		p.head += text
+	case p.rest[n-1].kind == literal:
+		p.rest[n-1].text += text
+	default:
+		p.rest = append(p.rest, part{kind: literal, text: text})
 	}
-	if n := len(p.parts); n > 0 && p.parts[n-1].kind == literal {
-		p.parts[n-1].text += text
-		return
-	}
-	p.parts = append(p.parts, part{kind: literal, text: text})
 }
 
 func (p *pattern) star() {
-	if n := len(p.parts); n == 0 || p.parts[n-1].kind != anyMany {
-		p.parts = append(p.parts, part{kind: anyMany})
+	switch n := len(p.rest); {
+	case n == 0:
+		p.rest = anything[:1:1]
+	case p.rest[n-1].kind != anyMany:
+		p.rest = append(p.rest, part{kind: anyMany})
 	}
 }
 
@@ -104,49 +112,42 @@ func (p *pattern) dollar(text string) (rest string, ok bool) {
 		}
 		v.text = def[1 : len(def)-1]
 	}
-	p.parts = append(p.parts, v)
+	p.rest = append(p.rest, v)
 	return rest, v.key != ""
 }
 
 // isAny reports whether the pattern is "*".
-func (p *pattern) isAny() bool { return len(p.parts) == 1 && p.parts[0].kind == anyMany }
+func (p *pattern) isAny() bool { return p.head == "" && p.open() }
+
+// open reports whether the pattern is a literal and whatever follows that.
+func (p *pattern) open() bool { return len(p.rest) == 1 && p.rest[0].kind == anyMany }
 
 // fixed reports whether the pattern stands for one text alone.
-func (p *pattern) fixed() bool {
-	return len(p.parts) == 0 || len(p.parts) == 1 && p.parts[0].kind == literal
-}
-
-// prefix is the literal that the pattern begins with.
-func (p *pattern) prefix() string {
-	if len(p.parts) > 0 && p.parts[0].kind == literal {
-		return p.parts[0].text
-	}
-	return ""
-}
+func (p *pattern) fixed() bool { return len(p.rest) == 0 }
 
 // match reports whether all of s is what the pattern says. A variable without
 // a value matches nothing; what it is worth is literal, wildcards included.
 func (p *pattern) match(s string, v Values) bool {
-	if len(p.parts) > 0 && p.parts[0].kind == literal && !p.fold { // mostly all that is to do
-		switch text := p.parts[0].text; {
-		case len(s) < len(text) || s[:len(text)] != text:
-			return false
-		case len(p.parts) == 2 && p.parts[1].kind == anyMany:
-			return true
-		}
+	n := len(p.head)
+	if len(s) < n || s[:n] != p.head && !(p.fold && equalFold(s[:n], p.head)) {
+		return false
 	}
+	if p.open() { // mostly all that is to do
+		return true
+	}
+	s = s[n:]
 	at, from := 0, 0        // the next part and where it is to match
 	star, starFrom := -1, 0 // the last * and where what follows it is tried
-	for at < len(p.parts) || from < len(s) {
-		if at < len(p.parts) && p.parts[at].kind == anyMany {
-			if at++; at == len(p.parts) {
+	for at < len(p.rest) || from < len(s) {
+		if at < len(p.rest) && p.rest[at].kind == anyMany {
+			if at++; at == len(p.rest) {
 				return true
 			}
 			star, starFrom = at, from
 			continue
 		}
-		if at < len(p.parts) {
-			n, ok, none := p.parts[at].consume(s[from:], v, p.fold)
+		if at < len(p.rest) {
+			n, ok, none := p.rest[at].consume(s[from:], v, p.fold)
 			if none {
 				return false
 			}
@@ -172,8 +173,8 @@ func (p *pattern) match(s string, v Values) bool {
 func (p *pattern) next(at int, s string, from int) int {
 	_, width := utf8.DecodeRuneInString(s[from:])
 	from += width
-	if !p.fold && p.parts[at].kind == literal {
-		i := strings.Index(s[from:], p.parts[at].text)
+	if !p.fold && p.rest[at].kind == literal {
+		i := strings.Index(s[from:], p.rest[at].text)
 		if i < 0 {
 			return -1
 		}

@@ -3,13 +3,16 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 )
 
-// principals are whom a statement is about.
+// principals are whom a statement is about. The zero value is of a document that does
+// not say it.
 type principals struct {
+	given  bool
 	not    bool // all others
 	anyone bool
-	names  map[string]struct{}
+	names  []string // in order
 }
 
 // The kinds of principals.
@@ -20,25 +23,26 @@ const (
 	kindService   = "Service"
 )
 
-func parsePrincipals(n *node, not bool) (*principals, error) {
-	w := &principals{not: not, names: map[string]struct{}{}}
+func parsePrincipals(n *node, not bool) (w principals, err error) {
+	w = principals{given: true, not: not}
 	if n.kind == 's' && n.text == "*" && !not {
 		w.anyone = true
 		return w, nil
 	}
 	if n.kind != '{' || len(n.members) == 0 {
-		return nil, malformedBy("Invalid principal in policy", n.text)
+		return w, malformedBy("Invalid principal in policy", n.text)
 	}
 	for _, m := range n.members {
 		if len(m.value.oneOrMore()) == 0 {
-			return nil, malformed("Invalid principal in policy")
+			return w, malformed("Invalid principal in policy")
 		}
 		for _, v := range m.value.oneOrMore() {
 			if err := w.add(m.name, &v); err != nil {
-				return nil, err
+				return w, err
 			}
 		}
 	}
+	slices.Sort(w.names)
 	return w, nil
 }
 
@@ -51,9 +55,9 @@ func (w *principals) add(kind string, v *node) error {
 	case kind == kindAWS && v.text == "*":
 		return malformedBy("Invalid principal in policy", "*")
 	case kind == kindAWS, kind == kindCanonical:
-		w.names[v.text] = struct{}{}
+		w.names = append(w.names, v.text)
 	case kind == kindFederated, kind == kindService:
-		w.names[kind+" "+v.text] = struct{}{}
+		w.names = append(w.names, kind+" "+v.text)
 	default:
 		return malformedBy("Invalid principal in policy", kind)
 	}

@@ -21,7 +21,7 @@ const (
 // Public reports whether a statement allows something to everybody.
 func (d *Document) Public() bool {
 	for i := range d.statements {
-		if s := &d.statements[i]; s.effect == Allow && s.who != nil && (s.who.anyone || s.who.not) && !s.closed() {
+		if s := &d.statements[i]; s.effect == Allow && (s.who.anyone || s.who.not) && !s.closed() {
 			return true
 		}
 	}

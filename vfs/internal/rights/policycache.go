@@ -12,7 +12,7 @@ import (
 
 const (
 	// policyCacheBytes bounds the compiled policies, by their texts: compiled, a
-	// text takes about six times its length, so 48 MiB in all. 400 buckets with
+	// text takes about three times its length, so 24 MiB in all. 400 buckets with
 	// policies of the largest size fit, and some 20,000 with usual ones.
 	policyCacheBytes = 8 << 20
 	// policyEntryBytes is what an entry takes beside.

@@ -1,0 +1,29 @@
+package policy
+
+// bucketARN begins the ARNs of buckets and their objects.
+const bucketARN = "arn:aws:s3:::"
+
+// Document is a policy, compiled.
+type Document struct {
+	statements []statement
+	index      index
+}
+
+// statement is one statement, compiled.
+type statement struct {
+	sid          string
+	effect       Effect // Allow or Deny
+	who          principals
+	actions      []pattern
+	notActions   bool
+	s3           actionSet // what actions and notActions say of S3's
+	resources    []pattern
+	notResources bool
+	conditions   []condition
+}
+
+// Sid returns the ID that statement i has in the document, "" if it has none.
+func (d *Document) Sid(i int) string { return d.statements[i].sid }
+
+// Len returns the number of statements.
+func (d *Document) Len() int { return len(d.statements) }

@@ -1,0 +1,54 @@
+package policy
+
+// Request is what somebody asks for.
+type Request struct {
+	// Action such as "s3:GetObject".
+	Action string
+	// Resource is the ARN that the action is about, such as
+	// "arn:aws:s3:::bucket/key".
+	Resource string
+	// Principal is who asks.
+	Principal Principal
+	// Values tell what condition keys are worth; nil: no key has a value.
+	Values Values
+}
+
+// Principal is who asks, by the names that a document may use. The zero value is an
+// anonymous request, which only "*" names.
+type Principal struct {
+	// ID is an ID that is never given twice: of the user, or of the role whose
+	// session asks.
+	ID string
+	// Name names a session itself, "" for who is in none.
+	Name string
+	// Account is the ID of the account that ID belongs to; the same for an account
+	// itself.
+	Account string
+}
+
+// Values are the condition keys of one request.
+type Values interface {
+	// Value returns what a key, in lower case, is worth, and false for one that
+	// the request does not have. The next call may overwrite a slice of one.
+	Value(key string) ([]string, bool)
+}
+
+// Effect is what a document says of a request.
+type Effect uint8
+
+// The effects, in order of precedence.
+const (
+	None Effect = iota
+	// AllowAccount allows it to the account of who asks, whose own policies
+	// decide to whom it passes that on.
+	AllowAccount
+	// AllowRole allows it to the role whose session asks: what bounds the role and
+	// the session bounds this.
+	AllowRole
+	Allow
+	Deny
+)
+
+var effectNames = [...]string{"none", "allow to the account", "allow to the role", "allow", "deny"}
+
+func (e Effect) String() string { return effectNames[e] }
