@@ -255,8 +255,8 @@ func (fs *FS) BucketAttr(ctx context.Context, name, attr string) (BucketInfo, []
 			return err
 		}
 		info = bucketInfo(name, n)
-		b, err := record.GetBucket(r, n.Ino)
-		value = b[attr]
+		b, err := record.GetBucketAttrs(r, n.Ino)
+		value = b.Get(attr)
 		return err
 	})
 	return info, bytes.Clone(value), err // others may hold what the store returned

@@ -23,8 +23,8 @@ func (fs *FS) BucketConfig(ctx context.Context, bucket, name string) ([]byte, er
 		if err != nil {
 			return err
 		}
-		b, err := record.GetBucket(r, n.Ino)
-		value = b[record.ConfigPrefix+name]
+		b, err := record.GetBucketAttrs(r, n.Ino)
+		value = b.Get(record.ConfigPrefix + name)
 		return err
 	})
 	return bytes.Clone(value), err // others may hold what the store returned

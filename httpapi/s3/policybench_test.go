@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +16,19 @@ import (
 	"ogw/vfs/policy"
 )
 
-// manyPolicies is how many buckets with policies of the largest size lie beside.
-const manyPolicies = 300
+// manyPolicies is how many buckets with policies of the largest size lie beside:
+// OGW_BENCH_POLICIES, or 300.
+func manyPolicies(b *testing.B) int {
+	v := os.Getenv("OGW_BENCH_POLICIES")
+	if v == "" {
+		return 300
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
 
 // cpu is the time that this process has used.
 func cpu(b *testing.B) time.Duration {
@@ -41,8 +54,11 @@ func fullPolicy(bucket string) string {
 	return strings.ReplaceAll(`{"Version":"2012-10-17","Statement":[`+strings.Join(append(list, last), ",")+`]}`, "BKT", bucket)
 }
 
+// tlsOnly is a short policy, of the bucket "tls".
+const tlsOnly = `{"Statement":[{"Effect":"Deny","Principal":"*","Action":"s3:*","Resource":["arn:aws:s3:::tls","arn:aws:s3:::tls/*"],"Condition":{"Bool":{"aws:SecureTransport":"true"}}}]}`
+
 // signedGet is a GET as a server reads it.
-func signedGet(b *testing.B, d *door, target string) *http.Request {
+func signedGet(b testing.TB, d *door, target string) *http.Request {
 	out := d.request("GET", target, nil, nil)
 	d.sign(out, "alice", nil, time.Now())
 	var wire bytes.Buffer
@@ -61,7 +77,6 @@ func signedGet(b *testing.B, d *door, target string) *http.Request {
 // that it takes, without a policy, with a short one, and with the longest; alone, and with
 // manyPolicies beside.
 func BenchmarkPolicies(b *testing.B) {
-	const tls = `{"Statement":[{"Effect":"Deny","Principal":"*","Action":"s3:*","Resource":["arn:aws:s3:::tls","arn:aws:s3:::tls/*"],"Condition":{"Bool":{"aws:SecureTransport":"true"}}}]}`
 	d := openLocal(b)
 	get := func(bucket, text string) func(b *testing.B) {
 		d.bucket("alice", bucket)
@@ -81,14 +96,14 @@ func BenchmarkPolicies(b *testing.B) {
 			b.ReportMetric(float64(cpu(b)-before)/float64(b.N), "cpu-ns/op")
 		}
 	}
-	none, short, full := get("none", ""), get("tls", tls), get("full", fullPolicy("full"))
+	none, short, full := get("none", ""), get("tls", tlsOnly), get("full", fullPolicy("full"))
 	all := func(b *testing.B) {
 		b.Run("none", none)
 		b.Run("short", short)
 		b.Run("full", full)
 	}
 	b.Run("alone", all)
-	for i := range manyPolicies {
+	for i := range manyPolicies(b) {
 		name := fmt.Sprintf("other-%d", i)
 		d.bucket("alice", name)
 		if err := d.fs.SetBucketPolicy(b.Context(), name, []byte(fullPolicy(name))); err != nil {
@@ -96,4 +111,29 @@ func BenchmarkPolicies(b *testing.B) {
 		}
 	}
 	b.Run("many", all)
+}
+
+// TestPolicyAllocations: to go by a bucket's policy, a GET reads the bucket's attributes,
+// names the object and knows its condition keys, at one allocation each.
+func TestPolicyAllocations(t *testing.T) {
+	d := openDoor(t, Config{})
+	allocations := func(bucket, text string) float64 {
+		d.bucket("alice", bucket)
+		d.wantRaw("alice", "PUT", "/"+bucket+"/k", randomBytes(4<<10, 1), nil, 200, "")
+		if text != "" {
+			d.wantRaw("alice", "PUT", "/"+bucket+"?policy", []byte(text), nil, 204, "")
+		}
+		in := signedGet(t, d, "/"+bucket+"/k")
+		return testing.AllocsPerRun(500, func() {
+			r := *in
+			w := discard{h: http.Header{}}
+			d.srv.ServeHTTP(&w, &r)
+		})
+	}
+	none := allocations("none", "")
+	for bucket, text := range map[string]string{"tls": tlsOnly, "full": fullPolicy("full")} {
+		if n := allocations(bucket, text) - none; n > 4 {
+			t.Errorf("%s: %v allocations more than without a policy", bucket, n)
+		}
+	}
 }

@@ -23,11 +23,11 @@ func SetOwnership(t cluster.Txn, n *record.Inode, own rights.Ownership, g record
 	if err := Set(t, n, record.OwnershipAttr, value); err != nil {
 		return err
 	}
-	b, err := record.GetBucket(t, n.Ino)
+	b, err := record.GetBucketAttrs(t, n.Ino)
 	if err != nil {
 		return err
 	}
-	n.Set(record.FlagOwnership, own >= rights.OwnershipPreferred || rights.RequesterPays(b))
+	n.Set(record.FlagOwnership, own >= rights.OwnershipPreferred || rights.RequesterPays(b.Get(rights.PayerAttr)))
 	if own != rights.OwnershipUnset {
 		n.MakeExplicit() // it would go with the last object
 	}
@@ -48,7 +48,7 @@ func SetRequesterPays(t cluster.Txn, j *rights.Judge, n *record.Inode, on bool) 
 		value = []byte{1}
 		n.MakeExplicit() // it would go with the last object
 	}
-	if err := Set(t, n, record.ConfigPrefix+rights.PayerConfig, value); err != nil {
+	if err := Set(t, n, rights.PayerAttr, value); err != nil {
 		return err
 	}
 	n.Set(record.FlagOwnership, on || own >= rights.OwnershipPreferred)

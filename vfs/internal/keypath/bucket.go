@@ -23,9 +23,9 @@ func BucketInode(r cluster.Reader, name string) (*record.Inode, error) {
 
 // BucketGrants reads the grants of the bucket whose directory ino is.
 func BucketGrants(r cluster.Reader, ino record.Ino) (record.Grants, error) {
-	b, err := record.GetBucket(r, ino)
+	b, err := record.GetBucketAttrs(r, ino)
 	if err != nil {
 		return nil, err
 	}
-	return record.DecodeGrants(b[record.GrantsAttr])
+	return record.DecodeGrants(b.Get(record.GrantsAttr))
 }

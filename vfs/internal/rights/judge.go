@@ -64,10 +64,11 @@ type Judge struct {
 	// unpolicied tells that the bucket has no policy, owns nothing that others write, and
 	// that its owner pays.
 	unpolicied bool
-	attrs      record.Bucket // of the bucket, once read
-	name       string        // of the bucket as it is asked for; "": its inode's
-	linked     string        // where FollowLink came to, as a key
-	held       *iam.Set      // policies of the subject, once read
+	attrs      record.BucketAttrs // of the bucket, once read
+	attrsRead  bool
+	name       string   // of the bucket as it is asked for; "": its inode's
+	linked     string   // where FollowLink came to, as a key
+	held       *iam.Set // policies of the subject, once read
 	heldRead   bool
 }
 
@@ -170,17 +171,17 @@ func (j *Judge) gives(act Action, n *record.Inode) error {
 }
 
 // accessBlock reads what no ACL may do in a bucket.
-func accessBlock(b record.Bucket) AccessBlock {
-	return ReadAccessBlock(b[record.ConfigPrefix+AccessBlockConfig])
+func accessBlock(b record.BucketAttrs) AccessBlock {
+	return ReadAccessBlock(b.Get(record.ConfigPrefix + AccessBlockConfig))
 }
 
 // bucketAttrs reads the attributes of the bucket, once.
-func (j *Judge) bucketAttrs() (b record.Bucket, err error) {
-	if j.attrs == nil {
-		if b, err = record.GetBucket(j.R, j.Bucket); err != nil {
-			return nil, err
+func (j *Judge) bucketAttrs() (b record.BucketAttrs, err error) {
+	if !j.attrsRead {
+		if b, err = record.GetBucketAttrs(j.R, j.Bucket); err != nil {
+			return b, err
 		}
-		j.attrs = b
+		j.attrs, j.attrsRead = b, true
 	}
 	return j.attrs, nil
 }
@@ -212,7 +213,7 @@ func (j *Judge) bucketGives(want record.Permission) (bool, error) {
 	if own, err := j.ownership(); err != nil || own == OwnershipEnforced {
 		return false, err
 	}
-	g, err := record.DecodeGrants(b[record.GrantsAttr])
+	g, err := record.DecodeGrants(b.Get(record.GrantsAttr))
 	if err != nil {
 		return false, err
 	}
@@ -229,13 +230,13 @@ func (j *Judge) ownership() (Ownership, error) {
 		return OwnershipUnset, nil
 	}
 	b, err := j.bucketAttrs()
-	return readOwnership(b[record.OwnershipAttr]), err
+	return readOwnership(b.Get(record.OwnershipAttr)), err
 }
 
 // StoredOwnership is what was set for the bucket.
 func (j *Judge) StoredOwnership() (Ownership, error) {
 	b, err := j.bucketAttrs()
-	return readOwnership(b[record.OwnershipAttr]), err
+	return readOwnership(b.Get(record.OwnershipAttr)), err
 }
 
 // ownsBucket reports whether the subject owns the bucket.

@@ -6,5 +6,8 @@ import "ogw/vfs/internal/record"
 // to a bucket, and not its owner.
 const PayerConfig = "requestPayment"
 
-// RequesterPays reports whether who asks pays for requests to a bucket.
-func RequesterPays(b record.Bucket) bool { return len(b[record.ConfigPrefix+PayerConfig]) > 0 }
+// PayerAttr is the attribute of a bucket that holds it.
+const PayerAttr = record.ConfigPrefix + PayerConfig
+
+// RequesterPays reads what PayerAttr holds.
+func RequesterPays(v []byte) bool { return len(v) > 0 }

@@ -61,7 +61,7 @@ func (j *Judge) pays() error {
 		return nil
 	}
 	b, err := j.bucketAttrs()
-	if err != nil || !RequesterPays(b) {
+	if err != nil || !RequesterPays(b.Get(PayerAttr)) {
 		return err
 	}
 	if owner, err := j.ownsBucket(); err != nil || owner {
@@ -145,7 +145,7 @@ func (j *Judge) bucketPolicy() (*BucketPolicy, AccessBlock, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	digest := b[record.PolicyAttr]
+	digest := b.Get(record.PolicyAttr)
 	switch len(digest) {
 	case 0:
 		return nil, 0, nil
