@@ -103,6 +103,26 @@ func objectOps() map[string]methodOps {
 	}
 }
 
+// partly says what is not done of operations that are served. Objects have one version,
+// "null".
+var partly = map[string]string{
+	"CreateBucket":            "no object lock",
+	"PutObject":               noLocks,
+	"PostObject":              noLocks,
+	"CopyObject":              noLocks + ", no access points",
+	"CreateMultipartUpload":   noLocks,
+	"UploadPartCopy":          "no access points",
+	"PutBucketAcl":            noGrantees,
+	"PutObjectAcl":            noGrantees,
+	"PutBucketRequestPayment": "nothing is charged",
+	"ListObjectVersions":      "all versions are `null`",
+}
+
+const (
+	noLocks    = "no encryption by the server, no object lock"
+	noGrantees = "no `aws-exec-read`, no `log-delivery-write`, no grants by email address"
+)
+
 func newRouter() *router { return &router{serviceOps(), bucketOps(), objectOps()} }
 
 // Operations returns the names of all operations that are served.

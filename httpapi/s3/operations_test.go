@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"cmp"
 	"os"
 	"reflect"
 	"slices"
@@ -30,6 +31,11 @@ func operationRows() string {
 		}
 	}
 	slices.Sort(names)
+	for name := range partly {
+		if !slices.Contains(served, cmp.Or(partOf[name], name)) {
+			panic(name + " is not served")
+		}
+	}
 	rows := ""
 	for _, name := range names {
 		base := name
@@ -38,6 +44,8 @@ func operationRows() string {
 		}
 		answer := "yes"
 		switch {
+		case partly[name] != "":
+			answer = "partly: " + partly[name]
 		case notSet[name]:
 			answer = "nothing is configured"
 		case !slices.Contains(served, base):

@@ -43,6 +43,7 @@ func TestOnTheWire(t *testing.T) {
 		"08 x-id, slashes and encoding-type":            wireQueries,
 		"09 Signature Version 2 in URLs and forms":      wireVersion2,
 		"10 a presigned checksum of nothing":            wirePresignedChecksum,
+		"11 expectations that nobody can meet":          wireExpectOther,
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := *d
@@ -96,6 +97,39 @@ func wireExpectEmpty(t *testing.T, d *door) {
 		res.Body.Close()
 		if res.StatusCode != 200 {
 			t.Errorf("request %d of %d bytes: %s", i, size, res.Status)
+		}
+	}
+}
+
+// wireExpectOther: an expectation that is empty is none. Of any other than 100-continue
+// the server says that it cannot meet it (RFC 9110, section 10.1.1), before the body is
+// sent, and takes nothing.
+func wireExpectOther(t *testing.T, d *door) {
+	for expect, status := range map[string]int{"": 200, "200-ok": 417, "100-continue-please": 417} {
+		key := "/wire/expect-other-" + expect
+		r := d.request("PUT", key, []byte("v"), nil)
+		d.sign(r, "alice", []byte("v"), time.Now())
+		conn, err := net.Dial("tcp", r.URL.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(time.Minute))
+		fmt.Fprintf(conn, "PUT %s HTTP/1.1\r\nHost: %s\r\nExpect: %s\r\nContent-Length: 1\r\n", key, r.URL.Host, expect)
+		if err := r.Header.Write(conn); err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(conn, "\r\nv")
+		res, err := http.ReadResponse(bufio.NewReader(conn), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != status || res.Close != (status != 200) {
+			t.Errorf("Expect %q: %s, closes: %v", expect, res.Status, res.Close)
+		}
+		if kept, _ := d.raw("alice", "GET", key, nil, nil); (kept.StatusCode == 200) != (status == 200) {
+			t.Errorf("Expect %q: then GET %s", expect, kept.Status)
 		}
 	}
 }
