@@ -23,7 +23,7 @@ const (
 	// backupFiles is how many names each writer uses, backupBytes how much there
 	// is besides what the writers write.
 	backupFiles = 20
-	backupBytes = 192 << 20
+	backupBytes = 128 << 20
 	// maxWriterWait is what a backup may make a writer wait.
 	maxWriterWait = 100 * time.Millisecond
 )
@@ -213,13 +213,18 @@ func TestBackupLive(t *testing.T) {
 		t.Logf("%s: %d steps, the longest %v", w.name, len(w.begun), w.longest)
 	}
 	places := map[string]backupSummary{folder: second, folder + " " + first.ID: first, bucket[0]: inBucket}
-	for place, b := range places {
-		source := []string{folder, b.ID, "--key-file", keyFile}
-		if place == bucket[0] {
-			source = append([]string{bucket[0], b.ID}, bucket[1:]...)
+	t.Run("restored", func(t *testing.T) { // returns when all are
+		for place, b := range places {
+			source := []string{folder, b.ID, "--key-file", keyFile}
+			if place == bucket[0] {
+				source = append([]string{bucket[0], b.ID}, bucket[1:]...)
+			}
+			t.Run(b.ID, func(t *testing.T) {
+				t.Parallel()
+				wantInstant(t, s.with(t), source, writers)
+			})
 		}
-		wantInstant(t, s, source, writers)
-	}
+	})
 
 	// A change of 1 %.
 	backupNow(t, s, folder, "--key-file", keyFile)

@@ -36,6 +36,7 @@ func mixedTree(t *testing.T) string {
 
 // TestClients sends a tree in and fetches it back with each S3 client.
 func TestClients(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, options{})
 	src := mixedTree(t)
 	t.Run("clients", func(t *testing.T) { // returns when all did

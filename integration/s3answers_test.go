@@ -11,6 +11,7 @@ import (
 
 // What clients configure, and how they read it back, through the server.
 func TestS3Configuration(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, options{})
 	dir := testenv.TempDir(t)
 	file := func(name, text string) string {
@@ -54,6 +55,7 @@ func TestS3Configuration(t *testing.T) {
 
 // A form as boto3 makes it, sent by curl as a browser would.
 func TestS3Forms(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, options{})
 	if _, err := s.Try("python3", "-c", "import botocore"); err != nil {
 		t.Skip("no botocore for python3")

@@ -12,6 +12,7 @@ import (
 // TestFarTimes sets times beyond what 64 bits of nanoseconds and what some doors
 // can tell, and wants them back, of files and directories, after a restart too.
 func TestFarTimes(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, options{})
 	s.makeBucket("far")
 	times := map[string]struct {
