@@ -26,8 +26,12 @@ var (
 	ErrClosed = errors.New("cluster is closed")
 	// ErrLocked: another process has the data folder open.
 	ErrLocked = errors.New("data folder is in use by another process")
+	// ErrInUse: another gateway uses the store.
+	ErrInUse = errors.New("the store is in use by another gateway")
 	// ErrFormat: the data was written by a newer version, or is not ours.
 	ErrFormat = errors.New("unknown storage format")
+	// ErrMismatch: the halves of an engine are of two stores.
+	ErrMismatch = errors.New("metadata and blobs are of two stores")
 	// ErrExposed: others can change the data folder, or what is in it leads
 	// out of it.
 	ErrExposed = errors.New("data folder is open to other users")

@@ -44,7 +44,7 @@
 // eleven files reach one another, since an open file and the attributes of its
 // inode are one thing:
 //
-//	whole     open background check repair backup
+//	whole     open join background check repair backup
 //	objects   put append copy renameobject object objectinfo delete purge list
 //	          listuploads multipart bucket bucketconfig rights durability
 //	          whereis xattr

@@ -67,6 +67,10 @@ func samples(t *testing.T) map[string]sample {
 	once := record.Done{ID: [16]byte{0: 0x12, 1: 0x34, 15: 0xff}, Process: 0x1122334455667788, TimeNS: sampleNS}
 	damaged := record.Damaged{Size: 1000, Path: "segments/1", Error: "bad", By: "scrub",
 		Found: time.Unix(0, sampleNS).UTC(), Aside: true, Traced: true, Inodes: []Ino{17}}
+	gateway := record.Gateway{ID: 30, Host: "h", PID: 7, Version: "v", Started: time.Unix(0, sampleNS).UTC()}
+	notEmpty(t, gateway)
+	fence, err := gateway.Encode()
+	want(t, err, nil)
 	damagedJSON, err := json.Marshal(damaged)
 	if err != nil {
 		t.Fatal(err)
@@ -125,6 +129,8 @@ func samples(t *testing.T) map[string]sample {
 		"g":           {record.SettingKey("scrub"), []byte("{}")},
 		"K":           {record.StoreSecretKey("nfs/handles"), record.EncodeStoreSecret(nil, "nfs/handles", secret)},
 		"z":           {record.DamagedKey(cluster.BlobID{Content: 19, Seq: 20}), damagedJSON},
+		"F":           {record.FenceKey(30), fence},
+		"H":           {record.BeatKey(30), binary.BigEndian.AppendUint64(nil, 31)},
 	}
 }
 

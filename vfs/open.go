@@ -36,7 +36,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.log = fs.cfg.Logger
 	fs.tune = tuning{uploadBytes: uploadBytes, flushOps: unlimitedFlushOps}
 	fs.locks = lock.New(0)
-	fs.feed = feed.New(c.Exclusive, fs.contentCommitted)
+	fs.feed = feed.New(c.Exclusive, c.Live, fs.contentCommitted)
 	fs.session = session.New(c.Exclusive, orphanStore{fs})
 	fs.tokens = tokens.NewBook(c.KV, fs.session)
 	fs.quarantine = fs.newQuarantine()
@@ -44,6 +44,9 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.bodies = &receive.Receiver{Contents: fs.contents, IDs: &fs.ids, InlineBytes: fs.cfg.InlineBytes}
 	var err error
 	if fs.super, err = format.Open(ctx, fs.kv, fs.formatOptions()); err != nil {
+		return nil, err
+	}
+	if err := fs.claim(ctx); err != nil {
 		return nil, err
 	}
 	if fs.sealing, err = secrets.Seal(ctx, fs.kv, fs.cfg.Keys, fs.log); err != nil {
@@ -59,7 +62,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs.orphans = orphans.NewQueue()
 	fs.dirty.init(fs.cfg.DirtyBytes)
 	if fs.feed.Complete() {
-		fs.attrs.Clock = new(changeclock.Clock)
+		fs.attrs.Clock, fs.attrs.Live = new(changeclock.Clock), c.Live
 	}
 	fs.uploads = make(chan struct{}, maxBlobUploads)
 	if err := fs.openQuarantine(ctx); err != nil {

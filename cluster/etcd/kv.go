@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"fmt"
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
@@ -13,8 +14,9 @@ const (
 	// etcdMaxOps is etcd's bound of a Txn (--max-txn-ops), for its comparisons
 	// and for its operations.
 	etcdMaxOps = 128
-	// MaxOps is what a transaction may hold beside its slot.
-	MaxOps = etcdMaxOps - 1
+	// MaxOps is what a transaction may hold beside its slot and one pair that it
+	// expects.
+	MaxOps = etcdMaxOps - 2
 	// maxBytes of what a transaction writes leaves 256 KiB of etcd's 1.5 MiB
 	// to what it compares, and to lengths.
 	maxBytes = 5 << 18
@@ -59,7 +61,8 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error) (done boo
 	reads := occ.NewVersions()
 	s := newSource(ctx, kv, reads)
 	t := occ.NewTxn(ctx, s, reads, kv.Limits())
-	err = fn(t)
+	expects := &txn{Txn: t, keys: kv.keys}
+	err = fn(expects)
 	if e := t.Finish(); err == nil {
 		err = e
 	}
@@ -76,7 +79,26 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error) (done boo
 	if err := ctx.Err(); err != nil {
 		return true, err
 	}
-	return kv.slots.commit(ctx, s.compares(), writes)
+	return kv.slots.commit(ctx, append(s.compares(), expects.cmps...), writes)
+}
+
+// txn also compares what it did not read.
+type txn struct {
+	*occ.Txn
+	keys keyspace
+	cmps []clientv3.Cmp
+}
+
+// Expect implements cluster.Expecter, for one pair at the most.
+func (t *txn) Expect(key, value []byte) error {
+	if err := occ.CheckKey(key); err != nil {
+		return err
+	}
+	if len(t.cmps) > 0 {
+		return fmt.Errorf("%w: a second pair is expected", cluster.ErrTxTooLarge)
+	}
+	t.cmps = []clientv3.Cmp{clientv3.Compare(clientv3.Value(t.keys.key(key)), "=", string(value))}
+	return nil
 }
 
 func (kv *KV) writes(t *occ.Txn) []clientv3.Op {

@@ -137,6 +137,11 @@ func (b *blobs) Verify(ctx context.Context, id cluster.BlobID) error {
 	return err
 }
 
+// Claim implements cluster.Claimer. It happens once, and is not measured.
+func (b *blobs) Claim(ctx context.Context, store, known uint64) (before, now uint64, err error) {
+	return cluster.ClaimBlobs(ctx, b.Blobs, store, known)
+}
+
 type writer struct {
 	cluster.BlobWriter
 	b *blobs

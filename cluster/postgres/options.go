@@ -30,6 +30,8 @@ type Options struct {
 	// postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full, or
 	// key=value words. The user may create tables in its schema.
 	URL string
+	// Password of the user; empty for that of URL, or without.
+	Password string
 	// Store is the name of the store among those of the database; at most
 	// MaxNameBytes, "ogw" if empty.
 	Store string
@@ -50,6 +52,9 @@ func Open(ctx context.Context, o Options) (*KV, error) {
 		return nil, fmt.Errorf("%w: %w", cluster.ErrInvalid, err) // without the password: pgx leaves it out
 	}
 	config.MaxConns = MaxConnections
+	if o.Password != "" {
+		config.ConnConfig.Password = o.Password
+	}
 	config.ConnConfig.RuntimeParams["application_name"] = "ogw"
 	config.ConnConfig.RuntimeParams["default_transaction_isolation"] = "read committed"
 	config.ConnConfig.RuntimeParams["lock_timeout"] = fmt.Sprint(lockTimeout.Milliseconds())

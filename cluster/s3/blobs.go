@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"time"
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
@@ -23,7 +25,21 @@ type Blobs struct {
 	endpoint  *url.URL
 	bucket    string
 	prefix    string
+
+	// check is the last look whether the bucket answers.
+	check struct {
+		mu  sync.Mutex // held over the look
+		at  time.Time
+		err error
+	}
 }
+
+const (
+	// checkEvery is how old an answer may be that tells whether the bucket answers.
+	checkEvery = 5 * time.Second
+	// checkTimeout bounds the look itself: whoever asks waits for it.
+	checkTimeout = 5 * time.Second
+)
 
 // enter lets a call in.
 func (b *Blobs) enter(ctx context.Context) error {
@@ -34,6 +50,9 @@ func (b *Blobs) enter(ctx context.Context) error {
 }
 
 func (b *Blobs) blobPrefix() string { return b.prefix + "blob/" }
+
+// storeKey is of the object that tells whose objects they are.
+func (b *Blobs) storeKey() string { return b.prefix + "store" }
 
 func (b *Blobs) key(id cluster.BlobID) string { return b.blobPrefix() + id.String() }
 
@@ -151,13 +170,30 @@ func (b *Blobs) Locate(ctx context.Context, id cluster.BlobID) ([]cluster.Locati
 	}}, nil
 }
 
-// Usage implements cluster.Blobs. S3 does not tell.
+// Usage implements cluster.Blobs. S3 does not tell, but whether it answers, which
+// is asked every checkEvery at the most.
 func (b *Blobs) Usage(ctx context.Context) (cluster.Usage, error) {
 	if err := b.enter(ctx); err != nil {
 		return cluster.Usage{}, err
 	}
 	defer b.gate.Leave()
-	return cluster.Usage{}, nil
+	b.check.mu.Lock()
+	defer b.check.mu.Unlock()
+	if b.check.at.IsZero() || time.Since(b.check.at) >= checkEvery {
+		bounded, cancel := context.WithTimeout(ctx, checkTimeout)
+		defer cancel()
+		_, err := b.stat(bounded, b.storeKey())
+		switch {
+		case ctx.Err() != nil:
+			return cluster.Usage{}, ctx.Err()
+		case errors.Is(err, context.DeadlineExceeded):
+			err = fmt.Errorf("%w: bucket %s at %s did not answer for %v", cluster.ErrUnavailable, b.bucket, b.endpoint, checkTimeout)
+		case errors.Is(err, cluster.ErrNotFound): // nobody claimed it
+			err = nil
+		}
+		b.check.at, b.check.err = time.Now(), err
+	}
+	return cluster.Usage{}, b.check.err
 }
 
 // Close implements cluster.Blobs.

@@ -10,6 +10,8 @@
 //
 //	PREFIX "blob/" ID    a blob; ID is 32 hexadecimal digits, so that keys sort as IDs
 //	PREFIX "probe/" N    what Open tries the endpoint with, then deletes
+//	PREFIX "store"       ID of the store, 16 hexadecimal digits
+//	PREFIX "claim/" N    empty: how often the store was claimed, 16 hexadecimal digits
 //
 // An object is a row of frames, one for each block of BlockBytes; the last one
 // is shorter, and the only one of an empty blob holds no data:
@@ -28,6 +30,11 @@
 // and the request that is sent again is then refused: each writer stores a
 // random number with its object (metadata Ogw-Write), and one that is refused
 // looks whose number is there.
+//
+// IDs of blobs come from the metadata, and return when an older state of these is
+// restored. So the bucket counts how often a store was opened (Claim), which it
+// does not forget with them: a count above what the metadata know has the
+// namespace skip all numbers that may have been used.
 //
 // # What is left behind
 //
@@ -49,5 +56,6 @@
 // bucket that keeps versions: Open refuses it. An endpoint that divides a bucket
 // by prefixes of keys has all new blobs in one division.
 //
-// Locks: body.mu is a leaf; it is held while bytes are copied.
+// Locks: body.mu, held while bytes are copied, and Blobs.check.mu, held while the
+// bucket is asked whether it answers. Both are leaves.
 package s3

@@ -83,7 +83,7 @@ func (r *restore) Run(ctx context.Context) error {
 	if err := server.CheckDir(r.cfg.Cluster.Dir); err != nil {
 		return err
 	}
-	engine, err := server.OpenEngine(ctx, r.cfg, r.logger(slog.LevelWarn))
+	engine, err := server.OpenEngine(ctx, r.cfg, version, r.logger(slog.LevelWarn))
 	if err != nil {
 		return err
 	}

@@ -79,6 +79,9 @@ func (s *status) print(st admin.Status) error {
 		rows = append(rows, []string{"secrets", fmt.Sprintf("%d damaged %s that could not be sealed when the store was opened; the log of that start says which",
 			n, plural(n, "record"))})
 	}
+	for _, u := range st.Users {
+		rows = append(rows, []string{"used by", fmt.Sprintf("host %s, pid %d, ogw %s, since %s", u.Host, u.PID, u.Version, u.Started.UTC().Format(time.RFC3339))})
+	}
 	for _, g := range st.Gateways {
 		note := ""
 		if g.TLS {

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -22,7 +23,12 @@ func (s *Server) status(r *http.Request, _ httprouter.Params) (any, error) {
 		Gateways: []Gateway{}, Mounts: []Mount{},
 	}
 	fs, err := s.fs.StatFS(r.Context())
-	if err != nil {
+	if errors.Is(err, vfs.ErrUnavailable) && s.Process != nil {
+		// Of a store that does not answer, the process can tell the rest.
+		st.Store, st.StoreError = "unavailable", err.Error()
+	} else if err != nil {
+		return nil, err
+	} else if st.Users, err = s.fs.Gateways(r.Context()); err != nil && !errors.Is(err, vfs.ErrUnavailable) {
 		return nil, err
 	}
 	st.TotalBytes, st.FreeBytes, st.Files = fs.TotalBytes, fs.FreeBytes, fs.Files
@@ -37,9 +43,10 @@ func (s *Server) status(r *http.Request, _ httprouter.Params) (any, error) {
 	}
 	if s.Process != nil {
 		st.Gateways, st.Mounts = s.Process.Gateways(), s.Process.Mounts()
-		var why error
-		if st.Store, why = s.Process.Store(); why != nil {
-			st.StoreError = why.Error()
+		if state, why := s.Process.Store(); why != nil {
+			st.Store, st.StoreError = state, why.Error()
+		} else if st.Store == "" {
+			st.Store = state
 		}
 	}
 	return st, nil

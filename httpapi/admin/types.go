@@ -18,6 +18,7 @@ type Status struct {
 	// Store is "" where nothing is known, else whether it takes writes:
 	// "writable", "read-only" (until the medium takes writes again) or "failed"
 	// (until it is opened again), and StoreError why not.
+	// "unavailable": the servers of a shared store do not answer.
 	Store      string `json:"store,omitempty"`
 	StoreError string `json:"store_error,omitempty"`
 	TotalBytes int64  `json:"total_bytes"`
@@ -30,6 +31,8 @@ type Status struct {
 	Scrub    vfs.ScrubState `json:"scrub"`
 	Gateways []Gateway      `json:"gateways"`
 	Mounts   []Mount        `json:"mounts"`
+	// Users are the processes that use a shared store.
+	Users []vfs.Gateway `json:"users,omitempty"`
 }
 
 // Gateway is one listener.

@@ -65,6 +65,9 @@ func (e *Etcd) Endpoints() []string {
 	return endpoints
 }
 
+// Dir is the folder of member i.
+func (e *Etcd) Dir(i int) string { return e.members[i].dir }
+
 // Start starts member i, again if it was killed.
 func (e *Etcd) Start(i int, args ...string) {
 	e.t.Helper()

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -43,6 +44,7 @@ type ServerOptions struct {
 	Data     string // data folder; default: a new one
 	Extra    string // tables added to the configuration
 	Cluster  string // lines added to [cluster]
+	Engine   string // default: embedded
 	S3, REST string // lines added to the gateway
 	NFS      string
 }
@@ -56,7 +58,7 @@ func NewServer(t testing.TB, binary string, o ServerOptions) *Server {
 	if s.Data == "" {
 		s.Data = filepath.Join(dir, "data")
 	}
-	text := fmt.Sprintf("[cluster]\nengine = \"embedded\"\ndir = %q\n%s\n", s.Data, o.Cluster)
+	text := fmt.Sprintf("[cluster]\nengine = %q\ndir = %q\n%s\n", cmp.Or(o.Engine, "embedded"), s.Data, o.Cluster)
 	if os.Geteuid() != 0 {
 		o.NFS = "insecure = true # who runs the suites has no reserved ports\n" + o.NFS
 	}

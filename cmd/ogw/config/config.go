@@ -5,6 +5,15 @@ import (
 	"time"
 )
 
+// The engines.
+const (
+	EngineEmbedded = "embedded"
+	EngineShared   = "shared"
+)
+
+// defaultStore is the store of who needs one.
+const defaultStore = "ogw"
+
 // Config is everything that can be set.
 type Config struct {
 	Cluster  Cluster   `toml:"cluster"`
@@ -25,8 +34,20 @@ type Config struct {
 
 // Cluster is where everything is stored.
 type Cluster struct {
-	Engine string `toml:"engine" doc:"what stores: \"embedded\""`
-	Dir    string `toml:"dir" doc:"data folder"`
+	Engine string `toml:"engine" doc:"what stores: \"embedded\", or \"shared\": servers of others"`
+	Dir    string `toml:"dir" doc:"data folder; of a shared store, what is not in it: socket, audit log, mounts"`
+	// Those of a shared store; see shared.go.
+	Store            string `toml:"store" doc:"name of a shared store, among others of the same servers"`
+	Metadata         string `toml:"metadata" doc:"etcd://HOST:PORT,HOST:PORT (etcds:// for TLS) or postgres://USER@HOST:PORT/DATABASE"`
+	MetadataPassword string `toml:"metadata_password" secret:"true" doc:"password of the user in metadata"`
+	MetadataCA       string `toml:"metadata_ca" doc:"etcds: file with the certificates that vouch for it; \"\" for the system's"`
+	MetadataCert     string `toml:"metadata_cert" doc:"etcds: file with the client's certificate chain"`
+	MetadataKey      string `toml:"metadata_key" doc:"etcds: file with its key"`
+	Objects          string `toml:"objects" doc:"bucket of an S3 endpoint that holds the blobs, https://HOST/BUCKET"`
+	ObjectsRegion    string `toml:"objects_region" doc:"region that requests are signed for; \"\" asks the endpoint"`
+	ObjectsKey       string `toml:"objects_key" doc:"access key; \"\" for what AWS tools take: environment, shared file, role of the machine"`
+	ObjectsSecret    string `toml:"objects_secret" secret:"true" doc:"its secret"`
+	ObjectsCA        string `toml:"objects_ca" doc:"file with the certificates that vouch for the endpoint; \"\" for the system's"`
 	// KeyFile holds keys of package seal. The environment may hold them in
 	// its place (OGW_CLUSTER_KEY), this file may not: it is no secret.
 	KeyFile string `toml:"key_file" doc:"file with the keys that seal secrets in the store, outside of the data folder; \"\" leaves them in clear"`
@@ -152,7 +173,7 @@ const DefaultGrace = 45 * time.Second
 func Default() *Config {
 	return &Config{
 		Cluster: Cluster{
-			Engine: "embedded", Dir: "./ogw-data",
+			Engine: EngineEmbedded, Dir: "./ogw-data", Store: defaultStore,
 			Cache: 128 << 20, Inline: 16 << 10, Dirty: 128 << 20,
 			Durability: "sync", Scrub: 8 << 20,
 			FileMode: 0o644, DirMode: 0o755,

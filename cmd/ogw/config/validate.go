@@ -60,19 +60,8 @@ func (c *Config) Validate() error {
 	return errors.Join(v.errs...)
 }
 
-type validator struct {
-	prefix string
-	errs   []error
-}
-
-func (v *validator) bad(key, format string, args ...any) {
-	v.errs = append(v.errs, fmt.Errorf("%s%s: %s", v.prefix, key, fmt.Sprintf(format, args...)))
-}
-
 func (c *Config) validateCluster(v *validator) {
-	if c.Cluster.Engine != "embedded" {
-		v.bad("cluster.engine", "unknown engine %q; there is \"embedded\"", c.Cluster.Engine)
-	}
+	c.Cluster.validateEngine(v)
 	if c.Cluster.Dir == "" {
 		v.bad("cluster.dir", "a data folder is needed")
 	}

@@ -42,7 +42,7 @@ func openEngine(ctx context.Context, cfg *config.Config, opt *Options) (e *engin
 	}
 	e.budgets = fit(cfg)
 	warnOfGroups(cfg, ownGroups, opt.Log)
-	if e.cluster, err = openCluster(ctx, cfg, e.budgets, opt.Log); err != nil {
+	if e.cluster, err = openCluster(ctx, cfg, opener{opt.Version, e.budgets, openPatience, opt.Log}); err != nil {
 		return e, err
 	}
 	if err = local.MakePrivate(cfg.Cluster.Dir, opt.Log, privateNames...); err != nil {
@@ -74,16 +74,19 @@ func (e *engine) close(served bool) (err error) {
 }
 
 // OpenEngine opens what stores, for who needs no more than that.
-func OpenEngine(ctx context.Context, cfg *config.Config, log *slog.Logger) (*cluster.Cluster, error) {
-	return openCluster(ctx, cfg, fit(cfg), log)
+func OpenEngine(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) (*cluster.Cluster, error) {
+	return openCluster(ctx, cfg, opener{version, fit(cfg), 0, log})
 }
 
-func openCluster(ctx context.Context, c *config.Config, b budgets, log *slog.Logger) (*cluster.Cluster, error) {
-	// config.Validate knows no other engine.
-	e, err := local.Open(ctx, local.Options{
-		Dir: c.Cluster.Dir, Logger: log, CacheBytes: int64(c.Cluster.Cache), NetworkFS: c.Cluster.NetworkFS,
-		MemTableBytes: b.memTable,
-	})
+func openCluster(ctx context.Context, c *config.Config, by opener) (e *cluster.Cluster, err error) {
+	if c.Cluster.Engine == config.EngineShared {
+		e, err = openShared(ctx, c, by)
+	} else {
+		e, err = local.Open(ctx, local.Options{
+			Dir: c.Cluster.Dir, Logger: by.log, CacheBytes: int64(c.Cluster.Cache), NetworkFS: c.Cluster.NetworkFS,
+			MemTableBytes: by.budgets.memTable,
+		})
+	}
 	return e, explain(err)
 }
 
@@ -103,6 +106,8 @@ func explain(err error) error {
 		return fmt.Errorf("%w; stop it, or talk to it through the same --dir once it serves", err)
 	case errors.Is(err, cluster.ErrFormat):
 		return fmt.Errorf("%w; it is left as it is", err)
+	case errors.Is(err, cluster.ErrMismatch):
+		return fmt.Errorf("%w; nothing was changed: see cluster.metadata, cluster.objects and cluster.store", err)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w; run this as the user who owns the data folder", err)
 	}
@@ -114,6 +119,7 @@ const (
 	StoreWritable = "writable"
 	storeReadOnly = "read-only"
 	storeFailed   = "failed"
+	storeAway     = "unavailable"
 )
 
 // storeState tells whether the store takes writes, and why not.
@@ -126,6 +132,8 @@ func storeState(c *cluster.Cluster) (state string, why error) {
 		return StoreWritable, nil
 	case errors.Is(err, cluster.ErrReadOnly):
 		return storeReadOnly, err
+	case errors.Is(err, cluster.ErrUnavailable):
+		return storeAway, err
 	default:
 		return storeFailed, err
 	}

@@ -37,7 +37,7 @@ func (l *Local) open(ctx context.Context, cfg *config.Config, version string, lo
 	if err != nil {
 		return err
 	}
-	if l.cluster, err = openCluster(ctx, cfg, b, log); err != nil {
+	if l.cluster, err = openCluster(ctx, cfg, opener{version, b, 0, log}); err != nil {
 		return err
 	}
 	vc.NoBackground = true
@@ -51,7 +51,7 @@ func (l *Local) open(ctx context.Context, cfg *config.Config, version string, lo
 	l.api = admin.New(admin.Config{
 		Exports: newExportBook(l.fs, log, notServed(cfg)),
 		FS:      l.fs, Logger: slog.New(slog.DiscardHandler), Version: version,
-		Dir: cfg.Cluster.Dir, Engine: cfg.Cluster.Engine, PID: os.Getpid(), Started: time.Now(),
+		Dir: cfg.Cluster.Dir, Engine: cfg.Cluster.Place(), PID: os.Getpid(), Started: time.Now(),
 		Domains: cfg.Domains(), KeysChanged: credentialsOf(cfg, vc).keysChanged,
 		Done: l.audit.http("admin", "", apiCode),
 	})

@@ -29,7 +29,7 @@ func openOperators(cfg *config.Config, opt *Options, p *process) (*operators, er
 	e, n, metrics := p.engine, p.namespace, p.engine.meters.handler()
 	api := admin.New(admin.Config{
 		FS: n.fs, Process: p, Logger: opt.Access, Version: opt.Version,
-		Dir: cfg.Cluster.Dir, Engine: cfg.Cluster.Engine, PID: os.Getpid(), Started: e.started,
+		Dir: cfg.Cluster.Dir, Engine: cfg.Cluster.Place(), PID: os.Getpid(), Started: e.started,
 		Exports: p.gateways.exports, Locks: p.gateways.locks,
 		Domains: cfg.Domains(), Metrics: metrics,
 		Done: both(e.meters.http("admin"), e.audit.http("admin", "admin", apiCode)), KeysChanged: n.credentials.keysChanged,

@@ -100,6 +100,8 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-s.process.stop:
 	case failure = <-failed:
 		s.opt.Log.Error("a gateway failed, stopping", "error", failure)
+	case <-s.engine.cluster.Lost:
+		failure = s.engine.cluster.Live()
 	}
 	return errors.Join(failure, s.Close())
 }

@@ -17,6 +17,7 @@ const slots = 1 << 14
 // process may change the store (see Exclusive).
 type Cache struct {
 	Clock *changeclock.Clock // nil: nothing is remembered
+	Live  func() error       // nothing is answered while it fails; nil: it never does
 	slots [slots]atomic.Pointer[Entry]
 }
 
@@ -29,7 +30,7 @@ type Entry struct {
 
 // Get returns the entry of ino if it is what the store holds now.
 func (c *Cache) Get(ino record.Ino) *Entry {
-	if c.Clock == nil {
+	if c.Clock == nil || c.Live != nil && c.Live() != nil {
 		return nil
 	}
 	e := c.slots[ino%slots].Load()

@@ -48,9 +48,12 @@ func BeginRestore(ctx context.Context, c *cluster.Cluster, o RestoreConfig) (*Re
 		if found, err = v.Get(record.SuperKey()); err != nil {
 			return err
 		}
-		return v.Scan([]byte{0}, []byte{0xff}, cluster.ScanOptions{Limit: 1, KeysOnly: true}, func(_, _ []byte) error {
+		return v.Scan([]byte{0}, []byte{0xff}, cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
+			if k[0] == record.TabFence || k[0] == record.TabBeat {
+				return nil // this process
+			}
 			empty = false
-			return nil
+			return cluster.ErrStop
 		})
 	})
 	if err != nil {

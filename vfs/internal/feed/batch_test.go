@@ -27,7 +27,7 @@ func (t *told) add(what string, ino record.Ino) {
 
 func newTold(complete bool) *told {
 	t := &told{}
-	t.f = New(complete, func(ino record.Ino) { t.add("open file", ino) })
+	t.f = New(complete, nil, func(ino record.Ino) { t.add("open file", ino) })
 	t.f.Watch(t)
 	return t
 }
@@ -79,7 +79,7 @@ func TestOriginIsNotTold(t *testing.T) {
 }
 
 func TestCurrent(t *testing.T) {
-	alone, shared := New(true, nil), New(false, nil)
+	alone, shared := New(true, nil, nil), New(false, nil, nil)
 	s := alone.MoveStamp()
 	old := s.taken.Add(-2 * StaleBound)
 	if !alone.Current(old) || shared.Current(old) || !shared.Current(s.taken) {

@@ -26,6 +26,7 @@ type Event struct {
 // Feed tells of the changes that this process makes.
 type Feed struct {
 	complete bool
+	live     func() error // nil: always
 	// open is told first, of inodes whose record or content is another now.
 	open func(record.Ino)
 
@@ -36,10 +37,12 @@ type Feed struct {
 	moves   moveClock
 }
 
-// New returns a Feed. complete tells that nobody else changes the store. open is
-// told of the inodes that change before any watcher, for the files that this
-// process has open.
-func New(complete bool, open func(record.Ino)) *Feed { return &Feed{complete: complete, open: open} }
+// New returns a Feed. complete tells that nobody else changes the store, as long
+// as live, which may be nil, returns nil. open is told of the inodes that change
+// before any watcher, for the files that this process has open.
+func New(complete bool, live func() error, open func(record.Ino)) *Feed {
+	return &Feed{complete: complete, live: live, open: open}
+}
 
 // Complete reports whether all changes of the store are told here: what was
 // not told of did not change.
@@ -47,7 +50,12 @@ func (f *Feed) Complete() bool { return f.complete }
 
 // Current reports whether what was read at a time, and is not known to have
 // changed, may still be taken for what the store holds.
-func (f *Feed) Current(at time.Time) bool { return f.complete || time.Since(at) < StaleBound }
+func (f *Feed) Current(at time.Time) bool {
+	if f.complete {
+		return f.live == nil || f.live() == nil
+	}
+	return time.Since(at) < StaleBound
+}
 
 // Watch registers inv until the returned function is called.
 func (f *Feed) Watch(inv Invalidator) (cancel func()) {

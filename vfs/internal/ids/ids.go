@@ -3,6 +3,7 @@ package ids
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -21,6 +22,9 @@ const (
 	idReserve = 1024
 	// firstFreeID follows the root's number.
 	firstFreeID = uint64(record.RootIno) + 1
+	// idSkip is more than any process can have taken: ten days of a million a
+	// second, and sixteen million times possible.
+	idSkip = 1 << 40
 )
 
 // Allocator hands out numbers for inodes, contents and blobs, none twice.
@@ -39,6 +43,17 @@ func (a *Allocator) Init(ctx context.Context, kv cluster.KV) error {
 		return err
 	})
 	return fserr.Map(err)
+}
+
+// Skip has numbers begin far behind those that the store knows, since others may
+// have been handed out that it does not; blobs with these are left alone.
+func Skip(t cluster.Txn) error {
+	n, err := record.Counter(t, "id")
+	if err != nil {
+		return err
+	}
+	n = max(n, firstFreeID) + idSkip
+	return errors.Join(record.SetCounter(t, "id", n), record.SetCounter(t, record.CounterSwept, n))
 }
 
 // Take returns a number that was never returned before, by any process.

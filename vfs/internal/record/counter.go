@@ -13,6 +13,8 @@ const (
 	// CounterErase is 1 while the engine may hold secrets in clear that were
 	// replaced or removed (package secrets).
 	CounterErase = "erase"
+	// CounterClaims is how often the store claimed its blobs (cluster.Claimer).
+	CounterClaims = "claims"
 	// CounterSwept is the number of a blob: those with lower ones are named, or
 	// were removed after a crash.
 	CounterSwept = "swept"

@@ -52,6 +52,8 @@ const FormatVersion = 3
 //	'g' name                             settings kept in the store (exports and the like)
 //	'K' name                             secret of the store's own (storesecret.go)
 //	'z' content blob                     blob in quarantine, JSON (damaged.go)
+//	'F' gateway                          fence of a process that uses the store, JSON (session.go)
+//	'H' gateway                          number of its last beat
 const (
 	TabSuper    = 'S'
 	TabCounter  = 'C'
@@ -87,6 +89,8 @@ const (
 	TabSetting  = 'g'
 	TabSecret   = 'K'
 	TabDamaged  = 'z'
+	TabFence    = 'F'
+	TabBeat     = 'H'
 )
 
 // Key1Bytes is the length of a key of a table and a number.

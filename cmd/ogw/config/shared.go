@@ -1,0 +1,76 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// Metadata is where the metadata of a shared store are.
+type Metadata struct {
+	Etcd       []string // HOST:PORT of members; nil for PostgreSQL
+	TLS        bool     // speak TLS to them
+	User       string   // of etcd
+	PostgreSQL string   // URL without a password
+}
+
+// ParseMetadata reads cluster.metadata.
+func (c *Cluster) ParseMetadata() (m Metadata, err error) {
+	scheme, rest, _ := strings.Cut(c.Metadata, "://")
+	switch scheme {
+	case "etcd", "etcds":
+		m.TLS = scheme == "etcds"
+		if user, hosts, ok := strings.Cut(rest, "@"); ok {
+			m.User, rest = user, hosts
+		}
+		if strings.Contains(m.User, ":") {
+			return m, errPassword
+		}
+		m.Etcd = strings.Split(strings.TrimSuffix(rest, "/"), ",")
+		for _, host := range m.Etcd {
+			if h, port, err := net.SplitHostPort(host); err != nil || h == "" || port == "" {
+				return m, fmt.Errorf("%q is not a member of etcd, HOST:PORT", host)
+			}
+		}
+		return m, nil
+	case "postgres", "postgresql":
+		u, err := url.Parse(c.Metadata)
+		if err != nil || u.Host == "" || strings.Trim(u.Path, "/") == "" {
+			return m, fmt.Errorf("not a URL such as postgres://USER@HOST:5432/DATABASE?sslmode=verify-full")
+		}
+		if _, has := u.User.Password(); has || u.Query().Has("password") {
+			return m, errPassword
+		}
+		m.PostgreSQL = c.Metadata
+		return m, nil
+	}
+	return m, fmt.Errorf("%q is neither etcd://HOST:PORT,HOST:PORT (etcds:// for TLS) nor postgres://USER@HOST:PORT/DATABASE", c.Metadata)
+}
+
+var errPassword = fmt.Errorf("a password in it would be printed: set cluster.metadata_password, or OGW_CLUSTER_METADATA_PASSWORD")
+
+// ParseObjects reads cluster.objects.
+func (c *Cluster) ParseObjects() (endpoint, bucket string, err error) {
+	u, err := url.Parse(c.Objects)
+	if err == nil {
+		bucket = strings.Trim(u.Path, "/")
+	}
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || bucket == "" || strings.Contains(bucket, "/") || u.User != nil || u.RawQuery != "" {
+		return "", "", fmt.Errorf("%q is not the URL of a bucket, https://HOST/BUCKET", c.Objects)
+	}
+	return u.Scheme + "://" + u.Host, bucket, nil
+}
+
+// Place says what stores, and where, for people.
+func (c *Cluster) Place() string {
+	m, err := c.ParseMetadata()
+	if c.Engine != EngineShared || err != nil {
+		return c.Engine
+	}
+	where := "etcd at " + strings.Join(m.Etcd, ", ")
+	if u, err := url.Parse(m.PostgreSQL); err == nil && m.PostgreSQL != "" {
+		where = "PostgreSQL at " + u.Host + ", database " + strings.Trim(u.Path, "/")
+	}
+	return c.Engine + ": metadata in " + where + "; blobs in " + c.Objects + "; store " + c.Store
+}

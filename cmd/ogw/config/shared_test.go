@@ -1,0 +1,52 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestParseMetadata(t *testing.T) {
+	for text, want := range map[string]Metadata{
+		"etcd://a:1,[::1]:2":             {Etcd: []string{"a:1", "[::1]:2"}},
+		"etcds://u@a:1/":                 {Etcd: []string{"a:1"}, TLS: true, User: "u"},
+		"postgres://u@h:5/d?sslmode=off": {PostgreSQL: "postgres://u@h:5/d?sslmode=off"},
+	} {
+		if got, err := (&Cluster{Metadata: text}).ParseMetadata(); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	for text, says := range map[string]string{
+		"": "neither", "a:1": "neither", "etcd://": "not a member", "etcd://a": "not a member", "etcd://:1": "not a member",
+		"etcd://u:p@a:1": "password", "postgres://u:p@h/d": "password", "postgres://u@h/d?password=x": "password", "postgres://h": "not a URL",
+	} {
+		if _, err := (&Cluster{Metadata: text}).ParseMetadata(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestSharedKeys(t *testing.T) {
+	const good = "[cluster]\nengine = \"shared\"\nmetadata = \"etcd://a:1\"\nobjects = \"https://h/bucket\"\n"
+	for text, says := range map[string]string{
+		good:                                        "",
+		"[cluster]\nmetadata = \"etcd://a:1\"\n":    "cluster.metadata: is for cluster.engine",
+		"[cluster]\nstore = \"x\"\n":                "cluster.store: is for cluster.engine",
+		"[cluster]\nengine = \"shared\"\n":          "cluster.objects",
+		good + "store = \"A/B\"\n":                  "cluster.store",
+		good + "objects_key = \"k\"\n":              "objects_secret",
+		good + "metadata_ca = \"f\"\n":              "etcds://",
+		good + "metadata_cert = \"f\"\n":            "belong together",
+		strings.Replace(good, "/bucket", "/a/b", 1): "cluster.objects",
+	} {
+		c := Default()
+		err := c.parse(text)
+		if err == nil {
+			c.fillGateways()
+			err = c.Validate()
+		}
+		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

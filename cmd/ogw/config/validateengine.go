@@ -1,0 +1,58 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// maxStoreName is that of PostgreSQL's identifiers, whose store it names, too.
+const maxStoreName = 63
+
+func (c *Cluster) validateEngine(v *validator) {
+	switch c.Engine {
+	case EngineEmbedded:
+		c.validateEmbedded(v)
+	case EngineShared:
+		c.validateShared(v)
+	default:
+		v.bad("cluster.engine", "unknown engine %q; there is %q and %q", c.Engine, EngineEmbedded, EngineShared)
+	}
+}
+
+// validateEmbedded refuses what belongs to the shared engine alone.
+func (c *Cluster) validateEmbedded(v *validator) {
+	for _, x := range []struct{ key, value string }{
+		{"store", strings.TrimPrefix(c.Store, defaultStore)},
+		{"metadata", c.Metadata}, {"metadata_password", c.MetadataPassword}, {"metadata_ca", c.MetadataCA},
+		{"metadata_cert", c.MetadataCert}, {"metadata_key", c.MetadataKey},
+		{"objects", c.Objects}, {"objects_region", c.ObjectsRegion}, {"objects_key", c.ObjectsKey},
+		{"objects_secret", c.ObjectsSecret}, {"objects_ca", c.ObjectsCA},
+	} {
+		if x.value != "" {
+			v.bad("cluster."+x.key, "is for cluster.engine = %q", EngineShared)
+		}
+	}
+}
+
+func (c *Cluster) validateShared(v *validator) {
+	m, err := c.ParseMetadata()
+	if err != nil {
+		v.bad("cluster.metadata", "%v", err)
+	} else if !m.TLS && (c.MetadataCA != "" || c.MetadataCert != "") {
+		v.bad("cluster.metadata", "metadata_ca and metadata_cert are for etcds://; PostgreSQL takes sslrootcert and sslcert in its URL")
+	}
+	if (c.MetadataCert == "") != (c.MetadataKey == "") {
+		v.bad("cluster.metadata_cert", "certificate and key (metadata_key) belong together")
+	}
+	if _, _, err := c.ParseObjects(); err != nil {
+		v.bad("cluster.objects", "%v", err)
+	}
+	if (c.ObjectsKey == "") != (c.ObjectsSecret == "") {
+		v.bad("cluster.objects_key", "key and secret (objects_secret) belong together")
+	}
+	if c.Store == "" || len(c.Store) > maxStoreName || strings.ContainsFunc(c.Store, func(r rune) bool { return !slices.Contains(storeRunes, r) }) {
+		v.bad("cluster.store", "%q is not a name of up to %d lower-case letters, digits and hyphens", c.Store, maxStoreName)
+	}
+}
+
+var storeRunes = []rune("abcdefghijklmnopqrstuvwxyz0123456789-")

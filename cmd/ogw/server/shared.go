@@ -1,0 +1,170 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"ogw/cluster"
+	"ogw/cluster/etcd"
+	"ogw/cluster/local"
+	"ogw/cluster/postgres"
+	"ogw/cluster/s3"
+	"ogw/cmd/ogw/config"
+	"ogw/vfs"
+)
+
+const (
+	// openPause is between two tries to reach the servers of a shared store.
+	openPause = 2 * time.Second
+	// joinWait is beyond what Join waits for.
+	joinWait = vfs.MaxTakeover + 30*time.Second
+)
+
+// opener is who opens a store.
+type opener struct {
+	version  string
+	budgets  budgets
+	patience time.Duration // with servers that do not answer
+	log      *slog.Logger
+}
+
+// openPatience of a process that serves: servers that start together with it are
+// there by then, and a supervisor learns before long that they are not.
+const openPatience = time.Minute
+
+// openShared opens a store in servers of others, for this process alone. What does
+// not answer is tried again for patience.
+func openShared(ctx context.Context, c *config.Config, by opener) (*cluster.Cluster, error) {
+	folder, err := local.OpenFolder(c.Cluster.Dir, c.Cluster.NetworkFS, by.log)
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	for told := false; ; {
+		joined, err := joinShared(ctx, c, by)
+		if err == nil {
+			joined.KV = &inFolder{joined.KV, folder}
+			return joined, nil
+		}
+		if !errors.Is(err, cluster.ErrUnavailable) || time.Since(begin) > by.patience || ctx.Err() != nil {
+			return nil, errors.Join(err, folder.Close())
+		}
+		if !told {
+			by.log.Warn("the store does not answer, it is tried again", "for", by.patience, "err", err)
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(openPause):
+		}
+	}
+}
+
+// inFolder is the metadata of a store, whose data folder is free when it is closed.
+type inFolder struct {
+	cluster.KV
+	folder io.Closer
+}
+
+// Close implements cluster.KV.
+func (k *inFolder) Close() error { return errors.Join(k.KV.Close(), k.folder.Close()) }
+
+func joinShared(ctx context.Context, c *config.Config, by opener) (joined *cluster.Cluster, err error) {
+	halves := &cluster.Cluster{Name: c.Cluster.Engine}
+	if halves.KV, err = openMetadata(ctx, &c.Cluster); err != nil {
+		return nil, fmt.Errorf("cluster.metadata: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, halves.KV.Close())
+		}
+	}()
+	if halves.Blobs, err = openObjects(ctx, &c.Cluster); err != nil {
+		return nil, fmt.Errorf("cluster.objects: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, halves.Blobs.Close())
+		}
+	}()
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, joinWait)
+	defer cancel()
+	return vfs.Join(ctx, halves, vfs.Gateway{Host: host, PID: os.Getpid(), Version: by.version, Started: time.Now()}, by.log)
+}
+
+func openMetadata(ctx context.Context, c *config.Cluster) (cluster.KV, error) {
+	m, err := c.ParseMetadata()
+	if err != nil {
+		return nil, err
+	}
+	if m.PostgreSQL != "" {
+		return opened(postgres.Open(ctx, postgres.Options{URL: m.PostgreSQL, Password: c.MetadataPassword, Store: c.Store}))
+	}
+	o := etcd.Options{Endpoints: m.Etcd, Prefix: c.Store + "/", Username: m.User, Password: c.MetadataPassword}
+	if m.TLS {
+		if o.TLS, err = tlsOf(c.MetadataCA, c.MetadataCert, c.MetadataKey); err != nil {
+			return nil, err
+		}
+	}
+	return opened(etcd.Open(ctx, o))
+}
+
+// opened keeps a nil pointer from being an interface.
+func opened[T cluster.KV](kv T, err error) (cluster.KV, error) {
+	if err != nil {
+		return nil, err
+	}
+	return kv, nil
+}
+
+func openObjects(ctx context.Context, c *config.Cluster) (cluster.Blobs, error) {
+	endpoint, bucket, err := c.ParseObjects()
+	if err != nil {
+		return nil, err
+	}
+	o := s3.Options{Endpoint: endpoint, Bucket: bucket, Prefix: c.Store + "/", Region: c.ObjectsRegion, AccessKey: c.ObjectsKey, SecretKey: c.ObjectsSecret}
+	if c.ObjectsCA != "" {
+		if o.TLS, err = tlsOf(c.ObjectsCA, "", ""); err != nil {
+			return nil, err
+		}
+	}
+	b, err := s3.Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// tlsOf returns how a server is spoken to; without ca the system's authorities
+// vouch for it.
+func tlsOf(ca, cert, key string) (*tls.Config, error) {
+	t := &tls.Config{MinVersion: tls.VersionTLS12}
+	if ca != "" {
+		text, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, err
+		}
+		if t.RootCAs = x509.NewCertPool(); !t.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%w: %s holds no certificates", cluster.ErrInvalid, ca)
+		}
+	}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, err
+		}
+		t.Certificates = []tls.Certificate{pair}
+	}
+	return t, nil
+}

@@ -1,0 +1,127 @@
+package session
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/record"
+)
+
+const (
+	// lookEvery is the time between two looks at the beats of others.
+	lookEvery = BeatEvery / 4
+	// maxGap between two looks shows that the store stood still, or this process
+	// did: the beats of others may have, too, and prove nothing.
+	maxGap = BeatEvery
+)
+
+// sighting is a gateway and the number of its last beat.
+type sighting struct {
+	record.Gateway
+	beat uint64
+}
+
+// sightings are the gateways of one moment.
+func sightings(r cluster.Reader) ([]sighting, error) {
+	list, err := record.Gateways(r)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]sighting, len(list))
+	for i, g := range list {
+		n, err := record.Beat(r, g.ID)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = sighting{g, n}
+	}
+	return out, nil
+}
+
+func look(ctx context.Context, kv cluster.KV) (list []sighting, err error) {
+	err = kv.View(ctx, func(r cluster.Reader) (err error) {
+		list, err = sightings(r)
+		return err
+	})
+	return list, err
+}
+
+// same reports whether no gateway came, went or moved.
+func same(a, b []sighting) bool {
+	return slices.EqualFunc(a, b, func(x, y sighting) bool { return x.ID == y.ID && x.beat == y.beat })
+}
+
+// watch is what a process sees of the beats of others, by its own clock.
+type watch struct {
+	seen map[uint64]standing
+	last time.Duration // clock after the last look
+}
+
+// standing is a beat, and since when it is seen.
+type standing struct {
+	sighting
+	since time.Duration
+	moved bool
+}
+
+func newWatch() *watch { return &watch{seen: map[uint64]standing{}} }
+
+// saw notes what a look found that began before and ended after.
+func (w *watch) saw(before, after time.Duration, list []sighting) {
+	old := w.seen
+	if after-w.last > maxGap {
+		old = nil
+	}
+	w.last, w.seen = after, make(map[uint64]standing, len(list))
+	for _, s := range list {
+		o, known := old[s.ID]
+		if !known || o.beat != s.beat {
+			o = standing{s, after, known}
+		}
+		w.seen[s.ID] = o
+	}
+}
+
+// alive returns a gateway whose beat moved, or nil.
+func (w *watch) alive() *record.Gateway {
+	for _, s := range w.seen {
+		if s.moved {
+			return &s.Gateway
+		}
+	}
+	return nil
+}
+
+// still reports whether all stood still for EvictAfter when a look began.
+func (w *watch) still(before time.Duration) bool {
+	for _, s := range w.seen {
+		if before-s.since < EvictAfter {
+			return false
+		}
+	}
+	return true
+}
+
+// bootClock also moves while the machine is suspended.
+func bootClock() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		panic(err) // Linux has it since 2.6.39
+	}
+	return time.Duration(ts.Nano())
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
