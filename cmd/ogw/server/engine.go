@@ -42,7 +42,7 @@ func openEngine(ctx context.Context, cfg *config.Config, opt *Options) (e *engin
 	}
 	e.budgets = fit(cfg)
 	warnOfGroups(cfg, ownGroups, opt.Log)
-	if e.cluster, err = openCluster(ctx, cfg, opener{opt.Version, e.budgets, openPatience, opt.Log}); err != nil {
+	if e.cluster, err = openCluster(ctx, cfg, opener{opt.Version, e.budgets, maxOpenWait, opt.Log}); err != nil {
 		return e, err
 	}
 	if err = local.MakePrivate(cfg.Cluster.Dir, opt.Log, privateNames...); err != nil {

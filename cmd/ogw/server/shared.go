@@ -31,16 +31,16 @@ const (
 type opener struct {
 	version  string
 	budgets  budgets
-	patience time.Duration // with servers that do not answer
+	openWait time.Duration // for servers that do not answer
 	log      *slog.Logger
 }
 
-// openPatience of a process that serves: servers that start together with it are
+// maxOpenWait is the openWait of a process that serves: servers that start together with it are
 // there by then, and a supervisor learns before long that they are not.
-const openPatience = time.Minute
+const maxOpenWait = time.Minute
 
 // openShared opens a store in servers of others, for this process alone. What does
-// not answer is tried again for patience.
+// not answer is tried again for by.openWait.
 func openShared(ctx context.Context, c *config.Config, by opener) (*cluster.Cluster, error) {
 	folder, err := local.OpenFolder(c.Cluster.Dir, c.Cluster.NetworkFS, by.log)
 	if err != nil {
@@ -53,11 +53,11 @@ func openShared(ctx context.Context, c *config.Config, by opener) (*cluster.Clus
 			joined.KV = &inFolder{joined.KV, folder}
 			return joined, nil
 		}
-		if !errors.Is(err, cluster.ErrUnavailable) || time.Since(begin) > by.patience || ctx.Err() != nil {
+		if !errors.Is(err, cluster.ErrUnavailable) || time.Since(begin) > by.openWait || ctx.Err() != nil {
 			return nil, errors.Join(err, folder.Close())
 		}
 		if !told {
-			by.log.Warn("the store does not answer, it is tried again", "for", by.patience, "err", err)
+			by.log.Warn("the store does not answer, it is tried again", "for", by.openWait, "err", err)
 			told = true
 		}
 		select {

@@ -221,8 +221,8 @@ func (l *Lease) Live() error {
 // Gone is closed when another gateway took the store over.
 func (l *Lease) Gone() <-chan struct{} { return l.gone }
 
-// Leave ends the lease, so that the next gateway need not wait. What fails is
-// left to its patience.
+// Leave ends the lease, so that the next gateway need not wait. After a failure it
+// waits for EvictAfter.
 func (l *Lease) Leave() error {
 	l.stop()
 	l.beat.Wait()
