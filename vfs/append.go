@@ -216,7 +216,7 @@ func (a *appending) store(ctx context.Context, t cluster.Txn, o *op, ino Ino) (*
 		if e.Kind == record.ExtentInline {
 			it.Small = [][]byte{e.Data}
 		}
-		if _, _, err := o.contents.StoreItem(t, n, &it, it.Off, extents.PerTxn(a.fs.kv), nil); err != nil {
+		if _, _, err := o.contents.StoreItem(t, n, &it, it.Off, content.Bounds{Extents: extents.PerTxn(a.fs.kv)}); err != nil {
 			return nil, err
 		}
 	}

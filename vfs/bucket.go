@@ -273,7 +273,7 @@ func (fs *FS) SetBucketAttr(ctx context.Context, name, attr string, value []byte
 	})
 }
 
-// ValidBucketName tells whether name is legal for a bucket: 3 to 255 of
+// ValidBucketName reports whether name is legal for a bucket: 3 to 255 of
 // a-z 0-9 . - _, not beginning or ending with one of the last three, and not
 // formatted as an IPv4 address.
 func ValidBucketName(name string) bool { return naming.ValidBucket(name) }

@@ -97,7 +97,7 @@ func (c *copying) prepare(ctx context.Context) error {
 	return nil
 }
 
-// hasWhole tells whether there is a checksum of the whole object.
+// hasWhole reports whether there is a checksum of the whole object.
 func hasWhole(o *record.Object, alg ChecksumAlgorithm) bool {
 	return slices.ContainsFunc(o.Checksums, wholeOf(alg))
 }

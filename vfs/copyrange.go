@@ -57,7 +57,7 @@ func (f *File) copyBytes(ctx context.Context, off int64, src *File, srcOff, n in
 			}
 			return done, err
 		}
-		if _, _, err := f.write(ctx, buf[:k], off+done, false, f.killPriv); err != nil {
+		if _, _, err := f.write(ctx, oneWrite{p: buf[:k], off: off + done, killPriv: f.killPriv}); err != nil {
 			return done, err
 		}
 		done += int64(k)
@@ -84,7 +84,8 @@ func (f *File) copyByReference(ctx context.Context, off int64, src *File, srcOff
 			if err := perm.FlagsOf(dst).CheckWrite(off, dst.Size); err != nil {
 				return err
 			}
-			copied, cleared, err = o.contents.CopyRange(t, dst, off, src.of.ino, srcOff, n, id, ContentID(own))
+			copied, cleared, err = o.contents.CopyRange(t, dst, content.RangeCopy{
+				From: src.of.ino, Range: content.Range{Off: srcOff, Len: n}, To: off, New: id, Own: ContentID(own)})
 			return err
 		})
 		if errors.Is(err, ErrTooLarge) || errors.Is(err, content.ErrDetach) {

@@ -367,7 +367,7 @@ func (o *op) readRemovals(t cluster.Txn, dir Ino, items []*deleteItem) ([]remova
 	return found, nil
 }
 
-// simpleFile tells that nothing hangs on the file but its content.
+// simpleFile reports whether nothing hangs on the file but its content.
 func simpleFile(n *record.Inode) bool {
 	return n.IsRegular() && n.Nlink == 1 && !n.Has(record.FlagLinks|record.FlagXattrs|record.FlagShared)
 }

@@ -75,7 +75,7 @@ func (s *DirStream) Read(ctx context.Context, cred *Cred, after string, attrs bo
 	}
 }
 
-// seek tells whether the page holds what follows after, and goes there.
+// seek reports whether the page holds what follows after, and goes there.
 func (s *DirStream) seek(after string) bool {
 	if !s.quiet || !s.fs.feed.Complete() {
 		return false
@@ -147,7 +147,7 @@ func (s *DirStream) fillAttr(ctx context.Context, i int) error {
 	return nil
 }
 
-// holds tells whether the attributes of e are still what they were read as.
+// holds reports whether the attributes of e are still what they were read as.
 func (s *DirStream) holds(e *DirEntry) bool {
 	fs := s.fs
 	if fs.opened(e.Ino) != nil || fs.session.Open.LeftSince(s.mark, e.Ino) {

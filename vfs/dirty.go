@@ -120,7 +120,7 @@ func (p *dirtyPool) signal() <-chan struct{} {
 	return p.freed
 }
 
-// pressed tells that more than half of the pool is in use.
+// pressed reports whether more than half of the pool is in use.
 func (p *dirtyPool) pressed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -74,7 +74,7 @@ func (fs *FS) SetBucketDurability(ctx context.Context, bucket string, d Durabili
 	return nil
 }
 
-// findTuned tells whether any bucket has a durability of its own: while none
+// findTuned reports whether any bucket has a durability of its own: while none
 // has, nobody need ask.
 func (fs *FS) findTuned(ctx context.Context) error {
 	if !fs.feed.Complete() {

@@ -247,7 +247,7 @@ func (fs *FS) pruneRest(ctx context.Context, dir Ino) {
 	}
 }
 
-// emptyBeside tells whether dir is empty, looking first behind key, then
+// emptyBeside reports whether dir is empty, looking first behind key, then
 // before it, so that it steps over at most the tombstones around one place.
 func emptyBeside(r cluster.Reader, dir Ino, key []byte) (bool, error) {
 	prefix := record.DentryPrefix(dir)
@@ -262,7 +262,7 @@ func emptyBeside(r cluster.Reader, dir Ino, key []byte) (bool, error) {
 	return empty, err
 }
 
-// isEmpty tells whether dir has no entries.
+// isEmpty reports whether dir has no entries.
 func isEmpty(r cluster.Reader, dir Ino) (bool, error) {
 	return emptyBeside(r, dir, record.DentryPrefix(dir))
 }

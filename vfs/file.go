@@ -191,7 +191,7 @@ func (f *File) Accessed(ctx context.Context) (moved bool) {
 // every door of this process when it returns, and durable after Sync, Close,
 // or at once with OpenSync. p may be reused afterwards.
 func (f *File) WriteAt(ctx context.Context, p []byte, off int64) (int, error) {
-	_, n, err := f.write(ctx, p, off, f.flags&OpenAppend != 0, f.killPriv)
+	_, n, err := f.write(ctx, oneWrite{p, off, f.flags&OpenAppend != 0, f.killPriv})
 	return n, err
 }
 
@@ -201,7 +201,7 @@ func (f *File) WriteAtFor(ctx context.Context, cred *Cred, p []byte, off int64) 
 	if err := f.dropSetGID(ctx, cred); err != nil {
 		return 0, err
 	}
-	_, n, err := f.write(ctx, p, off, f.flags&OpenAppend != 0, !cred.Superuser())
+	_, n, err := f.write(ctx, oneWrite{p, off, f.flags&OpenAppend != 0, !cred.Superuser()})
 	return n, err
 }
 
@@ -226,27 +226,27 @@ func (f *File) dropSetGID(ctx context.Context, cred *Cred) error {
 
 // Append writes p at the end and returns where that was.
 func (f *File) Append(ctx context.Context, p []byte) (off int64, err error) {
-	off, _, err = f.write(ctx, p, 0, true, f.killPriv)
+	off, _, err = f.write(ctx, oneWrite{p: p, atEnd: true, killPriv: f.killPriv})
 	return off, err
 }
 
-func (f *File) write(ctx context.Context, p []byte, off int64, atEnd, killPriv bool) (int64, int, error) {
+func (f *File) write(ctx context.Context, w oneWrite) (at int64, n int, err error) {
 	if f.flags&OpenWrite == 0 || f.closed.Load() {
-		return off, 0, ErrBadHandle
+		return w.off, 0, ErrBadHandle
 	}
-	if off < 0 {
-		return off, 0, fmt.Errorf("%w: offset %d", ErrInvalid, off)
+	if w.off < 0 {
+		return w.off, 0, fmt.Errorf("%w: offset %d", ErrInvalid, w.off)
 	}
 	if f.keeper != nil {
-		done, err := f.keeper.Reserve(ctx, len(p))
+		done, err := f.keeper.Reserve(ctx, len(w.p))
 		if err != nil {
-			return off, 0, err
+			return w.off, 0, err
 		}
 		defer done()
 	}
-	at, n, err := f.of.write(ctx, f, p, off, atEnd, killPriv)
+	at, n, err = f.of.write(ctx, f, w)
 	if errors.Is(err, perm.ErrOverwrite) {
-		n, err = f.extend(ctx, p, off, killPriv)
+		n, err = f.extend(ctx, w.p, w.off, w.killPriv)
 	}
 	if n > 0 {
 		f.fs.feed.Tell(ctx, feed.Event{Ino: f.of.ino, Data: true})
@@ -271,7 +271,7 @@ func (f *File) extend(ctx context.Context, p []byte, off int64, killPriv bool) (
 	case k == len(p):
 		return k, nil
 	}
-	_, n, err := f.of.write(ctx, f, p[k:], off+int64(k), false, killPriv)
+	_, n, err := f.of.write(ctx, f, oneWrite{p: p[k:], off: off + int64(k), killPriv: killPriv})
 	return k + n, err
 }
 
@@ -380,6 +380,6 @@ func (f *File) Rewrite(ctx context.Context, by Keeper, w *KeptWrite) error {
 	}
 	f.again = keptMark{by, w.Seq}
 	defer func() { f.again = keptMark{} }()
-	_, _, err := f.write(ctx, w.Data, w.Off, false, w.KillPriv)
+	_, _, err := f.write(ctx, oneWrite{p: w.Data, off: w.Off, killPriv: w.KillPriv})
 	return err
 }

@@ -272,7 +272,7 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	for pos.item < len(plan.items) && ops >= flushItemOps+flushCutOps && bytes > 0 {
 		it := &plan.items[pos.item]
 		item := it.item()
-		done, cut, err := o.contents.StoreItem(t, n, &item, pos.off, (ops-flushItemOps)/flushCutOps, plan.keep)
+		done, cut, err := o.contents.StoreItem(t, n, &item, pos.off, content.Bounds{Extents: (ops - flushItemOps) / flushCutOps, Keep: plan.keep})
 		if err != nil {
 			return nil, pos, err
 		}

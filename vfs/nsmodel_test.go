@@ -57,7 +57,7 @@ func (p mplace) entry() *mnode {
 	return p.d.kids[p.stored]
 }
 
-// fits tells whether something new of that kind can be made at p.
+// fits reports whether something new of that kind can be made at p.
 func (p mplace) fits(dir bool) bool {
 	return !p.bad && p.entry() == nil && !(dir && p.file) && (dir || p.stored != "")
 }

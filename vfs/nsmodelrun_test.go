@@ -91,7 +91,7 @@ func (m *modelRun) body() string {
 // modelInline is small, so that contents are of both kinds.
 const modelInline = 20
 
-// step runs one operation on both, and tells whether it must succeed.
+// step runs one operation on both, and reports whether it must succeed.
 func (m *modelRun) step() (what string, ok bool, err error) {
 	return modelSteps[m.r.IntN(len(modelSteps))](m)
 }

@@ -106,7 +106,7 @@ func (fs *FS) eachOpen(fn func(*openFile)) {
 // Written implements session.File.
 func (of *openFile) Written() bool { return of.written.Load() }
 
-// current tells whether the snapshot may be used. Under mu.
+// current reports whether the snapshot may be used. Under mu.
 func (of *openFile) current() bool {
 	return of.snap != nil && of.snap.gen == of.gen.Load() &&
 		of.fs.feed.Current(of.snap.at)

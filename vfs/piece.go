@@ -21,7 +21,7 @@ type piece struct {
 
 func (p *piece) end() int64 { return p.off + p.len }
 
-// open tells that the bytes may still change in place.
+// open reports whether the bytes may still change in place.
 func (p *piece) open() bool { return p.up == nil && !p.captured }
 
 // blobUpload is one blob on its way, or stored and not named by a transaction.

@@ -25,7 +25,7 @@ func (fs *FS) Access(ctx context.Context, cred *Cred, ino Ino, mask uint32) erro
 	})
 }
 
-// touches tells whether anything but the guard is asked for.
+// touches reports whether anything but the guard is asked for.
 func (s *SetAttr) touches() bool {
 	return s.Mode != nil || s.UID != nil || s.GID != nil || s.Size != nil || s.timesSet()
 }
@@ -38,10 +38,10 @@ func (s *SetAttr) timesSet() bool {
 	return s.Atime != nil || s.Mtime != nil || s.AtimeNow || s.MtimeNow
 }
 
-// setsID tells whether the mode asks for setuid or setgid.
+// setsID reports whether the mode asks for setuid or setgid.
 func (s *SetAttr) setsID() bool { return s.Mode != nil && *s.Mode&(ModeSetUID|ModeSetGID) != 0 }
 
-// validIDs tells whether nobody becomes the owner: chown(2) has NoID for "leave as it
+// validIDs reports whether nobody becomes the owner: chown(2) has NoID for "leave as it
 // is", and no kernel can show a file that belongs to it.
 func (s *SetAttr) validIDs() bool {
 	return (s.UID == nil || *s.UID != NoID) && (s.GID == nil || *s.GID != NoID)
@@ -192,7 +192,7 @@ func applyOwner(n *record.Inode, cred *Cred, set *SetAttr) {
 	}
 }
 
-// losesSetGID tells whether a change of content by cred takes setgid off n,
+// losesSetGID reports whether a change of content by cred takes setgid off n,
 // though the group may not execute it: so it is unless a member of the group
 // makes the change. A door that checks rights itself sees to this, too.
 func losesSetGID(cred *Cred, n *record.Inode) bool {

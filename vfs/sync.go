@@ -68,7 +68,7 @@ func (fs *FS) flushWhere(ctx context.Context, which func(*openFile) bool) error 
 	return first
 }
 
-// dirty tells whether of holds writes older than an age.
+// dirty reports whether of holds writes older than an age.
 func (of *openFile) dirtySince(beforeNS int64) bool {
 	of.mu.RLock()
 	defer of.mu.RUnlock()
@@ -110,7 +110,7 @@ func (fs *FS) settle(ctx context.Context, ino Ino) error {
 	return nil
 }
 
-// hasPieces tells whether this process wrote to the file and did not flush
+// hasPieces reports whether this process wrote to the file and did not flush
 // all of it yet.
 func (fs *FS) hasPieces(ino Ino) bool {
 	of := fs.opened(ino)

@@ -108,13 +108,13 @@ type Attr struct {
 	Flags   FileFlags
 }
 
-// IsDir tells whether a describes a directory.
+// IsDir reports whether a describes a directory.
 func (a *Attr) IsDir() bool { return a.Mode&ModeTypeMask == ModeDirectory }
 
-// IsRegular tells whether a describes a regular file.
+// IsRegular reports whether a describes a regular file.
 func (a *Attr) IsRegular() bool { return a.Mode&ModeTypeMask == ModeRegular }
 
-// IsSymlink tells whether a describes a symbolic link.
+// IsSymlink reports whether a describes a symbolic link.
 func (a *Attr) IsSymlink() bool { return a.Mode&ModeTypeMask == ModeSymlink }
 
 // SetAttr names attributes to change; nil fields stay as they are.

@@ -13,36 +13,47 @@ import (
 // within the pool.
 const uploadBytes = 8 << 20
 
-// write stores p at off, or at the end.
-func (of *openFile) write(ctx context.Context, f *File, p []byte, off int64, atEnd, killPriv bool) (at int64, n int, err error) {
-	at = off
-	for first := true; first || n < len(p); first = false {
-		part := p[n:min(len(p), n+atomicWriteBytes)]
-		if len(part) == 0 {
+// oneWrite is what a write asks for.
+type oneWrite struct {
+	p        []byte
+	off      int64
+	atEnd    bool // wherever that is, and not at off
+	killPriv bool // it takes setuid and setgid off the file
+}
+
+// write does w in parts, and returns where it went and how much of it.
+func (of *openFile) write(ctx context.Context, f *File, w oneWrite) (at int64, n int, err error) {
+	at = w.off
+	for first := true; first || n < len(w.p); first = false {
+		part := w
+		part.p = w.p[n:min(len(w.p), n+atomicWriteBytes)]
+		part.off += int64(n)
+		if len(part.p) == 0 {
 			return at, 0, nil
 		}
-		from, err := of.writePart(ctx, f, part, off+int64(n), atEnd, killPriv)
+		from, err := of.writePart(ctx, f, part)
 		if err != nil {
 			return at, n, err
 		}
-		if first && atEnd {
+		if first && w.atEnd {
 			// The rest follows where the first part went; another appender
 			// may come between only for writes over atomicWriteBytes.
-			at, off, atEnd = from, from, false
+			at, w.off, w.atEnd = from, from, false
 		}
-		n += len(part)
+		n += len(part.p)
 	}
 	return at, n, nil
 }
 
-func (of *openFile) writePart(ctx context.Context, f *File, p []byte, off int64, atEnd, killPriv bool) (_ int64, err error) {
+func (of *openFile) writePart(ctx context.Context, f *File, w oneWrite) (_ int64, err error) {
+	p, off := w.p, w.off
 	var mine []*chunk // never held while waiting for more
 	defer func() { of.fs.dirty.put(mine...) }()
 	for {
 		if err := of.lockForWrite(ctx, f); err != nil {
 			return off, err
 		}
-		if atEnd {
+		if w.atEnd {
 			off = of.size()
 		}
 		if off < 0 || off > MaxFileBytes-int64(len(p)) {
@@ -81,8 +92,8 @@ func (of *openFile) writePart(ctx context.Context, f *File, p []byte, off int64,
 			return off, err
 		}
 	}
-	of.wrote(f, killPriv)
-	of.keep(ctx, f, p, off, killPriv)
+	of.wrote(f, w.killPriv)
+	of.keep(ctx, f, p, off, w.killPriv)
 	of.fs.cut.Leave()
 	if of.nextID != 0 {
 		of.streamUpload(off)
@@ -197,7 +208,7 @@ func (of *openFile) insert(p []byte, off int64, mine []*chunk) []*chunk {
 	return mine
 }
 
-// extends tells that bytes for off, put next into c, continue the piece.
+// extends reports whether bytes for off, put next into c, continue the piece.
 func (p *piece) extends(c *chunk, off int64) bool {
 	return p.end() == off && p.open() && p.chunk == c && len(p.data) <= c.used &&
 		&p.data[len(p.data)-1] == &c.buf[c.used-1]

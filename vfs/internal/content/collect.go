@@ -170,7 +170,7 @@ func (s *Store) collectBlobs(ctx context.Context, list []record.QueueEntry) erro
 		ids = ids[:0]
 		for i := range list {
 			e := &list[i]
-			named, err := blobNamed(r, e.Content, e.Seq, e.Origin, e.Size, 0)
+			named, err := blobNamed(r, e, 0)
 			if err != nil {
 				return err
 			}

@@ -180,7 +180,7 @@ func (s *Store) rewrite(ctx context.Context, ino record.Ino, run *compactRun, rd
 func (s *Store) replaceRun(ctx context.Context, ino record.Ino, run *compactRun, list []record.Extent, stored *bool) error {
 	e := list[0]
 	it := Item{Off: e.Off + run.from(), Len: e.Len, Blob: Blob{e.Seq, e.BlobSize, e.BlobCRC}}
-	keep := map[uint64]bool{e.Seq: true}
+	b := Bounds{s.cutLimit(), map[uint64]bool{e.Seq: true}}
 	version := run.version
 	for off := it.Off; off < it.End(); {
 		var done int64
@@ -194,7 +194,7 @@ func (s *Store) replaceRun(ctx context.Context, ino record.Ino, run *compactRun,
 				return fserr.ErrStale
 			}
 			ch.sameBytes = true
-			if done, _, err = ch.StoreItem(t, n, &it, off, s.cutLimit(), keep); err != nil {
+			if done, _, err = ch.StoreItem(t, n, &it, off, b); err != nil {
 				return err
 			}
 			now = n.Version

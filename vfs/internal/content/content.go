@@ -210,7 +210,7 @@ func (ch *Change) ReleaseRef(t cluster.Txn, source, user record.ContentID) error
 // bytes are copied) and makes n's shared, storing n if that changed it. id
 // comes from s.IDs.take. The clone must be published in this transaction.
 func (ch *Change) Clone(t cluster.Txn, n *record.Inode, id record.ContentID) (*Written, error) {
-	list, err := ch.Refer(t, n, id, 0, n.Size, 0)
+	list, err := ch.Refer(t, n, id, Range{Len: n.Size}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -226,13 +226,16 @@ const maxRefRuns = 1 << 16
 
 var ErrFragmented = errors.New("content is too fragmented to be shared")
 
+// Range is Len bytes from offset Off on.
+type Range struct{ Off, Len int64 }
+
 // Refer returns extents for content user, the first byte at offset at,
-// that name the bytes [off, off+length) of n's content. Unless these are
+// that name the bytes of a range of n's content. Unless these are
 // inline and few, which copies them, n's content becomes shared (n is stored
 // then) and user holds it, or the contents that it refers to itself: a
 // reference never leads to another.
-func (ch *Change) Refer(t cluster.Txn, n *record.Inode, user record.ContentID, off, length, at int64) ([]record.Extent, error) {
-	end := min(off+length, n.Size)
+func (ch *Change) Refer(t cluster.Txn, n *record.Inode, user record.ContentID, from Range, at int64) ([]record.Extent, error) {
+	off, end := from.Off, min(from.Off+from.Len, n.Size)
 	if n.Content == 0 || off >= end {
 		return nil, nil
 	}

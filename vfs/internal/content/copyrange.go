@@ -6,16 +6,27 @@ import (
 	"ogw/vfs/internal/record"
 )
 
+// RangeCopy is a copy of some bytes of a file to another, or within one.
+type RangeCopy struct {
+	From record.Ino
+	Range
+	To int64 // offset
+	// New is the ID of a content that the file may get, and Own of one more that it
+	// needs if the copy is within it.
+	New, Own record.ContentID
+}
+
 // CopyRange is one transaction of a copy by reference. If the room that it needs
 // holds too many extents, it clears some and returns how far, with copied 0.
-func (ch *Change) CopyRange(t cluster.Txn, dst *record.Inode, off int64, from record.Ino, srcOff, n int64, id, own record.ContentID) (copied, cleared int64, err error) {
-	src := dst
+func (ch *Change) CopyRange(t cluster.Txn, dst *record.Inode, c RangeCopy) (copied, cleared int64, err error) {
+	src, off, from := dst, c.To, c.From
 	if from != dst.Ino {
 		if src, err = record.GetInode(t, from); err != nil {
 			return 0, 0, err
 		}
 	}
-	if n = min(n, src.Size-srcOff); n <= 0 {
+	n := min(c.Len, src.Size-c.Off)
+	if n <= 0 {
 		return 0, 0, nil
 	}
 	if src == dst && dst.Content != 0 {
@@ -24,18 +35,18 @@ func (ch *Change) CopyRange(t cluster.Txn, dst *record.Inode, off int64, from re
 			return 0, 0, err
 		}
 		source := *dst
-		if err := hold(t, dst.Content, own); err != nil { // keeps it while dst moves on
+		if err := hold(t, dst.Content, c.Own); err != nil { // keeps it while dst moves on
 			return 0, 0, err
 		}
-		if err := ch.MakeWritable(t, dst, own); err != nil {
+		if err := ch.MakeWritable(t, dst, c.Own); err != nil {
 			return 0, 0, err
 		}
 		src = &source
-	} else if err := ch.MakeWritable(t, dst, id); err != nil {
+	} else if err := ch.MakeWritable(t, dst, c.New); err != nil {
 		return 0, 0, err
 	}
 	oldSize := dst.Size
-	done, _, err := ch.cut(t, dst, off, off+n, max(ch.s.cutLimit()/2, 1), nil)
+	done, _, err := ch.cut(t, dst, off, off+n, Bounds{Extents: max(ch.s.cutLimit()/2, 1)})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -52,7 +63,7 @@ func (ch *Change) CopyRange(t cluster.Txn, dst *record.Inode, off int64, from re
 	if done < off+n {
 		return 0, done, release()
 	}
-	list, err := ch.Refer(t, src, dst.Content, srcOff, n, off)
+	list, err := ch.Refer(t, src, dst.Content, Range{c.Off, n}, off)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -83,7 +94,7 @@ func (ch *Change) Clear(t cluster.Txn, n *record.Inode, from, to int64, id recor
 	if err := ch.MakeWritable(t, n, id); err != nil {
 		return from, err
 	}
-	done, _, err := ch.cut(t, n, from, to, ch.s.cutLimit(), nil)
+	done, _, err := ch.cut(t, n, from, to, Bounds{Extents: ch.s.cutLimit()})
 	if err != nil {
 		return from, err
 	}

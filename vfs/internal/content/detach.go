@@ -183,7 +183,7 @@ func (ch *Change) trimSome(t cluster.Txn, n *record.Inode, size int64) (more boo
 	if err != nil || k < limit {
 		return false, err // the rest is the caller's
 	}
-	if _, _, err := ch.cut(t, n, cut, n.Size, limit, nil); err != nil {
+	if _, _, err := ch.cut(t, n, cut, n.Size, Bounds{Extents: limit}); err != nil {
 		return false, err
 	}
 	n.Size, n.CRC = cut, 0

@@ -61,7 +61,7 @@ func (x *Hold) Remove() {
 	delete(x.holds.list, x)
 }
 
-// keeps tells that an entry of the queue must wait.
+// keeps reports whether an entry of the queue must wait.
 func (h *blobHolds) keeps(e *record.QueueEntry) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -27,13 +27,12 @@ func (it *Item) End() int64 { return it.Off + it.Len }
 
 // StoreItem replaces what lies under it in n's content, which must be writable,
 // from offset off on, and returns up to where it came and how many extents it
-// replaced, at most limit. Blobs with a number in keep are not dropped. The
-// caller moves n's size and version and stores it.
-func (ch *Change) StoreItem(t cluster.Txn, n *record.Inode, it *Item, off int64, limit int, keep map[uint64]bool) (done int64, cut int, err error) {
+// replaced. The caller moves n's size and version and stores it.
+func (ch *Change) StoreItem(t cluster.Txn, n *record.Inode, it *Item, off int64, b Bounds) (done int64, cut int, err error) {
 	if it.Small != nil {
-		return ch.storeSmall(t, n, it, off, limit, keep)
+		return ch.storeSmall(t, n, it, off, b)
 	}
-	done, cut, err = ch.cut(t, n, off, it.End(), limit, keep)
+	done, cut, err = ch.cut(t, n, off, it.End(), b)
 	if err != nil {
 		return off, cut, err
 	}
@@ -58,7 +57,7 @@ func (ch *Change) StoreItem(t cluster.Txn, n *record.Inode, it *Item, off int64,
 // storeSmall stores small pieces as one inline extent, together with inline
 // neighbours, so that a log of short lines does not become thousands of
 // extents.
-func (ch *Change) storeSmall(t cluster.Txn, n *record.Inode, it *Item, off int64, limit int, keep map[uint64]bool) (done int64, cut int, err error) {
+func (ch *Change) storeSmall(t cluster.Txn, n *record.Inode, it *Item, off int64, b Bounds) (done int64, cut int, err error) {
 	data := make([]byte, 0, it.Len)
 	for _, p := range it.Small {
 		data = append(data, p...)
@@ -69,7 +68,7 @@ func (ch *Change) storeSmall(t cluster.Txn, n *record.Inode, it *Item, off int64
 		return off, 0, err
 	}
 	mergedEnd := from + int64(len(data))
-	to, cut, err := ch.cut(t, n, from, mergedEnd, limit, keep)
+	to, cut, err := ch.cut(t, n, from, mergedEnd, b)
 	if err != nil {
 		return off, cut, err
 	}

@@ -101,7 +101,7 @@ func (s *Store) OpenStored(ctx context.Context, ino record.Ino) (c *Reader, err 
 // load reads the page that begins at from. inline bounds its inline bytes; the
 // extent that goes beyond is the last one.
 func (c *Reader) load(r cluster.Reader, from int64, inline int) (*Page, error) {
-	list, more, err := extents.LoadPage(r, c.content, from, c.size, c.s.ExtentPage, inline)
+	list, more, err := extents.LoadPage(r, c.content, from, c.size, extents.PageBounds{Extents: c.s.ExtentPage, InlineBytes: inline})
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (c *Reader) load(r cluster.Reader, from int64, inline int) (*Page, error) {
 // loadRef adds what e refers to; full tells that the page ends within.
 func (c *Reader) loadRef(r cluster.Reader, p *Page, e *record.Extent, inline int) (full bool, err error) {
 	c.pin(e.Src)
-	list, more, err := extents.LoadPage(r, e.Src, e.SrcOff, e.SrcOff+e.Len, max(c.s.ExtentPage-len(p.Segs), 1), inline)
+	list, more, err := extents.LoadPage(r, e.Src, e.SrcOff, e.SrcOff+e.Len, extents.PageBounds{Extents: max(c.s.ExtentPage-len(p.Segs), 1), InlineBytes: inline})
 	if err != nil {
 		return false, err
 	}

@@ -6,15 +6,20 @@ import (
 	"ogw/vfs/internal/record"
 )
 
-// cut removes [from, to) from n's content, which must be writable, at
-// most limit extents of it, and returns up to where it came and how many
-// extents that were. Blobs that lose their last extent go to the queue, unless
-// keep holds their number, and holds on sources that may have lost their last
-// reference.
+// Bounds are those of what one transaction replaces.
+type Bounds struct {
+	Extents int             // that are replaced at most
+	Keep    map[uint64]bool // numbers of blobs that are not dropped; may be nil
+}
+
+// cut removes [from, to) from n's content, which must be writable, within bounds,
+// and returns up to where it came and how many extents that were. Blobs that lose
+// their last extent go to the queue, and holds on sources that may have lost their
+// last reference.
 // n.Used follows; the caller stores n and moves its version.
-func (ch *Change) cut(t cluster.Txn, n *record.Inode, from, to int64, limit int, keep map[uint64]bool) (int64, int, error) {
+func (ch *Change) cut(t cluster.Txn, n *record.Inode, from, to int64, b Bounds) (int64, int, error) {
 	n.Set(record.FlagOneInline, false)
-	list, more, err := extents.Load(t, n.Content, from, to, max(limit, 1))
+	list, more, err := extents.Load(t, n.Content, from, to, max(b.Extents, 1))
 	if err != nil {
 		return from, 0, err
 	}
@@ -25,24 +30,23 @@ func (ch *Change) cut(t cluster.Txn, n *record.Inode, from, to int64, limit int,
 		return to, 0, nil
 	}
 	ch.touch(n.Content)
-	alive := make(map[uint64]bool)             // blobs of which a piece is kept
-	sources := make(map[record.ContentID]bool) // false: no piece is kept as far as known
+	left := remains{make(map[uint64]bool), make(map[record.ContentID]bool)}
 	for i := range list {
-		if err := ch.cutExtent(t, n, &list[i], from, to, alive, sources); err != nil {
+		if err := left.cut(t, n, &list[i], from, to); err != nil {
 			return from, 0, err
 		}
 	}
 	for i := range list {
 		e := &list[i]
-		if e.Kind != record.ExtentBlob || alive[e.Seq] || keep[e.Seq] {
+		if e.Kind != record.ExtentBlob || left.blobs[e.Seq] || b.Keep[e.Seq] {
 			continue
 		}
-		alive[e.Seq] = true // ask once
+		left.blobs[e.Seq] = true // ask once
 		if err := ch.dropBlobIfUnnamed(t, n.Content, e); err != nil {
 			return from, 0, err
 		}
 	}
-	for source, kept := range sources {
+	for source, kept := range left.sources {
 		if kept {
 			continue
 		}
@@ -53,8 +57,15 @@ func (ch *Change) cut(t cluster.Txn, n *record.Inode, from, to int64, limit int,
 	return to, len(list), nil
 }
 
-// cutExtent takes [from, to) out of e.
-func (ch *Change) cutExtent(t cluster.Txn, n *record.Inode, e *record.Extent, from, to int64, alive map[uint64]bool, sources map[record.ContentID]bool) error {
+// remains tells of the blobs and the sources that were cut whether a piece of them is
+// kept, as far as known.
+type remains struct {
+	blobs   map[uint64]bool
+	sources map[record.ContentID]bool
+}
+
+// cut takes [from, to) out of e, an extent of n.
+func (r *remains) cut(t cluster.Txn, n *record.Inode, e *record.Extent, from, to int64) error {
 	cut := e.Clip(from, to)
 	n.Used = max(0, n.Used-cut.Len)
 	kept := false
@@ -78,9 +89,9 @@ func (ch *Change) cutExtent(t cluster.Txn, n *record.Inode, e *record.Extent, fr
 	}
 	switch e.Kind {
 	case record.ExtentBlob:
-		alive[e.Seq] = alive[e.Seq] || kept
+		r.blobs[e.Seq] = r.blobs[e.Seq] || kept
 	case record.ExtentRef:
-		sources[e.Src] = sources[e.Src] || kept
+		r.sources[e.Src] = r.sources[e.Src] || kept
 	}
 	return nil
 }
@@ -95,26 +106,26 @@ const askedExtents = 4
 // cut, never moved within their content. If many lie there, the blob is queued
 // though one may name it: the collector looks at all of them.
 func (ch *Change) dropBlobIfUnnamed(t cluster.Txn, c record.ContentID, e *record.Extent) error {
-	origin := max(e.Off-e.BlobOff, 0)
+	q := record.QueueEntry{Kind: record.QueueBlob, Content: c, Seq: e.Seq, Origin: max(e.Off-e.BlobOff, 0), Size: e.BlobSize}
 	if e.Len < e.BlobSize {
-		named, err := blobNamed(t, c, e.Seq, origin, e.BlobSize, askedExtents)
+		named, err := blobNamed(t, &q, askedExtents)
 		if err != nil || named {
 			return err
 		}
 	}
-	return ch.Enqueue(t, record.QueueEntry{Kind: record.QueueBlob, Content: c, Seq: e.Seq, Origin: origin, Size: e.BlobSize})
+	return ch.Enqueue(t, q)
 }
 
-// blobNamed tells whether an extent of c within [origin, origin+size) names
-// the blob, among the first limit of them; 0 is no limit.
-func blobNamed(r cluster.Reader, c record.ContentID, seq uint64, origin, size int64, limit int) (named bool, err error) {
+// blobNamed reports whether an extent names the blob of q, among the first limit of
+// those that lie where it was written; 0 is no limit.
+func blobNamed(r cluster.Reader, q *record.QueueEntry, limit int) (named bool, err error) {
 	o := cluster.ScanOptions{Limit: limit}
-	err = r.Scan(record.ExtentKey(c, origin), record.ExtentKey(c, origin+size), o, func(k, v []byte) error {
+	err = r.Scan(record.ExtentKey(q.Content, q.Origin), record.ExtentKey(q.Content, q.Origin+q.Size), o, func(k, v []byte) error {
 		_, x, err := record.ParseExtent(k, v)
 		if err != nil {
 			return err
 		}
-		if x.Kind == record.ExtentBlob && x.Seq == seq {
+		if x.Kind == record.ExtentBlob && x.Seq == q.Seq {
 			named = true
 			return cluster.ErrStop
 		}

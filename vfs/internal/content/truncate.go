@@ -53,11 +53,11 @@ func (ch *Change) cutTail(t cluster.Txn, n *record.Inode, size int64, id record.
 			return err
 		}
 		if !more {
-			_, _, err := ch.cut(t, n, size, n.Size, len(list), nil)
+			_, _, err := ch.cut(t, n, size, n.Size, Bounds{Extents: len(list)})
 			return err
 		}
 	}
-	kept, err := ch.Refer(t, n, id, 0, size, 0)
+	kept, err := ch.Refer(t, n, id, Range{Len: size}, 0)
 	if errors.Is(err, ErrFragmented) {
 		if n.Has(record.FlagShared) {
 			return ErrDetach

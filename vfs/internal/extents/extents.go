@@ -46,11 +46,14 @@ func OneInline(list []record.Extent, used int64) bool {
 // most limit and no more than extentPageInline inline bytes; more tells that
 // there are others behind the last.
 func Load(r cluster.Reader, c record.ContentID, from, to int64, limit int) (list []record.Extent, more bool, err error) {
-	return LoadPage(r, c, from, to, limit, extentPageInline)
+	return LoadPage(r, c, from, to, PageBounds{limit, extentPageInline})
 }
 
-// LoadPage is Load with another bound of the inline bytes.
-func LoadPage(r cluster.Reader, c record.ContentID, from, to int64, limit, maxInline int) (list []record.Extent, more bool, err error) {
+// PageBounds are those of a page of extents.
+type PageBounds struct{ Extents, InlineBytes int }
+
+// LoadPage is Load with other bounds.
+func LoadPage(r cluster.Reader, c record.ContentID, from, to int64, b PageBounds) (list []record.Extent, more bool, err error) {
 	if c == 0 || from >= to {
 		return nil, false, nil
 	}
@@ -89,7 +92,7 @@ func LoadPage(r cluster.Reader, c record.ContentID, from, to int64, limit, maxIn
 	}
 	inline := 0
 	err = r.Scan(record.ExtentKey(c, from), record.ExtentKey(c, to), cluster.ScanOptions{}, func(k, v []byte) error {
-		if len(list) >= limit || len(list) > 0 && inline > maxInline {
+		if len(list) >= b.Extents || len(list) > 0 && inline > b.InlineBytes {
 			more = true
 			return cluster.ErrStop
 		}

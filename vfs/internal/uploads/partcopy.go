@@ -84,7 +84,7 @@ func (c *partCopy) run(ctx context.Context) (objects.PartInfo, error) {
 		if from.Ino != c.n.Ino || from.Version != c.n.Version || from.Size != c.n.Size {
 			return errSourceChanged
 		}
-		c.p.Extents, err = t.Contents.Refer(t, from, u.ID, c.from.Off, c.p.Size, 0)
+		c.p.Extents, err = t.Contents.Refer(t, from, u.ID, content.Range{Off: c.from.Off, Len: c.p.Size}, 0)
 		if err == nil && len(c.p.Extents) > maxPartRefs {
 			err = content.ErrFragmented
 		}
