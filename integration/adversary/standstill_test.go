@@ -40,10 +40,10 @@ func TestTransfersThatStandStill(t *testing.T) {
 			if _, err := conn.Write([]byte("Content-Length: 1000000\r\n\r\n")); err != nil {
 				return err
 			}
-			return ends(conn, func() error {
+			return ends(conn, func() (goesOn bool) {
 				_, err := conn.Write([]byte("x"))
 				time.Sleep(time.Second)
-				return err
+				return err == nil
 			})
 		},
 		"an answer that nobody takes": func(t *testing.T) error {
@@ -86,9 +86,9 @@ func TestTransfersThatStandStill(t *testing.T) {
 }
 
 // ends repeats something until the server ends the connection.
-func ends(conn net.Conn, do func() error) error {
+func ends(conn net.Conn, do func() (goesOn bool)) error {
 	for begin := time.Now(); time.Since(begin) < standstillEnd; {
-		if do() != nil {
+		if !do() {
 			return nil
 		}
 		if err := conn.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
