@@ -25,13 +25,14 @@ type Blobs struct {
 	endpoint  *url.URL
 	bucket    string
 	prefix    string
+	check     lastCheck
+}
 
-	// check is the last look whether the bucket answers.
-	check struct {
-		mu  sync.Mutex // held over the look
-		at  time.Time
-		err error
-	}
+// lastCheck is the last look whether the bucket answers.
+type lastCheck struct {
+	mu  sync.Mutex // held over the look
+	at  time.Time
+	err error
 }
 
 const (

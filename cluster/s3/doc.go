@@ -56,6 +56,6 @@
 // bucket that keeps versions: Open refuses it. An endpoint that divides a bucket
 // by prefixes of keys has all new blobs in one division.
 //
-// Locks: body.mu, held while bytes are copied, and Blobs.check.mu, held while the
+// Locks: body.mu, held while bytes are copied, and lastCheck.mu, held while the
 // bucket is asked whether it answers. Both are leaves.
 package s3
