@@ -89,9 +89,7 @@ func (b *Blobs) abort(ctx context.Context, u *upload) {
 
 // outcome returns what became of a write: err, unless the object is there.
 func (b *Blobs) outcome(ctx context.Context, key, number string, err error) error {
-	switch codeOf(err) {
-	case minio.PreconditionFailed, minio.NoSuchUpload, codeConflict:
-	default:
+	if !mayBeThere(err) || ctx.Err() != nil {
 		return callerOr(ctx, err)
 	}
 	found, e := b.stat(ctx, key)
@@ -104,4 +102,16 @@ func (b *Blobs) outcome(ctx context.Context, key, number string, err error) erro
 		return callerOr(ctx, err)
 	}
 	return e
+}
+
+// mayBeThere reports whether the object of a write that failed may be there: the
+// endpoint said so, or its answer was lost. One that refuses a body before it has
+// all of it may end the connection, which takes the answer along.
+func mayBeThere(err error) bool {
+	switch code := codeOf(err); code {
+	case minio.PreconditionFailed, minio.NoSuchUpload, codeConflict:
+		return true
+	default:
+		return err != nil && code == ""
+	}
 }
