@@ -126,7 +126,7 @@ type Cluster struct {
 	// medium takes none, another error once it failed until it is opened again.
 	// Nil is an engine that always does.
 	Writable func() error
-	// Live tells whether what this process remembers of the store may still be
+	// Live reports whether what this process remembers of the store may still be
 	// answered, and why not. Nil is a store that no other process can change.
 	Live func() error
 	// Lost is closed when the process has lost the store to another one: all it

@@ -119,13 +119,13 @@ func Strict(ctx context.Context) context.Context {
 	return context.WithValue(ctx, relaxedKey{}, false)
 }
 
-// IsRelaxed tells whether ctx came from Relaxed.
+// IsRelaxed reports whether ctx came from Relaxed.
 func IsRelaxed(ctx context.Context) bool {
 	on, _ := ctx.Value(relaxedKey{}).(bool)
 	return on
 }
 
-// AsksDurability tells whether ctx came from Relaxed or Strict.
+// AsksDurability reports whether ctx came from Relaxed or Strict.
 func AsksDurability(ctx context.Context) bool { return ctx.Value(relaxedKey{}) != nil }
 
 // PrefixEnd returns the first key after all keys that begin with prefix, or

@@ -218,7 +218,7 @@ func TestInterruptedTransfers(t *testing.T) {
 	})
 }
 
-// catches tells whether a process has a handler for a signal.
+// catches reports whether a process has a handler for a signal.
 func catches(pid int, sig syscall.Signal) bool {
 	status, err := os.ReadFile(statusFile(uint32(pid)))
 	if err != nil {

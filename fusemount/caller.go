@@ -72,7 +72,7 @@ func hasSignal(tid uint32) bool {
 
 func statusFile(tid uint32) string { return fmt.Sprintf("/proc/%d/status", tid) }
 
-// inGroup tells whether the caller of a request is in a group. The kernel names
+// inGroup reports whether the caller of a request is in a group. The kernel names
 // one group of his, and his thread the others. Who cannot be looked at, since he
 // is in another process namespace, has no others.
 func inGroup(h *fuse.InHeader, gid uint32) bool {
@@ -147,7 +147,7 @@ func signalMask(s string) uint64 {
 	return mask
 }
 
-// hasCapability tells whether a thread has a capability (capabilities(7)) in
+// hasCapability reports whether a thread has a capability (capabilities(7)) in
 // effect, in the user namespace of this process: any user has all of them in one
 // that he made. One that may not be looked at has none.
 func hasCapability(tid uint32, capability int) bool {

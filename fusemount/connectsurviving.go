@@ -60,10 +60,10 @@ func (c *connection) endSurviving() {
 	}
 }
 
-// survives tells whether the superblock survives its server.
+// survives reports whether the superblock survives its server.
 func (c *connection) survives() bool { return c.raw.opt.Holder != nil }
 
-// Survives tells whether the mount survives its server.
+// Survives reports whether the mount survives its server.
 func (s *Server) Survives() bool { return s.conn.survives() }
 
 // setPrimary makes the connection the primary one.

@@ -58,7 +58,7 @@ func (m *Mounts) LeaveAll() (all []Departure) {
 	return all
 }
 
-// held tells whether the Holder has a superblock that survives, and gives it
+// held reports whether the Holder has a superblock that survives, and gives it
 // again.
 func (c *connection) held() bool {
 	err := c.hold()
@@ -96,5 +96,5 @@ func (m *Mounts) HoldAgain() (err error) {
 	return err
 }
 
-// Left tells whether the mount was left to the next server.
+// Left reports whether the mount was left to the next server.
 func (s *Server) Left() bool { return s.conn.survives() && s.conn.loop.fate.Load() == fateLeft }

@@ -169,7 +169,7 @@ func longWrite(fd int, b []byte) syscall.Errno {
 	return err
 }
 
-// requestsWait tells whether there are requests to be read.
+// requestsWait reports whether there are requests to be read.
 func (p *loop) requestsWait() bool {
 	list := [...]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
 	n, _, err := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&list)), uintptr(len(list)), uintptr(unsafe.Pointer(&noTime)), 0, 0, 0)
@@ -234,7 +234,7 @@ func (p *loop) run(w *turn) {
 	p.turns.stop()
 }
 
-// mayWait tells whether a request may wait, or takes long.
+// mayWait reports whether a request may wait, or takes long.
 func (p *loop) mayWait(in []byte) bool {
 	switch h := (*fuse.InHeader)(unsafe.Pointer(&in[0])); h.Opcode {
 	case fuseabi.OpFsync, fuseabi.OpFallocate, fuseabi.OpCopyFileRange:

@@ -39,7 +39,7 @@ func Mount(fs *vfs.FS, dir string, opt Options) (*Server, error) {
 	return NewMounts(fs).Mount(dir, opt)
 }
 
-// Ring tells whether requests come through io_uring.
+// Ring reports whether requests come through io_uring.
 func (s *Server) Ring() bool { return s.conn.ring != nil }
 
 // Dir returns the absolute path of the mount point.
@@ -138,7 +138,7 @@ func prepare(dir string, opt Options) (string, error) {
 	return abs, checkDevice()
 }
 
-// IsDead tells whether a mount whose server is gone stands at dir. A stat
+// IsDead reports whether a mount whose server is gone stands at dir. A stat
 // would not notice while the kernel has the attributes of the root.
 func IsDead(dir string) bool {
 	var st unix.Statfs_t

@@ -61,7 +61,7 @@ func statMount(id, mask uint64, answer unsafe.Pointer, length uintptr) unix.Errn
 	return errno
 }
 
-// inTree tells whether a mount is attached in this mount namespace.
+// inTree reports whether a mount is attached in this mount namespace.
 func inTree(id uint64) bool {
 	var answer [1 << 10]byte
 	return statMount(id, 0, unsafe.Pointer(&answer), unsafe.Sizeof(answer)) != unix.ENOENT

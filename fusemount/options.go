@@ -82,7 +82,7 @@ type Options struct {
 	ringThreads int // 0 means ring.MaxThreads
 }
 
-// sync tells whether the kernel is to write everything at once.
+// sync reports whether the kernel is to write everything at once.
 func (o *Options) sync() bool { return slices.Contains(o.MountFlags, "sync") }
 
 func (o Options) withDefaults(exclusive bool) Options {

@@ -149,7 +149,7 @@ func (t *turns) crowd(number uint64) {
 }
 
 // end ends the request of w, and returns when w has the turn; false, if no more
-// requests are to be read, or w is not needed any more. waiting tells whether
+// requests are to be read, or w is not needed any more. waiting reports whether
 // there are requests to be read.
 func (t *turns) end(w *turn, number uint64, waiting func() bool) bool {
 	w.unique.Store(0)

@@ -45,7 +45,7 @@ func Users(dir string) string {
 	return strings.Join(list, ", ")
 }
 
-// usesAny tells whether a process, by its directory in /proc, has a file whose path
+// usesAny reports whether a process, by its directory in /proc, has a file whose path
 // is one of those.
 func usesAny(proc string, below func(path string) bool) bool {
 	uses := func(link string) bool {

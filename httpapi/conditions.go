@@ -34,7 +34,7 @@ type ETags struct {
 	weak []bool   // parallel to Tags
 }
 
-// Given tells whether the header was there.
+// Given reports whether the header was there.
 func (e ETags) Given() bool { return e.Any || len(e.Tags) > 0 }
 
 // ParseConditions reads the four conditional headers of h, each with prefix
@@ -71,7 +71,7 @@ func (c Conditions) CheckRead(etag string, modified time.Time) Outcome {
 	return Proceed
 }
 
-// CheckWrite decides a method that changes the resource. exists tells whether
+// CheckWrite decides a method that changes the resource. exists reports whether
 // there is a representation; without one, etag and modified mean nothing.
 func (c Conditions) CheckWrite(exists bool, etag string, modified time.Time) Outcome {
 	modified = modified.Truncate(time.Second)
@@ -102,7 +102,7 @@ func (e ETags) Matches(etag string, weakly bool) bool {
 	return false
 }
 
-// IfRangeHolds tells whether the Range header of a request counts: without
+// IfRangeHolds reports whether the Range header of a request counts: without
 // If-Range it does, else only if the validator matches (RFC 9110, section
 // 13.1.5).
 func IfRangeHolds(h http.Header, etag string, modified time.Time) bool {

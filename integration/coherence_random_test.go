@@ -104,7 +104,7 @@ func (c *coherent) target() *nfs.Target {
 	return t
 }
 
-// isDir tells whether a directory is there, made or implied.
+// isDir reports whether a directory is there, made or implied.
 func (c *coherent) isDir(p string) bool {
 	if p == "." || c.dirs[p] {
 		return true

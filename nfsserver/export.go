@@ -148,7 +148,7 @@ func CheckExport(e Export) error {
 // reservedPorts are those below it (IPPORT_RESERVED).
 const reservedPorts = 1024
 
-// allows tells whether a call from there may use the export now.
+// allows reports whether a call from there may use the export now.
 func (x *export) allows(client netip.AddrPort, now time.Time) bool {
 	return x.refuses(client, now) == nil
 }
@@ -188,7 +188,7 @@ func (x *export) inNetworks(client netip.Addr) bool {
 	return false
 }
 
-// allows tells whether any export is open to a client, so that others are
+// allows reports whether any export is open to a client, so that others are
 // turned away before they cost anything.
 func (t *exportTable) allows(client netip.Addr) bool {
 	for _, x := range t.list {
@@ -199,7 +199,7 @@ func (t *exportTable) allows(client netip.Addr) bool {
 	return false
 }
 
-// trusts tells whether a call from there that names no file is to be believed:
+// trusts reports whether a call from there that names no file is to be believed:
 // it came from a reserved port, or the client's machine may use others.
 func (t *exportTable) trusts(client netip.AddrPort, now time.Time) bool {
 	if client.Port() < reservedPorts {

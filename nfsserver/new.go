@@ -77,7 +77,7 @@ func (s *Server) newVerifier() {
 	s.verifier.Store(binary.BigEndian.Uint64(b[:]))
 }
 
-// trusts tells whether locks may be named, and reboots told of, from there.
+// trusts reports whether locks may be named, and reboots told of, from there.
 func (s *Server) trusts(client netip.AddrPort) bool {
 	ok := s.exports.Load().trusts(client, time.Now())
 	if !ok {

@@ -256,7 +256,7 @@ func (o *openFiles) sync(ctx context.Context, f *openFile) error {
 	return err
 }
 
-// check tells whether cred may read or write f's bytes. NFSv3 knows no open:
+// check reports whether cred may read or write f's bytes. NFSv3 knows no open:
 // rights were checked by ACCESS when the client's program opened the file,
 // and must not fail it afterwards. So the owner always may (a file created
 // with mode 0444 is written), and who may execute may read.

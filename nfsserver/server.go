@@ -96,7 +96,7 @@ func (s *Server) SetExports(list []Export) error {
 	return nil
 }
 
-// Allows tells whether a client may use any export.
+// Allows reports whether a client may use any export.
 func (s *Server) Allows(a netip.Addr) bool { return s.exports.Load().allows(a) }
 
 // Exports returns the exports.

@@ -160,7 +160,7 @@ func statusOf(err error) Status {
 	return ErrServerFault
 }
 
-// dropped tells whether err leaves the call without a reply: the arguments
+// dropped reports whether err leaves the call without a reply: the arguments
 // are garbage, or the server is going away.
 func dropped(err error) bool {
 	return errors.Is(err, rpc.ErrGarbageArgs) || errors.Is(err, rpc.ErrDrop)

@@ -36,7 +36,7 @@ func (q *request) change(ctx context.Context, dir vfs.Ino) dirChange {
 }
 
 // done writes the wcc_data of an operation that changed dir exactly once;
-// changed tells whether it did. What others did to the directory meanwhile may
+// changed reports whether it did. What others did to the directory meanwhile may
 // not be durable yet: waiting for that would make every operation in a busy
 // directory take as long as two, and the client only compares the attributes
 // with those it gets next.

@@ -103,7 +103,7 @@ func (c *pageSums) put(id blockID, block []byte) {
 	s.order.MoveToBack(e)
 }
 
-// match tells whether data, whole pages of a block from page on (the last may
+// match reports whether data, whole pages of a block from page on (the last may
 // be short), are right.
 func (sums *blockPages) match(data []byte, page int64) bool {
 	for len(data) > 0 {

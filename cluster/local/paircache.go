@@ -68,7 +68,7 @@ func (c *pairCache) slot(key []byte) *pairSlot {
 	return &c.slots[maphash.Bytes(c.seed, key)%pairSlots]
 }
 
-// get returns what stands in the slot, and tells whether that is the pair of
+// get returns what stands in the slot, and reports whether that is the pair of
 // key at version.
 func (s *pairSlot) get(key []byte, version uint64) (e *pairEntry, ok bool) {
 	e = s.entry.Load()

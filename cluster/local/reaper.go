@@ -46,7 +46,7 @@ func (r *reaper) add(path string) {
 	}
 }
 
-// waiting tells whether path is to be removed.
+// waiting reports whether path is to be removed.
 func (r *reaper) waiting(path string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -178,7 +178,7 @@ func (c *stackClient) put(ctx context.Context) (bool, error) {
 	return true, err
 }
 
-// isOpen tells whether p is the file that is open: replacing its content drops
+// isOpen reports whether p is the file that is open: replacing its content drops
 // its unsynced writes, which other suites look at.
 func (c *stackClient) isOpen(ctx context.Context, p string) bool {
 	if c.file == nil {

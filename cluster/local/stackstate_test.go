@@ -210,7 +210,7 @@ func (want *treeEntry) same(g *treeEntry, open map[ns.Ino][][]byte) error {
 	return nil
 }
 
-// mixture tells whether every byte of data comes from one of the versions.
+// mixture reports whether every byte of data comes from one of the versions.
 func mixture(data []byte, versions [][]byte) error {
 	sized := false
 	for _, v := range versions {
@@ -238,7 +238,7 @@ func mixture(data []byte, versions [][]byte) error {
 	return nil
 }
 
-// between tells whether every entry of got is as in one of two states: what
+// between reports whether every entry of got is as in one of two states: what
 // an operation on several keys, each for itself, may leave.
 func between(got, a, b treeState, open map[ns.Ino][][]byte) error {
 	paths := maps.Clone(a)

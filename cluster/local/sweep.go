@@ -76,7 +76,7 @@ func (s *sweeper) folder(dir string) (removed int, err error) {
 	return removed, nil
 }
 
-// orphan tells whether nobody knows the file of id, or will. A writer is
+// orphan reports whether nobody knows the file of id, or will. A writer is
 // active until its blob is in the index, so the order of the questions counts.
 // Files whose removal waits for a sync are gone from the index already.
 func (s *sweeper) orphan(id cluster.BlobID) bool {

@@ -60,7 +60,7 @@ func permute(app *cli.App, args []string) []string {
 	return append(append(out, flags...), words...)
 }
 
-// takesValue tells whether arg is a flag whose value is the next argument.
+// takesValue reports whether arg is a flag whose value is the next argument.
 func takesValue(known []cli.Flag, arg string) bool {
 	name := strings.TrimLeft(arg, "-")
 	if strings.Contains(name, "=") {

@@ -79,7 +79,7 @@ func detach(dir string, environ func(string) string) error {
 	return unix.Dup3(int(f.Fd()), int(os.Stderr.Fd()), 0)
 }
 
-// isJournal tells whether standard error is the stream that systemd names in
+// isJournal reports whether standard error is the stream that systemd names in
 // JOURNAL_STREAM (device:inode).
 func isJournal(stream string) bool {
 	var st unix.Stat_t

@@ -69,7 +69,7 @@ func (p *place) ParseFlags(c *cli.Context) error {
 	return p.common.ParseFlags(c)
 }
 
-// isBucket tells that the target is one of S3.
+// isBucket reports whether the target is one of S3.
 func (p *place) isBucket() bool { return strings.Contains(p.target, "://") }
 
 // storage returns the target.

@@ -52,7 +52,7 @@ func inheritedPipe(getenv func(string) string) *readyPipe {
 	return &readyPipe{os.NewFile(uintptr(fd), "ready")}
 }
 
-// pending tells that somebody still waits for the report.
+// pending reports whether somebody still waits for the report.
 func (p *readyPipe) pending() bool { return p != nil && p.f != nil }
 
 // send reports once.

@@ -201,7 +201,7 @@ func (m *mount) try(ctx context.Context) error {
 	return m.follow(ctx, s)
 }
 
-// isThere tells whether the process has this mount already. A directory that
+// isThere reports whether the process has this mount already. A directory that
 // shares its superblock is no root in the mount table, so that mount -a does not
 // recognize its line of fstab and calls us for it again.
 func (m *mount) isThere(ctx context.Context, s *session) bool {

@@ -178,7 +178,7 @@ func (l *Ledger) SetClean(clean bool) {
 	atomic.StoreUint32(&l.header().clean, v)
 }
 
-// Clean tells whether the last server left in order.
+// Clean reports whether the last server left in order.
 func (l *Ledger) Clean() bool { return atomic.LoadUint32(&l.header().clean) == 1 }
 
 // Close gives the memory back; what is in it stays as long as somebody has it.
@@ -209,11 +209,11 @@ func (l *Ledger) SetPrimary(primary bool) {
 	atomic.StoreUint32(&l.header().primary, v)
 }
 
-// Primary tells whether it does.
+// Primary reports whether it does.
 func (l *Ledger) Primary() bool { return atomic.LoadUint32(&l.header().primary) == 1 }
 
 // SetShareable records that further mounts may show the superblock.
 func (l *Ledger) SetShareable() { l.header().shared = 1 }
 
-// Shareable tells whether they may.
+// Shareable reports whether they may.
 func (l *Ledger) Shareable() bool { return l.header().shared == 1 }

@@ -84,7 +84,7 @@ func (d Detail) encode(accept string) (body []byte, contentType string) {
 	return append(body, '\n'), "application/json"
 }
 
-// WantsText tells whether an Accept header names a text type before JSON and
+// WantsText reports whether an Accept header names a text type before JSON and
 // before "anything".
 func WantsText(accept string) bool {
 	for item := range strings.SplitSeq(accept, ",") {

@@ -115,7 +115,7 @@ func encodePath(path string) string {
 	return string(appendEncoded(make([]byte, 0, len(path)+16), path, true))
 }
 
-// isPlain tells whether encodePath has nothing to do.
+// isPlain reports whether encodePath has nothing to do.
 func isPlain(path string) bool {
 	for i := 0; i < len(path); i++ {
 		if c := path[i]; !unreserved(c) && c != '/' {

@@ -26,7 +26,7 @@ type Payload struct {
 	canonical string // as in the canonical request
 }
 
-// Streamed tells whether the body is aws-chunked.
+// Streamed reports whether the body is aws-chunked.
 func (p Payload) Streamed() bool { return p.Kind >= StreamSigned }
 
 // ParsePayload reads x-amz-content-sha256; without it the payload is unsigned.

@@ -53,7 +53,7 @@ func (s *Signature) setStated() error {
 	return nil
 }
 
-// statable tells whether a header of that name may stand in the query. botocore
+// statable reports whether a header of that name may stand in the query. botocore
 // puts Content-MD5 and Content-Type of Version 2 there as well.
 func (s *Signature) statable(name string) bool {
 	lower := strings.ToLower(name)

@@ -155,7 +155,7 @@ func isoTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 // amzPrefix begins the names of headers that must be signed.
 const amzPrefix = "x-amz-"
 
-// signs tells whether a header is among those signed, whose names are in
+// signs reports whether a header is among those signed, whose names are in
 // lower case.
 func (s *Signature) signs(header string) bool {
 	for name := range strings.SplitSeq(s.headers, ";") {

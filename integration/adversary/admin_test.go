@@ -131,7 +131,7 @@ func callAs(t *testing.T, uid uint32, path string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// callSocket tells whether a socket of either type takes a call: "refused", "closed" by
+// callSocket reports whether a socket of either type takes a call: "refused", "closed" by
 // the other side, or what happened else.
 func callSocket(path string) string {
 	for _, network := range []string{"unixpacket", "unix"} {

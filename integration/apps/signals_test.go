@@ -229,7 +229,7 @@ func wchan(pid int) string {
 	return string(b)
 }
 
-// inFUSE tells whether a process waits for the answer to a request, or for a
+// inFUSE reports whether a process waits for the answer to a request, or for a
 // page that one will bring.
 func inFUSE(pid int) bool {
 	switch w := wchan(pid); {

@@ -26,17 +26,17 @@ func (m *tree) keep(dir string) {
 	}
 }
 
-// isDir tells whether p exists as a directory, made or implied.
+// isDir reports whether p exists as a directory, made or implied.
 func (m *tree) isDir(p string) bool {
 	return m.made[p] || !m.empty(p)
 }
 
-// empty tells whether nothing is below dir.
+// empty reports whether nothing is below dir.
 func (m *tree) empty(dir string) bool {
 	return !slices.ContainsFunc(m.paths(), func(q string) bool { return strings.HasPrefix(q, dir+"/") })
 }
 
-// canHold tells whether a POSIX door can make or replace the file p.
+// canHold reports whether a POSIX door can make or replace the file p.
 func (m *tree) canHold(p string) bool { return !m.isDir(p) && m.isDir(parent(p)) }
 
 // shown is how a POSIX door shows the file p.

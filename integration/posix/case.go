@@ -88,7 +88,7 @@ func (r *run) missing(needs []Feature) string {
 	return ""
 }
 
-// has tells whether the file system has a feature; where it has not, the case
+// has reports whether the file system has a feature; where it has not, the case
 // leaves out what needs it.
 func (t *T) has(f Feature) bool { return !t.run.lacks[f] }
 
@@ -106,7 +106,7 @@ func ParseFeatures(list string) (fs []Feature) {
 // would hide the first.
 const maxShown = 25
 
-// expected tells whether a failure is one of those that must be.
+// expected reports whether a failure is one of those that must be.
 func (r *run) expected(message string) bool {
 	for i, e := range r.Expected {
 		if e.MatchString(message) {

@@ -85,7 +85,7 @@ func openErr(name string, flags int, mode uint32) error {
 	return err
 }
 
-// later tells whether a is after b.
+// later reports whether a is after b.
 func later(a, b unix.Timespec) bool {
 	return a.Sec > b.Sec || a.Sec == b.Sec && a.Nsec > b.Nsec
 }

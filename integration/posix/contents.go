@@ -195,7 +195,7 @@ func vectors(t *T, d string) {
 	wantErr(t, "read of a writing descriptor", err, unix.EBADF)
 }
 
-// faults tells whether fn, which touches a mapping, gets SIGBUS.
+// faults reports whether fn, which touches a mapping, gets SIGBUS.
 func faults(fn func()) (fault bool) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() { fault = recover() != nil }()

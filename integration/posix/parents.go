@@ -87,7 +87,7 @@ func parentRights(t *T, d string) {
 	}
 }
 
-// renames tells whether a call changes an existing name.
+// renames reports whether a call changes an existing name.
 func renames(name string) bool {
 	switch name {
 	case "unlink", "rmdir", "rename from", "rename to", "exchange from", "exchange with":

@@ -78,7 +78,7 @@ func (c *Conn) Closes() {
 	}
 }
 
-// Wide tells whether the kernel takes Bytes.
+// Wide reports whether the kernel takes Bytes.
 func (c *Conn) Wide() bool { return c.wide.Load() }
 
 // Unsent returns how many bytes the kernel holds that it has not sent.

@@ -96,7 +96,7 @@ func (s *Server) giveUp(b *blocked, why string) {
 	}
 }
 
-// grant makes a GRANTED call. delivered tells whether the client may have got
+// grant makes a GRANTED call. delivered reports whether the client may have got
 // it.
 func (s *Server) grant(b *blocked) (stat Stat, delivered bool, err error) {
 	s.mu.Lock()

@@ -39,7 +39,7 @@ func (s Stat) String() string {
 // Error makes a Stat an error.
 func (s Stat) Error() string { return "nlm: " + s.String() }
 
-// failure tells whether the status is one that an operator should see: not
+// failure reports whether the status is one that an operator should see: not
 // the everyday answers.
 func (s Stat) failure() bool {
 	switch s {

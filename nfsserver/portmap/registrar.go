@@ -62,7 +62,7 @@ func (r *Registrar) Register(ctx context.Context) error {
 	return err
 }
 
-// Registered tells whether clients find every service, as far as is known.
+// Registered reports whether clients find every service, as far as is known.
 func (r *Registrar) Registered() bool { return r.complete.Load() }
 
 func (r *Registrar) registerAll(ctx context.Context) error {
@@ -204,7 +204,7 @@ func (r *Registrar) registered(ctx context.Context, nc net.Conn, s Service) (net
 	return netip.AddrPort{}, list.Err()
 }
 
-// alive tells whether a server of s's program answers at a.
+// alive reports whether a server of s's program answers at a.
 func alive(ctx context.Context, s Service, a netip.AddrPort) bool {
 	if a.Addr().IsUnspecified() {
 		local := netip.AddrFrom4([4]byte{127, 0, 0, 1})

@@ -74,7 +74,7 @@ type transport interface{ finish(c *Call, r *Reply) }
 // Conn returns an identity of the connection that the call came on.
 func (c *Call) Conn() any { return c.conn }
 
-// Datagram tells whether the call came in a datagram.
+// Datagram reports whether the call came in a datagram.
 func (c *Call) Datagram() bool { _, ok := c.conn.(*packets); return ok }
 
 // Start returns when the call arrived.
@@ -229,9 +229,9 @@ type Program struct {
 	Low    uint32 // lowest version served
 	High   uint32 // highest version served
 	Procs  []Proc // by number; without Handle: PROC_UNAVAIL
-	// Datagrams tells whether the program is served by ServePacket, too.
+	// Datagrams reports whether the program is served by ServePacket, too.
 	Datagrams bool
-	// Trusts, if set, tells whether calls from there are taken, other than of
+	// Trusts, if set, reports whether calls from there are taken, other than of
 	// procedure 0, which does nothing by convention; others are denied
 	// (AUTH_TOOWEAK). Procedures of such programs are not Quick.
 	Trusts func(client netip.AddrPort) bool

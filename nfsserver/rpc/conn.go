@@ -396,7 +396,7 @@ func (c *conn) send(call *Call) {
 	c.mu.Unlock()
 }
 
-// write sends a batch of replies and tells whether the connection lives.
+// write sends a batch of replies and reports whether the connection lives.
 func (c *conn) write(batch []*Call) bool {
 	size := 0
 	for _, call := range batch {

@@ -35,7 +35,7 @@ type recordReader struct {
 	// reserve is called before n more bytes of a record are taken into
 	// memory; an error ends the connection.
 	reserve func(n int) error
-	// wait is called before a read that may block; started tells whether a
+	// wait is called before a read that may block; started reports whether a
 	// part of a record has arrived already, got how much of it.
 	wait func(started bool, got int) error
 	got  int // bytes of the current record
@@ -60,7 +60,7 @@ func (r *recordReader) next() (rec *Buffer, err error) {
 	return nil, ErrFragments
 }
 
-// fragment appends one fragment to rec and tells whether it is the last.
+// fragment appends one fragment to rec and reports whether it is the last.
 func (r *recordReader) fragment(rec *Buffer) (*Buffer, bool, error) {
 	have := 0
 	if rec != nil {

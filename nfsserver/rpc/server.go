@@ -60,7 +60,7 @@ const (
 type Config struct {
 	Programs []Program
 	Logger   *slog.Logger // default: discard
-	// Allow tells whether a client may connect at all; default: every one.
+	// Allow reports whether a client may connect at all; default: every one.
 	Allow func(netip.Addr) bool
 	// Refused is told of connections that were turned away, and why. May be nil.
 	Refused func(client netip.AddrPort, why string)

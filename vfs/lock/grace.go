@@ -23,7 +23,7 @@ func (m *Manager) EndGrace() {
 	tell(told)
 }
 
-// InGrace tells whether a grace period is on.
+// InGrace reports whether a grace period is on.
 func (m *Manager) InGrace() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

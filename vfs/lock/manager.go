@@ -110,7 +110,7 @@ func (m *Manager) count(client string, n int) {
 	}
 }
 
-// full tells whether a client may not have n more.
+// full reports whether a client may not have n more.
 func (m *Manager) full(client string, n int) bool {
 	free, part := m.max-int(m.total.Load()), m.parts[m.partOf(client)]+n
 	return n > free || part > min(m.maxClient, max(free, minClientLocks))
@@ -323,7 +323,7 @@ func (m *Manager) enqueue(ino uint64, f *file, s Space, l Lock, done func(error)
 	return w
 }
 
-// cancel takes w out of its queue and tells whether it was still there.
+// cancel takes w out of its queue and reports whether it was still there.
 func (m *Manager) cancel(w *waiter) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -380,7 +380,7 @@ func (m *Manager) wake(ino uint64, f *file) (told []verdict) {
 	return told
 }
 
-// deadlocks tells whether an owner whose request l waits in f would wait for
+// deadlocks reports whether an owner whose request l waits in f would wait for
 // itself: some holder that blocks l waits, directly or not, for owner.
 func (m *Manager) deadlocks(owner Owner, f *file, l *Lock) bool {
 	seen := make(map[Owner]bool)
@@ -407,7 +407,7 @@ func (m *Manager) deadlocks(owner Owner, f *file, l *Lock) bool {
 	return blocked(f, l)
 }
 
-// remove takes w out of the queues and tells whether it was there.
+// remove takes w out of the queues and reports whether it was there.
 func (m *Manager) remove(f *file, w *waiter) bool {
 	i := index(f.waiters, w)
 	if i < 0 {

@@ -71,7 +71,7 @@ type Lock struct {
 
 func (l *Lock) overlaps(o *Lock) bool { return l.Start <= o.End && o.Start <= l.End }
 
-// blocks tells whether the held lock l keeps o from being granted.
+// blocks reports whether the held lock l keeps o from being granted.
 func (l *Lock) blocks(o *Lock) bool {
 	return l.Owner != o.Owner && (l.Type == Exclusive || o.Type == Exclusive) && l.overlaps(o)
 }

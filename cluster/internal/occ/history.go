@@ -86,7 +86,7 @@ func (h *History) grow() {
 	h.ring, h.first = ring, 0
 }
 
-// Conflicts tells whether a version after `after` wrote something in reads,
+// Conflicts reports whether a version after `after` wrote something in reads,
 // or might have.
 func (h *History) Conflicts(reads *ReadSet, after uint64) bool {
 	return h.LastHit(reads, after, ^uint64(0)) > 0

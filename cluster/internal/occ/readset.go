@@ -36,7 +36,7 @@ type ReadSet struct {
 // Reset empties s for another run.
 func (s *ReadSet) Reset() { s.list, s.set, s.ranges = s.list[:0], nil, s.ranges[:0] }
 
-// Empty tells whether nothing was read.
+// Empty reports whether nothing was read.
 func (s *ReadSet) Empty() bool { return len(s.list) == 0 && s.set == nil && len(s.ranges) == 0 }
 
 // AddKey notes that key was read, present or not.

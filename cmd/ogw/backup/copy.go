@@ -241,7 +241,7 @@ func (b *run) parent(ctx context.Context) ([]Layer, error) {
 	return nil, nil
 }
 
-// fullLayer tells that the next layer is to be a full one.
+// fullLayer reports whether the next layer is to be a full one.
 func fullLayer(layers []Layer) bool {
 	if len(layers) == 0 || len(layers) == maxLayers {
 		return true

@@ -54,7 +54,7 @@ type piece struct {
 	sum     sum
 }
 
-// same tells that two pieces hold the same bytes.
+// same reports whether two pieces hold the same bytes.
 func (p *piece) same(sum sum, length int) bool { return p.sum == sum && int(p.len) == length }
 
 // verify compares bytes with the sum.

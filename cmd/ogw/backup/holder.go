@@ -46,7 +46,7 @@ func startOf(pid int) string {
 	return fields[start]
 }
 
-// ended tells that the process is known to be gone.
+// ended reports whether the process is known to be gone.
 func (h Holder) ended() bool {
 	return h.Machine != "" && h.Machine == machine() && (h.Start == "" || startOf(h.PID) != h.Start)
 }

@@ -76,7 +76,7 @@ type packBuilder struct {
 	data    []byte
 }
 
-// fits tells that a piece of so many bytes belongs into this pack.
+// fits reports whether a piece of so many bytes belongs into this pack.
 func (p *packBuilder) fits(bytes int) bool { return len(p.data) == 0 || len(p.data)+bytes <= packBytes }
 
 // add adds a piece, which must fit.

@@ -169,7 +169,7 @@ type present struct {
 // presentPage is how many are asked for at a time.
 const presentPage = 4096
 
-// has tells whether a blob is there; it is asked in the order of the IDs.
+// has reports whether a blob is there; it is asked in the order of the IDs.
 func (p *present) has(ctx context.Context, id cluster.BlobID) (bool, error) {
 	for {
 		for len(p.list) > 0 && p.list[0].Less(id) {

@@ -94,7 +94,7 @@ func (p *printer) section(v reflect.Value, protocol string) map[string]any {
 	return out
 }
 
-// belongs tells whether a gateway of the protocol has a key; tables of tables
+// belongs reports whether a gateway of the protocol has a key; tables of tables
 // stand for themselves.
 func belongs(f reflect.StructField, protocol string) bool {
 	protocols := f.Tag.Get("for")

@@ -41,7 +41,7 @@ func (g *Gateway) validateListen(v *validator) {
 	}
 }
 
-// Open tells that nobody authenticates: the kernel says who asks.
+// Open reports whether nobody authenticates: the kernel says who asks.
 func (g *Gateway) Open() bool {
 	return g.Protocol == "rest" && len(g.Tokens) == 0 && !g.Users
 }

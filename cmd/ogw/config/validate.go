@@ -302,7 +302,7 @@ func ParseNetwork(s string) (netip.Prefix, error) {
 	return netip.Prefix{}, fmt.Errorf("%q is neither a network such as 10.0.0.0/8 nor an address", s)
 }
 
-// Loopback tells whether an address can be reached from this machine only.
+// Loopback reports whether an address can be reached from this machine only.
 func Loopback(listen string) bool {
 	if _, ok := SocketPath(listen); ok {
 		return true

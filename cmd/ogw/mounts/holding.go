@@ -189,7 +189,7 @@ func (h *holding) list() ([]holder.Item, error) {
 	return items, nil
 }
 
-// known tells whether it is known what is held.
+// known reports whether it is known what is held.
 func (h *holding) known() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -141,7 +141,7 @@ func (r *record) close() {
 }
 
 // Forget takes a mount out of the record of a folder that no process serves, so
-// that none makes it again. found tells whether it was there. ErrServed.
+// that none makes it again. found reports whether it was there. ErrServed.
 func Forget(folder, dir string) (found bool, err error) {
 	path := filepath.Join(folder, RecordName)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {

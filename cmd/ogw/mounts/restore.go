@@ -195,7 +195,7 @@ func (t *Table) markReturned(dir string) {
 	}
 }
 
-// adopt tells whether m is a mount that came back, and was not asked for since.
+// adopt reports whether m is a mount that came back, and was not asked for since.
 func (t *Table) adopt(m admin.Mount) bool {
 	e, dir := t.at(m.Dir)
 	if e == nil {
@@ -221,7 +221,7 @@ func hasEntries(dir string) bool {
 	return err == nil && len(names) > 0
 }
 
-// stays tells whether a mount that survives is there: served, or waiting for a
+// stays reports whether a mount that survives is there: served, or waiting for a
 // server. If neither, the process that held it is gone, and the mount is dead.
 func (t *Table) stays(dir string) bool {
 	return t.find(dir) != nil || t.holding.waiting(dir) != nil || !t.holding.known()

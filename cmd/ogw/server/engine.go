@@ -122,7 +122,7 @@ const (
 	storeAway     = "unavailable"
 )
 
-// storeState tells whether the store takes writes, and why not.
+// storeState reports whether the store takes writes, and why not.
 func storeState(c *cluster.Cluster) (state string, why error) {
 	if c.Writable == nil {
 		return StoreWritable, nil

@@ -118,7 +118,7 @@ func memoryGroups(own string) (groups []memoryGroup) {
 	return groups
 }
 
-// outside tells that the group lies beside or above the root of the process's
+// outside reports whether the group lies beside or above the root of the process's
 // cgroup namespace: neither it nor what is above it can be seen, and what has
 // the same name below that root is another.
 func (g *memoryGroup) outside() bool { return g.path == "/.." || strings.HasPrefix(g.path, "/../") }

@@ -97,7 +97,7 @@ func (m *meters) addMounts(count func() int) error {
 	}, func() float64 { return float64(count()) }))
 }
 
-// addState tells whether the store takes writes: what to alert on.
+// addState reports whether the store takes writes: what to alert on.
 func (m *meters) addState(writable func() bool) error {
 	return m.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "ogw_store_writable", Help: "1 while the store takes writes, 0 when its medium is read-only or it failed.",

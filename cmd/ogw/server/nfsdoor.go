@@ -65,7 +65,7 @@ func nfsDoor(ctx context.Context, g config.Gateway, l net.Listener, server *nfss
 	return d, err
 }
 
-// mapped tells whether a portmapper knows all services.
+// mapped reports whether a portmapper knows all services.
 func (n *nfsParts) mapped() bool {
 	return n.mapper != nil || n.registrar != nil && n.registrar.Registered()
 }

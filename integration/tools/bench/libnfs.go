@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// libnfsHeader tells whether the library that libnfsload needs is there.
+// libnfsHeader reports whether the library that libnfsload needs is there.
 const libnfsHeader = "/usr/include/nfsc/libnfs.h"
 
 // buildLibnfsload compiles the program that drives a server through libnfs.

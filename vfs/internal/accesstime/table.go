@@ -41,7 +41,7 @@ type Entry struct {
 	Stored, Read int64
 }
 
-// Due tells whether a read now moves an access time, under relatime: unless that
+// Due reports whether a read now moves an access time, under relatime: unless that
 // is later than the other times, and younger than a day.
 func Due(access, modified, changed, now int64) bool {
 	return access <= modified || access <= changed || now-access >= day
@@ -122,7 +122,7 @@ func (t *Table) Done(e Entry) {
 	}
 }
 
-// Crowded tells that half of the room is taken.
+// Crowded reports whether half of the room is taken.
 func (t *Table) Crowded() bool { return t.n.Load() >= Max/2 }
 
 // Entries returns what is noted.

@@ -90,7 +90,7 @@ func newRestoreMarker(o RestoreConfig) record.Restoring {
 	return m
 }
 
-// checkMarker tells whether a restore may go on as now: the half that is there would
+// checkMarker reports whether a restore may go on as now: the half that is there would
 // not fit the other.
 func checkMarker(m *record.Restoring, now record.Restoring) error {
 	const unfinished = "a restore of snapshot %s into this store is not finished: "

@@ -11,7 +11,7 @@ import (
 // some rarely make others be read again.
 const clockSlots = 1 << 16
 
-// Clock tells whether the record of an inode may have changed. A
+// Clock reports whether the record of an inode may have changed. A
 // transaction is counted in the slots of the inodes that it writes before it
 // commits, and stamps them when it is over. So nothing has to be told to
 // those who remember values: theirs is the store's while the slot is quiet
@@ -48,7 +48,7 @@ func (c *Clock) end(slot uint32) {
 	s.running.Add(-1)
 }
 
-// Quiet tells that no change is under way, and that none ended after now
+// Quiet reports whether no change is under way, and that none ended after now
 // stood at stamp: what a snapshot said that was taken later is still so.
 func (c *Clock) Quiet(slot uint32, stamp uint64) bool {
 	s := &c.slots[slot]

@@ -76,7 +76,7 @@ func (a Algorithm) Size() int {
 	return 0
 }
 
-// Combines tells whether the checksum of a whole follows from those of its
+// Combines reports whether the checksum of a whole follows from those of its
 // parts.
 func Combines(a Algorithm) bool {
 	return a == CRC32 || a == CRC32C || a == CRC64NVME

@@ -117,7 +117,7 @@ func (c *checker) checkShared() error {
 	})
 }
 
-// refUsed tells whether user refers to source, or is an upload or a content
+// refUsed reports whether user refers to source, or is an upload or a content
 // that is being staged or collected and may.
 func refUsed(r cluster.Reader, source, user record.ContentID) (bool, error) {
 	values, err := r.GetMany([][]byte{record.ContentKey(user), record.UploadIDKey(user)})

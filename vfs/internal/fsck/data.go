@@ -65,7 +65,7 @@ func (c *checker) fileText(ino record.Ino) string {
 	return fmt.Sprintf("inode %d", ino)
 }
 
-// reported tells that the bytes of each of the files were found damaged.
+// reported reports whether the bytes of each of the files were found damaged.
 func (c *checker) reported(files []record.Ino) bool {
 	return len(files) > 0 && !slices.ContainsFunc(files, func(ino record.Ino) bool { return !c.corrupt[ino] })
 }

@@ -334,7 +334,7 @@ func partOK(r cluster.Reader, p pair) (bool, error) {
 	return queued(r, id, record.QueueUpload)
 }
 
-// queued tells whether the collector will come to a content or upload.
+// queued reports whether the collector will come to a content or upload.
 func queued(r cluster.Reader, id record.ContentID, kinds ...record.QueueKind) (found bool, err error) {
 	from, to := record.Table(record.TabQueue)
 	err = r.Scan(from, to, cluster.ScanOptions{}, func(k, v []byte) error {

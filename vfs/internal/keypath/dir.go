@@ -23,7 +23,7 @@ func GetDir(r cluster.Reader, dir record.Ino) (*record.Inode, error) {
 	return d, nil
 }
 
-// CheckDir tells whether entries can be in d.
+// CheckDir reports whether entries can be in d.
 func CheckDir(d *record.Inode) error {
 	switch {
 	case !d.IsDir():

@@ -337,7 +337,7 @@ func (l *lister) tellPrefix(cp string) error {
 	return nil
 }
 
-// tooLong tells whether a key is longer than any call takes (see parseKey).
+// tooLong reports whether a key is longer than any call takes (see parseKey).
 func (l *lister) tooLong(key string) bool {
 	if l.whole {
 		return len(keypath.BelowTop(key)) > keypath.MaxKeyBytes

@@ -2,7 +2,7 @@ package md5lanes
 
 import "golang.org/x/sys/cpu"
 
-// Available tells whether the processor has what Blocks needs.
+// Available reports whether the processor has what Blocks needs.
 func Available() bool { return cpu.X86.HasAVX512F }
 
 //go:generate go run ./gen

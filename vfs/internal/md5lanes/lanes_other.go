@@ -2,7 +2,7 @@
 
 package md5lanes
 
-// Available tells whether the processor has what Blocks needs.
+// Available reports whether the processor has what Blocks needs.
 func Available() bool { return false }
 
 func blocks16(*[4][16]uint32, *[16]*byte, int) {}

@@ -7,7 +7,7 @@ const (
 	maxBucketNameBytes = 255 // S3's old limit; 63 only binds DNS
 )
 
-// ValidBucket tells whether name is legal for a bucket: 3 to 255 of
+// ValidBucket reports whether name is legal for a bucket: 3 to 255 of
 // a-z 0-9 . - _, not beginning or ending with one of the last three, and not
 // formatted as an IPv4 address.
 func ValidBucket(name string) bool {
@@ -28,7 +28,7 @@ func ValidBucket(name string) bool {
 	return !formattedAsIPv4(name)
 }
 
-// formattedAsIPv4 tells whether name is four decimal numbers with dots
+// formattedAsIPv4 reports whether name is four decimal numbers with dots
 // between, whatever their size.
 func formattedAsIPv4(name string) bool {
 	dots, digits := 0, 0

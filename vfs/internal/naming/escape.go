@@ -75,7 +75,7 @@ func ParsePosix(name string) (Posix, error) {
 	return bad()
 }
 
-// mustEscape tells whether POSIX cannot express a stored name, whatever its
+// mustEscape reports whether POSIX cannot express a stored name, whatever its
 // length.
 func mustEscape(stored string) bool {
 	return stored == "" || stored == "." || stored == ".." ||
@@ -104,7 +104,7 @@ func fullForm(stored string, shadowed bool) string {
 	return stored
 }
 
-// MaybeHashed tells whether an entry is, or could come to be, shown under its
+// MaybeHashed reports whether an entry is, or could come to be, shown under its
 // hash: then key 'h' must exist.
 func MaybeHashed(stored string, dir bool) bool {
 	if len(stored) <= MaxPosixBytes/3-len(shadowPrefix) {

@@ -73,7 +73,7 @@ func (q *Queue) Again() {
 	q.scan = true
 }
 
-// TakeScan tells whether the collector has to look at all orphans.
+// TakeScan reports whether the collector has to look at all orphans.
 func (q *Queue) TakeScan() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

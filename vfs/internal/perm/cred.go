@@ -84,15 +84,15 @@ func (c *Cred) EffectiveUmask() uint32 {
 	return c.Umask & 0o777
 }
 
-// Superuser tells whether c is the superuser, and not only one who acts for a
+// Superuser reports whether c is the superuser, and not only one who acts for a
 // caller that checked.
 func (c *Cred) Superuser() bool { return c.UID() == 0 }
 
-// Rooted tells whether c passes permission checks: the superuser, or a
+// Rooted reports whether c passes permission checks: the superuser, or a
 // caller that checked already.
 func (c *Cred) Rooted() bool { return c.Unchecked() || c.Superuser() }
 
-// Unchecked tells whether nothing at all is to be checked.
+// Unchecked reports whether nothing at all is to be checked.
 func (c *Cred) Unchecked() bool { return c != nil && c.kind == credChecked }
 
 func (c *Cred) InGroup(gid uint32) bool {
@@ -102,5 +102,5 @@ func (c *Cred) InGroup(gid uint32) bool {
 // Is reports whether c is the user of a uid, who owns what has it.
 func (c *Cred) Is(uid uint32) bool { return !c.nobody() && c.uid == uid }
 
-// Owns tells whether c may do what only the owner of n may.
+// Owns reports whether c may do what only the owner of n may.
 func (c *Cred) Owns(n *record.Inode) bool { return c.Rooted() || c.Is(n.UID) }

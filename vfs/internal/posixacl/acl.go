@@ -103,7 +103,7 @@ func (a ACL) Encode() []byte {
 	return b
 }
 
-// Extended tells whether a says more than nine permission bits do.
+// Extended reports whether a says more than nine permission bits do.
 func (a ACL) Extended() bool { return len(a) > 3 }
 
 // Find returns the first entry with a tag, or nil.

@@ -153,7 +153,7 @@ func (q *Blobs) set(id cluster.BlobID, rec *record.Damaged) {
 	q.told = false
 }
 
-// room tells whether id can be taken in, and is not yet.
+// room reports whether id can be taken in, and is not yet.
 func (q *Blobs) room(id cluster.BlobID, cause error) bool {
 	q.mu.Lock()
 	_, known := q.list[id]

@@ -42,10 +42,10 @@ const (
 	lastDate  = 253402300799
 )
 
-// ValidTime tells whether the nanoseconds are less than a second.
+// ValidTime reports whether the nanoseconds are less than a second.
 func ValidTime(t Time) bool { return int64(t.Nsec) < nsPerSec }
 
-// far tells whether Unix nanoseconds in 64 bits cannot hold t.
+// far reports whether Unix nanoseconds in 64 bits cannot hold t.
 func (t Time) far() bool {
 	const last = math.MaxInt64 / nsPerSec
 	return t.Sec < -last || t.Sec >= last

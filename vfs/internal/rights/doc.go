@@ -13,7 +13,7 @@
 //	what the operations ask: object.go remove.go upload.go followlink.go
 //
 // A policy is read and compiled once for each version of its text; the entry of a
-// bucket tells whether there is any. It goes by keys: of what a symbolic link leads
+// bucket reports whether there is any. It goes by keys: of what a symbolic link leads
 // to, both its own and that of the link count.
 //
 // Whether somebody chose a mode stands in the inode; the entry of a directory tells

@@ -166,7 +166,7 @@ func (s *holdShard) add(ino record.Ino, n uint64) {
 	s.peak = max(s.peak, len(s.counts))
 }
 
-// drop counts n less and tells whether none is left.
+// drop counts n less and reports whether none is left.
 func (s *holdShard) drop(ino record.Ino, n uint64) (last bool) {
 	c, ok := s.counts[ino]
 	if n < c {

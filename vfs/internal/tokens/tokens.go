@@ -152,7 +152,7 @@ func (t *Token) record(process uint64, nowNS int64) []byte {
 	return done.Encode()
 }
 
-// doneIn tells whether a stored record says that another process did it.
+// doneIn reports whether a stored record says that another process did it.
 func (t *Token) doneIn(b []byte, process uint64, nowNS int64) bool {
 	done, ok := record.DecodeDone(b)
 	return ok && done.ID == t.ID && done.Process != process && nowNS-done.TimeNS < ttl

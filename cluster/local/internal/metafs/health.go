@@ -139,7 +139,7 @@ func (h *Health) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// calledFrom tells whether a function of that name waits for this one.
+// calledFrom reports whether a function of that name waits for this one.
 func calledFrom(function string) bool {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])

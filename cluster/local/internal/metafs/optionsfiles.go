@@ -51,7 +51,7 @@ func FindOptions(fs vfs.FS, meta string) (OptionsFiles, error) {
 	return files, nil
 }
 
-// traced tells whether a file begins with optionsTrace.
+// traced reports whether a file begins with optionsTrace.
 func traced(fs vfs.FS, name string) (bool, error) {
 	f, err := fs.Open(name)
 	if err != nil {
@@ -74,7 +74,7 @@ func (o OptionsFiles) Newest() (newest uint64) {
 	return newest
 }
 
-// Current tells whether nobody changed the store since the process that made
+// Current reports whether nobody changed the store since the process that made
 // file n but starts that came to nothing.
 func (o OptionsFiles) Current(n uint64) bool {
 	if _, ok := o[n]; !ok {

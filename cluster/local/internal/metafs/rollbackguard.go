@@ -50,7 +50,7 @@ func NewRollbackGuard(fs vfs.FS, dir string, relieve func() bool, log *slog.Logg
 	return &RollbackGuard{FS: fs, dir: dir, log: log, relieve: relieve, writing: map[string]bool{}, prints: map[string]record.Print{}}
 }
 
-// marked tells whether the mark has a print of the file.
+// marked reports whether the mark has a print of the file.
 func marked(name string) bool {
 	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, valueSuffix)
 }

@@ -101,7 +101,7 @@ func (t *File) Pause(on bool) {
 	t.cur = 1 // the first half is the next, see New
 }
 
-// Stamps tells whether a commit must set record.VersionKey; see Append for answer.
+// Stamps reports whether a commit must set record.VersionKey; see Append for answer.
 func (t *File) Stamps(version uint64, answer bool) bool {
 	return version == 1 || t.active || answer
 }
