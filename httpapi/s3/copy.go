@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"net/url"
@@ -61,8 +62,21 @@ func directive(h http.Header, name string) (replace bool, err error) {
 	}
 }
 
+// checkNoBody refuses a checksum that a copy's headers state and that is not of its body,
+// which is empty: a client would take it for one of the copied bytes, and for verified.
+func (q *request) checkNoBody() error {
+	a, want, err := headerChecksum(q.r.Header)
+	if err == nil && a != nil && !bytes.Equal(a.make().Sum(nil), want) {
+		return a.mismatch()
+	}
+	return err
+}
+
 // copyObject is CopyObject.
 func (q *request) copyObject() error {
+	if err := q.checkNoBody(); err != nil {
+		return err
+	}
 	src, info, err := q.copySource()
 	if err != nil {
 		return err
@@ -192,6 +206,9 @@ func sourceError(err error) error {
 
 // uploadPartCopy is UploadPartCopy.
 func (q *request) uploadPartCopy(upload string, number int) error {
+	if err := q.checkNoBody(); err != nil {
+		return err
+	}
 	src, info, err := q.copySource()
 	if err != nil {
 		return err
