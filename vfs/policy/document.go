@@ -7,6 +7,7 @@ const bucketARN = "arn:aws:s3:::"
 type Document struct {
 	statements []statement
 	index      index
+	bytes      int
 }
 
 // statement is one statement, compiled.
@@ -27,3 +28,6 @@ func (d *Document) Sid(i int) string { return d.statements[i].sid }
 
 // Len returns the number of statements.
 func (d *Document) Len() int { return len(d.statements) }
+
+// Bytes returns how much memory the document takes.
+func (d *Document) Bytes() int { return d.bytes }

@@ -14,7 +14,8 @@ func (d *Document) Decide(r *Request) (Effect, int) {
 		if !strings.HasPrefix(r.Resource, d.index.entries[at].literal) {
 			continue
 		}
-		for _, i := range d.index.statements(at) {
+		for _, n := range d.index.statements(at) {
+			i := int(n)
 			s := &d.statements[i]
 			if s.effect < best || s.effect == best && i > by || known && !s.s3.has(action) {
 				continue

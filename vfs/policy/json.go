@@ -1,10 +1,10 @@
 package policy
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
+	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -15,6 +15,8 @@ const (
 	maxDepth = 8
 	// maxBytes bounds the text of every document; Options.MaxBytes is less.
 	maxBytes = 128 << 10
+	// fewMembers are those that are looked through one by one.
+	fewMembers = 16
 )
 
 // node is one value of a JSON text. Members keep their order, and strings where they stand.
@@ -23,7 +25,7 @@ type node struct {
 	text    string
 	members []member
 	items   []node
-	from    int // offsets of a string with its quotes
+	from    int // offsets, of a string with its quotes
 	to      int
 }
 
@@ -39,8 +41,7 @@ func readJSON(text []byte) (node, error) {
 	if len(text) > maxBytes || !utf8.Valid(text) || !json.Valid(text) {
 		return node{}, errSyntax
 	}
-	r := &jsonReader{text: text, d: json.NewDecoder(bytes.NewReader(text))}
-	r.d.UseNumber()
+	r := &jsonReader{text: string(text)}
 	n, err := r.value(1)
 	if err == nil && n.kind != '{' {
 		err = errSyntax
@@ -56,81 +57,139 @@ func jsonError(err error) error {
 	return malformed("Policies must be valid JSON and the first byte must be '{'")
 }
 
+// jsonReader walks over a text that is known to be valid JSON: what it does not look
+// at is there.
 type jsonReader struct {
-	text []byte
-	d    *json.Decoder
+	text string
+	at   int
+	// What was read of the objects and lists that did not end yet, the innermost last.
+	members []member
+	items   []node
+}
+
+// next returns the first byte of what comes, white space, commas and colons aside.
+func (r *jsonReader) next() byte {
+	for {
+		switch c := r.text[r.at]; c {
+		case ' ', '\t', '\r', '\n', ',', ':':
+			r.at++
+		default:
+			return c
+		}
+	}
 }
 
 func (r *jsonReader) value(depth int) (node, error) {
-	before := int(r.d.InputOffset())
-	token, err := r.d.Token()
-	if err != nil || depth > maxDepth {
+	c := r.next()
+	if depth > maxDepth {
 		return node{}, errSyntax
 	}
-	switch v := token.(type) {
-	case json.Delim:
-		if v == '{' {
-			return r.object(depth)
-		}
-		return r.array(depth)
-	case string:
-		from := before + bytes.IndexByte(r.text[before:], '"')
-		return node{kind: 's', text: v, from: from, to: int(r.d.InputOffset())}, nil
-	case json.Number:
-		return node{kind: 'n', text: v.String()}, nil
-	case bool:
-		if v {
-			return node{kind: 'b', text: "true"}, nil
-		}
-		return node{kind: 'b', text: "false"}, nil
+	n, err := node{kind: c, from: r.at}, error(nil)
+	switch c {
+	case '{':
+		n.members, err = r.object(depth)
+	case '[':
+		n.items, err = r.array(depth)
+	case '"':
+		n.kind = 's'
+		n.text, err = r.str()
+	case 't', 'f':
+		n.kind, n.text = 'b', r.word()
+	case 'n':
+		n.kind = '0'
+		r.word()
+	default:
+		n.kind, n.text = 'n', r.word()
 	}
-	return node{kind: '0'}, nil
+	n.to = r.at
+	return n, err
 }
 
-func (r *jsonReader) object(depth int) (node, error) {
-	n := node{kind: '{'}
-	for r.d.More() {
-		name, err := r.d.Token()
-		if err != nil {
-			return n, errSyntax
+// str reads a string, which is a piece of the text unless something in it is escaped.
+func (r *jsonReader) str() (string, error) {
+	from, escaped := r.at, false
+	for r.at++; r.text[r.at] != '"'; r.at++ {
+		if r.text[r.at] == '\\' {
+			escaped = true
+			r.at++
 		}
-		text, _ := name.(string)
-		if n.get(text) != nil {
-			return n, errTwice
+	}
+	r.at++
+	if !escaped {
+		return r.text[from+1 : r.at-1], nil
+	}
+	return unquote(r.text[from:r.at])
+}
+
+func unquote(quoted string) (s string, err error) {
+	err = json.Unmarshal([]byte(quoted), &s)
+	return s, err
+}
+
+// word reads a number or a name.
+func (r *jsonReader) word() string {
+	from := r.at
+	for r.at < len(r.text) && !strings.ContainsRune(" \t\r\n,]}", rune(r.text[r.at])) {
+		r.at++
+	}
+	return r.text[from:r.at]
+}
+
+func (r *jsonReader) object(depth int) ([]member, error) {
+	from := len(r.members)
+	var seen map[string]bool // of an object with many members
+	for r.at++; r.next() != '}'; {
+		name, err := r.str()
+		if err != nil {
+			return nil, err
+		}
+		mine := r.members[from:]
+		if len(mine) == fewMembers {
+			seen = make(map[string]bool, 2*fewMembers)
+			for _, m := range mine {
+				seen[m.name] = true
+			}
+		}
+		if seen[name] || seen == nil && find(mine, name) != nil {
+			return nil, errTwice
+		}
+		if seen != nil {
+			seen[name] = true
 		}
 		v, err := r.value(depth + 1)
 		if err != nil {
-			return n, err
+			return nil, err
 		}
-		n.members = append(n.members, member{text, v})
+		r.members = append(r.members, member{name, v})
 	}
-	return n, r.end()
+	r.at++
+	list := slices.Clone(r.members[from:])
+	r.members = r.members[:from]
+	return list, nil
 }
 
-func (r *jsonReader) array(depth int) (node, error) {
-	n := node{kind: '['}
-	for r.d.More() {
+func (r *jsonReader) array(depth int) ([]node, error) {
+	from := len(r.items)
+	for r.at++; r.next() != ']'; {
 		v, err := r.value(depth + 1)
 		if err != nil {
-			return n, err
+			return nil, err
 		}
-		n.items = append(n.items, v)
+		r.items = append(r.items, v)
 	}
-	return n, r.end()
-}
-
-func (r *jsonReader) end() error {
-	if _, err := r.d.Token(); err != nil && !errors.Is(err, io.EOF) {
-		return errSyntax
-	}
-	return nil
+	r.at++
+	list := slices.Clone(r.items[from:])
+	r.items = r.items[:from]
+	return list, nil
 }
 
 // get returns a member, nil if there is none.
-func (n *node) get(name string) *node {
-	for i := range n.members {
-		if n.members[i].name == name {
-			return &n.members[i].value
+func (n *node) get(name string) *node { return find(n.members, name) }
+
+func find(members []member, name string) *node {
+	for i := range members {
+		if members[i].name == name {
+			return &members[i].value
 		}
 	}
 	return nil

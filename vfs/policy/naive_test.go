@@ -428,12 +428,11 @@ func inOrder(d *Document, r *Request) (best Effect, by int) {
 // parseAnyResource parses a document of a bucket without the checks of what its
 // statements could be about.
 func parseAnyResource(text []byte) (*Document, error) {
-	p := parser{Options: Options{Kind: Trust + 1}, sids: map[string]bool{}}
 	doc, err := readJSON(text)
 	if err != nil {
 		return nil, err
 	}
-	return p.document(&doc)
+	return newParser(text, Options{Kind: Trust + 1}).document(&doc)
 }
 
 func TestAgreesWithNaiveEvaluator(t *testing.T) {

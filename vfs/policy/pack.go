@@ -1,6 +1,9 @@
 package policy
 
-import "strings"
+import (
+	"strings"
+	"unsafe"
+)
 
 // pack moves what a document consists of into one piece of memory for each kind of
 // thing. Many documents are kept for long, and the garbage collector's work goes by the
@@ -33,7 +36,16 @@ func (d *Document) pack() {
 	for i := range allOperands {
 		rests = append(rests, &allOperands[i].text.rest)
 	}
-	joinTexts(d.texts(allConditions, allOperands, allNames, allPatterns, join(rests)))
+	allRests := join(rests)
+	texts := joinTexts(d.texts(allConditions, allOperands, allNames, allPatterns, allRests))
+	d.bytes = size(d.statements) + size(d.index.entries) + size(d.index.numbers) + size(allConditions) + size(allNames) +
+		size(allOperands) + size(allPatterns) + size(allRests) + len(texts)
+}
+
+// size is what the elements of a list take, without what they refer to.
+func size[T any](list []T) int {
+	var one T
+	return len(list) * int(unsafe.Sizeof(one))
 }
 
 // texts are all that the document holds.
@@ -85,7 +97,7 @@ func join[T any](lists []*[]T) []T {
 }
 
 // joinTexts is join for texts.
-func joinTexts(list []*string) {
+func joinTexts(list []*string) (all string) {
 	at := make(map[string]int, len(list))
 	var b strings.Builder
 	for _, s := range list {
@@ -94,7 +106,7 @@ func joinTexts(list []*string) {
 			b.WriteString(*s)
 		}
 	}
-	all := strings.Clone(b.String())
+	all = strings.Clone(b.String())
 	for _, s := range list {
 		if from := at[*s]; *s == "" {
 			*s = "" // points nowhere
@@ -102,4 +114,5 @@ func joinTexts(list []*string) {
 			*s = all[from : from+len(*s)]
 		}
 	}
+	return all
 }

@@ -30,8 +30,12 @@ func kept(tb testing.TB, n int) (docs []*Document, pieces, bytes float64) {
 // kept.
 func TestFewPieces(t *testing.T) {
 	docs, pieces, bytes := kept(t, 50)
-	if pieces > 20 || bytes > 3.5 {
+	if pieces > 20 || bytes > 2 {
 		t.Errorf("%.1f pieces, %.2f bytes for one of the text", pieces, bytes)
+	}
+	// The heap is of size classes.
+	if told := float64(docs[0].Bytes()) / float64(len(largeDocument("bkt"))); told > bytes || told < 0.85*bytes {
+		t.Errorf("it says %.2f bytes for one of the text, and takes %.2f", told, bytes)
 	}
 	runtime.KeepAlive(docs)
 }

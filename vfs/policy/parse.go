@@ -1,9 +1,6 @@
 package policy
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
 // Kind is what a document is for.
 type Kind int
@@ -55,19 +52,27 @@ func Parse(text []byte, o Options) (*Document, error) {
 	if err != nil {
 		return nil, jsonError(err)
 	}
-	p := parser{Options: o, sids: map[string]bool{}}
-	return p.document(&doc)
+	return newParser(text, o).document(&doc)
 }
 
 // parser reads one document.
 type parser struct {
 	Options
+	text     string
 	syntax   syntax
 	sids     map[string]bool
 	operands int
-	// actionLists are those that were read: statements often have the same.
-	actionLists map[string]actionList
+	// What was read, by how it is written: statements often have the same.
+	actionLists    map[string]actionList
+	conditionLists map[string][]condition
 }
+
+func newParser(text []byte, o Options) *parser {
+	return &parser{Options: o, text: string(text), sids: map[string]bool{}, actionLists: map[string]actionList{}, conditionLists: map[string][]condition{}}
+}
+
+// written is how a value stands in the document.
+func (p *parser) written(n *node) string { return p.text[n.from:n.to] }
 
 // actionList is what a statement says of actions.
 type actionList struct {
@@ -216,25 +221,27 @@ func (p *parser) actions(n *node, s *statement) error {
 	case v == nil:
 		return malformed("Missing required field Action")
 	}
-	list, err := texts(v, "Policy has invalid action")
-	if err != nil {
-		return err
+	list, known := p.actionLists[p.written(v)]
+	if !known {
+		if list, err = p.actionList(v); err != nil {
+			return err
+		}
+		p.actionLists[p.written(v)] = list
 	}
-	known, err := p.actionList(list)
-	s.actions, s.notActions, s.s3 = known.patterns, not, known.s3
+	s.actions, s.notActions, s.s3 = list.patterns, not, list.s3
 	if not {
-		s.s3 = known.s3.others()
+		s.s3 = list.s3.others()
 	}
-	return err
+	return nil
 }
 
-func (p *parser) actionList(texts []string) (a actionList, err error) {
-	key := fmt.Sprintf("%q", texts)
-	if a, ok := p.actionLists[key]; ok {
-		return a, nil
+func (p *parser) actionList(v *node) (a actionList, err error) {
+	list, err := texts(v, "Policy has invalid action")
+	if err != nil {
+		return a, err
 	}
-	a.patterns = make([]pattern, 0, len(texts))
-	for _, text := range texts {
+	a.patterns = make([]pattern, 0, len(list))
+	for _, text := range list {
 		action, ok := compile(text, syntax{wildcards: true, fold: true})
 		if !ok || !p.knowsAction(text, &action) {
 			return a, malformedBy("Policy has invalid action", text)
@@ -242,10 +249,6 @@ func (p *parser) actionList(texts []string) (a actionList, err error) {
 		a.patterns = append(a.patterns, action)
 		a.s3.addAll(&action)
 	}
-	if p.actionLists == nil {
-		p.actionLists = map[string]actionList{}
-	}
-	p.actionLists[key] = a
 	return a, nil
 }
 
@@ -306,31 +309,46 @@ func (p *parser) conditions(n *node, s *statement) error {
 	if v == nil {
 		return nil
 	}
+	list, known := p.conditionLists[p.written(v)]
+	if !known {
+		var err error
+		if list, err = p.conditionList(v); err != nil {
+			return err
+		}
+		p.conditionLists[p.written(v)] = list
+	}
+	s.conditions = list
+	if p.Kind == Bucket {
+		for i := range list {
+			if err := s.checkKey(list[i].key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *parser) conditionList(v *node) (list []condition, err error) {
 	if v.kind != '{' {
-		return malformed("Invalid policy syntax.")
+		return nil, malformed("Invalid policy syntax.")
 	}
 	for _, op := range v.members {
 		c, err := parseOperator(op.name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if op.value.kind != '{' {
-			return malformed("Invalid policy syntax.")
+			return nil, malformed("Invalid policy syntax.")
 		}
 		for _, key := range op.value.members {
 			c.key = strings.ToLower(key.name)
 			if c.operands, err = p.operandsOf(&c, &key); err != nil {
-				return err
+				return nil, err
 			}
-			if p.Kind == Bucket {
-				if err := s.checkKey(c.key); err != nil {
-					return err
-				}
-			}
-			s.conditions = append(s.conditions, c)
+			list = append(list, c)
 		}
 	}
-	return nil
+	return list, nil
 }
 
 // parseOperator reads the name of an operator with what stands before and behind it.

@@ -11,10 +11,9 @@ import (
 )
 
 const (
-	// policyCacheBytes bounds the compiled policies, by their texts: compiled, a
-	// text takes about three times its length, so 24 MiB in all. 400 buckets with
-	// policies of the largest size fit, and some 20,000 with usual ones.
-	policyCacheBytes = 8 << 20
+	// policyCacheBytes bounds the compiled policies. One of the largest size takes some
+	// 1.7 times its text, so 700 of those fit, and tens of thousands of usual ones.
+	policyCacheBytes = 24 << 20
 	// policyEntryBytes is what an entry takes beside.
 	policyEntryBytes = 256
 )
@@ -56,13 +55,13 @@ func (c *policyCache) put(digest record.PolicyDigest, p *BucketPolicy) {
 	if _, ok := c.entries[digest]; ok {
 		return
 	}
-	cost := p.bytes + policyEntryBytes
+	cost := p.Bytes() + policyEntryBytes
 	for d, old := range c.entries {
 		if c.bytes+cost <= policyCacheBytes {
 			break
 		}
 		delete(c.entries, d)
-		c.bytes -= old.bytes + policyEntryBytes
+		c.bytes -= old.Bytes() + policyEntryBytes
 	}
 	c.entries[digest] = p
 	c.bytes += cost
@@ -73,7 +72,6 @@ type BucketPolicy struct {
 	*policy.Document
 	arn    string // of the bucket that the policy names
 	Public bool
-	bytes  int
 }
 
 // ARNPrefix begins the ARNs of buckets.
@@ -86,7 +84,7 @@ func CompilePolicy(p *record.BucketPolicy) (*BucketPolicy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &BucketPolicy{Document: d, arn: ARNPrefix + p.Bucket, Public: d.Public(), bytes: len(p.Text)}, nil
+	return &BucketPolicy{Document: d, arn: ARNPrefix + p.Bucket, Public: d.Public()}, nil
 }
 
 // resource is the ARN of the bucket, or of an object in it.
