@@ -31,7 +31,7 @@ func TestLeaveWithRequests(t *testing.T) {
 			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 			must(t, err)
 			defer unix.Close(pair[1])
-			raw := newRawFS(bg, openFS(t), Options{Logger: testLogger(t)}.withDefaults(true))
+			raw := newRawFS(bg, namespaceOf(openFS(t)), Options{Logger: testLogger(t)}.withDefaults(true))
 			raw.conn = &connection{raw: raw, set: new(Mounts)}
 			late := &lateFS{fuse.NewDefaultRawFileSystem(), make(chan struct{}), make(chan struct{})}
 			p, err := newLoop(raw, pair[0], late, &fuse.MountOptions{})

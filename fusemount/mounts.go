@@ -18,7 +18,7 @@ import (
 // Mounts are the mounts of one FS by this process. Those whose options allow
 // it share a superblock, so that the kernel has one cache for them.
 type Mounts struct {
-	fs *vfs.FS
+	fs namespace
 
 	making sync.Mutex // held while a mount is made, so that the next finds its connection
 
@@ -32,7 +32,7 @@ type Mounts struct {
 
 // NewMounts returns an empty set. All mounts of fs should be made by one: those
 // of another are told of changes, but late.
-func NewMounts(fs *vfs.FS) *Mounts { return &Mounts{fs: fs, stop: -1} }
+func NewMounts(fs *vfs.FS) *Mounts { return &Mounts{fs: namespaceOf(fs), stop: -1} }
 
 // Mount mounts the namespace on the directory dir and serves it until Unmount,
 // or until somebody unmounts it. A dead mount on dir, left by a crash, is

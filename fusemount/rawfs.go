@@ -17,7 +17,7 @@ import (
 type rawFS struct {
 	fuse.RawFileSystem // answers ENOSYS to what is not defined here
 
-	fs     *vfs.FS
+	fs     namespace
 	opt    Options
 	ctx    context.Context // relaxed, this mount the origin; what waits has one of its own (request)
 	late   context.Context // the same, but other superblocks learn later of changes
@@ -62,7 +62,7 @@ type superblock interface {
 	dropNames() error
 }
 
-func newRawFS(ctx context.Context, fs *vfs.FS, opt Options) *rawFS {
+func newRawFS(ctx context.Context, fs namespace, opt Options) *rawFS {
 	f := &rawFS{RawFileSystem: fuse.NewDefaultRawFileSystem(), fs: fs, opt: opt, started: time.Now()}
 	f.client = fmt.Sprintf("fuse:%p", f) // unlike that of any other mount of the process
 	f.inv.init(f)

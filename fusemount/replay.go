@@ -31,7 +31,7 @@ type keptWrite struct {
 
 // rewriting is a file whose writes are made again.
 type rewriting struct {
-	fs   *vfs.FS
+	fs   rewriter
 	log  *slog.Logger
 	ino  vfs.Ino
 	file *vfs.File          // nil: it cannot be opened
@@ -47,7 +47,7 @@ type rewriting struct {
 // cannot be stored now, because the store is full or read-only, stays in buffers
 // and in the journals until it can. A superblock some of whose writes not even
 // buffers can take is not served.
-func replay(fs *vfs.FS, list []*taking) {
+func replay(fs rewriter, list []*taking) {
 	if len(list) == 0 {
 		return
 	}

@@ -35,14 +35,14 @@ func (k *killed) next(broken error) {
 	if broken != nil {
 		k.faults.FailFrom(1, broken, mem.OpCommit, mem.OpBlobCreate, mem.OpBlobWrite, mem.OpBlobCommit)
 	}
-	raw := newRawFS(bg, fs, Options{Logger: testLogger(k.T)}.withDefaults(true))
+	raw := newRawFS(bg, namespaceOf(fs), Options{Logger: testLogger(k.T)}.withDefaults(true))
 	c := &connection{set: NewMounts(fs), raw: raw}
 	raw.conn = c
 	t := &taking{connection: c, book: k.book, changed: make(map[vfs.Ino]struct{})}
 	t.restore()
 	replay(fs, []*taking{t})
 	must(k.T, t.err)
-	s := &serverLife{rawFS: raw}
+	s := &serverLife{rawFS: raw, fs: fs}
 	if k.serverLife != nil {
 		s.bucket, s.file = k.bucket, k.file
 	}

@@ -15,6 +15,7 @@ import (
 // serverLife is a server without a kernel, over a ledger that outlives it.
 type serverLife struct {
 	*rawFS
+	fs           *vfs.FS // all of it
 	bucket, file vfs.Ino
 }
 
@@ -23,11 +24,11 @@ func live(t *testing.T, c *cluster.Cluster, book *ledger.Ledger) (s *serverLife,
 	t.Helper()
 	fs, err := vfs.Open(bg, c, vfs.Config{Logger: testLogger(t)})
 	must(t, err)
-	raw := newRawFS(bg, fs, Options{Logger: testLogger(t)}.withDefaults(true))
+	raw := newRawFS(bg, namespaceOf(fs), Options{Logger: testLogger(t)}.withDefaults(true))
 	conn := &connection{set: NewMounts(fs), raw: raw}
 	raw.conn = conn
 	(&taking{connection: conn, book: book, changed: make(map[vfs.Ino]struct{})}).restore()
-	s = &serverLife{rawFS: raw}
+	s = &serverLife{rawFS: raw, fs: fs}
 	a, err := fs.Lookup(bg, vfs.Root, vfs.RootIno, "bucket")
 	if errors.Is(err, vfs.ErrNotExist) {
 		a, err = fs.Mkdir(bg, vfs.Root, vfs.RootIno, "bucket", 0o755)

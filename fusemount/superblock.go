@@ -80,7 +80,7 @@ const attachTries = 3
 // errNotShared if the kernel cannot show a part of it.
 //
 // Its thread has no /dev/fuse (see sizes), since the way goes through the mount.
-func attach(fs *vfs.FS, tree int, root vfs.Ino, dir string) (id uint64, err error) {
+func attach(fs pathFinder, tree int, root vfs.Ino, dir string) (id uint64, err error) {
 	done := make(chan struct{})
 	go onOwnThread(func() {
 		defer close(done)
@@ -95,7 +95,7 @@ func attach(fs *vfs.FS, tree int, root vfs.Ino, dir string) (id uint64, err erro
 }
 
 // attachPart is attach for the mount that is the working directory.
-func attachPart(fs *vfs.FS, root vfs.Ino, dir string) (id uint64, err error) {
+func attachPart(fs pathFinder, root vfs.Ino, dir string) (id uint64, err error) {
 	from := unix.AT_FDCWD
 	if root != vfs.RootIno {
 		if from, err = openPart(fs, root); err != nil {
@@ -114,7 +114,7 @@ func attachPart(fs *vfs.FS, root vfs.Ino, dir string) (id uint64, err error) {
 
 // openPart makes a mount of one directory out of the one that is the working
 // directory.
-func openPart(fs *vfs.FS, root vfs.Ino) (tree int, err error) {
+func openPart(fs pathFinder, root vfs.Ino) (tree int, err error) {
 	for range attachTries {
 		var path string
 		if path, err = fs.KeyOf(context.Background(), root); err != nil {

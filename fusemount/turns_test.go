@@ -96,7 +96,7 @@ func loopOf(t *testing.T, api fuse.RawFileSystem) (*loop, int) {
 	t.Helper()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	must(t, err)
-	raw := newRawFS(bg, openFS(t), Options{Logger: testLogger(t)}.withDefaults(true))
+	raw := newRawFS(bg, namespaceOf(openFS(t)), Options{Logger: testLogger(t)}.withDefaults(true))
 	raw.conn = &connection{raw: raw, set: new(Mounts)}
 	p, err := newLoop(raw, pair[0], api, &fuse.MountOptions{})
 	must(t, err)

@@ -18,10 +18,23 @@ import (
 // (vfs.MoveStamp). Then each directory in use is looked up once more, by a
 // walk to the root.
 type border struct {
-	fs *vfs.FS
+	fs tree
 	// inside are directories that were found in an export's; where other
 	// processes may change the store, files too.
 	inside [insideSlots]atomic.Pointer[insider]
+}
+
+// tree is what the border needs of a vfs.FS: where an inode lies, and whether
+// that may have changed.
+type tree interface {
+	ResolveExact(ctx context.Context, cred *vfs.Cred, path string) (vfs.Attr, error)
+	ResolveBelow(ctx context.Context, cred *vfs.Cred, root vfs.Ino, path string, follow bool) (vfs.Attr, error)
+	IsBelow(ctx context.Context, top, ino vfs.Ino) (below bool, err error)
+	GetAttr(ctx context.Context, ino vfs.Ino) (vfs.Attr, error)
+	TryAttr(ino vfs.Ino) (a vfs.Attr, ok bool)
+	MoveStamp() vfs.MoveStamp
+	Unmoved(s vfs.MoveStamp) bool
+	Exclusive() bool
 }
 
 // insideSlots is how many inodes are remembered, about 64 bytes each; two that

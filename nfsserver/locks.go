@@ -30,7 +30,7 @@ func (s *Server) newLocks(cfg Config) (*nlm.Server, error) {
 	if cfg.Grace == 0 {
 		cfg.Grace = DefaultGrace
 	}
-	return nlm.New(ctx, nlm.Config{Locks: s.fs.Locks(), Files: lockFiles{s}, Store: s.fs, Logger: s.log,
+	return nlm.New(ctx, nlm.Config{Locks: s.fs.Locks(), Files: lockFiles{s}, Store: cfg.FS, Logger: s.log,
 		Instance: cfg.Instance, Grace: cfg.Grace, PortmapPort: cfg.ClientPortmapPort})
 }
 

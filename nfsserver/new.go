@@ -12,7 +12,6 @@ import (
 	"ogw/nfsserver/backend"
 	"ogw/nfsserver/nlm"
 	"ogw/nfsserver/rpc"
-	"ogw/vfs"
 )
 
 // New returns a Server over an open namespace. Shutdown must be called
@@ -30,7 +29,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{fs: cfg.FS, log: log, done: cfg.Done, doneAll: cfg.DoneAll, guesses: cfg.Guesses, sealer: seal, border: &border{fs: cfg.FS}, cookies: newCookieCache(), library: backend.NewPool()}
+	s := &Server{fs: namespaceOf(cfg.FS), log: log, done: cfg.Done, doneAll: cfg.DoneAll, guesses: cfg.Guesses, sealer: seal, border: &border{fs: cfg.FS}, cookies: newCookieCache(), library: backend.NewPool()}
 	s.exports.Store(table)
 	s.newVerifier()
 	if s.locks, err = s.newLocks(cfg); err != nil {
@@ -60,7 +59,13 @@ func New(cfg Config) (*Server, error) {
 // secretTimeout bounds reading the store's secret when a server starts.
 const secretTimeout = 30 * time.Second
 
-func openSealer(fs *vfs.FS) (*sealer, error) {
+// secrets are what file handles are sealed with, and which store they are of.
+type secrets interface {
+	FSID() uint64
+	StoreSecret(ctx context.Context, name string) (secret []byte, err error)
+}
+
+func openSealer(fs secrets) (*sealer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), secretTimeout)
 	defer cancel()
 	secret, err := fs.StoreSecret(ctx, handleSecret)

@@ -35,7 +35,7 @@ const (
 // Lock order: openFiles.mu before openFile.permMu; no lock is held during a
 // call to the vfs.
 type openFiles struct {
-	fs   *vfs.FS
+	fs   opener
 	log  *slog.Logger
 	seed maphash.Seed
 	// lost is called when written data may be gone.
@@ -46,6 +46,12 @@ type openFiles struct {
 	lru   *list.List // of *openFile, used last at the front
 	// closing are files that are out of the table and not closed yet.
 	closing map[vfs.Ino][]*openFile
+}
+
+// opener is what open files need of a vfs.FS.
+type opener interface {
+	Open(ctx context.Context, cred *vfs.Cred, ino vfs.Ino, flags vfs.OpenFlags) (*vfs.File, error)
+	Access(ctx context.Context, cred *vfs.Cred, ino vfs.Ino, mask uint32) error
 }
 
 // openFile is one file that is open for everyone; rights are checked per call.
@@ -73,7 +79,7 @@ type permKey struct {
 	write    bool
 }
 
-func newOpenFiles(fs *vfs.FS, log *slog.Logger, lost func()) *openFiles {
+func newOpenFiles(fs opener, log *slog.Logger, lost func()) *openFiles {
 	return &openFiles{fs: fs, log: log, seed: maphash.MakeSeed(), lost: lost,
 		files: make(map[vfs.Ino]*openFile), lru: list.New(), closing: make(map[vfs.Ino][]*openFile)}
 }

@@ -42,7 +42,7 @@ type Config struct {
 
 // Server serves NFS version 3, MOUNT version 3, NLM version 4 and NSM.
 type Server struct {
-	fs      *vfs.FS
+	fs      namespace
 	log     *slog.Logger
 	done    func(*Record)
 	doneAll bool
