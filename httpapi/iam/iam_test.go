@@ -253,6 +253,46 @@ func TestGroupsAndPolicies(t *testing.T) {
 	d.refused("root", "InvalidAction", "CreateCloud")
 }
 
+// TestDocumentsThatHurt: what is huge, deep, cut or says something twice is refused
+// wherever a document is taken, and what stood there stays.
+func TestDocumentsThatHurt(t *testing.T) {
+	d := newDoor(t)
+	text := allow("s3:GetObject", "arn:aws:s3:::b/*")
+	d.ok("PutUserPolicy", "", "UserName", "bob", "PolicyName", "p", "PolicyDocument", text)
+	d.ok("CreateGroup", "", "GroupName", "g")
+	d.ok("CreateRole", "", "RoleName", "r", "AssumeRolePolicyDocument", trust("AWS", "*", "sts:AssumeRole", ""))
+	arn := d.ok("CreatePolicy", "Arn", "PolicyName", "m", "PolicyDocument", text)
+	for what, doc := range map[string]string{
+		"deep":  `{"Statement":` + strings.Repeat("[", 900) + strings.Repeat("]", 900) + `}`,
+		"cut":   text[:len(text)-1],
+		"twice": `{"Statement":[],"Statement":[]}`,
+		"huge":  `{"Statement":[` + strings.Repeat(" ", 100<<10) + `]}`,
+	} {
+		for _, call := range [][]string{
+			{"PutUserPolicy", "UserName", "bob", "PolicyName", "p", "PolicyDocument", doc}, {"PutGroupPolicy", "GroupName", "g", "PolicyName", "p", "PolicyDocument", doc},
+			{"PutRolePolicy", "RoleName", "r", "PolicyName", "p", "PolicyDocument", doc}, {"CreatePolicy", "PolicyName", "n", "PolicyDocument", doc},
+			{"CreatePolicyVersion", "PolicyArn", arn, "PolicyDocument", doc}, {"CreateRole", "RoleName", "s", "AssumeRolePolicyDocument", doc},
+			{"UpdateAssumeRolePolicy", "RoleName", "r", "PolicyDocument", doc},
+			{"AssumeRole", "RoleArn", iam.RoleARN("/", "r"), "RoleSessionName", "sess", "Policy", doc}, {"GetFederationToken", "Name", "fed", "Policy", doc},
+		} {
+			status, body := d.call("root", call[0], call[1:]...)
+			if code := textOf(body, "Code"); status/100 != 4 || !slices.Contains([]string{"MalformedPolicyDocument", "LimitExceeded", "ValidationError"}, code) {
+				t.Errorf("%s: %s: %d %.300s", call[0], what, status, body)
+			}
+		}
+	}
+	if got, err := url.PathUnescape(d.ok("GetUserPolicy", "PolicyDocument", "UserName", "bob", "PolicyName", "p")); err != nil || got != text {
+		t.Error(got, err)
+	}
+	for action, name := range map[string][]string{"ListGroupPolicies": {"GroupName", "g"}, "ListRolePolicies": {"RoleName", "r"}} {
+		if got := d.ok(action, "member", name...); got != "" {
+			t.Errorf("%s: %s", action, got)
+		}
+	}
+	d.refused("root", "NoSuchEntity", "GetRole", "RoleName", "s")
+	d.refused("root", "NoSuchEntity", "GetPolicyVersion", "PolicyArn", arn, "VersionId", "v2")
+}
+
 // TestOthersMayNothing: nobody without a policy may do anything but ask who he is, and
 // a policy that allows everything makes no administrator.
 func TestOthersMayNothing(t *testing.T) {

@@ -3,10 +3,14 @@ package iam
 import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -228,6 +232,19 @@ func (p *idp) token(issuer, audience, subject string, valid time.Duration) strin
 		time.Now().Unix(), time.Now().Add(valid).Unix()))
 }
 
+// macToken is signed with the provider's public key as if it were a secret.
+func (p *idp) macToken(t *testing.T, claims string) string {
+	t.Helper()
+	der, err := x509.MarshalPKIXPublicKey(p.key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","kid":"k"}`)) + "." + claims
+	mac := hmac.New(sha256.New, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	mac.Write([]byte(text))
+	return text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
 func TestWebIdentity(t *testing.T) {
 	d, p, stranger := newDoor(t), newIDP(t), newIDP(t)
 	provider := d.ok("CreateOpenIDConnectProvider", "OpenIDConnectProviderArn", "Url", p.URL+"/", "ClientIDList.member.1", "ogw", "ThumbprintList.member.1", p.thumbprint())
@@ -258,14 +275,25 @@ func TestWebIdentity(t *testing.T) {
 	good := p.token(p.URL, "ogw", "ci:main", time.Hour)
 	parts := strings.Split(good, ".")
 	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)) + "." + parts[1] + "."
-	hmac := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","kid":"k"}`)) + "." + parts[1] + "." + parts[2]
+	mac := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","kid":"k"}`)) + "." + parts[1] + "." + parts[2]
 	other := *stranger
+	now := time.Now().Unix()
+	claims := func(rest string) string {
+		return oidctest.SignIDToken(p.key, "k", "ES256", fmt.Sprintf(`{"iss":%q,"aud":"ogw","sub":"ci:main","iat":%d%s}`, p.URL, now, rest))
+	}
 	for name, x := range map[string]struct{ token, code string }{
 		"other subject":  {p.token(p.URL, "ogw", "dev:main", time.Hour), "AccessDenied"},
 		"other audience": {p.token(p.URL, "else", "ci:main", time.Hour), "InvalidIdentityToken"},
 		"expired":        {p.token(p.URL, "ogw", "ci:main", -time.Hour), "ExpiredTokenException"},
 		"none":           {none, "InvalidIdentityToken"},
-		"HMAC":           {hmac, "InvalidIdentityToken"},
+		"HMAC":           {mac, "InvalidIdentityToken"},
+		"the key as MAC": {p.macToken(t, parts[1]), "InvalidIdentityToken"},
+		"no signature":   {parts[0] + "." + parts[1] + ".", "InvalidIdentityToken"},
+		"other claims":   {parts[0] + "." + strings.Split(p.token(p.URL, "ogw", "ci:root", time.Hour), ".")[1] + "." + parts[2], "InvalidIdentityToken"},
+		"no end":         {claims(""), "InvalidIdentityToken"},
+		"not yet":        {claims(fmt.Sprintf(`,"exp":%d,"nbf":%d`, now+7200, now+3600)), "InvalidIdentityToken"},
+		"issuer's child": {p.token(p.URL+"/child", "ogw", "ci:main", time.Hour), "InvalidIdentityToken"},
+		"no issuer":      {p.token("", "ogw", "ci:main", time.Hour), "InvalidIdentityToken"},
 		"stranger":       {other.token(other.URL, "ogw", "ci:main", time.Hour), "InvalidIdentityToken"},
 		"stranger's key": {other.token(p.URL, "ogw", "ci:main", time.Hour), "InvalidIdentityToken"},
 		"no token":       {"a.b.c", "InvalidIdentityToken"},

@@ -122,6 +122,14 @@ func TestPolicyDocumentsThatHurt(t *testing.T) {
 		}
 	}
 	must(t, "what stood there")(bob.s3(t, s, "GET", "/hurt/k", ""))
+	// What contradicts itself is taken, and denies, in either order.
+	allowed, denied := `{"Effect":"Allow","Principal":"*","Action":"s3:*","Resource":"arn:aws:s3:::hurt/*"}`, `{"Effect":"Deny","Principal":"*","Action":"s3:GetObject","Resource":"arn:aws:s3:::hurt/k"}`
+	for _, list := range []string{allowed + "," + denied, denied + "," + allowed} {
+		must(t, "contradictory")(alice.s3(t, s, "PUT", "/hurt?policy", `{"Statement":[`+list+`]}`))
+		refused(t, "what is denied, too")(bob.s3(t, s, "GET", "/hurt/k", ""))
+		refused(t, "what is denied, too, at REST")(bob.rest(t, s, "GET", "/hurt/k", ""))
+		must(t, "what is only allowed")(bob.s3(t, s, "PUT", "/hurt/bobs", "v"))
+	}
 	// The most expensive patterns that fit, for the longest key.
 	slow := prefixPolicy("bob", "hurt", strings.Repeat("?*a", 6000), "s3:GetObject")
 	must(t, "expensive")(alice.s3(t, s, "PUT", "/hurt?policy", slow))

@@ -89,6 +89,8 @@ func (v *Verifier) Verify(ctx context.Context, token string, providers Providers
 func refusal(err error) error {
 	var expired *oidc.TokenExpiredError
 	switch {
+	case errors.As(err, &expired) && expired.Expiry.IsZero():
+		return fmt.Errorf("%w: it has no claim exp", ErrInvalid)
 	case errors.As(err, &expired):
 		return fmt.Errorf("%w at %s", ErrExpired, expired.Expiry.UTC().Format(time.RFC3339))
 	case errors.Is(err, ErrUnreachable):
