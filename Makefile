@@ -21,13 +21,19 @@ VERSITYGW := $(CURDIR)/.cache/versitygw
 
 SERVERS := OGW_ETCD=$(ETCD) OGW_VERSITYGW=$(VERSITYGW)
 
-# The JavaScript SDK, a client of the tests.
+# Clients that Debian has not, or has old; their versions are in their go.mod.
+RCLONE := $(CURDIR)/.cache/rclone
+MC     := $(CURDIR)/.cache/mc
+
+CLIENTS = OGW_RCLONE=$(RCLONE) OGW_MC=$(MC) OGW_NODE_MODULES=$(NODE_MODULES)
+
+# The SDKs for JavaScript, clients of the tests.
 NODE_MODULES := $(CURDIR)/.cache/node
 
 # Longest time for one package's tests, far above what they take.
 TEST_TIMEOUT := 15m
 
-.PHONY: help run build test test-unit test-crash test-race test-integration test-cluster test-nfs-kernel test-survive test-large test-huge \
+.PHONY: help run build test test-unit test-crash test-race test-integration test-cluster test-nfs-kernel test-survive test-programs test-large test-huge \
 	lint bench bench-ab bench-nfs bench-compare fuzz soak deps deps-vm clean
 
 help: ## this list
@@ -73,12 +79,22 @@ $(ETCD): integration/setup/etcd/go.mod
 $(VERSITYGW): integration/setup/versitygw/go.mod
 	cd integration/setup/versitygw && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ github.com/versity/versitygw/cmd/versitygw
 
+$(MC): integration/setup/mc/go.mod
+	cd integration/setup/mc && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ github.com/minio/mc
+
+$(RCLONE): integration/setup/rclone/go.mod integration/setup/rclone/main.go
+	cd integration/setup/rclone && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ .
+
 test-nfs-kernel: build deps deps-vm ## a Linux kernel NFS client in a virtual machine
 	OGW_TEST_VM=1 $(GO) test -v -timeout 120m -run KernelClient ./integration/nfsvm
 
 test-survive: build ## programs on a mount through 20 kills and 20 restarts of its server
 	integration/setup/apt.sh survive
 	PATH="$$PATH:$$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" OGW_SURVIVE_ROUNDS=20 $(GO) test -v -count=1 -timeout 30m ./integration/survive
+
+test-programs: build deps $(RCLONE) $(MC) ## what people put on top of S3, over HTTP and HTTPS, by path and by the bucket's name; needs root
+	integration/setup/apt.sh programs
+	$(CLIENTS) OGW_TEST_PROGRAMS=$(or $(WAYS),all) $(GO) test -v -count=1 -timeout 30m -run 'TestPrograms|TestGoSDKs' ./integration
 
 test-large: build deps ## a million files, 20 GiB objects: minutes, and 40 GiB of disk
 	OGW_TEST_LARGE=1 $(GO) test -v -timeout 60m -run Large ./integration

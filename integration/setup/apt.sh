@@ -7,6 +7,8 @@ packages() {
 	case $1 in
 	# Clients that the tests drive, and what they check with.
 	clients) echo awscli s3cmd rclone curl libnfs-utils fuse3 rsync sqlite3 attr acl fio git gcc libc6-dev systemd ;;
+	# Programs that use S3.
+	programs) echo restic duplicity python3-boto3 s3fs util-linux ;;
 	# A Linux kernel in qemu; the kernel package is unpacked, not installed.
 	vm) echo qemu-system-x86 busybox-static cpio socat kmod rpcbind nfs-common iproute2 util-linux ;;
 	# What the NFS benchmark measures with, and the server beside ours.
@@ -16,7 +18,7 @@ packages() {
 	cluster) echo postgresql ;;
 	# Programs that a mount is kept for.
 	survive) echo fuse3 sqlite3 postgresql ;;
-	*) echo "apt.sh: unknown set $1 (clients, cluster, vm, bench-nfs, bench-ab, survive)" >&2; exit 2 ;;
+	*) echo "apt.sh: unknown set $1 (clients, programs, vm, bench-nfs, bench-ab, cluster, survive)" >&2; exit 2 ;;
 	esac
 }
 

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Certificate makes a self-signed certificate for 127.0.0.1: cert.pem and key.pem in
-// dir, and the pool that trusts it.
+// Certificate makes a self-signed certificate for 127.0.0.1, and for a name and what
+// lies directly below it: cert.pem and key.pem in dir, and the pool that trusts it.
 func Certificate(t testing.TB, dir, name string) (certFile, keyFile string, pool *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -25,7 +25,8 @@ func Certificate(t testing.TB, dir, name string) (certFile, keyFile string, pool
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{name, "*." + name},
+		IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
