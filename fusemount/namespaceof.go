@@ -16,9 +16,10 @@ type namespace struct {
 	makers
 	opener
 	state
+	pathFinder
 }
 
-func namespaceOf(fs *vfs.FS) namespace { return namespace{fs, fs, fs, fs, fs, fs} }
+func namespaceOf(fs *vfs.FS) namespace { return namespace{fs, fs, fs, fs, fs, fs, fs} }
 
 type attributes interface {
 	GetAttr(ctx context.Context, ino vfs.Ino) (vfs.Attr, error)
@@ -28,15 +29,11 @@ type attributes interface {
 	Accessed(ctx context.Context, ino vfs.Ino) (moved bool)
 }
 
-// xattrs are extended attributes: those that are stored, and what those of our own
-// are made of.
 type xattrs interface {
 	GetXattr(ctx context.Context, cred *vfs.Cred, ino vfs.Ino, name string) (value []byte, err error)
 	SetXattr(ctx context.Context, cred *vfs.Cred, ino vfs.Ino, a vfs.Xattr, flags vfs.XattrFlags) error
 	ListXattr(ctx context.Context, cred *vfs.Cred, ino vfs.Ino) (names []string, err error)
 	RemoveXattr(ctx context.Context, cred *vfs.Cred, ino vfs.Ino, name string) error
-	pathFinder
-	Whereis(ctx context.Context, path string) (vfs.ObjectInfo, []vfs.ExtentLocation, error)
 }
 
 // pathFinder knows where an inode is in the tree.
