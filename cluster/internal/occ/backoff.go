@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"ogw/internal/pause"
 )
 
 const (
@@ -21,13 +23,5 @@ func Backoff(ctx context.Context, attempt int) error {
 	if attempt < freeAttempts {
 		return ctx.Err()
 	}
-	pause := min(firstPause<<min(attempt-freeAttempts, 16), maxPause)
-	timer := time.NewTimer(rand.N(pause))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return pause.For(ctx, rand.N(min(firstPause<<min(attempt-freeAttempts, 16), maxPause)))
 }

@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -122,7 +123,7 @@ func readIndex(ctx context.Context, s Storage, name string) (x packIndex, begin 
 
 func indexLength(b []byte) (int, error) {
 	if len(b) < packHead || string(b[:len(packMagic)]) != packMagic {
-		return 0, fmt.Errorf("it does not begin as a pack")
+		return 0, errors.New("it does not begin as a pack")
 	}
 	n := binary.BigEndian.Uint32(b[len(packMagic):])
 	if n > maxPackIndex {
@@ -142,7 +143,7 @@ func parseIndex(b []byte) (x packIndex, err error) {
 	}
 	index := b[packHead : packHead+n]
 	if crc64nvme.Checksum(index) != binary.BigEndian.Uint64(b[len(packMagic)+4:]) {
-		return x, fmt.Errorf("its index does not have its checksum")
+		return x, errors.New("its index does not have its checksum")
 	}
 	return decodeIndex(index)
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -37,7 +38,7 @@ func (c *Cluster) ParseMetadata() (m Metadata, err error) {
 	case "postgres", "postgresql":
 		u, err := url.Parse(c.Metadata)
 		if err != nil || u.Host == "" || strings.Trim(u.Path, "/") == "" {
-			return m, fmt.Errorf("not a URL such as postgres://USER@HOST:5432/DATABASE?sslmode=verify-full")
+			return m, errors.New("not a URL such as postgres://USER@HOST:5432/DATABASE?sslmode=verify-full")
 		}
 		if _, has := u.User.Password(); has || u.Query().Has("password") {
 			return m, errPassword
@@ -48,7 +49,7 @@ func (c *Cluster) ParseMetadata() (m Metadata, err error) {
 	return m, fmt.Errorf("%q is neither etcd://HOST:PORT,HOST:PORT (etcds:// for TLS) nor postgres://USER@HOST:PORT/DATABASE", c.Metadata)
 }
 
-var errPassword = fmt.Errorf("a password in it would be printed: set cluster.metadata_password, or OGW_CLUSTER_METADATA_PASSWORD")
+var errPassword = errors.New("a password in it would be printed: set cluster.metadata_password, or OGW_CLUSTER_METADATA_PASSWORD")
 
 // ParseObjects reads cluster.objects.
 func (c *Cluster) ParseObjects() (endpoint, bucket string, err error) {

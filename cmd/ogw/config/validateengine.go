@@ -21,8 +21,12 @@ func (c *Cluster) validateEngine(v *validator) {
 
 // validateEmbedded refuses what belongs to the shared engine alone.
 func (c *Cluster) validateEmbedded(v *validator) {
+	store := c.Store
+	if store == defaultStore {
+		store = "" // nobody set it
+	}
 	for _, x := range []struct{ key, value string }{
-		{"store", strings.TrimPrefix(c.Store, defaultStore)},
+		{"store", store},
 		{"metadata", c.Metadata}, {"metadata_password", c.MetadataPassword}, {"metadata_ca", c.MetadataCA},
 		{"metadata_cert", c.MetadataCert}, {"metadata_key", c.MetadataKey},
 		{"objects", c.Objects}, {"objects_region", c.ObjectsRegion}, {"objects_key", c.ObjectsKey},

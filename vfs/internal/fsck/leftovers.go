@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/internal/pause"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/quarantine"
 	"ogw/vfs/internal/record"
@@ -84,7 +85,7 @@ func (l *Leftovers) Run(ctx context.Context) {
 			return
 		}
 		l.blobs.Log.Warn("the search for blobs that an earlier process left fails, it is tried again", "err", err)
-		if !sleep(ctx, l.Pause) {
+		if pause.For(ctx, l.Pause) != nil {
 			return
 		}
 	}
@@ -103,8 +104,8 @@ func (l *Leftovers) Sweep(ctx context.Context) (removed int, err error) {
 			break
 		}
 		l.next = record.NextBlob(*last)
-		if !sleep(ctx, leftoverRest*time.Since(begun)) {
-			return removed, ctx.Err()
+		if err := pause.For(ctx, leftoverRest*time.Since(begun)); err != nil {
+			return removed, err
 		}
 	}
 	return removed, fserr.Map(l.blobs.KV.Update(ctx, func(t cluster.Txn) error {
@@ -137,16 +138,4 @@ func (l *Leftovers) page(ctx context.Context, from cluster.BlobID) (last *cluste
 		return nil, 0, err
 	}
 	return last, removed, nil
-}
-
-// sleep reports whether d passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/internal/pause"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 )
@@ -112,7 +113,7 @@ func (q *Blobs) Release(ctx context.Context, ids ...cluster.BlobID) (blobs int, 
 // Run looks for the files of what is found, and stores what could not be.
 func (q *Blobs) Run(ctx context.Context) {
 	failing := false
-	for rest := traceEvery; sleep(ctx, rest); {
+	for rest := traceEvery; pause.For(ctx, rest) == nil; {
 		begun := time.Now()
 		err := q.Trace(ctx, false)
 		if err == nil {

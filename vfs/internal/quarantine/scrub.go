@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/internal/pause"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 )
@@ -134,28 +135,18 @@ func (s *Scrubber) Run(ctx context.Context) {
 		s.mu.Unlock()
 		if wait > 0 {
 			// At the most an hour at a time: clocks jump.
-			if !sleep(ctx, min(wait, time.Hour)) {
+			if pause.For(ctx, min(wait, time.Hour)) != nil {
 				return
 			}
 			continue
 		}
 		if err := s.Pass(ctx, s.rate); err != nil && ctx.Err() == nil {
 			s.q.Log.Error("scrub fails, it is tried again", "err", err)
-			sleep(ctx, time.Minute)
+			_ = pause.For(ctx, time.Minute) // ctx is looked at below
 		}
 		if ctx.Err() != nil {
 			return
 		}
-	}
-}
-
-// sleep waits, and reports whether ctx is not over.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -225,7 +216,7 @@ func (s *Scrubber) verify(ctx context.Context, b *cluster.BlobInfo, rate int64) 
 		}
 	}
 	if rate > 0 {
-		sleep(ctx, time.Duration(float64(b.Size)/float64(rate)*float64(time.Second))-time.Since(begun))
+		_ = pause.For(ctx, time.Duration(float64(b.Size)/float64(rate)*float64(time.Second))-time.Since(begun))
 	}
 	return ctx.Err()
 }

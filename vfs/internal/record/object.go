@@ -16,7 +16,8 @@ type ObjectMeta struct {
 	Grants Grants
 }
 
-// tagsHeader is the one of the Headers under which tags are stored.
+// tagsHeader is the one of the Headers under which tags are stored: a name of the
+// stored form, which doors do not see (Tags).
 const tagsHeader = "X-Amz-Tagging"
 
 // Tags returns the tags in the form of a URL's query, "" if there are none.

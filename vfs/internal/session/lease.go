@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/internal/pause"
 	"ogw/vfs/internal/record"
 )
 
@@ -107,7 +108,7 @@ func (l *Lease) take(ctx context.Context) error {
 				"host", others[0].Host, "pid", others[0].PID, "wait", EvictAfter)
 			told = true
 		}
-		if err := sleep(ctx, lookEvery); err != nil {
+		if err := pause.For(ctx, lookEvery); err != nil {
 			return err
 		}
 	}
@@ -157,7 +158,7 @@ func (l *Lease) register(ctx context.Context, others []sighting) (done bool, err
 // run beats until ctx ends or the fence is gone.
 func (l *Lease) run(ctx context.Context) {
 	failing := false
-	for sleep(ctx, BeatEvery) == nil {
+	for pause.For(ctx, BeatEvery) == nil {
 		err := l.once(ctx)
 		switch {
 		case ctx.Err() != nil:

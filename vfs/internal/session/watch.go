@@ -114,14 +114,3 @@ func bootClock() time.Duration {
 	}
 	return time.Duration(ts.Nano())
 }
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
