@@ -79,7 +79,7 @@ type appending struct {
 // look returns the object as it is now, with all that this process wrote to it. The
 // transaction that appends looks again.
 func (a *appending) look(ctx context.Context) (n *record.Inode, err error) {
-	if err := a.fs.settleKey(ctx, a.key); err != nil {
+	if err := a.fs.flushKey(ctx, a.key); err != nil {
 		return nil, err
 	}
 	err = a.fs.view(ctx, func(r cluster.Reader) (err error) {

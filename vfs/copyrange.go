@@ -69,7 +69,7 @@ func (f *File) copyBytes(ctx context.Context, off int64, src *File, srcOff, n in
 // then names the source's bytes.
 func (f *File) copyByReference(ctx context.Context, off int64, src *File, srcOff, n int64) (int64, error) {
 	fs := f.fs
-	if err := fs.settle(ctx, src.of.ino); err != nil {
+	if err := fs.flushInode(ctx, src.of.ino); err != nil {
 		return 0, err
 	}
 	for {

@@ -129,7 +129,7 @@ func (f *File) markUnsaved() {
 // change runs one transaction over the flushed inode, which it stores with new
 // times and without privileges, as the kernel's file_modified does.
 func (f *File) change(ctx context.Context, fn func(t cluster.Txn, o *op, n *record.Inode, id ContentID) error) error {
-	if err := f.fs.settle(ctx, f.of.ino); err != nil {
+	if err := f.fs.flushInode(ctx, f.of.ino); err != nil {
 		return err
 	}
 	id, err := f.fs.ids.Take(ctx)

@@ -201,7 +201,7 @@ func firstDiff(a, b []byte) int {
 // checkCRC compares the stored checksum, if there is one.
 func checkCRC(t *testing.T, fs *FS, ino Ino, data []byte) {
 	t.Helper()
-	want(t, fs.settle(bg, ino), nil)
+	want(t, fs.flushInode(bg, ino), nil)
 	want(t, fs.view(bg, func(r cluster.Reader) error {
 		n, err := record.GetInode(r, ino)
 		if err == nil && n.Has(record.FlagCRC) && n.CRC != crc64nvme.Checksum(data) {

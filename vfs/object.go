@@ -111,32 +111,32 @@ func (fs *FS) HeadObject(ctx context.Context, name ObjectName, o GetOptions) (Ob
 	return info, err
 }
 
-// errUnsettled asks to flush what this process wrote to the inode first.
-var errUnsettled = errors.New("inode has unflushed writes")
+// errUnflushed asks to flush what this process wrote to the inode first.
+var errUnflushed = errors.New("inode has unflushed writes")
 
 // readObject calls fn with the inode of an object, in one snapshot that holds
 // all that this process wrote to it. fn may be called again.
 func (fs *FS) readObject(ctx context.Context, k *keypath.Key, fn func(r cluster.Reader, n *record.Inode) error) (*record.Inode, error) {
 	var n *record.Inode
-	var settled Ino
+	var flushed Ino
 	for {
 		mark := fs.session.Open.Mark()
 		err := fs.peek(ctx, func(r cluster.Reader) (err error) {
 			if n, err = fs.rights.Object(ctx, r, k, ActReadObject); err != nil {
 				return err
 			}
-			if n.Ino != settled && n.IsRegular() && (fs.opened(n.Ino) != nil || fs.session.Open.LeftSince(mark, n.Ino)) {
-				return errUnsettled
+			if n.Ino != flushed && n.IsRegular() && (fs.opened(n.Ino) != nil || fs.session.Open.LeftSince(mark, n.Ino)) {
+				return errUnflushed
 			}
 			return fn(r, n)
 		})
-		if !errors.Is(err, errUnsettled) {
+		if !errors.Is(err, errUnflushed) {
 			return n, err
 		}
-		if err := fs.settle(ctx, n.Ino); err != nil {
+		if err := fs.flushInode(ctx, n.Ino); err != nil {
 			return nil, err
 		}
-		settled = n.Ino
+		flushed = n.Ino
 	}
 }
 

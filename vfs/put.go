@@ -81,7 +81,7 @@ type publication struct {
 // flushes what this process wrote to the object,
 // so that preconditions are about all that was acknowledged.
 func (fs *FS) precheck(ctx context.Context, p *publication) error {
-	for settled := false; ; settled = true {
+	for flushed := false; ; flushed = true {
 		var open Ino
 		err := fs.view(ctx, func(r cluster.Reader) error {
 			at, err := keypath.Locate(r, p.key)
@@ -89,7 +89,7 @@ func (fs *FS) precheck(ctx context.Context, p *publication) error {
 				return err
 			}
 			j := fs.rights.OnKey(ctx, r, p.key, &at)
-			if open = 0; !settled && !objects.NoConditions(p.cond) && at.Entry != nil && fs.opened(at.Entry.Ino) != nil {
+			if open = 0; !flushed && !objects.NoConditions(p.cond) && at.Entry != nil && fs.opened(at.Entry.Ino) != nil {
 				open = at.Entry.Ino
 				return nil
 			}
@@ -102,7 +102,7 @@ func (fs *FS) precheck(ctx context.Context, p *publication) error {
 		if err != nil || open == 0 {
 			return err
 		}
-		if err := fs.settle(ctx, open); err != nil {
+		if err := fs.flushInode(ctx, open); err != nil {
 			return err
 		}
 	}

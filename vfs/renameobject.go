@@ -55,7 +55,7 @@ func (fs *FS) RenameObject(ctx context.Context, bucket, from, to string, o Renam
 	r := keyRenaming{fs: fs, from: &source, to: &target, cond: &o}
 	if !objects.NoConditions(&o.SourceCond) || !objects.NoConditions(&o.Cond) {
 		for _, k := range []*keypath.Key{&source, &target} { // conditions are about all that was acknowledged
-			if err := fs.settleKey(ctx, k); err != nil {
+			if err := fs.flushKey(ctx, k); err != nil {
 				return err
 			}
 		}
@@ -63,8 +63,8 @@ func (fs *FS) RenameObject(ctx context.Context, bucket, from, to string, o Renam
 	return fs.update(ctx, func(t cluster.Txn, o *op) error { return r.run(ctx, t, o) })
 }
 
-// settleKey flushes what this process wrote to the file under a key.
-func (fs *FS) settleKey(ctx context.Context, k *keypath.Key) error {
+// flushKey flushes what this process wrote to the file under a key.
+func (fs *FS) flushKey(ctx context.Context, k *keypath.Key) error {
 	var ino Ino
 	err := fs.view(ctx, func(r cluster.Reader) error {
 		at, err := keypath.Locate(r, k)
@@ -76,7 +76,7 @@ func (fs *FS) settleKey(ctx context.Context, k *keypath.Key) error {
 	if err != nil || ino == 0 {
 		return err
 	}
-	return fs.settle(ctx, ino)
+	return fs.flushInode(ctx, ino)
 }
 
 // keyRenaming is one RenameObject.

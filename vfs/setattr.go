@@ -58,7 +58,7 @@ func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a 
 	if set.Size != nil || set.timesSet() || set.setsID() {
 		// What was written before must not come after, with other times or to
 		// take the new setuid away.
-		if err := fs.settle(ctx, ino); err != nil {
+		if err := fs.flushInode(ctx, ino); err != nil {
 			return Attr{}, err
 		}
 	}

@@ -17,7 +17,7 @@ func (fs *FS) SetFlags(ctx context.Context, cred *Cred, ino Ino, flags FileFlags
 		return fmt.Errorf("%w: file flags %#x", ErrNotSupported, uint32(flags&^perm.AllFlags))
 	}
 	// What was written before must not be held back.
-	if err := fs.settle(ctx, ino); err != nil {
+	if err := fs.flushInode(ctx, ino); err != nil {
 		return err
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {

@@ -93,12 +93,12 @@ func (fs *FS) SyncInode(ctx context.Context, ino Ino) error {
 // 3.3.7) must change with it.
 func (fs *FS) Losses() uint64 { return fs.losses.Load() }
 
-// settle flushes what this process wrote to ino, if anything, so that a
+// flushInode stores what this process wrote to ino, if anything, so that a
 // transaction that follows sees all that was acknowledged. It comes before
 // changes of size and times, and before reading as an object or copying.
 // It is as durable as ctx asks. ErrStale is not reported here: the data is
 // gone already, and the writers learn of it.
-func (fs *FS) settle(ctx context.Context, ino Ino) error {
+func (fs *FS) flushInode(ctx context.Context, ino Ino) error {
 	of := fs.opened(ino)
 	if of == nil {
 		return nil
@@ -131,4 +131,6 @@ func (fs *FS) overlayAttr(a *Attr) {
 
 // Flush stores what was written to ino, as durably as ctx asks, and tells nobody
 // of what was lost before.
-func (fs *FS) Flush(ctx context.Context, ino Ino) error { return fs.settle(cluster.Relaxed(ctx), ino) }
+func (fs *FS) Flush(ctx context.Context, ino Ino) error {
+	return fs.flushInode(cluster.Relaxed(ctx), ino)
+}

@@ -94,7 +94,7 @@ func (fs *FS) SetXattr(ctx context.Context, cred *Cred, ino Ino, a Xattr, flags 
 		return ErrAttrTooLarge
 	}
 	value := append([]byte{}, a.Value...) // the store keeps it, the caller reuses it
-	if err := fs.settleCapability(ctx, ino, a.Name); err != nil {
+	if err := fs.flushForCapability(ctx, ino, a.Name); err != nil {
 		return err
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
@@ -135,7 +135,7 @@ func (fs *FS) RemoveXattr(ctx context.Context, cred *Cred, ino Ino, name string)
 	if err := xattr.CheckName(name); err != nil {
 		return err
 	}
-	if err := fs.settleCapability(ctx, ino, name); err != nil {
+	if err := fs.flushForCapability(ctx, ino, name); err != nil {
 		return err
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
@@ -160,13 +160,13 @@ func (fs *FS) RemoveXattr(ctx context.Context, cred *Cred, ino Ino, name string)
 	})
 }
 
-// settleCapability comes before a change of capabilities: what was written
+// flushForCapability comes before a change of capabilities: what was written
 // before revokes the old ones only.
-func (fs *FS) settleCapability(ctx context.Context, ino Ino, name string) error {
+func (fs *FS) flushForCapability(ctx context.Context, ino Ino, name string) error {
 	if name != xattr.Capability {
 		return nil
 	}
-	return fs.settle(ctx, ino)
+	return fs.flushInode(ctx, ino)
 }
 
 // xattrInode reads the inode whose attribute name cred is about to change.
@@ -218,7 +218,7 @@ func (fs *FS) virtualXattr(ctx context.Context, ino Ino, name string) ([]byte, e
 // etagOf returns the ETag of ino's content, what was written until now
 // included.
 func (fs *FS) etagOf(ctx context.Context, ino Ino) (tag ETag, err error) {
-	if err := fs.settle(ctx, ino); err != nil {
+	if err := fs.flushInode(ctx, ino); err != nil {
 		return "", err
 	}
 	err = fs.view(ctx, func(r cluster.Reader) error {

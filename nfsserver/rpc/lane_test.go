@@ -95,12 +95,12 @@ func TestQuickCalls(t *testing.T) {
 		}
 	}
 	// What is counted is counted behind the reply.
-	settled := func() bool {
+	counted := func() bool {
 		i := h.srv.Clients()[0]
 		return calls.Load() == count && in.Load() == int64(sent) && out.Load() == int64(received) &&
 			i.Calls == count && i.In == uint64(sent) && i.Out == uint64(received) && i.InFlight == 0
 	}
-	for end := time.Now().Add(time.Minute); !settled(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !counted(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("observed %d calls, %d bytes in, %d out, want %d, %d, %d; %+v",
 				calls.Load(), in.Load(), out.Load(), count, sent, received, h.srv.Clients()[0])
