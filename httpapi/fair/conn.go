@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,12 +19,14 @@ type conn struct {
 	// changes before the connection is handed out, or where it is served.
 	proxy bool
 	head  headCount
+	// rested is in which turn of the listener it began to wait for its next
+	// request; 0 while it serves one.
+	rested atomic.Int64
 
 	// Guarded by l.mu.
-	key        Key
-	counted    bool
-	yields     bool // is in l.idle
-	prev, next *conn
+	key     Key
+	counted bool
+	place   int // in l.conns, if counted
 
 	once sync.Once
 	err  error // of Close
@@ -115,35 +118,4 @@ func State(nc net.Conn, s http.ConnState) {
 		c.head.idles()
 		c.l.rest(c)
 	}
-}
-
-// idleList holds connections between two requests, the longest idle first.
-// It lies in the connections, so that a request allocates nothing.
-type idleList struct{ first, last *conn }
-
-func (i *idleList) push(c *conn) {
-	c.yields, c.prev, c.next = true, i.last, nil
-	if i.last == nil {
-		i.first = c
-	} else {
-		i.last.next = c
-	}
-	i.last = c
-}
-
-func (i *idleList) remove(c *conn) {
-	if !c.yields {
-		return
-	}
-	if c.prev == nil {
-		i.first = c.next
-	} else {
-		c.prev.next = c.next
-	}
-	if c.next == nil {
-		i.last = c.prev
-	} else {
-		c.next.prev = c.prev
-	}
-	c.yields, c.prev, c.next = false, nil, nil
 }

@@ -23,9 +23,18 @@
 // A client is an address until it proved to be a user. An IPv6 address counts
 // by its first 64 bits, which is what one subscriber gets.
 //
+// # Idle connections
+//
+// That a connection begins or ends a request is an atomic store of its own: the turn
+// in which it became idle, or none. Who needs room looks at all connections for the
+// longest idle one that may yield. One that becomes idle looks, after its store,
+// whether anybody waits, and who looks for room says before that it may have to
+// wait: one of the two sees the other.
+//
 // # Locks
 //
 // frameConn, then headCount, then Listener or Pool: those two have one lock each,
-// held for a map look-up; neither is taken while the other is held. Nothing blocks
+// and neither is taken while the other is held. A request takes none of a Listener,
+// and the Pool's for the part of its connection, without a look-up. Nothing blocks
 // under any but a reader of frameConn, which waits with its lock released.
 package fair

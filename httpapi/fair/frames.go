@@ -45,8 +45,6 @@ const (
 //     share, reading waits.
 type frameConn struct {
 	*tls.Conn
-	pool    *Pool
-	key     Key
 	limit   time.Duration
 	in, out frameScanner
 
@@ -63,12 +61,13 @@ type frameConn struct {
 	runBytes   int64               // what they cost
 	unread     int64               // of bodies
 	unanswered int                 // PING and SETTINGS without their ACK
-	held       int64               // of pool
+	share      Holder              // which all that is charged to
 	ended      bool
 }
 
 func newFrameConn(c *tls.Conn, pool *Pool, k Key, limit time.Duration) *frameConn {
-	f := &frameConn{Conn: c, pool: pool, limit: limit, key: k, open: map[uint32]struct{}{}}
+	f := &frameConn{Conn: c, limit: limit, open: map[uint32]struct{}{}}
+	f.share, _ = pool.Hold(k, 0)
 	f.wake = sync.NewCond(&f.mu)
 	f.in.skip = prefaceBytes
 	f.in.head, f.in.done = f.came, f.passed
@@ -106,21 +105,13 @@ func (f *frameConn) mustWait() bool {
 // is always possible. f.mu is held.
 func (f *frameConn) charge() bool {
 	if f.ended {
-		f.unread, f.starting, f.startBytes, f.running, f.runBytes, f.block = 0, 0, 0, 0, 0, false
+		return true
 	}
 	due := f.startBytes + f.runBytes + max(0, f.unread-leastUnread)
 	if f.block {
 		due += blockBytes
 	}
-	more := due - f.held
-	switch {
-	case more > 0 && !f.pool.Take(f.key, more):
-		return false
-	case more < 0:
-		f.pool.Give(f.key, -more)
-	}
-	f.held = due
-	return true
+	return f.share.Set(due)
 }
 
 // came is told the head of a frame. f.mu is held, as for passed and sent.
@@ -240,7 +231,7 @@ func (f *frameConn) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ended = true
-	f.charge()
+	f.share.End()
 	if f.forgive != nil {
 		f.forgive.Stop()
 	}

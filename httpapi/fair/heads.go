@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 )
 
 // The heads of requests cost memory before anybody is known, and much more than
@@ -31,22 +32,25 @@ const (
 
 // headCount charges the incomplete head of a connection to its client. What a
 // connection sends counts from its beginning, or the end of a request, until
-// net/http has a complete head; the request that runs then counts until the
-// connection is idle. Without a share for a head the connection ends.
+// Heads has the request, which then counts until the connection is idle. Without
+// a share for a head the connection ends.
 type headCount struct {
+	mu     sync.Mutex // see the package's lock order
 	pool   *Pool
-	client func() Key
+	key    Key    // whose connection it is
+	remote string // and its address, as requests have it
+	by     Key    // whose part share is
+	share  Holder
 
-	mu       sync.Mutex // see the package's lock order
-	off      bool       // a request runs, or frames count
-	frames   framing    // with HTTP/2
+	off      bool // a request runs, or frames count
+	ended    bool // the connection was closed
+	frames   framing
 	tls      bool
 	clear    bool // what came of the head is not encrypted
-	idle     bool // net/http waits for the next request
-	unread   bool // and nothing came since the last
-	deadline bool // and it has set the deadline of that wait
-	by       Key
-	held     int64
+	deadline bool // net/http has set that of its wait for the next request
+	// waiting is whether it waits for that, and nothing came since the last. It is
+	// written with mu held.
+	waiting atomic.Bool
 }
 
 // framing counts the requests of a connection instead, with HTTP/2.
@@ -62,11 +66,11 @@ type framing interface {
 func (h *headCount) came(p []byte) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.unread = false
+	h.waiting.Store(false)
 	if h.off {
 		return true
 	}
-	if h.held == 0 {
+	if h.share.held == 0 {
 		h.clear = !h.tls && p[0] != tlsHandshake
 	}
 	if h.clear {
@@ -103,17 +107,29 @@ var (
 	lengthField = []byte("Content-Length")
 )
 
+// is tells whose connection it is, and from which address.
+func (h *headCount) is(k Key, remote string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.key, h.remote = k, remote
+}
+
 // charge is for the holder of mu.
 func (h *headCount) charge(n int) bool {
-	if h.held == 0 {
-		h.by = h.client()
+	if h.ended {
+		return true // nobody would give it back
 	}
-	cost := int64(n) * headFactor
-	if !h.pool.Take(h.by, cost) {
-		return false
+	h.lend(h.key)
+	return h.share.Set(h.share.held + int64(n)*headFactor)
+}
+
+// lend makes share that of k. mu is held.
+func (h *headCount) lend(k Key) {
+	if h.share.part == nil || h.by != k {
+		h.share.End()
+		h.by = k
+		h.share, _ = h.pool.Hold(k, 0)
 	}
-	h.held += cost
-	return true
 }
 
 // waits is told that net/http sets a deadline for reading, and reports whether the
@@ -121,16 +137,16 @@ func (h *headCount) charge(n int) bool {
 // when there are bytes of another request. If none came in between, it had read
 // them with the request before.
 func (h *headCount) waits() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.idle || !h.unread {
+	if !h.waiting.Load() {
 		return true
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if !h.deadline {
 		h.deadline = true
 		return true
 	}
-	h.idle = false
+	h.waiting.Store(false)
 	carried := carriedBytes
 	if h.tls {
 		carried += carriedTLS
@@ -143,32 +159,25 @@ func (h *headCount) greeted() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tls = true
-	h.give()
+	h.share.Set(0)
 }
 
-// complete is told that a head has all come. Nothing counts until the connection
-// is idle.
+// complete is told that a head has all come. Nothing more counts until the
+// connection is idle.
 func (h *headCount) complete() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.off, h.idle = true, false
-	h.give()
-}
-
-// give is for the holder of mu.
-func (h *headCount) give() {
-	if h.held > 0 {
-		h.pool.Give(h.by, h.held)
-		h.held = 0
-	}
+	h.off = true
+	h.waiting.Store(false)
 }
 
 // framed leaves the counting to f.
 func (h *headCount) framed(f framing) {
-	h.complete()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.frames = f
+	h.off, h.frames = true, f
+	h.waiting.Store(false)
+	h.share.Set(0)
 }
 
 // framing returns who counts instead. h may be nil.
@@ -183,17 +192,31 @@ func (h *headCount) framing() framing {
 
 // forget gives back what a closed connection held.
 func (h *headCount) forget() {
-	h.complete()
-	if f := h.framing(); f != nil {
+	h.mu.Lock()
+	h.ended = true
+	h.share.End()
+	f := h.frames
+	h.mu.Unlock()
+	if f != nil {
 		f.end()
 	}
 }
 
-// runs is told what the request costs that runs, until the connection is idle.
-func (h *headCount) runs(k Key, cost int64) {
+// runs is told of a request that runs until the connection is idle, of which
+// client, and what it costs from here on. It reports whether the client has a
+// share for it.
+func (h *headCount) runs(remote string, cost int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.by, h.held = k, cost
+	if h.ended {
+		return true // nobody is answered
+	}
+	k := h.key
+	if remote != h.remote {
+		k = Address(remote) // which a proxy told
+	}
+	h.lend(k)
+	return h.share.Set(cost)
 }
 
 // idles is told that what comes from here on is a head.
@@ -201,8 +224,9 @@ func (h *headCount) idles() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.frames == nil {
-		h.give()
-		h.off, h.idle, h.unread, h.deadline = false, true, true, false
+		h.share.Set(0)
+		h.off, h.deadline = false, false
+		h.waiting.Store(true)
 	}
 }
 
@@ -214,7 +238,7 @@ var errHeadShare = errors.New("the client's share of memory for request heads is
 // of HTTP/2 is reset, since a client that takes no answer would hold all the same.
 func Heads(next http.Handler, pool *Pool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		k, cost := Address(r.RemoteAddr), headCost(r)
+		cost := headCost(r)
 		h, _ := r.Context().Value(headKey{}).(*headCount)
 		if f := h.framing(); f != nil {
 			if !f.runs(cost) {
@@ -223,16 +247,15 @@ func Heads(next http.Handler, pool *Pool) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if !pool.Take(k, cost) {
+		if h == nil { // of no Listener
+			h = &headCount{pool: pool, key: Address(r.RemoteAddr), remote: r.RemoteAddr}
+			defer h.forget()
+		}
+		if !h.runs(r.RemoteAddr, cost) {
 			w.Header().Set("Connection", "close")
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, errHeadShare.Error(), http.StatusServiceUnavailable)
 			return
-		}
-		if h != nil {
-			h.runs(k, cost)
-		} else {
-			defer pool.Give(k, cost)
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pires/go-proxyproto"
@@ -16,9 +17,6 @@ const (
 	parkPart = 8
 	// parkTime is how long a connection waits so, before it is dropped.
 	parkTime = 10 * time.Second
-	// maxIdleLook bounds how many idle connections are looked at for one
-	// that should yield.
-	maxIdleLook = 64
 	// proxyHeaderTime bounds the wait for the header of a proxy, which sends
 	// it at once.
 	proxyHeaderTime = 10 * time.Second
@@ -53,10 +51,13 @@ type Listener struct {
 	ended chan struct{}
 	err   error // of accepting; set before ended is closed
 
+	turns   atomic.Int64 // of connections that became idle
+	waiting atomic.Int64 // those in parked, and one that may be the next
+
 	mu     sync.Mutex
 	free   int
 	held   map[Key]int
-	idle   idleList
+	conns  []*conn // handed out, in no order
 	parked []*conn
 	closed bool
 }
@@ -92,10 +93,10 @@ func (l *Listener) Close() error {
 	<-l.ended
 	l.mu.Lock()
 	l.closed = true
-	waiting := l.parked
-	l.parked = nil
+	parked := l.parked
+	l.keepParked(nil)
 	l.mu.Unlock()
-	for _, c := range waiting {
+	for _, c := range parked {
 		_ = c.Close()
 	}
 	for {
@@ -125,7 +126,7 @@ func (l *Listener) run() {
 	}
 }
 
-// passes tells whether accepting goes on after err.
+// passes reports whether accepting goes on after err.
 func passes(err error) bool {
 	ne, ok := err.(interface{ Temporary() bool })
 	return ok && ne.Temporary()
@@ -134,8 +135,9 @@ func passes(err error) bool {
 // wrap finds out whose connection it is, without waiting for the client.
 func (l *Listener) wrap(nc net.Conn) *conn {
 	c := &conn{Conn: nc, l: l}
-	c.head.pool, c.head.client = l.o.Heads, c.client
+	c.head.pool = l.o.Heads
 	remote := nc.RemoteAddr()
+	defer func() { c.head.is(c.key, remote.String()) }()
 	if known, ok := remote.(interface{ User() string }); ok && known.User() != "" {
 		c.key = User(known.User()) // of this machine, whatever the address
 		return c
@@ -161,7 +163,8 @@ func within(list []netip.Prefix, a netip.Addr) bool {
 // admit hands c out, makes it wait, or drops it.
 func (l *Listener) admit(c *conn) {
 	l.mu.Lock()
-	victim, ok := l.room(c)
+	l.waiting.Add(1) // before the look: who rests after it looks for c
+	victim, ok := l.room(c, l.conns)
 	park := !ok && l.mayPark(c)
 	switch {
 	case ok:
@@ -170,6 +173,7 @@ func (l *Listener) admit(c *conn) {
 		l.parked = append(l.parked, c)
 		time.AfterFunc(parkTime, func() { l.giveUp(c) })
 	}
+	l.keepParked(l.parked)
 	l.mu.Unlock()
 	if victim != nil {
 		_ = victim.Close()
@@ -181,38 +185,57 @@ func (l *Listener) admit(c *conn) {
 	}
 }
 
-// room tells whether c may be handed out, and which connection yields to it.
-// The victim's place is free already. l.mu is held.
-func (l *Listener) room(c *conn) (victim *conn, ok bool) {
+// keepParked makes list what is parked. l.mu is held.
+func (l *Listener) keepParked(list []*conn) {
+	l.parked = list
+	l.waiting.Store(int64(len(list)))
+}
+
+// room reports whether c may be handed out, and which of some connections yields to
+// it: the longest idle one of those that may. The victim's place is free already.
+// l.mu is held.
+func (l *Listener) room(c *conn, some []*conn) (victim *conn, ok bool) {
 	held := l.held[c.key]
 	within := c.proxy || held < l.free || held < l.floor
 	if within && l.free > 0 {
 		return nil, true
 	}
-	victim = l.idle.first
-	for looked := 0; victim != nil && looked < maxIdleLook; looked++ {
-		if victim.key == c.key || within && l.held[victim.key] > held {
+	for {
+		var rested int64
+		for _, v := range some {
+			since := v.rested.Load()
+			if since > 0 && v.counted && (victim == nil || since < rested) && (v.key == c.key || within && l.held[v.key] > held) {
+				victim, rested = v, since
+			}
+		}
+		if victim == nil {
+			return nil, false
+		}
+		if victim.rested.CompareAndSwap(rested, 0) {
 			l.leave(victim)
 			return victim, true
 		}
-		victim = victim.next
+		victim = nil // it serves again
 	}
-	return nil, false
 }
 
 // enter counts c, and leave takes it off. l.mu is held.
 func (l *Listener) enter(c *conn) {
-	c.counted = true
+	c.counted, c.place = true, len(l.conns)
+	l.conns = append(l.conns, c)
 	l.free--
 	l.held[c.key]++
 }
 
 func (l *Listener) leave(c *conn) {
-	l.idle.remove(c)
 	if !c.counted {
 		return
 	}
 	c.counted = false
+	last := l.conns[len(l.conns)-1]
+	last.place, l.conns[c.place] = c.place, last
+	l.conns[len(l.conns)-1] = nil
+	l.conns = l.conns[:len(l.conns)-1]
 	l.free++
 	if l.held[c.key]--; l.held[c.key] == 0 {
 		delete(l.held, c.key)
@@ -235,7 +258,7 @@ func (l *Listener) mayPark(c *conn) bool {
 func (l *Listener) release(c *conn) {
 	l.mu.Lock()
 	l.leave(c)
-	l.parked = slices.DeleteFunc(l.parked, func(p *conn) bool { return p == c })
+	l.keepParked(slices.DeleteFunc(l.parked, func(p *conn) bool { return p == c }))
 	l.mu.Unlock()
 	l.unpark()
 }
@@ -250,16 +273,17 @@ func (l *Listener) giveUp(c *conn) {
 	}
 }
 
-// unpark hands out what waited, in order, as far as there is room.
-func (l *Listener) unpark() {
-	for {
+// unpark hands out what waited, in order, as far as there is room, or some that are
+// idle yield.
+func (l *Listener) unpark(some ...*conn) {
+	for l.waiting.Load() > 0 {
 		l.mu.Lock()
 		var next, victim *conn
 		for i, c := range l.parked {
-			v, ok := l.room(c)
+			v, ok := l.room(c, some)
 			if ok {
 				next, victim = c, v
-				l.parked = slices.Delete(l.parked, i, i+1)
+				l.keepParked(slices.Delete(l.parked, i, i+1))
 				l.enter(c)
 				break
 			}
@@ -281,9 +305,7 @@ func (l *Listener) busy(c *conn) {
 		l.identify(c) // its header was read
 		return
 	}
-	l.mu.Lock()
-	l.idle.remove(c)
-	l.mu.Unlock()
+	c.rested.Store(0)
 }
 
 // identify counts a proxy's connection as that of the client it names, and
@@ -291,6 +313,8 @@ func (l *Listener) busy(c *conn) {
 func (l *Listener) identify(c *conn) {
 	key := Address(c.RemoteAddr().String())
 	c.proxy = false
+	c.head.is(key, c.RemoteAddr().String())
+	c.rested.Store(0)
 	l.mu.Lock()
 	over := false
 	if c.counted {
@@ -305,15 +329,9 @@ func (l *Listener) identify(c *conn) {
 	}
 }
 
-// rest is told that c waits for its next request.
+// rest is told that c waits for its next request. Whoever waits for a connection
+// may have it.
 func (l *Listener) rest(c *conn) {
-	l.mu.Lock()
-	if c.counted && !c.yields {
-		l.idle.push(c)
-	}
-	waiting := len(l.parked) > 0
-	l.mu.Unlock()
-	if waiting {
-		l.unpark()
-	}
+	c.rested.Store(l.turns.Add(1))
+	l.unpark(c)
 }

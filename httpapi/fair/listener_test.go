@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -32,7 +34,7 @@ func web(t *testing.T, o Limits) string {
 	t.Cleanup(func() {
 		srv.Close()
 		<-ended
-		if l.free != o.Connections || len(l.held) != 0 || l.idle.first != nil {
+		if l.free != o.Connections || len(l.held) != 0 || len(l.conns) != 0 {
 			t.Errorf("%d of %d free after the end, %v", l.free, o.Connections, l.held)
 		}
 		empty(t, o.Heads)
@@ -127,6 +129,150 @@ func TestParked(t *testing.T) {
 	}()
 	if _, err := ask(late, ""); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// parkedServer serves 8 connections of 127.0.0.1, whose requests run until end is
+// closed, and has a ninth one wait for room.
+func parkedServer(t *testing.T, request string) (l *Listener, late net.Conn, end chan struct{}) {
+	t.Helper()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l = Listen(inner, Limits{Connections: 8})
+	running := make(chan struct{}, 16)
+	end = make(chan struct{})
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.RemoteAddr, "127.0.0.1:") {
+			running <- struct{}{}
+			<-end
+		}
+		fmt.Fprint(w, "done")
+	})
+	srv := &http.Server{Handler: Heads(h, l.o.Heads), ConnState: State, ConnContext: ConnContext, ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute}
+	go func() { _ = srv.Serve(l) }()
+	t.Cleanup(func() { srv.Close() })
+	for range 8 {
+		fmt.Fprint(dial(t, inner.Addr().String(), "127.0.0.1"), request)
+		<-running
+	}
+	late = dial(t, inner.Addr().String(), "127.0.0.2")
+	for l.waiting.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	return l, late, end
+}
+
+// Who waits for room gets that of a connection which becomes idle.
+func TestParkedGetsIdle(t *testing.T) {
+	_, late, end := parkedServer(t, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+	time.AfterFunc(50*time.Millisecond, func() { close(end) })
+	if got, err := ask(late, ""); got != "done" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A connection that yields though its next request is there already leaves nothing
+// behind: neither a charge for that request's head, nor its place twice.
+func TestYieldBetweenPipelined(t *testing.T) {
+	request := "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+	l, late, end := parkedServer(t, request+request)
+	close(end)
+	if got, err := ask(late, ""); got != "done" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	late.Close()
+	empty(t, l.o.Heads)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.free != l.o.Connections-len(l.conns) {
+		t.Errorf("%d free beside %d connections", l.free, len(l.conns))
+	}
+}
+
+// One that was taken off is nobody's room any more.
+func TestTakenOffYieldsNothing(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := Listen(inner, Limits{Connections: 1})
+	defer l.Close()
+	gone, next := &conn{l: l, key: User("a")}, &conn{l: l, key: User("a")}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.enter(&conn{l: l, key: User("b")})
+	gone.rested.Store(l.turns.Add(1))
+	if victim, ok := l.room(next, []*conn{gone}); ok {
+		t.Errorf("room of %v, which has none", victim)
+	}
+}
+
+// The longest idle connection yields first.
+func TestLongestIdleYields(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, idle := inner.Addr().String(), make(chan struct{}, 16)
+	srv := &http.Server{Handler: http.NotFoundHandler(), ConnContext: ConnContext, ConnState: func(c net.Conn, s http.ConnState) {
+		State(c, s)
+		if s == http.StateIdle {
+			idle <- struct{}{}
+		}
+	}}
+	l := Listen(inner, Limits{Connections: 8})
+	go func() { _ = srv.Serve(l) }()
+	defer srv.Close()
+	var held []net.Conn
+	for range 8 {
+		held = append(held, dial(t, addr, "127.0.0.1"))
+	}
+	for _, i := range []int{3, 0, 1, 2, 4, 5, 6, 7, 0} {
+		if _, err := ask(held[i], ""); err != nil {
+			t.Fatal(i, err)
+		}
+		<-idle
+	}
+	for range 2 {
+		if _, err := ask(dial(t, addr, "127.0.0.2"), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, c := range held {
+		if _, err := ask(c, ""); (err != nil) != (i == 3 || i == 1) {
+			t.Errorf("connection %d: %v", i, err)
+		}
+	}
+}
+
+// More clients than places come and go: each connects, and nothing is counted in the
+// end.
+func TestManyMoreThanPlaces(t *testing.T) {
+	addr := web(t, Limits{Connections: 16})
+	var wg sync.WaitGroup
+	var failed atomic.Int64
+	for i := range 48 {
+		wg.Go(func() {
+			for range 20 {
+				c, err := net.Dial("tcp", addr)
+				if err != nil {
+					failed.Add(1)
+					return
+				}
+				for range 1 + i%3 {
+					if _, err := ask(c, ""); err != nil {
+						break // it yielded
+					}
+				}
+				c.Close()
+			}
+		})
+	}
+	wg.Wait()
+	if failed.Load() > 0 {
+		t.Errorf("%d could not connect", failed.Load())
 	}
 }
 

@@ -48,3 +48,51 @@ func (p *Pool) InUse() int64 {
 	defer p.mu.Unlock()
 	return p.tally.Held()
 }
+
+// Holder is one user of a client's part of a Pool, which it needs not look up to
+// take and give. Whoever has it guards it; the zero value holds nothing.
+type Holder struct {
+	pool *Pool
+	part *share.Part[Key]
+	held int64
+}
+
+// Hold takes n units for k, and reports whether there were enough. End must follow.
+func (p *Pool) Hold(k Key, n int64) (h Holder, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h = Holder{pool: p, part: p.tally.Join(k)}
+	if ok = p.tally.Grow(h.part, n); ok {
+		h.held = n
+	}
+	return h, ok
+}
+
+// Set makes n what is held, and reports whether the client may have so much. Less is
+// always possible.
+func (h *Holder) Set(n int64) bool {
+	if n == h.held {
+		return true
+	}
+	h.pool.mu.Lock()
+	defer h.pool.mu.Unlock()
+	if more := n - h.held; more < 0 {
+		h.pool.tally.Shrink(h.part, -more)
+	} else if !h.pool.tally.Grow(h.part, more) {
+		return false
+	}
+	h.held = n
+	return true
+}
+
+// End gives all back.
+func (h *Holder) End() {
+	if h.part == nil {
+		return
+	}
+	h.pool.mu.Lock()
+	defer h.pool.mu.Unlock()
+	h.pool.tally.Shrink(h.part, h.held)
+	h.pool.tally.Leave(h.part)
+	*h = Holder{}
+}

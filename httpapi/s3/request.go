@@ -30,7 +30,7 @@ type request struct {
 	info       vfs.BucketInfo // of the bucket, if the right to it was asked for
 	values     []string       // backs header values
 	slotOf     fair.Key       // who holds the slot of this request
-	slotted    bool
+	slot       fair.Holder
 	memory     int64 // taken of documents
 	eager      bool  // for a document that is decoded
 
@@ -79,8 +79,9 @@ func (q *request) takeDecoded(n int64) error {
 // enter takes a slot for the request: nothing is held, and no body is read,
 // for one that is not authenticated and may not do what it asks for.
 func (q *request) enter() error {
+	var ok bool
 	q.slotOf = q.client()
-	if q.slotted = q.slots.Take(q.slotOf, 1); !q.slotted {
+	if q.slot, ok = q.slots.Hold(q.slotOf, 1); !ok {
 		return newError(codeSlowDown)
 	}
 	return nil
@@ -96,10 +97,7 @@ func (q *request) leave() {
 		eager.End()
 		q.eager = false
 	}
-	if q.slotted {
-		q.slots.Give(q.slotOf, 1)
-		q.slotted = false
-	}
+	q.slot.End()
 }
 
 // client is by whom slots and memory are counted: the user, else the address.
@@ -117,7 +115,8 @@ func (q *request) become(id identity) {
 	if q.op == nil {
 		return
 	}
-	q.keys = conditionKeys{r: q.r, q: q.q, header: q.r.Header, region: q.region(), now: q.cfg.Now, claim: q.keys.claim}
+	k := &q.keys // its claim is there
+	k.r, k.q, k.header, k.tags, k.region, k.now = q.r, q.q, q.r.Header, nil, q.region(), q.cfg.Now
 	q.call = vfs.Call{Act: vfs.ActWriteObject, Values: &q.keys} // a form's
 	if q.op.needs >= 0 {
 		q.call.Act, q.call.Action = vfs.Action(q.op.needs), policyActions[q.op.name]

@@ -6,6 +6,8 @@
 //	   └─── Holder of client b ── waiting
 //	   ring: the clients that wait, each in its turn
 //
+// Who takes and gives often joins, and has its client's Holder or Part at hand.
+//
 // The rule is that of switches which share their memory among ports (Choudhury
 // and Hahne, "Dynamic queue length thresholds", 1998): a client may hold as
 // much as is still free. One alone gets half, two get a third each, and

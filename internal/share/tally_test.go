@@ -33,8 +33,8 @@ func TestTally(t *testing.T) {
 	for range 500 {
 		tally.Give(first, 1)
 	}
-	if tally.Held() != held-500 || len(tally.held) != 5 {
-		t.Errorf("%d held by %d", tally.Held(), len(tally.held))
+	if tally.Held() != held-500 || len(tally.parts) != 5 {
+		t.Errorf("%d held by %d", tally.Held(), len(tally.parts))
 	}
 	// What was there before a restart counts, even over the size.
 	small := NewTally[subscriber.Key](2, 1)
@@ -48,5 +48,32 @@ func TestTally(t *testing.T) {
 	small.Give(first, 1)
 	if !small.Take(second, 1) {
 		t.Error("no place of two")
+	}
+}
+
+// TestPart: what a client takes through its Part and by its name is one share, and
+// the Part is there for as long as somebody uses it.
+func TestPart(t *testing.T) {
+	tally := NewTally[string](100, 10)
+	p, same := tally.Join("a"), tally.Join("a")
+	if p != same {
+		t.Fatal("two parts of one client")
+	}
+	if !tally.Grow(p, 30) || !tally.Take("a", 20) || tally.Grow(p, 1) || tally.Take("a", 1) {
+		t.Error("alone it gets half, however it asks")
+	}
+	tally.Shrink(p, 30)
+	tally.Give("a", 20)
+	tally.Leave(same)
+	if tally.Join("a") != p {
+		t.Error("a part went that was used")
+	}
+	tally.Leave(p)
+	tally.Leave(p)
+	if len(tally.parts) > 0 || tally.Held() > 0 {
+		t.Errorf("%d held by %d after the end", tally.Held(), len(tally.parts))
+	}
+	if b := tally.Join("b"); !tally.Grow(b, 50) || tally.Grow(b, 1) {
+		t.Error("a new client does not get its half")
 	}
 }
