@@ -1,10 +1,12 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"runtime"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -71,15 +73,40 @@ func newMeters(version string) *meters {
 // http returns what a door tells of its requests. Operations are a closed
 // set: doors name them, clients do not.
 func (m *meters) http(gateway string) func(*httpapi.Record) {
+	var known sync.Map // of answer, *series
 	return func(r *httpapi.Record) {
-		op := r.Operation
-		if op == "" {
-			op = "unknown" // refused before it was understood
+		a := answer{r.Operation, r.Status}
+		s, ok := known.Load(a)
+		if !ok {
+			s, _ = known.LoadOrStore(a, m.series(gateway, a))
 		}
-		m.seconds.WithLabelValues(gateway, op).Observe(r.Duration.Seconds())
-		m.sent.WithLabelValues(gateway, op).Add(float64(r.BytesOut))
-		m.requests.WithLabelValues(gateway, op, strconv.Itoa(r.Status)).Inc()
+		s.(*series).count(r)
 	}
+}
+
+// answer is what a door's metrics tell apart.
+type answer struct {
+	operation string
+	status    int
+}
+
+// series are the metrics of one kind of answer: to find them costs more than to
+// count in them.
+type series struct {
+	seconds        prometheus.Observer
+	sent, requests prometheus.Counter
+}
+
+func (m *meters) series(gateway string, a answer) *series {
+	op := cmp.Or(a.operation, "unknown") // refused before it was understood
+	return &series{m.seconds.WithLabelValues(gateway, op), m.sent.WithLabelValues(gateway, op),
+		m.requests.WithLabelValues(gateway, op, strconv.Itoa(a.status))}
+}
+
+func (s *series) count(r *httpapi.Record) {
+	s.seconds.Observe(r.Duration.Seconds())
+	s.sent.Add(float64(r.BytesOut))
+	s.requests.Inc()
 }
 
 // fuse is told of the requests of mounts.

@@ -1,0 +1,49 @@
+package server
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"ogw/httpapi"
+)
+
+// TestMetersByAnswer: operations and statuses count apart, each request once, and
+// counting allocates at most the key.
+func TestMetersByAnswer(t *testing.T) {
+	m := newMeters("test")
+	count := m.http("s3")
+	for range 3 {
+		count(&httpapi.Record{Operation: "GetObject", Status: 200, BytesOut: 10, Duration: time.Millisecond})
+	}
+	count(&httpapi.Record{Operation: "GetObject", Status: 404})
+	count(&httpapi.Record{Status: 400})
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	for _, line := range []string{
+		`ogw_http_requests_total{gateway="s3",operation="GetObject",status="200"} 3`,
+		`ogw_http_requests_total{gateway="s3",operation="GetObject",status="404"} 1`,
+		`ogw_http_requests_total{gateway="s3",operation="unknown",status="400"} 1`,
+		`ogw_http_response_bytes_total{gateway="s3",operation="GetObject"} 30`,
+		`ogw_http_request_seconds_count{gateway="s3",operation="GetObject"} 4`,
+	} {
+		if !strings.Contains(w.Body.String(), line+"\n") {
+			t.Errorf("%s is not there", line)
+		}
+	}
+	r := &httpapi.Record{Operation: "GetObject", Status: 200}
+	if n := testing.AllocsPerRun(100, func() { count(r) }); n > 1 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkMeters(b *testing.B) {
+	count, r := newMeters("test").http("s3"), &httpapi.Record{Operation: "HeadObject", Status: 200}
+	b.ReportAllocs()
+	for b.Loop() {
+		count(r)
+	}
+}
