@@ -21,7 +21,8 @@ func ETagOf(n *record.Inode) ETag {
 		hex.Encode(b, sum)
 		return ETag(strconv.AppendInt(append(b, '-'), int64(n.Object.NParts), 10))
 	case len(sum) > 0:
-		return ETag(hex.EncodeToString(sum))
+		var text [2 * len(emptyMD5)]byte
+		return ETag(hex.AppendEncode(text[:0], sum))
 	case n.IsDir() && n.Size == 0:
 		return ETag(hex.EncodeToString(emptyMD5[:]))
 	default:
