@@ -16,12 +16,20 @@ const (
 	watchBytes = 256 << 10
 	// watchStep is how often it does.
 	watchStep = time.Second
+	// leastEarned is from where on a write puts its deadline off. Less is an answer
+	// without a body: the records of TLS, which cut large writes, are longer.
+	leastEarned = 1 << 10
 )
 
 // LazyDeadlines returns l, whose connections spare the timers of deadlines
 // that move on. net/http and Frame set and clear several in each request, and
-// none of them comes: a deadline that is put off leaves the timer as it is, and
-// who is woken by a timer that was put off waits again.
+// none of them comes: a deadline is given to the connection by the call that it
+// could end, one that is put off leaves the timer as it is, and who is woken by a
+// timer that was put off waits again.
+//
+// The read of one byte by which net/http learns, while a request runs, that its
+// client is gone waits for noticeAfter before it is made. Another read of one byte, at
+// the end of a full buffer, is late by that.
 //
 // The bytes of a write put its deadline off, each by its time at MinRate, to
 // StallTime from now at the most: a large write lasts while its client takes
@@ -61,6 +69,7 @@ type lazyConn struct {
 // Close implements net.Conn.
 func (c *lazyConn) Close() error {
 	c.unsent.Closes()
+	c.read.closes()
 	return c.Conn.Close()
 }
 
@@ -70,6 +79,10 @@ func newLazyConn(c net.Conn, stall time.Duration) *lazyConn {
 
 // Read implements net.Conn.
 func (c *lazyConn) Read(p []byte) (int, error) {
+	if !c.read.begin(len(p) == 1) {
+		return 0, os.ErrDeadlineExceeded
+	}
+	defer c.read.end()
 	for {
 		n, err := c.Conn.Read(p)
 		if n > 0 {
@@ -83,6 +96,10 @@ func (c *lazyConn) Read(p []byte) (int, error) {
 
 // Write implements net.Conn.
 func (c *lazyConn) Write(p []byte) (written int, err error) {
+	if !c.write.begin(false) {
+		return 0, os.ErrDeadlineExceeded
+	}
+	defer c.write.end()
 	c.unsent.Writes(len(p))
 	for {
 		if len(p)-written >= watchBytes {
@@ -120,7 +137,7 @@ func (c *lazyConn) CloseWrite() error {
 func (c *lazyConn) NetConn() net.Conn { return c.Conn }
 
 // lazyDeadline is the deadline of one direction. The one that the connection
-// has, armed, is never later than the one wanted.
+// has, armed, is never later than the one wanted while a call is under way.
 type lazyDeadline struct {
 	apply func(time.Time) error // to the connection
 	stall time.Duration         // bytes put it off so far from now at the most
@@ -128,6 +145,8 @@ type lazyDeadline struct {
 	mu     sync.Mutex
 	wanted time.Time // zero: none
 	armed  time.Time // zero: none
+	calls  int       // under way in the connection
+	notice notice
 }
 
 // set is SetDeadline of the direction.
@@ -135,16 +154,56 @@ func (d *lazyDeadline) set(t time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.wanted = t
-	switch {
-	case d.armed.IsZero() && t.IsZero():
-		return nil
-	case d.armed.Before(started):
-		// None, or the one long past by which net/http ends its read between
-		// requests: it would fail the next call.
-	case t.IsZero() || !t.Before(d.armed):
+	if d.ended() {
+		d.notice.release()
+	}
+	if d.calls == 0 || d.covered() {
 		return nil
 	}
 	return d.arm()
+}
+
+// begin is told that a call follows, which waits for noticeAfter first if it is
+// only to notice an end. It reports false after the deadline by which net/http
+// ends a read.
+func (d *lazyDeadline) begin(notices bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if notices && !d.ended() && d.notice.starts(d.tick) {
+		d.mu.Unlock()
+		<-d.notice.over
+		d.mu.Lock()
+	}
+	if d.ended() {
+		return false
+	}
+	d.calls++
+	if !d.covered() {
+		_ = d.arm() // what is wrong with the connection, the call tells
+	}
+	return true
+}
+
+// end is told that the call is over.
+func (d *lazyDeadline) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls--
+}
+
+// ended reports whether the deadline wanted is the one long past by which
+// net/http ends its read. mu is held.
+func (d *lazyDeadline) ended() bool { return !d.wanted.IsZero() && d.wanted.Before(started) }
+
+// covered reports whether the deadline that is armed will do. mu is held.
+func (d *lazyDeadline) covered() bool {
+	switch {
+	case d.armed.IsZero():
+		return d.wanted.IsZero()
+	case d.armed.Before(started):
+		return false // it would fail the next call
+	}
+	return d.wanted.IsZero() || !d.wanted.Before(d.armed)
 }
 
 // watch has the call that follows woken within watchStep, if it has a deadline.
@@ -166,9 +225,12 @@ func (d *lazyDeadline) watch() {
 
 // earned puts the deadline off for n bytes that moved.
 func (d *lazyDeadline) earned(n int) {
+	if n < leastEarned {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if n == 0 || d.wanted.IsZero() {
+	if d.wanted.IsZero() {
 		return
 	}
 	later, most := d.wanted.Add(time.Duration(n)*(time.Second/MinRate)), time.Now().Add(d.stall)
@@ -188,7 +250,7 @@ func (d *lazyDeadline) early(err error) bool {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.wanted.IsZero() && !d.wanted.After(time.Now()) {
+	if !d.wanted.IsZero() && (d.wanted.Before(started) || !d.wanted.After(time.Now())) {
 		return false
 	}
 	return d.arm() == nil

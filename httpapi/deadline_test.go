@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -67,15 +69,80 @@ func TestLazyDeadlineSparesTimers(t *testing.T) {
 			c.SetReadDeadline(time.Now().Add(2*time.Minute))); err != nil {
 			t.Fatal(i, err)
 		}
+		if _, err := peer.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := c.Read(make([]byte, 2)); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
 	}
 	if n := armed.Load(); n != 1 {
 		t.Errorf("%d timers", n)
 	}
-	if _, err := peer.Write([]byte("x")); err != nil {
+}
+
+// The read that net/http begins with a request and ends with it does not reach the
+// connection, and takes no byte of the next request.
+func TestNoticeEndsWithRequest(t *testing.T) {
+	c, peer, armed := lazyPair(t)
+	below := &failedReads{Conn: c.Conn}
+	c.Conn = below
+	if _, err := peer.Write([]byte("next")); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := c.Read(make([]byte, 1)); n != 1 || err != nil {
-		t.Error(n, err)
+	for range 100 {
+		got := make(chan error, 1)
+		go func() {
+			n, err := c.Read(make([]byte, 1))
+			if n > 0 {
+				t.Error("it took a byte")
+			}
+			got <- err
+		}()
+		if err := c.SetReadDeadline(time.Unix(1, 0)); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-got; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatal(err)
+		}
+		if err := c.SetReadDeadline(time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := armed.Load(); n > 0 || below.n > 0 {
+		t.Errorf("%d timers, %d reads failed", n, below.n)
+	}
+	got := make([]byte, 8)
+	if n, err := c.Read(got); string(got[:n]) != "next" || err != nil {
+		t.Errorf("%q, %v", got[:n], err)
+	}
+}
+
+// A request learns that its client is gone, in its first moments and later.
+func TestNoticeOfClientsEnd(t *testing.T) {
+	for _, after := range []time.Duration{0, 4 * noticeAfter} {
+		began, gone := make(chan struct{}), make(chan struct{})
+		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			close(began)
+			<-r.Context().Done()
+			close(gone)
+		}))
+		srv.Listener = LazyDeadlines(srv.Listener, &Sends{})
+		srv.Start()
+		conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		<-began
+		time.Sleep(after)
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+		<-gone
+		srv.Close()
 	}
 }
 
