@@ -66,21 +66,34 @@ func (s *sender) run(off, n int64) error {
 			}
 			return &SendError{Read: true, Err: err}
 		}
-		s.header()
+		s.header(n)
 		if _, err := s.w.Write(p); err != nil {
 			return &SendError{Err: err}
 		}
 		off += int64(got)
 		n -= int64(got)
 	}
-	s.header()
+	s.header(0)
 	return nil
 }
 
-func (s *sender) header() {
+// header is called before the first byte of n.
+func (s *sender) header(n int64) {
 	if s.status != 0 {
+		gather(s.w, s.status, n)
 		s.w.WriteHeader(s.status)
 		s.status = 0
+	}
+}
+
+// gather tells the connection of a response that a body of n bytes follows its head.
+func gather(w http.ResponseWriter, status int, n int64) {
+	f, ok := w.(*response)
+	if !ok || n > gatherBytes || f.rec.Method != http.MethodGet || status != http.StatusOK && status != http.StatusPartialContent {
+		return
+	}
+	if c := connOf(f.conn); c != nil {
+		c.gather.body = int(n)
 	}
 }
 

@@ -64,6 +64,7 @@ type lazyConn struct {
 	net.Conn
 	read, write lazyDeadline
 	unsent      unsent.Conn
+	gather      gatherer // of who writes
 }
 
 // Close implements net.Conn.
@@ -95,7 +96,23 @@ func (c *lazyConn) Read(p []byte) (int, error) {
 }
 
 // Write implements net.Conn.
-func (c *lazyConn) Write(p []byte) (written int, err error) {
+func (c *lazyConn) Write(p []byte) (int, error) {
+	if c.gather.body == 0 {
+		return c.send(p)
+	}
+	out := c.gather.add(p)
+	if out == nil {
+		return len(p), nil
+	}
+	_, err := c.send(out)
+	c.gather.end()
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (c *lazyConn) send(p []byte) (written int, err error) {
 	if !c.write.begin(false) {
 		return 0, os.ErrDeadlineExceeded
 	}

@@ -6,7 +6,8 @@
 //	            panics, one log     ├ Conditions   If-Match and its kin
 //	            line a request      ├ ParseRange   Range
 //	            100-continue        └ Send         response body from pooled buffers
-//	            pace, both ways     (LazyDeadlines below net/http spares its timers)
+//	            pace, both ways     (LazyDeadlines below net/http spares its timers,
+//	                                and makes one write of a small answer)
 //
 // # Invariants
 //

@@ -105,7 +105,7 @@ func Frame(next http.Handler, c FrameConfig) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := &framed{Context: r.Context(), config: &c, start: time.Now()}
-		f.w = response{ResponseWriter: w, rec: &f.rec, body: &f.body, sends: c.Sends, pace: pace{w: w, write: true, limit: StallTime, stream: r.ProtoMajor >= 2}}
+		f.w = response{ResponseWriter: w, rec: &f.rec, body: &f.body, sends: c.Sends, conn: f.Context, pace: pace{w: w, write: true, limit: StallTime, stream: r.ProtoMajor >= 2}}
 		f.body = trackedBody{ReadCloser: r.Body, ended: r.ContentLength == 0, pace: pace{w: w, limit: StallTime, stream: r.ProtoMajor >= 2}}
 		f.rec = Record{RequestID: NewRequestID(), Method: r.Method, Path: r.URL.Path, Remote: r.RemoteAddr,
 			Subject: Subject{UID: NoUID, Agent: r.UserAgent()}}
@@ -196,6 +196,7 @@ type response struct {
 	rec    *Record
 	body   *trackedBody // of the same request
 	sends  *Sends
+	conn   context.Context // of the connection, and of the request
 	pace   pace
 	status int
 	bytes  int64

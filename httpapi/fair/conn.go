@@ -78,6 +78,9 @@ func (c *conn) client() Key {
 // NetConn returns the connection below, as tls.Conn has it.
 func (c *conn) NetConn() net.Conn { return c.Conn }
 
+// Plain is NetConn of who does not change what passes.
+func (c *conn) Plain() net.Conn { return c.Conn }
+
 // below returns the connection of a Listener that nc is, or is served over.
 func below(nc net.Conn) *conn {
 	c, ok := nc.(*conn)

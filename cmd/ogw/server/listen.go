@@ -86,7 +86,7 @@ func (s *gateways) httpDoor(g config.Gateway, l net.Listener, h http.Handler) (*
 	limited := fair.Listen(httpapi.LazyDeadlines(l, s.sends), fair.Limits{Connections: s.connections, Proxies: proxies, ProxyProtocol: g.ProxyProtocol, Heads: heads})
 	server.ConnState = fair.State
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		return fair.ConnContext(peer.ConnContext(ctx, c), c)
+		return fair.ConnContext(httpapi.ConnContext(peer.ConnContext(ctx, c), c), c)
 	}
 	d.serve = func() error { return served(server.Serve(limited)) }
 	if g.TLSCert != "" {
