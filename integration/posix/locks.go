@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
@@ -226,12 +227,14 @@ var lockCases = []namedCase{
 		touch(t, d+"/f", 0o666)
 		b := open(t, d+"/f", unix.O_RDWR)
 		for range closeTries {
-			a, err := unix.Open(d+"/f", unix.O_RDWR, 0)
-			must(t, err)
-			_, err = setlk(a, unix.F_OFD_SETLK, unix.F_WRLCK, 0, 10)
-			must(t, err)
-			must(t, unix.Close(a))
-			_, err = setlk(b, unix.F_OFD_SETLK, unix.F_WRLCK, 0, 10)
+			unforked(func() {
+				a, err := unix.Open(d+"/f", unix.O_RDWR, 0)
+				must(t, err)
+				_, err = setlk(a, unix.F_OFD_SETLK, unix.F_WRLCK, 0, 10)
+				must(t, err)
+				must(t, unix.Close(a))
+			})
+			_, err := setlk(b, unix.F_OFD_SETLK, unix.F_WRLCK, 0, 10)
 			must(t, err)
 			_, err = setlk(b, unix.F_OFD_SETLK, unix.F_UNLCK, 0, 10)
 			must(t, err)
@@ -257,16 +260,18 @@ var lockCases = []namedCase{
 		touch(t, d+"/f", 0o666)
 		b := open(t, d+"/f", unix.O_RDONLY)
 		for i := range closeTries {
-			a, err := unix.Open(d+"/f", unix.O_RDONLY, 0)
-			must(t, err)
-			must(t, unix.Flock(a, unix.LOCK_EX))
-			dup, err := dupOf(a)
-			must(t, err)
-			must(t, unix.Close(a))
-			if i == 0 {
-				wantErr(t, "while a duplicate is open", unix.Flock(b, unix.LOCK_EX|unix.LOCK_NB), unix.EAGAIN)
-			}
-			must(t, unix.Close(dup))
+			unforked(func() {
+				a, err := unix.Open(d+"/f", unix.O_RDONLY, 0)
+				must(t, err)
+				must(t, unix.Flock(a, unix.LOCK_EX))
+				dup, err := dupOf(a)
+				must(t, err)
+				must(t, unix.Close(a))
+				if i == 0 {
+					wantErr(t, "while a duplicate is open", unix.Flock(b, unix.LOCK_EX|unix.LOCK_NB), unix.EAGAIN)
+				}
+				must(t, unix.Close(dup))
+			})
 			must(t, unix.Flock(b, unix.LOCK_EX|unix.LOCK_NB))
 			must(t, unix.Flock(b, unix.LOCK_UN))
 		}
@@ -286,6 +291,14 @@ var lockCases = []namedCase{
 // closeTries is how often a lock must be gone with the close of its file: a
 // file system that learns of closes later is seen now and then.
 const closeTries = 50
+
+// unforked runs f while no other case starts a process, which would have copies of all
+// descriptors until it runs its program, and so keep a file open that f closed.
+func unforked(f func()) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	f()
+}
 
 // dupOf is dup(2) that other processes do not inherit.
 func dupOf(fd int) (int, error) { return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0) }
