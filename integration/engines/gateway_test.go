@@ -210,7 +210,7 @@ func (x *shared) away(t *testing.T, s *testenv.Server, c *minio.Client, stop, st
 func (x *shared) takeover(a *testenv.Server) *testenv.Server {
 	t, process := x.t, a.Process
 	signal := func(s syscall.Signal) {
-		if err := syscall.Kill(process.PID(), s); err != nil {
+		if err := process.Signal(s); err != nil {
 			t.Fatal(err)
 		}
 	}

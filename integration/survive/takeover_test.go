@@ -303,7 +303,7 @@ func TestBothDie(t *testing.T) {
 	top := s.mount("survive")
 	s.bucket(top)
 	pid := s.holder()
-	if err := unix.Kill(s.Process.PID(), unix.SIGSTOP); err != nil {
+	if err := s.Process.Signal(unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.Kill(pid, unix.SIGKILL); pid <= 0 || err != nil {

@@ -98,7 +98,7 @@ func (e *Etcd) Kill(i int) {
 // Signal sends one to member i.
 func (e *Etcd) Signal(i int, s syscall.Signal) {
 	e.t.Helper()
-	if err := syscall.Kill(e.members[i].process.PID(), s); err != nil {
+	if err := e.members[i].process.Signal(s); err != nil {
 		e.t.Fatal(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -16,6 +17,8 @@ const (
 	CommandTimeout = 10 * time.Minute
 	// tailBytes is how much of a log or an output a failure shows.
 	tailBytes = 8 << 10
+	// standstillLimit is far above what the threads of a process take to stop.
+	standstillLimit = 10 * time.Second
 )
 
 // Process is a program that runs beside the test.
@@ -45,6 +48,32 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Done receives how it ended, once.
 func (p *Process) Done() chan error { return p.done }
+
+// Signal sends one. After SIGSTOP none of its threads runs any more, which kill(2)
+// does not wait for.
+func (p *Process) Signal(s syscall.Signal) error {
+	if err := syscall.Kill(p.PID(), s); err != nil || s != syscall.SIGSTOP {
+		return err
+	}
+	for end := time.Now().Add(standstillLimit); !stopped(p.PID()); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return fmt.Errorf("process %d did not stop within %v", p.PID(), standstillLimit)
+		}
+	}
+	return nil
+}
+
+// stopped reports whether all threads of a process are (T in proc(5)).
+func stopped(pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, stat := range threads {
+		b, e := os.ReadFile(stat)
+		if e == nil && !bytes.Contains(b, []byte(") T ")) {
+			return false
+		}
+	}
+	return err == nil
+}
 
 // Stop ends it as Ctrl-C does, within limit, and returns how it ended.
 func (p *Process) Stop(limit time.Duration) error {

@@ -69,7 +69,7 @@ func (v *Versitygw) Kill() {
 // Signal sends one to the server.
 func (v *Versitygw) Signal(s syscall.Signal) {
 	v.t.Helper()
-	if err := syscall.Kill(v.process.PID(), s); err != nil {
+	if err := v.process.Signal(s); err != nil {
 		v.t.Fatal(err)
 	}
 }
