@@ -1,11 +1,16 @@
 package fusemount
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -46,17 +51,8 @@ func (kv *heldKV) Update(ctx context.Context, fn func(cluster.Txn) error) error 
 // durable, and the failure of one does not count as the other's success.
 func TestCopiesOfDescriptorClosed(t *testing.T) {
 	onTransports(t, func(t *testing.T, over Transport) {
-		for _, c := range []struct {
-			name string
-			end  func(fd int) error
-		}{
-			{"close", unix.Close},
-			{"fsync", func(fd int) error {
-				err := unix.Fsync(fd)
-				return errors.Join(err, unix.Close(fd))
-			}},
-		} {
-			t.Run(c.name, func(t *testing.T) {
+		for end := range endsOfCopy {
+			t.Run(end, func(t *testing.T) {
 				clu := mem.New(mem.Options{})
 				kv := &heldKV{KV: clu.KV, held: make(chan struct{}), free: make(chan struct{})}
 				clu.KV = kv
@@ -66,43 +62,135 @@ func TestCopiesOfDescriptorClosed(t *testing.T) {
 				top, _ := mountFS(t, fs, Options{Transport: over, Logger: slog.New(slog.DiscardHandler)})
 				dir := filepath.Join(top, "bucket")
 				must(t, os.Mkdir(dir, 0o755))
-				name := filepath.Join(dir, "f")
-				first, err := unix.Open(name, unix.O_CREAT|unix.O_WRONLY, 0o644)
-				must(t, err)
-				second, err := unix.Dup(first)
-				must(t, err)
-				_, err = unix.Write(first, []byte("acknowledged"))
-				must(t, err)
+				p := startCopies(t, end, filepath.Join(dir, "f"))
+				p.await(t, "written")
 
 				before := kv.made.Load()
 				kv.armed.Store(true)
-				ended, closed := make(chan error, 1), make(chan error, 1)
-				go func() { ended <- c.end(first) }()
+				p.step(t)
 				<-kv.held
-				go func() { closed <- unix.Close(second) }()
+				p.step(t)
 				select {
-				case err := <-closed:
-					t.Errorf("a close was answered with %v before anything was durable", err)
+				case said := <-p.says:
+					t.Errorf("answered before anything was durable: %s", said)
 				case <-time.After(300 * time.Millisecond): // the longer, the surer it fails
 				}
 				close(kv.free)
-				inTime(t, c.name, func() {
-					if err := <-ended; !errors.Is(err, unix.EIO) {
-						t.Errorf("%s whose commit failed: %v, want EIO", c.name, err)
-					}
-				})
 				if t.Failed() {
 					return
 				}
-				inTime(t, "close", func() {
-					if err := <-closed; err != nil {
-						t.Errorf("the close after it: %v", err)
-					}
-				})
+				p.await(t, "first: "+unix.EIO.Error(), "second: done")
 				if kv.made.Load() == before {
 					t.Error("closed, and nothing was stored")
 				}
 			})
+		}
+	})
+}
+
+// endsOfCopy are the calls that make what was written through a descriptor durable.
+var endsOfCopy = map[string]func(fd int) error{
+	"close": unix.Close,
+	"fsync": func(fd int) error {
+		err := unix.Fsync(fd)
+		return errors.Join(err, unix.Close(fd))
+	},
+}
+
+// copiesEnv has the call and the file for a child process of TestCopiesProgram.
+const copiesEnv = "OGW_TEST_COPIES"
+
+// TestCopiesProgram is the program that has the two copies. It is another process,
+// since a server's threads without /dev/fuse close copies of what their process has
+// open, too (see sizes), and that could be the commit that fails.
+func TestCopiesProgram(t *testing.T) {
+	end, name, ok := strings.Cut(os.Getenv(copiesEnv), " ")
+	if !ok {
+		t.Skip("part of TestCopiesOfDescriptorClosed")
+	}
+	first, err := unix.Open(name, unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
+	must(t, err)
+	second, err := unix.FcntlInt(uintptr(first), unix.F_DUPFD_CLOEXEC, 0)
+	must(t, err)
+	_, err = unix.Write(first, []byte("acknowledged"))
+	must(t, err)
+	say := func(what string, err error) {
+		if err != nil {
+			fmt.Println(what + err.Error())
+			return
+		}
+		fmt.Println(what + "done")
+	}
+	fmt.Println("written")
+	steps := bufio.NewReader(os.Stdin)
+	_, err = steps.ReadByte()
+	must(t, err)
+	go func() { say("first: ", endsOfCopy[end](first)) }()
+	_, err = steps.ReadByte()
+	must(t, err)
+	go func() { say("second: ", unix.Close(second)) }()
+	_, _ = io.Copy(io.Discard, steps) // the test ends it
+}
+
+// copies is a process that runs TestCopiesProgram.
+type copies struct {
+	steps io.Writer
+	says  chan string // lines of its output
+}
+
+func startCopies(t *testing.T, end, name string) *copies {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(bg, childTimeout)
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestCopiesProgram$")
+	cmd.Env = append(os.Environ(), copiesEnv+"="+end+" "+name)
+	steps, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	p := &copies{steps: steps, says: make(chan string)}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			select {
+			case p.says <- lines.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = steps.Close()
+		cancel()
+		<-read
+		_ = cmd.Wait() // it was killed
+	})
+	return p
+}
+
+// step lets the process do what comes next.
+func (p *copies) step(t *testing.T) {
+	t.Helper()
+	_, err := p.steps.Write([]byte{'\n'})
+	must(t, err)
+}
+
+// await returns when the process said all of lines, in whatever order.
+func (p *copies) await(t *testing.T, lines ...string) {
+	t.Helper()
+	open := make(map[string]bool)
+	for _, l := range lines {
+		open[l] = true
+	}
+	inTime(t, strings.Join(lines, ", "), func() {
+		for len(open) > 0 {
+			said := <-p.says
+			if !open[said] {
+				t.Errorf("the process says %q, want one of %q", said, lines)
+				return
+			}
+			delete(open, said)
 		}
 	})
 }
