@@ -70,11 +70,11 @@ type Blobs interface {
 	Delete(ctx context.Context, ids ...BlobID) error
 	// List calls fn for every blob with an ID of at least from, in order of
 	// their IDs, until fn returns an error (ErrStop: without one). Blobs
-	// that come or go meanwhile may be missed or shown.
+	// that come or go concurrently may be missed or shown.
 	List(ctx context.Context, from BlobID, fn func(BlobInfo) error) error
-	// Locate tells who holds a blob. It returns ErrNotFound.
+	// Locate reports who holds a blob. It returns ErrNotFound.
 	Locate(ctx context.Context, id BlobID) ([]Location, error)
-	// Usage tells how full the medium is.
+	// Usage reports how full the medium is.
 	Usage(ctx context.Context) (Usage, error)
 	// Close releases the engine. Later calls return ErrClosed.
 	Close() error
@@ -119,10 +119,10 @@ type Cluster struct {
 	Blobs Blobs
 	// Name of the engine, as in the configuration key `engine`.
 	Name string
-	// Exclusive tells that no other process can use the same store, so that
+	// Exclusive reports whether no other process can use the same store, so that
 	// in-process knowledge (open files, cached state) is complete.
 	Exclusive bool
-	// Writable tells why the store takes no writes now: ErrReadOnly while its
+	// Writable reports why the store takes no writes now: ErrReadOnly while its
 	// medium takes none, another error once it failed until it is opened again.
 	// Nil is an engine that always does.
 	Writable func() error

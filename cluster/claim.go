@@ -10,7 +10,7 @@ type Claimer interface {
 	// any. It returns the count before, which is greater than known if the
 	// metadata were restored from an earlier time, and smaller if the blobs were;
 	// and the count now, which is greater than both. It returns ErrMismatch for
-	// blobs of another store, and for none at all where known tells of some.
+	// blobs of another store, and for none at all where known has some.
 	Claim(ctx context.Context, store, known uint64) (before, now uint64, err error)
 }
 

@@ -31,7 +31,7 @@
 // return what is not durable yet. The end of the process takes nothing back.
 //
 // Limits: a transaction over the engine's limit fails whole with
-// ErrTxTooLarge. Nothing is ever split silently; Limits tells the numbers.
+// ErrTxTooLarge. Nothing is ever split silently; Limits returns the numbers.
 //
 // Unknown outcomes: when an engine cannot tell whether a commit happened,
 // Update returns ErrUnavailable, never nil and never a definite failure.

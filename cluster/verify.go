@@ -31,16 +31,16 @@ func VerifyBlob(ctx context.Context, b Blobs, id BlobID) error {
 	}
 }
 
-// BlobProber is implemented by Blobs that can tell which blobs lost bytes
+// BlobProber is implemented by Blobs that can report which blobs lost bytes
 // without reading any.
 type BlobProber interface {
-	// Probe is List, and tells of each blob what the look of the files that
+	// Probe is List, and reports for each blob what the look of the files that
 	// hold it shows: damage is nil, or wraps ErrCorrupt where they are missing
 	// or end too early. It costs one look at a file of few or many blobs.
 	Probe(ctx context.Context, from BlobID, fn func(b BlobInfo, damage error) error) error
 }
 
-// ProbeBlobs lists blobs with what their engine can tell of them without
+// ProbeBlobs lists blobs with what their engine can report about them without
 // reading; nothing, if it cannot.
 func ProbeBlobs(ctx context.Context, b Blobs, from BlobID, fn func(b BlobInfo, damage error) error) error {
 	if p, ok := b.(BlobProber); ok {

@@ -103,7 +103,7 @@ func TestFailingEngine(t *testing.T) {
 				for _, name := range []string{"safe", "open"} {
 					got, err := os.ReadFile(filepath.Join(dir, name))
 					if name == "open" && err == nil && len(got) == 0 {
-						continue // its failure was told
+						continue // its failure was reported
 					}
 					if err != nil || !bytes.Equal(got, safe) {
 						t.Errorf("%s after it: %d bytes, %v; want %d", name, len(got), err, len(safe))

@@ -27,7 +27,7 @@ const (
 //
 // The kernel says so with INTERRUPT, but over io_uring that can get lost: a
 // signal that comes between the moment in which a request is given to an entry
-// and the one in which it counts as sent is told to nobody. The caller then
+// and the one in which it counts as sent is reported to nobody. The caller then
 // waits where not even SIGKILL ends it.
 type callerWatch struct{ waiting atomic.Int64 }
 
@@ -100,7 +100,7 @@ func inGroup(h *fuse.InHeader, gid uint32) bool {
 // The kernel gives what is pending for the whole process to one thread, the first
 // if that takes it. Another one's call must not be answered EINTR: it has no signal
 // of its own, and its program would see an error that does not exist. Of one that
-// waits for the answer to a request, the state tells: a signal that was given to it
+// waits for the answer to a request, the state shows it: a signal that was given to it
 // ended the wait that any ends (S), and it is in the one that a fatal signal ends (D).
 // SIGKILL is pending for each thread.
 func signalPending(status []byte, tid uint32) bool {

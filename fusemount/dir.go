@@ -93,7 +93,7 @@ func (f *rawFS) readDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEn
 
 // findPosition lists a directory that the server before listed again, up to
 // offset. If the directory is as it was, that is where it left off; else, as
-// always, what came or went meanwhile is seen or not. At its end, nothing
+// always, what came or went concurrently is seen or not. At its end, nothing
 // follows.
 func (f *rawFS) findPosition(d *dirHandle, c *vfs.Cred, offset uint64) (string, error) {
 	prev, last := offFirst-1, ""

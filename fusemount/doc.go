@@ -21,7 +21,7 @@
 // What makes and ends mounts (mounts.go, connection.go, mount.go and below them
 // superblock.go and device.go; takeover.go and leave.go for those that survive)
 // knows the requests. What answers requests (rawfs.go, and a file for each kind of
-// them) and tells the kernel of changes (invalidate.go, sizes.go) knows its
+// them) and notifies the kernel of changes (invalidate.go, sizes.go) knows its
 // connection as a superblock alone.
 //
 // # Transport
@@ -36,9 +36,9 @@
 // reads again. Most requests take less time than to wake a thread.
 //
 //   - The turn is passed on, to a parked thread or a new one, when a request waits or
-//     takes long: mayWait knows it of some kinds, handlers of others, and whoever asks
+//     takes long: mayWait knows it of some kinds, handlers of others, and a caller that asks
 //     for the end of the request's context is about to wait (request.Done). What
-//     nobody told, such as a read of the disk, is seen by looking every turnTime, only
+//     nobody reported, such as a read of the disk, is seen by looking every turnTime, only
 //     while there are requests.
 //   - It is also passed on when more requests are to be read, as long as fewer threads
 //     than processors answer requests. Who is done takes the turn of one that answers,
@@ -69,7 +69,7 @@
 //
 // No mount is the first among them, and the process holds none: the superblock,
 // and with it the connection, ends with the last that the kernel has, here or in
-// another mount namespace. The kernel tells us of that end alone; that one mount
+// another mount namespace. The kernel reports that end alone; that one mount
 // of several is gone shows in the mount table, which Mounts watches.
 //
 // Where the kernel cannot (Linux before 6.8, or 6.15 for directories), or
@@ -88,7 +88,7 @@
 //     their numbers; each is in the ledger before its OPEN is answered. What they
 //     stand for, and what has lost its last name, is taken up before the VFS does
 //     anything in the background (vfs.Config.Restore).
-//   - Locks are in the ledger before who waits for them is told.
+//   - Locks are in the ledger before their waiters are notified.
 //   - A WRITE that was answered is in the file's buffers and, until it is stored,
 //     in the ledger's journal, and is made again (replay), into buffers if the store
 //     takes nothing. Where its content is gone, each handle that is open to write
@@ -107,7 +107,7 @@
 //     superblock they came through (vfs.KeptWrite.Seq). That goes for one that
 //     cannot be served, too (Refused): a server that can finds it as it was.
 //   - The counts of what the kernel knows are lost. Of what has no name any more,
-//     it tells whether it knows it (InodeNotify). Names are dropped from its cache,
+//     it answers whether it knows it (InodeNotify). Names are dropped from its cache,
 //     and what it looks up then is counted; not where something is mounted inside,
 //     which the kernel would take away with the name.
 //   - Pages and attributes that other doors changed when the server was killed may
@@ -121,7 +121,7 @@
 // that the caller is trusted and only takes owners from the credential.
 //
 // So most refusals never get here. Those that do, and changes of buckets, ACLs
-// and file flags, are told to Options.Done (record.go), at the one place where every
+// and file flags, are reported to Options.Done (record.go), at the one place where every
 // request ends (observe.go).
 //
 // # What the kernel knows
@@ -144,7 +144,7 @@
 //
 // Names, absent names and attributes stay in the kernel for a minute, pages
 // until they are changed. That is right only because every change of another
-// door is told to the kernel before it is acknowledged:
+// door is reported to the kernel before it is acknowledged:
 //
 //   - Names: the kernel serializes its own lookups in a directory with our
 //     notification, so what a lookup that began earlier has found is dropped
@@ -154,7 +154,7 @@
 //     began before the notification.
 //   - Attributes of an inode that the kernel does not know yet, because the
 //     reply that introduces it is on its way: changes are counted before they
-//     are told. A handler that finds the count moved answers with zero
+//     are notified. A handler that finds the count moved answers with zero
 //     timeouts. One that did not may still lose the race between its return
 //     and its write, so it leaves a stamp for each inode that it introduces,
 //     and the notification of an unknown inode with a fresh stamp is repeated
@@ -177,7 +177,7 @@
 //
 // The kernel holds a directory's lock while our handler works on it, and those of
 // pages while they are read or written; notifications take them too. So a handler
-// tells its own superblock of side effects through a queue. Other doors notify in
+// notifies its own superblock of side effects through a queue. Other doors notify in
 // their own goroutine: they hold no lock, and handlers never wait for them.
 //
 // What a superblock's request changed, the others must know before it is answered
@@ -196,11 +196,11 @@
 //     them, and stay so. What the primary had open before there were several goes
 //     through the cache still.
 //   - What mappings wrote arrives with its pages locked, in all superblocks. Nobody
-//     is told before it is answered, but before fsync and close are (awaitLate).
+//     is notified before it is answered, but before fsync and close are (awaitLate).
 //
-// So to tell one that is not the primary waits for READ at the most, which waits
-// for nobody; to tell the primary waits for its requests, and those for no more
-// than that. Over io_uring, a request that may tell leaves a thread for what it
+// So to notify one that is not the primary waits for READ at the most, which waits
+// for nobody; to notify the primary waits for its requests, and those for no more
+// than that. Over io_uring, a request that may notify leaves a thread for what it
 // waits for, as one that waits for a lock does (internal/ring).
 //
 // A slow engine may delay it all the same: after tellWait the primary looks all its

@@ -27,7 +27,7 @@ func TestHelperRefuses(t *testing.T) {
 	}
 }
 
-// userEnv tells a child process of TestMountAsUser that it is the user's.
+// userEnv marks the child process of TestMountAsUser that is the user's.
 const userEnv = "OGW_TEST_USER_DIR"
 
 // Who is not root mounts with fusermount3.

@@ -129,7 +129,7 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 	return uint32(n), fuse.OK
 }
 
-// Flush is close(2) of one descriptor: errors of earlier writes must be told
+// Flush is close(2) of one descriptor: errors of earlier writes must be reported
 // now, and the process's POSIX locks on the file go.
 func (f *rawFS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	h := f.files.get(in.Fh)

@@ -84,7 +84,7 @@ func run(t testing.TB, name string, args ...string) error {
 	return nil
 }
 
-// mountEnv tells a child process of a test where the mount is.
+// mountEnv names the mount for a child process of a test.
 const mountEnv = "OGW_TEST_MOUNT"
 
 // inChild runs fn with a mounted bucket in a child process of its own: a
@@ -143,7 +143,7 @@ func write(t testing.TB, name, text string) {
 	must(t, os.WriteFile(name, []byte(text), 0o644))
 }
 
-// eventually repeats fn for what the kernel is told, or does, a little later.
+// eventually repeats fn for what the kernel is notified of, or does, a little later.
 func eventually(t testing.TB, fn func() error) {
 	t.Helper()
 	var err error

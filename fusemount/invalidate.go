@@ -50,7 +50,7 @@ func (v *invalidator) kernel() kernelNotifier {
 	return b.kernelNotifier
 }
 
-// invalidator tells the kernel what other doors changed.
+// invalidator notifies the kernel of what other doors changed.
 type invalidator struct {
 	f       *rawFS
 	server  atomic.Value // of notifierBox
@@ -82,7 +82,7 @@ func (v *invalidator) run() {
 
 func (v *invalidator) close() { v.stop.Do(func() { close(v.done) }) }
 
-// count returns the number of changes told so far. A handler reads it before
+// count returns the number of changes notified so far. A handler reads it before
 // it asks the VFS and again before it answers.
 func (v *invalidator) count() uint64 { return v.changes.Load() }
 
@@ -105,7 +105,7 @@ func (v *invalidator) InvalidateInode(ino vfs.Ino, data bool) {
 	v.changed(ino, data)
 }
 
-// Beside returns what tells of the change of another superblock before its
+// Beside returns the Invalidator that reports the change of another superblock before its
 // request is answered (see doc.go).
 func (v *invalidator) Beside(origin vfs.Invalidator) vfs.Invalidator {
 	if o, ok := origin.(*invalidator); !ok || !v.f.conn.sameSet(o.f.conn) {
@@ -126,7 +126,7 @@ func (v *invalidator) entry(dir vfs.Ino, name string) {
 	v.report(s.EntryNotify(node, name), "entry", dir)
 }
 
-// changed tells of another door's change of an inode.
+// changed notifies the kernel of another door's change of an inode.
 func (v *invalidator) changed(ino vfs.Ino, data bool) {
 	v.inode(ino, data)
 	if data {
@@ -134,7 +134,7 @@ func (v *invalidator) changed(ino vfs.Ino, data bool) {
 	}
 }
 
-// attrChanged tells of attributes that are others than the kernel may think, by
+// attrChanged notifies the kernel of attributes that are others than the kernel may think, by
 // a request of its own for something else. Of a mode above all: what would run with
 // the rights of a file's owner must not for as long as attributes last.
 func (v *invalidator) attrChanged(ino vfs.Ino) {
@@ -213,7 +213,7 @@ func (d deferred) InvalidateInode(ino vfs.Ino, data bool) {
 	d.v.later(func() { d.v.changed(ino, data) })
 }
 
-// drain waits until what was deferred before is told; false, if that is not so
+// drain waits until what was deferred before is notified; false, if that is not so
 // in time.
 func (v *invalidator) drain() bool {
 	told := make(chan struct{})
@@ -230,7 +230,7 @@ func (v *invalidator) drain() bool {
 	return false
 }
 
-// beside tells of the changes of another superblock, whose request waits.
+// beside notifies the kernel of the changes of another superblock, whose request waits.
 type beside struct{ v *invalidator }
 
 // InvalidateEntry does not wait where names have no cache time.

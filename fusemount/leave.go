@@ -31,7 +31,7 @@ func (m *Mounts) LeaveAll() (all []Departure) {
 	}
 	before := len(list)
 	list = slices.DeleteFunc(list, func(c *connection) bool { return !c.held() })
-	others := len(list) < before // they may change things when nobody is told any more
+	others := len(list) < before // they may change things when nobody is notified any more
 	left := make([]bool, len(list))
 	complete := make([]bool, len(list))
 	each := func(fn func(i int, c *connection)) {
@@ -42,7 +42,7 @@ func (m *Mounts) LeaveAll() (all []Departure) {
 		wait.Wait()
 	}
 	each(func(i int, c *connection) { left[i], complete[i] = c.loop.leave() })
-	// What they changed last is told to the others and to one another before
+	// The others and one another are notified of what they changed last before
 	// anybody stops to listen.
 	each(func(i int, c *connection) { complete[i] = left[i] && c.raw.inv.drain() && complete[i] })
 	for i, c := range list {
@@ -77,7 +77,7 @@ func (c *connection) hold() (err error) {
 }
 
 // HoldAgain gives all superblocks that survive to their Holders again, because
-// those lost them, also those that are not served. The error tells which are held
+// those lost them, also those that are not served. The error names which are held
 // by nobody: they end with this process.
 func (m *Mounts) HoldAgain() (err error) {
 	m.mu.Lock()

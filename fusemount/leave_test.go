@@ -24,7 +24,7 @@ func leaving(t *testing.T, m *Mounts) *Server {
 }
 
 // A superblock is left in order if nobody changes anything that its kernel is not
-// told: alone, or with others that are left too, and not beside one that stays.
+// notified of: alone, or with others that are left too, and not beside one that stays.
 func TestLeaveInOrder(t *testing.T) {
 	needShared(t)
 	t.Run("alone", func(t *testing.T) {

@@ -152,7 +152,7 @@ func (p *loop) read(b []byte) []byte {
 }
 
 // rawRead and rawWrite are read(2) and write(2) of a descriptor that never waits:
-// the Go scheduler is not told.
+// the Go scheduler does not notice.
 func rawRead(fd int, b []byte) (n int, err syscall.Errno) {
 	r, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 	return int(r), err
@@ -347,7 +347,7 @@ func (p *loop) interruptWaiting() {
 	}
 }
 
-// leave stops reading requests; the kernel keeps those that come. It tells
+// leave stops reading requests; the kernel keeps those that come. It reports
 // whether all that were read are answered, but for those that wait for locks; the
 // others have no answer from now on. left is false if the connection is gone.
 func (p *loop) leave() (left, complete bool) {

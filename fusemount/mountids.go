@@ -25,7 +25,7 @@ type mountAnswer struct {
 }
 
 // mountIDs returns the unique IDs of the mounts by those that the mount table
-// has; none where the kernel does not tell (before Linux 6.8).
+// has; none where the kernel does not report it (before Linux 6.8).
 func mountIDs() map[uint32]uint64 {
 	ids := make(map[uint32]uint64)
 	var list [listStep]uint64

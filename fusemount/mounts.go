@@ -31,7 +31,7 @@ type Mounts struct {
 }
 
 // NewMounts returns an empty set. All mounts of fs should be made by one: those
-// of another are told of changes, but late.
+// of another are notified of changes, but late.
 func NewMounts(fs *vfs.FS) *Mounts { return &Mounts{fs: namespaceOf(fs), stop: -1} }
 
 // Mount mounts the namespace on the directory dir and serves it until Unmount,
@@ -233,7 +233,7 @@ func (m *Mounts) others(than *connection) []*connection {
 }
 
 // watch looks after the mounts whenever the mount table changes, until m.stop is
-// written to. The kernel tells a process only of the end of superblocks.
+// written to. The kernel notifies a process only of the end of superblocks.
 func (m *Mounts) watch() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 // lookupTries bounds how often a name is looked up again because what it stood
-// for was removed meanwhile; each time, another request has made progress.
+// for was removed concurrently; each time, another request has made progress.
 const lookupTries = 1000
 
 // Lookup finds a name. An absent one is answered with node 0, so that the
@@ -63,7 +63,7 @@ func (f *rawFS) find(ctx context.Context, h *fuse.InHeader, name string) (vfs.At
 	return f.fs.GetAttr(ctx, a.Parent)
 }
 
-// Forget is told when the kernel drops an inode, which it was told of n times.
+// Forget is called when the kernel drops an inode, which it was given n times.
 func (f *rawFS) Forget(node, n uint64) {
 	ino := f.ino(node)
 	f.pages.forget(ino)
@@ -150,7 +150,7 @@ func setAttrOf(in *fuse.SetAttrIn) vfs.SetAttr {
 		size := int64(n)
 		set.Size = &size
 		// A change of owner clears setuid and setgid whoever makes it; one of
-		// size only if the caller lacks CAP_FSETID, as the kernel tells.
+		// size only if the caller lacks CAP_FSETID, as the kernel reports.
 		set.KeepSetID = in.Valid&fuse.FATTR_KILL_SUIDGID == 0
 	}
 	if in.Valid&fuse.FATTR_ATIME_NOW != 0 {
@@ -286,10 +286,10 @@ func (f *rawFS) Access(cancel <-chan struct{}, in *fuse.AccessIn) fuse.Status {
 	return f.status("access", &in.InHeader, f.fs.Access(ctx, c, f.ino(in.NodeId), in.Mask))
 }
 
-// statfsBlock is the unit in which sizes are told.
+// statfsBlock is the unit in which sizes are reported.
 const statfsBlock = 4096
 
-// StatFs tells the size of the whole.
+// StatFs returns the size of the whole.
 func (f *rawFS) StatFs(cancel <-chan struct{}, h *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
 	ctx := f.request(cancel, h)
 	defer ctx.end()

@@ -7,7 +7,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// observed tells Options.Observe and Options.Done of every request. It stands
+// observed informs Options.Observe and Options.Done of every request. It stands
 // around rawFS only if somebody listens. Forgets come in thousands, cannot fail
 // and take no time: they are left out.
 type observed struct {
@@ -22,7 +22,7 @@ func observe(raw *rawFS) fuse.RawFileSystem {
 	return &observed{raw, raw}
 }
 
-// done tells of a request about the node of h, or with a name about the entry
+// done reports a request about the node of h, or with a name about the entry
 // in it.
 func (o *observed) done(operation string, start time.Time, h *fuse.InHeader, name string, s fuse.Status) fuse.Status {
 	return o.ended(operation, start, h, extra{name: name}, s)

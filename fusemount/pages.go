@@ -8,7 +8,7 @@ import (
 	"ogw/vfs"
 )
 
-// pageVersions tells which version of a content the kernel's pages show. It
+// pageVersions records which version of a content the kernel's pages show. It
 // is kept only where other processes may change files unseen; else pages are
 // always right, since every change invalidates them.
 type pageVersions struct {

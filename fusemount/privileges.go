@@ -56,7 +56,7 @@ func (f *rawFS) dropBits(ino vfs.Ino, of func(a *vfs.Attr) uint32) (left uint32,
 	if kept == mode {
 		return left, nil
 	}
-	// As the superuser: whoever may write may do this much.
+	// As the superuser: every caller who may write may do this much.
 	if _, err = f.fs.SetAttr(f.ctx, vfs.Root, ino, vfs.SetAttr{Mode: &kept}); err != nil {
 		return left, err
 	}

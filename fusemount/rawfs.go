@@ -24,23 +24,23 @@ type rawFS struct {
 	client string          // of its locks
 	conn   superblock      // that asks
 
-	// primary tells that names have a cache time here, and written pages stay: in
+	// primary reports whether names have a cache time here, and written pages stay: in
 	// at most one superblock of all that show the namespace (see doc.go).
 	primary atomic.Bool
-	// direct tells that the kernel maps files that are opened past its cache.
+	// direct reports whether the kernel maps files that are opened past its cache.
 	direct bool
-	// quiet tells that no mount of the superblock has reads move access times.
+	// quiet reports whether no mount of the superblock has reads move access times.
 	quiet       atomic.Bool
 	quietDirs   atomic.Bool   // the same of directories
 	lateChanges atomic.Uint64 // made through late
-	lateTold    atomic.Uint64 // of them, told
+	lateTold    atomic.Uint64 // of them, notified
 
 	holds   *vfs.Holder // of what the kernel knows (see doc.go)
 	inv     invalidator
 	sizes   sizes
 	callers callerWatch
 	kills   killWatch
-	waits   func(unique uint64) // told of requests that wait; nil: nobody listens
+	waits   func(unique uint64) // called for requests that wait; nil: nobody listens
 	files   handleTable[*fileHandle]
 	dirs    handleTable[*dirHandle]
 	privs   privClock
@@ -115,7 +115,7 @@ func (f *rawFS) request(cancel <-chan struct{}, h *fuse.InHeader) *request {
 	return &request{Context: f.ctx, watch: &f.kills, waits: f.waits, interrupted: cancel, tid: h.Pid, unique: h.Unique}
 }
 
-// mayWait tells who reads requests that one may wait or takes long.
+// mayWait informs the reader of requests that this one may wait or takes long.
 func (f *rawFS) mayWait(h *fuse.InHeader) {
 	if f.waits != nil {
 		f.waits(h.Unique)
@@ -155,9 +155,9 @@ func (f *rawFS) fillAttr(a *vfs.Attr, out *fuse.Attr) {
 func unixTime(t vfs.Time) (sec uint64, nsec uint32) { return uint64(t.Sec), t.Nsec }
 
 // moment is taken before the VFS is asked for an inode that the kernel is then
-// told of.
+// notified of.
 type moment struct {
-	since uint64 // changes told (see invalidator)
+	since uint64 // changes notified (see invalidator)
 	mark  vfs.HoldMark
 }
 

@@ -7,7 +7,7 @@ import (
 	"ogw/vfs"
 )
 
-// Record is what is told of a request after it ended.
+// Record describes a request after it ended.
 type Record struct {
 	Operation string // as in Options.Observe
 	Dir       string // of the mount; of all that share its superblock, with commas
@@ -18,7 +18,7 @@ type Record struct {
 	ToName    string
 	Detail    string // name of an attribute, file flags that were set
 	Errno     syscall.Errno
-	// Rights tells that a bucket was made, removed or renamed, that its mode or
+	// Rights reports whether a bucket was made, removed or renamed, that its mode or
 	// owner changed, or the ACL or the file flags of anything.
 	Rights bool
 }
@@ -31,7 +31,7 @@ func (r *Record) Refused() bool {
 // isACL reports whether an attribute is a POSIX ACL.
 func isACL(attr string) bool { return strings.HasPrefix(attr, "system.posix_acl_") }
 
-// Operations returns the names of what Records tell of.
+// Operations returns the names of what Records describe.
 func Operations() []string {
 	return []string{"lookup", "getattr", "setattr", "mknod", "mkdir", "unlink", "rmdir", "rename", "link", "symlink",
 		"readlink", "access", "getxattr", "listxattr", "setxattr", "removexattr", "create", "tmpfile", "open", "read",

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Refusals and changes of buckets and ACLs are told, with who and what.
+// Refusals and changes of buckets and ACLs are reported, with who and what.
 func TestRecords(t *testing.T) {
 	onTransports(t, func(t *testing.T, over Transport) {
 		var mu sync.Mutex

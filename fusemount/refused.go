@@ -62,7 +62,7 @@ func (r *Refused) Gone() <-chan struct{} { return r.gone }
 // keep returns when the kernel ended the connection, or nobody waits any more.
 func (r *Refused) keep() {
 	defer close(r.gone)
-	list := []unix.PollFd{{Fd: int32(r.device)}, {Fd: int32(r.stop), Events: unix.POLLIN}} // POLLERR is always told
+	list := []unix.PollFd{{Fd: int32(r.device)}, {Fd: int32(r.stop), Events: unix.POLLIN}} // POLLERR is always reported
 	wait := -1
 	if r.abandon > 0 {
 		wait = int(min(r.abandon, maxPoll).Milliseconds())

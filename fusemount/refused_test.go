@@ -40,7 +40,7 @@ func (h *listHolder) has(name string) bool {
 }
 
 // What is not served is held again like the rest, under the name that it has, also
-// if its memory cannot be read; and who cannot is told.
+// if its memory cannot be read; and who cannot is named.
 func TestRefusedIsHeldAgain(t *testing.T) {
 	m := NewMounts(openFS(t))
 	h := &listHolder{}

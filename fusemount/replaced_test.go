@@ -21,7 +21,7 @@ func (k *killed) replace(text string) {
 	must(k.T, err)
 }
 
-// tells flushes twice: the first time, whoever has the handle is told errno.
+// tells flushes twice: the first time, the caller gets errno.
 func (k *killed) tells(what string, fh uint64, errno syscall.Errno) {
 	k.Helper()
 	for _, want := range []syscall.Errno{errno, 0} {
@@ -61,7 +61,7 @@ func TestReplacedBehindTakeOver(t *testing.T) {
 }
 
 // Writes that were answered and could not be stored at a take-over are replaced
-// behind it: who wrote is told, by whoever serves it then.
+// behind it: the writer gets the error, from the server of that time.
 func TestReplacedInBuffers(t *testing.T) {
 	for name, last := range map[string]struct {
 		act  func(k *killed)

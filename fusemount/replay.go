@@ -36,7 +36,7 @@ type rewriting struct {
 	ino  vfs.Ino
 	file *vfs.File          // nil: it cannot be opened
 	from map[*taking]uint64 // whose programs wrote it: the last Seq
-	// gone is why bytes have no place any more: their writers are told.
+	// gone is why bytes have no place any more: their writers get the error.
 	gone error
 	// err is why the rest was not made again. It stays in the journals.
 	err error
@@ -167,7 +167,7 @@ func (r *rewriting) store() bool {
 			return false
 		}
 		// Behind a failure that stays, it drops what the buffers have. What was
-		// replaced in them, the handles that wrote it tell.
+		// replaced in them, the handles that wrote it report it.
 		if closed := r.file.Close(ctx); err != nil || !errors.Is(closed, vfs.ErrStale) {
 			r.note(cmp.Or(err, closed))
 		}

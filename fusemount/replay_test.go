@@ -26,7 +26,7 @@ type killed struct {
 }
 
 // next is what follows a kill: a server with what the one before left. broken, if
-// set, is what the store says to whoever changes something.
+// set, is what the store says to callers that change something.
 func (k *killed) next(broken error) {
 	k.Helper()
 	k.faults = &mem.Faults{}
@@ -103,7 +103,7 @@ func (k *killed) kept() (n int) {
 }
 
 // What was answered is there though the store is full, or refuses changes, at the
-// take-over, also for those who come after; who syncs is told.
+// take-over, also for those who come after; sync reports it.
 func TestReplayWithoutRoom(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -166,8 +166,8 @@ func TestReplayBeyondBuffers(t *testing.T) {
 	must(t, file.Close(bg))
 }
 
-// Whoever has a file open to write whose writes are lost is told, each once, over
-// the end of a server too; who reads is not, and the file's newer writes are there.
+// Each open file whose writes are lost reports it once, over
+// the end of a server too; readers get no error, and the file's newer writes are there.
 func TestReplayLost(t *testing.T) {
 	k := begin(t, "before")
 	writer, other, reader := k.open(2, unix.O_RDWR), k.open(4, unix.O_WRONLY), k.open(6, unix.O_RDONLY)

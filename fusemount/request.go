@@ -23,7 +23,7 @@ import (
 type request struct {
 	context.Context // of the mount; never done
 	watch           *killWatch
-	waits           func(unique uint64) // told once something waits; nil: nobody listens
+	waits           func(unique uint64) // called once something waits; nil: nobody listens
 	interrupted     <-chan struct{}     // closed when the caller got a signal; it may also be lost
 	tid             uint32              // 0: unknown
 	unique          uint64

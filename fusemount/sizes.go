@@ -24,8 +24,8 @@ const (
 	// openSlots count the open files, by hash of the inode; a collision costs
 	// a needless look at a size.
 	openSlots = 8192
-	// sizeTries bounds how often a size is told: the kernel drops the answer
-	// if it changed the file itself meanwhile.
+	// sizeTries bounds how often the kernel is notified of a size: the kernel drops the answer
+	// if it changed the file itself concurrently.
 	sizeTries = 3
 	// sizeWait bounds how long the change of another door waits until the
 	// kernel knows the size. It takes microseconds, unless a page that the
@@ -63,7 +63,7 @@ type sizeRequest struct {
 }
 
 type sizeAnswer struct {
-	known bool // already; else it was told now
+	known bool // already; else it was notified now
 	err   error
 }
 
@@ -154,7 +154,7 @@ func (s *sizes) serve() {
 		s.f.opt.Logger.Warn("programs that have a file open see late that another door changed its size", "err", err)
 		return
 	}
-	s.answer((*notifier.Size).Tell)
+	s.answer((*notifier.Size).Notify)
 }
 
 // answer has tell make the kernel ask, until close.

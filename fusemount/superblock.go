@@ -72,7 +72,7 @@ func mountAttributes(opt *Options) (attributes int) {
 }
 
 // attachTries bounds how often the way to a directory is walked that is being
-// renamed meanwhile.
+// renamed concurrently.
 const attachTries = 3
 
 // attach puts a mount that openSuperblock made at dir, or if root is not the
@@ -148,7 +148,7 @@ func walkTo(path string, ino vfs.Ino) (fd int, err error) {
 	}
 	unix.Close(fd)
 	if err == nil {
-		err = unix.ESTALE // renamed meanwhile
+		err = unix.ESTALE // renamed concurrently
 	}
 	return -1, err
 }

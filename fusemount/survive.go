@@ -148,7 +148,7 @@ func (s *survival) locked(ino uint64, space lock.Space, held []lock.Lock) {
 	})
 }
 
-// wrote tells how much a request that is sent again wrote already.
+// wrote returns how much a request that is sent again wrote already.
 func (s *survival) wrote(h *fuse.InHeader) (n int, done bool) {
 	if s == nil || h.Unique&resentBit == 0 {
 		return 0, false
@@ -174,7 +174,7 @@ func (s *survival) opened(h *fuse.InHeader) (fh uint64, done bool) {
 }
 
 // lose notes that writes to ino did not survive, for whoever has it open to
-// write, until each of them was told.
+// write, until each of them got it.
 func (f *rawFS) lose(ino vfs.Ino, why error) {
 	writers := 0
 	f.files.each(func(fh uint64, h *fileHandle) {

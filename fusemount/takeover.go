@@ -17,7 +17,7 @@ import (
 // Left is a superblock that another server left: what it gave to its Holder.
 type Left struct {
 	Name           string  // that the Holder has for it
-	Options        Options // as for Mount; the memory tells the root
+	Options        Options // as for Mount; the memory names the root
 	Device, Memory int     // /dev/fuse and the ledger, taken over in any case
 	// Dirs are the mounts to be listed. Others that show the superblock (bind
 	// mounts) are served like them. nil: all.
@@ -66,7 +66,7 @@ func (m *Mounts) TakeOver(left []Left) []Taken {
 		t.decide()
 		t.letGo()
 	}
-	// In this order: none is served before the others are told of its changes.
+	// In this order: none is served before the others are notified of its changes.
 	order := slices.Clone(list)
 	slices.SortStableFunc(order, func(a, b *taking) int { return a.rank() - b.rank() })
 	for _, t := range order {
@@ -223,12 +223,12 @@ func (t *taking) serve() []*Server {
 }
 
 // tellAgain has names looked up again, so that it is known which inodes the
-// kernel has. If the server before was killed, the kernel may not have been told
-// what other doors had changed then.
+// kernel has. If the server before was killed, the kernel may not have been notified
+// of what other doors had changed then.
 //
 // The kernel takes away what is mounted on a directory whose name it is to look
 // up again. So where there is such a mount, names last as long as they do
-// otherwise: what was changed and not told was not acknowledged.
+// otherwise: what was changed and not notified was not acknowledged.
 func (t *taking) tellAgain() {
 	f := t.raw
 	if hasMountsInside(t.device) {

@@ -47,7 +47,7 @@ type turns struct {
 
 // turn is what a thread has of its turns.
 type turn struct {
-	mine   chan bool     // tells a parked thread: the turn is its, or it is over
+	mine   chan bool     // wakes a parked thread: the turn is its, or it is over
 	unique atomic.Uint64 // the request that is being answered
 	doing  atomic.Int32
 	seen   uint64 // unique, when watch looked last
@@ -102,7 +102,7 @@ func (t *turns) begin(w *turn, unique uint64) (number uint64) {
 	return number
 }
 
-// waits tells that the request w answers waits, or takes long.
+// waits records that the request w answers waits, or takes long.
 func (t *turns) waits(w *turn) {
 	if !w.doing.CompareAndSwap(answers, waits) {
 		return

@@ -49,7 +49,7 @@ func TestTurns(t *testing.T) {
 				case 2:
 					tt.requestWaits(unique)
 				case 3:
-					if rand.IntN(200) == 0 { // nobody tells
+					if rand.IntN(200) == 0 { // nobody reports it
 						time.Sleep(3 * turnTime)
 					}
 				}

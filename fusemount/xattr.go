@@ -21,7 +21,7 @@ func (f *rawFS) GetXAttr(cancel <-chan struct{}, h *fuse.InHeader, name string, 
 	return fill(dest, value)
 }
 
-// fill copies a value that fits, or tells the size that would.
+// fill copies a value that fits, or reports the size that would.
 func fill(dest, value []byte) (uint32, fuse.Status) {
 	n := uint32(len(value))
 	if len(dest) < len(value) {

@@ -86,7 +86,7 @@ func (s *sender) header(n int64) {
 	}
 }
 
-// gather tells the connection of a response that a body of n bytes follows its head.
+// gather announces to the connection of a response that a body of n bytes follows its head.
 func gather(w http.ResponseWriter, status int, n int64) {
 	f, ok := w.(*response)
 	if !ok || n > gatherBytes || f.rec.Method != http.MethodGet || status != http.StatusOK && status != http.StatusPartialContent {

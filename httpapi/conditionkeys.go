@@ -8,7 +8,7 @@ import (
 
 // ConditionKey is what a condition key of policies, "aws:" and a name in lower case, is
 // worth for a request, whatever its protocol: the client's address as trusted proxies
-// tell it, whether TLS came here, and what the client calls itself.
+// report it, whether TLS came here, and what the client calls itself.
 func ConditionKey(r *http.Request, name string) (string, bool) {
 	switch name {
 	case "sourceip":

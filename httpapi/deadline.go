@@ -180,7 +180,7 @@ func (d *lazyDeadline) set(t time.Time) error {
 	return d.arm()
 }
 
-// begin is told that a call follows, which waits for noticeAfter first if it is
+// begin precedes a call, which waits for noticeAfter first if it is
 // only to notice an end. It reports false after the deadline by which net/http
 // ends a read.
 func (d *lazyDeadline) begin(notices bool) bool {
@@ -196,12 +196,12 @@ func (d *lazyDeadline) begin(notices bool) bool {
 	}
 	d.calls++
 	if !d.covered() {
-		_ = d.arm() // what is wrong with the connection, the call tells
+		_ = d.arm() // what is wrong with the connection, the call reports
 	}
 	return true
 }
 
-// end is told that the call is over.
+// end follows the call.
 func (d *lazyDeadline) end() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -259,7 +259,7 @@ func (d *lazyDeadline) earned(n int) {
 	}
 }
 
-// early reports whether err tells of a deadline that was put off meanwhile, so
+// early reports whether err comes from a deadline that has since been put off, so
 // that the call has to be made again. It arms the one that is wanted.
 func (d *lazyDeadline) early(err error) bool {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {

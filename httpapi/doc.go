@@ -21,6 +21,6 @@
 // that its client does not read, is divided in Sends.
 //
 // Every request is logged exactly once, by Frame, after it ended. What it was
-// about is told to FrameConfig.Done in the same moment: metrics and the audit
+// about is reported to FrameConfig.Done in the same moment: metrics and the audit
 // log stand there, and know no door. A Subject never holds a secret.
 package httpapi

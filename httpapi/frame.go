@@ -59,7 +59,7 @@ type FrameConfig struct {
 
 type recordKey struct{}
 
-// Note tells Frame what the request turned out to be. Empty strings and a
+// Note informs Frame what the request turned out to be. Empty strings and a
 // nil error leave what was noted before.
 func Note(ctx context.Context, operation, identity string, err error) {
 	rec, ok := ctx.Value(recordKey{}).(*Record)

@@ -43,7 +43,7 @@ func (g *gatherer) add(p []byte) []byte {
 	return g.kept
 }
 
-// end is told that the answer was written.
+// end is notified that the answer was written.
 func (g *gatherer) end() {
 	if g.buf != nil {
 		gathered.Put(g.buf)

@@ -6,7 +6,7 @@ import (
 )
 
 // NewRequestID returns 16 hexadecimal digits, as S3's request IDs look. They
-// tell requests apart in logs and are no secret.
+// distinguish requests in logs and are no secret.
 func NewRequestID() string {
 	const digits = "0123456789ABCDEF"
 	var b [16]byte

@@ -11,7 +11,7 @@ import (
 // NoUID stands for who has no number.
 const NoUID = -1
 
-// Subject is what a request was about, as far as it is told to an audit.
+// Subject is what a request was about, as far as it is reported to an audit.
 type Subject struct {
 	UserID string // of the identity; never given twice
 	UID    int64  // of the identity, or NoUID
@@ -25,21 +25,21 @@ type Subject struct {
 	Agent   string // as the client calls itself
 }
 
-// NoteUser tells Frame who asks.
+// NoteUser informs Frame who asks.
 func NoteUser(ctx context.Context, name, id string, uid uint32) {
 	if rec, ok := ctx.Value(recordKey{}).(*Record); ok {
 		rec.Identity, rec.Subject.UserID, rec.Subject.UID = name, id, int64(uid)
 	}
 }
 
-// NoteKey tells Frame the access key that a request names.
+// NoteKey gives Frame the access key that a request names.
 func NoteKey(ctx context.Context, key string) {
 	if rec, ok := ctx.Value(recordKey{}).(*Record); ok {
 		rec.Subject.Key = key
 	}
 }
 
-// NoteTarget tells Frame what is acted on, which the first call decides, and
+// NoteTarget informs Frame what is acted on, which the first call decides, and
 // how, to which every call adds.
 func NoteTarget(ctx context.Context, target, detail string) {
 	rec, ok := ctx.Value(recordKey{}).(*Record)
@@ -52,14 +52,14 @@ func NoteTarget(ctx context.Context, target, detail string) {
 	rec.Subject.add(detail)
 }
 
-// NoteObject tells Frame what is acted on, where only the body of a request says it.
+// NoteObject informs Frame what is acted on, where only the body of a request says it.
 func NoteObject(ctx context.Context, target string) {
 	if rec, ok := ctx.Value(recordKey{}).(*Record); ok {
 		rec.Subject.Target = target
 	}
 }
 
-// NoteRefused tells Frame that a part of what was asked for was refused.
+// NoteRefused informs Frame that a part of what was asked for was refused.
 func NoteRefused(ctx context.Context, err error) {
 	if rec, ok := ctx.Value(recordKey{}).(*Record); ok {
 		rec.Subject.Refused = err
@@ -71,8 +71,8 @@ func NoteRefused(ctx context.Context, err error) {
 // the log keeps of a detail.
 const maxNoteBytes = 1536
 
-// NoteText adds a name and a text of any characters to what NoteTarget tells. A
-// text that is too long is cut, and told from others that begin so by its digest.
+// NoteText adds a name and a text of any characters to what NoteTarget gives. A
+// text that is too long is cut, and distinguished from others that begin so by its digest.
 func NoteText(ctx context.Context, name, text string) {
 	rec, ok := ctx.Value(recordKey{}).(*Record)
 	if !ok {
@@ -103,7 +103,7 @@ func (s *Subject) add(detail string) {
 	s.Detail = strings.Join(have, " ")
 }
 
-// NoteRights tells Frame that a request changes rights beside what its
+// NoteRights informs Frame that a request changes rights beside what its
 // operation says: an object that is stored with an ACL.
 func NoteRights(ctx context.Context, detail string) {
 	if rec, ok := ctx.Value(recordKey{}).(*Record); ok {

@@ -122,7 +122,7 @@ func objectWriter(name string, d doors.Object) *backupWriter {
 	return &backupWriter{name: name, replace: d.Write, remove: d.Delete}
 }
 
-// backupSummary is what ogw backup --json tells.
+// backupSummary is what ogw backup --json prints.
 type backupSummary struct {
 	ID       string `json:"id"`
 	Settled  bool   `json:"settled"`

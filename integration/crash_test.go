@@ -52,7 +52,7 @@ func (l *ledger) count() int {
 }
 
 // loaded waits until a server has answered so many more operations, of which
-// count tells.
+// count shows.
 func loaded(t *testing.T, operations int, count func() int) {
 	t.Helper()
 	want := count() + operations

@@ -190,7 +190,7 @@ func (x *fsxDoors) step() {
 		x.resize(size)
 	case 10, 11:
 		// Who has unsaved bytes when the object is replaced loses them, and
-		// is told: that is not what is tried here.
+		// is notified: that is not what is tried here.
 		x.check(errors.Join(unix.Fsync(x.fd), unix.Close(x.fd)))
 		x.put()
 		x.open()

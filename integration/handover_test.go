@@ -31,16 +31,16 @@ const (
 	handOverSteps = 1000
 	handOverFiles = 3 // of each pair, and as many directories
 	handOverBytes = 40_000
-	// handOverEnv tells a child where the doors are, its pair, its seed and its
+	// handOverEnv gives a child where the doors are, its pair, its seed and its
 	// number of steps.
 	handOverEnv  = "OGW_TEST_HANDOVER"
 	handOverWait = time.Hour // for all of them
-	// handOverShown is how many wrong looks a process tells of.
+	// handOverShown is how many wrong looks a process reports.
 	handOverShown = 3
 )
 
 // TestHandOverMounts lets processes of two mounts change files and directories
-// in turn: one changes, tells the other, and that one finds it by its next system
+// in turn: one changes, notifies the other, and that one finds it by its next system
 // calls, through the other mount. The mounts share their superblock, or have
 // options for which they cannot.
 func TestHandOverMounts(t *testing.T) {
@@ -159,7 +159,7 @@ func (r *handOverResult) read(out string) {
 	}
 }
 
-// handStep is one change, as one process tells the other of it.
+// handStep is one change, as one process sends it to the other.
 type handStep struct {
 	Op, Name, To string
 	Seq          uint64

@@ -16,7 +16,7 @@ const handDoorsBucket = "handover"
 
 // TestHandOverDoors lets processes that have all doors of a server, and two
 // mounts that do not share their superblock, change objects in turn: one changes
-// something through one door, tells the other, and that one finds it by its next
+// something through one door, notifies the other, and that one finds it by its next
 // request through another door.
 func TestHandOverDoors(t *testing.T) {
 	s := newServer(t, options{})

@@ -102,7 +102,7 @@ func TestMappedBesideDoors(t *testing.T) {
 	same("longer again")
 }
 
-// TestMappedDiskFull stores through a mapping when the disk is full: msync tells
+// TestMappedDiskFull stores through a mapping when the disk is full: msync reports
 // ENOSPC, what was synced before stays, and with space again the file is as good
 // as any.
 func TestMappedDiskFull(t *testing.T) {

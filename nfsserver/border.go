@@ -41,7 +41,7 @@ type tree interface {
 // share a slot displace each other.
 const insideSlots = 4096
 
-// insider tells that ino lay below top when no directory was renamed since.
+// insider reports whether ino lay below top when no directory was renamed since.
 // It is immutable.
 type insider struct {
 	top, ino vfs.Ino

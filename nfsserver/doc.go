@@ -45,7 +45,7 @@
 // in the background; COMMIT and the other stabilities return when it is
 // durable. The write verifier is random at the start and changes whenever
 // written data may have been lost: the flush of a file failed. A COMMIT reads
-// it last, after every close of the file that is under way has told its
+// it last, after every close of the file that is under way has reported its
 // outcome, so a client never believes lost data to be committed.
 //
 // NFSv3 has no open and close. Files stay open between calls, a bounded
@@ -70,12 +70,12 @@
 // too, the listing starts over and shows entries twice rather than missing
 // one. The cookie verifier is always 0: no change makes cookies invalid.
 //
-// # What is told
+// # What is reported
 //
 // Config.Done hears of refusals and of changes of buckets, with DoneAll of
 // every call, where each ends (request.handler, mountTarget.Mount, a connection
 // that is turned away). GETATTR and NULL that are answered on the reader
-// (Proc.Quick) succeed and are never told. A Record never holds a secret.
+// (Proc.Quick) succeed and are never reported. A Record never holds a secret.
 //
 // # Invariants
 //

@@ -16,7 +16,7 @@ import (
 	"ogw/vfs"
 )
 
-// Squash tells whose rights a client's users have.
+// Squash selects whose rights a client's users have.
 type Squash string
 
 const (
@@ -30,7 +30,7 @@ const DefaultAnonID = 65534
 
 // Export is a directory that clients may mount, and what they may do there.
 type Export struct {
-	// Name tells exports of one path and secret apart, which may then differ
+	// Name distinguishes exports of one path and secret, which may then differ
 	// in clients and rights. It is part of the handles made through the
 	// export: another name makes them stale.
 	Name string
@@ -139,7 +139,7 @@ func newExport(e Export) (*export, error) {
 	return x, nil
 }
 
-// CheckExport tells what is wrong with an export.
+// CheckExport returns what is wrong with an export.
 func CheckExport(e Export) error {
 	_, err := newExport(e)
 	return err
@@ -153,7 +153,7 @@ func (x *export) allows(client netip.AddrPort, now time.Time) bool {
 	return x.refuses(client, now) == nil
 }
 
-// refuses tells why a call from there may not use the export now, or nil.
+// refuses returns why a call from there may not use the export now, or nil.
 func (x *export) refuses(client netip.AddrPort, now time.Time) error {
 	if err := x.closed(client.Addr(), now); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (x *export) refuses(client netip.AddrPort, now time.Time) error {
 	return nil
 }
 
-// closed tells why the export is not there for an address now, or nil.
+// closed returns why the export is not there for an address now, or nil.
 func (x *export) closed(client netip.Addr, now time.Time) error {
 	if !x.Expires.IsZero() && !now.Before(x.Expires) {
 		return fmt.Errorf("%w: export %s expired at %s", ErrAcces, x.Path, x.Expires.UTC().Format(time.RFC3339))
@@ -216,7 +216,7 @@ func (t *exportTable) trusts(client netip.AddrPort, now time.Time) bool {
 // find returns the export that a client means by the path of a MNT call, and
 // the path below it that the client wants: the export's own, or a directory
 // within (RFC 1813 section 5.2.1 leaves that open; kernels' servers allow it).
-// The longest export path that the client may use wins. The error tells the
+// The longest export path that the client may use wins. The error names the
 // operator why none does; it holds no secret.
 func (t *exportTable) find(dirpath string, client netip.AddrPort, now time.Time) (x *export, dir string, err error) {
 	dir, secret := cutSecret(dirpath)
@@ -274,7 +274,7 @@ func (t *exportTable) tried(dirpath string) (account string, right bool) {
 	return account, right
 }
 
-// secretMissing tells the operator what a client got wrong: for the client,
+// secretMissing shows the operator what a client got wrong: for the client,
 // there is no such export.
 func (x *export) secretMissing(given string) error {
 	if given == "" {

@@ -59,7 +59,7 @@ func TestFileFlags(t *testing.T) {
 	c.want("remove", c.unlink(procRemove, dir, "f"), OK)
 }
 
-// READ moves the access time, which its own answer tells.
+// READ moves the access time, which its own answer shows.
 func TestAccessTime(t *testing.T) {
 	s := newSite(t)
 	c := s.mount("/", 0)

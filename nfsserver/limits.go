@@ -4,7 +4,7 @@ const (
 	// maxTransfer is the largest READ and WRITE (rtmax, wtmax).
 	maxTransfer = 1 << 20
 	// maxDirReply bounds a READDIR reply, and is the size that clients are
-	// told to prefer: fewer calls for large directories.
+	// asked to prefer: fewer calls for large directories.
 	maxDirReply = 256 << 10
 	// minDirReply is what is answered at the least, however little a client
 	// asks for, if one entry fits.

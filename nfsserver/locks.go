@@ -61,8 +61,8 @@ func Services(addr netip.AddrPort, udp bool) []portmap.Service {
 // lockFiles implements nlm.Files.
 type lockFiles struct{ s *Server }
 
-// Resolve checks the export's rules as every call does, and tells of refusals.
-// Whoever locks must be allowed to read, or to write for an exclusive lock, or own
+// Resolve checks the export's rules as every call does, and reports refusals.
+// The caller must be allowed to read, or to write for an exclusive lock, or own
 // the file: the client checked when the program opened it. Who gives up may do that
 // with any handle that the server made.
 func (f lockFiles) Resolve(ctx context.Context, c *rpc.Call, fh []byte, want nlm.Access) (uint64, error) {
@@ -132,7 +132,7 @@ func vfsError(err error) error {
 }
 
 // Shares returns the share reservations of NFS clients, at most max; more
-// tells that there are others.
+// reports whether there are others.
 func (s *Server) Shares(max int) (list []nlm.Share, more bool) { return s.locks.Shares(max) }
 
 // LockHolders returns the NFS clients of an address or a host name that hold

@@ -145,7 +145,7 @@ func mountStatus(err error) uint32 {
 }
 
 // umnt is UMNT (RFC 1813 section 5.2.3). It looks at no secret, so that the mount
-// list does not tell whether one is right.
+// list does not reveal whether one is right.
 func (s *Server) umnt(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
 	p, args, err := dirpath(c)
 	if err != nil {

@@ -44,7 +44,7 @@ func TestMount(t *testing.T) {
 	if got := c.dump(); strings.Join(got, " ") != "127.0.0.1:/ 127.0.0.1:/b" {
 		t.Errorf("mounts %v", got)
 	}
-	// The mount list tells nobody whether a secret is right.
+	// The mount list reveals to nobody whether a secret is right.
 	var w xdr.Writer
 	w.String("/b@wrong")
 	c.end(c.call(ProgramMount, mountUmnt, &w))

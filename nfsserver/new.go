@@ -75,14 +75,14 @@ func openSealer(fs secrets) (*sealer, error) {
 	return newSealer(fs.FSID(), secret)
 }
 
-// newVerifier tells clients to send again what they have not committed.
+// newVerifier makes clients send again what they have not committed.
 func (s *Server) newVerifier() {
 	var b [8]byte
 	rand.Read(b[:])
 	s.verifier.Store(binary.BigEndian.Uint64(b[:]))
 }
 
-// trusts reports whether locks may be named, and reboots told of, from there.
+// trusts reports whether locks may be named, and reboots reported, from there.
 func (s *Server) trusts(client netip.AddrPort) bool {
 	ok := s.exports.Load().trusts(client, time.Now())
 	if !ok {

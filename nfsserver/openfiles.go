@@ -60,7 +60,7 @@ type openFile struct {
 	ready chan struct{} // closed when file or err is set
 	file  *vfs.File
 	err   error
-	// unstable tells that something was written since the last sync.
+	// unstable reports whether something was written since the last sync.
 	unstable atomic.Bool
 	closed   chan struct{}
 
@@ -249,7 +249,7 @@ func (o *openFiles) closeEnded(f *openFile) {
 }
 
 // sync makes everything written to f durable. After a failure, data may be
-// gone that other clients wrote: the verifier tells them to send it again.
+// gone that other clients wrote: the verifier makes them send it again.
 func (o *openFiles) sync(ctx context.Context, f *openFile) error {
 	was := f.unstable.Swap(false)
 	err := f.file.Sync(ctx)

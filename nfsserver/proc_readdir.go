@@ -208,7 +208,7 @@ func (l *listing) entryBytes(name int, attributes bool) (dirBytes, size int) {
 }
 
 // addPlus encodes attributes and handle, or that there are none because the
-// entry vanished meanwhile.
+// entry vanished concurrently.
 func (l *listing) addPlus(a *vfs.Attr) {
 	putPostOp(&l.w, a, l.q.s.sealer.fsid)
 	if a == nil {

@@ -12,7 +12,7 @@ import (
 // status monitor, that was turned away.
 const opConnect = "CONNECT"
 
-// Record is what is told of a call, or of a connection that was turned away,
+// Record describes a call, or a connection that was turned away,
 // after it ended.
 type Record struct {
 	Operation string // procedure, of NLM with its program's name; CONNECT
@@ -28,7 +28,7 @@ type Record struct {
 	Path         string // of MNT, without a secret
 	Status       Status
 	Reason       string // beside the status
-	// Rights tells that a bucket was made, removed or renamed, or that its
+	// Rights reports whether a bucket was made, removed or renamed, or that its
 	// mode or owner changed.
 	Rights bool
 }
@@ -44,7 +44,7 @@ func (r *Record) Refused() bool {
 	return false
 }
 
-// Operations returns the names of what Records tell of.
+// Operations returns the names of what Records describe.
 func Operations() []string {
 	out := []string{opConnect, mountNames[mountMnt]}
 	out = append(out, nfsNames[procNull+1:]...)

@@ -15,7 +15,7 @@ import (
 	"ogw/vfs"
 )
 
-// recorder keeps what a server tells.
+// recorder keeps what a server reports.
 type recorder struct {
 	mu   sync.Mutex
 	list []string
@@ -28,7 +28,7 @@ func (r *recorder) done(x *Record) {
 		x.Path, x.Claimed, x.UID, x.Status, x.Rights))
 }
 
-// recordedSite is a server that tells a recorder.
+// recordedSite is a server that reports to a recorder.
 func recordedSite(t *testing.T, all bool, exports ...Export) (*site, *recorder) {
 	t.Helper()
 	rec := &recorder{}
@@ -51,7 +51,7 @@ func recordedSite(t *testing.T, all bool, exports ...Export) (*site, *recorder) 
 	return s, rec
 }
 
-// Refusals and changes of buckets are told, with who and what; all else only
+// Refusals and changes of buckets are reported, with who and what; all else only
 // on request, and a secret never.
 func TestRecords(t *testing.T) {
 	s, rec := recordedSite(t, false, everyone, Export{Path: "/ro", Squash: SquashAll, ReadOnly: true, Secret: "open-sesame-open"})
@@ -91,7 +91,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// Who may not even connect is told, and on request every call.
+// Who may not even connect is reported, and on request every call.
 func TestRecordsOfAll(t *testing.T) {
 	s, rec := recordedSite(t, true, everyone)
 	c := s.mount("/", 0)

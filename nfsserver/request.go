@@ -98,7 +98,7 @@ func (q *request) stat(ctx context.Context, ino vfs.Ino) (vfs.Attr, error) {
 	return a, err
 }
 
-// attr returns the attributes of ino for a reply, nil if they cannot be had.
+// attr returns the attributes of ino for a reply, nil if they are unavailable.
 func (q *request) attr(ctx context.Context, ino vfs.Ino) *vfs.Attr {
 	a, err := q.s.fs.GetAttr(ctx, ino)
 	if err != nil {

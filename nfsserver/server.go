@@ -21,8 +21,8 @@ type Config struct {
 	FS      *vfs.FS
 	Exports []Export
 	Logger  *slog.Logger // default: discard
-	// Done is told of calls that were refused and of changes of buckets, with
-	// DoneAll of all calls but those that are answered from memory. It must be
+	// Done is called for calls that were refused and for changes of buckets, with
+	// DoneAll for all calls but those that are answered from memory. It must be
 	// fast and safe for concurrent use. May be nil.
 	Done    func(*Record)
 	DoneAll bool

@@ -40,7 +40,7 @@ func (q *request) noteRights(a *vfs.Attr, set *vfs.SetAttr) {
 	q.bucket = a.IsDir() && a.Parent == vfs.RootIno && (set.Mode != nil || set.UID != nil || set.GID != nil)
 }
 
-// tellMount tells of a MNT.
+// tellMount reports a MNT.
 func (s *Server) tellMount(c *rpc.Call, path string, err error) {
 	if s.done == nil || err == nil && !s.doneAll {
 		return
@@ -54,7 +54,7 @@ func (s *Server) tellMount(c *rpc.Call, path string, err error) {
 	s.done(&r)
 }
 
-// tellRefused tells of a connection that was turned away.
+// tellRefused reports a connection that was turned away.
 func (s *Server) tellRefused(client netip.AddrPort, why string) {
 	if s.done != nil {
 		s.done(&Record{Operation: opConnect, Client: client, Status: ErrAcces, Reason: why})

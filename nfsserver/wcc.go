@@ -7,7 +7,7 @@ import (
 	"ogw/vfs"
 )
 
-// dirChange brackets an operation that changes one directory, to tell its
+// dirChange brackets an operation that changes one directory, to report its
 // attributes from before and after. With them a client keeps what it has
 // cached of the directory through its own changes. They are sent only if
 // nothing else changed the directory in between, or the client would take
@@ -36,7 +36,7 @@ func (q *request) change(ctx context.Context, dir vfs.Ino) dirChange {
 }
 
 // done writes the wcc_data of an operation that changed dir exactly once;
-// changed reports whether it did. What others did to the directory meanwhile may
+// changed reports whether it did. What others did to the directory concurrently may
 // not be durable yet: waiting for that would make every operation in a busy
 // directory take as long as two, and the client only compares the attributes
 // with those it gets next.

@@ -86,7 +86,7 @@ func TestRelatime(t *testing.T) {
 	want(t, f.Close(bg), nil)
 }
 
-// A listing that goes on tells of reads since it began.
+// A listing that goes on shows reads since it began.
 func TestReadWhileListed(t *testing.T) {
 	fs := openTest(t, openLocal(t))
 	var inos []Ino

@@ -20,7 +20,7 @@ import (
 )
 
 // maxAppendAttempts bounds how often an append finds that its object was given
-// another content meanwhile, as by a copy, and moves its blobs there.
+// another content concurrently, as by a copy, and moves its blobs there.
 const maxAppendAttempts = 8
 
 // AppendObject adds body to the end of an object, which must be at offset off, and
@@ -28,10 +28,10 @@ const maxAppendAttempts = 8
 // is atomic and as durable as PutObject, and costs what the body does, however long
 // the object is. Where there is no object, offset 0 makes one with o's metadata;
 // with an object that exists there may be none. Owner, ACL and metadata stay; the
-// ETag becomes opaque; of the checksums those stay that can be told without reading
+// ETag becomes opaque; of the checksums those stay that can be computed without reading
 // the object: CRC64NVME, and CRC32 or CRC32C if o.Finish returns the same.
 //
-// It needs the right to read, too, since the answer tells the size. ErrWriteOffset,
+// It needs the right to read, too, since the answer shows the size. ErrWriteOffset,
 // ErrInvalid for an empty body or what is no file, ErrTooLarge for more than one
 // transaction of the engine stores (32 extents of 64 MiB, where transactions are
 // limited).

@@ -165,7 +165,7 @@ func TestAppendRace(t *testing.T) {
 					}
 				})
 			}
-			wg.Go(func() { // the content is shared meanwhile
+			wg.Go(func() { // the content is shared concurrently
 				_, err := fs.CopyObject(bg, ObjectName{"bucket", "log"}, ObjectName{"bucket", "copy"}, CopyOptions{})
 				if err != nil && !errors.Is(err, ErrNoSuchKey) {
 					t.Error(err)

@@ -8,7 +8,7 @@ import (
 )
 
 // TestAttrCacheIsNeverBehind changes files from several goroutines while
-// others keep their attributes in use: whoever changed something must see it.
+// others keep their attributes in use: the caller that changed something must see it.
 func TestAttrCacheIsNeverBehind(t *testing.T) {
 	fs := openTest(t, openLocal(t))
 	ctx := context.Background()

@@ -12,9 +12,9 @@ import (
 const BackupLease = backup.Lease
 
 var (
-	// ErrBackupEnded tells that a Backup does not hold its data any more.
+	// ErrBackupEnded means that a Backup does not hold its data any more.
 	ErrBackupEnded = backup.ErrEnded
-	// ErrBlobDeleted tells of a blob that was due for deletion at the instant:
+	// ErrBlobDeleted means that a blob was due for deletion at the instant:
 	// no file has it, and a pass of the collector that broke off may have
 	// deleted it.
 	ErrBlobDeleted = backup.ErrBlobDeleted

@@ -377,7 +377,7 @@ func TestRestoreOtherwise(t *testing.T) {
 	}
 }
 
-// fullBlobs tells that the medium has little room.
+// fullBlobs reports whether the medium has little room.
 type fullBlobs struct {
 	cluster.Blobs
 	free atomic.Int64

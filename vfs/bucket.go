@@ -90,7 +90,7 @@ func (fs *FS) CreateBucketWith(ctx context.Context, name string, owner *Cred, wi
 		n.Set(record.FlagExplicit, true)
 		n.UID, n.GID, n.CtimeNS = owner.UID(), owner.GID(), o.nowNS
 		n.Unchoose()
-		if err := record.TellEntry(t, n); err != nil {
+		if err := record.RefreshEntry(t, n); err != nil {
 			return err
 		}
 		info = bucketInfo(name, n)
@@ -279,7 +279,7 @@ func (fs *FS) SetBucketAttr(ctx context.Context, name, attr string, value []byte
 func ValidBucketName(name string) bool { return naming.ValidBucket(name) }
 
 // BucketUsage counts what a bucket holds: objects and their bytes. It reads
-// page by page: what changes meanwhile may be counted or not.
+// page by page: what changes concurrently may be counted or not.
 func (fs *FS) BucketUsage(ctx context.Context, name string) (objects, bytes int64, err error) {
 	o := ListOptions{MaxKeys: MaxListKeys}
 	for {

@@ -42,7 +42,7 @@ func (fs *FS) SetBucketConfig(ctx context.Context, bucket, name string, value []
 	})
 }
 
-// BucketOwnership tells who owns what others write into a bucket, to who may
+// BucketOwnership returns who owns what others write into a bucket, to who may
 // configure it. ErrNoSuchBucket, ErrAccess (S3 GetBucketOwnershipControls).
 func (fs *FS) BucketOwnership(ctx context.Context, bucket string) (own Ownership, err error) {
 	err = fs.view(ctx, func(r cluster.Reader) error {
@@ -114,7 +114,7 @@ func (fs *FS) SetBucketPolicy(ctx context.Context, bucket string, text []byte) e
 }
 
 // SetRequesterPays says whether who asks pays for requests to a bucket, and must say that
-// they know (S3 PutBucketRequestPayment). BucketConfig tells of it, under PayerConfig.
+// they know (S3 PutBucketRequestPayment). BucketConfig returns it, under PayerConfig.
 // ErrNoSuchBucket, ErrAccess.
 func (fs *FS) SetRequesterPays(ctx context.Context, bucket string, on bool) error {
 	return fs.update(ctx, func(t cluster.Txn, _ *op) error {

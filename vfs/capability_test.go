@@ -9,7 +9,7 @@ import (
 )
 
 // TestWriteRevokesCapabilities: whatever changes a file's content takes its
-// capabilities away, whoever does it, before and after the flush.
+// capabilities away, whichever caller does it, before and after the flush.
 func TestWriteRevokesCapabilities(t *testing.T) {
 	write := func(f *File) error { _, err := f.WriteAt(bg, []byte("x"), 1); return err }
 	for name, change := range map[string]func(fs *FS, f *File) error{

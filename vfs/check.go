@@ -14,7 +14,7 @@ import (
 // CheckOptions of Check.
 type CheckOptions = fsck.Options
 
-// CheckReport tells what Check found.
+// CheckReport is what Check found.
 type CheckReport = fsck.Report
 
 // Problem is one finding of Check.

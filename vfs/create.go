@@ -35,7 +35,7 @@ type CreateOptions struct {
 }
 
 // Create makes a regular file, or opens an existing one unless Exclusive.
-// created tells which. ErrExist, ErrIsDir, ErrAccess, ErrInvalid for a name
+// created reports which. ErrExist, ErrIsDir, ErrAccess, ErrInvalid for a name
 // that no entry can have, ErrNameTooLong.
 func (fs *FS) Create(ctx context.Context, cred *Cred, dir Ino, name string, o CreateOptions) (a Attr, f *File, created bool, err error) {
 	p, err := parseNewName(name)

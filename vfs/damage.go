@@ -12,7 +12,7 @@ import (
 // second copy.
 type DamagedBlob = quarantine.DamagedBlob
 
-// ScrubState tells what the scrub does.
+// ScrubState describes what the scrub does.
 type ScrubState = quarantine.ScrubState
 
 // DefaultScrubBytes is how fast the scrub reads, per second.

@@ -18,7 +18,7 @@ import (
 )
 
 // Records of the metadata store that hold anything at all: every operation
-// gives an error or the right bytes, Check tells all and ends, and nothing
+// gives an error or the right bytes, Check reports all and ends, and nothing
 // panics. (A disk does not do this, checksums of the engine are in between,
 // also those of inline contents; a defect may.)
 
@@ -314,7 +314,7 @@ func TestRepairKeepsWhatMayBelong(t *testing.T) {
 }
 
 // TestDirectoryBelowItself: a damaged entry may make a tree endless. Listing
-// it is an error, and a check tells.
+// it is an error, and a check reports it.
 func TestDirectoryBelowItself(t *testing.T) {
 	fs := openTestWith(t, mem.New(mem.Options{}), Config{Now: later})
 	populate(t, fs)

@@ -15,7 +15,7 @@ import (
 )
 
 // DeleteObject removes an object; an absent key is no error unless Cond asks
-// for it. existed tells. For "x/" it removes the directory's own content and
+// for it. existed reports that. For "x/" it removes the directory's own content and
 // its explicit mark: the directory stays while it has entries. Entries that
 // are no objects (special files, dangling links) are removed too, when they
 // are named.
@@ -301,7 +301,7 @@ func spare(j *rights.Judge, d keypath.Step, found []removal, items []*deleteItem
 type removal struct {
 	entry record.Dentry
 	n     *record.Inode
-	first []byte // the extent at offset 0, if the content may be that alone and the inode does not tell
+	first []byte // the extent at offset 0, if the content may be that alone and the inode does not show it
 }
 
 // readRemovals reads dentries, inodes and first extents of the files of dir

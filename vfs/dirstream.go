@@ -138,7 +138,7 @@ func (s *DirStream) fillAttr(ctx context.Context, i int) error {
 	a, err := s.fs.attrFor(ctx, e.Ino)
 	switch {
 	case errors.Is(err, ErrStale):
-		e.Attr = nil // it vanished meanwhile
+		e.Attr = nil // it vanished concurrently
 	case err != nil:
 		return err
 	default:

@@ -33,7 +33,7 @@
 //	              rights                                 over perm, keypath and iam: the object doors
 //	              keypath                                over naming and records: keys and directories, walked
 //	              posixacl  extents  ids  changeclock    over records
-//	              feed  session                          who is told, who is there
+//	              feed  session                          who is notified, who is there
 //	              secrets                                over records, sealed
 //	              objects  orphans                       over records: ETags, conditions, parts; a queue
 //	              record                                 keys, values, codecs
@@ -100,15 +100,15 @@
 // operations ask the judge (package rights) of the subject that the context carries.
 // A context without a subject is the program's own.
 //
-// Whether somebody chose a mode stands in the inode; the entry of a directory tells
-// what its mode denies at all. Entry and inode change in one transaction (record.TellEntry).
+// Whether somebody chose a mode stands in the inode; the entry of a directory repeats
+// what its mode denies at all. Entry and inode change in one transaction (record.RefreshEntry).
 //
 // # Transactions
 //
 // Every operation is one transaction (update), run again after a conflict;
 // all it learns is set anew in each run. What it does besides its writes is an
-// effect (op.go): a value that is told how the transaction ended. So what it
-// changed is told to the watchers after the commit and before the operation
+// effect (op.go): a value that learns how the transaction ended. So what it
+// changed is reported to the watchers after the commit and before the operation
 // returns. Numbers for
 // inodes, contents and blobs are leased before the transaction.
 //
@@ -134,9 +134,9 @@
 // openFile began with (an object PUT replaced it), the dirty data is dropped
 // and the writers get ErrStale.
 //
-// What tells of a file reads a snapshot and then asks the open files. One
+// What describes a file reads a snapshot and then asks the open files. One
 // that was flushed and closed in between is in neither: session.Table.LeftSince
-// tells, and the file is read again.
+// shows it, and the file is read again.
 //
 // # Damage
 //
@@ -162,7 +162,7 @@
 // restore them (Holder.Restore, in Config.Restore): the collector's first pass
 // removes every orphan that nobody uses. Counts that are too high keep an orphan
 // until the Holder is closed, counts that are too low lose an inode that is
-// referred to: so count before the client is told, and take back after it said
+// referred to: so count before the client is answered, and take back after it said
 // so. Open files that are restored are opened as ever: an orphan can be opened.
 //
 // # Users
@@ -177,13 +177,13 @@
 // Nothing in vfs asks whether the store is exclusive. Where that matters, it asks
 // one of two packages, which are the form for one process of what several would
 // need: session for who else is there (whose orphans, staged contents and blobs
-// are left over, which views still run), feed for whether it was told of all that
+// are left over, which views still run), feed for whether it was notified of all that
 // changed (whether what was read before may still be believed).
 //
 // # What is remembered
 //
 // The attributes of inodes (package attrcache) are kept in memory, decoded, where no
-// other process can change the store. Nothing is told to the cache:
+// other process can change the store. The cache is notified of nothing:
 // changeclock.Clock says whether a transaction wrote an inode that shares its slot
 // since. Pairs are remembered by the engine, if at all: what is read by a few
 // keys again and again is read with peek.
@@ -216,5 +216,5 @@
 // pass of the collector), ids.Allocator.mu (a lease), openFile.flushMu, which
 // serializes the flushes of one file, Blobs.writing, for memory to follow
 // the store, and what is above it; no lock at all while watchers
-// are told.
+// are notified.
 package vfs

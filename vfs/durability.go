@@ -9,7 +9,7 @@ import (
 	"ogw/vfs/internal/record"
 )
 
-// Durability tells when a change is acknowledged. It is a setting of the whole
+// Durability is when a change is acknowledged. It is a setting of the whole
 // (Config.Async), and of buckets, for what is done to their objects through
 // S3 and REST; there it goes before that of the whole.
 //

@@ -138,7 +138,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 	}
 }
 
-// faultRun lets the nth call fail; done tells that there were fewer.
+// faultRun lets the nth call fail; done reports whether there were fewer.
 func faultRun(t *testing.T, n, inline int, which []mem.Op, unknown bool) (done bool) {
 	faults := &mem.Faults{}
 	c := mem.New(mem.Options{Faults: faults})

@@ -20,13 +20,13 @@ type KernelInvalidator = feed.KernelInvalidator
 type MoveStamp = feed.MoveStamp
 
 // WithOrigin marks the operations of ctx as made by inv's door, which knows
-// of its own changes and must not be told of them.
+// of its own changes and must not be notified of them.
 func WithOrigin(ctx context.Context, inv Invalidator) context.Context {
 	return feed.WithOrigin(ctx, inv)
 }
 
 // WithLateOrigin is WithOrigin for changes that are acknowledged to nobody yet:
-// other doors with a kernel are told in the background.
+// other doors with a kernel are notified in the background.
 func WithLateOrigin(ctx context.Context, inv Invalidator) context.Context {
 	return feed.WithLateOrigin(ctx, inv)
 }

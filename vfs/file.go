@@ -249,7 +249,7 @@ func (f *File) write(ctx context.Context, w oneWrite) (at int64, n int, err erro
 		n, err = f.extend(ctx, w.p, w.off, w.killPriv)
 	}
 	if n > 0 {
-		f.fs.feed.Tell(ctx, feed.Event{Ino: f.of.ino, Data: true})
+		f.fs.feed.Notify(ctx, feed.Event{Ino: f.of.ino, Data: true})
 	}
 	if err == nil && f.flags&OpenSync != 0 {
 		err = f.Sync(ctx)
@@ -286,7 +286,7 @@ func (f *File) Sync(ctx context.Context) error {
 	return f.fs.syncRelaxed(ctx)
 }
 
-// save flushes and tells what was lost before.
+// save flushes and returns what was lost before.
 func (f *File) save(ctx context.Context) error {
 	err := f.of.flush(cluster.Strict(ctx))
 	f.of.mu.Lock()

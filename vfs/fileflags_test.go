@@ -331,7 +331,7 @@ func TestInheritedFlags(t *testing.T) {
 }
 
 // Bytes that were acknowledged before the flag are stored; of another process
-// they are lost, and the writer is told.
+// they are lost, and the writer gets an error.
 func TestFlagsAfterWrites(t *testing.T) {
 	s := newFlagStage(t, openTest(t, openLocal(t)))
 	f, err := s.fs.Open(bg, Root, s.file, OpenRead|OpenWrite)
@@ -363,7 +363,7 @@ func TestFlagsOfAnotherProcess(t *testing.T) {
 	want(t, f.Close(bg), ErrStale)
 }
 
-// An entry that does not tell of the flags of its directory is found.
+// An entry that does not repeat the flags of its directory is found.
 func TestCheckFindsUntoldFlags(t *testing.T) {
 	s := newFlagStage(t, openTest(t, openLocal(t)))
 	s.set(t, s.dir, FlagImmutable)

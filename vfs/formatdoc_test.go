@@ -33,7 +33,7 @@ type sample struct{ key, value []byte }
 // examples. Their fields have values that no other field has.
 func samples(t *testing.T) map[string]sample {
 	t.Helper()
-	dir := record.Dentry{Name: "d", Dir: true, Ino: 17, Mode: ModeDirectory, Tells: record.TellsOpen | record.TellsUnchosen | record.TellsFlags | record.TellsPolicy}
+	dir := record.Dentry{Name: "d", Dir: true, Ino: 17, Mode: ModeDirectory, DirBits: record.DirOpen | record.DirUnchosen | record.DirFlags | record.DirPolicy}
 	file := record.Dentry{Name: "f", Ino: 18, Mode: ModeRegular}
 	inline := record.Extent{Off: 0, Len: 3, Kind: record.ExtentInline, Data: []byte("abc")}
 	blob := record.Extent{Off: 4096, Len: 300, Kind: record.ExtentBlob, Seq: 20, BlobOff: 7, BlobSize: 1000, BlobCRC: 0x1122334455667788}

@@ -105,7 +105,7 @@ type FS struct {
 	cut     backup.Gate
 	// losses counts how often unflushed writes were dropped.
 	losses atomic.Uint64
-	// kept counts the writes that Keepers were told of.
+	// kept counts the writes that Keepers were notified of.
 	kept       atomic.Uint64
 	commits    commits.Relaxed
 	tuned      atomic.Bool // a bucket may have a durability of its own

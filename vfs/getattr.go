@@ -9,7 +9,7 @@ import (
 	"ogw/vfs/internal/feed"
 )
 
-// TryAttr is GetAttr for who must not wait: ok tells whether the answer is
+// TryAttr is GetAttr for who must not wait: ok reports whether the answer is
 // known without asking the store.
 func (fs *FS) TryAttr(ino Ino) (a Attr, ok bool) {
 	e := fs.attrs.Get(ino)
@@ -75,6 +75,6 @@ func (fs *FS) Accessed(ctx context.Context, ino Ino) (moved bool) {
 	if !accesstime.Due(shown, a.Mtime.UnixNS(), a.CtimeNS, now) || !fs.reads.Note(uint64(ino), shown, now) {
 		return false
 	}
-	fs.feed.Tell(ctx, feed.Event{Ino: ino})
+	fs.feed.Notify(ctx, feed.Event{Ino: ino})
 	return true
 }

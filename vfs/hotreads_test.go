@@ -14,7 +14,7 @@ import (
 
 // TestHotReadsAreNeverBehind changes objects from several goroutines through
 // all that can change them, while others read them all the time, so that they
-// are remembered. Whoever changed something must see it at once, and nobody
+// are remembered. The caller that changed something must see it at once, and nobody
 // may see the bytes of one time with the ETag of another.
 func TestHotReadsAreNeverBehind(t *testing.T) {
 	fs := bucketFS(t, openTest(t, openLocal(t)))

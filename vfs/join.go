@@ -20,7 +20,7 @@ const MaxTakeover = session.EvictAfter + 2*time.Second
 
 // Join makes this process the only one that uses c, which others can reach, and
 // returns c with that right: it is Exclusive, its Updates commit only while the
-// right lasts, and Lost tells its end. It returns cluster.ErrInUse if a gateway
+// right lasts, and Lost reports its end. It returns cluster.ErrInUse if a gateway
 // is alive, and waits for MaxTakeover if one does not move. me says who this is.
 // To close what it returns closes c.
 func Join(ctx context.Context, c *cluster.Cluster, me Gateway, log *slog.Logger) (*cluster.Cluster, error) {

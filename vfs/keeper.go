@@ -10,19 +10,19 @@ import (
 // until it is in the store. Keep and Stored are called under the lock of a file:
 // they must not wait, nor call the FS.
 type Keeper interface {
-	// Reserve comes before a write of n bytes, which Keep is told of, with no
+	// Reserve comes before a write of n bytes, which Keep is notified of, with no
 	// lock held. It may wait for room, and store files for that. The caller
 	// calls done behind the write.
 	Reserve(ctx context.Context, n int) (done func(), err error)
-	// Keep is told of a write that succeeded, before anybody else learns of
+	// Keep is notified of a write that succeeded, before anybody else learns of
 	// it, in the order of the writes to a file.
 	Keep(w *KeptWrite)
-	// Stored tells that the writes to ino up to the one with the number seq need
-	// not be kept: their bytes are stored, or the writers were or will be told
+	// Stored notes that the writes to ino up to the one with the number seq need
+	// not be kept: their bytes are stored, or the writers got or will get an error
 	// that they are lost. It lets go of them in their order.
 	Stored(ino Ino, seq uint64)
-	// Lost tells that what was written to ino and not stored is dropped, since its
-	// content was replaced or is gone. Sync tells it to each File that wrote; should
+	// Lost notes that what was written to ino and not stored is dropped, since its
+	// content was replaced or is gone. Sync reports it to each File that wrote; should
 	// the process end before, the next one must.
 	Lost(ino Ino)
 	// Oldest returns the number of the first write to ino that is kept.
@@ -48,8 +48,8 @@ type keptMark struct {
 	seq uint64
 }
 
-// ReleaseKept tells Keepers that the writes to ino up to a number each need not be
-// kept. Those of several go in the order in which they were made: whoever makes
+// ReleaseKept notifies Keepers that the writes to ino up to a number each need not be
+// kept. Those of several go in the order in which they were made: code that makes
 // again what is left, should this be interrupted, has the bytes that were written
 // last.
 func ReleaseKept(ino Ino, upTo map[Keeper]uint64) {

@@ -17,7 +17,7 @@ type bookKeeper struct {
 	reserved int
 	released []uint64
 	lost     []Ino
-	over     bool // it was told of more than there was room for
+	over     bool // it got more than there was room for
 }
 
 func (k *bookKeeper) Reserve(_ context.Context, n int) (done func(), err error) {

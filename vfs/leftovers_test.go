@@ -107,7 +107,7 @@ func leaveBlob(t *testing.T, fs *FS, content ContentID) cluster.BlobID {
 }
 
 // TestLeftoversTriedAgain: a sweep that fails goes on where it was; one that
-// fails too often leaves what it did not come to, and a check tells. What is
+// fails too often leaves what it did not come to, and a check reports it. What is
 // in quarantine is not counted as removed.
 func TestLeftoversTriedAgain(t *testing.T) {
 	for name, x := range map[string]struct {

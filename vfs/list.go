@@ -54,7 +54,7 @@ func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (Li
 	return list, nil
 }
 
-// describe tells of the objects of a page, with what this process did not flush yet.
+// describe completes the objects of a page, with what this process did not flush yet.
 func (fs *FS) describe(page *listing.Page, o ListOptions) []ObjectInfo {
 	if len(page.Objects) == 0 {
 		return nil

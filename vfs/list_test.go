@@ -184,7 +184,7 @@ func TestListPosix(t *testing.T) {
 		if got := listAll(t, fs); !slices.Equal(got, expect) {
 			t.Errorf("list: %q\nwant  %q", got, expect)
 		}
-		// What is listed can be had, with the same size and ETag, and what is not cannot.
+		// What is listed can be read, with the same size and ETag, and what is not cannot.
 		r, err := fs.ListObjects(bg, "bucket", ListOptions{MaxKeys: 1000})
 		want(t, err, nil)
 		for _, o := range r.Objects {

@@ -14,10 +14,10 @@ import (
 type UploadPage struct {
 	Uploads        []UploadInfo
 	CommonPrefixes []string
-	// Truncated tells that there may be more behind (NextKey, NextUpload); a page
+	// Truncated reports whether there may be more behind (NextKey, NextUpload); a page
 	// can be short, or empty, all the same. Where it ended at an upload that the
 	// caller is not shown, NextUpload is sealed, and NextKey the newest key that
-	// was told, if any.
+	// was returned, if any.
 	Truncated  bool
 	NextKey    string
 	NextUpload string
@@ -70,7 +70,7 @@ func (fs *FS) ListUploads(ctx context.Context, bucket string, o ListUploadsOptio
 	return page, nil
 }
 
-// UploadMarkerPrefix begins a marker that tells where a page of uploads ended to who
+// UploadMarkerPrefix begins a marker that holds where a page of uploads ended to who
 // may not know the key of the upload that stands there, and the ID of no upload. It
 // means something without a key beside it.
 const UploadMarkerPrefix = listing.MarkerPrefix

@@ -79,7 +79,7 @@ func (f *found) choose(hashedDir bool) {
 
 // findUnchecked is findIn for lookups by those whose rights on the directory
 // do not matter: an entry that exists proves that its directory does, which
-// saves reading it. done tells that it is the whole story.
+// saves reading it. done reports whether it is the whole story.
 func findUnchecked(r cluster.Reader, dir Ino, p naming.Posix) (e *record.Dentry, done bool, err error) {
 	if p.Hash != nil {
 		return nil, false, nil

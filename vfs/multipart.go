@@ -44,7 +44,7 @@ func (o *op) uploading(t cluster.Txn) *uploads.Txn {
 }
 
 // CreateUpload begins a multipart upload (S3 CreateMultipartUpload). alg is
-// the checksum that the parts carry, "" for none; composite tells that the
+// the checksum that the parts carry, "" for none; composite reports whether the
 // object's is made of those of the parts. CRC64NVME cannot be that,
 // CRC32 and CRC32C can, all others must.
 func (fs *FS) CreateUpload(ctx context.Context, name ObjectName, o PutOptions, alg ChecksumAlgorithm, composite bool) (UploadInfo, error) {

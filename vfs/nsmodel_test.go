@@ -235,7 +235,7 @@ func (d *mnode) dump(path string, ids map[*mnode]int, out *[]string) {
 	}
 }
 
-// shownDir tells an implied directory from an explicit one: after an unknown
+// shownDir distinguishes an implied directory from an explicit one: after an unknown
 // outcome that is all the difference there may be.
 func shownDir(path string, explicit bool) string {
 	if explicit {

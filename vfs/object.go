@@ -193,7 +193,7 @@ func (fs *FS) SetObjectTags(ctx context.Context, name ObjectName, query string) 
 	})
 }
 
-// changeObject changes what an object's inode tells beside its content, for who
+// changeObject changes what an object's inode holds beside its content, for who
 // may do act.
 func (fs *FS) changeObject(ctx context.Context, act Action, name ObjectName, change func(j *rights.Judge, n *record.Inode) error) error {
 	ctx = fs.objectCtx(ctx, name)

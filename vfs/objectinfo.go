@@ -25,7 +25,7 @@ func (fs *FS) objectInfo(r cluster.Reader, key string, n *record.Inode) (ObjectI
 	return info, err
 }
 
-// plainInfo is what the inode alone tells.
+// plainInfo is what the inode alone shows.
 func plainInfo(key string, n *record.Inode) ObjectInfo {
 	return ObjectInfo{
 		Key: key, Ino: n.Ino, Size: n.Size, ETag: objects.ETagOf(n), Modified: n.Mtime.Date(),

@@ -39,12 +39,12 @@ type MD5Error = receive.MD5Error
 // CompletePart names one part in CompleteUpload.
 type CompletePart = objects.CompletePart
 
-// ChecksumTypeError tells that a part carries another checksum than its upload
+// ChecksumTypeError means that a part carries another checksum than its upload
 // was created with, or none where the object's is made of the parts'. It is an
 // ErrInvalid.
 type ChecksumTypeError = objects.ChecksumTypeError
 
-// MissingChecksumError tells that CompleteUpload was not given the checksum of a
+// MissingChecksumError means that CompleteUpload was not given the checksum of a
 // part, where the object's is made of them. It is an ErrInvalid.
 type MissingChecksumError = objects.MissingChecksumError
 
@@ -87,9 +87,9 @@ type ObjectInfo struct {
 	Checksums []Checksum
 	Parts     []ObjectPart // nil unless multipart
 	UID       uint32       // owner
-	// Dir tells that the key is a directory's own (it ends in "/").
+	// Dir reports whether the key is a directory's own (it ends in "/").
 	Dir bool
-	// Symlink tells that the entry is a symbolic link; its content is that of
+	// Symlink reports whether the entry is a symbolic link; its content is that of
 	// the target if that lies within the same bucket.
 	Mode uint32
 }
@@ -155,7 +155,7 @@ func nameOf(k *keypath.Key) ObjectName { return ObjectName{k.Bucket, k.Key} }
 // UploadName names a multipart upload.
 type UploadName struct {
 	ObjectName
-	ID string // as CreateUpload told it
+	ID string // as CreateUpload returned it
 }
 
 func parseUploadName(n UploadName) (keypath.UploadKey, error) {

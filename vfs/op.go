@@ -43,7 +43,7 @@ type effect interface {
 }
 
 // effects are all that an operation has, in the order in which they end: who is
-// told of a change finds marks and open files as they are after it, and what
+// notified of a change finds marks and open files as they are after it, and what
 // follows is a change of its own.
 func (o *op) effects() [5]effect {
 	return [...]effect{&o.removals, &o.contents, &o.durable, &o.feed, &o.later}
@@ -60,8 +60,8 @@ func (fs *FS) newOp(ctx context.Context, relaxed uint64) *op {
 	return o
 }
 
-// update runs fn in a serializable transaction, then tells the watchers what
-// changed. It returns after every watcher was told, so that an acknowledged
+// update runs fn in a serializable transaction, then notifies the watchers of what
+// changed. It returns after every watcher was notified, so that an acknowledged
 // change is visible through every door of the process.
 func (fs *FS) update(ctx context.Context, fn func(t cluster.Txn, o *op) error) error {
 	if err := fs.ids.Reserve(ctx); err != nil {

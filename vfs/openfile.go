@@ -31,7 +31,7 @@ type openFile struct {
 	fs  *FS
 	ino Ino
 
-	// written tells that something was ever written to it.
+	// written reports whether something was ever written to it.
 	written atomic.Bool
 
 	// readIn is the turn in which a read was noted, or was none to note; 0 after
@@ -330,7 +330,7 @@ func (of *openFile) contentCommitted() {
 	of.readIn.Store(0)
 }
 
-// contentCommitted tells ino's open file, if it has one.
+// contentCommitted notifies ino's open file, if it has one.
 func (fs *FS) contentCommitted(ino Ino) {
 	if of := fs.opened(ino); of != nil {
 		of.contentCommitted()
@@ -365,7 +365,7 @@ func (of *openFile) overlay(a *Attr) {
 	}
 }
 
-// keep tells f's Keeper of a write, unless that is one that it has (Rewrite).
+// keep notifies f's Keeper of a write, unless that is one that it has (Rewrite).
 // Under mu, with the bytes in.
 func (of *openFile) keep(ctx context.Context, f *File, p []byte, off int64, killPriv bool) {
 	by, seq := f.again.by, f.again.seq
@@ -385,7 +385,7 @@ func (of *openFile) keep(ctx context.Context, f *File, p []byte, off int64, kill
 	of.kept = append(of.kept, keptMark{by, seq})
 }
 
-// releaseKept tells the Keepers that the writes up to these marks are over, and
+// releaseKept notifies the Keepers that the writes up to these marks are over, and
 // forgets those after which there were none. Under mu.
 func (of *openFile) releaseKept(marks []keptMark) {
 	switch len(marks) {

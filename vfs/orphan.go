@@ -16,7 +16,7 @@ import (
 // renews its own.
 const orphanGrace = 24 * time.Hour
 
-// orphanStore is what the table of open inodes asks and tells the namespace.
+// orphanStore is what the table of open inodes needs of the namespace.
 type orphanStore struct{ fs *FS }
 
 // Look implements session.Inodes.
@@ -96,7 +96,7 @@ func (fs *FS) removeOrphan(ctx context.Context, ino Ino) error {
 }
 
 // removeOrphans deletes, in one transaction, those of inos that are orphans
-// which nobody here uses. Nobody has to be told: who knew them forgot them.
+// which nobody here uses. Nobody has to be notified: who knew them forgot them.
 func (fs *FS) removeOrphans(ctx context.Context, inos []Ino) error {
 	keys := make([][]byte, 0, 2*len(inos))
 	for _, ino := range inos {

@@ -61,7 +61,7 @@ func TestDirectoryRights(t *testing.T) {
 		mode(0o700)
 		want(t, lookup(), ErrAccess)
 		want(t, list(), ErrAccess)
-		want(t, create("f"), ErrAccess) // not ErrExist: that would tell
+		want(t, create("f"), ErrAccess) // not ErrExist: that would reveal it
 		mode(0o704)
 		want(t, lookup(), ErrAccess)
 		want(t, list(), nil)

@@ -25,7 +25,7 @@ func (p *piece) end() int64 { return p.off + p.len }
 func (p *piece) open() bool { return p.up == nil && !p.captured }
 
 // blobUpload is one blob on its way, or stored and not named by a transaction.
-// Whoever uses it counts; the last one deletes a blob that was not published.
+// Each user counts; the last one deletes a blob that was not published.
 type blobUpload struct {
 	id   cluster.BlobID // changed only by retarget, under openFile.mu
 	size int64

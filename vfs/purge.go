@@ -94,7 +94,7 @@ func (p *purge) below(ctx context.Context, dir Ino) error {
 	return nil
 }
 
-// purgeEvents tells open files and every watcher, whoever asked.
+// purgeEvents notifies open files and every watcher, whoever asked.
 func (fs *FS) purgeEvents(events []feed.Event) {
 	for _, e := range events {
 		fs.attrs.Forget(e.Ino)
@@ -103,5 +103,5 @@ func (fs *FS) purgeEvents(events []feed.Event) {
 			of.dropOldSnapshot()
 		}
 	}
-	fs.feed.Tell(context.Background(), events...)
+	fs.feed.Notify(context.Background(), events...)
 }

@@ -76,7 +76,7 @@ type publication struct {
 	make func(t cluster.Txn, o *op, at *keypath.Place) (self *record.Inode, err error)
 }
 
-// precheck tells early what publish would find: no such bucket, no right, and
+// precheck finds early what publish would find: no such bucket, no right, and
 // preconditions that fail. From here on p goes into this bucket or nowhere. It
 // flushes what this process wrote to the object,
 // so that preconditions are about all that was acknowledged.
@@ -108,7 +108,7 @@ func (fs *FS) precheck(ctx context.Context, p *publication) error {
 	}
 }
 
-// MayPut tells early what PutObject would find, rights included, and whether
+// MayPut reports early what PutObject would find, rights included, and whether
 // there is an object. A PutObject with PutOptions.Bucket of in publishes in this
 // bucket or nowhere.
 func (fs *FS) MayPut(ctx context.Context, name ObjectName, cond Preconditions) (existed bool, in Ino, err error) {
@@ -273,7 +273,7 @@ func checkConditions(j *rights.Judge, p *publication, at *keypath.Place, old *re
 		return err
 	}
 	if !objects.OnlyAbsent(p.cond) {
-		// The answer tells of the object: ETag by ETag, its content.
+		// The answer describes the object: ETag by ETag, its content.
 		if err := j.Grants(ActReadObject, old); err != nil {
 			return err
 		}

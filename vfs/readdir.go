@@ -35,7 +35,7 @@ type ReadDirOptions struct {
 
 // ReadDir calls fn for the entries of dir, without "." and "..", until fn returns an
 // error (cluster.ErrStop: without one). fn may call back into the FS. Entries that
-// exist throughout are shown exactly once, whatever comes and goes meanwhile.
+// exist throughout are shown exactly once, whatever comes and goes concurrently.
 func (fs *FS) ReadDir(ctx context.Context, cred *Cred, dir Ino, o ReadDirOptions, fn func(DirEntry) error) error {
 	for limit := min(max(1, cmp.Or(o.Few, firstPage)), maxPage); ; limit = min(2*limit, maxPage) {
 		page, err := fs.readPage(ctx, cred, dir, o, limit)
@@ -90,7 +90,7 @@ func (fs *FS) readPage(ctx context.Context, cred *Cred, dir Ino, o ReadDirOption
 	})
 	for i := range page {
 		if a := page[i].Attr; err == nil && a != nil && fs.session.Open.LeftSince(mark, a.Ino) {
-			// Flushed and closed meanwhile.
+			// Flushed and closed concurrently.
 			if *a, err = fs.attrFor(ctx, a.Ino); errors.Is(err, ErrStale) {
 				page[i].Attr, err = nil, nil
 			}
@@ -122,7 +122,7 @@ func scanEntries(r cluster.Reader, dir Ino, after string, limit int) ([]record.D
 	return list, err
 }
 
-// findShadowed tells which entries are files beside a directory of the same
+// findShadowed returns which entries are files beside a directory of the same
 // name. Only directories that ever held such a pair pay for it.
 func findShadowed(r cluster.Reader, d *record.Inode, entries []record.Dentry) ([]bool, error) {
 	shadowed := make([]bool, len(entries))

@@ -30,7 +30,7 @@ type RenameOptions struct {
 // below it; the directory that it takes the place of must be empty.
 //
 // Who asks needs the rights to read and delete the one and to write the other; of a
-// directory, where policies can tell keys apart, for each key below it, of which
+// directory, where policies can distinguish keys, for each key below it, of which
 // there may be at most 1,000. Symbolic links are not moved, since they would lead
 // elsewhere. ErrNoSuchKey, ErrPrecondition, ErrAccess, ErrNotEmpty, ErrInvalid (S3
 // RenameObject).
@@ -153,8 +153,8 @@ func (r *keyRenaming) source(ctx context.Context, t cluster.Txn) (*record.Inode,
 	return n, &at, objects.CheckRead(&r.cond.SourceCond, objects.ETagOf(n), modifiedAt(n))
 }
 
-// below checks the rights to move a directory: its own, and where policies can tell
-// keys apart, those to each key below it.
+// below checks the rights to move a directory: its own, and where policies can distinguish
+// keys, those to each key below it.
 func (r *keyRenaming) below(ctx context.Context, t cluster.Txn, j *rights.Judge, at *keypath.Place, n *record.Inode) error {
 	if err := j.Entry(at.Deepest(), n); err != nil {
 		return err

@@ -70,7 +70,7 @@ func (r repairer) lostFound(t cluster.Txn) (Ino, error) {
 		if err := record.PutInode(t, d); err != nil {
 			return 0, err
 		}
-		if err := record.TellEntry(t, d); err != nil {
+		if err := record.RefreshEntry(t, d); err != nil {
 			return 0, err
 		}
 	}

@@ -279,7 +279,7 @@ func filesWith(t *testing.T, dir string, secrets []string) (found []string) {
 	return found
 }
 
-// TestSealDamaged: records that cannot be read are counted and told, and keep no
+// TestSealDamaged: records that cannot be read are counted and reported, and keep no
 // other from being sealed.
 func TestSealDamaged(t *testing.T) {
 	c := mem.New(mem.Options{})

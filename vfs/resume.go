@@ -3,7 +3,7 @@ package vfs
 import "context"
 
 // Epoch returns the number of the content that the file has, which grows when
-// that is replaced; wrote tells that it is the one that was written through the
+// that is replaced; wrote reports whether it is the one that was written through the
 // File, which can write to no other.
 func (f *File) Epoch(ctx context.Context) (epoch uint64, wrote bool, err error) {
 	if err := f.of.rlock(ctx); err != nil {

@@ -57,7 +57,7 @@ func (o *op) lastWord(t cluster.Txn, j *rights.Judge, n *record.Inode) error {
 		return nil
 	}
 	n.Unchoose()
-	if err := record.TellEntry(t, n); err != nil {
+	if err := record.RefreshEntry(t, n); err != nil {
 		return err
 	}
 	return o.putChanged(t, n)
@@ -132,7 +132,7 @@ func (fs *FS) AssumeRole(ctx context.Context, q iam.Assume) (iam.Credentials, er
 	return fs.rights.AssumeRole(ctx, q)
 }
 
-// Simulate tells what would become of requests of a user or role, by ARN or ID, or of
+// Simulate returns what would become of requests of a user or role, by ARN or ID, or of
 // Anonymous: each action on each resource, by the same judge that decides them, with what is
 // stored now. Values are condition keys; nil: there are none. Nothing is done. For a user
 // who is not there, ErrNoSuchUser (IAM SimulatePrincipalPolicy).

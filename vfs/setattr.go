@@ -121,7 +121,7 @@ func (o *op) setAttr(t cluster.Txn, cred *Cred, n *record.Inode, dirTime []byte,
 	if set.Mode != nil {
 		n.Choose()
 		n.MakeExplicit()
-		if err := record.TellEntry(t, n); err != nil {
+		if err := record.RefreshEntry(t, n); err != nil {
 			return nil, err
 		}
 	}

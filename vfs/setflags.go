@@ -32,7 +32,7 @@ func (fs *FS) SetFlags(ctx context.Context, cred *Cred, ino Ino, flags FileFlags
 		if flags != 0 {
 			n.MakeExplicit()
 		}
-		if err := record.TellEntry(t, n); err != nil {
+		if err := record.RefreshEntry(t, n); err != nil {
 			return err
 		}
 		return o.putChanged(t, n)

@@ -14,7 +14,7 @@ const (
 	freeFiles = 1 << 40
 )
 
-// StatFS tells the size of the whole. Files counts the inodes ever made: an
+// StatFS returns the size of the whole. Files counts the inodes ever made: an
 // upper bound that costs nothing to know.
 func (fs *FS) StatFS(ctx context.Context) (StatFS, error) {
 	u, err := fs.blobs.Usage(ctx)

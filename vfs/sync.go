@@ -129,7 +129,7 @@ func (fs *FS) overlayAttr(a *Attr) {
 	}
 }
 
-// Flush stores what was written to ino, as durably as ctx asks, and tells nobody
+// Flush stores what was written to ino, as durably as ctx asks, and notifies nobody
 // of what was lost before.
 func (fs *FS) Flush(ctx context.Context, ino Ino) error {
 	return fs.flushInode(cluster.Relaxed(ctx), ino)

@@ -57,7 +57,7 @@ func TestOverwriteTakesNoMore(t *testing.T) {
 	}
 }
 
-// TestCopyIntoItsBucket: a copy goes into the bucket that it was told, though
+// TestCopyIntoItsBucket: a copy goes into the bucket that it was given, though
 // another has its name by now, also for who may write everywhere.
 func TestCopyIntoItsBucket(t *testing.T) {
 	fs := openTest(t, mem.New(mem.Options{}))

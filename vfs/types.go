@@ -101,7 +101,7 @@ type Attr struct {
 	Mtime   Time
 	CtimeNS int64
 	BtimeNS int64 // birth
-	// Version grows with every change of content; with Ino it tells whether
+	// Version grows with every change of content; with Ino it shows whether
 	// cached content is still right.
 	Version uint64
 	Parent  Ino // directory of the last link made; RootIno for the root
@@ -149,7 +149,7 @@ const (
 	OpenTrunc            // cut to length 0 (O_TRUNC)
 	OpenAppend           // every write goes to the end (O_APPEND)
 	OpenSync             // every write is durable when it returns (O_SYNC, O_DSYNC)
-	// OpenAnywhere tells that writes may go anywhere (no O_APPEND), so that an
+	// OpenAnywhere reports whether writes may go anywhere (no O_APPEND), so that an
 	// append-only file is not opened for them. Without it, each write that is
 	// none at the end is refused.
 	OpenAnywhere
@@ -179,10 +179,10 @@ type DirEntry struct {
 	// Pos continues a ReadDir after this entry. It is opaque, stable while
 	// the entry exists, and meaningful after it was removed.
 	Pos  string
-	Attr *Attr // with attributes asked for; nil if the entry vanished meanwhile
+	Attr *Attr // with attributes asked for; nil if the entry vanished concurrently
 }
 
-// StatFS tells the size of the whole.
+// StatFS is the size of the whole.
 type StatFS struct {
 	TotalBytes int64
 	FreeBytes  int64
@@ -191,7 +191,7 @@ type StatFS struct {
 	FSID       uint64 // stable, random, made with the store
 }
 
-// ErrDone tells that a change asked for under a Token was made already, by a
+// ErrDone means that a change asked for under a Token was made already, by a
 // process that could not tell: nothing was done now.
 var ErrDone = tokens.ErrDone
 

@@ -8,7 +8,7 @@ import (
 
 var _ KernelInvalidator = (*recorder)(nil)
 
-// recorder is an Invalidator that remembers what it was told.
+// recorder is an Invalidator that remembers its calls.
 type recorder struct {
 	mu      sync.Mutex
 	entries []dentryName
@@ -41,7 +41,7 @@ func (r *recorder) has(dir Ino, name string) bool {
 	return slices.Contains(r.entries, dentryName{dir, name})
 }
 
-// Watchers are told before an operation returns, the origin is not.
+// Watchers are notified before an operation returns, the origin is not.
 func TestWatchers(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		var mine, other recorder

@@ -10,10 +10,10 @@ import (
 	"ogw/vfs/internal/record"
 )
 
-// ExtentLocation tells where one range of a file is.
+// ExtentLocation is where one range of a file is.
 type ExtentLocation = locate.Extent
 
-// Whereis tells who holds the bytes of the object at a stored path
+// Whereis reports who holds the bytes of the object at a stored path
 // "bucket/key" (or its POSIX form). ErrNotExist.
 func (fs *FS) Whereis(ctx context.Context, path string) (ObjectInfo, []ExtentLocation, error) {
 	info, err := fs.findPath(ctx, path)
@@ -27,7 +27,7 @@ func (fs *FS) Whereis(ctx context.Context, path string) (ObjectInfo, []ExtentLoc
 	return info, list, err
 }
 
-// whereisInode tells who holds the bytes of an inode, unflushed ones included.
+// whereisInode reports who holds the bytes of an inode, unflushed ones included.
 func (fs *FS) whereisInode(ctx context.Context, ino Ino) ([]ExtentLocation, error) {
 	rd, err := fs.contents.OpenStored(ctx, ino)
 	if err != nil {

@@ -193,7 +193,7 @@ func testPhantomReverse(t *testing.T, kv cluster.KV) {
 	update(t, kv, last)
 }
 
-// testAbsentKey: a key that was read as absent and created meanwhile is a
+// testAbsentKey: a key that was read as absent and created concurrently is a
 // conflict: of two exclusive creates one wins.
 func testAbsentKey(t *testing.T, kv cluster.KV) {
 	exists := errors.New("exists")

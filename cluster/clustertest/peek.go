@@ -13,7 +13,7 @@ import (
 
 // testPeek: the members of a family are always written together, with the
 // same text, of lengths that an engine may and may not remember, or deleted
-// together. Whoever reads some of them, in any order and by any means, must
+// together. A caller that reads some of them, in any order and by any means, must
 // see one text, and never an older one than before.
 func testPeek(t *testing.T, kv cluster.KV) {
 	const families, members, writers, rounds = 3, 4, 2, 150

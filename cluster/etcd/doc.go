@@ -28,7 +28,7 @@
 // uses: the commit compares the slot's ModRevision and writes its own number
 // into it. When the answer is lost, the client writes a fence under the same
 // comparison. If that succeeds, the commit has not happened and cannot happen
-// any more, and the transaction runs again. If it does not, the slot tells the
+// any more, and the transaction runs again. If it does not, the slot holds the
 // number of the commit, which then happened. Only when etcd stays away for
 // resolveTimeout is the outcome unknown to the caller as well.
 //

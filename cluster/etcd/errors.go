@@ -23,7 +23,7 @@ var refusals = []error{
 	clientv3.ErrNoAvailableEndpoints,
 }
 
-// isRefusal reports whether err tells that the request had no effect.
+// isRefusal reports whether err means that the request had no effect.
 func isRefusal(err error) bool {
 	for _, refusal := range refusals {
 		if errors.Is(err, refusal) {

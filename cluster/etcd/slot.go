@@ -28,7 +28,7 @@ const (
 	resolveTimeout = 15 * time.Second
 )
 
-// What a slot's value tells of its last writer.
+// What a slot's value records about its last writer.
 const (
 	byCommit = 'c'
 	byFence  = 'f'
@@ -160,7 +160,7 @@ func (p *slots) fence(ctx context.Context, s *slot) (*clientv3.TxnResponse, erro
 	return p.client.Txn(ctx).If(s.mine()).Then(s.put(byFence)).Else(s.get()).Commit()
 }
 
-// outcome tells what the slot says once it was written since.
+// outcome returns the outcome that the slot records, once it was written since.
 func (p *slots) outcome(s *slot, answer *clientv3.TxnResponse, cause error) (done, lost bool, err error) {
 	kv := found(answer)
 	if kv == nil {

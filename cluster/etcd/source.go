@@ -69,7 +69,7 @@ func (s *source) getSome(keys, values [][]byte) error {
 	return nil
 }
 
-// notNil tells an empty value from an absent one, as cluster.Reader does.
+// notNil keeps an empty value distinct from an absent one, as cluster.Reader does.
 func notNil(value []byte) []byte {
 	if value == nil {
 		return []byte{}
@@ -154,8 +154,8 @@ func (s *source) Iter(start, end []byte, keysOnly bool) (occ.Iter, error) {
 	return &iter{source: s, start: s.keys.key(start), end: s.keys.end(end), keysOnly: keysOnly}, nil
 }
 
-// compares returns what must hold for the reads to hold still. A range tells
-// what is new in it, and the pairs that were met what is gone.
+// compares returns the conditions under which the reads are still valid. That of a
+// range finds what is new in it, those of the pairs that were met what is gone.
 func (s *source) compares() []clientv3.Cmp {
 	ranges := s.reads.Ranges()
 	cmps := make([]clientv3.Cmp, 0, etcdMaxOps)

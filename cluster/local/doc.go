@@ -88,7 +88,7 @@
 // read, which shows as a missing file or a wrong checksum, and is answered by
 // looking it up again.
 //
-// Probe tells by the lengths of files alone what is missing or cut short.
+// Probe finds by the lengths of files alone what is missing or cut short.
 //
 // A segment in which a read, Verify or the collector found damage is in doubt
 // (doubt.go): sealed, emptied but for what is damaged, and removed instead of

@@ -12,7 +12,7 @@ import (
 )
 
 // durability knows which versions are on the medium. Pebble's log has the
-// order of the versions, so that one number tells it.
+// order of the versions, so that one number is enough.
 type durability struct {
 	kv *KV
 	// synced: versions up to this one are durable.

@@ -50,7 +50,7 @@ func (kv *KV) Erase(ctx context.Context, ranges ...cluster.KeyRange) error {
 	return kv.awaitRemovals(ctx)
 }
 
-// eraseTail overwrites the tail. Relaxed commits wait for the disk meanwhile.
+// eraseTail overwrites the tail. Relaxed commits wait for the disk until it is done.
 func (kv *KV) eraseTail() error {
 	pause := func(on bool) {
 		kv.commit.Lock()

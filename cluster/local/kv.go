@@ -202,10 +202,10 @@ type applyOptions struct {
 	relaxed bool
 }
 
-// committed is what apply tells of a commit.
+// committed is what apply returns about a commit.
 type committed struct {
 	version uint64
-	// due must be durable before anybody is told of a relaxed commit.
+	// due must be durable before a relaxed commit is acknowledged.
 	due uint64
 }
 
@@ -278,7 +278,7 @@ func (kv *KV) finishSync(b *pebble.Batch, version uint64) error {
 		return fmt.Errorf("%w: outcome of the commit unknown: %w", cluster.ErrUnavailable, kv.health.Fail(err))
 	}
 	if err := kv.health.Failure(); err != nil {
-		// Perhaps this sync's failure, which Pebble was not told.
+		// Perhaps this sync's failure, of which Pebble was not notified.
 		return fmt.Errorf("%w: outcome of the commit unknown: %w", cluster.ErrUnavailable, err)
 	}
 	kv.durability.advance(version)

@@ -10,7 +10,7 @@ import (
 )
 
 // networkFS names file systems whose files other machines change, by the type
-// that statfs tells.
+// that statfs returns.
 var networkFS = map[uint32]string{
 	unix.NFS_SUPER_MAGIC:  "NFS",
 	unix.SMB_SUPER_MAGIC:  "SMB",

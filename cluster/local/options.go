@@ -51,7 +51,7 @@ type Options struct {
 	openFiles    uint64        // limit of open files; 0: that of the process
 
 	now    func() time.Time                 // nil: the system's clock
-	fsType func(dir string) (uint32, error) // nil: what statfs tells
+	fsType func(dir string) (uint32, error) // nil: what statfs returns
 }
 
 func (o *Options) setDefaults() {

@@ -80,7 +80,7 @@ func (s *pairSlot) get(key []byte, version uint64) (e *pairEntry, ok bool) {
 
 // fill remembers the value that key has had since version, if nothing wrote to
 // the slot since. It keeps the value. old is what stood in the slot before
-// Pebble was asked: what came meanwhile is not displaced.
+// Pebble was asked: what was added since is not displaced.
 func (c *pairCache) fill(s *pairSlot, old *pairEntry, key, value []byte, version uint64) {
 	if len(value) > maxReadPair || s.changed.Load() > version {
 		return

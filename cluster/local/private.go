@@ -95,7 +95,7 @@ func makePrivate(dir int, name string) error {
 // nothing else.
 const procFDs = "/proc/self/fd"
 
-// errNoChmod tells that a file that others may use stays so.
+// errNoChmod means that a file that others may use stays so.
 var errNoChmod = errors.New("the kernel has no fchmodat2 (Linux 6.6) and /proc is not mounted: mount it, or run chmod go= on this file")
 
 // chmodPath changes the mode behind a descriptor of a path (O_PATH), which

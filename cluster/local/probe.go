@@ -34,7 +34,7 @@ type prober struct {
 	segments map[uint64]int64 // lengths in bytes
 }
 
-// look tells what is wrong with a blob. What looks wrong may have been deleted
+// look reports what is wrong with a blob. What looks wrong may have been deleted
 // or moved since its place was looked up, as for those who read.
 func (p *prober) look(e *indexEntry) (damage, err error) {
 	at := e.Place

@@ -9,7 +9,7 @@ import (
 
 // grantEvery is how often the scheduler looks whether more compactions may
 // run, besides when one ends or Pebble asks: what Pebble allows grows with its
-// backlog, which nothing tells.
+// backlog, which nothing reports.
 const grantEvery = 100 * time.Millisecond
 
 // scheduler runs as many compactions as Pebble wants, as Pebble's own does,

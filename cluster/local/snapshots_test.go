@@ -48,7 +48,7 @@ func TestSnapshotsAreShared(t *testing.T) {
 	}
 }
 
-// Whoever was told of a commit reads it, whatever others read meanwhile.
+// A commit that was acknowledged is read, whatever others read concurrently.
 func TestSnapshotsShowWhatWasAcknowledged(t *testing.T) {
 	c, err := Open(t.Context(), Options{Dir: t.TempDir()})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // The whole stack, a namespace over this engine, against power cuts: clients
 // run random operations, and before every mutating call on the file system a
 // clone is taken of what a cut at that moment may leave. Each clone is opened,
-// checked, and compared with what the clients were told until then.
+// checked, and compared with what was acknowledged to the clients until then.
 const (
 	// stackCuts is how many cut points a plain run goes through, in some ten
 	// seconds; OGW_CUT_POINTS sets another number.
@@ -34,7 +34,7 @@ const (
 	stackMemTable = 128 << 10
 	// stackWaiting bounds the clones that wait for a checker.
 	stackWaiting = 64
-	// stackLog is how many operations of each client a failure tells.
+	// stackLog is how many operations of each client a failure prints.
 	stackLog = 20
 	// nestedEvery: one in so many recoveries is cut as well.
 	nestedEvery = 8
@@ -74,7 +74,7 @@ type stackCut struct {
 	expects []expected
 }
 
-// expected is what one client was told.
+// expected is what was acknowledged to one client.
 type expected struct {
 	c           *stackClient
 	floor, ceil int

@@ -128,7 +128,7 @@ func (r *faultRun) lastLook() error {
 	return nil
 }
 
-// expects is what the clients were told.
+// expects is what was acknowledged to the clients.
 func (r *faultRun) expects() []expected {
 	var list []expected
 	for _, c := range r.w.clients {

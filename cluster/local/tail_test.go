@@ -17,7 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// tailLoad makes commits of which each can be told from every other.
+// tailLoad makes commits of which each differs from every other.
 type tailLoad struct {
 	rng    *rand.Rand
 	at     int

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// commit is what ogw_commit_v1 is told.
+// commit is the argument of ogw_commit_v1.
 type commit struct {
 	readKeys     [][]byte // locked and compared
 	metKeys      [][]byte // compared; the lock of their range holds them

@@ -39,7 +39,7 @@
 //
 // A transaction that met a conflict twice queues for the locks of its last
 // attempt before it reads again, and keeps them over the commit: a pair that
-// many change is had in turns. The server ends the connection of who holds locks
+// many change is locked in turns. The server ends the connection of who holds locks
 // and says nothing for a second: a process that stands still stops nobody.
 //
 // # Unknown outcomes

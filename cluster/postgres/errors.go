@@ -35,7 +35,7 @@ func asServer(err error) *pgconn.PgError {
 	return nil
 }
 
-// isRefusal reports whether err tells that the commit had no effect: the server
+// isRefusal reports whether err means that the commit had no effect: the server
 // answered, and goes on.
 func isRefusal(err error) bool {
 	e := asServer(err)

@@ -33,7 +33,7 @@ const (
 	deleteSlots = "DELETE FROM ogw_slots WHERE store = $1 AND id = ANY($2)"
 )
 
-// What a slot tells of its last writer.
+// What a slot records about its last writer.
 const (
 	byCommit = "c"
 	byFence  = "f"

@@ -36,9 +36,9 @@ type lastCheck struct {
 }
 
 const (
-	// checkEvery is how old an answer may be that tells whether the bucket answers.
+	// checkEvery is how old an answer may be that shows whether the bucket answers.
 	checkEvery = 5 * time.Second
-	// checkTimeout bounds the look itself: whoever asks waits for it.
+	// checkTimeout bounds the look itself: the caller waits for it.
 	checkTimeout = 5 * time.Second
 )
 
@@ -52,7 +52,7 @@ func (b *Blobs) enter(ctx context.Context) error {
 
 func (b *Blobs) blobPrefix() string { return b.prefix + "blob/" }
 
-// storeKey is of the object that tells whose objects they are.
+// storeKey is the key of the object that names the store whose objects they are.
 func (b *Blobs) storeKey() string { return b.prefix + "store" }
 
 func (b *Blobs) key(id cluster.BlobID) string { return b.blobPrefix() + id.String() }
@@ -116,7 +116,7 @@ func before(id cluster.BlobID) cluster.BlobID {
 	return id
 }
 
-// List implements cluster.Blobs. One request tells of a thousand.
+// List implements cluster.Blobs. One request returns a thousand.
 func (b *Blobs) List(ctx context.Context, from cluster.BlobID, fn func(cluster.BlobInfo) error) error {
 	if err := b.enter(ctx); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (b *Blobs) Locate(ctx context.Context, id cluster.BlobID) ([]cluster.Locati
 	}}, nil
 }
 
-// Usage implements cluster.Blobs. S3 does not tell, but whether it answers, which
+// Usage implements cluster.Blobs. S3 reports no usage, but whether it answers, which
 // is asked every checkEvery at the most.
 func (b *Blobs) Usage(ctx context.Context) (cluster.Usage, error) {
 	if err := b.enter(ctx); err != nil {

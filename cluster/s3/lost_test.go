@@ -15,7 +15,7 @@ import (
 
 // TestLostRefusal: an endpoint that has an object refuses another one under its key
 // before it has read the body, and the connection ends with the answer on its way.
-// What is there tells how the write ended.
+// What is there shows how the write ended.
 func TestLostRefusal(t *testing.T) {
 	var number atomic.Value // of the object that is there
 	var opened atomic.Bool

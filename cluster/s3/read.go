@@ -114,7 +114,7 @@ func (b *Blobs) readEnd(ctx context.Context, id cluster.BlobID) error {
 	return io.EOF
 }
 
-// object is what an endpoint tells of one.
+// object is what an endpoint returns about one.
 type object struct {
 	size     int64
 	number   string // of its writer
@@ -123,7 +123,7 @@ type object struct {
 }
 
 // stat looks at an object. It is a read of the first byte and not a HEAD, whose
-// answers do not tell a missing object from a missing bucket.
+// answers do not distinguish a missing object from a missing bucket.
 func (b *Blobs) stat(ctx context.Context, key string) (object, error) {
 	bounded, cancel := bound(ctx)
 	defer cancel()

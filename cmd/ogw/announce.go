@@ -23,7 +23,7 @@ type announcement struct {
 	Gateways []admin.Gateway `json:"gateways"`
 	// Credentials is the file with root's key, "" where secrets are sealed.
 	Credentials string `json:"credentials,omitempty"`
-	// First tells that the credentials were made at this start.
+	// First reports whether the credentials were made at this start.
 	First bool `json:"first,omitempty"`
 	// AccessKey and SecretKey are printed at the first start alone, and to a
 	// terminal: what else reads this keeps it, in a journal or a log, for all

@@ -29,7 +29,7 @@ func (e *environment) getenv(name string) string {
 	return ""
 }
 
-// readyVariable tells a process that it is the background half of another, which
+// readyVariable marks a process as the background half of another, which
 // waits at this file descriptor for its report.
 const readyVariable = "_OGW_READY_FD"
 

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A full disk is told as such, loses nothing, and ends when there is room.
+// A full disk is reported as such, loses nothing, and ends when there is room.
 func TestFullDisk(t *testing.T) {
 	w := newWorld(t)
 	if err := os.Mkdir(w.data(""), 0o700); err != nil {

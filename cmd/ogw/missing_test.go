@@ -9,7 +9,7 @@ import (
 	"ogw/httpapi/admin"
 )
 
-// TestCheckMissing: a check that reads nothing tells of files of data that are
+// TestCheckMissing: a check that reads nothing reports files of data that are
 // gone or cut, and which objects are lost with them.
 func TestCheckMissing(t *testing.T) {
 	w := newWorld(t)

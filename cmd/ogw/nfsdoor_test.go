@@ -52,7 +52,7 @@ func TestPortmapModes(t *testing.T) {
 	}{
 		{"serve", "none", "127.0.0.1", true, "-o vers=3,tcp,nolock 127.0.0.1:/ /mnt"},
 		{"on", "rpcbind", "127.0.0.1", true, "-o vers=3,tcp,nolock 127.0.0.1:/ /mnt"},
-		{"auto", "rpcbind", "127.0.0.1", false, "-o vers=3,tcp,port=2049,mountport=2049,nolock 127.0.0.1:/ /mnt"}, // nobody to tell
+		{"auto", "rpcbind", "127.0.0.1", false, "-o vers=3,tcp,port=2049,mountport=2049,nolock 127.0.0.1:/ /mnt"}, // nobody to notify
 		{"off", "rpcbind", "127.0.0.1", false, "-o vers=3,tcp,port=2049,mountport=2049,nolock 127.0.0.1:/ /mnt"},
 		{"auto", "rpcbind", "10.9.0.1", true, "-o vers=3,tcp 10.9.0.1:/ /mnt"},
 		{"auto", "none", "10.9.0.1", false, "-o vers=3,tcp,port=2049,mountport=2049,nolock 10.9.0.1:/ /mnt"},

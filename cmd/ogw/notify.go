@@ -2,7 +2,7 @@ package main
 
 import "net"
 
-// notify tells systemd a state such as READY=1 (sd_notify(3)), if it asked
+// notify sends systemd a state such as READY=1 (sd_notify(3)), if it asked
 // for that. Nobody listening is not an error: it is the usual case.
 func notify(getenv func(string) string, state string) error {
 	path := getenv("NOTIFY_SOCKET")

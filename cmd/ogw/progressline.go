@@ -32,7 +32,7 @@ func newProgressLine(w io.Writer) *progressLine {
 	return &progressLine{w: w, terminal: terminal.Is(w), began: now, last: now}
 }
 
-// show is told of every progress, and shows some of it.
+// show gets every progress, and shows some of it.
 func (l *progressLine) show(p backup.Progress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

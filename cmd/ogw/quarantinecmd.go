@@ -94,7 +94,7 @@ func (q *quarantine) print(list []vfs.DamagedBlob) error {
 	return nil
 }
 
-// damagedFiles tells for people who misses the bytes of a blob.
+// damagedFiles returns, for people, which files miss the bytes of a blob.
 func damagedFiles(d *vfs.DamagedBlob) string {
 	switch {
 	case d.Aside:

@@ -16,7 +16,7 @@ import (
 // session is a command's way to the API.
 type session struct {
 	*admin.Client
-	// running tells that a process answers, not the command itself.
+	// running reports whether a process answers, instead of the command itself.
 	running bool
 	close   func() error
 }

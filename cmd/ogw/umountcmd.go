@@ -76,7 +76,7 @@ func (u *umount) Run(ctx context.Context) error {
 }
 
 // try asks the process that serves the folder; a mount of another process, or of
-// none any more, is left to the kernel. there tells that the mount was, or that it
+// none any more, is left to the kernel. there reports whether the mount was, or that it
 // would have come back.
 func (u *umount) try(ctx context.Context, there *bool) error {
 	err := u.ask(ctx)

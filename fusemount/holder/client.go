@@ -14,7 +14,7 @@ import (
 // else gets what is held. It is for one goroutine at a time.
 type Client struct {
 	socket int
-	// hung tells that an answer did not come in time. It may come still, in
+	// hung means that an answer did not come in time. It may come still, in
 	// place of the next one.
 	hung bool
 }
@@ -115,7 +115,7 @@ func (c *Client) Ended() (<-chan struct{}, error) {
 	go func() {
 		defer close(ended)
 		defer unix.Close(socket)
-		list := []unix.PollFd{{Fd: int32(socket)}} // POLLHUP is always told
+		list := []unix.PollFd{{Fd: int32(socket)}} // POLLHUP is always reported
 		for n, err := 0, error(nil); n == 0 || err != nil; {
 			if n, err = unix.Poll(list, -1); err != nil && !errors.Is(err, unix.EINTR) {
 				return

@@ -82,7 +82,7 @@ func send(socket int, message any, fds ...int) error {
 	return ignoringEINTR(func() error { return unix.Sendmsg(socket, b, control, nil, unix.MSG_NOSIGNAL) })
 }
 
-// errClosed tells that the other side is gone.
+// errClosed means that the other side is gone.
 var errClosed = errors.New("connection closed")
 
 // receive receives one message and the descriptors with it, which are the

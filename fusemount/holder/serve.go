@@ -90,7 +90,7 @@ func (h *holder) accept(first bool) (int, error) {
 func (h *holder) poll(wait time.Duration) (ready bool, err error) {
 	list := []unix.PollFd{{Fd: int32(h.listener), Events: unix.POLLIN}}
 	for _, i := range h.items {
-		list = append(list, unix.PollFd{Fd: int32(i.Device)}) // POLLERR is always told
+		list = append(list, unix.PollFd{Fd: int32(i.Device)}) // POLLERR is always reported
 	}
 	ms := -1
 	if wait >= 0 {

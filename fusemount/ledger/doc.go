@@ -20,7 +20,7 @@
 //   - A record counts from the moment in which its state word, or the head of the
 //     journal, is stored, which comes after all of it. So a server that is killed
 //     anywhere leaves whole records.
-//   - A change of locks is told by the lock manager in the order in which locks
+//   - A change of locks is reported by the lock manager in the order in which locks
 //     are granted. What is new is stored before what it replaces is freed: a
 //     kill in between leaves an owner with more than it has, never others with a
 //     conflict. The request was not answered then, and comes again.

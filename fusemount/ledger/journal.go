@@ -16,7 +16,7 @@ type Write struct {
 	Data   []byte
 	Unique uint64 // of the request; 0: none
 	Seq    uint64 // grows with the writes to a file, whichever mount they come through
-	// KillPriv tells that the write takes setuid and setgid off the file.
+	// KillPriv reports whether the write takes setuid and setgid off the file.
 	KillPriv bool
 }
 
@@ -255,7 +255,7 @@ func (a *Writes) Done(unique uint64, length int) {
 	atomic.StoreUint64(&s.unique, unique)
 }
 
-// Find tells how much a request changed.
+// Find returns how much a request changed.
 func (a *Writes) Find(unique uint64) (length int, done bool) {
 	s := a.slot(unique)
 	return int(atomic.LoadUint64(&s.length)), unique != 0 && atomic.LoadUint64(&s.unique) == unique

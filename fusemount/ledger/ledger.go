@@ -32,7 +32,7 @@ const (
 	JournalBytes = 64 << 20
 )
 
-// ErrFormat tells that the memory is not a ledger that this version knows.
+// ErrFormat means that the memory is not a ledger that this version knows.
 var ErrFormat = errors.New("the memory of the server before cannot be read")
 
 // Ledger is the memory of one mount. It is safe for concurrent use.
@@ -169,7 +169,7 @@ func (l *Ledger) Init() (in, out []byte) {
 }
 
 // SetClean notes whether the server is about to leave in order, with nothing
-// that the kernel or the store was not told.
+// that was not reported to the kernel or the store.
 func (l *Ledger) SetClean(clean bool) {
 	v := uint32(0)
 	if clean {

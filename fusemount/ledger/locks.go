@@ -87,7 +87,7 @@ func (l *Locks) Each(fn func(ino uint64, space uint8, lock Lock)) {
 	l.t.each(func(_ uint32, s *lockSlot) { fn(s.ino, s.space, s.lock()) })
 }
 
-// ownerSlot tells that owner sets locks through an open file.
+// ownerSlot records that owner sets locks through an open file.
 type ownerSlot struct {
 	_     uint32 // state
 	space uint32
@@ -100,7 +100,7 @@ type ownerKey struct {
 	space     uint8
 }
 
-// Owners tells which owners set locks through which open files.
+// Owners records which owners set locks through which open files.
 type Owners struct {
 	t  *table[ownerSlot]
 	mu sync.Mutex

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// ErrFull tells that a table has no room.
+// ErrFull means that a table has no room.
 var ErrFull = errors.New("too much is open on a mount that survives")
 
 // slot is a record of a table. Its state word comes first: 0 means free.

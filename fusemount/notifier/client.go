@@ -16,7 +16,7 @@ import (
 // waits for a request that is being answered at the most.
 const maxLines = 64
 
-// ErrGone tells that the process is gone, or the Client closed. The call may have
+// ErrGone means that the process is gone, or the Client closed. The call may have
 // been made.
 var ErrGone = errors.New("the process that notifies the kernel is gone")
 
@@ -94,7 +94,7 @@ func (c *Client) Notify(message []byte) error {
 }
 
 // Size makes the kernel ask for the attributes of a file, unless it knows its
-// size; known tells that. The error is ErrGone, or the kernel's.
+// size; known reports that. The error is ErrGone, or the kernel's.
 func (c *Client) Size(s *Size) (known bool, err error) {
 	message, err := s.message()
 	if err != nil {

@@ -98,7 +98,7 @@ func TestCallsThatWait(t *testing.T) {
 	}
 }
 
-// Whoever calls learns that the process was killed.
+// The caller learns that the process was killed.
 func TestKilled(t *testing.T) {
 	c, _ := started(t)
 	if _, err := c.Size(&Size{}); !errors.Is(err, syscall.ENOENT) {

@@ -127,7 +127,7 @@ func do(message []byte) (a answer) {
 		var s Size
 		var known bool
 		if err = json.Unmarshal(message[1:], &s); err == nil {
-			known, err = s.Tell()
+			known, err = s.Notify()
 		}
 		if known {
 			a[4] = 1

@@ -22,9 +22,9 @@ type Size struct {
 	Dirs   [][]byte
 }
 
-// Tell makes the kernel ask the server for the attributes of the file, unless it
+// Notify makes the kernel ask the server for the attributes of the file, unless it
 // knows the size. The calling thread has a working directory of its own, the root.
-func (s *Size) Tell() (known bool, err error) {
+func (s *Size) Notify() (known bool, err error) {
 	// The handle's mount is named by the working directory: opening the mount
 	// would ask the server, and O_PATH does not do. It leaves at once, or the
 	// mount would be busy.

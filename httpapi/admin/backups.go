@@ -48,7 +48,7 @@ type backupBlob struct {
 	Size int64  `json:"size"`
 }
 
-// UseBackup tells that a backup is still in use, and where it is.
+// UseBackup keeps a backup in use, and says how far it has got.
 type UseBackup struct {
 	// From is the first blob that is still needed, "" for all.
 	From string `json:"from"`

@@ -48,7 +48,7 @@ func (w *streamWriter) record(kind byte, parts ...[]byte) error {
 	return err
 }
 
-// errBroken tells of a stream without an end.
+// errBroken means that a stream has no end.
 var errBroken = errors.New("the process that serves the store ended the transfer")
 
 // streamReader reads records.
@@ -72,7 +72,7 @@ func (r *streamReader) bytes() ([]byte, error) {
 	return b, err
 }
 
-// next returns the kind of the next record; an error for that which tells of one.
+// next returns the kind of the next record; the error of a record that carries one.
 func (r *streamReader) next() (byte, error) {
 	kind, err := r.ReadByte()
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 	maxAnswerBytes = 256 << 20
 )
 
-// ErrNotRunning tells that nobody answers at the socket.
+// ErrNotRunning means that nobody answers at the socket.
 var ErrNotRunning = errors.New("no process serves this data folder")
 
 // Error is what a server answered.
@@ -192,12 +192,12 @@ func ask[T any](ctx context.Context, c *Client, method, path string, in any) (T,
 	return out, err
 }
 
-// Status tells what runs.
+// Status returns what runs.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	return ask[Status](ctx, c, "GET", "/v1/status", nil)
 }
 
-// Whereis tells who holds the bytes of an object.
+// Whereis returns who holds the bytes of an object.
 func (c *Client) Whereis(ctx context.Context, path string) (Whereis, error) {
 	return ask[Whereis](ctx, c, "GET", with("/v1/whereis", url.Values{"path": {path}}), nil)
 }

@@ -63,7 +63,7 @@ func (q ReleaseDamaged) describe() (target, detail string) {
 
 func (m Mount) describe() (target, detail string) { return m.Dir, m.Settings() }
 
-// Settings tells how it is mounted, as the audit has it.
+// Settings describes how it is mounted, as the audit has it.
 func (m Mount) Settings() string {
 	return settings("subtree", m.Subtree, "read_only", m.ReadOnly, "allow_other", m.AllowOther)
 }

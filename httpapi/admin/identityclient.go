@@ -90,7 +90,7 @@ func (c *Client) SetAttached(ctx context.Context, policy, kind, name string, on 
 	return ask[Attachment](ctx, c, map[bool]string{true: "PUT", false: "DELETE"}[on], path("policies", policy, "on", kind, name), nil)
 }
 
-// Simulate tells who may do something.
+// Simulate returns who may do something.
 func (c *Client) Simulate(ctx context.Context, q Simulate) ([]Simulated, error) {
 	return ask[[]Simulated](ctx, c, "POST", "/v1/simulate", q)
 }

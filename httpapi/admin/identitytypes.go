@@ -68,7 +68,7 @@ type Simulate struct {
 	Keys     map[string][]string `json:"keys,omitempty"` // condition keys
 }
 
-// Simulated tells what would become of a request, and by which statement.
+// Simulated describes what would become of a request, and by which statement.
 type Simulated struct {
 	Who      string `json:"who"`
 	Action   string `json:"action"`

@@ -61,7 +61,7 @@ func printable(s, not string) bool {
 	return true
 }
 
-// changeKeys changes the keys of a user, and tells who keeps them elsewhere.
+// changeKeys changes the keys of a user, and notifies those who keep them elsewhere.
 func (s *Server) changeKeys(r *http.Request, name string, change func(keys []users.AccessKey) ([]users.AccessKey, error)) (users.User, error) {
 	var after users.User
 	err := s.fs.Users().Update(r.Context(), name, func(u *users.User) (err error) {

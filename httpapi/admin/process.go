@@ -24,7 +24,7 @@ func (s *Server) status(r *http.Request, _ httprouter.Params) (any, error) {
 	}
 	fs, err := s.fs.StatFS(r.Context())
 	if errors.Is(err, vfs.ErrUnavailable) && s.Process != nil {
-		// Of a store that does not answer, the process can tell the rest.
+		// Of a store that does not answer, the process can report the rest.
 		st.Store, st.StoreError = "unavailable", err.Error()
 	} else if err != nil {
 		return nil, err

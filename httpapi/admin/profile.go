@@ -16,7 +16,7 @@ import (
 const profilePath = "/debug/pprof/"
 
 // profile answers profilePath, for operators only: a profile costs time, and
-// a heap dump tells names.
+// a heap dump shows names.
 func profile(w http.ResponseWriter, r *http.Request, p httprouter.Params) {
 	httpapi.Note(r.Context(), profiling, operator, nil)
 	switch strings.TrimPrefix(p.ByName("name"), "/") {

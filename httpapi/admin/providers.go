@@ -17,7 +17,7 @@ type Locks interface {
 	FreeLocks(ctx context.Context, q FreeLocks) (FreedLocks, error)
 }
 
-// Process is what the API can tell and ask of the process around it. It is
+// Process is what the API needs of the process around it. It is
 // nil when a command answers for itself.
 type Process interface {
 	Gateways() []Gateway
@@ -26,7 +26,7 @@ type Process interface {
 	// Umount ends a mount, a busy one only if lazy; vfs.ErrNotExist if there
 	// is none, vfs.ErrBusy.
 	Umount(ctx context.Context, dir string, lazy bool) error
-	// Ready tells why requests cannot be served now, or nil.
+	// Ready reports why requests cannot be served now, or nil.
 	Ready(ctx context.Context) error
 	// Store reports whether the store takes writes; see Status.
 	Store() (state string, why error)

@@ -20,7 +20,7 @@ const pinPrefix = "sha256//"
 
 // Errors of Remote.
 var (
-	// ErrInClear tells that a token would cross a network unprotected.
+	// ErrInClear means that a token would cross a network unprotected.
 	ErrInClear = errors.New("the token would cross the network in clear")
 	errPin     = errors.New("the server's public key is not the pinned one")
 )

@@ -23,7 +23,7 @@ func roleOf(x *iam.Role) Role {
 	return out
 }
 
-// badPolicy tells what is wrong with a document as of a request.
+// badPolicy returns what is wrong with a document as an error of the request.
 func badPolicy(err error) error {
 	var malformed *policy.Error
 	if errors.As(err, &malformed) {

@@ -32,7 +32,7 @@ type Config struct {
 	Metrics http.Handler
 	// Done is called after each request, for metrics. May be nil.
 	Done func(*httpapi.Record)
-	// KeysChanged is told when a user's keys were replaced. May be nil.
+	// KeysChanged is called when a user's keys were replaced. May be nil.
 	KeysChanged func(users.User) error
 }
 
@@ -50,7 +50,7 @@ type Server struct {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
 const (
-	// operator is who asks: whoever may use the socket, or holds the token.
+	// operator is the caller: one that may use the socket, or holds the token.
 	operator = "operator"
 	// authenticate is the operation of who may not ask anything.
 	authenticate = "Authenticate"

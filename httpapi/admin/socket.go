@@ -12,7 +12,7 @@ const SocketName = "admin.sock"
 
 // ListenSocket listens at a Unix socket that only its owner can use. What
 // stood there is replaced: the caller holds the lock of the folder, so it
-// is a leftover. The address of a connection tells who made it.
+// is a leftover. The address of a connection shows who made it.
 func ListenSocket(path string) (net.Listener, error) {
 	l, err := peer.ListenUnix(path, peer.SocketOptions{Mode: 0o600, GID: -1})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"ogw/httpapi"
 )
 
-// described is a request or an answer that tells the audit what an operation
+// described is a request or an answer that describes to the audit what an operation
 // acts on, and what it makes of it; never a secret.
 type described interface {
 	describe() (target, detail string)

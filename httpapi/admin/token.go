@@ -13,7 +13,7 @@ import (
 )
 
 // WithToken returns the API for requests with a bearer token only. The probes
-// are open: they tell nothing but that the process lives. guesses slows down
+// are open: they show nothing but that the process lives. guesses slows down
 // wrong tokens; nil does not.
 func (s *Server) WithToken(token string, guesses *guess.Guard) http.Handler {
 	want := sha256.Sum256([]byte(token))
@@ -32,7 +32,7 @@ func (s *Server) WithToken(token string, guesses *guess.Guard) http.Handler {
 }
 
 // authorized returns why r may not pass. It must carry the token with the sum
-// want; sums are compared, in constant time: how long it takes tells nothing of
+// want; sums are compared, in constant time: how long it takes reveals nothing of
 // the token.
 func authorized(r *http.Request, want [sha256.Size]byte, guesses *guess.Guard) error {
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")

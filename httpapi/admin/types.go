@@ -42,7 +42,7 @@ type Gateway struct {
 	Listen   string `json:"listen"` // the address in use
 	TLS      bool   `json:"tls"`
 	State    string `json:"state"` // "serving", "draining", "stopped"
-	// Portmapper tells that NFS clients learn its ports from port 111 of its
+	// Portmapper reports whether NFS clients learn its ports from port 111 of its
 	// machine: they mount without port options, and have locks.
 	Portmapper bool `json:"portmapper,omitempty"`
 	// Clients are the connections of an NFS gateway.
@@ -72,7 +72,7 @@ type Mount struct {
 	// NonEmpty mounts over a directory that has entries.
 	NonEmpty bool `json:"non_empty,omitempty"`
 	// Writeback lets the kernel gather small writes; for files that nobody
-	// else changes meanwhile.
+	// else changes concurrently.
 	Writeback bool `json:"writeback,omitempty"`
 	// IOUring reports whether requests come through io_uring: "on", "off", or ""
 	// for where the kernel offers it. A mount that is listed has what it got.
@@ -89,19 +89,19 @@ type Mount struct {
 	// names and attributes; nil is the default.
 	EntryTimeout *float64 `json:"entry_timeout,omitempty"`
 	AttrTimeout  *float64 `json:"attr_timeout,omitempty"`
-	// Returns tells that the next server makes the mount again if this process
+	// Returns reports whether the next server makes the mount again if this process
 	// ends. The process says so; a request cannot.
 	Returns bool `json:"returns,omitempty"`
-	// Missing tells why the process does not serve a mount that it should have;
+	// Missing is why the process does not serve a mount that it should have;
 	// "" if it does.
 	Missing string `json:"missing,omitempty"`
 }
 
-// Whereis tells who holds an object.
+// Whereis describes who holds an object.
 type Whereis struct {
 	Path   string `json:"path"` // as stored: bucket/key
 	Exists bool   `json:"exists"`
-	// Directory tells that the path is one; Size is then of the body that S3
+	// Directory reports whether the path is one; Size is then of the body that S3
 	// may give it.
 	Directory bool      `json:"directory,omitempty"`
 	Size      int64     `json:"size"`
@@ -266,7 +266,7 @@ type Export struct {
 	AnonGID  *uint32   `json:"anon_gid,omitempty"`
 	Created  time.Time `json:"created,omitzero"`
 	Expires  time.Time `json:"expires,omitzero"`
-	// NeedsSecret tells that the mount path must end in @ and a secret.
+	// NeedsSecret reports whether the mount path must end in @ and a secret.
 	NeedsSecret bool `json:"needs_secret"`
 	// Secret is there in the answer to its making only.
 	Secret string `json:"secret,omitempty"`
@@ -291,7 +291,7 @@ type Lock struct {
 	Client string `json:"client,omitempty"` // address of an NFS client, directory of a FUSE mount
 	Host   string `json:"host,omitempty"`   // as an NFS client calls itself
 	PID    uint32 `json:"pid,omitempty"`    // of the process, on the client's machine
-	// Owner tells the owners of one client apart: text, or hexadecimal digits
+	// Owner distinguishes the owners of one client: text, or hexadecimal digits
 	// behind "0x".
 	Owner string `json:"owner"`
 	Path  string `json:"path,omitempty"` // bucket/key; none: the file has been unlinked

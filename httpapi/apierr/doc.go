@@ -1,4 +1,4 @@
-// Package apierr is how the JSON doors (REST and admin) tell of errors: one
+// Package apierr is how the JSON doors (REST and admin) report errors: one
 // table from the sentinels of package vfs to a status and a stable word, and
 // one body.
 //

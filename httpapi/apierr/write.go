@@ -11,7 +11,7 @@ import (
 	"ogw/internal/guess"
 )
 
-// retryAfterSeconds tells clients when to try again after a 503: conflicts
+// retryAfterSeconds is when clients are to try again after a 503: conflicts
 // and short outages are over by then.
 const retryAfterSeconds = 1
 
@@ -67,7 +67,7 @@ func write(w http.ResponseWriter, r *http.Request, err error, e Entry, message s
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(e.Status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the client may be gone; nothing is left to tell
+		_, _ = w.Write(body) // the client may be gone; nothing is left to report
 	}
 	return e.Status
 }

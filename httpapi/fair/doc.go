@@ -18,7 +18,7 @@
 // What a client had the server keep before a handler asked for it is charged to
 // its share of the pool of heads: with HTTP/1 from the first byte of a head until
 // the answer was written (headCount), with HTTP/2 by the frames in both
-// directions (frameConn), which also tell of bodies that nobody read.
+// directions (frameConn), which also report bodies that nobody read.
 //
 // A client is an address until it proved to be a user. An IPv6 address counts
 // by its first 64 bits, which is what one subscriber gets.

@@ -41,7 +41,7 @@ const (
 //   - requests that run, until their answer was written; without a share they are
 //     not served;
 //   - heads whose requests do not run yet, and bytes of bodies that no handler
-//     read, which is what the server's window of the connection tells; without a
+//     read, which is what the server's window of the connection shows; without a
 //     share, reading waits.
 type frameConn struct {
 	*tls.Conn
@@ -96,7 +96,7 @@ func (f *frameConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// mustWait tells whether the connection may keep no more. f.mu is held.
+// mustWait reports whether the connection may keep no more. f.mu is held.
 func (f *frameConn) mustWait() bool {
 	return f.unanswered >= maxUnanswered || !f.charge()
 }
@@ -114,7 +114,7 @@ func (f *frameConn) charge() bool {
 	return f.share.Set(due)
 }
 
-// came is told the head of a frame. f.mu is held, as for passed and sent.
+// came takes the head of a frame. f.mu is held, as for passed and sent.
 func (f *frameConn) came(h http2.FrameHeader) {
 	if h.Type == http2.FrameHeaders && h.StreamID > f.lastStream { // no trailer
 		f.lastStream = h.StreamID
@@ -136,7 +136,7 @@ func (f *frameConn) came(h http2.FrameHeader) {
 	}
 }
 
-// runs is told that a request runs, and what it costs. It reports whether the
+// runs is notified that a request runs, and what it costs. It reports whether the
 // client has a share for it.
 func (f *frameConn) runs(cost int64) bool {
 	f.mu.Lock()
@@ -157,8 +157,8 @@ func (f *frameConn) runs(cost int64) bool {
 	return ok
 }
 
-// closed is told that a stream has ended. Which of the requests was on it nobody
-// tells: it counts as the average one. f.mu is held.
+// closed is notified that a stream has ended. Which of the requests was on it nobody
+// knows: it counts as the average one. f.mu is held.
 func (f *frameConn) closed(stream uint32) {
 	delete(f.open, stream)
 	for f.running > len(f.open) {
@@ -178,7 +178,7 @@ func (f *frameConn) forgiven() {
 	f.wake.Broadcast()
 }
 
-// passed is told a frame that is complete.
+// passed takes a frame that is complete.
 func (f *frameConn) passed(h http2.FrameHeader, _ []byte) {
 	if f.block && h.Type == http2.FrameContinuation && h.Flags.Has(http2.FlagContinuationEndHeaders) {
 		f.block = false
@@ -187,7 +187,7 @@ func (f *frameConn) passed(h http2.FrameHeader, _ []byte) {
 	}
 }
 
-// sent is told a frame to the client. What it may send more on the connection
+// sent takes a frame to the client. What it may send more on the connection
 // was read.
 func (f *frameConn) sent(h http2.FrameHeader, payload []byte) {
 	if h.Type == http2.FrameWindowUpdate && h.StreamID == 0 && len(payload) == 4 {
@@ -203,17 +203,17 @@ func (f *frameConn) sent(h http2.FrameHeader, payload []byte) {
 	}
 }
 
-// asks tells whether a frame has an ACK coming (RFC 9113, sections 6.5 and 6.7).
+// asks reports whether a frame has an ACK coming (RFC 9113, sections 6.5 and 6.7).
 func asks(h http2.FrameHeader) bool {
 	return (h.Type == http2.FramePing || h.Type == http2.FrameSettings) && !h.Flags.Has(http2.FlagPingAck)
 }
 
-// endsStream tells whether nothing follows in its direction.
+// endsStream reports whether nothing follows in its direction.
 func endsStream(h http2.FrameHeader) bool {
 	return (h.Type == http2.FrameData || h.Type == http2.FrameHeaders) && h.Flags.Has(http2.FlagDataEndStream)
 }
 
-// acknowledges tells whether it is one.
+// acknowledges reports whether it is one.
 func acknowledges(h http2.FrameHeader) bool {
 	return (h.Type == http2.FramePing || h.Type == http2.FrameSettings) && h.Flags.Has(http2.FlagPingAck)
 }

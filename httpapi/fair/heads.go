@@ -55,10 +55,10 @@ type headCount struct {
 
 // framing counts the requests of a connection instead, with HTTP/2.
 type framing interface {
-	// runs is told that a request runs and what it costs, and reports whether
+	// runs is notified that a request runs and what it costs, and reports whether
 	// the client has a share for it.
 	runs(cost int64) bool
-	// end is told that the connection was closed.
+	// end is notified that the connection was closed.
 	end()
 }
 
@@ -90,7 +90,7 @@ func headLength(p []byte) int {
 	return len(p) - min(len(rest), bodyLength(head))
 }
 
-// bodyLength is what a head says of its body, 0 if that is not told by a number.
+// bodyLength is the length of the body that a head announces, 0 if that is no number.
 func bodyLength(head []byte) int {
 	for line := range bytes.Lines(head) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
@@ -107,7 +107,7 @@ var (
 	lengthField = []byte("Content-Length")
 )
 
-// is tells whose connection it is, and from which address.
+// is records whose connection it is, and from which address.
 func (h *headCount) is(k Key, remote string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -132,7 +132,7 @@ func (h *headCount) lend(k Key) {
 	}
 }
 
-// waits is told that net/http sets a deadline for reading, and reports whether the
+// waits is notified that net/http sets a deadline for reading, and reports whether the
 // connection may stay. It sets one when the connection becomes idle, and the next
 // when there are bytes of another request. If none came in between, it had read
 // them with the request before.
@@ -154,7 +154,7 @@ func (h *headCount) waits() bool {
 	return h.charge(carried)
 }
 
-// greeted is told that what came was for TLS.
+// greeted is notified that what came was for TLS.
 func (h *headCount) greeted() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -162,7 +162,7 @@ func (h *headCount) greeted() {
 	h.share.Set(0)
 }
 
-// complete is told that a head has all come. Nothing more counts until the
+// complete is notified that a head has all come. Nothing more counts until the
 // connection is idle.
 func (h *headCount) complete() {
 	h.mu.Lock()
@@ -202,7 +202,7 @@ func (h *headCount) forget() {
 	}
 }
 
-// runs is told of a request that runs until the connection is idle, of which
+// runs is notified of a request that runs until the connection is idle, of which
 // client, and what it costs from here on. It reports whether the client has a
 // share for it.
 func (h *headCount) runs(remote string, cost int64) bool {
@@ -213,13 +213,13 @@ func (h *headCount) runs(remote string, cost int64) bool {
 	}
 	k := h.key
 	if remote != h.remote {
-		k = Address(remote) // which a proxy told
+		k = Address(remote) // which a proxy reported
 	}
 	h.lend(k)
 	return h.share.Set(cost)
 }
 
-// idles is told that what comes from here on is a head.
+// idles is notified that what comes from here on is a head.
 func (h *headCount) idles() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

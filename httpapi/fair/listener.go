@@ -31,7 +31,7 @@ type Limits struct {
 	// Proxies are peers that carry other clients' requests. Their connections
 	// are within Connections, and no client's share.
 	Proxies []netip.Prefix
-	// ProxyProtocol tells that connections of Proxies begin with a header of
+	// ProxyProtocol reports whether connections of Proxies begin with a header of
 	// the PROXY protocol, version 1 or 2, which says whose they are.
 	ProxyProtocol bool
 	// Heads is what incomplete heads are charged to: the one of function Heads,
@@ -299,7 +299,7 @@ func (l *Listener) unpark(some ...*conn) {
 	}
 }
 
-// busy is told that a request came on c.
+// busy is notified that a request came on c.
 func (l *Listener) busy(c *conn) {
 	if c.proxy && l.o.ProxyProtocol {
 		l.identify(c) // its header was read
@@ -329,7 +329,7 @@ func (l *Listener) identify(c *conn) {
 	}
 }
 
-// rest is told that c waits for its next request. Whoever waits for a connection
+// rest is notified that c waits for its next request. A caller that waits for a connection
 // may have it.
 func (l *Listener) rest(c *conn) {
 	c.rested.Store(l.turns.Add(1))

@@ -92,7 +92,7 @@ func endpoint(a net.Addr) netip.AddrPort {
 
 // sameNamespace refuses a connection of another network namespace than the
 // one that fd asks: there, the same addresses are somebody else's. Kernels
-// before 5.14 do not tell; a listener that this process made is in its own.
+// before 5.14 do not report it; a listener that this process made is in its own.
 func sameNamespace(c *net.TCPConn, fd int) error {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package peer tells whose program is at the other end of a connection within
+// Package peer finds whose program is at the other end of a connection within
 // this machine, by asking the kernel.
 //
 //	net.Listener ── Identify ── Accept ─┬─ TCP: inet_diag, exact addresses ─┐

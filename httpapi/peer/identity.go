@@ -14,14 +14,14 @@ type Identity struct {
 	GID    uint32
 	Groups []uint32 // supplementary
 	PID    int      // of who connected to a Unix socket; else 0
-	// Socket tells a Unix socket from TCP: no browser comes through one.
+	// Socket distinguishes a Unix socket from TCP: no browser comes through one.
 	Socket bool
 }
 
 // Name is the identity in logs.
 func (i *Identity) Name() string { return "uid:" + strconv.FormatUint(uint64(i.UID), 10) }
 
-// ErrUnknown: the kernel does not tell who asks.
+// ErrUnknown: the kernel does not report who asks.
 var ErrUnknown = errors.New("the kernel does not tell whose connection this is")
 
 // address is the remote address of an identified connection. It carries the

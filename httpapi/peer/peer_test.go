@@ -160,7 +160,7 @@ func TestMultipath(t *testing.T) {
 	as(t, otherUID, func() error {
 		p.client, _ = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_MPTCP)
 		if p.client < 0 {
-			return nil // told below
+			return nil // reported below
 		}
 		return unix.Connect(p.client, sockaddr(l.Addr()))
 	})

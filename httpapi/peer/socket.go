@@ -69,7 +69,7 @@ func ListenUnix(path string, o SocketOptions) (_ net.Listener, err error) {
 	return &socketListener{l, path, made}, nil
 }
 
-// CheckSocket tells why nothing can listen at path: others could put a socket
+// CheckSocket returns why nothing can listen at path: others could put a socket
 // of theirs there, it is in use, or something else stands there. What a process
 // left that is gone is no reason.
 func CheckSocket(path string) error {

@@ -98,7 +98,7 @@ func (a *authenticator) identifyToken(token string) (identity, error) {
 	if found == 0 {
 		return identity{}, fmt.Errorf("%w: wrong token", apierr.ErrUnauthorized)
 	}
-	// The name tells tokens apart in the log without giving them away.
+	// The name distinguishes tokens in the log without giving them away.
 	return identity{name: "token:" + hex.EncodeToString(sum[:4]), subject: a.owner}, nil
 }
 

@@ -27,7 +27,7 @@ const (
 // cors lets pages of other origins use the door (Fetch Standard, "CORS protocol").
 type cors struct {
 	origins []string // as browsers send them
-	// credentials tells that browsers may send along what they keep: a user's name and
+	// credentials reports whether browsers may send along what they keep: a user's name and
 	// password, never to AnyOrigin.
 	credentials bool
 }
@@ -57,7 +57,7 @@ func (c *cors) share(w http.ResponseWriter, r *http.Request) (shared bool) {
 	return true
 }
 
-// preflight says what a page may ask for that share was told of.
+// preflight adds what a page whose origin share allowed may ask for.
 func (c *cors) preflight(w http.ResponseWriter, r *http.Request, methods string) {
 	if r.Header.Get("Access-Control-Request-Method") == "" {
 		return

@@ -37,7 +37,7 @@
 // may do everything, others what they own and what was granted to them, and
 // they may make buckets. Only administrators reach what lies outside of
 // buckets. With neither the door is open, on loopback or at a Unix socket
-// alone: the kernel tells whose program asks (package peer), which may do what
+// alone: the kernel reports whose program asks (package peer), which may do what
 // that user may through a mount; root, and the user who runs the server, may
 // do everything. Whom the kernel does not know gets 401. An open door is for
 // hosts that cannot be a rebound name, and never for a cross-origin write of a

@@ -93,7 +93,7 @@ func (s *Server) serve(r *request, obj *vfs.Object) error {
 	var sent *httpapi.SendError
 	switch {
 	case errors.As(err, &sent):
-		// The header is out: only breaking the connection tells the client.
+		// The header is out: only breaking the connection notifies the client.
 		httpapi.Note(r.Context(), "", "", err)
 		panic(http.ErrAbortHandler)
 	case errors.Is(err, io.ErrUnexpectedEOF):

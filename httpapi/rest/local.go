@@ -9,7 +9,7 @@ import (
 	"ogw/vfs"
 )
 
-// identifyLocal is for an open door: the kernel tells whose program asks, and
+// identifyLocal is for an open door: the kernel reports whose program asks, and
 // it may do what modes and ACLs let that user do. Root and the user who runs
 // the server may do everything, as through any other door of theirs.
 func (a *authenticator) identifyLocal(ctx context.Context) (identity, error) {

@@ -16,7 +16,7 @@ const (
 	// maxMetaBytes bounds names and values of user metadata together. S3
 	// allows 2 KiB; what it stored must fit, and proxies cut headers at 8 KiB.
 	maxMetaBytes = 8 << 10
-	// defaultContentType is for what neither a client nor a name tells.
+	// defaultContentType is for content of which neither a client nor a name shows the type.
 	defaultContentType = "application/octet-stream"
 )
 

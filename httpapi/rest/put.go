@@ -69,7 +69,7 @@ func (s *Server) put(r *request) error {
 	return nil
 }
 
-// body tells the client's failures from those of the store.
+// body distinguishes the client's failures from those of the store.
 type body struct {
 	src io.Reader
 }

@@ -132,7 +132,7 @@ func (s *Server) admit(r *request) (err error) {
 	return nil // from here on vfs decides what may be done
 }
 
-// options tells what can be done (RFC 9110, section 9.3.7).
+// options answers what can be done (RFC 9110, section 9.3.7).
 func (s *Server) options(r *request) error {
 	httpapi.Note(r.Context(), "OPTIONS", "", nil)
 	h := r.w.Header()

@@ -14,7 +14,7 @@ import (
 type Config struct {
 	FS     *vfs.FS
 	Logger *slog.Logger // of requests; never nil
-	// Done is told of every request, for metrics. May be nil.
+	// Done is called after every request, for metrics. May be nil.
 	Done func(*httpapi.Record)
 	// Tokens are bearer tokens that may do everything.
 	Tokens []string
@@ -65,7 +65,7 @@ type request struct {
 	w   http.ResponseWriter
 	key string // the path without its first slash
 	who identity
-	// shared tells that a page of another origin may read the answer.
+	// shared reports whether a page of another origin may read the answer.
 	shared bool
 }
 

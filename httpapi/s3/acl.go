@@ -78,7 +78,7 @@ func (q *request) toBucketOwner(t aclTarget, p vfs.Permission) vfs.Grants {
 	return vfs.Grants{{Grantee: vfs.GranteeUser, User: u.ID, Permission: p}}
 }
 
-// complete tells that a list of grants says all that the owner was granted.
+// complete returns a list of grants that says what the owner has, if only that it is nothing.
 func complete(a vfs.Grants) vfs.Grants {
 	if slices.ContainsFunc(a, func(g vfs.Grant) bool { return g.Grantee == vfs.GranteeOwner }) {
 		return a
@@ -96,7 +96,7 @@ var grantHeaders = []struct {
 }
 
 // headerACL reads x-amz-acl or x-amz-grant-*; nil if there is neither. Grants
-// are told to the audit: what is stored with them changes who may read it.
+// are reported to the audit: what is stored with them changes who may read it.
 func (q *request) headerACL(h http.Header, t aclTarget) (vfs.Grants, error) {
 	a, err := q.parseHeaderACL(h, t)
 	if slices.ContainsFunc(a, func(g vfs.Grant) bool { return g.Grantee != vfs.GranteeOwner }) {

@@ -11,7 +11,7 @@ import (
 	"ogw/vfs"
 )
 
-// objectAttributes are what GetObjectAttributes tells, where it is asked for.
+// objectAttributes are what GetObjectAttributes returns, where it is asked for.
 var objectAttributes = []string{"ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"}
 
 // getObjectAttributes is GetObjectAttributes.

@@ -11,7 +11,7 @@ import (
 	"ogw/vfs/iam"
 )
 
-// noteUser tells the log who asks.
+// noteUser adds the caller to the log.
 func (q *request) noteUser() {
 	if u := q.id.user; u != nil {
 		httpapi.NoteUser(q.ctx, u.Name, string(u.ID), u.UID)

@@ -214,7 +214,7 @@ func TestACLs(t *testing.T) {
 	bob, anyone := d.client("bob"), d.client("")
 	put(t, alice, "acl", "k", "v")
 	b, k := aws.String("acl"), aws.String("k")
-	// rights tells what a client can do: list, read, write.
+	// rights returns what a client can do: list, read, write.
 	rights := func(c *awss3.Client) string {
 		s := ""
 		if _, err := c.ListObjectsV2(bg, &awss3.ListObjectsV2Input{Bucket: b}); err == nil {

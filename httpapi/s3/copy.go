@@ -12,7 +12,7 @@ import (
 )
 
 // copyAttempts bounds how often a copy that changes part of the metadata runs
-// anew because its source was replaced meanwhile.
+// anew because its source was replaced concurrently.
 const copyAttempts = 10
 
 const copySourcePrefix = "X-Amz-Copy-Source-"

@@ -92,8 +92,8 @@ func (q *request) setConfig(name string, value []byte, status int) error {
 	return nil
 }
 
-// corsOf returns the rules of a bucket for the door itself: pages are told what they
-// may do whoever asks; nil if there are none.
+// corsOf returns the rules of a bucket for the door itself: pages are shown what they
+// may do regardless of the caller; nil if there are none.
 func (q *request) corsOf(bucket string) (*corsConfig, error) {
 	v, err := q.fs.BucketConfig(q.r.Context(), bucket, bucketCORS)
 	if err != nil || v == nil {

@@ -57,7 +57,7 @@ func TestBucketCORS(t *testing.T) {
 	d.wantRaw("alice", "GET", "/cors?cors", nil, nil, 404, "NoSuchCORSConfiguration")
 }
 
-// What pages of other origins are told, in preflight and on each answer.
+// What pages of other origins are answered, in preflight and on each answer.
 func TestCORSAnswers(t *testing.T) {
 	d := openDoor(t, Config{})
 	d.bucket("alice", "cors")

@@ -14,7 +14,7 @@ type corsConfig struct {
 	Rules   []corsRule `xml:"CORSRule"`
 }
 
-// corsRule tells which pages of other origins may do what.
+// corsRule says which pages of other origins may do what.
 type corsRule struct {
 	ID      string   `xml:"ID" json:",omitempty"`
 	Origins []string `xml:"AllowedOrigin"`

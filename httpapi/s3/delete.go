@@ -163,7 +163,7 @@ func (q *request) deleteObjects() error {
 	return nil
 }
 
-// tellDeleted tells the audit how many keys were named, and the first of them by
+// tellDeleted reports to the audit how many keys were named, and the first of them by
 // outcome.
 func (q *request) tellDeleted(doc *deleteXML, results []error) {
 	var deleted, refused, failed deletedKeys

@@ -84,7 +84,7 @@ func (q *request) execute(ops methodOps) error {
 func (q *request) fail(err error) {
 	var se *httpapi.SendError
 	if errors.As(err, &se) {
-		// The header is gone: only a broken connection tells the client.
+		// The header is gone: only a broken connection notifies the client.
 		httpapi.Note(q.ctx, "", "", err)
 		panic(http.ErrAbortHandler)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // errorCodes maps every sentinel that can reach this door. The first match
-// counts. ownMessage tells that the error's own text is shown.
+// counts. ownMessage reports whether the error's own text is shown.
 var errorCodes = []struct {
 	err        error
 	code       code
@@ -146,7 +146,7 @@ func toAPI(err error) *apiError {
 	return &apiError{code: codeInternal, cause: err}
 }
 
-// withDetails adds what the cause tells.
+// withDetails adds the details of the cause.
 func (e *apiError) withDetails() *apiError {
 	var auth *sigv4.Error
 	var condition *vfs.ConditionError

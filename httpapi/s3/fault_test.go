@@ -72,7 +72,7 @@ func TestReadFaults(t *testing.T) {
 	}
 	faults.FailFrom(1, cluster.ErrUnavailable, mem.OpBlobRead)
 	d.wantRaw("alice", "GET", "/faults/k", nil, nil, 503, "<Code>ServiceUnavailable")
-	// Once bytes are out, only a broken connection tells the client.
+	// Once bytes are out, only a broken connection notifies the client.
 	faults.FailFrom(3, cluster.ErrCorrupt, mem.OpBlobRead)
 	r := d.request("GET", "/faults/k", nil, nil)
 	d.sign(r, "alice", nil, time.Now())

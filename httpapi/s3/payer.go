@@ -54,7 +54,7 @@ func (q *request) getRequestPayment() error {
 	return nil
 }
 
-// charge tells who said that they would pay for the request that they do.
+// charge confirms to a requester who agreed to pay for the request that they do.
 func (q *request) charge() {
 	if q.r.Header.Get("X-Amz-Request-Payer") == "" || q.name.Bucket == "" || q.id.anonymous() {
 		return

@@ -40,7 +40,7 @@ var parameters = map[string]bool{
 }
 
 // namedAlone are operations that this door refuses and that nothing but their name,
-// as SDKs send it, tells from others.
+// as SDKs send it, distinguishes from others.
 var namedAlone = []string{"ListDirectoryBuckets", "WriteGetObjectResponse"}
 
 // route splits the path into bucket and key and finds the operations of its

@@ -115,7 +115,7 @@ func (t *xmlTokens) ReadByte() (byte, error) {
 // Read implements io.Reader, which a decoder wants and does not call.
 func (t *xmlTokens) Read(p []byte) (int, error) { return t.src.Read(p) }
 
-// parseXML decodes a document. io.EOF tells that there is none. What is decoded may
+// parseXML decodes a document. io.EOF means that there is none. What is decoded may
 // cost more than taken bytes if take allows it, or if that is nil.
 func parseXML(src io.Reader, b xmlBounds, taken int64, take func(n int64) error, into any) error {
 	t := &xmlTokens{src: bufio.NewReader(src), bounds: b, taken: max(taken, freeXMLBytes), take: take}

@@ -149,7 +149,7 @@ func lifetime(v string) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, nil
 }
 
-// isoTime is how S3's errors tell times.
+// isoTime is how S3's errors write times.
 func isoTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // amzPrefix begins the names of headers that must be signed.
@@ -282,7 +282,7 @@ func (v *Verifier) verifyV4(s *Signature, secret string) error {
 	return nil
 }
 
-// mismatch tells what was signed here, by which a client finds what differs.
+// mismatch returns what was signed here, by which a client finds what differs.
 func (s *Signature) mismatch() error {
 	text, request := s.policy, ""
 	if s.Scheme != PostV4 {
@@ -346,7 +346,7 @@ func hmacSHA256(key, text []byte) []byte {
 	return h.Sum(nil)
 }
 
-// Time returns when the request was signed, as far as the signature tells.
+// Time returns when the request was signed, as far as the signature shows.
 func (s *Signature) Time() (time.Time, bool) {
 	t, err := time.Parse(timeFormat, s.timestamp)
 	return t, err == nil

@@ -247,7 +247,7 @@ func TestGrantTakenBackDuringPut(t *testing.T) {
 	}
 }
 
-// restPaths are one path of each kind that the REST door tells apart: objects, those
+// restPaths are one path of each kind that the REST door distinguishes: objects, those
 // that are not there, directories, buckets, listings, and what lies in no bucket.
 var restPaths = []string{"/hers/d/k", "/hers/d/new", "/hers/d", "/hers/d/", "/hers/d/?list", "/hers/", "/hers", "/hers/?list",
 	"/", "/file", "/No Bucket/k", "/hers/../hers/d/k", "/hers//d/k"}
@@ -262,7 +262,7 @@ func TestRESTBorders(t *testing.T) {
 			for _, p := range []person{{name: "a stranger"}, bob} {
 				what := fmt.Sprintf("%s %s by %s", method, target, p.name)
 				status, body := p.rest(t, s, method, target, "forged")
-				if method == "OPTIONS" { // tells methods, of any path
+				if method == "OPTIONS" { // answers methods, of any path
 					if status != http.StatusNoContent || body != "" {
 						t.Errorf("%s: %d %s", what, status, body)
 					}

@@ -7,7 +7,7 @@ import (
 	"ogw/integration/testenv"
 )
 
-// TestSourceIP: policies and the audit log go by the address that a trusted proxy tells,
+// TestSourceIP: policies and the audit log go by the address that a trusted proxy reports,
 // at S3, REST and IAM, and by nobody else's word.
 func TestSourceIP(t *testing.T) {
 	const office, elsewhere = "192.0.2.7", "198.51.100.7"

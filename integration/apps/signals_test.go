@@ -370,7 +370,7 @@ const (
 
 // TestSignalsMeetLocks interrupts or kills a process at any moment of its wait for a
 // lock, its begin above all: no signal is lost, the waiter ends. The kernel
-// tells a server on io_uring nothing of a signal that comes while the request
+// does not notify a server on io_uring of a signal that comes while the request
 // is handed over.
 func TestSignalsMeetLocks(t *testing.T) {
 	for _, call := range []string{"flock", "thread-flock"} {

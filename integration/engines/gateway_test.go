@@ -21,7 +21,7 @@ import (
 	"ogw/integration/testenv"
 )
 
-// shared are servers of one store, and what a gateway is told of them.
+// shared are servers of one store, and what a gateway is configured with.
 type shared struct {
 	t    *testing.T
 	etcd *testenv.Etcd
@@ -46,7 +46,7 @@ func (x *shared) gateway(from *testenv.Server) *testenv.Server {
 	x.t.Helper()
 	o := testenv.ServerOptions{Engine: "shared", Cluster: x.conf, Data: filepath.Join(testenv.TempDir(x.t), "data"),
 		Extra: fmt.Sprintf("[admin]\nlisten = %q\ntoken = %q\n", testenv.FreeAddr(x.t), adminToken)}
-	if from != nil { // the root key is told once, where the store was made
+	if from != nil { // the root key is printed once, where the store was made
 		key, err := os.ReadFile(filepath.Join(from.Data, "credentials"))
 		if err == nil {
 			err = os.MkdirAll(o.Data, 0o700)

@@ -62,7 +62,7 @@ var steps = []func(*Worker) bool{
 }
 
 // Step runs one random operation and compares; false ends the worker, which
-// has told the test why.
+// has reported to the test why.
 func (w *Worker) Step() bool {
 	w.step++
 	return pick(w, steps)(w)

@@ -180,7 +180,7 @@ func (s *lockSite) stop(how syscall.Signal) error {
 	return err
 }
 
-// do is what the guest asks for by a word; it is told by a file.
+// do is what the guest asks for by a word; a file answers it.
 func (s *lockSite) do(word string) {
 	s.t.Logf("host: %s", word)
 	file := filepath.Join(s.mnt, "f")

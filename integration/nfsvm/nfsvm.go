@@ -32,9 +32,9 @@ type Guest struct {
 	// MemoryMiB of the guest.
 	MemoryMiB int
 	Timeout   time.Duration
-	// Line is told of every line that the guest prints.
+	// Line is called with every line that the guest prints.
 	Line func(string)
-	// Host is told of the words that the guest prints behind "@host ".
+	// Host is called with the words that the guest prints behind "@host ".
 	Host func(string)
 }
 

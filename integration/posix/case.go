@@ -23,7 +23,7 @@ const (
 	Exec        Feature = "exec"        // ETXTBSY
 	Fallocate   Feature = "fallocate"   // allocate, keep size, punch hole
 	Flags       Feature = "renameflags" // RENAME_NOREPLACE and RENAME_EXCHANGE
-	Holes       Feature = "holes"       // SEEK_HOLE tells holes
+	Holes       Feature = "holes"       // SEEK_HOLE finds holes
 	Own         Feature = "own"         // the own attributes and reserved names of ogw
 	RemovedDirs Feature = "removeddirs" // a removed directory that is open answers ENOENT
 	Kept        Feature = "kept"        // what was removed answers while it is referred to

@@ -247,7 +247,7 @@ func notDir(kind string) syscall.Errno {
 	return unix.ENOTDIR
 }
 
-// kindCases: what stat tells of each kind, links, and opens of special files.
+// kindCases: what stat returns for each kind, links, and opens of special files.
 var kindCases = []namedCase{
 	{"links of every kind", func(t *T, d string) {
 		for i, k := range kinds {

@@ -221,7 +221,7 @@ func inChild(t *testing.T, dir string, without []Feature) {
 	}
 }
 
-// passed tells lines of -test.v that say nothing of a failure.
+// passed matches lines of -test.v that say nothing of a failure.
 func passed(line string) bool {
 	line = strings.TrimSpace(line)
 	for _, s := range []string{"=== ", "--- PASS", "--- SKIP"} {

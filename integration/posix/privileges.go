@@ -160,7 +160,7 @@ func contentPrivileges(t *T, d string) {
 	}
 }
 
-// statxCases: what statx tells beyond stat.
+// statxCases: what statx returns beyond stat.
 var statxCases = []namedCase{
 	{"birth", func(t *T, d string) {
 		for i, k := range kinds {
@@ -232,7 +232,7 @@ func statx(t *T, p string, mask, flags int) (x unix.Statx_t) {
 	return x
 }
 
-// holds is check that tells what it found.
+// holds is check that reports what it found.
 func holds(t *T, ok bool, format string, args ...any) bool {
 	t.Helper()
 	check(t, ok, format, args...)

@@ -14,7 +14,7 @@ const (
 	copyBlock  = 16 << 10
 	copyBlocks = 6000
 	// made is added to the name of the file that ends a program, for one that
-	// tells that its work is done.
+	// signals that its work is done.
 	made = ".made"
 )
 

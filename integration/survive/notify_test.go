@@ -60,7 +60,7 @@ func rewrite(w *world) error {
 	})
 }
 
-// A server that is killed while it tells the kernel of changes to files that are
+// A server that is killed while it notifies the kernel of changes to files that are
 // being read ends, and the next one starts at once.
 func TestKilledWhileNotifying(t *testing.T) {
 	s := watch(t, testLimit)

@@ -371,7 +371,7 @@ func mapped(w *world) error {
 }
 
 // program is the main function of one of them: name, folder, file that ends it.
-// What follows a point in the name tells several of one kind apart.
+// What follows a point in the name distinguishes several of one kind.
 func program(args []string) int {
 	w := &world{name: args[0], dir: args[1], stop: args[2]}
 	err := os.Mkdir(filepath.Join(w.dir, args[0]), 0o755)

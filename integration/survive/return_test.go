@@ -98,7 +98,7 @@ func TestMountsReturn(t *testing.T) {
 	}
 }
 
-// A mount that cannot come back is told of, and is made when that is possible.
+// A mount that cannot come back is reported, and is made when that is possible.
 func TestMountPointIsGone(t *testing.T) {
 	s := watch(t, testLimit)
 	lost, ended := s.mount("rw"), s.mount("rw")

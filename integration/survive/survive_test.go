@@ -96,7 +96,7 @@ func (r *running) end(t *testing.T) {
 	t.Log(strings.TrimSpace(r.out))
 }
 
-// rounds is how often a server is killed, and is stopped. all tells that programs
+// rounds is how often a server is killed, and is stopped. all means that programs
 // of others run as well.
 func rounds(t *testing.T) (n int, all bool) {
 	t.Helper()

@@ -7,7 +7,7 @@ import (
 )
 
 // DiskBytes is what the files below a folder take on the disk, in bytes. What comes
-// or goes meanwhile may be missed.
+// or goes concurrently may be missed.
 func DiskBytes(dir string) (total int64) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {

@@ -50,7 +50,7 @@ func FreeAddr(t testing.TB) string {
 }
 
 // Await waits until every address accepts connections. It returns an error
-// when the server ended meanwhile, of which ended tells (nil: nobody does), or
+// when the server has ended, which ended reports (nil: nobody does), or
 // when it takes too long.
 func Await(ended <-chan error, addrs ...string) error {
 	end := time.Now().Add(startLimit)

@@ -39,7 +39,7 @@ type Server struct {
 	Process *Process // nil: it does not run
 }
 
-// ServerOptions are what NewServer can be told.
+// ServerOptions are the options of NewServer.
 type ServerOptions struct {
 	Data     string // data folder; default: a new one
 	Extra    string // tables added to the configuration

@@ -104,11 +104,11 @@ func New() *Guard {
 	return &Guard{now: time.Now, seed: maphash.MakeSeed(), entries: map[key]*list.Element{}}
 }
 
-// Attempt is one to be told of. The zero value tells nobody.
+// Attempt is one to be reported. The zero value reports to nobody.
 type Attempt struct {
 	g   *Guard
 	key key
-	// asIs tells that nothing is to be written if it was right.
+	// asIs keeps the entry unchanged if it was right.
 	asIs bool
 }
 

@@ -52,7 +52,7 @@ func TestGuesses(t *testing.T) {
 	}
 }
 
-// A mistake is free, and the pause is told and ends.
+// A mistake is free, and the pause is reported and ends.
 func TestPause(t *testing.T) {
 	g, now := clocked()
 	for range freeAccount {

@@ -16,7 +16,7 @@ type Pool struct {
 	floor   int
 	holders map[subscriber.Key]*Holder
 	ring    []*Holder // those with waiters, the next in turn first
-	// starved tells that the next in turn waits for its floor: nobody else
+	// starved reports whether the next in turn waits for its floor: nobody else
 	// gets any before.
 	starved bool
 }

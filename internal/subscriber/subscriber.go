@@ -1,4 +1,4 @@
-// Package subscriber tells by their addresses which clients are one, for the
+// Package subscriber decides by their addresses which clients are one, for the
 // doors that divide what they have among clients.
 package subscriber
 
@@ -8,7 +8,7 @@ import "net/netip"
 // subscriber. The zero value is whoever has no address.
 type Key netip.Addr
 
-// prefixBits is the part of an IPv6 address that tells one subscriber from
+// prefixBits is the part of an IPv6 address that distinguishes one subscriber from
 // another (RFC 6177); the rest is theirs to choose.
 const prefixBits = 64
 

@@ -60,10 +60,10 @@ func (c *Conn) Bound(conn net.Conn, w *Pool) {
 	}
 }
 
-// Reads is told that something was read.
+// Reads records that something was read.
 func (c *Conn) Reads() { c.reply.Store(0) }
 
-// Writes is told that n bytes are to be written.
+// Writes records that n bytes are to be written.
 func (c *Conn) Writes(n int) {
 	if c.pool != nil && c.reply.Add(int64(n)) > wideFrom && !c.wide.Load() {
 		c.reply.Store(0) // asks again later
@@ -71,7 +71,7 @@ func (c *Conn) Writes(n int) {
 	}
 }
 
-// Closes is told that the connection is closed.
+// Closes records that the connection is closed.
 func (c *Conn) Closes() {
 	if c.wide.Load() {
 		c.pool.leave(c)
@@ -117,7 +117,7 @@ func (w *Pool) take(c *Conn) {
 	boundUnsent(c.socket, Bytes)
 }
 
-// leave is told that c is closed.
+// leave records that c is closed.
 func (w *Pool) leave(c *Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

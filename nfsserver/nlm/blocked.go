@@ -93,8 +93,8 @@ func (s *Server) endLocked(b *blocked) {
 	}
 }
 
-// resolved is told by the manager that a queued request was granted, or never
-// will be. Whoever ended b meanwhile undoes the grant.
+// resolved is called by the manager when a queued request was granted, or never
+// will be. Code that ended b in the meantime undoes the grant.
 func (s *Server) resolved(b *blocked, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,13 +104,13 @@ func (s *Server) resolved(b *blocked, err error) {
 		s.endLocked(b)
 	default:
 		b.state = granted
-		if b.cancel != nil && !s.closed { // else the LOCK call itself tells
+		if b.cancel != nil && !s.closed { // else the LOCK call itself answers
 			s.wait.Go(func() { s.callBack(b) })
 		}
 	}
 }
 
-// cancel is CANCEL. A grant that the client has not been told of is given up.
+// cancel is CANCEL. A grant that the client has not been notified of is given up.
 func (s *Server) cancel(h *host, key blockKey) error {
 	s.mu.Lock()
 	b := h.waits[key]

@@ -22,7 +22,7 @@ const (
 	maxAnswers, addressAnswers = 1024, 16
 	// callTimeout bounds one call to a client, the portmapper's part included.
 	callTimeout = 5 * time.Second
-	// grantTries are made before a grant is no longer told. A client that
+	// grantTries are made before a grant is no longer reported. A client that
 	// waits asks again by itself (Linux: every 30 seconds).
 	grantTries = 8
 	// grantPause is between the first two; it doubles up to maxGrantPause.
@@ -30,7 +30,7 @@ const (
 	maxGrantPause = 15 * time.Second
 )
 
-// callBack tells a client that its lock was granted.
+// callBack notifies a client that its lock was granted.
 func (s *Server) callBack(b *blocked) {
 	sent := false
 	pause := grantPause

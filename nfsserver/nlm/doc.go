@@ -28,9 +28,9 @@
 // # Restarts
 //
 // Locks live in memory. A client stands in the store (package nsm) before it
-// holds its first one; after a restart it is told, and sends its locks again
+// holds its first one; after a restart it is notified, and sends its locks again
 // (reclaim) during the grace period, in which nobody gets a new one through
-// any door. Without clients to tell there is no grace period.
+// any door. Without clients to notify there is no grace period.
 //
 // # Invariants
 //

@@ -26,10 +26,10 @@ const (
 	sweepInterval = time.Minute
 )
 
-// clientPrefix tells NFS clients from those of other doors.
+// clientPrefix distinguishes NFS clients from those of other doors.
 const clientPrefix = "nfs "
 
-// caller is what a call tells about who sent it. It outlives the call.
+// caller is what a call shows about who sent it. It outlives the call.
 type caller struct {
 	remote  netip.Addr
 	local   netip.Addr

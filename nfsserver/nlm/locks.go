@@ -161,7 +161,7 @@ func (s *Server) lock(ctx context.Context, h *host, ino uint64, a *lockArgs, l l
 
 // unlock is UNLOCK. It is allowed in a grace period: a client does not
 // reclaim what it gave up. A request that waits for the same range is
-// cancelled, and a grant within the range needs no more telling.
+// cancelled, and a grant within the range need not be reported any more.
 func (s *Server) unlock(h *host, ino uint64, l lock.Lock) error {
 	var cancels []func() bool
 	s.mu.Lock()

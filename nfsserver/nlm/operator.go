@@ -35,7 +35,7 @@ type Share struct {
 	Access, Deny uint32
 }
 
-// Shares returns the share reservations, at most max; more tells that there
+// Shares returns the share reservations, at most max; more reports whether there
 // are others.
 func (s *Server) Shares(max int) (list []Share, more bool) {
 	s.mu.Lock()

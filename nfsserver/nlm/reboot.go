@@ -40,7 +40,7 @@ func (s *Server) rebooted(from netip.Addr, name string, state uint32) {
 }
 
 // match returns the hosts that a notice is about. Only its sender's address
-// counts as proof; the name tells which of several behind one address. Host
+// counts as proof; the name distinguishes which of several behind one address. Host
 // names may come with or without their domain.
 func (s *Server) match(from netip.Addr, name string) (list []*host) {
 	s.mu.Lock()

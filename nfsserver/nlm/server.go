@@ -45,7 +45,7 @@ type Config struct {
 	PortmapPort uint16
 }
 
-// notifyDelay is between the start and telling clients of it: they come back
+// notifyDelay is between the start and the notification of clients: they come back
 // at once, and by then the server listens and is registered.
 const notifyDelay = time.Second
 
@@ -74,7 +74,7 @@ type Server struct {
 }
 
 // New returns a Server. If the process before left clients, its grace period
-// begins, and they are told.
+// begins, and they are notified.
 func New(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.PortmapPort == 0 {
 		cfg.PortmapPort = portmap.Port
@@ -147,7 +147,7 @@ func (s *Server) inOwnGrace() bool {
 }
 
 // Close ends callbacks, gives up all that NFS clients hold, and forgets the
-// clients that hold nothing, so that those who do are told after a restart.
+// clients that hold nothing, so that those who do are notified after a restart.
 // The calls must have ended before.
 func (s *Server) Close(ctx context.Context) {
 	s.sweep(ctx, 0)
@@ -199,7 +199,7 @@ func (s *Server) Programs() []rpc.Program {
 // Stats are figures of the moment.
 type Stats struct {
 	Clients int // that are known
-	Durable int // that will be told of a restart
+	Durable int // that will be notified of a restart
 	Blocked int // requests that wait
 	Shares  int
 	Grace   bool

@@ -15,7 +15,7 @@ import (
 const maxShares, addressShares = 64 << 10, 64
 
 // reservation is a share reservation: how somebody has opened a file, and what
-// others must not do meanwhile. Only other reservations look at it.
+// others must not do while it lasts. Only other reservations look at it.
 type reservation struct {
 	owner        lock.Owner
 	key          subscriber.Key // who made it

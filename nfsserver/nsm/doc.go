@@ -15,8 +15,8 @@
 //     it has had no locks for a while. So after any crash those are known who
 //     may want locks back.
 //   - The state number is odd and grows with every start; it is stored before
-//     anybody is told.
-//   - A peer is told from the address that it knows this server by: clients
+//     anybody is notified.
+//   - A peer is notified from the address that it knows this server by: clients
 //     find their locks by it.
 //
 // Each process that serves a store has peers and a state of its own, kept

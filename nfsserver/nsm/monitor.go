@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// MaxPeers bounds the clients that are monitored: all are told within a
+	// MaxPeers bounds the clients that are monitored: all are notified within a
 	// fraction of a grace period, and each costs some 200 bytes in the store.
 	MaxPeers = 4096
 	// addressPeers are what every address may have of them: a client chooses its
@@ -39,11 +39,11 @@ type Store interface {
 // Config of a Monitor.
 type Config struct {
 	Store Store
-	// Instance tells this process from others over the same store, and is
+	// Instance distinguishes this process from others over the same store, and is
 	// the same after a restart.
 	Instance string
 	Logger   *slog.Logger
-	// Rebooted is told of clients that say they have rebooted.
+	// Rebooted is called for clients that say they have rebooted.
 	Rebooted func(from netip.Addr, name string, state uint32)
 	// PortmapPort is where clients' portmappers listen; 0 means 111.
 	PortmapPort uint16

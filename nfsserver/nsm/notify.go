@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// notifyWorkers tell peers at the same time: many may be gone, and each
+	// notifyWorkers notify peers at the same time: many may be gone, and each
 	// of those costs a timeout.
 	notifyWorkers = 32
 	// notifyTimeout bounds one attempt.
@@ -25,7 +25,7 @@ const (
 	notifyWindow = 15 * time.Minute
 )
 
-// Notify tells the peers of the process before that this one has started. It
+// Notify notifies the peers of the process before that this one has started. It
 // returns when all know, at the end of notifyWindow, or when ctx ends.
 func (m *Monitor) Notify(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, notifyWindow)

@@ -207,7 +207,7 @@ type Proc struct {
 	// Cached answers duplicates from the cache: set it for what must not be
 	// done twice.
 	Cached bool
-	// ReplyBytes tells how many bytes the reply will hold in memory at the
+	// ReplyBytes returns how many bytes the reply will hold in memory at the
 	// most, when that is more than a few kilobytes. It sees a copy of the
 	// arguments' reader.
 	ReplyBytes func(args xdr.Reader) int

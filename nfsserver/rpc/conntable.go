@@ -73,7 +73,7 @@ func (t *connTable) yielding(to subscriber.Key) (found *conn) {
 	return found
 }
 
-// yieldsBefore tells which of two connections would miss less.
+// yieldsBefore reports which of two connections would miss less.
 func (c *conn) yieldsBefore(o *conn) bool {
 	if busy, other := len(c.slots) > 0, len(o.slots) > 0; busy != other {
 		return other

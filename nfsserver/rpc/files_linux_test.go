@@ -2,7 +2,7 @@ package rpc
 
 import "syscall"
 
-// raiseFiles lets this process open as many files as it may, and tells how
+// raiseFiles lets this process open as many files as it may, and returns how
 // many that are.
 func raiseFiles() uint64 {
 	var l syscall.Rlimit

@@ -112,7 +112,7 @@ func (c *conn) batched(in, out int) {
 	l.bytes += in
 }
 
-// observe tells of the calls of one procedure. Each took as long as the batch
+// observe reports the calls of one procedure. Each took as long as the batch
 // so far: none of the replies has left.
 func (c *conn) observe() {
 	l := &c.lane

@@ -122,7 +122,7 @@ func memory() int {
 	return int(m.HeapInuse + m.StackInuse)
 }
 
-// crowdVariable tells the test binary to be the crowd, at that address.
+// crowdVariable makes the test binary the crowd, at that address.
 const crowdVariable = "OGW_TEST_RPC_CROWD"
 
 // crowd opens manyConns connections from a process of their own, which has

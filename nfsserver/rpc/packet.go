@@ -28,7 +28,7 @@ const (
 type packets struct {
 	srv      *Server
 	pc       *net.UDPConn
-	bound    netip.Addr // unspecified: the datagrams tell
+	bound    netip.Addr // unspecified: the datagrams show it
 	v4       *ipv4.PacketConn
 	v6       *ipv6.PacketConn
 	slots    *share.Pool // calls in flight

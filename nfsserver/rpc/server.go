@@ -62,11 +62,11 @@ type Config struct {
 	Logger   *slog.Logger // default: discard
 	// Allow reports whether a client may connect at all; default: every one.
 	Allow func(netip.Addr) bool
-	// Refused is told of connections that were turned away, and why. May be nil.
+	// Refused is called for connections that were turned away, and why. May be nil.
 	Refused func(client netip.AddrPort, why string)
-	// Observe is told of calls after they ran.
+	// Observe is called for calls after they ran.
 	Observe func(Event)
-	// Closed is told when a connection ended, by its Call.Conn identity.
+	// Closed is called when a connection ended, by its Call.Conn identity.
 	Closed func(conn any)
 
 	MaxRecord    int // longest record, in bytes

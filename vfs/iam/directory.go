@@ -15,7 +15,7 @@ import (
 type Ask struct {
 	Action   string // such as "iam:CreateGroup"
 	Resource string // ARN
-	// Admin tells that it is about an administrator, to whom policies do not
+	// Admin reports whether it is about an administrator, to whom policies do not
 	// apply: only administrators may do that.
 	Admin bool
 	// PolicyARN is the managed policy that is attached or detached, "" if none is
@@ -26,7 +26,7 @@ type Ask struct {
 	Boundary string
 }
 
-// Judge returns an error unless who asks, as the context tells, may do it. It
+// Judge returns an error unless who asks, as the context says, may do it. It
 // reads from r alone.
 type Judge func(ctx context.Context, r cluster.Reader, a Ask) error
 

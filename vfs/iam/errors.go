@@ -20,7 +20,7 @@ const (
 	PackedPolicyTooLarge Code = "PackedPolicyTooLarge"
 )
 
-// Error tells why something was refused, in the words of the IAM API. To the errors
+// Error describes why something was refused, in the words of the IAM API. To the errors
 // of vfs it is ErrNotExist, ErrExist, ErrBusy or ErrInvalid.
 type Error struct {
 	Code    Code
@@ -47,7 +47,7 @@ func fault(code Code, format string, args ...any) error {
 	return &Error{code, fmt.Sprintf(format, args...)}
 }
 
-// Denied tells who may not do what, in the words of AWS. It is ErrAccess.
+// Denied describes who may not do what, in the words of AWS. It is ErrAccess.
 type Denied struct{ Message string }
 
 // Error implements error.

@@ -40,7 +40,7 @@ func storeARN(arn string) string {
 	return arn
 }
 
-// notThere tells of what is missing as of a user.
+// notThere reports what is missing as the lack of a user.
 func notThere(err error) error {
 	if errors.Is(err, fserr.ErrNotExist) {
 		return fserr.ErrNoSuchUser

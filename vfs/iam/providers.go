@@ -106,7 +106,7 @@ func providers(r cluster.Reader) (list []Provider, err error) {
 }
 
 // ProviderOf returns the provider of an issuer for the door that verifies its tokens,
-// whoever asks; ErrNotExist.
+// regardless of the caller; ErrNotExist.
 func (d *Directory) ProviderOf(ctx context.Context, issuer string) (p Provider, err error) {
 	u, err := providerURL(issuer)
 	if err != nil {

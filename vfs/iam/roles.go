@@ -114,7 +114,7 @@ func (d *Directory) keptTrust(r cluster.Reader, text []byte) ([]byte, error) {
 
 func putRole(t cluster.Txn, x *Role) error { return t.Set(record.RoleKey(x.ID), x.Encode()) }
 
-// RoleOfUID returns the role that a uid is of, for whoever shows an owner; ErrNotExist.
+// RoleOfUID returns the role that a uid is of, for callers that show an owner; ErrNotExist.
 func (d *Directory) RoleOfUID(ctx context.Context, uid uint32) (x Role, err error) {
 	err = d.store.View(ctx, func(r cluster.Reader) error {
 		id, err := r.Get(record.UIDKey(uid))

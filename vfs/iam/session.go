@@ -117,7 +117,7 @@ func (s *Session) compile() error {
 	return nil
 }
 
-// Imagined is a session of a role that nobody began, "" for any name, to tell what one may
+// Imagined is a session of a role that nobody began, "" for any name, to find what one may
 // do.
 func Imagined(x *Role, name string, now time.Time) *Session {
 	if name == "" {

@@ -33,7 +33,7 @@ type Verdict struct {
 	// Effect of the policies of the identity: Allow, None or Deny; Deny also for
 	// the boundary's.
 	Effect policy.Effect
-	// Within tells that neither the boundary nor the policies of the session keep
+	// Within means that neither the boundary nor the policies of the session keep
 	// the request out; Bounds is which of them does.
 	Within bool
 	Bounds string

@@ -51,7 +51,7 @@ const (
 	linkBounds             // is bounded by the policy
 )
 
-// backlink tells who is attached to a group or policy.
+// backlink records who is attached to a group or policy.
 type backlink struct {
 	from  string
 	flags byte

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What the journal was told last is what the client holds, and a Manager that
+// What the journal was given last is what the client holds, and a Manager that
 // takes it up again refuses what the first one did.
 func TestJournal(t *testing.T) {
 	type key struct {
@@ -45,7 +45,7 @@ func TestJournal(t *testing.T) {
 		t.Fatal("the lock is lost")
 	}
 
-	// One that waited is told of when it is granted.
+	// One that waited is notified of when it is granted.
 	granted := make(chan error, 1)
 	if _, waiting, err := m.LockFunc(7, Range, Lock{Owner: own, Type: Exclusive, Start: 0, End: 5}, func(err error) { granted <- err }); !waiting || err != nil {
 		t.Fatal(waiting, err)

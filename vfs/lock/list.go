@@ -14,7 +14,7 @@ type Entry struct {
 }
 
 // List returns the locks and waiting requests for which keep returns true, at
-// most max of them, by file and start; more tells that there are others. keep
+// most max of them, by file and start; more reports whether there are others. keep
 // is called with the Manager locked: it must not call back, nor block.
 func (m *Manager) List(max int, keep func(*Entry) bool) (list []Entry, more bool) {
 	m.mu.Lock()

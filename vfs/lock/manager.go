@@ -50,7 +50,7 @@ type waiter struct {
 	done  func(error)
 }
 
-// verdict is what a waiter is told once the mutex is released.
+// verdict is what a waiter gets once the mutex is released.
 type verdict struct {
 	w   *waiter
 	err error
@@ -168,7 +168,7 @@ func (m *Manager) Lock(ctx context.Context, ino uint64, s Space, l Lock) error {
 	if m.cancel(w) {
 		return ErrInterrupted
 	}
-	return <-result // resolved meanwhile
+	return <-result // resolved concurrently
 }
 
 // LockFunc is Lock for callers that cannot wait (NLM_LOCK with block). If
@@ -461,7 +461,7 @@ func (m *Manager) SetJournal(client string, j Journal) {
 	m.journal[client] = j
 }
 
-// record tells the client's Journal of what it holds among held.
+// record gives the client's Journal what it holds among held.
 func (m *Manager) record(ino uint64, s Space, client string, held []Lock) {
 	j := m.journal[client]
 	if j == nil {

@@ -30,7 +30,7 @@ var (
 // comes to be (Linux OFFSET_MAX).
 const EOF = math.MaxInt64
 
-// Space tells which kind of lock is meant. Locks of different spaces never
+// Space is which kind of lock is meant. Locks of different spaces never
 // conflict, as in Linux.
 type Space uint8
 
@@ -87,7 +87,7 @@ func (l *Lock) normalize(s Space) error {
 	return nil
 }
 
-// Journal is told of the locks of one client: all that it holds in one space of
+// Journal is notified of the locks of one client: all that it holds in one space of
 // a file, after each change and before anybody learns of it, in the order in
 // which locks are granted. It is called under the Manager's lock: it must not
 // wait, nor call the Manager. The slice is the caller's.
@@ -98,7 +98,7 @@ type closing struct {
 	ended chan struct{} // closed by Closed
 	// until is when nobody waits for that any more: closingWait after the first
 	// who did. From the close on it would be over too early: a process that ends
-	// closes all its files, which may take long, before the kernel tells that any
+	// closes all its files, which may take long, before the kernel reports that any
 	// was the last, and whoever saw its end tries then.
 	until time.Time
 }

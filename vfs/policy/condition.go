@@ -130,7 +130,7 @@ func cutARN(s string, last bool) (part, rest string, ok bool) {
 // operator is how one condition operator reads its operands and compares.
 type operator struct {
 	negated bool
-	// fixed tells that it holds for the values alone that the document names, or
+	// fixed reports whether it holds for the values alone that the document names, or
 	// for a network (see Document.Public).
 	fixed   bool
 	null    bool

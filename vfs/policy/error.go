@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Error tells what is wrong with a document, in the words of Amazon S3.
+// Error describes what is wrong with a document, in the words of Amazon S3.
 type Error struct {
 	Message string
 	Detail  string // what the message is about, such as a principal; "" mostly

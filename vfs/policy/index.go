@@ -24,7 +24,7 @@ type indexEntry struct {
 	from, to int32 // its numbers
 }
 
-// newIndex indexes n statements, of which literals tells what the resources of one begin
+// newIndex indexes n statements, of which literals says what the resources of one begin
 // with.
 func newIndex(n int, literals func(i int) []string) index {
 	by := map[string][]int32{}

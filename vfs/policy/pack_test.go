@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// kept parses n documents of the largest size, and tells how many pieces of memory one is
+// kept parses n documents of the largest size, and returns how many pieces of memory one is
 // and how many bytes, for one of its text.
 func kept(tb testing.TB, n int) (docs []*Document, pieces, bytes float64) {
 	tb.Helper()

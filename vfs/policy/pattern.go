@@ -28,7 +28,7 @@ type part struct {
 	text string // of a literal; the default of a variable
 	key  string // of a variable, in lower case
 	kind partKind
-	// defaults tells that a variable has a default.
+	// defaults reports whether a variable has a default.
 	defaults bool
 }
 
@@ -184,7 +184,7 @@ func (p *pattern) next(at int, s string, from int) int {
 }
 
 // consume matches one part at the beginning of s and returns the bytes that it took;
-// none tells that the part is a variable without a value.
+// none reports whether the part is a variable without a value.
 func (t *part) consume(s string, v Values, fold bool) (n int, ok, none bool) {
 	text := t.text
 	switch t.kind {

@@ -9,7 +9,7 @@ type Request struct {
 	Resource string
 	// Principal is who asks.
 	Principal Principal
-	// Values tell what condition keys are worth; nil: no key has a value.
+	// Values holds the values of condition keys; nil: no key has a value.
 	Values Values
 }
 

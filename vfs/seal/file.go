@@ -14,7 +14,7 @@ import (
 // maxFileBytes is more than maxKeys keys with comments take.
 const maxFileBytes = 64 << 10
 
-// ErrUnsafe tells that a key file could be read or replaced by others, or lies
+// ErrUnsafe means that a key file could be read or replaced by others, or lies
 // in the store that it is to protect.
 var ErrUnsafe = errors.New("not a safe place for keys")
 

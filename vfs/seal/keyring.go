@@ -17,7 +17,7 @@ import (
 const (
 	// KeyBytes is the length of a key before it is written in base64.
 	KeyBytes = 32
-	// idBytes tell keys of one store apart.
+	// idBytes distinguish keys of one store.
 	idBytes = 8
 	// maxKeys bounds a key file: one, and those that are being rotated out.
 	maxKeys = 16
@@ -48,7 +48,7 @@ type key struct {
 }
 
 // Parse reads keys, one on a line in base64; lines that begin with # and empty
-// ones are skipped. Errors tell the line and never its text.
+// ones are skipped. Errors name the line and never its text.
 func Parse(text string) (*Keyring, error) {
 	k := &Keyring{}
 	line := 0

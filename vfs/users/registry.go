@@ -28,17 +28,17 @@ type Registry struct {
 	keys   *seal.Keyring
 	shared bool
 	cache  cache
-	// removed is told of each user who is removed, in the transaction.
+	// removed is notified of each user who is removed, in the transaction.
 	removed func(t cluster.Txn, id ID) error
 }
 
 // New returns the users in a store. Secrets are sealed with keys, if there are
-// any. shared tells that other processes change the store.
+// any. shared reports whether other processes change the store.
 func New(store Store, keys *seal.Keyring, shared bool) *Registry {
 	return &Registry{store: store, keys: keys, shared: shared}
 }
 
-// OnRemove has fn told of each user who is removed, in the transaction. It is called
+// OnRemove has fn called with each user who is removed, in the transaction. It is called
 // before the registry is used.
 func (g *Registry) OnRemove(fn func(t cluster.Txn, id ID) error) { g.removed = fn }
 

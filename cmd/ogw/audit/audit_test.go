@@ -148,7 +148,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// A full medium stops nothing; what is missing is told afterwards, and the
+// A full medium stops nothing; what is missing is reported afterwards, and the
 // half line that it left spoils no other.
 func TestFull(t *testing.T) {
 	l, path := open(t, nil)

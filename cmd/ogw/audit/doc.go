@@ -7,7 +7,7 @@
 //	                                   └─ sink ─┬─ file, rotated by size
 //	                                            └─ syslog, RFC 5424
 //
-// The doors know nothing of this package: each tells a function of its own
+// The doors know nothing of this package: each calls a function of its own
 // configuration how a request ended, and cmd/ogw makes an Event of it.
 //
 // # Invariants
@@ -23,8 +23,8 @@
 // The file is only appended to. A link in its place is refused.
 //
 // Record never fails and never waits for a network: what cannot be written is
-// counted, told to the log of the process, and told by a line (operation
-// Lost) once writing works again. The act that it tells of happened already.
+// counted, reported in the log of the process, and in a line (operation
+// Lost) once writing works again. The act that it records happened already.
 //
 // # Lock order
 //

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// fileMode of the files: they tell who does what.
+	// fileMode of the files: they show who does what.
 	fileMode = 0o600
 	// openFlags append, follow no link, and do not wait for the reader of a
 	// pipe that somebody put in the place.

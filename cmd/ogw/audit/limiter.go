@@ -60,7 +60,7 @@ func (l *limiter) admit(from string) bool {
 }
 
 // turn begins a new window if it is time, or at once, and returns lines that
-// tell what was left out in the old one. There are at most allLines and one.
+// report what was left out in the old one. There are at most allLines and one.
 func (l *limiter) turn(now time.Time, atOnce bool) []Event {
 	if !atOnce && now.Sub(l.start) < window && now.After(l.start) {
 		return nil

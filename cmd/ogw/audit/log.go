@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// turnEvery is how often windows are looked at: a line that tells what
+	// turnEvery is how often windows are looked at: a line that reports what
 	// was left out comes at most so much late.
 	turnEvery = 5 * time.Second
-	// complainEvery is how often the log of the process is told that lines
+	// complainEvery is how often the log of the process reports that lines
 	// cannot be written.
 	complainEvery = time.Minute
 )
@@ -37,7 +37,7 @@ type Config struct {
 	// one begun; Keep is how many of the old ones stay.
 	FileBytes int64
 	Keep      int
-	// Logger is told what cannot be written; never nil.
+	// Logger gets what cannot be written; never nil.
 	Logger *slog.Logger
 }
 
@@ -58,7 +58,7 @@ type Log struct {
 	sink       sink
 	limit      limiter
 	stats      Stats
-	lost       uint64 // lines that a line Lost has to tell of
+	lost       uint64 // lines that a line Lost has to report
 	complained time.Time
 	closed     bool
 }
@@ -165,14 +165,14 @@ func (l *Log) failed(n uint64, err error) {
 	}
 }
 
-// lostLines is told by a sink of lines that it had taken.
+// lostLines counts lines that a sink had taken and lost.
 func (l *Log) lostLines(n uint64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failed(n, err)
 }
 
-// run tells from time to time what was left out.
+// run reports from time to time what was left out.
 func (l *Log) run() {
 	tick := time.NewTicker(turnEvery)
 	defer tick.Stop()
@@ -221,7 +221,7 @@ func (l *Log) Stats() Stats {
 	return out
 }
 
-// Close tells what was left out and ends the log.
+// Close reports what was left out and ends the log.
 func (l *Log) Close() error {
 	if l == nil {
 		return nil
@@ -233,5 +233,5 @@ func (l *Log) Close() error {
 	s := l.sink
 	l.closed = true
 	l.mu.Unlock()
-	return s.close() // without the lock: a sink may tell of lost lines
+	return s.close() // without the lock: a sink may report lost lines
 }

@@ -36,11 +36,11 @@ type Options struct {
 	Secrets admin.AddBackup
 	Keys    []string // IDs of Secrets.Keys
 	Rate    int64    // bytes a second to the repository; 0: no limit
-	// Progress is told of now and then. May be nil.
+	// Progress is called now and then. May be nil.
 	Progress func(Progress)
 }
 
-// Progress tells how far a backup or a restore is.
+// Progress is how far a backup or a restore is.
 type Progress struct {
 	Step    string // "instant", "metadata", "blobs", "publish", "verify"
 	Records int64

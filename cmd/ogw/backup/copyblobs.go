@@ -18,7 +18,7 @@ type job struct {
 	pack   *packBuilder
 	move   []vfs.BackupBlob
 	bytes  int64
-	known  []*entry // of all blobs; nil: moved by this job, or not to be had
+	known  []*entry // of all blobs; nil: moved by this job, or unavailable
 	keys   [][]byte
 	first  cluster.BlobID
 	writes []bool // an entry of a known one is written
@@ -111,7 +111,7 @@ func (b *run) plan(ctx context.Context, jobs chan<- *job) error {
 // maxJobKeys bounds a job whose blobs are known.
 const maxJobKeys = 16 << 10
 
-// passed returns the old entry of key; those before it are gone, which j tells.
+// passed returns the old entry of key; those before it are gone, as j shows.
 func (b *run) passed(ctx context.Context, key []byte, j *job) (*entry, error) {
 	for {
 		e, err := b.old.head(ctx)

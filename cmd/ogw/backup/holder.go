@@ -31,7 +31,7 @@ func machine() string {
 	return strings.TrimSpace(string(boot)) + " " + ns
 }
 
-// startOf tells when a process began; "" if there is none.
+// startOf returns when a process began; "" if there is none.
 func startOf(pid int) string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

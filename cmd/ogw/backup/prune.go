@@ -18,7 +18,7 @@ const (
 	pruneAtOnce = 1 << 20
 )
 
-// Pruned tells what Prune did.
+// Pruned describes what Prune did.
 type Pruned struct {
 	Snapshots int   `json:"snapshots"` // that remain
 	Objects   int   `json:"removed_objects"`

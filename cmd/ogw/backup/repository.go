@@ -115,7 +115,7 @@ type Snapshot struct {
 	Keys []string `json:"keys,omitempty"`
 }
 
-// Stats tell how a backup went.
+// Stats describe how a backup went.
 type Stats struct {
 	Began    time.Time `json:"began"`
 	Finished time.Time `json:"finished"`
@@ -145,7 +145,7 @@ const snapshotDir, snapshotSuffix = "snapshots/", ".json"
 func snapshotName(id string) string { return snapshotDir + id + snapshotSuffix }
 
 // snapshotID names a snapshot by its instant, to the microsecond: names are in the
-// order of the instants, which tells the newest.
+// order of the instants, which finds the newest.
 func snapshotID(t time.Time) string {
 	t = t.UTC()
 	return fmt.Sprintf("%s%06dZ-%s", t.Format("20060102T150405"), t.Nanosecond()/1000, randomHex()[:4])

@@ -21,7 +21,7 @@ const (
 	restorePairs = 512
 )
 
-// Restored tells what Restore did.
+// Restored describes what Restore did.
 type Restored struct {
 	Records int64 `json:"records"`
 	Blobs   int64 `json:"blobs"`

@@ -9,17 +9,17 @@ import (
 
 // Errors of a Storage and a Repository.
 var (
-	// ErrNotExist tells that there is no such object or snapshot.
+	// ErrNotExist means that there is no such object or snapshot.
 	ErrNotExist = errors.New("does not exist")
-	// ErrExist tells that there is one already.
+	// ErrExist means that there is one already.
 	ErrExist = errors.New("exists already")
-	// ErrLocked tells that another process writes to the repository.
+	// ErrLocked means that another process writes to the repository.
 	ErrLocked = errors.New("the repository is in use")
-	// ErrDamaged tells that something in the repository is not what was written.
+	// ErrDamaged means that something in the repository is not what was written.
 	ErrDamaged = errors.New("the repository is damaged")
-	// ErrAmbiguous tells that a snapshot must be named.
+	// ErrAmbiguous means that a snapshot must be named.
 	ErrAmbiguous = errors.New("which snapshot is meant is not clear")
-	// ErrFormat tells that it is no repository, or one of a newer version.
+	// ErrFormat means that it is no repository, or one of a newer version.
 	ErrFormat = errors.New("cannot be used as a backup repository")
 )
 

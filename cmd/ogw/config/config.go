@@ -25,7 +25,7 @@ type Config struct {
 
 	// File that was read, "" for none.
 	File string `toml:"-"`
-	// Zero tells that the gateways are the ones of no configuration: their
+	// Zero reports whether the gateways are the ones of no configuration: their
 	// ports may move when they are taken.
 	Zero bool `toml:"-"`
 	// given are the keys that somebody set; see Given.

@@ -24,9 +24,9 @@ type Config struct {
 	Observe func(operation string, took time.Duration, errno syscall.Errno)
 	Done    func(*fusemount.Record)
 	DoneAll bool
-	// Returns tells that the next process makes the mounts of this one again.
+	// Returns reports whether the next process makes the mounts of this one again.
 	Returns bool
-	// Audit is told of each mount that was made or that ended: Mount or Umount.
+	// Audit is notified of each mount that was made or that ended: Mount or Umount.
 	Audit func(operation, dir, detail string)
 }
 

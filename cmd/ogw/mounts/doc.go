@@ -10,7 +10,7 @@
 // A mount is in the record until it is unmounted by somebody, or cannot come back. The
 // record belongs to who holds the lock on mounts.lock: a process from before it reads it
 // until it has closed its mounts, or a command while no process serves the folder. A
-// command ends the mount first and strikes it out then: whoever starts meanwhile finds
+// command ends the mount first and strikes it out then: a process that starts in between finds
 // it gone in the record, or has the lock, and is asked.
 //
 // Lock order: Table.restoring → Table.mu → holding.mu. Table.mu is never held while

@@ -28,13 +28,13 @@ type holding struct {
 
 	mu      sync.Mutex
 	client  *holder.Client // nil: nothing is held
-	unknown bool           // there is a holder, and it does not tell what it holds
+	unknown bool           // there is a holder, and it does not report what it holds
 	// refused are mounts that were not taken over: nothing may look at them,
 	// since nobody answers.
 	refused map[string]*fusemount.Refused
 }
 
-// free tells why nothing can be mounted at dir.
+// free returns why nothing can be mounted at dir.
 func (h *holding) free(dir string) error {
 	if h.waiting(dir) == nil {
 		return nil
@@ -252,7 +252,7 @@ func (t *Table) goOn(m admin.Mount, s *fusemount.Server) {
 	t.Audit("Mount", m.Dir, m.Settings())
 }
 
-// refused notes and tells that a superblock is not served, with all its mounts.
+// refused records and logs that a superblock is not served, with all its mounts.
 func (t *Table) refused(m *admin.Mount, r *fusemount.Refused) {
 	dirs := r.Dirs
 	if len(dirs) == 0 {

@@ -30,7 +30,7 @@ const (
 // entry is one mount of the record.
 type entry struct {
 	admin.Mount
-	// Stopped tells that its process unmounted it when it ended in order.
+	// Stopped reports whether its process unmounted it when it ended in order.
 	Stopped bool `json:"stopped,omitempty"`
 	// Place is where it was made (see place).
 	Place string `json:"place,omitempty"`
@@ -42,7 +42,7 @@ type entry struct {
 type record struct {
 	path string
 	log  *slog.Logger
-	lock *os.File // nil: it could not be had
+	lock *os.File // nil: it could not be taken
 	open bool
 }
 
@@ -160,12 +160,12 @@ func Forget(folder, dir string) (found bool, err error) {
 	if len(rest) == len(list) {
 		return false, nil
 	}
-	// An empty one stays: it tells the next server that what it finds held is in
+	// An empty one stays: it shows the next server that what it finds held is in
 	// no place that was asked for.
 	return true, writeEntries(path, rest)
 }
 
-// place tells this mount namespace of this start of the machine from others:
+// place identifies this mount namespace of this start of the machine:
 // what was mounted in another one is not to be seen here.
 func place() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

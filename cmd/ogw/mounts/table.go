@@ -112,7 +112,7 @@ func (t *Table) Add(ctx context.Context, m admin.Mount) error {
 	return t.add(ctx, m, m.NonEmpty)
 }
 
-// add is Add; over tells that the directory may have entries.
+// add is Add; over reports whether the directory may have entries.
 func (t *Table) add(ctx context.Context, m admin.Mount, over bool) error {
 	if err := t.room(m.Dir); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (t *Table) add(ctx context.Context, m admin.Mount, over bool) error {
 	return nil
 }
 
-// room tells why there can be no mount at dir besides the others.
+// room returns why there can be no mount at dir besides the others.
 func (t *Table) room(dir string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -267,7 +267,7 @@ func (t *Table) find(dir string) *mounted {
 // makes them again.
 func (t *Table) Close() {
 	list := t.beginClose()
-	// What changes through them last is told to those that stay.
+	// Those that stay are notified of what changes through them last.
 	for _, m := range list {
 		if !m.server.Survives() {
 			t.end(m)

@@ -14,10 +14,10 @@ import (
 	"ogw/vfs"
 )
 
-// lookupLimit bounds the search for names of what a line tells of.
+// lookupLimit bounds the search for names of what a line is about.
 const lookupLimit = time.Second
 
-// nfs returns what a gateway is to tell its calls to; nil if nothing is written.
+// nfs returns the function that gets the calls of a gateway; nil if nothing is written.
 func (a *auditor) nfs(fs *vfs.FS, gateway string) func(*nfsserver.Record) {
 	if a.log == nil {
 		return nil
@@ -49,7 +49,7 @@ func (a *auditor) nfs(fs *vfs.FS, gateway string) func(*nfsserver.Record) {
 	}
 }
 
-// fuse returns what mounts are to tell their requests to; nil if nothing is
+// fuse returns the function that gets the requests of mounts; nil if nothing is
 // written.
 func (a *auditor) fuse(fs *vfs.FS) func(*fusemount.Record) {
 	if a.log == nil {
@@ -119,7 +119,7 @@ func (e entry) path(ctx context.Context, fs *vfs.FS) string {
 	return key + e.name
 }
 
-// mounted tells of a mount that was made or that ended, however that was.
+// mounted records a mount that was made or that ended, however that was.
 func (a *auditor) mounted(operation, dir, detail string) {
 	e := audit.Event{Class: classOf("fuse", operation), Door: "fuse", Gateway: dir, Operation: operation, Target: dir,
 		UID: audit.NoUID, From: a.self, Result: audit.OK, Detail: detail}

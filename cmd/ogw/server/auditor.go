@@ -27,7 +27,7 @@ import (
 // processDoor is the door of what nobody asked for through a door.
 const processDoor = "process"
 
-// auditor makes lines of the audit log of what doors tell.
+// auditor makes lines of the audit log of what doors report.
 type auditor struct {
 	log     *audit.Log // nil: nothing is written
 	self    string     // this process, as others stand in the log
@@ -44,7 +44,7 @@ func openAudit(cfg *config.Config, version string, log *slog.Logger) (*auditor, 
 	return &auditor{log: l, self: admin.LocalPeer(uint32(os.Getuid()), os.Getpid()).String(), version: version}, err
 }
 
-// http returns what a door is to tell the requests to. code gives an error
+// http returns the function that gets the requests of a door. code gives an error
 // the door's own name.
 func (a *auditor) http(door, gateway string, code func(error) string) func(*httpapi.Record) {
 	if a.log == nil {
@@ -88,7 +88,7 @@ func (a *auditor) http(door, gateway string, code func(error) string) func(*http
 	}
 }
 
-// httpResult tells how a request ended.
+// httpResult returns how a request ended.
 func httpResult(r *httpapi.Record) audit.Result {
 	switch s := r.Status; {
 	case errors.Is(r.Err, guess.ErrThrottled), r.Subject.Refused != nil:
@@ -125,14 +125,14 @@ func (a *auditor) process(operation, target, detail string, err error) {
 	a.log.Record(e)
 }
 
-// sealed tells that secrets were sealed with another key at this start.
+// sealed records that secrets were sealed with another key at this start.
 func (a *auditor) sealed(s vfs.SealState) {
 	if s.Sealed > 0 {
 		a.process("SealSecrets", "", fmt.Sprintf("key=%s secrets=%d", s.Keys[0], s.Sealed), nil)
 	}
 }
 
-// started tells which configuration is in force: a change of it comes with a
+// started records which configuration is in force: a change of it comes with a
 // start, and shows as another digest. Secrets are not in it: who reads the log
 // could try words against a digest of a weak one.
 func (a *auditor) started(cfg *config.Config, firstKey *users.AccessKey) {
@@ -176,7 +176,7 @@ func (a *auditor) followRename() (stop func()) {
 	}
 }
 
-// both tells two.
+// both calls two.
 func both(f, g func(*httpapi.Record)) func(*httpapi.Record) {
 	return func(r *httpapi.Record) {
 		f(r)

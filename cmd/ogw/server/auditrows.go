@@ -75,7 +75,7 @@ var auditRows = map[string]map[string]audit.Class{
 	"rest": {
 		"GET": audit.Data, "HEAD": audit.Data, "PUT": audit.Data, "POST": audit.Data, "DELETE": audit.Data, "OPTIONS": audit.Data,
 	},
-	// Of files, the doors tell themselves which calls concern a bucket or an ACL.
+	// Of files, the doors decide themselves which calls concern a bucket or an ACL.
 	"nfs": {
 		"CONNECT": audit.Data, "MNT": audit.Data, // connections: always refusals
 		"GETATTR": audit.None, "LOOKUP": audit.None, "ACCESS": audit.None, "FSSTAT": audit.None, "FSINFO": audit.None,

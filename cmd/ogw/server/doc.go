@@ -10,11 +10,11 @@
 // Each step is given what the steps before made, and what it makes is complete when
 // it returns: nothing is filled in later. Closing goes the other way: the gateways
 // drain within a bound, mounts end, the namespace flushes, the operators' doors
-// close (they tell of it until then), the engine closes.
+// close (they report it until then), the engine closes.
 //
 // A process that only asks, since another one serves the folder or nobody does,
 // has a Local at the most: the admin API over a store of its own.
 //
-// Lock order: exportBook.mu → NFS servers being told; mounts.Table.mu → process.mu.
+// Lock order: exportBook.mu → NFS servers that are notified; mounts.Table.mu → process.mu.
 // door.mu and process.mu are leaves.
 package server

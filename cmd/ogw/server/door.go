@@ -30,7 +30,7 @@ func (d *door) setState(state string) {
 	d.state = state
 }
 
-// info is what the API tells of a gateway.
+// info is what the API returns about a gateway.
 func (d *door) info() admin.Gateway {
 	g := d.gateway
 	d.mu.Lock()
@@ -50,7 +50,7 @@ func (d *door) serves() bool {
 	return d.state == "serving"
 }
 
-// start serves doors. One that ends by itself is told to failed, which has room for
+// start serves doors. One that ends by itself is sent to failed, which has room for
 // all.
 func start(doors []*door, failed chan<- error) {
 	for _, d := range doors {

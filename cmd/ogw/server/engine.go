@@ -59,7 +59,7 @@ func openEngine(ctx context.Context, cfg *config.Config, opt *Options) (e *engin
 	return e, errors.Join(e.meters.addAudit(e.audit.log), e.meters.addState(writable))
 }
 
-// close comes last. served tells that the process had begun to serve.
+// close comes last. served reports whether the process had begun to serve.
 func (e *engine) close(served bool) (err error) {
 	if e.cluster != nil {
 		err = e.cluster.Close()
@@ -90,7 +90,7 @@ func openCluster(ctx context.Context, c *config.Config, by opener) (e *cluster.C
 	return e, explain(err)
 }
 
-// CheckDir tells why a data folder cannot be one.
+// CheckDir returns why a data folder cannot be one.
 func CheckDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {

@@ -38,7 +38,7 @@ const (
 // says, and what was added at run time, which stands in the store. It
 // implements admin.Exports.
 //
-// Lock order: mu is held while servers are told, so that the last change
+// Lock order: mu is held while servers are notified, so that the last change
 // wins; nothing is asked of the store under it.
 type exportBook struct {
 	fs  *vfs.FS
@@ -75,7 +75,7 @@ func newExportBook(fs *vfs.FS, log *slog.Logger, gateways []exportGateway) *expo
 	return &exportBook{fs: fs, log: log, gateways: gateways}
 }
 
-// open tells the servers what they export, and goes on telling them what
+// open gives the servers what they export, and goes on giving them what
 // other processes change. Without it the book is for one command.
 func (b *exportBook) open(ctx context.Context) error {
 	if err := b.refresh(ctx); err != nil {
@@ -111,7 +111,7 @@ func (b *exportBook) close() {
 	}
 }
 
-// refresh reads the stored exports and tells every server, if they changed.
+// refresh reads the stored exports and gives them to every server, if they changed.
 func (b *exportBook) refresh(ctx context.Context) error {
 	text, err := b.fs.Setting(ctx, exportSetting)
 	if err != nil {
@@ -280,7 +280,7 @@ func (e *unknownExport) Error() string {
 // Unwrap returns the class.
 func (e *unknownExport) Unwrap() error { return vfs.ErrNotExist }
 
-// update changes what is stored and tells the servers of this process.
+// update changes what is stored and notifies the servers of this process.
 func (b *exportBook) update(ctx context.Context, change func(*storedExports) error) error {
 	err := b.fs.UpdateSetting(ctx, exportSetting, func(old []byte) ([]byte, error) {
 		s, err := decodeExports(old)

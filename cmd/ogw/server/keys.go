@@ -15,7 +15,7 @@ import (
 // file, separated by commas or line ends.
 const keyVariable = "OGW_CLUSTER_KEY"
 
-// KeyError tells of keys that are configured wrongly.
+// KeyError describes keys that are configured wrongly.
 type KeyError struct{ err error }
 
 // Error implements error.

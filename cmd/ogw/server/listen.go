@@ -126,7 +126,7 @@ func networks(list []string) []netip.Prefix {
 	return out
 }
 
-// served drops the error that tells of an orderly end.
+// served drops the error that stands for an orderly end.
 func served(err error) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil

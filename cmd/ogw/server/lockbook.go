@@ -154,7 +154,7 @@ func ownerID(id []byte) string {
 	return fmt.Sprintf("0x%x", id)
 }
 
-// FreeLocks implements admin.Locks. What it did stands in the log: whoever
+// FreeLocks implements admin.Locks. What it did stands in the log: the user who
 // misses a lock must find out why.
 func (b *lockBook) FreeLocks(_ context.Context, q admin.FreeLocks) (admin.FreedLocks, error) {
 	out := admin.FreedLocks{Clients: []admin.FreedClient{}}

@@ -94,7 +94,7 @@ func machineMemory() int64 {
 
 // memoryGroup is a control group of this process that may limit its memory.
 type memoryGroup struct {
-	path    string // as the kernel tells it
+	path    string // as the kernel reports it
 	version int
 	mount   string // of version 1: the controllers that share the mount
 }

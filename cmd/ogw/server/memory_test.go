@@ -55,7 +55,7 @@ func TestGroupMemory(t *testing.T) {
 	}
 }
 
-// TestUnknownGroup: a limit that cannot be seen is told, unless the memory is
+// TestUnknownGroup: a limit that cannot be seen is reported, unless the memory is
 // set.
 func TestUnknownGroup(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cgroup")

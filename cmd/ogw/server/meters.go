@@ -70,7 +70,7 @@ func newMeters(version string) *meters {
 	return m
 }
 
-// http returns what a door tells of its requests. Operations are a closed
+// http returns the function that a door calls for its requests. Operations are a closed
 // set: doors name them, clients do not.
 func (m *meters) http(gateway string) func(*httpapi.Record) {
 	var known sync.Map // of answer, *series
@@ -109,7 +109,7 @@ func (s *series) count(r *httpapi.Record) {
 	s.requests.Inc()
 }
 
-// fuse is told of the requests of mounts.
+// fuse counts the requests of mounts.
 func (m *meters) fuse(operation string, took time.Duration, e syscall.Errno) {
 	m.fuseSeconds.WithLabelValues(operation).Observe(took.Seconds())
 	if e != 0 {

@@ -9,7 +9,7 @@ import (
 	"ogw/vfs"
 )
 
-// process is what the API tells and asks of all below it. It implements
+// process is what the API needs of all below it. It implements
 // admin.Process.
 type process struct {
 	engine    *engine

@@ -69,7 +69,7 @@ func (s *Server) RootKey() (file string, made *users.AccessKey) {
 	return file, s.namespace.firstKey
 }
 
-// Gateways returns the gateways, as the API tells them.
+// Gateways returns the gateways, as the API returns them.
 func (s *Server) Gateways() []admin.Gateway { return s.process.Gateways() }
 
 // Mount makes a mount, as the API does.

@@ -1,4 +1,4 @@
-// Package terminal tells people from programs that read.
+// Package terminal distinguishes people from programs that read.
 package terminal
 
 import (

@@ -41,7 +41,7 @@
 //
 // # Requests that wait for other requests
 //
-// A request that waits for a lock needs the one that unlocks, and one that tells
+// A request that waits for a lock needs the one that unlocks, and one that notifies
 // other superblocks of a change (Config.Several) needs READs to be answered.
 //
 //   - Such a request waits only when another thread of its queue waits for
@@ -61,7 +61,7 @@
 //
 // INTERRUPT comes through /dev/fuse, so it may overtake its request; it is tried
 // again for a second (interruptTries). It may also get lost in the kernel: a signal
-// that comes while a request is handed over is told to nobody. So whatever waits
+// that comes while a request is handed over is reported to nobody. So whatever waits
 // within a request has to look at its caller's signals itself; the FUSE door does
 // (callerWatch, killWatch).
 //

@@ -71,7 +71,7 @@ func (t *thread) close() {
 	}
 }
 
-// run registers the entry, tells so, and answers requests until the connection is
+// run registers the entry, reports that, and answers requests until the connection is
 // gone. Its thread is its own, and ends with it: the kernel hands a request over
 // on the thread that registered the entry or answered last.
 func (t *thread) run(registered func(error)) {

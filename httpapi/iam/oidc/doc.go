@@ -9,7 +9,7 @@
 // Nothing is fetched for an issuer that the store does not list. What is fetched comes
 // by https, from a certificate that the system or a fingerprint of the provider
 // vouches for, without redirects, maxDocument bytes of it, and each document once in
-// fetchPause: who comes meanwhile waits for the next fetch and shares it. Keys are asked
+// fetchPause: callers that come in the meantime wait for the next fetch and share it. Keys are asked
 // for again when a token names one that is not known, and after maxAge.
 //
 // Verifier.mu is a leaf: nothing is fetched while it is held.

@@ -1,7 +1,7 @@
 // Command guestprog runs in the virtual machine and does what a shell script
 // does too slowly or not exactly enough there.
 //
-//	guestprog write FILE BYTES      a file whose bytes tell where they stand; synced
+//	guestprog write FILE BYTES      a file whose bytes show where they stand; synced
 //	guestprog verify FILE BYTES     compares such a file
 //	guestprog fill DIR N            N empty files
 //	guestprog thin DIR N            removes every other one while DIR is listed

@@ -93,7 +93,7 @@ func serveBare(dir string) error {
 	})
 	mux.HandleFunc("PUT /swallow", func(w http.ResponseWriter, r *http.Request) {
 		buf := make([]byte, rawBufferBytes)
-		_, _ = io.CopyBuffer(struct{ io.Writer }{io.Discard}, r.Body, buf) // the client is told of a short body by the broken connection
+		_, _ = io.CopyBuffer(struct{ io.Writer }{io.Discard}, r.Body, buf) // the broken connection shows the client a short body
 		w.WriteHeader(http.StatusOK)
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")

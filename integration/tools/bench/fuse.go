@@ -75,7 +75,7 @@ func startMount(e *env, options string) (t fusebench.Target, stop func(), err er
 	}, nil
 }
 
-// timeOf tells what a process has spent.
+// timeOf returns what a process has spent.
 func timeOf(pid int) func() (time.Duration, error) {
 	return func() (time.Duration, error) { return processTime(pid) }
 }

@@ -62,7 +62,7 @@ func nfsSuite(e *env) error {
 	return nil
 }
 
-// ganeshaFits tells what nfs-ganesha lacks here: it does not start without a
+// ganeshaFits reports what nfs-ganesha lacks here: it does not start without a
 // portmapper.
 func ganeshaFits() error {
 	if _, err := exec.LookPath("ganesha.nfsd"); err != nil {

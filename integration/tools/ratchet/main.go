@@ -100,7 +100,7 @@ func lowered(all []measured, maxima table) table {
 	return out
 }
 
-// printGrowth tells what grew, and what to do.
+// printGrowth prints what grew, and what to do.
 func printGrowth(w io.Writer, all []measured, maxima table) (grown bool, err error) {
 	var groups []*measured
 	for i := range all {

@@ -65,7 +65,7 @@ func check(t *testing.T, lower bool) (bool, string) {
 	return grown, b.String()
 }
 
-// A circle that is closed, a file and a function that grow are told by name;
+// A circle that is closed, a file and a function that grow are named;
 // what shrinks is written down.
 func TestRatchet(t *testing.T) {
 	t.Chdir(t.TempDir())

@@ -25,9 +25,9 @@ import (
 const Lease = time.Minute
 
 var (
-	// ErrEnded tells that a Backup does not hold its data any more.
+	// ErrEnded means that a Backup does not hold its data any more.
 	ErrEnded = errors.New("the backup has ended")
-	// ErrBlobDeleted tells of a blob that was due for deletion at the instant:
+	// ErrBlobDeleted means that a blob was due for deletion at the instant:
 	// no file has it, and a pass of the collector that broke off may have
 	// deleted it.
 	ErrBlobDeleted = errors.New("the blob was being deleted")
@@ -76,7 +76,7 @@ type Info struct {
 	Time   time.Time `json:"time"`   // the instant
 	// Wait is the longest that a writer can have waited.
 	Wait time.Duration `json:"wait_ns"`
-	// Settled tells that no write waited in a buffer: without it, bytes that
+	// Settled reports whether no write waited in a buffer: without it, bytes that
 	// were written through NFS and mounts at the very moment, and not
 	// synced, can be missing.
 	Settled bool `json:"settled"`
@@ -215,7 +215,7 @@ func (b *Backup) Secrets() Secrets {
 	return b.secrets
 }
 
-// Touch tells that somebody goes on using it. It returns why it ended.
+// Touch records that it is still in use. It returns why it ended.
 func (b *Backup) Touch() error {
 	if b.ctx.Err() != nil {
 		return context.Cause(b.ctx)
@@ -337,7 +337,7 @@ func (b *Backup) readBlob(ctx context.Context, id cluster.BlobID, size int64, w 
 	return nil
 }
 
-// Release tells that no blob before id is needed any more.
+// Release records that no blob before id is needed any more.
 func (b *Backup) Release(id cluster.BlobID) error {
 	b.hold.Release(record.ContentID(id.Content))
 	return b.Touch()

@@ -10,7 +10,7 @@ import (
 )
 
 // pairsBytes is how much one call of Pairs passes, about: what the engine holds
-// for a scan, it holds no longer than that, whoever waits for the pairs.
+// for a scan, it holds no longer than that, however slowly the pairs are taken.
 const pairsBytes = 2 << 20
 
 // kept is one key and its value.
@@ -86,7 +86,7 @@ func (b *Backup) portable(k, v []byte) (value []byte, keep bool) {
 	return v, true
 }
 
-// namedBlobs tells the blobs that a pair names. What cannot be read names none.
+// namedBlobs returns the blobs that a pair names. What cannot be read names none.
 func namedBlobs(k, v []byte, fn func(Blob) error) error {
 	var content record.ContentID
 	var list []record.Extent
@@ -94,13 +94,13 @@ func namedBlobs(k, v []byte, fn func(Blob) error) error {
 	case record.TabExtent:
 		c, e, err := record.ParseExtent(k, v)
 		if err != nil {
-			return nil //nolint:nilerr // Check tells
+			return nil //nolint:nilerr // Check reports it
 		}
 		content, list = c, []record.Extent{e}
 	case record.TabPart:
 		p, err := record.DecodePart(k, v)
 		if err != nil {
-			return nil //nolint:nilerr // Check tells
+			return nil //nolint:nilerr // Check reports it
 		}
 		content, list = record.ContentID(record.InoOfKey(k)), p.Extents
 	}

@@ -148,7 +148,7 @@ func (r *Restore) Put(ctx context.Context, keys, values [][]byte) (stored int, e
 		return 0, nil
 	}
 	r.last = last
-	// The order of commits is that of durability: what the marker tells is
+	// The order of commits is that of durability: what the marker states is
 	// there, whenever the power goes.
 	err = r.kv.Update(cluster.Relaxed(ctx), func(t cluster.Txn) error {
 		for _, i := range put {

@@ -38,7 +38,7 @@ type MD5Pool struct {
 // md5Job is whole blocks that are added to the state of one body.
 type md5Job struct {
 	lane md5lanes.Lane // Data is what is left
-	// turn tells the one who waits that it is done (true) or leads (false).
+	// turn wakes the one who waits: it is done (true) or leads (false).
 	turn chan bool
 }
 

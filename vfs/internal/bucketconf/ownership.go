@@ -11,7 +11,7 @@ import (
 )
 
 // SetOwnership stores it with the bucket n, whose ACL is g. The inode and its entry
-// tell of it where it changes who owns.
+// report it where it changes who owns.
 func SetOwnership(t cluster.Txn, n *record.Inode, own rights.Ownership, g record.Grants) error {
 	if own == rights.OwnershipEnforced && slices.ContainsFunc(g, func(g record.Grant) bool { return g.Grantee != record.GranteeOwner }) {
 		return fmt.Errorf("bucket %q: %w", n.Name, fserr.ErrACLGrants)
@@ -31,7 +31,7 @@ func SetOwnership(t cluster.Txn, n *record.Inode, own rights.Ownership, g record
 	if own != rights.OwnershipUnset {
 		n.MakeExplicit() // it would go with the last object
 	}
-	if err := record.TellEntry(t, n); err != nil {
+	if err := record.RefreshEntry(t, n); err != nil {
 		return err
 	}
 	return record.PutInode(t, n)
@@ -52,7 +52,7 @@ func SetRequesterPays(t cluster.Txn, j *rights.Judge, n *record.Inode, on bool) 
 		return err
 	}
 	n.Set(record.FlagOwnership, on || own >= rights.OwnershipPreferred)
-	if err := record.TellEntry(t, n); err != nil {
+	if err := record.RefreshEntry(t, n); err != nil {
 		return err
 	}
 	return record.PutInode(t, n)

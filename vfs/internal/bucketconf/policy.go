@@ -33,7 +33,7 @@ func Policy(r cluster.Reader, who *iam.Directory, n *record.Inode) (text []byte,
 // SetPolicy replaces the policy of j's bucket n. Users are kept by their IDs.
 // *policy.Error, and ErrAccess for a public one where the access block refuses those.
 func SetPolicy(t cluster.Txn, j *rights.Judge, who *iam.Directory, n *record.Inode, text []byte) error {
-	// What is wrong is told of the text as it was sent.
+	// What is wrong is reported about the text as it was sent.
 	sent := record.BucketPolicy{Bucket: n.Name, Text: text}
 	if _, err := rights.CompilePolicy(&sent); err != nil {
 		return err
@@ -62,7 +62,7 @@ func StorePolicy(t cluster.Txn, n *record.Inode, stored *record.BucketPolicy) er
 	if err := Set(t, n, record.PolicyAttr, digest[:]); err != nil {
 		return err
 	}
-	return tellPolicy(t, n, true)
+	return markPolicy(t, n, true)
 }
 
 // DropPolicy removes the policy of the bucket n, if there is one.
@@ -76,16 +76,16 @@ func DropPolicy(t cluster.Txn, n *record.Inode) error {
 	if err := Set(t, n, record.PolicyAttr, nil); err != nil {
 		return err
 	}
-	return tellPolicy(t, n, false)
+	return markPolicy(t, n, false)
 }
 
-// tellPolicy notes in the bucket's inode and entry whether there is a policy.
-func tellPolicy(t cluster.Txn, n *record.Inode, has bool) error {
+// markPolicy notes in the bucket's inode and entry whether there is a policy.
+func markPolicy(t cluster.Txn, n *record.Inode, has bool) error {
 	n.Set(record.FlagPolicy, has)
 	if has {
 		n.MakeExplicit() // it would go with the last object
 	}
-	if err := record.TellEntry(t, n); err != nil {
+	if err := record.RefreshEntry(t, n); err != nil {
 		return err
 	}
 	return record.PutInode(t, n)

@@ -13,7 +13,7 @@ const clockSlots = 1 << 16
 
 // Clock reports whether the record of an inode may have changed. A
 // transaction is counted in the slots of the inodes that it writes before it
-// commits, and stamps them when it is over. So nothing has to be told to
+// commits, and stamps them when it is over. So nothing has to be reported to
 // those who remember values: theirs is the store's while the slot is quiet
 // since the moment before they read it.
 type Clock struct {
@@ -58,7 +58,7 @@ func (c *Clock) Quiet(slot uint32, stamp uint64) bool {
 
 func InodeSlot(ino record.Ino) uint32 { return uint32(ino % clockSlots) }
 
-// Txn is a transaction that tells the clock which inodes it changes.
+// Txn is a transaction that reports to the clock which inodes it changes.
 type Txn struct {
 	cluster.Txn
 	Clock   *Clock // nil: nobody asks it

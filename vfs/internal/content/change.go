@@ -38,7 +38,7 @@ func (ch *Change) Enqueue(t cluster.Txn, e record.QueueEntry) error {
 	return t.Set(e.Key(), e.Encode())
 }
 
-// touch tells the readers of c in this process that it changes in place, from
+// touch notifies the readers of c in this process that it changes in place, from
 // before the commit until the transaction is over.
 func (ch *Change) touch(c record.ContentID) {
 	if ch.sameBytes {

@@ -24,7 +24,7 @@ const (
 	compactSmall = 16
 )
 
-// Flushed is told of each flush of ino, with the lengths of the extents that it
+// Flushed is called after each flush of ino, with the lengths of the extents that it
 // stored. By chance it remembers the file: each small extent
 // asks for a look at it with a probability that makes one look
 // for many of them, whether the file stays open or is opened for each.
@@ -170,13 +170,13 @@ func (s *Store) rewrite(ctx context.Context, ino record.Ino, run *compactRun, rd
 		s.deleteBlobs(ctx, c.ID, c.Extents)
 	}
 	if errors.Is(err, fserr.ErrStale) {
-		return nil // changed meanwhile: its next flush tries again
+		return nil // changed concurrently: its next flush tries again
 	}
 	return err
 }
 
 // replaceRun puts the new blob's extents in the place of run, in as many
-// transactions as it takes. stored tells that one of them may have named it.
+// transactions as it takes. stored reports whether one of them may have named it.
 func (s *Store) replaceRun(ctx context.Context, ino record.Ino, run *compactRun, list []record.Extent, stored *bool) error {
 	e := list[0]
 	it := Item{Off: e.Off + run.from(), Len: e.Len, Blob: Blob{e.Seq, e.BlobSize, e.BlobCRC}}

@@ -21,7 +21,7 @@ type Written struct {
 	CRC     uint64           // CRC64NVME of the whole
 	NoCRC   bool             // CRC is unknown
 	Extents []record.Extent
-	// Staged tells that the extents are stored already (more than fit one
+	// Staged reports whether the extents are stored already (more than fit one
 	// transaction) and stand under a staging record.
 	Staged bool
 }
@@ -173,7 +173,7 @@ func (ch *Change) Remove(t cluster.Txn, c record.ContentID) error {
 	return nil
 }
 
-// hold makes user hold source. The value tells this hold from one that is made
+// hold makes user hold source. The value distinguishes this hold from one that is made
 // again later: who saw no reference to source releases none that came since.
 func hold(t cluster.Txn, source, user record.ContentID) error {
 	return t.Set(record.RefKey(source, user), binary.BigEndian.AppendUint64(nil, rand.Uint64()))

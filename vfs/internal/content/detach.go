@@ -76,7 +76,7 @@ func (s *Store) detach(ctx context.Context, ino record.Ino) error {
 	return err
 }
 
-// stageRefs stores references to all of source under content id. own tells
+// stageRefs stores references to all of source under content id. own reports
 // that some of them are to source itself, and not to what it refers to.
 func (s *Store) stageRefs(ctx context.Context, id, source record.ContentID) (own bool, err error) {
 	for off := int64(0); off < record.MaxFileBytes; {

@@ -29,7 +29,7 @@
 //
 // Who reads pins a content in the view in which it learned of it (Open). The
 // collector waits for the views that began before (session.Readers), and spares
-// what is pinned then. Who changes one in place tells its readers (Change.touch).
+// what is pinned then. Who changes one in place notifies its readers (Change.touch).
 //
 // Files use those of the lines below theirs, and store and change each other:
 //

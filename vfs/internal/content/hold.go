@@ -13,7 +13,7 @@ const (
 	MaxHolds = 4
 )
 
-// ErrHoldEnded tells that a Hold was ended since the store needs the space.
+// ErrHoldEnded means that a Hold was ended since the store needs the space.
 var ErrHoldEnded = errors.New("the store ran short of space, and took that of what was deleted since")
 
 // blobHolds keep blobs for backups: the collector leaves alone what one of them
@@ -26,7 +26,7 @@ var ErrHoldEnded = errors.New("the store ran short of space, and took that of wh
 type blobHolds struct {
 	mu   sync.Mutex
 	list map[*Hold]bool
-	// passed tells that the collector left something alone since it looked
+	// passed reports whether the collector left something alone since it looked
 	// whether there is room for that.
 	passed bool
 }

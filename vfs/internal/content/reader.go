@@ -17,7 +17,7 @@ import (
 const maxReadPages = 4
 
 // Reader reads the bytes that an inode had when it was made, whatever
-// happens to the inode meanwhile. It is safe for concurrent use.
+// happens to the inode concurrently. It is safe for concurrent use.
 //
 // The first page of extents is loaded with the inode; contents with more
 // load theirs when they are needed, and give ErrStale if the content changed
@@ -64,7 +64,7 @@ func (s *Store) Open(ctx context.Context, r cluster.Reader, n *record.Inode) (*R
 	return c, nil
 }
 
-// notOvertaken looks at the inode as it is now. changing tells that a
+// notOvertaken looks at the inode as it is now. changing reports whether a
 // transaction which changes the content ran when it was pinned.
 func (c *Reader) notOvertaken(changing bool) error {
 	if !changing {
@@ -128,7 +128,7 @@ func (c *Reader) load(r cluster.Reader, from int64, inline int) (*Page, error) {
 	return p, nil
 }
 
-// loadRef adds what e refers to; full tells that the page ends within.
+// loadRef adds what e refers to; full reports whether the page ends within.
 func (c *Reader) loadRef(r cluster.Reader, p *Page, e *record.Extent, inline int) (full bool, err error) {
 	c.pin(e.Src)
 	list, more, err := extents.LoadPage(r, e.Src, e.SrcOff, e.SrcOff+e.Len, extents.PageBounds{Extents: max(c.s.ExtentPage-len(p.Segs), 1), InlineBytes: inline})
@@ -288,7 +288,7 @@ func (c *Reader) readSegment(ctx context.Context, s *Segment, p []byte, off int6
 	return fserr.Map(err)
 }
 
-// missing tells a blob that was collected after another process replaced the
+// missing distinguishes a blob that was collected after another process replaced the
 // content from one that is lost.
 func (c *Reader) missing(ctx context.Context, s *Segment, cause error) error {
 	err := c.s.View(ctx, func(r cluster.Reader) error {

@@ -9,7 +9,7 @@ import (
 )
 
 // releaseLater has the collector look whether user still needs its hold on source:
-// all extents of user tell, and a transaction has no room for so many. It is due
+// that takes all extents of user, and a transaction has no room for so many. It is due
 // at once, since what it releases is queued in its turn.
 func (ch *Change) releaseLater(t cluster.Txn, user, source record.ContentID) error {
 	e := record.QueueEntry{DueNS: ch.nowNS, Kind: record.QueueHold, Content: user, Seq: uint64(source)}

@@ -49,5 +49,5 @@ func (s *Store) relieve(ctx context.Context) error {
 	return nil
 }
 
-// EndHolds ends all holds, whose owners are told why.
+// EndHolds ends all holds, whose owners get the reason.
 func (s *Store) EndHolds(why error) { s.holds.endAll(why) }

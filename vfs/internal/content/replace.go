@@ -57,7 +57,7 @@ func (ch *Change) cut(t cluster.Txn, n *record.Inode, from, to int64, b Bounds) 
 	return to, len(list), nil
 }
 
-// remains tells of the blobs and the sources that were cut whether a piece of them is
+// remains reports for the blobs and the sources that were cut whether a piece of them is
 // kept, as far as known.
 type remains struct {
 	blobs   map[uint64]bool

@@ -51,7 +51,7 @@ type Config struct {
 	ExtentPage  int           // extents that a reader loads at a time
 }
 
-// Namespace is what contents need of whoever runs their transactions.
+// Namespace is what contents need of the code that runs their transactions.
 type Namespace interface {
 	// Update runs fn in a transaction. fn runs again after a conflict.
 	Update(ctx context.Context, fn func(t cluster.Txn, ch *Change) error) error
@@ -97,7 +97,7 @@ func (s *Store) look(ctx context.Context, read func(context.Context, func(cluste
 	}
 }
 
-// overtakenError tells that a content was changing in place when it was pinned,
+// overtakenError means that a content was changing in place when it was pinned,
 // or had changed since the snapshot: what is not read yet may be newer than it.
 type overtakenError struct{ content record.ContentID }
 

@@ -17,7 +17,7 @@ const copyBuffer = 1 << 20
 // its bytes, in which holes count as zeros and cost nothing: a sparse file is
 // as long as it likes.
 //
-// damage is told of each segment that is damaged; with nil it goes on behind
+// damage is called for each segment that is damaged; with nil it goes on behind
 // that, and the checksum means nothing. Extents that cannot be read end it:
 // where the next are is not known.
 func (c *Reader) Sum(ctx context.Context, damage func(error) error) (crc uint64, err error) {

@@ -173,7 +173,7 @@ var ErrBlobLength = errors.New("the engine stored a blob of another length than 
 
 // Finish commits the blobs, durably, and stages the extents if they are
 // many. The content must be published or discarded. After an error nothing
-// is left but what the engine may not tell.
+// is left but what an unknown outcome may have stored.
 func (w *Writer) Finish(ctx context.Context) (*Written, error) {
 	w.err = w.Flush()
 	for w.err == nil && len(w.committing) > 0 {

@@ -43,7 +43,7 @@ func OneInline(list []record.Extent, used int64) bool {
 }
 
 // Load returns the extents of c that overlap [from, to) in order, at
-// most limit and no more than extentPageInline inline bytes; more tells that
+// most limit and no more than extentPageInline inline bytes; more reports whether
 // there are others behind the last.
 func Load(r cluster.Reader, c record.ContentID, from, to int64, limit int) (list []record.Extent, more bool, err error) {
 	return LoadPage(r, c, from, to, PageBounds{limit, extentPageInline})

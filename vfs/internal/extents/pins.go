@@ -8,7 +8,7 @@ import (
 )
 
 // Pins protects contents from the collector while they are read or
-// written by this process, and tells a reader when a content changed in place.
+// written by this process, and notifies a reader when a content changed in place.
 //
 // A reader learns of a content in a view and pins it before the view ends.
 // Of changes that began before the pin, it learns from the pin itself and from

@@ -39,7 +39,7 @@ func (b *Batch) DirMoved() {
 }
 
 // Stored notes that what the process had in memory of ino is in the store: only
-// its open file is told.
+// its open file is notified.
 func (b *Batch) Stored(ino record.Ino) { b.stored = append(b.stored, ino) }
 
 // Again ends an attempt that another one follows.
@@ -63,6 +63,6 @@ func (b *Batch) Committed(ctx context.Context, _ bool) {
 			b.feed.open(e.Ino)
 		}
 	}
-	b.feed.Tell(ctx, b.events...)
+	b.feed.Notify(ctx, b.events...)
 	b.feed.changes.end(b.events)
 }

@@ -8,7 +8,7 @@ import (
 	"ogw/vfs/internal/record"
 )
 
-// told writes down what an Invalidator and the open files are told.
+// told records the notifications of an Invalidator and the open files.
 type told struct {
 	f     *Feed
 	lines []string
@@ -17,7 +17,7 @@ type told struct {
 func (t *told) InvalidateEntry(dir record.Ino, name string) { t.add("entry "+name, dir) }
 func (t *told) InvalidateInode(ino record.Ino, data bool)   { t.add("inode", ino) }
 
-// add notes with a mark what is told while the change still counts as running.
+// add notes with a mark what is notified while the change still counts as running.
 func (t *told) add(what string, ino record.Ino) {
 	if begun, ended := t.f.Changes(ino); begun != ended {
 		what += " (running)"
@@ -72,7 +72,7 @@ func TestBatchWithoutCommitTellsNobody(t *testing.T) {
 
 func TestOriginIsNotTold(t *testing.T) {
 	w := newTold(true)
-	w.f.Tell(WithOrigin(context.Background(), w), Event{Ino: 7}, Event{Entry: true, Ino: 3, Name: "a"})
+	w.f.Notify(WithOrigin(context.Background(), w), Event{Ino: 7}, Event{Entry: true, Ino: 3, Name: "a"})
 	if len(w.lines) > 0 {
 		t.Errorf("the origin is told %q", w.lines)
 	}

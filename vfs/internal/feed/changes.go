@@ -11,7 +11,7 @@ import (
 const changeSlots = 4096
 
 // changeCounts counts the changes of each inode by transactions of this
-// process, when they begin and when everyone was told of their end. A door
+// process, when they begin and when everyone was notified of their end. A door
 // that saw no change in flight, did one of its own and then counts one more,
 // knows that the attributes it read before and after are those around its
 // own change (NFS: weak cache consistency, RFC 1813 section 2.6).

@@ -1,4 +1,4 @@
-// Package feed tells of changes: the doors that cache something (Invalidator), the
+// Package feed reports changes: the doors that cache something (Invalidator), the
 // open files of this process, and those who only ask whether something changed
 // (Changes, MoveStamp).
 //
@@ -6,9 +6,9 @@
 //	                      └ over:  open files ─► watchers ─► counts stand
 //	                               all before the change is acknowledged
 //
-// A Feed is the form for one process: it tells of what this process changes. If
+// A Feed is the form for one process: it reports what this process changes. If
 // others change the store as well (Complete is false), what was read before is
-// believed for StaleBound. Several processes that told one another would make
+// believed for StaleBound. Several processes that notified one another would make
 // their Feed complete; nobody who asks would change.
 //
 // Invalidators are called with no lock held. Feed.mu is a leaf.

@@ -14,7 +14,7 @@ import (
 // processes may change it.
 const StaleBound = time.Second
 
-// Event is one change. Entry tells that it is one of the name in the directory
+// Event is one change. Entry reports whether it is one of the name in the directory
 // Ino, else it is one of the inode, with Data also of its bytes.
 type Event struct {
 	Entry bool
@@ -23,11 +23,11 @@ type Event struct {
 	Data  bool
 }
 
-// Feed tells of the changes that this process makes.
+// Feed reports the changes that this process makes.
 type Feed struct {
 	complete bool
 	live     func() error // nil: always
-	// open is told first, of inodes whose record or content is another now.
+	// open is notified first, of inodes whose record or content is another now.
 	open func(record.Ino)
 
 	mu   sync.RWMutex
@@ -37,15 +37,15 @@ type Feed struct {
 	moves   moveClock
 }
 
-// New returns a Feed. complete tells that nobody else changes the store, as long
-// as live, which may be nil, returns nil. open is told of the inodes that change
+// New returns a Feed. complete reports whether nobody else changes the store, as long
+// as live, which may be nil, returns nil. open is notified of the inodes that change
 // before any watcher, for the files that this process has open.
 func New(complete bool, live func() error, open func(record.Ino)) *Feed {
 	return &Feed{complete: complete, live: live, open: open}
 }
 
-// Complete reports whether all changes of the store are told here: what was
-// not told of did not change.
+// Complete reports whether all changes of the store are reported here: what was
+// not reported did not change.
 func (f *Feed) Complete() bool { return f.complete }
 
 // Current reports whether what was read at a time, and is not known to have
@@ -73,10 +73,10 @@ func (f *Feed) forget(inv Invalidator) {
 	}
 }
 
-// Tell tells every watcher but the origin of ctx. An entry event stands for all
+// Notify notifies every watcher but the origin of ctx. An entry event stands for all
 // POSIX forms of a name: a file is shown under an escaped name while a
 // directory shadows it.
-func (f *Feed) Tell(ctx context.Context, events ...Event) {
+func (f *Feed) Notify(ctx context.Context, events ...Event) {
 	if len(events) == 0 {
 		return
 	}
@@ -94,13 +94,13 @@ func (f *Feed) Tell(ctx context.Context, events ...Event) {
 			}
 		}
 		for i := range events {
-			events[i].tell(inv, inv == from.inv)
+			events[i].notify(inv, inv == from.inv)
 		}
 	}
 }
 
-// tell tells inv, which is the origin of the change or not.
-func (e *Event) tell(inv Invalidator, origin bool) {
+// notify notifies inv, which is the origin of the change or not.
+func (e *Event) notify(inv Invalidator, origin bool) {
 	switch {
 	case origin:
 	case !e.Entry:

@@ -21,7 +21,7 @@ type Invalidator interface {
 // locks while the door works for it.
 type KernelInvalidator interface {
 	Invalidator
-	// Beside returns the Invalidator that is told of what origin's door did,
+	// Beside returns the Invalidator that is notified of what origin's door did,
 	// which has a kernel as well. Waiting for one kernel's locks while
 	// another's are held could deadlock: it waits for those alone of which it
 	// knows that they are let go.
@@ -38,13 +38,13 @@ type origin struct {
 }
 
 // WithOrigin marks the operations of ctx as made by inv's door, which knows
-// of its own changes and must not be told of them.
+// of its own changes and must not be notified of them.
 func WithOrigin(ctx context.Context, inv Invalidator) context.Context {
 	return context.WithValue(ctx, originKey{}, origin{inv: inv})
 }
 
 // WithLateOrigin is WithOrigin for changes that are acknowledged to nobody yet:
-// other doors with a kernel are told in the background.
+// other doors with a kernel are notified in the background.
 func WithLateOrigin(ctx context.Context, inv Invalidator) context.Context {
 	return context.WithValue(ctx, originKey{}, origin{inv: inv, late: true})
 }

@@ -37,7 +37,7 @@ type Options struct {
 	Data   bool // read and verify all bytes too
 }
 
-// Report tells what Check found.
+// Report is what Check found.
 type Report struct {
 	Inodes, Directories, Files, Contents, Extents, Blobs int64
 	Bytes                                                int64
@@ -179,7 +179,7 @@ func deleteKey(k []byte) Repair {
 	return func(t cluster.Txn, _ Repairer) error { return t.Delete(k) }
 }
 
-// damaged tells errors that are findings from those that end the check.
+// damaged distinguishes errors that are findings from those that end the check.
 func damaged(err error) bool {
 	return errors.Is(err, fserr.ErrCorrupt) || errors.Is(err, fserr.ErrStale)
 }

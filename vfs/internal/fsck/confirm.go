@@ -119,7 +119,7 @@ func dropNamed(r cluster.Reader, suspects map[cluster.BlobID]cluster.BlobInfo) e
 	})
 }
 
-// eachNamed tells fn of the extents of a content, and those of its parts if it
+// eachNamed calls fn with the extents of a content, and those of its parts if it
 // is an upload.
 func eachNamed(r cluster.Reader, c record.ContentID, fn func([]record.Extent)) error {
 	for off, more := int64(0), true; more; {

@@ -208,7 +208,7 @@ func sortOwners(list []owner) {
 	slices.SortFunc(list, func(a, b owner) int { return cmp.Compare(a.id, b.id) })
 }
 
-// ownersIn tells add of all owners, in one snapshot if r is given, else page
+// ownersIn calls add with all owners, in one snapshot if r is given, else page
 // by page.
 func (c *checker) ownersIn(r cluster.Reader, add func(owner)) error {
 	for _, x := range []struct {

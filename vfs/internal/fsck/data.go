@@ -44,7 +44,7 @@ func (c *checker) checkBytes(ino record.Ino) error {
 	switch {
 	case c.ctx.Err() != nil:
 		return context.Cause(c.ctx)
-	case isStale(err): // changed meanwhile
+	case isStale(err): // changed concurrently
 	case err != nil:
 		c.corrupt[ino] = true
 		found.add("corrupt-data", nil, "%s: %v", c.fileText(ino), err)

@@ -254,7 +254,7 @@ func (m *merge) readBlob(b cluster.BlobInfo) {
 		p := m.readBuf[:min(int64(len(m.readBuf)), b.Size-off)]
 		n, err := m.c.Blobs.Read(m.c.ctx, b.ID, p, off)
 		if errors.Is(err, cluster.ErrNotFound) {
-			return // collected meanwhile
+			return // collected concurrently
 		}
 		if n < len(p) {
 			m.c.report(findings{{"corrupt-data", fmt.Sprintf("blob %v: %v", b.ID, err), nil}})

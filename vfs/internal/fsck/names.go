@@ -99,15 +99,15 @@ func (c *checker) checkLinks(r cluster.Reader, n *record.Inode, f *findings) err
 	return nil
 }
 
-// tellAgain makes an entry tell what the inode says.
-func tellAgain(parent record.Ino, e *record.Dentry) Repair {
+// refreshEntry makes an entry repeat what the inode says.
+func refreshEntry(parent record.Ino, e *record.Dentry) Repair {
 	return func(t cluster.Txn, _ Repairer) error {
 		n, err := record.GetInode(t, e.Ino)
 		if err != nil {
 			return err
 		}
 		now := *e
-		now.Tells = n.EntryTells()
+		now.DirBits = n.DirBits()
 		return record.PutDentry(t, parent, &now)
 	}
 }
@@ -207,8 +207,8 @@ func (c *checker) checkEntry(r cluster.Reader, parent record.Ino, e *record.Dent
 	if n.Mode&record.ModeTypeMask != e.Mode {
 		f.add("entry-type", nil, "entry %q of directory %d has type %o, its inode %d has %o", e.Name, parent, e.Mode, e.Ino, n.Mode&record.ModeTypeMask)
 	}
-	if told := n.EntryTells(); !n.IsDir() && e.Tells != 0 || e.Tells&^told != 0 || told&^e.Tells&(record.TellsFlags|record.TellsPolicy) != 0 {
-		f.add("entry-mode", tellAgain(parent, e), "entry %q of directory %d lets pass what the mode or the flags of its inode %d deny", e.Name, parent, e.Ino)
+	if want := n.DirBits(); !n.IsDir() && e.DirBits != 0 || e.DirBits&^want != 0 || want&^e.DirBits&(record.DirFlags|record.DirPolicy) != 0 {
+		f.add("entry-mode", refreshEntry(parent, e), "entry %q of directory %d lets pass what the mode or the flags of its inode %d deny", e.Name, parent, e.Ino)
 	}
 	switch {
 	case n.Has(record.FlagLinks) && !n.IsDir():

@@ -85,17 +85,17 @@ type Place struct {
 	Entry   *record.Dentry // nil: no such entry
 }
 
-// Step is one directory of a trail, with what its entry tells of its mode.
+// Step is one directory of a trail, with what its entry repeats of its mode.
 type Step struct {
 	Ino record.Ino
-	record.Tells
+	record.DirBits
 }
 
-func StepTo(e *record.Dentry) Step { return Step{e.Ino, e.Tells} }
+func StepTo(e *record.Dentry) Step { return Step{e.Ino, e.DirBits} }
 
 // RootStep is the root, which has no entry. Its mode does not count where
 // grants do; its flags it is asked for.
-var RootStep = Step{record.RootIno, record.TellsOpen | record.TellsUnchosen | record.TellsFlags}
+var RootStep = Step{record.RootIno, record.DirOpen | record.DirUnchosen | record.DirFlags}
 
 // Deepest is the directory of the entry, or the deepest on the way to it.
 func (p *Place) Deepest() Step { return p.Trail[len(p.Trail)-1] }

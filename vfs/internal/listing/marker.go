@@ -13,7 +13,7 @@ import (
 	"ogw/vfs/internal/record"
 )
 
-// An upload marker tells where a page of uploads ended, to who may not know the
+// An upload marker holds where a page of uploads ended, to who may not know the
 // key of the upload that stands there. It is sealed with a secret of the store,
 // and of one length whatever the key:
 //
@@ -43,7 +43,7 @@ func SealMarker(at Position, bucket string, secret Secret) (string, error) {
 	return MarkerPrefix + base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, b, []byte(bucket))), nil
 }
 
-// OpenMarker is the inverse of SealMarker. ok tells that marker is one.
+// OpenMarker is the inverse of SealMarker. ok reports whether marker is one.
 func OpenMarker(marker, bucket string, secret Secret) (at Position, ok bool, err error) {
 	text, ok := strings.CutPrefix(marker, MarkerPrefix)
 	if !ok {

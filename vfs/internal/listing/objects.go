@@ -102,12 +102,12 @@ type lister struct {
 	j     rights.Judge
 	trail []keypath.Step // directories from the bucket's to the one being read
 	whole bool           // keys begin with the name of a bucket
-	skip  string         // nothing with this prefix any more: a common prefix that was told
+	skip  string         // nothing with this prefix any more: a common prefix that was returned
 	page  Page
-	last  string // last key or common prefix told
+	last  string // last key or common prefix returned
 	// passed counts the entries that are no objects.
 	passed int
-	bytes  int // of the keys and common prefixes told
+	bytes  int // of the keys and common prefixes returned
 }
 
 // run walks straight to the directory of the prefix and lists from there.
@@ -147,7 +147,7 @@ type listEntry struct {
 	key string // ends in "/" for a directory
 	ino record.Ino
 	typ uint32
-	record.Tells
+	record.DirBits
 }
 
 func (e *listEntry) dir() bool { return e.typ == record.ModeDirectory }
@@ -227,7 +227,7 @@ func (l *lister) read(buf []listEntry, at below, start, end []byte, limit int) (
 	key := []byte(at.path)
 	o := cluster.ScanOptions{Limit: limit}
 	err := l.j.R.Scan(start, end, o, func(k, v []byte) error {
-		ino, typ, tells, ok := record.DecodeDentryValue(v)
+		ino, typ, bits, ok := record.DecodeDentryValue(v)
 		if !ok {
 			return fmt.Errorf("%w: dentry %q", fserr.ErrCorrupt, k)
 		}
@@ -235,7 +235,7 @@ func (l *lister) read(buf []listEntry, at below, start, end []byte, limit int) (
 		buf = append(buf, listEntry{
 			key: string(key),
 			ino: ino,
-			typ: typ, Tells: tells,
+			typ: typ, DirBits: bits,
 		})
 		return nil
 	})
@@ -250,7 +250,7 @@ func (l *lister) entry(e *listEntry) error {
 	if !e.dir() {
 		return l.leaf(e)
 	}
-	at := keypath.Step{Ino: e.ino, Tells: e.Tells}
+	at := keypath.Step{Ino: e.ino, DirBits: e.DirBits}
 	if hidden, err := l.hidden(at, e.key); err != nil {
 		return err
 	} else if hidden {

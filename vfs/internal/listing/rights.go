@@ -16,7 +16,7 @@ import (
 // What listings ask their judge: the right to list the bucket, and of each
 // directory that somebody chose a mode for, whether it is read and passed. One
 // that is not is left out with all below it; others cost nothing, because their
-// entries tell.
+// entries show.
 
 // begin checks the right to list and runs.
 func (l *lister) begin(root keypath.Step) error {
@@ -69,7 +69,7 @@ func (l *lister) hiddenWay() (bool, error) {
 }
 
 // hidden reports whether a directory that the walk meets is left out. To a
-// local user names are told that a directory holds which may be read.
+// local user names are shown that a directory holds which may be read.
 func (l *lister) hidden(d keypath.Step, key string) (bool, error) {
 	if l.j.Free() || l.j.Subject.Local && l.commonPrefix(key) != "" {
 		return false, nil

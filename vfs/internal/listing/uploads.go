@@ -56,7 +56,7 @@ type uploadLister struct {
 	prefix, delimiter string
 	limit             int
 	only              *rights.Subject // nil: everybody's
-	bytes             int             // of the keys and common prefixes told
+	bytes             int             // of the keys and common prefixes returned
 	passed            int             // uploads of others
 	page              UploadPage
 }

@@ -1,4 +1,4 @@
-// Package locate tells who holds which bytes of a file.
+// Package locate reports who holds which bytes of a file.
 package locate
 
 import (
@@ -11,7 +11,7 @@ import (
 	"ogw/vfs/internal/fserr"
 )
 
-// Extent tells where one range of a file is.
+// Extent is where one range of a file is.
 type Extent struct {
 	Off, Len int64
 	Kind     string             // "inline", "blob", "hole", "unflushed"
@@ -25,7 +25,7 @@ func (e *Extent) End() int64 { return e.Off + e.Len }
 // Range of a file.
 type Range struct{ Off, Len int64 }
 
-// Stored tells where the bytes of a content are.
+// Stored is where the bytes of a content are.
 func Stored(ctx context.Context, blobs cluster.Blobs, rd *content.Reader) (list []Extent, err error) {
 	var lastBlob cluster.BlobID
 	var lastNodes []cluster.Location

@@ -3,7 +3,7 @@ package naming
 import "strings"
 
 const (
-	// defaultContentType is that of a file whose name tells nothing.
+	// defaultContentType is that of a file whose name has no known extension.
 	defaultContentType = "application/octet-stream"
 	// DirContentType is that of a directory's own key.
 	DirContentType = "application/x-directory"

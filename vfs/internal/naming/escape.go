@@ -83,7 +83,7 @@ func mustEscape(stored string) bool {
 }
 
 // Shown returns the name under which the POSIX doors show an entry.
-// shadowed tells that it is a file beside a directory of the same name.
+// shadowed reports whether it is a file beside a directory of the same name.
 func Shown(stored string, dir, shadowed bool) string {
 	s := fullForm(stored, shadowed && !dir)
 	if len(s) > MaxPosixBytes {

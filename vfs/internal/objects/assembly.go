@@ -76,7 +76,7 @@ func NewAssembly(u *record.Upload, want []CompletePart, minBytes int64) *Assembl
 }
 
 // Read takes parts, up to limit extents, and returns these in offsets within
-// the object. done tells that no part is missing.
+// the object. done reports whether no part is missing.
 func (a *Assembly) Read(r cluster.Reader, limit int) (list []record.Extent, done bool, err error) {
 	if a.next == len(a.want) {
 		return nil, true, nil

@@ -30,7 +30,7 @@ func ETagOf(n *record.Inode) ETag {
 	}
 }
 
-// OpaqueETag is the ETag of what has no stored sum. Its dash tells clients
+// OpaqueETag is the ETag of what has no stored sum. Its dash shows clients
 // that it is no MD5, and its zero that it is no multipart ETag either. Inode
 // numbers are never used twice and versions only grow, so it is unique.
 func OpaqueETag(ino record.Ino, version uint64) ETag {

@@ -51,7 +51,7 @@ type PartInfo struct {
 	Checksums []checksum.Sum
 }
 
-// ChecksumTypeError tells that a part carries another checksum than its upload
+// ChecksumTypeError means that a part carries another checksum than its upload
 // was created with, or none where the object's is made of the parts'. It is an
 // ErrInvalid.
 type ChecksumTypeError struct{ Want, Got checksum.Algorithm }
@@ -72,7 +72,7 @@ type CompletePart struct {
 	Checksums []checksum.Sum // to be compared, if given
 }
 
-// MissingChecksumError tells that CompleteUpload was not given the checksum of a
+// MissingChecksumError means that CompleteUpload was not given the checksum of a
 // part, where the object's is made of them. It is an ErrInvalid.
 type MissingChecksumError struct {
 	Algorithm checksum.Algorithm

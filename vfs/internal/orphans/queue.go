@@ -31,7 +31,7 @@ type Queue struct {
 	mu   sync.Mutex
 	on   bool // somebody serves it
 	list []record.Ino
-	// scan tells that the store may have orphans that nobody will queue: of an
+	// scan reports whether the store may have orphans that nobody will queue: of an
 	// earlier process, or of a removal that failed.
 	scan bool
 }

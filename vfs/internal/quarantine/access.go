@@ -82,7 +82,7 @@ func (q *Blobs) setAside(ctx context.Context, ids []cluster.BlobID) (kept []clus
 				return nil, err
 			}
 			if is == nil {
-				continue // dropped meanwhile: there is nothing to keep
+				continue // dropped concurrently: there is nothing to keep
 			}
 		}
 		kept = append(kept, id)

@@ -35,7 +35,7 @@ type DamagedBlob struct {
 	Error  string    `json:"error"`
 	By     string    `json:"by"` // what found it: "scrub", "read" or "check"
 	Found  time.Time `json:"found"`
-	// Aside tells that its files are deleted or overwritten: only the
+	// Aside reports whether its files are deleted or overwritten: only the
 	// quarantine keeps it.
 	Aside bool `json:"aside"`
 	// Files are stored paths of files that use it, at most MaxDamagedFiles.
@@ -76,7 +76,7 @@ type Config struct {
 	Now    func() time.Time
 }
 
-// Files tells which files use blobs.
+// Files returns which files use blobs.
 type Files interface {
 	// Users adds to found, for each blob that it has, the inodes that use it.
 	// It may walk all inodes.
@@ -105,7 +105,7 @@ func (q *Blobs) Load(ctx context.Context) error {
 	err := q.KV.View(cluster.Strict(ctx), func(r cluster.Reader) error {
 		list = make(map[cluster.BlobID]record.Damaged)
 		return r.Scan(from, to, cluster.ScanOptions{}, func(k, v []byte) error {
-			if id, err := record.ParseDamagedKey(k); err == nil { // else Check tells
+			if id, err := record.ParseDamagedKey(k); err == nil { // else Check reports it
 				list[id] = record.DecodeDamaged(v)
 			}
 			return nil

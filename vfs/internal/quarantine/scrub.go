@@ -29,7 +29,7 @@ const (
 	scrubSetting = "scrub"
 )
 
-// ScrubState tells what the scrub does. Times are zero for never.
+// ScrubState describes what the scrub does. Times are zero for never.
 type ScrubState struct {
 	Rate     int64         `json:"rate"`    // bytes per second; 0: it is off
 	Running  bool          `json:"running"` // a pass is under way
@@ -200,7 +200,7 @@ func (s *Scrubber) verify(ctx context.Context, b *cluster.BlobInfo, rate int64) 
 		if err := s.q.Note(ctx, b.ID, err); err != nil {
 			s.q.Log.Error("the note of a damaged blob is not stored, it is tried again", "blob", b.ID.String(), "err", err)
 		}
-	case errors.Is(err, cluster.ErrNotFound): // deleted meanwhile
+	case errors.Is(err, cluster.ErrNotFound): // deleted concurrently
 	case err != nil:
 		return fserr.Map(err)
 	}

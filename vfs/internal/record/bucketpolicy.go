@@ -24,7 +24,7 @@ const bucketPolicyVersion = 1
 // PolicyAttr is the attribute of a bucket that holds the digest of its policy.
 const PolicyAttr = "policy"
 
-// PolicyDigest tells policies apart.
+// PolicyDigest distinguishes policies.
 type PolicyDigest [16]byte
 
 // Encode returns the stored form.

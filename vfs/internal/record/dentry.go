@@ -12,33 +12,33 @@ import (
 // directory (which is part of the key), and the inode.
 //
 // Value: inode (8 bytes), then one byte: in its low four bits the type of the
-// inode (mode >> 12), in the upper ones what the entry tells of the mode.
+// inode (mode >> 12), in the upper ones what the entry repeats of the mode.
 type Dentry struct {
 	Name string // stored name, without the slash
 	Dir  bool
 	Ino  Ino
 	Mode uint32 // type bits
-	Tells
+	DirBits
 }
 
-// Tells is what the entry of a directory tells of the directory's mode, flags and
+// DirBits is what the entry of a directory repeats of the directory's mode, flags and
 // policy, so that who goes by it at an object door need not read the inode
-// (package perm). Of the mode, an entry older than format 2 tells
+// (package perm). Of the mode, an entry older than format 2 repeats
 // nothing: then the inode is asked.
-type Tells byte
+type DirBits byte
 
 const (
-	// TellsOpen: the mode keeps nobody from listing or passing the directory.
-	TellsOpen Tells = 1 << (iota + 4)
-	// TellsUnchosen: nobody chose the mode, so that it denies nothing.
-	TellsUnchosen
-	// TellsFlags: the directory has FileFlags that forbid something.
-	TellsFlags
-	// TellsPolicy: the directory is a bucket with a policy, or one that owns what
+	// DirOpen: the mode keeps nobody from listing or passing the directory.
+	DirOpen DirBits = 1 << (iota + 4)
+	// DirUnchosen: nobody chose the mode, so that it denies nothing.
+	DirUnchosen
+	// DirFlags: the directory has FileFlags that forbid something.
+	DirFlags
+	// DirPolicy: the directory is a bucket with a policy, or one that owns what
 	// others write into it.
-	TellsPolicy
+	DirPolicy
 
-	tellsMask    = TellsOpen | TellsUnchosen | TellsFlags | TellsPolicy
+	dirBitsMask  = DirOpen | DirUnchosen | DirFlags | DirPolicy
 	dentryTypeOf = 0x0f
 )
 
@@ -61,7 +61,7 @@ func (e *Dentry) S3Name() string {
 
 func (e *Dentry) Value() []byte {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, dentryValueBytes), uint64(e.Ino))
-	return append(b, byte(e.Mode>>12)|byte(e.Tells))
+	return append(b, byte(e.Mode>>12)|byte(e.DirBits))
 }
 
 func PutDentry(t cluster.Txn, parent Ino, e *Dentry) error {
@@ -74,7 +74,7 @@ func DecodeDentry(keyName, value []byte) (Dentry, error) {
 	if !ok {
 		return Dentry{}, fmt.Errorf("%w: dentry %q", fserr.ErrCorrupt, keyName)
 	}
-	e := Dentry{Ino: ino, Mode: mode, Tells: t}
+	e := Dentry{Ino: ino, Mode: mode, DirBits: t}
 	if n := len(keyName); n > 0 && keyName[n-1] == '/' {
 		e.Name, e.Dir = string(keyName[:n-1]), true
 	} else {
@@ -87,12 +87,12 @@ func DecodeDentry(keyName, value []byte) (Dentry, error) {
 }
 
 // DecodeDentryValue splits an entry's value; ok is false if it is none.
-func DecodeDentryValue(v []byte) (ino Ino, mode uint32, t Tells, ok bool) {
+func DecodeDentryValue(v []byte) (ino Ino, mode uint32, t DirBits, ok bool) {
 	if len(v) != dentryValueBytes {
 		return 0, 0, 0, false
 	}
 	last := v[dentryValueBytes-1]
-	return Ino(binary.BigEndian.Uint64(v)), uint32(last&dentryTypeOf) << 12, Tells(last) & tellsMask, true
+	return Ino(binary.BigEndian.Uint64(v)), uint32(last&dentryTypeOf) << 12, DirBits(last) & dirBitsMask, true
 }
 
 // GetDentry reads the entry of that stored name and kind; nil if there is none.
@@ -145,14 +145,14 @@ func DecodeLongName(b []byte) (Dentry, error) {
 	return Dentry{Name: string(b)}, nil
 }
 
-// TellEntry brings the entry of a directory in line with its mode, after each
+// RefreshEntry brings the entry of a directory in line with its mode, after each
 // change of that.
-func TellEntry(t cluster.Txn, n *Inode) error {
+func RefreshEntry(t cluster.Txn, n *Inode) error {
 	if !n.IsDir() || n.Ino == RootIno {
 		return nil
 	}
 	e, err := GetDentry(t, n.Parent, n.Name, true)
-	if err != nil || e == nil || e.Ino != n.Ino || e.Tells == n.EntryTells() {
+	if err != nil || e == nil || e.Ino != n.Ino || e.DirBits == n.DirBits() {
 		return err
 	}
 	return PutDentry(t, n.Parent, EntryOf(n))

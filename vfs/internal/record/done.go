@@ -2,7 +2,7 @@ package record
 
 import "encoding/binary"
 
-// Done tells that a process did what a request asked for (key 'd').
+// Done records that a process did what a request asked for (key 'd').
 //
 // Value: version byte, ID of the request (16 bytes), process (8, random), time (8,
 // Unix nanoseconds).

@@ -14,7 +14,7 @@ import (
 // Inode is the stored record of an inode.
 //
 // Layout: version byte 1; uvarints in the order of the list in encode; the
-// times, 8 bytes each; name and target; what FlagCRC and FlagVerf tell, 8 bytes
+// times, 8 bytes each; name and target; what FlagCRC and FlagVerf announce, 8 bytes
 // each; then the object part (present if FlagObject), the grants (if
 // FlagGrants), and access and modification time once more, as seconds (varint)
 // and nanoseconds (uvarint) (if flagFarTimes: one of them does not fit into the

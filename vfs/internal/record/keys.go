@@ -252,7 +252,7 @@ func IAMNameKey(kind, name string) []byte {
 	return append(append([]byte{TabIAMName}, kind...), strings.ToLower(name)...)
 }
 
-// BacklinkKey tells of a policy or group who is attached to it. The ID of the first
+// BacklinkKey records who is attached to a policy or group. The ID of the first
 // has a fixed length.
 func BacklinkKey(to, from string) []byte {
 	return append(append([]byte{TabBacklink}, to...), from...)

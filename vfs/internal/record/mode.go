@@ -20,34 +20,34 @@ func (n *Inode) Unchoose() {
 	n.Set(FlagUnchosen, true)
 }
 
-// EntryTells is what the entry of n tells of its mode, flags and policy.
-func (n *Inode) EntryTells() Tells {
-	t := n.modeTells()
+// DirBits is what the entry of n repeats of its mode, flags and policy.
+func (n *Inode) DirBits() DirBits {
+	t := n.modeBits()
 	if n.IsDir() && n.FileFlags()&fileFlagsHeld != 0 {
-		t |= TellsFlags
+		t |= DirFlags
 	}
 	if n.IsDir() && n.Has(FlagPolicy|FlagOwnership) {
-		t |= TellsPolicy
+		t |= DirPolicy
 	}
 	return t
 }
 
-func (n *Inode) modeTells() Tells {
+func (n *Inode) modeBits() DirBits {
 	const passable = 0o555 // read and execute, for each class
 	switch {
 	case !n.IsDir():
 		return 0
 	case n.Has(FlagUnchosen):
-		return TellsOpen | TellsUnchosen
+		return DirOpen | DirUnchosen
 	case n.Has(FlagChosen) && n.Mode&passable == passable && !n.Has(FlagACL):
-		return TellsOpen
+		return DirOpen
 	}
 	return 0
 }
 
 // EntryOf is the entry of n under its name.
 func EntryOf(n *Inode) *Dentry {
-	return &Dentry{Name: n.Name, Dir: n.IsDir(), Ino: n.Ino, Mode: n.Mode & ModeTypeMask, Tells: n.EntryTells()}
+	return &Dentry{Name: n.Name, Dir: n.IsDir(), Ino: n.Ino, Mode: n.Mode & ModeTypeMask, DirBits: n.DirBits()}
 }
 
 // MakeExplicit keeps a directory that S3 implied: with it would go the mode that

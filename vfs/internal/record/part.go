@@ -13,7 +13,7 @@ import (
 // within the part.
 //
 // Value: version byte, size (uvarint), MD5 (16 bytes), time (8, Unix
-// nanoseconds), a byte that tells whether the CRC64NVME is known, that (8),
+// nanoseconds), a byte that reports whether the CRC64NVME is known, that (8),
 // checksums, the number of extents, and for each its offset (uvarint) and its
 // value as under 'e' (with its length).
 type Part struct {

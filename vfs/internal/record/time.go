@@ -30,7 +30,7 @@ func TimeOf(t time.Time) Time { return Time{t.Unix(), uint32(t.Nanosecond())} }
 // Time returns t as package time has it.
 func (t Time) Time() time.Time { return time.Unix(t.Sec, int64(t.Nsec)) }
 
-// Date returns t, or the nearest time that a date of four digits can tell, as those
+// Date returns t, or the nearest time that a date of four digits can express, as those
 // of HTTP (RFC 9110 section 5.6.7) and XML are.
 func (t Time) Date() time.Time {
 	return time.Unix(min(max(t.Sec, firstDate), lastDate), int64(t.Nsec))

@@ -14,7 +14,7 @@ import (
 // nanoseconds), uvarints uid, gid, mode and stage, the checksum algorithm, a
 // byte for composite, content type, headers, user metadata, and since version
 // 2 grants, the ID of the user who began it ("": anonymous, or of version 1), and
-// a byte that tells whether what it overwrites stays its owner's.
+// a byte that reports whether what it overwrites stays its owner's.
 type Upload struct {
 	ID     ContentID // part of the key
 	Bucket Ino       // part of the key

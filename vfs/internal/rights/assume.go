@@ -43,7 +43,7 @@ func (u *Rules) AssumeRole(ctx context.Context, q iam.Assume) (iam.Credentials, 
 	})
 	var missing *iam.Error
 	if errors.As(err, &missing) && missing.Code == iam.NoSuchEntity {
-		err = denied // which roles are there is told to whom they trust
+		err = denied // which roles are there is shown to whom they trust
 	}
 	return c, err
 }

@@ -23,7 +23,7 @@ func (j *Judge) Mode(n *record.Inode, mask uint32) error {
 // Dir is Mode for a directory, which is only read where its entry does not
 // tell enough.
 func (j *Judge) Dir(d keypath.Step, mask uint32) error {
-	if j.Free() || !j.Subject.Local && (d.Tells&record.TellsUnchosen != 0 || d.Tells&record.TellsOpen != 0 && mask&perm.AccessWrite == 0) {
+	if j.Free() || !j.Subject.Local && (d.DirBits&record.DirUnchosen != 0 || d.DirBits&record.DirOpen != 0 && mask&perm.AccessWrite == 0) {
 		return nil
 	}
 	n, err := record.GetInode(j.R, d.Ino)
@@ -49,7 +49,7 @@ func (j *Judge) Entry(d keypath.Step, n *record.Inode) error {
 	if n == nil {
 		return j.Dir(d, perm.AccessWrite|perm.AccessExec)
 	}
-	if j.Free() || !j.Subject.Local && d.Tells&record.TellsUnchosen != 0 {
+	if j.Free() || !j.Subject.Local && d.DirBits&record.DirUnchosen != 0 {
 		return nil
 	}
 	dir, err := record.GetInode(j.R, d.Ino)

@@ -16,7 +16,7 @@
 // bucket reports whether there is any. It goes by keys: of what a symbolic link leads
 // to, both its own and that of the link count.
 //
-// Whether somebody chose a mode stands in the inode; the entry of a directory tells
+// Whether somebody chose a mode stands in the inode; the entry of a directory repeats
 // what its mode denies at all, so that walking a key and listing read no inodes of
 // directories that deny nothing.
 //

@@ -61,7 +61,7 @@ type Judge struct {
 
 	rules *Rules
 	owned *record.Inode // the bucket's inode, once read
-	// unpolicied tells that the bucket has no policy, owns nothing that others write, and
+	// unpolicied reports whether the bucket has no policy, owns nothing that others write, and
 	// that its owner pays.
 	unpolicied bool
 	attrs      record.BucketAttrs // of the bucket, once read
@@ -115,7 +115,7 @@ func (u *Rules) OnKey(ctx context.Context, r cluster.Reader, k *keypath.Key, at 
 
 // In makes the bucket that a step leads to the judge's.
 func (j *Judge) In(bucket keypath.Step) {
-	j.Bucket, j.unpolicied = bucket.Ino, bucket.Tells&record.TellsPolicy == 0
+	j.Bucket, j.unpolicied = bucket.Ino, bucket.DirBits&record.DirPolicy == 0
 }
 
 // Free reports whether there is nothing to check.
@@ -223,7 +223,7 @@ func (j *Judge) bucketGives(want record.Permission) (bool, error) {
 	return g.Allow(j.Subject.User, want), nil
 }
 
-// ownership of the judge's bucket. Where the entry of the bucket's directory tells
+// ownership of the judge's bucket. Where the entry of the bucket's directory says
 // that nothing is set, nothing is read.
 func (j *Judge) ownership() (Ownership, error) {
 	if j.unpolicied || j.Bucket == 0 {

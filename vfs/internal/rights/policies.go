@@ -94,7 +94,7 @@ func (j *Judge) identity() (set *iam.Set, err error) {
 	return j.held, err
 }
 
-// ByKeys reports whether policies can tell keys of the bucket apart.
+// ByKeys reports whether policies can distinguish keys of the bucket.
 func (j *Judge) ByKeys() (bool, error) {
 	if p, _, err := j.bucketPolicy(); p != nil || err != nil {
 		return p != nil, err
@@ -134,7 +134,7 @@ func (j *Judge) bucketInode() (n *record.Inode, err error) {
 }
 
 // bucketPolicy returns the policy of the bucket, nil if it has none, and what its
-// public access block says. The entry of the bucket's directory tells whether there
+// public access block says. The entry of the bucket's directory reports whether there
 // is a policy: without one nothing is read. With one, the bucket's attributes are,
 // whose digest finds the compiled policy.
 func (j *Judge) bucketPolicy() (*BucketPolicy, AccessBlock, error) {

@@ -39,7 +39,7 @@ type List struct {
 const (
 	// existingTag begins the keys that are the object's tags.
 	existingTag = "s3:existingobjecttag/"
-	// payerKey tells that who asks will pay.
+	// payerKey says that who asks will pay.
 	payerKey  = "s3:x-amz-request-payer"
 	requester = "requester"
 )

@@ -44,7 +44,7 @@ func (j *Judge) Remove(k *keypath.Key, at *keypath.Place, n *record.Inode) error
 
 // RemoveEach is Remove for keys of one directory, of which nothing was read yet. The
 // denials stand at the places of the keys that the subject must not delete. Where no
-// policy tells keys apart, one answer is that of all.
+// policy distinguishes keys, one answer is that of all.
 func (j *Judge) RemoveEach(keys []*keypath.Key, at *keypath.Place) (denials []error, err error) {
 	by, err := j.ByKeys()
 	if err != nil {
@@ -86,9 +86,9 @@ func IsDenial(err error) bool {
 }
 
 // HeldFlags returns the flags of a directory that forbid something. Its inode is only
-// read if its entry tells that there are any.
+// read if its entry says that there are any.
 func HeldFlags(r cluster.Reader, d keypath.Step) (perm.FileFlags, error) {
-	if d.Tells&record.TellsFlags == 0 {
+	if d.DirBits&record.DirFlags == 0 {
 		return 0, nil
 	}
 	n, err := record.GetInode(r, d.Ino)

@@ -24,7 +24,7 @@ type Simulated struct {
 	Action   string
 	Resource string // ARN
 	Allowed  bool
-	// Explicit tells that a statement denies it, not only that nothing allows it.
+	// Explicit reports whether a statement denies it, beyond that nothing allows it.
 	Explicit bool
 	// Policy, Sid and Number name the statement that decided, from 1 on; 0: none did,
 	// but ownership, an ACL, or that nothing allows it.
@@ -45,7 +45,7 @@ type Question struct {
 	Values             policy.Values // condition keys; nil: there are none
 }
 
-// Simulate tells what would become of requests, by the same judge that decides them,
+// Simulate returns what would become of requests, by the same judge that decides them,
 // with what is stored now. Nothing is done. For a user
 // who is not there, fserr.ErrNoSuchUser (IAM SimulatePrincipalPolicy).
 func (u *Rules) Simulate(ctx context.Context, r cluster.Reader, q Question) ([]Simulated, error) {

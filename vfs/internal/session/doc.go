@@ -9,7 +9,7 @@
 //
 // It is the form for one process: others that use the same store are not seen,
 // and time stands for them (Gone, Renew). A form for several would answer the
-// same questions from what they tell one another.
+// same questions from what they send one another.
 //
 // # One process at a time
 //

@@ -15,7 +15,7 @@ import (
 // becomes an orphan, as open files do, and goes with the last hold. Holds are
 // counted, in memory only. Safe for concurrent use.
 //
-// Whoever looks an inode up and then holds it takes a HoldMark before:
+// Code that looks an inode up and then holds it takes a HoldMark before:
 //
 //	mark := h.Mark()
 //	a, err := fs.Lookup(...)
@@ -112,7 +112,7 @@ func (h *Holder) Restore(ctx context.Context, ino record.Ino, n uint64) error {
 }
 
 // Each calls fn with every inode held and its count, in no order. It sees
-// neither all nor none of what changes meanwhile.
+// neither all nor none of what changes concurrently.
 func (h *Holder) Each(fn func(ino record.Ino, n uint64)) {
 	type hold struct {
 		ino record.Ino

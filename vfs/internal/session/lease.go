@@ -175,7 +175,7 @@ func (l *Lease) run(ctx context.Context) {
 	}
 }
 
-// once beats. An outcome that is unknown is none: the next beat tells.
+// once beats. An outcome that is unknown is none: the next beat shows it.
 func (l *Lease) once(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()

@@ -146,7 +146,7 @@ func TestLapse(t *testing.T) {
 	}
 }
 
-// What a read found is not told if the lease lapsed while it ran.
+// What a read found is not returned if the lease lapsed while it ran.
 func TestLapseWithin(t *testing.T) {
 	c := mem.New(mem.Options{})
 	defer c.Close()

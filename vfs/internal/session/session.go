@@ -14,8 +14,8 @@ type Session struct {
 	alone bool
 }
 
-// New begins a session. alone tells that no other process uses the store while
-// this one does. store is asked and told of inodes.
+// New begins a session. alone reports whether no other process uses the store while
+// this one does. store is asked about inodes and notified of them.
 func New(alone bool, store Inodes) *Session {
 	s := &Session{id: rand.Uint64(), alone: alone}
 	s.Readers.init()
@@ -23,7 +23,7 @@ func New(alone bool, store Inodes) *Session {
 	return s
 }
 
-// ID tells what this process left in the store from what others did.
+// ID distinguishes what this process left in the store from what others did.
 func (s *Session) ID() uint64 { return s.id }
 
 // Alone reports whether all other processes that used the store are gone.

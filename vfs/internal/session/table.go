@@ -13,7 +13,7 @@ import (
 type Inodes interface {
 	// Look reads whether the store has an inode, and whether it is an orphan.
 	Look(ctx context.Context, ino record.Ino) (stored, orphan bool, err error)
-	// Unused is told of an inode that may have no links, and whose last use has
+	// Unused is notified of an inode that may have no links, and whose last use has
 	// ended. No lock is held.
 	Unused(ino record.Ino)
 }
@@ -57,7 +57,7 @@ type Table struct {
 
 const (
 	tableShards = 64
-	// leftSlots is how many inodes are told apart among those that left; two
+	// leftSlots is how many inodes are distinguished among those that left; two
 	// that share a slot are read once more now and then. A multiple of
 	// tableShards: the inodes of a slot share a shard.
 	leftSlots = 4096
@@ -143,7 +143,7 @@ func (t *Table) Get(ino record.Ino) File {
 }
 
 // Release counts one user of ino less and reports whether that was the last; its
-// File is then out of the table. orphan tells that nothing else uses the
+// File is then out of the table. orphan reports whether nothing else uses the
 // inode, and that it may have no links.
 func (t *Table) Release(ino record.Ino) (last, orphan bool) {
 	s := t.shard(ino)

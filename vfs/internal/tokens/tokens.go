@@ -14,7 +14,7 @@ import (
 	"ogw/vfs/internal/session"
 )
 
-// ErrDone tells that a change asked for under a Token was made already, by a
+// ErrDone means that a change asked for under a Token was made already, by a
 // process that could not tell: nothing was done now.
 var ErrDone = errors.New("vfs: done already, as this request was sent before")
 

@@ -161,7 +161,7 @@ func rangeSum(n *record.Inode, off, length int64) [md5.Size]byte {
 	return md5.Sum(b)
 }
 
-// hash computes what only reading the range can tell.
+// hash computes what only reading the range can give.
 func (c *partCopy) hash(ctx context.Context, alg checksum.Algorithm, rd *content.Reader) error {
 	h, err := alg.New()
 	if err != nil {

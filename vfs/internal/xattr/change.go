@@ -84,7 +84,7 @@ func SetACL(t cluster.Txn, cred *perm.Cred, n *record.Inode, name string, value 
 		n.Choose()
 		n.MakeExplicit()
 	}
-	if err := record.TellEntry(t, n); err != nil {
+	if err := record.RefreshEntry(t, n); err != nil {
 		return false, err
 	}
 	return true, nil

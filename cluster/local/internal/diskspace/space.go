@@ -44,7 +44,7 @@ const (
 )
 
 // reserves are what is kept free on a disk of total bytes. On one of unknown
-// size nothing is: the medium tells when it is full.
+// size nothing is: the medium reports when it is full.
 type reserves struct{ data, grow, file, last int64 }
 
 func reservesOf(total int64) reserves {
@@ -84,7 +84,7 @@ type Guard struct {
 	Dir  string
 	Held func() int64 // what the reserve file holds; nil: nothing
 
-	// readOnly tells that the medium takes no writes, as file systems do after
+	// readOnly reports whether the medium takes no writes, as file systems do after
 	// an error of theirs. It is found out before the log meets it, since a
 	// failed write of the log is the end until the next start.
 	readOnly atomic.Bool

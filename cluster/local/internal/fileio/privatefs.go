@@ -111,7 +111,7 @@ func MkdirPrivate(fs vfs.FS, dir string) error {
 	return fchmod(fd, FolderMode)
 }
 
-// fchmod leaves file systems without modes as they are; the start told.
+// fchmod leaves file systems without modes as they are; the start logged it.
 func fchmod(fd int, mode uint32) error {
 	err := unix.Fchmod(fd, mode)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EOPNOTSUPP) {

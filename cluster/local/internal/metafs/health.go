@@ -17,10 +17,10 @@ import (
 )
 
 // Health knows whether the metadata store can still take writes. It is
-// Pebble's logger and listener, since these are what Pebble tells about its
+// Pebble's logger and listener, since these are what Pebble reports about its
 // troubles.
 //
-// After a failed write of the log nobody can tell what a restart will find,
+// After a failed write of the log nobody knows what a restart will find,
 // so the store takes no more writes until it is opened again. Reads go on.
 type Health struct {
 	log    *slog.Logger
@@ -154,7 +154,7 @@ func calledFrom(function string) bool {
 	}
 }
 
-// Listener tells h about background work.
+// Listener reports background work to h.
 func (h *Health) Listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {

@@ -17,7 +17,7 @@ import (
 const (
 	// markMaxBytes bounds what is read of it: some 200,000 files.
 	markMaxBytes = 8 << 20
-	// printBytes is how much is read at each end of a file to tell it from
+	// printBytes is how much is read at each end of a file to distinguish it from
 	// others: the first keys and values, and the footer.
 	printBytes = 4 << 10
 )
@@ -39,7 +39,7 @@ func readMark(fs vfs.FS, dir string) (*record.Mark, error) {
 	return record.ParseMark(data)
 }
 
-// compare compares the files that are there with those that were, and tells
+// compare compares the files that are there with those that were, and reports
 // whether some are gone: merged with others since, or Pebble notices.
 func compare(m *record.Mark, fs vfs.FS, meta string) (gone bool, err error) {
 	for name, want := range m.Files {

@@ -95,7 +95,7 @@ func (g *RollbackGuard) ReuseForWrite(old, name string, why vfs.DiskWriteCategor
 	return f, err
 }
 
-// guardedFile tells when the file is whole.
+// guardedFile reports when the file is whole.
 type guardedFile struct {
 	vfs.File
 	guard *RollbackGuard

@@ -33,7 +33,7 @@ const (
 
 // SpaceWait is what Pebble's writes do when the disk is full. For Pebble an
 // error of the log or of the manifest is the end, and only a new start would
-// tell what came of it. So these get the reserve, and then wait until there
+// report the outcome. So these get the reserve, and then wait until there
 // is space; meanwhile the store refuses what is new (health.err). Flushes get
 // the reserve and are tried again by Pebble; compactions must do without.
 type SpaceWait struct {
@@ -48,16 +48,16 @@ type SpaceWait struct {
 	release []func() bool // what can be given up, in this order; true if it was
 }
 
-// NewSpaceWait returns the waiting of a store. What can be given up is told by
+// NewSpaceWait returns the waiting of a store. What can be given up is reported by
 // AddRelease.
 func NewSpaceWait(h *Health, space *diskspace.Guard) *SpaceWait {
 	return &SpaceWait{health: h, space: space, closing: make(chan struct{})}
 }
 
-// PebbleIsOpen tells that errors of the log do not end a start any more.
+// PebbleIsOpen records that errors of the log do not end a start any more.
 func (w *SpaceWait) PebbleIsOpen() { w.begun.Store(true) }
 
-// StoreIsOpen tells that writes may wait.
+// StoreIsOpen records that writes may wait.
 func (w *SpaceWait) StoreIsOpen() { w.opened.Store(true) }
 
 // AddRelease adds what can be given up, after what was added before; f reports

@@ -51,7 +51,7 @@ func (fs walErrorFS) begin(why vfs.DiskWriteCategory, open func() (vfs.File, err
 }
 
 // OpenDir implements vfs.FS: a log begins with a sync of its folder. Those for
-// other files are told, since what follows relies on them.
+// other files are reported, since what follows relies on them.
 func (fs walErrorFS) OpenDir(name string) (vfs.File, error) {
 	f, err := fs.FS.OpenDir(name)
 	if err != nil {
@@ -83,7 +83,7 @@ type walErrorLog struct {
 	health *Health
 }
 
-// note tells health of an error. After one, nothing is written any more.
+// note reports an error to health. After one, nothing is written any more.
 func (f *walErrorLog) note(op func() error) error {
 	if f.health.failed.Load() != nil {
 		return nil

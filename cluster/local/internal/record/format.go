@@ -22,7 +22,7 @@ const (
 	StoreIDBytes  = 16
 )
 
-// StoreID tells one store from every other.
+// StoreID distinguishes one store from every other.
 type StoreID [StoreIDBytes]byte
 
 // String returns 32 hexadecimal digits.

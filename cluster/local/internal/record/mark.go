@@ -9,7 +9,7 @@ import (
 	"github.com/minio/crc64nvme"
 )
 
-// The file MARK tells what the metadata were like a short while ago, so that a
+// The file MARK records what the metadata were like a short while ago, so that a
 // start notices when they are older, or not the same files: Pebble's own
 // checksums hold within each file, and it takes a log or manifest that ends
 // early for one that a crash cut. All numbers are little-endian:
@@ -23,7 +23,7 @@ import (
 //	..  CRC64NVME of all before
 const markMagic = "ogwmark1"
 
-// Print tells a file of tables or values from another. They are written
+// Print distinguishes one file of tables or values from another. They are written
 // once.
 type Print struct {
 	Bytes int64

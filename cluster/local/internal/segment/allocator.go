@@ -65,7 +65,7 @@ func newAllocator(d fileio.Disk, dir string, bytes int64, next uint64, log *slog
 	return a
 }
 
-// noteAppend tells that somebody writes.
+// noteAppend records that there are appends.
 func (a *allocator) noteAppend() { a.lastAppend.Store(int64(time.Since(a.began))) }
 
 // take returns a segment, and starts to make the next.
@@ -129,7 +129,7 @@ func (a *allocator) makeAhead() {
 	}
 }
 
-// makeOne is called with mu held and lets go of it meanwhile.
+// makeOne is called with mu held and releases it while it works.
 func (a *allocator) makeOne() error {
 	number := a.next
 	a.next++
@@ -238,7 +238,7 @@ func (a *allocator) adopt(number uint64) (bool, error) {
 	fresh := a.next
 	a.next++
 	a.adopting = true
-	a.mu.Unlock() // writers take segments meanwhile
+	a.mu.Unlock() // writers take segments concurrently
 	g, adopted, err := a.renumber(number, fresh)
 	a.mu.Lock()
 	a.adopting = false

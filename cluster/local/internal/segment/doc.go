@@ -6,7 +6,7 @@
 //	             └ allocator: segments that were made ahead, or were emptied and
 //	               are written again under a new number
 //
-// Which records live, the index of blobs knows: AddLive and Indexed tell the Store
+// Which records live, the index of blobs knows: AddLive and Indexed inform the Store
 // of it. Who collects a segment asks Collectable, moves what lives, and gives the
 // file back by Forget, and then Adopt or a removal.
 //

@@ -265,7 +265,7 @@ func (s *Store) Measure() error {
 	return nil
 }
 
-// Indexed tells that an appended record is in the index, or given up.
+// Indexed records that an appended record is in the index, or given up.
 func (s *Store) Indexed(number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -319,5 +319,5 @@ func (s *Store) IdleBytes() int64 {
 // Shed removes a segment that nobody took yet; false if there is none.
 func (s *Store) Shed() bool { return s.alloc.shed() }
 
-// ErrStopped tells that the segments are closed, or that their collector ends.
+// ErrStopped means that the segments are closed, or that their collector ends.
 var ErrStopped = fmt.Errorf("%w: segments", cluster.ErrClosed)

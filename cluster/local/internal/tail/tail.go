@@ -111,10 +111,10 @@ func (t *File) Stamp(version uint64) []byte {
 	return record.PutStamp(&t.stamped, t.epoch, version)
 }
 
-// Append is told of every commit before Pebble has it; answer: somebody is to
+// Append is called for every commit before Pebble has it; answer: somebody is to
 // be answered before it is durable; synced: the newest durable version. The end
 // of the process does not lose the commit once the version due is durable.
-// switched tells that a half is full, and waits for a sync.
+// switched reports that a half is full, and waits for a sync.
 func (t *File) Append(version uint64, batch []byte, answer bool, synced uint64) (due uint64, switched bool) {
 	length := int64(record.TailRecordBytes + len(batch))
 	if !t.active && (!answer || t.paused) {

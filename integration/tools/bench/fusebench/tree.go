@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// packTree makes the archive of s.Tree that untar unpacks, and tells how many
+// packTree makes the archive of s.Tree that untar unpacks, and returns how many
 // files it holds.
 func packTree(archive, tree string) error {
 	return run("tar", "-C", tree, "-cf", archive, ".")

@@ -284,7 +284,7 @@ func (f *FS) GetXAttr(_ <-chan struct{}, _ *fuse.InHeader, _ string, _ []byte) (
 	return 0, fuse.ENODATA
 }
 
-// StatFs tells the size of nothing.
+// StatFs returns the size of nothing.
 func (f *FS) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
 	out.Bsize, out.NameLen = 4096, 255
 	return fuse.OK
