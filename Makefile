@@ -126,7 +126,7 @@ bench-compare: $(TOOLS)/benchstat ## compare two results: make bench-compare OLD
 BASE_TREE := $(CURDIR)/.cache/base
 
 # BASE is built from a tree of its own, which is taken away again.
-bench-ab: build ## is it slower? BASE=COMMIT and this tree in turns, S3 and NFS; RUN='s3|nfs|fuse|device', ROWS, PAIRS=20, BOUND=0.03; needs root
+bench-ab: build ## is it slower? BASE=COMMIT and this tree in turns, S3 and NFS; RUN='s3|nfs|fuse|device', ROWS, STARTS=20, PAIRS=6, BOUND=0.03; needs root
 	@test -n "$(BASE)" || { echo 'make bench-ab BASE=COMMIT'; exit 2; }
 	integration/setup/apt.sh bench-ab
 	git worktree remove --force $(BASE_TREE) 2>/dev/null || true
@@ -134,7 +134,7 @@ bench-ab: build ## is it slower? BASE=COMMIT and this tree in turns, S3 and NFS;
 	cd $(BASE_TREE) && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(CURDIR)/.cache/ogw-base ./cmd/ogw
 	git worktree remove --force $(BASE_TREE)
 	$(GO) run ./integration/tools/bench -ab .cache/ogw-base -run '$(or $(RUN),s3|nfs)' -rows '$(ROWS)' \
-		-pairs $(or $(PAIRS),20) -bound $(or $(BOUND),0.03) -json bench-ab-$$(date +%Y%m%d-%H%M%S).json
+		-starts $(or $(STARTS),20) -pairs $(or $(PAIRS),6) -bound $(or $(BOUND),0.03) -json bench-ab-$$(date +%Y%m%d-%H%M%S).json
 
 $(TOOLS)/benchstat:
 	GOBIN=$(TOOLS) $(GO) install $(BENCHSTAT)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,17 +16,30 @@ import (
 	"ogw/integration/tools/bench/pairs"
 )
 
-// Two binaries in turns (make bench-ab). Both servers run all the time, each
-// over a folder of its own; of each pair of turns, chance says who is first.
-// The configurations have nothing that an older binary does not know.
+// Two binaries in turns (make bench-ab). Each has a folder of its own, with what
+// the rows read, for as long as a group of rows takes. Both servers and their clients
+// start anew many times (package pairs says why), and of each start every row gets some
+// pairs of turns. Chance says who starts first, and whose turn is first. Rows that read
+// come before those that write: what a server does later about what was written, and the
+// disk, would be theirs. The configurations have nothing that an older binary does not
+// know.
 
-// abTurn is how long a turn takes: 20 pairs of some 30 rows are below a quarter
-// of an hour, and the clock of a process counts nanoseconds.
-const abTurn = 400 * time.Millisecond
+const (
+	// abTurn is how long a turn takes. Short turns are close to one another: of
+	// virtual machines, the host takes processors away for tenths of a second, and
+	// a process is charged for that time, too.
+	abTurn = 100 * time.Millisecond
+	// abWarmUp is how long a program does what a row does before its first turn:
+	// what it reads again and again is then in its memory.
+	abWarmUp = 150 * time.Millisecond
+	// abQuiet is how long a server may work after its start before it is measured.
+	abQuiet = 3 * time.Second
+)
 
 type abOptions struct {
 	base   string // binary
-	pairs  int
+	starts int
+	pairs  int // of each start
 	bound  float64
 	groups *regexp.Regexp
 	out    string // file for the results; "" for none
@@ -39,18 +53,19 @@ type abRow struct {
 
 // abResult is what is kept of a row.
 type abResult struct {
-	Name  string        `json:"name"`
-	Rate  pairs.Ratio   `json:"rate"`
-	CPU   pairs.Ratio   `json:"cpu"`
-	Pairs []pairs.Pair  `json:"pairs"`
-	Says  pairs.Verdict `json:"verdict"`
-	Cost  pairs.Verdict `json:"cpu_verdict"`
+	Name   string        `json:"name"`
+	Rate   pairs.Ratio   `json:"rate"`
+	CPU    pairs.Ratio   `json:"cpu"`
+	Starts []pairs.Start `json:"starts"`
+	Says   pairs.Verdict `json:"verdict"`
+	Cost   pairs.Verdict `json:"cpu_verdict"`
 }
 
 // abBench is one comparison.
 type abBench struct {
 	abOptions
-	base, head *env
+	sides      [2]*env // base and head
+	rowsWanted *regexp.Regexp
 	results    []abResult
 }
 
@@ -58,26 +73,20 @@ var errWorse = errors.New("some rows are worse than the bound allows")
 
 // abRun compares two binaries; errWorse if the second is slower somewhere.
 func abRun(e *env, o abOptions) error {
-	if o.pairs < pairs.Min {
-		return fmt.Errorf("%d pairs have no interval; at least %d are needed", o.pairs, pairs.Min)
+	if o.starts < pairs.MinStarts || o.pairs < 1 {
+		return fmt.Errorf("%d starts of %d pairs have no interval; at least %d of 1 are needed", o.starts, o.pairs, pairs.MinStarts)
 	}
 	var err error
 	if o.base, err = filepath.Abs(o.base); err != nil {
 		return err
 	}
-	b := &abBench{abOptions: o}
-	for _, side := range []struct {
-		to        **env
-		name, bin string
-	}{{&b.base, "base", o.base}, {&b.head, "head", e.bin}} {
+	b := &abBench{abOptions: o, rowsWanted: e.rowsWanted}
+	for i, bin := range []string{o.base, e.bin} {
 		own := *e
-		own.dir, own.bin = filepath.Join(e.dir, side.name), side.bin
-		if err := os.Mkdir(own.dir, 0o700); err != nil {
-			return err
-		}
-		*side.to = &own
+		own.bin = bin
+		b.sides[i] = &own
 	}
-	fmt.Printf("%-52s %-26s %-26s\n", "head/base: median (95 % interval)", "rate", "CPU per operation")
+	fmt.Printf("%-52s %-32s %-32s\n", "head/base: median (95 % interval)", "rate", "CPU per operation")
 	for _, g := range []struct {
 		name string
 		run  func() error
@@ -85,53 +94,104 @@ func abRun(e *env, o abOptions) error {
 		if !o.groups.MatchString(g.name) {
 			continue
 		}
+		for i, side := range b.sides {
+			side.dir = filepath.Join(e.dir, fmt.Sprintf("%s-%d", g.name, i))
+			if err := os.Mkdir(side.dir, 0o700); err != nil {
+				return err
+			}
+		}
+		from := len(b.results)
 		if err := g.run(); err != nil {
 			return fmt.Errorf("%s: %w", g.name, err)
 		}
+		b.judge(from)
 	}
 	return b.finish()
 }
 
-// rows measures rows that both programs have, in turns.
-func (b *abBench) rows(base, head []abRow) error {
-	for i := range base {
-		if !b.head.rowsWanted.MatchString(base[i].name) {
-			continue
-		}
-		var list []pairs.Pair
-		for range b.pairs {
-			p, err := b.pair(base[i], head[i])
+// eachStart starts both programs again and again, and measures what start gives of
+// them. The first start makes what the rows read, and is not measured.
+func eachStart[T any](b *abBench, start func(e *env, first bool) (T, func(), error), measure func([2]T) error) error {
+	once := func(first bool) error {
+		var got [2]T
+		for _, i := range rand.Perm(2) {
+			t, stop, err := start(b.sides[i], first)
 			if err != nil {
-				return fmt.Errorf("%s: %w", base[i].name, err)
+				return err
 			}
-			list = append(list, p)
+			defer stop()
+			got[i] = t
 		}
-		b.add(base[i].name, list)
+		if first {
+			return nil
+		}
+		return measure(got)
+	}
+	for i := range b.starts + 1 {
+		fmt.Fprintf(os.Stderr, "start %d of %d\r", i, b.starts)
+		if err := once(i == 0); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (b *abBench) pair(base, head abRow) (p pairs.Pair, err error) {
-	for _, i := range rand.Perm(2) {
-		if i == 0 {
-			p.Base, err = b.turn(base)
-		} else {
-			p.Head, err = b.turn(head)
+// quiet waits until a server that has just started has done what it does on its own
+// then, or abQuiet has passed.
+func quiet(pid int) error {
+	const look, idle = 50 * time.Millisecond, 2 * time.Millisecond
+	last, err := cpuClock(pid)
+	for begin := time.Now(); err == nil && time.Since(begin) < abQuiet; {
+		time.Sleep(look)
+		var now time.Duration
+		if now, err = cpuClock(pid); now-last < idle {
+			break
 		}
-		if err == nil {
-			err = b.head.ctx.Err()
-		}
-		if err != nil {
-			return p, err
-		}
+		last = now
 	}
-	return p, nil
+	return err
 }
 
-func (b *abBench) turn(r abRow) (t pairs.Turn, err error) {
+// rows measures the pairs of one start.
+func (b *abBench) rows(of [2][]abRow) error {
+	for i, base := range of[0] {
+		if !b.rowsWanted.MatchString(base.name) {
+			continue
+		}
+		s, err := b.row([2]abRow{base, of[1][i]})
+		if err != nil {
+			return fmt.Errorf("%s: %w", base.name, err)
+		}
+		b.keep(base.name, s)
+	}
+	return nil
+}
+
+func (b *abBench) row(of [2]abRow) (s pairs.Start, err error) {
+	for _, r := range of {
+		if _, err := r.turn(abWarmUp); err != nil {
+			return nil, err
+		}
+	}
+	for range b.pairs {
+		var turns [2]pairs.Turn
+		for _, i := range rand.Perm(2) {
+			if turns[i], err = of[i].turn(abTurn); err != nil {
+				return nil, err
+			}
+		}
+		if err := b.sides[0].ctx.Err(); err != nil {
+			return nil, err
+		}
+		s = append(s, pairs.Pair{Base: turns[0], Head: turns[1]})
+	}
+	return s, nil
+}
+
+func (r abRow) turn(span time.Duration) (t pairs.Turn, err error) {
 	g := r.gauge
 	if g.before != nil {
-		if err := g.before(abTurn); err != nil {
+		if err := g.before(span); err != nil {
 			return t, err
 		}
 	}
@@ -140,7 +200,7 @@ func (b *abBench) turn(r abRow) (t pairs.Turn, err error) {
 		return t, err
 	}
 	begin := time.Now()
-	if t.Rate, err = g.run(abTurn); err != nil {
+	if t.Rate, err = g.run(span); err != nil {
 		return t, err
 	}
 	took := time.Since(begin)
@@ -169,17 +229,30 @@ func cpuClock(pid int) (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-func (b *abBench) add(name string, list []pairs.Pair) {
-	r := abResult{Name: name, Rate: pairs.Rate(list), CPU: pairs.CPU(list), Pairs: list}
-	r.Says, r.Cost = r.Rate.OfRate(b.bound), r.CPU.OfCPU(b.bound)
-	b.results = append(b.results, r)
+// keep adds what one start gave to a row.
+func (b *abBench) keep(name string, s pairs.Start) {
+	i := slices.IndexFunc(b.results, func(r abResult) bool { return r.Name == name })
+	if i < 0 {
+		i = len(b.results)
+		b.results = append(b.results, abResult{Name: name})
+	}
+	b.results[i].Starts = append(b.results[i].Starts, s)
+}
+
+// judge says what the rows of a group come to.
+func (b *abBench) judge(from int) {
 	text := func(x pairs.Ratio, v pairs.Verdict) string {
 		if v == pairs.Unknown {
 			return "not measured"
 		}
 		return fmt.Sprintf("%.3f (%.3f–%.3f) %s", x.Median, x.Low, x.High, v)
 	}
-	fmt.Printf("%-52s %-32s %-32s\n", name, text(r.Rate, r.Says), text(r.CPU, r.Cost))
+	for i := from; i < len(b.results); i++ {
+		r := &b.results[i]
+		r.Rate, r.CPU = pairs.Rate(r.Starts), pairs.CPU(r.Starts)
+		r.Says, r.Cost = r.Rate.OfRate(b.bound), r.CPU.OfCPU(b.bound)
+		fmt.Printf("%-52s %-32s %-32s\n", r.Name, text(r.Rate, r.Says), text(r.CPU, r.Cost))
+	}
 }
 
 // finish writes the results and says what they come to.

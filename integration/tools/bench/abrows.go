@@ -2,10 +2,10 @@ package main
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"ogw/integration/tools/bench/fusebench"
@@ -22,41 +22,65 @@ const (
 )
 
 // s3 measures requests of objects.
-func (b *abBench) s3() error {
-	var rows [2][]abRow
-	for i, e := range []*env{b.base, b.head} {
-		s, err := startServer(e)
-		if err != nil {
-			return err
-		}
-		defer s.stop()
-		side := &s3Bench{env: e, s: s, sign: signed{addr: s.addr, creds: s.client.creds}}
-		var done func()
-		rows[i], done, err = side.abRows()
-		defer done()
-		if err != nil {
+func (b *abBench) s3() error { return eachStart(b, s3Start, b.rows) }
+
+// abServer starts a server over the folder that e has for all of its starts.
+func abServer(e *env) (*server, error) { return startServerOn(e, filepath.Join(e.dir, "data")) }
+
+func s3Start(e *env, first bool) ([]abRow, func(), error) {
+	s, err := abServer(e)
+	if err != nil {
+		return nil, nil, err
+	}
+	b := &s3Bench{env: e, s: s, sign: signed{addr: s.addr, creds: s.client.creds}}
+	if first {
+		err = b.abFill()
+	}
+	rows, done, e2 := b.abRows()
+	stop := func() {
+		done()
+		s.stop()
+	}
+	if err = errors.Join(err, e2, quiet(s.cmd.Process.Pid)); err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return rows, stop, nil
+}
+
+// abSizes are the objects that are written and read, and by how many clients.
+var abSizes = []struct{ size, clients int }{{smallBytes, 1}, {smallBytes, abClients}, {mib, abLarge}}
+
+func abObject(size int) string { return "/bench/get-" + sizeName(size) }
+
+// abFill makes what the rows need.
+func (b *s3Bench) abFill() error {
+	for _, bucket := range []string{"/bench", "/listed"} {
+		if err := b.s.client.createBucket(b.ctx, b.s.url(bucket)); err != nil {
 			return err
 		}
 	}
-	return b.rows(rows[0], rows[1])
+	for i := range abListed {
+		if err := b.once("PUT", fmt.Sprintf("/listed/key-%06d", i), nil, 0); err != nil {
+			return err
+		}
+	}
+	for _, v := range abSizes {
+		body := make([]byte, v.size)
+		rand.Read(body)
+		if err := b.once("PUT", abObject(v.size), body, 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// abRows prepares what the rows need, and connects.
+// abRows are the rows, over connections that done closes.
 func (b *s3Bench) abRows() (rows []abRow, done func(), err error) {
 	var closers []func()
 	done = func() {
 		for _, c := range closers {
 			c()
-		}
-	}
-	for _, bucket := range []string{"/bench", "/listed"} {
-		if err := b.s.client.createBucket(b.ctx, b.s.url(bucket)); err != nil {
-			return nil, done, err
-		}
-	}
-	for i := range abListed {
-		if err := b.once("PUT", fmt.Sprintf("/listed/key-%06d", i), nil, 0); err != nil {
-			return nil, done, err
 		}
 	}
 	var failed error
@@ -79,31 +103,29 @@ func (b *s3Bench) abRows() (rows []abRow, done func(), err error) {
 		}
 		return r
 	}
-	for _, v := range []struct{ size, clients int }{{smallBytes, 1}, {smallBytes, abClients}, {mib, abLarge}} {
+	for _, v := range abSizes {
+		row(rowName("GET", v.size, v.clients), v.clients, func(int) []rawRequest {
+			return []rawRequest{one("GET", abObject(v.size), nil, int64(v.size))}
+		})
+	}
+	row(rowName("HEAD", smallBytes, abClients), abClients, func(int) []rawRequest {
+		return []rawRequest{one("HEAD", abObject(smallBytes), nil, smallBytes)}
+	})
+	rows = append(rows, abRow{"S3 LIST, pages of 1000, 4 clients", gauge{pid: b.s.target().pid, run: b.lists}})
+	for _, v := range abSizes {
 		body := make([]byte, v.size)
 		rand.Read(body)
-		path := "/bench/get-" + sizeName(v.size)
-		if err := b.once("PUT", path, body, 0); err != nil {
-			return rows, done, err
-		}
 		row(rowName("PUT", v.size, v.clients), v.clients, func(c int) (list []rawRequest) {
 			for i := range keysPerClient {
 				list = append(list, one("PUT", fmt.Sprintf("/bench/%s/%d/%d", sizeName(v.size), c, i), body, 0))
 			}
 			return list
 		})
-		row(rowName("GET", v.size, v.clients), v.clients, func(int) []rawRequest {
-			return []rawRequest{one("GET", path, nil, int64(v.size))}
-		})
 	}
-	row(rowName("HEAD", smallBytes, abClients), abClients, func(int) []rawRequest {
-		return []rawRequest{one("HEAD", "/bench/get-4KiB", nil, smallBytes)}
-	})
 	row("S3 PUT and DELETE, empty, 16 clients", abClients, func(c int) []rawRequest {
 		path := fmt.Sprintf("/bench/deleted-%d", c)
 		return []rawRequest{one("PUT", path, nil, 0), one("DELETE", path, nil, 0)}
 	})
-	rows = append(rows, abRow{"S3 LIST, pages of 1000, 4 clients", gauge{pid: b.s.target().pid, run: b.lists}})
 	return rows, done, failed
 }
 
@@ -117,24 +139,27 @@ func (b *s3Bench) lists(span time.Duration) (float64, error) {
 
 // nfs measures through libnfs, one connection.
 func (b *abBench) nfs() error {
-	var rows [2][]abRow
-	for i, e := range []*env{b.base, b.head} {
-		s, err := startNFS(e)
-		if err != nil {
-			return err
-		}
-		defer s.stop()
-		list, err := libnfsRows(e, []*nfsServer{s})
-		if err != nil {
-			return err
-		}
-		for _, p := range list {
-			if !strings.HasSuffix(p.name, "connections") {
-				rows[i] = append(rows[i], abRow{p.name, p.figure})
-			}
-		}
+	bin, err := buildLibnfsload(b.sides[0])
+	if err != nil {
+		return err
 	}
-	return b.rows(rows[0], rows[1])
+	return eachStart(b, func(e *env, first bool) (rows []abRow, stop func(), err error) {
+		s, err := startNFSOn(e, e.dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err = s.connect(bin); err == nil && first {
+			err = s.fill()
+		}
+		if err = errors.Join(err, quiet(s.pid)); err != nil {
+			s.stop()
+			return nil, nil, err
+		}
+		for _, p := range nfsRows([]*nfsServer{s}, 1) {
+			rows = append(rows, abRow{p.name, p.figure})
+		}
+		return rows, s.stop, nil
+	}, b.rows)
 }
 
 // abFuseScale is that of a turn: some tenths of a second for most figures.
@@ -148,36 +173,42 @@ func (b *abBench) device() error { return b.mounts("/dev/fuse ", "-o", "io_uring
 
 func (b *abBench) mounts(prefix string, args ...string) error {
 	defer keepSwitch()()
-	var targets []fusebench.Target
-	for _, e := range []*env{b.base, b.head} {
-		s, err := startServer(e)
-		if err != nil {
-			return err
-		}
-		defer s.stop()
-		if err := s.client.createBucket(e.ctx, s.url("/bench")); err != nil {
-			return err
-		}
-		mnt, err := s.mount(args...)
-		if err != nil {
-			return err
-		}
-		defer s.umount(mnt)
-		pid := s.cmd.Process.Pid
-		targets = append(targets, fusebench.Target{Dir: filepath.Join(mnt, "bench"),
-			CPU: func() (time.Duration, error) { return cpuClock(pid) }})
+	return eachStart(b, func(e *env, first bool) (fusebench.Target, func(), error) { return mountStart(e, first, args) },
+		func(targets [2]fusebench.Target) error {
+			// These turns are long enough for one pair; the first is the warm-up.
+			got, err := fusebench.Turns(targets[:], abFuseScale, b.rowsWanted, 2, func() []int { return mathrand.Perm(2) })
+			if err != nil || len(got[0]) == 0 {
+				return err
+			}
+			base, head := got[0][1], got[1][1]
+			for i, r := range base {
+				b.keep(prefix+r.Name, pairs.Start{{
+					Base: pairs.Turn{Rate: r.Rate, CPU: r.CPU}, Head: pairs.Turn{Rate: head[i].Rate, CPU: head[i].CPU}}})
+			}
+			return nil
+		})
+}
+
+func mountStart(e *env, first bool, args []string) (t fusebench.Target, stop func(), err error) {
+	s, err := abServer(e)
+	if err != nil {
+		return t, nil, err
 	}
-	got, err := fusebench.Turns(targets, abFuseScale, b.head.rowsWanted, b.pairs, func() []int { return mathrand.Perm(2) })
-	if err != nil || len(got[0]) == 0 {
-		return err
+	if first {
+		err = s.client.createBucket(e.ctx, s.url("/bench"))
 	}
-	for row, r := range got[0][0] {
-		list := make([]pairs.Pair, b.pairs)
-		for i := range list {
-			base, head := got[0][i][row], got[1][i][row]
-			list[i] = pairs.Pair{Base: pairs.Turn{Rate: base.Rate, CPU: base.CPU}, Head: pairs.Turn{Rate: head.Rate, CPU: head.CPU}}
-		}
-		b.add(prefix+r.Name, list)
+	var mnt string
+	if err == nil {
+		mnt, err = s.mount(args...)
 	}
-	return nil
+	if err != nil {
+		s.stop()
+		return t, nil, err
+	}
+	pid := s.cmd.Process.Pid
+	t = fusebench.Target{Dir: filepath.Join(mnt, "bench"), CPU: func() (time.Duration, error) { return cpuClock(pid) }}
+	return t, func() {
+		s.umount(mnt)
+		s.stop()
+	}, nil
 }

@@ -3,7 +3,7 @@
 // a shared machine mean little.
 //
 //	go run ./integration/tools/bench [-run SUITES] [-rows ROWS] [-seconds N] [-json FILE] [-dir DIR]
-//	go run ./integration/tools/bench -ab BASE_BINARY [-run GROUPS] [-rows ROWS] [-pairs N] [-bound PART]
+//	go run ./integration/tools/bench -ab BASE_BINARY [-run GROUPS] [-rows ROWS] [-starts N] [-pairs N] [-bound PART]
 //	go run ./integration/tools/bench -compare OLD.json NEW.json
 //
 // A figure and its limits take turns, so that noise meets all of them.
@@ -56,7 +56,7 @@ type options struct {
 	seconds        float64
 	out, dir, bin  string
 	profiles, base string
-	turns          int
+	starts, pairs  int
 	bound          float64
 	compare        bool
 	// What the tool starts itself for.
@@ -76,7 +76,8 @@ func parseFlags() (o options) {
 	flag.StringVar(&o.noopFUSE, "noop-fuse", "", "mount a file system that stores nothing here; the benchmark starts itself so")
 	flag.StringVar(&o.profiles, "profiles", "", "keep a CPU profile of the server for each row of s3 and nfs in this folder")
 	flag.StringVar(&o.base, "ab", "", "measure this binary and -bin in turns: is -bin slower? (make bench-ab)")
-	flag.IntVar(&o.turns, "pairs", pairs.Wanted, "with -ab, how many pairs of turns a row has")
+	flag.IntVar(&o.starts, "starts", pairs.Starts, "with -ab, how often both programs are started")
+	flag.IntVar(&o.pairs, "pairs", pairs.OfStart, "with -ab, how many pairs of turns a row has of each start")
 	flag.Float64Var(&o.bound, "bound", 0.03, "with -ab, how much worse a row may certainly be, as a part of one")
 	flag.BoolVar(&o.compare, "compare", false, "turn two files that -json wrote into input for benchstat, and end")
 	flag.Parse()
@@ -107,7 +108,7 @@ func run() error {
 	}
 	defer os.RemoveAll(e.dir)
 	if o.base != "" {
-		return abRun(e, abOptions{base: o.base, pairs: o.turns, bound: o.bound, groups: want, out: o.out})
+		return abRun(e, abOptions{base: o.base, starts: o.starts, pairs: o.pairs, bound: o.bound, groups: want, out: o.out})
 	}
 	err = runSuites(e, want)
 	if o.out != "" && ctx.Err() == nil {

@@ -34,6 +34,12 @@ func startNFS(e *env) (*nfsServer, error) {
 	if err != nil {
 		return nil, err
 	}
+	return startNFSOn(e, dir)
+}
+
+// startNFSOn runs ogw with an NFS gateway over a folder, which holds its
+// configuration, too.
+func startNFSOn(e *env, dir string) (*nfsServer, error) {
 	addr, err := freeAddr()
 	if err != nil {
 		return nil, err
