@@ -60,9 +60,11 @@ func TestBadHandles(t *testing.T) {
 	if _, err := s.parse(forged); !errors.Is(err, ErrBadHandle) {
 		t.Errorf("by who knows the namespace's ID alone: %v", err)
 	}
-	old := append([]byte{1}, make([]byte, handleBytesV1-1)...)
-	if _, err := s.parse(old); !errors.Is(err, ErrStale) {
-		t.Errorf("of version 1: %v", err)
+	for version, n := range map[byte]int{1: handleBytesV1, 2: handleBytesV2} {
+		old := append([]byte{version}, make([]byte, n-1)...)
+		if _, err := s.parse(old); !errors.Is(err, ErrStale) {
+			t.Errorf("of version %d: %v", version, err)
+		}
 	}
 }
 
