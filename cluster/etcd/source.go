@@ -151,7 +151,7 @@ func (s *source) fix(rev int64) {
 // Iter implements occ.Source.
 func (s *source) Iter(start, end []byte, keysOnly bool) (occ.Iter, error) {
 	s.reads.BeginScan()
-	return &iter{source: s, start: s.keys.key(start), end: s.keys.end(end), keysOnly: keysOnly}, nil
+	return newIter(s, s.keys.key(start), s.keys.end(end), keysOnly), nil
 }
 
 // compares returns the conditions under which the reads are still valid. That of a

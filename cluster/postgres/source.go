@@ -187,5 +187,5 @@ func (s *source) Iter(start, end []byte, keysOnly bool) (occ.Iter, error) {
 	if start == nil {
 		start = []byte{}
 	}
-	return &iter{source: s, start: start, end: end, keysOnly: keysOnly}, nil
+	return newIter(s, start, end, keysOnly), nil
 }

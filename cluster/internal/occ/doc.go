@@ -1,6 +1,7 @@
 // Package occ is optimistic concurrency control: what a transaction read and
 // wrote (Txn), and whether it may commit (History) where all of a store is in
-// one process. An engine whose server decides has Reads of its own.
+// one process. An engine whose server decides has Reads of its own, and takes pairs
+// from it in Pages.
 //
 //	begin:  version ← what is visible, then a Source of at least that
 //	run:    Txn reads the Source under its own writes, and notes what it read
