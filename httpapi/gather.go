@@ -22,13 +22,13 @@ type gatherer struct {
 // gathered are buffers of answers, which are in use for the time of two writes.
 var gathered = sync.Pool{New: func() any { return new([gatherBytes]byte) }}
 
-var endOfHead = []byte("\r\n\r\n")
+var headEnd = []byte("\r\n\r\n")
 
 // add returns what is to be written: nothing before the answer is whole.
 func (g *gatherer) add(p []byte) []byte {
 	if g.buf == nil {
-		head := bytes.Index(p, endOfHead)
-		whole := head + len(endOfHead) + g.body
+		head := bytes.Index(p, headEnd)
+		whole := head + len(headEnd) + g.body
 		if head < 0 || whole <= len(p) || whole > gatherBytes {
 			g.body = 0
 			return p

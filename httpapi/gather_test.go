@@ -176,7 +176,7 @@ func FuzzGatherer(f *testing.F) {
 		if !bytes.Equal(out, answer) {
 			t.Errorf("%q of %q", out, answer)
 		}
-		head := bytes.Index(answer, endOfHead)
+		head := bytes.Index(answer, headEnd)
 		if head >= 0 && head < int(step) && len(answer) >= head+4+body && len(g.kept) > 0 {
 			t.Errorf("%q stays of an answer that is whole", g.kept)
 		}

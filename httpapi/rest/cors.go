@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"ogw/httpapi"
 )
 
 // AnyOrigin, among Config.Origins, stands for every origin.
@@ -14,8 +16,6 @@ const AnyOrigin = "*"
 const (
 	// corsMaxAge is how long a browser goes by an answer, in seconds.
 	corsMaxAge = "600"
-	// maxAskedHeaders bounds the names of headers that a page asks for at once.
-	maxAskedHeaders = 100
 	// exposed are the headers of answers that pages may read, beside those that the
 	// Fetch Standard always lets them.
 	exposed = "Accept-Ranges, Content-Disposition, Content-Encoding, Content-Range, ETag, Link, Location, Retry-After, X-Missing-Meta, X-Request-Id"
@@ -66,8 +66,8 @@ func (c *cors) preflight(w http.ResponseWriter, r *http.Request, methods string)
 	h.Set("Access-Control-Allow-Methods", methods)
 	h.Set("Access-Control-Max-Age", corsMaxAge)
 	var asked []string
-	for name := range strings.SplitSeq(strings.Join(r.Header.Values("Access-Control-Request-Headers"), ","), ",") {
-		if name = strings.TrimSpace(name); httpguts.ValidHeaderFieldName(name) && len(asked) < maxAskedHeaders {
+	for name := range httpapi.AskedHeaders(r.Header) {
+		if httpguts.ValidHeaderFieldName(name) && len(asked) < httpapi.MaxAskedHeaders {
 			asked = append(asked, name)
 		}
 	}

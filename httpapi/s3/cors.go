@@ -188,22 +188,16 @@ func validCORSMethod(m string) bool {
 	return false
 }
 
-// maxAskedHeaders bounds the headers that a page may ask for: each is compared
-// with every pattern of a bucket's rules, for anybody.
-const maxAskedHeaders = 100
-
-// askedHeaders are the headers that a page wants to send, in lower case.
+// askedHeaders are the headers that a page wants to send, in lower case: each is
+// compared with every pattern of a bucket's rules.
 func askedHeaders(h http.Header) ([]string, error) {
 	var asked []string
-	for item := range strings.SplitSeq(strings.Join(h.Values("Access-Control-Request-Headers"), ","), ",") {
-		if item = strings.TrimSpace(item); item == "" {
-			continue
-		}
+	for item := range httpapi.AskedHeaders(h) {
 		if checkCORSValue("", item) != nil || strings.Contains(item, "*") {
 			return nil, newError(codeBadRequest).withMessage("Access-Control-Request-Headers \"%s\" contains invalid character.", item)
 		}
-		if len(asked) == maxAskedHeaders {
-			return nil, newError(codeBadRequest).withMessage("Access-Control-Request-Headers names more than %d headers.", maxAskedHeaders)
+		if len(asked) == httpapi.MaxAskedHeaders {
+			return nil, newError(codeBadRequest).withMessage("Access-Control-Request-Headers names more than %d headers.", httpapi.MaxAskedHeaders)
 		}
 		asked = append(asked, strings.ToLower(item))
 	}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"ogw/httpapi"
 )
 
 func corsDoc(rules string) []byte {
@@ -67,7 +69,7 @@ func TestCORSAnswers(t *testing.T) {
 		elements("AllowedOrigin:https://*.example.com", "AllowedMethod:PUT", "AllowedMethod:GET", "AllowedHeader:x-amz-*", "AllowedHeader:Content-Type", "ExposeHeader:ETag", "ExposeHeader:x-amz-id-2", "MaxAgeSeconds:3000")+
 			elements("AllowedOrigin:*", "AllowedMethod:GET")+elements("AllowedOrigin:start*end", "AllowedMethod:DELETE")), nil, 200, "")
 	const page, other = "https://a.example.com", "http://other"
-	many := strings.Repeat("x-amz-a, ", maxAskedHeaders-1) + "x-amz-a"
+	many := strings.Repeat("x-amz-a, ", httpapi.MaxAskedHeaders-1) + "x-amz-a"
 	for _, c := range []struct {
 		method, target, origin, asks, headers string
 		status                                int
