@@ -15,15 +15,10 @@ import (
 func (d *Directory) Attach(ctx context.Context, h Holder, arn string) error {
 	return d.change(ctx, "Attach%Policy", h, arn, func(t cluster.Txn, f *found, p *record.Permissions) error {
 		m, err := managedNamed(t, arn)
-		if err != nil || slices.Contains(p.Attached, m.ID) {
+		if err != nil {
 			return err
 		}
-		if len(p.Attached) >= maxHeldPolicies {
-			return fault(LimitExceeded, "Cannot exceed quota for PoliciesPer%s: %d", h.Kind, maxHeldPolicies)
-		}
-		p.Attached = append(p.Attached, m.ID)
-		slices.Sort(p.Attached)
-		return setBacklink(t, m.ID, f.id, linkHolds, true)
+		return hold(t, &p.Attached, m.ID, f.id, quota{"PoliciesPer" + h.Kind.String(), maxHeldPolicies})
 	})
 }
 
@@ -35,12 +30,10 @@ func (d *Directory) Detach(ctx context.Context, h Holder, arn string) error {
 		if err != nil {
 			return err
 		}
-		i := slices.Index(p.Attached, m.ID)
-		if i < 0 {
-			return fault(NoSuchEntity, "Policy %s was not found.", PolicyARN(m.Path, m.Name))
+		if held, err := release(t, &p.Attached, m.ID, f.id); held || err != nil {
+			return err
 		}
-		p.Attached = slices.Delete(p.Attached, i, i+1)
-		return setBacklink(t, m.ID, f.id, linkHolds, false)
+		return fault(NoSuchEntity, "Policy %s was not found.", PolicyARN(m.Path, m.Name))
 	})
 }
 

@@ -147,27 +147,17 @@ func (d *Directory) DeleteGroup(ctx context.Context, name string) error {
 // AddMember puts a user into a group; who is in it stays (IAM AddUserToGroup).
 func (d *Directory) AddMember(ctx context.Context, group, user string) error {
 	return d.member(ctx, "iam:AddUserToGroup", group, user, func(t cluster.Txn, g *Group, id string, p *record.Permissions) error {
-		if slices.Contains(p.Groups, g.ID) {
-			return nil
-		}
-		if len(p.Groups) >= maxGroups {
-			return fault(LimitExceeded, "Cannot exceed quota for GroupsPerUser: %d", maxGroups)
-		}
-		p.Groups = append(p.Groups, g.ID)
-		slices.Sort(p.Groups)
-		return setBacklink(t, g.ID, id, linkHolds, true)
+		return hold(t, &p.Groups, g.ID, id, quota{"GroupsPerUser", maxGroups})
 	})
 }
 
 // RemoveMember takes a user out of a group (IAM RemoveUserFromGroup).
 func (d *Directory) RemoveMember(ctx context.Context, group, user string) error {
 	return d.member(ctx, "iam:RemoveUserFromGroup", group, user, func(t cluster.Txn, g *Group, id string, p *record.Permissions) error {
-		i := slices.Index(p.Groups, g.ID)
-		if i < 0 {
-			return fault(NoSuchEntity, "The user with name %s cannot be found in the group %s.", user, group)
+		if held, err := release(t, &p.Groups, g.ID, id); held || err != nil {
+			return err
 		}
-		p.Groups = slices.Delete(p.Groups, i, i+1)
-		return setBacklink(t, g.ID, id, linkHolds, false)
+		return fault(NoSuchEntity, "The user with name %s cannot be found in the group %s.", user, group)
 	})
 }
 

@@ -3,6 +3,7 @@ package iam
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"ogw/cluster"
@@ -86,6 +87,36 @@ func setBacklink(t cluster.Txn, to, from string, flag byte, on bool) error {
 		return t.Delete(key)
 	}
 	return t.Set(key, []byte{flags})
+}
+
+// quota is how many of a kind one may hold, with its name in messages.
+type quota struct {
+	name string
+	max  int
+}
+
+// hold adds to, a group or policy, to the sorted list of what from holds, with its
+// backlink; one that is held already stays.
+func hold(t cluster.Txn, list *[]string, to, from string, q quota) error {
+	switch {
+	case slices.Contains(*list, to):
+		return nil
+	case len(*list) >= q.max:
+		return fault(LimitExceeded, "Cannot exceed quota for %s: %d", q.name, q.max)
+	}
+	*list = append(*list, to)
+	slices.Sort(*list)
+	return setBacklink(t, to, from, linkHolds, true)
+}
+
+// release is the inverse of hold, and reports whether to was held.
+func release(t cluster.Txn, list *[]string, to, from string) (held bool, err error) {
+	i := slices.Index(*list, to)
+	if i < 0 {
+		return false, nil
+	}
+	*list = slices.Delete(*list, i, i+1)
+	return true, setBacklink(t, to, from, linkHolds, false)
 }
 
 // Managed is a policy with a name of its own.
