@@ -9,8 +9,10 @@ type Claimer interface {
 	// known is what the metadata remember of the count, 0 if they never claimed
 	// any. It returns the count before, which is greater than known if the
 	// metadata were restored from an earlier time, and smaller if the blobs were;
-	// and the count now, which is greater than both. It returns ErrMismatch for
-	// blobs of another store, and for none at all where known has some.
+	// and the count now, which is greater than both, and which no other claim
+	// returned or will return. It returns ErrMismatch for blobs of another store,
+	// and for none at all where known has some; it changed nothing then. Of
+	// two stores that claim unclaimed blobs at once, one has them.
 	Claim(ctx context.Context, store, known uint64) (before, now uint64, err error)
 }
 

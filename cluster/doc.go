@@ -19,6 +19,12 @@
 // data; after MaxTxnAttempts it returns ErrConflict. A View sees one
 // consistent snapshot and never conflicts.
 //
+// Expectations: an Update can commit under the condition that pairs which it
+// did not read have certain values (Txn.Expect): the fence of a session, which
+// a read of its own would cost a round trip. What is expected holds at the
+// commit, as reads do, whichever client of the store changed it. It is the
+// value that counts: a pair that was replaced, and has it again, is as good.
+//
 // Real time: a transaction sees all that was acknowledged before it began.
 //
 // Durability: when Update returns nil, its writes survive the loss of power.
@@ -43,6 +49,9 @@
 // that List shows or ReadAt finds, or at the worst a whole blob that List
 // shows. Every block is checksummed (CRC64NVME) and verified when read: a
 // mismatch is ErrCorrupt, never wrong bytes. Delete is idempotent.
+//
+// Blobs that could come together with the metadata of another store, or of
+// another time, tell so: Claimer.
 //
 // An engine may keep the place of a blob in its own metadata as long as it
 // is durable no later than the first Update that starts after Commit.

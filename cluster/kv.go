@@ -56,8 +56,8 @@ type KeyRange struct{ Start, End []byte }
 
 // Limits of one transaction; zero means unlimited.
 type Limits struct {
-	// Ops are reads by key, scans, sets and deletes together; in a
-	// transaction that writes, so is each pair that a scan met.
+	// Ops are reads by key, scans, sets, deletes and expectations together; in
+	// a transaction that writes, so is each pair that a scan met.
 	Ops   int
 	Bytes int // keys and values written, in bytes
 }
@@ -96,6 +96,12 @@ type Txn interface {
 	Set(key, value []byte) error
 	// Delete removes a key; to remove an absent key is no error.
 	Delete(key []byte) error
+	// Expect lets the transaction commit only while key has value; nil: while
+	// there is no such pair. Else it runs again, as after a conflict. It costs no
+	// round trip. The store is compared, not what the transaction wrote, and only
+	// if it wrote something. The caller must not change the slices until the
+	// transaction ended.
+	Expect(key, value []byte) error
 }
 
 type stopError struct{}

@@ -29,9 +29,32 @@ func TestClients(t *testing.T, open func(t *testing.T) (a, b cluster.KV)) {
 		a, b := open(t)
 		testHandOver(t, a, b)
 	})
+	t.Run("ExpectBaton", func(t *testing.T) {
+		a, b := open(t)
+		testExpectBaton(t, a, b)
+	})
 	t.Run("OtherClosed", func(t *testing.T) {
 		a, b := open(t)
 		testOtherClosed(t, a, b)
+	})
+}
+
+// TestBlobClients runs the part of the contract of cluster.Blobs that is about
+// two clients of one store. open returns two of a fresh, empty store each time.
+func TestBlobClients(t *testing.T, open func(t *testing.T) (a, b cluster.Blobs)) {
+	t.Run("ClaimHandOver", func(t *testing.T) {
+		a, b := open(t)
+		testClaimHandOver(t, a, b)
+	})
+	t.Run("ClaimAtOnce", func(t *testing.T) {
+		a, b := open(t)
+		testClaimAtOnce(t, a, b)
+	})
+	t.Run("ClaimOfTwoStores", func(t *testing.T) {
+		for range 5 {
+			a, b := open(t)
+			testClaimOfTwoStores(t, a, b)
+		}
 	})
 }
 
@@ -109,7 +132,7 @@ func countUp(kv cluster.KV, member string) error {
 }
 
 // testHandOver: what one client was answered, the other sees at once, by each
-// kind of read.
+// kind of read, and expects.
 func testHandOver(t *testing.T, a, b cluster.KV) {
 	from, to := a, b
 	for i := range 100 {
@@ -121,6 +144,12 @@ func testHandOver(t *testing.T, a, b cluster.KV) {
 			"Update": func(fn func(cluster.Reader) error) error {
 				return to.Update(ctx, func(txn cluster.Txn) error { return fn(txn) })
 			},
+		}
+		update(t, to, func(txn cluster.Txn) error {
+			return errors.Join(txn.Expect([]byte("k"), []byte(want)), txn.Set([]byte("seen"), nil))
+		})
+		if i > 0 {
+			refuses(t, to, func(txn cluster.Txn) error { return txn.Expect([]byte("k"), fmt.Append(nil, i-1)) })
 		}
 		for name, read := range reads {
 			var got []byte

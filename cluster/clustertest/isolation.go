@@ -420,3 +420,142 @@ func testRealTime(t *testing.T, kv cluster.KV) {
 	})
 	wg.Wait()
 }
+
+// refusedRuns are those after which a transaction counts as refused.
+const refusedRuns = 3
+
+var errRefused = errors.New("refused")
+
+// tried runs a transaction that expects something and writes a pair, and
+// returns errRefused, without a trace of it, if it had to run refusedRuns times.
+func tried(kv cluster.KV, fn func(cluster.Txn) error) error {
+	runs := 0
+	return kv.Update(ctx, func(txn cluster.Txn) error {
+		if runs++; runs > refusedRuns {
+			return errRefused
+		}
+		return errors.Join(fn(txn), txn.Set([]byte("written"), nil))
+	})
+}
+
+// refuses holds kv to refuse what fn expects.
+func refuses(t *testing.T, kv cluster.KV, fn func(cluster.Txn) error) {
+	t.Helper()
+	update(t, kv, func(txn cluster.Txn) error { return txn.Delete([]byte("written")) })
+	if err := tried(kv, fn); !errors.Is(err, errRefused) {
+		t.Errorf("what is not there was expected, and the transaction ended with %v", err)
+	}
+	if v := get(t, kv, "written"); v != nil {
+		t.Error("a transaction that was refused has written")
+	}
+}
+
+// testExpect: a value is not another one, nor an absent one; what the
+// transaction writes itself does not count.
+func testExpect(t *testing.T, kv cluster.KV) {
+	set(t, kv, pair{"k", "v"}, pair{"empty", ""})
+	values := map[string][]byte{"nil": nil, "empty": {}, "v": []byte("v"), "v and more": []byte("vv")}
+	for key, is := range map[string]string{"k": "v", "empty": "empty", "none": "nil"} {
+		for name, value := range values {
+			expect := func(txn cluster.Txn) error { return txn.Expect([]byte(key), value) }
+			if name != is {
+				refuses(t, kv, expect)
+			} else {
+				update(t, kv, func(txn cluster.Txn) error { return errors.Join(expect(txn), txn.Set([]byte("written"), nil)) })
+			}
+		}
+	}
+	expect := func(txn cluster.Txn, value string) error { return txn.Expect([]byte("k"), []byte(value)) }
+	refuses(t, kv, func(txn cluster.Txn) error {
+		return errors.Join(txn.Set([]byte("k"), []byte("own")), expect(txn, "own"))
+	})
+	refuses(t, kv, func(txn cluster.Txn) error { return errors.Join(expect(txn, "v"), expect(txn, "w")) })
+	update(t, kv, func(txn cluster.Txn) error { return errors.Join(txn.Delete([]byte("k")), expect(txn, "v")) })
+	update(t, kv, func(txn cluster.Txn) error {
+		return errors.Join(txn.Expect([]byte("k"), nil), txn.Set([]byte("k"), []byte("w")))
+	})
+	update(t, kv, func(txn cluster.Txn) error {
+		v, err := txn.Get([]byte("k"))
+		if string(v) != "w" {
+			t.Errorf("read %q of what was expected", v)
+		}
+		return errors.Join(err, expect(txn, "w"), txn.Set([]byte("k"), []byte("x")))
+	})
+	if v := get(t, kv, "k"); string(v) != "x" {
+		t.Errorf("the pair is %q", v)
+	}
+	// Nothing was written, so that nothing is compared.
+	update(t, kv, func(txn cluster.Txn) error { return expect(txn, "another") })
+}
+
+// testExpectChanged: what is expected holds at the commit, not before it.
+func testExpectChanged(t *testing.T, kv cluster.KV) {
+	k := []byte("k")
+	for name, test := range map[string]struct {
+		before, now []byte // of k; nil: absent
+	}{
+		"replaced": {[]byte("v"), []byte("w")},
+		"removed":  {[]byte("v"), nil},
+		"created":  {nil, []byte{}},
+	} {
+		put := func(v []byte) {
+			update(t, kv, func(txn cluster.Txn) error {
+				if v == nil {
+					return txn.Delete(k)
+				}
+				return txn.Set(k, v)
+			})
+		}
+		put(test.before)
+		want := test.before
+		runs := rerun(t, kv,
+			func(txn cluster.Txn) error { return txn.Expect(k, want) },
+			func() { put(test.now) },
+			func(txn cluster.Txn) error {
+				want = test.now // the next run knows
+				return txn.Set([]byte("mark"), nil)
+			})
+		if runs < 2 {
+			t.Errorf("a pair was %s, and the transaction that expected it as it was committed", name)
+		}
+	}
+	// It has the value again: as good as ever.
+	set(t, kv, pair{"k", "v"})
+	rerun(t, kv,
+		func(txn cluster.Txn) error { return txn.Expect(k, []byte("v")) },
+		func() { set(t, kv, pair{"k", "w"}); set(t, kv, pair{"k", "v"}) },
+		func(txn cluster.Txn) error { return txn.Set([]byte("mark"), nil) })
+}
+
+// testExpectMany: each of as many as a transaction may expect is compared.
+func testExpectMany(t *testing.T, kv cluster.KV) {
+	n := 200
+	if ops := kv.Limits().Ops; ops > 0 {
+		n = min(n, ops-2)
+	}
+	update(t, kv, func(txn cluster.Txn) error {
+		var errs []error
+		for i := range n {
+			errs = append(errs, txn.Set(fmt.Appendf(nil, "k%d", i), []byte{byte(i)}))
+		}
+		return errors.Join(errs...)
+	})
+	for _, wrong := range []int{-1, 0, n / 2, n - 1} {
+		expect := func(txn cluster.Txn) error {
+			var errs []error
+			for i := range n {
+				value := []byte{byte(i)}
+				if i == wrong {
+					value[0]++
+				}
+				errs = append(errs, txn.Expect(fmt.Appendf(nil, "k%d", i), value))
+			}
+			return errors.Join(errs...)
+		}
+		if wrong >= 0 {
+			refuses(t, kv, expect)
+			continue
+		}
+		update(t, kv, func(txn cluster.Txn) error { return errors.Join(expect(txn), txn.Set([]byte("written"), nil)) })
+	}
+}

@@ -49,6 +49,9 @@ func TestKV(t *testing.T, open func(t *testing.T) cluster.KV) {
 		{"Counter", testCounter},
 		{"Transfers", testTransfers},
 		{"RealTime", testRealTime},
+		{"Expect", testExpect},
+		{"ExpectChanged", testExpectChanged},
+		{"ExpectMany", testExpectMany},
 		{"Peek", testPeek},
 		{"Closed", testClosed},
 	} {

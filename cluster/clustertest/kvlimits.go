@@ -82,6 +82,7 @@ func testInvalid(t *testing.T, kv cluster.KV) {
 			"GetMany": func(txn cluster.Txn) error { _, err := txn.GetMany([][]byte{[]byte("ok"), key}); return err },
 			"Set":     func(txn cluster.Txn) error { return txn.Set(key, nil) },
 			"Delete":  func(txn cluster.Txn) error { return txn.Delete(key) },
+			"Expect":  func(txn cluster.Txn) error { return txn.Expect(key, nil) },
 		} {
 			if err := kv.Update(ctx, fn); !errors.Is(err, cluster.ErrInvalid) {
 				t.Errorf("%s with a key of %d bytes: %v", name, len(key), err)
@@ -108,6 +109,7 @@ func testLimits(t *testing.T, kv cluster.KV) {
 		for name, fn := range map[string]func(cluster.Txn, int) error{
 			"Set":     func(txn cluster.Txn, i int) error { return txn.Set(fmt.Appendf(nil, "%06d", i), nil) },
 			"Delete":  func(txn cluster.Txn, i int) error { return txn.Delete(fmt.Appendf(nil, "%06d", i)) },
+			"Expect":  func(txn cluster.Txn, i int) error { return txn.Expect([]byte("none"), nil) },
 			"Get":     func(txn cluster.Txn, i int) error { _, err := txn.Get([]byte("k")); return err },
 			"GetMany": func(txn cluster.Txn, i int) error { _, err := txn.GetMany([][]byte{[]byte("k")}); return err },
 			"Scan": func(txn cluster.Txn, i int) error {
@@ -204,6 +206,9 @@ func testUseAfterEnd(t *testing.T, kv cluster.KV) {
 	})
 	if err := kept.Set([]byte("a"), []byte("2")); err == nil {
 		t.Error("Set after the end succeeded")
+	}
+	if err := kept.Expect([]byte("a"), []byte("1")); err == nil {
+		t.Error("Expect after the end succeeded")
 	}
 	if v := get(t, kv, "a"); string(v) != "1" {
 		t.Errorf("value %q", v)

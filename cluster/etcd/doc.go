@@ -7,7 +7,7 @@
 //	        if    each key that was read has the ModRevision that was seen (0: absent),
 //	              no pair of a scanned range has a ModRevision above R,
 //	              each pair that a scan met has the ModRevision that was seen,
-//	              the pair that is expected, if one is, has that value,
+//	              each pair that is expected has that value, or is absent,
 //	              the slot has the ModRevision of this client's last use
 //	        then  put and delete what was written, put the slot
 //	        else  get the slot
@@ -45,7 +45,7 @@
 // # Limits
 //
 // A transaction may hold MaxOps operations, which is etcd's own bound less the
-// slot and a pair that is expected, and 1.25 MiB; etcd takes 1.5 MiB, comparisons included. All pairs
+// slot, and 1.25 MiB; etcd takes 1.5 MiB, comparisons included. All pairs
 // together are bounded by etcd's quota, 2 GiB unless its operator raised it
 // (8 GiB at the most): a full one is ErrNoSpace.
 //

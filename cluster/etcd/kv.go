@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"fmt"
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
@@ -14,9 +13,8 @@ const (
 	// etcdMaxOps is etcd's bound of a Txn (--max-txn-ops), for its comparisons
 	// and for its operations.
 	etcdMaxOps = 128
-	// MaxOps is what a transaction may hold beside its slot and one pair that it
-	// expects.
-	MaxOps = etcdMaxOps - 2
+	// MaxOps is what a transaction may hold beside its slot.
+	MaxOps = etcdMaxOps - 1
 	// maxBytes of what a transaction writes leaves 256 KiB of etcd's 1.5 MiB
 	// to what it compares, and to lengths.
 	maxBytes = 5 << 18
@@ -61,8 +59,7 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error) (done boo
 	reads := occ.NewVersions()
 	s := newSource(ctx, kv, reads)
 	t := occ.NewTxn(ctx, s, reads, kv.Limits())
-	expects := &txn{Txn: t, keys: kv.keys}
-	err = fn(expects)
+	err = fn(t)
 	if e := t.Finish(); err == nil {
 		err = e
 	}
@@ -79,26 +76,19 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error) (done boo
 	if err := ctx.Err(); err != nil {
 		return true, err
 	}
-	return kv.slots.commit(ctx, append(s.compares(), expects.cmps...), writes)
+	return kv.slots.commit(ctx, append(s.compares(), kv.expected(t)...), writes)
 }
 
-// txn also compares what it did not read.
-type txn struct {
-	*occ.Txn
-	keys keyspace
-	cmps []clientv3.Cmp
-}
-
-// Expect implements cluster.Expecter, for one pair at the most.
-func (t *txn) Expect(key, value []byte) error {
-	if err := occ.CheckKey(key); err != nil {
-		return err
+func (kv *KV) expected(t *occ.Txn) []clientv3.Cmp {
+	cmps := make([]clientv3.Cmp, len(t.Expected()))
+	for i, p := range t.Expected() {
+		if key := kv.keys.key(p.Key); p.Deleted {
+			cmps[i] = clientv3.Compare(clientv3.ModRevision(key), "=", 0)
+		} else {
+			cmps[i] = clientv3.Compare(clientv3.Value(key), "=", string(p.Value))
+		}
 	}
-	if len(t.cmps) > 0 {
-		return fmt.Errorf("%w: a second pair is expected", cluster.ErrTxTooLarge)
-	}
-	t.cmps = []clientv3.Cmp{clientv3.Compare(clientv3.Value(t.keys.key(key)), "=", string(value))}
-	return nil
+	return cmps
 }
 
 func (kv *KV) writes(t *occ.Txn) []clientv3.Op {

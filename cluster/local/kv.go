@@ -144,11 +144,15 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error, hasty boo
 	reads := kv.history.NewReadSet()
 	t := occ.NewTxn(ctx, s, reads, kv.Limits())
 	err = fn(t)
-	if s.torn {
-		return false, nil
-	}
 	if e := t.Finish(); err == nil {
 		err = e
+	}
+	unmet := false
+	if err == nil {
+		unmet, err = t.Unmet()
+	}
+	if s.torn || unmet {
+		return false, nil
 	}
 	keys, values := t.Written()
 	if err != nil || len(keys) == 0 {

@@ -90,7 +90,11 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error) (done boo
 	if err := kv.m.call(OpCommit); err != nil {
 		return true, err
 	}
-	if kv.m.chance(kv.m.o.ConflictRate) {
+	unmet, err := t.Unmet()
+	if err != nil {
+		return true, err
+	}
+	if unmet || kv.m.chance(kv.m.o.ConflictRate) {
 		return false, nil
 	}
 	unknown := kv.m.chance(kv.m.o.UnknownRate)

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// commit is the argument of ogw_commit_v1.
+// commit is the argument of ogw_commit_v2.
 type commit struct {
 	readKeys     [][]byte // locked and compared
 	metKeys      [][]byte // compared; the lock of their range holds them
@@ -18,15 +18,21 @@ type commit struct {
 	rangeStarts, rangeEnds [][]byte
 	rangeCounts            []int64
 
+	expectKeys, expectValues [][]byte // nil: absent
+
 	setKeys, setValues, deleteKeys [][]byte
 }
 
-// newCommit returns what t wrote. No slice is nil, which would be NULL.
+// newCommit returns what t wrote and expects. No slice is nil, which would be NULL.
 func newCommit(t *occ.Txn) *commit {
 	c := &commit{
 		readKeys: [][]byte{}, metKeys: [][]byte{}, readVersions: []int64{}, metVersions: []int64{},
 		rangeStarts: [][]byte{}, rangeEnds: [][]byte{}, rangeCounts: []int64{},
+		expectKeys: [][]byte{}, expectValues: [][]byte{},
 		setKeys: [][]byte{}, setValues: [][]byte{}, deleteKeys: [][]byte{},
+	}
+	for _, p := range t.Expected() {
+		c.expectKeys, c.expectValues = append(c.expectKeys, p.Key), append(c.expectValues, p.Value)
 	}
 	keys, values := t.Written()
 	for i, key := range keys {
@@ -67,7 +73,7 @@ func (c *commit) wide() bool {
 	return false
 }
 
-const callCommit = "SELECT ogw_commit_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+const callCommit = "SELECT ogw_commit_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
 
 // Answers of ogw_commit_v1.
 const (
@@ -85,7 +91,7 @@ func (c *commit) call(ctx context.Context, from *source, s *slot) (answer string
 	}
 	batch.Queue(callCommit, from.kv.store, numbers, shared,
 		append(c.readKeys, c.metKeys...), append(c.readVersions, c.metVersions...),
-		c.rangeStarts, c.rangeEnds, c.rangeCounts, c.setKeys, c.setValues, c.deleteKeys, s.id, s.number)
+		c.rangeStarts, c.rangeEnds, c.rangeCounts, c.expectKeys, c.expectValues, c.setKeys, c.setValues, c.deleteKeys, s.id, s.number)
 	from.began = false
 	err = send(ctx, from.conn, batch, func(results pgx.BatchResults) error {
 		if began {

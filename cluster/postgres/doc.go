@@ -2,10 +2,11 @@
 // where several processes share it. It is the KV half of an engine only.
 //
 //	read:   one snapshot of the server (REPEATABLE READ, READ ONLY)
-//	commit: one call of the function ogw_commit_v1 in READ COMMITTED
+//	commit: one call of the function ogw_commit_v2 in READ COMMITTED
 //	        lock     what was read and what is written, in the order of locks
 //	        compare  each key that was read: its version (0: absent);
-//	                 each range that was scanned: how many pairs it has
+//	                 each range that was scanned: how many pairs it has;
+//	                 each pair that is expected: its value
 //	        write    pairs, with the next version
 //
 // The snapshot decides what a transaction sees, the commit whether that still
@@ -32,7 +33,7 @@
 //	prefix of 9 bytes  X  a range within it was scanned
 //	                   S  a key of it is written
 //	key                X  is written
-//	                   S  was read
+//	                   S  was read, or is expected
 //
 // Each commit takes its locks in the order of their numbers, so that no two
 // wait for each other. Creates in one directory share its prefix.

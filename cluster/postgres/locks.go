@@ -55,8 +55,10 @@ func (l *lockSet) add(kind byte, of []byte, shared bool) {
 func locksOf(store string, c *commit) (numbers []int64, shared []bool) {
 	l := &lockSet{store, map[int64]bool{}}
 	l.add(lockStore, nil, !c.wide())
-	for _, key := range c.readKeys {
-		l.add(lockKey, key, true)
+	for _, keys := range [][][]byte{c.readKeys, c.expectKeys} {
+		for _, key := range keys {
+			l.add(lockKey, key, true)
+		}
 	}
 	for i, start := range c.rangeStarts {
 		if prefix := prefixOf(start); within(prefix, start, c.rangeEnds[i]) {

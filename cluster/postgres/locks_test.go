@@ -32,6 +32,7 @@ func TestLocks(t *testing.T) {
 	create := func(d, name string) *commit { return &commit{setKeys: [][]byte{key(d, name)}} }
 	remove := &commit{deleteKeys: [][]byte{key("1", "a")}}
 	read := &commit{readKeys: [][]byte{key("1", "a")}}
+	fence := &commit{expectKeys: [][]byte{key("1", "a")}}
 	many := &commit{}
 	for i := range maxLocks + 1 {
 		many.setKeys = append(many.setKeys, key("3", fmt.Sprint(i)))
@@ -47,6 +48,8 @@ func TestLocks(t *testing.T) {
 		"a removal and a page":            {remove, page, true},
 		"a create and a look at the name": {create("1", "a"), read, true},
 		"two looks":                       {read, read, false},
+		"a removal of what is expected":   {remove, fence, true},
+		"two that expect one pair":        {fence, fence, false},
 		"a look and a listing":            {read, listing, false},
 		"a create and a scan of all":      {create("1", "a"), everything, true},
 		"a create in a range of two":      {create("2", "0"), two, true},

@@ -43,15 +43,16 @@ CREATE TABLE IF NOT EXISTS ogw_slots (
 // store side by side.
 
 // commitFunction returns 'done', 'changed' if a read does not hold any more, or
-// 'lost' if the slot is not at the number that the caller knows. Each of its
+// an expected value is not there (NULL expects none), or 'lost' if the slot is not at the number that the caller knows. Each of its
 // statements has a snapshot of its own, as READ COMMITTED has it: those after
 // the locks see what was committed before them.
 const commitFunction = `
-CREATE OR REPLACE FUNCTION ogw_commit_v1(
+CREATE OR REPLACE FUNCTION ogw_commit_v2(
 	in_store text,
 	lock_ids bigint[], lock_shared boolean[],
 	read_keys bytea[], read_versions bigint[],
 	range_starts bytea[], range_ends bytea[], range_counts bigint[],
+	expect_keys bytea[], expect_values bytea[],
 	set_keys bytea[], set_values bytea[], delete_keys bytea[],
 	slot bytea, slot_number bigint
 ) RETURNS text LANGUAGE plpgsql VOLATILE AS $ogw$
@@ -75,6 +76,12 @@ BEGIN
 	PERFORM 1 FROM unnest(read_keys, read_versions) AS r(key, version)
 		LEFT JOIN ogw_pairs p ON p.store = in_store AND p.key = r.key
 		WHERE coalesce(p.version, 0) <> r.version LIMIT 1;
+	IF FOUND THEN
+		RETURN ogw_undo_v1(in_store, slot, slot_number);
+	END IF;
+	PERFORM 1 FROM unnest(expect_keys, expect_values) AS e(key, value)
+		LEFT JOIN ogw_pairs p ON p.store = in_store AND p.key = e.key
+		WHERE p.value IS DISTINCT FROM e.value LIMIT 1;
 	IF FOUND THEN
 		RETURN ogw_undo_v1(in_store, slot, slot_number);
 	END IF;
@@ -125,7 +132,7 @@ END
 $ogw$;
 `
 
-const tablesReady = "SELECT to_regclass('ogw_pairs') IS NOT NULL AND to_regproc('ogw_commit_v1') IS NOT NULL"
+const tablesReady = "SELECT to_regclass('ogw_pairs') IS NOT NULL AND to_regproc('ogw_commit_v2') IS NOT NULL"
 
 // makeTables makes what is missing, one client at a time.
 func makeTables(ctx context.Context, pool *pgxpool.Pool) error {

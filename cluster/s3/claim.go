@@ -19,7 +19,11 @@ const countDigits = 16
 
 func (b *Blobs) claimPrefix() string { return b.prefix + "claim/" }
 
-// Claim implements cluster.Claimer. It costs five requests.
+// claimTries bounds how often others may be faster with a count; at most one
+// gateway uses a store, and one that lost it may claim late.
+const claimTries = 16
+
+// Claim implements cluster.Claimer. It costs six requests.
 func (b *Blobs) Claim(ctx context.Context, store, known uint64) (before, now uint64, err error) {
 	if err := b.enter(ctx); err != nil {
 		return 0, 0, err
@@ -28,15 +32,35 @@ func (b *Blobs) Claim(ctx context.Context, store, known uint64) (before, now uin
 	if err := b.bind(ctx, fmt.Sprintf("%016x", store), known); err != nil {
 		return 0, 0, err
 	}
+	for range claimTries {
+		before, now, err = b.count(ctx, known)
+		if !errors.Is(err, cluster.ErrExists) {
+			return before, now, err
+		}
+	}
+	return 0, 0, fmt.Errorf("%w: %d other claims of bucket %s at %s were faster", cluster.ErrUnavailable, claimTries, b.bucket, b.endpoint)
+}
+
+// count is one try to count a claim. It returns ErrExists if another one was
+// faster: has the same count, or a greater one and has removed that.
+func (b *Blobs) count(ctx context.Context, known uint64) (before, now uint64, err error) {
 	old, before, err := b.claims(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
 	now = max(before, known) + 1
 	key, number := fmt.Sprintf("%s%0*x", b.claimPrefix(), countDigits, now), newNumber()
-	_, err = b.put(ctx, key, nil, number)
+	// It has a byte, since an object without one has no first byte to be found by.
+	_, err = b.put(ctx, key, []byte{0}, number)
 	if err := b.outcome(ctx, key, number, err); err != nil {
 		return 0, 0, err
+	}
+	_, top, err := b.claims(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	if top > now {
+		return 0, 0, fmt.Errorf("%w: claim %d", cluster.ErrExists, now)
 	}
 	for _, key := range old {
 		_ = b.deleteOne(ctx, key) // the next claim tries again

@@ -41,6 +41,13 @@ func TestS3(t *testing.T) {
 		v := testenv.StartVersitygw(t, "store")
 		clustertest.TestBlobs(t, func(t *testing.T) cluster.Blobs { return openS3(t, at(v, newPrefix())) })
 	})
+	t.Run("Clients", func(t *testing.T) {
+		v := testenv.StartVersitygw(t, "store")
+		clustertest.TestBlobClients(t, func(t *testing.T) (a, b cluster.Blobs) {
+			prefix := newPrefix()
+			return openS3(t, at(v, prefix)), openS3(t, at(v, prefix))
+		})
+	})
 	t.Run("ogw", func(t *testing.T) {
 		s := testenv.NewServer(t, ogw, testenv.ServerOptions{})
 		s.AWS("s3", "mb", "s3://store")

@@ -1,6 +1,7 @@
 package occ
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ type Txn struct {
 	reader Reader
 	limits cluster.Limits
 	writes *Tree // nil until the first write
+	expect []Pair
 	ops    int
 	bytes  int
 	err    error // once over a limit, the transaction stays failed
@@ -188,6 +190,41 @@ func (t *Txn) Delete(key []byte) error {
 	}
 	t.put(Pair{Key: key, Deleted: true})
 	return nil
+}
+
+// Expect implements cluster.Txn.
+func (t *Txn) Expect(key, value []byte) error {
+	if err := CheckKey(key); err != nil {
+		return err
+	}
+	if err := t.begin(1, 0); err != nil {
+		return err
+	}
+	t.expect = append(t.expect, Pair{Key: key, Value: value, Deleted: value == nil})
+	return nil
+}
+
+// Expected returns what must be there at the commit, for an engine whose
+// server compares it; a Deleted pair must be absent.
+func (t *Txn) Expected() []Pair { return t.expect }
+
+// Unmet reads what is expected, as a part of the transaction, and reports
+// whether the Source has something else. It is for an engine whose reads cost
+// no round trip.
+func (t *Txn) Unmet() (bool, error) {
+	if t.writes == nil {
+		return false, nil
+	}
+	for _, p := range t.expect {
+		v, err := t.reader.Get(p.Key)
+		if err != nil {
+			return false, err
+		}
+		if (v == nil) != p.Deleted || !bytes.Equal(v, p.Value) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // put keeps the value as it is, which the caller must not change before the

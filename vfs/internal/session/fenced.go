@@ -38,26 +38,32 @@ func (k *fenced) look(run func() error) error {
 }
 
 // Update implements cluster.KV. The first attempt expects the fence, which costs
-// no round trip; later ones look, since it may be why the first one failed.
+// no round trip; later ones look, since it may be why the first one failed. One
+// that wrote nothing compared nothing: it is a look as others.
 func (k *fenced) Update(ctx context.Context, fn func(cluster.Txn) error) error {
-	if err := k.lease.Live(); err != nil {
-		return err
-	}
-	again := false
-	return k.KV.Update(ctx, func(t cluster.Txn) error {
-		x, can := t.(cluster.Expecter)
-		var err error
-		if can && !again {
-			err = x.Expect(k.lease.key, k.lease.value)
-		} else {
-			err = k.lease.read(t)
-		}
-		if err != nil {
-			return err
-		}
-		again = true
-		return fn(t)
+	return k.look(func() error {
+		again := false
+		return k.KV.Update(ctx, func(t cluster.Txn) error {
+			guard := k.lease.expect
+			if again {
+				guard = k.lease.read
+			}
+			again = true
+			if err := guard(t); err != nil {
+				return err
+			}
+			return fn(t)
+		})
 	})
+}
+
+// Limits implements cluster.KV: the fence is one operation of each Update.
+func (k *fenced) Limits() cluster.Limits {
+	limits := k.KV.Limits()
+	if limits.Ops > 0 {
+		limits.Ops--
+	}
+	return limits
 }
 
 // Close implements cluster.KV.

@@ -196,6 +196,9 @@ func (l *Lease) once(ctx context.Context) error {
 	return err
 }
 
+// expect has t commit only while the fence is there.
+func (l *Lease) expect(t cluster.Txn) error { return t.Expect(l.key, l.value) }
+
 // read looks at the fence.
 func (l *Lease) read(t cluster.Txn) error {
 	v, err := t.Get(l.key)
