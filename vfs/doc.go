@@ -53,7 +53,7 @@
 //	files     file resume openfile piece write flush blobupload sync setattr lookup attr
 //	          getattr path contents damage
 //	entries   entry orphan
-//	core      op fs dirty keeper
+//	core      op fs dirty keeper snap
 //	          feed types objecttypes rightstypes errors
 //
 // The struct FS (fs.go) names only what knows nothing of it; the constructor

@@ -211,16 +211,12 @@ func (f *File) dropSetGID(ctx context.Context, cred *Cred) error {
 	if cred.Rooted() {
 		return nil
 	}
-	if err := f.of.rlock(ctx); err != nil {
+	n, err := f.of.stored(ctx)
+	if err != nil || !losesSetGID(cred, n) {
 		return err
 	}
-	n := f.of.snap.inode
-	f.of.mu.RUnlock()
-	if !losesSetGID(cred, n) {
-		return nil
-	}
 	mode := n.Mode & ModePermMask &^ ModeSetGID
-	_, err := f.fs.SetAttr(ctx, Root, f.of.ino, SetAttr{Mode: &mode})
+	_, err = f.fs.SetAttr(ctx, Root, f.of.ino, SetAttr{Mode: &mode})
 	return err
 }
 
@@ -367,12 +363,11 @@ func (f *File) KeepWith(k Keeper) { f.keeper = k }
 // takes memory beyond what buffers may have: the process before had it too.
 // ErrStale if the content was replaced since.
 func (f *File) Rewrite(ctx context.Context, by Keeper, w *KeptWrite) error {
-	if err := f.of.rlock(ctx); err != nil {
+	n, err := f.of.stored(ctx)
+	if err != nil {
 		return err
 	}
-	epoch := f.of.snap.inode.Epoch
-	f.of.mu.RUnlock()
-	if epoch != w.Epoch {
+	if n.Epoch != w.Epoch {
 		return fmt.Errorf("inode %d was replaced since it was written: %w", w.Ino, ErrStale)
 	}
 	for have := f.fs.kept.Load(); have < w.Seq && !f.fs.kept.CompareAndSwap(have, w.Seq); {
@@ -380,6 +375,6 @@ func (f *File) Rewrite(ctx context.Context, by Keeper, w *KeptWrite) error {
 	}
 	f.again = keptMark{by, w.Seq}
 	defer func() { f.again = keptMark{} }()
-	_, _, err := f.write(ctx, oneWrite{p: w.Data, off: w.Off, killPriv: w.KillPriv})
+	_, _, err = f.write(ctx, oneWrite{p: w.Data, off: w.Off, killPriv: w.KillPriv})
 	return err
 }

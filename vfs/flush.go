@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/content"
@@ -23,7 +24,7 @@ const (
 	// that it replaces.
 	limitedFlushOps   = 80
 	unlimitedFlushOps = 16384
-	flushItemOps      = 9
+	flushItemOps      = 10
 	flushCutOps       = 9
 	// flushInlineBytes bounds the inline bytes of one transaction.
 	flushInlineBytes = 512 << 10
@@ -31,25 +32,6 @@ const (
 	// under it (shared, truncated) and moves its blobs.
 	maxFlushAttempts = 16
 )
-
-// flushItem is one new extent of a flush: part of an upload, or small pieces.
-type flushItem struct {
-	off, len int64
-	up       *blobUpload
-	upOff    int64
-	small    [][]byte // consecutive; else
-}
-
-func (it *flushItem) end() int64 { return it.off + it.len }
-
-// item is what becomes of it in the content.
-func (it *flushItem) item() content.Item {
-	x := content.Item{Off: it.off, Len: it.len, Small: it.small}
-	if it.up != nil {
-		x.Blob, x.BlobOff = content.Blob{Seq: it.up.id.Seq, Size: it.up.size, CRC: it.up.crc}, it.upOff
-	}
-	return x
-}
 
 // flushPlan is what one flush stores. It holds the chunks and uploads.
 type flushPlan struct {
@@ -64,6 +46,7 @@ type flushPlan struct {
 	keep     map[uint64]bool // blobs of the items
 	named    bool            // a transaction may have named the blobs
 	inode    *record.Inode   // as the last transaction left it
+	after    *fileSnap       // the same, if that transaction is known to have run as told
 }
 
 func (p *flushPlan) uploads() (list []*blobUpload) {
@@ -231,20 +214,22 @@ func (of *openFile) publish(ctx context.Context, plan *flushPlan) error {
 	pos := flushPos{off: plan.items[0].off}
 	for pos.item < len(plan.items) {
 		var next flushPos
-		var n *record.Inode
 		spare, err := of.fs.ids.Take(ctx)
 		if err != nil {
 			return err
 		}
+		plan.after = nil
+		after := &fileSnap{gen: of.gen.Load() + 1, at: time.Now()} // who commits counts once
 		err = of.fs.updateFile(ctx, of.ino, func(t cluster.Txn, o *op) (err error) {
-			n, next, err = of.publishSome(t, o, plan, pos, ContentID(spare))
+			after.inode, next, err = of.publishSome(t, o, plan, pos, ContentID(spare))
+			o.later.then(func(context.Context) { plan.after = after })
 			return err
 		})
 		if err != nil {
 			plan.named = plan.named || errors.Is(err, ErrUnavailable)
 			return err
 		}
-		pos, plan.named, plan.inode = next, true, n
+		pos, plan.named, plan.inode = next, true, after.inode
 	}
 	return nil
 }
@@ -390,6 +375,7 @@ func (of *openFile) finishFlush(plan *flushPlan, err error) {
 	switch {
 	case err == nil:
 		of.last = plan.inode
+		of.follow(plan.after)
 		of.releaseKept(plan.kept)
 		kept := of.pieces[:0]
 		for _, p := range of.pieces {

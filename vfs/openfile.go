@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"ogw/cluster"
-	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
@@ -26,7 +25,9 @@ import (
 //
 // A piece stays until the transaction that stores it has committed, and is
 // then removed together with the snapshot below it, so that a reader sees
-// every byte either above or below, and never waits for an upload.
+// every byte either above or below, and never waits for an upload. The snapshot
+// that follows is the inode as the transaction left it (follow), unless somebody
+// else changed the file meanwhile: the next write needs nothing from the store.
 type openFile struct {
 	fs  *FS
 	ino Ino
@@ -68,21 +69,6 @@ type openFile struct {
 	streamAgain time.Time // not before this, after a failed upload
 }
 
-// fileSnap is a snapshot of what is stored.
-type fileSnap struct {
-	gen    uint64
-	at     time.Time
-	inode  *record.Inode
-	reader *content.Reader
-	refs   atomic.Int32
-}
-
-func (s *fileSnap) release() {
-	if s != nil && s.refs.Add(-1) == 0 {
-		_ = s.reader.Close()
-	}
-}
-
 // acquire counts one more user of ino's open file, which there is then.
 func (fs *FS) acquire(ctx context.Context, ino Ino) (*openFile, error) {
 	f, err := fs.session.Open.Acquire(ctx, ino, func() session.File { return &openFile{fs: fs, ino: ino} })
@@ -115,11 +101,11 @@ func (of *openFile) current() bool {
 // size is that which a reader sees. Under mu, with a snapshot.
 func (of *openFile) size() int64 { return max(of.snap.inode.Size, of.pieces.end()) }
 
-// rlock returns with mu held for reading and a current snapshot.
+// rlock returns with mu held for reading and a current snapshot, which can be read.
 func (of *openFile) rlock(ctx context.Context) error {
 	for {
 		of.mu.RLock()
-		if of.current() {
+		if of.current() && of.snap.reader != nil {
 			return nil
 		}
 		of.mu.RUnlock()
@@ -129,7 +115,7 @@ func (of *openFile) rlock(ctx context.Context) error {
 	}
 }
 
-// lock returns with mu held and a current snapshot.
+// lock returns with mu held and a current snapshot, perhaps of the inode alone.
 func (of *openFile) lock(ctx context.Context) error {
 	for {
 		of.mu.Lock()
@@ -141,6 +127,34 @@ func (of *openFile) lock(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// stored returns the inode of a current snapshot.
+func (of *openFile) stored(ctx context.Context) (*record.Inode, error) {
+	for {
+		of.mu.RLock()
+		if of.current() {
+			defer of.mu.RUnlock()
+			return of.snap.inode, nil
+		}
+		of.mu.RUnlock()
+		if err := of.load(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// follow makes s, the inode as our last flush left it, the snapshot, if nobody else
+// changed what is stored since: the flush itself counts once in gen, and who
+// commits after it has yet to count. s is nil if a Token found the flush done.
+// Under mu.
+func (of *openFile) follow(s *fileSnap) {
+	if s == nil || of.current() || of.gen.Load() != s.gen {
+		return
+	}
+	of.snap.release()
+	of.snap = s
+	s.refs.Store(1)
 }
 
 // load takes a new snapshot.

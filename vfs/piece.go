@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/content"
 )
 
 // piece is a range of a file that was written and not flushed: bytes in a
@@ -121,4 +122,23 @@ func (of *openFile) insertPiece(i int, p *piece) {
 	of.pieces = append(of.pieces, nil)
 	copy(of.pieces[i+1:], of.pieces[i:])
 	of.pieces[i] = p
+}
+
+// flushItem is one new extent of a flush: part of an upload, or small pieces.
+type flushItem struct {
+	off, len int64
+	up       *blobUpload
+	upOff    int64
+	small    [][]byte // consecutive; else
+}
+
+func (it *flushItem) end() int64 { return it.off + it.len }
+
+// item is what becomes of it in the content.
+func (it *flushItem) item() content.Item {
+	x := content.Item{Off: it.off, Len: it.len, Small: it.small}
+	if it.up != nil {
+		x.Blob, x.BlobOff = content.Blob{Seq: it.up.id.Seq, Size: it.up.size, CRC: it.up.crc}, it.upOff
+	}
+	return x
 }

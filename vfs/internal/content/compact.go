@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"time"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/extents"
@@ -22,6 +23,11 @@ const (
 	// left as they are, so that a log is rewritten once for each level, and
 	// not again and again.
 	compactSmall = 16
+	// compactQuiet is how long a file that is changed again and again waits for a
+	// pause, so that what its writers make durable does not wait for a copy of
+	// what they change next; compactPasses, how many passes it waits at most.
+	compactQuiet  = 5 * time.Second
+	compactPasses = 12
 )
 
 // Flushed is called after each flush of ino, with the lengths of the extents that it
@@ -39,20 +45,50 @@ func (s *Store) Flushed(ino record.Ino, lengths iter.Seq[int64]) {
 		return
 	}
 	select {
-	case s.compactQueue <- ino:
+	case s.compactQueue <- compactWait{ino: ino}:
 	default:
 	}
 }
 
-// Compact compacts the files that wait.
+// Compact compacts the files that wait, and are not busy.
 func (s *Store) Compact(ctx context.Context) error {
+	waiting := make(map[record.Ino]int) // a busy file comes often
 	for range len(s.compactQueue) {
-		ino := <-s.compactQueue
-		if err := s.CompactFile(ctx, ino, CompactExtents, CompactWindow); err != nil && !errors.Is(err, fserr.ErrStale) {
-			return fmt.Errorf("compact inode %d: %w", ino, err)
+		w := <-s.compactQueue
+		waiting[w.ino] = max(waiting[w.ino], w.passes)
+	}
+	var first error
+	for ino, passes := range waiting {
+		busy, err := s.compactBusy(ctx, ino)
+		if busy && passes < compactPasses {
+			select {
+			case s.compactQueue <- compactWait{ino, passes + 1}:
+			default:
+			}
+			continue
+		}
+		if err == nil {
+			err = s.CompactFile(ctx, ino, CompactExtents, CompactWindow)
+		}
+		if err != nil && !errors.Is(err, fserr.ErrStale) && first == nil {
+			first = fmt.Errorf("compact inode %d: %w", ino, err)
 		}
 	}
-	return nil
+	return first
+}
+
+// compactBusy tells whether ino changed a moment ago.
+func (s *Store) compactBusy(ctx context.Context, ino record.Ino) (busy bool, err error) {
+	now := s.Now().UnixNano()
+	err = s.Peek(ctx, func(r cluster.Reader) error {
+		n, err := record.GetInode(r, ino)
+		if err != nil {
+			return err
+		}
+		busy = n.CtimeNS <= now && now-n.CtimeNS < int64(compactQuiet)
+		return nil
+	})
+	return busy, err
 }
 
 // CompactFile rewrites runs of small extents, where more than many of them lie
@@ -90,7 +126,7 @@ func (s *Store) compactAt(ctx context.Context, ino record.Ino, off int64, many i
 		if err != nil || n.Content == 0 || n.Has(record.FlagShared) || off >= n.Size {
 			return err
 		}
-		list, _, err := extents.Load(r, n.Content, off, n.Size, 4*many)
+		list, more, err := extents.Load(r, n.Content, off, n.Size, 4*many)
 		if err != nil || len(list) == 0 {
 			return err
 		}
@@ -100,6 +136,8 @@ func (s *Store) compactAt(ctx context.Context, ino record.Ino, off int64, many i
 		}
 		if k = max(k, 1); k < len(list) {
 			next = list[k].Off
+		} else if more {
+			next = list[k-1].End()
 		}
 		if k <= many {
 			return nil

@@ -54,9 +54,14 @@ func (ch *Change) StoreItem(t cluster.Txn, n *record.Inode, it *Item, off int64,
 	return done, cut, t.Set(record.ExtentKey(n.Content, e.Off), e.Encode())
 }
 
+// mergeBytes bounds what small pieces are merged to in a file that is larger than
+// one inline extent: a page, so that whoever changes pages one at a time has each
+// stored by itself, and lines of a log become no more extents than pages.
+const mergeBytes = 4 << 10
+
 // storeSmall stores small pieces as one inline extent, together with inline
 // neighbours, so that a log of short lines does not become thousands of
-// extents.
+// extents. One that is there already with the same range is overwritten.
 func (ch *Change) storeSmall(t cluster.Txn, n *record.Inode, it *Item, off int64, b Bounds) (done int64, cut int, err error) {
 	data := make([]byte, 0, it.Len)
 	for _, p := range it.Small {
@@ -64,6 +69,12 @@ func (ch *Change) storeSmall(t cluster.Txn, n *record.Inode, it *Item, off int64
 	}
 	data = data[off-it.Off:]
 	from, end := off, it.End()
+	if same, err := inlineAt(t, n.Content, off, int64(len(data))); err != nil {
+		return off, 0, err
+	} else if same {
+		ch.touch(n.Content)
+		return end, 1, putInline(t, n.Content, off, data)
+	}
 	if from, data, err = ch.mergeInline(t, n, from, data); err != nil {
 		return off, 0, err
 	}
@@ -78,15 +89,35 @@ func (ch *Change) storeSmall(t cluster.Txn, n *record.Inode, it *Item, off int64
 	}
 	n.Used += int64(len(data))
 	ch.touch(n.Content)
-	e := record.Extent{Off: from, Len: int64(len(data)), Kind: record.ExtentInline, Data: data}
-	return end, cut, t.Set(record.ExtentKey(n.Content, from), e.Encode())
+	return end, cut, putInline(t, n.Content, from, data)
+}
+
+// inlineAt tells whether an inline extent of c is exactly [off, off+length).
+func inlineAt(r cluster.Reader, c record.ContentID, off, length int64) (bool, error) {
+	v, err := r.Get(record.ExtentKey(c, off))
+	if err != nil || v == nil {
+		return false, err
+	}
+	e, err := record.DecodeExtent(off, v)
+	return err == nil && e.Kind == record.ExtentInline && e.Len == length, err
+}
+
+func putInline(t cluster.Txn, c record.ContentID, off int64, data []byte) error {
+	e := record.Extent{Off: off, Len: int64(len(data)), Kind: record.ExtentInline, Data: data}
+	return t.Set(record.ExtentKey(c, off), e.Encode())
 }
 
 // mergeInline returns data for off with the bytes of the inline extents that
-// overlap or touch it, as far as the whole stays within InlineBytes.
+// overlap or touch it, as far as the whole stays within InlineBytes if that holds
+// the file, and else within mergeBytes.
 func (ch *Change) mergeInline(t cluster.Txn, n *record.Inode, off int64, data []byte) (int64, []byte, error) {
-	limit := int64(ch.s.InlineBytes)
-	end := off + int64(len(data))
+	limit, end := int64(ch.s.InlineBytes), off+int64(len(data))
+	if max(n.Size, end) > limit {
+		limit = min(limit, mergeBytes)
+	}
+	if end-off >= limit {
+		return off, data, nil
+	}
 	list, _, err := extents.Load(t, n.Content, max(off-1, 0), end+1, dropContentExtents)
 	if err != nil {
 		return off, data, err

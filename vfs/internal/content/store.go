@@ -22,6 +22,12 @@ import (
 // find no room come again with their next flush.
 const maxCompactQueue = 1024
 
+// compactWait is a file that waits for compaction.
+type compactWait struct {
+	ino    record.Ino
+	passes int // in which it was busy
+}
+
 // Store is the contents of a store, for one namespace.
 type Store struct {
 	Config
@@ -30,8 +36,8 @@ type Store struct {
 
 	Staged       extents.Set // contents that this process stages
 	holds        blobHolds
-	collecting   sync.Mutex      // one pass of the collector at a time
-	compactQueue chan record.Ino // files that were flushed in small pieces
+	collecting   sync.Mutex       // one pass of the collector at a time
+	compactQueue chan compactWait // files that were flushed in small pieces
 }
 
 // Config is what a Store stands on.
@@ -65,7 +71,7 @@ type Namespace interface {
 
 // New returns a Store.
 func New(c Config) *Store {
-	s := &Store{Config: c, compactQueue: make(chan record.Ino, maxCompactQueue)}
+	s := &Store{Config: c, compactQueue: make(chan compactWait, maxCompactQueue)}
 	s.Pins.Init()
 	return s
 }
