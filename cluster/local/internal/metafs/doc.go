@@ -5,6 +5,7 @@
 //	  │ walErrorFS     errors of the log go to Health, not to Pebble, which would end
 //	  │ guardFS        no file is removed once the store failed
 //	  │ spaceWaitFS    writes wait while the disk is full (SpaceWait)
+//	  │ aheadFS        logs are filled with zeros before they are written
 //	  │ RollbackGuard  metadata that are older than they were are refused (MARK)
 //	  │ LogFS          old logs can be overwritten
 //	  └ the file system, fileio.PrivateFS
