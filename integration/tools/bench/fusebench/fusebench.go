@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -28,13 +27,14 @@ type Scale struct {
 	Listing  int    // entries of the directory that is listed
 	Bytes    int64  // written and read in sequence
 	Random   int    // 4 KiB blocks read and written at random offsets
+	Synced   int    // 4 KiB blocks that are made durable one at a time
 	Parallel int    // threads of the parallel figures
 	Tree     string // is packed, unpacked, and asked for its git status; "" leaves that out
 }
 
 // DefaultScale takes a minute or two for three file systems.
 func DefaultScale() Scale {
-	return Scale{Rounds: 5, Files: 2000, Listing: 100_000, Bytes: 256 << 20, Random: 4000, Parallel: 4,
+	return Scale{Rounds: 5, Files: 2000, Listing: 100_000, Bytes: 256 << 20, Random: 4000, Synced: 300, Parallel: 4,
 		Tree: filepath.Join(goRoot(), "src")}
 }
 
@@ -103,6 +103,10 @@ var groups = []group{
 		{"read, O_DIRECT", "MB/s", readDirect},
 		{"write 4 KiB, random", "op/s", func(d string, s Scale) (float64, error) { return random(d, s, unix.O_WRONLY) }},
 		{"read 4 KiB, random", "op/s", func(d string, s Scale) (float64, error) { return random(d, s, unix.O_RDONLY) }},
+	}},
+	{prepare: func(d string, _ Scale) error { return fillDurable(d) }, steps: []step{
+		{Durable + ", hot file", "op/s", func(d string, s Scale) (float64, error) { return syncWrites(d, s.Synced, hotBytes) }},
+		{Durable + ", large file", "op/s", func(d string, s Scale) (float64, error) { return syncWrites(d, s.Synced, largeBytes) }},
 	}},
 }
 
@@ -434,8 +438,6 @@ func list(d string, s Scale, read func(*os.File, int) (int, error)) (float64, er
 	return float64(n) / time.Since(begin).Seconds(), nil
 }
 
-const ioBytes = 1 << 20
-
 func writeSeq(dir string, s Scale) (float64, error)    { return write(dir, s, 0) }
 func writeDirect(dir string, s Scale) (float64, error) { return write(dir, s, unix.O_DIRECT) }
 func readSeq(dir string, s Scale) (float64, error)     { return read(dir, s, 0) }
@@ -531,20 +533,4 @@ func random(dir string, s Scale, flags int) (float64, error) {
 		}
 	}
 	return float64(s.Random) / time.Since(begin).Seconds(), nil
-}
-
-// aligned returns a buffer for O_DIRECT, filled with what does not compress.
-func aligned() (buf []byte, free func(), err error) {
-	buf, err = unix.Mmap(-1, 0, ioBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err != nil {
-		return nil, nil, err
-	}
-	x := uint64(88172645463325252)
-	for i := 0; i < len(buf); i++ {
-		x ^= x << 13
-		x ^= x >> 7
-		x ^= x << 17
-		buf[i] = byte(x)
-	}
-	return buf, func() { unix.Munmap(buf); runtime.KeepAlive(buf) }, nil
 }

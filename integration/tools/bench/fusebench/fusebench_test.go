@@ -12,7 +12,7 @@ func TestFUSE(t *testing.T) {
 	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
 		t.Skip("needs root and /dev/fuse")
 	}
-	s := Scale{Rounds: 2, Files: 100, Listing: 500, Bytes: 8 << 20, Random: 50, Parallel: 4, Tree: ".."}
+	s := Scale{Rounds: 2, Files: 100, Listing: 500, Bytes: 8 << 20, Random: 50, Synced: 20, Parallel: 4, Tree: ".."}
 	if os.Getenv("OGW_BENCH") != "" {
 		s = DefaultScale()
 	}
