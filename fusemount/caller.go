@@ -25,7 +25,7 @@ const (
 
 // callerWatch ends the wait of requests whose caller has a signal to take.
 //
-// The kernel says so with INTERRUPT, but over io_uring that can get lost: a
+// The kernel reports that with INTERRUPT, but over io_uring that can get lost: a
 // signal that comes between the moment in which a request is given to an entry
 // and the one in which it counts as sent is reported to nobody. The caller then
 // waits where not even SIGKILL ends it.

@@ -176,7 +176,7 @@ func (p *copies) step(t *testing.T) {
 	must(t, err)
 }
 
-// await returns when the process said all of lines, in whatever order.
+// await returns when the process printed all of lines, in whatever order.
 func (p *copies) await(t *testing.T, lines ...string) {
 	t.Helper()
 	open := make(map[string]bool)

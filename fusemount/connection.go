@@ -209,7 +209,7 @@ func (c *connection) add(s *Server) {
 }
 
 // lookAtFlags finds out whether reads move access times: that is a flag of each
-// mount, and a request does not say through which it came. So they do unless all
+// mount, and a request does not show through which it came. So they do unless all
 // mounts of the superblock are noatime or read-only, whoever made them; nodiratime
 // counts for directories.
 func (c *connection) lookAtFlags() {

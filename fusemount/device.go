@@ -75,7 +75,7 @@ func directFlags(opt Options) uintptr {
 	return flags
 }
 
-// errHelper is wrapped by what fusermount3 says when it refuses.
+// errHelper is wrapped by the message of fusermount3 when it refuses.
 var errHelper = errors.New("fusermount3")
 
 // helper finds fusermount3, or its predecessor.
@@ -121,7 +121,7 @@ func mountByHelper(dir string, opt Options) (fd int, err error) {
 	return receiveDescriptor(pair[0])
 }
 
-// runHelper runs fusermount3; what it says becomes the error.
+// runHelper runs fusermount3; its message becomes the error.
 func runHelper(cmd *exec.Cmd) error {
 	out, err := cmd.CombinedOutput()
 	if err == nil {

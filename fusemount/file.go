@@ -217,7 +217,7 @@ func (f *rawFS) Fallocate(cancel <-chan struct{}, in *fuse.FallocateIn) fuse.Sta
 		return fuse.OK
 	}
 	defer h.writes.Add(1)
-	// The kernel does not say here whether the caller may keep setuid and
+	// The kernel does not report here whether the caller may keep setuid and
 	// setgid (CAP_FSETID): root may.
 	if in.Uid != 0 {
 		if err := f.killSetID(h, &in.InHeader); err != nil {
@@ -274,7 +274,7 @@ func (f *rawFS) CopyFileRange(cancel <-chan struct{}, in *fuse.CopyFileRangeIn) 
 	if n, done := f.surv.wrote(&in.InHeader); done {
 		return uint32(n), fuse.OK
 	}
-	if in.Uid != 0 { // the kernel does not say whether the caller may keep them
+	if in.Uid != 0 { // the kernel does not report whether the caller may keep them
 		if err := f.killSetID(dst, &in.InHeader); err != nil {
 			return 0, f.status("copy_file_range", &in.InHeader, err)
 		}

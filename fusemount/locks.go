@@ -93,7 +93,7 @@ func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 
 // closeLocks ends the POSIX locks of the process that closes a descriptor:
 // all that it holds on the file, through whichever handle. Those of the open
-// file itself end with its last descriptor, and the kernel says later whether
+// file itself end with its last descriptor, and the kernel reports later whether
 // this one was: until then, who meets one waits a moment (lock.Manager.Closing).
 func (f *rawFS) closeLocks(h *fileHandle, fh, owner uint64) {
 	h.owners.take(lockOwner{lock.Range, owner})

@@ -170,7 +170,7 @@ func checkDevice() error {
 	return fmt.Errorf("%w: /dev/fuse: %w; load the kernel module (modprobe fuse), or start the container with --device /dev/fuse", ErrNoDevice, err)
 }
 
-// explain says what a failed mount lacks.
+// explain adds what a failed mount lacks.
 func explain(dir string, err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound):

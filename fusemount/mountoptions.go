@@ -19,7 +19,7 @@ func mountOptions(opt Options, exclusive bool) *fuse.MountOptions {
 		EnableLocks:          true,
 		EnableAcl:            true,
 		EnableSymlinkCaching: true,
-		// Pages are dropped when we say so, not when a time stamp moved:
+		// Pages are dropped by notification, not when a time stamp moved:
 		// every own write moves it.
 		ExplicitDataCacheControl: exclusive,
 		DisableSplice:            true, // replies come from memory

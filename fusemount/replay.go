@@ -100,7 +100,7 @@ func keptWrites(list []*taking) (writes []keptWrite) {
 	return writes
 }
 
-// stays reports whether an error says that bytes have no place any more. Others
+// stays reports whether an error means that bytes have no place any more. Others
 // may be over when the store has room again, or may be written to.
 func stays(err error) bool {
 	return slices.ContainsFunc([]error{vfs.ErrStale, vfs.ErrNotExist, vfs.ErrIsDir, vfs.ErrInvalid, vfs.ErrCorrupt, vfs.ErrFileTooLarge},

@@ -26,7 +26,7 @@ type killed struct {
 }
 
 // next is what follows a kill: a server with what the one before left. broken, if
-// set, is what the store says to callers that change something.
+// set, is what the store returns to callers that change something.
 func (k *killed) next(broken error) {
 	k.Helper()
 	k.faults = &mem.Faults{}

@@ -109,7 +109,7 @@ func (s *sizes) tell(ino vfs.Ino) {
 	}
 }
 
-// failed logs an error that does not just say that the kernel has no such inode.
+// failed logs an error that means more than that the kernel has no such inode.
 func (s *sizes) failed(ino vfs.Ino, err error) bool {
 	if err != nil && !errors.Is(err, unix.ESTALE) {
 		s.f.opt.Logger.Debug("the kernel is not told a size", "inode", ino, "err", err)

@@ -11,7 +11,7 @@ import (
 	"ogw/vfs"
 )
 
-// errNotShared says that a mount cannot show a superblock that is there, and
+// errNotShared means that a mount cannot show a superblock that is there, and
 // needs one of its own.
 var errNotShared = errors.New("the superblock cannot be shared")
 

@@ -187,7 +187,7 @@ func (f *rawFS) lose(ino vfs.Ino, why error) {
 	f.opt.Logger.Error("writes that were answered are lost; who has the file open to write gets EIO", "inode", ino, "writers", writers, "err", why)
 }
 
-// tellLost returns what fsync or close says, when Sync said err: once an error if
+// tellLost returns what fsync or close returns when Sync returned err: once an error if
 // writes through the handle may not have survived a server.
 func (f *rawFS) tellLost(fh uint64, h *fileHandle, err error) error {
 	if h.lost.Swap(false) {

@@ -18,5 +18,5 @@ const (
 	TransportDevice
 )
 
-// ErrNoRing says why requests cannot come through io_uring.
+// ErrNoRing means that requests cannot come through io_uring.
 var ErrNoRing = ring.ErrUnavailable

@@ -24,7 +24,7 @@ var (
 // safe for concurrent use.
 type Backup = backup.Backup
 
-// BackupConfig says what becomes of the secrets. A backup holds none in clear.
+// BackupConfig is what becomes of the secrets. A backup holds none in clear.
 type BackupConfig = backup.Config
 
 // BackupInfo describes a Backup.
@@ -41,7 +41,7 @@ type BackupBlob = backup.Blob
 // the caller's, and come first. It is for one goroutine.
 type Restore = backup.Restore
 
-// RestoreConfig says what becomes of what a Backup held.
+// RestoreConfig is what becomes of what a Backup held.
 type RestoreConfig = backup.RestoreConfig
 
 // BeginRestore begins, or goes on. It returns ErrExist if the store holds

@@ -56,7 +56,7 @@ func (fs *FS) BucketOwnership(ctx context.Context, bucket string) (own Ownership
 	return own, err
 }
 
-// SetBucketOwnership says who owns what others write into a bucket from now on;
+// SetBucketOwnership sets who owns what others write into a bucket from now on;
 // OwnershipUnset forgets it. Under OwnershipEnforced that holds for what is there,
 // too, as long as it is set. ErrNoSuchBucket, ErrAccess, ErrACLGrants for
 // OwnershipEnforced of a bucket whose ACL grants something to others (S3
@@ -98,7 +98,7 @@ func (fs *FS) BucketPolicy(ctx context.Context, bucket string) (text []byte, pub
 // access block refuses those (S3 PutBucketPolicy, DeleteBucketPolicy).
 func (fs *FS) SetBucketPolicy(ctx context.Context, bucket string, text []byte) error {
 	if len(text) > policy.MaxBucketBytes {
-		_, err := policy.Parse(text, policy.Options{}) // says so
+		_, err := policy.Parse(text, policy.Options{}) // which refuses it
 		return err
 	}
 	return fs.update(ctx, func(t cluster.Txn, _ *op) error {
@@ -113,7 +113,7 @@ func (fs *FS) SetBucketPolicy(ctx context.Context, bucket string, text []byte) e
 	})
 }
 
-// SetRequesterPays says whether who asks pays for requests to a bucket, and must say that
+// SetRequesterPays sets whether who asks pays for requests to a bucket, and must say that
 // they know (S3 PutBucketRequestPayment). BucketConfig returns it, under PayerConfig.
 // ErrNoSuchBucket, ErrAccess.
 func (fs *FS) SetRequesterPays(ctx context.Context, bucket string, on bool) error {

@@ -155,7 +155,7 @@ func (fs *FS) Users() *users.Registry { return fs.users }
 // IAM returns the groups and policies of the namespace.
 func (fs *FS) IAM() *iam.Directory { return fs.rights.IAM }
 
-// SealState says what Open found about the secrets of the store.
+// SealState is what Open found about the secrets of the store.
 type SealState = secrets.State
 
 // LockedKey is an access key whose secret cannot be opened.

@@ -7,7 +7,7 @@ import (
 
 // modelSteps are the operations of the model test, each as often as it is
 // here. Each changes the model and the store, and returns whether the store
-// must succeed, and what it said.
+// must succeed, and what it returned.
 var modelSteps = []func(*modelRun) (what string, ok bool, err error){
 	(*modelRun).mkdir, (*modelRun).create, (*modelRun).unlink, (*modelRun).rmdir,
 	(*modelRun).rename, (*modelRun).rename, (*modelRun).link, (*modelRun).write, (*modelRun).truncate,

@@ -93,7 +93,7 @@ func (o *op) again() {
 	}
 }
 
-// end ends the transaction, of which the engine said err.
+// end ends the transaction, for which the engine returned err.
 func (o *op) end(err error) {
 	// After an unknown outcome the change may have happened.
 	committed := err == nil || errors.Is(err, cluster.ErrUnavailable)

@@ -23,7 +23,7 @@ type memQuarantine struct {
 	c      *cluster.Cluster
 	id     cluster.BlobID
 	looked map[cluster.BlobID]int // verifications
-	// verified runs after one, and returns what it says.
+	// verified runs after one; its error becomes the verification's.
 	verified func(id cluster.BlobID, err error) error
 }
 

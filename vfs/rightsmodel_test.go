@@ -299,7 +299,7 @@ func (b *builder) file(w *world, bucket string, dir Ino, key string) {
 	}
 }
 
-// evaluate is what the store says, without doing it.
+// evaluate is what the store decides, without doing it.
 func evaluate(fs *FS, s *Subject, act Action, bucket, key string) error {
 	ctx := WithSubject(bg, s)
 	switch act {

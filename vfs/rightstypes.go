@@ -75,7 +75,7 @@ const AccessBlockConfig = rights.AccessBlockConfig
 // to a bucket (FS.SetRequesterPays).
 const PayerConfig = rights.PayerConfig
 
-// Ownership says who owns what is written into a bucket by others than its owner:
+// Ownership is who owns what is written into a bucket by others than its owner:
 // S3's Object Ownership.
 type Ownership = rights.Ownership
 

@@ -12,7 +12,7 @@ const (
 	// leaseSeconds is how long the slots of a dead process stay. A client
 	// that cannot reach etcd for so long gets slots of a new lease.
 	leaseSeconds = 60
-	// closeTimeout bounds what a client says to etcd when it ends.
+	// closeTimeout bounds the requests of a client that ends.
 	closeTimeout = 2 * time.Second
 )
 

@@ -163,7 +163,7 @@ func TestLinksInFolder(t *testing.T) {
 }
 
 // TestPrivateWithoutProc: where /proc is not mounted, modes are changed all the
-// same, or the start says that they are not.
+// same, or the start logs that they are not.
 func TestPrivateWithoutProc(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

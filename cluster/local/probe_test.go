@@ -12,7 +12,7 @@ import (
 	"ogw/cluster/local/internal/record"
 )
 
-// probeAll returns what Probe says of the blobs that lost bytes.
+// probeAll returns what Probe reports about the blobs that lost bytes.
 func probeAll(t *testing.T, b *Blobs) map[cluster.BlobID]string {
 	t.Helper()
 	found := map[cluster.BlobID]string{}

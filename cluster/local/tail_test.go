@@ -146,7 +146,7 @@ func TestPowerCutLeavesPrefix(t *testing.T) {
 	}
 }
 
-// stampedVersion is what Pebble says of the newest commit for the tail.
+// stampedVersion is what Pebble holds of the newest commit for the tail.
 func stampedVersion(t *testing.T, kv *KV) uint64 {
 	t.Helper()
 	value, closer, err := kv.db.Get(record.VersionKey)

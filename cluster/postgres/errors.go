@@ -26,7 +26,7 @@ const (
 // tryAgain are refusals of a commit for the sake of others.
 var tryAgain = []string{codeDeadlock, codeLockTimeout, codeOutOfMemory, codeSerialization}
 
-// asServer returns what the server said, or nil if it said nothing.
+// asServer returns the server's error, or nil if there is none in err.
 func asServer(err error) *pgconn.PgError {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {

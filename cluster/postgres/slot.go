@@ -22,7 +22,7 @@ const (
 	// resolveTimeout bounds the search for the outcome of a commit without an
 	// answer: a restart of the server.
 	resolveTimeout = 20 * time.Second
-	// closeTimeout bounds what a client says to the server when it ends.
+	// closeTimeout bounds the requests of a client that ends.
 	closeTimeout = 2 * time.Second
 	// slotIDBytes of chance make a slot's name.
 	slotIDBytes = 16

@@ -32,7 +32,7 @@ type announcement struct {
 	SecretKey string `json:"secret_key,omitempty"`
 }
 
-// announce says what runs and how to use it.
+// announce prints what runs and how to use it.
 func (s *serve) announce(p *server.Server) error {
 	a := announcement{
 		Version: version, Program: program(), Dir: s.cfg.Cluster.Dir, PID: os.Getpid(), Gateways: p.Gateways(),

@@ -49,7 +49,7 @@ func background(env *environment, args []string) (pid int, err error) {
 		return 0, fmt.Errorf("the process in the background ended: %w", err)
 	}
 	if said.Code != exitOK {
-		_ = child.Wait() // it ends by itself, and said why
+		_ = child.Wait() // it ends by itself, and printed why
 		return 0, &exitError{said.Code, errors.New(said.Message)}
 	}
 	pid = child.Process.Pid

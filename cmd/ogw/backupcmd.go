@@ -19,7 +19,7 @@ import (
 	"ogw/vfs/seal"
 )
 
-// placeFlags say how a bucket is reached.
+// placeFlags are how a bucket is reached.
 func placeFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "endpoint", Usage: "`URL` of the S3 service (AWS_ENDPOINT_URL)"},
@@ -214,7 +214,7 @@ func (b *backups) create(ctx context.Context) error {
 
 func firstOf(list []string) []string { return list[:min(1, len(list))] }
 
-// explainBackup says what to do about errors of a backup.
+// explainBackup adds what to do about errors of a backup.
 func explainBackup(err error) error {
 	var refused *admin.Error
 	switch {

@@ -43,7 +43,7 @@ func (s *showConfig) Run(context.Context) error {
 	return s.cfg.Write(s.env.stdout, s.secrets)
 }
 
-// testConfig says whether a file is right.
+// testConfig checks a configuration file.
 type testConfig struct {
 	common
 }

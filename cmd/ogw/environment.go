@@ -33,7 +33,7 @@ func (e *environment) getenv(name string) string {
 // waits at this file descriptor for its report.
 const readyVariable = "_OGW_READY_FD"
 
-// report is what the background half says when the mount stands, or does not.
+// report is what the background half sends when the mount stands, or does not.
 type report struct {
 	Message string `json:"message,omitempty"`
 	Code    int    `json:"code"`

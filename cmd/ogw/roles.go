@@ -104,7 +104,7 @@ func (o *role) Run(ctx context.Context) error {
 	})
 }
 
-// done says that something was done to what has a name.
+// done prints that something was done to what has a name.
 func (o *common) done(err error, what, name, message string) error {
 	switch {
 	case err != nil:

@@ -58,7 +58,7 @@ func (s *stop) Run(ctx context.Context) error {
 		return err
 	}
 	// The socket goes when everything but the engine is closed; the process
-	// itself says the rest.
+	// itself reports the rest.
 	socket := filepath.Join(st.Dir, admin.SocketName)
 	for end := time.Now().Add(s.wait); s.remote == "" && alive(socket, st.PID); time.Sleep(stopPoll) {
 		if time.Now().After(end) {

@@ -22,7 +22,7 @@
 //
 // The holder ends when it holds nothing and no server is connected. It drops a
 // connection that the kernel ended (umount, abort): it looks when no server is
-// connected, since each request would wake it otherwise; a server says so
+// connected, since each request would wake it otherwise; a server announces that
 // itself. SIGTERM ends it and all that it holds, for a machine that shuts down;
 // SIGINT and SIGHUP, which are meant for a terminal's programs, do not.
 package holder

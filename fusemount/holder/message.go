@@ -23,7 +23,7 @@ const (
 var (
 	// ErrNone: nobody holds anything here.
 	ErrNone = errors.New("no mounts are held")
-	// ErrRefused: the holder does not do it, and says why.
+	// ErrRefused: the holder does not do it; the error has the reason.
 	ErrRefused = errors.New("holder")
 )
 

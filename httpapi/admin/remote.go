@@ -25,7 +25,7 @@ var (
 	errPin     = errors.New("the server's public key is not the pinned one")
 )
 
-// RemoteConfig says whom a client of another machine trusts.
+// RemoteConfig is whom a client of another machine trusts.
 type RemoteConfig struct {
 	Token string
 	// CA is a file with certificates of authorities; "" for the system's.

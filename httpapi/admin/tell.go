@@ -16,7 +16,7 @@ type described interface {
 	describe() (target, detail string)
 }
 
-// tell notes what a request or an answer says.
+// tell notes for the audit what a request or an answer describes.
 func tell(r *http.Request, v any) {
 	if d, ok := v.(described); ok {
 		target, detail := d.describe()

@@ -42,7 +42,7 @@ var operations = map[string]map[string]handler{
 	},
 }
 
-// partly says what is not done of operations that are served.
+// partly lists what is not done of operations that are served.
 var partly = map[string]string{
 	"CreateUser":                  "path `/` only, no tags; the boundary is set by PutUserPermissionsBoundary",
 	"UpdateUser":                  "path `/` only",

@@ -34,7 +34,7 @@ type assumeResult struct {
 	*webXML
 }
 
-// webXML is what an answer says of a web identity.
+// webXML is the part of an answer about a web identity.
 type webXML struct {
 	Subject  string `xml:"SubjectFromWebIdentityToken"`
 	Audience string

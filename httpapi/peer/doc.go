@@ -20,7 +20,7 @@
 //
 // Only an answer about the very two addresses, from the connection's own
 // network namespace, with the inode of a socket that a process still holds, is
-// one. A closed end has inode 0 and, says the kernel, uid 0; so has TIME_WAIT.
+// one. A closed end has inode 0 and, for the kernel, uid 0; so has TIME_WAIT.
 // Everything else is an error, which a door answers with 401: who asks stays
 // unknown, never root.
 //

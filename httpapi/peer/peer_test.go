@@ -184,7 +184,7 @@ func TestHalfClosed(t *testing.T) {
 	}
 }
 
-// TestClosed: of an end that nobody holds any more the kernel says uid 0.
+// TestClosed: of an end that nobody holds any more the kernel reports uid 0.
 func TestClosed(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		p := connect(t, "tcp", address, unix.Close)

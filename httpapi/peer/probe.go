@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Probe returns why this machine does not say whose a TCP connection is: a kernel
+// Probe returns why this machine does not report whose a TCP connection is: a kernel
 // without inet_diag, or a sandbox without netlink sockets.
 func Probe() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

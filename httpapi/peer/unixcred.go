@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noUID is what the kernel says where there is no user.
+// noUID is what the kernel reports where there is no user.
 const noUID = ^uint32(0)
 
 // maxGroups is Linux's NGROUPS_MAX.

@@ -138,7 +138,7 @@ func (a *authenticator) identifyUser(ctx context.Context, c credential) (identit
 	}, nil
 }
 
-// challenge says how to authenticate, if err is about that.
+// challenge adds how to authenticate, if err is about that.
 func (a *authenticator) challenge(w http.ResponseWriter, err error) {
 	if !errors.Is(err, apierr.ErrUnauthorized) {
 		return

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// shownGrants is what GetBucketAcl or GetObjectAcl says, as name:permission.
+// shownGrants is what GetBucketAcl or GetObjectAcl returns, as name:permission.
 func (d *door) shownGrants(user, target string) string {
 	d.t.Helper()
 	_, body := d.wantRaw(user, "GET", target+"?acl", nil, nil, 200, "<AccessControlPolicy")

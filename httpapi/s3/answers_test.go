@@ -10,7 +10,7 @@ import (
 	"ogw/vfs"
 )
 
-// What S3 says where nothing is set, one answer a line.
+// What S3 answers where nothing is set, one answer a line.
 func TestNotConfigured(t *testing.T) {
 	d := openDoor(t, Config{})
 	d.bucket("alice", "plain")

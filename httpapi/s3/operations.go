@@ -103,7 +103,7 @@ func objectOps() map[string]methodOps {
 	}
 }
 
-// partly says what is not done of operations that are served. Objects have one version,
+// partly lists what is not done of operations that are served. Objects have one version,
 // "null".
 var partly = map[string]string{
 	"CreateBucket":            "no object lock",

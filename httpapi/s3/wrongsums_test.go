@@ -57,7 +57,7 @@ type wrongSum struct {
 
 func (w *wrongSum) field() string { return strings.ToLower(w.a.header) }
 
-// mismatch is what S3 says where a body is not what its checksum is of.
+// mismatch is what S3 answers where a body is not what its checksum is of.
 func (w *wrongSum) mismatch() string {
 	return "<Code>BadDigest</Code><Message>The " + string(w.a.name) + " you specified did not match the calculated checksum.</Message>"
 }

@@ -110,7 +110,7 @@ func (c *chunkReader) Read(p []byte) (int, error) {
 		}
 	}
 	if n > 0 && errors.Is(c.err, io.EOF) {
-		return n, nil // the next call says so
+		return n, nil // the next call returns the error
 	}
 	return n, c.err
 }

@@ -61,7 +61,7 @@ func argument(kind error, name, value, message string) error {
 	return detailed(kind, message, "ArgumentName", name, "ArgumentValue", value)
 }
 
-// badCredential says what is wrong with a credential, in the words of the place
+// badCredential returns what is wrong with a credential, in the words of the place
 // where it stands.
 func badCredential(kind error, credential, format string, args ...any) *Error {
 	text := fmt.Sprintf(format, args...)

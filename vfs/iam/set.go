@@ -28,7 +28,7 @@ type source struct {
 	name string // for messages: "policy readers", "policy p of user bob"
 }
 
-// Verdict is what a Set says of a request.
+// Verdict is the decision of a Set about a request.
 type Verdict struct {
 	// Effect of the policies of the identity: Allow, None or Deny; Deny also for
 	// the boundary's.

@@ -49,7 +49,7 @@ func readJSON(text []byte) (node, error) {
 	return n, err
 }
 
-// jsonError is what Parse says of an error of readJSON.
+// jsonError is the error of Parse for one of readJSON.
 func jsonError(err error) error {
 	if errors.Is(err, errTwice) {
 		return malformed("Policy document should not contain duplicate keys.")

@@ -12,7 +12,7 @@ const (
 	// Identity is a policy of a user, a group, a role or a session, or a permission
 	// boundary: it is about who has it.
 	Identity
-	// Trust says who may assume a role: it names principals and no resource.
+	// Trust is a policy that says who may assume a role: it names principals and no resource.
 	Trust
 )
 

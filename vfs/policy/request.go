@@ -33,7 +33,7 @@ type Values interface {
 	Value(key string) ([]string, bool)
 }
 
-// Effect is what a document says of a request.
+// Effect is the decision of a document about a request.
 type Effect uint8
 
 // The effects, in order of precedence.

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// beatEvery is how often the holder of a lock says that it is alive;
+	// beatEvery is how often the holder of a lock shows that it is alive;
 	// lockStale is how long it may be silent.
 	beatEvery = 20 * time.Second
 	lockStale = 3 * time.Minute
@@ -29,7 +29,7 @@ const (
 	s3Tries = 6
 )
 
-// S3Config says where a bucket is. Credentials come from the environment and
+// S3Config is where a bucket is. Credentials come from the environment and
 // the shared file, as the AWS tools have them.
 type S3Config struct {
 	Endpoint string // URL; "": AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or AWS itself

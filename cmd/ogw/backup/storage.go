@@ -59,7 +59,7 @@ type Holder struct {
 	// process began there, in clock ticks: by them others see that it ended.
 	Machine string `json:"machine"`
 	Start   string `json:"start"`
-	// Beat counts the times that it said it is alive.
+	// Beat counts the times that it showed that it is alive.
 	Beat int `json:"beat"`
 }
 

@@ -63,7 +63,7 @@ func (c *Cluster) ParseObjects() (endpoint, bucket string, err error) {
 	return u.Scheme + "://" + u.Host, bucket, nil
 }
 
-// Place says what stores, and where, for people.
+// Place returns what stores, and where, for people.
 func (c *Cluster) Place() string {
 	m, err := c.ParseMetadata()
 	if c.Engine != EngineShared || err != nil {

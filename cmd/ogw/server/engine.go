@@ -99,7 +99,7 @@ func CheckDir(dir string) error {
 	return nil
 }
 
-// explain says what to do about errors of opening a store.
+// explain adds what to do about errors of opening a store.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, cluster.ErrLocked):

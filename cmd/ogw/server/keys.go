@@ -50,7 +50,7 @@ func Keys(c *config.Config) (*seal.Keyring, error) {
 // forgetKeys keeps the keys from the programs that this process starts.
 func forgetKeys() { _ = os.Unsetenv(keyVariable) } // fails for bad names only
 
-// tellSealing says what became of the secrets, and how to go on without those
+// tellSealing logs what became of the secrets, and how to go on without those
 // that cannot be opened. It shows no secret.
 func tellSealing(s vfs.SealState, log *slog.Logger) {
 	if s.Sealed > 0 {

@@ -149,7 +149,7 @@ func groupMemory(own, root string) int64 {
 	return limit
 }
 
-// warnOfGroups says which limits of memory are not known.
+// warnOfGroups logs which limits of memory are not known.
 func warnOfGroups(c *config.Config, own string, log *slog.Logger) {
 	if c.Cluster.Memory > 0 {
 		return

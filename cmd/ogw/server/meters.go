@@ -171,7 +171,7 @@ func (m *meters) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// addStore adds what the namespace says about itself.
+// addStore adds the metrics of the namespace.
 func (m *meters) addStore(fs *vfs.FS) error {
 	return m.registry.Register(&storeCollector{fs: fs,
 		bytes: prometheus.NewDesc("ogw_store_bytes", "Size of the store's medium.", []string{"kind"}, nil),

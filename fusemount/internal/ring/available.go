@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ErrUnavailable says why requests cannot come through io_uring.
+// ErrUnavailable means that requests cannot come through io_uring.
 var ErrUnavailable = errors.New("no FUSE over io_uring")
 
 // parameter is the kernel's: whether it offers new mounts io_uring.

@@ -143,7 +143,7 @@ func (r *Ring) complain(what string, err error) {
 	}
 }
 
-// isGone reports whether an error just says that the connection ended.
+// isGone reports whether an error only means that the connection ended.
 func isGone(err error) bool {
 	return errors.Is(err, unix.ENOTCONN) || errors.Is(err, unix.ECONNABORTED) || errors.Is(err, unix.ECANCELED)
 }

@@ -39,7 +39,7 @@ type thread struct {
 	u       *uring.Ring
 	e       *entry
 	command uring.Command
-	// answered says that the kernel, when it takes the entry back, has looked at
+	// answered means that the kernel, when it takes the entry back, has looked at
 	// its queue: it does not when the entry is registered.
 	answered bool
 }

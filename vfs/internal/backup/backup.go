@@ -33,7 +33,7 @@ var (
 	ErrBlobDeleted = errors.New("the blob was being deleted")
 )
 
-// Config says what becomes of the secrets. A backup holds none in clear.
+// Config is what becomes of the secrets. A backup holds none in clear.
 type Config struct {
 	// Keys seal them in the backup. Without, they are as the store has them,
 	// which must have sealed them.
@@ -227,7 +227,7 @@ func (b *Backup) Touch() error {
 // Close lets go of everything.
 func (b *Backup) Close() { b.end(ErrEnded) }
 
-// endHold is end by the store, which says why.
+// endHold is end by the store, with its reason.
 func (b *Backup) endHold(why error) {
 	if errors.Is(why, content.ErrHoldEnded) {
 		why = fmt.Errorf("%w: %w", ErrEnded, why)

@@ -15,7 +15,7 @@ import (
 	"ogw/vfs/seal"
 )
 
-// RestoreConfig says what becomes of what a Backup held.
+// RestoreConfig is what becomes of what a Backup held.
 type RestoreConfig struct {
 	// Snapshot names what is restored: an interrupted restore goes on with the
 	// same.

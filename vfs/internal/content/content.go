@@ -26,7 +26,7 @@ type Written struct {
 	Staged bool
 }
 
-// OneInline reports what record.FlagOneInline says of an inode.
+// OneInline reports what record.FlagOneInline means.
 func (c *Written) OneInline() bool {
 	return !c.Staged && extents.OneInline(c.Extents, c.Used)
 }

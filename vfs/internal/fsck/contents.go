@@ -154,7 +154,7 @@ func refUsed(r cluster.Reader, source, user record.ContentID) (bool, error) {
 	return queued(r, user, record.QueueContent, record.QueueUpload, record.QueueHold)
 }
 
-// owner says whose a content is.
+// owner is whose a content is.
 type owner struct {
 	id   record.ContentID
 	ino  record.Ino // 0: not an inode's

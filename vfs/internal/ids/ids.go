@@ -34,7 +34,7 @@ type Allocator struct {
 	next, end uint64
 }
 
-// Init starts with nothing leased; next says what was handed out before.
+// Init starts with nothing leased; next is behind all that was handed out before.
 func (a *Allocator) Init(ctx context.Context, kv cluster.KV) error {
 	a.kv = kv
 	err := kv.View(ctx, func(r cluster.Reader) (err error) {

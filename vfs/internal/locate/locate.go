@@ -106,7 +106,7 @@ func Cover(stored []Extent, unflushed []Range) (list []Extent) {
 }
 
 // Format writes one line for each holder of each extent, up to max bytes. What would
-// be beyond is left out, and the last line says so.
+// be beyond is left out, and the last line reports that.
 func Format(list []Extent, max int) []byte {
 	const rest = "...\n"
 	var b bytes.Buffer

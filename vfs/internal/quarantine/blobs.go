@@ -70,7 +70,7 @@ type Blobs struct {
 type Config struct {
 	KV     cluster.KV
 	Engine cluster.Blobs
-	Feed   *feed.Feed // says whether other processes change the quarantine
+	Feed   *feed.Feed // knows whether other processes change the quarantine
 	Files  Files
 	Log    *slog.Logger
 	Now    func() time.Time

@@ -13,7 +13,7 @@ import (
 // finish. No program opens it, older ones neither: it is newer than any.
 const restoringVersion = math.MaxUint32
 
-// ErrRestoring says what to do about a store that is being restored.
+// ErrRestoring is the error of a store that is being restored.
 var ErrRestoring = errors.New("a restore into this store is not finished: run ogw restore again, which goes on where it was")
 
 // Superblock is the record that makes a store ours.

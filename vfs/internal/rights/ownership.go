@@ -1,6 +1,6 @@
 package rights
 
-// Ownership says who owns what is written into a bucket by others than its owner:
+// Ownership is who owns what is written into a bucket by others than its owner:
 // S3's Object Ownership.
 type Ownership uint8
 

@@ -31,7 +31,7 @@ type Simulated struct {
 	Policy string
 	Sid    string
 	Number int
-	// Why says it in words.
+	// Why is that in words.
 	Why string
 }
 
@@ -167,7 +167,7 @@ func (u *Rules) simulatedPlace(ctx context.Context, r cluster.Reader, bucket, ke
 	return j, n, err
 }
 
-// explain fills in what decided, where denied is what the judge said.
+// explain fills in what decided, where denied is what the judge returned.
 func (j *Judge) explain(out *Simulated, q policy.Request, denied error) error {
 	out.Allowed = denied == nil
 	if denied != nil {

@@ -13,7 +13,7 @@ import (
 	"ogw/vfs/seal"
 )
 
-// State says what Seal found about the secrets of the store.
+// State is what Seal found about the secrets of the store.
 type State struct {
 	// Keys are the IDs of the keys of this process, the first seals; nil: none.
 	Keys []string

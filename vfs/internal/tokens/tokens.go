@@ -39,7 +39,7 @@ const (
 	// in the same slot. It is far above the requests that are on their way at
 	// the time of a crash.
 	slots = 1 << 16
-	// ttl bounds how long a record says something: far above the time
+	// ttl bounds how long a record is valid: far above the time
 	// after which clients send again, below that after which their
 	// transaction numbers come round.
 	ttl = int64(15 * 60 * 1e9)

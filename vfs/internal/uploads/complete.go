@@ -30,7 +30,7 @@ type CompleteOptions struct {
 
 // Publisher makes what was assembled the object under the key.
 type Publisher interface {
-	// Begin is called with the upload before, and may say early that Publish would fail.
+	// Begin is called with the upload before, and may return early the error of Publish.
 	Begin(ctx context.Context, u *record.Upload) error
 	// Publish calls assemble within its transaction, and again with the transaction.
 	Publish(ctx context.Context, assemble func(t *Txn) (Assembled, error)) error

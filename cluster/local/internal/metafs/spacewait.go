@@ -40,7 +40,7 @@ type SpaceWait struct {
 	health  *Health
 	space   *diskspace.Guard
 	begun   atomic.Bool // Pebble is open
-	opened  atomic.Bool // until then nothing waits: a start fails and says why
+	opened  atomic.Bool // until then nothing waits: a start fails with the reason
 	closing chan struct{}
 	once    sync.Once
 

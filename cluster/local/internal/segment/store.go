@@ -69,7 +69,7 @@ type appendRequest struct {
 	done    chan error
 }
 
-// Config says where segments are, and what they are like.
+// Config is where segments are, and what they are like.
 type Config struct {
 	Disk  fileio.Disk
 	Dir   string

@@ -57,7 +57,7 @@ type File struct {
 	stamped    [record.StampBytes]byte
 }
 
-// Config says where the file is, and how long.
+// Config is where the file is, and how long.
 type Config struct {
 	FS        vfs.FS
 	Path      string
