@@ -25,7 +25,7 @@ type Subject struct {
 	Agent   string // as the client calls itself
 }
 
-// NoteUser informs Frame who asks.
+// NoteUser informs Frame who the caller is.
 func NoteUser(ctx context.Context, name, id string, uid uint32) {
 	if rec, ok := ctx.Value(recordKey{}).(*Record); ok {
 		rec.Identity, rec.Subject.UserID, rec.Subject.UID = name, id, int64(uid)

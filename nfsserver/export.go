@@ -41,7 +41,7 @@ type Export struct {
 	ReadOnly bool
 	// Insecure takes calls from any port. Without it they must come from one
 	// below 1024, which only the superuser of the client's machine can use: its
-	// kernel tells the truth about who asks, and programs of its users cannot
+	// kernel tells the truth about the caller, and programs of its users cannot
 	// ask by themselves.
 	Insecure bool
 	Squash   Squash

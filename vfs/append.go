@@ -89,7 +89,7 @@ func (a *appending) look(ctx context.Context) (n *record.Inode, err error) {
 	return n, err
 }
 
-// find reads the object, which must be one that can be appended to by who asks.
+// find reads the object, which must be one that can be appended to by the caller.
 func (a *appending) find(ctx context.Context, r cluster.Reader) (*record.Inode, error) {
 	at, err := keypath.Locate(r, a.key)
 	if err != nil {

@@ -143,7 +143,7 @@ func (fs *FS) HeadBucket(ctx context.Context, name string) (BucketInfo, error) {
 }
 
 // ListBuckets returns at most limit buckets behind after in order of their
-// names: those of who asks, or all to an administrator (S3 ListBuckets).
+// names: those of the caller, or all to an administrator (S3 ListBuckets).
 func (fs *FS) ListBuckets(ctx context.Context, after string, limit int) ([]BucketInfo, error) {
 	if _, err := fs.Authorize(ctx, ActListBuckets, ObjectName{"", ""}); err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (fs *FS) ListBuckets(ctx context.Context, after string, limit int) ([]Bucke
 	return list[:min(len(list), max(limit, 0))], err
 }
 
-// ownBuckets appends those of the buckets found that belong to who asks.
+// ownBuckets appends those of the buckets found that belong to the caller.
 func (fs *FS) ownBuckets(ctx context.Context, r cluster.Reader, list []BucketInfo, found []record.Dentry) ([]BucketInfo, error) {
 	keys := make([][]byte, len(found))
 	for i := range found {

@@ -113,7 +113,7 @@ func (fs *FS) SetBucketPolicy(ctx context.Context, bucket string, text []byte) e
 	})
 }
 
-// SetRequesterPays sets whether who asks pays for requests to a bucket, and must say that
+// SetRequesterPays sets whether the requester pays for requests to a bucket, and must say that
 // they know (S3 PutBucketRequestPayment). BucketConfig returns it, under PayerConfig.
 // ErrNoSuchBucket, ErrAccess.
 func (fs *FS) SetRequesterPays(ctx context.Context, bucket string, on bool) error {

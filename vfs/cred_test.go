@@ -9,7 +9,7 @@ import (
 	"ogw/cluster/mem"
 )
 
-// TestForgottenCred: who forgets to say who asks gets no right that modes do not
+// TestForgottenCred: who forgets to say who the caller is gets no right that modes do not
 // give to others, not even to what nobody's uid owns.
 func TestForgottenCred(t *testing.T) {
 	fs := openTest(t, mem.New(mem.Options{}))

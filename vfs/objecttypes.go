@@ -112,7 +112,7 @@ type PutOptions struct {
 	// Stated is the algorithm of the checksum that Finish will return, "" if the
 	// client states none. PutPart holds it to what the upload promised.
 	Stated ChecksumAlgorithm
-	// Owner of what is made; nil is who asks. Mode of a new file (0 means the
+	// Owner of what is made; nil is the caller. Mode of a new file (0 means the
 	// configured one).
 	Owner *Cred
 	Mode  uint32

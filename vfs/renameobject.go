@@ -29,7 +29,7 @@ type RenameOptions struct {
 // there is replaced. Where both keys end in "/" it moves the directory with all keys
 // below it; the directory that it takes the place of must be empty.
 //
-// Who asks needs the rights to read and delete the one and to write the other; of a
+// The caller needs the rights to read and delete the one and to write the other; of a
 // directory, where policies can distinguish keys, for each key below it, of which
 // there may be at most 1,000. Symbolic links are not moved, since they would lead
 // elsewhere. ErrNoSuchKey, ErrPrecondition, ErrAccess, ErrNotEmpty, ErrInvalid (S3

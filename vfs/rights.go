@@ -124,8 +124,8 @@ func (fs *FS) Authorize(ctx context.Context, act Action, name ObjectName) (Bucke
 	return bucketInfo(name.Bucket, n), err
 }
 
-// AssumeRole begins a session of a role, whose trust policy must let who asks: a user
-// or a role by itself, or the store's account, in which policies of who asks decide
+// AssumeRole begins a session of a role, whose trust policy must let the caller: a user
+// or a role by itself, or the store's account, in which policies of the caller decide
 // then. A web identity (iam.Assume.Provider) was verified by the door. ErrAccess (STS
 // AssumeRole, AssumeRoleWithWebIdentity).
 func (fs *FS) AssumeRole(ctx context.Context, q iam.Assume) (iam.Credentials, error) {

@@ -8,7 +8,7 @@ import (
 	"ogw/vfs/internal/rights"
 )
 
-// Subject is who asks for object operations. It comes with the context
+// Subject is the caller for object operations. It comes with the context
 // (WithSubject); without one the program itself asks, which may do everything.
 // The zero value is nobody: who is neither a user, an administrator nor local
 // is anonymous, and owns nothing, whatever the uid.
@@ -50,17 +50,17 @@ const (
 	ActOwnUpload = rights.ActOwnUpload
 )
 
-// Anonymous is who asks without an identity, to Simulate.
+// Anonymous is a caller without an identity, to Simulate.
 const Anonymous = rights.Stranger
 
 // Simulated is what becomes of one request.
 type Simulated = rights.Simulated
 
-// AccessBlock is what no ACL in a bucket may do, whoever sets it: S3's public
+// AccessBlock is what no ACL or policy of a bucket may do, whoever sets it: S3's public
 // access block. It is kept as the configuration AccessBlockConfig, in one byte.
 type AccessBlock = rights.AccessBlock
 
-// The bits are stored. Policies are kept for who asks: there are none yet.
+// The bits are stored.
 const (
 	BlockPublicACLs       = rights.BlockPublicACLs       // ACLs that grant to everybody, or to all users, are refused
 	IgnorePublicACLs      = rights.IgnorePublicACLs      // such grants give nothing
@@ -71,7 +71,7 @@ const (
 // AccessBlockConfig is the name under which BucketConfig keeps it.
 const AccessBlockConfig = rights.AccessBlockConfig
 
-// PayerConfig is the name under which BucketConfig keeps that who asks pays for requests
+// PayerConfig is the name under which BucketConfig keeps that the requester pays for requests
 // to a bucket (FS.SetRequesterPays).
 const PayerConfig = rights.PayerConfig
 
@@ -134,9 +134,9 @@ const MaxGrants = record.MaxGrants
 // has it.
 const NobodyUID = perm.NobodyUID
 
-// Cred is who asks, at the POSIX doors. The zero value is nobody, and so is nil:
+// Cred is the caller, at the POSIX doors. The zero value is nobody, and so is nil:
 // modes give it what they give to others, and it owns nothing. So a door that
-// forgets to say who asks gives nothing away.
+// forgets to say who the caller is gives nothing away.
 type Cred = perm.Cred
 
 // Root is the superuser.

@@ -59,7 +59,7 @@ func (o *Options) check() error {
 }
 
 // Open connects to a store, which begins to exist with its first pair. It
-// returns ErrUnavailable if no member answers, or refuses who asks.
+// returns ErrUnavailable if no member answers, or refuses the caller.
 func Open(ctx context.Context, o Options) (*KV, error) {
 	if err := o.check(); err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ type Options struct {
 
 // Open connects to a store, which begins to exist with its first pair, and
 // makes the tables if they are missing. It returns ErrUnavailable if the server
-// does not answer, or refuses who asks.
+// does not answer, or refuses the caller.
 func Open(ctx context.Context, o Options) (*KV, error) {
 	if o.Store == "" {
 		o.Store = "ogw"

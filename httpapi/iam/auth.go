@@ -15,7 +15,7 @@ import (
 	"ogw/vfs/users"
 )
 
-// authenticate finds out who asks, and reads the form, which is signed.
+// authenticate finds out who the caller is, and reads the form, which is signed.
 func (q *request) authenticate() error {
 	sig, err := q.verify[q.service].Parse(q.r, nil, "")
 	if err != nil {
@@ -91,7 +91,7 @@ func (q *request) body(most int64) ([]byte, error) {
 	return b, err
 }
 
-// become makes u who asks for all that follows.
+// become makes u the caller for all that follows.
 func (q *request) become(u users.User) {
 	q.user = u
 	httpapi.NoteUser(q.ctx, u.Name, string(u.ID), u.UID)
@@ -99,7 +99,7 @@ func (q *request) become(u users.User) {
 		Call: &vfs.Call{Values: &conditionKeys{r: q.r, form: q.form}}})
 }
 
-// conditionKeys are what policies know of a request beside who asks. It implements
+// conditionKeys are what policies know of a request beside the caller. It implements
 // policy.Values.
 type conditionKeys struct {
 	r      *http.Request

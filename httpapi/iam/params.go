@@ -30,7 +30,7 @@ func (q *request) params(names ...string) ([]string, error) {
 	return list, nil
 }
 
-// userName is the user that a request is about: who asks, unless it says another.
+// userName is the user that a request is about: the caller, unless it says another.
 func (q *request) userName() string {
 	if name := q.form.Get("UserName"); name != "" {
 		return name

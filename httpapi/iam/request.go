@@ -53,7 +53,7 @@ type request struct {
 	ctx     context.Context
 	service string
 	form    url.Values
-	user    users.User   // who asks
+	user    users.User   // the caller
 	key     string       // by which access key
 	session *iam.Session // nil: by one of the user's own
 }

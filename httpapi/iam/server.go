@@ -58,7 +58,7 @@ func isForm(r *http.Request) bool {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	q := &request{Server: s, r: r, ctx: r.Context(), service: serviceOf(r)}
-	// Nobody is asked for after this but who asks; so far that is nobody.
+	// Nobody is asked for after this but the caller; so far that is nobody.
 	q.ctx = vfs.WithSubject(q.ctx, vfs.Nobody)
 	body, err := q.answer()
 	if err != nil {

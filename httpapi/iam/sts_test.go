@@ -130,7 +130,7 @@ func TestAssumeRole(t *testing.T) {
 	d.refused("root", "AccessDenied", "AssumeRole", hers...) // administrators, too, are trusted by name
 	d.refused("alice", "AccessDenied", "AssumeRole", role("none")...)
 	d.refused("alice", "AccessDenied", "AssumeRole", "RoleArn", iam.RoleARN("/x/", "hers"), "RoleSessionName", "sess")
-	// The account: policies of who asks decide.
+	// The account: policies of the caller decide.
 	d.refused("bob", "AccessDenied", "AssumeRole", all...)
 	d.ok("PutUserPolicy", "", "UserName", "bob", "PolicyName", "p", "PolicyDocument", allow("sts:AssumeRole", iam.RoleARN("/", "all")))
 	d.assumes(keyOf("bob"), "all")

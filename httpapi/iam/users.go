@@ -36,7 +36,7 @@ func showUser(u *users.User) userXML {
 	return userXML{Path: "/", UserName: u.Name, UserID: string(u.ID), Arn: users.ARN(u.UID, u.Name), CreateDate: timeOf(u.Created)}
 }
 
-// guarded is the context in which users are read or changed if who asks may do so.
+// guarded is the context in which users are read or changed if the caller may do so.
 func (q *request) guarded(action, user string) context.Context {
 	return users.Guarded(q.ctx, q.fs.IAM().May("iam:"+action, user))
 }

@@ -21,9 +21,9 @@
 // Only an answer about the very two addresses, from the connection's own
 // network namespace, with the inode of a socket that a process still holds, is
 // one. A closed end has inode 0 and, for the kernel, uid 0; so has TIME_WAIT.
-// Everything else is an error, which a door answers with 401: who asks stays
+// Everything else is an error, which a door answers with 401: the caller stays
 // unknown, never root.
 //
-// Whoever makes requests for others is who asks: a proxy, a forwarded port, a
+// Whoever makes requests for others is the caller: a proxy, a forwarded port, a
 // setuid program. That is for doors with tokens.
 package peer

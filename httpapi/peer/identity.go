@@ -21,7 +21,7 @@ type Identity struct {
 // Name is the identity in logs.
 func (i *Identity) Name() string { return "uid:" + strconv.FormatUint(uint64(i.UID), 10) }
 
-// ErrUnknown: the kernel does not report who asks.
+// ErrUnknown: the kernel does not report who the caller is.
 var ErrUnknown = errors.New("the kernel does not tell whose connection this is")
 
 // address is the remote address of an identified connection. It carries the

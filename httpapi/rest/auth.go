@@ -20,14 +20,14 @@ import (
 	"ogw/vfs/users"
 )
 
-// identity is who asks.
+// identity is the caller.
 type identity struct {
 	name    string // for the log
 	user    string // "" for what comes with a token, or with nothing
 	subject vfs.Subject
 }
 
-// authenticator finds out who asks. Tokens are kept and compared as their
+// authenticator finds out who the caller is. Tokens are kept and compared as their
 // SHA-256, in constant time.
 type authenticator struct {
 	tokens   [][sha256.Size]byte

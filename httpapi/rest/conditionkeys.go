@@ -7,7 +7,7 @@ import (
 	"ogw/httpapi"
 )
 
-// conditionKeys are what policies know of a request beside who asks. It implements
+// conditionKeys are what policies know of a request beside the caller. It implements
 // policy.Values.
 type conditionKeys struct {
 	r   *http.Request

@@ -101,7 +101,7 @@ func (s *Server) enter(h handler) httprouter.Handle {
 }
 
 // run serves r within a slot. It was admitted: nothing is held for a request
-// before it is known who asks and that they may.
+// before it is known who the caller is and that they may.
 func (s *Server) run(h handler, r *request) error {
 	k := r.client()
 	if !s.slots.Take(k, 1) {
@@ -111,7 +111,7 @@ func (s *Server) run(h handler, r *request) error {
 	return h(r)
 }
 
-// admit finds out who asks; until then, nobody does.
+// admit finds out who the caller is; until then, it is nobody.
 func (s *Server) admit(r *request) (err error) {
 	r.Request = r.WithContext(vfs.WithSubject(r.Context(), &r.who.subject))
 	httpapi.Note(r.Context(), r.Method, "", nil)

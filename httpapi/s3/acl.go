@@ -36,7 +36,7 @@ type aclTarget struct {
 	bucket *vfs.BucketInfo // that the object lies in; nil for the ACL of a bucket
 }
 
-// objectTarget is a new object of who asks.
+// objectTarget is a new object of the caller.
 func (q *request) objectTarget() aclTarget { return aclTarget{q.id.owner(), &q.info} }
 
 // cannedACL returns the grants of a canned ACL.

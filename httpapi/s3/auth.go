@@ -18,7 +18,7 @@ func (q *request) noteUser() {
 	}
 }
 
-// authenticate finds out who asks. A form is signed in its body and
+// authenticate finds out who the caller is. A form is signed in its body and
 // anonymous so far.
 func (q *request) authenticate() error {
 	sig, err := q.verify.Parse(q.r, q.q, q.hostBucket)
@@ -130,7 +130,7 @@ func (q *request) checkExpectedOwner() error {
 
 // bucketIsOf refuses a bucket of which somebody else than want is the owner.
 func (q *request) bucketIsOf(bucket, want string) error {
-	info, err := q.fs.HeadBucket(q.r.Context(), bucket) // for the door itself, not for who asks
+	info, err := q.fs.HeadBucket(q.r.Context(), bucket) // for the door itself, not for the caller
 	if err != nil {
 		return err
 	}

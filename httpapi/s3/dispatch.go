@@ -12,7 +12,7 @@ import (
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	q := &request{Server: s, w: w, r: r, asks: vfs.SubjectContext{Context: r.Context()}}
 	q.ctx = &q.asks
-	q.asks.Subject = vfs.Nobody // until it is known who asks
+	q.asks.Subject = vfs.Nobody // until it is known who the caller is
 	h := w.Header()
 	h["X-Amz-Request-Id"] = q.one(httpapi.RequestID(q.ctx))
 	h["X-Amz-Id-2"] = hostIDs

@@ -29,7 +29,7 @@
 // Rights are decided in vfs, for the subject that the context carries
 // (request.become): before a body is taken (authorize) and again in the snapshot
 // or transaction in which the operation acts. Each row of operations.go names the
-// action; a request is anonymous until it is known who asks.
+// action; a request is anonymous until it is known who the caller is.
 //
 // Memory per request is a constant: the buffers of httpapi.Send and sigv4,
 // and XML bodies up to the limits in limits.go.

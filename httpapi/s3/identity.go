@@ -6,7 +6,7 @@ import (
 	"ogw/vfs/users"
 )
 
-// identity is who asks; the zero value is anonymous.
+// identity is the caller; the zero value is anonymous.
 type identity struct {
 	user    *users.User
 	session *iam.Session // nil: an access key of the user's

@@ -22,7 +22,7 @@ type namespace struct {
 
 func namespaceOf(fs *vfs.FS) namespace { return namespace{fs, fs, fs, fs, fs, fs, fs} }
 
-// accounts are who asks, and the early answer to whether they may.
+// accounts identify the caller, and give the early answer to whether they may.
 type accounts interface {
 	Users() *users.Registry
 	IAM() *iam.Directory

@@ -18,7 +18,7 @@ type requestPaymentXML struct {
 	Payer   string   `xml:"Payer"`
 }
 
-// putRequestPayment is PutBucketRequestPayment. Nothing is charged here: who asks has
+// putRequestPayment is PutBucketRequestPayment. Nothing is charged here: the requester has
 // to say that they would pay.
 func (q *request) putRequestPayment() error {
 	var doc requestPaymentXML

@@ -108,7 +108,7 @@ func (q *request) client() fair.Key {
 	return fair.User(string(q.id.id()))
 }
 
-// become makes id who asks for all that follows.
+// become makes id the caller for all that follows.
 func (q *request) become(id identity) {
 	q.id = id
 	q.asks.Subject = id.subject()

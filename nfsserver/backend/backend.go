@@ -7,7 +7,7 @@
 // The library serves one call at a time on a connection and passes neither
 // context nor credentials to its handler. So a Pool keeps several servers,
 // each with one connection and one handler of its own; a call borrows one
-// of them, sets the handler's Target, which knows who asks, and sends one
+// of them, sets the handler's Target, which knows who the caller is, and sends one
 // record. Only calls that the front has decoded and found well-formed get
 // here, since the library has no bounds and does not survive a panic.
 //

@@ -67,7 +67,7 @@ func badDuration(seconds, most int) error {
 	return fault(ValidationError, "1 validation error detected: Value '%d' at 'durationSeconds' failed to satisfy constraint: Member must have value between %d and %d", seconds, minSession, most)
 }
 
-// Assume begins a session of a role, if may lets who asks: it gets the role and
+// Assume begins a session of a role, if may lets the caller: it gets the role and
 // of its trust policy, in one snapshot. A role that is not there is refused as one that
 // does not trust.
 func (d *Directory) Assume(ctx context.Context, q Assume, may func(r cluster.Reader, x *Role, trust *policy.Document) error) (c Credentials, err error) {

@@ -10,7 +10,7 @@ import (
 	"ogw/vfs/users"
 )
 
-// Credential returns who asks with an access key and a session token, "" for none, the
+// Credential returns the caller with an access key and a session token, "" for none, the
 // secret that a signature goes by, and the session if there is one. Also
 // fserr.ErrNoSuchUser, ErrSealed.
 func (d *Directory) Credential(ctx context.Context, key, token string) (u users.User, secret string, s *Session, err error) {
@@ -24,7 +24,7 @@ func (d *Directory) Credential(ctx context.Context, key, token string) (u users.
 	return u, s.Secret, s, nil
 }
 
-// sessionOf returns who asks with an access key and a session token, and the session,
+// sessionOf returns the caller with an access key and a session token, and the session,
 // whose secret the signature goes by: as long as its time lasts and all that it came
 // from is there. ErrBadToken, ErrTokenExpired.
 func (d *Directory) sessionOf(ctx context.Context, key, token string) (u users.User, s *Session, err error) {

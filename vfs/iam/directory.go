@@ -26,7 +26,7 @@ type Ask struct {
 	Boundary string
 }
 
-// Judge returns an error unless who asks, as the context says, may do it. It
+// Judge returns an error unless the caller, as the context says, may do it. It
 // reads from r alone.
 type Judge func(ctx context.Context, r cluster.Reader, a Ask) error
 
@@ -96,7 +96,7 @@ func about(action, resource string) func(cluster.Reader) (Ask, error) {
 	return func(cluster.Reader) (Ask, error) { return Ask{Action: action, Resource: resource}, nil }
 }
 
-// May returns a function for users.Guarded: whether who asks may do something to the
+// May returns a function for users.Guarded: whether the caller may do something to the
 // user of a name. A user who is not there yet is named as it will be.
 func (d *Directory) May(action, user string) func(ctx context.Context, r cluster.Reader) error {
 	return func(ctx context.Context, r cluster.Reader) error {

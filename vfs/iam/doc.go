@@ -10,7 +10,7 @@
 //
 // # Invariants
 //
-// Each change asks in its own transaction whether who asks may make it (Ask), and
+// Each change asks in its own transaction whether the caller may make it (Ask), and
 // replaces the store's revision. A Set that was read at a revision is that of every
 // snapshot of the same revision, so that rights cost one read where no policy of an
 // identity changed.

@@ -67,7 +67,7 @@ func matchAny(patterns []pattern, s string, v Values) bool {
 	return false
 }
 
-// reach returns what the principals give who asks: Allow to who is named, AllowRole and
+// reach returns what the principals give the caller: Allow to who is named, AllowRole and
 // AllowAccount to whose role or account is, and None to others.
 func (w *principals) reach(p *Principal) Effect {
 	switch {

@@ -7,13 +7,13 @@ type Request struct {
 	// Resource is the ARN that the action is about, such as
 	// "arn:aws:s3:::bucket/key".
 	Resource string
-	// Principal is who asks.
+	// Principal is the caller.
 	Principal Principal
 	// Values holds the values of condition keys; nil: no key has a value.
 	Values Values
 }
 
-// Principal is who asks, by the names that a document may use. The zero value is an
+// Principal is the caller, by the names that a document may use. The zero value is an
 // anonymous request, which only "*" names.
 type Principal struct {
 	// ID is an ID that is never given twice: of the user, or of the role whose
@@ -39,7 +39,7 @@ type Effect uint8
 // The effects, in order of precedence.
 const (
 	None Effect = iota
-	// AllowAccount allows it to the account of who asks, whose own policies
+	// AllowAccount allows it to the account of the caller, whose own policies
 	// decide to whom it passes that on.
 	AllowAccount
 	// AllowRole allows it to the role whose session asks: what bounds the role and

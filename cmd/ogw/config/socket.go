@@ -41,7 +41,7 @@ func (g *Gateway) validateListen(v *validator) {
 	}
 }
 
-// Open reports whether nobody authenticates: the kernel says who asks.
+// Open reports whether nobody authenticates: the kernel says who the caller is.
 func (g *Gateway) Open() bool {
 	return g.Protocol == "rest" && len(g.Tokens) == 0 && !g.Users
 }

@@ -37,7 +37,7 @@ func SetOwnership(t cluster.Txn, n *record.Inode, own rights.Ownership, g record
 	return record.PutInode(t, n)
 }
 
-// SetRequesterPays sets whether who asks pays for requests to j's bucket n.
+// SetRequesterPays sets whether the requester pays for requests to j's bucket n.
 func SetRequesterPays(t cluster.Txn, j *rights.Judge, n *record.Inode, on bool) error {
 	own, err := j.StoredOwnership()
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 // has it.
 const NobodyUID = record.NobodyUID
 
-// Cred is who asks, at the POSIX doors. The zero value is nobody, and so is nil:
+// Cred is the caller, at the POSIX doors. The zero value is nobody, and so is nil:
 // modes give it what they give to others, and it owns nothing. So a door that
-// forgets to say who asks gives nothing away.
+// forgets to say who the caller is gives nothing away.
 type Cred struct {
 	kind   credKind
 	uid    uint32

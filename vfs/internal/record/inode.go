@@ -91,7 +91,7 @@ const FlagOneInline inodeFlags = 1 << 18
 const FlagPolicy inodeFlags = 1 << 19
 
 // FlagOwnership: this directory is a bucket that owns what others write into it, or for
-// which who asks pays: its attributes tell.
+// which the requester pays: its attributes tell.
 const FlagOwnership inodeFlags = 1 << 20
 
 // flagFarTimes: a time that somebody chose does not fit into 64 bits of

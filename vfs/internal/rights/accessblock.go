@@ -1,10 +1,10 @@
 package rights
 
-// AccessBlock is what no ACL in a bucket may do, whoever sets it: S3's public
+// AccessBlock is what no ACL or policy of a bucket may do, whoever sets it: S3's public
 // access block. It is kept as the configuration AccessBlockConfig, in one byte.
 type AccessBlock uint8
 
-// The bits are stored. Policies are kept for who asks: there are none yet.
+// The bits are stored.
 const (
 	BlockPublicACLs       AccessBlock = 1 << iota // ACLs that grant to everybody, or to all users, are refused
 	IgnorePublicACLs                              // such grants give nothing

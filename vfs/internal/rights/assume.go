@@ -17,8 +17,8 @@ const (
 	assumeRoleWeb = "sts:AssumeRoleWithWebIdentity"
 )
 
-// AssumeRole begins a session of a role, whose trust policy must let who asks: a user
-// or a role by itself, or the store's account, in which policies of who asks decide
+// AssumeRole begins a session of a role, whose trust policy must let the caller: a user
+// or a role by itself, or the store's account, in which policies of the caller decide
 // then. A web identity (iam.Assume.Provider) was verified by the door. ErrAccess (STS
 // AssumeRole, AssumeRoleWithWebIdentity).
 func (u *Rules) AssumeRole(ctx context.Context, q iam.Assume) (iam.Credentials, error) {
@@ -48,7 +48,7 @@ func (u *Rules) AssumeRole(ctx context.Context, q iam.Assume) (iam.Credentials, 
 	return c, err
 }
 
-// passesTrust reports whether who asks may assume a role whose trust policy says e.
+// passesTrust reports whether the caller may assume a role whose trust policy says e.
 func (j *Judge) passesTrust(e policy.Effect, action, role string) (bool, error) {
 	if e == policy.Deny || e == policy.None {
 		return false, nil

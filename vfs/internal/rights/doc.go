@@ -7,7 +7,7 @@
 // Judge is for one subject in one of them.
 //
 //	subject ─ Judge (one snapshot) ─┬ policies of bucket and user     policies.go policycache.go package iam
-//	                                ├ requests that who asks pays     payer.go
+//	                                ├ requests the requester pays for payer.go
 //	                                ├ grants   ownership, S3 grants   judge.go acl.go
 //	                                └ denials  modes that were chosen denials.go chosen.go
 //	what the operations ask: object.go remove.go upload.go followlink.go

@@ -72,7 +72,7 @@ type Judge struct {
 	heldRead   bool
 }
 
-// On returns the judge of who asks, for a bucket's directory; 0 for none.
+// On returns the judge of the caller, for a bucket's directory; 0 for none.
 func (u *Rules) On(ctx context.Context, r cluster.Reader, bucket record.Ino) Judge {
 	return Judge{rules: u, R: r, Subject: SubjectOf(ctx), Bucket: bucket}
 }

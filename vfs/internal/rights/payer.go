@@ -2,7 +2,7 @@ package rights
 
 import "ogw/vfs/internal/record"
 
-// PayerConfig is the name under which BucketConfig keeps that who asks pays for requests
+// PayerConfig is the name under which BucketConfig keeps that the requester pays for requests
 // to a bucket, and not its owner.
 const PayerConfig = "requestPayment"
 

@@ -12,7 +12,7 @@ import (
 	"ogw/vfs/policy"
 )
 
-// The policies of a request: the bucket's, those of who asks, and its permission
+// The policies of a request: the bucket's, those of the caller, and its permission
 // boundary, in the order of S3 ("Policy evaluation logic" of the IAM user guide).
 
 // byPolicies returns what all policies say of an action under a name of theirs:
@@ -40,7 +40,7 @@ func (j *Judge) byPolicies(act Action, name string, n *record.Inode) (policy.Eff
 	case v.Effect == policy.Deny:
 		return policy.None, fmt.Errorf("statement %d %q of %s denies %s: %w", v.Number, v.Sid, v.Policy, name, j.denied(act))
 	case e == policy.Allow:
-		return e, nil // to who asks by name, or to everybody: S3 asks nobody else
+		return e, nil // to the caller by name, or to everybody: S3 asks nobody else
 	case !v.Within:
 		return policy.None, fmt.Errorf("the %s does not hold %s: %w", v.Bounds, name, j.denied(act))
 	case e == policy.AllowRole:
@@ -75,7 +75,7 @@ func (j *Judge) pays() error {
 	return fmt.Errorf("who asks pays for requests to the bucket, and did not say so: %w", fserr.ErrAccess)
 }
 
-// identity returns the policies of who asks, nil for who is not held to any.
+// identity returns the policies of the caller, nil for who is not held to any.
 func (j *Judge) identity() (set *iam.Set, err error) {
 	if j.heldRead {
 		return j.held, nil

@@ -39,7 +39,7 @@ type List struct {
 const (
 	// existingTag begins the keys that are the object's tags.
 	existingTag = "s3:existingobjecttag/"
-	// payerKey says that who asks will pay.
+	// payerKey says that the requester will pay.
 	payerKey  = "s3:x-amz-request-payer"
 	requester = "requester"
 )
@@ -71,7 +71,7 @@ func (k *policyKeys) Value(key string) ([]string, bool) {
 	return k.one[:], k.one[0] != ""
 }
 
-// own is what a key of AWS's is worth that says who asks, and when.
+// own is what a key of AWS's is worth that says who the caller is, and when.
 func (k *policyKeys) own(name string) (string, bool) {
 	switch name {
 	case "currenttime":

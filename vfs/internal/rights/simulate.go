@@ -16,7 +16,7 @@ import (
 	"ogw/vfs/users"
 )
 
-// Stranger is who asks without an identity, to Simulate.
+// Stranger is a caller without an identity, to Simulate.
 const Stranger = "anonymous"
 
 // Simulated is what becomes of one request.
@@ -100,7 +100,7 @@ func (u *Rules) simulated(r cluster.Reader, who string) (*Subject, error) {
 	return &Subject{User: x.ID, Name: x.Name, UID: x.UID, GID: x.GID, Admin: x.Admin}, err
 }
 
-// simulate is one request of who asks.
+// simulate is one request of the caller.
 func (u *Rules) simulate(ctx context.Context, r cluster.Reader, action, resource string) (Simulated, error) {
 	s := SubjectOf(ctx)
 	out := Simulated{Action: action, Resource: resource}

@@ -12,7 +12,7 @@ import (
 	"ogw/vfs/users"
 )
 
-// Subject is who asks for object operations. It comes with the context
+// Subject is the caller for object operations. It comes with the context
 // (WithSubject); without one the program itself asks, which may do everything.
 // The zero value is nobody: who is neither a user, an administrator nor local
 // is anonymous, and owns nothing, whatever the uid.
@@ -78,13 +78,13 @@ func (c *SubjectContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// SubjectOf returns who asks, nil for the program itself.
+// SubjectOf returns the caller, nil for the program itself.
 func SubjectOf(ctx context.Context) *Subject {
 	s, _ := ctx.Value(subjectKey{}).(*Subject)
 	return s
 }
 
-// Anonymous reports whether nobody said who asks.
+// Anonymous reports whether nobody said who the caller is.
 func Anonymous(s *Subject) bool { return s.User == "" && !s.Admin && !s.Local }
 
 // MayAll reports whether nothing is to be checked.

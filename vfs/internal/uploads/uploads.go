@@ -63,7 +63,7 @@ func InfoOf(u *record.Upload) Info {
 	}
 }
 
-// New returns an upload that has no bucket yet, by who asks. Its object will be
+// New returns an upload that has no bucket yet, by the caller. Its object will be
 // owner's.
 func New(ctx context.Context, id uint64, owner *perm.Cred) *record.Upload {
 	u := &record.Upload{ID: record.ContentID(id)}
