@@ -37,9 +37,10 @@ func TestNFSForgedHandle(t *testing.T) {
 		want uint32
 	}{
 		"of the first form":                  {firstHandle(fsid), nfsclient.Stale},
-		"with a key from the ID":             {laterHandle(t, fsid, idBytes(fsid)), nfsclient.BadHandle},
-		"with a key of nothing":              {laterHandle(t, fsid, make([]byte, 32)), nfsclient.BadHandle},
-		"with a key from the printed status": {laterHandle(t, fsid, []byte(status.FSID)), nfsclient.BadHandle},
+		"of the second form":                 {secondHandle(t, fsid, idBytes(fsid)), nfsclient.Stale},
+		"with a key from the ID":             {presentHandle(t, fsid, idBytes(fsid)), nfsclient.BadHandle},
+		"with a key of nothing":              {presentHandle(t, fsid, make([]byte, 32)), nfsclient.BadHandle},
+		"with a key from the printed status": {presentHandle(t, fsid, []byte(status.FSID)), nfsclient.BadHandle},
 	} {
 		st, err := c.Getattr(x.fh)
 		c.want("a handle of the root "+name, x.want, st, err)
@@ -49,13 +50,22 @@ func TestNFSForgedHandle(t *testing.T) {
 	}
 }
 
-// handleHead is what stands before the code of a handle of the root, of the
-// export /photos, in both forms.
-func handleHead(version byte, fsid uint64) []byte {
-	shown := sha256.Sum256(append([]byte("ogw nfs fsid\x00"), idBytes(fsid)...))
-	export := sha256.Sum256([]byte("/photos\x00"))
-	b := append([]byte{version, 0, 0, 0}, export[:4]...)
-	b = append(b, shown[:8]...)
+// shownID is the file-system ID as clients see it, exportID what stands for /photos.
+func shownID(fsid uint64) []byte {
+	d := sha256.Sum256(append([]byte("ogw nfs fsid\x00"), idBytes(fsid)...))
+	return d[:8]
+}
+
+func exportID() []byte {
+	d := sha256.Sum256([]byte("/photos\x00"))
+	return d[:4]
+}
+
+// earlierHead is what stood before the code of a handle of the root, of the
+// export /photos, in both earlier forms.
+func earlierHead(version byte, fsid uint64) []byte {
+	b := append([]byte{version, 0, 0, 0}, exportID()...)
+	b = append(b, shownID(fsid)...)
 	b = be.BigEndian.AppendUint64(b, rootIno)
 	return be.BigEndian.AppendUint64(b, rootGen)
 }
@@ -65,19 +75,36 @@ func idBytes(fsid uint64) []byte { return be.BigEndian.AppendUint64(nil, fsid) }
 // firstHandle is a handle as it was made when the ID was the secret.
 func firstHandle(fsid uint64) []byte {
 	key := sha256.Sum256(append([]byte("ogw nfs handle\x00"), idBytes(fsid)...))
-	b := handleHead(1, fsid)
+	b := earlierHead(1, fsid)
 	return append(b, code(key[:16], b)[:8]...)
 }
 
-// laterHandle is one as it is made now, with a guess for the secret.
-func laterHandle(t *testing.T, fsid uint64, secret []byte) []byte {
+// secondHandle is one as it was made when it had 48 bytes, with a guess for the secret.
+func secondHandle(t *testing.T, fsid uint64, secret []byte) []byte {
+	t.Helper()
+	b := earlierHead(2, fsid)
+	return append(b, code(handleKey(t, secret), b)...)
+}
+
+// presentHandle is one as it is made now, with a guess for the secret.
+func presentHandle(t *testing.T, fsid uint64, secret []byte) []byte {
+	t.Helper()
+	b := append([]byte{3}, shownID(fsid)[:3]...)
+	b = append(b, exportID()...)
+	b = be.BigEndian.AppendUint64(b, rootIno)
+	b = be.BigEndian.AppendUint32(b, rootGen)
+	coded := append(append([]byte{}, b...), shownID(fsid)...)
+	coded = append(coded, make([]byte, 4)...)
+	return append(b, code(handleKey(t, secret), coded)...)
+}
+
+func handleKey(t *testing.T, secret []byte) []byte {
 	t.Helper()
 	key, err := hkdf.Key(sha256.New, secret, nil, "ogw nfs handle", aes.BlockSize)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := handleHead(2, fsid)
-	return append(b, code(key, b)...)
+	return key
 }
 
 // code is the AES-CBC-MAC of whole blocks.
