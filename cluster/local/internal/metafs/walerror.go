@@ -18,7 +18,9 @@ const filesWait = 10 * time.Second
 // walErrorFS hides errors of the log from Pebble, which would end the process
 // when it begins a new one and that fails, or the end of the old one does. They
 // go to health, which KV asks after every sync: from the first on, nothing is
-// acknowledged, nothing removed, and what is written goes nowhere.
+// acknowledged, nothing removed, and what is written goes nowhere. That includes
+// new logs, so the log that failed stays the newest: at the next start its end may be
+// torn, or zeros, which Pebble takes for damage in any other.
 type walErrorFS struct {
 	vfs.FS
 	health *Health
@@ -36,6 +38,9 @@ func (fs walErrorFS) ReuseForWrite(old, name string, why vfs.DiskWriteCategory) 
 }
 
 func (fs walErrorFS) begin(why vfs.DiskWriteCategory, open func() (vfs.File, error)) (vfs.File, error) {
+	if why == forLog && fs.wait.begun.Load() && fs.health.failed.Load() != nil {
+		return nowhere()
+	}
 	f, err := open()
 	if why != forLog || err != nil && !fs.wait.begun.Load() {
 		return f, err // of Pebble's start, which returns it
@@ -45,10 +50,13 @@ func (fs walErrorFS) begin(why vfs.DiskWriteCategory, open func() (vfs.File, err
 	}
 	if err != nil {
 		_ = fs.health.Fail(err)
-		return vfs.NewMem().Create("log", why)
+		return nowhere()
 	}
 	return &walErrorLog{f, fs.health}, nil
 }
+
+// nowhere is a log whose bytes nobody sees.
+func nowhere() (vfs.File, error) { return vfs.NewMem().Create("log", forLog) }
 
 // OpenDir implements vfs.FS: a log begins with a sync of its folder. Those for
 // other files are reported, since what follows relies on them.
