@@ -2,8 +2,11 @@ package vfs
 
 import (
 	"bytes"
+	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,14 +24,19 @@ const hotPage = 4 << 10
 // It returns what the file holds then.
 func hotPattern(t *testing.T, f *File, pages, rounds int) []byte {
 	t.Helper()
-	data := make([]byte, pages*hotPage)
+	return hotPatternOf(t, f, hotPage, pages, rounds)
+}
+
+func hotPatternOf(t *testing.T, f *File, size, pages, rounds int) []byte {
+	t.Helper()
+	data := make([]byte, pages*size)
 	for i := range rounds {
 		for _, at := range rand.Perm(pages) {
-			page := data[at*hotPage : (at+1)*hotPage]
+			page := data[at*size : (at+1)*size]
 			for j := range page {
 				page[j] = byte(i + at*j)
 			}
-			_, err := f.WriteAt(bg, page, int64(at)*hotPage)
+			_, err := f.WriteAt(bg, page, int64(at*size))
 			want(t, err, nil)
 			want(t, f.Sync(bg), nil)
 		}
@@ -43,7 +51,10 @@ func extentLengths(t *testing.T, fs *FS, ino Ino) (lengths []int64, used int64) 
 		if err != nil {
 			return err
 		}
-		list, _, err := extents.Load(r, n.Content, 0, n.Size, extents.PageExtents)
+		list, more, err := extents.LoadPage(r, n.Content, 0, n.Size, extents.PageBounds{Extents: math.MaxInt, InlineBytes: math.MaxInt})
+		if more {
+			t.Error("there are more extents")
+		}
 		lengths, used = nil, n.Used
 		for i := range list {
 			lengths = append(lengths, list[i].Len)
@@ -167,18 +178,54 @@ func TestCompactionWaits(t *testing.T) {
 	want(t, f.Close(bg), nil)
 }
 
-// A compaction goes on behind what it loads at once.
+// A compaction goes on behind what it loads at once, and has pages of every size.
 func TestCompactionOfManyPages(t *testing.T) {
+	fs := openTestWith(t, mem.New(mem.Options{}), Config{NoBackground: true})
+	for _, size := range []int{hotPage, 8 << 10, 16 << 10} {
+		ino := mustFile(t, fs, RootIno, "hot"+strconv.Itoa(size))
+		f := mustOpen(t, fs, ino, OpenRead|OpenWrite)
+		data := hotPatternOf(t, f, size, 4*content.CompactExtents+100, 1)
+		want(t, fs.contents.CompactFile(bg, ino, content.CompactExtents, content.CompactWindow), nil)
+		if lengths, used := extentLengths(t, fs, ino); len(lengths) > content.CompactExtents || used != int64(len(data)) {
+			t.Errorf("pages of %d: %d used in %d extents", size, used, len(lengths))
+		}
+		if !bytes.Equal(readAll(t, fs, ino), data) {
+			t.Errorf("pages of %d: content differs", size)
+		}
+		want(t, f.Close(bg), nil)
+	}
+}
+
+// A compaction of a file that changes meanwhile copies none of it.
+func TestCompactionGivesUp(t *testing.T) {
 	fs := openTestWith(t, mem.New(mem.Options{}), Config{NoBackground: true})
 	ino := mustFile(t, fs, RootIno, "hot")
 	f := mustOpen(t, fs, ino, OpenRead|OpenWrite)
-	data := hotPattern(t, f, 8*content.CompactExtents, 1)
-	want(t, fs.contents.CompactFile(bg, ino, content.CompactExtents, content.CompactWindow), nil)
-	if lengths, used := extentLengths(t, fs, ino); len(lengths) > content.CompactExtents+8 || used != int64(len(data)) {
-		t.Errorf("%d used in %d extents", used, len(lengths))
+	data := hotPattern(t, f, 4*content.CompactExtents, 1)
+	h := hook(fs)
+	h.viewed = func() { // the extents were read
+		h.viewed = nil
+		_, err := f.WriteAt(bg, []byte("new"), 0)
+		want(t, err, nil)
+		want(t, f.Sync(bg), nil)
+		fs.contents.Engine = untouchedBlobs{fs.blobs, t}
 	}
+	want(t, fs.contents.CompactFile(bg, ino, content.CompactExtents, content.CompactWindow), ErrStale)
+	fs.contents.Engine = fs.blobs
+	copy(data, "new")
 	if !bytes.Equal(readAll(t, fs, ino), data) {
 		t.Error("content differs")
 	}
 	want(t, f.Close(bg), nil)
+}
+
+// untouchedBlobs takes no blob.
+type untouchedBlobs struct {
+	cluster.Blobs
+	t *testing.T
+}
+
+func (b untouchedBlobs) Create(ctx context.Context, id cluster.BlobID, sizeHint int64) (cluster.BlobWriter, error) {
+	b.t.Errorf("blob %v is written", id)
+	return b.Blobs.Create(ctx, id, sizeHint)
 }

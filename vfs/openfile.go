@@ -146,8 +146,7 @@ func (of *openFile) stored(ctx context.Context) (*record.Inode, error) {
 
 // follow makes s, the inode as our last flush left it, the snapshot, if nobody else
 // changed what is stored since: the flush itself counts once in gen, and who
-// commits after it has yet to count. s is nil if a Token found the flush done.
-// Under mu.
+// commits after it has yet to count. s is nil if that inode is not known. Under mu.
 func (of *openFile) follow(s *fileSnap) {
 	if s == nil || of.current() || of.gen.Load() != s.gen {
 		return

@@ -92,8 +92,8 @@ func (s *Store) compactBusy(ctx context.Context, ino record.Ino) (busy bool, err
 }
 
 // CompactFile rewrites runs of small extents, where more than many of them lie
-// within window bytes, as one blob each, as long as nobody changes them
-// meanwhile. Bytes, times and version of the file stay.
+// within window bytes, as one blob each. Bytes, times and version of the file stay.
+// ErrStale is for a file that changed meanwhile.
 func (s *Store) CompactFile(ctx context.Context, ino record.Ino, many int, window int64) error {
 	for off := int64(0); off >= 0; {
 		next, err := s.compactAt(ctx, ino, off, many, window)
@@ -126,7 +126,7 @@ func (s *Store) compactAt(ctx context.Context, ino record.Ino, off int64, many i
 		if err != nil || n.Content == 0 || n.Has(record.FlagShared) || off >= n.Size {
 			return err
 		}
-		list, more, err := extents.Load(r, n.Content, off, n.Size, 4*many)
+		list, more, err := loadWindow(r, n, off, 4*many, window)
 		if err != nil || len(list) == 0 {
 			return err
 		}
@@ -155,6 +155,24 @@ func (s *Store) compactAt(ctx context.Context, ino record.Ino, off int64, many i
 	}
 	defer rd.Close()
 	return next, s.rewrite(ctx, ino, run, rd)
+}
+
+// loadWindow returns the extents of n from off on, without their bytes, until one ends
+// behind the window, and at most limit; more reports whether there are others.
+func loadWindow(r cluster.Reader, n *record.Inode, off int64, limit int, window int64) (list []record.Extent, more bool, err error) {
+	more = true
+	for from := off; more && len(list) < limit && from-off <= window; from = list[len(list)-1].End() {
+		var page []record.Extent
+		page, more, err = extents.Load(r, n.Content, from, n.Size, limit-len(list))
+		if err != nil || len(page) == 0 {
+			return list, false, err
+		}
+		for i := range page {
+			page[i].Data = nil
+		}
+		list = append(list, page...)
+	}
+	return list, more, nil
 }
 
 // smallRun returns the longest run of contiguous extents of at most limit
@@ -187,6 +205,9 @@ func (s *Store) rewrite(ctx context.Context, ino record.Ino, run *compactRun, rd
 	defer w.Abort(ctx)
 	buf := make([]byte, min(copyBuffer, run.to()-run.from()))
 	for off := run.from(); off < run.to(); {
+		if err := s.compactStale(ctx, ino, run); err != nil {
+			return err
+		}
 		k, err := rd.Read(ctx, buf[:min(int64(len(buf)), run.to()-off)], off)
 		if k == 0 {
 			return err
@@ -207,10 +228,19 @@ func (s *Store) rewrite(ctx context.Context, ino record.Ino, run *compactRun, rd
 	if !stored && !errors.Is(err, fserr.ErrUnavailable) {
 		s.deleteBlobs(ctx, c.ID, c.Extents)
 	}
-	if errors.Is(err, fserr.ErrStale) {
-		return nil // changed concurrently: its next flush tries again
-	}
 	return err
+}
+
+// compactStale returns ErrStale if ino changed since run was read: nothing would be
+// replaced, and there is no use in copying the rest.
+func (s *Store) compactStale(ctx context.Context, ino record.Ino, run *compactRun) error {
+	return s.Peek(ctx, func(r cluster.Reader) error {
+		n, err := record.GetInode(r, ino)
+		if err == nil && (n.Content != run.content || n.Version != run.version) {
+			err = fserr.ErrStale
+		}
+		return err
+	})
 }
 
 // replaceRun puts the new blob's extents in the place of run, in as many
