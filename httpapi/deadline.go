@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"ogw/internal/unsent"
+	"ogw/vfs/clients/unsent"
 )
 
 const (

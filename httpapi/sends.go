@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"ogw/httpapi/fair"
-	"ogw/internal/unsent"
+	"ogw/vfs/clients/unsent"
 )
 
 const (

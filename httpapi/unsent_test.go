@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"ogw/internal/unsent"
+	"ogw/vfs/clients/unsent"
 )
 
 // slowPair returns a connection of l whose client reads nothing at first.

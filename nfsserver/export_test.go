@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"ogw/internal/guess"
 	"ogw/nfsserver/rpc"
 	"ogw/vfs"
+	"ogw/vfs/clients/guess"
 )
 
 func mustTable(t *testing.T, list ...Export) *exportTable {

@@ -8,9 +8,9 @@ import (
 	"path"
 	"time"
 
-	"ogw/internal/subscriber"
 	"ogw/nfsserver/rpc"
 	"ogw/nfsserver/xdr"
+	"ogw/vfs/clients/subscriber"
 )
 
 // mountProgram lists the procedures. The library answers NULL, MNT and UMNT;

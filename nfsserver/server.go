@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"ogw/internal/guess"
 	"ogw/nfsserver/backend"
 	"ogw/nfsserver/nlm"
 	"ogw/nfsserver/rpc"
 	"ogw/vfs"
+	"ogw/vfs/clients/guess"
 )
 
 // Config of a Server.

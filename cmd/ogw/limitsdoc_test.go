@@ -111,17 +111,17 @@ var limitRow = regexp.MustCompile("(?m)^\\| (.*) \\| (\\d+) ?(\\w*) \\| `([a-z0-
 // notLimits are constants named like limits that bound nothing which a client can
 // have the server hold, by package.
 var notLimits = map[string][]string{
-	"httpapi/fair":   {"maxIdleLook"},                                                      // work on a new connection
-	"httpapi/s3":     {"maxToldKeys"},                                                      // a line of the audit
-	"httpapi/sigv4":  {"maxChunkDigits"},                                                   // of a number
-	"httpapi/rest":   {"maxPathBytes"},                                                     // within a head
-	"nfsserver":      {"maxProcs", "maxPerms", "maxExportReply", "maxHandle"},              // of what the server makes itself
-	"nfsserver/rpc":  {"maxIdleWorkers", "maxResend", "maxInvokeReply", "maxMachineBytes"}, // within maxAuthBytes, or of calls to clients
-	"nfsserver/nlm":  {"maxShareMode", "maxNetobj", "maxGrantPause"},                       // a number, within a record, calls to clients
-	"nfsserver/nsm":  {"maxProc", "maxString", "MaxName"},                                  // within a record
-	"internal/guess": nil,
-	"httpapi/iam":    {"maxListed", "maxSimulated", "maxSessionARNs"}, // within maxBody
-	"httpapi":        nil,
+	"httpapi/fair":      {"maxIdleLook"},                                                      // work on a new connection
+	"httpapi/s3":        {"maxToldKeys"},                                                      // a line of the audit
+	"httpapi/sigv4":     {"maxChunkDigits"},                                                   // of a number
+	"httpapi/rest":      {"maxPathBytes"},                                                     // within a head
+	"nfsserver":         {"maxProcs", "maxPerms", "maxExportReply", "maxHandle"},              // of what the server makes itself
+	"nfsserver/rpc":     {"maxIdleWorkers", "maxResend", "maxInvokeReply", "maxMachineBytes"}, // within maxAuthBytes, or of calls to clients
+	"nfsserver/nlm":     {"maxShareMode", "maxNetobj", "maxGrantPause"},                       // a number, within a record, calls to clients
+	"nfsserver/nsm":     {"maxProc", "maxString", "MaxName"},                                  // within a record
+	"vfs/clients/guess": nil,
+	"httpapi/iam":       {"maxListed", "maxSimulated", "maxSessionARNs"}, // within maxBody
+	"httpapi":           nil,
 }
 
 // TestDocumentLimits compares the table of limits in docs/security.md with the code: what

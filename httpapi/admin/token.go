@@ -9,7 +9,7 @@ import (
 	"ogw/httpapi"
 	"ogw/httpapi/apierr"
 	"ogw/httpapi/fair"
-	"ogw/internal/guess"
+	"ogw/vfs/clients/guess"
 )
 
 // WithToken returns the API for requests with a bearer token only. The probes

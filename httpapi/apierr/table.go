@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net/http"
 
-	"ogw/internal/guess"
 	"ogw/vfs"
+	"ogw/vfs/clients/guess"
 )
 
 // The errors that the doors find themselves.

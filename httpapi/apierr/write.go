@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"ogw/httpapi"
-	"ogw/internal/guess"
+	"ogw/vfs/clients/guess"
 )
 
 // retryAfterSeconds is when clients are to try again after a 503: conflicts

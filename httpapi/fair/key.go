@@ -3,7 +3,7 @@ package fair
 import (
 	"net/netip"
 
-	"ogw/internal/subscriber"
+	"ogw/vfs/clients/subscriber"
 )
 
 // Key is a client. The zero value is whoever has no address: all that come

@@ -3,7 +3,7 @@ package fair
 import (
 	"sync"
 
-	"ogw/internal/share"
+	"ogw/vfs/clients/share"
 )
 
 const (

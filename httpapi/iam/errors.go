@@ -7,8 +7,8 @@ import (
 
 	"ogw/httpapi/iam/oidc"
 	"ogw/httpapi/sigv4"
-	"ogw/internal/guess"
 	"ogw/vfs"
+	"ogw/vfs/clients/guess"
 	"ogw/vfs/iam"
 	"ogw/vfs/policy"
 )

@@ -11,7 +11,7 @@ import (
 	"ogw/httpapi/fair"
 	"ogw/httpapi/iam/oidc"
 	"ogw/httpapi/sigv4"
-	"ogw/internal/guess"
+	"ogw/vfs/clients/guess"
 	"ogw/vfs/iam"
 	"ogw/vfs/users"
 )

@@ -14,8 +14,8 @@ import (
 	"ogw/httpapi"
 	"ogw/httpapi/apierr"
 	"ogw/httpapi/fair"
-	"ogw/internal/guess"
 	"ogw/vfs"
+	"ogw/vfs/clients/guess"
 	"ogw/vfs/iam"
 	"ogw/vfs/users"
 )

@@ -6,8 +6,8 @@ import (
 
 	"ogw/httpapi"
 	"ogw/httpapi/fair"
-	"ogw/internal/guess"
 	"ogw/vfs"
+	"ogw/vfs/clients/guess"
 )
 
 // Config of a Server.

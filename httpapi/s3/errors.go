@@ -11,8 +11,8 @@ import (
 
 	"ogw/httpapi"
 	"ogw/httpapi/sigv4"
-	"ogw/internal/guess"
 	"ogw/vfs"
+	"ogw/vfs/clients/guess"
 	"ogw/vfs/iam"
 )
 

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"net/url"
 
+	"ogw/httpapi/eager"
 	"ogw/httpapi/fair"
 	"ogw/httpapi/sigv4"
-	"ogw/internal/eager"
 	"ogw/vfs"
 	"ogw/vfs/users"
 )

@@ -8,7 +8,7 @@ import (
 	"ogw/httpapi"
 	"ogw/httpapi/fair"
 	"ogw/httpapi/sigv4"
-	"ogw/internal/guess"
+	"ogw/vfs/clients/guess"
 )
 
 // Config of a Server. The zero value of each field means its default.

@@ -8,9 +8,9 @@ import (
 	"syscall"
 	"time"
 
-	"ogw/internal/subscriber"
 	"ogw/nfsserver/portmap"
 	"ogw/nfsserver/rpc"
+	"ogw/vfs/clients/subscriber"
 )
 
 const (

@@ -37,7 +37,7 @@
 //   - A lock is granted to a client only after the client is durable.
 //   - Per request (file, owner, range, type) there is at most one blocked.
 //   - Whatever is bounded (hosts, peers, blocked requests, share reservations,
-//     locks, calls to clients) is divided by address (internal/share): names are the
+//     locks, calls to clients) is divided by address (vfs/clients/share): names are the
 //     client's choice.
 //   - Every blocked request ends once: answered GRANTED, called back,
 //     cancelled, released with its client, or undone.

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"ogw/internal/subscriber"
 	"ogw/nfsserver/nsm"
 	"ogw/nfsserver/rpc"
+	"ogw/vfs/clients/subscriber"
 	"ogw/vfs/lock"
 )
 

@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"ogw/internal/subscriber"
 	"ogw/nfsserver/nsm"
 	"ogw/nfsserver/rpc"
 	"ogw/nfsserver/xdr"
 	"ogw/vfs"
+	"ogw/vfs/clients/subscriber"
 	"ogw/vfs/lock"
 )
 

@@ -6,11 +6,11 @@ import (
 	"sync"
 	"time"
 
-	"ogw/internal/share"
-	"ogw/internal/subscriber"
 	"ogw/nfsserver/nsm"
 	"ogw/nfsserver/portmap"
 	"ogw/nfsserver/rpc"
+	"ogw/vfs/clients/share"
+	"ogw/vfs/clients/subscriber"
 	"ogw/vfs/lock"
 )
 

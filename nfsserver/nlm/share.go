@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"ogw/internal/share"
-	"ogw/internal/subscriber"
 	"ogw/nfsserver/rpc"
+	"ogw/vfs/clients/share"
+	"ogw/vfs/clients/subscriber"
 	"ogw/vfs/lock"
 )
 

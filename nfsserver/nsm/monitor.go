@@ -12,9 +12,9 @@ import (
 	"strings"
 	"sync"
 
-	"ogw/internal/share"
-	"ogw/internal/subscriber"
 	"ogw/nfsserver/portmap"
+	"ogw/vfs/clients/share"
+	"ogw/vfs/clients/subscriber"
 )
 
 const (

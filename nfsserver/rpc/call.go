@@ -9,8 +9,8 @@ import (
 	"net/netip"
 	"time"
 
-	"ogw/internal/share"
 	"ogw/nfsserver/xdr"
+	"ogw/vfs/clients/share"
 )
 
 // Version of the RPC protocol.

@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	"ogw/internal/share"
-	"ogw/internal/subscriber"
-	"ogw/internal/unsent"
+	"ogw/vfs/clients/share"
+	"ogw/vfs/clients/subscriber"
+	"ogw/vfs/clients/unsent"
 )
 
 // conn is one client connection.

@@ -1,6 +1,6 @@
 package rpc
 
-import "ogw/internal/subscriber"
+import "ogw/vfs/clients/subscriber"
 
 // yieldSample is how many connections of one client are looked at for the one
 // that yields: enough to find an idle one where most are, and no more work in

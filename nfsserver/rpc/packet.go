@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"ogw/internal/share"
-	"ogw/internal/subscriber"
+	"ogw/vfs/clients/share"
+	"ogw/vfs/clients/subscriber"
 
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"

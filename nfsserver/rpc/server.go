@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"ogw/internal/share"
-	"ogw/internal/unsent"
+	"ogw/vfs/clients/share"
+	"ogw/vfs/clients/unsent"
 )
 
 // Defaults of Config.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"ogw/internal/unsent"
+	"ogw/vfs/clients/unsent"
 )
 
 // asks begins a connection that asks for megabytes and reads nothing, and

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"ogw/internal/pause"
+	"ogw/cluster/pause"
 )
 
 const (

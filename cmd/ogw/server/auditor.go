@@ -19,8 +19,8 @@ import (
 	"ogw/httpapi"
 	"ogw/httpapi/admin"
 	"ogw/httpapi/apierr"
-	"ogw/internal/guess"
 	"ogw/vfs"
+	"ogw/vfs/clients/guess"
 	"ogw/vfs/users"
 )
 

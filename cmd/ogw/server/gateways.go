@@ -16,10 +16,10 @@ import (
 	"ogw/httpapi/rest"
 	"ogw/httpapi/s3"
 	"ogw/httpapi/sigv4"
-	"ogw/internal/guess"
 	"ogw/nfsserver"
 	"ogw/nfsserver/rpc"
 	"ogw/vfs"
+	"ogw/vfs/clients/guess"
 )
 
 // protocols has the constructor of each protocol's gateways. Without one is

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"ogw/cluster"
-	"ogw/internal/pause"
+	"ogw/cluster/pause"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/quarantine"
 	"ogw/vfs/internal/record"

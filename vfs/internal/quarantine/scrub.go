@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"ogw/cluster"
-	"ogw/internal/pause"
+	"ogw/cluster/pause"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 )

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"ogw/cluster"
-	"ogw/internal/pause"
+	"ogw/cluster/pause"
 	"ogw/vfs/internal/record"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"ogw/internal/subscriber"
+	"ogw/vfs/clients/subscriber"
 )
 
 // Pool is a number of units that clients hold for a while. It is safe for

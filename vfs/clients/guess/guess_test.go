@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"ogw/internal/subscriber"
+	"ogw/vfs/clients/subscriber"
 )
 
 var (

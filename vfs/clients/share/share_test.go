@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"ogw/internal/subscriber"
+	"ogw/vfs/clients/subscriber"
 )
 
 func key(s string) subscriber.Key { return subscriber.Of(netip.MustParseAddr(s)) }

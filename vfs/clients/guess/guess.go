@@ -26,7 +26,7 @@ import (
 	"sync"
 	"time"
 
-	"ogw/internal/subscriber"
+	"ogw/vfs/clients/subscriber"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"ogw/internal/subscriber"
+	"ogw/vfs/clients/subscriber"
 )
 
 // TestTally: a client alone gets half, the next ones their part, and everybody
