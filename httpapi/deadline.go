@@ -14,7 +14,7 @@ const (
 	// watchBytes is from where on a write looks after its bytes: less does not
 	// take StallTime at MinRate.
 	watchBytes = 256 << 10
-	// watchStep is how often it does.
+	// watchStep is how often it does, and so is any write of a wide connection.
 	watchStep = time.Second
 	// leastEarned is from where on a write puts its deadline off. Less is an answer
 	// without a body: the records of TLS, which cut large writes, are longer.
@@ -119,7 +119,9 @@ func (c *lazyConn) send(p []byte) (written int, err error) {
 	defer c.write.end()
 	c.unsent.Writes(len(p))
 	for {
-		if len(p)-written >= watchBytes {
+		// The kernel of a wide connection takes more only after half of what it
+		// holds went out, so a record of TLS waits as long as a large write.
+		if len(p)-written >= watchBytes || c.unsent.Wide() {
 			c.write.watch()
 		}
 		n, err := c.Conn.Write(p[written:])
