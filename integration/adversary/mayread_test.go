@@ -31,6 +31,10 @@ func TestMayRead(t *testing.T) {
 		}
 	}
 	must(t, "list")(tv.s3(t, s, "GET", "/photos?list-type=2&prefix=2026/", ""))
+	must(t, "list over REST")(tv.rest(t, s, "GET", "/photos/2026/", ""))
+	for _, dir := range []string{"/", "/photos/", "/photos/2025/", "/other/", "/other/2026/"} {
+		refused(t, "list of "+dir+" over REST")(tv.rest(t, s, "GET", dir, ""))
+	}
 	must(t, "location")(tv.s3(t, s, "GET", "/photos?location", ""))
 	for door, send := range doors(tv) {
 		for _, key := range []string{"/photos/2025/cat", "/photos/2026", "/other/2026/cat", "/photos/none"} {

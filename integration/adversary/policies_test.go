@@ -63,6 +63,40 @@ func TestPrefixHolds(t *testing.T) {
 }
 
 // TestPolicyChangesWhileRequestsRun: a right that goes while others read and write is
+// TestPrefixOfLists: what a policy says of s3:prefix is about the prefix within the
+// bucket, by whatever door somebody lists.
+func TestPrefixOfLists(t *testing.T) {
+	s := newServer(t, restUsers)
+	alice, bob := newPerson(t, s, "alice"), newPerson(t, s, "bob")
+	must(t, "bucket")(alice.s3(t, s, "PUT", "/lists", ""))
+	for _, key := range []string{"open/k", "secret/k", "lists/k"} {
+		must(t, key)(alice.s3(t, s, "PUT", "/lists/"+key, "bytes"))
+	}
+	const statement = `{"Effect":%q,"Principal":{"AWS":"arn:aws:iam:::user/bob"},"Action":"s3:ListBucket","Resource":"arn:aws:s3:::lists","Condition":{"StringLike":{"s3:prefix":%q}}}`
+	list := func(prefix string, listed bool) {
+		t.Helper()
+		for door, answer := range map[string]func() (int, string){
+			"s3":   func() (int, string) { return bob.s3(t, s, "GET", "/lists?list-type=2&delimiter=/&prefix="+prefix, "") },
+			"rest": func() (int, string) { return bob.rest(t, s, "GET", "/lists/"+prefix, "") },
+		} {
+			if status, body := answer(); (status == http.StatusOK) != listed {
+				t.Errorf("%s of %q: %d %s", door, prefix, status, body)
+			}
+		}
+	}
+	must(t, "allow")(alice.s3(t, s, "PUT", "/lists?policy", `{"Statement":[`+fmt.Sprintf(statement, "Allow", "open/*")+`]}`))
+	list("open/", true)
+	list("secret/", false)
+	list("", false)
+	must(t, "allow")(alice.s3(t, s, "PUT", "/lists?policy", `{"Statement":[`+fmt.Sprintf(statement, "Allow", "lists/*")+`]}`))
+	list("lists/", true)
+	list("secret/", false)
+	list("", false)
+	must(t, "deny")(alice.s3(t, s, "PUT", "/lists?policy", `{"Statement":[`+fmt.Sprintf(statement, "Allow", "*/")+","+fmt.Sprintf(statement, "Deny", "secret/*")+`]}`))
+	list("open/", true)
+	list("secret/", false)
+}
+
 // gone for all that begins after the answer.
 func TestPolicyChangesWhileRequestsRun(t *testing.T) {
 	s := newServer(t, restUsers)

@@ -23,20 +23,20 @@ func (l *lister) begin(root keypath.Step) error {
 	if l.j.Free() || l.j.Subject.Local {
 		return l.run(root)
 	}
-	bucket := root
+	bucket, prefix := root, l.o.Prefix
 	if root.Ino == record.RootIno {
-		name, _, below := strings.Cut(l.o.Prefix, "/")
-		if !below || !naming.ValidBucket(name) {
+		name, below, inside := strings.Cut(l.o.Prefix, "/")
+		if !inside || !naming.ValidBucket(name) {
 			return fmt.Errorf("%w: only administrators list what is outside of buckets", fserr.ErrAccess)
 		}
 		e, err := keypath.BucketEntry(l.j.R, name)
 		if err != nil {
 			return err
 		}
-		bucket = keypath.StepTo(e)
+		bucket, prefix = keypath.StepTo(e), below
 	}
 	l.j.In(bucket)
-	l.j.List = &rights.List{Prefix: l.o.Prefix, Delimiter: l.o.Delimiter, MaxKeys: l.o.MaxKeys}
+	l.j.List = &rights.List{Prefix: prefix, Delimiter: l.o.Delimiter, MaxKeys: l.o.MaxKeys}
 	if err := l.j.Grants(rights.ActListObjects, nil); err != nil {
 		return err
 	}
