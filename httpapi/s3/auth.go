@@ -134,7 +134,7 @@ func (q *request) bucketIsOf(bucket, want string) error {
 	if err != nil {
 		return err
 	}
-	if o := q.ownerOf(info.UID); !o.is(want) {
+	if !q.ownedBy(info.UID, want) {
 		return newError(codeAccessDenied)
 	}
 	return nil

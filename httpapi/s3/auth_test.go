@@ -297,10 +297,12 @@ func TestACLs(t *testing.T) {
 	_, err = bob.PutObjectAcl(bg, &awss3.PutObjectAclInput{Bucket: b, Key: k, ACL: types.ObjectCannedACLPublicRead})
 	wantCode(t, "bob's object ACL", err, "AccessDenied")
 	d.wantRaw("", "GET", "/acl/k", nil, nil, 200, "v")
-	for _, who := range []string{"alice", d.userID("alice")} {
+	for _, who := range []string{"alice", d.userID("alice"), d.account("alice")} {
 		d.wantRaw("alice", "GET", "/acl/k", nil, map[string]string{"X-Amz-Expected-Bucket-Owner": who}, 200, "v")
 	}
-	d.wantRaw("alice", "GET", "/acl/k", nil, map[string]string{"X-Amz-Expected-Bucket-Owner": "bob"}, 403, "AccessDenied")
+	for _, who := range []string{"bob", d.userID("bob"), d.account("bob"), "000000000000", "0"} {
+		d.wantRaw("alice", "GET", "/acl/k", nil, map[string]string{"X-Amz-Expected-Bucket-Owner": who}, 403, "AccessDenied")
+	}
 }
 
 // TestGrantsHoldIDs: a grant is a user's, whatever the name, and goes to nobody

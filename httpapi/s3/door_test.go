@@ -49,6 +49,15 @@ func (d *door) userID(name string) string {
 	return string(u.ID)
 }
 
+// account is the number by which Amazon's clients name a user.
+func (d *door) account(name string) string {
+	u, err := d.fs.Users().ByName(bg, name)
+	if err != nil {
+		d.t.Error(err)
+	}
+	return users.AccountNumber(u.UID)
+}
+
 func openDoor(t testing.TB, c Config) *door {
 	t.Helper()
 	return openDoorOn(t, c, mem.Options{})

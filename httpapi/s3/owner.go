@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"ogw/vfs"
+	"ogw/vfs/iam"
 	"ogw/vfs/users"
 )
 
@@ -38,6 +39,20 @@ func (q *request) ownerOf(uid uint32) owner {
 		return owner{number, number}
 	}
 	return owner{x.ID, x.Name}
+}
+
+// ownedBy reports whether want names who owns what has that uid: by ID, by name, or, as
+// Amazon's clients do, by the number of the account. A name that has the form of such a
+// number means the account.
+func (q *request) ownedBy(uid uint32, want string) bool {
+	o := q.ownerOf(uid)
+	if !users.IsAccountNumber(want) {
+		return o.is(want)
+	}
+	if iam.IsRole(o.id) {
+		return want == iam.Account
+	}
+	return want == users.AccountNumber(uid)
 }
 
 // granteeOf returns the user of a grant. One that was removed has no name.

@@ -23,6 +23,11 @@ const (
 // AccountNumber is the number of the account of the user who has a uid.
 func AccountNumber(uid uint32) string { return fmt.Sprintf("%0*d", accountDigits, uid) }
 
+// IsAccountNumber reports whether s has the form of the number of an account.
+func IsAccountNumber(s string) bool {
+	return len(s) == accountDigits && strings.Trim(s, "0123456789") == ""
+}
+
 // ARN is the ARN of a user, who is looked for by the name of now.
 func ARN(uid uint32, name string) string {
 	return arnPrefix + AccountNumber(uid) + ":user/" + name
