@@ -146,6 +146,22 @@ func TestBucketTags(t *testing.T) {
 	d.wantRaw("alice", "GET", "/tagged?tagging", nil, nil, 404, "NoSuchTagSet")
 }
 
+// TestSystemTags: names that begin with "aws:" are Amazon's.
+func TestSystemTags(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "tagged")
+	d.wantRaw("alice", "PUT", "/tagged/k", []byte("v"), nil, 200, "")
+	const tag = "<Tag><Key>AWS:x</Key><Value>1</Value></Tag>"
+	bucket, object := message("System tags cannot be added/updated by requester"), message("Your TagKey cannot be prefixed with aws:", "TagKey", "AWS:x")
+	set := []byte("<Tagging><TagSet>" + tag + "</TagSet></Tagging>")
+	d.wantRaw("alice", "PUT", "/tagged2", []byte("<CreateBucketConfiguration><Tags>"+tag+"</Tags></CreateBucketConfiguration>"), nil, 400, "<Code>InvalidTag</Code>"+bucket)
+	d.wantRaw("alice", "PUT", "/tagged?tagging", set, nil, 400, "<Code>InvalidTag</Code>"+bucket)
+	d.wantRaw("alice", "PUT", "/tagged/k?tagging", set, nil, 400, "<Code>InvalidTag</Code>"+object)
+	d.wantRaw("alice", "PUT", "/tagged/k", []byte("new"), one("X-Amz-Tagging", "AWS:x=1"), 400, "<Code>InvalidTag</Code>"+object)
+	d.wantRaw("alice", "GET", "/tagged/k", nil, nil, 200, "v")
+	d.wantRaw("alice", "GET", "/tagged2", nil, nil, 404, "NoSuchBucket")
+}
+
 func TestStorageClasses(t *testing.T) {
 	d := openDoor(t, Config{})
 	d.bucket("alice", "class")

@@ -47,6 +47,10 @@ func parseTags(v string) ([]tag, error) {
 	return tags, nil
 }
 
+// systemTags begins the names of tags that only Amazon's own services set.
+const systemTags = "aws:"
+
+// checkTags checks those of a bucket, where most is maxBucketTags, or of an object.
 func checkTags(tags []tag, most int) error {
 	if len(tags) > most {
 		if most == maxBucketTags {
@@ -61,6 +65,11 @@ func checkTags(tags []tag, most int) error {
 			return newError(codeInvalidTag).withMessage("The TagKey you have provided is invalid").with("TagKey", t.Key)
 		case !utf8.ValidString(t.Value) || utf8.RuneCountInString(t.Value) > maxTagValueRunes:
 			return newError(codeInvalidTag).withMessage("The TagValue you have provided is invalid").with("TagValue", t.Value)
+		case len(t.Key) >= len(systemTags) && strings.EqualFold(t.Key[:len(systemTags)], systemTags):
+			if most == maxBucketTags {
+				return newError(codeInvalidTag).withMessage("System tags cannot be added/updated by requester")
+			}
+			return newError(codeInvalidTag).withMessage("Your TagKey cannot be prefixed with aws:").with("TagKey", t.Key)
 		case seen[t.Key]:
 			return newError(codeInvalidTag).withMessage("Cannot provide multiple Tags with the same key").with("TagKey", t.Key)
 		}
