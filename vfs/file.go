@@ -31,6 +31,7 @@ type File struct {
 	wrote   bool
 	epoch   uint64 // of the inode, when this File first wrote
 	seen    uint64 // of openFile.lostSeq
+	last    uint64 // the openFile.turn of its last write
 	unsaved bool   // changed bytes or size since its last Sync
 }
 
@@ -293,7 +294,7 @@ func (f *File) save(ctx context.Context) error {
 			err = e
 		}
 	}
-	if err == nil {
+	if err == nil && f.last <= f.of.flushed { // else it was written to meanwhile
 		f.unsaved = false
 	}
 	return err

@@ -39,6 +39,7 @@ type flushPlan struct {
 	chunks   []*chunk
 	epoch    uint64
 	writes   uint64
+	turn     uint64 // of the last write that it holds
 	mtimeNS  int64
 	dirtyNS  int64
 	killPriv bool
@@ -58,17 +59,23 @@ func (p *flushPlan) uploads() (list []*blobUpload) {
 	return list
 }
 
-// flush stores all that was written before. It is as durable as ctx asks.
-// When it fails the bytes stay, to be tried again, except with ErrStale.
-func (of *openFile) flush(ctx context.Context) error {
+// flushUpTo is flush for the writes up to a turn. Callers that wait while a flush runs
+// share the next one, and return although there are newer writes: each would otherwise
+// store what was written after the one before it had returned, and a file would take a
+// transaction for each write, however many are in flight.
+func (of *openFile) flushUpTo(ctx context.Context, turn uint64) error {
 	of.flushMu.Lock()
 	defer of.flushMu.Unlock()
 	of.mu.RLock()
-	clean := len(of.pieces) == 0
+	clean, stored := len(of.pieces) == 0, of.flushed >= turn
 	of.mu.RUnlock()
+	if stored && !clean {
+		return nil
+	}
 	if clean {
 		of.mu.Lock()
 		if len(of.pieces) == 0 {
+			of.flushed = of.turn
 			of.retire() // what it held was overwritten
 			of.releaseKept(slices.Clone(of.kept))
 		}
@@ -121,7 +128,7 @@ func (of *openFile) capture(ctx context.Context) (*flushPlan, error) {
 		return nil, of.lostSince(of.lostSeq) // dropped by the new snapshot
 	}
 	of.retire()
-	plan := &flushPlan{epoch: of.epoch, writes: of.writes, mtimeNS: of.mtimeNS, dirtyNS: of.dirtyNS, killPriv: of.killPriv,
+	plan := &flushPlan{epoch: of.epoch, writes: of.writes, turn: of.turn, mtimeNS: of.mtimeNS, dirtyNS: of.dirtyNS, killPriv: of.killPriv,
 		kept: slices.Clone(of.kept), keep: make(map[uint64]bool)}
 	of.captured, of.dirtyNS = of.writes, 0
 	for i := 0; i < len(of.pieces); {
@@ -388,6 +395,7 @@ func (of *openFile) finishFlush(plan *flushPlan, err error) {
 		clear(of.pieces[len(kept):])
 		of.pieces = kept
 		of.writes -= plan.writes
+		of.flushed = plan.turn
 		if len(kept) == 0 {
 			of.killPriv, of.pieces = false, nil
 		}

@@ -52,6 +52,8 @@ type openFile struct {
 	epoch    uint64        // of the inode when the first piece was written
 	writes   uint64        // since the last flush began, and those it captured
 	captured uint64        // of writes, by the flush that runs
+	turn     uint64        // of the last write, counted from one and never reset
+	flushed  uint64        // the turn up to which writes are stored, or gone
 	mtimeNS  int64         // of the last write
 	dirtyNS  int64         // of the oldest write since the last flush began
 	killPriv bool          // a write came from somebody who loses setuid and setgid with it

@@ -12,6 +12,15 @@ import (
 // syncParallel is how many files SyncAll flushes at a time.
 const syncParallel = 8
 
+// flush stores all that was written before. It is as durable as ctx asks.
+// When it fails the bytes stay, to be tried again, except with ErrStale.
+func (of *openFile) flush(ctx context.Context) error {
+	of.mu.RLock()
+	turn := of.turn
+	of.mu.RUnlock()
+	return of.flushUpTo(ctx, turn)
+}
+
 // syncRelaxed makes the relaxed commits of this process durable, if there
 // are any that are not known to be.
 func (fs *FS) syncRelaxed(ctx context.Context) error {

@@ -159,11 +159,12 @@ func (of *openFile) wrote(f *File, killPriv bool) {
 	}
 	of.epoch, of.mtimeNS = n.Epoch, now
 	of.writes++
+	of.turn++
 	of.killPriv = of.killPriv || killPriv
 	if !f.wrote {
 		f.seen = of.lostSeq // what was lost before was of others
 	}
-	f.epoch, f.wrote, f.unsaved = n.Epoch, true, true
+	f.epoch, f.wrote, f.unsaved, f.last = n.Epoch, true, true, of.turn
 }
 
 // overwrite stores p within a piece that may still change, if there is one

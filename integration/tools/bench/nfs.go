@@ -15,6 +15,7 @@ const (
 	nfsDepth    = 8   // calls of 1 MiB in flight, on all connections
 	smallDepth  = 120 // small calls in flight, on all connections
 	nfsFile     = 256 * mib
+	nfsPages    = 64 * mib // a file of which pages are written and made durable one at a time
 	listEntries = 100_000
 	statFiles   = 10_000
 	// manyConnections is what a client with several of them has (nconnect).
@@ -123,6 +124,9 @@ func nfsRows(peers []*nfsServer, connections int) []pair {
 		row("LOOKUP", 0, (*nfsServer).lookups),
 		row(fmt.Sprintf("READDIRPLUS of %d entries", listEntries), 0, (*nfsServer).lists),
 		row(fmt.Sprintf("opendir of %d entries", listEntries), 0, (*nfsServer).opendirs),
+		row(fmt.Sprintf("write 4 KiB, FILE_SYNC, %d in flight", connections), smallBytes, durable(connections)),
+		row("write 4 KiB, FILE_SYNC, 16 in flight", smallBytes, durable(16)),
+		row("write 4 KiB, FILE_SYNC, 64 in flight", smallBytes, durable(64)),
 		row("sequential write, 1 MiB, then COMMIT", nfsTransfer, (*nfsServer).writes),
 		row("create", 0, (*nfsServer).creates),
 		row("unlink", 0, (*nfsServer).unlinks),
@@ -143,8 +147,11 @@ func (s *nfsServer) fill() error {
 			return err
 		}
 	}
-	if _, err := s.load.do("write file", fmt.Sprintf("bytes=%d limit=%d depth=%d", nfsTransfer, nfsFile/nfsTransfer, nfsDepth)); err != nil {
-		return err
+	for name, size := range map[string]int{"file": nfsFile, "pages": nfsPages} {
+		_, err := s.load.do("write", name, fmt.Sprintf("bytes=%d limit=%d depth=%d", nfsTransfer, size/nfsTransfer, nfsDepth))
+		if err != nil {
+			return err
+		}
 	}
 	return errors.Join(s.createMany("listed", 0, listEntries), s.createMany("dir", 0, statFiles))
 }
@@ -191,6 +198,14 @@ func (s *nfsServer) reads(connections int) gauge {
 
 func (s *nfsServer) randomReads(connections int) gauge {
 	return s.gauge(fmt.Sprintf("randomread file bytes=%d count=%d", smallBytes, nfsFile/smallBytes), connections, smallDepth)
+}
+
+// durable writes pages of a file at random, so many at a time, each of which is on
+// the disk when it is answered.
+func durable(depth int) func(s *nfsServer, connections int) gauge {
+	return func(s *nfsServer, connections int) gauge {
+		return s.gauge(fmt.Sprintf("syncwrite pages bytes=%d count=%d", smallBytes, nfsPages/smallBytes), connections, depth)
+	}
 }
 
 func (s *nfsServer) creates(connections int) gauge {

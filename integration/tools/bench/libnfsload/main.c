@@ -20,6 +20,8 @@
  *	read         READ of bytes in turn; NAME has count times as many
  *	randomread   READ of bytes at any multiple of bytes
  *	write        makes NAME, unstable WRITE of bytes in turn, then a COMMIT
+ *	syncwrite    WRITE of bytes, FILE_SYNC, at any multiple of bytes; NAME has
+ *	             count times as many
  *	remove       REMOVE of NAME from the root
  *	list         READDIRPLUS, bytes at a time; ops are entries. Each
  *	             connection lists all of NAME again and again
@@ -262,6 +264,16 @@ static bool send_write(struct conn *c, uint64_t i)
 	return queued(c, rpc_nfs3_write_async(c->rpc, write_answered, &args, c));
 }
 
+static bool send_syncwrite(struct conn *c, uint64_t i)
+{
+	struct job *j = c->job;
+	uint64_t block = random_below(c, j->count);
+	struct WRITE3args args = {j->handle, block * j->bytes, j->bytes, FILE_SYNC, {j->bytes, j->data}};
+
+	(void)i;
+	return queued(c, rpc_nfs3_write_async(c->rpc, write_answered, &args, c));
+}
+
 static void stat_answered(int status, struct nfs_context *nfs, void *data, void *private)
 {
 	struct conn *c = private;
@@ -356,6 +368,7 @@ static const struct op {
 	{"read", send_read},
 	{"randomread", send_randomread},
 	{"write", send_write},
+	{"syncwrite", send_syncwrite},
 	{"stat", send_stat},
 	{"list", send_list},
 	{"opendir", send_opendir},
@@ -399,14 +412,17 @@ static bool handle_of(struct conn *c, const char *name, struct nfsfh **open, str
 static bool start(struct conn *c, struct job *j, struct nfsfh **open)
 {
 	char path[MAX_NAME + 1];
+	bool makes = strcmp(j->op, "write") == 0;
 
 	snprintf(path, sizeof(path), "/%s", j->name);
-	if (strcmp(j->op, "write") != 0)
+	if (!makes && strcmp(j->op, "syncwrite") != 0)
 		return handle_of(c, j->name, open, &j->handle);
 	if (!(j->data = malloc(j->bytes)))
 		return fail(c, "no memory for %llu bytes", (unsigned long long)j->bytes);
 	for (uint64_t i = 0; i < j->bytes; i++)
 		j->data[i] = random_below(c, 256);
+	if (!makes)
+		return handle_of(c, j->name, open, &j->handle);
 	if (nfs_creat(c->nfs, path, 0644, open) < 0)
 		return fail(c, "create %s: %s", path, nfs_get_error(c->nfs));
 	j->handle = *(struct nfs_fh3 *)nfs_get_fh(*open);
