@@ -50,7 +50,7 @@
 //	          whereis xattr
 //	POSIX     create unlink rename readdir dirstream setflags allocate copyrange statfs
 //	          settings
-//	files     file resume openfile piece write flush blobupload sync setattr lookup attr
+//	files     file openfile piece write flush blobupload sync setattr lookup attr
 //	          getattr path contents damage
 //	entries   entry orphan
 //	core      op fs dirty keeper snap
