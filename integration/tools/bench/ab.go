@@ -49,11 +49,13 @@ type abOptions struct {
 type abRow struct {
 	name  string
 	gauge gauge
+	bound float64 // 0: that of the comparison
 }
 
 // abResult is what is kept of a row.
 type abResult struct {
 	Name   string        `json:"name"`
+	Bound  float64       `json:"bound"`
 	Rate   pairs.Ratio   `json:"rate"`
 	CPU    pairs.Ratio   `json:"cpu"`
 	Starts []pairs.Start `json:"starts"`
@@ -162,7 +164,7 @@ func (b *abBench) rows(of [2][]abRow) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", base.name, err)
 		}
-		b.keep(base.name, s)
+		b.keep(base.name, base.bound, s)
 	}
 	return nil
 }
@@ -229,12 +231,15 @@ func cpuClock(pid int) (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// keep adds what one start gave to a row.
-func (b *abBench) keep(name string, s pairs.Start) {
+// keep adds what one start gave to a row, whose bound is b's if it is 0 here.
+func (b *abBench) keep(name string, bound float64, s pairs.Start) {
 	i := slices.IndexFunc(b.results, func(r abResult) bool { return r.Name == name })
 	if i < 0 {
 		i = len(b.results)
-		b.results = append(b.results, abResult{Name: name})
+		if bound == 0 {
+			bound = b.bound
+		}
+		b.results = append(b.results, abResult{Name: name, Bound: bound})
 	}
 	b.results[i].Starts = append(b.results[i].Starts, s)
 }
@@ -250,7 +255,7 @@ func (b *abBench) judge(from int) {
 	for i := from; i < len(b.results); i++ {
 		r := &b.results[i]
 		r.Rate, r.CPU = pairs.Rate(r.Starts), pairs.CPU(r.Starts)
-		r.Says, r.Cost = r.Rate.OfRate(b.bound), r.CPU.OfCPU(b.bound)
+		r.Says, r.Cost = r.Rate.OfRate(r.Bound), r.CPU.OfCPU(r.Bound)
 		fmt.Printf("%-52s %-32s %-32s\n", r.Name, text(r.Rate, r.Says), text(r.CPU, r.Cost))
 	}
 }
@@ -270,8 +275,12 @@ func (b *abBench) finish() error {
 		count[r.Says]++
 		count[r.Cost]++
 	}
-	fmt.Printf("of %d ratios, %d %s, %d %s, %d %s, %d %s (bound %.0f %%)\n", 2*len(b.results), count[pairs.Worse], pairs.Worse,
-		count[pairs.Unclear], pairs.Unclear, count[pairs.Unchanged], pairs.Unchanged, count[pairs.Better], pairs.Better, 100*b.bound)
+	bound := ""
+	if b.bound > 0 {
+		bound = fmt.Sprintf(" (bound %.0f %%)", 100*b.bound)
+	}
+	fmt.Printf("of %d ratios, %d %s, %d %s, %d %s, %d %s%s\n", 2*len(b.results), count[pairs.Worse], pairs.Worse,
+		count[pairs.Unclear], pairs.Unclear, count[pairs.Unchanged], pairs.Unchanged, count[pairs.Better], pairs.Better, bound)
 	if count[pairs.Worse] > 0 {
 		errs = append(errs, errWorse)
 	}

@@ -94,7 +94,7 @@ func (b *s3Bench) abRows() (rows []abRow, done func(), err error) {
 			return
 		}
 		closers = append(closers, closeAll)
-		rows = append(rows, abRow{name, g})
+		rows = append(rows, abRow{name: name, gauge: g})
 	}
 	one := func(method, path string, body []byte, want int64) rawRequest {
 		r, err := b.sign.request(method, path, body, want)
@@ -111,7 +111,7 @@ func (b *s3Bench) abRows() (rows []abRow, done func(), err error) {
 	row(rowName("HEAD", smallBytes, abClients), abClients, func(int) []rawRequest {
 		return []rawRequest{one("HEAD", abObject(smallBytes), nil, smallBytes)}
 	})
-	rows = append(rows, abRow{"S3 LIST, pages of 1000, 4 clients", gauge{pid: b.s.target().pid, run: b.lists}})
+	rows = append(rows, abRow{name: "S3 LIST, pages of 1000, 4 clients", gauge: gauge{pid: b.s.target().pid, run: b.lists}})
 	for _, v := range abSizes {
 		body := make([]byte, v.size)
 		rand.Read(body)
@@ -156,7 +156,7 @@ func (b *abBench) nfs() error {
 			return nil, nil, err
 		}
 		for _, p := range nfsRows([]*nfsServer{s}, 1) {
-			rows = append(rows, abRow{p.name, p.figure})
+			rows = append(rows, abRow{name: p.name, gauge: p.figure})
 		}
 		return rows, s.stop, nil
 	}, b.rows)
@@ -182,7 +182,7 @@ func (b *abBench) mounts(prefix string, args ...string) error {
 			}
 			base, head := got[0][1], got[1][1]
 			for i, r := range base {
-				b.keep(prefix+r.Name, pairs.Start{{
+				b.keep(prefix+r.Name, 0, pairs.Start{{
 					Base: pairs.Turn{Rate: r.Rate, CPU: r.CPU}, Head: pairs.Turn{Rate: head[i].Rate, CPU: head[i].CPU}}})
 			}
 			return nil

@@ -19,6 +19,8 @@ type env struct {
 	measured string // data folder of the server that is measured
 	// rowsWanted is what -rows leaves of the rows.
 	rowsWanted *regexp.Regexp
+	// starts and pairs are how many a row of policies has.
+	starts, pairs int
 }
 
 func (e *env) add(r row) {

@@ -40,6 +40,7 @@ func suites() []suite {
 		{"survive", surviveSuite},
 		{"scale", scaleSuite},
 		{"nfs", nfsSuite},
+		{"policies", policiesSuite},
 	}
 }
 
@@ -65,7 +66,7 @@ type options struct {
 }
 
 func parseFlags() (o options) {
-	flag.StringVar(&o.only, "run", "", "run the suites whose name matches this expression: limits, s3, list, fuse, survive, nfs, scale")
+	flag.StringVar(&o.only, "run", "", "run the suites whose name matches this expression: limits, s3, list, fuse, survive, nfs, scale, policies")
 	flag.StringVar(&o.rows, "rows", "", "measure the rows whose name matches this expression (all but those of list and scale; for fuse without \"FUSE \")")
 	flag.Float64Var(&o.seconds, "seconds", 3, "how long each figure and each of its limits is measured")
 	flag.StringVar(&o.out, "json", "", "write the results to this file")
@@ -76,8 +77,8 @@ func parseFlags() (o options) {
 	flag.StringVar(&o.noopFUSE, "noop-fuse", "", "mount a file system that stores nothing here; the benchmark starts itself so")
 	flag.StringVar(&o.profiles, "profiles", "", "keep a CPU profile of the server for each row of s3 and nfs in this folder")
 	flag.StringVar(&o.base, "ab", "", "measure this binary and -bin in turns: is -bin slower? (make bench-ab)")
-	flag.IntVar(&o.starts, "starts", pairs.Starts, "with -ab, how often both programs are started")
-	flag.IntVar(&o.pairs, "pairs", pairs.OfStart, "with -ab, how many pairs of turns a row has of each start")
+	flag.IntVar(&o.starts, "starts", pairs.Starts, "with -ab and in the suite policies, how often both programs are started")
+	flag.IntVar(&o.pairs, "pairs", pairs.OfStart, "with -ab and in the suite policies, how many pairs of turns a row has of each start")
 	flag.Float64Var(&o.bound, "bound", 0.03, "with -ab, how much worse a row may certainly be, as a part of one")
 	flag.BoolVar(&o.compare, "compare", false, "turn two files that -json wrote into input for benchstat, and end")
 	flag.Parse()
@@ -139,7 +140,7 @@ func newEnv(ctx context.Context, o *options) (*env, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &env{ctx: ctx, dir: dir, bin: bin, seconds: o.seconds, rowsWanted: rows, profiles: o.profiles}, nil
+	return &env{ctx: ctx, dir: dir, bin: bin, seconds: o.seconds, rowsWanted: rows, profiles: o.profiles, starts: o.starts, pairs: o.pairs}, nil
 }
 
 func runSuites(e *env, want *regexp.Regexp) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -105,6 +106,21 @@ func (s *server) umount(mnt string) {
 func (s *server) stop() {
 	_ = s.cmd.Process.Signal(syscall.SIGINT)
 	_ = s.cmd.Wait()
+}
+
+// addUser makes a user who is no administrator.
+func (s *server) addUser(name string) (c aws.Credentials, err error) {
+	out, err := exec.Command(s.bin, "user", "add", name, "--config", s.config, "--json").Output()
+	if err != nil {
+		return c, fmt.Errorf("user add: %w", err)
+	}
+	var u struct {
+		Keys []struct{ ID, Secret string }
+	}
+	if err := json.Unmarshal(out, &u); err != nil || len(u.Keys) != 1 {
+		return c, fmt.Errorf("user add: %w: %s", err, out)
+	}
+	return aws.Credentials{AccessKeyID: u.Keys[0].ID, SecretAccessKey: u.Keys[0].Secret}, nil
 }
 
 // readCredentials reads the file that the first start wrote.
