@@ -1,5 +1,13 @@
-# Each aws of PATH: versions 1 and 2 sign, check and send bodies in different ways.
-for program in $(type -ap aws | xargs -n1 realpath | sort -u); do
+# Each aws of PATH, and the version 1 that OGW_NODE_MODULES has: versions 1 and 2 sign,
+# check and send bodies in different ways.
+programs=$(type -ap aws | xargs -n1 realpath | sort -u)
+if [ -n "${OGW_NODE_MODULES:-}" ]; then
+	printf '#!/bin/sh\nPYTHONPATH="$OGW_NODE_MODULES/awscli" exec python3 "$OGW_NODE_MODULES/awscli/aws" "$@"\n' > "$WORK/aws1"
+	chmod +x "$WORK/aws1"
+	"$WORK/aws1" --version | grep '^aws-cli/1\.'
+	programs="$programs $WORK/aws1"
+fi
+for program in $programs; do
 	aws() { "$program" --endpoint-url "$URL" "$@"; }
 	aws s3 mb "s3://$BUCKET"
 	# Connections that served an empty upload are used again.

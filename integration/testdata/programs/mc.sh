@@ -16,5 +16,9 @@ fetch "$OBJECTS/meta" | cmp - "$TREE/one"
 mc anonymous set private "o/$BUCKET"
 [ "$(curl -s -o /dev/null -w '%{http_code}' --cacert "$CERT" "$OBJECTS/meta")" = 403 ]
 fetch "$(mc share download --json "o/$BUCKET/tree/big" | sed 's/.*"share":"\([^"]*\)".*/\1/; s/.u0026/\&/g')" | cmp - "$TREE/big"
+# A form, as curl sends it.
+form=$(mc share upload --json "o/$BUCKET/form" | sed 's/.*"share":"curl \([^"]*\)".*/\1/; s/<FILE>//')
+fetch $form"$TREE/one"
+mc cat "o/$BUCKET/form" | cmp - "$TREE/one"
 [ "$(mc ls "o/$MANY" | wc -l)" = "$MANY_KEYS" ]
 mc rb --force "o/$BUCKET"

@@ -18,5 +18,9 @@ fetch "$(s3cmd signurl "s3://$BUCKET/meta" +600)" | cmp - "$TREE/one"
 [ "$(s3cmd ls "s3://$MANY" | wc -l)" = "$MANY_KEYS" ]
 s3cmd setacl --acl-public "s3://$BUCKET/meta"
 fetch "$OBJECTS/meta" | cmp - "$TREE/one"
+echo "$READABLE" > "$WORK/policy"
+s3cmd setpolicy "$WORK/policy" "s3://$BUCKET"
+fetch "$OBJECTS/tree/big" | cmp - "$TREE/big" # stored in parts
+s3cmd delpolicy "s3://$BUCKET"
 s3cmd del --recursive --force "s3://$BUCKET"
 s3cmd rb "s3://$BUCKET"
