@@ -149,3 +149,16 @@ func TestVersion2Borders(t *testing.T) {
 	}
 	must(t, "what was attacked")(alice.s3(t, s, "GET", "/hers/secret", ""))
 }
+
+// TestBoundaryIsDemanded: who may only make roles that have a boundary makes none without:
+// a key that a request does not have is absent, for conditions too.
+func TestBoundaryIsDemanded(t *testing.T) {
+	s := newServer(t, restUsers)
+	admin, alice := person{name: "root", key: s.KeyID, secret: s.Secret}, newPerson(t, s, "alice")
+	boundary := element(must(t, "policy")(admin.query(t, s, "iam", "CreatePolicy", "PolicyName", "bound", "PolicyDocument", everything)), "Arn")
+	must(t, "policy")(admin.query(t, s, "iam", "PutUserPolicy", "UserName", "alice", "PolicyName", "p", "PolicyDocument",
+		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"iam:*","Resource":"*"},{"Effect":"Deny","Action":"iam:CreateRole","Resource":"*","Condition":{"Null":{"iam:PermissionsBoundary":"true"}}}]}`))
+	role := []string{"RoleName", "made", "AssumeRolePolicyDocument", everybodyTrusted}
+	refused(t, "a role without a boundary")(alice.query(t, s, "iam", "CreateRole", role...))
+	must(t, "a role with one")(alice.query(t, s, "iam", "CreateRole", append(role, "PermissionsBoundary", boundary)...))
+}

@@ -265,7 +265,10 @@ var operators = map[string]*operator{
 func (c *condition) holds(v Values) bool {
 	var values []string
 	if v != nil {
-		values, _ = v.Value(c.key)
+		// What comes with false is worth nothing, whatever its length.
+		if known, ok := v.Value(c.key); ok {
+			values = known
+		}
 	}
 	switch {
 	case c.op.null:

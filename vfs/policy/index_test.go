@@ -71,3 +71,29 @@ func BenchmarkStatements(b *testing.B) {
 		}
 	})
 }
+
+// unknown are the keys of a request that has none; what it returns beside false is what
+// it was asked for before.
+type unknown struct{}
+
+func (unknown) Value(string) ([]string, bool) { return []string{"before"}, false }
+
+// TestUnknownKeys: what comes with false is no value.
+func TestUnknownKeys(t *testing.T) {
+	for condition, want := range map[string]Effect{
+		`"Null":{"aws:Referer":"true"}`:                  Allow,
+		`"Null":{"aws:Referer":"false"}`:                 None,
+		`"StringEquals":{"aws:Referer":"before"}`:        None,
+		`"StringEqualsIfExists":{"aws:Referer":"other"}`: Allow,
+		`"StringNotEquals":{"aws:Referer":"before"}`:     Allow,
+	} {
+		text := doc(`{"Effect":"Allow","Principal":"*","Action":"s3:GetObject","Resource":"arn:aws:s3:::bkt/*","Condition":{` + condition + `}}`)
+		d, err := Parse([]byte(text), Options{Bucket: "bkt"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, _ := d.Decide(&Request{Action: "s3:GetObject", Resource: "arn:aws:s3:::bkt/k", Principal: alice, Values: unknown{}}); e != want {
+			t.Errorf("%s: %v, want %v", condition, e, want)
+		}
+	}
+}

@@ -168,6 +168,8 @@ func (k *policyKeys) listed(key string) ([]string, bool) {
 		k.one[0] = o.Delimiter
 	case "s3:max-keys":
 		k.one[0] = strconv.Itoa(o.MaxKeys)
+	default: // what was asked for before is still in one
+		return nil, false
 	}
 	return k.one[:], k.one[0] != ""
 }
