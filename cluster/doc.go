@@ -19,6 +19,14 @@
 // data; after MaxTxnAttempts it returns ErrConflict. A View sees one
 // consistent snapshot and never conflicts.
 //
+// Runs that come to nothing: the function of an Update or a Peek may be shown
+// pairs as they once were, which need not fit together, if that run is
+// thrown away: it runs again then, and what it did and returned before means
+// nothing, an error neither. What the last run read held at one moment, that of
+// the commit if it wrote, and else one between the call and its return. In a View
+// each run is of one snapshot. What a run learned may go into memory that others
+// use only after the call returned, or after Reader.Settle.
+//
 // Expectations: an Update can commit under the condition that pairs which it
 // did not read have certain values (Txn.Expect): the fence of a session, which
 // a read of its own would cost a round trip. What is expected holds at the

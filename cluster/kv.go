@@ -60,6 +60,9 @@ type Limits struct {
 	// a transaction that writes, so is each pair that a scan met.
 	Ops   int
 	Bytes int // keys and values written, in bytes
+	// Distant is set where each read costs a round trip, unless it was made before
+	// in the same transaction: what can be read together should be.
+	Distant bool
 }
 
 // Reader reads one snapshot; in a Txn, together with the transaction's own
@@ -79,6 +82,11 @@ type Reader interface {
 	// from start to the last key that fn saw if fn or Limit stopped the
 	// scan, else the whole range.
 	Scan(start, end []byte, o ScanOptions, fn func(key, value []byte) error) error
+	// Settle returns nil if all that was read so far held at one moment; else an
+	// error, with which the run ends. It costs a round trip where pairs were used
+	// that are not compared yet. Who keeps something of what a run read beyond that
+	// run asks first, since the run may be thrown away.
+	Settle() error
 }
 
 // ScanOptions shape a Scan.

@@ -154,7 +154,9 @@ func testHandOver(t *testing.T, a, b cluster.KV) {
 		for name, read := range reads {
 			var got []byte
 			err := read(func(r cluster.Reader) (err error) {
-				got, err = r.Get([]byte("k"))
+				if got, err = r.Get([]byte("k")); err == nil && string(got) != want {
+					err = errors.New("a run of old reads counted")
+				}
 				return err
 			})
 			if err != nil || string(got) != want {

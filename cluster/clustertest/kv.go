@@ -53,6 +53,7 @@ func TestKV(t *testing.T, open func(t *testing.T) cluster.KV) {
 		{"ExpectChanged", testExpectChanged},
 		{"ExpectMany", testExpectMany},
 		{"Peek", testPeek},
+		{"ScanThenGet", testScanThenGet},
 		{"Closed", testClosed},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })

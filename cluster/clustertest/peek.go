@@ -147,3 +147,76 @@ func readFamily(r cluster.Reader, key func(f, m int) []byte, f, members int, rng
 	_, err = fmt.Sscanf(string(values[0][:20]), "%d", &version)
 	return version, err
 }
+
+// testScanThenGet: what a scan met and a read by key of the same pair fit together in
+// the run that counts, whatever the same client commits in between. So does what
+// Settle was asked about.
+func testScanThenGet(t *testing.T, kv cluster.KV) {
+	const scanned, read = "by a scan", "by key"
+	k := []byte("m/k")
+	for name, change := range map[string]func(cluster.Txn) error{
+		"removed":  func(txn cluster.Txn) error { return txn.Delete(k) },
+		"replaced": func(txn cluster.Txn) error { return txn.Set(k, []byte("new")) },
+	} {
+		for _, first := range []string{scanned, read} {
+			update(t, kv, func(txn cluster.Txn) error { return txn.Set(k, []byte("old")) })
+			changed := false
+			var seen map[string]string
+			run := func(r cluster.Reader) error {
+				seen = map[string]string{}
+				reads := []func() error{
+					func() error {
+						return r.Scan([]byte("m"), []byte("n"), cluster.ScanOptions{}, func(_, v []byte) error {
+							seen[scanned] = string(v)
+							return nil
+						})
+					},
+					func() error {
+						v, err := r.Get(k)
+						if v != nil {
+							seen[read] = string(v)
+						}
+						return err
+					},
+				}
+				if first == read {
+					reads[0], reads[1] = reads[1], reads[0]
+				}
+				if err := reads[0](); err != nil {
+					return err
+				}
+				if !changed {
+					changed = true
+					update(t, kv, change)
+				}
+				if err := reads[1](); err != nil {
+					return err
+				}
+				return nil
+			}
+			settled := func(r cluster.Reader) error {
+				err := errors.Join(run(r), r.Settle())
+				if err == nil && seen[scanned] != seen[read] {
+					t.Errorf("%s after it was read %s: settled as %q", name, first, seen)
+				}
+				return err
+			}
+			for way, in := range map[string]func() error{
+				"Peek":         func() error { return kv.Peek(ctx, run) },
+				"settled Peek": func() error { return kv.Peek(ctx, settled) },
+				"settled Update": func() error {
+					return kv.Update(ctx, func(txn cluster.Txn) error { return errors.Join(settled(txn), txn.Set([]byte("out"), nil)) })
+				},
+				"Update": func() error {
+					return kv.Update(ctx, func(txn cluster.Txn) error { return errors.Join(run(txn), txn.Set([]byte("out"), nil)) })
+				},
+			} {
+				changed = false
+				update(t, kv, func(txn cluster.Txn) error { return txn.Set(k, []byte("old")) })
+				if err := in(); err != nil || seen[scanned] != seen[read] {
+					t.Errorf("%s in %s after it was read %s: %q, %v", name, way, first, seen, err)
+				}
+			}
+		}
+	}
+}

@@ -3,6 +3,8 @@
 //
 //	read:   first read   linearizable, its revision R is the transaction's
 //	        later reads  at R, from any member that has it
+//	        remembered   (occ.Memory) without asking; the next read compares the
+//	                     ModRevision in the same request
 //	commit: one Txn
 //	        if    each key that was read has the ModRevision that was seen (0: absent),
 //	              no pair of a scanned range has a ModRevision above R,
@@ -13,7 +15,10 @@
 //	        else  get the slot
 //
 // So the reads of an Update hold at its commit, and a View is one revision. A
-// transaction that wrote nothing is committed by its first read.
+// transaction that wrote nothing is committed by its first read; if it was answered
+// from memory alone, by one request that compares all it used. That one gets keys
+// and no values: etcd answers a Txn of nothing but comparisons from the past of the
+// member that is asked.
 //
 // # Keys
 //

@@ -27,6 +27,7 @@ type KV struct {
 	gate    *occ.Gate
 	slots   *slots
 	history *compactor
+	memory  *occ.Memory
 }
 
 // View implements cluster.KV. It ends with ErrUnavailable if fn still reads
@@ -43,7 +44,19 @@ func (kv *KV) View(ctx context.Context, fn func(cluster.Reader) error) error {
 }
 
 // Peek implements cluster.KV.
-func (kv *KV) Peek(ctx context.Context, fn func(cluster.Reader) error) error { return kv.View(ctx, fn) }
+func (kv *KV) Peek(ctx context.Context, fn func(cluster.Reader) error) error {
+	if err := kv.gate.Enter(); err != nil {
+		return err
+	}
+	defer kv.gate.Leave()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return occ.Peek(kv.memory, func(c *occ.Recall) (occ.Settler, error) {
+		s := newSource(ctx, kv, c)
+		return s, fn(&occ.Reader{Ctx: ctx, Source: s})
+	})
+}
 
 // Update implements cluster.KV.
 func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
@@ -51,32 +64,45 @@ func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 		return err
 	}
 	defer kv.gate.Leave()
-	return occ.Retry(ctx, func(int) (bool, error) { return kv.attempt(ctx, fn) })
+	return occ.Retry(ctx, func(n int) (bool, error) { return kv.attempt(ctx, fn, n == 0) })
 }
 
-// attempt returns false without an error after a conflict.
-func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error) (done bool, err error) {
+// attempt returns false without an error after a conflict, and if what it
+// remembered does not fit together.
+func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error, remember bool) (done bool, err error) {
 	reads := occ.NewVersions()
-	s := newSource(ctx, kv, reads)
+	recall := occ.NewRecall(kv.memory, remember, reads)
+	s := newSource(ctx, kv, recall)
 	t := occ.NewTxn(ctx, s, reads, kv.Limits())
 	err = fn(t)
 	if e := t.Finish(); err == nil {
 		err = e
 	}
-	if s.compacted {
-		return false, nil // it took too long; the next run reads anew
+	if s.compacted || recall.Torn() {
+		return false, nil // it took too long, or what it knows is old; the next run reads anew
 	}
-	if err != nil {
+	keys, values := t.Written()
+	if err != nil || len(keys) == 0 {
+		// It returns what it read, as a Peek does.
+		switch e := s.Settle(); {
+		case recall.Torn() || s.compacted:
+			return false, nil
+		case e != nil:
+			err = e
+		}
 		return true, err
-	}
-	writes := kv.writes(t)
-	if len(writes) == 0 {
-		return true, nil
 	}
 	if err := ctx.Err(); err != nil {
 		return true, err
 	}
-	return kv.slots.commit(ctx, append(s.compares(), kv.expected(t)...), writes)
+	rev, err := kv.slots.commit(ctx, append(s.compares(), kv.expected(t)...), kv.writes(keys, values))
+	switch {
+	case rev > 0:
+		kv.memory.Wrote(keys, values, rev)
+	case err != nil: // perhaps it happened
+		kv.memory.Forget(keys...)
+	}
+	return rev > 0 || err != nil, err
 }
 
 func (kv *KV) expected(t *occ.Txn) []clientv3.Cmp {
@@ -91,8 +117,7 @@ func (kv *KV) expected(t *occ.Txn) []clientv3.Cmp {
 	return cmps
 }
 
-func (kv *KV) writes(t *occ.Txn) []clientv3.Op {
-	keys, values := t.Written()
+func (kv *KV) writes(keys, values [][]byte) []clientv3.Op {
 	ops := make([]clientv3.Op, len(keys), len(keys)+1)
 	for i, key := range keys {
 		if values[i] == nil {
@@ -114,7 +139,9 @@ func (kv *KV) Sync(ctx context.Context) error {
 }
 
 // Limits implements cluster.KV.
-func (kv *KV) Limits() cluster.Limits { return cluster.Limits{Ops: MaxOps, Bytes: maxBytes} }
+func (kv *KV) Limits() cluster.Limits {
+	return cluster.Limits{Ops: MaxOps, Bytes: maxBytes, Distant: true}
+}
 
 // Close implements cluster.KV.
 func (kv *KV) Close() error {

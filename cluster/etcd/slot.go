@@ -73,24 +73,28 @@ func newSlots(client *clientv3.Client, keys keyspace) *slots {
 	return &slots{client: client, keys: keys, busy: make(chan struct{}, maxSlots)}
 }
 
-// commit applies writes if cmps hold. It returns false without an error if
-// they do not, or if the commit was made impossible after its answer was lost.
-func (p *slots) commit(ctx context.Context, cmps []clientv3.Cmp, writes []clientv3.Op) (bool, error) {
+// commit applies writes if cmps hold, and returns the revision that they got. It
+// returns 0 without an error if they do not hold, or if the commit was made
+// impossible after its answer was lost.
+func (p *slots) commit(ctx context.Context, cmps []clientv3.Cmp, writes []clientv3.Op) (rev int64, err error) {
 	select {
 	case p.busy <- struct{}{}:
 		defer func() { <-p.busy }()
 	case <-ctx.Done():
-		return false, ctx.Err()
+		return 0, ctx.Err()
 	}
 	s, err := p.take(ctx)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	done, lost, err := p.try(ctx, s, cmps, writes)
+	if done && err == nil {
+		rev = s.rev
+	}
 	if !lost {
 		p.giveBack(s)
 	}
-	return done, err
+	return rev, err
 }
 
 // try also reports whether the slot is lost: gone, or in an unknown state.

@@ -17,15 +17,16 @@ type source struct {
 	ctx    context.Context
 	client *clientv3.Client
 	keys   keyspace
-	rev    int64 // 0 before the first read
+	rev    int64       // 0 before the first read
+	recall *occ.Recall // nil: each read asks
 	reads  *occ.Versions
 	// compacted is set when the revision was too old to be read.
 	compacted bool
 }
 
-// newSource returns what the first read finds. A nil reads takes no note.
-func newSource(ctx context.Context, kv *KV, reads *occ.Versions) *source {
-	return &source{ctx: ctx, client: kv.client, keys: kv.keys, reads: reads}
+// newSource returns what the first read finds. Without a recall, each read asks.
+func newSource(ctx context.Context, kv *KV, recall *occ.Recall) *source {
+	return &source{ctx: ctx, client: kv.client, keys: kv.keys, recall: recall, reads: recall.Versions()}
 }
 
 // Get implements occ.Source.
@@ -37,8 +38,15 @@ func (s *source) Get(key []byte) ([]byte, error) {
 
 // GetMany implements occ.Source.
 func (s *source) GetMany(keys, values [][]byte) error {
+	if s.recall == nil {
+		return s.getAll(keys, values)
+	}
+	return s.recall.GetMany(keys, values, s.getAll, s.Settle)
+}
+
+func (s *source) getAll(keys, values [][]byte) error {
 	for len(keys) > 0 {
-		n := min(len(keys), etcdMaxOps)
+		n := min(len(keys), etcdMaxOps-occ.MaxDoubts)
 		if err := s.getSome(keys[:n], values[:n]); err != nil {
 			return err
 		}
@@ -59,14 +67,22 @@ func (s *source) getSome(keys, values [][]byte) error {
 		return err
 	}
 	for i, answer := range answers {
-		if len(answer.Kvs) == 0 {
-			s.reads.Saw(keys[i], 0)
-			continue
+		version := int64(0)
+		if len(answer.Kvs) > 0 {
+			values[i], version = notNil(answer.Kvs[0].Value), answer.Kvs[0].ModRevision
 		}
-		values[i] = notNil(answer.Kvs[0].Value)
-		s.reads.Saw(keys[i], answer.Kvs[0].ModRevision)
+		s.recall.Learned(keys[i], values[i], version)
 	}
 	return nil
+}
+
+// Settle implements occ.Settler.
+func (s *source) Settle() error {
+	if !s.recall.Doubtful() {
+		return nil
+	}
+	_, err := s.read(func(...clientv3.OpOption) []clientv3.Op { return nil })
+	return err
 }
 
 // notNil keeps an empty value distinct from an absent one, as cluster.Reader does.
@@ -95,19 +111,42 @@ func (s *source) page(start, end string, limit int64, reverse, keysOnly bool) ([
 	return answers[0].Kvs, answers[0].More, nil
 }
 
-// read asks for what ops returns. The first read is linearizable and fixes the
-// revision; later ones are answered by whichever member has that revision.
+// read asks for what ops returns, and compares what is in doubt. The first read is
+// linearizable and fixes the revision; later ones are answered by whichever member
+// has that revision.
 func (s *source) read(ops func(...clientv3.OpOption) []clientv3.Op) ([]*pb.RangeResponse, error) {
+	doubts := s.recall.Doubts()
+	all := func(o ...clientv3.OpOption) []clientv3.Op {
+		list := ops(o...)
+		for _, d := range doubts {
+			list = append(list, clientv3.OpGet(s.keys.key(d.Key), append(o[:len(o):len(o)], clientv3.WithKeysOnly())...))
+		}
+		return list
+	}
+	answers, err := s.readAt(all)
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	n := len(answers) - len(doubts)
+	for i, d := range doubts {
+		version := int64(0)
+		if kvs := answers[n+i].Kvs; len(kvs) > 0 {
+			version = kvs[0].ModRevision
+		}
+		s.recall.Found(d, version)
+	}
+	return answers[:n], s.recall.Compared()
+}
+
+func (s *source) readAt(ops func(...clientv3.OpOption) []clientv3.Op) ([]*pb.RangeResponse, error) {
 	if s.rev != 0 {
 		answers, err := s.ask(ops(clientv3.WithRev(s.rev), clientv3.WithSerializable()))
 		if !errors.Is(err, rpctypes.ErrFutureRev) {
-			return answers, s.failed(err)
+			return answers, err
 		}
-		answers, err = s.ask(ops(clientv3.WithRev(s.rev)))
-		return answers, s.failed(err)
+		return s.ask(ops(clientv3.WithRev(s.rev)))
 	}
-	answers, err := s.ask(ops())
-	return answers, s.failed(err)
+	return s.ask(ops())
 }
 
 func (s *source) failed(err error) error {
@@ -145,6 +184,7 @@ func (s *source) ask(ops []clientv3.Op) ([]*pb.RangeResponse, error) {
 func (s *source) fix(rev int64) {
 	if s.rev == 0 {
 		s.rev = rev
+		s.recall.Fix(rev)
 	}
 }
 

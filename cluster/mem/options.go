@@ -34,7 +34,7 @@ type Options struct {
 func Distributed(seed uint64) Options {
 	return Options{
 		Seed:         seed,
-		Limits:       cluster.Limits{Ops: 128, Bytes: 3 << 19},
+		Limits:       cluster.Limits{Ops: 128, Bytes: 3 << 19, Distant: true},
 		Latency:      200 * time.Microsecond,
 		ConflictRate: 0.1,
 	}

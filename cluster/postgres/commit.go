@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// commit is the argument of ogw_commit_v2.
+// commit is the argument of ogw_commit_v3.
 type commit struct {
 	readKeys     [][]byte // locked and compared
 	metKeys      [][]byte // compared; the lock of their range holds them
@@ -73,16 +73,13 @@ func (c *commit) wide() bool {
 	return false
 }
 
-const callCommit = "SELECT ogw_commit_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
+const callCommit = "SELECT ogw_commit_v3($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
 
-// Answers of ogw_commit_v1.
-const (
-	answerDone    = "done"
-	answerChanged = "changed"
-)
+// answerChanged is what ogw_commit_v3 returns if a read does not hold.
+const answerChanged = -1
 
 // call is the one round trip of a commit. It ends the snapshot too.
-func (c *commit) call(ctx context.Context, from *source, s *slot) (answer string, err error) {
+func (c *commit) call(ctx context.Context, from *source, s *slot) (answer int64, err error) {
 	numbers, shared := locksOf(from.kv.store, c)
 	batch := &pgx.Batch{}
 	began := from.began

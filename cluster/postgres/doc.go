@@ -1,8 +1,11 @@
 // Package postgres keeps the metadata of a store in a PostgreSQL database,
 // where several processes share it. It is the KV half of an engine only.
 //
-//	read:   one snapshot of the server (REPEATABLE READ, READ ONLY)
-//	commit: one call of the function ogw_commit_v2 in READ COMMITTED
+//	read:   one snapshot of the server (REPEATABLE READ, READ ONLY); what is
+//	        remembered (occ.Memory) is compared there by its version
+//	Peek:   each round trip has a snapshot of its own, in which the versions of all
+//	        that was read before are compared, so that none has to be ended
+//	commit: one call of the function ogw_commit_v3 in READ COMMITTED
 //	        lock     what was read and what is written, in the order of locks
 //	        compare  each key that was read: its version (0: absent);
 //	                 each range that was scanned: how many pairs it has;
@@ -38,7 +41,7 @@
 // Each commit takes its locks in the order of their numbers, so that no two
 // wait for each other. Creates in one directory share its prefix.
 //
-// A transaction that met a conflict twice queues for the locks of its last
+// A transaction that met a conflict three times queues for the locks of its last
 // attempt before it reads again, and keeps them over the commit: a pair that
 // many change is locked in turns. The server ends the connection of who holds locks
 // and says nothing for a second: a process that stands still stops nobody.

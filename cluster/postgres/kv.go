@@ -22,6 +22,8 @@ type KV struct {
 	store string
 	gate  *occ.Gate
 	slots *slots
+	// memory is what was read and written last.
+	memory *occ.Memory
 }
 
 // View implements cluster.KV.
@@ -39,7 +41,26 @@ func (kv *KV) View(ctx context.Context, fn func(cluster.Reader) error) error {
 }
 
 // Peek implements cluster.KV.
-func (kv *KV) Peek(ctx context.Context, fn func(cluster.Reader) error) error { return kv.View(ctx, fn) }
+func (kv *KV) Peek(ctx context.Context, fn func(cluster.Reader) error) error {
+	if err := kv.gate.Enter(); err != nil {
+		return err
+	}
+	defer kv.gate.Leave()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var s *source
+	defer func() { s.close() }()
+	return occ.Peek(kv.memory, func(c *occ.Recall) (occ.Settler, error) {
+		if s != nil {
+			s.close()
+		} else {
+			c.Move()
+		}
+		s = newSource(ctx, kv, c)
+		return s, fn(&occ.Reader{Ctx: ctx, Source: s})
+	})
+}
 
 // Update implements cluster.KV.
 func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
@@ -49,7 +70,7 @@ func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 	defer kv.gate.Leave()
 	var last *commit // of the attempt before
 	return occ.Retry(ctx, func(n int) (bool, error) {
-		s := newSource(ctx, kv, occ.NewVersions())
+		s := newSource(ctx, kv, occ.NewRecall(kv.memory, n == 0, occ.NewVersions()))
 		defer s.close()
 		if n >= freeAttempts && last != nil {
 			if err := s.hold(locksOf(kv.store, last)); err != nil {
@@ -60,18 +81,37 @@ func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 		if s.held && s.lost {
 			return false, nil // it held locks for too long; Retry looks at ctx
 		}
+		if s.recall.Torn() {
+			return false, nil
+		}
 		if err != nil || c.empty() {
+			// It returns what it read, as a Peek does.
+			switch e := s.Settle(); {
+			case s.recall.Torn():
+				return false, nil
+			case e != nil:
+				err = e
+			}
 			return true, err
 		}
 		last = c
-		return kv.slots.commit(ctx, s, c)
+		version, done, err := kv.slots.commit(ctx, s, c)
+		switch {
+		case err != nil, done && version == 0: // what happened is not known, or as which version
+			kv.memory.Forget(c.setKeys...)
+			kv.memory.Forget(c.deleteKeys...)
+		case done:
+			kv.memory.Wrote(c.setKeys, c.setValues, version)
+			kv.memory.Wrote(c.deleteKeys, make([][]byte, len(c.deleteKeys)), 0)
+		}
+		return done, err
 	})
 }
 
-// freeAttempts of a transaction lock nothing before they commit. Later ones
-// queue for what the attempt before them read and wrote: a pair that many
-// change would else be won by whoever is nearest to the server.
-const freeAttempts = 2
+// freeAttempts of a transaction lock nothing before they commit: one from memory,
+// two that read. Later ones queue for what the attempt before them read and wrote: a
+// pair that many change would else be won by whoever is nearest to the server.
+const freeAttempts = 3
 
 // run runs fn on a snapshot and returns what is to be committed.
 func (kv *KV) run(ctx context.Context, s *source, fn func(cluster.Txn) error) (*commit, error) {
@@ -112,7 +152,9 @@ func (kv *KV) Erase(ctx context.Context, _ ...cluster.KeyRange) error {
 }
 
 // Limits implements cluster.KV.
-func (kv *KV) Limits() cluster.Limits { return cluster.Limits{Ops: MaxOps, Bytes: maxBytes} }
+func (kv *KV) Limits() cluster.Limits {
+	return cluster.Limits{Ops: MaxOps, Bytes: maxBytes, Distant: true}
+}
 
 // Close implements cluster.KV.
 func (kv *KV) Close() error {

@@ -71,5 +71,5 @@ func Open(ctx context.Context, o Options) (*KV, error) {
 		pool.Close()
 		return nil, fmt.Errorf("PostgreSQL at %s: %w", config.ConnConfig.Host, mapError(err))
 	}
-	return &KV{pool: pool, store: o.Store, gate: occ.NewGate(), slots: newSlots(pool, o.Store)}, nil
+	return &KV{pool: pool, store: o.Store, gate: occ.NewGate(), slots: newSlots(pool, o.Store), memory: occ.NewMemory()}, nil
 }

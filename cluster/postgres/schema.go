@@ -42,12 +42,13 @@ CREATE TABLE IF NOT EXISTS ogw_slots (
 // Functions have a version in their name: clients of two versions may use one
 // store side by side.
 
-// commitFunction returns 'done', 'changed' if a read does not hold any more, or
-// an expected value is not there (NULL expects none), or 'lost' if the slot is not at the number that the caller knows. Each of its
+// commitFunction returns the version of what was set, 0 if nothing was; -1 if a
+// read does not hold any more, or an expected value is not there (NULL expects
+// none); -2 if the slot is not at the number that the caller knows. Each of its
 // statements has a snapshot of its own, as READ COMMITTED has it: those after
 // the locks see what was committed before them.
 const commitFunction = `
-CREATE OR REPLACE FUNCTION ogw_commit_v2(
+CREATE OR REPLACE FUNCTION ogw_commit_v3(
 	in_store text,
 	lock_ids bigint[], lock_shared boolean[],
 	read_keys bytea[], read_versions bigint[],
@@ -55,16 +56,16 @@ CREATE OR REPLACE FUNCTION ogw_commit_v2(
 	expect_keys bytea[], expect_values bytea[],
 	set_keys bytea[], set_values bytea[], delete_keys bytea[],
 	slot bytea, slot_number bigint
-) RETURNS text LANGUAGE plpgsql VOLATILE AS $ogw$
+) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $ogw$
 DECLARE
 	i integer;
 	n bigint;
-	v bigint;
+	v bigint := 0;
 BEGIN
 	UPDATE ogw_slots SET number = slot_number + 1, kind = 'c', used = now()
 		WHERE store = in_store AND id = slot AND number = slot_number;
 	IF NOT FOUND THEN
-		RETURN 'lost';
+		RETURN -2;
 	END IF;
 	FOR i IN 1 .. cardinality(lock_ids) LOOP
 		IF lock_shared[i] THEN
@@ -77,19 +78,22 @@ BEGIN
 		LEFT JOIN ogw_pairs p ON p.store = in_store AND p.key = r.key
 		WHERE coalesce(p.version, 0) <> r.version LIMIT 1;
 	IF FOUND THEN
-		RETURN ogw_undo_v1(in_store, slot, slot_number);
+		PERFORM ogw_undo_v1(in_store, slot, slot_number);
+		RETURN -1;
 	END IF;
 	PERFORM 1 FROM unnest(expect_keys, expect_values) AS e(key, value)
 		LEFT JOIN ogw_pairs p ON p.store = in_store AND p.key = e.key
 		WHERE p.value IS DISTINCT FROM e.value LIMIT 1;
 	IF FOUND THEN
-		RETURN ogw_undo_v1(in_store, slot, slot_number);
+		PERFORM ogw_undo_v1(in_store, slot, slot_number);
+		RETURN -1;
 	END IF;
 	FOR i IN 1 .. cardinality(range_starts) LOOP
 		SELECT count(*) INTO n FROM ogw_pairs p
 			WHERE p.store = in_store AND p.key >= range_starts[i] AND p.key < range_ends[i];
 		IF n <> range_counts[i] THEN
-			RETURN ogw_undo_v1(in_store, slot, slot_number);
+			PERFORM ogw_undo_v1(in_store, slot, slot_number);
+			RETURN -1;
 		END IF;
 	END LOOP;
 	DELETE FROM ogw_pairs p WHERE p.store = in_store AND p.key = ANY(delete_keys);
@@ -99,7 +103,7 @@ BEGIN
 			SELECT in_store, s.key, s.value, v FROM unnest(set_keys, set_values) AS s(key, value)
 			ON CONFLICT (store, key) DO UPDATE SET value = excluded.value, version = excluded.version;
 	END IF;
-	RETURN 'done';
+	RETURN v;
 END
 $ogw$;
 `
@@ -132,7 +136,7 @@ END
 $ogw$;
 `
 
-const tablesReady = "SELECT to_regclass('ogw_pairs') IS NOT NULL AND to_regproc('ogw_commit_v2') IS NOT NULL"
+const tablesReady = "SELECT to_regclass('ogw_pairs') IS NOT NULL AND to_regproc('ogw_commit_v3') IS NOT NULL"
 
 // makeTables makes what is missing, one client at a time.
 func makeTables(ctx context.Context, pool *pgxpool.Pool) error {

@@ -56,40 +56,41 @@ type slots struct {
 
 func newSlots(pool *pgxpool.Pool, store string) *slots { return &slots{pool: pool, store: store} }
 
-// commit applies c, which was read from. It returns false without an error if
-// its reads do not hold, or if the commit was made impossible after its answer
-// was lost.
-func (p *slots) commit(ctx context.Context, from *source, c *commit) (done bool, err error) {
+// commit applies c, which was read from, and returns the version that what was set
+// has, 0 if that is not known. It returns false without an error if its reads do not
+// hold, or if the commit was made impossible after its answer was lost.
+func (p *slots) commit(ctx context.Context, from *source, c *commit) (version int64, done bool, err error) {
 	if err := from.connect(ctx); err != nil {
-		return false, err
+		return 0, false, err
 	}
 	s, err := p.take(ctx, from)
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
 	// Once sent, a commit is not given up with its caller: its outcome counts.
 	sent, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	answer, err := c.call(sent, from, s)
 	switch {
-	case err == nil && answer == answerDone:
+	case err == nil && answer >= 0:
 		s.number++
 		p.giveBack(s)
-		return true, nil
+		return answer, true, nil
 	case err == nil && answer == answerChanged:
 		p.giveBack(s)
-		return false, nil
+		return 0, false, nil
 	case err == nil:
-		return false, nil // the slot was cleared away
+		return 0, false, nil // the slot was cleared away
 	case isRefusal(err):
 		p.giveBack(s)
 		if isBusy(err) {
-			return false, nil
+			return 0, false, nil
 		}
-		return true, mapError(err)
+		return 0, true, mapError(err)
 	}
 	from.close() // the connection is broken, and may be the last one of the pool
-	return p.resolve(ctx, s, err)
+	done, err = p.resolve(ctx, s, err)
+	return 0, done, err
 }
 
 // resolve finds the outcome of a commit that failed with cause, and makes it

@@ -21,7 +21,10 @@ const (
 	holdTime     = "SET LOCAL idle_in_transaction_session_timeout = '1s'"
 	releaseLocks = "SELECT pg_advisory_unlock_all()"
 
-	selectMany = "SELECT key, value, version FROM ogw_pairs WHERE store = $1 AND key = ANY($2)"
+	commitSnapshot = "COMMIT"
+
+	selectMany     = "SELECT key, value, version FROM ogw_pairs WHERE store = $1 AND key = ANY($2)"
+	selectVersions = "SELECT key, version FROM ogw_pairs WHERE store = $1 AND key = ANY($2)"
 )
 
 // source is one snapshot of the server, as an occ.Source, which begins with its
@@ -32,15 +35,18 @@ type source struct {
 	conn  *pgxpool.Conn // nil before it is needed
 	began bool          // the snapshot
 	held  bool          // locks beyond the transaction
-	reads *occ.Versions
+	// recall knows what was read; nil: each read asks. While it moves, each round
+	// trip has a snapshot of its own, in which all that was read before is compared.
+	recall *occ.Recall
+	reads  *occ.Versions
 	// lost is set when the connection ended, perhaps since it held locks for too
 	// long.
 	lost bool
 }
 
-// newSource returns what the first read finds. A nil reads takes no note.
-func newSource(ctx context.Context, kv *KV, reads *occ.Versions) *source {
-	return &source{ctx: ctx, kv: kv, reads: reads}
+// newSource returns what the first read finds. Without a recall, each read asks.
+func newSource(ctx context.Context, kv *KV, recall *occ.Recall) *source {
+	return &source{ctx: ctx, kv: kv, recall: recall, reads: recall.Versions()}
 }
 
 // connect takes the connection.
@@ -88,11 +94,21 @@ func (s *source) endSnapshot(ctx context.Context) error {
 	return err
 }
 
-// close ends the snapshot and gives the connection back.
+// close ends the snapshot and gives the connection back. Who only read need not
+// wait for that.
 func (s *source) close() {
-	if s.conn == nil {
-		return
+	switch {
+	case s.conn == nil:
+	case s.began && !s.held:
+		left := *s
+		s.conn = nil
+		go left.release()
+	default:
+		s.release()
 	}
+}
+
+func (s *source) release() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), requestTimeout)
 	defer cancel()
 	err := s.endSnapshot(ctx)
@@ -106,41 +122,112 @@ func (s *source) close() {
 	s.conn = nil
 }
 
-// query runs a query and calls row for each of its rows. The first one begins
-// the snapshot, in the same round trip.
+// query runs a query and calls row for each of its rows. In the same round trip, the
+// first one begins the snapshot, and what is in doubt is compared.
 func (s *source) query(sql string, row func(pgx.Rows) error, args ...any) error {
+	return s.ask(func(b *pgx.Batch) func(pgx.BatchResults) error {
+		b.Queue(sql, args...)
+		return func(results pgx.BatchResults) error { return eachRow(results, row) }
+	})
+}
+
+// Settle implements occ.Settler.
+func (s *source) Settle() error {
+	if !s.recall.Doubtful() {
+		return nil
+	}
+	return s.ask(nil)
+}
+
+// ask sends a batch of what compares the doubts and, if not nil, of what queue puts
+// there, which returns how its results are read.
+func (s *source) ask(queue func(*pgx.Batch) func(pgx.BatchResults) error) error {
 	ctx, cancel := context.WithTimeout(s.ctx, requestTimeout)
 	defer cancel()
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	batch := &pgx.Batch{}
-	first := !s.began
-	if first {
+	var reads []func(pgx.BatchResults) error
+	batch, doubts := &pgx.Batch{}, s.recall.Doubts()
+	moves := s.recall.Moves()
+	// A statement by itself has a snapshot of its own.
+	begins := !s.began && (!moves || len(doubts) > 0 && queue != nil)
+	if begins {
 		s.began = true
 		batch.Queue(begin)
+		reads = append(reads, noRows)
 	}
-	batch.Queue(sql, args...)
-	err := send(ctx, s.conn, batch, func(results pgx.BatchResults) error {
-		if first {
-			if _, err := results.Exec(); err != nil {
-				return err
-			}
-		}
-		rows, err := results.Query()
-		if err != nil {
+	if len(doubts) > 0 {
+		reads = append(reads, s.compare(batch, doubts))
+	}
+	if queue != nil {
+		reads = append(reads, queue(batch))
+	}
+	if begins && moves {
+		batch.Queue(commitSnapshot)
+		reads = append(reads, func(results pgx.BatchResults) error {
+			err := noRows(results)
+			s.began = err != nil
 			return err
-		}
-		for rows.Next() {
-			if err := row(rows); err != nil {
-				rows.Close()
+		})
+	}
+	err := send(ctx, s.conn, batch, func(results pgx.BatchResults) error {
+		for _, read := range reads {
+			if err := read(results); err != nil {
 				return err
 			}
 		}
-		return rows.Err()
+		return nil
 	})
 	s.lost = s.lost || err != nil && s.conn.Conn().IsClosed()
-	return callerOr(s.ctx, err)
+	if err != nil {
+		return callerOr(s.ctx, err)
+	}
+	return s.recall.Compared()
+}
+
+func noRows(results pgx.BatchResults) error {
+	_, err := results.Exec()
+	return err
+}
+
+func eachRow(results pgx.BatchResults, row func(pgx.Rows) error) error {
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			rows.Close()
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// compare queues the question for the versions of doubts.
+func (s *source) compare(batch *pgx.Batch, doubts []occ.KeyVersion) func(pgx.BatchResults) error {
+	keys := make([][]byte, len(doubts))
+	for i, d := range doubts {
+		keys[i] = d.Key
+	}
+	batch.Queue(selectVersions, s.kv.store, keys)
+	return func(results pgx.BatchResults) error {
+		found := make(map[string]int64, len(doubts))
+		err := eachRow(results, func(rows pgx.Rows) error {
+			var key []byte
+			var version int64
+			err := rows.Scan(&key, &version)
+			found[string(key)] = version
+			return err
+		})
+		if err == nil {
+			for _, d := range doubts {
+				s.recall.Found(d, found[string(d.Key)])
+			}
+		}
+		return err
+	}
 }
 
 // send sends batch and has read take its results.
@@ -162,28 +249,42 @@ func (s *source) Get(key []byte) ([]byte, error) {
 
 // GetMany implements occ.Source.
 func (s *source) GetMany(keys, values [][]byte) error {
+	if s.recall == nil {
+		return s.getAll(keys, values)
+	}
+	return s.recall.GetMany(keys, values, s.getAll, s.Settle)
+}
+
+func (s *source) getAll(keys, values [][]byte) error {
 	places := make(map[string][]int, len(keys))
 	for i, key := range keys {
 		places[string(key)] = append(places[string(key)], i)
-		s.reads.Saw(key, 0)
 	}
-	return s.query(selectMany, func(rows pgx.Rows) error {
+	versions := make([]int64, len(keys))
+	err := s.query(selectMany, func(rows pgx.Rows) error {
 		var key, value []byte
 		var version int64
 		if err := rows.Scan(&key, &value, &version); err != nil {
 			return err
 		}
 		for _, i := range places[string(key)] {
-			values[i] = value
+			values[i], versions[i] = value, version
 		}
-		s.reads.Saw(key, version)
 		return nil
 	}, s.kv.store, keys)
+	if err != nil {
+		return err
+	}
+	for i, key := range keys {
+		s.recall.Learned(key, values[i], versions[i])
+	}
+	return nil
 }
 
 // Iter implements occ.Source.
 func (s *source) Iter(start, end []byte, keysOnly bool) (occ.Iter, error) {
 	s.reads.BeginScan()
+	s.recall.Stop() // its pages are of one snapshot
 	if start == nil {
 		start = []byte{}
 	}

@@ -24,6 +24,9 @@ func (d *Directory) SetOf(r cluster.Reader, id users.ID) (*Set, error) {
 	if s, err = load(r, string(id)); err != nil {
 		return nil, err
 	}
+	if err := r.Settle(); err != nil { // the cache outlives a run of old reads
+		return nil, err
+	}
 	d.cache.put(revision, id, s)
 	return s, nil
 }
@@ -128,6 +131,9 @@ func (d *Directory) managedSet(r cluster.Reader, id string) (*Set, error) {
 		return nil, err
 	}
 	s.given = []source{*doc}
+	if err := r.Settle(); err != nil {
+		return nil, err
+	}
 	d.cache.put(revision, users.ID(id), s)
 	return s, nil
 }

@@ -13,6 +13,18 @@
 // a collision costs a needless retry, never a missed conflict. Ranges are
 // compared by the keys themselves.
 //
+// Where a server decides, a read costs a round trip, and a Memory spares it: a
+// transaction is answered what was read or written last, and the server compares the
+// versions, as it does with those of all reads. See Recall.
+//
+//	Update: commit compares      ─ changed ─► runs again without the memory
+//	Peek:   Settle compares      ─ torn ────► runs again without the memory
+//	error, nothing written: as a Peek
+//
+// So what a Memory holds may be old without harm, and nothing has to tell it of
+// changes by others. It is filled by reads by key and by own commits, and a pair that
+// was found to be old is dropped.
+//
 // History is bounded. A transaction that is older than all of it conflicts.
 //
 // Lock order: the engine's commit lock, then History's own lock.

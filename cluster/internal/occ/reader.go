@@ -76,6 +76,14 @@ func (r *Reader) GetMany(keys [][]byte) ([][]byte, error) {
 	return values, nil
 }
 
+// Settle implements cluster.Reader.
+func (r *Reader) Settle() error {
+	if s, ok := r.Source.(Settler); ok {
+		return s.Settle()
+	}
+	return nil
+}
+
 // Scan implements cluster.Reader.
 func (r *Reader) Scan(start, end []byte, o cluster.ScanOptions, fn func(key, value []byte) error) error {
 	it, err := r.iter(&start, &end, o)

@@ -150,6 +150,9 @@ func (t *Txn) GetMany(keys [][]byte) ([][]byte, error) {
 	return values, nil
 }
 
+// Settle implements cluster.Reader.
+func (t *Txn) Settle() error { return t.reader.Settle() }
+
 // Scan implements cluster.Reader.
 func (t *Txn) Scan(start, end []byte, o cluster.ScanOptions, fn func(key, value []byte) error) error {
 	if err := t.begin(1, 0); err != nil {

@@ -75,16 +75,22 @@ func (v *Versions) Keys(fn func(key []byte, version int64)) {
 	}
 }
 
-// All calls fn once for each key that was read, by itself or in a range.
+// All calls fn once for each version at which a key was read, by itself or in a range.
+// One that was read at two holds at neither: what was remembered differed from what a
+// scan met.
 func (v *Versions) All(fn func(key []byte, version int64)) {
-	all := map[string]int64{}
+	type read struct {
+		key     string
+		version int64
+	}
+	all := map[read]struct{}{}
 	for _, r := range v.ranges {
 		for _, m := range r.Met {
-			all[string(m.Key)] = m.Version
+			all[read{string(m.Key), m.Version}] = struct{}{}
 		}
 	}
-	v.Keys(func(key []byte, version int64) { all[string(key)] = version })
-	for key, version := range all {
-		fn([]byte(key), version)
+	v.Keys(func(key []byte, version int64) { all[read{string(key), version}] = struct{}{} })
+	for r := range all {
+		fn([]byte(r.key), r.version)
 	}
 }
