@@ -164,7 +164,11 @@ func (fs *FS) published(ctx context.Context, p *publication) *record.Inode {
 
 // publish makes p.content the object's and returns the inode, stored.
 func (o *op) publish(t cluster.Txn, p *publication) (*record.Inode, error) {
-	at, err := keypath.Locate(t, p.key)
+	locate := keypath.Locate
+	if o.fs.kv.Limits().Distant {
+		locate = keypath.LocateBoth
+	}
+	at, err := locate(t, p.key)
 	if err != nil {
 		return nil, err
 	}

@@ -117,7 +117,14 @@ func (p *Place) Bucket(k *Key) Step {
 }
 
 // Locate walks to a key, one Get for each name. ErrNoSuchBucket.
-func Locate(r cluster.Reader, k *Key) (Place, error) {
+func Locate(r cluster.Reader, k *Key) (Place, error) { return locate(r, k, false) }
+
+// LocateBoth is Locate for who may add an entry, and then reads the other one of that
+// name, too. It reads both in one round trip, if the engine's reads cost one and it
+// knows by itself what a transaction has read.
+func LocateBoth(r cluster.Reader, k *Key) (Place, error) { return locate(r, k, true) }
+
+func locate(r cluster.Reader, k *Key, both bool) (Place, error) {
 	p := Place{Trail: make([]Step, 0, len(k.Names))}
 	if k.Bucket == "" {
 		p.Trail = append(p.Trail, RootStep)
@@ -138,6 +145,11 @@ func Locate(r cluster.Reader, k *Key) (Place, error) {
 			return p, nil
 		}
 		p.Trail = append(p.Trail, StepTo(e))
+	}
+	if both {
+		if _, _, err := record.GetDentries(r, p.Dir(), k.Last()); err != nil {
+			return p, err
+		}
 	}
 	var err error
 	p.Entry, err = record.GetDentry(r, p.Dir(), k.Last(), k.Dir)
