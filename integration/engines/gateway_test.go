@@ -24,15 +24,28 @@ import (
 // shared are servers of one store, and what a gateway is configured with.
 type shared struct {
 	t    *testing.T
-	etcd *testenv.Etcd
+	meta *metaServer
 	s3   *testenv.Versitygw
 	conf string
 }
 
-func startShared(t *testing.T) *shared {
+// onMetadata runs a test on a store for each kind of server that keeps metadata.
+// Both, and other such tests, run at the same time: they mostly wait.
+func onMetadata(t *testing.T, test func(t *testing.T, x *shared)) {
 	t.Helper()
-	x := &shared{t: t, etcd: testenv.StartEtcd(t, 1), s3: testenv.StartVersitygw(t, "blobs")}
-	x.conf = x.lines("etcd://" + x.etcd.Endpoints()[0])
+	t.Parallel()
+	for _, kind := range metaKinds {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, startShared(t, kind.start))
+		})
+	}
+}
+
+func startShared(t *testing.T, start func(t *testing.T) *metaServer) *shared {
+	t.Helper()
+	x := &shared{t: t, meta: start(t), s3: testenv.StartVersitygw(t, "blobs")}
+	x.conf = x.lines(x.meta.url)
 	return x
 }
 
@@ -63,18 +76,24 @@ func (x *shared) gateway(from *testenv.Server) *testenv.Server {
 
 const adminToken = "0123456789abcdef"
 
-// refused runs a gateway that must not start, and returns what it says.
-func refused(t *testing.T, conf string) string {
+// refused runs a gateway that must not start, or a command, and returns what it says.
+func refused(t *testing.T, conf string, command ...string) string {
 	t.Helper()
 	dir := testenv.TempDir(t)
 	file := filepath.Join(dir, "ogw.toml")
+	if err := os.Mkdir(filepath.Join(dir, "data"), 0o700); err != nil { // which a command does not make
+		t.Fatal(err)
+	}
 	text := fmt.Sprintf("[cluster]\nengine = \"shared\"\ndir = %q\n%s", filepath.Join(dir, "data"), conf)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, ogw, "serve", "--config", file).CombinedOutput()
+	if len(command) == 0 {
+		command = []string{"serve"}
+	}
+	out, err := exec.CommandContext(ctx, ogw, append(command, "--config", file)...).CombinedOutput()
 	if err == nil || ctx.Err() != nil {
 		t.Fatalf("it ran: %v\n%s", err, out)
 	}
@@ -128,8 +147,9 @@ var big, small = bytes.Repeat([]byte("0123456789abcdef"), 20<<16), []byte("small
 
 // TestGateway runs gateways over one store, one after another, and takes from
 // them what they stand on.
-func TestGateway(t *testing.T) {
-	x := startShared(t)
+func TestGateway(t *testing.T) { onMetadata(t, testGateway) }
+
+func testGateway(t *testing.T, x *shared) {
 	a := x.gateway(nil)
 	c := s3Client(t, a)
 	if err := c.MakeBucket(context.Background(), "bkt", minio.MakeBucketOptions{}); err != nil {
@@ -143,7 +163,7 @@ func TestGateway(t *testing.T) {
 		a := a.With(t)
 		status, where := a.OGW("status"), a.OGW("whereis", "bkt/big")
 		host, _ := os.Hostname()
-		for _, want := range []string{"shared: metadata in etcd at " + x.etcd.Endpoints()[0], "blobs in http://" + x.s3.Addr() + "/blobs", "host " + host} {
+		for _, want := range []string{"shared: metadata in " + x.meta.place, "blobs in http://" + x.s3.Addr() + "/blobs", "host " + host} {
 			if !strings.Contains(status, want) {
 				t.Errorf("status lacks %q:\n%s", want, status)
 			}
@@ -160,7 +180,10 @@ func TestGateway(t *testing.T) {
 			t.Errorf("a second gateway:\n%s", out)
 		}
 	})
-	t.Run("etcd away", func(t *testing.T) { x.away(t, a, c, func() { x.etcd.Kill(0) }, func() { x.etcd.Start(0) }) })
+	t.Run("metadata away", func(t *testing.T) { x.away(t, a, c, x.meta.kill, x.meta.start) })
+	t.Run("metadata stand still", func(t *testing.T) {
+		x.away(t, a, c, func() { x.meta.signal(syscall.SIGSTOP) }, func() { x.meta.signal(syscall.SIGCONT) })
+	})
 	t.Run("s3 away", func(t *testing.T) { x.away(t, a, c, x.s3.Kill, x.s3.Start) })
 	b := x.takeover(a)
 	c = s3Client(t, b)
@@ -242,8 +265,9 @@ func (x *shared) takeover(a *testenv.Server) *testenv.Server {
 
 // Halves that do not belong together are told apart; metadata that were restored
 // from an earlier time lose no blob of a later one.
-func TestGatewayHalves(t *testing.T) {
-	x := startShared(t)
+func TestGatewayHalves(t *testing.T) { onMetadata(t, testGatewayHalves) }
+
+func testGatewayHalves(t *testing.T, x *shared) {
 	a := x.gateway(nil)
 	c := s3Client(t, a)
 	if err := c.MakeBucket(context.Background(), "bkt", minio.MakeBucketOptions{}); err != nil {
@@ -253,12 +277,10 @@ func TestGatewayHalves(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.Stop()
-	x.etcd.Kill(0)
+	x.meta.kill()
 	saved := filepath.Join(testenv.TempDir(t), "saved")
-	if err := os.CopyFS(saved, os.DirFS(x.etcd.Dir(0))); err != nil {
-		t.Fatal(err)
-	}
-	x.etcd.Start(0)
+	copyFolder(t, x.meta.dir, saved)
+	x.meta.start()
 	a.Start()
 	if err := put(s3Client(t, a), "late", big); err != nil {
 		t.Fatal(err)
@@ -266,19 +288,17 @@ func TestGatewayHalves(t *testing.T) {
 	a.Stop()
 	later := blobNames(t, x.s3)
 
-	other := testenv.StartEtcd(t, 1)
-	if out := refused(t, x.lines("etcd://"+other.Endpoints()[0])); !strings.Contains(out, "of two stores") {
+	other := x.meta.another(t)
+	if out := refused(t, x.lines(other.url)); !strings.Contains(out, "of two stores") {
 		t.Errorf("empty metadata and the blobs of a store:\n%s", out)
 	}
 
-	x.etcd.Kill(0)
-	if err := os.RemoveAll(x.etcd.Dir(0)); err != nil {
+	x.meta.kill()
+	if err := os.RemoveAll(x.meta.dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.CopyFS(x.etcd.Dir(0), os.DirFS(saved)); err != nil {
-		t.Fatal(err)
-	}
-	x.etcd.Start(0)
+	copyFolder(t, saved, x.meta.dir)
+	x.meta.start()
 	a.Start()
 	if !strings.Contains(a.Log(), "metadata are older than the blobs") {
 		t.Errorf("log:\n%s", a.Log())
@@ -302,6 +322,14 @@ func TestGatewayHalves(t *testing.T) {
 	}
 	if out := refused(t, x.conf); !strings.Contains(out, "has no store") {
 		t.Errorf("a bucket that was emptied:\n%s", out)
+	}
+}
+
+// copyFolder copies a folder with the owners of its files.
+func copyFolder(t *testing.T, from, to string) {
+	t.Helper()
+	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 }
 

@@ -20,6 +20,7 @@ type lossyProxy struct {
 	rate     float64 // of reads from the member that end their connection
 	lost     atomic.Int64
 	losing   atomic.Bool
+	trips    atomic.Int64 // how often a client spoke after the member had
 }
 
 // lossRate is the usual one: an answer is a read or two.
@@ -54,13 +55,20 @@ func (p *lossyProxy) serve(client net.Conn) {
 		return
 	}
 	defer member.Close()
+	var answered atomic.Bool
+	answered.Store(true)
 	go func() {
-		_, _ = io.Copy(member, client)
+		_, _ = io.Copy(member, &asking{client, func() {
+			if answered.Swap(false) {
+				p.trips.Add(1)
+			}
+		}})
 		member.Close()
 	}()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := member.Read(buf)
+		answered.Store(true)
 		if n > 0 && p.losing.Load() && rand.Float64() < p.rate {
 			p.lost.Add(1)
 			return
@@ -69,6 +77,20 @@ func (p *lossyProxy) serve(client net.Conn) {
 			return
 		}
 	}
+}
+
+// asking notes each read.
+type asking struct {
+	io.Reader
+	note func()
+}
+
+func (a *asking) Read(p []byte) (int, error) {
+	n, err := a.Reader.Read(p)
+	if n > 0 {
+		a.note()
+	}
+	return n, err
 }
 
 // Commits whose answers are lost are found again or made impossible: each

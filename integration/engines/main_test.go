@@ -1,7 +1,9 @@
 package engines
 
 import (
+	"flag"
 	"os"
+	"strconv"
 	"testing"
 
 	"ogw/integration/testenv"
@@ -10,4 +12,14 @@ import (
 // ogw is the program, whose S3 gateway is an endpoint like others.
 var ogw string
 
-func TestMain(m *testing.M) { os.Exit(testenv.Main(m, &ogw)) }
+// parallel is how many of the tests that mostly wait run at the same time, whatever
+// the number of processors.
+const parallel = 6
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
+		panic(err)
+	}
+	os.Exit(testenv.Main(m, &ogw))
+}

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,8 +12,8 @@ import (
 	"time"
 )
 
-// nobody runs the server, which refuses to run as root.
-const nobody = 65534
+// Nobody runs the server, which refuses to run as root.
+const Nobody = 65534
 
 // Postgres is a PostgreSQL server on loopback.
 type Postgres struct {
@@ -33,7 +34,7 @@ func StartPostgres(t testing.TB) *Postgres {
 		t.Skip("no PostgreSQL, or not root: make test-cluster")
 	}
 	dir := TempDir(t)
-	if err := os.Chown(dir, nobody, nobody); err != nil {
+	if err := os.Chown(dir, Nobody, Nobody); err != nil {
 		t.Fatal(err)
 	}
 	p := &Postgres{t: t, bin: filepath.Dir(found[len(found)-1]), data: filepath.Join(dir, "data"), port: FreePort(t)}
@@ -48,7 +49,7 @@ func StartPostgres(t testing.TB) *Postgres {
 
 func (p *Postgres) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(p.bin, name), args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: Nobody, Gid: Nobody}}
 	cmd.Dir, cmd.Env = filepath.Dir(p.data), append(os.Environ(), "HOME=/nonexistent", "LC_ALL=C")
 	return cmd
 }
@@ -77,6 +78,9 @@ func (p *Postgres) Start(args ...string) {
 
 func (p *Postgres) log() string { return p.data + ".log" }
 
+// Dir holds the databases.
+func (p *Postgres) Dir() string { return p.data }
+
 // Addr is where it listens.
 func (p *Postgres) Addr() string { return fmt.Sprintf("127.0.0.1:%d", p.port) }
 
@@ -91,6 +95,16 @@ func (p *Postgres) Kill() {
 	p.process = nil
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // gone already
+	}
+}
+
+// Signal sends one to the server and to all who serve its connections.
+func (p *Postgres) Signal(s syscall.Signal) {
+	p.t.Helper()
+	for _, pid := range append(p.children(), p.process.PID()) {
+		if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+			p.t.Fatal(err)
+		}
 	}
 }
 
