@@ -30,7 +30,7 @@ func (it *iter) fetch(limit int, reverse bool) ([]*mvccpb.KeyValue, bool, error)
 		return nil, false, err
 	}
 	for _, kv := range page {
-		it.source.reads.Met(it.source.keys.strip(kv.Key), kv.ModRevision)
+		it.source.recall.Versions().Met(it.source.keys.strip(kv.Key), kv.ModRevision)
 	}
 	last := string(page[len(page)-1].Key)
 	if reverse {

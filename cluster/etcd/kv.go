@@ -33,38 +33,26 @@ type KV struct {
 // View implements cluster.KV. It ends with ErrUnavailable if fn still reads
 // after ViewMax.
 func (kv *KV) View(ctx context.Context, fn func(cluster.Reader) error) error {
-	if err := kv.gate.Enter(); err != nil {
-		return err
-	}
-	defer kv.gate.Leave()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return fn(&occ.Reader{Ctx: ctx, Source: newSource(ctx, kv, nil)})
+	return kv.gate.Run(ctx, func() error {
+		return fn(&occ.Reader{Ctx: ctx, Source: newSource(ctx, kv, nil)})
+	})
 }
 
 // Peek implements cluster.KV.
 func (kv *KV) Peek(ctx context.Context, fn func(cluster.Reader) error) error {
-	if err := kv.gate.Enter(); err != nil {
-		return err
-	}
-	defer kv.gate.Leave()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return occ.Peek(kv.memory, func(c *occ.Recall) (occ.Settler, error) {
-		s := newSource(ctx, kv, c)
-		return s, fn(&occ.Reader{Ctx: ctx, Source: s})
+	return kv.gate.Run(ctx, func() error {
+		return occ.Peek(kv.memory, func(c *occ.Recall) (occ.Settler, error) {
+			s := newSource(ctx, kv, c)
+			return s, fn(&occ.Reader{Ctx: ctx, Source: s})
+		})
 	})
 }
 
 // Update implements cluster.KV.
 func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
-	if err := kv.gate.Enter(); err != nil {
-		return err
-	}
-	defer kv.gate.Leave()
-	return occ.Retry(ctx, func(n int) (bool, error) { return kv.attempt(ctx, fn, n == 0) })
+	return kv.gate.Run(ctx, func() error {
+		return occ.Retry(ctx, func(n int) (bool, error) { return kv.attempt(ctx, fn, n == 0) })
+	})
 }
 
 // attempt returns false without an error after a conflict, and if what it
@@ -83,12 +71,8 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error, remember 
 	}
 	keys, values := t.Written()
 	if err != nil || len(keys) == 0 {
-		// It returns what it read, as a Peek does.
-		switch e := s.Settle(); {
-		case recall.Torn() || s.compacted:
+		if err = recall.End(s, err); recall.Torn() || s.compacted {
 			return false, nil
-		case e != nil:
-			err = e
 		}
 		return true, err
 	}
@@ -131,11 +115,7 @@ func (kv *KV) writes(keys, values [][]byte) []clientv3.Op {
 
 // Sync implements cluster.KV. What was committed is durable on a majority.
 func (kv *KV) Sync(ctx context.Context) error {
-	if err := kv.gate.Enter(); err != nil {
-		return err
-	}
-	defer kv.gate.Leave()
-	return ctx.Err()
+	return kv.gate.Run(ctx, func() error { return nil })
 }
 
 // Limits implements cluster.KV.

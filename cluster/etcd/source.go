@@ -19,14 +19,13 @@ type source struct {
 	keys   keyspace
 	rev    int64       // 0 before the first read
 	recall *occ.Recall // nil: each read asks
-	reads  *occ.Versions
 	// compacted is set when the revision was too old to be read.
 	compacted bool
 }
 
 // newSource returns what the first read finds. Without a recall, each read asks.
 func newSource(ctx context.Context, kv *KV, recall *occ.Recall) *source {
-	return &source{ctx: ctx, client: kv.client, keys: kv.keys, recall: recall, reads: recall.Versions()}
+	return &source{ctx: ctx, client: kv.client, keys: kv.keys, recall: recall}
 }
 
 // Get implements occ.Source.
@@ -190,20 +189,20 @@ func (s *source) fix(rev int64) {
 
 // Iter implements occ.Source.
 func (s *source) Iter(start, end []byte, keysOnly bool) (occ.Iter, error) {
-	s.reads.BeginScan()
+	s.recall.Versions().BeginScan()
 	return newIter(s, s.keys.key(start), s.keys.end(end), keysOnly), nil
 }
 
 // compares returns the conditions under which the reads are still valid. That of a
 // range finds what is new in it, those of the pairs that were met what is gone.
 func (s *source) compares() []clientv3.Cmp {
-	ranges := s.reads.Ranges()
+	ranges := s.recall.Versions().Ranges()
 	cmps := make([]clientv3.Cmp, 0, etcdMaxOps)
 	for _, r := range ranges {
 		cmp := clientv3.Compare(clientv3.ModRevision(s.keys.key(r.Start)), "<", s.rev+1)
 		cmps = append(cmps, cmp.WithRange(s.keys.end(r.End)))
 	}
-	s.reads.All(func(key []byte, rev int64) {
+	s.recall.Versions().All(func(key []byte, rev int64) {
 		cmps = append(cmps, clientv3.Compare(clientv3.ModRevision(s.keys.key(key)), "=", rev))
 	})
 	return cmps

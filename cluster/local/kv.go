@@ -34,7 +34,7 @@ type KV struct {
 	onClose func() error
 
 	snapshots snapshots
-	pairs     *pairCache
+	pairs     pairCache
 
 	// commit is held while a transaction is compared and applied, so that
 	// versions, the history and Pebble's log have one order.

@@ -6,27 +6,20 @@ import (
 	"testing"
 
 	"ogw/cluster"
+	"ogw/cluster/internal/occ"
 )
 
-func TestPairCacheIsBounded(t *testing.T) {
-	c := newPairCache()
-	value := bytes.Repeat([]byte{1}, maxReadPair)
-	for i := range 3 * pairCacheBytes / len(value) {
-		key := fmt.Append(nil, i)
-		s := c.slot(key)
-		c.fill(s, s.entry.Load(), key, value, 1)
-	}
-	s := c.slot([]byte("large"))
-	c.fill(s, s.entry.Load(), []byte("large"), append(value, 1), 1)
-	if _, ok := s.get([]byte("large"), 1); ok {
+// What is larger than a pair may be is not remembered.
+func TestPairCacheOfLargeValues(t *testing.T) {
+	c, key, value := newPairCache(), []byte("k"), make([]byte, occ.MaxPairValue+1)
+	s := c.Slot(key)
+	c.fill(s, nil, key, value, 1)
+	if _, ok := pairAt(s, key, 1); ok {
 		t.Error("a value above the limit is remembered")
 	}
-	held := int64(0)
-	for i := range c.slots {
-		held += c.slots[i].entry.Load().size()
-	}
-	if got := c.bytes.Load(); got != held || got > pairCacheBytes || got < pairCacheBytes/2 {
-		t.Errorf("%d bytes are held, %d counted, at most %d are allowed", held, got, pairCacheBytes)
+	c.fill(s, nil, key, value[1:], 1)
+	if _, ok := pairAt(s, key, 1); !ok {
+		t.Error("a value of the limit is not")
 	}
 }
 
@@ -35,32 +28,32 @@ func TestPairCacheIsBounded(t *testing.T) {
 func TestPairCacheRefusesOldValues(t *testing.T) {
 	c := newPairCache()
 	key := []byte("k")
-	s := c.slot(key)
-	old := s.entry.Load()
+	s := c.Slot(key)
+	old := s.Load()
 	c.wrote(5, [][]byte{key}, [][]byte{[]byte("new")})
 	c.fill(s, old, key, []byte("old"), 4)
-	if e, ok := s.get(key, 9); !ok || string(e.value) != "new" {
+	if e, ok := pairAt(s, key, 9); !ok || string(e.Value) != "new" {
 		t.Errorf("the commit's value was displaced: %+v", e)
 	}
-	if _, ok := s.get(key, 4); ok {
+	if _, ok := pairAt(s, key, 4); ok {
 		t.Error("a reader of an older version finds the commit's value")
 	}
-	s.entry.Store(nil)
+	c.Swap(s, nil)
 	c.fill(s, nil, key, []byte("old"), 4)
-	if e, ok := s.get(key, 9); ok {
-		t.Errorf("an old value is remembered: %q", e.value)
+	if e, ok := pairAt(s, key, 9); ok {
+		t.Errorf("an old value is remembered: %q", e.Value)
 	}
 	c.fill(s, nil, key, []byte("new"), 5)
-	if e, ok := s.get(key, 5); !ok || string(e.value) != "new" {
+	if e, ok := pairAt(s, key, 5); !ok || string(e.Value) != "new" {
 		t.Errorf("the value of a later snapshot is not remembered: %+v", e)
 	}
 	// The commit comes between the look at the slot and the entry, and leaves
 	// the slot empty, as it found it.
-	s.entry.Store(nil)
-	s.changed.Store(6)
-	s.entry.Store(&pairEntry{key: key, value: []byte("late"), version: 5})
-	if e, ok := s.get(key, 9); ok {
-		t.Errorf("a value that came late is found: %q", e.value)
+	c.Swap(s, nil)
+	s.Changed.Store(6)
+	c.Swap(s, &occ.PairEntry{Key: key, Value: []byte("late"), Version: 5})
+	if e, ok := pairAt(s, key, 9); ok {
+		t.Errorf("a value that came late is found: %q", e.Value)
 	}
 }
 
@@ -74,12 +67,9 @@ func TestPairCacheAndLargeCommits(t *testing.T) {
 	c.wrote(1, keys[:1], values[:1])
 	c.wrote(2, keys, values)
 	for _, key := range keys {
-		if e, ok := c.slot(key).get(key, 9); ok {
-			t.Errorf("%s is remembered as of version %d", key, e.version)
+		if e, ok := pairAt(c.Slot(key), key, 9); ok {
+			t.Errorf("%s is remembered as of version %d", key, e.Version)
 		}
-	}
-	if got := c.bytes.Load(); got != 0 {
-		t.Errorf("%d bytes are held", got)
 	}
 }
 
@@ -209,11 +199,11 @@ func TestTransactionBesideABusySlot(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	slot, runs := kv.pairs.slot([]byte("k")), 0
+	slot, runs := kv.pairs.Slot([]byte("k")), 0
 	if err := kv.Update(t.Context(), func(txn cluster.Txn) error {
 		runs++
-		slot.entry.Store(nil)
-		slot.changed.Store(kv.visible.Load() + 1) // as the neighbour's commit does
+		kv.pairs.Swap(slot, nil)
+		slot.Changed.Store(kv.visible.Load() + 1) // as the neighbour's commit does
 		got, err := txn.Get([]byte("k"))
 		if err == nil && string(got) != "x" {
 			t.Errorf("read %q", got)

@@ -32,8 +32,8 @@ type source struct {
 	upTo    uint64    // no later version has been read
 	snap    *snapshot // nil: not taken
 	torn    bool
-	seen    []*pairSlot // of what was read without the snapshot
-	space   [seenMax]*pairSlot
+	seen    []*occ.PairSlot // of what was read without the snapshot
+	space   [seenMax]*occ.PairSlot
 }
 
 // newSource returns what is visible now. Only a hasty one can be torn.
@@ -60,7 +60,7 @@ func (s *source) take() error {
 	}
 	snap := s.kv.snapshots.acquire()
 	for _, slot := range s.seen {
-		if slot.changed.Load() > s.version {
+		if slot.Changed.Load() > s.version {
 			s.torn = true
 			s.kv.snapshots.release(snap)
 			return errTorn
@@ -73,7 +73,7 @@ func (s *source) take() error {
 
 // Get implements occ.Source.
 func (s *source) Get(key []byte) ([]byte, error) {
-	slot := s.kv.pairs.slot(key)
+	slot := s.kv.pairs.Slot(key)
 	if s.snap == nil {
 		if len(s.seen) < seenMax {
 			s.seen = append(s.seen, slot)
@@ -81,9 +81,9 @@ func (s *source) Get(key []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	old, ok := slot.get(key, s.version)
+	old, ok := pairAt(slot, key, s.version)
 	if ok {
-		return old.value, nil
+		return old.Value, nil
 	}
 	var from pebble.Reader = s.kv.db
 	if s.snap != nil {
@@ -94,7 +94,7 @@ func (s *source) Get(key []byte) ([]byte, error) {
 		return nil, err
 	}
 	// A commit counts here before it can be read.
-	if s.snap == nil && slot.changed.Load() > s.version {
+	if s.snap == nil && slot.Changed.Load() > s.version {
 		s.torn = true
 		return nil, errTorn
 	}

@@ -45,7 +45,7 @@ func (it *iter) fetch(limit int, reverse bool) ([]row, bool, error) {
 			return err
 		}
 		it.page = append(it.page, r)
-		it.source.reads.Met(r.key, version)
+		it.source.recall.Versions().Met(r.key, version)
 		return nil
 	}, it.source.kv.store, it.start, it.end, limit)
 	if err != nil || len(it.page) == 0 {

@@ -28,84 +28,77 @@ type KV struct {
 
 // View implements cluster.KV.
 func (kv *KV) View(ctx context.Context, fn func(cluster.Reader) error) error {
-	if err := kv.gate.Enter(); err != nil {
-		return err
-	}
-	defer kv.gate.Leave()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s := newSource(ctx, kv, nil)
-	defer s.close()
-	return fn(&occ.Reader{Ctx: ctx, Source: s})
+	return kv.gate.Run(ctx, func() error {
+		s := newSource(ctx, kv, nil)
+		defer s.close()
+		return fn(&occ.Reader{Ctx: ctx, Source: s})
+	})
 }
 
 // Peek implements cluster.KV.
 func (kv *KV) Peek(ctx context.Context, fn func(cluster.Reader) error) error {
-	if err := kv.gate.Enter(); err != nil {
-		return err
-	}
-	defer kv.gate.Leave()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	var s *source
-	defer func() { s.close() }()
-	return occ.Peek(kv.memory, func(c *occ.Recall) (occ.Settler, error) {
-		if s != nil {
-			s.close()
-		} else {
-			c.Move()
-		}
-		s = newSource(ctx, kv, c)
-		return s, fn(&occ.Reader{Ctx: ctx, Source: s})
+	return kv.gate.Run(ctx, func() error {
+		var s *source
+		defer func() { s.close() }()
+		return occ.Peek(kv.memory, func(c *occ.Recall) (occ.Settler, error) {
+			if s != nil {
+				s.close()
+			} else {
+				c.Move()
+			}
+			s = newSource(ctx, kv, c)
+			return s, fn(&occ.Reader{Ctx: ctx, Source: s})
+		})
 	})
 }
 
 // Update implements cluster.KV.
 func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
-	if err := kv.gate.Enter(); err != nil {
-		return err
-	}
-	defer kv.gate.Leave()
-	var last *commit // of the attempt before
-	return occ.Retry(ctx, func(n int) (bool, error) {
-		s := newSource(ctx, kv, occ.NewRecall(kv.memory, n == 0, occ.NewVersions()))
-		defer s.close()
-		if n >= freeAttempts && last != nil {
-			if err := s.hold(locksOf(kv.store, last)); err != nil {
-				return true, err
+	return kv.gate.Run(ctx, func() error {
+		var last *commit // of the attempt before
+		return occ.Retry(ctx, func(n int) (bool, error) {
+			s := newSource(ctx, kv, occ.NewRecall(kv.memory, n == 0, occ.NewVersions()))
+			defer s.close()
+			if n >= freeAttempts && last != nil {
+				if err := s.hold(locksOf(kv.store, last)); err != nil {
+					return true, err
+				}
 			}
-		}
-		c, err := kv.run(ctx, s, fn)
-		if s.held && s.lost {
-			return false, nil // it held locks for too long; Retry looks at ctx
-		}
-		if s.recall.Torn() {
-			return false, nil
-		}
-		if err != nil || c.empty() {
-			// It returns what it read, as a Peek does.
-			switch e := s.Settle(); {
-			case s.recall.Torn():
-				return false, nil
-			case e != nil:
-				err = e
+			c, done, err := kv.attempt(ctx, s, fn)
+			if c != nil {
+				last = c
 			}
-			return true, err
-		}
-		last = c
-		version, done, err := kv.slots.commit(ctx, s, c)
-		switch {
-		case err != nil, done && version == 0: // what happened is not known, or as which version
-			kv.memory.Forget(c.setKeys...)
-			kv.memory.Forget(c.deleteKeys...)
-		case done:
-			kv.memory.Wrote(c.setKeys, c.setValues, version)
-			kv.memory.Wrote(c.deleteKeys, make([][]byte, len(c.deleteKeys)), 0)
-		}
-		return done, err
+			return done, err
+		})
 	})
+}
+
+// attempt returns what it tried to commit, nil if it did not come to that. It is not
+// done, without an error, after a conflict, and if what it read does not fit together.
+func (kv *KV) attempt(ctx context.Context, s *source, fn func(cluster.Txn) error) (c *commit, done bool, err error) {
+	c, err = kv.run(ctx, s, fn)
+	if s.held && s.lost {
+		return nil, false, nil // it held locks for too long; Retry looks at ctx
+	}
+	if err != nil || c.empty() {
+		err = s.recall.End(s, err)
+	}
+	switch {
+	case s.recall.Torn():
+		return nil, false, nil
+	case err != nil || c.empty():
+		return nil, true, err
+	}
+	version, done, err := kv.slots.commit(ctx, s, c)
+	switch {
+	case err != nil, done && version == 0: // what happened is not known, or as which version
+		kv.memory.Forget(c.setKeys...)
+		kv.memory.Forget(c.deleteKeys...)
+	case done:
+		kv.memory.Wrote(c.setKeys, c.setValues, version)
+		kv.memory.Wrote(c.deleteKeys, make([][]byte, len(c.deleteKeys)), 0)
+	}
+	return c, done, err
 }
 
 // freeAttempts of a transaction lock nothing before they commit: one from memory,
@@ -115,7 +108,7 @@ const freeAttempts = 3
 
 // run runs fn on a snapshot and returns what is to be committed.
 func (kv *KV) run(ctx context.Context, s *source, fn func(cluster.Txn) error) (*commit, error) {
-	t := occ.NewTxn(ctx, s, s.reads, kv.Limits())
+	t := occ.NewTxn(ctx, s, s.recall.Versions(), kv.Limits())
 	err := fn(t)
 	if e := t.Finish(); err == nil {
 		err = e
@@ -124,31 +117,25 @@ func (kv *KV) run(ctx context.Context, s *source, fn func(cluster.Txn) error) (*
 		err = ctx.Err()
 	}
 	c := newCommit(t)
-	c.addReads(s.reads)
+	c.addReads(s.recall.Versions())
 	return c, err
 }
 
 // Sync implements cluster.KV. What was committed is durable.
 func (kv *KV) Sync(ctx context.Context) error {
-	if err := kv.gate.Enter(); err != nil {
-		return err
-	}
-	defer kv.gate.Leave()
-	return ctx.Err()
+	return kv.gate.Run(ctx, func() error { return nil })
 }
 
 // Erase implements cluster.KV: it vacuums the table, after which later writes
 // take the place of what was replaced. The server's log keeps what was in it
 // until it is recycled.
 func (kv *KV) Erase(ctx context.Context, _ ...cluster.KeyRange) error {
-	if err := kv.gate.Enter(); err != nil {
-		return err
-	}
-	defer kv.gate.Leave()
-	if _, err := kv.pool.Exec(ctx, "VACUUM ogw_pairs"); err != nil {
-		return callerOr(ctx, err)
-	}
-	return nil
+	return kv.gate.Run(ctx, func() error {
+		if _, err := kv.pool.Exec(ctx, "VACUUM ogw_pairs"); err != nil {
+			return callerOr(ctx, err)
+		}
+		return nil
+	})
 }
 
 // Limits implements cluster.KV.

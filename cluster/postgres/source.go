@@ -38,7 +38,6 @@ type source struct {
 	// recall knows what was read; nil: each read asks. While it moves, each round
 	// trip has a snapshot of its own, in which all that was read before is compared.
 	recall *occ.Recall
-	reads  *occ.Versions
 	// lost is set when the connection ended, perhaps since it held locks for too
 	// long.
 	lost bool
@@ -46,7 +45,7 @@ type source struct {
 
 // newSource returns what the first read finds. Without a recall, each read asks.
 func newSource(ctx context.Context, kv *KV, recall *occ.Recall) *source {
-	return &source{ctx: ctx, kv: kv, recall: recall, reads: recall.Versions()}
+	return &source{ctx: ctx, kv: kv, recall: recall}
 }
 
 // connect takes the connection.
@@ -283,7 +282,7 @@ func (s *source) getAll(keys, values [][]byte) error {
 
 // Iter implements occ.Source.
 func (s *source) Iter(start, end []byte, keysOnly bool) (occ.Iter, error) {
-	s.reads.BeginScan()
+	s.recall.Versions().BeginScan()
 	s.recall.Stop() // its pages are of one snapshot
 	if start == nil {
 		start = []byte{}

@@ -1,6 +1,7 @@
 package occ
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 
@@ -34,6 +35,18 @@ func (g *Gate) Leave() {
 	if g.state.Add(-1) == closedBit {
 		g.once.Do(func() { close(g.idle) })
 	}
+}
+
+// Run runs fn inside, unless ctx has ended.
+func (g *Gate) Run(ctx context.Context, fn func() error) error {
+	if err := g.Enter(); err != nil {
+		return err
+	}
+	defer g.Leave()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return fn()
 }
 
 // Close closes the gate and waits until nobody is inside. It returns false

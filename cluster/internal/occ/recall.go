@@ -29,7 +29,7 @@ var ErrTorn = errors.New("what was read has changed")
 type Recall struct {
 	memory *Memory
 	use    bool // answer from the memory, too
-	seen   map[string]*memoryPair
+	seen   map[string]*PairEntry
 	doubts []KeyVersion
 	torn   bool
 	// unasked counts reads since the server was asked.
@@ -44,7 +44,7 @@ type Recall struct {
 // NewRecall returns one that fills memory, and if use, is answered from it. reads
 // takes note of what was read; nil takes none.
 func NewRecall(memory *Memory, use bool, reads *Versions) *Recall {
-	return &Recall{memory: memory, use: use, seen: make(map[string]*memoryPair, 16), reads: reads}
+	return &Recall{memory: memory, use: use, seen: make(map[string]*PairEntry, 16), reads: reads}
 }
 
 // Versions returns what takes note of the reads.
@@ -62,7 +62,7 @@ func (c *Recall) GetMany(keys, values [][]byte, read func(keys, values [][]byte)
 	var places []int
 	for i, key := range keys {
 		if p := c.known(key); p != nil {
-			values[i] = p.value
+			values[i] = p.Value
 			continue
 		}
 		missing, places = append(missing, key), append(places, i)
@@ -83,23 +83,23 @@ func (c *Recall) GetMany(keys, values [][]byte, read func(keys, values [][]byte)
 	return nil
 }
 
-func (c *Recall) known(key []byte) *memoryPair {
+func (c *Recall) known(key []byte) *PairEntry {
 	p := c.seen[string(key)]
 	if p == nil && c.use && len(c.doubts) < MaxDoubts {
-		if p = c.memory.get(key); p != nil && c.upTo != 0 && p.version > c.upTo {
+		if p = c.memory.get(key); p != nil && c.upTo != 0 && int64(p.Version) > c.upTo {
 			return nil // it is not what stood there then
 		}
 		if p != nil {
 			c.see(p)
-			c.doubts = append(c.doubts, KeyVersion{p.key, p.version})
+			c.doubts = append(c.doubts, p.at())
 		}
 	}
 	return p
 }
 
-func (c *Recall) see(p *memoryPair) {
-	c.seen[string(p.key)] = p
-	c.reads.Saw(p.key, p.version)
+func (c *Recall) see(p *PairEntry) {
+	c.seen[string(p.Key)] = p
+	c.reads.Saw(p.Key, int64(p.Version))
 }
 
 // Doubts are the pairs that the next round trip compares.
@@ -112,7 +112,7 @@ func (c *Recall) Doubts() []KeyVersion {
 	}
 	all := make([]KeyVersion, 0, len(c.seen))
 	for _, p := range c.seen {
-		all = append(all, KeyVersion{p.key, p.version})
+		all = append(all, p.at())
 	}
 	return all
 }
@@ -147,7 +147,7 @@ func (c *Recall) Found(d KeyVersion, version int64) {
 	if d.Version == version {
 		return
 	}
-	if p := c.memory.get(d.Key); p != nil && p.version == d.Version {
+	if p := c.memory.get(d.Key); p != nil && int64(p.Version) == d.Version {
 		c.memory.forget(p)
 	}
 	c.torn = true
@@ -178,15 +178,23 @@ func Peek(m *Memory, run func(*Recall) (Settler, error)) error {
 	for use := true; ; use = false {
 		c := NewRecall(m, use, nil)
 		s, err := run(c)
-		if !c.Torn() {
-			if e := s.Settle(); e != nil {
-				err = e
-			}
-		}
-		if !c.Torn() {
+		if err = c.End(s, err); !c.Torn() {
 			return err
 		}
 	}
+}
+
+// End ends a run that writes nothing, or failed with err: what it returns counts once
+// all that it read was compared. It returns err, or why s could not compare; a run that
+// is Torn after it means nothing.
+func (c *Recall) End(s Settler, err error) error {
+	if c.Torn() {
+		return err
+	}
+	if e := s.Settle(); e != nil {
+		return e
+	}
+	return err
 }
 
 // Torn reports whether the run means nothing.
@@ -198,7 +206,7 @@ func (c *Recall) Learned(key, value []byte, version int64) {
 	if c == nil {
 		return
 	}
-	p := &memoryPair{bytes.Clone(key), value, version}
+	p := &PairEntry{bytes.Clone(key), value, uint64(version)}
 	c.memory.put(p)
 	c.see(p)
 }

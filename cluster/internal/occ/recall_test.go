@@ -1,7 +1,6 @@
 package occ
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"testing"
@@ -9,16 +8,16 @@ import (
 
 // server counts round trips; versions grow with each change.
 type server struct {
-	pairs    map[string]memoryPair
+	pairs    map[string]PairEntry
 	version  int64
 	requests int
 }
 
-func newServer() *server { return &server{pairs: map[string]memoryPair{}} }
+func newServer() *server { return &server{pairs: map[string]PairEntry{}} }
 
 func (s *server) set(key, value string) int64 {
 	s.version++
-	s.pairs[key] = memoryPair{[]byte(key), []byte(value), s.version}
+	s.pairs[key] = PairEntry{[]byte(key), []byte(value), uint64(s.version)}
 	return s.version
 }
 
@@ -32,12 +31,13 @@ type asked struct {
 func (a *asked) read(keys, values [][]byte) error {
 	a.s.requests++
 	for _, d := range a.c.Doubts() {
-		a.c.Found(d, a.s.pairs[string(d.Key)].version)
+		p := a.s.pairs[string(d.Key)]
+		a.c.Found(d, p.at().Version)
 	}
 	for i, key := range keys {
 		p := a.s.pairs[string(key)]
-		values[i] = p.value
-		a.c.Learned(key, p.value, p.version)
+		values[i] = p.Value
+		a.c.Learned(key, p.Value, p.at().Version)
 	}
 	return a.c.Compared()
 }
@@ -159,33 +159,15 @@ func TestRecallMoves(t *testing.T) {
 	}
 }
 
-func TestMemoryBounds(t *testing.T) {
-	m := NewMemory()
-	value := make([]byte, maxMemoryValue)
-	const pairs = 4 * memoryBytes / maxMemoryValue
-	lost := 0
-	for i := range pairs {
-		key := fmt.Appendf(nil, "k%d", i)
-		m.put(&memoryPair{key, value, 1})
-		if p := m.get(key); p == nil {
-			lost++ // the hand was there
-		} else if !bytes.Equal(p.value, value) {
-			t.Fatalf("pair %d is another one", i)
-		}
+func TestMemoryOfLargeValues(t *testing.T) {
+	m, key, large := NewMemory(), []byte("k"), make([]byte, MaxPairValue+1)
+	m.Wrote([][]byte{key}, [][]byte{large[1:]}, 1)
+	if m.get(key) == nil {
+		t.Error("a value of the largest size was not remembered")
 	}
-	if lost > pairs/10 {
-		t.Errorf("%d of %d pairs were not remembered", lost, pairs)
-	}
-	sum := int64(0)
-	for i := range m.slots {
-		sum += m.slots[i].Load().size()
-	}
-	if sum != m.bytes.Load() || sum > memoryBytes {
-		t.Errorf("%d bytes are held, %d are counted, %d allowed", sum, m.bytes.Load(), memoryBytes)
-	}
-	m.put(&memoryPair{[]byte("large"), make([]byte, maxMemoryValue+1), 1})
-	m.Wrote([][]byte{[]byte("k0")}, [][]byte{make([]byte, maxMemoryValue+1)}, 2)
-	if m.get([]byte("large")) != nil || m.get([]byte("k0")) != nil {
+	m.put(&PairEntry{[]byte("large"), large, 1})
+	m.Wrote([][]byte{key}, [][]byte{large}, 2)
+	if m.get([]byte("large")) != nil || m.get(key) != nil {
 		t.Error("a large value was remembered, or a replaced one")
 	}
 }
@@ -199,7 +181,7 @@ func TestMemoryOrder(t *testing.T) {
 	m.Wrote(k, text("3"), 3)
 	m.Wrote(k, text("2"), 2)
 	NewRecall(m, false, nil).Learned(k[0], []byte("1"), 1)
-	if p := m.get(k[0]); p == nil || string(p.value) != "3" {
+	if p := m.get(k[0]); p == nil || string(p.Value) != "3" {
 		t.Errorf("after older ones came late: %+v", p)
 	}
 	c := NewRecall(m, true, nil)
@@ -208,7 +190,7 @@ func TestMemoryOrder(t *testing.T) {
 		t.Error("a newer pair went with one that was old")
 	}
 	m.Wrote(k, [][]byte{nil}, 0)
-	if p := m.get(k[0]); p == nil || p.value != nil {
+	if p := m.get(k[0]); p == nil || p.Value != nil {
 		t.Errorf("after it was deleted: %+v", p)
 	}
 	m.Forget(k...)

@@ -235,8 +235,8 @@ func (s *Store) rewrite(ctx context.Context, ino record.Ino, run *compactRun, rd
 // replaced, and there is no use in copying the rest.
 func (s *Store) compactStale(ctx context.Context, ino record.Ino, run *compactRun) error {
 	return s.Peek(ctx, func(r cluster.Reader) error {
-		n, err := record.GetInode(r, ino)
-		if err == nil && (n.Content != run.content || n.Version != run.version) {
+		was, err := replaced(r, ino, run.content, run.version)
+		if err == nil && was {
 			err = fserr.ErrStale
 		}
 		return err

@@ -68,11 +68,8 @@ func (s *Store) Open(ctx context.Context, r cluster.Reader, n *record.Inode) (*R
 // transaction which changes the content ran when it was pinned.
 func (c *Reader) notOvertaken(changing bool) error {
 	if !changing {
-		err := c.s.KV.Peek(c.s.Durably(c.ctx), func(r cluster.Reader) error {
-			n, err := record.GetInode(r, c.ino)
-			if err == nil {
-				changing = n.Content != c.content || n.Version != c.version
-			}
+		err := c.s.KV.Peek(c.s.Durably(c.ctx), func(r cluster.Reader) (err error) {
+			changing, err = replaced(r, c.ino, c.content, c.version)
 			return err
 		})
 		if err != nil {
@@ -83,6 +80,24 @@ func (c *Reader) notOvertaken(changing bool) error {
 		return &overtakenError{c.content}
 	}
 	return nil
+}
+
+// replaced reports whether ino no longer has content, or that has another version.
+func replaced(r cluster.Reader, ino record.Ino, content record.ContentID, version uint64) (bool, error) {
+	n, err := record.GetInode(r, ino)
+	if err != nil {
+		return false, err
+	}
+	return n.Content != content || n.Version != version, nil
+}
+
+// checkCurrent returns an error if what c reads was replaced.
+func (c *Reader) checkCurrent(r cluster.Reader) error {
+	was, err := replaced(r, c.ino, c.content, c.version)
+	if err == nil && was {
+		err = c.stale()
+	}
+	return err
 }
 
 // OpenStored opens what the store holds of an inode; ErrStale.
@@ -185,12 +200,8 @@ func (c *Reader) Page(ctx context.Context, off int64) (*Page, error) {
 	var p *Page
 	err := c.s.View(ctx, func(r cluster.Reader) (err error) {
 		if !c.s.Feed.Complete() {
-			n, err := record.GetInode(r, c.ino)
-			if err != nil {
+			if err := c.checkCurrent(r); err != nil {
 				return err
-			}
-			if n.Content != c.content || n.Version != c.version {
-				return c.stale()
 			}
 		}
 		p, err = c.load(r, off, inline)
@@ -291,14 +302,7 @@ func (c *Reader) readSegment(ctx context.Context, s *Segment, p []byte, off int6
 // missing distinguishes a blob that was collected after another process replaced the
 // content from one that is lost.
 func (c *Reader) missing(ctx context.Context, s *Segment, cause error) error {
-	err := c.s.View(ctx, func(r cluster.Reader) error {
-		n, err := record.GetInode(r, c.ino)
-		if err == nil && (n.Content != c.content || n.Version != c.version) {
-			err = c.stale()
-		}
-		return err
-	})
-	if err != nil {
+	if err := c.s.View(ctx, c.checkCurrent); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: inode %d at %d: %w", fserr.ErrCorrupt, c.ino, s.Off, cause)
