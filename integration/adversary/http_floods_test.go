@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -203,29 +204,34 @@ func TestFloodOfStreams(t *testing.T) {
 }
 
 func floodOfStreams(sc scene) ([]net.Conn, error) {
+	var begun sync.WaitGroup
 	for range h2Conns {
 		c := clientFrom(attacker)
 		c.Timeout = 0
 		tr := c.Transport.(*http.Transport)
 		tr.TLSClientConfig, tr.ForceAttemptHTTP2 = &tls.Config{InsecureSkipVerify: true}, true
 		for range streams {
-			go stream(c, sc.S3)
+			begun.Add(1)
+			go stream(c, sc.S3, begun.Done)
 		}
 	}
-	time.Sleep(2 * time.Second) // until the streams are open
+	begun.Wait()
 	return nil, nil
 }
 
-// stream posts a form that stays in its first field.
-func stream(c *http.Client, to string) {
+// stream posts a form that stays in its first field. It calls begun once the
+// beginning is sent, or refused.
+func stream(c *http.Client, to string, begun func()) {
 	r, w := io.Pipe()
 	req, err := http.NewRequest("POST", "https://"+to+"/open", r)
 	if err != nil {
+		begun()
 		return
 	}
 	req.Header.Set("Content-Type", "multipart/form-data; boundary=x")
 	go func() {
 		_, err := io.WriteString(w, formHead)
+		begun()
 		for err == nil {
 			time.Sleep(time.Second)
 			_, err = io.WriteString(w, "x")
