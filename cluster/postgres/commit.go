@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// commit is the argument of ogw_commit_v3.
+// commit is the argument of ogw_commit_v4.
 type commit struct {
 	readKeys     [][]byte // locked and compared
 	metKeys      [][]byte // compared; the lock of their range holds them
@@ -73,9 +73,10 @@ func (c *commit) wide() bool {
 	return false
 }
 
-const callCommit = "SELECT ogw_commit_v3($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
+const callCommit = "SELECT ogw_commit_v4($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
 
-// answerChanged is what ogw_commit_v3 returns if a read does not hold.
+// answerChanged is what ogw_commit_v4 returns if a read does not hold, or a lock is
+// not free for who holds others.
 const answerChanged = -1
 
 // call is the one round trip of a commit. It ends the snapshot too.
@@ -86,7 +87,7 @@ func (c *commit) call(ctx context.Context, from *source, s *slot) (answer int64,
 	if began {
 		batch.Queue(rollback)
 	}
-	batch.Queue(callCommit, from.kv.store, numbers, shared,
+	batch.Queue(callCommit, from.kv.store, numbers, shared, !from.held,
 		append(c.readKeys, c.metKeys...), append(c.readVersions, c.metVersions...),
 		c.rangeStarts, c.rangeEnds, c.rangeCounts, c.expectKeys, c.expectValues, c.setKeys, c.setValues, c.deleteKeys, s.id, s.number)
 	from.began = false

@@ -5,7 +5,7 @@
 //	        remembered (occ.Memory) is compared there by its version
 //	Peek:   each round trip has a snapshot of its own, in which the versions of all
 //	        that was read before are compared, so that none has to be ended
-//	commit: one call of the function ogw_commit_v3 in READ COMMITTED
+//	commit: one call of the function ogw_commit_v4 in READ COMMITTED
 //	        lock     what was read and what is written, in the order of locks
 //	        compare  each key that was read: its version (0: absent);
 //	                 each range that was scanned: how many pairs it has;
@@ -43,8 +43,11 @@
 //
 // A transaction that met a conflict three times queues for the locks of its last
 // attempt before it reads again, and keeps them over the commit: a pair that
-// many change is locked in turns. The server ends the connection of who holds locks
-// and says nothing for a second: a process that stands still stops nobody.
+// many change is locked in turns. If it reads or writes something else this time,
+// it does not wait for the locks of that: their order is broken, and who has them may
+// wait for its own. It begins again, and queues for those too. The server ends the
+// connection of who holds locks and says nothing for a second: a process that stands
+// still stops nobody.
 //
 // # Unknown outcomes
 //

@@ -43,14 +43,14 @@ CREATE TABLE IF NOT EXISTS ogw_slots (
 // store side by side.
 
 // commitFunction returns the version of what was set, 0 if nothing was; -1 if a
-// read does not hold any more, or an expected value is not there (NULL expects
-// none); -2 if the slot is not at the number that the caller knows. Each of its
+// read does not hold any more, an expected value is not there (NULL expects
+// none), or a lock is not free and may_wait is false; -2 if the slot is not at the number that the caller knows. Each of its
 // statements has a snapshot of its own, as READ COMMITTED has it: those after
 // the locks see what was committed before them.
 const commitFunction = `
-CREATE OR REPLACE FUNCTION ogw_commit_v3(
+CREATE OR REPLACE FUNCTION ogw_commit_v4(
 	in_store text,
-	lock_ids bigint[], lock_shared boolean[],
+	lock_ids bigint[], lock_shared boolean[], may_wait boolean,
 	read_keys bytea[], read_versions bigint[],
 	range_starts bytea[], range_ends bytea[], range_counts bigint[],
 	expect_keys bytea[], expect_values bytea[],
@@ -61,6 +61,7 @@ DECLARE
 	i integer;
 	n bigint;
 	v bigint := 0;
+	free boolean := true;
 BEGIN
 	UPDATE ogw_slots SET number = slot_number + 1, kind = 'c', used = now()
 		WHERE store = in_store AND id = slot AND number = slot_number;
@@ -68,10 +69,18 @@ BEGIN
 		RETURN -2;
 	END IF;
 	FOR i IN 1 .. cardinality(lock_ids) LOOP
-		IF lock_shared[i] THEN
+		IF may_wait AND lock_shared[i] THEN
 			PERFORM pg_advisory_xact_lock_shared(lock_ids[i]);
-		ELSE
+		ELSIF may_wait THEN
 			PERFORM pg_advisory_xact_lock(lock_ids[i]);
+		ELSIF lock_shared[i] THEN
+			free := pg_try_advisory_xact_lock_shared(lock_ids[i]);
+		ELSE
+			free := pg_try_advisory_xact_lock(lock_ids[i]);
+		END IF;
+		IF NOT free THEN
+			PERFORM ogw_undo_v1(in_store, slot, slot_number);
+			RETURN -1;
 		END IF;
 	END LOOP;
 	PERFORM 1 FROM unnest(read_keys, read_versions) AS r(key, version)
@@ -136,7 +145,7 @@ END
 $ogw$;
 `
 
-const tablesReady = "SELECT to_regclass('ogw_pairs') IS NOT NULL AND to_regproc('ogw_commit_v3') IS NOT NULL"
+const tablesReady = "SELECT to_regclass('ogw_pairs') IS NOT NULL AND to_regproc('ogw_commit_v4') IS NOT NULL"
 
 // makeTables makes what is missing, one client at a time.
 func makeTables(ctx context.Context, pool *pgxpool.Pool) error {

@@ -3,9 +3,12 @@ package engines
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"ogw/cluster"
 	"ogw/cluster/clustertest"
@@ -92,6 +95,75 @@ func TestPostgresManyLocks(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A transaction that holds locks since it met conflicts does not wait for those of what
+// it reads and writes only now: somebody who has them may wait for its own.
+func TestPostgresHoldAndWait(t *testing.T) {
+	p := testenv.StartPostgres(t)
+	store, url := newPrefix(), p.URL(p.Addr())
+	a, b := openPostgres(t, url, store), openPostgres(t, url, store)
+	hot := []byte("hot")
+	set := func(kv cluster.KV, keys ...[]byte) error {
+		return kv.Update(t.Context(), func(txn cluster.Txn) error { return setAll(txn, keys) })
+	}
+	for i := range 8 { // the order of locks is that of hashes
+		late := fmt.Append(nil, "late", i)
+		runs, other := 0, make(chan error, 1)
+		if err := a.Update(t.Context(), func(txn cluster.Txn) error {
+			if _, err := txn.Get(hot); err != nil {
+				return err
+			}
+			runs++
+			switch {
+			case runs <= 3: // so many take no locks
+				if err := set(b, hot); err != nil {
+					return err
+				}
+				return txn.Set(hot, nil)
+			case runs == 4:
+				go func() { other <- set(b, late, hot) }()
+				awaitLockWaiter(t, url)
+			}
+			return setAll(txn, [][]byte{late, hot})
+		}); err != nil {
+			t.Error(err)
+		}
+		if runs < 4 {
+			t.Fatalf("%d runs: no locks were held", runs)
+		}
+		if err := <-other; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := p.Logged("deadlock detected"); n > 0 {
+		t.Errorf("%d deadlocks", n)
+	}
+}
+
+func setAll(txn cluster.Txn, keys [][]byte) error {
+	for _, key := range keys {
+		if err := txn.Set(key, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitLockWaiter returns when a connection waits for a lock of another one.
+func awaitLockWaiter(t *testing.T, url string) {
+	c, err := pgx.Connect(context.Background(), url)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer c.Close(context.Background())
+	for waits := false; !waits && err == nil; {
+		err = c.QueryRow(t.Context(), "SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").Scan(&waits)
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func TestPostgresBadOptions(t *testing.T) {

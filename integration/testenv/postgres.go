@@ -78,6 +78,16 @@ func (p *Postgres) Start(args ...string) {
 
 func (p *Postgres) log() string { return p.data + ".log" }
 
+// Logged returns how often the server logged text.
+func (p *Postgres) Logged(text string) int {
+	p.t.Helper()
+	log, err := os.ReadFile(p.log())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return strings.Count(string(log), text)
+}
+
 // Dir holds the databases.
 func (p *Postgres) Dir() string { return p.data }
 
