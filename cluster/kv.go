@@ -12,6 +12,9 @@ const (
 	MaxKeyBytes = 2500
 	// MaxValueBytes bounds a value: an inline content and its envelope.
 	MaxValueBytes = 1 << 20
+	// HeadBytes is how much of a value Reader.Head returns: what says of what kind
+	// it is.
+	HeadBytes = 16
 	// MaxTxnAttempts bounds how often an Update runs its function. With
 	// jittered pauses between attempts, only a livelock exceeds it.
 	MaxTxnAttempts = 64
@@ -72,6 +75,10 @@ type Reader interface {
 	// value is a non-nil empty slice. It stays as it is, and others may hold
 	// it: the caller must not change it, nor append to it.
 	Get(key []byte) ([]byte, error)
+	// Head returns how many bytes the value of key has, and its first HeadBytes, as
+	// Get does. It is for values that are large and not needed: an engine that
+	// remembers pairs may know as much of one without reading it.
+	Head(key []byte) (head []byte, length int, err error)
 	// GetMany returns the values of keys in their order, nil for what is
 	// absent, as Get does. It costs one round trip; sorted keys are the fastest.
 	GetMany(keys [][]byte) ([][]byte, error)

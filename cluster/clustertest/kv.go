@@ -20,6 +20,7 @@ func TestKV(t *testing.T, open func(t *testing.T) cluster.KV) {
 		{"GetSetDelete", testGetSetDelete},
 		{"EmptyValue", testEmptyValue},
 		{"ValuesStay", testValuesStay},
+		{"Head", testHead},
 		{"GetMany", testGetMany},
 		{"ScanOrder", testScanOrder},
 		{"ScanOptions", testScanOptions},
@@ -209,6 +210,68 @@ func testValuesStay(t *testing.T, kv cluster.KV) {
 			t.Errorf("read %q", v)
 		}
 	}
+}
+
+// testHead: the head and the length are those of the value, whoever read or wrote it
+// before, and so is the value for who reads all of it later.
+func testHead(t *testing.T, kv cluster.KV) {
+	values := map[string][]byte{"absent": nil, "deleted": nil, "empty": {}, "short": []byte("short")}
+	for _, n := range []int{cluster.HeadBytes, cluster.HeadBytes + 1, 1 << 10, 1<<10 + 1, 40_000} {
+		values[fmt.Sprint(n)] = bytes.Repeat([]byte{'0', byte(n), byte(n >> 8)}, n)[:n]
+	}
+	check := func(r cluster.Reader) (err error) {
+		for range 2 {
+			for key, value := range values {
+				head, n, e := r.Head([]byte(key))
+				if n != len(value) || (head == nil) != (value == nil) || !bytes.Equal(head, value[:min(n, cluster.HeadBytes)]) {
+					t.Errorf("%s has %d bytes, which begin with %q", key, n, head)
+				}
+				whole, e2 := r.Get([]byte(key))
+				if !bytes.Equal(whole, value) {
+					t.Errorf("%s has %d bytes afterwards", key, len(whole))
+				}
+				err = errors.Join(err, e, e2)
+			}
+		}
+		return err
+	}
+	set(t, kv, pair{"deleted", "once"})
+	update(t, kv, func(txn cluster.Txn) error {
+		for key, value := range values {
+			if err := errors.Join(txn.Delete([]byte("deleted")), setUnlessNil(txn, key, value)); err != nil {
+				return err
+			}
+		}
+		return check(txn)
+	})
+	for range 2 {
+		view(t, kv, check)
+		update(t, kv, func(txn cluster.Txn) error { return check(txn) })
+		if err := kv.Peek(ctx, check); err != nil {
+			t.Error(err)
+		}
+	}
+	// It counts as a read.
+	runs := rerun(t, kv,
+		func(txn cluster.Txn) error { _, _, err := txn.Head([]byte("40000")); return err },
+		func() { set(t, kv, pair{"40000", "another"}) },
+		func(txn cluster.Txn) error { return txn.Set([]byte("mark"), nil) })
+	if runs < 2 {
+		t.Error("a pair was replaced, and the transaction that had read its head was committed")
+	}
+	view(t, kv, func(r cluster.Reader) error {
+		if _, _, err := r.Head(nil); !errors.Is(err, cluster.ErrInvalid) {
+			t.Errorf("Head of an empty key: %v", err)
+		}
+		return nil
+	})
+}
+
+func setUnlessNil(txn cluster.Txn, key string, value []byte) error {
+	if value == nil {
+		return nil
+	}
+	return txn.Set([]byte(key), value)
 }
 
 func testGetMany(t *testing.T, kv cluster.KV) {

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"slices"
 
+	"ogw/cluster"
 	"ogw/cluster/internal/occ"
 )
 
 const (
 	// maxWrittenPair is the largest value that a commit remembers: names and
-	// attributes are asked for again at once, contents perhaps never.
+	// attributes are asked for again at once, contents perhaps never. Of a larger
+	// one it remembers the head: a page is overwritten again without being read.
 	maxWrittenPair = 1 << 10
 	// maxWrittenPairs is the largest commit that does: of a larger one nobody
 	// asks for all again.
@@ -28,6 +30,15 @@ type pairCache struct{ *occ.PairTable }
 
 func newPairCache() pairCache { return pairCache{occ.NewPairTable()} }
 
+// remembered is how many bytes are remembered of a value of some length that nobody
+// has read.
+func remembered(length int) int {
+	if length > maxWrittenPair {
+		return cluster.HeadBytes
+	}
+	return length
+}
+
 // pairAt returns what stands in the slot, and reports whether that is the pair of
 // key at version.
 func pairAt(s *occ.PairSlot, key []byte, version uint64) (p *occ.PairEntry, ok bool) {
@@ -38,14 +49,15 @@ func pairAt(s *occ.PairSlot, key []byte, version uint64) (p *occ.PairEntry, ok b
 	return p, ok
 }
 
-// fill remembers the value that key has had since version, if nothing wrote to
-// the slot since. It keeps the value. old is what stood in the slot before
+// fill remembers p, if nothing wrote to the slot since its version. It keeps all but
+// the key. old is what stood in the slot before
 // Pebble was asked: what was added since is not displaced.
-func (c pairCache) fill(s *occ.PairSlot, old *occ.PairEntry, key, value []byte, version uint64) {
-	if len(value) > occ.MaxPairValue || s.Changed.Load() > version {
+func (c pairCache) fill(s *occ.PairSlot, old, p *occ.PairEntry) {
+	if len(p.Value) > occ.MaxPairValue || s.Changed.Load() > p.Version {
 		return
 	}
-	c.Replace(s, old, &occ.PairEntry{Key: bytes.Clone(key), Value: value, Version: version})
+	p.Key = bytes.Clone(p.Key)
+	c.Replace(s, old, p)
 }
 
 // wrote is called for each commit in order, before it is applied. It keeps
@@ -55,8 +67,9 @@ func (c pairCache) wrote(version uint64, keys [][]byte, values [][]byte) {
 		s := c.Slot(key)
 		s.Changed.Store(version)
 		var p *occ.PairEntry
-		if len(keys) <= maxWrittenPairs && len(values[i]) <= maxWrittenPair {
-			p = &occ.PairEntry{Key: key, Value: slices.Clip(bytes.Clone(values[i])), Version: version}
+		if len(keys) <= maxWrittenPairs {
+			kept := remembered(len(values[i]))
+			p = &occ.PairEntry{Key: key, Value: slices.Clip(bytes.Clone(values[i][:kept])), Version: version, More: len(values[i]) - kept}
 		}
 		c.Swap(s, p)
 	}

@@ -13,11 +13,11 @@ import (
 func TestPairCacheOfLargeValues(t *testing.T) {
 	c, key, value := newPairCache(), []byte("k"), make([]byte, occ.MaxPairValue+1)
 	s := c.Slot(key)
-	c.fill(s, nil, key, value, 1)
+	c.fill(s, nil, &occ.PairEntry{Key: key, Value: value, Version: 1})
 	if _, ok := pairAt(s, key, 1); ok {
 		t.Error("a value above the limit is remembered")
 	}
-	c.fill(s, nil, key, value[1:], 1)
+	c.fill(s, nil, &occ.PairEntry{Key: key, Value: value[1:], Version: 1})
 	if _, ok := pairAt(s, key, 1); !ok {
 		t.Error("a value of the limit is not")
 	}
@@ -31,7 +31,7 @@ func TestPairCacheRefusesOldValues(t *testing.T) {
 	s := c.Slot(key)
 	old := s.Load()
 	c.wrote(5, [][]byte{key}, [][]byte{[]byte("new")})
-	c.fill(s, old, key, []byte("old"), 4)
+	c.fill(s, old, &occ.PairEntry{Key: key, Value: []byte("old"), Version: 4})
 	if e, ok := pairAt(s, key, 9); !ok || string(e.Value) != "new" {
 		t.Errorf("the commit's value was displaced: %+v", e)
 	}
@@ -39,11 +39,11 @@ func TestPairCacheRefusesOldValues(t *testing.T) {
 		t.Error("a reader of an older version finds the commit's value")
 	}
 	c.Swap(s, nil)
-	c.fill(s, nil, key, []byte("old"), 4)
+	c.fill(s, nil, &occ.PairEntry{Key: key, Value: []byte("old"), Version: 4})
 	if e, ok := pairAt(s, key, 9); ok {
 		t.Errorf("an old value is remembered: %q", e.Value)
 	}
-	c.fill(s, nil, key, []byte("new"), 5)
+	c.fill(s, nil, &occ.PairEntry{Key: key, Value: []byte("new"), Version: 5})
 	if e, ok := pairAt(s, key, 5); !ok || string(e.Value) != "new" {
 		t.Errorf("the value of a later snapshot is not remembered: %+v", e)
 	}
@@ -214,5 +214,51 @@ func TestTransactionBesideABusySlot(t *testing.T) {
 	}
 	if runs != hastyAttempts+1 {
 		t.Errorf("%d runs, want %d", runs, hastyAttempts+1)
+	}
+}
+
+// The head of a large value that was written or read is known without the value,
+// which who asks for all of it gets from Pebble.
+func TestHeadReadsNoValue(t *testing.T) {
+	for _, from := range []string{"written", "read"} {
+		kv := openAt(t, Options{Dir: t.TempDir()}).KV.(*KV)
+		key, value := []byte("k"), bytes.Repeat([]byte("0123456789abcdef"), maxWrittenPair)
+		if err := kv.Update(t.Context(), func(txn cluster.Txn) error { return txn.Set(key, value) }); err != nil {
+			t.Fatal(err)
+		}
+		head := func() (length int) {
+			if err := kv.View(t.Context(), func(r cluster.Reader) (err error) {
+				var b []byte
+				if b, length, err = r.Head(key); string(b) != "0123456789abcdef" {
+					t.Errorf("%s: the head is %q", from, b)
+				}
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return length
+		}
+		slot := kv.pairs.Slot(key)
+		if from == "read" {
+			kv.pairs.Swap(slot, nil)
+			if n := head(); n != len(value) {
+				t.Errorf("it has %d bytes, not %d", n, len(value))
+			}
+		}
+		e := *slot.Load()
+		e.More++ // seen by who reads memory
+		kv.pairs.Swap(slot, &e)
+		if n := head(); n != len(value)+1 || len(e.Value) != cluster.HeadBytes {
+			t.Errorf("%s: %d bytes are remembered; a head gave %d, not %d", from, len(e.Value), n, len(value)+1)
+		}
+		if err := kv.View(t.Context(), func(r cluster.Reader) error {
+			got, err := r.Get(key)
+			if !bytes.Equal(got, value) {
+				t.Errorf("%s: the value has %d bytes, not %d", from, len(got), len(value))
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

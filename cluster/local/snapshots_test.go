@@ -36,7 +36,7 @@ func TestSnapshotsAreShared(t *testing.T) {
 	}
 	fresh := kv.snapshots.acquire()
 	for snap, want := range map[*snapshot]string{a: "1", fresh: "2"} {
-		if got, err := lookup(snap, []byte("k")); err != nil || string(got) != want {
+		if got, _, err := lookup(snap, []byte("k"), false); err != nil || string(got) != want {
 			t.Errorf("read %q, %v; want %q", got, err, want)
 		}
 	}

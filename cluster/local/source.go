@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"ogw/cluster"
 	"ogw/cluster/internal/occ"
 	"ogw/cluster/local/internal/ioerr"
 
@@ -73,6 +74,25 @@ func (s *source) take() error {
 
 // Get implements occ.Source.
 func (s *source) Get(key []byte) ([]byte, error) {
+	p, err := s.find(key, false)
+	if err != nil {
+		return nil, err
+	}
+	return p.Value, nil
+}
+
+// Head implements occ.Header.
+func (s *source) Head(key []byte) (head []byte, length int, err error) {
+	p, err := s.find(key, true)
+	if err != nil {
+		return nil, 0, err
+	}
+	return p.Value[:min(len(p.Value), cluster.HeadBytes)], len(p.Value) + p.More, nil
+}
+
+// find returns the pair of key from memory or from Pebble; with head, perhaps no more
+// of its value than the head.
+func (s *source) find(key []byte, head bool) (*occ.PairEntry, error) {
 	slot := s.kv.pairs.Slot(key)
 	if s.snap == nil {
 		if len(s.seen) < seenMax {
@@ -82,14 +102,14 @@ func (s *source) Get(key []byte) ([]byte, error) {
 		}
 	}
 	old, ok := pairAt(slot, key, s.version)
-	if ok {
-		return old.Value, nil
+	if ok && (head || old.More == 0) {
+		return old, nil
 	}
 	var from pebble.Reader = s.kv.db
 	if s.snap != nil {
 		from = s.snap
 	}
-	value, err := lookup(from, key)
+	value, more, err := lookup(from, key, head)
 	if err != nil {
 		return nil, err
 	}
@@ -98,20 +118,28 @@ func (s *source) Get(key []byte) ([]byte, error) {
 		s.torn = true
 		return nil, errTorn
 	}
-	s.kv.pairs.fill(slot, old, key, value, s.version)
-	return value, nil
+	p := &occ.PairEntry{Key: key, Value: value, Version: s.version, More: more}
+	s.kv.pairs.fill(slot, old, p)
+	return p, nil
 }
 
-func lookup(from pebble.Reader, key []byte) ([]byte, error) {
+// lookup returns the value of key, or with head what is remembered of it, and how many
+// more bytes it has.
+func lookup(from pebble.Reader, key []byte, head bool) (value []byte, more int, err error) {
 	value, closer, err := from.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, nil
+		return nil, 0, nil
 	}
 	if err != nil {
-		return nil, ioerr.Map(err)
+		return nil, 0, ioerr.Map(err)
 	}
-	value = append(make([]byte, 0, len(value)), value...)
-	return value, ioerr.Map(closer.Close())
+	kept := len(value)
+	if head {
+		kept = remembered(kept)
+	}
+	more = len(value) - kept
+	value = append(make([]byte, 0, kept), value[:kept]...)
+	return value, more, ioerr.Map(closer.Close())
 }
 
 // GetMany implements occ.Source. Pebble's iterator makes use of ascending

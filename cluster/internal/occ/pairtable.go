@@ -32,6 +32,7 @@ type PairTable struct {
 type PairEntry struct {
 	Key, Value []byte
 	Version    uint64
+	More       int // bytes that the value has behind those of Value
 }
 
 // PairSlot holds one pair, or none.

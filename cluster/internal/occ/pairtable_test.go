@@ -11,7 +11,7 @@ func TestPairTableIsBounded(t *testing.T) {
 	const keys = 3 * PairBytes / MaxPairValue
 	lost := 0
 	for i := range keys {
-		p := &PairEntry{fmt.Append(nil, i), value, 1}
+		p := &PairEntry{Key: fmt.Append(nil, i), Value: value, Version: 1}
 		s := pairs.Slot(p.Key)
 		if !pairs.Replace(s, s.Load(), p) {
 			t.Fatalf("pair %d was not taken", i)
@@ -34,7 +34,8 @@ func TestPairTableIsBounded(t *testing.T) {
 
 func TestPairTableReplaces(t *testing.T) {
 	pairs := NewPairTable()
-	a, b := &PairEntry{[]byte("k"), []byte("a"), 1}, &PairEntry{[]byte("k"), []byte("longer"), 2}
+	a := &PairEntry{Key: []byte("k"), Value: []byte("a"), Version: 1}
+	b := &PairEntry{Key: []byte("k"), Value: []byte("longer"), Version: 2}
 	s := pairs.Slot(a.Key)
 	if !pairs.Replace(s, nil, a) || pairs.Replace(s, nil, b) || s.Load() != a {
 		t.Errorf("in the slot: %+v", s.Load())

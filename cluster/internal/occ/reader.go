@@ -56,6 +56,24 @@ func (r *Reader) Get(key []byte) ([]byte, error) {
 	return r.Source.Get(key)
 }
 
+// Head implements cluster.Reader.
+func (r *Reader) Head(key []byte) (head []byte, length int, err error) {
+	h, ok := r.Source.(Header)
+	if !ok {
+		value, err := r.Get(key)
+		return headOf(value), len(value), err
+	}
+	if err := CheckKey(key); err != nil {
+		return nil, 0, err
+	}
+	if r.Reads != nil {
+		r.Reads.AddKey(key)
+	}
+	return h.Head(key)
+}
+
+func headOf(value []byte) []byte { return value[:min(len(value), cluster.HeadBytes)] }
+
 // GetMany implements cluster.Reader.
 func (r *Reader) GetMany(keys [][]byte) ([][]byte, error) {
 	for _, key := range keys {

@@ -206,7 +206,7 @@ func (c *Recall) Learned(key, value []byte, version int64) {
 	if c == nil {
 		return
 	}
-	p := &PairEntry{bytes.Clone(key), value, uint64(version)}
+	p := &PairEntry{Key: bytes.Clone(key), Value: value, Version: uint64(version)}
 	c.memory.put(p)
 	c.see(p)
 }

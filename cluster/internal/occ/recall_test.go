@@ -17,7 +17,7 @@ func newServer() *server { return &server{pairs: map[string]PairEntry{}} }
 
 func (s *server) set(key, value string) int64 {
 	s.version++
-	s.pairs[key] = PairEntry{[]byte(key), []byte(value), uint64(s.version)}
+	s.pairs[key] = PairEntry{Key: []byte(key), Value: []byte(value), Version: uint64(s.version)}
 	return s.version
 }
 
@@ -165,7 +165,7 @@ func TestMemoryOfLargeValues(t *testing.T) {
 	if m.get(key) == nil {
 		t.Error("a value of the largest size was not remembered")
 	}
-	m.put(&PairEntry{[]byte("large"), large, 1})
+	m.put(&PairEntry{Key: []byte("large"), Value: large, Version: 1})
 	m.Wrote([][]byte{key}, [][]byte{large}, 2)
 	if m.get([]byte("large")) != nil || m.get(key) != nil {
 		t.Error("a large value was remembered, or a replaced one")

@@ -13,6 +13,12 @@ type Source interface {
 	Iter(start, end []byte, keysOnly bool) (Iter, error)
 }
 
+// Header is a Source that may know the head of a value without reading it all.
+type Header interface {
+	// Head is cluster.Reader's.
+	Head(key []byte) (head []byte, length int, err error)
+}
+
 // Iter walks a range. Key and Value are valid until it moves.
 type Iter interface {
 	First() bool

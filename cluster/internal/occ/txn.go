@@ -114,6 +114,21 @@ func (t *Txn) Get(key []byte) ([]byte, error) {
 	return t.reader.Get(key)
 }
 
+// Head implements cluster.Reader.
+func (t *Txn) Head(key []byte) (head []byte, length int, err error) {
+	if err := t.begin(1, 0); err != nil {
+		return nil, 0, err
+	}
+	if t.writes != nil {
+		if p, ok := t.writes.Get(Pair{Key: key}); ok {
+			length = len(p.Value)
+			p.Value = headOf(p.Value)
+			return p.copyValue(), length, nil
+		}
+	}
+	return t.reader.Head(key)
+}
+
 func (p Pair) copyValue() []byte {
 	if p.Deleted {
 		return nil
