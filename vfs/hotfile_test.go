@@ -89,6 +89,42 @@ func TestHotPages(t *testing.T) {
 	}
 }
 
+// Who overwrites whole pages, one or several at a time, reads no old page; who
+// overwrites a part of one reads that.
+func TestHotPagesAreNotRead(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		ino := mustFile(t, fs, RootIno, "hot")
+		f := mustOpen(t, fs, ino, OpenRead|OpenWrite)
+		hotPattern(t, f, 50, 1)
+		reads := &extentReads{KV: fs.kv}
+		setKV(fs, reads)
+		data := hotPattern(t, f, 50, 2)
+		for at := 0; at < len(data); at += 3 * hotPage {
+			copy(data[at:], bytes.Repeat([]byte{'x'}, hotPage))
+			_, err := f.WriteAt(bg, data[at:at+hotPage], int64(at))
+			want(t, err, nil)
+		}
+		want(t, f.Sync(bg), nil)
+		if reads.n > 0 {
+			t.Errorf("%d extents were read", reads.n)
+		}
+		copy(data[hotPage+5:], "part")
+		_, err := f.WriteAt(bg, []byte("part"), hotPage+5)
+		want(t, err, nil)
+		want(t, f.Sync(bg), nil)
+		if reads.n == 0 {
+			t.Error("a part of a page was overwritten without reading it: reads are not counted")
+		}
+		if lengths, used := extentLengths(t, fs, ino); len(lengths) != 50 || used != int64(len(data)) {
+			t.Errorf("%d used in extents of %v", used, lengths)
+		}
+		if !bytes.Equal(readAll(t, fs, ino), data) {
+			t.Error("content differs")
+		}
+		want(t, f.Close(bg), nil)
+	})
+}
+
 // A file that fits one inline extent stays one, however it is written.
 func TestHotSmallFile(t *testing.T) {
 	fs := openTestWith(t, mem.New(mem.Options{}), Config{NoBackground: true})

@@ -20,6 +20,16 @@ type extentReadsTxn struct {
 	n *int
 }
 
+// Scan implements cluster.Reader.
+func (t *extentReadsTxn) Scan(start, end []byte, o cluster.ScanOptions, fn func(key, value []byte) error) error {
+	return t.Txn.Scan(start, end, o, func(key, value []byte) error {
+		if key[0] == record.TabExtent {
+			*t.n++
+		}
+		return fn(key, value)
+	})
+}
+
 func (e *extentReads) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 	return e.KV.Update(ctx, func(t cluster.Txn) error { return fn(&extentReadsTxn{t, &e.n}) })
 }

@@ -92,14 +92,11 @@ func (ch *Change) storeSmall(t cluster.Txn, n *record.Inode, it *Item, off int64
 	return end, cut, putInline(t, n.Content, from, data)
 }
 
-// inlineAt tells whether an inline extent of c is exactly [off, off+length).
+// inlineAt reports whether an inline extent of c is exactly [off, off+length), whose
+// bytes need not be read.
 func inlineAt(r cluster.Reader, c record.ContentID, off, length int64) (bool, error) {
-	v, err := r.Get(record.ExtentKey(c, off))
-	if err != nil || v == nil {
-		return false, err
-	}
-	e, err := record.DecodeExtent(off, v)
-	return err == nil && e.Kind == record.ExtentInline && e.Len == length, err
+	head, n, err := r.Head(record.ExtentKey(c, off))
+	return err == nil && record.InlineBytes(head, n) == length, err
 }
 
 func putInline(t cluster.Txn, c record.ContentID, off int64, data []byte) error {

@@ -102,6 +102,15 @@ func DecodeExtent(off int64, v []byte) (Extent, error) {
 	return e, d.End()
 }
 
+// InlineBytes returns how many bytes an extent holds inline whose value has a length
+// and begins with head: 0 if it is of another kind, or there is none.
+func InlineBytes(head []byte, length int) int64 {
+	if len(head) == 0 || ExtentKind(head[0]) != ExtentInline {
+		return 0
+	}
+	return int64(length) - 1
+}
+
 // Slice returns the part of e within [from, to), which must lie within e.
 func (e *Extent) Slice(from, to int64) Extent {
 	s, skip := *e, from-e.Off
