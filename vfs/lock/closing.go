@@ -6,10 +6,26 @@ import (
 	"time"
 )
 
-// closingWait bounds how long those who conflict with a lock wait for the end of
-// a close. It takes milliseconds; a copy of the descriptor may stay open for
-// ever.
-const closingWait = 100 * time.Millisecond
+const (
+	// closingWait bounds how long those who conflict with a lock wait for the end of
+	// a close. It takes milliseconds; a copy of the descriptor may stay open for
+	// ever.
+	closingWait = 100 * time.Millisecond
+	// closingTicks divide it: a process that seldom runs, since the machine is busy,
+	// hears of the end of a close as much later as it hears of the ticks.
+	closingTicks = 10
+)
+
+// countDown closes over after ticks.
+func countDown(over chan struct{}, ticks int) {
+	time.AfterFunc(closingWait/closingTicks, func() {
+		if ticks == 1 {
+			close(over)
+		} else {
+			countDown(over, ticks-1)
+		}
+	})
+}
 
 // Closing notes that one descriptor of owner, an open file, was closed, maybe
 // its last: its locks may be gone for programs, though nobody said so yet.
@@ -18,7 +34,7 @@ func (m *Manager) Closing(owner Owner) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c := m.closing[owner]; c != nil {
-		c.until = time.Time{}
+		c.over = nil
 	} else {
 		m.closing[owner] = &closing{ended: make(chan struct{})}
 	}
@@ -60,17 +76,22 @@ func (m *Manager) soon(ctx context.Context, ino uint64, s Space, l Lock, try fun
 	if try() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, closingWait)
-	defer cancel()
+	var late chan struct{} // of them all
 	for {
-		ended, wait, blocked := m.closingBlocker(ino, s, l)
-		if blocked && wait <= 0 {
+		ended, over, blocked := m.closingBlocker(ino, s, l)
+		if blocked && ended == nil {
 			return
 		}
 		if blocked {
+			if late == nil {
+				late = make(chan struct{})
+				countDown(late, closingTicks)
+			}
 			select {
 			case <-ended:
-			case <-time.After(wait):
+			case <-over:
+				return
+			case <-late:
 				return
 			case <-ctx.Done():
 				return
@@ -82,28 +103,34 @@ func (m *Manager) soon(ctx context.Context, ino uint64, s Space, l Lock, try fun
 	}
 }
 
-// closingBlocker reports whether a lock is in the way of l, how long to wait for
-// the end of its owner's Closing, 0 if it stays, and what is closed then.
-func (m *Manager) closingBlocker(ino uint64, s Space, l Lock) (ended <-chan struct{}, wait time.Duration, blocked bool) {
+// closingBlocker reports whether a lock is in the way of l. If its owner may be about to
+// be closed, ended is closed when it is, and over when nobody waits for that any more.
+func (m *Manager) closingBlocker(ino uint64, s Space, l Lock) (ended, over <-chan struct{}, blocked bool) {
 	if m.InGrace() || l.normalize(s) != nil {
-		return nil, 0, true
+		return nil, nil, true
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f := m.files[ino]
 	if f == nil {
-		return nil, 0, false
+		return nil, nil, false
 	}
 	b := firstBlocker(f.held[s], &l)
 	if b == nil {
-		return nil, 0, false
+		return nil, nil, false
 	}
 	c := m.closing[b.Owner]
 	if c == nil {
-		return nil, 0, true
+		return nil, nil, true
 	}
-	if c.until.IsZero() {
-		c.until = time.Now().Add(closingWait)
+	if c.over == nil {
+		c.over = make(chan struct{})
+		countDown(c.over, closingTicks)
 	}
-	return c.ended, time.Until(c.until), true
+	select {
+	case <-c.over:
+		return nil, nil, true
+	default:
+		return c.ended, c.over, true
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 )
 
 // Errors of this package.
@@ -96,9 +95,9 @@ type Journal func(ino uint64, s Space, held []Lock)
 // closing is an owner of whom a descriptor was closed.
 type closing struct {
 	ended chan struct{} // closed by Closed
-	// until is when nobody waits for that any more: closingWait after the first
-	// who did. From the close on it would be over too early: a process that ends
-	// closes all its files, which may take long, before the kernel reports that any
+	// over is closed when nobody waits for that any more: closingWait after the first
+	// who did, nil before. From the close on it would be over too early: a process that
+	// ends closes all its files, which may take long, before the kernel reports that any
 	// was the last, and whoever saw its end tries then.
-	until time.Time
+	over chan struct{}
 }
