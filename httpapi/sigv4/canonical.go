@@ -1,6 +1,7 @@
 package sigv4
 
 import (
+	"net/http"
 	"net/url"
 	"sort"
 	"strconv"
@@ -42,13 +43,36 @@ func (s *Signature) appendHeaderValue(b []byte, name string) []byte {
 	case "transfer-encoding":
 		return append(b, strings.Join(r.TransferEncoding, ",")...)
 	}
-	for i, v := range r.Header.Values(name) {
+	for i, v := range headerValues(r.Header, name) {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = appendTrimmed(b, v)
 	}
 	return b
+}
+
+// headerValues is h.Values(name) without a copy of the name, which is in lower case
+// where it is signed as clients do.
+func headerValues(h http.Header, name string) []string {
+	var room [64]byte
+	if len(name) > len(room) {
+		return h.Values(name)
+	}
+	upper := true
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		switch {
+		case 'a' <= c && c <= 'z':
+			if upper {
+				c -= 'a' - 'A'
+			}
+		case c != '-' && (c < '0' || c > '9'):
+			return h.Values(name)
+		}
+		room[i], upper = c, c == '-'
+	}
+	return h[string(room[:len(name)])]
 }
 
 // appendTrimmed appends the words of v with one space between them.

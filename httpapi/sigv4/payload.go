@@ -46,12 +46,21 @@ func ParsePayload(h http.Header) (Payload, error) {
 		if strings.HasPrefix(v, "STREAMING-") {
 			return p, wrapf(ErrUnsupportedStream, "%.64s", v)
 		}
-		sum, err := hex.DecodeString(v)
-		if err != nil || len(sum) != sha256.Size {
+		if !decodeSum(&p.sum, v) {
 			return p, argument(ErrBadSHA256, "x-amz-content-sha256", v, "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, STREAMING-UNSIGNED-PAYLOAD-TRAILER, STREAMING-AWS4-HMAC-SHA256-PAYLOAD, STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER, STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD, STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD-TRAILER or a valid sha256 value.")
 		}
 		p.Kind = Hashed
-		copy(p.sum[:], sum)
 	}
 	return p, nil
+}
+
+// decodeSum reads a sum in hexadecimal, and reports whether it is one.
+func decodeSum(sum *[sha256.Size]byte, v string) bool {
+	var text [2 * sha256.Size]byte
+	if len(v) != len(text) {
+		return false
+	}
+	copy(text[:], v)
+	_, err := hex.Decode(sum[:], text[:])
+	return err == nil
 }

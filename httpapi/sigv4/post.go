@@ -1,9 +1,6 @@
 package sigv4
 
-import (
-	"strings"
-	"time"
-)
+import "strings"
 
 // ParsePost reads the signature of a browser form; field returns the value of
 // a form field by its lower-case name, or "". It returns nil, nil for a form
@@ -52,7 +49,7 @@ func (v *Verifier) parsePostV4(s *Signature, field func(string) string) error {
 	if err := v.parseScope(s, ErrMalformedPost, field("x-amz-credential"), field("x-amz-signature")); err != nil {
 		return err
 	}
-	t, err := time.Parse(timeFormat, field("x-amz-date"))
+	t, err := parseStamp(field("x-amz-date"))
 	if err != nil || t.Format(dateFormat) != s.date {
 		return argument(ErrMalformedPost, "X-Amz-Date", field("x-amz-date"), "X-Amz-Date must be formated via ISO8601 Long format")
 	}

@@ -34,7 +34,7 @@ func (v *Verifier) parseHeaderV2(s *Signature, rest string) error {
 	if err := s.setV2(key, mac); err != nil {
 		return err
 	}
-	t, err := requestTime(s.req.Header)
+	t, _, err := requestTime(s.req.Header)
 	if err != nil {
 		return err
 	}

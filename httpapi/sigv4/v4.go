@@ -47,11 +47,11 @@ func (v *Verifier) parseHeader(s *Signature, rest string) error {
 	if err := v.parseClaim(s, ErrMalformedHeader, credential, signature, headers); err != nil {
 		return err
 	}
-	t, err := requestTime(s.req.Header)
+	t, stamp, err := requestTime(s.req.Header)
 	if err != nil {
 		return err
 	}
-	if err := v.checkClock(s, ErrMalformedHeader, t); err != nil {
+	if err := v.checkClock(s, ErrMalformedHeader, t, stamp); err != nil {
 		return err
 	}
 	if v.cfg.Service == s3 && s.req.Header.Get("X-Amz-Content-Sha256") == "" {
@@ -76,7 +76,7 @@ func (v *Verifier) parsePresigned(s *Signature) error {
 	if err := v.parseClaim(s, ErrMalformedQuery, q.Get("X-Amz-Credential"), q.Get("X-Amz-Signature"), q.Get("X-Amz-SignedHeaders")); err != nil {
 		return err
 	}
-	t, err := time.Parse(timeFormat, q.Get("X-Amz-Date"))
+	t, err := parseStamp(q.Get("X-Amz-Date"))
 	if err != nil {
 		return detailed(ErrMalformedQuery, `X-Amz-Date must be in the ISO8601 Long Format "yyyyMMdd'T'HHmmss'Z'"`)
 	}
@@ -208,26 +208,21 @@ func (v *Verifier) parseScope(s *Signature, kind error, credential, signature st
 		e.Details = append(e.Details, Detail{"Region", v.cfg.Region})
 		return e
 	}
-	if _, err := time.Parse(dateFormat, s.date); err != nil {
+	if !exactDay(s.date) {
 		return badCredential(kind, credential, "incorrect date format %q. This date in the credential must be in the format \"yyyyMMdd\".", s.date)
 	}
-	if len(signature) != 2*sha256.Size {
+	if !decodeSum(&s.sum, signature) {
 		return wrapf(ErrMismatch, "a signature has 64 hexadecimal digits")
 	}
-	mac := make([]byte, sha256.Size)
-	var digits [2 * sha256.Size]byte
-	if _, err := hex.Decode(mac, digits[:copy(digits[:], signature)]); err != nil {
-		return wrapf(ErrMismatch, "a signature has 64 hexadecimal digits")
-	}
-	s.mac = mac
+	s.mac = s.sum[:]
 	return nil
 }
 
-func (v *Verifier) checkClock(s *Signature, kind error, t time.Time) error {
+func (v *Verifier) checkClock(s *Signature, kind error, t time.Time, stamp string) error {
 	if err := v.checkSkew(t); err != nil {
 		return err
 	}
-	s.timestamp = t.Format(timeFormat)
+	s.timestamp = stamp
 	if !strings.HasPrefix(s.timestamp, s.date) {
 		return badCredential(kind, "", "Invalid credential date %q. This date is not the same as X-Amz-Date: %q.", s.date, s.timestamp[:len(dateFormat)])
 	}
@@ -244,24 +239,30 @@ func (v *Verifier) checkSkew(t time.Time) error {
 		"ServerTime", isoTime(now), "MaxAllowedSkewMilliseconds", strconv.FormatInt(MaxSkew.Milliseconds(), 10))
 }
 
-// requestTime returns the time of x-amz-date, or of Date.
-func requestTime(h http.Header) (time.Time, error) {
-	if x := h.Get("X-Amz-Date"); x != "" {
-		if t, err := time.Parse(timeFormat, x); err == nil {
-			return t, nil
-		}
-		if t, err := http.ParseTime(x); err == nil {
-			return t.UTC(), nil
-		}
+// requestTime returns the time of x-amz-date, or of Date, also as it is signed.
+func requestTime(h http.Header) (t time.Time, stamp string, err error) {
+	x := h.Get("X-Amz-Date")
+	if t, ok := exactStamp(x); ok {
+		return t, x, nil
+	}
+	if x != "" {
+		t, err = httpTime(x, timeFormat)
+	} else {
+		t, err = httpTime(h.Get("Date"), time.RFC1123Z)
+	}
+	return t, t.Format(timeFormat), err
+}
+
+// httpTime reads a time as HTTP has it, or in another layout; ErrNoDate.
+func httpTime(v, layout string) (time.Time, error) {
+	t, err := http.ParseTime(v)
+	if err != nil {
+		t, err = time.Parse(layout, v)
+	}
+	if err != nil {
 		return time.Time{}, ErrNoDate
 	}
-	if t, err := http.ParseTime(h.Get("Date")); err == nil {
-		return t.UTC(), nil
-	}
-	if t, err := time.Parse(time.RFC1123Z, h.Get("Date")); err == nil {
-		return t.UTC(), nil
-	}
-	return time.Time{}, ErrNoDate
+	return t.UTC(), nil
 }
 
 func (v *Verifier) verifyV4(s *Signature, secret string) error {

@@ -97,8 +97,9 @@ type Signature struct {
 	query      url.Values
 	hostBucket string
 
-	mac        []byte // the signature itself
-	date       string // scope date, yyyymmdd
+	mac        []byte            // the signature itself
+	sum        [sha256.Size]byte // backs that of Version 4
+	date       string            // scope date, yyyymmdd
 	region     string
 	scope      string      // date/region/s3/aws4_request
 	timestamp  string      // as in the string to sign
