@@ -59,7 +59,7 @@ func (q *request) authenticate() error {
 		return newError("MalformedQueryString", http.StatusNotFound, "The query string contains a syntax error.")
 	}
 	q.key, q.session = sig.AccessKey, session
-	q.become(user)
+	q.become(*user)
 	return nil
 }
 

@@ -111,8 +111,9 @@ func (a *authenticator) identifyUser(ctx context.Context, c credential) (identit
 	user, own, session, err := a.accounts.IAM().Credential(ctx, c.name, c.token)
 	keys := []users.AccessKey{{Secret: own}}
 	if errors.Is(err, vfs.ErrNoSuchUser) {
-		user, err = a.accounts.Users().ByName(ctx, c.name)
-		keys = user.Keys
+		var named users.User
+		named, err = a.accounts.Users().ByName(ctx, c.name)
+		user, keys = &named, named.Keys
 	}
 	if errors.Is(err, iam.ErrBadToken) || errors.Is(err, iam.ErrTokenExpired) {
 		return identity{}, fmt.Errorf("%w: %w", apierr.ErrUnauthorized, err)

@@ -64,8 +64,8 @@ func (q *request) identify(sig *sigv4.Signature) error {
 		return err
 	}
 	try.Right()
-	q.user, q.keys.claim = user, sig
-	q.become(identity{&q.user, session})
+	q.keys.claim = sig
+	q.become(identity{user, session})
 	return nil
 }
 

@@ -8,7 +8,7 @@ import (
 
 // identity is the caller; the zero value is anonymous.
 type identity struct {
-	user    *users.User
+	user    *users.User  // shared, never changed
 	session *iam.Session // nil: an access key of the user's
 }
 
@@ -30,12 +30,11 @@ func (i identity) id() vfs.UserID {
 }
 
 // subject is the identity in the terms of vfs.
-func (i identity) subject() *vfs.Subject {
+func (i identity) subject() vfs.Subject {
 	if i.user == nil {
-		nobody := *vfs.Nobody
-		return &nobody
+		return *vfs.Nobody
 	}
-	return &vfs.Subject{User: i.id(), Name: i.name(), UID: i.user.UID, GID: i.user.GID, Admin: i.user.Admin, Session: i.session}
+	return vfs.Subject{User: i.id(), Name: i.name(), UID: i.user.UID, GID: i.user.GID, Admin: i.user.Admin, Session: i.session}
 }
 
 // cred owns what the identity makes.

@@ -63,7 +63,7 @@ func (q *request) charge() {
 	if err != nil || v == nil {
 		return
 	}
-	if info, err := q.fs.HeadBucket(q.r.Context(), q.name.Bucket); err == nil && info.UID != q.user.UID {
+	if info, err := q.fs.HeadBucket(q.r.Context(), q.name.Bucket); err == nil && info.UID != q.id.user.UID {
 		q.w.Header().Set("X-Amz-Request-Charged", "requester")
 	}
 }

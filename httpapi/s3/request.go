@@ -9,7 +9,6 @@ import (
 	"ogw/httpapi/fair"
 	"ogw/httpapi/sigv4"
 	"ogw/vfs"
-	"ogw/vfs/users"
 )
 
 // request is one request on its way through an operation.
@@ -25,8 +24,8 @@ type request struct {
 	// hostBucket is the bucket that the Host header named, "" in path style.
 	hostBucket string
 	sig        *sigv4.Signature // nil: anonymous, or a form not yet read
-	user       users.User       // of id
 	id         identity
+	subject    vfs.Subject    // is id, once it is known
 	info       vfs.BucketInfo // of the bucket, if the right to it was asked for
 	values     []string       // backs header values
 	slotOf     fair.Key       // who holds the slot of this request
@@ -111,7 +110,8 @@ func (q *request) client() fair.Key {
 // become makes id the caller for all that follows.
 func (q *request) become(id identity) {
 	q.id = id
-	q.asks.Subject = id.subject()
+	q.subject = id.subject()
+	q.asks.Subject = &q.subject
 	if q.op == nil {
 		return
 	}

@@ -11,17 +11,21 @@ import (
 )
 
 // Credential returns the caller with an access key and a session token, "" for none, the
-// secret that a signature goes by, and the session if there is one. Also
-// fserr.ErrNoSuchUser, ErrSealed.
-func (d *Directory) Credential(ctx context.Context, key, token string) (u users.User, secret string, s *Session, err error) {
+// secret that a signature goes by, and the session if there is one. Nobody changes the
+// caller, who is shared. Also fserr.ErrNoSuchUser, ErrSealed.
+func (d *Directory) Credential(ctx context.Context, key, token string) (u *users.User, secret string, s *Session, err error) {
 	if token == "" {
-		u, k, err := d.users.ByKey(ctx, key)
-		return u, k.Secret, nil, err
+		h, err := d.users.Holder(ctx, key)
+		if err != nil {
+			return nil, "", nil, err
+		}
+		return &h.User, h.Key.Secret, nil, nil
 	}
-	if u, s, err = d.sessionOf(ctx, key, token); err != nil {
-		return u, "", nil, err
+	caller, s, err := d.sessionOf(ctx, key, token)
+	if err != nil {
+		return nil, "", nil, err
 	}
-	return u, s.Secret, s, nil
+	return &caller, s.Secret, s, nil
 }
 
 // sessionOf returns the caller with an access key and a session token, and the session,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -23,39 +22,39 @@ const (
 	cacheTTL = time.Second
 )
 
+// Holder is an access key and who holds it, as one snapshot had them. All who ask share
+// it: it is never changed.
+type Holder struct {
+	User User // without the user's keys
+	Key  AccessKey
+	read time.Time // zero where no other process changes the store
+}
+
 // cache remembers who holds an access key, because every signed request
 // asks. Local changes empty it; in a shared cluster entries expire as well.
 type cache struct {
-	mu      sync.Mutex
-	entries map[string]cachedUser
+	mu      sync.RWMutex
+	entries map[string]*Holder
 	changes uint64 // counts invalidations: a read that began before one is not kept
 }
 
-type cachedUser struct {
-	user User
-	read time.Time
+// get returns who holds a key, nil if that is not known, and the changes so far.
+func (c *cache) get(keyID string) (h *Holder, changes uint64) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.entries[keyID], c.changes
 }
 
-func (c *cache) get(keyID string, now time.Time, expires bool) (u User, changes uint64, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.entries[keyID]
-	if ok && expires && now.Sub(e.read) >= cacheTTL {
-		ok = false
-	}
-	return e.user, c.changes, ok
-}
-
-func (c *cache) put(keyID string, u User, now time.Time, changes uint64) {
+func (c *cache) put(h *Holder, changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.changes != changes {
 		return
 	}
 	if c.entries == nil || len(c.entries) >= cacheEntries {
-		c.entries = make(map[string]cachedUser)
+		c.entries = make(map[string]*Holder)
 	}
-	c.entries[keyID] = cachedUser{u, now}
+	c.entries[h.Key.ID] = h
 }
 
 func (c *cache) invalidate() {
@@ -65,30 +64,50 @@ func (c *cache) invalidate() {
 	c.entries = nil
 }
 
-// ByKey returns the user who holds an access key, without the user's keys,
-// and that key. It is cached, for at most a second where other processes change
-// the store; ErrNoSuchUser, ErrSealed.
+// Holder returns who holds an access key, and that key. It is cached, for at most a
+// second where other processes change the store; ErrNoSuchUser, ErrSealed.
+func (g *Registry) Holder(ctx context.Context, keyID string) (*Holder, error) {
+	h, changes := g.cache.get(keyID)
+	// Not the configured clock: a TTL is about real time.
+	if h != nil && (!g.shared || time.Since(h.read) < cacheTTL) {
+		return h, nil
+	}
+	h, err := g.readHolder(ctx, keyID)
+	if err == nil {
+		g.cache.put(h, changes)
+	}
+	return h, err
+}
+
+// ByKey is Holder in two copies.
 func (g *Registry) ByKey(ctx context.Context, keyID string) (User, AccessKey, error) {
-	now := time.Now() // not the configured clock: a TTL is about real time
-	u, changes, ok := g.cache.get(keyID, now, g.shared)
-	if !ok {
-		err := g.store.View(ctx, func(r cluster.Reader) (err error) {
-			u, err = g.keyHolder(r, keyID)
-			return err
-		})
-		if err != nil {
-			return User{}, AccessKey{}, err
-		}
-		g.cache.put(strings.Clone(keyID), u, now, changes) // it is a part of a header
+	h, err := g.Holder(ctx, keyID)
+	if err != nil {
+		return User{}, AccessKey{}, err
 	}
-	i := slices.IndexFunc(u.Keys, func(k AccessKey) bool { return k.ID == keyID })
+	return h.User, h.Key, nil
+}
+
+// readHolder is Holder without the cache.
+func (g *Registry) readHolder(ctx context.Context, keyID string) (*Holder, error) {
+	h := &Holder{}
+	if g.shared {
+		h.read = time.Now() // before what it is about
+	}
+	err := g.store.View(ctx, func(r cluster.Reader) (err error) {
+		h.User, err = g.keyHolder(r, keyID)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(h.User.Keys, func(k AccessKey) bool { return k.ID == keyID })
 	if i < 0 {
-		return User{}, AccessKey{}, fmt.Errorf("%w: access key %q is not among those of user %q", fserr.ErrCorrupt, keyID, u.Name)
+		return nil, fmt.Errorf("%w: access key %q is not among those of user %q", fserr.ErrCorrupt, keyID, h.User.Name)
 	}
-	if u.Keys[i].Secret == "" {
-		return User{}, AccessKey{}, fmt.Errorf("access key %q: %w %s", keyID, fserr.ErrSealed, seal.KeyID([]byte(u.SealedSecret(keyID))))
+	if h.User.Keys[i].Secret == "" {
+		return nil, fmt.Errorf("access key %q: %w %s", keyID, fserr.ErrSealed, seal.KeyID([]byte(h.User.SealedSecret(keyID))))
 	}
-	key := u.Keys[i]
-	u.Keys = nil // the cache's
-	return u, key, nil
+	h.Key, h.User.Keys = h.User.Keys[i], nil
+	return h, nil
 }
