@@ -82,8 +82,9 @@ type publication struct {
 // so that preconditions are about all that was acknowledged.
 func (fs *FS) precheck(ctx context.Context, p *publication) error {
 	for flushed := false; ; flushed = true {
-		var open Ino
-		err := fs.view(ctx, func(r cluster.Reader) error {
+		var open, bucket Ino // of the last run: p stays what it was for the next one
+		var existed bool
+		err := fs.peek(ctx, func(r cluster.Reader) error {
 			at, err := keypath.Locate(r, p.key)
 			if err != nil {
 				return err
@@ -94,13 +95,15 @@ func (fs *FS) precheck(ctx context.Context, p *publication) error {
 				return nil
 			}
 			old, err := checkTarget(&j, p, &at)
-			if err == nil {
-				p.bucket, p.existed = j.Bucket, old != nil && (!old.IsDir() || old.Has(record.FlagExplicit))
-			}
+			bucket, existed = j.Bucket, old != nil && (!old.IsDir() || old.Has(record.FlagExplicit))
 			return err
 		})
-		if err != nil || open == 0 {
+		if err != nil {
 			return err
+		}
+		if open == 0 {
+			p.bucket, p.existed = bucket, existed
+			return nil
 		}
 		if err := fs.flushInode(ctx, open); err != nil {
 			return err

@@ -117,11 +117,31 @@ func (fs *FS) SetObjectGrants(ctx context.Context, name ObjectName, g Grants) er
 // published with PutOptions.Bucket or CopyOptions.Bucket of it goes into that
 // bucket or nowhere. ErrAccess, ErrNoSuchBucket.
 func (fs *FS) Authorize(ctx context.Context, act Action, name ObjectName) (BucketInfo, error) {
-	n, err := fs.rights.Authorize(ctx, act, name.Bucket, name.Key, func(fn func(r cluster.Reader) error) error { return fs.peek(ctx, fn) })
+	look := func(fn func(r cluster.Reader) error) error {
+		return fs.peek(ctx, func(r cluster.Reader) error {
+			if err := fn(r); err != nil || act != ActWriteObject || !fs.kv.Limits().Distant {
+				return err
+			}
+			return approach(r, name)
+		})
+	}
+	n, err := fs.rights.Authorize(ctx, act, name.Bucket, name.Key, look)
 	if n == nil {
 		return BucketInfo{}, err
 	}
 	return bucketInfo(name.Bucket, n), err
+}
+
+// approach reads, in the round trip that an early answer takes anyway, what the
+// transaction that follows it will read: it finds that in the engine's memory, and
+// its commit compares it.
+func approach(r cluster.Reader, name ObjectName) error {
+	k, err := parseKey(name)
+	if err != nil {
+		return nil //nolint:nilerr // the operation says so, and how
+	}
+	_, err = keypath.LocateBoth(r, &k)
+	return err
 }
 
 // AssumeRole begins a session of a role, whose trust policy must let the caller: a user

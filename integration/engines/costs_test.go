@@ -93,9 +93,10 @@ func testGatewayCosts(t *testing.T, x *shared) {
 		}
 	}
 	x.meta.costs(t, []operation{
-		{"PUT of 5 bytes", func(i int) error { return put(c, fmt.Sprint("small", i), small) }, 3, false},
+		{"PUT of 5 bytes", func(i int) error { return put(c, fmt.Sprint("small", i), small) }, 2, false},
 		{"PUT of 5 bytes again", func(i int) error { return put(c, key(i), small) }, 2, false},
-		{"PUT of 1 MiB", func(i int) error { return put(c, fmt.Sprint("big", i), big[:1<<20]) }, 3, false},
+		{"PUT of 5 bytes in a new directory", func(i int) error { return put(c, fmt.Sprint("dir", i, "/key"), small) }, 3, false},
+		{"PUT of 1 MiB", func(i int) error { return put(c, fmt.Sprint("big", i), big[:1<<20]) }, 2, false},
 		{"GET of 5 bytes", read, 1, false},
 		{"HEAD", head, 1, false},
 		{"DELETE", func(i int) error {

@@ -1,0 +1,244 @@
+package engines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"ogw/cluster"
+	"ogw/cluster/mem"
+	"ogw/vfs"
+)
+
+// beside are two namespaces of one store, of which neither is notified of what the
+// other one changes, and a bucket of it.
+type beside struct {
+	t           *testing.T
+	here, there *vfs.FS
+	name        string // of the bucket
+	bucket      vfs.Ino
+}
+
+// openBeside opens another namespace over what m keeps.
+func openBeside(t *testing.T, m *metaServer, blobs cluster.Blobs) *vfs.FS {
+	t.Helper()
+	fs, err := vfs.Open(context.Background(), &cluster.Cluster{KV: m.open(t), Blobs: blobs, Name: "test"}, vfs.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { fs.Close(context.Background()) })
+	return fs
+}
+
+// must fails the test.
+func (b *beside) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+const writer = vfs.UserID("writer")
+
+// makeBucket makes the bucket, in which writer may write.
+func (b *beside) makeBucket(fs *vfs.FS) {
+	b.t.Helper()
+	info, err := fs.CreateBucket(context.Background(), b.name, vfs.NewCred(0, 0))
+	b.must(err)
+	b.must(fs.SetBucketGrants(context.Background(), b.name, vfs.Grants{
+		{Grantee: vfs.GranteeUser, User: writer, Permission: vfs.PermWrite}, {Grantee: vfs.GranteeUser, User: writer, Permission: vfs.PermRead},
+	}))
+	b.bucket = info.Ino
+}
+
+func (b *beside) object(key string) vfs.ObjectName { return vfs.ObjectName{Bucket: b.name, Key: key} }
+
+// store puts a text as the program itself.
+func (b *beside) store(fs *vfs.FS, key, text string) vfs.ObjectInfo {
+	b.t.Helper()
+	info, err := fs.PutObject(context.Background(), b.object(key), strings.NewReader(text), vfs.PutOptions{Size: int64(len(text))})
+	b.must(err)
+	return info
+}
+
+func (b *beside) remove(fs *vfs.FS, key string) {
+	b.t.Helper()
+	_, err := fs.DeleteObject(context.Background(), b.object(key), vfs.DeleteOptions{})
+	b.must(err)
+}
+
+// stored returns the text of an object, "" if there is none.
+func (b *beside) stored(fs *vfs.FS, key string) string {
+	b.t.Helper()
+	o, err := fs.GetObject(context.Background(), b.object(key), vfs.GetOptions{})
+	if errors.Is(err, vfs.ErrNoSuchKey) || errors.Is(err, vfs.ErrNoSuchBucket) {
+		return ""
+	}
+	b.must(err)
+	defer o.Close()
+	text := make([]byte, o.Info.Size)
+	if _, err := o.ReadAt(text, 0); !errors.Is(err, io.EOF) {
+		b.must(err)
+	}
+	return string(text)
+}
+
+// whileRead is a body before which something happens.
+type whileRead struct {
+	io.Reader
+	happens func()
+}
+
+func (r *whileRead) Read(p []byte) (int, error) {
+	if r.happens != nil {
+		r.happens()
+		r.happens = nil
+	}
+	return r.Reader.Read(p)
+}
+
+// put stores "ours" here as the S3 door does, with a change between its two steps.
+func (b *beside) put(key string, cond vfs.Preconditions, change func(*beside)) error {
+	ctx := vfs.WithSubject(context.Background(), &vfs.Subject{User: writer, UID: 1000})
+	info, err := b.here.Authorize(ctx, vfs.ActWriteObject, b.object(key))
+	if err != nil {
+		return err
+	}
+	body := &whileRead{strings.NewReader("ours"), func() { change(b) }}
+	_, err = b.here.PutObject(ctx, b.object(key), body, vfs.PutOptions{Cond: cond, Bucket: info.Ino, Size: 4})
+	return err
+}
+
+// meanwhile is what happens there between the two steps of a PUT of "ours" here, and
+// what comes of that.
+type meanwhile struct {
+	name, key string
+	first     string // the key holds at the beginning, if not ""
+	cond      func(first vfs.ETag) vfs.Preconditions
+	change    func(*beside)
+	err       error
+	text      string // that the key holds at the end
+}
+
+var meanwhiles = []meanwhile{
+	{name: "nothing", key: "k", change: func(*beside) {}, text: "ours"},
+	{name: "created", key: "k", change: func(b *beside) { b.store(b.there, "k", "theirs") }, text: "ours"},
+	{
+		name: "created, if there is none", key: "k", change: func(b *beside) { b.store(b.there, "k", "theirs") },
+		cond: func(vfs.ETag) vfs.Preconditions { return vfs.Preconditions{IfNoneMatch: []vfs.ETag{"*"}} },
+		err:  vfs.ErrPrecondition, text: "theirs",
+	},
+	{
+		name: "replaced, if it is the first", key: "k", first: "first", change: func(b *beside) { b.store(b.there, "k", "theirs") },
+		cond: func(first vfs.ETag) vfs.Preconditions { return vfs.Preconditions{IfMatch: []vfs.ETag{first}} },
+		err:  vfs.ErrPrecondition, text: "theirs",
+	},
+	{name: "removed", key: "k", first: "first", change: func(b *beside) { b.remove(b.there, "k") }, text: "ours"},
+	{
+		name: "protected", key: "k", first: "first",
+		change: func(b *beside) {
+			a, err := b.there.Lookup(context.Background(), vfs.Root, b.bucket, "k")
+			b.must(err)
+			b.must(b.there.SetFlags(context.Background(), vfs.Root, a.Ino, vfs.FlagImmutable))
+		},
+		err: vfs.ErrProtected, text: "first",
+	},
+	{name: "its directory made", key: "d/k", change: func(b *beside) { b.store(b.there, "d/x", "theirs") }, text: "ours"},
+	{name: "its directory removed", key: "d/k", first: "first", change: func(b *beside) { b.remove(b.there, "d/k") }, text: "ours"},
+	{
+		name: "the bucket removed", key: "k",
+		change: func(b *beside) { b.must(b.there.DeleteBucket(context.Background(), b.name)) },
+		err:    vfs.ErrNoSuchBucket,
+	},
+	{
+		name: "the bucket replaced", key: "k",
+		change: func(b *beside) {
+			b.must(b.there.DeleteBucket(context.Background(), b.name))
+			b.makeBucket(b.there)
+		},
+		err: vfs.ErrNoSuchBucket,
+	},
+	{
+		name: "the right taken away", key: "k",
+		change: func(b *beside) { b.must(b.there.SetBucketGrants(context.Background(), b.name, nil)) },
+		err:    vfs.ErrAccess,
+	},
+}
+
+func (w *meanwhile) test(b *beside) {
+	b.makeBucket(b.here)
+	var cond vfs.Preconditions
+	if w.first != "" {
+		ctx := vfs.WithSubject(context.Background(), &vfs.Subject{User: writer, UID: 1000})
+		info, err := b.here.PutObject(ctx, b.object(w.key), strings.NewReader(w.first), vfs.PutOptions{Size: int64(len(w.first))})
+		b.must(err)
+		if w.cond != nil {
+			cond = w.cond(info.ETag)
+		}
+	} else if w.cond != nil {
+		cond = w.cond("")
+	}
+	if err := b.put(w.key, cond, w.change); !errors.Is(err, w.err) {
+		b.t.Errorf("%v, want %v", err, w.err)
+	}
+	for _, fs := range []*vfs.FS{b.here, b.there} {
+		if text := b.stored(fs, w.key); text != w.text {
+			b.t.Errorf("%q is stored, want %q", text, w.text)
+		}
+	}
+}
+
+// TestMeanwhile: what another gateway changes between an early answer to a PUT, of
+// which the reads are remembered, and its publication counts in that.
+func TestMeanwhile(t *testing.T) {
+	onBeside(t, func(t *testing.T, open func(t *testing.T) *beside) {
+		for _, w := range meanwhiles {
+			t.Run(w.name, func(t *testing.T) { w.test(open(t)) })
+		}
+		t.Run("a pair made", func(t *testing.T) { testPairMade(t, open(t)) })
+	})
+}
+
+// onBeside runs a test on two namespaces of each kind of server, which have a bucket
+// for each case; the store must be sound at the end.
+func onBeside(t *testing.T, test func(t *testing.T, open func(t *testing.T) *beside)) {
+	t.Helper()
+	t.Parallel()
+	for _, kind := range metaKinds {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			m, blobs := kind.start(t), mem.New(mem.Options{}).Blobs
+			here, there := openBeside(t, m, blobs), openBeside(t, m, blobs)
+			buckets := 0
+			test(t, func(t *testing.T) *beside {
+				buckets++
+				return &beside{t: t, here: here, there: there, name: fmt.Sprint("bucket", buckets)}
+			})
+			report, err := there.Check(context.Background(), vfs.CheckOptions{})
+			if err != nil || len(report.Problems) > 0 {
+				t.Errorf("the store has %v, %v", report.Problems, err)
+			}
+		})
+	}
+}
+
+// testPairMade: a directory of the same name, which was made there, is listed beside the
+// file.
+func testPairMade(t *testing.T, b *beside) {
+	b.makeBucket(b.here)
+	b.must(b.put("p", vfs.Preconditions{}, func(b *beside) { b.store(b.there, "p/x", "theirs") }))
+	for _, fs := range []*vfs.FS{b.here, b.there} {
+		var names []string
+		b.must(fs.ReadDir(context.Background(), vfs.Root, b.bucket, vfs.ReadDirOptions{}, func(e vfs.DirEntry) error {
+			names = append(names, e.Name)
+			return nil
+		}))
+		if !slices.Contains(names, "p") || !slices.Contains(names, ".ogw~f~p") {
+			t.Errorf("listed are %q", names)
+		}
+	}
+}
