@@ -253,6 +253,7 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	if err := perm.FlagsOf(n).CheckFlush(pos.off, n.Size); err != nil && !of.fs.feed.Complete() {
 		return nil, pos, err
 	}
+	isNew := n.Content == 0
 	if err := of.fitTarget(t, o, n, plan, spare); err != nil {
 		return nil, pos, err
 	}
@@ -264,7 +265,7 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	for pos.item < len(plan.items) && ops >= flushItemOps+flushCutOps && bytes > 0 {
 		it := &plan.items[pos.item]
 		item := it.item()
-		done, cut, err := o.contents.StoreItem(t, n, &item, pos.off, content.Bounds{Extents: (ops - flushItemOps) / flushCutOps, Keep: plan.keep})
+		done, cut, err := o.contents.StoreItem(t, n, &item, pos.off, content.Bounds{Extents: (ops - flushItemOps) / flushCutOps, Keep: plan.keep, New: isNew})
 		if err != nil {
 			return nil, pos, err
 		}

@@ -248,7 +248,7 @@ func (s *Store) compactStale(ctx context.Context, ino record.Ino, run *compactRu
 func (s *Store) replaceRun(ctx context.Context, ino record.Ino, run *compactRun, list []record.Extent, stored *bool) error {
 	e := list[0]
 	it := Item{Off: e.Off + run.from(), Len: e.Len, Blob: Blob{e.Seq, e.BlobSize, e.BlobCRC}}
-	b := Bounds{s.cutLimit(), map[uint64]bool{e.Seq: true}}
+	b := Bounds{Extents: s.cutLimit(), Keep: map[uint64]bool{e.Seq: true}}
 	version := run.version
 	for off := it.Off; off < it.End(); {
 		var done int64

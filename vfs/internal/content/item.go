@@ -69,14 +69,16 @@ func (ch *Change) storeSmall(t cluster.Txn, n *record.Inode, it *Item, off int64
 	}
 	data = data[off-it.Off:]
 	from, end := off, it.End()
-	if same, err := inlineAt(t, n.Content, off, int64(len(data))); err != nil {
-		return off, 0, err
-	} else if same {
-		ch.touch(n.Content)
-		return end, 1, putInline(t, n.Content, off, data)
-	}
-	if from, data, err = ch.mergeInline(t, n, from, data); err != nil {
-		return off, 0, err
+	if !b.New {
+		if same, err := inlineAt(t, n.Content, off, int64(len(data))); err != nil {
+			return off, 0, err
+		} else if same {
+			ch.touch(n.Content)
+			return end, 1, putInline(t, n.Content, off, data)
+		}
+		if from, data, err = ch.mergeInline(t, n, from, data); err != nil {
+			return off, 0, err
+		}
 	}
 	mergedEnd := from + int64(len(data))
 	to, cut, err := ch.cut(t, n, from, mergedEnd, b)

@@ -10,6 +10,9 @@ import (
 type Bounds struct {
 	Extents int             // that are replaced at most
 	Keep    map[uint64]bool // numbers of blobs that are not dropped; may be nil
+	// New is set where this transaction made the content, and no small piece touches
+	// what it stored before: then there is nothing to look for.
+	New bool
 }
 
 // cut removes [from, to) from n's content, which must be writable, within bounds,
@@ -19,6 +22,9 @@ type Bounds struct {
 // n.Used follows; the caller stores n and moves its version.
 func (ch *Change) cut(t cluster.Txn, n *record.Inode, from, to int64, b Bounds) (int64, int, error) {
 	n.Set(record.FlagOneInline, false)
+	if b.New {
+		return to, 0, nil
+	}
 	list, more, err := extents.Load(t, n.Content, from, to, max(b.Extents, 1))
 	if err != nil {
 		return from, 0, err
