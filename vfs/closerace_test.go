@@ -3,7 +3,9 @@ package vfs
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -139,4 +141,99 @@ func TestCloseDuringRead(t *testing.T) {
 			}
 		})
 	}
+}
+
+// openNow returns which inodes are open.
+func openNow(fs *FS) (list []Ino) {
+	fs.eachOpen(func(of *openFile) { list = append(list, of.ino) })
+	return list
+}
+
+// TestCreateAgain: Create opens a file before its transaction commits. Of a run that
+// came to nothing nothing stays open, whatever the next one finds.
+func TestCreateAgain(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		change  func(fs *FS, dir Ino) error // after the first run began to read
+		o       CreateOptions
+		err     error
+		created bool
+	}{
+		{"the directory changed", func(fs *FS, dir Ino) error {
+			mode := uint32(0o700)
+			_, err := fs.SetAttr(bg, Root, dir, SetAttr{Mode: &mode})
+			return err
+		}, CreateOptions{}, nil, true},
+		{"somebody was faster", func(fs *FS, dir Ino) error {
+			_, _, _, err := fs.Create(bg, Root, dir, "file", CreateOptions{NoOpen: true})
+			return err
+		}, CreateOptions{}, nil, false},
+		{"somebody was faster, exclusively", func(fs *FS, dir Ino) error {
+			_, _, _, err := fs.Create(bg, Root, dir, "file", CreateOptions{NoOpen: true})
+			return err
+		}, CreateOptions{Exclusive: true}, ErrExist, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			onEngines(t, func(t *testing.T, fs *FS) {
+				dir := mustMkdir(t, fs, mustMkdir(t, fs, RootIno, "bucket"), "dir")
+				kv := &closingKV{KV: fs.kv}
+				setKV(fs, kv)
+				change := func() { want(t, c.change(fs, dir), nil) }
+				kv.close.Store(&change)
+				o := c.o
+				o.Mode, o.Flags = 0o644, OpenRead|OpenWrite
+				a, f, created, err := fs.Create(bg, Root, dir, "file", o)
+				want(t, err, c.err)
+				if created != c.created {
+					t.Errorf("created: %v", created)
+				}
+				if err == nil {
+					if list := openNow(fs); !slices.Equal(list, []Ino{a.Ino}) || f.Ino() != a.Ino {
+						t.Errorf("inode %d was made, of those %d are open", a.Ino, list)
+					}
+					_, err = f.WriteAt(bg, []byte("text"), 0)
+					want(t, err, nil)
+					want(t, f.Close(bg), nil)
+					if st := mustLookup(t, fs, dir, "file"); st.Ino != a.Ino || st.Size != 4 {
+						t.Errorf("the file is inode %d of %d bytes", st.Ino, st.Size)
+					}
+				}
+				if list := openNow(fs); len(list) > 0 {
+					t.Errorf("%d stay open", list)
+				}
+			})
+		})
+	}
+}
+
+// TestCreateRemovedAtOnce: a file whose name is removed before Create returns is open
+// all the same, and goes with its last close.
+func TestCreateRemovedAtOnce(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		dir := mustMkdir(t, fs, RootIno, "bucket")
+		h := hook(fs)
+		h.updated = func() {
+			h.updated = nil
+			want(t, fs.Unlink(bg, Root, dir, "file"), nil)
+		}
+		a, f, created, err := fs.Create(bg, Root, dir, "file", CreateOptions{Mode: 0o644, Flags: OpenRead | OpenWrite})
+		want(t, err, nil)
+		if !created {
+			t.Error("it was not made")
+		}
+		_, err = f.WriteAt(bg, []byte("text"), 0)
+		want(t, err, nil)
+		want(t, f.Sync(bg), nil)
+		buf := make([]byte, 4)
+		if _, err = f.ReadAt(bg, buf, 0); err != nil || string(buf) != "text" {
+			t.Errorf("it holds %q, %v", buf, err)
+		}
+		if _, err := fs.Lookup(bg, Root, dir, "file"); !errors.Is(err, ErrNotExist) {
+			t.Errorf("the name: %v", err)
+		}
+		want(t, f.Close(bg), nil)
+		if _, err := fs.GetAttr(bg, a.Ino); !errors.Is(err, ErrStale) {
+			t.Errorf("after the last close: %v", err)
+		}
+	})
 }

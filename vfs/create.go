@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/keypath"
@@ -42,12 +43,13 @@ func (fs *FS) Create(ctx context.Context, cred *Cred, dir Ino, name string, o Cr
 	if err != nil {
 		return Attr{}, nil, false, err
 	}
+	c := creation{fs: fs, cred: cred, dir: dir, name: p, o: &o}
 	for range createAttempts {
-		a, created, err = fs.createOnce(ctx, cred, dir, p, &o)
+		a, created, err = c.once(ctx)
 		if err != nil {
 			return Attr{}, nil, false, err
 		}
-		a, f, err = fs.openCreated(ctx, cred, a, created, &o)
+		a, f, err = c.open(ctx, a, created)
 		if !errors.Is(err, ErrStale) {
 			break
 		}
@@ -58,44 +60,100 @@ func (fs *FS) Create(ctx context.Context, cred *Cred, dir Ino, name string, o Cr
 	return a, f, created, nil
 }
 
-// createOnce is the transaction of Create.
-func (fs *FS) createOnce(ctx context.Context, cred *Cred, dir Ino, p naming.Posix, o *CreateOptions) (a Attr, created bool, err error) {
-	mark := fs.session.Open.Mark()
-	err = fs.update(ctx, func(t cluster.Txn, op *op) error {
+// creation is one Create.
+type creation struct {
+	fs   *FS
+	cred *Cred
+	dir  Ino
+	name naming.Posix
+	o    *CreateOptions
+
+	// file is what the last run made. It is open before that is there, so that nobody
+	// removes it unseen and none needs to look for it again; nil: the run made nothing,
+	// or nobody opens it. snap is the inode as it was made.
+	file *File
+	snap *fileSnap
+}
+
+// once is the transaction of Create.
+func (c *creation) once(ctx context.Context) (a Attr, created bool, err error) {
+	mark := c.fs.session.Open.Mark()
+	err = c.fs.update(ctx, func(t cluster.Txn, op *op) error {
 		created = false
-		d, f, err := findIn(t, dir, p)
+		c.undo(ctx)
+		d, f, err := findIn(t, c.dir, c.name)
 		if err != nil {
 			return err
 		}
-		if err := perm.Check(t, cred, d, AccessExec); err != nil {
+		if err := perm.Check(t, c.cred, d, AccessExec); err != nil {
 			return err
 		}
 		var n *record.Inode
 		if f.e != nil {
-			if n, err = existing(t, &f, o); err != nil {
+			if n, err = existing(t, &f, c.o); err != nil {
 				return err
 			}
-			a, err = fs.attrOf(t, n)
+			a, err = c.fs.attrOf(t, n)
 			return err
 		}
 		created = true
-		n, err = op.makeNode(t, cred, d, &f, newNode{ModeRegular | o.Mode&ModePermMask, func(n *record.Inode) error {
-			if o.Verifier != nil && o.Exclusive {
-				n.Verf = *o.Verifier
-				n.Set(record.FlagVerf, true)
-			}
-			return applyNew(n, cred, &o.SetAttr, op.nowNS)
-		}})
-		if err != nil {
+		if n, err = c.make(t, op, d, &f); err != nil {
 			return err
 		}
-		a, err = fs.attrWith(n, nil)
+		a, err = c.fs.attrWith(n, nil)
 		return err
 	})
-	if err == nil && !created && fs.session.Open.LeftSince(mark, a.Ino) {
-		a, err = fs.attrFor(ctx, a.Ino)
+	if err != nil {
+		c.undo(ctx)
+	}
+	if err == nil && !created && c.fs.session.Open.LeftSince(mark, a.Ino) {
+		a, err = c.fs.attrFor(ctx, a.Ino)
 	}
 	return a, created, err
+}
+
+// make makes the file in d, where f found none, and opens it.
+func (c *creation) make(t cluster.Txn, op *op, d *record.Inode, f *found) (*record.Inode, error) {
+	n, err := op.makeNode(t, c.cred, d, f, newNode{ModeRegular | c.o.Mode&ModePermMask, func(n *record.Inode) error {
+		if c.o.Verifier != nil && c.o.Exclusive {
+			n.Verf = *c.o.Verifier
+			n.Set(record.FlagVerf, true)
+		}
+		return applyNew(n, c.cred, &c.o.SetAttr, op.nowNS)
+	}})
+	if err != nil || c.o.NoOpen {
+		return n, err
+	}
+	of, err := c.fs.acquire(op.ctx, n.Ino)
+	if err != nil {
+		return nil, err
+	}
+	flags := c.o.Flags &^ OpenTrunc // nothing to cut
+	c.file = &File{fs: c.fs, of: of, flags: flags, killPriv: !c.cred.Superuser()}
+	c.snap = &fileSnap{gen: of.gen.Load(), at: time.Now(), inode: n}
+	return n, nil
+}
+
+// undo closes what a run opened that came to nothing.
+func (c *creation) undo(ctx context.Context) {
+	if c.file != nil {
+		c.file.release(ctx)
+		c.file = nil
+	}
+}
+
+// born returns the open file that was made. Its maker may write whatever its mode.
+func (c *creation) born(ctx context.Context) (*File, error) {
+	f := c.file
+	if err := checkOpen(c.snap.inode, f.flags); err != nil {
+		c.undo(ctx)
+		return nil, err
+	}
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	f.seen = f.of.lostSeq
+	f.of.follow(c.snap)
+	return f, nil
 }
 
 // existing decides what Create does with an entry that is there already.
@@ -119,12 +177,12 @@ func existing(r cluster.Reader, f *found, o *CreateOptions) (*record.Inode, erro
 	return n, nil
 }
 
-// openCreated opens what createOnce made or found. A file that it made is
-// open to its maker whatever its mode.
-func (fs *FS) openCreated(ctx context.Context, cred *Cred, a Attr, created bool, o *CreateOptions) (Attr, *File, error) {
+// open opens what once made or found.
+func (c *creation) open(ctx context.Context, a Attr, created bool) (Attr, *File, error) {
+	o := c.o
 	if !created && o.SetAttr.Size != nil && !o.Exclusive {
 		var err error
-		if a, err = fs.SetAttr(ctx, cred, a.Ino, SetAttr{Size: o.SetAttr.Size}); err != nil {
+		if a, err = c.fs.SetAttr(ctx, c.cred, a.Ino, SetAttr{Size: o.SetAttr.Size}); err != nil {
 			return a, nil, err
 		}
 	}
@@ -132,10 +190,10 @@ func (fs *FS) openCreated(ctx context.Context, cred *Cred, a Attr, created bool,
 		return a, nil, nil
 	}
 	if created {
-		f, err := fs.openInode(ctx, cred, a.Ino, o.Flags&^OpenTrunc) // nothing to cut
+		f, err := c.born(ctx)
 		return a, f, err
 	}
-	f, err := fs.Open(ctx, cred, a.Ino, o.Flags)
+	f, err := c.fs.Open(ctx, c.cred, a.Ino, o.Flags)
 	if err == nil && o.Flags&OpenTrunc != 0 {
 		a, err = f.Attr(ctx)
 		if err != nil {

@@ -163,7 +163,7 @@ func testNamespaceCosts(t *testing.T, m *metaServer) {
 				return err
 			}
 			return f.Close(ctx)
-		}, 9, false},
+		}, 3, false},
 		{"lookup", lookup, 1, false},
 		{"getattr", getattr, 1, false},
 	})

@@ -242,3 +242,112 @@ func testPairMade(t *testing.T, b *beside) {
 		}
 	}
 }
+
+// creating is what happens there before or after a file "f" is created here, in which
+// "ours" is written then, and what comes of that.
+type creating struct {
+	name   string
+	before func(b *beside, dir vfs.Ino) // after here looked, and found no such name
+	after  func(b *beside, dir vfs.Ino)
+	how    vfs.CreateOptions
+	made   error // of Create
+	closed error // of the write and the close
+	text   string
+}
+
+func (b *beside) open(fs *vfs.FS, dir vfs.Ino, how vfs.CreateOptions) (*vfs.File, error) {
+	how.Mode, how.Flags = 0o644, vfs.OpenWrite
+	_, f, _, err := fs.Create(context.Background(), vfs.Root, dir, "f", how)
+	return f, err
+}
+
+// write writes text at off and closes the file.
+func write(f *vfs.File, text string, off int64) error {
+	_, err := f.WriteAt(context.Background(), []byte(text), off)
+	return errors.Join(err, f.Close(context.Background()))
+}
+
+func theirs(off int64) func(b *beside, dir vfs.Ino) {
+	return func(b *beside, dir vfs.Ino) {
+		f, err := b.open(b.there, dir, vfs.CreateOptions{})
+		b.must(err)
+		b.must(write(f, "theirs", off))
+	}
+}
+
+var creatings = []creating{
+	{name: "nothing", text: "ours"},
+	{name: "created before", before: theirs(0), text: "oursrs"},
+	{name: "created before, exclusively", before: theirs(0), how: vfs.CreateOptions{Exclusive: true}, made: vfs.ErrExist, text: "theirs"},
+	{
+		name:   "the directory removed before",
+		before: func(b *beside, _ vfs.Ino) { b.must(b.there.Rmdir(context.Background(), vfs.Root, b.bucket, "d")) },
+		made:   vfs.ErrStale,
+	},
+	{
+		name: "the directory protected before",
+		before: func(b *beside, dir vfs.Ino) {
+			b.must(b.there.SetFlags(context.Background(), vfs.Root, dir, vfs.FlagImmutable))
+		},
+		made: vfs.ErrProtected,
+	},
+	{name: "written after", after: theirs(4), text: "ourstheirs"},
+	{name: "written after, at the same place", after: theirs(0), text: "oursrs"},
+	{
+		name: "replaced after", after: func(b *beside, _ vfs.Ino) { b.store(b.there, "d/f", "theirs") },
+		closed: vfs.ErrStale, text: "theirs",
+	},
+	{
+		name:   "removed after",
+		after:  func(b *beside, dir vfs.Ino) { b.must(b.there.Unlink(context.Background(), vfs.Root, dir, "f")) },
+		closed: vfs.ErrStale,
+	},
+	{
+		name: "protected after",
+		after: func(b *beside, dir vfs.Ino) {
+			a, err := b.there.Lookup(context.Background(), vfs.Root, dir, "f")
+			b.must(err)
+			b.must(b.there.SetFlags(context.Background(), vfs.Root, a.Ino, vfs.FlagImmutable))
+		},
+		closed: vfs.ErrProtected,
+	},
+}
+
+func (c *creating) test(b *beside) {
+	b.makeBucket(b.here)
+	d, err := b.here.Mkdir(context.Background(), vfs.Root, b.bucket, "d", 0o755)
+	b.must(err)
+	if _, err := b.here.Lookup(context.Background(), vfs.Root, d.Ino, "f"); !errors.Is(err, vfs.ErrNotExist) {
+		b.t.Fatalf("before it is made: %v", err)
+	}
+	if c.before != nil {
+		c.before(b, d.Ino)
+	}
+	f, err := b.open(b.here, d.Ino, c.how)
+	if !errors.Is(err, c.made) {
+		b.t.Errorf("Create: %v, want %v", err, c.made)
+	}
+	if err == nil {
+		if c.after != nil {
+			c.after(b, d.Ino)
+		}
+		if err := write(f, "ours", 0); !errors.Is(err, c.closed) {
+			b.t.Errorf("write and Close: %v, want %v", err, c.closed)
+		}
+	}
+	for _, fs := range []*vfs.FS{b.here, b.there} {
+		if text := b.stored(fs, "d/f"); text != c.text {
+			b.t.Errorf("%q is stored, want %q", text, c.text)
+		}
+	}
+}
+
+// TestCreateMeanwhile: what another gateway changes beside a create, write and close of
+// a file, which use what is remembered, counts in them.
+func TestCreateMeanwhile(t *testing.T) {
+	onBeside(t, func(t *testing.T, open func(t *testing.T) *beside) {
+		for _, c := range creatings {
+			t.Run(c.name, func(t *testing.T) { c.test(open(t)) })
+		}
+	})
+}
