@@ -33,9 +33,9 @@
 // answering (KV.awaitReads).
 //
 // Pairs that were read or written a moment ago are kept in memory (pairCache),
-// as of which version. A commit counts in their slots, and replaces them,
-// before Pebble has it. So a transaction, and a Peek, begins with nothing but
-// a version: what it finds in memory, or as the newest value in Pebble, is the
+// as of which version; of large values that nobody read, the head. A commit
+// counts in their slots, and replaces them, before Pebble has it. So a
+// transaction, and a Peek, begins with nothing but a version: what it finds in memory, or as the newest value in Pebble, is the
 // value of that version as long as the slot has none newer. It takes a snapshot
 // for ranges and many pairs, and begins again where things do not fit (source).
 // Most creates, lookups and removals of files take none.
