@@ -2,6 +2,12 @@ package sigv4
 
 import "time"
 
+// How times, and the days of scopes, are signed.
+const (
+	timeFormat = "20060102T150405Z"
+	dateFormat = "20060102"
+)
+
 // parseStamp reads a time as clients sign it, x-amz-date. Nearly all write it exactly
 // so, which exactStamp reads in a tenth of the time of time.Parse.
 func parseStamp(v string) (time.Time, error) {

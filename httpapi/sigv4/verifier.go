@@ -19,8 +19,6 @@ const (
 	algorithm  = "AWS4-HMAC-SHA256"
 	s3         = "s3"
 	terminator = "aws4_request"
-	timeFormat = "20060102T150405Z"
-	dateFormat = "20060102"
 )
 
 // Config of a Verifier.
