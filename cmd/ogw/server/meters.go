@@ -3,10 +3,12 @@ package server
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -70,18 +72,53 @@ func newMeters(version string) *meters {
 	return m
 }
 
-// http returns the function that a door calls for its requests. Operations are a closed
-// set: doors name them, clients do not.
+// maxSeries bounds the kinds of answers of a gateway that are told apart: all operations
+// with all that they are answered with. Of sub-resources that S3 does not know, clients
+// choose the names.
+const maxSeries = 1024
+
+// http returns the function that a door calls for its requests.
 func (m *meters) http(gateway string) func(*httpapi.Record) {
-	var known sync.Map // of answer, *series
-	return func(r *httpapi.Record) {
-		a := answer{r.Operation, r.Status}
-		s, ok := known.Load(a)
-		if !ok {
-			s, _ = known.LoadOrStore(a, m.series(gateway, a))
+	t := &seriesTable{make: func(a answer) *series { return m.series(gateway, a) }}
+	return func(r *httpapi.Record) { t.of(answer{r.Operation, r.Status}).count(r) }
+}
+
+// seriesTable has the series of answers that came before. It is copied to grow, so that
+// a look takes neither a lock nor memory.
+type seriesTable struct {
+	make  func(answer) *series
+	grow  sync.Mutex
+	known atomic.Pointer[map[answer]*series]
+}
+
+// of returns the series of an answer.
+func (t *seriesTable) of(a answer) *series {
+	if known := t.known.Load(); known != nil {
+		if s := (*known)[a]; s != nil {
+			return s
 		}
-		s.(*series).count(r)
 	}
+	return t.add(a)
+}
+
+// add makes a series. Beyond maxSeries it is the one for others of the same status.
+func (t *seriesTable) add(a answer) *series {
+	t.grow.Lock()
+	defer t.grow.Unlock()
+	known := map[answer]*series{}
+	if had := t.known.Load(); had != nil {
+		known = *had
+	}
+	if len(known) >= maxSeries && known[a] == nil {
+		a.operation = "other"
+	}
+	if s := known[a]; s != nil {
+		return s
+	}
+	grown := maps.Clone(known)
+	grown[a] = t.make(a)
+	t.known.Store(&grown)
+	return grown[a]
 }
 
 // answer is what a door's metrics tell apart.
