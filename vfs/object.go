@@ -45,24 +45,25 @@ func (o *Object) Close() error {
 // Object's Info is filled, and there is nothing to close (S3 GetObject).
 func (fs *FS) GetObject(ctx context.Context, name ObjectName, o GetOptions) (*Object, error) {
 	ctx = fs.objectCtx(ctx, name)
-	k, err := parseKey(name)
-	if err != nil {
+	g := getting{o: o}
+	ob := &g.ob
+	var err error
+	if g.k, err = parseKey(name); err != nil {
 		return nil, err
 	}
-	ob := &Object{}
-	n, err := fs.readObject(ctx, &k, func(r cluster.Reader, n *record.Inode) (err error) {
+	n, err := fs.readObject(ctx, &g.k, func(r cluster.Reader, n *record.Inode) (err error) {
 		ob.r.Close() // of an earlier run
 		ob.r = nil
-		if ob.Info, err = fs.objectInfo(r, name.Key, n); err != nil {
+		if ob.Info, err = fs.objectInfo(r, g.k.Key, n); err != nil {
 			return err
 		}
-		if err := objects.CheckRead(&o.Cond, ob.Info.ETag, ob.Info.Modified); err != nil {
+		if err := objects.CheckRead(&g.o.Cond, ob.Info.ETag, ob.Info.Modified); err != nil {
 			return err
 		}
 		ob.r, err = fs.contents.Open(ctx, r, n)
 		return err
 	})
-	if err == nil && o.Checksums {
+	if err == nil && g.o.Checksums {
 		ob.Info.Checksums, err = fs.checksums(ctx, n, ob.r)
 	}
 	if err != nil {
@@ -76,39 +77,53 @@ func (fs *FS) GetObject(ctx context.Context, name ObjectName, o GetOptions) (*Ob
 	return ob, nil
 }
 
+// getting is what GetObject keeps for its runs, in one piece.
+type getting struct {
+	o  GetOptions
+	k  keypath.Key
+	ob Object
+}
+
 // HeadObject returns what GetObject would, without the bytes.
 func (fs *FS) HeadObject(ctx context.Context, name ObjectName, o GetOptions) (ObjectInfo, error) {
 	ctx = fs.objectCtx(ctx, name)
-	k, err := parseKey(name)
-	if err != nil {
+	h := heading{o: o}
+	var err error
+	if h.k, err = parseKey(name); err != nil {
 		return ObjectInfo{}, err
 	}
-	var info ObjectInfo
-	var rd *content.Reader
-	n, err := fs.readObject(ctx, &k, func(r cluster.Reader, n *record.Inode) (err error) {
-		rd.Close() // of an earlier run
-		rd = nil
-		if info, err = fs.objectInfo(r, name.Key, n); err != nil {
+	n, err := fs.readObject(ctx, &h.k, func(r cluster.Reader, n *record.Inode) (err error) {
+		h.rd.Close() // of an earlier run
+		h.rd = nil
+		if h.info, err = fs.objectInfo(r, h.k.Key, n); err != nil {
 			return err
 		}
-		if err := objects.CheckRead(&o.Cond, info.ETag, info.Modified); err != nil {
+		if err := objects.CheckRead(&h.o.Cond, h.info.ETag, h.info.Modified); err != nil {
 			return err
 		}
-		if o.Checksums && !n.Has(record.FlagCRC) {
-			rd, err = fs.contents.Open(ctx, r, n)
+		if h.o.Checksums && !n.Has(record.FlagCRC) {
+			h.rd, err = fs.contents.Open(ctx, r, n)
 		}
 		return err
 	})
-	if rd != nil {
-		defer rd.Close()
+	if h.rd != nil {
+		defer h.rd.Close()
 	}
-	if err == nil && o.Checksums {
-		info.Checksums, err = fs.checksums(ctx, n, rd)
+	if err == nil && h.o.Checksums {
+		h.info.Checksums, err = fs.checksums(ctx, n, h.rd)
 	}
 	if err != nil && !errors.Is(err, ErrNotModified) && !errors.Is(err, ErrPrecondition) {
 		return ObjectInfo{}, err
 	}
-	return info, err
+	return h.info, err
+}
+
+// heading is what HeadObject keeps for its runs, in one piece.
+type heading struct {
+	o    GetOptions
+	k    keypath.Key
+	info ObjectInfo
+	rd   *content.Reader
 }
 
 // errUnflushed asks to flush what this process wrote to the inode first.
@@ -117,26 +132,29 @@ var errUnflushed = errors.New("inode has unflushed writes")
 // readObject calls fn with the inode of an object, in one snapshot that holds
 // all that this process wrote to it. fn may be called again.
 func (fs *FS) readObject(ctx context.Context, k *keypath.Key, fn func(r cluster.Reader, n *record.Inode) error) (*record.Inode, error) {
-	var n *record.Inode
-	var flushed Ino
+	var found struct { // in one piece
+		n       *record.Inode
+		flushed Ino
+	}
 	for {
 		mark := fs.session.Open.Mark()
-		err := fs.peek(ctx, func(r cluster.Reader) (err error) {
-			if n, err = fs.rights.Object(ctx, r, k, ActReadObject); err != nil {
+		err := fs.peek(ctx, func(r cluster.Reader) error {
+			n, err := fs.rights.Object(ctx, r, k, ActReadObject)
+			if found.n = n; err != nil {
 				return err
 			}
-			if n.Ino != flushed && n.IsRegular() && (fs.opened(n.Ino) != nil || fs.session.Open.LeftSince(mark, n.Ino)) {
+			if n.Ino != found.flushed && n.IsRegular() && (fs.opened(n.Ino) != nil || fs.session.Open.LeftSince(mark, n.Ino)) {
 				return errUnflushed
 			}
 			return fn(r, n)
 		})
 		if !errors.Is(err, errUnflushed) {
-			return n, err
+			return found.n, err
 		}
-		if err := fs.flushInode(ctx, n.Ino); err != nil {
+		if err := fs.flushInode(ctx, found.n.Ino); err != nil {
 			return nil, err
 		}
-		flushed = n.Ino
+		found.flushed = found.n.Ino
 	}
 }
 

@@ -77,6 +77,13 @@ func (kv *KV) Peek(ctx context.Context, fn func(cluster.Reader) error) error {
 	return err
 }
 
+// look is what one run of a view takes.
+type look struct {
+	source source
+	reader occ.Reader
+	reads  occ.ReadSet
+}
+
 // view runs fn once. If torn, what it did means nothing; that happens to a
 // hasty one only (see source).
 func (kv *KV) view(ctx context.Context, fn func(cluster.Reader) error, hasty bool) (torn bool, err error) {
@@ -87,16 +94,19 @@ func (kv *KV) view(ctx context.Context, fn func(cluster.Reader) error, hasty boo
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	s := newSource(kv, hasty)
+	l := new(look)
+	s, r := &l.source, &l.reader
+	s.begin(kv, hasty)
 	defer s.close()
-	r := &occ.Reader{Ctx: ctx, Source: s}
+	r.Ctx, r.Source = ctx, s
 	if cluster.IsRelaxed(ctx) {
 		err := fn(r)
 		return s.torn, err
 	}
 	var reads *occ.ReadSet
 	if hasty || kv.durability.synced.Load() < s.upTo {
-		reads = kv.history.NewReadSet()
+		reads = &l.reads
+		kv.history.Begin(reads)
 		r.Reads = reads
 	}
 	err = fn(r)

@@ -39,13 +39,19 @@ type source struct {
 
 // newSource returns what is visible now. Only a hasty one can be torn.
 func newSource(kv *KV, hasty bool) *source {
-	s := &source{kv: kv, version: kv.visible.Load()}
+	s := &source{}
+	s.begin(kv, hasty)
+	return s
+}
+
+// begin makes an empty s what newSource returns.
+func (s *source) begin(kv *KV, hasty bool) {
+	s.kv, s.version = kv, kv.visible.Load()
 	s.upTo = s.version
 	s.seen = s.space[:0]
 	if !hasty {
 		_ = s.take() // nothing was read yet that could be torn
 	}
-	return s
 }
 
 func (s *source) close() {

@@ -46,7 +46,7 @@ func parseQuery(raw string) (url.Values, error) {
 }
 
 // execute finds operation and identity, and runs it.
-func (q *request) execute(ops methodOps) error {
+func (q *request) execute(ops *methodOps) error {
 	if q.name.Bucket == "" && q.name.Key != "" {
 		return newError(codeInvalidBucketName)
 	}

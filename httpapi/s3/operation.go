@@ -22,7 +22,7 @@ type subOp struct {
 }
 
 // router holds the operations of each level by method.
-type router struct{ service, bucket, object map[string]methodOps }
+type router struct{ service, bucket, object map[string]*methodOps }
 
 // permission is what an operation needs: an action, whose right vfs decides.
 type permission int

@@ -4,15 +4,15 @@ import "slices"
 
 // The operations of this door. Everything else that S3 knows is refused by
 // name (nouns below).
-func serviceOps() map[string]methodOps {
-	return map[string]methodOps{
+func serviceOps() map[string]*methodOps {
+	return map[string]*methodOps{
 		"GET": {base: operation{"ListBuckets", needOwnBuckets, (*request).listBuckets}},
 	}
 }
 
-func bucketOps() map[string]methodOps {
+func bucketOps() map[string]*methodOps {
 	getNotSet, deleteNotSet := notSetOps()
-	return map[string]methodOps{
+	return map[string]*methodOps{
 		"GET": {
 			base: operation{"ListObjects", needList, (*request).listObjects},
 			sub: append([]subOp{
@@ -61,8 +61,8 @@ func bucketOps() map[string]methodOps {
 	}
 }
 
-func objectOps() map[string]methodOps {
-	return map[string]methodOps{
+func objectOps() map[string]*methodOps {
+	return map[string]*methodOps{
 		"GET": {
 			base: operation{"GetObject", needGet, (*request).getObject},
 			sub: []subOp{
@@ -129,7 +129,7 @@ func newRouter() *router { return &router{serviceOps(), bucketOps(), objectOps()
 func Operations() []string {
 	var out []string
 	r := newRouter()
-	for _, level := range []map[string]methodOps{r.service, r.bucket, r.object} {
+	for _, level := range []map[string]*methodOps{r.service, r.bucket, r.object} {
 		for _, ops := range level {
 			out = append(out, ops.base.name)
 			for _, s := range ops.sub {
@@ -152,7 +152,7 @@ type Route struct {
 // Routes returns the table of operations, for tests that must miss none.
 func Routes() []Route {
 	var all []Route
-	for level, methods := range map[string]map[string]methodOps{"SERVICE": serviceOps(), "BUCKET": bucketOps(), "OBJECT": objectOps()} {
+	for level, methods := range map[string]map[string]*methodOps{"SERVICE": serviceOps(), "BUCKET": bucketOps(), "OBJECT": objectOps()} {
 		for method, ops := range methods {
 			all = append(all, Route{ops.base.name, level, method, ""})
 			for _, sub := range ops.sub {

@@ -25,10 +25,11 @@ type request struct {
 	hostBucket string
 	sig        *sigv4.Signature // nil: anonymous, or a form not yet read
 	id         identity
-	subject    vfs.Subject    // is id, once it is known
-	info       vfs.BucketInfo // of the bucket, if the right to it was asked for
-	values     []string       // backs header values
-	slotOf     fair.Key       // who holds the slot of this request
+	subject    vfs.Subject          // is id, once it is known
+	info       vfs.BucketInfo       // of the bucket, if the right to it was asked for
+	values     [headerValues]string // backs header values
+	nvalues    int
+	slotOf     fair.Key // who holds the slot of this request
 	slot       fair.Holder
 	memory     int64 // taken of documents
 	eager      bool  // for a document that is decoded
@@ -41,17 +42,15 @@ type request struct {
 // headerValues is what most responses need.
 const headerValues = 8
 
-// one returns a list of one header value. The lists of a response share one
-// allocation while it lasts.
+// one returns a list of one header value. The lists of a response are parts of the
+// request, while it lasts.
 func (q *request) one(v string) []string {
-	if q.values == nil {
-		q.values = make([]string, 0, headerValues)
-	}
-	n := len(q.values)
-	if n == cap(q.values) {
+	n := q.nvalues
+	if n == len(q.values) {
 		return []string{v}
 	}
-	q.values = append(q.values, v)
+	q.values[n] = v
+	q.nvalues++
 	return q.values[n : n+1 : n+1]
 }
 

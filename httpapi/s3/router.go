@@ -46,10 +46,10 @@ var namedAlone = []string{"ListDirectoryBuckets", "WriteGetObjectResponse"}
 // route splits the path into bucket and key and finds the operations of its
 // method. Keys are bytes: "a//b", "a/" and "a/../b" are what they are, and
 // nothing is cleaned or redirected. "/bucket/" is the bucket.
-func (q *request) route() (methodOps, error) {
+func (q *request) route() (*methodOps, error) {
 	path, ok := strings.CutPrefix(q.r.URL.Path, "/")
 	if !ok {
-		return methodOps{}, newError(codeInvalidURI) // such as "*"
+		return nil, newError(codeInvalidURI) // such as "*"
 	}
 	if q.hostBucket != "" {
 		q.name.Bucket, q.name.Key = q.hostBucket, path
@@ -64,7 +64,7 @@ func (q *request) route() (methodOps, error) {
 		table = q.router.bucket
 	}
 	if id := q.q.Get("x-id"); slices.Contains(namedAlone, id) {
-		return methodOps{base: operation{name: id, needs: needNothing}}, nil
+		return &methodOps{base: operation{name: id, needs: needNothing}}, nil
 	}
 	ops, ok := table[q.r.Method]
 	if !ok {
@@ -74,7 +74,7 @@ func (q *request) route() (methodOps, error) {
 }
 
 // choose picks the operation by the query.
-func (q *request) choose(ops methodOps) (*operation, error) {
+func (q *request) choose(ops *methodOps) (*operation, error) {
 	if ops.base.needs == needPreflight {
 		return &ops.base, nil // its query is that of the request to come
 	}

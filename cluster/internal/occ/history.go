@@ -44,6 +44,9 @@ func NewHistory(version uint64) *History {
 // NewReadSet returns an empty ReadSet to compare with h.
 func (h *History) NewReadSet() *ReadSet { return &ReadSet{hasher: h.hasher} }
 
+// Begin makes s what NewReadSet returns.
+func (h *History) Begin(s *ReadSet) { *s = ReadSet{hasher: h.hasher} }
+
 // Push remembers that version wrote keys, which h keeps. Versions must grow
 // by one.
 func (h *History) Push(version uint64, keys [][]byte) {

@@ -93,8 +93,11 @@ func (s *Store) look(ctx context.Context, read func(context.Context, func(cluste
 		epoch := s.Session.Readers.Enter()
 		err := read(ctx, fn)
 		s.Session.Readers.Leave(epoch)
-		var late *overtakenError
-		if !errors.As(err, &late) || try == MaxOvertaken {
+		if err == nil {
+			return nil
+		}
+		late := overtakenIn(err)
+		if late == nil || try == MaxOvertaken {
 			return fserr.Map(err)
 		}
 		if err := s.Pins.Await(ctx, late.content); err != nil {
@@ -106,6 +109,13 @@ func (s *Store) look(ctx context.Context, read func(context.Context, func(cluste
 // overtakenError means that a content was changing in place when it was pinned,
 // or had changed since the snapshot: what is not read yet may be newer than it.
 type overtakenError struct{ content record.ContentID }
+
+// overtakenIn returns the overtakenError that err is, if it is one.
+func overtakenIn(err error) *overtakenError {
+	var late *overtakenError
+	_ = errors.As(err, &late)
+	return late
+}
 
 func (e *overtakenError) Error() string {
 	return fmt.Sprintf("content %d changes again and again", e.content)

@@ -70,20 +70,28 @@ func PutDentry(t cluster.Txn, parent Ino, e *Dentry) error {
 
 // DecodeDentry decodes the part of the key behind the parent, and the value.
 func DecodeDentry(keyName, value []byte) (Dentry, error) {
-	ino, mode, t, ok := DecodeDentryValue(value)
-	if !ok {
-		return Dentry{}, fmt.Errorf("%w: dentry %q", fserr.ErrCorrupt, keyName)
-	}
-	e := Dentry{Ino: ino, Mode: mode, DirBits: t}
+	e := Dentry{}
 	if n := len(keyName); n > 0 && keyName[n-1] == '/' {
 		e.Name, e.Dir = string(keyName[:n-1]), true
 	} else {
 		e.Name = string(keyName)
 	}
-	if e.Dir != (e.Mode == ModeDirectory) {
-		return Dentry{}, fmt.Errorf("%w: dentry %q has type %o", fserr.ErrCorrupt, keyName, e.Mode)
+	if err := e.decodeValue(value); err != nil {
+		return Dentry{}, err
 	}
 	return e, nil
+}
+
+// decodeValue sets what the value of an entry says, whose name and kind are set.
+func (e *Dentry) decodeValue(value []byte) error {
+	var ok bool
+	if e.Ino, e.Mode, e.DirBits, ok = DecodeDentryValue(value); !ok {
+		return fmt.Errorf("%w: dentry %q", fserr.ErrCorrupt, e.S3Name())
+	}
+	if e.Dir != (e.Mode == ModeDirectory) {
+		return fmt.Errorf("%w: dentry %q has type %o", fserr.ErrCorrupt, e.S3Name(), e.Mode)
+	}
+	return nil
 }
 
 // DecodeDentryValue splits an entry's value; ok is false if it is none.
@@ -97,16 +105,15 @@ func DecodeDentryValue(v []byte) (ino Ino, mode uint32, t DirBits, ok bool) {
 
 // GetDentry reads the entry of that stored name and kind; nil if there is none.
 func GetDentry(r cluster.Reader, parent Ino, name string, dir bool) (*Dentry, error) {
-	e := Dentry{Name: name, Dir: dir}
+	e := &Dentry{Name: name, Dir: dir}
 	v, err := r.Get(e.Key(parent))
 	if err != nil || v == nil {
 		return nil, err
 	}
-	e, err = DecodeDentry([]byte(e.S3Name()), v)
-	if err != nil {
+	if err := e.decodeValue(v); err != nil {
 		return nil, err
 	}
-	return &e, nil
+	return e, nil
 }
 
 // GetDentries reads the directory and the other entry of one stored name.

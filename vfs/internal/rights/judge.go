@@ -257,7 +257,7 @@ func (j *Judge) ownsBucket() (bool, error) {
 // (""); only for anonymous requests the bucket must exist, before anything is held for
 // a stranger. It returns the bucket's inode if it was looked at, as for ActWriteObject
 // it always is. ErrAccess, ErrNoSuchBucket.
-func (u *Rules) Authorize(ctx context.Context, act Action, bucket, key string, view func(fn func(r cluster.Reader) error) error) (found *record.Inode, err error) {
+func (u *Rules) Authorize(ctx context.Context, act Action, bucket, key string, view func(fn func(r cluster.Reader) error) error) (*record.Inode, error) {
 	want, s := needs[act], SubjectOf(ctx)
 	switch {
 	case want.anyUser && !MayAll(s) && Anonymous(s):
@@ -265,6 +265,12 @@ func (u *Rules) Authorize(ctx context.Context, act Action, bucket, key string, v
 	case MayAll(s) && act != ActWriteObject && act != ActConfigureBucket, !MayAll(s) && !Anonymous(s) && (want.none || want.object != 0):
 		return nil, nil
 	}
+	return u.authorizeIn(ctx, act, bucket, key, view)
+}
+
+// authorizeIn is Authorize where that needs a look at the store.
+func (u *Rules) authorizeIn(ctx context.Context, act Action, bucket, key string, view func(fn func(r cluster.Reader) error) error) (found *record.Inode, err error) {
+	want := needs[act]
 	err = view(func(r cluster.Reader) error {
 		found = nil
 		if want.anyUser {
