@@ -125,6 +125,61 @@ func TestHotPagesAreNotRead(t *testing.T) {
 	})
 }
 
+// Writers of a file that nobody reads load no extents, not even with the first write
+// after the file was opened or changed elsewhere.
+func TestWritersLoadNoExtents(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		ino := mustFile(t, fs, RootIno, "hot")
+		f := mustOpen(t, fs, ino, OpenRead|OpenWrite)
+		data := hotPattern(t, f, 50, 1)
+		want(t, f.Close(bg), nil)
+		reads := 0
+		hook(fs).reader = func(r cluster.Reader) cluster.Reader { return &extentScans{r, &reads} }
+		f = mustOpen(t, fs, ino, OpenRead|OpenWrite)
+		for i := range 3 {
+			page := data[i*hotPage : (i+1)*hotPage]
+			copy(page, "written")
+			_, err := f.WriteAt(bg, page, int64(i*hotPage))
+			want(t, err, nil)
+			want(t, f.Sync(bg), nil)
+			_, err = fs.SetAttr(bg, Root, ino, SetAttr{Mode: new(uint32)})
+			want(t, err, nil)
+		}
+		if reads > 0 {
+			t.Errorf("extents were looked up %d times", reads)
+		}
+		if !bytes.Equal(readAll(t, fs, ino), data) {
+			t.Error("content differs")
+		}
+		if reads == 0 {
+			t.Error("the file was read, and no extent: they are not counted")
+		}
+		want(t, f.Close(bg), nil)
+	})
+}
+
+// extentScans counts reads of extents within views.
+type extentScans struct {
+	cluster.Reader
+	n *int
+}
+
+func (r *extentScans) count(key []byte) {
+	if key[0] == record.TabExtent {
+		*r.n++
+	}
+}
+
+func (r *extentScans) Get(key []byte) ([]byte, error) {
+	r.count(key)
+	return r.Reader.Get(key)
+}
+
+func (r *extentScans) Scan(start, end []byte, o cluster.ScanOptions, fn func(key, value []byte) error) error {
+	r.count(start)
+	return r.Reader.Scan(start, end, o, fn)
+}
+
 // A file that fits one inline extent stays one, however it is written.
 func TestHotSmallFile(t *testing.T) {
 	fs := openTestWith(t, mem.New(mem.Options{}), Config{NoBackground: true})

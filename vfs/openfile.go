@@ -111,7 +111,7 @@ func (of *openFile) rlock(ctx context.Context) error {
 			return nil
 		}
 		of.mu.RUnlock()
-		if err := of.load(ctx); err != nil {
+		if err := of.load(ctx, true); err != nil {
 			return err
 		}
 	}
@@ -125,7 +125,7 @@ func (of *openFile) lock(ctx context.Context) error {
 			return nil
 		}
 		of.mu.Unlock()
-		if err := of.load(ctx); err != nil {
+		if err := of.load(ctx, false); err != nil {
 			return err
 		}
 	}
@@ -140,7 +140,7 @@ func (of *openFile) stored(ctx context.Context) (*record.Inode, error) {
 			return of.snap.inode, nil
 		}
 		of.mu.RUnlock()
-		if err := of.load(ctx); err != nil {
+		if err := of.load(ctx, false); err != nil {
 			return nil, err
 		}
 	}
@@ -158,8 +158,10 @@ func (of *openFile) follow(s *fileSnap) {
 	s.refs.Store(1)
 }
 
-// load takes a new snapshot.
-func (of *openFile) load(ctx context.Context) error {
+// load takes a new snapshot: one that can be read, or of the inode alone. A writer
+// needs no more: with extents, each of many would load them, and again when the first
+// of them flushes.
+func (of *openFile) load(ctx context.Context, readable bool) error {
 	s := &fileSnap{gen: of.gen.Load(), at: time.Now()}
 	s.refs.Store(1)
 	err := of.fs.view(ctx, func(r cluster.Reader) error {
@@ -170,7 +172,9 @@ func (of *openFile) load(ctx context.Context) error {
 		if !n.IsRegular() {
 			return ErrInvalid
 		}
-		s.inode = n
+		if s.inode = n; !readable {
+			return nil
+		}
 		s.reader, err = of.fs.contents.Open(context.WithoutCancel(ctx), r, n)
 		return err
 	})
@@ -180,8 +184,8 @@ func (of *openFile) load(ctx context.Context) error {
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	old := of.snap
-	if old != nil && old.inode.Version > s.inode.Version {
-		s.release() // another load was faster and saw more
+	if old != nil && old.inode.Version > s.inode.Version || !readable && of.current() {
+		s.release() // another load was faster, and saw more or can be read
 		return nil
 	}
 	of.snap = s
