@@ -158,9 +158,8 @@ func (of *openFile) follow(s *fileSnap) {
 	s.refs.Store(1)
 }
 
-// load takes a new snapshot: one that can be read, or of the inode alone. A writer
-// needs no more: with extents, each of many would load them, and again when the first
-// of them flushes.
+// load takes a new snapshot: one that can be read, or of the inode alone, which is enough
+// to write: else each of many writers loads extents, again when one flushes.
 func (of *openFile) load(ctx context.Context, readable bool) error {
 	s := &fileSnap{gen: of.gen.Load(), at: time.Now()}
 	s.refs.Store(1)
@@ -172,10 +171,9 @@ func (of *openFile) load(ctx context.Context, readable bool) error {
 		if !n.IsRegular() {
 			return ErrInvalid
 		}
-		if s.inode = n; !readable {
-			return nil
+		if s.inode = n; readable {
+			s.reader, err = of.fs.contents.Open(context.WithoutCancel(ctx), r, n)
 		}
-		s.reader, err = of.fs.contents.Open(context.WithoutCancel(ctx), r, n)
 		return err
 	})
 	if err != nil {
