@@ -219,21 +219,29 @@ func testHead(t *testing.T, kv cluster.KV) {
 	for _, n := range []int{cluster.HeadBytes, cluster.HeadBytes + 1, 1 << 10, 1<<10 + 1, 40_000} {
 		values[fmt.Sprint(n)] = bytes.Repeat([]byte{'0', byte(n), byte(n >> 8)}, n)[:n]
 	}
+	var wrong []string // of the last run: an earlier one may have read what is old
 	check := func(r cluster.Reader) (err error) {
+		wrong = nil
 		for range 2 {
 			for key, value := range values {
 				head, n, e := r.Head([]byte(key))
-				if n != len(value) || (head == nil) != (value == nil) || !bytes.Equal(head, value[:min(n, cluster.HeadBytes)]) {
-					t.Errorf("%s has %d bytes, which begin with %q", key, n, head)
+				if n != len(value) || (head == nil) != (value == nil) || !bytes.Equal(head, value[:min(n, len(value), cluster.HeadBytes)]) {
+					wrong = append(wrong, fmt.Sprintf("%s has %d bytes, which begin with %q", key, n, head))
 				}
 				whole, e2 := r.Get([]byte(key))
 				if !bytes.Equal(whole, value) {
-					t.Errorf("%s has %d bytes afterwards", key, len(whole))
+					wrong = append(wrong, fmt.Sprintf("%s has %d bytes afterwards", key, len(whole)))
 				}
 				err = errors.Join(err, e, e2)
 			}
 		}
 		return err
+	}
+	report := func(from string) {
+		t.Helper()
+		for _, what := range wrong {
+			t.Errorf("%s: %s", from, what)
+		}
 	}
 	set(t, kv, pair{"deleted", "once"})
 	update(t, kv, func(txn cluster.Txn) error {
@@ -244,12 +252,16 @@ func testHead(t *testing.T, kv cluster.KV) {
 		}
 		return check(txn)
 	})
+	report("the transaction that wrote")
 	for range 2 {
 		view(t, kv, check)
+		report("a view")
 		update(t, kv, func(txn cluster.Txn) error { return check(txn) })
+		report("a transaction")
 		if err := kv.Peek(ctx, check); err != nil {
 			t.Error(err)
 		}
+		report("a peek")
 	}
 	// It counts as a read.
 	runs := rerun(t, kv,
