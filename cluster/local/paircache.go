@@ -50,8 +50,8 @@ func pairAt(s *occ.PairSlot, key []byte, version uint64) (p *occ.PairEntry, ok b
 }
 
 // fill remembers p, if nothing wrote to the slot since its version. It keeps all but
-// the key. old is what stood in the slot before
-// Pebble was asked: what was added since is not displaced.
+// the key. old is what stood in the slot before Pebble was asked: what was added since
+// is not displaced.
 func (c pairCache) fill(s *occ.PairSlot, old, p *occ.PairEntry) {
 	if len(p.Value) > occ.MaxPairValue || s.Changed.Load() > p.Version {
 		return

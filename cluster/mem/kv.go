@@ -39,21 +39,16 @@ type KV struct {
 
 // View implements cluster.KV.
 func (kv *KV) View(ctx context.Context, fn func(cluster.Reader) error) error {
-	if err := kv.gate.Enter(); err != nil {
+	return kv.gate.Run(ctx, func() error {
+		if err := kv.m.call(OpView); err != nil {
+			return err
+		}
+		err := fn(&occ.Reader{Ctx: ctx, Source: source{kv.disk.snapshot()}})
+		if !cluster.IsRelaxed(ctx) {
+			kv.disk.sync() // what was returned must be durable, and it is cheap here
+		}
 		return err
-	}
-	defer kv.gate.Leave()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := kv.m.call(OpView); err != nil {
-		return err
-	}
-	err := fn(&occ.Reader{Ctx: ctx, Source: source{kv.disk.snapshot()}})
-	if !cluster.IsRelaxed(ctx) {
-		kv.disk.sync() // what was returned must be durable, and it is cheap here
-	}
-	return err
+	})
 }
 
 // Peek implements cluster.KV.

@@ -44,9 +44,10 @@ CREATE TABLE IF NOT EXISTS ogw_slots (
 
 // commitFunction returns the version of what was set, 0 if nothing was; -1 if a
 // read does not hold any more, an expected value is not there (NULL expects
-// none), or a lock is not free and may_wait is false; -2 if the slot is not at the number that the caller knows. Each of its
-// statements has a snapshot of its own, as READ COMMITTED has it: those after
-// the locks see what was committed before them.
+// none), or a lock is not free and may_wait is false; -2 if the slot is not at
+// the number that the caller knows. Each of its statements has a snapshot of its
+// own, as READ COMMITTED has it: those after the locks see what was committed
+// before them.
 const commitFunction = `
 CREATE OR REPLACE FUNCTION ogw_commit_v4(
 	in_store text,
