@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/crc64"
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 	"ogw/cluster/local/internal/record"
 	"ogw/cluster/local/internal/segment"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/minio/crc64nvme"
 )
 
 const (
@@ -289,7 +289,7 @@ func (c *collector) move(f fileio.File, r *record.Record) error {
 	}
 	for i, crc := range old.Blocks {
 		from := int64(i) * cluster.BlockBytes
-		if crc64nvme.Checksum(buf[from:min(from+cluster.BlockBytes, old.Size)]) != crc {
+		if crc64.Checksum(buf[from:min(from+cluster.BlockBytes, old.Size)]) != crc {
 			return fmt.Errorf("%w: blob %v, block %d", cluster.ErrCorrupt, r.ID, i)
 		}
 	}

@@ -22,6 +22,7 @@
 //	internal/diskspace     what is refused while the disk is full
 //	internal/record        how all of it is laid out
 //	internal/fileio ioerr  files, pages; errors
+//	internal/crc64         the checksum of blocks
 //
 // # Metadata
 //

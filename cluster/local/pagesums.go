@@ -5,10 +5,9 @@ import (
 	"sync"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/crc64"
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/record"
-
-	"github.com/minio/crc64nvme"
 )
 
 const (
@@ -83,7 +82,7 @@ func (c *pageSums) put(id blockID, block []byte) {
 	var sums blockPages
 	for i := 0; len(block) > 0; i++ {
 		n := min(len(block), fileio.PageBytes)
-		sums[i] = crc64nvme.Checksum(block[:n])
+		sums[i] = crc64.Checksum(block[:n])
 		block = block[n:]
 	}
 	s := c.shard(id)
@@ -108,7 +107,7 @@ func (c *pageSums) put(id blockID, block []byte) {
 func (sums *blockPages) match(data []byte, page int64) bool {
 	for len(data) > 0 {
 		n := min(len(data), fileio.PageBytes)
-		if crc64nvme.Checksum(data[:n]) != sums[page] {
+		if crc64.Checksum(data[:n]) != sums[page] {
 			return false
 		}
 		data = data[n:]

@@ -8,11 +8,10 @@ import (
 	"os"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/crc64"
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 	"ogw/cluster/local/internal/record"
-
-	"github.com/minio/crc64nvme"
 )
 
 // readAttempts bounds how often a read follows a blob that the collector
@@ -211,7 +210,7 @@ func (r *blockReader) fill(p []byte, block int64) error {
 	}
 	for len(p) > 0 {
 		n := min(len(p), cluster.BlockBytes)
-		if crc64nvme.Checksum(p[:n]) != r.c.Blocks[block] {
+		if crc64.Checksum(p[:n]) != r.c.Blocks[block] {
 			return r.corrupt(block, "does not match its checksum")
 		}
 		p = p[n:]

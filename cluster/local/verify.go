@@ -8,11 +8,10 @@ import (
 	"os"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/crc64"
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 	"ogw/cluster/local/internal/record"
-
-	"github.com/minio/crc64nvme"
 )
 
 var _ cluster.BlobVerifier = (*Blobs)(nil)
@@ -94,7 +93,7 @@ func (b *Blobs) verifyOnce(id cluster.BlobID) error {
 		}
 		for i := int64(0); i < n; i += cluster.BlockBytes {
 			block := (off + i) / cluster.BlockBytes
-			if crc64nvme.Checksum(data[i:min(i+cluster.BlockBytes, n)]) != p.Blocks[block] {
+			if crc64.Checksum(data[i:min(i+cluster.BlockBytes, n)]) != p.Blocks[block] {
 				return bad(off+i, fmt.Sprintf("block %d does not match its checksum", block))
 			}
 		}

@@ -5,9 +5,8 @@ import (
 	"fmt"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/crc64"
 	"ogw/cluster/local/internal/fileio"
-
-	"github.com/minio/crc64nvme"
 )
 
 // A record is a stored blob, in whole pages:
@@ -63,8 +62,8 @@ func (r *Record) PutFooter(tail []byte) {
 	binary.LittleEndian.PutUint64(t[40:], r.Segment)
 	binary.LittleEndian.PutUint64(t[48:], uint64(r.Offset))
 	binary.LittleEndian.PutUint64(t[56:], uint64(r.Size))
-	binary.LittleEndian.PutUint64(t[64:], crc64nvme.Checksum(sums))
-	binary.LittleEndian.PutUint64(t[72:], crc64nvme.Checksum(t[:72]))
+	binary.LittleEndian.PutUint64(t[64:], crc64.Checksum(sums))
+	binary.LittleEndian.PutUint64(t[72:], crc64.Checksum(t[:72]))
 }
 
 // ParseTrailer decodes the trailer at the end of page. It returns false for
@@ -74,7 +73,7 @@ func ParseTrailer(page []byte) (r Record, sumsCRC uint64, ok bool) {
 		return r, 0, false
 	}
 	t := page[len(page)-trailerBytes:]
-	if string(t[:8]) != recordMagic || binary.LittleEndian.Uint64(t[72:]) != crc64nvme.Checksum(t[:72]) {
+	if string(t[:8]) != recordMagic || binary.LittleEndian.Uint64(t[72:]) != crc64.Checksum(t[:72]) {
 		return r, 0, false
 	}
 	copy(r.Store[:], t[8:24])
@@ -100,7 +99,7 @@ func ParseFooter(tail []byte) (Record, error) {
 	}
 	sums := tail[int64(len(tail))-need:]
 	sums = sums[:len(sums)-trailerBytes]
-	if crc64nvme.Checksum(sums) != sumsCRC {
+	if crc64.Checksum(sums) != sumsCRC {
 		return r, fmt.Errorf("%w: damaged block checksums", cluster.ErrCorrupt)
 	}
 	r.Blocks = make([]uint64, blockCount(r.Size))
@@ -126,7 +125,7 @@ func (r *Record) WholeCRC() uint64 {
 func BlockSums(sums []uint64, data []byte) []uint64 {
 	for len(data) > 0 {
 		n := min(len(data), cluster.BlockBytes)
-		sums = append(sums, crc64nvme.Checksum(data[:n]))
+		sums = append(sums, crc64.Checksum(data[:n]))
 		data = data[n:]
 	}
 	return sums
