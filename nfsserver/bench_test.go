@@ -6,9 +6,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net/netip"
 	"testing"
 
 	"ogw/cluster/local"
+	"ogw/nfsserver/rpc"
 	"ogw/nfsserver/xdr"
 	"ogw/vfs"
 )
@@ -69,6 +72,60 @@ func BenchmarkLookup(b *testing.B) {
 	c := benchSite(b).mount("/", 0)
 	c.create(c.root, "f", createGuarded, set{})
 	pipeline(b, c, procLookup, 16, func(int) *xdr.Writer { return diropArgs(c.root, "f") })
+}
+
+// lookupsOf returns a function that makes the next LOOKUP of files in a directory as the
+// server does between receiving and sending, where somebody is told of refusals.
+func lookupsOf(t testing.TB, s *site, files int) func() {
+	s.srv.done = func(*Record) {}
+	c := s.mount("/", 0)
+	_, d, _ := c.mkdir(c.root, "d", set{})
+	args := make([][]byte, files)
+	for at, i := range rand.New(rand.NewPCG(1, 2)).Perm(files) {
+		c.nfs(procCreate, createArgs(d, i))
+		args[at] = diropArgs(d, fmt.Sprintf("file%07d", i)).B
+	}
+	handle := s.srv.nfsProgram().Procs[procLookup].Handle
+	call := rpc.Call{Remote: netip.MustParseAddrPort("127.0.0.1:700"), Cred: rpc.Cred{Flavor: rpc.AuthUnix}}
+	var reply rpc.Reply
+	next := 0
+	return func() {
+		call.Args = xdr.NewReader(args[next])
+		next = (next + 1) % files
+		reply.B = reply.B[:0]
+		if err := handle(context.Background(), &call, &reply); err != nil || reply.Status != 0 {
+			t.Fatal(err, reply.Status)
+		}
+	}
+}
+
+// BenchmarkLookupCall is a LOOKUP without the connection, of any of many files.
+func BenchmarkLookupCall(b *testing.B) {
+	const files = 10_000
+	lookup := lookupsOf(b, benchSite(b), files)
+	for range 2 * files {
+		lookup()
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		lookup()
+	}
+}
+
+// TestLookupAllocations: around what the namespace takes of the heap for a lookup, the
+// server takes the name, the attributes of the directory and the code of the handle.
+func TestLookupAllocations(t *testing.T) {
+	s := newSite(t)
+	lookup := lookupsOf(t, s, 1)
+	d, err := s.fs.Lookup(context.Background(), vfs.Root, vfs.RootIno, "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const runs = 500
+	own := testing.AllocsPerRun(runs, func() { s.fs.Lookup(context.Background(), vfs.Root, d.Ino, "file0000000") })
+	if n := testing.AllocsPerRun(runs, lookup); n > own+3 {
+		t.Errorf("%v allocations, want at most three more than the %v of the namespace", n, own)
+	}
 }
 
 func createArgs(dir []byte, i int) *xdr.Writer {

@@ -34,12 +34,14 @@ type Record struct {
 }
 
 // Refused reports whether the call failed for want of a right.
-func (r *Record) Refused() bool {
-	switch r.Status {
+func (r *Record) Refused() bool { return refused(r.Operation, r.Status) }
+
+func refused(operation string, s Status) bool {
+	switch s {
 	case ErrAcces, ErrPerm, ErrROFS, ErrBadHandle: // nobody but a forger makes bad handles
 		return true
 	case ErrNoEnt, ErrNotDir: // of a MNT: what is not exported to a client is not there for it
-		return r.Operation == mountNames[mountMnt]
+		return operation == mountNames[mountMnt]
 	}
 	return false
 }

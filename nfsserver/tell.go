@@ -11,17 +11,24 @@ import (
 // tell tells of a call that ended, if somebody wants to know: of refusals, of
 // changes of buckets, and of all with DoneAll.
 func (q *request) tell(name string, err error) {
-	r := Record{Operation: name, Status: statusOf(err), Rights: err == nil && q.rights(name)}
-	if !r.Rights && !r.Refused() && !q.s.doneAll || err != nil && dropped(err) {
-		return
+	status, rights := statusOf(err), err == nil && q.rights(name)
+	if rights || q.s.doneAll || refused(name, status) {
+		if err == nil || !dropped(err) {
+			q.s.done(q.record(name, status, rights))
+		}
 	}
-	r.Client, r.XID, r.Machine = q.call.Remote, q.call.XID, string(q.call.Cred.Machine)
-	r.Claimed, r.UID = q.call.Cred.UID, q.cred.UID()
+}
+
+// record describes the call. It is made for who is told alone: most calls tell nobody.
+func (q *request) record(name string, status Status, rights bool) *Record {
+	r := &Record{Operation: name, Status: status, Rights: rights,
+		Client: q.call.Remote, XID: q.call.XID, Machine: string(q.call.Cred.Machine),
+		Claimed: q.call.Cred.UID, UID: q.cred.UID(),
+		Ino: q.ino, Name: q.name, ToDir: q.toDir, ToName: q.toName}
 	if q.export == nil {
 		r.UID = r.Claimed // nothing was found out yet
 	}
-	r.Ino, r.Name, r.ToDir, r.ToName = q.ino, q.name, q.toDir, q.toName
-	q.s.done(&r)
+	return r
 }
 
 // rights reports whether a call that succeeded changed a bucket.
