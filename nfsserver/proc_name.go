@@ -32,7 +32,7 @@ func lookup(ctx context.Context, q *request) error {
 	q.ok()
 	q.handle(&a)
 	q.postOp(&a)
-	q.postOp(q.attr(ctx, dir))
+	q.postOpOf(ctx, dir)
 	return nil
 }
 
@@ -60,7 +60,7 @@ func (q *request) find(ctx context.Context, dir vfs.Ino, name string) (vfs.Attr,
 func (q *request) absent(ctx context.Context, dir vfs.Ino) error {
 	q.out.Status = uint32(ErrNoEnt)
 	q.out.Uint32(uint32(ErrNoEnt))
-	q.postOp(q.attr(ctx, dir))
+	q.postOpOf(ctx, dir)
 	return nil
 }
 
@@ -315,8 +315,8 @@ func rename(ctx context.Context, q *request) error {
 		return err
 	}
 	q.ok()
-	q.wcc(q.attr(ctx, fromDir))
-	q.wcc(q.attr(ctx, toDir))
+	q.wccOf(ctx, fromDir)
+	q.wccOf(ctx, toDir)
 	return nil
 }
 

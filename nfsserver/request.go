@@ -98,13 +98,19 @@ func (q *request) stat(ctx context.Context, ino vfs.Ino) (vfs.Attr, error) {
 	return a, err
 }
 
-// attr returns the attributes of ino for a reply, nil if they are unavailable.
-func (q *request) attr(ctx context.Context, ino vfs.Ino) *vfs.Attr {
-	a, err := q.s.fs.GetAttr(ctx, ino)
-	if err != nil {
-		return nil
+// postOpOf writes the attributes of ino as a post_op_attr, or that they are unavailable.
+func (q *request) postOpOf(ctx context.Context, ino vfs.Ino) {
+	if a, err := q.s.fs.GetAttr(ctx, ino); err == nil {
+		q.postOp(&a)
+	} else {
+		q.postOp(nil)
 	}
-	return &a
+}
+
+// wccOf writes those of ino as wcc_data.
+func (q *request) wccOf(ctx context.Context, ino vfs.Ino) {
+	q.out.Bool(false) // none from before
+	q.postOpOf(ctx, ino)
 }
 
 // dirop is a diropargs3: a directory and a name in it.

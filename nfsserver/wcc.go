@@ -41,8 +41,11 @@ func (q *request) change(ctx context.Context, dir vfs.Ino) dirChange {
 // directory take as long as two, and the client only compares the attributes
 // with those it gets next.
 func (c *dirChange) done(ctx context.Context, changed bool) {
-	after := c.q.attr(cluster.Relaxed(ctx), c.dir)
-	var before *vfs.Attr
+	a, err := c.q.s.fs.GetAttr(cluster.Relaxed(ctx), c.dir)
+	var before, after *vfs.Attr
+	if err == nil {
+		after = &a
+	}
 	if begun, _ := c.q.s.fs.Changes(c.dir); c.known && changed && after != nil && begun == c.begun+1 {
 		before = &c.before
 	}
