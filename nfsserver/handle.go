@@ -119,20 +119,21 @@ func (s *sealer) append(b []byte, h handle) []byte {
 	b = binary.BigEndian.AppendUint32(b, h.export)
 	b = binary.BigEndian.AppendUint64(b, uint64(h.ino))
 	b = binary.BigEndian.AppendUint32(b, h.gen)
-	mac := s.code(b[n:])
-	return append(b, mac[:]...)
+	b = append(b, make([]byte, macBytes)...)
+	s.code((*[macBytes]byte)(b[n+handleBody:]), b[n:])
+	return b
 }
 
 // short is what a handle has of the file-system ID: enough to tell whose it is.
 func (s *sealer) short() uint32 { return uint32(s.fsid >> 40) }
 
-// code is that of the first bytes of a handle.
-func (s *sealer) code(body []byte) (mac [macBytes]byte) {
+// code puts that of the first bytes of a handle into mac, which is zero. It may stand
+// behind them: a variable of the caller would be one on the heap.
+func (s *sealer) code(mac *[macBytes]byte, body []byte) {
 	var text [2 * aes.BlockSize]byte
 	copy(text[:], body[:handleBody])
 	binary.BigEndian.PutUint64(text[handleBody:], s.fsid)
-	cbcMAC(s.handles, &mac, text[:])
-	return mac
+	cbcMAC(s.handles, mac, text[:])
 }
 
 // parse returns the handle, ErrBadHandle for what was never made, and
@@ -152,7 +153,8 @@ func (s *sealer) parse(b []byte) (handle, error) {
 	if binary.BigEndian.Uint32(b)&(1<<24-1) != s.short() {
 		return handle{}, ErrStale
 	}
-	mac := s.code(b)
+	var mac [macBytes]byte
+	s.code(&mac, b)
 	if subtle.ConstantTimeCompare(mac[:], b[handleBody:]) != 1 {
 		return handle{}, ErrBadHandle
 	}

@@ -33,6 +33,16 @@ func TestHandleRoundTrip(t *testing.T) {
 	}
 }
 
+// TestHandleBytes: the bytes of a handle are those that clients have kept since a release
+// before, wherever they are put.
+func TestHandleBytes(t *testing.T) {
+	const want = "032f385300000007000400000000000000000009df9dc5598ead68560003c71e9789e052"
+	got := testSealer(t, 42, 1).append([]byte("before"), handle{export: 7, ino: 1 << 50, gen: 9})
+	if fmt.Sprintf("%x", got[len("before"):]) != want {
+		t.Errorf("%x, want %s", got, want)
+	}
+}
+
 func TestBadHandles(t *testing.T) {
 	s := testSealer(t, 42, 1)
 	good := s.append(nil, handle{1, 2, 3})
