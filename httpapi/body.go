@@ -30,8 +30,8 @@ func clientOf(rec *Record) fair.Key {
 	return fair.Address(rec.Remote)
 }
 
-// Send copies n bytes at off from src to w through one pooled buffer. It
-// fails with a SendError, always.
+// Send copies n bytes at off from src to w through one pooled buffer, or moves them
+// through a pipe where src and the connection can. It fails with a SendError, always.
 func Send(w http.ResponseWriter, src io.ReaderAt, off, n int64) error {
 	s := sender{w: w, src: src}
 	return s.run(off, n)
@@ -54,7 +54,18 @@ type sender struct {
 func (s *sender) run(off, n int64) error {
 	buf, giveBack := borrow(s.w, n)
 	defer giveBack()
+	pages := splicesOf(s.w, s.src, len(buf))
+	defer pages.end()
 	for n > 0 {
+		if got := pages.fill(off, n); got > 0 {
+			s.header(n)
+			if err := pages.send(); err != nil {
+				return &SendError{Err: err}
+			}
+			off += got
+			n -= got
+			continue
+		}
 		p := buf[:min(n, int64(len(buf)))]
 		got, err := s.src.ReadAt(p, off)
 		if got < len(p) {
@@ -96,22 +107,3 @@ func gather(w http.ResponseWriter, status int, n int64) {
 		c.gather.body = int(n)
 	}
 }
-
-// SendError is a response that broke off after its header was sent. The
-// connection must be dropped (panic with http.ErrAbortHandler), so that the
-// client does not take the part for the whole.
-type SendError struct {
-	Read bool // the store failed, not the client
-	Err  error
-}
-
-// Error implements error.
-func (e *SendError) Error() string {
-	if e.Read {
-		return "read content: " + e.Err.Error()
-	}
-	return "send response: " + e.Err.Error()
-}
-
-// Unwrap returns the cause.
-func (e *SendError) Unwrap() error { return e.Err }

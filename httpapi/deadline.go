@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -112,25 +113,40 @@ func (c *lazyConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (c *lazyConn) send(p []byte) (written int, err error) {
+func (c *lazyConn) send(p []byte) (int, error) {
+	return c.sends(len(p), func(from int) (int, error) { return c.Conn.Write(p[from:]) })
+}
+
+// sends writes so many bytes: write continues where it stopped.
+func (c *lazyConn) sends(bytes int, write func(from int) (int, error)) (written int, err error) {
 	if !c.write.begin(false) {
 		return 0, os.ErrDeadlineExceeded
 	}
 	defer c.write.end()
-	c.unsent.Writes(len(p))
+	c.unsent.Writes(bytes)
 	for {
 		// The kernel of a wide connection takes more only after half of what it
 		// holds went out, so a record of TLS waits as long as a large write.
-		if len(p)-written >= watchBytes || c.unsent.Wide() {
+		if bytes-written >= watchBytes || c.unsent.Wide() {
 			c.write.watch()
 		}
-		n, err := c.Conn.Write(p[written:])
+		n, err := write(written)
 		written += n
 		c.write.earned(n)
 		if err == nil || !c.write.early(err) {
 			return written, err
 		}
 	}
+}
+
+// ReadFrom implements io.ReaderFrom: what is in a pipe goes to the socket as it is.
+func (c *lazyConn) ReadFrom(r io.Reader) (written int64, err error) {
+	p, ok := r.(*pipe)
+	if !ok || c.unsent.Socket() == nil {
+		return io.Copy(struct{ io.Writer }{c}, r)
+	}
+	n, err := c.sends(p.left, func(int) (int, error) { return p.send(c.unsent.Socket()) })
+	return int64(n), err
 }
 
 // SetDeadline implements net.Conn.

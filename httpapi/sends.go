@@ -31,6 +31,7 @@ type Sends struct {
 	least, small, large sync.Pool
 	smalls, slots       *fair.Pool // small and large buffers in use
 	wides               *unsent.Pool
+	pipes               pipes
 }
 
 // NewSends returns one that takes so large a part of SendsBytes, from 0 to 1, at
@@ -43,6 +44,7 @@ func NewSends(part float64) *Sends {
 		large:  sync.Pool{New: func() any { return newBuffer(largeSendBytes) }},
 		smalls: fair.NewPool(int64(share(maxSends))), slots: fair.NewPool(int64(share(maxLargeSends))),
 		wides: unsent.NewPool(share(unsent.Conns)),
+		pipes: make(pipes, pipesKept),
 	}
 }
 

@@ -33,6 +33,16 @@ func (o *Object) ReadAt(p []byte, off int64) (int, error) {
 	return o.r.ReadAt(p, off)
 }
 
+// Splice puts up to n bytes at off into a pipe, whose end for writing is the file
+// descriptor w, without copying them. It returns how many, at least one. After an
+// error, which says nothing, the pipe is to be closed, and ReadAt to be asked.
+func (o *Object) Splice(w int, off, n int64) (int64, error) {
+	if o.r == nil {
+		return 0, fmt.Errorf("object %q: %w", o.Info.Key, ErrBadHandle)
+	}
+	return o.r.Splice(w, off, n)
+}
+
 // Close releases the bytes.
 func (o *Object) Close() error {
 	if o.r == nil {

@@ -36,6 +36,7 @@ type Blobs struct {
 	index    index
 	space    *diskspace.Guard
 	handles  *fileio.Handles
+	windows  *fileio.Windows
 	places   *placeCache
 	sums     *pageSums
 	buffers  *buffers

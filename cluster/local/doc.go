@@ -89,6 +89,14 @@
 // read, which shows as a missing file or a wrong checksum, and is answered by
 // looking it up again.
 //
+// Splice hands out the pages of a blob's file in a pipe. A pipe holds its pages: they
+// are not read again, whatever else memory is needed for, so that what is verified
+// where the file is mapped is what the pipe has. Pages are made present by a system
+// call (MADV_POPULATE_READ), since a thread that waits for one holds up the goroutines
+// that it runs; and where a file was cut, what is not there is an error to that
+// reader (debug.SetPanicOnFault). Whatever is wrong, ReadAt says it. What somebody else
+// writes to a file between verification and the socket is sent: nobody may.
+//
 // Probe finds by the lengths of files alone what is missing or cut short.
 //
 // A segment in which a read, Verify or the collector found damage is in doubt
@@ -111,6 +119,6 @@
 // Lock order: Blobs.changing, then KV.commit, then durability.mu; Blobs.mu,
 // then nothing but reads of the index; segment.Store.mu, then its allocator.mu;
 // metafs.SpaceWait.mu, then diskspace.ReserveFile.mu or that allocator.mu. The
-// locks of snapshots, fileio.Handles, placeCache, pageSums, fileio.Pool, reaper and
-// metafs.RollbackGuard are innermost.
+// locks of snapshots, fileio.Handles, fileio.Windows, placeCache, pageSums, fileio.Pool,
+// reaper and metafs.RollbackGuard are innermost.
 package local

@@ -86,6 +86,18 @@ func (b *blobs) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int
 	return n, err
 }
 
+// Splice implements cluster.BlobSplicer. It counts as a ReadAt, unless that is to
+// follow.
+func (b *blobs) Splice(ctx context.Context, id cluster.BlobID, w int, off, n int64) (int64, error) {
+	start := time.Now()
+	n, err := cluster.SplicerOf(b.Blobs).Splice(ctx, id, w, off, n)
+	if err == nil {
+		b.read.done(start, nil)
+		b.out.Add(float64(n))
+	}
+	return n, err
+}
+
 // Create implements cluster.Blobs.
 func (b *blobs) Create(ctx context.Context, id cluster.BlobID, sizeHint int64) (cluster.BlobWriter, error) {
 	start := time.Now()

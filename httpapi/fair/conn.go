@@ -52,6 +52,14 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// ReadFrom implements io.ReaderFrom, for what the connection below takes as it is.
+func (c *conn) ReadFrom(r io.Reader) (int64, error) {
+	if below, ok := c.Conn.(io.ReaderFrom); ok {
+		return below.ReadFrom(r)
+	}
+	return io.Copy(struct{ io.Writer }{c.Conn}, r)
+}
+
 // SetReadDeadline implements net.Conn.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if !c.head.waits() {

@@ -81,6 +81,9 @@ func (c *Conn) Closes() {
 // Wide reports whether the kernel takes Bytes.
 func (c *Conn) Wide() bool { return c.wide.Load() }
 
+// Socket returns the TCP socket of a connection that is bounded, else nil.
+func (c *Conn) Socket() syscall.RawConn { return c.socket }
+
 // Unsent returns how many bytes the kernel holds that it has not sent.
 func (c *Conn) Unsent() int { return unsent(c.socket) }
 

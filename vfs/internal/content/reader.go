@@ -299,6 +299,24 @@ func (c *Reader) readSegment(ctx context.Context, s *Segment, p []byte, off int6
 	return fserr.Map(err)
 }
 
+// Splice puts up to n bytes at off into a pipe, as cluster.BlobSplicer does. What
+// it does not take, Read reads.
+func (c *Reader) Splice(w int, off, n int64) (int64, error) {
+	if off < 0 || off >= c.size {
+		return 0, io.EOF
+	}
+	page, err := c.Page(c.ctx, off)
+	if err != nil {
+		return 0, err
+	}
+	i := page.Find(off)
+	if i == len(page.Segs) || page.Segs[i].Off > off || page.Segs[i].Data != nil {
+		return 0, cluster.ErrNoSplice
+	}
+	s := &page.Segs[i]
+	return c.s.Blobs.Splice(c.ctx, s.Blob, w, s.BlobOff+off-s.Off, min(n, s.End()-off))
+}
+
 // missing distinguishes a blob that was collected after another process replaced the
 // content from one that is lost.
 func (c *Reader) missing(ctx context.Context, s *Segment, cause error) error {

@@ -34,6 +34,12 @@ func (q *Blobs) Read(ctx context.Context, id cluster.BlobID, p []byte, off int64
 	return n, err
 }
 
+// Splice is Read for who copies nothing, as cluster.BlobSplicer: what it does not
+// take is to be read, and noted then.
+func (q *Blobs) Splice(ctx context.Context, id cluster.BlobID, w int, off, n int64) (int64, error) {
+	return cluster.SplicerOf(q.Engine).Splice(ctx, id, w, off, n)
+}
+
 // suspect verifies a blob that gave cause. A flood of errors, from a disk that
 // is gone, is not to read everything again and again: who finds another at it
 // leaves this to the next reader.

@@ -2,9 +2,11 @@
 // nobody else may use, pages for O_DIRECT, and how many files stay open.
 //
 //	data      Disk ── OS: private files, whole pages past the page cache
-//	              └── Handles: shared for reading, closed when files run short
+//	              ├── Handles: shared for reading, closed when files run short
+//	              └── Windows: parts of these, mapped, for who reads without copies
 //	metadata  PrivateFS, below Pebble and what stands between
 //
-// Locks: Pool.mu and that of Handles are leaves. No file is opened, read or
-// closed under either, but for Handles.Close.
+// Locks: Pool.mu and that of Windows are leaves, and that of Handles is but for
+// Handles.Close, which takes Windows.mu. No file is opened, read, mapped or closed
+// under any, but for that.
 package fileio

@@ -21,6 +21,16 @@ type Handle struct {
 	refs int
 	gone bool // dropped: to be closed by the last reader
 	idle *list.Element
+
+	closes func() // is notified before; nil if nobody is
+}
+
+// Close implements File.
+func (f *Handle) Close() error {
+	if f.closes != nil {
+		f.closes()
+	}
+	return f.File.Close()
 }
 
 // NewHandles keeps up to max files open. Its disk is set before its use.

@@ -2,6 +2,7 @@ package fileio
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -156,6 +157,29 @@ func (f osFile) pwritev(pages [][]byte, off int64) (int, error) {
 			return n, err
 		}
 	}
+}
+
+// mapped implements mappable.
+func (f osFile) mapped(off int64, n int) ([]byte, error) {
+	return unix.Mmap(int(f.Fd()), off, n, unix.PROT_READ, unix.MAP_SHARED)
+}
+
+// splice implements mappable.
+func (f osFile) splice(w int, off, n int64) (done int64, err error) {
+	for done < n {
+		k, err := unix.Splice(int(f.Fd()), &off, w, nil, int(n-done), unix.SPLICE_F_NONBLOCK)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EAGAIN): // no room
+			return done, nil
+		case err != nil:
+			return done, err
+		case k == 0:
+			return done, io.ErrUnexpectedEOF
+		}
+		done += k
+	}
+	return done, nil
 }
 
 // Allocate implements File.
