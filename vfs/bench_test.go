@@ -9,6 +9,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/local"
+	"ogw/cluster/mem"
 	"ogw/vfs/internal/record"
 )
 
@@ -118,6 +119,25 @@ func BenchmarkLookup(b *testing.B) {
 	for i := range b.N {
 		_, err := fs.Lookup(ctx, Root, d, fmt.Sprintf("file%09d", i*7919%benchFiles))
 		want(b, err, nil)
+	}
+}
+
+// maxLookupAllocations is what a lookup takes of the heap, five for its keys and what is
+// read of them.
+const maxLookupAllocations = 11
+
+// TestLookupAllocations: a lookup makes neither the entry nor the inode on the heap. An
+// allocation more is one for each LOOKUP of NFS.
+func TestLookupAllocations(t *testing.T) {
+	fs := openTest(t, mem.New(mem.Options{}))
+	d := mustMkdir(t, fs, RootIno, "bucket")
+	mustFile(t, fs, d, "file")
+	n := testing.AllocsPerRun(500, func() {
+		_, err := fs.Lookup(bg, Root, d, "file")
+		want(t, err, nil)
+	})
+	if n > maxLookupAllocations {
+		t.Errorf("%v allocations, want at most %d", n, maxLookupAllocations)
 	}
 }
 

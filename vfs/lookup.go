@@ -65,52 +65,53 @@ func findIn(r cluster.Reader, dir Ino, p naming.Posix) (*record.Inode, found, er
 
 // choose sets the entry that the name stands for.
 func (f *found) choose(hashedDir bool) {
-	switch {
-	case f.name.File:
-		// The form of a shadowed file stands for the file also when the
-		// directory is gone: `rm -r` may have removed it a moment ago.
-		f.e = f.file
-	case f.dir != nil || hashedDir:
+	if standsForDir(f.name, f.dir != nil || hashedDir) {
 		f.e = f.dir
-	default:
+	} else {
 		f.e = f.file
 	}
 }
+
+// standsForDir reports whether a name stands for the directory of its stored name, if
+// there is one. The form of a shadowed file stands for the file also when the
+// directory is gone: `rm -r` may have removed it a moment ago.
+func standsForDir(p naming.Posix, dir bool) bool { return dir && !p.File }
 
 // findUnchecked is findIn for lookups by those whose rights on the directory
 // do not matter: an entry that exists proves that its directory does, which
 // saves reading it. done reports whether it is the whole story.
-func findUnchecked(r cluster.Reader, dir Ino, p naming.Posix) (e *record.Dentry, done bool, err error) {
+func findUnchecked(r cluster.Reader, dir Ino, p naming.Posix) (e record.Dentry, done bool, err error) {
 	if p.Hash != nil {
-		return nil, false, nil
+		return e, false, nil
 	}
-	f := found{name: p}
 	vs, err := r.GetMany([][]byte{record.FileEntryKey(dir, p.Stored), record.DirEntryKey(dir, p.Stored)})
 	if err != nil {
-		return nil, false, err
+		return e, false, err
 	}
-	if err := f.decode(vs[0], vs[1]); err != nil {
-		return nil, false, err
+	value, isDir := vs[0], standsForDir(p, vs[1] != nil)
+	if isDir {
+		value = vs[1]
 	}
-	if f.choose(false); f.e != nil {
-		return f.e, true, nil
+	if value != nil {
+		e, err = record.DentryOf(p.Stored, isDir, value)
+		return e, err == nil, err
 	}
 	if _, err := keypath.GetDir(r, dir); err != nil {
-		return nil, false, err
+		return e, false, err
 	}
-	return nil, true, ErrNotExist
+	return e, true, ErrNotExist
 }
 
 func (f *found) decode(file, dir []byte) error {
 	if file != nil {
-		e, err := record.DecodeDentry([]byte(f.name.Stored), file)
+		e, err := record.DentryOf(f.name.Stored, false, file)
 		if err != nil {
 			return err
 		}
 		f.file = &e
 	}
 	if dir != nil {
-		e, err := record.DecodeDentry([]byte(f.name.Stored+"/"), dir)
+		e, err := record.DentryOf(f.name.Stored, true, dir)
 		if err != nil {
 			return err
 		}
@@ -154,21 +155,31 @@ func (fs *FS) lookup(ctx context.Context, cred *Cred, dir Ino, p naming.Posix) (
 		if err != nil {
 			return err
 		}
-		n, dirTime, err := getInodeAndTime(r, e.Ino, e.Dir)
-		if err != nil {
-			return err
-		}
-		if n == nil {
-			return fmt.Errorf("%w: entry %q has no inode %d", ErrCorrupt, e.Name, e.Ino)
-		}
-		a, err = fs.attrWith(n, dirTime)
+		a, err = fs.attrOfEntry(r, &e)
 		return err
 	})
 	return a, err
 }
 
+// attrOfEntry returns the attributes of an entry's inode, which must exist. It keeps
+// nothing of the inode, which need not be one more on the heap.
+func (fs *FS) attrOfEntry(r cluster.Reader, e *record.Dentry) (Attr, error) {
+	b, dirTime, err := getEncodedAndTime(r, e.Ino, e.Dir)
+	if err != nil {
+		return Attr{}, err
+	}
+	if b == nil {
+		return Attr{}, fmt.Errorf("%w: entry %q has no inode %d", ErrCorrupt, e.Name, e.Ino)
+	}
+	n := record.Inode{Ino: e.Ino}
+	if err := n.Decode(b); err != nil {
+		return Attr{}, err
+	}
+	return fs.attrWith(&n, dirTime)
+}
+
 // findEntry returns the entry that cred finds under p in dir.
-func findEntry(r cluster.Reader, cred *Cred, dir Ino, p naming.Posix) (*record.Dentry, error) {
+func findEntry(r cluster.Reader, cred *Cred, dir Ino, p naming.Posix) (e record.Dentry, err error) {
 	if cred.Rooted() {
 		if e, done, err := findUnchecked(r, dir, p); done || err != nil {
 			return e, err
@@ -176,15 +187,15 @@ func findEntry(r cluster.Reader, cred *Cred, dir Ino, p naming.Posix) (*record.D
 	}
 	d, f, err := findIn(r, dir, p)
 	if err != nil {
-		return nil, err
+		return e, err
 	}
 	if err := perm.Check(r, cred, d, AccessExec); err != nil {
-		return nil, err
+		return e, err
 	}
 	if f.e == nil {
-		return nil, ErrNotExist
+		return e, ErrNotExist
 	}
-	return f.e, nil
+	return *f.e, nil
 }
 
 func (fs *FS) lookupDots(ctx context.Context, cred *Cred, dir Ino, up bool) (a Attr, err error) {
@@ -219,20 +230,25 @@ func lookupErr(err error) error {
 // getInodeAndTime reads an inode, and with dir the value of its key 't', in
 // one round trip; a nil inode if there is none.
 func getInodeAndTime(r cluster.Reader, ino Ino, dir bool) (*record.Inode, []byte, error) {
-	if !dir {
-		b, err := r.Get(record.InodeKey(ino))
-		if err != nil || b == nil {
-			return nil, nil, err
-		}
-		n, err := record.DecodeInode(ino, b)
-		return n, nil, err
-	}
-	vs, err := r.GetMany([][]byte{record.InodeKey(ino), record.DirTimeKey(ino)})
-	if err != nil || vs[0] == nil {
+	b, dirTime, err := getEncodedAndTime(r, ino, dir)
+	if err != nil || b == nil {
 		return nil, nil, err
 	}
-	n, err := record.DecodeInode(ino, vs[0])
-	return n, vs[1], err
+	n, err := record.DecodeInode(ino, b)
+	return n, dirTime, err
+}
+
+// getEncodedAndTime is getInodeAndTime with the inode as it is stored.
+func getEncodedAndTime(r cluster.Reader, ino Ino, dir bool) (inode, dirTime []byte, err error) {
+	if !dir {
+		inode, err = r.Get(record.InodeKey(ino))
+		return inode, nil, err
+	}
+	vs, err := r.GetMany([][]byte{record.InodeKey(ino), record.DirTimeKey(ino)})
+	if err != nil {
+		return nil, nil, err
+	}
+	return vs[0], vs[1], nil
 }
 
 // Readlink returns the target of a symbolic link. ErrInvalid for anything else.

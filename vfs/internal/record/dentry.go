@@ -82,6 +82,13 @@ func DecodeDentry(keyName, value []byte) (Dentry, error) {
 	return e, nil
 }
 
+// DentryOf is the entry of that stored name and kind, with the value.
+func DentryOf(name string, dir bool, value []byte) (Dentry, error) {
+	e := Dentry{Name: name, Dir: dir}
+	err := e.decodeValue(value)
+	return e, err
+}
+
 // decodeValue sets what the value of an entry says, whose name and kind are set.
 func (e *Dentry) decodeValue(value []byte) error {
 	var ok bool
@@ -123,14 +130,14 @@ func GetDentries(r cluster.Reader, parent Ino, name string) (dir, file *Dentry, 
 		return nil, nil, err
 	}
 	if vs[0] != nil {
-		e, err := DecodeDentry([]byte(name), vs[0])
+		e, err := DentryOf(name, false, vs[0])
 		if err != nil {
 			return nil, nil, err
 		}
 		file = &e
 	}
 	if vs[1] != nil {
-		e, err := DecodeDentry([]byte(name+"/"), vs[1])
+		e, err := DentryOf(name, true, vs[1])
 		if err != nil {
 			return nil, nil, err
 		}
