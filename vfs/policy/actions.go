@@ -90,18 +90,6 @@ func (a *actionSet) addAll(p *pattern) {
 	}
 }
 
-// literals are what resources begin with that the statement is about.
-func (s *statement) literals() []string {
-	if s.resources == nil || s.notResources {
-		return []string{""}
-	}
-	list := make([]string, len(s.resources))
-	for i := range s.resources {
-		list[i] = s.resources[i].head
-	}
-	return list
-}
-
 // anyAction reports whether a pattern matches an action on one of certain levels.
 func anyAction(a *pattern, on func(level) bool) bool {
 	if a.fixed() {
@@ -114,29 +102,6 @@ func anyAction(a *pattern, on func(level) bool) bool {
 		}
 	}
 	return false
-}
-
-// checkBucketActions refuses a statement with an action that none of its resources
-// can be meant by: of a bucket's policy, the bucket or objects in it.
-func (s *statement) checkBucketActions(bucket string) error {
-	if s.notActions || s.notResources {
-		return nil
-	}
-	objects, itself := false, false
-	for i := range s.resources {
-		if s.resources[i].fixed() && s.resources[i].head == bucketARN+bucket {
-			itself = true
-		} else {
-			objects = true
-		}
-	}
-	for i := range s.actions {
-		fits := func(on level) bool { return on == onBucket && itself || on == onObject && objects }
-		if !s.actions[i].isAny() && !anyAction(&s.actions[i], fits) {
-			return malformed("Action does not apply to any resource(s) in statement")
-		}
-	}
-	return nil
 }
 
 // OnObject reports whether an action of S3's is about an object.

@@ -8,15 +8,19 @@
 //	              ├ principal.go  who is named
 //	              ├ pattern.go    wildcards and variables
 //	              ├ condition.go  operators, with operands converted once
-//	              ├ index.go      statements by what their resources begin with
+//	              ├ outline.go    which statements can be about a request
 //	              └ pack.go       few pieces of memory for the collector to look at
 //	Document.Decide(Request) ─ Deny, Allow, or neither       document.go, request.go, evaluate.go
+//	Partial.Decide           ─ the same, of long documents of which little is in memory    partial.go
 //	Document.Public                                          public.go
 //
 // # Invariants
 //
-// A Document is never changed after Parse and is safe for concurrent use. To decide
-// allocates nothing.
+// A Document is never changed after Parse and is safe for concurrent use, as is a Partial.
+// To decide allocates nothing.
+//
+// A Partial decides as its Document does, or says which statements it lacks: an outline finds
+// too many statements, never too few.
 //
 // An explicit deny wins over every allow, whatever the order of statements. What a
 // document says in a way that this package does not know is an error of Parse,

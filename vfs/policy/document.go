@@ -6,21 +6,22 @@ const bucketARN = "arn:aws:s3:::"
 // Document is a policy, compiled.
 type Document struct {
 	statements []statement
-	index      index
+	outline    *outline
 	bytes      int
 }
 
-// statement is one statement, compiled.
+// statement is one statement, compiled. What decisions look at stands first.
 type statement struct {
-	sid          string
 	effect       Effect // Allow or Deny
-	who          principals
-	actions      []pattern
 	notActions   bool
-	s3           actionSet // what actions and notActions say of S3's
-	resources    []pattern
 	notResources bool
+	number       uint16 // in the document, of one that is in memory by itself
+	who          principals
+	resources    []pattern
 	conditions   []condition
+	actions      []pattern
+	s3           actionSet // what actions and notActions say of S3's
+	sid          string
 }
 
 // Sid returns the ID that statement i has in the document, "" if it has none.

@@ -1,28 +1,15 @@
 package policy
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Decide evaluates the statements that can be about the request. The statement that
 // decided is returned by its number, the first one of several, -1 if none did.
 func (d *Document) Decide(r *Request) (Effect, int) {
 	best, by := None, -1
-	action, known := actionNumbers[r.Action]
-	for at := d.index.last(r.Resource); at >= 0; at = d.index.entries[at].parent {
-		if !strings.HasPrefix(r.Resource, d.index.entries[at].literal) {
-			continue
-		}
-		for _, n := range d.index.statements(at) {
-			i := int(n)
-			s := &d.statements[i]
-			if s.effect < best || s.effect == best && i > by || known && !s.s3.has(action) {
-				continue
-			}
-			if e := s.applies(r, known); e > best || e == best && e != None && i < by {
-				best, by = e, i
-			}
+	w := d.outline.walk(r)
+	for w.next(best, by) {
+		if e := d.statements[w.n].applies(r, w.known); e > best || e == best && e != None && w.n < by {
+			best, by = e, w.n
 		}
 	}
 	return best, by
@@ -56,6 +43,21 @@ func (s *statement) applies(r *Request, acts bool) Effect {
 // document of a role's trust has none.
 func (s *statement) about(r *Request) bool {
 	return s.resources == nil || matchAny(s.resources, r.Resource, r.Values) != s.notResources
+}
+
+// outlined is what the outline has of the statement.
+func (s *statement) outlined() outlined {
+	o := outlined{denies: s.effect == Deny, actions: s.s3, literals: []string{""}}
+	if s.resources != nil && !s.notResources {
+		o.literals = o.literals[:0]
+		for i := range s.resources {
+			o.literals = append(o.literals, s.resources[i].head)
+		}
+	}
+	if s.who.given && !s.who.not && !s.who.anyone {
+		o.names = s.who.names
+	}
+	return o
 }
 
 func matchAny(patterns []pattern, s string, v Values) bool {

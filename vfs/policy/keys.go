@@ -64,3 +64,26 @@ func (s *statement) checkKey(key string) error {
 	}
 	return malformed("Conditions do not apply to combination of actions and resources in statement")
 }
+
+// checkBucketActions refuses a statement with an action that none of its resources
+// can be meant by: of a bucket's policy, the bucket or objects in it.
+func (s *statement) checkBucketActions(bucket string) error {
+	if s.notActions || s.notResources {
+		return nil
+	}
+	objects, itself := false, false
+	for i := range s.resources {
+		if s.resources[i].fixed() && s.resources[i].head == bucketARN+bucket {
+			itself = true
+		} else {
+			objects = true
+		}
+	}
+	for i := range s.actions {
+		fits := func(on level) bool { return on == onBucket && itself || on == onObject && objects }
+		if !s.actions[i].isAny() && !anyAction(&s.actions[i], fits) {
+			return malformed("Action does not apply to any resource(s) in statement")
+		}
+	}
+	return nil
+}

@@ -38,8 +38,24 @@ func (d *Document) pack() {
 	}
 	allRests := join(rests)
 	texts := joinTexts(d.texts(allConditions, allOperands, allNames, allPatterns, allRests))
-	d.bytes = size(d.statements) + size(d.index.entries) + size(d.index.numbers) + size(allConditions) + size(allNames) +
+	d.bytes = int(unsafe.Sizeof(*d)) + size(d.statements) + size(allConditions) + size(allNames) +
 		size(allOperands) + size(allPatterns) + size(allRests) + len(texts)
+	if d.outline != nil {
+		d.outline.pack()
+		d.bytes += d.outline.bytes()
+	}
+}
+
+// pack does the same for an outline.
+func (o *outline) pack() {
+	join([]*[]actionSet{&o.sets})
+	join([]*[]digest{&o.literals, &o.names})
+	join([]*[]uint16{&o.lengths, &o.numbers, &o.kinds, &o.whom})
+}
+
+// bytes is how much memory an outline takes.
+func (o *outline) bytes() int {
+	return int(unsafe.Sizeof(*o)) + size(o.kinds) + size(o.sets) + size(o.whom) + size(o.names) + size(o.lengths) + size(o.literals) + size(o.numbers)
 }
 
 // size is what the elements of a list take, without what they refer to.
@@ -52,9 +68,6 @@ func size[T any](list []T) int {
 func (d *Document) texts(conditions []condition, operands []operand, names []string, patterns []pattern, parts []part) (all []*string) {
 	for i := range d.statements {
 		all = append(all, &d.statements[i].sid)
-	}
-	for i := range d.index.entries {
-		all = append(all, &d.index.entries[i].literal)
 	}
 	for i := range conditions {
 		all = append(all, &conditions[i].key)

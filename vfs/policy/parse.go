@@ -42,17 +42,24 @@ type Options struct {
 
 // Parse reads and compiles a document. What is wrong with one is an *Error.
 func Parse(text []byte, o Options) (*Document, error) {
+	_, d, _, err := parse(text, o)
+	return d, err
+}
+
+func parse(text []byte, o Options) (p *parser, d *Document, doc *node, err error) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = MaxBucketBytes
 	}
 	if len(text) > o.MaxBytes {
-		return nil, tooLarge(o.MaxBytes)
+		return nil, nil, nil, tooLarge(o.MaxBytes)
 	}
-	doc, err := readJSON(text)
+	n, err := readJSON(text)
 	if err != nil {
-		return nil, jsonError(err)
+		return nil, nil, nil, jsonError(err)
 	}
-	return newParser(text, o).document(&doc)
+	p = newParser(text, o)
+	d, err = p.document(&n)
+	return p, d, &n, err
 }
 
 // parser reads one document.
@@ -114,7 +121,7 @@ func (p *parser) document(doc *node) (*Document, error) {
 		}
 		d.statements = append(d.statements, s)
 	}
-	d.index = newIndex(len(d.statements), func(i int) []string { return d.statements[i].literals() })
+	d.outline = newOutline(len(d.statements), func(i int) outlined { return d.statements[i].outlined() })
 	d.pack()
 	return d, nil
 }

@@ -10,6 +10,8 @@ type pattern struct {
 	head string // the literal that it begins with
 	rest []part
 	fold bool // letters match in either case (ASCII)
+	// ends reports whether the pattern is open: mostly all that match has to know.
+	ends bool
 }
 
 // anything is the rest of a pattern that ends in its only *.
@@ -65,6 +67,7 @@ func compile(text string, s syntax) (p pattern, ok bool) {
 			}
 		}
 	}
+	p.ends = p.open()
 	return p, true
 }
 
@@ -132,7 +135,7 @@ func (p *pattern) match(s string, v Values) bool {
 	if len(s) < n || s[:n] != p.head && !(p.fold && equalFold(s[:n], p.head)) {
 		return false
 	}
-	if p.open() { // mostly all that is to do
+	if p.ends {
 		return true
 	}
 	s = s[n:]

@@ -27,7 +27,7 @@ func Policy(r cluster.Reader, who *iam.Directory, n *record.Inode) (text []byte,
 		return nil, false, fmt.Errorf("%w: policy of bucket %q: %w", fserr.ErrCorrupt, n.Name, err)
 	}
 	text, err = policy.Rewrite(stored.Text, func(id string) (string, error) { return who.Shown(r, id) })
-	return text, p.Public, err
+	return text, p.Public(), err
 }
 
 // SetPolicy replaces the policy of j's bucket n. Users are kept by their IDs.

@@ -96,8 +96,8 @@ func (j *Judge) identity() (set *iam.Set, err error) {
 
 // ByKeys reports whether policies can distinguish keys of the bucket.
 func (j *Judge) ByKeys() (bool, error) {
-	if p, _, err := j.bucketPolicy(); p != nil || err != nil {
-		return p != nil, err
+	if p, err := j.bucketPolicy(); p.BucketPolicy != nil || err != nil {
+		return p.BucketPolicy != nil, err
 	}
 	set, err := j.identity()
 	return set != nil, err
@@ -133,34 +133,34 @@ func (j *Judge) bucketInode() (n *record.Inode, err error) {
 	return j.owned, nil
 }
 
-// bucketPolicy returns the policy of the bucket, nil if it has none, and what its
-// public access block says. The entry of the bucket's directory reports whether there
-// is a policy: without one nothing is read. With one, the bucket's attributes are,
-// whose digest finds the compiled policy.
-func (j *Judge) bucketPolicy() (*BucketPolicy, AccessBlock, error) {
+// bucketPolicy returns the policy of the bucket, and what its public access block says. The
+// entry of the bucket's directory reports whether there is a policy: without one nothing is
+// read. With one, the bucket's attributes are, whose digest finds the compiled policy.
+func (j *Judge) bucketPolicy() (u policyUse, err error) {
 	if j.unpolicied || j.Bucket == 0 || j.Free() || j.Subject.Local {
-		return nil, 0, nil
+		return u, nil
 	}
 	b, err := j.bucketAttrs()
 	if err != nil {
-		return nil, 0, err
+		return u, err
 	}
 	digest := b.Get(record.PolicyAttr)
 	switch len(digest) {
 	case 0:
-		return nil, 0, nil
+		return u, nil
 	case len(record.PolicyDigest{}):
 	default:
-		return nil, 0, fmt.Errorf("%w: policy of bucket %d has a digest of %d bytes", fserr.ErrCorrupt, j.Bucket, len(digest))
+		return u, fmt.Errorf("%w: policy of bucket %d has a digest of %d bytes", fserr.ErrCorrupt, j.Bucket, len(digest))
 	}
-	p, err := j.rules.policies.get(j.R, j.Bucket, record.PolicyDigest(digest))
-	return p, accessBlock(b), err
+	u, err = j.rules.policies.get(j.R, j.Bucket, record.PolicyDigest(digest))
+	u.block = accessBlock(b)
+	return u, err
 }
 
 // TakesPolicy returns ErrAccess for a policy that the bucket takes from nobody who
 // comes through an object door, administrators included.
 func (j *Judge) TakesPolicy(p *BucketPolicy) error {
-	if j.Subject == nil || !p.Public {
+	if j.Subject == nil || !p.Public() {
 		return nil
 	}
 	b, err := j.bucketAttrs()
@@ -173,13 +173,15 @@ func (j *Judge) TakesPolicy(p *BucketPolicy) error {
 // byPolicy returns what the bucket's policy says of an action under a name of its, to
 // the object n or to what has none yet: Allow, AllowRole, or None. Deny is ErrAccess.
 func (j *Judge) byPolicy(act Action, name string, n *record.Inode) (policy.Effect, error) {
-	p, block, err := j.bucketPolicy()
-	if p == nil || err != nil || name == "" {
+	p, err := j.bucketPolicy()
+	if p.BucketPolicy == nil || err != nil || name == "" {
 		return policy.None, err
 	}
-	e, by := p.Decide(&policy.Request{Action: name, Resource: p.resource(act.onObject(), j.Key), Principal: j.Subject.principal(), Values: j.policyKeys(n)})
-	switch {
-	case (e == policy.Allow || e == policy.AllowRole) && (block&RestrictPublicBuckets == 0 || !p.Public):
+	v, err := j.rules.policies.decide(j.R, j.Bucket, p, &policy.Request{Action: name, Resource: p.resource(act.onObject(), j.Key), Principal: j.Subject.principal(), Values: j.policyKeys(n)})
+	switch e := v.effect; {
+	case err != nil:
+		return policy.None, err
+	case (e == policy.Allow || e == policy.AllowRole) && (p.block&RestrictPublicBuckets == 0 || !p.Public()):
 		return e, nil
 	case e != policy.Deny:
 		return policy.None, nil
@@ -190,7 +192,7 @@ func (j *Judge) byPolicy(act Action, name string, n *record.Inode) (policy.Effec
 			return policy.None, err
 		}
 	}
-	return policy.None, fmt.Errorf("statement %d %q of the bucket's policy denies %s: %w", by+1, p.Sid(by), name, j.denied(act))
+	return policy.None, fmt.Errorf("statement %d %q of the bucket's policy denies %s: %w", v.number, v.sid, name, j.denied(act))
 }
 
 // keepsPolicy are actions that no policy takes from the bucket's owner.

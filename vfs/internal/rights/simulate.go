@@ -181,13 +181,17 @@ func (j *Judge) explain(out *Simulated, q policy.Request, denied error) error {
 	if out.Allowed {
 		want = policy.AllowRole // or more
 	}
-	p, _, err := j.bucketPolicy()
+	p, err := j.bucketPolicy()
 	if err != nil {
 		return err
 	}
-	if p != nil {
-		if e, by := p.Decide(&q); e >= want && e != policy.None && (e == policy.Deny) != out.Allowed {
-			out.decided("the bucket's policy", p.Sid(by), by+1)
+	if p.BucketPolicy != nil {
+		v, err := j.rules.policies.decide(j.R, j.Bucket, p, &q)
+		if err != nil {
+			return err
+		}
+		if e := v.effect; e >= want && e != policy.None && (e == policy.Deny) != out.Allowed {
+			out.decided("the bucket's policy", v.sid, v.number)
 			return nil
 		}
 	}

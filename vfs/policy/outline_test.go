@@ -14,7 +14,7 @@ func TestActionsFit(t *testing.T) {
 }
 
 // Resources that begin with one another, over an alphabet that makes that usual.
-func TestIndex(t *testing.T) {
+func TestOutline(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	word := func(most int) string {
 		b := make([]byte, rnd.IntN(most+1))
@@ -31,16 +31,18 @@ func TestIndex(t *testing.T) {
 				[]string{"", "", "", "Not"}[rnd.IntN(4)], word(4), word(4)))
 		}
 		text := `{"Statement":[` + strings.Join(list, ",") + `]}`
-		d, err := Parse([]byte(text), Options{Bucket: "bkt"})
+		p, d, doc, err := parse([]byte(text), Options{Bucket: "bkt"})
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
+		partial := newPartial(p, d, doc, 0)
 		for range 50 {
 			r := &Request{Action: []string{"s3:GetObject", "s3:PutObject", "s3:getObject", "s3:Other"}[rnd.IntN(4)], Resource: "arn:aws:s3:::bkt/" + word(6)}
 			got, by := d.Decide(r)
 			if want, first := inOrder(d, r); got != want || by != first {
 				t.Fatalf("%+v: %v by %d; of all in order, %v by %d\n%s", r, got, by, want, first, text)
 			}
+			partial = decidePartly(t, d, partial, []byte(text), r)
 		}
 	}
 }
