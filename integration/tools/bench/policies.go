@@ -23,9 +23,6 @@ const (
 	policyBuckets = 10_000
 	// policyBytes is what the text of a policy may have.
 	policyBytes = 20 << 10
-	// policyWarm is how many of them are read after a start: three times as many
-	// as there are policies of that size in a server's memory.
-	policyWarm = 2000
 	// policyPart is what policies that others have may cost, and policyOwn
 	// the bucket's own.
 	policyPart, policyOwn = 0.03, 0.10
@@ -78,7 +75,7 @@ func policiesStart(e *env, first, policies bool, owner *aws.Credentials) (*s3Ben
 		err = b.policyFill(policies)
 	}
 	if err == nil {
-		err = eachBucket(policyWarm, func(i int) error { return b.once("GET", policyObject(i), nil, smallBytes) })
+		err = eachBucket(policyBuckets, func(i int) error { return b.once("GET", policyObject(i), nil, smallBytes) })
 	}
 	if err == nil {
 		err = quiet(s.cmd.Process.Pid)
