@@ -66,6 +66,12 @@ func (s pipes) put(p *pipe) {
 	p.close()
 }
 
+// empty reports whether nothing is in the pipe, whatever left says.
+func (p *pipe) empty() bool {
+	n, err := unix.IoctlGetInt(p.r, unix.TIOCINQ)
+	return err == nil && n == 0
+}
+
 // Read implements io.Reader, for the few bytes that net/http sends with the head.
 func (p *pipe) Read(b []byte) (int, error) {
 	if p.left == 0 {

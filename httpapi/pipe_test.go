@@ -33,6 +33,9 @@ func (p *paged) ReadAt(b []byte, off int64) (int, error) { return p.f.ReadAt(b, 
 func (p *paged) Splice(w int, off, n int64) (int64, error) {
 	n = min(n, 600_001) // pieces are of any length
 	declined := p.declines != nil && p.declines(off)
+	if declined && off%2 == 0 {
+		return 0, errors.New("declined at once")
+	}
 	if declined {
 		n = 5
 	}

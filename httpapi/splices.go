@@ -6,7 +6,7 @@ import (
 )
 
 // splicesDeclined is how often a source declines before all of a response is
-// read: each costs a pipe.
+// read: each may cost a pipe.
 const splicesDeclined = 4
 
 // splicer is a source that puts bytes into a pipe, as vfs.Object.Splice does.
@@ -57,8 +57,10 @@ func (sp *splices) fill(off, n int64) int64 {
 	got, err := sp.src.Splice(sp.pipe.w, off, min(n, pipeBytes))
 	if err != nil || got == 0 {
 		sp.declined++
-		sp.pipe.close() // nobody knows what is in it
-		sp.pipe = nil
+		if !sp.pipe.empty() {
+			sp.pipe.close()
+			sp.pipe = nil
+		}
 		return 0
 	}
 	sp.pipe.left = int(got)
