@@ -206,18 +206,27 @@ func TestHandlesOfWhatIsMovedOut(t *testing.T) {
 
 func statusOfWrite[T any](st Status, _ T) Status { return st }
 
+// borrowed is an engine that somebody else closes.
+type borrowed struct{ cluster.KV }
+
+func (borrowed) Close() error { return nil }
+
 // TestMovedByAnotherProcess: it is noticed within the time in which doors may
 // be behind others' changes.
 func TestMovedByAnotherProcess(t *testing.T) {
 	disk := mem.NewDisk()
-	shared := func() *cluster.Cluster {
-		c := mem.New(mem.Options{Disk: disk})
-		c.Exclusive = false
+	one := mem.New(mem.Options{Disk: disk})
+	beside := func(kv cluster.KV) *cluster.Cluster {
+		c, err := vfs.Join(context.Background(), &cluster.Cluster{KV: kv, Blobs: one.Blobs}, vfs.Gateway{Host: "test", PID: 1, Beside: true}, testLogger(t))
+		if err != nil {
+			t.Fatal(err)
+		}
 		return c
 	}
-	clu := shared()
-	s := openSiteOver(t, disk, clu, vfs.Config{}, photos)
-	other, err := vfs.Open(context.Background(), clu, vfs.Config{NoBackground: true})
+	s := openSiteOver(t, disk, beside(one.KV), vfs.Config{}, photos)
+	left := beside(borrowed{one.KV})
+	t.Cleanup(func() { _ = left.KV.Close() })
+	other, err := vfs.Open(context.Background(), left, vfs.Config{NoBackground: true})
 	if err != nil {
 		t.Fatal(err)
 	}

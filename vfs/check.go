@@ -51,7 +51,7 @@ const MaxProblems = fsck.MaxProblems
 //	quarantine-record*  that names no blob
 func (fs *FS) Check(ctx context.Context, o CheckOptions) (CheckReport, error) {
 	return fsck.Check(quarantine.FoundBy(cluster.Strict(ctx), "check"), fsck.Config{
-		Store: checkStore{fs}, Blobs: fs.quarantine, Leftovers: fs.leftovers, Alone: fs.session.Alone(),
+		Store: checkStore{fs}, Blobs: fs.quarantine, Leftovers: fs.leftovers,
 	}, o)
 }
 
@@ -65,6 +65,8 @@ func (s checkStore) View(ctx context.Context, fn func(r cluster.Reader) error) e
 func (s checkStore) Update(ctx context.Context, fn fsck.Repair) error {
 	return s.fs.update(ctx, func(t cluster.Txn, o *op) error { return fn(t, repairer{o}) })
 }
+
+func (s checkStore) Left(r cluster.Reader) (uint64, error) { return s.fs.session.Left(r) }
 
 func (s checkStore) Pinned(c ContentID) bool { return s.fs.contents.Pins.Pinned(c) }
 

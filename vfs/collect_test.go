@@ -131,22 +131,18 @@ func TestCloneLifetimes(t *testing.T) {
 	}
 }
 
-// What is deleted stays for the grace period.
-func TestGrace(t *testing.T) {
+// A clock that stands behind that of whoever deleted keeps nothing.
+func TestCollectByNoClock(t *testing.T) {
 	now := time.Now()
 	c := mem.New(mem.Options{})
-	fs := openContentTest(t, c, Config{Grace: time.Minute, Now: func() time.Time { return now }})
+	fs := openContentTest(t, c, Config{Now: func() time.Time { return now }})
 	ino := mustFile(t, fs, RootIno, "f")
 	replace(t, fs, ino, bytes.Repeat([]byte{1}, 100<<10))
 	want(t, fs.Unlink(bg, Root, RootIno, "f"), nil)
-	collect(t, fs)
-	if countBlobs(t, c) == 0 {
-		t.Fatal("collected within the grace period")
-	}
-	now = now.Add(time.Minute)
+	now = now.Add(-time.Hour)
 	collect(t, fs)
 	if n := countBlobs(t, c); n != 0 {
-		t.Fatalf("%d blobs are left after the grace period", n)
+		t.Fatalf("%d blobs are left", n)
 	}
 }
 

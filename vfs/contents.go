@@ -12,8 +12,8 @@ func (fs *FS) newContents() *content.Store {
 	return content.New(content.Config{
 		Namespace: contentSpace{fs}, KV: fs.kv, Engine: fs.blobs, Blobs: fs.quarantine,
 		IDs: &fs.ids, Feed: fs.feed, Session: fs.session, Log: fs.log, Now: fs.cfg.Now,
-		InlineBytes: fs.cfg.InlineBytes, Grace: fs.cfg.Grace,
-		ExtentPage: extents.PageExtents,
+		InlineBytes: fs.cfg.InlineBytes,
+		ExtentPage:  extents.PageExtents,
 	})
 }
 
@@ -34,8 +34,8 @@ func (s contentSpace) SyncRelaxed(ctx context.Context) error { return s.fs.syncR
 // DropSnapshots implements content.Namespace.
 func (s contentSpace) DropSnapshots() { s.fs.eachOpen((*openFile).dropOldSnapshot) }
 
-// Collect runs one pass of the collector: what is queued for deletion and
-// due goes. It returns how many queue entries it finished.
+// Collect runs one pass of the collector: what is queued for deletion goes, and the
+// orphans of processes that are gone. It returns how many queue entries it finished.
 func (fs *FS) Collect(ctx context.Context) (int, error) {
 	return fs.contents.Collect(ctx, fs.collectOrphans)
 }

@@ -78,8 +78,7 @@ func (fs *FS) SetBucketDurability(ctx context.Context, bucket string, d Durabili
 // has, nobody need ask.
 func (fs *FS) findTuned(ctx context.Context) error {
 	if !fs.feed.Complete() {
-		fs.tuned.Store(true) // another process may set one at any time
-		return nil
+		return nil // engines that processes share commit durably, whatever is asked for
 	}
 	return fs.view(ctx, func(r cluster.Reader) error {
 		return r.Scan([]byte{record.TabBucket}, []byte{record.TabBucket + 1}, cluster.ScanOptions{}, func(_, v []byte) error {

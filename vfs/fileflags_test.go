@@ -350,9 +350,9 @@ func TestFlagsAfterWrites(t *testing.T) {
 
 func TestFlagsOfAnotherProcess(t *testing.T) {
 	c := mem.New(mem.Options{})
-	c.Exclusive = false
-	s := newFlagStage(t, openTest(t, c))
-	other, err := Open(context.Background(), c, Config{NoBackground: true})
+	t.Cleanup(func() { want(t, c.Close(), nil) })
+	s := newFlagStage(t, openBeside(t, beside(t, c)))
+	other, err := Open(context.Background(), beside(t, c), Config{NoBackground: true})
 	want(t, err, nil)
 	defer func() { want(t, other.Close(bg), nil) }()
 	f, err := other.Open(bg, Root, s.file, OpenRead|OpenWrite)

@@ -33,7 +33,7 @@ func TestFileBesideBackground(t *testing.T) {
 	t.Logf("seed %d", seed)
 	c, err := local.Open(bg, local.Options{Dir: t.TempDir()})
 	want(t, err, nil)
-	fs, err := Open(bg, c, Config{NoBackground: true, Grace: time.Nanosecond})
+	fs, err := Open(bg, c, Config{NoBackground: true})
 	want(t, err, nil)
 	ctx, cancel := context.WithCancel(bg)
 	var others sync.WaitGroup

@@ -39,7 +39,7 @@ func samples(t *testing.T) map[string]sample {
 	blob := record.Extent{Off: 4096, Len: 300, Kind: record.ExtentBlob, Seq: 20, BlobOff: 7, BlobSize: 1000, BlobCRC: 0x1122334455667788}
 	ref := record.Extent{Off: 8192, Len: 300, Kind: record.ExtentRef, Src: 21, SrcOff: 9}
 	stage := record.Content{Staging: true, MadeNS: sampleNS}
-	queue := func(e record.QueueEntry) sample { e.DueNS = sampleNS; return sample{e.Key(), e.Encode()} }
+	queue := func(e record.QueueEntry) sample { e.TimeNS = sampleNS; return sample{e.Key(), e.Encode()} }
 	sums := []Checksum{{Algorithm: "CRC32", Value: []byte{1, 2, 3, 4}, Parts: 2}}
 	upload := &record.Upload{ID: 23, Bucket: 24, Key: "k", Token: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}, InitiatedNS: sampleNS,
 		UID: 1000, GID: 100, By: record.Initiator{User: "u1", KeepsOwner: true}, Mode: 0o644, Stage: 5, Alg: "CRC32", Composite: true,
@@ -67,7 +67,8 @@ func samples(t *testing.T) map[string]sample {
 	once := record.Done{ID: [16]byte{0: 0x12, 1: 0x34, 15: 0xff}, Process: 0x1122334455667788, TimeNS: sampleNS}
 	damaged := record.Damaged{Size: 1000, Path: "segments/1", Error: "bad", By: "scrub",
 		Found: time.Unix(0, sampleNS).UTC(), Aside: true, Traced: true, Inodes: []Ino{17}}
-	gateway := record.Gateway{ID: 30, Host: "h", PID: 7, Version: "v", Started: time.Unix(0, sampleNS).UTC()}
+	gateway := record.Gateway{ID: 30, Host: "h", PID: 7, Version: "v", Started: time.Unix(0, sampleNS).UTC(), Beside: true, Format: 3}
+	reads := record.Reads{First: 32, Epoch: 33, Contents: []ContentID{34}}
 	notEmpty(t, gateway)
 	fence, err := gateway.Encode()
 	want(t, err, nil)
@@ -130,6 +131,7 @@ func samples(t *testing.T) map[string]sample {
 		"K":           {record.StoreSecretKey("nfs/handles"), record.EncodeStoreSecret(nil, "nfs/handles", secret)},
 		"z":           {record.DamagedKey(cluster.BlobID{Content: 19, Seq: 20}), damagedJSON},
 		"F":           {record.FenceKey(30), fence},
+		"V":           {record.ReadKey(30), reads.Encode()},
 		"H":           {record.BeatKey(30), binary.BigEndian.AppendUint64(nil, 31)},
 	}
 }

@@ -47,9 +47,6 @@ type Config struct {
 	// DirtyBytes bounds all write buffers of POSIX writers together.
 	// Default DefaultDirtyBytes.
 	DirtyBytes int64
-	// Grace is how long deleted blobs stay for readers that this process
-	// does not know. Default: none if the cluster is exclusive, else 10 min.
-	Grace time.Duration
 	// Keys seal the secrets that the store keeps, and open them; nil leaves
 	// them in clear. A store that gets keys is converted by Open.
 	Keys *seal.Keyring

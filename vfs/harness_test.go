@@ -3,8 +3,10 @@ package vfs
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"testing"
+	"time"
 
 	"ogw/cluster"
 	"ogw/cluster/local"
@@ -70,6 +72,27 @@ func onEngines(t *testing.T, test func(t *testing.T, fs *FS)) {
 			test(t, openTest(t, e.open(t)))
 		})
 	}
+}
+
+// borrowed is an engine that somebody else closes.
+type borrowed struct{ cluster.KV }
+
+func (borrowed) Close() error { return nil }
+
+type borrowedBlobs struct{ cluster.Blobs }
+
+func (borrowedBlobs) Close() error { return nil }
+
+// beside returns c for a process that uses it beside others, which leaves it with the
+// test. c is closed by the caller, after that.
+func beside(t testing.TB, c *cluster.Cluster) *cluster.Cluster {
+	t.Helper()
+	mine := *c
+	mine.KV, mine.Blobs = borrowed{c.KV}, borrowedBlobs{c.Blobs}
+	j, err := Join(bg, &mine, Gateway{Host: "test", PID: 1, Started: time.Now(), Beside: true}, slog.New(slog.DiscardHandler))
+	want(t, err, nil)
+	t.Cleanup(func() { want(t, j.Close(), nil) })
+	return j
 }
 
 var bg = context.Background()

@@ -17,7 +17,7 @@ import (
 func (fs *FS) newUploads() *uploads.Uploads {
 	return &uploads.Uploads{
 		Namespace: uploadSpace{fs}, KV: fs.kv, Rights: &fs.rights, Contents: fs.contents, Bodies: fs.bodies,
-		Grace: fs.cfg.Grace, Log: fs.log,
+		Log: fs.log,
 	}
 }
 

@@ -3,6 +3,7 @@ package vfs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -32,17 +33,20 @@ const FormatVersion = record.FormatVersion
 // caller's to close, after Close. It returns cluster.ErrFormat for a store
 // of a newer version.
 func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
-	fs := &FS{kv: c.KV, blobs: c.Blobs, cfg: cfg.withDefaults(c.Exclusive)}
+	fs := &FS{kv: c.KV, blobs: c.Blobs, cfg: cfg.withDefaults()}
 	fs.log = fs.cfg.Logger
 	fs.tune = tuning{uploadBytes: uploadBytes, flushOps: unlimitedFlushOps}
 	fs.locks = lock.New(0)
 	fs.feed = feed.New(c.Exclusive, c.Live, fs.contentCommitted)
-	fs.session = session.New(c.Exclusive, orphanStore{fs})
+	lease, err := leaseOf(c)
+	if err != nil {
+		return nil, err
+	}
+	fs.session = session.New(lease, orphanStore{fs})
 	fs.tokens = tokens.NewBook(c.KV, fs.session)
 	fs.quarantine = fs.newQuarantine()
 	fs.contents = fs.newContents()
 	fs.bodies = &receive.Receiver{Contents: fs.contents, IDs: &fs.ids, InlineBytes: fs.cfg.InlineBytes}
-	var err error
 	if fs.super, err = format.Open(ctx, fs.kv, fs.formatOptions()); err != nil {
 		return nil, err
 	}
@@ -68,11 +72,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	if err := fs.openQuarantine(ctx); err != nil {
 		return nil, err
 	}
-	used := uint64(0)
-	if fs.session.Alone() {
-		used = fs.ids.Used()
-	}
-	if fs.leftovers, err = fsck.NewLeftovers(ctx, checkStore{fs}, fs.quarantine, used); err != nil {
+	if fs.leftovers, err = fsck.NewLeftovers(ctx, checkStore{fs}, fs.quarantine, fs.ids.Used()); err != nil {
 		return nil, err
 	}
 	if err := fs.findTuned(ctx); err != nil {
@@ -91,6 +91,19 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	return fs, nil
 }
 
+// leaseOf returns the lease of a process that uses c beside others, nil where it has c
+// to itself.
+func leaseOf(c *cluster.Cluster) (*session.Lease, error) {
+	if c.Exclusive {
+		return nil, nil
+	}
+	l, ok := c.Lease.(*session.Lease)
+	if !ok {
+		return nil, fmt.Errorf("%w: a store that other processes can use has to be joined first", ErrInvalid)
+	}
+	return l, nil
+}
+
 // userStore runs the transactions of package users.
 type userStore struct{ fs *FS }
 
@@ -106,7 +119,7 @@ func (fs *FS) formatOptions() format.Options {
 	return format.Options{Mode: fs.cfg.DirMode, UID: fs.cfg.RootUID, GID: fs.cfg.RootGID, Keys: fs.cfg.Keys, Log: fs.log, Now: fs.cfg.Now}
 }
 
-func (c Config) withDefaults(exclusive bool) Config {
+func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -124,9 +137,6 @@ func (c Config) withDefaults(exclusive bool) Config {
 	}
 	if c.DirtyBytes == 0 {
 		c.DirtyBytes = DefaultDirtyBytes
-	}
-	if c.Grace == 0 && !exclusive {
-		c.Grace = 10 * time.Minute
 	}
 	return c
 }

@@ -1,20 +1,15 @@
 package vfs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/orphans"
 	"ogw/vfs/internal/record"
 )
-
-// orphanGrace is how long an inode without links stays for another process
-// that has it open, in clusters that processes share. A process that runs
-// renews its own.
-const orphanGrace = 24 * time.Hour
 
 // orphanStore is what the table of open inodes needs of the namespace.
 type orphanStore struct{ fs *FS }
@@ -151,10 +146,9 @@ func orphanBatchOf(kv cluster.KV) int {
 // orphanPage is how many the collector looks at in one snapshot.
 const orphanPage = 256
 
-// collectOrphans removes what a crashed process left: inodes without links
-// that nobody uses. In a shared cluster those of others stay for orphanGrace,
-// and this process renews the records of its own. On a store of its own it
-// looks only when there may be some (orphans.Queue).
+// collectOrphans removes what processes left that are gone: inodes without links
+// that nobody uses. On a store of its own it looks only when there may be some
+// (orphans.Queue).
 func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
 	if !fs.orphans.TakeScan() && fs.session.Alone() {
 		return 0, nil
@@ -164,55 +158,55 @@ func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
 			fs.orphans.Again()
 		}
 	}()
-	type orphan struct {
-		ino  Ino
-		by   uint64 // the session that uses it
-		atNS int64
-	}
 	from := []byte{record.TabOrphan}
-	for {
-		var page []orphan
-		err := fs.view(ctx, func(r cluster.Reader) error {
-			page = page[:0]
-			return r.Scan(from, []byte{record.TabOrphan + 1}, cluster.ScanOptions{Limit: orphanPage}, func(k, v []byte) error {
-				by, at, err := record.DecodeOrphan(v)
-				if err != nil || len(k) != 9 {
-					return fmt.Errorf("%w: orphan key %x", ErrCorrupt, k)
-				}
-				page = append(page, orphan{record.InoOfKey(k), by, at})
-				return nil
-			})
-		})
-		if err != nil {
+	for from != nil {
+		var left []Ino
+		if left, from, err = fs.leftOrphans(ctx, from); err != nil {
 			return done, err
 		}
-		now := fs.cfg.Now().UnixNano()
-		for _, x := range page {
-			age := time.Duration(now - x.atNS)
-			used := fs.session.Open.MarkOrphan(x.ino)
-			switch {
-			case used && fs.session.Renew(age, orphanGrace):
-				err = fs.update(ctx, func(t cluster.Txn, o *op) error {
-					b, err := t.Get(record.OrphanKey(x.ino))
-					if err != nil || b == nil {
-						return err
-					}
-					return t.Set(record.OrphanKey(x.ino), o.orphanValue())
-				})
-			case !used && fs.session.Gone(x.by, age, orphanGrace):
-				if err = fs.removeOrphan(ctx, x.ino); err == nil {
-					done++
-				}
+		for _, ino := range left {
+			if fs.session.Open.MarkOrphan(ino) {
+				continue
 			}
-			if err != nil {
+			if err = fs.removeOrphan(ctx, ino); err != nil {
 				return done, err
 			}
+			done++
 		}
-		if len(page) < orphanPage {
-			return done, nil
-		}
-		from = append(record.OrphanKey(page[len(page)-1].ino), 0)
 	}
+	return done, nil
+}
+
+// leftOrphans looks at some orphans, from a key on. It returns those of processes that
+// are gone, and where it goes on, nil at the end.
+func (fs *FS) leftOrphans(ctx context.Context, from []byte) (left []Ino, next []byte, err error) {
+	err = fs.view(ctx, func(r cluster.Reader) error {
+		by := make(map[uint64][]Ino) // processes
+		left, next = nil, nil
+		n := 0
+		err := r.Scan(from, []byte{record.TabOrphan + 1}, cluster.ScanOptions{Limit: orphanPage}, func(k, v []byte) error {
+			process, _, err := record.DecodeOrphan(v)
+			if err != nil || len(k) != 9 {
+				return fmt.Errorf("%w: orphan key %x", ErrCorrupt, k)
+			}
+			by[process] = append(by[process], record.InoOfKey(k))
+			if n++; n == orphanPage {
+				next = append(bytes.Clone(k), 0)
+			}
+			return nil
+		})
+		for process, inos := range by {
+			gone := false
+			if err == nil {
+				gone, err = fs.session.Gone(r, process)
+			}
+			if gone {
+				left = append(left, inos...)
+			}
+		}
+		return err
+	})
+	return left, next, err
 }
 
 // Orphans calls fn with every inode that has no links and was in use when it

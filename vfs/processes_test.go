@@ -15,8 +15,8 @@ import (
 // in a file that it has open; what the other has not stored yet, nobody sees.
 func TestProcesses(t *testing.T) {
 	c := mem.New(mem.Options{})
-	c.Exclusive = false
-	here, there := openBeside(t, c), openBeside(t, c)
+	t.Cleanup(func() { want(t, c.Close(), nil) })
+	here, there := openBeside(t, beside(t, c)), openBeside(t, beside(t, c))
 	b, err := here.CreateBucket(bg, "bucket", Root)
 	want(t, err, nil)
 	a, writer, _, err := here.Create(bg, Root, b.Ino, "f", CreateOptions{Mode: 0o644, Flags: OpenRead | OpenWrite})

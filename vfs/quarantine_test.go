@@ -385,13 +385,12 @@ func TestQuarantineBackground(t *testing.T) {
 // the other does not delete.
 func TestQuarantineShared(t *testing.T) {
 	c := openLocal(t)
-	c.Exclusive = false
-	one := openTestWith(t, c, Config{Grace: time.Nanosecond})
-	two, err := Open(bg, c, Config{Grace: time.Nanosecond, NoBackground: true})
-	want(t, err, nil)
-	defer func() { want(t, two.Close(bg), nil) }()
+	t.Cleanup(func() { want(t, c.Close(), nil) })
+	two := openBeside(t, beside(t, c)) // it collects, since it is older
+	one := openBeside(t, beside(t, c))
+	defer func() { want(t, errors.Join(one.Close(bg), two.Close(bg)), nil) }()
 	s := &damagedStore{t: t, c: c, fs: one, paths: map[string]string{}, ids: map[string]string{}}
-	_, err = one.CreateBucket(bg, "bbb", Root)
+	_, err := one.CreateBucket(bg, "bbb", Root)
 	want(t, err, nil)
 	s.put("key", 100_000)
 	s.damage("key", 10)

@@ -22,7 +22,9 @@ type memQuarantine struct {
 	faults *mem.Faults
 	c      *cluster.Cluster
 	id     cluster.BlobID
-	looked map[cluster.BlobID]int // verifications
+	// exclusive reports whether one process uses it.
+	exclusive bool
+	looked    map[cluster.BlobID]int // verifications
 	// verified runs after one; its error becomes the verification's.
 	verified func(id cluster.BlobID, err error) error
 }
@@ -30,7 +32,7 @@ type memQuarantine struct {
 func openMemQuarantine(t *testing.T, exclusive bool) *memQuarantine {
 	m := &memQuarantine{t: t, disk: mem.NewDisk(), faults: &mem.Faults{}, looked: make(map[cluster.BlobID]int)}
 	m.c = mem.New(mem.Options{Disk: m.disk, Faults: m.faults})
-	m.c.Exclusive = exclusive
+	m.exclusive = exclusive
 	m.c.Blobs = &hookBlobs{Blobs: m.c.Blobs, verified: func(id cluster.BlobID, err error) error {
 		m.looked[id]++
 		if m.verified != nil {
@@ -47,7 +49,11 @@ func openMemQuarantine(t *testing.T, exclusive bool) *memQuarantine {
 
 func (m *memQuarantine) open() *FS {
 	m.t.Helper()
-	fs, err := Open(bg, m.c, Config{NoBackground: true, InlineBytes: 10, Now: later})
+	c := m.c
+	if !m.exclusive {
+		c = beside(m.t, c)
+	}
+	fs, err := Open(bg, c, Config{NoBackground: true, InlineBytes: 10, Now: later})
 	want(m.t, err, nil)
 	m.t.Cleanup(func() { _ = fs.Close(bg) })
 	return fs
@@ -279,7 +285,6 @@ func TestQuarantineDroppedElsewhere(t *testing.T) {
 	if q := m.stored(); len(q) > 0 {
 		t.Fatalf("quarantine of the mended: %+v", q)
 	}
-	m.fs.contents.Grace = 1
 	m.remove()
 	if blobs := m.blobs(); len(blobs) > 0 {
 		t.Errorf("blobs %v are left", blobs)
@@ -305,14 +310,10 @@ func TestQuarantineDroppedElsewhere(t *testing.T) {
 func TestQuarantineNotedTwice(t *testing.T) {
 	m := openMemQuarantine(t, false)
 	two := m.open()
-	o, err := two.GetObject(bg, ObjectName{"bucket", "key"}, GetOptions{})
-	want(t, err, nil)
-	defer o.Close()
-	m.fs.contents.Grace = 1
 	m.read()
 	m.remove()
-	_, err = o.ReadAt(make([]byte, 5), 0)
-	want(t, err, ErrCorrupt)
+	_, err := two.quarantine.Read(bg, m.id, make([]byte, 5), 0)
+	want(t, err, cluster.ErrCorrupt)
 	if rec := m.stored()[m.id]; !rec.Aside {
 		t.Errorf("%+v", rec)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"ogw/cmd/ogw/backup"
+	"ogw/cmd/ogw/config"
 	"ogw/cmd/ogw/server"
 	"ogw/httpapi/admin"
 	"ogw/vfs"
@@ -83,6 +84,7 @@ func (r *restore) Run(ctx context.Context) error {
 	if err := server.CheckDir(r.cfg.Cluster.Dir); err != nil {
 		return err
 	}
+	r.cfg.Cluster.Gateways = config.OneGateway // nobody looks on
 	engine, err := server.OpenEngine(ctx, r.cfg, version, r.logger(slog.LevelWarn))
 	if err != nil {
 		return err

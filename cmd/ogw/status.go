@@ -80,7 +80,7 @@ func (s *status) print(st admin.Status) error {
 			n, plural(n, "record"))})
 	}
 	for _, u := range st.Users {
-		rows = append(rows, []string{"used by", fmt.Sprintf("host %s, pid %d, ogw %s, since %s", u.Host, u.PID, u.Version, u.Started.UTC().Format(time.RFC3339))})
+		rows = append(rows, []string{"used by", userText(&u)})
 	}
 	for _, g := range st.Gateways {
 		note := ""
@@ -99,6 +99,20 @@ func (s *status) print(st admin.Status) error {
 		rows = append(rows, []string{"mount", mountText(&st.Mounts[i])})
 	}
 	return s.table(rows)
+}
+
+// userText is a process that uses a shared store, for people. The beat of one is
+// BeatEvery old at times.
+func userText(u *vfs.Peer) string {
+	text := fmt.Sprintf("host %s, pid %d, ogw %s, since %s", u.Host, u.PID, u.Version, u.Started.UTC().Format(time.RFC3339))
+	switch {
+	case !u.Beside:
+	case u.Still > 2*vfs.BeatEvery:
+		text += ", SILENT for " + u.Still.Round(time.Second).String()
+	default:
+		text += ", alive"
+	}
+	return text
 }
 
 // mountText is a mount for people.

@@ -50,7 +50,7 @@ type blobs interface {
 type state interface {
 	FSID() uint64
 	StatFS(ctx context.Context) (vfs.StatFS, error)
-	Gateways(ctx context.Context) ([]vfs.Gateway, error)
+	Gateways(ctx context.Context) ([]vfs.Peer, error)
 	Durability() vfs.Durability
 	SealState() vfs.SealState
 	Purge(ctx context.Context, path string) (int, error)

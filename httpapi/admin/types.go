@@ -32,7 +32,7 @@ type Status struct {
 	Gateways []Gateway      `json:"gateways"`
 	Mounts   []Mount        `json:"mounts"`
 	// Users are the processes that use a shared store.
-	Users []vfs.Gateway `json:"users,omitempty"`
+	Users []vfs.Peer `json:"users,omitempty"`
 }
 
 // Gateway is one listener.

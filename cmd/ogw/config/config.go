@@ -11,6 +11,12 @@ const (
 	EngineShared   = "shared"
 )
 
+// How many gateways use a shared store at a time.
+const (
+	OneGateway   = "one"
+	ManyGateways = "many"
+)
+
 // defaultStore is the store of who needs one.
 const defaultStore = "ogw"
 
@@ -38,6 +44,7 @@ type Cluster struct {
 	Dir    string `toml:"dir" doc:"data folder; of a shared store, what is not in it: socket, audit log, mounts"`
 	// Those of a shared store; see shared.go.
 	Store            string `toml:"store" doc:"name of a shared store, among others of the same servers"`
+	Gateways         string `toml:"gateways" doc:"processes that use a shared store at a time: \"one\", or \"many\", which speak s3 and rest; all say the same"`
 	Metadata         string `toml:"metadata" doc:"etcd://HOST:PORT,HOST:PORT (etcds:// for TLS) or postgres://USER@HOST:PORT/DATABASE"`
 	MetadataPassword string `toml:"metadata_password" secret:"true" doc:"password of the user in metadata"`
 	MetadataCA       string `toml:"metadata_ca" doc:"etcds: file with the certificates that vouch for it; \"\" for the system's"`
@@ -173,7 +180,7 @@ const DefaultGrace = 45 * time.Second
 func Default() *Config {
 	return &Config{
 		Cluster: Cluster{
-			Engine: EngineEmbedded, Dir: "./ogw-data", Store: defaultStore,
+			Engine: EngineEmbedded, Dir: "./ogw-data", Store: defaultStore, Gateways: OneGateway,
 			Cache: 128 << 20, Inline: 16 << 10, Dirty: 128 << 20,
 			Durability: "sync", Scrub: 8 << 20,
 			FileMode: 0o644, DirMode: 0o755,

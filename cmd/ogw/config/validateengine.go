@@ -21,12 +21,15 @@ func (c *Cluster) validateEngine(v *validator) {
 
 // validateEmbedded refuses what belongs to the shared engine alone.
 func (c *Cluster) validateEmbedded(v *validator) {
-	store := c.Store
+	store, gateways := c.Store, c.Gateways
 	if store == defaultStore {
 		store = "" // nobody set it
 	}
+	if gateways == OneGateway {
+		gateways = ""
+	}
 	for _, x := range []struct{ key, value string }{
-		{"store", store},
+		{"store", store}, {"gateways", gateways},
 		{"metadata", c.Metadata}, {"metadata_password", c.MetadataPassword}, {"metadata_ca", c.MetadataCA},
 		{"metadata_cert", c.MetadataCert}, {"metadata_key", c.MetadataKey},
 		{"objects", c.Objects}, {"objects_region", c.ObjectsRegion}, {"objects_key", c.ObjectsKey},
@@ -51,6 +54,9 @@ func (c *Cluster) validateShared(v *validator) {
 	if _, _, err := c.ParseObjects(); err != nil {
 		v.bad("cluster.objects", "%v", err)
 	}
+	if c.Gateways != OneGateway && c.Gateways != ManyGateways {
+		v.bad("cluster.gateways", "unknown %q; there is %q and %q", c.Gateways, OneGateway, ManyGateways)
+	}
 	if (c.ObjectsKey == "") != (c.ObjectsSecret == "") {
 		v.bad("cluster.objects_key", "key and secret (objects_secret) belong together")
 	}
@@ -60,3 +66,11 @@ func (c *Cluster) validateShared(v *validator) {
 }
 
 var storeRunes = []rune("abcdefghijklmnopqrstuvwxyz0123456789-")
+
+// validateBeside refuses a protocol whose clients hold what other gateways would have to
+// know of.
+func (g *Gateway) validateBeside(v *validator) {
+	if g.Protocol == "nfs" || g.Protocol == "embed" {
+		v.bad("protocol", "%q is for cluster.gateways = %q: what its clients have open and locked, other gateways do not know", g.Protocol, OneGateway)
+	}
+}

@@ -1,6 +1,7 @@
 package mounts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,7 +115,7 @@ func (t *Table) Add(ctx context.Context, m admin.Mount) error {
 
 // add is Add; over reports whether the directory may have entries.
 func (t *Table) add(ctx context.Context, m admin.Mount, over bool) error {
-	if err := t.room(m.Dir); err != nil {
+	if err := cmp.Or(t.alone(), t.room(m.Dir)); err != nil {
 		return err
 	}
 	opt, err := t.options(ctx, m)
@@ -141,6 +142,15 @@ func (t *Table) add(ctx context.Context, m admin.Mount, over bool) error {
 	t.Audit("Mount", m.Dir, m.Settings())
 	t.Log.Info("mounted", "dir", m.Dir, "io_uring", server.Ring(), "survives", server.Survives())
 	return nil
+}
+
+// alone returns why there can be no mounts at all: what a kernel holds and keeps, other
+// gateways do not know.
+func (t *Table) alone() error {
+	if t.FS.Exclusive() {
+		return nil
+	}
+	return fmt.Errorf("%w: a mount needs the store to itself, and several gateways use it (cluster.gateways)", vfs.ErrNotSupported)
 }
 
 // room returns why there can be no mount at dir besides the others.

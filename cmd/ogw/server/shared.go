@@ -39,8 +39,8 @@ type opener struct {
 // there by then, and a supervisor learns before long that they are not.
 const maxOpenWait = time.Minute
 
-// openShared opens a store in servers of others, for this process alone. What does
-// not answer is tried again for by.openWait.
+// openShared opens a store in servers of others, for this process alone or beside
+// others, as cluster.gateways says. What does not answer is tried again for by.openWait.
 func openShared(ctx context.Context, c *config.Config, by opener) (*cluster.Cluster, error) {
 	folder, err := local.OpenFolder(c.Cluster.Dir, c.Cluster.NetworkFS, by.log)
 	if err != nil {
@@ -100,7 +100,8 @@ func joinShared(ctx context.Context, c *config.Config, by opener) (joined *clust
 	}
 	ctx, cancel := context.WithTimeout(ctx, joinWait)
 	defer cancel()
-	return vfs.Join(ctx, halves, vfs.Gateway{Host: host, PID: os.Getpid(), Version: by.version, Started: time.Now()}, by.log)
+	me := vfs.Gateway{Host: host, PID: os.Getpid(), Version: by.version, Started: time.Now(), Beside: c.Cluster.Gateways == config.ManyGateways}
+	return vfs.Join(ctx, halves, me, by.log)
 }
 
 func openMetadata(ctx context.Context, c *config.Cluster) (cluster.KV, error) {

@@ -49,7 +49,7 @@ func BeginRestore(ctx context.Context, c *cluster.Cluster, o RestoreConfig) (*Re
 			return err
 		}
 		return v.Scan([]byte{0}, []byte{0xff}, cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
-			if k[0] == record.TabFence || k[0] == record.TabBeat {
+			if k[0] == record.TabFence || k[0] == record.TabBeat || k[0] == record.TabRead {
 				return nil // this process
 			}
 			empty = false

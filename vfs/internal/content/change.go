@@ -32,9 +32,9 @@ type Operation interface {
 // Begin returns the Change of op, whose clock stands at nowNS.
 func (s *Store) Begin(op Operation, nowNS int64) Change { return Change{s: s, op: op, nowNS: nowNS} }
 
-// Enqueue puts e into the collector's queue, due after the grace period.
+// Enqueue puts e into the collector's queue.
 func (ch *Change) Enqueue(t cluster.Txn, e record.QueueEntry) error {
-	e.DueNS = ch.nowNS + int64(ch.s.Grace)
+	e.TimeNS = ch.nowNS
 	return t.Set(e.Key(), e.Encode())
 }
 

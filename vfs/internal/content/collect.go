@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"ogw/cluster"
@@ -13,19 +14,18 @@ import (
 )
 
 const (
-	// collectPage is how many entries the collector takes at a time.
-	collectPage = 256
+	// collectPage is how many entries the collector takes at a time, for which it
+	// waits together: where several gateways use the store, for seconds. stagingPage is
+	// how many contents it looks at.
+	collectPage, stagingPage = 8192, 256
 	// unlimitedCollectBatch is how many extents the collector removes in one
 	// transaction; limitedCollectBatch keeps it within 128 operations even
 	// if each extent releases another source.
 	unlimitedCollectBatch = 512
 	limitedCollectBatch   = 16
-	// stagingGrace is how long a staged content may wait for the transaction
-	// that publishes it, which comes at once.
-	stagingGrace = time.Hour
-	// quiesceTimeout bounds how long the collector waits for old views. It
-	// tries again later.
-	quiesceTimeout = 30 * time.Second
+	// settleTimeout bounds how long the collector waits for old views: longer than it
+	// takes until a gateway that stands still is put out. It tries again later.
+	settleTimeout = 30 * time.Second
 )
 
 // collectBatch is how many extents one transaction of the collector removes.
@@ -36,14 +36,14 @@ func (s *Store) collectBatch() int {
 	return unlimitedCollectBatch
 }
 
-// Collect runs one pass of the collector: what is queued for deletion and
-// due goes. before is called first: it may queue more. It returns how many
+// Collect runs one pass of the collector: what is queued for deletion goes. Of several
+// gateways one does it. before is called first: it may queue more. It returns how many
 // entries of the queue it finished, and before as well.
 func (s *Store) Collect(ctx context.Context, before func(context.Context) (int, error)) (int, error) {
 	s.collecting.Lock()
 	defer s.collecting.Unlock()
 	ctx = cluster.Strict(ctx)
-	if err := s.relieve(ctx); err != nil {
+	if err := s.relieve(ctx); err != nil || !s.Session.Leads() {
 		return 0, err
 	}
 	done, err := before(ctx)
@@ -65,17 +65,18 @@ func (s *Store) collectQueue(ctx context.Context) (done int, err error) {
 	}
 	from := record.QueueKey(0, 0)
 	for {
-		page, next, err := s.dueEntries(ctx, from)
+		page, next, err := s.queued(ctx, from)
 		if err != nil || len(page) == 0 {
 			return done, err
 		}
 		from = next
-		wait, cancel := context.WithTimeout(ctx, quiesceTimeout)
-		err = s.Session.Readers.Quiesce(wait)
+		wait, cancel := context.WithTimeout(ctx, settleTimeout)
+		held, err := s.Session.Settle(wait)
 		cancel()
 		if err != nil {
 			return done, err
 		}
+		page = slices.DeleteFunc(page, func(e record.QueueEntry) bool { return held[e.Content] && e.Kind != record.QueueHold })
 		s.dropOldSnapshots(page)
 		n, err := s.collectEntries(ctx, page)
 		if done += n; err != nil {
@@ -84,9 +85,9 @@ func (s *Store) collectQueue(ctx context.Context) (done int, err error) {
 	}
 }
 
-// dueEntries returns the next entries that are due.
-func (s *Store) dueEntries(ctx context.Context, from []byte) (page []record.QueueEntry, next []byte, err error) {
-	end := record.QueueKey(s.Now().UnixNano()+1, 0)
+// queued returns the next entries.
+func (s *Store) queued(ctx context.Context, from []byte) (page []record.QueueEntry, next []byte, err error) {
+	_, end := record.Table(record.TabQueue)
 	err = s.View(ctx, func(r cluster.Reader) error {
 		page = page[:0]
 		return r.Scan(from, end, cluster.ScanOptions{Limit: collectPage}, func(k, v []byte) error {
@@ -327,13 +328,16 @@ func blobIDs(c record.ContentID, list []record.Extent) (ids []cluster.BlobID) {
 // that this process stages are left alone, whatever the clock says.
 func (s *Store) collectStaging(ctx context.Context) error {
 	var old []record.ContentID
-	now := s.Now().UnixNano()
 	from := []byte{record.TabContent}
 	for {
 		var n int
 		err := s.View(ctx, func(r cluster.Reader) error {
 			n = 0
-			return r.Scan(from, []byte{record.TabContent + 1}, cluster.ScanOptions{Limit: collectPage}, func(k, v []byte) error {
+			left, err := s.Session.Left(r)
+			if err != nil {
+				return err
+			}
+			return r.Scan(from, []byte{record.TabContent + 1}, cluster.ScanOptions{Limit: stagingPage}, func(k, v []byte) error {
 				n++
 				from = append(append(from[:0:0], k...), 0)
 				rec, err := record.DecodeContent(v)
@@ -341,7 +345,7 @@ func (s *Store) collectStaging(ctx context.Context) error {
 					return fmt.Errorf("%w: content record %x", fserr.ErrCorrupt, k)
 				}
 				c := record.ContentID(record.InoOfKey(k))
-				if rec.Staging && !s.Staged.Has(c) && s.Session.Gone(0, time.Duration(now-rec.MadeNS), stagingGrace) {
+				if rec.Staging && uint64(c) < left && !s.Staged.Has(c) {
 					old = append(old, c)
 				}
 				return nil
@@ -350,7 +354,7 @@ func (s *Store) collectStaging(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if n < collectPage || len(old) >= collectPage {
+		if n < stagingPage || len(old) >= stagingPage {
 			break
 		}
 	}

@@ -9,11 +9,9 @@ import (
 )
 
 // releaseLater has the collector look whether user still needs its hold on source:
-// that takes all extents of user, and a transaction has no room for so many. It is due
-// at once, since what it releases is queued in its turn.
+// that takes all extents of user, and a transaction has no room for so many.
 func (ch *Change) releaseLater(t cluster.Txn, user, source record.ContentID) error {
-	e := record.QueueEntry{DueNS: ch.nowNS, Kind: record.QueueHold, Content: user, Seq: uint64(source)}
-	return t.Set(e.Key(), e.Encode())
+	return ch.Enqueue(t, record.QueueEntry{Kind: record.QueueHold, Content: user, Seq: uint64(source)})
 }
 
 // collectHolds ends the holds of one content that none of its extents needs.

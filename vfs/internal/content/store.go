@@ -52,9 +52,8 @@ type Config struct {
 	Log     *slog.Logger
 	Now     func() time.Time
 
-	InlineBytes int           // the largest content kept in the metadata
-	Grace       time.Duration // how long deleted blobs stay
-	ExtentPage  int           // extents that a reader loads at a time
+	InlineBytes int // the largest content kept in the metadata
+	ExtentPage  int // extents that a reader loads at a time
 }
 
 // Namespace is what contents need of the code that runs their transactions.
@@ -73,6 +72,7 @@ type Namespace interface {
 func New(c Config) *Store {
 	s := &Store{Config: c, compactQueue: make(chan compactWait, maxCompactQueue)}
 	s.Pins.Init()
+	c.Session.Pin(&s.Pins)
 	return s
 }
 

@@ -18,11 +18,13 @@ import (
 // because every later view sees it dropped.
 type Pins struct {
 	mu   sync.Mutex
+	time uint64 // grows with each Mark
 	pins map[record.ContentID]*contentPin
 }
 
 type contentPin struct {
 	n       int           // readers, writers, and transactions that change it in place
+	since   uint64        // time of the first of them
 	changes uint64        // in-place changes that began while pinned
 	running int           // those under way
 	quiet   chan struct{} // closed when running is 0; nil if nobody waits
@@ -46,7 +48,7 @@ func (p *Pins) Pin(c record.ContentID) (changes uint64, changing bool) {
 func (p *Pins) hold(c record.ContentID) *contentPin {
 	e := p.pins[c]
 	if e == nil {
-		e = &contentPin{}
+		e = &contentPin{since: p.time}
 		p.pins[c] = e
 	}
 	e.n++
@@ -75,6 +77,30 @@ func (p *Pins) Pinned(c record.ContentID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pins[c] != nil
+}
+
+// Mark begins a time, for Older.
+func (p *Pins) Mark() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.time++
+}
+
+// Older returns the contents that have been pinned since before the last Mark; ok
+// reports whether there are no more than most.
+func (p *Pins) Older(most int) (list []record.ContentID, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c, e := range p.pins {
+		if e.since == p.time {
+			continue
+		}
+		if len(list) == most {
+			return nil, false
+		}
+		list = append(list, c)
+	}
+	return list, true
 }
 
 // Awaited reports whether somebody waits for the changes of c (Await).

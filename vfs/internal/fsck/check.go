@@ -23,10 +23,8 @@ const (
 	// checkSuspects bounds the suspicions that are confirmed together.
 	checkSuspects = 4096
 	// youngBlob is the age below which a blob that nothing names may be on
-	// its way to be named, by a writer that has just committed it;
-	// youngSharedBlob is that for writers in other processes.
-	youngBlob       = time.Minute
-	youngSharedBlob = 24 * time.Hour
+	// its way to be named, by a writer that has just committed it.
+	youngBlob = time.Minute
 	// readBufferBytes is how much of a blob is read at a time.
 	readBufferBytes = 1 << 20
 )
@@ -61,7 +59,6 @@ type Config struct {
 	Store     Store
 	Blobs     *quarantine.Blobs
 	Leftovers *Leftovers
-	Alone     bool // no other process uses the store
 }
 
 // Check walks everything (vfs.FS.Check).

@@ -38,11 +38,8 @@ func (m *merge) confirm(all bool) error {
 // no queue entry, no writer, and that are no leftovers of a crash, which go by
 // themselves.
 func (m *merge) confirmOrphans() error {
-	c, young := m.c, youngBlob
-	if !c.Alone {
-		young = youngSharedBlob
-	}
-	before := c.Blobs.Now().Add(-young)
+	c := m.c
+	before := c.Blobs.Now().Add(-youngBlob)
 	suspects := make(map[cluster.BlobID]cluster.BlobInfo)
 	for _, b := range m.orphans {
 		if c.Leftovers.Pending(b.ID) && !c.o.Repair {
@@ -55,7 +52,14 @@ func (m *merge) confirmOrphans() error {
 	if len(suspects) == 0 {
 		return nil
 	}
-	err := c.Store.View(c.ctx, func(r cluster.Reader) error { return dropNamed(r, suspects) })
+	err := c.Store.View(c.ctx, func(r cluster.Reader) error {
+		left, err := c.Store.Left(r)
+		if err != nil {
+			return err
+		}
+		maps.DeleteFunc(suspects, func(id cluster.BlobID, _ cluster.BlobInfo) bool { return id.Seq >= left })
+		return dropNamed(r, suspects)
+	})
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ const (
 
 // Leftovers are blobs that earlier processes made durable and did not live to
 // name: a crash between the two leaves them. Their numbers are below the first
-// one of this process, and nobody else makes blobs while it is alone, so
+// one of this process, and of each that uses the store beside it, so
 // those of them that nothing names are removed, once, in the background.
 type Leftovers struct {
 	// Pause between two tries.
@@ -42,13 +42,15 @@ type Leftovers struct {
 }
 
 // NewLeftovers finds out what is to be looked at; used is the number from which
-// on this process makes blobs, 0 where others make them, too.
+// on this process makes blobs.
 func NewLeftovers(ctx context.Context, store Store, blobs *quarantine.Blobs, used uint64) (*Leftovers, error) {
-	l := &Leftovers{Pause: leftoverPause, store: store, blobs: blobs, to: used, done: make(chan struct{})}
-	if used == 0 {
-		return l, nil
-	}
-	err := store.View(ctx, func(r cluster.Reader) (err error) {
+	l := &Leftovers{Pause: leftoverPause, store: store, blobs: blobs, done: make(chan struct{})}
+	err := store.View(ctx, func(r cluster.Reader) error {
+		left, err := store.Left(r)
+		if err != nil {
+			return err
+		}
+		l.to = min(used, left)
 		l.from, err = record.Counter(r, record.CounterSwept)
 		return err
 	})
@@ -109,7 +111,11 @@ func (l *Leftovers) Sweep(ctx context.Context) (removed int, err error) {
 		}
 	}
 	return removed, fserr.Map(l.blobs.KV.Update(ctx, func(t cluster.Txn) error {
-		return record.SetCounter(t, record.CounterSwept, l.to)
+		swept, err := record.Counter(t, record.CounterSwept)
+		if err != nil {
+			return err
+		}
+		return record.SetCounter(t, record.CounterSwept, max(swept, l.to))
 	}))
 }
 

@@ -14,6 +14,9 @@ type Store interface {
 	// Update runs a repair in a transaction, like any operation.
 	Update(ctx context.Context, fn Repair) error
 
+	// Left returns a number: what has a smaller one, and neither is stored nor pinned,
+	// was left by a process that is gone.
+	Left(r cluster.Reader) (before uint64, err error)
 	// Pinned reports whether somebody may read or write a content.
 	Pinned(c record.ContentID) bool
 

@@ -38,7 +38,7 @@ type Allocator struct {
 func (a *Allocator) Init(ctx context.Context, kv cluster.KV) error {
 	a.kv = kv
 	err := kv.View(ctx, func(r cluster.Reader) (err error) {
-		a.next, err = record.Counter(r, "id")
+		a.next, err = record.Counter(r, record.CounterNumber)
 		a.end = a.next
 		return err
 	})
@@ -48,12 +48,12 @@ func (a *Allocator) Init(ctx context.Context, kv cluster.KV) error {
 // Skip has numbers begin far behind those that the store knows, since others may
 // have been handed out that it does not; blobs with these are left alone.
 func Skip(t cluster.Txn) error {
-	n, err := record.Counter(t, "id")
+	n, err := record.Counter(t, record.CounterNumber)
 	if err != nil {
 		return err
 	}
 	n = max(n, firstFreeID) + idSkip
-	return errors.Join(record.SetCounter(t, "id", n), record.SetCounter(t, record.CounterSwept, n))
+	return errors.Join(record.SetCounter(t, record.CounterNumber, n), record.SetCounter(t, record.CounterSwept, n))
 }
 
 // Take returns a number that was never returned before, by any process.
@@ -84,7 +84,7 @@ func (a *Allocator) Reserve(ctx context.Context) error {
 func (a *Allocator) lease(ctx context.Context) error {
 	var from uint64
 	err := a.kv.Update(cluster.Strict(context.WithoutCancel(ctx)), func(t cluster.Txn) error {
-		b, err := t.Get(record.CounterKey("id"))
+		b, err := t.Get(record.CounterKey(record.CounterNumber))
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (a *Allocator) lease(ctx context.Context) error {
 			}
 			from = binary.BigEndian.Uint64(b)
 		}
-		return t.Set(record.CounterKey("id"), binary.BigEndian.AppendUint64(nil, from+idLease))
+		return t.Set(record.CounterKey(record.CounterNumber), binary.BigEndian.AppendUint64(nil, from+idLease))
 	})
 	if err != nil {
 		return fserr.Map(err)
@@ -115,11 +115,11 @@ func (a *Allocator) Release(ctx context.Context) {
 	next, end := a.next, a.end
 	a.end = a.next // also after a commit of unknown outcome: a new lease decides
 	_ = a.kv.Update(ctx, func(t cluster.Txn) error {
-		b, err := t.Get(record.CounterKey("id"))
+		b, err := t.Get(record.CounterKey(record.CounterNumber))
 		if err != nil || len(b) != 8 || binary.BigEndian.Uint64(b) != end {
 			return err
 		}
-		return t.Set(record.CounterKey("id"), binary.BigEndian.AppendUint64(nil, next))
+		return t.Set(record.CounterKey(record.CounterNumber), binary.BigEndian.AppendUint64(nil, next))
 	})
 }
 

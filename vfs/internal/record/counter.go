@@ -8,6 +8,10 @@ import (
 
 // Counters that several packages know, by their names under 'C'.
 const (
+	// CounterNumber is the first number that no inode, content or blob can have.
+	CounterNumber = "id"
+	// CounterEpoch moves on when what was deleted is to be removed (package session).
+	CounterEpoch = "epoch"
 	// CounterUID is the first uid that no user can have had.
 	CounterUID = "uid"
 	// CounterErase is 1 while the engine may hold secrets in clear that were

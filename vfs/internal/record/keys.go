@@ -29,7 +29,7 @@ const FormatVersion = 3
 //	'e' content offset                   extent (extent.go); offset within the content
 //	's' content                          content that no inode holds alone: shared or being staged
 //	'r' source user                      random(8), once empty; content user names extents of content source
-//	'q' due time, id                     deletion that waits for the collector (queue.go)
+//	'q' time, id                         deletion that waits for the collector (queue.go)
 //	'o' ino                              inode without links that a process has open
 //	'm' bucket ino, key (escaped), upload  multipart upload
 //	'M' upload                           the key of its 'm' record
@@ -54,6 +54,7 @@ const FormatVersion = 3
 //	'z' content blob                     blob in quarantine, JSON (damaged.go)
 //	'F' gateway                          fence of a process that uses the store, JSON (session.go)
 //	'H' gateway                          number of its last beat
+//	'V' gateway                          what one beside others reads (session.go)
 const (
 	TabSuper    = 'S'
 	TabCounter  = 'C'
@@ -91,6 +92,7 @@ const (
 	TabDamaged  = 'z'
 	TabFence    = 'F'
 	TabBeat     = 'H'
+	TabRead     = 'V'
 )
 
 // Key1Bytes is the length of a key of a table and a number.
@@ -126,7 +128,7 @@ func ExtentPrefix(c ContentID) []byte         { return key1(TabExtent, uint64(c)
 func ContentKey(c ContentID) []byte           { return key1(TabContent, uint64(c)) }
 func RefKey(source, user ContentID) []byte    { return key2(TabRef, uint64(source), uint64(user)) }
 func RefPrefix(source ContentID) []byte       { return key1(TabRef, uint64(source)) }
-func QueueKey(dueNS int64, id uint64) []byte  { return key2(TabQueue, uint64(dueNS), id) }
+func QueueKey(ns int64, id uint64) []byte     { return key2(TabQueue, uint64(ns), id) }
 func OrphanKey(ino Ino) []byte                { return key1(TabOrphan, uint64(ino)) }
 func BucketKey(ino Ino) []byte                { return key1(TabBucket, uint64(ino)) }
 func PolicyKey(ino Ino) []byte                { return key1(TabPolicy, uint64(ino)) }

@@ -17,7 +17,7 @@ import (
 // the content, which are never used twice; of a hold, that of the content that is
 // held with its halves exchanged, xor that of the other.
 type QueueEntry struct {
-	DueNS   int64 // part of the key
+	TimeNS  int64 // when it was queued, which gives the queue its order; part of the key
 	Kind    QueueKind
 	Content ContentID
 	Seq     uint64 // blob; of QueueHold, the content that is held
@@ -49,7 +49,7 @@ func (e *QueueEntry) Key() []byte {
 	case QueueHold:
 		id ^= bits.RotateLeft64(e.Seq, 32)
 	}
-	return QueueKey(e.DueNS, id)
+	return QueueKey(e.TimeNS, id)
 }
 
 func (e *QueueEntry) Encode() []byte {
@@ -69,7 +69,7 @@ func DecodeQueueEntry(k, v []byte) (e QueueEntry, err error) {
 	if len(k) != 17 || k[0] != TabQueue {
 		return e, fmt.Errorf("%w: queue key %x", fserr.ErrCorrupt, k)
 	}
-	e.DueNS = int64(binary.BigEndian.Uint64(k[1:]))
+	e.TimeNS = int64(binary.BigEndian.Uint64(k[1:]))
 	d := Decoder{B: v, What: "queue"}
 	e.Kind = QueueKind(d.Byte())
 	e.Content = ContentID(d.Uint())

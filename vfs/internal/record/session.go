@@ -18,6 +18,11 @@ type Gateway struct {
 	PID     int       `json:"pid"`
 	Version string    `json:"version"`
 	Started time.Time `json:"started"` // for people
+	// Beside reports whether it uses the store beside others that do, too.
+	Beside bool `json:"beside,omitempty"`
+	// Format is the FormatVersion that it speaks; 0 is one of before several
+	// gateways could use a store.
+	Format uint16 `json:"format,omitempty"`
 }
 
 // FenceKey is the key of a gateway's fence, BeatKey that of the number of its
@@ -55,4 +60,43 @@ func Beat(r cluster.Reader, id uint64) (n uint64, err error) {
 // SetBeat stores it.
 func SetBeat(t cluster.Txn, id, n uint64) error {
 	return t.Set(BeatKey(id), binary.BigEndian.AppendUint64(nil, n))
+}
+
+// ReadKey is the key of what a gateway says of its reads.
+func ReadKey(id uint64) []byte { return key1(TabRead, id) }
+
+// Reads are what a gateway beside others says of itself, so that they know what they
+// may remove.
+//
+// Value: first, epoch (8 bytes each), contents (8 each).
+type Reads struct {
+	// First is where the numbers of inodes, contents and blobs began that were free
+	// when it came: it uses none before unless it is stored under it.
+	First uint64
+	// Epoch is one that it had read (CounterEpoch) before all its reads that are
+	// under way began, but for those of Contents.
+	Epoch    uint64
+	Contents []ContentID
+}
+
+// Encode returns the value.
+func (r *Reads) Encode() []byte {
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, 16+8*len(r.Contents)), r.First)
+	b = binary.BigEndian.AppendUint64(b, r.Epoch)
+	for _, c := range r.Contents {
+		b = binary.BigEndian.AppendUint64(b, uint64(c))
+	}
+	return b
+}
+
+// DecodeReads is the inverse of Encode.
+func DecodeReads(b []byte) (r Reads, err error) {
+	if len(b) < 16 || len(b)%8 != 0 {
+		return r, fmt.Errorf("%w: record of a gateway's reads", fserr.ErrCorrupt)
+	}
+	r.First, r.Epoch = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
+	for b = b[16:]; len(b) > 0; b = b[8:] {
+		r.Contents = append(r.Contents, ContentID(binary.BigEndian.Uint64(b)))
+	}
+	return r, nil
 }

@@ -9,7 +9,7 @@ import (
 
 // TestHoldMemory measures what a held inode costs.
 func TestHoldMemory(t *testing.T) {
-	h := New(true, nil).Open.NewHolder()
+	h := New(nil, nil).Open.NewHolder()
 	defer h.Close()
 	const n = 1 << 20
 	heap := func() uint64 {

@@ -24,27 +24,25 @@ const (
 	// one rate come apart in that time.
 	LapseAfter = 8 * time.Second
 	// EvictAfter is how long a beat stands still, as another gateway sees it,
-	// before that may take the store over.
+	// before that puts its gateway out.
 	EvictAfter = 10 * time.Second
-	// beatTimeout bounds one beat, its retries included.
-	beatTimeout = 2 * BeatEvery
 	// leaveTimeout bounds the last transaction of a gateway that ends.
 	leaveTimeout = 5 * time.Second
 )
 
 var (
 	errLapsed = fmt.Errorf("%w: the metadata store did not acknowledge that this gateway is alive for %v", cluster.ErrUnavailable, LapseAfter)
-	errLost   = fmt.Errorf("%w: this gateway stood still, and another one has taken the store over", cluster.ErrUnavailable)
+	errLost   = fmt.Errorf("%w: this gateway stood still, and another one has put it out", cluster.ErrUnavailable)
 )
 
-// Lease is the right of this process to use a store that others could use, too.
-// It holds as long as the process beats.
+// Lease is the right of this process to use a store that others could use, too:
+// alone, or beside others. It holds as long as the process beats.
 type Lease struct {
 	kv    cluster.KV // not fenced
 	log   *slog.Logger
 	clock func() time.Duration
 
-	id    uint64
+	me    record.Gateway
 	key   []byte // of the fence
 	value []byte
 
@@ -52,12 +50,16 @@ type Lease struct {
 	gone  chan struct{}
 	lose  func() // closes gone, once
 
+	reads publisher
+	peers peers
+
 	stop context.CancelFunc
 	beat sync.WaitGroup
 }
 
-// Join waits until nobody else uses the store, and takes the lease. It returns
-// cluster.ErrInUse, with who it is, if another gateway is alive.
+// Join takes the lease. A gateway that wants the store alone waits until nobody else
+// uses it, one beside others until nobody has it alone. It returns cluster.ErrInUse,
+// with who it is, if such a gateway is alive.
 func Join(ctx context.Context, kv cluster.KV, me record.Gateway, log *slog.Logger) (*Lease, error) {
 	l, err := newLease(kv, me, log)
 	if err != nil {
@@ -66,6 +68,11 @@ func Join(ctx context.Context, kv cluster.KV, me record.Gateway, log *slog.Logge
 	if err := l.take(ctx); err != nil {
 		return nil, err
 	}
+	if me.Beside { // else the next look shows it
+		if err := l.watchPeers(ctx); err != nil {
+			log.Warn("the other gateways cannot be seen, it is tried again", "err", err)
+		}
+	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	l.beat.Go(func() { l.run(run) })
@@ -73,30 +80,47 @@ func Join(ctx context.Context, kv cluster.KV, me record.Gateway, log *slog.Logge
 }
 
 func newLease(kv cluster.KV, me record.Gateway, log *slog.Logger) (*Lease, error) {
-	me.ID = rand.Uint64()
+	me.ID, me.Format = rand.Uint64(), record.FormatVersion
 	value, err := me.Encode()
 	if err != nil {
 		return nil, err
 	}
-	l := &Lease{kv: kv, log: log, clock: bootClock, id: me.ID, key: record.FenceKey(me.ID), value: value, gone: make(chan struct{})}
+	l := &Lease{kv: kv, log: log, clock: bootClock, me: me, key: record.FenceKey(me.ID), value: value, gone: make(chan struct{})}
 	l.lose = sync.OnceFunc(func() { close(l.gone) })
+	l.peers.init(l.clock)
 	return l, nil
 }
 
-// take looks at the others until they are gone.
+// blocks reports whether this process cannot be where o is.
+func (l *Lease) blocks(o *record.Gateway) bool {
+	return !l.me.Beside || !o.Beside || o.Format != l.me.Format
+}
+
+// blockers are those of list that this process cannot be beside.
+func (l *Lease) blockers(list []sighting) (out []sighting) {
+	for _, o := range list {
+		if o.ID != l.me.ID && l.blocks(&o.Gateway) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// take looks at the others until those that it cannot be beside are gone.
 func (l *Lease) take(ctx context.Context) error {
-	w := newWatch()
+	w := newWatch(lookGap)
 	for told := false; ; {
 		before := l.clock()
 		others, err := look(ctx, l.kv)
 		if err != nil {
 			return err
 		}
+		others = l.blockers(others)
 		w.saw(before, l.clock(), others)
 		if g := w.alive(); g != nil {
-			return inUse(g)
+			return l.inUse(g)
 		}
-		if w.still(before) {
+		if len(w.still(before)) == len(others) {
 			done, err := l.register(ctx, others)
 			if done || err != nil {
 				return err
@@ -114,86 +138,67 @@ func (l *Lease) take(ctx context.Context) error {
 	}
 }
 
-func inUse(g *record.Gateway) error {
-	return fmt.Errorf("%w: on host %s, process %d, ogw %s, since %s; one at a time can use it",
-		cluster.ErrInUse, g.Host, g.PID, g.Version, g.Started.UTC().Format(time.RFC3339))
+func (l *Lease) inUse(g *record.Gateway) error {
+	why := "one at a time can use it"
+	switch {
+	case l.me.Beside && !g.Beside:
+		why = "which uses it alone; this one would use it beside others"
+	case l.me.Beside:
+		why = fmt.Sprintf("which speaks format %d, this one speaks %d", g.Format, l.me.Format)
+	case g.Beside:
+		why = "which uses it beside others; this one would use it alone"
+	}
+	return fmt.Errorf("%w: on host %s, process %d, ogw %s, since %s; %s",
+		cluster.ErrInUse, g.Host, g.PID, g.Version, g.Started.UTC().Format(time.RFC3339), why)
 }
 
-// register takes the place of others, and returns false if one of them moved
+// register takes the place of blockers, and returns false if one of them moved
 // meanwhile, or somebody else was faster.
-func (l *Lease) register(ctx context.Context, others []sighting) (done bool, err error) {
+func (l *Lease) register(ctx context.Context, blockers []sighting) (done bool, err error) {
 	before := l.clock()
+	var first record.Reads
 	err = l.kv.Update(ctx, func(t cluster.Txn) error {
 		done = false
 		now, err := sightings(t)
 		if err != nil {
 			return err
 		}
-		// A fence of our own is a commit whose answer was lost.
-		if len(now) == 1 && now[0].ID == l.id {
-			done = true
+		for _, g := range now { // a commit whose answer was lost
+			if g.ID == l.me.ID {
+				done = true
+				return nil
+			}
+		}
+		if !same(l.blockers(now), blockers) {
 			return nil
 		}
-		if !same(now, others) {
-			return nil
-		}
-		for _, o := range others {
-			if err := errors.Join(t.Delete(record.FenceKey(o.ID)), t.Delete(record.BeatKey(o.ID))); err != nil {
+		for _, o := range blockers {
+			if err := remove(t, o.ID); err != nil {
 				return err
 			}
 		}
 		done = true
-		return errors.Join(t.Set(l.key, l.value), record.SetBeat(t, l.id, 1))
+		if l.me.Beside {
+			if first, err = l.reads.begin(t, l.me.ID); err != nil {
+				return err
+			}
+		}
+		return errors.Join(t.Set(l.key, l.value), record.SetBeat(t, l.me.ID, 1))
 	})
 	if err != nil || !done {
 		return false, err
 	}
+	l.reads.said = first
 	l.acked.Store(int64(before))
-	for _, o := range others {
+	for _, o := range blockers {
 		l.log.Warn("the gateway that used the store stood still, this one takes it over", "host", o.Host, "pid", o.PID)
 	}
 	return true, nil
 }
 
-// run beats until ctx ends or the fence is gone.
-func (l *Lease) run(ctx context.Context) {
-	failing := false
-	for pause.For(ctx, BeatEvery) == nil {
-		err := l.once(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case errors.Is(err, errLost):
-			l.log.Error("another gateway has taken the store over, since this one stood still")
-			return
-		case err != nil && !failing:
-			l.log.Error("the metadata store does not answer; from 8 s on clients are refused until it does", "err", err)
-		case err == nil && failing:
-			l.log.Info("the metadata store answers again")
-		}
-		failing = err != nil
-	}
-}
-
-// once beats. An outcome that is unknown is none: the next beat shows it.
-func (l *Lease) once(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
-	defer cancel()
-	before := l.clock()
-	err := l.kv.Update(ctx, func(t cluster.Txn) error {
-		if err := l.read(t); err != nil {
-			return err
-		}
-		n, err := record.Beat(t, l.id)
-		if err != nil {
-			return err
-		}
-		return record.SetBeat(t, l.id, n+1)
-	})
-	if err == nil {
-		l.acked.Store(int64(before))
-	}
-	return err
+// remove deletes what stands for a gateway.
+func remove(t cluster.Txn, id uint64) error {
+	return errors.Join(t.Delete(record.FenceKey(id)), t.Delete(record.BeatKey(id)), t.Delete(record.ReadKey(id)))
 }
 
 // expect has t commit only while the fence is there.
@@ -209,7 +214,7 @@ func (l *Lease) read(t cluster.Txn) error {
 	return errLost
 }
 
-// Live returns nil while nobody else can have taken the store over.
+// Live returns nil while nobody else can have put this process out.
 func (l *Lease) Live() error {
 	select {
 	case <-l.gone:
@@ -222,7 +227,7 @@ func (l *Lease) Live() error {
 	return nil
 }
 
-// Gone is closed when another gateway took the store over.
+// Gone is closed when another gateway put this one out.
 func (l *Lease) Gone() <-chan struct{} { return l.gone }
 
 // Leave ends the lease, so that the next gateway need not wait. After a failure it
@@ -236,7 +241,7 @@ func (l *Lease) Leave() error {
 		if err := l.read(t); err != nil {
 			return err
 		}
-		return errors.Join(t.Delete(l.key), t.Delete(record.BeatKey(l.id)))
+		return remove(t, l.me.ID)
 	})
 	l.lose() // whoever comes late
 	if errors.Is(err, errLost) {

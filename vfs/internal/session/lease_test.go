@@ -209,7 +209,7 @@ func TestWatch(t *testing.T) {
 		"it stood, and the beat came after":           {[]step{{0, at(1, 5)}, {30 * s, at(1, 6)}, {31 * s, at(1, 7)}}, true, false},
 		"it went":                                     {[]step{{0, at(1, 5)}, {2 * s, nil}}, false, true},
 	} {
-		w := newWatch()
+		w := newWatch(lookGap)
 		for _, x := range test.steps {
 			w.saw(x.at, x.at, x.list)
 		}
@@ -217,7 +217,7 @@ func TestWatch(t *testing.T) {
 		if got := w.alive() != nil; got != test.alive {
 			t.Errorf("%s: alive is %v", name, got)
 		}
-		if got := w.still(last); got != test.still {
+		if got := len(w.still(last)) == len(w.seen); got != test.still {
 			t.Errorf("%s: still is %v", name, got)
 		}
 	}

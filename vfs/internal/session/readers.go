@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Readers are the views that run in this process, by the epochs in which they
+// Readers are the views that run in this process, by the times in which they
 // began. Who has made something unreachable, and waits for the views from before
 // (Quiesce), knows that nobody will find it any more.
 type Readers struct {
@@ -48,11 +48,7 @@ func (r *Readers) Quiesce(ctx context.Context) error {
 	r.epoch++
 	now := r.epoch
 	for {
-		old := false
-		for e := range r.active {
-			old = old || e < now
-		}
-		ended := r.ended
+		old, ended := r.older(now), r.ended
 		r.mu.Unlock()
 		if !old {
 			return nil
@@ -64,4 +60,29 @@ func (r *Readers) Quiesce(ctx context.Context) error {
 		}
 		r.mu.Lock()
 	}
+}
+
+// older reports whether a view runs that began before an epoch. Under r.mu.
+func (r *Readers) older(epoch uint64) bool {
+	for e := range r.active {
+		if e < epoch {
+			return true
+		}
+	}
+	return false
+}
+
+// Mark begins a time, for Older.
+func (r *Readers) Mark() (mark uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.epoch++
+	return r.epoch
+}
+
+// Older reports whether a view runs that began before mark.
+func (r *Readers) Older(mark uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.older(mark)
 }

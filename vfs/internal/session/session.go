@@ -1,8 +1,12 @@
 package session
 
 import (
+	"context"
+	"math"
 	"math/rand/v2"
-	"time"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // Session is this process among those that use a store.
@@ -11,13 +15,16 @@ type Session struct {
 	Open    Table
 
 	id    uint64
-	alone bool
+	lease *Lease // nil: no other process uses the store
 }
 
-// New begins a session. alone reports whether no other process uses the store while
-// this one does. store is asked about inodes and notified of them.
-func New(alone bool, store Inodes) *Session {
-	s := &Session{id: rand.Uint64(), alone: alone}
+// New begins a session of who has the store to itself, where beside is nil, or uses it
+// beside others. store is asked about inodes and notified of them.
+func New(beside *Lease, store Inodes) *Session {
+	s := &Session{id: rand.Uint64(), lease: beside}
+	if beside != nil {
+		s.id = beside.me.ID
+	}
 	s.Readers.init()
 	s.Open.init(store)
 	return s
@@ -27,15 +34,51 @@ func New(alone bool, store Inodes) *Session {
 func (s *Session) ID() uint64 { return s.id }
 
 // Alone reports whether all other processes that used the store are gone.
-func (s *Session) Alone() bool { return s.alone }
+func (s *Session) Alone() bool { return s.lease == nil }
 
-// Gone reports whether whoever left something in the store and last said so age
-// ago does not need it any more, as far as others than this process are
-// concerned. Who is alive says so again within grace.
-func (s *Session) Gone(id uint64, age, grace time.Duration) bool {
-	return s.alone || id == s.id || age > grace
+// Leads reports whether this process does what one has to do for all that use the
+// store.
+func (s *Session) Leads() bool { return s.lease == nil || s.lease.Leads() }
+
+// Pin has others spare the contents that pins hold. It comes before the first is read.
+func (s *Session) Pin(pins Pins) {
+	if s.lease != nil {
+		s.lease.reads.attach(&s.Readers, pins)
+	}
 }
 
-// Renew reports whether this process has to say again that it needs something,
-// age after it did last.
-func (s *Session) Renew(age, grace time.Duration) bool { return !s.alone && age > grace/4 }
+// Settle waits until no read is under way that began before the call, but those of the
+// contents that it returns, and of those that this process pins.
+func (s *Session) Settle(ctx context.Context) (held map[record.ContentID]bool, err error) {
+	if s.lease == nil {
+		return nil, s.Readers.Quiesce(ctx)
+	}
+	return s.lease.Settle(ctx)
+}
+
+// Left returns a number. What has a smaller one, and neither is stored nor in use in
+// this process, was left by a process that is gone.
+func (s *Session) Left(r cluster.Reader) (before uint64, err error) {
+	if s.lease == nil {
+		return math.MaxUint64, nil
+	}
+	return s.lease.First(r)
+}
+
+// Gone reports whether a process that left something in the store is gone.
+func (s *Session) Gone(r cluster.Reader, id uint64) (bool, error) {
+	if s.lease == nil || id == s.id {
+		return true, nil
+	}
+	alive, err := s.lease.Alive(r, id)
+	return !alive, err
+}
+
+// Peers returns the gateways that use the store, as this one saw them last, and none
+// where it has the store to itself.
+func (s *Session) Peers() []Peer {
+	if s.lease == nil {
+		return nil
+	}
+	return s.lease.Peers()
+}

@@ -11,34 +11,8 @@ import (
 
 var bg = context.Background()
 
-func TestGone(t *testing.T) {
-	alone, shared := New(true, nil), New(false, nil)
-	other := shared.ID() + 1
-	for _, c := range []struct {
-		name  string
-		s     *Session
-		id    uint64
-		age   time.Duration
-		gone  bool
-		renew bool
-	}{
-		{"others are gone where there are none", alone, other, 0, true, false},
-		{"another may be alive", shared, other, time.Minute, false, false},
-		{"another said nothing for long", shared, other, 2 * time.Hour, true, true},
-		{"its own", shared, shared.ID(), time.Minute, true, false},
-		{"its own has to be renewed before others take it for gone", shared, shared.ID(), 20 * time.Minute, true, true},
-	} {
-		if got := c.s.Gone(c.id, c.age, time.Hour); got != c.gone {
-			t.Errorf("%s: Gone is %v", c.name, got)
-		}
-		if got := c.s.Renew(c.age, time.Hour); got != c.renew {
-			t.Errorf("%s: Renew is %v", c.name, got)
-		}
-	}
-}
-
 func TestQuiesceWaitsForOlderViewsAlone(t *testing.T) {
-	r := &New(true, nil).Readers
+	r := &New(nil, nil).Readers
 	old := r.Enter()
 	done := make(chan error, 1)
 	go func() { done <- r.Quiesce(bg) }()
@@ -77,7 +51,7 @@ func (s *inodes) Unused(ino record.Ino) { s.unused = append(s.unused, ino) }
 
 func TestRemovalAndOpening(t *testing.T) {
 	store := &inodes{}
-	open := &New(true, store).Open
+	open := &New(nil, store).Open
 	mk := func() File { return &file{written: true} }
 	if _, err := open.Acquire(bg, 7, mk); err != nil {
 		t.Fatal(err)

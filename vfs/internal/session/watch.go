@@ -14,9 +14,11 @@ import (
 const (
 	// lookEvery is the time between two looks at the beats of others.
 	lookEvery = BeatEvery / 4
-	// maxGap between two looks shows that the store stood still, or this process
-	// did: the beats of others may have, too, and prove nothing.
-	maxGap = BeatEvery
+	// A gap between two looks shows that the store stood still, or this process
+	// did: the beats of others may have, too, and prove nothing. lookGap is that of
+	// who only looks, beatGap of who beats before each look.
+	lookGap = BeatEvery
+	beatGap = 2 * BeatEvery
 )
 
 // sighting is a gateway and the number of its last beat.
@@ -57,6 +59,7 @@ func same(a, b []sighting) bool {
 
 // watch is what a process sees of the beats of others, by its own clock.
 type watch struct {
+	gap  time.Duration // longer ones prove nothing
 	seen map[uint64]standing
 	last time.Duration // clock after the last look
 }
@@ -68,12 +71,12 @@ type standing struct {
 	moved bool
 }
 
-func newWatch() *watch { return &watch{seen: map[uint64]standing{}} }
+func newWatch(gap time.Duration) *watch { return &watch{gap: gap, seen: map[uint64]standing{}} }
 
 // saw notes what a look found that began before and ended after.
 func (w *watch) saw(before, after time.Duration, list []sighting) {
 	old := w.seen
-	if after-w.last > maxGap {
+	if after-w.last > w.gap {
 		old = nil
 	}
 	w.last, w.seen = after, make(map[uint64]standing, len(list))
@@ -96,14 +99,14 @@ func (w *watch) alive() *record.Gateway {
 	return nil
 }
 
-// still reports whether all stood still for EvictAfter when a look began.
-func (w *watch) still(before time.Duration) bool {
+// still returns those that had stood still for EvictAfter when a look began.
+func (w *watch) still(before time.Duration) (list []standing) {
 	for _, s := range w.seen {
-		if before-s.since < EvictAfter {
-			return false
+		if before-s.since >= EvictAfter {
+			list = append(list, s)
 		}
 	}
-	return true
+	return list
 }
 
 // bootClock also moves while the machine is suspended.

@@ -22,9 +22,9 @@ func (s *Uploads) Abort(ctx context.Context, name *keypath.UploadKey) error {
 
 func (s *Uploads) abort(t *Txn, u *record.Upload) error {
 	if u.Stage > 0 {
-		// Extents that an attempt to complete wrote. Their entry is due a bit
-		// later: both entries have the number of the upload.
-		e := record.QueueEntry{DueNS: t.NowNS + int64(s.Grace) + 1, Kind: record.QueueContent, Content: u.ID}
+		// Extents that an attempt to complete wrote. Their entry is a bit later:
+		// both entries have the number of the upload.
+		e := record.QueueEntry{TimeNS: t.NowNS + 1, Kind: record.QueueContent, Content: u.ID}
 		if err := t.Set(e.Key(), e.Encode()); err != nil {
 			return err
 		}

@@ -40,7 +40,6 @@ type Uploads struct {
 	Rights    *rights.Rules
 	Contents  *content.Store
 	Bodies    *receive.Receiver
-	Grace     time.Duration // how long what is dropped stays
 	Log       *slog.Logger
 }
 

@@ -1,0 +1,168 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"ogw/cluster"
+	"ogw/cluster/pause"
+	"ogw/vfs/internal/record"
+)
+
+// beatTimeout bounds one beat, its retries included.
+const beatTimeout = 2 * BeatEvery
+
+// run beats until ctx ends or the fence is gone. Who is beside others watches them.
+func (l *Lease) run(ctx context.Context) {
+	failing := false
+	for pause.For(ctx, BeatEvery) == nil {
+		err := l.once(ctx)
+		if err == nil && l.me.Beside {
+			err = l.watchPeers(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, errLost):
+			l.log.Error("another gateway has put this one out, since it stood still")
+			return
+		case err != nil && !failing:
+			l.log.Error("the metadata store does not answer; from 8 s on clients are refused until it does", "err", err)
+		case err == nil && failing:
+			l.log.Info("the metadata store answers again")
+		}
+		failing = err != nil
+	}
+}
+
+// once beats. An outcome that is unknown is none: the next beat shows it.
+func (l *Lease) once(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
+	defer cancel()
+	before := l.clock()
+	say := l.reads.next()
+	var epoch uint64
+	err := l.kv.Update(ctx, func(t cluster.Txn) error {
+		if err := l.read(t); err != nil {
+			return err
+		}
+		n, err := record.Beat(t, l.me.ID)
+		if err != nil {
+			return err
+		}
+		if l.me.Beside {
+			if epoch, err = l.reads.say(t, l.me.ID, &say); err != nil {
+				return err
+			}
+		}
+		return record.SetBeat(t, l.me.ID, n+1)
+	})
+	if err == nil {
+		l.acked.Store(int64(before))
+		l.reads.learned(say, epoch)
+	}
+	return err
+}
+
+// Peer is a gateway, as another one sees it.
+type Peer struct {
+	record.Gateway
+	// Still is how long its beat has stood still, by the clock of who looks.
+	Still time.Duration `json:"still_ns"`
+}
+
+// peers is what a gateway sees of all that are beside one another.
+type peers struct {
+	watch *watch // of the goroutine that beats
+	clock func() time.Duration
+	seen  atomic.Pointer[[]standing] // in the order of their IDs
+}
+
+func (p *peers) init(clock func() time.Duration) { p.watch, p.clock = newWatch(beatGap), clock }
+
+// watchPeers looks at the others, and puts out those that stand still. It comes
+// after a beat that was committed: while none is, the others cannot beat either, and
+// that they stand still proves nothing.
+func (l *Lease) watchPeers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
+	defer cancel()
+	before := l.clock()
+	list, err := look(ctx, l.kv)
+	if err != nil {
+		return err
+	}
+	w := l.peers.watch
+	w.saw(before, l.clock(), list)
+	seen := make([]standing, len(list))
+	for i := range list {
+		seen[i] = w.seen[list[i].ID]
+	}
+	l.peers.seen.Store(&seen)
+	for _, s := range w.still(before) {
+		if s.ID == l.me.ID {
+			continue
+		}
+		if err := l.evict(ctx, s.sighting); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// evict puts a gateway out, unless it moved or is gone.
+func (l *Lease) evict(ctx context.Context, o sighting) error {
+	out := false
+	err := l.kv.Update(ctx, func(t cluster.Txn) error {
+		out = false
+		if err := l.read(t); err != nil {
+			return err
+		}
+		fence, err := t.Get(record.FenceKey(o.ID))
+		if err != nil || fence == nil {
+			return err
+		}
+		n, err := record.Beat(t, o.ID)
+		if err != nil || n != o.beat {
+			return err
+		}
+		out = true
+		return remove(t, o.ID)
+	})
+	if err == nil && out {
+		l.log.Warn("a gateway stood still, and is put out", "host", o.Host, "pid", o.PID, "for", EvictAfter)
+	}
+	return err
+}
+
+// Peers returns the gateways that used the store at the last look, this one included,
+// and none where it has the store alone or did not look yet.
+func (l *Lease) Peers() (list []Peer) {
+	seen := l.peers.seen.Load()
+	if seen == nil {
+		return nil
+	}
+	now := l.clock()
+	for i := range *seen {
+		s := &(*seen)[i]
+		list = append(list, Peer{s.Gateway, now - s.since})
+	}
+	return list
+}
+
+// Leads reports whether this process does what one has to do for all: the oldest, as
+// far as clocks tell. Two may think so for a while: what they do is right all the same,
+// only done twice.
+func (l *Lease) Leads() bool {
+	seen := l.peers.seen.Load()
+	if seen == nil || len(*seen) == 0 {
+		return false
+	}
+	oldest := slices.MinFunc(*seen, func(a, b standing) int {
+		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID))
+	})
+	return oldest.ID == l.me.ID
+}

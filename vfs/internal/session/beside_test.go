@@ -1,0 +1,283 @@
+package session
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"ogw/cluster"
+	"ogw/cluster/mem"
+	"ogw/vfs/internal/extents"
+	"ogw/vfs/internal/record"
+)
+
+func besideMember(host string) record.Gateway {
+	me := member(host)
+	me.Beside = true
+	return me
+}
+
+// besideLease returns the lease of a gateway beside others, which does not beat by
+// itself.
+func besideLease(t *testing.T, kv cluster.KV, host string, clock *hand) *Lease {
+	t.Helper()
+	l, err := newLease(kv, besideMember(host), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.clock, l.stop = clock.now, func() {}
+	if err := l.take(bg); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// round is a beat and a look of each.
+func round(t *testing.T, list ...*Lease) {
+	t.Helper()
+	for _, l := range list {
+		if err := errors.Join(l.once(bg), l.watchPeers(bg)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Gateways that say so are beside one another; one that wants the store alone is not.
+func TestJoinBeside(t *testing.T) {
+	c := mem.New(mem.Options{})
+	defer c.Close()
+	a, b := besideLease(t, c.KV, "a", &hand{}), besideLease(t, c.KV, "b", &hand{})
+	if err := errors.Join(set(a.Fenced(), "k", "a"), set(b.Fenced(), "k", "b")); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := look(bg, c.KV); len(list) != 2 || err != nil {
+		t.Errorf("%v, %v", list, err)
+	}
+	beating, err := Join(bg, c.KV, besideMember("c"), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := beating.Leave(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := errors.Join(a.Leave(), b.Leave()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Join(bg, c.KV, member("alone"), quiet); !errors.Is(err, cluster.ErrInUse) || !strings.Contains(err.Error(), "uses it beside others") {
+		t.Errorf("alone beside another: %v", err)
+	}
+}
+
+func TestJoinBesideAlone(t *testing.T) {
+	c := mem.New(mem.Options{})
+	defer c.Close()
+	alone, err := Join(bg, c.KV, member("alone"), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Join(bg, c.KV, besideMember("b"), quiet)
+	if !errors.Is(err, cluster.ErrInUse) || !strings.Contains(err.Error(), "uses it alone") {
+		t.Errorf("beside one that has it alone: %v", err)
+	}
+	if err := alone.Leave(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// One that speaks another format is not beside.
+func TestJoinBesideFormat(t *testing.T) {
+	c := mem.New(mem.Options{})
+	defer c.Close()
+	a := besideLease(t, c.KV, "a", &hand{})
+	b, err := newLease(c.KV, besideMember("b"), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.me.Format++
+	if !a.blocks(&b.me) || !b.blocks(&a.me) {
+		t.Error("they are beside one another")
+	}
+}
+
+// Who stands still is put out by the others, whose beats are committed meanwhile; the
+// others stay.
+func TestEvict(t *testing.T) {
+	c := mem.New(mem.Options{})
+	defer c.Close()
+	clock := &hand{}
+	still, a, b := besideLease(t, c.KV, "still", clock), besideLease(t, c.KV, "a", clock), besideLease(t, c.KV, "b", clock)
+	round(t, still, a, b)
+	for n := 1; ; n++ {
+		clock.at += BeatEvery
+		round(t, a, b)
+		list, err := look(bg, c.KV)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list) == 2 {
+			if d := time.Duration(n) * BeatEvery; d < EvictAfter {
+				t.Errorf("it is put out after %v", d)
+			}
+			break
+		}
+		if n > 10 {
+			t.Fatal("it stays")
+		}
+	}
+	if err := set(still.Fenced(), "k", "late"); !errors.Is(err, errLost) && !errors.Is(err, errLapsed) {
+		t.Errorf("a late write: %v", err)
+	}
+	if err := still.once(bg); !errors.Is(err, errLost) {
+		t.Errorf("a late beat: %v", err)
+	}
+	round(t, a)
+	if got := len(a.Peers()); got != 2 {
+		t.Errorf("%d peers", got)
+	}
+}
+
+// A store that takes no writes for long, while it is read, has nobody put out: not while it
+// lasts, and not after.
+func TestStoreStandsStill(t *testing.T) {
+	c := mem.New(mem.Options{})
+	defer c.Close()
+	clock := &hand{}
+	a, b := besideLease(t, c.KV, "a", clock), besideLease(t, c.KV, "b", clock)
+	round(t, a, b)
+	clock.at += 5 * EvictAfter
+	round(t, a) // the first that gets through
+	clock.at += BeatEvery
+	round(t, a, b)
+	for range 3 {
+		clock.at += BeatEvery
+		round(t, a, b)
+	}
+	if list, err := look(bg, c.KV); len(list) != 2 || err != nil {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
+// settling is a Settle under way.
+func settling(l *Lease) (done <-chan map[record.ContentID]bool, failed <-chan error) {
+	ok, bad := make(chan map[record.ContentID]bool, 1), make(chan error, 1)
+	go func() {
+		if held, err := l.Settle(bg); err == nil {
+			ok <- held
+		} else {
+			bad <- err
+		}
+	}()
+	return ok, bad
+}
+
+// Settle waits for a view of another gateway, and returns what that goes on to read.
+func TestSettle(t *testing.T) {
+	c := mem.New(mem.Options{})
+	defer c.Close()
+	clock := &hand{}
+	a, b := besideLease(t, c.KV, "a", clock), besideLease(t, c.KV, "b", clock)
+	var pins extents.Pins
+	pins.Init()
+	s := New(b, nil)
+	s.Pin(&pins)
+	old := s.Readers.Enter()
+	done, failed := settling(a)
+	beats := func(n int) {
+		for range n {
+			round(t, a, b)
+			time.Sleep(lookEvery / 2)
+		}
+	}
+	beats(6)
+	select {
+	case held := <-done:
+		t.Fatalf("settled while an old view runs: %v", held)
+	case err := <-failed:
+		t.Fatal(err)
+	default:
+	}
+	pins.Pin(7)
+	s.Readers.Leave(old)
+	newer := s.Readers.Enter() // it keeps nobody waiting
+	defer s.Readers.Leave(newer)
+	for held := map[record.ContentID]bool(nil); held == nil; {
+		beats(1)
+		pins.Pin(8) // only now, as of a view that knows
+		pins.Unpin(8)
+		select {
+		case held = <-done:
+			if len(held) != 1 || !held[7] {
+				t.Errorf("held: %v", held)
+			}
+		case err := <-failed:
+			t.Fatal(err)
+		default:
+		}
+	}
+}
+
+// A gateway that holds more than it can name has nothing removed until it holds less.
+func TestSettleHoldsTooMuch(t *testing.T) {
+	c := mem.New(mem.Options{})
+	defer c.Close()
+	a := besideLease(t, c.KV, "a", &hand{})
+	var pins extents.Pins
+	pins.Init()
+	New(a, nil).Pin(&pins)
+	for i := range maxHeld + 1 {
+		pins.Pin(record.ContentID(i + 1))
+	}
+	done, failed := settling(a)
+	for range 4 {
+		round(t, a)
+		time.Sleep(lookEvery / 2)
+	}
+	if len(done) > 0 {
+		t.Fatal("settled")
+	}
+	pins.Unpin(1)
+	for len(done) == 0 && len(failed) == 0 {
+		round(t, a)
+		time.Sleep(lookEvery / 4)
+	}
+	if held := <-done; len(held) != maxHeld {
+		t.Errorf("%d held", len(held))
+	}
+}
+
+// The first number that may be in use is that of the oldest gateway.
+func TestFirst(t *testing.T) {
+	c := mem.New(mem.Options{})
+	defer c.Close()
+	number := func(n uint64) {
+		if err := c.KV.Update(bg, func(t cluster.Txn) error { return record.SetCounter(t, record.CounterNumber, n) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	number(5)
+	a := besideLease(t, c.KV, "a", &hand{})
+	number(9)
+	b := besideLease(t, c.KV, "b", &hand{})
+	first := func(l *Lease) (n uint64) {
+		err := c.KV.View(bg, func(r cluster.Reader) (err error) {
+			n, err = l.First(r)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := first(b); n != 5 {
+		t.Errorf("first is %d", n)
+	}
+	if err := a.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	if n := first(b); n != 9 {
+		t.Errorf("after the older one left: %d", n)
+	}
+}
