@@ -68,8 +68,19 @@ func (m *metaServer) cost(t *testing.T, op operation, first int, rate float64) f
 
 func TestGatewayCosts(t *testing.T) { onMetadata(t, testGatewayCosts) }
 
+// TestManyGatewaysCosts: a gateway beside another one that does nothing costs the same.
+func TestManyGatewaysCosts(t *testing.T) {
+	onMetadata(t, func(t *testing.T, x *shared) {
+		x.manyGateways()
+		testGatewayCosts(t, x)
+	})
+}
+
 func testGatewayCosts(t *testing.T, x *shared) {
 	a := x.gateway(nil)
+	if x.many {
+		x.gateway(a)
+	}
 	c := s3Client(t, a)
 	ctx := context.Background()
 	if err := c.MakeBucket(ctx, "bkt", minio.MakeBucketOptions{}); err != nil {

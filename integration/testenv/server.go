@@ -47,10 +47,19 @@ type ServerOptions struct {
 	Engine   string // default: embedded
 	S3, REST string // lines added to the gateway
 	NFS      string
+	NoNFS    bool // there is no NFS gateway
 }
 
 // NewServer starts binary as a server, and stops it when the test ends.
 func NewServer(t testing.TB, binary string, o ServerOptions) *Server {
+	t.Helper()
+	s := PrepareServer(t, binary, o)
+	s.Start()
+	return s
+}
+
+// PrepareServer returns a server to be started, which is stopped when the test ends.
+func PrepareServer(t testing.TB, binary string, o ServerOptions) *Server {
 	t.Helper()
 	dir := TempDir(t)
 	s := &Server{T: t, Binary: binary, Dir: dir, Data: o.Data, Config: filepath.Join(dir, "ogw.toml"),
@@ -65,12 +74,15 @@ func NewServer(t testing.TB, binary string, o ServerOptions) *Server {
 	for _, g := range []struct{ protocol, listen, lines string }{
 		{"s3", s.S3, o.S3}, {"rest", s.REST, o.REST}, {"nfs", s.NFS, o.NFS},
 	} {
+		if g.protocol == "nfs" && o.NoNFS {
+			s.NFS = ""
+			continue
+		}
 		text += fmt.Sprintf("\n[[gateway]]\nprotocol = %q\nlisten = %q\n%s\n", g.protocol, g.listen, g.lines)
 	}
 	if err := os.WriteFile(s.Config, []byte(text+"\n"+o.Extra), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.Start()
 	t.Cleanup(func() { s.Stop() })
 	return s
 }
@@ -80,11 +92,30 @@ func NewServer(t testing.TB, binary string, o ServerOptions) *Server {
 func (s *Server) Start() time.Duration {
 	s.T.Helper()
 	begin := time.Now()
-	p, err := Start(exec.Command(s.Binary, "serve", "--config", s.Config), s.LogFile())
-	if err != nil {
+	s.Launch()
+	s.Await()
+	return time.Since(begin)
+}
+
+// Launch runs the binary.
+func (s *Server) Launch() {
+	s.T.Helper()
+	var err error
+	if s.Process, err = Start(exec.Command(s.Binary, "serve", "--config", s.Config), s.LogFile()); err != nil {
 		s.T.Fatal(err)
 	}
-	if err := Await(p.Done(), s.S3, s.REST, s.NFS); err != nil {
+}
+
+// Await waits until what was launched answers.
+func (s *Server) Await() {
+	s.T.Helper()
+	addrs := []string{s.S3, s.REST}
+	if s.NFS != "" {
+		addrs = append(addrs, s.NFS)
+	}
+	p := s.Process
+	s.Process = nil // until it serves, there is nothing to be stopped
+	if err := Await(p.Done(), addrs...); err != nil {
 		syscall.Kill(p.PID(), syscall.SIGKILL)
 		s.T.Fatalf("ogw: %v\n%s", err, s.Log())
 	}
@@ -95,9 +126,7 @@ func (s *Server) Start() time.Duration {
 		s.T.Fatalf("ogw does not answer: %v\n%s", err, s.Log())
 	}
 	resp.Body.Close()
-	took := time.Since(begin)
 	s.readCredentials()
-	return took
 }
 
 // LogFile is the file that holds what the server printed.

@@ -1,0 +1,224 @@
+package engines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"ogw/integration/testenv"
+)
+
+// TestManyGateways runs gateways beside one another over one store.
+func TestManyGateways(t *testing.T) { onMetadata(t, testManyGateways) }
+
+func testManyGateways(t *testing.T, x *shared) {
+	x.manyGateways()
+	a, b := x.prepare(nil), x.prepare(nil)
+	a.Launch() // both make the store
+	b.Launch()
+	a.Await()
+	b.Await()
+	if (a.KeyID == "") == (b.KeyID == "") {
+		t.Fatalf("root's keys: %q at one, %q at the other gateway", a.KeyID, b.KeyID)
+	}
+	if a.KeyID == "" {
+		a.KeyID, a.Secret = b.KeyID, b.Secret
+	}
+	b.KeyID, b.Secret = a.KeyID, a.Secret
+	ca, cb := s3Client(t, a), s3Client(t, b)
+	if err := ca.MakeBucket(context.Background(), "bkt", minio.MakeBucketOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("tells", func(t *testing.T) {
+		if status := a.With(t).OGW("status"); strings.Count(status, ", alive") != 2 {
+			t.Errorf("status:\n%s", status)
+		}
+		alone := strings.ReplaceAll(x.conf, `"many"`, `"one"`)
+		if out := refused(t, alone); !strings.Contains(out, "uses it beside others") {
+			t.Errorf("a gateway that wants it alone:\n%s", out)
+		}
+		if out := refused(t, x.conf+"[[gateway]]\nprotocol = \"nfs\"\nlisten = \"127.0.0.1:0\"\n"); !strings.Contains(out, "cluster.gateways") {
+			t.Errorf("NFS:\n%s", out)
+		}
+		if out := refused(t, x.conf, "mount", testenv.TempDir(t)); !strings.Contains(out, "cluster.gateways") {
+			t.Errorf("a mount:\n%s", out)
+		}
+	})
+	t.Run("visible", func(t *testing.T) { visible(t, ca, cb) })
+	t.Run("conditions", func(t *testing.T) { onlyOne(t, ca, cb) })
+	t.Run("download", func(t *testing.T) { x.download(t, ca, cb) })
+	if err := errors.Join(put(ca, "big", big), put(cb, "small", small)); err != nil {
+		t.Fatal(err)
+	}
+	// They come back together, and none takes the other for gone.
+	x.away(t, a, ca, x.meta.kill, x.meta.start)
+	x.away(t, b, cb, func() { x.meta.signal(syscall.SIGSTOP); time.Sleep(15 * time.Second) }, func() { x.meta.signal(syscall.SIGCONT) })
+	waitFor(t, func() bool { return ready(t, a) && ready(t, b) })
+	wantObject(t, cb, "big", big)
+	wantObject(t, ca, "small", small)
+	x.putOut(t, a, b)
+	b.Start()
+	cb = s3Client(t, b)
+	x.killed(t, a, b)
+	b.Start()
+	wantObject(t, s3Client(t, b), "big", big)
+	if out := a.OGW("check"); strings.Contains(out, "problem") && !strings.Contains(out, "no problem") && !strings.Contains(out, "0 problem") {
+		t.Errorf("check:\n%s", out)
+	}
+}
+
+// visible writes through each and reads through the other one at once.
+func visible(t *testing.T, ca, cb *minio.Client) {
+	for i := range 100 {
+		text := fmt.Appendf(nil, "%d", i)
+		from, to := ca, cb
+		if i%2 == 1 {
+			from, to = cb, ca
+		}
+		if err := put(from, "turn", text); err != nil {
+			t.Fatal(err)
+		}
+		wantObject(t, to, "turn", text)
+		if err := from.RemoveObject(context.Background(), "bkt", "turn", minio.RemoveObjectOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := to.StatObject(context.Background(), "bkt", "turn", minio.StatObjectOptions{}); minio.ToErrorResponse(err).Code != "NoSuchKey" {
+			t.Fatalf("what was removed: %v", err)
+		}
+	}
+}
+
+// onlyOne has each name made by one of those that want it made by them.
+func onlyOne(t *testing.T, ca, cb *minio.Client) {
+	const names, rivals = 50, 4
+	var made [names]atomic.Int32
+	var wg sync.WaitGroup
+	for k := range rivals {
+		c := []*minio.Client{ca, cb}[k%2]
+		wg.Go(func() {
+			for i := range names {
+				o := minio.PutObjectOptions{DisableMultipart: true}
+				o.SetMatchETagExcept("*")
+				_, err := c.PutObject(context.Background(), "bkt", fmt.Sprint("name", i), strings.NewReader("x"), 1, o)
+				switch code := minio.ToErrorResponse(err).Code; {
+				case err == nil:
+					made[i].Add(1)
+				case code != "PreconditionFailed" && code != "ConditionalRequestConflict":
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range made {
+		if n := made[i].Load(); n != 1 {
+			t.Errorf("name %d was made %d times", i, n)
+		}
+	}
+}
+
+// download removes, through one gateway, what is being read through the other one.
+func (x *shared) download(t *testing.T, ca, cb *minio.Client) {
+	if err := errors.Join(put(ca, "read", big), put(ca, "other", big[:1<<20])); err != nil {
+		t.Fatal(err)
+	}
+	o, err := cb.GetObject(context.Background(), "bkt", "read", minio.GetObjectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	first := make([]byte, 1<<20)
+	if _, err := io.ReadFull(o, first); err != nil {
+		t.Fatal(err)
+	}
+	before := len(blobNames(t, x.s3))
+	for _, key := range []string{"read", "other"} {
+		if err := ca.RemoveObject(context.Background(), "bkt", key, minio.RemoveObjectOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitFor(t, func() bool { return len(blobNames(t, x.s3)) < before }) // the collector has been there
+	rest, err := io.ReadAll(o)
+	if err != nil || string(first)+string(rest) != string(big) {
+		t.Errorf("%d bytes were read of what was removed, %v", len(first)+len(rest), err)
+	}
+	o.Close()
+	waitFor(t, func() bool { return len(blobNames(t, x.s3)) == 0 })
+}
+
+// putOut has b stand still until a put it out, and go on: nothing that it does counts, and
+// it ends.
+func (x *shared) putOut(t *testing.T, a, b *testenv.Server) {
+	process := b.Process
+	if err := process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	waitFor(t, func() bool { return strings.Contains(a.Log(), "is put out") })
+	t.Logf("a gateway that stood still was put out after %v", time.Since(begin).Round(100*time.Millisecond))
+	if err := put(s3Client(t, a), "of a", small); err != nil {
+		t.Error(err)
+	}
+	late := make(chan error, 1)
+	go func() { late <- put(s3Client(t, b), "of a", []byte("late")) }()
+	if err := process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-late; err == nil {
+		t.Error("a write was acknowledged by a gateway that was put out")
+	}
+	select {
+	case <-process.Done():
+	case <-time.After(time.Minute):
+		t.Fatal("a gateway that was put out goes on")
+	}
+	b.Process = nil
+	wantObject(t, s3Client(t, a), "of a", small)
+}
+
+// killed ends b while it stores an object: the other one goes on, and what was not
+// named goes when no gateway is left that was there then.
+func (x *shared) killed(t *testing.T, a, b *testenv.Server) {
+	before := blobNames(t, x.s3)
+	body, more := io.Pipe()
+	go func() {
+		_, err := s3Client(t, b).PutObject(context.Background(), "bkt", "half", body, 400<<20, minio.PutObjectOptions{DisableMultipart: true})
+		if err == nil {
+			t.Error("half an object was acknowledged")
+		}
+		body.Close()
+	}()
+	for n := len(big); !hasNew(blobNames(t, x.s3), before); n += len(big) {
+		if _, err := more.Write(big); err != nil || n > 300<<20 {
+			t.Fatalf("nothing of it is stored: %v", err)
+		}
+	}
+	b.Kill()
+	more.Close()
+	if err := put(s3Client(t, a), "meanwhile", small); err != nil {
+		t.Error(err)
+	}
+	waitFor(t, func() bool { return strings.Count(a.OGW("status"), "used by") == 1 })
+	a.Stop()
+	a.Start()
+	waitFor(t, func() bool { return !hasNew(blobNames(t, x.s3), before) })
+}
+
+// hasNew reports whether there are names that were not there before.
+func hasNew(names, before map[string]bool) bool {
+	for name := range names {
+		if !before[name] {
+			return true
+		}
+	}
+	return false
+}
