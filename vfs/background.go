@@ -28,7 +28,7 @@ const (
 
 func (fs *FS) startBackground(ctx context.Context) {
 	if fs.cfg.ScrubBytes > 0 {
-		fs.background.wait.Go(func() { fs.scrub.Run(ctx) })
+		fs.background.wait.Go(func() { fs.session.Lead(ctx, fs.scrub.Run) })
 	}
 	fs.background.wait.Go(func() { fs.quarantine.Run(ctx) })
 	fs.background.wait.Go(func() { fs.leftovers.Run(ctx) })

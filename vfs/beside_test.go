@@ -186,6 +186,26 @@ func TestBesideLeftovers(t *testing.T) {
 	}
 }
 
+// The numbers that a gateway uses are never below what it said when it came, also when one
+// leaves that had taken some.
+func TestBesideNumbers(t *testing.T) {
+	p := openTwo(t)
+	put(t, p.a, "key", blobBody)
+	third := p.open(beside(t, p.c))
+	first := func() (n uint64) {
+		want(t, third.view(bg, func(r cluster.Reader) (err error) {
+			n, err = third.session.Left(r)
+			return err
+		}), nil)
+		return n
+	}
+	want(t, errors.Join(p.a.Close(bg), p.a.kv.Close(), p.b.Close(bg), p.b.kv.Close()), nil)
+	id := leaveBlob(t, third, 0)
+	if n := first(); id.Seq < n {
+		t.Errorf("blob %d is made by who said that it makes none below %d", id.Seq, n)
+	}
+}
+
 // Conditional writes through both gateways lose nothing: a counter that each raises if
 // it is as it was read counts all that were acknowledged, and no read is older than an
 // acknowledged write.

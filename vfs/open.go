@@ -153,7 +153,9 @@ func (fs *FS) Close(ctx context.Context) error {
 	if e := fs.storeReads(ctx); e != nil && !errors.Is(e, ErrReadOnly) {
 		fs.log.Warn("access times are lost", "err", e)
 	}
-	fs.ids.Release(ctx)
+	if fs.session.Alone() { // else another one may have come, and counts from there (record.Reads)
+		fs.ids.Release(ctx)
+	}
 	if e := fs.kv.Sync(ctx); err == nil {
 		err = fserr.Map(e)
 	}

@@ -102,30 +102,41 @@ func NewScrubber(ctx context.Context, q *Blobs, store Settings, rate int64) (*Sc
 	return s, s.load(ctx)
 }
 
+// load reads the stored state.
 func (s *Scrubber) load(ctx context.Context) error {
 	b, err := s.store.Setting(ctx, scrubSetting)
 	if err != nil || b == nil {
 		return err
 	}
-	if err := json.Unmarshal(b, &s.rec); err != nil {
+	var rec scrubRecord
+	if err := json.Unmarshal(b, &rec); err != nil {
 		s.q.Log.Error("the stored state of the scrub is damaged; it begins anew", "err", err)
-		s.rec = scrubRecord{}
+		rec = scrubRecord{}
 	}
-	if len(s.rec.Damaged) == 0 {
-		return nil
-	}
-	for i := range s.rec.Damaged {
-		d := &s.rec.Damaged[i]
-		if err := s.q.Note(FoundBy(ctx, "scrub"), d.ID, errors.New(d.Error)); err != nil {
+	found := rec.Damaged
+	rec.Damaged = nil
+	s.mu.Lock()
+	s.rec = rec
+	s.mu.Unlock()
+	for i := range found {
+		if err := s.q.Note(FoundBy(ctx, "scrub"), found[i].ID, errors.New(found[i].Error)); err != nil {
 			return err
 		}
 	}
-	s.rec.Damaged = nil
+	if len(found) == 0 {
+		return nil
+	}
 	return s.save(ctx)
 }
 
-// Run makes passes until ctx ends.
+// Run makes passes until ctx ends. It goes on where the last one stopped, also that of
+// another process.
 func (s *Scrubber) Run(ctx context.Context) {
+	if !s.q.Feed.Complete() {
+		if err := s.load(ctx); err != nil && ctx.Err() == nil {
+			s.q.Log.Warn("the state of the scrub cannot be read, it goes on by what it knows", "err", err)
+		}
+	}
 	for {
 		s.mu.Lock()
 		wait := time.Duration(0)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"ogw/cluster"
+	"ogw/cluster/pause"
 	"ogw/vfs/internal/record"
 )
 
@@ -39,6 +40,30 @@ func (s *Session) Alone() bool { return s.lease == nil }
 // Leads reports whether this process does what one has to do for all that use the
 // store.
 func (s *Session) Leads() bool { return s.lease == nil || s.lease.Leads() }
+
+// Lead runs fn for as long as this process leads, with a context that ends then, and
+// again when it leads again, until ctx ends.
+func (s *Session) Lead(ctx context.Context, fn func(ctx context.Context)) {
+	if s.lease == nil {
+		fn(ctx)
+		return
+	}
+	for ; ctx.Err() == nil; _ = pause.For(ctx, BeatEvery) {
+		if !s.Leads() {
+			continue
+		}
+		leading, end := context.WithCancel(ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			fn(leading)
+		}()
+		for s.Leads() && pause.For(ctx, BeatEvery) == nil {
+		}
+		end()
+		<-done
+	}
+}
 
 // Pin has others spare the contents that pins hold. It comes before the first is read.
 func (s *Session) Pin(pins Pins) {
