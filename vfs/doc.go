@@ -121,8 +121,7 @@
 // Blobs carry their content's ID; they are durable before a transaction
 // names them. A blob without an extent is an orphan: the collector finds the
 // queued ones under 'q'. Those that a crash left have numbers of an earlier
-// process; they are looked for after the next start (fsck.Leftovers), or by Check
-// where other processes share the store.
+// process; they are looked for after the next start (fsck.Leftovers).
 //
 // # Writing through Files
 //
@@ -175,10 +174,12 @@
 // # Other processes
 //
 // Nothing in vfs asks whether the store is exclusive. Where that matters, it asks
-// one of two packages, which are the form for one process of what several would
-// need: session for who else is there (whose orphans, staged contents and blobs
-// are left over, which views still run), feed for whether it was notified of all that
-// changed (whether what was read before may still be believed).
+// one of two packages: session for who else is there (whose orphans, staged contents
+// and blobs are left over, which views still run, also in others), feed for whether it
+// was notified of all that changed (whether what was read before may still be
+// believed). The object operations are right beside other processes; what is open, held
+// or locked is known in one process only, so that the POSIX doors need the store to
+// themselves.
 //
 // # What is remembered
 //

@@ -46,7 +46,9 @@ func Load(s Sources) (*Config, error) {
 	if len(c.Gateways) == 0 && c.File == "" {
 		c.Zero = true
 		for _, p := range []string{"s3", "rest", "nfs"} {
-			c.Gateways = append(c.Gateways, Gateway{Protocol: p})
+			if p != "nfs" || c.Cluster.Gateways == OneGateway {
+				c.Gateways = append(c.Gateways, Gateway{Protocol: p})
+			}
 		}
 	}
 	for _, protocol := range []string{"s3", "rest", "nfs"} {

@@ -29,15 +29,20 @@ func TestParseMetadata(t *testing.T) {
 func TestSharedKeys(t *testing.T) {
 	const good = "[cluster]\nengine = \"shared\"\nmetadata = \"etcd://a:1\"\nobjects = \"https://h/bucket\"\n"
 	for text, says := range map[string]string{
-		good:                                        "",
-		"[cluster]\nmetadata = \"etcd://a:1\"\n":    "cluster.metadata: is for cluster.engine",
-		"[cluster]\nstore = \"x\"\n":                "cluster.store: is for cluster.engine",
-		"[cluster]\nengine = \"shared\"\n":          "cluster.objects",
-		good + "store = \"A/B\"\n":                  "cluster.store",
-		good + "objects_key = \"k\"\n":              "objects_secret",
-		good + "metadata_ca = \"f\"\n":              "etcds://",
-		good + "metadata_cert = \"f\"\n":            "belong together",
-		strings.Replace(good, "/bucket", "/a/b", 1): "cluster.objects",
+		good:                                     "",
+		"[cluster]\nmetadata = \"etcd://a:1\"\n": "cluster.metadata: is for cluster.engine",
+		"[cluster]\nstore = \"x\"\n":             "cluster.store: is for cluster.engine",
+		"[cluster]\nengine = \"shared\"\n":       "cluster.objects",
+		good + "store = \"A/B\"\n":               "cluster.store",
+		"[cluster]\ngateways = \"many\"\n":       "cluster.gateways: is for cluster.engine",
+		good + "gateways = \"two\"\n":            "cluster.gateways",
+		good + "gateways = \"many\"\n[[gateway]]\nprotocol = \"s3\"\n[[gateway]]\nprotocol = \"rest\"\n": "",
+		good + "gateways = \"many\"\n[[gateway]]\nprotocol = \"nfs\"\n":                                  "cluster.gateways",
+		good + "gateways = \"many\"\n[[gateway]]\nprotocol = \"embed\"\n":                                "cluster.gateways",
+		good + "objects_key = \"k\"\n":                                                                   "objects_secret",
+		good + "metadata_ca = \"f\"\n":                                                                   "etcds://",
+		good + "metadata_cert = \"f\"\n":                                                                 "belong together",
+		strings.Replace(good, "/bucket", "/a/b", 1):                                                      "cluster.objects",
 	} {
 		c := Default()
 		err := c.parse(text)

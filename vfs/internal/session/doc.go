@@ -7,23 +7,27 @@
 //	                                     else: marked until the transaction is over
 //	last use ends ─► Inodes.Unused ───── removes the orphan
 //
-// It is the form for one process: others that use the same store are not seen,
-// and time stands for them (Gone, Renew). A form for several would answer the
-// same questions from what they send one another.
+// Table and Holder know this process alone: what another one has open or holds is not
+// seen. All else is also there for several processes.
 //
-// # One process at a time
+// # Leases
 //
-// Where others can reach the store, a Lease keeps them out, or out of date:
+// Where others can reach the store, a Lease is the right to use it, alone or beside
+// others:
 //
 //	'F' id  fence  who it is; each Update expects it unchanged (Fenced)
 //	'H' id  beat   a number, which grows every BeatEvery
+//	'V' id  reads  beside others: what it reads (publisher)
 //
-//	Join   ─► no fence: write one ─ it stands for all that is done after
-//	          a beat that moves: ErrInUse
+//	Join   ─► nobody whom it cannot be beside: write a fence ─ it stands for all
+//	          that is done after
+//	          a beat of such a one that moves: ErrInUse
 //	          beats that stand for EvictAfter, seen without a gap: delete the
 //	          fences and write one's own, in one transaction
 //	Live   ─► the last acknowledged beat was sent less than LapseAfter ago
 //	Gone   ◄─ the fence was not there
+//	beside ─► after each beat that was committed, look at the others, and delete the
+//	          fence of who stood still for EvictAfter
 //
 // The fence is what makes it safe: a commit of who was put out fails, whenever it
 // arrives. The time only bounds what is answered from memory: LapseAfter, counted
@@ -32,9 +36,25 @@
 // that the store stood still, or the watcher did; then no beat proves anything,
 // and the watch begins anew. bootClock goes on while a machine is suspended.
 //
+// While a store takes no writes, nobody beats, nobody's look counts, and nobody is put
+// out for it afterwards.
+//
 // Blobs need no fence: an ID is leased by a transaction, and one that was put out
 // leases none; what it stores late, nothing names.
 //
-// Locks: a shard's mu, Table.holding and Readers.mu are leaves. A shard's mu also
+// # What others need
+//
+// Who removes something asks what others may need of it. Nothing is kept for a time:
+//
+//	deleted contents, blobs  Settle: all others said that what they read from before is
+//	                         over, or in which contents it is not (publisher)
+//	staged contents, blobs   Left: those whose numbers are smaller than the first that
+//	that nothing names       one who is there can have taken
+//	orphans                  Gone: whose they are has no fence
+//
+// The oldest does what one has to do for all (Leads, Lead). That is a hint: two that do it
+// at once do no harm.
+//
+// Locks: publisher.mu → Readers.mu, extents.Pins.mu. A shard's mu, Table.holding and Readers.mu are leaves. A shard's mu also
 // guards the counts of every Holder for the inodes of the shard.
 package session

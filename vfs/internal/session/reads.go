@@ -36,8 +36,8 @@ type Pins interface {
 type publisher struct {
 	said record.Reads // of the goroutine that beats; First never changes
 
-	mu      sync.Mutex
-	readers *Readers // nil: nothing is read yet
+	mu      sync.Mutex // guards what is below
+	readers *Readers   // nil: nothing is read yet
 	pins    Pins
 	epoch   uint64 // read by the last beat
 	mark    uint64 // of readers, since then
