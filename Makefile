@@ -33,7 +33,7 @@ NODE_MODULES := $(CURDIR)/.cache/node
 # Longest time for one package's tests, far above what they take.
 TEST_TIMEOUT := 15m
 
-.PHONY: help run build test test-unit test-crash test-race test-integration test-cluster test-nfs-kernel test-survive test-programs test-large test-huge \
+.PHONY: help run build test test-unit test-crash test-race test-integration test-model test-cluster test-nfs-kernel test-survive test-programs test-large test-huge \
 	lint bench bench-ab bench-nfs bench-compare fuzz soak deps deps-vm clean
 
 help: ## this list
@@ -46,7 +46,7 @@ build: ## build bin/ogw
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/ogw
 
 deps: ## install the clients that the tests drive
-	integration/setup/apt.sh clients cluster
+	integration/setup/apt.sh clients cluster model
 	integration/setup/npm.sh $(NODE_MODULES)
 
 deps-vm: ## install what a virtual machine with a Linux NFS client needs
@@ -68,6 +68,10 @@ test-race: ## the same under the race detector
 test-integration: build $(ETCD) $(VERSITYGW) ## real clients against the real binary
 	$(SERVERS) $(GO) test -count=1 -timeout $(TEST_TIMEOUT) $$($(GO) list ./integration/... | grep -v /adversary)
 	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) ./integration/adversary
+
+test-model: ## the rules of gateways beside one another, in all states of a model, and without each rule
+	integration/setup/apt.sh model
+	$(GO) test -v -count=1 -timeout $(TEST_TIMEOUT) ./integration/model
 
 test-cluster: build $(ETCD) $(VERSITYGW) ## the engines of several machines against their servers; needs root
 	integration/setup/apt.sh cluster

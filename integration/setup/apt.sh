@@ -13,12 +13,14 @@ packages() {
 	vm) echo qemu-system-x86 busybox-static cpio socat kmod rpcbind nfs-common iproute2 util-linux ;;
 	# What the NFS benchmark measures with, and the server beside ours.
 	bench-nfs) echo libnfs-dev gcc libc6-dev nfs-ganesha nfs-ganesha-vfs rpcbind iproute2 util-linux ;;
+	# What checks the models.
+	model) echo spin gcc libc6-dev ;;
 	bench-ab) echo libnfs-dev gcc libc6-dev ;;
 	# Servers of engines; etcd is a Go program, which make builds.
 	cluster) echo postgresql ;;
 	# Programs that a mount is kept for.
 	survive) echo fuse3 sqlite3 postgresql ;;
-	*) echo "apt.sh: unknown set $1 (clients, programs, vm, bench-nfs, bench-ab, cluster, survive)" >&2; exit 2 ;;
+	*) echo "apt.sh: unknown set $1 (clients, programs, vm, bench-nfs, bench-ab, cluster, model, survive)" >&2; exit 2 ;;
 	esac
 }
 

@@ -1,0 +1,240 @@
+/* Gateways beside one another: what one removes while others read and write.
+ *
+ * Two questions, each with processes of its own, so that the states stay few:
+ *
+ *   READS    A reader finds content, pins it and reads its bytes; another gateway deletes
+ *            the content; a collector removes the bytes when it may (package session,
+ *            publisher and Settle).
+ *   NUMBERS  A writer stores bytes under a number of its own and names them later; gateways
+ *            come and go; a sweep removes what nothing names below the first number that
+ *            one who is there may have taken (Session.Left).
+ *
+ * Each step is one transaction, or something that one process does by itself. Any process
+ * may stop for any time between two steps, and any gateway may be put out: its commits
+ * fail from then on, and what it answers does not count.
+ *
+ * Each of these is a rule left out, and the checker finds what it is for:
+ *   NOFENCE  commits of who was put out succeed
+ *   NOWAIT   the collector does not wait for readers
+ *   NOEPOCH  the collector waits for readers to speak, whatever epoch they know
+ *   NOHELD   a reader names no contents
+ *   ONEMARK  pins count by when the epoch was read, not by when old views had ended
+ *   GIVEBACK a gateway that leaves gives numbers back that it did not use
+ */
+
+#ifdef READS
+
+#define VIEWS 2
+
+bool fence = true;      /* of the reader's gateway */
+bool named = true;      /* the content is in the namespace */
+bool bytes = true;      /* what it consists of is stored */
+bool broken = false;    /* an answer lacked bytes */
+byte epoch = 0;         /* in the store */
+byte said = 0;          /* by the reader's gateway, in the store */
+bool heldSaid = false;  /* it named the content */
+
+/* In the memory of the reader's gateway. */
+byte oldViews = 0, newViews = 0; /* that run: of before the mark, and after */
+byte oldPins = 0, newPins = 0;   /* of the content, by the mark of pins */
+byte known = 0;                  /* epoch that the last beat read */
+bool quiet = false;
+
+/* A view with the reads that follow it. */
+proctype View() {
+	bool found;
+	byte mark;              /* the epoch that was known when it began */
+
+	atomic { newViews++; mark = known }
+	found = named;          /* its snapshot */
+	if
+	:: found -> newPins++
+	:: else
+	fi;
+	atomic {                /* the view ends: it was counted as old if a mark came since */
+		if
+		:: mark != known -> oldViews--
+		:: else -> newViews--
+		fi
+	}
+	if
+	:: found ->
+		if
+		:: fence && !bytes -> broken = true
+		:: else
+		fi;
+		atomic {        /* which pin goes makes no difference to the other ones */
+			if
+			:: newPins > 0 -> newPins--
+			:: else -> oldPins--
+			fi
+		}
+	:: else
+	fi
+}
+
+/* The beats of the reader's gateway. */
+proctype Beats() {
+	byte say, read;
+	bool held;
+	byte i;
+
+	for (i : 1 .. 5) {
+		atomic {        /* what this beat says */
+			say = said; held = heldSaid;
+			if
+			:: known > said && (quiet || oldViews == 0) ->
+#ifndef ONEMARK
+				if
+				:: !quiet -> quiet = true; oldPins = oldPins + newPins; newPins = 0
+				:: else
+				fi;
+#endif
+				say = known;
+#ifdef NOHELD
+				held = false
+#else
+				held = oldPins > 0
+#endif
+			:: else
+			fi
+		}
+		atomic {        /* its transaction */
+			if
+			:: !fence -> goto out
+			:: else
+			fi;
+			said = say; heldSaid = held; read = epoch
+		}
+		atomic {        /* acknowledged */
+			if
+			:: read > known ->
+				known = read; quiet = false;
+				oldViews = oldViews + newViews; newViews = 0;
+#ifdef ONEMARK
+				oldPins = oldPins + newPins; newPins = 0
+#endif
+			:: else
+			fi
+		}
+	}
+out:	skip
+}
+
+/* Another gateway deletes the content, and collects. Twice, since what is held stays. */
+proctype Collector() {
+	byte mine, i;
+
+	named = false;
+	for (i : 1 .. 2) {
+#ifndef NOEPOCH
+		atomic { epoch++; mine = epoch }
+#endif
+		atomic {        /* in one view: what it said, or that it is gone */
+#ifndef NOWAIT
+			(said >= mine || !fence);
+#endif
+			if
+			:: fence && heldSaid -> skip
+			:: else -> goto remove
+			fi
+		}
+	}
+	goto out;
+remove:	bytes = false;
+out:	skip
+}
+
+proctype PutOut() { fence = false }
+
+init {
+	atomic {
+		byte i;
+		for (i : 1 .. VIEWS) { run View() }
+		run Beats(); run Collector(); run PutOut()
+	}
+}
+
+ltl safe { [] !broken }
+
+#endif
+
+#ifdef NUMBERS
+
+/* The writer comes when it likes, takes one number, stores bytes under it, and names them. The
+ * leaver was there first, and took numbers that it did not all use. */
+bool fence = false;             /* of the writer */
+bool leaver = true;             /* is there */
+byte counter = 8;               /* the leaver has 4 .. 7, and used 4 */
+byte first = 0, leaverFirst = 4;
+byte number = 0;
+bool stored = false, named = false, acked = false;
+
+proctype Writer() {
+	atomic { fence = true; first = counter }
+	atomic {                /* a lease of numbers */
+		if
+		:: !fence -> goto out
+		:: else
+		fi;
+		number = counter; counter = counter + 4
+	}
+	stored = true;
+	atomic {                /* the transaction that names them */
+#ifndef NOFENCE
+		if
+		:: !fence -> goto out
+		:: else
+		fi;
+#endif
+		named = true; acked = true
+	}
+out:	skip
+}
+
+proctype Leaver() {
+#ifdef GIVEBACK
+	atomic {
+		if
+		:: counter == 8 -> counter = 5
+		:: else
+		fi
+	}
+#endif
+	leaver = false
+}
+
+proctype Sweeper() {            /* its own first number is higher than all */
+	byte bound;
+	bool gone;
+
+	atomic {                /* one snapshot */
+		bound = 255;
+		if
+		:: leaver -> bound = leaverFirst
+		:: else
+		fi;
+		if
+		:: fence && first < bound -> bound = first
+		:: else
+		fi;
+		gone = stored && !named && number < bound
+	}
+	if
+	:: gone -> stored = false
+	:: else
+	fi
+}
+
+proctype PutOut() {
+	if
+	:: fence -> fence = false
+	:: true                 /* or not */
+	fi
+}
+
+init { atomic { run Writer(); run Leaver(); run Sweeper(); run PutOut() } }
+
+ltl safe { [] !(acked && !stored) }
+
+#endif
