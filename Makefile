@@ -33,7 +33,7 @@ NODE_MODULES := $(CURDIR)/.cache/node
 # Longest time for one package's tests, far above what they take.
 TEST_TIMEOUT := 15m
 
-.PHONY: help run build test test-unit test-crash test-race test-integration test-model test-cluster test-nfs-kernel test-survive test-programs test-large test-huge \
+.PHONY: help run build test test-unit test-crash test-race test-integration test-model test-cluster nemesis test-nfs-kernel test-survive test-programs test-large test-huge \
 	lint bench bench-ab bench-nfs bench-compare fuzz soak deps deps-vm clean
 
 help: ## this list
@@ -88,6 +88,10 @@ $(MC): integration/setup/mc/go.mod
 
 $(RCLONE): integration/setup/rclone/go.mod integration/setup/rclone/main.go
 	cd integration/setup/rclone && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ .
+
+nemesis: build $(ETCD) $(VERSITYGW) ## three gateways beside one another under faults, over etcd and PostgreSQL, for NEMESIS (1h); needs root
+	integration/setup/apt.sh cluster
+	OGW_NEMESIS=$(or $(NEMESIS),1h) $(SERVERS) $(GO) test -v -count=1 -timeout 0 -run TestNemesis ./integration/engines
 
 test-nfs-kernel: build deps deps-vm ## a Linux kernel NFS client in a virtual machine
 	OGW_TEST_VM=1 $(GO) test -v -timeout 120m -run KernelClient ./integration/nfsvm

@@ -1,0 +1,114 @@
+package engines
+
+import (
+	"net"
+	"sync"
+	"testing"
+)
+
+// relay stands between a gateway and a server. It can let nothing through, in either
+// direction, without ending the connections.
+type relay struct {
+	listener net.Listener
+	server   string
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	held    [2]bool // requests, answers
+	ended   bool
+	conns   map[net.Conn]bool
+}
+
+func newRelay(t *testing.T, server string) *relay {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{listener: l, server: server, conns: map[net.Conn]bool{}}
+	r.changed = sync.NewCond(&r.mu)
+	go r.accept()
+	t.Cleanup(r.close)
+	return r
+}
+
+func (r *relay) addr() string { return r.listener.Addr().String() }
+
+func (r *relay) accept() {
+	for {
+		client, err := r.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", r.server)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		r.mu.Lock()
+		r.conns[client], r.conns[server] = true, true
+		r.mu.Unlock()
+		go r.copy(server, client, 0)
+		go r.copy(client, server, 1)
+	}
+}
+
+// copy passes on what comes in one direction, and ends both with it.
+func (r *relay) copy(to, from net.Conn, direction int) {
+	defer r.end(to, from)
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 && r.pass(direction) {
+			_, err = to.Write(buf[:n])
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// pass waits while a direction is held.
+func (r *relay) pass(direction int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.held[direction] && !r.ended {
+		r.changed.Wait()
+	}
+	return !r.ended
+}
+
+func (r *relay) end(conns ...net.Conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range conns {
+		c.Close()
+		delete(r.conns, c)
+	}
+}
+
+// cut holds requests, answers, both or none.
+func (r *relay) cut(requests, answers bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = [2]bool{requests, answers}
+	r.changed.Broadcast()
+}
+
+// reset ends all connections.
+func (r *relay) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.conns {
+		c.Close()
+	}
+}
+
+func (r *relay) close() {
+	r.listener.Close()
+	r.mu.Lock()
+	r.ended = true
+	r.changed.Broadcast()
+	r.mu.Unlock()
+	r.reset()
+}
