@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"ogw/cluster"
@@ -74,15 +73,6 @@ type Peer struct {
 	// Still is how long its beat has stood still, by the clock of who looks.
 	Still time.Duration `json:"still_ns"`
 }
-
-// peers is what a gateway sees of all that are beside one another.
-type peers struct {
-	watch *watch // of the goroutine that beats
-	clock func() time.Duration
-	seen  atomic.Pointer[[]standing] // in the order of their IDs
-}
-
-func (p *peers) init(clock func() time.Duration) { p.watch, p.clock = newWatch(beatGap), clock }
 
 // watchPeers looks at the others, and puts out those that stand still. It comes
 // after a beat that was committed: while none is, the others cannot beat either, and

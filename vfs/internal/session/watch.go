@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,6 +13,8 @@ import (
 )
 
 const (
+	// BeatEvery is the time between two beats.
+	BeatEvery = 2 * time.Second
 	// lookEvery is the time between two looks at the beats of others.
 	lookEvery = BeatEvery / 4
 	// A gap between two looks shows that the store stood still, or this process
@@ -108,6 +111,15 @@ func (w *watch) still(before time.Duration) (list []standing) {
 	}
 	return list
 }
+
+// peers is what a gateway sees of all that are beside one another.
+type peers struct {
+	watch *watch // of the goroutine that beats
+	clock func() time.Duration
+	seen  atomic.Pointer[[]standing] // in the order of their IDs
+}
+
+func (p *peers) init(clock func() time.Duration) { p.watch, p.clock = newWatch(beatGap), clock }
 
 // bootClock also moves while the machine is suspended.
 func bootClock() time.Duration {
