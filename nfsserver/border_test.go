@@ -217,7 +217,7 @@ func TestMovedByAnotherProcess(t *testing.T) {
 	disk := mem.NewDisk()
 	one := mem.New(mem.Options{Disk: disk})
 	beside := func(kv cluster.KV) *cluster.Cluster {
-		c, err := vfs.Join(context.Background(), &cluster.Cluster{KV: kv, Blobs: one.Blobs}, vfs.Gateway{Host: "test", PID: 1, Beside: true}, testLogger(t))
+		c, err := vfs.Join(context.Background(), &cluster.Cluster{KV: kv, Blobs: one.Blobs}, vfs.Gateway{Host: "test", PID: 1, Beside: true, Serves: true}, testLogger(t))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -89,7 +89,7 @@ func beside(t testing.TB, c *cluster.Cluster) *cluster.Cluster {
 	t.Helper()
 	mine := *c
 	mine.KV, mine.Blobs = borrowed{c.KV}, borrowedBlobs{c.Blobs}
-	j, err := Join(bg, &mine, Gateway{Host: "test", PID: 1, Started: time.Now(), Beside: true}, slog.New(slog.DiscardHandler))
+	j, err := Join(bg, &mine, Gateway{Host: "test", PID: 1, Started: time.Now(), Beside: true, Serves: true}, slog.New(slog.DiscardHandler))
 	want(t, err, nil)
 	t.Cleanup(func() { want(t, j.Close(), nil) })
 	return j

@@ -72,20 +72,16 @@ func (fs *FS) Gateways(ctx context.Context) (list []Peer, err error) {
 // claim ties blobs to metadata, where these could come apart. Metadata from an
 // earlier time than the blobs were restored: numbers that they count as free may
 // name blobs, so that new ones begin far behind, and what nothing names stays
-// until somebody decides (Check with repair).
+// until somebody decides (Check with repair). Gateways that start at the same time do it
+// one after another.
 func (fs *FS) claim(ctx context.Context) error {
-	known, err := fs.claims(ctx)
+	known, err := fs.claimTurn(ctx)
 	if err != nil {
-		return err
-	}
-	before, now, err := cluster.ClaimBlobs(ctx, fs.blobs, fs.super.FSID, known)
-	if err != nil || now == known {
 		return fserr.Map(err)
 	}
-	if before > known {
-		if known, err = fs.awaitClaims(ctx, before); err != nil {
-			return err
-		}
+	before, now, err := cluster.ClaimBlobs(ctx, fs.blobs, fs.super.FSID, known)
+	if err != nil {
+		return fserr.Map(err)
 	}
 	err = fs.kv.Update(cluster.Strict(ctx), func(t cluster.Txn) error {
 		if before > known {
@@ -93,11 +89,15 @@ func (fs *FS) claim(ctx context.Context) error {
 				return err
 			}
 		}
-		stored, err := record.Counter(t, record.CounterClaims)
-		if err != nil {
-			return err
+		if !fs.session.Alone() {
+			if err := t.Delete(record.CounterKey(record.CounterClaimer)); err != nil {
+				return err
+			}
 		}
-		return record.SetCounter(t, record.CounterClaims, max(stored, now))
+		if now == known {
+			return nil
+		}
+		return record.SetCounter(t, record.CounterClaims, now)
 	})
 	switch {
 	case err != nil:
@@ -111,32 +111,39 @@ func (fs *FS) claim(ctx context.Context) error {
 	return nil
 }
 
-// claims is how often the metadata claimed blobs.
-func (fs *FS) claims(ctx context.Context) (n uint64, err error) {
-	err = fs.kv.View(ctx, func(r cluster.Reader) (err error) {
-		n, err = record.Counter(r, record.CounterClaims)
-		return err
-	})
-	return n, fserr.Map(err)
-}
+// claimPause is between two looks whether another gateway has claimed.
+const claimPause = 100 * time.Millisecond
 
-const (
-	// claimWait is how long a gateway that starts beside this one may take from its
-	// claim of the blobs to the note of that in the metadata.
-	claimWait  = 5 * time.Second
-	claimPause = 100 * time.Millisecond
-)
-
-// awaitClaims returns what the metadata know of claims, when they know that many: the
-// last may be that of a gateway which starts beside this one.
-func (fs *FS) awaitClaims(ctx context.Context, n uint64) (known uint64, err error) {
-	for begun := time.Now(); ; {
-		known, err = fs.claims(ctx)
-		if err != nil || known >= n || fs.session.Alone() || time.Since(begun) > claimWait {
+// claimTurn returns how often the metadata claimed blobs. Beside others it waits until
+// none of those that are there is about to, and notes that this one is.
+func (fs *FS) claimTurn(ctx context.Context) (known uint64, err error) {
+	for {
+		mine := false
+		err = fs.kv.Update(cluster.Strict(ctx), func(t cluster.Txn) error {
+			mine, known, err = fs.takeClaimTurn(t)
+			return err
+		})
+		if err != nil || mine {
 			return known, err
 		}
 		if err := pause.For(ctx, claimPause); err != nil {
 			return 0, err
 		}
 	}
+}
+
+func (fs *FS) takeClaimTurn(t cluster.Txn) (mine bool, known uint64, err error) {
+	if known, err = record.Counter(t, record.CounterClaims); err != nil || fs.session.Alone() {
+		return true, known, err
+	}
+	by, err := record.Counter(t, record.CounterClaimer)
+	if err != nil {
+		return false, 0, err
+	}
+	if by != 0 {
+		if gone, err := fs.session.Gone(t, by); err != nil || !gone {
+			return false, 0, err
+		}
+	}
+	return true, known, record.SetCounter(t, record.CounterClaimer, fs.session.ID())
 }

@@ -19,8 +19,8 @@ const countDigits = 16
 
 func (b *Blobs) claimPrefix() string { return b.prefix + "claim/" }
 
-// claimTries bounds how often others may be faster with a count; at most one
-// gateway uses a store, and one that lost it may claim late.
+// claimTries bounds how often others may be faster with a count; gateways of a store
+// take turns, and one that lost it may claim late.
 const claimTries = 16
 
 // Claim implements cluster.Claimer. It costs six requests.

@@ -67,10 +67,10 @@ func (c *Cluster) validateShared(v *validator) {
 
 var storeRunes = []rune("abcdefghijklmnopqrstuvwxyz0123456789-")
 
-// validateBeside refuses a protocol whose clients hold what other gateways would have to
-// know of.
+// validateBeside refuses all but the protocols whose clients hold nothing that other
+// gateways would have to know of.
 func (g *Gateway) validateBeside(v *validator) {
-	if g.Protocol == "nfs" || g.Protocol == "embed" {
+	if g.Protocol != "s3" && g.Protocol != "rest" {
 		v.bad("protocol", "%q is for cluster.gateways = %q: what its clients have open and locked, other gateways do not know", g.Protocol, OneGateway)
 	}
 }

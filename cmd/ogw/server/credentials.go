@@ -63,6 +63,9 @@ func (c credentials) ensureRoot(ctx context.Context, store *vfs.FS) (*users.Acce
 		Name: RootUser, UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Admin: true, Founder: true, Keys: []users.AccessKey{key},
 	}, users.Options{Inherit: true, FreeUID: os.Getuid() == vfs.NobodyUID})
 	if errors.Is(err, vfs.ErrUserExists) { // a gateway that starts beside this one was faster
+		if _, _, known := store.Users().ByKey(ctx, key.ID); known == nil {
+			return nil, c.destroyIfSealed()
+		}
 		return nil, c.destroy()
 	}
 	if err != nil {

@@ -42,7 +42,7 @@ func openEngine(ctx context.Context, cfg *config.Config, opt *Options) (e *engin
 	}
 	e.budgets = fit(cfg)
 	warnOfGroups(cfg, ownGroups, opt.Log)
-	if e.cluster, err = openCluster(ctx, cfg, opener{opt.Version, e.budgets, maxOpenWait, opt.Log}); err != nil {
+	if e.cluster, err = openCluster(ctx, cfg, opener{version: opt.Version, budgets: e.budgets, openWait: maxOpenWait, serves: true, log: opt.Log}); err != nil {
 		return e, err
 	}
 	if err = local.MakePrivate(cfg.Cluster.Dir, opt.Log, privateNames...); err != nil {
@@ -75,7 +75,7 @@ func (e *engine) close(served bool) (err error) {
 
 // OpenEngine opens what stores, for who needs no more than that.
 func OpenEngine(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) (*cluster.Cluster, error) {
-	return openCluster(ctx, cfg, opener{version, fit(cfg), 0, log})
+	return openCluster(ctx, cfg, opener{version: version, budgets: fit(cfg), log: log})
 }
 
 func openCluster(ctx context.Context, c *config.Config, by opener) (e *cluster.Cluster, err error) {

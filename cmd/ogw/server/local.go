@@ -37,7 +37,7 @@ func (l *Local) open(ctx context.Context, cfg *config.Config, version string, lo
 	if err != nil {
 		return err
 	}
-	if l.cluster, err = openCluster(ctx, cfg, opener{version, b, 0, log}); err != nil {
+	if l.cluster, err = openCluster(ctx, cfg, opener{version: version, budgets: b, log: log}); err != nil {
 		return err
 	}
 	vc.NoBackground = true

@@ -32,6 +32,7 @@ type opener struct {
 	version  string
 	budgets  budgets
 	openWait time.Duration // for servers that do not answer
+	serves   bool          // with background work, not for one command
 	log      *slog.Logger
 }
 
@@ -100,7 +101,7 @@ func joinShared(ctx context.Context, c *config.Config, by opener) (joined *clust
 	}
 	ctx, cancel := context.WithTimeout(ctx, joinWait)
 	defer cancel()
-	me := vfs.Gateway{Host: host, PID: os.Getpid(), Version: by.version, Started: time.Now(), Beside: c.Cluster.Gateways == config.ManyGateways}
+	me := vfs.Gateway{Host: host, PID: os.Getpid(), Version: by.version, Started: time.Now(), Beside: c.Cluster.Gateways == config.ManyGateways, Serves: by.serves}
 	return vfs.Join(ctx, halves, me, by.log)
 }
 

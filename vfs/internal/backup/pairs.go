@@ -81,7 +81,7 @@ func (b *Backup) portable(k, v []byte) (value []byte, keep bool) {
 	case record.TabDamaged, record.TabFence, record.TabBeat, record.TabRead: // are about this medium, and its processes
 		return nil, false
 	case record.TabCounter:
-		return v, string(k[1:]) != record.CounterErase && string(k[1:]) != record.CounterClaims
+		return v, string(k[1:]) != record.CounterErase && string(k[1:]) != record.CounterClaims && string(k[1:]) != record.CounterClaimer
 	}
 	return v, true
 }

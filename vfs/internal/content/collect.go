@@ -1,6 +1,7 @@
 package content
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -63,9 +64,12 @@ func (s *Store) collectQueue(ctx context.Context) (done int, err error) {
 	if err := s.SyncRelaxed(ctx); err != nil {
 		return 0, err
 	}
-	from := record.QueueKey(0, 0)
-	for {
-		page, next, err := s.queued(ctx, from)
+	from, end, err := s.queueBounds(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for s.Session.Leads() {
+		page, next, err := s.queued(ctx, from, end)
 		if err != nil || len(page) == 0 {
 			return done, err
 		}
@@ -83,11 +87,28 @@ func (s *Store) collectQueue(ctx context.Context) (done int, err error) {
 			return done, err
 		}
 	}
+	return done, nil
+}
+
+// queueBounds returns where a pass begins and ends in the queue. Beside others, where each
+// page takes seconds, it takes none of the entries that come meanwhile, or it would not end.
+func (s *Store) queueBounds(ctx context.Context) (from, end []byte, err error) {
+	from, to := record.Table(record.TabQueue)
+	if s.Session.Alone() {
+		return from, to, nil
+	}
+	err = s.View(ctx, func(r cluster.Reader) error {
+		end = from
+		return r.Scan(from, to, cluster.ScanOptions{Limit: 1, Reverse: true, KeysOnly: true}, func(k, _ []byte) error {
+			end = append(bytes.Clone(k), 0)
+			return nil
+		})
+	})
+	return from, end, err
 }
 
 // queued returns the next entries.
-func (s *Store) queued(ctx context.Context, from []byte) (page []record.QueueEntry, next []byte, err error) {
-	_, end := record.Table(record.TabQueue)
+func (s *Store) queued(ctx context.Context, from, end []byte) (page []record.QueueEntry, next []byte, err error) {
 	err = s.View(ctx, func(r cluster.Reader) error {
 		page = page[:0]
 		return r.Scan(from, end, cluster.ScanOptions{Limit: collectPage}, func(k, v []byte) error {
@@ -328,15 +349,18 @@ func blobIDs(c record.ContentID, list []record.Extent) (ids []cluster.BlobID) {
 // that this process stages are left alone, whatever the clock says.
 func (s *Store) collectStaging(ctx context.Context) error {
 	var old []record.ContentID
+	var left uint64 // later on it is no smaller
+	if err := s.View(ctx, func(r cluster.Reader) (err error) {
+		left, err = s.Session.Left(r)
+		return err
+	}); err != nil {
+		return err
+	}
 	from := []byte{record.TabContent}
 	for {
 		var n int
 		err := s.View(ctx, func(r cluster.Reader) error {
 			n = 0
-			left, err := s.Session.Left(r)
-			if err != nil {
-				return err
-			}
 			return r.Scan(from, []byte{record.TabContent + 1}, cluster.ScanOptions{Limit: stagingPage}, func(k, v []byte) error {
 				n++
 				from = append(append(from[:0:0], k...), 0)

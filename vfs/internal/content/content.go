@@ -113,7 +113,7 @@ func (s *Store) Stage(ctx context.Context, c *Written) error {
 }
 
 // dropContentExtents is how many inline extents are deleted at once instead
-// of through the queue.
+// of through the queue, if every reader has them all in its first page.
 const dropContentExtents = 8
 
 // Drop removes n's content: at once if it is inline and unshared,
@@ -158,7 +158,7 @@ func (ch *Change) Drop(t cluster.Txn, n *record.Inode) error {
 
 // Remove deletes a content that nobody holds any more.
 func (ch *Change) Remove(t cluster.Txn, c record.ContentID) error {
-	list, more, err := extents.Load(t, c, 0, record.MaxFileBytes, dropContentExtents)
+	list, more, err := extents.LoadPage(t, c, 0, record.MaxFileBytes, extents.PageBounds{Extents: dropContentExtents, InlineBytes: extents.ReadPageInline})
 	if err != nil {
 		return err
 	}

@@ -28,8 +28,8 @@
 // engine with limits counts what its scans meet, and leaves the rest to the collector.
 //
 // Who reads pins a content in the view in which it learned of it (Open). The
-// collector waits for the views that began before (session.Readers), and spares
-// what is pinned then. Who changes one in place notifies its readers (Change.touch).
+// collector waits for the views that began before, in all processes
+// (session.Session.Settle), and spares what is pinned then. Who changes one in place notifies its readers (Change.touch).
 //
 // Files use those of the lines below theirs, and store and change each other:
 //

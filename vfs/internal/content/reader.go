@@ -91,6 +91,20 @@ func replaced(r cluster.Reader, ino record.Ino, content record.ContentID, versio
 	return n.Content != content || n.Version != version, nil
 }
 
+// checkUnchanged returns an error if the content changed in place since c was opened, as
+// by another process. One that its inode no longer has stays as it is while c pins it;
+// before that, objects were only appended to.
+func (c *Reader) checkUnchanged(r cluster.Reader) error {
+	n, err := record.GetInode(r, c.ino)
+	if errors.Is(err, fserr.ErrStale) {
+		return nil
+	}
+	if err == nil && n.Content == c.content && n.Version != c.version {
+		err = c.stale()
+	}
+	return err
+}
+
 // checkCurrent returns an error if what c reads was replaced.
 func (c *Reader) checkCurrent(r cluster.Reader) error {
 	was, err := replaced(r, c.ino, c.content, c.version)
@@ -200,7 +214,7 @@ func (c *Reader) Page(ctx context.Context, off int64) (*Page, error) {
 	var p *Page
 	err := c.s.View(ctx, func(r cluster.Reader) (err error) {
 		if !c.s.Feed.Complete() {
-			if err := c.checkCurrent(r); err != nil {
+			if err := c.checkUnchanged(r); err != nil {
 				return err
 			}
 		}

@@ -14,7 +14,7 @@ import (
 // Of changes that began before the pin, it learns from the pin itself and from
 // the inode as it is then (see content.Reader.notOvertaken). The collector, once it
 // knows what is dropped, waits for the views that
-// began earlier (session.Readers); what is unpinned after that can gain no reader,
+// began earlier (session.Session.Settle); what is unpinned after that can gain no reader,
 // because every later view sees it dropped.
 type Pins struct {
 	mu   sync.Mutex

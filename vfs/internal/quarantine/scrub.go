@@ -173,6 +173,9 @@ func (s *Scrubber) Pass(ctx context.Context, rate int64) error {
 	from := s.rec.Next
 	s.mu.Unlock()
 	ctx = FoundBy(ctx, "scrub")
+	if err := s.q.Refresh(ctx); err != nil {
+		return err
+	}
 	if _, err := s.q.Recheck(ctx, true); err != nil {
 		return err
 	}

@@ -19,6 +19,8 @@ const (
 	CounterErase = "erase"
 	// CounterClaims is how often the store claimed its blobs (cluster.Claimer).
 	CounterClaims = "claims"
+	// CounterClaimer is the gateway that is about to do so, where several use the store.
+	CounterClaimer = "claimer"
 	// CounterSwept is the number of a blob: those with lower ones are named, or
 	// were removed after a crash.
 	CounterSwept = "swept"

@@ -17,13 +17,20 @@ type Gateway struct {
 	Host    string    `json:"host"`
 	PID     int       `json:"pid"`
 	Version string    `json:"version"`
-	Started time.Time `json:"started"` // for people
+	Started time.Time `json:"started"` // for people, and for who leads
+	// Serves reports whether it does background work, and may lead.
+	Serves bool `json:"serves,omitempty"`
 	// Beside reports whether it uses the store beside others that do, too.
 	Beside bool `json:"beside,omitempty"`
-	// Format is the FormatVersion that it speaks; 0 is one of before several
-	// gateways could use a store.
+	// Format is the FormatVersion that it speaks, and Rules by which it is beside
+	// others (RulesVersion); 0 is one of before several could use a store.
 	Format uint16 `json:"format,omitempty"`
+	Rules  uint16 `json:"rules,omitempty"`
 }
+
+// RulesVersion is that of what gateways beside one another say and rely on (package
+// session, and the collector of package content). Those with others are not beside.
+const RulesVersion = 1
 
 // FenceKey is the key of a gateway's fence, BeatKey that of the number of its
 // beats. They are apart so that a beat is no conflict of who compares the fence.
@@ -51,10 +58,15 @@ func Gateways(r cluster.Reader) (list []Gateway, err error) {
 // Beat returns the number of the last beat of a gateway.
 func Beat(r cluster.Reader, id uint64) (n uint64, err error) {
 	v, err := r.Get(BeatKey(id))
-	if err == nil && len(v) == 8 {
+	return DecodeBeat(v), err
+}
+
+// DecodeBeat returns the number that a beat holds, 0 for none.
+func DecodeBeat(v []byte) (n uint64) {
+	if len(v) == 8 {
 		n = binary.BigEndian.Uint64(v)
 	}
-	return n, err
+	return n
 }
 
 // SetBeat stores it.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"ogw/cluster"
@@ -20,9 +19,6 @@ func (l *Lease) run(ctx context.Context) {
 	failing := false
 	for pause.For(ctx, BeatEvery) == nil {
 		err := l.once(ctx)
-		if err == nil && l.me.Beside {
-			err = l.watchPeers(ctx)
-		}
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -34,7 +30,12 @@ func (l *Lease) run(ctx context.Context) {
 		case err == nil && failing:
 			l.log.Info("the metadata store answers again")
 		}
-		failing = err != nil
+		if failing = err != nil; err != nil || !l.me.Beside {
+			continue
+		}
+		if err := l.watchPeers(ctx); err != nil && ctx.Err() == nil {
+			l.log.Warn("the other gateways cannot be watched, it is tried again", "err", err)
+		}
 	}
 }
 
@@ -81,7 +82,7 @@ func (l *Lease) watchPeers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
 	before := l.clock()
-	list, err := look(ctx, l.kv)
+	list, err := look(ctx, l.kv, everybody)
 	if err != nil {
 		return err
 	}
@@ -143,16 +144,22 @@ func (l *Lease) Peers() (list []Peer) {
 	return list
 }
 
-// Leads reports whether this process does what one has to do for all: the oldest, as
-// far as clocks tell. Two may think so for a while: what they do is right all the same,
+// everybody is who is watched.
+func everybody(*record.Gateway) bool { return true }
+
+// Leads reports whether this process does what one has to do for all: the oldest of
+// those that serve, as far as clocks tell. Two may think so for a while: what they do is right all the same,
 // only done twice.
 func (l *Lease) Leads() bool {
 	seen := l.peers.seen.Load()
-	if seen == nil || len(*seen) == 0 {
+	if seen == nil || !l.me.Serves {
 		return false
 	}
-	oldest := slices.MinFunc(*seen, func(a, b standing) int {
-		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID))
-	})
-	return oldest.ID == l.me.ID
+	for i := range *seen {
+		s := &(*seen)[i]
+		if s.Serves && cmp.Or(s.Started.Compare(l.me.Started), cmp.Compare(s.ID, l.me.ID)) < 0 {
+			return false
+		}
+	}
+	return true
 }

@@ -14,7 +14,7 @@ import (
 
 func besideMember(host string) record.Gateway {
 	me := member(host)
-	me.Beside = true
+	me.Beside, me.Serves = true, true
 	return me
 }
 

@@ -56,30 +56,20 @@ type Lease struct {
 }
 
 func newLease(kv cluster.KV, me record.Gateway, log *slog.Logger) (*Lease, error) {
-	me.ID, me.Format = rand.Uint64(), record.FormatVersion
+	me.ID, me.Format, me.Rules = rand.Uint64(), record.FormatVersion, record.RulesVersion
 	value, err := me.Encode()
 	if err != nil {
 		return nil, err
 	}
 	l := &Lease{kv: kv, log: log, clock: bootClock, me: me, key: record.FenceKey(me.ID), value: value, gone: make(chan struct{})}
 	l.lose = sync.OnceFunc(func() { close(l.gone) })
-	l.peers.init(l.clock)
+	l.peers.init()
 	return l, nil
 }
 
 // blocks reports whether this process cannot be where o is.
 func (l *Lease) blocks(o *record.Gateway) bool {
-	return !l.me.Beside || !o.Beside || o.Format != l.me.Format
-}
-
-// blockers are those of list that this process cannot be beside.
-func (l *Lease) blockers(list []sighting) (out []sighting) {
-	for _, o := range list {
-		if o.ID != l.me.ID && l.blocks(&o.Gateway) {
-			out = append(out, o)
-		}
-	}
-	return out
+	return o.ID != l.me.ID && (!l.me.Beside || !o.Beside || o.Format != l.me.Format || o.Rules != l.me.Rules)
 }
 
 // take looks at the others until those that it cannot be beside are gone.
@@ -87,11 +77,10 @@ func (l *Lease) take(ctx context.Context) error {
 	w := newWatch(lookGap)
 	for told := false; ; {
 		before := l.clock()
-		others, err := look(ctx, l.kv)
+		others, err := look(ctx, l.kv, l.blocks)
 		if err != nil {
 			return err
 		}
-		others = l.blockers(others)
 		w.saw(before, l.clock(), others)
 		if g := w.alive(); g != nil {
 			return l.inUse(g)
@@ -120,7 +109,7 @@ func (l *Lease) inUse(g *record.Gateway) error {
 	case l.me.Beside && !g.Beside:
 		why = "which uses it alone; this one would use it beside others"
 	case l.me.Beside:
-		why = fmt.Sprintf("which speaks format %d, this one speaks %d", g.Format, l.me.Format)
+		why = fmt.Sprintf("which speaks format %d by rules %d, this one format %d by rules %d", g.Format, g.Rules, l.me.Format, l.me.Rules)
 	case g.Beside:
 		why = "which uses it beside others; this one would use it alone"
 	}
@@ -135,18 +124,13 @@ func (l *Lease) register(ctx context.Context, blockers []sighting) (done bool, e
 	var first record.Reads
 	err = l.kv.Update(ctx, func(t cluster.Txn) error {
 		done = false
-		now, err := sightings(t)
-		if err != nil {
+		if fence, err := t.Get(l.key); err != nil || fence != nil {
+			done = err == nil // a commit whose answer was lost
 			return err
 		}
-		for _, g := range now { // a commit whose answer was lost
-			if g.ID == l.me.ID {
-				done = true
-				return nil
-			}
-		}
-		if !same(l.blockers(now), blockers) {
-			return nil
+		now, err := sightings(t, l.blocks)
+		if err != nil || !same(now, blockers) {
+			return err
 		}
 		for _, o := range blockers {
 			if err := remove(t, o.ID); err != nil {

@@ -72,6 +72,9 @@ func reads(r cluster.Reader) ([]record.Reads, error) {
 	}
 	list := make([]record.Reads, len(values))
 	for i, v := range values {
+		if v == nil { // it has the store alone, and this one was put out
+			return nil, errLost
+		}
 		if list[i], err = record.DecodeReads(v); err != nil {
 			return nil, err
 		}

@@ -30,26 +30,28 @@ type sighting struct {
 	beat uint64
 }
 
-// sightings are the gateways of one moment.
-func sightings(r cluster.Reader) ([]sighting, error) {
-	list, err := record.Gateways(r)
+// sightings are the gateways of one moment that are wanted.
+func sightings(r cluster.Reader, wanted func(*record.Gateway) bool) (list []sighting, err error) {
+	all, err := record.Gateways(r)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]sighting, len(list))
-	for i, g := range list {
-		n, err := record.Beat(r, g.ID)
-		if err != nil {
-			return nil, err
+	var keys [][]byte
+	for i := range all {
+		if wanted(&all[i]) {
+			list, keys = append(list, sighting{Gateway: all[i]}), append(keys, record.BeatKey(all[i].ID))
 		}
-		out[i] = sighting{g, n}
 	}
-	return out, nil
+	beats, err := r.GetMany(keys)
+	for i, v := range beats {
+		list[i].beat = record.DecodeBeat(v)
+	}
+	return list, err
 }
 
-func look(ctx context.Context, kv cluster.KV) (list []sighting, err error) {
+func look(ctx context.Context, kv cluster.KV, wanted func(*record.Gateway) bool) (list []sighting, err error) {
 	err = kv.View(ctx, func(r cluster.Reader) (err error) {
-		list, err = sightings(r)
+		list, err = sightings(r, wanted)
 		return err
 	})
 	return list, err
@@ -114,12 +116,11 @@ func (w *watch) still(before time.Duration) (list []standing) {
 
 // peers is what a gateway sees of all that are beside one another.
 type peers struct {
-	watch *watch // of the goroutine that beats
-	clock func() time.Duration
+	watch *watch                     // of the goroutine that beats
 	seen  atomic.Pointer[[]standing] // in the order of their IDs
 }
 
-func (p *peers) init(clock func() time.Duration) { p.watch, p.clock = newWatch(beatGap), clock }
+func (p *peers) init() { p.watch = newWatch(beatGap) }
 
 // bootClock also moves while the machine is suspended.
 func bootClock() time.Duration {
