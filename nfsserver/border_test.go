@@ -18,7 +18,9 @@ func onBothKinds(t *testing.T, exports []Export, fn func(t *testing.T, s *site))
 		t.Run(map[bool]string{true: "alone", false: "shared"}[exclusive], func(t *testing.T) {
 			disk := mem.NewDisk()
 			clu := mem.New(mem.Options{Disk: disk})
-			clu.Exclusive = exclusive
+			if !exclusive {
+				clu = joined(t, clu)
+			}
 			fn(t, openSiteOver(t, disk, clu, vfs.Config{}, exports...))
 		})
 	}
@@ -206,6 +208,16 @@ func TestHandlesOfWhatIsMovedOut(t *testing.T) {
 
 func statusOfWrite[T any](st Status, _ T) Status { return st }
 
+// joined returns c for a process that uses it beside others.
+func joined(t *testing.T, c *cluster.Cluster) *cluster.Cluster {
+	t.Helper()
+	c, err := vfs.Join(context.Background(), c, vfs.Gateway{Host: "test", PID: 1, Beside: true, Serves: true}, testLogger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // borrowed is an engine that somebody else closes.
 type borrowed struct{ cluster.KV }
 
@@ -216,15 +228,8 @@ func (borrowed) Close() error { return nil }
 func TestMovedByAnotherProcess(t *testing.T) {
 	disk := mem.NewDisk()
 	one := mem.New(mem.Options{Disk: disk})
-	beside := func(kv cluster.KV) *cluster.Cluster {
-		c, err := vfs.Join(context.Background(), &cluster.Cluster{KV: kv, Blobs: one.Blobs}, vfs.Gateway{Host: "test", PID: 1, Beside: true, Serves: true}, testLogger(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	s := openSiteOver(t, disk, beside(one.KV), vfs.Config{}, photos)
-	left := beside(borrowed{one.KV})
+	s := openSiteOver(t, disk, joined(t, one), vfs.Config{}, photos)
+	left := joined(t, &cluster.Cluster{KV: borrowed{one.KV}, Blobs: one.Blobs})
 	t.Cleanup(func() { _ = left.KV.Close() })
 	other, err := vfs.Open(context.Background(), left, vfs.Config{NoBackground: true})
 	if err != nil {

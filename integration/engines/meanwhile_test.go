@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ogw/cluster"
 	"ogw/cluster/mem"
@@ -26,13 +28,27 @@ type beside struct {
 // openBeside opens another namespace over what m keeps.
 func openBeside(t *testing.T, m *metaServer, blobs cluster.Blobs) *vfs.FS {
 	t.Helper()
-	fs, err := vfs.Open(context.Background(), &cluster.Cluster{KV: m.open(t), Blobs: blobs, Name: "test"}, vfs.Config{})
+	c := &cluster.Cluster{KV: unclosed{m.open(t)}, Blobs: blobs, Name: "test"}
+	c, err := vfs.Join(context.Background(), c, vfs.Gateway{Host: "test", Started: time.Now(), Beside: true, Serves: true}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { fs.Close(context.Background()) })
+	fs, err := vfs.Open(context.Background(), c, vfs.Config{})
+	if err != nil {
+		t.Fatal(errors.Join(err, c.KV.Close()))
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(fs.Close(context.Background()), c.KV.Close()); err != nil {
+			t.Error(err)
+		}
+	})
 	return fs
 }
+
+// unclosed is an engine that somebody else closes.
+type unclosed struct{ cluster.KV }
+
+func (unclosed) Close() error { return nil }
 
 // must fails the test.
 func (b *beside) must(err error) {

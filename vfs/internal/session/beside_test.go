@@ -51,7 +51,7 @@ func TestJoinBeside(t *testing.T) {
 	if err := errors.Join(set(a.Fenced(), "k", "a"), set(b.Fenced(), "k", "b")); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := look(bg, c.KV); len(list) != 2 || err != nil {
+	if list, err := look(bg, c.KV, everybody); len(list) != 2 || err != nil {
 		t.Errorf("%v, %v", list, err)
 	}
 	beating, err := Join(bg, c.KV, besideMember("c"), quiet)
@@ -113,7 +113,7 @@ func TestEvict(t *testing.T) {
 	for n := 1; ; n++ {
 		clock.at += BeatEvery
 		round(t, a, b)
-		list, err := look(bg, c.KV)
+		list, err := look(bg, c.KV, everybody)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func TestStoreStandsStill(t *testing.T) {
 		clock.at += BeatEvery
 		round(t, a, b)
 	}
-	if list, err := look(bg, c.KV); len(list) != 2 || err != nil {
+	if list, err := look(bg, c.KV, everybody); len(list) != 2 || err != nil {
 		t.Errorf("%v, %v", list, err)
 	}
 }

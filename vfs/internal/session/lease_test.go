@@ -77,7 +77,7 @@ func TestJoinRefused(t *testing.T) {
 	if err := b.Leave(); err != nil {
 		t.Error(err)
 	}
-	if list, err := look(bg, c.KV); err != nil || len(list) > 0 {
+	if list, err := look(bg, c.KV, everybody); err != nil || len(list) > 0 {
 		t.Errorf("left behind: %v, %v", list, err)
 	}
 }
