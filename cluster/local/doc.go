@@ -82,7 +82,7 @@
 // A start reads no blobs: the live bytes of segments are counted from the
 // index, and files without an entry are swept, both in the background.
 //
-// Every byte is verified each time it is read (but see Splice): with its block, or, where a
+// Every byte is verified each time it is read: with its block, or, where a
 // part of a block is read again, with the checksums of the block's pages, which
 // are kept in memory from the time that all of it was verified (pageSums).
 // Readers hold no lock: a place that was looked up may be outdated when it is
@@ -96,10 +96,6 @@
 // that it runs; and where a file was cut, what is not there is an error to that
 // reader (debug.SetPanicOnFault). Whatever is wrong, ReadAt says it. What somebody else
 // writes to a file between verification and the socket is sent: nobody may.
-//
-// Mappings are kept. One that is read again and again is locked in memory, and its
-// blocks are not verified again: nothing is read into its pages any more. A file whose
-// times or length are no longer what they were is verified each time from then on.
 //
 // Probe finds by the lengths of files alone what is missing or cut short.
 //

@@ -284,7 +284,7 @@ func openBlobs(o *Options, kv *KV, store record.StoreID, handles *fileio.Handles
 		index:    index{kv},
 		space:    kv.space,
 		handles:  handles,
-		windows:  fileio.NewWindows(windowsBytes, min(windowsBytes, lockedCaches*o.CacheBytes)),
+		windows:  fileio.NewWindows(windowsBytes),
 		places:   newPlaceCache(),
 		sums:     newPageSums(),
 		buffers:  newBuffers(),

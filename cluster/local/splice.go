@@ -15,10 +15,7 @@ const (
 	spliceMax = 1 << 20
 	// windowsBytes bounds what is mapped of data files, which counts as the
 	// process's memory where it is shown, though the page cache has it anyway.
-	windowsBytes = 256 << 20
-	// lockedCaches times the cache of metadata, which goes by the memory that there
-	// is, may be locked in memory of that.
-	lockedCaches = 2
+	windowsBytes = 64 << 20
 )
 
 var _ cluster.BlobSplicer = (*Blobs)(nil)

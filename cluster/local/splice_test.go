@@ -201,77 +201,12 @@ func TestSpliceDeleted(t *testing.T) {
 	}
 }
 
-// TestSpliceHeld: what is read again and again is locked in memory and not verified
-// each time, but is as soon as its file changes; deleting gives the memory back.
-func TestSpliceHeld(t *testing.T) {
-	const size = 3 << 20
-	for _, test := range []struct {
-		name   string
-		damage func(path string) error
-	}{
-		{"changed", func(path string) error { return flip(path, 70_000) }},
-		{"cut", func(path string) error { return os.Truncate(path, 4096) }},
-		{"deleted", nil},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			b, data := spliceStore(t, size)
-			b.windows = fileio.NewWindows(windowsBytes, windowsBytes)
-			b.windows.Hasty()
-			path := record.BlobFile(b.dir, b.id)
-			for pass := range 5 {
-				for off := int64(0); off < size; off += 1 << 20 {
-					got, err := b.spliced(t.Context(), off, 1<<20, 1<<20)
-					if err != nil || !bytes.Equal(got, data[off:off+1<<20]) {
-						t.Fatalf("pass %d at %d: %v", pass, off, err)
-					}
-				}
-			}
-			if n, refused := b.windows.Locked(windowsBytes); refused {
-				t.Skip("the system locks nothing (RLIMIT_MEMLOCK)")
-			} else if n < size {
-				t.Fatalf("%d bytes are locked", n)
-			}
-			if test.damage == nil {
-				if err := b.Delete(t.Context(), b.id); err != nil {
-					t.Fatal(err)
-				}
-				if n, _ := b.windows.Locked(windowsBytes); n != 0 {
-					t.Errorf("%d bytes are locked", n)
-				}
-				return
-			}
-			before := changedAt(t, path)
-			if err := test.damage(path); err != nil {
-				t.Fatal(err)
-			}
-			for changedAt(t, path) == before { // a coarse clock
-				if err := os.Chmod(path, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if _, err := b.spliced(t.Context(), 0, 1<<20, 1<<20); !errors.Is(err, cluster.ErrNoSplice) {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// changedAt returns when the inode of path changed.
-func changedAt(t *testing.T, path string) unix.Timespec {
-	t.Helper()
-	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
-		t.Fatal(err)
-	}
-	return st.Ctim
-}
-
 // TestSpliceMany: many readers of what is not in memory, and of more than may be
 // mapped, while a part of them reads what is cut meanwhile.
 func TestSpliceMany(t *testing.T) {
 	const size, readers = 6 << 20, 32
 	b, data := spliceStore(t, size)
-	b.windows = fileio.NewWindows(2*fileio.WindowBytes, fileio.WindowBytes)
+	b.windows = fileio.NewWindows(2 * fileio.WindowBytes)
 	path := record.BlobFile(b.dir, b.id)
 	f, err := os.Open(path)
 	if err != nil {
@@ -362,15 +297,6 @@ func BenchmarkSplice(b *testing.B) {
 	if _, err := unix.FcntlInt(uintptr(p[1]), unix.F_SETPIPE_SZ, spliceMax); err != nil {
 		b.Fatal(err)
 	}
-	blobs.windows = fileio.NewWindows(windowsBytes, 0)
-	b.Run("verified", func(b *testing.B) { blobs.bench(b, null, p) })
-	blobs.windows = fileio.NewWindows(windowsBytes, windowsBytes)
-	blobs.windows.Hasty()
-	b.Run("held", func(b *testing.B) { blobs.bench(b, null, p) })
-}
-
-// bench reads all of the blob through the pipe p.
-func (blobs spliceBlob) bench(b *testing.B, null *os.File, p [2]int) {
 	b.SetBytes(8 << 20)
 	for b.Loop() {
 		for off := int64(0); off < 8<<20; {

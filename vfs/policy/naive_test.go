@@ -415,12 +415,11 @@ func compare(t *testing.T, seed uint64) {
 		t.Fatalf("seed %d: %v\n%s", seed, err, text)
 	}
 	for range 4 {
-		want, first := naiveDecide(text, r), 0
 		got, by := d.Decide(r)
-		if got != want {
+		if want := naiveDecide(text, r); got != want {
 			t.Fatalf("seed %d: %v, the second evaluator says %v\n%s\n%+v", seed, got, want, text, r)
 		}
-		if want, first = inOrder(d, r); got != want || by != first {
+		if want, first := inOrder(d, r); got != want || by != first {
 			t.Fatalf("seed %d: %v by statement %d; of all in order, %v by %d\n%s\n%+v", seed, got, by, want, first, text, r)
 		}
 		partial = decidePartly(t, d, partial, text, r)

@@ -164,15 +164,6 @@ func (f osFile) mapped(off int64, n int) ([]byte, error) {
 	return unix.Mmap(int(f.Fd()), off, n, unix.PROT_READ, unix.MAP_SHARED)
 }
 
-// stamp implements mappable.
-func (f osFile) stamp() (stamp, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return stamp{}, err
-	}
-	return stamp{st.Size, st.Mtim, st.Ctim}, nil
-}
-
 // splice implements mappable.
 func (f osFile) splice(w int, off, n int64) (done int64, err error) {
 	for done < n {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WindowBytes is how much of a file is mapped at a time: as much as a hold has marks.
-const WindowBytes = 64 * markBytes
+// WindowBytes is how much of a file is mapped at a time.
+const WindowBytes = 4 << 20
 
 // errNoWindow: the file cannot be mapped, or too much is.
 var errNoWindow = errors.New("no part of this file can be mapped now")
@@ -21,18 +21,16 @@ type mappable interface {
 	mapped(off int64, n int) ([]byte, error)
 	// splice puts up to n bytes at off into the pipe w, as many as it has room for.
 	splice(w int, off, n int64) (int64, error)
-	stamper
 }
 
 // Windows keeps parts of data files mapped for reading, up to a number of bytes in
 // all. What nobody uses gives way, the longest unused first.
 type Windows struct {
-	mu    sync.Mutex
-	idle  list.List                     // of *Window
-	max   int64                         // bytes
-	room  int64                         // of those that may be mapped still
-	open  map[*Handle]map[int64]*Window // by offset
-	locks Locks
+	mu   sync.Mutex
+	idle list.List                     // of *Window
+	max  int64                         // bytes
+	room int64                         // of those that may be mapped still
+	open map[*Handle]map[int64]*Window // by offset
 }
 
 // Window is a part of an open file that is mapped. Its user has the handle, too.
@@ -42,27 +40,11 @@ type Window struct {
 	data []byte
 	refs int
 	idle *list.Element
-
-	hold  hold
-	locks *Locks
 }
 
-// NewWindows keeps up to so many bytes mapped, and locks as many of what is read again
-// and again in memory as lock says.
-func NewWindows(bytes, lock int64) *Windows {
-	w := &Windows{max: bytes, room: bytes, open: make(map[*Handle]map[int64]*Window)}
-	w.locks.left.Store(lock)
-	w.locks.settled = settledAfter
-	return w
-}
-
-// Hasty has changes of files that are as recent as this taken for settled, in tests.
-func (w *Windows) Hasty() { w.locks.settled = 0 }
-
-// Locked returns how many bytes are locked in memory, of so many that may be, and
-// whether the system refused any.
-func (w *Windows) Locked(of int64) (int64, bool) {
-	return of - w.locks.left.Load(), w.locks.refused.Load()
+// NewWindows keeps up to so many bytes mapped.
+func NewWindows(bytes int64) *Windows {
+	return &Windows{max: bytes, room: bytes, open: make(map[*Handle]map[int64]*Window)}
 }
 
 // Bytes returns how many are mapped.
@@ -98,7 +80,7 @@ func (w *Windows) Get(f *Handle, off, end int64) (*Window, error) {
 		_ = unix.Munmap(data)
 		return found, nil
 	}
-	fresh := &Window{file: f, off: off, data: data, refs: 1, locks: &w.locks}
+	fresh := &Window{file: f, off: off, data: data, refs: 1}
 	if w.open[f] == nil {
 		w.open[f] = make(map[int64]*Window)
 		f.closes = func() { w.drop(f) }
@@ -176,7 +158,6 @@ func (w *Windows) drop(f *Handle) {
 func unmap(list []*Window) {
 	for _, v := range list {
 		_ = unix.Munmap(v.data)
-		v.hold.end(int64(len(v.data)), v.locks)
 	}
 }
 
@@ -190,33 +171,15 @@ func (v *Window) Splice(w int, off, n int64) (int64, error) {
 	return v.file.File.(mappable).splice(w, off, n)
 }
 
-// Check calls ok with the bytes from off, a multiple of 64 KiB, to end of the file,
-// within the window. It reports what ok does, and false if not all of them are there: a
-// file that was cut short, or cannot be read, is no fault of the process. ok keeps
-// nothing. It is not called for what was right before, and has been in memory since.
-func (v *Window) Check(off, end int64, ok func([]byte) bool) bool {
-	f := v.file.File.(mappable)
-	off, end = off-v.off, end-v.off
-	if v.hold.knows(f, off, end) {
-		return true
-	}
-	held := v.hold.state.Load() == holdOn // before anything is looked at
-	if !v.look(off, end, ok) {
-		return false
-	}
-	if held {
-		v.hold.right.Or(marks(off, end))
-	} else {
-		v.hold.take(f, v.data, end-off, v.locks)
-	}
-	return true
-}
-
-// look calls ok with a part of the window.
-func (v *Window) look(off, end int64, ok func([]byte) bool) (right bool) {
+// Check calls ok with the bytes from off to end of the file, within the window. It
+// reports what ok does, and false if not all of them are there: a file that was
+// cut short, or cannot be read, is no fault of the process. ok keeps nothing.
+func (v *Window) Check(off, end int64, ok func([]byte) bool) (right bool) {
+	p := v.data[off-v.off : end-v.off]
+	from := (off - v.off) &^ (PageBytes - 1)
 	// A page that is absent would be waited for by a thread with all that Go
 	// schedules there; a system call is not, and its errors are errors.
-	if unix.Madvise(v.data[off:end], unix.MADV_POPULATE_READ) != nil {
+	if unix.Madvise(v.data[from:end-v.off], unix.MADV_POPULATE_READ) != nil {
 		return false
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -228,5 +191,5 @@ func (v *Window) look(off, end int64, ok func([]byte) bool) (right bool) {
 			right = false
 		}
 	}()
-	return ok(v.data[off:end])
+	return ok(p)
 }
