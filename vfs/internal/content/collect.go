@@ -3,7 +3,7 @@ package content
 import (
 	"bytes"
 	"context"
-	"errors"
+
 	"fmt"
 	"slices"
 	"time"
@@ -16,9 +16,8 @@ import (
 
 const (
 	// collectPage is how many entries the collector takes at a time, for which it
-	// waits together: where several gateways use the store, for seconds. stagingPage is
-	// how many contents it looks at.
-	collectPage, stagingPage = 8192, 256
+	// waits together: where several gateways use the store, for seconds.
+	collectPage = 8192
 	// unlimitedCollectBatch is how many extents the collector removes in one
 	// transaction; limitedCollectBatch keeps it within 128 operations even
 	// if each extent releases another source.
@@ -343,67 +342,4 @@ func blobIDs(c record.ContentID, list []record.Extent) (ids []cluster.BlobID) {
 		}
 	}
 	return ids
-}
-
-// collectStaging queues contents that were staged and never published. Those
-// that this process stages are left alone, whatever the clock says.
-func (s *Store) collectStaging(ctx context.Context) error {
-	var old []record.ContentID
-	var left uint64 // later on it is no smaller
-	if err := s.View(ctx, func(r cluster.Reader) (err error) {
-		left, err = s.Session.Left(r)
-		return err
-	}); err != nil {
-		return err
-	}
-	from := []byte{record.TabContent}
-	for {
-		var n int
-		err := s.View(ctx, func(r cluster.Reader) error {
-			n = 0
-			return r.Scan(from, []byte{record.TabContent + 1}, cluster.ScanOptions{Limit: stagingPage}, func(k, v []byte) error {
-				n++
-				from = append(append(from[:0:0], k...), 0)
-				rec, err := record.DecodeContent(v)
-				if err != nil || len(k) != 9 {
-					return fmt.Errorf("%w: content record %x", fserr.ErrCorrupt, k)
-				}
-				c := record.ContentID(record.InoOfKey(k))
-				if rec.Staging && uint64(c) < left && !s.Staged.Has(c) {
-					old = append(old, c)
-				}
-				return nil
-			})
-		})
-		if err != nil {
-			return err
-		}
-		if n < stagingPage || len(old) >= stagingPage {
-			break
-		}
-	}
-	for _, c := range old {
-		if err := s.dropStaged(ctx, c); err != nil && !errors.Is(err, fserr.ErrStale) {
-			return err
-		}
-	}
-	return nil
-}
-
-// dropStaged hands a staged content to the collector.
-func (s *Store) dropStaged(ctx context.Context, c record.ContentID) error {
-	return s.Update(ctx, func(t cluster.Txn, ch *Change) error {
-		b, err := t.Get(record.ContentKey(c))
-		if err != nil || b == nil {
-			return err // published meanwhile
-		}
-		rec, err := record.DecodeContent(b)
-		if err != nil || !rec.Staging {
-			return err
-		}
-		if err := t.Delete(record.ContentKey(c)); err != nil {
-			return err
-		}
-		return ch.Enqueue(t, record.QueueEntry{Kind: record.QueueContent, Content: c})
-	})
 }

@@ -35,7 +35,7 @@
 //
 //	collectupload  compact  detach
 //	collect  copyrange  item  truncate
-//	replace  sum  writer
+//	collectstaged  replace  sum  writer
 //	refs
 //	content  reader  relief
 //	store  change
