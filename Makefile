@@ -71,7 +71,7 @@ test-integration: build $(ETCD) $(VERSITYGW) ## real clients against the real bi
 
 test-model: ## the rules of gateways beside one another, in all states of a model, and without each rule
 	integration/setup/apt.sh model
-	$(GO) test -v -count=1 -timeout $(TEST_TIMEOUT) ./integration/model
+	$(GO) test -v -count=1 -timeout $(TEST_TIMEOUT) ./integration/peers
 
 test-cluster: build $(ETCD) $(VERSITYGW) ## the engines of several machines against their servers; needs root
 	integration/setup/apt.sh cluster

@@ -148,8 +148,8 @@ func (l *Lease) Peers() (list []Peer) {
 func everybody(*record.Gateway) bool { return true }
 
 // Leads reports whether this process does what one has to do for all: the oldest of
-// those that serve, as far as clocks tell. Two may think so for a while: what they do is right all the same,
-// only done twice.
+// those that serve, as far as clocks tell. Two may think so for a while: what they do
+// is right all the same, only done twice.
 func (l *Lease) Leads() bool {
 	seen := l.peers.seen.Load()
 	if seen == nil || !l.me.Serves {
