@@ -44,6 +44,10 @@
 // relaxed, or RelaxedBound, whichever comes first; and a relaxed View may
 // return what is not durable yet. The end of the process takes nothing back.
 //
+// Urgent calls: an engine that lets only so many transactions run at once has means of
+// their own for those whose context says so (Urgent): others that are slow, stuck or many
+// do not keep them waiting. What is locked or written by others does, as ever.
+//
 // Limits: a transaction over the engine's limit fails whole with
 // ErrTxTooLarge. Nothing is ever split silently; Limits returns the numbers.
 //

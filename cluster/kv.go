@@ -149,6 +149,18 @@ func IsRelaxed(ctx context.Context) bool {
 // AsksDurability reports whether ctx came from Relaxed or Strict.
 func AsksDurability(ctx context.Context) bool { return ctx.Value(relaxedKey{}) != nil }
 
+type urgentKey struct{}
+
+// Urgent returns a context whose calls do not wait for those that are under way or wait
+// in this process: an engine keeps the means for a few of them, however busy it is. It
+// is for small transactions on whose time others rely.
+func Urgent(ctx context.Context) context.Context {
+	return context.WithValue(ctx, urgentKey{}, true)
+}
+
+// IsUrgent reports whether ctx came from Urgent.
+func IsUrgent(ctx context.Context) bool { return ctx.Value(urgentKey{}) != nil }
+
 // PrefixEnd returns the first key after all keys that begin with prefix, or
 // nil when there is none.
 func PrefixEnd(prefix []byte) []byte {

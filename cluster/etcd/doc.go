@@ -54,6 +54,10 @@
 // together are bounded by etcd's quota, 2 GiB unless its operator raised it
 // (8 GiB at the most): a full one is ErrNoSpace.
 //
+// All requests of a client share one connection, as streams that do not wait for each
+// other, unless the members, or a proxy, bound these (--max-concurrent-streams). Commits
+// beyond maxSlots wait for their turn, but for urgent ones (cluster.Urgent).
+//
 // A scan from its end makes etcd read and sort the whole range for each page.
 //
 // Erase compacts and defragments each member. What a member wrote into its log

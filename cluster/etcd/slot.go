@@ -61,7 +61,7 @@ func (s *slot) get() clientv3.Op { return clientv3.OpGet(s.key) }
 type slots struct {
 	client *clientv3.Client
 	keys   keyspace
-	busy   chan struct{} // holds one for each slot in use
+	busy   chan struct{} // holds one for each slot in use, but for urgent commits
 
 	mu    sync.Mutex
 	lease *lease // nil before the first slot
@@ -77,12 +77,11 @@ func newSlots(client *clientv3.Client, keys keyspace) *slots {
 // returns 0 without an error if they do not hold, or if the commit was made
 // impossible after its answer was lost.
 func (p *slots) commit(ctx context.Context, cmps []clientv3.Cmp, writes []clientv3.Op) (rev int64, err error) {
-	select {
-	case p.busy <- struct{}{}:
-		defer func() { <-p.busy }()
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	leave, err := p.enter(ctx)
+	if err != nil {
+		return 0, err
 	}
+	defer leave()
 	s, err := p.take(ctx)
 	if err != nil {
 		return 0, err
@@ -95,6 +94,19 @@ func (p *slots) commit(ctx context.Context, cmps []clientv3.Cmp, writes []client
 		p.giveBack(s)
 	}
 	return rev, err
+}
+
+// enter waits for the turn of a commit. Urgent ones, which are few, have none.
+func (p *slots) enter(ctx context.Context) (leave func(), err error) {
+	if cluster.IsUrgent(ctx) {
+		return func() {}, nil
+	}
+	select {
+	case p.busy <- struct{}{}:
+		return func() { <-p.busy }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // try also reports whether the slot is lost: gone, or in an unknown state.

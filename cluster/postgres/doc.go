@@ -63,6 +63,9 @@
 // must fit a third of a page. A transaction may hold MaxOps operations and 16
 // MiB. A View holds a connection and a snapshot until it ends.
 //
+// Urgent calls (cluster.Urgent) have two connections of their own, beside the
+// MaxConnections that all others share.
+//
 // Erase vacuums the table. What the server wrote into its log stays there until
 // the log was recycled.
 package postgres

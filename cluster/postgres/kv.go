@@ -5,8 +5,6 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 const (
@@ -18,7 +16,7 @@ const (
 
 // KV is one client of a store in PostgreSQL.
 type KV struct {
-	pool  *pgxpool.Pool
+	pools *pools
 	store string
 	gate  *occ.Gate
 	slots *slots
@@ -131,7 +129,7 @@ func (kv *KV) Sync(ctx context.Context) error {
 // until it is recycled.
 func (kv *KV) Erase(ctx context.Context, _ ...cluster.KeyRange) error {
 	return kv.gate.Run(ctx, func() error {
-		if _, err := kv.pool.Exec(ctx, "VACUUM ogw_pairs"); err != nil {
+		if _, err := kv.pools.of(ctx).Exec(ctx, "VACUUM ogw_pairs"); err != nil {
 			return callerOr(ctx, err)
 		}
 		return nil
@@ -149,6 +147,6 @@ func (kv *KV) Close() error {
 		return cluster.ErrClosed
 	}
 	kv.slots.close()
-	kv.pool.Close()
+	kv.pools.close()
 	return nil
 }

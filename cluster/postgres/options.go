@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// MaxConnections of one client: transactions beyond them wait.
-	MaxConnections = 32
 	// MaxNameBytes bounds a store's name.
 	MaxNameBytes = 63
 	// openTimeout is for a connection, the tables and their function.
@@ -51,7 +49,6 @@ func Open(ctx context.Context, o Options) (*KV, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", cluster.ErrInvalid, err) // without the password: pgx leaves it out
 	}
-	config.MaxConns = MaxConnections
 	if o.Password != "" {
 		config.ConnConfig.Password = o.Password
 	}
@@ -62,14 +59,13 @@ func Open(ctx context.Context, o Options) (*KV, error) {
 
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	// The pool outlives ctx, which bounds what is asked here.
-	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	p, err := newPools(ctx, config) // which ctx does not end
 	if err != nil {
 		return nil, mapError(err)
 	}
-	if err := makeTables(ctx, pool); err != nil {
-		pool.Close()
+	if err := makeTables(ctx, p.shared); err != nil {
+		p.close()
 		return nil, fmt.Errorf("PostgreSQL at %s: %w", config.ConnConfig.Host, mapError(err))
 	}
-	return &KV{pool: pool, store: o.Store, gate: occ.NewGate(), slots: newSlots(pool, o.Store), memory: occ.NewMemory()}, nil
+	return &KV{pools: p, store: o.Store, gate: occ.NewGate(), slots: newSlots(p, o.Store), memory: occ.NewMemory()}, nil
 }

@@ -12,7 +12,6 @@ import (
 	"ogw/cluster/internal/occ"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 const (
@@ -47,14 +46,14 @@ type slot struct {
 
 // slots are those of one client.
 type slots struct {
-	pool  *pgxpool.Pool
+	pools *pools
 	store string
 
 	mu   sync.Mutex
 	idle []*slot // no more than there were connections at once
 }
 
-func newSlots(pool *pgxpool.Pool, store string) *slots { return &slots{pool: pool, store: store} }
+func newSlots(p *pools, store string) *slots { return &slots{pools: p, store: store} }
 
 // commit applies c, which was read from, and returns the version that what was set
 // has, 0 if that is not known. It returns false without an error if its reads do not
@@ -125,10 +124,10 @@ func unknown(cause error) error {
 func (p *slots) fence(ctx context.Context, s *slot) (number int64, kind string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
-	if _, err := p.pool.Exec(ctx, fenceSlot, p.store, s.id, s.number); err != nil {
+	if _, err := p.pools.of(ctx).Exec(ctx, fenceSlot, p.store, s.id, s.number); err != nil {
 		return 0, "", err
 	}
-	err = p.pool.QueryRow(ctx, readSlot, p.store, s.id).Scan(&number, &kind)
+	err = p.pools.of(ctx).QueryRow(ctx, readSlot, p.store, s.id).Scan(&number, &kind)
 	return number, kind, err
 }
 
@@ -171,5 +170,5 @@ func (p *slots) close() {
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	_, _ = p.pool.Exec(ctx, deleteSlots, p.store, ids)
+	_, _ = p.pools.of(ctx).Exec(ctx, deleteSlots, p.store, ids)
 }

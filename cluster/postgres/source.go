@@ -53,7 +53,7 @@ func (s *source) connect(ctx context.Context) error {
 	if s.conn != nil {
 		return nil
 	}
-	conn, err := s.kv.pool.Acquire(ctx)
+	conn, err := s.kv.pools.of(ctx).Acquire(ctx)
 	if err != nil {
 		return callerOr(s.ctx, err)
 	}

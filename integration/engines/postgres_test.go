@@ -40,6 +40,13 @@ func TestPostgres(t *testing.T) {
 	})
 }
 
+// Urgent transactions have connections of their own: clients that are stuck in as many as
+// there are keep no gateway from its beats.
+func TestPostgresUrgent(t *testing.T) {
+	p := testenv.StartPostgres(t)
+	clustertest.TestUrgent(t, openPostgres(t, p.URL(p.Addr()), newPrefix()), postgres.MaxConnections)
+}
+
 // A server that is killed and started again costs time, not a commit; who asks
 // while it is away for long is told so.
 func TestPostgresKill(t *testing.T) {

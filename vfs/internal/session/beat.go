@@ -41,7 +41,7 @@ func (l *Lease) run(ctx context.Context) {
 
 // once beats. An outcome that is unknown is none: the next beat shows it.
 func (l *Lease) once(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
+	ctx, cancel := context.WithTimeout(cluster.Urgent(ctx), beatTimeout)
 	defer cancel()
 	before := l.clock()
 	say := l.reads.next()
@@ -79,7 +79,7 @@ type Peer struct {
 // after a beat that was committed: while none is, the others cannot beat either, and
 // that they stand still proves nothing.
 func (l *Lease) watchPeers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
+	ctx, cancel := context.WithTimeout(cluster.Urgent(ctx), beatTimeout)
 	defer cancel()
 	before := l.clock()
 	list, err := look(ctx, l.kv, everybody)

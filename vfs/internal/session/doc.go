@@ -36,6 +36,9 @@
 // that the store stood still, or the watcher did; then no beat proves anything,
 // and the watch begins anew. bootClock goes on while a machine is suspended.
 //
+// All that a lease asks of the store is urgent (cluster.Urgent): a gateway is not put out
+// since its clients fill what its engine lets run at once.
+//
 // While a store takes no writes, nobody beats, nobody's look counts, and nobody is put
 // out for it afterwards.
 //

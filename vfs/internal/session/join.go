@@ -16,7 +16,7 @@ func Join(ctx context.Context, kv cluster.KV, me record.Gateway, log *slog.Logge
 	if err != nil {
 		return nil, err
 	}
-	if err := l.take(ctx); err != nil {
+	if err := l.take(cluster.Urgent(ctx)); err != nil {
 		return nil, err
 	}
 	if me.Beside { // else the next look shows it

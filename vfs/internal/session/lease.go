@@ -195,7 +195,7 @@ func (l *Lease) Gone() <-chan struct{} { return l.gone }
 func (l *Lease) Leave() error {
 	l.stop()
 	l.beat.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	ctx, cancel := context.WithTimeout(cluster.Urgent(context.Background()), leaveTimeout)
 	defer cancel()
 	err := l.kv.Update(ctx, func(t cluster.Txn) error {
 		if err := l.read(t); err != nil {
