@@ -178,6 +178,7 @@ func (a *appending) publish(ctx context.Context, ino Ino) (info ObjectInfo, err 
 		if err == nil {
 			info = plainInfo(a.key.Key, n)
 			info.Checksums = checksumsIn(n)
+			a.c.Published(true)
 			return info, nil
 		}
 		var move *retargetError
@@ -191,6 +192,7 @@ func (a *appending) publish(ctx context.Context, ino Ino) (info ObjectInfo, err 
 	if !errors.Is(err, ErrUnavailable) { // else the blobs may be named
 		a.fs.contents.Discard(ctx, a.c)
 	}
+	a.c.Published(!errors.Is(err, ErrUnavailable))
 	return info, err
 }
 
@@ -255,8 +257,7 @@ func (a *appending) combined(before []Checksum) (all []Checksum) {
 // retarget copies the blobs to another content.
 func (a *appending) retarget(ctx context.Context, to ContentID) error {
 	fs := a.fs
-	old := *a.c
-	old.Extents = slices.Clone(a.c.Extents)
+	old := content.Written{ID: a.c.ID, Extents: slices.Clone(a.c.Extents)}
 	fs.contents.Pins.Pin(to)
 	for i := range a.c.Extents {
 		e := &a.c.Extents[i]

@@ -52,6 +52,20 @@ func (fs *FS) startBackground(ctx context.Context) {
 		return err
 	})
 	fs.every(ctx, collectEvery, "compaction", fs.contents.Compact)
+	fs.every(ctx, collectEvery, "leftovers", fs.sweepLeft)
+}
+
+// sweepLeft removes what gateways that others are beside left, when nobody may name it
+// any more. One does it; each lets go of its own numbers of that time.
+func (fs *FS) sweepLeft(ctx context.Context) error {
+	waits := fs.session.Waits()
+	if waits == 0 {
+		return nil
+	}
+	if err := fs.ids.Renew(ctx, waits); err != nil || !fs.session.Leads() {
+		return err
+	}
+	return fs.leftovers.Again(ctx, waits)
 }
 
 // every runs fn again and again until ctx ends. A failure is logged once

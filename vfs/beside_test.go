@@ -110,17 +110,7 @@ func (b *pausedBody) Read(p []byte) (int, error) {
 // another one is storing.
 func TestBesidePut(t *testing.T) {
 	p := openTwo(t)
-	first := bytes.Repeat([]byte("x"), 70<<20) // a whole blob is stored before the rest
-	body := &pausedBody{first: bytes.NewReader(first), rest: strings.NewReader(blobBody), reached: make(chan struct{}), goOn: make(chan struct{})}
-	reached, done := body.reached, make(chan error, 1)
-	go func() {
-		_, err := p.b.PutObject(bg, ObjectName{"bucket", "big"}, body, PutOptions{Size: int64(len(first) + len(blobBody))})
-		done <- err
-	}()
-	<-reached
-	for countBlobs(t, p.c) == 0 { // the first one is on its way
-		time.Sleep(time.Millisecond)
-	}
+	goOn := p.storing(p.b, "big")
 	rep, err := p.a.Check(bg, CheckOptions{Repair: true})
 	if want(t, err, nil); len(rep.Problems) > 0 {
 		t.Errorf("check: %+v", rep.Problems)
@@ -129,10 +119,9 @@ func TestBesidePut(t *testing.T) {
 	_, err = third.leftovers.Sweep(bg)
 	want(t, err, nil)
 	collect(t, p.a)
-	close(body.goOn)
-	want(t, <-done, nil)
+	want(t, goOn(), nil)
 	got, err := readObject(p.a, "bucket", "big")
-	if want(t, err, nil); !bytes.Equal(got, append(first, blobBody...)) {
+	if want(t, err, nil); !bytes.Equal(got, append(bytes.Repeat([]byte("x"), 70<<20), blobBody...)) {
 		t.Error("other bytes than were put")
 	}
 }
@@ -184,6 +173,82 @@ func TestBesideLeftovers(t *testing.T) {
 	if want(t, err, nil); len(rep.Problems) > 0 {
 		t.Errorf("check: %+v", rep.Problems)
 	}
+}
+
+// storing is an object that a gateway is storing: some of it is stored.
+func (p *twoGateways) storing(fs *FS, key string) (goOn func() error) {
+	p.t.Helper()
+	first := bytes.Repeat([]byte("x"), 70<<20) // a whole blob is stored before the rest
+	body := &pausedBody{first: bytes.NewReader(first), rest: strings.NewReader(blobBody), reached: make(chan struct{}), goOn: make(chan struct{})}
+	reached, done, before := body.reached, make(chan error, 1), countBlobs(p.t, p.c)
+	go func() {
+		_, err := fs.PutObject(bg, ObjectName{"bucket", key}, body, PutOptions{Size: int64(len(first) + len(blobBody))})
+		done <- err
+	}()
+	<-reached
+	for countBlobs(p.t, p.c) == before { // the first one is on its way
+		time.Sleep(time.Millisecond)
+	}
+	return func() error {
+		close(body.goOn)
+		return <-done
+	}
+}
+
+// What a gateway left that is gone is removed while the others live, and not before they
+// have named what they were storing then.
+func TestBesideLeftAlive(t *testing.T) {
+	p := openTwo(t)
+	gone := p.open(beside(t, p.c))
+	crash, goOn := p.storing(gone, "half"), p.storing(p.b, "slow")
+	want(t, gone.kv.Close(), nil)
+	if err := crash(); err == nil {
+		t.Error("an object is stored by who is gone")
+	}
+	both := countBlobs(t, p.c)
+	for p.a.session.Waits() == 0 || p.b.session.Waits() == 0 {
+		time.Sleep(time.Millisecond) // until beats have told
+	}
+	sweep := func() { want(t, errors.Join(p.a.sweepLeft(bg), p.b.sweepLeft(bg)), nil) }
+	for said := p.b.session.Waits(); ; { // a says more by now; b cannot
+		sweep()
+		var list []record.Reads
+		want(t, p.a.view(bg, func(r cluster.Reader) (err error) {
+			list, err = gatewayReads(r)
+			return err
+		}), nil)
+		if list[0].First >= said || list[1].First >= said {
+			break
+		}
+	}
+	sweep()
+	if n := countBlobs(t, p.c); n != both {
+		t.Errorf("%d of %d blobs are left while an object is being stored", n, both)
+	}
+	want(t, goOn(), nil)
+	for countBlobs(t, p.c) != 2 {
+		sweep()
+	}
+	got, err := readObject(p.a, "bucket", "slow")
+	if want(t, err, nil); len(got) != 70<<20+len(blobBody) {
+		t.Errorf("%d bytes", len(got))
+	}
+	rep, err := p.a.Check(bg, CheckOptions{Data: true})
+	if want(t, err, nil); len(rep.Problems) > 0 {
+		t.Errorf("check: %+v", rep.Problems)
+	}
+}
+
+// gatewayReads are what the gateways say of their reads and numbers.
+func gatewayReads(r cluster.Reader) (list []record.Reads, err error) {
+	all, err := record.Gateways(r)
+	for i := range all {
+		v, e := r.Get(record.ReadKey(all[i].ID))
+		reads, e2 := record.DecodeReads(v)
+		err = errors.Join(err, e, e2)
+		list = append(list, reads)
+	}
+	return list, err
 }
 
 // The numbers that a gateway uses are never below what it said when it came, also when one

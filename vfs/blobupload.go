@@ -53,7 +53,7 @@ func (of *openFile) uploadTarget() ContentID {
 }
 
 func (of *openFile) startUpload(run []*piece, length int64) {
-	u := &blobUpload{size: length, done: make(chan struct{})}
+	u := &blobUpload{size: length, use: of.fs.ids.Begin(), done: make(chan struct{})}
 	u.id.Content = uint64(of.uploadTarget())
 	u.refs.Store(int32(len(run)) + 1)
 	var pos int64
@@ -128,6 +128,10 @@ func (fs *FS) releaseBlobUpload(u *blobUpload) {
 		return
 	}
 	fs.contents.Pins.Unpin(ContentID(u.id.Content))
+	if u.published.Load() && !u.named.Load() {
+		u.use.Doubt()
+	}
+	u.use.End()
 	if u.published.Load() || u.id.Seq == 0 {
 		return
 	}

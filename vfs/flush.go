@@ -375,6 +375,7 @@ func (of *openFile) finishFlush(plan *flushPlan, err error) {
 	if plan.named {
 		for _, u := range plan.uploads() {
 			u.published.Store(true)
+			u.named.Store(u.named.Load() || err == nil)
 			if ContentID(u.id.Content) == of.target {
 				of.fresh = false
 			}

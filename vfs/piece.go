@@ -6,6 +6,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/content"
+	"ogw/vfs/internal/ids"
 )
 
 // piece is a range of a file that was written and not flushed: bytes in a
@@ -30,6 +31,7 @@ func (p *piece) open() bool { return p.up == nil && !p.captured }
 type blobUpload struct {
 	id   cluster.BlobID // changed only by retarget, under openFile.mu
 	size int64
+	use  *ids.Use // of the number of its blob
 	done chan struct{}
 
 	// Set before done is closed:
@@ -37,8 +39,9 @@ type blobUpload struct {
 	err error
 
 	refs      atomic.Int32
-	published atomic.Bool
-	parts     []blobPart // dropped when done
+	published atomic.Bool // a transaction may have named it
+	named     atomic.Bool // one has
+	parts     []blobPart  // dropped when done
 }
 
 type blobPart struct {

@@ -140,6 +140,7 @@ func (fs *FS) publish(ctx context.Context, p *publication) (ObjectInfo, error) {
 	} else if err != nil && !p.keep {
 		fs.contents.Discard(ctx, p.content)
 	}
+	p.content.Published(!errors.Is(err, ErrUnavailable))
 	if err != nil {
 		return ObjectInfo{}, err
 	}

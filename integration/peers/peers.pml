@@ -1,6 +1,6 @@
 /* Gateways beside one another: what one removes while others read and write.
  *
- * Two questions, each with processes of its own, so that the states stay few:
+ * Three questions, each with processes of its own, so that the states stay few:
  *
  *   READS    A reader finds content, pins it and reads its bytes; another gateway deletes
  *            the content; a collector removes the bytes when it may (package session,
@@ -8,6 +8,10 @@
  *   NUMBERS  A writer stores bytes under a number of its own and names them later; gateways
  *            come and go; a sweep removes what nothing names below the first number that
  *            one who is there may have taken (Session.Left).
+ *   LEFT     A gateway stores bytes and names them, again and again, and says with its beats
+ *            below which number it names nothing any more; answers of commits are lost, and
+ *            such commits happen later or never; a sweep removes what nothing names below
+ *            that number (ids.Use, publisher.First, Lease.renewed).
  *
  * Each step is one transaction, or something that one process does by itself. Any process
  * may stop for any time between two steps, and any gateway may be put out: its commits
@@ -20,6 +24,10 @@
  *   NOHELD   a reader names no contents
  *   ONEMARK  pins count by when the epoch was read, not by when old views had ended
  *   GIVEBACK a gateway that leaves gives numbers back that it did not use
+ *   NOUSE    what is stored and not yet named does not count
+ *   NODOUBT  a commit without an answer counts as one that failed
+ *   NORENEW  it does so from the next beat on, and the fence stays as it is
+ *   ALLSETTLED  a beat settles also what came into doubt after it was sent
  */
 
 #ifdef READS
@@ -236,5 +244,141 @@ proctype PutOut() {
 init { atomic { run Writer(); run Leaver(); run Sweeper(); run PutOut() } }
 
 ltl safe { [] !(acked && !stored) }
+
+#endif
+
+#ifdef LEFT
+
+#define USES 2
+
+bool fence = true;      /* of the gateway */
+byte value = 0;         /* of the fence */
+byte first = 1;         /* that it said, in the store */
+bool stored[4], named[4];
+
+/* In the memory of the gateway. */
+byte next = 1;
+bool using = false;
+byte from = 0;
+byte doubts = 0, doubt[2];
+
+/* A commit without an answer. */
+bool flying = false;
+byte flight = 0, expects = 0;
+
+proctype Writer() {
+	byte i, n;
+
+	for (i : 1 .. USES) {
+		atomic { using = true; from = next }
+		atomic { n = next; next++ }
+		stored[n] = true;
+		if
+		:: atomic { fence -> named[n] = true }; atomic { using = false }
+		:: atomic { !flying -> flying = true; flight = n; expects = value };
+			atomic {
+#ifndef NODOUBT
+				doubt[doubts] = from; doubts++;
+#endif
+				using = false
+			}
+		:: atomic { !fence -> goto out }
+		fi
+	}
+out:	skip
+}
+
+/* The commit comes, or is lost. */
+proctype Late() {
+	byte i;
+
+	for (i : 1 .. USES) {
+		atomic {
+			flying -> flying = false;
+			if
+			:: fence && value == expects -> named[flight] = true
+			:: true
+			fi
+		}
+	}
+}
+
+proctype Beats() {
+	byte i, say, k;
+
+	for (i : 1 .. 3) {
+		atomic {        /* what this beat says */
+			say = next; k = doubts;
+#ifndef NOUSE
+			if
+			:: using && from < say -> say = from
+			:: else
+			fi;
+#endif
+			if
+			:: doubts > 0 && doubt[0] < say -> say = doubt[0]
+			:: else
+			fi
+		}
+		atomic {        /* its transaction */
+			if
+			:: !fence -> goto out
+			:: else
+			fi;
+			if
+			:: say > first -> first = say
+			:: else
+			fi;
+#ifndef NORENEW
+			if
+			:: k > 0 -> value++
+			:: else
+			fi
+#endif
+		}
+		atomic {        /* acknowledged */
+#ifdef ALLSETTLED
+			k = doubts;
+#endif
+			if
+			:: k == 1 -> doubt[0] = doubt[1]
+			:: else
+			fi;
+			doubts = doubts - k
+		}
+	}
+out:	skip
+}
+
+proctype Sweeper() {
+	byte i, bound;
+	bool gone;
+
+	for (i : 1 .. USES) {
+		atomic {        /* one snapshot */
+			bound = 255;
+			if
+			:: fence -> bound = first
+			:: else
+			fi
+		}
+		gone = stored[i] && !named[i] && i < bound;     /* another one */
+		if
+		:: gone -> stored[i] = false
+		:: else
+		fi
+	}
+}
+
+proctype PutOut() {
+	if
+	:: fence -> fence = false
+	:: true                 /* or not */
+	fi
+}
+
+init { atomic { run Writer(); run Late(); run Beats(); run Sweeper(); run PutOut() } }
+
+ltl safe { [] !(named[1] && !stored[1] || named[2] && !stored[2]) }
 
 #endif

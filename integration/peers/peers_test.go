@@ -26,6 +26,11 @@ func TestPeers(t *testing.T) {
 		{"NUMBERS", true},
 		{"NUMBERS NOFENCE", false},
 		{"NUMBERS GIVEBACK", false},
+		{"LEFT", true},
+		{"LEFT NOUSE", false},
+		{"LEFT NODOUBT", false},
+		{"LEFT NORENEW", false},
+		{"LEFT ALLSETTLED", false},
 	} {
 		t.Run(x.defines, func(t *testing.T) {
 			if out := check(t, "peers.pml", strings.Fields(x.defines)); safe(t, out) != x.safe {

@@ -225,9 +225,11 @@ func (s *Store) rewrite(ctx context.Context, ino record.Ino, run *compactRun, rd
 	defer s.Pins.Unpin(run.content)
 	stored := false
 	err = s.replaceRun(ctx, ino, run, c.Extents, &stored)
-	if !stored && !errors.Is(err, fserr.ErrUnavailable) {
+	unknown := errors.Is(err, fserr.ErrUnavailable)
+	if !stored && !unknown {
 		s.deleteBlobs(ctx, c.ID, c.Extents)
 	}
+	c.Published(!unknown)
 	return err
 }
 

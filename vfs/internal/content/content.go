@@ -10,6 +10,7 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/ids"
 	"ogw/vfs/internal/record"
 )
 
@@ -24,6 +25,8 @@ type Written struct {
 	// Staged reports whether the extents are stored already (more than fit one
 	// transaction) and stand under a staging record.
 	Staged bool
+
+	use *ids.Use // of its numbers, until it is published or discarded
 }
 
 // OneInline reports what record.FlagOneInline means.

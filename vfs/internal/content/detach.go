@@ -41,7 +41,14 @@ func (s *Store) Fit(ctx context.Context, ino record.Ino, update func() error) er
 
 // detach gives ino a content of its own that refers to the shared one, in as
 // many transactions as it takes.
-func (s *Store) detach(ctx context.Context, ino record.Ino) error {
+func (s *Store) detach(ctx context.Context, ino record.Ino) (err error) {
+	use := s.IDs.Begin()
+	defer func() {
+		if errors.Is(err, fserr.ErrUnavailable) {
+			use.Doubt()
+		}
+		use.End()
+	}()
 	id, err := s.IDs.Take(ctx)
 	if err != nil {
 		return err

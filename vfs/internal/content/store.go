@@ -73,6 +73,7 @@ func New(c Config) *Store {
 	s := &Store{Config: c, compactQueue: make(chan compactWait, maxCompactQueue)}
 	s.Pins.Init()
 	c.Session.Pin(&s.Pins)
+	c.Session.Number(c.IDs)
 	return s
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/ids"
 	"ogw/vfs/internal/record"
 
 	"github.com/minio/crc64nvme"
@@ -24,6 +25,7 @@ type Writer struct {
 	s    *Store
 	ctx  context.Context
 	id   record.ContentID
+	use  *ids.Use
 	own  bool  // the ID was taken for this writer
 	hint int64 // bytes expected, or -1
 	size int64
@@ -53,10 +55,11 @@ type blobCommit struct {
 // passes its own, which all its parts share; then nothing is staged). size
 // is expected, or -1. ctx is that of all writing.
 func (s *Store) NewWriter(ctx context.Context, id record.ContentID, size int64) (*Writer, error) {
-	w := &Writer{s: s, ctx: ctx, id: id, hint: size, InlineLimit: int64(s.InlineBytes)}
+	w := &Writer{s: s, ctx: ctx, id: id, use: s.IDs.Begin(), hint: size, InlineLimit: int64(s.InlineBytes)}
 	if id == 0 {
 		n, err := s.IDs.Take(ctx)
 		if err != nil {
+			w.use.End()
 			return nil, err
 		}
 		w.id, w.own = record.ContentID(n), true
@@ -172,7 +175,7 @@ func (w *Writer) reap() error {
 var ErrBlobLength = errors.New("the engine stored a blob of another length than was written")
 
 // Finish commits the blobs, durably, and stages the extents if they are
-// many. The content must be published or discarded. After an error nothing
+// many. The content must be published (Published) or discarded. After an error nothing
 // is left but what an unknown outcome may have stored.
 func (w *Writer) Finish(ctx context.Context) (*Written, error) {
 	w.err = w.Flush()
@@ -184,7 +187,7 @@ func (w *Writer) Finish(ctx context.Context) (*Written, error) {
 		w.Abort(ctx)
 		return nil, err
 	}
-	c := &Written{ID: w.id, Size: w.size, Used: w.size, Extents: w.extents}
+	c := &Written{ID: w.id, Size: w.size, Used: w.size, Extents: w.extents, use: w.use}
 	switch {
 	case w.size == 0:
 		c.ID = 0
@@ -231,6 +234,7 @@ func (w *Writer) Abort(ctx context.Context) {
 		w.err = errWriterAborted
 	}
 	w.s.deleteBlobs(ctx, w.id, w.extents)
+	w.use.End()
 	w.close()
 }
 
@@ -240,7 +244,11 @@ var errWriterAborted = errors.New("content writer was aborted")
 // be called when the outcome of publishing is unknown (ErrUnavailable): what
 // is left then, if anything is, are orphans as after a crash (fsck.Leftovers).
 func (s *Store) Discard(ctx context.Context, c *Written) {
-	if c == nil || c.ID == 0 {
+	if c == nil {
+		return
+	}
+	defer c.use.End()
+	if c.ID == 0 {
 		return
 	}
 	if !c.Staged {
@@ -256,6 +264,18 @@ func (s *Store) Discard(ctx context.Context, c *Written) {
 	})
 	if err != nil {
 		s.Log.Warn("staged content is left to the collector", "content", uint64(c.ID), "err", err)
+	}
+}
+
+// Published is called after the transaction that published c, or should have: known
+// reports whether it did. nil is a content that has nothing to publish.
+func (c *Written) Published(known bool) {
+	switch {
+	case c == nil:
+	case known:
+		c.use.End()
+	default:
+		c.use.Doubt()
 	}
 }
 

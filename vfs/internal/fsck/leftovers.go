@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"ogw/cluster"
@@ -35,16 +36,21 @@ type Leftovers struct {
 
 	store Store
 	blobs *quarantine.Blobs
-	// Numbers within [from, to) have not been looked at.
+
+	sweeping sync.Mutex     // one sweep at a time
+	next     cluster.BlobID // where it goes on; under sweeping
+	swept    uint64         // CounterSwept, as it was read last; under sweeping
+
+	mu sync.Mutex
+	// Numbers within [from, to) have not been looked at, and are going to be. They
+	// change under sweeping, too.
 	from, to uint64
-	next     cluster.BlobID // the sweep goes on here
-	done     chan struct{}  // closed when it has ended, or failed too often
 }
 
 // NewLeftovers finds out what is to be looked at; used is the number from which
 // on this process makes blobs.
 func NewLeftovers(ctx context.Context, store Store, blobs *quarantine.Blobs, used uint64) (*Leftovers, error) {
-	l := &Leftovers{Pause: leftoverPause, store: store, blobs: blobs, done: make(chan struct{})}
+	l := &Leftovers{Pause: leftoverPause, store: store, blobs: blobs}
 	err := store.View(ctx, func(r cluster.Reader) error {
 		left, err := store.Left(r)
 		if err != nil {
@@ -59,26 +65,34 @@ func NewLeftovers(ctx context.Context, store Store, blobs *quarantine.Blobs, use
 
 // Pending reports whether a blob, if nothing names it, will be removed.
 func (l *Leftovers) Pending(b cluster.BlobID) bool {
-	select {
-	case <-l.done:
-		return false
-	default:
-		return l.from <= b.Seq && b.Seq < l.to
-	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.from <= b.Seq && b.Seq < l.to
+}
+
+// any reports whether something is pending.
+func (l *Leftovers) any() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.from < l.to
+}
+
+// end has nothing pending any more.
+func (l *Leftovers) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.from = l.to
 }
 
 // Run sweeps, unless there is nothing or another run did. What a sweep that
 // fails leaves is Check's to report, until the next start.
 func (l *Leftovers) Run(ctx context.Context) {
-	if l.from >= l.to {
+	if !l.any() {
 		return
 	}
-	defer close(l.done)
+	defer l.end()
 	for try := 1; ; try++ {
-		removed, err := l.Sweep(ctx)
-		if removed > 0 {
-			l.blobs.Log.Info("blobs that an earlier process left are removed", "blobs", removed)
-		}
+		_, err := l.Sweep(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -93,8 +107,54 @@ func (l *Leftovers) Run(ctx context.Context) {
 	}
 }
 
+// Again is for a process that others are beside: it sweeps what is older than the number
+// waits, unless that was done, as soon as nobody may name any of it. After an error
+// another call goes on where this one came.
+func (l *Leftovers) Again(ctx context.Context, waits uint64) error {
+	l.sweeping.Lock()
+	defer l.sweeping.Unlock()
+	if waits <= l.swept {
+		return nil
+	}
+	var left uint64
+	err := l.store.View(ctx, func(r cluster.Reader) (err error) {
+		if left, err = l.store.Left(r); err == nil {
+			l.swept, err = record.Counter(r, record.CounterSwept)
+		}
+		return err
+	})
+	if err != nil || waits <= l.swept || left < waits {
+		return err
+	}
+	l.begin(waits)
+	_, err = l.sweep(ctx)
+	return err
+}
+
+// begin begins with numbers from what is swept to before to, unless a sweep of them is
+// under way. Under sweeping.
+func (l *Leftovers) begin(to uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.from != l.swept || l.to != to {
+		l.from, l.to, l.next = l.swept, to, cluster.BlobID{}
+	}
+}
+
 // Sweep looks at all pending blobs and removes those that nothing names.
 func (l *Leftovers) Sweep(ctx context.Context) (removed int, err error) {
+	l.sweeping.Lock()
+	defer l.sweeping.Unlock()
+	return l.sweep(ctx)
+}
+
+// sweep is Sweep under sweeping.
+func (l *Leftovers) sweep(ctx context.Context) (removed int, err error) {
+	defer func() {
+		if removed > 0 {
+			l.blobs.Log.Info("blobs that an earlier process left are removed", "blobs", removed)
+		}
+	}()
 	for {
 		begun := time.Now()
 		last, n, err := l.page(ctx, l.next)
@@ -110,13 +170,18 @@ func (l *Leftovers) Sweep(ctx context.Context) (removed int, err error) {
 			return removed, err
 		}
 	}
-	return removed, fserr.Map(l.blobs.KV.Update(ctx, func(t cluster.Txn) error {
+	err = l.blobs.KV.Update(ctx, func(t cluster.Txn) error {
 		swept, err := record.Counter(t, record.CounterSwept)
 		if err != nil {
 			return err
 		}
 		return record.SetCounter(t, record.CounterSwept, max(swept, l.to))
-	}))
+	})
+	if err == nil {
+		l.next = cluster.BlobID{}
+		l.end()
+	}
+	return removed, fserr.Map(err)
 }
 
 // page looks at some blobs from one on, and returns the last, nil at the end.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
@@ -29,17 +30,22 @@ const (
 
 // Allocator hands out numbers for inodes, contents and blobs, none twice.
 type Allocator struct {
-	kv        cluster.KV
-	mu        sync.Mutex
-	next, end uint64
+	kv   cluster.KV
+	mu   sync.Mutex
+	next atomic.Uint64 // changed under mu
+	end  uint64
+
+	using  sync.Mutex
+	uses   map[uint64]int // under way, by next when they began
+	doubts []uint64       // that ended in doubt, likewise, in their order
 }
 
 // Init starts with nothing leased; next is behind all that was handed out before.
 func (a *Allocator) Init(ctx context.Context, kv cluster.KV) error {
 	a.kv = kv
 	err := kv.View(ctx, func(r cluster.Reader) (err error) {
-		a.next, err = record.Counter(r, record.CounterNumber)
-		a.end = a.next
+		a.end, err = record.Counter(r, record.CounterNumber)
+		a.next.Store(a.end)
 		return err
 	})
 	return fserr.Map(err)
@@ -60,20 +66,19 @@ func Skip(t cluster.Txn) error {
 func (a *Allocator) Take(ctx context.Context) (uint64, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.next == a.end {
+	if a.next.Load() == a.end {
 		if err := a.lease(ctx); err != nil {
 			return 0, err
 		}
 	}
-	a.next++
-	return a.next - 1, nil
+	return a.next.Add(1) - 1, nil
 }
 
 // Reserve sees to it that operations find their numbers leased.
 func (a *Allocator) Reserve(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.end-a.next >= idReserve {
+	if a.end-a.next.Load() >= idReserve {
 		return nil
 	}
 	return a.lease(ctx)
@@ -100,7 +105,8 @@ func (a *Allocator) lease(ctx context.Context) error {
 	if err != nil {
 		return fserr.Map(err)
 	}
-	a.next, a.end = from, from+idLease
+	a.next.Store(from)
+	a.end = from + idLease
 	return nil
 }
 
@@ -109,11 +115,11 @@ func (a *Allocator) lease(ctx context.Context) error {
 func (a *Allocator) Release(ctx context.Context) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.next == a.end {
+	next, end := a.next.Load(), a.end
+	if next == end {
 		return
 	}
-	next, end := a.next, a.end
-	a.end = a.next // also after a commit of unknown outcome: a new lease decides
+	a.end = next // also after a commit of unknown outcome: a new lease decides
 	_ = a.kv.Update(ctx, func(t cluster.Txn) error {
 		b, err := t.Get(record.CounterKey(record.CounterNumber))
 		if err != nil || len(b) != 8 || binary.BigEndian.Uint64(b) != end {
@@ -125,8 +131,4 @@ func (a *Allocator) Release(ctx context.Context) {
 
 // Used returns how many numbers were taken at the most, as far as this
 // process knows.
-func (a *Allocator) Used() uint64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.next
-}
+func (a *Allocator) Used() uint64 { return a.next.Load() }

@@ -21,6 +21,9 @@ const (
 	CounterClaims = "claims"
 	// CounterClaimer is the gateway that is about to do so, where several use the store.
 	CounterClaimer = "claimer"
+	// CounterLeft is the number of a blob: those with lower ones may be named by nothing,
+	// since a process that took some is gone, or may not have named them.
+	CounterLeft = "left"
 	// CounterSwept is the number of a blob: those with lower ones are named, or
 	// were removed after a crash.
 	CounterSwept = "swept"

@@ -11,7 +11,7 @@ import (
 )
 
 // Gateway is a process that uses the store, as it stands under 'F'. The record is
-// its fence: the process commits while it is there, unchanged.
+// its fence: a transaction of the process commits while it is there, unchanged.
 type Gateway struct {
 	ID      uint64    `json:"-"` // random, in the key
 	Host    string    `json:"host"`
@@ -26,6 +26,9 @@ type Gateway struct {
 	// others (RulesVersion); 0 is one of before several could use a store.
 	Format uint16 `json:"format,omitempty"`
 	Rules  uint16 `json:"rules,omitempty"`
+	// Renewed counts how often it wrote the record anew, so that transactions that were
+	// under way before cannot commit any more.
+	Renewed uint64 `json:"renewed,omitempty"`
 }
 
 // RulesVersion is that of what gateways beside one another say and rely on (package
@@ -82,8 +85,8 @@ func ReadKey(id uint64) []byte { return key1(TabRead, id) }
 //
 // Value: first, epoch (8 bytes each), contents (8 each).
 type Reads struct {
-	// First is where the numbers of inodes, contents and blobs began that were free
-	// when it came: it uses none before unless it is stored under it.
+	// First is a number: what it stores of contents and blobs with smaller ones, and
+	// nothing names yet, it will not name.
 	First uint64
 	// Epoch is one that it had read (CounterEpoch) before all its reads that are
 	// under way began, but for those of Contents.

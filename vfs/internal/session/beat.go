@@ -45,8 +45,11 @@ func (l *Lease) once(ctx context.Context) error {
 	defer cancel()
 	before := l.clock()
 	say := l.reads.next()
-	var epoch uint64
-	err := l.kv.Update(ctx, func(t cluster.Txn) error {
+	fence, err := l.renewed(say.doubts)
+	if err != nil {
+		return err
+	}
+	err = l.kv.Update(ctx, func(t cluster.Txn) error {
 		if err := l.read(t); err != nil {
 			return err
 		}
@@ -55,17 +58,36 @@ func (l *Lease) once(ctx context.Context) error {
 			return err
 		}
 		if l.me.Beside {
-			if epoch, err = l.reads.say(t, l.me.ID, &say); err != nil {
+			if err := l.reads.say(t, l.me.ID, &say); err != nil {
+				return err
+			}
+		}
+		if fence != nil {
+			if err := errors.Join(t.Set(l.key, fence), markLeft(t)); err != nil {
 				return err
 			}
 		}
 		return record.SetBeat(t, l.me.ID, n+1)
 	})
-	if err == nil {
-		l.acked.Store(int64(before))
-		l.reads.learned(say, epoch)
+	if err != nil {
+		return err
 	}
-	return err
+	l.acked.Store(int64(before))
+	l.reads.learned(&say)
+	if fence != nil {
+		l.value.Store(&fence)
+	}
+	return nil
+}
+
+// renewed returns the fence of who has doubts, with another value: no transaction that
+// began before it was written commits after. nil without doubts.
+func (l *Lease) renewed(doubts int) ([]byte, error) {
+	if doubts == 0 {
+		return nil, nil
+	}
+	l.me.Renewed++
+	return l.me.Encode()
 }
 
 // Peer is a gateway, as another one sees it.
@@ -121,7 +143,7 @@ func (l *Lease) evict(ctx context.Context, o sighting) error {
 			return err
 		}
 		out = true
-		return remove(t, o.ID)
+		return putOut(t, o.ID)
 	})
 	if err == nil && out {
 		l.log.Warn("a gateway stood still, and is put out", "host", o.Host, "pid", o.PID, "for", EvictAfter)

@@ -281,3 +281,128 @@ func TestFirst(t *testing.T) {
 		t.Errorf("after the older one left: %d", n)
 	}
 }
+
+// numbers are those of a gateway that names nothing, or is about to.
+type numbers struct {
+	oldest  uint64
+	doubts  int
+	settled int
+}
+
+func (n *numbers) Oldest() uint64                { return n.oldest }
+func (n *numbers) Unsettled() (uses, doubts int) { return 0, n.doubts }
+func (n *numbers) Settle(k int)                  { n.doubts, n.settled = n.doubts-k, n.settled+k }
+
+func counter(t *testing.T, kv cluster.KV, name string) (n uint64) {
+	t.Helper()
+	err := kv.View(bg, func(r cluster.Reader) (err error) {
+		n, err = record.Counter(r, name)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func setCounter(t *testing.T, kv cluster.KV, name string, n uint64) {
+	t.Helper()
+	if err := kv.Update(bg, func(t cluster.Txn) error { return record.SetCounter(t, name, n) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a gateway left that is put out waits until each of the others says that it names
+// nothing as old, while it lives.
+func TestFirstRises(t *testing.T) {
+	c := mem.New(mem.Options{})
+	defer c.Close()
+	clock := &hand{}
+	setCounter(t, c.KV, record.CounterNumber, 100)
+	gone, a, b := besideLease(t, c.KV, "gone", clock), besideLease(t, c.KV, "a", clock), besideLease(t, c.KV, "b", clock)
+	na, nb := &numbers{oldest: 120}, &numbers{oldest: 110}
+	New(a, nil).Number(na)
+	New(b, nil).Number(nb)
+	setCounter(t, c.KV, record.CounterNumber, 200)
+	first := func() (n uint64) {
+		t.Helper()
+		round(t, a, b)
+		round(t, a, b)
+		if err := c.KV.View(bg, func(r cluster.Reader) (err error) { n, err = a.First(r); return err }); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	round(t, gone)
+	if n := first(); n != 100 {
+		t.Errorf("first is %d, and nothing waits for it", n)
+	}
+	for k := 0; counter(t, c.KV, record.CounterLeft) == 0; k++ {
+		if k > 10 {
+			t.Fatal("it is not put out, or its leftovers are not noted")
+		}
+		clock.at += BeatEvery
+		round(t, a, b)
+	}
+	if n := counter(t, c.KV, record.CounterLeft); n != 200 {
+		t.Errorf("what it left is below %d", n)
+	}
+	if n := first(); n != 110 {
+		t.Errorf("first is %d", n)
+	}
+	na.oldest, nb.oldest = 300, 190
+	if n := first(); n != 190 {
+		t.Errorf("first is %d", n)
+	}
+	nb.oldest = 250
+	if n := first(); n < 200 {
+		t.Errorf("first is %d when nobody needs anything", n)
+	}
+	nb.oldest = 5 // it never falls
+	if n := first(); n < 200 {
+		t.Errorf("first fell to %d", n)
+	}
+}
+
+// A transaction whose outcome nobody knows cannot commit after the doubt is settled; those
+// that come after can.
+func TestDoubtSettled(t *testing.T) {
+	c := mem.New(mem.Options{})
+	defer c.Close()
+	a := besideLease(t, c.KV, "a", &hand{})
+	n := &numbers{oldest: 1, doubts: 2}
+	New(a, nil).Number(n)
+	setCounter(t, c.KV, record.CounterNumber, 7)
+	late := *a.value.Load()
+	again := false
+	err := a.Fenced().Update(bg, func(txn cluster.Txn) error {
+		if again {
+			return errLate
+		}
+		again = true
+		if err := a.once(bg); err != nil {
+			return err
+		}
+		return txn.Set([]byte("k"), []byte("late"))
+	})
+	if !errors.Is(err, errLate) {
+		t.Errorf("it committed after it was settled: %v", err)
+	}
+	if n.doubts != 0 || n.settled != 2 {
+		t.Errorf("%d doubts are left, %d settled", n.doubts, n.settled)
+	}
+	if string(*a.value.Load()) == string(late) {
+		t.Error("the fence is as it was")
+	}
+	if n := counter(t, c.KV, record.CounterLeft); n != 7 {
+		t.Errorf("what is left is below %d", n)
+	}
+	if err := errors.Join(set(a.Fenced(), "k", "v"), a.once(bg), a.watchPeers(bg), set(a.Fenced(), "k", "w"), a.Leave()); err != nil {
+		t.Error(err)
+	}
+	if list, err := look(bg, c.KV, everybody); len(list) != 0 || err != nil {
+		t.Errorf("left behind: %v, %v", list, err)
+	}
+}
+
+var errLate = errors.New("it runs again")

@@ -52,8 +52,17 @@
 //	deleted contents, blobs  Settle: all others said that what they read from before is
 //	                         over, or in which contents it is not (publisher)
 //	staged contents, blobs   Left: those whose numbers are smaller than the first that
-//	that nothing names       one who is there can have taken
+//	that nothing names       one who is there may still name
 //	orphans                  Gone: whose they are has no fence
+//
+// First is the number that was free when a gateway came, and rises when something waits for
+// it: who puts a gateway out notes the number that is free then (CounterLeft), and the
+// others say a later First with their beats as soon as nothing that they began before is
+// still to be named (ids.Use): bodies that are being received, contents that are staged.
+// An upload that takes days keeps it for days. A transaction without an answer may still
+// come: who has had one (a doubt) writes its fence anew with the next beat, after which
+// none of before can commit, and notes CounterLeft for what it was about to name. The
+// model of this is in integration/peers (LEFT).
 //
 // The oldest does what one has to do for all (Leads, Lead). That is a hint: two that do it
 // at once do no harm.

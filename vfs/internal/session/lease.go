@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -41,8 +40,8 @@ type Lease struct {
 	clock func() time.Duration
 
 	me    record.Gateway
-	key   []byte // of the fence
-	value []byte
+	key   []byte                 // of the fence
+	value atomic.Pointer[[]byte] // as the store has it, or had it before the last beat
 
 	acked atomic.Int64 // clock before the last acknowledged beat was sent
 	gone  chan struct{}
@@ -61,7 +60,8 @@ func newLease(kv cluster.KV, me record.Gateway, log *slog.Logger) (*Lease, error
 	if err != nil {
 		return nil, err
 	}
-	l := &Lease{kv: kv, log: log, clock: bootClock, me: me, key: record.FenceKey(me.ID), value: value, gone: make(chan struct{})}
+	l := &Lease{kv: kv, log: log, clock: bootClock, me: me, key: record.FenceKey(me.ID), gone: make(chan struct{})}
+	l.value.Store(&value)
 	l.lose = sync.OnceFunc(func() { close(l.gone) })
 	l.peers.init()
 	return l, nil
@@ -133,7 +133,7 @@ func (l *Lease) register(ctx context.Context, blockers []sighting) (done bool, e
 			return err
 		}
 		for _, o := range blockers {
-			if err := remove(t, o.ID); err != nil {
+			if err := putOut(t, o.ID); err != nil {
 				return err
 			}
 		}
@@ -143,7 +143,7 @@ func (l *Lease) register(ctx context.Context, blockers []sighting) (done bool, e
 				return err
 			}
 		}
-		return errors.Join(t.Set(l.key, l.value), record.SetBeat(t, l.me.ID, 1))
+		return errors.Join(t.Set(l.key, *l.value.Load()), record.SetBeat(t, l.me.ID, 1))
 	})
 	if err != nil || !done {
 		return false, err
@@ -161,13 +161,25 @@ func remove(t cluster.Txn, id uint64) error {
 	return errors.Join(t.Delete(record.FenceKey(id)), t.Delete(record.BeatKey(id)), t.Delete(record.ReadKey(id)))
 }
 
-// expect has t commit only while the fence is there.
-func (l *Lease) expect(t cluster.Txn) error { return t.Expect(l.key, l.value) }
+// putOut removes a gateway that stands still, which may have been about to name something.
+func putOut(t cluster.Txn, id uint64) error { return errors.Join(remove(t, id), markLeft(t)) }
 
-// read looks at the fence.
+// markLeft notes that what was stored so far may stay without a name.
+func markLeft(t cluster.Txn) error {
+	n, err := record.Counter(t, record.CounterNumber)
+	if err != nil {
+		return err
+	}
+	return record.SetCounter(t, record.CounterLeft, n)
+}
+
+// expect has t commit only while the fence is there, as it was when t began.
+func (l *Lease) expect(t cluster.Txn) error { return t.Expect(l.key, *l.value.Load()) }
+
+// read looks at the fence, which only this process writes and others remove.
 func (l *Lease) read(t cluster.Txn) error {
 	v, err := t.Get(l.key)
-	if err != nil || bytes.Equal(v, l.value) {
+	if err != nil || v != nil {
 		return err
 	}
 	l.lose()
@@ -200,6 +212,9 @@ func (l *Lease) Leave() error {
 	err := l.kv.Update(ctx, func(t cluster.Txn) error {
 		if err := l.read(t); err != nil {
 			return err
+		}
+		if l.reads.unsettled() {
+			return putOut(t, l.me.ID)
 		}
 		return remove(t, l.me.ID)
 	})

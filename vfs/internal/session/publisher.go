@@ -20,6 +20,24 @@ type Pins interface {
 	Older(most int) (list []record.ContentID, ok bool)
 }
 
+// Numbers are those that this process takes for contents and blobs (ids.Allocator).
+type Numbers interface {
+	// Oldest returns a number: nothing is named any more under a smaller one that is
+	// not yet.
+	Oldest() uint64
+	// Unsettled returns how many are about to name something, and how many may have.
+	Unsettled() (uses, doubts int)
+	// Settle is called when no transaction of the first n in doubt can commit any more.
+	Settle(n int)
+}
+
+// saying is what one beat says and learns.
+type saying struct {
+	record.Reads
+	doubts      int // that were there before
+	epoch, left uint64
+}
+
 // publisher says to the others, with the beats, what this process reads.
 //
 //	beat  reads the epoch ─► mark: the views that run by now are old
@@ -30,12 +48,14 @@ type Pins interface {
 // that epoch began. So whoever deleted, moved the epoch on, and then sees it said by
 // all, may remove all but what they named. A view pins what it finds before it ends.
 type publisher struct {
-	said record.Reads // of the goroutine that beats; First never changes
+	said record.Reads // of the goroutine that beats
 
 	mu      sync.Mutex // guards what is below
 	readers *Readers   // nil: nothing is read yet
 	pins    Pins
-	epoch   uint64 // read by the last beat
+	numbers Numbers // nil: none are taken yet
+	left    uint64  // CounterLeft, read by the last beat
+	epoch   uint64  // read by the last beat
 	mark    uint64 // of readers, since then
 	quiet   bool   // no view of before mark runs, and pins are marked since then
 }
@@ -45,6 +65,31 @@ func (p *publisher) attach(r *Readers, pins Pins) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.readers, p.pins = r, pins
+}
+
+// number has p ask for the numbers of this process. It comes before the first is taken.
+func (p *publisher) number(n Numbers) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.numbers = n
+}
+
+// unsettled reports whether this process may leave something that nothing names.
+func (p *publisher) unsettled() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.numbers == nil {
+		return false
+	}
+	uses, doubts := p.numbers.Unsettled()
+	return uses+doubts > 0
+}
+
+// waits returns CounterLeft, as the last beat read it.
+func (p *publisher) waits() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.left
 }
 
 // begin writes the first record of a gateway that comes.
@@ -59,9 +104,22 @@ func (p *publisher) begin(t cluster.Txn, id uint64) (r record.Reads, err error) 
 }
 
 // next is what the next beat says.
-func (p *publisher) next() record.Reads {
+func (p *publisher) next() saying {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	say := saying{Reads: p.nextReads()}
+	if p.numbers == nil {
+		return say
+	}
+	if p.left > say.First { // else nothing waits for it
+		say.First = max(say.First, p.numbers.Oldest())
+	}
+	_, say.doubts = p.numbers.Unsettled()
+	return say
+}
+
+// nextReads is what it says of reads. Under mu.
+func (p *publisher) nextReads() record.Reads {
 	say := p.said
 	if p.epoch <= say.Epoch {
 		return say
@@ -84,25 +142,32 @@ func (p *publisher) next() record.Reads {
 	return say
 }
 
-// say writes r if it is new, and returns the epoch.
-func (p *publisher) say(t cluster.Txn, id uint64, r *record.Reads) (epoch uint64, err error) {
-	if r.Epoch != p.said.Epoch {
-		if err := t.Set(record.ReadKey(id), r.Encode()); err != nil {
-			return 0, err
+// say writes what is new of s, and reads what others say.
+func (p *publisher) say(t cluster.Txn, id uint64, s *saying) (err error) {
+	if s.Epoch != p.said.Epoch || s.First != p.said.First {
+		if err := t.Set(record.ReadKey(id), s.Encode()); err != nil {
+			return err
 		}
 	}
-	return record.Counter(t, record.CounterEpoch)
+	if s.left, err = record.Counter(t, record.CounterLeft); err != nil {
+		return err
+	}
+	s.epoch, err = record.Counter(t, record.CounterEpoch)
+	return err
 }
 
-// learned comes after a beat was acknowledged that said r and read an epoch.
-func (p *publisher) learned(r record.Reads, epoch uint64) {
+// learned comes after the beat of s was acknowledged.
+func (p *publisher) learned(s *saying) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.said = r
-	if epoch <= p.epoch {
+	p.said, p.left = s.Reads, s.left
+	if s.doubts > 0 {
+		p.numbers.Settle(s.doubts)
+	}
+	if s.epoch <= p.epoch {
 		return
 	}
-	p.epoch = epoch
+	p.epoch = s.epoch
 	if p.quiet = false; p.readers != nil {
 		p.mark = p.readers.Mark()
 	}

@@ -72,6 +72,24 @@ func (s *Session) Pin(pins Pins) {
 	}
 }
 
+// Number has others spare what this process takes numbers for and does not name yet. It
+// comes before the first is taken.
+func (s *Session) Number(n Numbers) {
+	if s.lease != nil {
+		s.lease.reads.number(n)
+	}
+}
+
+// Waits returns a number: what has a smaller one, and nothing names, is to be removed
+// when Left has passed that. Numbers of this process that are smaller keep it. It is as
+// the last beat found it, 0 for nothing.
+func (s *Session) Waits() uint64 {
+	if s.lease == nil {
+		return 0
+	}
+	return s.lease.reads.waits()
+}
+
 // Settle waits until no read is under way that began before the call, but those of the
 // contents that it returns, and of those that this process pins.
 func (s *Session) Settle(ctx context.Context) (held map[record.ContentID]bool, err error) {

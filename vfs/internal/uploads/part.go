@@ -48,6 +48,7 @@ func (s *Uploads) Put(ctx context.Context, name *keypath.UploadKey, number int, 
 	if err != nil && !errors.Is(err, fserr.ErrUnavailable) {
 		s.Contents.Discard(ctx, v.Content)
 	}
+	v.Content.Published(!errors.Is(err, fserr.ErrUnavailable))
 	if err != nil {
 		return objects.PartInfo{}, err
 	}
