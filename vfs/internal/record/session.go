@@ -40,6 +40,14 @@ const RulesVersion = 1
 func FenceKey(id uint64) []byte { return key1(TabFence, id) }
 func BeatKey(id uint64) []byte  { return key1(TabBeat, id) }
 
+// GatewayOf returns the ID of the gateway that a key of these tables is about, 0 for none.
+func GatewayOf(key []byte) uint64 {
+	if len(key) != Key1Bytes {
+		return 0
+	}
+	return binary.BigEndian.Uint64(key[1:])
+}
+
 // Encode returns the value.
 func (g *Gateway) Encode() ([]byte, error) { return json.Marshal(g) }
 
@@ -51,7 +59,7 @@ func Gateways(r cluster.Reader) (list []Gateway, err error) {
 		if len(k) != Key1Bytes || json.Unmarshal(v, &g) != nil {
 			return fmt.Errorf("%w: record of a gateway", fserr.ErrCorrupt)
 		}
-		g.ID = binary.BigEndian.Uint64(k[1:])
+		g.ID = GatewayOf(k)
 		list = append(list, g)
 		return nil
 	})

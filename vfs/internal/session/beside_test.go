@@ -406,3 +406,38 @@ func TestDoubtSettled(t *testing.T) {
 }
 
 var errLate = errors.New("it runs again")
+
+// What is left of a gateway without a fence goes when another one comes; that of those who
+// are there stays.
+func TestStrays(t *testing.T) {
+	c := mem.New(mem.Options{})
+	defer c.Close()
+	a := besideLease(t, c.KV, "a", &hand{})
+	reads := record.Reads{First: 1}
+	if err := c.KV.Update(bg, func(t cluster.Txn) error {
+		return errors.Join(t.Set(record.ReadKey(7), reads.Encode()), record.SetBeat(t, 8, 5))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := Join(bg, c.KV, besideMember("b"), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.KV.View(bg, func(r cluster.Reader) error {
+		for key, want := range map[string]bool{
+			string(record.ReadKey(7)): false, string(record.BeatKey(8)): false,
+			string(record.ReadKey(a.me.ID)): true, string(record.BeatKey(a.me.ID)): true,
+			string(record.ReadKey(b.me.ID)): true, string(record.BeatKey(b.me.ID)): true,
+		} {
+			if v, err := r.Get([]byte(key)); err != nil || (v != nil) != want {
+				t.Errorf("%q is there: %v, %v", key, v != nil, err)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(a.once(bg), b.Leave()); err != nil {
+		t.Error(err)
+	}
+}
