@@ -7,6 +7,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/accesstime"
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
 )
 
@@ -51,8 +52,21 @@ func (fs *FS) startBackground(ctx context.Context) {
 		_, err := fs.Collect(ctx)
 		return err
 	})
+	if !fs.session.Alone() {
+		fs.every(ctx, collectEvery, "blobs", fs.askBlobs)
+	}
 	fs.every(ctx, collectEvery, "compaction", fs.contents.Compact)
 	fs.every(ctx, collectEvery, "leftovers", fs.sweepLeft)
+}
+
+// askBlobs finds out whether the blobs answer this process, and if not, has another one
+// do what one does for all.
+func (fs *FS) askBlobs(ctx context.Context) error {
+	_, err := fs.blobs.Usage(ctx)
+	if ctx.Err() == nil {
+		fs.session.Answered(err == nil)
+	}
+	return fserr.Map(err)
 }
 
 // sweepLeft removes what gateways that others are beside left, when nobody may name it

@@ -132,7 +132,7 @@ func samples(t *testing.T) map[string]sample {
 		"z":           {record.DamagedKey(cluster.BlobID{Content: 19, Seq: 20}), damagedJSON},
 		"F":           {record.FenceKey(30), fence},
 		"V":           {record.ReadKey(30), reads.Encode()},
-		"H":           {record.BeatKey(30), binary.BigEndian.AppendUint64(nil, 31)},
+		"H":           {record.BeatKey(30), record.Beat{Number: 31}.Encode()},
 	}
 }
 

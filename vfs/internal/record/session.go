@@ -33,7 +33,7 @@ type Gateway struct {
 
 // RulesVersion is that of what gateways beside one another say and rely on (package
 // session, and the collector of package content). Those with others are not beside.
-const RulesVersion = 1
+const RulesVersion = 2
 
 // FenceKey is the key of a gateway's fence, BeatKey that of the number of its
 // beats. They are apart so that a beat is no conflict of who compares the fence.
@@ -66,23 +66,37 @@ func Gateways(r cluster.Reader) (list []Gateway, err error) {
 	return list, err
 }
 
-// Beat returns the number of the last beat of a gateway.
-func Beat(r cluster.Reader, id uint64) (n uint64, err error) {
+// Beat is what a gateway says with each beat.
+//
+// Value: number (8 bytes), flags: 1 is Unable.
+type Beat struct {
+	Number uint64 // of the beat; 0: there is none
+	// Unable reports whether the blobs do not answer it, so that another one should
+	// remove and verify them.
+	Unable bool
+}
+
+// ReadBeat returns the last beat of a gateway.
+func ReadBeat(r cluster.Reader, id uint64) (Beat, error) {
 	v, err := r.Get(BeatKey(id))
 	return DecodeBeat(v), err
 }
 
-// DecodeBeat returns the number that a beat holds, 0 for none.
-func DecodeBeat(v []byte) (n uint64) {
-	if len(v) == 8 {
-		n = binary.BigEndian.Uint64(v)
+// DecodeBeat is the inverse of Encode.
+func DecodeBeat(v []byte) (b Beat) {
+	if len(v) == 9 {
+		b.Number, b.Unable = binary.BigEndian.Uint64(v), v[8]&1 != 0
 	}
-	return n
+	return b
 }
 
-// SetBeat stores it.
-func SetBeat(t cluster.Txn, id, n uint64) error {
-	return t.Set(BeatKey(id), binary.BigEndian.AppendUint64(nil, n))
+// Encode returns the value.
+func (b Beat) Encode() []byte {
+	v := append(binary.BigEndian.AppendUint64(nil, b.Number), 0)
+	if b.Unable {
+		v[8] = 1
+	}
+	return v
 }
 
 // ReadKey is the key of what a gateway says of its reads.

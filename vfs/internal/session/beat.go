@@ -53,10 +53,12 @@ func (l *Lease) once(ctx context.Context) error {
 		if err := l.read(t); err != nil {
 			return err
 		}
-		n, err := record.Beat(t, l.me.ID)
+		beat, err := record.ReadBeat(t, l.me.ID)
 		if err != nil {
 			return err
 		}
+		beat.Number++
+		beat.Unable = l.unable.Load()
 		if l.me.Beside {
 			if err := l.reads.say(t, l.me.ID, &say); err != nil {
 				return err
@@ -67,7 +69,7 @@ func (l *Lease) once(ctx context.Context) error {
 				return err
 			}
 		}
-		return record.SetBeat(t, l.me.ID, n+1)
+		return t.Set(record.BeatKey(l.me.ID), beat.Encode())
 	})
 	if err != nil {
 		return err
@@ -138,8 +140,8 @@ func (l *Lease) evict(ctx context.Context, o sighting) error {
 		if err != nil || fence == nil {
 			return err
 		}
-		n, err := record.Beat(t, o.ID)
-		if err != nil || n != o.beat {
+		beat, err := record.ReadBeat(t, o.ID)
+		if err != nil || beat.Number != o.beat.Number {
 			return err
 		}
 		out = true
@@ -170,18 +172,27 @@ func (l *Lease) Peers() (list []Peer) {
 func everybody(*record.Gateway) bool { return true }
 
 // Leads reports whether this process does what one has to do for all: the oldest of
-// those that serve, as far as clocks tell. Two may think so for a while: what they do
-// is right all the same, only done twice.
+// those that serve, as far as clocks tell, and that the blobs answer, unless they answer
+// none. Two may think so for a while: what they do is right all the same, only done twice.
 func (l *Lease) Leads() bool {
 	seen := l.peers.seen.Load()
 	if seen == nil || !l.me.Serves {
 		return false
 	}
+	me := standing{sighting: sighting{l.me, record.Beat{Unable: l.unable.Load()}}}
 	for i := range *seen {
 		s := &(*seen)[i]
-		if s.Serves && cmp.Or(s.Started.Compare(l.me.Started), cmp.Compare(s.ID, l.me.ID)) < 0 {
+		if s.Serves && s.ID != me.ID && s.before(&me) {
 			return false
 		}
 	}
 	return true
+}
+
+// before reports whether s leads rather than o.
+func (s *standing) before(o *standing) bool {
+	if s.beat.Unable != o.beat.Unable {
+		return o.beat.Unable
+	}
+	return cmp.Or(s.Started.Compare(o.Started), cmp.Compare(s.ID, o.ID)) < 0
 }

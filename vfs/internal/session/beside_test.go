@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -415,7 +416,7 @@ func TestStrays(t *testing.T) {
 	a := besideLease(t, c.KV, "a", &hand{})
 	reads := record.Reads{First: 1}
 	if err := c.KV.Update(bg, func(t cluster.Txn) error {
-		return errors.Join(t.Set(record.ReadKey(7), reads.Encode()), record.SetBeat(t, 8, 5))
+		return errors.Join(t.Set(record.ReadKey(7), reads.Encode()), t.Set(record.BeatKey(8), record.Beat{Number: 5}.Encode()))
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -440,4 +441,45 @@ func TestStrays(t *testing.T) {
 	if err := errors.Join(a.once(bg), b.Leave()); err != nil {
 		t.Error(err)
 	}
+}
+
+// Who the blobs do not answer does not lead while they answer another one.
+func TestUnableToLead(t *testing.T) {
+	c := mem.New(mem.Options{})
+	defer c.Close()
+	a, b := besideLease(t, c.KV, "a", &hand{}), besideLease(t, c.KV, "b", &hand{})
+	a.me.Started, b.me.Started = time.Unix(1, 0), time.Unix(2, 0)
+	for _, l := range []*Lease{a, b} {
+		fence, err := l.me.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.KV.Update(bg, func(t cluster.Txn) error { return t.Set(l.key, fence) }); err != nil {
+			t.Fatal(err)
+		}
+		l.value.Store(&fence)
+	}
+	sa, sb := New(a, nil), New(b, nil)
+	want := func(when string, leads ...*Session) {
+		t.Helper()
+		round(t, a, b)
+		round(t, a, b)
+		for name, s := range map[string]*Session{"a": sa, "b": sb} {
+			if s.Leads() != slices.Contains(leads, s) {
+				t.Errorf("%s: %s leads: %v", when, name, s.Leads())
+			}
+		}
+	}
+	want("at first", sa)
+	sa.Answered(false)
+	if sa.Leads() {
+		t.Error("it knows, and still leads")
+	}
+	want("the blobs do not answer the oldest", sb)
+	sb.Answered(false)
+	want("nor the other one", sa)
+	sb.Answered(true)
+	want("the other one again", sb)
+	sa.Answered(true)
+	want("and the oldest", sa)
 }

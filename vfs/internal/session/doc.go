@@ -16,7 +16,7 @@
 // others:
 //
 //	'F' id  fence  who it is; each Update expects it unchanged (Fenced)
-//	'H' id  beat   a number, which grows every BeatEvery
+//	'H' id  beat   a number, which grows every BeatEvery, and whether the blobs answer
 //	'V' id  reads  beside others: what it reads (publisher)
 //
 //	Join   ─► nobody whom it cannot be beside: write a fence ─ it stands for all
@@ -64,8 +64,8 @@
 // none of before can commit, and notes CounterLeft for what it was about to name. The
 // model of this is in integration/peers (LEFT).
 //
-// The oldest does what one has to do for all (Leads, Lead). That is a hint: two that do it
-// at once do no harm.
+// The oldest that the blobs answer does what one has to do for all (Leads, Lead). That is a
+// hint: two that do it at once do no harm.
 //
 // Locks: publisher.mu → Readers.mu, extents.Pins.mu. A shard's mu, Table.holding and Readers.mu are leaves. A shard's mu also
 // guards the counts of every Holder for the inodes of the shard.

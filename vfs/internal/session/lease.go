@@ -43,6 +43,8 @@ type Lease struct {
 	key   []byte                 // of the fence
 	value atomic.Pointer[[]byte] // as the store has it, or had it before the last beat
 
+	unable atomic.Bool // the blobs do not answer
+
 	acked atomic.Int64 // clock before the last acknowledged beat was sent
 	gone  chan struct{}
 	lose  func() // closes gone, once
@@ -143,7 +145,7 @@ func (l *Lease) register(ctx context.Context, blockers []sighting) (done bool, e
 				return err
 			}
 		}
-		return errors.Join(t.Set(l.key, *l.value.Load()), record.SetBeat(t, l.me.ID, 1))
+		return errors.Join(t.Set(l.key, *l.value.Load()), t.Set(record.BeatKey(l.me.ID), record.Beat{Number: 1}.Encode()))
 	})
 	if err != nil || !done {
 		return false, err

@@ -189,7 +189,9 @@ func TestJoinRace(t *testing.T) {
 }
 
 func TestWatch(t *testing.T) {
-	at := func(id, beat uint64) []sighting { return []sighting{{record.Gateway{ID: id}, beat}} }
+	at := func(id, beat uint64) []sighting {
+		return []sighting{{record.Gateway{ID: id}, record.Beat{Number: beat}}}
+	}
 	const s = time.Second
 	type step struct {
 		at   time.Duration

@@ -41,6 +41,14 @@ func (s *Session) Alone() bool { return s.lease == nil }
 // store.
 func (s *Session) Leads() bool { return s.lease == nil || s.lease.Leads() }
 
+// Answered notes whether the blobs answer this process: while they do not, one that they
+// answer leads.
+func (s *Session) Answered(ok bool) {
+	if s.lease != nil {
+		s.lease.unable.Store(!ok)
+	}
+}
+
 // Lead runs fn for as long as this process leads, with a context that ends then, and
 // again when it leads again, until ctx ends.
 func (s *Session) Lead(ctx context.Context, fn func(ctx context.Context)) {

@@ -24,10 +24,10 @@ const (
 	beatGap = 2 * BeatEvery
 )
 
-// sighting is a gateway and the number of its last beat.
+// sighting is a gateway and its last beat.
 type sighting struct {
 	record.Gateway
-	beat uint64
+	beat record.Beat
 }
 
 // sightings are the gateways of one moment that are wanted.
@@ -59,7 +59,7 @@ func look(ctx context.Context, kv cluster.KV, wanted func(*record.Gateway) bool)
 
 // same reports whether no gateway came, went or moved.
 func same(a, b []sighting) bool {
-	return slices.EqualFunc(a, b, func(x, y sighting) bool { return x.ID == y.ID && x.beat == y.beat })
+	return slices.EqualFunc(a, b, func(x, y sighting) bool { return x.ID == y.ID && x.beat.Number == y.beat.Number })
 }
 
 // watch is what a process sees of the beats of others, by its own clock.
@@ -87,7 +87,7 @@ func (w *watch) saw(before, after time.Duration, list []sighting) {
 	w.last, w.seen = after, make(map[uint64]standing, len(list))
 	for _, s := range list {
 		o, known := old[s.ID]
-		if !known || o.beat != s.beat {
+		if !known || o.beat.Number != s.beat.Number {
 			o = standing{s, after, known}
 		}
 		w.seen[s.ID] = o
