@@ -251,6 +251,18 @@ func gatewayReads(r cluster.Reader) (list []record.Reads, err error) {
 	return list, err
 }
 
+// All gateways tell of the scrub that one of them does.
+func TestBesideScrub(t *testing.T) {
+	p := openTwo(t)
+	put(t, p.b, "key", blobBody)
+	want(t, p.a.scrub.Pass(bg, 0), nil)
+	for _, fs := range []*FS{p.a, p.b} {
+		if s := fs.Scrub(bg); s.Running || s.Finished.IsZero() || s.Blobs != 1 {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
 // The numbers that a gateway uses are never below what it said when it came, also when one
 // leaves that had taken some.
 func TestBesideNumbers(t *testing.T) {

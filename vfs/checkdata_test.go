@@ -109,7 +109,7 @@ func TestCheckFindsAllDamage(t *testing.T) {
 	if kinds := kindsOf(rep); len(kinds) != 1 || kinds["corrupt-data"] != 1 {
 		t.Errorf("check: %+v", rep.Problems)
 	}
-	if n := len(fs.Scrub().Damaged); n != pieces/2 {
+	if n := len(fs.Scrub(bg).Damaged); n != pieces/2 {
 		t.Errorf("%d of %d damaged blobs are noted", n, pieces/2)
 	}
 }

@@ -107,7 +107,7 @@ func TestCheckMissing(t *testing.T) {
 			t.Errorf("after the repair: %v", err)
 		}
 	}
-	if n := len(fs.Scrub().Damaged); n != 0 {
+	if n := len(fs.Scrub(bg).Damaged); n != 0 {
 		t.Errorf("a look is no reading, and noted %d blobs", n)
 	}
 

@@ -62,6 +62,13 @@ func (fs *FS) Release(ctx context.Context, ids ...cluster.BlobID) (blobs int, by
 	return fs.quarantine.Release(ctx, ids...)
 }
 
-// Scrub returns the state of the scrub, and what is damaged as far as this
-// process knows, without the files (see Quarantine).
-func (fs *FS) Scrub() ScrubState { return fs.scrub.State() }
+// Scrub returns the state of the scrub, whichever process runs it, and what is damaged,
+// without the files (see Quarantine): as far as this process knows, if the store does not
+// answer.
+func (fs *FS) Scrub(ctx context.Context) ScrubState {
+	state, err := fs.scrub.Current(ctx)
+	if err != nil {
+		fs.log.Debug("the state of the scrub cannot be read", "err", err)
+	}
+	return state
+}

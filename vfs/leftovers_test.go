@@ -162,7 +162,7 @@ func TestLeftoversTriedAgain(t *testing.T) {
 			if removed, err := fs.leftovers.Sweep(bg); removed != x.left || err != nil {
 				t.Errorf("the next start removes %d, %v", removed, err)
 			}
-			if q := fs.Scrub(); q.Aside != 1 || len(q.Damaged) != 0 {
+			if q := fs.Scrub(bg); q.Aside != 1 || len(q.Damaged) != 0 {
 				t.Errorf("quarantine: %+v", q)
 			}
 		})

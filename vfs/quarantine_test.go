@@ -174,7 +174,7 @@ func TestQuarantine(t *testing.T) {
 		if got, err := readObject(s.fs, "bbb", "small"); err != nil || !bytes.Equal(got, again) {
 			t.Errorf("overwritten: %d bytes, %v", len(got), err)
 		}
-		if d := s.fs.Scrub(); len(d.Damaged) != 0 || d.Aside != 2 || d.AsideBytes != 300_000+5<<20 {
+		if d := s.fs.Scrub(bg); len(d.Damaged) != 0 || d.Aside != 2 || d.AsideBytes != 300_000+5<<20 {
 			t.Errorf("still lost: %+v", d)
 		}
 		kinds, rep = s.problems(CheckOptions{Repair: true, Data: true})

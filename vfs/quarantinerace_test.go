@@ -201,7 +201,7 @@ func TestQuarantineWithoutWrites(t *testing.T) {
 	}
 	for range 2 {
 		_ = m.fs.scrub.Pass(bg, 0) // its state cannot be stored
-		if s := m.fs.Scrub(); s.Running || s.Blobs != 2 || len(s.Damaged) != 1 {
+		if s := m.fs.Scrub(bg); s.Running || s.Blobs != 2 || len(s.Damaged) != 1 {
 			t.Errorf("scrub: %+v", s)
 		}
 		for _, data := range []bool{false, true} {
@@ -231,7 +231,7 @@ func TestQuarantineWithoutWrites(t *testing.T) {
 	}
 	m.faults.Clear()
 	want(t, m.fs.scrub.Pass(bg, 0), nil)
-	if q := m.stored(); len(q) > 0 || len(m.fs.Scrub().Damaged) > 0 {
+	if q := m.stored(); len(q) > 0 || len(m.fs.Scrub(bg).Damaged) > 0 {
 		t.Errorf("quarantine of the mended: %+v", q)
 	}
 }
@@ -329,7 +329,7 @@ func TestQuarantineOfEarlierVersion(t *testing.T) {
 	want(t, err, nil)
 	want(t, m.fs.UpdateSetting(context.Background(), "scrub", func([]byte) ([]byte, error) { return old, nil }), nil)
 	m.fs = m.open()
-	if s := m.fs.Scrub(); s.Blobs != 7 || len(s.Damaged) != 1 || s.Damaged[0].ID != m.id || s.Damaged[0].By != "scrub" ||
+	if s := m.fs.Scrub(bg); s.Blobs != 7 || len(s.Damaged) != 1 || s.Damaged[0].ID != m.id || s.Damaged[0].By != "scrub" ||
 		s.Damaged[0].Error != "checksum" || s.Damaged[0].Size == 0 {
 		t.Errorf("%+v", s)
 	}
@@ -339,7 +339,7 @@ func TestQuarantineOfEarlierVersion(t *testing.T) {
 	}
 	_, _, err = m.fs.Release(bg)
 	want(t, err, nil)
-	if s := m.open().Scrub(); s.Aside+len(s.Damaged) != 0 {
+	if s := m.open().Scrub(bg); s.Aside+len(s.Damaged) != 0 {
 		t.Errorf("after the next start: %+v", s)
 	}
 }

@@ -69,7 +69,7 @@ func TestScrub(t *testing.T) {
 		want(t, err, nil)
 	}
 	want(t, fs.scrub.Pass(bg, 0), nil)
-	if s := fs.Scrub(); s.Running || s.Finished.IsZero() || s.Blobs < 3 || s.Bytes < 5<<20 || len(s.Damaged) != 0 || s.Rate != 1<<30 {
+	if s := fs.Scrub(bg); s.Running || s.Finished.IsZero() || s.Blobs < 3 || s.Bytes < 5<<20 || len(s.Damaged) != 0 || s.Rate != 1<<30 {
 		t.Fatalf("%+v", s)
 	}
 	var paths []string
@@ -87,7 +87,7 @@ func TestScrub(t *testing.T) {
 	want(t, fs.scrub.Pass(bg, 0), nil)
 	check := func(fs *FS) {
 		t.Helper()
-		damaged := fs.Scrub().Damaged
+		damaged := fs.Scrub(bg).Damaged
 		if len(damaged) != 2 {
 			t.Fatalf("%+v", damaged)
 		}
@@ -133,7 +133,7 @@ func TestScrub(t *testing.T) {
 	want(t, err, nil)
 	_, err = fs.Check(bg, CheckOptions{Repair: true})
 	want(t, err, nil)
-	if d := fs.Scrub().Damaged; len(d) != 0 {
+	if d := fs.Scrub(bg).Damaged; len(d) != 0 {
 		t.Errorf("still in quarantine: %+v", d)
 	}
 	if got, err := readObject(fs, "bbb", "file"); err != nil || !bytes.Equal(got, bodies["file"]) {
@@ -179,12 +179,12 @@ func TestScrubRate(t *testing.T) {
 	if err := fs.scrub.Pass(ctx, 500_000); err == nil {
 		t.Fatal("the pass was not stopped")
 	}
-	s := fs.Scrub()
+	s := fs.Scrub(bg)
 	if !s.Running || s.Blobs == 0 || s.Blobs == 10 {
 		t.Fatalf("%+v", s)
 	}
 	want(t, fs.scrub.Pass(bg, 0), nil)
-	if s := fs.Scrub(); s.Running || s.Blobs != 10 {
+	if s := fs.Scrub(bg); s.Running || s.Blobs != 10 {
 		t.Errorf("after it went on: %+v", s)
 	}
 }

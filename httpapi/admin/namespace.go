@@ -40,7 +40,7 @@ type buckets interface {
 type blobs interface {
 	Whereis(ctx context.Context, path string) (vfs.ObjectInfo, []vfs.ExtentLocation, error)
 	Check(ctx context.Context, o vfs.CheckOptions) (vfs.CheckReport, error)
-	Scrub() vfs.ScrubState
+	Scrub(ctx context.Context) vfs.ScrubState
 	Quarantine(ctx context.Context, trace bool) ([]vfs.DamagedBlob, error)
 	Release(ctx context.Context, ids ...cluster.BlobID) (blobs int, bytes int64, err error)
 	BeginBackup(ctx context.Context, c vfs.BackupConfig) (*vfs.Backup, error)

@@ -33,7 +33,7 @@ func (s *Server) status(r *http.Request, _ httprouter.Params) (any, error) {
 	}
 	st.TotalBytes, st.FreeBytes, st.Files = fs.TotalBytes, fs.FreeBytes, fs.Files
 	st.DamagedSecrets = s.fs.SealState().Damaged
-	st.Scrub = s.fs.Scrub()
+	st.Scrub = s.fs.Scrub(r.Context())
 	if len(st.Scrub.Damaged) > 0 { // with their files, as far as they were found
 		list, err := s.fs.Quarantine(r.Context(), false)
 		if err != nil {

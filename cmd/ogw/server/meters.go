@@ -241,7 +241,9 @@ func (s *storeCollector) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (s *storeCollector) Collect(out chan<- prometheus.Metric) {
-	scrub := s.fs.Scrub()
+	ctx, cancel := context.WithTimeout(context.Background(), statTimeout)
+	defer cancel()
+	scrub := s.fs.Scrub(ctx)
 	out <- prometheus.MustNewConstMetric(s.damaged, prometheus.GaugeValue, float64(len(scrub.Damaged)))
 	out <- prometheus.MustNewConstMetric(s.aside, prometheus.GaugeValue, float64(scrub.AsideBytes))
 	out <- prometheus.MustNewConstMetric(s.scrubbed, prometheus.GaugeValue, float64(scrub.Bytes))
@@ -250,8 +252,6 @@ func (s *storeCollector) Collect(out chan<- prometheus.Metric) {
 		finished = float64(scrub.Finished.Unix())
 	}
 	out <- prometheus.MustNewConstMetric(s.finished, prometheus.GaugeValue, finished)
-	ctx, cancel := context.WithTimeout(context.Background(), statTimeout)
-	defer cancel()
 	st, err := s.fs.StatFS(ctx)
 	if err != nil {
 		out <- prometheus.NewInvalidMetric(s.bytes, err)

@@ -87,6 +87,20 @@ func (s *Scrubber) State() ScrubState {
 	return state
 }
 
+// Current is State, where another process may run the scrub, too: as it stored it last,
+// scrubSave ago at the most. With an error it is what this process knows.
+func (s *Scrubber) Current(ctx context.Context) (ScrubState, error) {
+	if s.q.Feed.Complete() || !s.pass.TryLock() { // it is this one
+		return s.State(), nil
+	}
+	err := s.q.Refresh(ctx)
+	if err == nil {
+		err = s.load(ctx)
+	}
+	s.pass.Unlock()
+	return s.State(), err
+}
+
 // Settings keeps the state of the scrub.
 type Settings interface {
 	// Setting returns a small value, nil if there is none.
