@@ -31,6 +31,7 @@ func (fs *FS) startBackground(ctx context.Context) {
 	if fs.cfg.ScrubBytes > 0 {
 		fs.background.wait.Go(func() { fs.session.Lead(ctx, fs.scrub.Run) })
 	}
+	fs.background.wait.Go(func() { fs.session.ServePurges(ctx, fs.Purge) })
 	fs.background.wait.Go(func() { fs.quarantine.Run(ctx) })
 	fs.background.wait.Go(func() { fs.leftovers.Run(ctx) })
 	fs.background.wait.Go(func() { fs.orphans.Serve(ctx, orphanBatchOf(fs.kv), fs.removeQueued) })

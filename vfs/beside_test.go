@@ -2,9 +2,11 @@ package vfs
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -249,6 +251,30 @@ func gatewayReads(r cluster.Reader) (list []record.Reads, err error) {
 		list = append(list, reads)
 	}
 	return list, err
+}
+
+// A purge that one gateway is asked for reaches the watchers of the others.
+func TestBesidePurge(t *testing.T) {
+	p := openTwo(t)
+	put(t, p.a, "key", "value")
+	ino := mustLookup(t, p.a, mustLookup(t, p.a, RootIno, "bucket").Ino, "key").Ino
+	var heard recorder
+	defer p.b.Watch(&heard)()
+	ctx, end := context.WithCancel(bg)
+	defer end()
+	go p.b.session.ServePurges(ctx, p.b.Purge)
+	n, others, err := p.a.PurgeAll(bg, "bucket/key")
+	want(t, err, nil)
+	if n != 1 || len(others) != 1 || !others[0].Answered || others[0].Inodes != 1 || others[0].Error != "" {
+		t.Errorf("%d here, others: %+v", n, others)
+	}
+	heard.mu.Lock()
+	if !slices.Contains(heard.inodes, ino) {
+		t.Errorf("of inode %d, the other's watchers heard of %v", ino, heard.inodes)
+	}
+	heard.mu.Unlock()
+	_, _, err = p.a.PurgeAll(bg, "bucket/none")
+	want(t, err, ErrNotExist)
 }
 
 // All gateways tell of the scrub that one of them does.

@@ -67,9 +67,12 @@ func samples(t *testing.T) map[string]sample {
 	once := record.Done{ID: [16]byte{0: 0x12, 1: 0x34, 15: 0xff}, Process: 0x1122334455667788, TimeNS: sampleNS}
 	damaged := record.Damaged{Size: 1000, Path: "segments/1", Error: "bad", By: "scrub",
 		Found: time.Unix(0, sampleNS).UTC(), Aside: true, Traced: true, Inodes: []Ino{17}}
-	gateway := record.Gateway{ID: 30, Host: "h", PID: 7, Version: "v", Started: time.Unix(0, sampleNS).UTC(), Beside: true, Serves: true, Format: 3, Rules: 1}
+	gateway := record.Gateway{ID: 30, Host: "h", PID: 7, Version: "v", Started: time.Unix(0, sampleNS).UTC(), Beside: true, Serves: true, Format: 3, Rules: record.RulesVersion, Renewed: 4}
 	reads := record.Reads{First: 32, Epoch: 33, Contents: []ContentID{34}}
 	notEmpty(t, gateway)
+	asked := record.PurgeRequest{By: 30, Path: "bucket/key"}
+	purge, err := asked.Encode()
+	want(t, err, nil)
 	fence, err := gateway.Encode()
 	want(t, err, nil)
 	damagedJSON, err := json.Marshal(damaged)
@@ -132,6 +135,7 @@ func samples(t *testing.T) map[string]sample {
 		"z":           {record.DamagedKey(cluster.BlobID{Content: 19, Seq: 20}), damagedJSON},
 		"F":           {record.FenceKey(30), fence},
 		"V":           {record.ReadKey(30), reads.Encode()},
+		"Y":           {record.PurgeKey(35), purge},
 		"H":           {record.BeatKey(30), record.Beat{Number: 31}.Encode()},
 	}
 }

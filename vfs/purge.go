@@ -5,14 +5,36 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/feed"
+	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/session"
 )
 
 // purgePage is how many entries one snapshot of a purge covers.
 const purgePage = 512
+
+// purgeWait is how long PurgeAll waits for other gateways, beyond four times what its own
+// purge took. Each learns of it with its next beat; one without a beat for so long answers
+// its clients nothing from memory.
+const purgeWait = session.LapseAfter
+
+// Purged is what became of a purge at another gateway.
+type Purged = session.Purged
+
+// PurgeAll is Purge for all gateways that use the store beside one another. It returns what
+// it touched here, and what the others answered, for which it waits some seconds.
+func (fs *FS) PurgeAll(ctx context.Context, path string) (inodes int, others []Purged, err error) {
+	begun := time.Now()
+	if inodes, err = fs.Purge(ctx, path); err != nil {
+		return 0, nil, err
+	}
+	others, err = fs.session.Purge(ctx, path, purgeWait+4*time.Since(begun))
+	return inodes, others, fserr.Map(err)
+}
 
 // Purge drops path, and with a trailing slash all below it, from every cache
 // of this process: what open files know of the store, and through the

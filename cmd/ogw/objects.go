@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,7 +112,7 @@ type purge struct {
 func purgeCommand(env *environment) *cli.Command {
 	return &cli.Command{
 		Name: "purge", Usage: "drop a path from the caches of every gateway", ArgsUsage: "PATH",
-		Description: "PATH is " + pathArg + ". With a final slash, all below it.\nNothing is removed from the store.",
+		Description: "PATH is " + pathArg + ". With a final slash, all below it.\nNothing is removed from the store. Where several gateways use it, all are asked, and\nthe exit code is 1 if one does not answer within some eight seconds.",
 		Flags:       commonFlags(),
 		Action:      action(func() command { return &purge{common: common{env: env}} }),
 	}
@@ -133,15 +134,53 @@ func (p *purge) Run(ctx context.Context) error {
 			return err
 		}
 		if p.json {
-			return p.printJSON(done)
+			err = p.printJSON(done)
+		} else {
+			err = p.print(done, s.running)
 		}
-		if !s.running {
-			p.printf("no process serves %s: nothing is cached\n", p.cfg.Cluster.Dir)
-			return nil
-		}
-		p.printf("%s: dropped from the caches (%d %s)\n", done.Path, done.Inodes, plural(done.Inodes, "inode"))
-		return nil
+		return cmp.Or(err, purgeError(done.Others))
 	})
+}
+
+func (p *purge) print(done admin.Purged, running bool) error {
+	if running {
+		p.printf("%s: dropped from the caches (%d %s)\n", done.Path, done.Inodes, plural(done.Inodes, "inode"))
+	} else {
+		p.printf("no process serves %s: nothing is cached\n", p.cfg.Cluster.Dir)
+	}
+	rows := make([][]string, len(done.Others))
+	for i := range done.Others {
+		rows[i] = purgeRow(&done.Others[i])
+	}
+	return p.table(rows)
+}
+
+// purgeRow is what became of a purge at another gateway, for people.
+func purgeRow(g *admin.PurgedGateway) []string {
+	text := fmt.Sprintf("dropped from the caches (%d %s)", g.Inodes, plural(g.Inodes, "inode"))
+	switch {
+	case g.Gone:
+		text = "has ended"
+	case !g.Answered:
+		text = "NO ANSWER"
+	case g.Error != "":
+		text = "FAILED: " + g.Error
+	}
+	return []string{"host " + g.Host + ", pid " + itoa(int64(g.PID)), text}
+}
+
+// purgeError is the error of a purge that did not reach all.
+func purgeError(others []admin.PurgedGateway) error {
+	n := 0
+	for i := range others {
+		if o := &others[i]; !o.Answered && !o.Gone || o.Error != "" {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d other gateways may still show what they remember", n, len(others))
 }
 
 // check walks the store.

@@ -15,7 +15,7 @@
 //	POST   /v1/mounts                      {"dir": …} mount
 //	DELETE /v1/mounts?dir=&lazy=           unmount
 //	GET    /v1/whereis?path=               who holds the bytes of an object
-//	POST   /v1/purge                       {"path": …} drop from caches
+//	POST   /v1/purge                       {"path": …} drop from the caches of all gateways
 //	POST   /v1/check                       {"repair": …, "data": …}
 //	GET    /v1/users                       all users, without secrets
 //	POST   /v1/users                       add; the answer holds the secret

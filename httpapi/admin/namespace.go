@@ -53,5 +53,5 @@ type state interface {
 	Gateways(ctx context.Context) ([]vfs.Peer, error)
 	Durability() vfs.Durability
 	SealState() vfs.SealState
-	Purge(ctx context.Context, path string) (int, error)
+	PurgeAll(ctx context.Context, path string) (inodes int, others []vfs.Purged, err error)
 }

@@ -84,11 +84,16 @@ func (s *Server) purge(r *http.Request, _ httprouter.Params) (any, error) {
 	if path == "" {
 		return nil, fmt.Errorf("%w: %q names no bucket or file", apierr.ErrBadRequest, q.Path)
 	}
-	n, err := s.fs.Purge(r.Context(), path)
+	n, others, err := s.fs.PurgeAll(r.Context(), path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return Purged{path, n}, nil
+	out := Purged{Path: path, Inodes: n}
+	for i := range others {
+		o := &others[i]
+		out.Others = append(out.Others, PurgedGateway{o.Host, o.PID, o.Answered, o.Gone, o.Inodes, o.Error})
+	}
+	return out, nil
 }
 
 func (s *Server) check(r *http.Request, _ httprouter.Params) (any, error) {

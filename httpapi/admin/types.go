@@ -137,7 +137,20 @@ type PathRequest struct {
 // Purged answers a purge.
 type Purged struct {
 	Path   string `json:"path"`
-	Inodes int    `json:"inodes"` // touched
+	Inodes int    `json:"inodes"` // touched by who was asked
+	// Others are the gateways that use the store beside it.
+	Others []PurgedGateway `json:"others,omitempty"`
+}
+
+// PurgedGateway is what became of a purge at another gateway.
+type PurgedGateway struct {
+	Host string `json:"host"`
+	PID  int    `json:"pid"`
+	// Answered reports whether it said in time what it did.
+	Answered bool   `json:"answered"`
+	Gone     bool   `json:"gone,omitempty"` // and with it all that it remembered
+	Inodes   int    `json:"inodes"`
+	Error    string `json:"error,omitempty"` // why it could not
 }
 
 // CheckRequest asks for a check.

@@ -53,6 +53,7 @@ func testManyGateways(t *testing.T, x *shared) {
 			t.Errorf("a mount:\n%s", out)
 		}
 	})
+	t.Run("purge", func(t *testing.T) { purged(t, a, b) })
 	t.Run("visible", func(t *testing.T) { visible(t, ca, cb) })
 	t.Run("conditions", func(t *testing.T) { onlyOne(t, ca, cb) })
 	t.Run("download", func(t *testing.T) { x.download(t, ca, cb) })
@@ -72,6 +73,55 @@ func testManyGateways(t *testing.T, x *shared) {
 	b.Start()
 	wantObject(t, s3Client(t, b), "big", big)
 	if out := a.OGW("check"); strings.Contains(out, "problem") && !strings.Contains(out, "no problem") && !strings.Contains(out, "0 problem") {
+		t.Errorf("check:\n%s", out)
+	}
+}
+
+// purged asks each gateway for a purge, which both do.
+func purged(t *testing.T, a, b *testenv.Server) {
+	c := s3Client(t, a)
+	if err := put(c, "purged", small); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*testenv.Server{a, b} {
+		begin := time.Now()
+		out := s.With(t).OGW("purge", "bkt/purged")
+		t.Logf("a purge took %v", time.Since(begin).Round(100*time.Millisecond))
+		if strings.Count(out, "dropped from the caches (1 inode)") != 2 || strings.Count(out, "host ") != 1 {
+			t.Errorf("purge:\n%s", out)
+		}
+	}
+}
+
+// TestLeaderWithoutBlobs cuts the oldest gateway off from S3: another one removes for all.
+func TestLeaderWithoutBlobs(t *testing.T) { onMetadata(t, testLeaderWithoutBlobs) }
+
+func testLeaderWithoutBlobs(t *testing.T, x *shared) {
+	x.manyGateways()
+	way := newRelay(t, x.s3.Addr())
+	mine := *x
+	mine.conf = strings.Replace(x.conf, x.s3.Addr(), way.addr(), 1)
+	a := mine.gateway(nil)
+	b := x.gateway(a)
+	c := s3Client(t, b)
+	if err := c.MakeBucket(context.Background(), "bkt", minio.MakeBucketOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, cut := range [][2]bool{{true, true}, {false, true}, {true, false}} {
+		if err := put(c, "big", big); err != nil {
+			t.Fatal(err)
+		}
+		way.cut(cut[0], cut[1])
+		if err := c.RemoveObject(context.Background(), "bkt", "big", minio.RemoveObjectOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		waitFor(t, func() bool { return len(blobNames(t, x.s3)) == 0 })
+		t.Logf("cut off from S3 (requests, answers: %v), another one removed after %v", cut, time.Since(begin).Round(100*time.Millisecond))
+		way.cut(false, false)
+		waitFor(t, func() bool { return ready(t, a) })
+	}
+	if out := a.OGW("check", "--data"); strings.Contains(out, "problem") && !strings.Contains(out, "no problem") && !strings.Contains(out, "0 problem") {
 		t.Errorf("check:\n%s", out)
 	}
 }
@@ -163,6 +213,10 @@ func (x *shared) putOut(t *testing.T, a, b *testenv.Server) {
 		t.Fatal(err)
 	}
 	begin := time.Now()
+	out, err := a.TryOGW("purge", "bkt/small")
+	if silent := err != nil && strings.Contains(out, "NO ANSWER") && strings.Contains(out, "1 of 1 other gateways"); !silent && !strings.Contains(a.Log(), "is put out") {
+		t.Errorf("a purge while one stands still: %v\n%s", err, out)
+	}
 	waitFor(t, func() bool { return strings.Contains(a.Log(), "is put out") })
 	t.Logf("a gateway that stood still was put out after %v", time.Since(begin).Round(100*time.Millisecond))
 	if err := put(s3Client(t, a), "of a", small); err != nil {

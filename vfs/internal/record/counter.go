@@ -24,6 +24,8 @@ const (
 	// CounterLeft is the number of a blob: those with lower ones may be named by nothing,
 	// since a process that took some is gone, or may not have named them.
 	CounterLeft = "left"
+	// CounterPurge is the number of the last purge that gateways were asked for.
+	CounterPurge = "purge"
 	// CounterSwept is the number of a blob: those with lower ones are named, or
 	// were removed after a crash.
 	CounterSwept = "swept"
@@ -32,10 +34,28 @@ const (
 // Counter returns a number kept under 'C', 0 if there is none yet.
 func Counter(r cluster.Reader, name string) (n uint64, err error) {
 	b, err := r.Get(CounterKey(name))
-	if err == nil && len(b) == 8 {
+	return decodeCounter(b), err
+}
+
+// Counters returns several of them, read together, in the order of their names.
+func Counters(r cluster.Reader, names ...string) (list []uint64, err error) {
+	keys := make([][]byte, len(names))
+	for i, name := range names {
+		keys[i] = CounterKey(name)
+	}
+	values, err := r.GetMany(keys)
+	list = make([]uint64, len(values))
+	for i, b := range values {
+		list[i] = decodeCounter(b)
+	}
+	return list, err
+}
+
+func decodeCounter(b []byte) (n uint64) {
+	if len(b) == 8 {
 		n = binary.BigEndian.Uint64(b)
 	}
-	return n, err
+	return n
 }
 
 func SetCounter(t cluster.Txn, name string, n uint64) error {

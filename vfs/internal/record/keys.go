@@ -55,6 +55,8 @@ const FormatVersion = 3
 //	'F' gateway                          fence of a process that uses the store, JSON (session.go)
 //	'H' gateway                          number of its last beat
 //	'V' gateway                          what one beside others reads (session.go)
+//	'Y' number                           purge that the gateways are asked for, JSON (purge.go)
+//	'Y' number gateway                   what one answers to it, JSON
 const (
 	TabSuper    = 'S'
 	TabCounter  = 'C'
@@ -93,6 +95,7 @@ const (
 	TabFence    = 'F'
 	TabBeat     = 'H'
 	TabRead     = 'V'
+	TabPurge    = 'Y'
 )
 
 // Key1Bytes is the length of a key of a table and a number.

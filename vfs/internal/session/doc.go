@@ -67,6 +67,13 @@
 // The oldest that the blobs answer does what one has to do for all (Leads, Lead). That is a
 // hint: two that do it at once do no harm.
 //
+// # Purges
+//
+// A purge has to reach all. The request stands under 'Y'; a beat reads the number of the
+// last one (CounterPurge), so that each gateway learns of it within BeatEvery, does it, and
+// answers there. Who asked waits for all whose fences are there, for a bounded time, and
+// removes the records.
+//
 // Locks: publisher.mu → Readers.mu, extents.Pins.mu. A shard's mu, Table.holding and Readers.mu are leaves. A shard's mu also
 // guards the counts of every Holder for the inodes of the shard.
 package session

@@ -123,7 +123,7 @@ func (l *Lease) inUse(g *record.Gateway) error {
 // meanwhile, or somebody else was faster.
 func (l *Lease) register(ctx context.Context, blockers []sighting) (done bool, err error) {
 	before := l.clock()
-	var first record.Reads
+	var first saying
 	err = l.kv.Update(ctx, func(t cluster.Txn) error {
 		done = false
 		if fence, err := t.Get(l.key); err != nil || fence != nil {
@@ -150,7 +150,7 @@ func (l *Lease) register(ctx context.Context, blockers []sighting) (done bool, e
 	if err != nil || !done {
 		return false, err
 	}
-	l.reads.said = first
+	l.reads.begun(&first)
 	l.acked.Store(int64(before))
 	for _, o := range blockers {
 		l.log.Warn("the gateway that used the store stood still, this one takes it over", "host", o.Host, "pid", o.PID)

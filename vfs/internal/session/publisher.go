@@ -34,8 +34,8 @@ type Numbers interface {
 // saying is what one beat says and learns.
 type saying struct {
 	record.Reads
-	doubts      int // that were there before
-	epoch, left uint64
+	doubts             int // that were there before
+	epoch, left, purge uint64
 }
 
 // publisher says to the others, with the beats, what this process reads.
@@ -48,16 +48,19 @@ type saying struct {
 // that epoch began. So whoever deleted, moved the epoch on, and then sees it said by
 // all, may remove all but what they named. A view pins what it finds before it ends.
 type publisher struct {
-	said record.Reads // of the goroutine that beats
+	said   record.Reads  // of the goroutine that beats
+	served uint64        // CounterPurge when this process came
+	asked  chan struct{} // holds one when there may be purges that are not served
 
 	mu      sync.Mutex // guards what is below
 	readers *Readers   // nil: nothing is read yet
 	pins    Pins
 	numbers Numbers // nil: none are taken yet
 	left    uint64  // CounterLeft, read by the last beat
+	purge   uint64  // CounterPurge, likewise
 	epoch   uint64  // read by the last beat
-	mark    uint64 // of readers, since then
-	quiet   bool   // no view of before mark runs, and pins are marked since then
+	mark    uint64  // of readers, since then
+	quiet   bool    // no view of before mark runs, and pins are marked since then
 }
 
 // attach has p ask for the reads of this process. It comes before the first.
@@ -93,14 +96,27 @@ func (p *publisher) waits() uint64 {
 }
 
 // begin writes the first record of a gateway that comes.
-func (p *publisher) begin(t cluster.Txn, id uint64) (r record.Reads, err error) {
-	if r.First, err = record.Counter(t, record.CounterNumber); err != nil {
-		return r, err
+func (p *publisher) begin(t cluster.Txn, id uint64) (s saying, err error) {
+	n, err := record.Counters(t, record.CounterNumber, record.CounterEpoch, record.CounterPurge)
+	if err != nil {
+		return s, err
 	}
-	if r.Epoch, err = record.Counter(t, record.CounterEpoch); err != nil {
-		return r, err
+	s.First, s.Epoch, s.purge = n[0], n[1], n[2]
+	return s, t.Set(record.ReadKey(id), s.Encode())
+}
+
+// begun comes after s was written.
+func (p *publisher) begun(s *saying) {
+	p.said, p.served, p.purge = s.Reads, s.purge, s.purge
+	p.asked = make(chan struct{}, 1)
+}
+
+// ask has purges served.
+func (p *publisher) ask() {
+	select {
+	case p.asked <- struct{}{}:
+	default:
 	}
-	return r, t.Set(record.ReadKey(id), r.Encode())
 }
 
 // next is what the next beat says.
@@ -143,16 +159,16 @@ func (p *publisher) nextReads() record.Reads {
 }
 
 // say writes what is new of s, and reads what others say.
-func (p *publisher) say(t cluster.Txn, id uint64, s *saying) (err error) {
+func (p *publisher) say(t cluster.Txn, id uint64, s *saying) error {
 	if s.Epoch != p.said.Epoch || s.First != p.said.First {
 		if err := t.Set(record.ReadKey(id), s.Encode()); err != nil {
 			return err
 		}
 	}
-	if s.left, err = record.Counter(t, record.CounterLeft); err != nil {
-		return err
+	n, err := record.Counters(t, record.CounterEpoch, record.CounterLeft, record.CounterPurge)
+	if err == nil {
+		s.epoch, s.left, s.purge = n[0], n[1], n[2]
 	}
-	s.epoch, err = record.Counter(t, record.CounterEpoch)
 	return err
 }
 
@@ -161,6 +177,10 @@ func (p *publisher) learned(s *saying) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.said, p.left = s.Reads, s.left
+	if s.purge > p.purge {
+		p.purge = s.purge
+		p.ask()
+	}
 	if s.doubts > 0 {
 		p.numbers.Settle(s.doubts)
 	}
