@@ -30,12 +30,14 @@ const (
 	// A key is used for nemesisTurn, so that its history stays short.
 	nemesisKeys = 4
 	nemesisTurn = 5 * time.Second
+	// nemesisLong is longer than others wait before they put a gateway out.
+	nemesisLong = 15 * time.Second
 	// opTimeout is when a client gives an operation up.
 	opTimeout = 4 * time.Second
 )
 
 // TestNemesis has gateways beside one another killed, stopped, and cut off from the
-// metadata, while clients write and read a few keys through all of them. What was
+// metadata and from the blobs, while clients write and read a few keys through all of them. What was
 // acknowledged is there, and one order explains all answers.
 func TestNemesis(t *testing.T) { onMetadata(t, testNemesis) }
 
@@ -62,14 +64,15 @@ type nemesis struct {
 	refused int
 }
 
-// node is a gateway and its way to the metadata.
+// node is a gateway and its ways to the metadata and to the blobs.
 type node struct {
 	server *testenv.Server
 	relay  *relay
+	blobs  *relay
 	client *minio.Client
 }
 
-// start starts the gateways, each with a way of its own to the metadata.
+// start starts the gateways, each with ways of its own to what they share.
 func (n *nemesis) start() {
 	n.t.Helper()
 	u, err := url.Parse(n.x.meta.url)
@@ -78,14 +81,14 @@ func (n *nemesis) start() {
 	}
 	var first *testenv.Server
 	for range nemesisGateways {
-		r := newRelay(n.t, u.Host)
+		r, blobs := newRelay(n.t, u.Host), newRelay(n.t, n.x.s3.Addr())
 		mine := *n.x
-		mine.conf = strings.Replace(n.x.conf, u.Host, r.addr(), 1)
+		mine.conf = strings.NewReplacer(u.Host, r.addr(), n.x.s3.Addr(), blobs.addr()).Replace(n.x.conf)
 		s := mine.gateway(first)
 		if first == nil {
 			first = s
 		}
-		n.nodes = append(n.nodes, &node{server: s, relay: r, client: s3Client(n.t, s)})
+		n.nodes = append(n.nodes, &node{server: s, relay: r, blobs: blobs, client: s3Client(n.t, s)})
 	}
 	if err := n.nodes[0].client.MakeBucket(context.Background(), "bkt", minio.MakeBucketOptions{}); err != nil {
 		n.t.Fatal(err)
@@ -119,14 +122,18 @@ func (n *nemesis) faults(ctx context.Context) {
 	for ctx.Err() == nil {
 		x := n.nodes[rnd.IntN(len(n.nodes))]
 		d := time.Duration(rnd.Int64N(int64(14 * time.Second)))
-		kinds := []string{"kill", "stop", "cut", "cut answers", "cut requests", "reset", "nothing"}
+		kinds := []string{"kill", "stop", "stop long", "cut", "cut answers", "cut requests", "reset",
+			"cut blobs", "cut blobs' answers", "cut blobs' requests", "reset blobs", "nothing"}
 		kind := kinds[rnd.IntN(len(kinds))]
+		if kind == "stop long" { // than until it is put out
+			d += nemesisLong
+		}
 		counts[kind]++
 		n.t.Logf("%v: %s of %s for %v", time.Since(n.begin).Round(time.Millisecond), kind, x.server.S3, d.Round(time.Millisecond))
 		switch kind {
 		case "kill":
 			x.server.Kill()
-		case "stop":
+		case "stop", "stop long":
 			if err := x.server.Process.Signal(syscall.SIGSTOP); err != nil {
 				n.t.Error(err)
 			}
@@ -138,6 +145,14 @@ func (n *nemesis) faults(ctx context.Context) {
 			x.relay.cut(true, false)
 		case "reset":
 			x.relay.reset()
+		case "cut blobs":
+			x.blobs.cut(true, true)
+		case "cut blobs' answers":
+			x.blobs.cut(false, true)
+		case "cut blobs' requests":
+			x.blobs.cut(true, false)
+		case "reset blobs":
+			x.blobs.reset()
 		}
 		select {
 		case <-time.After(d):
@@ -151,6 +166,7 @@ func (n *nemesis) faults(ctx context.Context) {
 // mend brings a gateway back, which may have ended since it was put out.
 func (n *nemesis) mend(x *node) {
 	x.relay.cut(false, false)
+	x.blobs.cut(false, false)
 	if p := x.server.Process; p != nil {
 		_ = p.Signal(syscall.SIGCONT)
 		if !n.ended(p) {
