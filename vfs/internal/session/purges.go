@@ -52,7 +52,7 @@ func (l *Lease) purge(ctx context.Context, path string, wait time.Duration) (lis
 		return nil, err
 	}
 	for begun := l.clock(); ; {
-		missing := false
+		var missing bool
 		if missing, err = l.purgeAnswers(ctx, number, list); err != nil || !missing || l.clock()-begun >= wait {
 			break
 		}
