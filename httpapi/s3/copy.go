@@ -114,7 +114,7 @@ func (q *request) copyObject() error {
 	var x xmlWriter
 	x.start("CopyObjectResult", xmlNamespace)
 	x.time("LastModified", out.Modified)
-	x.str("ETag", quoteETag(out.ETag))
+	x.etag(out.ETag)
 	x.checksum(out.Checksums, true)
 	x.end("CopyObjectResult")
 	x.send(q.w, q.r, http.StatusOK)
@@ -226,7 +226,7 @@ func (q *request) uploadPartCopy(upload string, number int) error {
 	var x xmlWriter
 	x.start("CopyPartResult", xmlNamespace)
 	x.time("LastModified", part.Modified)
-	x.str("ETag", quoteETag(part.ETag))
+	x.etag(part.ETag)
 	x.checksum(part.Checksums, false)
 	x.end("CopyPartResult")
 	x.send(q.w, q.r, http.StatusOK)

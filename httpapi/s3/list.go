@@ -108,7 +108,7 @@ func (l *listing) object(o *vfs.ObjectInfo, version func()) {
 		version()
 	}
 	x.time("LastModified", o.Modified)
-	x.str("ETag", quoteETag(o.ETag))
+	x.etag(o.ETag)
 	x.int("Size", o.Size)
 	if l.owners != nil {
 		x.owner("Owner", l.owner(o.UID))

@@ -256,7 +256,7 @@ func (q *request) answerForm(fields map[string]string, info *vfs.ObjectInfo) {
 		x.str("Location", location)
 		x.str("Bucket", q.name.Bucket)
 		x.str("Key", q.name.Key)
-		x.str("ETag", quoteETag(info.ETag))
+		x.etag(info.ETag)
 		x.end("PostResponse")
 		x.send(q.w, q.r, http.StatusCreated)
 	default:

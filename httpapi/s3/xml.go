@@ -6,12 +6,16 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"ogw/vfs"
 )
 
 const (
 	xmlNamespace = "http://s3.amazonaws.com/doc/2006-03-01/"
 	// xmlTime is how S3 writes times.
 	xmlTime = "2006-01-02T15:04:05.000Z"
+	// quotationMark is how S3 writes one in text.
+	quotationMark = "&quot;"
 )
 
 // xmlWriter builds a response. Listings are written a thousand entries at a
@@ -48,6 +52,15 @@ func (x *xmlWriter) str(name, value string) {
 	x.open(name)
 	x.b = appendEscaped(x.b, value)
 	x.end(name)
+}
+
+// etag writes the element of an ETag, which is quoted.
+func (x *xmlWriter) etag(e vfs.ETag) {
+	x.open("ETag")
+	x.b = append(x.b, quotationMark...)
+	x.b = appendEscaped(x.b, string(e))
+	x.b = append(x.b, quotationMark...)
+	x.end("ETag")
 }
 
 // opt writes an element unless value is empty.
@@ -139,7 +152,7 @@ func appendEscaped(b []byte, s string) []byte {
 		case c == '>':
 			b = append(b, "&gt;"...)
 		case c == '"':
-			b = append(b, "&quot;"...)
+			b = append(b, quotationMark...)
 		case c < ' ':
 			b = append(b, "&#x"...)
 			b = strconv.AppendUint(b, uint64(c), 16)

@@ -24,6 +24,8 @@ const (
 	// maxPassed bounds how many entries that are no objects (special
 	// files, dangling links) one page passes over; it then ends early.
 	maxPassed = 10_000
+	// inodeChunk is how many inodes are allocated together, in some 16 KiB.
+	inodeChunk = 32
 	// MaxBytes bounds the keys and common prefixes of one page together:
 	// a thousand keys of usual length fit ten times, and a page of the longest
 	// keys stays small, however a door writes them.
@@ -378,21 +380,31 @@ func (l *lister) readInodes() error {
 		}
 	}
 	slices.SortFunc(order, func(a, b int) int { return int(int64(objects[a].Ino) - int64(objects[b].Ino)) })
-	keys := make([][]byte, len(order))
+	keys, bytes := make([][]byte, len(order)), make([]byte, 0, len(order)*record.Key1Bytes)
 	for i, at := range order {
-		keys[i] = record.InodeKey(objects[at].Ino)
+		from := len(bytes)
+		bytes = record.AppendInodeKey(bytes, objects[at].Ino)
+		keys[i] = slices.Clip(bytes[from:])
 	}
 	values, err := l.j.R.GetMany(keys)
 	if err != nil {
 		return err
 	}
+	var room []record.Inode // none outlives the page
 	for i, at := range order {
 		if values[i] == nil {
 			continue
 		}
-		if objects[at].Inode, err = record.DecodeInode(objects[at].Ino, values[i]); err != nil {
+		if len(room) == 0 {
+			room = make([]record.Inode, min(inodeChunk, len(order)-i))
+		}
+		n := &room[0]
+		room = room[1:]
+		n.Ino = objects[at].Ino
+		if err := n.Decode(values[i]); err != nil {
 			return err
 		}
+		objects[at].Inode = n
 	}
 	return nil
 }

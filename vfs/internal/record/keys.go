@@ -102,7 +102,10 @@ const (
 const Key1Bytes = 1 + 8
 
 func key1(tab byte, a uint64) []byte {
-	b := make([]byte, 0, Key1Bytes)
+	return appendKey1(make([]byte, 0, Key1Bytes), tab, a)
+}
+
+func appendKey1(b []byte, tab byte, a uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(b, tab), a)
 }
 
@@ -119,6 +122,7 @@ func keyStr(tab byte, a uint64, s string) []byte {
 func SuperKey() []byte                        { return []byte{TabSuper} }
 func CounterKey(name string) []byte           { return append([]byte{TabCounter}, name...) }
 func InodeKey(ino Ino) []byte                 { return key1(TabInode, uint64(ino)) }
+func AppendInodeKey(b []byte, ino Ino) []byte { return appendKey1(b, TabInode, uint64(ino)) }
 func FileEntryKey(p Ino, name string) []byte  { return keyStr(TabDentry, uint64(p), name) }
 func DirEntryKey(p Ino, name string) []byte   { return append(keyStr(TabDentry, uint64(p), name), '/') }
 func DentryPrefix(p Ino) []byte               { return key1(TabDentry, uint64(p)) }
