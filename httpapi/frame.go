@@ -111,7 +111,7 @@ func Frame(next http.Handler, c FrameConfig) http.Handler {
 			Subject: Subject{UID: NoUID, Agent: r.UserAgent()}}
 		f.r = r.WithContext(f)
 		f.r.Body = &f.body
-		if r.ContentLength == 0 && strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
+		if r.ContentLength == 0 && strings.EqualFold(Field(r.Header, "Expect"), "100-continue") {
 			// net/http answers 100 when the body is first read, and an empty
 			// body never is. botocore waits for it and then takes the final
 			// answer of this request for that of the next.

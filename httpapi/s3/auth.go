@@ -121,7 +121,7 @@ func (q *request) earlyKey() string {
 
 // checkExpectedOwner refuses requests that expect another owner of the bucket.
 func (q *request) checkExpectedOwner() error {
-	want := q.r.Header.Get("X-Amz-Expected-Bucket-Owner")
+	want := httpapi.Field(q.r.Header, "X-Amz-Expected-Bucket-Owner")
 	if want == "" || q.name.Bucket == "" || q.op.needs == needCreateBucket {
 		return nil
 	}

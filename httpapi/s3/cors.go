@@ -105,7 +105,7 @@ func (q *request) corsOf(bucket string) (*corsConfig, error) {
 // shareWithOrigin lets the page that asks see the answer, if the bucket's rules say
 // so. Where they cannot be read the answer is for its own origin alone.
 func (q *request) shareWithOrigin() {
-	origin := q.r.Header.Get("Origin")
+	origin := httpapi.Field(q.r.Header, "Origin")
 	if origin == "" || q.name.Bucket == "" || q.r.Method == http.MethodOptions {
 		return
 	}

@@ -60,7 +60,7 @@ func (q *request) headObject() error {
 func (q *request) getOptions() vfs.GetOptions {
 	return vfs.GetOptions{
 		Cond:      httpapi.ParseConditions(q.r.Header, "").VFS(),
-		Checksums: strings.EqualFold(q.r.Header.Get("X-Amz-Checksum-Mode"), "ENABLED"),
+		Checksums: strings.EqualFold(httpapi.Field(q.r.Header, "X-Amz-Checksum-Mode"), "ENABLED"),
 	}
 }
 
@@ -132,7 +132,7 @@ func (q *request) span(info *vfs.ObjectInfo) (httpapi.Range, bool, *vfs.ObjectPa
 		}
 		return q.partSpan(info)
 	}
-	header := q.r.Header.Get("Range")
+	header := httpapi.Field(q.r.Header, "Range")
 	if header != "" && !httpapi.IfRangeHolds(q.r.Header, string(info.ETag), info.Modified) {
 		header = ""
 	}

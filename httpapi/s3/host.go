@@ -19,12 +19,14 @@ import (
 // on which buckets exist: whoever may make one could take over the name by
 // which others reach the service.
 func (q *request) bucketOfHost() string {
+	if !q.cfg.BareHosts && len(q.cfg.Domains) == 0 {
+		return ""
+	}
 	host := strings.ToLower(strings.TrimSuffix(hostName(q.r.Host), "."))
 	if bucket, below := httpapi.BucketBelow(host, q.cfg.Domains); below {
 		return bucket
 	}
-	bare := q.cfg.BareHosts || len(q.cfg.Domains) > 0
-	if !bare || host == "localhost" || !strings.Contains(host, ".") || isIP(host) {
+	if host == "localhost" || !strings.Contains(host, ".") || isIP(host) {
 		return ""
 	}
 	return host

@@ -56,7 +56,7 @@ func (q *request) getRequestPayment() error {
 
 // charge confirms to a requester who agreed to pay for the request that they do.
 func (q *request) charge() {
-	if q.r.Header.Get("X-Amz-Request-Payer") == "" || q.name.Bucket == "" || q.id.anonymous() {
+	if httpapi.Field(q.r.Header, "X-Amz-Request-Payer") == "" || q.name.Bucket == "" || q.id.anonymous() {
 		return
 	}
 	v, err := q.fs.BucketConfig(q.r.Context(), q.name.Bucket, vfs.PayerConfig) // for the door itself

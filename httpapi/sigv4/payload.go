@@ -31,7 +31,7 @@ func (p Payload) Streamed() bool { return p.Kind >= StreamSigned }
 
 // ParsePayload reads x-amz-content-sha256; without it the payload is unsigned.
 func ParsePayload(h http.Header) (Payload, error) {
-	v := h.Get("X-Amz-Content-Sha256")
+	v := field(h, "X-Amz-Content-Sha256")
 	p := Payload{canonical: v}
 	switch v {
 	case "", "UNSIGNED-PAYLOAD":

@@ -25,10 +25,10 @@ const maxSignedHeaders = 100
 func (v *Verifier) parseHeader(s *Signature, rest string) error {
 	s.Scheme = HeaderV4
 	var credential, headers, signature string
-	for field := range strings.SplitSeq(rest, ",") {
-		name, value, ok := strings.Cut(strings.TrimSpace(field), "=")
+	for claim := range strings.SplitSeq(rest, ",") {
+		name, value, ok := strings.Cut(strings.TrimSpace(claim), "=")
 		if !ok {
-			return malformedHeader("the authorization component %q is malformed.", strings.TrimSpace(field))
+			return malformedHeader("the authorization component %q is malformed.", strings.TrimSpace(claim))
 		}
 		switch name {
 		case "Credential":
@@ -38,7 +38,7 @@ func (v *Verifier) parseHeader(s *Signature, rest string) error {
 		case "Signature":
 			signature = value
 		default:
-			return malformedHeader("the authorization component %q is malformed.", strings.TrimSpace(field))
+			return malformedHeader("the authorization component %q is malformed.", strings.TrimSpace(claim))
 		}
 	}
 	if credential == "" || headers == "" || signature == "" {
@@ -54,7 +54,7 @@ func (v *Verifier) parseHeader(s *Signature, rest string) error {
 	if err := v.checkClock(s, ErrMalformedHeader, t, stamp); err != nil {
 		return err
 	}
-	if v.cfg.Service == s3 && s.req.Header.Get("X-Amz-Content-Sha256") == "" {
+	if v.cfg.Service == s3 && field(s.req.Header, "X-Amz-Content-Sha256") == "" {
 		return ErrMissingSHA256
 	}
 	s.Payload, err = ParsePayload(s.req.Header)
@@ -241,7 +241,7 @@ func (v *Verifier) checkSkew(t time.Time) error {
 
 // requestTime returns the time of x-amz-date, or of Date, also as it is signed.
 func requestTime(h http.Header) (t time.Time, stamp string, err error) {
-	x := h.Get("X-Amz-Date")
+	x := field(h, "X-Amz-Date")
 	if t, ok := exactStamp(x); ok {
 		return t, x, nil
 	}

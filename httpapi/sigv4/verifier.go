@@ -112,7 +112,7 @@ type Signature struct {
 // returns nil, nil for an anonymous request.
 func (v *Verifier) Parse(r *http.Request, q url.Values, hostBucket string) (*Signature, error) {
 	s := &Signature{req: r, query: q, hostBucket: hostBucket}
-	auth := r.Header.Get("Authorization")
+	auth := field(r.Header, "Authorization")
 	inQuery := q.Has("X-Amz-Signature") || q.Has("X-Amz-Algorithm") || q.Has("X-Amz-Credential")
 	inQueryV2 := q.Has("Signature") && q.Has("AWSAccessKeyId")
 	if auth != "" && (inQuery || inQueryV2) {

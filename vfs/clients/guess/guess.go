@@ -81,13 +81,16 @@ type Guard struct {
 	order   list.List             // the last used first
 }
 
-// key is an account as tried by a client; hashed, because the name is the
-// client's to choose.
+// key is an account as tried by a client.
 type key struct {
-	client  subscriber.Key
-	door    string // "": the client as a whole
+	client subscriber.Key
+	// account is of the door and its name there, hashed, because the name is the
+	// client's to choose; allAccounts is the client as a whole.
 	account uint64
 }
+
+// allAccounts is no hash but for one in 2^64 names, whose mistakes count twice.
+const allAccounts = 0
 
 type entry struct {
 	key
@@ -118,7 +121,7 @@ func (g *Guard) Try(client subscriber.Key, door, account string) (Attempt, error
 	if g == nil {
 		return Attempt{}, nil
 	}
-	a := Attempt{g: g, key: key{client, door, maphash.String(g.seed, account)}}
+	a := Attempt{g: g, key: key{client, g.hash(door, account)}}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
@@ -134,10 +137,15 @@ func (g *Guard) Try(client subscriber.Key, door, account string) (Attempt, error
 		a.asIs = e.wrong == 0 && now.Sub(e.proven) < provenStep
 		return a, nil
 	}
-	if all := g.find(key{client: client}); all != nil && now.Before(all.until) {
+	if all := g.find(key{client, allAccounts}); all != nil && now.Before(all.until) {
 		return Attempt{}, &Throttled{all.until.Sub(now)}
 	}
 	return a, nil
+}
+
+func (g *Guard) hash(door, account string) uint64 {
+	const odd = 0x9e3779b97f4a7c15 // else the doors "a" and "b" with the accounts "b" and "a" are one
+	return maphash.String(g.seed, door)*odd + maphash.String(g.seed, account)
 }
 
 // Wrong counts the attempt as a wrong one.
@@ -150,7 +158,7 @@ func (a Attempt) Wrong() {
 	defer g.mu.Unlock()
 	now := g.now()
 	g.use(a.key).fail(now, freeAccount)
-	g.use(key{client: a.key.client}).fail(now, freeClient)
+	g.use(key{a.key.client, allAccounts}).fail(now, freeClient)
 }
 
 // Right remembers that the client has the account.

@@ -3,7 +3,6 @@ package guess
 import (
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"net/netip"
 	"testing"
 	"time"
@@ -136,5 +135,5 @@ func attempt(g *Guard, client subscriber.Key, account string) Attempt {
 	if g == nil {
 		return Attempt{}
 	}
-	return Attempt{g: g, key: key{client, door, maphash.String(g.seed, account)}}
+	return Attempt{g: g, key: key{client, g.hash(door, account)}}
 }
