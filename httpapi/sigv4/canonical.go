@@ -52,14 +52,6 @@ func (s *Signature) appendHeaderValue(b []byte, name string) []byte {
 	return b
 }
 
-// field is h.Get of a name in its canonical form.
-func field(h http.Header, canonical string) string {
-	if v := h[canonical]; len(v) > 0 {
-		return v[0]
-	}
-	return ""
-}
-
 // headerValues is h.Values(name) without a copy of the name, which is in lower case
 // where it is signed as clients do.
 func headerValues(h http.Header, name string) []string {

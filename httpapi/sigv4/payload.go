@@ -54,6 +54,14 @@ func ParsePayload(h http.Header) (Payload, error) {
 	return p, nil
 }
 
+// field is h.Get of a name in its canonical form.
+func field(h http.Header, canonical string) string {
+	if v := h[canonical]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
 // decodeSum reads a sum in hexadecimal, and reports whether it is one.
 func decodeSum(sum *[sha256.Size]byte, v string) bool {
 	var text [2 * sha256.Size]byte

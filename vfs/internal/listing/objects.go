@@ -24,8 +24,6 @@ const (
 	// maxPassed bounds how many entries that are no objects (special
 	// files, dangling links) one page passes over; it then ends early.
 	maxPassed = 10_000
-	// inodeChunk is how many inodes are allocated together, in some 16 KiB.
-	inodeChunk = 32
 	// MaxBytes bounds the keys and common prefixes of one page together:
 	// a thousand keys of usual length fit ten times, and a page of the longest
 	// keys stays small, however a door writes them.
@@ -40,13 +38,6 @@ type Options struct {
 	MaxKeys    int    // 0 to MaxKeys
 	// Names only: ETag, size and times stay zero (multi-delete, emptiness tests).
 	NamesOnly bool
-}
-
-// Object is one key of a page.
-type Object struct {
-	Key   string
-	Ino   record.Ino
-	Inode *record.Inode // nil with NamesOnly, and of an entry without an inode
 }
 
 // Page is one page of keys, in byte order.
@@ -78,7 +69,7 @@ func Objects(j rights.Judge, bucket string, o Options) (*Page, error) {
 	if o.NamesOnly {
 		return &l.page, nil
 	}
-	err := l.readInodes()
+	err := readInodes(l.j.R, l.page.Objects)
 	if err == nil {
 		l.page.Heir, err = l.j.OwnerOfAll()
 	}
@@ -368,43 +359,4 @@ func (l *lister) commonPrefix(key string) string {
 		return ""
 	}
 	return key[:len(l.o.Prefix)+i+len(l.o.Delimiter)]
-}
-
-// readInodes reads the inodes that are not known yet in one go, sorted by number.
-func (l *lister) readInodes() error {
-	objects := l.page.Objects
-	order := make([]int, 0, len(objects))
-	for i := range objects {
-		if objects[i].Inode == nil {
-			order = append(order, i)
-		}
-	}
-	slices.SortFunc(order, func(a, b int) int { return int(int64(objects[a].Ino) - int64(objects[b].Ino)) })
-	keys, bytes := make([][]byte, len(order)), make([]byte, 0, len(order)*record.Key1Bytes)
-	for i, at := range order {
-		from := len(bytes)
-		bytes = record.AppendInodeKey(bytes, objects[at].Ino)
-		keys[i] = slices.Clip(bytes[from:])
-	}
-	values, err := l.j.R.GetMany(keys)
-	if err != nil {
-		return err
-	}
-	var room []record.Inode // none outlives the page
-	for i, at := range order {
-		if values[i] == nil {
-			continue
-		}
-		if len(room) == 0 {
-			room = make([]record.Inode, min(inodeChunk, len(order)-i))
-		}
-		n := &room[0]
-		room = room[1:]
-		n.Ino = objects[at].Ino
-		if err := n.Decode(values[i]); err != nil {
-			return err
-		}
-		objects[at].Inode = n
-	}
-	return nil
 }
