@@ -166,13 +166,20 @@ func (of *openFile) retarget(ctx context.Context, plan *flushPlan, move *retarge
 		u.id = id
 		of.mu.Unlock()
 		fs.contents.Pins.Unpin(ContentID(old.Content))
-		if !u.published.Load() {
+		switch {
+		case u.named.Load(): // the old one, by a transaction before: it stays with its content
+			u.published.Store(false)
+			u.named.Store(false)
+		case !u.published.Load():
 			// A read that has the old ID begins anew.
 			of.gen.Add(1)
 			if _, err := fs.quarantine.Drop(ctx, old); err != nil {
 				fs.log.Warn("blob is left as an orphan", "blob", old.String(), "err", err)
 			}
 		}
+	}
+	if plan.named, plan.fresh = false, 0; move.fresh {
+		plan.fresh = to
 	}
 	return nil
 }

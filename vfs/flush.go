@@ -46,6 +46,7 @@ type flushPlan struct {
 	kept     []keptMark
 	keep     map[uint64]bool // blobs of the items
 	named    bool            // a transaction may have named the blobs
+	fresh    ContentID       // that the blobs were moved to, which none named; 0 for none
 	inode    *record.Inode   // as the last transaction left it
 	after    *fileSnap       // the same, if that transaction is known to have run as told
 }
@@ -237,6 +238,9 @@ func (of *openFile) publish(ctx context.Context, plan *flushPlan) error {
 			return err
 		}
 		pos, plan.named, plan.inode = next, true, after.inode
+		if pos.item < len(plan.items) {
+			plan.storedUpTo(pos)
+		}
 	}
 	return nil
 }
@@ -322,8 +326,8 @@ func (of *openFile) fitTarget(t cluster.Txn, o *op, n *record.Inode, plan *flush
 		want = n.Content
 	case len(uploads) > 0 && !plan.named:
 		of.mu.RLock()
-		if of.fresh && uint64(of.target) == uploads[0].id.Content {
-			want = of.target
+		if have := ContentID(uploads[0].id.Content); have == plan.fresh || of.fresh && have == of.target {
+			want = have
 		}
 		of.mu.RUnlock()
 	}

@@ -145,3 +145,14 @@ func (it *flushItem) item() content.Item {
 	}
 	return x
 }
+
+// storedUpTo marks the blobs that a transaction has named: they stay, wherever the rest
+// of the flush goes.
+func (p *flushPlan) storedUpTo(pos flushPos) {
+	for i := range p.items {
+		if u := p.items[i].up; u != nil && (i < pos.item || i == pos.item && pos.off > p.items[i].off) {
+			u.published.Store(true)
+			u.named.Store(true)
+		}
+	}
+}

@@ -1,8 +1,11 @@
 package vfs
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -100,4 +103,84 @@ func TestWriteDuringSync(t *testing.T) {
 	if got := readAll(t, fs, f.Ino()); string(got) != "one two" {
 		t.Errorf("%q is stored", got)
 	}
+}
+
+// A file that is copied between transactions of a flush: the blobs that these stored stay
+// with the content that they are in, which is shared from then on, and the flush goes on in
+// another one.
+func TestCopiesWithinFlush(t *testing.T) {
+	for copies := range 3 {
+		t.Run(strconv.Itoa(copies), func(t *testing.T) {
+			fs := bucketFS(t, openContentTest(t, mem.New(mem.Options{}), Config{InlineBytes: 10}))
+			fs.tune.flushOps = flushItemOps + flushCutOps // one item
+			put(t, fs, "file", blobBody)
+			from, err := parseKey(ObjectName{"bucket", "file"})
+			want(t, err, nil)
+			c := copying{fs: fs, src: &from, o: &CopyOptions{}}
+			want(t, c.prepare(bg), nil)
+			f := mustOpen(t, fs, c.n.Ino, OpenRead|OpenWrite)
+			all := []byte(blobBody)
+			for i := range 3 {
+				text := bytes.Repeat([]byte{byte('X' + i)}, 500)
+				at := 1000 + 20_000*i
+				_, err := f.WriteAt(bg, text, int64(at))
+				want(t, err, nil)
+				copy(all[at:], text)
+			}
+			var copied []string
+			version := c.n.Version
+			kv := hook(fs)
+			updated := func() {
+				n, err := storedInode(fs, f.Ino())
+				if want(t, err, nil); n.Version == version || len(copied) == copies {
+					return // this stored something else
+				}
+				version = n.Version
+				to, err := parseKey(ObjectName{"bucket", strconv.Itoa(len(copied))})
+				want(t, err, nil)
+				_, err = c.run(bg, &to)
+				want(t, err, nil)
+				text, _ := get(t, fs, to.Key)
+				copied = append(copied, text)
+			}
+			kv.updated = nestedOnce(kv, updated)
+			if err := f.Sync(bg); err != nil {
+				t.Error(err)
+			}
+			kv.updated = nil
+			if got := readAll(t, fs, f.Ino()); !bytes.Equal(got, all) {
+				t.Error("the file has other bytes than were written")
+			}
+			if len(copied) != copies {
+				t.Errorf("%d copies of %d", len(copied), copies)
+			}
+			for i, text := range copied {
+				got, _, err := tryGet(bg, fs, strconv.Itoa(i))
+				if err != nil || got != text || strings.Count(got, "X") != 500 {
+					t.Errorf("copy %d: %v, has changed: %v", i, err, got != text)
+				}
+			}
+			want(t, f.Close(bg), nil)
+			mustBeClean(t, fs)
+		})
+	}
+}
+
+// nestedOnce is fn after each Update, but for its own.
+func nestedOnce(kv *hookKV, fn func()) func() {
+	var again func()
+	again = func() {
+		kv.updated = nil
+		fn()
+		kv.updated = again
+	}
+	return again
+}
+
+func storedInode(fs *FS, ino Ino) (n *record.Inode, err error) {
+	err = fs.view(bg, func(r cluster.Reader) (err error) {
+		n, err = record.GetInode(r, ino)
+		return err
+	})
+	return n, err
 }
