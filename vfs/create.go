@@ -129,6 +129,7 @@ func (c *creation) make(t cluster.Txn, op *op, d *record.Inode, f *found) (*reco
 		return nil, err
 	}
 	flags := c.o.Flags &^ OpenTrunc // nothing to cut
+	of.admitted.Store(true)
 	c.file = &File{fs: c.fs, of: of, flags: flags, killPriv: !c.cred.Superuser()}
 	c.snap = &fileSnap{gen: of.gen.Load(), at: time.Now(), inode: n}
 	return n, nil
@@ -381,6 +382,7 @@ func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, fl
 	if err != nil {
 		return a, nil, err
 	}
+	of.admitted.Store(true)
 	fs.session.Open.MarkOrphan(Ino(id))
 	f = &File{fs: fs, of: of, flags: flags, killPriv: !cred.Superuser()}
 	err = fs.update(ctx, func(t cluster.Txn, o *op) error {

@@ -71,8 +71,14 @@ func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlag
 		case !n.IsRegular():
 			return fmt.Errorf("%w: inode %d is not a regular file", ErrInvalid, ino)
 		}
+		if err := fs.mayUse(n, of.admitted.Load()); err != nil {
+			return err
+		}
 		return checkOpen(n, flags)
 	})
+	if err == nil {
+		of.admitted.Store(true)
+	}
 	if err == nil && flags&OpenTrunc != 0 {
 		err = f.truncate(ctx)
 	}
@@ -340,8 +346,12 @@ func (f *File) release(ctx context.Context) {
 	}
 }
 
-// closeOrphan removes ino if it has no links; looking costs no transaction.
+// closeOrphan removes ino if it has no links; looking costs no transaction. What others
+// may use is the collector's.
 func (fs *FS) closeOrphan(ctx context.Context, ino Ino) error {
+	if !fs.session.Alone() {
+		return nil
+	}
 	orphan := false
 	err := fs.peek(cluster.Relaxed(ctx), func(r cluster.Reader) error {
 		b, err := r.Get(record.OrphanKey(ino))

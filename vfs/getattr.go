@@ -49,6 +49,11 @@ func (fs *FS) readAttr(ctx context.Context, ino Ino) (a Attr, err error) {
 		if n == nil {
 			return ErrStale
 		}
+		if n.Nlink == 0 {
+			if err := fs.mayUse(n, fs.session.Open.Used(ino)); err != nil {
+				return err
+			}
+		}
 		e = &attrcache.Entry{Inode: n, DirTime: dirTime, Stamp: stamp}
 		a, err = fs.attrWith(n, dirTime)
 		return err

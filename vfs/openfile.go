@@ -34,6 +34,9 @@ type openFile struct {
 
 	// written reports whether something was ever written to it.
 	written atomic.Bool
+	// admitted reports whether a File of it was opened when the inode had links, or
+	// made it: others spare the inode since (FS.mayUse).
+	admitted atomic.Bool
 
 	// readIn is the turn in which a read was noted, or was none to note; 0 after
 	// each change.

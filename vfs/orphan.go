@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/orphans"
@@ -26,14 +27,18 @@ func (s orphanStore) Look(ctx context.Context, ino Ino) (stored, orphan bool, er
 	return stored, orphan, err
 }
 
-// Unused implements session.Inodes.
-func (s orphanStore) Unused(ino Ino) { s.fs.orphans.Add(ino) }
+// Unused implements session.Inodes. Where others may use it, the collector asks them.
+func (s orphanStore) Unused(ino Ino) {
+	if s.fs.session.Alone() {
+		s.fs.orphans.Add(ino)
+	}
+}
 
 func (o *op) orphanValue() []byte { return record.EncodeOrphan(o.fs.session.ID(), o.nowNS) }
 
-// makeOrphan records that n has no links but is open or held in this process
-// (its nlink is 0); the caller stores n. endOrphan takes that back (a link to a
-// file without a name).
+// makeOrphan records that n has no links but is, or may be, open or held (its nlink
+// is 0); the caller stores n. endOrphan takes that back (a link to a file without a
+// name).
 func (o *op) makeOrphan(t cluster.Txn, n *record.Inode) error {
 	return t.Set(record.OrphanKey(n.Ino), o.orphanValue())
 }
@@ -85,26 +90,45 @@ func deletePrefix(t cluster.Txn, prefix []byte) error {
 	return nil
 }
 
-// removeOrphan deletes ino if it is an orphan that nobody here uses.
-func (fs *FS) removeOrphan(ctx context.Context, ino Ino) error {
-	return fs.removeOrphans(ctx, []Ino{ino})
+// mayUse returns ErrStale for an inode without links whose use would begin only now, so
+// that the others do not know of it. admitted reports whether a use goes on that began
+// when it had links.
+func (fs *FS) mayUse(n *record.Inode, admitted bool) error {
+	if n.Nlink > 0 || admitted || n.IsDir() || fs.session.Alone() {
+		return nil
+	}
+	return fmt.Errorf("inode %d has no links: %w", n.Ino, ErrStale)
 }
 
-// removeOrphans deletes, in one transaction, those of inos that are orphans
+// orphan is an inode without links, and its record; nil: whichever it has.
+type orphan struct {
+	ino   Ino
+	value []byte
+}
+
+// removeOrphan deletes ino if it is an orphan that nobody here uses.
+func (fs *FS) removeOrphan(ctx context.Context, ino Ino) error {
+	return fs.removeOrphans(ctx, []orphan{{ino: ino}})
+}
+
+// removeOrphans deletes, in one transaction, those of a list that are orphans still
 // which nobody here uses. Nobody has to be notified: who knew them forgot them.
-func (fs *FS) removeOrphans(ctx context.Context, inos []Ino) error {
-	keys := make([][]byte, 0, 2*len(inos))
-	for _, ino := range inos {
-		keys = append(keys, record.OrphanKey(ino), record.InodeKey(ino))
+func (fs *FS) removeOrphans(ctx context.Context, list []orphan) error {
+	keys := make([][]byte, 0, 2*len(list))
+	for _, x := range list {
+		keys = append(keys, record.OrphanKey(x.ino), record.InodeKey(x.ino))
 	}
 	return fs.update(ctx, func(t cluster.Txn, o *op) error {
 		vs, err := t.GetMany(keys)
 		if err != nil {
 			return err
 		}
-		for i, ino := range inos {
-			orphan, inode := vs[2*i], vs[2*i+1]
-			if orphan == nil || o.removals.Begin(ino) {
+		for i := range list {
+			ino, orphan, inode := list[i].ino, vs[2*i], vs[2*i+1]
+			if orphan == nil || list[i].value != nil && !bytes.Equal(orphan, list[i].value) {
+				continue // it has, or had, a link again
+			}
+			if o.removals.Begin(ino) {
 				continue // used again; who ends that comes here
 			}
 			if inode != nil {
@@ -128,7 +152,11 @@ func (fs *FS) removeOrphans(ctx context.Context, inos []Ino) error {
 
 // removeQueued removes what the queue held of late.
 func (fs *FS) removeQueued(ctx context.Context, inos []Ino) error {
-	err := fs.removeOrphans(cluster.Relaxed(ctx), inos)
+	list := make([]orphan, len(inos))
+	for i, ino := range inos {
+		list[i].ino = ino
+	}
+	err := fs.removeOrphans(cluster.Relaxed(ctx), list)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
 		fs.log.Warn("unlinked files are left to the collector", "inodes", len(inos), "err", err)
 	}
@@ -143,14 +171,26 @@ func orphanBatchOf(kv cluster.KV) int {
 	return orphans.Batch
 }
 
-// orphanPage is how many the collector looks at in one snapshot.
-const orphanPage = 256
+const (
+	// orphanPage is how many orphans the collector looks at in one snapshot, and
+	// sharedOrphanPage where it waits for others, for seconds, to remove them.
+	orphanPage       = 256
+	sharedOrphanPage = 8192
+	// sharedOrphanPages is how many of these pages a pass has at the most: more may
+	// come all the time, and what they held is removed after them.
+	sharedOrphanPages = 4
+	// sharedOrphanBatch is how many of them go in one transaction of an engine that
+	// limits those. A file takes up to 15 operations, or, if it has many attributes,
+	// more, and goes alone.
+	sharedOrphanBatch = 6
+)
 
-// collectOrphans removes what processes left that are gone: inodes without links
-// that nobody uses. On a store of its own it looks only when there may be some
-// (orphans.Queue).
+// collectOrphans removes inodes without links that nobody uses: which processes left
+// that are gone, and beside others all. On a store of its own it looks only when there
+// may be some (orphans.Queue).
 func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
-	if !fs.orphans.TakeScan() && fs.session.Alone() {
+	alone := fs.session.Alone()
+	if !fs.orphans.TakeScan() && alone {
 		return 0, nil
 	}
 	defer func() {
@@ -159,54 +199,77 @@ func (fs *FS) collectOrphans(ctx context.Context) (done int, err error) {
 		}
 	}()
 	from := []byte{record.TabOrphan}
-	for from != nil {
-		var left []Ino
-		if left, from, err = fs.leftOrphans(ctx, from); err != nil {
+	for page := 0; from != nil && (alone || page < sharedOrphanPages); page++ {
+		var list []orphan
+		if list, from, err = fs.orphansFrom(ctx, from); err != nil {
 			return done, err
 		}
-		for _, ino := range left {
-			if fs.session.Open.MarkOrphan(ino) {
-				continue
-			}
-			if err = fs.removeOrphan(ctx, ino); err != nil {
-				return done, err
-			}
-			done++
+		if list, err = fs.unused(ctx, list); err != nil {
+			return done, err
+		}
+		n, err := fs.removeUnused(ctx, list)
+		if done += n; err != nil {
+			return done, err
 		}
 	}
 	return done, nil
 }
 
-// leftOrphans looks at some orphans, from a key on. It returns those of processes that
-// are gone, and where it goes on, nil at the end.
-func (fs *FS) leftOrphans(ctx context.Context, from []byte) (left []Ino, next []byte, err error) {
+// unused returns those of a list that nobody uses.
+func (fs *FS) unused(ctx context.Context, list []orphan) ([]orphan, error) {
+	if len(list) > 0 && !fs.session.Alone() {
+		held, err := fs.session.Settle(ctx)
+		if err != nil {
+			return nil, err
+		}
+		list = slices.DeleteFunc(list, func(x orphan) bool { return held.Inodes[x.ino] })
+	}
+	return slices.DeleteFunc(list, func(x orphan) bool { return fs.session.Open.MarkOrphan(x.ino) }), nil
+}
+
+// removeUnused removes a list in as many transactions as it takes.
+func (fs *FS) removeUnused(ctx context.Context, list []orphan) (done int, err error) {
+	batch := 1
+	if !fs.session.Alone() {
+		if batch = orphans.Batch; fs.kv.Limits().Ops > 0 {
+			batch = sharedOrphanBatch
+		}
+	}
+	for part := range slices.Chunk(list, batch) {
+		err := fs.removeOrphans(ctx, part)
+		if errors.Is(err, ErrTooLarge) && len(part) > 1 {
+			for i := 0; i < len(part) && (i == 0 || err == nil); i++ {
+				err = fs.removeOrphans(ctx, part[i:i+1])
+			}
+		}
+		if err != nil {
+			return done, err
+		}
+		done += len(part)
+	}
+	return done, nil
+}
+
+// orphansFrom returns a page of orphans, from a key on, and where the next one begins,
+// nil at the end.
+func (fs *FS) orphansFrom(ctx context.Context, from []byte) (list []orphan, next []byte, err error) {
+	page := orphanPage
+	if !fs.session.Alone() {
+		page = sharedOrphanPage
+	}
 	err = fs.view(ctx, func(r cluster.Reader) error {
-		by := make(map[uint64][]Ino) // processes
-		left, next = nil, nil
-		n := 0
-		err := r.Scan(from, []byte{record.TabOrphan + 1}, cluster.ScanOptions{Limit: orphanPage}, func(k, v []byte) error {
-			process, _, err := record.DecodeOrphan(v)
-			if err != nil || len(k) != 9 {
+		list, next = nil, nil
+		return r.Scan(from, []byte{record.TabOrphan + 1}, cluster.ScanOptions{Limit: page}, func(k, v []byte) error {
+			if _, _, err := record.DecodeOrphan(v); err != nil || len(k) != 9 {
 				return fmt.Errorf("%w: orphan key %x", ErrCorrupt, k)
 			}
-			by[process] = append(by[process], record.InoOfKey(k))
-			if n++; n == orphanPage {
+			if list = append(list, orphan{record.InoOfKey(k), bytes.Clone(v)}); len(list) == page {
 				next = append(bytes.Clone(k), 0)
 			}
 			return nil
 		})
-		for process, inos := range by {
-			gone := false
-			if err == nil {
-				gone, err = fs.session.Gone(r, process)
-			}
-			if gone {
-				left = append(left, inos...)
-			}
-		}
-		return err
 	})
-	return left, next, err
+	return list, next, err
 }
 
 // Orphans calls fn with every inode that has no links and was in use when it

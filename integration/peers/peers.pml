@@ -5,6 +5,9 @@
  *   READS    A reader finds content, pins it and reads its bytes; another gateway deletes
  *            the content; a collector removes the bytes when it may (package session,
  *            publisher and Settle).
+ *   INODES   Clients of a gateway open a file and use it; another gateway removes its name,
+ *            which may get another one and lose it again; a collector removes the inode when
+ *            it may (publisher, FS.mayUse).
  *   NUMBERS  A writer stores bytes under a number of its own and names them later; gateways
  *            come and go; a sweep removes what nothing names below the first number that
  *            one who is there may have taken (Session.Left).
@@ -23,6 +26,10 @@
  *   NOEPOCH  the collector waits for readers to speak, whatever epoch they know
  *   NOHELD   a reader names no contents
  *   ONEMARK  pins count by when the epoch was read, not by when old views had ended
+ *   NOCLAIM  a gateway names no inodes that it uses
+ *   EARLY    it names those that it used before it read the epoch
+ *   LATE     who would begin to use an inode without links may
+ *   SAME     an inode that has lost its name again is taken for the one that was seen without
  *   GIVEBACK a gateway that leaves gives numbers back that it did not use
  *   NOUSE    what is stored and not yet named does not count
  *   NODOUBT  a commit without an answer counts as one that failed
@@ -160,6 +167,150 @@ init {
 		byte i;
 		for (i : 1 .. VIEWS) { run View() }
 		run Beats(); run Collector(); run PutOut()
+	}
+}
+
+ltl safe { [] !broken }
+
+#endif
+
+#ifdef INODES
+
+#define USERS 2
+
+bool fence = true;      /* of the users' gateway */
+bool linked = true;     /* the inode has a name */
+bool exists = true;
+bool broken = false;    /* a use was cut off */
+byte lost = 0;          /* which record without links it has, while it has none */
+byte epoch = 0;         /* in the store */
+byte said = 0;          /* by the users' gateway, in the store */
+bool claimed = false;   /* it named the inode */
+
+/* In the memory of the users' gateway. */
+byte users = 0;
+bool admitted = false;  /* the open file */
+byte known = 0;         /* epoch that the last beat read */
+
+/* Opens, reads and closes. */
+proctype User() {
+	bool found;
+
+	users++;
+	atomic {                /* its look, in one transaction */
+#ifdef LATE
+		found = exists
+#else
+		found = exists && (linked || admitted)
+#endif
+	}
+	if
+	:: found ->
+		admitted = true;
+		if
+		:: fence && !exists -> broken = true
+		:: else
+		fi
+	:: else
+	fi;
+	atomic {                /* the last one takes the open file along */
+		users--;
+		if
+		:: users == 0 -> admitted = false
+		:: else
+		fi
+	}
+}
+
+/* The beats of the users' gateway. */
+proctype Beats() {
+	byte say, read;
+	bool claim, early;
+	byte i;
+
+	for (i : 1 .. 5) {
+		atomic {        /* what this beat says */
+			say = said; claim = claimed;
+			if
+			:: known > said ->
+				say = known;
+#ifdef NOCLAIM
+				claim = false
+#else
+#ifdef EARLY
+				claim = early
+#else
+				claim = users > 0
+#endif
+#endif
+			:: else
+			fi;
+			early = users > 0
+		}
+		atomic {        /* its transaction */
+			if
+			:: !fence -> goto out
+			:: else
+			fi;
+			said = say; claimed = claim; read = epoch
+		}
+		known = read
+	}
+out:	skip
+}
+
+/* Another gateway removes the name, and collects. Twice, since what is claimed stays. */
+proctype Collector() {
+	byte mine, seen, i;
+
+	linked = false;
+	for (i : 1 .. 2) {
+		atomic {        /* a page of inodes without links */
+			if
+			:: linked || !exists -> goto out
+			:: else
+			fi;
+			seen = lost
+		}
+		atomic { epoch++; mine = epoch }
+		atomic {        /* in one view: what it said, or that it is gone */
+			(said >= mine || !fence);
+			if
+			:: fence && claimed -> skip
+			:: else -> goto remove
+			fi
+		}
+	}
+	goto out;
+remove:	atomic {
+		if
+#ifdef SAME
+		:: !linked -> exists = false
+#else
+		:: !linked && lost == seen -> exists = false
+#endif
+		:: else
+		fi
+	}
+out:	skip
+}
+
+/* A client that has it open gives it a name, which goes again. */
+proctype Linker() {
+	if
+	:: atomic { exists && !linked -> linked = true; lost++ };
+	   linked = false
+	:: !exists
+	fi
+}
+
+proctype PutOut() { fence = false }
+
+init {
+	atomic {
+		byte i;
+		for (i : 1 .. USERS) { run User() }
+		run Beats(); run Collector(); run Linker(); run PutOut()
 	}
 }
 

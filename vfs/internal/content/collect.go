@@ -6,7 +6,6 @@ import (
 
 	"fmt"
 	"slices"
-	"time"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/extents"
@@ -23,9 +22,6 @@ const (
 	// if each extent releases another source.
 	unlimitedCollectBatch = 512
 	limitedCollectBatch   = 16
-	// settleTimeout bounds how long the collector waits for old views: longer than it
-	// takes until a gateway that stands still is put out. It tries again later.
-	settleTimeout = 30 * time.Second
 )
 
 // collectBatch is how many extents one transaction of the collector removes.
@@ -73,13 +69,11 @@ func (s *Store) collectQueue(ctx context.Context) (done int, err error) {
 			return done, err
 		}
 		from = next
-		wait, cancel := context.WithTimeout(ctx, settleTimeout)
-		held, err := s.Session.Settle(wait)
-		cancel()
+		held, err := s.Session.Settle(ctx)
 		if err != nil {
 			return done, err
 		}
-		page = slices.DeleteFunc(page, func(e record.QueueEntry) bool { return held[e.Content] && e.Kind != record.QueueHold })
+		page = slices.DeleteFunc(page, func(e record.QueueEntry) bool { return held.Contents[e.Content] && e.Kind != record.QueueHold })
 		s.dropOldSnapshots(page)
 		n, err := s.collectEntries(ctx, page)
 		if done += n; err != nil {

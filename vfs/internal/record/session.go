@@ -105,35 +105,52 @@ func ReadKey(id uint64) []byte { return key1(TabRead, id) }
 // Reads are what a gateway beside others says of itself, so that they know what they
 // may remove.
 //
-// Value: first, epoch (8 bytes each), contents (8 each).
+// Value: first, epoch, number of contents (8 bytes each), contents, inodes (8 each).
 type Reads struct {
 	// First is a number: what it stores of contents and blobs with smaller ones, and
 	// nothing names yet, it will not name.
 	First uint64
 	// Epoch is one that it had read (CounterEpoch) before all its reads that are
-	// under way began, but for those of Contents.
+	// under way began, but for those of Contents, and before all that it has open or
+	// holds became so, but for Inodes.
 	Epoch    uint64
 	Contents []ContentID
+	Inodes   []Ino
 }
 
 // Encode returns the value.
 func (r *Reads) Encode() []byte {
-	b := binary.BigEndian.AppendUint64(make([]byte, 0, 16+8*len(r.Contents)), r.First)
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, readsBytes+8*(len(r.Contents)+len(r.Inodes))), r.First)
 	b = binary.BigEndian.AppendUint64(b, r.Epoch)
+	b = binary.BigEndian.AppendUint64(b, uint64(len(r.Contents)))
 	for _, c := range r.Contents {
 		b = binary.BigEndian.AppendUint64(b, uint64(c))
+	}
+	for _, ino := range r.Inodes {
+		b = binary.BigEndian.AppendUint64(b, uint64(ino))
 	}
 	return b
 }
 
+// readsBytes is the length of a record that names nothing.
+const readsBytes = 24
+
 // DecodeReads is the inverse of Encode.
 func DecodeReads(b []byte) (r Reads, err error) {
-	if len(b) < 16 || len(b)%8 != 0 {
+	if len(b) < readsBytes || len(b)%8 != 0 {
 		return r, fmt.Errorf("%w: record of a gateway's reads", fserr.ErrCorrupt)
 	}
 	r.First, r.Epoch = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
-	for b = b[16:]; len(b) > 0; b = b[8:] {
-		r.Contents = append(r.Contents, ContentID(binary.BigEndian.Uint64(b)))
+	contents := binary.BigEndian.Uint64(b[16:])
+	if b = b[readsBytes:]; contents > uint64(len(b)/8) {
+		return r, fmt.Errorf("%w: record of a gateway's reads", fserr.ErrCorrupt)
+	}
+	for ; len(b) > 0; b = b[8:] {
+		if n := binary.BigEndian.Uint64(b); uint64(len(r.Contents)) < contents {
+			r.Contents = append(r.Contents, ContentID(n))
+		} else {
+			r.Inodes = append(r.Inodes, Ino(n))
+		}
 	}
 	return r, nil
 }

@@ -162,8 +162,8 @@ func TestStoreStandsStill(t *testing.T) {
 }
 
 // settling is a Settle under way.
-func settling(l *Lease) (done <-chan map[record.ContentID]bool, failed <-chan error) {
-	ok, bad := make(chan map[record.ContentID]bool, 1), make(chan error, 1)
+func settling(l *Lease) (done <-chan Held, failed <-chan error) {
+	ok, bad := make(chan Held, 1), make(chan error, 1)
 	go func() {
 		if held, err := l.Settle(bg); err == nil {
 			ok <- held
@@ -204,13 +204,13 @@ func TestSettle(t *testing.T) {
 	s.Readers.Leave(old)
 	newer := s.Readers.Enter() // it keeps nobody waiting
 	defer s.Readers.Leave(newer)
-	for held := map[record.ContentID]bool(nil); held == nil; {
+	for settled := false; !settled; {
 		beats(1)
 		pins.Pin(8) // only now, as of a view that knows
 		pins.Unpin(8)
 		select {
-		case held = <-done:
-			if len(held) != 1 || !held[7] {
+		case held := <-done:
+			if settled = true; len(held.Contents) != 1 || !held.Contents[7] {
 				t.Errorf("held: %v", held)
 			}
 		case err := <-failed:
@@ -244,8 +244,76 @@ func TestSettleHoldsTooMuch(t *testing.T) {
 		round(t, a)
 		time.Sleep(lookEvery / 4)
 	}
-	if held := <-done; len(held) != maxHeld {
-		t.Errorf("%d held", len(held))
+	if held := <-done; len(held.Contents) != maxHeld {
+		t.Errorf("%d held", len(held.Contents))
+	}
+}
+
+// opened is an open file that nobody wrote to.
+type opened struct{}
+
+func (opened) Written() bool { return false }
+
+// What a gateway has open or holds is named for as long as it does, since before the
+// epoch or not.
+func TestSettleInodes(t *testing.T) {
+	c := mem.New(mem.Options{})
+	defer c.Close()
+	clock := &hand{}
+	a, b := besideLease(t, c.KV, "a", clock), besideLease(t, c.KV, "b", clock)
+	var pins extents.Pins
+	pins.Init()
+	s := New(b, nil)
+	s.Pin(&pins)
+	h := s.Open.NewHolder()
+	if err := h.Hold(bg, 8, 1, h.Mark()); err != nil {
+		t.Fatal(err)
+	}
+	for _, ino := range []record.Ino{7, 9} {
+		if _, err := s.Open.Acquire(bg, ino, func() File { return opened{} }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Open.Release(9)
+	settle := func() map[record.Ino]bool {
+		done, failed := settling(a)
+		for len(done) == 0 && len(failed) == 0 {
+			round(t, a, b)
+			time.Sleep(lookEvery / 4)
+		}
+		select {
+		case held := <-done:
+			return held.Inodes
+		case err := <-failed:
+			t.Fatal(err)
+		}
+		return nil
+	}
+	if held := settle(); len(held) != 2 || !held[7] || !held[8] {
+		t.Errorf("in use: %v", held)
+	}
+	s.Open.Release(7)
+	h.Release(8, 1)
+	if held := settle(); len(held) != 0 {
+		t.Errorf("nothing is in use: %v", held)
+	}
+}
+
+// A gateway that has more in use than it can name says no epoch.
+func TestInUseTooMuch(t *testing.T) {
+	var tab Table
+	tab.init(nil)
+	h := tab.NewHolder()
+	for i := range 3 {
+		if err := h.Hold(bg, record.Ino(i+1), 1, h.Mark()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list, ok := tab.InUse(3); !ok || len(list) != 3 {
+		t.Errorf("%v, %v", list, ok)
+	}
+	if list, ok := tab.InUse(2); ok {
+		t.Errorf("%v", list)
 	}
 }
 

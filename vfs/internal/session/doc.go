@@ -7,8 +7,9 @@
 //	                                     else: marked until the transaction is over
 //	last use ends ─► Inodes.Unused ───── removes the orphan
 //
-// Table and Holder know this process alone: what another one has open or holds is not
-// seen. All else is also there for several processes.
+// Table and Holder know this process alone. Beside others, what this one does not use
+// another one may, so that the last link leaves an orphan, always, and nobody removes one
+// when his own use ends: the collector does, when none uses it (below).
 //
 // # Leases
 //
@@ -17,7 +18,7 @@
 //
 //	'F' id  fence  who it is; each Update expects it unchanged (Fenced)
 //	'H' id  beat   a number, which grows every BeatEvery, and whether the blobs answer
-//	'V' id  reads  beside others: what it reads (publisher)
+//	'V' id  reads  beside others: what it reads and uses (publisher)
 //
 //	Join   ─► nobody whom it cannot be beside: write a fence ─ it stands for all
 //	          that is done after
@@ -53,7 +54,9 @@
 //	                         over, or in which contents it is not (publisher)
 //	staged contents, blobs   Left: those whose numbers are smaller than the first that
 //	that nothing names       one who is there may still name
-//	orphans                  Gone: whose they are has no fence
+//	orphans                  Settle, too: all others said in which inodes they are, in use
+//	                         since before; whose use begins later finds no links, and
+//	                         refuses (Inodes)
 //
 // First is the number that was free when a gateway came, and rises when something waits for
 // it: who puts a gateway out notes the number that is free then (CounterLeft), and the
@@ -74,6 +77,6 @@
 // answers there. Who asked waits for all whose fences are there, for a bounded time, and
 // removes the records.
 //
-// Locks: publisher.mu → Readers.mu, extents.Pins.mu. A shard's mu, Table.holding and Readers.mu are leaves. A shard's mu also
+// Locks: publisher.mu → Readers.mu, extents.Pins.mu, a shard's mu. A shard's mu, Table.holding and Readers.mu are leaves. A shard's mu also
 // guards the counts of every Holder for the inodes of the shard.
 package session

@@ -7,8 +7,9 @@ import (
 	"ogw/vfs/internal/record"
 )
 
-// maxHeld bounds the contents that a gateway names to the others: those in which it
-// has read since before the last epoch. While there are more, nothing is removed.
+// maxHeld bounds the contents that a gateway names to the others, those in which it
+// has read since before the last epoch, and the inodes, those that it has open or
+// holds. While there are more of one kind, nothing is removed.
 const maxHeld = 8192
 
 // Pins are the contents that this process uses.
@@ -42,11 +43,16 @@ type saying struct {
 //
 //	beat  reads the epoch ─► mark: the views that run by now are old
 //	beat  no old view runs any more ─► mark: what is pinned by now may be old
-//	      ─► says that epoch, and the contents that are still pinned since then
+//	      ─► says that epoch, the contents that are still pinned since then, and the
+//	         inodes in use
 //
 // A view that begins after an epoch was read finds nothing that was deleted before
 // that epoch began. So whoever deleted, moved the epoch on, and then sees it said by
 // all, may remove all but what they named. A view pins what it finds before it ends.
+//
+// An inode that lost its last link before the epoch began is the same: it is named
+// while its use goes on, and whose use of it begins later finds it without links, and
+// does not begin.
 type publisher struct {
 	said   record.Reads  // of the goroutine that beats
 	served uint64        // CounterPurge when this process came
@@ -55,6 +61,7 @@ type publisher struct {
 	mu      sync.Mutex // guards what is below
 	readers *Readers   // nil: nothing is read yet
 	pins    Pins
+	open    *Table
 	numbers Numbers // nil: none are taken yet
 	left    uint64  // CounterLeft, read by the last beat
 	purge   uint64  // CounterPurge, likewise
@@ -63,11 +70,11 @@ type publisher struct {
 	quiet   bool    // no view of before mark runs, and pins are marked since then
 }
 
-// attach has p ask for the reads of this process. It comes before the first.
-func (p *publisher) attach(r *Readers, pins Pins) {
+// attach has p ask for what this process reads and uses. It comes before the first.
+func (p *publisher) attach(r *Readers, pins Pins, open *Table) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.readers, p.pins = r, pins
+	p.readers, p.pins, p.open = r, pins, open
 }
 
 // number has p ask for the numbers of this process. It comes before the first is taken.
@@ -141,6 +148,7 @@ func (p *publisher) nextReads() record.Reads {
 		return say
 	}
 	var held []record.ContentID
+	var used []record.Ino
 	if p.readers != nil {
 		if !p.quiet && p.readers.Older(p.mark) {
 			return say
@@ -153,8 +161,11 @@ func (p *publisher) nextReads() record.Reads {
 		if held, ok = p.pins.Older(maxHeld); !ok {
 			return say
 		}
+		if used, ok = p.open.InUse(maxHeld); !ok {
+			return say
+		}
 	}
-	say.Epoch, say.Contents = p.epoch, held
+	say.Epoch, say.Contents, say.Inodes = p.epoch, held, used
 	return say
 }
 

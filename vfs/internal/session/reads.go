@@ -10,9 +10,8 @@ import (
 	"ogw/vfs/internal/record"
 )
 
-// Settle waits until no gateway has a read under way that began before the call, but
-// those of the contents that it returns.
-func (l *Lease) Settle(ctx context.Context) (held map[record.ContentID]bool, err error) {
+// Settle is Session.Settle, for all gateways, this one included.
+func (l *Lease) Settle(ctx context.Context) (held Held, err error) {
 	var epoch uint64
 	err = l.kv.Update(cluster.Strict(ctx), func(t cluster.Txn) error {
 		if err := l.read(t); err != nil {
@@ -25,7 +24,7 @@ func (l *Lease) Settle(ctx context.Context) (held map[record.ContentID]bool, err
 		epoch = n + 1
 		return record.SetCounter(t, record.CounterEpoch, epoch)
 	})
-	for err == nil && held == nil {
+	for err == nil && held.Contents == nil {
 		if err = pause.For(ctx, lookEvery); err != nil {
 			break
 		}
@@ -37,20 +36,22 @@ func (l *Lease) Settle(ctx context.Context) (held map[record.ContentID]bool, err
 	return held, err
 }
 
-// settled returns the contents that the gateways named, nil if one did not say that
-// epoch yet.
-func settled(r cluster.Reader, epoch uint64) (map[record.ContentID]bool, error) {
-	held := make(map[record.ContentID]bool)
+// settled returns what the gateways named, nothing if one did not say that epoch yet.
+func settled(r cluster.Reader, epoch uint64) (Held, error) {
+	held := Held{make(map[record.ContentID]bool), make(map[record.Ino]bool)}
 	list, err := reads(r)
 	if err != nil {
-		return nil, err
+		return Held{}, err
 	}
 	for i := range list {
 		if list[i].Epoch < epoch {
-			return nil, nil
+			return Held{}, nil
 		}
 		for _, c := range list[i].Contents {
-			held[c] = true
+			held.Contents[c] = true
+		}
+		for _, ino := range list[i].Inodes {
+			held.Inodes[ino] = true
 		}
 	}
 	return held, nil

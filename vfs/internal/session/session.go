@@ -76,7 +76,7 @@ func (s *Session) Lead(ctx context.Context, fn func(ctx context.Context)) {
 // Pin has others spare the contents that pins hold. It comes before the first is read.
 func (s *Session) Pin(pins Pins) {
 	if s.lease != nil {
-		s.lease.reads.attach(&s.Readers, pins)
+		s.lease.reads.attach(&s.Readers, pins, &s.Open)
 	}
 }
 
@@ -98,11 +98,26 @@ func (s *Session) Waits() uint64 {
 	return s.lease.reads.waits()
 }
 
+// settleTimeout is longer than it takes until a gateway that stands still is put out.
+const settleTimeout = 3 * EvictAfter
+
+// Held is what others go on using.
+type Held struct {
+	Contents map[record.ContentID]bool
+	Inodes   map[record.Ino]bool
+}
+
 // Settle waits until no read is under way that began before the call, but those of the
-// contents that it returns, and of those that this process pins.
-func (s *Session) Settle(ctx context.Context) (held map[record.ContentID]bool, err error) {
+// contents that it returns, and of those that this process pins; and until none but the
+// inodes that it returns, and those that this process has open or holds, is in use
+// anywhere of those that have lost their last link before the call.
+//
+// It waits for settleTimeout at the most, so that it is tried again later.
+func (s *Session) Settle(ctx context.Context) (held Held, err error) {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
 	if s.lease == nil {
-		return nil, s.Readers.Quiesce(ctx)
+		return held, s.Readers.Quiesce(ctx)
 	}
 	return s.lease.Settle(ctx)
 }

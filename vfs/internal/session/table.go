@@ -197,6 +197,41 @@ func (t *Table) MarkOrphan(ino record.Ino) (used bool) {
 	return used
 }
 
+// Used reports whether ino is open or held.
+func (t *Table) Used(ino record.Ino) bool {
+	s := t.shard(ino)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return t.used(s, ino)
+}
+
+// InUse returns the inodes that are open or held throughout the call, and perhaps
+// others; ok reports whether there are no more than most.
+func (t *Table) InUse(most int) (list []record.Ino, ok bool) {
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		for ino := range s.files {
+			list = append(list, ino)
+		}
+		for _, h := range t.allHolders() {
+			for ino := range h.shards[i].counts {
+				if s.files[ino].file == nil {
+					list = append(list, ino)
+				}
+			}
+			if len(list) > most {
+				break
+			}
+		}
+		s.mu.Unlock()
+		if len(list) > most {
+			return nil, false
+		}
+	}
+	return list, true
+}
+
 func (t *Table) allHolders() []*Holder {
 	if p := t.holders.Load(); p != nil {
 		return *p
