@@ -23,8 +23,8 @@ const (
 	openIdle = 5 * time.Second
 	// sweepInterval is how often idle files are looked for.
 	sweepInterval = time.Second
-	// permTTL bounds how long a check of rights holds when another process
-	// changed them; changes in this process end it at once.
+	// permTTL bounds how long a check of rights holds. Changes of the file end it at
+	// once: this process is notified of its own, and others show by its times.
 	permTTL = time.Second
 	// maxPerms bounds the users remembered per open file.
 	maxPerms = 16
@@ -70,7 +70,14 @@ type openFile struct {
 	elem     *list.Element
 
 	permMu sync.Mutex
-	perms  map[permKey]time.Time // until when
+	perms  map[permKey]permitted
+}
+
+// permitted is a check of rights that found them.
+type permitted struct {
+	until time.Time
+	// storedNS is the time of the file's last change then (vfs.File.Refresh).
+	storedNS int64
 }
 
 type permKey struct {
@@ -95,13 +102,13 @@ func (o *openFiles) acquire(ctx context.Context, ino vfs.Ino) (*openFile, error)
 		o.mu.Unlock()
 		<-f.ready
 	} else {
-		f = &openFile{ino: ino, ready: make(chan struct{}), closed: make(chan struct{}), users: 1, perms: make(map[permKey]time.Time)}
+		f = &openFile{ino: ino, ready: make(chan struct{}), closed: make(chan struct{}), users: 1, perms: make(map[permKey]permitted)}
 		f.elem = o.lru.PushFront(f)
 		o.files[ino] = f
 		surplus := o.surplus()
 		o.mu.Unlock()
 		o.close(surplus)
-		f.file, f.err = o.fs.Open(ctx, vfs.Root, ino, vfs.OpenRead|vfs.OpenWrite|vfs.OpenFlagged)
+		f.file, f.err = o.fs.Open(ctx, vfs.Root, ino, vfs.OpenRead|vfs.OpenWrite|vfs.OpenFlagged|vfs.OpenRefreshes)
 		close(f.ready)
 	}
 	if f.err != nil {
@@ -265,17 +272,18 @@ func (o *openFiles) sync(ctx context.Context, f *openFile) error {
 // check reports whether cred may read or write f's bytes. NFSv3 knows no open:
 // rights were checked by ACCESS when the client's program opened the file,
 // and must not fail it afterwards. So the owner always may (a file created
-// with mode 0444 is written), and who may execute may read.
-func (o *openFiles) check(ctx context.Context, f *openFile, cred *vfs.Cred, write bool) error {
+// with mode 0444 is written), and who may execute may read. storedNS is the time of the
+// file's last change, where other processes change it.
+func (o *openFiles) check(ctx context.Context, f *openFile, cred *vfs.Cred, write bool, storedNS int64) error {
 	if cred.UID() == 0 {
 		return nil
 	}
 	key := permKey{cred.UID(), cred.GID(), o.hash(cred.Groups()), write}
 	now := time.Now()
 	f.permMu.Lock()
-	ok := now.Before(f.perms[key])
+	p := f.perms[key]
 	f.permMu.Unlock()
-	if ok {
+	if now.Before(p.until) && p.storedNS == storedNS {
 		return nil
 	}
 	if err := o.checkNow(ctx, f, cred, write); err != nil {
@@ -285,7 +293,7 @@ func (o *openFiles) check(ctx context.Context, f *openFile, cred *vfs.Cred, writ
 	if len(f.perms) >= maxPerms {
 		clear(f.perms)
 	}
-	f.perms[key] = now.Add(permTTL)
+	f.perms[key] = permitted{now.Add(permTTL), storedNS}
 	f.permMu.Unlock()
 	return nil
 }

@@ -21,7 +21,7 @@ func read(ctx context.Context, q *request) error {
 	if err != nil {
 		return err
 	}
-	f, err := q.openFile(ctx, ino, false)
+	f, before, err := q.openFile(ctx, ino, false)
 	if err != nil {
 		return err
 	}
@@ -38,33 +38,59 @@ func read(ctx context.Context, q *request) error {
 	if n > 0 && !q.export.ReadOnly {
 		f.file.Accessed(ctx)
 	}
-	a, err := f.file.Attr(ctx)
+	ended := errors.Is(err, io.EOF)
+	a, err := afterRead(ctx, f, before)
 	if err != nil {
 		buf.Free()
 		return err
+	}
+	end := off + uint64(n)
+	eof := end >= uint64(a.Size)
+	if before != nil { // what was read may be newer, and longer
+		eof = ended || end == uint64(a.Size)
 	}
 	buf.B = buf.B[:n]
 	q.ok()
 	q.postOp(&a)
 	q.out.Uint32(uint32(n))
-	q.out.Bool(off+uint64(n) >= uint64(a.Size))
+	q.out.Bool(eof)
 	q.out.Uint32(uint32(n))
 	q.out.Payload(buf)
 	return nil
 }
 
-// openFile returns the open file that a READ, WRITE or COMMIT is about,
-// after a check of the caller's rights. The caller releases it.
-func (q *request) openFile(ctx context.Context, ino vfs.Ino, write bool) (*openFile, error) {
-	f, err := q.s.files.acquire(ctx, ino)
-	if err != nil {
-		return nil, err
+// afterRead returns the attributes to send with what was read. Where other processes
+// change the file, they are from before: bytes that are newer than the attributes are read
+// again when the client sees newer ones, and older bytes it would keep.
+func afterRead(ctx context.Context, f *openFile, before *vfs.Attr) (vfs.Attr, error) {
+	if before != nil {
+		return *before, nil
 	}
-	if err := q.s.files.check(ctx, f, &q.cred, write); err != nil {
+	return f.file.Attr(ctx)
+}
+
+// openFile returns the open file that a READ or WRITE is about, after a check of the
+// caller's rights. The caller releases it. Where other processes change the file, what is
+// read then is at least as new as the attributes that it returns.
+func (q *request) openFile(ctx context.Context, ino vfs.Ino, write bool) (f *openFile, before *vfs.Attr, err error) {
+	if f, err = q.s.files.acquire(ctx, ino); err != nil {
+		return nil, nil, err
+	}
+	var storedNS int64
+	if !q.s.fs.Exclusive() {
+		a, ns, err := f.file.Refresh(ctx)
+		if err != nil {
+			_ = q.ioError(f, err)
+			q.s.files.release(f)
+			return nil, nil, err
+		}
+		before, storedNS = &a, ns
+	}
+	if err := q.s.files.check(ctx, f, &q.cred, write, storedNS); err != nil {
 		q.s.files.release(f)
-		return nil, err
+		return nil, nil, err
 	}
-	return f, nil
+	return f, before, nil
 }
 
 // ioError has the file opened anew by the next call, whatever went wrong.
@@ -135,7 +161,7 @@ func write(ctx context.Context, q *request) error {
 // was not committed yet: the file is opened anew.
 func (q *request) writeOpen(ctx context.Context, ino vfs.Ino, data []byte, off int64) (*openFile, uint64, error) {
 	for first := true; ; first = false {
-		f, err := q.openFile(ctx, ino, true)
+		f, _, err := q.openFile(ctx, ino, true)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -108,6 +108,9 @@ func (f *File) seek(ctx context.Context, off int64, data bool) (int64, error) {
 	if off < 0 {
 		return 0, ErrNoData
 	}
+	if err := f.renew(ctx); err != nil {
+		return 0, err
+	}
 	of := f.of
 	for attempt := 1; ; attempt++ {
 		at, gen, err := of.trySeek(ctx, off, data)

@@ -28,7 +28,10 @@ func (f *File) CopyRange(ctx context.Context, off int64, src *File, srcOff, n in
 	if f.of == src.of && srcOff < off+n && off < srcOff+n {
 		return 0, fmt.Errorf("%w: ranges of one file overlap", ErrInvalid)
 	}
-	a, err := src.Attr(ctx)
+	if err := f.renew(ctx); err != nil {
+		return 0, err
+	}
+	a, _, err := src.Refresh(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -175,10 +175,32 @@ func (f *File) Ino() Ino { return f.of.ino }
 // Attr returns the attributes, unflushed writes included.
 func (f *File) Attr(ctx context.Context) (a Attr, err error) { return f.fs.attrFor(ctx, f.of.ino) }
 
+// Refresh returns the attributes as they are now. What is read through the File after
+// it is at least as new, whichever process changed the file. storedNS is the time of the
+// last change that is stored: what was learned of rights under another one may not hold.
+func (f *File) Refresh(ctx context.Context) (a Attr, storedNS int64, err error) {
+	if f.fs.feed.Complete() {
+		a, err = f.Attr(ctx)
+		return a, a.CtimeNS, err
+	}
+	return f.of.refresh(ctx)
+}
+
+// renew is Refresh before each read and write, where the user of the File does not.
+func (f *File) renew(ctx context.Context) (err error) {
+	if f.flags&OpenRefreshes == 0 && !f.fs.feed.Complete() {
+		_, _, err = f.of.refresh(ctx)
+	}
+	return err
+}
+
 // ReadAt reads like io.ReaderAt: io.EOF at the end of the file.
 func (f *File) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
 	if f.flags&OpenRead == 0 || f.closed.Load() {
 		return 0, ErrBadHandle
+	}
+	if err := f.renew(ctx); err != nil {
+		return 0, err
 	}
 	return f.of.read(ctx, p, off)
 }
@@ -198,6 +220,9 @@ func (f *File) Accessed(ctx context.Context) (moved bool) {
 // every door of this process when it returns, and durable after Sync, Close,
 // or at once with OpenSync. p may be reused afterwards.
 func (f *File) WriteAt(ctx context.Context, p []byte, off int64) (int, error) {
+	if err := f.renew(ctx); err != nil {
+		return 0, err
+	}
 	_, n, err := f.write(ctx, oneWrite{p, off, f.flags&OpenAppend != 0, f.killPriv})
 	return n, err
 }
@@ -205,6 +230,9 @@ func (f *File) WriteAt(ctx context.Context, p []byte, off int64) (int, error) {
 // WriteAtFor is WriteAt on behalf of cred, through a File that several users
 // share: setuid and setgid go from the file as if cred had opened it.
 func (f *File) WriteAtFor(ctx context.Context, cred *Cred, p []byte, off int64) (int, error) {
+	if err := f.renew(ctx); err != nil {
+		return 0, err
+	}
 	if err := f.dropSetGID(ctx, cred); err != nil {
 		return 0, err
 	}
@@ -229,6 +257,9 @@ func (f *File) dropSetGID(ctx context.Context, cred *Cred) error {
 
 // Append writes p at the end and returns where that was.
 func (f *File) Append(ctx context.Context, p []byte) (off int64, err error) {
+	if err := f.renew(ctx); err != nil {
+		return 0, err
+	}
 	off, _, err = f.write(ctx, oneWrite{p: p, atEnd: true, killPriv: f.killPriv})
 	return off, err
 }

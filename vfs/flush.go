@@ -295,7 +295,7 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	if last {
 		n.Version += plan.writes - 1
 	}
-	n.Mtime, n.CtimeNS = TimeNS(plan.mtimeNS), max(n.CtimeNS, plan.mtimeNS)
+	of.stamp(n, plan, o.nowNS)
 	if plan.killPriv {
 		n.Mode = perm.DropSetID(n.Mode)
 	}
@@ -307,6 +307,16 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 		of.committing.Store(n.Version)
 	}
 	return n, pos, record.PutInode(t, n)
+}
+
+// stamp sets the times of the writes. Where another process changed n after them, which
+// may be known by its times, they are moved behind: the bytes change once more.
+func (of *openFile) stamp(n *record.Inode, plan *flushPlan, nowNS int64) {
+	ns := plan.mtimeNS
+	if !of.fs.feed.Complete() && ns <= n.CtimeNS {
+		ns = max(nowNS, n.CtimeNS+1)
+	}
+	n.Mtime, n.CtimeNS = TimeNS(ns), max(n.CtimeNS, ns)
 }
 
 // fitTarget makes n's content one that the uploads belong to and that may

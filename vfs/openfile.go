@@ -161,6 +161,34 @@ func (of *openFile) follow(s *fileSnap) {
 	s.refs.Store(1)
 }
 
+// refresh reads the inode, and has what is read from now on be as new, where other
+// processes may change the file: a snapshot of another inode is not used any more, and one
+// of the same is as good as a new one.
+func (of *openFile) refresh(ctx context.Context) (a Attr, storedNS int64, err error) {
+	at := time.Now()
+	var n *record.Inode
+	err = of.fs.peek(ctx, func(r cluster.Reader) (err error) {
+		if n, err = record.GetInode(r, of.ino); err == nil {
+			a, err = of.fs.attrWith(n, nil)
+		}
+		return err
+	})
+	if err != nil {
+		return a, 0, err
+	}
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	s := of.snap
+	switch {
+	case s == nil || s.gen != of.gen.Load() || n.Version < s.inode.Version:
+	case n.Version == s.inode.Version && n.Epoch == s.inode.Epoch && n.CtimeNS == s.inode.CtimeNS:
+		s.at = at
+	default:
+		of.gen.Add(1)
+	}
+	return a, n.CtimeNS, nil
+}
+
 // load takes a new snapshot: one that can be read, or of the inode alone, which is enough
 // to write: else each of many writers loads extents, again when one flushes.
 func (of *openFile) load(ctx context.Context, readable bool) error {
@@ -376,7 +404,10 @@ func (of *openFile) overlay(a *Attr) {
 	}
 	a.Size = max(a.Size, of.pieces.end())
 	a.Version += writes
-	a.Mtime, a.CtimeNS = TimeNS(of.mtimeNS), max(a.CtimeNS, of.mtimeNS)
+	if of.mtimeNS > a.CtimeNS || of.fs.feed.Complete() {
+		a.Mtime = TimeNS(of.mtimeNS)
+	} // else another process changed it later: who saw the time before must see another
+	a.CtimeNS = max(a.CtimeNS, of.mtimeNS)
 	for _, p := range of.pieces {
 		a.Used += p.len
 	}

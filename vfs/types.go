@@ -160,6 +160,9 @@ const (
 	// OpenRewrites is for Rewrite: what was acknowledged is stored, whatever
 	// flags the file has by now.
 	OpenRewrites
+	// OpenRefreshes is for who calls Refresh before what has to see the changes of
+	// other processes: reads and writes look for them no more than once a second.
+	OpenRefreshes
 )
 
 // RenameFlags of Rename, as in renameat2(2).
