@@ -220,3 +220,223 @@ func TestBesideManyUnlinked(t *testing.T) {
 		t.Errorf("%d inodes, want the root and the bucket", n)
 	}
 }
+
+// What one gateway acknowledged, the next call at another one shows, also through a file
+// that is open there since before, bytes and attributes alike.
+func TestBesideFresh(t *testing.T) {
+	p := openTwo(t)
+	put(t, p.a, "file", "first")
+	fa, fb := openFileAt(t, p.a, "file", 0), openFileAt(t, p.b, "file", 0)
+	ino, dir := fa.Ino(), bucketIno(t, p.b)
+	now := func(what, text string, mode uint32) {
+		t.Helper()
+		wantThrough(t, fb, text)
+		viaFile, err := fb.Attr(bg)
+		want(t, err, nil)
+		viaIno, err := p.b.GetAttr(bg, ino)
+		want(t, err, nil)
+		viaDir := viaIno
+		want(t, p.b.ReadDir(bg, Root, dir, ReadDirOptions{Attrs: true}, func(e DirEntry) error { viaDir = *e.Attr; return nil }), nil)
+		for _, a := range []Attr{viaFile, viaIno, viaDir, mustLookup(t, p.b, dir, "file")} {
+			if a.Size != int64(len(text)) || a.Mode&0o777 != mode {
+				t.Errorf("after %s: %d bytes, mode %o", what, a.Size, a.Mode)
+			}
+		}
+	}
+	now("PUT", "first", 0o644)
+	text := []byte("first")
+	for i := range 20 {
+		writeThrough(t, fa, string(rune('a'+i)), int64(i%5))
+		want(t, fa.Sync(bg), nil)
+		text[i%5] = byte('a' + i)
+		now("write", string(text), 0o644)
+	}
+	writeThrough(t, fa, blobBody, 3)
+	want(t, fa.Sync(bg), nil)
+	now("a long write", string(text[:3])+blobBody, 0o644)
+	size, mode := int64(2), uint32(0o600)
+	_, err := p.a.SetAttr(bg, Root, ino, SetAttr{Size: &size})
+	want(t, err, nil)
+	now("truncation", string(text[:2]), 0o644)
+	_, err = p.a.SetAttr(bg, Root, ino, SetAttr{Mode: &mode})
+	want(t, err, nil)
+	now("chmod", string(text[:2]), 0o600)
+	put(t, p.a, "file", "second")
+	now("PUT over it", "second", 0o600)
+	want(t, p.a.Rename(bg, Root, EntryName{dir, "file"}, EntryName{dir, "other"}, 0), nil)
+	_, err = p.b.Lookup(bg, Root, dir, "file")
+	want(t, err, ErrNotExist)
+	wantNames(t, p.b, dir, "other")
+	want(t, p.a.Unlink(bg, Root, dir, "other"), nil)
+	wantNames(t, p.b, dir)
+	wantThrough(t, fb, "second")
+	want(t, errors.Join(fa.Close(bg), fb.Close(bg)), nil)
+	p.wantNothingLeft()
+}
+
+// What is not stored yet at one gateway is merged into what another one stored meanwhile.
+func TestBesideMerge(t *testing.T) {
+	p := openTwo(t)
+	for _, x := range []struct {
+		what  string
+		begin string
+		other func(f *File)
+		want  string
+	}{
+		{"other ranges", "0123456789", func(f *File) { writeThrough(t, f, "xy", 0) }, "xy2345ab89"},
+		{"the same range", "0123456789", func(f *File) { writeThrough(t, f, "xyz", 5) }, "01234xab89"},
+		{"a longer file", "0123456789", func(f *File) { writeThrough(t, f, "xyz", 10) }, "012345ab89xyz"},
+		{"a long one", blobBody, func(f *File) { writeThrough(t, f, blobBody, 50_000) }, blobBody[:6] + "ab" + blobBody[8:50_000] + blobBody},
+		{"a cut before", "0123456789", func(f *File) {
+			size := int64(3)
+			_, err := p.b.SetAttr(bg, Root, f.Ino(), SetAttr{Size: &size})
+			want(t, err, nil)
+		}, "012\x00\x00\x00ab"},
+		{"a cut behind", "0123456789", func(f *File) {
+			size := int64(9)
+			_, err := p.b.SetAttr(bg, Root, f.Ino(), SetAttr{Size: &size})
+			want(t, err, nil)
+		}, "012345ab8"},
+	} {
+		put(t, p.a, "file", x.begin)
+		fa, fb := openFileAt(t, p.a, "file", 0), openFileAt(t, p.b, "file", 0)
+		writeThrough(t, fa, "ab", 6)
+		x.other(fb)
+		want(t, fb.Sync(bg), nil)
+		before, err := p.b.GetAttr(bg, fb.Ino())
+		want(t, err, nil)
+		unflushed, err := fa.Attr(bg)
+		want(t, err, nil)
+		wantThrough(t, fa, x.want)
+		want(t, fa.Sync(bg), nil)
+		t.Log(x.what)
+		wantThrough(t, fa, x.want)
+		wantThrough(t, fb, x.want)
+		after, err := p.b.GetAttr(bg, fb.Ino())
+		if want(t, err, nil); after.Mtime == before.Mtime || after.CtimeNS <= before.CtimeNS || after.Mtime == unflushed.Mtime {
+			t.Errorf("%s: times %v and %v, then %v: who has the bytes of before keeps them", x.what, before.Mtime, unflushed.Mtime, after.Mtime)
+		}
+		want(t, errors.Join(fa.Close(bg), fb.Close(bg)), nil)
+	}
+}
+
+// What was written to a content that another gateway replaced is dropped, and the writers
+// learn of it; who opens the file then writes to the new one.
+func TestBesideReplaced(t *testing.T) {
+	p := openTwo(t)
+	put(t, p.a, "file", "0123456789")
+	f := openFileAt(t, p.a, "file", 0)
+	writeThrough(t, f, "ab", 6)
+	put(t, p.b, "file", "another one")
+	losses := p.a.Losses()
+	want(t, f.Sync(bg), ErrStale)
+	if p.a.Losses() == losses {
+		t.Error("the loss is not counted")
+	}
+	_, err := f.WriteAt(bg, []byte("x"), 0)
+	want(t, err, ErrStale)
+	g := openFileAt(t, p.a, "file", 0)
+	writeThrough(t, g, "A", 0)
+	want(t, errors.Join(g.Sync(bg), g.Close(bg)), nil)
+	_ = f.Close(bg)
+	if text, _ := get(t, p.b, "file"); text != "Another one" {
+		t.Errorf("%q", text)
+	}
+	// One that only read goes on with the new one.
+	g = openFileAt(t, p.b, "file", 0)
+	put(t, p.a, "file", "third")
+	wantThrough(t, g, "third")
+	writeThrough(t, g, "T", 0)
+	want(t, errors.Join(g.Sync(bg), g.Close(bg)), nil)
+	if text, _ := get(t, p.a, "file"); text != "Third" {
+		t.Errorf("%q", text)
+	}
+}
+
+// Writers at both gateways, each to a range of its own: what one synced, it finds at the
+// other gateway, whatever the others write and how they cut the file.
+func TestBesideWriters(t *testing.T) {
+	p := openTwo(t)
+	const writers, slot, rounds = 4, 30, 60
+	put(t, p.a, "file", strings.Repeat("-", writers*slot))
+	var wg sync.WaitGroup
+	for w := range writers {
+		mine, other := p.a, p.b
+		if w%2 == 1 {
+			mine, other = other, mine
+		}
+		f, g := openFileAt(t, mine, "file", 0), openFileAt(t, other, "file", 0)
+		wg.Go(func() {
+			for i := range rounds {
+				text := bytes.Repeat([]byte{byte('a' + (i+w)%26)}, slot)
+				_, e1 := f.WriteAt(bg, text, int64(w*slot))
+				e2 := f.Sync(bg)
+				got := make([]byte, slot)
+				_, e3 := g.ReadAt(bg, got, int64(w*slot))
+				if errors.Is(e3, io.EOF) {
+					e3 = nil
+				}
+				if err := errors.Join(e1, e2, e3); err != nil || !bytes.Equal(got, text) {
+					t.Errorf("writer %d, round %d: %v, read %q, wrote %q", w, i, err, got, text)
+					return
+				}
+				if w == 0 && i%10 == 0 { // and back
+					end := int64(writers*slot + i)
+					if _, err := mine.SetAttr(bg, Root, f.Ino(), SetAttr{Size: &end}); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			if err := errors.Join(f.Close(bg), g.Close(bg)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	want(t, p.a.Unlink(bg, Root, bucketIno(t, p.a), "file"), nil)
+	p.wantNothingLeft()
+}
+
+// Appenders at both gateways lose nothing of one another: each line is there once, whole,
+// where its writer was told.
+func TestBesideAppend(t *testing.T) {
+	p := openTwo(t)
+	put(t, p.a, "log", "")
+	const each = 40
+	var mu sync.Mutex
+	lines := map[string]int64{}
+	var wg sync.WaitGroup
+	for w := range 4 {
+		f := openFileAt(t, []*FS{p.a, p.b}[w%2], "log", OpenAppend)
+		wg.Go(func() {
+			for i := range each {
+				line := strings.Repeat(string(rune('a'+w)), 1+i%7) + strings.Repeat("x", i%20) + string(rune('0'+i)) + "\n"
+				off, err := f.Append(bg, []byte(line))
+				if i%3 == 0 {
+					err = errors.Join(err, f.Sync(bg))
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				lines[line] = off
+				mu.Unlock()
+			}
+			if err := f.Close(bg); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	text, err := readObject(p.b, "bucket", "log")
+	want(t, err, nil)
+	for line, off := range lines {
+		if off+int64(len(line)) > int64(len(text)) || string(text[off:off+int64(len(line))]) != line {
+			t.Errorf("%q is not at %d", line, off)
+		}
+	}
+	if n := bytes.Count(text, []byte("\n")); n != 4*each || len(lines) != n {
+		t.Errorf("%d lines of %d", n, 4*each)
+	}
+}

@@ -278,7 +278,11 @@ func (f *File) write(ctx context.Context, w oneWrite) (at int64, n int, err erro
 		}
 		defer done()
 	}
-	at, n, err = f.of.write(ctx, f, w)
+	if w.atEnd && !f.fs.feed.Complete() {
+		at, n, err = f.appendBeside(ctx, w)
+	} else {
+		at, n, err = f.of.write(ctx, f, w)
+	}
 	if errors.Is(err, perm.ErrOverwrite) {
 		n, err = f.extend(ctx, w.p, w.off, w.killPriv)
 	}

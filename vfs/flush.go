@@ -254,6 +254,9 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	if n.Epoch != plan.epoch {
 		return nil, pos, fmt.Errorf("inode %d was replaced: %w", of.ino, ErrStale)
 	}
+	if of.tail {
+		pos.off = plan.moveTo(n.Size)
+	}
 	if err := perm.FlagsOf(n).CheckFlush(pos.off, n.Size); err != nil && !of.fs.feed.Complete() {
 		return nil, pos, err
 	}
@@ -307,6 +310,14 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 		of.committing.Store(n.Version)
 	}
 	return n, pos, record.PutInode(t, n)
+}
+
+// moveTo moves the items, which one transaction stores, so that the first begins at off.
+func (p *flushPlan) moveTo(off int64) int64 {
+	for by, i := off-p.items[0].off, 0; i < len(p.items); i++ {
+		p.items[i].off += by
+	}
+	return off
 }
 
 // stamp sets the times of the writes. Where another process changed n after them, which
@@ -397,7 +408,7 @@ func (of *openFile) finishFlush(plan *flushPlan, err error) {
 	}
 	switch {
 	case err == nil:
-		of.last = plan.inode
+		of.last, of.placed = plan.inode, plan.items[0].off
 		of.follow(plan.after)
 		of.releaseKept(plan.kept)
 		kept := of.pieces[:0]

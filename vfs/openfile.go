@@ -72,6 +72,11 @@ type openFile struct {
 	nextID uint64    // an unused number, for target
 
 	streamAgain time.Time // not before this, after a failed upload
+
+	// tail reports whether all that is written goes behind the end, wherever that is in
+	// the transaction that stores it, which sets placed.
+	tail   bool
+	placed int64
 }
 
 // acquire counts one more user of ino's open file, which there is then.
