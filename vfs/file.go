@@ -175,25 +175,6 @@ func (f *File) Ino() Ino { return f.of.ino }
 // Attr returns the attributes, unflushed writes included.
 func (f *File) Attr(ctx context.Context) (a Attr, err error) { return f.fs.attrFor(ctx, f.of.ino) }
 
-// Refresh returns the attributes as they are now. What is read through the File after
-// it is at least as new, whichever process changed the file. storedNS is the time of the
-// last change that is stored: what was learned of rights under another one may not hold.
-func (f *File) Refresh(ctx context.Context) (a Attr, storedNS int64, err error) {
-	if f.fs.feed.Complete() {
-		a, err = f.Attr(ctx)
-		return a, a.CtimeNS, err
-	}
-	return f.of.refresh(ctx)
-}
-
-// renew is Refresh before each read and write, where the user of the File does not.
-func (f *File) renew(ctx context.Context) (err error) {
-	if f.flags&OpenRefreshes == 0 && !f.fs.feed.Complete() {
-		_, _, err = f.of.refresh(ctx)
-	}
-	return err
-}
-
 // ReadAt reads like io.ReaderAt: io.EOF at the end of the file.
 func (f *File) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
 	if f.flags&OpenRead == 0 || f.closed.Load() {
@@ -379,24 +360,6 @@ func (f *File) release(ctx context.Context) {
 		f.fs.log.Warn("unlinked file is left to the collector", "inode", uint64(of.ino), "err", err)
 		f.fs.orphans.Again()
 	}
-}
-
-// closeOrphan removes ino if it has no links; looking costs no transaction. What others
-// may use is the collector's.
-func (fs *FS) closeOrphan(ctx context.Context, ino Ino) error {
-	if !fs.session.Alone() {
-		return nil
-	}
-	orphan := false
-	err := fs.peek(cluster.Relaxed(ctx), func(r cluster.Reader) error {
-		b, err := r.Get(record.OrphanKey(ino))
-		orphan = b != nil
-		return err
-	})
-	if err != nil || !orphan {
-		return err
-	}
-	return fs.removeOrphan(cluster.Relaxed(ctx), ino)
 }
 
 // KeepWith has k keep what is written through the File. It comes before the

@@ -14,8 +14,6 @@ import (
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/xattr"
-
-	"github.com/minio/crc64nvme"
 )
 
 const (
@@ -312,14 +310,6 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	return n, pos, record.PutInode(t, n)
 }
 
-// moveTo moves the items, which one transaction stores, so that the first begins at off.
-func (p *flushPlan) moveTo(off int64) int64 {
-	for by, i := off-p.items[0].off, 0; i < len(p.items); i++ {
-		p.items[i].off += by
-	}
-	return off
-}
-
 // stamp sets the times of the writes. Where another process changed n after them, which
 // may be known by its times, they are moved behind: the bytes change once more.
 func (of *openFile) stamp(n *record.Inode, plan *flushPlan, nowNS int64) {
@@ -358,40 +348,6 @@ func (of *openFile) fitTarget(t cluster.Txn, o *op, n *record.Inode, plan *flush
 		}
 	}
 	return o.contents.MakeWritable(t, n, want)
-}
-
-// crc returns the checksum of the whole file after the flush, if it can be
-// told: the items are one run that covers the file, or that follows its end.
-func (p *flushPlan) crc(oldSize int64, old uint64, hadOld bool) (uint64, bool) {
-	start := p.items[0].off
-	end := p.items[len(p.items)-1].end()
-	var crc uint64
-	switch {
-	case start == 0 && end >= oldSize:
-	case start == oldSize && hadOld:
-		crc = old
-	default:
-		return 0, false
-	}
-	pos := start
-	for i := range p.items {
-		it := &p.items[i]
-		if it.off != pos {
-			return 0, false
-		}
-		pos = it.end()
-		if it.up == nil {
-			for _, b := range it.small {
-				crc = cluster.CombineCRC64(crc, crc64nvme.Checksum(b), int64(len(b)))
-			}
-			continue
-		}
-		if it.upOff != 0 || it.len != it.up.size {
-			return 0, false
-		}
-		crc = cluster.CombineCRC64(crc, it.up.crc, it.len)
-	}
-	return crc, true
 }
 
 // finishFlush removes the pieces that are stored, or thaws them.

@@ -12,7 +12,6 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
-	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/session"
 )
@@ -164,34 +163,6 @@ func (of *openFile) follow(s *fileSnap) {
 	of.snap.release()
 	of.snap = s
 	s.refs.Store(1)
-}
-
-// refresh reads the inode, and has what is read from now on be as new, where other
-// processes may change the file: a snapshot of another inode is not used any more, and one
-// of the same is as good as a new one.
-func (of *openFile) refresh(ctx context.Context) (a Attr, storedNS int64, err error) {
-	at := time.Now()
-	var n *record.Inode
-	err = of.fs.peek(ctx, func(r cluster.Reader) (err error) {
-		if n, err = record.GetInode(r, of.ino); err == nil {
-			a, err = of.fs.attrWith(n, nil)
-		}
-		return err
-	})
-	if err != nil {
-		return a, 0, err
-	}
-	of.mu.Lock()
-	defer of.mu.Unlock()
-	s := of.snap
-	switch {
-	case s == nil || s.gen != of.gen.Load() || n.Version < s.inode.Version:
-	case n.Version == s.inode.Version && n.Epoch == s.inode.Epoch && n.CtimeNS == s.inode.CtimeNS:
-		s.at = at
-	default:
-		of.gen.Add(1)
-	}
-	return a, n.CtimeNS, nil
 }
 
 // load takes a new snapshot: one that can be read, or of the inode alone, which is enough
@@ -387,37 +358,6 @@ func (of *openFile) contentCommitted() {
 func (fs *FS) contentCommitted(ino Ino) {
 	if of := fs.opened(ino); of != nil {
 		of.contentCommitted()
-	}
-}
-
-// overlay adds what was not flushed to attributes of the inode.
-func (of *openFile) overlay(a *Attr) {
-	of.mu.RLock()
-	defer of.mu.RUnlock()
-	writes := of.writes
-	if l := of.last; l != nil {
-		if a.Version < l.Version { // a snapshot from before our flush, which has no pieces any more
-			a.Size, a.Used, a.Version, a.Mode = l.Size, l.Used, l.Version, l.Mode
-			a.Mtime, a.CtimeNS = l.Mtime, max(l.CtimeNS, a.CtimeNS)
-		}
-	}
-	if len(of.pieces) == 0 {
-		return
-	}
-	if v := of.committing.Load(); v != 0 && a.Version >= v {
-		writes -= of.captured // the snapshot has them already
-	}
-	a.Size = max(a.Size, of.pieces.end())
-	a.Version += writes
-	if of.mtimeNS > a.CtimeNS || of.fs.feed.Complete() {
-		a.Mtime = TimeNS(of.mtimeNS)
-	} // else another process changed it later: who saw the time before must see another
-	a.CtimeNS = max(a.CtimeNS, of.mtimeNS)
-	for _, p := range of.pieces {
-		a.Used += p.len
-	}
-	if of.killPriv {
-		a.Mode = perm.DropSetID(a.Mode)
 	}
 }
 

@@ -150,6 +150,24 @@ func (fs *FS) removeOrphans(ctx context.Context, list []orphan) error {
 	})
 }
 
+// closeOrphan removes ino if it has no links; looking costs no transaction. What others
+// may use is the collector's.
+func (fs *FS) closeOrphan(ctx context.Context, ino Ino) error {
+	if !fs.session.Alone() {
+		return nil
+	}
+	orphan := false
+	err := fs.peek(cluster.Relaxed(ctx), func(r cluster.Reader) error {
+		b, err := r.Get(record.OrphanKey(ino))
+		orphan = b != nil
+		return err
+	})
+	if err != nil || !orphan {
+		return err
+	}
+	return fs.removeOrphan(cluster.Relaxed(ctx), ino)
+}
+
 // removeQueued removes what the queue held of late.
 func (fs *FS) removeQueued(ctx context.Context, inos []Ino) error {
 	list := make([]orphan, len(inos))

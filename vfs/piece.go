@@ -7,6 +7,8 @@ import (
 	"ogw/cluster"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/ids"
+
+	"github.com/minio/crc64nvme"
 )
 
 // piece is a range of a file that was written and not flushed: bytes in a
@@ -155,4 +157,46 @@ func (p *flushPlan) storedUpTo(pos flushPos) {
 			u.named.Store(true)
 		}
 	}
+}
+
+// moveTo moves the items, which one transaction stores, so that the first begins at off.
+func (p *flushPlan) moveTo(off int64) int64 {
+	for by, i := off-p.items[0].off, 0; i < len(p.items); i++ {
+		p.items[i].off += by
+	}
+	return off
+}
+
+// crc returns the checksum of the whole file after the flush, if it can be
+// told: the items are one run that covers the file, or that follows its end.
+func (p *flushPlan) crc(oldSize int64, old uint64, hadOld bool) (uint64, bool) {
+	start := p.items[0].off
+	end := p.items[len(p.items)-1].end()
+	var crc uint64
+	switch {
+	case start == 0 && end >= oldSize:
+	case start == oldSize && hadOld:
+		crc = old
+	default:
+		return 0, false
+	}
+	pos := start
+	for i := range p.items {
+		it := &p.items[i]
+		if it.off != pos {
+			return 0, false
+		}
+		pos = it.end()
+		if it.up == nil {
+			for _, b := range it.small {
+				crc = cluster.CombineCRC64(crc, crc64nvme.Checksum(b), int64(len(b)))
+			}
+			continue
+		}
+		if it.upOff != 0 || it.len != it.up.size {
+			return 0, false
+		}
+		crc = cluster.CombineCRC64(crc, it.up.crc, it.len)
+	}
+	return crc, true
 }
