@@ -46,7 +46,12 @@
 // durable. The write verifier is random at the start and changes whenever
 // written data may have been lost: the flush of a file failed. A COMMIT reads
 // it last, after every close of the file that is under way has reported its
-// outcome, so a client never believes lost data to be committed.
+// outcome, so a client never believes lost data to be committed. A client that goes to
+// another gateway of the store finds another verifier there.
+//
+// Where other gateways change the store, READ and WRITE begin with the attributes as they
+// are then (vfs.File.Refresh). READ answers with these, from before the bytes, and NLM
+// grants no locks (noLocks).
 //
 // NFSv3 has no open and close. Files stay open between calls, a bounded
 // number of them, and are flushed and closed when nobody used them for a

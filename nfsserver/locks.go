@@ -3,6 +3,7 @@ package nfsserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"time"
@@ -30,7 +31,7 @@ func (s *Server) newLocks(cfg Config) (*nlm.Server, error) {
 	if cfg.Grace == 0 {
 		cfg.Grace = DefaultGrace
 	}
-	return nlm.New(ctx, nlm.Config{Locks: s.fs.Locks(), Files: lockFiles{s}, Store: cfg.FS, Logger: s.log,
+	return nlm.New(ctx, nlm.Config{Locks: s.fs.Locks(), Files: s.lockFiles(), Store: cfg.FS, Logger: s.log,
 		Instance: cfg.Instance, Grace: cfg.Grace, PortmapPort: cfg.ClientPortmapPort})
 }
 
@@ -56,6 +57,28 @@ func Services(addr netip.AddrPort, udp bool) []portmap.Service {
 			portmap.Service{Prog: nsm.ProgramNumber, Vers: nsm.Version, Network: "udp", Addr: addr})
 	}
 	return list
+}
+
+// lockFiles are the files that clients may lock: none, where other gateways may grant the
+// same locks, of which this one does not know.
+func (s *Server) lockFiles() nlm.Files {
+	if !s.fs.Exclusive() {
+		return noLocks{lockFiles{s}}
+	}
+	return lockFiles{s}
+}
+
+// noLocks implements nlm.Files for a server that grants no locks.
+type noLocks struct{ lockFiles }
+
+var errNoLocks = fmt.Errorf("%w: several gateways use the store (cluster.gateways), and locks are not shared among them: mount with nolock", vfs.ErrNoLocks)
+
+// Resolve refuses all but giving up.
+func (f noLocks) Resolve(ctx context.Context, c *rpc.Call, fh []byte, want nlm.Access) (uint64, error) {
+	if want != nlm.GiveUp {
+		return 0, errNoLocks
+	}
+	return f.lockFiles.Resolve(ctx, c, fh, want)
 }
 
 // lockFiles implements nlm.Files.

@@ -133,6 +133,12 @@
 // openFile began with (an object PUT replaced it), the dirty data is dropped
 // and the writers get ErrStale.
 //
+// A flush merges what was written into the file as it is by then, within its transaction:
+// nothing of a snapshot is written. So what another process stored meanwhile stays, but
+// where both wrote. What is read is a snapshot, which is compared with the store before
+// each read and write where others may change it (openFile.refresh): one round trip, in
+// which the attributes come, too.
+//
 // What describes a file reads a snapshot and then asks the open files. One
 // that was flushed and closed in between is in neither: session.Table.LeftSince
 // shows it, and the file is read again.
@@ -145,10 +151,12 @@
 // # Unlinked but in use
 //
 // An inode whose last link goes while this process has it open (session.Table) or
-// a Holder keeps it becomes an orphan: no links, key 'o'. A directory among
+// a Holder keeps it, or while another process may have it open, becomes an orphan: no links, key 'o'. A directory among
 // them has no entries and gets none (ErrNotExist). The last close or release
 // has it removed, in batches in the background (package orphans), or the collector
-// after a restart. A Holder is for a door whose client names inodes by number
+// after a restart, and where there are other processes the collector alone, when all have
+// said that they do not use it: see package session. Who would begin to use one then gets
+// ErrStale (FS.mayUse). A Holder is for a door whose client names inodes by number
 // and says when it forgets them: a FUSE mount for its kernel. File handles of
 // NFS are never forgotten, and keep nothing.
 //
@@ -177,9 +185,9 @@
 // one of two packages: session for who else is there (whose orphans, staged contents
 // and blobs are left over, which views still run, also in others), feed for whether it
 // was notified of all that changed (whether what was read before may still be
-// believed). The object operations are right beside other processes; what is open, held
-// or locked is known in one process only, so that the POSIX doors need the store to
-// themselves.
+// believed). All operations are right beside other processes, but for locks, which one
+// process knows, and Holders of what is no file: who has a kernel's caches to empty, or
+// holds directories, needs the store to himself.
 //
 // # What is remembered
 //

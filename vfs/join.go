@@ -33,8 +33,9 @@ const BeatEvery = session.BeatEvery
 // cluster.ErrInUse if a gateway is alive that it cannot be beside, and waits for
 // MaxTakeover if one does not move. To close what it returns closes c.
 //
-// Beside others, the POSIX operations (files, handles, locks) are not safe: what is open,
-// held or locked elsewhere is not known here. The object operations are.
+// Beside others, what is acknowledged as stored is seen by all with their next operation,
+// and a file that is open anywhere outlives its name. What is held of inodes that are no
+// files (Holder, a mount's) and locked (Locks) is not known elsewhere.
 func Join(ctx context.Context, c *cluster.Cluster, me Gateway, log *slog.Logger) (*cluster.Cluster, error) {
 	l, err := session.Join(ctx, c.KV, me, log)
 	if err != nil {

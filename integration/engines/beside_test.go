@@ -46,8 +46,8 @@ func testManyGateways(t *testing.T, x *shared) {
 		if out := refused(t, alone); !strings.Contains(out, "uses it beside others") {
 			t.Errorf("a gateway that wants it alone:\n%s", out)
 		}
-		if out := refused(t, x.conf+"[[gateway]]\nprotocol = \"nfs\"\nlisten = \"127.0.0.1:0\"\n"); !strings.Contains(out, "cluster.gateways") {
-			t.Errorf("NFS:\n%s", out)
+		if out := refused(t, x.conf+"[[gateway]]\nprotocol = \"embed\"\n"); !strings.Contains(out, "cluster.gateways") {
+			t.Errorf("the Go API:\n%s", out)
 		}
 		if out := refused(t, x.conf, "mount", testenv.TempDir(t)); !strings.Contains(out, "cluster.gateways") {
 			t.Errorf("a mount:\n%s", out)
@@ -56,7 +56,10 @@ func testManyGateways(t *testing.T, x *shared) {
 	t.Run("purge", func(t *testing.T) { purged(t, a, b) })
 	t.Run("visible", func(t *testing.T) { visible(t, ca, cb) })
 	t.Run("conditions", func(t *testing.T) { onlyOne(t, ca, cb) })
+	t.Run("files", func(t *testing.T) { files(t, a, b, ca, cb) })
+	t.Run("writers", func(t *testing.T) { writers(t, a, b, ca) })
 	t.Run("download", func(t *testing.T) { x.download(t, ca, cb) })
+	t.Run("open", func(t *testing.T) { x.removedOpen(t, a, b, ca) })
 	if err := errors.Join(put(ca, "big", big), put(cb, "small", small)); err != nil {
 		t.Fatal(err)
 	}

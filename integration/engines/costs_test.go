@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -128,16 +129,28 @@ func TestNamespaceCosts(t *testing.T) {
 	for _, kind := range metaKinds {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			testNamespaceCosts(t, kind.start(t))
+			m := kind.start(t)
+			t.Run("one", func(t *testing.T) { testNamespaceCosts(t, m, false) })
+			t.Run("many", func(t *testing.T) { testNamespaceCosts(t, m, true) })
 		})
 	}
 }
 
-func testNamespaceCosts(t *testing.T, m *metaServer) {
+// testNamespaceCosts counts where the process has the store to itself, or beside others.
+func testNamespaceCosts(t *testing.T, m *metaServer, beside bool) {
 	ctx, root := context.Background(), vfs.NewCred(0, 0)
 	blobs := mem.New(mem.Options{}).Blobs
 	open := func() *vfs.FS {
-		fs, err := vfs.Open(ctx, &cluster.Cluster{KV: m.open(t), Blobs: blobs, Name: "test", Exclusive: true}, vfs.Config{})
+		c := &cluster.Cluster{KV: m.open(t), Blobs: blobs, Name: "test", Exclusive: true}
+		if beside {
+			me := vfs.Gateway{Host: "test", Started: time.Now(), Beside: true, Serves: true}
+			var err error
+			if c, err = vfs.Join(ctx, c, me, slog.New(slog.DiscardHandler)); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.KV.Close() })
+		}
+		fs, err := vfs.Open(ctx, c, vfs.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +158,7 @@ func testNamespaceCosts(t *testing.T, m *metaServer) {
 		return fs
 	}
 	fs := open()
-	bucket, err := fs.CreateBucket(ctx, "bkt", root)
+	bucket, err := fs.CreateBucket(ctx, fmt.Sprint("bkt-", beside), root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,6 +177,11 @@ func testNamespaceCosts(t *testing.T, m *metaServer) {
 		_, err := fs.GetAttr(ctx, inodes[i%costRuns])
 		return err
 	}
+	var read *vfs.File
+	write := 3.0
+	if beside {
+		write++ // it looks whether another one changed the file
+	}
 	m.costs(t, []operation{
 		{"create, write and close", func(i int) error {
 			_, f, _, err := fs.Create(ctx, root, dir.Ino, fmt.Sprint("file", i), vfs.CreateOptions{Mode: 0o644, Flags: vfs.OpenWrite})
@@ -174,10 +192,25 @@ func testNamespaceCosts(t *testing.T, m *metaServer) {
 				return err
 			}
 			return f.Close(ctx)
-		}, 3, false},
+		}, write, false},
 		{"lookup", lookup, 1, false},
 		{"getattr", getattr, 1, false},
+		{"read with attributes", func(int) (err error) {
+			if read == nil {
+				if read, err = fs.Open(ctx, root, inodes[0], vfs.OpenRead|vfs.OpenRefreshes); err != nil {
+					return err
+				}
+			}
+			_, _, err = read.Refresh(ctx)
+			if err == nil {
+				_, err = read.ReadAt(ctx, make([]byte, len(small)), 0)
+			}
+			return err
+		}, 1, false},
 	})
+	if err := read.Close(ctx); err != nil {
+		t.Error(err)
+	}
 	fs = open()
 	m.costs(t, []operation{
 		{"lookup, not in memory", lookup, 2, true},

@@ -72,7 +72,7 @@ func (x *shared) gateway(from *testenv.Server) *testenv.Server {
 // prepare returns one to be started.
 func (x *shared) prepare(from *testenv.Server) *testenv.Server {
 	x.t.Helper()
-	o := testenv.ServerOptions{Engine: "shared", Cluster: x.conf, Data: filepath.Join(testenv.TempDir(x.t), "data"), NoNFS: x.many,
+	o := testenv.ServerOptions{Engine: "shared", Cluster: x.conf, Data: filepath.Join(testenv.TempDir(x.t), "data"),
 		Extra: fmt.Sprintf("[admin]\nlisten = %q\ntoken = %q\n", testenv.FreeAddr(x.t), adminToken)}
 	if from != nil { // the root key is printed once, where the store was made
 		key, err := os.ReadFile(filepath.Join(from.Data, "credentials"))

@@ -47,7 +47,6 @@ type ServerOptions struct {
 	Engine   string // default: embedded
 	S3, REST string // lines added to the gateway
 	NFS      string
-	NoNFS    bool // there is no NFS gateway
 }
 
 // NewServer starts binary as a server, and stops it when the test ends.
@@ -74,10 +73,6 @@ func PrepareServer(t testing.TB, binary string, o ServerOptions) *Server {
 	for _, g := range []struct{ protocol, listen, lines string }{
 		{"s3", s.S3, o.S3}, {"rest", s.REST, o.REST}, {"nfs", s.NFS, o.NFS},
 	} {
-		if g.protocol == "nfs" && o.NoNFS {
-			s.NFS = ""
-			continue
-		}
 		text += fmt.Sprintf("\n[[gateway]]\nprotocol = %q\nlisten = %q\n%s\n", g.protocol, g.listen, g.lines)
 	}
 	if err := os.WriteFile(s.Config, []byte(text+"\n"+o.Extra), 0o600); err != nil {

@@ -37,7 +37,7 @@ func TestSharedKeys(t *testing.T) {
 		"[cluster]\ngateways = \"many\"\n":       "cluster.gateways: is for cluster.engine",
 		good + "gateways = \"two\"\n":            "cluster.gateways",
 		good + "gateways = \"many\"\n[[gateway]]\nprotocol = \"s3\"\n[[gateway]]\nprotocol = \"rest\"\n": "",
-		good + "gateways = \"many\"\n[[gateway]]\nprotocol = \"nfs\"\n":                                  "cluster.gateways",
+		good + "gateways = \"many\"\n[[gateway]]\nprotocol = \"nfs\"\n":                                  "",
 		good + "gateways = \"many\"\n[[gateway]]\nprotocol = \"embed\"\n":                                "cluster.gateways",
 		good + "objects_key = \"k\"\n":                                                                   "objects_secret",
 		good + "metadata_ca = \"f\"\n":                                                                   "etcds://",

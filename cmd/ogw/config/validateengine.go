@@ -67,10 +67,13 @@ func (c *Cluster) validateShared(v *validator) {
 
 var storeRunes = []rune("abcdefghijklmnopqrstuvwxyz0123456789-")
 
-// validateBeside refuses all but the protocols whose clients hold nothing that other
-// gateways would have to know of.
+// besideProtocols are those whose clients hold nothing for long that other gateways would
+// have to know of.
+var besideProtocols = []string{"s3", "rest", "nfs"}
+
+// validateBeside refuses all other protocols.
 func (g *Gateway) validateBeside(v *validator) {
-	if g.Protocol != "s3" && g.Protocol != "rest" {
-		v.bad("protocol", "%q is for cluster.gateways = %q: what its clients have open and locked, other gateways do not know", g.Protocol, OneGateway)
+	if !slices.Contains(besideProtocols, g.Protocol) {
+		v.bad("protocol", "%q is for cluster.gateways = %q: what its clients hold and lock, other gateways do not know", g.Protocol, OneGateway)
 	}
 }

@@ -1,0 +1,157 @@
+package nfsserver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"ogw/cluster"
+	"ogw/cluster/mem"
+	"ogw/vfs"
+)
+
+// sharedKV is an engine that somebody else closes.
+type sharedKV struct{ cluster.KV }
+
+func (sharedKV) Close() error { return nil }
+
+type sharedBlobs struct{ cluster.Blobs }
+
+func (sharedBlobs) Close() error { return nil }
+
+// twoSites are servers beside one another over one store.
+func twoSites(t *testing.T) (a, b *site) {
+	t.Helper()
+	c := mem.New(mem.Options{})
+	t.Cleanup(func() { c.Close() })
+	open := func() *site {
+		mine := *c
+		mine.KV, mine.Blobs = sharedKV{c.KV}, sharedBlobs{c.Blobs}
+		j, err := vfs.Join(context.Background(), &mine, vfs.Gateway{Host: "test", PID: 1, Started: time.Now(), Beside: true, Serves: true}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return openSiteOver(t, nil, j, vfs.Config{}, everyone)
+	}
+	return open(), open()
+}
+
+// What one server acknowledged as stable, the next call at another one shows, and with
+// bytes never come times that belong to newer ones.
+func TestBesideFresh(t *testing.T) {
+	a, b := twoSites(t)
+	ca, cb := a.mount("/", 0), b.mount("/", 0)
+	_, fh, _ := ca.create(ca.root, "f", createUnchecked, set{})
+	if _, got, _ := cb.lookup(cb.root, "f"); string(got) != string(fh) {
+		t.Fatal("another handle, or none")
+	}
+	for i := range 100 {
+		from, to := ca, cb
+		if i%2 == 1 {
+			from, to = cb, ca
+		}
+		text := fmt.Sprint("text ", i, strings.Repeat("x", i*500))
+		if i%3 == 0 {
+			from.put(fh, text, fileSync)
+		} else {
+			from.put(fh, text, unstable)
+			st, _ := from.commit(fh)
+			from.must("COMMIT", st)
+		}
+		st, before := to.getattr(fh)
+		if st != OK || before.size != uint64(len(text)) {
+			t.Fatalf("round %d: %v, %+v", i, st, before)
+		}
+		st, after, got := to.readText(fh, 1<<20)
+		if st != OK || got != text || after.mtime < before.mtime || after.size != uint64(len(text)) {
+			t.Fatalf("round %d: %v, %d bytes of %d, %+v", i, st, len(got), len(text), after)
+		}
+	}
+	cut := uint64(3)
+	if st := ca.setattr(fh, set{size: &cut}, nil); st != OK {
+		t.Fatal(st)
+	}
+	if _, _, got := cb.readText(fh, 100); got != "tex" {
+		t.Errorf("after a truncation: %q", got)
+	}
+	if st := ca.unlink(procRemove, ca.root, "f"); st != OK {
+		t.Fatal(st)
+	}
+	if st, _, _ := cb.lookup(cb.root, "f"); st != ErrNoEnt {
+		t.Errorf("what was removed: %v", st)
+	}
+}
+
+// Rights that one server takes away, another one does not remember.
+func TestBesideRights(t *testing.T) {
+	a, b := twoSites(t)
+	ca, cb := a.mount("/", 0), b.mount("/", 1000)
+	_, fh, _ := ca.create(ca.root, "f", createUnchecked, set{mode: ptr(uint32(0o644))})
+	ca.put(fh, "text", fileSync)
+	if st, _, got := cb.readText(fh, 100); st != OK || got != "text" {
+		t.Fatalf("%v, %q", st, got)
+	}
+	if st := ca.setattr(fh, set{mode: ptr(uint32(0o600))}, nil); st != OK {
+		t.Fatal(st)
+	}
+	if st, _, _ := cb.readText(fh, 100); st != ErrAcces {
+		t.Errorf("of a file that was closed to others: %v", st)
+	}
+}
+
+// A client that goes to another server with what it has not committed learns that it has
+// to send it again.
+func TestBesideVerifier(t *testing.T) {
+	a, b := twoSites(t)
+	ca, cb := a.mount("/", 0), b.mount("/", 0)
+	_, fh, _ := ca.create(ca.root, "f", createUnchecked, set{})
+	wrote := ca.put(fh, "text", unstable)
+	if st, v := cb.commit(fh); st != OK || v == wrote {
+		t.Errorf("%v, the same verifier", st)
+	}
+	if st, v := ca.commit(fh); st != OK || v != wrote {
+		t.Errorf("%v, another verifier", st)
+	}
+}
+
+// Locks are refused, in the protocol's terms, where other servers would not know of them.
+func TestBesideLocks(t *testing.T) {
+	a, _ := twoSites(t)
+	c := newLocker(t, "127.0.0.1", 0)
+	c.at(a)
+	const isNoLocks = 2
+	c.want("a lock", isNoLocks, ask{proc: nlmLock, svid: 1})
+	c.want("one that waits", isNoLocks, ask{proc: nlmLock, svid: 1, block: true})
+	c.want("one that is not monitored", isNoLocks, ask{proc: nlmNMLock, svid: 1})
+	c.want("a test", isNoLocks, ask{proc: nlmTest, svid: 1})
+	c.want("giving up", isGranted, ask{proc: nlmUnlock, svid: 1})
+}
+
+// put writes from the beginning on, and returns the verifier.
+func (c *client) put(fh []byte, text string, how uint32) (verifier uint64) {
+	c.t.Helper()
+	st, res := c.write(fh, 0, how, []byte(text))
+	if c.must("WRITE", st); int(res.count) != len(text) {
+		c.t.Fatalf("%d bytes of %d", res.count, len(text))
+	}
+	return res.verifier
+}
+
+// readText reads from the beginning on; eof must fit.
+func (c *client) readText(fh []byte, most uint32) (Status, *fattr, string) {
+	c.t.Helper()
+	st, r := c.nfs(procRead, readArgs(fh, 0, most))
+	a := postOp(r)
+	text := ""
+	if st == OK {
+		n, eof := r.Uint32(), r.Bool()
+		if text = string(r.Opaque(maxTransfer)); int(n) != len(text) || eof != (uint64(n) == a.size) {
+			c.t.Errorf("READ of %d bytes: %d, eof %v, size %d", len(text), n, eof, a.size)
+		}
+	}
+	c.end(r)
+	return st, a, text
+}
