@@ -33,7 +33,7 @@ type Gateway struct {
 
 // RulesVersion is that of what gateways beside one another say and rely on (package
 // session, and the collector of package content). Those with others are not beside.
-const RulesVersion = 2
+const RulesVersion = 3
 
 // FenceKey is the key of a gateway's fence, BeatKey that of the number of its
 // beats. They are apart so that a beat is no conflict of who compares the fence.
