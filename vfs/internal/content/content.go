@@ -121,7 +121,7 @@ const dropContentExtents = 8
 
 // Drop removes n's content: at once if it is inline and unshared,
 // else through the queue, or only n's hold on it if others refer to it.
-// Size, version and the rest are the caller's.
+// Size, version and the rest are the caller's, who moves the version after it.
 func (ch *Change) Drop(t cluster.Txn, n *record.Inode) error {
 	c, used := n.Content, n.Used
 	shared, oneInline := n.Has(record.FlagShared), n.Has(record.FlagOneInline)
@@ -136,7 +136,7 @@ func (ch *Change) Drop(t cluster.Txn, n *record.Inode) error {
 			return err
 		}
 		if referred {
-			return t.Set(record.ContentKey(c), record.Content{Held: false}.Encode())
+			return t.Set(record.ContentKey(c), record.Content{Held: false, Version: ch.s.lastVersion(n)}.Encode())
 		}
 		if err := t.Delete(record.ContentKey(c)); err != nil {
 			return err
@@ -156,17 +156,29 @@ func (ch *Change) Drop(t cluster.Txn, n *record.Inode) error {
 			return t.Delete(record.ExtentKey(c, 0))
 		}
 	}
-	return ch.Remove(t, c)
+	return ch.remove(t, c, ch.s.lastVersion(n))
 }
 
-// Remove deletes a content that nobody holds any more.
-func (ch *Change) Remove(t cluster.Txn, c record.ContentID) error {
+// lastVersion is what is noted of a content that n loses: its version, where others may
+// be reading.
+func (s *Store) lastVersion(n *record.Inode) uint64 {
+	if s.Session.Alone() {
+		return 0
+	}
+	return n.Version
+}
+
+// Remove deletes a content that nobody holds, and no inode held.
+func (ch *Change) Remove(t cluster.Txn, c record.ContentID) error { return ch.remove(t, c, 0) }
+
+// remove deletes a content that nobody holds any more; version: record.Content.Version.
+func (ch *Change) remove(t cluster.Txn, c record.ContentID, version uint64) error {
 	list, more, err := extents.LoadPage(t, c, 0, record.MaxFileBytes, extents.PageBounds{Extents: dropContentExtents, InlineBytes: extents.ReadPageInline})
 	if err != nil {
 		return err
 	}
 	if more || !extents.AllInline(list) {
-		return ch.Enqueue(t, record.QueueEntry{Kind: record.QueueContent, Content: c})
+		return ch.Enqueue(t, record.QueueEntry{Kind: record.QueueContent, Content: c, Version: version})
 	}
 	for i := range list {
 		if err := t.Delete(record.ExtentKey(c, list[i].Off)); err != nil {
@@ -206,7 +218,7 @@ func (ch *Change) ReleaseRef(t cluster.Txn, source, user record.ContentID) error
 	if err := t.Delete(record.ContentKey(source)); err != nil {
 		return err
 	}
-	return ch.Remove(t, source)
+	return ch.remove(t, source, r.Version)
 }
 
 // Clone returns a content that shares n's bytes by reference (inline

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/extents"
@@ -29,7 +30,8 @@ type Reader struct {
 	content record.ContentID
 	size    int64
 	version uint64
-	changes uint64 // of the pin
+	changes uint64      // of the pin
+	dropped atomic.Bool // the inode lost the content as it was when c was made
 
 	mu     sync.Mutex
 	pages  []*Page
@@ -80,38 +82,6 @@ func (c *Reader) notOvertaken(changing bool) error {
 		return &overtakenError{c.content}
 	}
 	return nil
-}
-
-// replaced reports whether ino no longer has content, or that has another version.
-func replaced(r cluster.Reader, ino record.Ino, content record.ContentID, version uint64) (bool, error) {
-	n, err := record.GetInode(r, ino)
-	if err != nil {
-		return false, err
-	}
-	return n.Content != content || n.Version != version, nil
-}
-
-// checkUnchanged returns an error if the content changed in place since c was opened, as
-// by another process. One that its inode no longer has stays as it is while c pins it;
-// before that, objects were only appended to.
-func (c *Reader) checkUnchanged(r cluster.Reader) error {
-	n, err := record.GetInode(r, c.ino)
-	if errors.Is(err, fserr.ErrStale) {
-		return nil
-	}
-	if err == nil && n.Content == c.content && n.Version != c.version {
-		err = c.stale()
-	}
-	return err
-}
-
-// checkCurrent returns an error if what c reads was replaced.
-func (c *Reader) checkCurrent(r cluster.Reader) error {
-	was, err := replaced(r, c.ino, c.content, c.version)
-	if err == nil && was {
-		err = c.stale()
-	}
-	return err
 }
 
 // OpenStored opens what the store holds of an inode; ErrStale.

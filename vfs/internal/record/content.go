@@ -5,11 +5,16 @@ import "encoding/binary"
 // Content is what key 's' holds.
 //
 // Value: kind (1 byte), then of a staging record the time it was made (8,
-// Unix nanoseconds), of a shared one whether an inode holds it (1).
+// Unix nanoseconds), of a shared one whether an inode holds it (1), and, if that is
+// known, Version (uvarint).
 type Content struct {
 	Staging bool
 	MadeNS  int64
 	Held    bool
+	// Version, of one that no inode holds any more, is that of the inode which held it
+	// last, when it did. It changes in place no more since: who opened that version
+	// can read on. 0 where no other gateways read.
+	Version uint64
 }
 
 const (
@@ -21,11 +26,14 @@ func (r Content) Encode() []byte {
 	if r.Staging {
 		return binary.BigEndian.AppendUint64([]byte{recordStaging}, uint64(r.MadeNS))
 	}
-	held := byte(0)
 	if r.Held {
-		held = 1
+		return []byte{recordShared, 1}
 	}
-	return []byte{recordShared, held}
+	b := []byte{recordShared, 0}
+	if r.Version > 0 {
+		b = binary.AppendUvarint(b, r.Version)
+	}
+	return b
 }
 
 func DecodeContent(b []byte) (r Content, err error) {
@@ -38,7 +46,9 @@ func DecodeContent(b []byte) (r Content, err error) {
 		if v > 1 {
 			d.Fail()
 		}
-		r.Held = v == 1
+		if r.Held = v == 1; !r.Held && len(d.B) > 0 {
+			r.Version = d.Uint()
+		}
 	default:
 		d.Fail()
 	}

@@ -12,7 +12,8 @@ import (
 //
 // Value: kind (1 byte), content (uvarint); of a blob also its sequence number
 // (uvarint), and where and how long it was when it was written (uvarints),
-// which is where an extent that names it would be; of a hold also the number of
+// which is where an extent that names it would be; of a content also Version (uvarint), if
+// that is known; of a hold also the number of
 // the content that is held (uvarint). The number in the key is that of the blob or
 // the content, which are never used twice; of a hold, that of the content that is
 // held with its halves exchanged, xor that of the other.
@@ -23,6 +24,9 @@ type QueueEntry struct {
 	Seq     uint64 // blob; of QueueHold, the content that is held
 	Origin  int64
 	Size    int64
+	// Version is that of the inode which had the content last, when it had it, for
+	// readers at other gateways (Content.Version). 0 where there are none.
+	Version uint64
 }
 
 type QueueKind byte
@@ -62,6 +66,9 @@ func (e *QueueEntry) Encode() []byte {
 		b = binary.AppendUvarint(b, uint64(e.Origin))
 		b = binary.AppendUvarint(b, uint64(e.Size))
 	}
+	if e.Kind == QueueContent && e.Version > 0 {
+		b = binary.AppendUvarint(b, e.Version)
+	}
 	return b
 }
 
@@ -74,7 +81,11 @@ func DecodeQueueEntry(k, v []byte) (e QueueEntry, err error) {
 	e.Kind = QueueKind(d.Byte())
 	e.Content = ContentID(d.Uint())
 	switch e.Kind {
-	case QueueContent, QueueUpload:
+	case QueueUpload:
+	case QueueContent:
+		if len(d.B) > 0 {
+			e.Version = d.Uint()
+		}
 	case QueueHold:
 		e.Seq = d.Uint()
 	case QueueBlob:
