@@ -30,7 +30,11 @@ var besideConfig = Config{NoBackground: true, InlineBytes: 10, Now: later}
 
 func openTwo(t *testing.T) *twoGateways {
 	t.Parallel()
-	c := mem.New(mem.Options{})
+	var o mem.Options
+	if strings.HasPrefix(t.Name(), distributed+"/") {
+		o = mem.Distributed(1)
+	}
+	c := mem.New(o)
 	t.Cleanup(func() { want(t, c.Close(), nil) })
 	p := &twoGateways{t: t, c: c}
 	p.a, p.b = bucketFS(t, p.open(beside(t, c))), p.open(beside(t, c))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+	"time"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/feed"
@@ -61,8 +62,10 @@ func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlag
 		return nil, err
 	}
 	f := &File{fs: fs, of: of, flags: flags, killPriv: !cred.Superuser()}
-	err = fs.peek(ctx, func(r cluster.Reader) error {
-		n, err := record.GetInode(r, ino)
+	at := time.Now()
+	var n *record.Inode
+	err = fs.peek(ctx, func(r cluster.Reader) (err error) {
+		n, err = record.GetInode(r, ino)
 		switch {
 		case err != nil:
 			return err
@@ -86,12 +89,11 @@ func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlag
 		f.release(ctx)
 		return nil, err
 	}
-	// What other processes did is seen from the next open on.
 	of.mu.Lock()
 	f.seen = of.lostSeq
 	of.mu.Unlock()
-	if !fs.feed.Complete() {
-		of.gen.Add(1)
+	if !fs.feed.Complete() { // what other processes did is seen from the open on
+		of.saw(n, at)
 	}
 	return f, nil
 }

@@ -39,6 +39,7 @@ type flushPlan struct {
 	writes   uint64
 	turn     uint64 // of the last write that it holds
 	mtimeNS  int64
+	base     uint64 // openFile.base
 	dirtyNS  int64
 	killPriv bool
 	kept     []keptMark
@@ -127,7 +128,7 @@ func (of *openFile) capture(ctx context.Context) (*flushPlan, error) {
 		return nil, of.lostSince(of.lostSeq) // dropped by the new snapshot
 	}
 	of.retire()
-	plan := &flushPlan{epoch: of.epoch, writes: of.writes, turn: of.turn, mtimeNS: of.mtimeNS, dirtyNS: of.dirtyNS, killPriv: of.killPriv,
+	plan := &flushPlan{epoch: of.epoch, writes: of.writes, turn: of.turn, mtimeNS: of.mtimeNS, base: of.base, dirtyNS: of.dirtyNS, killPriv: of.killPriv,
 		kept: slices.Clone(of.kept), keep: make(map[uint64]bool)}
 	of.captured, of.dirtyNS = of.writes, 0
 	for i := 0; i < len(of.pieces); {
@@ -296,7 +297,7 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	if last {
 		n.Version += plan.writes - 1
 	}
-	of.stamp(n, plan, o.nowNS)
+	of.stamp(n, plan)
 	if plan.killPriv {
 		n.Mode = perm.DropSetID(n.Mode)
 	}
@@ -306,18 +307,28 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	o.Stored(n.Ino)
 	if last {
 		of.committing.Store(n.Version)
+	} else if of.tail { // the end is another one in the next transaction
+		return nil, pos, fmt.Errorf("%w: an append of %d bytes in one transaction", ErrTooLarge, plan.items[len(plan.items)-1].end()-plan.items[0].off)
 	}
 	return n, pos, record.PutInode(t, n)
 }
 
-// stamp sets the times of the writes. Where another process changed n after them, which
-// may be known by its times, they are moved behind: the bytes change once more.
-func (of *openFile) stamp(n *record.Inode, plan *flushPlan, nowNS int64) {
+// stamp sets the times of the writes.
+func (of *openFile) stamp(n *record.Inode, plan *flushPlan) {
 	ns := plan.mtimeNS
-	if !of.fs.feed.Complete() && ns <= n.CtimeNS {
-		ns = max(nowNS, n.CtimeNS+1)
+	if !of.fs.feed.Complete() {
+		ns = shownNS(ns, n.CtimeNS, n.Version, plan.base)
 	}
 	n.Mtime, n.CtimeNS = TimeNS(ns), max(n.CtimeNS, ns)
+}
+
+// shownNS is the time, beside others, of a file in a version that has writes over what is
+// stored, which changed at storedNS. It is another one for each version: clients keep bytes
+// by the times of a file, and these writes may be older than what others have stored since,
+// whose clocks may be others, too. base is the version below the writes when the first of
+// them came.
+func shownNS(mtimeNS, storedNS int64, version, base uint64) int64 {
+	return max(mtimeNS, storedNS) + int64(max(version, base)-base)
 }
 
 // fitTarget makes n's content one that the uploads belong to and that may
@@ -364,7 +375,7 @@ func (of *openFile) finishFlush(plan *flushPlan, err error) {
 	}
 	switch {
 	case err == nil:
-		of.last, of.placed = plan.inode, plan.items[0].off
+		of.last, of.placed, of.base = plan.inode, plan.items[0].off, plan.inode.Version
 		of.follow(plan.after)
 		of.releaseKept(plan.kept)
 		kept := of.pieces[:0]

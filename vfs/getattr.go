@@ -107,8 +107,7 @@ func (f *File) renew(ctx context.Context) (err error) {
 }
 
 // refresh reads the inode, and has what is read from now on be as new, where other
-// processes may change the file: a snapshot of another inode is not used any more, and one
-// of the same is as good as a new one.
+// processes may change the file. A snapshot of the same version is as good as a new one.
 func (of *openFile) refresh(ctx context.Context) (a Attr, storedNS int64, err error) {
 	at := time.Now()
 	var n *record.Inode
@@ -121,42 +120,52 @@ func (of *openFile) refresh(ctx context.Context) (a Attr, storedNS int64, err er
 	if err != nil {
 		return a, 0, err
 	}
+	of.saw(n, at)
+	return a, n.CtimeNS, nil
+}
+
+// saw notes that somebody was told of n, which was read after a time.
+func (of *openFile) saw(n *record.Inode, at time.Time) {
 	of.mu.Lock()
 	defer of.mu.Unlock()
-	s := of.snap
-	switch {
-	case s == nil || s.gen != of.gen.Load() || n.Version < s.inode.Version:
-	case n.Version == s.inode.Version && n.Epoch == s.inode.Epoch && n.CtimeNS == s.inode.CtimeNS:
-		s.at = at
-	default:
-		of.gen.Add(1)
+	of.least = max(of.least, n.Version)
+	if s := of.snap; s != nil && s.inode.Version == n.Version && s.at.Before(at) {
+		s.inode, s.at = n, at // with the flags that it has now
 	}
-	return a, n.CtimeNS, nil
 }
 
 // overlay adds what was not flushed to attributes of the inode.
 func (of *openFile) overlay(a *Attr) {
 	of.mu.RLock()
 	defer of.mu.RUnlock()
-	writes := of.writes
 	if l := of.last; l != nil {
 		if a.Version < l.Version { // a snapshot from before our flush, which has no pieces any more
 			a.Size, a.Used, a.Version, a.Mode = l.Size, l.Used, l.Version, l.Mode
 			a.Mtime, a.CtimeNS = l.Mtime, max(l.CtimeNS, a.CtimeNS)
 		}
 	}
-	if len(of.pieces) == 0 {
-		return
+	if len(of.pieces) > 0 {
+		of.overlayWrites(a)
 	}
+	if !of.fs.feed.Complete() {
+		a.Others = a.Version - of.turn
+	}
+}
+
+// overlayWrites is overlay where there are pieces. Under mu.
+func (of *openFile) overlayWrites(a *Attr) {
+	writes, base := of.writes, of.base
 	if v := of.committing.Load(); v != 0 && a.Version >= v {
 		writes -= of.captured // the snapshot has them already
+		base = v
 	}
 	a.Size = max(a.Size, of.pieces.end())
 	a.Version += writes
-	if of.mtimeNS > a.CtimeNS || of.fs.feed.Complete() {
-		a.Mtime = TimeNS(of.mtimeNS)
-	} // else another process changed it later: who saw the time before must see another
-	a.CtimeNS = max(a.CtimeNS, of.mtimeNS)
+	ns := of.mtimeNS
+	if !of.fs.feed.Complete() {
+		ns = shownNS(ns, a.CtimeNS, a.Version, base)
+	}
+	a.Mtime, a.CtimeNS = TimeNS(ns), max(a.CtimeNS, ns)
 	for _, p := range of.pieces {
 		a.Used += p.len
 	}

@@ -41,14 +41,15 @@ type openFile struct {
 	// each change.
 	readIn atomic.Uint64
 
-	// gen grows when what is stored may have changed; a snapshot of an older
-	// one is not used any more.
+	// gen grows when this process changed what is stored, or may have; a snapshot of an
+	// older one is not used any more.
 	gen atomic.Uint64
 
 	flushMu sync.Mutex // serializes flushes; before mu
 
 	mu       sync.RWMutex
 	snap     *fileSnap
+	least    uint64 // version that somebody saw (refresh): a snapshot of an older one is not current
 	pieces   pieces
 	active   *chunk        // takes the next bytes; counted in its refs
 	epoch    uint64        // of the inode when the first piece was written
@@ -57,6 +58,7 @@ type openFile struct {
 	turn     uint64        // of the last write, counted from one and never reset
 	flushed  uint64        // the turn up to which writes are stored, or gone
 	mtimeNS  int64         // of the last write
+	base     uint64        // stored version below the writes, when the first of them came
 	dirtyNS  int64         // of the oldest write since the last flush began
 	killPriv bool          // a write came from somebody who loses setuid and setgid with it
 	last     *record.Inode // as our last flush left it
@@ -102,8 +104,12 @@ func (fs *FS) eachOpen(fn func(*openFile)) {
 func (of *openFile) Written() bool { return of.written.Load() }
 
 // current reports whether the snapshot may be used. Under mu.
-func (of *openFile) current() bool {
-	return of.snap != nil && of.snap.gen == of.gen.Load() &&
+func (of *openFile) current() bool { return of.currentFor(of.least) }
+
+// currentFor reports it for who saw the inode in a version: what others saw since then
+// does not count, who would have a reader beside a fast writer load without end. Under mu.
+func (of *openFile) currentFor(version uint64) bool {
+	return of.snap != nil && of.snap.gen == of.gen.Load() && of.snap.inode.Version >= version &&
 		of.fs.feed.Current(of.snap.at)
 }
 
@@ -112,9 +118,9 @@ func (of *openFile) size() int64 { return max(of.snap.inode.Size, of.pieces.end(
 
 // rlock returns with mu held for reading and a current snapshot, which can be read.
 func (of *openFile) rlock(ctx context.Context) error {
-	for {
-		of.mu.RLock()
-		if of.current() && of.snap.reader != nil {
+	of.mu.RLock()
+	for least := of.least; ; of.mu.RLock() {
+		if of.currentFor(least) && of.snap.reader != nil {
 			return nil
 		}
 		of.mu.RUnlock()
@@ -126,9 +132,9 @@ func (of *openFile) rlock(ctx context.Context) error {
 
 // lock returns with mu held and a current snapshot, perhaps of the inode alone.
 func (of *openFile) lock(ctx context.Context) error {
-	for {
-		of.mu.Lock()
-		if of.current() {
+	of.mu.Lock()
+	for least := of.least; ; of.mu.Lock() {
+		if of.currentFor(least) {
 			return nil
 		}
 		of.mu.Unlock()
@@ -140,9 +146,9 @@ func (of *openFile) lock(ctx context.Context) error {
 
 // stored returns the inode of a current snapshot.
 func (of *openFile) stored(ctx context.Context) (*record.Inode, error) {
-	for {
-		of.mu.RLock()
-		if of.current() {
+	of.mu.RLock()
+	for least := of.least; ; of.mu.RLock() {
+		if of.currentFor(least) {
 			defer of.mu.RUnlock()
 			return of.snap.inode, nil
 		}
@@ -157,7 +163,7 @@ func (of *openFile) stored(ctx context.Context) (*record.Inode, error) {
 // changed what is stored since: the flush itself counts once in gen, and who
 // commits after it has yet to count. s is nil if that inode is not known. Under mu.
 func (of *openFile) follow(s *fileSnap) {
-	if s == nil || of.current() || of.gen.Load() != s.gen {
+	if s == nil || of.current() || of.gen.Load() != s.gen || s.inode.Version < of.least {
 		return
 	}
 	of.snap.release()
@@ -253,14 +259,29 @@ func (of *openFile) read(ctx context.Context, p []byte, off int64) (int, error) 
 	}
 	for attempt := 1; ; attempt++ {
 		n, gen, err := of.tryRead(ctx, p, off)
-		if err == nil || errors.Is(err, io.EOF) || attempt == maxReadAttempts || ctx.Err() != nil {
+		if err == nil || errors.Is(err, io.EOF) || ctx.Err() != nil {
 			return n, err
+		}
+		if attempt == maxReadAttempts {
+			return n, of.busy(ctx, err)
 		}
 		if !errors.Is(err, ErrStale) && gen == of.gen.Load() {
 			return n, err
 		}
 		of.gen.CompareAndSwap(gen, gen+1) // the snapshot is too old for pages not loaded yet
 	}
+}
+
+// busy turns the ErrStale of a read, if another process changes the file again and again
+// and it is there still, into ErrConflict: the same may succeed later.
+func (of *openFile) busy(ctx context.Context, err error) error {
+	if of.fs.feed.Complete() || !errors.Is(err, ErrStale) {
+		return err
+	}
+	if _, e := of.stored(ctx); e != nil {
+		return e
+	}
+	return fmt.Errorf("%w: inode %d changes faster than it can be read", ErrConflict, of.ino)
 }
 
 func (of *openFile) tryRead(ctx context.Context, p []byte, off int64) (n int, gen uint64, err error) {
@@ -336,7 +357,7 @@ func (of *openFile) readPart(ctx context.Context, snap *fileSnap, part *readPart
 		}
 		return fserr.Map(err)
 	}
-	stored := part.p[:max(0, min(int64(len(part.p)), snap.inode.Size-part.off))]
+	stored := part.p[:max(0, min(int64(len(part.p)), snap.reader.Size()-part.off))]
 	clear(part.p[len(stored):])
 	if len(stored) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 // alone: a writer needs no more, and extents are loaded for the next reader.
 type fileSnap struct {
 	gen    uint64
-	at     time.Time
+	at     time.Time // under openFile.mu, as inode is, which is replaced by one of its version
 	inode  *record.Inode
 	reader *content.Reader // nil: not loaded
 	refs   atomic.Int32

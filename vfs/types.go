@@ -104,8 +104,11 @@ type Attr struct {
 	// Version grows with every change of content; with Ino it shows whether
 	// cached content is still right.
 	Version uint64
-	Parent  Ino // directory of the last link made; RootIno for the root
-	Flags   FileFlags
+	// Others, of a file that is open in this process while others change the store,
+	// moves with Version when anything but a write through this process moves that.
+	Others uint64
+	Parent Ino // directory of the last link made; RootIno for the root
+	Flags  FileFlags
 }
 
 // IsDir reports whether a describes a directory.

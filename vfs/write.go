@@ -86,6 +86,9 @@ func (f *File) appendPart(ctx context.Context, p []byte, killPriv bool) (off int
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
 	f.of.written.Store(true)
+	if !f.wrote {
+		f.seen = f.of.lostSeq // as of openFile.wrote
+	}
 	f.epoch, f.wrote, f.unsaved = g.epoch, true, true
 	return off, nil
 }
@@ -201,6 +204,9 @@ func (of *openFile) wrote(f *File, killPriv bool) {
 	now := of.fs.cfg.Now().UnixNano()
 	if of.dirtyNS == 0 {
 		of.dirtyNS = now
+	}
+	if of.writes == 0 {
+		of.base = n.Version
 	}
 	of.epoch, of.mtimeNS = n.Epoch, now
 	of.writes++
