@@ -85,6 +85,76 @@ func TestBesideFresh(t *testing.T) {
 	}
 }
 
+// A client keeps bytes by times: where these are others at a server, the times are too,
+// whichever server stores what it was sent when.
+func TestBesideTimes(t *testing.T) {
+	a, b := twoSites(t)
+	ca, cb := a.mount("/", 0), b.mount("/", 0)
+	_, fh, _ := ca.create(ca.root, "f", createUnchecked, set{})
+	ca.put(fh, "0123456789", fileSync)
+	cb.lookup(cb.root, "f")
+	type times struct {
+		mtime, ctime int64
+		size         uint64
+	}
+	seen := map[*client]map[times]string{ca: {}, cb: {}}
+	look := func(what string) {
+		for c, seen := range seen {
+			st, a, text := c.readText(fh, 100)
+			c.must("READ", st)
+			k := times{a.mtime, a.ctime, a.size}
+			if old, ok := seen[k]; ok && old != text {
+				t.Errorf("%s: %q and %q under the same times", what, old, text)
+			}
+			seen[k] = text
+		}
+	}
+	commit := func(c *client) {
+		st, _ := c.commit(fh)
+		c.must("COMMIT", st)
+	}
+	look("at first")
+	cb.write(fh, 0, unstable, []byte("B"))
+	look("B wrote")
+	ca.write(fh, 9, unstable, []byte("A"))
+	look("A wrote")
+	commit(cb)
+	look("B committed")
+	commit(ca)
+	look("both committed")
+	cb.write(fh, 5, fileSync, []byte("b"))
+	look("B wrote again")
+}
+
+// Who writes learns from the answer whether what it knows of the file is from before a
+// change at another server: it is told what the file was like, and nothing that it could
+// take for its own doing.
+func TestBesideWcc(t *testing.T) {
+	a, b := twoSites(t)
+	ca, cb := a.mount("/", 0), b.mount("/", 0)
+	_, fh, _ := ca.create(ca.root, "f", createUnchecked, set{})
+	ca.put(fh, "0123456789", fileSync)
+	cb.lookup(cb.root, "f")
+	_, known, _ := ca.readText(fh, 100)
+	write := func(how uint32) (before *[2]int64, after *fattr) {
+		st, r := ca.nfs(procWrite, writeArgs(fh, 9, how, []byte("A")))
+		ca.must("WRITE", st)
+		return wccBoth(r)
+	}
+	for _, how := range []uint32{unstable, fileSync} {
+		before, after := write(how)
+		if before == nil || *before != [2]int64{known.mtime, known.ctime} || after == nil {
+			t.Fatalf("%d: nobody else writes: %v, %v, known is %+v", how, before, after, known)
+		}
+		known = after
+		cb.put(fh, "B", fileSync)
+		if before, after = write(how); before == nil || *before == [2]int64{known.mtime, known.ctime} || after == nil {
+			t.Errorf("%d: after another's: %v, %v, known was %+v", how, before, after, known)
+		}
+		known = after
+	}
+}
+
 // Rights that one server takes away, another one does not remember.
 func TestBesideRights(t *testing.T) {
 	a, b := twoSites(t)
@@ -120,6 +190,9 @@ func TestBesideVerifier(t *testing.T) {
 // Locks are refused, in the protocol's terms, where other servers would not know of them.
 func TestBesideLocks(t *testing.T) {
 	a, _ := twoSites(t)
+	if a.srv.GrantsLocks() {
+		t.Error("it says that it grants locks")
+	}
 	c := newLocker(t, "127.0.0.1", 0)
 	c.at(a)
 	const isNoLocks = 2

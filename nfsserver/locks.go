@@ -62,11 +62,14 @@ func Services(addr netip.AddrPort, udp bool) []portmap.Service {
 // lockFiles are the files that clients may lock: none, where other gateways may grant the
 // same locks, of which this one does not know.
 func (s *Server) lockFiles() nlm.Files {
-	if !s.fs.Exclusive() {
+	if !s.GrantsLocks() {
 		return noLocks{lockFiles{s}}
 	}
 	return lockFiles{s}
 }
+
+// GrantsLocks reports whether clients can lock files.
+func (s *Server) GrantsLocks() bool { return s.fs.Exclusive() }
 
 // noLocks implements nlm.Files for a server that grants no locks.
 type noLocks struct{ lockFiles }

@@ -128,7 +128,7 @@ func write(ctx context.Context, q *request) error {
 	if off > vfs.MaxFileBytes-uint64(len(data)) {
 		return ErrFBig
 	}
-	f, verifier, err := q.writeOpen(ctx, ino, data, int64(off))
+	f, before, verifier, err := q.writeOpen(ctx, ino, data, int64(off))
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func write(ctx context.Context, q *request) error {
 		return err
 	}
 	q.ok()
-	q.wcc(&a)
+	q.wccBeside(before, &a)
 	q.out.Uint32(uint32(len(data)))
 	q.out.Uint32(committed)
 	q.out.Uint64(verifier)
@@ -154,22 +154,23 @@ func write(ctx context.Context, q *request) error {
 
 // writeOpen writes data to the file that is kept open for ino and returns it,
 // with the verifier as it was before: if data is lost at any time afterwards,
-// the client sees another one at COMMIT. The caller releases the file.
+// the client sees another one at COMMIT; and the attributes as of openFile. The caller
+// releases the file.
 //
 // A file that was written before an object PUT replaced its content stays
 // stale for its writer. Here that says nothing of this client, unless data
 // was not committed yet: the file is opened anew.
-func (q *request) writeOpen(ctx context.Context, ino vfs.Ino, data []byte, off int64) (*openFile, uint64, error) {
+func (q *request) writeOpen(ctx context.Context, ino vfs.Ino, data []byte, off int64) (*openFile, *vfs.Attr, uint64, error) {
 	for first := true; ; first = false {
-		f, _, err := q.openFile(ctx, ino, true)
+		f, before, err := q.openFile(ctx, ino, true)
 		if err != nil {
-			return nil, 0, err
+			return nil, nil, 0, err
 		}
 		verifier := q.s.verifier.Load()
 		committed := !f.unstable.Swap(true)
 		n, err := f.file.WriteAtFor(ctx, &q.cred, data, off)
 		if err == nil {
-			return f, verifier, nil
+			return f, before, verifier, nil
 		}
 		if n > 0 {
 			q.s.log.Debug("nfs: short write", "inode", uint64(ino), "bytes", n, "err", err)
@@ -177,7 +178,7 @@ func (q *request) writeOpen(ctx context.Context, ino vfs.Ino, data []byte, off i
 		_ = q.ioError(f, err)
 		q.s.files.release(f)
 		if !first || !committed || !errors.Is(err, vfs.ErrStale) {
-			return nil, 0, err
+			return nil, nil, 0, err
 		}
 	}
 }

@@ -7,6 +7,16 @@ import (
 	"ogw/vfs"
 )
 
+// wccBeside writes the wcc_data of a WRITE. A client that is not told of attributes from
+// before takes those from after for its own doing: so, where others change the file, it gets
+// them with these, and none if another process changed the file in between.
+func (q *request) wccBeside(before, after *vfs.Attr) {
+	if before != nil && before.Others != after.Others {
+		after = nil
+	}
+	putWcc(&q.out.Writer, before, after, q.s.sealer.fsid)
+}
+
 // dirChange brackets an operation that changes one directory, to report its
 // attributes from before and after. With them a client keeps what it has
 // cached of the directory through its own changes. They are sent only if

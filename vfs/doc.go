@@ -151,8 +151,9 @@
 // # Unlinked but in use
 //
 // An inode whose last link goes while this process has it open (session.Table) or
-// a Holder keeps it, or while another process may have it open, becomes an orphan: no links, key 'o'. A directory among
-// them has no entries and gets none (ErrNotExist). The last close or release
+// a Holder keeps it, or while another process may have it open, becomes an orphan: no
+// links, key 'o'. A directory among them has no entries and gets none (ErrNotExist). The
+// last close or release
 // has it removed, in batches in the background (package orphans), or the collector
 // after a restart, and where there are other processes the collector alone, when all have
 // said that they do not use it: see package session. Who would begin to use one then gets

@@ -78,7 +78,7 @@ func (s *Server) handle(ctx context.Context, c *rpc.Call, proc int, a *lockArgs)
 		return result{}, rpc.ErrDrop // the client asks the next process
 	}
 	res := result{statOf(err), holder}
-	if res.stat.failure() {
+	if res.stat.failure() && s.logs(res.stat) {
 		s.log.Warn("nlm: call failed", "op", procNames[proc], "client", c.Remote, "name", a.caller,
 			"svid", a.svid, "status", res.stat, "err", err)
 	} else {
@@ -87,6 +87,17 @@ func (s *Server) handle(ctx context.Context, c *rpc.Call, proc int, a *lockArgs)
 			"offset", a.offset, "length", a.length, "status", res.stat)
 	}
 	return res, nil
+}
+
+// logs reports whether a failure is one for the log. Clients ask for what is refused
+// again and again, also on a server that grants no locks at all: these are logged at powers
+// of two.
+func (s *Server) logs(stat Stat) bool {
+	if stat != statNoLocks {
+		return true
+	}
+	n := s.refused.Add(1)
+	return n&(n-1) == 0
 }
 
 func (s *Server) do(ctx context.Context, c *rpc.Call, proc int, a *lockArgs) (holder lock.Lock, err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ogw/nfsserver/nsm"
@@ -71,6 +72,8 @@ type Server struct {
 	graceEnd *time.Timer
 	closed   bool
 	cookie   uint64 // of the last GRANTED call
+
+	refused atomic.Uint64 // locks, for which there was no room or no way
 }
 
 // New returns a Server. If the process before left clients, its grace period

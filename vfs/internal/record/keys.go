@@ -54,7 +54,7 @@ const FormatVersion = 3
 //	'z' content blob                     blob in quarantine, JSON (damaged.go)
 //	'F' gateway                          fence of a process that uses the store, JSON (session.go)
 //	'H' gateway                          number of its last beat
-//	'V' gateway                          what one beside others reads (session.go)
+//	'V' gateway                          what one beside others reads, and the inodes that it uses (session.go)
 //	'Y' number                           purge that the gateways are asked for, JSON (purge.go)
 //	'Y' number gateway                   what one answers to it, JSON
 const (
