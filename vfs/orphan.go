@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/orphans"
 	"ogw/vfs/internal/record"
 )
@@ -247,6 +248,11 @@ func (fs *FS) unused(ctx context.Context, list []orphan) ([]orphan, error) {
 
 // removeUnused removes a list in as many transactions as it takes.
 func (fs *FS) removeUnused(ctx context.Context, list []orphan) (done int, err error) {
+	return content.Together(fs.kv, list, func(part []orphan) (int, error) { return fs.removeBatches(ctx, part) })
+}
+
+// removeBatches is removeUnused, one transaction after the other.
+func (fs *FS) removeBatches(ctx context.Context, list []orphan) (done int, err error) {
 	batch := 1
 	if !fs.session.Alone() {
 		if batch = orphans.Batch; fs.kv.Limits().Ops > 0 {

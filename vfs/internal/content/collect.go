@@ -3,9 +3,10 @@ package content
 import (
 	"bytes"
 	"context"
-
+	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/extents"
@@ -211,9 +212,38 @@ func (s *Store) collectBlobs(ctx context.Context, list []record.QueueEntry) erro
 	})
 }
 
-// collectContents removes contents, those with few extents together: most
-// are small files, of which a million may have been deleted at once.
+// collectContents removes contents.
 func (s *Store) collectContents(ctx context.Context, list []record.QueueEntry) (done int, err error) {
+	return Together(s.KV, list, func(part []record.QueueEntry) (int, error) { return s.collectSome(ctx, part) })
+}
+
+// distantTogether is how many transactions the collector has under way in an engine of
+// which each takes round trips.
+const distantTogether = 8
+
+// Together calls fn for the parts of a list that are worked on at the same time, one for
+// an engine that is near, and returns the sum of what it returns.
+func Together[T any](kv cluster.KV, list []T, fn func(part []T) (int, error)) (done int, err error) {
+	if !kv.Limits().Distant || len(list) < 2*distantTogether {
+		return fn(list)
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for part := range slices.Chunk(list, (len(list)+distantTogether-1)/distantTogether) {
+		wg.Go(func() {
+			n, e := fn(part)
+			mu.Lock()
+			defer mu.Unlock()
+			done, err = done+n, errors.Join(err, e)
+		})
+	}
+	wg.Wait()
+	return done, err
+}
+
+// collectSome removes contents, those with few extents together: most
+// are small files, of which a million may have been deleted at once.
+func (s *Store) collectSome(ctx context.Context, list []record.QueueEntry) (done int, err error) {
 	for len(list) > 0 {
 		extents, err := s.loadFew(ctx, list)
 		n := len(extents)
