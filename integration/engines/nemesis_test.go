@@ -3,9 +3,10 @@ package engines
 import (
 	"bytes"
 	"context"
-
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/url"
 	"os"
@@ -23,10 +24,8 @@ import (
 
 const (
 	// nemesisTime is how long faults go on by default; OGW_NEMESIS has another time.
-	nemesisTime = 40 * time.Second
-	// nemesisGateways are beside one another.
-	nemesisGateways = 3
-	nemesisClients  = 6
+	nemesisTime    = 40 * time.Second
+	nemesisClients = 6
 	// A key is used for nemesisTurn, so that its history stays short.
 	nemesisKeys = 4
 	nemesisTurn = 5 * time.Second
@@ -37,16 +36,26 @@ const (
 )
 
 // TestNemesis has gateways beside one another killed, stopped, and cut off from the
-// metadata and from the blobs, while clients write and read a few keys through all of them. What was
-// acknowledged is there, and one order explains all answers.
+// metadata and from the blobs, while clients write and read a few keys through all of them,
+// over S3 and NFS. What was acknowledged is there, and one order explains all answers. For
+// longer than by default, the clocks of all but one are off.
 func TestNemesis(t *testing.T) { onMetadata(t, testNemesis) }
 
 func testNemesis(t *testing.T, x *shared) {
 	x.manyGateways()
 	n := &nemesis{t: t, x: x, begin: time.Now(), seed: uint64(time.Now().UnixNano())}
+	d, clocks := nemesisTime, []string{"", "", ""}
+	if s := os.Getenv("OGW_NEMESIS"); s != "" {
+		var err error
+		if d, err = time.ParseDuration(s); err != nil {
+			t.Fatal(err)
+		}
+		clocks = []string{"", "3600", "-3600 20"}
+	}
 	t.Logf("seed %d", n.seed)
-	n.start()
-	n.load()
+	n.start(clocks)
+	n.begin = time.Now()
+	n.load(d)
 	n.heal()
 	n.judge()
 }
@@ -58,6 +67,7 @@ type nemesis struct {
 	seed  uint64
 	nodes []*node
 
+	bucket  []byte // its handle
 	mu      sync.Mutex
 	history []porcupine.Operation
 	unknown int // operations whose outcome no client knows
@@ -70,40 +80,64 @@ type node struct {
 	relay  *relay
 	blobs  *relay
 	client *minio.Client
+	clock  string // as of clockVariable
 }
 
-// start starts the gateways, each with ways of its own to what they share.
-func (n *nemesis) start() {
+// start starts gateways with clocks, each with ways of its own to what they share.
+func (n *nemesis) start(clocks []string) {
 	n.t.Helper()
 	u, err := url.Parse(n.x.meta.url)
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	var first *testenv.Server
-	for range nemesisGateways {
-		r, blobs := newRelay(n.t, u.Host), newRelay(n.t, n.x.s3.Addr())
+	var gateway, objects string // programs whose clocks are off
+	if strings.Join(clocks, "") != "" {
+		s := newSkews(n.t)
+		gateway, objects = s.build(".", "ogw/cmd/ogw"), s.build("../setup/versitygw", "github.com/versity/versitygw/cmd/versitygw")
+	}
+	for _, clock := range clocks {
+		env, s3 := clockVariable+"="+clock, n.x.s3
+		if clock != "" { // S3 refuses what is signed by another clock
+			s3 = s3.Twin(objects, env)
+		}
+		r, blobs := newRelay(n.t, u.Host), newRelay(n.t, s3.Addr())
 		mine := *n.x
 		mine.conf = strings.NewReplacer(u.Host, r.addr(), n.x.s3.Addr(), blobs.addr()).Replace(n.x.conf)
-		s := mine.gateway(first)
-		if first == nil {
-			first = s
+		s := mine.prepare(first)
+		if clock != "" {
+			s.Binary, s.Env = gateway, []string{env}
 		}
-		n.nodes = append(n.nodes, &node{server: s, relay: r, blobs: blobs, client: s3Client(n.t, s)})
+		s.Start()
+		x := &node{server: s, relay: r, blobs: blobs, clock: clock}
+		if x.client = s3Client(n.t, s); clock != "" { // who signs by another clock is refused
+			x.client = anonymous(n.t, s)
+		}
+		if n.nodes = append(n.nodes, x); first == nil {
+			first = s
+			n.makeBucket(x)
+		}
 	}
-	if err := n.nodes[0].client.MakeBucket(context.Background(), "bkt", minio.MakeBucketOptions{}); err != nil {
+}
+
+// makeBucket makes the bucket, for all.
+func (n *nemesis) makeBucket(x *node) {
+	n.t.Helper()
+	err := x.client.MakeBucket(context.Background(), "bkt", minio.MakeBucketOptions{})
+	if err == nil {
+		err = x.client.SetBucketPolicy(context.Background(), "bkt", `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow",
+			"Principal": "*", "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], "Resource": "arn:aws:s3:::bkt/*"}]}`)
+	}
+	if err == nil {
+		n.bucket, err = nfsHandle(x.server, "bkt")
+	}
+	if err != nil {
 		n.t.Fatal(err)
 	}
 }
 
-// load runs the clients, and the faults beside them.
-func (n *nemesis) load() {
-	d := nemesisTime
-	if s := os.Getenv("OGW_NEMESIS"); s != "" {
-		var err error
-		if d, err = time.ParseDuration(s); err != nil {
-			n.t.Fatal(err)
-		}
-	}
+// load runs the clients for a time, and the faults beside them.
+func (n *nemesis) load(d time.Duration) {
 	ctx, stop := context.WithTimeout(context.Background(), d)
 	defer stop()
 	var wg sync.WaitGroup
@@ -208,7 +242,10 @@ func (n *nemesis) heal() {
 }
 
 // register is one operation on one key; value "" is absence.
-type register struct{ kind, key, value string }
+type register struct {
+	kind, key, value string
+	at               *node
+}
 
 // seen is what a client learned of an operation.
 type seen struct {
@@ -217,40 +254,50 @@ type seen struct {
 	unknown bool // it may have happened, or not, or later
 }
 
-// client makes operations until ctx ends, and then reads every key at every gateway.
+// client makes operations until ctx ends.
 func (n *nemesis) client(ctx context.Context, id int) {
 	rnd := rand.New(rand.NewPCG(n.seed, uint64(id)+1))
+	nfs := newNFSWays(n)
+	defer nfs.close()
+	kinds := []string{"put", "get", "get", "create", "delete", "nfs write", "nfs write", "nfs read", "nfs read", "nfs remove"}
 	for i := 0; ctx.Err() == nil; i++ {
 		turn := int(time.Since(n.begin) / nemesisTurn)
-		op := register{kind: []string{"put", "get", "get", "get", "create", "delete"}[rnd.IntN(6)], key: fmt.Sprintf("k%d-%d", turn, rnd.IntN(nemesisKeys))}
-		if op.kind == "put" || op.kind == "create" {
+		op := register{kind: kinds[rnd.IntN(len(kinds))], key: fmt.Sprintf("k%d-%d", turn, rnd.IntN(nemesisKeys)), at: n.nodes[rnd.IntN(len(n.nodes))]}
+		switch op.kind {
+		case "put", "create", "nfs write":
 			op.value = fmt.Sprintf("%d-%d ", id, i)
 			if rnd.IntN(4) == 0 {
 				op.value += strings.Repeat("v", 40_000) // a blob
 			}
 		}
-		n.run(op, n.nodes[rnd.IntN(len(n.nodes))])
+		n.run(op, nfs)
 		time.Sleep(time.Duration(rnd.Int64N(int64(60 * time.Millisecond))))
 	}
 }
 
 // run makes an operation, and notes what came of it.
-func (n *nemesis) run(op register, x *node) {
+func (n *nemesis) run(op register, nfs *nfsWays) {
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 	defer cancel()
 	call := time.Since(n.begin).Nanoseconds()
-	out, err := op.do(ctx, x.client)
+	var out seen
+	var err error
+	if strings.HasPrefix(op.kind, "nfs ") {
+		out, err = nfs.do(&op)
+	} else {
+		out, err = op.do(ctx, op.at.client)
+	}
 	done := time.Since(n.begin).Nanoseconds()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
 	case err == nil:
-	case op.kind == "get":
+	case errors.Is(err, errSaysNothing) || op.kind == "get" || op.kind == "nfs read":
 		n.refused++
-		return // it says nothing
+		return
 	default:
 		n.unknown++
-		out, done = seen{unknown: true}, int64(1)<<62
+		out, done = seen{unknown: true}, math.MaxInt64
 	}
 	n.history = append(n.history, porcupine.Operation{Input: op, Output: out, Call: call, Return: done})
 }
@@ -286,12 +333,19 @@ func (op *register) do(ctx context.Context, c *minio.Client) (out seen, err erro
 func step(state, input, output any) (bool, any) {
 	value, op, out := state.(string), input.(register), output.(seen)
 	switch op.kind {
-	case "get":
+	case "get", "nfs read":
 		return out.value == value, value
 	case "put":
 		return true, op.value
 	case "delete":
 		return true, ""
+	case "nfs remove":
+		return out.unknown || out.refused == (value == ""), ""
+	case "nfs write":
+		if value == "" { // of a file that has no name any more, or no write at all
+			return out.unknown, value
+		}
+		return true, op.value + value[min(len(value), len(op.value)):]
 	}
 	switch { // create
 	case out.refused:
@@ -308,12 +362,16 @@ func (n *nemesis) judge() {
 	for _, op := range n.history {
 		keys[op.Input.(register).key] = true
 	}
+	nfs := newNFSWays(n)
+	defer nfs.close()
 	for key := range keys {
 		for _, x := range n.nodes {
-			n.run(register{kind: "get", key: key}, x)
+			n.run(register{kind: "get", key: key, at: x}, nfs)
+			n.run(register{kind: "nfs read", key: key, at: x}, nfs)
 		}
 	}
-	n.t.Logf("%d operations on %d keys; %d without an outcome, %d reads refused", len(n.history), len(keys), n.unknown, n.refused)
+	early := n.dropEarly()
+	n.t.Logf("%d operations on %d keys; %d without an outcome, %d refused, %d reads of what was not stored yet", len(n.history), len(keys), n.unknown, n.refused, early)
 	model := porcupine.Model{
 		Init: func() any { return "" },
 		Step: step,

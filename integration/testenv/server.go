@@ -35,6 +35,7 @@ type Server struct {
 	NFS    string
 	KeyID  string // root's access key
 	Secret string
+	Env    []string // added to the environment
 
 	Process *Process // nil: it does not run
 }
@@ -96,7 +97,9 @@ func (s *Server) Start() time.Duration {
 func (s *Server) Launch() {
 	s.T.Helper()
 	var err error
-	if s.Process, err = Start(exec.Command(s.Binary, "serve", "--config", s.Config), s.LogFile()); err != nil {
+	cmd := exec.Command(s.Binary, "serve", "--config", s.Config)
+	cmd.Env = append(os.Environ(), s.Env...)
+	if s.Process, err = Start(cmd, s.LogFile()); err != nil {
 		s.T.Fatal(err)
 	}
 }

@@ -17,6 +17,7 @@ type Versitygw struct {
 	Dir     string
 	Key     string
 	Secret  string
+	env     []string
 	process *Process
 }
 
@@ -41,10 +42,22 @@ func StartVersitygw(t testing.TB, buckets ...string) *Versitygw {
 	return v
 }
 
+// Twin starts another server over the same folder: another program, with an addition to
+// its environment.
+func (v *Versitygw) Twin(binary, env string) *Versitygw {
+	v.t.Helper()
+	twin := *v
+	twin.binary, twin.env, twin.addr = binary, []string{env}, FreeAddr(v.t)
+	v.t.Cleanup(twin.stop)
+	twin.Start()
+	return &twin
+}
+
 // Start starts the server, again if it was killed, and waits until it answers.
 func (v *Versitygw) Start() {
 	v.t.Helper()
 	cmd := exec.Command(v.binary, "--port", v.addr, "--access", v.Key, "--secret", v.Secret, "posix", v.Dir)
+	cmd.Env = append(os.Environ(), v.env...)
 	process, err := Start(cmd, v.log())
 	if err != nil {
 		v.t.Fatal(err)
@@ -55,7 +68,7 @@ func (v *Versitygw) Start() {
 	}
 }
 
-func (v *Versitygw) log() string { return v.Dir + ".log" }
+func (v *Versitygw) log() string { return v.Dir + "." + v.addr + ".log" }
 
 // Addr is its address, as host and port.
 func (v *Versitygw) Addr() string { return v.addr }

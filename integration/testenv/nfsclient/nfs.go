@@ -16,6 +16,7 @@ const (
 	procCreate      = 8
 	procMkdir       = 9
 	procSymlink     = 10
+	procRemove      = 12
 	procRename      = 14
 	procReaddirplus = 17
 	procMnt         = 1
@@ -166,6 +167,12 @@ func (c *Conn) made(proc uint32, w *xdr.Writer) (uint32, []byte, error) {
 		return st, nil, err
 	}
 	return st, r.Opaque(maxHandle), r.Err()
+}
+
+// Remove is REMOVE.
+func (c *Conn) Remove(dir []byte, name string) (uint32, error) {
+	st, _, err := c.status(NFS, procRemove, dirop(dir, name))
+	return st, err
 }
 
 // Rename is RENAME.
