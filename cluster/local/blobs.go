@@ -278,5 +278,6 @@ func (b *Blobs) Close() error {
 	b.reaper.stop()
 	err := b.segments.Close()
 	b.handles.Close()
+	b.windows.Close()
 	return ioerr.Map(err)
 }

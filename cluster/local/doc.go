@@ -82,20 +82,40 @@
 // A start reads no blobs: the live bytes of segments are counted from the
 // index, and files without an entry are swept, both in the background.
 //
-// Every byte is verified each time it is read: with its block, or, where a
+// Every byte is verified each time it is read, but by Splice: with its block, or, where a
 // part of a block is read again, with the checksums of the block's pages, which
 // are kept in memory from the time that all of it was verified (pageSums).
 // Readers hold no lock: a place that was looked up may be outdated when it is
 // read, which shows as a missing file or a wrong checksum, and is answered by
 // looking it up again.
 //
-// Splice hands out the pages of a blob's file in a pipe. A pipe holds its pages: they
-// are not read again, whatever else memory is needed for, so that what is verified
-// where the file is mapped is what the pipe has. Pages are made present by a system
-// call (MADV_POPULATE_READ), since a thread that waits for one holds up the goroutines
-// that it runs; and where a file was cut, what is not there is an error to that
-// reader (debug.SetPanicOnFault). Whatever is wrong, ReadAt says it. What somebody else
-// writes to a file between verification and the socket is sent: nobody may.
+// Splice hands out the pages of a blob's file in a pipe, which holds its pages: the page
+// cache does not give them up, whatever else memory is needed for, so that what is read
+// there and verified afterwards is what the pipe has. Where that was done before, it is not
+// done again if the page cache has had the same pages ever since (fileio.Windows):
+//
+//	make a window   map 1 MiB, populate it, once; verify what ReadAt returns
+//	use it          pages into the pipe; then: are they all in the page table still?
+//
+// Linux takes a page out of the page cache only after it took it out of all page tables:
+// reclaim, truncation, holes, and writes with O_DIRECT (invalidate_inode_pages2) do; a page
+// that is mapped has a reference, with which dropping caches leaves it alone; and a page
+// that moves has its content. A page comes into the table of a window when it is populated,
+// and never again: nobody touches the memory, and a page that nobody may touch lies between
+// any two mappings, so that the kernel neither joins them nor maps pages around. So a page
+// that is in the table after it was put into the pipe was in the page cache all the time
+// since before it was verified, and is what the pipe got. This costs no memory that the
+// system could not take back: a page that is reclaimed is verified again.
+//
+// It holds where splice and mappings use the same page cache. ext4, XFS, Btrfs and tmpfs
+// do, which a start tries (fileio.NewPresence): not DAX, O_DIRECT or ZFS, whose splice
+// copies; not overlays, which go on with another file after a copy-up. There, and where
+// /proc/self/pagemap cannot be read, all is verified each time.
+//
+// A write through the page cache, by somebody else, changes pages that stay. It shows in
+// the times or the length of the file, which are the same before the pipe is filled and
+// after, and when the window was made. Between that and the socket it is sent: nobody may
+// write. Whatever is wrong, ReadAt says it.
 //
 // Probe finds by the lengths of files alone what is missing or cut short.
 //

@@ -284,7 +284,7 @@ func openBlobs(o *Options, kv *KV, store record.StoreID, handles *fileio.Handles
 		index:    index{kv},
 		space:    kv.space,
 		handles:  handles,
-		windows:  fileio.NewWindows(windowsBytes),
+		windows:  fileio.NewWindows(windowsBytes, fileio.NewPresence(o.disk, o.Dir)),
 		places:   newPlaceCache(),
 		sums:     newPageSums(),
 		buffers:  newBuffers(),

@@ -4,19 +4,12 @@ import (
 	"context"
 
 	"ogw/cluster"
-	"ogw/cluster/local/internal/crc64"
 	"ogw/cluster/local/internal/fileio"
-	"ogw/cluster/local/internal/record"
 )
 
-const (
-	// spliceMax is how much Splice verifies before it hands it out: more leaves
-	// the cache of the processor before it is sent.
-	spliceMax = 1 << 20
-	// windowsBytes bounds what is mapped of data files, which counts as the
-	// process's memory where it is shown, though the page cache has it anyway.
-	windowsBytes = 64 << 20
-)
+// windowsBytes bounds what is mapped of data files. It counts as the process's memory
+// where it is shown, though the page cache has it anyway, and gives it up as ever.
+const windowsBytes = 256 << 20
 
 var _ cluster.BlobSplicer = (*Blobs)(nil)
 
@@ -37,32 +30,27 @@ func (b *Blobs) Splice(ctx context.Context, id cluster.BlobID, w int, off, n int
 		return 0, cluster.ErrNoSplice
 	}
 	defer b.handles.Put(f)
-	v, err := b.windows.Get(f, off, record.Bytes(c.Size))
+	r := blockReader{blobs: b, file: f, c: c}
+	n, err = b.windows.Splice(w, f, fileio.Part{Off: off,
+		// Up to the end of a block, so that none is verified twice, and no more than stays
+		// in the cache of the processor until it is sent.
+		End:  min(off+n, c.Size, (off/fileio.WindowBytes+1)*fileio.WindowBytes),
+		Size: c.Size, Right: r.right})
 	if err != nil {
-		return 0, cluster.ErrNoSplice
-	}
-	defer b.windows.Put(v)
-	// To the end of a block, so that none is verified twice.
-	end := min(off+n, c.Size, v.End(), (off+spliceMax)/cluster.BlockBytes*cluster.BlockBytes)
-	n, err = v.Splice(w, off, end-off)
-	if err != nil || n == 0 || !c.rightIn(v, off, off+n) {
 		return 0, cluster.ErrNoSplice
 	}
 	return n, nil
 }
 
-// rightIn verifies the blocks that hold what lies from off to end, as v shows them.
-func (c *cachedPlace) rightIn(v *fileio.Window, off, end int64) bool {
-	block := off / cluster.BlockBytes
-	last := min((end+cluster.BlockBytes-1)/cluster.BlockBytes*cluster.BlockBytes, c.Size)
-	return v.Check(block*cluster.BlockBytes, last, func(p []byte) bool {
-		for ; len(p) > 0; block++ {
-			n := min(len(p), cluster.BlockBytes)
-			if crc64.Checksum(p[:n]) != c.Blocks[block] {
-				return false
-			}
-			p = p[n:]
+// right verifies the blocks that hold what lies from off to end.
+func (r *blockReader) right(off, end int64) bool {
+	scratch := r.blobs.buffers.block.Get()
+	defer r.blobs.buffers.block.Put(scratch)
+	for block := off / cluster.BlockBytes; block*cluster.BlockBytes < end; block++ {
+		n := min(cluster.BlockBytes, r.c.Size-block*cluster.BlockBytes)
+		if r.fill(scratch[:n], block) != nil {
+			return false
 		}
-		return true
-	})
+	}
+	return true
 }

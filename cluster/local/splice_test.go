@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -113,7 +114,8 @@ func TestSpliceDeclines(t *testing.T) {
 }
 
 // TestSpliceDamaged: a file that changed, is cut short or is gone under a mapping
-// that was used is an error to who reads those bytes, and to nobody else.
+// that was used is an error to who reads those bytes, and to nobody else: also where what
+// was read before need not be verified again.
 func TestSpliceDamaged(t *testing.T) {
 	const size = 3 << 20
 	for _, test := range []struct {
@@ -121,51 +123,129 @@ func TestSpliceDamaged(t *testing.T) {
 		damage func(path string) error
 		bad    int64 // an offset of what is lost
 	}{
-		{"changed", func(path string) error { return flip(path, 2<<20+70_000) }, 2 << 20},
+		{"changed", func(path string) error { return flip(path, 2<<20+70_000, 0) }, 2 << 20},
+		{"changed on the disk", func(path string) error { return flip(path, 2<<20+70_000, unix.O_DIRECT) }, 2 << 20},
 		{"cut", func(path string) error { return os.Truncate(path, 2<<20+100) }, 2 << 20},
 		{"cut to nothing", func(path string) error { return os.Truncate(path, 0) }, 0},
-		{"behind", func(path string) error { return flip(path, 0) }, 0},
+		{"behind", func(path string) error { return flip(path, 0, 0) }, 0},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			b, data := spliceStore(t, size)
-			for off := int64(0); off < size; off += 1 << 20 {
-				if _, err := b.spliced(t.Context(), off, 1<<20, 1<<20); err != nil {
+		for _, times := range []int{1, 3} {
+			t.Run(fmt.Sprint(test.name, " after ", times), func(t *testing.T) {
+				b, data := spliceStore(t, size)
+				for range times {
+					for off := int64(0); off < size; off += 1 << 20 {
+						if _, err := b.spliced(t.Context(), off, 1<<20, 1<<20); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				if err := test.damage(record.BlobFile(b.dir, b.id)); errors.Is(err, unix.EINVAL) {
+					t.Skip("no O_DIRECT here")
+				} else if err != nil {
 					t.Fatal(err)
 				}
-			}
-			if err := test.damage(record.BlobFile(b.dir, b.id)); err != nil {
-				t.Fatal(err)
-			}
-			for off := int64(0); off < size; off += 1 << 20 {
-				got, err := b.spliced(t.Context(), off, 1<<20, 1<<20)
-				p := make([]byte, 1<<20)
-				_, read := b.ReadAt(t.Context(), b.id, p, off)
-				lost := off == test.bad || test.name == "cut to nothing"
-				if lost != errors.Is(err, cluster.ErrNoSplice) || lost != errors.Is(read, cluster.ErrCorrupt) {
-					t.Errorf("at %d: %v and %v", off, err, read)
+				for off := int64(0); off < size; off += 1 << 20 {
+					got, err := b.spliced(t.Context(), off, 1<<20, 1<<20)
+					p := make([]byte, 1<<20)
+					_, read := b.ReadAt(t.Context(), b.id, p, off)
+					lost := off == test.bad || test.name == "cut to nothing"
+					if lost != errors.Is(err, cluster.ErrNoSplice) || lost != errors.Is(read, cluster.ErrCorrupt) {
+						t.Errorf("at %d: %v and %v", off, err, read)
+					}
+					if !lost && !bytes.Equal(got, data[off:off+1<<20]) {
+						t.Errorf("at %d: other bytes", off)
+					}
 				}
-				if !lost && !bytes.Equal(got, data[off:off+1<<20]) {
-					t.Errorf("at %d: other bytes", off)
+			})
+		}
+	}
+}
+
+// flip changes a byte of a file in place, opened with flags; O_DIRECT is past the page
+// cache, which gives its pages up.
+func flip(path string, off int64, flags int) error {
+	f, err := os.OpenFile(path, os.O_RDWR|flags, 0)
+	if err != nil {
+		return errors.Unwrap(err)
+	}
+	defer f.Close()
+	page := fileio.NewPages(fileio.PageBytes)
+	if _, err := f.ReadAt(page, off&^(fileio.PageBytes-1)); err != nil {
+		return err
+	}
+	page[off%fileio.PageBytes] ^= 0x10
+	_, err = f.WriteAt(page, off&^(fileio.PageBytes-1))
+	return err
+}
+
+// TestSpliceFlips: while many read, a byte is changed on the disk, and the page cache
+// gives up what it has: none reads another byte than the right one.
+func TestSpliceFlips(t *testing.T) {
+	const size = 2 << 20
+	b, data := spliceStore(t, size)
+	path := record.BlobFile(b.dir, b.id)
+	if err := flip(path, size-1, unix.O_DIRECT); errors.Is(err, unix.EINVAL) {
+		t.Skip("no O_DIRECT here")
+	}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range int64(4) {
+		wg.Go(func() {
+			for off := i % 2 << 20; ; off = (off + 1<<20) % size {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				got, err := b.spliced(t.Context(), off, 1<<20, 1<<20)
+				if err != nil && !errors.Is(err, cluster.ErrNoSplice) || !bytes.Equal(got, data[off:][:len(got)]) {
+					t.Errorf("at %d: %v, or other bytes", off, err)
+					return
 				}
 			}
 		})
 	}
+	for i := range int64(40) {
+		if err := flip(path, i*50_000, unix.O_DIRECT); err != nil { // once each: what is bad stays so
+			t.Error(err)
+		}
+		drop(t, path)
+	}
+	close(done)
+	wg.Wait()
 }
 
-// flip changes a byte of a file in place.
-func flip(path string, off int64) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+// drop has the page cache give up what it can of a file.
+func drop(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Open(path)
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
 	defer f.Close()
-	var b [1]byte
-	if _, err := f.ReadAt(b[:], off); err != nil {
-		return err
+	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
+}
+
+// TestSpliceAlone: without a way to know which pages are there, all is verified each time.
+func TestSpliceAlone(t *testing.T) {
+	const size = 2 << 20
+	b, data := spliceStore(t, size)
+	b.windows = fileio.NewWindows(windowsBytes, nil)
+	for range 3 {
+		got, err := b.spliced(t.Context(), 0, size, 1<<20)
+		if err != nil || !bytes.Equal(got, data[:len(got)]) {
+			t.Fatal(err, "or other bytes")
+		}
 	}
-	b[0] ^= 0x10
-	_, err = f.WriteAt(b[:], off)
-	return err
+	if b.windows.Bytes() != 0 {
+		t.Error("something is mapped")
+	}
+	if err := flip(record.BlobFile(b.dir, b.id), 70_000, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.spliced(t.Context(), 0, size, 1<<20); !errors.Is(err, cluster.ErrNoSplice) {
+		t.Error(err)
+	}
 }
 
 // TestSpliceDeleted: what is in a pipe outlives the blob, whose space is given back
@@ -178,6 +258,11 @@ func TestSpliceDeleted(t *testing.T) {
 	}
 	defer unix.Close(p[0])
 	defer unix.Close(p[1])
+	for range 2 {
+		if _, err := b.spliced(t.Context(), 0, 1<<20, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+	}
 	n, err := b.Splice(t.Context(), b.id, p[1], 0, 1<<20)
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +291,7 @@ func TestSpliceDeleted(t *testing.T) {
 func TestSpliceMany(t *testing.T) {
 	const size, readers = 6 << 20, 32
 	b, data := spliceStore(t, size)
-	b.windows = fileio.NewWindows(2 * fileio.WindowBytes)
+	b.windows = fileio.NewWindows(2*fileio.WindowBytes, fileio.NewPresence(b.disk, b.dir))
 	path := record.BlobFile(b.dir, b.id)
 	f, err := os.Open(path)
 	if err != nil {
@@ -294,7 +379,7 @@ func BenchmarkSplice(b *testing.B) {
 	}
 	defer unix.Close(p[0])
 	defer unix.Close(p[1])
-	if _, err := unix.FcntlInt(uintptr(p[1]), unix.F_SETPIPE_SZ, spliceMax); err != nil {
+	if _, err := unix.FcntlInt(uintptr(p[1]), unix.F_SETPIPE_SZ, fileio.WindowBytes); err != nil {
 		b.Fatal(err)
 	}
 	b.SetBytes(8 << 20)

@@ -3,7 +3,8 @@
 //
 //	data      Disk ── OS: private files, whole pages past the page cache
 //	              ├── Handles: shared for reading, closed when files run short
-//	              └── Windows: parts of these, mapped, for who reads without copies
+//	              └── Windows: pages of these into pipes, and what of it is verified:
+//	                    Presence, which pages are still those that were
 //	metadata  PrivateFS, below Pebble and what stands between
 //
 // Locks: Pool.mu and that of Windows are leaves, and that of Handles is but for

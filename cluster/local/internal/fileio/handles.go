@@ -22,7 +22,10 @@ type Handle struct {
 	gone bool // dropped: to be closed by the last reader
 	idle *list.Element
 
-	closes func() // is notified before; nil if nobody is
+	// Of Windows, under its lock: who is notified before it is closed, nil if nobody is;
+	// and which parts were used once, a bit for each, beyond 64 one for several.
+	closes func()
+	used   uint64
 }
 
 // Close implements File.

@@ -159,12 +159,13 @@ func (f osFile) pwritev(pages [][]byte, off int64) (int, error) {
 	}
 }
 
-// mapped implements mappable.
-func (f osFile) mapped(off int64, n int) ([]byte, error) {
-	return unix.Mmap(int(f.Fd()), off, n, unix.PROT_READ, unix.MAP_SHARED)
-}
+// mapped implements pageFile.
+func (f osFile) mapped(off int64, n int) ([]byte, error) { return mapFile(int(f.Fd()), off, n) }
 
-// splice implements mappable.
+// stamp implements pageFile.
+func (f osFile) stamp() (stamp, error) { return stampOf(int(f.Fd())) }
+
+// splice implements pageFile.
 func (f osFile) splice(w int, off, n int64) (done int64, err error) {
 	for done < n {
 		k, err := unix.Splice(int(f.Fd()), &off, w, nil, int(n-done), unix.SPLICE_F_NONBLOCK)

@@ -3,49 +3,73 @@ package fileio
 import (
 	"container/list"
 	"errors"
-	"runtime/debug"
 	"sync"
-
-	"golang.org/x/sys/unix"
+	"time"
 )
 
-// WindowBytes is how much of a file is mapped at a time.
-const WindowBytes = 4 << 20
+const (
+	// WindowBytes is how much of a file is mapped, and verified, at a time.
+	WindowBytes = 1 << 20
+	// windowRest is how long a window is kept that nobody uses: the memory counts as
+	// the process's where it is shown.
+	windowRest = 20 * time.Second
+)
 
-// errNoWindow: the file cannot be mapped, or too much is.
-var errNoWindow = errors.New("no part of this file can be mapped now")
+// These are of Windows.Splice, for its tests and for debugging.
+var (
+	errNoPages = errors.New("the pages of this file cannot be had")
+	errWrong   = errors.New("the pages are not right")
+	errChanged = errors.New("the file was changed meanwhile")
+)
 
-// mappable is a File whose pages can be had without copies.
-type mappable interface {
-	// mapped maps n bytes at off for reading.
+// pageFile is a File whose pages can be had without copies.
+type pageFile interface {
+	// mapped maps n bytes at off for reading, as a mapping that is joined with no other.
 	mapped(off int64, n int) ([]byte, error)
 	// splice puts up to n bytes at off into the pipe w, as many as it has room for.
 	splice(w int, off, n int64) (int64, error)
+	// stamp returns the state that the file is in.
+	stamp() (stamp, error)
 }
 
-// Windows keeps parts of data files mapped for reading, up to a number of bytes in
-// all. What nobody uses gives way, the longest unused first.
+// Windows splices data files, and keeps parts of them mapped to know which pages are
+// those that were verified, up to a number of bytes in all. It is safe for concurrent
+// use.
+//
+// A window is populated once, when it is made, and nobody touches its memory. The
+// kernel takes a page out of the page cache only after it took it out of all page
+// tables. So a page that is in the table of a window has been the one in the page cache
+// ever since.
 type Windows struct {
-	mu   sync.Mutex
-	idle list.List                     // of *Window
-	max  int64                         // bytes
-	room int64                         // of those that may be mapped still
-	open map[*Handle]map[int64]*Window // by offset
+	presence *Presence
+	mu       sync.Mutex
+	idle     list.List                     // of *window, the longest unused first
+	max      int64                         // bytes
+	room     int64                         // of those that may be mapped still
+	open     map[*Handle]map[int64]*window // by offset
+	sweeps   bool                          // a sweep will come
 }
 
-// Window is a part of an open file that is mapped. Its user has the handle, too.
-type Window struct {
-	file *Handle
-	off  int64
-	data []byte
-	refs int
-	idle *list.Element
+// window is a part of an open file that is mapped. Who uses it uses the handle, too.
+type window struct {
+	file  *Handle
+	off   int64
+	data  []byte // not to be touched; nil while it is made
+	bytes int64  // that it takes of the room
+	stamp stamp  // of the file, when it was verified
+	refs  int
+	gone  bool // nobody finds it any more: the last user unmaps it
+	since time.Time
+	idle  *list.Element
 }
 
-// NewWindows keeps up to so many bytes mapped.
-func NewWindows(bytes int64) *Windows {
-	return &Windows{max: bytes, room: bytes, open: make(map[*Handle]map[int64]*Window)}
+// NewWindows keeps up to so many bytes mapped, none without a Presence.
+func NewWindows(bytes int64, p *Presence) *Windows {
+	return &Windows{presence: p, max: bytes, room: bytes, open: make(map[*Handle]map[int64]*window)}
 }
+
+// Close gives back what the Windows has, of files that all are closed.
+func (w *Windows) Close() { w.presence.Close() }
 
 // Bytes returns how many are mapped.
 func (w *Windows) Bytes() int64 {
@@ -54,142 +78,219 @@ func (w *Windows) Bytes() int64 {
 	return w.max - w.room
 }
 
-// Get maps the part of f that holds off. f ends at end. The caller must put
-// it back, and then f.
-func (w *Windows) Get(f *Handle, off, end int64) (*Window, error) {
-	file, ok := f.File.(mappable)
-	if !ok {
-		return nil, errNoWindow
+// Part is what of a file is wanted.
+type Part struct {
+	Off, End int64 // within one window
+	Size     int64 // of what Right knows, from the start of the file
+	// Right verifies what ReadAt returns from off to end. It may look at more.
+	Right func(off, end int64) bool
+}
+
+// Splice puts p of f into the pipe w, as much as there is room for, and returns how
+// many bytes, at least one. What it puts there was verified: by then, for what is in the
+// pipe is not given up by the page cache; or when a window was made, and its pages have
+// been there since. A change of the file meanwhile shows in its times.
+func (w *Windows) Splice(pipe int, f *Handle, p Part) (int64, error) {
+	file, able := f.File.(pageFile)
+	if !able {
+		return 0, errNoPages
 	}
-	off -= off % WindowBytes
-	n := min(WindowBytes, Align(end-off))
-	found, victims, err := w.take(f, off, n)
-	unmap(victims)
-	if found != nil || err != nil {
-		return found, err
+	before, err := file.stamp()
+	if err != nil {
+		return 0, err
 	}
-	data, err := file.mapped(off, int(n))
+	v := w.get(f, before, p)
+	defer w.put(v)
+	n, err := file.splice(pipe, p.Off, p.End-p.Off)
+	switch {
+	case err != nil:
+		return 0, err
+	case n == 0:
+		return 0, errNoPages
+	case !w.shows(v, p.Off, p.Off+n) && !p.Right(p.Off, p.Off+n):
+		return 0, errWrong
+	}
+	after, err := file.stamp()
+	if err == nil && after != before {
+		err = errChanged
+	}
+	return n, err
+}
+
+// shows reports whether the pages of the file from off to end are those that were
+// verified for v, and have been all the time. Nil shows nothing.
+func (w *Windows) shows(v *window, off, end int64) bool {
+	if v == nil {
+		return false
+	}
+	if w.presence.all(v.data[off-v.off : end-v.off]) {
+		return true
+	}
+	w.retire(v)
+	return false
+}
+
+// get returns the window of f that p is in. There is none of what is used for the first
+// time, or while another makes it: that would take longer than to verify what is wanted.
+func (w *Windows) get(f *Handle, now stamp, p Part) *window {
+	if w.presence == nil || w.presence.dev != now.dev {
+		return nil
+	}
+	off := p.Off - p.Off%WindowBytes
+	v, fresh := w.find(f, off)
+	if fresh {
+		return w.build(v, now, p)
+	}
+	if v != nil && v.stamp != now {
+		w.retire(v)
+		w.put(v)
+		return nil
+	}
+	return v
+}
+
+// find returns the window of f at off with one user more, or one that its caller has to
+// make. Windows give way to none: of files that all are read again and again, and are
+// more than may be mapped, a part is served from windows so, and not none at all.
+func (w *Windows) find(f *Handle, off int64) (v *window, fresh bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err != nil {
-		w.room += n
-		return nil, err
+	if v := w.open[f][off]; v != nil {
+		if v.data == nil {
+			return nil, false
+		}
+		v.refs++
+		w.leave(v)
+		return v, false
 	}
-	if found := w.use(f, off); found != nil { // another reader was faster
-		w.room += n
-		_ = unix.Munmap(data)
-		return found, nil
+	mark := uint64(1) << (off / WindowBytes % 64)
+	if f.used&mark == 0 || w.room < WindowBytes {
+		f.used |= mark
+		return nil, false
 	}
-	fresh := &Window{file: f, off: off, data: data, refs: 1}
+	w.room -= WindowBytes
+	v = &window{file: f, off: off, bytes: WindowBytes, refs: 1}
 	if w.open[f] == nil {
-		w.open[f] = make(map[int64]*Window)
+		w.open[f] = make(map[int64]*window)
 		f.closes = func() { w.drop(f) }
 	}
-	w.open[f][off] = fresh
-	return fresh, nil
+	w.open[f][off] = v
+	return v, true
 }
 
-// take returns the window of f at off, if there is one. Else it makes room for n
-// bytes, and returns what is to be unmapped for that.
-func (w *Windows) take(f *Handle, off, n int64) (found *Window, victims []*Window, err error) {
+// build maps and verifies v, and returns it; nil, and v is gone, if the file is not right.
+// What happens to it meanwhile shows later: in its pages, or in its times.
+func (w *Windows) build(v *window, now stamp, p Part) *window {
+	end := min(v.off+WindowBytes, p.Size)
+	data, err := v.file.File.(pageFile).mapped(v.off, int(end-v.off))
+	right := err == nil && populate(data) && p.Right(v.off, end)
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if found := w.use(f, off); found != nil {
-		return found, nil, nil
+	v.stamp, v.data = now, data
+	w.mu.Unlock()
+	if !right {
+		w.retire(v)
+		w.put(v)
+		return nil
 	}
-	for w.room < n {
-		e := w.idle.Front()
-		if e == nil {
-			return nil, victims, errNoWindow
-		}
-		victims = append(victims, w.forget(e.Value.(*Window)))
-	}
-	w.room -= n
-	return nil, victims, nil
-}
-
-// use returns the window of f at off, with one user more, if there is one. mu is held.
-func (w *Windows) use(f *Handle, off int64) *Window {
-	found := w.open[f][off]
-	if found != nil {
-		found.refs++
-		w.leave(found)
-	}
-	return found
+	return v
 }
 
 // leave takes v off the idle ones. mu is held.
-func (w *Windows) leave(v *Window) {
+func (w *Windows) leave(v *window) {
 	if v.idle != nil {
 		w.idle.Remove(v.idle)
 		v.idle = nil
 	}
 }
 
-// forget takes back the bytes of v, which nobody uses. mu is held.
-func (w *Windows) forget(v *Window) *Window {
+// forget has nobody find v any more. mu is held.
+func (w *Windows) forget(v *window) {
 	w.leave(v)
-	delete(w.open[v.file], v.off)
-	w.room += int64(len(v.data))
-	return v
+	if !v.gone {
+		v.gone = true
+		delete(w.open[v.file], v.off)
+	}
 }
 
-// Put gives back what Get returned.
-func (w *Windows) Put(v *Window) {
+// retire has nobody find v any more, of which pages were given up or changed. Another is
+// made when that part is used twice again.
+func (w *Windows) retire(v *window) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if v.refs--; v.refs == 0 {
-		v.idle = w.idle.PushBack(v)
+	w.forget(v)
+	v.file.used &^= uint64(1) << (v.off / WindowBytes % 64)
+}
+
+// put gives back what get returned.
+func (w *Windows) put(v *window) {
+	if v == nil {
+		return
 	}
+	w.mu.Lock()
+	v.refs--
+	last := v.refs == 0 && v.gone
+	if v.refs == 0 && !v.gone {
+		v.since = time.Now()
+		v.idle = w.idle.PushBack(v)
+		w.plan()
+	}
+	w.mu.Unlock()
+	if last {
+		w.unmap(v)
+	}
+}
+
+// plan has what is idle swept. mu is held.
+func (w *Windows) plan() {
+	if !w.sweeps {
+		w.sweeps = true
+		time.AfterFunc(windowRest/2, w.sweep)
+	}
+}
+
+func (w *Windows) sweep() {
+	w.release(time.Now().Add(-windowRest))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.sweeps = false; w.room < w.max {
+		w.plan()
+	}
+}
+
+// release unmaps what nobody used since then.
+func (w *Windows) release(then time.Time) {
+	var victims []*window
+	w.mu.Lock()
+	for e := w.idle.Front(); e != nil && !e.Value.(*window).since.After(then); e = w.idle.Front() {
+		v := e.Value.(*window)
+		w.forget(v)
+		victims = append(victims, v)
+	}
+	w.mu.Unlock()
+	w.unmap(victims...)
 }
 
 // drop unmaps all of f, which has no user any more.
 func (w *Windows) drop(f *Handle) {
+	var victims []*window
 	w.mu.Lock()
-	var victims []*Window
 	for _, v := range w.open[f] {
-		victims = append(victims, w.forget(v))
+		w.forget(v)
+		victims = append(victims, v)
 	}
 	delete(w.open, f)
 	w.mu.Unlock()
-	unmap(victims)
+	w.unmap(victims...)
 }
 
-func unmap(list []*Window) {
-	for _, v := range list {
-		_ = unix.Munmap(v.data)
+// unmap takes the memory of windows, which nobody has any more, back.
+func (w *Windows) unmap(victims ...*window) {
+	var bytes int64
+	for _, v := range victims {
+		unmap(v.data)
+		bytes += v.bytes
 	}
-}
-
-// End returns where in the file the window ends.
-func (v *Window) End() int64 { return v.off + int64(len(v.data)) }
-
-// Splice puts up to n bytes at off of the file, within the window, into the pipe w.
-// The pipe holds their pages: what the window shows of them until they are read
-// out is what was put there.
-func (v *Window) Splice(w int, off, n int64) (int64, error) {
-	return v.file.File.(mappable).splice(w, off, n)
-}
-
-// Check calls ok with the bytes from off to end of the file, within the window. It
-// reports what ok does, and false if not all of them are there: a file that was
-// cut short, or cannot be read, is no fault of the process. ok keeps nothing.
-func (v *Window) Check(off, end int64, ok func([]byte) bool) (right bool) {
-	p := v.data[off-v.off : end-v.off]
-	from := (off - v.off) &^ (PageBytes - 1)
-	// A page that is absent would be waited for by a thread with all that Go
-	// schedules there; a system call is not, and its errors are errors.
-	if unix.Madvise(v.data[from:end-v.off], unix.MADV_POPULATE_READ) != nil {
-		return false
-	}
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if fault := recover(); fault != nil {
-			if _, is := fault.(interface{ Addr() uintptr }); !is {
-				panic(fault)
-			}
-			right = false
-		}
-	}()
-	return ok(p)
+	w.mu.Lock()
+	w.room += bytes
+	w.mu.Unlock()
 }
