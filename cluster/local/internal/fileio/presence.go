@@ -36,7 +36,7 @@ var cachedFS = []int64{unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_S
 // file system is none of those that are known.
 func NewPresence(disk Disk, dir string) *Presence {
 	var fs unix.Statfs_t
-	if _, known := disk.(*OS); !known || unix.Statfs(dir, &fs) != nil || !slices.Contains(cachedFS, int64(fs.Type)) {
+	if _, known := disk.(*OS); !known || unix.Statfs(dir, &fs) != nil || !slices.Contains(cachedFS, fs.Type) {
 		return nil
 	}
 	pagemap, err := os.Open("/proc/self/pagemap")
@@ -97,7 +97,7 @@ const (
 )
 
 // scanRegion is struct page_region of linux/fs.h, scanArg struct pm_scan_arg.
-type scanRegion struct{ start, end, categories uint64 }
+type scanRegion struct{ start, end, _ uint64 }
 
 type scanArg struct {
 	size, flags, start, end, walkEnd      uint64
