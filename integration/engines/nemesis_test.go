@@ -80,7 +80,6 @@ type node struct {
 	relay  *relay
 	blobs  *relay
 	client *minio.Client
-	clock  string // as of clockVariable
 }
 
 // start starts gateways with clocks, each with ways of its own to what they share.
@@ -109,7 +108,7 @@ func (n *nemesis) start(clocks []string) {
 			s.Binary, s.Env = gateway, []string{env}
 		}
 		s.Start()
-		x := &node{server: s, relay: r, blobs: blobs, clock: clock}
+		x := &node{server: s, relay: r, blobs: blobs}
 		if x.client = s3Client(n.t, s); clock != "" { // who signs by another clock is refused
 			x.client = anonymous(n.t, s)
 		}

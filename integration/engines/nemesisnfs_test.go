@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"ogw/integration/testenv"
 	"ogw/integration/testenv/nfsclient"
@@ -178,6 +179,6 @@ func (n *nemesis) dropEarly() (dropped int) {
 
 // mark returns what tells a value from all others: it goes up to the space.
 func mark(value string) string {
-	m, _, _ := bytes.Cut([]byte(value), []byte(" "))
-	return string(m)
+	m, _, _ := strings.Cut(value, " ")
+	return m
 }
