@@ -15,8 +15,9 @@ const (
 	// HeadBytes is how much of a value Reader.Head returns: what says of what kind
 	// it is.
 	HeadBytes = 16
-	// MaxTxnAttempts bounds how often an Update runs its function. With
-	// jittered pauses between attempts, only a livelock exceeds it.
+	// MaxTxnAttempts bounds the attempts of an Update. Each runs its function once, or a
+	// few times where an engine learns from a refusal what to run it on. With jittered
+	// pauses between attempts, only a livelock exceeds it.
 	MaxTxnAttempts = 64
 	// RelaxedBound is how long a relaxed Update may stay volatile.
 	RelaxedBound = time.Second

@@ -33,6 +33,10 @@ func TestClients(t *testing.T, open func(t *testing.T) (a, b cluster.KV)) {
 		a, b := open(t)
 		testExpectBaton(t, a, b)
 	})
+	t.Run("Crowd", func(t *testing.T) {
+		a, b := open(t)
+		testCrowd(t, a, b)
+	})
 	t.Run("OtherClosed", func(t *testing.T) {
 		a, b := open(t)
 		testOtherClosed(t, a, b)

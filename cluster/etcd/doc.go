@@ -12,13 +12,24 @@
 //	              each pair that is expected has that value, or is absent,
 //	              the slot has the ModRevision of this client's last use
 //	        then  put and delete what was written, put the slot
-//	        else  get the slot
+//	        else  get the slot, and from the second refusal on what was read by key
 //
 // So the reads of an Update hold at its commit, and a View is one revision. A
 // transaction that wrote nothing is committed by its first read; if it was answered
 // from memory alone, by one request that compares all it used. That one gets keys
 // and no values: etcd answers a Txn of nothing but comparisons from the past of the
 // member that is asked.
+//
+// # Many that write the same
+//
+// A transaction runs first on what is remembered, and when that was refused, on what it
+// reads anew. Refused again, it knows which pairs changed, and what all it read is now:
+// it waits for its turn at the pairs that changed (occ.Turns), among the transactions of
+// this client, and runs on what is known by then, so that its next commit follows one
+// round trip after the last one, as those of others do. Without it, one that reads
+// much would have no turn beside others that write one pair as fast as they can. Between
+// clients nothing is ordered: the one that is nearer to the leader wins more often, and
+// the pauses between attempts give the others their chance.
 //
 // # Keys
 //

@@ -18,6 +18,9 @@ const (
 	// maxBytes of what a transaction writes leaves 256 KiB of etcd's 1.5 MiB
 	// to what it compares, and to lengths.
 	maxBytes = 5 << 18
+	// freshRuns of a transaction follow each other without a pause as long as each knows
+	// what the one before was refused for.
+	freshRuns = 8
 )
 
 // KV is one client of a store in etcd.
@@ -28,6 +31,7 @@ type KV struct {
 	slots   *slots
 	history *compactor
 	memory  *occ.Memory
+	turns   *occ.Turns
 }
 
 // View implements cluster.KV. It ends with ErrUnavailable if fn still reads
@@ -51,15 +55,37 @@ func (kv *KV) Peek(ctx context.Context, fn func(cluster.Reader) error) error {
 // Update implements cluster.KV.
 func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 	return kv.gate.Run(ctx, func() error {
-		return occ.Retry(ctx, func(n int) (bool, error) { return kv.attempt(ctx, fn, n == 0) })
+		var a attempt
+		if !cluster.IsUrgent(ctx) {
+			a.turn = kv.turns.Turn()
+		}
+		defer a.turn.Leave()
+		return occ.Retry(ctx, func(n int) (done bool, err error) {
+			a.fresh = n == 0
+			for runs := 0; runs < freshRuns && !done && err == nil && (a.fresh || runs == 0); runs++ {
+				done, err = kv.run(ctx, fn, &a)
+			}
+			return done, err
+		})
 	})
 }
 
-// attempt returns false without an error after a conflict, and if what it
-// remembered does not fit together.
-func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error, remember bool) (done bool, err error) {
+// attempt is what the runs of one transaction know from each other.
+type attempt struct {
+	turn *occ.Turn
+	// fresh is set while the memory has what the last run was refused for, as it is now.
+	fresh bool
+	// again is set once a commit was refused: from then on one that is brings what the
+	// run had read, as it is now.
+	again bool
+}
+
+// run returns false without an error after a conflict, and if what it remembered does
+// not fit together.
+func (kv *KV) run(ctx context.Context, fn func(cluster.Txn) error, a *attempt) (done bool, err error) {
 	reads := occ.NewVersions()
-	recall := occ.NewRecall(kv.memory, remember, reads)
+	recall := occ.NewRecall(kv.memory, a.fresh, reads)
+	a.fresh = false
 	s := newSource(ctx, kv, recall)
 	t := occ.NewTxn(ctx, s, reads, kv.Limits())
 	err = fn(t)
@@ -79,14 +105,49 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error, remember 
 	if err := ctx.Err(); err != nil {
 		return true, err
 	}
-	rev, err := kv.slots.commit(ctx, append(s.compares(), kv.expected(t)...), kv.writes(keys, values))
+	if barred := a.turn.Barred(keys); len(barred) > 0 {
+		a.turn.Wait(ctx, barred)
+		a.fresh = true
+		return false, nil
+	}
+	c := &commit{cmps: append(s.compares(), kv.expected(t)...), writes: kv.writes(keys, values)}
+	if a.again {
+		c.looks = kv.remembered(reads)
+	}
+	rev, err := kv.slots.commit(ctx, c)
 	switch {
 	case rev > 0:
 		kv.memory.Wrote(keys, values, rev)
 	case err != nil: // perhaps it happened
 		kv.memory.Forget(keys...)
+	default:
+		a.again, a.fresh = true, len(c.found) > 0
+		a.turn.Wait(ctx, kv.learn(c))
 	}
 	return rev > 0 || err != nil, err
+}
+
+// remembered returns which of reads the memory has: those that are not large.
+func (kv *KV) remembered(reads *occ.Versions) (looks []occ.KeyVersion) {
+	reads.Keys(func(key []byte, rev int64) {
+		if len(looks) < MaxOps && kv.memory.Has(key) {
+			looks = append(looks, occ.KeyVersion{Key: key, Version: rev})
+		}
+	})
+	return looks
+}
+
+// learn has the memory hold what a commit that was refused brought, and returns the keys
+// that had changed.
+func (kv *KV) learn(c *commit) (changed [][]byte) {
+	for i, r := range c.found {
+		value, rev := pairOf(r)
+		kv.memory.Found(c.looks[i].Key, value, rev)
+		if rev != c.looks[i].Version {
+			changed = append(changed, c.looks[i].Key)
+		}
+	}
+	return changed
 }
 
 func (kv *KV) expected(t *occ.Txn) []clientv3.Cmp {

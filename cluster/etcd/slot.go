@@ -11,6 +11,7 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -73,10 +74,28 @@ func newSlots(client *clientv3.Client, keys keyspace) *slots {
 	return &slots{client: client, keys: keys, busy: make(chan struct{}, maxSlots)}
 }
 
-// commit applies writes if cmps hold, and returns the revision that they got. It
-// returns 0 without an error if they do not hold, or if the commit was made
+// commit is what a transaction asks of etcd in the end.
+type commit struct {
+	cmps   []clientv3.Cmp
+	writes []clientv3.Op
+	looks  []occ.KeyVersion    // what was read, and is again if cmps do not hold
+	found  []*pb.RangeResponse // what that found, in the same order
+}
+
+// otherwise is what is done if the comparisons do not hold.
+func (c *commit) otherwise(s *slot, keys keyspace) []clientv3.Op {
+	ops := make([]clientv3.Op, 1, 1+len(c.looks))
+	ops[0] = s.get()
+	for _, look := range c.looks {
+		ops = append(ops, clientv3.OpGet(keys.key(look.Key)))
+	}
+	return ops
+}
+
+// commit applies c's writes if its comparisons hold, and returns the revision that they
+// got. It returns 0 without an error if they do not hold, or if the commit was made
 // impossible after its answer was lost.
-func (p *slots) commit(ctx context.Context, cmps []clientv3.Cmp, writes []clientv3.Op) (rev int64, err error) {
+func (p *slots) commit(ctx context.Context, c *commit) (rev int64, err error) {
 	leave, err := p.enter(ctx)
 	if err != nil {
 		return 0, err
@@ -86,7 +105,7 @@ func (p *slots) commit(ctx context.Context, cmps []clientv3.Cmp, writes []client
 	if err != nil {
 		return 0, err
 	}
-	done, lost, err := p.try(ctx, s, cmps, writes)
+	done, lost, err := p.try(ctx, s, c)
 	if done && err == nil {
 		rev = s.rev
 	}
@@ -110,17 +129,19 @@ func (p *slots) enter(ctx context.Context) (leave func(), err error) {
 }
 
 // try also reports whether the slot is lost: gone, or in an unknown state.
-func (p *slots) try(ctx context.Context, s *slot, cmps []clientv3.Cmp, writes []clientv3.Op) (done, lost bool, err error) {
+func (p *slots) try(ctx context.Context, s *slot, c *commit) (done, lost bool, err error) {
 	s.number++
 	// Once sent, a commit is not given up with its caller: its outcome counts.
 	sent, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
-	answer, err := p.client.Txn(sent).If(append(cmps, s.mine())...).Then(append(writes, s.put(byCommit))...).Else(s.get()).Commit()
+	answer, err := p.client.Txn(sent).If(append(c.cmps, s.mine())...).
+		Then(append(c.writes, s.put(byCommit))...).Else(c.otherwise(s, p.keys)...).Commit()
 	switch {
 	case err == nil && answer.Succeeded:
 		s.rev = answer.Header.Revision
 		return true, false, nil
 	case err == nil:
+		c.found = ranges(answer.Responses[1:])
 		return p.refused(s, answer)
 	case isRefusal(err):
 		return true, false, mapError(err)

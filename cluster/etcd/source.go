@@ -66,11 +66,9 @@ func (s *source) getSome(keys, values [][]byte) error {
 		return err
 	}
 	for i, answer := range answers {
-		version := int64(0)
-		if len(answer.Kvs) > 0 {
-			values[i], version = notNil(answer.Kvs[0].Value), answer.Kvs[0].ModRevision
-		}
-		s.recall.Learned(keys[i], values[i], version)
+		value, rev := pairOf(answer)
+		values[i] = value
+		s.recall.Learned(keys[i], value, rev)
 	}
 	return nil
 }
@@ -82,14 +80,6 @@ func (s *source) Settle() error {
 	}
 	_, err := s.read(func(...clientv3.OpOption) []clientv3.Op { return nil })
 	return err
-}
-
-// notNil keeps an empty value distinct from an absent one, as cluster.Reader does.
-func notNil(value []byte) []byte {
-	if value == nil {
-		return []byte{}
-	}
-	return value
 }
 
 // page reads a range, at most limit pairs of it.
@@ -128,11 +118,8 @@ func (s *source) read(ops func(...clientv3.OpOption) []clientv3.Op) ([]*pb.Range
 	}
 	n := len(answers) - len(doubts)
 	for i, d := range doubts {
-		version := int64(0)
-		if kvs := answers[n+i].Kvs; len(kvs) > 0 {
-			version = kvs[0].ModRevision
-		}
-		s.recall.Found(d, version)
+		_, rev := pairOf(answers[n+i])
+		s.recall.Found(d, rev)
 	}
 	return answers[:n], s.recall.Compared()
 }
@@ -173,11 +160,7 @@ func (s *source) ask(ops []clientv3.Op) ([]*pb.RangeResponse, error) {
 		return nil, err
 	}
 	s.fix(answer.Header.Revision)
-	answers := make([]*pb.RangeResponse, len(ops))
-	for i, a := range answer.Responses {
-		answers[i] = a.GetResponseRange()
-	}
-	return answers, nil
+	return ranges(answer.Responses), nil
 }
 
 func (s *source) fix(rev int64) {

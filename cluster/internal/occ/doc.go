@@ -25,7 +25,11 @@
 // changes by others. It is filled by reads by key and by own commits, and a pair that
 // was found to be old is dropped.
 //
+// Who was refused because others write the same pairs can wait for its Turn, among the
+// transactions of one client.
+//
 // History is bounded. A transaction that is older than all of it conflicts.
 //
-// Lock order: the engine's commit lock, then History's own lock.
+// Lock order: the engine's commit lock, then History's own lock. The stripes of Turns are
+// taken in the order of their numbers, and nothing waits for one for longer than turnWait.
 package occ

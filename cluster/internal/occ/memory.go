@@ -20,6 +20,17 @@ func (m *Memory) get(key []byte) *PairEntry {
 	return nil
 }
 
+// Has reports whether the pair of key is remembered.
+func (m *Memory) Has(key []byte) bool { return m.get(key) != nil }
+
+// Found remembers and returns a pair as the server has it; a nil value is none. It
+// keeps the value.
+func (m *Memory) Found(key, value []byte, version int64) *PairEntry {
+	p := &PairEntry{Key: bytes.Clone(key), Value: value, Version: uint64(version)}
+	m.put(p)
+	return p
+}
+
 // put remembers p, unless what stands there is as new, or somebody was faster. Of a
 // pair that is absent it is not known which is newer: the last one counts.
 func (m *Memory) put(p *PairEntry) {

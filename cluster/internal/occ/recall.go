@@ -1,9 +1,6 @@
 package occ
 
-import (
-	"bytes"
-	"errors"
-)
+import "errors"
 
 const (
 	// MaxDoubts is how many remembered pairs a transaction uses before it asks.
@@ -206,7 +203,5 @@ func (c *Recall) Learned(key, value []byte, version int64) {
 	if c == nil {
 		return
 	}
-	p := &PairEntry{Key: bytes.Clone(key), Value: value, Version: uint64(version)}
-	c.memory.put(p)
-	c.see(p)
+	c.see(c.memory.Found(key, value, version))
 }
