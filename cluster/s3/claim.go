@@ -52,7 +52,10 @@ func (b *Blobs) count(ctx context.Context, known uint64) (before, now uint64, er
 	key, number := fmt.Sprintf("%s%0*x", b.claimPrefix(), countDigits, now), newNumber()
 	// It has a byte, since an object without one has no first byte to be found by.
 	_, err = b.put(ctx, key, []byte{0}, number)
-	if err := b.outcome(ctx, key, number, err); err != nil {
+	switch err := b.outcome(ctx, key, number, err); {
+	case codeOf(err) == minio.PreconditionFailed: // it was there, and is gone
+		return 0, 0, fmt.Errorf("%w: claim %d", cluster.ErrExists, now)
+	case err != nil:
 		return 0, 0, err
 	}
 	_, top, err := b.claims(ctx)
