@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"ogw/vfs/clients/pipe"
 	"ogw/vfs/clients/unsent"
 )
 
@@ -141,11 +142,11 @@ func (c *lazyConn) sends(bytes int, write func(from int) (int, error)) (written 
 
 // ReadFrom implements io.ReaderFrom: what is in a pipe goes to the socket as it is.
 func (c *lazyConn) ReadFrom(r io.Reader) (written int64, err error) {
-	p, ok := r.(*pipe)
+	p, ok := r.(*pipe.Pipe)
 	if !ok || c.unsent.Socket() == nil {
 		return io.Copy(struct{ io.Writer }{c}, r)
 	}
-	n, err := c.sends(p.left, func(int) (int, error) { return p.send(c.unsent.Socket()) })
+	n, err := c.sends(p.Len(), func(int) (int, error) { return p.Send(c.unsent.Socket()) })
 	return int64(n), err
 }
 

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"ogw/httpapi/fair"
+	"ogw/vfs/clients/pipe"
 	"ogw/vfs/clients/unsent"
 )
 
@@ -31,7 +32,7 @@ type Sends struct {
 	least, small, large sync.Pool
 	smalls, slots       *fair.Pool // small and large buffers in use
 	wides               *unsent.Pool
-	pipes               pipes
+	pipes               *pipe.Pool
 }
 
 // NewSends returns one that takes so large a part of SendsBytes, from 0 to 1, at
@@ -44,7 +45,7 @@ func NewSends(part float64) *Sends {
 		large:  sync.Pool{New: func() any { return newBuffer(largeSendBytes) }},
 		smalls: fair.NewPool(int64(share(maxSends))), slots: fair.NewPool(int64(share(maxLargeSends))),
 		wides: unsent.NewPool(share(unsent.Conns)),
-		pipes: make(pipes, pipesKept),
+		pipes: pipe.NewPool(maxLargeSends),
 	}
 }
 

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"io"
 	"net/http"
+
+	"ogw/vfs/clients/pipe"
 )
 
 // splicesDeclined is how often a source declines before all of a response is
@@ -18,7 +20,7 @@ type splicer interface {
 type splices struct {
 	src      splicer
 	w        *response
-	pipe     *pipe
+	pipe     *pipe.Pipe
 	declined int
 }
 
@@ -49,22 +51,18 @@ func (sp *splices) fill(off, n int64) int64 {
 		return 0
 	}
 	if sp.pipe == nil {
-		if sp.pipe = sp.w.sends.pipes.get(); sp.pipe == nil {
+		if sp.pipe = sp.w.sends.pipes.Get(); sp.pipe == nil {
 			sp.declined = splicesDeclined
 			return 0
 		}
 	}
-	got, err := sp.src.Splice(sp.pipe.w, off, min(n, pipeBytes))
+	got, err := sp.pipe.Fill(func(w int) (int64, error) { return sp.src.Splice(w, off, min(n, pipe.Bytes)) })
 	if err != nil || got == 0 {
 		sp.declined++
-		if !sp.pipe.empty() {
-			sp.pipe.close()
-			sp.pipe = nil
-		}
+		sp.end()
 		return 0
 	}
-	sp.pipe.left = int(got)
-	return got
+	return int64(got)
 }
 
 // send sends what fill took.
@@ -74,7 +72,7 @@ func (sp *splices) send() error {
 	n, err := w.ResponseWriter.(io.ReaderFrom).ReadFrom(sp.pipe)
 	w.pace.end(int(n))
 	w.bytes += n
-	if err == nil && sp.pipe.left > 0 {
+	if err == nil && sp.pipe.Len() > 0 {
 		err = io.ErrShortWrite
 	}
 	return err
@@ -82,6 +80,7 @@ func (sp *splices) send() error {
 
 func (sp *splices) end() {
 	if sp.pipe != nil {
-		sp.w.sends.pipes.put(sp.pipe)
+		sp.w.sends.pipes.Put(sp.pipe)
+		sp.pipe = nil
 	}
 }

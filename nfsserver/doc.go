@@ -39,6 +39,13 @@
 // calls may name no export, where no export that the client has is
 // (AUTH_TOOWEAK).
 //
+// # Large reads
+//
+// READ of 64 KiB and more, from the start of a page on, is answered with pages of the store's
+// files where these are all of what is read (vfs.File.Splice): through a pipe, without
+// copies, as package httpapi sends objects. What is not stored yet, small, or damaged, and
+// what is beyond the pipes that there are, is read into a buffer.
+//
 // # Stability of writes
 //
 // UNSTABLE data goes to the buffers of the vfs and from there to the store

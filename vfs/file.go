@@ -188,6 +188,18 @@ func (f *File) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
 	return f.of.read(ctx, p, off)
 }
 
+// Splice puts up to n bytes at off into a pipe, as Object.Splice does: what is stored,
+// and not being changed, as it was at one moment.
+func (f *File) Splice(ctx context.Context, w int, off, n int64) (int64, error) {
+	if f.flags&OpenRead == 0 || f.closed.Load() {
+		return 0, ErrBadHandle
+	}
+	if err := f.renew(ctx); err != nil {
+		return 0, err
+	}
+	return f.of.splice(ctx, w, off, n)
+}
+
 // Accessed is FS.Accessed after a read. It costs next to nothing where nothing
 // changed since the last.
 func (f *File) Accessed(ctx context.Context) (moved bool) {

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"context"
 	"sort"
 	"sync/atomic"
 
@@ -199,4 +200,29 @@ func (p *flushPlan) crc(oldSize int64, old uint64, hadOld bool) (uint64, bool) {
 		crc = cluster.CombineCRC64(crc, it.up.crc, it.len)
 	}
 	return crc, true
+}
+
+// splice puts what is stored of n bytes at off into the pipe w, and returns how many.
+func (of *openFile) splice(ctx context.Context, w int, off, n int64) (done int64, err error) {
+	if err := of.rlock(ctx); err != nil {
+		return 0, err
+	}
+	snap := of.snap
+	n = min(n, of.size()-off)
+	i := of.pieces.find(off)
+	if off < 0 || n <= 0 || off+n > snap.reader.Size() || i < len(of.pieces) && of.pieces[i].off < off+n {
+		of.mu.RUnlock()
+		return 0, cluster.ErrNoSplice
+	}
+	snap.refs.Add(1)
+	defer snap.release()
+	of.mu.RUnlock()
+	for done < n {
+		k, err := snap.reader.Splice(w, off+done, n-done)
+		if err != nil {
+			return 0, err
+		}
+		done += k
+	}
+	return done, nil
 }

@@ -5,27 +5,16 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"net"
 	"net/netip"
 	"time"
 
 	"ogw/nfsserver/xdr"
+	"ogw/vfs/clients/pipe"
 	"ogw/vfs/clients/share"
 )
 
 // Version of the RPC protocol.
 const Version = 2
-
-// Fields of messages (RFC 5531 section 9).
-const (
-	msgCall     = 0
-	msgReply    = 1
-	msgAccepted = 0
-	msgDenied   = 1
-
-	rejectRPCMismatch = 0
-	rejectAuthError   = 1
-)
 
 // Accept states of a reply (accept_stat, RFC 5531 section 9).
 const (
@@ -69,7 +58,11 @@ type Call struct {
 
 // transport takes the replies of calls that came by it. finish sends a reply
 // (none if r is nil) and gives back all that the call held.
-type transport interface{ finish(c *Call, r *Reply) }
+type transport interface {
+	finish(c *Call, r *Reply)
+	// pipes are what its replies may be sent through as pages; nil: none can.
+	pipes() *pipe.Pool
+}
 
 // Conn returns an identity of the connection that the call came on.
 func (c *Call) Conn() any { return c.conn }
@@ -140,64 +133,22 @@ func deniedReply(xid uint32, words ...uint32) []byte {
 	return w.B
 }
 
-// headerBytes is what stands before the results: record mark, transaction
-// ID, REPLY, MSG_ACCEPTED, an empty verifier, accept_stat.
-const headerBytes = 7 * 4
-
-// Reply is the answer being built. Handlers append results to the Writer.
-type Reply struct {
-	xdr.Writer
-	// Status is what the program's own result code was, for statistics.
-	Status uint32
-
-	head    *Buffer
-	payload *Buffer // sent behind the Writer's bytes, padded
-}
-
-func (r *Reply) reset() {
-	r.head = GetBuffer(headerBytes)
-	r.B = r.head.B
-	r.Status = 0
-	r.payload = nil
-}
-
-// Reset drops the results written so far.
-func (r *Reply) Reset() {
-	r.Truncate(headerBytes)
-	r.payload.Free()
-	r.payload = nil
-}
-
-// Results returns the results written so far, without the payload.
-func (r *Reply) Results() []byte { return r.B[headerBytes:] }
-
-// Payload makes b.B the last results, as they are and padded; the Reply
-// frees b after it was sent. Nothing may be appended afterwards.
-func (r *Reply) Payload(b *Buffer) { r.payload = b }
-
-func (r *Reply) size() int {
-	n := len(r.B)
-	if r.payload != nil {
-		n += len(r.payload.B) + xdr.Pad(len(r.payload.B))
+// Pages is Reply.Payload for what put puts into a pipe, whose end for writing it is given:
+// at the most pipe.Bytes. It returns how many bytes these are; 0 if the connection takes no
+// pages, there is no pipe, or put fails, and Payload is to be called instead.
+func (c *Call) Pages(put func(w int) (int64, error)) int {
+	pool := c.conn.pipes()
+	p := pool.Get()
+	if p == nil {
+		return 0
 	}
+	n, err := p.Fill(put)
+	if err != nil || n == 0 {
+		pool.Put(p)
+		return 0
+	}
+	c.reply.pages, c.reply.pool = p, pool
 	return n
-}
-
-// finish writes the header.
-func (r *Reply) finish(xid uint32, accept uint32) {
-	b := r.B[:headerBytes]
-	binary.BigEndian.PutUint32(b, lastFragment|uint32(r.size()-4))
-	binary.BigEndian.PutUint32(b[4:], xid)
-	binary.BigEndian.PutUint32(b[8:], msgReply)
-	binary.BigEndian.PutUint32(b[12:], msgAccepted)
-	binary.BigEndian.PutUint64(b[16:], 0)
-	binary.BigEndian.PutUint32(b[24:], accept)
-}
-
-func (r *Reply) free() {
-	r.head.Free()
-	r.payload.Free()
-	r.head, r.payload, r.B = nil, nil, nil
 }
 
 // Proc is one procedure of a program.
@@ -235,54 +186,4 @@ type Program struct {
 	// procedure 0, which does nothing by convention; others are denied
 	// (AUTH_TOOWEAK). Procedures of such programs are not Quick.
 	Trusts func(client netip.AddrPort) bool
-}
-
-// gatherBytes is where small replies are copied together: below a page or
-// so, copying is cheaper than one more element of a writev.
-const gatherBytes = 16 << 10
-
-// gatherer writes replies with as few system calls and copies as it can.
-type gatherer struct {
-	small []byte
-	vec   net.Buffers
-}
-
-var padding [xdr.Unit]byte
-
-func (g *gatherer) write(nc net.Conn, batch []*Call, stall time.Duration) (total int64, err error) {
-	var buf *Buffer
-	if len(batch) > 1 {
-		buf = GetBuffer(gatherBytes)
-		defer buf.Free()
-		g.small = buf.B[:0]
-	}
-	start := 0 // of the part of small that is not in vec yet
-	flushSmall := func() {
-		if len(g.small) > start {
-			g.vec = append(g.vec, g.small[start:])
-			start = len(g.small)
-		}
-	}
-	for _, c := range batch {
-		r := &c.reply
-		if buf != nil && len(r.B) <= cap(g.small)-len(g.small) {
-			g.small = append(g.small, r.B...)
-		} else {
-			flushSmall()
-			g.vec = append(g.vec, r.B)
-		}
-		if r.payload != nil {
-			flushSmall()
-			g.vec = append(g.vec, r.payload.B)
-			if n := xdr.Pad(len(r.payload.B)); n > 0 {
-				g.vec = append(g.vec, padding[:n])
-			}
-		}
-	}
-	flushSmall()
-	vec := g.vec // writing consumes what it is given
-	total, err = writePaced(nc, &g.vec, stall)
-	clear(vec)
-	g.vec, g.small = vec[:0], nil
-	return total, err
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"ogw/vfs/clients/pipe"
 	"ogw/vfs/clients/share"
 	"ogw/vfs/clients/subscriber"
 	"ogw/vfs/clients/unsent"
@@ -284,15 +285,6 @@ func (c *conn) takeSlots() error {
 	return err
 }
 
-// addrPort returns the address of a TCP or UDP endpoint, IPv4 as such.
-func addrPort(a net.Addr) netip.AddrPort {
-	if x, ok := a.(interface{ AddrPort() netip.AddrPort }); ok {
-		ap := x.AddrPort()
-		return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
-	}
-	return netip.AddrPort{}
-}
-
 // resolve finds the procedure, or answers why there is none.
 func (s *Server) resolve(call *Call) bool {
 	p := s.programs[call.Prog]
@@ -345,6 +337,14 @@ func (c *conn) note(cred *Cred) {
 		name := string(cred.Machine)
 		c.machine.Store(&name)
 	}
+}
+
+// pipes implements transport.
+func (c *conn) pipes() *pipe.Pool {
+	if c.unsent.Socket() == nil {
+		return nil
+	}
+	return c.srv.pipes
 }
 
 // finish has a reply sent (none if r is nil).
@@ -404,7 +404,11 @@ func (c *conn) write(batch []*Call) bool {
 	}
 	c.unsent.Reads() // each batch counts for itself
 	c.unsent.Writes(size)
-	n, err := c.gather.write(c.nc, batch, c.srv.cfg.StallTimeout)
+	c.gather.begin(outlet{c.nc, c.unsent.Socket(), c.srv.cfg.StallTimeout}, len(batch))
+	for _, call := range batch {
+		c.gather.reply(&call.reply)
+	}
+	n, err := c.gather.end()
 	c.out.Add(uint64(n))
 	if err != nil {
 		c.srv.log.Debug("rpc: reply not sent", "client", c.remote, "err", err)
@@ -428,13 +432,4 @@ func (c *conn) release(call *Call) {
 	c.share.calls.Release(1)
 	<-c.slots
 	c.inFlight.Done()
-}
-
-func (c *conn) info() ClientInfo {
-	i := ClientInfo{Remote: c.remote, Since: c.since, Calls: c.calls.Load(),
-		InFlight: len(c.slots), In: c.in.Load(), Out: c.out.Load()}
-	if m := c.machine.Load(); m != nil {
-		i.Machine = *m
-	}
-	return i
 }

@@ -1,6 +1,11 @@
 package rpc
 
-import "ogw/vfs/clients/subscriber"
+import (
+	"net"
+	"net/netip"
+
+	"ogw/vfs/clients/subscriber"
+)
 
 // yieldSample is how many connections of one client are looked at for the one
 // that yields: enough to find an idle one where most are, and no more work in
@@ -79,4 +84,22 @@ func (c *conn) yieldsBefore(o *conn) bool {
 		return other
 	}
 	return c.still.Load() < o.still.Load()
+}
+
+func (c *conn) info() ClientInfo {
+	i := ClientInfo{Remote: c.remote, Since: c.since, Calls: c.calls.Load(),
+		InFlight: len(c.slots), In: c.in.Load(), Out: c.out.Load()}
+	if m := c.machine.Load(); m != nil {
+		i.Machine = *m
+	}
+	return i
+}
+
+// addrPort returns the address of a TCP or UDP endpoint, IPv4 as such.
+func addrPort(a net.Addr) netip.AddrPort {
+	if x, ok := a.(interface{ AddrPort() netip.AddrPort }); ok {
+		ap := x.AddrPort()
+		return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+	}
+	return netip.AddrPort{}
 }

@@ -15,6 +15,9 @@
 // its own, so replies leave in any order; whichever worker finds the reply
 // queue idle writes it out, together with all that was queued meanwhile.
 //
+// A large reply can be pages in a pipe (Call.Pages), which go to the socket as they are,
+// behind what was gathered before.
+//
 // What a procedure can answer from memory (Proc.Quick) the reader answers
 // itself (lane.go), from the record where it lies in the read buffer. It
 // collects such replies while more calls have arrived, and sends them before

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"net"
 	"os"
+	"syscall"
 	"time"
+
+	"ogw/vfs/clients/pipe"
 )
 
 // minRate, in bytes per second, is what must move while one side waits for the
@@ -21,11 +24,23 @@ func recordDeadline(begun time.Time, stall time.Duration, got int) time.Time {
 
 // writePaced writes v, as long as the other side takes minRate over every
 // stall, and returns how much it took.
-func writePaced(nc net.Conn, v *net.Buffers, stall time.Duration) (total int64, err error) {
+func writePaced(nc net.Conn, v *net.Buffers, stall time.Duration) (int64, error) {
+	return paced(nc, stall, func() (int64, error) { return writeAll(nc, v) })
+}
+
+// sendPaced is writePaced for what is in a pipe, and goes to the socket of nc.
+func sendPaced(nc net.Conn, socket syscall.RawConn, p *pipe.Pipe, stall time.Duration) (int64, error) {
+	return paced(nc, stall, func() (int64, error) {
+		n, err := p.Send(socket)
+		return int64(n), err
+	})
+}
+
+func paced(nc net.Conn, stall time.Duration, write func() (int64, error)) (total int64, err error) {
 	least := int64(stall.Seconds() * minRate)
 	for {
 		nc.SetWriteDeadline(time.Now().Add(stall))
-		n, err := writeAll(nc, v)
+		n, err := write()
 		total += n
 		if !errors.Is(err, os.ErrDeadlineExceeded) || n < least {
 			return total, err

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"ogw/vfs/clients/pipe"
 	"ogw/vfs/clients/share"
 	"ogw/vfs/clients/subscriber"
 
@@ -171,10 +172,13 @@ func (p *packets) accept(rec *Buffer, from, to netip.AddrPort) {
 	}
 }
 
+// pipes implements transport: datagrams take no pages.
+func (p *packets) pipes() *pipe.Pool { return nil }
+
 // finish implements transport.
 func (p *packets) finish(call *Call, r *Reply) {
 	if r != nil {
-		if n := r.size() - 4; r.payload != nil || n > maxDatagram {
+		if n := r.size() - 4; r.trailing() > 0 || n > maxDatagram {
 			p.srv.log.Warn("rpc: reply does not fit a datagram", "client", call.Remote, "bytes", n)
 		} else if err := p.write(r.B[4:], call.Local, call.Remote); err != nil { // without record mark
 			p.srv.log.Debug("rpc: reply not sent", "client", call.Remote, "err", err)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,7 +22,8 @@ const testProg = 400123
 // harness is a server with one program:
 // 0 null, 1 echo of an opaque, 2 waits for a token, 3 panics, 4 counts
 // (cached), 5 drops, 6 fails, 7 has no handler, 8 payload of n bytes, 9 quick
-// (n words; 0 is left to Handle, which answers quickLeft, as a panic at 1 is).
+// (n words; 0 is left to Handle, which answers quickLeft, as a panic at 1 is), 10 n
+// bytes of pages at an offset.
 type harness struct {
 	t      *testing.T
 	srv    *Server
@@ -29,6 +31,8 @@ type harness struct {
 	tokens chan struct{}
 	count  atomic.Int32
 	events atomic.Int32
+	file   *os.File // of which the pages are
+	paged  atomic.Int32
 }
 
 func start(t *testing.T, cfg Config) *harness {
@@ -69,6 +73,7 @@ func start(t *testing.T, cfg Config) *harness {
 			r.Uint32(quickLeft)
 			return nil
 		}},
+		{Name: "pages", Handle: h.pages, ReplyBytes: func(a xdr.Reader) int { return int(a.Uint32()) }},
 	}}}
 	observe := cfg.Observe
 	cfg.Observe = func(e Event) {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ogw/vfs/clients/pipe"
 	"ogw/vfs/clients/share"
 	"ogw/vfs/clients/unsent"
 )
@@ -52,6 +53,9 @@ const (
 	// floorCalls are every client's, however busy others are: what the tasks
 	// of one program keep in flight.
 	floorCalls = 16
+	// maxPipes carry replies that are pages: what the socket of each connection with large
+	// replies takes at a time, and as much behind it. The others are copied.
+	maxPipes = 64
 	// duplicateWait is how long a duplicate waits for the original's end.
 	duplicateWait = 30 * time.Second
 )
@@ -100,6 +104,7 @@ type Server struct {
 	replies  *share.Pool  // bytes
 	calls    *share.Pool  // in flight
 	unsent   *unsent.Pool // kernel memory of replies
+	pipes    *pipe.Pool   // of replies that are pages
 	work     chan *Call
 	idle     atomic.Int64
 	ctx      context.Context
@@ -126,6 +131,7 @@ func NewServer(cfg Config) *Server {
 		replies:   share.NewPool(cfg.Bytes, cfg.MaxRecord),
 		calls:     share.NewPool(cfg.Calls, floorCalls),
 		unsent:    unsent.NewPool(min(unsent.Conns, unsent.Conns*cfg.Bytes/DefaultBytes)),
+		pipes:     pipe.NewPool(maxPipes),
 		work:      make(chan *Call),
 		listeners: make(map[net.Listener]struct{}),
 		conns:     newConnTable(cfg.MaxConns),
@@ -355,7 +361,7 @@ func (s *Server) run(c *Call) {
 	e, isNew := s.dups.begin(c)
 	if isNew {
 		err := s.handle(c)
-		s.dups.finish(c, e, c.reply.Results(), err == nil && c.reply.payload == nil)
+		s.dups.finish(c, e, c.reply.Results(), err == nil && c.reply.trailing() == 0)
 		s.answer(c, err, false)
 		return
 	}
