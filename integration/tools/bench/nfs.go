@@ -15,7 +15,8 @@ const (
 	nfsDepth    = 8   // calls of 1 MiB in flight, on all connections
 	smallDepth  = 120 // small calls in flight, on all connections
 	nfsFile     = 256 * mib
-	nfsPages    = 64 * mib // a file of which pages are written and made durable one at a time
+	nfsFresh    = 512 * mib // is written before each turn
+	nfsPages    = 64 * mib  // a file of which pages are written and made durable one at a time
 	listEntries = 100_000
 	statFiles   = 10_000
 	// manyConnections is what a client with several of them has (nconnect).
@@ -118,6 +119,7 @@ func nfsRows(peers []*nfsServer, connections int) []pair {
 	// Rows that write come last: a server goes on with what was written.
 	return []pair{
 		row("sequential read, 1 MiB", nfsTransfer, (*nfsServer).reads),
+		row("first read of a fresh file, 1 MiB", nfsTransfer, (*nfsServer).firstReads),
 		row("random read, 4 KiB", smallBytes, (*nfsServer).randomReads),
 		row("stat: LOOKUP, LOOKUP, GETATTR", 0, (*nfsServer).stats),
 		row("GETATTR", 0, (*nfsServer).getattrs),
@@ -194,6 +196,25 @@ func (s *nfsServer) writes(connections int) gauge {
 
 func (s *nfsServer) reads(connections int) gauge {
 	return s.gauge(fmt.Sprintf("read file bytes=%d count=%d", nfsTransfer, nfsFile/nfsTransfer), connections, nfsDepth)
+}
+
+// firstReads reads once what was written a moment ago.
+func (s *nfsServer) firstReads(connections int) gauge {
+	const count = nfsFresh / nfsTransfer
+	g := gauge{run: func(time.Duration) (float64, error) {
+		r, err := s.load.do(fmt.Sprintf("read fresh bytes=%d count=%d limit=%d", nfsTransfer, count, count),
+			fmt.Sprintf("connections=%d depth=%d", connections, max(1, nfsDepth/connections)))
+		return r.rate(), err
+	}}
+	g.before = func(time.Duration) error {
+		_, err := s.load.do("write", "fresh", fmt.Sprintf("bytes=%d limit=%d depth=%d", nfsTransfer, count, nfsDepth))
+		return err
+	}
+	g.after = func() error {
+		_, err := s.load.do("remove fresh")
+		return err
+	}
+	return g
 }
 
 func (s *nfsServer) randomReads(connections int) gauge {
