@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -32,8 +33,9 @@ type connection struct {
 	// fd is a /dev/fuse, from which further mounts of the superblock are made, if
 	// it is shareable.
 	fd        int
-	shareable bool   // guarded by Mounts.making
-	device    string // major:minor of the superblock; set before list has one
+	shareable bool        // guarded by Mounts.making
+	device    string      // major:minor of the superblock; set before list has one
+	prepared  atomic.Bool // device is set
 	// unlisted are places that showed the superblock at its take-over besides
 	// the mounts (bind mounts). Fixed from then on.
 	unlisted []string
@@ -166,6 +168,7 @@ func (c *connection) serve() {
 // prepare does what belongs to a superblock whose root a descriptor shows.
 func (c *connection) prepare(root int) error {
 	c.device = notifier.Device(root)
+	c.prepared.Store(true)
 	c.raw.surv.setDevice(c.device)
 	if err := setReadAhead(c.device); err != nil {
 		c.raw.opt.Logger.Warn("read-ahead stays at the kernel's default: sequential reads are slower", "device", c.device, "err", err)

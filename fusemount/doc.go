@@ -165,9 +165,19 @@
 //     until a program asks. For a file that programs have open, a thread of
 //     ours asks at once (sizes).
 //
-// A process that shares its cluster with others cannot see their changes at
-// once: timeouts are a second then, and pages are kept over an open only if
-// the version of the content is the same.
+// A process beside others (vfs.FS.Exclusive) is told of nobody's changes but its own, so
+// each use is compared with the store:
+//
+//   - Names, absent ones too, and attributes have no cache time.
+//   - Pages are kept over an open only if the version of the content is the same. Before
+//     each read of what is open, the kernel asks for attributes, and drops pages and takes a
+//     new size by them (AUTO_INVAL_DATA); where it would not, it is made to (pageVersions).
+//   - Files that are opened for writing go past the page cache (FOPEN_DIRECT_IO), where the
+//     kernel maps such files. So no page has half of what two gateways wrote.
+//   - Mapped pages are asked for when they are first touched. They stay until the file is
+//     opened or read again, or asked for its attributes, through any descriptor of the mount.
+//   - Locks are refused (grantsLocks), and so are options under which the kernel would show
+//     what it keeps (Options.beside).
 //
 // The kernel's writeback cache is off unless asked for: with it, the kernel
 // holds its own idea of a file's size for as long as it remembers the inode,

@@ -24,7 +24,7 @@ func (f *rawFS) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.
 	if in.Offset > math.MaxInt64 {
 		return nil, fuse.EINVAL
 	}
-	n, err := h.file.ReadAt(ctx, buf[:min(len(buf), int(in.Size))], int64(in.Offset))
+	n, err := h.read(ctx, buf[:min(len(buf), int(in.Size))], int64(in.Offset))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, f.status("read", &in.InHeader, err)
 	}
@@ -118,6 +118,9 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 	if n > 0 {
 		f.surv.bind(ctx, in.Fh, h)
 	}
+	if n > 0 {
+		f.pages.wrote(h.ino, int64(in.Offset)+int64(n))
+	}
 	if n > 0 && h.direct && !cached {
 		// The kernel dropped the pages before the write, and a reader of another
 		// handle may have brought them back.
@@ -140,7 +143,7 @@ func (f *rawFS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	if h.unsaved() {
 		f.mayWait(&in.InHeader)
 		err = h.save(f.ctx)
-		f.pages.wrote(h.ino)
+		f.forgetWritten(h)
 	}
 	f.awaitLate()
 	f.closeLocks(h, in.Fh, in.LockOwner)
@@ -168,7 +171,7 @@ func (f *rawFS) Fsync(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 		return fuse.EBADF
 	}
 	err := h.save(ctx)
-	f.pages.wrote(h.ino)
+	f.forgetWritten(h)
 	f.awaitLate()
 	return f.status("fsync", &in.InHeader, f.tellLost(in.Fh, h, err))
 }

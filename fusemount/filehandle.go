@@ -2,6 +2,7 @@ package fusemount
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,21 @@ type fileHandle struct {
 	lost   atomic.Bool   // see rawFS.lose
 	bound  atomic.Bool   // see survival.bind
 	record uint64        // what it was opened with, as the ledger has it
+}
+
+// readTries bounds how often a read begins anew while others change the file faster than it
+// can be read: programs do not expect to be told to come again. Each has many tries of its own.
+const readTries = 64
+
+// read reads like io.ReaderAt.
+func (h *fileHandle) read(ctx context.Context, p []byte, off int64) (n int, err error) {
+	for range readTries {
+		n, err = h.file.ReadAt(ctx, p, off)
+		if !errors.Is(err, vfs.ErrConflict) || ctx.Err() != nil {
+			break
+		}
+	}
+	return n, err
 }
 
 // unsaved reports whether something was written that is not known to be durable.

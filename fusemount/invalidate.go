@@ -240,7 +240,7 @@ func (b beside) InvalidateEntry(dir vfs.Ino, name string) {
 		b.v.later(func() { b.v.entry(dir, name) })
 		return
 	}
-	if b.inTime(func() { b.v.entry(dir, name) }) {
+	if b.v.inTime(func() { b.v.entry(dir, name) }) {
 		return
 	}
 	err := b.v.f.conn.dropNames()
@@ -254,13 +254,13 @@ func (b beside) InvalidateInode(ino vfs.Ino, data bool) {
 		b.v.inode(ino, false) // takes no lock
 		return
 	}
-	if !b.inTime(func() { b.v.changed(ino, true) }) {
+	if !b.v.inTime(func() { b.v.changed(ino, true) }) {
 		b.v.f.opt.Logger.Warn("content is told late to another mount", "inode", ino, "wait", tellWait)
 	}
 }
 
-// inTime reports whether tell ended within tellWait.
-func (b beside) inTime(tell func()) bool {
+// inTime reports whether tell ended within tellWait, or the superblock did.
+func (v *invalidator) inTime(tell func()) bool {
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
@@ -271,7 +271,7 @@ func (b beside) inTime(tell func()) bool {
 	select {
 	case <-told:
 		return true
-	case <-b.v.done:
+	case <-v.done:
 		return true
 	case <-late.C:
 		return false

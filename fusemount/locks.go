@@ -7,11 +7,24 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"ogw/vfs"
 	"ogw/vfs/lock"
 )
 
 func (f *rawFS) owner(id uint64) lock.Owner {
 	return lock.Owner{Client: f.client, ID: string(binary.BigEndian.AppendUint64(nil, id))}
+}
+
+// grantsLocks reports whether programs can lock files: not where other gateways may grant
+// the same locks, of which this one does not know. Who asks is told so (ENOLCK).
+func (f *rawFS) grantsLocks() bool {
+	if !f.beside {
+		return true
+	}
+	if n := f.refused.Add(1); n&(n-1) == 0 { // programs ask again and again
+		f.opt.Logger.Warn("locks are refused: several gateways use the store (cluster.gateways), and do not share them", "asked", n)
+	}
+	return false
 }
 
 func (f *rawFS) lockOf(in *fuse.LkIn) (lock.Space, lock.Lock) {
@@ -30,6 +43,9 @@ func (f *rawFS) lockOf(in *fuse.LkIn) (lock.Space, lock.Lock) {
 func (f *rawFS) GetLk(cancel <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) fuse.Status {
 	ctx := f.request(cancel, &in.InHeader)
 	defer ctx.end()
+	if !f.grantsLocks() {
+		return f.status("getlk", &in.InHeader, vfs.ErrNoLocks)
+	}
 	space, l := f.lockOf(in)
 	held, found, err := f.fs.Locks().TestSoon(ctx, uint64(f.ino(in.NodeId)), space, l)
 	if err != nil {
@@ -69,6 +85,8 @@ func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 		err = locks.Unlock(ino, space, l.Owner, l.Start, l.End)
 	case in.Lk.Typ != unix.F_RDLCK && in.Lk.Typ != unix.F_WRLCK:
 		return fuse.Status(syscall.EINVAL)
+	case !f.grantsLocks():
+		err = vfs.ErrNoLocks
 	default:
 		h.owners.add(lockOwner{space, in.Owner})
 		if f.surv != nil {

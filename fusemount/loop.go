@@ -241,8 +241,10 @@ func (p *loop) mayWait(in []byte) bool {
 		return true
 	case fuseabi.OpRead:
 		return (*fuseabi.ReadIn)(unsafe.Pointer(&in[fuseabi.InHeaderSize])).Size >= largeBytes
-	default:
-		return len(in) >= largeBytes || p.f.conn.several() && fuseabi.MayTell(h.Opcode)
+	case fuseabi.OpForget, fuseabi.OpBatchForget:
+		return false
+	default: // beside others, each asks the store
+		return p.f.beside || len(in) >= largeBytes || p.f.conn.several() && fuseabi.MayTell(h.Opcode)
 	}
 }
 

@@ -36,12 +36,15 @@ func NewMounts(fs *vfs.FS) *Mounts { return &Mounts{fs: namespaceOf(fs), stop: -
 
 // Mount mounts the namespace on the directory dir and serves it until Unmount,
 // or until somebody unmounts it. A dead mount on dir, left by a crash, is
-// removed first. It returns ErrNoDevice, ErrNoRights, ErrMountPoint or
-// ErrNoRing, wrapped with what to do about it.
+// removed first. It returns ErrNoDevice, ErrNoRights, ErrMountPoint,
+// ErrNoRing or ErrBeside, wrapped with what to do about it.
 //
 // Where there is a mount whose superblock serves opt as well, the new one shows
 // the same; its Observe, Done and Logger are then those of the first.
 func (m *Mounts) Mount(dir string, opt Options) (*Server, error) {
+	if err := m.allows(&opt); err != nil {
+		return nil, fmt.Errorf("mount %s: %w", dir, err)
+	}
 	opt = opt.withDefaults(m.fs.Exclusive())
 	dir, err := prepare(dir, opt)
 	if err != nil {
@@ -73,6 +76,14 @@ func (m *Mounts) Mount(dir string, opt Options) (*Server, error) {
 		s, err = m.mountNew(dir, opt, false)
 	}
 	return s, err
+}
+
+// allows returns why there can be no mount with opt.
+func (m *Mounts) allows(opt *Options) error {
+	if m.fs.Exclusive() {
+		return nil
+	}
+	return opt.beside()
 }
 
 // share makes a mount of a superblock that is there; nil if there is none for it.

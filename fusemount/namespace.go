@@ -79,6 +79,7 @@ func (f *rawFS) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.At
 	if err != nil {
 		return f.status("getattr", &in.InHeader, err)
 	}
+	f.renewPages(&in.InHeader, &a)
 	f.fillAttrOut(&a, out, since)
 	return fuse.OK
 }
@@ -92,6 +93,7 @@ func (f *rawFS) Statx(cancel <-chan struct{}, in *fuse.StatxIn, out *fuse.StatxO
 	if err != nil {
 		return f.status("statx", &in.InHeader, err)
 	}
+	f.renewPages(&in.InHeader, &a)
 	out.Mask = unix.STATX_BASIC_STATS | unix.STATX_BTIME
 	out.Ino, out.Size, out.Blocks = uint64(a.Ino), uint64(a.Size), uint64(a.Used+511)/512
 	out.Mode, out.Nlink, out.Uid, out.Gid = uint16(a.Mode), a.Nlink, a.UID, a.GID
@@ -131,6 +133,7 @@ func (f *rawFS) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.At
 	if err != nil {
 		return f.status("setattr", &in.InHeader, err)
 	}
+	f.pages.told(&a)
 	f.fillAttrOut(&a, out, since)
 	return fuse.OK
 }

@@ -63,7 +63,7 @@ func (f *rawFS) addFile(in *fuse.InHeader, c *vfs.Cred, flags uint32, file *vfs.
 	}
 	f.sizes.opened(ino)
 	h := &fileHandle{ino: ino, file: file}
-	h.direct = f.direct && flags&unix.O_ACCMODE != unix.O_RDONLY && (!f.primary.Load() || f.conn.several())
+	h.direct = f.direct && flags&unix.O_ACCMODE != unix.O_RDONLY && (f.beside || !f.primary.Load() || f.conn.several())
 	if h.direct {
 		out.OpenFlags |= fuse.FOPEN_DIRECT_IO
 	}
@@ -156,19 +156,23 @@ func (f *rawFS) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 		}
 		f.inv.attrChanged(ino) // also by the VFS
 	}
-	if err := f.keepPages(file, out); err != nil {
+	if err := f.keepPages(file, in.Flags, out); err != nil {
 		return f.status("open", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
 	}
 	return f.status("open", &in.InHeader, f.addFile(&in.InHeader, c, in.Flags, file, out))
 }
 
 // keepPages decides whether the kernel keeps its pages of a file over this open.
-func (f *rawFS) keepPages(file *vfs.File, out *fuse.OpenOut) error {
-	if !f.pages.on {
+func (f *rawFS) keepPages(file *vfs.File, flags uint32, out *fuse.OpenOut) error {
+	switch {
+	case !f.pages.on:
 		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
 		return nil
+	case flags&unix.O_TRUNC != 0:
+		f.pages.forget(file.Ino())
+		return nil
 	}
-	a, err := file.Attr(f.ctx)
+	a, err := file.Opened(f.ctx)
 	if err == nil {
 		f.pages.opened(&a, out)
 	}

@@ -1,6 +1,8 @@
 package fusemount
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"syscall"
@@ -15,9 +17,6 @@ const (
 	// DefaultTimeout is how long the kernel may keep names and attributes.
 	// Changes invalidate them, so it bounds only the damage of a lost one.
 	DefaultTimeout = time.Minute
-	// DefaultSharedTimeout is the same where other processes may change the
-	// store unseen.
-	DefaultSharedTimeout = time.Second
 	// maxRequestBytes is what one READ or WRITE carries; the kernel's limit.
 	maxRequestBytes = fuseabi.MaxRequestBytes
 	// readAheadKB is set on the mount's backing device: the kernel's default
@@ -46,12 +45,14 @@ type Options struct {
 	// NonEmpty mounts over a directory that has entries.
 	NonEmpty bool
 	// EntryTimeout and AttrTimeout bound how long the kernel keeps names
-	// (absent ones too) and attributes. 0 means the default, negative none.
+	// (absent ones too) and attributes. 0 means the default, negative none. Where other
+	// processes may change the store unseen, there is none.
 	EntryTimeout time.Duration
 	AttrTimeout  time.Duration
 	// Writeback turns the kernel's writeback cache on: faster small writes,
 	// but a size changed through another door is not seen while the kernel
-	// remembers the inode. For mounts that nobody else writes under.
+	// remembers the inode. For mounts that nobody else writes under; ErrBeside where
+	// other processes may change the store.
 	Writeback bool
 	// MountFlags are further flags: suid, nosuid, dev, nodev, exec, noexec,
 	// noatime, nodiratime, sync. Default nosuid, nodev.
@@ -92,22 +93,35 @@ func (o Options) withDefaults(exclusive bool) Options {
 	if o.FSName == "" {
 		o.FSName = "ogw"
 	}
-	timeout := DefaultTimeout
-	if !exclusive {
-		timeout = DefaultSharedTimeout
-	}
 	for _, t := range []*time.Duration{&o.EntryTimeout, &o.AttrTimeout} {
 		switch {
-		case *t == 0:
-			*t = timeout
-		case *t < 0:
+		case *t < 0 || !exclusive:
 			*t = 0
+		case *t == 0:
+			*t = DefaultTimeout
 		}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return o
+}
+
+// ErrBeside means that an option cannot be had where other processes may change the store.
+var ErrBeside = errors.New("not beside other gateways (cluster.gateways)")
+
+// beside returns why o cannot be had where other processes may change the store unseen: the
+// kernel would show what it keeps.
+func (o *Options) beside() error {
+	switch {
+	case o.Writeback:
+		return fmt.Errorf("%w: writeback: the kernel would go on with its own idea of a file's size, and store over what others wrote", ErrBeside)
+	case o.EntryTimeout > 0:
+		return fmt.Errorf("%w: entry_timeout: names are looked up each time", ErrBeside)
+	case o.AttrTimeout > 0:
+		return fmt.Errorf("%w: attr_timeout: attributes are asked for each time", ErrBeside)
+	}
+	return nil
 }
 
 // Holder has another process keep what a mount needs to survive its server. A

@@ -27,6 +27,8 @@ type rawFS struct {
 	// primary reports whether names have a cache time here, and written pages stay: in
 	// at most one superblock of all that show the namespace (see doc.go).
 	primary atomic.Bool
+	// beside reports whether other processes may change the store unseen.
+	beside bool
 	// direct reports whether the kernel maps files that are opened past its cache.
 	direct bool
 	// quiet reports whether no mount of the superblock has reads move access times.
@@ -45,7 +47,8 @@ type rawFS struct {
 	dirs    handleTable[*dirHandle]
 	privs   privClock
 	pages   pageVersions
-	surv    *survival // nil: the mount ends with its server
+	refused atomic.Uint64 // locks
+	surv    *survival     // nil: the mount ends with its server
 	started time.Time
 }
 
@@ -63,14 +66,14 @@ type superblock interface {
 }
 
 func newRawFS(ctx context.Context, fs namespace, opt Options) *rawFS {
-	f := &rawFS{RawFileSystem: fuse.NewDefaultRawFileSystem(), fs: fs, opt: opt, started: time.Now()}
+	f := &rawFS{RawFileSystem: fuse.NewDefaultRawFileSystem(), fs: fs, opt: opt, beside: !fs.Exclusive(), started: time.Now()}
 	f.client = fmt.Sprintf("fuse:%p", f) // unlike that of any other mount of the process
 	f.inv.init(f)
 	f.sizes.init(f)
 	f.ctx = vfs.WithOrigin(cluster.Relaxed(ctx), &f.inv)
 	f.late = vfs.WithLateOrigin(cluster.Relaxed(ctx), &f.inv)
 	f.holds = fs.NewHolder()
-	f.pages.init(!fs.Exclusive())
+	f.pages.init(f.beside)
 	return f
 }
 
@@ -176,6 +179,7 @@ func (f *rawFS) fillEntry(a *vfs.Attr, out *fuse.EntryOut, at moment) error {
 	out.Generation = uint64(a.Gen)
 	f.fillAttr(a, &out.Attr)
 	f.inv.stamp(a.Ino)
+	f.pages.told(a)
 	keepName := f.primary.Load() // before the count: see beside
 	if f.inv.count() == at.since {
 		if keepName {

@@ -20,7 +20,13 @@ func (o *Options) wantsRing() (bool, error) {
 }
 
 func (c *connection) newRing() (*ring.Ring, error) {
-	return ring.New(ring.Config{Threads: c.raw.opt.ringThreads, Probe: c.probe, Several: c.set.several.Load, Logger: c.raw.opt.Logger})
+	return ring.New(ring.Config{Threads: c.raw.opt.ringThreads, Probe: c.probe, Several: c.tells, Logger: c.raw.opt.Logger})
+}
+
+// tells reports whether requests that change something may wait until the kernel knows of
+// it: other superblocks', or this one's pages of what is written past them.
+func (c *connection) tells() bool {
+	return c.prepared.Load() && (c.raw.beside || c.set.several.Load())
 }
 
 // probe asks for attributes on one CPU. It waits for them on a thread without

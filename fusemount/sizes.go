@@ -77,12 +77,14 @@ func (s *sizes) opened(ino vfs.Ino) { s.opens[uint64(ino)%openSlots].Add(1) }
 func (s *sizes) closed(ino vfs.Ino) { s.opens[uint64(ino)%openSlots].Add(-1) }
 
 // tell returns when the kernel knows the size of ino, if programs have it
-// open. A request's handler must not call it: the kernel may hold locks.
+// open. A request's handler must not call it: the kernel may hold locks. That of GETATTR
+// may: what the kernel may hold then, this needs not.
 func (s *sizes) tell(ino vfs.Ino) {
 	node, ok := s.f.node(ino)
 	if !ok || node == fuse.FUSE_ROOT_ID || s.opens[uint64(ino)%openSlots].Load() <= 0 {
 		return
 	}
+	defer s.f.pages.telling(ino)()
 	late := time.NewTimer(sizeWait)
 	defer late.Stop()
 	for range sizeTries {

@@ -88,7 +88,7 @@ func (m *Mounts) TakeOver(left []Left) []Taken {
 // takeUp looks at what was left.
 func (m *Mounts) takeUp(l *Left) *taking {
 	opt := l.Options.withDefaults(m.fs.Exclusive())
-	t := &taking{left: l, err: l.Err, changed: make(map[vfs.Ino]struct{})}
+	t := &taking{left: l, err: errors.Join(l.Err, m.allows(&l.Options)), changed: make(map[vfs.Ino]struct{})}
 	book, err := ledger.Open(l.Memory)
 	if err != nil {
 		t.err = errors.Join(t.err, err)
@@ -123,15 +123,12 @@ func (m *Mounts) holdOrphans(list []*taking) {
 		return
 	}
 	ctx := context.Background()
-	err := m.fs.Orphans(ctx, func(ino vfs.Ino) (err error) {
+	err := m.fs.Orphans(ctx, func(ino vfs.Ino) error {
 		for _, t := range list {
-			if e := t.raw.holds.Restore(ctx, ino, 1); e != nil {
-				err = errors.Join(err, e)
-				continue
-			}
+			t.raw.holds.RestoreOrphan(ino, 1)
 			t.orphans = append(t.orphans, ino)
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		list[0].raw.opt.Logger.Error("what was removed while programs had it is lost to them", "err", err)

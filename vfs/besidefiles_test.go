@@ -2,11 +2,14 @@ package vfs
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/record"
@@ -112,6 +115,10 @@ func TestBesideHeld(t *testing.T) {
 	collect(t, p.a)
 	_, err = p.b.GetAttr(bg, ino)
 	want(t, err, nil)
+	again, err := p.b.Open(bg, Root, ino, OpenRead) // by its number
+	want(t, err, nil)
+	wantThrough(t, again, blobBody)
+	want(t, again.Close(bg), nil)
 	_, err = p.b.Link(bg, Root, named.Ino(), bucketIno(t, p.b), "named")
 	want(t, err, nil)
 	writeThrough(t, named, "text", 0)
@@ -123,6 +130,126 @@ func TestBesideHeld(t *testing.T) {
 	if want(t, err, nil); string(got) != "text" {
 		t.Errorf("%q", got)
 	}
+}
+
+// So do directories and links, and what is in a directory that is gone is not found.
+func TestBesideHeldOthers(t *testing.T) {
+	p := openTwo(t)
+	h := p.b.NewHolder()
+	bucket := bucketIno(t, p.a)
+	mustMkdir(t, p.a, bucket, "dir")
+	_, err := p.a.Symlink(bg, Root, bucket, "link", "target")
+	want(t, err, nil)
+	put(t, p.a, "implied/file", "x")
+	dir, link, implied := inBucket(t, p.b, "dir"), inBucket(t, p.b, "link"), inBucket(t, p.b, "implied")
+	for _, ino := range []Ino{dir, link, implied} {
+		want(t, h.Hold(bg, ino, 1, h.Mark()), nil)
+	}
+	_, err = p.a.DeleteObject(bg, ObjectName{"bucket", "implied/file"}, DeleteOptions{})
+	want(t, errors.Join(err, p.a.Rmdir(bg, Root, bucket, "dir"), p.a.Unlink(bg, Root, bucket, "link")), nil)
+	collect(t, p.a)
+	for _, ino := range []Ino{dir, link, implied} {
+		a, err := p.b.GetAttr(bg, ino)
+		if want(t, err, nil); a.Nlink != 0 {
+			t.Errorf("%d links", a.Nlink)
+		}
+		_, err = p.a.GetAttr(bg, ino)
+		want(t, err, ErrStale)
+	}
+	target, err := p.b.Readlink(bg, link)
+	if want(t, err, nil); target != "target" {
+		t.Errorf("%q", target)
+	}
+	_, err = p.b.Mkdir(bg, Root, dir, "in it", 0o755)
+	want(t, err, ErrNotExist)
+	_, err = p.b.Lookup(bg, Root, dir, "in it")
+	want(t, err, ErrNotExist)
+	h.Close()
+	p.wantNothingLeft()
+}
+
+// A kernel remembers more inodes than a gateway can name: those without links stay, and
+// others are removed.
+func TestBesideManyHeld(t *testing.T) {
+	p := openTwo(t)
+	put(t, p.a, "held", blobBody)
+	put(t, p.a, "other", blobBody)
+	h := p.b.NewHolder()
+	ino := inBucket(t, p.b, "held")
+	want(t, h.Hold(bg, ino, 1, h.Mark()), nil)
+	for i := range Ino(10_000) { // stands for inodes with links
+		want(t, h.Hold(bg, 1<<50+i, 1, h.Mark()), nil)
+	}
+	dir := bucketIno(t, p.a)
+	want(t, errors.Join(p.a.Unlink(bg, Root, dir, "held"), p.a.Unlink(bg, Root, dir, "other")), nil)
+	collect(t, p.a)
+	n := 0
+	want(t, p.a.Orphans(bg, func(Ino) error { n++; return nil }), nil)
+	if blobs := countBlobs(t, p.c); n != 1 || blobs != 1 {
+		t.Errorf("%d inodes without links and %d blobs are there, want 1 of each", n, blobs)
+	}
+	f, err := p.b.Open(bg, Root, ino, OpenRead)
+	want(t, err, nil)
+	wantThrough(t, f, blobBody)
+	want(t, f.Close(bg), nil)
+	h.Release(ino, 1)
+	p.wantNothingLeft()
+}
+
+// What was looked up, and is removed at another gateway before it is held, is not held:
+// the others may have asked in between who uses it.
+func TestBesideHeldLate(t *testing.T) {
+	p := openTwo(t)
+	put(t, p.a, "file", blobBody)
+	h := p.b.NewHolder()
+	mark := h.Mark()
+	ino := inBucket(t, p.b, "file")
+	want(t, p.a.Unlink(bg, Root, bucketIno(t, p.a), "file"), nil)
+	_, _ = p.b.session.Open.InUse(1)
+	want(t, h.Hold(bg, ino, 1, mark), ErrStale)
+	put(t, p.a, "file", "x")
+	mark = h.Mark()
+	_, _ = p.b.session.Open.InUse(1)
+	want(t, h.Hold(bg, inBucket(t, p.b, "file"), 1, mark), nil) // it has a link
+	h.Close()
+	want(t, p.a.Unlink(bg, Root, bucketIno(t, p.a), "file"), nil)
+	p.wantNothingLeft()
+}
+
+// What a process had in use that ended, the next one takes up before others remove it,
+// however long that takes, if it comes before the other one is put out.
+func TestBesideRestored(t *testing.T) {
+	p := openTwo(t)
+	put(t, p.a, "file", blobBody)
+	ino := inBucket(t, p.a, "file")
+	want(t, p.a.Unlink(bg, Root, bucketIno(t, p.a), "file"), nil)
+	mine := *p.c
+	mine.KV, mine.Blobs = borrowed{p.c.KV}, borrowedBlobs{p.c.Blobs}
+	j, err := Join(bg, &mine, Gateway{Host: "next", Started: later(), Beside: true, Serves: true, Restores: true}, slog.New(slog.DiscardHandler))
+	want(t, err, nil)
+	defer func() { want(t, j.Close(), nil) }()
+	collected := make(chan struct{})
+	go func() {
+		defer close(collected)
+		collect(t, p.a)
+	}()
+	cfg := besideConfig
+	var h *Holder
+	cfg.Restore = func(_ context.Context, fs *FS) error {
+		time.Sleep(3 * BeatEvery) // while a collector asks
+		h = fs.NewHolder()
+		return fs.Orphans(bg, func(ino Ino) error { h.RestoreOrphan(ino, 1); return nil })
+	}
+	next, err := Open(bg, j, cfg)
+	want(t, err, nil)
+	<-collected
+	f, err := next.Open(bg, Root, ino, OpenRead)
+	want(t, err, nil)
+	wantThrough(t, f, blobBody)
+	want(t, f.Close(bg), nil)
+	h.Close()
+	p.wantNothingLeft()
+	want(t, next.Close(bg), nil)
 }
 
 // A file that got a name again after the collector saw it without, and lost it again, is

@@ -187,8 +187,8 @@
 // and blobs are left over, which views still run, also in others), feed for whether it
 // was notified of all that changed (whether what was read before may still be
 // believed). All operations are right beside other processes, but for locks, which one
-// process knows, and Holders of what is no file: who has a kernel's caches to empty, or
-// holds directories, needs the store to himself.
+// process knows. Who has a kernel's caches to empty asks whether it is notified of all
+// (FS.Exclusive), and else lets it keep nothing unasked.
 //
 // # What is remembered
 //

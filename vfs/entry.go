@@ -291,10 +291,9 @@ func (o *op) dropDir(t cluster.Txn, d *record.Inode) error {
 }
 
 // dropLast removes the inode n, whose last link is gone, or makes it an orphan
-// if it is in use, or may be in another process: a file, since those that mount are not
-// beside others.
+// if it is in use, or may be in another process.
 func (o *op) dropLast(t cluster.Txn, n *record.Inode) error {
-	if used := o.removals.Begin(n.Ino); !used && (!n.IsRegular() || o.fs.session.Alone()) {
+	if used := o.removals.Begin(n.Ino); !used && o.fs.session.Alone() {
 		o.feed.InodeChanged(n.Ino, true)
 		return o.deleteInode(t, n)
 	}

@@ -27,6 +27,7 @@ type File struct {
 	again    keptMark // of the write that Rewrite makes, by one goroutine
 
 	closed atomic.Bool
+	shown  *Attr // as it was opened, where others may change it; else nil
 
 	// Under openFile.mu:
 	wrote   bool
@@ -74,10 +75,10 @@ func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlag
 		case !n.IsRegular():
 			return fmt.Errorf("%w: inode %d is not a regular file", ErrInvalid, ino)
 		}
-		if err := fs.mayUse(n, of.admitted.Load()); err != nil {
+		if err := fs.mayUse(n, of.admitted.Load() || n.Nlink == 0 && fs.session.Open.Held(ino)); err != nil {
 			return err
 		}
-		return checkOpen(n, flags)
+		return f.opens(n)
 	})
 	if err == nil {
 		of.admitted.Store(true)

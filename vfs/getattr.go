@@ -98,6 +98,24 @@ func (f *File) Refresh(ctx context.Context) (a Attr, storedNS int64, err error) 
 	return f.of.refresh(ctx)
 }
 
+// opens checks whether n can be opened by who may, and notes what it is like.
+func (f *File) opens(n *record.Inode) error {
+	if err := checkOpen(n, f.flags); err != nil || f.fs.feed.Complete() {
+		return err
+	}
+	a, err := f.fs.attrWith(n, nil)
+	f.shown = &a
+	return err
+}
+
+// Opened returns the attributes that the file had when it was opened, or later ones.
+func (f *File) Opened(ctx context.Context) (Attr, error) {
+	if f.shown != nil {
+		return *f.shown, nil
+	}
+	return f.Attr(ctx)
+}
+
 // renew is Refresh before each read and write, where the user of the File does not.
 func (f *File) renew(ctx context.Context) (err error) {
 	if f.flags&OpenRefreshes == 0 && !f.fs.feed.Complete() {
@@ -134,6 +152,9 @@ func (of *openFile) saw(n *record.Inode, at time.Time) {
 	}
 }
 
+// lostShift has what was lost show in Attr.Others apart from versions.
+const lostShift = 40
+
 // overlay adds what was not flushed to attributes of the inode.
 func (of *openFile) overlay(a *Attr) {
 	of.mu.RLock()
@@ -148,7 +169,7 @@ func (of *openFile) overlay(a *Attr) {
 		of.overlayWrites(a)
 	}
 	if !of.fs.feed.Complete() {
-		a.Others = a.Version - of.turn
+		a.Others = a.Version - of.turn + of.lostSeq<<lostShift
 	}
 }
 

@@ -34,8 +34,9 @@ const BeatEvery = session.BeatEvery
 // MaxTakeover if one does not move. To close what it returns closes c.
 //
 // Beside others, what is acknowledged as stored is seen by all with their next operation,
-// and a file that is open anywhere outlives its name. What is held of inodes that are no
-// files (Holder, a mount's) and locked (Locks) is not known elsewhere.
+// and what is open or held (Holder) anywhere outlives its name. What is locked (Locks) is not
+// known elsewhere. Who restores what a process before had (Config.Restore) says so
+// (Gateway.Restores).
 func Join(ctx context.Context, c *cluster.Cluster, me Gateway, log *slog.Logger) (*cluster.Cluster, error) {
 	l, err := session.Join(ctx, c.KV, me, log)
 	if err != nil {

@@ -83,6 +83,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 			return nil, err
 		}
 	}
+	fs.session.Restored()
 	if !fs.cfg.NoBackground {
 		bg, stop := context.WithCancel(context.WithoutCancel(ctx))
 		fs.background.stop = stop

@@ -95,7 +95,7 @@ func deletePrefix(t cluster.Txn, prefix []byte) error {
 // that the others do not know of it. admitted reports whether a use goes on that began
 // when it had links.
 func (fs *FS) mayUse(n *record.Inode, admitted bool) error {
-	if n.Nlink > 0 || admitted || n.IsDir() || fs.session.Alone() {
+	if n.Nlink > 0 || admitted || fs.session.Alone() {
 		return nil
 	}
 	return fmt.Errorf("inode %d has no links: %w", n.Ino, ErrStale)

@@ -135,6 +135,8 @@ func (fs *FS) hasPieces(ino Ino) bool {
 func (fs *FS) overlayAttr(a *Attr) {
 	if of := fs.opened(a.Ino); of != nil {
 		of.overlay(a)
+	} else if !fs.feed.Complete() {
+		a.Others = a.Version
 	}
 }
 

@@ -104,8 +104,9 @@ type Attr struct {
 	// Version grows with every change of content; with Ino it shows whether
 	// cached content is still right.
 	Version uint64
-	// Others, of a file that is open in this process while others change the store,
-	// moves with Version when anything but a write through this process moves that.
+	// Others, of a file while other processes change the store, moves with Version when
+	// anything but a write through a File of this process, from the first open to the last
+	// close, moves that.
 	Others uint64
 	Parent Ino // directory of the last link made; RootIno for the root
 	Flags  FileFlags

@@ -101,7 +101,7 @@ func joinShared(ctx context.Context, c *config.Config, by opener) (joined *clust
 	}
 	ctx, cancel := context.WithTimeout(ctx, joinWait)
 	defer cancel()
-	me := vfs.Gateway{Host: host, PID: os.Getpid(), Version: by.version, Started: time.Now(), Beside: c.Cluster.Gateways == config.ManyGateways, Serves: by.serves}
+	me := vfs.Gateway{Host: host, PID: os.Getpid(), Version: by.version, Started: time.Now(), Beside: c.Cluster.Gateways == config.ManyGateways, Serves: by.serves, Restores: by.serves}
 	return vfs.Join(ctx, halves, me, by.log)
 }
 

@@ -26,6 +26,9 @@ type Gateway struct {
 	// others (RulesVersion); 0 is one of before several could use a store.
 	Format uint16 `json:"format,omitempty"`
 	Rules  uint16 `json:"rules,omitempty"`
+	// Restores reports whether it may go on with what a process before it had in use: until
+	// it knows that (vfs.Open), others remove nothing that may be.
+	Restores bool `json:"-"`
 	// Renewed counts how often it wrote the record anew, so that transactions that were
 	// under way before cannot commit any more.
 	Renewed uint64 `json:"renewed,omitempty"`
@@ -33,7 +36,7 @@ type Gateway struct {
 
 // RulesVersion is that of what gateways beside one another say and rely on (package
 // session, and the collector of package content). Those with others are not beside.
-const RulesVersion = 3
+const RulesVersion = 4
 
 // FenceKey is the key of a gateway's fence, BeatKey that of the number of its
 // beats. They are apart so that a beat is no conflict of who compares the fence.

@@ -36,6 +36,13 @@ func (l *Lease) run(ctx context.Context) {
 		if err := l.watchPeers(ctx); err != nil && ctx.Err() == nil {
 			l.log.Warn("the other gateways cannot be watched, it is tried again", "err", err)
 		}
+		if epoch, open := l.reads.wants(); epoch != 0 {
+			l.beat.Go(func() { // it may take longer than a beat may wait
+				if err := l.findOrphans(ctx, epoch, open); err != nil && ctx.Err() == nil {
+					l.log.Warn("what is in use without links is not known, it is tried again", "err", err)
+				}
+			})
+		}
 	}
 }
 

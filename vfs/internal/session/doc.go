@@ -58,6 +58,11 @@
 //	                         since before; whose use begins later finds no links, and
 //	                         refuses (Inodes)
 //
+// A gateway that holds more inodes than it can name, for a kernel, names those without links
+// (findOrphans). One that goes on with what a process before it had in use says nothing before
+// it knows what that is (Restored), so that others wait. Who looks an inode up and then holds
+// it learns whether this process was asked in between (HoldMark).
+//
 // First is the number that was free when a gateway came, and rises when something waits for
 // it: who puts a gateway out notes the number that is free then (CounterLeft), and the
 // others say a later First with their beats as soon as nothing that they began before is

@@ -42,7 +42,7 @@ const (
 )
 
 // HoldMark is a moment before an inode was looked up.
-type HoldMark uint64
+type HoldMark struct{ removals, asked uint64 }
 
 // NewHolder returns a Holder, to be closed.
 func (t *Table) NewHolder() *Holder {
@@ -52,25 +52,28 @@ func (t *Table) NewHolder() *Holder {
 }
 
 // Mark returns the moment.
-func (h *Holder) Mark() HoldMark { return HoldMark(h.t.removals.Load()) }
+func (h *Holder) Mark() HoldMark { return HoldMark{h.t.removals.Load(), h.t.asked.Load()} }
 
 // Hold counts n more holds of ino, which was found after mark. ErrStale if
-// this process removed it since.
+// this process removed it since, or another process may, since it lost its last link.
 func (h *Holder) Hold(ctx context.Context, ino record.Ino, n uint64, mark HoldMark) error {
 	t := h.t
 	s, err := t.lockUnmarked(ctx, ino)
 	if err != nil {
 		return err
 	}
+	before := t.used(s, ino)
 	h.shards[uint64(ino)%tableShards].add(ino, n)
-	removed := t.removed[ino%leftSlots].Load() > uint64(mark)
+	removed := t.removed[ino%leftSlots].Load() > mark.removals
+	// The others may have been told without it: then they spare only what has links.
+	unnamed := !before && t.asked.Load() != mark.asked
 	s.mu.Unlock()
-	if !removed {
+	if !removed && !unnamed {
 		return nil
 	}
 	// It, or one that shares its slot.
-	stored, _, err := t.store.Look(ctx, ino)
-	if err == nil && !stored {
+	stored, orphan, err := t.store.Look(ctx, ino)
+	if err == nil && (!stored || unnamed && orphan) {
 		err = fmt.Errorf("inode %d: %w", ino, fserr.ErrStale)
 	}
 	if err != nil {
@@ -95,9 +98,7 @@ func (h *Holder) Release(ino record.Ino, n uint64) {
 // be an orphan, if the collector did not run yet. ErrStale for
 // an inode that the store does not have: it is not held.
 func (h *Holder) Restore(ctx context.Context, ino record.Ino, n uint64) error {
-	if err := h.Hold(ctx, ino, n, h.Mark()); err != nil {
-		return err
-	}
+	h.restore(ino, n)
 	stored, orphan, err := h.t.store.Look(ctx, ino)
 	switch {
 	case err == nil && !stored:
@@ -109,6 +110,22 @@ func (h *Holder) Restore(ctx context.Context, ino record.Ino, n uint64) error {
 		h.Release(ino, n)
 	}
 	return err
+}
+
+// RestoreOrphan is Restore of what the store has without links, as was seen since the
+// process may have it, before others removed any of these.
+func (h *Holder) RestoreOrphan(ino record.Ino, n uint64) {
+	h.restore(ino, n)
+	h.t.MarkOrphan(ino)
+}
+
+// restore counts n holds. The others are told of none before all are restored
+// (Session.Restored), and this process removes none.
+func (h *Holder) restore(ino record.Ino, n uint64) {
+	s := h.t.shard(ino)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.shards[uint64(ino)%tableShards].add(ino, n)
 }
 
 // Each calls fn with every inode held and its count, in no order. It sees

@@ -63,6 +63,7 @@ func newLease(kv cluster.KV, me record.Gateway, log *slog.Logger) (*Lease, error
 		return nil, err
 	}
 	l := &Lease{kv: kv, log: log, clock: bootClock, me: me, key: record.FenceKey(me.ID), gone: make(chan struct{})}
+	l.reads.restoring = me.Restores
 	l.value.Store(&value)
 	l.lose = sync.OnceFunc(func() { close(l.gone) })
 	l.peers.init()

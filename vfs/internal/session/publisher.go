@@ -9,7 +9,8 @@ import (
 
 // maxHeld bounds the contents that a gateway names to the others, those in which it
 // has read since before the last epoch, and the inodes, those that it has open or
-// holds. While there are more of one kind, nothing is removed.
+// holds, or if these are more, as with a mount whose kernel remembers what it was shown,
+// those of them that have no links. While there are more of one kind, nothing is removed.
 const maxHeld = 8192
 
 // Pins are the contents that this process uses.
@@ -67,7 +68,19 @@ type publisher struct {
 	purge   uint64  // CounterPurge, likewise
 	epoch   uint64  // read by the last beat
 	mark    uint64  // of readers, since then
-	quiet   bool    // no view of before mark runs, and pins are marked since then
+	// restoring reports whether what a process before this one had in use is not all
+	// known yet: nothing is said then.
+	restoring bool
+	wanted    uint64  // epoch for which the inodes in use without links are asked for
+	orphans   orphans // those of one epoch
+	quiet     bool    // no view of before mark runs, and pins are marked since then
+}
+
+// orphans are inodes in use that were without links when an epoch had begun.
+type orphans struct {
+	epoch uint64
+	inos  []record.Ino
+	ok    bool // no more than maxHeld
 }
 
 // attach has p ask for what this process reads and uses. It comes before the first.
@@ -109,6 +122,9 @@ func (p *publisher) begin(t cluster.Txn, id uint64) (s saying, err error) {
 		return s, err
 	}
 	s.First, s.Epoch, s.purge = n[0], n[1], n[2]
+	if p.restoring { // of before all that others ask about
+		s.Epoch = 0
+	}
 	return s, t.Set(record.ReadKey(id), s.Encode())
 }
 
@@ -144,7 +160,7 @@ func (p *publisher) next() saying {
 // nextReads is what it says of reads. Under mu.
 func (p *publisher) nextReads() record.Reads {
 	say := p.said
-	if p.epoch <= say.Epoch {
+	if p.epoch <= say.Epoch || p.restoring {
 		return say
 	}
 	var held []record.ContentID
@@ -161,12 +177,48 @@ func (p *publisher) nextReads() record.Reads {
 		if held, ok = p.pins.Older(maxHeld); !ok {
 			return say
 		}
-		if used, ok = p.open.InUse(maxHeld); !ok {
+		if used, ok = p.inUse(); !ok {
 			return say
 		}
 	}
 	say.Epoch, say.Contents, say.Inodes = p.epoch, held, used
 	return say
+}
+
+// inUse returns the inodes that others have to spare; ok reports whether they are known.
+// Under mu.
+func (p *publisher) inUse() (list []record.Ino, ok bool) {
+	if list, ok = p.open.InUse(maxHeld); ok {
+		return list, true
+	}
+	if p.orphans.epoch == p.epoch {
+		return p.orphans.inos, p.orphans.ok
+	}
+	p.wanted = p.epoch
+	return nil, false
+}
+
+// wants returns the epoch, which has begun, for which findOrphans is asked for, and the
+// table of what is in use; 0 for none.
+func (p *publisher) wants() (epoch uint64, open *Table) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	epoch, p.wanted = p.wanted, 0
+	return epoch, p.open
+}
+
+// found takes what findOrphans found.
+func (p *publisher) found(o orphans) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.orphans = o
+}
+
+// restored has p say what is in use from now on.
+func (p *publisher) restored() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.restoring = false
 }
 
 // say writes what is new of s, and reads what others say.

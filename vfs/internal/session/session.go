@@ -80,6 +80,14 @@ func (s *Session) Pin(pins Pins) {
 	}
 }
 
+// Restored has others told what this process uses, where Gateway.Restores kept them from
+// that. It comes when all is in Open that a process before had in use.
+func (s *Session) Restored() {
+	if s.lease != nil {
+		s.lease.reads.restored()
+	}
+}
+
 // Number has others spare what this process takes numbers for and does not name yet. It
 // comes before the first is taken.
 func (s *Session) Number(n Numbers) {

@@ -51,6 +51,8 @@ type Table struct {
 	removals atomic.Uint64            // inodes marked by transactions that are over
 	removed  [leftSlots]atomic.Uint64 // removals, when the last of a slot was; changed under the shard's mu
 
+	asked atomic.Uint64 // how often others were, or are about to be, told what is in use
+
 	holding sync.Mutex                // guards changes of holders
 	holders atomic.Pointer[[]*Holder] // replaced, never changed
 }
@@ -174,15 +176,7 @@ func (t *Table) takeOrphan(s *tableShard, ino record.Ino) bool {
 
 // used reports whether ino is open or held. Under s.mu.
 func (t *Table) used(s *tableShard, ino record.Ino) bool {
-	if s.files[ino].file != nil {
-		return true
-	}
-	for _, h := range t.allHolders() {
-		if h.shards[uint64(ino)%tableShards].has(ino) {
-			return true
-		}
-	}
-	return false
+	return s.files[ino].file != nil || t.held(ino)
 }
 
 // MarkOrphan notes that ino, if it is in use, may have no links, and reports
@@ -205,9 +199,29 @@ func (t *Table) Used(ino record.Ino) bool {
 	return t.used(s, ino)
 }
 
+// Held reports whether ino is held.
+func (t *Table) Held(ino record.Ino) bool {
+	s := t.shard(ino)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return t.held(ino)
+}
+
+// held is Held under the shard's mu.
+func (t *Table) held(ino record.Ino) bool {
+	for _, h := range t.allHolders() {
+		if h.shards[uint64(ino)%tableShards].has(ino) {
+			return true
+		}
+	}
+	return false
+}
+
 // InUse returns the inodes that are open or held throughout the call, and perhaps
-// others; ok reports whether there are no more than most.
+// others; ok reports whether there are no more than most. Who counts one after it was
+// asked learns that (HoldMark).
 func (t *Table) InUse(most int) (list []record.Ino, ok bool) {
+	t.asked.Add(1)
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
@@ -230,6 +244,12 @@ func (t *Table) InUse(most int) (list []record.Ino, ok bool) {
 		}
 	}
 	return list, true
+}
+
+// usedOf returns those of a list that are open or held, as InUse does.
+func (t *Table) usedOf(list []record.Ino) []record.Ino {
+	t.asked.Add(1)
+	return slices.DeleteFunc(list, func(ino record.Ino) bool { return !t.Used(ino) })
 }
 
 func (t *Table) allHolders() []*Holder {
