@@ -15,10 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/fusemount/ledger"
 	"ogw/vfs"
 )
 
@@ -394,5 +396,42 @@ func TestBesideOptions(t *testing.T) {
 	dir, _ := mountFS(t, fs, Options{EntryTimeout: -1, AttrTimeout: -1})
 	if _, err := os.Stat(dir); err != nil {
 		t.Error(err)
+	}
+}
+
+// An append beside others that was done and not answered is not done again when the kernel
+// sends it to the next server.
+func TestBesideAppendResent(t *testing.T) {
+	c := mem.New(mem.Options{})
+	t.Cleanup(func() { must(t, c.Close()) })
+	book, err := ledger.New()
+	must(t, err)
+	t.Cleanup(func() { must(t, book.Close()) })
+	append1 := func(s *serverLife, fh uint64, unique uint64) {
+		t.Helper()
+		in := &fuse.WriteIn{InHeader: header(unique, s.file), Fh: fh, Flags: unix.O_APPEND}
+		if n, st := s.Write(nil, in, []byte("line\n")); !st.Ok() || n != 5 {
+			t.Fatal(n, st)
+		}
+	}
+	first, end := liveOver(t, openBeside(t, c), book)
+	_, file, _, err := first.fs.Create(bg, vfs.Root, first.bucket, "f", vfs.CreateOptions{Mode: 0o644})
+	must(t, errors.Join(err, file.Close(bg)))
+	first.file = file.Ino()
+	var out fuse.OpenOut
+	if st := first.Open(nil, &fuse.OpenIn{InHeader: header(2, first.file), Flags: unix.O_WRONLY | unix.O_APPEND}, &out); !st.Ok() {
+		t.Fatal(st)
+	}
+	append1(first, out.Fh, 4)
+	end()
+	next, end := liveOver(t, openBeside(t, c), book)
+	defer end()
+	append1(next, out.Fh, 4|resentBit)
+	if got := next.text(t); got != "line\n" {
+		t.Errorf("%q", got)
+	}
+	append1(next, out.Fh, 6)
+	if got := next.text(t); got != "line\nline\n" {
+		t.Errorf("%q", got)
 	}
 }

@@ -103,15 +103,7 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 	var n int
 	var err error
 	if in.Flags&unix.O_APPEND != 0 && !cached {
-		var off int64
-		off, err = h.file.Append(ctx, data)
-		if n = len(data); err != nil {
-			n = 0
-		} else if off != int64(in.Offset) {
-			// The kernel put the bytes at its own idea of the end.
-			f.inv.changes.Add(1)
-			f.inv.later(func() { f.inv.changed(h.ino, true) })
-		}
+		n, err = f.appendTo(ctx, h, in, data)
 	} else {
 		n, err = h.file.WriteAt(ctx, data, int64(in.Offset))
 	}
@@ -130,6 +122,25 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 		return 0, f.status("write", &in.InHeader, err)
 	}
 	return uint32(n), fuse.OK
+}
+
+// appendTo is Write with O_APPEND.
+func (f *rawFS) appendTo(ctx context.Context, h *fileHandle, in *fuse.WriteIn, data []byte) (n int, err error) {
+	if f.beside { // it is stored at once, and not kept by the ledger until it is
+		ctx = f.once(ctx, &in.InHeader)
+	}
+	off, err := h.file.Append(ctx, data)
+	switch {
+	case errors.Is(err, vfs.ErrDone): // at a place that is not known
+	case err != nil:
+		return 0, err
+	case off == int64(in.Offset):
+		return len(data), nil
+	}
+	// The kernel put the bytes at its own idea of the end.
+	f.inv.changes.Add(1)
+	f.inv.later(func() { f.inv.changed(h.ino, true) })
+	return len(data), nil
 }
 
 // Flush is close(2) of one descriptor: errors of earlier writes must be reported

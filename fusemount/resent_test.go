@@ -24,6 +24,16 @@ func live(t *testing.T, c *cluster.Cluster, book *ledger.Ledger) (s *serverLife,
 	t.Helper()
 	fs, err := vfs.Open(bg, c, vfs.Config{Logger: testLogger(t)})
 	must(t, err)
+	s, left := liveOver(t, fs, book)
+	return s, func() {
+		left()
+		must(t, fs.Close(bg))
+	}
+}
+
+// liveOver is live over a namespace that somebody else closes.
+func liveOver(t *testing.T, fs *vfs.FS, book *ledger.Ledger) (s *serverLife, end func()) {
+	t.Helper()
 	raw := newRawFS(bg, namespaceOf(fs), Options{Logger: testLogger(t)}.withDefaults(true))
 	conn := &connection{set: NewMounts(fs), raw: raw}
 	raw.conn = conn
@@ -38,10 +48,7 @@ func live(t *testing.T, c *cluster.Cluster, book *ledger.Ledger) (s *serverLife,
 	if a, err = fs.Lookup(bg, vfs.Root, s.bucket, "f"); err == nil {
 		s.file = a.Ino
 	}
-	return s, func() {
-		raw.holds.Close()
-		must(t, fs.Close(bg))
-	}
+	return s, raw.holds.Close
 }
 
 // header is that of a request with a number, for a node.

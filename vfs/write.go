@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ogw/vfs/internal/perm"
+	"ogw/vfs/internal/tokens"
 )
 
 // uploadBytes is how much of a sequential stream makes one blob: long enough
@@ -47,18 +48,21 @@ func (of *openFile) write(ctx context.Context, f *File, w oneWrite) (at int64, n
 
 // appendBeside is a write to the end where another process may write there, too: the
 // place is found in the transaction that stores the bytes, before it returns.
+//
+// ErrDone, with where it is not known, if the context's Token says that its bytes are there.
 func (f *File) appendBeside(ctx context.Context, w oneWrite) (at int64, n int, err error) {
+	token := tokens.Take(ctx) // for the bytes, not for what was written before them
 	if err := f.of.flush(ctx); err != nil {
 		return 0, 0, err
 	}
 	for first := true; n < len(w.p); first = false {
 		part := w.p[n:min(len(w.p), n+atomicWriteBytes)]
-		off, err := f.appendPart(ctx, part, w.killPriv)
+		off, err := f.appendPart(tokens.Again(ctx, token), part, w.killPriv)
 		if err != nil {
 			return at, n, err
 		}
 		if first {
-			at = off
+			at, token = off, nil
 		}
 		n += len(part)
 	}

@@ -133,8 +133,12 @@ func (f *file) Truncate(size int64) error {
 	return iofs.PathError("truncate", f.name, err)
 }
 
-// Lock waits for the exclusive lock of the whole file.
+// Lock waits for the exclusive lock of the whole file. vfs.ErrNoLocks where other processes
+// use the store, which would not know of it.
 func (f *file) Lock() error {
+	if !f.fs.vfs.Exclusive() {
+		return iofs.PathError("lock", f.name, vfs.ErrNoLocks)
+	}
 	f.mu.Lock()
 	if err := f.check("lock", 0); err != nil {
 		f.mu.Unlock()

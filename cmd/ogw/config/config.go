@@ -44,7 +44,7 @@ type Cluster struct {
 	Dir    string `toml:"dir" doc:"data folder; of a shared store, what is not in it: socket, audit log, mounts"`
 	// Those of a shared store; see shared.go.
 	Store            string `toml:"store" doc:"name of a shared store, among others of the same servers"`
-	Gateways         string `toml:"gateways" doc:"processes that use a shared store at a time: \"one\", or \"many\", which speak s3, rest and nfs; all say the same"`
+	Gateways         string `toml:"gateways" doc:"processes that use a shared store at a time: \"one\" or \"many\"; all say the same"`
 	Metadata         string `toml:"metadata" doc:"etcd://HOST:PORT,HOST:PORT (etcds:// for TLS) or postgres://USER@HOST:PORT/DATABASE"`
 	MetadataPassword string `toml:"metadata_password" secret:"true" doc:"password of the user in metadata"`
 	MetadataCA       string `toml:"metadata_ca" doc:"etcds: file with the certificates that vouch for it; \"\" for the system's"`

@@ -38,7 +38,7 @@ func TestSharedKeys(t *testing.T) {
 		good + "gateways = \"two\"\n":            "cluster.gateways",
 		good + "gateways = \"many\"\n[[gateway]]\nprotocol = \"s3\"\n[[gateway]]\nprotocol = \"rest\"\n": "",
 		good + "gateways = \"many\"\n[[gateway]]\nprotocol = \"nfs\"\n":                                  "",
-		good + "gateways = \"many\"\n[[gateway]]\nprotocol = \"embed\"\n":                                "cluster.gateways",
+		good + "gateways = \"many\"\n[[gateway]]\nprotocol = \"embed\"\n":                                "",
 		good + "objects_key = \"k\"\n":                                                                   "objects_secret",
 		good + "metadata_ca = \"f\"\n":                                                                   "etcds://",
 		good + "metadata_cert = \"f\"\n":                                                                 "belong together",

@@ -48,9 +48,6 @@ func (c *Config) Validate() error {
 		g := &c.Gateways[i]
 		v.prefix = fmt.Sprintf("gateway[%d].", i)
 		g.validate(v)
-		if c.Cluster.Gateways == ManyGateways {
-			g.validateBeside(v)
-		}
 		if names[g.Name] {
 			v.bad("name", "%q is the name of another gateway", g.Name)
 		}

@@ -66,14 +66,3 @@ func (c *Cluster) validateShared(v *validator) {
 }
 
 var storeRunes = []rune("abcdefghijklmnopqrstuvwxyz0123456789-")
-
-// besideProtocols are those whose clients hold nothing for long that other gateways would
-// have to know of.
-var besideProtocols = []string{"s3", "rest", "nfs"}
-
-// validateBeside refuses all other protocols.
-func (g *Gateway) validateBeside(v *validator) {
-	if !slices.Contains(besideProtocols, g.Protocol) {
-		v.bad("protocol", "%q is for cluster.gateways = %q: what its clients hold and lock, other gateways do not know", g.Protocol, OneGateway)
-	}
-}

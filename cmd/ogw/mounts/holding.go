@@ -1,7 +1,6 @@
 package mounts
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -228,7 +227,7 @@ func (t *Table) takeOver(ctx context.Context) {
 // mount was asked for.
 func (t *Table) leftOf(ctx context.Context, i *holder.Item, m *admin.Mount) fusemount.Left {
 	l := fusemount.Left{Name: i.Name, Device: i.Device, Memory: i.Memory}
-	if l.Err = cmp.Or(json.Unmarshal(i.Meta, m), t.alone()); l.Err == nil {
+	if l.Err = json.Unmarshal(i.Meta, m); l.Err == nil {
 		whole := *m
 		whole.Subtree = "" // the memory knows the root, whatever its path is by now
 		l.Options, l.Err = t.options(ctx, whole)

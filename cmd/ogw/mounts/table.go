@@ -1,7 +1,6 @@
 package mounts
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,7 +114,7 @@ func (t *Table) Add(ctx context.Context, m admin.Mount) error {
 
 // add is Add; over reports whether the directory may have entries.
 func (t *Table) add(ctx context.Context, m admin.Mount, over bool) error {
-	if err := cmp.Or(t.alone(), t.room(m.Dir)); err != nil {
+	if err := t.room(m.Dir); err != nil {
 		return err
 	}
 	opt, err := t.options(ctx, m)
@@ -142,15 +141,6 @@ func (t *Table) add(ctx context.Context, m admin.Mount, over bool) error {
 	t.Audit("Mount", m.Dir, m.Settings())
 	t.Log.Info("mounted", "dir", m.Dir, "io_uring", server.Ring(), "survives", server.Survives())
 	return nil
-}
-
-// alone returns why there can be no mounts at all: what a kernel holds and keeps, other
-// gateways do not know.
-func (t *Table) alone() error {
-	if t.FS.Exclusive() {
-		return nil
-	}
-	return fmt.Errorf("%w: a mount needs the store to itself, and several gateways use it (cluster.gateways)", vfs.ErrNotSupported)
 }
 
 // room returns why there can be no mount at dir besides the others.
@@ -196,7 +186,7 @@ func (t *Table) enter(m admin.Mount, server *fusemount.Server) error {
 // mountError gives fusemount's errors their place in the tables.
 func mountError(err error) error {
 	switch {
-	case errors.Is(err, fusemount.ErrMountPoint):
+	case errors.Is(err, fusemount.ErrMountPoint), errors.Is(err, fusemount.ErrBeside):
 		return fmt.Errorf("%w: %w", apierr.ErrBadRequest, err)
 	case errors.Is(err, fusemount.ErrNoRights):
 		return fmt.Errorf("%w: %w", vfs.ErrPerm, err)
