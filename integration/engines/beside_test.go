@@ -46,10 +46,7 @@ func testManyGateways(t *testing.T, x *shared) {
 		if out := refused(t, alone); !strings.Contains(out, "uses it beside others") {
 			t.Errorf("a gateway that wants it alone:\n%s", out)
 		}
-		if out := refused(t, x.conf+"[[gateway]]\nprotocol = \"embed\"\n"); !strings.Contains(out, "cluster.gateways") {
-			t.Errorf("the Go API:\n%s", out)
-		}
-		if out := refused(t, x.conf, "mount", testenv.TempDir(t)); !strings.Contains(out, "cluster.gateways") {
+		if out := refused(t, x.conf, "mount", "--writeback", testenv.TempDir(t)); !strings.Contains(out, "cluster.gateways") {
 			t.Errorf("a mount:\n%s", out)
 		}
 	})
