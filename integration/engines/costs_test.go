@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -118,12 +120,57 @@ func testGatewayCosts(t *testing.T, x *shared) {
 			return c.RemoveObject(ctx, "bkt", fmt.Sprint("gone", i), minio.RemoveObjectOptions{})
 		}, 1},
 	})
+	if x.many && os.Geteuid() == 0 {
+		mountCosts(t, x, filepath.Join(a.Mount(), "bkt"))
+	}
 	a.Stop()
 	a.Start()
 	x.meta.costs(t, []operation{
 		{"GET of 5 bytes, not in memory", func(i int) error { return read(cold(i)) }, 3},
 		{"HEAD, of what was read", func(i int) error { return head(cold(i % costRuns)) }, 1},
 	})
+}
+
+// mountCosts counts what programs cause that use a mount beside another gateway: the kernel
+// keeps nothing unasked, so each component of a path is one round trip, and stat one more.
+func mountCosts(t *testing.T, x *shared, dir string) {
+	file := func(i int) string { return filepath.Join(dir, fmt.Sprint("file", i)) }
+	var open *os.File
+	x.meta.costs(t, []operation{
+		{"mount: create, write 5 bytes and close", func(i int) error { return os.WriteFile(file(i), small, 0o644) }, 9, false},
+		{"mount: stat", func(i int) error {
+			_, err := os.Stat(file(i % costRuns))
+			return err
+		}, 3, false},
+		{"mount: open and close", func(i int) error {
+			f, err := os.Open(file(i % costRuns))
+			if err == nil {
+				err = f.Close()
+			}
+			return err
+		}, 4, false},
+		{"mount: open, read 5 bytes and close", func(i int) error {
+			f, err := os.Open(file(i % costRuns))
+			if err == nil {
+				_, err = f.Read(make([]byte, 5))
+				err = errors.Join(err, f.Close())
+			}
+			return err
+		}, 6, false},
+		{"mount: read of what is open", func(int) (err error) {
+			if open == nil {
+				if open, err = os.Open(file(0)); err != nil {
+					return err
+				}
+			}
+			_, err = open.ReadAt(make([]byte, 5), 0)
+			return err
+		}, 1, false},
+		{"mount: append 5 bytes", func(int) error { return appendTo(file(1), "12345") }, 9, false},
+	})
+	if err := open.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestNamespaceCosts counts for the doors of a file system, which wait for it.

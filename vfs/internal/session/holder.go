@@ -62,11 +62,10 @@ func (h *Holder) Hold(ctx context.Context, ino record.Ino, n uint64, mark HoldMa
 	if err != nil {
 		return err
 	}
-	before := t.used(s, ino)
+	// The others may have been told without it: then they spare only what has links.
+	unnamed := t.asked.Load() != mark.asked && !t.used(s, ino)
 	h.shards[uint64(ino)%tableShards].add(ino, n)
 	removed := t.removed[ino%leftSlots].Load() > mark.removals
-	// The others may have been told without it: then they spare only what has links.
-	unnamed := !before && t.asked.Load() != mark.asked
 	s.mu.Unlock()
 	if !removed && !unnamed {
 		return nil
