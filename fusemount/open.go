@@ -48,6 +48,7 @@ func (f *rawFS) recreated(ctx context.Context, in *fuse.InHeader, out *fuse.Crea
 	if h == nil {
 		return false, nil
 	}
+	at.open = true
 	a, err := f.fs.GetAttr(ctx, h.ino)
 	if err == nil {
 		err = f.fillEntry(&a, &out.EntryOut, at)
@@ -105,6 +106,7 @@ func (f *rawFS) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, o
 		}
 		return f.status("create", &in.InHeader, err)
 	}
+	at.open = true
 	if err := f.fillEntry(&a, &out.EntryOut, at); err != nil {
 		return f.status("create", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
 	}
@@ -125,6 +127,7 @@ func (f *rawFS) Tmpfile(cancel <-chan struct{}, in *fuse.CreateIn, out *fuse.Cre
 	if err != nil {
 		return f.status("tmpfile", &in.InHeader, err)
 	}
+	at.open = true
 	if err := f.fillEntry(&a, &out.EntryOut, at); err != nil {
 		return f.status("tmpfile", &in.InHeader, errors.Join(err, file.Close(f.ctx)))
 	}
@@ -168,8 +171,7 @@ func (f *rawFS) keepPages(file *vfs.File, flags uint32, out *fuse.OpenOut) error
 	case !f.pages.on:
 		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
 		return nil
-	case flags&unix.O_TRUNC != 0:
-		f.pages.forget(file.Ino())
+	case flags&unix.O_TRUNC != 0: // what is known is from before
 		return nil
 	}
 	a, err := file.Opened(f.ctx)

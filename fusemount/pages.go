@@ -1,6 +1,7 @@
 package fusemount
 
 import (
+	"math"
 	"sync"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -58,6 +59,16 @@ func (p *pageVersions) opened(a *vfs.Attr, out *fuse.OpenOut) {
 
 // distrust has opens drop the pages that the kernel has of files from before.
 func (p *pageVersions) distrust() { p.on = true }
+
+// restored notes that a file was open at the server before: nothing is known of it.
+func (p *pageVersions) restored(ino vfs.Ino) {
+	if !p.on {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.files[ino] = &pageVersion{others: math.MaxUint64, size: -1}
+}
 
 // told notes a size that the kernel is told.
 func (p *pageVersions) told(a *vfs.Attr) {

@@ -162,15 +162,19 @@ func unixTime(t vfs.Time) (sec uint64, nsec uint32) { return uint64(t.Sec), t.Ns
 type moment struct {
 	since uint64 // changes notified (see invalidator)
 	mark  vfs.HoldMark
+	open  bool // and what was found is open since
 }
 
-func (f *rawFS) moment() moment { return moment{f.inv.count(), f.holds.Mark()} }
+func (f *rawFS) moment() moment { return moment{since: f.inv.count(), mark: f.holds.Mark()} }
 
 // fillEntry answers with an inode that was found after at, and counts that the
 // kernel knows it. ErrStale if it was removed since.
 func (f *rawFS) fillEntry(a *vfs.Attr, out *fuse.EntryOut, at moment) error {
 	node, ok := f.node(a.Ino)
-	if ok {
+	switch {
+	case ok && at.open:
+		f.holds.HoldOpen(a.Ino, 1)
+	case ok:
 		if err := f.holds.Hold(f.ctx, a.Ino, 1, at.mark); err != nil {
 			return err
 		}

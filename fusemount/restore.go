@@ -66,6 +66,7 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 			h.owners.add(o)
 		}
 		f.sizes.opened(h.ino)
+		f.pages.restored(h.ino)
 		f.files.put(fh, h)
 	})
 	return count

@@ -29,6 +29,8 @@
  *   NOCLAIM  a gateway names no inodes that it uses
  *   EARLY    it names those that it used before it read the epoch
  *   LATE     who would begin to use an inode without links may
+ *   NOMARK   who looked a name up and is counted later does not look again
+ *   SHARED   he does not if somebody else is counted
  *   SAME     an inode that has lost its name again is taken for the one that was seen without
  *   GIVEBACK a gateway that leaves gives numbers back that it did not use
  *   NOUSE    what is stored and not yet named does not count
@@ -191,6 +193,54 @@ bool claimed = false;   /* it named the inode */
 byte users = 0;
 bool admitted = false;  /* the open file */
 byte known = 0;         /* epoch that the last beat read */
+byte asked = 0;         /* how often a beat looked what is in use */
+
+/* A kernel that looks the name up, is counted as a user then, and refers to the inode. */
+proctype Keeper() {
+	bool found, late;
+	byte mark;
+
+	mark = asked;
+	atomic { found = exists && linked };
+	if
+	:: !found -> goto out
+	:: else
+	fi;
+	atomic {
+#ifdef NOMARK
+		late = false;
+#else
+#ifdef SHARED
+		late = asked != mark && users == 0;
+#else
+		late = asked != mark;
+#endif
+#endif
+		users++
+	}
+	if
+	:: late -> atomic {     /* it looks again */
+		if
+		:: !exists || !linked -> found = false
+		:: else
+		fi }
+	:: else
+	fi;
+	atomic {
+		if
+		:: found && fence && !exists -> broken = true
+		:: else
+		fi
+	}
+	atomic {
+		users--;
+		if
+		:: users == 0 -> admitted = false
+		:: else
+		fi
+	}
+out:	skip
+}
 
 /* Opens, reads and closes. */
 proctype User() {
@@ -240,7 +290,7 @@ proctype Beats() {
 #ifdef EARLY
 				claim = early
 #else
-				claim = users > 0
+				claim = users > 0; asked++
 #endif
 #endif
 			:: else
@@ -309,7 +359,12 @@ proctype PutOut() { fence = false }
 init {
 	atomic {
 		byte i;
+#ifdef KEEPERS
+		run User();
+		for (i : 1 .. USERS) { run Keeper() }
+#else
 		for (i : 1 .. USERS) { run User() }
+#endif
 		run Beats(); run Collector(); run Linker(); run PutOut()
 	}
 }

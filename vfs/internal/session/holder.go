@@ -62,8 +62,9 @@ func (h *Holder) Hold(ctx context.Context, ino record.Ino, n uint64, mark HoldMa
 	if err != nil {
 		return err
 	}
-	// The others may have been told without it: then they spare only what has links.
-	unnamed := t.asked.Load() != mark.asked && !t.used(s, ino)
+	// The others may have been told without it: then they spare only what has links. Who
+	// else uses it here may be about to find that out, too.
+	unnamed := t.asked.Load() != mark.asked
 	h.shards[uint64(ino)%tableShards].add(ino, n)
 	removed := t.removed[ino%leftSlots].Load() > mark.removals
 	s.mu.Unlock()
@@ -81,6 +82,9 @@ func (h *Holder) Hold(ctx context.Context, ino record.Ino, n uint64, mark HoldMa
 	return err
 }
 
+// HoldOpen is Hold of what the caller has open, and need not be found.
+func (h *Holder) HoldOpen(ino record.Ino, n uint64) { h.count(ino, n) }
+
 // Release takes back n holds of ino, or all if it has fewer. What nobody
 // holds or has open any more, and has no links, is removed in the background.
 func (h *Holder) Release(ino record.Ino, n uint64) {
@@ -97,7 +101,7 @@ func (h *Holder) Release(ino record.Ino, n uint64) {
 // be an orphan, if the collector did not run yet. ErrStale for
 // an inode that the store does not have: it is not held.
 func (h *Holder) Restore(ctx context.Context, ino record.Ino, n uint64) error {
-	h.restore(ino, n)
+	h.count(ino, n)
 	stored, orphan, err := h.t.store.Look(ctx, ino)
 	switch {
 	case err == nil && !stored:
@@ -114,13 +118,13 @@ func (h *Holder) Restore(ctx context.Context, ino record.Ino, n uint64) error {
 // RestoreOrphan is Restore of what the store has without links, as was seen since the
 // process may have it, before others removed any of these.
 func (h *Holder) RestoreOrphan(ino record.Ino, n uint64) {
-	h.restore(ino, n)
+	h.count(ino, n)
 	h.t.MarkOrphan(ino)
 }
 
-// restore counts n holds. The others are told of none before all are restored
-// (Session.Restored), and this process removes none.
-func (h *Holder) restore(ino record.Ino, n uint64) {
+// count counts n holds of what nobody removes: the others are told of nothing before all is
+// restored (Session.Restored), and what is open stays.
+func (h *Holder) count(ino record.Ino, n uint64) {
 	s := h.t.shard(ino)
 	s.mu.Lock()
 	defer s.mu.Unlock()
