@@ -1,12 +1,14 @@
 package engines
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -234,54 +236,82 @@ func (x *shared) mountsHold(t *testing.T, a, b *mounted) {
 	waitFor(t, func() bool { return len(blobNames(t, x.s3)) < before-1 })
 }
 
+// holding is a program that has a file open: this one could not start a server while it had
+// one itself, since a fork closes it, which waits for the server.
+type holding struct {
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  bytes.Buffer
+	done chan struct{} // closed when out has all
+}
+
+// hold has a shell open a file as descriptor 3 and do first, and then, when it is told to,
+// read it from where it is.
+func hold(t *testing.T, name, first string) *holding {
+	t.Helper()
+	h := &holding{cmd: exec.Command("sh", "-c", `exec 3<>"$1"; `+first+`; echo; read x; cat <&3`, "sh", name)}
+	var err error
+	if h.in, err = h.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := h.cmd.StdoutPipe()
+	if err == nil {
+		err = h.cmd.Start()
+	}
+	if err == nil {
+		_, err = io.ReadFull(out, make([]byte, 1)) // it has done that
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.cmd.Process.Kill() })
+	h.done = make(chan struct{})
+	go func() {
+		defer close(h.done)
+		_, _ = io.Copy(&h.out, out)
+	}()
+	return h
+}
+
+// read returns what the file holds.
+func (h *holding) read() (string, error) {
+	_, err := h.in.Write([]byte("\n"))
+	<-h.done
+	return h.out.String(), errors.Join(err, h.cmd.Wait())
+}
+
 // mountsSurvive kills a gateway whose mount survives it: the next server goes on with what
 // programs have open, also with what another gateway removed meanwhile.
 func (x *shared) mountsSurvive(t *testing.T, a, b *mounted) {
 	text := string(big[:1<<20])
-	if err := errors.Join(os.WriteFile(a.path("open"), []byte(text), 0o644), os.WriteFile(a.path("kept"), []byte("text"), 0o644)); err != nil {
+	if err := errors.Join(os.WriteFile(a.path("open"), []byte(text), 0o644), os.WriteFile(a.path("kept"), nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	f, e1 := os.OpenFile(b.path("open"), os.O_RDWR, 0)
-	g, e2 := os.OpenFile(b.path("kept"), os.O_RDWR, 0)
-	if err := errors.Join(e1, e2); err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	defer g.Close()
-	if _, err := g.WriteAt([]byte("unsent"), 4); err != nil { // answered, and stored later
-		t.Fatal(err)
-	}
+	open, unsent := hold(t, b.path("open"), ":"), hold(t, b.path("kept"), "printf unsent >&3")
 	b.Kill()
 	if err := errors.Join(os.Remove(a.path("open")), appendTo(a.path("new"), "new")); err != nil {
 		t.Fatal(err)
 	}
+	putOut := strings.Count(a.Log(), "is put out")
 	b.Start()
-	if got, err := readAll(f); err != nil || got != text {
+	waitFor(t, func() bool { return strings.Count(a.Log(), "is put out") > putOut }) // the one before
+	before := len(blobNames(t, x.s3))
+	if err := errors.Join(os.WriteFile(a.path("other"), []byte(text), 0o644), os.Remove(a.path("other"))); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return len(blobNames(t, x.s3)) <= before }) // the collector has been there
+	if got, err := open.read(); err != nil || got != text {
 		t.Errorf("%d bytes of %d of what was removed, %v", len(got), len(text), err)
 	}
-	if got, err := readAll(g); err != nil || got != "textunsent" {
-		t.Errorf("%q, %v", got, err)
-	}
-	if err := g.Sync(); err != nil {
-		t.Error(err)
+	if got, err := unsent.read(); err != nil || got != "" {
+		t.Errorf("%q behind what was written, %v", got, err)
 	}
 	for _, m := range []*mounted{a, b} {
 		kept, e1 := os.ReadFile(m.path("kept"))
 		fresh, e2 := os.ReadFile(m.path("new"))
-		if err := errors.Join(e1, e2); err != nil || string(kept) != "textunsent" || string(fresh) != "new" {
+		if err := errors.Join(e1, e2); err != nil || string(kept) != "unsent" || string(fresh) != "new" {
 			t.Errorf("%q, %q, %v", kept, fresh, err)
 		}
-	}
-	waitFor(t, func() bool { return strings.Contains(a.Log(), "is put out") }) // the one before
-	if err := errors.Join(os.WriteFile(a.path("other"), []byte(text), 0o644), os.Remove(a.path("other"))); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(15 * time.Second) // the collector is there meanwhile
-	if got, err := readAll(f); err != nil || got != text {
-		t.Errorf("%d bytes of %d of what was removed, later, %v", len(got), len(text), err)
-	}
-	if err := os.Remove(a.path("kept")); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -291,14 +321,7 @@ func mountsPutOut(t *testing.T, a, b *mounted) {
 	if err := os.WriteFile(a.path("file"), []byte("old bytes"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Open(b.path("file"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if got, err := readAll(f); err != nil || got != "old bytes" {
-		t.Fatal(got, err)
-	}
+	open := hold(t, b.path("file"), `cat "$1" >/dev/null`)
 	putOut := strings.Count(a.Log(), "is put out")
 	process := b.Process
 	if err := process.Signal(syscall.SIGSTOP); err != nil {
@@ -308,22 +331,10 @@ func mountsPutOut(t *testing.T, a, b *mounted) {
 	if err := os.WriteFile(a.path("file"), []byte("new bytes"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() { // until the next server answers
-			for {
-				b := make([]byte, 100)
-				n, err := f.ReadAt(b, 0)
-				if err == nil || errors.Is(err, io.EOF) {
-					if string(b[:n]) != "new bytes" {
-						t.Errorf("%q is read", b[:n])
-					}
-					return
-				}
-			}
-		})
-	}
-	if err := process.Signal(syscall.SIGCONT); err != nil {
+	late := exec.Command("cat", b.path("file"))
+	var got bytes.Buffer
+	late.Stdout = &got
+	if err := errors.Join(late.Start(), process.Signal(syscall.SIGCONT)); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -333,8 +344,10 @@ func mountsPutOut(t *testing.T, a, b *mounted) {
 	}
 	b.Process = nil
 	b.Start()
-	wg.Wait()
-	if got, err := os.ReadFile(b.path("file")); err != nil || string(got) != "new bytes" {
+	if err := late.Wait(); err == nil && got.String() != "new bytes" {
+		t.Errorf("%q is read of a gateway that was put out", got.String())
+	}
+	if got, err := open.read(); err != nil || got != "new bytes" {
 		t.Errorf("%q, %v", got, err)
 	}
 	if err := appendTo(b.path("file"), ", and more"); err != nil {
