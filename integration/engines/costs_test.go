@@ -137,18 +137,18 @@ func mountCosts(t *testing.T, x *shared, dir string) {
 	file := func(i int) string { return filepath.Join(dir, fmt.Sprint("file", i)) }
 	var open *os.File
 	x.meta.costs(t, []operation{
-		{"mount: create, write 5 bytes and close", func(i int) error { return os.WriteFile(file(i), small, 0o644) }, 10, false},
+		{"mount: create, write 5 bytes and close", func(i int) error { return os.WriteFile(file(i), small, 0o644) }, 10},
 		{"mount: stat", func(i int) error {
 			_, err := os.Stat(file(i % costRuns))
 			return err
-		}, 5, false},
+		}, 5},
 		{"mount: open and close", func(i int) error {
 			f, err := os.Open(file(i % costRuns))
 			if err == nil {
 				err = f.Close()
 			}
 			return err
-		}, 6, false},
+		}, 6},
 		{"mount: open, read 5 bytes and close", func(i int) error {
 			f, err := os.Open(file(i % costRuns))
 			if err == nil {
@@ -156,7 +156,7 @@ func mountCosts(t *testing.T, x *shared, dir string) {
 				err = errors.Join(err, f.Close())
 			}
 			return err
-		}, 7, false},
+		}, 7},
 		{"mount: read of what is open", func(int) (err error) {
 			if open == nil {
 				if open, err = os.Open(file(0)); err != nil {
@@ -165,8 +165,8 @@ func mountCosts(t *testing.T, x *shared, dir string) {
 			}
 			_, err = open.ReadAt(make([]byte, 5), 0)
 			return err
-		}, 1, false},
-		{"mount: append 5 bytes", func(int) error { return appendTo(file(1), "12345") }, 13, false},
+		}, 1},
+		{"mount: append 5 bytes", func(int) error { return appendTo(file(1), "12345") }, 13},
 	})
 	if err := open.Close(); err != nil {
 		t.Error(err)
