@@ -13,6 +13,7 @@ import (
 	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/tokens"
 	"ogw/vfs/internal/xattr"
 )
 
@@ -86,10 +87,11 @@ func (of *openFile) flushUpTo(ctx context.Context, turn uint64) error {
 	if plan == nil {
 		return err
 	}
+	token := tokens.Take(ctx) // for whichever attempt stores the bytes
 	err = of.awaitUploads(ctx, plan)
 	for attempt := 0; err == nil; attempt++ {
 		var move *retargetError
-		err = of.publish(ctx, plan)
+		err = of.publish(tokens.Again(ctx, token), plan)
 		if !errors.As(err, &move) {
 			break
 		}

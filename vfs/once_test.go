@@ -1,10 +1,15 @@
 package vfs
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"strings"
 	"testing"
 
+	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/record"
 )
 
 // TestToken has two processes over one store get the same requests.
@@ -71,4 +76,106 @@ func TestTokenAfterWrites(t *testing.T) {
 	third := openTest(t, mem.New(mem.Options{Disk: disk}))
 	_, err = third.SetAttr(under(), Root, a.Ino, SetAttr{Size: &cut})
 	want(t, err, ErrDone)
+}
+
+// sealedKV refuses to store the inode of one file.
+type sealedKV struct {
+	cluster.KV
+	key []byte
+}
+
+type sealedTxn struct {
+	cluster.Txn
+	kv *sealedKV
+}
+
+var errSealed = errors.New("sealed")
+
+func (kv *sealedKV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
+	return kv.KV.Update(ctx, func(t cluster.Txn) error { return fn(sealedTxn{t, kv}) })
+}
+
+func (t sealedTxn) Set(key, value []byte) error {
+	if bytes.Equal(key, t.kv.key) {
+		return errSealed
+	}
+	return t.Txn.Set(key, value)
+}
+
+// The token of an append is not spent by another file, which is stored for its room: the
+// gateway may end before the append itself is.
+func TestBesideAppendTokenOfOthers(t *testing.T) {
+	p := openTwo(t)
+	put(t, p.a, "log", "begin ")
+	put(t, p.a, "other", "")
+	full := besideConfig
+	full.DirtyBytes = 1
+	ending, err := Open(bg, beside(t, p.c), full)
+	want(t, err, nil)
+	t.Cleanup(func() { _ = ending.Close(bg) })
+	other, log := openFileAt(t, ending, "other", 0), openFileAt(t, ending, "log", OpenAppend)
+	writeThrough(t, other, "x", 0)
+	for room := true; room; { // what is left stands for writes on their way
+		room = ending.dirty.try(1, 1) != nil
+	}
+	plain := ending.kv
+	setKV(ending, &sealedKV{KV: plain, key: record.InodeKey(log.Ino())})
+	token := Token{ID: [16]byte{1, 2, 3}}
+	again := token
+	_, err = log.Append(WithToken(bg, &token), []byte("line"))
+	want(t, err, errSealed)
+	if n, err := p.b.GetAttr(bg, other.Ino()); err != nil || n.Size == 0 {
+		t.Fatalf("the other file was not stored: %v", err)
+	}
+	setKV(ending, plain)
+	f := openFileAt(t, p.b, "log", OpenAppend)
+	_, err = f.Append(WithToken(bg, &again), []byte("line"))
+	want(t, err, nil)
+	wantThrough(t, f, "begin line")
+	want(t, errors.Join(f.Close(bg), log.Close(bg), other.Close(bg)), nil)
+}
+
+// createHook calls the test before a blob is made.
+type createHook struct {
+	cluster.Blobs
+	create func()
+}
+
+func (h *createHook) Create(ctx context.Context, id cluster.BlobID, sizeHint int64) (cluster.BlobWriter, error) {
+	h.create()
+	return h.Blobs.Create(ctx, id, sizeHint)
+}
+
+// An append whose bytes are moved to another content before they are stored, as the file
+// was copied by reference meanwhile, leaves its token with them.
+func TestBesideAppendTokenMoved(t *testing.T) {
+	p := openTwo(t)
+	put(t, p.a, "log", blobBody)
+	blobs := &createHook{Blobs: p.c.Blobs, create: func() {}}
+	c := *p.c
+	c.Blobs = blobs
+	ending := p.open(beside(t, &c))
+	log := openFileAt(t, ending, "log", OpenAppend)
+	created := 0
+	blobs.create = func() {
+		if created++; created == 1 {
+			_, err := p.b.CopyObject(bg, ObjectName{"bucket", "log"}, ObjectName{"bucket", "copy"}, CopyOptions{})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	line := strings.Repeat("line", 10)
+	token := Token{ID: [16]byte{1, 2, 3}}
+	again := token
+	_, err := log.Append(WithToken(bg, &token), []byte(line))
+	want(t, err, nil)
+	if created != 2 {
+		t.Fatalf("%d blobs were made: the bytes were not moved", created)
+	}
+	f := openFileAt(t, p.b, "log", OpenAppend)
+	_, err = f.Append(WithToken(bg, &again), []byte(line))
+	want(t, err, ErrDone)
+	wantThrough(t, f, blobBody+line)
+	want(t, errors.Join(f.Close(bg), log.Close(bg)), nil)
 }

@@ -57,7 +57,7 @@ func (f *File) appendBeside(ctx context.Context, w oneWrite) (at int64, n int, e
 	}
 	for first := true; n < len(w.p); first = false {
 		part := w.p[n:min(len(w.p), n+atomicWriteBytes)]
-		off, err := f.appendPart(tokens.Again(ctx, token), part, w.killPriv)
+		off, err := f.appendPart(ctx, token, part, w.killPriv)
 		if err != nil {
 			return at, n, err
 		}
@@ -69,14 +69,15 @@ func (f *File) appendBeside(ctx context.Context, w oneWrite) (at int64, n int, e
 	return at, n, nil
 }
 
-// appendPart stores p, through an openFile for nothing else.
-func (f *File) appendPart(ctx context.Context, p []byte, killPriv bool) (off int64, err error) {
+// appendPart stores p, through an openFile for nothing else. The token is for that alone:
+// ctx has none, as room for p may take other files' bytes to be stored before.
+func (f *File) appendPart(ctx context.Context, token *Token, p []byte, killPriv bool) (off int64, err error) {
 	tail := &openFile{fs: f.fs, ino: f.of.ino, tail: true}
 	f.of.mu.RLock()
 	g := &File{fs: f.fs, of: tail, flags: f.flags, epoch: f.epoch, wrote: f.wrote}
 	f.of.mu.RUnlock()
 	if _, err = tail.writePart(ctx, g, oneWrite{p: p, atEnd: true, killPriv: killPriv}); err == nil {
-		err = tail.flush(ctx)
+		err = tail.flush(tokens.Again(ctx, token))
 	}
 	tail.mu.Lock()
 	tail.dropPieces(err)
