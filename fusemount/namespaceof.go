@@ -78,6 +78,7 @@ type rewriter interface {
 type state interface {
 	StatFS(ctx context.Context) (vfs.StatFS, error)
 	Exclusive() bool
+	KeptBefore(seq uint64)
 	Locks() *lock.Manager
 	Watch(inv vfs.Invalidator) (cancel func())
 }

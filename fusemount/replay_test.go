@@ -230,4 +230,5 @@ func (k *epochKeeper) Reserve(context.Context, int) (func(), error) { return fun
 func (k *epochKeeper) Keep(w *vfs.KeptWrite)                        { *k.epoch = w.Epoch }
 func (k *epochKeeper) Stored(vfs.Ino, uint64)                       {}
 func (k *epochKeeper) Lost(vfs.Ino)                                 {}
+func (k *epochKeeper) ID() uint64                                   { return 0 }
 func (k *epochKeeper) Oldest(vfs.Ino) (uint64, bool)                { return 0, false }

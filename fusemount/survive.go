@@ -28,6 +28,8 @@ type survival struct {
 	life sync.RWMutex   // held while others use book
 	gone bool           // guarded by life: book is closed
 
+	number uint64 // of the mount
+
 	// opens are the requests that opened what was open at the take-over. They
 	// may not have been answered.
 	opens map[uint64]uint64
@@ -56,7 +58,8 @@ const (
 
 // survive makes the mount one that survives: what happens from now on is in book.
 func (f *rawFS) survive(book *ledger.Ledger) {
-	f.surv = &survival{f: f, book: book, opens: make(map[uint64]uint64)}
+	f.surv = &survival{f: f, book: book, number: book.Mount(), opens: make(map[uint64]uint64)}
+	f.fs.KeptBefore(book.Journal.Last())
 	f.files.book, f.dirs.book = book.Files, book.Dirs
 	f.fs.Locks().SetJournal(f.client, f.surv.locked)
 }
@@ -110,6 +113,9 @@ func (s *survival) Oldest(ino vfs.Ino) (seq uint64, ok bool) {
 	s.withBook(func(b *ledger.Ledger) { seq, ok = b.Journal.Oldest(uint64(ino)) })
 	return seq, ok
 }
+
+// ID implements vfs.Keeper.
+func (s *survival) ID() uint64 { return s.number }
 
 // withBook calls fn, unless the superblock does not survive, or is gone.
 func (s *survival) withBook(fn func(b *ledger.Ledger)) {

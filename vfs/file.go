@@ -24,7 +24,8 @@ type File struct {
 	flags    OpenFlags
 	killPriv bool // its writes take setuid and setgid off the file
 	keeper   Keeper
-	again    keptMark // of the write that Rewrite makes, by one goroutine
+	again    keptMark          // of the write that Rewrite makes, by one goroutine
+	before   map[Keeper]uint64 // the last that each had and that was stored before Rewrite
 
 	closed atomic.Bool
 	shown  *Attr // as it was opened, where others may change it; else nil
@@ -385,17 +386,19 @@ func (f *File) KeepWith(k Keeper) { f.keeper = k }
 // this one, and lets go of when it is stored. Those of one file come in their
 // order, before anybody else writes to it, through a File for nothing else. It
 // takes memory beyond what buffers may have: the process before had it too.
-// ErrStale if the content was replaced since.
+// What the process before stored is not written over what others stored since. ErrStale if
+// the content was replaced since.
 func (f *File) Rewrite(ctx context.Context, by Keeper, w *KeptWrite) error {
+	f.fs.KeptBefore(w.Seq)
+	if stored, err := f.storedKept(ctx, by, w); stored || err != nil {
+		return err
+	}
 	n, err := f.of.stored(ctx)
 	if err != nil {
 		return err
 	}
 	if n.Epoch != w.Epoch {
 		return fmt.Errorf("inode %d was replaced since it was written: %w", w.Ino, ErrStale)
-	}
-	for have := f.fs.kept.Load(); have < w.Seq && !f.fs.kept.CompareAndSwap(have, w.Seq); {
-		have = f.fs.kept.Load()
 	}
 	f.again = keptMark{by, w.Seq}
 	defer func() { f.again = keptMark{} }()

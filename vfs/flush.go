@@ -231,6 +231,9 @@ func (of *openFile) publish(ctx context.Context, plan *flushPlan) error {
 		after := &fileSnap{gen: of.gen.Load() + 1, at: time.Now()} // who commits counts once
 		err = of.fs.updateFile(ctx, of.ino, func(t cluster.Txn, o *op) (err error) {
 			after.inode, next, err = of.publishSome(t, o, plan, pos, ContentID(spare))
+			if err == nil && next.item == len(plan.items) {
+				err = of.fs.noteKept(t, of.ino, plan.kept, o.nowNS)
+			}
 			o.later.then(func(context.Context) { plan.after = after })
 			return err
 		})

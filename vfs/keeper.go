@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+
+	"ogw/cluster"
 )
 
 // Keeper keeps what was written through a File where it outlives the process,
@@ -27,6 +29,8 @@ type Keeper interface {
 	Lost(ino Ino)
 	// Oldest returns the number of the first write to ino that is kept.
 	Oldest(ino Ino) (seq uint64, ok bool)
+	// ID returns a random number that the next process has for it, too.
+	ID() uint64
 }
 
 // KeptWrite is one write. Its bytes may change after the call.
@@ -70,6 +74,29 @@ func ReleaseKept(ino Ino, upTo map[Keeper]uint64) {
 		}
 		list[0].by.Stored(ino, last)
 	}
+}
+
+// KeptBefore has writes be numbered above what a Keeper had before. It comes before the
+// first that it keeps.
+func (fs *FS) KeptBefore(seq uint64) {
+	for have := fs.kept.Load(); have < seq && !fs.kept.CompareAndSwap(have, seq); {
+		have = fs.kept.Load()
+	}
+}
+
+// noteKept leaves in the transaction that stores them which writes its Keepers need not
+// keep, for the case that the process ends before they are told. Where no other process
+// writes, to write them again does no harm.
+func (fs *FS) noteKept(t cluster.Txn, ino Ino, kept []keptMark, nowNS int64) error {
+	if fs.feed.Complete() {
+		return nil
+	}
+	for _, k := range kept {
+		if err := fs.tokens.NoteKept(t, k.by.ID(), ino, k.seq, nowNS); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type writeTagKey struct{}

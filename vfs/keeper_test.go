@@ -52,6 +52,8 @@ func (k *bookKeeper) Oldest(ino Ino) (seq uint64, ok bool) {
 	return 0, false
 }
 
+func (k *bookKeeper) ID() uint64 { return 77 }
+
 func (k *bookKeeper) live() (list []*KeptWrite) {
 	for _, w := range k.writes {
 		if w != nil {
@@ -226,6 +228,54 @@ func TestKeeperStored(t *testing.T) {
 	}
 	if err := f.Close(bg); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What the process before stored, and could not let go of, is not written over what others
+// stored since; what it did not store is.
+func TestBesideRewrite(t *testing.T) {
+	p := openTwo(t)
+	put(t, p.a, "file", "0123456789")
+	f := openFileAt(t, p.a, "file", 0)
+	k := &endingKeeper{}
+	f.KeepWith(k)
+	writeThrough(t, f, "aaa", 0)
+	writeThrough(t, f, "bbb", 3)
+	k.ended = true // between the commit and the release
+	want(t, f.Sync(bg), nil)
+	writeThrough(t, f, "ccc", 7)
+	g := openFileAt(t, p.b, "file", 0)
+	wantThrough(t, g, "aaabbb6789")
+	writeThrough(t, g, "YYYY", 1)
+	want(t, g.Sync(bg), nil)
+	live := k.live()
+	if len(live) != 3 {
+		t.Fatalf("%d writes are kept", len(live))
+	}
+	again, err := p.b.Open(bg, Root, f.Ino(), OpenRead|OpenWrite|OpenRewrites)
+	want(t, err, nil)
+	for _, w := range live {
+		want(t, again.Rewrite(bg, k, w), nil)
+	}
+	want(t, again.Close(bg), nil)
+	wantThrough(t, g, "aYYYYb6ccc")
+	want(t, g.Close(bg), nil)
+
+	// The next process numbers its writes above those.
+	if seq := p.b.kept.Load(); seq < live[2].Seq {
+		t.Errorf("the next write has the number %d, after %d", seq+1, live[2].Seq)
+	}
+}
+
+// endingKeeper hears of nothing that is stored once its process has ended.
+type endingKeeper struct {
+	bookKeeper
+	ended bool
+}
+
+func (k *endingKeeper) Stored(ino Ino, seq uint64) {
+	if !k.ended {
+		k.bookKeeper.Stored(ino, seq)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"ogw/cluster"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/tokens"
 )
@@ -96,6 +97,29 @@ func (f *File) appendPart(ctx context.Context, token *Token, p []byte, killPriv 
 	}
 	f.epoch, f.wrote, f.unsaved = g.epoch, true, true
 	return off, nil
+}
+
+// storedKept reports whether a write that by has was stored by the process before, and
+// others may have written over it since.
+func (f *File) storedKept(ctx context.Context, by Keeper, w *KeptWrite) (bool, error) {
+	if by == nil || f.fs.feed.Complete() {
+		return false, nil
+	}
+	upTo, ok := f.before[by]
+	if !ok {
+		err := f.fs.view(ctx, func(r cluster.Reader) (err error) {
+			upTo, err = tokens.KeptUpTo(r, by.ID(), w.Ino)
+			return err
+		})
+		if err != nil {
+			return false, err
+		}
+		if f.before == nil {
+			f.before = make(map[Keeper]uint64)
+		}
+		f.before[by] = upTo
+	}
+	return w.Seq <= upTo, nil
 }
 
 func (of *openFile) writePart(ctx context.Context, f *File, w oneWrite) (_ int64, err error) {

@@ -22,7 +22,10 @@ type Write struct {
 
 // journalHead is the beginning of the journal's memory. Positions only grow;
 // the ring has them modulo its length.
-type journalHead struct{ head, tail uint64 }
+type journalHead struct {
+	head, tail uint64
+	last       uint64 // the greatest Seq
+}
 
 // journalRecord precedes the bytes of a write. Records have a length of whole
 // recordAlign and do not wrap: what is left at the end is a dead one.
@@ -163,6 +166,7 @@ func (j *Journal) Keep(w *Write) error {
 		r.flags = recordKillPriv
 	}
 	copy(j.data(at, r), w.Data)
+	j.h.last = max(j.h.last, w.Seq)
 	j.files[w.Ino] = append(j.files[w.Ino], at)
 	atomic.StoreUint64(&j.h.head, at+uint64(size))
 	j.advance() // over the end of the ring
@@ -203,6 +207,13 @@ func (j *Journal) Oldest(ino uint64) (seq uint64, ok bool) {
 		return 0, false
 	}
 	return j.record(list[0]).seq, true
+}
+
+// Last returns the greatest Seq of all writes that it had.
+func (j *Journal) Last() uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.h.last
 }
 
 // advance gives room back.

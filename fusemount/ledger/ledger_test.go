@@ -206,6 +206,9 @@ func TestJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 		live = append(live, w)
+		if last := l.Journal.Last(); last != uint64(i) {
+			t.Fatalf("the last is %d, want %d", last, i)
+		}
 		l.Journal.Unreserve(len(data))
 		if rnd.IntN(6) == 0 {
 			if err := store(ctx, rnd.Uint64N(5)); err != nil {
