@@ -264,6 +264,26 @@ func TestBesideUnlinked(t *testing.T) {
 	})
 }
 
+// What a kernel only remembers, another gateway removes: it is told that the name is gone.
+func TestBesideForgotten(t *testing.T) {
+	onBeside(t, func(t *testing.T, a, b *gateway) {
+		write(t, a.path("file"), "text")
+		must(t, os.Mkdir(a.path("dir"), 0o755))
+		write(t, a.path("dir/file"), "text")
+		for _, name := range []string{"file", "dir/file"} {
+			_, err := os.Stat(b.path(name))
+			must(t, err)
+		}
+		must(t, errors.Join(os.Remove(a.path("file")), os.RemoveAll(a.path("dir"))))
+		for left := 1; left > 0; { // until a look after the kernel has forgotten
+			_, err := a.fs.Collect(bg)
+			must(t, err)
+			left = 0
+			must(t, a.fs.Orphans(bg, func(vfs.Ino) error { left++; return nil }))
+		}
+	})
+}
+
 // Lines that several mounts append and sync are all there, each once and whole.
 func TestBesideAppends(t *testing.T) {
 	onBeside(t, func(t *testing.T, a, b *gateway) {

@@ -117,6 +117,14 @@ func (v *invalidator) Beside(origin vfs.Invalidator) vfs.Invalidator {
 // Deferred returns an Invalidator whose calls do not wait for the kernel.
 func (v *invalidator) Deferred() vfs.Invalidator { return deferred{v} }
 
+// dropUnlinked has the kernel forget names that another gateway removed: it drops those only
+// that are used, and holds the inodes of the others until its memory is short.
+func (f *rawFS) dropUnlinked(list []vfs.Unlinked) {
+	for _, x := range list {
+		f.inv.Deferred().InvalidateEntry(x.Dir, x.Name)
+	}
+}
+
 func (v *invalidator) entry(dir vfs.Ino, name string) {
 	s := v.kernel()
 	node, ok := v.f.node(dir)

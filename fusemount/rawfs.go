@@ -73,6 +73,9 @@ func newRawFS(ctx context.Context, fs namespace, opt Options) *rawFS {
 	f.ctx = vfs.WithOrigin(cluster.Relaxed(ctx), &f.inv)
 	f.late = vfs.WithLateOrigin(cluster.Relaxed(ctx), &f.inv)
 	f.holds = fs.NewHolder()
+	if f.beside {
+		f.holds.OnUnlinked(f.dropUnlinked)
+	}
 	f.pages.init(f.beside)
 	return f
 }

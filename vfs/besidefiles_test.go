@@ -168,6 +168,37 @@ func TestBesideHeldOthers(t *testing.T) {
 	p.wantNothingLeft()
 }
 
+// Who holds what another gateway removed, and has it not open, is told, so that it goes.
+func TestBesideHeldTold(t *testing.T) {
+	p := openTwo(t)
+	put(t, p.a, "held", blobBody)
+	put(t, p.a, "named", "x")
+	put(t, p.a, "open", "x")
+	h := p.b.NewHolder()
+	gone := make(chan Unlinked, 100)
+	h.OnUnlinked(func(list []Unlinked) {
+		for _, x := range list {
+			h.Release(x.Ino, 1)
+			gone <- x
+		}
+	})
+	f := openFileAt(t, p.b, "open", 0)
+	for _, name := range []string{"held", "named", "open"} {
+		want(t, h.Hold(bg, inBucket(t, p.b, name), 1, h.Mark()), nil)
+	}
+	held, dir := inBucket(t, p.b, "held"), bucketIno(t, p.a)
+	want(t, errors.Join(p.a.Unlink(bg, Root, dir, "held"), p.a.Unlink(bg, Root, dir, "open")), nil)
+	collect(t, p.a)
+	if x := <-gone; x != (Unlinked{Ino: held, Dir: dir, Name: "held"}) {
+		t.Errorf("told of %+v", x)
+	}
+	want(t, f.Close(bg), nil)
+	h.Release(f.Ino(), 1)
+	want(t, p.a.Unlink(bg, Root, dir, "named"), nil)
+	h.Close()
+	p.wantNothingLeft()
+}
+
 // A kernel remembers more inodes than a gateway can name: those without links stay, and
 // others are removed.
 func TestBesideManyHeld(t *testing.T) {

@@ -140,6 +140,9 @@ func (fs *FS) Locks() *lock.Manager { return fs.locks }
 // becomes an orphan, as open files do, and goes with the last hold.
 type Holder = session.Holder
 
+// Unlinked is what Holder.OnUnlinked is called with.
+type Unlinked = session.Unlinked
+
 // HoldMark is a moment before an inode was looked up.
 type HoldMark = session.HoldMark
 

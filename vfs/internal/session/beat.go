@@ -38,6 +38,7 @@ func (l *Lease) run(ctx context.Context) {
 		}
 		if epoch, open := l.reads.wants(); epoch != 0 {
 			l.beat.Go(func() { // it may take longer than a beat may wait
+				defer l.reads.looked()
 				if err := l.findOrphans(ctx, epoch, open); err != nil && ctx.Err() == nil {
 					l.log.Warn("what is in use without links is not known, it is tried again", "err", err)
 				}

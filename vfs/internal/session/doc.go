@@ -59,7 +59,7 @@
 //	                         refuses (Inodes)
 //
 // A gateway that holds more inodes than it can name, for a kernel, names those without links
-// (findOrphans). One that goes on with what a process before it had in use says nothing before
+// (findOrphans), and tells the door of those that nobody has open (Holder.OnUnlinked). One that goes on with what a process before it had in use says nothing before
 // it knows what that is (Restored), so that others wait. Who looks an inode up and then holds
 // it learns whether this process was asked in between (HoldMark).
 //

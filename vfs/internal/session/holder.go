@@ -24,6 +24,13 @@ type Holder struct {
 	t      *Table
 	shards [tableShards]holdShard // each under the mutex of the tableShard with its number
 	closed atomic.Bool
+	forget atomic.Pointer[func([]Unlinked)]
+}
+
+// Unlinked is an inode that lost its last link, and where that was, as far as is known.
+type Unlinked struct {
+	Ino, Dir record.Ino
+	Name     string
 }
 
 // holdShard counts the holds of each inode, some 25 bytes for one that is
@@ -49,6 +56,31 @@ func (t *Table) NewHolder() *Holder {
 	h := &Holder{t: t}
 	t.addHolder(h)
 	return h
+}
+
+// OnUnlinked has fn called with what is held and not open, and that another process removed:
+// nobody else tells the client, which may remember it for days. fn may be called again for what
+// is not released, by one goroutine, and must not wait for that.
+func (h *Holder) OnUnlinked(fn func(list []Unlinked)) { h.forget.Store(&fn) }
+
+// tell calls the function of OnUnlinked for those of a list that are held.
+func (h *Holder) tell(list []Unlinked) {
+	fn := h.forget.Load()
+	if fn == nil {
+		return
+	}
+	var held []Unlinked
+	for _, x := range list {
+		s := h.t.shard(x.Ino)
+		s.mu.Lock()
+		if h.shards[uint64(x.Ino)%tableShards].has(x.Ino) {
+			held = append(held, x)
+		}
+		s.mu.Unlock()
+	}
+	if len(held) > 0 {
+		(*fn)(held)
+	}
 }
 
 // Mark returns the moment.

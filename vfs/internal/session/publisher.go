@@ -72,6 +72,7 @@ type publisher struct {
 	// known yet: nothing is said then.
 	restoring bool
 	wanted    uint64  // epoch for which the inodes in use without links are asked for
+	looking   bool    // findOrphans runs
 	orphans   orphans // those of one epoch
 	quiet     bool    // no view of before mark runs, and pins are marked since then
 }
@@ -191,20 +192,30 @@ func (p *publisher) inUse() (list []record.Ino, ok bool) {
 	if list, ok = p.open.InUse(maxHeld); ok {
 		return list, true
 	}
-	if p.orphans.epoch == p.epoch {
-		return p.orphans.inos, p.orphans.ok
+	if p.orphans.epoch == p.epoch && p.orphans.ok {
+		return p.orphans.inos, true
 	}
 	p.wanted = p.epoch
 	return nil, false
 }
 
 // wants returns the epoch, which has begun, for which findOrphans is asked for, and the
-// table of what is in use; 0 for none.
+// table of what is in use; 0 for none. It asks no more before looked is called.
 func (p *publisher) wants() (epoch uint64, open *Table) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	epoch, p.wanted = p.wanted, 0
+	if p.wanted == 0 || p.looking {
+		return 0, nil
+	}
+	epoch, p.wanted, p.looking = p.wanted, 0, true
 	return epoch, p.open
+}
+
+// looked comes after findOrphans.
+func (p *publisher) looked() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.looking = false
 }
 
 // found takes what findOrphans found.
@@ -251,6 +262,9 @@ func (p *publisher) learned(s *saying) {
 		return
 	}
 	p.epoch = s.epoch
+	if p.open != nil && p.open.tells() { // others are about to remove what has no links
+		p.wanted = p.epoch
+	}
 	if p.quiet = false; p.readers != nil {
 		p.mark = p.readers.Mark()
 	}

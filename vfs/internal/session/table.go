@@ -259,6 +259,11 @@ func (t *Table) allHolders() []*Holder {
 	return nil
 }
 
+// tells reports whether a Holder is to be notified of what was removed.
+func (t *Table) tells() bool {
+	return slices.ContainsFunc(t.allHolders(), func(h *Holder) bool { return h.forget.Load() != nil })
+}
+
 func (t *Table) addHolder(h *Holder) {
 	t.holding.Lock()
 	defer t.holding.Unlock()
