@@ -21,9 +21,10 @@ import (
 // dropped by notification before that answer, and a size that was not told last is asked for
 // once more: see renewPages.
 type pageVersions struct {
-	on    bool
-	mu    sync.Mutex
-	files map[vfs.Ino]*pageVersion
+	on     bool
+	renews bool // attributes that are answered renew pages (renewPages)
+	mu     sync.Mutex
+	files  map[vfs.Ino]*pageVersion
 }
 
 // pageVersion is what the kernel has of a file.
@@ -34,7 +35,7 @@ type pageVersion struct {
 }
 
 func (p *pageVersions) init(shared bool) {
-	p.on = shared
+	p.on, p.renews = shared, shared
 	p.files = make(map[vfs.Ino]*pageVersion)
 }
 
@@ -52,23 +53,29 @@ func (p *pageVersions) opened(a *vfs.Attr, out *fuse.OpenOut) {
 		p.files[a.Ino] = &pageVersion{others: a.Others, size: a.Size}
 	case v.others == a.Others:
 		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
-	default:
+	case !p.renews:
 		v.others = a.Others
+	default: // the kernel may read before it has this answer, and need not use it: see compare
 	}
 }
 
-// distrust has opens drop the pages that the kernel has of files from before.
-func (p *pageVersions) distrust() { p.on = true }
-
-// restored notes that a file was open at the server before: nothing is known of it.
-func (p *pageVersions) restored(ino vfs.Ino) {
+// doubt has the next open, or answer with attributes, drop pages.
+func (p *pageVersions) doubt(ino vfs.Ino) {
 	if !p.on {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.files[ino] = &pageVersion{others: math.MaxUint64, size: -1}
+	v := p.files[ino]
+	if v == nil {
+		v = new(pageVersion)
+		p.files[ino] = v
+	}
+	v.others, v.size = math.MaxUint64, -1
 }
+
+// distrust has opens drop the pages that the kernel has of files from before.
+func (p *pageVersions) distrust() { p.on = true }
 
 // told notes a size that the kernel is told.
 func (p *pageVersions) told(a *vfs.Attr) {
@@ -120,7 +127,7 @@ func (p *pageVersions) with(ino vfs.Ino, fn func(v *pageVersion)) {
 	}
 }
 
-// forget has the next open drop pages.
+// forget is for what the kernel has forgotten, its pages included.
 func (p *pageVersions) forget(ino vfs.Ino) {
 	if !p.on {
 		return
@@ -134,7 +141,7 @@ func (p *pageVersions) forget(ino vfs.Ino) {
 // may have written to the same since.
 func (f *rawFS) forgetWritten(h *fileHandle) {
 	if !h.direct {
-		f.pages.forget(h.ino)
+		f.pages.doubt(h.ino)
 	}
 }
 

@@ -66,7 +66,7 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 			h.owners.add(o)
 		}
 		f.sizes.opened(h.ino)
-		f.pages.restored(h.ino)
+		f.pages.doubt(h.ino) // nothing is known of them
 		f.files.put(fh, h)
 	})
 	return count

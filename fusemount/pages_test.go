@@ -1,0 +1,80 @@
+package fusemount
+
+import (
+	"testing"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"ogw/cluster/mem"
+	"ogw/vfs"
+)
+
+// The pages that the kernel has are believed to show a version only when it has dropped the
+// older ones: not for an open that is not answered yet, and never from a truncation, or
+// from writes through them, on.
+func TestPageVersions(t *testing.T) {
+	const ino = 7
+	attr := func(others uint64) *vfs.Attr { return &vfs.Attr{Ino: ino, Others: others, Size: 4} }
+	for _, x := range []struct {
+		what  string
+		doubt func(p *pageVersions)
+	}{
+		{"open of another version", func(p *pageVersions) {
+			var out fuse.OpenOut
+			if p.opened(attr(2), &out); out.OpenFlags&fuse.FOPEN_KEEP_CACHE != 0 {
+				t.Error("pages of another version are kept over an open")
+			}
+		}},
+		{"restored, or written through pages", func(p *pageVersions) { p.doubt(ino) }},
+		{"as the first", func(p *pageVersions) { p.forget(ino); p.doubt(ino) }},
+	} {
+		var p pageVersions
+		p.init(true)
+		p.opened(attr(1), new(fuse.OpenOut))
+		if drop, _ := p.compare(attr(1)); drop {
+			t.Errorf("%s: pages are dropped before it", x.what)
+		}
+		x.doubt(&p)
+		if drop, _ := p.compare(attr(2)); !drop {
+			t.Errorf("%s: older pages stay", x.what)
+		}
+		p.dropped(attr(2))
+		if drop, _ := p.compare(attr(2)); drop {
+			t.Errorf("%s: pages are dropped twice", x.what)
+		}
+		var out fuse.OpenOut
+		if p.opened(attr(2), &out); out.OpenFlags&fuse.FOPEN_KEEP_CACHE == 0 {
+			t.Errorf("%s: pages are not kept", x.what)
+		}
+	}
+	// Where nothing renews them, the open notes it.
+	var p pageVersions
+	p.init(false)
+	p.distrust()
+	p.doubt(ino)
+	for i := range 2 {
+		var out fuse.OpenOut
+		if p.opened(attr(0), &out); out.OpenFlags&fuse.FOPEN_KEEP_CACHE != 0 != (i > 0) {
+			t.Errorf("open %d keeps pages: %x", i, out.OpenFlags)
+		}
+	}
+}
+
+// What is opened with O_TRUNC first is known, too.
+func TestPagesTruncated(t *testing.T) {
+	c := mem.New(mem.Options{})
+	t.Cleanup(func() { must(t, c.Close()) })
+	fs := openBeside(t, c)
+	_, file, _, err := fs.Create(bg, vfs.Root, vfs.RootIno, "f", vfs.CreateOptions{Mode: 0o644, Flags: vfs.OpenWrite})
+	must(t, err)
+	f := &rawFS{}
+	f.pages.init(true)
+	must(t, f.keepPages(file, unix.O_TRUNC, new(fuse.OpenOut)))
+	a, err := file.Attr(bg)
+	must(t, err)
+	if drop, tell := f.pages.compare(&a); !drop || !tell {
+		t.Errorf("pages are dropped %v, the size is told %v", drop, tell)
+	}
+	must(t, file.Close(bg))
+}
