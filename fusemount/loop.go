@@ -241,8 +241,8 @@ func (p *loop) mayWait(in []byte) bool {
 		return true
 	case fuseabi.OpRead:
 		return (*fuseabi.ReadIn)(unsafe.Pointer(&in[fuseabi.InHeaderSize])).Size >= largeBytes
-	case fuseabi.OpForget, fuseabi.OpBatchForget:
-		return false
+	case fuseabi.OpForget, fuseabi.OpBatchForget: // it asks nobody, but 4,000 inodes take long
+		return len(in) >= largeBytes
 	default: // beside others, each asks the store
 		return p.f.beside || len(in) >= largeBytes || p.f.conn.several() && fuseabi.MayTell(h.Opcode)
 	}

@@ -23,6 +23,20 @@ func (f *lateFS) GetAttr(<-chan struct{}, *fuse.GetAttrIn, *fuse.AttrOut) fuse.S
 	return fuse.Status(unix.ESHUTDOWN)
 }
 
+// To forget many inodes takes long; of few, nobody else is woken for it, beside others either.
+func TestMayWaitForget(t *testing.T) {
+	for _, beside := range []bool{false, true} {
+		p := &loop{f: &rawFS{beside: beside}}
+		for n, want := range map[int]bool{fuseabi.InHeaderSize + 24: false, largeBytes: true} {
+			in := make([]byte, n)
+			(*fuse.InHeader)(unsafe.Pointer(&in[0])).Opcode = fuseabi.OpBatchForget
+			if got := p.mayWait(in); got != want {
+				t.Errorf("%d bytes, beside others %v: %v", n, beside, got)
+			}
+		}
+	}
+}
+
 // A server that stops does not answer what it could not do in time that it stops,
 // if the kernel asks the next server again.
 func TestLeaveWithRequests(t *testing.T) {
