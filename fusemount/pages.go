@@ -153,6 +153,9 @@ func (f *rawFS) renewPages(h *fuse.InHeader, a *vfs.Attr) {
 	drop, tell := f.pages.compare(a)
 	if drop || tell {
 		f.mayWait(h)
+		if f.pauses != nil {
+			f.pauses(h.Unique)
+		}
 	}
 	if drop && f.inv.inTime(func() { f.inv.inode(a.Ino, true) }) {
 		f.pages.dropped(a)

@@ -78,3 +78,22 @@ func TestPagesTruncated(t *testing.T) {
 	}
 	must(t, file.Close(bg))
 }
+
+// A GETATTR that waits for the kernel says so first, wherever it came from.
+func TestRenewPagesWaits(t *testing.T) {
+	f := &rawFS{beside: true, opt: Options{Logger: testLogger(t)}}
+	f.inv.init(f)
+	f.sizes.init(f)
+	f.pages.init(true)
+	var waits []uint64
+	f.pauses = func(unique uint64) { waits = append(waits, unique) }
+	a := vfs.Attr{Ino: 7, Mode: vfs.ModeRegular}
+	f.pages.opened(&a, new(fuse.OpenOut))
+	f.renewPages(&fuse.InHeader{Unique: 2}, &a)
+	a.Others++
+	f.renewPages(&fuse.InHeader{Unique: 4}, &a)
+	f.renewPages(&fuse.InHeader{Unique: 6}, &a)
+	if len(waits) != 1 || waits[0] != 4 {
+		t.Errorf("requests %d wait, want 4", waits)
+	}
+}

@@ -43,6 +43,7 @@ type rawFS struct {
 	callers callerWatch
 	kills   killWatch
 	waits   func(unique uint64) // called for requests that wait; nil: nobody listens
+	pauses  func(unique uint64) // the same of those whose kind does not tell, over io_uring
 	files   handleTable[*fileHandle]
 	dirs    handleTable[*dirHandle]
 	privs   privClock

@@ -20,7 +20,11 @@ func (o *Options) wantsRing() (bool, error) {
 }
 
 func (c *connection) newRing() (*ring.Ring, error) {
-	return ring.New(ring.Config{Threads: c.raw.opt.ringThreads, Probe: c.probe, Several: c.tells, Logger: c.raw.opt.Logger})
+	r, err := ring.New(ring.Config{Threads: c.raw.opt.ringThreads, Probe: c.probe, Several: c.tells, Logger: c.raw.opt.Logger})
+	if err == nil {
+		c.raw.pauses = r.Waits
+	}
+	return r, err
 }
 
 // tells reports whether requests that change something may wait until the kernel knows of

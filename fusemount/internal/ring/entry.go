@@ -45,6 +45,7 @@ type entry struct {
 	in      [3][]byte     // the request: header, structure, payload
 	out     [2][]byte     // room for the answer: header, payload
 	unique  atomic.Uint64 // of the request that is being answered, or 0
+	waits   atomic.Bool   // Ring.Waits was called for that
 }
 
 func newEntry() (*entry, error) {

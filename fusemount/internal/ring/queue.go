@@ -83,6 +83,34 @@ func (r *Ring) dispatch(q *queue) {
 	}()
 }
 
+// Waits comes before the request with a number, which is being answered, waits until the
+// kernel knows of a change, which its kind does not tell: READs that the kernel may have
+// queued behind it have to be answered.
+func (r *Ring) Waits(unique uint64) {
+	q := r.queueOf(unique)
+	if q == nil {
+		return // it came through /dev/fuse
+	}
+	if r.admit(q); q.mayHold() {
+		r.dispatch(q)
+	}
+}
+
+// queueOf returns the queue that a request came from, whose end ends its wait, too.
+func (r *Ring) queueOf(unique uint64) *queue {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for e, q := range r.entries {
+		if e.unique.Load() == unique {
+			if !e.waits.Swap(true) {
+				q.waits.Add(1)
+			}
+			return q
+		}
+	}
+	return nil
+}
+
 // admit reports whether a request may wait for others: another thread of the queue
 // waits for requests then, so that who unlocks gets through. It may have to be
 // started, or to end what it does.

@@ -56,7 +56,7 @@ type Ring struct {
 	logged  atomic.Int64 // when threads could not be started, in nanoseconds
 
 	mu      sync.Mutex
-	entries map[*entry]struct{}
+	entries map[*entry]*queue
 }
 
 // allThreads counts those of all mounts.
@@ -66,7 +66,7 @@ var allThreads atomic.Int32
 // promised one, since from then on it sends requests nowhere else. It returns
 // ErrUnavailable.
 func New(c Config) (r *Ring, err error) {
-	r = &Ring{Config: c, entries: make(map[*entry]struct{})}
+	r = &Ring{Config: c, entries: make(map[*entry]*queue)}
 	if r.Threads == 0 {
 		r.Threads = MaxThreads
 	}

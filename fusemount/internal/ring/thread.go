@@ -56,7 +56,7 @@ func (r *Ring) newThread(q *queue) (*thread, error) {
 	t := &thread{r: r, q: q, u: u, e: e}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.entries[e] = struct{}{}
+	r.entries[e] = q
 	return t, nil
 }
 
@@ -202,6 +202,9 @@ func (t *thread) answer() {
 	e.unique.Store(h.Unique)
 	n, _ := t.r.proto.HandleRequest(in, e.out[:])
 	e.unique.Store(0)
+	if e.waits.Swap(false) {
+		t.q.waits.Add(-1)
+	}
 	if n < fuseabi.OutHeaderSize {
 		e.fail(h.Unique, syscall.EIO) // go-fuse logged why
 		return
