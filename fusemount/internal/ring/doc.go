@@ -42,7 +42,8 @@
 // # Requests that wait for other requests
 //
 // A request that waits for a lock needs the one that unlocks, and one that notifies
-// other superblocks of a change (Config.Several) needs READs to be answered.
+// other superblocks of a change (Config.Several) needs READs to be answered. One of a
+// kind that seldom waits says so when it does (Ring.Waits).
 //
 //   - Such a request waits only when another thread of its queue waits for
 //     requests, or is about to; one is started for that. If none comes within

@@ -218,11 +218,13 @@ func (p *publisher) looked() {
 	p.looking = false
 }
 
-// found takes what findOrphans found.
-func (p *publisher) found(o orphans) {
+// found takes what findOrphans found. few reports whether that before was not too many.
+func (p *publisher) found(o orphans) (few bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	few = p.orphans.epoch == 0 || p.orphans.ok
 	p.orphans = o
+	return few
 }
 
 // restored has p say what is in use from now on.

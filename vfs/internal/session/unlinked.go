@@ -40,11 +40,11 @@ func (l *Lease) findOrphans(ctx context.Context, epoch uint64, open *Table) erro
 		}
 		found.inos = append(found.inos, used...)
 	}
-	if found.ok = len(found.inos) <= maxHeld; !found.ok {
+	found.ok = len(found.inos) <= maxHeld
+	if few := l.reads.found(found); few && !found.ok { // else it was said
 		l.log.Warn("more is in use here without links than can be said: no gateway removes anything until programs close it, or the kernel forgets it",
 			"inodes", len(found.inos), "most", maxHeld)
 	}
-	l.reads.found(found)
 	return nil
 }
 
