@@ -280,6 +280,19 @@ func (h *holding) read() (string, error) {
 	return h.out.String(), errors.Join(err, h.cmd.Wait())
 }
 
+// putOut returns how many gateways these have put out: whoever looks first does that for one
+// that ended, also the process after it.
+func putOut(t *testing.T, by ...*mounted) (n int) {
+	for _, m := range by {
+		log, err := os.ReadFile(m.LogFile())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += bytes.Count(log, []byte("is put out"))
+	}
+	return n
+}
+
 // mountsSurvive kills a gateway whose mount survives it: the next server goes on with what
 // programs have open, also with what another gateway removed meanwhile.
 func (x *shared) mountsSurvive(t *testing.T, a, b *mounted) {
@@ -292,10 +305,10 @@ func (x *shared) mountsSurvive(t *testing.T, a, b *mounted) {
 	if err := errors.Join(os.Remove(a.path("open")), appendTo(a.path("new"), "new")); err != nil {
 		t.Fatal(err)
 	}
-	putOut := strings.Count(a.Log(), "is put out")
+	before := putOut(t, a, b)
 	b.Start()
-	waitFor(t, func() bool { return strings.Count(a.Log(), "is put out") > putOut }) // the one before
-	before := len(blobNames(t, x.s3))
+	waitFor(t, func() bool { return putOut(t, a, b) > before }) // the one before
+	before = len(blobNames(t, x.s3))
 	if err := errors.Join(os.WriteFile(a.path("other"), []byte(text), 0o644), os.Remove(a.path("other"))); err != nil {
 		t.Fatal(err)
 	}
@@ -322,12 +335,12 @@ func mountsPutOut(t *testing.T, a, b *mounted) {
 		t.Fatal(err)
 	}
 	open := hold(t, b.path("file"), `cat "$1" >/dev/null`)
-	putOut := strings.Count(a.Log(), "is put out")
+	before := putOut(t, a)
 	process := b.Process
 	if err := process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return strings.Count(a.Log(), "is put out") > putOut })
+	waitFor(t, func() bool { return putOut(t, a) > before })
 	if err := os.WriteFile(a.path("file"), []byte("new bytes"), 0o644); err != nil {
 		t.Fatal(err)
 	}
