@@ -24,8 +24,8 @@ type File struct {
 	flags    OpenFlags
 	killPriv bool // its writes take setuid and setgid off the file
 	keeper   Keeper
-	again    keptMark          // of the write that Rewrite makes, by one goroutine
-	before   map[Keeper]uint64 // the last that each had and that was stored before Rewrite
+	again    keptMark      // of the write that Rewrite makes, by one goroutine
+	before   *record.Inode // as it was before Rewrite
 
 	closed atomic.Bool
 	shown  *Attr // as it was opened, where others may change it; else nil
@@ -390,7 +390,8 @@ func (f *File) KeepWith(k Keeper) { f.keeper = k }
 // the content was replaced since.
 func (f *File) Rewrite(ctx context.Context, by Keeper, w *KeptWrite) error {
 	f.fs.KeptBefore(w.Seq)
-	if stored, err := f.storedKept(ctx, by, w); stored || err != nil {
+	off, data, err := f.unstored(ctx, by, w)
+	if err != nil || len(data) == 0 {
 		return err
 	}
 	n, err := f.of.stored(ctx)
@@ -402,7 +403,7 @@ func (f *File) Rewrite(ctx context.Context, by Keeper, w *KeptWrite) error {
 	}
 	f.again = keptMark{by, w.Seq}
 	defer func() { f.again = keptMark{} }()
-	_, _, err = f.write(ctx, oneWrite{p: w.Data, off: w.Off, killPriv: w.KillPriv})
+	_, _, err = f.write(ctx, oneWrite{p: data, off: off, killPriv: w.KillPriv})
 	return err
 }
 

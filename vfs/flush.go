@@ -44,6 +44,7 @@ type flushPlan struct {
 	dirtyNS  int64
 	killPriv bool
 	kept     []keptMark
+	tried    []triedPiece
 	keep     map[uint64]bool // blobs of the items
 	named    bool            // a transaction may have named the blobs
 	fresh    ContentID       // that the blobs were moved to, which none named; 0 for none
@@ -74,34 +75,61 @@ func (of *openFile) flushUpTo(ctx context.Context, turn uint64) error {
 		return nil
 	}
 	if clean {
-		of.mu.Lock()
-		if len(of.pieces) == 0 {
-			of.flushed = of.turn
-			of.retire() // what it held was overwritten
-			of.releaseKept(slices.Clone(of.kept))
-		}
-		of.mu.Unlock()
+		of.flushNothing()
 		return nil
 	}
-	plan, err := of.capture(ctx)
-	if plan == nil {
-		return err
+	var token *Token // for whichever attempt stores the bytes
+	for attempt := 0; ; attempt++ {
+		if of.leaveOut(ctx) {
+			of.flushNothing()
+			return nil
+		}
+		plan, err := of.capture(ctx)
+		if plan == nil {
+			return err
+		}
+		if attempt == 0 {
+			token = tokens.Take(ctx)
+		}
+		err = of.store(ctx, plan, token)
+		of.finishFlush(plan, err)
+		if !errors.Is(err, errTried) {
+			return err
+		}
+		if attempt == maxFlushAttempts {
+			return fmt.Errorf("%w: inode %d", ErrConflict, of.ino)
+		}
 	}
-	token := tokens.Take(ctx) // for whichever attempt stores the bytes
-	err = of.awaitUploads(ctx, plan)
+}
+
+// flushNothing is a flush where no piece is left.
+func (of *openFile) flushNothing() {
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	if len(of.pieces) == 0 {
+		of.flushed = of.turn
+		of.retire() // what it held was overwritten
+		of.releaseKept(slices.Clone(of.kept))
+	}
+}
+
+// store publishes a plan, for whatever content its uploads have to be.
+func (of *openFile) store(ctx context.Context, plan *flushPlan, token *Token) error {
+	err := of.awaitUploads(ctx, plan)
 	for attempt := 0; err == nil; attempt++ {
 		var move *retargetError
 		err = of.publish(tokens.Again(ctx, token), plan)
 		if !errors.As(err, &move) {
 			break
 		}
+		if of.noted(plan) { // what is stored is not stored again
+			return errTried
+		}
 		if attempt == maxFlushAttempts {
-			err = fmt.Errorf("%w: inode %d", ErrConflict, of.ino)
-			break
+			return fmt.Errorf("%w: inode %d", ErrConflict, of.ino)
 		}
 		err = of.retarget(ctx, plan, move)
 	}
-	of.finishFlush(plan, err)
 	return err
 }
 
@@ -152,6 +180,9 @@ func (of *openFile) capture(ctx context.Context) (*flushPlan, error) {
 
 func (p *flushPlan) add(x *piece) {
 	x.captured = true
+	if x.tried != nil {
+		p.tried = append(p.tried, triedPiece{*x.tried, x.off})
+	}
 	if x.chunk != nil {
 		x.chunk.refs++
 		p.chunks = append(p.chunks, x.chunk)
@@ -231,9 +262,6 @@ func (of *openFile) publish(ctx context.Context, plan *flushPlan) error {
 		after := &fileSnap{gen: of.gen.Load() + 1, at: time.Now()} // who commits counts once
 		err = of.fs.updateFile(ctx, of.ino, func(t cluster.Txn, o *op) (err error) {
 			after.inode, next, err = of.publishSome(t, o, plan, pos, ContentID(spare))
-			if err == nil && next.item == len(plan.items) {
-				err = of.fs.noteKept(t, of.ino, plan.kept, o.nowNS)
-			}
 			o.later.then(func(context.Context) { plan.after = after })
 			return err
 		})
@@ -264,11 +292,14 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	if err := perm.FlagsOf(n).CheckFlush(pos.off, n.Size); err != nil && !of.fs.feed.Complete() {
 		return nil, pos, err
 	}
-	isNew := n.Content == 0
+	isNew, first := n.Content == 0, pos.item == 0 && pos.off == plan.items[0].off
+	if first && plan.storedIn(n) {
+		return nil, pos, errTried
+	}
 	if err := of.fitTarget(t, o, n, plan, spare); err != nil {
 		return nil, pos, err
 	}
-	oldSize, oldCRC, hadCRC, first := n.Size, n.CRC, n.Has(record.FlagCRC), pos.item == 0 && pos.off == plan.items[0].off
+	oldSize, oldCRC, hadCRC := n.Size, n.CRC, n.Has(record.FlagCRC)
 	ops, bytes := o.fs.tune.flushOps, 16*flushInlineBytes
 	if extents.PerTxn(o.fs.kv) == extents.LimitedTxn {
 		ops, bytes = limitedFlushOps, flushInlineBytes
@@ -303,6 +334,7 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 		n.Version += plan.writes - 1
 	}
 	of.stamp(n, plan)
+	of.noteKept(n, plan, pos)
 	if plan.killPriv {
 		n.Mode = perm.DropSetID(n.Mode)
 	}
@@ -395,16 +427,14 @@ func (of *openFile) finishFlush(plan *flushPlan, err error) {
 		of.pieces = kept
 		of.writes -= plan.writes
 		of.flushed = plan.turn
-		if len(kept) == 0 {
+		if of.tried = false; len(kept) == 0 {
 			of.killPriv, of.pieces = false, nil
 		}
 	case errors.Is(err, ErrStale):
 		of.captured, of.writes = 0, 0
 		of.dropPieces(err)
 	default:
-		for _, p := range of.pieces {
-			p.captured = false
-		}
+		of.thaw(plan)
 		of.dirtyNS = plan.dirtyNS
 	}
 	of.captured = 0
@@ -421,4 +451,81 @@ func (of *openFile) finishFlush(plan *flushPlan, err error) {
 			of.fs.releaseBlobUpload(u)
 		}
 	}
+}
+
+// errTried means that a flush before, whose outcome was not known, stored some of the pieces.
+var errTried = errors.New("vfs: some of what is to be stored is stored already")
+
+// triedPiece is the beginning of a piece that a flush may have stored (piece.tried).
+type triedPiece struct {
+	mark keptMark
+	off  int64
+}
+
+// noted reports whether a transaction that may have stored some of a plan noted that.
+func (of *openFile) noted(plan *flushPlan) bool {
+	return plan.named && len(plan.kept) > 0 && !of.fs.feed.Complete()
+}
+
+// noteKept leaves in the transaction that stores a plan up to pos which bytes its Keepers need
+// not keep, for the case that the process ends before they are told, or does not learn the
+// outcome. Where no other process writes, to store them again does no harm.
+func (of *openFile) noteKept(n *record.Inode, plan *flushPlan, pos flushPos) {
+	if of.fs.feed.Complete() {
+		return
+	}
+	upTo := pos.off // pieces are in the order of their offsets
+	if pos.item == len(plan.items) {
+		upTo = record.StoredWhole
+	}
+	for _, k := range plan.kept {
+		n.NoteStored(record.StoredWrites{Keeper: k.by.ID(), Seq: k.seq, UpTo: upTo})
+	}
+}
+
+// storedIn reports whether a piece of the plan is stored in n by a flush before.
+func (p *flushPlan) storedIn(n *record.Inode) bool {
+	return slices.ContainsFunc(p.tried, func(x triedPiece) bool {
+		return n.StoredBefore(x.mark.by.ID(), x.mark.seq) > x.off
+	})
+}
+
+// thaw has the pieces of a plan that failed change again, but for those that may be stored
+// nevertheless. Under mu.
+func (of *openFile) thaw(plan *flushPlan) {
+	noted := of.noted(plan)
+	for _, p := range of.pieces {
+		if noted && p.captured && p.tried == nil {
+			p.tried, of.tried = &plan.kept[len(plan.kept)-1], true
+		}
+		p.captured = false
+	}
+	if of.tried {
+		of.gen.Add(1) // the next snapshot may know
+	}
+}
+
+// leaveOut drops the pieces that a flush before has stored although it failed: others may have
+// changed these bytes since. It reports whether nothing is left.
+func (of *openFile) leaveOut(ctx context.Context) bool {
+	of.mu.RLock()
+	tried := of.tried
+	of.mu.RUnlock()
+	if !tried || of.lock(ctx) != nil { // the next to lock gets the error, too
+		return false
+	}
+	defer of.mu.Unlock()
+	for _, p := range slices.Clone(of.pieces) {
+		if p.tried == nil {
+			continue
+		}
+		if upTo := of.snap.inode.StoredBefore(p.tried.by.ID(), p.tried.seq); upTo > p.off {
+			of.cutPieces(p.off, min(upTo, p.end()))
+		}
+	}
+	if len(of.pieces) > 0 {
+		return false
+	}
+	of.tried, of.writes, of.killPriv, of.dirtyNS, of.pieces = false, 0, false, 0, nil
+	return true
 }

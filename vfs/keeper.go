@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-
-	"ogw/cluster"
 )
 
 // Keeper keeps what was written through a File where it outlives the process,
@@ -82,21 +80,6 @@ func (fs *FS) KeptBefore(seq uint64) {
 	for have := fs.kept.Load(); have < seq && !fs.kept.CompareAndSwap(have, seq); {
 		have = fs.kept.Load()
 	}
-}
-
-// noteKept leaves in the transaction that stores them which writes its Keepers need not
-// keep, for the case that the process ends before they are told. Where no other process
-// writes, to write them again does no harm.
-func (fs *FS) noteKept(t cluster.Txn, ino Ino, kept []keptMark, nowNS int64) error {
-	if fs.feed.Complete() {
-		return nil
-	}
-	for _, k := range kept {
-		if err := fs.tokens.NoteKept(t, k.by.ID(), ino, k.seq, nowNS); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 type writeTagKey struct{}

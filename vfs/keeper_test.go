@@ -3,12 +3,15 @@ package vfs
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs/internal/record"
 )
 
 // bookKeeper keeps writes as a ledger does.
@@ -244,6 +247,7 @@ func TestBesideRewrite(t *testing.T) {
 	k.ended = true // between the commit and the release
 	want(t, f.Sync(bg), nil)
 	writeThrough(t, f, "ccc", 7)
+	spendTokens(t, p.b)
 	g := openFileAt(t, p.b, "file", 0)
 	wantThrough(t, g, "aaabbb6789")
 	writeThrough(t, g, "YYYY", 1)
@@ -265,6 +269,221 @@ func TestBesideRewrite(t *testing.T) {
 	if seq := p.b.kept.Load(); seq < live[2].Seq {
 		t.Errorf("the next write has the number %d, after %d", seq+1, live[2].Seq)
 	}
+}
+
+// spendTokens has as many requests with tokens as there are records of them.
+func spendTokens(t *testing.T, fs *FS) {
+	t.Helper()
+	const batch = 1 << 12
+	for i := 0; i < 1<<16; i += batch {
+		want(t, fs.kv.Update(bg, func(t cluster.Txn) (err error) {
+			for j := range batch {
+				done := record.Done{Process: 1}
+				err = errors.Join(err, t.Set(record.OnceKey(uint16(i+j)), done.Encode()))
+			}
+			return err
+		}), nil)
+	}
+}
+
+// stageKV calls the test at each transaction that stores one inode, counted from one.
+type stageKV struct {
+	cluster.KV
+	key    []byte
+	n      int
+	begin  func(n int)       // before it runs
+	stored func(n int) error // each time that it has stored the inode; an error ends it
+	ended  func(n int) error // after its commit: what the caller is told
+}
+
+type stageTxn struct {
+	cluster.Txn
+	kv  *stageKV
+	hit *bool
+}
+
+func (kv *stageKV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
+	if kv.begin != nil {
+		kv.begin(kv.n + 1)
+	}
+	hit := false
+	err := kv.KV.Update(ctx, func(t cluster.Txn) error { return fn(stageTxn{t, kv, &hit}) })
+	if hit && err == nil {
+		if kv.n++; kv.ended != nil {
+			err = kv.ended(kv.n)
+		}
+	}
+	return err
+}
+
+func (t stageTxn) Set(key, value []byte) error {
+	err := t.Txn.Set(key, value)
+	if err == nil && bytes.Equal(key, t.kv.key) {
+		if *t.hit = true; t.kv.stored != nil {
+			err = t.kv.stored(t.kv.n + 1)
+		}
+	}
+	return err
+}
+
+// inPlaces is a file of two gateways. The first one has written it in three places, each of
+// which takes a transaction, and not stored that.
+type inPlaces struct {
+	*twoGateways
+	f, g *File // at the first, and at the other one
+	k    *endingKeeper
+	kv   *stageKV // of the first one
+}
+
+func writeInPlaces(t *testing.T) *inPlaces {
+	p := &inPlaces{twoGateways: openTwo(t), k: &endingKeeper{}}
+	put(t, p.a, "file", strings.Repeat(".", 20))
+	p.a.tune.flushOps = flushItemOps + flushCutOps
+	p.f, p.g = openFileAt(t, p.a, "file", 0), openFileAt(t, p.b, "file", 0)
+	p.f.KeepWith(p.k)
+	for i, text := range []string{"aaa", "bbb", "ccc"} {
+		writeThrough(t, p.f, text, int64(5*i))
+	}
+	p.kv = &stageKV{KV: p.a.kv, key: record.InodeKey(p.f.Ino())}
+	setKV(p.a, p.kv)
+	return p
+}
+
+// other has the other gateway store a byte in each place.
+func (p *inPlaces) other() {
+	p.t.Helper()
+	for i := range int64(3) {
+		writeThrough(p.t, p.g, "Y", 5*i+1)
+	}
+	want(p.t, p.g.Sync(bg), nil)
+}
+
+// next has the process after the first one make its writes again.
+func (p *inPlaces) next() {
+	p.t.Helper()
+	again, err := p.b.Open(bg, Root, p.f.Ino(), OpenRead|OpenWrite|OpenRewrites)
+	want(p.t, err, nil)
+	for _, w := range p.k.live() {
+		want(p.t, again.Rewrite(bg, p.k, w), nil)
+	}
+	want(p.t, again.Close(bg), nil)
+}
+
+// Of a flush of several transactions that was interrupted after some of them, what these
+// stored is not made again.
+func TestBesideRewriteRest(t *testing.T) {
+	for done, text := range []string{"aaa..bbb..ccc.......", "aYa..bbb..ccc.......", "aYa..bYb..ccc.......", "aYa..bYb..cYc......."} {
+		t.Run(fmt.Sprint(done), func(t *testing.T) {
+			p := writeInPlaces(t)
+			var died error
+			if done < 3 {
+				died = errSealed
+			}
+			p.kv.stored = func(n int) error {
+				if n > done {
+					return died
+				}
+				return nil
+			}
+			p.k.ended = true
+			want(t, p.f.Sync(bg), died)
+			p.other()
+			p.next()
+			wantThrough(t, p.g, text)
+			want(t, p.g.Close(bg), nil)
+		})
+	}
+}
+
+// Of a write that was stored in part, the rest is made again.
+func TestBesideRewritePart(t *testing.T) {
+	p := writeInPlaces(t)
+	writes := p.k.live()
+	want(t, p.b.kv.Update(bg, func(t cluster.Txn) error {
+		n, err := record.GetInode(t, p.f.Ino())
+		if err != nil {
+			return err
+		}
+		n.NoteStored(record.StoredWrites{Keeper: p.k.ID(), Seq: writes[1].Seq, UpTo: 7})
+		return record.PutInode(t, n)
+	}), nil)
+	p.next()
+	wantThrough(t, p.g, ".......b..ccc.......")
+	want(t, p.g.Close(bg), nil)
+}
+
+// A transaction of the process before that comes to the engine after the next one has begun
+// to make its writes again does not store them over what others stored.
+func TestBesideRewriteLate(t *testing.T) {
+	p := writeInPlaces(t)
+	p.a.tune.flushOps = unlimitedFlushOps
+	p.k.ended = true
+	attempts := 0
+	p.kv.stored = func(int) error {
+		if attempts++; attempts > 1 { // a process that ended does not try again
+			return errSealed
+		}
+		again, err := p.b.Open(bg, Root, p.f.Ino(), OpenRead|OpenWrite|OpenRewrites)
+		want(t, err, nil)
+		want(t, again.Rewrite(bg, p.k, p.k.live()[0]), nil)
+		return again.Close(bg)
+	}
+	want(t, p.f.Sync(bg), errSealed)
+	wantThrough(t, p.g, "aaa.................")
+	want(t, p.g.Close(bg), nil)
+}
+
+// What a flush stored although nobody could tell is not stored again over what others stored
+// since; what was written since is.
+func TestBesideUnknownFlush(t *testing.T) {
+	for unknown, text := range map[int]string{1: "aYN..bbb..ccc.......", 2: "aYN..bYb..ccc.......", 3: "aYN..bYb..cYc......."} {
+		t.Run(fmt.Sprint(unknown), func(t *testing.T) {
+			p := writeInPlaces(t)
+			p.kv.ended = func(n int) error {
+				if n == unknown {
+					return cluster.ErrUnavailable
+				}
+				return nil
+			}
+			want(t, p.f.Sync(bg), ErrUnavailable)
+			p.other()
+			writeThrough(t, p.f, "N", 2)
+			p.a.tune.flushOps = unlimitedFlushOps
+			want(t, p.f.Sync(bg), nil)
+			wantThrough(t, p.f, text)
+			wantThrough(t, p.g, text)
+			if live := p.k.live(); len(live) > 0 {
+				t.Errorf("%d writes are kept", len(live))
+			}
+			want(t, errors.Join(p.f.Close(bg), p.g.Close(bg)), nil)
+		})
+	}
+}
+
+// The same where the outcome shows only when it is tried again.
+func TestBesideUnknownFlushLate(t *testing.T) {
+	p := writeInPlaces(t)
+	p.kv.stored = func(int) error { return cluster.ErrUnavailable }
+	want(t, p.f.Sync(bg), ErrUnavailable)
+	last := p.k.live()[2].Seq
+	p.kv.stored = nil
+	p.kv.begin = func(n int) {
+		p.kv.begin = nil
+		want(t, p.b.kv.Update(bg, func(t cluster.Txn) error {
+			n, err := record.GetInode(t, p.f.Ino())
+			if err != nil {
+				return err
+			}
+			n.NoteStored(record.StoredWrites{Keeper: p.k.ID(), Seq: last, UpTo: record.StoredWhole})
+			return record.PutInode(t, n)
+		}), nil)
+	}
+	want(t, p.f.Sync(bg), nil)
+	wantThrough(t, p.g, strings.Repeat(".", 20))
+	if live := p.k.live(); len(live) > 0 {
+		t.Errorf("%d writes are kept", len(live))
+	}
+	want(t, errors.Join(p.f.Close(bg), p.g.Close(bg)), nil)
 }
 
 // endingKeeper hears of nothing that is stored once its process has ended.

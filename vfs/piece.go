@@ -22,12 +22,15 @@ type piece struct {
 	up       *blobUpload
 	upOff    int64
 	captured bool // belongs to the flush that runs: it must not change
+	// tried is the last write that a flush noted which may have stored the piece: the
+	// record of the inode tells, so it must not change either.
+	tried *keptMark
 }
 
 func (p *piece) end() int64 { return p.off + p.len }
 
 // open reports whether the bytes may still change in place.
-func (p *piece) open() bool { return p.up == nil && !p.captured }
+func (p *piece) open() bool { return p.up == nil && !p.captured && p.tried == nil }
 
 // blobUpload is one blob on its way, or stored and not named by a transaction.
 // Each user counts; the last one deletes a blob that was not published.

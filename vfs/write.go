@@ -7,6 +7,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/perm"
+	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/tokens"
 )
 
@@ -99,27 +100,37 @@ func (f *File) appendPart(ctx context.Context, token *Token, p []byte, killPriv 
 	return off, nil
 }
 
-// storedKept reports whether a write that by has was stored by the process before, and
-// others may have written over it since.
-func (f *File) storedKept(ctx context.Context, by Keeper, w *KeptWrite) (bool, error) {
+// unstored returns the part of a write that by has which the process before did not store:
+// others may have written over the rest since.
+func (f *File) unstored(ctx context.Context, by Keeper, w *KeptWrite) (off int64, data []byte, err error) {
 	if by == nil || f.fs.feed.Complete() {
-		return false, nil
+		return w.Off, w.Data, nil
 	}
-	upTo, ok := f.before[by]
-	if !ok {
-		err := f.fs.view(ctx, func(r cluster.Reader) (err error) {
-			upTo, err = tokens.KeptUpTo(r, by.ID(), w.Ino)
+	if f.before == nil {
+		if f.before, err = f.fs.storedBefore(ctx, w.Ino); err != nil {
+			return 0, nil, err
+		}
+	}
+	n := min(max(f.before.StoredBefore(by.ID(), w.Seq)-w.Off, 0), int64(len(w.Data)))
+	return w.Off + n, w.Data[n:], nil
+}
+
+// storedBefore returns the inode as the process before left it: it is stored once more, so
+// that a transaction of that process which is on its way to the engine still is refused.
+func (fs *FS) storedBefore(ctx context.Context, ino Ino) (n *record.Inode, err error) {
+	err = fs.update(ctx, func(t cluster.Txn, _ *op) (err error) {
+		if n, err = record.GetInode(t, ino); err != nil {
+			return err
+		}
+		return record.PutInode(t, n)
+	})
+	if err != nil { // a store that is full takes nothing from that process either
+		err = fs.view(ctx, func(r cluster.Reader) (err error) {
+			n, err = record.GetInode(r, ino)
 			return err
 		})
-		if err != nil {
-			return false, err
-		}
-		if f.before == nil {
-			f.before = make(map[Keeper]uint64)
-		}
-		f.before[by] = upTo
 	}
-	return w.Seq <= upTo, nil
+	return n, err
 }
 
 func (of *openFile) writePart(ctx context.Context, f *File, w oneWrite) (_ int64, err error) {

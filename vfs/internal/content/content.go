@@ -49,6 +49,7 @@ func (ch *Change) Set(t cluster.Txn, n *record.Inode, c *Written) error {
 	n.Set(record.FlagRefs, extents.HasRefs(c.Extents))
 	n.Set(record.FlagOneInline, c.OneInline())
 	n.Epoch++
+	n.Stored = nil // they were written to what is replaced
 	ch.Changed(n)
 	return nil
 }

@@ -18,7 +18,8 @@ import (
 // each; then the object part (present if FlagObject), the grants (if
 // FlagGrants), and access and modification time once more, as seconds (varint)
 // and nanoseconds (uvarint) (if flagFarTimes: one of them does not fit into the
-// field).
+// field), and which writes are stored (if flagStored): their number, and of each the keeper (8
+// bytes), and seq and offset, 0 for StoredWhole (uvarints).
 type Inode struct {
 	Ino     Ino
 	Gen     uint32
@@ -44,6 +45,7 @@ type Inode struct {
 	Verf    uint64    // verifier of an exclusive create (RFC 1813 section 3.3.8), if FlagVerf
 	Object  Object
 	Grants  Grants // what the owner gave to others, if FlagGrants
+	Stored  []StoredWrites
 }
 
 type inodeFlags uint32
@@ -134,6 +136,7 @@ func (n *Inode) Set(f inodeFlags, on bool) {
 func (n *Inode) Encode() []byte {
 	n.Set(FlagObject, !n.Object.empty())
 	n.Set(flagFarTimes, n.Atime.far() || n.Mtime.far())
+	n.Set(flagStored, len(n.Stored) > 0)
 	b := make([]byte, 0, 128+len(n.Name)+len(n.Target))
 	b = append(b, inodeVersion)
 	for _, v := range [...]uint64{uint64(n.Flags), uint64(n.Gen), uint64(n.Mode), uint64(n.Nlink),
@@ -163,6 +166,9 @@ func (n *Inode) Encode() []byte {
 			b = binary.AppendVarint(b, t.Sec)
 			b = binary.AppendUvarint(b, uint64(t.Nsec))
 		}
+	}
+	if n.Has(flagStored) {
+		b = appendStored(b, n.Stored)
 	}
 	return b
 }
@@ -254,6 +260,9 @@ func (n *Inode) Decode(b []byte) error {
 		for _, t := range [...]*Time{&n.Atime, &n.Mtime} {
 			*t = Time{d.Int(), uint32(d.Uint())}
 		}
+	}
+	if n.Has(flagStored) {
+		n.Stored = d.stored()
 	}
 	if n.Size < 0 || !ValidTime(n.Atime) || !ValidTime(n.Mtime) {
 		d.Fail()

@@ -123,33 +123,6 @@ func (b *Book) done(r cluster.Reader, token *Token, nowNS int64) (bool, error) {
 	return ok && nowNS-at < ttl, nil
 }
 
-// NoteKept leaves in t that the writes to ino up to seq which a keeper has are stored by
-// it: a process that makes its writes again leaves them out. The record is one of those of
-// requests, and takes the place of an earlier one.
-func (b *Book) NoteKept(t cluster.Txn, keeper uint64, ino record.Ino, seq uint64, nowNS int64) error {
-	token := keptToken(keeper, ino, seq)
-	return t.Set(token.key(), token.record(b.session.ID(), nowNS))
-}
-
-// KeptUpTo returns the last seq of NoteKept, 0 if there is none.
-func KeptUpTo(r cluster.Reader, keeper uint64, ino record.Ino) (seq uint64, err error) {
-	token := keptToken(keeper, ino, 0)
-	v, err := r.Get(token.key())
-	if done, ok := record.DecodeDone(v); ok && [8]byte(done.ID[:8]) == [8]byte(token.ID[:8]) {
-		seq = binary.BigEndian.Uint64(done.ID[8:])
-	}
-	return seq, err
-}
-
-// keptToken stands for the writes of a keeper, which is a random number, to ino up to seq.
-func keptToken(keeper uint64, ino record.Ino, seq uint64) *Token {
-	t := new(Token)
-	// Different for each ino of a keeper, and spread over the slots.
-	binary.BigEndian.PutUint64(t.ID[:], keeper^uint64(ino)*0x9E3779B97F4A7C15)
-	binary.BigEndian.PutUint64(t.ID[8:], seq)
-	return t
-}
-
 // load reads the records. Those that this process writes meanwhile are its
 // own, and left out.
 func (b *Book) load(nowNS int64) error {
