@@ -11,6 +11,7 @@ import (
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/tokens"
 )
 
 const (
@@ -141,6 +142,34 @@ func (fs *FS) releaseBlobUpload(u *blobUpload) {
 			fs.log.Warn("blob of an overwritten buffer is left as an orphan", "blob", id.String(), "err", err)
 		}
 	}()
+}
+
+// retargetError asks for the uploads to be moved to another content.
+type retargetError struct {
+	to    ContentID
+	fresh bool // no transaction named it yet
+}
+
+func (e *retargetError) Error() string { return fmt.Sprintf("content is %d by now", e.to) }
+
+// store publishes a plan, for whatever content its uploads have to be.
+func (of *openFile) store(ctx context.Context, plan *flushPlan, token *Token) error {
+	err := of.awaitUploads(ctx, plan)
+	for attempt := 0; err == nil; attempt++ {
+		var move *retargetError
+		err = of.publish(tokens.Again(ctx, token), plan)
+		if !errors.As(err, &move) {
+			break
+		}
+		if of.noted(plan) { // what is stored is not stored again
+			return errTried
+		}
+		if attempt == maxFlushAttempts {
+			return fmt.Errorf("%w: inode %d", ErrConflict, of.ino)
+		}
+		err = of.retarget(ctx, plan, move)
+	}
+	return err
 }
 
 // retarget moves the uploads of plan to another content: theirs was shared,

@@ -113,26 +113,6 @@ func (of *openFile) flushNothing() {
 	}
 }
 
-// store publishes a plan, for whatever content its uploads have to be.
-func (of *openFile) store(ctx context.Context, plan *flushPlan, token *Token) error {
-	err := of.awaitUploads(ctx, plan)
-	for attempt := 0; err == nil; attempt++ {
-		var move *retargetError
-		err = of.publish(tokens.Again(ctx, token), plan)
-		if !errors.As(err, &move) {
-			break
-		}
-		if of.noted(plan) { // what is stored is not stored again
-			return errTried
-		}
-		if attempt == maxFlushAttempts {
-			return fmt.Errorf("%w: inode %d", ErrConflict, of.ino)
-		}
-		err = of.retarget(ctx, plan, move)
-	}
-	return err
-}
-
 // capture freezes the pieces and starts the uploads that are missing.
 func (of *openFile) capture(ctx context.Context) (*flushPlan, error) {
 	for {
@@ -231,14 +211,6 @@ func (of *openFile) awaitUploads(ctx context.Context, plan *flushPlan) error {
 	return first
 }
 
-// retargetError asks for the uploads to be moved to another content.
-type retargetError struct {
-	to    ContentID
-	fresh bool // no transaction named it yet
-}
-
-func (e *retargetError) Error() string { return fmt.Sprintf("content is %d by now", e.to) }
-
 // flushPos is how far a flush came.
 type flushPos struct {
 	item int
@@ -292,14 +264,11 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	if err := perm.FlagsOf(n).CheckFlush(pos.off, n.Size); err != nil && !of.fs.feed.Complete() {
 		return nil, pos, err
 	}
-	isNew, first := n.Content == 0, pos.item == 0 && pos.off == plan.items[0].off
-	if first && plan.storedIn(n) {
-		return nil, pos, errTried
-	}
+	isNew := n.Content == 0
 	if err := of.fitTarget(t, o, n, plan, spare); err != nil {
 		return nil, pos, err
 	}
-	oldSize, oldCRC, hadCRC := n.Size, n.CRC, n.Has(record.FlagCRC)
+	oldSize, oldCRC, hadCRC, first := n.Size, n.CRC, n.Has(record.FlagCRC), pos.item == 0 && pos.off == plan.items[0].off
 	ops, bytes := o.fs.tune.flushOps, 16*flushInlineBytes
 	if extents.PerTxn(o.fs.kv) == extents.LimitedTxn {
 		ops, bytes = limitedFlushOps, flushInlineBytes
@@ -371,6 +340,9 @@ func shownNS(mtimeNS, storedNS int64, version, base uint64) int64 {
 // fitTarget makes n's content one that the uploads belong to and that may
 // change in place.
 func (of *openFile) fitTarget(t cluster.Txn, o *op, n *record.Inode, plan *flushPlan, spare ContentID) error {
+	if plan.inode == nil && plan.storedIn(n) { // what earlier flushes stored shows in the first transaction
+		return errTried
+	}
 	writable := n.Content != 0 && !n.Has(record.FlagShared)
 	if n.Has(record.FlagShared) {
 		referred, err := record.AnyKey(t, record.RefPrefix(n.Content))
@@ -427,7 +399,7 @@ func (of *openFile) finishFlush(plan *flushPlan, err error) {
 		of.pieces = kept
 		of.writes -= plan.writes
 		of.flushed = plan.turn
-		if of.tried = false; len(kept) == 0 {
+		if len(kept) == 0 {
 			of.killPriv, of.pieces = false, nil
 		}
 	case errors.Is(err, ErrStale):
@@ -451,81 +423,4 @@ func (of *openFile) finishFlush(plan *flushPlan, err error) {
 			of.fs.releaseBlobUpload(u)
 		}
 	}
-}
-
-// errTried means that a flush before, whose outcome was not known, stored some of the pieces.
-var errTried = errors.New("vfs: some of what is to be stored is stored already")
-
-// triedPiece is the beginning of a piece that a flush may have stored (piece.tried).
-type triedPiece struct {
-	mark keptMark
-	off  int64
-}
-
-// noted reports whether a transaction that may have stored some of a plan noted that.
-func (of *openFile) noted(plan *flushPlan) bool {
-	return plan.named && len(plan.kept) > 0 && !of.fs.feed.Complete()
-}
-
-// noteKept leaves in the transaction that stores a plan up to pos which bytes its Keepers need
-// not keep, for the case that the process ends before they are told, or does not learn the
-// outcome. Where no other process writes, to store them again does no harm.
-func (of *openFile) noteKept(n *record.Inode, plan *flushPlan, pos flushPos) {
-	if of.fs.feed.Complete() {
-		return
-	}
-	upTo := pos.off // pieces are in the order of their offsets
-	if pos.item == len(plan.items) {
-		upTo = record.StoredWhole
-	}
-	for _, k := range plan.kept {
-		n.NoteStored(record.StoredWrites{Keeper: k.by.ID(), Seq: k.seq, UpTo: upTo})
-	}
-}
-
-// storedIn reports whether a piece of the plan is stored in n by a flush before.
-func (p *flushPlan) storedIn(n *record.Inode) bool {
-	return slices.ContainsFunc(p.tried, func(x triedPiece) bool {
-		return n.StoredBefore(x.mark.by.ID(), x.mark.seq) > x.off
-	})
-}
-
-// thaw has the pieces of a plan that failed change again, but for those that may be stored
-// nevertheless. Under mu.
-func (of *openFile) thaw(plan *flushPlan) {
-	noted := of.noted(plan)
-	for _, p := range of.pieces {
-		if noted && p.captured && p.tried == nil {
-			p.tried, of.tried = &plan.kept[len(plan.kept)-1], true
-		}
-		p.captured = false
-	}
-	if of.tried {
-		of.gen.Add(1) // the next snapshot may know
-	}
-}
-
-// leaveOut drops the pieces that a flush before has stored although it failed: others may have
-// changed these bytes since. It reports whether nothing is left.
-func (of *openFile) leaveOut(ctx context.Context) bool {
-	of.mu.RLock()
-	tried := of.tried
-	of.mu.RUnlock()
-	if !tried || of.lock(ctx) != nil { // the next to lock gets the error, too
-		return false
-	}
-	defer of.mu.Unlock()
-	for _, p := range slices.Clone(of.pieces) {
-		if p.tried == nil {
-			continue
-		}
-		if upTo := of.snap.inode.StoredBefore(p.tried.by.ID(), p.tried.seq); upTo > p.off {
-			of.cutPieces(p.off, min(upTo, p.end()))
-		}
-	}
-	if len(of.pieces) > 0 {
-		return false
-	}
-	of.tried, of.writes, of.killPriv, of.dirtyNS, of.pieces = false, 0, false, 0, nil
-	return true
 }

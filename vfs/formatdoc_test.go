@@ -164,7 +164,7 @@ func sampleInode(t *testing.T) *record.Inode {
 		Size:  3, Parent: 16, Version: 4, Content: 19, Used: 5, Epoch: 6,
 		Atime: Time{Sec: 1e10, Nsec: 1}, Mtime: Time{Sec: -2e10, Nsec: 2}, CtimeNS: sampleNS, BtimeNS: sampleNS + 1e9,
 		Name: "f", Target: "t", CRC: 0x1122334455667788, Verf: 0x0102030405060708, Grants: sampleGrants,
-		Stored: []record.StoredWrites{{Keeper: 0x1122334455667788, Seq: 9, UpTo: record.StoredWhole}}}
+		Stored: record.Stored{{Keeper: 0x1122334455667788, Seq: 9, UpTo: record.StoredWhole}}}
 	n.SetFileFlags(uint32(FlagImmutable | FlagNoDump))
 	n.Object = record.Object{Sum: bytes.Repeat([]byte{0xee}, 16), NParts: 2, ContentType: "a/b", Headers: map[string]string{"H": "h"},
 		Checksums: []Checksum{{Algorithm: "CRC32", Value: []byte{1, 2, 3, 4}, Parts: 2}}, Parts: []ObjectPart{{Number: 7, Size: 8, Checksum: []byte{9}}}}

@@ -404,7 +404,7 @@ func TestBesideRewritePart(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		n.NoteStored(record.StoredWrites{Keeper: p.k.ID(), Seq: writes[1].Seq, UpTo: 7})
+		n.Stored.Note(record.StoredWrites{Keeper: p.k.ID(), Seq: writes[1].Seq, UpTo: 7})
 		return record.PutInode(t, n)
 	}), nil)
 	p.next()
@@ -474,7 +474,7 @@ func TestBesideUnknownFlushLate(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			n.NoteStored(record.StoredWrites{Keeper: p.k.ID(), Seq: last, UpTo: record.StoredWhole})
+			n.Stored.Note(record.StoredWrites{Keeper: p.k.ID(), Seq: last, UpTo: record.StoredWhole})
 			return record.PutInode(t, n)
 		}), nil)
 	}

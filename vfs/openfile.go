@@ -67,7 +67,6 @@ type openFile struct {
 	lost       error      // why pieces were dropped last
 	lostSeq    uint64     // how often that happened
 	kept       []keptMark // of writes that are not stored
-	tried      bool       // a piece may be
 
 	target ContentID // content for uploads
 	fresh  bool      // target was never named by a transaction

@@ -2,12 +2,15 @@ package vfs
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sort"
 	"sync/atomic"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/ids"
+	"ogw/vfs/internal/record"
 
 	"github.com/minio/crc64nvme"
 )
@@ -228,4 +231,84 @@ func (of *openFile) splice(ctx context.Context, w int, off, n int64) (done int64
 		done += k
 	}
 	return done, nil
+}
+
+// errTried means that a flush before, whose outcome was not known, stored some of the pieces.
+var errTried = errors.New("vfs: some of what is to be stored is stored already")
+
+// triedPiece is the beginning of a piece that a flush may have stored (piece.tried).
+type triedPiece struct {
+	mark keptMark
+	off  int64
+}
+
+// noted reports whether a transaction that may have stored some of a plan noted that.
+func (of *openFile) noted(plan *flushPlan) bool {
+	return plan.named && len(plan.kept) > 0 && !of.fs.feed.Complete()
+}
+
+// noteKept leaves in the transaction that stores a plan up to pos which bytes its Keepers need
+// not keep, for the case that the process ends before they are told, or does not learn the
+// outcome. Where no other process writes, to store them again does no harm.
+func (of *openFile) noteKept(n *record.Inode, plan *flushPlan, pos flushPos) {
+	if of.fs.feed.Complete() {
+		return
+	}
+	upTo := pos.off // pieces are in the order of their offsets
+	if pos.item == len(plan.items) {
+		upTo = record.StoredWhole
+	}
+	for _, k := range plan.kept {
+		n.Stored.Note(record.StoredWrites{Keeper: k.by.ID(), Seq: k.seq, UpTo: upTo})
+	}
+}
+
+// storedIn reports whether a piece of the plan is stored in n by a flush before.
+func (p *flushPlan) storedIn(n *record.Inode) bool {
+	return slices.ContainsFunc(p.tried, func(x triedPiece) bool {
+		return n.Stored.Before(x.mark.by.ID(), x.mark.seq) > x.off
+	})
+}
+
+// thaw has the pieces of a plan that failed change again, but for those that may be stored
+// nevertheless. Under mu.
+func (of *openFile) thaw(plan *flushPlan) {
+	noted := of.noted(plan)
+	for _, p := range of.pieces {
+		if noted && p.captured && p.tried == nil {
+			p.tried = &plan.kept[len(plan.kept)-1]
+		}
+		p.captured = false
+	}
+	if noted {
+		of.gen.Add(1) // the next snapshot may know
+	}
+}
+
+// leaveOut drops the pieces that a flush before has stored although it failed: others may have
+// changed these bytes since. It reports whether nothing is left.
+func (of *openFile) leaveOut(ctx context.Context) bool {
+	if of.fs.feed.Complete() {
+		return false
+	}
+	of.mu.RLock()
+	tried := slices.ContainsFunc(of.pieces, func(p *piece) bool { return p.tried != nil })
+	of.mu.RUnlock()
+	if !tried || of.lock(ctx) != nil { // the next to lock gets the error, too
+		return false
+	}
+	defer of.mu.Unlock()
+	for _, p := range slices.Clone(of.pieces) {
+		if p.tried == nil {
+			continue
+		}
+		if upTo := of.snap.inode.Stored.Before(p.tried.by.ID(), p.tried.seq); upTo > p.off {
+			of.cutPieces(p.off, min(upTo, p.end()))
+		}
+	}
+	if len(of.pieces) > 0 {
+		return false
+	}
+	of.writes, of.killPriv, of.dirtyNS, of.pieces = 0, false, 0, nil
+	return true
 }

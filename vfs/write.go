@@ -111,7 +111,7 @@ func (f *File) unstored(ctx context.Context, by Keeper, w *KeptWrite) (off int64
 			return 0, nil, err
 		}
 	}
-	n := min(max(f.before.StoredBefore(by.ID(), w.Seq)-w.Off, 0), int64(len(w.Data)))
+	n := min(max(f.before.Stored.Before(by.ID(), w.Seq)-w.Off, 0), int64(len(w.Data)))
 	return w.Off + n, w.Data[n:], nil
 }
 

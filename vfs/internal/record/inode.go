@@ -45,7 +45,7 @@ type Inode struct {
 	Verf    uint64    // verifier of an exclusive create (RFC 1813 section 3.3.8), if FlagVerf
 	Object  Object
 	Grants  Grants // what the owner gave to others, if FlagGrants
-	Stored  []StoredWrites
+	Stored  Stored // of writes that may be made again
 }
 
 type inodeFlags uint32
@@ -95,6 +95,9 @@ const FlagPolicy inodeFlags = 1 << 19
 // FlagOwnership: this directory is a bucket that owns what others write into it, or for
 // which the requester pays: its attributes tell.
 const FlagOwnership inodeFlags = 1 << 20
+
+// flagStored: it is said which writes are stored.
+const flagStored inodeFlags = 1 << 21
 
 // flagFarTimes: a time that somebody chose does not fit into 64 bits of
 // nanoseconds.
@@ -168,7 +171,7 @@ func (n *Inode) Encode() []byte {
 		}
 	}
 	if n.Has(flagStored) {
-		b = appendStored(b, n.Stored)
+		b = n.Stored.appendTo(b)
 	}
 	return b
 }
@@ -282,6 +285,20 @@ func (o *Object) decode(d *Decoder) {
 	for i := 0; i < n && d.Err == nil; i++ {
 		o.Parts = append(o.Parts, ObjectPart{int(d.Uint()), int64(d.Uint()), d.Bytes()})
 	}
+}
+
+func (d *Decoder) stored() (list Stored) {
+	for n := d.Count(); n > 0 && d.Err == nil; n-- {
+		s := StoredWrites{d.fixed64(), d.Uint(), int64(d.Uint())}
+		if s.UpTo == 0 {
+			s.UpTo = StoredWhole
+		}
+		if s.UpTo < 0 {
+			d.Fail()
+		}
+		list = append(list, s)
+	}
+	return list
 }
 
 // GetInode reads an inode; fserr.ErrStale if there is none.

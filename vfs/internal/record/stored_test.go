@@ -14,18 +14,18 @@ func TestStored(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, n) {
 			t.Fatalf("%+v, %v, want %+v", got, err, n)
 		}
-		if off := got.StoredBefore(keeper, seq); off != want {
+		if off := got.Stored.Before(keeper, seq); off != want {
 			t.Errorf("%d of %d is stored before %d, want %d", seq, keeper, off, want)
 		}
 	}
-	n.NoteStored(StoredWrites{1, 5, 100})
+	n.Stored.Note(StoredWrites{1, 5, 100})
 	check(1, 5, 100)
 	check(1, 6, 0)
 	check(2, 5, 0)
-	n.NoteStored(StoredWrites{1, 7, 50}) // the next flush, of newer writes, came less far
+	n.Stored.Note(StoredWrites{1, 7, 50}) // the next flush, of newer writes, came less far
 	check(1, 5, 100)
 	check(1, 6, 50)
-	n.NoteStored(StoredWrites{1, 7, StoredWhole})
+	n.Stored.Note(StoredWrites{1, 7, StoredWhole})
 	check(1, 5, StoredWhole)
 	check(1, 8, 0)
 	if len(n.Stored) != 1 {
@@ -33,7 +33,7 @@ func TestStored(t *testing.T) {
 	}
 	before := n.Stored
 	for k := range uint64(maxStored) {
-		n.NoteStored(StoredWrites{10 + k, 1, 1})
+		n.Stored.Note(StoredWrites{10 + k, 1, 1})
 	}
 	check(1, 7, 0)
 	check(10, 1, 1)
