@@ -116,12 +116,24 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 	if n > 0 && h.direct && !cached {
 		// The kernel dropped the pages before the write, and a reader of another
 		// handle may have brought them back.
-		f.inv.part(h.ino, int64(in.Offset), int64(n))
+		f.dropWritten(h.ino, func() { f.inv.part(h.ino, int64(in.Offset), int64(n)) })
 	}
 	if err != nil && n == 0 {
 		return 0, f.status("write", &in.InHeader, err)
 	}
 	return uint32(n), fuse.OK
+}
+
+// dropWritten drops the pages of what was written. Beside others all writes wait for that, and
+// a page may be locked for a READ that nobody has taken from the kernel since all who take
+// requests are here: the next open or answer with attributes drops it then.
+func (f *rawFS) dropWritten(ino vfs.Ino, drop func()) {
+	if !f.beside {
+		drop()
+	} else if !f.inv.inTime(drop) {
+		f.pages.doubt(ino)
+		f.opt.Logger.Warn("what was written is told late to readers through pages", "inode", ino, "wait", tellWait)
+	}
 }
 
 // appendTo is Write with O_APPEND.

@@ -1,6 +1,7 @@
 package fusemount
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -77,6 +78,30 @@ func TestPagesTruncated(t *testing.T) {
 		t.Errorf("pages are dropped %v, the size is told %v", drop, tell)
 	}
 	must(t, file.Close(bg))
+}
+
+// A write does not wait without end for pages that somebody has locked: those are dropped
+// by the next open, or answer with attributes.
+func TestWriteLate(t *testing.T) {
+	f := &rawFS{beside: true, opt: Options{Logger: slog.New(slog.DiscardHandler)}}
+	f.inv.init(f)
+	f.pages.init(true)
+	a := vfs.Attr{Ino: 7, Mode: vfs.ModeRegular}
+	for _, late := range []bool{false, true} {
+		f.pages.opened(&a, new(fuse.OpenOut))
+		f.pages.dropped(&a)
+		unlocked := make(chan struct{})
+		if !late {
+			close(unlocked)
+		}
+		f.dropWritten(a.Ino, func() { <-unlocked })
+		if late {
+			close(unlocked)
+		}
+		if drop, _ := f.pages.compare(&a); drop != late {
+			t.Errorf("late %v: pages are dropped %v", late, drop)
+		}
+	}
 }
 
 // A GETATTR that waits for the kernel says so first, wherever it came from.
