@@ -280,7 +280,7 @@ func (of *openFile) thaw(plan *flushPlan) {
 		}
 		p.captured = false
 	}
-	if noted {
+	if noted || len(plan.tried) > 0 {
 		of.gen.Add(1) // the next snapshot may know
 	}
 }
