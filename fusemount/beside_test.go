@@ -135,11 +135,11 @@ func TestBesideSeen(t *testing.T) {
 				from, to, other = b, a, fa
 			}
 			line := fmt.Sprint("line ", i, strings.Repeat("x", i*300), "\n")
-			switch {
-			case i%10 == 7:
+			switch i % 10 {
+			case 7:
 				text = line
 				write(t, from.path("file"), line)
-			case i%10 == 9:
+			case 9:
 				text = line
 				_, err := from.fs.PutObject(bg, vfs.ObjectName{Bucket: "bucket", Key: "file"}, strings.NewReader(line), vfs.PutOptions{Size: int64(len(line)), Owner: vfs.Root})
 				must(t, err)
