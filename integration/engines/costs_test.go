@@ -166,7 +166,7 @@ func mountCosts(t *testing.T, x *shared, dir string) {
 			_, err = open.ReadAt(make([]byte, 5), 0)
 			return err
 		}, 1},
-		{"mount: append 5 bytes", func(int) error { return appendTo(file(1), "12345") }, 13},
+		{"mount: append 5 bytes", func(int) error { return appendTo(file(1), "12345") }, 14},
 	})
 	if err := open.Close(); err != nil {
 		t.Error(err)
