@@ -21,8 +21,9 @@ const (
 
 // Pipe holds pages on their way. It is for one goroutine at a time.
 type Pipe struct {
-	r, w int
-	left int // bytes in it
+	r, w   int
+	left   int  // bytes in it
+	unsure bool // a Fill failed: it may hold more than left says
 }
 
 // open returns one of Bytes; nil where the system does not allow that.
@@ -49,6 +50,7 @@ func (p *Pipe) close() {
 func (p *Pipe) Fill(put func(w int) (int64, error)) (int, error) {
 	n, err := put(p.w)
 	if err != nil {
+		p.unsure = true
 		return 0, err
 	}
 	p.left += int(n)
@@ -141,7 +143,8 @@ func (s *Pool) Put(p *Pipe) {
 		return
 	}
 	defer s.room.Add(1)
-	if p.left == 0 && p.empty() {
+	if p.left == 0 && (!p.unsure || p.empty()) {
+		p.unsure = false
 		select {
 		case s.idle <- p:
 			return
