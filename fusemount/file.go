@@ -109,8 +109,6 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 	}
 	if n > 0 {
 		f.surv.bind(ctx, in.Fh, h)
-	}
-	if n > 0 {
 		f.pages.wrote(h.ino, int64(in.Offset)+int64(n))
 	}
 	if n > 0 && h.direct && !cached {
