@@ -59,9 +59,10 @@
 //	                         refuses (Inodes)
 //
 // A gateway that holds more inodes than it can name, for a kernel, names those without links
-// (findOrphans), and tells the door of those that nobody has open (Holder.OnUnlinked). One that goes on with what a process before it had in use says nothing before
-// it knows what that is (Restored), so that others wait. Who looks an inode up and then holds
-// it learns whether this process was asked in between (HoldMark).
+// (findOrphans), and tells the door of those that nobody has open (Holder.OnUnlinked). One
+// that goes on with what a process before it had in use says nothing before it knows what
+// that is (Restored), so that others wait. Who looks an inode up and then holds it learns
+// whether this process was asked in between (HoldMark).
 //
 // First is the number that was free when a gateway came, and rises when something waits for
 // it: who puts a gateway out notes the number that is free then (CounterLeft), and the
