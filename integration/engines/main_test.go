@@ -2,6 +2,7 @@ package engines
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"strconv"
 	"testing"
@@ -17,6 +18,13 @@ var ogw string
 const parallel = 6
 
 func TestMain(m *testing.M) {
+	if os.Getenv(fuseHelper) != "" {
+		if err := serveFiles(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	flag.Parse()
 	if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
 		panic(err)

@@ -2,6 +2,7 @@ package engines
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -37,7 +39,7 @@ const (
 
 // TestNemesis has gateways beside one another killed, stopped, and cut off from the
 // metadata and from the blobs, while clients write and read a few keys through all of them,
-// over S3 and NFS. What was acknowledged is there, and one order explains all answers. For
+// over S3, NFS and mounts. What was acknowledged is there, and one order explains all answers. For
 // longer than by default, the clocks of all but one are off.
 func TestNemesis(t *testing.T) { onMetadata(t, testNemesis) }
 
@@ -80,6 +82,7 @@ type node struct {
 	relay  *relay
 	blobs  *relay
 	client *minio.Client
+	mount  string // "" where there is no FUSE
 }
 
 // start starts gateways with clocks, each with ways of its own to what they share.
@@ -115,6 +118,9 @@ func (n *nemesis) start(clocks []string) {
 		if n.nodes = append(n.nodes, x); first == nil {
 			first = s
 			n.makeBucket(x)
+		}
+		if _, err := os.Stat("/dev/fuse"); err == nil && os.Geteuid() == 0 {
+			x.mount = s.Mount("-o", "survive")
 		}
 	}
 }
@@ -253,37 +259,63 @@ type seen struct {
 	unknown bool // it may have happened, or not, or later
 }
 
+// ways are how a client reaches the gateways, beside S3.
+type ways struct {
+	nfs  *nfsWays
+	fuse *fuseWays
+}
+
+func (n *nemesis) newWays(id int) (*ways, error) {
+	fuse, err := newFuseWays(n, id)
+	return &ways{newNFSWays(n), fuse}, err
+}
+
+func (w *ways) close() {
+	w.nfs.close()
+	w.fuse.close()
+}
+
 // client makes operations until ctx ends.
 func (n *nemesis) client(ctx context.Context, id int) {
 	rnd := rand.New(rand.NewPCG(n.seed, uint64(id)+1))
-	nfs := newNFSWays(n)
-	defer nfs.close()
+	w, err := n.newWays(id)
+	if err != nil {
+		n.t.Error(err)
+		return
+	}
+	defer w.close()
 	kinds := []string{"put", "get", "get", "create", "delete", "nfs write", "nfs write", "nfs read", "nfs read", "nfs remove"}
+	if n.nodes[0].mount != "" {
+		kinds = append(kinds, "fuse put", "fuse read", "fuse read", "fuse read", "fuse create", "fuse remove", "fuse write", "fuse write", "fuse append", "fuse append")
+	}
 	for i := 0; ctx.Err() == nil; i++ {
 		turn := int(time.Since(n.begin) / nemesisTurn)
 		op := register{kind: kinds[rnd.IntN(len(kinds))], key: fmt.Sprintf("k%d-%d", turn, rnd.IntN(nemesisKeys)), at: n.nodes[rnd.IntN(len(n.nodes))]}
 		switch op.kind {
-		case "put", "create", "nfs write":
+		case "put", "create", "nfs write", "fuse put", "fuse create", "fuse write", "fuse append":
 			op.value = fmt.Sprintf("%d-%d ", id, i)
-			if rnd.IntN(4) == 0 {
+			if op.kind != "fuse append" && rnd.IntN(4) == 0 {
 				op.value += strings.Repeat("v", 40_000) // a blob
 			}
 		}
-		n.run(op, nfs)
+		n.run(op, w)
 		time.Sleep(time.Duration(rnd.Int64N(int64(60 * time.Millisecond))))
 	}
 }
 
 // run makes an operation, and notes what came of it.
-func (n *nemesis) run(op register, nfs *nfsWays) {
+func (n *nemesis) run(op register, w *ways) {
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 	defer cancel()
 	call := time.Since(n.begin).Nanoseconds()
 	var out seen
 	var err error
-	if strings.HasPrefix(op.kind, "nfs ") {
-		out, err = nfs.do(&op)
-	} else {
+	switch door, _, _ := strings.Cut(op.kind, " "); door {
+	case "nfs":
+		out, err = w.nfs.do(&op)
+	case "fuse":
+		out, err = w.fuse.do(&op)
+	default:
 		out, err = op.do(ctx, op.at.client)
 	}
 	done := time.Since(n.begin).Nanoseconds()
@@ -291,7 +323,7 @@ func (n *nemesis) run(op register, nfs *nfsWays) {
 	defer n.mu.Unlock()
 	switch {
 	case err == nil:
-	case errors.Is(err, errSaysNothing) || op.kind == "get" || op.kind == "nfs read":
+	case errors.Is(err, errSaysNothing) || op.isRead():
 		n.refused++
 		return
 	default:
@@ -300,6 +332,9 @@ func (n *nemesis) run(op register, nfs *nfsWays) {
 	}
 	n.history = append(n.history, porcupine.Operation{Input: op, Output: out, Call: call, Return: done})
 }
+
+// isRead reports whether an operation changes nothing.
+func (op *register) isRead() bool { return op.kind == "get" || strings.HasSuffix(op.kind, " read") }
 
 func (op *register) do(ctx context.Context, c *minio.Client) (out seen, err error) {
 	o := minio.PutObjectOptions{DisableMultipart: true}
@@ -332,17 +367,20 @@ func (op *register) do(ctx context.Context, c *minio.Client) (out seen, err erro
 func step(state, input, output any) (bool, any) {
 	value, op, out := state.(string), input.(register), output.(seen)
 	switch op.kind {
-	case "get", "nfs read":
+	case "get", "nfs read", "fuse read", "fuse cached read":
 		return out.value == value, value
-	case "put":
+	case "put", "fuse put":
 		return true, op.value
 	case "delete":
 		return true, ""
-	case "nfs remove":
+	case "nfs remove", "fuse remove":
 		return out.unknown || out.refused == (value == ""), ""
-	case "nfs write":
+	case "nfs write", "fuse write", "fuse append":
 		if value == "" { // of a file that has no name any more, or no write at all
 			return out.unknown, value
+		}
+		if op.kind == "fuse append" {
+			return true, value + op.value
 		}
 		return true, op.value + value[min(len(value), len(op.value)):]
 	}
@@ -361,35 +399,62 @@ func (n *nemesis) judge() {
 	for _, op := range n.history {
 		keys[op.Input.(register).key] = true
 	}
-	nfs := newNFSWays(n)
-	defer nfs.close()
+	w, err := n.newWays(nemesisClients)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer w.close()
 	for key := range keys {
 		for _, x := range n.nodes {
-			n.run(register{kind: "get", key: key, at: x}, nfs)
-			n.run(register{kind: "nfs read", key: key, at: x}, nfs)
+			for _, kind := range []string{"get", "nfs read", "fuse read", "fuse cached read"} {
+				n.run(register{kind: kind, key: key, at: x}, w)
+			}
 		}
 	}
-	early := n.dropEarly()
-	n.t.Logf("%d operations on %d keys; %d without an outcome, %d refused, %d reads of what was not stored yet", len(n.history), len(keys), n.unknown, n.refused, early)
-	model := porcupine.Model{
-		Init: func() any { return "" },
-		Step: step,
-		Partition: func(history []porcupine.Operation) (parts [][]porcupine.Operation) {
-			by := map[string][]porcupine.Operation{}
-			for _, op := range history {
-				k := op.Input.(register).key
-				by[k] = append(by[k], op)
-			}
-			for _, p := range by {
-				parts = append(parts, p)
-			}
-			return parts
-		},
+	early, kinds := n.dropEarly(), map[string]int{}
+	for _, op := range n.history {
+		kinds[op.Input.(register).kind]++
 	}
-	if res := porcupine.CheckOperationsTimeout(model, n.history, 5*time.Minute); res != porcupine.Ok {
-		n.t.Errorf("no order explains the history: %v", res)
+	n.t.Logf("%d operations on %d keys; %d without an outcome, %d refused, %d reads of what was not stored yet: %v", len(n.history), len(keys), n.unknown, n.refused, early, kinds)
+	model := porcupine.Model{Init: func() any { return "" }, Step: step}
+	for key, part := range n.byKey() {
+		if res := porcupine.CheckOperationsTimeout(model, part, 5*time.Minute); res != porcupine.Ok {
+			n.t.Errorf("%s: no order explains the history: %v\n%s", key, res, n.tell(part))
+		}
 	}
 	if out, err := n.nodes[0].server.TryOGW("check", "--data"); err != nil {
 		n.t.Errorf("check: %v\n%s", err, out)
 	}
+}
+
+// byKey returns the history of each key.
+func (n *nemesis) byKey() map[string][]porcupine.Operation {
+	by := map[string][]porcupine.Operation{}
+	for _, op := range n.history {
+		k := op.Input.(register).key
+		by[k] = append(by[k], op)
+	}
+	return by
+}
+
+// tell returns a history in lines, by the time of the calls.
+func (n *nemesis) tell(history []porcupine.Operation) string {
+	slices.SortFunc(history, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	var text strings.Builder
+	for _, op := range history {
+		in, out := op.Input.(register), op.Output.(seen)
+		end := "          "
+		if !out.unknown {
+			end = fmt.Sprintf("%9.3fs", time.Duration(op.Return).Seconds())
+		}
+		fmt.Fprintf(&text, "%9.3fs %s %d %-11s", time.Duration(op.Call).Seconds(), end, slices.Index(n.nodes, in.at), in.kind)
+		for _, v := range []string{in.value, out.value} {
+			if filled := strings.TrimRight(v, "v"); v != "" && filled != v {
+				v = fmt.Sprintf("%s(%d bytes)", filled, len(v))
+			}
+			fmt.Fprintf(&text, " %q", v)
+		}
+		fmt.Fprintln(&text, map[bool]string{true: " refused"}[out.refused])
+	}
+	return text.String()
 }

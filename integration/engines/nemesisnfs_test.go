@@ -149,7 +149,7 @@ func (w *nfsWays) remove(c *nfsclient.Conn, op *register) (out seen, err error) 
 	return out, statusErr(st, err)
 }
 
-// dropEarly drops reads of what a WRITE through the same gateway had not made durable by
+// dropEarly drops reads of what a write through the same gateway had not made durable by
 // then: it is seen there from the moment it comes, and what follows counts from the reply.
 func (n *nemesis) dropEarly() (dropped int) {
 	type written struct {
@@ -158,14 +158,14 @@ func (n *nemesis) dropEarly() (dropped int) {
 	}
 	at := map[string]written{} // by the mark that each value begins with
 	for _, op := range n.history {
-		if in := op.Input.(register); in.kind == "nfs write" {
+		if in := op.Input.(register); strings.HasSuffix(in.kind, " write") {
 			at[mark(in.value)] = written{in.at, op.Return}
 		}
 	}
 	kept := n.history[:0]
 	for _, op := range n.history {
 		in, out := op.Input.(register), op.Output.(seen)
-		if in.kind == "get" || in.kind == "nfs read" {
+		if in.isRead() {
 			if w, ok := at[mark(out.value)]; ok && w.node == in.at && (w.by == math.MaxInt64 || w.by > op.Return) {
 				dropped++
 				continue
