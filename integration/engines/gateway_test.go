@@ -28,7 +28,8 @@ type shared struct {
 	meta *metaServer
 	s3   *testenv.Versitygw
 	conf string
-	many bool // several gateways at a time
+	nfs  string // lines of each NFS gateway
+	many bool   // several gateways at a time
 }
 
 // manyGateways lets several gateways use the store at a time.
@@ -72,7 +73,7 @@ func (x *shared) gateway(from *testenv.Server) *testenv.Server {
 // prepare returns one to be started.
 func (x *shared) prepare(from *testenv.Server) *testenv.Server {
 	x.t.Helper()
-	o := testenv.ServerOptions{Engine: "shared", Cluster: x.conf, Data: filepath.Join(testenv.TempDir(x.t), "data"),
+	o := testenv.ServerOptions{Engine: "shared", Cluster: x.conf, NFS: x.nfs, Data: filepath.Join(testenv.TempDir(x.t), "data"),
 		Extra: fmt.Sprintf("[admin]\nlisten = %q\ntoken = %q\n", testenv.FreeAddr(x.t), adminToken)}
 	if from != nil { // the root key is printed once, where the store was made
 		key, err := os.ReadFile(filepath.Join(from.Data, "credentials"))

@@ -10,9 +10,9 @@ import (
 // direction, without ending the connections.
 type relay struct {
 	listener net.Listener
-	server   string
 
 	mu      sync.Mutex
+	server  string
 	changed *sync.Cond
 	held    [2]bool // requests, answers
 	ended   bool
@@ -40,7 +40,10 @@ func (r *relay) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", r.server)
+		r.mu.Lock()
+		to := r.server
+		r.mu.Unlock()
+		server, err := net.Dial("tcp", to)
 		if err != nil {
 			client.Close()
 			continue
@@ -93,6 +96,14 @@ func (r *relay) cut(requests, answers bool) {
 	defer r.mu.Unlock()
 	r.held = [2]bool{requests, answers}
 	r.changed.Broadcast()
+}
+
+// move has all connections from now on lead to another server, and ends those that there are.
+func (r *relay) move(server string) {
+	r.mu.Lock()
+	r.server = server
+	r.mu.Unlock()
+	r.reset()
 }
 
 // reset ends all connections.

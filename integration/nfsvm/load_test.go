@@ -1,7 +1,6 @@
 package nfsvm
 
 import (
-	_ "embed"
 	"net/http"
 	"ogw/integration/testenv"
 	"os"
@@ -12,27 +11,6 @@ import (
 	"testing"
 	"time"
 )
-
-//go:embed guest/gotree.sh
-var guestGoTree string
-
-//go:embed guest/git.sh
-var guestGit string
-
-//go:embed guest/sqlite.sh
-var guestSQLite string
-
-//go:embed guest/big.sh
-var guestBig string
-
-//go:embed guest/many.sh
-var guestMany string
-
-//go:embed guest/share.sh
-var guestShare string
-
-//go:embed guest/commit.sh
-var guestCommit string
 
 // loadTimeout bounds one guest; the processor is emulated.
 const loadTimeout = 30 * time.Minute
@@ -118,7 +96,7 @@ func TestKernelClientGoTree(t *testing.T) {
 		tree = filepath.Join(tree, sub)
 	}
 	s.store(tree, "stored")
-	s.load(guestGoTree, 15*time.Second, Guest{Files: map[string]string{"tree": tree}, MemoryMiB: 2048})
+	s.load("gotree", 15*time.Second, Guest{Files: map[string]string{"tree": tree}, MemoryMiB: 2048})
 }
 
 // store puts a tree into the server over REST.
@@ -160,39 +138,39 @@ func TestKernelClientGit(t *testing.T) {
 	for _, name := range []string{"git", "git-upload-pack"} {
 		files["usr/lib/git-core/"+name] = "/usr/lib/git-core/" + name
 	}
-	s.load(guestGit, 12*time.Second, Guest{Files: files, MemoryMiB: 1024, Env: []string{"ROUNDS=" + number(t, "OGW_TEST_VM_CLONES", 3)}})
+	s.load("git", 12*time.Second, Guest{Files: files, MemoryMiB: 1024, Env: []string{"ROUNDS=" + number(t, "OGW_TEST_VM_CLONES", 3)}})
 }
 
 // TestKernelClientSQLite has two programs work on one database.
 func TestKernelClientSQLite(t *testing.T) {
 	s := start(t)
-	s.load(guestSQLite, 6*time.Second, Guest{Files: programs(t, "/usr/bin/sqlite3"),
+	s.load("sqlite", 6*time.Second, Guest{Files: programs(t, "/usr/bin/sqlite3"),
 		Env: []string{"ROUNDS=" + number(t, "OGW_TEST_VM_TRANSACTIONS", 100)}})
 }
 
 // TestKernelClientBig writes and reads a file that fits no memory.
 func TestKernelClientBig(t *testing.T) {
 	s := start(t)
-	s.load(guestBig, 25*time.Second, Guest{Files: guestprog(t), MemoryMiB: 1024,
+	s.load("big", 25*time.Second, Guest{Files: guestprog(t), MemoryMiB: 1024,
 		Env: []string{"BYTES=" + number(t, "OGW_TEST_VM_BYTES", 4<<30)}})
 }
 
 // TestKernelClientMany lists a directory while half of it is removed.
 func TestKernelClientMany(t *testing.T) {
 	s := start(t)
-	s.load(guestMany, 25*time.Second, Guest{Files: guestprog(t), MemoryMiB: 1024,
+	s.load("many", 25*time.Second, Guest{Files: guestprog(t), MemoryMiB: 1024,
 		Env: []string{"FILES=" + number(t, "OGW_TEST_VM_FILES", 100_000)}})
 }
 
 // TestKernelClientShare has two mounts change the same files.
 func TestKernelClientShare(t *testing.T) {
 	s := start(t)
-	s.load(guestShare, 8*time.Second, Guest{Files: guestprog(t), Env: []string{"ROUNDS=" + number(t, "OGW_TEST_VM_CHANGES", 400)}})
+	s.load("share", 8*time.Second, Guest{Files: guestprog(t), Env: []string{"ROUNDS=" + number(t, "OGW_TEST_VM_CHANGES", 400)}})
 }
 
 // TestKernelClientCommit kills the server between WRITE and COMMIT.
 func TestKernelClientCommit(t *testing.T) {
 	s := start(t)
-	s.load(guestCommit, time.Hour, Guest{Files: guestprog(t), MemoryMiB: 1024,
+	s.load("commit", time.Hour, Guest{Files: guestprog(t), MemoryMiB: 1024,
 		Env: []string{"ROUNDS=3", "BYTES=" + number(t, "OGW_TEST_VM_UNCOMMITTED", 128<<20)}})
 }

@@ -3,7 +3,6 @@ package nfsvm
 import (
 	"bytes"
 	"context"
-	_ "embed"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -17,18 +16,6 @@ import (
 	"testing"
 	"time"
 )
-
-//go:embed guest/locks.sh
-var guestLocks string
-
-//go:embed guest/locking.sh
-var guestLocking string
-
-//go:embed guest/lockdies.sh
-var guestLockDies string
-
-//go:embed guest/lockback.sh
-var guestLockBack string
 
 // lockGrace is short, as the test waits for its end twice.
 const lockGrace = 12 * time.Second
@@ -263,7 +250,7 @@ func (s *lockSite) boot(script string, more map[string]string) {
 		files[there] = here
 	}
 	take, done := s.host()
-	g := Guest{Cache: cache, Script: guestLib + guestLocks + script, Tap: "tap0", Enter: s.enter, Files: files,
+	g := Guest{Cache: cache, Script: Script("locks", script), Tap: "tap0", Enter: s.enter, Files: files,
 		MemoryMiB: 512, Timeout: 10 * time.Minute, Line: func(line string) { s.t.Log(line) }, Host: take}
 	code, err := g.Boot(context.Background())
 	done()
@@ -278,13 +265,13 @@ func (s *lockSite) boot(script string, more map[string]string) {
 // TestKernelClientLocks locks from a Linux client, against itself, against a
 // FUSE mount, and across restarts of the server.
 func TestKernelClientLocks(t *testing.T) {
-	newLockSite(t).boot(guestLocking, nil)
+	newLockSite(t).boot("locking", nil)
 }
 
 // TestKernelClientLockReboot lets the client die with a lock and boot again.
 func TestKernelClientLockReboot(t *testing.T) {
 	s := newLockSite(t)
-	s.boot(guestLockDies, nil)
+	s.boot("lockdies", nil)
 	if len(s.kept) == 0 {
 		t.Fatal("the client's status monitor has written nothing")
 	}
@@ -300,5 +287,5 @@ func TestKernelClientLockReboot(t *testing.T) {
 		}
 		disk[strings.TrimPrefix(name, "/")] = here
 	}
-	s.boot(guestLockBack, disk)
+	s.boot("lockback", disk)
 }

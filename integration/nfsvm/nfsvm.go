@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"embed"
 	"fmt"
 	"io"
 	"os"
@@ -41,7 +42,7 @@ type Guest struct {
 // Boot runs the guest until its script ends and returns the exit code of
 // the script.
 func (g *Guest) Boot(ctx context.Context) (code int, err error) {
-	if out, err := exec.CommandContext(ctx, g.prepareScript(), g.Cache).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "bash", "-c", prepare, "prepare.sh", g.Cache).CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("preparing the kernel: %w\n%s", err, out)
 	}
 	work, err := os.MkdirTemp("", "ogw-nfsvm-")
@@ -123,11 +124,23 @@ func (g *Guest) follow(out io.Reader) {
 	_, _ = io.Copy(io.Discard, out)
 }
 
-func (g *Guest) prepareScript() string {
-	if _, err := os.Stat("prepare.sh"); err == nil {
-		return "./prepare.sh"
+//go:embed guest/*.sh
+var guest embed.FS
+
+//go:embed prepare.sh
+var prepare string
+
+// Script returns scripts of the folder guest, behind the functions that all of them use.
+func Script(names ...string) string {
+	text := ""
+	for _, name := range append([]string{"lib"}, names...) {
+		b, err := guest.ReadFile("guest/" + name + ".sh")
+		if err != nil {
+			panic(err) // a name that was written here
+		}
+		text += string(b)
 	}
-	return "integration/nfsvm/prepare.sh"
+	return text
 }
 
 // ramDisk writes work/initrd: the base, and behind it what belongs to this

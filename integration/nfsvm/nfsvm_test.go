@@ -3,7 +3,6 @@ package nfsvm
 import (
 	"bytes"
 	"context"
-	_ "embed"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,15 +14,6 @@ import (
 
 	"ogw/integration/testenv"
 )
-
-//go:embed guest/lib.sh
-var guestLib string
-
-//go:embed guest/posix.sh
-var guestPosix string
-
-//go:embed guest/restart.sh
-var guestRestart string
 
 // server is the program with one NFS gateway over a store of its own.
 type server struct {
@@ -121,7 +111,7 @@ func (s *server) boot(script string, g Guest) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	g.Cache, g.Port, g.Script = cache, s.port, guestLib+script
+	g.Cache, g.Port, g.Script = cache, s.port, Script(script)
 	if g.MemoryMiB == 0 {
 		g.MemoryMiB = 512
 	}
@@ -139,7 +129,7 @@ func (s *server) boot(script string, g Guest) {
 }
 
 func TestKernelClientPOSIX(t *testing.T) {
-	start(t).boot(guestPosix, Guest{})
+	start(t).boot("posix", Guest{})
 }
 
 // TestKernelClientRestart kills and restarts the server where the guest asks
@@ -147,7 +137,7 @@ func TestKernelClientPOSIX(t *testing.T) {
 func TestKernelClientRestart(t *testing.T) {
 	s := start(t)
 	var restarts sync.WaitGroup
-	s.boot(guestRestart, Guest{Host: func(word string) {
+	s.boot("restart", Guest{Host: func(word string) {
 		how := map[string]syscall.Signal{"kill": syscall.SIGKILL, "restart": syscall.SIGTERM}[word]
 		if how == 0 {
 			t.Errorf("the guest asks for %q", word)

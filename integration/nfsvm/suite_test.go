@@ -1,7 +1,6 @@
 package nfsvm
 
 import (
-	_ "embed"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,9 +8,6 @@ import (
 	"testing"
 	"time"
 )
-
-//go:embed guest/suite.sh
-var guestSuite string
 
 // suiteTimeout bounds the suite in the guest, whose processor is emulated.
 const suiteTimeout = 40 * time.Minute
@@ -63,7 +59,7 @@ func TestKernelClientSuite(t *testing.T) {
 	for _, c := range unlikePOSIX {
 		expected = append(expected, c.failure)
 	}
-	s.boot(guestSuite, Guest{MemoryMiB: 1024, Timeout: suiteTimeout + 5*time.Minute,
+	s.boot("suite", Guest{MemoryMiB: 1024, Timeout: suiteTimeout + 5*time.Minute,
 		Files: map[string]string{"bin/posix.test": binary},
 		Env: []string{"WITHOUT=" + strings.Join(without, ","), "EXPECTED=" + strings.Join(expected, "\n"),
 			"LIMIT=" + suiteTimeout.String()}})
