@@ -34,7 +34,7 @@ NODE_MODULES := $(CURDIR)/.cache/node
 TEST_TIMEOUT := 15m
 
 .PHONY: help run build test test-unit test-crash test-race test-integration test-model test-cluster nemesis test-nfs-kernel test-survive test-programs test-large test-huge \
-	lint bench bench-ab bench-nfs bench-compare fuzz soak deps deps-vm clean
+	lint bench bench-ab bench-cluster bench-nfs bench-compare fuzz soak deps deps-vm clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
@@ -148,6 +148,10 @@ bench-ab: build ## is it slower? BASE=COMMIT and this tree in turns, S3 and NFS;
 
 $(TOOLS)/benchstat:
 	GOBIN=$(TOOLS) $(GO) install $(BENCHSTAT)
+
+bench-cluster: build $(ETCD) $(VERSITYGW) ## gateways over etcd and PostgreSQL beside these alone; needs root
+	integration/setup/apt.sh cluster
+	OGW_BENCH_CLUSTER=1 $(SERVERS) $(GO) test -v -count=1 -timeout 30m -run TestBench ./integration/engines
 
 bench-nfs: build ## the NFS gateway beside nfs-ganesha on the same disk, through libnfs; needs root
 	integration/setup/apt.sh bench-nfs

@@ -34,6 +34,8 @@ type metaServer struct {
 	// locks prepares a lock, which keeps all clients out until what it returns is
 	// called.
 	locks func(t *testing.T) (lock func() (unlock func()))
+	// bare puts and gets pairs without a gateway.
+	bare func(t *testing.T, clients int, body []byte) (put, get func(client, i int) error)
 	// fill leaves little space, until empty is called.
 	fill func(t *testing.T) (empty func())
 	// fullStops is set where a full server takes no beat either.
@@ -49,8 +51,13 @@ var metaKinds = []struct {
 }
 
 func startEtcdMeta(t *testing.T) *metaServer {
+	return etcdMeta(t, "--quota-backend-bytes", fmt.Sprint(etcdQuota))
+}
+
+// etcdMeta starts etcd with options.
+func etcdMeta(t *testing.T, options ...string) *metaServer {
 	t.Helper()
-	e := testenv.StartEtcd(t, 1, "--quota-backend-bytes", fmt.Sprint(etcdQuota))
+	e := testenv.StartEtcd(t, 1, options...)
 	addr := e.Endpoints()[0]
 	return &metaServer{
 		url: "etcd://" + addr, place: "etcd at " + addr, dir: e.Dir(0),
@@ -59,7 +66,10 @@ func startEtcdMeta(t *testing.T) *metaServer {
 		another: startEtcdMeta,
 		open:    func(t *testing.T) cluster.KV { return openEtcd(t, "ogw/", addr) },
 		locks:   func(t *testing.T) func() func() { return lockEtcd(t, addr) },
-		fill:    func(t *testing.T) func() { return fillEtcd(t, addr) }, fullStops: true,
+		bare: func(t *testing.T, _ int, body []byte) (put, get func(client, i int) error) {
+			return bareEtcd(t, addr, body)
+		},
+		fill: func(t *testing.T) func() { return fillEtcd(t, addr) }, fullStops: true,
 	}
 }
 
@@ -74,7 +84,10 @@ func startPostgresMeta(t *testing.T) *metaServer {
 		another: startPostgresMeta,
 		open:    func(t *testing.T) cluster.KV { return openPostgres(t, p.URL(proxy.addr()), "ogw") },
 		locks:   func(t *testing.T) func() func() { return lockPostgres(t, p) },
-		fill:    func(t *testing.T) func() { return fillPostgres(t, p) },
+		bare: func(t *testing.T, clients int, body []byte) (put, get func(client, i int) error) {
+			return barePostgres(t, p, clients, body)
+		},
+		fill: func(t *testing.T) func() { return fillPostgres(t, p) },
 	}
 }
 

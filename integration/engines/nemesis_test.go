@@ -125,13 +125,16 @@ func (n *nemesis) start(clocks []string) {
 	}
 }
 
+// everybodys is a policy of the bucket that lets everybody read and write.
+const everybodys = `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow",
+	"Principal": "*", "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], "Resource": "arn:aws:s3:::bkt/*"}]}`
+
 // makeBucket makes the bucket, for all.
 func (n *nemesis) makeBucket(x *node) {
 	n.t.Helper()
 	err := x.client.MakeBucket(context.Background(), "bkt", minio.MakeBucketOptions{})
 	if err == nil {
-		err = x.client.SetBucketPolicy(context.Background(), "bkt", `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow",
-			"Principal": "*", "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], "Resource": "arn:aws:s3:::bkt/*"}]}`)
+		err = x.client.SetBucketPolicy(context.Background(), "bkt", everybodys)
 	}
 	if err == nil {
 		n.bucket, err = nfsHandle(x.server, "bkt")
