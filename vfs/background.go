@@ -2,6 +2,8 @@ package vfs
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"ogw/vfs/internal/accesstime"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/session"
 )
 
 const (
@@ -98,7 +101,11 @@ func (fs *FS) every(ctx context.Context, d time.Duration, what string, fn func(c
 			}
 			err := fn(ctx)
 			if err != nil && ctx.Err() == nil && !failing {
-				fs.log.Error("background work fails, it is tried again", "work", what, "err", err)
+				level := slog.LevelError
+				if errors.Is(err, session.ErrReading) {
+					level = slog.LevelInfo
+				}
+				fs.log.Log(ctx, level, "background work fails, it is tried again", "work", what, "err", err)
 			}
 			failing = err != nil
 		}

@@ -2,7 +2,6 @@ package vfs
 
 import (
 	"context"
-	"fmt"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/backup"
@@ -52,14 +51,11 @@ func BeginRestore(ctx context.Context, c *cluster.Cluster, o RestoreConfig) (*Re
 
 // BeginBackup takes an instant. It returns ErrBusy beside too many others,
 // ErrInvalid if secrets are in clear and BackupConfig does not say what becomes
-// of them, and ErrUnsupported over a store that other processes change: their
-// collectors know nothing of it.
+// of them. What other processes that use the store have in their buffers is not
+// in it.
 func (fs *FS) BeginBackup(ctx context.Context, c BackupConfig) (*Backup, error) {
-	if !fs.session.Alone() {
-		return nil, fmt.Errorf("%w: backup of a store that several processes share", ErrNotSupported)
-	}
 	return backup.Begin(ctx, backup.Store{
 		KV: fs.kv, Super: fs.super, Contents: fs.contents, Blobs: fs.quarantine, IDs: &fs.ids, Keys: fs.cfg.Keys,
-		Gate: &fs.cut, Flush: fs.flushAll, Log: fs.log, Now: fs.cfg.Now,
+		Gate: &fs.cut, Reading: fs.session.Reading, Flush: fs.flushAll, Log: fs.log, Now: fs.cfg.Now,
 	}, c)
 }

@@ -20,19 +20,12 @@ import (
 	"ogw/vfs/users"
 )
 
-// onExclusive runs a test over the engines whose stores can be backed up.
-func onExclusive(t *testing.T, cfg Config, test func(t *testing.T, fs *FS)) {
+// onBackups runs a test over the engines.
+func onBackups(t *testing.T, cfg Config, test func(t *testing.T, fs *FS)) {
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			c := e.open(t)
-			fs := openTestWith(t, c, cfg)
-			if !c.Exclusive {
-				_, err := fs.BeginBackup(bg, BackupConfig{})
-				want(t, err, ErrNotSupported)
-				return
-			}
-			test(t, fs)
+			test(t, openTestWith(t, e.open(t), cfg))
 		})
 	}
 }
@@ -103,7 +96,7 @@ func checkSaved(t testing.TB, fs *FS) {
 // What is deleted and overwritten after the instant can be read until the
 // backup lets it go, and is collected then.
 func TestBackupHolds(t *testing.T) {
-	onExclusive(t, Config{InlineBytes: 16}, func(t *testing.T, fs *FS) {
+	onBackups(t, Config{InlineBytes: 16}, func(t *testing.T, fs *FS) {
 		dir := mustMkdir(t, fs, RootIno, "d")
 		texts := map[string]string{}
 		for _, name := range []string{"gone", "changed", "kept"} {
@@ -443,7 +436,7 @@ func TestBackupBounds(t *testing.T) {
 
 // A completed upload waits for the collector, and its blobs are an object's.
 func TestBackupOfLostPart(t *testing.T) {
-	onExclusive(t, Config{InlineBytes: 16}, func(t *testing.T, fs *FS) {
+	onBackups(t, Config{InlineBytes: 16}, func(t *testing.T, fs *FS) {
 		bucketFS(t, fs)
 		up := createUpload(t, fs, "k")
 		part := putPart(t, fs, "k", up, 1, randomBytes(1<<20))
@@ -470,7 +463,7 @@ func TestBackupOfLostPart(t *testing.T) {
 
 // What a broken pass of the collector deleted is no damage; what a file lost is.
 func TestBackupOfHalfCollected(t *testing.T) {
-	onExclusive(t, Config{InlineBytes: 16}, func(t *testing.T, fs *FS) {
+	onBackups(t, Config{InlineBytes: 16}, func(t *testing.T, fs *FS) {
 		dir := mustMkdir(t, fs, RootIno, "d")
 		for _, name := range []string{"gone", "lost"} {
 			writeFile(t, fs, mustFile(t, fs, dir, name), strings.Repeat(name, 10_000), 0)

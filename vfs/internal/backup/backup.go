@@ -49,11 +49,14 @@ type Config struct {
 // The instant is a snapshot of the metadata, taken when no write waits in a
 // buffer (see Gate). A blob that it names stays: the collector, through which
 // everything goes that a transaction named once, passes over the contents that
-// are as old as the snapshot (content.Hold). Those behind Release are let go.
+// are as old as the snapshot (content.Hold). Those behind Release are let go. Beside
+// others, whose collectors know nothing of a Hold, all of it is one long read, for which
+// they wait (session.Session.Reading).
 type Backup struct {
 	store Store
 	cfg   Config
 	hold  *content.Hold
+	over  func() // ends the read
 	lease *time.Timer
 	info  Info
 
@@ -76,8 +79,8 @@ type Info struct {
 	Time   time.Time `json:"time"`   // the instant
 	// Wait is the longest that a writer can have waited.
 	Wait time.Duration `json:"wait_ns"`
-	// Settled reports whether no write waited in a buffer: without it, bytes that
-	// were written through NFS and mounts at the very moment, and not
+	// Settled reports whether no write waited in a buffer of this process: without it,
+	// bytes that were written through its NFS and mounts at the very moment, and not
 	// synced, can be missing.
 	Settled bool `json:"settled"`
 }
@@ -106,7 +109,9 @@ type Store struct {
 	IDs      *ids.Allocator
 	Keys     *seal.Keyring // of the secrets in the store
 	Gate     *Gate         // that writers to buffers pass
-	// Flush stores what buffers hold.
+	// Reading begins a read that others wait for.
+	Reading func() (over func())
+	// Flush stores what buffers of this process hold.
 	Flush func(ctx context.Context) error
 	Log   *slog.Logger
 	Now   func() time.Time
@@ -131,6 +136,7 @@ func Begin(ctx context.Context, s Store, c Config) (*Backup, error) {
 		b.lease.Stop()
 		return nil, err
 	}
+	b.over = sync.OnceFunc(s.Reading())
 	b.info = Info{FSID: s.Super.FSID, Format: s.Super.Version}
 	b.info.Wait, b.info.Settled, err = s.Gate.take(ctx, s.Flush, b.snapshot)
 	if err == nil {
@@ -239,6 +245,7 @@ func (b *Backup) end(why error) {
 	b.lease.Stop()
 	b.cancel(why)
 	b.hold.Remove()
+	b.over()
 }
 
 // run runs job on the snapshot.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -109,6 +110,9 @@ func (s *Session) Waits() uint64 {
 // settleTimeout is longer than it takes until a gateway that stands still is put out.
 const settleTimeout = 3 * EvictAfter
 
+// ErrReading is that of Settle after settleTimeout.
+var ErrReading = fmt.Errorf("what was deleted stays: a read that began before it, such as a backup, has gone on for %v", settleTimeout)
+
 // Held is what others go on using.
 type Held struct {
 	Contents map[record.ContentID]bool
@@ -120,14 +124,30 @@ type Held struct {
 // inodes that it returns, and those that this process has open or holds, is in use
 // anywhere of those that have lost their last link before the call.
 //
-// It waits for settleTimeout at the most, so that it is tried again later.
+// It waits for settleTimeout at the most, so that it is tried again later: ErrReading.
 func (s *Session) Settle(ctx context.Context) (held Held, err error) {
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	bounded, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	if s.lease == nil {
-		return held, s.Readers.Quiesce(ctx)
+		err = s.Readers.Quiesce(bounded)
+	} else {
+		held, err = s.lease.Settle(bounded)
 	}
-	return s.lease.Settle(ctx)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		err = ErrReading
+	}
+	return held, err
+}
+
+// Reading begins a read that takes as long as it takes until over is called: what is named
+// when it begins, no process removes before. Where no other process uses the store nobody
+// waits for it: a content.Hold has the collector spare less.
+func (s *Session) Reading() (over func()) {
+	if s.lease == nil {
+		return func() {}
+	}
+	epoch := s.Readers.Enter()
+	return func() { s.Readers.Leave(epoch) }
 }
 
 // Left returns a number. What has a smaller one, and neither is stored nor in use in

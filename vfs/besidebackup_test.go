@@ -1,0 +1,53 @@
+package vfs
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"ogw/vfs/internal/session"
+)
+
+// What one gateway deletes, overwrites and replaces while another one makes a backup stays
+// until that is over, though the collector of the first knows nothing of it.
+func TestBesideBackup(t *testing.T) {
+	p := openTwo(t)
+	texts := map[string]string{}
+	for _, name := range []string{"deleted", "changed", "replaced", "kept"} {
+		texts[name] = strings.Repeat(name+" ", 20_000)
+		put(t, p.a, name, texts[name])
+	}
+	collect(t, p.a)
+	b, err := p.b.BeginBackup(bg, BackupConfig{DropSecrets: true})
+	want(t, err, nil)
+	_, err = p.a.DeleteObject(bg, ObjectName{"bucket", "deleted"}, DeleteOptions{})
+	want(t, err, nil)
+	writeFile(t, p.a, inBucket(t, p.a, "changed"), strings.Repeat("x", len(texts["changed"])), 0)
+	put(t, p.a, "replaced", "short")
+	collects := make(chan error, 1)
+	go func() {
+		_, err := p.a.Collect(bg)
+		collects <- err
+	}()
+	s := savePairs(t, b)
+	select {
+	case err := <-collects:
+		t.Errorf("the collector does not wait: %v", err)
+	case <-time.After(2 * session.BeatEvery): // it would have heard from both
+	}
+	s.readBlobs(t, b)
+	b.Close()
+	want(t, <-collects, nil)
+	back := s.restore(t, openLocal(t), RestoreConfig{Snapshot: "s"}, Config{})
+	for name, text := range texts {
+		if got := readAll(t, back, inBucket(t, back, name)); string(got) != text {
+			t.Errorf("%s: %.20q", name, got)
+		}
+	}
+	checkSaved(t, back)
+	for _, name := range []string{"changed", "replaced", "kept"} {
+		_, err = p.b.DeleteObject(bg, ObjectName{"bucket", name}, DeleteOptions{})
+		want(t, err, nil)
+	}
+	p.wantNothingLeft()
+}
