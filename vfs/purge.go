@@ -59,7 +59,9 @@ func (fs *FS) Purge(ctx context.Context, path string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	fs.purgeEvents(events)
+	if err := fs.purgeEvents(ctx, events); err != nil {
+		return 0, err
+	}
 	if !strings.HasSuffix(path, "/") || info.Mode&ModeTypeMask != ModeDirectory {
 		return 1, nil
 	}
@@ -105,7 +107,9 @@ func (p *purge) below(ctx context.Context, dir Ino) error {
 		if err != nil {
 			return err
 		}
-		p.fs.purgeEvents(events)
+		if err := p.fs.purgeEvents(ctx, events); err != nil {
+			return err
+		}
 		p.count += n
 		for _, d := range dirs {
 			if err := p.below(ctx, d); err != nil {
@@ -116,8 +120,12 @@ func (p *purge) below(ctx context.Context, dir Ino) error {
 	return nil
 }
 
-// purgeEvents notifies open files and every watcher, whoever asked.
-func (fs *FS) purgeEvents(events []feed.Event) {
+// purgeEvents notifies open files and every watcher, whoever asked, and has the engine
+// forget what it keeps of their blobs.
+func (fs *FS) purgeEvents(ctx context.Context, events []feed.Event) error {
+	if err := fs.forgetBlobs(ctx, events); err != nil {
+		return err
+	}
 	for _, e := range events {
 		fs.attrs.Forget(e.Ino)
 		if of := fs.opened(e.Ino); of != nil && !e.Entry {
@@ -126,4 +134,34 @@ func (fs *FS) purgeEvents(events []feed.Event) {
 		}
 	}
 	fs.feed.Notify(context.Background(), events...)
+	return nil
+}
+
+// forgetBlobs has the engine forget what it keeps of the blobs of files.
+func (fs *FS) forgetBlobs(ctx context.Context, events []feed.Event) error {
+	var keys [][]byte
+	for _, e := range events {
+		if e.Data {
+			keys = append(keys, record.InodeKey(e.Ino))
+		}
+	}
+	var contents []record.ContentID
+	err := fs.view(ctx, func(r cluster.Reader) error {
+		contents = contents[:0]
+		values, err := r.GetMany(keys)
+		for i := 0; i < len(values) && err == nil; i++ {
+			if values[i] == nil { // removed meanwhile
+				continue
+			}
+			var n *record.Inode
+			if n, err = record.DecodeInode(record.InoOfKey(keys[i]), values[i]); err == nil && n.Content != 0 {
+				contents = append(contents, n.Content)
+			}
+		}
+		return err
+	})
+	for _, c := range contents {
+		cluster.ForgetBlobs(fs.blobs, uint64(c))
+	}
+	return err
 }

@@ -149,6 +149,9 @@ func (b *blobs) Verify(ctx context.Context, id cluster.BlobID) error {
 	return err
 }
 
+// Forget implements cluster.BlobCache.
+func (b *blobs) Forget(content uint64) { cluster.ForgetBlobs(b.Blobs, content) }
+
 // Claim implements cluster.Claimer. It happens once, and is not measured.
 func (b *blobs) Claim(ctx context.Context, store, known uint64) (before, now uint64, err error) {
 	return cluster.ClaimBlobs(ctx, b.Blobs, store, known)

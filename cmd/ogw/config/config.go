@@ -61,7 +61,8 @@ type Cluster struct {
 	// NetworkFS: see local.Options.
 	NetworkFS bool `toml:"network_fs" doc:"let the data folder be on NFS or SMB"`
 	Memory    Size `toml:"memory" doc:"memory for all of it, which divides what is not set by itself; 0: what the machine or control group has"`
-	Cache     Size `toml:"cache" doc:"memory for metadata blocks"`
+	Cache     Size `toml:"cache" doc:"memory for metadata blocks; of a shared store, for what was read of its blobs"`
+	ReadCache Size `toml:"read_cache" doc:"disk in the data folder for what was read of a shared store's blobs; 0 for none"`
 	Inline    Size `toml:"inline" doc:"contents up to this are kept in the metadata"`
 	Dirty     Size `toml:"dirty" doc:"memory for writes of NFS and FUSE that are not stored yet"`
 	// Durability of what has none of its own; see vfs.Durability.

@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// minReadCache is what one reader in order fills in no time.
+const minReadCache = 64 << 20
+
 // maxStoreName is that of PostgreSQL's identifiers, whose store it names, too.
 const maxStoreName = 63
 
@@ -39,6 +42,9 @@ func (c *Cluster) validateEmbedded(v *validator) {
 			v.bad("cluster."+x.key, "is for cluster.engine = %q", EngineShared)
 		}
 	}
+	if c.ReadCache != 0 {
+		v.bad("cluster.read_cache", "is for cluster.engine = %q", EngineShared)
+	}
 }
 
 func (c *Cluster) validateShared(v *validator) {
@@ -53,6 +59,9 @@ func (c *Cluster) validateShared(v *validator) {
 	}
 	if _, _, err := c.ParseObjects(); err != nil {
 		v.bad("cluster.objects", "%v", err)
+	}
+	if c.ReadCache != 0 && c.ReadCache < minReadCache {
+		v.bad("cluster.read_cache", "%s is less than %s", c.ReadCache, Size(minReadCache))
 	}
 	if c.Gateways != OneGateway && c.Gateways != ManyGateways {
 		v.bad("cluster.gateways", "unknown %q; there is %q and %q", c.Gateways, OneGateway, ManyGateways)

@@ -12,6 +12,7 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/local"
 	"ogw/cluster/metered"
+	"ogw/cluster/readcache"
 	"ogw/cmd/ogw/config"
 	"ogw/cmd/ogw/mounts"
 	"ogw/httpapi/admin"
@@ -56,7 +57,11 @@ func openEngine(ctx context.Context, cfg *config.Config, opt *Options) (e *engin
 		return e, err
 	}
 	writable := func() bool { _, why := storeState(e.cluster); return why == nil }
-	return e, errors.Join(e.meters.addAudit(e.audit.log), e.meters.addState(writable))
+	err = errors.Join(e.meters.addAudit(e.audit.log), e.meters.addState(writable))
+	if kept, ok := e.cluster.Blobs.(*readcache.Blobs); ok {
+		err = errors.Join(err, e.meters.addReadCache(kept))
+	}
+	return e, err
 }
 
 // close comes last. served reports whether the process had begun to serve.

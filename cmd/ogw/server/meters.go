@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sys/unix"
 
+	"ogw/cluster/readcache"
 	"ogw/cmd/ogw/audit"
 	"ogw/httpapi"
 	"ogw/nfsserver"
@@ -171,6 +172,21 @@ func (m *meters) addState(writable func() bool) error {
 		}
 		return 0
 	}))
+}
+
+// addReadCache counts what was read of the blobs of a shared store, by where it came from.
+func (m *meters) addReadCache(b *readcache.Blobs) error {
+	bytes := prometheus.NewDesc("ogw_read_cache_bytes_total", "Bytes of blobs of a shared store: given to readers from memory, and brought there from the disk or the servers.", []string{"from"}, nil)
+	kept := prometheus.NewDesc("ogw_read_cache_kept_bytes", "Bytes of blobs of a shared store that are kept.", []string{"in"}, nil)
+	return m.registry.Register(collect{[]*prometheus.Desc{bytes, kept}, func(out chan<- prometheus.Metric) {
+		s := b.Stats()
+		for from, n := range map[string]uint64{"memory": s.Memory, "disk": s.Disk, "servers": s.Fetched} {
+			out <- prometheus.MustNewConstMetric(bytes, prometheus.CounterValue, float64(n), from)
+		}
+		for in, n := range map[string]int64{"memory": s.KeptMemory, "disk": s.KeptDisk} {
+			out <- prometheus.MustNewConstMetric(kept, prometheus.GaugeValue, float64(n), in)
+		}
+	}})
 }
 
 // addAudit counts what the audit log wrote and what it could not.

@@ -9,12 +9,14 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"ogw/cluster"
 	"ogw/cluster/etcd"
 	"ogw/cluster/local"
 	"ogw/cluster/postgres"
+	"ogw/cluster/readcache"
 	"ogw/cluster/s3"
 	"ogw/cmd/ogw/config"
 	"ogw/vfs"
@@ -52,7 +54,7 @@ func openShared(ctx context.Context, c *config.Config, by opener) (*cluster.Clus
 		joined, err := joinShared(ctx, c, by)
 		if err == nil {
 			joined.KV = &inFolder{joined.KV, folder}
-			return joined, nil
+			return keepReads(joined, c, by)
 		}
 		if !errors.Is(err, cluster.ErrUnavailable) || time.Since(begin) > by.openWait || ctx.Err() != nil {
 			return nil, errors.Join(err, folder.Close())
@@ -66,6 +68,23 @@ func openShared(ctx context.Context, c *config.Config, by opener) (*cluster.Clus
 		case <-time.After(openPause):
 		}
 	}
+}
+
+// readCacheFolder, in the data folder, has what was read of blobs.
+const readCacheFolder = "readcache"
+
+// keepReads has what is read of blobs kept, for who serves.
+func keepReads(joined *cluster.Cluster, c *config.Config, by opener) (*cluster.Cluster, error) {
+	if !by.serves {
+		return joined, nil
+	}
+	kept, err := readcache.New(joined.Blobs, readcache.Options{Memory: int64(c.Cluster.Cache),
+		Dir: filepath.Join(c.Cluster.Dir, readCacheFolder), Disk: int64(c.Cluster.ReadCache), Log: by.log})
+	if err != nil {
+		return nil, errors.Join(err, joined.Close())
+	}
+	joined.Blobs = kept
+	return joined, nil
 }
 
 // inFolder is the metadata of a store, whose data folder is free when it is closed.

@@ -1,0 +1,301 @@
+package readcache
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/minio/crc64nvme"
+
+	"ogw/cluster"
+)
+
+const (
+	recordBytes = 48
+	// maxWrites bounds the chunks that wait to be written; what comes beyond is not kept.
+	maxWrites = 32
+)
+
+// disk keeps chunks in slots of a file.
+type disk struct {
+	chunks, index *os.File
+	log           *slog.Logger
+	writes        chan *chunk
+	done          chan struct{}
+
+	mu      sync.Mutex
+	slots   []slot
+	where   map[cluster.BlobID]map[int]int // slots
+	used    int
+	pending int // chunks that are not written yet
+	hand    int
+	failing bool
+	closed  bool
+}
+
+// slot is what the disk has in one place.
+type slot struct {
+	key
+	there bool
+	read  bool   // since the hand passed
+	bytes int    // of the chunk
+	last  bool   // of its blob
+	sum   uint64 // of bytes and place
+}
+
+// openDisk opens or makes the files, for up to size bytes.
+func openDisk(dir string, size int64, log *slog.Logger) (*disk, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	d := &disk{log: log, writes: make(chan *chunk, maxWrites), done: make(chan struct{}),
+		slots: make([]slot, size/chunkBytes), where: make(map[cluster.BlobID]map[int]int)}
+	var err error
+	if d.chunks, err = os.OpenFile(filepath.Join(dir, "chunks"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return nil, err
+	}
+	if d.index, err = os.OpenFile(filepath.Join(dir, "index"), os.O_RDWR|os.O_CREATE, 0o600); err == nil {
+		err = d.load()
+	}
+	if err == nil { // a smaller one than before
+		err = errors.Join(shorten(d.chunks, int64(len(d.slots))*chunkBytes), shorten(d.index, int64(len(d.slots))*recordBytes))
+	}
+	if err != nil {
+		d.chunks.Close()
+		if d.index != nil {
+			d.index.Close()
+		}
+		return nil, fmt.Errorf("cache in %s: %w", dir, err)
+	}
+	go d.run()
+	return d, nil
+}
+
+func shorten(f *os.File, size int64) error {
+	info, err := f.Stat()
+	if err != nil || info.Size() <= size {
+		return err
+	}
+	return f.Truncate(size)
+}
+
+// load reads the index. What does not fit is an empty slot.
+func (d *disk) load() error {
+	b := make([]byte, len(d.slots)*recordBytes)
+	n, err := d.index.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	for i := range n / recordBytes {
+		if s, ok := decodeSlot(b[i*recordBytes:][:recordBytes]); ok && d.find(s.key) < 0 {
+			d.set(i, s)
+		}
+	}
+	return nil
+}
+
+func (s *slot) place() []byte {
+	b := make([]byte, 0, recordBytes)
+	b = s.id.Append(b)
+	b = binary.BigEndian.AppendUint32(b, uint32(s.n))
+	b = binary.BigEndian.AppendUint32(b, uint32(s.bytes))
+	if s.last {
+		b = append(b, 1)
+	}
+	return append(b, make([]byte, 32-len(b))...)
+}
+
+func (s *slot) encode() []byte {
+	b := binary.BigEndian.AppendUint64(s.place(), s.sum)
+	return binary.BigEndian.AppendUint64(b, crc64nvme.Checksum(b))
+}
+
+func decodeSlot(b []byte) (s slot, ok bool) {
+	id, err := cluster.ParseBlobID(b[:cluster.BlobIDBytes])
+	s = slot{key: key{id, int(binary.BigEndian.Uint32(b[16:]))}, there: true, bytes: int(binary.BigEndian.Uint32(b[20:])),
+		last: b[24] == 1, sum: binary.BigEndian.Uint64(b[32:])}
+	return s, err == nil && bytes.Equal(s.encode(), b) && s.bytes <= chunkBytes && (s.last || s.bytes == chunkBytes)
+}
+
+// sumOf is the checksum of a chunk's bytes and of where they belong.
+func (s *slot) sumOf(data []byte) uint64 {
+	h := crc64nvme.New()
+	h.Write(data)
+	h.Write(s.place())
+	return h.Sum64()
+}
+
+func (d *disk) kept() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return int64(d.used) * chunkBytes
+}
+
+// find returns the slot of a chunk, or -1. Under mu.
+func (d *disk) find(k key) int {
+	if i, ok := d.where[k.id][k.n]; ok {
+		return i
+	}
+	return -1
+}
+
+// set says what a slot has. Under mu.
+func (d *disk) set(i int, s slot) {
+	d.clear(i)
+	if d.where[s.id] == nil {
+		d.where[s.id] = make(map[int]int)
+	}
+	d.where[s.id][s.n] = i
+	d.slots[i] = s
+	d.used++
+}
+
+// clear empties a slot. Under mu.
+func (d *disk) clear(i int) {
+	s := &d.slots[i]
+	if !s.there {
+		return
+	}
+	of := d.where[s.id]
+	if delete(of, s.n); len(of) == 0 {
+		delete(d.where, s.id)
+	}
+	d.slots[i] = slot{}
+	d.used--
+}
+
+// read reads a chunk into buf, verified.
+func (d *disk) read(k key, buf []byte) (n int, last, ok bool) {
+	d.mu.Lock()
+	i := d.find(k)
+	if i < 0 || d.closed {
+		d.mu.Unlock()
+		return 0, false, false
+	}
+	d.slots[i].read = true
+	s := d.slots[i]
+	d.mu.Unlock()
+	data := buf[:s.bytes]
+	_, err := d.chunks.ReadAt(data, int64(i)*chunkBytes)
+	if err == nil && s.sumOf(data) == s.sum {
+		return s.bytes, s.last, true
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.slots[i].key == k && d.slots[i].there { // and was not taken over meanwhile
+		d.clear(i)
+	}
+	return 0, false, false
+}
+
+// write keeps a chunk, whose bytes are then the disk's, and returns false if it does not.
+func (d *disk) write(c *chunk) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return false
+	}
+	select {
+	case d.writes <- c:
+		d.pending++
+		return true
+	default:
+		return false
+	}
+}
+
+// run writes chunks until close.
+func (d *disk) run() {
+	defer close(d.done)
+	for c := range d.writes {
+		d.store(c)
+		freeBuffer(c.data)
+		d.mu.Lock()
+		d.pending--
+		d.mu.Unlock()
+	}
+}
+
+func (d *disk) store(c *chunk) {
+	s := slot{key: c.key, there: true, bytes: len(c.data), last: c.last}
+	s.sum = s.sumOf(c.data)
+	d.mu.Lock()
+	if d.find(c.key) >= 0 {
+		d.mu.Unlock()
+		return
+	}
+	i := d.victim()
+	d.clear(i)
+	d.mu.Unlock()
+	_, err := d.chunks.WriteAt(c.data, int64(i)*chunkBytes)
+	if err == nil {
+		_, err = d.index.WriteAt(s.encode(), int64(i)*recordBytes)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil {
+		d.set(i, s)
+	}
+	if err != nil && !d.failing {
+		d.log.Warn("the read cache on disk cannot be written to, it is tried again", "file", d.chunks.Name(), "err", err)
+	}
+	d.failing = err != nil
+}
+
+// victim returns the slot to take next: an empty one, or one that was not read since the
+// hand passed it. Under mu.
+func (d *disk) victim() int {
+	for {
+		i := d.hand
+		d.hand = (d.hand + 1) % len(d.slots)
+		if s := &d.slots[i]; !s.there || !s.read {
+			return i
+		}
+		d.slots[i].read = false
+	}
+}
+
+// of returns the blobs of a content of which something is kept.
+func (d *disk) of(content uint64) []cluster.BlobID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return ofContent(d.where, content)
+}
+
+// drop forgets chunks of blobs, and has the index say so, or a start would find them again.
+func (d *disk) drop(ids []cluster.BlobID) {
+	d.mu.Lock()
+	var list []int
+	for _, id := range ids {
+		for _, i := range d.where[id] {
+			list = append(list, i)
+			d.clear(i)
+		}
+	}
+	d.mu.Unlock()
+	for _, i := range list {
+		_, _ = d.index.WriteAt(make([]byte, recordBytes), int64(i)*recordBytes)
+	}
+}
+
+// close writes what is to be there at the next start, as much as there are slots, and closes
+// the files.
+func (d *disk) close(rest []*chunk) {
+	d.mu.Lock()
+	d.closed = true
+	close(d.writes)
+	d.mu.Unlock()
+	<-d.done
+	for _, c := range rest[:min(len(rest), len(d.slots))] {
+		d.store(c)
+	}
+	if err := errors.Join(d.chunks.Close(), d.index.Close()); err != nil {
+		d.log.Warn("the read cache on disk is not closed", "err", err)
+	}
+}
