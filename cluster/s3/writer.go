@@ -2,18 +2,16 @@ package s3
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"sync"
 
 	"ogw/cluster"
-
-	"github.com/minio/crc64nvme"
+	"ogw/cluster/internal/frame"
 )
 
 // partBytes is the length of all parts but the last. S3 takes none below 5 MiB,
 // and half of what is written waits in memory.
-const partBytes = 8 << 20 / cluster.BlockBytes * frameBytes
+const partBytes = 8 << 20 / cluster.BlockBytes * frame.Bytes
 
 var partBuffers = sync.Pool{New: func() any {
 	b := make([]byte, 0, partBytes)
@@ -84,8 +82,8 @@ func (w *writer) Write(p []byte) (n int, err error) {
 
 // seal ends the frame that fills.
 func (w *writer) seal(last bool) {
-	crc := crc64nvme.Checksum((*w.part)[len(*w.part)-w.fill:])
-	*w.part = binary.BigEndian.AppendUint64(*w.part, frameSum(crc, w.id, w.block, last))
+	sealed, crc := frame.Seal(*w.part, w.fill, w.id, w.block, last)
+	*w.part = sealed
 	w.crc = cluster.CombineCRC64(w.crc, crc, int64(w.fill))
 	w.fill, w.block = 0, w.block+1
 }
