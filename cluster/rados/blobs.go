@@ -46,14 +46,16 @@ func Open(ctx context.Context, pool Pool) (*Blobs, error) {
 
 // probe writes to the index, reads and removes, and so finds out before the pool
 // holds anything whether it takes pairs (one that is erasure-coded does not) and whether
-// this user may do all that.
+// this user may do all that. One that is full is opened: deletes free it.
 func (b *Blobs) probe(ctx context.Context) error {
-	e := entry{id: cluster.BlobID{Content: ^uint64(0), Seq: ^uint64(0)}, token: newToken(), at: time.Now()}
-	name := "probe/" + e.token.String()
-	if err := b.pool.Create(ctx, name, []byte(name)); err != nil {
+	name := "probe/" + newToken().String()
+	switch err := b.pool.Create(ctx, name, []byte(name)); {
+	case errors.Is(err, cluster.ErrNoSpace):
+		return nil
+	case err != nil:
 		return err
 	}
-	if err := b.pool.Add(ctx, name, e.key(), []byte(name)); err != nil {
+	if err := b.pool.Add(ctx, name, name, []byte(name)); err != nil {
 		return errors.Join(err, b.pool.Remove(ctx, name))
 	}
 	return b.pool.Remove(ctx, name)

@@ -181,7 +181,7 @@ func TestFull(t *testing.T) {
 			pool := newMemPool()
 			b := openMem(t, pool)
 			pool.fail = func(what string) (bool, error) {
-				if strings.HasPrefix(what, full) {
+				if strings.HasPrefix(what, full) || strings.HasPrefix(what, "create probe/") {
 					return false, cluster.ErrNoSpace
 				}
 				return true, nil
@@ -190,6 +190,7 @@ func TestFull(t *testing.T) {
 				t.Errorf("%s: %v", full, err)
 			}
 			synctest.Wait()
+			openMem(t, pool) // a full store is opened
 			if parts, entries := len(pool.names("part/")), pool.entries(); parts+entries != 0 {
 				t.Errorf("%s: %d parts and %d entries are left", full, parts, entries)
 			}

@@ -19,8 +19,8 @@ const (
 	DefaultUser = "admin"
 	// DefaultTimeout is for one request. An OSD whose machine lost its power is given
 	// up by the others after 20 seconds or more (osd_heartbeat_grace), and requests are sent to
-	// the next one then.
-	DefaultTimeout = time.Minute
+	// the next one then. Clients of a gateway give up after a minute, as a rule.
+	DefaultTimeout = 45 * time.Second
 
 	// connectTimeout is for the first answer of a monitor.
 	connectTimeout = 10 * time.Second

@@ -2,7 +2,7 @@
 # up.sh DIR: a Ceph cluster on loopback for tests, below DIR: a monitor, a manager, and OSDS
 # (3) OSDs, each with an address and a CRUSH host of its own, without systemd or cephadm.
 # Pools keep 3 copies on 3 OSDs and take writes while 2 are there. OSD_BYTES is the length of
-# an OSD's (sparse) file, MON_PORT a free port, which the next one follows. The packages
+# an OSD's (sparse) file, MON_PORT a free port. The packages
 # are those of apt.sh ceph; any user may run it. down.sh DIR ends and removes it.
 set -eu
 
@@ -15,7 +15,7 @@ conf=$dir/ceph.conf
 [ ! -e "$conf" ] || { echo "up.sh: $dir holds a cluster: down.sh $dir" >&2; exit 1; }
 mkdir -p "$dir/mon.a" "$dir/mgr.x" "$dir/log" "$dir/run"
 fsid=$(cat /proc/sys/kernel/random/uuid)
-mon="[v2:127.0.0.1:$port,v1:127.0.0.1:$((port + 1))]"
+mon="[v2:127.0.0.1:$port]"
 
 # An OSD that died is noticed within seconds, and stays in: nothing moves while tests wait for
 # it. What Ceph would take of memory and processors by itself is held down.
@@ -33,6 +33,7 @@ pid_file = $dir/run/\$name.pid
 log_file = $dir/log/\$name.log
 crash_dir = $dir/crash
 ms_bind_ipv6 = false
+ms_bind_msgr1 = false
 osd_pool_default_size = 3
 osd_pool_default_min_size = 2
 osd_pool_default_pg_num = 32
