@@ -88,6 +88,9 @@ func startCeph(t testing.TB) (string, error) {
 	return dir, nil
 }
 
+// With is the cluster for another test, or a part of one.
+func (c *Ceph) With(t testing.TB) *Ceph { return &Ceph{t, c.dir} }
+
 // Conf is the path of ceph.conf.
 func (c *Ceph) Conf() string { return filepath.Join(c.dir, "ceph.conf") }
 
