@@ -33,11 +33,10 @@ func newToken() token {
 // writer streams one blob. A frame is sealed when the next byte comes, or at the end,
 // since the last one has a sum of another kind.
 type writer struct {
-	blobs  *Blobs
-	ctx    context.Context // of requests; ends with cancel
-	cancel context.CancelFunc
-	entry  entry
-	sends  sends
+	blobs *Blobs
+	ctx   context.Context // of requests, which does not end: what is stored is cleared after them
+	entry entry
+	sends *sends
 
 	part  *[]byte // sealed frames, and the data of the one that fills
 	first *[]byte // the first part, once another one fills
@@ -57,10 +56,11 @@ func (b *Blobs) Create(ctx context.Context, id cluster.BlobID, sizeHint int64) (
 	if sizeHint > cluster.MaxBlobBytes {
 		return nil, fmt.Errorf("%w: blob of %d bytes, at most %d are allowed", cluster.ErrInvalid, sizeHint, cluster.MaxBlobBytes)
 	}
-	w := &writer{blobs: b, entry: entry{id: id, token: newToken()}, sends: newSends(), part: newPart(headBytes)}
-	// What is under way may outlive the request that began it.
-	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	if err := w.enter(); err != nil {
+	w := &writer{
+		blobs: b, ctx: context.WithoutCancel(ctx), entry: entry{id: id, token: newToken()},
+		sends: newSends(), part: newPart(headBytes),
+	}
+	if err := w.enter(w.ctx); err != nil {
 		w.Abort()
 		return nil, err
 	}
@@ -82,15 +82,19 @@ func release(part *[]byte) {
 }
 
 // enter has the entry written, with the time of now.
-func (w *writer) enter() error {
+func (w *writer) enter(ctx context.Context) error {
 	w.entry.at = time.Now()
 	e := w.entry
-	return w.send(func() error { return w.blobs.add(w.ctx, e) })
+	return w.send(ctx, func() error { return w.blobs.add(w.ctx, e) })
 }
 
 // send has a request made, which Close of the blobs waits for.
-func (w *writer) send(request func() error) error {
+func (w *writer) send(ctx context.Context, request func() error) error {
 	if err := w.blobs.gate.Enter(); err != nil {
+		return err
+	}
+	if err := w.sends.room(ctx); err != nil {
+		w.blobs.gate.Leave()
 		return err
 	}
 	return w.sends.begin(func() error {
@@ -108,7 +112,7 @@ func (w *writer) Write(p []byte) (n int, err error) {
 		w.err = fmt.Errorf("%w: blob of more than %d bytes", cluster.ErrInvalid, cluster.MaxBlobBytes)
 		return 0, w.err
 	}
-	if w.err = w.keep(); w.err != nil {
+	if w.err = w.keep(w.ctx); w.err != nil {
 		return 0, w.err
 	}
 	for n < len(p) {
@@ -144,20 +148,20 @@ func (w *writer) next() error {
 	}
 	full, n := w.part, w.block/partBlocks-1
 	w.part = newPart(0)
-	return w.put(full, n)
+	return w.put(w.ctx, full, n)
 }
 
 // put has part n written, from 1 on.
-func (w *writer) put(part *[]byte, n int64) error {
-	err := w.keep()
+func (w *writer) put(ctx context.Context, part *[]byte, n int64) error {
+	err := w.keep(ctx)
 	if err == nil && n == 1 {
-		err = w.sends.wait() // for the entry, without which nobody finds the part
+		err = w.sends.wait(ctx) // for the entry, without which nobody finds the part
 	}
 	if err != nil {
 		release(part)
 		return err
 	}
-	return w.send(func() error {
+	return w.send(ctx, func() error {
 		defer release(part)
 		return w.blobs.pool.Create(w.ctx, partName(w.entry.id, w.entry.token, n), *part)
 	})
@@ -165,12 +169,12 @@ func (w *writer) put(part *[]byte, n int64) error {
 
 // keep has the entry written anew when it gets old. One that is too old may be gone, with
 // parts of the blob.
-func (w *writer) keep() error {
+func (w *writer) keep(ctx context.Context) error {
 	switch age := time.Since(w.entry.at); {
 	case age > writerLimit:
 		return fmt.Errorf("%w: nothing was written to blob %v for %v", cluster.ErrUnavailable, w.entry.id, age)
 	case age > entryLife:
-		return w.enter()
+		return w.enter(ctx)
 	}
 	return nil
 }
@@ -194,8 +198,6 @@ func (w *writer) commit(ctx context.Context) (unknown bool, err error) {
 		return false, err
 	}
 	defer w.blobs.gate.Leave()
-	// A caller who gives up stops the parts, too.
-	defer context.AfterFunc(ctx, w.cancel)()
 	w.seal(true)
 	begin := w.first
 	if begin == nil {
@@ -203,17 +205,14 @@ func (w *writer) commit(ctx context.Context) (unknown bool, err error) {
 	} else {
 		part := w.part
 		w.part = nil
-		if err := w.put(part, (w.block-1)/partBlocks); err != nil {
+		if err := w.put(ctx, part, (w.block-1)/partBlocks); err != nil {
 			return false, err
 		}
 	}
-	if err := w.keep(); err != nil {
+	if err := w.keep(ctx); err != nil {
 		return false, err
 	}
-	if err := w.sends.wait(); err != nil {
-		if e := ctx.Err(); e != nil {
-			err = e
-		}
+	if err := w.sends.wait(ctx); err != nil {
 		return false, err
 	}
 	h := head{id: w.entry.id, token: w.entry.token, size: w.size, modified: time.Now()}
@@ -250,7 +249,6 @@ func (w *writer) end(drop bool) {
 	if w.err == errWriterDone { //nolint:errorlint // it is set here
 		return
 	}
-	w.cancel()
 	w.err = errWriterDone
 	release(w.part)
 	release(w.first)
@@ -261,8 +259,8 @@ func (w *writer) end(drop bool) {
 	e, parts := w.entry, (w.block+partBlocks-1)/partBlocks
 	go func() {
 		defer w.blobs.gate.Leave()
-		_ = w.sends.wait() // it is dropped in any case
+		_ = w.sends.wait(w.ctx) // it is dropped in any case
 		// What fails is left to a listing, once the entry is old.
-		_ = w.blobs.clear(context.Background(), e, parts)
+		_ = w.blobs.clear(w.ctx, e, parts)
 	}()
 }

@@ -6,7 +6,8 @@
 //
 // Each request is one synchronous call of librados, which holds a thread meanwhile. librados
 // sends a request again by itself when an OSD or a monitor goes, and each is done once; after
-// Timeout it gives up, with an unknown outcome. Requests of one client for one object
+// Timeout it gives up, with an unknown outcome. Until another one is answered, callers wait for
+// a few seconds only (impatience). Requests of one client for one object
 // are done in the order in which they were made, those that were given up included.
 //
 // Errors: what the pool lacks space for (ENOSPC, or a quota: EDQUOT) is ErrNoSpace, at once. An

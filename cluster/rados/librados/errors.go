@@ -3,7 +3,6 @@
 package librados
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"syscall"
@@ -34,7 +33,7 @@ func (p *Pool) mapError(name string, err error) error {
 	switch code := codeOf(err); {
 	case err == nil:
 		return nil
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, errLeft):
 		return err
 	case code == syscall.ENOENT && p.gone():
 		return fmt.Errorf("%w: pool %s is gone", cluster.ErrUnavailable, p.options.Pool)

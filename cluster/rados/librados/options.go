@@ -22,6 +22,10 @@ const (
 	// the next one then. Clients of a gateway give up after a minute, as a rule.
 	DefaultTimeout = 45 * time.Second
 
+	// impatience is how long others wait after a request that was given up after its
+	// timeout, until one is answered: a call that failed has to clean up, and its client waits.
+	impatience = 5 * time.Second
+
 	// connectTimeout is for the first answer of a monitor.
 	connectTimeout = 10 * time.Second
 	// monTimeout is for what a monitor is asked for later; only people wait for it.

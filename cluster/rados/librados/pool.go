@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"ogw/cluster"
 	cephpool "ogw/cluster/rados"
@@ -23,6 +25,8 @@ type Pool struct {
 	options Options
 	slots   chan struct{}
 	wg      sync.WaitGroup // requests under way
+	// silent is set while the last request was given up after the timeout.
+	silent atomic.Bool
 }
 
 // String implements fmt.Stringer.
@@ -38,31 +42,58 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// do makes a request, and returns before it is done when ctx ends. One that was not begun
-// by then is never made. release is called when the request is over, or never will be made.
+// errLeft: the caller no longer waits for a request, which may be done all the same.
+var errLeft = errors.New("left")
+
+// do makes a request, and returns before it is done when ctx ends (errLeft), or after
+// impatience while the pool is silent. One that was not begun by then is never made. release
+// is called when the request is over, or never will be made.
 func (p *Pool) do(ctx context.Context, request func() error, release func()) error {
+	var late <-chan time.Time
+	if p.silent.Load() {
+		timer := time.NewTimer(impatience)
+		defer timer.Stop()
+		late = timer.C
+	}
+	left := func() error {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("%w: %w", errLeft, err)
+		}
+		return fmt.Errorf("%w: %w: nothing in pool %s answers", errLeft, cluster.ErrUnavailable, p.options.Pool)
+	}
 	select {
 	case p.slots <- struct{}{}:
 	case <-ctx.Done():
 		release()
-		return ctx.Err()
+		return left()
+	case <-late:
+		release()
+		return left()
 	}
-	done := make(chan error, 1)
+	done, gone := make(chan error, 1), make(chan struct{})
 	p.wg.Go(func() {
 		defer func() { <-p.slots }()
 		defer release()
-		err := ctx.Err()
-		if err == nil {
-			err = request()
+		select {
+		case <-gone:
+		default:
+			done <- request()
 		}
-		done <- err
 	})
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return ctx.Err()
+	case <-late:
 	}
+	close(gone)
+	return left()
+}
+
+// answered notes whether the pool answers, and returns err.
+func (p *Pool) answered(err error) error {
+	p.silent.Store(codeOf(err) == syscall.ETIMEDOUT)
+	return err
 }
 
 // write makes a request that changes an object. It is built before it is sent, by
@@ -70,7 +101,7 @@ func (p *Pool) do(ctx context.Context, request func() error, release func()) err
 func (p *Pool) write(ctx context.Context, name string, build func(op *rados.WriteOp)) error {
 	op := rados.CreateWriteOp()
 	build(op)
-	return p.do(ctx, func() error { return op.Operate(p.io, name, rados.OperationFullTry) }, op.Release)
+	return p.do(ctx, func() error { return p.answered(op.Operate(p.io, name, rados.OperationFullTry)) }, op.Release)
 }
 
 // Create implements rados.Objects.
@@ -129,7 +160,7 @@ func (p *Pool) Entries(ctx context.Context, name, after string, n int) (entries 
 	op := rados.CreateReadOp()
 	err = p.do(ctx, func() error {
 		step := op.GetOmapValues(after, "", uint64(n))
-		if err := op.Operate(p.io, name, rados.OperationNoFlag); err != nil {
+		if err := p.answered(op.Operate(p.io, name, rados.OperationNoFlag)); err != nil {
 			return err
 		}
 		found := page{more: step.More()}
@@ -171,7 +202,7 @@ func (p *Pool) Read(ctx context.Context, name string, fn func(parts [][]byte) er
 			parts[i], rest = rest[:s.Len], rest[s.Len:]
 			steps[i] = op.Read(uint64(s.Off), parts[i])
 		}
-		if err := op.Operate(p.io, name, rados.OperationNoFlag); err != nil {
+		if err := p.answered(op.Operate(p.io, name, rados.OperationNoFlag)); err != nil {
 			return err
 		}
 		for i, step := range steps {
@@ -182,10 +213,9 @@ func (p *Pool) Read(ctx context.Context, name string, fn func(parts [][]byte) er
 		}
 		return nil
 	}, op.Release)
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return err // the request may still fill buf
+	if !errors.Is(err, errLeft) { // else the request may still fill it
+		defer buffers.Put(buf)
 	}
-	defer buffers.Put(buf)
 	if err != nil {
 		return p.mapError(name, err)
 	}
