@@ -27,8 +27,8 @@ type shared struct {
 	meta  *metaServer
 	blobs *blobServer
 	s3    *testenv.Versitygw // which has the blobs, or nil
-	conf string
-	many bool // several gateways at a time
+	conf  string
+	many  bool // several gateways at a time
 }
 
 // manyGateways lets several gateways use the store at a time.

@@ -4,6 +4,7 @@ package testenv
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -94,9 +95,6 @@ func (c *Ceph) With(t testing.TB) *Ceph { return &Ceph{t, c.dir} }
 // Conf is the path of ceph.conf.
 func (c *Ceph) Conf() string { return filepath.Join(c.dir, "ceph.conf") }
 
-// Dir is the folder of the cluster.
-func (c *Ceph) Dir() string { return c.dir }
-
 // Run runs ceph, and returns what it prints.
 func (c *Ceph) Run(args ...string) string {
 	c.t.Helper()
@@ -114,8 +112,7 @@ func (c *Ceph) command(name string, args ...string) string {
 	out, err := exec.Command(name, append([]string{"-c", c.Conf()}, args...)...).Output()
 	if err != nil {
 		var failed *exec.ExitError
-		if e, ok := err.(*exec.ExitError); ok {
-			failed = e
+		if errors.As(err, &failed) {
 			c.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, failed.Stderr)
 		}
 		c.t.Fatal(err)
