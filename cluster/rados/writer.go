@@ -30,20 +30,15 @@ func newToken() token {
 	return token(binary.BigEndian.Uint64(b[:]))
 }
 
-// writer streams one blob. A frame is sealed when the next byte comes, or at the end,
-// since the last one has a sum of another kind.
+// writer streams one blob.
 type writer struct {
 	blobs *Blobs
 	ctx   context.Context // of requests, which does not end: what is stored is cleared after them
 	entry entry
 	sends *sends
 
-	part  *[]byte // sealed frames, and the data of the one that fills
+	row   frame.Row
 	first *[]byte // the first part, once another one fills
-	fill  int     // bytes of data in the frame that fills
-	block int64   // its number
-	size  int64   // of the data
-	crc   uint64  // of the data in sealed frames
 	err   error   // what ended the writer
 }
 
@@ -58,7 +53,7 @@ func (b *Blobs) Create(ctx context.Context, id cluster.BlobID, sizeHint int64) (
 	}
 	w := &writer{
 		blobs: b, ctx: context.WithoutCancel(ctx), entry: entry{id: id, token: newToken()},
-		sends: newSends(), part: newPart(headBytes),
+		sends: newSends(), row: frame.Row{ID: id, Part: newPart(headBytes)},
 	}
 	if err := w.enter(w.ctx); err != nil {
 		w.Abort()
@@ -108,46 +103,27 @@ func (w *writer) Write(p []byte) (n int, err error) {
 	if w.err != nil {
 		return 0, w.err
 	}
-	if w.size+int64(len(p)) > cluster.MaxBlobBytes {
-		w.err = fmt.Errorf("%w: blob of more than %d bytes", cluster.ErrInvalid, cluster.MaxBlobBytes)
-		return 0, w.err
-	}
 	if w.err = w.keep(w.ctx); w.err != nil {
 		return 0, w.err
 	}
-	for n < len(p) {
-		if w.fill == cluster.BlockBytes {
-			w.seal(false)
-			if w.block%partBlocks == 0 {
-				if w.err = w.next(); w.err != nil {
-					return n, w.err
-				}
-			}
+	n, w.err = w.row.Write(p, func() error {
+		if w.row.Sealed%partBlocks != 0 {
+			return nil
 		}
-		k := min(len(p)-n, cluster.BlockBytes-w.fill)
-		*w.part = append(*w.part, p[n:n+k]...)
-		w.fill, w.size, n = w.fill+k, w.size+int64(k), n+k
-	}
-	return n, nil
-}
-
-// seal ends the frame that fills.
-func (w *writer) seal(last bool) {
-	sealed, crc := frame.Seal(*w.part, w.fill, w.entry.id, w.block, last)
-	*w.part = sealed
-	w.crc = cluster.CombineCRC64(w.crc, crc, int64(w.fill))
-	w.fill, w.block = 0, w.block+1
+		return w.next()
+	})
+	return n, w.err
 }
 
 // next has the full part written, and begins another. The first one waits, since it is
 // written last.
 func (w *writer) next() error {
 	if w.first == nil {
-		w.first, w.part = w.part, newPart(0)
+		w.first, w.row.Part = w.row.Part, newPart(0)
 		return nil
 	}
-	full, n := w.part, w.block/partBlocks-1
-	w.part = newPart(0)
+	full, n := w.row.Part, w.row.Sealed/partBlocks-1
+	w.row.Part = newPart(0)
 	return w.put(w.ctx, full, n)
 }
 
@@ -189,7 +165,7 @@ func (w *writer) Commit(ctx context.Context) (int64, uint64, error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	return w.size, w.crc, nil
+	return w.row.Size, w.row.CRC, nil
 }
 
 // commit makes the blob exist. unknown reports that it may, or may come to, after an error.
@@ -198,14 +174,14 @@ func (w *writer) commit(ctx context.Context) (unknown bool, err error) {
 		return false, err
 	}
 	defer w.blobs.gate.Leave()
-	w.seal(true)
+	w.row.Seal(true)
 	begin := w.first
 	if begin == nil {
-		begin = w.part
+		begin = w.row.Part
 	} else {
-		part := w.part
-		w.part = nil
-		if err := w.put(ctx, part, (w.block-1)/partBlocks); err != nil {
+		part := w.row.Part
+		w.row.Part = nil
+		if err := w.put(ctx, part, (w.row.Sealed-1)/partBlocks); err != nil {
 			return false, err
 		}
 	}
@@ -215,7 +191,7 @@ func (w *writer) commit(ctx context.Context) (unknown bool, err error) {
 	if err := w.sends.wait(ctx); err != nil {
 		return false, err
 	}
-	h := head{id: w.entry.id, token: w.entry.token, size: w.size, modified: time.Now()}
+	h := head{id: w.entry.id, token: w.entry.token, size: w.row.Size, modified: time.Now()}
 	h.put(*begin)
 	err = w.blobs.pool.Create(ctx, headName(h.id), *begin)
 	if errors.Is(err, cluster.ErrExists) {
@@ -250,13 +226,13 @@ func (w *writer) end(drop bool) {
 		return
 	}
 	w.err = errWriterDone
-	release(w.part)
+	release(w.row.Part)
 	release(w.first)
-	w.part, w.first = nil, nil
+	w.row.Part, w.first = nil, nil
 	if !drop || w.blobs.gate.Enter() != nil {
 		return
 	}
-	e, parts := w.entry, (w.block+partBlocks-1)/partBlocks
+	e, parts := w.entry, (w.row.Sealed+partBlocks-1)/partBlocks
 	go func() {
 		defer w.blobs.gate.Leave()
 		_ = w.sends.wait(w.ctx) // it is dropped in any case

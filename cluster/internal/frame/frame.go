@@ -44,8 +44,8 @@ func LastBlock(n int64) int64 { return max(0, n-1) / cluster.BlockBytes }
 // LastFrame returns the number of the last frame of a row of n bytes, any.
 func LastFrame(n int64) int64 { return (n - 1) / Bytes }
 
-// Seal makes the last n bytes of row a frame, and returns their CRC64NVME.
-func Seal(row []byte, n int, id cluster.BlobID, block int64, last bool) (sealed []byte, crc uint64) {
+// seal makes the last n bytes of row a frame, and returns their CRC64NVME.
+func seal(row []byte, n int, id cluster.BlobID, block int64, last bool) (sealed []byte, crc uint64) {
 	crc = crc64nvme.Checksum(row[len(row)-n:])
 	return binary.BigEndian.AppendUint64(row, sum(crc, id, block, last)), crc
 }

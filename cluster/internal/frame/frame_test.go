@@ -25,7 +25,7 @@ func TestDataSize(t *testing.T) {
 func TestBinding(t *testing.T) {
 	id := cluster.BlobID{Content: 1, Seq: 2}
 	frame := func(id cluster.BlobID, block int64, last bool) []byte {
-		sealed, _ := Seal([]byte("data"), 4, id, block, last)
+		sealed, _ := seal([]byte("data"), 4, id, block, last)
 		return sealed
 	}
 	if got, err := Open(frame(id, 7, true), id, 7, true); err != nil || string(got) != "data" {
