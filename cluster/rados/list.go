@@ -63,7 +63,7 @@ func (b *Blobs) lookAll(ctx context.Context, batch []entry) ([]*head, error) {
 		case err == nil && h.token == batch[i].token:
 			found[i] = &h
 		case err == nil, errors.Is(err, cluster.ErrNotFound):
-			return b.clearStale(ctx, batch[i])
+			b.clearStale(ctx, batch[i])
 		case errors.Is(err, cluster.ErrCorrupt): // there is a blob, and nobody knows how long it was
 			found[i] = &head{id: batch[i].id, token: batch[i].token, modified: batch[i].at}
 		default:
@@ -74,12 +74,12 @@ func (b *Blobs) lookAll(ctx context.Context, batch []entry) ([]*head, error) {
 	return found, err
 }
 
-// clearStale removes what the writer of an old entry left.
-func (b *Blobs) clearStale(ctx context.Context, e entry) error {
-	if time.Since(e.at) < staleEntry {
-		return nil
+// clearStale removes what the writer of an old entry left. What fails is tried by the next
+// listing.
+func (b *Blobs) clearStale(ctx context.Context, e entry) {
+	if time.Since(e.at) > staleEntry {
+		_ = b.clear(ctx, e, maxParts)
 	}
-	return b.clear(ctx, e, maxParts)
 }
 
 // entriesOf returns the entries of one blob.

@@ -164,6 +164,16 @@ func TestRADOSSilent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Its bytes are on the way when its buffer goes to others.
+	late := cluster.BlobID{Content: 4}
+	small, err := b.Create(context.Background(), late, -1)
+	if err == nil {
+		_, err = small.Write(blobBytes(late, 1<<20))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second) // for its entry
 	all := func(s syscall.Signal) {
 		for i := range testenv.CephOSDs {
 			c.Signal(fmt.Sprint("osd.", i), s)
@@ -178,10 +188,27 @@ func TestRADOSSilent(t *testing.T) {
 	if _, _, err := w.Commit(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("commit of an impatient caller: %v", err)
 	}
+	brief, end := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer end()
+	if _, _, err := small.Commit(brief); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("commit of an impatient caller: %v", err)
+	}
+	if w, err = b.Create(context.Background(), cluster.BlobID{Content: 5}, -1); err == nil {
+		_, err = w.Write(blobBytes(cluster.BlobID{Content: 5}, 8<<20))
+		w.Abort()
+	}
+	if err != nil {
+		t.Error(err)
+	}
 	all(syscall.SIGCONT)
 	wantBlob(t, b, id, 1<<20)
 	if err := blob(b, cluster.BlobID{Content: 3}, 10<<20); err != nil {
 		t.Error(err)
+	}
+	if n, err := b.ReadAt(context.Background(), late, make([]byte, 1), 0); err == nil {
+		wantBlob(t, b, late, 1<<20)
+	} else if !errors.Is(err, cluster.ErrNotFound) {
+		t.Errorf("what was given up: %d, %v", n, err)
 	}
 }
 
