@@ -418,6 +418,7 @@ func TestRADOSLocate(t *testing.T) {
 	if err != nil || len(all) != 3*testenv.CephOSDs { // objects
 		t.Fatalf("%d locations, %v", len(all), err)
 	}
+	primaries := map[string]int{}
 	for i, l := range all {
 		var osd int
 		if _, err := fmt.Sscanf(l.Node, "osd.%d on ", &osd); err != nil {
@@ -426,8 +427,16 @@ func TestRADOSLocate(t *testing.T) {
 		if want := fmt.Sprintf("127.0.0.%d:", 11+osd); !strings.HasPrefix(l.Address, want) ||
 			!strings.HasPrefix(l.Path, "rados://"+pool+"/"+o.Namespace+"/") ||
 			!strings.Contains(l.Detail, fmt.Sprintf("CRUSH root=default host=node%d", osd+1)) ||
-			!strings.HasPrefix(l.Detail, "PG ") || l.Primary != strings.Contains(l.Detail, "acting, primary") {
+			!strings.HasPrefix(l.Detail, "PG ") || !strings.Contains(l.Detail, ", acting;") {
 			t.Errorf("location %d: %+v", i, l)
+		}
+		if l.Primary {
+			primaries[l.Path]++
+		}
+	}
+	for path, n := range primaries {
+		if n != 1 || len(primaries) != 3 {
+			t.Errorf("%s has %d primaries", path, n)
 		}
 	}
 	if !strings.HasSuffix(all[0].Path, "/blob/"+id.String()) {

@@ -24,7 +24,7 @@ func poolBlobs(t *testing.T) *blobServer {
 	return &blobServer{
 		lines: fmt.Sprintf("objects = \"rados://admin@%s\"\nobjects_conf = %q\n", pool, c.Conf()),
 		place: "rados://admin@" + pool,
-		where: []string{"rados://" + pool + "/ogw/blob/", "osd.0 on ", "osd.1 on ", "osd.2 on ", "127.0.0.11:", "CRUSH root=default host=node1", "acting, primary", "PG "},
+		where: []string{"rados://" + pool + "/ogw/blob/", "osd.0 on ", "osd.1 on ", "osd.2 on ", "127.0.0.11:", "CRUSH root=default host=node1", ") primary", "(PG "},
 		names: func(t *testing.T) map[string]bool {
 			names := map[string]bool{}
 			for _, name := range c.With(t).Objects(pool, "ogw") {

@@ -99,8 +99,6 @@ func (w *placement) state(id int) string {
 		return "up, not acting yet"
 	case !slices.Contains(w.Up, id):
 		return "acting until another one has a copy"
-	case id == w.Primary:
-		return "acting, primary"
 	}
 	return "acting"
 }
