@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"ogw/cluster"
 )
@@ -20,6 +21,8 @@ type memPool struct {
 	objects map[string][]byte
 	pairs   map[string]map[string][]byte
 	fail    func(what string) (done bool, err error)
+	// requests counts all.
+	requests atomic.Int64
 }
 
 func newMemPool() *memPool {
@@ -28,6 +31,7 @@ func newMemPool() *memPool {
 
 // change makes a change, unless it is to fail. One that is done may be answered by an error.
 func (p *memPool) change(ctx context.Context, what string, do func() error) error {
+	p.requests.Add(1)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -66,6 +70,7 @@ func (p *memPool) Replace(ctx context.Context, name string, old, data []byte) (d
 }
 
 func (p *memPool) Read(ctx context.Context, name string, fn func(parts [][]byte) error, spans ...Span) error {
+	p.requests.Add(1)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -114,6 +119,7 @@ func (p *memPool) Drop(ctx context.Context, name string, keys ...string) error {
 }
 
 func (p *memPool) Entries(ctx context.Context, name, after string, n int) (entries []Entry, more bool, err error) {
+	p.requests.Add(1)
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
