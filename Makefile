@@ -33,8 +33,14 @@ NODE_MODULES := $(CURDIR)/.cache/node
 # Longest time for one package's tests, far above what they take.
 TEST_TIMEOUT := 15m
 
-.PHONY: help run build test test-unit test-crash test-race test-integration test-model test-cluster nemesis test-nfs-kernel test-survive test-programs test-large test-huge \
-	lint bench bench-ab bench-cluster bench-nfs bench-compare fuzz soak deps deps-vm clean
+# What has the client of Ceph is built by cgo, and needs librados-dev.
+CEPH := CGO_ENABLED=1 $(GO)
+
+# Ceph alone takes some minutes of it, since OSDs that died are given up after seconds.
+CLUSTER_TIMEOUT := 30m
+
+.PHONY: help run build build-ceph test test-unit test-crash test-race test-integration test-model test-cluster nemesis test-nfs-kernel test-survive test-programs test-large test-huge \
+	lint lint-ceph bench bench-ab bench-ceph bench-cluster bench-nfs bench-compare fuzz soak deps deps-vm clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
@@ -44,6 +50,9 @@ run: build ## build and serve S3, REST and NFS on loopback over ./ogw-data
 
 build: ## build bin/ogw
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/ogw
+
+build-ceph: ## build bin/ogw with the client of Ceph: needs librados-dev, and librados2 where it runs
+	$(CEPH) build -tags ceph -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/ogw
 
 deps: ## install the clients that the tests drive
 	integration/setup/apt.sh clients cluster model
@@ -73,9 +82,11 @@ test-model: ## the rules of gateways beside one another, in all states of a mode
 	integration/setup/apt.sh model
 	$(GO) test -v -count=1 -timeout $(TEST_TIMEOUT) ./integration/peers
 
-test-cluster: build $(ETCD) $(VERSITYGW) ## the engines of several machines against their servers; needs root
-	integration/setup/apt.sh cluster
-	$(SERVERS) $(GO) test -v -count=1 -timeout $(TEST_TIMEOUT) ./integration/engines
+# The tests build ogw by themselves, with the client of Ceph, and start three OSDs.
+test-cluster: $(ETCD) $(VERSITYGW) lint-ceph ## the engines of several machines against their servers, Ceph among them; needs root
+	integration/setup/apt.sh cluster ceph
+	$(CEPH) test -tags ceph -count=1 ./cluster/rados/... ./cmd/ogw/server
+	$(SERVERS) $(CEPH) test -tags ceph -v -count=1 -timeout $(CLUSTER_TIMEOUT) ./integration/engines
 
 $(ETCD): integration/setup/etcd/go.mod
 	cd integration/setup/etcd && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ go.etcd.io/etcd/server/v3
@@ -120,6 +131,13 @@ lint: $(TOOLS)/golangci-lint $(TOOLS)/deadcode ## a tidy go.mod, go vet, golangc
 	@dead=$$($(TOOLS)/deadcode -test ./...) || exit 1; \
 	test -z "$$dead" || { echo "$$dead"; echo 'nothing calls these, tests included: delete them'; exit 1; }
 
+lint-ceph: $(TOOLS)/golangci-lint $(TOOLS)/deadcode ## the same for what is built with the client of Ceph
+	integration/setup/apt.sh ceph
+	$(CEPH) vet -tags ceph ./cluster/... ./cmd/... ./integration/...
+	CGO_ENABLED=1 $(TOOLS)/golangci-lint run --build-tags ceph ./cluster/rados/... ./cmd/ogw/server ./integration/engines ./integration/testenv
+	@dead=$$(CGO_ENABLED=1 $(TOOLS)/deadcode -tags ceph -test ./...) || exit 1; \
+	test -z "$$dead" || { echo "$$dead"; echo 'nothing calls these, tests included: delete them'; exit 1; }
+
 $(TOOLS)/golangci-lint:
 	GOBIN=$(TOOLS) $(GO) install $(GOLANGCI)
 
@@ -132,6 +150,10 @@ bench: build ## every figure beside the limit measured in the same run; results 
 bench-compare: $(TOOLS)/benchstat ## compare two results: make bench-compare OLD=a.json NEW=b.json
 	$(GO) run ./integration/tools/bench -compare $(OLD) $(NEW)
 	$(TOOLS)/benchstat $(basename $(OLD)).txt $(basename $(NEW)).txt
+
+bench-ceph: ## blobs in a pool of Ceph beside rados bench, and what the index costs; three OSDs on this machine
+	integration/setup/apt.sh ceph
+	$(CEPH) test -tags ceph -run '^$$' -bench RADOS -benchtime 1x ./integration/engines
 
 BASE_TREE := $(CURDIR)/.cache/base
 

@@ -43,9 +43,15 @@ func TestClients(t *testing.T, open func(t *testing.T) (a, b cluster.KV)) {
 	})
 }
 
-// TestBlobClients runs the part of the contract of cluster.Blobs that is about
-// two clients of one store. open returns two of a fresh, empty store each time.
+// TestBlobClients runs the contract of cluster.Blobs with two clients of one store,
+// which count claims. open returns two of a fresh, empty store each time.
 func TestBlobClients(t *testing.T, open func(t *testing.T) (a, b cluster.Blobs)) {
+	t.Run("InTurns", func(t *testing.T) {
+		TestBlobs(t, func(t *testing.T) cluster.Blobs {
+			a, b := open(t)
+			return &blobsInTurns{clients: [2]cluster.Blobs{a, b}}
+		})
+	})
 	t.Run("ClaimHandOver", func(t *testing.T) {
 		a, b := open(t)
 		testClaimHandOver(t, a, b)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/internal/frame"
 	"ogw/cluster/internal/occ"
 
 	"github.com/minio/minio-go/v7"
@@ -141,7 +142,7 @@ func (b *Blobs) List(ctx context.Context, from cluster.BlobID, fn func(cluster.B
 		if !ours || id.Less(from) {
 			continue
 		}
-		if err := fn(cluster.BlobInfo{ID: id, Size: dataSize(listed.Size), Modified: listed.LastModified}); err != nil {
+		if err := fn(cluster.BlobInfo{ID: id, Size: frame.DataSize(listed.Size), Modified: listed.LastModified}); err != nil {
 			if errors.Is(err, cluster.ErrStop) {
 				return nil
 			}

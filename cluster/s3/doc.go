@@ -13,14 +13,7 @@
 //	PREFIX "store"       ID of the store, 16 hexadecimal digits
 //	PREFIX "claim/" N    empty: how often the store was claimed, 16 hexadecimal digits
 //
-// An object is a row of frames, one for each block of BlockBytes; the last one
-// is shorter, and the only one of an empty blob holds no data:
-//
-//	frame: data ‖ sum (8 bytes, big-endian)
-//	sum:   CRC64NVME of data ‖ ID (16 bytes) ‖ number of the block, with lastFrame set in the last
-//
-// So a read of any range is one request, and bytes of another blob, of another
-// place, or of an object that was cut short are found, as changed ones are.
+// An object is a row of frames (package frame), so that a read of any range is one request.
 //
 // # Blobs are never replaced
 //

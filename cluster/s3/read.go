@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/internal/frame"
 
 	"github.com/minio/minio-go/v7"
 )
@@ -20,7 +21,7 @@ import (
 // or not as they were stored: a connection can break, and change what it carries.
 const readTries = 3
 
-var frameBuffers = sync.Pool{New: func() any { return new([frameBytes]byte) }}
+var frameBuffers = sync.Pool{New: func() any { return new([frame.Bytes]byte) }}
 
 // errBody: the bytes of an answer did not come whole.
 var errBody = errors.New("the answer broke off")
@@ -59,7 +60,7 @@ func (b *Blobs) readFrames(ctx context.Context, id cluster.BlobID, p []byte, off
 	last := (end - 1) / cluster.BlockBytes
 	bounded, cancel := bound(ctx)
 	defer cancel()
-	body, found, err := b.get(bounded, b.key(id), first*frameBytes, (last+1)*frameBytes-1)
+	body, found, err := b.get(bounded, b.key(id), first*frame.Bytes, (last+1)*frame.Bytes-1)
 	if codeOf(err) == codeRange {
 		return 0, b.readEnd(ctx, id)
 	}
@@ -67,15 +68,15 @@ func (b *Blobs) readFrames(ctx context.Context, id cluster.BlobID, p []byte, off
 		return 0, callerOr(ctx, err)
 	}
 	defer body.Close()
-	frame := frameBuffers.Get().(*[frameBytes]byte)
-	defer frameBuffers.Put(frame)
-	final := lastBlock(found.size)
+	buf := frameBuffers.Get().(*[frame.Bytes]byte)
+	defer frameBuffers.Put(buf)
+	final := frame.LastFrame(found.size)
 	for block := first; block <= min(last, final); block++ {
-		stored := frame[:min(frameBytes, found.size-block*frameBytes)]
+		stored := buf[:min(frame.Bytes, found.size-block*frame.Bytes)]
 		if _, err := io.ReadFull(body, stored); err != nil {
 			return 0, callerOr(ctx, fmt.Errorf("%w: %w", errBody, err))
 		}
-		data, err := openFrame(stored, id, block, block == final)
+		data, err := frame.Open(stored, id, block, block == final)
 		if err != nil {
 			return 0, err
 		}
@@ -96,19 +97,19 @@ func (b *Blobs) readEnd(ctx context.Context, id cluster.BlobID) error {
 	if err != nil {
 		return err
 	}
-	final := lastBlock(found.size)
+	final := frame.LastFrame(found.size)
 	bounded, cancel := bound(ctx)
 	defer cancel()
-	body, _, err := b.get(bounded, b.key(id), final*frameBytes, found.size-1)
+	body, _, err := b.get(bounded, b.key(id), final*frame.Bytes, found.size-1)
 	if err != nil {
 		return callerOr(ctx, err)
 	}
 	defer body.Close()
-	stored := make([]byte, found.size-final*frameBytes)
+	stored := make([]byte, found.size-final*frame.Bytes)
 	if _, err := io.ReadFull(body, stored); err != nil {
 		return callerOr(ctx, fmt.Errorf("%w: %w", errBody, err))
 	}
-	if _, err := openFrame(stored, id, final, true); err != nil {
+	if _, err := frame.Open(stored, id, final, true); err != nil {
 		return err
 	}
 	return io.EOF

@@ -2,18 +2,16 @@ package s3
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"sync"
 
 	"ogw/cluster"
-
-	"github.com/minio/crc64nvme"
+	"ogw/cluster/internal/frame"
 )
 
 // partBytes is the length of all parts but the last. S3 takes none below 5 MiB,
 // and half of what is written waits in memory.
-const partBytes = 8 << 20 / cluster.BlockBytes * frameBytes
+const partBytes = 8 << 20 / cluster.BlockBytes * frame.Bytes
 
 var partBuffers = sync.Pool{New: func() any {
 	b := make([]byte, 0, partBytes)
@@ -22,8 +20,7 @@ var partBuffers = sync.Pool{New: func() any {
 
 var errWriterDone = fmt.Errorf("%w: the blob writer is done", cluster.ErrInvalid)
 
-// writer streams one blob. A frame is sealed when the next byte comes, or at
-// the end, since the last one has a sum of another kind.
+// writer streams one blob.
 type writer struct {
 	blobs  *Blobs
 	ctx    context.Context // of requests; ends with cancel
@@ -31,11 +28,7 @@ type writer struct {
 	id     cluster.BlobID
 	number string
 
-	part  *[]byte // sealed frames, and the data of the one that fills
-	fill  int     // bytes of data in that one
-	block int64   // its number
-	size  int64   // of the data
-	crc   uint64  // of the data in sealed frames
+	row frame.Row // Part is nil when the writer is done
 
 	upload *upload    // nil until a part is full
 	sent   chan error // how the part that is under way ended; nil if none is
@@ -51,7 +44,7 @@ func (b *Blobs) Create(ctx context.Context, id cluster.BlobID, sizeHint int64) (
 	if sizeHint > cluster.MaxBlobBytes {
 		return nil, fmt.Errorf("%w: blob of %d bytes, at most %d are allowed", cluster.ErrInvalid, sizeHint, cluster.MaxBlobBytes)
 	}
-	w := &writer{blobs: b, id: id, number: newNumber(), part: partBuffers.Get().(*[]byte)}
+	w := &writer{blobs: b, id: id, number: newNumber(), row: frame.Row{ID: id, Part: partBuffers.Get().(*[]byte)}}
 	// Parts that are under way may outlive the request that began them.
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return w, nil
@@ -62,32 +55,13 @@ func (w *writer) Write(p []byte) (n int, err error) {
 	if w.err != nil {
 		return 0, w.err
 	}
-	if w.size+int64(len(p)) > cluster.MaxBlobBytes {
-		w.err = fmt.Errorf("%w: blob of more than %d bytes", cluster.ErrInvalid, cluster.MaxBlobBytes)
-		return 0, w.err
-	}
-	for n < len(p) {
-		if w.fill == cluster.BlockBytes {
-			w.seal(false)
-			if len(*w.part) == partBytes {
-				if w.err = w.send(); w.err != nil {
-					return n, w.err
-				}
-			}
+	n, w.err = w.row.Write(p, func() error {
+		if len(*w.row.Part) < partBytes {
+			return nil
 		}
-		k := min(len(p)-n, cluster.BlockBytes-w.fill)
-		*w.part = append(*w.part, p[n:n+k]...)
-		w.fill, w.size, n = w.fill+k, w.size+int64(k), n+k
-	}
-	return n, nil
-}
-
-// seal ends the frame that fills.
-func (w *writer) seal(last bool) {
-	crc := crc64nvme.Checksum((*w.part)[len(*w.part)-w.fill:])
-	*w.part = binary.BigEndian.AppendUint64(*w.part, frameSum(crc, w.id, w.block, last))
-	w.crc = cluster.CombineCRC64(w.crc, crc, int64(w.fill))
-	w.fill, w.block = 0, w.block+1
+		return w.send()
+	})
+	return n, w.err
 }
 
 // send has the part uploaded, once the one before it is, and begins another.
@@ -106,8 +80,8 @@ func (w *writer) send() (err error) {
 		}
 		w.upload = u
 	}
-	full, sent := w.part, make(chan error, 1)
-	w.part, w.sent = partBuffers.Get().(*[]byte), sent
+	full, sent := w.row.Part, make(chan error, 1)
+	w.row.Part, w.sent = partBuffers.Get().(*[]byte), sent
 	go func() {
 		defer w.blobs.gate.Leave()
 		err := w.blobs.putPart(w.ctx, w.upload, *full)
@@ -137,7 +111,7 @@ func (w *writer) Commit(ctx context.Context) (int64, uint64, error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	return w.size, w.crc, nil
+	return w.row.Size, w.row.CRC, nil
 }
 
 func (w *writer) commit(ctx context.Context) error {
@@ -147,10 +121,10 @@ func (w *writer) commit(ctx context.Context) error {
 	defer w.blobs.gate.Leave()
 	// A caller who gives up stops the parts, too.
 	defer context.AfterFunc(ctx, w.cancel)()
-	w.seal(true)
+	w.row.Seal(true)
 	key := w.blobs.key(w.id)
 	if w.upload == nil {
-		_, err := w.blobs.put(ctx, key, *w.part, w.number)
+		_, err := w.blobs.put(ctx, key, *w.row.Part, w.number)
 		return w.blobs.outcome(ctx, key, w.number, err)
 	}
 	if err := w.wait(); err != nil {
@@ -159,7 +133,7 @@ func (w *writer) commit(ctx context.Context) error {
 		}
 		return err
 	}
-	if err := w.blobs.putPart(ctx, w.upload, *w.part); err != nil {
+	if err := w.blobs.putPart(ctx, w.upload, *w.row.Part); err != nil {
 		return callerOr(ctx, err)
 	}
 	return w.blobs.outcome(ctx, key, w.number, w.blobs.complete(ctx, w.upload))
@@ -171,12 +145,12 @@ func (w *writer) Abort() { w.end(true) }
 // end frees what the writer holds, and drops its parts unless they are a blob
 // now. Who aborts does not wait for the endpoint.
 func (w *writer) end(drop bool) {
-	if w.part == nil {
+	if w.row.Part == nil {
 		return
 	}
 	w.cancel()
-	release(w.part)
-	w.part, w.err = nil, errWriterDone
+	release(w.row.Part)
+	w.row.Part, w.err = nil, errWriterDone
 	if !drop || w.upload == nil || w.blobs.gate.Enter() != nil {
 		return
 	}

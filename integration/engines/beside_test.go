@@ -18,7 +18,7 @@ import (
 )
 
 // TestManyGateways runs gateways beside one another over one store.
-func TestManyGateways(t *testing.T) { onMetadata(t, testManyGateways) }
+func TestManyGateways(t *testing.T) { onStores(t, testManyGateways) }
 
 func testManyGateways(t *testing.T, x *shared) {
 	x.manyGateways()
@@ -116,7 +116,7 @@ func testLeaderWithoutBlobs(t *testing.T, x *shared) {
 			t.Fatal(err)
 		}
 		begin := time.Now()
-		waitFor(t, func() bool { return len(blobNames(t, x.s3)) == 0 })
+		waitFor(t, func() bool { return len(x.blobNames(t)) == 0 })
 		t.Logf("cut off from S3 (requests, answers: %v), another one removed after %v", cut, time.Since(begin).Round(100*time.Millisecond))
 		way.cut(false, false)
 		waitFor(t, func() bool { return ready(t, a) })
@@ -190,19 +190,19 @@ func (x *shared) download(t *testing.T, ca, cb *minio.Client) {
 	if _, err := io.ReadFull(o, first); err != nil {
 		t.Fatal(err)
 	}
-	before := len(blobNames(t, x.s3))
+	before := len(x.blobNames(t))
 	for _, key := range []string{"read", "other"} {
 		if err := ca.RemoveObject(context.Background(), "bkt", key, minio.RemoveObjectOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	waitFor(t, func() bool { return len(blobNames(t, x.s3)) < before }) // the collector has been there
+	waitFor(t, func() bool { return len(x.blobNames(t)) < before }) // the collector has been there
 	rest, err := io.ReadAll(o)
 	if err != nil || string(first)+string(rest) != string(big) {
 		t.Errorf("%d bytes were read of what was removed, %v", len(first)+len(rest), err)
 	}
 	o.Close()
-	waitFor(t, func() bool { return len(blobNames(t, x.s3)) == 0 })
+	waitFor(t, func() bool { return len(x.blobNames(t)) == 0 })
 }
 
 // putOut has b stand still until a put it out, and go on: nothing that it does counts, and
@@ -242,7 +242,7 @@ func (x *shared) putOut(t *testing.T, a, b *testenv.Server) {
 // killed ends b while it stores an object: the other one goes on, and removes what was not
 // named.
 func (x *shared) killed(t *testing.T, a, b *testenv.Server) {
-	before := blobNames(t, x.s3)
+	before := x.blobNames(t)
 	body, more := io.Pipe()
 	go func() {
 		_, err := s3Client(t, b).PutObject(context.Background(), "bkt", "half", body, 400<<20, minio.PutObjectOptions{DisableMultipart: true})
@@ -251,7 +251,7 @@ func (x *shared) killed(t *testing.T, a, b *testenv.Server) {
 		}
 		body.Close()
 	}()
-	for n := len(big); !hasNew(blobNames(t, x.s3), before); n += len(big) {
+	for n := len(big); !hasNew(x.blobNames(t), before); n += len(big) {
 		if _, err := more.Write(big); err != nil || n > 300<<20 {
 			t.Fatalf("nothing of it is stored: %v", err)
 		}
@@ -262,7 +262,7 @@ func (x *shared) killed(t *testing.T, a, b *testenv.Server) {
 		t.Error(err)
 	}
 	waitFor(t, func() bool { return strings.Count(a.OGW("status"), "used by") == 1 })
-	waitFor(t, func() bool { return !hasNew(blobNames(t, x.s3), before) })
+	waitFor(t, func() bool { return !hasNew(x.blobNames(t), before) })
 }
 
 // hasNew reports whether there are names that were not there before.

@@ -130,7 +130,7 @@ func writers(t *testing.T, a, b *testenv.Server, ca *minio.Client) {
 
 // removedOpen removes, through one gateway, what the other one has open.
 func (x *shared) removedOpen(t *testing.T, a, b *testenv.Server, ca *minio.Client) {
-	waitFor(t, func() bool { return len(blobNames(t, x.s3)) == 0 })
+	waitFor(t, func() bool { return len(x.blobNames(t)) == 0 })
 	text := string(big[:1<<20])
 	if err := errors.Join(put(ca, "open", []byte(text)), put(ca, "other", []byte(text))); err != nil {
 		t.Fatal(err)
@@ -147,16 +147,16 @@ func (x *shared) removedOpen(t *testing.T, a, b *testenv.Server, ca *minio.Clien
 		}
 	}
 	reads()
-	before := len(blobNames(t, x.s3))
+	before := len(x.blobNames(t))
 	if err := errors.Join(na.Remove("bkt/open"), na.Remove("bkt/other")); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool { // the collector has been there
 		reads() // which keeps it open
-		return len(blobNames(t, x.s3)) < before
+		return len(x.blobNames(t)) < before
 	})
 	reads()
-	waitFor(t, func() bool { return len(blobNames(t, x.s3)) == 0 }) // nobody has it open any more
+	waitFor(t, func() bool { return len(x.blobNames(t)) == 0 }) // nobody has it open any more
 	if _, err := readAll(f); err == nil {
 		t.Error("it can be read still")
 	}

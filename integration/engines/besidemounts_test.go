@@ -24,7 +24,7 @@ import (
 )
 
 // TestManyGatewaysMounts has two gateways over one store, each with a mount.
-func TestManyGatewaysMounts(t *testing.T) { onMetadata(t, testManyGatewaysMounts) }
+func TestManyGatewaysMounts(t *testing.T) { onStores(t, testManyGatewaysMounts) }
 
 // mounted is a gateway with a mount of the bucket of all.
 type mounted struct {
@@ -213,11 +213,11 @@ func (x *shared) mountsHold(t *testing.T, a, b *mounted) {
 	}
 	defer dir.Close()
 	defer f.Close()
-	before := len(blobNames(t, x.s3))
+	before := len(x.blobNames(t))
 	if err := errors.Join(os.Remove(a.path("open")), os.Remove(a.path("other")), os.Remove(a.path("dir"))); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return len(blobNames(t, x.s3)) < before }) // the collector has been there
+	waitFor(t, func() bool { return len(x.blobNames(t)) < before }) // the collector has been there
 	if got, err := readAll(f); err != nil || got != text {
 		t.Errorf("%d bytes of %d, %v", len(got), len(text), err)
 	}
@@ -234,7 +234,7 @@ func (x *shared) mountsHold(t *testing.T, a, b *mounted) {
 	if err := errors.Join(f.Close(), dir.Close()); err != nil {
 		t.Error(err)
 	}
-	waitFor(t, func() bool { return len(blobNames(t, x.s3)) < before-1 })
+	waitFor(t, func() bool { return len(x.blobNames(t)) < before-1 })
 }
 
 // holding is a program that has a file open: this one could not start a server while it had
@@ -309,11 +309,11 @@ func (x *shared) mountsSurvive(t *testing.T, a, b *mounted) {
 	before := putOut(t, a, b)
 	b.Start()
 	waitFor(t, func() bool { return putOut(t, a, b) > before }) // the one before
-	before = len(blobNames(t, x.s3))
+	before = len(x.blobNames(t))
 	if err := errors.Join(os.WriteFile(a.path("other"), []byte(text), 0o644), os.Remove(a.path("other"))); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return len(blobNames(t, x.s3)) <= before }) // the collector has been there
+	waitFor(t, func() bool { return len(x.blobNames(t)) <= before }) // the collector has been there
 	if got, err := open.read(); err != nil || got != text {
 		t.Errorf("%d bytes of %d of what was removed, %v", len(got), len(text), err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -24,12 +23,13 @@ import (
 
 // shared are servers of one store, and what a gateway is configured with.
 type shared struct {
-	t    *testing.T
-	meta *metaServer
-	s3   *testenv.Versitygw
-	conf string
-	nfs  string // lines of each NFS gateway
-	many bool   // several gateways at a time
+	t     *testing.T
+	meta  *metaServer
+	blobs *blobServer
+	s3    *testenv.Versitygw // which has the blobs, or nil
+	conf  string
+	nfs   string // lines of each NFS gateway
+	many  bool   // several gateways at a time
 }
 
 // manyGateways lets several gateways use the store at a time.
@@ -50,17 +50,39 @@ func onMetadata(t *testing.T, test func(t *testing.T, x *shared)) {
 	}
 }
 
+// onStores runs a test on those stores, and on one with blobs in a pool of Ceph where that
+// is built in.
+func onStores(t *testing.T, test func(t *testing.T, x *shared)) {
+	t.Helper()
+	onMetadata(t, test)
+	if startPool != nil {
+		t.Run("RADOS", func(t *testing.T) {
+			t.Parallel()
+			test(t, startStore(t, startEtcdMeta, startPool(t)))
+		})
+	}
+}
+
 func startShared(t *testing.T, start func(t *testing.T) *metaServer) *shared {
 	t.Helper()
-	x := &shared{t: t, meta: start(t), s3: testenv.StartVersitygw(t, "blobs")}
+	v := testenv.StartVersitygw(t, "blobs")
+	x := startStore(t, start, s3Blobs(v))
+	x.s3 = v
+	return x
+}
+
+func startStore(t *testing.T, start func(t *testing.T) *metaServer, blobs *blobServer) *shared {
+	t.Helper()
+	x := &shared{t: t, meta: start(t), blobs: blobs}
 	x.conf = x.lines(x.meta.url)
 	return x
 }
 
 func (x *shared) lines(metadata string) string {
-	return fmt.Sprintf("metadata = %q\nobjects = \"http://%s/blobs\"\nobjects_key = %q\nobjects_secret = %q\n",
-		metadata, x.s3.Addr(), x.s3.Key, x.s3.Secret)
+	return fmt.Sprintf("metadata = %q\n%s", metadata, x.blobs.lines)
 }
+
+func (x *shared) blobNames(t *testing.T) map[string]bool { return x.blobs.names(t) }
 
 // gateway starts one. from is another one of the same store, or nil.
 func (x *shared) gateway(from *testenv.Server) *testenv.Server {
@@ -163,7 +185,7 @@ var big, small = bytes.Repeat([]byte("0123456789abcdef"), 20<<16), []byte("small
 
 // TestGateway runs gateways over one store, one after another, and takes from
 // them what they stand on.
-func TestGateway(t *testing.T) { onMetadata(t, testGateway) }
+func TestGateway(t *testing.T) { onStores(t, testGateway) }
 
 func testGateway(t *testing.T, x *shared) {
 	a := x.gateway(nil)
@@ -179,13 +201,15 @@ func testGateway(t *testing.T, x *shared) {
 		a := a.With(t)
 		status, where := a.OGW("status"), a.OGW("whereis", "bkt/big")
 		host, _ := os.Hostname()
-		for _, want := range []string{"shared: metadata in " + x.meta.place, "blobs in http://" + x.s3.Addr() + "/blobs", "host " + host} {
+		for _, want := range []string{"shared: metadata in " + x.meta.place, "blobs in " + x.blobs.place, "host " + host} {
 			if !strings.Contains(status, want) {
 				t.Errorf("status lacks %q:\n%s", want, status)
 			}
 		}
-		if !strings.Contains(where, "s3://blobs/ogw/blob/") || !strings.Contains(where, x.s3.Addr()) {
-			t.Errorf("whereis:\n%s", where)
+		for _, want := range x.blobs.where {
+			if !strings.Contains(where, want) {
+				t.Errorf("whereis lacks %q:\n%s", want, where)
+			}
 		}
 		if out := a.OGW("check"); strings.Contains(out, "problem") && !strings.Contains(out, "no problem") && !strings.Contains(out, "0 problem") {
 			t.Errorf("check:\n%s", out)
@@ -200,7 +224,9 @@ func testGateway(t *testing.T, x *shared) {
 	t.Run("metadata stand still", func(t *testing.T) {
 		x.away(t, a, c, func() { x.meta.signal(syscall.SIGSTOP) }, func() { x.meta.signal(syscall.SIGCONT) })
 	})
-	t.Run("s3 away", func(t *testing.T) { x.away(t, a, c, x.s3.Kill, x.s3.Start) })
+	if x.blobs.stop != nil {
+		t.Run("blobs away", func(t *testing.T) { x.away(t, a, c, x.blobs.stop, x.blobs.start) })
+	}
 	b := x.takeover(a)
 	c = s3Client(t, b)
 	wantObject(t, c, "big", big)
@@ -281,7 +307,7 @@ func (x *shared) takeover(a *testenv.Server) *testenv.Server {
 
 // Halves that do not belong together are told apart; metadata that were restored
 // from an earlier time lose no blob of a later one.
-func TestGatewayHalves(t *testing.T) { onMetadata(t, testGatewayHalves) }
+func TestGatewayHalves(t *testing.T) { onStores(t, testGatewayHalves) }
 
 func testGatewayHalves(t *testing.T, x *shared) {
 	a := x.gateway(nil)
@@ -302,7 +328,7 @@ func testGatewayHalves(t *testing.T, x *shared) {
 		t.Fatal(err)
 	}
 	a.Stop()
-	later := blobNames(t, x.s3)
+	later := x.blobNames(t)
 
 	other := x.meta.another(t)
 	if out := refused(t, x.lines(other.url)); !strings.Contains(out, "of two stores") {
@@ -326,16 +352,14 @@ func testGatewayHalves(t *testing.T, x *shared) {
 			t.Errorf("after the restore: %v", err)
 		}
 	}
-	now := blobNames(t, x.s3)
+	now := x.blobNames(t)
 	for name := range later {
 		if !now[name] {
 			t.Errorf("blob %s is gone", name)
 		}
 	}
 	a.Stop()
-	if err := os.RemoveAll(filepath.Join(x.s3.Dir, "blobs", "ogw")); err != nil {
-		t.Fatal(err)
-	}
+	x.blobs.empty(t)
 	if out := refused(t, x.conf); !strings.Contains(out, "has no store") {
 		t.Errorf("a bucket that was emptied:\n%s", out)
 	}
@@ -347,17 +371,4 @@ func copyFolder(t *testing.T, from, to string) {
 	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-}
-
-func blobNames(t *testing.T, v *testenv.Versitygw) map[string]bool {
-	t.Helper()
-	list, err := os.ReadDir(filepath.Join(v.Dir, "blobs", "ogw", "blob"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
-	}
-	names := map[string]bool{}
-	for _, e := range list {
-		names[e.Name()] = true
-	}
-	return names
 }

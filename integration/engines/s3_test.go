@@ -59,12 +59,16 @@ func TestS3(t *testing.T) {
 
 // blob stores n bytes that only id has.
 func blob(b cluster.Blobs, id cluster.BlobID, n int) error {
-	w, err := b.Create(context.Background(), id, int64(n))
+	return storeBlob(b, id, blobBytes(id, n))
+}
+
+func storeBlob(b cluster.Blobs, id cluster.BlobID, data []byte) error {
+	w, err := b.Create(context.Background(), id, int64(len(data)))
 	if err != nil {
 		return err
 	}
 	defer w.Abort()
-	if _, err := w.Write(blobBytes(id, n)); err != nil {
+	if _, err := w.Write(data); err != nil {
 		return err
 	}
 	_, _, err = w.Commit(context.Background())

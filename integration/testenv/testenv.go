@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -23,14 +24,30 @@ func Main(m *testing.M, binary *string) int {
 		}
 		defer os.RemoveAll(dir)
 		*binary = filepath.Join(dir, "ogw")
-		build := exec.Command("go", "build", "-o", *binary, "ogw/cmd/ogw")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		build := exec.Command("go", "build", "-tags", buildTags, "-o", *binary, "ogw/cmd/ogw")
+		build.Env = append(os.Environ(), "CGO_ENABLED="+buildCgo)
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "building ogw: %v\n%s", err, out)
 			return 1
 		}
 	}
+	defer endAll()
 	return m.Run()
+}
+
+// atEnd ends what several tests share.
+var atEnd struct {
+	mu  sync.Mutex
+	end []func()
+}
+
+func endAll() {
+	atEnd.mu.Lock()
+	defer atEnd.mu.Unlock()
+	for _, end := range atEnd.end {
+		end()
+	}
+	atEnd.end = nil
 }
 
 // GoSources is the folder of the toolchain's own sources: real input with

@@ -50,11 +50,13 @@ type Cluster struct {
 	MetadataCA       string `toml:"metadata_ca" doc:"etcds: file with the certificates that vouch for it; \"\" for the system's"`
 	MetadataCert     string `toml:"metadata_cert" doc:"etcds: file with the client's certificate chain"`
 	MetadataKey      string `toml:"metadata_key" doc:"etcds: file with its key"`
-	Objects          string `toml:"objects" doc:"bucket of an S3 endpoint that holds the blobs, https://HOST/BUCKET"`
+	Objects          string `toml:"objects" doc:"what holds the blobs: a bucket of an S3 endpoint, https://HOST/BUCKET, or a pool of a Ceph cluster, rados://USER@POOL"`
 	ObjectsRegion    string `toml:"objects_region" doc:"region that requests are signed for; \"\" asks the endpoint"`
 	ObjectsKey       string `toml:"objects_key" doc:"access key; \"\" for what AWS tools take: environment, shared file, role of the machine"`
 	ObjectsSecret    string `toml:"objects_secret" secret:"true" doc:"its secret"`
 	ObjectsCA        string `toml:"objects_ca" doc:"file with the certificates that vouch for the endpoint; \"\" for the system's"`
+	ObjectsConf      string `toml:"objects_conf" doc:"rados: the cluster's ceph.conf; \"\" for where Ceph looks"`
+	ObjectsKeyring   string `toml:"objects_keyring" doc:"rados: file with the user's key; \"\" for where Ceph looks"`
 	// KeyFile holds keys of package seal. The environment may hold them in
 	// its place (OGW_CLUSTER_KEY), this file may not: it is no secret.
 	KeyFile string `toml:"key_file" doc:"file with the keys that seal secrets in the store, outside of the data folder; \"\" leaves them in clear"`

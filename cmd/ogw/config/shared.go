@@ -51,16 +51,39 @@ func (c *Cluster) ParseMetadata() (m Metadata, err error) {
 
 var errPassword = errors.New("a password in it would be printed: set cluster.metadata_password, or OGW_CLUSTER_METADATA_PASSWORD")
 
+// Objects is where the blobs of a shared store are.
+type Objects struct {
+	Endpoint, Bucket string // of S3; "" for a pool
+	Pool, User       string // of Ceph; the user without "client.", "" for Ceph's own default
+}
+
 // ParseObjects reads cluster.objects.
-func (c *Cluster) ParseObjects() (endpoint, bucket string, err error) {
+func (c *Cluster) ParseObjects() (o Objects, err error) {
+	if rest, ok := strings.CutPrefix(c.Objects, "rados://"); ok {
+		if user, pool, ok := strings.Cut(rest, "@"); ok {
+			o.User, rest = user, pool
+			if user == "" {
+				rest = ""
+			}
+		}
+		o.Pool = strings.TrimSuffix(rest, "/")
+		if strings.Contains(o.User, ":") {
+			return Objects{}, errors.New("a key in it would be printed: cluster.objects_keyring names its file")
+		}
+		if o.Pool == "" || strings.ContainsAny(o.Pool+o.User, "/?@ ") {
+			return Objects{}, fmt.Errorf("%q is not a pool of a Ceph cluster, rados://USER@POOL", c.Objects)
+		}
+		return o, nil
+	}
 	u, err := url.Parse(c.Objects)
 	if err == nil {
-		bucket = strings.Trim(u.Path, "/")
+		o.Bucket = strings.Trim(u.Path, "/")
 	}
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || bucket == "" || strings.Contains(bucket, "/") || u.User != nil || u.RawQuery != "" {
-		return "", "", fmt.Errorf("%q is not the URL of a bucket, https://HOST/BUCKET", c.Objects)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || o.Bucket == "" || strings.Contains(o.Bucket, "/") || u.User != nil || u.RawQuery != "" {
+		return Objects{}, fmt.Errorf("%q is neither a bucket, https://HOST/BUCKET, nor a pool of a Ceph cluster, rados://USER@POOL", c.Objects)
 	}
-	return u.Scheme + "://" + u.Host, bucket, nil
+	o.Endpoint = u.Scheme + "://" + u.Host
+	return o, nil
 }
 
 // Place returns what stores, and where, for people.

@@ -26,8 +26,31 @@ func TestParseMetadata(t *testing.T) {
 	}
 }
 
+func TestParseObjects(t *testing.T) {
+	for text, want := range map[string]Objects{
+		"https://h/bucket":   {Endpoint: "https://h", Bucket: "bucket"},
+		"http://h:1/bucket/": {Endpoint: "http://h:1", Bucket: "bucket"},
+		"rados://pool":       {Pool: "pool"},
+		"rados://u.1@p_2.x/": {Pool: "p_2.x", User: "u.1"},
+	} {
+		if got, err := (&Cluster{Objects: text}).ParseObjects(); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	for text, says := range map[string]string{
+		"": "neither", "rados://": "not a pool", "rados://u@": "not a pool", "rados://@p": "not a pool", "rados://a@b@c": "not a pool",
+		"rados://p/ns": "not a pool", "rados://p?x=1": "not a pool", "rados://u:key@p": "key in it would be printed",
+		"https://u@h/b": "neither", "https://h": "neither", "https://h/a/b": "neither", "ftp://h/b": "neither",
+	} {
+		if _, err := (&Cluster{Objects: text}).ParseObjects(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func TestSharedKeys(t *testing.T) {
 	const good = "[cluster]\nengine = \"shared\"\nmetadata = \"etcd://a:1\"\nobjects = \"https://h/bucket\"\n"
+	pool := strings.Replace(good, "https://h/bucket", "rados://u@pool", 1)
 	for text, says := range map[string]string{
 		good:                                     "",
 		"[cluster]\nmetadata = \"etcd://a:1\"\n": "cluster.metadata: is for cluster.engine",
@@ -43,6 +66,10 @@ func TestSharedKeys(t *testing.T) {
 		good + "metadata_ca = \"f\"\n":                                                                   "etcds://",
 		good + "metadata_cert = \"f\"\n":                                                                 "belong together",
 		strings.Replace(good, "/bucket", "/a/b", 1):                                                      "cluster.objects",
+		good + "objects_keyring = \"f\"\n":                                                               "cluster.objects_keyring: is for objects of rados://",
+		pool + "objects_conf = \"f\"\nobjects_keyring = \"g\"\n":                                         "",
+		pool + "objects_region = \"r\"\n":                                                                "cluster.objects_region: is for objects of https://",
+		"[cluster]\nobjects_conf = \"f\"\n":                                                              "cluster.objects_conf: is for cluster.engine",
 	} {
 		c := Default()
 		err := c.parse(text)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -37,6 +38,7 @@ func (c *Cluster) validateEmbedded(v *validator) {
 		{"metadata_cert", c.MetadataCert}, {"metadata_key", c.MetadataKey},
 		{"objects", c.Objects}, {"objects_region", c.ObjectsRegion}, {"objects_key", c.ObjectsKey},
 		{"objects_secret", c.ObjectsSecret}, {"objects_ca", c.ObjectsCA},
+		{"objects_conf", c.ObjectsConf}, {"objects_keyring", c.ObjectsKeyring},
 	} {
 		if x.value != "" {
 			v.bad("cluster."+x.key, "is for cluster.engine = %q", EngineShared)
@@ -57,20 +59,38 @@ func (c *Cluster) validateShared(v *validator) {
 	if (c.MetadataCert == "") != (c.MetadataKey == "") {
 		v.bad("cluster.metadata_cert", "certificate and key (metadata_key) belong together")
 	}
-	if _, _, err := c.ParseObjects(); err != nil {
-		v.bad("cluster.objects", "%v", err)
-	}
+	c.validateObjects(v)
 	if c.ReadCache != 0 && c.ReadCache < minReadCache {
 		v.bad("cluster.read_cache", "%s is less than %s", c.ReadCache, Size(minReadCache))
 	}
 	if c.Gateways != OneGateway && c.Gateways != ManyGateways {
 		v.bad("cluster.gateways", "unknown %q; there is %q and %q", c.Gateways, OneGateway, ManyGateways)
 	}
-	if (c.ObjectsKey == "") != (c.ObjectsSecret == "") {
-		v.bad("cluster.objects_key", "key and secret (objects_secret) belong together")
-	}
 	if c.Store == "" || len(c.Store) > maxStoreName || strings.ContainsFunc(c.Store, func(r rune) bool { return !slices.Contains(storeRunes, r) }) {
 		v.bad("cluster.store", "%q is not a name of up to %d lower-case letters, digits and hyphens", c.Store, maxStoreName)
+	}
+}
+
+// validateObjects refuses what belongs to another kind of objects.
+func (c *Cluster) validateObjects(v *validator) {
+	o, err := c.ParseObjects()
+	if err != nil {
+		v.bad("cluster.objects", "%v", err)
+		return
+	}
+	of, others := "https:// and http://", map[string]string{
+		"objects_region": c.ObjectsRegion, "objects_key": c.ObjectsKey, "objects_secret": c.ObjectsSecret, "objects_ca": c.ObjectsCA,
+	}
+	if o.Pool == "" {
+		of, others = "rados://", map[string]string{"objects_conf": c.ObjectsConf, "objects_keyring": c.ObjectsKeyring}
+	}
+	for _, key := range slices.Sorted(maps.Keys(others)) {
+		if others[key] != "" {
+			v.bad("cluster."+key, "is for objects of %s", of)
+		}
+	}
+	if o.Pool == "" && (c.ObjectsKey == "") != (c.ObjectsSecret == "") {
+		v.bad("cluster.objects_key", "key and secret (objects_secret) belong together")
 	}
 }
 

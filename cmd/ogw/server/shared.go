@@ -150,11 +150,14 @@ func opened[T cluster.KV](kv T, err error) (cluster.KV, error) {
 }
 
 func openObjects(ctx context.Context, c *config.Cluster) (cluster.Blobs, error) {
-	endpoint, bucket, err := c.ParseObjects()
+	where, err := c.ParseObjects()
 	if err != nil {
 		return nil, err
 	}
-	o := s3.Options{Endpoint: endpoint, Bucket: bucket, Prefix: c.Store + "/", Region: c.ObjectsRegion, AccessKey: c.ObjectsKey, SecretKey: c.ObjectsSecret}
+	if where.Pool != "" {
+		return openPool(ctx, c, where)
+	}
+	o := s3.Options{Endpoint: where.Endpoint, Bucket: where.Bucket, Prefix: c.Store + "/", Region: c.ObjectsRegion, AccessKey: c.ObjectsKey, SecretKey: c.ObjectsSecret}
 	if c.ObjectsCA != "" {
 		if o.TLS, err = tlsOf(c.ObjectsCA, "", ""); err != nil {
 			return nil, err
