@@ -109,7 +109,7 @@ func (t *taking) restoreLocks() (count int) {
 		if l.Exclusive {
 			held.Type = lock.Exclusive
 		}
-		if err := f.fs.Locks().Reclaim(ino, lock.Space(space), held); err != nil {
+		if err := f.fs.Locks().Reclaim(f.ctx, ino, lock.Space(space), held); err != nil {
 			f.opt.Logger.Error("a lock is lost", "inode", ino, "pid", l.PID, "err", err)
 		}
 	})

@@ -35,6 +35,7 @@
 //	              posixacl  extents  ids  changeclock    over records
 //	              feed  session                          who is notified, who is there
 //	              secrets                                over records, sealed
+//	              sharedlocks                            over records and lock: locks among gateways
 //	              objects  orphans                       over records: ETags, conditions, parts; a queue
 //	              record                                 keys, values, codecs
 //	              checksum  naming  bodyhash  accesstime  commits   know no record
@@ -53,7 +54,7 @@
 //	files     file openfile piece write flush blobupload sync setattr lookup attr
 //	          getattr path contents damage
 //	entries   entry orphan
-//	core      op fs dirty keeper snap
+//	core      op fs locks dirty keeper snap
 //	          feed types objecttypes rightstypes errors
 //
 // The struct FS (fs.go) names only what knows nothing of it; the constructor

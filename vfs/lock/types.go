@@ -75,8 +75,8 @@ func (l *Lock) blocks(o *Lock) bool {
 	return l.Owner != o.Owner && (l.Type == Exclusive || o.Type == Exclusive) && l.overlaps(o)
 }
 
-// normalize validates a request.
-func (l *Lock) normalize(s Space) error {
+// Normalize validates a request, and has a Flock be of the whole file.
+func (l *Lock) Normalize(s Space) error {
 	if s == Flock {
 		l.Start, l.End = 0, EOF
 	}

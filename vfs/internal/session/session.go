@@ -96,6 +96,14 @@ func (s *Session) Number(n Numbers) {
 	}
 }
 
+// Doubt has settled called when no transaction of this process can commit any more that
+// began before: one has ended without an answer. Alone, nothing is called.
+func (s *Session) Doubt(settled func()) {
+	if s.lease != nil {
+		s.lease.reads.doubt(settled)
+	}
+}
+
 // Waits returns a number: what has a smaller one, and nothing names, is to be removed
 // when Left has passed that. Numbers of this process that are smaller keep it. It is as
 // the last beat found it, 0 for nothing.
