@@ -16,6 +16,7 @@ func (t *taking) restore() {
 	if book == nil {
 		return
 	}
+	f.client = lockClient(book.Mount()) // what its locks are known by, at all gateways
 	begin := time.Now()
 	if err := f.holds.Restore(f.ctx, f.opt.Root, 1); err != nil {
 		f.opt.Logger.Error("the root directory of a mount is gone", "inode", f.opt.Root, "err", err)

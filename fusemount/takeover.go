@@ -101,7 +101,6 @@ func (m *Mounts) takeUp(l *Left) *taking {
 	c.raw.conn = c
 	t.connection = c
 	if t.book != nil {
-		c.raw.client = lockClient(t.book.Mount())
 		c.device, c.shareable = t.book.Device(), t.book.Shareable()
 	}
 	c.loop, err = newLoop(c.raw, l.Device, observe(c.raw), mountOptions(opt, m.fs.Exclusive()))
