@@ -3,7 +3,6 @@ package fusemount
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -15,12 +14,6 @@ import (
 func (f *rawFS) owner(id uint64) lock.Owner {
 	return lock.Owner{Client: f.client, ID: string(binary.BigEndian.AppendUint64(nil, id))}
 }
-
-// LockPrefix is how the names of mounts begin among all that lock files.
-const LockPrefix = "fuse:"
-
-// lockClient is such a name, which no other mount has at any gateway.
-func lockClient(number uint64) string { return fmt.Sprintf("%s%016x", LockPrefix, number) }
 
 func (f *rawFS) lockOf(in *fuse.LkIn) (lock.Space, lock.Lock) {
 	space := lock.Range
@@ -74,7 +67,7 @@ func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 	var err error
 	switch {
 	case in.Lk.Typ == unix.F_UNLCK:
-		err = locks.Unlock(ctx, ino, space, l.Owner, l.Start, l.End)
+		err = locks.Unlock(ctx, ino, space, lock.Lock{Owner: l.Owner, Start: l.Start, End: l.End})
 	case in.Lk.Typ != unix.F_RDLCK && in.Lk.Typ != unix.F_WRLCK:
 		return fuse.Status(syscall.EINVAL)
 	default:
@@ -89,19 +82,20 @@ func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 			err = locks.TryLockSoon(ctx, ino, space, l)
 			break
 		}
-		err = f.waitForLock(ctx, cancel, in.Pid, ino, space, l)
+		err = f.waitForLock(ctx, cancel, in, ino)
 	}
 	return f.status("setlk", &in.InHeader, err)
 }
 
-// waitForLock locks for thread tid, which is looked at only if it has to wait.
-func (f *rawFS) waitForLock(ctx context.Context, cancel <-chan struct{}, tid uint32, ino uint64, space lock.Space, l lock.Lock) error {
+// waitForLock locks for a thread, which is looked at only if it has to wait.
+func (f *rawFS) waitForLock(ctx context.Context, cancel <-chan struct{}, in *fuse.LkIn, ino uint64) error {
+	space, l := f.lockOf(in)
 	result := make(chan error, 1)
 	giveUp, waiting, err := f.fs.Locks().LockFunc(ctx, ino, space, l, func(err error) { result <- err })
 	if err != nil || !waiting {
 		return err
 	}
-	ctx, stop := f.callers.wait(ctx, cancel, tid)
+	ctx, stop := f.callers.wait(ctx, cancel, in.Pid)
 	defer stop()
 	return lock.Await(ctx, result, giveUp)
 }

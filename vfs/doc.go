@@ -187,8 +187,8 @@
 // one of two packages: session for who else is there (whose orphans, staged contents
 // and blobs are left over, which views still run, also in others), feed for whether it
 // was notified of all that changed (whether what was read before may still be
-// believed). All operations are right beside other processes, but for locks, which one
-// process knows. Who has a kernel's caches to empty asks whether it is notified of all
+// believed). All operations are right beside other processes; locks of files stand in the
+// store then (package sharedlocks). Who has a kernel's caches to empty asks whether it is notified of all
 // (FS.Exclusive), and else lets it keep nothing unasked.
 //
 // # What is remembered

@@ -132,7 +132,7 @@ func (s *Server) cancel(h *host, key blockKey) error {
 // undo gives up a lock that the client does not have.
 func (s *Server) undo(b *blocked) {
 	k := b.key
-	if err := s.locks.Unlock(s.ctx, k.ino, lock.Range, k.owner, k.start, k.end); err != nil {
+	if err := s.locks.Unlock(s.ctx, k.ino, lock.Range, lock.Lock{Owner: k.owner, Start: k.start, End: k.end}); err != nil {
 		s.log.Error("nlm: a lock that nobody took cannot be given up", "client", b.host.addr, "inode", k.ino, "err", err)
 	}
 }

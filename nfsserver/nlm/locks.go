@@ -194,7 +194,7 @@ func (s *Server) unlock(ctx context.Context, h *host, ino uint64, l lock.Lock) e
 	for _, cancel := range cancels {
 		cancel() // what was granted meanwhile is given up below
 	}
-	return s.locks.Unlock(ctx, ino, lock.Range, l.Owner, l.Start, l.End)
+	return s.locks.Unlock(ctx, ino, lock.Range, lock.Lock{Owner: l.Owner, Start: l.Start, End: l.End})
 }
 
 // keep returns a copy of the arguments that outlives the call.

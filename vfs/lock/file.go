@@ -34,9 +34,9 @@ func (f *File) Unset(s Space, owner Owner, start, end uint64) {
 	f.Held[s] = unset(f.Held[s], owner, start, end)
 }
 
-// Splits reports whether Unset of a range would leave one more than before.
-func (f *File) Splits(s Space, owner Owner, start, end uint64) bool {
-	return slices.ContainsFunc(f.Held[s], func(h Lock) bool { return h.Owner == owner && h.Start < start && h.End > end })
+// Splits reports whether Unset of the range of l would leave one more than before.
+func (f *File) Splits(s Space, l *Lock) bool {
+	return slices.ContainsFunc(f.Held[s], func(h Lock) bool { return h.Owner == l.Owner && h.Start < l.Start && h.End > l.End })
 }
 
 // Blocker returns the held lock with the lowest start that keeps l from being granted,

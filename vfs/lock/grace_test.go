@@ -31,7 +31,7 @@ func TestGrace(t *testing.T) {
 	if err := m.Reclaim(bg, 1, Range, rng(carol, Shared, 9, 9)); !errors.Is(err, ErrWouldBlock) || errors.Is(err, ErrGrace) {
 		t.Errorf("reclaiming what another reclaimed: %v", err)
 	}
-	if err := m.Unlock(bg, 1, Range, bob, 5, 5); err != nil { // grants nothing yet
+	if err := m.Unlock(bg, 1, Range, Lock{Owner: bob, Start: 5, End: 5}); err != nil { // grants nothing yet
 		t.Fatal(err)
 	}
 	m.EndGrace()
@@ -79,10 +79,10 @@ func TestClientBound(t *testing.T) {
 		t.Errorf("bob is of the same client: %v", err)
 	}
 	mustLock(t, m, 9, Range, rng(carol, Exclusive, 0, 9))
-	if err := m.Unlock(bg, 1, Range, alice, 5, 5); err != nil {
+	if err := m.Unlock(bg, 1, Range, Lock{Owner: alice, Start: 5, End: 5}); err != nil {
 		t.Errorf("the fourth: %v", err)
 	}
-	if err := m.Unlock(bg, 2, Range, alice, 5, 5); !errors.Is(err, ErrNoLocks) {
+	if err := m.Unlock(bg, 2, Range, Lock{Owner: alice, Start: 5, End: 5}); !errors.Is(err, ErrNoLocks) {
 		t.Errorf("the fifth: %v", err)
 	}
 	m.ReleaseClient("c1")

@@ -24,7 +24,7 @@ func TestJournal(t *testing.T) {
 	}
 	lock(7, Range, Lock{Owner: other, Type: Shared, Start: 0, End: 100})
 	lock(7, Range, Lock{Owner: own, Type: Shared, Start: 10, End: 40})
-	if err := m.Unlock(bg, 7, Range, own, 20, 29); err != nil {
+	if err := m.Unlock(bg, 7, Range, Lock{Owner: own, Start: 20, End: 29}); err != nil {
 		t.Fatal(err)
 	}
 	lock(8, Flock, Lock{Owner: own, Type: Exclusive})

@@ -6,15 +6,6 @@ import (
 	"slices"
 )
 
-// Entry is a lock that is held, or a request that waits for one.
-type Entry struct {
-	File    uint64
-	Space   Space
-	Lock    Lock
-	Waiting bool
-	Gateway uint64 // that vouches for it; 0: this process, or none
-}
-
 // List implements Locks.
 func (m *Manager) List(_ context.Context, max int, keep func(*Entry) bool) (list []Entry, more bool, err error) {
 	b := NewListing(max, keep)

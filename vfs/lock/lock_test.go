@@ -61,7 +61,7 @@ func TestRangesSplitAndMerge(t *testing.T) {
 		}, []Lock{rng(alice, Shared, 0, 9), rng(alice, Exclusive, 10, 19)}},
 		{"unlock splits", func(t *testing.T, m *Manager) {
 			mustLock(t, m, 1, Range, rng(alice, Exclusive, 0, EOF))
-			if err := m.Unlock(bg, 1, Range, alice, 10, 19); err != nil {
+			if err := m.Unlock(bg, 1, Range, Lock{Owner: alice, Start: 10, End: 19}); err != nil {
 				t.Fatal(err)
 			}
 		}, []Lock{rng(alice, Exclusive, 0, 9), rng(alice, Exclusive, 20, EOF)}},
@@ -70,7 +70,7 @@ func TestRangesSplitAndMerge(t *testing.T) {
 			mustLock(t, m, 1, Range, rng(alice, Shared, 10, 19))
 		}, []Lock{rng(alice, Exclusive, 0, 9), rng(alice, Shared, 10, 19), rng(alice, Exclusive, 20, 29)}},
 		{"unlock of nothing", func(t *testing.T, m *Manager) {
-			if err := m.Unlock(bg, 1, Range, alice, 0, EOF); err != nil {
+			if err := m.Unlock(bg, 1, Range, Lock{Owner: alice, End: EOF}); err != nil {
 				t.Fatal(err)
 			}
 		}, nil},
@@ -127,9 +127,9 @@ func TestWaiting(t *testing.T) {
 	got := make(chan error, 1)
 	go func() { got <- m.Lock(context.Background(), 1, Range, rng(bob, Exclusive, 9, 12)) }()
 	waitQueued(t, m, 1, 1)
-	m.Unlock(bg, 1, Range, alice, 0, 8) // not what bob waits for
+	m.Unlock(bg, 1, Range, Lock{Owner: alice, End: 8}) // not what bob waits for
 	waitQueued(t, m, 1, 1)
-	m.Unlock(bg, 1, Range, alice, 9, 9)
+	m.Unlock(bg, 1, Range, Lock{Owner: alice, Start: 9, End: 9})
 	if err := <-got; err != nil {
 		t.Fatal(err)
 	}
@@ -273,13 +273,13 @@ func TestBound(t *testing.T) {
 	if err := m.TryLock(bg, 1, Range, rng(bob, Shared, 0, 0)); !errors.Is(err, ErrNoLocks) {
 		t.Errorf("over the bound: %v", err)
 	}
-	if err := m.Unlock(bg, 1, Range, alice, 2, 2); err != nil { // the eighth
+	if err := m.Unlock(bg, 1, Range, Lock{Owner: alice, Start: 2, End: 2}); err != nil { // the eighth
 		t.Error(err)
 	}
-	if err := m.Unlock(bg, 1, Range, alice, 12, 12); !errors.Is(err, ErrNoLocks) {
+	if err := m.Unlock(bg, 1, Range, Lock{Owner: alice, Start: 12, End: 12}); !errors.Is(err, ErrNoLocks) {
 		t.Errorf("splitting over the bound: %v", err)
 	}
-	if err := m.Unlock(bg, 1, Range, alice, 0, EOF); err != nil || m.Count() != 0 {
+	if err := m.Unlock(bg, 1, Range, Lock{Owner: alice, End: EOF}); err != nil || m.Count() != 0 {
 		t.Error(err, m.Count())
 	}
 }

@@ -36,9 +36,9 @@ type Requests interface {
 	Test(ctx context.Context, ino uint64, s Space, l Lock) (holder Lock, held bool, err error)
 	// TestSoon is Test that waits as TryLockSoon does.
 	TestSoon(ctx context.Context, ino uint64, s Space, l Lock) (holder Lock, held bool, err error)
-	// Unlock gives up a range, which need not be held (F_UNLCK, LOCK_UN). It fails with
+	// Unlock gives up what the owner of l has of its range (F_UNLCK, LOCK_UN). It fails with
 	// ErrNoLocks if a range would split and there are too many.
-	Unlock(ctx context.Context, ino uint64, s Space, owner Owner, start, end uint64) error
+	Unlock(ctx context.Context, ino uint64, s Space, l Lock) error
 }
 
 // Ends are those of owners and clients. They are not lost, whatever the store does: what
@@ -86,18 +86,4 @@ type Graces interface {
 	EndGrace()
 	// InGrace reports whether a grace period is on.
 	InGrace() bool
-}
-
-// Await waits for what LockFunc gave to done, which result carries, and cancels the
-// request when ctx ends.
-func Await(ctx context.Context, result <-chan error, cancel func() bool) error {
-	select {
-	case err := <-result:
-		return err
-	case <-ctx.Done():
-	}
-	if cancel() {
-		return ErrInterrupted
-	}
-	return <-result // resolved concurrently
 }

@@ -110,8 +110,7 @@ func (m *Manager) LockFunc(_ context.Context, ino uint64, s Space, l Lock, done 
 }
 
 // Unlock implements Locks.
-func (m *Manager) Unlock(_ context.Context, ino uint64, s Space, owner Owner, start, end uint64) error {
-	l := Lock{Owner: owner, Start: start, End: end}
+func (m *Manager) Unlock(_ context.Context, ino uint64, s Space, l Lock) error {
 	if err := l.Normalize(s); err != nil {
 		return err
 	}
@@ -124,11 +123,11 @@ func (m *Manager) Unlock(_ context.Context, ino uint64, s Space, owner Owner, st
 		m.mu.Unlock()
 		return nil
 	}
-	if f.Splits(s, owner, l.Start, l.End) && m.tally.Full(owner.Client, 1) {
+	if f.Splits(s, &l) && m.tally.Full(l.Owner.Client, 1) {
 		m.mu.Unlock()
 		return ErrNoLocks
 	}
-	m.change(ino, f, s, owner.Client, func() { f.Unset(s, owner, l.Start, l.End) })
+	m.change(ino, f, s, l.Owner.Client, func() { f.Unset(s, l.Owner, l.Start, l.End) })
 	told := m.wake(ino, f)
 	m.mu.Unlock()
 	tell(told)
@@ -137,7 +136,7 @@ func (m *Manager) Unlock(_ context.Context, ino uint64, s Space, owner Owner, st
 
 // ReleaseOwner implements Locks.
 func (m *Manager) ReleaseOwner(ino uint64, s Space, owner Owner) {
-	_ = m.Unlock(context.Background(), ino, s, owner, 0, EOF) // the whole range never splits
+	_ = m.Unlock(context.Background(), ino, s, Lock{Owner: owner, End: EOF}) // the whole range never splits
 }
 
 // ReleaseClient implements Locks.

@@ -57,7 +57,7 @@ func TestAgainstModel(t *testing.T) {
 				continue
 			}
 		case 3:
-			if err := m.Unlock(bg, 7, Range, l.Owner, l.Start, l.End); err != nil {
+			if err := m.Unlock(bg, 7, Range, Lock{Owner: l.Owner, Start: l.Start, End: l.End}); err != nil {
 				t.Fatal(err)
 			}
 			val = -1
@@ -148,7 +148,7 @@ func TestConcurrent(t *testing.T) {
 					users[b].Add(-step)
 				}
 				for _, b := range have {
-					m.Unlock(bg, 1, Range, me, uint64(b), uint64(b))
+					m.Unlock(bg, 1, Range, Lock{Owner: me, Start: uint64(b), End: uint64(b)})
 				}
 			}
 			m.ReleaseOwner(1, Range, me)

@@ -101,3 +101,12 @@ type closing struct {
 	// was the last, and whoever saw its end tries then.
 	over chan struct{}
 }
+
+// Entry is a lock that is held, or a request that waits for one.
+type Entry struct {
+	File    uint64
+	Space   Space
+	Lock    Lock
+	Waiting bool
+	Gateway uint64 // that vouches for it; 0: this process, or none
+}

@@ -50,7 +50,7 @@ func (t *Table) Closed(uint64, lock.Owner) {}
 func (t *Table) TryLockSoon(ctx context.Context, ino uint64, s lock.Space, l lock.Lock) (err error) {
 	t.soon(ctx, func() uint64 {
 		var a asked
-		a, err = t.request(ctx, ino, s, l, false, nil)
+		a, err = t.request(ctx, wish{ino: ino, space: s, lock: l})
 		if !errors.Is(err, lock.ErrWouldBlock) {
 			return 0
 		}

@@ -52,7 +52,7 @@ func TestModel(t *testing.T) {
 					waiting = append(waiting, p)
 				}
 			case what < 17:
-				got, want = g.Unlock(bg, ino, space, o, l.Start, l.End), model.Unlock(bg, ino, space, o, l.Start, l.End)
+				got, want = g.Unlock(bg, ino, space, lock.Lock{Owner: o, Start: l.Start, End: l.End}), model.Unlock(bg, ino, space, lock.Lock{Owner: o, Start: l.Start, End: l.End})
 			case what < 18:
 				g.ReleaseOwner(ino, space, o)
 				model.ReleaseOwner(ino, space, o)

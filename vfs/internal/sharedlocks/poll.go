@@ -26,7 +26,7 @@ const (
 
 // rouse has the poller run. Under mu.
 func (t *Table) rouse() {
-	if t.polling || t.ctx.Err() != nil {
+	if t.polling || t.closed {
 		return
 	}
 	t.polling = true

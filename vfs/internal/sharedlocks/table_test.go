@@ -25,7 +25,7 @@ func TestTwoGateways(t *testing.T) {
 			must(t, a.TryLock(bg, 1, space, la))
 			wantErr(t, b.TryLock(bg, 1, space, lb), lock.ErrWouldBlock)
 			must(t, b.TryLock(bg, 2, space, lb))
-			must(t, b.Unlock(bg, 2, space, lb.Owner, 0, lock.EOF))
+			must(t, b.Unlock(bg, 2, space, lock.Lock{Owner: lb.Owner, End: lock.EOF}))
 			if h, held, err := b.Test(bg, 1, space, lb); err != nil || !held || h != la {
 				t.Fatalf("%+v, %v, %v", h, held, err)
 			}
@@ -407,7 +407,7 @@ func TestFileBound(t *testing.T) {
 		}))
 		must(t, a.TryLock(bg, 1, lock.Range, lock.Lock{Owner: o, Start: 1 << 20, End: 1 << 20}))
 		wantErr(t, a.TryLock(bg, 1, lock.Range, lock.Lock{Owner: o, Start: 1 << 30, End: 1 << 30}), lock.ErrNoLocks)
-		must(t, a.Unlock(bg, 1, lock.Range, o, 0, 0))
+		must(t, a.Unlock(bg, 1, lock.Range, lock.Lock{Owner: o}))
 		must(t, a.TryLock(bg, 1, lock.Range, lock.Lock{Owner: o, Start: 1 << 30, End: 1 << 30}))
 		a.ReleaseOwner(1, lock.Range, o)
 		s.empty(a)
