@@ -188,11 +188,11 @@ func TestBesideLocksGo(t *testing.T) {
 	must(t, lockings[0].try(fa, unix.F_WRLCK))
 }
 
-// The next server of a mount that survives has its locks, whether the one before has been put
-// out by then or not; those that it does not know of end.
+// The next server of a mount that survives has its locks, whether the one before has left in
+// order by then or not; nobody gets them in between, nor when the one before is put out.
 func TestBesideLocksSurvive(t *testing.T) {
 	for _, out := range []bool{false, true} {
-		t.Run(fmt.Sprint("put out: ", out), func(t *testing.T) {
+		t.Run(fmt.Sprint("left: ", out), func(t *testing.T) {
 			c := mem.New(mem.Options{})
 			t.Cleanup(func() { must(t, c.Close()) })
 			book, err := ledger.New()
@@ -223,6 +223,10 @@ func TestBesideLocksSurvive(t *testing.T) {
 			end()
 			if out {
 				must(t, errors.Join(fs.Close(bg), joined.Close()))
+				whole := lock.Lock{Owner: lock.Owner{Client: "other", ID: "1"}, Type: lock.Exclusive, End: lock.EOF}
+				if err := other.Locks().TryLock(bg, uint64(first.file), lock.Flock, whole); !errors.Is(err, lock.ErrWouldBlock) {
+					t.Errorf("flock, between two servers: %v", err)
+				}
 			}
 			next, end := liveOver(t, openBeside(t, c), book)
 			defer end()

@@ -151,7 +151,9 @@ func (fs *FS) Close(ctx context.Context) error {
 		fs.background.wait.Wait()
 	}
 	if fs.shared != nil {
-		fs.shared.Close()
+		if fs.shared.Close() {
+			fs.session.Stay()
+		}
 	}
 	if e := fs.storeReads(ctx); e != nil && !errors.Is(e, ErrReadOnly) {
 		fs.log.Warn("access times are lost", "err", e)

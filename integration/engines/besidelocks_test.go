@@ -181,8 +181,8 @@ func locksCount(t *testing.T, a, b *mounted) {
 	}
 }
 
-// locksSurvive kills the gateway of a mount that survives: the next server has the lock of
-// the program, which ends with it.
+// locksSurvive kills and stops the gateway of a mount that survives: the next server has the
+// lock of the program, which ends with it.
 func locksSurvive(t *testing.T, a, b *mounted) {
 	if err := os.WriteFile(a.path("kept"), nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -197,9 +197,14 @@ func locksSurvive(t *testing.T, a, b *mounted) {
 	if try() == nil {
 		t.Error("it is not locked when the next server is there")
 	}
-	time.Sleep(15 * time.Second) // the one before is put out
+	b.Stop()
 	if try() == nil {
-		t.Error("it is not locked when the server before has been put out")
+		t.Error("it is not locked while there is no server")
+	}
+	b.Start()
+	time.Sleep(15 * time.Second) // those before are put out
+	if try() == nil {
+		t.Error("it is not locked when the servers before have been put out")
 	}
 	if _, err := h.read(); err != nil {
 		t.Error(err)

@@ -104,6 +104,14 @@ func (s *Session) Doubt(settled func()) {
 	}
 }
 
+// Stay has the fence of this process outlast its end, as a crash does, until the others have
+// seen it stand still: what it vouches for is to be taken over by the process after it.
+func (s *Session) Stay() {
+	if s.lease != nil {
+		s.lease.stays.Store(true)
+	}
+}
+
 // Waits returns a number: what has a smaller one, and nothing names, is to be removed
 // when Left has passed that. Numbers of this process that are smaller keep it. It is as
 // the last beat found it, 0 for nothing.

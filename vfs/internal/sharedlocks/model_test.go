@@ -29,7 +29,7 @@ func TestModel(t *testing.T) {
 		}
 		model := lock.New(0)
 		var waiting []*pending
-		for step := range 1500 {
+		for step := range 800 {
 			g := gates[r.IntN(len(gates))]
 			o := owner(g, string(rune('a'+r.IntN(3))))
 			ino, space := r.Uint64N(3)+1, lock.Space(r.IntN(2))

@@ -46,13 +46,18 @@ func New(cfg Config) *Table {
 		tally: lock.NewTally(0), journals: make(map[string]lock.Journal), closings: make(map[uint64]time.Time)}
 }
 
-// Close ends what runs in the background. What is held ends with the gateway.
-func (t *Table) Close() {
+// Close ends what runs in the background. What is held ends with the gateway; kept reports
+// whether a client with a Journal has some of it, which its next server is to have.
+func (t *Table) Close() (kept bool) {
 	t.stop()
 	t.mu.Lock()
 	t.closed = true
 	t.mu.Unlock()
 	t.wait.Wait()
+	for client := range t.journals {
+		kept = kept || t.tally.Of(client) > 0
+	}
+	return kept
 }
 
 // Count implements lock.Locks: what this process has.
