@@ -94,6 +94,7 @@ func (f *rawFS) OnUnmount() {
 		}
 	})
 	f.fs.Locks().ReleaseClient(f.client)
+	f.fs.Locks().SetJournal(f.client, nil)
 }
 
 // ino translates a node ID: node 1 is the mount's root.

@@ -18,7 +18,8 @@ type file struct {
 	version uint64             // of what is known of the store, counted here
 	owners  map[lock.Owner]int // what each has in the store
 	unsure  map[lock.Owner]bool
-	doubts  int  // transactions without an answer, that may still come
+	doubt   bool // transactions without an answer may still come
+	again   bool // others since that was asked about
 	stale   bool // what they left is not known yet
 	waiters map[uint64]*waiter
 	late    []*late
@@ -112,7 +113,7 @@ func (t *Table) settle(f *file) {
 	} else {
 		delete(t.busy, f.ino)
 	}
-	if f.users+len(f.owners)+len(f.waiters)+len(f.late)+f.doubts == 0 && !f.stale {
+	if f.users+len(f.owners)+len(f.waiters)+len(f.late) == 0 && !f.doubt && !f.stale {
 		delete(t.files, f.ino)
 	}
 }

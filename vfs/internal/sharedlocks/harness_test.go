@@ -84,10 +84,12 @@ func (s *store) open() *gateway {
 
 // settleDoubts is a beat that writes the fence anew.
 func (g *gateway) settleDoubts() {
-	list := g.doubts
-	g.doubts = nil
-	for _, fn := range list {
-		fn()
+	for len(g.doubts) > 0 { // some ask again
+		list := g.doubts
+		g.doubts = nil
+		for _, fn := range list {
+			fn()
+		}
 	}
 }
 

@@ -71,7 +71,7 @@ func (t *Table) poll() {
 
 // due reports whether something is to be tried again. Under mu.
 func (f *file) due() bool {
-	return f.stale || slices.ContainsFunc(f.late, func(u *late) bool { return !u.applied || f.doubts == 0 })
+	return f.stale || slices.ContainsFunc(f.late, func(u *late) bool { return !u.applied || !f.doubt })
 }
 
 func (t *Table) pace() time.Duration {

@@ -12,8 +12,9 @@ import (
 // know what is given up. After that it is late.
 const endTimeout = 5 * time.Second
 
-// maxLate bounds the ranges of a file that programs unlocked and the store does not know of.
-// Whole files, of which there are as many as locks, are beside that.
+// maxLate bounds the ranges of a file that programs unlocked, and the requests that ended
+// without an answer, that the store does not know of. Whole files, of which there are as many
+// as locks, are beside that.
 const maxLate = 256
 
 // Unlock implements lock.Locks. If the store does not answer, it is unlocked late.

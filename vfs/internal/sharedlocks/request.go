@@ -39,7 +39,7 @@ func (t *Table) request(ctx context.Context, q wish) (a asked, err error) {
 		return a, err
 	}
 	t.mu.Lock()
-	full := t.tally.Full(l.Owner.Client, 2)
+	full := t.tally.Full(l.Owner.Client, 2) || done != nil && len(f.late) >= maxLate
 	if _, known := f.owners[l.Owner]; !full && !known {
 		f.owners[l.Owner] = 0
 	}

@@ -61,9 +61,9 @@ func (t *Table) run(ctx context.Context, f *file, c change) (list []verdict, err
 		u.applied = true
 	}
 	f.late = slices.DeleteFunc(f.late, func(u *late) bool {
-		return u.applied && (f.doubts == 0 || !u.whole() || c.owner != nil && *c.owner == u.owner)
+		return u.applied && (!f.doubt || !u.whole() || c.owner != nil && *c.owner == u.owner)
 	})
-	f.stale = s.more || f.stale && f.doubts > 0
+	f.stale = s.more || f.stale && f.doubt
 	return t.absorb(f, s.FileLocks, s.ended), nil
 }
 
@@ -77,23 +77,32 @@ func lasting(err error) bool {
 	return errors.Is(err, lock.ErrNoLocks) || errors.Is(err, fserr.ErrCorrupt)
 }
 
-// doubt notes that what a transaction was about may come later. Under mu.
+// doubt notes that what a transaction was about may come later. However many there are, one
+// question at a time is asked for a file. Under mu.
 func (t *Table) doubt(f *file, owner *lock.Owner) {
-	f.doubts++
 	if owner != nil {
 		if f.unsure == nil {
 			f.unsure = make(map[lock.Owner]bool)
 		}
 		f.unsure[*owner] = true
 	}
-	t.cfg.Doubt(func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if f.doubts--; f.doubts == 0 {
-			f.unsure, f.stale = nil, true
-		}
-		t.settle(f)
-	})
+	if f.again = f.doubt; !f.doubt {
+		f.doubt = true
+		t.cfg.Doubt(func() { t.sure(f) })
+	}
+}
+
+// sure comes when no transaction of before the last question can commit any more.
+func (t *Table) sure(f *file) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if f.again {
+		f.again = false
+		t.cfg.Doubt(func() { t.sure(f) })
+		return
+	}
+	f.doubt, f.unsure, f.stale = false, nil, true
+	t.settle(f)
 }
 
 // update is run for who has no turn yet.

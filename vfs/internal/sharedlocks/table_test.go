@@ -249,6 +249,34 @@ func TestAnswerLost(t *testing.T) {
 	})
 }
 
+// However often the store does not answer, no more is kept than of one time.
+func TestLongOutage(t *testing.T) {
+	onStore(t, func(t *testing.T, s *store) {
+		a, b := s.open(), s.open()
+		l := exclusive(owner(a, "1"))
+		a.away.Store(true)
+		for range 3 * maxLate {
+			if err := a.Lock(bg, 1, lock.Range, l); err == nil {
+				t.Fatal("it is granted")
+			}
+			a.ReleaseOwner(1, lock.Range, l.Owner)
+		}
+		time.Sleep(time.Minute)
+		if f := a.files[1]; len(a.doubts) > 1 || len(f.late) > maxLate+1 || len(f.owners) > 1 {
+			t.Errorf("%d doubts, %d late, %d owners", len(a.doubts), len(f.late), len(f.owners))
+		}
+		a.away.Store(false)
+		time.Sleep(time.Second)
+		must(t, b.TryLock(bg, 1, lock.Range, exclusive(owner(b, "1"))))
+		a.settleDoubts()
+		wantErr(t, a.TryLock(bg, 1, lock.Range, l), lock.ErrWouldBlock)
+		b.ReleaseClient(owner(b, "1").Client)
+		must(t, a.Lock(bg, 1, lock.Range, l))
+		a.ReleaseClient(l.Owner.Client)
+		s.empty(a, b)
+	})
+}
+
 // with changes file 1 in the store, behind the back of the Table.
 func (g *gateway) with(do func(s *state)) error {
 	return g.s.c.KV.Update(bg, func(x cluster.Txn) error {
