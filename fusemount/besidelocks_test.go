@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,12 +102,13 @@ func TestBesideLocksCount(t *testing.T) {
 			}
 			write(t, a.path("count"), "0")
 			write(t, a.path("lock"), "")
+			var holders atomic.Int32
 			var wg sync.WaitGroup
 			for i := range 2 * each {
 				g := []*gateway{a, b}[i%2]
 				wg.Go(func() {
 					for range rounds {
-						if err := count(l, g); err != nil {
+						if err := count(l, g, &holders); err != nil {
 							t.Error(err)
 						}
 					}
@@ -118,7 +120,8 @@ func TestBesideLocksCount(t *testing.T) {
 	})
 }
 
-func count(l locking, g *gateway) error {
+// count counts under a lock; holders are those that have it.
+func count(l locking, g *gateway, holders *atomic.Int32) error {
 	f, err := os.OpenFile(g.path("lock"), os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -126,6 +129,10 @@ func count(l locking, g *gateway) error {
 	defer f.Close()
 	if err := l.wait(f); err != nil {
 		return err
+	}
+	defer holders.Add(-1)
+	if n := holders.Add(1); n != 1 {
+		return fmt.Errorf("%s: %d have the lock", l.name, n)
 	}
 	text, err := os.ReadFile(g.path("count"))
 	if err != nil {
@@ -252,5 +259,48 @@ func TestBesideLocksSurvive(t *testing.T) {
 			must(t, other.Locks().TryLock(bg, uint64(next.file), lock.Flock, whole))
 			must(t, other.Locks().TryLock(bg, uint64(next.file), lock.Range, whole))
 		})
+	}
+}
+
+// The kernel gives the name of an open file to the next one before the RELEASE of the first is
+// done: that ends nothing of what the next one locked.
+func TestOwnerNamedAgain(t *testing.T) {
+	c := mem.New(mem.Options{})
+	t.Cleanup(func() { must(t, c.Close()) })
+	book, err := ledger.New()
+	must(t, err)
+	t.Cleanup(func() { must(t, book.Close()) })
+	other := openBeside(t, c)
+	s, end := liveOver(t, openBeside(t, c), book)
+	defer end()
+	_, file, _, err := s.fs.Create(bg, vfs.Root, s.bucket, "f", vfs.CreateOptions{Mode: 0o644})
+	must(t, errors.Join(err, file.Close(bg)))
+	s.file = file.Ino()
+	for space, flags := range map[lock.Space]uint32{lock.Range: 0, lock.Flock: fuse.LK_FLOCK} {
+		locked := func() uint64 {
+			t.Helper()
+			var out fuse.OpenOut
+			if st := s.Open(nil, &fuse.OpenIn{InHeader: header(2, s.file), Flags: unix.O_RDWR}, &out); !st.Ok() {
+				t.Fatal(st)
+			}
+			if st := s.SetLk(nil, &fuse.LkIn{InHeader: header(4, s.file), Fh: out.Fh, Owner: 7, LkFlags: flags, Lk: fuse.FileLock{End: lock.EOF, Typ: unix.F_WRLCK}}); !st.Ok() {
+				t.Fatal(st)
+			}
+			return out.Fh
+		}
+		first := locked()
+		second := locked()
+		s.Release(nil, &fuse.ReleaseIn{InHeader: header(6, s.file), Fh: first})
+		l := lock.Lock{Owner: lock.Owner{Client: "other", ID: "1"}, Type: lock.Exclusive, End: lock.EOF}
+		if err := other.Locks().TryLock(bg, uint64(s.file), space, l); !errors.Is(err, lock.ErrWouldBlock) {
+			t.Errorf("space %d: %v", space, err)
+		}
+		s.Release(nil, &fuse.ReleaseIn{InHeader: header(8, s.file), Fh: second})
+		must(t, other.Locks().TryLock(bg, uint64(s.file), space, l))
+	}
+	left := 0
+	book.Owners.Each(func(uint64, uint8, uint64) { left++ })
+	if left+len(s.lockers.last)+len(s.lockers.ending) != 0 {
+		t.Errorf("%d owners are left in the ledger, %d, %d", left, len(s.lockers.last), len(s.lockers.ending))
 	}
 }

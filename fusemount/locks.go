@@ -71,11 +71,8 @@ func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 	case in.Lk.Typ != unix.F_RDLCK && in.Lk.Typ != unix.F_WRLCK:
 		return fuse.Status(syscall.EINVAL)
 	default:
-		h.owners.add(lockOwner{space, in.Owner})
-		if f.surv != nil {
-			if err := f.surv.book.Owners.Add(in.Fh, uint8(space), in.Owner); err != nil {
-				return f.status("setlk", &in.InHeader, err)
-			}
+		if err := f.ownLocks(ctx, h, in.Fh, lockOwner{space, in.Owner}); err != nil {
+			return f.status("setlk", &in.InHeader, err)
 		}
 		locks.Closed(ino, l.Owner)
 		if cancel == nil {
@@ -85,6 +82,19 @@ func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 		err = f.waitForLock(ctx, cancel, in, ino)
 	}
 	return f.status("setlk", &in.InHeader, err)
+}
+
+// ownLocks notes through which handle an owner locks, also for the next server.
+func (f *rawFS) ownLocks(ctx context.Context, h *fileHandle, fh uint64, o lockOwner) error {
+	before, err := f.lockers.use(ctx, h, fh, o)
+	if err != nil || f.surv == nil {
+		return err
+	}
+	err = f.surv.book.Owners.Add(fh, uint8(o.space), o.id)
+	if before != fh {
+		f.forgetOwner(before, o)
+	}
+	return err
 }
 
 // waitForLock locks for a thread, which is looked at only if it has to wait.
@@ -105,7 +115,7 @@ func (f *rawFS) waitForLock(ctx context.Context, cancel <-chan struct{}, in *fus
 // file itself end with its last descriptor, and the kernel reports later whether
 // this one was: until then, who meets one waits a moment (lock.Ends).
 func (f *rawFS) closeLocks(h *fileHandle, fh, owner uint64) {
-	h.owners.take(lockOwner{lock.Range, owner})
+	f.lockers.forget(h, lockOwner{lock.Range, owner})
 	f.fs.Locks().ReleaseOwner(uint64(h.ino), lock.Range, f.owner(owner))
 	f.forgetOwner(fh, lockOwner{lock.Range, owner})
 	for _, o := range h.owners.all() {
@@ -122,7 +132,9 @@ func (f *rawFS) forgetOwner(fh uint64, o lockOwner) {
 
 // dropLocks ends the locks of the open file itself.
 func (f *rawFS) dropLocks(h *fileHandle, fh uint64) {
-	for _, o := range h.owners.takeAll() {
+	owners, done := f.lockers.end(h)
+	defer done()
+	for _, o := range owners {
 		f.fs.Locks().ReleaseOwner(uint64(h.ino), o.space, f.owner(o.id))
 		f.fs.Locks().Closed(uint64(h.ino), f.owner(o.id))
 		f.forgetOwner(fh, o)

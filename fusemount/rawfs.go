@@ -48,6 +48,7 @@ type rawFS struct {
 	dirs    handleTable[*dirHandle]
 	privs   privClock
 	pages   pageVersions
+	lockers lockers
 	surv    *survival // nil: the mount ends with its server
 	started time.Time
 }

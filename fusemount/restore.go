@@ -64,7 +64,7 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 			f.opt.Logger.Error("a file that programs have open cannot be read", "inode", ino, "err", err)
 		}
 		for _, o := range owners[fh] {
-			h.owners.add(o)
+			_, _ = f.lockers.use(f.ctx, h, fh, o) // nothing ends yet
 		}
 		f.sizes.opened(h.ino)
 		f.pages.doubt(h.ino) // nothing is known of them
