@@ -45,15 +45,21 @@ func (g *gateway) path(name string) string { return filepath.Join(g.dir, name) }
 // openBeside opens a namespace over c beside others.
 func openBeside(t testing.TB, c *cluster.Cluster) *vfs.FS {
 	t.Helper()
+	j, fs := joinBeside(t, c)
+	t.Cleanup(func() { must(t, errors.Join(fs.Close(bg), j.Close())) })
+	return fs
+}
+
+// joinBeside is openBeside for who closes both, in this order: namespace and right.
+func joinBeside(t testing.TB, c *cluster.Cluster) (*cluster.Cluster, *vfs.FS) {
+	t.Helper()
 	mine := *c
 	mine.KV, mine.Blobs = borrowed{c.KV}, borrowedBlobs{c.Blobs}
 	j, err := vfs.Join(bg, &mine, vfs.Gateway{Host: "test", PID: 1, Started: time.Now(), Beside: true, Serves: true}, slog.New(slog.DiscardHandler))
 	must(t, err)
-	t.Cleanup(func() { must(t, j.Close()) })
 	fs, err := vfs.Open(bg, j, vfs.Config{Logger: testLogger(t)})
 	must(t, err)
-	t.Cleanup(func() { must(t, fs.Close(bg)) })
-	return fs
+	return j, fs
 }
 
 // twoGateways are two over one store, with the manners of an engine.
@@ -371,26 +377,6 @@ func TestBesideRanges(t *testing.T) {
 		}
 		wg.Wait()
 	})
-}
-
-// Locks are refused where other gateways would not know of them; giving up is not.
-func TestBesideLocks(t *testing.T) {
-	a, _ := twoGateways(t, mem.Options{}, TransportDevice)
-	write(t, a.path("file"), "")
-	f := opened(t, a.path("file"), os.O_RDWR)
-	fd := int(f.Fd())
-	lock := unix.Flock_t{Type: unix.F_WRLCK}
-	for what, err := range map[string]error{
-		"flock": unix.Flock(fd, unix.LOCK_EX), "flock, at once": unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB),
-		"fcntl": unix.FcntlFlock(f.Fd(), unix.F_SETLK, &lock), "fcntl, waiting": unix.FcntlFlock(f.Fd(), unix.F_SETLKW, &lock),
-		"test": unix.FcntlFlock(f.Fd(), unix.F_GETLK, &lock),
-	} {
-		if !errors.Is(err, unix.ENOLCK) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	lock.Type = unix.F_UNLCK
-	must(t, errors.Join(unix.Flock(fd, unix.LOCK_UN), unix.FcntlFlock(f.Fd(), unix.F_SETLK, &lock)))
 }
 
 // Options under which the kernel would show what other gateways changed are refused.

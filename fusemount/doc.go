@@ -176,8 +176,7 @@
 //     kernel maps such files. So no page has half of what two gateways wrote.
 //   - Mapped pages are asked for when they are first touched. They stay until the file is
 //     opened or read again, or asked for its attributes, through any descriptor of the mount.
-//   - Locks are refused (grantsLocks), and so are options under which the kernel would show
-//     what it keeps (Options.beside).
+//   - Options under which the kernel would show what it keeps are refused (Options.beside).
 //
 // The kernel's writeback cache is off unless asked for: with it, the kernel
 // holds its own idea of a file's size for as long as it remembers the inode,

@@ -1,30 +1,18 @@
 package fusemount
 
 import (
+	"context"
 	"encoding/binary"
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
-	"ogw/vfs"
 	"ogw/vfs/lock"
 )
 
 func (f *rawFS) owner(id uint64) lock.Owner {
 	return lock.Owner{Client: f.client, ID: string(binary.BigEndian.AppendUint64(nil, id))}
-}
-
-// grantsLocks reports whether programs can lock files: not where other gateways may grant
-// the same locks, of which this one does not know. Who asks is told so (ENOLCK).
-func (f *rawFS) grantsLocks() bool {
-	if !f.beside {
-		return true
-	}
-	if n := f.refused.Add(1); n&(n-1) == 0 { // programs ask again and again
-		f.opt.Logger.Warn("locks are refused: several gateways use the store (cluster.gateways), and do not share them", "asked", n)
-	}
-	return false
 }
 
 func (f *rawFS) lockOf(in *fuse.LkIn) (lock.Space, lock.Lock) {
@@ -43,9 +31,6 @@ func (f *rawFS) lockOf(in *fuse.LkIn) (lock.Space, lock.Lock) {
 func (f *rawFS) GetLk(cancel <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) fuse.Status {
 	ctx := f.request(cancel, &in.InHeader)
 	defer ctx.end()
-	if !f.grantsLocks() {
-		return f.status("getlk", &in.InHeader, vfs.ErrNoLocks)
-	}
 	space, l := f.lockOf(in)
 	held, found, err := f.fs.Locks().TestSoon(ctx, uint64(f.ino(in.NodeId)), space, l)
 	if err != nil {
@@ -82,45 +67,59 @@ func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 	var err error
 	switch {
 	case in.Lk.Typ == unix.F_UNLCK:
-		err = locks.Unlock(ino, space, l.Owner, l.Start, l.End)
+		err = locks.Unlock(ctx, ino, space, lock.Lock{Owner: l.Owner, Start: l.Start, End: l.End})
 	case in.Lk.Typ != unix.F_RDLCK && in.Lk.Typ != unix.F_WRLCK:
 		return fuse.Status(syscall.EINVAL)
-	case !f.grantsLocks():
-		err = vfs.ErrNoLocks
 	default:
-		h.owners.add(lockOwner{space, in.Owner})
-		if f.surv != nil {
-			if err := f.surv.book.Owners.Add(in.Fh, uint8(space), in.Owner); err != nil {
-				return f.status("setlk", &in.InHeader, err)
-			}
+		if err := f.ownLocks(ctx, h, in.Fh, lockOwner{space, in.Owner}); err != nil {
+			return f.status("setlk", &in.InHeader, err)
 		}
-		locks.Closed(l.Owner)
+		locks.Closed(ino, l.Owner)
 		if cancel == nil {
 			err = locks.TryLockSoon(ctx, ino, space, l)
 			break
 		}
-		err = locks.TryLock(ino, space, l)
-		if err != nil && errnoOf(err) == syscall.EAGAIN {
-			ctx, stop := f.callers.wait(ctx, cancel, in.Pid)
-			err = locks.Lock(ctx, ino, space, l)
-			stop()
-		}
+		err = f.waitForLock(ctx, cancel, in, ino)
 	}
 	return f.status("setlk", &in.InHeader, err)
+}
+
+// ownLocks notes through which handle an owner locks, also for the next server.
+func (f *rawFS) ownLocks(ctx context.Context, h *fileHandle, fh uint64, o lockOwner) error {
+	before, err := f.lockers.use(ctx, h, fh, o)
+	if err != nil || f.surv == nil {
+		return err
+	}
+	err = f.surv.book.Owners.Add(fh, uint8(o.space), o.id)
+	if before != fh {
+		f.forgetOwner(before, o)
+	}
+	return err
+}
+
+// waitForLock locks for a thread, which is looked at only if it has to wait.
+func (f *rawFS) waitForLock(ctx context.Context, cancel <-chan struct{}, in *fuse.LkIn, ino uint64) error {
+	space, l := f.lockOf(in)
+	result := make(chan error, 1)
+	giveUp, waiting, err := f.fs.Locks().LockFunc(ctx, ino, space, l, func(err error) { result <- err })
+	if err != nil || !waiting {
+		return err
+	}
+	ctx, stop := f.callers.wait(ctx, cancel, in.Pid)
+	defer stop()
+	return lock.Await(ctx, result, giveUp)
 }
 
 // closeLocks ends the POSIX locks of the process that closes a descriptor:
 // all that it holds on the file, through whichever handle. Those of the open
 // file itself end with its last descriptor, and the kernel reports later whether
-// this one was: until then, who meets one waits a moment (lock.Manager.Closing).
+// this one was: until then, who meets one waits a moment (lock.Ends).
 func (f *rawFS) closeLocks(h *fileHandle, fh, owner uint64) {
-	h.owners.take(lockOwner{lock.Range, owner})
-	if f.fs.Locks().Count() > 0 {
-		f.fs.Locks().ReleaseOwner(uint64(h.ino), lock.Range, f.owner(owner))
-	}
+	f.lockers.forget(h, lockOwner{lock.Range, owner})
+	f.fs.Locks().ReleaseOwner(uint64(h.ino), lock.Range, f.owner(owner))
 	f.forgetOwner(fh, lockOwner{lock.Range, owner})
 	for _, o := range h.owners.all() {
-		f.fs.Locks().Closing(f.owner(o.id))
+		f.fs.Locks().Closing(uint64(h.ino), f.owner(o.id))
 	}
 }
 
@@ -133,9 +132,11 @@ func (f *rawFS) forgetOwner(fh uint64, o lockOwner) {
 
 // dropLocks ends the locks of the open file itself.
 func (f *rawFS) dropLocks(h *fileHandle, fh uint64) {
-	for _, o := range h.owners.takeAll() {
+	owners, done := f.lockers.end(h)
+	defer done()
+	for _, o := range owners {
 		f.fs.Locks().ReleaseOwner(uint64(h.ino), o.space, f.owner(o.id))
-		f.fs.Locks().Closed(f.owner(o.id))
+		f.fs.Locks().Closed(uint64(h.ino), f.owner(o.id))
 		f.forgetOwner(fh, o)
 	}
 }

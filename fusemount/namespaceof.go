@@ -79,6 +79,6 @@ type state interface {
 	StatFS(ctx context.Context) (vfs.StatFS, error)
 	Exclusive() bool
 	KeptBefore(seq uint64)
-	Locks() *lock.Manager
+	Locks() lock.Locks
 	Watch(inv vfs.Invalidator) (cancel func())
 }

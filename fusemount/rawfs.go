@@ -2,7 +2,7 @@ package fusemount
 
 import (
 	"context"
-	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -48,8 +48,8 @@ type rawFS struct {
 	dirs    handleTable[*dirHandle]
 	privs   privClock
 	pages   pageVersions
-	refused atomic.Uint64 // locks
-	surv    *survival     // nil: the mount ends with its server
+	lockers lockers
+	surv    *survival // nil: the mount ends with its server
 	started time.Time
 }
 
@@ -68,7 +68,7 @@ type superblock interface {
 
 func newRawFS(ctx context.Context, fs namespace, opt Options) *rawFS {
 	f := &rawFS{RawFileSystem: fuse.NewDefaultRawFileSystem(), fs: fs, opt: opt, beside: !fs.Exclusive(), started: time.Now()}
-	f.client = fmt.Sprintf("fuse:%p", f) // unlike that of any other mount of the process
+	f.client = lockClient(rand.Uint64())
 	f.inv.init(f)
 	f.sizes.init(f)
 	f.ctx = vfs.WithOrigin(cluster.Relaxed(ctx), &f.inv)
@@ -95,6 +95,7 @@ func (f *rawFS) OnUnmount() {
 		}
 	})
 	f.fs.Locks().ReleaseClient(f.client)
+	f.fs.Locks().SetJournal(f.client, nil)
 }
 
 // ino translates a node ID: node 1 is the mount's root.

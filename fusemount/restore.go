@@ -16,6 +16,7 @@ func (t *taking) restore() {
 	if book == nil {
 		return
 	}
+	f.client = lockClient(book.Mount()) // what its locks are known by, at all gateways
 	begin := time.Now()
 	if err := f.holds.Restore(f.ctx, f.opt.Root, 1); err != nil {
 		f.opt.Logger.Error("the root directory of a mount is gone", "inode", f.opt.Root, "err", err)
@@ -63,7 +64,7 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 			f.opt.Logger.Error("a file that programs have open cannot be read", "inode", ino, "err", err)
 		}
 		for _, o := range owners[fh] {
-			h.owners.add(o)
+			_, _ = f.lockers.use(f.ctx, h, fh, o) // nothing ends yet
 		}
 		f.sizes.opened(h.ino)
 		f.pages.doubt(h.ino) // nothing is known of them
@@ -109,7 +110,7 @@ func (t *taking) restoreLocks() (count int) {
 		if l.Exclusive {
 			held.Type = lock.Exclusive
 		}
-		if err := f.fs.Locks().Reclaim(ino, lock.Space(space), held); err != nil {
+		if err := f.fs.Locks().Reclaim(f.ctx, ino, lock.Space(space), held); err != nil {
 			f.opt.Logger.Error("a lock is lost", "inode", ino, "pid", l.PID, "err", err)
 		}
 	})

@@ -58,6 +58,7 @@ const (
 
 // survive makes the mount one that survives: what happens from now on is in book.
 func (f *rawFS) survive(book *ledger.Ledger) {
+	f.client = lockClient(book.Mount()) // also of the next server
 	f.surv = &survival{f: f, book: book, number: book.Mount(), opens: make(map[uint64]uint64)}
 	f.fs.KeptBefore(book.Journal.Last())
 	f.files.book, f.dirs.book = book.Files, book.Dirs

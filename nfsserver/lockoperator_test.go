@@ -52,7 +52,7 @@ func TestFreeLocks(t *testing.T) {
 	if list := s.srv.FreeLocks(a.addr.String()); len(list) != 0 {
 		t.Errorf("twice: %+v", list)
 	}
-	list, _ := s.fs.Locks().List(10, func(*lock.Entry) bool { return true })
+	list, _, _ := s.fs.Locks().List(t.Context(), 10, func(*lock.Entry) bool { return true })
 	if len(list) != 1 {
 		t.Fatalf("%+v", list)
 	}

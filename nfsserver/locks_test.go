@@ -294,11 +294,11 @@ func TestLocksExclude(t *testing.T) {
 	// Through another door of the same process.
 	fuse := lock.Owner{Client: "fuse:1", ID: "x"}
 	ino := s.ino(t, "f")
-	if err := s.fs.Locks().TryLock(ino, lock.Range, lock.Lock{Owner: fuse, Start: 3, End: 3}); !errors.Is(err, lock.ErrWouldBlock) {
+	if err := s.fs.Locks().TryLock(t.Context(), ino, lock.Range, lock.Lock{Owner: fuse, Start: 3, End: 3}); !errors.Is(err, lock.ErrWouldBlock) {
 		t.Errorf("FUSE over NFS: %v", err)
 	}
 	a.want("unlock", isGranted, ask{proc: nlmUnlock, svid: 1, start: 0, length: 10})
-	if err := s.fs.Locks().TryLock(ino, lock.Range, lock.Lock{Owner: fuse, Type: lock.Exclusive, Start: 3, End: 3, PID: 77}); err != nil {
+	if err := s.fs.Locks().TryLock(t.Context(), ino, lock.Range, lock.Lock{Owner: fuse, Type: lock.Exclusive, Start: 3, End: 3, PID: 77}); err != nil {
 		t.Errorf("FUSE after unlock: %v", err)
 	}
 	stat, r = a.call(ask{proc: nlmTest, svid: 1, start: 0, length: 5})
@@ -336,7 +336,7 @@ func TestBlockedLockIsGrantedByCallback(t *testing.T) {
 
 	// Over UDP, both ways, and from a lock of another door.
 	ino, fuse := s.ino(t, "f"), lock.Owner{Client: "fuse:1", ID: "x"}
-	if err := s.fs.Locks().TryLock(ino, lock.Range, lock.Lock{Owner: fuse, End: lock.EOF}); err != nil {
+	if err := s.fs.Locks().TryLock(t.Context(), ino, lock.Range, lock.Lock{Owner: fuse, End: lock.EOF}); err != nil {
 		t.Fatal(err)
 	}
 	a.want("waits for FUSE", isBlocked, ask{proc: nlmLock, svid: 4, block: true, udp: true})
@@ -415,7 +415,7 @@ func TestReclaimAfterRestart(t *testing.T) {
 	b.want("not even waiting", isGrace, ask{proc: nlmLock, svid: 1, length: 1, block: true})
 	b.want("nor known", isGrace, ask{proc: nlmTest, svid: 1, length: 1})
 	fuse := lock.Lock{Owner: lock.Owner{Client: "fuse:1", ID: "x"}, End: lock.EOF}
-	if err := s.fs.Locks().TryLock(s.ino(t, "f"), lock.Range, fuse); !errors.Is(err, lock.ErrWouldBlock) {
+	if err := s.fs.Locks().TryLock(t.Context(), s.ino(t, "f"), lock.Range, fuse); !errors.Is(err, lock.ErrWouldBlock) {
 		t.Errorf("FUSE in the grace period: %v", err)
 	}
 	a.want("reclaimed", isGranted, ask{proc: nlmLock, svid: 1, length: 10, reclaim: true})

@@ -51,5 +51,5 @@ type state interface {
 	StatFS(ctx context.Context) (vfs.StatFS, error)
 	SyncInode(ctx context.Context, ino vfs.Ino) error
 	Exclusive() bool
-	Locks() *lock.Manager
+	Locks() lock.Locks
 }

@@ -21,6 +21,9 @@ const (
 	flushTick = 250 * time.Millisecond
 	// collectEvery is how often the collector looks at the queue.
 	collectEvery = 5 * time.Second
+	// sweepLocksEvery is how often it is looked for locks of gateways that are gone, in files
+	// that nobody locks any more.
+	sweepLocksEvery = time.Minute
 	// storeReadsEvery is how long access times are in memory only, readsPause how
 	// often there is a look whether they need room.
 	storeReadsEvery = time.Minute
@@ -58,6 +61,9 @@ func (fs *FS) startBackground(ctx context.Context) {
 	})
 	if !fs.session.Alone() {
 		fs.every(ctx, collectEvery, "blobs", fs.askBlobs)
+	}
+	if fs.shared != nil {
+		fs.every(ctx, sweepLocksEvery, "locks", fs.sweepLocks)
 	}
 	fs.every(ctx, collectEvery, "compaction", fs.contents.Compact)
 	fs.every(ctx, collectEvery, "leftovers", fs.sweepLeft)
@@ -110,6 +116,14 @@ func (fs *FS) every(ctx context.Context, d time.Duration, what string, fn func(c
 			failing = err != nil
 		}
 	})
+}
+
+// sweepLocks removes locks of gateways that are gone. One does it.
+func (fs *FS) sweepLocks(ctx context.Context) error {
+	if !fs.session.Leads() {
+		return nil
+	}
+	return fserr.Map(fs.shared.Sweep(ctx))
 }
 
 // storeReads stores the access times that are in memory. What was lost with the

@@ -35,6 +35,7 @@
 //	              posixacl  extents  ids  changeclock    over records
 //	              feed  session                          who is notified, who is there
 //	              secrets                                over records, sealed
+//	              sharedlocks                            over records and lock: locks among gateways
 //	              objects  orphans                       over records: ETags, conditions, parts; a queue
 //	              record                                 keys, values, codecs
 //	              checksum  naming  bodyhash  accesstime  commits   know no record
@@ -53,7 +54,7 @@
 //	files     file openfile piece write flush blobupload sync setattr lookup attr
 //	          getattr path contents damage
 //	entries   entry orphan
-//	core      op fs dirty keeper snap
+//	core      op fs locks dirty keeper snap
 //	          feed types objecttypes rightstypes errors
 //
 // The struct FS (fs.go) names only what knows nothing of it; the constructor
@@ -186,8 +187,8 @@
 // one of two packages: session for who else is there (whose orphans, staged contents
 // and blobs are left over, which views still run, also in others), feed for whether it
 // was notified of all that changed (whether what was read before may still be
-// believed). All operations are right beside other processes, but for locks, which one
-// process knows. Who has a kernel's caches to empty asks whether it is notified of all
+// believed). All operations are right beside other processes; locks of files stand in the
+// store then (package sharedlocks). Who has a kernel's caches to empty asks whether it is notified of all
 // (FS.Exclusive), and else lets it keep nothing unasked.
 //
 // # What is remembered

@@ -18,6 +18,7 @@ import (
 	"ogw/cluster/mem"
 	"ogw/integration/testenv/formatdoc"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/lock"
 	"ogw/vfs/seal"
 )
 
@@ -73,6 +74,14 @@ func samples(t *testing.T) map[string]sample {
 	asked := record.PurgeRequest{By: 30, Path: "bucket/key"}
 	purge, err := asked.Encode()
 	want(t, err, nil)
+	first, second := lock.Owner{Client: "c", ID: "a"}, lock.Owner{Client: "c", ID: "b"}
+	locks := record.FileLocks{
+		Holders: map[lock.Owner]record.LockHolder{first: {Gateway: 30, Closing: 37}, second: {Gateway: 30}},
+		Waits:   map[uint64]uint64{38: 30},
+		Ended:   []record.EndedWait{{Ticket: 39, Gateway: 30, Why: record.EndDeadlock}},
+	}
+	locks.Held[lock.Range] = []lock.Lock{{Owner: first, Type: lock.Exclusive, Start: 5, End: 8, PID: 7}}
+	locks.Waiting = []lock.Waiter{{Space: lock.Flock, Lock: lock.Lock{Owner: second, End: lock.EOF, PID: 8}, Ticket: 38}}
 	fence, err := gateway.Encode()
 	want(t, err, nil)
 	damagedJSON, err := json.Marshal(damaged)
@@ -138,6 +147,8 @@ func samples(t *testing.T) map[string]sample {
 		"F":           {record.FenceKey(30), fence},
 		"V":           {record.ReadKey(30), reads.Encode()},
 		"Y":           {record.PurgeKey(35), purge},
+		"L":           {record.LockKey(17), locks.Encode()},
+		"W":           {record.WaitKey(lock.Owner{Client: "c", ID: "b"}), record.EncodeWaits([]uint64{17})},
 		"H":           {record.BeatKey(30), record.Beat{Number: 31}.Encode()},
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"ogw/vfs/internal/rights"
 	"ogw/vfs/internal/secrets"
 	"ogw/vfs/internal/session"
+	"ogw/vfs/internal/sharedlocks"
 	"ogw/vfs/internal/tokens"
 	"ogw/vfs/internal/uploads"
 	"ogw/vfs/lock"
@@ -96,7 +97,8 @@ type FS struct {
 	orphans   *orphans.Queue
 	leftovers *fsck.Leftovers
 	dirty     dirtyPool
-	locks     *lock.Manager
+	locks     lock.Locks
+	shared    *sharedlocks.Table // locks, where gateways share them, or nil
 	// uploads holds a token for each blob of a write buffer in flight.
 	uploads chan struct{}
 	cut     backup.Gate
@@ -129,10 +131,6 @@ type tuning struct {
 
 // FSID is a stable random number that identifies the namespace.
 func (fs *FS) FSID() uint64 { return fs.super.FSID }
-
-// Locks are the advisory locks of this process, named by inode number. The
-// doors share them.
-func (fs *FS) Locks() *lock.Manager { return fs.locks }
 
 // Holder keeps inodes for a door whose client names them by number for as
 // long as it likes, and says when it forgets them: a kernel with its FUSE

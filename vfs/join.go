@@ -34,8 +34,8 @@ const BeatEvery = session.BeatEvery
 // MaxTakeover if one does not move. To close what it returns closes c.
 //
 // Beside others, what is acknowledged as stored is seen by all with their next operation,
-// and what is open or held (Holder) anywhere outlives its name. What is locked (Locks) is not
-// known elsewhere. Who restores what a process before had (Config.Restore) says so
+// and what is open or held (Holder) anywhere outlives its name. What is locked (Locks) is
+// locked for all. Who restores what a process before had (Config.Restore) says so
 // (Gateway.Restores).
 func Join(ctx context.Context, c *cluster.Cluster, me Gateway, log *slog.Logger) (*cluster.Cluster, error) {
 	l, err := session.Join(ctx, c.KV, me, log)

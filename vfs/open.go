@@ -21,7 +21,6 @@ import (
 	"ogw/vfs/internal/secrets"
 	"ogw/vfs/internal/session"
 	"ogw/vfs/internal/tokens"
-	"ogw/vfs/lock"
 	"ogw/vfs/users"
 )
 
@@ -36,13 +35,13 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	fs := &FS{kv: c.KV, blobs: c.Blobs, cfg: cfg.withDefaults()}
 	fs.log = fs.cfg.Logger
 	fs.tune = tuning{uploadBytes: uploadBytes, flushOps: unlimitedFlushOps}
-	fs.locks = lock.New(0)
 	fs.feed = feed.New(c.Exclusive, c.Live, fs.contentCommitted)
 	lease, err := leaseOf(c)
 	if err != nil {
 		return nil, err
 	}
 	fs.session = session.New(lease, orphanStore{fs})
+	fs.openLocks()
 	fs.tokens = tokens.NewBook(c.KV, fs.session)
 	fs.quarantine = fs.newQuarantine()
 	fs.contents = fs.newContents()
@@ -150,6 +149,11 @@ func (fs *FS) Close(ctx context.Context) error {
 	if fs.background.stop != nil {
 		fs.background.stop()
 		fs.background.wait.Wait()
+	}
+	if fs.shared != nil {
+		if fs.shared.Close() {
+			fs.session.Stay()
+		}
 	}
 	if e := fs.storeReads(ctx); e != nil && !errors.Is(e, ErrReadOnly) {
 		fs.log.Warn("access times are lost", "err", e)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -94,6 +95,9 @@ func (l *locks) print(list admin.LockList) error {
 		client, pid, state, path := x.Client, "-", "held", x.Path
 		if x.Host != "" {
 			client += " (" + x.Host + ")"
+		}
+		if x.Gateway != "" {
+			client = strings.TrimSpace(client + " at " + x.Gateway)
 		}
 		if client == "" {
 			client = "-"

@@ -323,6 +323,8 @@ type Lock struct {
 	Offset  uint64 `json:"offset"`
 	Length  uint64 `json:"length"` // 0: to the end of the file, wherever that is
 	Waiting bool   `json:"waiting"`
+	// Gateway is another one, through which the file is locked: its host and process.
+	Gateway string `json:"gateway,omitempty"`
 }
 
 // LockFilter chooses locks; an empty field chooses all.

@@ -1,6 +1,8 @@
 package nlm
 
 import (
+	"context"
+
 	"ogw/vfs/lock"
 )
 
@@ -43,7 +45,7 @@ type blocked struct {
 }
 
 // lockOrWait grants a lock, or queues the request.
-func (s *Server) lockOrWait(h *host, ino uint64, a *lockArgs, l lock.Lock) error {
+func (s *Server) lockOrWait(ctx context.Context, h *host, ino uint64, a *lockArgs, l lock.Lock) error {
 	key := keyOf(ino, l)
 	s.mu.Lock()
 	if b := h.waits[key]; b != nil {
@@ -62,7 +64,7 @@ func (s *Server) lockOrWait(h *host, ino uint64, a *lockArgs, l lock.Lock) error
 	h.waits[key] = b
 	s.mu.Unlock()
 
-	cancel, queued, err := s.locks.LockFunc(ino, lock.Range, l, func(err error) { s.resolved(b, err) })
+	cancel, queued, err := s.locks.LockFunc(ctx, ino, lock.Range, l, func(err error) { s.resolved(b, err) })
 	s.mu.Lock()
 	if !queued || b.state == granted {
 		s.endLocked(b)
@@ -130,7 +132,7 @@ func (s *Server) cancel(h *host, key blockKey) error {
 // undo gives up a lock that the client does not have.
 func (s *Server) undo(b *blocked) {
 	k := b.key
-	if err := s.locks.Unlock(k.ino, lock.Range, k.owner, k.start, k.end); err != nil {
+	if err := s.locks.Unlock(s.ctx, k.ino, lock.Range, lock.Lock{Owner: k.owner, Start: k.start, End: k.end}); err != nil {
 		s.log.Error("nlm: a lock that nobody took cannot be given up", "client", b.host.addr, "inode", k.ino, "err", err)
 	}
 }

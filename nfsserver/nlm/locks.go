@@ -116,9 +116,9 @@ func (s *Server) do(ctx context.Context, c *rpc.Call, proc int, a *lockArgs) (ho
 	}
 	switch proc {
 	case procTest:
-		return s.test(ino, l)
+		return s.test(ctx, ino, l)
 	case procUnlock:
-		return holder, s.unlock(h, ino, l)
+		return holder, s.unlock(ctx, h, ino, l)
 	case procCancel:
 		return holder, s.cancel(h, keyOf(ino, l))
 	}
@@ -139,11 +139,11 @@ func (a *lockArgs) access(proc int) Access {
 	return Read
 }
 
-func (s *Server) test(ino uint64, l lock.Lock) (holder lock.Lock, err error) {
+func (s *Server) test(ctx context.Context, ino uint64, l lock.Lock) (holder lock.Lock, err error) {
 	if s.locks.InGrace() {
 		return holder, statGrace
 	}
-	holder, held, err := s.locks.Test(ino, lock.Range, l)
+	holder, held, err := s.locks.Test(ctx, ino, lock.Range, l)
 	if err == nil && held {
 		err = statDenied
 	}
@@ -163,9 +163,9 @@ func (s *Server) lock(ctx context.Context, h *host, ino uint64, a *lockArgs, l l
 	s.noteState(h, a.state)
 	switch {
 	case a.reclaim:
-		return s.locks.Reclaim(ino, lock.Range, l)
+		return s.locks.Reclaim(ctx, ino, lock.Range, l)
 	case a.block && a.monitored:
-		return s.lockOrWait(h, ino, a, l)
+		return s.lockOrWait(ctx, h, ino, a, l)
 	}
 	return s.locks.TryLockSoon(ctx, ino, lock.Range, l)
 }
@@ -173,7 +173,7 @@ func (s *Server) lock(ctx context.Context, h *host, ino uint64, a *lockArgs, l l
 // unlock is UNLOCK. It is allowed in a grace period: a client does not
 // reclaim what it gave up. A request that waits for the same range is
 // cancelled, and a grant within the range need not be reported any more.
-func (s *Server) unlock(h *host, ino uint64, l lock.Lock) error {
+func (s *Server) unlock(ctx context.Context, h *host, ino uint64, l lock.Lock) error {
 	var cancels []func() bool
 	s.mu.Lock()
 	for key, b := range h.waits {
@@ -194,7 +194,7 @@ func (s *Server) unlock(h *host, ino uint64, l lock.Lock) error {
 	for _, cancel := range cancels {
 		cancel() // what was granted meanwhile is given up below
 	}
-	return s.locks.Unlock(ino, lock.Range, l.Owner, l.Start, l.End)
+	return s.locks.Unlock(ctx, ino, lock.Range, lock.Lock{Owner: l.Owner, Start: l.Start, End: l.End})
 }
 
 // keep returns a copy of the arguments that outlives the call.

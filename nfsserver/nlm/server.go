@@ -34,7 +34,7 @@ type Files interface {
 
 // Config of a Server.
 type Config struct {
-	Locks  *lock.Manager
+	Locks  lock.Locks
 	Files  Files
 	Store  nsm.Store
 	Logger *slog.Logger
@@ -54,7 +54,7 @@ const notifyDelay = time.Second
 type Server struct {
 	cfg     Config
 	log     *slog.Logger
-	locks   *lock.Manager
+	locks   lock.Locks
 	files   Files
 	monitor *nsm.Monitor
 	ctx     context.Context

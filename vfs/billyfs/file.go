@@ -133,19 +133,15 @@ func (f *file) Truncate(size int64) error {
 	return iofs.PathError("truncate", f.name, err)
 }
 
-// Lock waits for the exclusive lock of the whole file. vfs.ErrNoLocks where other processes
-// use the store, which would not know of it.
+// Lock waits for the exclusive lock of the whole file.
 func (f *file) Lock() error {
-	if !f.fs.vfs.Exclusive() {
-		return iofs.PathError("lock", f.name, vfs.ErrNoLocks)
-	}
 	f.mu.Lock()
 	if err := f.check("lock", 0); err != nil {
 		f.mu.Unlock()
 		return err
 	}
 	if f.owner == (lock.Owner{}) {
-		f.owner = lock.Owner{Client: "billy", ID: fmt.Sprintf("%p", f)}
+		f.owner = lock.Owner{Client: f.fs.client, ID: fmt.Sprintf("%p", f)}
 	}
 	owner := f.owner
 	f.mu.Unlock()

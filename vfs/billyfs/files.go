@@ -25,6 +25,8 @@ type files struct {
 	vfs  *vfs.FS
 	cred *vfs.Cred
 	root vfs.Ino
+
+	client string // of the locks, at all gateways
 }
 
 var (

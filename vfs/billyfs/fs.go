@@ -2,6 +2,8 @@ package billyfs
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path"
 	"time"
@@ -36,7 +38,7 @@ func New(ctx context.Context, v *vfs.FS, cred *vfs.Cred, dir string) (*FS, error
 	if err != nil {
 		return nil, iofs.PathError("open", dir, err)
 	}
-	f := &files{ctx: ctx, vfs: v, cred: cred, root: a.Ino}
+	f := &files{ctx: ctx, vfs: v, cred: cred, root: a.Ino, client: fmt.Sprintf("billy:%016x", rand.Uint64())}
 	return &FS{chroot.New(f, "/"), f}, nil
 }
 

@@ -13,7 +13,7 @@ func TestAccounts(t *testing.T) {
 	fill := func(client string) (n int) {
 		for ; ; n++ {
 			ino++
-			err := m.TryLock(ino, Range, Lock{Owner: Owner{Client: client, ID: "1"}, End: EOF, Type: Exclusive})
+			err := m.TryLock(bg, ino, Range, Lock{Owner: Owner{Client: client, ID: "1"}, End: EOF, Type: Exclusive})
 			if errors.Is(err, ErrNoLocks) {
 				return n
 			}
@@ -40,7 +40,7 @@ func TestAccounts(t *testing.T) {
 		m.ReleaseClient(fmt.Sprint("mallory ", i))
 		m.SetAccount(fmt.Sprint("mallory ", i), "")
 	}
-	if len(m.account) != 0 || m.parts["mallory"] != 0 || len(m.parts) != 3 {
-		t.Errorf("left: %v %v", m.account, m.parts)
+	if len(m.tally.account) != 0 || m.tally.parts["mallory"] != 0 || len(m.tally.parts) != 3 {
+		t.Errorf("left: %v %v", m.tally.account, m.tally.parts)
 	}
 }

@@ -27,10 +27,8 @@ func countDown(over chan struct{}, ticks int) {
 	})
 }
 
-// Closing notes that one descriptor of owner, an open file, was closed, maybe
-// its last: its locks may be gone for programs, though nobody said so yet.
-// Closed must follow when it is known. ReleaseOwner does not end it.
-func (m *Manager) Closing(owner Owner) {
+// Closing implements Locks.
+func (m *Manager) Closing(_ uint64, owner Owner) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c := m.closing[owner]; c != nil {
@@ -40,9 +38,8 @@ func (m *Manager) Closing(owner Owner) {
 	}
 }
 
-// Closed ends Closing, which need not have been called: the locks of owner
-// are released, or it is in use again.
-func (m *Manager) Closed(owner Owner) {
+// Closed implements Locks.
+func (m *Manager) Closed(_ uint64, owner Owner) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c := m.closing[owner]; c != nil {
@@ -51,20 +48,19 @@ func (m *Manager) Closed(owner Owner) {
 	}
 }
 
-// TryLockSoon is TryLock that gives the owner of a lock in the way a moment to
-// be closed, if it may be about to.
+// TryLockSoon implements Locks.
 func (m *Manager) TryLockSoon(ctx context.Context, ino uint64, s Space, l Lock) (err error) {
 	m.soon(ctx, ino, s, l, func() bool {
-		err = m.TryLock(ino, s, l)
+		err = m.TryLock(ctx, ino, s, l)
 		return !errors.Is(err, ErrWouldBlock)
 	})
 	return err
 }
 
-// TestSoon is Test that does the same.
+// TestSoon implements Locks.
 func (m *Manager) TestSoon(ctx context.Context, ino uint64, s Space, l Lock) (holder Lock, held bool, err error) {
 	m.soon(ctx, ino, s, l, func() bool {
-		holder, held, err = m.Test(ino, s, l)
+		holder, held, err = m.Test(ctx, ino, s, l)
 		return !held
 	})
 	return holder, held, err
@@ -106,7 +102,7 @@ func (m *Manager) soon(ctx context.Context, ino uint64, s Space, l Lock, try fun
 // closingBlocker reports whether a lock is in the way of l. If its owner may be about to
 // be closed, ended is closed when it is, and over when nobody waits for that any more.
 func (m *Manager) closingBlocker(ino uint64, s Space, l Lock) (ended, over <-chan struct{}, blocked bool) {
-	if m.InGrace() || l.normalize(s) != nil {
+	if m.InGrace() || l.Normalize(s) != nil {
 		return nil, nil, true
 	}
 	m.mu.Lock()
@@ -115,7 +111,7 @@ func (m *Manager) closingBlocker(ino uint64, s Space, l Lock) (ended, over <-cha
 	if f == nil {
 		return nil, nil, false
 	}
-	b := firstBlocker(f.held[s], &l)
+	b := f.Blocker(s, &l)
 	if b == nil {
 		return nil, nil, false
 	}

@@ -24,19 +24,19 @@ func TestTryLockSoon(t *testing.T) {
 			mustLock(t, m, 1, s, Lock{Owner: holder, End: EOF, Type: Exclusive})
 			refused("a lock that stays", s, 0)
 
-			m.Closing(holder)
+			m.Closing(1, holder)
 			refused("a copy stays open", s, closingWait)
 			refused("and the next", s, 0)
-			m.Closing(holder)
+			m.Closing(1, holder)
 			time.Sleep(10 * closingWait)
 			refused("another copy is closed", s, closingWait)
 			refused("and the next", s, 0)
 
-			m.Closing(holder)
+			m.Closing(1, holder)
 			go func() {
 				time.Sleep(closingWait / 10)
 				m.ReleaseOwner(1, s, holder)
-				m.Closed(holder)
+				m.Closed(1, holder)
 			}()
 			if _, held, err := m.TestSoon(t.Context(), 1, s, want); held || err != nil {
 				t.Errorf("test of a lock that is being closed: %v %v", held, err)
@@ -48,8 +48,8 @@ func TestTryLockSoon(t *testing.T) {
 		}
 
 		mustLock(t, m, 1, Flock, Lock{Owner: holder, End: EOF, Type: Exclusive})
-		m.Closing(holder)
-		m.Closed(holder)
+		m.Closing(1, holder)
+		m.Closed(1, holder)
 		refused("in use again", Flock, 0)
 		m.ReleaseOwner(1, Flock, holder)
 		if len(m.closing) != 0 || m.Count() != 0 || len(m.files) != 0 {
@@ -65,13 +65,13 @@ func TestTryLockSoonOfSeveral(t *testing.T) {
 		m := New(0)
 		mustLock(t, m, 1, Range, rng(alice, Exclusive, 0, 9))
 		mustLock(t, m, 1, Range, rng(bob, Exclusive, 10, 19))
-		m.Closing(alice)
+		m.Closing(1, alice)
 		begin := time.Now()
 		go func() {
 			time.Sleep(closingWait / 2)
-			m.Closing(bob)
+			m.Closing(1, bob)
 			m.ReleaseOwner(1, Range, alice)
-			m.Closed(alice)
+			m.Closed(1, alice)
 		}()
 		done := make(chan error, 2)
 		for range cap(done) {

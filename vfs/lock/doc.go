@@ -1,7 +1,10 @@
 // Package lock keeps advisory locks on files for all doors of a process:
 // POSIX byte ranges (fcntl), open-file-description ranges, which differ only
-// in who owns them, and whole-file locks (flock). Locks live in memory and
-// bind no one who does not ask: reads and writes never look at them.
+// in who owns them, and whole-file locks (flock). Locks bind no one who does not
+// ask: reads and writes never look at them.
+//
+// Locks is what doors ask. A Manager has them in memory, where one process uses the
+// store; where several do, vfs keeps them in the store. File decides for both.
 //
 //	FUSE GETLK/SETLK/SETLKW ──┐            ┌ per file: held ranges, held flocks,
 //	NLM LOCK/UNLOCK/TEST ─────┼─ Manager ──┤           waiters in order of arrival

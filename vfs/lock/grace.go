@@ -1,15 +1,13 @@
 package lock
 
-// BeginGrace begins a time in which only Reclaim grants ranges, for those who
-// held them before a restart. Other requests get ErrGrace, or wait. Flocks go
-// on: no client can reclaim one. Several grace periods may overlap.
+// BeginGrace implements Locks.
 func (m *Manager) BeginGrace() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.grace++
 }
 
-// EndGrace ends what BeginGrace began, and grants what waits and can be.
+// EndGrace implements Locks.
 func (m *Manager) EndGrace() {
 	m.mu.Lock()
 	m.grace--
@@ -23,7 +21,7 @@ func (m *Manager) EndGrace() {
 	tell(told)
 }
 
-// InGrace reports whether a grace period is on.
+// InGrace implements Locks.
 func (m *Manager) InGrace() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,13 +18,13 @@ func TestJournal(t *testing.T) {
 	own, other := Owner{"a", "1"}, Owner{"b", "1"}
 	lock := func(ino uint64, s Space, l Lock) {
 		t.Helper()
-		if err := m.TryLock(ino, s, l); err != nil {
+		if err := m.TryLock(bg, ino, s, l); err != nil {
 			t.Fatal(err)
 		}
 	}
 	lock(7, Range, Lock{Owner: other, Type: Shared, Start: 0, End: 100})
 	lock(7, Range, Lock{Owner: own, Type: Shared, Start: 10, End: 40})
-	if err := m.Unlock(7, Range, own, 20, 29); err != nil {
+	if err := m.Unlock(bg, 7, Range, Lock{Owner: own, Start: 20, End: 29}); err != nil {
 		t.Fatal(err)
 	}
 	lock(8, Flock, Lock{Owner: own, Type: Exclusive})
@@ -36,18 +36,18 @@ func TestJournal(t *testing.T) {
 	next := New(0)
 	for k, list := range book {
 		for _, l := range list {
-			if err := next.Reclaim(k.ino, k.space, l); err != nil {
+			if err := next.Reclaim(bg, k.ino, k.space, l); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := next.TryLock(8, Flock, Lock{Owner: other, Type: Shared}); err == nil {
+	if err := next.TryLock(bg, 8, Flock, Lock{Owner: other, Type: Shared}); err == nil {
 		t.Fatal("the lock is lost")
 	}
 
 	// One that waited is notified of when it is granted.
 	granted := make(chan error, 1)
-	if _, waiting, err := m.LockFunc(7, Range, Lock{Owner: own, Type: Exclusive, Start: 0, End: 5}, func(err error) { granted <- err }); !waiting || err != nil {
+	if _, waiting, err := m.LockFunc(bg, 7, Range, Lock{Owner: own, Type: Exclusive, Start: 0, End: 5}, func(err error) { granted <- err }); !waiting || err != nil {
 		t.Fatal(waiting, err)
 	}
 	m.ReleaseClient("b")

@@ -2,44 +2,60 @@ package lock
 
 import (
 	"cmp"
+	"context"
 	"slices"
 )
 
-// Entry is a lock that is held, or a request that waits for one.
-type Entry struct {
-	File    uint64
-	Space   Space
-	Lock    Lock
-	Waiting bool
-}
-
-// List returns the locks and waiting requests for which keep returns true, at
-// most max of them, by file and start; more reports whether there are others. keep
-// is called with the Manager locked: it must not call back, nor block.
-func (m *Manager) List(max int, keep func(*Entry) bool) (list []Entry, more bool) {
+// List implements Locks.
+func (m *Manager) List(_ context.Context, max int, keep func(*Entry) bool) (list []Entry, more bool, err error) {
+	b := NewListing(max, keep)
 	m.mu.Lock()
-	add := func(e Entry) {
-		switch {
-		case !keep(&e):
-		case len(list) >= max:
-			more = true
-		default:
-			list = append(list, e)
-		}
-	}
 	for ino, f := range m.files {
-		for s := range f.held {
-			for _, l := range f.held[s] {
-				add(Entry{File: ino, Space: Space(s), Lock: l})
-			}
-		}
-		for _, w := range f.waiters {
-			add(Entry{File: ino, Space: w.space, Lock: w.lock, Waiting: true})
-		}
+		b.Add(ino, f, func(*Entry) {})
 	}
 	m.mu.Unlock()
-	slices.SortStableFunc(list, func(a, b Entry) int {
+	list, more = b.Sorted()
+	return list, more, nil
+}
+
+// Listing is what List returns, in the making.
+type Listing struct {
+	max  int
+	keep func(*Entry) bool
+	list []Entry
+	more bool
+}
+
+// NewListing returns an empty one of at most max entries for which keep returns true.
+func NewListing(max int, keep func(*Entry) bool) *Listing { return &Listing{max: max, keep: keep} }
+
+// Add lists the locks of a file, each after complete has seen it.
+func (b *Listing) Add(ino uint64, f *File, complete func(*Entry)) {
+	for s := range f.Held {
+		for _, l := range f.Held[s] {
+			b.add(Entry{File: ino, Space: Space(s), Lock: l}, complete)
+		}
+	}
+	for _, w := range f.Waiting {
+		b.add(Entry{File: ino, Space: w.Space, Lock: w.Lock, Waiting: true}, complete)
+	}
+}
+
+func (b *Listing) add(e Entry, complete func(*Entry)) {
+	complete(&e)
+	switch {
+	case !b.keep(&e):
+	case len(b.list) >= b.max:
+		b.more = true
+	default:
+		b.list = append(b.list, e)
+	}
+}
+
+// Sorted returns them by file, space and start; more reports whether there are others.
+func (b *Listing) Sorted() (list []Entry, more bool) {
+	slices.SortStableFunc(b.list, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Space, b.Space), cmp.Compare(a.Lock.Start, b.Lock.Start))
 	})
-	return list, more
+	return b.list, b.more
 }

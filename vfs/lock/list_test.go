@@ -7,11 +7,11 @@ func TestList(t *testing.T) {
 	mustLock(t, m, 7, Range, rng(alice, Exclusive, 10, 19))
 	mustLock(t, m, 7, Range, rng(bob, Shared, 0, 4))
 	mustLock(t, m, 3, Flock, rng(carol, Shared, 0, 0))
-	if _, waiting, err := m.LockFunc(7, Range, rng(carol, Exclusive, 0, EOF), func(error) {}); err != nil || !waiting {
+	if _, waiting, err := m.LockFunc(bg, 7, Range, rng(carol, Exclusive, 0, EOF), func(error) {}); err != nil || !waiting {
 		t.Fatalf("%v %v", waiting, err)
 	}
 	all := func(*Entry) bool { return true }
-	list, more := m.List(10, all)
+	list, more, _ := m.List(bg, 10, all)
 	want := []Entry{
 		{File: 3, Space: Flock, Lock: Lock{Owner: carol, End: EOF}},
 		{File: 7, Lock: rng(bob, Shared, 0, 4)},
@@ -26,10 +26,10 @@ func TestList(t *testing.T) {
 			t.Errorf("%d: %+v, want %+v", i, list[i], want[i])
 		}
 	}
-	if list, more := m.List(2, all); len(list) != 2 || !more {
+	if list, more, _ := m.List(bg, 2, all); len(list) != 2 || !more {
 		t.Errorf("at most two: %+v %v", list, more)
 	}
-	if list, more := m.List(2, func(e *Entry) bool { return e.Lock.Owner.Client == carol.Client }); len(list) != 2 || more {
+	if list, more, _ := m.List(bg, 2, func(e *Entry) bool { return e.Lock.Owner.Client == carol.Client }); len(list) != 2 || more {
 		t.Errorf("of one client: %+v %v", list, more)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 )
 
+var bg = context.Background()
+
 var (
 	alice = Owner{"c1", "alice"}
 	bob   = Owner{"c1", "bob"}
@@ -20,7 +22,7 @@ func rng(o Owner, t Type, start, end uint64) Lock {
 
 func mustLock(t *testing.T, m *Manager, ino uint64, s Space, l Lock) {
 	t.Helper()
-	if err := m.TryLock(ino, s, l); err != nil {
+	if err := m.TryLock(bg, ino, s, l); err != nil {
 		t.Fatalf("TryLock(%v): %v", l, err)
 	}
 }
@@ -32,7 +34,7 @@ func waitQueued(t *testing.T, m *Manager, ino uint64, n int) {
 	for time.Now().Before(deadline) {
 		m.mu.Lock()
 		f := m.files[ino]
-		queued := f != nil && len(f.waiters) == n
+		queued := f != nil && len(f.Waiting) == n
 		m.mu.Unlock()
 		if queued {
 			return
@@ -59,7 +61,7 @@ func TestRangesSplitAndMerge(t *testing.T) {
 		}, []Lock{rng(alice, Shared, 0, 9), rng(alice, Exclusive, 10, 19)}},
 		{"unlock splits", func(t *testing.T, m *Manager) {
 			mustLock(t, m, 1, Range, rng(alice, Exclusive, 0, EOF))
-			if err := m.Unlock(1, Range, alice, 10, 19); err != nil {
+			if err := m.Unlock(bg, 1, Range, Lock{Owner: alice, Start: 10, End: 19}); err != nil {
 				t.Fatal(err)
 			}
 		}, []Lock{rng(alice, Exclusive, 0, 9), rng(alice, Exclusive, 20, EOF)}},
@@ -68,7 +70,7 @@ func TestRangesSplitAndMerge(t *testing.T) {
 			mustLock(t, m, 1, Range, rng(alice, Shared, 10, 19))
 		}, []Lock{rng(alice, Exclusive, 0, 9), rng(alice, Shared, 10, 19), rng(alice, Exclusive, 20, 29)}},
 		{"unlock of nothing", func(t *testing.T, m *Manager) {
-			if err := m.Unlock(1, Range, alice, 0, EOF); err != nil {
+			if err := m.Unlock(bg, 1, Range, Lock{Owner: alice, End: EOF}); err != nil {
 				t.Fatal(err)
 			}
 		}, nil},
@@ -78,7 +80,7 @@ func TestRangesSplitAndMerge(t *testing.T) {
 			c.do(t, m)
 			var got []Lock
 			if f := m.files[1]; f != nil {
-				got = slices.SortedFunc(slices.Values(f.held[Range]), func(a, b Lock) int { return int(a.Start) - int(b.Start) })
+				got = slices.SortedFunc(slices.Values(f.Held[Range]), func(a, b Lock) int { return int(a.Start) - int(b.Start) })
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("held %v, want %v", got, c.want)
@@ -98,22 +100,22 @@ func TestConflicts(t *testing.T) {
 	m := New(0)
 	mustLock(t, m, 1, Range, rng(alice, Shared, 0, 9))
 	mustLock(t, m, 1, Range, rng(bob, Shared, 5, 14))
-	if err := m.TryLock(1, Range, rng(bob, Exclusive, 5, 14)); !errors.Is(err, ErrWouldBlock) {
+	if err := m.TryLock(bg, 1, Range, rng(bob, Exclusive, 5, 14)); !errors.Is(err, ErrWouldBlock) {
 		t.Errorf("upgrade over a reader: %v", err)
 	}
-	h, held, err := m.Test(1, Range, rng(carol, Exclusive, 0, EOF))
+	h, held, err := m.Test(bg, 1, Range, rng(carol, Exclusive, 0, EOF))
 	if err != nil || !held || h != rng(alice, Shared, 0, 9) {
 		t.Errorf("Test = %v %v %v, want the lowest", h, held, err)
 	}
-	if _, held, _ := m.Test(1, Range, rng(carol, Shared, 0, EOF)); held {
+	if _, held, _ := m.Test(bg, 1, Range, rng(carol, Shared, 0, EOF)); held {
 		t.Error("readers conflict")
 	}
-	if _, held, _ := m.Test(2, Range, rng(carol, Exclusive, 0, EOF)); held {
+	if _, held, _ := m.Test(bg, 2, Range, rng(carol, Exclusive, 0, EOF)); held {
 		t.Error("another file conflicts")
 	}
 	mustLock(t, m, 1, Flock, Lock{Owner: carol, Type: Exclusive}) // spaces are apart
 	for _, bad := range []Lock{rng(alice, Shared, 5, 4), rng(alice, 7, 0, 1), rng(alice, Shared, 0, EOF+1)} {
-		if err := m.TryLock(1, Range, bad); !errors.Is(err, ErrInvalid) {
+		if err := m.TryLock(bg, 1, Range, bad); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}
@@ -125,13 +127,13 @@ func TestWaiting(t *testing.T) {
 	got := make(chan error, 1)
 	go func() { got <- m.Lock(context.Background(), 1, Range, rng(bob, Exclusive, 9, 12)) }()
 	waitQueued(t, m, 1, 1)
-	m.Unlock(1, Range, alice, 0, 8) // not what bob waits for
+	m.Unlock(bg, 1, Range, Lock{Owner: alice, End: 8}) // not what bob waits for
 	waitQueued(t, m, 1, 1)
-	m.Unlock(1, Range, alice, 9, 9)
+	m.Unlock(bg, 1, Range, Lock{Owner: alice, Start: 9, End: 9})
 	if err := <-got; err != nil {
 		t.Fatal(err)
 	}
-	if _, held, _ := m.Test(1, Range, rng(alice, Shared, 12, 12)); !held {
+	if _, held, _ := m.Test(bg, 1, Range, rng(alice, Shared, 12, 12)); !held {
 		t.Error("granted lock is not held")
 	}
 }
@@ -212,7 +214,7 @@ func TestFlockConversion(t *testing.T) {
 	if err := <-got; err != nil {
 		t.Fatal(err)
 	}
-	if err := m.TryLock(1, Flock, Lock{Owner: bob, Type: Shared}); !errors.Is(err, ErrWouldBlock) {
+	if err := m.TryLock(bg, 1, Flock, Lock{Owner: bob, Type: Shared}); !errors.Is(err, ErrWouldBlock) {
 		t.Error(err)
 	}
 }
@@ -221,7 +223,7 @@ func TestDowngradeLetsReadersIn(t *testing.T) {
 	m := New(0)
 	mustLock(t, m, 1, Range, rng(alice, Exclusive, 0, 9))
 	granted := make(chan error, 1)
-	_, waiting, err := m.LockFunc(1, Range, rng(bob, Shared, 0, 9), func(err error) { granted <- err })
+	_, waiting, err := m.LockFunc(bg, 1, Range, rng(bob, Shared, 0, 9), func(err error) { granted <- err })
 	if err != nil || !waiting {
 		t.Fatal(waiting, err)
 	}
@@ -242,10 +244,10 @@ func TestReleaseClient(t *testing.T) {
 	mustLock(t, m, 2, Flock, Lock{Owner: bob, Type: Exclusive})
 	mustLock(t, m, 3, Range, rng(carol, Exclusive, 0, 9))
 	bobGot, carolGot := make(chan error, 1), make(chan error, 1)
-	if _, w, err := m.LockFunc(3, Range, rng(bob, Shared, 0, 0), func(err error) { bobGot <- err }); err != nil || !w {
+	if _, w, err := m.LockFunc(bg, 3, Range, rng(bob, Shared, 0, 0), func(err error) { bobGot <- err }); err != nil || !w {
 		t.Fatal(w, err)
 	}
-	if _, w, err := m.LockFunc(1, Range, rng(carol, Shared, 0, 0), func(err error) { carolGot <- err }); err != nil || !w {
+	if _, w, err := m.LockFunc(bg, 1, Range, rng(carol, Shared, 0, 0), func(err error) { carolGot <- err }); err != nil || !w {
 		t.Fatal(w, err)
 	}
 	m.ReleaseClient("c1")
@@ -264,20 +266,20 @@ func TestReleaseClient(t *testing.T) {
 func TestBound(t *testing.T) {
 	m := New(8)
 	for i := range uint64(7) {
-		if err := m.TryLock(1, Range, rng(alice, Shared, i*10, i*10+4)); err != nil {
+		if err := m.TryLock(bg, 1, Range, rng(alice, Shared, i*10, i*10+4)); err != nil {
 			t.Fatal(i, err)
 		}
 	}
-	if err := m.TryLock(1, Range, rng(bob, Shared, 0, 0)); !errors.Is(err, ErrNoLocks) {
+	if err := m.TryLock(bg, 1, Range, rng(bob, Shared, 0, 0)); !errors.Is(err, ErrNoLocks) {
 		t.Errorf("over the bound: %v", err)
 	}
-	if err := m.Unlock(1, Range, alice, 2, 2); err != nil { // the eighth
+	if err := m.Unlock(bg, 1, Range, Lock{Owner: alice, Start: 2, End: 2}); err != nil { // the eighth
 		t.Error(err)
 	}
-	if err := m.Unlock(1, Range, alice, 12, 12); !errors.Is(err, ErrNoLocks) {
+	if err := m.Unlock(bg, 1, Range, Lock{Owner: alice, Start: 12, End: 12}); !errors.Is(err, ErrNoLocks) {
 		t.Errorf("splitting over the bound: %v", err)
 	}
-	if err := m.Unlock(1, Range, alice, 0, EOF); err != nil || m.Count() != 0 {
+	if err := m.Unlock(bg, 1, Range, Lock{Owner: alice, End: EOF}); err != nil || m.Count() != 0 {
 		t.Error(err, m.Count())
 	}
 }

@@ -3,51 +3,27 @@ package lock
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 )
 
-// DefaultMaxLocks bounds held ranges and waiters of a process together: at
-// about 150 bytes each, some 150 MB at the worst.
-const DefaultMaxLocks = 1 << 20
-
-// DefaultMaxClientLocks bounds those of one client, so that it leaves some to
-// the others. Databases hold a few per file, and mail servers one.
-const DefaultMaxClientLocks = 1 << 18
-
-// minClientLocks are what every client may have as long as there are any: with
-// more, a client has no more than is still free, so that those who come later
-// find something, however many have their part.
-const minClientLocks = 1 << 10
-
-// Manager holds all locks of a process. Files are named by number.
+// Manager holds all locks of a process that knows of all. It implements Locks.
 type Manager struct {
-	max       int
-	maxClient int
-	total     atomic.Int64 // held and waiting; written under mu
-
 	mu      sync.Mutex
-	files   map[uint64]*file
-	clients map[string]int      // held and waiting by Owner.Client
-	account map[string]string   // of clients that have one part together
-	parts   map[string]int      // held and waiting by account, or else by client
-	grace   int                 // BeginGrace without EndGrace
-	waiting map[Owner][]*waiter // in space Range
+	files   map[uint64]*File
+	tally   *Tally
+	grace   int                // BeginGrace without EndGrace
+	waiters map[uint64]*waiter // by ticket
+	ticket  uint64             // the last one
+	waiting map[Owner][]uint64 // files, one for each request in space Range
 	closing map[Owner]*closing
 	journal map[string]Journal // by Owner.Client
-}
-
-type file struct {
-	held    [2][]Lock // by Space
-	waiters []*waiter // in order of arrival
 }
 
 // waiter is a request that is not granted yet. done is called once, without
 // Manager.mu.
 type waiter struct {
-	file  uint64
-	space Space
-	lock  Lock
-	done  func(error)
+	file   uint64
+	ticket uint64
+	done   func(error)
 }
 
 // verdict is what a waiter gets once the mutex is released.
@@ -59,90 +35,52 @@ type verdict struct {
 // New returns an empty Manager. max bounds locks and waiters; 0 means
 // DefaultMaxLocks.
 func New(max int) *Manager {
-	if max <= 0 {
-		max = DefaultMaxLocks
-	}
-	return &Manager{max: max, maxClient: min(max, DefaultMaxClientLocks),
-		files: make(map[uint64]*file), clients: make(map[string]int),
-		account: make(map[string]string), parts: make(map[string]int), waiting: make(map[Owner][]*waiter),
+	return &Manager{files: make(map[uint64]*File), tally: NewTally(max),
+		waiters: make(map[uint64]*waiter), waiting: make(map[Owner][]uint64),
 		closing: make(map[Owner]*closing), journal: make(map[string]Journal)}
 }
 
-// Count returns the number of held ranges and waiting requests.
-func (m *Manager) Count() int { return int(m.total.Load()) }
+// Count implements Locks.
+func (m *Manager) Count() int { return m.tally.Total() }
 
-// ClientCount returns how many of them are a client's.
+// ClientCount implements Locks.
 func (m *Manager) ClientCount(client string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.clients[client]
+	return m.tally.Of(client)
 }
 
-// SetAccount makes a client share one part of the locks with all others of an
-// account ("": no account). It is set before the client's first lock and until
-// after its last.
+// SetAccount implements Locks.
 func (m *Manager) SetAccount(client, account string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if account == "" {
-		delete(m.account, client)
-	} else {
-		m.account[client] = account
-	}
+	m.tally.SetAccount(client, account)
 }
 
-func (m *Manager) partOf(client string) string {
-	if account, ok := m.account[client]; ok {
-		return account
-	}
-	return client
-}
-
-// count notes n more locks and waiters of a client.
-func (m *Manager) count(client string, n int) {
-	m.total.Add(int64(n))
-	if m.clients[client] += n; m.clients[client] == 0 {
-		delete(m.clients, client)
-	}
-	part := m.partOf(client)
-	if m.parts[part] += n; m.parts[part] == 0 {
-		delete(m.parts, part)
-	}
-}
-
-// full reports whether a client may not have n more.
-func (m *Manager) full(client string, n int) bool {
-	free, part := m.max-int(m.total.Load()), m.parts[m.partOf(client)]+n
-	return n > free || part > min(m.maxClient, max(free, minClientLocks))
-}
-
-// Test returns the lock that would keep l from being granted, the one with
-// the lowest start if there are several (F_GETLK).
-func (m *Manager) Test(ino uint64, s Space, l Lock) (holder Lock, held bool, err error) {
-	if err := l.normalize(s); err != nil {
+// Test implements Locks.
+func (m *Manager) Test(_ context.Context, ino uint64, s Space, l Lock) (holder Lock, held bool, err error) {
+	if err := l.Normalize(s); err != nil {
 		return Lock{}, false, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if f := m.files[ino]; f != nil {
-		if b := firstBlocker(f.held[s], &l); b != nil {
+		if b := f.Blocker(s, &l); b != nil {
 			return *b, true, nil
 		}
 	}
 	return Lock{}, false, nil
 }
 
-// TryLock takes or converts a lock, or returns ErrWouldBlock, ErrNoLocks or
-// ErrInvalid (F_SETLK, LOCK_NB).
-func (m *Manager) TryLock(ino uint64, s Space, l Lock) error {
+// TryLock implements Locks.
+func (m *Manager) TryLock(_ context.Context, ino uint64, s Space, l Lock) error {
 	_, err := m.request(ino, s, l, nil)
 	return err
 }
 
-// Reclaim is TryLock during a grace period, for a lock that was held before
-// the restart.
-func (m *Manager) Reclaim(ino uint64, s Space, l Lock) error {
-	if err := l.normalize(s); err != nil {
+// Reclaim implements Locks: it is TryLock during a grace period.
+func (m *Manager) Reclaim(_ context.Context, ino uint64, s Space, l Lock) error {
+	if err := l.Normalize(s); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -152,30 +90,18 @@ func (m *Manager) Reclaim(ino uint64, s Space, l Lock) error {
 	return err
 }
 
-// Lock is TryLock that waits. It returns ErrDeadlock if waiting would never
-// end (Range only), and ErrInterrupted when ctx ends first.
+// Lock implements Locks.
 func (m *Manager) Lock(ctx context.Context, ino uint64, s Space, l Lock) error {
 	result := make(chan error, 1)
 	w, err := m.request(ino, s, l, func(err error) { result <- err })
 	if err != nil || w == nil {
 		return err
 	}
-	select {
-	case err := <-result:
-		return err
-	case <-ctx.Done():
-	}
-	if m.cancel(w) {
-		return ErrInterrupted
-	}
-	return <-result // resolved concurrently
+	return Await(ctx, result, func() bool { return m.cancel(w) })
 }
 
-// LockFunc is Lock for callers that cannot wait (NLM_LOCK with block). If
-// the lock is granted at once, waiting is false and done is never called.
-// Else done is called exactly once, with nil when the lock is held, unless
-// cancel returns true before.
-func (m *Manager) LockFunc(ino uint64, s Space, l Lock, done func(error)) (cancel func() bool, waiting bool, err error) {
+// LockFunc implements Locks.
+func (m *Manager) LockFunc(_ context.Context, ino uint64, s Space, l Lock, done func(error)) (cancel func() bool, waiting bool, err error) {
 	w, err := m.request(ino, s, l, done)
 	if err != nil || w == nil {
 		return func() bool { return false }, false, err
@@ -183,14 +109,12 @@ func (m *Manager) LockFunc(ino uint64, s Space, l Lock, done func(error)) (cance
 	return func() bool { return m.cancel(w) }, true, nil
 }
 
-// Unlock gives up a range, which need not be held (F_UNLCK, LOCK_UN). It
-// fails with ErrNoLocks if a range would split and MaxLocks is reached.
-func (m *Manager) Unlock(ino uint64, s Space, owner Owner, start, end uint64) error {
-	l := Lock{Owner: owner, Start: start, End: end}
-	if err := l.normalize(s); err != nil {
+// Unlock implements Locks.
+func (m *Manager) Unlock(_ context.Context, ino uint64, s Space, l Lock) error {
+	if err := l.Normalize(s); err != nil {
 		return err
 	}
-	if m.total.Load() == 0 {
+	if m.Count() == 0 {
 		return nil
 	}
 	m.mu.Lock()
@@ -199,48 +123,35 @@ func (m *Manager) Unlock(ino uint64, s Space, owner Owner, start, end uint64) er
 		m.mu.Unlock()
 		return nil
 	}
-	if m.splits(f.held[s], &l) && m.full(owner.Client, 1) {
+	if f.Splits(s, &l) && m.tally.Full(l.Owner.Client, 1) {
 		m.mu.Unlock()
 		return ErrNoLocks
 	}
-	m.replace(ino, f, s, owner.Client, unset(f.held[s], owner, l.Start, l.End))
+	m.change(ino, f, s, l.Owner.Client, func() { f.Unset(s, l.Owner, l.Start, l.End) })
 	told := m.wake(ino, f)
 	m.mu.Unlock()
 	tell(told)
 	return nil
 }
 
-// ReleaseOwner gives up all that owner holds in one file and space, at the
-// close of a file. It costs nothing while there are no locks at all.
+// ReleaseOwner implements Locks.
 func (m *Manager) ReleaseOwner(ino uint64, s Space, owner Owner) {
-	_ = m.Unlock(ino, s, owner, 0, EOF) // the whole range never splits
+	_ = m.Unlock(context.Background(), ino, s, Lock{Owner: owner, End: EOF}) // the whole range never splits
 }
 
-// ReleaseClient gives up all that a client holds, and ends its waiting
-// requests with ErrInterrupted: a mount went away, an NFS client rebooted.
+// ReleaseClient implements Locks.
 func (m *Manager) ReleaseClient(client string) {
 	m.mu.Lock()
 	var told []verdict
 	for ino, f := range m.files {
-		for s := range f.held {
-			kept := f.held[s][:0]
-			for _, h := range f.held[s] {
-				if h.Owner.Client != client {
-					kept = append(kept, h)
-				}
-			}
-			gone := len(f.held[s]) - len(kept)
-			clear(f.held[s][len(kept):])
-			f.held[s] = kept
-			m.count(client, -gone)
-			if gone > 0 {
-				m.record(ino, Space(s), client, kept)
+		for s := range f.Held {
+			for _, h := range f.Of(Space(s), client) {
+				m.change(ino, f, Space(s), client, func() { f.Unset(Space(s), h.Owner, h.Start, h.End) })
 			}
 		}
-		for _, w := range append([]*waiter(nil), f.waiters...) {
-			if w.lock.Owner.Client == client {
-				m.remove(f, w)
-				told = append(told, verdict{w, ErrInterrupted})
+		for _, w := range append([]Waiter(nil), f.Waiting...) {
+			if w.Lock.Owner.Client == client {
+				told = append(told, verdict{m.remove(ino, f, w.Ticket), ErrInterrupted})
 			}
 		}
 		told = append(told, m.wake(ino, f)...)
@@ -258,7 +169,7 @@ func (m *Manager) ReleaseClient(client string) {
 // request grants l, or queues it if done is not nil; the waiter returned is
 // nil if nothing waits.
 func (m *Manager) request(ino uint64, s Space, l Lock, done func(error)) (*waiter, error) {
-	if err := l.normalize(s); err != nil {
+	if err := l.Normalize(s); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
@@ -274,7 +185,7 @@ func (m *Manager) requestLocked(ino uint64, s Space, l Lock, done func(error)) (
 		return m.grantLocked(ino, s, l, done)
 	case done == nil:
 		return nil, nil, ErrGrace
-	case m.full(l.Owner.Client, 1):
+	case m.tally.Full(l.Owner.Client, 1):
 		return nil, nil, ErrNoLocks
 	}
 	return m.enqueue(ino, m.fileOf(ino), s, l, done), nil, nil
@@ -283,19 +194,16 @@ func (m *Manager) requestLocked(ino uint64, s Space, l Lock, done func(error)) (
 // grantLocked is requestLocked without regard to a grace period.
 func (m *Manager) grantLocked(ino uint64, s Space, l Lock, done func(error)) (w *waiter, told []verdict, err error) {
 	// A conversion can split a range in three: two more than before.
-	if m.full(l.Owner.Client, 2) {
+	if m.tally.Full(l.Owner.Client, 2) {
 		return nil, nil, ErrNoLocks
 	}
-	f := m.fileOf(ino)
-	if s == Flock {
-		m.replace(ino, f, s, l.Owner.Client, unset(f.held[s], l.Owner, 0, EOF))
-	}
+	f, granted := m.fileOf(ino), false
+	m.change(ino, f, s, l.Owner.Client, func() { granted = f.Try(s, l) })
 	switch {
-	case firstBlocker(f.held[s], &l) == nil:
-		m.replace(ino, f, s, l.Owner.Client, set(f.held[s], l))
+	case granted:
 	case done == nil:
 		err = ErrWouldBlock
-	case s == Range && m.deadlocks(l.Owner, f, &l):
+	case s == Range && m.deadlocks(f, &l):
 		err = ErrDeadlock
 	default:
 		w = m.enqueue(ino, f, s, l, done)
@@ -304,21 +212,23 @@ func (m *Manager) grantLocked(ino uint64, s Space, l Lock, done func(error)) (w 
 }
 
 // fileOf returns the locks of a file; the caller drops what stays empty.
-func (m *Manager) fileOf(ino uint64) *file {
+func (m *Manager) fileOf(ino uint64) *File {
 	f := m.files[ino]
 	if f == nil {
-		f = &file{}
+		f = &File{}
 		m.files[ino] = f
 	}
 	return f
 }
 
-func (m *Manager) enqueue(ino uint64, f *file, s Space, l Lock, done func(error)) *waiter {
-	w := &waiter{file: ino, space: s, lock: l, done: done}
-	f.waiters = append(f.waiters, w)
-	m.count(l.Owner.Client, 1)
+func (m *Manager) enqueue(ino uint64, f *File, s Space, l Lock, done func(error)) *waiter {
+	m.ticket++
+	w := &waiter{file: ino, ticket: m.ticket, done: done}
+	m.waiters[w.ticket] = w
+	f.Waiting = append(f.Waiting, Waiter{s, l, w.ticket})
+	m.tally.Add(l.Owner.Client, 1)
 	if s == Range {
-		m.waiting[l.Owner] = append(m.waiting[l.Owner], w)
+		m.waiting[l.Owner] = append(m.waiting[l.Owner], ino)
 	}
 	return w
 }
@@ -328,50 +238,43 @@ func (m *Manager) cancel(w *waiter) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f := m.files[w.file]
-	if f == nil || !m.remove(f, w) {
+	if f == nil || m.remove(w.file, f, w.ticket) == nil {
 		return false
 	}
 	m.drop(w.file, f)
 	return true
 }
 
-// replace stores the held locks of one space, of which those of client
-// changed, and keeps count.
-func (m *Manager) replace(ino uint64, f *file, s Space, client string, held []Lock) {
-	// held may share its array with the old slice: count by length only.
-	m.count(client, len(held)-len(f.held[s]))
-	f.held[s] = held
-	m.record(ino, s, client, held)
-}
-
-func (m *Manager) splits(held []Lock, l *Lock) bool {
-	for i := range held {
-		if h := &held[i]; h.Owner == l.Owner && h.Start < l.Start && h.End > l.End {
-			return true
-		}
+// change runs fn, which changes what a client holds in a space, keeps count, and records
+// it.
+func (m *Manager) change(ino uint64, f *File, s Space, client string, fn func()) {
+	before := len(f.Held[s])
+	fn()
+	m.tally.Add(client, len(f.Held[s])-before)
+	if j := m.journal[client]; j != nil {
+		j(ino, s, f.Of(s, client))
 	}
-	return false
 }
 
 // wake grants what can be granted in f, then ends those whose waiting came
 // to close a cycle. It drops f if nothing is left.
-func (m *Manager) wake(ino uint64, f *file) (told []verdict) {
-	for i := 0; i < len(f.waiters); {
-		w := f.waiters[i]
-		if m.inGrace(w.space) || firstBlocker(f.held[w.space], &w.lock) != nil {
-			i++
-			continue
+func (m *Manager) wake(ino uint64, f *File) (told []verdict) {
+	for {
+		before := [2]int{len(f.Held[Range]), len(f.Held[Flock])}
+		w, ok := f.GrantNext(m.inGrace)
+		if !ok {
+			break
 		}
-		m.remove(f, w)
-		m.replace(ino, f, w.space, w.lock.Owner.Client, set(f.held[w.space], w.lock))
-		told = append(told, verdict{w, nil})
-		i = 0 // a conversion to shared may let an earlier one through
+		client := w.Lock.Owner.Client
+		m.tally.Add(client, len(f.Held[w.Space])-before[w.Space])
+		if j := m.journal[client]; j != nil {
+			j(ino, w.Space, f.Of(w.Space, client))
+		}
+		told = append(told, verdict{m.forget(ino, &w), nil})
 	}
-	for i := 0; i < len(f.waiters); {
-		w := f.waiters[i]
-		if w.space == Range && m.deadlocks(w.lock.Owner, f, &w.lock) {
-			m.remove(f, w)
-			told = append(told, verdict{w, ErrDeadlock})
+	for i := 0; i < len(f.Waiting); {
+		if w := &f.Waiting[i]; w.Space == Range && m.deadlocks(f, &w.Lock) {
+			told = append(told, verdict{m.remove(ino, f, w.Ticket), ErrDeadlock})
 			continue
 		}
 		i++
@@ -380,68 +283,55 @@ func (m *Manager) wake(ino uint64, f *file) (told []verdict) {
 	return told
 }
 
-// deadlocks reports whether an owner whose request l waits in f would wait for
-// itself: some holder that blocks l waits, directly or not, for owner.
-func (m *Manager) deadlocks(owner Owner, f *file, l *Lock) bool {
-	seen := make(map[Owner]bool)
-	var blocked func(f *file, l *Lock) bool
-	blocked = func(f *file, l *Lock) bool {
-		held := f.held[Range]
-		for i := range held {
-			h := held[i].Owner
-			if !held[i].blocks(l) || seen[h] {
-				continue
-			}
-			if h == owner {
-				return true
-			}
-			seen[h] = true
-			for _, w := range m.waiting[h] {
-				if blocked(m.files[w.file], &w.lock) {
-					return true
-				}
+// deadlocks reports whether an owner whose request l waits in f would wait for itself.
+func (m *Manager) deadlocks(f *File, l *Lock) bool {
+	found, _ := f.Deadlocks(l, func(owners []Owner) (list []*File, _ error) {
+		for _, o := range owners {
+			for _, ino := range m.waiting[o] {
+				list = append(list, m.files[ino])
 			}
 		}
-		return false
-	}
-	return blocked(f, l)
+		return list, nil
+	})
+	return found
 }
 
-// remove takes w out of the queues and reports whether it was there.
-func (m *Manager) remove(f *file, w *waiter) bool {
-	i := index(f.waiters, w)
-	if i < 0 {
-		return false
+// remove takes a waiter out of the queues; nil if it was not there.
+func (m *Manager) remove(ino uint64, f *File, ticket uint64) *waiter {
+	w, ok := f.Remove(ticket)
+	if !ok {
+		return nil
 	}
-	f.waiters = append(f.waiters[:i:i], f.waiters[i+1:]...)
-	m.count(w.lock.Owner.Client, -1)
-	if w.space == Range {
-		own := m.waiting[w.lock.Owner]
-		if j := index(own, w); j >= 0 {
-			own = append(own[:j:j], own[j+1:]...)
+	return m.forget(ino, &w)
+}
+
+// forget ends what is kept of one that is not in its File's queue any more.
+func (m *Manager) forget(ino uint64, w *Waiter) *waiter {
+	owner := w.Lock.Owner
+	m.tally.Add(owner.Client, -1)
+	if w.Space == Range {
+		own := m.waiting[owner]
+		for i, of := range own {
+			if of == ino {
+				own = append(own[:i:i], own[i+1:]...)
+				break
+			}
 		}
 		if len(own) == 0 {
-			delete(m.waiting, w.lock.Owner)
+			delete(m.waiting, owner)
 		} else {
-			m.waiting[w.lock.Owner] = own
+			m.waiting[owner] = own
 		}
 	}
-	return true
+	kept := m.waiters[w.Ticket]
+	delete(m.waiters, w.Ticket)
+	return kept
 }
 
-func (m *Manager) drop(ino uint64, f *file) {
-	if len(f.held[Range])+len(f.held[Flock])+len(f.waiters) == 0 {
+func (m *Manager) drop(ino uint64, f *File) {
+	if f.Len() == 0 {
 		delete(m.files, ino)
 	}
-}
-
-func index(ws []*waiter, w *waiter) int {
-	for i := range ws {
-		if ws[i] == w {
-			return i
-		}
-	}
-	return -1
 }
 
 func tell(told []verdict) {
@@ -450,7 +340,7 @@ func tell(told []verdict) {
 	}
 }
 
-// SetJournal sets the Journal of a client that holds no locks yet; nil ends it.
+// SetJournal implements Locks.
 func (m *Manager) SetJournal(client string, j Journal) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -459,19 +349,4 @@ func (m *Manager) SetJournal(client string, j Journal) {
 		return
 	}
 	m.journal[client] = j
-}
-
-// record gives the client's Journal what it holds among held.
-func (m *Manager) record(ino uint64, s Space, client string, held []Lock) {
-	j := m.journal[client]
-	if j == nil {
-		return
-	}
-	own := make([]Lock, 0, len(held))
-	for i := range held {
-		if held[i].Owner.Client == client {
-			own = append(own, held[i])
-		}
-	}
-	j(ino, s, own)
 }

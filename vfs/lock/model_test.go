@@ -49,7 +49,7 @@ func TestAgainstModel(t *testing.T) {
 		val := int(l.Type)
 		switch r.IntN(5) {
 		case 0, 1, 2:
-			err := m.TryLock(7, Range, l)
+			err := m.TryLock(bg, 7, Range, l)
 			if want := ref.conflicts(l); want != errors.Is(err, ErrWouldBlock) || (!want && err != nil) {
 				t.Fatalf("step %d: TryLock %v = %v, want conflict %v", i, l, err, want)
 			}
@@ -57,12 +57,12 @@ func TestAgainstModel(t *testing.T) {
 				continue
 			}
 		case 3:
-			if err := m.Unlock(7, Range, l.Owner, l.Start, l.End); err != nil {
+			if err := m.Unlock(bg, 7, Range, Lock{Owner: l.Owner, Start: l.Start, End: l.End}); err != nil {
 				t.Fatal(err)
 			}
 			val = -1
 		default:
-			if _, held, _ := m.Test(7, Range, l); held != ref.conflicts(l) {
+			if _, held, _ := m.Test(bg, 7, Range, l); held != ref.conflicts(l) {
 				t.Fatalf("step %d: Test %v = %v", i, l, held)
 			}
 			continue
@@ -81,7 +81,7 @@ func compare(m *Manager, ref model) error {
 	got := model{}
 	n := 0
 	if f := m.files[7]; f != nil {
-		for i, h := range f.held[Range] {
+		for i, h := range f.Held[Range] {
 			n++
 			for b := h.Start; b <= h.End; b++ {
 				if got.of(h.Owner)[b] >= 0 {
@@ -89,7 +89,7 @@ func compare(m *Manager, ref model) error {
 				}
 				got.of(h.Owner)[b] = int(h.Type)
 			}
-			for _, o := range f.held[Range][i+1:] {
+			for _, o := range f.Held[Range][i+1:] {
 				if o.Owner == h.Owner && o.Type == h.Type && (o.End+1 == h.Start || h.End+1 == o.Start) {
 					return fmt.Errorf("%v and %v are not merged", h, o)
 				}
@@ -148,7 +148,7 @@ func TestConcurrent(t *testing.T) {
 					users[b].Add(-step)
 				}
 				for _, b := range have {
-					m.Unlock(1, Range, me, uint64(b), uint64(b))
+					m.Unlock(bg, 1, Range, Lock{Owner: me, Start: uint64(b), End: uint64(b)})
 				}
 			}
 			m.ReleaseOwner(1, Range, me)

@@ -75,8 +75,8 @@ func (l *Lock) blocks(o *Lock) bool {
 	return l.Owner != o.Owner && (l.Type == Exclusive || o.Type == Exclusive) && l.overlaps(o)
 }
 
-// normalize validates a request.
-func (l *Lock) normalize(s Space) error {
+// Normalize validates a request, and has a Flock be of the whole file.
+func (l *Lock) Normalize(s Space) error {
 	if s == Flock {
 		l.Start, l.End = 0, EOF
 	}
@@ -100,4 +100,13 @@ type closing struct {
 	// ends closes all its files, which may take long, before the kernel reports that any
 	// was the last, and whoever saw its end tries then.
 	over chan struct{}
+}
+
+// Entry is a lock that is held, or a request that waits for one.
+type Entry struct {
+	File    uint64
+	Space   Space
+	Lock    Lock
+	Waiting bool
+	Gateway uint64 // that vouches for it; 0: this process, or none
 }

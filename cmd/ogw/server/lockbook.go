@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"ogw/cmd/ogw/mounts"
+	"ogw/fusemount"
 	"ogw/httpapi/admin"
 	"ogw/nfsserver"
 	"ogw/nfsserver/nlm"
@@ -45,10 +46,18 @@ func (b *lockBook) ListLocks(ctx context.Context, f admin.LockFilter) (admin.Loc
 	keep := func(ino vfs.Ino) bool { return file == 0 || ino == file }
 	l := lister{ctx: ctx, fs: b.fs, mounts: b.mounts.LockClients(), paths: map[vfs.Ino]string{},
 		below: below, client: f.Client, out: &out}
-	held, more := b.fs.Locks().List(maxListedLocks, func(e *lock.Entry) bool { return keep(vfs.Ino(e.File)) })
+	held, more, err := b.fs.Locks().List(ctx, maxListedLocks, func(e *lock.Entry) bool { return keep(vfs.Ino(e.File)) })
+	if err == nil {
+		l.gateways, err = b.others(ctx)
+	}
+	if err != nil {
+		return out, err
+	}
 	out.More = more
 	for i := range held {
-		if err := l.add(lockOf(&held[i]), vfs.Ino(held[i].File), held[i].Lock.Owner, held[i].Lock.PID); err != nil {
+		x := lockOf(&held[i])
+		x.Gateway = l.gateways[held[i].Gateway]
+		if err := l.add(x, vfs.Ino(held[i].File), held[i].Lock.Owner, held[i].Lock.PID); err != nil {
 			return out, err
 		}
 	}
@@ -65,6 +74,19 @@ func (b *lockBook) ListLocks(ctx context.Context, f admin.LockFilter) (admin.Loc
 		}
 	}
 	return out, nil
+}
+
+// others are the gateways that share locks with this one, by their numbers.
+func (b *lockBook) others(ctx context.Context) (map[uint64]string, error) {
+	if b.fs.Exclusive() {
+		return nil, nil
+	}
+	list, err := b.fs.Gateways(ctx)
+	names := make(map[uint64]string, len(list))
+	for _, g := range list {
+		names[g.ID] = fmt.Sprintf("%s, process %d", g.Host, g.PID)
+	}
+	return names, err
 }
 
 // chosen returns what a path means: one file, or what is below a directory,
@@ -105,13 +127,14 @@ func shareMode(m uint32) string { return [...]string{"none", "read", "write", "r
 
 // lister puts a listing together.
 type lister struct {
-	ctx    context.Context
-	fs     *vfs.FS
-	mounts map[string][]string // directories, by lock.Owner.Client
-	paths  map[vfs.Ino]string
-	below  string // what paths must begin with
-	client string // whose locks; "": everybody's
-	out    *admin.LockList
+	ctx      context.Context
+	fs       *vfs.FS
+	mounts   map[string][]string // directories, by lock.Owner.Client
+	paths    map[vfs.Ino]string
+	gateways map[uint64]string // others, by number
+	below    string            // what paths must begin with
+	client   string            // whose locks; "": everybody's
+	out      *admin.LockList
 }
 
 // add completes a lock and lists it if it is one of those asked for.
@@ -121,7 +144,7 @@ func (l *lister) add(x admin.Lock, ino vfs.Ino, o lock.Owner, pid uint32) error 
 	switch n, ok := nlm.OwnerOf(o); {
 	case ok:
 		x.Door, x.Client, x.Host, x.PID, x.Owner = "nfs", n.Addr.String(), n.Host, n.PID, ownerID(n.ID)
-	case mounted:
+	case mounted, strings.HasPrefix(o.Client, fusemount.LockPrefix):
 		x.Door, x.Client = "fuse", strings.Join(dirs, ",")
 	default:
 		x.Door = "go"

@@ -57,6 +57,8 @@ const FormatVersion = 3
 //	'V' gateway                          what one beside others reads, and the inodes that it uses (session.go)
 //	'Y' number                           purge that the gateways are asked for, JSON (purge.go)
 //	'Y' number gateway                   what one answers to it, JSON
+//	'L' ino                              locks that several gateways grant (locks.go)
+//	'W' hash(20) of an owner             inodes in which it waits for a range
 const (
 	TabSuper    = 'S'
 	TabCounter  = 'C'
@@ -96,6 +98,8 @@ const (
 	TabBeat     = 'H'
 	TabRead     = 'V'
 	TabPurge    = 'Y'
+	TabLock     = 'L'
+	TabWait     = 'W'
 )
 
 // Key1Bytes is the length of a key of a table and a number.

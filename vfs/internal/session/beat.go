@@ -53,7 +53,7 @@ func (l *Lease) once(ctx context.Context) error {
 	defer cancel()
 	before := l.clock()
 	say := l.reads.next()
-	fence, err := l.renewed(say.doubts)
+	fence, err := l.renewed(say.doubts + say.others)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,12 @@ func (l *Lease) once(ctx context.Context) error {
 			}
 		}
 		if fence != nil {
-			if err := errors.Join(t.Set(l.key, fence), markLeft(t)); err != nil {
+			if err := t.Set(l.key, fence); err != nil {
+				return err
+			}
+		}
+		if say.doubts > 0 {
+			if err := markLeft(t); err != nil {
 				return err
 			}
 		}

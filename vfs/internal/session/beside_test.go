@@ -551,3 +551,29 @@ func TestUnableToLead(t *testing.T) {
 	sa.Answered(true)
 	want("and the oldest", sa)
 }
+
+// What a gateway vouches for when it ends is there until the others put it out; what it
+// began before, and what it asks for then, is not done.
+func TestStay(t *testing.T) {
+	c := mem.New(mem.Options{})
+	defer c.Close()
+	clock := &hand{}
+	a, b := besideLease(t, c.KV, "a", clock), besideLease(t, c.KV, "b", clock)
+	a.stays.Store(true)
+	if err := a.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	if err := set(a.Fenced(), "k", "a"); err == nil {
+		t.Error("it goes on")
+	}
+	if list, err := look(bg, c.KV, everybody); len(list) != 2 || err != nil {
+		t.Fatalf("%v, %v", list, err)
+	}
+	for range 2 * int(EvictAfter/BeatEvery) {
+		round(t, b)
+		clock.at += BeatEvery
+	}
+	if list, err := look(bg, c.KV, everybody); len(list) != 1 || err != nil {
+		t.Errorf("%v, %v", list, err)
+	}
+}

@@ -40,6 +40,9 @@
 // All that a lease asks of the store is urgent (cluster.Urgent): a gateway is not put out
 // since its clients fill what its engine lets run at once.
 //
+// Who vouches for what the next process on the machine takes over (locks of mounts that
+// survive) leaves its fence when it ends, as after a crash (Stay).
+//
 // While a store takes no writes, nobody beats, nobody's look counts, and nobody is put
 // out for it afterwards.
 //

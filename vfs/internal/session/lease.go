@@ -44,6 +44,7 @@ type Lease struct {
 	value atomic.Pointer[[]byte] // as the store has it, or had it before the last beat
 
 	unable atomic.Bool // the blobs do not answer
+	stays  atomic.Bool // the fence outlasts Leave
 
 	acked atomic.Int64 // clock before the last acknowledged beat was sent
 	gone  chan struct{}
@@ -205,11 +206,15 @@ func (l *Lease) Live() error {
 // Gone is closed when another gateway put this one out.
 func (l *Lease) Gone() <-chan struct{} { return l.gone }
 
-// Leave ends the lease, so that the next gateway need not wait. After a failure it
-// waits for EvictAfter.
+// Leave ends the lease, so that the next gateway need not wait. After a failure, and where
+// the fence stays, it waits for EvictAfter.
 func (l *Lease) Leave() error {
 	l.stop()
 	l.beat.Wait()
+	if l.stays.Load() {
+		l.lose() // whoever comes late
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(cluster.Urgent(context.Background()), leaveTimeout)
 	defer cancel()
 	err := l.kv.Update(ctx, func(t cluster.Txn) error {

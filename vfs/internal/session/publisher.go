@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"sync"
 
 	"ogw/cluster"
@@ -36,7 +37,7 @@ type Numbers interface {
 // saying is what one beat says and learns.
 type saying struct {
 	record.Reads
-	doubts             int // that were there before
+	doubts, others     int // that were there before
 	epoch, left, purge uint64
 }
 
@@ -63,11 +64,12 @@ type publisher struct {
 	readers *Readers   // nil: nothing is read yet
 	pins    Pins
 	open    *Table
-	numbers Numbers // nil: none are taken yet
-	left    uint64  // CounterLeft, read by the last beat
-	purge   uint64  // CounterPurge, likewise
-	epoch   uint64  // read by the last beat
-	mark    uint64  // of readers, since then
+	numbers Numbers  // nil: none are taken yet
+	unsure  []func() // called when no transaction of before can commit any more
+	left    uint64   // CounterLeft, read by the last beat
+	purge   uint64   // CounterPurge, likewise
+	epoch   uint64   // read by the last beat
+	mark    uint64   // of readers, since then
 	// restoring reports whether what a process before this one had in use is not all
 	// known yet: nothing is said then.
 	restoring bool
@@ -147,7 +149,7 @@ func (p *publisher) ask() {
 func (p *publisher) next() saying {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	say := saying{Reads: p.nextReads()}
+	say := saying{Reads: p.nextReads(), others: len(p.unsure)}
 	if p.numbers == nil {
 		return say
 	}
@@ -227,6 +229,13 @@ func (p *publisher) found(o orphans) (few bool) {
 	return few
 }
 
+// doubt has settled called when no transaction can commit any more that began before.
+func (p *publisher) doubt(settled func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unsure = append(p.unsure, settled)
+}
+
 // restored has p say what is in use from now on.
 func (p *publisher) restored() {
 	p.mu.Lock()
@@ -251,7 +260,16 @@ func (p *publisher) say(t cluster.Txn, id uint64, s *saying) error {
 // learned comes after the beat of s was acknowledged.
 func (p *publisher) learned(s *saying) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	settled := slices.Clone(p.unsure[:s.others])
+	p.unsure = slices.Delete(p.unsure, 0, s.others)
+	p.learn(s)
+	p.mu.Unlock()
+	for _, fn := range settled {
+		fn()
+	}
+}
+
+func (p *publisher) learn(s *saying) {
 	p.said, p.left = s.Reads, s.left
 	if s.purge > p.purge {
 		p.purge = s.purge

@@ -97,6 +97,22 @@ func (s *Session) Number(n Numbers) {
 	}
 }
 
+// Doubt has settled called when no transaction of this process can commit any more that
+// began before: one has ended without an answer. Alone, nothing is called.
+func (s *Session) Doubt(settled func()) {
+	if s.lease != nil {
+		s.lease.reads.doubt(settled)
+	}
+}
+
+// Stay has the fence of this process outlast its end, as a crash does, until the others have
+// seen it stand still: what it vouches for is to be taken over by the process after it.
+func (s *Session) Stay() {
+	if s.lease != nil {
+		s.lease.stays.Store(true)
+	}
+}
+
 // Waits returns a number: what has a smaller one, and nothing names, is to be removed
 // when Left has passed that. Numbers of this process that are smaller keep it. It is as
 // the last beat found it, 0 for nothing.

@@ -1,0 +1,99 @@
+package fusemount
+
+import (
+	"context"
+	"sync"
+
+	"ogw/vfs"
+	"ogw/vfs/lock"
+)
+
+// lockers know through which handle each owner locked last. The kernel names an open file by
+// an address, which it gives to the next one as soon as it has sent the RELEASE: that must
+// not end what the next one locked, however long the release takes or waits.
+type lockers struct {
+	mu     sync.Mutex
+	last   map[locker]lockedBy
+	ending map[locker]chan struct{} // closed when the owner's release is done
+}
+
+// locker is an owner of locks of a file.
+type locker struct {
+	ino vfs.Ino
+	lockOwner
+}
+
+type lockedBy struct {
+	h  *fileHandle
+	fh uint64
+}
+
+// use notes that an owner is about to lock through a handle, after a release of its locks
+// that is under way. Through which one it did before is forgotten: before is that one, or fh.
+func (l *lockers) use(ctx context.Context, h *fileHandle, fh uint64, o lockOwner) (before uint64, err error) {
+	k := locker{h.ino, o}
+	for {
+		l.mu.Lock()
+		ending := l.ending[k]
+		if ending == nil {
+			break
+		}
+		l.mu.Unlock()
+		select {
+		case <-ending:
+		case <-ctx.Done():
+			return fh, lock.ErrInterrupted
+		}
+	}
+	defer l.mu.Unlock()
+	before = fh
+	if was, ok := l.last[k]; ok && was.h != h {
+		was.h.owners.take(o)
+		before = was.fh
+	}
+	if l.last == nil {
+		l.last = make(map[locker]lockedBy)
+	}
+	l.last[k] = lockedBy{h, fh}
+	h.owners.add(o)
+	return before, nil
+}
+
+// forget notes that an owner has nothing by a handle any more.
+func (l *lockers) forget(h *fileHandle, o lockOwner) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h.owners.take(o)
+	l.drop(h, locker{h.ino, o})
+}
+
+func (l *lockers) drop(h *fileHandle, k locker) {
+	if l.last[k].h == h {
+		delete(l.last, k)
+	}
+}
+
+// end returns the owners that locked through a handle last. They lock again when done was
+// called.
+func (l *lockers) end(h *fileHandle) (owners []lockOwner, done func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ended := make(chan struct{})
+	owners = h.owners.takeAll()
+	for _, o := range owners {
+		k := locker{h.ino, o}
+		l.drop(h, k)
+		if l.ending == nil {
+			l.ending = make(map[locker]chan struct{})
+		}
+		l.ending[k] = ended
+	}
+	return owners, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		close(ended)
+		for _, o := range owners {
+			delete(l.ending, locker{h.ino, o})
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package sharedlocks
+
+import (
+	"context"
+	"slices"
+
+	"ogw/vfs/internal/record"
+	"ogw/vfs/lock"
+)
+
+// file is what this process has in the locks of a file, or may have. One transaction of the
+// process runs at a time for each file. Table.mu guards the rest.
+type file struct {
+	ino   uint64
+	turn  chan struct{} // holds one while somebody has it
+	users int           // who have it or wait for it
+
+	version uint64             // of what is known of the store, counted here
+	owners  map[lock.Owner]int // what each has in the store
+	unsure  map[lock.Owner]bool
+	doubt   bool // transactions without an answer may still come
+	again   bool // others since that was asked about
+	stale   bool // what they left is not known yet
+	waiters map[uint64]*waiter
+	late    []*late
+	told    map[told][]lock.Lock // what the journals know
+}
+
+// waiter is a request of this process that waits.
+type waiter struct {
+	ticket uint64
+	space  lock.Space
+	lock   lock.Lock
+	fresh  bool // the owner held nothing of the range
+	done   func(error)
+}
+
+// late is what is to be given up and is not yet, as far as is known: a range or, with a
+// ticket, a request.
+type late struct {
+	space      lock.Space
+	owner      lock.Owner
+	start, end uint64
+	ticket     uint64
+	fresh      bool // what was granted for the ticket is given up, too
+	applied    bool // once, but it may have to be again
+}
+
+func (u *late) whole() bool { return u.ticket != 0 || u.start == 0 && u.end == lock.EOF }
+
+func (u *late) apply(s *state) {
+	if u.ticket != 0 && (s.withdraw(u.ticket) || !u.fresh) {
+		return
+	}
+	s.Unset(u.space, u.owner, u.start, u.end)
+}
+
+// told is what a Journal is about.
+type told struct {
+	client string
+	space  lock.Space
+}
+
+// verdict is what a waiter gets, once nothing is locked.
+type verdict struct {
+	w   *waiter
+	err error
+}
+
+func tell(list []verdict) {
+	for _, v := range list {
+		v.w.done(v.err)
+	}
+}
+
+// enter waits for the turn of a file.
+func (t *Table) enter(ctx context.Context, ino uint64) (*file, error) {
+	t.mu.Lock()
+	f := t.files[ino]
+	if f == nil {
+		f = &file{ino: ino, turn: make(chan struct{}, 1), owners: make(map[lock.Owner]int), waiters: make(map[uint64]*waiter)}
+		t.files[ino] = f
+	}
+	f.users++
+	t.mu.Unlock()
+	select {
+	case f.turn <- struct{}{}:
+		return f, nil
+	case <-ctx.Done():
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		f.users--
+		t.settle(f)
+		return nil, context.Cause(ctx)
+	}
+}
+
+// leave gives the turn on.
+func (t *Table) leave(f *file) {
+	<-f.turn
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f.users--
+	t.settle(f)
+}
+
+// settle has the poller know whether a file needs it, and forgets one of which nothing is
+// left. Under mu.
+func (t *Table) settle(f *file) {
+	if len(f.waiters)+len(f.late) > 0 || f.stale {
+		t.busy[f.ino] = f
+		t.rouse()
+	} else {
+		delete(t.busy, f.ino)
+	}
+	if f.users+len(f.owners)+len(f.waiters)+len(f.late) == 0 && !f.doubt && !f.stale {
+		delete(t.files, f.ino)
+	}
+}
+
+// knows reports whether an owner may have something in a file. Under mu.
+func (t *Table) knows(ino uint64, o lock.Owner) bool {
+	f := t.files[ino]
+	if f == nil {
+		return false
+	}
+	_, known := f.owners[o]
+	return known
+}
+
+// has reports whether owners of a client may have something. Under mu.
+func (f *file) has(client string) bool {
+	for o := range f.owners {
+		if o.Client == client {
+			return true
+		}
+	}
+	return false
+}
+
+// absorb learns what the store has of this process, and returns what its waiters get. ended
+// are those that wait no more and were not granted. Under mu, by who has the turn.
+func (t *Table) absorb(f *file, now *record.FileLocks, ended map[uint64]error) (list []verdict) {
+	f.version++
+	counts := make(map[lock.Owner]int, len(f.owners))
+	for s := range now.Held {
+		for i := range now.Held[s] {
+			counts[now.Held[s][i].Owner]++
+		}
+	}
+	waiting := make(map[uint64]bool, len(now.Waiting))
+	for i := range now.Waiting {
+		counts[now.Waiting[i].Lock.Owner]++
+		waiting[now.Waiting[i].Ticket] = true
+	}
+	t.journalize(f, now)
+	for o, before := range f.owners {
+		t.tally.Add(o.Client, counts[o]-before)
+		if f.owners[o] = counts[o]; counts[o] == 0 && !f.unsure[o] {
+			delete(f.owners, o)
+		}
+	}
+	for ticket, w := range f.waiters {
+		if waiting[ticket] {
+			continue
+		}
+		delete(f.waiters, ticket)
+		if err, known := ended[ticket]; !known || err != nil {
+			list = append(list, verdict{w, err})
+		}
+	}
+	return list
+}
+
+// journalize has the journals of clients know what they hold.
+func (t *Table) journalize(f *file, now *record.FileLocks) {
+	for client, j := range t.journals {
+		for s := range now.Held {
+			k := told{client, lock.Space(s)}
+			own := now.Of(lock.Space(s), client)
+			before, known := f.told[k]
+			if slices.Equal(own, before) && (known || !f.has(client)) {
+				continue
+			}
+			if f.told == nil {
+				f.told = make(map[told][]lock.Lock)
+			}
+			f.told[k] = own
+			j(f.ino, lock.Space(s), slices.Clone(own))
+		}
+	}
+}

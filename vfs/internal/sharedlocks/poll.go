@@ -1,0 +1,252 @@
+package sharedlocks
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/record"
+	"ogw/vfs/lock"
+)
+
+const (
+	// pollFast is between two looks at what waits, while something began to wait or was
+	// granted less than pollRecent ago, pollSlow after that.
+	pollFast   = 25 * time.Millisecond
+	pollSlow   = 200 * time.Millisecond
+	pollRecent = 5 * time.Second
+	// pollBatch is how many files one look is about.
+	pollBatch = 64
+	// lateEvery is between two attempts at what is late.
+	lateEvery = 500 * time.Millisecond
+	// pollTimeout bounds one transaction of the poller.
+	pollTimeout = 10 * time.Second
+)
+
+// rouse has the poller run. Under mu.
+func (t *Table) rouse() {
+	if t.polling || t.closed {
+		return
+	}
+	t.polling = true
+	t.wait.Go(t.poll)
+}
+
+// poll looks at what waits in this process, and is late, for as long as there is any.
+func (t *Table) poll() {
+	tried := time.Now()
+	for {
+		every := t.pace()
+		select {
+		case <-t.ctx.Done():
+			return
+		case <-time.After(every):
+		}
+		t.mu.Lock()
+		if len(t.busy) == 0 {
+			t.polling = false
+			t.mu.Unlock()
+			return
+		}
+		var waiting []glance
+		var due []uint64
+		for ino, f := range t.busy {
+			if len(f.waiters) > 0 {
+				waiting = append(waiting, glance{ino: ino, version: f.version})
+			}
+			if f.due() {
+				due = append(due, ino)
+			}
+		}
+		t.mu.Unlock()
+		err := t.lookAll(waiting)
+		if err == nil && len(due) > 0 && time.Since(tried) >= lateEvery {
+			err = t.giveUpLate(due)
+			tried = time.Now()
+		}
+		t.report(err)
+	}
+}
+
+// due reports whether something is to be tried again. Under mu.
+func (f *file) due() bool {
+	return f.stale || slices.ContainsFunc(f.late, func(u *late) bool { return !u.applied || !f.doubt })
+}
+
+func (t *Table) pace() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Since(t.recent) < pollRecent {
+		return pollFast
+	}
+	return pollSlow
+}
+
+// report logs a failure once until there is none.
+func (t *Table) report(err error) {
+	if err != nil && !t.failing && t.ctx.Err() == nil {
+		t.cfg.Log.Error("what waits for locks cannot be looked at, it is tried again", "err", err)
+	}
+	t.failing = err != nil
+}
+
+// giveUpLate tries what is late again.
+func (t *Table) giveUpLate(inos []uint64) error {
+	for _, ino := range inos {
+		if err := t.refresh(ino); err != nil && !lasting(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// refresh drops what the dead left in a file, grants what can be, and learns of it.
+func (t *Table) refresh(ino uint64) error {
+	ctx, stop := context.WithTimeout(t.ctx, pollTimeout)
+	defer stop()
+	return t.update(ctx, ino, change{})
+}
+
+// glance is what one look finds of a file.
+type glance struct {
+	ino     uint64
+	version uint64 // of file, before the look
+	locks   *record.FileLocks
+	acts    bool // there is something to do for anybody
+}
+
+func (t *Table) lookAll(list []glance) error {
+	for batch := range slices.Chunk(list, pollBatch) {
+		if err := t.look(batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look finds out what became of those that wait.
+func (t *Table) look(batch []glance) error {
+	ctx, stop := context.WithTimeout(t.ctx, pollTimeout)
+	defer stop()
+	err := t.cfg.KV.Peek(ctx, func(r cluster.Reader) error { return glimpse(r, t.cfg.Gateway, batch) })
+	if err != nil {
+		return err
+	}
+	for i := range batch {
+		g := &batch[i]
+		if !g.acts && t.learn(g) {
+			continue
+		}
+		if err := t.refresh(g.ino); err != nil && !lasting(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// glimpse reads a batch.
+func glimpse(r cluster.Reader, me uint64, batch []glance) error {
+	keys := make([][]byte, len(batch))
+	for i := range batch {
+		keys[i] = record.LockKey(batch[i].ino)
+	}
+	values, err := r.GetMany(keys)
+	if err != nil {
+		return err
+	}
+	there := map[uint64]bool{me: true, 0: true}
+	var all []uint64
+	for i, v := range values {
+		batch[i].locks, err = record.DecodeFileLocks(v)
+		if batch[i].acts = err != nil; err == nil { // else whoever asks for it is told
+			all = append(all, gateways(batch[i].locks)...)
+		}
+	}
+	slices.Sort(all)
+	if err := ask(r, there, slices.Compact(all)); err != nil {
+		return err
+	}
+	for i := range batch {
+		l := batch[i].locks
+		batch[i].acts = batch[i].acts || grantable(&l.File) || slices.ContainsFunc(gateways(l), func(g uint64) bool { return !there[g] }) ||
+			slices.ContainsFunc(l.Ended, func(e record.EndedWait) bool { return e.Gateway == me })
+	}
+	return nil
+}
+
+// learn tells those that were granted, and returns false if the look is not new enough for
+// that.
+func (t *Table) learn(g *glance) bool {
+	t.mu.Lock()
+	f := t.files[g.ino]
+	if f == nil || f.version != g.version {
+		t.mu.Unlock()
+		return true // who changed it learned
+	}
+	granted := false
+	for n := range f.waiters {
+		granted = granted || !slices.ContainsFunc(g.locks.Waiting, func(w lock.Waiter) bool { return w.Ticket == n })
+	}
+	if !granted {
+		t.mu.Unlock()
+		return true
+	}
+	t.recent = time.Now()
+	select {
+	case f.turn <- struct{}{}:
+		f.users++
+	default: // who has the turn may have begun before
+		t.mu.Unlock()
+		return false
+	}
+	list := t.absorb(f, g.locks, nil)
+	t.mu.Unlock()
+	t.leave(f)
+	tell(list)
+	return true
+}
+
+// sweepPage is how many records one look of Sweep is about.
+const sweepPage = 1000
+
+// Sweep drops what gateways left that are gone, in files that nobody locks any more. One
+// does it for all.
+func (t *Table) Sweep(ctx context.Context) error {
+	from, to := record.Table(record.TabLock)
+	for from != nil {
+		var left []uint64
+		var next []byte
+		err := t.cfg.KV.View(ctx, func(r cluster.Reader) error {
+			left, next = nil, nil
+			there, err := present(r)
+			if err != nil {
+				return err
+			}
+			n := 0
+			return r.Scan(from, to, cluster.ScanOptions{Limit: sweepPage}, func(k, v []byte) error {
+				if n++; n == sweepPage {
+					next = append(slices.Clone(k), 0)
+				}
+				f, err := record.DecodeFileLocks(v)
+				if err != nil {
+					return nil //nolint:nilerr // Check reports it
+				}
+				if grantable(&f.File) || slices.ContainsFunc(gateways(f), func(g uint64) bool { return !there[g] }) {
+					left = append(left, uint64(record.InoOfKey(k)))
+				}
+				return nil
+			})
+		})
+		if err != nil {
+			return err
+		}
+		for _, ino := range left {
+			if err := t.update(ctx, ino, change{}); err != nil {
+				return err
+			}
+		}
+		from = next
+	}
+	return nil
+}

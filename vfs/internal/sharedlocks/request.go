@@ -1,0 +1,191 @@
+package sharedlocks
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
+	"ogw/vfs/lock"
+)
+
+// asked is what became of a request.
+type asked struct {
+	granted bool
+	closing uint64 // of who is in the way
+	waiter  *waiter
+}
+
+// wish is a request.
+type wish struct {
+	ino      uint64
+	space    lock.Space
+	lock     lock.Lock
+	reclaims bool        // it is the owner's of before a restart
+	done     func(error) // nil: it does not wait
+}
+
+// request has a lock granted or queued.
+func (t *Table) request(ctx context.Context, q wish) (a asked, err error) {
+	if err := q.lock.Normalize(q.space); err != nil {
+		return a, err
+	}
+	l, done := q.lock, q.done
+	f, err := t.enter(ctx, q.ino)
+	if err != nil {
+		return a, err
+	}
+	t.mu.Lock()
+	full := t.tally.Full(l.Owner.Client, 2) || done != nil && len(f.late) >= maxLate
+	if _, known := f.owners[l.Owner]; !full && !known {
+		f.owners[l.Owner] = 0
+	}
+	t.mu.Unlock()
+	if full {
+		t.leave(f)
+		return a, lock.ErrNoLocks
+	}
+	w := &waiter{ticket: ticket(), space: q.space, lock: l, done: done}
+	list, err := t.run(ctx, f, change{&l.Owner, q.reclaims, func(s *state) error {
+		a = asked{}
+		return w.request(s, &a)
+	}})
+	t.mu.Lock()
+	switch {
+	case err == nil && a.waiter != nil:
+		f.waiters[w.ticket] = w
+		t.recent = time.Now()
+	case err != nil && done != nil && unknown(err): // it may wait, for nobody
+		f.late = append(f.late, &late{space: q.space, owner: l.Owner, start: l.Start, end: l.End, ticket: w.ticket})
+	case err != nil && f.owners[l.Owner] == 0 && !f.unsure[l.Owner]:
+		delete(f.owners, l.Owner)
+	}
+	t.mu.Unlock()
+	t.leave(f)
+	tell(list)
+	switch {
+	case err != nil:
+	case a.granted || a.waiter != nil:
+	default:
+		err = lock.ErrWouldBlock
+	}
+	return a, err
+}
+
+// request asks for the lock within a transaction.
+func (w *waiter) request(s *state, a *asked) error {
+	o := w.lock.Owner
+	s.opened(o)
+	w.fresh = w.space == lock.Flock || !slices.ContainsFunc(s.Held[w.space], func(h lock.Lock) bool {
+		return h.Owner == o && h.Start <= w.lock.End && w.lock.Start <= h.End
+	})
+	if h, ok := s.Holders[o]; ok { // reclaimed: all that it has
+		h.Gateway = s.me
+		s.Holders[o] = h
+	}
+	if s.Len()+2 > maxFileLocks { // a conversion can split a range in three
+		return errTooMany
+	}
+	if a.granted = s.take(w.space, w.lock); a.granted {
+		return nil
+	}
+	if w.done == nil {
+		a.closing = s.Holders[s.Blocker(w.space, &w.lock).Owner].Closing
+		return nil
+	}
+	if w.space == lock.Range {
+		if found, err := s.deadlocks(&w.lock); err != nil {
+			return err
+		} else if found {
+			return lock.ErrDeadlock
+		}
+	}
+	s.wait(w.space, w.lock, w.ticket)
+	a.waiter = w
+	return nil
+}
+
+// ticket returns a number that nothing else has.
+func ticket() uint64 {
+	for {
+		if n := rand.Uint64(); n != 0 {
+			return n
+		}
+	}
+}
+
+// TryLock implements lock.Locks.
+func (t *Table) TryLock(ctx context.Context, ino uint64, s lock.Space, l lock.Lock) error {
+	_, err := t.request(ctx, wish{ino: ino, space: s, lock: l})
+	return mapped(err)
+}
+
+// Reclaim implements lock.Locks: what the owner has in the file is this gateway's from then
+// on, and what others took meanwhile stays theirs.
+func (t *Table) Reclaim(ctx context.Context, ino uint64, s lock.Space, l lock.Lock) error {
+	_, err := t.request(ctx, wish{ino: ino, space: s, lock: l, reclaims: true})
+	return mapped(err)
+}
+
+// mapped returns an error of the store as one of vfs, or else of package lock.
+func mapped(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return errors.Join(lock.ErrInterrupted, err)
+	}
+	return fserr.Map(err)
+}
+
+// Lock implements lock.Locks.
+func (t *Table) Lock(ctx context.Context, ino uint64, s lock.Space, l lock.Lock) error {
+	result := make(chan error, 1)
+	cancel, waiting, err := t.LockFunc(ctx, ino, s, l, func(err error) { result <- err })
+	if err != nil || !waiting {
+		return err
+	}
+	return lock.Await(ctx, result, cancel)
+}
+
+// LockFunc implements lock.Locks.
+func (t *Table) LockFunc(ctx context.Context, ino uint64, s lock.Space, l lock.Lock, done func(error)) (cancel func() bool, waiting bool, err error) {
+	a, err := t.request(ctx, wish{ino: ino, space: s, lock: l, done: done})
+	if err != nil || a.waiter == nil {
+		return func() bool { return false }, false, mapped(err)
+	}
+	return func() bool { return t.cancel(ino, a.waiter) }, true, nil
+}
+
+// Test implements lock.Locks.
+func (t *Table) Test(ctx context.Context, ino uint64, space lock.Space, l lock.Lock) (holder lock.Lock, held bool, err error) {
+	holder, _, held, err = t.test(ctx, ino, space, l)
+	return holder, held, mapped(err)
+}
+
+func (t *Table) test(ctx context.Context, ino uint64, space lock.Space, l lock.Lock) (holder lock.Lock, closing uint64, held bool, err error) {
+	if err := l.Normalize(space); err != nil {
+		return holder, 0, false, err
+	}
+	t.mu.Lock()
+	var before []*late
+	if f := t.files[ino]; f != nil {
+		before = slices.Clone(f.late)
+	}
+	t.mu.Unlock()
+	err = t.cfg.KV.Peek(ctx, func(r cluster.Reader) error {
+		holder, closing, held = lock.Lock{}, 0, false
+		s, err := load(r, t.cfg.Gateway, ino, "")
+		if err != nil {
+			return err
+		}
+		for _, u := range before {
+			u.apply(s)
+		}
+		if b := s.Blocker(space, &l); b != nil {
+			holder, closing, held = *b, s.Holders[b.Owner].Closing, true
+		}
+		return nil
+	})
+	return holder, closing, held, err
+}

@@ -1,0 +1,118 @@
+package sharedlocks
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
+	"ogw/vfs/lock"
+)
+
+// change is one transaction.
+type change struct {
+	// owner, if set, is who asks: what is late of it comes before, and not again after.
+	owner *lock.Owner
+	// reclaims reports whether what the owner's client has is kept, whoever vouched for it.
+	reclaims bool
+	do       func(s *state) error
+}
+
+// run has a change commit, after what is late, and returns what waiters of this process
+// get. By who has the turn. After an error that is the store's it is not known whether it
+// did.
+func (t *Table) run(ctx context.Context, f *file, c change) (list []verdict, err error) {
+	t.mu.Lock()
+	before := slices.Clone(f.late)
+	t.mu.Unlock()
+	keep := ""
+	if c.reclaims {
+		keep = c.owner.Client
+	}
+	var s *state
+	err = t.cfg.KV.Update(ctx, func(x cluster.Txn) (err error) {
+		if s, err = load(x, t.cfg.Gateway, f.ino, keep); err != nil {
+			return err
+		}
+		s.learn()
+		for _, u := range before {
+			u.apply(s)
+		}
+		if c.do != nil {
+			if err := c.do(s); err != nil {
+				return err
+			}
+		}
+		if err := s.wake(); err != nil {
+			return err
+		}
+		return s.store(x)
+	})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil {
+		if unknown(err) {
+			t.doubt(f, c.owner)
+		}
+		return nil, err
+	}
+	for _, u := range before {
+		u.applied = true
+	}
+	f.late = slices.DeleteFunc(f.late, func(u *late) bool {
+		return u.applied && (!f.doubt || !u.whole() || c.owner != nil && *c.owner == u.owner)
+	})
+	f.stale = s.more || f.stale && f.doubt
+	return t.absorb(f, s.FileLocks, s.ended), nil
+}
+
+// unknown reports whether an error leaves open what became of a transaction.
+func unknown(err error) bool {
+	return errors.Is(err, cluster.ErrUnavailable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// lasting reports whether to try again is in vain.
+func lasting(err error) bool {
+	return errors.Is(err, lock.ErrNoLocks) || errors.Is(err, fserr.ErrCorrupt)
+}
+
+// doubt notes that what a transaction was about may come later. However many there are, one
+// question at a time is asked for a file. Under mu.
+func (t *Table) doubt(f *file, owner *lock.Owner) {
+	if owner != nil {
+		if f.unsure == nil {
+			f.unsure = make(map[lock.Owner]bool)
+		}
+		f.unsure[*owner] = true
+	}
+	if f.again = f.doubt; !f.doubt {
+		f.doubt = true
+		t.cfg.Doubt(func() { t.sure(f) })
+	}
+}
+
+// sure comes when no transaction of before the last question can commit any more.
+func (t *Table) sure(f *file) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if f.again {
+		f.again = false
+		t.cfg.Doubt(func() { t.sure(f) })
+		return
+	}
+	f.doubt, f.unsure, f.stale = false, nil, true
+	t.settle(f)
+}
+
+// update is run for who has no turn yet.
+func (t *Table) update(ctx context.Context, ino uint64, c change) error {
+	f, err := t.enter(ctx, ino)
+	if err != nil {
+		return err
+	}
+	list, err := t.run(ctx, f, c)
+	t.leave(f)
+	tell(list)
+	return err
+}

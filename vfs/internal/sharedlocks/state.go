@@ -1,0 +1,394 @@
+package sharedlocks
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/record"
+	"ogw/vfs/lock"
+)
+
+const (
+	// maxFileLocks bounds the held ranges and waiting requests of a file, all of which
+	// each of its transactions reads and writes.
+	maxFileLocks = 4096
+	// maxFileBytes bounds the record of a file.
+	maxFileBytes = 256 << 10
+	// maxWaits bounds the files in which one owner waits: the threads of a process.
+	maxWaits = 64
+	// maxMoved bounds the owners that one transaction has wait no more: two operations each,
+	// of the 127 of etcd. The next one goes on.
+	maxMoved = 16
+	// maxWalk bounds the owners, and the files, that one transaction walks through in search
+	// of a deadlock. Linux gives up after ten.
+	maxWalk = 16
+	// maxFences bounds the gateways that one transaction asks for. Others count as there.
+	maxFences = 32
+)
+
+var errTooMany = fmt.Errorf("%w: %d of a file, or %d bytes", lock.ErrNoLocks, maxFileLocks, maxFileBytes)
+
+// state is the locks of a file within a transaction.
+type state struct {
+	*record.FileLocks
+	r      cluster.Reader
+	me     uint64
+	ino    uint64
+	before []byte
+
+	there  map[uint64]bool // gateways whose fences were asked for
+	moved  []lock.Owner    // that began or ceased to wait for a range
+	ranges bool            // one was granted
+	more   bool            // there was more to do than one transaction may
+	walked map[lock.Owner][]uint64
+	files  map[uint64]*lock.File // that the walk met
+
+	// ended are requests of this process that wait no more: by ticket, nil for those that
+	// were withdrawn.
+	ended map[uint64]error
+}
+
+// load reads the locks of a file. What nobody vouches for is not there, but for what a
+// client has that is about to take it over ("": none).
+func load(r cluster.Reader, me, ino uint64, keep string) (*state, error) {
+	s := &state{r: r, me: me, ino: ino, there: map[uint64]bool{me: true, 0: true}, ended: make(map[uint64]error)}
+	var err error
+	if s.before, err = r.Get(record.LockKey(ino)); err != nil {
+		return nil, err
+	}
+	if s.FileLocks, err = record.DecodeFileLocks(s.before); err != nil {
+		return nil, fmt.Errorf("inode %d: %w", ino, err)
+	}
+	return s, s.dropDead(keep)
+}
+
+// gateways are those that vouch for something of a file.
+func gateways(f *record.FileLocks) (list []uint64) {
+	for _, h := range f.Holders {
+		list = append(list, h.Gateway)
+	}
+	for _, g := range f.Waits {
+		list = append(list, g)
+	}
+	for _, e := range f.Ended {
+		list = append(list, e.Gateway)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// ask learns which gateways are there, of those that are not known yet.
+func ask(r cluster.Reader, there map[uint64]bool, list []uint64) error {
+	list = slices.DeleteFunc(list, func(g uint64) bool { _, known := there[g]; return known })
+	keys := make([][]byte, 0, len(list))
+	for _, g := range list {
+		if len(there)+len(keys) < maxFences {
+			keys = append(keys, record.FenceKey(g))
+		} else {
+			there[g] = true
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	values, err := r.GetMany(keys)
+	if err != nil {
+		return err
+	}
+	for i, v := range values {
+		there[record.GatewayOf(keys[i])] = v != nil
+	}
+	return nil
+}
+
+// dropDead removes what gateways vouch for that are gone.
+func (s *state) dropDead(keep string) error {
+	if err := ask(s.r, s.there, gateways(s.FileLocks)); err != nil {
+		return err
+	}
+	for o, h := range s.Holders {
+		if s.there[h.Gateway] || keep != "" && keep == o.Client {
+			continue
+		}
+		for space := range s.Held {
+			s.Unset(lock.Space(space), o, 0, lock.EOF)
+		}
+		delete(s.Holders, o)
+	}
+	for _, w := range slices.Clone(s.Waiting) {
+		if !s.there[s.Waits[w.Ticket]] && s.mayMove() {
+			s.withdraw(w.Ticket)
+		}
+	}
+	s.Ended = slices.DeleteFunc(s.Ended, func(e record.EndedWait) bool { return !s.there[e.Gateway] })
+	return nil
+}
+
+// mayMove reports whether this transaction may have one more wait no more.
+func (s *state) mayMove() bool {
+	if len(s.moved) < maxMoved {
+		return true
+	}
+	s.more = true
+	return false
+}
+
+func (s *state) move(w *lock.Waiter) {
+	if w.Space == lock.Range && !slices.Contains(s.moved, w.Lock.Owner) {
+		s.moved = append(s.moved, w.Lock.Owner)
+	}
+}
+
+// take takes or converts a lock of this process, and reports whether it is granted.
+func (s *state) take(space lock.Space, l lock.Lock) bool {
+	if !s.Try(space, l) {
+		return false
+	}
+	s.ranges = s.ranges || space == lock.Range
+	s.Holders[l.Owner] = record.LockHolder{Gateway: s.me}
+	return true
+}
+
+// opened notes that no descriptor of an owner may be about to be its last.
+func (s *state) opened(o lock.Owner) {
+	if h, ok := s.Holders[o]; ok {
+		h.Closing = 0
+		s.Holders[o] = h
+	}
+}
+
+// wait queues a request of this process.
+func (s *state) wait(space lock.Space, l lock.Lock, ticket uint64) {
+	w := lock.Waiter{Space: space, Lock: l, Ticket: ticket}
+	s.Waiting = append(s.Waiting, w)
+	s.Waits[ticket] = s.me
+	s.move(&w)
+}
+
+// withdraw takes a request out of the queue, and reports whether it was there.
+func (s *state) withdraw(ticket uint64) bool {
+	w, ok := s.Remove(ticket)
+	if ok {
+		delete(s.Waits, ticket)
+		s.move(&w)
+	}
+	return ok
+}
+
+// learn takes what became of requests of this process that wait no more and got nothing.
+func (s *state) learn() {
+	s.Ended = slices.DeleteFunc(s.Ended, func(e record.EndedWait) bool {
+		if e.Gateway != s.me {
+			return false
+		}
+		s.ended[e.Ticket] = whyEnded(e.Why)
+		return true
+	})
+}
+
+func whyEnded(why byte) error {
+	if why == record.EndDeadlock {
+		return lock.ErrDeadlock
+	}
+	return lock.ErrInterrupted
+}
+
+// wake grants what can be granted, then ends those whose waiting came to close a cycle.
+func (s *state) wake() error {
+	for s.grantable() && s.mayMove() {
+		w, _ := s.GrantNext(open)
+		s.ranges = s.ranges || w.Space == lock.Range
+		s.Holders[w.Lock.Owner] = record.LockHolder{Gateway: s.Waits[w.Ticket]}
+		delete(s.Waits, w.Ticket)
+		s.move(&w)
+	}
+	if !s.ranges {
+		return nil
+	}
+	for _, w := range slices.Clone(s.Waiting) {
+		if w.Space != lock.Range {
+			continue
+		}
+		if found, err := s.deadlocks(&w.Lock); err != nil {
+			return err
+		} else if !found || !s.mayMove() {
+			continue
+		}
+		if g := s.Waits[w.Ticket]; g == s.me {
+			s.ended[w.Ticket] = lock.ErrDeadlock
+		} else {
+			s.Ended = append(s.Ended, record.EndedWait{Ticket: w.Ticket, Gateway: g, Why: record.EndDeadlock})
+		}
+		s.withdraw(w.Ticket)
+	}
+	return nil
+}
+
+// open is which spaces are closed to grants.
+func open(lock.Space) bool { return false }
+
+func (s *state) grantable() bool { return grantable(&s.File) }
+
+// grantable reports whether one that waits can be granted.
+func grantable(f *lock.File) bool {
+	return slices.ContainsFunc(f.Waiting, func(w lock.Waiter) bool { return f.Blocker(w.Space, &w.Lock) == nil })
+}
+
+// deadlocks reports whether an owner whose range l waits here would wait for itself.
+func (s *state) deadlocks(l *lock.Lock) (bool, error) { return s.Deadlocks(l, s.waitsOf) }
+
+// waitsOf returns the files in which owners wait, through the store. What was read for one
+// request is good for the next.
+func (s *state) waitsOf(owners []lock.Owner) (list []*lock.File, err error) {
+	if s.walked == nil {
+		s.walked, s.files = make(map[lock.Owner][]uint64), map[uint64]*lock.File{s.ino: &s.File}
+	}
+	if err := s.walkOwners(owners); err != nil {
+		return nil, err
+	}
+	list = append(list, &s.File) // who began to wait in this transaction
+	var inos []uint64
+	for _, o := range owners {
+		inos = append(inos, s.walked[o]...)
+	}
+	slices.Sort(inos)
+	inos = slices.Compact(inos)
+	if err := s.walkFiles(inos); err != nil {
+		return nil, err
+	}
+	for _, ino := range inos {
+		if f := s.files[ino]; f != nil && ino != s.ino {
+			list = append(list, f)
+		}
+	}
+	return list, nil
+}
+
+// walkOwners learns where owners wait.
+func (s *state) walkOwners(owners []lock.Owner) error {
+	var asked []lock.Owner
+	var keys [][]byte
+	for _, o := range owners {
+		if _, known := s.walked[o]; !known && len(s.walked)+len(asked) < maxWalk {
+			asked, keys = append(asked, o), append(keys, record.WaitKey(o))
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	values, err := s.r.GetMany(keys)
+	if err != nil {
+		return err
+	}
+	for i, v := range values {
+		if s.walked[asked[i]], err = record.DecodeWaits(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walkFiles reads the locks of files.
+func (s *state) walkFiles(inos []uint64) error {
+	var asked []uint64
+	var keys [][]byte
+	for _, ino := range inos {
+		if _, known := s.files[ino]; !known && len(s.files)+len(asked) <= maxWalk {
+			asked, keys = append(asked, ino), append(keys, record.LockKey(ino))
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	values, err := s.r.GetMany(keys)
+	if err != nil {
+		return err
+	}
+	for i, v := range values {
+		f, err := record.DecodeFileLocks(v)
+		if err != nil {
+			return fmt.Errorf("inode %d: %w", asked[i], err)
+		}
+		other := &state{FileLocks: f, r: s.r, there: s.there}
+		if err := other.dropDead(""); err != nil {
+			return err
+		}
+		s.files[asked[i]] = &f.File
+	}
+	return nil
+}
+
+// store writes what changed.
+func (s *state) store(t cluster.Txn) error {
+	if err := s.storeMoved(t); err != nil {
+		return err
+	}
+	for o := range s.Holders {
+		if !s.holds(o) {
+			delete(s.Holders, o)
+		}
+	}
+	if s.Idle() {
+		if s.before == nil {
+			return nil
+		}
+		return t.Delete(record.LockKey(s.ino))
+	}
+	now := s.Encode()
+	switch {
+	case bytes.Equal(now, s.before):
+		return nil
+	case (len(now) > maxFileBytes || s.Len() > maxFileLocks) && len(now) > len(s.before):
+		return errTooMany
+	}
+	return t.Set(record.LockKey(s.ino), now)
+}
+
+func (s *state) holds(o lock.Owner) bool {
+	of := func(l lock.Lock) bool { return l.Owner == o }
+	return slices.ContainsFunc(s.Held[lock.Range], of) || slices.ContainsFunc(s.Held[lock.Flock], of)
+}
+
+// storeMoved writes where those wait that began to, or ceased.
+func (s *state) storeMoved(t cluster.Txn) error {
+	if len(s.moved) == 0 {
+		return nil
+	}
+	keys := make([][]byte, len(s.moved))
+	for i, o := range s.moved {
+		keys[i] = record.WaitKey(o)
+	}
+	values, err := t.GetMany(keys)
+	if err != nil {
+		return err
+	}
+	for i, o := range s.moved {
+		inos, err := record.DecodeWaits(values[i])
+		if err != nil {
+			return err
+		}
+		at, was := slices.BinarySearch(inos, s.ino)
+		now := slices.ContainsFunc(s.Waiting, func(w lock.Waiter) bool { return w.Space == lock.Range && w.Lock.Owner == o })
+		switch {
+		case was == now:
+			continue
+		case now && len(inos) >= maxWaits:
+			return fmt.Errorf("%w: one owner waits in %d files", lock.ErrNoLocks, maxWaits)
+		case now:
+			inos = slices.Insert(inos, at, s.ino)
+		default:
+			inos = slices.Delete(inos, at, at+1)
+		}
+		if len(inos) == 0 {
+			err = t.Delete(keys[i])
+		} else {
+			err = t.Set(keys[i], record.EncodeWaits(inos))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
