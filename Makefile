@@ -39,7 +39,7 @@ CEPH := CGO_ENABLED=1 $(GO)
 # Ceph alone takes some minutes of it, since OSDs that died are given up after seconds.
 CLUSTER_TIMEOUT := 30m
 
-.PHONY: help run build build-ceph test test-unit test-crash test-race test-integration test-model test-cluster nemesis test-nfs-kernel test-survive test-programs test-large test-huge \
+.PHONY: help run build build-ceph test test-unit test-crash test-race test-integration test-model test-cluster nemesis test-nfs-kernel test-survive test-upgrade test-programs test-large test-huge \
 	lint lint-ceph bench bench-ab bench-ceph bench-cluster bench-nfs bench-compare fuzz soak deps deps-vm clean
 
 help: ## this list
@@ -167,6 +167,15 @@ bench-ab: build ## is it slower? BASE=COMMIT and this tree in turns, S3 and NFS;
 	git worktree remove --force $(BASE_TREE)
 	$(GO) run ./integration/tools/bench -ab .cache/ogw-base -run '$(or $(RUN),s3|nfs)' -rows '$(ROWS)' \
 		-starts $(or $(STARTS),20) -pairs $(or $(PAIRS),6) -bound $(or $(BOUND),0.03) -json bench-ab-$$(date +%Y%m%d-%H%M%S).json
+
+test-upgrade: build $(ETCD) $(VERSITYGW) ## gateways of BASE=COMMIT are replaced by those of this tree, one by one, under load; needs root
+	@test -n "$(BASE)" || { echo 'make test-upgrade BASE=COMMIT'; exit 2; }
+	integration/setup/apt.sh cluster
+	git worktree remove --force $(BASE_TREE) 2>/dev/null || true
+	git worktree add --force --detach $(BASE_TREE) $(BASE)
+	cd $(BASE_TREE) && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(CURDIR)/.cache/ogw-base ./cmd/ogw
+	git worktree remove --force $(BASE_TREE)
+	OGW_TEST_OLDER=$(CURDIR)/.cache/ogw-base $(SERVERS) $(GO) test -v -count=1 -timeout 20m -run TestUpgrade ./integration/engines
 
 $(TOOLS)/benchstat:
 	GOBIN=$(TOOLS) $(GO) install $(BENCHSTAT)
