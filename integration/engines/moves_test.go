@@ -95,8 +95,7 @@ func testGatewayMoves(t *testing.T, x *shared) {
 	a.Stop()
 	b.Stop()
 
-	other := &shared{t: t, meta: x.meta.another(t), s3: testenv.StartVersitygw(t, "blobs")}
-	other.conf = other.lines(other.meta.url)
+	other := startShared(t, x.meta.another)
 	for i, to := range []*testenv.Server{other.prepare(nil), testenv.PrepareServer(t, ogw, testenv.ServerOptions{})} {
 		to.OGW("restore", folder, ids[i], "--key-file", keyFile)
 		if out := to.OGW("check", "--data"); !strings.Contains(out, "clean") {
