@@ -36,12 +36,13 @@ type Options struct {
 // Blobs is a data half whose reads are kept.
 type Blobs struct {
 	cluster.Blobs
-	mem    *memory
-	disk   *disk         // nil: none
-	ahead  chan struct{} // holds one for each request ahead
-	loads  sync.WaitGroup
-	closed atomic.Bool
-	stats  struct{ memory, disk, fetched atomic.Uint64 }
+	mem   *memory
+	disk  *disk         // nil: none
+	ahead chan struct{} // holds one for each request ahead
+	loads sync.WaitGroup
+	life  sync.RWMutex // held while a load begins
+	over  bool         // under life: none begins any more
+	stats struct{ memory, disk, fetched atomic.Uint64 }
 }
 
 // Stats count bytes: those that readers got from memory, those that came from the disk, and
@@ -105,7 +106,7 @@ func (b *Blobs) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int
 // not in memory.
 func (b *Blobs) chunk(ctx context.Context, k key, count int) (*chunk, error) {
 	for joined := false; ; joined = true {
-		if b.closed.Load() {
+		if b.isOver() {
 			return nil, cluster.ErrClosed
 		}
 		c, run := b.mem.get(k, min(count, maxRun))
@@ -129,6 +130,12 @@ func (b *Blobs) chunk(ctx context.Context, k key, count int) (*chunk, error) {
 	}
 }
 
+func (b *Blobs) isOver() bool {
+	b.life.RLock()
+	defer b.life.RUnlock()
+	return b.over
+}
+
 // readAhead asks for what who reads c will read next.
 func (b *Blobs) readAhead(ctx context.Context, c *chunk) {
 	for _, run := range b.mem.next(c, func() bool { return len(b.ahead) < cap(b.ahead) }) {
@@ -143,6 +150,15 @@ func (b *Blobs) readAhead(ctx context.Context, c *chunk) {
 
 // start loads chunks, then calls ended.
 func (b *Blobs) start(ctx context.Context, run []*chunk, ended func()) {
+	b.life.RLock()
+	defer b.life.RUnlock()
+	if b.over {
+		b.mem.fail(run, cluster.ErrClosed)
+		if ended != nil {
+			ended()
+		}
+		return
+	}
 	b.loads.Go(func() {
 		b.load(context.WithoutCancel(ctx), run)
 		if ended != nil {
@@ -181,14 +197,19 @@ func (b *Blobs) load(ctx context.Context, run []*chunk) {
 // fetch asks the engine for chunks that follow one another.
 func (b *Blobs) fetch(ctx context.Context, run []*chunk) {
 	buf := newRun(len(run))
-	defer freeRun(buf)
 	n, err := b.Blobs.ReadAt(ctx, run[0].id, buf, int64(run[0].n)*chunkBytes)
 	ended := err == io.EOF //nolint:errorlint // as io.ReaderAt has it
 	if err != nil && !ended {
+		freeRun(buf)
 		b.mem.fail(run, err)
 		return
 	}
 	b.stats.fetched.Add(uint64(n))
+	if len(run) == 1 { // without a copy
+		b.mem.fill(run[0], buf[:n], ended, false)
+		return
+	}
+	defer freeRun(buf)
 	for i, c := range run {
 		part := buf[min(i*chunkBytes, n):min((i+1)*chunkBytes, n)]
 		data := newBuffer()[:len(part)]
@@ -230,12 +251,21 @@ func (b *Blobs) Probe(ctx context.Context, from cluster.BlobID, fn func(b cluste
 	return cluster.ProbeBlobs(ctx, b.Blobs, from, fn)
 }
 
+// Claim implements cluster.Claimer.
+func (b *Blobs) Claim(ctx context.Context, store, known uint64) (before, now uint64, err error) {
+	return cluster.ClaimBlobs(ctx, b.Blobs, store, known)
+}
+
 // Close implements cluster.Blobs.
 func (b *Blobs) Close() error {
-	if b.closed.Swap(true) {
-		return b.Blobs.Close()
-	}
+	b.life.Lock()
+	again := b.over
+	b.over = true
+	b.life.Unlock()
 	err := b.Blobs.Close()
+	if again {
+		return err
+	}
 	b.loads.Wait()
 	if b.disk != nil {
 		b.disk.close(b.mem.unused())

@@ -42,5 +42,6 @@
 //     was told may be older than its own call.
 //   - A chunk's bytes are not used again while somebody copies them.
 //
-// Locks: memory.mu and disk.mu are leaves. No request is made under them.
+// Locks: Blobs.life, read-locked while a load begins → memory.mu. That and disk.mu are leaves. No
+// request is made under any.
 package readcache

@@ -240,8 +240,10 @@ func (m *memory) drop(ids []cluster.BlobID) {
 	}
 }
 
+// Buffers of a chunk, of a request ahead, and of the largest request.
 var (
 	buffers = sync.Pool{New: func() any { return new([chunkBytes]byte) }}
+	aheads  = sync.Pool{New: func() any { return new([aheadChunks * chunkBytes]byte) }}
 	runs    = sync.Pool{New: func() any { return new([maxRun * chunkBytes]byte) }}
 )
 
@@ -254,6 +256,24 @@ func freeBuffer(b []byte) {
 }
 
 // newRun returns room for chunks that come in one piece.
-func newRun(chunks int) []byte { return runs.Get().(*[maxRun * chunkBytes]byte)[:chunks*chunkBytes] }
+func newRun(chunks int) []byte {
+	n := chunks * chunkBytes
+	switch {
+	case chunks == 1:
+		return newBuffer()
+	case chunks <= aheadChunks:
+		return aheads.Get().(*[aheadChunks * chunkBytes]byte)[:n]
+	}
+	return runs.Get().(*[maxRun * chunkBytes]byte)[:n]
+}
 
-func freeRun(b []byte) { runs.Put((*[maxRun * chunkBytes]byte)(b[:cap(b)])) }
+func freeRun(b []byte) {
+	switch b = b[:cap(b)]; len(b) {
+	case chunkBytes:
+		freeBuffer(b)
+	case aheadChunks * chunkBytes:
+		aheads.Put((*[aheadChunks * chunkBytes]byte)(b))
+	default:
+		runs.Put((*[maxRun * chunkBytes]byte)(b))
+	}
+}

@@ -97,13 +97,45 @@ func wantAt(t testing.TB, b cluster.Blobs, id cluster.BlobID, data []byte, off, 
 	}
 }
 
+// claimed is an engine that others could join with the metadata of another store.
+type claimed struct {
+	cluster.Blobs
+	mu           sync.Mutex
+	store, count uint64
+	closed       bool
+}
+
+func (c *claimed) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	return c.Blobs.Close()
+}
+
+func (c *claimed) Claim(ctx context.Context, store, known uint64) (before, now uint64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return 0, 0, cluster.ErrClosed
+	}
+	if ctx.Err() != nil {
+		return 0, 0, ctx.Err()
+	}
+	if c.count == 0 && known > 0 || c.count > 0 && c.store != store {
+		return 0, 0, cluster.ErrMismatch
+	}
+	before = c.count
+	c.store, c.count = store, max(c.count, known)+1
+	return before, c.count, nil
+}
+
 func TestBlobs(t *testing.T) {
 	for name, o := range map[string]Options{"memory": {Memory: 64 << 20}, "little": {Memory: 3 * chunkBytes}, "disk": {Memory: chunkBytes, Disk: 20 * chunkBytes}} {
 		t.Run(name, func(t *testing.T) {
 			clustertest.TestBlobs(t, func(t *testing.T) cluster.Blobs {
 				o := o
 				o.Dir = t.TempDir()
-				return open(t, mem.New(mem.Options{}).Blobs, o)
+				return open(t, &claimed{Blobs: mem.New(mem.Options{}).Blobs}, o)
 			})
 		})
 	}
