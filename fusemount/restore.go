@@ -1,6 +1,7 @@
 package fusemount
 
 import (
+	"errors"
 	"time"
 
 	"ogw/fusemount/ledger"
@@ -102,9 +103,21 @@ func lastEpoch(now, low uint64) uint64 {
 	return now - (now-low)%span
 }
 
+// restoreLocks takes back what programs hold. What another one has by now, and what was of an
+// open file that is closed, is not theirs any more, at the next restart neither.
 func (t *taking) restoreLocks() (count int) {
 	f := t.raw
+	type file struct {
+		ino   uint64
+		space uint8
+	}
+	all, lost := map[file][]ledger.Lock{}, map[file]bool{}
 	t.book.Locks.Each(func(ino uint64, space uint8, l ledger.Lock) {
+		k := file{ino, space}
+		if !t.opens(ino, space, l.Owner) {
+			lost[k] = true
+			return
+		}
 		count++
 		held := lock.Lock{Owner: f.owner(l.Owner), Start: l.Start, End: l.End, PID: l.PID}
 		if l.Exclusive {
@@ -112,7 +125,28 @@ func (t *taking) restoreLocks() (count int) {
 		}
 		if err := f.fs.Locks().Reclaim(f.ctx, ino, lock.Space(space), held); err != nil {
 			f.opt.Logger.Error("a lock is lost", "inode", ino, "pid", l.PID, "err", err)
+			if errors.Is(err, lock.ErrWouldBlock) {
+				lost[k] = true
+				return
+			}
+		}
+		all[k] = append(all[k], l)
+	})
+	for k := range lost {
+		if err := t.book.Locks.Set(k.ino, k.space, all[k]); err != nil {
+			f.opt.Logger.Error("a lock that is lost stays on the books", "inode", k.ino, "err", err)
+		}
+	}
+	return count
+}
+
+// opens reports whether an owner locks through a file that programs have open.
+func (t *taking) opens(ino uint64, space uint8, owner uint64) (found bool) {
+	t.book.Owners.Each(func(fh uint64, s uint8, o uint64) {
+		if s == space && o == owner && !found {
+			h := t.raw.files.get(fh)
+			found = h != nil && uint64(h.ino) == ino
 		}
 	})
-	return count
+	return found
 }

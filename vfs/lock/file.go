@@ -34,6 +34,13 @@ func (f *File) Unset(s Space, owner Owner, start, end uint64) {
 	f.Held[s] = unset(f.Held[s], owner, start, end)
 }
 
+// UnsetClient gives up all that a client holds, and reports whether that was anything.
+func (f *File) UnsetClient(s Space, client string) bool {
+	before := len(f.Held[s])
+	f.Held[s] = slices.DeleteFunc(f.Held[s], func(h Lock) bool { return h.Owner.Client == client })
+	return len(f.Held[s]) < before
+}
+
 // Splits reports whether Unset of the range of l would leave one more than before.
 func (f *File) Splits(s Space, l *Lock) bool {
 	return slices.ContainsFunc(f.Held[s], func(h Lock) bool { return h.Owner == l.Owner && h.Start < l.Start && h.End > l.End })
@@ -94,10 +101,14 @@ func (f *File) Deadlocks(l *Lock, waits func(owners []Owner) ([]*File, error)) (
 		if err != nil {
 			return false, err
 		}
+		of := make(map[Owner]bool, len(level))
+		for _, o := range level {
+			of[o] = true
+		}
 		var next []Owner
 		for _, g := range files {
 			for i := range g.Waiting {
-				if w := &g.Waiting[i]; w.Space == Range && slices.Contains(level, w.Lock.Owner) {
+				if w := &g.Waiting[i]; w.Space == Range && of[w.Lock.Owner] {
 					next = g.blockers(&w.Lock, seen, next)
 				}
 			}

@@ -145,8 +145,13 @@ func (m *Manager) ReleaseClient(client string) {
 	var told []verdict
 	for ino, f := range m.files {
 		for s := range f.Held {
-			for _, h := range f.Of(Space(s), client) {
-				m.change(ino, f, Space(s), client, func() { f.Unset(Space(s), h.Owner, h.Start, h.End) })
+			before := len(f.Held[s])
+			if !f.UnsetClient(Space(s), client) {
+				continue
+			}
+			m.tally.Add(client, len(f.Held[s])-before)
+			if j := m.journal[client]; j != nil {
+				j(ino, Space(s), nil)
 			}
 		}
 		for _, w := range append([]Waiter(nil), f.Waiting...) {
@@ -286,9 +291,13 @@ func (m *Manager) wake(ino uint64, f *File) (told []verdict) {
 // deadlocks reports whether an owner whose request l waits in f would wait for itself.
 func (m *Manager) deadlocks(f *File, l *Lock) bool {
 	found, _ := f.Deadlocks(l, func(owners []Owner) (list []*File, _ error) {
+		listed := make(map[uint64]bool)
 		for _, o := range owners {
 			for _, ino := range m.waiting[o] {
-				list = append(list, m.files[ino])
+				if !listed[ino] {
+					listed[ino] = true
+					list = append(list, m.files[ino])
+				}
 			}
 		}
 		return list, nil

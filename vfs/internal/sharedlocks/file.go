@@ -1,6 +1,7 @@
 package sharedlocks
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -21,6 +22,7 @@ type file struct {
 	doubt   bool // transactions without an answer may still come
 	again   bool // others since that was asked about
 	stale   bool // what they left is not known yet
+	settled int  // how often that was over
 	waiters map[uint64]*waiter
 	late    []*late
 	told    map[told][]lock.Lock // what the journals know
@@ -44,6 +46,14 @@ type late struct {
 	ticket     uint64
 	fresh      bool // what was granted for the ticket is given up, too
 	applied    bool // once, but it may have to be again
+	// spares are what the owner waited for when it gave the range up: what of it was granted
+	// since is not given up.
+	spares []waited
+}
+
+// waited is the range of a request.
+type waited struct {
+	ticket, start, end uint64
 }
 
 func (u *late) whole() bool { return u.ticket != 0 || u.start == 0 && u.end == lock.EOF }
@@ -52,7 +62,61 @@ func (u *late) apply(s *state) {
 	if u.ticket != 0 && (s.withdraw(u.ticket) || !u.fresh) {
 		return
 	}
-	s.Unset(u.space, u.owner, u.start, u.end)
+	start := u.start
+	for _, w := range u.spares { // in order
+		if w.start > u.end || w.end < start || slices.ContainsFunc(s.Waiting, func(x lock.Waiter) bool { return x.Ticket == w.ticket }) {
+			continue
+		}
+		if w.start > start {
+			s.Unset(u.space, u.owner, start, w.start-1)
+		}
+		if w.end >= u.end {
+			return
+		}
+		start = w.end + 1
+	}
+	s.Unset(u.space, u.owner, start, u.end)
+}
+
+// waits returns what an owner waits for, in order. Under mu.
+func (f *file) waits(s lock.Space, o lock.Owner) (list []waited) {
+	for _, w := range f.waiters {
+		if w.space == s && w.lock.Owner == o {
+			list = append(list, waited{w.ticket, w.lock.Start, w.lock.End})
+		}
+	}
+	slices.SortFunc(list, func(a, b waited) int { return cmp.Compare(a.start, b.start) })
+	return list
+}
+
+// granted notes what an owner got: who gives up another request of it, for the same range, does
+// not give that up. Under mu, by who has the turn.
+func (f *file) granted(s lock.Space, l *lock.Lock) {
+	same := func(space lock.Space, o lock.Owner, start, end uint64) bool {
+		return space == s && o == l.Owner && start <= l.End && l.Start <= end
+	}
+	for _, w := range f.waiters {
+		if same(w.space, w.lock.Owner, w.lock.Start, w.lock.End) {
+			w.fresh = false
+		}
+	}
+	for _, u := range f.late {
+		if u.ticket != 0 && same(u.space, u.owner, u.start, u.end) {
+			u.fresh = false
+		}
+	}
+}
+
+// less returns what is held of a list after what is late. Under mu.
+func (f *file) less(s lock.Space, held []lock.Lock) []lock.Lock {
+	left := lock.File{}
+	left.Held[s] = slices.Clone(held)
+	for _, u := range f.late {
+		if u.ticket == 0 && u.space == s {
+			left.Unset(s, u.owner, u.start, u.end)
+		}
+	}
+	return left.Held[s]
 }
 
 // told is what a Journal is about.
@@ -156,7 +220,7 @@ func (t *Table) absorb(f *file, now *record.FileLocks, ended map[uint64]error) (
 	t.journalize(f, now)
 	for o, before := range f.owners {
 		t.tally.Add(o.Client, counts[o]-before)
-		if f.owners[o] = counts[o]; counts[o] == 0 && !f.unsure[o] {
+		if f.owners[o] = counts[o]; counts[o] == 0 && !f.unsure[o] && !f.stale {
 			delete(f.owners, o)
 		}
 	}
@@ -165,7 +229,11 @@ func (t *Table) absorb(f *file, now *record.FileLocks, ended map[uint64]error) (
 			continue
 		}
 		delete(f.waiters, ticket)
-		if err, known := ended[ticket]; !known || err != nil {
+		err, known := ended[ticket]
+		if !known {
+			f.granted(w.space, &w.lock)
+		}
+		if !known || err != nil {
 			list = append(list, verdict{w, err})
 		}
 	}
@@ -177,7 +245,7 @@ func (t *Table) journalize(f *file, now *record.FileLocks) {
 	for client, j := range t.journals {
 		for s := range now.Held {
 			k := told{client, lock.Space(s)}
-			own := now.Of(lock.Space(s), client)
+			own := f.less(lock.Space(s), now.Of(lock.Space(s), client))
 			before, known := f.told[k]
 			if slices.Equal(own, before) && (known || !f.has(client)) {
 				continue
@@ -188,5 +256,18 @@ func (t *Table) journalize(f *file, now *record.FileLocks) {
 			f.told[k] = own
 			j(f.ino, lock.Space(s), slices.Clone(own))
 		}
+	}
+}
+
+// journalLate has the journal of a client know what is late at once: the next server must not
+// take it back. Under mu.
+func (t *Table) journalLate(f *file, client string, s lock.Space) {
+	j, k := t.journals[client], told{client, s}
+	if j == nil {
+		return
+	}
+	if own := f.less(s, f.told[k]); !slices.Equal(own, f.told[k]) {
+		f.told[k] = own
+		j(f.ino, s, slices.Clone(own))
 	}
 }

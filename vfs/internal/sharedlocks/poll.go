@@ -91,14 +91,14 @@ func (t *Table) report(err error) {
 	t.failing = err != nil
 }
 
-// giveUpLate tries what is late again.
-func (t *Table) giveUpLate(inos []uint64) error {
+// giveUpLate tries what is late again, each file for itself.
+func (t *Table) giveUpLate(inos []uint64) (err error) {
 	for _, ino := range inos {
-		if err := t.refresh(ino); err != nil && !lasting(err) {
-			return err
+		if e := t.refresh(ino); e != nil && err == nil {
+			err = e
 		}
 	}
-	return nil
+	return err
 }
 
 // refresh drops what the dead left in a file, grants what can be, and learns of it.
@@ -138,11 +138,11 @@ func (t *Table) look(batch []glance) error {
 		if !g.acts && t.learn(g) {
 			continue
 		}
-		if err := t.refresh(g.ino); err != nil && !lasting(err) {
-			return err
+		if e := t.refresh(g.ino); e != nil && !lasting(e) && err == nil {
+			err = e
 		}
 	}
-	return nil
+	return err
 }
 
 // glimpse reads a batch.

@@ -32,6 +32,7 @@ func (t *Table) Unlock(ctx context.Context, ino uint64, s lock.Space, l lock.Loc
 		return nil
 	}
 	f := t.files[ino]
+	u.spares = f.waits(s, owner)
 	if u.whole() {
 		f.late = slices.DeleteFunc(f.late, func(o *late) bool { return o.ticket == 0 && o.owner == owner && o.space == s })
 	} else if len(f.late) >= maxLate {
@@ -40,6 +41,7 @@ func (t *Table) Unlock(ctx context.Context, ino uint64, s lock.Space, l lock.Loc
 	}
 	full := t.tally.Full(owner.Client, 1)
 	f.late = append(f.late, u)
+	t.journalLate(f, owner.Client, s)
 	t.mu.Unlock()
 	err := t.update(ctx, ino, change{do: func(state *state) error {
 		if full && !u.whole() && state.Splits(s, &l) {
@@ -86,6 +88,8 @@ func (t *Table) ReleaseClient(client string) {
 		}
 		if mine {
 			files = append(files, f)
+			t.journalLate(f, client, lock.Range)
+			t.journalLate(f, client, lock.Flock)
 		}
 	}
 	for _, f := range files {

@@ -54,6 +54,9 @@ func (t *Table) request(ctx context.Context, q wish) (a asked, err error) {
 		return w.request(s, &a)
 	}})
 	t.mu.Lock()
+	if err == nil && a.granted {
+		f.granted(q.space, &l)
+	}
 	switch {
 	case err == nil && a.waiter != nil:
 		f.waiters[w.ticket] = w
@@ -79,6 +82,7 @@ func (t *Table) request(ctx context.Context, q wish) (a asked, err error) {
 func (w *waiter) request(s *state, a *asked) error {
 	o := w.lock.Owner
 	s.opened(o)
+	s.supersede(o)
 	w.fresh = w.space == lock.Flock || !slices.ContainsFunc(s.Held[w.space], func(h lock.Lock) bool {
 		return h.Owner == o && h.Start <= w.lock.End && w.lock.Start <= h.End
 	})

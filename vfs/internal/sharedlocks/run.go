@@ -24,20 +24,25 @@ type change struct {
 // did.
 func (t *Table) run(ctx context.Context, f *file, c change) (list []verdict, err error) {
 	t.mu.Lock()
-	before := slices.Clone(f.late)
+	before, settled := slices.Clone(f.late), f.settled
 	t.mu.Unlock()
 	keep := ""
 	if c.reclaims {
 		keep = c.owner.Client
 	}
 	var s *state
+	var applied []*late
 	err = t.cfg.KV.Update(ctx, func(x cluster.Txn) (err error) {
 		if s, err = load(x, t.cfg.Gateway, f.ino, keep); err != nil {
 			return err
 		}
 		s.learn()
+		applied = applied[:0]
 		for _, u := range before {
-			u.apply(s)
+			if u.ticket == 0 || s.mayMove() { // else the next transaction goes on
+				u.apply(s)
+				applied = append(applied, u)
+			}
 		}
 		if c.do != nil {
 			if err := c.do(s); err != nil {
@@ -57,13 +62,15 @@ func (t *Table) run(ctx context.Context, f *file, c change) (list []verdict, err
 		}
 		return nil, err
 	}
-	for _, u := range before {
+	for _, u := range applied {
 		u.applied = true
 	}
+	// What was settled meanwhile may have come after this one read.
+	open := f.doubt || f.settled != settled
 	f.late = slices.DeleteFunc(f.late, func(u *late) bool {
-		return u.applied && (!f.doubt || !u.whole() || c.owner != nil && *c.owner == u.owner)
+		return u.applied && (!open || !u.whole() || c.owner != nil && *c.owner == u.owner && u.ticket == 0)
 	})
-	f.stale = s.more || f.stale && f.doubt
+	f.stale = s.more || f.settled != settled || f.stale && f.doubt
 	return t.absorb(f, s.FileLocks, s.ended), nil
 }
 
@@ -102,6 +109,7 @@ func (t *Table) sure(f *file) {
 		return
 	}
 	f.doubt, f.unsure, f.stale = false, nil, true
+	f.settled++
 	t.settle(f)
 }
 

@@ -167,6 +167,16 @@ func (s *state) wait(space lock.Space, l lock.Lock, ticket uint64) {
 	s.move(&w)
 }
 
+// supersede takes what an owner asked another gateway for out of the queue: a server before
+// this one, of which the owner's program asks again what it still wants.
+func (s *state) supersede(o lock.Owner) {
+	for _, w := range slices.Clone(s.Waiting) {
+		if w.Lock.Owner == o && s.Waits[w.Ticket] != s.me {
+			s.withdraw(w.Ticket)
+		}
+	}
+}
+
 // withdraw takes a request out of the queue, and reports whether it was there.
 func (s *state) withdraw(ticket uint64) bool {
 	w, ok := s.Remove(ticket)
@@ -200,7 +210,11 @@ func (s *state) wake() error {
 	for s.grantable() && s.mayMove() {
 		w, _ := s.GrantNext(open)
 		s.ranges = s.ranges || w.Space == lock.Range
-		s.Holders[w.Lock.Owner] = record.LockHolder{Gateway: s.Waits[w.Ticket]}
+		h, holds := s.Holders[w.Lock.Owner]
+		if h.Closing = 0; !holds { // else who vouches for the rest goes on to
+			h.Gateway = s.Waits[w.Ticket]
+		}
+		s.Holders[w.Lock.Owner] = h
 		delete(s.Waits, w.Ticket)
 		s.move(&w)
 	}
