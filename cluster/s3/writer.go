@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"ogw/cluster"
 	"ogw/cluster/internal/frame"
@@ -12,6 +13,10 @@ import (
 // partBytes is the length of all parts but the last. S3 takes none below 5 MiB,
 // and half of what is written waits in memory.
 const partBytes = 8 << 20 / cluster.BlockBytes * frame.Bytes
+
+// abortWait is how long a part that is under way may still take when the writer is aborted: an
+// endpoint may store one whose request broke off, after the others were dropped.
+const abortWait = 5 * time.Second
 
 var partBuffers = sync.Pool{New: func() any {
 	b := make([]byte, 0, partBytes)
@@ -148,14 +153,17 @@ func (w *writer) end(drop bool) {
 	if w.row.Part == nil {
 		return
 	}
-	w.cancel()
 	release(w.row.Part)
 	w.row.Part, w.err = nil, errWriterDone
 	if !drop || w.upload == nil || w.blobs.gate.Enter() != nil {
+		w.cancel()
 		return
 	}
+	late := time.AfterFunc(abortWait, w.cancel)
 	go func() {
 		defer w.blobs.gate.Leave()
+		defer w.cancel()
+		defer late.Stop()
 		_ = w.wait() // the part is dropped in any case
 		w.blobs.abort(context.Background(), w.upload)
 	}()
