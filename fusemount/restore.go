@@ -111,10 +111,10 @@ func (t *taking) restoreLocks() (count int) {
 		ino   uint64
 		space uint8
 	}
-	all, lost := map[file][]ledger.Lock{}, map[file]bool{}
+	kept, lost, opens := map[file][]ledger.Lock{}, map[file]bool{}, t.lockers()
 	t.book.Locks.Each(func(ino uint64, space uint8, l ledger.Lock) {
 		k := file{ino, space}
-		if !t.opens(ino, space, l.Owner) {
+		if !opens[locker{vfs.Ino(ino), lockOwner{lock.Space(space), l.Owner}}] {
 			lost[k] = true
 			return
 		}
@@ -130,23 +130,23 @@ func (t *taking) restoreLocks() (count int) {
 				return
 			}
 		}
-		all[k] = append(all[k], l)
+		kept[k] = append(kept[k], l)
 	})
 	for k := range lost {
-		if err := t.book.Locks.Set(k.ino, k.space, all[k]); err != nil {
+		if err := t.book.Locks.Set(k.ino, k.space, kept[k]); err != nil {
 			f.opt.Logger.Error("a lock that is lost stays on the books", "inode", k.ino, "err", err)
 		}
 	}
 	return count
 }
 
-// opens reports whether an owner locks through a file that programs have open.
-func (t *taking) opens(ino uint64, space uint8, owner uint64) (found bool) {
-	t.book.Owners.Each(func(fh uint64, s uint8, o uint64) {
-		if s == space && o == owner && !found {
-			h := t.raw.files.get(fh)
-			found = h != nil && uint64(h.ino) == ino
+// lockers are the owners that lock through files that programs have open.
+func (t *taking) lockers() map[locker]bool {
+	opens := map[locker]bool{}
+	t.book.Owners.Each(func(fh uint64, space uint8, owner uint64) {
+		if h := t.raw.files.get(fh); h != nil {
+			opens[locker{h.ino, lockOwner{lock.Space(space), owner}}] = true
 		}
 	})
-	return found
+	return opens
 }

@@ -145,7 +145,7 @@ func (fs *FS) forgetBlobs(ctx context.Context, events []feed.Event) error {
 			keys = append(keys, record.InodeKey(e.Ino))
 		}
 	}
-	var contents []record.ContentID
+	var contents []uint64
 	err := fs.view(ctx, func(r cluster.Reader) error {
 		contents = contents[:0]
 		values, err := r.GetMany(keys)
@@ -155,13 +155,13 @@ func (fs *FS) forgetBlobs(ctx context.Context, events []feed.Event) error {
 			}
 			var n *record.Inode
 			if n, err = record.DecodeInode(record.InoOfKey(keys[i]), values[i]); err == nil && n.Content != 0 {
-				contents = append(contents, n.Content)
+				contents = append(contents, uint64(n.Content))
 			}
 		}
 		return err
 	})
-	for _, c := range contents {
-		cluster.ForgetBlobs(fs.blobs, uint64(c))
+	if err == nil {
+		cluster.ForgetBlobs(fs.blobs, contents...)
 	}
 	return err
 }

@@ -150,7 +150,7 @@ func (b *blobs) Verify(ctx context.Context, id cluster.BlobID) error {
 }
 
 // Forget implements cluster.BlobCache.
-func (b *blobs) Forget(content uint64) { cluster.ForgetBlobs(b.Blobs, content) }
+func (b *blobs) Forget(contents ...uint64) { cluster.ForgetBlobs(b.Blobs, contents...) }
 
 // Claim implements cluster.Claimer. It happens once, and is not measured.
 func (b *blobs) Claim(ctx context.Context, store, known uint64) (before, now uint64, err error) {

@@ -234,10 +234,14 @@ func (b *Blobs) Delete(ctx context.Context, ids ...cluster.BlobID) error {
 }
 
 // Forget implements cluster.BlobCache.
-func (b *Blobs) Forget(content uint64) {
-	b.mem.drop(b.mem.of(content))
+func (b *Blobs) Forget(contents ...uint64) {
+	of := make(map[uint64]bool, len(contents))
+	for _, c := range contents {
+		of[c] = true
+	}
+	b.mem.drop(b.mem.of(of))
 	if b.disk != nil {
-		b.disk.drop(b.disk.of(content))
+		b.disk.drop(b.disk.of(of))
 	}
 }
 

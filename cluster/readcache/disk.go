@@ -261,11 +261,11 @@ func (d *disk) victim() int {
 	}
 }
 
-// of returns the blobs of a content of which something is kept.
-func (d *disk) of(content uint64) []cluster.BlobID {
+// of returns the blobs of contents of which something is kept.
+func (d *disk) of(contents map[uint64]bool) []cluster.BlobID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return ofContent(d.where, content)
+	return ofContents(d.where, contents)
 }
 
 // drop forgets chunks of blobs, and has the index say so, or a start would find them again.

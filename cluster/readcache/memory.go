@@ -213,16 +213,16 @@ func (m *memory) unused() (list []*chunk) {
 	return list
 }
 
-// of returns the blobs of a content of which something is kept.
-func (m *memory) of(content uint64) []cluster.BlobID {
+// of returns the blobs of contents of which something is kept.
+func (m *memory) of(contents map[uint64]bool) []cluster.BlobID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return ofContent(m.blobs, content)
+	return ofContents(m.blobs, contents)
 }
 
-func ofContent[V any](kept map[cluster.BlobID]V, content uint64) (ids []cluster.BlobID) {
+func ofContents[V any](kept map[cluster.BlobID]V, contents map[uint64]bool) (ids []cluster.BlobID) {
 	for id := range kept {
-		if id.Content == content {
+		if contents[id.Content] {
 			ids = append(ids, id)
 		}
 	}
