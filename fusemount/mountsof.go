@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // mountPlace is where a mount is, and its ID.
@@ -34,21 +35,37 @@ func mountsOf(device string) (list []mountPlace) {
 }
 
 // hasMountsInside reports whether something is mounted on a directory of a
-// superblock, in any mount namespace that can be seen.
+// superblock, in any mount namespace that can be seen. Each is known by its first mount,
+// whose ID no other one has: to ask a process for its namespace would wait for one that
+// begins another program, which waits itself if it has files of a mount that nobody serves
+// yet.
 func hasMountsInside(device string) bool {
 	seen := make(map[string]bool)
-	list, _ := filepath.Glob("/proc/[0-9]*/ns/mnt") // the pattern is right
-	for _, name := range append([]string{"/proc/self/ns/mnt"}, list...) {
-		namespace, err := os.Readlink(name)
-		if err != nil || seen[namespace] { // gone, or not to be seen
+	list, _ := filepath.Glob("/proc/[0-9]*/mountinfo") // the pattern is right
+	for _, table := range append([]string{"/proc/self/mountinfo"}, list...) {
+		first := firstMount(table)
+		if first == "" || seen[first] { // gone, or not to be seen
 			continue
 		}
-		seen[namespace] = true
-		if mountedInside(filepath.Join(filepath.Dir(name), "../mountinfo"), device) {
+		seen[first] = true
+		if mountedInside(table, device) {
 			return true
 		}
 	}
 	return false
+}
+
+// firstMount is the ID of the first mount of a table; "" if it cannot be read.
+func firstMount(table string) string {
+	f, err := os.Open(table)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	var line [16]byte // begins with the ID
+	n, _ := f.Read(line[:])
+	id, _, _ := strings.Cut(string(line[:n]), " ")
+	return id
 }
 
 // mountedInside is hasMountsInside for one mount table.
