@@ -37,6 +37,10 @@ func TestClients(t *testing.T, open func(t *testing.T) (a, b cluster.KV)) {
 		a, b := open(t)
 		testCrowd(t, a, b)
 	})
+	t.Run("OnDuty", func(t *testing.T) {
+		a, b := open(t)
+		testOnDuty(t, a, b)
+	})
 	t.Run("OtherClosed", func(t *testing.T) {
 		a, b := open(t)
 		testOtherClosed(t, a, b)

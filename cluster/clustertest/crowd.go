@@ -2,6 +2,8 @@ package clustertest
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -54,4 +56,71 @@ func testCrowd(t *testing.T, a, b cluster.KV) {
 		most = max(most, runs)
 	}
 	t.Logf("at most %d runs", most)
+}
+
+// testOnDuty: of two who are on duty one may leave, if the other one stays. Many try at the
+// same time, for few pairs: an engine that commits what comes together must not take each of
+// the two for granted. Some read the other one, some expect it.
+func testOnDuty(t *testing.T, a, b cluster.KV) {
+	const pairs, workers, each = 3, 24, 20
+	on := []byte{1}
+	key := func(pair, who int) []byte { return fmt.Appendf(nil, "duty/%d/%d", pair, who) }
+	update(t, a, func(txn cluster.Txn) error {
+		for i := range 2 * pairs {
+			if err := txn.Set(key(i/2, i%2), on); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	var left atomic.Int64
+	var wg sync.WaitGroup
+	for w := range workers {
+		me, other := key(w%pairs, w/pairs%2), key(w%pairs, 1-w/pairs%2)
+		kv := [2]cluster.KV{a, b}[w/(2*pairs)%2]
+		expects := w%4 == 0
+		wg.Go(func() {
+			for range each {
+				leaves, runs := false, 0
+				err := kv.Update(ctx, func(txn cluster.Txn) error {
+					leaves = true
+					if runs++; expects && runs > refusedRuns {
+						return errRefused
+					}
+					if expects {
+						return errors.Join(txn.Expect(other, on), txn.Delete(me))
+					}
+					both, err := txn.GetMany([][]byte{me, other})
+					if leaves = err == nil && both[0] != nil && both[1] != nil; !leaves {
+						return errors.Join(err, txn.Set(me, on))
+					}
+					return txn.Delete(me)
+				})
+				if err != nil && !errors.Is(err, errRefused) {
+					t.Errorf("on duty: %v", err)
+				}
+				if err == nil && leaves {
+					left.Add(1)
+				}
+				err = kv.View(ctx, func(r cluster.Reader) error {
+					both, err := r.GetMany([][]byte{me, other})
+					if err == nil && both[0] == nil && both[1] == nil {
+						err = errors.New("nobody is on duty")
+					}
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if expects && leaves { // who expects does not look whether it is on duty
+					update(t, kv, func(txn cluster.Txn) error { return txn.Set(me, on) })
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if left.Load() == 0 {
+		t.Error("nobody ever left")
+	}
 }

@@ -20,6 +20,15 @@
 // and no values: etcd answers a Txn of nothing but comparisons from the past of the
 // member that is asked.
 //
+// # Many at a time
+//
+// First reads that wait while others are under way share the next request (gather): keys that
+// several ask for are asked for once. So do commits: each is a Txn within one Txn, with its
+// own comparisons and slot. etcd decides all of them before it writes, so that commits of
+// which one writes what another one read or writes do not go together; those that scanned go
+// alone. Only what is urgent waits for nobody. A request that is lost is lost for all in it,
+// and each finds its own outcome.
+//
 // # Many that write the same
 //
 // A transaction runs first on what is remembered, and when that was refused, on what it
@@ -67,7 +76,8 @@
 //
 // All requests of a client share one connection, as streams that do not wait for each
 // other, unless the members, or a proxy, bound these (--max-concurrent-streams). Commits
-// beyond maxSlots wait for their turn, but for urgent ones (cluster.Urgent).
+// beyond maxSlots wait for their turn, but for urgent ones (cluster.Urgent). maxReads and
+// maxCommits requests of many are under way at a time.
 //
 // A scan from its end makes etcd read and sort the whole range for each page.
 //

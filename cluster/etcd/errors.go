@@ -51,24 +51,28 @@ func mapError(err error) error {
 }
 
 // persist sends a request again until it is answered, for requestTimeout at the
-// most; the client itself resends only reads. The request may take effect twice.
+// most; the client itself resends only reads by key. The request may take effect twice.
 func persist(ctx context.Context, request func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	return callerOr(ctx, resend(limited, requestTimeout, request))
+}
+
+// resend sends a request, and again for a time until it is answered.
+func resend(ctx context.Context, span time.Duration, request func(context.Context) error) error {
+	end := time.Now().Add(span)
 	for attempt := 0; ; attempt++ {
-		err := request(limited)
-		switch {
-		case err == nil:
-			return nil
-		case isAnswer(err), occ.Backoff(limited, attempt) != nil:
-			return callerOr(ctx, err)
+		err := request(ctx)
+		if err == nil || isAnswer(err) || time.Now().After(end) || occ.Backoff(ctx, attempt) != nil {
+			return err
 		}
 	}
 }
 
 // isAnswer reports whether a member gave err, and would give it again.
 func isAnswer(err error) bool {
-	return isRefusal(err) || errors.Is(err, rpctypes.ErrNoSpace) || errors.Is(err, rpctypes.ErrLeaseNotFound)
+	return isRefusal(err) || errors.Is(err, rpctypes.ErrNoSpace) || errors.Is(err, rpctypes.ErrLeaseNotFound) ||
+		errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, rpctypes.ErrFutureRev)
 }
 
 // callerOr returns why the caller of a request gave up, else the mapped err.

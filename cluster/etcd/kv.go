@@ -4,30 +4,22 @@ import (
 	"context"
 
 	"ogw/cluster"
+	"ogw/cluster/internal/gather"
 	"ogw/cluster/internal/occ"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-const (
-	// etcdMaxOps is etcd's bound of a Txn (--max-txn-ops), for its comparisons
-	// and for its operations.
-	etcdMaxOps = 128
-	// MaxOps is what a transaction may hold beside its slot.
-	MaxOps = etcdMaxOps - 1
-	// maxBytes of what a transaction writes leaves 256 KiB of etcd's 1.5 MiB
-	// to what it compares, and to lengths.
-	maxBytes = 5 << 18
-	// freshRuns of a transaction follow each other without a pause as long as each knows
-	// what the one before was refused for.
-	freshRuns = 8
-)
+// freshRuns of a transaction follow each other without a pause as long as each knows
+// what the one before was refused for.
+const freshRuns = 8
 
 // KV is one client of a store in etcd.
 type KV struct {
 	client  *clientv3.Client
 	keys    keyspace
 	gate    *occ.Gate
+	reads   *gather.Group[*lookup]
 	slots   *slots
 	history *compactor
 	memory  *occ.Memory

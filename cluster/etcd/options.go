@@ -70,7 +70,7 @@ func Open(ctx context.Context, o Options) (*KV, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd at %s: %w", strings.Join(o.Endpoints, ", "), err)
 	}
-	kv := &KV{client: client, keys: keyspace(o.Prefix), gate: occ.NewGate(), memory: occ.NewMemory(), turns: occ.NewTurns()}
+	kv := &KV{client: client, keys: keyspace(o.Prefix), gate: occ.NewGate(), memory: occ.NewMemory(), turns: occ.NewTurns(), reads: newReads(client)}
 	kv.slots = newSlots(client, kv.keys)
 	kv.history = newCompactor(client, kv.keys)
 	return kv, nil

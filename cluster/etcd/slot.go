@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/internal/gather"
 	"ogw/cluster/internal/occ"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -21,9 +22,6 @@ const (
 	// maxSlots is how many commits of one client are under way at once; more
 	// wait. etcd itself works them off one by one.
 	maxSlots = 256
-	// commitTimeout bounds the wait for the answer of a commit: an election
-	// and a slow disk.
-	commitTimeout = 5 * time.Second
 	// resolveTimeout bounds the search for the outcome of a commit without an
 	// answer: several elections.
 	resolveTimeout = 15 * time.Second
@@ -62,7 +60,9 @@ func (s *slot) get() clientv3.Op { return clientv3.OpGet(s.key) }
 type slots struct {
 	client *clientv3.Client
 	keys   keyspace
-	busy   chan struct{} // holds one for each slot in use, but for urgent commits
+	// commits share requests.
+	commits *gather.Group[*request]
+	busy    chan struct{} // holds one for each slot in use, but for urgent commits
 
 	mu    sync.Mutex
 	lease *lease // nil before the first slot
@@ -71,7 +71,7 @@ type slots struct {
 }
 
 func newSlots(client *clientv3.Client, keys keyspace) *slots {
-	return &slots{client: client, keys: keys, busy: make(chan struct{}, maxSlots)}
+	return &slots{client: client, keys: keys, busy: make(chan struct{}, maxSlots), commits: newCommits(client)}
 }
 
 // commit is what a transaction asks of etcd in the end.
@@ -131,11 +131,14 @@ func (p *slots) enter(ctx context.Context) (leave func(), err error) {
 // try also reports whether the slot is lost: gone, or in an unknown state.
 func (p *slots) try(ctx context.Context, s *slot, c *commit) (done, lost bool, err error) {
 	s.number++
+	r := &request{cmps: append(c.cmps, s.mine()), then: append(c.writes, s.put(byCommit)), otherwise: c.otherwise(s, p.keys)}
 	// Once sent, a commit is not given up with its caller: its outcome counts.
-	sent, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
-	defer cancel()
-	answer, err := p.client.Txn(sent).If(append(c.cmps, s.mine())...).
-		Then(append(c.writes, s.put(byCommit))...).Else(c.otherwise(s, p.keys)...).Commit()
+	if cluster.IsUrgent(ctx) {
+		r.send(context.WithoutCancel(ctx), p.client)
+	} else if sent, err := p.commits.Do(ctx, r); !sent {
+		return true, false, err
+	}
+	answer, err := r.answer, r.err
 	switch {
 	case err == nil && answer.Succeeded:
 		s.rev = answer.Header.Revision

@@ -9,6 +9,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"ogw/cluster"
+	"ogw/cluster/internal/gather"
 	"ogw/cluster/internal/occ"
 )
 
@@ -16,6 +18,7 @@ import (
 type source struct {
 	ctx    context.Context
 	client *clientv3.Client
+	reads  *gather.Group[*lookup]
 	keys   keyspace
 	rev    int64       // 0 before the first read
 	recall *occ.Recall // nil: each read asks
@@ -25,7 +28,7 @@ type source struct {
 
 // newSource returns what the first read finds. Without a recall, each read asks.
 func newSource(ctx context.Context, kv *KV, recall *occ.Recall) *source {
-	return &source{ctx: ctx, client: kv.client, keys: kv.keys, recall: recall}
+	return &source{ctx: ctx, client: kv.client, reads: kv.reads, keys: kv.keys, recall: recall}
 }
 
 // Get implements occ.Source.
@@ -55,13 +58,7 @@ func (s *source) getAll(keys, values [][]byte) error {
 }
 
 func (s *source) getSome(keys, values [][]byte) error {
-	answers, err := s.read(func(o ...clientv3.OpOption) []clientv3.Op {
-		ops := make([]clientv3.Op, len(keys))
-		for i, key := range keys {
-			ops[i] = clientv3.OpGet(s.keys.key(key), o...)
-		}
-		return ops
-	})
+	answers, err := s.look(keys)
 	if err != nil {
 		return err
 	}
@@ -78,8 +75,38 @@ func (s *source) Settle() error {
 	if !s.recall.Doubtful() {
 		return nil
 	}
-	_, err := s.read(func(...clientv3.OpOption) []clientv3.Op { return nil })
+	_, err := s.look(nil)
 	return err
+}
+
+// look reads keys, and compares what is in doubt. First reads share a request with those
+// of other transactions.
+func (s *source) look(keys [][]byte) ([]*pb.RangeResponse, error) {
+	if s.rev != 0 || cluster.IsUrgent(s.ctx) {
+		return s.read(func(o ...clientv3.OpOption) []clientv3.Op {
+			ops := make([]clientv3.Op, len(keys))
+			for i, key := range keys {
+				ops[i] = clientv3.OpGet(s.keys.key(key), o...)
+			}
+			return ops
+		})
+	}
+	doubts := s.recall.Doubts()
+	l := &lookup{keys: make([]string, 0, len(keys)+len(doubts)), values: len(keys)}
+	for _, key := range keys {
+		l.keys = append(l.keys, s.keys.key(key))
+	}
+	for _, d := range doubts {
+		l.keys = append(l.keys, s.keys.key(d.Key))
+	}
+	if _, err := s.reads.Do(s.ctx, l); err != nil {
+		return nil, err
+	}
+	if l.err != nil {
+		return nil, s.failed(l.err)
+	}
+	s.fix(l.rev)
+	return s.compared(l.found, doubts)
 }
 
 // page reads a range, at most limit pairs of it.
@@ -116,6 +143,12 @@ func (s *source) read(ops func(...clientv3.OpOption) []clientv3.Op) ([]*pb.Range
 	if err != nil {
 		return nil, s.failed(err)
 	}
+	return s.compared(answers, doubts)
+}
+
+// compared takes the answers to what was in doubt, which are the last ones, and returns the
+// others.
+func (s *source) compared(answers []*pb.RangeResponse, doubts []occ.KeyVersion) ([]*pb.RangeResponse, error) {
 	n := len(answers) - len(doubts)
 	for i, d := range doubts {
 		_, rev := pairOf(answers[n+i])
@@ -143,24 +176,12 @@ func (s *source) failed(err error) error {
 	return callerOr(s.ctx, err)
 }
 
-// ask sends ops in one request.
 func (s *source) ask(ops []clientv3.Op) ([]*pb.RangeResponse, error) {
-	ctx, cancel := context.WithTimeout(s.ctx, requestTimeout)
-	defer cancel()
-	if len(ops) == 1 {
-		answer, err := s.client.Do(ctx, ops[0])
-		if err != nil {
-			return nil, err
-		}
-		s.fix(answer.Get().Header.Revision)
-		return []*pb.RangeResponse{(*pb.RangeResponse)(answer.Get())}, nil
+	answers, rev, err := ask(s.ctx, s.client, ops)
+	if err == nil {
+		s.fix(rev)
 	}
-	answer, err := s.client.Txn(ctx).Then(ops...).Commit()
-	if err != nil {
-		return nil, err
-	}
-	s.fix(answer.Header.Revision)
-	return ranges(answer.Responses), nil
+	return answers, err
 }
 
 func (s *source) fix(rev int64) {

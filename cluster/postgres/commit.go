@@ -1,12 +1,6 @@
 package postgres
 
-import (
-	"context"
-
-	"ogw/cluster/internal/occ"
-
-	"github.com/jackc/pgx/v5"
-)
+import "ogw/cluster/internal/occ"
 
 // commit is the argument of ogw_commit_v4.
 type commit struct {
@@ -23,14 +17,19 @@ type commit struct {
 	setKeys, setValues, deleteKeys [][]byte
 }
 
-// newCommit returns what t wrote and expects. No slice is nil, which would be NULL.
-func newCommit(t *occ.Txn) *commit {
-	c := &commit{
+// emptyCommit returns one without a nil slice, which would be NULL.
+func emptyCommit() *commit {
+	return &commit{
 		readKeys: [][]byte{}, metKeys: [][]byte{}, readVersions: []int64{}, metVersions: []int64{},
 		rangeStarts: [][]byte{}, rangeEnds: [][]byte{}, rangeCounts: []int64{},
 		expectKeys: [][]byte{}, expectValues: [][]byte{},
 		setKeys: [][]byte{}, setValues: [][]byte{}, deleteKeys: [][]byte{},
 	}
+}
+
+// newCommit returns what t wrote and expects.
+func newCommit(t *occ.Txn) *commit {
+	c := emptyCommit()
 	for _, p := range t.Expected() {
 		c.expectKeys, c.expectValues = append(c.expectKeys, p.Key), append(c.expectValues, p.Value)
 	}
@@ -71,33 +70,4 @@ func (c *commit) wide() bool {
 		}
 	}
 	return false
-}
-
-const callCommit = "SELECT ogw_commit_v4($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
-
-// answerChanged is what ogw_commit_v4 returns if a read does not hold, or a lock is
-// not free for who holds others.
-const answerChanged = -1
-
-// call is the one round trip of a commit. It ends the snapshot too.
-func (c *commit) call(ctx context.Context, from *source, s *slot) (answer int64, err error) {
-	numbers, shared := locksOf(from.kv.store, c)
-	batch := &pgx.Batch{}
-	began := from.began
-	if began {
-		batch.Queue(rollback)
-	}
-	batch.Queue(callCommit, from.kv.store, numbers, shared, !from.held,
-		append(c.readKeys, c.metKeys...), append(c.readVersions, c.metVersions...),
-		c.rangeStarts, c.rangeEnds, c.rangeCounts, c.expectKeys, c.expectValues, c.setKeys, c.setValues, c.deleteKeys, s.id, s.number)
-	from.began = false
-	err = send(ctx, from.conn, batch, func(results pgx.BatchResults) error {
-		if began {
-			if _, err := results.Exec(); err != nil {
-				return err
-			}
-		}
-		return results.QueryRow().Scan(&answer)
-	})
-	return answer, err
 }

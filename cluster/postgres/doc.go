@@ -4,8 +4,10 @@
 //	read:   one snapshot of the server (REPEATABLE READ, READ ONLY); what is
 //	        remembered (occ.Memory) is compared there by its version
 //	Peek:   each round trip has a snapshot of its own, in which the versions of all
-//	        that was read before are compared, so that none has to be ended
-//	commit: one call of the function ogw_commit_v4 in READ COMMITTED
+//	        that was read before are compared, so that none has to be ended; those who
+//	        wait at the same time share one (gather)
+//	commit: one call of a function in READ COMMITTED: ogw_commits_v1 for those who wait at
+//	        the same time and need no snapshot, else ogw_commit_v4
 //	        lock     what was read and what is written, in the order of locks
 //	        compare  each key that was read: its version (0: absent);
 //	                 each range that was scanned: how many pairs it has;
@@ -41,6 +43,9 @@
 // Each commit takes its locks in the order of their numbers, so that no two
 // wait for each other. Creates in one directory share its prefix.
 //
+// Commits that go together take all their locks, and wait for none: one that would have to,
+// goes by itself then. None reads or writes what another one of them writes.
+//
 // A transaction that met a conflict three times queues for the locks of its last
 // attempt before it reads again, and keeps them over the commit: a pair that
 // many change is locked in turns. If it reads or writes something else this time,
@@ -55,7 +60,8 @@
 // next. When the answer is lost, the client moves the slot itself, to a fence.
 // That waits for a commit that still runs on the server, and then either
 // succeeds, and a commit that arrives later finds the wrong number and does
-// nothing, or finds the number of the commit, which then happened.
+// nothing, or finds the number of the commit, which then happened. One of several
+// in a call that did nothing leaves its slot as a fence does.
 //
 // # Limits
 //

@@ -4,14 +4,8 @@ import (
 	"context"
 
 	"ogw/cluster"
+	"ogw/cluster/internal/gather"
 	"ogw/cluster/internal/occ"
-)
-
-const (
-	// MaxOps of a transaction: what is sent and compared in one call.
-	MaxOps = 1000
-	// maxBytes of a transaction, which the server holds in memory.
-	maxBytes = 16 << 20
 )
 
 // KV is one client of a store in PostgreSQL.
@@ -19,6 +13,7 @@ type KV struct {
 	pools *pools
 	store string
 	gate  *occ.Gate
+	reads *gather.Group[*lookup] // of Peeks
 	slots *slots
 	// memory is what was read and written last.
 	memory *occ.Memory

@@ -44,11 +44,23 @@ func (l *lockSet) number(kind byte, of []byte) int64 {
 
 // add asks for a lock; exclusive wins.
 func (l *lockSet) add(kind byte, of []byte, shared bool) {
-	n := l.number(kind, of)
+	l.want(l.number(kind, of), shared)
+}
+
+func (l *lockSet) want(n int64, shared bool) {
 	if old, ok := l.modes[n]; ok {
 		shared = shared && old
 	}
 	l.modes[n] = shared
+}
+
+// sorted returns the locks in the order in which they are taken.
+func (l *lockSet) sorted() (numbers []int64, shared []bool) {
+	numbers = slices.Sorted(maps.Keys(l.modes))
+	for _, n := range numbers {
+		shared = append(shared, l.modes[n])
+	}
+	return numbers, shared
 }
 
 // locksOf returns the locks of a commit in the order in which they are taken.
@@ -75,11 +87,7 @@ func locksOf(store string, c *commit) (numbers []int64, shared []bool) {
 		l.modes = map[int64]bool{}
 		l.add(lockStore, nil, false)
 	}
-	numbers = slices.Sorted(maps.Keys(l.modes))
-	for _, n := range numbers {
-		shared = append(shared, l.modes[n])
-	}
-	return numbers, shared
+	return l.sorted()
 }
 
 func prefixOf(key []byte) []byte { return key[:min(len(key), prefixBytes)] }

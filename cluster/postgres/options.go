@@ -67,5 +67,7 @@ func Open(ctx context.Context, o Options) (*KV, error) {
 		p.close()
 		return nil, fmt.Errorf("PostgreSQL at %s: %w", config.ConnConfig.Host, mapError(err))
 	}
-	return &KV{pools: p, store: o.Store, gate: occ.NewGate(), slots: newSlots(p, o.Store), memory: occ.NewMemory()}, nil
+	kv := &KV{pools: p, store: o.Store, gate: occ.NewGate(), slots: newSlots(p, o.Store), memory: occ.NewMemory()}
+	kv.reads = newReads(p, o.Store)
+	return kv, nil
 }

@@ -118,6 +118,72 @@ END
 $ogw$;
 `
 
+// commitsFunction is commitFunction for several commits at once, by number, of which none
+// depends on another one, and none scanned. It waits for no lock. It returns the version of
+// all that was set, and which commits did nothing: their slot is gone, a lock was not free, or
+// a read does not hold. Slots of the last two are moved too, as by a fence.
+//
+// What the locks of one commit keep others from, no statement of another one does. Pairs are
+// looked up one by one: a join might read the whole table.
+const commitsFunction = `
+CREATE OR REPLACE FUNCTION ogw_commits_v1(
+	in_store text, slot_ids bytea[], slot_numbers bigint[],
+	lock_ids bigint[], lock_shared boolean[], locks bigint[], lock_of integer[],
+	read_keys bytea[], read_versions bigint[], read_of integer[],
+	expect_keys bytea[], expect_values bytea[], expect_of integer[],
+	set_keys bytea[], set_values bytea[], set_of integer[],
+	delete_keys bytea[], delete_of integer[],
+	OUT out_version bigint, OUT out_changed integer[], OUT out_busy integer[], OUT out_gone integer[]
+) LANGUAGE plpgsql VOLATILE AS $ogw$
+DECLARE
+	taken bigint[];
+	failed integer[];
+BEGIN
+	out_version := 0;
+	out_busy := '{}';
+	WITH moved AS (
+		UPDATE ogw_slots s SET number = s.number + 1, kind = 'c', used = now()
+			FROM unnest(slot_ids, slot_numbers) WITH ORDINALITY AS m(id, number, nth)
+			WHERE s.store = in_store AND s.id = m.id AND s.number = m.number
+			RETURNING m.nth
+	)
+	SELECT coalesce(array_agg(n), '{}') INTO out_gone
+		FROM generate_series(1, cardinality(slot_ids)) AS n WHERE n NOT IN (SELECT nth FROM moved);
+	SELECT coalesce(array_agg(l.id), '{}') INTO taken FROM (
+		SELECT u.id, CASE WHEN u.shared THEN pg_try_advisory_xact_lock_shared(u.id) ELSE pg_try_advisory_xact_lock(u.id) END AS free
+			FROM unnest(lock_ids, lock_shared) AS u(id, shared)
+		) AS l WHERE NOT l.free;
+	IF cardinality(taken) > 0 THEN
+		SELECT coalesce(array_agg(DISTINCT m.nth), '{}') INTO out_busy
+			FROM unnest(locks, lock_of) AS m(id, nth) WHERE m.id = ANY(taken);
+	END IF;
+	SELECT coalesce(array_agg(DISTINCT c.nth), '{}') INTO out_changed FROM (
+		SELECT r.nth FROM unnest(read_keys, read_versions, read_of) AS r(key, version, nth)
+			WHERE coalesce((SELECT p.version FROM ogw_pairs p WHERE p.store = in_store AND p.key = r.key), 0) <> r.version
+		UNION ALL
+		SELECT e.nth FROM unnest(expect_keys, expect_values, expect_of) AS e(key, value, nth)
+			WHERE (SELECT p.value FROM ogw_pairs p WHERE p.store = in_store AND p.key = e.key) IS DISTINCT FROM e.value
+		) AS c;
+	failed := out_gone || out_busy || out_changed;
+	IF cardinality(delete_keys) > 0 THEN
+		DELETE FROM ogw_pairs p WHERE p.store = in_store AND p.key = ANY(ARRAY(
+			SELECT d.key FROM unnest(delete_keys, delete_of) AS d(key, nth) WHERE d.nth <> ALL(failed)));
+	END IF;
+	IF cardinality(set_keys) > 0 THEN
+		out_version := nextval('ogw_versions');
+		INSERT INTO ogw_pairs (store, key, value, version)
+			SELECT in_store, s.key, s.value, out_version FROM unnest(set_keys, set_values, set_of) AS s(key, value, nth)
+				WHERE s.nth <> ALL(failed)
+			ON CONFLICT (store, key) DO UPDATE SET value = excluded.value, version = excluded.version;
+	END IF;
+	IF cardinality(out_busy) + cardinality(out_changed) > 0 THEN
+		UPDATE ogw_slots s SET kind = 'f' WHERE s.store = in_store AND s.id = ANY(ARRAY(
+			SELECT slot_ids[n] FROM unnest(out_busy || out_changed) AS n WHERE n <> ALL(out_gone)));
+	END IF;
+END
+$ogw$;
+`
+
 // undoFunction gives the slot its number back, so that a commit that changed
 // nothing leaves no trace.
 const undoFunction = `
@@ -146,7 +212,7 @@ END
 $ogw$;
 `
 
-const tablesReady = "SELECT to_regclass('ogw_pairs') IS NOT NULL AND to_regproc('ogw_commit_v4') IS NOT NULL"
+const tablesReady = "SELECT to_regclass('ogw_pairs') IS NOT NULL AND to_regproc('ogw_commit_v4') IS NOT NULL AND to_regproc('ogw_commits_v1') IS NOT NULL"
 
 // makeTables makes what is missing, one client at a time.
 func makeTables(ctx context.Context, pool *pgxpool.Pool) error {
@@ -160,7 +226,7 @@ func makeTables(ctx context.Context, pool *pgxpool.Pool) error {
 			return err
 		}
 		if !ready {
-			for _, part := range []string{schema, undoFunction, holdFunction, commitFunction} {
+			for _, part := range []string{schema, undoFunction, holdFunction, commitFunction, commitsFunction} {
 				if _, err := tx.Exec(ctx, part, pgx.QueryExecModeSimpleProtocol); err != nil {
 					return fmt.Errorf("making the tables: %w", err)
 				}

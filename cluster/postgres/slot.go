@@ -9,15 +9,13 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/internal/gather"
 	"ogw/cluster/internal/occ"
 
 	"github.com/jackc/pgx/v5"
 )
 
 const (
-	// commitTimeout bounds the wait for the answer of a commit, its locks and
-	// a slow disk included.
-	commitTimeout = 10 * time.Second
 	// resolveTimeout bounds the search for the outcome of a commit without an
 	// answer: a restart of the server.
 	resolveTimeout = 20 * time.Second
@@ -48,22 +46,33 @@ type slot struct {
 type slots struct {
 	pools *pools
 	store string
+	// commits share calls.
+	commits *gather.Group[*request]
 
 	mu   sync.Mutex
 	idle []*slot // no more than there were connections at once
 }
 
-func newSlots(p *pools, store string) *slots { return &slots{pools: p, store: store} }
+func newSlots(p *pools, store string) *slots {
+	return &slots{pools: p, store: store, commits: newCommits(p, store)}
+}
 
 // commit applies c, which was read from, and returns the version that what was set
 // has, 0 if that is not known. It returns false without an error if its reads do not
 // hold, or if the commit was made impossible after its answer was lost.
 func (p *slots) commit(ctx context.Context, from *source, c *commit) (version int64, done bool, err error) {
-	if err := from.connect(ctx); err != nil {
-		return 0, false, err
-	}
 	s, err := p.take(ctx, from)
 	if err != nil {
+		return 0, false, err
+	}
+	if !from.alone() && len(c.rangeStarts) == 0 {
+		from.close()
+		if version, done, busy, err := p.commitJointly(ctx, s, c); !busy {
+			return version, done, err
+		}
+	}
+	if err := from.connect(ctx); err != nil {
+		p.giveBack(s)
 		return 0, false, err
 	}
 	// Once sent, a commit is not given up with its caller: its outcome counts.
@@ -80,16 +89,77 @@ func (p *slots) commit(ctx context.Context, from *source, c *commit) (version in
 		return 0, false, nil
 	case err == nil:
 		return 0, false, nil // the slot was cleared away
-	case isRefusal(err):
-		p.giveBack(s)
-		if isBusy(err) {
-			return 0, false, nil
-		}
-		return 0, true, mapError(err)
 	}
-	from.close() // the connection is broken, and may be the last one of the pool
-	done, err = p.resolve(ctx, s, err)
+	if !isRefusal(err) {
+		from.close() // the connection is broken, and may be the last one of the pool
+	}
+	done, err = p.failed(ctx, s, err)
 	return 0, done, err
+}
+
+// commitJointly applies c in one call with what others commit at the same time. It is busy
+// if a lock was not free: then the commit has to wait for it, by itself.
+func (p *slots) commitJointly(ctx context.Context, s *slot, c *commit) (version int64, done, busy bool, err error) {
+	r := &request{commit: c, slot: s.id, number: s.number}
+	r.numbers, r.shared = locksOf(p.store, c)
+	sent, err := p.commits.Do(ctx, r)
+	switch {
+	case !sent, r.unsent:
+		p.giveBack(s)
+		return 0, false, false, callerOr(ctx, errors.Join(err, r.err))
+	case r.err != nil:
+		done, err = p.failed(ctx, s, r.err)
+		return 0, done, false, err
+	case r.outcome == slotGone:
+		return 0, false, false, nil // it was cleared away
+	}
+	s.number++
+	if r.outcome == lockTaken {
+		return 0, false, true, nil
+	}
+	p.giveBack(s)
+	return r.version, r.outcome == committed, false, nil
+}
+
+// failed finds the outcome of a commit that was sent and failed with err.
+func (p *slots) failed(ctx context.Context, s *slot, err error) (done bool, outcome error) {
+	if !isRefusal(err) {
+		return p.resolve(ctx, s, err)
+	}
+	p.giveBack(s)
+	if isBusy(err) {
+		return false, nil
+	}
+	return true, mapError(err)
+}
+
+const callCommit = "SELECT ogw_commit_v4($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
+
+// answerChanged is what ogw_commit_v4 returns if a read does not hold, or a lock is
+// not free for who holds others.
+const answerChanged = -1
+
+// call is the one round trip of a commit by itself. It ends the snapshot too.
+func (c *commit) call(ctx context.Context, from *source, s *slot) (answer int64, err error) {
+	numbers, shared := locksOf(from.kv.store, c)
+	batch := &pgx.Batch{}
+	began := from.began
+	if began {
+		batch.Queue(rollback)
+	}
+	batch.Queue(callCommit, from.kv.store, numbers, shared, !from.held,
+		append(c.readKeys, c.metKeys...), append(c.readVersions, c.metVersions...),
+		c.rangeStarts, c.rangeEnds, c.rangeCounts, c.expectKeys, c.expectValues, c.setKeys, c.setValues, c.deleteKeys, s.id, s.number)
+	from.began = false
+	err = send(ctx, from.conn, batch, func(results pgx.BatchResults) error {
+		if began {
+			if _, err := results.Exec(); err != nil {
+				return err
+			}
+		}
+		return results.QueryRow().Scan(&answer)
+	})
+	return answer, err
 }
 
 // resolve finds the outcome of a commit that failed with cause, and makes it
@@ -131,8 +201,8 @@ func (p *slots) fence(ctx context.Context, s *slot) (number int64, kind string, 
 	return number, kind, err
 }
 
-// take returns an idle slot or makes one, on from's connection: a second one
-// could be waited for by everybody at once.
+// take returns an idle slot or makes one, on from's connection, if it has one: a second
+// one could be waited for by everybody at once.
 func (p *slots) take(ctx context.Context, from *source) (*slot, error) {
 	p.mu.Lock()
 	if n := len(p.idle); n > 0 {
@@ -144,6 +214,9 @@ func (p *slots) take(ctx context.Context, from *source) (*slot, error) {
 	p.mu.Unlock()
 	s := &slot{id: make([]byte, slotIDBytes)}
 	_, _ = rand.Read(s.id) // never fails
+	if err := from.connect(ctx); err != nil {
+		return nil, err
+	}
 	if err := from.endSnapshot(ctx); err != nil {
 		return nil, callerOr(ctx, err)
 	}

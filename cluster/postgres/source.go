@@ -2,8 +2,8 @@ package postgres
 
 import (
 	"context"
-	"time"
 
+	"ogw/cluster"
 	"ogw/cluster/internal/occ"
 
 	"github.com/jackc/pgx/v5"
@@ -11,17 +11,13 @@ import (
 )
 
 const (
-	// requestTimeout bounds one query.
-	requestTimeout = 10 * time.Second
-	begin          = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-	rollback       = "ROLLBACK"
-	holdLocks      = "SELECT ogw_hold_v1($1, $2)"
+	begin     = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+	rollback  = "ROLLBACK"
+	holdLocks = "SELECT ogw_hold_v1($1, $2)"
 	// holdTime is what the server waits for a client that holds locks and says
 	// nothing: one that stands still must not stop the others.
 	holdTime     = "SET LOCAL idle_in_transaction_session_timeout = '1s'"
 	releaseLocks = "SELECT pg_advisory_unlock_all()"
-
-	commitSnapshot = "COMMIT"
 
 	selectMany     = "SELECT key, value, version FROM ogw_pairs WHERE store = $1 AND key = ANY($2)"
 	selectVersions = "SELECT key, version FROM ogw_pairs WHERE store = $1 AND key = ANY($2)"
@@ -60,6 +56,10 @@ func (s *source) connect(ctx context.Context) error {
 	s.conn = conn
 	return nil
 }
+
+// alone reports whether a commit goes by itself: it has a connection already, locks perhaps,
+// or is urgent.
+func (s *source) alone() bool { return s.began || s.held || cluster.IsUrgent(s.ctx) }
 
 // hold waits for the locks of a commit before the snapshot begins, so that
 // nothing comes between the two. close lets them go.
@@ -132,8 +132,11 @@ func (s *source) query(sql string, row func(pgx.Rows) error, args ...any) error 
 
 // Settle implements occ.Settler.
 func (s *source) Settle() error {
-	if !s.recall.Doubtful() {
+	switch {
+	case !s.recall.Doubtful():
 		return nil
+	case s.recall.Moves():
+		return s.look(nil, nil)
 	}
 	return s.ask(nil)
 }
@@ -148,10 +151,7 @@ func (s *source) ask(queue func(*pgx.Batch) func(pgx.BatchResults) error) error 
 	}
 	var reads []func(pgx.BatchResults) error
 	batch, doubts := &pgx.Batch{}, s.recall.Doubts()
-	moves := s.recall.Moves()
-	// A statement by itself has a snapshot of its own.
-	begins := !s.began && (!moves || len(doubts) > 0 && queue != nil)
-	if begins {
+	if !s.began {
 		s.began = true
 		batch.Queue(begin)
 		reads = append(reads, noRows)
@@ -161,14 +161,6 @@ func (s *source) ask(queue func(*pgx.Batch) func(pgx.BatchResults) error) error 
 	}
 	if queue != nil {
 		reads = append(reads, queue(batch))
-	}
-	if begins && moves {
-		batch.Queue(commitSnapshot)
-		reads = append(reads, func(results pgx.BatchResults) error {
-			err := noRows(results)
-			s.began = err != nil
-			return err
-		})
 	}
 	err := send(ctx, s.conn, batch, func(results pgx.BatchResults) error {
 		for _, read := range reads {
@@ -255,6 +247,9 @@ func (s *source) GetMany(keys, values [][]byte) error {
 }
 
 func (s *source) getAll(keys, values [][]byte) error {
+	if s.recall.Moves() {
+		return s.look(keys, values)
+	}
 	places := make(map[string][]int, len(keys))
 	for i, key := range keys {
 		places[string(key)] = append(places[string(key)], i)
@@ -276,6 +271,36 @@ func (s *source) getAll(keys, values [][]byte) error {
 	}
 	for i, key := range keys {
 		s.recall.Learned(key, values[i], versions[i])
+	}
+	return nil
+}
+
+// look asks for keys, and compares what is in doubt, in a snapshot that others may share.
+func (s *source) look(keys, values [][]byte) error {
+	doubts := s.recall.Doubts()
+	l := &lookup{keys: keys[:len(keys):len(keys)], values: len(keys)}
+	for _, d := range doubts {
+		l.keys = append(l.keys, d.Key)
+	}
+	if cluster.IsUrgent(s.ctx) {
+		b := newLookups(s.kv.pools, s.kv.store)
+		b.Add(l)
+		b.send(s.ctx)
+	} else if _, err := s.kv.reads.Do(s.ctx, l); err != nil {
+		return err
+	}
+	if l.err != nil {
+		return callerOr(s.ctx, l.err)
+	}
+	for i, d := range doubts {
+		s.recall.Found(d, l.found[len(keys)+i].version)
+	}
+	if err := s.recall.Compared(); err != nil {
+		return err
+	}
+	for i, key := range keys {
+		values[i] = l.found[i].value
+		s.recall.Learned(key, values[i], l.found[i].version)
 	}
 	return nil
 }

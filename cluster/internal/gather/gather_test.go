@@ -1,0 +1,166 @@
+package gather
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// calls are the batches that a test's server was sent. Each takes a second.
+type calls struct {
+	mu   sync.Mutex
+	list [][]int
+	now  int
+	most int // under way
+}
+
+// batch holds numbers that have the same remainder by ten.
+type batch struct {
+	calls *calls
+	items []int
+}
+
+func (b *batch) Add(n int) bool {
+	if len(b.items) > 0 && b.items[0]%10 != n%10 {
+		return false
+	}
+	b.items = append(b.items, n)
+	return true
+}
+
+func (b *batch) Send() {
+	b.calls.mu.Lock()
+	b.calls.list = append(b.calls.list, b.items)
+	b.calls.now++
+	b.calls.most = max(b.calls.most, b.calls.now)
+	b.calls.mu.Unlock()
+	time.Sleep(time.Second)
+	b.calls.mu.Lock()
+	b.calls.now--
+	b.calls.mu.Unlock()
+}
+
+func group(at int) (*Group[int], *calls) {
+	c := &calls{}
+	return &Group[int]{Calls: at, New: func() Batch[int] { return &batch{calls: c} }}, c
+}
+
+// arrive has each of items asked for, in their order.
+func arrive(ctx context.Context, t *testing.T, g *Group[int], items ...int) *sync.WaitGroup {
+	var wg sync.WaitGroup
+	for _, n := range items {
+		wg.Go(func() {
+			if sent, err := g.Do(ctx, n); !sent || err != nil {
+				t.Errorf("%d: sent %v, %v", n, sent, err)
+			}
+		})
+		synctest.Wait()
+	}
+	return &wg
+}
+
+// Who finds room goes at once, those who come meanwhile go together, and who does not go
+// with them is the first of the next call.
+func TestGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, c := group(1)
+		begin := time.Now()
+		arrive(t.Context(), t, g, 1, 11, 12, 21, 31, 22).Wait()
+		want := [][]int{{1}, {11, 21, 31}, {12, 22}}
+		if !slices.EqualFunc(c.list, want, slices.Equal) || time.Since(begin) != 3*time.Second {
+			t.Errorf("calls %v in %v, want %v in 3s", c.list, time.Since(begin), want)
+		}
+		arrive(t.Context(), t, g, 5).Wait()
+		if len(c.list) != 4 || c.most != 1 {
+			t.Errorf("calls %v, %d at a time", c.list, c.most)
+		}
+	})
+}
+
+func TestGroupCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, c := group(2)
+		arrive(t.Context(), t, g, 1, 2, 3, 4, 13, 14, 23).Wait()
+		if c.most != 2 || len(c.list) != 4 {
+			t.Errorf("calls %v, %d at a time", c.list, c.most)
+		}
+	})
+}
+
+// Who gives up before it is sent is not sent. Who is on the way has its answer, unless the
+// group lets it leave.
+func TestGroupGivesUp(t *testing.T) {
+	for _, leave := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			g, c := group(1)
+			g.Leave = leave
+			ctx, cancel := context.WithCancel(t.Context())
+			errs := make([]error, 2)
+			sent := make([]bool, 2)
+			var wg sync.WaitGroup
+			for i := range 2 {
+				wg.Go(func() { sent[i], errs[i] = g.Do(ctx, i) })
+				synctest.Wait()
+			}
+			other := arrive(t.Context(), t, g, 7)
+			cancel()
+			wg.Wait()
+			other.Wait()
+			if sent[1] || !errors.Is(errs[1], context.Canceled) {
+				t.Errorf("who waited: sent %v, %v", sent[1], errs[1])
+			}
+			if !sent[0] || errors.Is(errs[0], context.Canceled) != leave {
+				t.Errorf("who was on the way: sent %v, %v", sent[0], errs[0])
+			}
+			if want := [][]int{{0}, {7}}; !slices.EqualFunc(c.list, want, slices.Equal) {
+				t.Errorf("calls %v, want %v", c.list, want)
+			}
+		})
+	}
+}
+
+// However many do not go with the first, none is passed by for ever.
+func TestGroupPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, c := group(1)
+		items := []int{0}
+		for n := range 5 * maxPassed {
+			items = append(items, 10*n+n%7)
+		}
+		arrive(t.Context(), t, g, items...).Wait()
+		total := 0
+		for _, list := range c.list {
+			total += len(list)
+		}
+		if total != len(items) || len(c.list) > 40 {
+			t.Errorf("%d of %d in %d calls", total, len(items), len(c.list))
+		}
+	})
+}
+
+func TestFootprint(t *testing.T) {
+	var f Footprint
+	for _, c := range []struct {
+		read, written []string
+		fits          bool
+	}{
+		{[]string{"a", "b"}, []string{"b"}, true},
+		{[]string{"a"}, []string{"c"}, true},  // both read a
+		{nil, []string{"a"}, false},           // which others read
+		{[]string{"c"}, nil, false},           // which another one writes
+		{nil, []string{"c"}, false},           // the same
+		{[]string{"d"}, []string{"d"}, true},  // refused ones leave nothing
+		{[]string{"e", "d"}, nil, false},      //
+		{nil, []string{"e"}, true},            //
+		{[]string{"x"}, []string{"y"}, true},  //
+		{[]string{"y"}, []string{"x"}, false}, // each writes what the other one reads
+	} {
+		if got := f.Add(c.read, c.written); got != c.fits {
+			t.Errorf("read %v, written %v: %v", c.read, c.written, got)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package postgres
+
+import (
+	"context"
+
+	"ogw/cluster/internal/gather"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// maxReads is how many queries of Peeks are under way at once, which those who come
+	// meanwhile share.
+	maxReads = 2
+	// maxReadKeys bounds what several ask for in one.
+	maxReadKeys = 1024
+
+	// selectSome returns the values of some of the keys only, in one snapshot.
+	selectSome = "SELECT key, CASE WHEN key = ANY($3) THEN value END, version FROM ogw_pairs WHERE store = $1 AND key = ANY($2)"
+)
+
+// pair is what the server has of a key: of an absent one nothing.
+type pair struct {
+	value   []byte
+	version int64
+}
+
+// lookup is a round trip of a Peek: keys, of which it wants the values of the first ones and
+// the versions of all.
+type lookup struct {
+	keys   [][]byte
+	values int
+	found  []pair // of each key
+	err    error
+}
+
+// lookups are those of several Peeks, in one snapshot. Keys that several ask for are asked
+// for once.
+type lookups struct {
+	pools  *pools
+	store  string
+	list   []*lookup
+	places map[string]int
+	keys   [][]byte
+	wanted map[string]struct{} // values
+}
+
+func newReads(p *pools, store string) *gather.Group[*lookup] {
+	return &gather.Group[*lookup]{Calls: maxReads, Leave: true, New: func() gather.Batch[*lookup] { return newLookups(p, store) }}
+}
+
+func newLookups(p *pools, store string) *lookups {
+	return &lookups{pools: p, store: store, places: make(map[string]int), wanted: make(map[string]struct{})}
+}
+
+// Add implements gather.Batch.
+func (b *lookups) Add(l *lookup) bool {
+	if len(b.list) > 0 && len(b.keys)+len(l.keys) > maxReadKeys {
+		return false
+	}
+	for i, key := range l.keys {
+		if _, ok := b.places[string(key)]; !ok {
+			b.places[string(key)] = len(b.keys)
+			b.keys = append(b.keys, key)
+		}
+		if i < l.values {
+			b.wanted[string(key)] = struct{}{}
+		}
+	}
+	b.list = append(b.list, l)
+	return true
+}
+
+// Send implements gather.Batch.
+func (b *lookups) Send() { b.send(context.Background()) }
+
+func (b *lookups) send(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	found, err := b.query(ctx)
+	for _, l := range b.list {
+		if l.err = err; err != nil {
+			continue
+		}
+		l.found = make([]pair, len(l.keys))
+		for i, key := range l.keys {
+			l.found[i] = found[b.places[string(key)]]
+		}
+	}
+}
+
+// query returns what the server has of each of the keys.
+func (b *lookups) query(ctx context.Context) ([]pair, error) {
+	wanted := make([][]byte, 0, len(b.wanted))
+	for key := range b.wanted {
+		wanted = append(wanted, []byte(key))
+	}
+	rows, err := b.pools.of(ctx).Query(ctx, selectSome, b.store, b.keys, wanted)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]pair, len(b.keys))
+	var key, value []byte
+	var version int64
+	_, err = pgx.ForEachRow(rows, []any{&key, &value, &version}, func() error {
+		found[b.places[string(key)]] = pair{value, version}
+		return nil
+	})
+	return found, err
+}
