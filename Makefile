@@ -180,9 +180,9 @@ test-upgrade: build $(ETCD) $(VERSITYGW) ## gateways of BASE=COMMIT are replaced
 $(TOOLS)/benchstat:
 	GOBIN=$(TOOLS) $(GO) install $(BENCHSTAT)
 
-bench-cluster: build $(ETCD) $(VERSITYGW) ## gateways over etcd and PostgreSQL beside these alone; needs root
+bench-cluster: build $(ETCD) $(VERSITYGW) ## gateways over etcd and PostgreSQL beside these alone; ROWS=REGEXP; needs root
 	integration/setup/apt.sh cluster
-	OGW_BENCH_CLUSTER=1 $(SERVERS) $(GO) test -v -count=1 -timeout 30m -run TestBench ./integration/engines
+	OGW_BENCH_CLUSTER=1 OGW_BENCH_ROWS='$(ROWS)' $(SERVERS) $(GO) test -v -count=1 -timeout 30m -run TestBench ./integration/engines
 
 bench-nfs: build ## the NFS gateway beside nfs-ganesha on the same disk, through libnfs; needs root
 	integration/setup/apt.sh bench-nfs

@@ -21,9 +21,9 @@ import (
 	"ogw/integration/testenv"
 )
 
-func etcdClient(t *testing.T, addr string) *clientv3.Client {
+func etcdClient(t *testing.T, addrs ...string) *clientv3.Client {
 	t.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 5 * time.Second})
+	c, err := clientv3.New(clientv3.Config{Endpoints: addrs, DialTimeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,11 +3,17 @@ package engines
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httputil"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,6 +24,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"ogw/integration/testenv"
+	"ogw/integration/testenv/cputime"
 	"ogw/integration/testenv/nfsclient"
 )
 
@@ -47,7 +54,12 @@ func TestBench(t *testing.T) {
 	t.Run("etcd", func(t *testing.T) {
 		benchMetadata(t, startShared(t, func(t *testing.T) *metaServer { return etcdMeta(t) }))
 	})
-	t.Run("PostgreSQL", func(t *testing.T) { benchMetadata(t, startShared(t, startPostgresMeta)) })
+	t.Run("PostgreSQL", func(t *testing.T) {
+		benchMetadata(t, startShared(t, func(t *testing.T) *metaServer {
+			p := testenv.StartPostgres(t)
+			return postgresMeta(t, p, p.Addr())
+		}))
+	})
 }
 
 func benchMetadata(t *testing.T, x *shared) {
@@ -61,8 +73,11 @@ func benchMetadata(t *testing.T, x *shared) {
 	if err := admin.SetBucketPolicy(context.Background(), "bkt", everybodys); err != nil {
 		t.Fatal(err)
 	}
+	rows := regexp.MustCompile(os.Getenv("OGW_BENCH_ROWS"))
 	for _, f := range append(append(smallFigures(t, x, a), nameFigures(t, a)...), largeFigures(t, x, a)...) {
-		f.measure(t)
+		if rows.MatchString(f.name) {
+			f.measure(t, a)
+		}
 	}
 }
 
@@ -161,19 +176,53 @@ func largeFigures(t *testing.T, x *shared, a *testenv.Server) []figure {
 			return err
 		}
 	}
+	relayed, err := minio.New(benchRelay(t, x.s3.Addr()), &minio.Options{Creds: credentials.NewStaticV4(x.s3.Key, x.s3.Secret, ""), Region: "us-east-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ours := s3Client(t, a)
 	return []figure{
 		{"PUT of 64 MiB over S3", "PUT to the S3 server below", clients, 0.8, write(ours, "bkt"), write(bare, "blobs")},
+		{"PUT of 64 MiB through a relay", "PUT to the S3 server below", clients, 0, write(relayed, "blobs"), write(bare, "blobs")},
 		{"GET of 64 MiB over S3", "GET from the S3 server below", clients, 0.8, read(ours, "bkt"), read(bare, "blobs")},
+		{"GET of 64 MiB through a relay", "GET from the S3 server below", clients, 0, read(relayed, "blobs"), read(bare, "blobs")},
 	}
 }
 
-// measure tells the medians of both rates, and of their ratios.
-func (f *figure) measure(t *testing.T) {
+// buffers are those of a relay.
+type buffers struct{}
+
+func (buffers) Get() []byte { return make([]byte, 1<<20) }
+func (buffers) Put([]byte)  {}
+
+// benchRelay is what a gateway cannot do without: each byte comes by one connection and goes by
+// another one. It returns its address.
+func benchRelay(t *testing.T, server string) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite:    func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", server },
+		BufferPool: buffers{},
+	}
+	s := &http.Server{Handler: proxy}
+	t.Cleanup(func() { s.Close() })
+	go func() { _ = s.Serve(l) }()
+	return l.Addr().String()
+}
+
+// measure tells the medians of both rates and of their ratios, and what an operation cost:
+// the processor's time of gateway a, of the clients, and of the whole machine, in µs.
+func (f *figure) measure(t *testing.T, a *testenv.Server) {
+	if dir := os.Getenv("OGW_BENCH_PROFILES"); dir != "" {
+		f.profile(t, a, dir)
+	}
 	var ours, other, ratios []float64
+	var spent, spentOther cost
 	for range benchRounds {
-		a, b := f.rate(t, f.ours), f.rate(t, f.other)
-		ours, other, ratios = append(ours, a), append(other, b), append(ratios, a/b)
+		x, y := f.rate(t, a, &spent, f.ours), f.rate(t, a, &spentOther, f.other)
+		ours, other, ratios = append(ours, x), append(other, y), append(ratios, x/y)
 	}
 	for _, list := range [][]float64{ours, other, ratios} {
 		slices.Sort(list)
@@ -182,15 +231,28 @@ func (f *figure) measure(t *testing.T) {
 	if f.target > 0 {
 		verdict = fmt.Sprintf(", target %.0f %%: %s", f.target*100, map[bool]string{true: "met", false: "missed"}[ratio >= f.target])
 	}
-	t.Logf("%s, %d clients: %.0f/s, %.0f %% (%.0f to %.0f) of %.0f/s, %s%s", f.name, f.clients, ours[benchRounds/2],
-		ratio*100, ratios[0]*100, ratios[benchRounds-1]*100, other[benchRounds/2], f.beside, verdict)
+	t.Logf("%s, %d clients: %.0f/s, %.0f %% (%.0f to %.0f) of %.0f/s, %s%s; CPU %s; there %s", f.name, f.clients, ours[benchRounds/2],
+		ratio*100, ratios[0]*100, ratios[benchRounds-1]*100, other[benchRounds/2], f.beside, verdict, &spent, &spentOther)
+}
+
+// profile keeps a CPU profile of the gateway under the row's name.
+func (f *figure) profile(t *testing.T, a *testenv.Server, dir string) {
+	got := make(chan error, 1)
+	go func() {
+		got <- cputime.Profile(filepath.Join(a.Data, "admin.sock"), filepath.Join(dir, t.Name()[len("TestBench/"):]+"-"+strings.ReplaceAll(f.name, " ", "-")+".prof"), benchTime)
+	}()
+	f.rate(t, a, &cost{}, f.ours)
+	if err := <-got; err != nil {
+		t.Fatal(err)
+	}
 }
 
 // rate is how many operations a second the clients make.
-func (f *figure) rate(t *testing.T, do func(client, i int) error) float64 {
+func (f *figure) rate(t *testing.T, a *testenv.Server, spent *cost, do func(client, i int) error) float64 {
 	var done atomic.Int64
 	errs := make([]error, f.clients)
 	var wg sync.WaitGroup
+	before := costNow(t, a)
 	begin := time.Now()
 	for client := range f.clients {
 		wg.Go(func() {
@@ -206,7 +268,39 @@ func (f *figure) rate(t *testing.T, do func(client, i int) error) float64 {
 			t.Fatalf("%s: %v", f.name, err)
 		}
 	}
-	return float64(done.Load()) / time.Since(begin).Seconds()
+	rate := float64(done.Load()) / time.Since(begin).Seconds()
+	spent.add(costNow(t, a), before, done.Load())
+	return rate
+}
+
+// cost is the processor's time that operations took.
+type cost struct {
+	gateway, clients, machine time.Duration
+	operations                int64
+}
+
+// costNow is what was spent since the machine started. The clients are this process.
+func costNow(t *testing.T, a *testenv.Server) (c cost) {
+	var errs [3]error
+	c.gateway, errs[0] = cputime.Process(a.Process.PID())
+	c.clients, errs[1] = cputime.Process(os.Getpid())
+	c.machine, errs[2] = cputime.Machine()
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *cost) add(now, before cost, operations int64) {
+	c.gateway += now.gateway - before.gateway
+	c.clients += now.clients - before.clients
+	c.machine += now.machine - before.machine
+	c.operations += operations
+}
+
+func (c *cost) String() string {
+	each := func(d time.Duration) int64 { return d.Microseconds() / max(1, c.operations) }
+	return fmt.Sprintf("%d µs (gateway %d, clients %d)", each(c.machine), each(c.gateway), each(c.clients))
 }
 
 // bareEtcd returns a put and a linearizable get of one key.

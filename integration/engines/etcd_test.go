@@ -76,7 +76,9 @@ func (y *tally) run(t *testing.T, kv cluster.KV, w int, stop <-chan struct{}) {
 		case err == nil:
 			y.acked.Add(1)
 		case errors.Is(err, cluster.ErrUnavailable):
-			y.unknown.Add(1)
+			if y.unknown.Add(1) == 1 {
+				t.Logf("the first unknown outcome: %v", err)
+			}
 		default:
 			y.failed.Add(1)
 			t.Errorf("worker %d: %v", w, err)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -22,6 +23,7 @@ import (
 // metaServer is a server that holds the metadata of a store.
 type metaServer struct {
 	url         string // as cluster.metadata has it
+	hosts       []string
 	place       string // as ogw status has it
 	dir         string // its files
 	kill, start func()
@@ -57,10 +59,48 @@ func startEtcdMeta(t *testing.T) *metaServer {
 // etcdMeta starts etcd with options.
 func etcdMeta(t *testing.T, options ...string) *metaServer {
 	t.Helper()
-	e := testenv.StartEtcd(t, 1, options...)
+	return ofEtcd(t, testenv.StartEtcd(t, 1, options...))
+}
+
+// startEtcdCluster starts three members. What is done to the server is done to the one that
+// leads.
+func startEtcdCluster(t *testing.T) *metaServer {
+	t.Helper()
+	e := testenv.StartEtcd(t, 3)
+	m, victim := ofEtcd(t, e), 0
+	m.kill = func() {
+		victim = leader(t, e)
+		e.Kill(victim)
+	}
+	m.start = func() { e.Start(victim) }
+	m.signal = func(s syscall.Signal) {
+		if s == syscall.SIGSTOP {
+			victim = leader(t, e)
+		}
+		e.Signal(victim, s)
+	}
+	return m
+}
+
+// leader is the number of the member that leads, or of the first one that says it has none.
+func leader(t *testing.T, e *testenv.Etcd) int {
+	c := etcdClient(t, e.Endpoints()...)
+	for i, addr := range e.Endpoints() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		s, err := c.Status(ctx, addr)
+		cancel()
+		if err == nil && s.Header.MemberId == s.Leader {
+			return i
+		}
+	}
+	return 0
+}
+
+func ofEtcd(t *testing.T, e *testenv.Etcd) *metaServer {
 	addr := e.Endpoints()[0]
+	hosts := strings.Join(e.Endpoints(), ",")
 	return &metaServer{
-		url: "etcd://" + addr, place: "etcd at " + addr, dir: e.Dir(0),
+		url: "etcd://" + hosts, place: "etcd at " + hosts, dir: e.Dir(0), hosts: e.Endpoints(),
 		kill: func() { e.Kill(0) }, start: func() { e.Start(0) }, signal: func(s syscall.Signal) { e.Signal(0, s) },
 		trips:   func(t *testing.T) float64 { return etcdCalls(t, addr) },
 		another: startEtcdMeta,
@@ -77,12 +117,18 @@ func startPostgresMeta(t *testing.T) *metaServer {
 	t.Helper()
 	p := testenv.StartPostgres(t)
 	proxy := newLossyProxy(t, p.Addr())
+	m := postgresMeta(t, p, proxy.addr())
+	m.trips = func(*testing.T) float64 { return float64(proxy.trips.Load()) }
+	return m
+}
+
+// postgresMeta is a server that is spoken to at addr.
+func postgresMeta(t *testing.T, p *testenv.Postgres, addr string) *metaServer {
 	return &metaServer{
-		url: p.URL(proxy.addr()), place: "PostgreSQL at " + proxy.addr() + ", database postgres", dir: p.Dir(),
+		hosts: []string{addr}, url: p.URL(addr), place: "PostgreSQL at " + addr + ", database postgres", dir: p.Dir(),
 		kill: p.Kill, start: func() { p.Start() }, signal: p.Signal,
-		trips:   func(*testing.T) float64 { return float64(proxy.trips.Load()) },
 		another: startPostgresMeta,
-		open:    func(t *testing.T) cluster.KV { return openPostgres(t, p.URL(proxy.addr()), "ogw") },
+		open:    func(t *testing.T) cluster.KV { return openPostgres(t, p.URL(addr), "ogw") },
 		locks:   func(t *testing.T) func() func() { return lockPostgres(t, p) },
 		bare: func(t *testing.T, clients int, body []byte) (put, get func(client, i int) error) {
 			return barePostgres(t, p, clients, body)

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -33,15 +32,25 @@ const (
 	nemesisTurn = 5 * time.Second
 	// nemesisLong is longer than others wait before they put a gateway out.
 	nemesisLong = 15 * time.Second
+	// nemesisAway is how long one gateway stands still in runs that are more than twice as long.
+	nemesisAway = 20 * time.Minute
 	// opTimeout is when a client gives an operation up.
 	opTimeout = 4 * time.Second
 )
 
 // TestNemesis has gateways beside one another killed, stopped, and cut off from the
-// metadata and from the blobs, while clients write and read a few keys through all of them,
+// metadata and from the blobs, and these servers killed and stopped, while clients write and read a few keys through all of them,
 // over S3, NFS and mounts. What was acknowledged is there, and one order explains all answers. For
 // longer than by default, the clocks of all but one are off.
-func TestNemesis(t *testing.T) { onMetadata(t, testNemesis) }
+func TestNemesis(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(*testing.T) *metaServer{"etcd": startEtcdCluster, "PostgreSQL": startPostgresMeta} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testNemesis(t, startShared(t, start))
+		})
+	}
+}
 
 func testNemesis(t *testing.T, x *shared) {
 	x.manyGateways()
@@ -79,7 +88,7 @@ type nemesis struct {
 // node is a gateway and its ways to the metadata and to the blobs.
 type node struct {
 	server *testenv.Server
-	relay  *relay
+	relays []*relay // one to each server of the metadata
 	blobs  *relay
 	client *minio.Client
 	mount  string // "" where there is no FUSE
@@ -88,10 +97,6 @@ type node struct {
 // start starts gateways with clocks, each with ways of its own to what they share.
 func (n *nemesis) start(clocks []string) {
 	n.t.Helper()
-	u, err := url.Parse(n.x.meta.url)
-	if err != nil {
-		n.t.Fatal(err)
-	}
 	var first *testenv.Server
 	var gateway, objects string // programs whose clocks are off
 	if strings.Join(clocks, "") != "" {
@@ -103,15 +108,20 @@ func (n *nemesis) start(clocks []string) {
 		if clock != "" { // S3 refuses what is signed by another clock
 			s3 = s3.Twin(objects, env)
 		}
-		r, blobs := newRelay(n.t, u.Host), newRelay(n.t, s3.Addr())
+		x := &node{blobs: newRelay(n.t, s3.Addr())}
+		names := []string{n.x.s3.Addr(), x.blobs.addr()}
+		for _, host := range n.x.meta.hosts {
+			r := newRelay(n.t, host)
+			x.relays, names = append(x.relays, r), append(names, host, r.addr())
+		}
 		mine := *n.x
-		mine.conf = strings.NewReplacer(u.Host, r.addr(), n.x.s3.Addr(), blobs.addr()).Replace(n.x.conf)
+		mine.conf = strings.NewReplacer(names...).Replace(n.x.conf)
 		s := mine.prepare(first)
 		if clock != "" {
 			s.Binary, s.Env = gateway, []string{env}
 		}
 		s.Start()
-		x := &node{server: s, relay: r, blobs: blobs}
+		x.server = s
 		if x.client = s3Client(n.t, s); clock != "" { // who signs by another clock is refused
 			x.client = anonymous(n.t, s)
 		}
@@ -152,20 +162,35 @@ func (n *nemesis) load(d time.Duration) {
 	for id := range nemesisClients {
 		wg.Go(func() { n.client(ctx, id) })
 	}
-	n.faults(ctx)
+	n.faults(ctx, d)
 	wg.Wait()
 }
 
 // faults breaks one gateway after another, each for a time after which the others have
 // put it out, or not.
-func (n *nemesis) faults(ctx context.Context) {
+func (n *nemesis) faults(ctx context.Context, span time.Duration) {
 	rnd := rand.New(rand.NewPCG(n.seed, 0))
 	counts := map[string]int{}
+	nodes := n.nodes
+	back := time.Time{} // when the last one is
+	if span > 2*nemesisAway {
+		away := nodes[len(nodes)-1]
+		n.t.Logf("%s stands still for %v", away.server.S3, nemesisAway)
+		if err := away.server.Process.Signal(syscall.SIGSTOP); err != nil {
+			n.t.Error(err)
+		}
+		nodes, back = nodes[:len(nodes)-1], time.Now().Add(nemesisAway)
+	}
 	for ctx.Err() == nil {
-		x := n.nodes[rnd.IntN(len(n.nodes))]
+		if len(nodes) < len(n.nodes) && time.Now().After(back) {
+			nodes = n.nodes
+			n.mend(nodes[len(nodes)-1])
+		}
+		x := nodes[rnd.IntN(len(nodes))]
 		d := time.Duration(rnd.Int64N(int64(14 * time.Second)))
 		kinds := []string{"kill", "stop", "stop long", "cut", "cut answers", "cut requests", "reset",
-			"cut blobs", "cut blobs' answers", "cut blobs' requests", "reset blobs", "nothing"}
+			"cut blobs", "cut blobs' answers", "cut blobs' requests", "reset blobs", "nothing",
+			"kill metadata", "stop metadata", "kill S3", "stop S3"}
 		kind := kinds[rnd.IntN(len(kinds))]
 		if kind == "stop long" { // than until it is put out
 			d += nemesisLong
@@ -180,13 +205,23 @@ func (n *nemesis) faults(ctx context.Context) {
 				n.t.Error(err)
 			}
 		case "cut":
-			x.relay.cut(true, true)
+			x.cut(true, true)
 		case "cut answers":
-			x.relay.cut(false, true)
+			x.cut(false, true)
 		case "cut requests":
-			x.relay.cut(true, false)
+			x.cut(true, false)
 		case "reset":
-			x.relay.reset()
+			for _, r := range x.relays {
+				r.reset()
+			}
+		case "kill metadata":
+			n.x.meta.kill()
+		case "stop metadata":
+			n.x.meta.signal(syscall.SIGSTOP)
+		case "kill S3":
+			n.x.s3.Kill()
+		case "stop S3":
+			n.x.s3.Signal(syscall.SIGSTOP)
 		case "cut blobs":
 			x.blobs.cut(true, true)
 		case "cut blobs' answers":
@@ -200,14 +235,31 @@ func (n *nemesis) faults(ctx context.Context) {
 		case <-time.After(d):
 		case <-ctx.Done():
 		}
+		switch kind {
+		case "kill metadata":
+			n.x.meta.start()
+		case "stop metadata":
+			n.x.meta.signal(syscall.SIGCONT)
+		case "kill S3":
+			n.x.s3.Start()
+		case "stop S3":
+			n.x.s3.Signal(syscall.SIGCONT)
+		}
 		n.mend(x)
 	}
 	n.t.Logf("faults: %v", counts)
 }
 
+// cut cuts a gateway off from the metadata, in one direction or both.
+func (x *node) cut(requests, answers bool) {
+	for _, r := range x.relays {
+		r.cut(requests, answers)
+	}
+}
+
 // mend brings a gateway back, which may have ended since it was put out.
 func (n *nemesis) mend(x *node) {
-	x.relay.cut(false, false)
+	x.cut(false, false)
 	x.blobs.cut(false, false)
 	if p := x.server.Process; p != nil {
 		_ = p.Signal(syscall.SIGCONT)

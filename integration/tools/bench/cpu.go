@@ -1,12 +1,9 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"time"
+
+	"ogw/integration/testenv/cputime"
 )
 
 // cpuMeter sums what processes spend on operations.
@@ -38,10 +35,10 @@ func (m *cpuMeter) measure(g gauge, span time.Duration) (float64, error) {
 
 // processTimes are those of the server and the client, if it has a process.
 func (g gauge) processTimes() (server, client time.Duration, err error) {
-	if server, err = processTime(g.pid); err != nil || g.client == 0 {
+	if server, err = cputime.Process(g.pid); err != nil || g.client == 0 {
 		return server, 0, err
 	}
-	client, err = processTime(g.client)
+	client, err = cputime.Process(g.client)
 	return server, client, err
 }
 
@@ -56,31 +53,4 @@ func (m *cpuMeter) microseconds(spent time.Duration) float64 {
 		return 0
 	}
 	return float64(spent.Microseconds()) / m.ops
-}
-
-// clockTick is the unit of /proc/PID/stat (USER_HZ), the same on all Linux.
-const clockTick = time.Second / 100
-
-// processTime is the user and system time of a process.
-func processTime(pid int) (time.Duration, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	// The name in brackets may hold anything.
-	_, rest, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
-	fields := strings.Fields(rest)
-	const user, system = 11, 12 // fields 14 and 15, counted from the state
-	if len(fields) <= system {
-		return 0, errors.New("/proc/PID/stat is too short")
-	}
-	var ticks int64
-	for _, f := range []string{fields[user], fields[system]} {
-		n, err := strconv.ParseInt(f, 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * clockTick, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"ogw/integration/testenv/cputime"
 	"ogw/integration/tools/bench/fusebench"
 	"ogw/integration/tools/bench/noopfs"
 )
@@ -81,7 +82,7 @@ func startMount(e *env, options string) (t fusebench.Target, stop func(), err er
 
 // timeOf returns what a process has spent.
 func timeOf(pid int) func() (time.Duration, error) {
-	return func() (time.Duration, error) { return processTime(pid) }
+	return func() (time.Duration, error) { return cputime.Process(pid) }
 }
 
 // keepSwitch returns a function that leaves the kernel's offer of FUSE over

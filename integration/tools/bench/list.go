@@ -13,6 +13,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/local"
+	"ogw/integration/testenv/cputime"
 	"ogw/vfs"
 )
 
@@ -33,7 +34,7 @@ func listSuite(e *env) error {
 	}
 	defer s.stop()
 	pid := s.cmd.Process.Pid
-	spent, err := processTime(pid)
+	spent, err := cputime.Process(pid)
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func listSuite(e *env) error {
 		return err
 	}
 	took := time.Since(begin).Seconds()
-	after, err := processTime(pid)
+	after, err := cputime.Process(pid)
 	if err != nil {
 		return err
 	}
@@ -59,7 +60,7 @@ func listSuite(e *env) error {
 		return err
 	}
 	took = time.Since(begin).Seconds()
-	if after, err = processTime(pid); err != nil {
+	if after, err = cputime.Process(pid); err != nil {
 		return err
 	}
 	e.add(row{Name: "S3 DeleteObjects, 1000 keys each, 4 clients", Unit: "op/s",

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"ogw/integration/testenv/cputime"
 )
 
 // profile takes a CPU profile of the server while run measures, and keeps it
@@ -28,24 +25,6 @@ func (e *env) profile(row string, span time.Duration, run func() (float64, error
 }
 
 func (e *env) fetchProfile(row string, span time.Duration) error {
-	socket := filepath.Join(e.measured, "admin.sock")
-	c := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}}
-	seconds := max(1, int(span.Seconds()))
-	resp, err := c.Get(fmt.Sprintf("http://ogw/debug/pprof/profile?seconds=%d", seconds))
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
 	name := strings.NewReplacer(" ", "-", ",", "").Replace(row) + ".prof"
-	f, err := os.Create(filepath.Join(e.profiles, name))
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, resp.Body)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	return err
+	return cputime.Profile(filepath.Join(e.measured, "admin.sock"), filepath.Join(e.profiles, name), span)
 }
