@@ -16,8 +16,8 @@ const (
 	chunkBytes = 4 * cluster.BlockBytes
 	// maxRun bounds the chunks of one request, 4 MiB.
 	maxRun = 16
-	// aheadChunks are those of one request ahead, maxAhead how many chunks are read ahead of
-	// one reader.
+	// aheadChunks are those of one request ahead at least, maxAhead how many chunks are read
+	// ahead of one reader.
 	aheadChunks = 4
 	maxAhead    = 32
 	// maxRequests bounds the requests ahead that are under way at a time; beyond, readers

@@ -21,7 +21,8 @@
 //
 // Who has read a chunk behind one that is in memory reads in order: what follows is asked for,
 // twice as much as was read in order so far, up to maxAhead chunks, by
-// requests of aheadChunks. Nobody waits for them but who reads what they are about.
+// requests of as many as were read, aheadChunks at least and maxRun at most: a request costs an S3
+// server as much as a MiB or two. Nobody waits for them but who reads what they are about.
 //
 // # Disk
 //

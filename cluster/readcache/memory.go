@@ -171,6 +171,7 @@ func (m *memory) next(c *chunk, room func() bool) (runs [][]*chunk) {
 	}
 	// A quarter of the memory at the most: others read, too.
 	ahead := min(2*before, maxAhead, int(m.max/chunkBytes/4))
+	size := max(aheadChunks, min(before, ahead, maxRun))
 	for n := c.n + 1; n <= c.n+ahead; n++ {
 		if next := of[n]; next != nil {
 			if next.isLast() {
@@ -178,8 +179,8 @@ func (m *memory) next(c *chunk, room func() bool) (runs [][]*chunk) {
 			}
 			continue
 		}
-		run := m.reserve(key{c.id, n}, aheadChunks) // beyond that, rather than in small pieces
-		if len(run) == 0 {                          // behind the longest blob
+		run := m.reserve(key{c.id, n}, size) // beyond that, rather than in small pieces
+		if len(run) == 0 {                   // behind the longest blob
 			break
 		}
 		runs = append(runs, run)

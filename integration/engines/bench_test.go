@@ -181,6 +181,11 @@ func largeFigures(t *testing.T, x *shared, a *testenv.Server) []figure {
 		t.Fatal(err)
 	}
 	ours := s3Client(t, a)
+	for client := range clients { // what is read
+		if err := errors.Join(write(ours, "bkt")(client, 0), write(bare, "blobs")(client, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return []figure{
 		{"PUT of 64 MiB over S3", "PUT to the S3 server below", clients, 0.8, write(ours, "bkt"), write(bare, "blobs")},
 		{"PUT of 64 MiB through a relay", "PUT to the S3 server below", clients, 0, write(relayed, "blobs"), write(bare, "blobs")},
