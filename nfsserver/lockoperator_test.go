@@ -1,6 +1,7 @@
 package nfsserver
 
 import (
+	"net/netip"
 	"testing"
 
 	"ogw/nfsserver/nlm"
@@ -38,7 +39,8 @@ func TestFreeLocks(t *testing.T) {
 			t.Errorf("%q: %+v", nobody, list)
 		}
 	}
-	held := nlm.Holder{Addr: a.addr, Host: a.name, Locks: 2, Shares: 1}
+	server := netip.MustParseAddrPort(s.addr).Addr()
+	held := nlm.Holder{Addr: a.addr, Server: server, Host: a.name, Locks: 2, Shares: 1}
 	if list := s.srv.LockHolders(a.addr.String()); len(list) != 1 || list[0] != held {
 		t.Errorf("%+v", list)
 	}
@@ -56,7 +58,7 @@ func TestFreeLocks(t *testing.T) {
 	if len(list) != 1 {
 		t.Fatalf("%+v", list)
 	}
-	if o, ok := nlm.OwnerOf(list[0].Lock.Owner); !ok || o.Addr != b.addr || o.Host != b.name || o.PID != 7 || string(o.ID) != "owner" {
+	if o, ok := nlm.OwnerOf(list[0].Lock.Owner); !ok || o.Addr != b.addr || o.Server != server || o.Host != b.name || o.PID != 7 || string(o.ID) != "owner" {
 		t.Errorf("%+v %v", o, ok)
 	}
 }

@@ -1,6 +1,7 @@
 package nfsserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -40,6 +41,7 @@ type locker struct {
 	port  uint16
 	conns map[string]net.Conn
 	site  *site
+	via   string // an address of the server; "": that of the site
 	fh    []byte
 
 	mu       sync.Mutex
@@ -165,13 +167,14 @@ func (c *locker) invoke(network string, prog, vers, proc uint32, w *xdr.Writer) 
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
 	defer cancel()
-	nc := c.conns[network]
+	to := cmp.Or(c.via, c.site.addr)
+	nc := c.conns[network+to]
 	if nc == nil {
 		var err error
-		if nc, err = rpc.Dial(ctx, network, c.addr, netip.MustParseAddrPort(c.site.addr)); err != nil {
+		if nc, err = rpc.Dial(ctx, network, c.addr, netip.MustParseAddrPort(to)); err != nil {
 			c.t.Fatal(err)
 		}
-		c.conns[network] = nc
+		c.conns[network+to] = nc
 		c.t.Cleanup(func() { nc.Close() })
 	}
 	return rpc.Invoke(ctx, nc, rpc.Procedure{Prog: prog, Vers: vers, Proc: proc}, w.B)

@@ -11,7 +11,8 @@
 //
 // # Owners
 //
-// The owner of a lock is the client (its address and the name it gives
+// The owner of a lock is the client (its address, the address of this server that it
+// uses, and the name it gives
 // itself), the process number and the opaque handle of the request. A client
 // behind another address is another client. Owners of FUSE mounts have other
 // client names, so that locks of both doors exclude each other.

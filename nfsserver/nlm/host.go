@@ -44,9 +44,10 @@ func callerOf(c *rpc.Call) caller {
 	return k
 }
 
-// clientName is the lock.Owner.Client of a host.
-func clientName(addr netip.Addr, name string) string {
-	return clientPrefix + addr.String() + " " + name
+// clientName is the lock.Owner.Client of a host: its address, the one of this server that
+// it uses, its name. Clients number their processes for each address of a server anew.
+func clientName(k caller, name string) string {
+	return clientPrefix + k.remote.String() + " " + k.local.WithZone("").String() + " " + name
 }
 
 // ownerOf returns the owner of a request: the process number, then the opaque
@@ -69,6 +70,7 @@ func splitOwner(o lock.Owner) (svid uint32, oh []byte, ok bool) {
 type host struct {
 	name   string
 	addr   netip.Addr
+	local  netip.Addr     // the address of this server that it uses
 	key    subscriber.Key // whose part of all that is bounded it has
 	client string
 
@@ -76,7 +78,6 @@ type host struct {
 	watched bool       // durable
 
 	// Guarded by Server.mu.
-	local   netip.Addr // the address of this server that it uses
 	network string
 	users   int // calls that run
 	waits   map[blockKey]*blocked
@@ -86,8 +87,9 @@ type host struct {
 	port    uint16    // of its NLM, 0: ask its portmapper
 }
 
-func newHost(addr netip.Addr, name string) *host {
-	return &host{name: name, addr: addr, key: subscriber.Of(addr), client: clientName(addr, name), waits: make(map[blockKey]*blocked)}
+func newHost(k caller, name string) *host {
+	return &host{name: name, addr: k.remote, local: k.local, network: k.network, key: subscriber.Of(k.remote),
+		client: clientName(k, name), waits: make(map[blockKey]*blocked)}
 }
 
 // addLocked makes h known. It has its place already.
@@ -104,25 +106,23 @@ func (s *Server) dropLocked(h *host) {
 	s.known.Give(h.key, 1)
 }
 
-func (h *host) peer(local netip.Addr) nsm.Peer {
-	return nsm.Peer{Name: h.name, Addr: h.addr, Local: local}
-}
+func (h *host) peer() nsm.Peer { return nsm.Peer{Name: h.name, Addr: h.addr, Local: h.local} }
 
 // enter returns the host that sent a call, known from now on until leave.
 func (s *Server) enter(k caller, name string) (*host, error) {
-	client := clientName(k.remote, name)
+	client := clientName(k, name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.hosts[client]
 	if h == nil {
-		h = newHost(k.remote, name)
+		h = newHost(k, name)
 		if !s.known.Take(h.key, 1) && !(s.evictLocked(h.key) && s.known.Take(h.key, 1)) {
 			return nil, statNoLocks
 		}
 		s.addLocked(h)
 	}
 	h.users++
-	h.local, h.network = k.local, k.network
+	h.network = k.network
 	return h, nil
 }
 
@@ -161,15 +161,12 @@ func (s *Server) idleLocked(h *host) bool {
 
 // watch makes the host durable.
 func (s *Server) watch(ctx context.Context, h *host) error {
-	s.mu.Lock()
-	local := h.local
-	s.mu.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.watched {
 		return nil
 	}
-	if err := s.monitor.Watch(ctx, h.peer(local)); err != nil {
+	if err := s.monitor.Watch(ctx, h.peer()); err != nil {
 		return err
 	}
 	h.watched = true
@@ -207,7 +204,7 @@ func (s *Server) forget(ctx context.Context, h *host, idle time.Duration) error 
 		return nil
 	}
 	if h.watched {
-		if err := s.monitor.Forget(ctx, h.peer(netip.Addr{})); err != nil {
+		if err := s.monitor.Forget(ctx, h.peer()); err != nil {
 			return err
 		}
 		h.watched = false

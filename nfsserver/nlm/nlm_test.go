@@ -61,7 +61,7 @@ func TestRanges(t *testing.T) {
 }
 
 func TestOwners(t *testing.T) {
-	o := ownerOf(clientName(netip.MustParseAddr("10.0.0.1"), "host"), 7, []byte("oh"))
+	o := ownerOf(clientName(testCaller, "host"), 7, []byte("oh"))
 	if svid, oh, ok := splitOwner(o); svid != 7 || string(oh) != "oh" || !ok {
 		t.Errorf("%d %q %v", svid, oh, ok)
 	}
@@ -268,7 +268,7 @@ func TestWaitersAreBounded(t *testing.T) {
 		}
 	}
 	for _, name := range names {
-		s.release(s.hosts[clientName(testCaller.remote, name)])
+		s.release(s.hosts[clientName(testCaller, name)])
 	}
 	if st := s.Stats(); st.Blocked != 2*addressBlocked {
 		t.Errorf("%d blocked", st.Blocked)
@@ -295,7 +295,7 @@ func TestNamesAreBounded(t *testing.T) {
 		}
 	}
 	for i := range 200 { // so that it has less than is free
-		s.release(s.hosts[clientName(testCaller.remote, fmt.Sprint("name ", i))])
+		s.release(s.hosts[clientName(testCaller, fmt.Sprint("name ", i))])
 	}
 	s.sweep(context.Background(), 0)
 	if got := s.testLock(t, testCaller, "the next", lockArgs{}); got != statGranted {
@@ -338,7 +338,7 @@ func TestGrantThatCannotBeTold(t *testing.T) {
 	s := newServer(t, &memStore{values: map[string][]byte{}})
 	s.testLock(t, testCaller, "holds", lockArgs{exclusive: true})
 	s.testLock(t, testCaller, "gone", lockArgs{exclusive: true, block: true})
-	h := s.hosts[clientName(testCaller.remote, "gone")]
+	h := s.hosts[clientName(testCaller, "gone")]
 	var b *blocked
 	for _, b = range h.waits {
 	}

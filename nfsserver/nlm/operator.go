@@ -9,10 +9,11 @@ import (
 
 // Owner is who holds a lock over NFS.
 type Owner struct {
-	Addr netip.Addr
-	Host string // as the client calls itself
-	PID  uint32 // of the process there
-	ID   []byte // opaque; Linux: the process and the host, in text
+	Addr   netip.Addr
+	Server netip.Addr // the address of this server that the client uses
+	Host   string     // as the client calls itself
+	PID    uint32     // of the process there
+	ID     []byte     // opaque; Linux: the process and the host, in text
 }
 
 // OwnerOf takes an owner apart; ok is false for those of other doors.
@@ -21,9 +22,13 @@ func OwnerOf(o lock.Owner) (n Owner, ok bool) {
 	if !ok {
 		return n, false
 	}
-	text, host, _ := strings.Cut(strings.TrimPrefix(o.Client, clientPrefix), " ")
-	addr, err := netip.ParseAddr(text)
-	return Owner{Addr: addr, Host: host, PID: pid, ID: id}, err == nil
+	text := strings.SplitN(strings.TrimPrefix(o.Client, clientPrefix), " ", 3)
+	if len(text) < 3 {
+		return n, false
+	}
+	addr, err := netip.ParseAddr(text[0])
+	server, _ := netip.ParseAddr(text[1])
+	return Owner{Addr: addr, Server: server, Host: text[2], PID: pid, ID: id}, err == nil
 }
 
 // Share is a share reservation (SHARE).
@@ -54,6 +59,7 @@ func (s *Server) Shares(max int) (list []Share, more bool) {
 // Holder is a client that holds something, or waits for it.
 type Holder struct {
 	Addr   netip.Addr
+	Server netip.Addr // the address of this server that it uses
 	Host   string
 	Locks  int // held, and requests that wait
 	Shares int
@@ -86,7 +92,7 @@ func (s *Server) holder(h *host) Holder {
 	s.mu.Lock()
 	shares := h.shares
 	s.mu.Unlock()
-	return Holder{Addr: h.addr, Host: h.name, Locks: s.locks.ClientCount(h.client), Shares: shares}
+	return Holder{Addr: h.addr, Server: h.local, Host: h.name, Locks: s.locks.ClientCount(h.client), Shares: shares}
 }
 
 // named returns the hosts with an address or a name.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"ogw/nfsserver/nsm"
@@ -41,7 +42,8 @@ func (s *Server) rebooted(from netip.Addr, name string, state uint32) {
 
 // match returns the hosts that a notice is about. Only its sender's address
 // counts as proof; the name distinguishes which of several behind one address. Host
-// names may come with or without their domain.
+// names may come with or without their domain. By which addresses of this server the
+// client goes does not matter.
 func (s *Server) match(from netip.Addr, name string) (list []*host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +57,7 @@ func (s *Server) match(from netip.Addr, name string) (list []*host) {
 			list = append(list, h)
 		}
 	}
-	if len(list) == 0 && len(at) == 1 {
+	if len(list) == 0 && !slices.ContainsFunc(at, func(h *host) bool { return h.name != at[0].name }) {
 		return at
 	}
 	return list
@@ -95,9 +97,14 @@ func (s *Server) freeAll(_ context.Context, c *rpc.Call, _ *rpc.Reply) error {
 		return fmt.Errorf("%w: %w", rpc.ErrGarbageArgs, err)
 	}
 	s.mu.Lock()
-	h := s.hosts[clientName(c.Remote.Addr(), name)]
+	var list []*host
+	for _, h := range s.hosts {
+		if h.addr == c.Remote.Addr() && h.name == name {
+			list = append(list, h)
+		}
+	}
 	s.mu.Unlock()
-	if h != nil {
+	for _, h := range list {
 		s.release(h)
 	}
 	return nil

@@ -95,8 +95,8 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	left := s.monitor.Left()
 	for _, p := range left {
-		h := newHost(p.Addr, p.Name)
-		h.watched, h.local, h.network, h.last = true, p.Local, "tcp", time.Now()
+		h := newHost(caller{p.Addr, p.Local, "tcp"}, p.Name)
+		h.watched, h.last = true, time.Now()
 		s.known.Add(h.key, 1)
 		s.addLocked(h)
 	}

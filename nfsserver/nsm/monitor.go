@@ -97,11 +97,28 @@ func Open(ctx context.Context, cfg Config) (*Monitor, error) {
 			m.log.Error("nsm: a peer is lost; it will not be told of the restart", "name", name, "err", err)
 			continue
 		}
+		if err := m.rename(ctx, strings.TrimPrefix(name, m.prefix+"peer/"), p); err != nil {
+			return nil, err
+		}
+		if _, twice := m.peers[p.key()]; twice {
+			continue
+		}
 		m.peers[p.key()] = p
 		m.places.Add(subscriber.Of(p.Addr), 1)
 		m.old = append(m.old, p)
 	}
 	return m, nil
+}
+
+// rename gives a peer the key that it has now: versions before had others.
+func (m *Monitor) rename(ctx context.Context, key string, p Peer) error {
+	if key == p.key() {
+		return nil
+	}
+	if err := m.put(ctx, p.key(), p.encode()); err != nil {
+		return err
+	}
+	return m.put(ctx, key, nil)
 }
 
 // Left returns the peers of the process before.

@@ -51,8 +51,9 @@ func decodePeer(b []byte) (Peer, error) {
 }
 
 // key is the name of the peer in the store, bounded and without the bytes
-// that a name may have.
+// that a name may have. Who knows this server by two addresses is two peers: it has to hear
+// of a restart of each.
 func (p Peer) key() string {
-	h := sha256.Sum256([]byte(p.Addr.String() + "\x00" + p.Name))
+	h := sha256.Sum256([]byte(p.Addr.String() + "\x00" + p.Local.String() + "\x00" + p.Name))
 	return hex.EncodeToString(h[:16])
 }
