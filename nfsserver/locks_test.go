@@ -457,9 +457,24 @@ func TestRebootFreesLocks(t *testing.T) {
 	b.wantGrant("after the reboot", 2)
 	a.want("taken", isDenied, ask{proc: nlmLock, svid: 1, state: 7})
 
-	// A client that waits reboots: its request goes.
-	a.want("waits", isBlocked, ask{proc: nlmLock, svid: 1, block: true, state: 7})
+	// What it locked before it reboots goes, what it locked before the notice of that
+	// arrives stays.
+	b.want("unlock", isGranted, ask{proc: nlmUnlock, svid: 2})
+	a.want("before", isGranted, ask{proc: nlmLock, svid: 1, start: 100, length: 10, state: 7})
+	b.want("again", isGranted, ask{proc: nlmLock, svid: 2, length: 10, state: 7})
+	a.want("waits after", isBlocked, ask{proc: nlmLock, svid: 1, length: 10, block: true, state: 9})
+	a.want("after", isGranted, ask{proc: nlmLock, svid: 1, start: 105, length: 20, state: 9})
 	a.notify(a.name, 9)
+	b.want("before", isGranted, ask{proc: nlmLock, svid: 2, start: 100, length: 5, state: 7})
+	b.want("after", isDenied, ask{proc: nlmLock, svid: 2, start: 105, length: 1, state: 7})
+	b.want("unlock", isGranted, ask{proc: nlmUnlock, svid: 2})
+	a.wantGrant("what waits of after", 1)
+	a.want("unlock", isGranted, ask{proc: nlmUnlock, svid: 1})
+	b.want("all", isGranted, ask{proc: nlmLock, svid: 2, state: 7})
+
+	// A client that waits reboots: its request goes.
+	a.want("waits", isBlocked, ask{proc: nlmLock, svid: 1, block: true, state: 9})
+	a.notify(a.name, 11)
 	b.want("unlock", isGranted, ask{proc: nlmUnlock, svid: 2})
 	eventually(t, "nothing is left", func() bool { return s.fs.Locks().Count() == 0 && s.srv.Locks().Blocked == 0 })
 

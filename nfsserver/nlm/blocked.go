@@ -38,6 +38,7 @@ type blocked struct {
 	key  blockKey
 	host *host
 	args lockArgs
+	era  uint32 // of the request
 
 	// Guarded by Server.mu.
 	state  blockState
@@ -60,7 +61,7 @@ func (s *Server) lockOrWait(ctx context.Context, h *host, ino uint64, a *lockArg
 		s.mu.Unlock()
 		return statNoLocks
 	}
-	b := &blocked{key: key, host: h, args: a.keep()}
+	b := &blocked{key: key, host: h, args: a.keep(), era: l.Era}
 	h.waits[key] = b
 	s.mu.Unlock()
 

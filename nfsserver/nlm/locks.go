@@ -160,7 +160,7 @@ func (s *Server) lock(ctx context.Context, h *host, ino uint64, a *lockArgs, l l
 			return err
 		}
 	}
-	s.noteState(h, a.state)
+	l.Era = s.eraOf(h, a.state)
 	switch {
 	case a.reclaim:
 		return s.locks.Reclaim(ctx, ino, lock.Range, l)

@@ -81,7 +81,7 @@ func (s *Server) Holders(client string) (list []Holder) {
 func (s *Server) Free(client string) (list []Holder) {
 	for _, h := range s.named(client) {
 		if x := s.holder(h); x.Locks+x.Shares > 0 {
-			s.release(h)
+			s.release(h, 0, true)
 			list = append(list, x)
 		}
 	}

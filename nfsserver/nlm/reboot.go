@@ -12,31 +12,32 @@ import (
 	"ogw/vfs/lock"
 )
 
-// noteState remembers the state number that a client sends with its locks: a
-// notice of the same state that comes late is not about them.
-func (s *Server) noteState(h *host, state uint32) {
-	if state == 0 {
-		return
-	}
+// eraOf returns the state number of a client that sends one with a lock, or else the last
+// one that is known: a notice of the same state that comes late is not about the lock. Nor
+// does a lock of another state end those of before: a Linux client's number may change
+// while it runs (statd's, read before sm-notify counts the boot, and again when statd is
+// started anew). Only a notice says that the client has rebooted.
+func (s *Server) eraOf(h *host, state uint32) uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h.state = state
+	if state != 0 {
+		h.state = state
+	}
+	return h.state
 }
 
 // rebooted frees what a client held before it rebooted (SM_NOTIFY).
 func (s *Server) rebooted(from netip.Addr, name string, state uint32) {
 	for _, h := range s.match(from, name) {
 		s.mu.Lock()
-		known := h.state == state && state != 0
+		known := h.state == state && state != 0 // shares have no era
 		h.state = state
 		h.port = 0
 		s.mu.Unlock()
-		if known {
-			continue
-		}
-		s.log.Info("nlm: client has rebooted, its locks are free", "client", from, "name", h.name,
-			"state", state, "locks", s.locks.ClientCount(h.client))
-		s.release(h)
+		before := s.locks.ClientCount(h.client)
+		s.release(h, state, !known)
+		s.log.Info("nlm: client has rebooted, its locks of before are free", "client", from, "name", h.name,
+			"state", state, "locks", before-s.locks.ClientCount(h.client))
 	}
 }
 
@@ -72,20 +73,25 @@ func sameHost(a, b string) bool {
 	return strings.EqualFold(shortA, shortB) && (restA == "" || restB == "")
 }
 
-// release ends all that a host holds and waits for.
-func (s *Server) release(h *host) {
+// release ends what a host holds and waits for, but what is of the era keep (0: all), and its
+// shares if they are of before.
+func (s *Server) release(h *host, keep uint32, shares bool) {
 	s.mu.Lock()
 	for _, b := range h.waits {
-		s.endLocked(b)
+		if keep == 0 || b.era != keep {
+			s.endLocked(b)
+		}
 	}
-	if h.shares > 0 {
+	if h.shares > 0 && shares {
 		for ino := range s.shares.files {
 			s.shares.drop(ino, func(o lock.Owner) bool { return o.Client == h.client })
 		}
 		h.shares = 0
 	}
 	s.mu.Unlock()
-	s.locks.ReleaseClient(h.client)
+	if err := s.locks.Rebooted(s.ctx, h.client, keep); err != nil {
+		s.log.Error("nlm: locks of a client cannot be given up", "client", h.addr, "name", h.name, "err", err)
+	}
 }
 
 // freeAll is FREE_ALL: a client that does not keep a status monitor begins
@@ -105,7 +111,7 @@ func (s *Server) freeAll(_ context.Context, c *rpc.Call, _ *rpc.Reply) error {
 	}
 	s.mu.Unlock()
 	for _, h := range list {
-		s.release(h)
+		s.release(h, 0, true)
 	}
 	return nil
 }

@@ -167,7 +167,7 @@ func (s *Server) Close(ctx context.Context) {
 	s.stop()
 	s.endGrace()
 	for _, h := range hosts {
-		s.release(h)
+		s.release(h, 0, true)
 	}
 	s.wait.Wait()
 }

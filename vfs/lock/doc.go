@@ -13,7 +13,7 @@
 // # Invariants
 //
 //   - Of one owner, ranges in one file never overlap, and neighbours of the
-//     same type are merged.
+//     same type and era are merged.
 //   - No two owners hold overlapping ranges of which one is exclusive.
 //   - A waiter conflicts with something that is held: whenever something is
 //     released or weakened, waiters are granted in order of arrival. In a

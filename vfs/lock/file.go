@@ -34,11 +34,17 @@ func (f *File) Unset(s Space, owner Owner, start, end uint64) {
 	f.Held[s] = unset(f.Held[s], owner, start, end)
 }
 
-// UnsetClient gives up all that a client holds, and reports whether that was anything.
-func (f *File) UnsetClient(s Space, client string) bool {
+// UnsetClient gives up all that a client holds, but what is of the era keep (0: all), and
+// reports whether that was anything.
+func (f *File) UnsetClient(s Space, client string, keep uint32) bool {
 	before := len(f.Held[s])
-	f.Held[s] = slices.DeleteFunc(f.Held[s], func(h Lock) bool { return h.Owner.Client == client })
+	f.Held[s] = slices.DeleteFunc(f.Held[s], func(h Lock) bool { return h.Before(client, keep) })
 	return len(f.Held[s]) < before
+}
+
+// Before reports whether l is a client's and of another era than keep, or of any if that is 0.
+func (l *Lock) Before(client string, keep uint32) bool {
+	return l.Owner.Client == client && (keep == 0 || l.Era != keep)
 }
 
 // Splits reports whether Unset of the range of l would leave one more than before.

@@ -28,7 +28,7 @@ func TestJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	lock(8, Flock, Lock{Owner: own, Type: Exclusive})
-	want := []Lock{{own, Shared, 10, 19, 0}, {own, Shared, 30, 40, 0}}
+	want := []Lock{{Owner: own, Start: 10, End: 19}, {Owner: own, Start: 30, End: 40}}
 	if got := book[key{7, Range}]; !slices.Equal(got, want) {
 		t.Fatalf("%+v", got)
 	}

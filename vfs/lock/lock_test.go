@@ -283,3 +283,41 @@ func TestBound(t *testing.T) {
 		t.Error(err, m.Count())
 	}
 }
+
+// A machine that came back loses what it locked before, and nothing of after.
+func TestRebooted(t *testing.T) {
+	m := New(0)
+	old, now := rng(alice, Shared, 0, 9), rng(alice, Shared, 10, 19)
+	old.Era, now.Era = 3, 5
+	mustLock(t, m, 1, Range, old)
+	mustLock(t, m, 1, Range, now)
+	if n := m.Count(); n != 2 {
+		t.Errorf("%d ranges: of two eras they are not one", n)
+	}
+	wait := func(l Lock, era uint32) chan error {
+		got := make(chan error, 1)
+		l.Era = era
+		if _, waiting, err := m.LockFunc(t.Context(), 1, Range, l, func(err error) { got <- err }); err != nil || !waiting {
+			t.Fatal(err)
+		}
+		return got
+	}
+	mustLock(t, m, 1, Range, rng(bob, Shared, 0, 30))
+	before, after := wait(rng(alice, Exclusive, 30, 30), 3), wait(rng(alice, Exclusive, 30, 30), 5)
+	if err := m.Rebooted(t.Context(), alice.Client, 5); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-before; !errors.Is(err, ErrInterrupted) {
+		t.Errorf("what waited of before: %v", err)
+	}
+	m.ReleaseOwner(1, Range, bob)
+	if err := <-after; err != nil {
+		t.Errorf("what waits of after: %v", err)
+	}
+	if f := m.files[1]; len(f.Held[Range]) != 2 || f.Held[Range][0].Era != 5 || f.Held[Range][1].Era != 5 {
+		t.Errorf("%+v", f.Held[Range])
+	}
+	if m.ReleaseClient(alice.Client); m.Count() != 0 {
+		t.Errorf("%d are left", m.Count())
+	}
+}

@@ -50,6 +50,9 @@ type Ends interface {
 	// ReleaseClient gives up all that a client holds, and ends its waiting requests with
 	// ErrInterrupted: a mount went away, an NFS client rebooted.
 	ReleaseClient(client string)
+	// Rebooted is ReleaseClient of a client that is another machine, but for what is of the
+	// era keep (Lock.Era; 0: nothing is). An error is one of the store: some may be left.
+	Rebooted(ctx context.Context, client string, keep uint32) error
 	// Closing notes that one descriptor of owner, an open file, was closed, maybe its
 	// last: its locks may be gone for programs, though nobody said so yet. Closed must
 	// follow when it is known. ReleaseOwner does not end it.

@@ -141,21 +141,26 @@ func (m *Manager) ReleaseOwner(ino uint64, s Space, owner Owner) {
 
 // ReleaseClient implements Locks.
 func (m *Manager) ReleaseClient(client string) {
+	_ = m.Rebooted(context.Background(), client, 0) // never fails
+}
+
+// Rebooted implements Locks.
+func (m *Manager) Rebooted(_ context.Context, client string, keep uint32) error {
 	m.mu.Lock()
 	var told []verdict
 	for ino, f := range m.files {
 		for s := range f.Held {
 			before := len(f.Held[s])
-			if !f.UnsetClient(Space(s), client) {
+			if !f.UnsetClient(Space(s), client, keep) {
 				continue
 			}
 			m.tally.Add(client, len(f.Held[s])-before)
 			if j := m.journal[client]; j != nil {
-				j(ino, Space(s), nil)
+				j(ino, Space(s), f.Of(Space(s), client))
 			}
 		}
 		for _, w := range append([]Waiter(nil), f.Waiting...) {
-			if w.Lock.Owner.Client == client {
+			if w.Lock.Before(client, keep) {
 				told = append(told, verdict{m.remove(ino, f, w.Ticket), ErrInterrupted})
 			}
 		}
@@ -169,6 +174,7 @@ func (m *Manager) ReleaseClient(client string) {
 	}
 	m.mu.Unlock()
 	tell(told)
+	return nil
 }
 
 // request grants l, or queues it if done is not nil; the waiter returned is

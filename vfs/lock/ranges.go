@@ -4,11 +4,11 @@ package lock
 // returns. Whatever the owner held there is replaced, parts outside stay.
 func set(held []Lock, l Lock) []Lock {
 	held = unset(held, l.Owner, l.Start, l.End)
-	// Merge with neighbours of the same owner and type: after unset, they
+	// Merge with neighbours of the same owner, type and era: after unset, they
 	// touch but do not overlap.
 	kept := held[:0]
 	for _, h := range held {
-		if h.Owner == l.Owner && h.Type == l.Type {
+		if h.Owner == l.Owner && h.Type == l.Type && h.Era == l.Era {
 			if h.End+1 == l.Start {
 				l.Start = h.Start
 				continue

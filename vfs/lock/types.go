@@ -66,6 +66,9 @@ type Lock struct {
 	Start, End uint64
 	// PID is what F_GETLK shows of the holder; it has no other meaning.
 	PID uint32
+	// Era is, of a client that is another machine, which time between two of its boots asked;
+	// 0: it does not say. Only Rebooted looks at it.
+	Era uint32
 }
 
 func (l *Lock) overlaps(o *Lock) bool { return l.Start <= o.End && o.Start <= l.End }

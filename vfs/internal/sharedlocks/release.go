@@ -106,6 +106,12 @@ func (t *Table) ReleaseClient(client string) {
 	}
 }
 
+// Rebooted implements lock.Locks.
+func (t *Table) Rebooted(_ context.Context, client string, _ uint32) error {
+	t.ReleaseClient(client)
+	return nil
+}
+
 // cancel withdraws a request and reports whether it was still waiting. If the store does not
 // say, it is withdrawn late.
 func (t *Table) cancel(ino uint64, w *waiter) bool {
