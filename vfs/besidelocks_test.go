@@ -50,7 +50,7 @@ func TestBesideLocks(t *testing.T) {
 func (p *twoGateways) noLocks() {
 	p.t.Helper()
 	want(p.t, p.c.KV.View(bg, func(r cluster.Reader) error {
-		for _, tab := range []byte{record.TabLock, record.TabWait} {
+		for _, tab := range []byte{record.TabLock, record.TabWait, record.TabLocker} {
 			if any, err := record.AnyKey(r, []byte{tab}); err != nil || any {
 				p.t.Errorf("table %c: %v, %v", tab, any, err)
 			}
@@ -116,4 +116,25 @@ func (p *twoGateways) stored(fs *FS) (g Gateway, err error) {
 		return err
 	})
 	return g, err
+}
+
+// Check mends the list of what remote clients have locked.
+func TestBesideLocksListed(t *testing.T) {
+	p := openTwo(t)
+	put(t, p.a, "key", blobBody)
+	ino := uint64(mustLookup(t, p.a, mustLookup(t, p.a, RootIno, "bucket").Ino, "key").Ino)
+	l := ownLock(lock.RemotePrefix + "10.0.0.1 here host")
+	client := l.Owner.Client
+	want(t, p.a.Locks().TryLock(bg, ino, lock.Range, l), nil)
+	want(t, p.c.KV.Update(bg, func(x cluster.Txn) error {
+		return errors.Join(x.Delete(record.LockerKey(client, ino)), x.Set(record.LockerKey(client, ino+1), record.EncodeLocker(1)),
+			x.Set([]byte{record.TabLocker, 0}, nil))
+	}), nil)
+	rep, err := p.b.Check(bg, CheckOptions{Repair: true})
+	if want(t, err, nil); len(rep.Problems) != 3 {
+		t.Errorf("check: %+v", rep.Problems)
+	}
+	want(t, p.b.Locks().TryLock(bg, ino, lock.Range, ownLock("b")), ErrWouldBlock)
+	want(t, p.b.Locks().Rebooted(bg, client, 0), nil)
+	p.noLocks()
 }

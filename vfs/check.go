@@ -34,7 +34,7 @@ const MaxProblems = fsck.MaxProblems
 //	nlink*            count of links differs from the links
 //	dangling-entry*   dentry of an inode that does not exist
 //	entry-type, entry-mode, extra-entry, entry-without-parent, directory-loop
-//	link-record*, long-name*, stray-times*, stray-attribute*, stray-orphan*, stray-lock*, stray-bucket*
+//	link-record*, long-name*, stray-times*, stray-attribute*, stray-orphan*, stray-lock*, unlisted-lock*, stray-bucket*
 //	upload-record*, stray-part*
 //	shared-record*    inode and content record disagree on sharing
 //	content-form*     inode says that its content is one inline extent, and it is not

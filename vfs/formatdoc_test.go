@@ -82,6 +82,9 @@ func samples(t *testing.T) map[string]sample {
 	}
 	locks.Held[lock.Range] = []lock.Lock{{Owner: first, Type: lock.Exclusive, Start: 5, End: 8, PID: 7}}
 	locks.Waiting = []lock.Waiter{{Space: lock.Flock, Lock: lock.Lock{Owner: second, End: lock.EOF, PID: 8}, Ticket: 38}}
+	nfs := lock.Owner{Client: lock.RemotePrefix + "m s h", ID: "a"}
+	remote := record.FileLocks{Holders: map[lock.Owner]record.LockHolder{nfs: {Closing: 40}}}
+	remote.Held[lock.Range] = []lock.Lock{{Owner: nfs, End: 8, Era: 3}}
 	fence, err := gateway.Encode()
 	want(t, err, nil)
 	damagedJSON, err := json.Marshal(damaged)
@@ -148,6 +151,8 @@ func samples(t *testing.T) map[string]sample {
 		"V":           {record.ReadKey(30), reads.Encode()},
 		"Y":           {record.PurgeKey(35), purge},
 		"L":           {record.LockKey(17), locks.Encode()},
+		"L remote":    {record.LockKey(18), remote.Encode()},
+		"X":           {record.LockerKey(nfs.Client, 18), record.EncodeLocker(1)},
 		"W":           {record.WaitKey(lock.Owner{Client: "c", ID: "b"}), record.EncodeWaits([]uint64{17})},
 		"H":           {record.BeatKey(30), record.Beat{Number: 31}.Encode()},
 	}

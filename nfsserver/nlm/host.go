@@ -27,7 +27,7 @@ const (
 )
 
 // clientPrefix distinguishes NFS clients from those of other doors.
-const clientPrefix = "nfs "
+const clientPrefix = lock.RemotePrefix
 
 // caller is what a call shows about who sent it. It outlives the call.
 type caller struct {

@@ -78,7 +78,7 @@ func (b *Backup) portable(k, v []byte) (value []byte, keep bool) {
 			b.secrets.Sealed += n
 		}
 		return v, true
-	case record.TabDamaged, record.TabFence, record.TabBeat, record.TabRead, record.TabPurge, record.TabLock, record.TabWait: // are about this medium, and its processes
+	case record.TabDamaged, record.TabFence, record.TabBeat, record.TabRead, record.TabPurge, record.TabLock, record.TabWait, record.TabLocker: // are about this medium, and its processes
 		return nil, false
 	case record.TabCounter:
 		return v, string(k[1:]) != record.CounterErase && string(k[1:]) != record.CounterClaims && string(k[1:]) != record.CounterClaimer

@@ -1,15 +1,12 @@
 package fsck
 
 import (
-	"bytes"
 	"errors"
-	"slices"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/record"
-	"ogw/vfs/lock"
 )
 
 // maxRooted bounds the directories remembered to lead to the root.
@@ -257,6 +254,7 @@ func (c *checker) checkTables() error {
 		}},
 		{record.TabLock, "stray-lock", locksOK},
 		{record.TabWait, "stray-lock", waitOK},
+		{record.TabLocker, "stray-lock", lockerOK},
 		{record.TabBucket, "stray-bucket", func(r cluster.Reader, p pair) (bool, error) { return inodeOK(r, p, (*record.Inode).IsDir) }},
 		{record.TabPolicy, "stray-policy", func(r cluster.Reader, p pair) (bool, error) {
 			return inodeOK(r, p, func(n *record.Inode) bool { return n.IsDir() && n.Has(record.FlagPolicy) })
@@ -276,6 +274,10 @@ func (c *checker) checkTables() error {
 					return err
 				case !ok:
 					f.add(x.kind, deleteKey(p.key), "key %q hangs on nothing", p.key)
+				case x.tab == record.TabLock:
+					if err := unlisted(r, p, f); err != nil {
+						return err
+					}
 				}
 			}
 			return nil
@@ -311,33 +313,6 @@ func inodeOK(r cluster.Reader, p pair, is func(*record.Inode) bool) (bool, error
 		return false, err
 	}
 	return is == nil || is(n), nil
-}
-
-// locksOK reports whether locks can be read, and are those of an inode.
-func locksOK(r cluster.Reader, p pair) (bool, error) {
-	if _, err := record.DecodeFileLocks(p.value); err != nil {
-		return false, nil //nolint:nilerr // they are none
-	}
-	return inodeOK(r, p, nil)
-}
-
-// waitOK reports whether an owner of locks waits where it is said to.
-func waitOK(r cluster.Reader, p pair) (bool, error) {
-	inos, err := record.DecodeWaits(p.value)
-	if err != nil {
-		return false, nil //nolint:nilerr // it is nothing
-	}
-	for _, ino := range inos {
-		v, err := r.Get(record.LockKey(ino))
-		if err != nil {
-			return false, err
-		}
-		f, err := record.DecodeFileLocks(v)
-		if err != nil || !slices.ContainsFunc(f.Waiting, func(w lock.Waiter) bool { return bytes.Equal(record.WaitKey(w.Lock.Owner), p.key) }) {
-			return false, nil //nolint:nilerr // what is said there is dropped, too
-		}
-	}
-	return true, nil
 }
 
 func uploadOK(r cluster.Reader, p pair) (bool, error) {

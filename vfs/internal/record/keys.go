@@ -59,6 +59,7 @@ const FormatVersion = 3
 //	'Y' number gateway                   what one answers to it, JSON
 //	'L' ino                              locks that several gateways grant (locks.go)
 //	'W' hash(20) of an owner             inodes in which it waits for a range
+//	'X' client, escaped, 0 1, ino        how much a client that is another machine has of 'L' there
 const (
 	TabSuper    = 'S'
 	TabCounter  = 'C'
@@ -100,6 +101,7 @@ const (
 	TabPurge    = 'Y'
 	TabLock     = 'L'
 	TabWait     = 'W'
+	TabLocker   = 'X'
 )
 
 // Key1Bytes is the length of a key of a table and a number.
@@ -199,30 +201,34 @@ func ParseUploadKey(k []byte) (bucket Ino, key string, upload ContentID, err err
 	}
 	bucket = Ino(binary.BigEndian.Uint64(k[1:]))
 	upload = ContentID(binary.BigEndian.Uint64(k[len(k)-8:]))
-	body := k[9 : len(k)-8]
-	out := make([]byte, 0, len(body))
-	for i := 0; i < len(body); i++ {
-		if body[i] != 0 {
-			out = append(out, body[i])
+	if key, ok := unescaped(k[9 : len(k)-8]); ok {
+		return bucket, key, upload, nil
+	}
+	return 0, "", 0, bad
+}
+
+// unescaped is the inverse of AppendEscaped, for all of b with 0 1 behind it.
+func unescaped(b []byte) (s string, ok bool) {
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); i++ {
+		if b[i] != 0 {
+			out = append(out, b[i])
 			continue
 		}
-		if i+1 >= len(body) {
-			return 0, "", 0, bad
+		if i+1 >= len(b) {
+			return "", false
 		}
 		i++
-		switch body[i] {
+		switch b[i] {
 		case 0xff:
 			out = append(out, 0)
 		case 1:
-			if i != len(body)-1 {
-				return 0, "", 0, bad
-			}
-			return bucket, string(out), upload, nil
+			return string(out), i == len(b)-1
 		default:
-			return 0, "", 0, bad
+			return "", false
 		}
 	}
-	return 0, "", 0, bad
+	return "", false
 }
 
 // ParseLinkKey is the inverse of LinkKey, without the inode.

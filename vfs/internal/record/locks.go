@@ -16,7 +16,8 @@ import (
 // its length before it. Numbers are uvarints unless stated.
 //
 //	owner    gateway(8), closing(8), client, ID: strings with their length before them
-//	range    owner (its index), flags: 1 exclusive, 2 flock; start, last minus start, PID
+//	range    owner (its index), flags: 1 exclusive, 2 flock; start, last minus start, PID, or of a
+//	         remote client the era
 //	waiting  the same, ticket(8), gateway(8)
 //	ended    ticket(8), gateway(8), why(1)
 type FileLocks struct {
@@ -32,9 +33,10 @@ type FileLocks struct {
 
 // LockHolder is an owner of locks.
 type LockHolder struct {
-	Gateway uint64 // without it, the locks are none; 0: they need none
+	Gateway uint64 // without it, the locks are none; 0: they need none, as those of remote clients
 	// Closing is a random number while a descriptor of the owner was closed, maybe its
-	// last; 0 for none.
+	// last; 0 for none. Of a remote client it is the ticket by which the owner was granted
+	// something last, until it asks for anything else.
 	Closing uint64
 }
 
@@ -44,8 +46,11 @@ type EndedWait struct {
 	Why             byte
 }
 
-// EndDeadlock is the reason of an EndedWait: it would wait for itself.
-const EndDeadlock = 1
+// Why something waited in vain.
+const (
+	EndDeadlock  = 1 // it would wait for itself
+	EndDismissed = 2 // a remote client asked another gateway, or came back
+)
 
 const (
 	locksVersion  = 1
@@ -148,6 +153,9 @@ func appendLock(b []byte, s lock.Space, l *lock.Lock, index map[lock.Owner]int) 
 	b = append(binary.AppendUvarint(b, uint64(index[l.Owner])), flags)
 	b = binary.AppendUvarint(b, l.Start)
 	b = binary.AppendUvarint(b, l.End-l.Start)
+	if l.Owner.Remote() {
+		return binary.AppendUvarint(b, uint64(l.Era))
+	}
 	return binary.AppendUvarint(b, uint64(l.PID))
 }
 
@@ -260,6 +268,8 @@ func (d *locksReader) lock(owners []lock.Owner) (s lock.Space, l lock.Lock) {
 		d.bad = true
 		return s, l
 	}
-	l.Owner = owners[i]
+	if l.Owner = owners[i]; l.Owner.Remote() {
+		l.PID, l.Era = 0, l.PID
+	}
 	return s, l
 }

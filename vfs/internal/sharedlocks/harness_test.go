@@ -135,7 +135,7 @@ func (k *fenced) Peek(ctx context.Context, fn func(cluster.Reader) error) error 
 func (s *store) pairs() (n int) {
 	must(s.t, s.c.KV.View(bg, func(r cluster.Reader) error {
 		n = 0
-		for _, tab := range []byte{record.TabLock, record.TabWait} {
+		for _, tab := range []byte{record.TabLock, record.TabWait, record.TabLocker} {
 			from, to := record.Table(tab)
 			if err := r.Scan(from, to, cluster.ScanOptions{}, func(_, _ []byte) error { n++; return nil }); err != nil {
 				return err

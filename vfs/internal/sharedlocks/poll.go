@@ -170,9 +170,21 @@ func glimpse(r cluster.Reader, me uint64, batch []glance) error {
 	for i := range batch {
 		l := batch[i].locks
 		batch[i].acts = batch[i].acts || grantable(&l.File) || slices.ContainsFunc(gateways(l), func(g uint64) bool { return !there[g] }) ||
+			adoptable(l) ||
 			slices.ContainsFunc(l.Ended, func(e record.EndedWait) bool { return e.Gateway == me })
 	}
 	return nil
+}
+
+// adoptable reports whether a gateway of a version before granted a remote client something:
+// it counts on the fence of who had it wait.
+func adoptable(l *record.FileLocks) bool {
+	for o, h := range l.Holders {
+		if h.Gateway != 0 && o.Remote() {
+			return true
+		}
+	}
+	return false
 }
 
 // learn tells those that were granted, and returns false if the look is not new enough for

@@ -25,6 +25,9 @@ func (t *Table) Unlock(ctx context.Context, ino uint64, s lock.Space, l lock.Loc
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer stop()
 	owner := l.Owner
+	if owner.Remote() {
+		return t.unlockRemote(ctx, ino, s, l)
+	}
 	u := &late{space: s, owner: owner, start: l.Start, end: l.End}
 	t.mu.Lock()
 	if !t.knows(ino, owner) {
@@ -106,14 +109,9 @@ func (t *Table) ReleaseClient(client string) {
 	}
 }
 
-// Rebooted implements lock.Locks.
-func (t *Table) Rebooted(_ context.Context, client string, _ uint32) error {
-	t.ReleaseClient(client)
-	return nil
-}
-
 // cancel withdraws a request and reports whether it was still waiting. If the store does not
-// say, it is withdrawn late.
+// say, it is withdrawn late. What a remote client was granted for it is given up, unless it
+// asked for anything since, and had a part of it before.
 func (t *Table) cancel(ino uint64, w *waiter) bool {
 	ctx, stop := context.WithTimeout(t.ctx, endTimeout)
 	defer stop()
@@ -124,6 +122,8 @@ func (t *Table) cancel(ino uint64, w *waiter) bool {
 		list, err = t.run(ctx, f, change{do: func(s *state) error {
 			if withdrawn = s.withdraw(w.ticket); withdrawn {
 				s.ended[w.ticket] = nil
+			} else if o := w.lock.Owner; o.Remote() && w.fresh && s.unreported(o, w.ticket) {
+				s.Unset(w.space, o, w.lock.Start, w.lock.End)
 			}
 			return nil
 		}})
@@ -136,7 +136,7 @@ func (t *Table) cancel(ino uint64, w *waiter) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f = t.files[ino]
-	if f == nil || f.waiters[w.ticket] == nil {
+	if f == nil || f.waiters[w.ticket] == nil && !w.lock.Owner.Remote() {
 		return false
 	}
 	t.giveUp(f, w)

@@ -38,15 +38,9 @@ func (t *Table) request(ctx context.Context, q wish) (a asked, err error) {
 	if err != nil {
 		return a, err
 	}
-	t.mu.Lock()
-	full := t.tally.Full(l.Owner.Client, 2) || done != nil && len(f.late) >= maxLate
-	if _, known := f.owners[l.Owner]; !full && !known {
-		f.owners[l.Owner] = 0
-	}
-	t.mu.Unlock()
-	if full {
+	if err := t.admit(ctx, f, &q); err != nil {
 		t.leave(f)
-		return a, lock.ErrNoLocks
+		return a, err
 	}
 	w := &waiter{ticket: ticket(), space: q.space, lock: l, done: done}
 	list, err := t.run(ctx, f, change{&l.Owner, q.reclaims, func(s *state) error {
@@ -78,16 +72,38 @@ func (t *Table) request(ctx context.Context, q wish) (a asked, err error) {
 	return a, err
 }
 
+// admit reports, as an error, whether there is no room for a request. Of owners of this process
+// it is noted that they may have something; what remote clients have knows the store alone.
+func (t *Table) admit(ctx context.Context, f *file, q *wish) error {
+	o := q.lock.Owner
+	full, err := false, error(nil)
+	if o.Remote() {
+		full, err = t.machineFull(ctx, o.Client)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	full = full || !o.Remote() && t.tally.Full(o.Client, 2) || q.done != nil && len(f.late) >= maxLate
+	switch _, known := f.owners[o]; {
+	case err != nil:
+		return err
+	case full:
+		return lock.ErrNoLocks
+	case !known && !o.Remote():
+		f.owners[o] = 0
+	}
+	return nil
+}
+
 // request asks for the lock within a transaction.
 func (w *waiter) request(s *state, a *asked) error {
 	o := w.lock.Owner
 	s.opened(o)
-	s.supersede(o)
+	s.supersede(w.space, &w.lock)
 	w.fresh = w.space == lock.Flock || !slices.ContainsFunc(s.Held[w.space], func(h lock.Lock) bool {
 		return h.Owner == o && h.Start <= w.lock.End && w.lock.Start <= h.End
 	})
 	if h, ok := s.Holders[o]; ok { // reclaimed: all that it has
-		h.Gateway = s.me
+		h.Gateway = s.voucher(o)
 		s.Holders[o] = h
 	}
 	if s.Len()+2 > maxFileLocks { // a conversion can split a range in three
@@ -97,7 +113,7 @@ func (w *waiter) request(s *state, a *asked) error {
 		return nil
 	}
 	if w.done == nil {
-		a.closing = s.Holders[s.Blocker(w.space, &w.lock).Owner].Closing
+		a.closing = s.closing(s.Blocker(w.space, &w.lock).Owner)
 		return nil
 	}
 	if w.space == lock.Range {
@@ -187,7 +203,7 @@ func (t *Table) test(ctx context.Context, ino uint64, space lock.Space, l lock.L
 			u.apply(s)
 		}
 		if b := s.Blocker(space, &l); b != nil {
-			holder, closing, held = *b, s.Holders[b.Owner].Closing, true
+			holder, closing, held = *b, s.closing(b.Owner), true
 		}
 		return nil
 	})

@@ -24,7 +24,7 @@ type change struct {
 // did.
 func (t *Table) run(ctx context.Context, f *file, c change) (list []verdict, err error) {
 	t.mu.Lock()
-	before, settled := slices.Clone(f.late), f.settled
+	before, settled, doubt := slices.Clone(f.late), f.settled, f.doubt
 	t.mu.Unlock()
 	keep := ""
 	if c.reclaims {
@@ -36,6 +36,8 @@ func (t *Table) run(ctx context.Context, f *file, c change) (list []verdict, err
 		if s, err = load(x, t.cfg.Gateway, f.ino, keep); err != nil {
 			return err
 		}
+		// What may still be committed must find another value than it read.
+		s.force = doubt
 		s.learn()
 		applied = applied[:0]
 		for _, u := range before {
@@ -70,6 +72,7 @@ func (t *Table) run(ctx context.Context, f *file, c change) (list []verdict, err
 	f.late = slices.DeleteFunc(f.late, func(u *late) bool {
 		return u.applied && (!open || !u.whole() || c.owner != nil && *c.owner == u.owner && u.ticket == 0)
 	})
+	t.countRemote(s)
 	f.stale = s.more || f.settled != settled || f.stale && f.doubt
 	return t.absorb(f, s.FileLocks, s.ended), nil
 }

@@ -38,12 +38,15 @@ type state struct {
 	ino    uint64
 	before []byte
 
-	there  map[uint64]bool // gateways whose fences were asked for
-	moved  []lock.Owner    // that began or ceased to wait for a range
-	ranges bool            // one was granted
-	more   bool            // there was more to do than one transaction may
-	walked map[lock.Owner][]uint64
-	files  map[uint64]*lock.File // that the walk met
+	lockers map[string]int  // what remote clients had before
+	touched []string        // remote clients of whom that may not be so
+	force   bool            // write also what is as it was
+	there   map[uint64]bool // gateways whose fences were asked for
+	moved   []lock.Owner    // that began or ceased to wait for a range
+	ranges  bool            // one was granted
+	more    bool            // there was more to do than one transaction may
+	walked  map[lock.Owner][]uint64
+	files   map[uint64]*lock.File // that the walk met
 
 	// ended are requests of this process that wait no more: by ticket, nil for those that
 	// were withdrawn.
@@ -61,6 +64,7 @@ func load(r cluster.Reader, me, ino uint64, keep string) (*state, error) {
 	if s.FileLocks, err = record.DecodeFileLocks(s.before); err != nil {
 		return nil, fmt.Errorf("inode %d: %w", ino, err)
 	}
+	s.lockers = s.Lockers()
 	return s, s.dropDead(keep)
 }
 
@@ -109,6 +113,11 @@ func (s *state) dropDead(keep string) error {
 		return err
 	}
 	for o, h := range s.Holders {
+		if o.Remote() {
+			h.Gateway = 0 // one of a version before has granted it
+			s.Holders[o] = h
+			continue
+		}
 		if s.there[h.Gateway] || keep != "" && keep == o.Client {
 			continue
 		}
@@ -147,7 +156,7 @@ func (s *state) take(space lock.Space, l lock.Lock) bool {
 		return false
 	}
 	s.ranges = s.ranges || space == lock.Range
-	s.Holders[l.Owner] = record.LockHolder{Gateway: s.me}
+	s.Holders[l.Owner] = record.LockHolder{Gateway: s.voucher(l.Owner)}
 	return true
 }
 
@@ -168,11 +177,16 @@ func (s *state) wait(space lock.Space, l lock.Lock, ticket uint64) {
 }
 
 // supersede takes what an owner asked another gateway for out of the queue: a server before
-// this one, of which the owner's program asks again what it still wants.
-func (s *state) supersede(o lock.Owner) {
+// this one, of which the owner's program asks again what it still wants. A remote client
+// asks again for each request by itself, and the other gateway may be there.
+func (s *state) supersede(space lock.Space, l *lock.Lock) {
 	for _, w := range slices.Clone(s.Waiting) {
-		if w.Lock.Owner == o && s.Waits[w.Ticket] != s.me {
+		switch {
+		case w.Lock.Owner != l.Owner || s.Waits[w.Ticket] == s.me:
+		case !l.Owner.Remote():
 			s.withdraw(w.Ticket)
+		case same(&w, space, l):
+			s.dismiss(w.Ticket, record.EndDismissed)
 		}
 	}
 }
@@ -185,6 +199,16 @@ func (s *state) withdraw(ticket uint64) bool {
 		s.move(&w)
 	}
 	return ok
+}
+
+// dismiss is withdraw for somebody else, whose gateway is told why.
+func (s *state) dismiss(ticket uint64, why byte) {
+	if g := s.Waits[ticket]; g == s.me {
+		s.ended[ticket] = whyEnded(why)
+	} else {
+		s.Ended = append(s.Ended, record.EndedWait{Ticket: ticket, Gateway: g, Why: why})
+	}
+	s.withdraw(ticket)
 }
 
 // learn takes what became of requests of this process that wait no more and got nothing.
@@ -211,7 +235,10 @@ func (s *state) wake() error {
 		w, _ := s.GrantNext(open)
 		s.ranges = s.ranges || w.Space == lock.Range
 		h, holds := s.Holders[w.Lock.Owner]
-		if h.Closing = 0; !holds { // else who vouches for the rest goes on to
+		switch h.Closing = 0; {
+		case w.Lock.Owner.Remote():
+			h.Closing = w.Ticket
+		case !holds: // else who vouches for the rest goes on to
 			h.Gateway = s.Waits[w.Ticket]
 		}
 		s.Holders[w.Lock.Owner] = h
@@ -230,12 +257,7 @@ func (s *state) wake() error {
 		} else if !found || !s.mayMove() {
 			continue
 		}
-		if g := s.Waits[w.Ticket]; g == s.me {
-			s.ended[w.Ticket] = lock.ErrDeadlock
-		} else {
-			s.Ended = append(s.Ended, record.EndedWait{Ticket: w.Ticket, Gateway: g, Why: record.EndDeadlock})
-		}
-		s.withdraw(w.Ticket)
+		s.dismiss(w.Ticket, record.EndDeadlock)
 	}
 	return nil
 }
@@ -255,6 +277,9 @@ func (s *state) store(t cluster.Txn) error {
 	if err := s.storeMoved(t); err != nil {
 		return err
 	}
+	if err := s.storeLockers(t); err != nil {
+		return err
+	}
 	for o := range s.Holders {
 		if !s.holds(o) {
 			delete(s.Holders, o)
@@ -268,7 +293,7 @@ func (s *state) store(t cluster.Txn) error {
 	}
 	now := s.Encode()
 	switch {
-	case bytes.Equal(now, s.before):
+	case bytes.Equal(now, s.before) && !s.force:
 		return nil
 	case (len(now) > maxFileBytes || s.Len() > maxFileLocks) && len(now) > len(s.before):
 		return errTooMany

@@ -20,7 +20,7 @@ type Config struct {
 	Log   *slog.Logger
 }
 
-// Table implements lock.Locks over a store.
+// Table implements lock.Locks and lock.Remotes over a store.
 type Table struct {
 	cfg  Config
 	ctx  context.Context // of the poller
@@ -31,19 +31,23 @@ type Table struct {
 	files    map[uint64]*file
 	busy     map[uint64]*file // those that the poller is to look at
 	tally    *lock.Tally
-	journals map[string]lock.Journal
-	closings map[uint64]time.Time // until when somebody waits for a close, by LockHolder.Closing
-	polling  bool
-	closed   bool
-	recent   time.Time // when one began to wait, or was granted
-	failing  bool      // of the poller
+	remote   *lock.Tally // of machines, as far as is known
+	machines map[string]*machine
+	// learnAfter is see there, but in tests.
+	learnAfter int
+	journals   map[string]lock.Journal
+	closings   map[uint64]time.Time // until when somebody waits for a close, by LockHolder.Closing
+	polling    bool
+	closed     bool
+	recent     time.Time // when one began to wait, or was granted
+	failing    bool      // of the poller
 }
 
 // New returns a Table. To be closed.
 func New(cfg Config) *Table {
 	ctx, stop := context.WithCancel(cluster.Relaxed(context.Background()))
 	return &Table{cfg: cfg, ctx: ctx, stop: stop, files: make(map[uint64]*file), busy: make(map[uint64]*file),
-		tally: lock.NewTally(0), journals: make(map[string]lock.Journal), closings: make(map[uint64]time.Time)}
+		tally: lock.NewTally(0), remote: lock.NewTally(0), machines: make(map[string]*machine), learnAfter: learnAfter, journals: make(map[string]lock.Journal), closings: make(map[uint64]time.Time)}
 }
 
 // Close ends what runs in the background. What is held ends with the gateway; kept reports
@@ -63,7 +67,7 @@ func (t *Table) Close() (kept bool) {
 // Count implements lock.Locks: what this process has.
 func (t *Table) Count() int { return t.tally.Total() }
 
-// ClientCount implements lock.Locks.
+// ClientCount implements lock.Locks. Of remote clients see RemoteClients.
 func (t *Table) ClientCount(client string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,6 +78,10 @@ func (t *Table) ClientCount(client string) int {
 func (t *Table) SetAccount(client, account string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if o := (lock.Owner{Client: client}); o.Remote() {
+		t.setMachine(client, account)
+		return
+	}
 	t.tally.SetAccount(client, account)
 }
 
