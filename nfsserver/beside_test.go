@@ -27,16 +27,20 @@ func twoSites(t *testing.T) (a, b *site) {
 	t.Helper()
 	c := mem.New(mem.Options{})
 	t.Cleanup(func() { c.Close() })
-	open := func() *site {
-		mine := *c
-		mine.KV, mine.Blobs = sharedKV{c.KV}, sharedBlobs{c.Blobs}
-		j, err := vfs.Join(context.Background(), &mine, vfs.Gateway{Host: "test", PID: 1, Started: time.Now(), Beside: true, Serves: true}, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return openSiteOver(t, nil, j, vfs.Config{}, everyone)
-	}
+	open := func() *site { return openSiteOver(t, nil, besideOthers(t, c), vfs.Config{}, everyone) }
 	return open(), open()
+}
+
+// besideOthers is c as one of several gateways has it.
+func besideOthers(t *testing.T, c *cluster.Cluster) *cluster.Cluster {
+	t.Helper()
+	mine := *c
+	mine.KV, mine.Blobs = sharedKV{c.KV}, sharedBlobs{c.Blobs}
+	j, err := vfs.Join(context.Background(), &mine, vfs.Gateway{Host: "test", PID: 1, Started: time.Now(), Beside: true, Serves: true}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
 }
 
 // What one server acknowledged as stable, the next call at another one shows, and with
@@ -185,22 +189,6 @@ func TestBesideVerifier(t *testing.T) {
 	if st, v := ca.commit(fh); st != OK || v != wrote {
 		t.Errorf("%v, another verifier", st)
 	}
-}
-
-// Locks are refused, in the protocol's terms, where other servers would not know of them.
-func TestBesideLocks(t *testing.T) {
-	a, _ := twoSites(t)
-	if a.srv.GrantsLocks() {
-		t.Error("it says that it grants locks")
-	}
-	c := newLocker(t, "127.0.0.1", 0)
-	c.at(a)
-	const isNoLocks = 2
-	c.want("a lock", isNoLocks, ask{proc: nlmLock, svid: 1})
-	c.want("one that waits", isNoLocks, ask{proc: nlmLock, svid: 1, block: true})
-	c.want("one that is not monitored", isNoLocks, ask{proc: nlmNMLock, svid: 1})
-	c.want("a test", isNoLocks, ask{proc: nlmTest, svid: 1})
-	c.want("giving up", isGranted, ask{proc: nlmUnlock, svid: 1})
 }
 
 // put writes from the beginning on, and returns the verifier.

@@ -1,6 +1,7 @@
 package nfsserver
 
 import (
+	"context"
 	"net/netip"
 	"testing"
 
@@ -35,23 +36,23 @@ func TestFreeLocks(t *testing.T) {
 		t.Error("a share too many is not told")
 	}
 	for _, nobody := range []string{"127.0.0.9", "elsewhere", ""} {
-		if list := s.srv.FreeLocks(nobody); len(list) != 0 {
+		if list := s.freed(nobody); len(list) != 0 {
 			t.Errorf("%q: %+v", nobody, list)
 		}
 	}
 	server := netip.MustParseAddrPort(s.addr).Addr()
 	held := nlm.Holder{Addr: a.addr, Server: server, Host: a.name, Locks: 2, Shares: 1}
-	if list := s.srv.LockHolders(a.addr.String()); len(list) != 1 || list[0] != held {
+	if list := s.holders(a.addr.String()); len(list) != 1 || list[0] != held {
 		t.Errorf("%+v", list)
 	}
-	if list := s.srv.FreeLocks(a.name); len(list) != 1 || list[0] != held {
+	if list := s.freed(a.name); len(list) != 1 || list[0] != held {
 		t.Errorf("%+v", list)
 	}
 	b.wantGrant("freed", 7)
 	if shares, _ := s.srv.Shares(10); len(shares) != 0 {
 		t.Errorf("%+v", shares)
 	}
-	if list := s.srv.FreeLocks(a.addr.String()); len(list) != 0 {
+	if list := s.freed(a.addr.String()); len(list) != 0 {
 		t.Errorf("twice: %+v", list)
 	}
 	list, _, _ := s.fs.Locks().List(t.Context(), 10, func(*lock.Entry) bool { return true })
@@ -61,4 +62,24 @@ func TestFreeLocks(t *testing.T) {
 	if o, ok := nlm.OwnerOf(list[0].Lock.Owner); !ok || o.Addr != b.addr || o.Server != server || o.Host != b.name || o.PID != 7 || string(o.ID) != "owner" {
 		t.Errorf("%+v %v", o, ok)
 	}
+}
+
+// holders are what a client has.
+func (s *site) holders(client string) []nlm.Holder {
+	s.t.Helper()
+	list, err := s.srv.LockHolders(context.Background(), client)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return list
+}
+
+// freed are what a client had, and the operator freed.
+func (s *site) freed(client string) []nlm.Holder {
+	s.t.Helper()
+	list, err := s.srv.FreeLocks(context.Background(), client)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return list
 }

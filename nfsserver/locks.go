@@ -3,7 +3,6 @@ package nfsserver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"time"
@@ -31,7 +30,7 @@ func (s *Server) newLocks(cfg Config) (*nlm.Server, error) {
 	if cfg.Grace == 0 {
 		cfg.Grace = DefaultGrace
 	}
-	return nlm.New(ctx, nlm.Config{Locks: s.fs.Locks(), Files: s.lockFiles(), Store: cfg.FS, Logger: s.log,
+	return nlm.New(ctx, nlm.Config{Locks: s.fs.Locks(), Files: lockFiles{s}, Store: cfg.FS, Logger: s.log,
 		Instance: cfg.Instance, Grace: cfg.Grace, PortmapPort: cfg.ClientPortmapPort})
 }
 
@@ -57,31 +56,6 @@ func Services(addr netip.AddrPort, udp bool) []portmap.Service {
 			portmap.Service{Prog: nsm.ProgramNumber, Vers: nsm.Version, Network: "udp", Addr: addr})
 	}
 	return list
-}
-
-// lockFiles are the files that clients may lock: none, where other gateways may grant the
-// same locks, of which this one does not know.
-func (s *Server) lockFiles() nlm.Files {
-	if !s.GrantsLocks() {
-		return noLocks{lockFiles{s}}
-	}
-	return lockFiles{s}
-}
-
-// GrantsLocks reports whether clients can lock files.
-func (s *Server) GrantsLocks() bool { return s.fs.Exclusive() }
-
-// noLocks implements nlm.Files for a server that grants no locks.
-type noLocks struct{ lockFiles }
-
-var errNoLocks = fmt.Errorf("%w: several gateways use the store (cluster.gateways), and locks are not shared among them: mount with nolock", vfs.ErrNoLocks)
-
-// Resolve refuses all but giving up.
-func (f noLocks) Resolve(ctx context.Context, c *rpc.Call, fh []byte, want nlm.Access) (uint64, error) {
-	if want != nlm.GiveUp {
-		return 0, errNoLocks
-	}
-	return f.lockFiles.Resolve(ctx, c, fh, want)
 }
 
 // lockFiles implements nlm.Files.
@@ -162,9 +136,13 @@ func vfsError(err error) error {
 func (s *Server) Shares(max int) (list []nlm.Share, more bool) { return s.locks.Shares(max) }
 
 // LockHolders returns the NFS clients of an address or a host name that hold
-// locks or wait for them.
-func (s *Server) LockHolders(client string) []nlm.Holder { return s.locks.Holders(client) }
+// locks or wait for them, through whichever gateway.
+func (s *Server) LockHolders(ctx context.Context, client string) ([]nlm.Holder, error) {
+	return s.locks.Holders(ctx, client)
+}
 
 // FreeLocks gives up all that they hold and wait for, and returns what that
 // was.
-func (s *Server) FreeLocks(client string) []nlm.Holder { return s.locks.Free(client) }
+func (s *Server) FreeLocks(ctx context.Context, client string) ([]nlm.Holder, error) {
+	return s.locks.Free(ctx, client)
+}

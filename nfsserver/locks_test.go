@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"ogw/cluster"
 	"ogw/cluster/mem"
 	"ogw/nfsserver/nlm"
 	"ogw/nfsserver/nsm"
@@ -120,7 +121,13 @@ func lockSite(t *testing.T, disk *mem.Disk, port uint16, grace time.Duration, ex
 	if len(exports) == 0 {
 		exports = []Export{everyone}
 	}
-	s := &site{t: t, disk: disk, clu: mem.New(mem.Options{Disk: disk})}
+	return lockSiteOver(t, disk, mem.New(mem.Options{Disk: disk}), port, grace, exports...)
+}
+
+// lockSiteOver is lockSite over a cluster on disk.
+func lockSiteOver(t *testing.T, disk *mem.Disk, clu *cluster.Cluster, port uint16, grace time.Duration, exports ...Export) *site {
+	t.Helper()
+	s := &site{t: t, disk: disk, clu: clu}
 	exports = anyPort(exports)
 	var err error
 	if s.fs, err = vfs.Open(context.Background(), s.clu, vfs.Config{}); err != nil {

@@ -41,7 +41,7 @@ func TestLocksByServerAddress(t *testing.T) {
 	one().want("the same address over UDP", isGranted, ask{proc: nlmUnlock, svid: 1, length: 10, udp: true})
 	two().wantGrant("after the unlock", 1)
 	one().want("held", isDenied, ask{proc: nlmLock, svid: 1, length: 10, state: 3})
-	if list := s.srv.LockHolders(a.name); len(list) != 1 || list[0].Locks != 2 {
+	if list := s.holders(a.name); len(list) != 1 || list[0].Locks != 2 {
 		t.Errorf("%+v", list)
 	}
 	one().want("beside both", isGranted, ask{proc: nlmLock, svid: 1, start: 40, length: 10, state: 3})
@@ -49,7 +49,7 @@ func TestLocksByServerAddress(t *testing.T) {
 	eventually(t, "the reboot ends all", func() bool { return s.fs.Locks().Count() == 0 })
 	one().want("again", isGranted, ask{proc: nlmLock, svid: 1, start: 40, length: 10, state: 5})
 	two().want("again", isGranted, ask{proc: nlmLock, svid: 1, length: 10, state: 5})
-	if list := s.srv.FreeLocks(a.addr.String()); len(list) != 2 || s.fs.Locks().Count() != 0 {
+	if list := s.freed(a.addr.String()); len(list) != 2 || s.fs.Locks().Count() != 0 {
 		t.Errorf("%+v, %d locks", list, s.fs.Locks().Count())
 	}
 }

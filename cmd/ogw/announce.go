@@ -112,13 +112,13 @@ func (a *announcement) text() string {
 // nfsOptions are what a Linux client needs to mount an NFS gateway. Without
 // a portmapper it finds neither the ports nor the lock manager; and on the
 // gateway's own machine the kernel's lock manager would take the place of the
-// gateway's in the portmapper. One beside others grants no locks.
+// gateway's in the portmapper.
 func nfsOptions(g admin.Gateway, host, port string) string {
 	options := "vers=3,tcp"
 	if !g.Portmapper {
 		options += ",port=" + port + ",mountport=" + port
 	}
-	if !g.Portmapper || g.NoLocks || config.Loopback(net.JoinHostPort(host, port)) {
+	if !g.Portmapper || config.Loopback(net.JoinHostPort(host, port)) {
 		options += ",nolock"
 	}
 	return options

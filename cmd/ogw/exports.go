@@ -137,7 +137,7 @@ func (e *export) nfsGateways(ctx context.Context, s *session) (out []admin.Gatew
 	} else {
 		for _, g := range e.cfg.Gateways {
 			mapped := g.Portmap == "on" || g.Portmap == "serve" || g.Portmap == "auto" && !config.Loopback(g.Listen)
-			all = append(all, admin.Gateway{Name: g.Name, Protocol: g.Protocol, Listen: g.Listen, Portmapper: mapped, NoLocks: e.cfg.Cluster.Gateways == config.ManyGateways})
+			all = append(all, admin.Gateway{Name: g.Name, Protocol: g.Protocol, Listen: g.Listen, Portmapper: mapped})
 		}
 	}
 	for _, g := range all {

@@ -19,7 +19,6 @@ func TestExportMounts(t *testing.T) {
 	}{
 		{"none", nil, "there is no NFS gateway yet"},
 		{"portmapper", []admin.Gateway{{Listen: "10.9.0.1:2049", Portmapper: true}}, "-o vers=3,tcp 10.9.0.1:/p@s DIR\n"},
-		{"beside others", []admin.Gateway{{Listen: "10.9.0.1:2049", Portmapper: true, NoLocks: true}}, "-o vers=3,tcp,nolock 10.9.0.1:/p@s DIR\n"},
 		{"another port", []admin.Gateway{{Listen: "10.9.0.1:2050"}}, "-o vers=3,tcp,port=2050,mountport=2050,nolock 10.9.0.1:/p@s DIR\n"},
 		{"IPv6", []admin.Gateway{{Listen: "[fd00::1]:2049", Portmapper: true}}, "'[fd00::1]:/p@s' DIR\n"},
 		{"two", []admin.Gateway{{Listen: "10.9.0.1:1"}, {Listen: "10.9.0.2:2"}}, "mountport=2,nolock 10.9.0.2:/p@s DIR\n"},

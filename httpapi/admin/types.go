@@ -45,9 +45,6 @@ type Gateway struct {
 	// Portmapper reports whether NFS clients learn its ports from port 111 of its
 	// machine: they mount without port options, and have locks.
 	Portmapper bool `json:"portmapper,omitempty"`
-	// NoLocks reports whether an NFS gateway grants no locks, since others serve the
-	// same store.
-	NoLocks bool `json:"no_locks,omitempty"`
 	// Clients are the connections of an NFS gateway.
 	Clients []NFSClient `json:"clients,omitempty"`
 }

@@ -75,7 +75,7 @@ func (s *Server) lockOrWait(ctx context.Context, h *host, ino uint64, a *lockArg
 	if b.state == ended { // cancelled, unlocked or released while it was queued
 		s.mu.Unlock()
 		if !cancel() {
-			s.undo(b)
+			s.undo(b, cancel)
 		}
 		return statDenied
 	}
@@ -113,25 +113,39 @@ func (s *Server) resolved(b *blocked, err error) {
 	}
 }
 
-// cancel is CANCEL. A grant that the client has not been notified of is given up.
-func (s *Server) cancel(h *host, key blockKey) error {
+// cancel is CANCEL. A grant that the client has not been notified of is given up. Beside
+// others the request may wait at another gateway.
+func (s *Server) cancel(ctx context.Context, h *host, ino uint64, l lock.Lock) error {
 	s.mu.Lock()
-	b := h.waits[key]
+	b := h.waits[keyOf(ino, l)]
 	if b == nil {
 		s.mu.Unlock()
+		if s.remotes != nil {
+			found, err := s.remotes.Withdraw(ctx, ino, lock.Range, l)
+			if found || err != nil {
+				return err
+			}
+		}
 		return statDenied
 	}
 	state, cancel := b.state, b.cancel
 	s.endLocked(b)
 	s.mu.Unlock()
 	if state == granted || cancel != nil && !cancel() {
-		s.undo(b)
+		s.undo(b, cancel)
 	}
 	return nil
 }
 
-// undo gives up a lock that the client does not have.
-func (s *Server) undo(b *blocked) {
+// undo gives up a lock that the client does not have. Beside others it may have learnt of it
+// meanwhile from another gateway, that it asked again: cancel, of the manager, knows.
+func (s *Server) undo(b *blocked, cancel func() bool) {
+	if s.remotes != nil {
+		if cancel != nil {
+			cancel()
+		}
+		return
+	}
 	k := b.key
 	if err := s.locks.Unlock(s.ctx, k.ino, lock.Range, lock.Lock{Owner: k.owner, Start: k.start, End: k.end}); err != nil {
 		s.log.Error("nlm: a lock that nobody took cannot be given up", "client", b.host.addr, "inode", k.ino, "err", err)

@@ -87,12 +87,12 @@ func (s *Server) taken(b *blocked) {
 // giveUp undoes a grant, unless the client has learnt of it in another way.
 func (s *Server) giveUp(b *blocked, why string) {
 	s.mu.Lock()
-	still := b.state == granted
+	still, cancel := b.state == granted, b.cancel
 	s.endLocked(b)
 	s.mu.Unlock()
 	if still {
 		s.log.Info("nlm: a granted lock is given up", "client", b.host.addr, "name", b.host.name, "inode", b.key.ino, "reason", why)
-		s.undo(b)
+		s.undo(b, cancel)
 	}
 }
 

@@ -87,6 +87,20 @@ type host struct {
 	port    uint16    // of its NLM, 0: ask its portmapper
 }
 
+// parseClient is the inverse of clientName.
+func parseClient(client string) (k caller, name string, ok bool) {
+	text, ok := strings.CutPrefix(client, clientPrefix)
+	parts := strings.SplitN(text, " ", 3)
+	if !ok || len(parts) < 3 {
+		return k, "", false
+	}
+	var err error
+	k.network = "tcp"
+	k.remote, err = netip.ParseAddr(parts[0])
+	k.local, _ = netip.ParseAddr(parts[1])
+	return k, parts[2], err == nil
+}
+
 func newHost(k caller, name string) *host {
 	return &host{name: name, addr: k.remote, local: k.local, network: k.network, key: subscriber.Of(k.remote),
 		client: clientName(k, name), waits: make(map[blockKey]*blocked)}
@@ -152,7 +166,7 @@ func (s *Server) evictLocked(key subscriber.Key) bool {
 
 // idleLocked reports whether h is nothing but known.
 func (s *Server) idleLocked(h *host) bool {
-	if h.users > 0 || h.shares > 0 || s.locks.ClientCount(h.client) > 0 || !h.mu.TryLock() {
+	if h.users+len(h.waits) > 0 || h.shares > 0 || s.locks.ClientCount(h.client) > 0 || !h.mu.TryLock() {
 		return false
 	}
 	defer h.mu.Unlock()

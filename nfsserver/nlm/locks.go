@@ -120,7 +120,7 @@ func (s *Server) do(ctx context.Context, c *rpc.Call, proc int, a *lockArgs) (ho
 	case procUnlock:
 		return holder, s.unlock(ctx, h, ino, l)
 	case procCancel:
-		return holder, s.cancel(h, keyOf(ino, l))
+		return holder, s.cancel(ctx, h, ino, l)
 	}
 	a.monitored = proc == procLock
 	return holder, s.lock(ctx, h, ino, a, l)
@@ -152,12 +152,15 @@ func (s *Server) test(ctx context.Context, ino uint64, l lock.Lock) (holder lock
 
 // lock is LOCK, and NM_LOCK, whose clients are not monitored and do not wait.
 func (s *Server) lock(ctx context.Context, h *host, ino uint64, a *lockArgs, l lock.Lock) error {
-	if s.locks.InGrace() != a.reclaim {
-		return statGrace // too early, or too late to reclaim
-	}
-	if a.monitored {
-		if err := s.watch(ctx, h); err != nil {
-			return err
+	// Where locks outlive the server nobody needs to reclaim, and who does may ask.
+	if s.remotes == nil {
+		if s.locks.InGrace() != a.reclaim {
+			return statGrace // too early, or too late to reclaim
+		}
+		if a.monitored {
+			if err := s.watch(ctx, h); err != nil {
+				return err
+			}
 		}
 	}
 	l.Era = s.eraOf(h, a.state)

@@ -268,7 +268,7 @@ func TestWaitersAreBounded(t *testing.T) {
 		}
 	}
 	for _, name := range names {
-		s.release(s.hosts[clientName(testCaller, name)], 0, true)
+		s.release(t.Context(), s.hosts[clientName(testCaller, name)], 0, true)
 	}
 	if st := s.Stats(); st.Blocked != 2*addressBlocked {
 		t.Errorf("%d blocked", st.Blocked)
@@ -295,7 +295,7 @@ func TestNamesAreBounded(t *testing.T) {
 		}
 	}
 	for i := range 200 { // so that it has less than is free
-		s.release(s.hosts[clientName(testCaller, fmt.Sprint("name ", i))], 0, true)
+		s.release(t.Context(), s.hosts[clientName(testCaller, fmt.Sprint("name ", i))], 0, true)
 	}
 	s.sweep(context.Background(), 0)
 	if got := s.testLock(t, testCaller, "the next", lockArgs{}); got != statGranted {

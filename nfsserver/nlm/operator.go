@@ -1,8 +1,8 @@
 package nlm
 
 import (
+	"context"
 	"net/netip"
-	"strings"
 
 	"ogw/vfs/lock"
 )
@@ -22,13 +22,8 @@ func OwnerOf(o lock.Owner) (n Owner, ok bool) {
 	if !ok {
 		return n, false
 	}
-	text := strings.SplitN(strings.TrimPrefix(o.Client, clientPrefix), " ", 3)
-	if len(text) < 3 {
-		return n, false
-	}
-	addr, err := netip.ParseAddr(text[0])
-	server, _ := netip.ParseAddr(text[1])
-	return Owner{Addr: addr, Server: server, Host: text[2], PID: pid, ID: id}, err == nil
+	k, name, ok := parseClient(o.Client)
+	return Owner{Addr: k.remote, Server: k.local, Host: name, PID: pid, ID: id}, ok
 }
 
 // Share is a share reservation (SHARE).
@@ -66,44 +61,51 @@ type Holder struct {
 }
 
 // Holders returns the clients of an address or a host name that hold
-// anything. Host names may come with or without their domain, as in SM_NOTIFY.
-func (s *Server) Holders(client string) (list []Holder) {
-	for _, h := range s.named(client) {
-		if x := s.holder(h); x.Locks+x.Shares > 0 {
-			list = append(list, x)
-		}
-	}
-	return list
+// anything. Host names may come with or without their domain, as in SM_NOTIFY. Beside others
+// it counts whichever gateway granted it.
+func (s *Server) Holders(ctx context.Context, client string) (list []Holder, err error) {
+	err = s.holders(ctx, client, func(_ *host, x Holder) error {
+		list = append(list, x)
+		return nil
+	})
+	return list, err
 }
 
 // Free gives up all that Holders(client) hold and wait for, as if they had
 // rebooted, and returns what that was.
-func (s *Server) Free(client string) (list []Holder) {
-	for _, h := range s.named(client) {
-		if x := s.holder(h); x.Locks+x.Shares > 0 {
-			s.release(h, 0, true)
+func (s *Server) Free(ctx context.Context, client string) (list []Holder, err error) {
+	err = s.holders(ctx, client, func(h *host, x Holder) error {
+		err := s.release(ctx, h, 0, true)
+		if err == nil {
 			list = append(list, x)
 		}
+		return err
+	})
+	return list, err
+}
+
+// holders calls fn for those that have an address or a name, and hold anything.
+func (s *Server) holders(ctx context.Context, client string, fn func(*host, Holder) error) error {
+	addr, notAddr := netip.ParseAddr(client)
+	addr = addr.Unmap()
+	prefix := clientPrefix
+	if notAddr == nil {
+		prefix += addr.String() + " "
 	}
-	return list
-}
-
-func (s *Server) holder(h *host) Holder {
-	s.mu.Lock()
-	shares := h.shares
-	s.mu.Unlock()
-	return Holder{Addr: h.addr, Server: h.local, Host: h.name, Locks: s.locks.ClientCount(h.client), Shares: shares}
-}
-
-// named returns the hosts with an address or a name.
-func (s *Server) named(client string) (list []*host) {
-	addr, err := netip.ParseAddr(client)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, h := range s.hosts {
-		if err == nil && h.addr == addr.Unmap() || err != nil && sameHost(h.name, client) {
-			list = append(list, h)
+	list, err := s.clients(ctx, prefix)
+	for _, f := range list {
+		if notAddr != nil && !sameHost(f.name, client) {
+			continue
+		}
+		s.mu.Lock()
+		x := Holder{Addr: f.addr, Server: f.local, Host: f.name, Locks: f.locks, Shares: f.shares}
+		s.mu.Unlock()
+		if x.Locks+x.Shares == 0 {
+			continue
+		}
+		if err := fn(f.host, x); err != nil {
+			return err
 		}
 	}
-	return list
+	return err
 }

@@ -55,6 +55,7 @@ type Server struct {
 	cfg     Config
 	log     *slog.Logger
 	locks   lock.Locks
+	remotes lock.Remotes // of locks; nil: they are of this process, and end with it
 	files   Files
 	monitor *nsm.Monitor
 	ctx     context.Context
@@ -86,6 +87,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		hosts: make(map[string]*host), known: share.NewTally[subscriber.Key](maxHosts, addressHosts),
 		waits: share.NewTally[subscriber.Key](maxBlocked, addressBlocked), answers: share.NewTally[subscriber.Key](maxAnswers, addressAnswers),
 		shares: newShareTable(), slots: share.NewPool(maxCallbacks, addressCallbacks)}
+	s.remotes, _ = cfg.Locks.(lock.Remotes)
 	var err error
 	s.monitor, err = nsm.Open(ctx, nsm.Config{Store: cfg.Store, Instance: cfg.Instance, Logger: cfg.Logger,
 		Rebooted: s.rebooted, PortmapPort: cfg.PortmapPort})
@@ -95,12 +97,12 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	left := s.monitor.Left()
 	for _, p := range left {
-		h := newHost(caller{p.Addr, p.Local, "tcp"}, p.Name)
+		h := newHost(caller{p.Addr, p.Local, "tcp"}, p.Name) // beside others, of when there were none
 		h.watched, h.last = true, time.Now()
 		s.known.Add(h.key, 1)
 		s.addLocked(h)
 	}
-	if len(left) > 0 && cfg.Grace > 0 {
+	if len(left) > 0 && cfg.Grace > 0 && s.remotes == nil {
 		s.log.Info("nlm: grace period: clients take back their locks", "clients", len(left), "duration", cfg.Grace)
 		s.grace = true
 		s.locks.BeginGrace()
@@ -149,8 +151,8 @@ func (s *Server) inOwnGrace() bool {
 	return s.grace
 }
 
-// Close ends callbacks, gives up all that NFS clients hold, and forgets the
-// clients that hold nothing, so that those who do are notified after a restart.
+// Close ends callbacks, gives up all that NFS clients hold, unless it is theirs, and forgets
+// the clients that hold nothing, so that those who do are notified after a restart.
 // The calls must have ended before.
 func (s *Server) Close(ctx context.Context) {
 	s.sweep(ctx, 0)
@@ -167,7 +169,9 @@ func (s *Server) Close(ctx context.Context) {
 	s.stop()
 	s.endGrace()
 	for _, h := range hosts {
-		s.release(h, 0, true)
+		if s.remotes == nil {
+			_ = s.release(context.Background(), h, 0, true) // nothing can fail
+		}
 	}
 	s.wait.Wait()
 }

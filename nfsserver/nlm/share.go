@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ogw/nfsserver/rpc"
+	"ogw/vfs"
 	"ogw/vfs/clients/share"
 	"ogw/vfs/clients/subscriber"
 	"ogw/vfs/lock"
@@ -73,10 +74,16 @@ func (t *shareTable) drop(ino uint64, gone func(lock.Owner) bool) (n int) {
 	return n
 }
 
+// errNoShares is what SHARE gets where others would not know of it.
+var errNoShares = fmt.Errorf("%w: several gateways use the store (cluster.gateways), and share reservations are not shared among them", vfs.ErrNoLocks)
+
 // share is SHARE.
 func (s *Server) share(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
 	return s.doShare(ctx, c, r, Name, func(h *host, ino uint64, a *shareArgs, owner lock.Owner) error {
-		if s.locks.InGrace() != a.reclaim {
+		switch {
+		case s.remotes != nil:
+			return errNoShares
+		case s.locks.InGrace() != a.reclaim:
 			return statGrace
 		}
 		s.mu.Lock()
@@ -105,7 +112,7 @@ func (s *Server) doShare(ctx context.Context, c *rpc.Call, r *rpc.Reply, want Ac
 	if err := a.decode(&c.Args); err != nil {
 		return fmt.Errorf("%w: %w", rpc.ErrGarbageArgs, err)
 	}
-	stat := statOf(func() error {
+	err := func() error {
 		h, err := s.enter(callerOf(c), a.caller)
 		if err != nil {
 			return err
@@ -116,11 +123,15 @@ func (s *Server) doShare(ctx context.Context, c *rpc.Call, r *rpc.Reply, want Ac
 			return err
 		}
 		return do(h, ino, &a, ownerOf(h.client, 0, a.oh))
-	}())
+	}()
+	stat := statOf(err)
 	if ctx.Err() != nil {
 		return rpc.ErrDrop
 	}
 	if stat.failure() {
+		if s.logs(stat) {
+			s.log.Warn("nlm: call failed", "op", "SHARE", "client", c.Remote, "name", a.caller, "status", stat, "err", err)
+		}
 		r.Status = uint32(stat)
 	}
 	r.Opaque(a.cookie)

@@ -43,8 +43,9 @@ type Config struct {
 	// the same after a restart.
 	Instance string
 	Logger   *slog.Logger
-	// Rebooted is called for clients that say they have rebooted.
-	Rebooted func(from netip.Addr, name string, state uint32)
+	// Rebooted is called for clients that say they have rebooted. After an error they are
+	// not answered, and say it again.
+	Rebooted func(ctx context.Context, from netip.Addr, name string, state uint32) error
 	// PortmapPort is where clients' portmappers listen; 0 means 111.
 	PortmapPort uint16
 }

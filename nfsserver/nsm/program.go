@@ -54,12 +54,14 @@ func (m *Monitor) stat(_ context.Context, c *rpc.Call, r *rpc.Reply) error {
 }
 
 // notified is SM_NOTIFY.
-func (m *Monitor) notified(_ context.Context, c *rpc.Call, _ *rpc.Reply) error {
+func (m *Monitor) notified(ctx context.Context, c *rpc.Call, _ *rpc.Reply) error {
 	name, state, err := decodeNotify(&c.Args)
 	if err != nil {
 		return rpc.ErrGarbageArgs
 	}
-	m.cfg.Rebooted(c.Remote.Addr(), name, state)
+	if m.cfg.Rebooted(ctx, c.Remote.Addr(), name, state) != nil {
+		return rpc.ErrDrop
+	}
 	return nil
 }
 

@@ -179,19 +179,23 @@ func ownerID(id []byte) string {
 
 // FreeLocks implements admin.Locks. What it did stands in the log: the user who
 // misses a lock must find out why.
-func (b *lockBook) FreeLocks(_ context.Context, q admin.FreeLocks) (admin.FreedLocks, error) {
+func (b *lockBook) FreeLocks(ctx context.Context, q admin.FreeLocks) (admin.FreedLocks, error) {
 	out := admin.FreedLocks{Clients: []admin.FreedClient{}}
 	for _, g := range b.gateways {
-		if err := g.spared(&q); err != nil {
+		if err := g.spared(ctx, &q); err != nil {
 			return out, err
 		}
 	}
 	for _, g := range b.gateways {
-		for _, h := range g.server.FreeLocks(q.Client) {
+		freed, err := g.server.FreeLocks(ctx, q.Client)
+		for _, h := range freed {
 			b.log.Warn("locks of an NFS client were freed by the operator", "gateway", g.name, "client", h.Addr, "name", h.Host,
 				"locks", h.Locks, "shares", h.Shares, "forced", q.Force)
 			out.Clients = append(out.Clients,
 				admin.FreedClient{Gateway: g.name, Client: h.Addr.String(), Host: h.Host, Locks: h.Locks, Shares: h.Shares})
+		}
+		if err != nil {
+			return out, err
 		}
 	}
 	if len(out.Clients) == 0 {
@@ -202,11 +206,15 @@ func (b *lockBook) FreeLocks(_ context.Context, q admin.FreeLocks) (admin.FreedL
 
 // spared fails with vfs.ErrBusy if a client that is meant is connected: its
 // programs would go on, believing that they hold the locks.
-func (g *lockGateway) spared(q *admin.FreeLocks) error {
+func (g *lockGateway) spared(ctx context.Context, q *admin.FreeLocks) error {
 	if q.Force {
 		return nil
 	}
-	for _, h := range g.server.LockHolders(q.Client) {
+	list, err := g.server.LockHolders(ctx, q.Client)
+	if err != nil {
+		return err
+	}
+	for _, h := range list {
 		for _, c := range g.server.Clients() {
 			if c.Remote.Addr() == h.Addr {
 				return fmt.Errorf("%w: %s (%s) is connected to gateway %s, and its programs would go on as if they held the locks; "+

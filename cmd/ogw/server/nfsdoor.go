@@ -42,7 +42,7 @@ func nfsDoor(ctx context.Context, g config.Gateway, l net.Listener, server *nfss
 			"gateway", g.Name, "error", err)
 	}
 	d := &door{
-		gateway: admin.Gateway{Name: g.Name, Protocol: g.Protocol, Listen: l.Addr().String(), NoLocks: !server.GrantsLocks()},
+		gateway: admin.Gateway{Name: g.Name, Protocol: g.Protocol, Listen: l.Addr().String()},
 		serve:   n.serve, shutdown: n.shutdown,
 		clients: func() []admin.NFSClient { return nfsClients(server) },
 		mapped:  n.mapped, nfs: server,
