@@ -57,8 +57,8 @@
 // another gateway of the store finds another verifier there.
 //
 // Where other gateways change the store, READ and WRITE begin with the attributes as they
-// are then (vfs.File.Refresh). READ answers with these, from before the bytes, and NLM
-// grants no locks (noLocks).
+// are then (vfs.File.Refresh). READ answers with these, from before the bytes. Locks are the
+// client's there, not the gateway's (package nlm).
 //
 // NFSv3 has no open and close. Files stay open between calls, a bounded
 // number of them, and are flushed and closed when nobody used them for a

@@ -79,8 +79,8 @@ func (l *locks) free(ctx context.Context, s *session) error {
 		return l.printJSON(freed)
 	}
 	for _, c := range freed.Clients {
-		l.printf("%d %s and %d %s of %s (%s) freed on gateway %s\n", c.Locks, plural(c.Locks, "lock"),
-			c.Shares, plural(c.Shares, "share reservation"), c.Client, c.Host, c.Gateway)
+		l.printf("%d %s and %d %s of %s (%s) through %s freed on gateway %s\n", c.Locks, plural(c.Locks, "lock"),
+			c.Shares, plural(c.Shares, "share reservation"), c.Client, c.Host, c.Server, c.Gateway)
 	}
 	return nil
 }
@@ -95,6 +95,9 @@ func (l *locks) print(list admin.LockList) error {
 		client, pid, state, path := x.Client, "-", "held", x.Path
 		if x.Host != "" {
 			client += " (" + x.Host + ")"
+		}
+		if x.Server != "" {
+			client += " through " + x.Server
 		}
 		if x.Gateway != "" {
 			client = strings.TrimSpace(client + " at " + x.Gateway)

@@ -115,7 +115,7 @@ func TestLocks(t *testing.T) {
 	if len(all) != 3 {
 		t.Fatalf("%+v", all)
 	}
-	nfs := admin.Lock{Door: "nfs", Client: "127.0.0.1", Host: "build7.example.com", PID: 17, Owner: "17@build7.example.com",
+	nfs := admin.Lock{Door: "nfs", Client: "127.0.0.1", Host: "build7.example.com", Server: "127.0.0.1", PID: 17, Owner: "17@build7.example.com",
 		Path: "photos/db", Inode: all[0].Inode, Kind: "range", Type: "shared", Offset: 100, Length: 50}
 	if all[0] != nfs || all[1].Offset != 1000 || all[1].Length != 0 {
 		t.Errorf("%+v", all)
@@ -136,7 +136,7 @@ func TestLocks(t *testing.T) {
 		}
 	}
 	text := w.ok("lock", "list")
-	for _, want := range []string{"127.0.0.1 (build7.example.com)", "100-149", "1000-end", "photos/db", mnt, "exclusive", "held"} {
+	for _, want := range []string{"127.0.0.1 (build7.example.com) through 127.0.0.1", "100-149", "1000-end", "photos/db", mnt, "exclusive", "held"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -158,7 +158,7 @@ func TestLocks(t *testing.T) {
 	if got := list(); len(got) != 3 {
 		t.Errorf("a refused request freed something: %+v", got)
 	}
-	if out := w.ok("lock", "free", "--client", "build7", "--force"); !strings.Contains(out, "2 locks and 0 share reservations of 127.0.0.1 (build7.example.com) freed on gateway nfs") {
+	if out := w.ok("lock", "free", "--client", "build7", "--force"); !strings.Contains(out, "2 locks and 0 share reservations of 127.0.0.1 (build7.example.com) through 127.0.0.1 freed on gateway nfs") {
 		t.Errorf("%s", out)
 	}
 	if got := list(); len(got) != 1 || got[0].Door != "fuse" {

@@ -303,6 +303,7 @@ type Lock struct {
 	Door   string `json:"door"`             // "nfs", "fuse" or "go"
 	Client string `json:"client,omitempty"` // address of an NFS client, directory of a FUSE mount
 	Host   string `json:"host,omitempty"`   // as an NFS client calls itself
+	Server string `json:"server,omitempty"` // the address by which an NFS client uses this server
 	PID    uint32 `json:"pid,omitempty"`    // of the process, on the client's machine
 	// Owner distinguishes the owners of one client: text, or hexadecimal digits
 	// behind "0x".
@@ -320,7 +321,8 @@ type Lock struct {
 	Offset  uint64 `json:"offset"`
 	Length  uint64 `json:"length"` // 0: to the end of the file, wherever that is
 	Waiting bool   `json:"waiting"`
-	// Gateway is another one, through which the file is locked: its host and process.
+	// Gateway is another one, through which the file is locked: its host and process. Where
+	// several use the store, what an NFS client holds is of none.
 	Gateway string `json:"gateway,omitempty"`
 }
 
@@ -350,7 +352,8 @@ type FreedClient struct {
 	Gateway string `json:"gateway"`
 	Client  string `json:"client"`
 	Host    string `json:"host"`
-	Locks   int    `json:"locks"` // held, and requests that waited
+	Server  string `json:"server,omitempty"` // the address by which it uses this server
+	Locks   int    `json:"locks"`            // held, and requests that waited
 	Shares  int    `json:"shares"`
 }
 

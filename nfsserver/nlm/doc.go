@@ -11,11 +11,11 @@
 //
 // # Owners
 //
-// The owner of a lock is the client (its address, the address of this server that it
-// uses, and the name it gives
-// itself), the process number and the opaque handle of the request. A client
-// behind another address is another client. Owners of FUSE mounts have other
-// client names, so that locks of both doors exclude each other.
+// The owner of a lock is the client (its address, the address of this server that it uses,
+// and the name it gives itself), the process number and the opaque handle of the request. A
+// client behind another address is another client. Linux numbers processes anew for each
+// address of a server, so that they say nothing without it. Owners of FUSE mounts have
+// other client names, so that locks of both doors exclude each other.
 //
 // # Blocked requests
 //
@@ -33,9 +33,35 @@
 // (reclaim) during the grace period, in which nobody gets a new one through
 // any door. Without clients to notify there is no grace period.
 //
+// # Reboots
+//
+// A lock has the state number of the client's status monitor that came with it, or was the
+// last one before (lock.Lock.Era). A notice of a reboot ends what has another number, at
+// all addresses of the server: the client may lock before its notice arrives, and a notice
+// may arrive twice. A LOCK with another number ends nothing: Linux clients may send two in
+// one boot (eraOf).
+//
+// # Beside other gateways
+//
+// There locks stand in the store (lock.Remotes) and are the client's own: they outlive the
+// gateway, and any other one serves the client when the address that it uses moves there,
+// or at once. Nobody is notified of a restart, there is no grace period, and a reclaim is
+// granted as a LOCK. What ends a lock (UNLOCK, FREE_ALL, a notice, the operator) is done in
+// the store before it is answered, at whichever gateway; else the client is told to ask
+// again. A blocked request is of the gateway that is to call back:
+//
+//	the gateway dies           it is withdrawn; the client asks again (Linux: every 30 s)
+//	asked again at another     it waits there; the first one is told, and calls nobody
+//	CANCEL, UNLOCK at another  it is withdrawn, by owner and range
+//	granted, and not taken     given up, unless the owner asked any gateway for anything
+//	                           since (LockFunc's cancel): it may know of the grant by that
+//
+// What a gateway knows of a host (its port, its last state number) is a help, and may be
+// forgotten. Share reservations are refused: they are in the memory of one process.
+//
 // # Invariants
 //
-//   - A lock is granted to a client only after the client is durable.
+//   - A lock is granted to a client only after the client is durable, or with the lock.
 //   - Per request (file, owner, range, type) there is at most one blocked.
 //   - Whatever is bounded (hosts, peers, blocked requests, share reservations,
 //     locks, calls to clients) is divided by address (vfs/clients/share): names are the

@@ -20,8 +20,8 @@
 //     find their locks by it.
 //
 // Each process that serves a store has peers and a state of its own, kept
-// under its instance name: locks are not shared between processes, so neither
-// are restarts.
+// under its instance name. Where several serve one store, locks outlive them: there are no
+// peers but those of a process that had the store for itself before.
 //
 // Lock order: Monitor.mu is a leaf; the store is not called with it.
 package nsm

@@ -144,6 +144,7 @@ func (l *lister) add(x admin.Lock, ino vfs.Ino, o lock.Owner, pid uint32) error 
 	switch n, ok := nlm.OwnerOf(o); {
 	case ok:
 		x.Door, x.Client, x.Host, x.PID, x.Owner = "nfs", n.Addr.String(), n.Host, n.PID, ownerID(n.ID)
+		x.Server = n.Server.String()
 	case mounted, strings.HasPrefix(o.Client, fusemount.LockPrefix):
 		x.Door, x.Client = "fuse", strings.Join(dirs, ",")
 	default:
@@ -189,10 +190,10 @@ func (b *lockBook) FreeLocks(ctx context.Context, q admin.FreeLocks) (admin.Free
 	for _, g := range b.gateways {
 		freed, err := g.server.FreeLocks(ctx, q.Client)
 		for _, h := range freed {
-			b.log.Warn("locks of an NFS client were freed by the operator", "gateway", g.name, "client", h.Addr, "name", h.Host,
+			b.log.Warn("locks of an NFS client were freed by the operator", "gateway", g.name, "client", h.Addr, "name", h.Host, "server", h.Server,
 				"locks", h.Locks, "shares", h.Shares, "forced", q.Force)
 			out.Clients = append(out.Clients,
-				admin.FreedClient{Gateway: g.name, Client: h.Addr.String(), Host: h.Host, Locks: h.Locks, Shares: h.Shares})
+				admin.FreedClient{Gateway: g.name, Client: h.Addr.String(), Host: h.Host, Server: h.Server.String(), Locks: h.Locks, Shares: h.Shares})
 		}
 		if err != nil {
 			return out, err

@@ -9,17 +9,9 @@ import (
 	"ogw/vfs/lock"
 )
 
-// locksOK reports whether locks can be read, and are those of an inode.
-func locksOK(r cluster.Reader, p pair) (bool, error) {
-	if _, err := record.DecodeFileLocks(p.value); err != nil {
-		return false, nil //nolint:nilerr // they are none
-	}
-	return inodeOK(r, p, nil)
-}
-
 // waitOK reports whether an owner of locks waits where it is said to.
-func waitOK(r cluster.Reader, p pair) (bool, error) {
-	inos, err := record.DecodeWaits(p.value)
+func waitOK(r cluster.Reader, key, value []byte) (bool, error) {
+	inos, err := record.DecodeWaits(value)
 	if err != nil {
 		return false, nil //nolint:nilerr // it is nothing
 	}
@@ -29,7 +21,7 @@ func waitOK(r cluster.Reader, p pair) (bool, error) {
 			return false, err
 		}
 		f, err := record.DecodeFileLocks(v)
-		if err != nil || !slices.ContainsFunc(f.Waiting, func(w lock.Waiter) bool { return bytes.Equal(record.WaitKey(w.Lock.Owner), p.key) }) {
+		if err != nil || !slices.ContainsFunc(f.Waiting, func(w lock.Waiter) bool { return bytes.Equal(record.WaitKey(w.Lock.Owner), key) }) {
 			return false, nil //nolint:nilerr // what is said there is dropped, too
 		}
 	}
@@ -37,8 +29,8 @@ func waitOK(r cluster.Reader, p pair) (bool, error) {
 }
 
 // lockerOK reports whether a remote client has something where it is said to.
-func lockerOK(r cluster.Reader, p pair) (bool, error) {
-	client, ino, err := record.ParseLockerKey(p.key)
+func lockerOK(r cluster.Reader, key []byte) (bool, error) {
+	client, ino, err := record.ParseLockerKey(key)
 	if err != nil {
 		return false, nil //nolint:nilerr // it is nothing
 	}
@@ -50,17 +42,28 @@ func lockerOK(r cluster.Reader, p pair) (bool, error) {
 	return err == nil && f.Lockers()[client] > 0, nil //nolint:nilerr // what is said there is dropped, too
 }
 
-// unlisted finds what remote clients have of a file's locks, but would not be found by who
-// ends all that they have.
-func unlisted(r cluster.Reader, p pair, f *findings) error {
-	locks, err := record.DecodeFileLocks(p.value)
+// unlisted returns the remote clients that have something of a file's locks, but are not in the
+// list by which that is found, with what lists them.
+func unlisted(r cluster.Reader, key, value []byte) (map[string]func(cluster.Txn) error, error) {
+	locks, err := record.DecodeFileLocks(value)
 	if err != nil {
-		return nil //nolint:nilerr // it was reported
+		return nil, nil //nolint:nilerr // it was reported
 	}
+	var found map[string]func(cluster.Txn) error
 	for client := range locks.Lockers() {
-		key := record.LockerKey(client, uint64(record.InoOfKey(p.key)))
-		list := func(t cluster.Txn, _ Repairer) error {
-			v, err := t.Get(p.key)
+		listed := record.LockerKey(client, uint64(record.InoOfKey(key)))
+		v, err := r.Get(listed)
+		if err != nil {
+			return nil, err
+		}
+		if v != nil {
+			continue
+		}
+		if found == nil {
+			found = make(map[string]func(cluster.Txn) error)
+		}
+		found[client] = func(t cluster.Txn) error {
+			v, err := t.Get(key)
 			if err != nil {
 				return err
 			}
@@ -68,14 +71,8 @@ func unlisted(r cluster.Reader, p pair, f *findings) error {
 			if err != nil || now.Lockers()[client] == 0 {
 				return err
 			}
-			return t.Set(key, record.EncodeLocker(now.Lockers()[client]))
-		}
-		switch v, err := r.Get(key); {
-		case err != nil:
-			return err
-		case v == nil:
-			f.add("unlisted-lock", list, "locks of %q on inode %d are not in the list of its locks", client, record.InoOfKey(p.key))
+			return t.Set(listed, record.EncodeLocker(now.Lockers()[client]))
 		}
 	}
-	return nil
+	return found, nil
 }

@@ -253,8 +253,8 @@ func (c *checker) checkTables() error {
 			return inodeOK(r, p, func(n *record.Inode) bool { return n.Nlink == 0 })
 		}},
 		{record.TabLock, "stray-lock", locksOK},
-		{record.TabWait, "stray-lock", waitOK},
-		{record.TabLocker, "stray-lock", lockerOK},
+		{record.TabWait, "stray-lock", func(r cluster.Reader, p pair) (bool, error) { return waitOK(r, p.key, p.value) }},
+		{record.TabLocker, "stray-lock", func(r cluster.Reader, p pair) (bool, error) { return lockerOK(r, p.key) }},
 		{record.TabBucket, "stray-bucket", func(r cluster.Reader, p pair) (bool, error) { return inodeOK(r, p, (*record.Inode).IsDir) }},
 		{record.TabPolicy, "stray-policy", func(r cluster.Reader, p pair) (bool, error) {
 			return inodeOK(r, p, func(n *record.Inode) bool { return n.IsDir() && n.Has(record.FlagPolicy) })
@@ -275,7 +275,12 @@ func (c *checker) checkTables() error {
 				case !ok:
 					f.add(x.kind, deleteKey(p.key), "key %q hangs on nothing", p.key)
 				case x.tab == record.TabLock:
-					if err := unlisted(r, p, f); err != nil {
+					missing, err := unlisted(r, p.key, p.value)
+					for client, list := range missing {
+						f.add("unlisted-lock", func(t cluster.Txn, _ Repairer) error { return list(t) },
+							"locks of %q on inode %d are not in the list of its locks", client, record.InoOfKey(p.key))
+					}
+					if err != nil {
 						return err
 					}
 				}
@@ -313,6 +318,14 @@ func inodeOK(r cluster.Reader, p pair, is func(*record.Inode) bool) (bool, error
 		return false, err
 	}
 	return is == nil || is(n), nil
+}
+
+// locksOK reports whether locks can be read, and are those of an inode.
+func locksOK(r cluster.Reader, p pair) (bool, error) {
+	if _, err := record.DecodeFileLocks(p.value); err != nil {
+		return false, nil //nolint:nilerr // they are none
+	}
+	return inodeOK(r, p, nil)
 }
 
 func uploadOK(r cluster.Reader, p pair) (bool, error) {

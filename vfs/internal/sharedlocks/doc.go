@@ -5,6 +5,7 @@
 //	'L' inode   all locks of a file: held ranges and flocks, waiting requests in order of
 //	            arrival, the gateway that vouches for each
 //	'W' owner   the files in which an owner waits for a range
+//	'X' client, inode   how much a remote client has in 'L'
 //
 //	TryLock, Lock, Unlock ─► one transaction: read 'L', drop the dead, decide, grant, write 'L'
 //	what waits ────────────► its entry stands in 'L'; whoever releases grants it there
@@ -15,7 +16,8 @@
 //
 //   - Those of package lock, of what the store has: every decision is one transaction that
 //     reads and writes the one record of the file. A file without locks has no record.
-//   - An entry counts while the fence of its gateway is there (package session). A transaction
+//   - An entry counts while the fence of its gateway is there (package session), or if it has
+//     none. A transaction
 //     that meets entries of another gateway reads its fence, and so conflicts with its
 //     eviction; it drops what the dead left. A gateway that was put out commits nothing, and
 //     is answered nothing. Nothing is remembered of locks that an answer rests on.
@@ -36,6 +38,27 @@
 // request that comes again finds its own: locks of one owner never conflict. What may be
 // held and is not known to the program, stays held until it unlocks or closes: less than it
 // believes to have would be worse.
+//
+// # Remote clients
+//
+// Of a client that is another machine (lock.RemotePrefix) locks are its own: no gateway vouches
+// for what it holds, whoever granted it, and any gateway unlocks it. This process remembers
+// nothing of it, but the requests that wait here, which it is to call back for:
+//
+//   - What is asked for is in the store before it is answered, or an error is. Nothing is
+//     late: the client may have asked another gateway since, and what came late would end
+//     that. While a transaction without an answer may still come, an unlock of the same
+//     owner is answered by an error, and each transaction of the file writes its record, so
+//     that the other finds another value than it read.
+//   - A request of it that another gateway, or a release, takes out of the queue is in the list
+//     of ended ones.
+//   - LockHolder.Closing is the ticket of the last grant from the queue, until the owner asks
+//     for anything else: who could not tell the client gives up only that.
+//   - 'X' says for each of its files how much it has there, and changes with 'L'. A release
+//     finds the files by it; the part of a machine is counted by it (machines.go): when
+//     this process meets it, and again after learnAfter more.
+//   - Gateways of a version before know of locks without a gateway. What they grant from the
+//     queue counts on the fence of who had it wait, until any gateway of this version looks.
 //
 // # Closing
 //

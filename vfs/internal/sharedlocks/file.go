@@ -59,7 +59,7 @@ type waited struct {
 func (u *late) whole() bool { return u.ticket != 0 || u.start == 0 && u.end == lock.EOF }
 
 func (u *late) apply(s *state) {
-	if u.ticket != 0 && (s.withdraw(u.ticket) || !u.fresh || u.owner.Remote() && !s.unreported(u.owner, u.ticket)) {
+	if u.ticket != 0 && (s.withdraw(u.ticket) || !u.fresh || u.owner.Remote() && !unreported(s.FileLocks, u.owner, u.ticket)) {
 		return
 	}
 	start := u.start

@@ -1,7 +1,6 @@
 package sharedlocks
 
 import (
-	"context"
 	"time"
 
 	"ogw/vfs/lock"
@@ -15,60 +14,62 @@ const (
 	learnEvery = 5 * time.Second
 )
 
-// machine is what is known of the locks of a remote client's machine; how many they are is
-// in Table.remote.
+// machines counts the locks of remote clients by their machines (lock.MachineOf): what the
+// store has when one is met, then what changes here, and anew from time to time. Its user
+// serializes the calls.
+type machines struct {
+	known map[string]*machine
+	tally *lock.Tally
+	after int // learnAfter, but in tests
+}
+
 type machine struct {
 	learned time.Time
 	grants  int // since then, of this gateway
 }
 
-// machineFull reports whether a client's machine may have no more. It counts what the store
-// has when it meets the machine, then what changes here, and again from time to time.
-func (t *Table) machineFull(ctx context.Context, client string) (bool, error) {
-	name := lock.MachineOf(client)
-	t.mu.Lock()
-	m, full := t.machines[name], t.remote.Full(name, 2)
-	t.mu.Unlock()
-	if m != nil && m.grants < t.learnAfter && (!full || time.Since(m.learned) < learnEvery) {
-		return full, nil
-	}
-	total := 0
-	if err := t.lockers(ctx, name, func(_ string, _ uint64, n int) { total += n }); err != nil {
-		return false, err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.machines[name] = &machine{learned: time.Now()}
-	t.remote.Add(name, total-t.remote.Of(name))
-	return t.remote.Full(name, 2), nil
+func newMachines() machines {
+	return machines{known: make(map[string]*machine), tally: lock.NewTally(0), after: learnAfter}
 }
 
-// countRemote counts what a transaction changed. Under mu.
-func (t *Table) countRemote(s *state) {
-	now := s.Lockers()
-	add := func(client string, n int) {
-		name := lock.MachineOf(client)
-		if m := t.machines[name]; m != nil && n != 0 {
-			m.grants += max(n, 0)
-			t.remote.Add(name, max(n, -t.remote.Of(name)))
-		}
-	}
+// full reports whether a machine may have no more; due, whether that is to be learned anew.
+func (m *machines) full(name string) (full, due bool) {
+	x, full := m.known[name], m.tally.Full(name, 2)
+	return full, x == nil || x.grants >= m.after || full && time.Since(x.learned) >= learnEvery
+}
+
+// learn takes what the store has of a machine.
+func (m *machines) learn(name string, total int) {
+	m.known[name] = &machine{learned: time.Now()}
+	m.tally.Add(name, total-m.tally.Of(name))
+}
+
+// count takes what a transaction changed, by client.
+func (m *machines) count(before, now map[string]int) {
 	for client, n := range now {
-		add(client, n-s.lockers[client])
+		m.add(client, n-before[client])
 	}
-	for client, n := range s.lockers {
+	for client, n := range before {
 		if now[client] == 0 {
-			add(client, -n)
+			m.add(client, -n)
 		}
 	}
 }
 
-// setMachine has a machine share one part with an account, or be forgotten. Under mu.
-func (t *Table) setMachine(client, account string) {
+func (m *machines) add(client string, n int) {
+	name := lock.MachineOf(client)
+	if x := m.known[name]; x != nil && n != 0 {
+		x.grants += max(n, 0)
+		m.tally.Add(name, max(n, -m.tally.Of(name)))
+	}
+}
+
+// setAccount has a client's machine share one part with an account, or be forgotten.
+func (m *machines) setAccount(client, account string) {
 	name := lock.MachineOf(client)
 	if account == "" {
-		t.remote.Add(name, -t.remote.Of(name))
-		delete(t.machines, name)
+		m.tally.Add(name, -m.tally.Of(name))
+		delete(m.known, name)
 	}
-	t.remote.SetAccount(name, account)
+	m.tally.SetAccount(name, account)
 }

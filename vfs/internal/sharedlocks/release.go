@@ -2,9 +2,12 @@ package sharedlocks
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
+	"ogw/cluster"
+	"ogw/vfs/internal/record"
 	"ogw/vfs/lock"
 )
 
@@ -16,6 +19,9 @@ const endTimeout = 5 * time.Second
 // without an answer, that the store does not know of. Whole files, of which there are as many
 // as locks, are beside that.
 const maxLate = 256
+
+// errDoubt means that what a remote client asked for before may still come to be.
+var errDoubt = fmt.Errorf("%w: a request of before may still be carried out", cluster.ErrUnavailable)
 
 // Unlock implements lock.Locks. If the store does not answer, it is unlocked late.
 func (t *Table) Unlock(ctx context.Context, ino uint64, s lock.Space, l lock.Lock) error {
@@ -59,6 +65,27 @@ func (t *Table) Unlock(ctx context.Context, ino uint64, s lock.Space, l lock.Loc
 	defer t.mu.Unlock()
 	f.late = slices.DeleteFunc(f.late, func(o *late) bool { return o == u })
 	t.settle(f)
+	return mapped(err)
+}
+
+// unlockRemote is Unlock for a remote client. It is done when it returns nil: the client asks
+// again, whichever gateway, and nothing is late of it, which could end what it locks since.
+func (t *Table) unlockRemote(ctx context.Context, ino uint64, space lock.Space, l lock.Lock) error {
+	err := t.update(ctx, ino, change{owner: &l.Owner, do: func(s *state) error {
+		for _, w := range slices.Clone(s.Waiting) {
+			if w.Space == space && w.Lock.Owner == l.Owner && w.Lock.Start == l.Start && w.Lock.End == l.End {
+				s.dismiss(w.Ticket, record.EndDismissed)
+			}
+		}
+		s.opened(l.Owner)
+		s.Unset(space, l.Owner, l.Start, l.End)
+		return nil
+	}})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if f := t.files[ino]; err == nil && f != nil && f.unsure[l.Owner] {
+		err = errDoubt
+	}
 	return mapped(err)
 }
 
@@ -122,7 +149,7 @@ func (t *Table) cancel(ino uint64, w *waiter) bool {
 		list, err = t.run(ctx, f, change{do: func(s *state) error {
 			if withdrawn = s.withdraw(w.ticket); withdrawn {
 				s.ended[w.ticket] = nil
-			} else if o := w.lock.Owner; o.Remote() && w.fresh && s.unreported(o, w.ticket) {
+			} else if o := w.lock.Owner; o.Remote() && w.fresh && unreported(s.FileLocks, o, w.ticket) {
 				s.Unset(w.space, o, w.lock.Start, w.lock.End)
 			}
 			return nil

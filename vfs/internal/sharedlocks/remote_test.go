@@ -283,7 +283,7 @@ func TestRemoteBounds(t *testing.T) {
 		const most = 16
 		open := func() *gateway {
 			g := s.open()
-			g.remote, g.learnAfter = lock.NewTally(most), 1
+			g.machines.tally, g.machines.after = lock.NewTally(most), 1
 			return g
 		}
 		a, b := open(), open()
@@ -305,8 +305,8 @@ func TestRemoteBounds(t *testing.T) {
 		for _, g := range []*gateway{a, b, c} {
 			must(t, lockAt(g, "another name", 100+g.id))
 			must(t, g.Unlock(bg, 100+g.id, lock.Range, exclusive(lock.Owner{Client: remote("10.0.0.1", "").Client + "another name", ID: "1"})))
-			if g.SetAccount(remote("10.0.0.1", "").Client, ""); g.remote.Total() != 0 || len(g.machines) != 0 {
-				t.Errorf("%d, %d machines", g.remote.Total(), len(g.machines))
+			if g.SetAccount(remote("10.0.0.1", "").Client, ""); g.machines.tally.Total() != 0 || len(g.machines.known) != 0 {
+				t.Errorf("%d, %d machines", g.machines.tally.Total(), len(g.machines.known))
 			}
 		}
 		s.empty(a, b, c)

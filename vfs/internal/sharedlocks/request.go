@@ -94,6 +94,26 @@ func (t *Table) admit(ctx context.Context, f *file, q *wish) error {
 	return nil
 }
 
+// machineFull reports whether a remote client's machine may have no more.
+func (t *Table) machineFull(ctx context.Context, client string) (bool, error) {
+	name := lock.MachineOf(client)
+	t.mu.Lock()
+	full, due := t.machines.full(name)
+	t.mu.Unlock()
+	if !due {
+		return full, nil
+	}
+	total := 0
+	if err := lockers(ctx, t.cfg.KV, name, func(_ string, _ uint64, n int) { total += n }); err != nil {
+		return false, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.machines.learn(name, total)
+	full, _ = t.machines.full(name)
+	return full, nil
+}
+
 // request asks for the lock within a transaction.
 func (w *waiter) request(s *state, a *asked) error {
 	o := w.lock.Owner
@@ -103,7 +123,7 @@ func (w *waiter) request(s *state, a *asked) error {
 		return h.Owner == o && h.Start <= w.lock.End && w.lock.Start <= h.End
 	})
 	if h, ok := s.Holders[o]; ok { // reclaimed: all that it has
-		h.Gateway = s.voucher(o)
+		h.Gateway = voucher(s.me, o)
 		s.Holders[o] = h
 	}
 	if s.Len()+2 > maxFileLocks { // a conversion can split a range in three
@@ -113,7 +133,7 @@ func (w *waiter) request(s *state, a *asked) error {
 		return nil
 	}
 	if w.done == nil {
-		a.closing = s.closing(s.Blocker(w.space, &w.lock).Owner)
+		a.closing = closeOf(s.FileLocks, s.Blocker(w.space, &w.lock).Owner)
 		return nil
 	}
 	if w.space == lock.Range {
@@ -203,7 +223,7 @@ func (t *Table) test(ctx context.Context, ino uint64, space lock.Space, l lock.L
 			u.apply(s)
 		}
 		if b := s.Blocker(space, &l); b != nil {
-			holder, closing, held = *b, s.closing(b.Owner), true
+			holder, closing, held = *b, closeOf(s.FileLocks, b.Owner), true
 		}
 		return nil
 	})

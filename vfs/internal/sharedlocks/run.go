@@ -72,7 +72,7 @@ func (t *Table) run(ctx context.Context, f *file, c change) (list []verdict, err
 	f.late = slices.DeleteFunc(f.late, func(u *late) bool {
 		return u.applied && (!open || !u.whole() || c.owner != nil && *c.owner == u.owner && u.ticket == 0)
 	})
-	t.countRemote(s)
+	t.machines.count(s.lockers, s.Lockers())
 	f.stale = s.more || f.settled != settled || f.stale && f.doubt
 	return t.absorb(f, s.FileLocks, s.ended), nil
 }

@@ -156,7 +156,7 @@ func (s *state) take(space lock.Space, l lock.Lock) bool {
 		return false
 	}
 	s.ranges = s.ranges || space == lock.Range
-	s.Holders[l.Owner] = record.LockHolder{Gateway: s.voucher(l.Owner)}
+	s.Holders[l.Owner] = record.LockHolder{Gateway: voucher(s.me, l.Owner)}
 	return true
 }
 
@@ -277,7 +277,7 @@ func (s *state) store(t cluster.Txn) error {
 	if err := s.storeMoved(t); err != nil {
 		return err
 	}
-	if err := s.storeLockers(t); err != nil {
+	if err := storeLockers(t, s.ino, s.lockers, s.Lockers(), s.touched); err != nil {
 		return err
 	}
 	for o := range s.Holders {

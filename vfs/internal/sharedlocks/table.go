@@ -31,23 +31,20 @@ type Table struct {
 	files    map[uint64]*file
 	busy     map[uint64]*file // those that the poller is to look at
 	tally    *lock.Tally
-	remote   *lock.Tally // of machines, as far as is known
-	machines map[string]*machine
-	// learnAfter is see there, but in tests.
-	learnAfter int
-	journals   map[string]lock.Journal
-	closings   map[uint64]time.Time // until when somebody waits for a close, by LockHolder.Closing
-	polling    bool
-	closed     bool
-	recent     time.Time // when one began to wait, or was granted
-	failing    bool      // of the poller
+	machines machines
+	journals map[string]lock.Journal
+	closings map[uint64]time.Time // until when somebody waits for a close, by LockHolder.Closing
+	polling  bool
+	closed   bool
+	recent   time.Time // when one began to wait, or was granted
+	failing  bool      // of the poller
 }
 
 // New returns a Table. To be closed.
 func New(cfg Config) *Table {
 	ctx, stop := context.WithCancel(cluster.Relaxed(context.Background()))
 	return &Table{cfg: cfg, ctx: ctx, stop: stop, files: make(map[uint64]*file), busy: make(map[uint64]*file),
-		tally: lock.NewTally(0), remote: lock.NewTally(0), machines: make(map[string]*machine), learnAfter: learnAfter, journals: make(map[string]lock.Journal), closings: make(map[uint64]time.Time)}
+		tally: lock.NewTally(0), machines: newMachines(), journals: make(map[string]lock.Journal), closings: make(map[uint64]time.Time)}
 }
 
 // Close ends what runs in the background. What is held ends with the gateway; kept reports
@@ -79,7 +76,7 @@ func (t *Table) SetAccount(client, account string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if o := (lock.Owner{Client: client}); o.Remote() {
-		t.setMachine(client, account)
+		t.machines.setAccount(client, account)
 		return
 	}
 	t.tally.SetAccount(client, account)
