@@ -106,7 +106,7 @@ nemesis: build $(ETCD) $(VERSITYGW) ## three gateways beside one another under f
 
 test-nfs-kernel: build deps deps-vm $(ETCD) $(VERSITYGW) ## a Linux kernel NFS client in a virtual machine, and its server's address that moves
 	integration/setup/apt.sh cluster
-	OGW_TEST_VM=1 $(GO) test -v -timeout 120m -run KernelClient ./integration/nfsvm
+	OGW_TEST_VM=1 $(SERVERS) $(GO) test -v -timeout 120m -run KernelClient ./integration/nfsvm
 	OGW_TEST_VM=1 $(SERVERS) $(GO) test -v -timeout 60m -run KernelClient ./integration/engines
 
 test-survive: build ## programs on a mount through 20 kills and 20 restarts of its server

@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -37,7 +37,8 @@ type lockSite struct {
 	kept   map[string]string
 }
 
-func newLockSite(t *testing.T) *lockSite {
+// newNetwork returns a site with nothing in its network.
+func newNetwork(t *testing.T) *lockSite {
 	t.Helper()
 	if os.Getenv("OGW_TEST_VM") == "" {
 		t.Skip("boots a virtual machine: make test-nfs-kernel (OGW_TEST_VM=1)")
@@ -57,6 +58,12 @@ func newLockSite(t *testing.T) *lockSite {
 	if s.binary, err = filepath.Abs("../../bin/ogw"); err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+func newLockSite(t *testing.T) *lockSite {
+	t.Helper()
+	s := newNetwork(t)
 	config := fmt.Sprintf("[cluster]\ndir = %q\n[log]\nlevel = \"debug\"\n[[gateway]]\nprotocol = \"nfs\"\n"+
 		"listen = \"10.0.2.100:2049\"\nportmap = \"on\"\ngrace = %q\n"+
 		"[[gateway.export]]\npath = \"/\"\nclients = [\"10.0.2.0/24\"]\nsquash = \"none\"\n",
@@ -64,7 +71,10 @@ func newLockSite(t *testing.T) *lockSite {
 	if err := errors.Join(os.WriteFile(s.path("ogw.toml"), []byte(config), 0o600), os.Mkdir(s.mnt, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	s.namespace()
+	s.enter = s.namespace("namespace", nil, `
+		ip tuntap add tap0 mode tap
+		ip addr add 10.0.2.100/24 dev tap0
+		ip link set tap0 up`)
 	s.background("rpcbind", "-f", "-w")
 	s.await("rpcbind", func() error { return s.in("rpcinfo", "-p", "127.0.0.1") })
 	if err := s.serve(); err != nil {
@@ -83,24 +93,28 @@ func newLockSite(t *testing.T) *lockSite {
 
 func (s *lockSite) path(name string) string { return filepath.Join(s.dir, name) }
 
-// namespace makes the namespace, which lives as long as a process in it.
-func (s *lockSite) namespace() {
-	cmd := exec.Command("unshare", "-n", "-m", "--propagation", "private", "sh", "-ec", `
+// namespace makes one, which lives as long as a process in it, and returns what runs others
+// in it. prepare runs there.
+func (s *lockSite) namespace(name string, enter []string, prepare string) []string {
+	s.t.Helper()
+	args := append(slices.Clone(enter), "unshare", "-n", "-m", "--propagation", "private", "sh", "-ec", `
 		mount -t tmpfs run /run
-		ip link set lo up
-		ip tuntap add tap0 mode tap
-		ip addr add 10.0.2.100/24 dev tap0
-		ip link set tap0 up
-		touch "$1"
-		exec sleep 100000`, "sh", s.path("namespace"))
+		ip link set lo up`+prepare+`
+		echo $$ > "$1"
+		exec sleep 100000`, "sh", s.path(name))
+	cmd := exec.Command(args[0], args[1:]...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	s.keep(cmd)
-	s.enter = []string{"nsenter", "-t", strconv.Itoa(cmd.Process.Pid), "-n", "-m", "--wd=" + s.dir}
+	pid := ""
 	s.await("namespace", func() error {
-		_, err := os.Stat(s.path("namespace"))
+		b, err := os.ReadFile(s.path(name))
+		if pid = strings.TrimSpace(string(b)); err == nil && pid == "" {
+			err = errors.New("not yet")
+		}
 		return err
 	})
+	return []string{"nsenter", "-t", pid, "-n", "-m", "--wd=" + s.dir}
 }
 
 // keep starts a process that ends with the test.
@@ -204,7 +218,7 @@ func (s *lockSite) do(word string) {
 }
 
 // host takes the guest's words, one after the other.
-func (s *lockSite) host() (take func(string), done func()) {
+func (s *lockSite) host(do func(string)) (take func(string), done func()) {
 	words := make(chan string, 16)
 	ended := make(chan struct{})
 	go func() {
@@ -215,14 +229,17 @@ func (s *lockSite) host() (take func(string), done func()) {
 				s.kept[name] = text
 				continue
 			}
-			s.do(w)
+			do(w)
 		}
 	}()
 	return func(w string) { words <- w }, func() { close(words); <-ended }
 }
 
 // boot runs a script with the lock programs of this machine in the guest.
-func (s *lockSite) boot(script string, more map[string]string) {
+func (s *lockSite) boot(script string, more map[string]string) { s.bootWith(script, more, s.do) }
+
+// bootWith is boot with who does what the guest asks for.
+func (s *lockSite) bootWith(script string, more map[string]string, do func(word string)) {
 	s.t.Helper()
 	cache, err := filepath.Abs("../../.cache/nfsvm")
 	if err != nil {
@@ -249,7 +266,7 @@ func (s *lockSite) boot(script string, more map[string]string) {
 	for there, here := range more {
 		files[there] = here
 	}
-	take, done := s.host()
+	take, done := s.host(do)
 	g := Guest{Cache: cache, Script: Script("locks", script), Tap: "tap0", Enter: s.enter, Files: files,
 		MemoryMiB: 512, Timeout: 10 * time.Minute, Line: func(line string) { s.t.Log(line) }, Host: take}
 	code, err := g.Boot(context.Background())

@@ -54,11 +54,11 @@ func storeLockers(t cluster.Txn, ino uint64, before, now map[string]int, touched
 	}
 	slices.Sort(list)
 	for _, client := range slices.Compact(list) {
-		key, err := record.LockerKey(client, ino), error(nil)
+		var err error
 		if n := now[client]; n > 0 {
-			err = t.Set(key, record.EncodeLocker(n))
+			err = t.Set(record.LockerKey(client, ino), record.EncodeLocker(n))
 		} else {
-			err = t.Delete(key)
+			err = t.Delete(record.LockerKey(client, ino))
 		}
 		if err != nil {
 			return err
