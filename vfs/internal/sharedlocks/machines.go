@@ -64,12 +64,11 @@ func (m *machines) add(client string, n int) {
 	}
 }
 
-// setAccount has a client's machine share one part with an account, or be forgotten.
+// setAccount has a client's machine share one part with an account ("": none). What it has is
+// learned anew.
 func (m *machines) setAccount(client, account string) {
 	name := lock.MachineOf(client)
-	if account == "" {
-		m.tally.Add(name, -m.tally.Of(name))
-		delete(m.known, name)
-	}
+	m.tally.Add(name, -m.tally.Of(name)) // as of the account of before
+	delete(m.known, name)
 	m.tally.SetAccount(name, account)
 }

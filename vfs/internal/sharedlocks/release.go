@@ -71,7 +71,13 @@ func (t *Table) Unlock(ctx context.Context, ino uint64, s lock.Space, l lock.Loc
 // unlockRemote is Unlock for a remote client. It is done when it returns nil: the client asks
 // again, whichever gateway, and nothing is late of it, which could end what it locks since.
 func (t *Table) unlockRemote(ctx context.Context, ino uint64, space lock.Space, l lock.Lock) error {
+	t.mu.Lock()
+	full, _ := t.machines.full(lock.MachineOf(l.Owner.Client))
+	t.mu.Unlock()
 	err := t.update(ctx, ino, change{owner: &l.Owner, do: func(s *state) error {
+		if full && s.Splits(space, &l) {
+			return lock.ErrNoLocks
+		}
 		for _, w := range slices.Clone(s.Waiting) {
 			if w.Space == space && w.Lock.Owner == l.Owner && w.Lock.Start == l.Start && w.Lock.End == l.End {
 				s.dismiss(w.Ticket, record.EndDismissed)

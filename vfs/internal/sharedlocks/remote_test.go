@@ -300,6 +300,9 @@ func TestRemoteBounds(t *testing.T) {
 		for _, g := range []*gateway{b, c} {
 			wantErr(t, lockAt(g, "another name", 100), lock.ErrNoLocks)
 		}
+		if err := c.Unlock(bg, 0, lock.Range, lock.Lock{Owner: remote("10.0.0.1", "1"), Start: 5, End: 6}); !errors.Is(err, lock.ErrNoLocks) {
+			t.Errorf("an unlock that would make one more: %v", err)
+		}
 		must(t, b.Rebooted(bg, remote("10.0.0.1", "").Client, 0))
 		time.Sleep(learnEvery)
 		for _, g := range []*gateway{a, b, c} {
