@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -30,10 +31,11 @@ type store struct {
 // gateway is a Table with the fence of a session.
 type gateway struct {
 	*Table
-	s    *store
-	id   uint64
-	away atomic.Bool // the engine does not answer
-	lost atomic.Int32
+	s     *store
+	id    uint64
+	away  atomic.Bool // the engine does not answer
+	lost  atomic.Int32
+	asked sync.Mutex
 	// doubts are those that are not settled.
 	doubts []func()
 }
@@ -78,17 +80,26 @@ func (s *store) open() *gateway {
 	s.all = append(s.all, g)
 	must(s.t, s.c.KV.Update(bg, func(x cluster.Txn) error { return x.Set(record.FenceKey(g.id), []byte(`{"beside":true}`)) }))
 	g.Table = New(Config{KV: &fenced{s.c.KV, g}, Gateway: g.id, Log: slog.New(slog.DiscardHandler),
-		Doubt: func(settled func()) { g.doubts = append(g.doubts, settled) }})
+		Doubt: func(settled func()) {
+			g.asked.Lock()
+			defer g.asked.Unlock()
+			g.doubts = append(g.doubts, settled)
+		}})
 	return g
 }
 
 // settleDoubts is a beat that writes the fence anew.
 func (g *gateway) settleDoubts() {
-	for len(g.doubts) > 0 { // some ask again
+	for { // some ask again
+		g.asked.Lock()
 		list := g.doubts
 		g.doubts = nil
+		g.asked.Unlock()
 		for _, fn := range list {
 			fn()
+		}
+		if len(list) == 0 {
+			return
 		}
 	}
 }
