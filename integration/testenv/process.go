@@ -57,6 +57,7 @@ func (p *Process) Signal(s syscall.Signal) error {
 	}
 	for end := time.Now().Add(standstillLimit); !stopped(p.PID()); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
+			_ = syscall.Kill(p.PID(), syscall.SIGCONT) // or what waits for it would for ever
 			return fmt.Errorf("process %d did not stop within %v", p.PID(), standstillLimit)
 		}
 	}
