@@ -25,8 +25,8 @@
 // First reads that wait while others are under way share the next request (gather): keys that
 // several ask for are asked for once. So do commits: each is a Txn within one Txn, with its
 // own comparisons and slot. etcd decides all of them before it writes, so that commits of
-// which one writes what another one read or writes do not go together; those that scanned go
-// alone. Only what is urgent waits for nobody. A request that is lost is lost for all in it,
+// which one writes what another one read or writes do not go together; those that scanned, are
+// large or urgent go alone, and wait for nobody. A request that is lost is lost for all in it,
 // and each finds its own outcome.
 //
 // # Many that write the same
@@ -44,6 +44,7 @@
 //
 //	PREFIX k                     a pair of the store; k does not begin with 0xFF
 //	PREFIX 0xFF "slot/" LEASE/N  the last commit, or fence, of one slot
+//	PREFIX 0xFF "joint"          written by commits in one Txn, never read
 //	PREFIX 0xFF "compacted"      written by who compacts, whose turn it then was
 //
 // # Unknown outcomes

@@ -26,4 +26,6 @@ func (k keyspace) slot(lease int64, n int) string {
 	return fmt.Sprintf("%s%sslot/%016x/%d", string(k), engineKeys, lease, n)
 }
 
+func (k keyspace) joint() string { return string(k) + engineKeys + "joint" }
+
 func (k keyspace) compacted() string { return string(k) + engineKeys + "compacted" }

@@ -71,7 +71,7 @@ type slots struct {
 }
 
 func newSlots(client *clientv3.Client, keys keyspace) *slots {
-	return &slots{client: client, keys: keys, busy: make(chan struct{}, maxSlots), commits: newCommits(client)}
+	return &slots{client: client, keys: keys, busy: make(chan struct{}, maxSlots), commits: newCommits(client, keys.joint())}
 }
 
 // commit is what a transaction asks of etcd in the end.
@@ -133,7 +133,7 @@ func (p *slots) try(ctx context.Context, s *slot, c *commit) (done, lost bool, e
 	s.number++
 	r := &request{cmps: append(c.cmps, s.mine()), then: append(c.writes, s.put(byCommit)), otherwise: c.otherwise(s, p.keys)}
 	// Once sent, a commit is not given up with its caller: its outcome counts.
-	if cluster.IsUrgent(ctx) {
+	if cluster.IsUrgent(ctx) || !r.joins() {
 		r.send(context.WithoutCancel(ctx), p.client)
 	} else if sent, err := p.commits.Do(ctx, r); !sent {
 		return true, false, err

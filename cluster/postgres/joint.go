@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"ogw/cluster/internal/gather"
 )
@@ -10,8 +11,12 @@ const (
 	// maxCommits is how many joint commits are under way at once, which those who come
 	// meanwhile share.
 	maxCommits = 2
-	// maxJointBytes, MaxOps and maxLocks bound what is in one.
+	// maxJointBytes, MaxOps and maxLocks bound what is in one, maxJoinBytes what one may set
+	// that goes with others.
 	maxJointBytes = 4 << 20
+	maxJoinBytes  = maxJointBytes / 8
+	// jointWait is how long commits wait for a connection together, rather than each for one.
+	jointWait = time.Second
 
 	callJoint = "SELECT * FROM ogw_commits_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)"
 )
@@ -27,7 +32,7 @@ type request struct {
 	outcome outcome
 	version int64
 	err     error
-	unsent  bool // err came before anything was sent
+	unsent  bool // there was no connection
 }
 
 // outcome of a commit that the server answered.
@@ -57,13 +62,21 @@ func newCommits(p *pools, store string) *gather.Group[*request] {
 	}}
 }
 
+// joins reports whether c may go with others: it scanned nothing, and is small.
+func (c *commit) joins() bool { return len(c.rangeStarts) == 0 && c.bytes() <= maxJoinBytes }
+
+// bytes is how much c sets.
+func (c *commit) bytes() (n int) {
+	for _, value := range c.setValues {
+		n += len(value)
+	}
+	return n
+}
+
 // Add implements gather.Batch.
 func (j *joint) Add(r *request) bool {
 	read, written := asStrings(r.readKeys, r.expectKeys), asStrings(r.setKeys, r.deleteKeys)
-	bytes := 0
-	for _, value := range r.setValues {
-		bytes += len(value)
-	}
+	bytes := r.bytes()
 	ops := len(read) + len(written)
 	if len(j.list) > 0 && (j.ops+ops > MaxOps || j.bytes+bytes > maxJointBytes || len(j.locks.modes)+len(r.numbers) > maxLocks) ||
 		!j.keys.Add(read, written) {
@@ -87,16 +100,18 @@ func asStrings(lists ...[][]byte) (all []string) {
 
 // Send implements gather.Batch.
 func (j *joint) Send() {
-	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
-	defer cancel()
-	conn, err := j.pools.shared.Acquire(ctx)
+	waits, cancel := context.WithTimeout(context.Background(), jointWait)
+	conn, err := j.pools.shared.Acquire(waits)
+	cancel()
 	if err != nil {
 		for _, r := range j.list {
-			r.err, r.unsent = err, true
+			r.unsent = true
 		}
 		return
 	}
 	defer conn.Release()
+	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	defer cancel()
 	var version int64 // of all
 	outcomes := make([]outcome, len(j.list))
 	var lists [3][]int32

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 
 	"ogw/cluster/internal/gather"
@@ -40,6 +41,7 @@ type lookups struct {
 	pools  *pools
 	store  string
 	list   []*lookup
+	at     [][]int // of the keys of each, in keys
 	places map[string]int
 	keys   [][]byte
 	wanted map[string]struct{} // values
@@ -58,16 +60,18 @@ func (b *lookups) Add(l *lookup) bool {
 	if len(b.list) > 0 && len(b.keys)+len(l.keys) > maxReadKeys {
 		return false
 	}
+	at := make([]int, len(l.keys))
 	for i, key := range l.keys {
 		if _, ok := b.places[string(key)]; !ok {
 			b.places[string(key)] = len(b.keys)
-			b.keys = append(b.keys, key)
+			b.keys = append(b.keys, bytes.Clone(key)) // whose caller may have left
 		}
 		if i < l.values {
 			b.wanted[string(key)] = struct{}{}
 		}
+		at[i] = b.places[string(key)]
 	}
-	b.list = append(b.list, l)
+	b.list, b.at = append(b.list, l), append(b.at, at)
 	return true
 }
 
@@ -78,13 +82,13 @@ func (b *lookups) send(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	found, err := b.query(ctx)
-	for _, l := range b.list {
+	for n, l := range b.list {
 		if l.err = err; err != nil {
 			continue
 		}
-		l.found = make([]pair, len(l.keys))
-		for i, key := range l.keys {
-			l.found[i] = found[b.places[string(key)]]
+		l.found = make([]pair, len(b.at[n]))
+		for i, at := range b.at[n] {
+			l.found[i] = found[at]
 		}
 	}
 }

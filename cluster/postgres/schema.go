@@ -212,7 +212,16 @@ END
 $ogw$;
 `
 
-const tablesReady = "SELECT to_regclass('ogw_pairs') IS NOT NULL AND to_regproc('ogw_commit_v4') IS NOT NULL AND to_regproc('ogw_commits_v1') IS NOT NULL"
+// parts are what a store needs, in the order in which it is made: each where the question finds
+// nothing. What is there is not touched: ALTER TABLE would wait for all who read, and have
+// others wait.
+var parts = []struct{ there, make string }{
+	{"SELECT to_regclass('ogw_pairs') IS NOT NULL AND to_regclass('ogw_slots') IS NOT NULL", schema},
+	{"SELECT to_regproc('ogw_undo_v1') IS NOT NULL", undoFunction},
+	{"SELECT to_regproc('ogw_hold_v1') IS NOT NULL", holdFunction},
+	{"SELECT to_regproc('ogw_commit_v4') IS NOT NULL", commitFunction},
+	{"SELECT to_regproc('ogw_commits_v1') IS NOT NULL", commitsFunction},
+}
 
 // makeTables makes what is missing, one client at a time.
 func makeTables(ctx context.Context, pool *pgxpool.Pool) error {
@@ -220,19 +229,17 @@ func makeTables(ctx context.Context, pool *pgxpool.Pool) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(schemaLock)); err != nil {
 			return err
 		}
-		var ready bool
-		err := tx.QueryRow(ctx, tablesReady).Scan(&ready)
-		if err != nil {
-			return err
-		}
-		if !ready {
-			for _, part := range []string{schema, undoFunction, holdFunction, commitFunction, commitsFunction} {
-				if _, err := tx.Exec(ctx, part, pgx.QueryExecModeSimpleProtocol); err != nil {
-					return fmt.Errorf("making the tables: %w", err)
-				}
+		for _, part := range parts {
+			var there bool
+			err := tx.QueryRow(ctx, part.there).Scan(&there)
+			if err == nil && !there {
+				_, err = tx.Exec(ctx, part.make, pgx.QueryExecModeSimpleProtocol)
+			}
+			if err != nil {
+				return fmt.Errorf("making the tables: %w", err)
 			}
 		}
-		_, err = tx.Exec(ctx, "DELETE FROM ogw_slots WHERE used < now() - $1::interval", staleSlots)
+		_, err := tx.Exec(ctx, "DELETE FROM ogw_slots WHERE used < now() - $1::interval", staleSlots)
 		return err
 	})
 }

@@ -65,7 +65,7 @@ func (p *slots) commit(ctx context.Context, from *source, c *commit) (version in
 	if err != nil {
 		return 0, false, err
 	}
-	if !from.alone() && len(c.rangeStarts) == 0 {
+	if !from.alone() && c.joins() {
 		from.close()
 		if version, done, busy, err := p.commitJointly(ctx, s, c); !busy {
 			return version, done, err
@@ -98,15 +98,17 @@ func (p *slots) commit(ctx context.Context, from *source, c *commit) (version in
 }
 
 // commitJointly applies c in one call with what others commit at the same time. It is busy
-// if a lock was not free: then the commit has to wait for it, by itself.
+// if a lock or a connection was not free: then the commit has to wait for it, by itself.
 func (p *slots) commitJointly(ctx context.Context, s *slot, c *commit) (version int64, done, busy bool, err error) {
 	r := &request{commit: c, slot: s.id, number: s.number}
 	r.numbers, r.shared = locksOf(p.store, c)
 	sent, err := p.commits.Do(ctx, r)
 	switch {
-	case !sent, r.unsent:
+	case !sent:
 		p.giveBack(s)
-		return 0, false, false, callerOr(ctx, errors.Join(err, r.err))
+		return 0, false, false, callerOr(ctx, err)
+	case r.unsent:
+		return 0, false, true, nil
 	case r.err != nil:
 		done, err = p.failed(ctx, s, r.err)
 		return 0, done, false, err

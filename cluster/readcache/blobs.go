@@ -22,7 +22,7 @@ const (
 	maxAhead    = 32
 	// maxRequests bounds the requests ahead that are under way at a time; beyond, readers
 	// wait for what they read.
-	maxRequests = 32
+	maxRequests = 12
 )
 
 // Options of a cache.

@@ -179,8 +179,8 @@ func (m *memory) next(c *chunk, room func() bool) (runs [][]*chunk) {
 			}
 			continue
 		}
-		run := m.reserve(key{c.id, n}, size) // beyond that, rather than in small pieces
-		if len(run) == 0 {                   // behind the longest blob
+		run := m.reserve(key{c.id, n}, min(size, c.n+ahead+aheadChunks-n)) // beyond that, rather than in small pieces
+		if len(run) == 0 {                                                 // behind the longest blob
 			break
 		}
 		runs = append(runs, run)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -191,4 +193,76 @@ func TestPostgresBadOptions(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// A client of a newer version, whose function is missing, opens a store beside one that reads for
+// long, and keeps nobody from reading.
+func TestPostgresOpenBesideReader(t *testing.T) {
+	p := testenv.StartPostgres(t)
+	url := p.URL(p.Addr())
+	older := openPostgres(t, url, "ogw")
+	set := func(txn cluster.Txn) error { return txn.Set([]byte("a"), []byte("1")) }
+	if err := older.Update(context.Background(), set); err != nil {
+		t.Fatal(err)
+	}
+	sql(t, p, "DROP FUNCTION ogw_commits_v1")
+	err := older.View(context.Background(), func(r cluster.Reader) error {
+		if _, err := r.Get([]byte("a")); err != nil {
+			return err
+		}
+		begin := time.Now()
+		newer := openPostgres(t, url, "ogw")
+		if took := time.Since(begin); took > besideLimit {
+			t.Errorf("it is open after %v", took)
+		}
+		return newer.Update(context.Background(), set)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// besideLimit is far below what locks are waited for.
+const besideLimit = 3 * time.Second
+
+// Who gives up waits for no server, also where its read shares a request with others.
+func TestPostgresGivesUp(t *testing.T) {
+	p := testenv.StartPostgres(t)
+	kv := openPostgres(t, p.URL(p.Addr()), "ogw")
+	givesUp(t, kv, func() { p.Signal(syscall.SIGSTOP) }, func() { p.Signal(syscall.SIGCONT) })
+}
+
+func TestEtcdGivesUp(t *testing.T) {
+	e := testenv.StartEtcd(t, 1)
+	kv := openEtcd(t, newPrefix(), e.Endpoints()[0])
+	givesUp(t, kv, func() { e.Signal(0, syscall.SIGSTOP) }, func() { e.Signal(0, syscall.SIGCONT) })
+}
+
+func givesUp(t *testing.T, kv cluster.KV, stop, cont func()) {
+	read := func(r cluster.Reader) error {
+		_, err := r.Get([]byte("a"))
+		return err
+	}
+	if err := kv.Peek(context.Background(), read); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	defer cont()
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+			defer cancel()
+			begin := time.Now()
+			call := kv.Peek
+			if i%2 == 0 {
+				call = kv.View
+			}
+			err := call(ctx, read)
+			if took := time.Since(begin); err == nil || took > besideLimit {
+				t.Errorf("it ended after %v with %v", took, err)
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -53,6 +53,9 @@ type entry[T any] struct {
 // long as it is not sent, and with Leave until it is answered, which item may be then at any
 // time. sent reports whether it was, or may have been.
 func (g *Group[T]) Do(ctx context.Context, item T) (sent bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
 	e := &entry[T]{item: item, done: make(chan struct{})}
 	g.mu.Lock()
 	g.waiting = append(g.waiting, e)
@@ -61,10 +64,11 @@ func (g *Group[T]) Do(ctx context.Context, item T) (sent bool, err error) {
 		g.calls++
 	}
 	g.mu.Unlock()
-	if alone { // nobody waits for a call that could be made
-		if g.send() {
-			go g.serve()
-		}
+	switch { // nobody waits for a call that could be made
+	case alone && g.Leave: // nor for its end
+		go g.serve()
+	case alone && g.send():
+		go g.serve()
 	}
 	select {
 	case <-e.done:

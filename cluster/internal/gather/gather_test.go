@@ -108,13 +108,20 @@ func TestGroupGivesUp(t *testing.T) {
 			}
 			other := arrive(t.Context(), t, g, 7)
 			cancel()
+			begin := time.Now()
 			wg.Wait()
+			if took := time.Since(begin); leave != (took == 0) {
+				t.Errorf("who gave up waited %v", took)
+			}
 			other.Wait()
 			if sent[1] || !errors.Is(errs[1], context.Canceled) {
 				t.Errorf("who waited: sent %v, %v", sent[1], errs[1])
 			}
 			if !sent[0] || errors.Is(errs[0], context.Canceled) != leave {
 				t.Errorf("who was on the way: sent %v, %v", sent[0], errs[0])
+			}
+			if sent, err := g.Do(ctx, 8); sent || !errors.Is(err, context.Canceled) {
+				t.Errorf("who had given up before: sent %v, %v", sent, err)
 			}
 			if want := [][]int{{0}, {7}}; !slices.EqualFunc(c.list, want, slices.Equal) {
 				t.Errorf("calls %v, want %v", c.list, want)
