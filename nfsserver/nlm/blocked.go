@@ -50,12 +50,15 @@ func (s *Server) lockOrWait(ctx context.Context, h *host, ino uint64, a *lockArg
 	key := keyOf(ino, l)
 	s.mu.Lock()
 	if b := h.waits[key]; b != nil {
-		defer s.mu.Unlock()
-		if b.state == granted { // the client learns it by this answer
-			s.endLocked(b)
-			return nil
+		if b.state != granted {
+			s.mu.Unlock()
+			return statBlocked
 		}
-		return statBlocked
+		s.endLocked(b) // the client learns it by this answer
+		if s.remotes == nil {
+			s.mu.Unlock()
+			return nil
+		} // else it may have given the lock up since, at another gateway
 	}
 	if !s.waits.Take(h.key, 1) {
 		s.mu.Unlock()

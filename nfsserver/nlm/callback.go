@@ -11,6 +11,7 @@ import (
 	"ogw/nfsserver/portmap"
 	"ogw/nfsserver/rpc"
 	"ogw/vfs/clients/subscriber"
+	"ogw/vfs/lock"
 )
 
 const (
@@ -46,6 +47,14 @@ func (s *Server) callBack(b *blocked) {
 		if !s.isGranted(b) {
 			return // the client knows, or does not want it any more
 		}
+		held, err := s.stillHeld(b)
+		if err != nil {
+			continue
+		}
+		if !held {
+			s.taken(b)
+			return
+		}
 		begin := time.Now()
 		stat, delivered, err := s.grant(b)
 		// A datagram was sent again by then: a refusal may mean that the
@@ -70,6 +79,18 @@ func (s *Server) callBack(b *blocked) {
 	s.log.Warn("nlm: no answer to a granted lock; it stays until the client gives it up or reboots",
 		"client", b.host.addr, "name", b.host.name, "inode", b.key.ino)
 	s.taken(b)
+}
+
+// stillHeld reports whether a client has what it was granted. Beside others it may have given
+// that up since, at another gateway.
+func (s *Server) stillHeld(b *blocked) (bool, error) {
+	if s.remotes == nil {
+		return true, nil
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, callTimeout)
+	defer cancel()
+	k := b.key
+	return s.remotes.Holds(ctx, k.ino, lock.Range, lock.Lock{Owner: k.owner, Type: k.typ, Start: k.start, End: k.end})
 }
 
 func (s *Server) isGranted(b *blocked) bool {

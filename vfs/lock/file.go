@@ -58,18 +58,35 @@ func (f *File) Blocker(s Space, l *Lock) *Lock { return firstBlocker(f.Held[s], 
 
 // GrantNext grants the first of those that wait and can be granted, but for the spaces
 // that are closed. It is called until it finds none, whenever something was released or
-// weakened: a conversion may let an earlier one through.
-func (f *File) GrantNext(closed func(Space) bool) (w Waiter, ok bool) {
+// weakened: a conversion may let an earlier one through. It is fresh if the owner held
+// nothing of the range before.
+func (f *File) GrantNext(closed func(Space) bool) (w Waiter, fresh, ok bool) {
 	for i := range f.Waiting {
 		w = f.Waiting[i]
 		if closed(w.Space) || f.Blocker(w.Space, &w.Lock) != nil {
 			continue
 		}
 		f.Waiting = slices.Delete(f.Waiting, i, i+1)
+		fresh = !slices.ContainsFunc(f.Held[w.Space], func(h Lock) bool { return h.Owner == w.Lock.Owner && h.overlaps(&w.Lock) })
 		f.Held[w.Space] = set(f.Held[w.Space], w.Lock)
-		return w, true
+		return w, fresh, true
 	}
-	return Waiter{}, false
+	return Waiter{}, false, false
+}
+
+// Holds reports whether the owner of l has all of it, at least as its type.
+func (f *File) Holds(s Space, l *Lock) bool {
+	at := l.Start
+	for at <= l.End {
+		i := slices.IndexFunc(f.Held[s], func(h Lock) bool {
+			return h.Owner == l.Owner && h.Type >= l.Type && h.Start <= at && at <= h.End
+		})
+		if i < 0 {
+			return false
+		}
+		at = f.Held[s][i].End + 1
+	}
+	return true
 }
 
 // Remove takes a waiter out of the queue and reports whether it was there.

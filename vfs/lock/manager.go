@@ -272,7 +272,7 @@ func (m *Manager) change(ino uint64, f *File, s Space, client string, fn func())
 func (m *Manager) wake(ino uint64, f *File) (told []verdict) {
 	for {
 		before := [2]int{len(f.Held[Range]), len(f.Held[Flock])}
-		w, ok := f.GrantNext(m.inGrace)
+		w, _, ok := f.GrantNext(m.inGrace)
 		if !ok {
 			break
 		}

@@ -34,4 +34,6 @@ type Remotes interface {
 	// Withdraw ends what waits, in whichever gateway, exactly as l of a remote client does,
 	// with ErrInterrupted, and reports whether anything did.
 	Withdraw(ctx context.Context, ino uint64, s Space, l Lock) (found bool, err error)
+	// Holds reports whether a remote client holds all of l now, at least as its type.
+	Holds(ctx context.Context, ino uint64, s Space, l Lock) (held bool, err error)
 }

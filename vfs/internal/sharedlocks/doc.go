@@ -52,8 +52,12 @@
 //     that the other finds another value than it read.
 //   - A request of it that another gateway, or a release, takes out of the queue is in the list
 //     of ended ones.
-//   - LockHolder.Closing is the ticket of the last grant from the queue, until the owner asks
-//     for anything else: who could not tell the client gives up only that.
+//   - What left the queue, and is not among the ended ones, was granted, and may have been
+//     given up since, at another gateway: the client is told only of what it holds
+//     (Holds), and asks again otherwise.
+//   - LockHolder.Closing is the ticket of the last grant from the queue, if that was of what
+//     the owner had nothing of, until it asks for anything else: who could not tell the
+//     client gives up only that.
 //   - 'X' says for each of its files how much it has there, and changes with 'L'. A release
 //     finds the files by it; the part of a machine is counted by it (machines.go): when
 //     this process meets it, and again after learnAfter more.

@@ -230,6 +230,9 @@ func (t *Table) absorb(f *file, now *record.FileLocks, ended map[uint64]error) (
 		}
 		delete(f.waiters, ticket)
 		err, known := ended[ticket]
+		if !known && w.lock.Owner.Remote() && !now.Holds(w.space, &w.lock) { // given up since, elsewhere
+			err, known = lock.ErrInterrupted, true
+		}
 		if !known {
 			f.granted(w.space, &w.lock)
 		}

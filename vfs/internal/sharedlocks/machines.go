@@ -18,9 +18,16 @@ const (
 // store has when one is met, then what changes here, and anew from time to time. Its user
 // serializes the calls.
 type machines struct {
-	known map[string]*machine
-	tally *lock.Tally
-	after int // learnAfter, but in tests
+	known    map[string]*machine
+	tally    *lock.Tally
+	accounts map[string]*accounted // by machine
+	after    int                   // learnAfter, but in tests
+}
+
+// accounted is a machine that shares its part, and its clients for which it does.
+type accounted struct {
+	account string
+	clients map[string]struct{}
 }
 
 type machine struct {
@@ -29,7 +36,7 @@ type machine struct {
 }
 
 func newMachines() machines {
-	return machines{known: make(map[string]*machine), tally: lock.NewTally(0), after: learnAfter}
+	return machines{known: make(map[string]*machine), tally: lock.NewTally(0), accounts: make(map[string]*accounted), after: learnAfter}
 }
 
 // full reports whether a machine may have no more; due, whether that is to be learned anew.
@@ -64,11 +71,34 @@ func (m *machines) add(client string, n int) {
 	}
 }
 
-// setAccount has a client's machine share one part with an account ("": none). What it has is
-// learned anew.
+// setAccount has a client's machine share one part with an account, for as long as any of its
+// clients does ("": no more).
 func (m *machines) setAccount(client, account string) {
 	name := lock.MachineOf(client)
-	m.tally.Add(name, -m.tally.Of(name)) // as of the account of before
-	delete(m.known, name)
+	c := m.accounts[name]
+	if account == "" {
+		if c != nil {
+			if delete(c.clients, client); len(c.clients) > 0 {
+				return
+			}
+			delete(m.accounts, name)
+		}
+		m.tally.Add(name, -m.tally.Of(name)) // as of the account of before
+		delete(m.known, name)
+		m.tally.SetAccount(name, "")
+		return
+	}
+	if c == nil {
+		c = &accounted{clients: make(map[string]struct{})}
+		m.accounts[name] = c
+	}
+	c.clients[client] = struct{}{}
+	if c.account == account {
+		return
+	}
+	c.account = account
+	n := m.tally.Of(name)
+	m.tally.Add(name, -n)
 	m.tally.SetAccount(name, account)
+	m.tally.Add(name, n)
 }

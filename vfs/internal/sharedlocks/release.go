@@ -71,10 +71,11 @@ func (t *Table) Unlock(ctx context.Context, ino uint64, s lock.Space, l lock.Loc
 // unlockRemote is Unlock for a remote client. It is done when it returns nil: the client asks
 // again, whichever gateway, and nothing is late of it, which could end what it locks since.
 func (t *Table) unlockRemote(ctx context.Context, ino uint64, space lock.Space, l lock.Lock) error {
-	t.mu.Lock()
-	full, _ := t.machines.full(lock.MachineOf(l.Owner.Client))
-	t.mu.Unlock()
-	err := t.update(ctx, ino, change{owner: &l.Owner, do: func(s *state) error {
+	full, err := t.machineFull(ctx, l.Owner.Client)
+	if err != nil {
+		return mapped(err)
+	}
+	err = t.update(ctx, ino, change{owner: &l.Owner, do: func(s *state) error {
 		if full && s.Splits(space, &l) {
 			return lock.ErrNoLocks
 		}

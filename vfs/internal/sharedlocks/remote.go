@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"ogw/cluster"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/lock"
 )
@@ -25,6 +26,19 @@ func (t *Table) Withdraw(ctx context.Context, ino uint64, space lock.Space, l lo
 		return nil
 	}})
 	return found, mapped(err)
+}
+
+// Holds implements lock.Remotes.
+func (t *Table) Holds(ctx context.Context, ino uint64, space lock.Space, l lock.Lock) (held bool, err error) {
+	if err := l.Normalize(space); err != nil {
+		return false, err
+	}
+	err = t.cfg.KV.Peek(ctx, func(r cluster.Reader) error {
+		s, err := load(r, t.cfg.Gateway, ino, "")
+		held = err == nil && s.Holds(space, &l)
+		return err
+	})
+	return held, mapped(err)
 }
 
 // Rebooted implements lock.Locks.

@@ -119,7 +119,7 @@ func (w *waiter) request(s *state, a *asked) error {
 	o := w.lock.Owner
 	s.opened(o)
 	s.supersede(w.space, &w.lock)
-	w.fresh = w.space == lock.Flock || !slices.ContainsFunc(s.Held[w.space], func(h lock.Lock) bool {
+	w.fresh = o.Remote() || w.space == lock.Flock || !slices.ContainsFunc(s.Held[w.space], func(h lock.Lock) bool {
 		return h.Owner == o && h.Start <= w.lock.End && w.lock.Start <= h.End
 	})
 	if h, ok := s.Holders[o]; ok { // reclaimed: all that it has
