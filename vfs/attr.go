@@ -44,7 +44,7 @@ func (fs *FS) attrWith(n *record.Inode, dirTime []byte) (Attr, error) {
 	case n.IsSymlink():
 		a.Size = int64(len(n.Target))
 	case n.IsRegular():
-		fs.overlayAttr(&a)
+		fs.overlayAttr(&a, n.Epoch)
 	}
 	return a, nil
 }

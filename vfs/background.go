@@ -46,6 +46,7 @@ func (fs *FS) startBackground(ctx context.Context) {
 		pressed := fs.dirty.pressed()
 		return fs.flushWhere(ctx, func(of *openFile) bool { return pressed || of.dirtySince(before) })
 	})
+	fs.background.wait.Go(func() { fs.behind.run(ctx, fs.log) })
 	stored := time.Now()
 	fs.every(ctx, readsPause, "access times", func(ctx context.Context) error {
 		if !fs.reads.Crowded() && time.Since(stored) < storeReadsEvery {

@@ -52,9 +52,9 @@
 //	POSIX     create unlink rename readdir dirstream setflags allocate copyrange statfs
 //	          settings
 //	files     file openfile piece write flush blobupload sync setattr lookup attr
-//	          getattr path contents damage
+//	          getattr path closebehind contents damage
 //	entries   entry orphan
-//	core      op fs locks dirty keeper snap
+//	core      op fs locks dirty behind settimes keeper snap
 //	          feed types objecttypes rightstypes errors
 //
 // The struct FS (fs.go) names only what knows nothing of it; the constructor
@@ -213,7 +213,10 @@
 // Operations are durable when they return, unless the context is
 // cluster.Relaxed (FUSE, whose fsync is explicit): then they are after
 // SyncAll or File.Sync. Close of a File is strict for all that was changed
-// through it: bytes written, copied, allocated, or cut by OpenTrunc.
+// through it: bytes written, copied, allocated, or cut by OpenTrunc. CloseBehind is not:
+// the File stays in the table of open files, and with it what doors see of its bytes,
+// until the write-behind has stored them (behindQueue). It is refused while the
+// write-behind fails, so that a full store is told to who closes.
 //
 // # Lock order
 //

@@ -29,6 +29,7 @@ type File struct {
 
 	closed atomic.Bool
 	shown  *Attr // as it was opened, where others may change it; else nil
+	cut    bool  // a content that there was, when it was opened
 
 	// Under openFile.mu:
 	wrote   bool
@@ -124,7 +125,7 @@ func (f *File) truncate(ctx context.Context) error {
 		cut = n.Size != 0
 		return o.contents.Truncate(t, n, 0, id)
 	})
-	if cut {
+	if f.cut = cut; cut {
 		f.markUnsaved()
 	}
 	return err

@@ -321,6 +321,11 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 
 // stamp sets the times of the writes.
 func (of *openFile) stamp(n *record.Inode, plan *flushPlan) {
+	of.mu.RLock()
+	defer of.mu.RUnlock()
+	if of.times.keep(plan.turn, n.CtimeNS) {
+		return
+	}
 	ns := plan.mtimeNS
 	if !of.fs.feed.Complete() {
 		ns = shownNS(ns, n.CtimeNS, n.Version, plan.base)

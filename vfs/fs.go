@@ -97,6 +97,7 @@ type FS struct {
 	orphans   *orphans.Queue
 	leftovers *fsck.Leftovers
 	dirty     dirtyPool
+	behind    behindQueue // what is closed and not stored
 	locks     lock.Locks
 	shared    *sharedlocks.Table // locks, where gateways share them, or nil
 	// uploads holds a token for each blob of a write buffer in flight.

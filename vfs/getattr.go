@@ -155,8 +155,9 @@ func (of *openFile) saw(n *record.Inode, at time.Time) {
 // lostShift has what was lost show in Attr.Others apart from versions.
 const lostShift = 40
 
-// overlay adds what was not flushed to attributes of the inode.
-func (of *openFile) overlay(a *Attr) {
+// overlay adds what was not flushed to attributes of the inode, unless it was written to a
+// content before the one with a number.
+func (of *openFile) overlay(a *Attr, epoch uint64) {
 	of.mu.RLock()
 	defer of.mu.RUnlock()
 	if l := of.last; l != nil {
@@ -165,7 +166,7 @@ func (of *openFile) overlay(a *Attr) {
 			a.Mtime, a.CtimeNS = l.Mtime, max(l.CtimeNS, a.CtimeNS)
 		}
 	}
-	if len(of.pieces) > 0 {
+	if len(of.pieces) > 0 && of.epoch >= epoch {
 		of.overlayWrites(a)
 	}
 	if !of.fs.feed.Complete() {
@@ -186,7 +187,9 @@ func (of *openFile) overlayWrites(a *Attr) {
 	if !of.fs.feed.Complete() {
 		ns = shownNS(ns, a.CtimeNS, a.Version, base)
 	}
-	a.Mtime, a.CtimeNS = TimeNS(ns), max(a.CtimeNS, ns)
+	if !of.times.keep(of.turn, a.CtimeNS) {
+		a.Mtime, a.CtimeNS = TimeNS(ns), max(a.CtimeNS, ns)
+	}
 	for _, p := range of.pieces {
 		a.Used += p.len
 	}

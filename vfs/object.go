@@ -136,9 +136,6 @@ type heading struct {
 	rd   *content.Reader
 }
 
-// errUnflushed asks to flush what this process wrote to the inode first.
-var errUnflushed = errors.New("inode has unflushed writes")
-
 // readObject calls fn with the inode of an object, in one snapshot that holds
 // all that this process wrote to it. fn may be called again.
 func (fs *FS) readObject(ctx context.Context, k *keypath.Key, fn func(r cluster.Reader, n *record.Inode) error) (*record.Inode, error) {

@@ -39,8 +39,8 @@ func (fs *FS) listInfo(key string, n *record.Inode) ObjectInfo {
 	info := plainInfo(key, n)
 	info.Meta.Headers = n.Object.Headers
 	if n.IsRegular() && fs.opened(n.Ino) != nil {
-		a := Attr{Ino: n.Ino, Mode: n.Mode, Size: n.Size, Mtime: n.Mtime, Version: n.Version}
-		fs.overlayAttr(&a)
+		a := Attr{Ino: n.Ino, Mode: n.Mode, Size: n.Size, Mtime: n.Mtime, CtimeNS: n.CtimeNS, Version: n.Version}
+		fs.overlayAttr(&a, n.Epoch)
 		info.Size, info.Modified = a.Size, a.Mtime.Date()
 		if a.Version != n.Version {
 			info.ETag = objects.OpaqueETag(n.Ino, a.Version)

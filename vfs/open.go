@@ -64,6 +64,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	}
 	fs.orphans = orphans.NewQueue()
 	fs.dirty.init(fs.cfg.DirtyBytes)
+	fs.behind.init()
 	if fs.feed.Complete() {
 		fs.attrs.Clock, fs.attrs.Live = new(changeclock.Clock), c.Live
 	}
@@ -149,6 +150,9 @@ func (fs *FS) Close(ctx context.Context) error {
 	if fs.background.stop != nil {
 		fs.background.stop()
 		fs.background.wait.Wait()
+	}
+	if e := fs.behind.end(ctx); err == nil {
+		err = e
 	}
 	if fs.shared != nil {
 		if fs.shared.Close() {

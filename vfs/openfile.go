@@ -64,6 +64,7 @@ type openFile struct {
 	last     *record.Inode // as our last flush left it
 	// committing is the version that the flush which runs gives the inode.
 	committing atomic.Uint64
+	times      timesSet
 	lost       error      // why pieces were dropped last
 	lostSeq    uint64     // how often that happened
 	kept       []keptMark // of writes that are not stored
@@ -248,8 +249,7 @@ type readPart struct {
 	up  *blobUpload
 }
 
-// maxReadAttempts bounds how often a read begins anew because what it reads
-// is changed in place meanwhile.
+// maxReadAttempts bounds how often a read begins anew: what it reads is changed in place.
 const maxReadAttempts = 32
 
 // read reads like io.ReaderAt.

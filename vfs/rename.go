@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"ogw/cluster"
@@ -9,6 +10,7 @@ import (
 	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/tokens"
 )
 
 // EntryName names an entry of a directory, as the POSIX doors show it.
@@ -19,7 +21,9 @@ type EntryName struct {
 
 // Rename moves an entry, directories with all below, in one transaction: it
 // costs the same whatever they hold. A replaced file is unlinked, a replaced
-// directory must be empty. Two links of one file are left as they are.
+// directory must be empty. Two links of one file are left as they are. What was written
+// to a file that takes the place of another one is stored before: the end of the process
+// leaves the old bytes or the new ones under the name.
 //
 // ErrNotExist, ErrExist (RenameNoReplace), ErrIsDir, ErrNotDir, ErrNotEmpty,
 // ErrInvalid (a directory into itself, bad flags or names), ErrAccess,
@@ -42,22 +46,41 @@ func (fs *FS) Rename(ctx context.Context, cred *Cred, from, to EntryName, flags 
 	if err != nil {
 		return err
 	}
-	return fs.update(ctx, func(t cluster.Txn, o *op) error {
-		r := &renaming{o: o, t: t, cred: cred, flags: flags}
-		if err := r.find(from.Dir, source, to.Dir, target); err != nil {
+	token := tokens.Take(ctx)
+	for flushed := Ino(0); ; {
+		r := new(renaming)
+		err := fs.update(tokens.Again(ctx, token), func(t cluster.Txn, o *op) error {
+			*r = renaming{o: o, t: t, cred: cred, flags: flags, flushed: flushed}
+			if err := r.find(from.Dir, source, to.Dir, target); err != nil {
+				return err
+			}
+			return r.run()
+		})
+		if !errors.Is(err, errUnflushed) {
 			return err
 		}
-		if r.same {
-			return nil
-		}
-		if err := r.check(); err != nil {
+		flushed = r.from.n.Ino
+		if err := fs.flushInode(ctx, flushed); err != nil {
 			return err
 		}
-		if flags&RenameExchange != 0 {
-			return r.exchange()
-		}
-		return r.move()
-	})
+	}
+}
+
+// run does what was asked for, if it may be done.
+func (r *renaming) run() error {
+	if r.same {
+		return nil
+	}
+	if err := r.check(); err != nil {
+		return err
+	}
+	if r.flags&RenameExchange != 0 {
+		return r.exchange()
+	}
+	if n := r.from.n; r.to.n != nil && n.IsRegular() && n.Ino != r.flushed && r.o.fs.hasPieces(n.Ino) {
+		return errUnflushed
+	}
+	return r.move()
 }
 
 // renaming is one run of the transaction of Rename.
@@ -66,6 +89,8 @@ type renaming struct {
 	t     cluster.Txn
 	cred  *Cred
 	flags RenameFlags
+	// flushed is the inode that was flushed for this.
+	flushed Ino
 
 	from, to place
 	same     bool // nothing to do

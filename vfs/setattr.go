@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"context"
+	"errors"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/perm"
@@ -55,7 +56,8 @@ func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a 
 	if set.Size != nil && *set.Size < 0 || !set.validTimes() || !set.validIDs() {
 		return Attr{}, ErrInvalid
 	}
-	if set.Size != nil || set.timesSet() || set.setsID() {
+	of, before := fs.keepsTimes(ctx, ino, &set), (*timesSet)(nil)
+	if of == nil && (set.Size != nil || set.timesSet() || set.setsID()) {
 		// What was written before must not come after, with other times or to
 		// take the new setuid away.
 		if err := fs.flushInode(ctx, ino); err != nil {
@@ -82,6 +84,9 @@ func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a 
 			if dirTime, err = o.setAttr(t, cred, n, dirTime, &set); err != nil {
 				return err
 			}
+			if of != nil && (set.Mtime != nil || set.MtimeNow) {
+				before = of.setTimes(n)
+			}
 		}
 		if set.Atime != nil || set.AtimeNow {
 			fs.reads.Forget(uint64(ino)) // within, so that it is not stored after this
@@ -89,6 +94,9 @@ func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a 
 		a, err = fs.attrWith(n, dirTime)
 		return err
 	})
+	if err != nil && !errors.Is(err, ErrUnavailable) {
+		of.unsetTimes(before)
+	}
 	return a, err
 }
 
@@ -270,4 +278,45 @@ func (s *SetAttr) checkFlags(n *record.Inode) error {
 		return perm.FlagsOf(n).CheckFree()
 	}
 	return perm.FlagsOf(n).CheckWritable()
+}
+
+// keepsTimes returns the open file of ino if times can be set while it has unflushed
+// writes; nil if there are none, or they have to be stored before: what is kept for the
+// next process is written again by it, with other times; other processes go by times; and
+// a caller that asks for durability gets all that was before.
+func (fs *FS) keepsTimes(ctx context.Context, ino Ino, set *SetAttr) *openFile {
+	if set.Size != nil || set.setsID() || set.GuardCtimeNS != nil || !cluster.IsRelaxed(ctx) || !fs.feed.Complete() {
+		return nil
+	}
+	of := fs.opened(ino)
+	if of == nil {
+		return nil
+	}
+	of.mu.RLock()
+	defer of.mu.RUnlock()
+	if len(of.pieces) == 0 || len(of.kept) > 0 {
+		return nil
+	}
+	return of
+}
+
+// setTimes notes that the transaction that stores n sets its modification time, within
+// that. Writes that come while it runs are before or after it. It returns what was noted.
+func (of *openFile) setTimes(n *record.Inode) (before *timesSet) {
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	was := of.times
+	of.times = timesSet{of.turn, n.CtimeNS}
+	return &was
+}
+
+// unsetTimes follows a transaction that had no effect; before is nil if it did not come
+// as far as setTimes.
+func (of *openFile) unsetTimes(before *timesSet) {
+	if before == nil {
+		return
+	}
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	of.times = *before
 }

@@ -9,9 +9,6 @@ import (
 	"ogw/vfs/internal/fserr"
 )
 
-// syncParallel is how many files SyncAll flushes at a time.
-const syncParallel = 8
-
 // flush stores all that was written before. It is as durable as ctx asks.
 // When it fails the bytes stay, to be tried again, except with ErrStale.
 func (of *openFile) flush(ctx context.Context) error {
@@ -102,6 +99,9 @@ func (fs *FS) SyncInode(ctx context.Context, ino Ino) error {
 // 3.3.7) must change with it.
 func (fs *FS) Losses() uint64 { return fs.losses.Load() }
 
+// errUnflushed asks to flush what this process wrote to the inode first.
+var errUnflushed = errors.New("inode has unflushed writes")
+
 // flushInode stores what this process wrote to ino, if anything, so that a
 // transaction that follows sees all that was acknowledged. It comes before
 // changes of size and times, and before reading as an object or copying.
@@ -131,10 +131,11 @@ func (fs *FS) hasPieces(ino Ino) bool {
 	return len(of.pieces) > 0
 }
 
-// overlayAttr adds what this process wrote to the file but did not flush yet.
-func (fs *FS) overlayAttr(a *Attr) {
+// overlayAttr adds what this process wrote to the file, whose content has a number, but
+// did not flush yet.
+func (fs *FS) overlayAttr(a *Attr, epoch uint64) {
 	if of := fs.opened(a.Ino); of != nil {
-		of.overlay(a)
+		of.overlay(a, epoch)
 	} else if !fs.feed.Complete() {
 		a.Others = a.Version
 	}
