@@ -162,13 +162,27 @@ func (f *rawFS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	}
 	var err error
 	if h.unsaved() {
-		f.mayWait(&in.InHeader)
-		err = h.save(f.ctx)
+		err = f.saveAtClose(h, &in.InHeader)
 		f.forgetWritten(h)
 	}
 	f.awaitLate()
 	f.closeLocks(h, in.Fh, in.LockOwner)
 	return f.status("flush", &in.InHeader, f.tellLost(in.Fh, h, err))
+}
+
+// saveAtClose is what close(2) waits for.
+func (f *rawFS) saveAtClose(h *fileHandle, in *fuse.InHeader) error {
+	if f.closesBehind(h) {
+		return h.file.SaveBehind(f.ctx, func() { f.mayWait(in) })
+	}
+	f.mayWait(in)
+	return h.save(f.ctx)
+}
+
+// closesBehind reports whether h may be closed before what was written is stored. Beside
+// others, who locks the file next, there, has to see it.
+func (f *rawFS) closesBehind(h *fileHandle) bool {
+	return f.opt.FlushBehind && (!f.beside || len(h.owners.all()) == 0)
 }
 
 // awaitLate returns when other superblocks know of what was written late.
@@ -204,8 +218,12 @@ func (f *rawFS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 		return
 	}
 	f.sizes.closed(h.ino)
+	end := h.file.Close
+	if f.closesBehind(h) {
+		end = h.file.CloseBehind
+	}
 	f.dropLocks(h, in.Fh)
-	f.status("release", &in.InHeader, h.file.Close(f.ctx)) // nobody waits for the answer: log it
+	f.status("release", &in.InHeader, end(f.ctx)) // nobody waits for the answer: log it
 	f.files.forget(in.Fh)
 }
 

@@ -64,6 +64,7 @@ type makers interface {
 type opener interface {
 	rewriter
 	SyncInode(ctx context.Context, ino vfs.Ino) error
+	StoreClosed(ctx context.Context) error
 	NewHolder() *vfs.Holder
 	Orphans(ctx context.Context, fn func(vfs.Ino) error) error
 }

@@ -54,6 +54,9 @@ type Options struct {
 	// remembers the inode. For mounts that nobody else writes under; ErrBeside where
 	// other processes may change the store.
 	Writeback bool
+	// FlushBehind has close(2) not wait for the store: what was written is stored within
+	// about a second, as what is not closed. fsync waits as ever.
+	FlushBehind bool
 	// MountFlags are further flags: suid, nosuid, dev, nodev, exec, noexec,
 	// noatime, nodiratime, sync. Default nosuid, nodev.
 	MountFlags []string

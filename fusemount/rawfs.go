@@ -94,6 +94,9 @@ func (f *rawFS) OnUnmount() {
 			f.opt.Logger.Error("closing a file at unmount", "inode", h.ino, "err", err)
 		}
 	})
+	if err := f.fs.StoreClosed(f.ctx); err != nil {
+		f.opt.Logger.Error("storing what was closed at unmount", "err", err)
+	}
 	f.fs.Locks().ReleaseClient(f.client)
 	f.fs.Locks().SetJournal(f.client, nil)
 }

@@ -45,8 +45,8 @@ a terminal.
 
 Options of -o, as in fstab: ro, allow_other, nonempty, subtree=PATH, dir=FOLDER,
 config=FILE, set=SECTION.KEY=VALUE, fsname=NAME, metrics=ADDRESS, wait=TIME,
-writeback, survive, abandon=TIME, io_uring=auto|on|off, entry_timeout=SECONDS,
-attr_timeout=SECONDS, suid,
+writeback, flush_behind, survive, abandon=TIME, io_uring=auto|on|off,
+entry_timeout=SECONDS, attr_timeout=SECONDS, suid,
 nosuid, dev, nodev, exec, noexec, noatime, nodiratime, sync. remount changes ro, rw and those from
 suid to nodiratime of a mount that is there. Those for mount and systemd (noauto, _netdev,
 x-systemd.*) are ignored. Linked to /sbin/mount.fuse.ogw, this program serves
@@ -68,6 +68,7 @@ func mountCommand(env *environment) *cli.Command {
 			&cli.BoolFlag{Name: "allow-other", Usage: "let other users in"},
 			&cli.BoolFlag{Name: "nonempty", Usage: "mount over a folder with entries"},
 			&cli.BoolFlag{Name: "writeback", Usage: "let the kernel gather small writes; for files that nobody else changes"},
+			&cli.BoolFlag{Name: "flush-behind", Usage: "do not wait for the disk when a file is closed, as local file systems"},
 			&cli.BoolFlag{Name: "helper", Hidden: true, Usage: "behave as mount(8) expects"},
 			&cli.BoolFlag{Name: "sloppy", Hidden: true, Usage: "ignore unknown options"},
 			&cli.BoolFlag{Name: "fake", Hidden: true, Usage: "do all but the mount"}),
@@ -95,6 +96,7 @@ func (m *mount) ParseFlags(c *cli.Context) (err error) {
 	o.mount.AllowOther = o.mount.AllowOther || c.Bool("allow-other")
 	o.mount.NonEmpty = o.mount.NonEmpty || c.Bool("nonempty")
 	o.mount.Writeback = o.mount.Writeback || c.Bool("writeback")
+	o.mount.FlushBehind = o.mount.FlushBehind || c.Bool("flush-behind")
 	if s := c.String("subtree"); s != "" {
 		o.mount.Subtree = s
 	}

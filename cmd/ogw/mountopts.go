@@ -91,6 +91,7 @@ func ownOptions() []mountOption {
 			return nil
 		}},
 		flag("writeback", func(o *mountOptions) { o.mount.Writeback = true }),
+		flag("flush_behind", func(o *mountOptions) { o.mount.FlushBehind = true }),
 		{"io_uring", "auto|on|off", func(o *mountOptions, v string) error {
 			if _, ok := mounts.Transport(v); !ok {
 				return fmt.Errorf("%q is not auto, on or off", v)

@@ -74,6 +74,8 @@ type Mount struct {
 	// Writeback lets the kernel gather small writes; for files that nobody
 	// else changes concurrently.
 	Writeback bool `json:"writeback,omitempty"`
+	// FlushBehind has close(2) not wait for the store; fsync does.
+	FlushBehind bool `json:"flush_behind,omitempty"`
 	// IOUring reports whether requests come through io_uring: "on", "off", or ""
 	// for where the kernel offers it. A mount that is listed has what it got.
 	IOUring string `json:"io_uring,omitempty"`
