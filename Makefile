@@ -145,6 +145,7 @@ $(TOOLS)/deadcode:
 	GOBIN=$(TOOLS) $(GO) install $(DEADCODE)
 
 bench: build ## every figure beside the limit measured in the same run; results in bench-DATE.json
+	integration/setup/apt.sh bench
 	$(GO) run ./integration/tools/bench -json bench-$$(date +%Y%m%d-%H%M%S).json
 
 bench-compare: $(TOOLS)/benchstat ## compare two results: make bench-compare OLD=a.json NEW=b.json

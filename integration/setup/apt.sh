@@ -15,6 +15,8 @@ packages() {
 	bench-nfs) echo libnfs-dev gcc libc6-dev nfs-ganesha nfs-ganesha-vfs rpcbind iproute2 util-linux ;;
 	# What checks the models.
 	model) echo spin gcc libc6-dev ;;
+	# What make bench has programs do on a mount.
+	bench) echo fuse3 sqlite3 postgresql git rocksdb-tools ;;
 	bench-ab) echo libnfs-dev gcc libc6-dev ;;
 	# Servers of engines; etcd is a Go program, which make builds.
 	cluster) echo postgresql ;;
@@ -22,7 +24,7 @@ packages() {
 	ceph) echo ceph-mon ceph-mgr ceph-osd ceph-common librados-dev gcc libc6-dev ;;
 	# Programs that a mount is kept for.
 	survive) echo fuse3 sqlite3 postgresql ;;
-	*) echo "apt.sh: unknown set $1 (clients, programs, vm, bench-nfs, bench-ab, ceph, cluster, model, survive)" >&2; exit 2 ;;
+	*) echo "apt.sh: unknown set $1 (clients, programs, vm, bench, bench-nfs, bench-ab, ceph, cluster, model, survive)" >&2; exit 2 ;;
 	esac
 }
 

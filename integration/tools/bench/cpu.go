@@ -1,6 +1,11 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"ogw/integration/testenv/cputime"
@@ -53,4 +58,19 @@ func (m *cpuMeter) microseconds(spent time.Duration) float64 {
 		return 0
 	}
 	return float64(spent.Microseconds()) / m.ops
+}
+
+// resident is the memory of a process, in bytes.
+func resident(pid int) (int, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0, err
+	}
+	const pages = 1 // after the size
+	fields := strings.Fields(string(b))
+	if len(fields) <= pages {
+		return 0, errors.New("/proc/PID/statm is too short")
+	}
+	n, err := strconv.Atoi(fields[pages])
+	return n * os.Getpagesize(), err
 }

@@ -74,7 +74,8 @@ func startMount(e *env, options string) (t fusebench.Target, stop func(), err er
 		s.stop()
 		return t, nil, err
 	}
-	return fusebench.Target{Dir: filepath.Join(mnt, "bench"), CPU: timeOf(s.cmd.Process.Pid)}, func() {
+	pid := s.cmd.Process.Pid
+	return fusebench.Target{Dir: filepath.Join(mnt, "bench"), CPU: timeOf(pid), PID: pid}, func() {
 		s.umount(mnt)
 		s.stop()
 	}, nil

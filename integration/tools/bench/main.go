@@ -37,6 +37,7 @@ func suites() []suite {
 		{"s3", s3Suite},
 		{"list", listSuite},
 		{"fuse", fuseSuite},
+		{"apps", appsSuite},
 		{"survive", surviveSuite},
 		{"scale", scaleSuite},
 		{"nfs", nfsSuite},
@@ -66,7 +67,7 @@ type options struct {
 }
 
 func parseFlags() (o options) {
-	flag.StringVar(&o.only, "run", "", "run the suites whose name matches this expression: limits, s3, list, fuse, survive, nfs, scale, policies")
+	flag.StringVar(&o.only, "run", "", "run the suites whose name matches this expression: limits, s3, list, fuse, apps, survive, nfs, scale, policies")
 	flag.StringVar(&o.rows, "rows", "", "measure the rows whose name matches this expression (all but those of list and scale; for fuse without \"FUSE \")")
 	flag.Float64Var(&o.seconds, "seconds", 3, "how long each figure and each of its limits is measured")
 	flag.StringVar(&o.out, "json", "", "write the results to this file")

@@ -52,6 +52,7 @@ func goRoot() string {
 type Target struct {
 	Dir string
 	CPU func() (time.Duration, error)
+	PID int // of the server, where there is one
 }
 
 // Result is one figure: operations or bytes per second.
@@ -140,24 +141,21 @@ func Measure(targets []Target, s Scale, want *regexp.Regexp) (results [][]Result
 			}
 		}()
 	}
-	results = make([][]Result, len(targets))
-	measure := func(list []group, rounds int) error {
-		samples := make([][][]Result, len(targets)) // by target and step
-		for range rounds {
-			for i := range targets {
-				got, err := round(targets[i], tops[i], list, s)
-				if err != nil {
-					return err
-				}
-				samples[i] = append(samples[i], got)
-			}
-		}
-		for i := range targets {
-			results[i] = append(results[i], medians(samples[i])...)
-		}
-		return nil
+	results, err = measureGroups(targets, tops, wanted(groups, want), s)
+	if err != nil || s.Tree == "" {
+		return results, err
 	}
-	list := wanted(groups, want)
+	s.Rounds = 1
+	got, err := measureGroups(targets, tops, wanted([]group{tree}, want), s)
+	for i := range got {
+		results[i] = append(results[i], got[i]...)
+	}
+	return results, err
+}
+
+// measureGroups runs groups in a directory of each target, in turns, and returns the
+// medians of the rounds by target.
+func measureGroups(targets []Target, tops []string, list []group, s Scale) ([][]Result, error) {
 	for _, g := range list {
 		for i := range targets {
 			if g.prepare == nil {
@@ -168,13 +166,21 @@ func Measure(targets []Target, s Scale, want *regexp.Regexp) (results [][]Result
 			}
 		}
 	}
-	if err := measure(list, s.Rounds); err != nil {
-		return nil, err
+	samples := make([][][]Result, len(targets)) // by target and step
+	for range s.Rounds {
+		for i := range targets {
+			got, err := round(targets[i], tops[i], list, s)
+			if err != nil {
+				return nil, err
+			}
+			samples[i] = append(samples[i], got)
+		}
 	}
-	if s.Tree != "" {
-		err = measure(wanted([]group{tree}, want), 1)
+	results := make([][]Result, len(targets))
+	for i := range targets {
+		results[i] = medians(samples[i])
 	}
-	return results, err
+	return results, nil
 }
 
 // Turns runs the groups as Measure does, each group n times, and returns what

@@ -22,6 +22,9 @@ func run(name string, args ...string) error {
 	return nil
 }
 
+// rate is how often n things were done since begin.
+func rate(n int, begin time.Time) float64 { return float64(n) / time.Since(begin).Seconds() }
+
 // untar unpacks the tree. The archive is on the local disk, in the page cache.
 func untar(dir string, s Scale) (float64, error) {
 	archive := filepath.Join(os.TempDir(), filepath.Base(dir)+".tar")
