@@ -83,6 +83,23 @@ func (e *env) appsOf(apps []fusebench.App) error {
 	return e.addApps(list, apps)
 }
 
+// letIn opens the way to a folder below the scratch folder: PostgreSQL runs as somebody else.
+func (e *env) letIn(dir string) error {
+	for ; len(dir) >= len(e.dir); dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if info.Mode()&0o011 == 0o011 {
+			continue
+		}
+		if err := os.Chmod(dir, info.Mode()|0o011); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // appTarget is a file system that apps run on.
 type appTarget struct {
 	fusebench.Target
@@ -93,6 +110,9 @@ func (e *env) addApps(list []appTarget, apps []fusebench.App) error {
 	targets := make([]fusebench.Target, len(list))
 	for i := range list {
 		targets[i] = list[i].Target
+		if err := e.letIn(targets[i].Dir); err != nil {
+			return err
+		}
 	}
 	got, err := fusebench.MeasureApps(targets, apps, fusebench.AppScale())
 	if err != nil {
