@@ -8,19 +8,8 @@ import (
 // The callback at a does not get through; the client asks b, gives up there, another takes it;
 // the address comes back to a within the retries.
 func TestBesideGrantIsOld(t *testing.T) {
-	g := newGroup(t)
-	a, _ := g.open()
-	b, _ := g.open()
+	g, a, b := untaken(t)
 	x, y := g.x, g.y
-	x.at(a)
-	y.at(b)
-	y.want("first", isGranted, ask{proc: nlmLock, svid: 1})
-	x.want("waits", isBlocked, ask{proc: nlmLock, svid: 2, block: true})
-	x.mu.Lock()
-	x.answer = isGrace // stands for one that does not get through
-	x.mu.Unlock()
-	y.want("given up", isGranted, ask{proc: nlmUnlock, svid: 1})
-	x.wantGrant("first try", 2)
 	x.at(b)
 	x.want("asked at b", isGranted, ask{proc: nlmLock, svid: 2, block: true})
 	x.want("given up at b", isGranted, ask{proc: nlmUnlock, svid: 2})
@@ -31,19 +20,8 @@ func TestBesideGrantIsOld(t *testing.T) {
 
 // The same, freed by the operator at b, and the callback is tried on.
 func TestBesideGrantIsFreed(t *testing.T) {
-	g := newGroup(t)
-	a, _ := g.open()
-	b, _ := g.open()
+	g, _, b := untaken(t)
 	x, y := g.x, g.y
-	x.at(a)
-	y.at(b)
-	y.want("first", isGranted, ask{proc: nlmLock, svid: 1})
-	x.want("waits", isBlocked, ask{proc: nlmLock, svid: 2, block: true})
-	x.mu.Lock()
-	x.answer = isGrace
-	x.mu.Unlock()
-	y.want("given up", isGranted, ask{proc: nlmUnlock, svid: 1})
-	x.wantGrant("first try", 2)
 	b.freed(x.addr.String())
 	y.want("y has it", isGranted, ask{proc: nlmLock, svid: 1})
 	for len(x.grants) > 0 {
@@ -61,3 +39,21 @@ func TestBesideGrantIsFreed(t *testing.T) {
 
 // nextTry is about when the second callback would come.
 const nextTry = 500 * time.Millisecond
+
+// untaken has client x be granted at a what it waited for, and not learn it; y uses b.
+func untaken(t *testing.T) (g *group, a, b *site) {
+	g = newGroup(t)
+	a, _ = g.open()
+	b, _ = g.open()
+	x, y := g.x, g.y
+	x.at(a)
+	y.at(b)
+	y.want("first", isGranted, ask{proc: nlmLock, svid: 1})
+	x.want("waits", isBlocked, ask{proc: nlmLock, svid: 2, block: true})
+	x.mu.Lock()
+	x.answer = isGrace // stands for one that does not get through
+	x.mu.Unlock()
+	y.want("given up", isGranted, ask{proc: nlmUnlock, svid: 1})
+	x.wantGrant("first try", 2)
+	return g, a, b
+}
