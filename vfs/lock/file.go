@@ -42,6 +42,14 @@ func (f *File) UnsetClient(s Space, client string, keep uint32) bool {
 	return len(f.Held[s]) < before
 }
 
+// Leave drops all that a client has or waits for, but what is of the era keep (0: all).
+func (f *File) Leave(client string, keep uint32) {
+	for s := range f.Held {
+		f.UnsetClient(Space(s), client, keep)
+	}
+	f.Waiting = slices.DeleteFunc(f.Waiting, func(w Waiter) bool { return w.Lock.Before(client, keep) })
+}
+
 // Before reports whether l is a client's and of another era than keep, or of any if that is 0.
 func (l *Lock) Before(client string, keep uint32) bool {
 	return l.Owner.Client == client && (keep == 0 || l.Era != keep)

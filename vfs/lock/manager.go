@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -148,7 +149,9 @@ func (m *Manager) ReleaseClient(client string) {
 func (m *Manager) Rebooted(_ context.Context, client string, keep uint32) error {
 	m.mu.Lock()
 	var told []verdict
+	var changed []uint64
 	for ino, f := range m.files {
+		had := f.Len()
 		for s := range f.Held {
 			before := len(f.Held[s])
 			if !f.UnsetClient(Space(s), client, keep) {
@@ -164,7 +167,14 @@ func (m *Manager) Rebooted(_ context.Context, client string, keep uint32) error 
 				told = append(told, verdict{m.remove(ino, f, w.Ticket), ErrInterrupted})
 			}
 		}
-		told = append(told, m.wake(ino, f)...)
+		if f.Len() < had {
+			changed = append(changed, ino)
+		}
+	}
+	// Nobody may be told of a deadlock that is over as soon as the client is gone everywhere.
+	slices.Sort(changed)
+	for _, ino := range changed {
+		told = append(told, m.wake(ino, m.files[ino])...)
 	}
 	for owner, c := range m.closing {
 		if owner.Client == client {

@@ -26,6 +26,8 @@
 //     request that would wait walks through both, and its commit compares what it read: of
 //     two that begin to wait for one another at the same time, one sees the other. The walk
 //     gives up after maxWalk owners or files: then it waits.
+//   - A client that goes gives up file by file. While it does, the walks of this process leave
+//     out what it has elsewhere: nobody is told of a deadlock that is over as soon as it is gone.
 //   - One transaction of the process runs at a time for each file (file.turn).
 //   - What is given up, and cannot be told to the store, is late: each later transaction of
 //     the file does it first, and the poller tries again until one commits.

@@ -53,7 +53,7 @@ func (t *Table) poll() {
 		var due []uint64
 		for ino, f := range t.busy {
 			if len(f.waiters) > 0 {
-				waiting = append(waiting, glance{ino: ino, version: f.version})
+				waiting = append(waiting, glance{ino: ino, file: f, version: f.version})
 			}
 			if f.due() {
 				due = append(due, ino)
@@ -111,6 +111,7 @@ func (t *Table) refresh(ino uint64) error {
 // glance is what one look finds of a file.
 type glance struct {
 	ino     uint64
+	file    *file
 	version uint64 // of file, before the look
 	locks   *record.FileLocks
 	acts    bool // there is something to do for anybody
@@ -192,7 +193,7 @@ func adoptable(l *record.FileLocks) bool {
 func (t *Table) learn(g *glance) bool {
 	t.mu.Lock()
 	f := t.files[g.ino]
-	if f == nil || f.version != g.version {
+	if f != g.file || f.version != g.version { // it may have been forgotten, and be another
 		t.mu.Unlock()
 		return true // who changed it learned
 	}

@@ -1,6 +1,7 @@
 package sharedlocks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -105,6 +106,7 @@ func (t *Table) ReleaseOwner(ino uint64, s lock.Space, owner lock.Owner) {
 
 // ReleaseClient implements lock.Locks.
 func (t *Table) ReleaseClient(client string) {
+	defer t.goes(client, 0)()
 	var list []verdict
 	var files []*file
 	t.mu.Lock()
@@ -133,6 +135,7 @@ func (t *Table) ReleaseClient(client string) {
 		t.settle(f)
 	}
 	t.mu.Unlock()
+	slices.SortFunc(files, func(a, b *file) int { return cmp.Compare(a.ino, b.ino) })
 	tell(list)
 	ctx, stop := context.WithTimeout(t.ctx, endTimeout)
 	defer stop()
@@ -140,6 +143,20 @@ func (t *Table) ReleaseClient(client string) {
 		if t.update(ctx, f.ino, change{}) != nil {
 			return // the poller goes on
 		}
+	}
+}
+
+// goes notes that a client is going, until stay is called.
+func (t *Table) goes(client string, keep uint32) (stay func()) {
+	g := going{client, keep}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.going = append(t.going, g)
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		i := slices.Index(t.going, g)
+		t.going = slices.Delete(t.going, i, i+1)
 	}
 }
 

@@ -53,6 +53,7 @@ func (t *Table) Rebooted(ctx context.Context, client string, keep uint32) error 
 			inos = append(inos, ino)
 		}
 	})
+	defer t.goes(client, keep)()
 	for _, ino := range inos {
 		for more := true; more; {
 			e := t.update(ctx, ino, change{do: func(s *state) error {

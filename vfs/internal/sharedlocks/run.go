@@ -24,7 +24,7 @@ type change struct {
 // did.
 func (t *Table) run(ctx context.Context, f *file, c change) (list []verdict, err error) {
 	t.mu.Lock()
-	before, settled, doubt := slices.Clone(f.late), f.settled, f.doubt
+	before, settled, doubt, going := slices.Clone(f.late), f.settled, f.doubt, slices.Clone(t.going)
 	t.mu.Unlock()
 	keep := ""
 	if c.reclaims {
@@ -38,6 +38,7 @@ func (t *Table) run(ctx context.Context, f *file, c change) (list []verdict, err
 		}
 		// What may still be committed must find another value than it read.
 		s.force = doubt
+		s.going = going
 		s.learn()
 		applied = applied[:0]
 		for _, u := range before {

@@ -47,10 +47,18 @@ type state struct {
 	more    bool            // there was more to do than one transaction may
 	walked  map[lock.Owner][]uint64
 	files   map[uint64]*lock.File // that the walk met
+	going   []going
 
 	// ended are requests of this process that wait no more: by ticket, nil for those that
 	// were withdrawn.
 	ended map[uint64]error
+}
+
+// going is a client that gives up what it has of an era that is not keep, file by file: nobody
+// is told of a deadlock that is over as soon as the last one is done.
+type going struct {
+	client string
+	keep   uint32
 }
 
 // load reads the locks of a file. What nobody vouches for is not there, but for what a

@@ -33,6 +33,7 @@ type Table struct {
 	tally    *lock.Tally
 	machines machines
 	journals map[string]lock.Journal
+	going    []going
 	closings map[uint64]time.Time // until when somebody waits for a close, by LockHolder.Closing
 	polling  bool
 	closed   bool

@@ -87,6 +87,9 @@ func (s *state) walkFiles(inos []uint64) error {
 		if err := other.dropDead(""); err != nil {
 			return err
 		}
+		for _, g := range s.going {
+			f.Leave(g.client, g.keep)
+		}
 		s.files[asked[i]] = &f.File
 	}
 	return nil
