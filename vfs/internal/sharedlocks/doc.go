@@ -21,7 +21,10 @@
 //     that meets entries of another gateway reads its fence, and so conflicts with its
 //     eviction; it drops what the dead left. A gateway that was put out commits nothing, and
 //     is answered nothing. Nothing is remembered of locks that an answer rests on.
-//   - A request that left the queue, and is not in the list of ended ones, was granted.
+//   - A request that left the queue, and is not in the list of ended ones, was granted. One may
+//     be ended by the transaction that queued it, for what that granted others.
+//   - What is late of a request that was given up does not take what another one of its owner
+//     was granted, though nobody here knows of that yet (due).
 //   - 'W' has the files in which an owner's range waits: both change in one transaction. A
 //     request that would wait walks through both, and its commit compares what it read: of
 //     two that begin to wait for one another at the same time, one sees the other. The walk

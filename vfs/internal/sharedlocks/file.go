@@ -47,7 +47,8 @@ type late struct {
 	fresh      bool // what was granted for the ticket is given up, too
 	applied    bool // once, but it may have to be again
 	// spares are what the owner waited for when it gave the range up: what of it was granted
-	// since is not given up.
+	// since is not given up. For a request that is what it waits for
+	// when that is told to the store (due).
 	spares []waited
 }
 
@@ -58,12 +59,13 @@ type waited struct {
 
 func (u *late) whole() bool { return u.ticket != 0 || u.start == 0 && u.end == lock.EOF }
 
-func (u *late) apply(s *state) {
+// apply gives up what is late, but for what of it was granted to spares.
+func (u *late) apply(s *state, spares []waited) {
 	if u.ticket != 0 && (s.withdraw(u.ticket) || !u.fresh || u.owner.Remote() && !unreported(s.FileLocks, u.owner, u.ticket)) {
 		return
 	}
 	start := u.start
-	for _, w := range u.spares { // in order
+	for _, w := range spares { // in order
 		if w.start > u.end || w.end < start || slices.ContainsFunc(s.Waiting, func(x lock.Waiter) bool { return x.Ticket == w.ticket }) {
 			continue
 		}
@@ -76,6 +78,24 @@ func (u *late) apply(s *state) {
 		start = w.end + 1
 	}
 	s.Unset(u.space, u.owner, start, u.end)
+}
+
+// due is what is late, as a transaction that begins now is to give it up.
+type due struct {
+	*late
+	spares []waited
+}
+
+// dues returns what is late. Under mu.
+func (f *file) dues() []due {
+	list := make([]due, len(f.late))
+	for i, u := range f.late {
+		list[i] = due{u, u.spares}
+		if u.ticket != 0 {
+			list[i].spares = f.waits(u.space, u.owner)
+		}
+	}
+	return list
 }
 
 // waits returns what an owner waits for, in order. Under mu.

@@ -43,10 +43,16 @@ func (t *Table) request(ctx context.Context, q wish) (a asked, err error) {
 		return a, err
 	}
 	w := &waiter{ticket: ticket(), space: q.space, lock: l, done: done}
+	var last *state
 	list, err := t.run(ctx, f, change{&l.Owner, q.reclaims, func(s *state) error {
-		a = asked{}
+		a, last = asked{}, s
 		return w.request(s, &a)
 	}})
+	if err == nil && a.waiter != nil { // what the same transaction granted others may have ended it
+		if why, over := last.ended[w.ticket]; over {
+			a.waiter, err = nil, why
+		}
+	}
 	t.mu.Lock()
 	if err == nil && a.granted {
 		f.granted(q.space, &l)
@@ -208,9 +214,9 @@ func (t *Table) test(ctx context.Context, ino uint64, space lock.Space, l lock.L
 		return holder, 0, false, err
 	}
 	t.mu.Lock()
-	var before []*late
+	var before []due
 	if f := t.files[ino]; f != nil {
-		before = slices.Clone(f.late)
+		before = f.dues()
 	}
 	t.mu.Unlock()
 	err = t.cfg.KV.Peek(ctx, func(r cluster.Reader) error {
@@ -220,7 +226,7 @@ func (t *Table) test(ctx context.Context, ino uint64, space lock.Space, l lock.L
 			return err
 		}
 		for _, u := range before {
-			u.apply(s)
+			u.apply(s, u.spares)
 		}
 		if b := s.Blocker(space, &l); b != nil {
 			holder, closing, held = *b, closeOf(s.FileLocks, b.Owner), true

@@ -24,7 +24,7 @@ type change struct {
 // did.
 func (t *Table) run(ctx context.Context, f *file, c change) (list []verdict, err error) {
 	t.mu.Lock()
-	before, settled, doubt, going := slices.Clone(f.late), f.settled, f.doubt, slices.Clone(t.going)
+	before, settled, doubt, going := f.dues(), f.settled, f.doubt, slices.Clone(t.going)
 	t.mu.Unlock()
 	keep := ""
 	if c.reclaims {
@@ -43,8 +43,8 @@ func (t *Table) run(ctx context.Context, f *file, c change) (list []verdict, err
 		applied = applied[:0]
 		for _, u := range before {
 			if u.ticket == 0 || s.mayMove() { // else the next transaction goes on
-				u.apply(s)
-				applied = append(applied, u)
+				u.apply(s, u.spares)
+				applied = append(applied, u.late)
 			}
 		}
 		if c.do != nil {
