@@ -100,9 +100,9 @@ $(MC): integration/setup/mc/go.mod
 $(RCLONE): integration/setup/rclone/go.mod integration/setup/rclone/main.go
 	cd integration/setup/rclone && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ .
 
-nemesis: build $(ETCD) $(VERSITYGW) ## three gateways beside one another under faults, over etcd and PostgreSQL, for NEMESIS (1h); needs root
-	integration/setup/apt.sh cluster
-	OGW_NEMESIS=$(or $(NEMESIS),1h) $(SERVERS) $(GO) test -v -count=1 -timeout 0 -run TestNemesis ./integration/engines
+nemesis: $(ETCD) $(VERSITYGW) ## three gateways beside one another under faults for NEMESIS (1h), over Ceph, then over etcd and PostgreSQL; needs root
+	integration/setup/apt.sh cluster ceph
+	OGW_NEMESIS=$(or $(NEMESIS),1h) $(SERVERS) $(CEPH) test -tags ceph -v -count=1 -timeout 0 -run TestNemesis ./integration/engines
 
 test-nfs-kernel: build deps deps-vm $(ETCD) $(VERSITYGW) ## a Linux kernel NFS client in a virtual machine, and its server's address that moves
 	integration/setup/apt.sh cluster
@@ -126,6 +126,8 @@ test-huge: build ## 10 million objects in one bucket beside 100,000: half an hou
 lint: $(TOOLS)/golangci-lint $(TOOLS)/deadcode ## a tidy go.mod, go vet, golangci-lint with the layers (depguard), the ratchet, dead code
 	$(GO) mod tidy -diff
 	$(GO) vet ./...
+	integration/setup/apt.sh librados
+	$(CEPH) vet -tags ceph ./cluster/... ./cmd/... ./integration/...
 	$(TOOLS)/golangci-lint run ./...
 	$(GO) run ./integration/tools/ratchet
 	@dead=$$($(TOOLS)/deadcode -test ./...) || exit 1; \
@@ -133,7 +135,6 @@ lint: $(TOOLS)/golangci-lint $(TOOLS)/deadcode ## a tidy go.mod, go vet, golangc
 
 lint-ceph: $(TOOLS)/golangci-lint $(TOOLS)/deadcode ## the same for what is built with the client of Ceph
 	integration/setup/apt.sh ceph
-	$(CEPH) vet -tags ceph ./cluster/... ./cmd/... ./integration/...
 	CGO_ENABLED=1 $(TOOLS)/golangci-lint run --build-tags ceph ./cluster/rados/... ./cmd/ogw/server ./integration/engines ./integration/testenv
 	@dead=$$(CGO_ENABLED=1 $(TOOLS)/deadcode -tags ceph -test ./...) || exit 1; \
 	test -z "$$dead" || { echo "$$dead"; echo 'nothing calls these, tests included: delete them'; exit 1; }

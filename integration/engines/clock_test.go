@@ -99,8 +99,8 @@ func newSkews(t *testing.T) *skews {
 func (s *skews) build(dir, program string) (binary string) {
 	s.t.Helper()
 	binary = filepath.Join(s.dir, filepath.Base(program))
-	build := exec.Command("go", "build", "-overlay", s.overlay, "-o", binary, program)
-	build.Dir, build.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
+	build := testenv.Build("-overlay", s.overlay, "-o", binary, program)
+	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {
 		s.t.Fatalf("building %s: %v\n%s", program, err, out)
 	}

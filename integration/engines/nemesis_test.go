@@ -30,8 +30,9 @@ const (
 	// A key is used for nemesisTurn, so that its history stays short.
 	nemesisKeys = 4
 	nemesisTurn = 5 * time.Second
-	// nemesisLong is longer than others wait before they put a gateway out.
+	// nemesisLong is longer than others wait before they put a gateway out, which stopLong is for.
 	nemesisLong = 15 * time.Second
+	stopLong    = "stop long"
 	// nemesisAway is how long one gateway stands still in runs that are more than twice as long.
 	nemesisAway = 20 * time.Minute
 	// opTimeout is when a client gives an operation up.
@@ -89,9 +90,17 @@ type nemesis struct {
 type node struct {
 	server *testenv.Server
 	relays []*relay // one to each server of the metadata
-	blobs  *relay
+	blobs  *relay   // nil: it has its own
 	client *minio.Client
 	mount  string // "" where there is no FUSE
+}
+
+// ways are all relays of a node.
+func (x *node) ways() []*relay {
+	if x.blobs == nil {
+		return x.relays
+	}
+	return append(slices.Clone(x.relays), x.blobs)
 }
 
 // start starts gateways with clocks, each with ways of its own to what they share.
@@ -101,15 +110,21 @@ func (n *nemesis) start(clocks []string) {
 	var gateway, objects string // programs whose clocks are off
 	if strings.Join(clocks, "") != "" {
 		s := newSkews(n.t)
-		gateway, objects = s.build(".", "ogw/cmd/ogw"), s.build("../setup/versitygw", "github.com/versity/versitygw/cmd/versitygw")
+		gateway = s.build(".", "ogw/cmd/ogw")
+		if n.x.s3 != nil {
+			objects = s.build("../setup/versitygw", "github.com/versity/versitygw/cmd/versitygw")
+		}
 	}
 	for _, clock := range clocks {
-		env, s3 := clockVariable+"="+clock, n.x.s3
-		if clock != "" { // S3 refuses what is signed by another clock
-			s3 = s3.Twin(objects, env)
+		env, x := clockVariable+"="+clock, &node{}
+		var names []string
+		if s3 := n.x.s3; s3 != nil {
+			if clock != "" { // S3 refuses what is signed by another clock
+				s3 = s3.Twin(objects, env)
+			}
+			x.blobs = newRelay(n.t, s3.Addr())
+			names = []string{n.x.s3.Addr(), x.blobs.addr()}
 		}
-		x := &node{blobs: newRelay(n.t, s3.Addr())}
-		names := []string{n.x.s3.Addr(), x.blobs.addr()}
 		for _, host := range n.x.meta.hosts {
 			r := newRelay(n.t, host)
 			x.relays, names = append(x.relays, r), append(names, host, r.addr())
@@ -166,8 +181,51 @@ func (n *nemesis) load(d time.Duration) {
 	wg.Wait()
 }
 
-// faults breaks one gateway after another, each for a time after which the others have
-// put it out, or not.
+// fault is something that goes wrong for a time. What is not undone by end, mend does.
+type fault struct {
+	kind       string
+	begin, end func()
+}
+
+// faultsOf returns what can go wrong with a gateway, its ways, and what it uses.
+func (n *nemesis) faultsOf(x *node) []fault {
+	stop := func() {
+		if err := x.server.Process.Signal(syscall.SIGSTOP); err != nil {
+			n.t.Error(err)
+		}
+	}
+	list := append([]fault{{kind: "kill", begin: x.server.Kill}, {kind: "stop", begin: stop}, {kind: stopLong, begin: stop},
+		{kind: "nothing", begin: func() {}}}, cuts("", x.relays...)...)
+	if x.blobs != nil {
+		list = append(list, cuts(" of blobs", x.blobs)...)
+	}
+	for name, v := range map[string]victim{"metadata": {n.x.meta.kill, n.x.meta.start, n.x.meta.signal}, "blobs": n.x.blobs.victim} {
+		list = append(list,
+			fault{"kill " + name, v.kill, v.start},
+			fault{"stop " + name, func() { v.signal(syscall.SIGSTOP) }, func() { v.signal(syscall.SIGCONT) }})
+	}
+	return list
+}
+
+// cuts are what can go wrong with ways.
+func cuts(name string, ways ...*relay) (list []fault) {
+	for kind, do := range map[string]func(r *relay){
+		"cut":          func(r *relay) { r.cut(true, true) },
+		"cut answers":  func(r *relay) { r.cut(false, true) },
+		"cut requests": func(r *relay) { r.cut(true, false) },
+		"reset":        (*relay).reset,
+	} {
+		list = append(list, fault{kind: kind + name, begin: func() {
+			for _, r := range ways {
+				do(r)
+			}
+		}})
+	}
+	return list
+}
+
+// faults breaks one gateway after another, or what it uses, each for a time after which the
+// others have put it out, or not.
 func (n *nemesis) faults(ctx context.Context, span time.Duration) {
 	rnd := rand.New(rand.NewPCG(n.seed, 0))
 	counts := map[string]int{}
@@ -187,80 +245,31 @@ func (n *nemesis) faults(ctx context.Context, span time.Duration) {
 			n.mend(nodes[len(nodes)-1])
 		}
 		x := nodes[rnd.IntN(len(nodes))]
-		d := time.Duration(rnd.Int64N(int64(14 * time.Second)))
-		kinds := []string{"kill", "stop", "stop long", "cut", "cut answers", "cut requests", "reset",
-			"cut blobs", "cut blobs' answers", "cut blobs' requests", "reset blobs", "nothing",
-			"kill metadata", "stop metadata", "kill S3", "stop S3"}
-		kind := kinds[rnd.IntN(len(kinds))]
-		if kind == "stop long" { // than until it is put out
+		kinds := n.faultsOf(x)
+		f, d := kinds[rnd.IntN(len(kinds))], time.Duration(rnd.Int64N(int64(14*time.Second)))
+		if f.kind == stopLong {
 			d += nemesisLong
 		}
-		counts[kind]++
-		n.t.Logf("%v: %s of %s for %v", time.Since(n.begin).Round(time.Millisecond), kind, x.server.S3, d.Round(time.Millisecond))
-		switch kind {
-		case "kill":
-			x.server.Kill()
-		case "stop", "stop long":
-			if err := x.server.Process.Signal(syscall.SIGSTOP); err != nil {
-				n.t.Error(err)
-			}
-		case "cut":
-			x.cut(true, true)
-		case "cut answers":
-			x.cut(false, true)
-		case "cut requests":
-			x.cut(true, false)
-		case "reset":
-			for _, r := range x.relays {
-				r.reset()
-			}
-		case "kill metadata":
-			n.x.meta.kill()
-		case "stop metadata":
-			n.x.meta.signal(syscall.SIGSTOP)
-		case "kill S3":
-			n.x.s3.Kill()
-		case "stop S3":
-			n.x.s3.Signal(syscall.SIGSTOP)
-		case "cut blobs":
-			x.blobs.cut(true, true)
-		case "cut blobs' answers":
-			x.blobs.cut(false, true)
-		case "cut blobs' requests":
-			x.blobs.cut(true, false)
-		case "reset blobs":
-			x.blobs.reset()
-		}
+		counts[f.kind]++
+		n.t.Logf("%v: %s of %s for %v", time.Since(n.begin).Round(time.Millisecond), f.kind, x.server.S3, d.Round(time.Millisecond))
+		f.begin()
 		select {
 		case <-time.After(d):
 		case <-ctx.Done():
 		}
-		switch kind {
-		case "kill metadata":
-			n.x.meta.start()
-		case "stop metadata":
-			n.x.meta.signal(syscall.SIGCONT)
-		case "kill S3":
-			n.x.s3.Start()
-		case "stop S3":
-			n.x.s3.Signal(syscall.SIGCONT)
+		if f.end != nil {
+			f.end()
 		}
 		n.mend(x)
 	}
 	n.t.Logf("faults: %v", counts)
 }
 
-// cut cuts a gateway off from the metadata, in one direction or both.
-func (x *node) cut(requests, answers bool) {
-	for _, r := range x.relays {
-		r.cut(requests, answers)
-	}
-}
-
 // mend brings a gateway back, which may have ended since it was put out.
 func (n *nemesis) mend(x *node) {
-	x.cut(false, false)
-	x.blobs.cut(false, false)
+	for _, r := range x.ways() {
+		r.cut(false, false)
+	}
 	if p := x.server.Process; p != nil {
 		_ = p.Signal(syscall.SIGCONT)
 		if !n.ended(p) {

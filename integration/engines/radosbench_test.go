@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// benchTime is how long each figure is measured.
-	benchTime = 5 * time.Second
+	// radosTime is how long each figure is measured.
+	radosTime = 5 * time.Second
 	benchBlob = 4 << 20
 )
 
@@ -63,7 +63,7 @@ func BenchmarkRADOS(b *testing.B) {
 	}
 }
 
-// report runs one request after another of each client for benchTime; each has a buffer.
+// report runs one request after another of each client for radosTime; each has a buffer.
 func report(b *testing.B, clients, bytes int, request func(buf []byte) error) {
 	b.Helper()
 	var mu sync.Mutex
@@ -73,7 +73,7 @@ func report(b *testing.B, clients, bytes int, request func(buf []byte) error) {
 	for range clients {
 		wg.Go(func() {
 			buf := make([]byte, benchBlob)
-			for time.Since(begin) < benchTime {
+			for time.Since(begin) < radosTime {
 				from := time.Now()
 				if err := request(buf); err != nil {
 					b.Error(err)
@@ -100,7 +100,7 @@ var bandwidth = regexp.MustCompile(`Bandwidth \(MB/sec\):\s+([0-9.]+)`)
 // radosBench reports what Ceph's own program reaches.
 func radosBench(b *testing.B, c *testenv.Ceph, pool string, clients int, args ...string) {
 	b.Helper()
-	args = append([]string{"-c", c.Conf(), "-p", pool, "-t", fmt.Sprint(clients), "bench", fmt.Sprint(int(benchTime.Seconds()))}, args...)
+	args = append([]string{"-c", c.Conf(), "-p", pool, "-t", fmt.Sprint(clients), "bench", fmt.Sprint(int(radosTime.Seconds()))}, args...)
 	out, err := exec.Command("rados", args...).CombinedOutput()
 	found := bandwidth.FindSubmatch(out)
 	if err != nil || found == nil {

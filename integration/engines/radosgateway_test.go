@@ -5,8 +5,10 @@ package engines
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/minio/minio-go/v7"
@@ -61,4 +63,25 @@ func TestGatewayWithoutOSDs(t *testing.T) {
 		c.Start("osd.1", "osd.2")
 		c.AwaitUp(testenv.CephOSDs)
 	})
+}
+
+// TestNemesisRADOS is TestNemesis over a Ceph cluster, whose OSDs are killed and stopped. It runs
+// alone: the OSDs are those of other tests.
+func TestNemesisRADOS(t *testing.T) {
+	c, blobs := testenv.StartCeph(t), poolBlobs(t)
+	victim := ""
+	choose := func() { victim = fmt.Sprint("osd.", rand.IntN(testenv.CephOSDs)) }
+	blobs.victim.kill = func() {
+		choose()
+		c.Kill(victim)
+	}
+	blobs.victim.start = func() { c.Start(victim) }
+	blobs.victim.signal = func(s syscall.Signal) {
+		if s == syscall.SIGSTOP {
+			choose()
+		}
+		c.Signal(victim, s)
+	}
+	defer c.AwaitUp(testenv.CephOSDs)
+	testNemesis(t, startStore(t, startEtcdCluster, blobs))
 }

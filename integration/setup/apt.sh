@@ -20,11 +20,12 @@ packages() {
 	bench-ab) echo libnfs-dev gcc libc6-dev ;;
 	# Servers of engines; etcd is a Go program, which make builds.
 	cluster) echo postgresql ;;
-	# A Ceph cluster, and the library of its clients.
+	# The library of Ceph's clients, and a cluster for it.
+	librados) echo librados-dev gcc libc6-dev ;;
 	ceph) echo ceph-mon ceph-mgr ceph-osd ceph-common librados-dev gcc libc6-dev ;;
 	# Programs that a mount is kept for.
 	survive) echo fuse3 sqlite3 postgresql ;;
-	*) echo "apt.sh: unknown set $1 (clients, programs, vm, bench, bench-nfs, bench-ab, ceph, cluster, model, survive)" >&2; exit 2 ;;
+	*) echo "apt.sh: unknown set $1 (clients, programs, vm, bench, bench-nfs, bench-ab, librados, ceph, cluster, model, survive)" >&2; exit 2 ;;
 	esac
 }
 

@@ -12,6 +12,13 @@ import (
 	"testing"
 )
 
+// Build is a go build of ogw as the tests use it: with Ceph's library, if they are built so.
+func Build(args ...string) *exec.Cmd {
+	build := exec.Command("go", append([]string{"build", "-tags", buildTags}, args...)...)
+	build.Env = append(os.Environ(), "CGO_ENABLED="+buildCgo)
+	return build
+}
+
 // Main is the body of a TestMain: it builds ogw once, unless OGW_BIN names
 // one, stores its path in binary, and runs the tests.
 func Main(m *testing.M, binary *string) int {
@@ -24,8 +31,7 @@ func Main(m *testing.M, binary *string) int {
 		}
 		defer os.RemoveAll(dir)
 		*binary = filepath.Join(dir, "ogw")
-		build := exec.Command("go", "build", "-tags", buildTags, "-o", *binary, "ogw/cmd/ogw")
-		build.Env = append(os.Environ(), "CGO_ENABLED="+buildCgo)
+		build := Build("-o", *binary, "ogw/cmd/ogw")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "building ogw: %v\n%s", err, out)
 			return 1
