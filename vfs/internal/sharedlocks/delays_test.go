@@ -25,7 +25,6 @@ type slowly struct {
 	// begun are the transactions since the doubts of before were settled.
 	mu    sync.Mutex
 	begun *sync.WaitGroup
-	kept  []func()
 }
 
 func (k *slowly) pause() {
@@ -124,7 +123,7 @@ func (b *beliefs) program(g *gateway, gone *atomic.Bool, o lock.Owner, until tim
 		l := lock.Lock{Owner: o, Type: lock.Type(rand.IntN(2)), Start: start, End: start + rand.Uint64N(8)}
 		// What it converts, it does not rely on meanwhile.
 		b.lets(func(i uint64, h lock.Lock) bool { return i == ino && h.Owner == o })
-		err := error(lock.ErrWouldBlock)
+		var err error
 		switch rand.IntN(3) {
 		case 0:
 			err = g.TryLock(bg, ino, lock.Range, l)
