@@ -193,8 +193,9 @@ bench-nfs: build ## the NFS gateway beside nfs-ganesha on the same disk, through
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	integration/setup/fuzz.sh $(or $(FUZZTIME),30s)
 
-soak: build deps ## LOCK_MINUTES (600) of locks over a slow store; HANDOVERS (100000) between two mounts and two doors; REPLACE_CALLS (1000000) of a path that is replaced; LOCK_TRIES (10000) of interrupted locks; KILL_ROUNDS (20) of a loaded server; all Go sources through all doors; random load through all doors for SOAK_TIME (1h), watching memory, files, space
+soak: build deps ## LOCK_MINUTES (600) of locks over a slow store, and BESIDE_TIME (10m) of reads and writes; HANDOVERS (100000) between two mounts and two doors; REPLACE_CALLS (1000000) of a path that is replaced; LOCK_TRIES (10000) of interrupted locks; KILL_ROUNDS (20) of a loaded server; all Go sources through all doors; random load through all doors for SOAK_TIME (1h), watching memory, files, space
 	OGW_LOCK_MINUTES=$(or $(LOCK_MINUTES),600) $(GO) test -v -timeout 0 -run TestDelays ./vfs/internal/sharedlocks
+	OGW_BESIDE_TIME=$(or $(BESIDE_TIME),10m) $(GO) test -v -timeout 0 -run TestBesideDelays ./vfs
 	OGW_HANDOVERS=$(or $(HANDOVERS),100000) $(GO) test -v -timeout 0 -run TestHandOver ./integration
 	OGW_REPLACE_CALLS=$(or $(REPLACE_CALLS),1000000) $(GO) test -v -timeout 0 -run 'TestFUSE$$' ./integration/posix
 	OGW_LOCK_TRIES=$(or $(LOCK_TRIES),10000) $(GO) test -v -timeout 0 -run 'TestSignalsMeetLocks' ./integration/apps
