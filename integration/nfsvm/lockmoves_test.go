@@ -17,7 +17,7 @@ import (
 	"ogw/integration/testenv"
 )
 
-// besideSite are gateways beside one another over etcd and an S3 server: two in networks of
+// besideSite are gateways beside one another over a store of several machines: two in networks of
 // their own that both have the address which the guest mounts, one of them plugged in, and
 // one of this machine with a FUSE mount.
 type besideSite struct {
@@ -36,12 +36,26 @@ type node struct {
 	out    bytes.Buffer
 }
 
-func newBesideSite(t *testing.T) *besideSite {
+// metadata starts a server of metadata, and returns its URL and its address.
+type metadata func(t *testing.T) (url, addr string)
+
+func onEtcd(t *testing.T) (url, addr string) {
+	addr = testenv.StartEtcd(t, 1).Endpoints()[0]
+	return "etcd://" + addr, addr
+}
+
+func onPostgres(t *testing.T) (url, addr string) {
+	p := testenv.StartPostgres(t)
+	return p.URL(p.Addr()), p.Addr()
+}
+
+func newBesideSite(t *testing.T, start metadata) *besideSite {
 	t.Helper()
 	b := &besideSite{lockSite: newNetwork(t)}
-	etcd, v := testenv.StartEtcd(t, 1), testenv.StartVersitygw(t, "blobs")
-	b.conf = fmt.Sprintf("[cluster]\nengine = \"shared\"\ngateways = \"many\"\nmetadata = \"etcd://%s\"\n"+
-		"objects = \"http://%s/blobs\"\nobjects_key = %q\nobjects_secret = %q\n", etcd.Endpoints()[0], v.Addr(), v.Key, v.Secret)
+	url, addr := start(t)
+	v := testenv.StartVersitygw(t, "blobs")
+	b.conf = fmt.Sprintf("[cluster]\nengine = \"shared\"\ngateways = \"many\"\nmetadata = %q\n"+
+		"objects = \"http://%s/blobs\"\nobjects_key = %q\nobjects_secret = %q\n", url, v.Addr(), v.Key, v.Secret)
 	if err := os.Mkdir(b.mnt, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +79,7 @@ func newBesideSite(t *testing.T) *besideSite {
 			t.Fatal(err)
 		}
 	}
-	for _, addr := range []string{etcd.Endpoints()[0], v.Addr()} {
+	for _, addr := range []string{addr, v.Addr()} {
 		b.relay(addr)
 	}
 	rest := testenv.FreeAddr(t)
@@ -250,7 +264,13 @@ func (b *besideSite) listed() error {
 // TestKernelClientLocksMove has a Linux client hold a lock, and wait for another, while its
 // gateway is killed, and stopped, and the address moves to another one.
 func TestKernelClientLocksMove(t *testing.T) {
-	b := newBesideSite(t)
+	for name, start := range map[string]metadata{"etcd": onEtcd, "PostgreSQL": onPostgres} {
+		t.Run(name, func(t *testing.T) { locksMove(t, start) })
+	}
+}
+
+func locksMove(t *testing.T, start metadata) {
+	b := newBesideSite(t, start)
 	b.bootWith("lockmoves", nil, b.do)
 	if out, err := exec.Command(b.binary, "lock", "list", "--config", b.path("other.toml")).CombinedOutput(); err != nil || strings.Contains(string(out), "nfs") {
 		t.Errorf("left: %v\n%s", err, out)
