@@ -57,8 +57,11 @@ func marked(name string) bool {
 
 // Create implements vfs.FS.
 func (g *RollbackGuard) Create(name string, why vfs.DiskWriteCategory) (vfs.File, error) {
+	base := path.Base(name)
+	g.begin(base)
 	f, err := fileio.Open(g.relieve, func() (vfs.File, error) { return g.FS.Create(name, why) })
 	if err != nil {
+		g.end(base)
 		return nil, err
 	}
 	g.mu.Lock()
@@ -66,7 +69,6 @@ func (g *RollbackGuard) Create(name string, why vfs.DiskWriteCategory) (vfs.File
 	if !g.accepted {
 		g.made = append(g.made, name)
 	}
-	base := path.Base(name)
 	if strings.HasPrefix(base, optionsTemp) {
 		if _, err := io.WriteString(f, optionsTrace); err != nil {
 			return nil, errors.Join(err, f.Close())
@@ -75,9 +77,26 @@ func (g *RollbackGuard) Create(name string, why vfs.DiskWriteCategory) (vfs.File
 	if !marked(base) {
 		return f, nil
 	}
+	return &guardedFile{f, g, base}, nil
+}
+
+// begin notes that a file is not whole, before it is there: a mark that is written meanwhile
+// would hold the print of a part of it.
+func (g *RollbackGuard) begin(base string) {
+	if !marked(base) {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	delete(g.prints, base)
 	g.writing[base] = true
-	return &guardedFile{f, g, base}, nil
+}
+
+// end notes that a file is whole, or not made.
+func (g *RollbackGuard) end(base string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.writing, base)
 }
 
 // ReuseForWrite implements vfs.FS.
@@ -104,11 +123,8 @@ type guardedFile struct {
 
 // Close implements vfs.File.
 func (f *guardedFile) Close() error {
-	err := f.File.Close()
-	f.guard.mu.Lock()
-	defer f.guard.mu.Unlock()
-	delete(f.guard.writing, f.name)
-	return err
+	defer f.guard.end(f.name)
+	return f.File.Close()
 }
 
 // Remove implements vfs.FS.
