@@ -83,15 +83,18 @@ func (q *behindQueue) await(ctx context.Context) bool {
 	}
 }
 
-// add has f stored by the next pass.
-func (q *behindQueue) add(f behindFile) {
+// add has f stored by the next pass, and reports whether there is room for it.
+func (q *behindQueue) add(f behindFile) bool {
 	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.serves.Load() || len(q.waiting)+q.taken >= maxBehind {
+		return false
+	}
 	q.waiting = append(q.waiting, f)
-	n := len(q.waiting)
-	q.mu.Unlock()
-	if n >= behindBatch {
+	if len(q.waiting) >= behindBatch && !q.failing.Load() {
 		q.hurry()
 	}
+	return true
 }
 
 func (q *behindQueue) hurry() {

@@ -6,25 +6,30 @@ import (
 	"slices"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/record"
 )
 
 // SaveBehind is for close(2) where closing does not wait for the store: what was written
 // is stored by the write-behind, as long as that succeeds and has not too much to do.
 // Else it is Sync, or waits for room; it calls waits before that. It returns what was lost
-// before. What replaces a content that the open cut is stored at once, though not synced,
-// so that the end of the process does not leave an empty file in place of it.
+// before. What replaces a content that was cut to nothing, by the open or since, is stored
+// at once, though not synced, so that the end of the process does not leave an empty file in
+// place of it.
 func (f *File) SaveBehind(ctx context.Context, waits func()) error {
 	q := &f.fs.behind
 	ok, freed := q.open()
-	if !ok || f.cut {
+	cut := f.of.cut.Load() || f.cut
+	if !ok || cut {
 		waits()
 		ok = ok || freed != nil && q.await(ctx)
 	}
 	if !ok {
 		return f.Sync(ctx)
 	}
-	if f.cut {
+	if cut {
+		f.of.cut.Store(false) // before: who cuts it meanwhile writes again
 		if err := f.of.flush(cluster.Relaxed(ctx)); err != nil {
+			f.of.cut.Store(true)
 			return err
 		}
 	}
@@ -44,19 +49,16 @@ func (f *File) lostBefore() error {
 }
 
 // CloseBehind is Close where nobody waits for what was written to be stored. The file
-// stays open in this process until it is.
+// stays open in this process until it is. It is Close if there is no room for that: more was
+// written since SaveBehind, or the store takes nothing, and who closed before was told so.
 func (f *File) CloseBehind(ctx context.Context) error {
-	f.of.mu.RLock()
-	unsaved := f.unsaved
-	f.of.mu.RUnlock()
-	if !unsaved || !f.fs.behind.serves.Load() {
-		return f.Close(ctx)
-	}
 	if f.closed.Swap(true) {
 		return ErrBadHandle
 	}
-	f.fs.behind.add(f)
-	return nil
+	if f.isUnsaved() && f.fs.behind.add(f) {
+		return nil
+	}
+	return f.end(ctx)
 }
 
 // storeAgain are the failures that may be over soon.
@@ -66,6 +68,9 @@ var storeAgain = []error{ErrNoSpace, ErrReadOnly, ErrUnavailable, ErrIO, ErrConf
 func (f *File) storeBehind(ctx context.Context) error {
 	err := f.of.flush(ctx)
 	if slices.ContainsFunc(storeAgain, func(e error) bool { return errors.Is(err, e) }) {
+		if f.removed(ctx) {
+			return nil
+		}
 		return err
 	}
 	if lost := f.lostBefore(); err == nil {
@@ -75,8 +80,29 @@ func (f *File) storeBehind(ctx context.Context) error {
 	return nil
 }
 
-// endBehind implements behindFile.
+// removed reports whether nobody can come to what was written any more: the file has no
+// name, and who has it open has its bytes, too.
+func (f *File) removed(ctx context.Context) bool {
+	if f.fs.session.Open.Held(f.of.ino) { // it may get one
+		return false
+	}
+	var n *record.Inode
+	err := f.fs.peek(ctx, func(r cluster.Reader) (err error) {
+		n, err = record.GetInode(r, f.of.ino)
+		return err
+	})
+	return err == nil && n.Nlink == 0
+}
+
+// endBehind implements behindFile. What a Keeper has stays with it: the next process
+// stores it.
 func (f *File) endBehind(ctx context.Context, err error) {
+	f.of.mu.RLock()
+	kept := err != nil && len(f.of.kept) > 0
+	f.of.mu.RUnlock()
+	if kept {
+		return
+	}
 	f.logLost(ctx, err)
 	f.release(ctx)
 }

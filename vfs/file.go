@@ -346,15 +346,23 @@ func (f *File) Close(ctx context.Context) error {
 	if f.closed.Swap(true) {
 		return ErrBadHandle
 	}
-	f.of.mu.RLock()
-	unsaved := f.unsaved
-	f.of.mu.RUnlock()
-	var err error
-	if unsaved {
+	return f.end(ctx)
+}
+
+// end is Close of a File that nobody else closes.
+func (f *File) end(ctx context.Context) (err error) {
+	if f.isUnsaved() {
 		err = f.Sync(ctx)
 	}
 	f.release(ctx)
 	return err
+}
+
+// isUnsaved reports whether bytes or size were changed since the last Sync.
+func (f *File) isUnsaved() bool {
+	f.of.mu.RLock()
+	defer f.of.mu.RUnlock()
+	return f.unsaved
 }
 
 // release gives up the openFile; the last one drops what could not be

@@ -37,6 +37,10 @@ type openFile struct {
 	// made it: others spare the inode since (FS.mayUse).
 	admitted atomic.Bool
 
+	// cut reports whether there was a content that was cut to nothing, and no close stored
+	// what replaces it (File.SaveBehind).
+	cut atomic.Bool
+
 	// readIn is the turn in which a read was noted, or was none to note; 0 after
 	// each change.
 	readIn atomic.Uint64

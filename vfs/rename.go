@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/keypath"
@@ -47,7 +48,7 @@ func (fs *FS) Rename(ctx context.Context, cred *Cred, from, to EntryName, flags 
 		return err
 	}
 	token := tokens.Take(ctx)
-	for flushed := Ino(0); ; {
+	for flushed := []Ino(nil); ; {
 		r := new(renaming)
 		err := fs.update(tokens.Again(ctx, token), func(t cluster.Txn, o *op) error {
 			*r = renaming{o: o, t: t, cred: cred, flags: flags, flushed: flushed}
@@ -59,8 +60,8 @@ func (fs *FS) Rename(ctx context.Context, cred *Cred, from, to EntryName, flags 
 		if !errors.Is(err, errUnflushed) {
 			return err
 		}
-		flushed = r.from.n.Ino
-		if err := fs.flushInode(ctx, flushed); err != nil {
+		flushed = append(flushed, r.unflushed)
+		if err := fs.flushInode(ctx, r.unflushed); err != nil {
 			return err
 		}
 	}
@@ -74,13 +75,23 @@ func (r *renaming) run() error {
 	if err := r.check(); err != nil {
 		return err
 	}
+	if r.to.n != nil && r.isUnflushed(r.from.n) || r.flags&RenameExchange != 0 && r.isUnflushed(r.to.n) {
+		return errUnflushed
+	}
 	if r.flags&RenameExchange != 0 {
 		return r.exchange()
 	}
-	if n := r.from.n; r.to.n != nil && n.IsRegular() && n.Ino != r.flushed && r.o.fs.hasPieces(n.Ino) {
-		return errUnflushed
-	}
 	return r.move()
+}
+
+// isUnflushed reports whether n, which takes the place of another one, is to be flushed
+// before.
+func (r *renaming) isUnflushed(n *record.Inode) bool {
+	if !n.IsRegular() || slices.Contains(r.flushed, n.Ino) || !r.o.fs.hasPieces(n.Ino) {
+		return false
+	}
+	r.unflushed = n.Ino
+	return true
 }
 
 // renaming is one run of the transaction of Rename.
@@ -89,8 +100,9 @@ type renaming struct {
 	t     cluster.Txn
 	cred  *Cred
 	flags RenameFlags
-	// flushed is the inode that was flushed for this.
-	flushed Ino
+	// flushed are the inodes that were flushed for this, unflushed is the next one.
+	flushed   []Ino
+	unflushed Ino
 
 	from, to place
 	same     bool // nothing to do

@@ -56,7 +56,7 @@ func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a 
 	if set.Size != nil && *set.Size < 0 || !set.validTimes() || !set.validIDs() {
 		return Attr{}, ErrInvalid
 	}
-	of, before := fs.keepsTimes(ctx, ino, &set), (*timesSet)(nil)
+	of, before, cut := fs.keepsTimes(ctx, ino, &set), (*timesSet)(nil), false
 	if of == nil && (set.Size != nil || set.timesSet() || set.setsID()) {
 		// What was written before must not come after, with other times or to
 		// take the new setuid away.
@@ -80,6 +80,7 @@ func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a 
 				return ErrConflict
 			}
 		}
+		cut = set.Size != nil && *set.Size == 0 && n.Size != 0
 		if set.touches() {
 			if dirTime, err = o.setAttr(t, cred, n, dirTime, &set); err != nil {
 				return err
@@ -96,6 +97,9 @@ func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a 
 	})
 	if err != nil && !errors.Is(err, ErrUnavailable) {
 		of.unsetTimes(before)
+	}
+	if open := fs.opened(ino); err == nil && cut && open != nil {
+		open.cut.Store(true)
 	}
 	return a, err
 }
