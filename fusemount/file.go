@@ -180,9 +180,10 @@ func (f *rawFS) saveAtClose(h *fileHandle, in *fuse.InHeader) error {
 }
 
 // closesBehind reports whether h may be closed before what was written is stored. Beside
-// others, who locks the file next, there, has to see it.
+// others, who locks the file next, there, has to see it, through whichever handle it was
+// locked here.
 func (f *rawFS) closesBehind(h *fileHandle) bool {
-	return f.opt.FlushBehind && (!f.beside || len(h.owners.all()) == 0)
+	return f.opt.FlushBehind && (!f.beside || !f.lockers.locked(h.ino))
 }
 
 // awaitLate returns when other superblocks know of what was written late.

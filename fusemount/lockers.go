@@ -14,6 +14,7 @@ import (
 type lockers struct {
 	mu     sync.Mutex
 	last   map[locker]lockedBy
+	files  map[vfs.Ino]int          // of how many owners of each last has something
 	ending map[locker]chan struct{} // closed when the owner's release is done
 }
 
@@ -47,12 +48,14 @@ func (l *lockers) use(ctx context.Context, h *fileHandle, fh uint64, o lockOwner
 	}
 	defer l.mu.Unlock()
 	before = fh
-	if was, ok := l.last[k]; ok && was.h != h {
+	if l.last == nil {
+		l.last, l.files = make(map[locker]lockedBy), make(map[vfs.Ino]int)
+	}
+	if was, ok := l.last[k]; !ok {
+		l.files[h.ino]++
+	} else if was.h != h {
 		was.h.owners.take(o)
 		before = was.fh
-	}
-	if l.last == nil {
-		l.last = make(map[locker]lockedBy)
 	}
 	l.last[k] = lockedBy{h, fh}
 	h.owners.add(o)
@@ -68,9 +71,21 @@ func (l *lockers) forget(h *fileHandle, o lockOwner) {
 }
 
 func (l *lockers) drop(h *fileHandle, k locker) {
-	if l.last[k].h == h {
-		delete(l.last, k)
+	if l.last[k].h != h {
+		return
 	}
+	delete(l.last, k)
+	if l.files[k.ino]--; l.files[k.ino] == 0 {
+		delete(l.files, k.ino)
+	}
+}
+
+// locked reports whether somebody locked the file through a handle that is open, and may
+// have it locked.
+func (l *lockers) locked(ino vfs.Ino) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.files[ino] > 0
 }
 
 // end returns the owners that locked through a handle last. They lock again when done was
