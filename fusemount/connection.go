@@ -302,7 +302,7 @@ func (c *connection) shares(opt *Options) bool {
 	if c.ring != nil {
 		transport = TransportRing
 	}
-	return c.shareable && (own.Holder == nil) == (opt.Holder == nil) && own.Abandon == opt.Abandon && own.AllowOther == opt.AllowOther && own.Writeback == opt.Writeback && own.FlushBehind == opt.FlushBehind &&
+	return c.shareable && (own.Holder == nil) == (opt.Holder == nil) && own.Abandon == opt.Abandon && own.AllowOther == opt.AllowOther && own.Writeback == opt.Writeback && own.FlushBehind == opt.FlushBehind && own.NoHandles == opt.NoHandles &&
 		own.EntryTimeout == opt.EntryTimeout && own.AttrTimeout == opt.AttrTimeout && own.Debug == opt.Debug &&
 		own.sync() == opt.sync() && (opt.Transport == TransportAuto || opt.Transport == transport)
 }

@@ -36,7 +36,10 @@ func mountOptions(opt Options, exclusive bool) *fuse.MountOptions {
 			return fuse.EIO
 		},
 	}
-	if opt.Root == vfs.RootIno {
+	switch {
+	case opt.NoHandles:
+		m.ExtraCapabilities |= fuse.CAP_NO_EXPORT_SUPPORT
+	case opt.Root == vfs.RootIno:
 		// A handle says nothing of the way to its file: elsewhere it would
 		// lead out of the mount.
 		m.ExtraCapabilities |= fuse.CAP_EXPORT_SUPPORT

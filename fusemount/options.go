@@ -57,6 +57,10 @@ type Options struct {
 	// FlushBehind has close(2) not wait for the store: what was written is stored within
 	// about a second, as what is not closed. fsync waits as ever.
 	FlushBehind bool
+	// NoHandles has the kernel offer no file handles (name_to_handle_at). Overlayfs finds the
+	// lower file of a copy by one, and then answers ESTALE, since what it found has no name
+	// in the kernel's cache by which it could be looked up.
+	NoHandles bool
 	// MountFlags are further flags: suid, nosuid, dev, nodev, exec, noexec,
 	// noatime, nodiratime, sync. Default nosuid, nodev.
 	MountFlags []string

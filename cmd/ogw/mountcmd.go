@@ -45,8 +45,8 @@ a terminal.
 
 Options of -o, as in fstab: ro, allow_other, nonempty, subtree=PATH, dir=FOLDER,
 config=FILE, set=SECTION.KEY=VALUE, fsname=NAME, metrics=ADDRESS, wait=TIME,
-writeback, flush_behind, survive, abandon=TIME, io_uring=auto|on|off,
-entry_timeout=SECONDS, attr_timeout=SECONDS, suid,
+writeback, flush_behind, no_handles, survive, abandon=TIME,
+io_uring=auto|on|off, entry_timeout=SECONDS, attr_timeout=SECONDS, suid,
 nosuid, dev, nodev, exec, noexec, noatime, nodiratime, sync. remount changes ro, rw and those from
 suid to nodiratime of a mount that is there. Those for mount and systemd (noauto, _netdev,
 x-systemd.*) are ignored. Linked to /sbin/mount.fuse.ogw, this program serves

@@ -92,6 +92,7 @@ func ownOptions() []mountOption {
 		}},
 		flag("writeback", func(o *mountOptions) { o.mount.Writeback = true }),
 		flag("flush_behind", func(o *mountOptions) { o.mount.FlushBehind = true }),
+		flag("no_handles", func(o *mountOptions) { o.mount.NoHandles = true }),
 		{"io_uring", "auto|on|off", func(o *mountOptions, v string) error {
 			if _, ok := mounts.Transport(v); !ok {
 				return fmt.Errorf("%q is not auto, on or off", v)

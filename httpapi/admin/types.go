@@ -76,6 +76,8 @@ type Mount struct {
 	Writeback bool `json:"writeback,omitempty"`
 	// FlushBehind has close(2) not wait for the store; fsync does.
 	FlushBehind bool `json:"flush_behind,omitempty"`
+	// NoHandles has the kernel offer no file handles, for the layers of an overlay.
+	NoHandles bool `json:"no_handles,omitempty"`
 	// IOUring reports whether requests come through io_uring: "on", "off", or ""
 	// for where the kernel offers it. A mount that is listed has what it got.
 	IOUring string `json:"io_uring,omitempty"`

@@ -29,19 +29,20 @@ type mount struct {
 	base string // data folder, log, mount point, and room for the test
 	dir  string // a bucket in the mount
 	mnt  string
+	with []string // more options of `ogw mount`
 
 	process *testenv.Process // nil: it does not run
 }
 
 // newMount starts `ogw mount` and makes a bucket; both go when the test ends,
 // after `ogw check` found nothing.
-func newMount(t *testing.T) *mount {
+func newMount(t *testing.T, with ...string) *mount {
 	t.Helper()
 	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
 		t.Skip("needs root and /dev/fuse")
 	}
 	base := testenv.TempDir(t)
-	m := &mount{t: t, base: base, mnt: filepath.Join(base, "mnt")}
+	m := &mount{t: t, base: base, mnt: filepath.Join(base, "mnt"), with: with}
 	must(t, os.Mkdir(m.mnt, 0o755))
 	m.start()
 	t.Cleanup(func() {
@@ -64,7 +65,7 @@ func must(t *testing.T, err error) {
 
 func (m *mount) start() {
 	m.t.Helper()
-	cmd := exec.Command(binary, "mount", "--dir", filepath.Join(m.base, "data"), "--allow-other", m.mnt)
+	cmd := exec.Command(binary, append(append([]string{"mount", "--dir", filepath.Join(m.base, "data"), "--allow-other"}, m.with...), m.mnt)...)
 	cmd.Dir = m.base
 	p, err := testenv.Start(cmd, m.logFile())
 	must(m.t, err)

@@ -54,14 +54,36 @@ umount merged
 // TestOverlay has both layers of an overlay file system on a mount, as
 // container storage does.
 func TestOverlay(t *testing.T) {
-	need(t, "unshare", "setfattr")
+	need(t, "setfattr")
+	m, dir := newOverlays(t)
+	m.run(dir, "unshare", "-m", "sh", "-c", overlayScript)
+}
+
+// newOverlays makes a mount and, in it, a folder for the layers of overlays.
+func newOverlays(t *testing.T) (m *mount, dir string) {
+	t.Helper()
+	need(t, "unshare")
 	if list, err := os.ReadFile("/proc/filesystems"); err != nil || !strings.Contains(string(list), "\toverlay\n") {
 		t.Skip("this kernel has no overlay file system")
 	}
-	m := newMount(t)
-	dir := filepath.Join(m.dir, "containers")
+	m = newMount(t, "-o", "no_handles")
+	dir = filepath.Join(m.dir, "containers")
 	must(t, os.Mkdir(dir, 0o755))
-	m.run(dir, "unshare", "-m", "sh", "-c", overlayScript)
+	return m, dir
+}
+
+// TestOverlayAgain has an overlay whose copies the kernel does not remember: it would find
+// their lower files by handles, if there were any, and answer ESTALE.
+func TestOverlayAgain(t *testing.T) {
+	m, dir := newOverlays(t)
+	const over = "set -eu; mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged\n"
+	m.run(dir, "unshare", "-m", "sh", "-c", "mkdir lower upper work merged; echo lower > lower/f; "+over+"echo more >> merged/f")
+	m.stop()
+	m.start()
+	got := m.run(dir, "unshare", "-m", "sh", "-c", over+"cat merged/f; echo again >> merged/f; chmod 600 merged/f; cat merged/f")
+	if want := "lower\nmore\nlower\nmore\nagain\n"; got != want {
+		t.Errorf("read %q, want %q", got, want)
+	}
 }
 
 // imageScript makes the root of a system from programs of this machine, changes
@@ -120,12 +142,7 @@ test "$(cat base/etc/release)" = base && test "$(ls base/usr/share/doc/tool | gr
 
 // TestImage builds an image and runs it, with all layers on a mount.
 func TestImage(t *testing.T) {
-	need(t, "unshare", "ldd", "tar")
-	if list, err := os.ReadFile("/proc/filesystems"); err != nil || !strings.Contains(string(list), "\toverlay\n") {
-		t.Skip("this kernel has no overlay file system")
-	}
-	m := newMount(t)
-	dir := filepath.Join(m.dir, "containers")
-	must(t, os.Mkdir(dir, 0o755))
+	need(t, "ldd", "tar")
+	m, dir := newOverlays(t)
 	m.run(dir, "unshare", "-m", "sh", "-c", imageScript)
 }

@@ -49,8 +49,8 @@ func (c *Config) options(ctx context.Context, m admin.Mount) (opt fusemount.Opti
 	}
 	opt = fusemount.Options{
 		ReadOnly: m.ReadOnly, AllowOther: m.AllowOther, NonEmpty: m.NonEmpty, Writeback: m.Writeback,
-		FlushBehind: m.FlushBehind,
-		FSName:      m.Source, MountFlags: m.Flags, EntryTimeout: kernelCache(m.EntryTimeout), AttrTimeout: kernelCache(m.AttrTimeout),
+		FlushBehind: m.FlushBehind, NoHandles: m.NoHandles,
+		FSName: m.Source, MountFlags: m.Flags, EntryTimeout: kernelCache(m.EntryTimeout), AttrTimeout: kernelCache(m.AttrTimeout),
 		Transport: transport, Observe: c.Observe, Logger: c.Log,
 		Done: c.Done, DoneAll: c.DoneAll,
 	}
