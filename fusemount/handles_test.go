@@ -69,3 +69,13 @@ func TestFileHandles(t *testing.T) {
 		}
 	})
 }
+
+// Without handles, the kernel offers none, of the whole store neither.
+func TestNoHandles(t *testing.T) {
+	onTransports(t, func(t *testing.T, over Transport) {
+		top, _ := mountFS(t, openFS(t), Options{Transport: over, NoHandles: true})
+		if _, _, err := unix.NameToHandleAt(unix.AT_FDCWD, top, 0); !errors.Is(err, unix.EOPNOTSUPP) {
+			t.Errorf("a handle: %v, want EOPNOTSUPP", err)
+		}
+	})
+}
