@@ -100,6 +100,31 @@ func (f *File) appendPart(ctx context.Context, token *Token, p []byte, killPriv 
 	return off, nil
 }
 
+// Rewrite makes a write again that by, which may be nil, has from a process before
+// this one, and lets go of when it is stored. Those of one file come in their
+// order, before anybody else writes to it, through a File for nothing else. It
+// takes memory beyond what buffers may have: the process before had it too.
+// What the process before stored is not written over what others stored since. ErrStale if
+// the content was replaced since.
+func (f *File) Rewrite(ctx context.Context, by Keeper, w *KeptWrite) error {
+	f.fs.KeptBefore(w.Seq)
+	off, data, err := f.unstored(ctx, by, w)
+	if err != nil || len(data) == 0 {
+		return err
+	}
+	n, err := f.of.stored(ctx)
+	if err != nil {
+		return err
+	}
+	if n.Epoch != w.Epoch {
+		return fmt.Errorf("inode %d was replaced since it was written: %w", w.Ino, ErrStale)
+	}
+	f.again = keptMark{by, w.Seq}
+	defer func() { f.again = keptMark{} }()
+	_, _, err = f.write(ctx, oneWrite{p: data, off: off, killPriv: w.KillPriv})
+	return err
+}
+
 // unstored returns the part of a write that by has which the process before did not store:
 // others may have written over the rest since.
 func (f *File) unstored(ctx context.Context, by Keeper, w *KeptWrite) (off int64, data []byte, err error) {
