@@ -3,8 +3,11 @@ package vfs
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 
 	"ogw/cluster"
@@ -99,4 +102,52 @@ func TestClosedBehindIsKept(t *testing.T) {
 		t.Errorf("%d writes are kept, %d lost; the log says %s", k.kept, k.lost, log.String())
 	}
 	kv.err = nil
+}
+
+// Many close at the same time: all end, nothing of what was
+// closed is lost, and never more files wait than may.
+func TestCloseBehindAtOnce(t *testing.T) {
+	fs, _ := openBehind(t, nil)
+	b := mustLookup(t, fs, RootIno, "bucket").Ino
+	var inos []Ino
+	for i := range 8 {
+		inos = append(inos, mustFile(t, fs, b, fmt.Sprint("f", i)))
+	}
+	ctx, stop := context.WithCancel(bg)
+	var passes, wait sync.WaitGroup
+	passes.Go(func() { fs.behind.run(ctx, fs.log) })
+	for i, ino := range inos {
+		wait.Go(func() {
+			for k := range 1500 {
+				f, err := fs.Open(relaxed, Root, ino, OpenWrite)
+				if err == nil {
+					_, err = f.WriteAt(relaxed, fmt.Appendf(nil, "%4d", k), 0)
+				}
+				if err == nil {
+					err = errors.Join(f.SaveBehind(relaxed, func() {}), f.CloseBehind(relaxed))
+				}
+				if err != nil {
+					t.Errorf("file %d, round %d: %v", i, k, err)
+					return
+				}
+				if n := fs.behind.len(); n > maxBehind {
+					t.Errorf("%d files wait", n)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	stop()
+	passes.Wait()
+	fs.behind.serves.Store(true)
+	want(t, fs.StoreClosed(relaxed), nil)
+	for _, ino := range inos {
+		wantText(t, fs, ino, "1499")
+		if fs.opened(ino) != nil {
+			t.Error("it is open still")
+		}
+	}
+	if fs.behind.len() != 0 {
+		t.Error("files wait still")
+	}
 }

@@ -49,14 +49,19 @@ func (f *File) lostBefore() error {
 }
 
 // CloseBehind is Close where nobody waits for what was written to be stored. The file
-// stays open in this process until it is. It is Close if there is no room for that: more was
-// written since SaveBehind, or the store takes nothing, and who closed before was told so.
+// stays open in this process until it is. It waits for room, and is Close if there is none
+// because the store takes nothing: who closes learns that from SaveBehind.
 func (f *File) CloseBehind(ctx context.Context) error {
 	if f.closed.Swap(true) {
 		return ErrBadHandle
 	}
-	if f.isUnsaved() && f.fs.behind.add(f) {
-		return nil
+	for f.isUnsaved() {
+		if f.fs.behind.add(f) {
+			return nil
+		}
+		if !f.fs.behind.await(ctx) {
+			break
+		}
 	}
 	return f.end(ctx)
 }
