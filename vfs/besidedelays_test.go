@@ -16,18 +16,12 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/clustertest"
 	"ogw/cluster/mem"
 )
 
 // delaysTime is how long TestBesideDelays goes on by default; OGW_BESIDE_TIME has another time.
 const delaysTime = 20 * time.Second
-
-// slowKV is an engine that is slow before and after it does something, so that much else goes
-// on meanwhile, and that loses answers.
-type slowKV struct {
-	cluster.KV
-	pace *pace
-}
 
 // pace is how slow an engine is.
 type pace struct{ over atomic.Bool }
@@ -44,26 +38,12 @@ func (p *pace) slowly() {
 	}
 }
 
-func (k slowKV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
-	k.pace.slowly()
-	err := k.KV.Update(ctx, fn)
-	k.pace.slowly()
-	if err == nil && !k.pace.over.Load() && rand.IntN(200) == 0 {
-		return fmt.Errorf("%w: for the test", cluster.ErrUnavailable)
+// lost is clustertest.Slow.Lost.
+func (p *pace) lost() int {
+	if p.over.Load() {
+		return 0
 	}
-	return err
-}
-
-func (k slowKV) View(ctx context.Context, fn func(cluster.Reader) error) error {
-	k.pace.slowly()
-	defer k.pace.slowly()
-	return k.KV.View(ctx, fn)
-}
-
-func (k slowKV) Peek(ctx context.Context, fn func(cluster.Reader) error) error {
-	k.pace.slowly()
-	defer k.pace.slowly()
-	return k.KV.Peek(ctx, fn)
+	return 200
 }
 
 type slowBlobs struct {
@@ -351,7 +331,7 @@ func TestBesideDelays(t *testing.T) {
 	c := mem.New(o)
 	t.Cleanup(func() { want(t, c.Close(), nil) })
 	slow, pace := *c, &pace{}
-	slow.KV, slow.Blobs = slowKV{c.KV, pace}, slowBlobs{c.Blobs, pace}
+	slow.KV, slow.Blobs = &clustertest.Slow{KV: c.KV, Pause: pace.slowly, Lost: pace.lost}, slowBlobs{c.Blobs, pace}
 	d := &delays{t: t, until: time.Now().Add(span), lines: map[string]int64{}}
 	for range 3 {
 		var fs *FS

@@ -14,20 +14,24 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/clustertest"
 	"ogw/vfs/lock"
 )
 
-// slowly is an engine that is slow before and after it does something, so that much else goes
-// on meanwhile, and that loses answers.
+// slowly is a slow engine that knows when what began before is over.
 type slowly struct {
-	cluster.KV
+	clustertest.Slow
 	g *gateway
 	// begun are the transactions since the doubts of before were settled.
 	mu    sync.Mutex
 	begun *sync.WaitGroup
 }
 
-func (k *slowly) pause() {
+func newSlowly(g *gateway) *slowly {
+	return &slowly{Slow: clustertest.Slow{KV: g.cfg.KV, Pause: pause, Lost: func() int { return 50 }}, g: g, begun: new(sync.WaitGroup)}
+}
+
+func pause() {
 	d := time.Duration(rand.Int64N(int64(20 * time.Millisecond)))
 	if rand.IntN(20) == 0 {
 		d *= 50
@@ -41,25 +45,7 @@ func (k *slowly) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 	begun.Add(1)
 	k.mu.Unlock()
 	defer begun.Done()
-	k.pause()
-	err := k.KV.Update(ctx, fn)
-	k.pause()
-	if err == nil && rand.IntN(50) == 0 {
-		return errAway
-	}
-	return err
-}
-
-func (k *slowly) Peek(ctx context.Context, fn func(cluster.Reader) error) error {
-	k.pause()
-	defer k.pause()
-	return k.KV.Peek(ctx, fn)
-}
-
-func (k *slowly) View(ctx context.Context, fn func(cluster.Reader) error) error {
-	k.pause()
-	defer k.pause()
-	return k.KV.View(ctx, fn)
+	return k.Slow.Update(ctx, fn)
 }
 
 // settle settles what was in doubt, once nothing that began before is under way.
@@ -221,7 +207,7 @@ func TestDelays(t *testing.T) {
 		var wg, settling sync.WaitGroup
 		open := func() (*gateway, *atomic.Bool) {
 			g, gone := s.open(), new(atomic.Bool)
-			k := &slowly{KV: g.cfg.KV, g: g, begun: new(sync.WaitGroup)}
+			k := newSlowly(g)
 			g.cfg.KV = k
 			settling.Go(func() {
 				for time.Now().Before(until.Add(time.Minute)) {
