@@ -113,6 +113,11 @@ func (k *told) judge(since int, got []byte, absent bool) string {
 	return fmt.Sprintf("%s holds %d bytes, %.12q, absent: %v; it was %d when the read began, and is at most %d", k.key, len(got), got, absent, since, len(k.begun)-1)
 }
 
+// busy reports whether an operation may be tried again.
+func busy(err error) bool {
+	return errors.Is(err, cluster.ErrUnavailable) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrConflict)
+}
+
 // delays is gateways over a slow store, and what is done through them.
 type delays struct {
 	t     *testing.T
@@ -150,7 +155,7 @@ func (d *delays) write(k *told) {
 		switch {
 		case err == nil:
 			k.knows(n)
-		case !errors.Is(err, cluster.ErrUnavailable) && !errors.Is(err, ErrUnavailable):
+		case !busy(err):
 			d.t.Errorf("%s: value %d, kind %d: %v", k.key, n, kind, err)
 		}
 		time.Sleep(time.Duration(rand.Int64N(int64(20 * time.Millisecond))))
@@ -201,7 +206,7 @@ func (d *delays) read() {
 			if wrong := k.judge(since, got, absent); wrong != "" {
 				d.t.Errorf("kind %d: %s", kind, wrong)
 			}
-		case !errors.Is(err, cluster.ErrUnavailable) && !errors.Is(err, ErrUnavailable):
+		case !busy(err):
 			d.t.Errorf("%s, kind %d: %v", k.key, kind, err)
 		}
 	}
@@ -217,7 +222,7 @@ func (d *delays) log(id int) {
 			if err == nil {
 				f, err = fs.Open(bg, Root, a.Ino, OpenWrite|OpenAppend)
 			}
-			if err != nil && !errors.Is(err, ErrUnavailable) {
+			if err != nil && !busy(err) {
 				d.t.Errorf("log: %v", err)
 			}
 			if err != nil {
@@ -333,23 +338,16 @@ func TestBesideDelays(t *testing.T) {
 	slow, pace := *c, &pace{}
 	slow.KV, slow.Blobs = &clustertest.Slow{KV: c.KV, Pause: pace.slowly, Lost: pace.lost}, slowBlobs{c.Blobs, pace}
 	d := &delays{t: t, until: time.Now().Add(span), lines: map[string]int64{}}
+	pace.over.Store(true)
 	for range 3 {
-		var fs *FS
-		for fs == nil {
-			var err error
-			if fs, err = Open(bg, beside(t, &slow), Config{NoBackground: true, InlineBytes: 10}); err != nil && !errors.Is(err, cluster.ErrUnavailable) {
-				t.Fatal(err)
-			}
-		}
+		fs, err := Open(bg, beside(t, &slow), Config{NoBackground: true, InlineBytes: 10})
+		want(t, err, nil)
 		t.Cleanup(func() { _ = fs.Close(bg) })
 		d.gates = append(d.gates, fs)
 	}
-	for d.dir == 0 {
-		_, _ = d.gates[0].CreateBucket(bg, "bucket", Root)
-		if a, err := d.gates[0].Lookup(bg, Root, RootIno, "bucket"); err == nil {
-			d.dir = a.Ino
-		}
-	}
+	d.dir = bucketIno(t, bucketFS(t, d.gates[0]))
+	put(t, d.gates[0], "log", "")
+	pace.over.Store(false)
 	var wg sync.WaitGroup
 	for i := range 4 {
 		k := &told{key: fmt.Sprint("k", i), begun: []bool{false}}
@@ -361,18 +359,13 @@ func TestBesideDelays(t *testing.T) {
 	for range 6 {
 		wg.Go(d.read)
 	}
-	for {
-		if _, err := d.gates[0].PutObject(bg, ObjectName{"bucket", "log"}, strings.NewReader(""), PutOptions{}); err == nil {
-			break
-		}
-	}
 	for i := range 3 {
 		wg.Go(func() { d.log(i) })
 	}
 	for _, fs := range d.gates {
 		wg.Go(func() {
 			for time.Now().Before(d.until) {
-				if _, err := fs.Collect(bg); err != nil && !errors.Is(err, cluster.ErrUnavailable) {
+				if _, err := fs.Collect(bg); err != nil && !busy(err) {
 					t.Errorf("collect: %v", err)
 				}
 				time.Sleep(50 * time.Millisecond)
@@ -401,7 +394,7 @@ func TestBesideDelays(t *testing.T) {
 
 // empty removes what is in a directory.
 func (p *twoGateways) empty(dir Ino) {
-	for {
+	for begin := time.Now(); time.Since(begin) < time.Minute; {
 		var names []string
 		err := p.a.ReadDir(bg, Root, dir, ReadDirOptions{}, func(e DirEntry) error {
 			names = append(names, e.Name)
@@ -414,4 +407,5 @@ func (p *twoGateways) empty(dir Ino) {
 			_ = p.a.Unlink(bg, Root, dir, name) // again, if no answer came
 		}
 	}
+	p.t.Fatal("what is there cannot be removed")
 }
