@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,16 +15,7 @@ import (
 // twoBehind are two gateways over one store, whose mounts have flush_behind.
 func twoBehind(t *testing.T) (a, b *gateway) {
 	t.Helper()
-	c := mem.New(mem.Options{})
-	t.Cleanup(func() { must(t, c.Close()) })
-	open := func() *gateway {
-		fs := openBeside(t, c)
-		dir, _ := mountFS(t, fs, Options{FlushBehind: true})
-		return &gateway{fs, filepath.Join(dir, "bucket")}
-	}
-	a, b = open(), open()
-	must(t, os.Mkdir(a.dir, 0o755))
-	return a, b
+	return twoGateways(t, mem.Options{}, Options{FlushBehind: true})
 }
 
 // What is closed while the program has the file locked, through whichever descriptor, the

@@ -63,13 +63,13 @@ func joinBeside(t testing.TB, c *cluster.Cluster) (*cluster.Cluster, *vfs.FS) {
 }
 
 // twoGateways are two over one store, with the manners of an engine.
-func twoGateways(t testing.TB, o mem.Options, over Transport) (a, b *gateway) {
+func twoGateways(t testing.TB, o mem.Options, opt Options) (a, b *gateway) {
 	t.Helper()
 	c := mem.New(o)
 	t.Cleanup(func() { must(t, c.Close()) })
 	open := func() *gateway {
 		fs := openBeside(t, c)
-		dir, _ := mountFS(t, fs, Options{Transport: over})
+		dir, _ := mountFS(t, fs, opt)
 		return &gateway{fs, filepath.Join(dir, "bucket")}
 	}
 	a, b = open(), open()
@@ -83,7 +83,7 @@ func onBeside(t *testing.T, test func(t *testing.T, a, b *gateway)) {
 	onTransports(t, func(t *testing.T, over Transport) {
 		for name, o := range map[string]mem.Options{"mem": {}, "worst": mem.Distributed(1)} {
 			t.Run(name, func(t *testing.T) {
-				a, b := twoGateways(t, o, over)
+				a, b := twoGateways(t, o, Options{Transport: over})
 				test(t, a, b)
 			})
 		}

@@ -148,7 +148,7 @@ func count(l locking, g *gateway, holders *atomic.Int32) error {
 // Processes that wait for one another at two gateways do not wait for ever, and one that is
 // killed where it waits holds up nobody.
 func TestBesideLocksProcesses(t *testing.T) {
-	a, b := twoGateways(t, mem.Options{}, TransportDevice)
+	a, b := twoGateways(t, mem.Options{}, Options{Transport: TransportDevice})
 	write(t, a.path("file"), "")
 	f := opened(t, a.path("file"), os.O_RDWR)
 	must(t, lockings[0].wait(f))
@@ -181,7 +181,7 @@ func waitLocks(t *testing.T, g *gateway, n int) {
 
 // Locks of the Go API are those of the mounts.
 func TestBesideLocksGo(t *testing.T) {
-	a, b := twoGateways(t, mem.Options{}, TransportDevice)
+	a, b := twoGateways(t, mem.Options{}, Options{Transport: TransportDevice})
 	write(t, a.path("file"), "")
 	fa := opened(t, a.path("file"), os.O_RDWR)
 	view, err := billyfs.New(bg, b.fs, vfs.Root, "/bucket")

@@ -204,6 +204,8 @@ func (n *nemesis) faultsOf(x *node) []fault {
 			fault{"kill " + name, v.kill, v.start},
 			fault{"stop " + name, func() { v.signal(syscall.SIGSTOP) }, func() { v.signal(syscall.SIGCONT) }})
 	}
+	// In an order, so that a seed means the same faults again.
+	slices.SortFunc(list, func(a, b fault) int { return cmp.Compare(a.kind, b.kind) })
 	return list
 }
 
