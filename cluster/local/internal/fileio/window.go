@@ -178,17 +178,20 @@ func (w *Windows) find(f *Handle, off int64) (v *window, fresh bool) {
 	return v, true
 }
 
-// build maps and verifies v, and returns it; nil, and v is gone, if the file is not right.
-// What happens to it meanwhile shows later: in its pages, or in its times.
+// build maps and verifies v, and returns it; nil, and v is gone, if the file is not right:
+// then nobody finds v with data. What happens to the file meanwhile shows later: in its
+// pages, or in its times.
 func (w *Windows) build(v *window, now stamp, p Part) *window {
 	end := min(v.off+WindowBytes, p.Size)
 	data, err := v.file.File.(pageFile).mapped(v.off, int(end-v.off))
 	right := err == nil && populate(data) && p.Right(v.off, end)
 	w.mu.Lock()
 	v.stamp, v.data = now, data
+	if !right {
+		w.discard(v)
+	}
 	w.mu.Unlock()
 	if !right {
-		w.retire(v)
 		w.put(v)
 		return nil
 	}
@@ -212,13 +215,18 @@ func (w *Windows) forget(v *window) {
 	}
 }
 
-// retire has nobody find v any more, of which pages were given up or changed. Another is
-// made when that part is used twice again.
+// discard has nobody find v any more, of which pages are wrong, were given up or changed.
+// Another is made when that part is used twice again. mu is held.
+func (w *Windows) discard(v *window) {
+	w.forget(v)
+	v.file.used &^= uint64(1) << (v.off / WindowBytes % 64)
+}
+
+// retire discards v.
 func (w *Windows) retire(v *window) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.forget(v)
-	v.file.used &^= uint64(1) << (v.off / WindowBytes % 64)
+	w.discard(v)
 }
 
 // put gives back what get returned.

@@ -354,6 +354,25 @@ func TestWindowMany(t *testing.T) {
 	}
 }
 
+// TestWindowWrong: a file that is not right is so for all who want it at a time, also while
+// one of them verifies it for a window.
+func TestWindowWrong(t *testing.T) {
+	w := newWindowFile(t)
+	w.data[WindowBytes-1] ^= 1
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 2000 {
+				if _, _, err := w.splice(w.f, WindowBytes-PageBytes, WindowBytes); !errors.Is(err, errWrong) {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // pressure takes what is mapped out of the page tables, and the file out of the page cache.
 func (w *windowFile) pressure() {
 	w.Windows.mu.Lock()
