@@ -9,7 +9,6 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/pause"
 	"ogw/vfs/internal/fserr"
-	"ogw/vfs/internal/ids"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/session"
 )
@@ -87,7 +86,7 @@ func (fs *FS) claim(ctx context.Context) error {
 	}
 	err = fs.kv.Update(cluster.Strict(ctx), func(t cluster.Txn) error {
 		if before > known {
-			if err := ids.Skip(t); err != nil {
+			if err := record.SkipNumbers(t); err != nil {
 				return err
 			}
 		}

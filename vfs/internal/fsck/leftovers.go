@@ -40,6 +40,7 @@ type Leftovers struct {
 	sweeping sync.Mutex     // one sweep at a time
 	next     cluster.BlobID // where it goes on; under sweeping
 	swept    uint64         // CounterSwept, as it was read last; under sweeping
+	late     uint64         // CounterLate, read with it
 
 	mu sync.Mutex
 	// Numbers within [from, to) have not been looked at, and are going to be. They
@@ -57,10 +58,20 @@ func NewLeftovers(ctx context.Context, store Store, blobs *quarantine.Blobs, use
 			return err
 		}
 		l.to = min(used, left)
-		l.from, err = record.Counter(r, record.CounterSwept)
+		err = l.read(r)
+		l.from = l.swept
 		return err
 	})
 	return l, err
+}
+
+// read reads what was swept. Under sweeping, but by NewLeftovers.
+func (l *Leftovers) read(r cluster.Reader) error {
+	n, err := record.Counters(r, record.CounterSwept, record.CounterLate)
+	if err == nil {
+		l.swept, l.late = n[0], n[1]
+	}
+	return err
 }
 
 // Pending reports whether a blob, if nothing names it, will be removed.
@@ -119,7 +130,7 @@ func (l *Leftovers) Again(ctx context.Context, waits uint64) error {
 	var left uint64
 	err := l.store.View(ctx, func(r cluster.Reader) (err error) {
 		if left, err = l.store.Left(r); err == nil {
-			l.swept, err = record.Counter(r, record.CounterSwept)
+			err = l.read(r)
 		}
 		return err
 	})
@@ -170,18 +181,22 @@ func (l *Leftovers) sweep(ctx context.Context) (removed int, err error) {
 			return removed, err
 		}
 	}
-	err = l.blobs.KV.Update(ctx, func(t cluster.Txn) error {
-		swept, err := record.Counter(t, record.CounterSwept)
-		if err != nil {
-			return err
-		}
-		return record.SetCounter(t, record.CounterSwept, max(swept, l.to))
-	})
+	err = l.blobs.KV.Update(ctx, l.done)
 	if err == nil {
 		l.next = cluster.BlobID{}
 		l.end()
 	}
 	return removed, fserr.Map(err)
+}
+
+// done notes that what was pending is swept, unless something may have been stored late that
+// has not been seen: then all that is to be swept is looked at again.
+func (l *Leftovers) done(t cluster.Txn) error {
+	n, err := record.Counters(t, record.CounterSwept, record.CounterLate)
+	if err != nil || n[1] != l.late {
+		return err
+	}
+	return record.SetCounter(t, record.CounterSwept, max(n[0], l.to))
 }
 
 // page looks at some blobs from one on, and returns the last, nil at the end.

@@ -3,7 +3,6 @@ package ids
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -21,11 +20,6 @@ const (
 	// component of a key): with so many in hand no transaction has to lease
 	// within itself.
 	idReserve = 1024
-	// firstFreeID follows the root's number.
-	firstFreeID = uint64(record.RootIno) + 1
-	// idSkip is more than any process can have taken: ten days of a million a
-	// second, and sixteen million times possible.
-	idSkip = 1 << 40
 )
 
 // Allocator hands out numbers for inodes, contents and blobs, none twice.
@@ -49,17 +43,6 @@ func (a *Allocator) Init(ctx context.Context, kv cluster.KV) error {
 		return err
 	})
 	return fserr.Map(err)
-}
-
-// Skip has numbers begin far behind those that the store knows, since others may
-// have been handed out that it does not; blobs with these are left alone.
-func Skip(t cluster.Txn) error {
-	n, err := record.Counter(t, record.CounterNumber)
-	if err != nil {
-		return err
-	}
-	n = max(n, firstFreeID) + idSkip
-	return errors.Join(record.SetCounter(t, record.CounterNumber, n), record.SetCounter(t, record.CounterSwept, n))
 }
 
 // Take returns a number that was never returned before, by any process.
@@ -93,7 +76,7 @@ func (a *Allocator) lease(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		from = firstFreeID
+		from = record.FirstNumber
 		if b != nil {
 			if len(b) != 8 {
 				return fmt.Errorf("%w: number counter", fserr.ErrCorrupt)

@@ -24,6 +24,9 @@ const (
 	// CounterLeft is the number of a blob: those with lower ones may be named by nothing,
 	// since a process that took some is gone, or may not have named them.
 	CounterLeft = "left"
+	// CounterLate is how often a process may have stored something after it was put out
+	// (SweepAgain).
+	CounterLate = "late"
 	// CounterPurge is the number of the last purge that gateways were asked for.
 	CounterPurge = "purge"
 	// CounterSwept is the number of a blob: those with lower ones are named, or

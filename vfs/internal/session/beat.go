@@ -78,7 +78,7 @@ func (l *Lease) once(ctx context.Context) error {
 			}
 		}
 		if say.doubts > 0 {
-			if err := markLeft(t); err != nil {
+			if err := record.MarkLeft(t); err != nil {
 				return err
 			}
 		}

@@ -47,7 +47,9 @@
 // out for it afterwards.
 //
 // Blobs need no fence: an ID is leased by a transaction, and one that was put out
-// leases none; what it stores late, nothing names.
+// leases none; what it stores late, nothing names. When it ends, and stores nothing any
+// more, it has the others look for that (Leave, record.SweepAgain): they may have looked
+// before it was stored.
 //
 // # What others need
 //

@@ -142,8 +142,11 @@ func (l *Lease) register(ctx context.Context, blockers []sighting) (done bool, e
 			}
 		}
 		done = true
+		if first, err = l.reads.begin(t); err != nil {
+			return err
+		}
 		if l.me.Beside {
-			if first, err = l.reads.begin(t, l.me.ID); err != nil {
+			if err := t.Set(record.ReadKey(l.me.ID), first.Encode()); err != nil {
 				return err
 			}
 		}
@@ -166,16 +169,7 @@ func remove(t cluster.Txn, id uint64) error {
 }
 
 // putOut removes a gateway that stands still, which may have been about to name something.
-func putOut(t cluster.Txn, id uint64) error { return errors.Join(remove(t, id), markLeft(t)) }
-
-// markLeft notes that what was stored so far may stay without a name.
-func markLeft(t cluster.Txn) error {
-	n, err := record.Counter(t, record.CounterNumber)
-	if err != nil {
-		return err
-	}
-	return record.SetCounter(t, record.CounterLeft, n)
-}
+func putOut(t cluster.Txn, id uint64) error { return errors.Join(remove(t, id), record.MarkLeft(t)) }
 
 // expect has t commit only while the fence is there, as it was when t began.
 func (l *Lease) expect(t cluster.Txn) error { return t.Expect(l.key, *l.value.Load()) }
@@ -207,28 +201,26 @@ func (l *Lease) Live() error {
 func (l *Lease) Gone() <-chan struct{} { return l.gone }
 
 // Leave ends the lease, so that the next gateway need not wait. After a failure, and where
-// the fence stays, it waits for EvictAfter.
+// the fence stays, it waits for EvictAfter. Nothing is being stored any more: of who was put
+// out, the others look for what it stored after they had looked.
 func (l *Lease) Leave() error {
 	l.stop()
 	l.beat.Wait()
-	if l.stays.Load() {
-		l.lose() // whoever comes late
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(cluster.Urgent(context.Background()), leaveTimeout)
 	defer cancel()
-	err := l.kv.Update(ctx, func(t cluster.Txn) error {
-		if err := l.read(t); err != nil {
+	defer l.lose() // whoever comes late
+	return l.kv.Update(ctx, func(t cluster.Txn) error {
+		fence, err := t.Get(l.key)
+		switch {
+		case err != nil:
 			return err
-		}
-		if l.reads.unsettled() {
+		case fence == nil:
+			return record.SweepAgain(t, l.reads.said.First)
+		case l.stays.Load():
+			return nil
+		case l.reads.unsettled():
 			return putOut(t, l.me.ID)
 		}
 		return remove(t, l.me.ID)
 	})
-	l.lose() // whoever comes late
-	if errors.Is(err, errLost) {
-		return nil
-	}
-	return err
 }

@@ -87,7 +87,10 @@ func TestJoinRefused(t *testing.T) {
 func TestTakeover(t *testing.T) {
 	c := mem.New(mem.Options{})
 	defer c.Close()
+	setCounter(t, c.KV, record.CounterNumber, 5)
 	a := leased(t, c.KV, "a", &hand{})
+	setCounter(t, c.KV, record.CounterNumber, 9)
+	setCounter(t, c.KV, record.CounterSwept, 9)
 	old := a.Fenced()
 	if err := set(old, "k", "a"); err != nil {
 		t.Fatal(err)
@@ -118,6 +121,9 @@ func TestTakeover(t *testing.T) {
 	}
 	if err := errors.Join(a.Leave(), b.once(bg)); err != nil {
 		t.Errorf("who was put out disturbs the other: %v", err)
+	}
+	if n := counter(t, c.KV, record.CounterSwept); n != 5 {
+		t.Errorf("what it stored late is looked for from %d on", n)
 	}
 }
 

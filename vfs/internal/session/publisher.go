@@ -118,9 +118,9 @@ func (p *publisher) waits() uint64 {
 	return p.left
 }
 
-// begin writes the first record of a gateway that comes.
-func (p *publisher) begin(t cluster.Txn, id uint64) (s saying, err error) {
-	n, err := record.Counters(t, record.CounterNumber, record.CounterEpoch, record.CounterPurge)
+// begin returns what a gateway that comes says first.
+func (p *publisher) begin(r cluster.Reader) (s saying, err error) {
+	n, err := record.Counters(r, record.CounterNumber, record.CounterEpoch, record.CounterPurge)
 	if err != nil {
 		return s, err
 	}
@@ -128,10 +128,10 @@ func (p *publisher) begin(t cluster.Txn, id uint64) (s saying, err error) {
 	if p.restoring { // of before all that others ask about
 		s.Epoch = 0
 	}
-	return s, t.Set(record.ReadKey(id), s.Encode())
+	return s, nil
 }
 
-// begun comes after s was written.
+// begun comes after a fence was written with s.
 func (p *publisher) begun(s *saying) {
 	p.said, p.served, p.purge = s.Reads, s.purge, s.purge
 	p.asked = make(chan struct{}, 1)

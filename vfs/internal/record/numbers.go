@@ -1,0 +1,51 @@
+package record
+
+import (
+	"errors"
+
+	"ogw/cluster"
+)
+
+// FirstNumber follows the root's.
+const FirstNumber = uint64(RootIno) + 1
+
+// numberSkip is more than any process can have taken: ten days of a million a
+// second, and sixteen million times possible.
+const numberSkip = 1 << 40
+
+// SkipNumbers has numbers begin far behind those that the store knows, since others may
+// have been handed out that it does not; blobs with these are left alone.
+func SkipNumbers(t cluster.Txn) error {
+	n, err := Counter(t, CounterNumber)
+	if err != nil {
+		return err
+	}
+	n = max(n, FirstNumber) + numberSkip
+	return errors.Join(SetCounter(t, CounterNumber, n), SetCounter(t, CounterSwept, n))
+}
+
+// MarkLeft notes that what was stored so far may stay without a name.
+func MarkLeft(t cluster.Txn) error {
+	n, err := Counter(t, CounterNumber)
+	if err != nil {
+		return err
+	}
+	return SetCounter(t, CounterLeft, n)
+}
+
+// SweepAgain notes that what has numbers from first on may have been stored without a name
+// after it was looked for, by who has been put out: it is looked for again. Where numbers
+// were skipped meanwhile, what is before them is left alone.
+func SweepAgain(t cluster.Txn, first uint64) error {
+	n, err := Counters(t, CounterNumber, CounterSwept, CounterLate)
+	if err != nil {
+		return err
+	}
+	number, swept, late := n[0], n[1], n[2]
+	if number == 0 || number > first && number-first > numberSkip/2 {
+		return nil
+	}
+	number++ // so that CounterLeft moves, also where none was taken since
+	return errors.Join(SetCounter(t, CounterNumber, number), SetCounter(t, CounterLeft, number),
+		SetCounter(t, CounterSwept, min(swept, first)), SetCounter(t, CounterLate, late+1))
+}
