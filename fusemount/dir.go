@@ -18,15 +18,21 @@ func (f *rawFS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) f
 		out.Fh = fh
 		return fuse.OK
 	}
-	var err error
-	out.Fh, err = f.dirs.add(&dirHandle{ino: ino, from: f.fs.OpenDirStream(ino)}, uint64(ino), 0, in.Unique&^resentBit)
-	return f.status("opendir", &in.InHeader, err)
+	l, flags := f.listings.open(ino, f.primary.Load())
+	fh, err := f.dirs.add(&dirHandle{listing: l, from: f.fs.OpenDirStream(ino)}, uint64(ino), 0, in.Unique&^resentBit)
+	if err != nil {
+		f.listings.close(l)
+		return f.status("opendir", &in.InHeader, err)
+	}
+	out.Fh, out.OpenFlags = fh, flags
+	return fuse.OK
 }
 
 // ReleaseDir ends a listing.
 func (f *rawFS) ReleaseDir(in *fuse.ReleaseIn) {
-	if f.dirs.remove(in.Fh) != nil {
+	if d := f.dirs.remove(in.Fh); d != nil {
 		f.dirs.forget(in.Fh)
+		f.listings.close(d.listing)
 	}
 }
 
@@ -55,8 +61,9 @@ func (f *rawFS) readDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEn
 	if d == nil {
 		return fuse.EBADF
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.reads.Lock()
+	defer d.reads.Unlock()
+	d.read.Store(true)
 	added := false
 	at := f.moment()
 	after, err := d.position(in.Offset)

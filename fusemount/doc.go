@@ -159,6 +159,11 @@
 //     and its write, so it leaves a stamp for each inode that it introduces,
 //     and the notification of an unknown inode with a fresh stamp is repeated
 //     until the stamp is old (introWindow).
+//   - Listings (FOPEN_CACHE_DIR), of the primary superblock: the kernel holds the directory
+//     while it lists, which the notification of a name waits for, and then drops what it
+//     kept. Of its own changes it knows itself. It keeps nothing from one opendir
+//     to the next if anything happened to the directory in between (listings.open), so that
+//     what it does not see, a request of a killed program, lasts no longer.
 //   - Pages: the kernel locks a page while it is read, and the notification
 //     waits for it.
 //   - Sizes: no notification carries one, and the kernel goes on with the old
@@ -168,7 +173,7 @@
 // A process beside others (vfs.FS.Exclusive) is told of nobody's changes but its own, so
 // each use is compared with the store:
 //
-//   - Names, absent ones too, and attributes have no cache time.
+//   - Names, absent ones too, and attributes have no cache time, and listings are not kept.
 //   - Pages are kept over an open only if the version of the content is the same. Before
 //     each read of what is open, the kernel asks for attributes, and drops pages and takes a
 //     new size by them (AUTO_INVAL_DATA); where it would not, it is made to (pageVersions).
@@ -195,8 +200,8 @@
 // one superblock, the primary, keeps names, the others, which came while it was
 // there, have none to drop, and none has written pages while there are several:
 //
-//   - Their names, absent ones too, have no cache time. They are still notified,
-//     but later and in the background, so that inodes are let go.
+//   - Their names, absent ones too, have no cache time, and listings are not kept.
+//     They are still notified, but later and in the background, so that inodes are let go.
 //   - Files that are opened for writing go past the page cache (FOPEN_DIRECT_IO,
 //     fileHandle.direct): no page is locked while a WRITE is on its way. The pages
 //     that readers of the same superblock brought back meanwhile are dropped
@@ -248,6 +253,6 @@
 // others than requests, and taken by who closes them. The Holder is called under
 // the first.
 //
-// turns.mu, handleTable.mu, dirHandle.mu and ownerSet.mu are leaves, except that a
-// dirHandle.mu is held while the VFS lists.
+// turns.mu, handleTable.mu, listing.mu and ownerSet.mu are leaves. listings.mu comes before
+// listing.mu, dirHandle.reads before both: it is held while the VFS lists.
 package fusemount

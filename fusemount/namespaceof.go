@@ -44,6 +44,7 @@ type pathFinder interface {
 type entries interface {
 	Lookup(ctx context.Context, cred *vfs.Cred, dir vfs.Ino, name string) (vfs.Attr, error)
 	OpenDirStream(dir vfs.Ino) *vfs.DirStream
+	Changes(ino vfs.Ino) (begun, ended uint64)
 	Readlink(ctx context.Context, ino vfs.Ino) (target string, err error)
 	Link(ctx context.Context, cred *vfs.Cred, ino, dir vfs.Ino, name string) (vfs.Attr, error)
 	Rename(ctx context.Context, cred *vfs.Cred, from, to vfs.EntryName, flags vfs.RenameFlags) error

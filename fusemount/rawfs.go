@@ -33,24 +33,26 @@ type rawFS struct {
 	direct bool
 	// quiet reports whether no mount of the superblock has reads move access times.
 	quiet       atomic.Bool
+	labels      atomic.Bool   // there are some: see label
 	quietDirs   atomic.Bool   // the same of directories
 	lateChanges atomic.Uint64 // made through late
 	lateTold    atomic.Uint64 // of them, notified
 
-	holds   *vfs.Holder // of what the kernel knows (see doc.go)
-	inv     invalidator
-	sizes   sizes
-	callers callerWatch
-	kills   killWatch
-	waits   func(unique uint64) // called for requests that wait; nil: nobody listens
-	pauses  func(unique uint64) // the same of those whose kind does not tell, over io_uring
-	files   handleTable[*fileHandle]
-	dirs    handleTable[*dirHandle]
-	privs   privClock
-	pages   pageVersions
-	lockers lockers
-	surv    *survival // nil: the mount ends with its server
-	started time.Time
+	holds    *vfs.Holder // of what the kernel knows (see doc.go)
+	inv      invalidator
+	sizes    sizes
+	callers  callerWatch
+	kills    killWatch
+	waits    func(unique uint64) // called for requests that wait; nil: nobody listens
+	pauses   func(unique uint64) // the same of those whose kind does not tell, over io_uring
+	files    handleTable[*fileHandle]
+	dirs     handleTable[*dirHandle]
+	listings listings
+	privs    privClock
+	pages    pageVersions
+	lockers  lockers
+	surv     *survival // nil: the mount ends with its server
+	started  time.Time
 }
 
 // superblock is what requests and notifications ask of the connection that they
@@ -78,6 +80,11 @@ func newRawFS(ctx context.Context, fs namespace, opt Options) *rawFS {
 		f.holds.OnUnlinked(f.dropUnlinked)
 	}
 	f.pages.init(f.beside)
+	life := opt.EntryTimeout
+	if f.beside {
+		life = 0
+	}
+	f.listings.init(life, fs.Changes)
 	return f
 }
 

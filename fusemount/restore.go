@@ -28,7 +28,7 @@ func (t *taking) restore() {
 	book.Dirs.Each(func(fh, ino, _, unique uint64) {
 		dirs++
 		opens[unique] = fh
-		f.dirs.put(fh, &dirHandle{ino: vfs.Ino(ino), from: f.fs.OpenDirStream(vfs.Ino(ino)), restored: true})
+		f.dirs.put(fh, &dirHandle{listing: f.listings.restore(vfs.Ino(ino)), from: f.fs.OpenDirStream(vfs.Ino(ino))})
 	})
 	locks := t.restoreLocks()
 	f.survive(book)

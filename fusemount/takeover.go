@@ -233,10 +233,10 @@ func (t *taking) tellAgain() {
 	} else if st := t.loop.notify(notifyIncEpoch, nil); !st.Ok() {
 		f.opt.Logger.Debug("names that other doors changed at the end of the server before may be old for as long as names last", "err", st.String())
 	}
-	if !t.killed {
-		return
+	f.dirs.each(func(_ uint64, d *dirHandle) { t.changed[d.ino] = struct{}{} })
+	if t.killed {
+		f.files.each(func(_ uint64, h *fileHandle) { t.changed[h.ino] = struct{}{} })
 	}
-	f.files.each(func(_ uint64, h *fileHandle) { t.changed[h.ino] = struct{}{} })
 	for ino := range t.changed {
 		f.inv.changed(ino, true)
 	}

@@ -6,15 +6,29 @@ import (
 	"strings"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
 
 	"ogw/vfs"
 )
 
-// GetXAttr returns an attribute, or with an empty dest its size.
+// label is what SELinux calls a file. Where it runs it answers for each file itself; where it
+// does not, ls(1) asks for that of each file, until the answer is ENOTSUP: for which it
+// takes the whole mount.
+const label = "security.selinux"
+
+// GetXAttr returns an attribute, or with an empty dest its size. A label is not supported
+// until there is one.
 func (f *rawFS) GetXAttr(cancel <-chan struct{}, h *fuse.InHeader, name string, dest []byte) (uint32, fuse.Status) {
 	ctx := f.request(cancel, h)
 	defer ctx.end()
 	value, err := f.fs.GetXattr(ctx, cred(h), f.ino(h.NodeId), name)
+	switch {
+	case name != label:
+	case err == nil:
+		f.labels.Store(true)
+	case errors.Is(err, vfs.ErrNoAttr) && !f.labels.Load():
+		return 0, fuse.Status(unix.ENOTSUP)
+	}
 	if err != nil {
 		return 0, f.status("getxattr", h, err)
 	}
@@ -51,8 +65,11 @@ func (f *rawFS) ListXAttr(cancel <-chan struct{}, h *fuse.InHeader, dest []byte)
 func (f *rawFS) SetXAttr(cancel <-chan struct{}, in *fuse.SetXAttrIn, name string, data []byte) fuse.Status {
 	ctx := f.request(cancel, &in.InHeader)
 	defer ctx.end()
-	if strings.HasPrefix(name, "system.posix_acl_") {
+	switch {
+	case strings.HasPrefix(name, "system.posix_acl_"):
 		f.privs.moved()
+	case name == label:
+		f.labels.Store(true)
 	}
 	ino := f.ino(in.NodeId)
 	err := f.fs.SetXattr(f.once(ctx, &in.InHeader), cred(&in.InHeader), ino, vfs.Xattr{Name: name, Value: bytes.Clone(data)}, vfs.XattrFlags(in.Flags))

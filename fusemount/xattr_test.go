@@ -2,8 +2,13 @@ package fusemount
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -49,4 +54,48 @@ func TestOwnAttributes(t *testing.T) {
 			same(name)
 		}
 	})
+}
+
+// ls(1) asks for a label once where there are none; where there are, each file answers for
+// itself.
+func TestLabels(t *testing.T) {
+	var asked atomic.Int64
+	top, _ := mountFS(t, openFS(t), Options{Observe: func(op string, _ time.Duration, _ syscall.Errno) {
+		if op == "getxattr" {
+			asked.Add(1)
+		}
+	}})
+	dir := filepath.Join(top, "bucket")
+	must(t, os.Mkdir(dir, 0o755))
+	for i := range 50 {
+		write(t, filepath.Join(dir, strconv.Itoa(i)), "")
+	}
+	list := func() int64 {
+		t.Helper()
+		before := asked.Load()
+		if out, err := exec.Command("ls", "-l", dir).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return asked.Load() - before
+	}
+	list() // asks for ACLs, too, which the kernel keeps
+	if n := list(); n > 2 {
+		t.Errorf("ls -l asks %d times", n)
+	}
+	get := func(name string) (string, error) {
+		b := make([]byte, 100)
+		n, err := unix.Lgetxattr(filepath.Join(dir, name), label, b)
+		return string(b[:max(n, 0)]), err
+	}
+	if _, err := get("1"); err != unix.ENOTSUP {
+		t.Errorf("without labels: %v", err)
+	}
+	const text = "system_u:object_r:tmp_t:s0"
+	must(t, unix.Lsetxattr(filepath.Join(dir, "1"), label, []byte(text), 0))
+	if s, err := get("1"); s != text || err != nil {
+		t.Errorf("%q, %v", s, err)
+	}
+	if _, err := get("2"); err != unix.ENODATA {
+		t.Errorf("one without a label among others: %v", err)
+	}
 }

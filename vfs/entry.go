@@ -297,7 +297,7 @@ func (o *op) dropLast(t cluster.Txn, n *record.Inode) error {
 		o.feed.InodeChanged(n.Ino, true)
 		return o.deleteInode(t, n)
 	}
-	o.feed.InodeChanged(n.Ino, false)
+	o.feed.InodeChanged(n.Ino, n.IsDir()) // it lists nothing any more
 	n.Nlink, n.CtimeNS = 0, o.nowNS
 	if err := o.makeOrphan(t, n); err != nil {
 		return err

@@ -339,7 +339,7 @@ func (r *renaming) put(p *place, n *record.Inode, old *place) error {
 	if err := record.PutInode(r.t, n); err != nil {
 		return err
 	}
-	r.o.feed.InodeChanged(n.Ino, false)
+	r.o.feed.InodeChanged(n.Ino, n.IsDir()) // ".." of its listing
 	e := record.EntryOf(n)
 	pair := p.file
 	if !e.Dir {
