@@ -37,7 +37,7 @@ TEST_TIMEOUT := 15m
 CEPH := CGO_ENABLED=1 $(GO)
 
 # Ceph alone takes some minutes of it, since OSDs that died are given up after seconds.
-CLUSTER_TIMEOUT := 30m
+CLUSTER_TIMEOUT := 60m
 
 .PHONY: help run build build-ceph test test-unit test-crash test-race test-integration test-model test-cluster nemesis test-nfs-kernel test-survive test-upgrade test-programs test-large test-huge \
 	lint lint-ceph bench bench-ab bench-ceph bench-cluster bench-nfs bench-compare fuzz soak deps deps-vm clean

@@ -18,8 +18,8 @@ func (f *rawFS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) f
 		out.Fh = fh
 		return fuse.OK
 	}
-	l, flags := f.listings.open(ino, f.primary.Load())
-	fh, err := f.dirs.add(&dirHandle{listing: l, from: f.fs.OpenDirStream(ino)}, uint64(ino), 0, in.Unique&^resentBit)
+	l, round, flags := f.listings.open(ino, f.primary.Load())
+	fh, err := f.dirs.add(&dirHandle{listing: l, round: round, from: f.fs.OpenDirStream(ino)}, uint64(ino), 0, in.Unique&^resentBit)
 	if err != nil {
 		f.listings.close(l)
 		return f.status("opendir", &in.InHeader, err)
@@ -63,18 +63,23 @@ func (f *rawFS) readDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEn
 	}
 	d.reads.Lock()
 	defer d.reads.Unlock()
-	d.read.Store(true)
+	d.reading(d.round)
 	added := false
 	at := f.moment()
-	after, err := d.position(in.Offset)
-	if err != nil && d.restored {
-		after, err = f.findPosition(d, cred(&in.InHeader), in.Offset)
+	prev := in.Offset
+	if prev == 0 {
+		prev = d.begin(f.fs.Changes(d.ino))
 	}
-	if err == nil && in.Offset < offDotDot {
-		err = f.addDots(ctx, d, in.Offset, out, plus)
+	var err error
+	after, known := d.position(prev)
+	if !known {
+		after, err = f.findPosition(d, cred(&in.InHeader), prev)
+	}
+	if err == nil && indexOf(prev) < offDotDot {
+		err = f.addDots(ctx, d, prev, out, plus)
+		prev = atIndex(prev, offDotDot)
 	}
 	if err == nil {
-		prev := in.Offset
 		err = d.from.Read(ctx, cred(&in.InHeader), after, plus, func(e *vfs.DirEntry) error {
 			off := d.number(prev, e.Pos)
 			if !f.addEntry(e, off, out, plus, at) {
@@ -98,17 +103,17 @@ func (f *rawFS) readDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEn
 	return f.status("readdir", &in.InHeader, err)
 }
 
-// findPosition lists a directory that the server before listed again, up to
-// offset. If the directory is as it was, that is where it left off; else, as
-// always, what came or went concurrently is seen or not. At its end, nothing
-// follows.
+// findPosition returns where a listing goes on of which that is not remembered: of the server
+// before, or of a pass that was forgotten. It counts entries: if the directory is as it was, that
+// is where the listing left off; else, as always, what came or went concurrently is seen or
+// not. At its end, nothing follows.
 func (f *rawFS) findPosition(d *dirHandle, c *vfs.Cred, offset uint64) (string, error) {
-	prev, last := offFirst-1, ""
+	i, last := offDotDot, ""
 	err := d.from.Read(f.ctx, c, "", false, func(e *vfs.DirEntry) error {
-		if prev >= offset {
+		if i >= indexOf(offset) {
 			return cluster.ErrStop
 		}
-		prev, last = d.number(prev, e.Pos), e.Pos
+		i, last = i+1, e.Pos
 		return nil
 	})
 	if errors.Is(err, cluster.ErrStop) {
@@ -128,8 +133,8 @@ func (f *rawFS) addDots(ctx context.Context, d *dirHandle, offset uint64, out *f
 		parent = d.ino
 	}
 	for _, e := range [...]fuse.DirEntry{
-		{Name: ".", Ino: uint64(d.ino), Mode: vfs.ModeDirectory, Off: offDot},
-		{Name: "..", Ino: uint64(parent), Mode: vfs.ModeDirectory, Off: offDotDot},
+		{Name: ".", Ino: uint64(d.ino), Mode: vfs.ModeDirectory, Off: atIndex(offset, offDot)},
+		{Name: "..", Ino: uint64(parent), Mode: vfs.ModeDirectory, Off: atIndex(offset, offDotDot)},
 	} {
 		if e.Off <= offset {
 			continue

@@ -161,9 +161,13 @@
 //     until the stamp is old (introWindow).
 //   - Listings (FOPEN_CACHE_DIR), of the primary superblock: the kernel holds the directory
 //     while it lists, which the notification of a name waits for, and then drops what it
-//     kept. Of its own changes it knows itself. It keeps nothing from one opendir
+//     kept. Of its own changes it knows itself, but for another parent and unknown outcomes,
+//     of which it is notified a moment later. It keeps nothing from one opendir
 //     to the next if anything happened to the directory in between (listings.open), so that
-//     what it does not see, a request of a killed program, lasts no longer.
+//     what it does not see, a request of a killed program, lasts no longer. It looks for
+//     changes at the start of a listing, if it has the whole: so one that begins after
+//     a change has numbers of its own (numbers), which do not lead into what is old. What was
+//     dropped before it was whole, the kernel does not keep again until it forgets the inode.
 //   - Pages: the kernel locks a page while it is read, and the notification
 //     waits for it.
 //   - Sizes: no notification carries one, and the kernel goes on with the old
@@ -253,6 +257,6 @@
 // others than requests, and taken by who closes them. The Holder is called under
 // the first.
 //
-// turns.mu, handleTable.mu, listing.mu and ownerSet.mu are leaves. listings.mu comes before
-// listing.mu, dirHandle.reads before both: it is held while the VFS lists.
+// turns.mu, handleTable.mu, numbers.mu and ownerSet.mu are leaves. listings.mu comes before
+// numbers.mu, dirHandle.reads before both: it is held while the VFS lists.
 package fusemount

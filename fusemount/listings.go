@@ -2,7 +2,6 @@ package fusemount
 
 import (
 	"container/list"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,83 +12,37 @@ import (
 )
 
 const (
-	// maxPositions bounds the positions that one listing remembers, some 50 bytes
-	// each. Of a longer one the older half is forgotten: seekdir
-	// beyond that fails, while reading on and rewinddir always work.
-	maxPositions = 1 << 20
-	// maxIdlePositions bounds those of all directories that nobody has open, of which each
-	// counts for listingPositions more.
+	// maxIdlePositions bounds the positions of all directories that nobody has open, of
+	// which each counts for listingPositions more.
 	maxIdlePositions = 1 << 19
 	listingPositions = 4
+	// restoredPass is behind all passes of the server before.
+	restoredPass = 1 << 20
 )
 
-// First offsets of a listing: behind ".", behind "..", behind the first entry.
-const (
-	offDot uint64 = iota + 1
-	offDotDot
-	offFirst
-)
-
-// listing is what all that have a directory open share, and after them the kernel's cache of
-// its names (FOPEN_CACHE_DIR). The VFS continues a listing by opaque positions, the kernel by
-// numbers, and gives one of what it kept to any handle: number offFirst+i stands behind
-// the entry at position list[i].
+// listing is what handles of a directory share whose names the kernel may keep
+// (FOPEN_CACHE_DIR): it gives what it kept for one to any other.
 type listing struct {
-	ino     vfs.Ino
-	changes uint64    // of the directory, before the kernel began to keep names
-	kept    bool      // it may keep them
-	begun   time.Time // then
-	// read reports whether a READDIR came: then the kernel has dropped what it had kept before.
-	read atomic.Bool
-	// restored tells that positions were given out by the server before.
-	restored bool
+	numbers
+	ino vfs.Ino
 
-	opens int           // under listings.mu, as idle
-	idle  *list.Element // of listings.idle
+	// The rest is under listings.mu, but for dropped.
 
-	mu   sync.Mutex
-	base uint64   // positions forgotten before list[0]
-	list []string // positions, in the order in which they were given out
+	shared  bool          // it is in listings.dirs
+	opens   int           // if it is
+	idle    *list.Element // of listings.idle
+	changes uint64        // of the directory, before the kernel began to keep what it has
+	begun   time.Time     // then
+	round   uint64        // counts that
+	// dropped is the last round of which a READDIR came: the kernel has dropped what it kept
+	// in those before.
+	dropped atomic.Uint64
 }
 
-// position returns where the listing goes on behind offset.
-func (l *listing) position(offset uint64) (string, error) {
-	if offset < offFirst {
-		return "", nil
+// reading comes with a READDIR of a handle that was opened in a round.
+func (l *listing) reading(round uint64) {
+	for old := l.dropped.Load(); old < round && !l.dropped.CompareAndSwap(old, round); old = l.dropped.Load() {
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i := offset - offFirst
-	if i < l.base || i-l.base >= uint64(len(l.list)) {
-		return "", fmt.Errorf("%w: directory offset %d is not known any more", vfs.ErrInvalid, offset)
-	}
-	return l.list[i-l.base], nil
-}
-
-// number returns the offset of the entry at pos, which follows the one at
-// offset prev. Read again, an entry has its old number, so that every number
-// given out stays right.
-func (l *listing) number(prev uint64, pos string) uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	next := max(prev+1, offFirst)
-	if i := next - offFirst; i >= l.base && i-l.base < uint64(len(l.list)) && l.list[i-l.base] == pos {
-		return next
-	}
-	l.list = append(l.list, pos)
-	if len(l.list) > maxPositions {
-		half := len(l.list) / 2
-		l.list = append([]string(nil), l.list[half:]...)
-		l.base += uint64(half)
-	}
-	return offFirst + l.base + uint64(len(l.list)) - 1
-}
-
-// cost returns how many positions it counts for.
-func (l *listing) cost() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.list) + listingPositions
 }
 
 // listings are those of the directories that are open, and of some that were.
@@ -100,7 +53,7 @@ type listings struct {
 	mu     sync.Mutex
 	dirs   map[vfs.Ino]*listing
 	idle   list.List // of *listing, the longest unused first
-	held   int       // what these cost
+	held   int       // positions that these count for
 	sweeps bool      // a sweep will come
 }
 
@@ -108,59 +61,64 @@ func (s *listings) init(life time.Duration, changes func(vfs.Ino) (begun, ended 
 	s.life, s.changes, s.dirs = life, changes, make(map[vfs.Ino]*listing)
 }
 
-// open returns the listing of a directory with one that has it open more, and how the kernel
-// is to open it: keep reports whether it may keep names at all. What it kept goes on only if
+// open returns the listing of a handle, its round, and how the kernel is to open the
+// directory; keep reports whether it may keep names at all. What it kept goes on only if
 // the directory has not changed since: it would not see that a time was set back, or a
 // change whose request was given up. It keeps none for longer than names, so that it asks
 // for attributes along with names again.
-func (s *listings) open(ino vfs.Ino, keep bool) (l *listing, flags uint32) {
+func (s *listings) open(ino vfs.Ino, keep bool) (l *listing, round uint64, flags uint32) {
 	begun, ended := s.changes(ino)
+	if !keep || s.life <= 0 || begun != ended {
+		return &listing{ino: ino}, 0, 0
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l = s.dirs[ino]
-	current := l != nil && l.kept && l.read.Load() && begun == ended && ended == l.changes && time.Since(l.begun) < s.life
+	flags = fuse.FOPEN_CACHE_DIR
+	if l != nil && l.dropped.Load() == l.round && ended == l.changes && time.Since(l.begun) < s.life {
+		flags |= fuse.FOPEN_KEEP_CACHE
+	}
 	if l != nil && l.opens == 0 {
 		s.wake(l)
-		if !current {
-			l = nil
-		}
 	}
-	switch {
-	case l == nil:
-		l = &listing{ino: ino, changes: ended, kept: keep && s.life > 0 && begun == ended, begun: time.Now()}
-		s.dirs[ino] = l
-		if l.kept {
-			flags = fuse.FOPEN_CACHE_DIR
+	if flags&fuse.FOPEN_KEEP_CACHE == 0 {
+		if l == nil || l.opens == 0 { // nobody has its numbers any more
+			l = s.add(ino)
 		}
-	case current:
-		flags = fuse.FOPEN_CACHE_DIR | fuse.FOPEN_KEEP_CACHE
+		l.round++
+		l.changes, l.begun = ended, time.Now()
 	}
 	l.opens++
-	return l, flags
+	return l, l.round, flags
 }
 
-// restore is open for a handle of the server before, of which the kernel has numbers.
+// add begins the listing of a directory. mu is held.
+func (s *listings) add(ino vfs.Ino) *listing {
+	l := &listing{ino: ino, shared: true}
+	s.dirs[ino] = l
+	return l
+}
+
+// restore returns the listing of a handle of the server before, of which the kernel has
+// numbers.
 func (s *listings) restore(ino vfs.Ino) *listing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.dirs[ino]
 	if l == nil {
-		l = &listing{ino: ino, restored: true}
-		s.dirs[ino] = l
+		l = s.add(ino)
+		l.round = 1 // of which nobody reads: what the kernel kept is not known
+		l.last, l.pass = restoredPass, restoredPass
 	}
 	l.opens++
 	return l
 }
 
-// close takes back one open.
+// close takes back what a handle had.
 func (s *listings) close(l *listing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l.opens--; l.opens > 0 {
-		return
-	}
-	if !l.kept {
-		delete(s.dirs, l.ino)
+	if l.opens--; !l.shared || l.opens > 0 {
 		return
 	}
 	l.idle = s.idle.PushBack(l)
@@ -170,6 +128,9 @@ func (s *listings) close(l *listing) {
 	}
 	s.plan()
 }
+
+// cost returns how many positions it counts for.
+func (l *listing) cost() int { return l.size() + listingPositions }
 
 // wake takes l, which nobody had open, off the idle ones. mu is held.
 func (s *listings) wake(l *listing) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -216,53 +217,123 @@ func TestListingResumed(t *testing.T) {
 	})
 }
 
+// changing is a directory through two superblocks, of which the first keeps listings, and
+// through another door.
+type changing struct {
+	*listed
+	dirs []string
+	end  time.Time
+}
+
+const stableNames = 1500
+
+func (c *changing) goesOn() bool { return time.Now().Before(c.end) && !c.t.Failed() }
+
+// whole checks that what does not change comes once.
+func (c *changing) whole(list []rawEntry) {
+	c.t.Helper()
+	seen := make(map[string]int, len(list))
+	for _, e := range list {
+		if seen[e.name]++; seen[e.name] > 1 {
+			c.t.Errorf("%s comes %d times", e.name, seen[e.name])
+		}
+	}
+	for i := range stableNames {
+		if n := fmt.Sprintf("n%05d", i); seen[n] == 0 {
+			c.t.Errorf("%s is missing among %d", n, len(list))
+			return
+		}
+	}
+}
+
+// list lists again and again, by small steps, some of them back.
+func (c *changing) list(d *rawDir, r *rand.Rand) {
+	for c.goesOn() {
+		d.seek(0)
+		var list []rawEntry
+		for {
+			more := d.get(100 + r.IntN(4000))
+			if len(more) == 0 {
+				c.whole(list)
+				break
+			}
+			if list = append(list, more...); r.IntN(40) == 0 {
+				k := r.IntN(len(list))
+				d.seek(list[k].off)
+				list = list[:k+1]
+			}
+			if r.IntN(200) == 0 {
+				break
+			}
+		}
+	}
+}
+
+// change makes and removes names through any door, and looks whether all see that, by what
+// was open before and by opening anew.
+func (c *changing) change(who int, open []*rawDir, r *rand.Rand) {
+	for k := 0; c.goesOn(); k++ {
+		name := fmt.Sprintf("n%05d-%d", r.IntN(stableNames), who)
+		door := r.IntN(len(c.dirs) + 1)
+		for _, there := range []bool{true, false} {
+			switch {
+			case door == len(c.dirs) && there:
+				c.put(name)
+			case door == len(c.dirs):
+				c.remove(name)
+			case there:
+				must(c.t, os.WriteFile(filepath.Join(c.dirs[door], name), nil, 0o600))
+			default:
+				must(c.t, os.Remove(filepath.Join(c.dirs[door], name)))
+			}
+			if r.IntN(4) == 0 {
+				long := unix.Timespec{Sec: 1_000_000_000}
+				must(c.t, unix.UtimesNanoAt(unix.AT_FDCWD, c.dirs[0], []unix.Timespec{long, long}, 0))
+			}
+			for i, dir := range c.dirs {
+				d := open[i]
+				anew := r.IntN(2) == 0
+				if d.seek(0); anew {
+					d = openRaw(c.t, dir)
+				}
+				list := d.all(1000 + r.IntN(30_000))
+				if anew {
+					d.close()
+				}
+				if c.whole(list); hasName(list, name) != there {
+					c.t.Errorf("by door %d %s is there: %v, not so at mount %d, opened anew: %v", door, name, there, i, anew)
+				}
+			}
+		}
+	}
+}
+
 // While many list, whoever makes or removes a name through any door finds that done: through
-// its path, and through what was open before.
+// its path, and through what was open before. What does not change comes once.
 func TestListingChanging(t *testing.T) {
 	onTransports(t, func(t *testing.T, over Transport) {
-		l := newListed(t, over, 0, 60)
-		end := time.Now().Add(3 * time.Second)
-		var wg sync.WaitGroup
-		for i := range 3 {
-			open := l.open()
-			wg.Go(func() {
-				for k := 0; time.Now().Before(end) && !t.Failed(); k++ {
-					names := l.names
-					if (i+k)%2 == 0 {
-						names = func() []string { return l.again(open) }
-					}
-					if got := names(); len(got) < 60 {
-						t.Errorf("%d names of at least 60", len(got))
-					}
-				}
-			})
+		fs := openFS(t)
+		m := NewMounts(fs)
+		one, _ := mountOf(t, m, Options{Transport: over})
+		two, _ := mountOf(t, m, Options{Transport: over, EntryTimeout: time.Hour})
+		must(t, os.Mkdir(filepath.Join(one, "bucket"), 0o777))
+		c := &changing{listed: &listed{t: t, fs: fs}, dirs: []string{filepath.Join(one, "bucket"), filepath.Join(two, "bucket")}}
+		for i := range stableNames {
+			c.put(fmt.Sprintf("n%05d", i))
 		}
-		for i := range 2 {
-			open := l.open()
-			wg.Go(func() {
-				name := fmt.Sprint("changing", i)
-				for k := 0; time.Now().Before(end) && !t.Failed(); k++ {
-					there := k%2 == 0
-					switch door := k / 2 % 2; {
-					case there && door == 0:
-						l.put(name)
-					case there:
-						must(t, os.WriteFile(l.path(name), nil, 0o600))
-					case door == 0:
-						must(t, os.Remove(l.path(name)))
-					default:
-						l.remove(name)
-					}
-					if slices.Contains(l.names(), name) != there {
-						t.Errorf("change %d: %s is there: %v, by a new listing", k, name, !there)
-					}
-					if slices.Contains(l.again(open), name) != there {
-						t.Errorf("change %d: %s is there: %v, by who has the directory open", k, name, !there)
-					}
-				}
-			})
+		for round := range uint64(4) {
+			c.end = time.Now().Add(time.Second)
+			var wg sync.WaitGroup
+			for i := range uint64(3) {
+				d := openRaw(t, c.dirs[i/2])
+				wg.Go(func() { c.list(d, rand.New(rand.NewPCG(round, i))) })
+			}
+			for i := range 2 {
+				open := []*rawDir{openRaw(t, c.dirs[0]), openRaw(t, c.dirs[1])}
+				wg.Go(func() { c.change(i, open, rand.New(rand.NewPCG(round, 10+uint64(i)))) })
+			}
+			wg.Wait()
 		}
-		wg.Wait()
 	})
 }
 
@@ -271,11 +342,11 @@ func TestListingsForgotten(t *testing.T) {
 	var s listings
 	s.init(50*time.Millisecond, func(vfs.Ino) (begun, ended uint64) { return 1, 1 })
 	for ino := range vfs.Ino(100) {
-		l, _ := s.open(ino, true)
+		l, round, _ := s.open(ino, true)
 		for i := range maxIdlePositions / 50 {
 			l.number(uint64(i)+offDotDot, fmt.Sprint(i))
 		}
-		l.read.Store(true)
+		l.reading(round)
 		s.close(l)
 	}
 	s.mu.Lock()

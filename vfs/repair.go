@@ -43,7 +43,7 @@ func (r repairer) Adopt(t cluster.Txn, ino Ino) error {
 		return err
 	}
 	if n.IsDir() {
-		r.o.feed.DirMoved()
+		r.o.feed.DirMoved(ino)
 	}
 	n.Parent, n.Name, n.Nlink = dir, fmt.Sprintf("inode-%d", ino), 1
 	n.Set(record.FlagLinks, false)

@@ -1,12 +1,11 @@
 package nfsvm
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"ogw/integration/testenv"
 )
 
 // suiteTimeout bounds the suite in the guest, whose processor is emulated.
@@ -46,12 +45,7 @@ var unlikePOSIX = []struct{ failure, reason string }{
 // kernel's client.
 func TestKernelClientSuite(t *testing.T) {
 	s := start(t)
-	binary := filepath.Join(t.TempDir(), "posix.test")
-	cmd := exec.Command("go", "test", "-c", "-o", binary, "../posix")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building the suite: %v\n%s", err, out)
-	}
+	binary := testenv.TestBinary(t, "ogw/integration/posix")
 	var without, expected []string
 	for _, f := range notOfNFS {
 		without = append(without, f.feature)

@@ -19,6 +19,18 @@ func Build(args ...string) *exec.Cmd {
 	return build
 }
 
+// TestBinary builds the tests of a package as a program of its own, and returns its path.
+func TestBinary(t testing.TB, pkg string) string {
+	t.Helper()
+	binary := filepath.Join(TempDir(t), "tests")
+	build := exec.Command("go", "test", "-c", "-o", binary, pkg)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the tests of %s: %v\n%s", pkg, err, out)
+	}
+	return binary
+}
+
 // Main is the body of a TestMain: it builds ogw once, unless OGW_BIN names
 // one, stores its path in binary, and runs the tests.
 func Main(m *testing.M, binary *string) int {

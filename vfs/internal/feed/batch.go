@@ -33,9 +33,11 @@ func (b *Batch) InodeChanged(ino record.Ino, data bool) {
 }
 
 // DirMoved notes that a directory gets another place.
-func (b *Batch) DirMoved() {
+func (b *Batch) DirMoved(ino record.Ino) {
 	b.feed.moves.begin()
 	b.moved++
+	b.feed.changes.begin(ino)
+	b.events = append(b.events, Event{Ino: ino, Data: true, Moved: true})
 }
 
 // Stored notes that what the process had in memory of ino is in the store: only
@@ -53,7 +55,7 @@ func (b *Batch) Failed() {
 
 // Committed tells of the changes, and ends a transaction that made them, or may
 // have: then caches have to go as well.
-func (b *Batch) Committed(ctx context.Context, _ bool) {
+func (b *Batch) Committed(ctx context.Context, known bool) {
 	b.feed.moves.end(b.moved)
 	for _, ino := range b.stored {
 		b.feed.open(ino)
@@ -63,6 +65,6 @@ func (b *Batch) Committed(ctx context.Context, _ bool) {
 			b.feed.open(e.Ino)
 		}
 	}
-	b.feed.Notify(ctx, b.events...)
+	b.feed.notify(ctx, known, b.events)
 	b.feed.changes.end(b.events)
 }

@@ -56,7 +56,7 @@ func TestBatchWithoutCommitTellsNobody(t *testing.T) {
 		b := w.f.Batch()
 		before := w.f.MoveStamp()
 		b.EntryChanged(3, "a")
-		b.DirMoved()
+		b.DirMoved(5)
 		if w.f.Unmoved(before) {
 			t.Error("unmoved while a rename runs")
 		}

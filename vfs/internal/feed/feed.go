@@ -21,6 +21,7 @@ type Event struct {
 	Ino   record.Ino
 	Name  string // stored name
 	Data  bool
+	Moved bool // a directory lists another parent, which its origin does not see either
 }
 
 // Feed reports the changes that this process makes.
@@ -76,7 +77,11 @@ func (f *Feed) forget(inv Invalidator) {
 // Notify notifies every watcher but the origin of ctx. An entry event stands for all
 // POSIX forms of a name: a file is shown under an escaped name while a
 // directory shadows it.
-func (f *Feed) Notify(ctx context.Context, events ...Event) {
+func (f *Feed) Notify(ctx context.Context, events ...Event) { f.notify(ctx, true, events) }
+
+// notify is Notify of what is known to have happened, or may have: the origin, who was answered
+// by an error then, learns of that later.
+func (f *Feed) notify(ctx context.Context, known bool, events []Event) {
 	if len(events) == 0 {
 		return
 	}
@@ -88,27 +93,33 @@ func (f *Feed) Notify(ctx context.Context, events ...Event) {
 	}
 	from, _ := ctx.Value(originKey{}).(origin)
 	for _, inv := range list {
-		if k, ok := inv.(KernelInvalidator); ok && from.inv != nil && inv != from.inv {
+		k, kernel := inv.(KernelInvalidator)
+		own := inv == from.inv
+		switch {
+		case own && !kernel:
+			continue
+		case own:
+			inv = k.Deferred()
+		case kernel && from.inv != nil:
 			if inv = k.Beside(from.inv); from.late {
 				inv = k.Deferred()
 			}
 		}
 		for i := range events {
-			events[i].notify(inv, inv == from.inv)
+			if e := &events[i]; !own || !known || e.Moved {
+				e.notify(inv)
+			}
 		}
 	}
 }
 
-// notify notifies inv, which is the origin of the change or not.
-func (e *Event) notify(inv Invalidator, origin bool) {
-	switch {
-	case origin:
-	case !e.Entry:
+func (e *Event) notify(inv Invalidator) {
+	if !e.Entry {
 		inv.InvalidateInode(e.Ino, e.Data)
-	default:
-		for _, name := range naming.PosixForms(e.Name) {
-			inv.InvalidateEntry(e.Ino, name)
-		}
-		inv.InvalidateInode(e.Ino, true) // the directory's times and cached listing
+		return
 	}
+	for _, name := range naming.PosixForms(e.Name) {
+		inv.InvalidateEntry(e.Ino, name)
+	}
+	inv.InvalidateInode(e.Ino, true) // the directory's times and cached listing
 }
