@@ -206,9 +206,12 @@ func (l *Lease) Gone() <-chan struct{} { return l.gone }
 func (l *Lease) Leave() error {
 	l.stop()
 	l.beat.Wait()
+	defer l.lose()                         // whoever comes late
+	if l.stays.Load() && l.Live() == nil { // nobody can have put it out
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(cluster.Urgent(context.Background()), leaveTimeout)
 	defer cancel()
-	defer l.lose() // whoever comes late
 	return l.kv.Update(ctx, func(t cluster.Txn) error {
 		fence, err := t.Get(l.key)
 		switch {
