@@ -25,9 +25,7 @@ const behindBound = 4 * time.Second
 func TestManyGatewaysBehind(t *testing.T) { onMetadata(t, testManyGatewaysBehind) }
 
 func testManyGatewaysBehind(t *testing.T, x *shared) {
-	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
-		t.Skip("mounts need /dev/fuse, and root")
-	}
+	needMounts(t)
 	x.manyGateways()
 	a := x.gateway(nil)
 	b := x.gateway(a)

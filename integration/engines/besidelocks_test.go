@@ -20,9 +20,7 @@ import (
 func TestManyGatewaysLocks(t *testing.T) { onMetadata(t, testManyGatewaysLocks) }
 
 func testManyGatewaysLocks(t *testing.T, x *shared) {
-	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
-		t.Skip("mounts need /dev/fuse, and root")
-	}
+	needMounts(t)
 	x.manyGateways()
 	sa := x.gateway(nil)
 	sb := x.gateway(sa)

@@ -35,10 +35,16 @@ type mounted struct {
 
 func (m *mounted) path(name string) string { return filepath.Join(m.dir, name) }
 
-func testManyGatewaysMounts(t *testing.T, x *shared) {
+// needMounts skips where nothing can be mounted.
+func needMounts(t *testing.T) {
+	t.Helper()
 	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
 		t.Skip("mounts need /dev/fuse, and root")
 	}
+}
+
+func testManyGatewaysMounts(t *testing.T, x *shared) {
+	needMounts(t)
 	x.manyGateways()
 	sa := x.gateway(nil)
 	sb := x.gateway(sa)

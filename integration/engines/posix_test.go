@@ -28,9 +28,7 @@ func TestManyGatewaysPOSIX(t *testing.T) {
 }
 
 func testManyGatewaysPOSIX(t *testing.T, x *shared) {
-	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
-		t.Skip("mounts need /dev/fuse, and root")
-	}
+	needMounts(t)
 	binary := testenv.TestBinary(t, "ogw/integration/posix")
 	x.manyGateways()
 	a := x.gateway(nil)

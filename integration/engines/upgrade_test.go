@@ -38,9 +38,7 @@ type upgraded struct {
 }
 
 func testUpgrade(t *testing.T, x *shared, older string) {
-	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
-		t.Skip("mounts need /dev/fuse, and root")
-	}
+	needMounts(t)
 	x.manyGateways()
 	u := &upgraded{t: t}
 	var dirs [2]string
