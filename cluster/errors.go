@@ -1,6 +1,10 @@
 package cluster
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"io"
+)
 
 // The errors of every engine. They are wrapped with %w and tested with
 // errors.Is.
@@ -38,3 +42,13 @@ var (
 	// ErrInvalid: a key, value, ID or offset breaks the contract.
 	ErrInvalid = errors.New("invalid argument to the cluster")
 )
+
+// Because returns an error of class, one of those above, with its cause. That the connection
+// to a server ended (io.EOF) is no end of a blob or a file, for which callers of callers take
+// it: then the cause is told, and no more.
+func Because(class, cause error) error {
+	if errors.Is(cause, io.EOF) || errors.Is(cause, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: %s", class, cause.Error())
+	}
+	return fmt.Errorf("%w: %w", class, cause)
+}

@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"ogw/cluster"
@@ -47,7 +46,7 @@ func mapError(err error) error {
 	default:
 		class = cluster.ErrUnavailable
 	}
-	return fmt.Errorf("%w: %w", class, err)
+	return cluster.Because(class, err)
 }
 
 // persist sends a request again until it is answered, for requestTimeout at the

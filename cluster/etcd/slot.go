@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -185,13 +184,9 @@ func (p *slots) resolve(ctx context.Context, s *slot, cause error) (done, lost b
 			return p.readOutcome(ctx, s, cause)
 		}
 		if occ.Backoff(ctx, attempt) != nil {
-			return true, true, unknown(cause)
+			return true, true, occ.Unknown(cause)
 		}
 	}
-}
-
-func unknown(cause error) error {
-	return fmt.Errorf("%w: a commit may have happened: %w", cluster.ErrUnavailable, cause)
 }
 
 func (p *slots) fence(ctx context.Context, s *slot) (*clientv3.TxnResponse, error) {
@@ -204,7 +199,7 @@ func (p *slots) fence(ctx context.Context, s *slot) (*clientv3.TxnResponse, erro
 func (p *slots) outcome(s *slot, answer *clientv3.TxnResponse, cause error) (done, lost bool, err error) {
 	kv := found(answer)
 	if kv == nil {
-		return true, true, unknown(cause) // the lease ended meanwhile
+		return true, true, occ.Unknown(cause) // the lease ended meanwhile
 	}
 	s.rev = kv.ModRevision
 	switch string(kv.Value) {
@@ -213,7 +208,7 @@ func (p *slots) outcome(s *slot, answer *clientv3.TxnResponse, cause error) (don
 	case s.value(byFence): // whose answer was lost, too
 		return p.notDone(cause)
 	}
-	return true, true, unknown(cause)
+	return true, true, occ.Unknown(cause)
 }
 
 // readOutcome looks whether a full store took the commit.
@@ -221,7 +216,7 @@ func (p *slots) readOutcome(ctx context.Context, s *slot, cause error) (done, lo
 	answer, err := p.client.Get(ctx, s.key)
 	switch {
 	case err != nil || len(answer.Kvs) == 0:
-		return true, true, unknown(cause)
+		return true, true, occ.Unknown(cause)
 	case answer.Kvs[0].ModRevision == s.rev:
 		return true, false, mapError(cause)
 	}

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -62,7 +61,7 @@ func mapError(err error) error {
 			class = cluster.ErrReadOnly
 		}
 	}
-	return fmt.Errorf("%w: %w", class, err)
+	return cluster.Because(class, err)
 }
 
 // callerOr returns why the caller of a query gave up, else the mapped err.

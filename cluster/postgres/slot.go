@@ -4,11 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
-	"ogw/cluster"
 	"ogw/cluster/internal/gather"
 	"ogw/cluster/internal/occ"
 
@@ -173,22 +171,18 @@ func (p *slots) resolve(ctx context.Context, s *slot, cause error) (done bool, e
 		number, kind, err := p.fence(ctx, s)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			return true, unknown(cause) // cleared away meanwhile
+			return true, occ.Unknown(cause) // cleared away meanwhile
 		case err == nil && number != s.number+1:
-			return true, unknown(cause)
+			return true, occ.Unknown(cause)
 		case err == nil:
 			s.number = number
 			p.giveBack(s)
 			return kind == byCommit, nil
 		}
 		if occ.Backoff(ctx, attempt) != nil {
-			return true, unknown(cause)
+			return true, occ.Unknown(cause)
 		}
 	}
-}
-
-func unknown(cause error) error {
-	return fmt.Errorf("%w: a commit may have happened: %w", cluster.ErrUnavailable, cause)
 }
 
 // fence moves the slot unless a commit did, and returns how it stands then. It

@@ -14,6 +14,9 @@ import (
 // ErrUnfit: the endpoint or the bucket cannot hold a store.
 var ErrUnfit = errors.New("the S3 endpoint lacks what a store needs")
 
+// errBody: the bytes of an answer did not come whole.
+var errBody = fmt.Errorf("%w: the answer broke off", cluster.ErrUnavailable)
+
 // Codes that the client has no name for.
 const (
 	codeConflict     = "ConditionalRequestConflict" // two conditional writes of one key at a time
@@ -38,7 +41,7 @@ func mapError(err error) error {
 	}
 	var r minio.ErrorResponse
 	if !errors.As(err, &r) {
-		return fmt.Errorf("%w: %w", cluster.ErrUnavailable, err)
+		return cluster.Because(cluster.ErrUnavailable, err)
 	}
 	class := cluster.ErrUnavailable
 	switch {
@@ -48,6 +51,14 @@ func mapError(err error) error {
 		class = cluster.ErrNoSpace
 	}
 	return fmt.Errorf("%w: %s: %w", class, r.Code, err)
+}
+
+// brokenOff is callerOr for err in the middle of an answer.
+func brokenOff(ctx context.Context, err error) error {
+	if e := ctx.Err(); e != nil {
+		return e
+	}
+	return cluster.Because(errBody, err)
 }
 
 // callerOr returns why the caller of a request gave up, else the mapped err.

@@ -23,9 +23,6 @@ const readTries = 3
 
 var frameBuffers = sync.Pool{New: func() any { return new([frame.Bytes]byte) }}
 
-// errBody: the bytes of an answer did not come whole.
-var errBody = errors.New("the answer broke off")
-
 // ReadAt implements cluster.BlobReader, with one request.
 func (b *Blobs) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int64) (int, error) {
 	if err := b.enter(ctx); err != nil {
@@ -74,7 +71,7 @@ func (b *Blobs) readFrames(ctx context.Context, id cluster.BlobID, p []byte, off
 	for block := first; block <= min(last, final); block++ {
 		stored := buf[:min(frame.Bytes, found.size-block*frame.Bytes)]
 		if _, err := io.ReadFull(body, stored); err != nil {
-			return 0, callerOr(ctx, fmt.Errorf("%w: %w", errBody, err))
+			return 0, brokenOff(ctx, err)
 		}
 		data, err := frame.Open(stored, id, block, block == final)
 		if err != nil {
@@ -107,7 +104,7 @@ func (b *Blobs) readEnd(ctx context.Context, id cluster.BlobID) error {
 	defer body.Close()
 	stored := make([]byte, found.size-final*frame.Bytes)
 	if _, err := io.ReadFull(body, stored); err != nil {
-		return callerOr(ctx, fmt.Errorf("%w: %w", errBody, err))
+		return brokenOff(ctx, err)
 	}
 	if _, err := frame.Open(stored, id, final, true); err != nil {
 		return err
