@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ogw/cluster"
+	"ogw/cluster/coherence"
 	"ogw/cluster/internal/gather"
 	"ogw/cluster/internal/occ"
 
@@ -24,6 +25,7 @@ type KV struct {
 	history *compactor
 	memory  *occ.Memory
 	turns   *occ.Turns
+	peers   *coherence.Client
 }
 
 // View implements cluster.KV. It ends with ErrUnavailable if fn still reads
@@ -106,13 +108,19 @@ func (kv *KV) run(ctx context.Context, fn func(cluster.Txn) error, a *attempt) (
 	if a.again {
 		c.looks = kv.remembered(reads)
 	}
+	change, err := kv.peers.Announce(ctx, keys...)
+	if err != nil {
+		return true, err
+	}
 	rev, err := kv.slots.commit(ctx, c)
 	switch {
 	case rev > 0:
-		kv.memory.Wrote(keys, values, rev)
+		kv.memory.Wrote(keys, values, rev, change.Done())
 	case err != nil: // perhaps it happened
 		kv.memory.Forget(keys...)
+		change.Failed(occ.IsUnknown(err))
 	default:
+		change.Failed(false)
 		a.again, a.fresh = true, len(c.found) > 0
 		a.turn.Wait(ctx, kv.learn(c))
 	}
@@ -134,7 +142,7 @@ func (kv *KV) remembered(reads *occ.Versions) (looks []occ.KeyVersion) {
 func (kv *KV) learn(c *commit) (changed [][]byte) {
 	for i, r := range c.found {
 		value, rev := pairOf(r)
-		kv.memory.Found(c.looks[i].Key, value, rev)
+		kv.memory.Found(c.looks[i].Key, value, rev, 0)
 		if rev != c.looks[i].Version {
 			changed = append(changed, c.looks[i].Key)
 		}

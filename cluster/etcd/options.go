@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/coherence"
 	"ogw/cluster/internal/occ"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -40,6 +41,8 @@ type Options struct {
 	TLS *tls.Config
 	// Username and Password of etcd's own users; empty without.
 	Username, Password string
+	// Peers is told what is about to be changed; nil without.
+	Peers *coherence.Client
 }
 
 func (o *Options) check() error {
@@ -70,7 +73,8 @@ func Open(ctx context.Context, o Options) (*KV, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd at %s: %w", strings.Join(o.Endpoints, ", "), err)
 	}
-	kv := &KV{client: client, keys: keyspace(o.Prefix), gate: occ.NewGate(), memory: occ.NewMemory(), turns: occ.NewTurns(), reads: newReads(client)}
+	kv := &KV{client: client, keys: keyspace(o.Prefix), gate: occ.NewGate(), memory: occ.NewMemory(o.Peers.Trust()),
+		turns: occ.NewTurns(), reads: newReads(client), peers: o.Peers}
 	kv.slots = newSlots(client, kv.keys)
 	kv.history = newCompactor(client, kv.keys)
 	return kv, nil

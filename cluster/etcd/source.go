@@ -72,7 +72,7 @@ func (s *source) getSome(keys, values [][]byte) error {
 
 // Settle implements occ.Settler.
 func (s *source) Settle() error {
-	if !s.recall.Doubtful() {
+	if !s.recall.Doubtful(cluster.IsUrgent(s.ctx)) {
 		return nil
 	}
 	_, err := s.look(nil)
@@ -193,7 +193,7 @@ func (s *source) fix(rev int64) {
 
 // Iter implements occ.Source.
 func (s *source) Iter(start, end []byte, keysOnly bool) (occ.Iter, error) {
-	s.recall.Versions().BeginScan()
+	s.recall.BeginScan()
 	return newIter(s, s.keys.key(start), s.keys.end(end), keysOnly), nil
 }
 

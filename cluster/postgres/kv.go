@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"context"
+	"slices"
 
 	"ogw/cluster"
+	"ogw/cluster/coherence"
 	"ogw/cluster/internal/gather"
 	"ogw/cluster/internal/occ"
 )
@@ -17,6 +19,7 @@ type KV struct {
 	slots *slots
 	// memory is what was read and written last.
 	memory *occ.Memory
+	peers  *coherence.Client
 }
 
 // View implements cluster.KV.
@@ -82,14 +85,22 @@ func (kv *KV) attempt(ctx context.Context, s *source, fn func(cluster.Txn) error
 	case err != nil || c.empty():
 		return nil, true, err
 	}
+	change, err := kv.peers.Announce(ctx, slices.Concat(c.setKeys, c.deleteKeys)...)
+	if err != nil {
+		return nil, true, err
+	}
 	version, done, err := kv.slots.commit(ctx, s, c)
 	switch {
-	case err != nil, done && version == 0: // what happened is not known, or as which version
+	case err == nil && done && (version != 0 || len(c.setKeys) == 0):
+		since := change.Done()
+		kv.memory.Wrote(c.setKeys, c.setValues, version, since)
+		kv.memory.Wrote(c.deleteKeys, make([][]byte, len(c.deleteKeys)), 0, since)
+	case err != nil || done: // what happened is not known, or as which version
 		kv.memory.Forget(c.setKeys...)
 		kv.memory.Forget(c.deleteKeys...)
-	case done:
-		kv.memory.Wrote(c.setKeys, c.setValues, version)
-		kv.memory.Wrote(c.deleteKeys, make([][]byte, len(c.deleteKeys)), 0)
+		change.Failed(occ.IsUnknown(err))
+	default:
+		change.Failed(false)
 	}
 	return c, done, err
 }

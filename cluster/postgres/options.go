@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/coherence"
 	"ogw/cluster/internal/occ"
 
 	"github.com/jackc/pgx/v5"
@@ -33,6 +34,8 @@ type Options struct {
 	// Store is the name of the store among those of the database; at most
 	// MaxNameBytes, "ogw" if empty.
 	Store string
+	// Peers is told what is about to be changed; nil without.
+	Peers *coherence.Client
 }
 
 // Open connects to a store, which begins to exist with its first pair, and
@@ -67,7 +70,7 @@ func Open(ctx context.Context, o Options) (*KV, error) {
 		p.close()
 		return nil, fmt.Errorf("PostgreSQL at %s: %w", config.ConnConfig.Host, mapError(err))
 	}
-	kv := &KV{pools: p, store: o.Store, gate: occ.NewGate(), slots: newSlots(p, o.Store), memory: occ.NewMemory()}
+	kv := &KV{pools: p, store: o.Store, gate: occ.NewGate(), slots: newSlots(p, o.Store), memory: occ.NewMemory(o.Peers.Trust()), peers: o.Peers}
 	kv.reads = newReads(p, o.Store)
 	return kv, nil
 }

@@ -133,7 +133,7 @@ func (s *source) query(sql string, row func(pgx.Rows) error, args ...any) error 
 // Settle implements occ.Settler.
 func (s *source) Settle() error {
 	switch {
-	case !s.recall.Doubtful():
+	case !s.recall.Doubtful(cluster.IsUrgent(s.ctx)):
 		return nil
 	case s.recall.Moves():
 		return s.look(nil, nil)
@@ -307,7 +307,7 @@ func (s *source) look(keys, values [][]byte) error {
 
 // Iter implements occ.Source.
 func (s *source) Iter(start, end []byte, keysOnly bool) (occ.Iter, error) {
-	s.recall.Versions().BeginScan()
+	s.recall.BeginScan()
 	s.recall.Stop() // its pages are of one snapshot
 	if start == nil {
 		start = []byte{}

@@ -25,7 +25,12 @@ func newPrefix() string { return fmt.Sprintf("test%d/", stores.Add(1)) }
 
 func openEtcd(t *testing.T, prefix string, endpoints ...string) *etcd.KV {
 	t.Helper()
-	kv, err := etcd.Open(context.Background(), etcd.Options{Endpoints: endpoints, Prefix: prefix})
+	return openEtcdOf(t, etcd.Options{Endpoints: endpoints, Prefix: prefix})
+}
+
+func openEtcdOf(t *testing.T, o etcd.Options) *etcd.KV {
+	t.Helper()
+	kv, err := etcd.Open(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +48,13 @@ func TestEtcd(t *testing.T) {
 		clustertest.TestClients(t, func(t *testing.T) (a, b cluster.KV) {
 			prefix := newPrefix()
 			return openEtcd(t, prefix, e.Endpoints()[0]), openEtcd(t, prefix, e.Endpoints()[1])
+		})
+	})
+	t.Run("Telling", func(t *testing.T) {
+		clustertest.TestClients(t, func(t *testing.T) (a, b cluster.KV) {
+			prefix, peers := newPrefix(), telling(t)
+			return openEtcdOf(t, etcd.Options{Endpoints: e.Endpoints()[:1], Prefix: prefix, Peers: peers[0]}),
+				openEtcdOf(t, etcd.Options{Endpoints: e.Endpoints()[1:2], Prefix: prefix, Peers: peers[1]})
 		})
 	})
 }

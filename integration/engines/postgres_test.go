@@ -20,7 +20,12 @@ import (
 
 func openPostgres(t *testing.T, url, store string) *postgres.KV {
 	t.Helper()
-	kv, err := postgres.Open(context.Background(), postgres.Options{URL: url, Store: store})
+	return openPostgresOf(t, postgres.Options{URL: url, Store: store})
+}
+
+func openPostgresOf(t *testing.T, o postgres.Options) *postgres.KV {
+	t.Helper()
+	kv, err := postgres.Open(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +43,13 @@ func TestPostgres(t *testing.T) {
 		clustertest.TestClients(t, func(t *testing.T) (a, b cluster.KV) {
 			store := newPrefix()
 			return openPostgres(t, url, store), openPostgres(t, url, store)
+		})
+	})
+	t.Run("Telling", func(t *testing.T) {
+		clustertest.TestClients(t, func(t *testing.T) (a, b cluster.KV) {
+			store, peers := newPrefix(), telling(t)
+			return openPostgresOf(t, postgres.Options{URL: url, Store: store, Peers: peers[0]}),
+				openPostgresOf(t, postgres.Options{URL: url, Store: store, Peers: peers[1]})
 		})
 	})
 }

@@ -1,14 +1,53 @@
 package occ
 
-import "bytes"
+import (
+	"bytes"
+
+	"ogw/cluster/coherence"
+)
 
 // Memory remembers pairs and their versions for an engine whose server compares
-// versions. What it holds may be old: who uses it has it compared. It is safe for
-// concurrent use.
-type Memory struct{ pairs *PairTable }
+// versions. What it holds may be old: who uses it has it compared, or asks whether it
+// Holds. It is safe for concurrent use.
+type Memory struct {
+	pairs *PairTable
+	trust *coherence.Trust
+}
 
-// NewMemory returns an empty Memory.
-func NewMemory() *Memory { return &Memory{NewPairTable()} }
+// NewMemory returns an empty Memory. By trust it knows what others have not changed.
+func NewMemory(trust *coherence.Trust) *Memory { return &Memory{NewPairTable(), trust} }
+
+// holdAll reports whether list is what the store has, all at one moment: that between the two
+// loops, before which each was read, and after which none had changed.
+func (m *Memory) holdAll(list map[string]*PairEntry) bool {
+	if !m.trust.Told() {
+		return false
+	}
+	type read struct {
+		line  coherence.Line
+		since coherence.Stamp
+	}
+	reads := make([]read, 0, len(list))
+	for _, p := range list {
+		reads = append(reads, read{coherence.LineOf(p.Key), coherence.Stamp(p.since.Load())})
+	}
+	for _, r := range reads {
+		if !m.trust.Holds(r.line, r.since) {
+			return false
+		}
+	}
+	return true
+}
+
+// verified notes that the store had p after s.
+func (p *PairEntry) verified(s coherence.Stamp) {
+	for {
+		old := p.since.Load()
+		if old >= uint64(s) || p.since.CompareAndSwap(old, uint64(s)) {
+			return
+		}
+	}
+}
 
 // at returns the pair as one that was read.
 func (p *PairEntry) at() KeyVersion { return KeyVersion{p.Key, int64(p.Version)} }
@@ -23,10 +62,11 @@ func (m *Memory) get(key []byte) *PairEntry {
 // Has reports whether the pair of key is remembered.
 func (m *Memory) Has(key []byte) bool { return m.get(key) != nil }
 
-// Found remembers and returns a pair as the server has it; a nil value is none. It
-// keeps the value.
-func (m *Memory) Found(key, value []byte, version int64) *PairEntry {
+// Found remembers and returns a pair as the server had it after since; a nil value is none.
+// It keeps the value.
+func (m *Memory) Found(key, value []byte, version int64, since coherence.Stamp) *PairEntry {
 	p := &PairEntry{Key: bytes.Clone(key), Value: value, Version: uint64(version)}
+	p.verified(since)
 	m.put(p)
 	return p
 }
@@ -37,6 +77,9 @@ func (m *Memory) put(p *PairEntry) {
 	s := m.pairs.Slot(p.Key)
 	old := s.Load()
 	if old != nil && p.Version != 0 && old.Version >= p.Version && bytes.Equal(old.Key, p.Key) {
+		if old.Version == p.Version {
+			old.verified(coherence.Stamp(p.since.Load()))
+		}
 		return
 	}
 	if len(p.Value) > MaxPairValue {
@@ -46,12 +89,13 @@ func (m *Memory) put(p *PairEntry) {
 	}
 }
 
-// Wrote remembers what a commit wrote as version; the values of deleted keys are
-// nil. It keeps a copy of each. Commits of one client may come in another order than
-// they had: a pair that is newer stays.
-func (m *Memory) Wrote(keys, values [][]byte, version int64) {
+// Wrote remembers what a commit wrote as version, which the store has had since; the values
+// of deleted keys are nil. It keeps a copy of each. Commits of one client may come in another
+// order than they had: a pair that is newer stays.
+func (m *Memory) Wrote(keys, values [][]byte, version int64, since coherence.Stamp) {
 	for i, key := range keys {
 		p := &PairEntry{Key: bytes.Clone(key)}
+		p.verified(since)
 		if values[i] != nil {
 			p.Version = uint64(version)
 			p.Value = append([]byte{}, values[i]...)

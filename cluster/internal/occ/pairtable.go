@@ -27,12 +27,14 @@ type PairTable struct {
 	hand  atomic.Uint32 // next slot to empty for space
 }
 
-// PairEntry is immutable: Key has had Value since Version. A nil Value: there is no such
-// key.
+// PairEntry is immutable, but for since: Key has had Value since Version. A nil Value: there
+// is no such key.
 type PairEntry struct {
 	Key, Value []byte
 	Version    uint64
 	More       int // bytes that the value has behind those of Value
+
+	since atomic.Uint64 // stamp, for a Memory
 }
 
 // PairSlot holds one pair, or none.

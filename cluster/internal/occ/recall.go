@@ -1,6 +1,10 @@
 package occ
 
-import "errors"
+import (
+	"errors"
+
+	"ogw/cluster/coherence"
+)
 
 const (
 	// MaxDoubts is how many remembered pairs a transaction uses before it asks.
@@ -36,12 +40,15 @@ type Recall struct {
 	// compares all that was read before.
 	moves bool
 	reads *Versions
+
+	since   coherence.Stamp // nothing was read before
+	scanned bool            // ranges were read, too
 }
 
 // NewRecall returns one that fills memory, and if use, is answered from it. reads
 // takes note of what was read; nil takes none.
 func NewRecall(memory *Memory, use bool, reads *Versions) *Recall {
-	return &Recall{memory: memory, use: use, seen: make(map[string]*PairEntry, 16), reads: reads}
+	return &Recall{memory: memory, use: use, seen: make(map[string]*PairEntry, 16), reads: reads, since: memory.trust.Now()}
 }
 
 // Versions returns what takes note of the reads.
@@ -136,12 +143,36 @@ func (c *Recall) Stop() {
 	}
 }
 
-// Doubtful reports whether the run used pairs that were not compared yet.
-func (c *Recall) Doubtful() bool { return c != nil && len(c.doubts) > 0 }
+// BeginScan is called by Source.Iter.
+func (c *Recall) BeginScan() {
+	if c != nil {
+		c.scanned = true
+		c.reads.BeginScan()
+	}
+}
+
+// Doubtful reports whether the run used pairs that were not compared yet, and are to be: all
+// that it read may be known to be what the store has at this moment, unless an urgent one has
+// to ask.
+func (c *Recall) Doubtful(urgent bool) bool {
+	if c == nil || len(c.doubts) == 0 {
+		return false
+	}
+	if urgent || c.scanned {
+		return true
+	}
+	if !c.memory.holdAll(c.seen) {
+		return true
+	}
+	c.unasked = 0
+	c.memory.trust.Spare()
+	return false
+}
 
 // Found is called for what the server has of each doubt: the version, 0 for none.
 func (c *Recall) Found(d KeyVersion, version int64) {
 	if d.Version == version {
+		c.seen[string(d.Key)].verified(c.since)
 		return
 	}
 	if p := c.memory.get(d.Key); p != nil && int64(p.Version) == d.Version {
@@ -203,5 +234,5 @@ func (c *Recall) Learned(key, value []byte, version int64) {
 	if c == nil {
 		return
 	}
-	c.see(c.memory.Found(key, value, version))
+	c.see(c.memory.Found(key, value, version, c.since))
 }
