@@ -132,6 +132,9 @@ type Cluster struct {
 	// Lost is closed when the process has lost the store to another one: all it
 	// can do then is to end. Nil where that cannot happen.
 	Lost <-chan struct{}
+	// Peers is told by KV what it is about to change, where others use the store beside this
+	// process; nil without.
+	Peers Peers
 	// Lease is, where other processes use the store beside this one, what orders
 	// them: vfs.Join made it, for vfs.Open.
 	Lease any

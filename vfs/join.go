@@ -37,7 +37,7 @@ const BeatEvery = session.BeatEvery
 // locked for all. Who restores what a process before had (Config.Restore) says so
 // (Gateway.Restores).
 func Join(ctx context.Context, c *cluster.Cluster, me Gateway, log *slog.Logger) (*cluster.Cluster, error) {
-	l, err := session.Join(ctx, c.KV, me, log)
+	l, err := session.Join(ctx, c.KV, c.Peers, me, log)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (fs *FS) Gateways(ctx context.Context) (list []Peer, err error) {
 	seen := fs.session.Peers()
 	for i := range list {
 		if k := slices.IndexFunc(seen, func(p Peer) bool { return p.ID == list[i].ID }); k >= 0 {
-			list[i].Still = seen[k].Still
+			list[i].Still, list[i].Told = seen[k].Still, seen[k].Told
 		}
 	}
 	return list, fserr.Map(err)

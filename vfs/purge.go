@@ -37,10 +37,12 @@ func (fs *FS) PurgeAll(ctx context.Context, path string) (inodes int, others []P
 }
 
 // Purge drops path, and with a trailing slash all below it, from every cache
-// of this process: what open files know of the store, and through the
-// Invalidators the caches of the kernels. It returns the number of inodes
+// of this process: what open files know of the store, through the
+// Invalidators the caches of the kernels, and, for any path, what is known of the metadata of
+// a store that others use, too. It returns the number of inodes
 // touched. The store is unchanged. ErrNotExist.
 func (fs *FS) Purge(ctx context.Context, path string) (int, error) {
+	fs.session.Forget()
 	info, err := fs.findPath(ctx, strings.TrimSuffix(path, "/"))
 	if err != nil || info.Ino == 0 {
 		info, err = fs.findPath(ctx, path)

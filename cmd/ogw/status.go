@@ -112,6 +112,9 @@ func userText(u *vfs.Peer) string {
 	default:
 		text += ", alive"
 	}
+	if u.Told {
+		text += ", told of all changes"
+	}
 	return text
 }
 

@@ -17,6 +17,9 @@ const (
 	ManyGateways = "many"
 )
 
+// NoPeers is the peer_listen of a gateway that tells the others nothing.
+const NoPeers = "off"
+
 // defaultStore is the store of who needs one.
 const defaultStore = "ogw"
 
@@ -45,6 +48,8 @@ type Cluster struct {
 	// Those of a shared store; see shared.go.
 	Store            string `toml:"store" doc:"name of a shared store, among others of the same servers"`
 	Gateways         string `toml:"gateways" doc:"processes that use a shared store at a time: \"one\" or \"many\"; all say the same"`
+	PeerListen       string `toml:"peer_listen" doc:"where the other gateways connect, HOST:PORT; \"\" for a free port of the address that reaches the metadata, \"off\" for none"`
+	PeerAddress      string `toml:"peer_address" doc:"HOST:PORT that they use for it, if that is another one"`
 	Metadata         string `toml:"metadata" doc:"etcd://HOST:PORT,HOST:PORT (etcds:// for TLS) or postgres://USER@HOST:PORT/DATABASE"`
 	MetadataPassword string `toml:"metadata_password" secret:"true" doc:"password of the user in metadata"`
 	MetadataCA       string `toml:"metadata_ca" doc:"etcds: file with the certificates that vouch for it; \"\" for the system's"`

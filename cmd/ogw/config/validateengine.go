@@ -2,7 +2,9 @@ package config
 
 import (
 	"maps"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -33,7 +35,7 @@ func (c *Cluster) validateEmbedded(v *validator) {
 		gateways = ""
 	}
 	for _, x := range []struct{ key, value string }{
-		{"store", store}, {"gateways", gateways},
+		{"store", store}, {"gateways", gateways}, {"peer_listen", c.PeerListen}, {"peer_address", c.PeerAddress},
 		{"metadata", c.Metadata}, {"metadata_password", c.MetadataPassword}, {"metadata_ca", c.MetadataCA},
 		{"metadata_cert", c.MetadataCert}, {"metadata_key", c.MetadataKey},
 		{"objects", c.Objects}, {"objects_region", c.ObjectsRegion}, {"objects_key", c.ObjectsKey},
@@ -66,9 +68,39 @@ func (c *Cluster) validateShared(v *validator) {
 	if c.Gateways != OneGateway && c.Gateways != ManyGateways {
 		v.bad("cluster.gateways", "unknown %q; there is %q and %q", c.Gateways, OneGateway, ManyGateways)
 	}
+	c.validatePeers(v)
 	if c.Store == "" || len(c.Store) > maxStoreName || strings.ContainsFunc(c.Store, func(r rune) bool { return !slices.Contains(storeRunes, r) }) {
 		v.bad("cluster.store", "%q is not a name of up to %d lower-case letters, digits and hyphens", c.Store, maxStoreName)
 	}
+}
+
+func (c *Cluster) validatePeers(v *validator) {
+	for key, value := range map[string]string{"peer_listen": c.PeerListen, "peer_address": c.PeerAddress} {
+		if value != "" && c.Gateways == OneGateway {
+			v.bad("cluster."+key, "is for cluster.gateways = %q", ManyGateways)
+		}
+	}
+	if _, _, err := hostPort(c.PeerListen); c.PeerListen != "" && c.PeerListen != NoPeers && err != nil {
+		v.bad("cluster.peer_listen", "%q is neither HOST:PORT nor %q", c.PeerListen, NoPeers)
+	}
+	if c.PeerAddress == "" {
+		return
+	}
+	if host, port, err := hostPort(c.PeerAddress); err != nil || host == "" || port == 0 {
+		v.bad("cluster.peer_address", "%q is not HOST:PORT", c.PeerAddress)
+	}
+	if c.PeerListen == NoPeers {
+		v.bad("cluster.peer_address", "is of no use with peer_listen = %q", NoPeers)
+	}
+}
+
+func hostPort(address string) (host string, port uint16, err error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, err
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	return host, uint16(n), err
 }
 
 // validateObjects refuses what belongs to another kind of objects.

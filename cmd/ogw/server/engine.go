@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/coherence"
 	"ogw/cluster/local"
 	"ogw/cluster/metered"
 	"ogw/cluster/readcache"
@@ -60,6 +61,9 @@ func openEngine(ctx context.Context, cfg *config.Config, opt *Options) (e *engin
 	err = errors.Join(e.meters.addAudit(e.audit.log), e.meters.addState(writable))
 	if kept, ok := e.cluster.Blobs.(*readcache.Blobs); ok {
 		err = errors.Join(err, e.meters.addReadCache(kept))
+	}
+	if peers, ok := e.cluster.Peers.(*coherence.Client); ok {
+		err = errors.Join(err, e.meters.addPeers(peers))
 	}
 	return e, err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sys/unix"
 
+	"ogw/cluster/coherence"
 	"ogw/cluster/readcache"
 	"ogw/cmd/ogw/audit"
 	"ogw/httpapi"
@@ -186,6 +187,29 @@ func (m *meters) addReadCache(b *readcache.Blobs) error {
 		for in, n := range map[string]int64{"memory": s.KeptMemory, "disk": s.KeptDisk} {
 			out <- prometheus.MustNewConstMetric(kept, prometheus.GaugeValue, float64(n), in)
 		}
+	}})
+}
+
+// addPeers counts what gateways of a shared store tell each other, and what that spares.
+func (m *meters) addPeers(c *coherence.Client) error {
+	told := prometheus.NewDesc("ogw_peers_told", "Whether all other gateways tell this one what they change (1), so that it answers from memory.", nil, nil)
+	tells := prometheus.NewDesc("ogw_peers_subscribed", "Other gateways that this one tells what it changes.", nil, nil)
+	changes := prometheus.NewDesc("ogw_peers_changes_total", "Transactions that were announced to other gateways.", nil, nil)
+	waited := prometheus.NewDesc("ogw_peers_wait_seconds_total", "Time that transactions waited for other gateways to take note of them.", nil, nil)
+	late := prometheus.NewDesc("ogw_peers_late_total", "How often another gateway took no note in time.", nil, nil)
+	spared := prometheus.NewDesc("ogw_peers_spared_total", "Questions to the metadata that were answered from memory.", nil, nil)
+	return m.registry.Register(collect{[]*prometheus.Desc{told, tells, changes, waited, late, spared}, func(out chan<- prometheus.Metric) {
+		s := c.Stats()
+		up := 0.0
+		if s.Told {
+			up = 1
+		}
+		out <- prometheus.MustNewConstMetric(told, prometheus.GaugeValue, up)
+		out <- prometheus.MustNewConstMetric(tells, prometheus.GaugeValue, float64(s.Tells))
+		out <- prometheus.MustNewConstMetric(changes, prometheus.CounterValue, float64(s.Announced))
+		out <- prometheus.MustNewConstMetric(waited, prometheus.CounterValue, s.Waited.Seconds())
+		out <- prometheus.MustNewConstMetric(late, prometheus.CounterValue, float64(s.Late))
+		out <- prometheus.MustNewConstMetric(spared, prometheus.CounterValue, float64(s.Spared))
 	}})
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/coherence"
 	"ogw/cluster/etcd"
 	"ogw/cluster/local"
 	"ogw/cluster/postgres"
@@ -98,7 +99,19 @@ func (k *inFolder) Close() error { return errors.Join(k.KV.Close(), k.folder.Clo
 
 func joinShared(ctx context.Context, c *config.Config, by opener) (joined *cluster.Cluster, err error) {
 	halves := &cluster.Cluster{Name: c.Cluster.Engine}
-	if halves.KV, err = openMetadata(ctx, &c.Cluster); err != nil {
+	peers, err := openPeers(&c.Cluster, by.log)
+	if err != nil {
+		return nil, err
+	}
+	if peers != nil {
+		halves.Peers = peers
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, peers.Close())
+			}
+		}()
+	}
+	if halves.KV, err = openMetadata(ctx, &c.Cluster, peers); err != nil {
 		return nil, fmt.Errorf("cluster.metadata: %w", err)
 	}
 	defer func() {
@@ -124,15 +137,15 @@ func joinShared(ctx context.Context, c *config.Config, by opener) (joined *clust
 	return vfs.Join(ctx, halves, me, by.log)
 }
 
-func openMetadata(ctx context.Context, c *config.Cluster) (cluster.KV, error) {
+func openMetadata(ctx context.Context, c *config.Cluster, peers *coherence.Client) (cluster.KV, error) {
 	m, err := c.ParseMetadata()
 	if err != nil {
 		return nil, err
 	}
 	if m.PostgreSQL != "" {
-		return opened(postgres.Open(ctx, postgres.Options{URL: m.PostgreSQL, Password: c.MetadataPassword, Store: c.Store}))
+		return opened(postgres.Open(ctx, postgres.Options{URL: m.PostgreSQL, Password: c.MetadataPassword, Store: c.Store, Peers: peers}))
 	}
-	o := etcd.Options{Endpoints: m.Etcd, Prefix: c.Store + "/", Username: m.User, Password: c.MetadataPassword}
+	o := etcd.Options{Endpoints: m.Etcd, Prefix: c.Store + "/", Username: m.User, Password: c.MetadataPassword, Peers: peers}
 	if m.TLS {
 		if o.TLS, err = tlsOf(c.MetadataCA, c.MetadataCert, c.MetadataKey); err != nil {
 			return nil, err

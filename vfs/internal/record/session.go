@@ -22,10 +22,15 @@ type Gateway struct {
 	Serves bool `json:"serves,omitempty"`
 	// Beside reports whether it uses the store beside others that do, too.
 	Beside bool `json:"beside,omitempty"`
-	// Format is the FormatVersion that it speaks, and Rules by which it is beside
-	// others (RulesVersion); 0 is one of before several could use a store.
+	// Format is the FormatVersion that it speaks, Rules those by which it is beside
+	// others; 0 is one of before several could use a store. Speaks are the latest rules
+	// by which it can be, if these are not Rules.
 	Format uint16 `json:"format,omitempty"`
 	Rules  uint16 `json:"rules,omitempty"`
+	Speaks uint16 `json:"speaks,omitempty"`
+	// Address and Key are how the others reach it (cluster.Peer), empty if they cannot.
+	Address string `json:"address,omitempty"`
+	Key     []byte `json:"key,omitempty"`
 	// Restores reports whether it may go on with what a process before it had in use: until
 	// it knows that (vfs.Open), others remove nothing that may be.
 	Restores bool `json:"-"`
@@ -34,9 +39,20 @@ type Gateway struct {
 	Renewed uint64 `json:"renewed,omitempty"`
 }
 
-// RulesVersion is that of what gateways beside one another say and rely on (package
-// session, and the collector of package content). Those with others are not beside.
-const RulesVersion = 4
+// Rules are what gateways beside one another say and rely on (package session, and the
+// collector of package content). One that comes goes by OldestRules, and by RulesVersion when
+// all that are there can. Those of before OldestRules are not beside; nor does one come that
+// cannot go by RulesVersion while somebody does: it finds other rules than its own.
+//
+//	4  OldestRules
+//	5  each tells the others what it is about to change (cluster.Peers)
+const (
+	OldestRules  = 4
+	RulesVersion = 5
+)
+
+// Current reports whether it can go by RulesVersion.
+func (g *Gateway) Current() bool { return max(g.Rules, g.Speaks) >= RulesVersion }
 
 // FenceKey is the key of a gateway's fence, BeatKey that of the number of its
 // beats. They are apart so that a beat is no conflict of who compares the fence.

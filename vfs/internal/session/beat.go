@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"ogw/cluster"
@@ -53,12 +54,13 @@ func (l *Lease) once(ctx context.Context) error {
 	defer cancel()
 	before := l.clock()
 	say := l.reads.next()
-	fence, err := l.renewed(say.doubts + say.others)
-	if err != nil {
-		return err
-	}
-	err = l.kv.Update(ctx, func(t cluster.Txn) error {
+	var me record.Gateway
+	var fence []byte // a new one
+	err := l.kv.Update(ctx, func(t cluster.Txn) (err error) {
 		if err := l.read(t); err != nil {
+			return err
+		}
+		if me, fence, err = l.renewed(t, say.doubts+say.others > 0); err != nil {
 			return err
 		}
 		beat, err := record.ReadBeat(t, l.me.ID)
@@ -90,19 +92,34 @@ func (l *Lease) once(ctx context.Context) error {
 	l.acked.Store(int64(before))
 	l.reads.learned(&say)
 	if fence != nil {
+		l.me.Renewed, l.me.Rules = me.Renewed, me.Rules
+		l.peers.raised.Store(me.Rules == record.RulesVersion)
 		l.value.Store(&fence)
 	}
 	return nil
 }
 
-// renewed returns the fence of who has doubts, with another value: no transaction that
-// began before it was written commits after. nil without doubts.
-func (l *Lease) renewed(doubts int) ([]byte, error) {
-	if doubts == 0 {
-		return nil, nil
+// renewed returns what the fence is to say, and its value, nil if it is to stay. That of who
+// has doubts has another value: no transaction that began before it was written commits after.
+func (l *Lease) renewed(r cluster.Reader, doubts bool) (me record.Gateway, value []byte, err error) {
+	me = l.me
+	if doubts {
+		me.Renewed++
 	}
-	l.me.Renewed++
-	return l.me.Encode()
+	if me.Rules != record.RulesVersion && l.peers.speak {
+		all, err := record.Gateways(r)
+		if err != nil {
+			return me, nil, err
+		}
+		if !slices.ContainsFunc(all, func(g record.Gateway) bool { return !g.Current() }) {
+			me.Rules = record.RulesVersion
+		}
+	}
+	if me.Renewed == l.me.Renewed && me.Rules == l.me.Rules {
+		return me, nil, nil
+	}
+	value, err = me.Encode()
+	return me, value, err
 }
 
 // Peer is a gateway, as another one sees it.
@@ -110,6 +127,9 @@ type Peer struct {
 	record.Gateway
 	// Still is how long its beat has stood still, by the clock of who looks.
 	Still time.Duration `json:"still_ns"`
+	// Told reports, of this gateway, whether all others tell it what they change, so that
+	// it need not ask for what they do not.
+	Told bool `json:"told,omitempty"`
 }
 
 // watchPeers looks at the others, and puts out those that stand still. It comes
@@ -119,10 +139,11 @@ func (l *Lease) watchPeers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(cluster.Urgent(ctx), beatTimeout)
 	defer cancel()
 	before := l.clock()
-	list, err := look(ctx, l.kv, everybody)
+	list, err := l.lookAtAll(ctx)
 	if err != nil {
 		return err
 	}
+	l.peers.speak = !slices.ContainsFunc(list, func(s sighting) bool { return !s.Current() })
 	w := l.peers.watch
 	w.saw(before, l.clock(), list)
 	seen := make([]standing, len(list))
@@ -131,7 +152,7 @@ func (l *Lease) watchPeers(ctx context.Context) error {
 	}
 	l.peers.seen.Store(&seen)
 	for _, s := range w.still(before) {
-		if s.ID == l.me.ID {
+		if s.ID == l.me.ID || !l.peers.introduced.Load() {
 			continue
 		}
 		if err := l.evict(ctx, s.sighting); err != nil {
@@ -139,6 +160,48 @@ func (l *Lease) watchPeers(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// lookAtAll looks who uses the store, and has this process told by them what they change.
+func (l *Lease) lookAtAll(ctx context.Context) (list []sighting, err error) {
+	err = l.tells.Look(ctx, func(ctx context.Context) (peers []cluster.Peer, all bool, err error) {
+		all = l.peers.raised.Load() // before the look
+		if list, err = look(ctx, l.kv, everybody); err != nil {
+			return nil, false, err
+		}
+		peers = make([]cluster.Peer, len(list))
+		for i := range list {
+			peers[i] = cluster.Peer{ID: list[i].ID, Address: list[i].Address, Key: list[i].Key}
+		}
+		return peers, all, nil
+	})
+	return list, err
+}
+
+// glance is lookAtAll for who connects and is not known.
+func (l *Lease) glance(ctx context.Context) error {
+	_, err := l.lookAtAll(cluster.Urgent(ctx))
+	return err
+}
+
+// introduce returns when what this process changes is told to all that answer from memory, or
+// these know that it tells nothing.
+func (l *Lease) introduce(ctx context.Context) error {
+	err := l.tells.Introduce(ctx)
+	if err == nil && l.me.Address == "" && l.me.Beside {
+		err = l.awaitLooks(ctx)
+	}
+	l.peers.introduced.Store(err == nil)
+	return err
+}
+
+// awaitLooks is introduce for one that tells nothing. Who comes later sees that.
+func (l *Lease) awaitLooks(ctx context.Context) error {
+	list, err := look(cluster.Urgent(ctx), l.kv, func(g *record.Gateway) bool { return g.Address != "" })
+	if err == nil && len(list) == 0 {
+		return nil
+	}
+	return pause.For(ctx, cluster.PeerWait)
 }
 
 // evict puts a gateway out, unless it moved or is gone.
@@ -176,7 +239,7 @@ func (l *Lease) Peers() (list []Peer) {
 	now := l.clock()
 	for i := range *seen {
 		s := &(*seen)[i]
-		list = append(list, Peer{s.Gateway, now - s.since})
+		list = append(list, Peer{s.Gateway, now - s.since, s.ID == l.me.ID && l.tells.Told()})
 	}
 	return list
 }
@@ -192,7 +255,7 @@ func (l *Lease) Leads() bool {
 	if seen == nil || !l.me.Serves {
 		return false
 	}
-	me := standing{sighting: sighting{l.me, record.Beat{Unable: l.unable.Load()}}}
+	me := standing{sighting: sighting{record.Gateway{ID: l.me.ID, Started: l.me.Started}, record.Beat{Unable: l.unable.Load()}}}
 	for i := range *seen {
 		s := &(*seen)[i]
 		if s.Serves && s.ID != me.ID && s.before(&me) {

@@ -23,11 +23,12 @@ func besideMember(host string) record.Gateway {
 // itself.
 func besideLease(t *testing.T, kv cluster.KV, host string, clock *hand) *Lease {
 	t.Helper()
-	l, err := newLease(kv, besideMember(host), quiet)
+	l, err := newLease(kv, nil, besideMember(host), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.clock, l.stop = clock.now, func() {}
+	l.peers.introduced.Store(true)
 	if err := l.take(bg); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func TestJoinBeside(t *testing.T) {
 	if list, err := look(bg, c.KV, everybody); len(list) != 2 || err != nil {
 		t.Errorf("%v, %v", list, err)
 	}
-	beating, err := Join(bg, c.KV, besideMember("c"), quiet)
+	beating, err := Join(bg, c.KV, nil, besideMember("c"), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func TestJoinBeside(t *testing.T) {
 	if err := errors.Join(a.Leave(), b.Leave()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Join(bg, c.KV, member("alone"), quiet); !errors.Is(err, cluster.ErrInUse) || !strings.Contains(err.Error(), "uses it beside others") {
+	if _, err := Join(bg, c.KV, nil, member("alone"), quiet); !errors.Is(err, cluster.ErrInUse) || !strings.Contains(err.Error(), "uses it beside others") {
 		t.Errorf("alone beside another: %v", err)
 	}
 }
@@ -75,11 +76,11 @@ func TestJoinBeside(t *testing.T) {
 func TestJoinBesideAlone(t *testing.T) {
 	c := mem.New(mem.Options{})
 	defer c.Close()
-	alone, err := Join(bg, c.KV, member("alone"), quiet)
+	alone, err := Join(bg, c.KV, nil, member("alone"), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Join(bg, c.KV, besideMember("b"), quiet)
+	_, err = Join(bg, c.KV, nil, besideMember("b"), quiet)
 	if !errors.Is(err, cluster.ErrInUse) || !strings.Contains(err.Error(), "uses it alone") {
 		t.Errorf("beside one that has it alone: %v", err)
 	}
@@ -93,7 +94,7 @@ func TestJoinBesideFormat(t *testing.T) {
 	c := mem.New(mem.Options{})
 	defer c.Close()
 	a := besideLease(t, c.KV, "a", &hand{})
-	b, err := newLease(c.KV, besideMember("b"), quiet)
+	b, err := newLease(c.KV, nil, besideMember("b"), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -488,7 +489,7 @@ func TestStrays(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	b, err := Join(bg, c.KV, besideMember("b"), quiet)
+	b, err := Join(bg, c.KV, nil, besideMember("b"), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

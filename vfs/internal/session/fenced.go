@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 
 	"ogw/cluster"
 )
@@ -69,8 +70,5 @@ func (k *fenced) Limits() cluster.Limits {
 // Close implements cluster.KV.
 func (k *fenced) Close() error {
 	left := k.lease.Leave()
-	if err := k.KV.Close(); err != nil {
-		return err
-	}
-	return left
+	return errors.Join(k.KV.Close(), left, k.lease.tells.Close())
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 
 	"ogw/cluster"
@@ -11,12 +12,14 @@ import (
 
 // Join takes the lease. A gateway that wants the store alone waits until nobody else
 // uses it, one beside others until nobody has it alone. It returns cluster.ErrInUse,
-// with who it is, if such a gateway is alive.
-func Join(ctx context.Context, kv cluster.KV, me record.Gateway, log *slog.Logger) (*Lease, error) {
-	l, err := newLease(kv, me, log)
+// with who it is, if such a gateway is alive. By tells, gateways beside one another tell each
+// other what they change; nil: this one tells nobody, so that none answers from memory.
+func Join(ctx context.Context, kv cluster.KV, tells cluster.Peers, me record.Gateway, log *slog.Logger) (*Lease, error) {
+	l, err := newLease(kv, tells, me, log)
 	if err != nil {
 		return nil, err
 	}
+	l.tells.Join(l.me.ID, l.glance, l.reads.doubt)
 	if err := l.take(cluster.Urgent(ctx)); err != nil {
 		return nil, err
 	}
@@ -31,6 +34,9 @@ func Join(ctx context.Context, kv cluster.KV, me record.Gateway, log *slog.Logge
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	l.beat.Go(func() { l.run(run) })
+	if err := l.introduce(ctx); err != nil {
+		return nil, errors.Join(err, l.Leave())
+	}
 	return l, nil
 }
 

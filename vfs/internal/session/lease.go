@@ -52,18 +52,23 @@ type Lease struct {
 
 	reads publisher
 	peers peers
+	tells cluster.Peers
 
 	stop context.CancelFunc
 	beat sync.WaitGroup
 }
 
-func newLease(kv cluster.KV, me record.Gateway, log *slog.Logger) (*Lease, error) {
-	me.ID, me.Format, me.Rules = rand.Uint64(), record.FormatVersion, record.RulesVersion
+func newLease(kv cluster.KV, tells cluster.Peers, me record.Gateway, log *slog.Logger) (*Lease, error) {
+	me.ID, me.Format, me.Rules, me.Speaks = rand.Uint64(), record.FormatVersion, record.OldestRules, record.RulesVersion
+	if tells == nil || !me.Beside {
+		tells = nobody{}
+	}
+	me.Address, me.Key = tells.Me()
 	value, err := me.Encode()
 	if err != nil {
 		return nil, err
 	}
-	l := &Lease{kv: kv, log: log, clock: bootClock, me: me, key: record.FenceKey(me.ID), gone: make(chan struct{})}
+	l := &Lease{kv: kv, log: log, clock: bootClock, me: me, key: record.FenceKey(me.ID), gone: make(chan struct{}), tells: tells}
 	l.reads.restoring = me.Restores
 	l.value.Store(&value)
 	l.lose = sync.OnceFunc(func() { close(l.gone) })
@@ -73,7 +78,7 @@ func newLease(kv cluster.KV, me record.Gateway, log *slog.Logger) (*Lease, error
 
 // blocks reports whether this process cannot be where o is.
 func (l *Lease) blocks(o *record.Gateway) bool {
-	return o.ID != l.me.ID && (!l.me.Beside || !o.Beside || o.Format != l.me.Format || o.Rules != l.me.Rules)
+	return o.ID != l.me.ID && (!l.me.Beside || !o.Beside || o.Format != l.me.Format || o.Rules < record.OldestRules || o.Rules > record.RulesVersion)
 }
 
 // take looks at the others until those that it cannot be beside are gone.
@@ -113,7 +118,7 @@ func (l *Lease) inUse(g *record.Gateway) error {
 	case l.me.Beside && !g.Beside:
 		why = "which uses it alone; this one would use it beside others"
 	case l.me.Beside:
-		why = fmt.Sprintf("which speaks format %d by rules %d, this one format %d by rules %d", g.Format, g.Rules, l.me.Format, l.me.Rules)
+		why = fmt.Sprintf("which speaks format %d by rules %d, this one format %d by rules %d", g.Format, g.Rules, l.me.Format, record.RulesVersion)
 	case g.Beside:
 		why = "which uses it beside others; this one would use it alone"
 	}
@@ -206,8 +211,9 @@ func (l *Lease) Gone() <-chan struct{} { return l.gone }
 func (l *Lease) Leave() error {
 	l.stop()
 	l.beat.Wait()
-	defer l.lose()                         // whoever comes late
-	if l.stays.Load() && l.Live() == nil { // nobody can have put it out
+	live := l.Live() == nil
+	l.lose()                    // nothing is answered any more when the fence is gone
+	if l.stays.Load() && live { // nobody can have put it out
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(cluster.Urgent(context.Background()), leaveTimeout)

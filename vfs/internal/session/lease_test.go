@@ -28,7 +28,7 @@ func (h *hand) now() time.Duration {
 // leased returns a lease that does not beat by itself.
 func leased(t *testing.T, kv cluster.KV, host string, clock *hand) *Lease {
 	t.Helper()
-	l, err := newLease(kv, member(host), quiet)
+	l, err := newLease(kv, nil, member(host), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +56,11 @@ func set(kv cluster.KV, key, value string) error {
 func TestJoinRefused(t *testing.T) {
 	c := mem.New(mem.Options{})
 	defer c.Close()
-	a, err := Join(bg, c.KV, member("a.example"), quiet)
+	a, err := Join(bg, c.KV, nil, member("a.example"), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Join(bg, c.KV, member("b.example"), quiet)
+	_, err = Join(bg, c.KV, nil, member("b.example"), quiet)
 	if !errors.Is(err, cluster.ErrInUse) || !strings.Contains(err.Error(), "host a.example, process 1") {
 		t.Errorf("a second gateway: %v", err)
 	}
@@ -70,7 +70,7 @@ func TestJoinRefused(t *testing.T) {
 	if err := a.Live(); err == nil {
 		t.Error("it is live after it left")
 	}
-	b, err := Join(bg, c.KV, member("b.example"), quiet)
+	b, err := Join(bg, c.KV, nil, member("b.example"), quiet)
 	if err != nil {
 		t.Fatalf("after the first left: %v", err)
 	}
@@ -174,7 +174,7 @@ func TestJoinRace(t *testing.T) {
 		won := make(chan bool, 2)
 		for range cap(won) {
 			go func() {
-				l, err := newLease(c.KV, member("x"), quiet)
+				l, err := newLease(c.KV, nil, member("x"), quiet)
 				if err != nil {
 					t.Error(err)
 				}
@@ -235,7 +235,7 @@ func TestWatch(t *testing.T) {
 func TestLeaveStopsBeats(t *testing.T) {
 	c := mem.New(mem.Options{})
 	ctx, cancel := context.WithCancel(bg)
-	l, err := Join(ctx, c.KV, member("a"), quiet)
+	l, err := Join(ctx, c.KV, nil, member("a"), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestPurge(t *testing.T) {
 	besideLease(t, c.KV, "silent", clock)
 	me := besideMember("command")
 	me.Serves = false // nobody asks it
-	command, err := newLease(c.KV, me, quiet)
+	command, err := newLease(c.KV, nil, me, quiet)
 	if err == nil {
 		err = command.take(bg)
 	}

@@ -192,3 +192,10 @@ func (s *Session) Peers() []Peer {
 	}
 	return s.lease.Peers()
 }
+
+// Forget has this process ask the store for what it has read of it so far.
+func (s *Session) Forget() {
+	if s.lease != nil {
+		s.lease.tells.Forget()
+	}
+}

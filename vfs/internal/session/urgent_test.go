@@ -34,7 +34,7 @@ func TestLeaseUrgent(t *testing.T) {
 	c := mem.New(mem.Options{})
 	defer c.Close()
 	kv := onlyUrgent{c.KV}
-	l, err := Join(bg, kv, besideMember("a"), quiet)
+	l, err := Join(bg, kv, nil, besideMember("a"), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,12 @@ func (w *watch) still(before time.Duration) (list []standing) {
 // peers is what a gateway sees of all that are beside one another.
 type peers struct {
 	watch *watch                     // of the goroutine that beats
+	speak bool                       // all can go by RulesVersion; likewise
 	seen  atomic.Pointer[[]standing] // in the order of their IDs
+	// raised is set once this one goes by RulesVersion, so that nobody comes who cannot.
+	raised atomic.Bool
+	// introduced is set once all others know of this one (cluster.Peers).
+	introduced atomic.Bool
 }
 
 func (p *peers) init() { p.watch = newWatch(beatGap) }
