@@ -51,7 +51,7 @@ func TestBesideOldLoad(t *testing.T) {
 	want(t, err, nil)
 	loaded, goOn := make(chan struct{}), make(chan struct{})
 	var once atomic.Bool
-	hook(p.a).viewed = func() {
+	hook(p.a).peeked = func() {
 		if once.CompareAndSwap(false, true) {
 			close(loaded)
 			<-goOn
@@ -245,7 +245,7 @@ func TestBesideBusy(t *testing.T) {
 	want(t, f.Sync(bg), nil)
 	_, _, err := g.Refresh(bg)
 	want(t, err, nil)
-	hook(p.a).viewed = func() {
+	hook(p.a).peeked = func() {
 		_, e1 := f.WriteAt(bg, []byte("y"), 0)
 		if err := errors.Join(e1, f.Sync(bg)); err != nil {
 			t.Error(err)

@@ -10,6 +10,7 @@ import (
 type hookKV struct {
 	cluster.KV
 	viewed  func()                                    // after each View
+	peeked  func()                                    // after each Peek
 	updated func()                                    // after each Update
 	peek    func(fn func(cluster.Reader) error) error // in place of Peek
 	reader  func(cluster.Reader) cluster.Reader       // what Views see
@@ -50,7 +51,11 @@ func (h *hookKV) Peek(ctx context.Context, fn func(cluster.Reader) error) error 
 	if h.peek != nil {
 		return h.peek(fn)
 	}
-	return h.KV.Peek(ctx, fn)
+	err := h.KV.Peek(ctx, fn)
+	if h.peeked != nil {
+		h.peeked()
+	}
+	return err
 }
 
 // hookBlobs verifies through the test.

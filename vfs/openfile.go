@@ -177,20 +177,9 @@ func (of *openFile) follow(s *fileSnap) {
 func (of *openFile) load(ctx context.Context, readable bool) error {
 	s := &fileSnap{gen: of.gen.Load(), at: time.Now()}
 	s.refs.Store(1)
-	err := of.fs.view(ctx, func(r cluster.Reader) error {
-		n, err := record.GetInode(r, of.ino)
-		if err != nil {
-			return err
-		}
-		if !n.IsRegular() {
-			return ErrInvalid
-		}
-		if s.inode = n; readable {
-			s.reader, err = of.fs.contents.Open(context.WithoutCancel(ctx), r, n)
-		}
-		return err
-	})
+	err := of.fs.peek(ctx, func(r cluster.Reader) error { return s.read(ctx, r, of.fs.contents, of.ino, readable) })
 	if err != nil {
+		s.release()
 		return err
 	}
 	of.mu.Lock()
