@@ -10,14 +10,17 @@ import (
 )
 
 // depth is more steps than any of the models takes.
-const depth = "-m100000"
+const depth = "-m1000000"
 
-// TestPeers checks the model, and that it finds what each rule is for.
+// question is one to a model, and whether what it asks about is safe.
+type question struct {
+	defines string
+	safe    bool
+}
+
+// TestPeers checks what one removes while others read and write.
 func TestPeers(t *testing.T) {
-	for _, x := range []struct {
-		defines string
-		safe    bool
-	}{
+	ask(t, "peers.pml", []question{
 		{"READS", true},
 		{"READS NOWAIT", false},
 		{"READS NOEPOCH", false},
@@ -39,9 +42,38 @@ func TestPeers(t *testing.T) {
 		{"LEFT NODOUBT", false},
 		{"LEFT NORENEW", false},
 		{"LEFT ALLSETTLED", false},
-	} {
+	})
+}
+
+// TestCoherence checks what one answers from memory while others change it.
+func TestCoherence(t *testing.T) {
+	ask(t, "coherence.pml", []question{
+		{"TOLD", true},
+		{"TOLD NOWAIT", false},
+		{"TOLD AFTER", false},
+		{"TOLD NOFLOOR", false},
+		{"TOLD NOWELCOME", false},
+		{"TOLD PUBFIRST", false},
+		{"TOLD NOLOST", false},
+		{"TOLD NODOUBT", false},
+		{"TOLD LATESTAMP", false},
+		{"TOLD NOMOVE", false},
+		{"TOLD NOFENCE", false},
+		{"OWN", true},
+		{"OWN ANYDONE", false},
+		{"JOIN", true},
+		{"JOIN EARLY", false},
+		{"JOIN NOLOOK", false},
+		{"JOIN OLDLOOK", false},
+	})
+}
+
+// ask checks a model, and that it finds what each rule is for.
+func ask(t *testing.T, model string, questions []question) {
+	t.Helper()
+	for _, x := range questions {
 		t.Run(x.defines, func(t *testing.T) {
-			if out := check(t, "peers.pml", strings.Fields(x.defines)); safe(t, out) != x.safe {
+			if out := check(t, model, strings.Fields(x.defines)); safe(t, out) != x.safe {
 				t.Errorf("safe is %v\n%s", !x.safe, out)
 			}
 		})
