@@ -178,8 +178,9 @@ func (c *Client) saw(before time.Duration, list []cluster.Peer, all bool) {
 		return
 	}
 	c.known, c.peers, c.crowded = before, nil, false
-	there := map[uint64]bool{}
+	there, named := map[uint64]bool{}, map[uint64]bool{}
 	for _, p := range list {
+		named[p.ID] = true
 		switch {
 		case p.ID == c.me:
 		case p.Address == "":
@@ -200,7 +201,7 @@ func (c *Client) saw(before time.Duration, list []cluster.Peer, all bool) {
 			delete(c.sources, id)
 		}
 	}
-	c.tells.keep(there)
+	c.tells.keep(named) // one that is too many here may not know yet, and trusts
 	c.every = all
 	c.judge()
 	c.changed()
