@@ -212,13 +212,10 @@ func (l *Lease) Leave() error {
 	l.stop()
 	l.beat.Wait()
 	live := l.Live() == nil
-	l.lose()                    // nothing is answered any more when the fence is gone
-	if l.stays.Load() && live { // nobody can have put it out
-		return nil
-	}
+	l.lose() // nothing is answered any more when the fence is gone
 	ctx, cancel := context.WithTimeout(cluster.Urgent(context.Background()), leaveTimeout)
 	defer cancel()
-	return l.kv.Update(ctx, func(t cluster.Txn) error {
+	err := l.kv.Update(ctx, func(t cluster.Txn) error {
 		fence, err := t.Get(l.key)
 		switch {
 		case err != nil:
@@ -226,10 +223,27 @@ func (l *Lease) Leave() error {
 		case fence == nil:
 			return record.SweepAgain(t, l.reads.said.First)
 		case l.stays.Load():
-			return nil
+			return l.fallSilent(t)
 		case l.reads.unsettled():
 			return putOut(t, l.me.ID)
 		}
 		return remove(t, l.me.ID)
 	})
+	if l.stays.Load() && live { // nobody can have put it out, and whether it fell silent is for the next one's start alone
+		return nil
+	}
+	return err
+}
+
+// fallSilent writes the fence anew as that of who cannot be reached, so that the next gateway on this
+// machine need not try (cluster.Peers.Introduce), for longer than the fence stays.
+func (l *Lease) fallSilent(t cluster.Txn) error {
+	me := l.me
+	me.Address, me.Key = "", nil
+	me.Renewed++
+	value, err := me.Encode()
+	if err != nil {
+		return err
+	}
+	return t.Set(l.key, value)
 }
