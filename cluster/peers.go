@@ -8,7 +8,7 @@ import (
 // PeerWait is how long a client that the others cannot hear of, or that tells them nothing,
 // waits after it registered itself, before it changes anything: those who answer from
 // memory have looked who is there by then.
-const PeerWait = 6 * time.Second
+const PeerWait = 4 * time.Second
 
 // Peer is a client of a store, as others reach it.
 type Peer struct {

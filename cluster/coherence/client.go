@@ -29,8 +29,8 @@ const (
 	maxTardy   = 8
 	slowTime   = 5 * time.Second
 	maxStrikes = 5
-	// knownTime is how long a look at who the clients are counts: two beats, and what these
-	// may take.
+	// knownTime is how long a look at who the clients are counts: a beat, and what that and
+	// the look may take.
 	knownTime = cluster.PeerWait - leaseTime
 	// redialPause is between two tries to reach another client.
 	redialPause = 500 * time.Millisecond
@@ -239,7 +239,7 @@ func (c *Client) Introduce(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, cluster.PeerWait)
 	defer cancel()
 	since := c.clock()
-	for bounded.Err() == nil {
+	for bounded.Err() == nil && !c.closed.Load() {
 		c.mu.Lock()
 		known, look, news := c.known >= since, c.look, c.news
 		met := known && !c.crowded

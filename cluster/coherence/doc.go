@@ -55,5 +55,5 @@
 // One TLS connection for each direction of each pair. Both ends prove the keys that the
 // store names; certificates say nothing else. What goes over it are hashes of keys.
 //
-// Locks: Client.mu, then Trust.mu; publisher.mu is taken with none of them. No message is sent under any.
+// Locks: Client.mu, then Trust.mu or publisher.mu. No message is sent under any.
 package coherence

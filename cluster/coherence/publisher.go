@@ -147,12 +147,13 @@ func (p *publisher) enter(id uint64) (s *subscriber, first message, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock()
-	for old := range p.subs {
-		if old.id == id { // it has given that one up
-			p.drop(old)
+	var old *subscriber // which it has given up
+	for o := range p.subs {
+		if o.id == id {
+			old = o
 		}
 	}
-	if p.closed || len(p.subs) >= maxPeers || now < p.slow[id].until {
+	if p.closed || old == nil && len(p.subs) >= maxPeers || now < p.slow[id].until {
 		return nil, first, false
 	}
 	first = message{kind: welcome}
@@ -163,6 +164,9 @@ func (p *publisher) enter(id uint64) (s *subscriber, first message, ok bool) {
 	}
 	if size > maxMessage/2 {
 		return nil, first, false // it asks again
+	}
+	if old != nil {
+		p.drop(old)
 	}
 	s = &subscriber{p: p, id: id, ends: now + leaseTime, wake: make(chan struct{}, 1), gone: make(chan struct{})}
 	p.subs[s] = true

@@ -26,17 +26,19 @@ func telling(t *testing.T) (pair [2]*coherence.Client) {
 		address, key := c.Me()
 		pair[i], peers = c, append(peers, cluster.Peer{ID: uint64(i) + 1, Address: address, Key: key})
 	}
+	look := func(ctx context.Context, c *coherence.Client) error {
+		return c.Look(ctx, func(context.Context) ([]cluster.Peer, bool, error) { return peers, true, nil })
+	}
+	for i, c := range pair { // all, before one connects to another
+		c.Join(peers[i].ID, func(ctx context.Context) error { return look(ctx, c) }, func(func()) {})
+	}
 	stop := make(chan struct{})
 	var looks sync.WaitGroup
 	t.Cleanup(func() { close(stop); looks.Wait() })
-	for i, c := range pair {
-		look := func(ctx context.Context) error {
-			return c.Look(ctx, func(context.Context) ([]cluster.Peer, bool, error) { return peers, true, nil })
-		}
-		c.Join(peers[i].ID, look, func(func()) {})
+	for _, c := range pair {
 		looks.Go(func() {
 			for {
-				_ = look(t.Context())
+				_ = look(t.Context(), c)
 				select {
 				case <-stop:
 					return

@@ -2,9 +2,9 @@ package server
 
 import (
 	"fmt"
-	"log/slog"
 	"net"
 	"net/url"
+	"strings"
 
 	"ogw/cluster/coherence"
 	"ogw/cmd/ogw/config"
@@ -12,21 +12,21 @@ import (
 
 // openPeers returns what tells the other gateways of a store what this one changes; nil
 // where there are none, or it is not to.
-func openPeers(c *config.Cluster, log *slog.Logger) (*coherence.Client, error) {
+func openPeers(c *config.Cluster, by *opener) (*coherence.Client, error) {
 	if c.Gateways != config.ManyGateways || c.PeerListen == config.NoPeers {
 		return nil, nil
 	}
 	near := addressTowards(c)
-	o := coherence.Options{Listen: c.PeerListen, Address: c.PeerAddress, Host: near, Log: log}
-	if o.Listen == "" {
-		o.Listen = net.JoinHostPort(near, "0")
+	o := coherence.Options{Listen: c.PeerListen, Address: c.PeerAddress, Host: near, Log: by.log}
+	if o.Listen == "" || !by.serves { // a command may run beside the gateway of its machine
+		o.Listen, o.Address = net.JoinHostPort(near, "0"), ""
 	}
 	p, err := coherence.New(o)
 	if err != nil {
 		return nil, fmt.Errorf("cluster.peer_listen: %w", err)
 	}
 	address, _ := p.Me()
-	log.Info("other gateways reach this one", "address", address)
+	by.log.Info("other gateways reach this one", "address", address)
 	return p, nil
 }
 
@@ -40,11 +40,14 @@ func addressTowards(c *config.Cluster) string {
 		return loopback
 	}
 	hosts := m.Etcd
-	if u, err := url.Parse(m.PostgreSQL); err == nil && u.Hostname() != "" {
-		hosts = []string{net.JoinHostPort(u.Hostname(), "5432")} // any port does
+	if u, err := url.Parse(m.PostgreSQL); err == nil && u.Host != "" {
+		hosts = strings.Split(u.Host, ",")
 	}
 	near := net.ParseIP(loopback)
 	for _, host := range hosts { // one may be on this machine, and others not
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			host = net.JoinHostPort(strings.Trim(host, "[]"), "5432") // any port does
+		}
 		conn, err := net.Dial("udp", host)
 		if err != nil {
 			continue

@@ -99,7 +99,7 @@ func (k *inFolder) Close() error { return errors.Join(k.KV.Close(), k.folder.Clo
 
 func joinShared(ctx context.Context, c *config.Config, by opener) (joined *cluster.Cluster, err error) {
 	halves := &cluster.Cluster{Name: c.Cluster.Engine}
-	peers, err := openPeers(&c.Cluster, by.log)
+	peers, err := openPeers(&c.Cluster, &by)
 	if err != nil {
 		return nil, err
 	}

@@ -229,7 +229,7 @@ func (l *Lease) Leave() error {
 		}
 		return remove(t, l.me.ID)
 	})
-	if l.stays.Load() && live { // nobody can have put it out, and whether it fell silent is for the next one's start alone
+	if l.stays.Load() && live { // nobody can have put it out: only that it falls silent may fail
 		return nil
 	}
 	return err
