@@ -59,8 +59,12 @@ func nfsHandle(s *testenv.Server, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer c.Net.Close()
+	return topHandle(c, name)
+}
+
+// topHandle is nfsHandle over a connection.
+func topHandle(c *nfsclient.Conn, name string) (fh []byte, err error) {
 	st, root, err := c.Mnt("/")
-	var fh []byte
 	if err == nil && st == nfsclient.OK {
 		st, fh, err = c.Lookup(root, name)
 	}

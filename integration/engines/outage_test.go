@@ -115,16 +115,16 @@ func getObject(c *minio.Client, key string) ([]byte, error) {
 
 // nfsRead reads a file of the bucket by a connection of its own.
 func nfsRead(s *testenv.Server, name string) (data []byte, err error) {
-	bucket, err := nfsHandle(s, "bkt")
-	if err != nil {
-		return nil, err
-	}
 	c, err := nfsclient.Dial("", s.NFS)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Net.Close()
 	c.Timeout = opTimeout
+	bucket, err := topHandle(c, "bkt")
+	if err != nil {
+		return nil, err
+	}
 	st, fh, err := c.Lookup(bucket, name)
 	if err := statusErr(st, err); err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ const (
 // port for who is not root. local may be empty.
 func Dial(local, addr string) (net.Conn, error) {
 	from := &net.TCPAddr{IP: net.ParseIP(local)}
-	d := net.Dialer{Timeout: timeout, LocalAddr: from}
+	d := net.Dialer{Timeout: timeout, LocalAddr: from, Control: shareAddr}
 	if os.Geteuid() != 0 {
 		return d.Dial("tcp", addr)
 	}
@@ -35,10 +35,22 @@ func Dial(local, addr string) (net.Conn, error) {
 		if err == nil {
 			return c, nil
 		}
-		// Taken, or taken a moment ago by a connection to the same address.
+		// A server's, or taken a moment ago by a connection to the same address.
 		if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EADDRNOTAVAIL) {
 			return nil, err
 		}
 	}
 	return nil, fmt.Errorf("no reserved port is free for %s", addr)
+}
+
+// shareAddr lets a socket take a port that others have towards other servers. Without it, one
+// test that makes a few hundred connections leaves none to anybody for a minute (TIME_WAIT).
+func shareAddr(_, _ string, c syscall.RawConn) error {
+	var err error
+	if e := c.Control(func(fd uintptr) {
+		err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+	}); e != nil {
+		return e
+	}
+	return err
 }
