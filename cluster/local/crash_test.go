@@ -24,7 +24,7 @@ import (
 
 // memOptions puts a whole store on fs.
 func memOptions(fs vfs.FS) Options {
-	return Options{Dir: "/store", SegmentBytes: record.Bytes(smallMax), CacheBytes: 1 << 20, fs: fs, disk: vfsDisk{fs}}
+	return Options{Dir: "/store", SegmentBytes: record.Bytes(smallMax), CacheBytes: 1 << 20, fs: fs, disk: vfsDisk{fs}, tailAlone: 2}
 }
 
 func newMem(t testing.TB) *vfs.MemFS {

@@ -59,7 +59,7 @@ func (kv *KV) eraseTail() error {
 	}
 	pause(true)
 	defer pause(false)
-	if err := kv.syncAll(); err != nil {
+	if err := kv.durability.awaitLog(kv.visible.Load()); err != nil {
 		return err
 	}
 	return kv.tail.Wipe()

@@ -13,7 +13,6 @@ import (
 	"ogw/cluster/local/internal/diskspace"
 	"ogw/cluster/local/internal/ioerr"
 	"ogw/cluster/local/internal/metafs"
-	"ogw/cluster/local/internal/record"
 	"ogw/cluster/local/internal/tail"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -181,13 +180,20 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error, hasty boo
 	if err != nil {
 		return true, err
 	}
+	if !relaxed {
+		kv.durability.waiting.Add(1)
+		defer kv.durability.waiting.Add(-1)
+	}
 	committed, ok, err := kv.apply(batch, applyOptions{keys: keys, values: values, reads: reads, after: version, relaxed: relaxed})
 	if err != nil || !ok {
 		return err != nil, err
 	}
 	kv.snapshots.expire()
-	if relaxed {
-		return true, kv.durability.await(committed.due)
+	switch {
+	case relaxed:
+		return true, kv.durability.awaitLog(committed.due)
+	case committed.inTail:
+		return true, kv.durability.syncTail(committed.version)
 	}
 	return true, kv.finishSync(batch, committed.version)
 }
@@ -206,98 +212,6 @@ func (kv *KV) batch(t *occ.Txn) (*pebble.Batch, error) {
 		return nil, ioerr.Map(err)
 	}
 	return b, nil
-}
-
-type applyOptions struct {
-	keys    [][]byte     // written, for the history
-	values  [][]byte     // of the keys; nil: deleted
-	reads   *occ.ReadSet // nil: cannot conflict
-	after   uint64       // reads were made at this version or later
-	relaxed bool
-}
-
-// committed is what apply returns about a commit.
-type committed struct {
-	version uint64
-	// due must be durable before a relaxed commit is acknowledged.
-	due uint64
-}
-
-// apply gives b a version and makes it visible. Unless it is relaxed, the
-// caller calls finishSync. It returns false without an error, and closes b,
-// when what was read has changed.
-func (kv *KV) apply(b *pebble.Batch, o applyOptions) (c committed, ok bool, err error) {
-	if err := kv.health.Err(); err != nil {
-		b.Close() // who holds the lock may be waiting for space
-		return c, false, err
-	}
-	if o.reads != nil && kv.history.Conflicts(o.reads, o.after) {
-		b.Close() // found without the lock: most conflicts are
-		return c, false, nil
-	}
-	kv.commit.Lock()
-	defer kv.commit.Unlock()
-	if err := kv.health.Err(); err != nil {
-		b.Close()
-		return c, false, err
-	}
-	if o.reads != nil && kv.history.Conflicts(o.reads, o.after) {
-		b.Close()
-		return c, false, nil
-	}
-	version := kv.allocated.Load() + 1
-	answer := o.relaxed && o.keys != nil
-	if kv.tail.Stamps(version, answer) {
-		if err := b.Set(record.VersionKey, kv.tail.Stamp(version), nil); err != nil {
-			b.Close()
-			return c, false, ioerr.Map(err)
-		}
-	}
-	kv.allocated.Store(version)
-	// Before it can be read, so that a reader that sees it finds it.
-	kv.history.Push(version, o.keys)
-	kv.pairs.wrote(version, o.keys, o.values)
-	due, full := kv.tail.Append(version, b.Repr(), answer, kv.durability.synced.Load())
-	c = committed{version: version, due: due}
-	if err := kv.applyBatch(b, o.relaxed); err != nil {
-		return c, false, err
-	}
-	kv.visible.Store(version)
-	if o.relaxed {
-		kv.durability.relaxedCommit()
-		b.Close()
-	} else {
-		kv.durability.requested.Store(version)
-	}
-	if full {
-		go kv.durability.timedSync() // at most one half waits for one
-	}
-	return c, true, nil
-}
-
-// applyBatch gives b to Pebble.
-func (kv *KV) applyBatch(b *pebble.Batch, relaxed bool) error {
-	return kv.health.Catch(func() error {
-		if relaxed {
-			return kv.db.Apply(b, pebble.NoSync)
-		}
-		return kv.db.ApplyNoSyncWait(b, pebble.Sync)
-	})
-}
-
-// finishSync waits until b, which was applied as version, is durable.
-func (kv *KV) finishSync(b *pebble.Batch, version uint64) error {
-	if err := b.SyncWait(); err != nil {
-		// The log is broken; b must not go back to the pool.
-		return fmt.Errorf("%w: outcome of the commit unknown: %w", cluster.ErrUnavailable, kv.health.Fail(err))
-	}
-	if err := kv.health.Failure(); err != nil {
-		// Perhaps this sync's failure, of which Pebble was not notified.
-		return fmt.Errorf("%w: outcome of the commit unknown: %w", cluster.ErrUnavailable, err)
-	}
-	kv.durability.advance(version)
-	b.Close()
-	return nil
 }
 
 // Sync implements cluster.KV.

@@ -168,6 +168,9 @@ func openKV(o *Options, store record.StoreID, space *diskspace.Guard, files int,
 	kv.marker.kv, kv.marker.guard = kv, rollback
 	kv.tail = tail.New(tail.Config{FS: o.fs, Path: o.fs.PathJoin(o.Dir, record.TailFile), DiskBytes: space.DiskBytes(), Log: o.Logger,
 		Half: o.tailHalf, Rest: o.tailRest})
+	if o.tailAlone != 0 {
+		kv.durability.aloneMin = o.tailAlone
+	}
 	reserve.Start()
 	made, err := metafs.FindOptions(o.fs, dir)
 	if err == nil {

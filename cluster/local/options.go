@@ -47,6 +47,7 @@ type Options struct {
 	memTable     uint64        // bytes; 0: the constant
 	tailRest     int           // with tailHalf: commits until the tail rests
 	tailHalf     int64         // bytes; 0: the constant
+	tailAlone    int           // 0: aloneMin
 	markEvery    time.Duration // 0: the constant
 	openFiles    uint64        // limit of open files; 0: that of the process
 

@@ -88,7 +88,7 @@ type expected struct {
 
 func stackOptions(fs *crashFS) Options {
 	return Options{Dir: "/store", SegmentBytes: record.Bytes(smallMax), CacheBytes: 8 << 20, fs: fs, disk: crashDisk{fs},
-		collectEvery: time.Hour, memTable: stackMemTable, markEvery: 100 * time.Millisecond}
+		collectEvery: time.Hour, memTable: stackMemTable, markEvery: 100 * time.Millisecond, tailAlone: 2}
 }
 
 func stackConfig() ns.Config {

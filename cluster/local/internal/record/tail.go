@@ -6,10 +6,10 @@ import (
 	"github.com/minio/crc64nvme"
 )
 
-// The file tail holds what relaxed commits wrote a moment ago: Pebble keeps
-// them in the memory of the process until a block of its log is full or somebody
-// asks for a sync, and the file is in the system's memory, which the end of the
-// process does not take. It is never synced.
+// The file tail holds what was committed a moment ago: Pebble keeps that in the memory of the
+// process until a block of its log is full or somebody asks for a sync, and the file is in the
+// system's memory, which the end of the process does not take. It is synced where that is
+// sooner than to sync Pebble's log.
 //
 // It has two halves, which are used in turns. All numbers are little-endian:
 //
@@ -20,13 +20,14 @@ import (
 //	32  length of a half (8)
 //	40  CRC64NVME of all before
 //	48  each: length of the batch (4), version (8), CRC64NVME (8) of epoch,
-//	    generation, version and batch; Pebble's batch
+//	    generation, version and batch; Pebble's batch. Version 0: zeros up to the end of
+//	    a page
 const (
 	TailMagic       = "ogwtail2"
 	TailHeaderBytes = 48
 	TailRecordBytes = 20
 	// TailHalfMax bounds a half: what half a second of the busiest door writes.
-	// It is used again when what it holds is durable.
+	// It is used again when what it holds is durable in Pebble's log.
 	TailHalfMax = 8 << 20
 	// TailHalfMin holds a header and a record.
 	TailHalfMin = TailHeaderBytes + TailRecordBytes + 1
@@ -75,6 +76,11 @@ func (r TailRecord) Append(b []byte, h TailHeader) []byte {
 	b = binary.LittleEndian.AppendUint64(b, r.Version)
 	b = binary.LittleEndian.AppendUint64(b, r.sum(h))
 	return append(b, r.Batch...)
+}
+
+// AppendFiller appends a record of bytes in all that says nothing: no commit has version 0.
+func AppendFiller(b []byte, bytes int, h TailHeader) []byte {
+	return TailRecord{Batch: make([]byte, bytes-TailRecordBytes)}.Append(b, h)
 }
 
 func (r TailRecord) sum(h TailHeader) uint64 {
