@@ -11,9 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"ogw/cluster"
+	"ogw/cluster/bootclock"
 )
 
 const (
@@ -86,7 +85,7 @@ type Client struct {
 
 // New returns a client that is alone until it joins the others.
 func New(o Options) (*Client, error) {
-	c := &Client{clock: bootClock, log: o.Log, address: o.Address, looks: make(chan struct{}, 1), glances: make(chan struct{}, 1), begins: make(chan struct{}, maxHandshakes),
+	c := &Client{clock: bootclock.Now, log: o.Log, address: o.Address, looks: make(chan struct{}, 1), glances: make(chan struct{}, 1), begins: make(chan struct{}, maxHandshakes),
 		sources: map[uint64]*source{}, news: make(chan struct{})}
 	var err error
 	if c.id, err = newIdentity(); err != nil {
@@ -360,13 +359,4 @@ func (c *Client) Close() error {
 	c.tells.close()
 	c.parts.Wait()
 	return err
-}
-
-// bootClock also moves while the machine is suspended.
-func bootClock() time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		panic(err) // Linux has it since 2.6.39
-	}
-	return time.Duration(ts.Nano())
 }

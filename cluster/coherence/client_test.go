@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/bootclock"
 )
 
 // group are clients of one store, and who the store says that they are.
@@ -365,8 +366,8 @@ func TestSlowClock(t *testing.T) {
 	t.Parallel()
 	g := &group{t: t}
 	a := g.newClient(1, loopback, "")
-	begin := bootClock()
-	slow := func() time.Duration { now := bootClock(); return now - (now-begin)/10 }
+	begin := bootclock.Now()
+	slow := func() time.Duration { now := bootclock.Now(); return now - (now-begin)/10 }
 	a.clock, a.trust.clock, a.tells.clock = slow, slow, slow
 	g.enter(a)
 	b, w := g.byWay(2)

@@ -35,7 +35,7 @@
 // from before a beat was sent, ends before EvictAfter, counted from after it was
 // seen, so that no clock is compared with another. A gap between two looks means
 // that the store stood still, or the watcher did; then no beat proves anything,
-// and the watch begins anew. bootClock goes on while a machine is suspended.
+// and the watch begins anew. bootclock goes on while a machine is suspended.
 //
 // All that a lease asks of the store is urgent (cluster.Urgent): a gateway is not put out
 // since its clients fill what its engine lets run at once.

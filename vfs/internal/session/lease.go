@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/bootclock"
 	"ogw/cluster/pause"
 	"ogw/vfs/internal/record"
 )
@@ -68,7 +69,7 @@ func newLease(kv cluster.KV, tells cluster.Peers, me record.Gateway, log *slog.L
 	if err != nil {
 		return nil, err
 	}
-	l := &Lease{kv: kv, log: log, clock: bootClock, me: me, key: record.FenceKey(me.ID), gone: make(chan struct{}), tells: tells}
+	l := &Lease{kv: kv, log: log, clock: bootclock.Now, me: me, key: record.FenceKey(me.ID), gone: make(chan struct{}), tells: tells}
 	l.reads.restoring = me.Restores
 	l.value.Store(&value)
 	l.lose = sync.OnceFunc(func() { close(l.gone) })

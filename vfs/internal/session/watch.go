@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"ogw/cluster"
 	"ogw/vfs/internal/record"
 )
@@ -126,12 +124,3 @@ type peers struct {
 }
 
 func (p *peers) init() { p.watch = newWatch(beatGap) }
-
-// bootClock also moves while the machine is suspended.
-func bootClock() time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		panic(err) // Linux has it since 2.6.39
-	}
-	return time.Duration(ts.Nano())
-}
