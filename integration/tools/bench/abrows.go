@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	mathrand "math/rand/v2"
 	"path/filepath"
 	"time"
@@ -163,7 +164,7 @@ func (b *abBench) nfs() error {
 }
 
 // abFuseScale is that of a turn: some tenths of a second for most figures.
-var abFuseScale = fusebench.Scale{Files: 500, Listing: 10_000, Bytes: 64 << 20, Random: 1000, Parallel: 4}
+var abFuseScale = fusebench.Scale{Files: 500, Listing: 10_000, Bytes: 64 << 20, Random: 1000, Synced: 500, Parallel: 4}
 
 // fuse measures mounts, by what the kernel offers.
 func (b *abBench) fuse() error { return b.mounts("FUSE ") }
@@ -182,6 +183,9 @@ func (b *abBench) mounts(prefix string, args ...string) error {
 			}
 			base, head := got[0][1], got[1][1]
 			for i, r := range base {
+				if r.Rate == 0 || math.IsNaN(r.Rate) {
+					return fmt.Errorf("%s: nothing was done", r.Name)
+				}
 				b.keep(prefix+r.Name, 0, pairs.Start{{
 					Base: pairs.Turn{Rate: r.Rate, CPU: r.CPU}, Head: pairs.Turn{Rate: head[i].Rate, CPU: head[i].CPU}}})
 			}
