@@ -267,7 +267,8 @@ func (kv *KV) Close() error {
 	kv.snapshots.close()
 	err := kv.health.Failure()
 	if err == nil {
-		err = kv.syncAll()
+		// Of the log: its errors at the end of Pebble are hidden from that, and the tail goes.
+		err = kv.durability.awaitLog(kv.visible.Load())
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- closeDB(kv.db) }()

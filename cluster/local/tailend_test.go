@@ -1,0 +1,98 @@
+package local
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ogw/cluster/local/internal/fileio"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+// TestCloseKeepsTail: what Pebble's log cannot be given at the end stays in the tail. The disk is nearly
+// full, so that Close writes no mark.
+func TestCloseKeepsTail(t *testing.T) {
+	for _, cause := range []error{syscall.ENOSPC, syscall.EIO} {
+		l := newTailLoad(6)
+		fs := newMem(t)
+		broken := &faultFS{err: cause, sticky: true, count: func(op errorfs.Op) bool {
+			switch op.Kind {
+			case errorfs.OpFileWrite, errorfs.OpFileWriteAt, errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo:
+				return strings.Contains(op.Path, "/meta/") && strings.HasSuffix(op.Path, ".log")
+			}
+			return false
+		}}
+		o := tailOptions(errorfs.Wrap(fs, broken))
+		o.tailHalf, o.markEvery = 1<<20, time.Hour
+		kv := openAt(t, o).KV.(*KV)
+		kv.durability.stop()
+		for range 40 {
+			l.step(t, kv, false)
+		}
+		if kv.durability.logged.Load() == kv.durability.synced.Load() {
+			t.Fatal("all is in the log: the test is about nothing")
+		}
+		const total = 100 << 30
+		fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 1 << 20, TotalBytes: total, UsedBytes: total - 1<<20})
+		if err := kv.space.Measure(); err != nil {
+			t.Fatal(err)
+		}
+		broken.at.Store(1)
+		kv.spaceWait.Stop() // as after closeStallMax
+		if err := kv.Close(); err == nil {
+			t.Errorf("%v: Close returned no error", cause)
+		}
+		fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: total / 2, TotalBytes: total, UsedBytes: total / 2})
+		if err := fileio.SyncDir(fs, "/store"); err != nil { // a file that was removed is gone
+			t.Fatal(err)
+		}
+		for what, left := range map[string]*vfs.MemFS{"the end of the process": killed(fs), "a power cut": powerCut(fs)} {
+			if at := l.found(t, openAt(t, tailOptions(left)).KV.(*KV)); at != l.at {
+				t.Errorf("%v: %d commits were durable, after %s there are %d", cause, l.at, what, at)
+			}
+		}
+	}
+}
+
+// TestStartCut cuts the power before each of a start's operations, where commits were durable by the tail alone.
+func TestStartCut(t *testing.T) {
+	l := newTailLoad(8)
+	fs := newMem(t)
+	o := startOptions(fs)
+	o.memTable = 0
+	kv := openAt(t, o).KV.(*KV)
+	kv.durability.stop()
+	for range 60 {
+		l.step(t, kv, false)
+	}
+	left := powerCut(fs)
+	rng := rand.New(rand.NewPCG(rand.Uint64(), 1))
+	for n := 1; ; n++ {
+		fs := killed(left)
+		var after *vfs.MemFS
+		when := ""
+		c, err := Open(t.Context(), startOptions(opHook(fs, func(at int, op errorfs.Op) error {
+			if at == n {
+				after = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 30, 80}[n%3], RNG: rng})
+				when = fmt.Sprintf("before operation %d of %s", op.Kind, op.Path)
+			}
+			return nil
+		})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		if after == nil {
+			if n < 50 {
+				t.Errorf("%d cuts: the test is about nothing", n)
+			}
+			return
+		}
+		l.mustBeWhole(t, when, after)
+	}
+}
