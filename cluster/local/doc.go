@@ -144,7 +144,7 @@
 // that became read-only is such a failure only where the log meets it: what
 // diskspace.Guard sees before, it refuses, and takes again when the medium does.
 //
-// Lock order: Blobs.changing, then KV.commit, then durability.mu; Blobs.mu,
+// Lock order: Blobs.changing or KV.erasing, then KV.commit, then durability.mu; Blobs.mu,
 // then nothing but reads of the index; segment.Store.mu, then its allocator.mu;
 // metafs.SpaceWait.mu, then diskspace.ReserveFile.mu or that allocator.mu. The
 // locks of snapshots, fileio.Handles, fileio.Windows, placeCache, pageSums, fileio.Pool,

@@ -50,8 +50,11 @@ func (kv *KV) Erase(ctx context.Context, ranges ...cluster.KeyRange) error {
 	return kv.awaitRemovals(ctx)
 }
 
-// eraseTail overwrites the tail. Relaxed commits wait for the disk until it is done.
+// eraseTail overwrites the tail. Relaxed commits wait for the disk until it is done. One
+// at a time: the first that is done has commits write there again.
 func (kv *KV) eraseTail() error {
+	kv.erasing.Lock()
+	defer kv.erasing.Unlock()
 	pause := func(on bool) {
 		kv.commit.Lock()
 		defer kv.commit.Unlock()

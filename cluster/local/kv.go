@@ -50,6 +50,7 @@ type KV struct {
 	marker      marker
 	logs        *metafs.LogFS
 	tail        *tail.File
+	erasing     sync.Mutex // held by who overwrites the tail
 }
 
 var _ cluster.KV = (*KV)(nil)

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"ogw/cluster/local/internal/fileio"
+	"ogw/cluster/local/internal/record"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -56,6 +58,49 @@ func TestCloseKeepsTail(t *testing.T) {
 				t.Errorf("%v: %d commits were durable, after %s there are %d", cause, l.at, what, at)
 			}
 		}
+	}
+}
+
+// TestErasesTakeTurns: one that ends lets commits into the tail, which another must not overwrite.
+func TestErasesTakeTurns(t *testing.T) {
+	l := newTailLoad(7)
+	fs := newMem(t)
+	var armed atomic.Bool
+	wiping, goOn := make(chan struct{}), make(chan struct{})
+	o := tailOptions(errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileWriteAt && fs.PathBase(op.Path) == record.TailFile && armed.CompareAndSwap(true, false) {
+			close(wiping)
+			<-goOn
+		}
+		return nil
+	})))
+	o.tailHalf = 64 << 10
+	kv := openAt(t, o).KV.(*KV)
+	kv.durability.stop()
+	for range 10 {
+		l.step(t, kv, false)
+	}
+	armed.Store(true)
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() { first <- kv.eraseTail() }()
+	<-wiping
+	go func() { second <- kv.eraseTail() }()
+	select {
+	case err := <-second:
+		second <- err
+	case <-time.After(100 * time.Millisecond):
+	}
+	for range 10 {
+		l.step(t, kv, false)
+	}
+	close(goOn)
+	for _, done := range []chan error{first, second} {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if at := l.found(t, openAt(t, tailOptions(powerCut(fs))).KV.(*KV)); at != l.at {
+		t.Errorf("%d commits were durable, after a power cut there are %d", l.at, at)
 	}
 }
 
