@@ -141,3 +141,34 @@ func TestStartCut(t *testing.T) {
 		l.mustBeWhole(t, when, after)
 	}
 }
+
+// TestTailSyncOutOfFiles: where the process may open no more files, the log makes a commit durable, and the
+// tail those that come when it may.
+func TestTailSyncOutOfFiles(t *testing.T) {
+	l := newTailLoad(9)
+	fs := newMem(t)
+	opens := 0
+	o := tailOptions(errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpOpenDir && op.Path == "/store" && opens > 0 {
+			opens--
+			return syscall.EMFILE
+		}
+		return nil
+	})))
+	o.tailHalf, o.markEvery = 1<<20, time.Hour
+	kv := openAt(t, o).KV.(*KV)
+	kv.durability.stop()
+	opens = 2
+	for range 20 {
+		l.step(t, kv, false)
+	}
+	if opens > 0 {
+		t.Error("the folder was not to be opened: the test is about nothing")
+	}
+	if synced, logged := kv.durability.synced.Load(), kv.durability.logged.Load(); logged == synced {
+		t.Error("the tail is not used any more")
+	}
+	if at := l.found(t, openAt(t, tailOptions(powerCut(fs))).KV.(*KV)); at != l.at {
+		t.Errorf("%d commits were durable, after a power cut there are %d", l.at, at)
+	}
+}

@@ -222,27 +222,14 @@ func (t *File) Sync() error {
 	}
 	err := t.file.SyncData()
 	if err == nil && !t.named {
-		err = t.syncName()
+		err = fileio.SyncDir(t.fs, t.fs.PathDir(t.path))
+		t.named = err == nil
 	}
-	if err != nil {
+	if err != nil && !ioerr.OutOfFiles(err) { // of the folder: nothing was tried yet
 		t.broken.Store(true)
 		t.log.Warn("metadata store: the tail of the log cannot be synced", "file", t.path, "err", err)
 	}
 	return ioerr.Map(err)
-}
-
-// syncName makes the file's name durable.
-func (t *File) syncName() error {
-	dir, err := t.fs.OpenDir(t.fs.PathDir(t.path))
-	if err != nil {
-		return err
-	}
-	err = dir.Sync()
-	if e := dir.Close(); err == nil {
-		err = e
-	}
-	t.named = err == nil
-	return err
 }
 
 // header is that of the half in use.
