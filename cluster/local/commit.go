@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 
 	"ogw/cluster"
@@ -67,7 +68,7 @@ func (kv *KV) apply(b *pebble.Batch, o applyOptions) (c committed, ok bool, err 
 	due, full := kv.tail.Append(version, b.Repr(), use, logged)
 	c = committed{version: version, due: due, inTail: use == tail.Durable && due <= logged}
 	if err := kv.applyBatch(b, o.relaxed || c.inTail); err != nil {
-		return c, false, err
+		return c, false, unknownOutcome(err) // the tail may have it
 	}
 	kv.visible.Store(version)
 	if due < version {
@@ -98,15 +99,24 @@ func (kv *KV) applyBatch(b *pebble.Batch, relaxed bool) error {
 	})
 }
 
+// unknownOutcome is the error of a commit that a start may find: whatever ended the store,
+// a full disk included, it is no definite failure.
+func unknownOutcome(err error) error {
+	if err == nil || errors.Is(err, cluster.ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: outcome of the commit unknown: %w", cluster.ErrUnavailable, err)
+}
+
 // finishSync waits until b, which was applied as version, is durable.
 func (kv *KV) finishSync(b *pebble.Batch, version uint64) error {
 	if err := b.SyncWait(); err != nil {
 		// The log is broken; b must not go back to the pool.
-		return fmt.Errorf("%w: outcome of the commit unknown: %w", cluster.ErrUnavailable, kv.health.Fail(err))
+		return unknownOutcome(kv.health.Fail(err))
 	}
 	if err := kv.health.Failure(); err != nil {
 		// Perhaps this sync's failure, of which Pebble was not notified.
-		return fmt.Errorf("%w: outcome of the commit unknown: %w", cluster.ErrUnavailable, err)
+		return unknownOutcome(err)
 	}
 	kv.durability.advanceLog(version)
 	b.Close()

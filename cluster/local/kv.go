@@ -192,9 +192,9 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error, hasty boo
 	kv.snapshots.expire()
 	switch {
 	case relaxed:
-		return true, kv.durability.awaitLog(committed.due)
+		return true, unknownOutcome(kv.durability.awaitLog(committed.due))
 	case committed.inTail:
-		return true, kv.durability.syncTail(committed.version)
+		return true, unknownOutcome(kv.durability.syncTail(committed.version))
 	}
 	return true, kv.finishSync(batch, committed.version)
 }

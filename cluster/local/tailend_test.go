@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"ogw/cluster"
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/record"
 
@@ -170,5 +172,37 @@ func TestTailSyncOutOfFiles(t *testing.T) {
 	}
 	if at := l.found(t, openAt(t, tailOptions(powerCut(fs))).KV.(*KV)); at != l.at {
 		t.Errorf("%d commits were durable, after a power cut there are %d", l.at, at)
+	}
+}
+
+// TestTailOutcomeUnknown: a commit that is visible, and that a start may find in the tail, did not fail for lack
+// of space, though the store did.
+func TestTailOutcomeUnknown(t *testing.T) {
+	for _, relaxed := range []bool{false, true} {
+		fs := newMem(t)
+		var kv *KV
+		fail := false
+		o := tailOptions(errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if !fail || fs.PathBase(op.Path) != record.TailFile {
+				return nil
+			}
+			_ = kv.health.Fail(syscall.ENOSPC)
+			return syscall.EIO
+		})))
+		o.tailHalf, o.markEvery = 1<<20, time.Hour
+		kv = openAt(t, o).KV.(*KV)
+		l := newTailLoad(10)
+		for range 10 {
+			l.step(t, kv, relaxed)
+		}
+		fail = true
+		c := cluster.Strict(ctx)
+		if relaxed {
+			c = cluster.Relaxed(ctx)
+		}
+		err := kv.Update(c, func(t cluster.Txn) error { return t.Set([]byte("k"), []byte("v")) })
+		if !errors.Is(err, cluster.ErrUnavailable) {
+			t.Errorf("relaxed %t: the commit says %v", relaxed, err)
+		}
 	}
 }
