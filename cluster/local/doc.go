@@ -16,7 +16,7 @@
 // refused where others may write to it.
 //
 //	local                  KV: transactions, durability │ Blobs: index, writers, readers
-//	internal/tail          relaxed commits              │
+//	internal/tail          commits of the last moment   │
 //	internal/metafs        below Pebble                 │
 //	internal/segment                                    │ small blobs
 //	internal/diskspace     what is refused while the disk is full
@@ -43,19 +43,24 @@
 //
 // A relaxed commit is not durable when it is answered, but has left the process:
 // Pebble keeps up to a block of its log in memory, so what is answered is written
-// to the tail first, under KV.commit and never synced. The commits there set one
+// to the tail first, under KV.commit. The commits there set one
 // key to their version; a start finds there which Pebble has, and replays the rest
 // from the tail, in order and up to the first gap. So the end of the process takes
 // nothing, and a power cut a suffix, of which the tail may give back a part.
 //
-// A durable commit that is alone is made durable there: its goroutine writes it, on pages of its
-// own, and syncs (durability.use, syncTail). Pebble has another goroutine write and sync the log, and to wake
-// that and to be woken by it took a fifth of the time of a lone fsync through a mount; and it
-// syncs a page twice that two commits share. Many commits at a time share Pebble's syncs, and long ones are not worth writing twice. So a version is durable that Pebble's log
-// has (durability.logged), or the tail, on top of one that the log has (base). What looks at the store
-// before the tail is replayed, the mark, waits for the log; the log has everything half a second
-// later, or when a half is full. A sync of the tail that fails is the last one: the log has what comes then.
-// Where nobody is answered because of it the tail rests, and costs nothing.
+// A durable commit that is alone is made durable there: its goroutine writes it, on
+// pages of its own, and syncs (durability.use, syncTail). Pebble has another goroutine
+// write and sync the log, and to wake that and to be woken by it took a fifth of the time
+// of a lone fsync through a mount; and it syncs a page twice that two commits share. Many
+// commits at a time share Pebble's syncs, and long ones are not worth writing twice.
+//
+// So a version is durable that Pebble's log has (durability.logged), or the tail, on top of
+// one that the log has (base). The log has everything half a second later, or when a half
+// is full. Three wait for it: the mark, which a start looks at before it replays the tail;
+// Erase, which overwrites the tail; and Close, which removes it. A sync of the tail that
+// fails is the last one: the log has what comes then. Where nobody is answered because of
+// it the tail rests, and costs nothing.
+//
 // A start accepts the store, and removes what Pebble does not need any more, only
 // when the replay is durable: one that fails or is killed before that may be
 // repeated.

@@ -18,8 +18,8 @@ type durability struct {
 	kv *KV
 	// synced: versions up to this one are durable.
 	synced atomic.Uint64
-	// logged: versions up to this one are durable in Pebble's log. What is not
-	// is in the tail.
+	// logged: versions up to this one are durable in Pebble's log. Those after it, up to
+	// synced, are so in the tail.
 	logged atomic.Uint64
 	// requested: versions up to this one will be durable, a sync is under way; logging:
 	// in Pebble's log. Written under KV.commit.
@@ -219,7 +219,7 @@ func (d *durability) awaitsLog() {
 
 func (d *durability) timedSync() {
 	if d.kv.gate.Enter() != nil {
-		return // Close syncs
+		return // Close syncs the log
 	}
 	defer d.kv.gate.Leave()
 	d.mu.Lock()

@@ -50,7 +50,7 @@ func (kv *KV) Erase(ctx context.Context, ranges ...cluster.KeyRange) error {
 	return kv.awaitRemovals(ctx)
 }
 
-// eraseTail overwrites the tail. Relaxed commits wait for the disk until it is done. One
+// eraseTail overwrites the tail. Commits wait for Pebble's log until it is done. One
 // at a time: the first that is done has commits write there again.
 func (kv *KV) eraseTail() error {
 	kv.erasing.Lock()

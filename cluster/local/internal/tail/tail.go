@@ -18,8 +18,8 @@ import (
 const (
 	// diskShare bounds both halves on a small disk to one part in so many.
 	diskShare = 512
-	// restAfter commits without a relaxed one that somebody is answered have the
-	// tail rest: an object door pays for few commits after one by a background
+	// restAfter commits of which nobody is answered because of the tail have it
+	// rest: an object door pays for few commits after one by a background
 	// task. A mount beside a door so busy that as many come between two of its
 	// own waits for a sync that is under way in any case.
 	restAfter = 64
@@ -116,8 +116,8 @@ func (t *File) Begin(files uint64) error {
 	return nil
 }
 
-// Pause makes relaxed commits wait for the disk, or ends that. What the tail has
-// is forgotten once it is durable.
+// Pause has all commits go to Pebble's log alone, or ends that. What the tail has
+// is needed until that log has it.
 func (t *File) Pause(on bool) {
 	t.active, t.paused = false, on
 	t.cur = 1 // the first half is the next, see New
@@ -259,8 +259,8 @@ func (t *File) turn(logged uint64) bool {
 	return true
 }
 
-// write returns false when the file cannot be written: what is relaxed waits
-// for the disk then.
+// write returns false when the file cannot be written: commits wait for Pebble's log
+// then.
 func (t *File) write(b []byte, off int64) bool {
 	if _, err := t.file.WriteAt(b, off); err != nil {
 		t.fail(err)
@@ -297,7 +297,7 @@ func (t *File) Close(clean bool) {
 	}
 }
 
-// Wipe overwrites the file; it is not active, and what it holds is durable.
+// Wipe overwrites the file; it is paused, and Pebble's log has what it holds.
 func (t *File) Wipe() error {
 	if t.file == nil {
 		return nil
