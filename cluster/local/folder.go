@@ -12,10 +12,18 @@ import (
 	"ogw/cluster/local/internal/record"
 )
 
-// OpenFolder makes and locks the data folder of a process whose store is
-// elsewhere, as Open does for its own. It returns ErrLocked if another process
-// has it, and ErrFormat for one that holds a store of this engine.
-func OpenFolder(dir string, networkFS bool, log *slog.Logger) (io.Closer, error) {
+// Folder is the data folder of a process whose store is elsewhere, which has it until Close.
+type Folder struct {
+	dir  string
+	lock io.Closer
+	// held tells the lock from all others that anybody on this machine holds; empty where that
+	// cannot be told.
+	held string
+}
+
+// OpenFolder makes and locks a Folder, as Open does for its own. It returns ErrLocked if
+// another process has it, and ErrFormat for one that holds a store of this engine.
+func OpenFolder(dir string, networkFS bool, log *slog.Logger) (*Folder, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -35,5 +43,8 @@ func OpenFolder(dir string, networkFS bool, log *slog.Logger) (io.Closer, error)
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	return lock, nil
+	return &Folder{dir, lock, heldLock(lock)}, nil
 }
+
+// Close leaves the folder to the next process. Whoever entered answers nobody any more.
+func (f *Folder) Close() error { return f.lock.Close() }

@@ -3,7 +3,6 @@ package local
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,7 +18,7 @@ import (
 
 // lockFolder takes the exclusive lock of dir, which ends with the process at
 // the latest. The file names the holder, for people.
-func lockFolder(dir string) (io.Closer, error) {
+func lockFolder(dir string) (*os.File, error) {
 	path := filepath.Join(dir, record.LockFile)
 	f, err := fileio.OpenPrivate(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {

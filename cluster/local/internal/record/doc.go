@@ -6,6 +6,7 @@
 //	format.go       FORMAT: version and store ID
 //	mark.go         MARK: what the metadata were a short while ago
 //	tail.go         tail: relaxed commits of the last moment
+//	entered.go      GATEWAYS: who had a data folder whose store is elsewhere
 //	segmentname.go  names of segments
 //	record.go       a stored blob, in a segment or in a file of its own
 //	keys.go         the engine's own keys, beside the metadata

@@ -14,6 +14,7 @@ const (
 	MarkFile    = "MARK"
 	ReserveFile = "reserve"
 	TailFile    = "tail"
+	EnteredFile = "GATEWAYS"
 	MetaDir     = "meta"
 	SegmentDir  = "segments"
 	BlobDir     = "blobs"

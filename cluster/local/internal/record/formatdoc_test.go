@@ -46,6 +46,7 @@ func TestFormatDocument(t *testing.T) {
 		"erased":            {EraseKey, nil},
 		"FORMAT":            {nil, EncodeFormat(store)},
 		"MARK":              {nil, m.Encode()},
+		"GATEWAYS":          {nil, (&Entered{"boot 00000000-0000-0000-0000-0000000000cc device 2049 inode 77", []uint64{0xaa, 0xbb}}).Encode()},
 		"footer":            {nil, footer},
 		"tail":              {nil, half},
 		"segment file":      {nil, []byte(filepath.Join(SegmentDir, SegmentName(2)))},
