@@ -33,8 +33,8 @@ type Peers interface {
 	Look(ctx context.Context, look func(context.Context) (list []Peer, all bool, err error)) error
 	// Introduce returns when all others know of this client, which has registered itself, or
 	// look before they answer from memory. Before that it changes nothing that others may
-	// have read.
-	Introduce(ctx context.Context) error
+	// have read. Those of ended are gone, and answer nothing, though the store names them.
+	Introduce(ctx context.Context, ended []uint64) error
 	// Told reports whether all others tell this client what they change.
 	Told() bool
 	// Forget has what was read so far asked for again.

@@ -30,7 +30,8 @@ const BeatEvery = session.BeatEvery
 // me says who this is, and whether it uses the store beside others that say so, too;
 // else it is the only one, and what Join returns is Exclusive. It returns
 // cluster.ErrInUse if a gateway is alive that it cannot be beside, and waits for
-// MaxTakeover if one does not move. To close what it returns closes c.
+// MaxTakeover if one does not move, unless that has ended (Gateway.Ended). To close what it
+// returns closes c.
 //
 // Beside others, what is acknowledged as stored is seen by all with their next operation,
 // and what is open or held (Holder) anywhere outlives its name. What is locked (Locks) is

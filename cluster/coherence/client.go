@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -234,7 +235,7 @@ func (c *Client) changed() {
 
 // Introduce implements cluster.Peers: all others know of a client that they tell, since
 // they look who it is.
-func (c *Client) Introduce(ctx context.Context) error {
+func (c *Client) Introduce(ctx context.Context, ended []uint64) error {
 	bounded, cancel := context.WithTimeout(ctx, cluster.PeerWait)
 	defer cancel()
 	since := c.clock()
@@ -242,8 +243,8 @@ func (c *Client) Introduce(ctx context.Context) error {
 		c.mu.Lock()
 		known, look, news := c.known >= since, c.look, c.news
 		met := known && !c.crowded
-		for _, s := range c.sources {
-			met = met && s.met
+		for id, s := range c.sources {
+			met = met && (s.met || slices.Contains(ended, id))
 		}
 		c.mu.Unlock()
 		if met {

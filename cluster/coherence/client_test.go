@@ -64,7 +64,7 @@ func (g *group) enter(c *Client) {
 		}
 	})
 	g.t.Cleanup(func() { close(stop); looks.Wait() })
-	if err := c.Introduce(g.t.Context()); err != nil {
+	if err := c.Introduce(g.t.Context(), nil); err != nil {
 		g.t.Fatal(err)
 	}
 }
@@ -157,7 +157,7 @@ func TestUnreachable(t *testing.T) {
 	g.register(b)
 	begin := time.Now()
 	g.look(b)
-	if err := b.Introduce(t.Context()); err != nil {
+	if err := b.Introduce(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(begin); took < knownTime {
@@ -348,7 +348,7 @@ func TestIntroducedByOldLook(t *testing.T) {
 	eventually(t, "told", b.Told)
 	since := b.Trust().Now()
 	g.register(j)
-	if err := j.Introduce(t.Context()); err != nil {
+	if err := j.Introduce(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	change, err := j.Announce(t.Context(), []byte("key"))
@@ -478,7 +478,7 @@ func TestIntroducedToMany(t *testing.T) {
 	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := c.Introduce(ctx); err == nil {
+	if err := c.Introduce(ctx, nil); err == nil {
 		t.Error("it is introduced to all, but has not met one")
 	}
 }
@@ -803,4 +803,39 @@ func TestModel(t *testing.T) {
 	if asked.Load() >= reads.Load() {
 		t.Error("nobody answered from memory")
 	}
+}
+
+// One that has ended is not waited for by who knows that, and tells nobody, as long as it is there.
+func TestIntroducedAfterEnd(t *testing.T) {
+	t.Parallel()
+	g := &group{t: t}
+	a, b := g.newClient(1, loopback, ""), g.newClient(2, loopback, "")
+	g.enter(a)
+	g.enter(b)
+	eventually(t, "told", a.Told)
+	since := a.Trust().Now()
+	b.Close()
+	next := g.newClient(3, loopback, "")
+	g.register(next)
+	begin := time.Now()
+	if err := next.Introduce(t.Context(), []uint64{b.me}); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took > cluster.PeerWait/4 {
+		t.Errorf("it took %v", took)
+	}
+	change, err := next.Announce(t.Context(), []byte("key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Trust().Holds(LineOf([]byte("key")), since) {
+		t.Error("another one answers from memory what it is changing")
+	}
+	change.Done()
+	if next.Told() {
+		t.Error("it is told by one that has ended")
+	}
+	g.leave(b)
+	g.look(next)
+	eventually(t, "told without it", func() bool { return next.Told() && a.Told() })
 }

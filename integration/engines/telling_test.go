@@ -46,7 +46,7 @@ func telling(t *testing.T) (pair [2]*coherence.Client) {
 				}
 			}
 		})
-		if err := c.Introduce(t.Context()); err != nil {
+		if err := c.Introduce(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}

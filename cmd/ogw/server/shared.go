@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"time"
@@ -52,7 +53,7 @@ func openShared(ctx context.Context, c *config.Config, by opener) (*cluster.Clus
 	}
 	begin := time.Now()
 	for told := false; ; {
-		joined, err := joinShared(ctx, c, by)
+		joined, err := joinShared(ctx, c, folder, by)
 		if err == nil {
 			joined.KV = &inFolder{joined.KV, folder}
 			return keepReads(joined, c, by)
@@ -97,7 +98,7 @@ type inFolder struct {
 // Close implements cluster.KV.
 func (k *inFolder) Close() error { return errors.Join(k.KV.Close(), k.folder.Close()) }
 
-func joinShared(ctx context.Context, c *config.Config, by opener) (joined *cluster.Cluster, err error) {
+func joinShared(ctx context.Context, c *config.Config, folder *local.Folder, by opener) (joined *cluster.Cluster, err error) {
 	halves := &cluster.Cluster{Name: c.Cluster.Engine}
 	peers, err := openPeers(&c.Cluster, &by)
 	if err != nil {
@@ -133,7 +134,10 @@ func joinShared(ctx context.Context, c *config.Config, by opener) (joined *clust
 	}
 	ctx, cancel := context.WithTimeout(ctx, joinWait)
 	defer cancel()
-	me := vfs.Gateway{Host: host, PID: os.Getpid(), Version: by.version, Started: time.Now(), Beside: c.Cluster.Gateways == config.ManyGateways, Serves: by.serves, Restores: by.serves}
+	me := vfs.Gateway{ID: rand.Uint64(), Host: host, PID: os.Getpid(), Version: by.version, Started: time.Now(), Beside: c.Cluster.Gateways == config.ManyGateways, Serves: by.serves, Restores: by.serves}
+	if me.Ended, err = folder.Enter(me.ID); err != nil {
+		by.log.Warn("if this process ends without leaving the store, the next one waits for it", "err", err)
+	}
 	return vfs.Join(ctx, halves, me, by.log)
 }
 

@@ -13,7 +13,7 @@ import (
 // Gateway is a process that uses the store, as it stands under 'F'. The record is
 // its fence: a transaction of the process commits while it is there, unchanged.
 type Gateway struct {
-	ID      uint64    `json:"-"` // random, in the key
+	ID      uint64    `json:"-"` // random, in the key; 0: none yet
 	Host    string    `json:"host"`
 	PID     int       `json:"pid"`
 	Version string    `json:"version"`
@@ -34,6 +34,8 @@ type Gateway struct {
 	// Restores reports whether it may go on with what a process before it had in use: until
 	// it knows that (vfs.Open), others remove nothing that may be.
 	Restores bool `json:"-"`
+	// Ended are gateways whose processes are known to have ended, whatever the store says.
+	Ended []uint64 `json:"-"`
 	// Renewed counts how often it wrote the record anew, so that transactions that were
 	// under way before cannot commit any more.
 	Renewed uint64 `json:"renewed,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -151,11 +152,30 @@ func (l *Lease) watchPeers(ctx context.Context) error {
 		seen[i] = w.seen[list[i].ID]
 	}
 	l.peers.seen.Store(&seen)
+	if !l.peers.introduced.Load() {
+		return nil
+	}
 	for _, s := range w.still(before) {
-		if s.ID == l.me.ID || !l.peers.introduced.Load() {
+		if s.ID == l.me.ID {
 			continue
 		}
-		if err := l.evict(ctx, s.sighting); err != nil {
+		if err := l.evict(ctx, s.sighting, fmt.Sprintf("stood still for %v", EvictAfter)); err != nil {
+			return err
+		}
+	}
+	return l.succeed(ctx, list)
+}
+
+// succeed puts out those of a list that have ended, once this process has what they vouched for.
+func (l *Lease) succeed(ctx context.Context, list []sighting) error {
+	if !l.me.Restores || l.reads.isRestoring() {
+		return nil
+	}
+	for _, s := range list {
+		if !l.ended(s.ID) {
+			continue
+		}
+		if err := l.evict(ctx, s, "has ended"); err != nil {
 			return err
 		}
 	}
@@ -187,7 +207,7 @@ func (l *Lease) glance(ctx context.Context) error {
 // introduce returns when what this process changes is told to all that answer from memory, or
 // these know that it tells nothing.
 func (l *Lease) introduce(ctx context.Context) error {
-	err := l.tells.Introduce(ctx)
+	err := l.tells.Introduce(ctx, l.me.Ended)
 	if err == nil && l.me.Address == "" && l.me.Beside {
 		err = l.awaitLooks(ctx)
 	}
@@ -197,15 +217,15 @@ func (l *Lease) introduce(ctx context.Context) error {
 
 // awaitLooks is introduce for one that tells nothing. Who comes later sees that.
 func (l *Lease) awaitLooks(ctx context.Context) error {
-	list, err := look(cluster.Urgent(ctx), l.kv, func(g *record.Gateway) bool { return g.Address != "" })
+	list, err := look(cluster.Urgent(ctx), l.kv, func(g *record.Gateway) bool { return g.Address != "" && !l.ended(g.ID) })
 	if err == nil && len(list) == 0 {
 		return nil
 	}
 	return pause.For(ctx, cluster.PeerWait)
 }
 
-// evict puts a gateway out, unless it moved or is gone.
-func (l *Lease) evict(ctx context.Context, o sighting) error {
+// evict puts a gateway out, for what it did, unless it moved or is gone.
+func (l *Lease) evict(ctx context.Context, o sighting, what string) error {
 	out := false
 	err := l.kv.Update(ctx, func(t cluster.Txn) error {
 		out = false
@@ -224,7 +244,7 @@ func (l *Lease) evict(ctx context.Context, o sighting) error {
 		return putOut(t, o.ID)
 	})
 	if err == nil && out {
-		l.log.Warn("a gateway stood still, and is put out", "host", o.Host, "pid", o.PID, "for", EvictAfter)
+		l.log.Warn("a gateway "+what+", and is put out", "host", o.Host, "pid", o.PID)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,7 +61,10 @@ type Lease struct {
 }
 
 func newLease(kv cluster.KV, tells cluster.Peers, me record.Gateway, log *slog.Logger) (*Lease, error) {
-	me.ID, me.Format, me.Rules, me.Speaks = rand.Uint64(), record.FormatVersion, record.OldestRules, record.RulesVersion
+	if me.ID == 0 {
+		me.ID = rand.Uint64()
+	}
+	me.Format, me.Rules, me.Speaks = record.FormatVersion, record.OldestRules, record.RulesVersion
 	if tells == nil || !me.Beside {
 		tells = nobody{}
 	}
@@ -82,6 +86,10 @@ func (l *Lease) blocks(o *record.Gateway) bool {
 	return o.ID != l.me.ID && (!l.me.Beside || !o.Beside || o.Format != l.me.Format || o.Rules < record.OldestRules || o.Rules > record.RulesVersion)
 }
 
+// ended reports whether the process of a gateway is known to have ended. It answers nothing any
+// more; what it asked the store for may still come, while its fence is there.
+func (l *Lease) ended(id uint64) bool { return slices.Contains(l.me.Ended, id) }
+
 // take looks at the others until those that it cannot be beside are gone.
 func (l *Lease) take(ctx context.Context) error {
 	w := newWatch(lookGap)
@@ -91,11 +99,17 @@ func (l *Lease) take(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		w.saw(before, l.clock(), others)
+		var watched []sighting
+		for _, o := range others {
+			if !l.ended(o.ID) {
+				watched = append(watched, o)
+			}
+		}
+		w.saw(before, l.clock(), watched)
 		if g := w.alive(); g != nil {
 			return l.inUse(g)
 		}
-		if len(w.still(before)) == len(others) {
+		if len(w.still(before)) == len(watched) {
 			done, err := l.register(ctx, others)
 			if done || err != nil {
 				return err
@@ -104,7 +118,7 @@ func (l *Lease) take(ctx context.Context) error {
 		}
 		if !told {
 			l.log.Warn("the store was not left by the gateway that used it last; waiting whether that is alive",
-				"host", others[0].Host, "pid", others[0].PID, "wait", EvictAfter)
+				"host", watched[0].Host, "pid", watched[0].PID, "wait", EvictAfter)
 			told = true
 		}
 		if err := pause.For(ctx, lookEvery); err != nil {
@@ -164,7 +178,11 @@ func (l *Lease) register(ctx context.Context, blockers []sighting) (done bool, e
 	l.reads.begun(&first)
 	l.acked.Store(int64(before))
 	for _, o := range blockers {
-		l.log.Warn("the gateway that used the store stood still, this one takes it over", "host", o.Host, "pid", o.PID)
+		why := "stood still"
+		if l.ended(o.ID) {
+			why = "has ended"
+		}
+		l.log.Warn("the gateway that used the store "+why+", this one takes it over", "host", o.Host, "pid", o.PID)
 	}
 	return true, nil
 }

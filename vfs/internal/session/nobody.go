@@ -15,7 +15,7 @@ func (nobody) Look(ctx context.Context, look func(context.Context) ([]cluster.Pe
 	_, _, err := look(ctx)
 	return err
 }
-func (nobody) Introduce(context.Context) error { return nil }
-func (nobody) Told() bool                      { return false }
-func (nobody) Forget()                         {}
-func (nobody) Close() error                    { return nil }
+func (nobody) Introduce(context.Context, []uint64) error { return nil }
+func (nobody) Told() bool                                { return false }
+func (nobody) Forget()                                   {}
+func (nobody) Close() error                              { return nil }

@@ -243,6 +243,13 @@ func (p *publisher) restored() {
 	p.restoring = false
 }
 
+// isRestoring reports whether restored is still to come.
+func (p *publisher) isRestoring() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.restoring
+}
+
 // say writes what is new of s, and reads what others say.
 func (p *publisher) say(t cluster.Txn, id uint64, s *saying) error {
 	if s.Epoch != p.said.Epoch || s.First != p.said.First {

@@ -27,7 +27,7 @@ func (p *listener) Look(ctx context.Context, look func(context.Context) ([]clust
 	return err
 }
 
-func (p *listener) Introduce(context.Context) error { return p.refuses }
+func (p *listener) Introduce(context.Context, []uint64) error { return p.refuses }
 
 // told returns a lease that does not beat by itself, and what it is told.
 func told(t *testing.T, kv cluster.KV, host string) (*Lease, *listener) {
