@@ -334,12 +334,13 @@ func (r *renaming) put(p *place, n *record.Inode, old *place) error {
 	}
 	if n.IsDir() {
 		r.o.feed.DirMoved(n.Ino)
+	} else {
+		r.o.feed.InodeChanged(n.Ino, false)
 	}
 	n.Parent, n.Name, n.CtimeNS = p.dir.Ino, p.name.Stored, r.o.nowNS
 	if err := record.PutInode(r.t, n); err != nil {
 		return err
 	}
-	r.o.feed.InodeChanged(n.Ino, false)
 	e := record.EntryOf(n)
 	pair := p.file
 	if !e.Dir {
