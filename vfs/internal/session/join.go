@@ -30,6 +30,7 @@ func Join(ctx context.Context, kv cluster.KV, tells cluster.Peers, me record.Gat
 		if err := l.watchPeers(ctx); err != nil {
 			log.Warn("the other gateways cannot be seen, it is tried again", "err", err)
 		}
+		l.warnOfLoopback()
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -18,9 +19,10 @@ type listener struct {
 	all     bool
 	look    func(context.Context) error // set by told
 	refuses error
+	at      string // where others reach it, if not at host:1
 }
 
-func (p *listener) Me() (string, []byte) { return "host:1", []byte("key") }
+func (p *listener) Me() (string, []byte) { return cmp.Or(p.at, "host:1"), []byte("key") }
 
 func (p *listener) Look(ctx context.Context, look func(context.Context) ([]cluster.Peer, bool, error)) (err error) {
 	p.saw, p.all, err = look(ctx)
