@@ -39,7 +39,7 @@
 // address and a key (cluster.Peer). It then introduces itself, before its first change: whoever
 // accepts its subscription has looked who it is, and trusts nothing again before it is told by the new one,
 // too. Who cannot be reached may still answer from memory for knownTime after its last look, which
-// is as long as the new one waits for it. Who has left, or was put out, commits nothing any more,
+// is as long as the new one waits for it, unless it knows that its process has ended. Who has left, or was put out, commits nothing any more,
 // so that those who see it gone need not be told by it.
 //
 // Nobody may come who does not know of all this: the rules by which gateways are beside

@@ -43,6 +43,12 @@
 // Who vouches for what the next process on the machine takes over (locks of mounts that
 // survive) leaves its fence when it ends, as after a crash (Stay).
 //
+// That process may know that those before it have ended (record.Gateway.Ended): nobody answers for
+// them any more, so that it waits for none. Their fences stand for commits that may still
+// come, and for what they vouched for: it deletes them when it takes the store for itself, or, beside others,
+// once it has taken that over (succeed). One that takes nothing over, for one command, leaves
+// them to the next server.
+//
 // While a store takes no writes, nobody beats, nobody's look counts, and nobody is put
 // out for it afterwards.
 //
