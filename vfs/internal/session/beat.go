@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -159,7 +158,7 @@ func (l *Lease) watchPeers(ctx context.Context) error {
 		if s.ID == l.me.ID {
 			continue
 		}
-		if err := l.evict(ctx, s.sighting, fmt.Sprintf("stood still for %v", EvictAfter)); err != nil {
+		if err := l.evict(ctx, s.sighting); err != nil {
 			return err
 		}
 	}
@@ -175,7 +174,7 @@ func (l *Lease) succeed(ctx context.Context, list []sighting) error {
 		if !l.ended(s.ID) {
 			continue
 		}
-		if err := l.evict(ctx, s, "has ended"); err != nil {
+		if err := l.evict(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -224,8 +223,8 @@ func (l *Lease) awaitLooks(ctx context.Context) error {
 	return pause.For(ctx, cluster.PeerWait)
 }
 
-// evict puts a gateway out, for what it did, unless it moved or is gone.
-func (l *Lease) evict(ctx context.Context, o sighting, what string) error {
+// evict puts a gateway out, unless it moved or is gone.
+func (l *Lease) evict(ctx context.Context, o sighting) error {
 	out := false
 	err := l.kv.Update(ctx, func(t cluster.Txn) error {
 		out = false
@@ -243,8 +242,12 @@ func (l *Lease) evict(ctx context.Context, o sighting, what string) error {
 		out = true
 		return putOut(t, o.ID)
 	})
-	if err == nil && out {
-		l.log.Warn("a gateway "+what+", and is put out", "host", o.Host, "pid", o.PID)
+	switch {
+	case err != nil || !out:
+	case l.ended(o.ID):
+		l.log.Info("the gateway before on this data folder is put out: it has ended", "pid", o.PID)
+	default:
+		l.log.Warn("a gateway stood still, and is put out", "host", o.Host, "pid", o.PID, "for", EvictAfter)
 	}
 	return err
 }

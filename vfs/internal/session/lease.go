@@ -178,11 +178,11 @@ func (l *Lease) register(ctx context.Context, blockers []sighting) (done bool, e
 	l.reads.begun(&first)
 	l.acked.Store(int64(before))
 	for _, o := range blockers {
-		why := "stood still"
 		if l.ended(o.ID) {
-			why = "has ended"
+			l.log.Info("the gateway before on this data folder has ended without leaving the store, this one takes it over", "pid", o.PID)
+			continue
 		}
-		l.log.Warn("the gateway that used the store "+why+", this one takes it over", "host", o.Host, "pid", o.PID)
+		l.log.Warn("the gateway that used the store stood still, this one takes it over", "host", o.Host, "pid", o.PID)
 	}
 	return true, nil
 }
