@@ -1,7 +1,9 @@
 package vfs
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -137,4 +139,48 @@ func TestBesideLocksListed(t *testing.T) {
 	want(t, p.b.Locks().TryLock(bg, ino, lock.Range, ownLock("b")), ErrWouldBlock)
 	want(t, p.b.Locks().Rebooted(bg, client, 0), nil)
 	p.noLocks()
+}
+
+// The next server of a data folder, which knows that the one before has ended, puts that out when it
+// has its locks, and no earlier: nobody gets those in between. What it did not take over is free then.
+func TestBesideLocksNext(t *testing.T) {
+	p := openTwo(t)
+	old := p.open(beside(t, p.c))
+	for ino, client := range map[uint64]string{100: "kept", 101: "lost"} {
+		want(t, old.Locks().TryLock(bg, ino, lock.Flock, ownLock(client)), nil)
+	}
+	there := func() (there bool) {
+		t.Helper()
+		want(t, p.c.KV.View(bg, func(r cluster.Reader) error {
+			v, err := r.Get(record.FenceKey(old.session.ID()))
+			there = v != nil
+			return err
+		}), nil)
+		return there
+	}
+	me := Gateway{Host: "host", PID: 1, Version: "test", Beside: true, Serves: true, Restores: true, Ended: []uint64{old.session.ID()}}
+	mine := *p.c
+	mine.KV, mine.Blobs = borrowed{p.c.KV}, borrowedBlobs{p.c.Blobs}
+	joined, err := Join(bg, &mine, me, slog.New(slog.DiscardHandler))
+	want(t, err, nil)
+	cfg := besideConfig
+	cfg.Restore = func(ctx context.Context, fs *FS) error {
+		time.Sleep(BeatEvery * 3 / 2)
+		if !there() {
+			t.Error("it is put out before the next one has its locks")
+		}
+		return fs.Locks().Reclaim(ctx, 100, lock.Flock, ownLock("kept"))
+	}
+	next, err := Open(bg, joined, cfg)
+	want(t, err, nil)
+	for begin := time.Now(); there(); time.Sleep(50 * time.Millisecond) {
+		if took := time.Since(begin); took > 5*BeatEvery {
+			t.Fatalf("it is there %v after", took)
+		}
+	}
+	want(t, p.a.Locks().TryLock(bg, 100, lock.Flock, ownLock("a")), ErrWouldBlock)
+	want(t, p.a.Locks().TryLock(bg, 101, lock.Flock, ownLock("a")), nil)
+	next.Locks().ReleaseClient("kept")
+	want(t, p.a.Locks().TryLock(bg, 100, lock.Flock, ownLock("a")), nil)
+	want(t, errors.Join(next.Close(bg), joined.Close()), nil)
 }
