@@ -1,0 +1,121 @@
+package engines
+
+import (
+	"context"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"ogw/cluster"
+	"ogw/integration/testenv"
+)
+
+// TestRestart kills a gateway and starts the next one of its data folder, which knows that the one
+// before has ended.
+func TestRestart(t *testing.T) { onMetadata(t, testRestart) }
+
+func testRestart(t *testing.T, x *shared) {
+	alone := x.gateway(nil)
+	if err := s3Client(t, alone).MakeBucket(context.Background(), "bkt", minio.MakeBucketOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	alone.Kill()
+	took := alone.Start()
+	t.Logf("a gateway that has the store alone: the next one serves after %v", took)
+	if took > cluster.PeerWait {
+		t.Errorf("the next one of a store that one gateway uses took %v", took)
+	}
+	alone.Stop()
+
+	x.manyGateways()
+	a := x.gateway(alone)
+	b := x.gateway(alone)
+	ca := s3Client(t, a)
+	for range 3 {
+		waitFor(t, func() bool { return told(a) && told(b) })
+		x.restart(t, a, b, ca)
+	}
+	x.crashLoop(t, b)
+	waitFor(t, func() bool { return told(a) && told(b) })
+	x.copied(t, b, ca)
+}
+
+// restart kills b, and sees when both acknowledge again.
+func (x *shared) restart(t *testing.T, a, b *testenv.Server, ca *minio.Client) {
+	t.Helper()
+	if err := put(s3Client(t, b), "before", small); err != nil {
+		t.Fatal(err)
+	}
+	b.Kill()
+	begin := time.Now()
+	other := make(chan time.Duration, 1)
+	go func() {
+		if err := put(ca, "beside", small); err != nil {
+			t.Error(err)
+		}
+		other <- time.Since(begin)
+	}()
+	b.Start()
+	if err := put(s3Client(t, b), "after", small); err != nil {
+		t.Error(err)
+	}
+	took := time.Since(begin)
+	wantObject(t, ca, "after", small)
+	waitFor(t, func() bool { return told(a) && told(b) })
+	t.Logf("after kill -9: a PUT at the next one %v, at the other one %v, both told again %v",
+		took.Round(10*time.Millisecond), (<-other).Round(10*time.Millisecond), time.Since(begin).Round(100*time.Millisecond))
+	if took > cluster.PeerWait {
+		t.Errorf("the next one took %v", took)
+	}
+	if !strings.Contains(b.Log(), "is put out: it has ended") {
+		t.Errorf("log:\n%s", b.Log())
+	}
+}
+
+// crashLoop kills b again and again before the others miss any.
+func (x *shared) crashLoop(t *testing.T, b *testenv.Server) {
+	t.Helper()
+	begin := time.Now()
+	const crashes = 4
+	for range crashes {
+		b.Kill()
+		b.Start()
+	}
+	took := time.Since(begin)
+	t.Logf("%d crashes in a row, and as many starts: %v", crashes, took.Round(10*time.Millisecond))
+	if took > crashes*cluster.PeerWait*3/4 {
+		t.Errorf("%d starts took %v", crashes, took)
+	}
+}
+
+// copied starts a gateway in a copy of the folder of b, which is alive and silent: it waits.
+func (x *shared) copied(t *testing.T, b *testenv.Server, ca *minio.Client) {
+	t.Helper()
+	c := x.prepare(nil)
+	copyFolder(t, b.Data, c.Data)
+	cb := s3Client(t, b)
+	wantObject(t, cb, "after", small)
+	if err := b.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	took := c.Start()
+	t.Logf("in a copy of the folder of one that is alive: %v", took)
+	if took < cluster.PeerWait*9/10 {
+		t.Errorf("it did not wait for the one that it is a copy of: %v", took)
+	}
+	if err := put(s3Client(t, c), "after", []byte("new")); err != nil {
+		t.Error(err)
+	}
+	if err := b.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	wantObject(t, cb, "after", []byte("new"))
+	wantObject(t, ca, "after", []byte("new"))
+	c.Stop()
+	if err := put(cb, "after", small); err != nil {
+		t.Errorf("the one that was copied: %v", err)
+	}
+}
