@@ -68,7 +68,7 @@ func samples(t *testing.T) map[string]sample {
 	once := record.Done{ID: [16]byte{0: 0x12, 1: 0x34, 15: 0xff}, Process: 0x1122334455667788, TimeNS: sampleNS}
 	damaged := record.Damaged{Size: 1000, Path: "segments/1", Error: "bad", By: "scrub",
 		Found: time.Unix(0, sampleNS).UTC(), Aside: true, Traced: true, Inodes: []Ino{17}}
-	gateway := record.Gateway{ID: 30, Host: "h", PID: 7, Version: "v", Started: time.Unix(0, sampleNS).UTC(), Beside: true, Serves: true, Format: 3, Rules: record.OldestRules, Speaks: record.RulesVersion, Address: "h:9", Key: []byte{1, 2}, Restores: true, Renewed: 4}
+	gateway := record.Gateway{ID: 30, Host: "h", PID: 7, Version: "v", Started: time.Unix(0, sampleNS).UTC(), Beside: true, Serves: true, Format: 3, Rules: record.OldestRules, Speaks: record.RulesVersion, Address: "h:9", Key: []byte{1, 2}, Restores: true, Ended: []uint64{29}, Renewed: 4}
 	reads := record.Reads{First: 32, Epoch: 33, Contents: []ContentID{34}, Inodes: []Ino{17}}
 	notEmpty(t, gateway)
 	asked := record.PurgeRequest{By: 30, Path: "bucket/key"}

@@ -1,13 +1,10 @@
 package session
 
 import (
-	"context"
-	"log/slog"
 	"testing"
 	"time"
 
 	"ogw/cluster"
-	"ogw/cluster/coherence"
 	"ogw/cluster/mem"
 	"ogw/vfs/internal/record"
 )
@@ -17,24 +14,8 @@ import (
 func TestNextOnTheMachine(t *testing.T) {
 	for _, stays := range []bool{false, true} {
 		c := mem.New(mem.Options{})
-		join := func(host string) (*Lease, *coherence.Client) {
-			p, err := coherence.New(coherence.Options{Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { p.Close() })
-			begin := time.Now()
-			ctx, cancel := context.WithTimeout(bg, 30*time.Second)
-			defer cancel()
-			l, err := Join(ctx, c.KV, p, besideMember(host), quiet)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Logf("stays %v: %s joined in %v", stays, host, time.Since(begin).Round(time.Millisecond))
-			return l, p
-		}
-		other, _ := join("other")
-		old, p := join("old")
+		other, _, _ := joinTelling(t, c.KV, besideMember("other"))
+		old, p, _ := joinTelling(t, c.KV, besideMember("old"))
 		if stays {
 			old.stays.Store(true)
 		}
@@ -43,7 +24,7 @@ func TestNextOnTheMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Close()
-		next, _ := join("next")
+		next, _, _ := joinTelling(t, c.KV, besideMember("next"))
 		if took := time.Since(begin); took > cluster.PeerWait/2 {
 			t.Errorf("stays %v: next is there %v after", stays, took.Round(time.Millisecond))
 		}
