@@ -48,18 +48,17 @@ func readEntered(path string) (e record.Entered, ok bool) {
 	return record.DecodeEntered(b)
 }
 
-// ownFS are file systems that one kernel has to itself and that show a file as one inode, so that
-// a process holds a lock there until it ends or closes the file. Others may take a lock away from
-// a process that runs (NFS), or show the same file by a second inode, with locks of its own
-// (overlays).
+// ownFS are file systems that one kernel has to itself, that show a file as one inode, and that
+// have no two inodes of one device and number. So a process holds a lock there until it ends or closes the
+// file, and fstat tells which. Others may take a lock away from a process that runs (NFS),
+// show the same file by a second inode, with locks of its own (overlays), show inodes of a
+// snapshot by the same numbers (bcachefs; those of Btrfs have another device), or count with 32 bits (tmpfs).
 var ownFS = map[uint32]bool{
 	unix.EXT4_SUPER_MAGIC:  true,
 	unix.XFS_SUPER_MAGIC:   true,
 	unix.BTRFS_SUPER_MAGIC: true,
 	unix.F2FS_SUPER_MAGIC:  true,
-	unix.TMPFS_MAGIC:       true,
 	0x2fc12fc1:             true, // ZFS
-	0xca451a4e:             true, // bcachefs
 }
 
 // bootIDFile names a start of the kernel. Containers see that of their machine.

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"ogw/cluster/local/internal/record"
+
+	"golang.org/x/sys/unix"
 )
 
 // openFolder opens a folder whose locks say something, whatever file system tests are on.
@@ -157,6 +159,24 @@ func TestEnterUnknown(t *testing.T) {
 		}
 		if got := enter(t, dir, 3); !slices.Equal(got, []uint64{2}) {
 			t.Errorf("%s: then %v", name, got)
+		}
+	}
+}
+
+// Where numbers of inodes may come again, a lock proves nothing.
+func TestEnterTmpfs(t *testing.T) {
+	dir, err := os.MkdirTemp("/dev/shm", "ogw-test-*")
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if found, err := statfsType(dir); err != nil || found != unix.TMPFS_MAGIC {
+		t.Skipf("/dev/shm is %x, %v", found, err)
+	}
+	dir = filepath.Join(dir, "data")
+	for id := uint64(1); id <= 2; id++ {
+		if got := enter(t, dir, id); len(got) > 0 {
+			t.Errorf("%v has ended", got)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7"
+	"golang.org/x/sys/unix"
 
 	"ogw/cluster"
 	"ogw/integration/testenv"
@@ -19,6 +20,10 @@ func TestRestart(t *testing.T) { onMetadata(t, testRestart) }
 
 func testRestart(t *testing.T, x *shared) {
 	alone := x.gateway(nil)
+	var fs unix.Statfs_t
+	if err := unix.Statfs(alone.Data, &fs); err != nil || fs.Type == unix.OVERLAYFS_SUPER_MAGIC || fs.Type == unix.TMPFS_MAGIC {
+		t.Skipf("on this file system a lock does not tell who has ended (%x, %v)", fs.Type, err)
+	}
 	if err := s3Client(t, alone).MakeBucket(context.Background(), "bkt", minio.MakeBucketOptions{}); err != nil {
 		t.Fatal(err)
 	}
