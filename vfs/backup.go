@@ -49,6 +49,19 @@ func BeginRestore(ctx context.Context, c *cluster.Cluster, o RestoreConfig) (*Re
 	return backup.BeginRestore(ctx, c, o)
 }
 
+// Move makes a store what Backup.Pairs returned of another one, in passes. The blobs are
+// the caller's. It is for one goroutine, and one pass.
+type Move = backup.Move
+
+// MoveConfig of a Move.
+type MoveConfig = backup.MoveConfig
+
+// BeginMove begins a pass. It returns ErrExist if the store holds something else, and
+// cluster.ErrMismatch if its blobs belong to another one.
+func BeginMove(ctx context.Context, c *cluster.Cluster, o MoveConfig) (*Move, error) {
+	return backup.BeginMove(ctx, c, o)
+}
+
 // BeginBackup takes an instant. It returns ErrBusy beside too many others,
 // ErrInvalid if secrets are in clear and BackupConfig does not say what becomes
 // of them. What other processes that use the store have in their buffers is not

@@ -92,6 +92,7 @@ func samples(t *testing.T) map[string]sample {
 		t.Fatal(err)
 	}
 	marker := record.Restoring{Snapshot: "s1", Last: []byte{record.TabInode}}
+	moving := record.Restoring{Snapshot: "1122334455667788", Moves: true, Recodes: true}
 	names := nameOfHash(t)
 	secret := bytes.Repeat([]byte{7}, StoreSecretBytes)
 	number := func(name string, n uint64) sample {
@@ -100,6 +101,7 @@ func samples(t *testing.T) map[string]sample {
 	return map[string]sample{
 		"S":           {record.SuperKey(), (&record.Superblock{Version: FormatVersion, FSID: 0x1122334455667788, CreatedNS: sampleNS}).Encode()},
 		"S restoring": {record.SuperKey(), marker.Encode()},
+		"S moving":    {record.SuperKey(), moving.Encode()},
 		"C id":        number("id", 4097),
 		"C uid":       number(record.CounterUID, 1001),
 		"C swept":     number("swept", 99),

@@ -78,12 +78,21 @@ func (b *Backup) portable(k, v []byte) (value []byte, keep bool) {
 			b.secrets.Sealed += n
 		}
 		return v, true
-	case record.TabDamaged, record.TabFence, record.TabBeat, record.TabRead, record.TabPurge, record.TabLock, record.TabWait, record.TabLocker: // are about this medium, and its processes
-		return nil, false
-	case record.TabCounter:
-		return v, string(k[1:]) != record.CounterErase && string(k[1:]) != record.CounterClaims && string(k[1:]) != record.CounterClaimer
 	}
-	return v, true
+	return v, !ofMedium(k)
+}
+
+// ofMedium reports whether a pair is about the medium that has it, and the processes
+// that use it.
+func ofMedium(k []byte) bool {
+	switch k[0] {
+	case record.TabDamaged, record.TabFence, record.TabBeat, record.TabRead, record.TabPurge, record.TabLock, record.TabWait, record.TabLocker:
+		return true
+	case record.TabCounter:
+		name := string(k[1:])
+		return name == record.CounterErase || name == record.CounterClaims || name == record.CounterClaimer
+	}
+	return false
 }
 
 // namedBlobs returns the blobs that a pair names. What cannot be read names none.

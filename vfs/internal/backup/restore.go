@@ -34,6 +34,7 @@ type RestoreConfig struct {
 type Restore struct {
 	kv    cluster.KV
 	cfg   RestoreConfig
+	moves bool   // for a Move
 	last  []byte // all pairs up to this key are stored
 	super []byte
 }
@@ -42,9 +43,24 @@ type Restore struct {
 // something else.
 func BeginRestore(ctx context.Context, c *cluster.Cluster, o RestoreConfig) (*Restore, error) {
 	r := &Restore{kv: c.KV, cfg: o}
-	var found []byte
-	empty := true
-	err := c.KV.View(ctx, func(v cluster.Reader) (err error) {
+	found, empty, err := lookAt(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if empty {
+		return r, fserr.Map(c.KV.Update(ctx, func(t cluster.Txn) error { return t.Set(record.SuperKey(), r.marker()) }))
+	}
+	r.last, err = checkFound(found, r.newMarker())
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// lookAt returns the superblock of a store, and whether there is nothing.
+func lookAt(ctx context.Context, c *cluster.Cluster) (found []byte, empty bool, err error) {
+	err = c.KV.View(ctx, func(v cluster.Reader) (err error) {
+		empty = true
 		if found, err = v.Get(record.SuperKey()); err != nil {
 			return err
 		}
@@ -56,35 +72,30 @@ func BeginRestore(ctx context.Context, c *cluster.Cluster, o RestoreConfig) (*Re
 			return cluster.ErrStop
 		})
 	})
-	if err != nil {
-		return nil, fserr.Map(err)
-	}
-	if empty {
-		err := c.Blobs.List(ctx, cluster.BlobID{}, func(cluster.BlobInfo) error {
+	if err == nil && empty {
+		err = c.Blobs.List(ctx, cluster.BlobID{}, func(cluster.BlobInfo) error {
 			empty = false
 			return cluster.ErrStop
 		})
-		if err != nil {
-			return nil, fserr.Map(err)
-		}
 	}
-	if empty {
-		return r, fserr.Map(c.KV.Update(ctx, func(t cluster.Txn) error { return t.Set(record.SuperKey(), r.marker()) }))
-	}
+	return found, empty, fserr.Map(err)
+}
+
+// checkFound reports whether what was found in a store goes on as now: ErrExist if not.
+func checkFound(found []byte, now record.Restoring) (last []byte, err error) {
 	m, restoring := record.DecodeRestoring(found)
 	if !restoring {
 		return nil, fmt.Errorf("%w: the store is not empty, and nothing is restored over what is there", fserr.ErrExist)
 	}
-	if err := checkMarker(&m, newRestoreMarker(o)); err != nil {
+	if err := checkMarker(&m, now); err != nil {
 		return nil, fmt.Errorf("%w: %w", fserr.ErrExist, err)
 	}
-	r.last = m.Last
-	return r, nil
+	return m.Last, nil
 }
 
-func newRestoreMarker(o RestoreConfig) record.Restoring {
-	m := record.Restoring{Snapshot: o.Snapshot, Copy: o.Copy, Recodes: o.Opens != nil}
-	if ids := o.Keys.IDs(); m.Recodes && len(ids) > 0 {
+func (r *Restore) newMarker() record.Restoring {
+	m := record.Restoring{Snapshot: r.cfg.Snapshot, Moves: r.moves, Copy: r.cfg.Copy, Recodes: r.cfg.Opens != nil}
+	if ids := r.cfg.Keys.IDs(); m.Recodes && len(ids) > 0 {
 		m.Key = ids[0]
 	}
 	return m
@@ -93,7 +104,10 @@ func newRestoreMarker(o RestoreConfig) record.Restoring {
 // checkMarker reports whether a restore may go on as now: the half that is there would
 // not fit the other.
 func checkMarker(m *record.Restoring, now record.Restoring) error {
-	const unfinished = "a restore of snapshot %s into this store is not finished: "
+	unfinished := "a restore of snapshot %s into this store is not finished: "
+	if m.Moves {
+		unfinished = "store %s is being moved to this one, which is not finished: "
+	}
 	sealed := func(m record.Restoring) string {
 		switch {
 		case !m.Recodes:
@@ -105,14 +119,14 @@ func checkMarker(m *record.Restoring, now record.Restoring) error {
 		}
 	}
 	switch {
-	case m.Snapshot != now.Snapshot:
-		return fmt.Errorf(unfinished+"go on with that, or restore into an empty folder", m.Snapshot)
+	case m.Snapshot != now.Snapshot || m.Moves != now.Moves:
+		return fmt.Errorf(unfinished+"go on with that, or begin with an empty store", m.Snapshot)
 	case m.Copy && !now.Copy:
 		return fmt.Errorf(unfinished+"it was begun as a copy; go on with --copy, or restore into an empty folder", m.Snapshot)
 	case !m.Copy && now.Copy:
 		return fmt.Errorf(unfinished+"it was not begun as a copy; go on without --copy, or restore into an empty folder", m.Snapshot)
 	case sealed(*m) != sealed(now):
-		return fmt.Errorf(unfinished+"secrets were stored %s, and would be %s; go on with the keys of before, or restore into an empty folder",
+		return fmt.Errorf(unfinished+"secrets were stored %s, and would be %s; go on with the keys of before, or begin with an empty store",
 			m.Snapshot, sealed(*m), sealed(now))
 	}
 	return nil
@@ -120,7 +134,7 @@ func checkMarker(m *record.Restoring, now record.Restoring) error {
 
 // marker is the superblock of the store for now.
 func (r *Restore) marker() []byte {
-	m := newRestoreMarker(r.cfg)
+	m := r.newMarker()
 	m.Last = r.last
 	return m.Encode()
 }

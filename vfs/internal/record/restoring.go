@@ -9,14 +9,21 @@ import (
 // how, and the last key that is there.
 type Restoring struct {
 	Snapshot string
-	Last     []byte
-	Copy     bool
-	Recodes  bool   // the secrets are opened
-	Key      string // ID of the key that they are sealed with then, "" in clear
+	// Moves is set where another store is being moved here, which Snapshot names:
+	// nothing is known of keys.
+	Moves   bool
+	Last    []byte
+	Copy    bool
+	Recodes bool   // the secrets are opened
+	Key     string // ID of the key that they are sealed with then, "" in clear
 }
 
 func (m *Restoring) Encode() []byte {
-	e := Encoder{B: binary.AppendUvarint([]byte(superMagic), restoringVersion)}
+	version := uint64(restoringVersion)
+	if m.Moves {
+		version = movingVersion
+	}
+	e := Encoder{B: binary.AppendUvarint([]byte(superMagic), version)}
 	e.Str(m.Snapshot)
 	e.Bytes(m.Last)
 	e.Bool(m.Copy)
@@ -30,9 +37,11 @@ func DecodeRestoring(b []byte) (m Restoring, ok bool) {
 		return m, false
 	}
 	d := Decoder{B: b[len(superMagic):], What: "superblock"}
-	if d.Uint() != restoringVersion {
+	version := d.Uint()
+	if version != restoringVersion && version != movingVersion {
 		return m, false
 	}
+	m.Moves = version == movingVersion
 	m.Snapshot = d.Str()
 	m.Last = bytes.Clone(d.Bytes())
 	m.Copy = d.Byte() != 0

@@ -13,8 +13,16 @@ import (
 // finish. No program opens it, older ones neither: it is newer than any.
 const restoringVersion = math.MaxUint32
 
-// ErrRestoring is the error of a store that is being restored.
-var ErrRestoring = errors.New("a restore into this store is not finished: run ogw restore again, which goes on where it was")
+// movingVersion stands there while another store is being moved to this one.
+const movingVersion = restoringVersion - 1
+
+var (
+	// ErrRestoring is the error of a store that is being restored.
+	ErrRestoring = errors.New("a restore into this store is not finished: run ogw restore again, which goes on where it was")
+	// ErrMoving is the error of one to which another is being moved.
+	ErrMoving = errors.New("another store is being moved to this one, and not all of it is here: " +
+		"stop the gateways of that one and run ogw migrate again, which goes on where it was")
+)
 
 // Superblock is the record that makes a store ours.
 //
@@ -39,8 +47,11 @@ func DecodeSuper(b []byte) (Superblock, error) {
 	}
 	d := Decoder{B: b[len(superMagic):], What: "superblock"}
 	s := Superblock{Version: d.Uint()}
-	if s.Version == restoringVersion {
+	switch s.Version {
+	case restoringVersion:
 		return s, ErrRestoring
+	case movingVersion:
+		return s, ErrMoving
 	}
 	if d.Err == nil && s.Version > FormatVersion {
 		return s, fmt.Errorf("%w: the store has format %d, this program knows up to %d",

@@ -1,0 +1,225 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
+	"ogw/vfs/seal"
+)
+
+const (
+	// moveBytes and movePairs bound the pairs of one transaction of a Move, but for the
+	// last of them, and those of the store that it has read ahead.
+	moveBytes = 1 << 20
+	movePairs = 512
+)
+
+// MoveConfig of a Move.
+type MoveConfig struct {
+	// FSID names the store that is moved: a move that was interrupted goes on with the
+	// same.
+	FSID uint64
+	// Opens opens the secrets that the backup sealed. They are then sealed with Keys,
+	// or in clear without.
+	Opens, Keys *seal.Keyring
+	// Stale gets the blobs that the store can have had from before under a name that
+	// another one has now: the store that is moved was set back to an earlier time.
+	Stale func(ctx context.Context, id cluster.BlobID) error
+}
+
+// Move makes a store what Backup.Pairs returned of another one, and that again and
+// again: a pass writes what differs, and removes what is not there any more. The store
+// is none before the last pass finishes it. The blobs are the caller's. It is for one
+// goroutine, and one pass.
+type Move struct {
+	restore Restore
+	stale   func(ctx context.Context, id cluster.BlobID) error
+
+	there []kept // pairs of the store, behind those that were passed
+	next  []byte // where those behind them begin; nil: nowhere
+
+	set   []kept // not written yet
+	drop  [][]byte
+	bytes int
+
+	changed int64
+}
+
+// BeginMove begins a pass. It returns ErrExist if the store holds something else, and
+// cluster.ErrMismatch if its blobs belong to another one.
+func BeginMove(ctx context.Context, c *cluster.Cluster, o MoveConfig) (*Move, error) {
+	m := &Move{restore: Restore{kv: c.KV}, stale: o.Stale, next: []byte{0}}
+	name := fmt.Sprintf("%016x", o.FSID)
+	m.restore.cfg = RestoreConfig{Snapshot: name, Opens: o.Opens, Keys: o.Keys}
+	m.restore.moves = true
+	found, empty, err := lookAt(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if !empty {
+		if s, err := record.DecodeSuper(found); err == nil && s.FSID == o.FSID {
+			return nil, fmt.Errorf("%w: store %s is here already: its move has ended, or it was restored here", fserr.ErrExist, name)
+		}
+		if _, err := checkFound(found, m.restore.newMarker()); err != nil {
+			return nil, err
+		}
+	}
+	return m, fserr.Map(m.claim(ctx, c.Blobs, o.FSID))
+}
+
+// claim marks the store. Blobs that are of another one refuse it here, and not only when
+// the last pass is over and the store is opened.
+func (m *Move) claim(ctx context.Context, blobs cluster.Blobs, fsid uint64) error {
+	var known uint64
+	err := m.restore.kv.View(ctx, func(r cluster.Reader) (err error) {
+		known, err = record.Counter(r, record.CounterClaims)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, now, err := cluster.ClaimBlobs(ctx, blobs, fsid, known)
+	if err != nil {
+		return err
+	}
+	return m.restore.kv.Update(cluster.Strict(ctx), func(t cluster.Txn) error {
+		if now != known {
+			if err := record.SetCounter(t, record.CounterClaims, now); err != nil {
+				return err
+			}
+		}
+		return t.Set(record.SuperKey(), m.restore.marker())
+	})
+}
+
+// Put has the store hold a pair. All pairs are passed, in the order of their keys; what
+// is passed stays as it is.
+func (m *Move) Put(ctx context.Context, k, v []byte) error {
+	v, keep, err := m.restore.adapt(k, v)
+	if err != nil || !keep {
+		return err
+	}
+	if err := m.pass(ctx, k); err != nil {
+		return err
+	}
+	if len(m.there) > 0 && bytes.Equal(m.there[0].key, k) {
+		old := m.there[0].value
+		m.there = m.there[1:]
+		if bytes.Equal(old, v) {
+			return nil
+		}
+		if err := m.replace(ctx, k, old, v); err != nil {
+			return err
+		}
+	}
+	m.set = append(m.set, kept{k, v})
+	return m.wrote(ctx, len(k)+len(v))
+}
+
+// replace looks for blobs of one name that are not the same.
+func (m *Move) replace(ctx context.Context, k, old, v []byte) error {
+	var was []Blob
+	err := namedBlobs(k, old, func(b Blob) error {
+		was = append(was, b)
+		return nil
+	})
+	if err != nil || len(was) == 0 {
+		return err
+	}
+	return namedBlobs(k, v, func(b Blob) error {
+		for _, w := range was {
+			if w.ID == b.ID && w != b {
+				return m.stale(ctx, b.ID)
+			}
+		}
+		return nil
+	})
+}
+
+// pass removes the pairs of the store before k (nil: all), which are gone.
+func (m *Move) pass(ctx context.Context, k []byte) error {
+	for {
+		for len(m.there) > 0 && (k == nil || bytes.Compare(m.there[0].key, k) < 0) {
+			gone := m.there[0].key
+			m.there = m.there[1:]
+			if gone[0] == record.TabSuper || ofMedium(gone) {
+				continue
+			}
+			m.drop = append(m.drop, gone)
+			if err := m.wrote(ctx, len(gone)); err != nil {
+				return err
+			}
+		}
+		if len(m.there) > 0 || m.next == nil {
+			return nil
+		}
+		if err := m.load(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// load reads pairs of the store ahead. What this pass has not written yet lies before
+// them.
+func (m *Move) load(ctx context.Context) error {
+	from := m.next
+	err := m.restore.kv.View(cluster.Relaxed(ctx), func(r cluster.Reader) error {
+		m.there, m.next = nil, nil
+		read := 0
+		return r.Scan(from, []byte{0xff}, cluster.ScanOptions{}, func(k, v []byte) error {
+			m.there = append(m.there, kept{bytes.Clone(k), bytes.Clone(v)})
+			if read += len(k) + len(v); read >= moveBytes || len(m.there) == movePairs {
+				m.next = append(bytes.Clone(k), 0)
+				return cluster.ErrStop
+			}
+			return nil
+		})
+	})
+	return fserr.Map(err)
+}
+
+// wrote counts what waits, and writes it when it is enough.
+func (m *Move) wrote(ctx context.Context, n int) error {
+	if m.bytes += n; m.bytes < moveBytes && len(m.set)+len(m.drop) < movePairs {
+		return nil
+	}
+	return m.flush(ctx)
+}
+
+func (m *Move) flush(ctx context.Context) error {
+	if len(m.set)+len(m.drop) == 0 {
+		return nil
+	}
+	err := m.restore.kv.Update(cluster.Relaxed(ctx), func(t cluster.Txn) error {
+		for _, k := range m.drop {
+			if err := t.Delete(k); err != nil {
+				return err
+			}
+		}
+		for _, p := range m.set {
+			if err := t.Set(p.key, p.value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	m.changed += int64(len(m.set) + len(m.drop))
+	m.set, m.drop, m.bytes = nil, nil, 0
+	return fserr.Map(err)
+}
+
+// End comes behind the last Put. It returns how many pairs were written or removed.
+func (m *Move) End(ctx context.Context) (changed int64, err error) {
+	if err := m.pass(ctx, nil); err != nil {
+		return m.changed, err
+	}
+	err = m.flush(ctx)
+	return m.changed, err
+}
+
+// Finish makes it a store. All blobs are there.
+func (m *Move) Finish(ctx context.Context) error { return m.restore.Finish(ctx) }
