@@ -10,26 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"ogw/cluster"
 	"ogw/httpapi/admin"
-	"ogw/vfs"
 )
 
-const (
-	// maxDamaged bounds the damaged blobs that a manifest names.
-	maxDamaged = 1000
-	// jobsInFlight bounds the groups of blobs that are being read and written.
-	jobsInFlight = packsInFlight
-)
-
-// Source is the store, as admin.Client shows it.
-type Source interface {
-	AddBackup(ctx context.Context, q admin.AddBackup) (admin.Backup, error)
-	BackupPairs(ctx context.Context, id, from string) (*admin.BackupPage, error)
-	BackupBlobs(ctx context.Context, id string, list []vfs.BackupBlob, data func(i int, p []byte) error, done func(i int, damage error) error) error
-	UseBackup(ctx context.Context, id string, q admin.UseBackup) error
-	RemoveBackup(ctx context.Context, id string) error
-}
+// jobsInFlight bounds the groups of blobs that are being read and written.
+const jobsInFlight = packsInFlight
 
 // Options of Run.
 type Options struct {
@@ -42,7 +27,7 @@ type Options struct {
 
 // Progress is how far a backup or a restore is.
 type Progress struct {
-	Step    string // "instant", "metadata", "blobs", "publish", "verify"
+	Step    string // "instant", "metadata", "compare", "blobs", "publish", "verify"
 	Records int64
 	Blobs   int64 // done, of AllBlobs
 	Bytes   int64 // of them, of AllBytes
@@ -55,8 +40,7 @@ type Progress struct {
 type run struct {
 	o       Options
 	repo    *Repository
-	source  Source
-	held    admin.Backup
+	held    *held
 	session uint64
 	snap    Snapshot
 	full    bool
@@ -74,8 +58,7 @@ type run struct {
 		Progress
 	}
 	moved, readBack atomic.Int64
-	mu              sync.Mutex
-	needed          cluster.BlobID // blobs before it are done
+	damage          damage
 }
 
 // Run makes a backup of a store, and returns its snapshot. What it moved before
@@ -86,58 +69,20 @@ func Run(ctx context.Context, repo *Repository, source Source, o Options) (*Snap
 		return nil, err
 	}
 	defer unlock()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	b := &run{o: o, repo: repo, source: source, names: nameSorter{limit: sortRun}}
+	b := &run{o: o, repo: repo, names: nameSorter{limit: sortRun}}
 	defer b.names.close()
 	b.snap = Snapshot{Format: formatVersion, Stats: Stats{Began: time.Now().UTC()}, Keys: o.Keys}
 	b.session, _ = strconv.ParseUint(randomHex(), 16, 64)
-	b.uploads = newUploads(ctx, newPace(o.Rate))
-	defer b.uploads.cancel(nil)
 	b.step("instant")
-	if b.held, err = source.AddBackup(ctx, o.Secrets); err != nil {
-		return nil, err
-	}
-	defer func() { _ = source.RemoveBackup(context.WithoutCancel(ctx), b.held.ID) }() // its lease ends, too
-	alive := b.keepAlive(ctx, cancel)
-	err = b.copy(ctx)
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = cause
-	}
-	cancel(nil)
-	alive.Wait()
-	b.uploads.wg.Wait()
+	err = hold(ctx, source, o.Secrets, func(ctx context.Context, h *held) error {
+		b.held, b.uploads = h, newUploads(ctx, packsInFlight, newPace(o.Rate))
+		defer b.uploads.end()
+		return b.copy(ctx)
+	})
 	if err != nil {
 		return nil, err
 	}
 	return &b.snap, nil
-}
-
-// keepAlive uses the backup in the source until ctx ends, which it does if it
-// cannot.
-func (b *run) keepAlive(ctx context.Context, cancel context.CancelCauseFunc) *sync.WaitGroup {
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		tick := time.NewTicker(admin.BackupKeepAlive)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
-			b.mu.Lock()
-			q := admin.UseBackup{}
-			if b.needed != (cluster.BlobID{}) {
-				q.From = b.needed.String()
-			}
-			b.mu.Unlock()
-			if err := b.source.UseBackup(ctx, b.held.ID, q); err != nil && ctx.Err() == nil {
-				cancel(err)
-			}
-		}
-	})
-	return &wg
 }
 
 func (b *run) step(name string) { b.tell(func(p *Progress) { p.Step = name }) }
@@ -210,8 +155,7 @@ func (b *run) copy(ctx context.Context) (err error) {
 		layers = nil
 	}
 	b.snap.Layers = append(layers, b.out.layer)
-	b.snap.Finished = time.Now().UTC()
-	b.snap.Moved, b.snap.ReadBack = b.moved.Load(), b.readBack.Load()
+	b.finished()
 	if err := b.repo.publish(ctx, &b.snap); err != nil {
 		return err
 	}
@@ -221,6 +165,13 @@ func (b *run) copy(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// finished notes how it went.
+func (b *run) finished() {
+	b.snap.Finished = time.Now().UTC()
+	b.snap.Moved, b.snap.ReadBack = b.moved.Load(), b.readBack.Load()
+	b.snap.DamagedBlobs, b.snap.Damaged = b.damage.count, b.damage.names
 }
 
 // parent returns the layers of the newest snapshot of the same store.
@@ -295,11 +246,7 @@ func (b *run) found(ctx context.Context, key []byte, s sum, length int) (*entry,
 }
 
 func (b *run) metadata(ctx context.Context) error {
-	for from := ""; ; {
-		page, err := b.source.BackupPairs(ctx, b.held.ID, from)
-		if err != nil {
-			return err
-		}
+	err := b.held.eachPage(ctx, func(page *admin.BackupPage) error {
 		for i := range page.Keys {
 			if err := b.pair(ctx, page.Keys[i], page.Values[i]); err != nil {
 				return err
@@ -312,9 +259,10 @@ func (b *run) metadata(ctx context.Context) error {
 		}
 		b.tell(func(p *Progress) { p.Records = b.snap.Records })
 		b.snap.Secrets = page.Secrets
-		if from = page.Next; from == "" {
-			break
-		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return b.flushPack()
 }

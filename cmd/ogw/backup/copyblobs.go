@@ -150,12 +150,12 @@ func (b *run) moveJob(ctx context.Context, j *job) error {
 			j.count--
 			j.size -= x.Size
 		default:
-			b.damaged(x.ID)
+			b.damage.note(x.ID)
 		}
 		buf = buf[:0]
 		return nil
 	}
-	if err := b.source.BackupBlobs(ctx, b.held.ID, j.move, data, done); err != nil {
+	if err := b.held.source.BackupBlobs(ctx, b.held.ID, j.move, data, done); err != nil {
 		return err
 	}
 	if len(j.found) == 0 {
@@ -168,15 +168,6 @@ func (b *run) moveJob(ctx context.Context, j *job) error {
 	}
 	b.moved.Add(int64(len(pack)))
 	return b.repo.Put(ctx, packName(j.pack.session, j.pack.n), pack, false)
-}
-
-func (b *run) damaged(id cluster.BlobID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.snap.DamagedBlobs++
-	if len(b.snap.Damaged) < maxDamaged {
-		b.snap.Damaged = append(b.snap.Damaged, id.String())
-	}
 }
 
 // write writes the entries of jobs, in order.
@@ -216,9 +207,7 @@ func (b *run) writeJob(j *job) error {
 			return err
 		}
 	}
-	b.mu.Lock()
-	b.needed = j.first
-	b.mu.Unlock()
+	b.held.release(j.first)
 	b.snap.Blobs += j.count
 	b.snap.Bytes += j.size
 	b.tell(func(p *Progress) { p.Blobs, p.Bytes = p.Blobs+j.count, p.Bytes+j.size })

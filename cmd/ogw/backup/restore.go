@@ -158,57 +158,14 @@ func (r *reading) restorePairs(ctx context.Context, target *vfs.Restore) error {
 	return flush()
 }
 
-// present goes through the blobs of a store in order.
-type present struct {
-	blobs cluster.Blobs
-	list  []cluster.BlobID
-	from  cluster.BlobID
-	end   bool
-}
-
-// presentPage is how many are asked for at a time.
-const presentPage = 4096
-
-// has reports whether a blob is there; it is asked in the order of the IDs.
-func (p *present) has(ctx context.Context, id cluster.BlobID) (bool, error) {
-	for {
-		for len(p.list) > 0 && p.list[0].Less(id) {
-			p.list = p.list[1:]
-		}
-		if len(p.list) > 0 {
-			return p.list[0] == id, nil
-		}
-		if p.end {
-			return false, nil
-		}
-		// What was asked for already was written by this run, or is passed.
-		if p.from.Less(id) {
-			p.from = id
-		}
-		err := p.blobs.List(ctx, p.from, func(b cluster.BlobInfo) error {
-			if p.list = append(p.list, b.ID); len(p.list) == presentPage {
-				return cluster.ErrStop
-			}
-			return nil
-		})
-		if err != nil {
-			return false, err
-		}
-		if p.end = len(p.list) < presentPage; len(p.list) > 0 {
-			last := p.list[len(p.list)-1]
-			p.from = cluster.BlobID{Content: last.Content, Seq: last.Seq + 1}
-		}
-	}
-}
-
 func (r *reading) restoreBlobs(ctx context.Context, blobs cluster.Blobs) error {
 	there := present{blobs: blobs}
 	return r.eachBlob(ctx, restoreWorkers, func(e *entry, id cluster.BlobID) (bool, error) {
-		has, err := there.has(ctx, id)
-		if has {
+		has, err := there.find(ctx, id)
+		if has != nil {
 			r.blobDone(e, true)
 		}
-		return !has, err
+		return has == nil, err
 	}, func(ctx context.Context, e *entry, id cluster.BlobID) error {
 		b, err := r.bytes(ctx, e)
 		if err != nil {

@@ -18,8 +18,8 @@ type uploads struct {
 	pace   *pace
 }
 
-func newUploads(ctx context.Context, p *pace) *uploads {
-	u := &uploads{slots: make(chan struct{}, packsInFlight), pace: p}
+func newUploads(ctx context.Context, inFlight int, p *pace) *uploads {
+	u := &uploads{slots: make(chan struct{}, inFlight), pace: p}
 	u.ctx, u.cancel = context.WithCancelCause(ctx)
 	return u
 }
@@ -53,6 +53,12 @@ func (u *uploads) run(fn func(ctx context.Context) error) error {
 func (u *uploads) wait() error {
 	u.wg.Wait()
 	return context.Cause(u.ctx)
+}
+
+// end gives up what is not written, and returns when nothing is being written.
+func (u *uploads) end() {
+	u.cancel(nil)
+	u.wg.Wait()
 }
 
 // pace spreads bytes over time; nil does not.

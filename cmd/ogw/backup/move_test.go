@@ -1,0 +1,334 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"ogw/cluster"
+	"ogw/cluster/mem"
+	"ogw/vfs"
+	"ogw/vfs/seal"
+)
+
+// alone is the answer of a source that nobody else uses.
+func alone() error { return nil }
+
+func (s *store) move(target *cluster.Cluster, last func() error) (Moved, error) {
+	return Move(s.t.Context(), s.api, target, MoveOptions{Last: last})
+}
+
+func (s *store) mustMove(target *cluster.Cluster, last func() error) Moved {
+	s.t.Helper()
+	done, err := s.move(target, last)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return done
+}
+
+// wantUnfinished tries to open what is not a store yet.
+func wantUnfinished(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	if _, err := vfs.Open(t.Context(), c, vfs.Config{NoBackground: true}); err == nil || !strings.Contains(err.Error(), "ogw migrate") {
+		t.Fatalf("a store that is not here yet opens: %v", err)
+	}
+}
+
+// Passes follow a store that changes, and move only what changed; the last one makes
+// the target the store.
+func TestMove(t *testing.T) {
+	s := newStore(t)
+	for i := range 400 {
+		s.put(fmt.Sprintf("d%d/f%d", i%7, i))
+	}
+	target := mem.New(mem.Options{})
+	first := s.mustMove(target, nil)
+	if first.MovedBlobs != first.Blobs || first.Blobs < 100 || first.Finished {
+		t.Errorf("the first pass: %+v", first)
+	}
+	for round := range 4 {
+		wantUnfinished(t, target)
+		keys := slices.Sorted(maps.Keys(s.files))
+		for i := range 5 {
+			s.remove(keys[(round*31+i*97)%len(keys)])
+			s.put(fmt.Sprintf("new%d/%d", round, i))
+		}
+		done := s.mustMove(target, nil)
+		if done.MovedBlobs > 5 || done.Changed > 100 || done.RemovedBlobs > 5 {
+			t.Errorf("round %d: %+v", round, done)
+		}
+	}
+	s.remove(slices.Sorted(maps.Keys(s.files))[3])
+	s.put("last")
+	if done := s.mustMove(target, alone); !done.Finished || done.MovedBlobs > 1 {
+		t.Errorf("the last pass: %+v", done)
+	}
+	wantFiles(t, target, s.files)
+	wantBlobsOnly(t, target, s.c)
+	if _, err := s.move(target, alone); !errors.Is(err, vfs.ErrExist) || !strings.Contains(err.Error(), "is here already") {
+		t.Errorf("over a store: %v", err)
+	}
+}
+
+// wantBlobsOnly compares the names of the blobs of two stores.
+func wantBlobsOnly(t *testing.T, got, want *cluster.Cluster) {
+	t.Helper()
+	var lists [2][]cluster.BlobInfo
+	for i, c := range []*cluster.Cluster{got, want} {
+		err := c.Blobs.List(t.Context(), cluster.BlobID{}, func(b cluster.BlobInfo) error {
+			lists[i] = append(lists[i], cluster.BlobInfo{ID: b.ID, Size: b.Size})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(lists[0], lists[1]) {
+		t.Errorf("%d blobs are there, and not the %d of the source", len(lists[0]), len(lists[1]))
+	}
+}
+
+// failingKV and failingBlobs fail from the nth write of both on, as if the process were
+// killed, or the servers away.
+type failingKV struct {
+	cluster.KV
+	left *atomic.Int64
+}
+
+func (f *failingKV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
+	if f.left.Add(-1) < 0 {
+		return errKilled
+	}
+	return f.KV.Update(ctx, fn)
+}
+
+type failingBlobs struct {
+	cluster.Blobs
+	left *atomic.Int64
+}
+
+func (f *failingBlobs) Create(ctx context.Context, id cluster.BlobID, hint int64) (cluster.BlobWriter, error) {
+	if f.left.Add(-1) < 0 {
+		return nil, errKilled
+	}
+	return f.Blobs.Create(ctx, id, hint)
+}
+
+func (f *failingBlobs) Delete(ctx context.Context, ids ...cluster.BlobID) error {
+	if f.left.Add(-1) < 0 {
+		return errKilled
+	}
+	return f.Blobs.Delete(ctx, ids...)
+}
+
+// A move that is killed at any write goes on with the next, whatever changed meanwhile.
+func TestMoveKilled(t *testing.T) {
+	s := newStore(t)
+	for i := range 30 {
+		s.put(fmt.Sprintf("f%d", i))
+	}
+	target := mem.New(mem.Options{})
+	kills := 0
+	for n := int64(0); ; n++ {
+		var left atomic.Int64
+		left.Store(n / 2) // each twice: what the first moved, the second need not
+		done, err := s.move(&cluster.Cluster{KV: &failingKV{target.KV, &left}, Blobs: &failingBlobs{target.Blobs, &left}}, alone)
+		if err == nil {
+			if !done.Finished {
+				t.Errorf("%+v", done)
+			}
+			break
+		}
+		if !errors.Is(err, errKilled) {
+			t.Fatalf("killed at write %d: %v", n, err)
+		}
+		if kills++; n > 1 {
+			wantUnfinished(t, target)
+		}
+		if n < 20 {
+			s.put(fmt.Sprintf("g%d", n))
+			s.remove(fmt.Sprintf("f%d", n))
+		}
+	}
+	if kills < 10 {
+		t.Errorf("only %d writes to be killed at", kills)
+	}
+	wantFiles(t, target, s.files)
+	wantBlobsOnly(t, target, s.c)
+}
+
+// What an interrupted pass moved is not moved again.
+func TestMoveResumes(t *testing.T) {
+	s := newStore(t)
+	for i := range 60 {
+		s.put(fmt.Sprintf("f%d", i))
+	}
+	target := mem.New(mem.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	part, err := Move(ctx, s.api, target, MoveOptions{Last: alone, Progress: func(p Progress) {
+		if p.AllBlobs > 0 && p.Blobs > p.AllBlobs/2 {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) || part.Finished {
+		t.Fatalf("%+v, %v", part, err)
+	}
+	wantUnfinished(t, target)
+	done := s.mustMove(target, alone)
+	if part.MovedBlobs < done.Blobs/2 || part.MovedBlobs+done.MovedBlobs != done.Blobs || done.Changed > 10 {
+		t.Errorf("%+v after %+v", done, part)
+	}
+	wantFiles(t, target, s.files)
+}
+
+// A source that others may have used is not finished with.
+func TestMoveNotAlone(t *testing.T) {
+	s := newStore(t)
+	s.put("f")
+	target := mem.New(mem.Options{})
+	lost := errors.New("lost")
+	if _, err := s.move(target, func() error { return lost }); !errors.Is(err, lost) {
+		t.Errorf("%v", err)
+	}
+	wantUnfinished(t, target)
+}
+
+// A blob that cannot be read is named, and the others are moved.
+func TestMoveDamaged(t *testing.T) {
+	s := newStore(t)
+	for _, key := range []string{"good", "bad"} {
+		body := bytes.Repeat([]byte(key), 100_000)
+		if _, err := s.fs.PutObject(t.Context(), vfs.ObjectName{Bucket: "bucket", Key: key}, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var bad cluster.BlobID
+	if err := s.c.Blobs.List(t.Context(), cluster.BlobID{}, func(b cluster.BlobInfo) error { bad = b.ID; return nil }); err != nil { // the last one
+		t.Fatal(err)
+	}
+	if err := s.c.Blobs.Delete(t.Context(), bad); err != nil {
+		t.Fatal(err)
+	}
+	target := mem.New(mem.Options{})
+	done := s.mustMove(target, alone)
+	if !done.Finished || done.DamagedBlobs != 1 || len(done.Damaged) != 1 || done.Damaged[0] != bad.String() || done.MovedBlobs != 1 {
+		t.Errorf("%+v", done)
+	}
+	fs, err := vfs.Open(t.Context(), target, vfs.Config{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep, err := fs.Check(t.Context(), vfs.CheckOptions{Data: true})
+	if err != nil || len(rep.Problems) != 1 {
+		t.Errorf("%v %+v", err, rep.Problems)
+	}
+	_ = fs.Close(t.Context())
+}
+
+// Only an empty store is moved to, or one to which this one is being moved, with the same keys.
+func TestMoveRefuses(t *testing.T) {
+	s, other := newStore(t), newStore(t)
+	s.put("f")
+	other.put("f")
+	if _, err := s.move(other.c, nil); !errors.Is(err, vfs.ErrExist) || !strings.Contains(err.Error(), "not empty") {
+		t.Errorf("over another store: %v", err)
+	}
+	target := mem.New(mem.Options{})
+	s.mustMove(target, nil)
+	if _, err := other.move(target, nil); !errors.Is(err, vfs.ErrExist) || !strings.Contains(err.Error(), fmt.Sprintf("store %016x is being moved", s.fs.FSID())) {
+		t.Errorf("over the move of another store: %v", err)
+	}
+	keys, err := seal.Throwaway()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Move(t.Context(), s.api, target, MoveOptions{Keys: keys}); !errors.Is(err, vfs.ErrExist) || !strings.Contains(err.Error(), "in clear") {
+		t.Errorf("with another key: %v", err)
+	}
+	storage := testDir(t)
+	snap := s.mustBackup(storage)
+	repo, err := Open(t.Context(), storage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(t.Context(), repo, snap, target, RestoreConfig{}); !errors.Is(err, vfs.ErrExist) || !strings.Contains(err.Error(), "is being moved") {
+		t.Errorf("a restore over a move: %v", err)
+	}
+	lonely := mem.New(mem.Options{})
+	b, err := lonely.Blobs.Create(t.Context(), cluster.BlobID{Content: 7, Seq: 1}, 1)
+	if err == nil {
+		_, _ = b.Write([]byte("x"))
+		_, _, err = b.Commit(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.move(lonely, nil); !errors.Is(err, vfs.ErrExist) {
+		t.Errorf("over blobs without metadata: %v", err)
+	}
+}
+
+// A source that was set back to an earlier time between two passes uses names of blobs
+// again, which are other ones.
+func TestMoveSetBack(t *testing.T) {
+	base, storage := newStore(t), testDir(t)
+	base.put("f")
+	snap := base.mustBackup(storage)
+	repo, err := Open(t.Context(), storage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := mem.New(mem.Options{})
+	var last *store
+	for _, text := range []string{"one", "two"} {
+		c := mem.New(mem.Options{})
+		c.Exclusive = true
+		if _, err := Restore(t.Context(), repo, snap, c, RestoreConfig{}); err != nil {
+			t.Fatal(err)
+		}
+		last = openStore(t, c)
+		last.files = maps.Clone(base.files)
+		for i := range 20 {
+			body := bytes.Repeat([]byte(text), 10_000)
+			key := fmt.Sprintf("f%d", i)
+			if _, err := last.fs.PutObject(t.Context(), vfs.ObjectName{Bucket: "bucket", Key: key}, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body))}); err != nil {
+				t.Fatal(err)
+			}
+			last.files[key] = body
+		}
+		if text == "one" {
+			last.mustMove(target, nil)
+		}
+	}
+	if done := last.mustMove(target, alone); done.MovedBlobs != 20 {
+		t.Errorf("%+v", done)
+	}
+	wantFiles(t, target, last.files)
+}
+
+// full has room for nothing.
+type full struct{ cluster.Blobs }
+
+func (full) Usage(context.Context) (cluster.Usage, error) {
+	return cluster.Usage{Total: 1 << 20, Free: 10}, nil
+}
+
+// Blobs that do not fit are not begun with.
+func TestMoveNoRoom(t *testing.T) {
+	s := newStore(t)
+	for i := range 20 {
+		s.put(fmt.Sprintf("f%d", i))
+	}
+	target := mem.New(mem.Options{})
+	done, err := s.move(&cluster.Cluster{KV: target.KV, Blobs: full{target.Blobs}}, alone)
+	if !errors.Is(err, ErrNoRoom) || done.MovedBlobs != 0 {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
