@@ -34,7 +34,7 @@ func newApp(env *environment) *cli.App {
 			serveCommand(env), mountCommand(env), umountCommand(env), stopCommand(env),
 			whereisCommand(env), purgeCommand(env), checkCommand(env),
 			userCommand(env), groupCommand(env), roleCommand(env), policyCommand(env), bucketCommand(env), exportCommand(env), lockCommand(env),
-			quarantineCommand(env), auditCommand(env), backupCommand(env), restoreCommand(env),
+			quarantineCommand(env), auditCommand(env), backupCommand(env), restoreCommand(env), migrateCommand(env),
 			statusCommand(env), configCommand(env), versionCommand(env),
 		},
 	}

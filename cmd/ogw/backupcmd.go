@@ -42,7 +42,7 @@ on with the next one.`,
 		Flags: append(append(commonFlags(), placeFlags()...),
 			&cli.StringFlag{Name: "key-file", Usage: "seal the secrets of the store in the backup with the first key in `FILE`"},
 			&cli.BoolFlag{Name: "without-secrets", Usage: "leave out the secrets of the store: users need new keys, NFS clients mount again"},
-			&cli.StringFlag{Name: "limit", Usage: "write at most `BYTES` a second, such as 50MiB"}),
+			&cli.StringFlag{Name: "limit", Usage: limitUsage}),
 		Action: action(func() command { return &backups{place: place{common: common{env: env}}, op: "create"} }),
 		Subcommands: []*cli.Command{
 			sub("list", "list the backups in a target", "TARGET", placeFlags()...),
@@ -155,12 +155,20 @@ func (b *backups) ParseFlags(c *cli.Context) (err error) {
 	case c.IsSet("keep") && b.keep < 1:
 		err = errors.New("--keep needs at least 1; name the snapshots to remove all")
 	}
-	if s := c.String("limit"); s != "" && err == nil {
-		if err = b.limit.UnmarshalTOML(s); err != nil || b.limit <= 0 {
-			err = fmt.Errorf("--limit %s is not a number of bytes such as 50MiB", s)
-		}
+	return errors.Join(err, parseLimit(c, &b.limit), b.place.ParseFlags(c))
+}
+
+const limitUsage = "write at most `BYTES` a second, such as 50MiB"
+
+func parseLimit(c *cli.Context, limit *config.Size) error {
+	s := c.String("limit")
+	if s == "" {
+		return nil
 	}
-	return errors.Join(err, b.place.ParseFlags(c))
+	if err := limit.UnmarshalTOML(s); err != nil || *limit <= 0 {
+		return fmt.Errorf("--limit %s is not a number of bytes such as 50MiB", s)
+	}
+	return nil
 }
 
 // Run implements command.

@@ -18,7 +18,10 @@ type session struct {
 	*admin.Client
 	// running reports whether a process answers, instead of the command itself.
 	running bool
-	close   func() error
+	// alone reports why others may have used the store beside this command, which has
+	// opened it itself.
+	alone func() error
+	close func() error
 }
 
 // open connects to the process that serves the data folder, and if there is
@@ -36,7 +39,7 @@ func (o *common) open(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &session{Client: admin.Local(l.API()), close: func() error { return l.Close(context.WithoutCancel(ctx)) }}, nil
+	return &session{Client: admin.Local(l.API()), alone: l.Alone, close: func() error { return l.Close(context.WithoutCancel(ctx)) }}, nil
 }
 
 // dial connects to a running process; admin.ErrNotRunning.
@@ -48,13 +51,13 @@ func (o *common) dial(ctx context.Context) (*session, error) {
 		if errors.Is(err, admin.ErrInClear) {
 			err = &exitError{exitUsage, err}
 		}
-		return &session{c, true, none}, err
+		return &session{Client: c, running: true, close: none}, err
 	}
 	c, err := admin.Dial(ctx, filepath.Join(o.cfg.Cluster.Dir, admin.SocketName))
 	if err != nil {
 		return nil, err
 	}
-	return &session{c, true, none}, nil
+	return &session{Client: c, running: true, close: none}, nil
 }
 
 // with runs fn in a session.

@@ -71,6 +71,20 @@ func notServed(cfg *config.Config) (list []exportGateway) {
 // API returns the admin API over the store.
 func (l *Local) API() *admin.Server { return l.api }
 
+// Alone reports why other processes may have used the store since it was opened; nil: none
+// can have.
+func (l *Local) Alone() error {
+	switch {
+	case !l.cluster.Exclusive:
+		return errBeside
+	case l.cluster.Live == nil:
+		return nil
+	}
+	return l.cluster.Live()
+}
+
+var errBeside = errors.New("it was opened beside other processes")
+
 // Close closes the store.
 func (l *Local) Close(ctx context.Context) (err error) {
 	if l.fs != nil {
