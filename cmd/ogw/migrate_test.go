@@ -195,6 +195,19 @@ func TestMigrateUsage(t *testing.T) {
 	w.mustNot(exitUsage, "no-such", "migrate", "--to", "no-such.toml")
 	w.mustNot(exitUsage, "--to: configuration is wrong", "migrate", "--to", w.newStoreIn("bad", "engine = \"cloud\""))
 	w.mustNot(exitNotFound, "there is no data folder", "migrate", "--to", to)
+	w.env = []string{"OGW_TO_CLUSTER_DIR=ogw-data"}
+	w.mustNot(exitUsage, "needs a data folder of its own", "migrate", "--to", to)
+	w.env = []string{"OGW_CLUSTER_OBJECTS_SECRET=s", "OGW_TO_CLUSTER_KEY=k"} // each for its own
+	w.mustNot(exitUsage, "configuration is wrong:\n  cluster.objects_secret", "migrate", "--to", to)
+	w.env = w.env[1:]
+	w.mustNot(exitUsage, "OGW_TO_CLUSTER_KEY: ", "migrate", "--to", to)
+	w.env = []string{"OGW_TO_CLUSTER_OBJECTS_SECRET=s"}
+	w.mustNot(exitUsage, "--to: configuration is wrong:\n  cluster.objects_secret", "migrate", "--to", to)
+	w.env = nil
+	if err := os.Mkdir(filepath.Join(w.dir, "empty"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.mustNot(exitNotFound, "the folder is empty", "migrate", "--config", w.newStoreIn("empty"), "--to", to)
 	w.mustNot(exitUsage, "needs a data folder of its own", "migrate", "--to", w.newStoreIn("ogw-data"))
 	shared := "engine = \"shared\"\nmetadata = \"etcd://127.0.0.1:1\"\nobjects = \"http://127.0.0.1:1/b\"\nobjects_key = \"k\"\nobjects_secret = \"s\""
 	w.mustNot(exitUsage, "it is one store", "migrate", "--config", w.newStoreIn("a", shared), "--to", w.newStoreIn("b", shared))

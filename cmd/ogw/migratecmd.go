@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -21,14 +23,14 @@ import (
 
 func migrateCommand(env *environment) *cli.Command {
 	return &cli.Command{
-		Name: "migrate", Usage: "move the store to another engine, or to other servers", ArgsUsage: " ",
+		Name: "migrate", Usage: "move the store to another engine, or to other servers", ArgsUsage: "--to FILE",
 		Description: `Moves the store of this configuration to the one of --to, which must be empty.
 While the store is served, only what the other one does not have is moved, so
 that it can be called again and again; the other one is no store yet. Once no
 gateway serves this one, the next call moves what changed since, and ends: users,
 keys, inode numbers and NFS handles are the same. What was interrupted goes on
-when it is called again. Nothing is removed here. OGW_CLUSTER_... variables
-count for both configurations.`,
+when it is called again. Nothing is removed here. A variable OGW_TO_X is OGW_X of
+the other configuration: OGW_TO_CLUSTER_OBJECTS_SECRET.`,
 		Flags: append(commonFlags(),
 			&cli.StringFlag{Name: "to", Usage: "configuration `FILE` of the new store"},
 			&cli.StringFlag{Name: "limit", Usage: limitUsage}),
@@ -59,10 +61,11 @@ func (m *migrate) Validate() (err error) {
 	if m.remote != "" {
 		return errors.New("a store is moved where its data folder is: --admin has no meaning here")
 	}
+	to := common{env: m.env, sources: config.Sources{File: m.file}}
+	m.sources.Environ, to.sources.Environ = environments(m.env.environ)
 	if err := m.common.Validate(); err != nil {
 		return err
 	}
-	to := common{env: m.env, sources: config.Sources{File: m.file, Environ: m.env.environ}}
 	if err := to.Validate(); err != nil {
 		return fmt.Errorf("--to: %w", err)
 	}
@@ -70,8 +73,26 @@ func (m *migrate) Validate() (err error) {
 	if err := differ(&m.cfg.Cluster, &m.to.Cluster); err != nil {
 		return fmt.Errorf("--to %s: %w", m.file, err)
 	}
-	m.keys, err = server.Keys(m.to)
+	m.keys, err = server.KeysBy(m.to, newPrefix+strings.TrimPrefix(server.KeyVariable, ownPrefix))
 	return err
+}
+
+// The prefixes of variables of this configuration, and of the new store's.
+const ownPrefix, newPrefix = "OGW_", "OGW_TO_"
+
+// environments returns the variables of the store that is moved, and of the new one.
+func environments(all []string) (from, to []string) {
+	for _, kv := range all {
+		if name, ok := strings.CutPrefix(kv, newPrefix); ok {
+			to = append(to, ownPrefix+name)
+			continue
+		}
+		from = append(from, kv)
+		if !strings.HasPrefix(kv, ownPrefix) {
+			to = append(to, kv)
+		}
+	}
+	return from, to
 }
 
 // differ reports why two configurations cannot be of two stores on one machine.
@@ -121,6 +142,11 @@ func (m *migrate) Run(ctx context.Context) error {
 
 // source opens the store that is moved, so that no gateway uses it if that can be.
 func (m *migrate) source(ctx context.Context) (*session, error) {
+	if m.cfg.Cluster.Engine == config.EngineEmbedded { // or an empty store would be made, and moved
+		if list, err := os.ReadDir(m.cfg.Cluster.Dir); err == nil && len(list) == 0 {
+			return nil, &exitError{exitNotFound, fmt.Errorf("there is no store in %s: the folder is empty", m.cfg.Cluster.Dir)}
+		}
+	}
 	gateways := m.cfg.Cluster.Gateways
 	m.cfg.Cluster.Gateways = config.OneGateway
 	s, err := m.open(ctx)
@@ -138,7 +164,12 @@ func (m *migrate) move(ctx context.Context, source *session) (done backup.Moved,
 	}
 	o := backup.MoveOptions{Keys: m.keys, Rate: int64(m.limit)}
 	if !source.running && source.alone() == nil {
-		o.Last = source.alone
+		o.Last = func() error {
+			if err := source.alone(); err != nil {
+				return fmt.Errorf("another gateway may have used the store meanwhile, so that the new one is not finished; run ogw migrate again: %w", err)
+			}
+			return nil
+		}
 	}
 	line := newProgressLine(m.env.stderr)
 	o.Progress = line.show

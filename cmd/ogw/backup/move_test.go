@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +30,15 @@ func (s *store) mustMove(target *cluster.Cluster, last func() error) Moved {
 		s.t.Fatal(err)
 	}
 	return done
+}
+
+func (s *store) putText(key, text string) {
+	s.t.Helper()
+	name := vfs.ObjectName{Bucket: "bucket", Key: key}
+	if _, err := s.fs.PutObject(s.t.Context(), name, strings.NewReader(text), vfs.PutOptions{Size: int64(len(text))}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.files[key] = []byte(text)
 }
 
 // wantUnfinished tries to open what is not a store yet.
@@ -65,8 +73,11 @@ func TestMove(t *testing.T) {
 			t.Errorf("round %d: %+v", round, done)
 		}
 	}
+	s.putText("newest", strings.Repeat("x", 100_000))
+	s.mustMove(target, nil)
+	s.remove("newest") // no blob of the last pass is behind its own
 	s.remove(slices.Sorted(maps.Keys(s.files))[3])
-	s.put("last")
+	s.put("d0/f0")
 	if done := s.mustMove(target, alone); !done.Finished || done.MovedBlobs > 1 {
 		t.Errorf("the last pass: %+v", done)
 	}
@@ -204,10 +215,7 @@ func TestMoveNotAlone(t *testing.T) {
 func TestMoveDamaged(t *testing.T) {
 	s := newStore(t)
 	for _, key := range []string{"good", "bad"} {
-		body := bytes.Repeat([]byte(key), 100_000)
-		if _, err := s.fs.PutObject(t.Context(), vfs.ObjectName{Bucket: "bucket", Key: key}, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body))}); err != nil {
-			t.Fatal(err)
-		}
+		s.putText(key, strings.Repeat(key, 100_000))
 	}
 	var bad cluster.BlobID
 	if err := s.c.Blobs.List(t.Context(), cluster.BlobID{}, func(b cluster.BlobInfo) error { bad = b.ID; return nil }); err != nil { // the last one
@@ -230,6 +238,40 @@ func TestMoveDamaged(t *testing.T) {
 		t.Errorf("%v %+v", err, rep.Problems)
 	}
 	_ = fs.Close(t.Context())
+}
+
+// lying changes a bit on the way, or leaves out the end.
+type lying struct {
+	Source
+	short bool
+}
+
+func (l lying) BackupBlobs(ctx context.Context, id string, list []vfs.BackupBlob, data func(int, []byte) error, done func(int, error) error) error {
+	return l.Source.BackupBlobs(ctx, id, list, func(i int, p []byte) error {
+		if l.short {
+			return data(i, p[1:])
+		}
+		return data(i, flipped(p, len(p)/2))
+	}, done)
+}
+
+// Nothing but what the metadata say is stored.
+func TestMoveOtherBytes(t *testing.T) {
+	for _, short := range []bool{false, true} {
+		s := newStore(t)
+		s.putText("f", strings.Repeat("x", 100_000))
+		target := mem.New(mem.Options{})
+		done, err := Move(t.Context(), lying{s.api, short}, target, MoveOptions{})
+		if err != nil || done.DamagedBlobs != 1 || done.MovedBlobs != 0 {
+			t.Errorf("short %v: %+v, %v", short, done, err)
+		}
+		err = target.Blobs.List(t.Context(), cluster.BlobID{}, func(b cluster.BlobInfo) error { return fmt.Errorf("%v is there", b.ID) })
+		if err != nil {
+			t.Error(err)
+		}
+		s.mustMove(target, alone)
+		wantFiles(t, target, s.files)
+	}
 }
 
 // Only an empty store is moved to, or one to which this one is being moved, with the same keys.
@@ -296,12 +338,7 @@ func TestMoveSetBack(t *testing.T) {
 		last = openStore(t, c)
 		last.files = maps.Clone(base.files)
 		for i := range 20 {
-			body := bytes.Repeat([]byte(text), 10_000)
-			key := fmt.Sprintf("f%d", i)
-			if _, err := last.fs.PutObject(t.Context(), vfs.ObjectName{Bucket: "bucket", Key: key}, bytes.NewReader(body), vfs.PutOptions{Size: int64(len(body))}); err != nil {
-				t.Fatal(err)
-			}
-			last.files[key] = body
+			last.putText(fmt.Sprintf("f%d", i), strings.Repeat(text, 10_000))
 		}
 		if text == "one" {
 			last.mustMove(target, nil)

@@ -11,9 +11,9 @@ import (
 	"ogw/vfs/seal"
 )
 
-// keyVariable holds the keys of the store in the environment: those of a key
+// KeyVariable holds the keys of the store in the environment: those of a key
 // file, separated by commas or line ends.
-const keyVariable = "OGW_CLUSTER_KEY"
+const KeyVariable = "OGW_CLUSTER_KEY"
 
 // KeyError describes keys that are configured wrongly.
 type KeyError struct{ err error }
@@ -26,15 +26,18 @@ func (e *KeyError) Unwrap() error { return e.err }
 
 // Keys returns the keys that seal the secrets of the store, nil if none
 // are configured, and KeyError.
-func Keys(c *config.Config) (*seal.Keyring, error) {
-	text := os.Getenv(keyVariable)
+func Keys(c *config.Config) (*seal.Keyring, error) { return KeysBy(c, KeyVariable) }
+
+// KeysBy is Keys with another variable.
+func KeysBy(c *config.Config, variable string) (*seal.Keyring, error) {
+	text := os.Getenv(variable)
 	switch {
 	case text != "" && c.Cluster.KeyFile != "":
-		return nil, &KeyError{fmt.Errorf("keys come from cluster.key_file or from %s, not from both", keyVariable)}
+		return nil, &KeyError{fmt.Errorf("keys come from cluster.key_file or from %s, not from both", variable)}
 	case text != "":
 		k, err := seal.Parse(strings.ReplaceAll(text, ",", "\n"))
 		if err != nil {
-			return nil, &KeyError{fmt.Errorf("%s: %w", keyVariable, err)}
+			return nil, &KeyError{fmt.Errorf("%s: %w", variable, err)}
 		}
 		return k, nil
 	case c.Cluster.KeyFile == "":
@@ -48,7 +51,7 @@ func Keys(c *config.Config) (*seal.Keyring, error) {
 }
 
 // forgetKeys keeps the keys from the programs that this process starts.
-func forgetKeys() { _ = os.Unsetenv(keyVariable) } // fails for bad names only
+func forgetKeys() { _ = os.Unsetenv(KeyVariable) } // fails for bad names only
 
 // tellSealing logs what became of the secrets, and how to go on without those
 // that cannot be opened. It shows no secret.

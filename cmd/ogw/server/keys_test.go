@@ -24,7 +24,7 @@ func TestClusterKeys(t *testing.T) {
 	if k, err := Keys(c); k != nil || err != nil {
 		t.Error("none configured:", k, err)
 	}
-	t.Setenv(keyVariable, key(1)+","+key(2))
+	t.Setenv(KeyVariable, key(1)+","+key(2))
 	if k, err := Keys(c); err != nil || len(k.IDs()) != 2 {
 		t.Error(k.IDs(), err)
 	}
@@ -40,7 +40,7 @@ func TestClusterKeys(t *testing.T) {
 		t.Error(k.IDs(), err)
 	}
 	c.Cluster.KeyFile = ""
-	t.Setenv(keyVariable, "hunter2")
+	t.Setenv(KeyVariable, "hunter2")
 	if _, err := Keys(c); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Error(err)
 	}
