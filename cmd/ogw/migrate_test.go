@@ -222,3 +222,26 @@ func TestMigrateUsage(t *testing.T) {
 	w.write("file", "")
 	w.mustNot(exitFailure, "is not a folder", "migrate", "--to", w.newStoreIn("file"))
 }
+
+// TestMigrateSurvivingMount: what programs wrote through a mount that waits for a server
+// is not left behind.
+func TestMigrateSurvivingMount(t *testing.T) {
+	needFUSE(t)
+	w := newWorld(t)
+	to := w.newStoreIn("new")
+	d := w.serve(anyPort...)
+	d.put("/photos/a", "hello")
+	mnt := w.mkdir("mnt")
+	w.ok("mount", "-o", "survive", mnt)
+	d.signal(syscall.SIGKILL)
+	<-d.ended
+	w.mustNot(exitUsage, "wait for a server", "migrate", "--to", to)
+	d = w.serve(anyPort...)
+	w.ok("migrate", "--to", to)
+	w.ok("umount", mnt)
+	d.signal(syscall.SIGTERM)
+	d.wait(endLimit)
+	if out := w.ok("migrate", "--to", to); !strings.Contains(out, "it is moved") {
+		t.Errorf("%s", out)
+	}
+}

@@ -13,8 +13,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"ogw/cluster"
+	"ogw/cluster/pause"
 	"ogw/cmd/ogw/backup"
 	"ogw/cmd/ogw/config"
+	"ogw/cmd/ogw/mounts"
 	"ogw/cmd/ogw/server"
 	"ogw/httpapi/admin"
 	"ogw/vfs"
@@ -147,6 +149,9 @@ func (m *migrate) source(ctx context.Context) (*session, error) {
 			return nil, &exitError{exitNotFound, fmt.Errorf("there is no store in %s: the folder is empty", m.cfg.Cluster.Dir)}
 		}
 	}
+	if err := m.noMounts(ctx); err != nil {
+		return nil, err
+	}
 	gateways := m.cfg.Cluster.Gateways
 	m.cfg.Cluster.Gateways = config.OneGateway
 	s, err := m.open(ctx)
@@ -155,6 +160,31 @@ func (m *migrate) source(ctx context.Context) (*session, error) {
 		s, err = m.open(ctx)
 	}
 	return s, err
+}
+
+// holderWait is longer than the process that keeps mounts takes to see that the last one
+// is gone.
+const holderWait = 5 * time.Second
+
+// noMounts refuses to move what mounts that survived their server still have to write.
+func (m *migrate) noMounts(ctx context.Context) error {
+	for begin := time.Now(); ; {
+		if s, err := m.dial(ctx); err == nil {
+			return s.close()
+		} else if !errors.Is(err, admin.ErrNotRunning) {
+			return err
+		}
+		wait, err := mounts.Wait(m.cfg.Cluster.Dir)
+		if err != nil || !wait {
+			return err
+		}
+		if time.Since(begin) > holderWait {
+			return usageError("mounts of %s wait for a server, and may have what is not stored yet: serve it again, and end them with ogw umount", m.cfg.Cluster.Dir)
+		}
+		if err := pause.For(ctx, mountPoll); err != nil {
+			return err
+		}
+	}
 }
 
 func (m *migrate) move(ctx context.Context, source *session) (done backup.Moved, err error) {
