@@ -22,8 +22,9 @@ import (
 // while two gateways use it, by another one to an empty shared store and back to one machine.
 func TestGatewayMoves(t *testing.T) { onMetadata(t, testGatewayMoves) }
 
-// movedObjects are small and large, some of which stand for what is not in the metadata.
-const movedObjects = 24
+// movedObjects are small and large, some of which stand for what is not in the metadata;
+// they have more records than etcd takes in one transaction.
+const movedObjects = 60
 
 func movedBody(i int) []byte {
 	return []byte(strings.Repeat(fmt.Sprint("object ", i, ";"), []int{1, 1000, 100_000}[i%3]))

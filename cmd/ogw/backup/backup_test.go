@@ -34,9 +34,11 @@ type store struct {
 	rng   *rand.Rand
 }
 
-func openStore(t *testing.T, c *cluster.Cluster) *store {
+func openStore(t *testing.T, c *cluster.Cluster) *store { return openStoreWith(t, c, 1<<10) }
+
+func openStoreWith(t *testing.T, c *cluster.Cluster, inlineBytes int) *store {
 	t.Helper()
-	fs, err := vfs.Open(t.Context(), c, vfs.Config{NoBackground: true, InlineBytes: 1 << 10})
+	fs, err := vfs.Open(t.Context(), c, vfs.Config{NoBackground: true, InlineBytes: inlineBytes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,11 +48,13 @@ func openStore(t *testing.T, c *cluster.Cluster) *store {
 	return s
 }
 
-func newStore(t *testing.T) *store {
+func newStore(t *testing.T) *store { return newStoreWith(t, 1<<10) }
+
+func newStoreWith(t *testing.T, inlineBytes int) *store {
 	t.Helper()
 	c := mem.New(mem.Options{})
 	c.Exclusive = true
-	s := openStore(t, c)
+	s := openStoreWith(t, c, inlineBytes)
 	if _, err := s.fs.CreateBucket(t.Context(), "bucket", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -445,6 +449,33 @@ func TestRestoreResumes(t *testing.T) {
 	if _, err := Restore(t.Context(), repo, snap, c, RestoreConfig{}); !errors.Is(err, vfs.ErrExist) {
 		t.Errorf("over a store: %v", err)
 	}
+}
+
+// newStoreOfRecords has more records than etcd takes at once, and larger ones.
+func newStoreOfRecords(t *testing.T) *store {
+	s := newStoreWith(t, 600<<10)
+	for i := range 300 {
+		s.putText(fmt.Sprintf("f%d", i), fmt.Sprint("text ", i))
+	}
+	for i := range 6 {
+		s.putText(fmt.Sprintf("large%d", i), strings.Repeat("x", 550<<10))
+	}
+	return s
+}
+
+// An engine that takes little in one transaction gets more of them.
+func TestRestoreLimits(t *testing.T) {
+	s, d := newStoreOfRecords(t), testDir(t)
+	snap := s.mustBackup(d)
+	repo, err := Open(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := mem.New(mem.Distributed(1))
+	if _, err := Restore(t.Context(), repo, snap, c, RestoreConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, c, s.files)
 }
 
 // TestLatest: the newest snapshot is meant only where all are of one store.

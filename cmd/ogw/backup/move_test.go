@@ -175,6 +175,18 @@ func TestMoveKilled(t *testing.T) {
 	wantBlobsOnly(t, target, s.c)
 }
 
+// An engine that takes little in one transaction gets more of them.
+func TestMoveLimits(t *testing.T) {
+	s := newStoreOfRecords(t)
+	target := mem.New(mem.Distributed(1))
+	s.mustMove(target, nil)
+	for i := range 200 {
+		s.remove(fmt.Sprintf("f%d", i))
+	}
+	s.mustMove(target, alone)
+	wantFiles(t, target, s.files)
+}
+
 // What an interrupted pass moved is not moved again.
 func TestMoveResumes(t *testing.T) {
 	s := newStore(t)

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// moveBytes and movePairs bound the pairs of one transaction of a Move, but for the
-	// last of them, and those of the store that it has read ahead.
-	moveBytes = 1 << 20
-	movePairs = 512
+	// aheadBytes and aheadPairs bound what a Move has read ahead of the store, but for the
+	// last pair.
+	aheadBytes = 1 << 20
+	aheadPairs = 512
 )
 
 // MoveConfig of a Move.
@@ -42,17 +42,14 @@ type Move struct {
 	there []kept // pairs of the store, behind those that were passed
 	next  []byte // where those behind them begin; nil: nowhere
 
-	set   []kept // not written yet
-	drop  [][]byte
-	bytes int
-
+	changes changes // not written yet
 	changed int64
 }
 
 // BeginMove begins a pass. It returns ErrExist if the store holds something else, and
 // cluster.ErrMismatch if its blobs belong to another one.
 func BeginMove(ctx context.Context, c *cluster.Cluster, o MoveConfig) (*Move, error) {
-	m := &Move{restore: Restore{kv: c.KV}, stale: o.Stale, next: []byte{0}}
+	m := &Move{restore: Restore{kv: c.KV}, stale: o.Stale, next: []byte{0}, changes: changes{kv: c.KV}}
 	name := fmt.Sprintf("%016x", o.FSID)
 	m.restore.cfg = RestoreConfig{Snapshot: name, Opens: o.Opens, Keys: o.Keys}
 	m.restore.moves = true
@@ -116,8 +113,11 @@ func (m *Move) Put(ctx context.Context, k, v []byte) error {
 			return err
 		}
 	}
-	m.set = append(m.set, kept{k, v})
-	return m.wrote(ctx, len(k)+len(v))
+	if err := m.room(ctx, len(k)+len(v)); err != nil {
+		return err
+	}
+	m.changes.put(k, v)
+	return nil
 }
 
 // replace looks for blobs of one name that are not the same.
@@ -149,10 +149,10 @@ func (m *Move) pass(ctx context.Context, k []byte) error {
 			if gone[0] == record.TabSuper || ofMedium(gone) {
 				continue
 			}
-			m.drop = append(m.drop, gone)
-			if err := m.wrote(ctx, len(gone)); err != nil {
+			if err := m.room(ctx, len(gone)); err != nil {
 				return err
 			}
+			m.changes.remove(gone)
 		}
 		if len(m.there) > 0 || m.next == nil {
 			return nil
@@ -172,7 +172,7 @@ func (m *Move) load(ctx context.Context) error {
 		read := 0
 		return r.Scan(from, []byte{0xff}, cluster.ScanOptions{}, func(k, v []byte) error {
 			m.there = append(m.there, kept{bytes.Clone(k), bytes.Clone(v)})
-			if read += len(k) + len(v); read >= moveBytes || len(m.there) == movePairs {
+			if read += len(k) + len(v); read >= aheadBytes || len(m.there) == aheadPairs {
 				m.next = append(bytes.Clone(k), 0)
 				return cluster.ErrStop
 			}
@@ -182,34 +182,17 @@ func (m *Move) load(ctx context.Context) error {
 	return fserr.Map(err)
 }
 
-// wrote counts what waits, and writes it when it is enough.
-func (m *Move) wrote(ctx context.Context, n int) error {
-	if m.bytes += n; m.bytes < moveBytes && len(m.set)+len(m.drop) < movePairs {
+// room writes what waits, if so many bytes do not go with it.
+func (m *Move) room(ctx context.Context, bytes int) error {
+	if m.changes.room(bytes) {
 		return nil
 	}
 	return m.flush(ctx)
 }
 
 func (m *Move) flush(ctx context.Context) error {
-	if len(m.set)+len(m.drop) == 0 {
-		return nil
-	}
-	err := m.restore.kv.Update(cluster.Relaxed(ctx), func(t cluster.Txn) error {
-		for _, k := range m.drop {
-			if err := t.Delete(k); err != nil {
-				return err
-			}
-		}
-		for _, p := range m.set {
-			if err := t.Set(p.key, p.value); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	m.changed += int64(len(m.set) + len(m.drop))
-	m.set, m.drop, m.bytes = nil, nil, 0
-	return fserr.Map(err)
+	m.changed += int64(m.changes.count())
+	return m.changes.write(ctx, nil)
 }
 
 // End comes behind the last Put. It returns how many pairs were written or removed.

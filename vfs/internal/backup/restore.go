@@ -139,40 +139,36 @@ func (r *Restore) marker() []byte {
 	return m.Encode()
 }
 
-// Put stores pairs in one transaction. All calls together, those of an
-// interrupted restore included, pass all pairs in order; what is there already is
-// skipped. stored counts the others.
+// Put stores pairs. All calls together, those of an interrupted restore included, pass
+// all pairs in order; what is there already is skipped. stored counts the others.
 func (r *Restore) Put(ctx context.Context, keys, values [][]byte) (stored int, err error) {
-	var put []int
-	changed := make([][]byte, len(keys))
-	last := r.last
+	before := r.last
+	c := changes{kv: r.kv}
 	for i, k := range keys {
 		v, keep, err := r.adapt(k, values[i])
 		if err != nil {
 			return 0, err
 		}
-		if bytes.Compare(k, last) > 0 {
-			last = k
-			if changed[i] = v; keep {
-				put = append(put, i)
-			}
+		if bytes.Compare(k, r.last) <= 0 {
+			continue
 		}
+		if keep {
+			if !c.room(len(k) + len(v)) {
+				if err := c.write(ctx, r.marker()); err != nil {
+					return 0, err
+				}
+			}
+			c.put(k, v)
+			stored++
+		}
+		r.last = k
 	}
-	if bytes.Equal(last, r.last) {
+	if bytes.Equal(before, r.last) {
 		return 0, nil
 	}
-	r.last = last
 	// The order of commits is that of durability: what the marker states is
 	// there, whenever the power goes.
-	err = r.kv.Update(cluster.Relaxed(ctx), func(t cluster.Txn) error {
-		for _, i := range put {
-			if err := t.Set(keys[i], changed[i]); err != nil {
-				return err
-			}
-		}
-		return t.Set(record.SuperKey(), r.marker())
-	})
-	return len(put), fserr.Map(err)
+	return stored, c.write(ctx, r.marker())
 }
 
 // adapt returns what is stored of a pair.
