@@ -17,7 +17,7 @@ import (
 
 // newStoreIn writes the configuration of a store on this machine.
 func (w *world) newStoreIn(name string, lines ...string) (file string) {
-	return w.write(name+".toml", fmt.Sprintf("[cluster]\ndir = %q\n%s\n", filepath.Join(w.dir, name), strings.Join(lines, "\n")))
+	return w.write(filepath.Base(name)+".toml", fmt.Sprintf("[cluster]\ndir = %q\n%s\n", filepath.Join(w.dir, name), strings.Join(lines, "\n")))
 }
 
 func (w *world) mustNot(code int, says string, args ...string) {
@@ -209,6 +209,7 @@ func TestMigrateUsage(t *testing.T) {
 	}
 	w.mustNot(exitNotFound, "the folder is empty", "migrate", "--config", w.newStoreIn("empty"), "--to", to)
 	w.mustNot(exitUsage, "needs a data folder of its own", "migrate", "--to", w.newStoreIn("ogw-data"))
+	w.mustNot(exitUsage, "lies in the other", "migrate", "--to", w.newStoreIn("ogw-data/within"))
 	shared := "engine = \"shared\"\nmetadata = \"etcd://127.0.0.1:1\"\nobjects = \"http://127.0.0.1:1/b\"\nobjects_key = \"k\"\nobjects_secret = \"s\""
 	w.mustNot(exitUsage, "it is one store", "migrate", "--config", w.newStoreIn("a", shared), "--to", w.newStoreIn("b", shared))
 	moved := strings.Replace(shared, "127.0.0.1:1\"", "127.0.0.1:2\"", 1)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -99,16 +98,12 @@ func environments(all []string) (from, to []string) {
 
 // differ reports why two configurations cannot be of two stores on one machine.
 func differ(from, to *config.Cluster) error {
-	a, b := from.Dir, to.Dir
-	if real, err := filepath.EvalSymlinks(a); err == nil {
-		a = real
-	}
-	if real, err := filepath.EvalSymlinks(b); err == nil {
-		b = real
-	}
+	a, b := resolved(from.Dir), resolved(to.Dir)
 	switch {
 	case a == b:
 		return fmt.Errorf("cluster.dir is %s in both configurations: the new store needs a data folder of its own, whatever its engine", from.Dir)
+	case strings.HasPrefix(a, b+"/"), strings.HasPrefix(b, a+"/"):
+		return fmt.Errorf("one cluster.dir lies in the other (%s, %s): the new store needs a data folder of its own", from.Dir, to.Dir)
 	case from.Engine != config.EngineShared || to.Engine != config.EngineShared || from.Store != to.Store:
 		return nil
 	case from.Metadata == to.Metadata:

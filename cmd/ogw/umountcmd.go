@@ -110,7 +110,8 @@ func (u *umount) try(ctx context.Context, there *bool) error {
 	return nil
 }
 
-// resolved is the path that the record has of a folder at which nothing is mounted.
+// resolved is a path without links, where that can be told: the record has it of a folder
+// at which nothing is mounted.
 func resolved(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real

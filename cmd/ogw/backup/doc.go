@@ -1,8 +1,10 @@
-// Package backup keeps copies of stores in a repository, and brings them back.
+// Package backup keeps copies of stores in a repository, and brings them back; Move copies
+// one without a repository.
 //
 //	store ── admin API ──→ Run ──→ Repository ──→ Restore ──→ empty store
-//	         (Source)               │
-//	                  Storage: a folder, or a bucket of S3
+//	         (Source)  │            │
+//	                   │    Storage: a folder, or a bucket of S3
+//	                   └─→ Move ──────────────────────────────→ the new store
 //
 // # Layout
 //
@@ -37,6 +39,15 @@
 // its packs, and its session. The next one reads their lists, which are sorted, as
 // further layers to find pieces in. It takes an instant of its own: only the
 // catalog, which is small, is written anew.
+//
+// # Moving
+//
+// A pass of Move has the new store hold the metadata of an instant (vfs.Move compares
+// pair by pair), then lists its blobs beside the names in the metadata, both in order:
+// what no file has any more it removes, what is missing it copies, in streams of the
+// source that go straight into the engine. Nothing is kept about passes before: what
+// there is in the new store says all. It is a store when the last pass has set its
+// superblock.
 //
 // # Checks
 //
