@@ -93,6 +93,12 @@ func testGatewayMigrateRefused(t *testing.T, x *shared) {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}
+	twice := *x.blobs // another name of the bucket
+	twice.lines = strings.Replace(twice.lines, "127.0.0.1", "localhost", 1)
+	same := startStore(t, x.meta.another, &twice).prepare(nil)
+	if out, err := used.TryOGW("migrate", "--to", same.Config); err == nil || !strings.Contains(out, "where this very store has") {
+		t.Errorf("its own blobs: %v\n%s", err, out)
+	}
 	used.Stop()
 	if out, err := one.TryOGW("migrate", "--to", used.Config); err == nil || !strings.Contains(out, "the store is not empty") {
 		t.Errorf("a store: %v\n%s", err, out)

@@ -79,9 +79,12 @@ func (m *Move) claim(ctx context.Context, blobs cluster.Blobs, fsid uint64) erro
 	if err != nil {
 		return err
 	}
-	_, now, err := cluster.ClaimBlobs(ctx, blobs, fsid, known)
+	before, now, err := cluster.ClaimBlobs(ctx, blobs, fsid, known)
 	if err != nil {
 		return err
+	}
+	if known == 0 && before > 0 { // a pass would remove what it does not know
+		return fmt.Errorf("%w: its blobs are where this very store has, or had, its own: it needs a bucket or pool in which nothing is", fserr.ErrExist)
 	}
 	return m.restore.kv.Update(cluster.Strict(ctx), func(t cluster.Txn) error {
 		if now != known {
