@@ -30,6 +30,7 @@ type writer struct {
 	size int64 // bytes in all
 
 	file    fileio.File // nil: small so far
+	closed  bool        // file is, and stays until the index has it
 	flushed int64       // bytes given to the file
 	sums    []uint64    // of what was flushed
 	flush   chan flushed
@@ -199,6 +200,7 @@ func (w *writer) commitFile(r *record.Record) error {
 	if err := w.file.Sync(); err != nil {
 		return ioerr.Map(err)
 	}
+	w.closed = true
 	if err := w.file.Close(); err != nil {
 		return ioerr.Map(err)
 	}
@@ -228,7 +230,9 @@ func (w *writer) fail(err error) {
 		w.buf = nil
 	}
 	if w.file != nil {
-		_ = w.file.Close()
+		if !w.closed {
+			_ = w.file.Close()
+		}
 		_ = w.blobs.disk.Remove(w.blobs.filePath(w.id)) // else the sweep finds it
 		w.file = nil
 	}
