@@ -181,9 +181,9 @@ func TestTailOutcomeUnknown(t *testing.T) {
 	for _, relaxed := range []bool{false, true} {
 		fs := newMem(t)
 		var kv *KV
-		fail := false
+		var fail atomic.Bool
 		o := tailOptions(errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if !fail || fs.PathBase(op.Path) != record.TailFile {
+			if !fail.Load() || fs.PathBase(op.Path) != record.TailFile {
 				return nil
 			}
 			_ = kv.health.Fail(syscall.ENOSPC)
@@ -195,7 +195,7 @@ func TestTailOutcomeUnknown(t *testing.T) {
 		for range 10 {
 			l.step(t, kv, relaxed)
 		}
-		fail = true
+		fail.Store(true)
 		c := cluster.Strict(ctx)
 		if relaxed {
 			c = cluster.Relaxed(ctx)
