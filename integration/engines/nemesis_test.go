@@ -194,7 +194,8 @@ type fault struct {
 // faultsOf returns what can go wrong with a gateway, its ways, and what it uses.
 func (n *nemesis) faultsOf(x *node) []fault {
 	stop := func() {
-		if err := x.server.Process.Signal(syscall.SIGSTOP); err != nil {
+		// One that was put out may have ended since it was looked at; mend says why.
+		if err := x.server.Process.Signal(syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
 			n.t.Error(err)
 		}
 	}
@@ -281,6 +282,9 @@ func (n *nemesis) mend(x *node) {
 		_ = p.Signal(syscall.SIGCONT)
 		if !n.ended(p) {
 			return
+		}
+		if log := x.server.Log(); !strings.Contains(log, "another gateway has put this one out") {
+			n.t.Errorf("%s ended, though nobody put it out:\n%s", x.server.S3, log)
 		}
 		x.server.Process = nil
 	}
