@@ -78,10 +78,11 @@ func (kv *KV) apply(b *pebble.Batch, o applyOptions) (c committed, ok bool, err 
 		kv.durability.requested.Store(version)
 	}
 	if o.relaxed || c.inTail {
+		kv.durability.unlogged += b.Len()
 		kv.durability.awaitsLog()
 		b.Close()
 	} else {
-		kv.durability.logging.Store(version)
+		kv.durability.willLog(version)
 	}
 	if full {
 		go kv.durability.timedSync() // at most one half waits for one

@@ -32,6 +32,9 @@ type durability struct {
 	waiting  atomic.Int32
 	alone    int
 	aloneMin int // aloneMin, except in tests
+	// unlogged bytes were committed to the tail since a sync of the log began, at most
+	// unloggedMax. Under KV.commit.
+	unlogged, unloggedMax int
 
 	mu      sync.Mutex
 	moved   *sync.Cond  // synced or logged grew, syncing ended, or the store failed
@@ -46,6 +49,10 @@ const (
 	aloneMin = 32
 	// aloneMax is the longest of these, in bytes. Everything in the tail is written to Pebble's log, too.
 	aloneMax = 16 << 10
+	// unloggedShare of a memtable may be in the tail without that the log is synced. Errors of the log show
+	// in its syncs alone: they have to before the memtables are full, where a log that cannot be written keeps
+	// them from being flushed, and a commit would wait for that for ever.
+	unloggedShare = 4
 )
 
 func (d *durability) init(kv *KV) {
@@ -72,7 +79,7 @@ func (d *durability) use(o *applyOptions, bytes int) tail.Use {
 	default:
 		d.alone++
 	}
-	if d.alone < d.aloneMin {
+	if d.alone < d.aloneMin || d.unlogged+bytes > d.unloggedMax {
 		return tail.None
 	}
 	return tail.Durable
@@ -82,6 +89,12 @@ func (d *durability) use(o *applyOptions, bytes int) tail.Use {
 func (d *durability) inTail(base, version uint64) {
 	d.base.Store(base)
 	d.tailed.Store(version)
+}
+
+// willLog notes that a sync of the log began, for versions up to version. KV.commit is held.
+func (d *durability) willLog(version uint64) {
+	d.logging.Store(version)
+	d.unlogged = 0
 }
 
 // advanceLog notes that versions up to version are durable in Pebble's log.
@@ -199,7 +212,7 @@ func (d *durability) sync() error {
 	err := kv.applyBatch(b, false)
 	if err == nil {
 		d.requested.Store(version)
-		d.logging.Store(version)
+		d.willLog(version)
 	}
 	kv.commit.Unlock()
 	if err != nil {

@@ -3,6 +3,7 @@ package local
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
@@ -270,6 +271,7 @@ func TestLogFaults(t *testing.T) {
 			}}
 			o := memOptions(errorfs.Wrap(base, f))
 			o.memTable = 64 << 10
+			o.tailAlone = math.MaxInt // each commit waits for the log, whose errors are what this is about
 			c := openAt(t, o)
 			f.at.Store(n)
 			stored, failed := 0, error(nil)

@@ -168,6 +168,7 @@ func openKV(o *Options, store record.StoreID, space *diskspace.Guard, files int,
 	kv.marker.kv, kv.marker.guard = kv, rollback
 	kv.tail = tail.New(tail.Config{FS: o.fs, Path: o.fs.PathJoin(o.Dir, record.TailFile), DiskBytes: space.DiskBytes(), Log: o.Logger,
 		Half: o.tailHalf, Rest: o.tailRest})
+	kv.durability.unloggedMax = int(po.MemTableSize) / unloggedShare
 	if o.tailAlone != 0 {
 		kv.durability.aloneMin = o.tailAlone
 	}

@@ -140,6 +140,26 @@ func TestSyncNeedsBase(t *testing.T) {
 	})
 }
 
+// TestLogIsNear: what the log does not have fits into a memtable several times, so that its errors show before
+// memtables that cannot be flushed stop all commits.
+func TestLogIsNear(t *testing.T) {
+	o := tailOptions(newMem(t))
+	o.tailHalf, o.memTable = 1<<20, 64<<10
+	kv := openAt(t, o).KV.(*KV)
+	kv.durability.stop()
+	ahead := uint64(0)
+	for i := range 200 {
+		err := kv.Update(cluster.Strict(ctx), func(t cluster.Txn) error { return t.Set([]byte{'k', byte(i)}, make([]byte, 2000)) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		ahead = max(ahead, kv.visible.Load()-kv.durability.logged.Load())
+	}
+	if most := o.memTable / unloggedShare / 2000; ahead == 0 || ahead > most {
+		t.Errorf("up to %d commits are not in the log, it may be %d", ahead, most)
+	}
+}
+
 // TestTailSyncFails: what the tail cannot make durable the log does, from then on.
 func TestTailSyncFails(t *testing.T) {
 	l := newTailLoad(3)
