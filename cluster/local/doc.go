@@ -56,8 +56,9 @@
 //
 // So a version is durable that Pebble's log has (durability.logged), or the tail, on top of
 // one that the log has (base). The log has everything half a second later, or when a half
-// is full, and before what it lacks fills a quarter of a memtable: only its syncs show its
-// errors, and have to before a flush that needs a new log stops all commits. Three wait for it: the mark, which a start looks at before it replays the tail;
+// is full, and before what it lacks of durable commits fills a quarter of a memtable: only
+// its syncs show its errors, and have to before a flush that needs a new log stops all
+// commits. Three wait for it: the mark, which a start looks at before it replays the tail;
 // Erase, which overwrites the tail; and Close, which removes it. A sync of the tail that
 // fails is the last one: the log has what comes then. Where nobody is answered because of
 // it the tail rests, and costs nothing.

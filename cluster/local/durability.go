@@ -32,8 +32,8 @@ type durability struct {
 	waiting  atomic.Int32
 	alone    int
 	aloneMin int // aloneMin, except in tests
-	// unlogged bytes were committed to the tail since a sync of the log began, at most
-	// unloggedMax. Under KV.commit.
+	// unlogged bytes were committed since a sync of the log began; beyond unloggedMax no
+	// durable commit does without one. Under KV.commit.
 	unlogged, unloggedMax int
 
 	mu      sync.Mutex
@@ -49,9 +49,9 @@ const (
 	aloneMin = 32
 	// aloneMax is the longest of these, in bytes. Everything in the tail is written to Pebble's log, too.
 	aloneMax = 16 << 10
-	// unloggedShare of a memtable may be in the tail without that the log is synced. Errors of the log show
-	// in its syncs alone: they have to before the memtables are full, where a log that cannot be written keeps
-	// them from being flushed, and a commit would wait for that for ever.
+	// unloggedShare is which part of a memtable durable commits may fill before the log is synced.
+	// Errors of the log show in its syncs alone: they have to before the memtables are full, since a
+	// log that cannot be written keeps them from being flushed, and a commit would wait for that for ever.
 	unloggedShare = 4
 )
 
@@ -238,7 +238,7 @@ func (d *durability) timedSync() {
 	d.mu.Lock()
 	d.timer = nil
 	d.mu.Unlock()
-	if err := d.awaitLog(d.kv.visible.Load()); err != nil && d.kv.health.Failure() == nil {
+	if err := d.kv.logAll(); err != nil && d.kv.health.Failure() == nil {
 		d.kv.log.Error("metadata store: background sync failed", "err", err)
 	}
 }

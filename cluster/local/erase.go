@@ -62,7 +62,7 @@ func (kv *KV) eraseTail() error {
 	}
 	pause(true)
 	defer pause(false)
-	if err := kv.durability.awaitLog(kv.visible.Load()); err != nil {
+	if err := kv.logAll(); err != nil {
 		return err
 	}
 	return kv.tail.Wipe()

@@ -244,6 +244,9 @@ func (kv *KV) writable() error {
 // syncAll makes all that is visible durable.
 func (kv *KV) syncAll() error { return kv.durability.await(kv.visible.Load()) }
 
+// logAll makes all that is visible durable in Pebble's log.
+func (kv *KV) logAll() error { return kv.durability.awaitLog(kv.visible.Load()) }
+
 // Limits implements cluster.KV.
 func (kv *KV) Limits() cluster.Limits { return cluster.Limits{Bytes: txnMaxBytes} }
 
@@ -269,7 +272,7 @@ func (kv *KV) Close() error {
 	err := kv.health.Failure()
 	if err == nil {
 		// Of the log: its errors at the end of Pebble are hidden from that, and the tail goes.
-		err = kv.durability.awaitLog(kv.visible.Load())
+		err = kv.logAll()
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- closeDB(kv.db) }()

@@ -5,7 +5,7 @@
 //	folder.go       names in the data folder
 //	format.go       FORMAT: version and store ID
 //	mark.go         MARK: what the metadata were a short while ago
-//	tail.go         tail: relaxed commits of the last moment
+//	tail.go         tail: commits of the last moment
 //	entered.go      GATEWAYS: who had a data folder whose store is elsewhere
 //	segmentname.go  names of segments
 //	record.go       a stored blob, in a segment or in a file of its own
