@@ -301,6 +301,67 @@ func TestLogFaults(t *testing.T) {
 	}
 }
 
+// flushFaultTime is when a commit counts as waiting for ever.
+const flushFaultTime = 20 * time.Second
+
+// TestTableFaults: while tables cannot be written, for another reason than space, and the log can, new
+// commits get the error at once instead of waiting for memtables; no loop takes the
+// processor; and commits go on once the disk is well, with all that was acknowledged.
+func TestTableFaults(t *testing.T) {
+	const records = 1000
+	for name, kind := range map[string]errorfs.OpKind{"create": errorfs.OpCreate, "write": errorfs.OpFileWrite, "sync": errorfs.OpFileSyncData} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &faultFS{err: syscall.EIO, sticky: true, count: func(op errorfs.Op) bool {
+				return op.Kind == kind && strings.HasSuffix(op.Path, ".sst")
+			}}
+			o := memOptions(errorfs.Wrap(newMem(t), f))
+			o.memTable = 64 << 10
+			c := openAt(t, o)
+			set := func(i int) error {
+				return c.KV.Update(cluster.Strict(ctx), func(txn cluster.Txn) error {
+					return txn.Set(fmt.Appendf(nil, "key%04d", i), make([]byte, 2000))
+				})
+			}
+			f.at.Store(1)
+			stored := 0
+			err := error(nil)
+			for ; err == nil && stored < records; stored++ {
+				done := make(chan error, 1)
+				go func() { done <- set(stored) }()
+				select {
+				case err = <-done:
+				case <-time.After(flushFaultTime):
+					t.Fatalf("commit %d waits", stored)
+				}
+			}
+			if !errors.Is(err, cluster.ErrUnavailable) {
+				t.Fatalf("after %d commits: %v", stored, err)
+			}
+			if why := c.Writable(); !errors.Is(why, cluster.ErrUnavailable) {
+				t.Errorf("writable: %v", why)
+			}
+			began := f.calls.Load()
+			time.Sleep(2 * time.Second)
+			if n := f.calls.Load() - began; n == 0 || n > 20 {
+				t.Errorf("%d attempts in two seconds", n)
+			}
+			keysThere(t, "while tables cannot be written", c, stored-1)
+			f.at.Store(0)
+			for deadline := time.Now().Add(flushFaultTime); err != nil; err = set(stored) {
+				if time.Now().After(deadline) {
+					t.Fatalf("the disk is well again: %v", err)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			keysThere(t, "once the disk is well", c, stored-1)
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
 func keysThere(t *testing.T, what string, c *cluster.Cluster, n int) {
 	t.Helper()
 	if err := c.KV.View(cluster.Relaxed(ctx), func(r cluster.Reader) error {

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -230,6 +231,9 @@ func (kv *KV) Sync(ctx context.Context) error {
 // writable is cluster.Cluster's Writable.
 func (kv *KV) writable() error {
 	if err := kv.health.Failure(); err != nil {
+		return err
+	}
+	if err := kv.health.Err(); err != nil && !errors.Is(err, cluster.ErrNoSpace) {
 		return err
 	}
 	if err := kv.space.Measure(); err != nil {

@@ -47,11 +47,13 @@ func memTable(diskBytes int64) int64 {
 // pebbleOptions returns the settings for metadata: small pairs, point reads of
 // absent names, scans of directories.
 func pebbleOptions(fs vfs.FS, h *metafs.Health, cache *pebble.Cache, s *scheduler, diskBytes int64) *pebble.Options {
+	listener := h.Listener()
+	listener.CompactionEnd = s.compacted
 	o := &pebble.Options{
 		FS:                          fs,
 		Cache:                       cache,
 		Logger:                      h,
-		EventListener:               h.Listener(),
+		EventListener:               listener,
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                uint64(memTable(diskBytes)),
 		MemTableStopWritesThreshold: memTablesMax,

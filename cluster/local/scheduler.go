@@ -1,8 +1,11 @@
 package local
 
 import (
+	"errors"
 	"sync"
 	"time"
+
+	"ogw/cluster/local/internal/metafs"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -24,7 +27,8 @@ type scheduler struct {
 	running int
 	begun   bool
 	ended   bool
-	allowed int // as of the last look
+	allowed int       // as of the last look
+	rest    time.Time // no compaction begins before
 
 	poke chan struct{} // room for one: more would ask the same
 	stop chan struct{}
@@ -71,7 +75,7 @@ func (s *scheduler) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 func (s *scheduler) take() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.begun || s.ended {
+	if !s.begun || s.ended || time.Now().Before(s.rest) {
 		return false
 	}
 	if s.allowed = s.db.GetAllowedWithoutPermission(); s.allowed <= s.running {
@@ -84,6 +88,17 @@ func (s *scheduler) take() bool {
 func (s *scheduler) giveBack() {
 	s.mu.Lock()
 	s.running--
+	s.mu.Unlock()
+}
+
+// compacted notes how a compaction ended. After one that failed all rest: Pebble would
+// begin it again at once.
+func (s *scheduler) compacted(info pebble.CompactionInfo) {
+	if info.Err == nil || errors.Is(info.Err, pebble.ErrCancelledCompaction) {
+		return
+	}
+	s.mu.Lock()
+	s.rest = time.Now().Add(metafs.RetryPause)
 	s.mu.Unlock()
 }
 

@@ -2,8 +2,12 @@ package local
 
 import (
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"ogw/cluster/local/internal/metafs"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -88,4 +92,32 @@ func TestSchedulerWithoutBegin(t *testing.T) {
 	s := newScheduler()
 	s.Register(2, &backlog{allowed: 1})
 	s.Unregister()
+}
+
+// TestSchedulerRests: after a compaction that failed, the next one begins a while later; one
+// that was cancelled did not fail.
+func TestSchedulerRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := &backlog{allowed: 1, waiting: 2, started: make(chan pebble.CompactionGrantHandle, 2)}
+		s := newScheduler()
+		s.Register(1, db)
+		s.begin()
+		defer s.Unregister()
+		for _, test := range []struct {
+			err  error
+			rest time.Duration
+		}{{pebble.ErrCancelledCompaction, 0}, {syscall.EIO, metafs.RetryPause}} {
+			h, began := db.next(t), time.Now()
+			s.compacted(pebble.CompactionInfo{Done: true, Err: test.err})
+			h.Done()
+			db.mu.Lock()
+			db.waiting = 1
+			db.mu.Unlock()
+			next := db.next(t)
+			if waited := time.Since(began); waited < test.rest || waited > test.rest+2*grantEvery {
+				t.Errorf("%v: the next compaction began after %s", test.err, waited)
+			}
+			db.started <- next
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"ogw/cluster"
 	"ogw/cluster/local/internal/ioerr"
@@ -25,10 +26,17 @@ import (
 type Health struct {
 	log    *slog.Logger
 	failed atomic.Pointer[error]
-	full   atomic.Bool  // the last flush ended for lack of space
-	stalls atomic.Int32 // writes of the log that wait for space
-	onFail func()       // wakes who waits for a sync
+	flush  atomic.Pointer[failedFlush] // the last one; nil after one that was well
+	stalls atomic.Int32                // writes of the log that wait for space
+	onFail func()                      // wakes who waits for a sync
 	once   sync.Once
+}
+
+// failedFlush is a flush that Pebble tries again. Until it succeeds, new commits are refused:
+// soon they would wait in Pebble for a memtable, with no end and no error.
+type failedFlush struct {
+	err error
+	at  time.Time
 }
 
 // NewHealth returns that of a store that is well.
@@ -51,10 +59,22 @@ func (h *Health) Err() error {
 	if err := h.Failure(); err != nil {
 		return err
 	}
-	if h.full.Load() || h.stalls.Load() > 0 {
+	f := h.flush.Load()
+	if f != nil && ioerr.IsFull(f.err) || h.stalls.Load() > 0 {
 		return fmt.Errorf("%w: the metadata store waits for space", cluster.ErrNoSpace)
 	}
+	if f != nil {
+		return fmt.Errorf("the metadata store cannot write tables, and tries again: %w", ioerr.Map(f.err))
+	}
 	return nil
+}
+
+// flushRest returns how long a flush rests after one that failed.
+func (h *Health) flushRest() time.Duration {
+	if f := h.flush.Load(); f != nil {
+		return RetryPause - time.Since(f.at)
+	}
+	return 0
 }
 
 // stall notes that a write of the log waits for space; resume ends that.
@@ -158,24 +178,38 @@ func calledFrom(function string) bool {
 func (h *Health) Listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
-			if !ioerr.IsFull(err) {
+			if f := h.flush.Load(); !ioerr.IsFull(err) && (f == nil || !errors.Is(err, f.err)) {
 				h.log.Error("metadata store: background work failed", "err", err)
 			}
 		},
-		FlushEnd: func(info pebble.FlushInfo) {
-			switch full := ioerr.IsFull(info.Err); {
-			case full && h.full.CompareAndSwap(false, true):
-				h.log.Error("metadata store: the disk is full, cannot flush", "err", info.Err)
-			case !full && h.full.CompareAndSwap(true, false):
-				h.log.Info("metadata store: space is back")
-			}
-		},
+		FlushEnd: func(info pebble.FlushInfo) { h.flushed(info.Err) },
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			h.log.Error("metadata store: corrupt data", "path", info.Path, "err", info.Details)
 		},
 		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
 			h.log.Warn("metadata store: writes wait", "reason", info.Reason)
 		},
+	}
+}
+
+// emptyTable is how Pebble says that a flush had nothing to write; it ended well.
+const emptyTable = "pebble: empty table"
+
+// flushed notes how a flush ended, and tells of the first failure and of its end.
+func (h *Health) flushed(err error) {
+	if err == nil || err.Error() == emptyTable {
+		if h.flush.Swap(nil) != nil {
+			h.log.Info("metadata store: tables are written again")
+		}
+		return
+	}
+	before := h.flush.Swap(&failedFlush{err: err, at: time.Now()})
+	switch full := ioerr.IsFull(err); {
+	case before != nil && ioerr.IsFull(before.err) == full:
+	case full:
+		h.log.Error("metadata store: the disk is full, cannot flush", "err", err)
+	default:
+		h.log.Error("metadata store: cannot write tables; no commits until it can", "err", err)
 	}
 }
 

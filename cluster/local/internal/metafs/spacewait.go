@@ -17,9 +17,9 @@ const (
 	// stallPoll is how often a write of the log that met a full disk is tried
 	// again.
 	stallPoll = 50 * time.Millisecond
-	// fullPause is how long Pebble's background work rests when the disk is
-	// full: it would try again at once.
-	fullPause = time.Second
+	// RetryPause is how long Pebble's background work rests after it failed: it
+	// would try again at once.
+	RetryPause = time.Second
 	// Pebble's names for what it writes files for.
 	forFlush       vfs.DiskWriteCategory = "pebble-memtable-flush"
 	forCompaction  vfs.DiskWriteCategory = "pebble-compaction"
@@ -34,7 +34,7 @@ const (
 // SpaceWait is what Pebble's writes do when the disk is full. For Pebble an
 // error of the log or of the manifest is the end, and only a new start would
 // report the outcome. So these get the reserve, and then wait until there
-// is space; meanwhile the store refuses what is new (health.err). Flushes get
+// is space; meanwhile the store refuses what is new (Health.Err). Flushes get
 // the reserve and are tried again by Pebble; compactions must do without.
 type SpaceWait struct {
 	health  *Health
@@ -102,11 +102,7 @@ func (w *SpaceWait) try(why vfs.DiskWriteCategory, op func() error) error {
 	for !compaction && ioerr.IsFull(err) && w.giveUp() {
 		err = op()
 	}
-	if !ioerr.IsFull(err) || !w.opened.Load() {
-		return err
-	}
-	if compaction || why == forFlush {
-		w.pause(fullPause)
+	if !ioerr.IsFull(err) || !w.opened.Load() || compaction || why == forFlush {
 		return err
 	}
 	w.health.stall()
@@ -118,14 +114,11 @@ func (w *SpaceWait) try(why vfs.DiskWriteCategory, op func() error) error {
 	return err
 }
 
-// roomFor lets compactions wait while the disk is nearly full: what is left is
+// roomFor refuses compactions while the disk is nearly full: what is left is
 // not for them.
 func (w *SpaceWait) roomFor(why vfs.DiskWriteCategory) error {
 	if why != forCompaction && why != forBlobRewrite || w.space.Roomy(0, diskspace.ForDeletes) {
 		return nil
-	}
-	if w.opened.Load() {
-		w.pause(fullPause)
 	}
 	return &os.PathError{Op: "compaction", Path: w.space.Dir, Err: unix.ENOSPC}
 }
@@ -140,6 +133,9 @@ type spaceWaitFS struct {
 func (fs spaceWaitFS) Create(name string, why vfs.DiskWriteCategory) (f vfs.File, err error) {
 	if err := fs.wait.roomFor(why); err != nil {
 		return nil, err
+	}
+	if rest := fs.wait.health.flushRest(); why == forFlush && rest > 0 {
+		fs.wait.pause(rest)
 	}
 	err = fs.wait.try(why, func() (err error) {
 		f, err = fs.FS.Create(name, why)
