@@ -61,7 +61,8 @@ func (o *observed) SetAttr(c <-chan struct{}, in *fuse.SetAttrIn, out *fuse.Attr
 	start := time.Now()
 	s := o.RawFileSystem.SetAttr(c, in, out)
 	const rights = fuse.FATTR_MODE | fuse.FATTR_UID | fuse.FATTR_GID
-	return o.ended("setattr", start, &in.InHeader, extra{rights: in.Valid&rights != 0 && o.isBucket(&in.InHeader, s)}, s)
+	ofBucket := s == fuse.OK && in.Valid&rights != 0 && o.isBucket(in.NodeId, &out.Attr)
+	return o.ended("setattr", start, &in.InHeader, extra{rights: ofBucket}, s)
 }
 
 func (o *observed) Mknod(c <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {

@@ -2,9 +2,11 @@ package fusemount
 
 import (
 	"context"
-	"ogw/vfs"
 	"strings"
 	"syscall"
+
+	"ogw/cluster"
+	"ogw/vfs"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
@@ -39,12 +41,12 @@ func (o *observed) changesBucket(operation string, h *fuse.InHeader, x *extra) b
 	return false
 }
 
-// isBucket reports whether the node of a request that succeeded is a bucket,
-// or the root; only if somebody wants to know.
-func (o *observed) isBucket(h *fuse.InHeader, s fuse.Status) bool {
-	if s != fuse.OK || o.raw.opt.Done == nil {
+// isBucket reports whether node, whose attributes are a, is a bucket, or the root; only if
+// somebody wants to know. It must not wait until the node is durable.
+func (o *observed) isBucket(node uint64, a *fuse.Attr) bool {
+	if a.Mode&syscall.S_IFMT != syscall.S_IFDIR || o.raw.opt.Done == nil {
 		return false
 	}
-	a, err := o.raw.fs.GetAttr(context.Background(), o.raw.ino(h.NodeId))
-	return err == nil && a.IsDir() && a.Parent == vfs.RootIno
+	at, err := o.raw.fs.GetAttr(cluster.Relaxed(context.Background()), o.raw.ino(node))
+	return err == nil && at.Parent == vfs.RootIno
 }
