@@ -104,7 +104,7 @@ func (c *connection) connect(fd int, api fuse.RawFileSystem, options *fuse.Mount
 		return errors.Join(err, unix.Close(own))
 	}
 	init := c.server.KernelSettings()
-	c.raw.direct = init.Flags64()&fuse.CAP_DIRECT_IO_ALLOW_MMAP != 0 && !c.raw.opt.Writeback
+	c.raw.agreed(init.Flags64())
 	if c.ring != nil && init.Flags64()&fuse.CAP_OVER_IO_URING == 0 {
 		// Turned off meanwhile.
 		c.dropRing()

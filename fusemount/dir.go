@@ -11,28 +11,26 @@ import (
 	"ogw/vfs"
 )
 
-// OpenDir begins a listing.
+// OpenDir begins a listing. Where the kernel keeps names, and is notified before they are
+// others, it need not open directories at all: it asks no more once it is told so.
 func (f *rawFS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	if f.unopened && f.primary.Load() {
+		return fuse.ENOSYS
+	}
 	ino := f.ino(in.NodeId)
 	if fh, done := f.surv.opened(&in.InHeader); done {
 		out.Fh = fh
 		return fuse.OK
 	}
-	l, round, flags := f.listings.open(ino, f.primary.Load())
-	fh, err := f.dirs.add(&dirHandle{listing: l, round: round, from: f.fs.OpenDirStream(ino)}, uint64(ino), 0, in.Unique&^resentBit)
-	if err != nil {
-		f.listings.close(l)
-		return f.status("opendir", &in.InHeader, err)
-	}
-	out.Fh, out.OpenFlags = fh, flags
-	return fuse.OK
+	fh, err := f.dirs.add(&dirHandle{ino: ino, from: f.fs.OpenDirStream(ino)}, uint64(ino), 0, in.Unique&^resentBit)
+	out.Fh = fh
+	return f.status("opendir", &in.InHeader, err)
 }
 
 // ReleaseDir ends a listing.
 func (f *rawFS) ReleaseDir(in *fuse.ReleaseIn) {
-	if d := f.dirs.remove(in.Fh); d != nil {
+	if f.dirs.remove(in.Fh) != nil {
 		f.dirs.forget(in.Fh)
-		f.listings.close(d.listing)
 	}
 }
 
@@ -57,40 +55,80 @@ func (f *rawFS) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.D
 func (f *rawFS) readDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList, plus bool) fuse.Status {
 	ctx := f.request(cancel, &in.InHeader)
 	defer ctx.end()
+	r := dirReader{f: f, ctx: ctx, in: in, out: out, plus: plus}
 	d := f.dirs.get(in.Fh)
-	if d == nil {
+	switch {
+	case d != nil && d.from != nil:
+		d.reads.Lock()
+		defer d.reads.Unlock()
+		r.ino, r.numbers = d.ino, &d.numbers
+		r.stream = func(string) *vfs.DirStream { return d.from }
+		return r.list()
+	case d == nil && in.Fh != 0:
 		return fuse.EBADF
 	}
-	d.reads.Lock()
-	defer d.reads.Unlock()
-	d.reading(d.round)
+	l := f.listings.begin(f.ino(in.NodeId))
+	defer f.listings.end(l, in.Offset == 0)
+	r.ino, r.numbers = l.ino, &l.numbers
+	var from *vfs.DirStream
+	r.stream = func(after string) *vfs.DirStream {
+		if from = f.listings.take(l.ino, after); from == nil {
+			from = f.fs.OpenDirStream(l.ino)
+		}
+		return from
+	}
+	s := r.list()
+	if r.more {
+		f.listings.put(l.ino, from)
+	}
+	return s
+}
+
+// dirReader is one READDIR.
+type dirReader struct {
+	f    *rawFS
+	ctx  context.Context
+	in   *fuse.ReadIn
+	out  *fuse.DirEntryList
+	plus bool
+
+	ino     vfs.Ino
+	numbers *numbers
+	stream  func(after string) *vfs.DirStream // called once
+	more    bool                              // entries follow those that were added
+}
+
+func (r *dirReader) list() fuse.Status {
+	f, h := r.f, &r.in.InHeader
 	added := false
 	at := f.moment()
-	prev := in.Offset
+	prev := r.in.Offset
 	if prev == 0 {
-		prev = d.begin(f.fs.Changes(d.ino))
+		prev = r.numbers.begin(f.fs.Changes(r.ino))
 	}
 	var err error
-	after, known := d.position(prev)
+	after, known := r.numbers.position(prev)
+	from := r.stream(after)
 	if !known {
-		after, err = f.findPosition(d, cred(&in.InHeader), prev)
+		after, err = f.findPosition(from, cred(h), prev)
 	}
 	if err == nil && indexOf(prev) < offDotDot {
-		err = f.addDots(ctx, d, prev, out, plus)
+		err = r.addDots(prev)
 		prev = atIndex(prev, offDotDot)
 	}
 	if err == nil {
-		err = d.from.Read(ctx, cred(&in.InHeader), after, plus, func(e *vfs.DirEntry) error {
-			off := d.number(prev, e.Pos)
-			if !f.addEntry(e, off, out, plus, at) {
+		err = from.Read(r.ctx, cred(h), after, r.plus, func(e *vfs.DirEntry) error {
+			off := r.numbers.number(prev, e.Pos)
+			if !f.addEntry(e, off, r.out, r.plus, at) {
+				r.more = true
 				return cluster.ErrStop
 			}
 			prev, added = off, true
 			return nil
 		})
 	}
-	if in.Offset == 0 && in.Flags&unix.O_NOATIME == 0 && !f.quietDirs.Load() {
-		f.fs.Accessed(ctx, d.ino)
+	if r.in.Offset == 0 && r.in.Flags&unix.O_NOATIME == 0 && !f.quietDirs.Load() {
+		f.fs.Accessed(r.ctx, r.ino)
 	}
 	switch {
 	case errors.Is(err, cluster.ErrStop), added:
@@ -100,16 +138,16 @@ func (f *rawFS) readDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEn
 	case errors.Is(err, vfs.ErrStale):
 		return enoent
 	}
-	return f.status("readdir", &in.InHeader, err)
+	return f.status("readdir", h, err)
 }
 
 // findPosition returns where a listing goes on of which that is not remembered: of the server
 // before, or of a pass that was forgotten. It counts entries: if the directory is as it was, that
 // is where the listing left off; else, as always, what came or went concurrently is seen or
 // not. At its end, nothing follows.
-func (f *rawFS) findPosition(d *dirHandle, c *vfs.Cred, offset uint64) (string, error) {
+func (f *rawFS) findPosition(from *vfs.DirStream, c *vfs.Cred, offset uint64) (string, error) {
 	i, last := offDotDot, ""
-	err := d.from.Read(f.ctx, c, "", false, func(e *vfs.DirEntry) error {
+	err := from.Read(f.ctx, c, "", false, func(e *vfs.DirEntry) error {
 		if i >= indexOf(offset) {
 			return cluster.ErrStop
 		}
@@ -123,27 +161,27 @@ func (f *rawFS) findPosition(d *dirHandle, c *vfs.Cred, offset uint64) (string, 
 }
 
 // addDots lists "." and "..".
-func (f *rawFS) addDots(ctx context.Context, d *dirHandle, offset uint64, out *fuse.DirEntryList, plus bool) error {
-	a, err := f.fs.GetAttr(ctx, d.ino)
+func (r *dirReader) addDots(offset uint64) error {
+	a, err := r.f.fs.GetAttr(r.ctx, r.ino)
 	if err != nil {
 		return err
 	}
 	parent := a.Parent
-	if d.ino == f.opt.Root {
-		parent = d.ino
+	if r.ino == r.f.opt.Root {
+		parent = r.ino
 	}
 	for _, e := range [...]fuse.DirEntry{
-		{Name: ".", Ino: uint64(d.ino), Mode: vfs.ModeDirectory, Off: atIndex(offset, offDot)},
+		{Name: ".", Ino: uint64(r.ino), Mode: vfs.ModeDirectory, Off: atIndex(offset, offDot)},
 		{Name: "..", Ino: uint64(parent), Mode: vfs.ModeDirectory, Off: atIndex(offset, offDotDot)},
 	} {
 		if e.Off <= offset {
 			continue
 		}
-		if plus {
-			if out.AddDirLookupEntry(e) == nil {
+		if r.plus {
+			if r.out.AddDirLookupEntry(e) == nil {
 				return cluster.ErrStop
 			}
-		} else if !out.AddDirEntry(e) {
+		} else if !r.out.AddDirEntry(e) {
 			return cluster.ErrStop
 		}
 	}

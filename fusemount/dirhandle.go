@@ -6,10 +6,10 @@ import (
 	"ogw/vfs"
 )
 
-// dirHandle is one open directory.
+// dirHandle is one open directory, of which the kernel keeps nothing.
 type dirHandle struct {
-	*listing
-	round uint64     // of the listing, when it was opened
-	reads sync.Mutex // one READDIR at a time
-	from  *vfs.DirStream
+	numbers
+	ino   vfs.Ino
+	reads sync.Mutex     // one READDIR at a time
+	from  *vfs.DirStream // nil: opened at the server before, which may have let the kernel keep names
 }

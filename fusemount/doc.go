@@ -111,7 +111,8 @@
 //     and what it looks up then is counted; not where something is mounted inside,
 //     which the kernel would take away with the name.
 //   - Pages and attributes that other doors changed when the server was killed may
-//     be old. So what is open is dropped from the cache, the rest when it is opened.
+//     be old. So what is open is dropped from the cache, the rest when it is opened;
+//     listings when the time of their directory comes with its name.
 //
 // io_uring excludes it: what lies in a ring's entries is not sent again.
 //
@@ -159,15 +160,16 @@
 //     and its write, so it leaves a stamp for each inode that it introduces,
 //     and the notification of an unknown inode with a fresh stamp is repeated
 //     until the stamp is old (introWindow).
-//   - Listings (FOPEN_CACHE_DIR), of the primary superblock: the kernel holds the directory
-//     while it lists, which the notification of a name waits for, and then drops what it
-//     kept. Of its own changes it knows itself, but for another parent and unknown outcomes,
-//     of which it is notified a moment later. It keeps nothing from one opendir
-//     to the next if anything happened to the directory in between (listings.open), so that
-//     what it does not see, a request of a killed program, lasts no longer. It looks for
-//     changes at the start of a listing, if it has the whole: so one that begins after
-//     a change has numbers of its own (numbers), which do not lead into what is old. What was
-//     dropped before it was whole, the kernel does not keep again until it forgets the inode.
+//   - Listings, of the primary superblock: the kernel need not open directories (ENOSYS to
+//     OPENDIR), and keeps what it lists. It holds the directory while it lists, which the
+//     notification of a name waits for, and then drops what it kept. Of its own changes it
+//     knows itself, but for another parent and unknown outcomes, of which it is notified a
+//     moment later. It looks for changes at the start of a listing, if it has the whole: so
+//     one that begins after a change has numbers of its own (numbers), which do not lead
+//     into what is old. What was dropped before it was whole, the kernel does not keep again
+//     until it forgets the inode. What is older than names may be it is made to drop, so
+//     that a listing brings attributes again (listings.sweep). Nobody says when a reader
+//     ends: where one goes on is known for listingIdle, if there is room.
 //   - Pages: the kernel locks a page while it is read, and the notification
 //     waits for it.
 //   - Sizes: no notification carries one, and the kernel goes on with the old
@@ -258,5 +260,5 @@
 // the first.
 //
 // turns.mu, handleTable.mu, numbers.mu and ownerSet.mu are leaves. listings.mu comes before
-// numbers.mu, dirHandle.reads before both: it is held while the VFS lists.
+// numbers.mu, dirHandle.reads before that: it is held while the VFS lists.
 package fusemount

@@ -2,166 +2,212 @@ package fusemount
 
 import (
 	"container/list"
+	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/hanwen/go-fuse/v2/fuse"
 
 	"ogw/vfs"
 )
 
 const (
-	// maxIdlePositions bounds the positions of all directories that nobody has open, of
-	// which each counts for listingPositions more.
-	maxIdlePositions = 1 << 19
+	// maxListed bounds the positions of all listings, of which each counts for
+	// listingPositions more.
+	maxListed        = 1 << 20
 	listingPositions = 4
-	// restoredPass is behind all passes of the server before.
-	restoredPass = 1 << 20
+	// listingIdle is how long after a READDIR it is known where its reader goes on.
+	listingIdle = 10 * time.Minute
+	// maxIdleStreams bounds the readers for whom the rest of a page of entries is kept, for
+	// streamIdle after their READDIR.
+	maxIdleStreams = 16
+	streamIdle     = 2 * time.Second
+	// restoredPass bounds the pass with which listings begin at a server that took the mount over
+	// from another one; it must be one that the other did not have.
+	restoredPass = 1 << 30
+	// sweepMin bounds how often listings are looked through.
+	sweepMin = 10 * time.Millisecond
 )
 
-// listing is what handles of a directory share whose names the kernel may keep
-// (FOPEN_CACHE_DIR): it gives what it kept for one to any other.
+// listing is a directory that the kernel lists without having opened it. It keeps the names,
+// and gives what it kept for one reader to any other.
 type listing struct {
 	numbers
 	ino vfs.Ino
 
-	// The rest is under listings.mu, but for dropped.
+	// The rest is under listings.mu.
 
-	shared  bool          // it is in listings.dirs
-	opens   int           // if it is
-	idle    *list.Element // of listings.idle
-	changes uint64        // of the directory, before the kernel began to keep what it has
-	begun   time.Time     // then
-	round   uint64        // counts that
-	// dropped is the last round of which a READDIR came: the kernel has dropped what it kept
-	// in those before.
-	dropped atomic.Uint64
+	reads int           // READDIRs under way
+	read  time.Time     // the last one
+	used  *list.Element // of listings.used
+	held  int           // positions that it counts for
+	begun time.Time     // the kernel keeps names that are no older
+	kept  *list.Element // of listings.kept; nil: it keeps none
 }
 
-// reading comes with a READDIR of a handle that was opened in a round.
-func (l *listing) reading(round uint64) {
-	for old := l.dropped.Load(); old < round && !l.dropped.CompareAndSwap(old, round); old = l.dropped.Load() {
-	}
+// idleStream is a stream of which the rest of the page may be wanted.
+type idleStream struct {
+	ino  vfs.Ino
+	from *vfs.DirStream
+	put  time.Time
 }
 
-// listings are those of the directories that are open, and of some that were.
+// listings are those of a superblock, the longest unused of which are forgotten.
 type listings struct {
-	life    time.Duration // how long the kernel keeps one; 0: it keeps none
-	changes func(vfs.Ino) (begun, ended uint64)
+	life time.Duration // how long the kernel keeps names
+	drop func(vfs.Ino) // has it drop what it keeps of a directory
 
-	mu     sync.Mutex
-	dirs   map[vfs.Ino]*listing
-	idle   list.List // of *listing, the longest unused first
-	held   int       // positions that these count for
-	sweeps bool      // a sweep will come
+	mu      sync.Mutex
+	dirs    map[vfs.Ino]*listing
+	used    list.List     // of *listing, the longest unused first
+	kept    list.List     // of *listing, the oldest first
+	held    int           // positions of all
+	base    uint64        // pass with which a listing begins: no other of its directory had it
+	streams []*idleStream // the longest idle first
+	sweeps  bool          // a sweep will come
+	ends    bool          // one of streams will
 }
 
-func (s *listings) init(life time.Duration, changes func(vfs.Ino) (begun, ended uint64)) {
-	s.life, s.changes, s.dirs = life, changes, make(map[vfs.Ino]*listing)
+func (s *listings) init(life time.Duration, drop func(vfs.Ino)) {
+	s.life, s.drop, s.dirs = life, drop, make(map[vfs.Ino]*listing)
 }
 
-// open returns the listing of a handle, its round, and how the kernel is to open the
-// directory; keep reports whether it may keep names at all. What it kept goes on only if
-// the directory has not changed since: it would not see that a time was set back, or a
-// change whose request was given up. It keeps none for longer than names, so that it asks
-// for attributes along with names again.
-func (s *listings) open(ino vfs.Ino, keep bool) (l *listing, round uint64, flags uint32) {
-	begun, ended := s.changes(ino)
-	if !keep || s.life <= 0 || begun != ended {
-		return &listing{ino: ino}, 0, 0
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l = s.dirs[ino]
-	flags = fuse.FOPEN_CACHE_DIR
-	if l != nil && l.dropped.Load() == l.round && ended == l.changes && time.Since(l.begun) < s.life {
-		flags |= fuse.FOPEN_KEEP_CACHE
-	}
-	if l != nil && l.opens == 0 {
-		s.wake(l)
-	}
-	if flags&fuse.FOPEN_KEEP_CACHE == 0 {
-		if l == nil || l.opens == 0 { // nobody has its numbers any more
-			l = s.add(ino)
-		}
-		l.round++
-		l.changes, l.begun = ended, time.Now()
-	}
-	l.opens++
-	return l, l.round, flags
-}
+// goOn prepares for readers that have positions of the server before, which are not known.
+func (s *listings) goOn() { s.base = 1 + uint64(rand.Uint32N(restoredPass)) }
 
-// add begins the listing of a directory. mu is held.
-func (s *listings) add(ino vfs.Ino) *listing {
-	l := &listing{ino: ino, shared: true}
-	s.dirs[ino] = l
-	return l
-}
-
-// restore returns the listing of a handle of the server before, of which the kernel has
-// numbers.
-func (s *listings) restore(ino vfs.Ino) *listing {
+// begin returns the listing of a directory for a READDIR.
+func (s *listings) begin(ino vfs.Ino) *listing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.dirs[ino]
 	if l == nil {
-		l = s.add(ino)
-		l.round = 1 // of which nobody reads: what the kernel kept is not known
-		l.last, l.pass = restoredPass, restoredPass
+		l = &listing{ino: ino}
+		l.pass, l.last = s.base, s.base
+		l.used = s.used.PushBack(l)
+		s.dirs[ino] = l
 	}
-	l.opens++
+	l.reads++
 	return l
 }
 
-// close takes back what a handle had.
-func (s *listings) close(l *listing) {
+// end comes after a READDIR; first: of the first entries, which the kernel keeps.
+func (s *listings) end(l *listing, first bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l.opens--; !l.shared || l.opens > 0 {
-		return
+	l.reads--
+	l.read = time.Now()
+	s.used.MoveToBack(l.used)
+	held := l.size() + listingPositions
+	s.held += held - l.held
+	l.held = held
+	if first && l.kept == nil {
+		l.begun, l.kept = l.read, s.kept.PushBack(l)
 	}
-	l.idle = s.idle.PushBack(l)
-	s.held += l.cost()
-	for s.held > maxIdlePositions {
-		s.drop(s.idle.Front().Value.(*listing))
-	}
-	s.plan()
-}
-
-// cost returns how many positions it counts for.
-func (l *listing) cost() int { return l.size() + listingPositions }
-
-// wake takes l, which nobody had open, off the idle ones. mu is held.
-func (s *listings) wake(l *listing) {
-	s.idle.Remove(l.idle)
-	s.held -= l.cost()
-	l.idle = nil
-}
-
-// drop forgets one that nobody has open. mu is held.
-func (s *listings) drop(l *listing) {
-	s.wake(l)
-	delete(s.dirs, l.ino)
-}
-
-// plan has what is idle and too old dropped. mu is held.
-func (s *listings) plan() {
-	if !s.sweeps && s.idle.Len() > 0 {
-		s.sweeps = true
-		time.AfterFunc(s.life, s.sweep)
-	}
-}
-
-func (s *listings) sweep() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for e := s.idle.Front(); e != nil; {
-		l := e.Value.(*listing)
-		if e = e.Next(); time.Since(l.begun) >= s.life {
-			s.drop(l)
+	var dropped []vfs.Ino
+	for e := s.used.Front(); e != nil && s.held > maxListed; {
+		old := e.Value.(*listing)
+		if e = e.Next(); old.reads == 0 {
+			dropped = s.forget(old, dropped)
 		}
 	}
-	s.sweeps = false
-	s.plan()
+	if !s.sweeps {
+		s.sweeps = true
+		time.AfterFunc(max(s.life, sweepMin), s.sweep)
+	}
+	s.mu.Unlock()
+	s.dropAll(dropped)
+}
+
+// forget forgets a listing, and adds its directory to those of which the kernel is to drop
+// what it keeps. mu is held.
+func (s *listings) forget(l *listing, dropped []vfs.Ino) []vfs.Ino {
+	s.used.Remove(l.used)
+	s.held -= l.held
+	s.base = max(s.base, l.passes())
+	delete(s.dirs, l.ino)
+	return s.unkeep(l, dropped)
+}
+
+// unkeep is forget of what the kernel keeps. mu is held.
+func (s *listings) unkeep(l *listing, dropped []vfs.Ino) []vfs.Ino {
+	if l.kept == nil {
+		return dropped
+	}
+	s.kept.Remove(l.kept)
+	l.kept = nil
+	return append(dropped, l.ino)
+}
+
+// dropAll notifies the kernel. It is not for callers that hold mu.
+func (s *listings) dropAll(dirs []vfs.Ino) {
+	for _, ino := range dirs {
+		s.drop(ino)
+	}
+}
+
+// sweep has the kernel drop names that are older than their entries, so that a listing brings
+// attributes again, and forgets what nobody reads any more.
+func (s *listings) sweep() {
+	now := time.Now()
+	var dropped []vfs.Ino
+	s.mu.Lock()
+	for e := s.kept.Front(); e != nil; e = s.kept.Front() {
+		l := e.Value.(*listing)
+		if now.Sub(l.begun) < s.life {
+			break
+		}
+		dropped = s.unkeep(l, dropped)
+	}
+	for e := s.used.Front(); e != nil; {
+		l := e.Value.(*listing)
+		if now.Sub(l.read) < listingIdle {
+			break
+		}
+		if e = e.Next(); l.reads == 0 {
+			dropped = s.forget(l, dropped)
+		}
+	}
+	if s.sweeps = len(s.dirs) > 0; s.sweeps {
+		time.AfterFunc(max(s.life, sweepMin), s.sweep)
+	}
+	s.mu.Unlock()
+	s.dropAll(dropped)
+}
+
+// take returns a stream that another reader left behind a position, or nil.
+func (s *listings) take(ino vfs.Ino, after string) *vfs.DirStream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.streams) - 1; i >= 0; i-- {
+		if x := s.streams[i]; x.ino == ino && x.from.Holds(after) {
+			s.streams = append(s.streams[:i], s.streams[i+1:]...)
+			return x.from
+		}
+	}
+	return nil
+}
+
+// put keeps a stream for the next READDIR.
+func (s *listings) put(ino vfs.Ino, from *vfs.DirStream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.streams) == maxIdleStreams {
+		s.streams = append(s.streams[:0], s.streams[1:]...)
+	}
+	s.streams = append(s.streams, &idleStream{ino: ino, from: from, put: time.Now()})
+	if !s.ends {
+		s.ends = true
+		time.AfterFunc(streamIdle, s.endStreams)
+	}
+}
+
+// endStreams gives back what nobody came for.
+func (s *listings) endStreams() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for n < len(s.streams) && time.Since(s.streams[n].put) >= streamIdle {
+		n++
+	}
+	s.streams = append([]*idleStream(nil), s.streams[n:]...)
+	if s.ends = len(s.streams) > 0; s.ends {
+		time.AfterFunc(streamIdle, s.endStreams)
+	}
 }

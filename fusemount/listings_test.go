@@ -12,10 +12,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"ogw/cluster"
 	"ogw/vfs"
 )
 
@@ -26,14 +28,18 @@ type listed struct {
 	dir   string
 	ino   vfs.Ino
 	reads atomic.Int64
+	opens atomic.Int64 // and opened one
 }
 
 func newListed(t *testing.T, over Transport, life time.Duration, names int) *listed {
 	t.Helper()
 	l := &listed{t: t, fs: openFS(t)}
 	top, _ := mountFS(t, l.fs, Options{Transport: over, EntryTimeout: life, Observe: func(op string, _ time.Duration, _ syscall.Errno) {
-		if op == "readdir" || op == "readdirplus" {
+		switch op {
+		case "readdir", "readdirplus":
 			l.reads.Add(1)
+		case "opendir":
+			l.opens.Add(1)
 		}
 	}})
 	l.dir = filepath.Join(top, "bucket")
@@ -122,6 +128,9 @@ func TestListingKept(t *testing.T) {
 		if n := l.reads.Load() - fresh; n != 0 {
 			t.Errorf("the kernel asked %d times for what it has", n)
 		}
+		if n := l.opens.Load(); n > 1 {
+			t.Errorf("the kernel opened directories %d times, after it was told that it need not", n)
+		}
 		back := unix.Timespec{Sec: 1_000_000_000}
 		setBack := func() {
 			must(t, unix.UtimesNanoAt(unix.AT_FDCWD, l.dir, []unix.Timespec{back, back}, 0))
@@ -174,11 +183,12 @@ func TestListingRemoved(t *testing.T) {
 func TestListingOld(t *testing.T) {
 	l := newListed(t, TransportDevice, 50*time.Millisecond, 20)
 	l.names()
-	time.Sleep(60 * time.Millisecond)
 	before := l.reads.Load()
-	l.names()
-	if l.reads.Load() == before {
-		t.Error("the kernel lists what is older than its entries")
+	for deadline := time.Now().Add(10 * time.Second); l.reads.Load() == before; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the kernel lists what is older than its entries")
+		}
+		l.names()
 	}
 }
 
@@ -337,29 +347,108 @@ func TestListingChanging(t *testing.T) {
 	})
 }
 
-// What nobody has open is forgotten after as long as names last, and before if it is much.
+// What nobody reads is forgotten, the longest unused first; the kernel drops what it has of
+// that, and what is as old as names may be. Who begins again does so with numbers that
+// nobody had.
 func TestListingsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s listings
+		var mu sync.Mutex
+		dropped := map[vfs.Ino]int{}
+		s.init(time.Minute, func(ino vfs.Ino) {
+			mu.Lock()
+			dropped[ino]++
+			mu.Unlock()
+		})
+		read := func(ino vfs.Ino, names int) (pass uint64) {
+			l := s.begin(ino)
+			defer s.end(l, true)
+			prev := l.numbers.begin(1, 1)
+			pass = passOf(prev)
+			for i := range names {
+				prev = l.number(prev, fmt.Sprint(i))
+			}
+			return pass
+		}
+		first := read(0, 10)
+		for ino := range vfs.Ino(100) {
+			read(ino, maxListed/50)
+		}
+		if len(s.dirs) > 50 || s.held > maxListed || len(dropped) != 100-len(s.dirs) {
+			t.Errorf("%d directories with %d positions are kept, %d were dropped", len(s.dirs), s.held, len(dropped))
+		}
+		if again := read(0, 10); again == first {
+			t.Errorf("a listing that was forgotten began with pass %d, and so does the next", first)
+		}
+		time.Sleep(3 * time.Minute)
+		if len(s.dirs) == 0 || s.kept.Len() != 0 || len(dropped) != 100 {
+			t.Errorf("after three minutes %d directories are there, the kernel keeps %d, %d were dropped", len(s.dirs), s.kept.Len(), len(dropped))
+		}
+		time.Sleep(2 * listingIdle)
+		if len(s.dirs) != 0 || s.held != 0 || s.used.Len() != 0 || s.sweeps {
+			t.Errorf("%d positions of %d directories are left", s.held, len(s.dirs))
+		}
+	})
+}
+
+// What was read ahead for one reader is for whoever goes on there, for a while.
+func TestListingStreams(t *testing.T) {
+	fs := openFS(t)
+	dir := bucketOf(t, fs, 3*maxIdleStreams)
 	var s listings
-	s.init(50*time.Millisecond, func(vfs.Ino) (begun, ended uint64) { return 1, 1 })
-	for ino := range vfs.Ino(100) {
-		l, round, _ := s.open(ino, true)
-		for i := range maxIdlePositions / 50 {
-			l.number(uint64(i)+offDotDot, fmt.Sprint(i))
-		}
-		l.reading(round)
-		s.close(l)
+	s.init(time.Minute, func(vfs.Ino) {})
+	read := func() (d *vfs.DirStream, pos string) {
+		d = fs.OpenDirStream(dir)
+		must(t, d.Read(bg, vfs.Root, "", false, func(e *vfs.DirEntry) error {
+			if pos != "" {
+				return cluster.ErrStop
+			}
+			pos = e.Pos
+			return nil
+		}))
+		return d, pos
 	}
-	s.mu.Lock()
-	if len(s.dirs) > 50 || s.held > maxIdlePositions {
-		t.Errorf("%d directories with %d positions are kept", len(s.dirs), s.held)
+	d, pos := read()
+	s.put(dir, d)
+	if got := s.take(dir, "elsewhere"); got != nil {
+		t.Error("a stream that is elsewhere was given")
 	}
-	s.mu.Unlock()
-	for kept := 1; kept > 0; time.Sleep(time.Millisecond) {
+	if got := s.take(dir, pos); got != d {
+		t.Errorf("%p, want %p", got, d)
+	}
+	if got := s.take(dir, pos); got != nil {
+		t.Error("a stream was given to two")
+	}
+	for range 3 * maxIdleStreams {
+		d, _ := read()
+		s.put(dir, d)
+	}
+	if n := len(s.streams); n != maxIdleStreams {
+		t.Errorf("%d streams are kept", n)
+	}
+	for deadline := time.Now().Add(10 * streamIdle); ; time.Sleep(10 * time.Millisecond) {
 		s.mu.Lock()
-		kept = len(s.dirs)
-		if kept == 0 && (s.held != 0 || s.idle.Len() != 0) {
-			t.Errorf("%d positions of %d directories are left", s.held, s.idle.Len())
-		}
+		n := len(s.streams)
 		s.mu.Unlock()
+		if n == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d streams are kept", n)
+		}
 	}
+}
+
+// bucketOf makes a bucket with objects n00000 and so on.
+func bucketOf(t *testing.T, fs *vfs.FS, names int) vfs.Ino {
+	t.Helper()
+	l := &listed{t: t, fs: fs}
+	_, err := fs.CreateBucket(bg, "bucket", vfs.Root)
+	must(t, err)
+	for i := range names {
+		l.put(fmt.Sprintf("n%05d", i))
+	}
+	a, err := fs.Resolve(bg, vfs.Root, "bucket", true)
+	must(t, err)
+	return a.Ino
 }

@@ -30,7 +30,7 @@ func mountOptions(opt Options, exclusive bool) *fuse.MountOptions {
 		// old ones.
 		ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC | fuse.CAP_DONT_MASK |
 			fuse.CAP_HANDLE_KILLPRIV_V2 | fuse.CAP_SETXATTR_EXT | fuse.CAP_READDIRPLUS_AUTO |
-			fuse.CAP_DIRECT_IO_ALLOW_MMAP,
+			fuse.CAP_DIRECT_IO_ALLOW_MMAP | fuse.CAP_NO_OPENDIR_SUPPORT,
 		PanicHandler: func(v any) fuse.Status {
 			opt.Logger.Error("panic in a fuse request", "panic", v, "stack", stack())
 			return fuse.EIO

@@ -4,7 +4,7 @@ import "sync"
 
 // maxPositions bounds the positions that the listings of one directory remember, some 50
 // bytes each. Who goes on from one that is forgotten counts entries from the first on.
-const maxPositions = 1 << 20
+const maxPositions = 1 << 19
 
 // Indices in a pass: behind ".", behind "..", behind the first entry.
 const (
@@ -121,6 +121,13 @@ func (n *numbers) forget(p *positions) {
 		p.list, p.first = append([]string(nil), p.list[half:]...), p.first+uint64(half)
 		n.total -= half
 	}
+}
+
+// passes returns one more than the last pass that there is.
+func (n *numbers) passes() uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.last + 1
 }
 
 // size returns how many are remembered.

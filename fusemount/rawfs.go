@@ -31,6 +31,9 @@ type rawFS struct {
 	beside bool
 	// direct reports whether the kernel maps files that are opened past its cache.
 	direct bool
+	// unopened reports whether the kernel lists directories without opening them, once it is
+	// told so.
+	unopened bool
 	// quiet reports whether no mount of the superblock has reads move access times.
 	quiet       atomic.Bool
 	labels      atomic.Bool   // there are some: see label
@@ -84,7 +87,7 @@ func newRawFS(ctx context.Context, fs namespace, opt Options) *rawFS {
 	if f.beside {
 		life = 0
 	}
-	f.listings.init(life, fs.Changes)
+	f.listings.init(life, func(ino vfs.Ino) { f.inv.inode(ino, true) })
 	return f
 }
 

@@ -25,10 +25,11 @@ func (t *taking) restore() {
 	opens := map[uint64]uint64{}
 	files := t.restoreFiles(opens)
 	dirs := 0
+	f.listings.goOn()
 	book.Dirs.Each(func(fh, ino, _, unique uint64) {
 		dirs++
 		opens[unique] = fh
-		f.dirs.put(fh, &dirHandle{listing: f.listings.restore(vfs.Ino(ino)), from: f.fs.OpenDirStream(vfs.Ino(ino))})
+		f.dirs.put(fh, &dirHandle{ino: vfs.Ino(ino)})
 	})
 	locks := t.restoreLocks()
 	f.survive(book)

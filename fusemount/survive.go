@@ -224,7 +224,13 @@ func (f *rawFS) once(ctx context.Context, h *fuse.InHeader) context.Context {
 func (f *rawFS) negotiated(reply []byte) {
 	answer := new(fuse.InitOut)
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(answer)), unsafe.Sizeof(*answer)), reply[fuseabi.OutHeaderSize:])
-	f.direct = answer.Flags64()&fuse.CAP_DIRECT_IO_ALLOW_MMAP != 0 && !f.opt.Writeback
+	f.agreed(answer.Flags64())
+}
+
+// agreed takes note of what kernel and server can both do.
+func (f *rawFS) agreed(flags uint64) {
+	f.direct = flags&fuse.CAP_DIRECT_IO_ALLOW_MMAP != 0 && !f.opt.Writeback
+	f.unopened = flags&fuse.CAP_NO_OPENDIR_SUPPORT != 0 && f.listings.life > 0
 }
 
 // name is the superblock's, for its Holder.

@@ -233,6 +233,7 @@ func (t *taking) tellAgain() {
 	} else if st := t.loop.notify(notifyIncEpoch, nil); !st.Ok() {
 		f.opt.Logger.Debug("names that other doors changed at the end of the server before may be old for as long as names last", "err", st.String())
 	}
+	t.changed[f.opt.Root] = struct{}{} // of which no name is looked up
 	f.dirs.each(func(_ uint64, d *dirHandle) { t.changed[d.ino] = struct{}{} })
 	if t.killed {
 		f.files.each(func(_ uint64, h *fileHandle) { t.changed[h.ino] = struct{}{} })

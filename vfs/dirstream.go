@@ -75,6 +75,9 @@ func (s *DirStream) Read(ctx context.Context, cred *Cred, after string, attrs bo
 	}
 }
 
+// Holds reports whether a Read of what follows after need not ask the store for names.
+func (s *DirStream) Holds(after string) bool { return s.seek(after) }
+
 // seek reports whether the page holds what follows after, and goes there.
 func (s *DirStream) seek(after string) bool {
 	if !s.quiet || !s.fs.feed.Complete() {

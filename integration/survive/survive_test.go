@@ -236,6 +236,45 @@ func TestMountsStay(t *testing.T) {
 	s.Start()
 }
 
+// What the kernel keeps of a directory from the time of one server is as new as the next
+// one says: changes through another mount are listed at once.
+func TestListingsStay(t *testing.T) {
+	s := watch(t, testLimit)
+	top := s.mount("survive")
+	dir := filepath.Join(top, "bucket/dir")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	part := s.mount("survive,subtree=bucket")
+	lists := func(when, name string, want bool) {
+		t.Helper()
+		list, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if there := slices.ContainsFunc(list, func(e os.DirEntry) bool { return e.Name() == name }); there != want {
+			t.Errorf("%s, %s is listed: %v", when, name, there)
+		}
+	}
+	file := filepath.Join(part, "dir/f")
+	for when, end := range map[string]func(){"after kill -9": s.Kill, "after a restart": s.Stop} {
+		for _, there := range []bool{true, false} {
+			lists(when, "f", !there) // kept
+			end()
+			s.Start()
+			lists(when, "f", !there)
+			change := func() error { return os.WriteFile(file, nil, 0o644) }
+			if !there {
+				change = func() error { return os.Remove(file) }
+			}
+			if err := change(); err != nil {
+				t.Fatal(err)
+			}
+			lists(when, "f", there)
+		}
+	}
+}
+
 // A mount that is left without a server for longer than was said ends.
 func TestAbandoned(t *testing.T) {
 	s := watch(t, testLimit)
