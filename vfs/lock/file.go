@@ -5,8 +5,8 @@ import "slices"
 // File is the locks of one file. It decides what is granted and in which order; who is
 // told of it, and where it is kept, is its user's. It is for one goroutine at a time.
 type File struct {
-	Held    [2][]Lock // by Space
-	Waiting []Waiter  // in order of arrival
+	Held    [Spaces][]Lock // by Space
+	Waiting []Waiter       // in order of arrival
 }
 
 // Waiter is a request that is not granted yet.
@@ -27,6 +27,12 @@ func (f *File) Try(s Space, l Lock) bool {
 	}
 	f.Held[s] = set(f.Held[s], l)
 	return true
+}
+
+// Replaces reports whether a share reservation of an owner takes no room, since it is in place
+// of another one.
+func (f *File) Replaces(s Space, o Owner) bool {
+	return s == Share && slices.ContainsFunc(f.Held[s], func(h Lock) bool { return h.Owner == o })
 }
 
 // Unset gives up what an owner holds of a range.
@@ -87,7 +93,7 @@ func (f *File) Holds(s Space, l *Lock) bool {
 	at := l.Start
 	for at <= l.End {
 		i := slices.IndexFunc(f.Held[s], func(h Lock) bool {
-			return h.Owner == l.Owner && h.Type >= l.Type && h.Start <= at && at <= h.End
+			return h.Owner == l.Owner && h.Type.covers(l.Type) && h.Start <= at && at <= h.End
 		})
 		if i < 0 {
 			return false
@@ -108,8 +114,10 @@ func (f *File) Remove(ticket uint64) (w Waiter, ok bool) {
 	return w, true
 }
 
-// Len returns the number of held ranges and waiting requests.
-func (f *File) Len() int { return len(f.Held[Range]) + len(f.Held[Flock]) + len(f.Waiting) }
+// Len returns the number of held locks and waiting requests.
+func (f *File) Len() int {
+	return len(f.Held[Range]) + len(f.Held[Flock]) + len(f.Held[Share]) + len(f.Waiting)
+}
 
 // Of returns what a client holds in a space.
 func (f *File) Of(s Space, client string) []Lock {

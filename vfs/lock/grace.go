@@ -28,4 +28,4 @@ func (m *Manager) InGrace() bool {
 	return m.grace > 0
 }
 
-func (m *Manager) inGrace(s Space) bool { return s == Range && m.grace > 0 }
+func (m *Manager) inGrace(s Space) bool { return s != Flock && m.grace > 0 }

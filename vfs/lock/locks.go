@@ -79,8 +79,8 @@ type Clients interface {
 	List(ctx context.Context, max int, keep func(*Entry) bool) (list []Entry, more bool, err error)
 }
 
-// Graces are times in which only Reclaim grants ranges, for those who held them before a
-// restart. Where locks outlive a restart there are none.
+// Graces are times in which only Reclaim grants ranges and shares, for those who held them
+// before a restart. Where locks outlive a restart there are none.
 type Graces interface {
 	// BeginGrace begins one. Other requests get ErrGrace, or wait. Flocks go on: no client
 	// can reclaim one. Several may overlap.

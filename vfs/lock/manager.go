@@ -214,11 +214,12 @@ func (m *Manager) requestLocked(ino uint64, s Space, l Lock, done func(error)) (
 
 // grantLocked is requestLocked without regard to a grace period.
 func (m *Manager) grantLocked(ino uint64, s Space, l Lock, done func(error)) (w *waiter, told []verdict, err error) {
+	f, granted := m.fileOf(ino), false
 	// A conversion can split a range in three: two more than before.
-	if m.tally.Full(l.Owner.Client, 2) {
+	if m.tally.Full(l.Owner.Client, 2) && !f.Replaces(s, l.Owner) {
+		m.drop(ino, f)
 		return nil, nil, ErrNoLocks
 	}
-	f, granted := m.fileOf(ino), false
 	m.change(ino, f, s, l.Owner.Client, func() { granted = f.Try(s, l) })
 	switch {
 	case granted:
@@ -281,13 +282,13 @@ func (m *Manager) change(ino uint64, f *File, s Space, client string, fn func())
 // to close a cycle. It drops f if nothing is left.
 func (m *Manager) wake(ino uint64, f *File) (told []verdict) {
 	for {
-		before := [2]int{len(f.Held[Range]), len(f.Held[Flock])}
+		before := f.Len()
 		w, _, ok := f.GrantNext(m.inGrace)
 		if !ok {
 			break
 		}
 		client := w.Lock.Owner.Client
-		m.tally.Add(client, len(f.Held[w.Space])-before[w.Space])
+		m.tally.Add(client, f.Len()-before+1) // forget counts the waiter
 		if j := m.journal[client]; j != nil {
 			j(ino, w.Space, f.Of(w.Space, client))
 		}

@@ -41,15 +41,49 @@ const (
 	// of type first drops the old lock, as Linux does, so that two who
 	// upgrade at the same time do not block each other for good.
 	Flock
+	// Share is a share reservation on the whole file: how its owner has it open, and what
+	// nobody else may have it open for (Reserve).
+	Share
+
+	Spaces // how many there are
 )
 
-// Type of a lock.
+// Type of a lock: what its holder does with the file and no other holder may.
 type Type uint8
 
 const (
-	Shared Type = iota
-	Exclusive
+	Shared    Type = iota // reads, and nobody writes
+	Exclusive             // reads and writes, and nobody does either
+
+	modes   Type = 1<<4 - 1
+	reserve Type = modes + 1 // of space Share, with its mode
 )
+
+// Reserve returns the Type of a share reservation, of 1 (reading), 2 (writing), 3 (both) or 0.
+func Reserve(access, deny uint8) Type { return reserve | Type(deny&3)<<2 | Type(access&3) }
+
+// Access returns what the holder does.
+func (t Type) Access() uint8 { return t.mode() & 3 }
+
+// Deny returns what no other holder may.
+func (t Type) Deny() uint8 { return t.mode() >> 2 }
+
+// mode is Deny and Access in 4 bits.
+func (t Type) mode() uint8 {
+	switch t {
+	case Shared:
+		return 2<<2 | 1
+	case Exclusive:
+		return 3<<2 | 3
+	}
+	return uint8(t & modes)
+}
+
+// excludes reports whether two owners cannot have locks of these types.
+func (t Type) excludes(o Type) bool { return t.Deny()&o.Access()|o.Deny()&t.Access() != 0 }
+
+// covers reports whether t is o, or more than that.
+func (t Type) covers(o Type) bool { return t.mode()&o.mode() == o.mode() }
 
 // Owner of a lock. Requests of equal Owners never conflict.
 type Owner struct {
@@ -62,7 +96,7 @@ type Lock struct {
 	Owner Owner
 	Type  Type
 	// Start and End bound the range, both inclusive, End at most EOF. Flock
-	// ignores them.
+	// and Share ignore them.
 	Start, End uint64
 	// PID is what F_GETLK shows of the holder; it has no other meaning.
 	PID uint32
@@ -75,15 +109,22 @@ func (l *Lock) overlaps(o *Lock) bool { return l.Start <= o.End && o.Start <= l.
 
 // blocks reports whether the held lock l keeps o from being granted.
 func (l *Lock) blocks(o *Lock) bool {
-	return l.Owner != o.Owner && (l.Type == Exclusive || o.Type == Exclusive) && l.overlaps(o)
+	return l.Owner != o.Owner && l.Type.excludes(o.Type) && l.overlaps(o)
 }
 
-// Normalize validates a request, and has a Flock be of the whole file.
+// Normalize validates a request, and has a Flock or Share be of the whole file.
 func (l *Lock) Normalize(s Space) error {
-	if s == Flock {
+	if s != Range {
 		l.Start, l.End = 0, EOF
 	}
-	if s > Flock || l.Type > Exclusive || l.Start > l.End || l.End > EOF {
+	typed := l.Type <= Exclusive
+	if s == Share {
+		if typed {
+			l.Type = Reserve(l.Type.Access(), l.Type.Deny())
+		}
+		typed = l.Type&^modes == reserve
+	}
+	if s >= Spaces || !typed || l.Start > l.End || l.End > EOF {
 		return ErrInvalid
 	}
 	return nil
