@@ -42,19 +42,32 @@ type Gateway struct {
 }
 
 // Rules are what gateways beside one another say and rely on (package session, and the
-// collector of package content). One that comes goes by OldestRules, and by RulesVersion when
-// all that are there can. Those of before OldestRules are not beside; nor does one come that
-// cannot go by RulesVersion while somebody does: it finds other rules than its own.
+// collector of package content). One that comes goes by OldestRules, and by the latest that all
+// that are there can go by (CommonRules), up to RulesVersion. Those of before OldestRules are
+// not beside; nor does one come that cannot go by what somebody does: it finds other rules
+// than its own.
 //
 //	4  OldestRules
 //	5  each tells the others what it is about to change (cluster.Peers)
+//	6  share reservations are among the locks of a file (FileLocks)
 const (
 	OldestRules  = 4
-	RulesVersion = 5
+	RulesTelling = 5
+	RulesShares  = 6
+	RulesVersion = 6
 )
 
-// Current reports whether it can go by RulesVersion.
-func (g *Gateway) Current() bool { return max(g.Rules, g.Speaks) >= RulesVersion }
+// Latest returns the latest rules by which it can go.
+func (g *Gateway) Latest() uint16 { return max(g.Rules, g.Speaks) }
+
+// CommonRules returns the latest rules by which all of a list can go.
+func CommonRules(list []Gateway) uint16 {
+	common := uint16(RulesVersion)
+	for i := range list {
+		common = min(common, list[i].Latest())
+	}
+	return common
+}
 
 // FenceKey is the key of a gateway's fence, BeatKey that of the number of its
 // beats. They are apart so that a beat is no conflict of who compares the fence.

@@ -93,7 +93,7 @@ func (l *Lease) once(ctx context.Context) error {
 	l.reads.learned(&say)
 	if fence != nil {
 		l.me.Renewed, l.me.Rules = me.Renewed, me.Rules
-		l.peers.raised.Store(me.Rules == record.RulesVersion)
+		l.peers.rules.Store(uint32(me.Rules))
 		l.value.Store(&fence)
 	}
 	return nil
@@ -106,14 +106,12 @@ func (l *Lease) renewed(r cluster.Reader, doubts bool) (me record.Gateway, value
 	if doubts {
 		me.Renewed++
 	}
-	if me.Rules != record.RulesVersion && l.peers.speak {
+	if l.peers.speak {
 		all, err := record.Gateways(r)
 		if err != nil {
 			return me, nil, err
 		}
-		if !slices.ContainsFunc(all, func(g record.Gateway) bool { return !g.Current() }) {
-			me.Rules = record.RulesVersion
-		}
+		me.Rules = max(me.Rules, record.CommonRules(all))
 	}
 	if me.Renewed == l.me.Renewed && me.Rules == l.me.Rules {
 		return me, nil, nil
@@ -143,7 +141,7 @@ func (l *Lease) watchPeers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.peers.speak = !slices.ContainsFunc(list, func(s sighting) bool { return !s.Current() })
+	l.peers.speak = !slices.ContainsFunc(list, func(s sighting) bool { return s.Latest() <= l.me.Rules })
 	w := l.peers.watch
 	w.saw(before, l.clock(), list)
 	seen := make([]standing, len(list))
@@ -184,7 +182,7 @@ func (l *Lease) succeed(ctx context.Context, list []sighting) error {
 // lookAtAll looks who uses the store, and has this process told by them what they change.
 func (l *Lease) lookAtAll(ctx context.Context) (list []sighting, err error) {
 	err = l.tells.Look(ctx, func(ctx context.Context) (peers []cluster.Peer, all bool, err error) {
-		all = l.peers.raised.Load() // before the look
+		all = l.Rules() >= record.RulesTelling // before the look
 		if list, err = look(ctx, l.kv, everybody); err != nil {
 			return nil, false, err
 		}

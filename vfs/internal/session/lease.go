@@ -86,6 +86,9 @@ func (l *Lease) blocks(o *record.Gateway) bool {
 	return o.ID != l.me.ID && (!l.me.Beside || !o.Beside || o.Format != l.me.Format || o.Rules < record.OldestRules || o.Rules > record.RulesVersion)
 }
 
+// Rules returns those by which all go that are there, or come: that stands in the store.
+func (l *Lease) Rules() uint16 { return uint16(l.peers.rules.Load()) }
+
 // ended reports whether the process of a gateway is known to have ended. It answers nothing any
 // more; what it asked the store for may still come, while its fence is there.
 func (l *Lease) ended(id uint64) bool { return slices.Contains(l.me.Ended, id) }

@@ -105,6 +105,10 @@ func (s *Session) Doubt(settled func()) {
 	}
 }
 
+// Rules returns those by which all gateways beside this one go, and who comes (record.RulesVersion).
+// To be asked of one that is beside others.
+func (s *Session) Rules() uint16 { return s.lease.Rules() }
+
 // Stay has the fence of this process outlast its end, as a crash does, until the others have
 // seen it stand still: what it vouches for is to be taken over by the process after it.
 func (s *Session) Stay() {

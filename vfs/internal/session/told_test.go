@@ -110,6 +110,41 @@ func TestRulesRise(t *testing.T) {
 	}
 }
 
+// Beside one that tells, and knows no later rules, they rise as far as that can; when it is
+// gone, further.
+func TestRulesRiseInSteps(t *testing.T) {
+	c := mem.New(mem.Options{})
+	defer c.Close()
+	a, atA := told(t, c.KV, "a")
+	before := besideLease(t, c.KV, "before", &hand{})
+	before.me.Rules, before.me.Speaks = record.RulesTelling, record.RulesTelling
+	value, err := before.me.Encode()
+	if err == nil {
+		err = set(c.KV, string(before.key), string(value))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Rules() != record.OldestRules {
+		t.Errorf("it begins by rules %d", a.Rules())
+	}
+	for range 4 {
+		round(t, a)
+	}
+	if rules := rulesOf(t, c.KV, a.me.ID); !atA.all || rules != record.RulesTelling || a.Rules() != rules {
+		t.Errorf("rules %d, %d, all tell: %v", rules, a.Rules(), atA.all)
+	}
+	if err := c.KV.Update(bg, func(x cluster.Txn) error { return remove(x, before.me.ID) }); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		round(t, a)
+	}
+	if rules := rulesOf(t, c.KV, a.me.ID); rules != record.RulesVersion || a.Rules() != rules {
+		t.Errorf("rules %d, %d", rules, a.Rules())
+	}
+}
+
 // One that comes while the rules are to rise is seen by that.
 func TestRulesRiseLate(t *testing.T) {
 	c := mem.New(mem.Options{})

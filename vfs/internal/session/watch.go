@@ -115,12 +115,15 @@ func (w *watch) still(before time.Duration) (list []standing) {
 // peers is what a gateway sees of all that are beside one another.
 type peers struct {
 	watch *watch                     // of the goroutine that beats
-	speak bool                       // all can go by RulesVersion; likewise
+	speak bool                       // all can go by later rules than this one does; likewise
 	seen  atomic.Pointer[[]standing] // in the order of their IDs
-	// raised is set once this one goes by RulesVersion, so that nobody comes who cannot.
-	raised atomic.Bool
+	// rules are those that this one goes by, so that nobody comes who cannot.
+	rules atomic.Uint32
 	// introduced is set once all others know of this one (cluster.Peers).
 	introduced atomic.Bool
 }
 
-func (p *peers) init() { p.watch = newWatch(beatGap) }
+func (p *peers) init() {
+	p.watch = newWatch(beatGap)
+	p.rules.Store(record.OldestRules)
+}
