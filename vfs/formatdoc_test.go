@@ -85,6 +85,8 @@ func samples(t *testing.T) map[string]sample {
 	nfs := lock.Owner{Client: lock.RemotePrefix + "m s h", ID: "a"}
 	remote := record.FileLocks{Holders: map[lock.Owner]record.LockHolder{nfs: {Closing: 40}}}
 	remote.Held[lock.Range] = []lock.Lock{{Owner: nfs, End: 8, Era: 3}}
+	reserved := record.FileLocks{Holders: map[lock.Owner]record.LockHolder{nfs: {}}}
+	reserved.Held[lock.Share] = []lock.Lock{{Owner: nfs, Type: lock.Reserve(1, 2), End: lock.EOF, Era: 3}}
 	fence, err := gateway.Encode()
 	want(t, err, nil)
 	damagedJSON, err := json.Marshal(damaged)
@@ -154,6 +156,7 @@ func samples(t *testing.T) map[string]sample {
 		"Y":           {record.PurgeKey(35), purge},
 		"L":           {record.LockKey(17), locks.Encode()},
 		"L remote":    {record.LockKey(18), remote.Encode()},
+		"L share":     {record.LockKey(18), reserved.Encode()},
 		"X":           {record.LockerKey(nfs.Client, 18), record.EncodeLocker(1)},
 		"W":           {record.WaitKey(lock.Owner{Client: "c", ID: "b"}), record.EncodeWaits([]uint64{17})},
 		"H":           {record.BeatKey(30), record.Beat{Number: 31}.Encode()},

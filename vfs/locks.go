@@ -16,6 +16,6 @@ func (fs *FS) openLocks() {
 		fs.locks = lock.New(0)
 		return
 	}
-	fs.shared = sharedlocks.New(sharedlocks.Config{KV: fs.kv, Gateway: fs.session.ID(), Doubt: fs.session.Doubt, Log: fs.log})
+	fs.shared = sharedlocks.New(sharedlocks.Config{KV: fs.kv, Gateway: fs.session.ID(), Rules: fs.session.Rules, Doubt: fs.session.Doubt, Log: fs.log})
 	fs.locks = fs.shared
 }

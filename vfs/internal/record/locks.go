@@ -16,8 +16,9 @@ import (
 // its length before it. Numbers are uvarints unless stated.
 //
 //	owner    gateway(8), closing(8), client, ID: strings with their length before them
-//	range    owner (its index), flags: 1 exclusive, 2 flock; start, last minus start, PID, or of a
-//	         remote client the era
+//	range    owner (its index), flags: 1 exclusive, 2 flock, 4 share reservation, for what: 16
+//	         reading, 32 writing, what nobody else may: 64 reading, 128 writing; start, last minus
+//	         start, PID, or of a remote client the era
 //	waiting  the same, ticket(8), gateway(8)
 //	ended    ticket(8), gateway(8), why(1)
 type FileLocks struct {
@@ -56,6 +57,9 @@ const (
 	locksVersion  = 1
 	lockExclusive = 1
 	lockFlock     = 2
+	lockShare     = 4
+	shareAccess   = 4 // the bit from which on what it is for stands
+	shareDeny     = 6
 )
 
 // LockKey is the key of a file's locks, WaitKey that of the inodes in which an owner
@@ -112,7 +116,7 @@ func (r *FileLocks) Encode() []byte {
 		b = append(binary.AppendUvarint(b, uint64(len(o.Client))), o.Client...)
 		b = append(binary.AppendUvarint(b, uint64(len(o.ID))), o.ID...)
 	}
-	b = binary.AppendUvarint(b, uint64(len(r.Held[lock.Range])+len(r.Held[lock.Flock])))
+	b = binary.AppendUvarint(b, uint64(r.Len()-len(r.Waiting)))
 	for s := range r.Held {
 		for i := range r.Held[s] {
 			b = appendLock(b, lock.Space(s), &r.Held[s][i], index)
@@ -135,7 +139,7 @@ func (r *FileLocks) Encode() []byte {
 
 // all returns all ranges, held and waiting.
 func (r *FileLocks) all() []lock.Lock {
-	list := slices.Concat(r.Held[lock.Range], r.Held[lock.Flock])
+	list := slices.Concat(r.Held[:]...)
 	for i := range r.Waiting {
 		list = append(list, r.Waiting[i].Lock)
 	}
@@ -144,6 +148,9 @@ func (r *FileLocks) all() []lock.Lock {
 
 func appendLock(b []byte, s lock.Space, l *lock.Lock, index map[lock.Owner]int) []byte {
 	flags := byte(0)
+	if s == lock.Share {
+		flags = lockShare | l.Type.Access()<<shareAccess | l.Type.Deny()<<shareDeny
+	}
 	if l.Type == lock.Exclusive {
 		flags |= lockExclusive
 	}
@@ -258,13 +265,17 @@ func (d *locksReader) lock(owners []lock.Owner) (s lock.Space, l lock.Lock) {
 	l.Start = d.number()
 	l.End = l.Start + d.number()
 	l.PID = uint32(d.number())
+	share := flags&(1<<shareAccess-1) == lockShare
 	if flags&lockExclusive != 0 {
 		l.Type = lock.Exclusive
 	}
 	if flags&lockFlock != 0 {
 		s = lock.Flock
 	}
-	if i >= uint64(len(owners)) || flags > lockExclusive|lockFlock || l.End < l.Start || l.End > lock.EOF {
+	if share {
+		s, l.Type = lock.Share, lock.Reserve(flags>>shareAccess, flags>>shareDeny)
+	}
+	if i >= uint64(len(owners)) || !share && flags > lockExclusive|lockFlock || l.End < l.Start || l.End > lock.EOF {
 		d.bad = true
 		return s, l
 	}

@@ -35,6 +35,7 @@ type gateway struct {
 	id    uint64
 	away  atomic.Bool // the engine does not answer
 	lost  atomic.Int32
+	rules atomic.Uint32
 	asked sync.Mutex
 	// doubts are those that are not settled.
 	doubts []func()
@@ -78,8 +79,10 @@ func (s *store) open() *gateway {
 	s.n++
 	g := &gateway{s: s, id: s.n}
 	s.all = append(s.all, g)
+	g.rules.Store(record.RulesVersion)
 	must(s.t, s.c.KV.Update(bg, func(x cluster.Txn) error { return x.Set(record.FenceKey(g.id), []byte(`{"beside":true}`)) }))
 	g.Table = New(Config{KV: &fenced{s.c.KV, g}, Gateway: g.id, Log: slog.New(slog.DiscardHandler),
+		Rules: func() uint16 { return uint16(g.rules.Load()) },
 		Doubt: func(settled func()) {
 			g.asked.Lock()
 			defer g.asked.Unlock()

@@ -32,9 +32,12 @@ func TestModel(t *testing.T) {
 		for step := range 800 {
 			g := gates[r.IntN(len(gates))]
 			o := owner(g, string(rune('a'+r.IntN(3))))
-			ino, space := r.Uint64N(3)+1, lock.Space(r.IntN(2))
+			ino, space := r.Uint64N(3)+1, lock.Space(r.IntN(int(lock.Spaces)))
 			start := r.Uint64N(20)
 			l := lock.Lock{Owner: o, Type: lock.Type(r.IntN(2)), Start: start, End: start + r.Uint64N(10), PID: uint32(r.IntN(3))}
+			if space == lock.Share {
+				l.Type = lock.Reserve(uint8(r.IntN(4)), uint8(r.IntN(4)))
+			}
 			var got, want error
 			what := r.IntN(20)
 			switch {

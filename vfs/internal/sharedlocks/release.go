@@ -121,14 +121,17 @@ func (t *Table) ReleaseClient(client string) {
 		}
 		for o := range f.owners {
 			if o.Client == client {
-				f.late = append(f.late, &late{owner: o, space: lock.Range, end: lock.EOF}, &late{owner: o, space: lock.Flock, end: lock.EOF})
+				for s := range lock.Spaces {
+					f.late = append(f.late, &late{owner: o, space: s, end: lock.EOF})
+				}
 				mine = true
 			}
 		}
 		if mine {
 			files = append(files, f)
-			t.journalLate(f, client, lock.Range)
-			t.journalLate(f, client, lock.Flock)
+			for s := range lock.Spaces {
+				t.journalLate(f, client, s)
+			}
 		}
 	}
 	for _, f := range files {

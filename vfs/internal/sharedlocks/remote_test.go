@@ -371,24 +371,28 @@ func TestRemoteModel(t *testing.T) {
 			o := remote(string(rune('a'+r.IntN(3))), string(rune('1'+r.IntN(2))))
 			ino, start := r.Uint64N(3)+1, r.Uint64N(20)
 			l := lock.Lock{Owner: o, Type: lock.Type(r.IntN(2)), Start: start, End: start + r.Uint64N(10), Era: 3 + 2*uint32(r.IntN(2))}
+			space := lock.Range
+			if r.IntN(2) == 0 {
+				space, l.Type, l.Start, l.End = lock.Share, lock.Reserve(uint8(r.IntN(4)), uint8(r.IntN(4))), 0, lock.EOF
+			}
 			what := func(w *ask) bool {
 				x := w.lock
-				return w.ino == ino && x.Owner == o && x.Start == l.Start && x.End == l.End
+				return w.ino == ino && w.space == space && x.Owner == o && x.Start == l.Start && x.End == l.End
 			}
 			var got, want error
 			switch k := r.IntN(20); {
 			case k < 5:
 				drop(func(w *ask) bool { return what(w) && w.lock.Type == l.Type && w.g != g })
-				got, want = g.TryLock(bg, ino, lock.Range, l), model.TryLock(bg, ino, lock.Range, l)
+				got, want = g.TryLock(bg, ino, space, l), model.TryLock(bg, ino, space, l)
 			case k < 12:
 				if slices.ContainsFunc(waiting, func(w *ask) bool { return what(w) && w.g == g }) {
 					continue // a server asks once for each
 				}
-				p := &ask{&pending{got: make(chan error, 2), want: make(chan error, 2)}, g, ino, l, lock.Range}
+				p := &ask{&pending{got: make(chan error, 2), want: make(chan error, 2)}, g, ino, l, space}
 				drop(func(w *ask) bool { return what(w) && w.lock.Type == l.Type })
 				var a, b bool
-				p.cancel, a, got = g.LockFunc(bg, ino, lock.Range, l, func(err error) { p.got <- err })
-				p.cancels, b, want = model.LockFunc(bg, ino, lock.Range, l, func(err error) { p.want <- err })
+				p.cancel, a, got = g.LockFunc(bg, ino, space, l, func(err error) { p.got <- err })
+				p.cancels, b, want = model.LockFunc(bg, ino, space, l, func(err error) { p.want <- err })
 				if a != b {
 					t.Fatalf("step %d: it waits: %v, in the model: %v", step, a, b)
 				}
@@ -397,11 +401,11 @@ func TestRemoteModel(t *testing.T) {
 				}
 			case k < 17:
 				drop(what)
-				got, want = g.Unlock(bg, ino, lock.Range, l), model.Unlock(bg, ino, lock.Range, l)
+				got, want = g.Unlock(bg, ino, space, l), model.Unlock(bg, ino, space, l)
 			case k < 18:
 				found := slices.ContainsFunc(waiting, func(w *ask) bool { return what(w) && w.lock.Type == l.Type })
 				drop(func(w *ask) bool { return what(w) && w.lock.Type == l.Type })
-				if a, err := g.Withdraw(bg, ino, lock.Range, l); err != nil || a != found {
+				if a, err := g.Withdraw(bg, ino, space, l); err != nil || a != found {
 					t.Fatalf("step %d: withdrawn: %v, in the model %v, %v", step, a, found, err)
 				}
 			case k == 18 && r.IntN(4) == 0:
@@ -409,8 +413,8 @@ func TestRemoteModel(t *testing.T) {
 				must(t, g.Rebooted(bg, o.Client, keep))
 				must(t, model.Rebooted(bg, o.Client, keep))
 			default:
-				h, a, err := g.Test(bg, ino, lock.Range, l)
-				m, b, _ := model.Test(bg, ino, lock.Range, l)
+				h, a, err := g.Test(bg, ino, space, l)
+				m, b, _ := model.Test(bg, ino, space, l)
 				if a != b || err != nil || h.Start != m.Start {
 					t.Fatalf("step %d: %+v %v, in the model %+v %v, %v", step, h, a, m, b, err)
 				}
@@ -430,7 +434,7 @@ func TestRemoteModel(t *testing.T) {
 				if b == nil && errors.Is(a, lock.ErrInterrupted) {
 					// Granted, and changed by another request of its owner before it was
 					// told: it asks again.
-					held, err := g.Holds(bg, p.ino, lock.Range, p.lock)
+					held, err := g.Holds(bg, p.ino, p.space, p.lock)
 					if must(t, err); !held {
 						b = a
 					}

@@ -3,14 +3,19 @@ package sharedlocks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 	"ogw/vfs/lock"
 )
+
+// errOlder means that a gateway may be there which would take a share reservation for damage.
+var errOlder = fmt.Errorf("%w: a gateway of a version that does not know share reservations is there, or may come", cluster.ErrUnavailable)
 
 // asked is what became of a request.
 type asked struct {
@@ -33,12 +38,16 @@ func (t *Table) request(ctx context.Context, q wish) (a asked, err error) {
 	if err := q.lock.Normalize(q.space); err != nil {
 		return a, err
 	}
+	if q.space == lock.Share && t.cfg.Rules() < record.RulesShares {
+		return a, errOlder
+	}
 	l, done := q.lock, q.done
 	f, err := t.enter(ctx, q.ino)
 	if err != nil {
 		return a, err
 	}
-	if err := t.admit(ctx, f, &q); err != nil {
+	full, err := t.admit(ctx, f, &q)
+	if err != nil {
 		t.leave(f)
 		return a, err
 	}
@@ -46,6 +55,9 @@ func (t *Table) request(ctx context.Context, q wish) (a asked, err error) {
 	var last *state
 	list, err := t.run(ctx, f, change{&l.Owner, q.reclaims, func(s *state) error {
 		a, last = asked{}, s
+		if full && !s.Replaces(q.space, l.Owner) {
+			return lock.ErrNoLocks
+		}
 		return w.request(s, &a)
 	}})
 	if err == nil && a.waiter != nil { // what the same transaction granted others may have ended it
@@ -78,26 +90,26 @@ func (t *Table) request(ctx context.Context, q wish) (a asked, err error) {
 	return a, err
 }
 
-// admit reports, as an error, whether there is no room for a request. Of owners of this process
+// admit reports, as an error, whether there is no room for a request; or it is full, and the
+// store has to say whether it takes any. Of owners of this process
 // it is noted that they may have something; what remote clients have knows the store alone.
-func (t *Table) admit(ctx context.Context, f *file, q *wish) error {
+func (t *Table) admit(ctx context.Context, f *file, q *wish) (full bool, err error) {
 	o := q.lock.Owner
-	full, err := false, error(nil)
 	if o.Remote() {
 		full, err = t.machineFull(ctx, o.Client)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	full = full || !o.Remote() && t.tally.Full(o.Client, 2) || q.done != nil && len(f.late) >= maxLate
+	full = full || !o.Remote() && t.tally.Full(o.Client, 2)
 	switch _, known := f.owners[o]; {
 	case err != nil:
-		return err
-	case full:
-		return lock.ErrNoLocks
+		return full, err
+	case full && q.space != lock.Share || q.done != nil && len(f.late) >= maxLate:
+		return full, lock.ErrNoLocks
 	case !known && !o.Remote():
 		f.owners[o] = 0
 	}
-	return nil
+	return full, nil
 }
 
 // machineFull reports whether a remote client's machine may have no more.
@@ -132,7 +144,10 @@ func (w *waiter) request(s *state, a *asked) error {
 		h.Gateway = voucher(s.me, o)
 		s.Holders[o] = h
 	}
-	if s.Len()+2 > maxFileLocks { // a conversion can split a range in three
+	switch {
+	case w.space == lock.Share: // store looks at it, if it is not there yet
+		s.part = sharePart
+	case s.Len()+2 > maxFileLocks: // a conversion can split a range in three
 		return errTooMany
 	}
 	if a.granted = s.take(w.space, w.lock); a.granted {

@@ -11,11 +11,14 @@ import (
 )
 
 const (
-	// maxFileLocks bounds the held ranges and waiting requests of a file, all of which
+	// maxFileLocks bounds what is held of a file and waits for it, all of which
 	// each of its transactions reads and writes.
 	maxFileLocks = 4096
 	// maxFileBytes bounds the record of a file.
 	maxFileBytes = 256 << 10
+	// sharePart of both is for whoever comes; the rest of them is for ranges and flocks, for
+	// which a client needs more rights than for a share reservation.
+	sharePart = 2
 	// maxWaits bounds the files in which one owner waits: the threads of a process.
 	maxWaits = 64
 	// maxMoved bounds the owners that one transaction has wait no more: two operations each,
@@ -40,6 +43,7 @@ type state struct {
 
 	lockers map[string]int  // what remote clients had before
 	touched []string        // remote clients of whom that may not be so
+	part    int             // of the bounds of a file which may be used: one part of so many
 	force   bool            // write also what is as it was
 	there   map[uint64]bool // gateways whose fences were asked for
 	moved   []lock.Owner    // that began or ceased to wait for a range
@@ -64,7 +68,7 @@ type going struct {
 // load reads the locks of a file. What nobody vouches for is not there, but for what a
 // client has that is about to take it over ("": none).
 func load(r cluster.Reader, me, ino uint64, keep string) (*state, error) {
-	s := &state{r: r, me: me, ino: ino, there: map[uint64]bool{me: true, 0: true}, ended: make(map[uint64]error)}
+	s := &state{r: r, me: me, ino: ino, part: 1, there: map[uint64]bool{me: true, 0: true}, ended: make(map[uint64]error)}
 	var err error
 	if s.before, err = r.Get(record.LockKey(ino)); err != nil {
 		return nil, err
@@ -305,7 +309,7 @@ func (s *state) store(t cluster.Txn) error {
 	switch {
 	case bytes.Equal(now, s.before) && !s.force:
 		return nil
-	case (len(now) > maxFileBytes || s.Len() > maxFileLocks) && len(now) > len(s.before):
+	case (len(now) > maxFileBytes/s.part || s.Len() > maxFileLocks/s.part) && len(now) > len(s.before):
 		return errTooMany
 	}
 	return t.Set(record.LockKey(s.ino), now)
@@ -313,7 +317,7 @@ func (s *state) store(t cluster.Txn) error {
 
 func (s *state) holds(o lock.Owner) bool {
 	of := func(l lock.Lock) bool { return l.Owner == o }
-	return slices.ContainsFunc(s.Held[lock.Range], of) || slices.ContainsFunc(s.Held[lock.Flock], of)
+	return slices.ContainsFunc(s.Held[:], func(held []lock.Lock) bool { return slices.ContainsFunc(held, of) })
 }
 
 // storeMoved writes where those wait that began to, or ceased.

@@ -14,6 +14,8 @@ import (
 type Config struct {
 	KV      cluster.KV // fenced: what commits, or is read, is of a gateway that is there
 	Gateway uint64     // this one
+	// Rules are those by which all gateways go, and who comes (record.RulesVersion).
+	Rules func() uint16
 	// Doubt is called when a transaction ended without an answer: settled is to be called
 	// when none that began before can commit any more.
 	Doubt func(settled func())

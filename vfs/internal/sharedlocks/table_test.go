@@ -13,7 +13,7 @@ import (
 	"ogw/vfs/lock"
 )
 
-var spaces = []lock.Space{lock.Range, lock.Flock}
+var spaces = []lock.Space{lock.Range, lock.Flock, lock.Share}
 
 // What one gateway locks, another one refuses, and grants in the order of arrival when it is
 // given up.
@@ -22,6 +22,7 @@ func TestTwoGateways(t *testing.T) {
 		a, b := s.open(), s.open()
 		for _, space := range spaces {
 			la, lb, lc := exclusive(owner(a, "1")), exclusive(owner(b, "1")), exclusive(owner(a, "2"))
+			must(t, la.Normalize(space))
 			must(t, a.TryLock(bg, 1, space, la))
 			wantErr(t, b.TryLock(bg, 1, space, lb), lock.ErrWouldBlock)
 			must(t, b.TryLock(bg, 2, space, lb))
@@ -217,6 +218,7 @@ func TestAnswerLost(t *testing.T) {
 		a, b := s.open(), s.open()
 		for _, space := range spaces {
 			la, lb := exclusive(owner(a, "1")), exclusive(owner(b, "1"))
+			must(t, la.Normalize(space))
 			a.lost.Store(1)
 			wantErr(t, a.TryLock(bg, 1, space, la), fserr.ErrUnavailable)
 			wantErr(t, b.TryLock(bg, 1, space, lb), lock.ErrWouldBlock)
