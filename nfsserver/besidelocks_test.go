@@ -11,11 +11,8 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/mem"
 	"ogw/nfsserver/nlm"
-	"ogw/nfsserver/xdr"
 	"ogw/vfs/lock"
 )
-
-const isNoLocks = 2
 
 // cutKV is an engine that a gateway may be cut off from.
 type cutKV struct {
@@ -189,15 +186,7 @@ func TestBesideGatewayDies(t *testing.T) {
 	y.want("held", isGranted, ask{proc: nlmLock, svid: 1, start: 10, length: 10})
 	x.want("waits", isBlocked, ask{proc: nlmLock, svid: 2, start: 10, length: 10, block: true, state: 3})
 	cut.Store(true)
-	for end := time.Now().Add(lockWait); ; time.Sleep(100 * time.Millisecond) {
-		list, err := b.fs.Gateways(t.Context())
-		if err == nil && len(list) == 1 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("it is not put out")
-		}
-	}
+	b.alone()
 	y.want("the lock is there", isDenied, ask{proc: nlmLock, svid: 1, length: 10})
 	x.at(b)
 	x.want("asked again", isBlocked, ask{proc: nlmLock, svid: 2, start: 10, length: 10, block: true, state: 3})
@@ -218,6 +207,15 @@ func TestBesideGatewayDies(t *testing.T) {
 	if len(x.notified) > 0 {
 		t.Error("a client is told of a restart")
 	}
+}
+
+// alone waits until the other gateways are put out.
+func (s *site) alone() {
+	s.t.Helper()
+	eventually(s.t, "it is put out", func() bool {
+		list, err := s.fs.Gateways(context.Background())
+		return err == nil && len(list) == 1
+	})
 }
 
 // A gateway that ends in order leaves to its clients what they hold.
@@ -247,16 +245,7 @@ func TestBesideReboot(t *testing.T) {
 	x.want("held", isGranted, ask{proc: nlmLock, svid: 1, length: 10, state: 3})
 	y.notify(x.name, 5)
 	y.want("another's notice", isDenied, ask{proc: nlmLock, svid: 1, length: 10})
-	freeAll := func(c *locker) {
-		t.Helper()
-		var w xdr.Writer
-		w.String(x.name)
-		w.Uint32(0)
-		if _, err := c.invoke("tcp", nlm.ProgramNumber, 4, nlmFreeAll, &w); err != nil {
-			t.Fatal(err)
-		}
-	}
-	freeAll(y)
+	y.freeAll(x.name)
 	y.want("another's FREE_ALL", isDenied, ask{proc: nlmLock, svid: 1, length: 10})
 	x.at(b)
 	x.notify(x.name, 3)
@@ -267,7 +256,7 @@ func TestBesideReboot(t *testing.T) {
 	y.wantGrant("of before", 2)
 	y.want("of after", isDenied, ask{proc: nlmLock, svid: 1, start: 20, length: 10})
 	x.at(a)
-	freeAll(x)
+	x.freeAll(x.name)
 	y.want("free", isGranted, ask{proc: nlmLock, svid: 2, start: 20, length: 10})
 
 	server := netip.MustParseAddrPort(b.addr).Addr()
@@ -279,38 +268,6 @@ func TestBesideReboot(t *testing.T) {
 	}
 	if list := b.holders(y.name); len(list) != 0 {
 		t.Errorf("%+v", list)
-	}
-}
-
-// Share reservations are refused, in the protocol's terms, where other servers would not
-// know of them.
-func TestBesideShares(t *testing.T) {
-	g := newGroup(t)
-	a, _ := g.open()
-	g.x.at(a)
-	call := func(proc uint32) uint32 {
-		t.Helper()
-		var w xdr.Writer
-		w.Opaque([]byte("cookie"))
-		w.String(g.x.name)
-		w.Opaque(g.x.fh)
-		w.String("owner")
-		w.Uint32(2)
-		w.Uint32(1)
-		w.Bool(false)
-		b, err := g.x.invoke("tcp", nlm.ProgramNumber, 4, proc, &w)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := xdr.NewReader(b)
-		r.Opaque(100)
-		return r.Uint32()
-	}
-	if got := call(nlmShare); got != isNoLocks {
-		t.Errorf("SHARE: %d", got)
-	}
-	if got := call(nlmUnshare); got != isGranted {
-		t.Errorf("UNSHARE: %d", got)
 	}
 }
 

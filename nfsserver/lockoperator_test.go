@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"ogw/nfsserver/nlm"
-	"ogw/nfsserver/xdr"
 	"ogw/vfs/lock"
 )
 
@@ -17,24 +16,7 @@ func TestFreeLocks(t *testing.T) {
 	a.want("held", isGranted, ask{proc: nlmLock, svid: 1, length: 10})
 	a.want("another", isGranted, ask{proc: nlmLock, svid: 2, start: 20, length: 10})
 	b.want("waits", isBlocked, ask{proc: nlmLock, svid: 7, length: 10, block: true})
-	var w xdr.Writer
-	w.Opaque([]byte("cookie"))
-	w.String(a.name)
-	w.Opaque(a.fh)
-	w.String("owner")
-	w.Uint32(2) // nobody else writes
-	w.Uint32(1)
-	w.Bool(false)
-	if _, err := a.invoke("tcp", nlm.ProgramNumber, 4, nlmShare, &w); err != nil {
-		t.Fatal(err)
-	}
-	shares, more := s.srv.Shares(10)
-	if len(shares) != 1 || more || shares[0].Access != 1 || shares[0].Deny != 2 || shares[0].File != s.ino(t, "f") {
-		t.Errorf("%+v %v", shares, more)
-	}
-	if _, more := s.srv.Shares(0); !more {
-		t.Error("a share too many is not told")
-	}
+	a.wantShare("nobody else writes", isGranted, reservation{access: 1, deny: 2})
 	for _, nobody := range []string{"127.0.0.9", "elsewhere", ""} {
 		if list := s.freed(nobody); len(list) != 0 {
 			t.Errorf("%q: %+v", nobody, list)
@@ -49,9 +31,6 @@ func TestFreeLocks(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	b.wantGrant("freed", 7)
-	if shares, _ := s.srv.Shares(10); len(shares) != 0 {
-		t.Errorf("%+v", shares)
-	}
 	if list := s.freed(a.addr.String()); len(list) != 0 {
 		t.Errorf("twice: %+v", list)
 	}

@@ -131,10 +131,6 @@ func vfsError(err error) error {
 	return err
 }
 
-// Shares returns the share reservations of NFS clients, at most max; more
-// reports whether there are others.
-func (s *Server) Shares(max int) (list []nlm.Share, more bool) { return s.locks.Shares(max) }
-
 // LockHolders returns the NFS clients of an address or a host name that hold
 // locks or wait for them, through whichever gateway.
 func (s *Server) LockHolders(ctx context.Context, client string) ([]nlm.Holder, error) {

@@ -269,7 +269,7 @@ func (c *locker) notify(name string, state uint32) {
 	}
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
+func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(lockWait); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -487,13 +487,19 @@ func TestRebootFreesLocks(t *testing.T) {
 
 	// FREE_ALL is the same without a status monitor.
 	a.want("not monitored", isGranted, ask{proc: nlmNMLock, svid: 1})
-	var w xdr.Writer
-	w.String(a.name)
-	w.Uint32(0)
-	if _, err := a.invoke("tcp", nlm.ProgramNumber, 4, nlmFreeAll, &w); err != nil {
-		t.Fatal(err)
-	}
+	a.freeAll(a.name)
 	b.want("free", isGranted, ask{proc: nlmLock, svid: 2})
+}
+
+// freeAll sends FREE_ALL.
+func (c *locker) freeAll(name string) {
+	c.t.Helper()
+	var w xdr.Writer
+	w.String(name)
+	w.Uint32(0)
+	if _, err := c.invoke("tcp", nlm.ProgramNumber, 4, nlmFreeAll, &w); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 func TestLocksHonourExports(t *testing.T) {
@@ -535,53 +541,6 @@ func TestLocksHonourExports(t *testing.T) {
 	root.must("remove", root.unlink(procRemove, root.root, "f"))
 	c.want("a removed file", isStale, ask{proc: nlmLock})
 	c.want("giving up a lock of a removed file", isGranted, ask{proc: nlmUnlock})
-}
-
-func TestShareReservations(t *testing.T) {
-	_, a, b := pair(t)
-	call := func(c *locker, proc, deny, access uint32) uint32 {
-		t.Helper()
-		var w xdr.Writer
-		w.Opaque([]byte("cookie"))
-		w.String(c.name)
-		w.Opaque(c.fh)
-		w.String("owner")
-		w.Uint32(deny)
-		w.Uint32(access)
-		w.Bool(false)
-		b, err := c.invoke("tcp", nlm.ProgramNumber, 4, proc, &w)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := xdr.NewReader(b)
-		r.Opaque(100)
-		stat := r.Uint32()
-		r.Uint32()
-		if r.Err() != nil || r.Len() != 0 {
-			t.Errorf("reply: %v", r.Err())
-		}
-		return stat
-	}
-	const none, read, write, both = 0, 1, 2, 3
-	for i, x := range []struct {
-		c                  *locker
-		proc, deny, access uint32
-		want               uint32
-	}{
-		{a, nlmShare, write, read, isGranted},
-		{b, nlmShare, none, write, isDenied},
-		{b, nlmShare, read, read, isDenied},
-		{b, nlmShare, none, read, isGranted},
-		{a, nlmShare, both, both, isDenied}, // b reads
-		{b, nlmUnshare, none, read, isGranted},
-		{a, nlmShare, both, both, isGranted},
-		{a, nlmUnshare, both, both, isGranted},
-		{b, nlmShare, both, both, isGranted},
-	} {
-		if got := call(x.c, x.proc, x.deny, x.access); got != x.want {
-			t.Errorf("step %d: status %d, want %d", i, got, x.want)
-		}
-	}
 }
 
 func TestBadLockCalls(t *testing.T) {

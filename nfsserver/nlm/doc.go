@@ -1,9 +1,10 @@
 // Package nlm is the Network Lock Manager, version 4 (program 100021; X/Open
-// XNFS, chapter 14; RFC 1813 section 6): byte-range locks for NFS clients.
+// XNFS, chapter 14; RFC 1813 section 6): byte-range locks for NFS clients, and share reservations,
+// of DOS and Windows.
 //
-//	LOCK UNLOCK TEST CANCEL ──► Server ──► lock.Manager (shared with FUSE)
+//	LOCK UNLOCK TEST CANCEL ──► Server ──► lock.Locks (shared with FUSE)
 //	      (and _MSG, answered     │  ▲            │ granted later
-//	       by _RES)               │  │            ▼
+//	       by _RES) SHARE UNSHARE │  │            ▼
 //	                              │  └─────── blocked ── GRANTED ──► client's NLM
 //	                              ▼                    (by its portmapper)
 //	                      hosts, nsm.Monitor ── restart: SM_NOTIFY, grace
@@ -26,6 +27,12 @@
 // attempt, or no attempt could be sent) is undone; one that may have been
 // taken stays, and ends with the client's UNLOCK or reboot.
 //
+// # Share reservations
+//
+// They are in lock.Share: of an owner without a process number, one for each file, which the
+// next SHARE replaces. They never wait. Everything else about locks holds for them: what is
+// bounded, restarts, reboots, other gateways.
+//
 // # Restarts
 //
 // Locks live in memory. A client stands in the store (package nsm) before it
@@ -39,7 +46,7 @@
 // last one before (lock.Lock.Era). A notice of a reboot ends what has another number, at
 // all addresses of the server: the client may lock before its notice arrives, and a notice
 // may arrive twice. A LOCK with another number ends nothing: Linux clients may send two in
-// one boot (eraOf).
+// one boot (eraOf). SHARE comes without a number.
 //
 // # Beside other gateways
 //
@@ -57,13 +64,13 @@
 //	                           since (LockFunc's cancel): it may know of the grant by that
 //
 // What a gateway knows of a host (its port, its last state number) is a help, and may be
-// forgotten. Share reservations are refused: they are in the memory of one process.
+// forgotten.
 //
 // # Invariants
 //
 //   - A lock is granted to a client only after the client is durable, or with the lock.
 //   - Per request (file, owner, range, type) there is at most one blocked.
-//   - Whatever is bounded (hosts, peers, blocked requests, share reservations,
+//   - Whatever is bounded (hosts, peers, blocked requests,
 //     locks, calls to clients) is divided by address (vfs/clients/share): names are the
 //     client's choice.
 //   - Every blocked request ends once: answered GRANTED, called back,

@@ -81,7 +81,6 @@ type host struct {
 	network string
 	users   int // calls that run
 	waits   map[blockKey]*blocked
-	shares  int
 	state   uint32    // of its status monitor, 0: unknown
 	last    time.Time // when users became 0
 	port    uint16    // of its NLM, 0: ask its portmapper
@@ -166,7 +165,7 @@ func (s *Server) evictLocked(key subscriber.Key) bool {
 
 // idleLocked reports whether h is nothing but known.
 func (s *Server) idleLocked(h *host) bool {
-	if h.users+len(h.waits) > 0 || h.shares > 0 || s.locks.ClientCount(h.client) > 0 || !h.mu.TryLock() {
+	if h.users+len(h.waits) > 0 || s.locks.ClientCount(h.client) > 0 || !h.mu.TryLock() {
 		return false
 	}
 	defer h.mu.Unlock()
@@ -212,7 +211,7 @@ func (s *Server) forget(ctx context.Context, h *host, idle time.Duration) error 
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.mu.Lock()
-	busy := h.users+len(h.waits)+h.shares > 0 || time.Since(h.last) < idle
+	busy := h.users+len(h.waits) > 0 || time.Since(h.last) < idle
 	s.mu.Unlock()
 	if busy || s.locks.ClientCount(h.client) > 0 {
 		return nil

@@ -152,16 +152,8 @@ func (s *Server) test(ctx context.Context, ino uint64, l lock.Lock) (holder lock
 
 // lock is LOCK, and NM_LOCK, whose clients are not monitored and do not wait.
 func (s *Server) lock(ctx context.Context, h *host, ino uint64, a *lockArgs, l lock.Lock) error {
-	// Where locks outlive the server nobody needs to reclaim, and who does may ask.
-	if s.remotes == nil {
-		if s.locks.InGrace() != a.reclaim {
-			return statGrace // too early, or too late to reclaim
-		}
-		if a.monitored {
-			if err := s.watch(ctx, h); err != nil {
-				return err
-			}
-		}
+	if err := s.admit(ctx, h, a.reclaim, a.monitored); err != nil {
+		return err
 	}
 	l.Era = s.eraOf(h, a.state)
 	switch {
@@ -171,6 +163,20 @@ func (s *Server) lock(ctx context.Context, h *host, ino uint64, a *lockArgs, l l
 		return s.lockOrWait(ctx, h, ino, a, l)
 	}
 	return s.locks.TryLockSoon(ctx, ino, lock.Range, l)
+}
+
+// admit is what comes before a client is granted anything. Where that outlives the server nobody
+// needs to reclaim, and who does may ask.
+func (s *Server) admit(ctx context.Context, h *host, reclaim, monitored bool) error {
+	switch {
+	case s.remotes != nil:
+		return nil
+	case s.locks.InGrace() != reclaim:
+		return statGrace // too early, or too late to reclaim
+	case !monitored:
+		return nil
+	}
+	return s.watch(ctx, h)
 }
 
 // unlock is UNLOCK. It is allowed in a grace period: a client does not

@@ -17,7 +17,6 @@ import (
 	"ogw/nfsserver/rpc"
 	"ogw/nfsserver/xdr"
 	"ogw/vfs"
-	"ogw/vfs/clients/subscriber"
 	"ogw/vfs/lock"
 )
 
@@ -268,7 +267,7 @@ func TestWaitersAreBounded(t *testing.T) {
 		}
 	}
 	for _, name := range names {
-		s.release(t.Context(), s.hosts[clientName(testCaller, name)], 0, true)
+		s.release(t.Context(), s.hosts[clientName(testCaller, name)], 0)
 	}
 	if st := s.Stats(); st.Blocked != 2*addressBlocked {
 		t.Errorf("%d blocked", st.Blocked)
@@ -295,7 +294,7 @@ func TestNamesAreBounded(t *testing.T) {
 		}
 	}
 	for i := range 200 { // so that it has less than is free
-		s.release(t.Context(), s.hosts[clientName(testCaller, fmt.Sprint("name ", i))], 0, true)
+		s.release(t.Context(), s.hosts[clientName(testCaller, fmt.Sprint("name ", i))], 0)
 	}
 	s.sweep(context.Background(), 0)
 	if got := s.testLock(t, testCaller, "the next", lockArgs{}); got != statGranted {
@@ -303,33 +302,69 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 }
 
-// TestSharesAreBounded: share reservations by address.
+// testShare has a caller reserve the file, or give that up.
+func testShare(t *testing.T, k caller, name, owner string, do func(context.Context, *rpc.Call, *rpc.Reply) error) Stat {
+	t.Helper()
+	var w xdr.Writer
+	w.Opaque([]byte("cookie"))
+	w.String(name)
+	w.Opaque([]byte{1})
+	w.String(owner)
+	w.Uint32(0)
+	w.Uint32(1)
+	w.Bool(false)
+	c := &rpc.Call{Remote: netip.AddrPortFrom(k.remote, 1), Local: netip.AddrPortFrom(k.remote, 2), Args: xdr.NewReader(w.B)}
+	var reply rpc.Reply
+	if err := do(t.Context(), c, &reply); err != nil {
+		t.Fatal(err)
+	}
+	_, stat, err := decodeResult(reply.B)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stat
+}
+
+// TestSharesAreBounded: share reservations by address, with its locks, whatever names a client
+// takes; one that is there can be made again, and given up.
 func TestSharesAreBounded(t *testing.T) {
-	table := newShareTable()
-	fill := func(addr netip.Addr) (n int) {
+	const most = 4096
+	s := newServer(t, &memStore{values: map[string][]byte{}})
+	s.locks = lock.New(most)
+	fill := func(k caller) (n int) {
 		for ; ; n++ {
-			r := reservation{owner: lock.Owner{Client: addr.String(), ID: fmt.Sprint(n)}, key: subscriber.Of(addr), access: 1}
-			if added, err := table.set(uint64(n), r); !added || err != nil {
-				if !errors.Is(err, statNoLocks) {
-					t.Error(added, err)
-				}
+			switch got := testShare(t, k, fmt.Sprint("name ", n%10), fmt.Sprint(n), s.share); got {
+			case statGranted:
+			case statNoLocks:
 				return n
+			default:
+				t.Fatal(n, got)
 			}
 		}
 	}
-	first := testCaller.remote
-	if n := fill(first); n != maxShares/2 {
+	if n := fill(testCaller); n != most/2 {
 		t.Errorf("alone: %d", n)
 	}
-	if n := fill(otherCaller.remote); n != maxShares/4 {
+	if got := s.testLock(t, testCaller, "name 0", lockArgs{}); got != statNoLocks {
+		t.Errorf("and a lock: %v", got)
+	}
+	if got := testShare(t, testCaller, "name 0", "0", s.share); got != statGranted {
+		t.Errorf("the same again: %v", got)
+	}
+	if n := fill(otherCaller); n != most/4 {
 		t.Errorf("the second: %d", n)
 	}
-	own := reservation{owner: lock.Owner{Client: first.String(), ID: "0"}, key: subscriber.Of(first), access: 2}
-	if added, err := table.set(0, own); added || err != nil {
-		t.Errorf("a reservation that is there cannot be changed: %v %v", added, err)
+	for range 2 {
+		if got := testShare(t, testCaller, "name 0", "0", s.unshare); got != statGranted {
+			t.Errorf("given up: %v", got)
+		}
 	}
-	if n := table.drop(0, func(lock.Owner) bool { return true }); n != 2 || table.places.Held() != maxShares*3/4-2 {
-		t.Errorf("%d dropped, %d held", n, table.places.Held())
+	if n := s.locks.Count(); n != most*3/4-1 {
+		t.Errorf("%d are left", n)
+	}
+	s.sweep(t.Context(), 0)
+	if st := s.Stats(); st.Clients != 20 || st.Durable != 20 {
+		t.Errorf("%+v", st)
 	}
 }
 

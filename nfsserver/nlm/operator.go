@@ -26,31 +26,6 @@ func OwnerOf(o lock.Owner) (n Owner, ok bool) {
 	return Owner{Addr: k.remote, Server: k.local, Host: name, PID: pid, ID: id}, ok
 }
 
-// Share is a share reservation (SHARE).
-type Share struct {
-	File  uint64
-	Owner lock.Owner
-	// Access and Deny are what the holder does and what others must not do:
-	// 1 read, 2 write, 3 both.
-	Access, Deny uint32
-}
-
-// Shares returns the share reservations, at most max; more reports whether there
-// are others.
-func (s *Server) Shares(max int) (list []Share, more bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for ino, shares := range s.shares.files {
-		for _, x := range shares {
-			if len(list) >= max {
-				return list, true
-			}
-			list = append(list, Share{File: ino, Owner: x.owner, Access: x.access, Deny: x.deny})
-		}
-	}
-	return list, false
-}
-
 // Holder is a client that holds something, or waits for it.
 type Holder struct {
 	Addr   netip.Addr
@@ -75,7 +50,7 @@ func (s *Server) Holders(ctx context.Context, client string) (list []Holder, err
 // rebooted, and returns what that was.
 func (s *Server) Free(ctx context.Context, client string) (list []Holder, err error) {
 	err = s.holders(ctx, client, func(h *host, x Holder) error {
-		err := s.release(ctx, h, 0, true)
+		err := s.release(ctx, h, 0)
 		if err == nil {
 			list = append(list, x)
 		}
@@ -93,19 +68,32 @@ func (s *Server) holders(ctx context.Context, client string, fn func(*host, Hold
 		prefix += addr.String() + " "
 	}
 	list, err := s.clients(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	shares, err := s.shares(ctx)
+	if err != nil {
+		return err
+	}
 	for _, f := range list {
-		if notAddr != nil && !sameHost(f.name, client) {
+		if f.locks == 0 || notAddr != nil && !sameHost(f.name, client) {
 			continue
 		}
-		s.mu.Lock()
-		x := Holder{Addr: f.addr, Server: f.local, Host: f.name, Locks: f.locks, Shares: f.shares}
-		s.mu.Unlock()
-		if x.Locks+x.Shares == 0 {
-			continue
-		}
+		n := min(shares[f.client], f.locks)
+		x := Holder{Addr: f.addr, Server: f.local, Host: f.name, Locks: f.locks - n, Shares: n}
 		if err := fn(f.host, x); err != nil {
 			return err
 		}
 	}
-	return err
+	return nil
+}
+
+// shares counts the share reservations of clients.
+func (s *Server) shares(ctx context.Context) (map[string]int, error) {
+	list, _, err := s.locks.List(ctx, lock.DefaultMaxLocks, func(e *lock.Entry) bool { return e.Space == lock.Share })
+	counts := make(map[string]int)
+	for i := range list {
+		counts[list[i].Lock.Owner.Client]++
+	}
+	return counts, err
 }

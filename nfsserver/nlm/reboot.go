@@ -9,7 +9,6 @@ import (
 
 	"ogw/nfsserver/nsm"
 	"ogw/nfsserver/rpc"
-	"ogw/vfs/lock"
 )
 
 // eraOf returns the state number of a client that sends one with a lock, or else the last
@@ -35,11 +34,10 @@ func (s *Server) rebooted(ctx context.Context, from netip.Addr, name string, sta
 	}
 	for _, x := range match(list, name) {
 		s.mu.Lock()
-		known := x.state == state && state != 0 // shares have no era
 		x.state = state
 		x.port = 0
 		s.mu.Unlock()
-		if err := s.release(ctx, x.host, state, !known); err != nil {
+		if err := s.release(ctx, x.host, state); err != nil {
 			return err
 		}
 		s.log.Info("nlm: client has rebooted, its locks of before are free", "client", from, "name", x.name,
@@ -113,20 +111,13 @@ func sameHost(a, b string) bool {
 	return strings.EqualFold(shortA, shortB) && (restA == "" || restB == "")
 }
 
-// release ends what a host holds and waits for, but what is of the era keep (0: all), and its
-// shares if they are of before.
-func (s *Server) release(ctx context.Context, h *host, keep uint32, shares bool) error {
+// release ends what a host holds and waits for, but what is of the era keep (0: all).
+func (s *Server) release(ctx context.Context, h *host, keep uint32) error {
 	s.mu.Lock()
 	for _, b := range h.waits {
 		if keep == 0 || b.era != keep {
 			s.endLocked(b)
 		}
-	}
-	if h.shares > 0 && shares {
-		for ino := range s.shares.files {
-			s.shares.drop(ino, func(o lock.Owner) bool { return o.Client == h.client })
-		}
-		h.shares = 0
 	}
 	s.mu.Unlock()
 	err := s.locks.Rebooted(ctx, h.client, keep)
@@ -147,7 +138,7 @@ func (s *Server) freeAll(ctx context.Context, c *rpc.Call, _ *rpc.Reply) error {
 	list, err := s.clients(ctx, clientPrefix+c.Remote.Addr().String()+" ")
 	for _, x := range list {
 		if err == nil && x.name == name {
-			err = s.release(ctx, x.host, 0, true)
+			err = s.release(ctx, x.host, 0)
 		}
 	}
 	if err != nil {

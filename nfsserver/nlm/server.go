@@ -68,8 +68,7 @@ type Server struct {
 	known    *share.Tally[subscriber.Key] // of hosts
 	waits    *share.Tally[subscriber.Key] // of blocked requests
 	answers  *share.Tally[subscriber.Key] // of _RES calls under way
-	shares   shareTable
-	grace    bool // ours is on
+	grace    bool                         // ours is on
 	graceEnd *time.Timer
 	closed   bool
 	cookie   uint64 // of the last GRANTED call
@@ -86,7 +85,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, log: cfg.Logger, locks: cfg.Locks, files: cfg.Files,
 		hosts: make(map[string]*host), known: share.NewTally[subscriber.Key](maxHosts, addressHosts),
 		waits: share.NewTally[subscriber.Key](maxBlocked, addressBlocked), answers: share.NewTally[subscriber.Key](maxAnswers, addressAnswers),
-		shares: newShareTable(), slots: share.NewPool(maxCallbacks, addressCallbacks)}
+		slots: share.NewPool(maxCallbacks, addressCallbacks)}
 	s.remotes, _ = cfg.Locks.(lock.Remotes)
 	var err error
 	s.monitor, err = nsm.Open(ctx, nsm.Config{Store: cfg.Store, Instance: cfg.Instance, Logger: cfg.Logger,
@@ -170,7 +169,7 @@ func (s *Server) Close(ctx context.Context) {
 	s.endGrace()
 	for _, h := range hosts {
 		if s.remotes == nil {
-			_ = s.release(context.Background(), h, 0, true) // nothing can fail
+			_ = s.release(context.Background(), h, 0) // nothing can fail
 		}
 	}
 	s.wait.Wait()
@@ -208,7 +207,6 @@ type Stats struct {
 	Clients int // that are known
 	Durable int // that will be notified of a restart
 	Blocked int // requests that wait
-	Shares  int
 	Grace   bool
 }
 
@@ -216,5 +214,5 @@ type Stats struct {
 func (s *Server) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Stats{Clients: len(s.hosts), Durable: s.monitor.Len(), Blocked: int(s.waits.Held()), Shares: int(s.shares.places.Held()), Grace: s.grace}
+	return Stats{Clients: len(s.hosts), Durable: s.monitor.Len(), Blocked: int(s.waits.Held()), Grace: s.grace}
 }

@@ -61,18 +61,6 @@ func (b *lockBook) ListLocks(ctx context.Context, f admin.LockFilter) (admin.Loc
 			return out, err
 		}
 	}
-	for _, g := range b.gateways {
-		shares, more := g.server.Shares(maxListedLocks)
-		out.More = out.More || more
-		for _, s := range shares {
-			x := admin.Lock{Kind: "share", Type: shareMode(s.Access), Deny: shareMode(s.Deny)}
-			if ino := vfs.Ino(s.File); keep(ino) {
-				if err := l.add(x, ino, s.Owner, 0); err != nil {
-					return out, err
-				}
-			}
-		}
-	}
 	return out, nil
 }
 
@@ -110,8 +98,11 @@ func (b *lockBook) chosen(ctx context.Context, path string) (file vfs.Ino, below
 // lockOf is an entry without its owner and file.
 func lockOf(e *lock.Entry) admin.Lock {
 	x := admin.Lock{Kind: "range", Type: "shared", Offset: e.Lock.Start, Waiting: e.Waiting}
-	if e.Space == lock.Flock {
+	switch e.Space {
+	case lock.Flock:
 		x.Kind = "flock"
+	case lock.Share:
+		x.Kind, x.Type, x.Deny = "share", shareMode(e.Lock.Type.Access()), shareMode(e.Lock.Type.Deny())
 	}
 	if e.Lock.Type == lock.Exclusive {
 		x.Type = "exclusive"
@@ -122,8 +113,8 @@ func lockOf(e *lock.Entry) admin.Lock {
 	return x
 }
 
-// shareMode is fsh_mode and fsh_access in words.
-func shareMode(m uint32) string { return [...]string{"none", "read", "write", "read-write"}[m&3] }
+// shareMode is what a share reservation is for, or denies, in words.
+func shareMode(m uint8) string { return [...]string{"none", "read", "write", "read-write"}[m&3] }
 
 // lister puts a listing together.
 type lister struct {

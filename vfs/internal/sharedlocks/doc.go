@@ -2,8 +2,8 @@
 // one another (Table, which implements lock.Locks). What is granted decides lock.File, as
 // within one process.
 //
-//	'L' inode   all locks of a file: held ranges and flocks, waiting requests in order of
-//	            arrival, the gateway that vouches for each
+//	'L' inode   all locks of a file: held ranges, flocks and share reservations, waiting requests
+//	            in order of arrival, the gateway that vouches for each
 //	'W' owner   the files in which an owner waits for a range
 //	'X' client, inode   how much a remote client has in 'L'
 //
@@ -25,6 +25,8 @@
 //     be ended by the transaction that queued it, for what that granted others.
 //   - What is late of a request that was given up does not take what another one of its owner
 //     was granted, though nobody here knows of that yet (due).
+//   - Share reservations are granted only by rules that no gateway is there without, or comes,
+//     that cannot read them (Config.Rules).
 //   - 'W' has the files in which an owner's range waits: both change in one transaction. A
 //     request that would wait walks through both, and its commit compares what it read: of
 //     two that begin to wait for one another at the same time, one sees the other. The walk
