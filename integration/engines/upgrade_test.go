@@ -70,6 +70,7 @@ func testUpgrade(t *testing.T, x *shared, older string) {
 		u.servers[i].Start()
 		u.away[i].Store(false)
 		u.passes(400) // two versions beside one another, or the new one alone
+		u.shares(i == 1)
 		mountsSee(t, &mounted{u.servers[0], dirs[0], u.clients[0]}, &mounted{u.servers[1], dirs[1], u.clients[1]})
 		if err := errors.Join(os.Remove(filepath.Join(dirs[0], "log"))); err != nil {
 			t.Error(err)
@@ -83,6 +84,23 @@ func testUpgrade(t *testing.T, x *shared, older string) {
 	if out, err := u.servers[0].TryOGW("check", "--data"); err != nil {
 		t.Errorf("check: %v\n%s", err, out)
 	}
+}
+
+// shares has a client reserve a file: while one is there that does not know this, the new gateway
+// has the client ask again.
+func (u *upgraded) shares(mixed bool) {
+	u.t.Helper()
+	x := newSharer(u.t, u.servers[1], "127.0.0.5", "bkt/held")
+	if before := x.reserve(u.servers[0], nlmShare, shareReads, 0, false); mixed && before != nlmGranted {
+		x.shares("beside one of before", u.servers[1], shareReads, 0, nlmGrace)
+		return
+	}
+	for _, s := range u.servers {
+		if got := x.settled(s, shareReads, shareWrites); got != nlmGranted {
+			u.t.Errorf("SHARE: status %d", got)
+		}
+	}
+	x.unshares(u.servers[0])
 }
 
 // passes waits until that many more writes were acknowledged.
