@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	nlmTest, nlmLock, nlmUnlock = 1, 2, 4
+	nlmTest, nlmLock, nlmUnlock, nlmShare, nlmUnshare = 1, 2, 4, 20, 21
 	// statuses of NLM
 	nlmGranted, nlmDenied = 0, 1
 	// victimName and victimProc are what a lock of the victim says of itself.
@@ -40,35 +40,42 @@ func lockArgs(fh []byte, proc uint32, before, after int) []byte {
 	return w.B
 }
 
+// shareArgs are the arguments of SHARE and UNSHARE of an owner of the victim's.
+func shareArgs(fh []byte, owner string) []byte {
+	var w xdr.Writer
+	w.Opaque([]byte("cookie"))
+	w.String(victimName)
+	w.Opaque(fh)
+	w.String(owner)
+	words(&w, 3, 3, 0) // mode, access, reclaim
+	return w.B
+}
+
 // lockAttacks has the arguments with which each procedure beside NFS is tried on a
 // lock of the victim; nil where a procedure takes none.
 func lockAttacks(fh []byte) map[string][]byte {
 	test, lock, unlock := lockArgs(fh, victimProc, 1, 0), lockArgs(fh, victimProc, 2, 2), lockArgs(fh, victimProc, 0, 0)
 	cancel := lockArgs(fh, victimProc, 2, 0)
-	var path, host, res, share xdr.Writer
+	share := shareArgs(fh, "owner")
+	var path, host, res xdr.Writer
 	path.String("/private")
 	host.String(victimName)
 	host.Uint32(3) // state
 	res.Opaque([]byte("cookie"))
 	res.Uint32(nlmGranted)
-	share.Opaque([]byte("cookie"))
-	share.String(victimName)
-	share.Opaque(fh)
-	share.Opaque([]byte("owner"))
-	words(&share, 3, 3, 0) // mode, access, reclaim
 	return map[string][]byte{
 		"NULL": nil, "MNT": path.B, "DUMP": nil, "UMNT": path.B, "UMNTALL": nil, "EXPORT": nil,
 		"NLM_NULL": nil, "NLM_TEST": test, "NLM_LOCK": lock, "NLM_CANCEL": cancel, "NLM_UNLOCK": unlock, "NLM_GRANTED": test,
 		"NLM_TEST_MSG": test, "NLM_LOCK_MSG": lock, "NLM_CANCEL_MSG": cancel, "NLM_UNLOCK_MSG": unlock, "NLM_GRANTED_MSG": test,
 		"NLM_TEST_RES": res.B, "NLM_LOCK_RES": res.B, "NLM_CANCEL_RES": res.B, "NLM_UNLOCK_RES": res.B, "NLM_GRANTED_RES": res.B,
-		"NLM_SHARE": share.B, "NLM_UNSHARE": share.B, "NLM_NM_LOCK": lock, "NLM_FREE_ALL": host.B,
+		"NLM_SHARE": share, "NLM_UNSHARE": share, "NLM_NM_LOCK": lock, "NLM_FREE_ALL": host.B,
 		"STAT": host.B, "NOTIFY": host.B,
 	}
 }
 
 // TestEveryLockProcedure: no procedure of MOUNT, NLM and NSM, called from another
 // machine that takes the victim's name and its lock's owner, or from any port, gives that
-// the victim's lock, an answer about its file, or the secret of an export.
+// the victim's lock or share reservation, an answer about its file, or the secret of an export.
 func TestEveryLockProcedure(t *testing.T) {
 	const secret = "correct-horse-battery"
 	s := newServer(t, testenv.ServerOptions{NFS: exports + `
@@ -93,6 +100,9 @@ secret = "` + secret + `"
 	}
 	if st := status(v, nlmLock, lockArgs(fh, victimProc, 2, 2)); st != nlmGranted {
 		t.Fatalf("the victim's own lock: %d", st)
+	}
+	if st := status(v, nlmShare, shareArgs(fh, "owner")); st != nlmGranted {
+		t.Fatalf("the victim's own share reservation: %d", st)
 	}
 	rows := lockAttacks(fh)
 	who := map[string]*nfsClient{"another machine": dialNFS(t, s, attacker), "any port": anyPortNFS(t, s)}
@@ -129,12 +139,21 @@ secret = "` + secret + `"
 			if st := status(v, nlmTest, lockArgs(fh, victimProc+1, 1, 0)); st != nlmDenied {
 				t.Fatalf("after %s by %s the victim's lock is gone: %d", p.Name, name, st)
 			}
+			if st := status(v, nlmShare, shareArgs(fh, "another")); st != nlmDenied {
+				t.Fatalf("after %s by %s the victim's share reservation is gone: %d", p.Name, name, st)
+			}
 		}
 	}
 	if st := status(v, nlmUnlock, lockArgs(fh, victimProc, 0, 0)); st != nlmGranted {
 		t.Errorf("the victim's own UNLOCK: %d", st)
 	}
 	if st := status(v, nlmTest, lockArgs(fh, victimProc+1, 1, 0)); st != nlmGranted {
+		t.Errorf("after it: %d", st)
+	}
+	if st := status(v, nlmUnshare, shareArgs(fh, "owner")); st != nlmGranted {
+		t.Errorf("the victim's own UNSHARE: %d", st)
+	}
+	if st := status(v, nlmShare, shareArgs(fh, "another")); st != nlmGranted {
 		t.Errorf("after it: %d", st)
 	}
 	if _, err := v.Call(nsm.ProgramNumber, nsm.Version, 0, nil); err != nil {
