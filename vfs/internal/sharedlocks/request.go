@@ -146,7 +146,7 @@ func (w *waiter) request(s *state, a *asked) error {
 	}
 	switch {
 	case w.space == lock.Share: // store looks at it, if it is not there yet
-		s.part = sharePart
+		s.share = true
 	case s.Len()+2 > maxFileLocks: // a conversion can split a range in three
 		return errTooMany
 	}

@@ -156,11 +156,11 @@ func TestSharesBound(t *testing.T) {
 			owner func(int) lock.Owner
 			most  int
 		}{
-			{long, maxFileBytes / sharePart / 455}, // of which each takes so much
-			{func(i int) lock.Owner { return remote("10.0.0.1", fmt.Sprint(i)) }, maxFileLocks / sharePart},
+			{long, maxShareBytes / 455}, // of which each takes so much
+			{func(i int) lock.Owner { return remote("10.0.0.1", fmt.Sprint(i)) }, maxFileShares},
 		} {
 			must(t, a.with(func(s *state) {
-				s.part = sharePart
+				s.share = true
 				for i := range c.most - 3 {
 					l := reserved(c.owner(i), 1, 0)
 					must(t, l.Normalize(lock.Share))

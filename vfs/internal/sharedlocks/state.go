@@ -16,9 +16,10 @@ const (
 	maxFileLocks = 4096
 	// maxFileBytes bounds the record of a file.
 	maxFileBytes = 256 << 10
-	// sharePart of both is for whoever comes; the rest of them is for ranges and flocks, for
-	// which a client needs more rights than for a share reservation.
-	sharePart = 2
+	// maxFileShares and maxShareBytes are what of both there may be where a share reservation is
+	// granted: the rest is for ranges and flocks, for which a client needs more rights.
+	maxFileShares = 2048
+	maxShareBytes = 128 << 10
 	// maxWaits bounds the files in which one owner waits: the threads of a process.
 	maxWaits = 64
 	// maxMoved bounds the owners that one transaction has wait no more: two operations each,
@@ -43,7 +44,7 @@ type state struct {
 
 	lockers map[string]int  // what remote clients had before
 	touched []string        // remote clients of whom that may not be so
-	part    int             // of the bounds of a file which may be used: one part of so many
+	share   bool            // a share reservation is asked for
 	force   bool            // write also what is as it was
 	there   map[uint64]bool // gateways whose fences were asked for
 	moved   []lock.Owner    // that began or ceased to wait for a range
@@ -68,7 +69,7 @@ type going struct {
 // load reads the locks of a file. What nobody vouches for is not there, but for what a
 // client has that is about to take it over ("": none).
 func load(r cluster.Reader, me, ino uint64, keep string) (*state, error) {
-	s := &state{r: r, me: me, ino: ino, part: 1, there: map[uint64]bool{me: true, 0: true}, ended: make(map[uint64]error)}
+	s := &state{r: r, me: me, ino: ino, there: map[uint64]bool{me: true, 0: true}, ended: make(map[uint64]error)}
 	var err error
 	if s.before, err = r.Get(record.LockKey(ino)); err != nil {
 		return nil, err
@@ -305,11 +306,14 @@ func (s *state) store(t cluster.Txn) error {
 		}
 		return t.Delete(record.LockKey(s.ino))
 	}
-	now := s.Encode()
+	now, most, room := s.Encode(), maxFileLocks, maxFileBytes
+	if s.share {
+		most, room = maxFileShares, maxShareBytes
+	}
 	switch {
 	case bytes.Equal(now, s.before) && !s.force:
 		return nil
-	case (len(now) > maxFileBytes/s.part || s.Len() > maxFileLocks/s.part) && len(now) > len(s.before):
+	case (len(now) > room || s.Len() > most) && len(now) > len(s.before):
 		return errTooMany
 	}
 	return t.Set(record.LockKey(s.ino), now)
