@@ -3,6 +3,7 @@ package nlm
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"ogw/nfsserver/rpc"
 	"ogw/vfs/lock"
@@ -51,12 +52,15 @@ func (s *Server) doShare(ctx context.Context, c *rpc.Call, r *rpc.Reply, want Ac
 	if ctx.Err() != nil {
 		return rpc.ErrDrop
 	}
+	level, what := slog.LevelDebug, "nlm: call"
 	if stat.failure() {
-		if s.logs(stat) {
-			s.log.Warn("nlm: call failed", "op", "SHARE", "client", c.Remote, "name", a.caller, "status", stat, "err", err)
-		}
 		r.Status = uint32(stat)
+		if s.logs(stat) {
+			level, what = slog.LevelWarn, "nlm: call failed"
+		}
 	}
+	s.log.Log(ctx, level, what, "op", procNames[c.Proc], "client", c.Remote, "name", a.caller,
+		"access", a.access, "deny", a.deny, "reclaim", a.reclaim, "status", stat, "err", err)
 	r.Opaque(a.cookie)
 	r.Uint32(uint32(stat))
 	r.Uint32(0) // sequence: not used by anybody

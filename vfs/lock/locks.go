@@ -64,7 +64,7 @@ type Ends interface {
 
 // Clients are what is known of the clients of this process.
 type Clients interface {
-	// Count returns the number of held ranges and waiting requests.
+	// Count returns the number of held locks and waiting requests.
 	Count() int
 	// ClientCount returns how many of them are a client's.
 	ClientCount(client string) int

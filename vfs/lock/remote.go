@@ -23,7 +23,7 @@ func MachineOf(client string) string {
 // RemoteClient is a client that is another machine, and what it has.
 type RemoteClient struct {
 	Client string // as in Owner
-	Locks  int    // held ranges and waiting requests
+	Locks  int    // held, and waiting requests
 }
 
 // Remotes is implemented by Locks that several gateways grant.

@@ -8,7 +8,7 @@ import (
 )
 
 // LockerKey is the key of what a remote client (lock.RemotePrefix) has of a file's locks, so
-// that all that it has is found. The value is how many ranges and waiting requests that are.
+// that all that it has is found. The value is how many locks and waiting requests that are.
 func LockerKey(client string, ino uint64) []byte {
 	k := append(AppendEscaped([]byte{TabLocker}, client), 0, 1)
 	return binary.BigEndian.AppendUint64(k, ino)
