@@ -141,6 +141,31 @@ func TestBesideLocksListed(t *testing.T) {
 	p.noLocks()
 }
 
+// Gateways grant share reservations once each knows that all know them; check finds them in order.
+func TestBesideShares(t *testing.T) {
+	p := openTwo(t)
+	put(t, p.a, "key", blobBody)
+	ino := uint64(mustLookup(t, p.a, mustLookup(t, p.a, RootIno, "bucket").Ino, "key").Ino)
+	l, other := ownLock(lock.RemotePrefix+"10.0.0.1 here host"), ownLock(lock.RemotePrefix+"10.0.0.2 here host")
+	for begin, at := time.Now(), []*FS{p.a, p.b}; len(at) > 0; time.Sleep(50 * time.Millisecond) {
+		err := at[0].Locks().TryLock(bg, ino, lock.Share, l)
+		if err == nil {
+			at = at[1:]
+		} else if !errors.Is(err, ErrUnavailable) || time.Since(begin) > time.Minute {
+			t.Fatal(err)
+		}
+	}
+	want(t, p.b.Locks().TryLock(bg, ino, lock.Share, other), ErrWouldBlock)
+	rep, err := p.a.Check(bg, CheckOptions{})
+	if want(t, err, nil); len(rep.Problems) != 0 {
+		t.Errorf("check: %+v", rep.Problems)
+	}
+	want(t, p.a.Locks().Rebooted(bg, l.Owner.Client, 0), nil)
+	want(t, p.b.Locks().TryLock(bg, ino, lock.Share, other), nil)
+	want(t, p.a.Locks().Unlock(bg, ino, lock.Share, other), nil)
+	p.noLocks()
+}
+
 // The next server of a data folder, which knows that the one before has ended, puts that out when it
 // has its locks, and no earlier: nobody gets those in between. What it did not take over is free then.
 func TestBesideLocksNext(t *testing.T) {
