@@ -70,9 +70,8 @@
 //
 //   - A lock is granted to a client only after the client is durable, or with the lock.
 //   - Per request (file, owner, range, type) there is at most one blocked.
-//   - Whatever is bounded (hosts, peers, blocked requests,
-//     locks, calls to clients) is divided by address (vfs/clients/share): names are the
-//     client's choice.
+//   - Whatever is bounded (hosts, peers, blocked requests, locks, calls to clients) is divided
+//     by address (vfs/clients/share): names are the client's choice.
 //   - Every blocked request ends once: answered GRANTED, called back,
 //     cancelled, released with its client, or undone.
 //
