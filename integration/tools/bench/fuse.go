@@ -122,6 +122,7 @@ func startNoop(e *env) (*noopServer, error) {
 func (n *noopServer) stop() {
 	n.in.Close()
 	_ = n.cmd.Wait() // it has nothing to lose
+	_ = os.Remove(n.dir)
 }
 
 func serveNoop(dir string) error {
