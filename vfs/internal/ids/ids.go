@@ -68,10 +68,11 @@ func (a *Allocator) Reserve(ctx context.Context) error {
 }
 
 // lease moves the shared counter on. It must be durable before a number is
-// used, whatever durability the caller asked for.
+// used, whatever durability the caller asked for. It is urgent: all connections to the
+// store may be those of transactions that wait for mu in Take.
 func (a *Allocator) lease(ctx context.Context) error {
 	var from uint64
-	err := a.kv.Update(cluster.Strict(context.WithoutCancel(ctx)), func(t cluster.Txn) error {
+	err := a.kv.Update(cluster.Urgent(cluster.Strict(context.WithoutCancel(ctx))), func(t cluster.Txn) error {
 		b, err := t.Get(record.CounterKey(record.CounterNumber))
 		if err != nil {
 			return err
