@@ -381,10 +381,16 @@ func TestListingsForgotten(t *testing.T) {
 			t.Errorf("a listing that was forgotten began with pass %d, and so does the next", first)
 		}
 		time.Sleep(3 * time.Minute)
+		s.mu.Lock()
+		mu.Lock()
 		if len(s.dirs) == 0 || s.kept.Len() != 0 || len(dropped) != 100 {
 			t.Errorf("after three minutes %d directories are there, the kernel keeps %d, %d were dropped", len(s.dirs), s.kept.Len(), len(dropped))
 		}
+		mu.Unlock()
+		s.mu.Unlock()
 		time.Sleep(2 * listingIdle)
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if len(s.dirs) != 0 || s.held != 0 || s.used.Len() != 0 || s.sweeps {
 			t.Errorf("%d positions of %d directories are left", s.held, len(s.dirs))
 		}
