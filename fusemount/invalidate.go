@@ -248,9 +248,18 @@ func (b beside) InvalidateEntry(dir vfs.Ino, name string) {
 		b.v.later(func() { b.v.entry(dir, name) })
 		return
 	}
-	if b.v.inTime(func() { b.v.entry(dir, name) }) {
+	var late atomic.Bool
+	tell := func() {
+		b.v.entry(dir, name)
+		if late.Load() {
+			// What it waited for may be a listing, which the kernel keeps though it began before the change.
+			b.v.inode(dir, true)
+		}
+	}
+	if b.v.inTime(tell) {
 		return
 	}
+	late.Store(true)
 	err := b.v.f.conn.dropNames()
 	b.v.f.opt.Logger.Warn("a name is told late to another mount: all its names are looked up again", "directory", dir, "err", err)
 }
